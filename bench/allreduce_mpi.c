@@ -14,7 +14,8 @@ static int rising(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	long bytes = argc > 1 ? atol(argv[1]) : 25000000, repeat = argc > 2 ? atol(argv[2]) : 8, n = bytes / 4;
+	long bytes = argc > 1 ? atol(argv[1]) : 25000000, repeat = argc > 2 ? atol(argv[2]) : 8,
+		n = bytes / 4;
 	float *values = malloc((size_t)bytes);
 	double *ms = malloc((size_t)repeat * sizeof *ms);
 	int rank, size;

@@ -1,4 +1,5 @@
-/* Any bytes are refused with a place, or are a cluster that prints, reads back and prints to the same bytes. */
+/* Any bytes are refused with a place, or are a cluster that prints, reads back and prints to the same
+ * bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -48,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	hd_csv_init(&a, bytes, len, "input");
 	hd_csv_init(&b, again, n, "again");
 	while (good && hd_csv_more(&b))
-		if (hd_csv_next(&a, NULL) || hd_csv_next(&b, NULL) || a.len != b.len || a.last != b.last || memcmp(a.text, b.text, a.len) != 0)
+		if (hd_csv_next(&a, NULL) || hd_csv_next(&b, NULL) || a.len != b.len || a.last != b.last ||
+			memcmp(a.text, b.text, a.len) != 0)
 			abort();
 	free(again);
 	return 0;

@@ -1,5 +1,5 @@
-/* frame_fuzz -- any 48 bytes are refused, or are the one spelling of a frame; the same of payloads. The input is tried as it is, and
- * with the header's checksum mended: else nothing behind it would be reached. */
+/* frame_fuzz -- any 48 bytes are refused, or are the one spelling of a frame; the same of payloads. The input
+ * is tried as it is, and with the header's checksum mended: else nothing behind it would be reached. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -44,7 +44,8 @@ static void transform(struct hd_subject *s)
 
 	if (err == HD_E_BUG)
 		abort();
-	if (err == HD_OK && hd_graph_autodiff(&s->graph, &s->diag) == HD_OK && hd_graph_verify(&s->graph, ROWS, &s->diag) != HD_OK &&
+	if (err == HD_OK && hd_graph_autodiff(&s->graph, &s->diag) == HD_OK &&
+		hd_graph_verify(&s->graph, ROWS, &s->diag) != HD_OK &&
 	    !strstr(s->diag.text, "too large"))
 		abort();
 }

@@ -1,5 +1,6 @@
-/* Any request is refused with a reason and asks nobody, or becomes a question whose members the route's table has; every response is
- * JSON with a status. The input: a line "METHOD TARGET VERSION", lines "Name: value", an empty line, the body. */
+/* Any request is refused with a reason and asks nobody, or becomes a question whose members the route's table
+ * has; every response is JSON with a status. The input: a line "METHOD TARGET VERSION", lines "Name:
+ * value", an empty line, the body. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static bool has(const struct hd_rest_field *list, const char *name)
 }
 
 /* Some route of that question has each member. */
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	bool known = false;
 
@@ -78,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	bool admitted = hd_rest_admit(&gate, &r, &arena, &way, &response);
 	if (admitted)
 		hd_rest_reply(&door, &way, body, len - (size_t)(body - text), &arena, &response);
-	if (response.status < 200 || response.status > 599 || hd_json_parse(&arena, "f", response.body, response.len, &json, NULL))
+	if (response.status < 200 || response.status > 599 ||
+		hd_json_parse(&arena, "f", response.body, response.len, &json, NULL))
 		abort();
 	if ((response.status == 200) != (response.err == HD_OK) || (asked && response.err))
 		abort();

@@ -1,5 +1,5 @@
-/* The importers of cluster schedulers: the first byte chooses one. Whatever is read keeps the promises of its header; a trace is
- * written and reads back to the same text. */
+/* The importers of cluster schedulers: the first byte chooses one. Whatever is read keeps the promises of its
+ * header; a trace is written and reads back to the same text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static void check_list(const struct hd_job_list *list, struct hd_arena *arena)
 		must(!i || list->at[i].arrival_s >= list->at[i - 1].arrival_s);
 		const struct hd_job_record *r = list->at[i].record;
 		must(!list->at[i].type || *list->at[i].type);
-		must(!r || (*r->id && r->account && r->partition && r->qos && !(r->waited_s < 0) && !(r->limit_s < 0)));
+		must(!r || (*r->id && r->account && r->partition && r->qos && !(r->waited_s < 0) &&
+			!(r->limit_s < 0)));
 	}
 	for (uint64_t i = 0; i < list->nbad && i < HD_JOB_BAD; i++)
 		must(list->bad[i] && *list->bad[i]);
@@ -37,7 +38,8 @@ static void check_list(const struct hd_job_list *list, struct hd_arena *arena)
 	hd_text_init(&twice, arena);
 	hd_job_list_print(list, &once);
 	if (once.full || hd_job_list_trace(&again, "again", (const uint8_t *)once.at, once.len, arena, NULL))
-		return;                           /* no memory; or lines longer than may be, once numbers are written out */
+		/* no memory; or lines longer than may be, once numbers are written out */
+		return;
 	hd_job_list_print(&again, &twice);
 	must(twice.full || !strcmp(once.at, twice.at));
 }
@@ -73,18 +75,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	len--;
 	switch (bytes[0] % 8) {
 	case 0: if (!hd_job_list_trace(&list, "t", at, len, &arena, NULL)) check_list(&list, &arena); break;
-	case 1: if (!hd_job_list_csv(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena); break;
-	case 2: if (!hd_job_list_sacct(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena); break;
-	case 3: if (!hd_prices_read(&prices, "t", at, len, &arena, NULL)) check_prices(&prices); break;
-	case 4:
-		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_prices_json(&prices, json, &arena, NULL))
+	case 1: if (!hd_job_list_csv(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena);
+		break;
+	case 2:
+		if (!hd_job_list_sacct(&list, "t", at, len, &how, &arena, NULL))
+			check_list(&list, &arena);
+		break;
+	case 3:
+		if (!hd_prices_read(&prices, "t", at, len, &arena, NULL))
 			check_prices(&prices);
 		break;
-	case 5: if (!hd_machine_list_csv(&machines, "t", at, len, &arena, NULL) && machines.n) must(machines.at[0].devices > 0); break;
-	case 6: if (!hd_machine_events_csv(&events, "t", at, len, &arena, NULL) && events.n) must(events.at[events.n - 1].at_s >= events.at[0].at_s); break;
+	case 4:
+		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) &&
+			!hd_prices_json(&prices, json, &arena, NULL))
+			check_prices(&prices);
+		break;
+	case 5:
+		if (!hd_machine_list_csv(&machines, "t", at, len, &arena, NULL) && machines.n)
+			must(machines.at[0].devices > 0);
+		break;
+	case 6:
+		if (!hd_machine_events_csv(&events, "t", at, len, &arena, NULL) && events.n)
+			must(events.at[events.n - 1].at_s >= events.at[0].at_s);
+		break;
 	case 7:
-		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_rates_read(&rates, json, &arena, NULL))
-			must(rates.nkinds == 0 || hd_rates_kind(&rates, rates.kind[0].name, rates.kind[0].scale) == 0);
+		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) &&
+			!hd_rates_read(&rates, json, &arena, NULL))
+			must(rates.nkinds == 0 || hd_rates_kind(&rates, rates.kind[0].name,
+				rates.kind[0].scale) == 0);
 	}
 	hd_arena_finish(&arena);
 	return 0;

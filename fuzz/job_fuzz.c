@@ -11,7 +11,8 @@ enum { BUDGET = 32 << 20, MAX_SET = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-/* libfyaml 0.7.12 loses the buffer of a long quoted scalar when the text is refused behind it (see yaml_fuzz.c). */
+/* libfyaml 0.7.12 loses the buffer of a long quoted scalar when the text is refused behind it (see
+ * yaml_fuzz.c). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libfyaml"; }
 
@@ -44,19 +45,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	hd_arena_init(&arena, BUDGET);
 	hd_text_init(&warnings, &arena);
-	enum hd_err err = hd_job_parse(&job, "job.yaml", (const char *)bytes, file_len, &set, nsets, &arena, &diag, &warnings);
+	enum hd_err err = hd_job_parse(&job, "job.yaml", (const char *)bytes, file_len, &set, nsets, &arena,
+		&diag, &warnings);
 	if (err && !diag.text[0])
 		abort();
 	if (!err) {
 		hd_text_init(&once, &arena);
 		hd_text_init(&twice, &arena);
 		hd_job_json(&job, false, &once);
-		err = once.full ? HD_E_NOMEM : hd_job_parse(&again, "job.json", once.at, once.len, NULL, 0, &arena, NULL, NULL);
+		err = once.full ? HD_E_NOMEM : hd_job_parse(&again, "job.json", once.at, once.len, NULL, 0,
+			&arena, NULL, NULL);
 		if (err && err != HD_E_NOMEM)
 			abort();
 		if (!err)
 			hd_job_json(&again, false, &twice);
-		if (!err && !twice.full && (!hd_hash_same(job.hash, again.hash) || strcmp(once.at, twice.at) != 0))
+		if (!err && !twice.full && (!hd_hash_same(job.hash, again.hash) ||
+			strcmp(once.at, twice.at) != 0))
 			abort();
 	}
 	hd_arena_finish(&arena);

@@ -31,7 +31,8 @@ static void try_manifest(struct hd_arena *arena, const uint8_t *bytes, size_t le
 		must_be(&text, bytes, len);
 }
 
-/* Entries come back sorted and white space goes, so what is compared is the second printing with the first. */
+/* Entries come back sorted and white space goes, so what is compared is the second printing with the
+ * first. */
 static void try_state(struct hd_arena *arena, const uint8_t *bytes, size_t len)
 {
 	struct hd_ckpt_info info = { 0 };

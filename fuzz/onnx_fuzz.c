@@ -20,7 +20,8 @@ static enum hd_err beside(void *user, const char *name, struct hd_onnx_bytes *by
 	return HD_OK;
 }
 
-static enum hd_err import(struct hd_arena *arena, struct hd_graph *graph, const struct hd_onnx_opts *opts, const uint8_t *bytes, size_t len,
+static enum hd_err import(struct hd_arena *arena, struct hd_graph *graph, const struct hd_onnx_opts *opts,
+	const uint8_t *bytes, size_t len,
 	struct hd_onnx_values *values)
 {
 	struct hd_diag diag = { "" };
@@ -50,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	hd_arena_init(&arena, BUDGET_BYTES);
 	if (import(&arena, &graph, &whole, bytes, len, NULL) == HD_OK && graph.nvalues > HD_MAX_NODES)
 		abort();
-	if (import(&arena, &graph, &train, bytes, len, &values) == HD_OK && hd_onnx_export(&graph, &values, &arena, &made, &n, NULL) == HD_OK)
+	if (import(&arena, &graph, &train, bytes, len, &values) == HD_OK &&
+		hd_onnx_export(&graph, &values, &arena, &made, &n, NULL) == HD_OK)
 		(void)import(&arena, &again, &train, made, n, NULL);
 	(void)!hd_onnx_tensor_read(&tensor, &arena, "fuzz", bytes, len, NULL);
 	hd_arena_finish(&arena);

@@ -1,5 +1,6 @@
-/* Any bytes are refused with a sentence, or are graphs of receives; of small ones every order has each receive once and a makespan between
- * all beside all and nothing beside anything. Or they are problems of buckets: the best are no later than one a gradient, or one for all. */
+/* Any bytes are refused with a sentence, or are graphs of receives; of small ones every order has each
+ * receive once and a makespan between all beside all and nothing beside anything. Or they are problems of
+ * buckets: the best are no later than one a gradient, or one for all. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* A plan or a file of schedules that is read prints to a text that is read again and prints
  * to the same bytes; the checker survives every plan, whatever job it is held against; the
- * simulator survives every schedule and its figures agree with each other; what the checker of schedules accepts,
- * it runs to its end, and the passes complete it to something that is accepted too. */
+ * simulator survives every schedule and its figures agree with each other; what the checker of schedules
+ * accepts, it runs to its end, and the passes complete it to something that is accepted too. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void check_against_jobs(const struct hd_plan *plan)
 	enum hd_err err = hd_plan_check(plan, &job, &report, &diag);
 	if ((err == HD_OK) != (report.total == 0) || (err && !diag.text[0]))
 		abort();
-	if (hd_plan_check_alone(plan, NULL, NULL) == HD_E_BADPLAN && err == HD_OK && plan->nstages == HD_RUN_STAGES)
+	if (hd_plan_check_alone(plan, NULL, NULL) == HD_E_BADPLAN && err == HD_OK &&
+		plan->nstages == HD_RUN_STAGES)
 		abort();                              /* less is asked for */
 	(void)hd_plan_digest(plan);
 }
@@ -51,25 +52,29 @@ static void try_plan(const char *text, size_t len, struct hd_arena *arena, struc
 		return;
 	hd_text_init(&once, print);
 	hd_text_init(&twice, print);
-	if (hd_plan_print(&plan, &once) || hd_plan_parse(&again, once.at, once.len, "f", print, NULL) || hd_plan_print(&again, &twice))
+	if (hd_plan_print(&plan, &once) || hd_plan_parse(&again, once.at, once.len, "f", print, NULL) ||
+		hd_plan_print(&again, &twice))
 		abort();
 	same(&once, &twice);
 	check_against_jobs(&plan);
 }
 
-/* What is accepted can be completed, or the reason is told, and is accepted then; completed, it stays as it is. */
+/* What is accepted can be completed, or the reason is told, and is accepted then; completed, it stays as
+ * it is. */
 static void complete(const struct hd_schedule *schedule, struct hd_arena *arena)
 {
 	struct hd_schedule whole, again;
 	struct hd_text once, twice;
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_schedule_complete(&whole, schedule, &(struct hd_passes){ .merge = true }, arena, &diag);
+	enum hd_err err = hd_schedule_complete(&whole, schedule, &(struct hd_passes){ .merge = true }, arena,
+		&diag);
 
 	if (err && !diag.text[0])
 		abort();
 	if (err)
 		return;
-	if (hd_schedule_check(&whole, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, NULL, NULL) == HD_E_BADPLAN)
+	if (hd_schedule_check(&whole, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, NULL,
+		NULL) == HD_E_BADPLAN)
 		abort();
 	hd_text_init(&once, arena);
 	hd_text_init(&twice, arena);
@@ -91,14 +96,17 @@ static void simulate(const struct hd_schedule *schedule, struct hd_arena *arena)
 		abort();
 	for (int t = 0; t < HD_NTRANSPORTS && schedule->nranks <= 64; t++) {
 		struct hd_report report;
-		enum hd_err checked = hd_schedule_check(schedule, &(struct hd_schedule_rules){ (enum hd_transport)t, 1 }, &report, NULL);
-		if ((checked == HD_E_BADPLAN) != (report.total != 0) || (checked == HD_OK && err == HD_E_BADPLAN))
+		enum hd_err checked = hd_schedule_check(schedule,
+			&(struct hd_schedule_rules){ (enum hd_transport)t, 1 }, &report, NULL);
+		if ((checked == HD_E_BADPLAN) != (report.total != 0) ||
+			(checked == HD_OK && err == HD_E_BADPLAN))
 			abort();
 		if (checked == HD_OK && t == HD_TRANSPORT_EAGER)
 			complete(schedule, arena);
 	}
 	for (uint32_t r = 0; !err && r < sim.ran.nranks; r++)
-		if (sim.rank[r].busy > sim.busiest || sim.rank[r].last > sim.makespan || sim.rank[r].last - sim.rank[r].first < sim.rank[r].busy)
+		if (sim.rank[r].busy > sim.busiest || sim.rank[r].last > sim.makespan ||
+			sim.rank[r].last - sim.rank[r].first < sim.rank[r].busy)
 			abort();
 }
 

@@ -1,5 +1,5 @@
-/* Any bytes are refused with a sentence, or are a profile that prints, reads back and prints to the same bytes; its cuts and a
- * partition of them are found or refused, the same by both searches. */
+/* Any bytes are refused with a sentence, or are a profile that prints, reads back and prints to the same
+ * bytes; its cuts and a partition of them are found or refused, the same by both searches. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +43,16 @@ static void partition(const struct hd_cuts *cuts, struct hd_part_how how, struct
 		if (!err[i])
 			hd_part_print(&part[i], how.nlevels, &text[i]);
 	}
-	if (err[0] != err[1] || (!err[0] && (part[0].time_s != part[1].time_s || strcmp(text[0].at, text[1].at) != 0)))
+	if (err[0] != err[1] || (!err[0] && (part[0].time_s != part[1].time_s ||
+		strcmp(text[0].at, text[1].at) != 0)))
 		abort();
 }
 
 /* Fill and steady state, and a whole plan of a small model: found, or refused with a sentence. */
 static void plan(const struct hd_profile *p, const struct hd_cuts *cuts, size_t seed, struct hd_arena *arena)
 {
-	const struct hd_cluster_level level = { "l", 1 + (uint32_t)(seed % 4), 1e9, (int64_t)(seed % 7) * 1000 };
+	const struct hd_cluster_level level = { "l", 1 + (uint32_t)(seed % 4), 1e9,
+		(int64_t)(seed % 7) * 1000 };
 	struct hd_steady_table table;
 	struct hd_cut_sums sums;
 	struct hd_cluster cluster;
@@ -60,15 +62,19 @@ static void plan(const struct hd_profile *p, const struct hd_cuts *cuts, size_t 
 	struct hd_diag diag = { "" };
 
 	hd_arena_init(&scratch, BUDGET);
-	if (hd_cut_sums_make(&sums, p, cuts, arena, NULL) || hd_steady_table_make(&table, &sums, HD_STEADY_CUTS, arena, NULL) ||
-	    hd_cluster_make(&cluster, &level, 1, (struct hd_cluster_kind){ "k", 1, seed & 1 ? (int64_t)1 << (seed % 40) : 0 }, arena, NULL))
+	if (hd_cut_sums_make(&sums, p, cuts, arena, NULL) ||
+		hd_steady_table_make(&table, &sums, HD_STEADY_CUTS, arena, NULL) ||
+	    hd_cluster_make(&cluster, &level, 1, (struct hd_cluster_kind){ "k", 1,
+	    seed & 1 ? (int64_t)1 << (seed % 40) : 0 }, arena, NULL))
 		goto out;
-	if (hd_steady_solve(&steady, &table, &(struct hd_steady_how){ .m = 1 + (uint32_t)(seed % 9), .cluster = &cluster }, arena, &scratch,
+	if (hd_steady_solve(&steady, &table, &(struct hd_steady_how){ .m = 1 + (uint32_t)(seed % 9),
+		.cluster = &cluster }, arena, &scratch,
 		&diag) == HD_E_BUG)
 		abort();
 	diag = (struct hd_diag){ "" };
 	if (cuts->n <= PLANNED_CUTS) {
-		enum hd_err err = hd_plan_auto(&chosen, &sums, &cluster, &(struct hd_auto_ask){ .vns = 1 + (uint32_t)(seed % 5) }, arena, &diag);
+		enum hd_err err = hd_plan_auto(&chosen, &sums, &cluster,
+			&(struct hd_auto_ask){ .vns = 1 + (uint32_t)(seed % 5) }, arena, &diag);
 		if (err == HD_E_BUG || (err && !diag.text[0]))
 			abort();
 	}
@@ -93,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		if (hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ CUTS_MOST, compress }, "f", &arena, &diag))
 			continue;
 		for (uint32_t v = 0; v < HD_NPART_VARIANTS; v++)
-			partition(&cuts, (struct hd_part_how){ .variant = (enum hd_part_variant)v, .nlevels = 1, .level = { { 1 + (uint32_t)(len % 9),
+			partition(&cuts, (struct hd_part_how){ .variant = (enum hd_part_variant)v,
+				.nlevels = 1, .level = { { 1 + (uint32_t)(len % 9),
 				1e9 } }, .fewer = len & 1 }, &arena);
 		plan(&p, &cuts, len, &arena);
 	}

@@ -1,5 +1,5 @@
-/* config.json of others: whatever it says, it is refused with a sentence or gives arguments that a model of ours takes or
- * refuses with a sentence. */
+/* config.json of others: whatever it says, it is refused with a sentence or gives arguments that a model of
+ * ours takes or refuses with a sentence. */
 #include <stdlib.h>
 
 #include "graph/published.h"

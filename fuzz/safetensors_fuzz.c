@@ -31,7 +31,8 @@ static void rewrite(const struct hd_safetensors *file, struct hd_arena *arena, s
 	c.at = malloc(c.cap);
 	if (!c.at)
 		return;
-	err = hd_safetensors_write(file->tensor, file->ntensors, file->meta, file->nmeta, arena, put, &c, NULL);
+	err = hd_safetensors_write(file->tensor, file->ntensors, file->meta, file->nmeta, arena, put, &c,
+		NULL);
 	if (err == HD_OK) {
 		err = hd_safetensors_read(&again, arena, "again", c.at, c.len, NULL);
 		if (err != HD_OK && err != HD_E_NOMEM)
@@ -39,7 +40,8 @@ static void rewrite(const struct hd_safetensors *file, struct hd_arena *arena, s
 		if (err == HD_OK && (again.ntensors != file->ntensors || again.nmeta != file->nmeta))
 			abort();
 		for (uint32_t i = 0; err == HD_OK && i < file->ntensors; i++) {
-			const struct hd_st_tensor *a = &file->tensor[i], *b = hd_safetensors_find(&again, a->name);
+			const struct hd_st_tensor *a = &file->tensor[i],
+				*b = hd_safetensors_find(&again, a->name);
 			if (!b || b->len_bytes != a->len_bytes || b->dtype != a->dtype ||
 			    (a->len_bytes && memcmp(a->at, b->at, a->len_bytes) != 0))
 				abort();

@@ -1,5 +1,5 @@
-/* Any bytes are refused with a reason, or are a state on which policies answer within its devices: those without a solver, and of few jobs
- * those with one. */
+/* Any bytes are refused with a reason, or are a state on which policies answer within its devices: those
+ * without a solver, and of few jobs those with one. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -23,7 +23,8 @@ static void try_policy(const char *name, const struct hd_sched_state *state, str
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	static const char *const solved[] = { "las", "ftf", "makespan", "sum-packed", "cost", "hierarchy-packed", "heddle" };
+	static const char *const solved[] = { "las", "ftf", "makespan", "sum-packed", "cost",
+		"hierarchy-packed", "heddle" };
 	struct hd_arena arena;
 	const struct hd_json *json;
 	struct hd_sched_state state;

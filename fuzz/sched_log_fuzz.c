@@ -1,4 +1,5 @@
-/* Any bytes are refused with a reason, or are a log whose setting keeps its limits; a log differs from itself nowhere. */
+/* Any bytes are refused with a reason, or are a log whose setting keeps its limits; a log differs from
+ * itself nowhere. */
 #include <stdint.h>
 #include <stdlib.h>
 

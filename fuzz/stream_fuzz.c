@@ -1,5 +1,6 @@
-/* stream_fuzz -- a greeted connection takes any frames: it closes for a reason, or goes on; whatever came, no byte is written but into
- * what was posted, and a closed one says why. Headers' and payloads' checksums are mended, so that what is behind them is reached. */
+/* stream_fuzz -- a greeted connection takes any frames: it closes for a reason, or goes on; whatever came, no
+ * byte is written but into what was posted, and a closed one says why. Headers' and payloads' checksums
+ * are mended, so that what is behind them is reached. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { BYTES = 300 };
 
 static void no_up(void *self, const struct hd_peer_info *peer) { (void)self; (void)peer; }
-static void no_lost(void *self, uint32_t worker, enum hd_close why, const char *text) { (void)self; (void)worker; (void)why; (void)text; }
-static void no_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self; (void)worker; (void)silent_ms; }
+static void no_lost(void *self, uint32_t worker, enum hd_close why, const char *text) { (void)self;
+	(void)worker; (void)why; (void)text; }
+static void no_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self; (void)worker;
+	(void)silent_ms; }
 static void no_number(void *self, uint32_t worker, uint32_t epoch) { (void)self; (void)worker; (void)epoch; }
 static void no_sent(void *self, const struct hd_sent *sent) { (void)self; (void)sent; }
 static void no_probe(void *self, const struct hd_probe *probe) { (void)self; (void)probe; }
@@ -71,8 +74,10 @@ static enum hd_close feed(struct hd_stream *stream, const uint8_t *bytes, size_t
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, BYTES }, { 2, 0, BYTES }, { 5, 2, BYTES } };
-	const struct hd_wire_events events = { NULL, no_up, no_lost, no_suspect, read_message, read_arrival, no_sent, no_number, no_number, no_probe };
-	const struct hd_stream_config config = { .self = 0, .peer = 1, .fenced = true, .payload_crc = true, .streams_cap = 4, .stamp = no_time };
+	const struct hd_wire_events events = { NULL, no_up, no_lost, no_suspect, read_message, read_arrival,
+		no_sent, no_number, no_number, no_probe };
+	const struct hd_stream_config config = { .self = 0, .peer = 1, .fenced = true, .payload_crc = true,
+		.streams_cap = 4, .stamp = no_time };
 	const struct hd_hash plan = { { 0 } };
 	uint8_t *posted[5], header[HD_FRAME_HEADER];
 	struct hd_stream *stream;

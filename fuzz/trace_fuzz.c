@@ -16,7 +16,8 @@ static void read_ring(const struct hd_flight_view *view, uint32_t i)
 	while ((n = hd_ring_read(&reader, slot, CHUNK)))
 		for (uint32_t k = 0; k < n; k++) {
 			struct hd_event event;
-			const char *text = hd_event_get(slot[k], &event) ? hd_names_text(view->names, view->names_used, event.name) : "?";
+			const char *text = hd_event_get(slot[k], &event) ? hd_names_text(view->names,
+				view->names_used, event.name) : "?";
 			if (strcmp(text, "?") != 0 && strlen(text) >= view->names_used)
 				abort();
 		}

@@ -44,7 +44,8 @@ static bool is_simple(const char *text)
 
 static bool prints_as_json(const struct hd_yaml_node *node)
 {
-	if ((node->key && (!is_simple(node->key) || strlen(node->key) > KEY_MOST)) || (node->text && !is_simple(node->text)))
+	if ((node->key && (!is_simple(node->key) || strlen(node->key) > KEY_MOST)) ||
+		(node->text && !is_simple(node->text)))
 		return false;
 	for (const struct hd_yaml_node *child = node->first; child; child = child->next)
 		if (!prints_as_json(child))
@@ -69,7 +70,8 @@ static void check_place(const struct hd_diag *diag, size_t size)
 {
 	unsigned line, column;
 
-	if (sscanf(diag->text, "f:%u:%u: ", &line, &column) != 2 || line == 0 || column == 0 || line > size + 2 || column > size + 2)
+	if (sscanf(diag->text, "f:%u:%u: ", &line, &column) != 2 || line == 0 || column == 0 ||
+		line > size + 2 || column > size + 2)
 		abort();
 }
 

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #define CHECK(cond, ...) \
 	do { if (!(cond)) { print_error("%s: ", #cond); fail_msg(__VA_ARGS__); } } while (0)
-/* A sanitizer makes a test five to ten times as slow: it has to see each path, and takes a tenth of the draws that the
- * build without one takes. */
+/* A sanitizer makes a test five to ten times as slow: it has to see each path, and takes a tenth of the draws
+ * that the build without one takes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)

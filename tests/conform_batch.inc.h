@@ -1,4 +1,5 @@
-/* conform_batch.inc.h -- cases of src/device/conform_test.c for the family of op_batch.h; lines of its table. */
+/* conform_batch.inc.h -- cases of src/device/conform_test.c for the family of op_batch.h; lines of its
+ * table. */
 #define BATCHNORM(axis, infer, eps) { .i = { axis, infer }, .f = { eps } }
 	{ HD_OP_BATCHNORM, BATCHNORM(1, 0, 1e-5f), PEAK, 16, 1, { F(-1, 5, 7, 9), F(5), F(5), F(5), F(5) } },
 	{ HD_OP_BATCHNORM, BATCHNORM(1, 0, 1e-5f), PEAK, 16, 8, { F(-1, 3, 4, 8), F(3), F(3), F(3), F(3) } },

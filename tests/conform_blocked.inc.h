@@ -1,4 +1,5 @@
-/* conform_blocked.inc.h -- cases of src/device/conform_test.c for the family of op_blocked.h; lines of its table. */
+/* conform_blocked.inc.h -- cases of src/device/conform_test.c for the family of op_blocked.h; lines of its
+ * table. */
 { HD_OP_BLOCK, A(0), EXACT, 0, 1, { F(-1, 3, 5, 4) } },
 { HD_OP_BLOCK, A(0), EXACT, 0, 1, { F(-1, 32, 3, 17) } },
 { HD_OP_UNBLOCK, A(1), EXACT, 0, 1, { F(-1, 1, 5, 4, 16) } },

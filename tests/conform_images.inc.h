@@ -1,6 +1,7 @@
 /* conform_images.inc.h -- cases of src/device/conform_test.c for the family of op_images.h, for grouped and
  * dilated convolutions and pads of pools; lines of its table. */
-	/* groups of several channels, of one (depthwise), of one to several; whole blocks of the library and not */
+	/* groups of several channels, of one (depthwise), of one to several; whole blocks of the library
+	 * and not */
 	{ HD_OP_CONV2D, A(1, 1, 1, 1, 2), LINEAR, 4, 1, { F(-1, 4, 9, 9), F(6, 2, 3, 3) } },
 	{ HD_OP_CONV2D, A(1, 1, 1, 1, 2), LINEAR, 4, 1, { F(-1, 32, 6, 6), F(32, 16, 3, 3) } },
 	{ HD_OP_CONV2D, A(1, 1, 1, 1, 16), LINEAR, 4, 1, { F(-1, 16, 7, 19), F(16, 1, 3, 3) } },

@@ -1,4 +1,5 @@
-/* conform_sequences.inc.h -- cases of src/device/conform_test.c for the family of op_sequences.h; lines of its table. */
+/* conform_sequences.inc.h -- cases of src/device/conform_test.c for the family of op_sequences.h; lines of
+ * its table. */
 	{ HD_OP_RMSNORM, { .f = { 1e-5f } }, PEAK, 16, 1, { F(-1, 3, 131), F(131) } },
 	{ HD_OP_RMSNORM, { .f = { 1e-5f } }, PEAK, 16, 8, { F(-1, 64), F(64) } },
 	{ HD_OP_ADD_RMSNORM, { .f = { 1e-5f } }, PEAK, 16, 1, { F(-1, 3, 67), F(-1, 3, 67), F(67) } },
@@ -6,7 +7,8 @@
 	{ HD_OP_RMSNORM_DG, A(0), PEAK, 16, 1, { F(-1, 3, 131), F(-1, 3, 131), F(-1, 3, 1) } },
 	{ HD_OP_ROTARY, { .i = { 3, 0 }, .f = { 10000.0f } }, PEAK, 8, 1, { F(-1, 37, 30) } },
 	{ HD_OP_ROTARY, { .i = { 2, 1 }, .f = { 500000.0f } }, PEAK, 8, 2, { F(-1, 9, 160) } },
-	/* A turn of t f: f as the sum of two floats leaves 2^-48 t of a turn, no matter how far the position. */
+	/* A turn of t f: f as the sum of two floats leaves 2^-48 t of a turn, no matter how far the
+	 * position. */
 	{ HD_OP_ROTARY, { .i = { 1, 0 }, .f = { 10.0f } }, PEAK, 8, 1, { F(-1, 1500, 4) } },
 	{ HD_OP_SWIGLU, A(0), PEAK, 8, 4, { F(-1, 67), F(-1, 67) } },
 	{ HD_OP_SWIGLU, A(0), PEAK, 8, 90, { F(-1, 1031), F(-1, 1031) } },

@@ -1,4 +1,5 @@
-/* conform_tensors.inc.h -- cases of src/device/conform_test.c for the family of op_tensors.h; lines of its table. */
+/* conform_tensors.inc.h -- cases of src/device/conform_test.c for the family of op_tensors.h; lines of its
+ * table. */
 	{ HD_OP_ACT, A(HD_ACT_SILU), PEAK, 8, 8, { F(-1, 1031) } },
 	{ HD_OP_ACT, A(HD_ACT_GELU_ERF), PEAK, 8, 1, { F(-1, 67) } },
 	{ HD_OP_ACT, A(HD_ACT_GELU_ERF), PEAK, 8, 20, { F(-1, 1031) } },

@@ -14,7 +14,8 @@ static inline void put_file(struct hd_fs *fs, const char *path, const void *byte
 	struct hd_file file = { 0 };
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file,
+		&diag) == HD_OK, "%s", diag.text);
 	CHECK(len == 0 || hd_file_write(&file, bytes, len, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_file_close(&file, &diag) == HD_OK, "%s", diag.text);
 }
@@ -117,13 +118,15 @@ static inline struct hd_dataset *open_set(struct hd_fs *fs, struct hd_data_spec 
 }
 
 /* Opening must fail with this code and a message that holds `says`. */
-static inline void check_refused(struct hd_fs *fs, struct hd_data_spec spec, enum hd_err want, const char *says)
+static inline void check_refused(struct hd_fs *fs, struct hd_data_spec spec, enum hd_err want,
+	const char *says)
 {
 	struct hd_dataset *set = NULL;
 	struct hd_diag diag = { "" };
 	enum hd_err err = hd_dataset_open(&set, &spec, fs, &diag);
 
-	CHECK(err == want && strstr(diag.text, says) && !set, "%d, not %d; '%s' should hold '%s'", (int)err, (int)want, diag.text, says);
+	CHECK(err == want && strstr(diag.text, says) && !set, "%d, not %d; '%s' should hold '%s'", (int)err,
+		(int)want, diag.text, says);
 }
 
 static inline void read_sample(const struct hd_dataset *set, uint32_t split, uint64_t index, void *x, void *y)

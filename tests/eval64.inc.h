@@ -17,7 +17,8 @@ struct eval64 {
 	const struct hd_graph *graph;
 	uint64_t rows;
 	struct hd_draw draw;
-	double **at;                      /* [nvalues]; inputs, parameters and constants filled by the caller */
+	/* [nvalues]; inputs, parameters and constants filled by the caller */
+	double **at;
 };
 
 struct shape64 { int64_t dim[HD_MAX_DIMS], elems, last; int rank; };
@@ -74,24 +75,31 @@ static void matmul64(const struct hd_node *n, const struct shape64 *s, double **
 	for (int64_t p = 0; p < depth; p++)
 		for (int64_t i = 0; i < m; i++)
 			for (int64_t j = 0; j < cols; j++)
-				out[0][i * cols + j] += in[0][ta ? p * m + i : i * depth + p] * in[1][tb ? j * depth + p : p * cols + j];
+				out[0][i * cols + j] += in[0][ta ? p * m + i : i * depth + p] * in[1][tb ?
+					j * depth + p : p * cols + j];
 }
 
-static void conv64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in, double **out)
+static void conv64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in,
+	double **out)
 {
 	const int32_t *a = n->attr.i;
-	const int64_t *x = s[0].dim, *w = s[1].dim, each = w[0] / (x[1] / w[1]), dh = a[5] ? a[5] : 1, dw = a[6] ? a[6] : 1;
+	const int64_t *x = s[0].dim, *w = s[1].dim, each = w[0] / (x[1] / w[1]), dh = a[5] ? a[5] : 1,
+		dw = a[6] ? a[6] : 1;
 
 	for (int64_t e = 0; e < s[0].elems; e++) {
 		int64_t ch = e / (x[3] * x[2]) % x[1], img = e / (x[3] * x[2] * x[1]), group = ch / w[1];
 		for (int64_t k = group * each; k < (group + 1) * each; k++)
 			for (int64_t r = 0; r < w[2]; r++)
 				for (int64_t c = 0; c < w[3]; c++) {
-					int64_t col = e % x[3] + a[3] - c * dw, row = e / x[3] % x[2] + a[2] - r * dh;
-					if (row % a[0] || col % a[1] || row < 0 || col < 0 || row / a[0] >= y->dim[2] || col / a[1] >= y->dim[3])
+					int64_t col = e % x[3] + a[3] - c * dw,
+						row = e / x[3] % x[2] + a[2] - r * dh;
+					if (row % a[0] || col % a[1] || row < 0 || col < 0 ||
+						row / a[0] >= y->dim[2] || col / a[1] >= y->dim[3])
 						continue;
-					out[0][((img * w[0] + k) * y->dim[2] + row / a[0]) * y->dim[3] + col / a[1]] +=
-						in[0][e] * in[1][((k * w[1] + ch % w[1]) * w[2] + r) * w[3] + c];
+					out[0][((img * w[0] + k) * y->dim[2] + row / a[0]) * y->dim[3] +
+						col / a[1]] +=
+						in[0][e] * in[1][((k * w[1] + ch % w[1]) * w[2] + r) * w[3] +
+						c];
 				}
 	}
 }
@@ -113,7 +121,8 @@ static void attention64(const struct hd_node *n, const struct shape64 *s, double
 					score = exp(score / sqrt((double)d));
 					norm += pass == 0 ? score : 0;
 					for (int64_t k = h * d; pass == 1 && k < (h + 1) * d; k++)
-						out[0][(img * t + i) * c + k] += score / norm * x[j * 3 * c + 2 * c + k];
+						out[0][(img * t + i) * c + k] += score / norm *
+							x[j * 3 * c + 2 * c + k];
 				}
 			out[1][(img * heads + h) * t + i] = log(norm);
 		}
@@ -138,7 +147,8 @@ static void layernorm64(const struct hd_node *n, const struct shape64 *s, double
 		stats[2 * r] = sum / (double)c;
 		stats[2 * r + 1] = pow(square / (double)c + (double)n->attr.f[0], -0.5);
 		for (int64_t i = r * c; i < (r + 1) * c; i++)
-			y[i] = (y[i] - stats[2 * r]) * stats[2 * r + 1] * in[fused ? 2 : 1][i % c] + in[fused ? 3 : 2][i % c];
+			y[i] = (y[i] - stats[2 * r]) * stats[2 * r + 1] * in[fused ? 2 : 1][i % c] +
+				in[fused ? 3 : 2][i % c];
 	}
 }
 
@@ -170,7 +180,8 @@ static int64_t channel64(const struct shape64 *s, int axis, int64_t e)
 	return e / (s->elems / s->dim[0] / s->dim[1]) % s->dim[1];
 }
 
-static void sum_rows64(const struct hd_node *n, const struct shape64 *s, int64_t kept, double **in, double **out)
+static void sum_rows64(const struct hd_node *n, const struct shape64 *s, int64_t kept, double **in,
+	double **out)
 {
 	for (int64_t e = 0; e < s[0].elems; e++)
 		out[0][n->attr.i[1] ? e % kept : channel64(&s[0], n->attr.i[0], e)] += in[0][e];
@@ -178,10 +189,14 @@ static void sum_rows64(const struct hd_node *n, const struct shape64 *s, int64_t
 
 static double dropout64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s, int64_t e)
 {
-	int64_t n1 = n->attr.i[1] ? s[0].dim[1] : 1, all1 = n->attr.i[1] ? n->attr.i[1] : 1, from = n->attr.i[0];
-	int64_t inner = s[0].elems / s[0].dim[0] / n1, at = ((e / inner / n1) * all1 + from + e / inner % n1) * inner + e % inner;
-	uint64_t per_row = (uint64_t)(s[0].elems / n1 * all1) / ev->rows, element = ev->draw.row0 * per_row + (uint64_t)at;
-	uint32_t word = hd_philox_model(ev->draw.seed, ev->draw.step, ev->draw.vn, n->key, element >> 2).word[element & 3];
+	int64_t n1 = n->attr.i[1] ? s[0].dim[1] : 1, all1 = n->attr.i[1] ? n->attr.i[1] : 1,
+		from = n->attr.i[0];
+	int64_t inner = s[0].elems / s[0].dim[0] / n1, at =
+		((e / inner / n1) * all1 + from + e / inner % n1) * inner + e % inner;
+	uint64_t per_row = (uint64_t)(s[0].elems / n1 * all1) / ev->rows,
+		element = ev->draw.row0 * per_row + (uint64_t)at;
+	uint32_t word = hd_philox_model(ev->draw.seed, ev->draw.step, ev->draw.vn, n->key,
+		element >> 2).word[element & 3];
 
 	return (double)word < floor((double)n->attr.f[0] * 4294967296.0) ? 0 : 1 / (1 - (double)n->attr.f[0]);
 }
@@ -231,11 +246,14 @@ static void node64(const struct eval64 *ev, const struct hd_node *n)
 			out[1][e] = act64(n->attr.i[1], n->attr.f, out[0][e]);
 			break;
 		case HD_OP_ACT:     out[0][e] = act64(n->attr.i[0], n->attr.f, in[0][e]); break;
-		case HD_OP_EMBED:   out[0][e] = in[1][(int64_t)in[0][e / s[1].last] * s[1].last + e % s[1].last]; break;
-		case HD_OP_MSE:     out[0][e / s[0].last] += pow(in[0][e] - in[1][e], 2) / (double)s[0].last; break;
+		case HD_OP_EMBED:   out[0][e] = in[1][(int64_t)in[0][e / s[1].last] * s[1].last +
+			e % s[1].last]; break;
+		case HD_OP_MSE:     out[0][e / s[0].last] += pow(in[0][e] - in[1][e], 2) / (double)s[0].last;
+			break;
 		case HD_OP_SUM64:   out[0][0] += in[0][e]; break;
 		case HD_OP_COUNT64:
-			out[0][0] += ev->graph->value[n->in[0]].dtype == HD_I32 ? in[0][e] != -1 : e % (s[0].elems / s[0].dim[0]) == 0;
+			out[0][0] += ev->graph->value[n->in[0]].dtype == HD_I32 ? in[0][e] != -1 :
+				e % (s[0].elems / s[0].dim[0]) == 0;
 			break;
 		case HD_OP_DROPOUT: out[0][e] = in[0][e] * dropout64(ev, n, s, e); break;
 		default:            abort();

@@ -7,8 +7,10 @@ static int64_t batch_channel64(const struct shape64 *s, int axis, int64_t e)
 	return channel64(s, axis, e);
 }
 
-/* Moments per channel: the spread as the sum of squares less n times the square of the mean, of values shifted by the first. */
-static void moments64(const struct hd_node *n, const struct shape64 *s, int64_t c, const double *x, double *out)
+/* Moments per channel: the spread as the sum of squares less n times the square of the mean, of values
+ * shifted by the first. */
+static void moments64(const struct hd_node *n, const struct shape64 *s, int64_t c, const double *x,
+	double *out)
 {
 	double *shift = calloc((size_t)c, sizeof *shift), count = (double)(s[0].elems / c);
 
@@ -27,7 +29,8 @@ static void moments64(const struct hd_node *n, const struct shape64 *s, int64_t 
 	free(shift);
 }
 
-static void normalise64(const struct hd_node *n, const struct shape64 *s, double **in, const double *m, double **out)
+static void normalise64(const struct hd_node *n, const struct shape64 *s, double **in, const double *m,
+	double **out)
 {
 	int64_t c = s[1].elems;
 
@@ -51,7 +54,8 @@ static void batchnorm64(const struct hd_node *n, const struct shape64 *s, double
 }
 
 /* false: the op is of another family. */
-static bool batch64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in, double **out)
+static bool batch64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in,
+	double **out)
 {
 	switch (n->op) {
 	case HD_OP_BATCHNORM:         batchnorm64(n, s, in, out); return true;

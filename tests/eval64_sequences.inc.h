@@ -1,4 +1,5 @@
-/* eval64_sequences.inc.h -- forward ops of op_sequences.h for eval64.inc.h; scatters where the reference gathers. */
+/* eval64_sequences.inc.h -- forward ops of op_sequences.h for eval64.inc.h; scatters where the reference
+ * gathers. */
 
 static void rms64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)
 {
@@ -28,7 +29,8 @@ static void rotary64(const struct hd_node *n, const struct shape64 *s, double **
 		int64_t pair = e % (2 * half), t = e / s[0].last % s[0].dim[1];
 		if (pair >= half)
 			continue;
-		double angle = (double)t * exp(-log((double)n->attr.f[0]) * (double)pair / (double)half) * (n->attr.i[1] ? -1 : 1);
+		double angle = (double)t * exp(-log((double)n->attr.f[0]) * (double)pair / (double)half) *
+			(n->attr.i[1] ? -1 : 1);
 		out[0][e] = in[0][e] * cos(angle) - in[0][e + half] * sin(angle);
 		out[0][e + half] = in[0][e] * sin(angle) + in[0][e + half] * cos(angle);
 	}
@@ -45,14 +47,16 @@ static void attend64(const struct hd_node *n, const struct shape64 *s, double **
 
 	for (int64_t img = 0; img < s[0].dim[0]; img++)
 		for (int64_t e = 0; e < t * heads; e++) {
-			int64_t i = e / heads, h = e % heads, at = (img * t * heads + e) * d, from = (img * t * kv + h * kv / heads) * d;
+			int64_t i = e / heads, h = e % heads, at = (img * t * heads + e) * d,
+				from = (img * t * kv + h * kv / heads) * d;
 			double norm = 0;
 			for (int pass = 0; pass < 2; pass++)
 				for (int64_t j = 0; j < t; j++) {
 					double score = 0;
 					for (int64_t k = 0; k < d; k++)
 						score += in[0][at + k] * in[1][from + j * kv * d + k];
-					score = hidden64(n, in, t, img, i, j) ? 0 : exp(score / sqrt((double)d));
+					score = hidden64(n, in, t, img, i, j) ? 0 :
+						exp(score / sqrt((double)d));
 					norm += pass == 0 ? score : 0;
 					for (int64_t k = 0; pass == 1 && norm > 0 && k < d; k++)
 						out[0][at + k] += score / norm * in[2][from + j * kv * d + k];
@@ -80,9 +84,11 @@ static void lstm64(const struct shape64 *s, double **in, double **out)
 
 	for (int64_t at = 0; at < s[0].elems / (4 * h); at++)
 		for (int64_t k = 0; k < h; k++) {
-			double *gate = out[2] + at * 4 * h + k, cell = at % s[0].dim[1] ? out[1][(at - 1) * h + k] : 0;
+			double *gate = out[2] + at * 4 * h + k,
+				cell = at % s[0].dim[1] ? out[1][(at - 1) * h + k] : 0;
 			for (int64_t g = 0; g < 4; g++) {
-				double z = in[0][at * 4 * h + g * h + k] + recur64(s, in, out[0], at, g * h + k);
+				double z = in[0][at * 4 * h + g * h + k] + recur64(s, in, out[0], at,
+					g * h + k);
 				gate[g * h] = g == 2 ? tanh(z) : logistic64(z);
 			}
 			out[1][at * h + k] = gate[h] * cell + gate[0] * gate[2 * h];
@@ -97,7 +103,8 @@ static void gru64(const struct shape64 *s, double **in, double **out)
 	for (int64_t at = 0; at < s[0].elems / (3 * h); at++)
 		for (int64_t k = 0; k < h; k++) {
 			const double *z = in[0] + at * 3 * h + k;
-			double *gate = out[1] + at * 3 * h + k, before = at % s[0].dim[1] ? out[0][(at - 1) * h + k] : 0;
+			double *gate = out[1] + at * 3 * h + k,
+				before = at % s[0].dim[1] ? out[0][(at - 1) * h + k] : 0;
 			out[2][at * h + k] = recur64(s, in, out[0], at, 2 * h + k);
 			gate[0] = logistic64(z[0] + recur64(s, in, out[0], at, k));
 			gate[h] = logistic64(z[h] + recur64(s, in, out[0], at, h + k));
@@ -106,7 +113,8 @@ static void gru64(const struct shape64 *s, double **in, double **out)
 		}
 }
 
-static void mask64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s, double **in, double **out)
+static void mask64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s, double **in,
+	double **out)
 {
 	int64_t t = s[0].last;
 	int32_t *x = calloc((size_t)t, sizeof *x);
@@ -116,7 +124,8 @@ static void mask64(const struct eval64 *ev, const struct hd_node *n, const struc
 			x[i] = (int32_t)in[0][r * t + i];
 		uint32_t sample = (uint32_t)hd_hash64(x, (size_t)t * sizeof *x);
 		for (int64_t i = 0; i < t; i++) {
-			struct hd_philox draw = hd_philox_mask(ev->draw.seed, ev->draw.step, n->key, sample, (uint32_t)i);
+			struct hd_philox draw = hd_philox_mask(ev->draw.seed, ev->draw.step, n->key, sample,
+				(uint32_t)i);
 			bool chosen = ldexp(draw.word[0], -32) < (double)n->attr.f[0];
 			out[1][r * t + i] = chosen ? x[i] : -1;
 			if (chosen && draw.word[1] < 0.8 * 4294967296.0)
@@ -130,7 +139,8 @@ static void mask64(const struct eval64 *ev, const struct hd_node *n, const struc
 }
 
 /* false: the op is of another family. */
-static bool sequences64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s, double **in, double **out)
+static bool sequences64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s,
+	double **in, double **out)
 {
 	switch (n->op) {
 	case HD_OP_RMSNORM:

@@ -1,6 +1,6 @@
-/* eval64_tensors.inc.h -- the forward ops of op_tensors.h for eval64.inc.h, which includes it: a single plan for all, where the
- * reference has one per op. Every op is a loop over the elements of its *input* (or of the pairs of inputs), which says by
- * coordinates which element of the result it reaches. */
+/* eval64_tensors.inc.h -- the forward ops of op_tensors.h for eval64.inc.h, which includes it: a single plan
+ * for all, where the reference has one per op. Every op is a loop over the elements of its *input* (or of the
+ * pairs of inputs), which says by coordinates which element of the result it reaches. */
 
 static void place64(const struct shape64 *s, int64_t e, int64_t *at)
 {
@@ -44,9 +44,11 @@ static double pair64(const struct hd_node *n, bool ints, double a, double b)
 	}
 }
 
-static void reduce64(const struct hd_node *n, const struct shape64 *x, const struct shape64 *y, double **in, double **out)
+static void reduce64(const struct hd_node *n, const struct shape64 *x, const struct shape64 *y, double **in,
+	double **out)
 {
-	struct shape64 full = { .rank = x->rank };                             /* y with its lost extents as 1 */
+	/* y with its lost extents as 1 */
+	struct shape64 full = { .rank = x->rank };
 	int64_t at[HD_MAX_DIMS] = { 0 }, per = x->elems / y->elems;
 	double sign = n->op == HD_OP_REDUCE_MIN ? -1 : 1;
 
@@ -59,8 +61,10 @@ static void reduce64(const struct hd_node *n, const struct shape64 *x, const str
 		for (int d = 0; d < x->rank; d++)
 			at[d] %= full.dim[d];
 		double *to = &out[0][index64(&full, at)];
-		*to = n->op == HD_OP_REDUCE_SUM ? *to + in[0][e] : n->op == HD_OP_REDUCE_MEAN ? *to + in[0][e] / (double)per :
-			n->op == HD_OP_REDUCE_PROD ? *to * in[0][e] : sign * fmax(sign * *to, sign * in[0][e]);
+		*to = n->op == HD_OP_REDUCE_SUM ? *to + in[0][e] : n->op == HD_OP_REDUCE_MEAN ?
+			*to + in[0][e] / (double)per :
+			n->op == HD_OP_REDUCE_PROD ? *to * in[0][e] : sign * fmax(sign * *to,
+			sign * in[0][e]);
 	}
 }
 
@@ -71,12 +75,14 @@ static void softmax64(const struct hd_node *n, const struct shape64 *x, double *
 		for (int64_t i = 0; i < x->last; i++)
 			sum += exp(in[0][r + i] - in[0][r]);
 		for (int64_t i = 0; i < x->last; i++)
-			out[0][r + i] = n->op == HD_OP_SOFTMAX ? exp(in[0][r + i] - in[0][r]) / sum : in[0][r + i] - in[0][r] - log(sum);
+			out[0][r + i] = n->op == HD_OP_SOFTMAX ? exp(in[0][r + i] - in[0][r]) / sum :
+				in[0][r + i] - in[0][r] - log(sum);
 	}
 }
 
 /* Where element e of operand k goes, by the coordinate of the axis it changes; -1: nowhere. */
-static int64_t move64(const struct hd_node *n, int k, const struct shape64 *s, const struct shape64 *y, int64_t e)
+static int64_t move64(const struct hd_node *n, int k, const struct shape64 *s, const struct shape64 *y,
+	int64_t e)
 {
 	const int32_t *a = n->attr.i;
 	int64_t at[HD_MAX_DIMS] = { 0 }, to[HD_MAX_DIMS];
@@ -125,7 +131,8 @@ static void scatter64(const struct hd_node *n, const struct shape64 *s, double *
 				out[0][e] += in[0][(e / inner / axis * s[1].elems + k) * inner + e % inner];
 }
 
-static void contract64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in, double **out)
+static void contract64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in,
+	double **out)
 {
 	bool ta = n->attr.i[0], tb = n->attr.i[1];
 	int64_t depth = s[0].dim[s[0].rank - (ta ? 2 : 1)], at[HD_MAX_DIMS] = { 0 };
@@ -153,7 +160,8 @@ static void line64(const struct hd_node *n, const struct shape64 *x, double **in
 	for (int d = n->attr.i[0] + 1; d < x->rank; d++)
 		inner *= x->dim[d];
 	for (int64_t e = 0; e < x->elems; e++) {
-		int64_t i = e / inner % axis, start = e - i * inner, line = e / inner / axis * inner + e % inner;
+		int64_t i = e / inner % axis, start = e - i * inner,
+			line = e / inner / axis * inner + e % inner;
 		for (int64_t j = 0; j < axis && n->op == HD_OP_CUMSUM; j++)
 			if (n->attr.i[1] ? j <= i : j >= i)
 				out[0][start + j * inner] += in[0][e];
@@ -169,22 +177,26 @@ static void cast64(const struct hd_node *n, int64_t elems, double **in, double *
 	static const double highest[] = { [HD_I32] = INT32_MAX, [HD_I64] = 0x1p63, [HD_U8] = 255 };
 
 	for (int64_t e = 0; e < elems; e++)
-		out[0][e] = n->attr.i[0] <= HD_F64 ? in[0][e] : fmin(fmax(trunc(in[0][e]), lowest[n->attr.i[0]]), highest[n->attr.i[0]]);
+		out[0][e] = n->attr.i[0] <= HD_F64 ? in[0][e] :
+			fmin(fmax(trunc(in[0][e]), lowest[n->attr.i[0]]), highest[n->attr.i[0]]);
 }
 
 /* false: not of this family. */
-static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s, const struct shape64 *y,
+static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s,
+	const struct shape64 *y,
 	double **in, double **out)
 {
 	switch (n->op) {
 	case HD_OP_ADD: case HD_OP_SUB: case HD_OP_MUL: case HD_OP_DIV: case HD_OP_MAXIMUM: case HD_OP_MINIMUM: case HD_OP_POWER:
 	case HD_OP_LESS: case HD_OP_LESS_EQ: case HD_OP_EQUAL:
 		for (int64_t e = 0; e < y->elems; e++)
-			out[0][e] = pair64(n, ev->graph->value[n->in[0]].dtype == HD_I32, in[0][under64(y, &s[0], e)], in[1][under64(y, &s[1], e)]);
+			out[0][e] = pair64(n, ev->graph->value[n->in[0]].dtype == HD_I32,
+				in[0][under64(y, &s[0], e)], in[1][under64(y, &s[1], e)]);
 		return true;
 	case HD_OP_WHERE:
 		for (int64_t e = 0; e < y->elems; e++)
-			out[0][e] = in[0][under64(y, &s[0], e)] != 0 ? in[1][under64(y, &s[1], e)] : in[2][under64(y, &s[2], e)];
+			out[0][e] = in[0][under64(y, &s[0], e)] != 0 ? in[1][under64(y, &s[1], e)] :
+				in[2][under64(y, &s[2], e)];
 		return true;
 	case HD_OP_EXPAND:
 		for (int64_t e = 0; e < y->elems; e++)
@@ -199,7 +211,8 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 	case HD_OP_PAD:
 		for (int64_t e = 0; e < y->elems; e++)
 			out[0][e] = ev->graph->value[n->in[0]].dtype == HD_I32 ?
-				fmin(fmax(trunc((double)n->attr.f[0]), INT32_MIN), INT32_MAX) : (double)n->attr.f[0];
+				fmin(fmax(trunc((double)n->attr.f[0]), INT32_MIN), INT32_MAX) :
+				(double)n->attr.f[0];
 		/* fall through */
 	case HD_OP_PERMUTE: case HD_OP_SLICE: case HD_OP_CONCAT:
 		for (int k = 0; k < n->nin; k++)

@@ -1,4 +1,5 @@
-/* gradient_batch.inc.h -- cases of src/device/gradient_test.c for the family of op_batch.h; lines of its table. */
+/* gradient_batch.inc.h -- cases of src/device/gradient_test.c for the family of op_batch.h; lines of its
+ * table. */
 /* eps above 1: the running variance is drawn from [-1, 1). */
 #define BATCHNORM(axis, infer) { .i = { axis, infer }, .f = { 1.5f } }
 	{ HD_OP_BATCHNORM, BATCHNORM(1, 0), 1, { F(3, 2, 2, 3), F(2), F(2), X(2), X(2) } },

@@ -1,4 +1,5 @@
-/* gradient_sequences.inc.h -- cases of src/device/gradient_test.c for the family of op_sequences.h; lines of its table. */
+/* gradient_sequences.inc.h -- cases of src/device/gradient_test.c for the family of op_sequences.h; lines
+ * of its table. */
 	{ HD_OP_RMSNORM, { .f = { 1e-3f } }, 1, { F(3, 6), F(6) } },
 	{ HD_OP_ADD_RMSNORM, { .f = { 1e-3f } }, 1, { F(3, 6), F(3, 6), F(6) } },
 	{ HD_OP_ADD_RMSNORM, { .f = { 1e-3f } }, 3, { F(3, 6), F(3, 6), F(6) } },

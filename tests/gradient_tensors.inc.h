@@ -1,4 +1,5 @@
-/* gradient_tensors.inc.h -- cases of src/device/gradient_test.c for the activations and the family of op_tensors.h; lines of its table. */
+/* gradient_tensors.inc.h -- cases of src/device/gradient_test.c for the activations and the family of
+ * op_tensors.h; lines of its table. */
 	{ HD_OP_ACT, A(HD_ACT_SILU), 1, { F(5, 7) } },
 	{ HD_OP_ACT, A(HD_ACT_GELU_ERF), 1, { F(5, 7) } },
 	{ HD_OP_ACT, A(HD_ACT_SOFTPLUS), 1, { F(5, 7) } },

@@ -20,7 +20,8 @@
 #define HD_GUARD_WORKS 1
 #endif
 
-extern char __executable_start[], etext[];     /* where the code of the test program lies, rooms included; libraries lie elsewhere */
+/* where the code of the test program lies, rooms included; libraries lie elsewhere */
+extern char __executable_start[], etext[];
 
 static _Atomic uint64_t guard_count, guard_own;
 static atomic_bool guard_armed;
@@ -56,7 +57,8 @@ static void guard_see(const void *caller)
 	if (!atomic_load_explicit(&guard_armed, memory_order_relaxed))
 		return;
 	atomic_fetch_add(&guard_count, 1);
-	atomic_fetch_add(&guard_own, (uintptr_t)caller >= (uintptr_t)__executable_start && (uintptr_t)caller < (uintptr_t)etext);
+	atomic_fetch_add(&guard_own, (uintptr_t)caller >= (uintptr_t)__executable_start &&
+		(uintptr_t)caller < (uintptr_t)etext);
 }
 
 HD_GUARD_APART void *malloc(size_t n)

@@ -1,9 +1,10 @@
 /* Runs completed lists on numbers: an oracle for the checker of schedules that shares no code with it.
  *
- * A tensor is a 64-bit hash of what it is made of: the output of F of its input and the weights' version, a gradient of
- * what was kept and what came back, a sum of gradients of its leaves in the order of a binary tree with gaps. Ranks run in turn; sends,
- * receives, buffers, credits, meetings, versions and their pins behave as src/plan/ins.h says. What a rank may not do (use a version that
- * is gone, send what it has not) ends the run; so does standing still. The result is compared with a replay on one device. */
+ * A tensor is a 64-bit hash of what it is made of: the output of F of its input and the weights' version, a
+ * gradient of what was kept and what came back, a sum of gradients of its leaves in the order of a binary
+ * tree with gaps. Ranks run in turn; sends, receives, buffers, credits, meetings, versions and their pins
+ * behave as src/plan/ins.h says. What a rank may not do (use a version that is gone, send what it has not)
+ * ends the run; so does standing still. The result is compared with a replay on one device. */
 #ifndef HD_TESTS_LISTS_ORACLE_H
 #define HD_TESTS_LISTS_ORACLE_H
 
@@ -12,7 +13,8 @@
 
 #include "pipeline/schedule.h"
 
-enum { O_RANKS = 4, O_STAGES = 8, O_VNS = 48, O_VERSIONS = 50, O_SENDS = 96, O_GROUPS = 2, O_BUCKETS = 3, O_SLOTS = 4 };
+enum { O_RANKS = 4, O_STAGES = 8, O_VNS = 48, O_VERSIONS = 50, O_SENDS = 96, O_GROUPS = 2, O_BUCKETS = 3,
+	O_SLOTS = 4 };
 
 struct o_job {
 	uint32_t every[O_STAGES], delay[O_STAGES], buckets[O_STAGES];
@@ -24,7 +26,8 @@ struct o_tensor { bool here; uint64_t value; };
 
 struct o_stage {                                  /* of a rank */
 	struct o_tensor in[O_VNS], out[O_VNS], gin[O_VNS], gout[O_VNS];
-	uint32_t in_slot[O_VNS], gout_slot[O_VNS]; /* 0: own storage; else 1 + slot buffer of the channel from in_peer */
+	/* 0: own storage; else 1 + slot buffer of the channel from in_peer */
+	uint32_t in_slot[O_VNS], gout_slot[O_VNS];
 	uint32_t in_peer[O_VNS], gout_peer[O_VNS];
 	struct { bool live, input_only, on_host, i_done; uint64_t value, input, gout; } kept[O_VNS];
 	bool loaded[O_VNS];
@@ -39,7 +42,8 @@ struct o_stage {                                  /* of a rank */
 
 struct o_channel { uint64_t value[O_SENDS]; uint32_t sent, got, used; };
 
-struct o_rank { uint32_t at; bool arrived; struct o_tensor slot[O_RANKS][2][O_SLOTS + 1]; uint32_t nnorms; uint64_t norm[O_VERSIONS]; };
+struct o_rank { uint32_t at; bool arrived; struct o_tensor slot[O_RANKS][2][O_SLOTS + 1]; uint32_t nnorms;
+	uint64_t norm[O_VERSIONS]; };
 
 struct o_world {
 	const struct hd_schedule *s;
@@ -62,13 +66,15 @@ static uint64_t o_mix(uint64_t a, uint64_t b)
 	return x ^ (x >> 31);
 }
 
-static uint64_t o_of(uint64_t what, uint64_t s, uint64_t k, uint64_t a, uint64_t b) { return o_mix(o_mix(o_mix(what, s * 1000 + k), a), b); }
+static uint64_t o_of(uint64_t what, uint64_t s, uint64_t k, uint64_t a,
+	uint64_t b) { return o_mix(o_mix(o_mix(what, s * 1000 + k), a), b); }
 
 static uint64_t o_first_weight(uint32_t s) { return o_mix(77, s); }
 static uint64_t o_forward(uint32_t s, uint32_t k, uint64_t in, uint64_t w) { return o_of(1, s, k, in, w); }
 static uint64_t o_kept(uint32_t s, uint32_t k, uint64_t in, uint64_t w) { return o_of(2, s, k, in, w); }
 static uint64_t o_back(uint32_t s, uint32_t k, uint64_t kept, uint64_t g) { return o_of(3, s, k, kept, g); }
-static uint64_t o_weights(uint32_t s, uint32_t k, uint64_t kept, uint64_t g) { return o_of(4, s, k, kept, g); }
+static uint64_t o_weights(uint32_t s, uint32_t k, uint64_t kept, uint64_t g) { return o_of(4, s, k, kept, g);
+	}
 static uint64_t o_input(uint32_t k) { return o_mix(5, k); }
 static uint64_t o_labels(uint64_t loss) { return o_mix(6, loss); }
 static uint64_t o_step(uint64_t w, uint64_t sum, uint64_t norm) { return o_of(7, 0, 0, o_mix(w, sum), norm); }
@@ -81,8 +87,10 @@ static struct o_tensor o_tree(const struct o_tensor *leaf, uint32_t n)
 	memcpy(level, leaf, n * sizeof *leaf);
 	for (; n > 1; n = (n + 1) / 2)
 		for (uint32_t j = 0; j < (n + 1) / 2; j++) {
-			struct o_tensor a = level[2 * j], b = 2 * j + 1 < n ? level[2 * j + 1] : (struct o_tensor){ false, 0 };
-			level[j] = a.here && b.here ? (struct o_tensor){ true, o_mix(a.value, b.value) } : a.here ? a : b;
+			struct o_tensor a = level[2 * j], b = 2 * j + 1 < n ? level[2 * j + 1] :
+				(struct o_tensor){ false, 0 };
+			level[j] = a.here && b.here ? (struct o_tensor){ true, o_mix(a.value, b.value) } :
+				a.here ? a : b;
 		}
 	return level[0];
 }
@@ -103,7 +111,8 @@ static void o_replay(struct o_world *o)
 		uint64_t g = 0, sum[O_STAGES] = { 0 }, norm = 0;
 		bool due[O_STAGES] = { false };
 		for (uint32_t s = 0; s < S; s++) {
-			uint32_t b = k / o->job->every[s], u = b > o->job->delay[s] ? b - o->job->delay[s] : 0;
+			uint32_t b = k / o->job->every[s], u = b > o->job->delay[s] ? b - o->job->delay[s] :
+				0;
 			uint64_t in = s ? out[s - 1] : o_input(k);
 			out[s] = o_forward(s, k, in, w[s][u]);
 			kept[s] = o_kept(s, k, in, w[s][u]);
@@ -116,7 +125,8 @@ static void o_replay(struct o_world *o)
 		}
 		for (uint32_t s = 0; s < S; s++) {
 			if ((due[s] = (k + 1) % o->job->every[s] == 0)) {
-				uint64_t tree = o_tree(&leaf[s][k + 1 - o->job->every[s]], o->job->every[s]).value;
+				uint64_t tree = o_tree(&leaf[s][k + 1 - o->job->every[s]],
+					o->job->every[s]).value;
 				for (uint32_t b = 0; b < o->job->buckets[s]; b++)
 					sum[s] = o_mix(sum[s], o_bucket(tree, b));
 			}
@@ -160,8 +170,10 @@ static int64_t o_version(const struct o_world *o, const struct hd_ins *x)
 	return b > o->job->delay[x->stage] ? b - o->job->delay[x->stage] : 0;
 }
 
-/* A tensor that came over a channel: its buffer may have been written to since. The channel's credit returns. */
-static bool o_take(struct o_world *o, uint32_t r, struct o_tensor *t, uint32_t slot, uint32_t peer, bool grad, uint64_t *value)
+/* A tensor that came over a channel: its buffer may have been written to since. The channel's credit
+ * returns. */
+static bool o_take(struct o_world *o, uint32_t r, struct o_tensor *t, uint32_t slot, uint32_t peer, bool grad,
+	uint64_t *value)
 {
 	if (!t->here)
 		return false;
@@ -208,7 +220,8 @@ static enum o_turn o_run_back(struct o_world *o, uint32_t r, const struct hd_ins
 	struct o_stage *st = &o->at[r][x->stage];
 	uint64_t g;
 
-	if (!st->kept[x->vn].live || st->kept[x->vn].input_only || st->kept[x->vn].on_host || st->kept[x->vn].i_done || !o_there(st, o_version(o, x)))
+	if (!st->kept[x->vn].live || st->kept[x->vn].input_only || st->kept[x->vn].on_host ||
+		st->kept[x->vn].i_done || !o_there(st, o_version(o, x)))
 		return O_FAIL(o, "rank %u: %u.%u cannot go back", r, x->stage, x->vn);
 	if (x->stage + 1u == o->s->nstages)
 		g = o_labels(st->out[x->vn].value);
@@ -227,11 +240,13 @@ static enum o_turn o_run_weights(struct o_world *o, uint32_t r, const struct hd_
 {
 	struct o_stage *st = &o->at[r][x->stage];
 
-	if (!st->kept[x->vn].live || st->kept[x->vn].input_only || st->kept[x->vn].on_host || !st->kept[x->vn].i_done || !o_there(st, o_version(o, x)))
+	if (!st->kept[x->vn].live || st->kept[x->vn].input_only || st->kept[x->vn].on_host ||
+		!st->kept[x->vn].i_done || !o_there(st, o_version(o, x)))
 		return O_FAIL(o, "rank %u: %u.%u has no weights to differentiate", r, x->stage, x->vn);
 	if (st->leaf[x->vn].here)
 		return O_FAIL(o, "a second gradient of %u.%u", x->stage, x->vn);
-	st->leaf[x->vn] = (struct o_tensor){ true, o_weights(x->stage, x->vn, st->kept[x->vn].value, st->kept[x->vn].gout) };
+	st->leaf[x->vn] = (struct o_tensor){ true, o_weights(x->stage, x->vn, st->kept[x->vn].value,
+		st->kept[x->vn].gout) };
 	if (x->vn / o->job->every[x->stage] < st->made)
 		st->leaf[x->vn].here = false;             /* too late for its update: lost */
 	st->kept[x->vn].live = false;
@@ -250,7 +265,8 @@ static enum o_turn o_run_move(struct o_world *o, uint32_t r, const struct hd_ins
 		return O_RAN;
 	case HD_INS_R: {
 		int64_t v = o_version(o, x);
-		if (!st->kept[x->vn].live || !st->kept[x->vn].input_only || st->kept[x->vn].on_host || !o_there(st, v))
+		if (!st->kept[x->vn].live || !st->kept[x->vn].input_only || st->kept[x->vn].on_host ||
+			!o_there(st, v))
 			return O_FAIL(o, "rank %u: nothing to recompute of %u.%u", r, x->stage, x->vn);
 		st->kept[x->vn].input_only = false;
 		st->kept[x->vn].value = o_kept(x->stage, x->vn, st->kept[x->vn].input, st->weight[v].value);
@@ -312,7 +328,8 @@ static uint64_t o_sum(const struct o_world *o, uint32_t r, uint32_t s)
 		return 0;
 	struct o_tensor own = o_tree(&st->leaf[st->made * e], e);
 	for (uint32_t b = 0; b < o->job->buckets[s]; b++)
-		sum = o_mix(sum, st->reduced[b].here ? st->reduced[b].value : o_bucket(own.here ? own.value : 0, b));
+		sum = o_mix(sum, st->reduced[b].here ? st->reduced[b].value :
+			o_bucket(own.here ? own.value : 0, b));
 	return sum;
 }
 
@@ -331,7 +348,8 @@ static bool o_meets(const struct o_world *o, uint32_t r, const struct hd_ins *x)
 
 	for (uint32_t s = 0; s < o->s->nstages; s++)
 		if (o->job->holder[r][s])
-			any |= x->op == HD_INS_RED ? s == x->stage : x->op == HD_INS_TIE ? x->stage < o->job->ngroups && o->job->tied[x->stage][s] : true;
+			any |= x->op == HD_INS_RED ? s == x->stage : x->op == HD_INS_TIE ?
+				x->stage < o->job->ngroups && o->job->tied[x->stage][s] : true;
 	return any || x->op == HD_INS_BAR;
 }
 
@@ -353,7 +371,8 @@ static void o_do_together(struct o_world *o, const struct hd_ins *x)
 		struct o_tensor tree = o_tree(leaf, e);
 		for (uint32_t r = 0; r < o->s->nranks; r++)
 			if (o->job->holder[r][x->stage])
-				o->at[r][x->stage].reduced[x->slot] = (struct o_tensor){ true, o_bucket(tree.here ? tree.value : 0, x->slot) };
+				o->at[r][x->stage].reduced[x->slot] = (struct o_tensor){ true,
+					o_bucket(tree.here ? tree.value : 0, x->slot) };
 	} else if (x->op == HD_INS_TIE) {
 		for (uint32_t s = 0; s < S; s++)
 			all = o->job->tied[x->stage][s] ? o_mix(all, sum[s]) : all;
@@ -375,7 +394,8 @@ static void o_do_together(struct o_world *o, const struct hd_ins *x)
 					continue;
 				st->eager = false;
 				if (o->job->clips && o_there(st, (int64_t)st->made - 1))
-					st->weight[st->made].value = o_step(st->weight[st->made - 1].value, st->eager_sum, norm);
+					st->weight[st->made].value = o_step(st->weight[st->made - 1].value,
+						st->eager_sum, norm);
 				else if (o->job->clips)
 					st->weight[st->made].value = 0;
 			}
@@ -413,8 +433,10 @@ static enum o_turn o_run_version(struct o_world *o, uint32_t r, const struct hd_
 	if (!o->job->holder[r][x->stage])
 		return O_FAIL(o, "rank %u does not hold stage %u", r, x->stage);
 	if (x->op != HD_INS_STEP) {
-		if (x->ver > INT32_MAX || !o_there(st, x->ver) || (x->op == HD_INS_REL && st->pins[x->ver] == 0))
-			return O_FAIL(o, "rank %u: %s of a version that is not there", r, hd_ins_row(x->op)->text);
+		if (x->ver > INT32_MAX || !o_there(st, x->ver) ||
+			(x->op == HD_INS_REL && st->pins[x->ver] == 0))
+			return O_FAIL(o, "rank %u: %s of a version that is not there", r,
+				hd_ins_row(x->op)->text);
 		st->pins[x->ver] += x->op == HD_INS_PIN ? 1 : -1;
 		return O_RAN;
 	}
@@ -439,9 +461,11 @@ static enum o_turn o_run_one(struct o_world *o, uint32_t r, const struct hd_ins 
 
 	if (hd_ins_uses(x->op, 'v') && x->vn >= o->m)
 		return O_FAIL(o, "no such virtual node");
-	if (hd_ins_uses(x->op, 's') && x->op != HD_INS_TIE && x->op != HD_INS_BAR && x->stage >= o->s->nstages)
+	if (hd_ins_uses(x->op, 's') && x->op != HD_INS_TIE && x->op != HD_INS_BAR &&
+		x->stage >= o->s->nstages)
 		return O_FAIL(o, "no such stage");
-	if (((hd_ins_uses(x->op, '>') || hd_ins_uses(x->op, '<')) && x->peer >= o->s->nranks) || (x->op == HD_INS_RED && x->slot >= O_BUCKETS))
+	if (((hd_ins_uses(x->op, '>') || hd_ins_uses(x->op, '<')) && x->peer >= o->s->nranks) ||
+		(x->op == HD_INS_RED && x->slot >= O_BUCKETS))
 		return O_FAIL(o, "no such rank or bucket");
 	switch (x->op) {
 	case HD_INS_F: return o_run_forward(o, r, x);
@@ -468,8 +492,10 @@ static bool o_compare(struct o_world *o)
 			const struct o_stage *st = &o->at[r][s];
 			if (!o->job->holder[r][s])
 				continue;
-			if (st->made != o->m / o->job->every[s] || st->eager || st->weight[st->made].value != o->want_weight[s]) {
-				snprintf(o->why, sizeof o->why, "rank %u: the weights of stage %u differ", r, s);
+			if (st->made != o->m / o->job->every[s] || st->eager ||
+				st->weight[st->made].value != o->want_weight[s]) {
+				snprintf(o->why, sizeof o->why, "rank %u: the weights of stage %u differ", r,
+					s);
 				return false;
 			}
 		}

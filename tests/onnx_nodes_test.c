@@ -54,13 +54,16 @@ static bool read_tensors(struct job *job, const char *what, struct hd_onnx_tenso
 	return false;
 }
 
-/* Integers are shapes, axes, indices: given, but labels and what is gathered by are data too. Single numbers are
- * bounds, ratios, modes. */
+/* Integers are shapes, axes, indices: given, but labels and what is gathered by are data too. Single numbers
+ * are bounds, ratios, modes. */
 static bool is_known(const struct job *job, const struct hd_onnx_tensor *t)
 {
-	bool labels = strstr(job->folder, "test_nllloss") || strstr(job->folder, "test_sce") || strstr(job->folder, "test_embed");
-	bool modes = strstr(job->folder, "clip") || strstr(job->folder, "dropout") || strstr(job->folder, "pow") || strstr(job->folder, "pad") ||
-		strstr(job->folder, "cumsum") || strstr(job->folder, "range") || strstr(job->folder, "onehot");
+	bool labels = strstr(job->folder, "test_nllloss") || strstr(job->folder, "test_sce") ||
+		strstr(job->folder, "test_embed");
+	bool modes = strstr(job->folder, "clip") || strstr(job->folder, "dropout") ||
+		strstr(job->folder, "pow") || strstr(job->folder, "pad") ||
+		strstr(job->folder, "cumsum") || strstr(job->folder, "range") ||
+		strstr(job->folder, "onehot");
 
 	return t->is_float ? modes && t->rank == 0 : !labels;
 }
@@ -89,15 +92,19 @@ static bool same_output(struct job *job, uint32_t k, const void *ours, const str
 	const struct hd_onnx_tensor *t = &job->out[k];
 
 	if (hd_value_elems(v, 1) != t->n) {
-		hd_fail(&job->diag, HD_E_BUG, "output %u has %llu elements, not %llu", k, (unsigned long long)hd_value_elems(v, 1), (unsigned long long)t->n);
+		hd_fail(&job->diag, HD_E_BUG, "output %u has %llu elements, not %llu", k,
+			(unsigned long long)hd_value_elems(v, 1), (unsigned long long)t->n);
 		return false;
 	}
 	for (uint64_t e = 0; e < t->n; e++) {
-		double got = v->dtype == HD_I32 ? (double)((const int32_t *)ours)[e] : v->dtype == HD_F64 ? ((const double *)ours)[e] :
+		double got = v->dtype == HD_I32 ? (double)((const int32_t *)ours)[e] : v->dtype == HD_F64 ?
+			((const double *)ours)[e] :
 			(double)((const float *)ours)[e];
-		double want = t->is_float ? t->f[e] : (double)(t->i[e] > INT32_MAX ? INT32_MAX : t->i[e] < INT32_MIN ? INT32_MIN : t->i[e]);
+		double want = t->is_float ? t->f[e] : (double)(t->i[e] > INT32_MAX ? INT32_MAX :
+			t->i[e] < INT32_MIN ? INT32_MIN : t->i[e]);
 		if (!close_to(got, want)) {
-			hd_fail(&job->diag, HD_E_BUG, "output %u, element %llu is %.9g, not %.9g", k, (unsigned long long)e, got, want);
+			hd_fail(&job->diag, HD_E_BUG, "output %u, element %llu is %.9g, not %.9g", k,
+				(unsigned long long)e, got, want);
 			return false;
 		}
 	}
@@ -119,7 +126,8 @@ static enum verdict run_on(struct job *job, const char *kind, enum hd_kernels ke
 	enum hd_err err = hd_layout_make(&layout, &job->graph, &job->arena, &job->diag);
 
 	if (!err)
-		err = hd_program_make(&program, &job->graph, &layout, false, &(uint64_t){ 1 }, 1, &job->arena, &job->diag);
+		err = hd_program_make(&program, &job->graph, &layout, false, &(uint64_t){ 1 }, 1, &job->arena,
+			&job->diag);
 	if (!err)
 		err = hd_device_create(&device, kind, &spec, &job->diag);
 	if (!err)
@@ -133,11 +141,14 @@ static enum verdict run_on(struct job *job, const char *kind, enum hd_kernels ke
 		if (!is_known(job, &job->in[i])) {
 			char name[16];
 			snprintf(name, sizeof name, "in%u", k++);
-			uint32_t at = hd_graph_find_input(&job->graph, name);      /* none: an input that nothing reads */
+			/* none: an input that nothing reads */
+			uint32_t at = hd_graph_find_input(&job->graph, name);
 			if (at != HD_NONE)
-				input[at] = as_ours(&job->in[i], job->graph.value[job->graph.input[at]].dtype);
+				input[at] = as_ours(&job->in[i],
+					job->graph.value[job->graph.input[at]].dtype);
 		}
-	struct hd_bind bind = { .rows = 1, .params = params, .input = (const void *const *)input, .arena = memory };
+	struct hd_bind bind = { .rows = 1, .params = params, .input = (const void *const *)input,
+		.arena = memory };
 	err = device->ops->run(device, &program, HD_RUN_F, &bind, &token, &job->diag);
 	if (!err)
 		err = device->ops->wait(device, token, &job->diag);
@@ -146,7 +157,8 @@ static enum verdict run_on(struct job *job, const char *kind, enum hd_kernels ke
 		char name[16];
 		snprintf(name, sizeof name, "out%u", k);
 		uint32_t value = hd_graph_find_output(&job->graph, name);
-		good = value != HD_NONE && same_output(job, k, hd_program_value(&program, &bind, value), &job->graph.value[value]);
+		good = value != HD_NONE && same_output(job, k, hd_program_value(&program, &bind, value),
+			&job->graph.value[value]);
 	}
 	verdict = good ? PASS : FAIL;
 out:
@@ -167,7 +179,8 @@ static enum verdict run_case(struct job *job)
 
 	if (!read_file(job, "model.onnx", &model))
 		return FAIL;
-	if (!read_tensors(job, "input", job->in, &job->nin) || !read_tensors(job, "output", job->out, &job->nout))
+	if (!read_tensors(job, "input", job->in, &job->nin) ||
+		!read_tensors(job, "output", job->out, &job->nout))
 		return REFUSED;                                   /* strings, complex numbers, sequences */
 	enum verdict v;
 	if (is_optim(job, &model, &v))
@@ -178,12 +191,14 @@ static enum verdict run_case(struct job *job)
 	opts.known = job->known;
 	opts.nknown = job->nknown;
 	hd_graph_init(&job->graph, &job->arena);
-	enum hd_err err = hd_onnx_import(&job->graph, "model.onnx", model.at, model.len, &opts, NULL, &job->diag);
+	enum hd_err err = hd_onnx_import(&job->graph, "model.onnx", model.at, model.len, &opts, NULL,
+		&job->diag);
 	if (err)
 		return err == HD_E_INPUT ? REFUSED : FAIL;
 	/* A layout holds at least one parameter; a node case has none. */
 	uint32_t unused;
-	if (!job->graph.nparams && hd_graph_param(&job->graph, "unused", 1, (int64_t[]){ 1 }, HD_INIT_ZEROS, 0, &unused, &job->diag))
+	if (!job->graph.nparams && hd_graph_param(&job->graph, "unused", 1, (int64_t[]){ 1 }, HD_INIT_ZEROS,
+		0, &unused, &job->diag))
 		return FAIL;
 	v = run_on(job, "reference", HD_KERNELS_PORTABLE);
 	if (v == PASS)
@@ -198,7 +213,8 @@ static const char *cases_folder(void)
 	static char path[512];
 	const char *given = getenv("HD_ONNX_CASES"), *build = getenv("BUILD_DIR");
 
-	snprintf(path, sizeof path, "%s%s", given ? given : build ? build : ".", given ? "" : "/onnxdata/node");
+	snprintf(path, sizeof path, "%s%s", given ? given : build ? build : ".",
+		given ? "" : "/onnxdata/node");
 	return path;
 }
 
@@ -230,11 +246,13 @@ static void every_case_of_an_op_that_heddle_has_passes(void **state)
 		enum verdict v = run_case(job);
 		count[v]++;
 		if (v == FAIL || list)
-			print_message("%s %s: %s\n", v == FAIL ? "fail" : v == PASS ? "pass" : "refused", name[i], job->diag.text);
+			print_message("%s %s: %s\n", v == FAIL ? "fail" : v == PASS ? "pass" : "refused",
+				name[i], job->diag.text);
 		hd_arena_finish(&job->arena);
 		free(job);
 	}
-	print_message("node cases: %zu, pass %u, refused %u, fail %u\n", n, count[PASS], count[REFUSED], count[FAIL]);
+	print_message("node cases: %zu, pass %u, refused %u, fail %u\n", n, count[PASS], count[REFUSED],
+		count[FAIL]);
 	assert_int_equal(count[FAIL], 0);
 	assert_true(only || count[PASS] > 0);
 	hd_arena_finish(&arena);
@@ -242,7 +260,8 @@ static void every_case_of_an_op_that_heddle_has_passes(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(every_case_of_an_op_that_heddle_has_passes) };
+	static const struct CMUnitTest tests[] =
+		{ cmocka_unit_test(every_case_of_an_op_that_heddle_has_passes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

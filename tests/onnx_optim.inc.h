@@ -1,5 +1,6 @@
-/* Node cases of ai.onnx.preview.training: one update of some tensors, on our optimizers. Inputs are the rate, the number of
- * updates, then parameters, gradients and slots of all tensors; outputs are parameters and slots. */
+/* Node cases of ai.onnx.preview.training: one update of some tensors, on our optimizers. Inputs are the rate,
+ * the number of updates, then parameters, gradients and slots of all tensors; outputs are parameters and
+ * slots. */
 
 struct optim_case { const char *op, *mode; enum hd_optim_kind kind; uint32_t nslots; };
 static const struct optim_case optim_cases[] = {
@@ -25,23 +26,30 @@ static const struct optim_case *optim_of(const Onnx__NodeProto *node)
 			mode = (const char *)node->attribute[i]->s.data;
 			len = node->attribute[i]->s.len;
 		}
-	for (size_t k = 0; node->domain && !strcmp(node->domain, "ai.onnx.preview.training") && k < sizeof optim_cases / sizeof *optim_cases; k++) {
+	for (size_t k = 0; node->domain && !strcmp(node->domain, "ai.onnx.preview.training") &&
+		k < sizeof optim_cases / sizeof *optim_cases; k++) {
 		const struct optim_case *c = &optim_cases[k];
-		if (!strcmp(c->op, node->op_type) && (!c->mode || (len == strlen(c->mode) && !memcmp(mode, c->mode, len))))
+		if (!strcmp(c->op, node->op_type) && (!c->mode ||
+			(len == strlen(c->mode) && !memcmp(mode, c->mode, len))))
 			return c;
 	}
 	return NULL;
 }
 
-/* Ours has no factor beta for all updates but the first, no decay after the update, and eps x sqrt(c2) where ONNX has eps. */
-static bool scalars_of(const Onnx__NodeProto *node, const struct optim_case *c, double rate, double t, double standard_eps, struct hd_step_scalars *s)
+/* Ours has no factor beta for all updates but the first, no decay after the update, and eps x sqrt(c2)
+ * where ONNX has eps. */
+static bool scalars_of(const Onnx__NodeProto *node, const struct optim_case *c, double rate, double t,
+	double standard_eps, struct hd_step_scalars *s)
 {
 	bool adam = c->kind == HD_OPTIM_ADAM, adagrad = c->kind == HD_OPTIM_ADAGRAD;
 
 	*s = (struct hd_step_scalars){ .lr = (float)rate, .scale = 1, .clip = 1, .c1 = 1, .c2 = 1 };
-	s->optim = (struct hd_optim){ .kind = c->kind, .weight_decay = (float)number_of(node, "norm_coefficient", 0),
-		.eps = (float)number_of(node, "epsilon", standard_eps), .momentum = (float)number_of(node, "alpha", 0),
-		.beta1 = (float)number_of(node, "alpha", 0.9), .beta2 = (float)number_of(node, "beta", 0.999) };
+	s->optim = (struct hd_optim){ .kind = c->kind, .weight_decay = (float)number_of(node,
+		"norm_coefficient", 0),
+		.eps = (float)number_of(node, "epsilon", standard_eps),
+		.momentum = (float)number_of(node, "alpha", 0),
+		.beta1 = (float)number_of(node, "alpha", 0.9),
+		.beta2 = (float)number_of(node, "beta", 0.999) };
 	if (adagrad)
 		s->lr = (float)(rate / (1 + t * number_of(node, "decay_factor", 0)));
 	if (adam)
@@ -49,7 +57,8 @@ static bool scalars_of(const Onnx__NodeProto *node, const struct optim_case *c, 
 	return adagrad || t == 0 || number_of(node, "beta", 1) == 1;
 }
 
-static bool updated(struct job *job, struct hd_device *device, const struct hd_step_scalars *s, const struct optim_case *c, uint32_t n, uint32_t k)
+static bool updated(struct job *job, struct hd_device *device, const struct hd_step_scalars *s,
+	const struct optim_case *c, uint32_t n, uint32_t k)
 {
 	float *at[4] = { NULL };                  /* parameter, gradient, slots */
 	uint64_t token = 0, len = job->in[2 + k].n;
@@ -57,13 +66,15 @@ static bool updated(struct job *job, struct hd_device *device, const struct hd_s
 	for (uint32_t i = 0; i < 2 + c->nslots; i++)
 		at[i] = as_ours(&job->in[2 + i * n + k], HD_F32);
 	struct hd_update update = { c->kind, at[0], at[1], { at[2], at[3] }, len, s };
-	bool good = device->ops->update(device, &update, &token, &job->diag) == HD_OK && device->ops->wait(device, token, &job->diag) == HD_OK;
+	bool good = device->ops->update(device, &update, &token, &job->diag) == HD_OK &&
+		device->ops->wait(device, token, &job->diag) == HD_OK;
 	for (uint32_t i = 0; i < 1 + c->nslots && good; i++)
 		for (uint64_t e = 0; e < len; e++) {
 			double ours = (double)at[i ? i + 1 : 0][e], theirs = job->out[i * n + k].f[e];
 			if (close_to(ours, theirs))
 				continue;
-			hd_fail(&job->diag, HD_E_BUG, "output %u, element %llu is %.9g, not %.9g", i * n + k, (unsigned long long)e, ours, theirs);
+			hd_fail(&job->diag, HD_E_BUG, "output %u, element %llu is %.9g, not %.9g", i * n + k,
+				(unsigned long long)e, ours, theirs);
 			good = false;
 		}
 	for (uint32_t i = 0; i < 4; i++)
@@ -77,7 +88,8 @@ static enum verdict run_optim(struct job *job, const Onnx__NodeProto *node, cons
 	uint32_t n = (uint32_t)(node->n_input - 2) / (2 + c->nslots);
 	struct hd_device_spec spec = { .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
 	struct hd_step_scalars s;
-	/* Computed with an epsilon that the node does not have (onnx 1.12, backend/test/case/node/adam.py). */
+	/* Computed with an epsilon that the node does not have (onnx 1.12,
+	 * backend/test/case/node/adam.py). */
 	double eps = strstr(job->folder, "test_adam_multiple") ? 1e-2 : c->kind == HD_OPTIM_ADAM ? 1e-6 : 0;
 	bool good = true;
 
@@ -99,7 +111,8 @@ static enum verdict run_optim(struct job *job, const Onnx__NodeProto *node, cons
 static bool is_optim(struct job *job, const struct file *model, enum verdict *verdict)
 {
 	Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, model->len, model->at);
-	const struct optim_case *c = m && m->graph && m->graph->n_node == 1 ? optim_of(m->graph->node[0]) : NULL;
+	const struct optim_case *c = m && m->graph && m->graph->n_node == 1 ? optim_of(m->graph->node[0]) :
+		NULL;
 
 	if (c)
 		*verdict = run_optim(job, m->graph->node[0], c);

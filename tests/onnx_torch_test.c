@@ -1,5 +1,6 @@
-/* Models that PyTorch exported for training (tests/onnx/make_fixtures.py): the logits before the first step and the
- * losses of ten SGD steps are PyTorch's. The step is taken here, by hand: parameter - rate x gradient / weight. */
+/* Models that PyTorch exported for training (tests/onnx/make_fixtures.py): the logits before the first step
+ * and the losses of ten SGD steps are PyTorch's. The step is taken here, by hand: parameter - rate x
+ * gradient / weight. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +55,13 @@ static void import(struct run *r, const char *model, const char *file, bool toke
 	hd_arena_init(&r->arena, 0);
 	read_file(r, model, file, &bytes, &len);
 	hd_graph_init(&r->graph, &r->arena);
-	CHECK(hd_onnx_import(&r->graph, file, bytes, len, &opts, &r->values, &diag) == HD_OK, "%s: %s", model, diag.text);
+	CHECK(hd_onnx_import(&r->graph, file, bytes, len, &opts, &r->values, &diag) == HD_OK, "%s: %s", model,
+		diag.text);
 	CHECK(hd_graph_optimize(&r->graph, BATCH, &diag) == HD_OK, "%s: %s", model, diag.text);
 	CHECK(hd_graph_autodiff(&r->graph, &diag) == HD_OK, "%s: %s", model, diag.text);
 	read_file(r, model, "expect.safetensors", &bytes, &len);
-	CHECK(hd_safetensors_read(&r->expect, &r->arena, "expect", bytes, len, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_safetensors_read(&r->expect, &r->arena, "expect", bytes, len, &diag) == HD_OK, "%s",
+		diag.text);
 }
 
 static void set_up(struct run *r, enum hd_kernels kernels)
@@ -67,7 +70,8 @@ static void set_up(struct run *r, enum hd_kernels kernels)
 	struct hd_diag diag = { "" };
 
 	CHECK(hd_layout_make(&r->layout, &r->graph, &r->arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_program_make(&r->program, &r->graph, &r->layout, true, &(uint64_t){ BATCH }, 1, &r->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_program_make(&r->program, &r->graph, &r->layout, true, &(uint64_t){ BATCH }, 1, &r->arena,
+		&diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_device_create(&r->device, "cpu", &spec, &diag) == HD_OK, "%s", diag.text);
 	CHECK(r->device->ops->load(r->device, &r->program, &diag) == HD_OK, "%s", diag.text);
 	r->params = calloc(r->layout.elems + 16, sizeof(float));
@@ -78,7 +82,8 @@ static void set_up(struct run *r, enum hd_kernels kernels)
 	for (uint32_t p = 0; p < r->graph.nparams; p++)
 		memcpy(r->params + r->layout.at[p], r->values.param[p].at, r->values.param[p].len_bytes);
 	r->leaf = (struct hd_fold){ .dst = r->grad };
-	r->bind = (struct hd_bind){ .rows = BATCH, .params = r->params, .buffers = r->buffers, .input = r->input, .arena = r->memory, .fold = &r->leaf,
+	r->bind = (struct hd_bind){ .rows = BATCH, .params = r->params, .buffers = r->buffers,
+		.input = r->input, .arena = r->memory, .fold = &r->leaf,
 		.nfolds = 1 };
 }
 
@@ -95,7 +100,8 @@ static void phase(struct run *r, enum hd_run_phase which)
 	struct hd_diag diag = { "" };
 	uint64_t token = 0;
 
-	CHECK(r->device->ops->run(r->device, &r->program, which, &r->bind, &token, &diag) == HD_OK, "%s", diag.text);
+	CHECK(r->device->ops->run(r->device, &r->program, which, &r->bind, &token, &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(r->device->ops->wait(r->device, token, &diag) == HD_OK, "%s", diag.text);
 }
 
@@ -107,7 +113,8 @@ static void feed(struct run *r, uint32_t step)
 		const struct hd_st_tensor *t = hd_safetensors_find(&r->expect, field[k]);
 		uint32_t at = hd_graph_find_input(&r->graph, field[k]);
 		CHECK(t && at != HD_NONE, "no input %s", field[k]);
-		r->input[at] = (const uint8_t *)t->at + t->len_bytes / COUNT * BATCH * (step % (COUNT / BATCH));
+		r->input[at] = (const uint8_t *)t->at + t->len_bytes / COUNT * BATCH *
+			(step % (COUNT / BATCH));
 	}
 }
 
@@ -120,7 +127,8 @@ static void check_logits(const struct run *r, const char *model)
 	for (uint64_t k = 0; k < t->len_bytes / sizeof(float); k++)
 		most = fmax(most, fabs((double)theirs[k]));
 	for (uint64_t k = 0; k < t->len_bytes / sizeof(float); k++)
-		CHECK(fabs((double)ours[k] - (double)theirs[k]) <= 1e-5 * most, "%s: logit %llu is %.9g, PyTorch has %.9g", model, (unsigned long long)k,
+		CHECK(fabs((double)ours[k] - (double)theirs[k]) <= 1e-5 * most,
+			"%s: logit %llu is %.9g, PyTorch has %.9g", model, (unsigned long long)k,
 			(double)ours[k], (double)theirs[k]);
 }
 
@@ -137,8 +145,10 @@ static void agrees(const char *model, const char *file, enum hd_kernels kernels,
 		phase(r, HD_RUN_F);
 		if (s == 0)
 			check_logits(r, model);
-		double weight = *(const double *)output(r, "weight"), loss = *(const double *)output(r, "loss") / weight;
-		CHECK(fabs(loss - losses[s]) <= 1e-4 * fabs(losses[s]), "%s/%s: loss of step %u is %.9g, PyTorch has %.9g", model, file, s, loss, losses[s]);
+		double weight = *(const double *)output(r, "weight"),
+			loss = *(const double *)output(r, "loss") / weight;
+		CHECK(fabs(loss - losses[s]) <= 1e-4 * fabs(losses[s]),
+			"%s/%s: loss of step %u is %.9g, PyTorch has %.9g", model, file, s, loss, losses[s]);
 		phase(r, HD_RUN_B);
 		for (uint64_t k = 0; k < r->layout.elems; k++)
 			r->params[k] -= rate * (float)((double)r->grad[k] / weight);
@@ -164,13 +174,20 @@ static void agrees_in_every_form(const char *model)
 	}
 }
 
-static void an_exported_mlp_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("mlp"); }
-static void an_exported_lenet_trains_as_in_pytorch(void **state)  { (void)state; agrees_in_every_form("lenet"); }
-static void an_exported_resnet_trains_as_in_pytorch(void **state) { (void)state; agrees_in_every_form("resnet"); }
-static void an_exported_lstm_trains_as_in_pytorch(void **state)   { (void)state; agrees_in_every_form("lstm"); }
-static void an_exported_gru_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gru"); }
-static void tokens_with_one_label_train_as_in_pytorch(void **state) { (void)state; agrees_in_every_form("label"); }
-static void an_exported_gpt_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gpt"); }
+static void an_exported_mlp_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("mlp");
+	}
+static void an_exported_lenet_trains_as_in_pytorch(void **state)  { (void)state;
+	agrees_in_every_form("lenet"); }
+static void an_exported_resnet_trains_as_in_pytorch(void **state) { (void)state;
+	agrees_in_every_form("resnet"); }
+static void an_exported_lstm_trains_as_in_pytorch(void **state)   { (void)state; agrees_in_every_form("lstm");
+	}
+static void an_exported_gru_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gru");
+	}
+static void tokens_with_one_label_train_as_in_pytorch(void **state) { (void)state;
+	agrees_in_every_form("label"); }
+static void an_exported_gpt_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gpt");
+	}
 
 static uint32_t count_of(const struct hd_graph *g, enum hd_op op)
 {
@@ -182,14 +199,17 @@ static uint32_t count_of(const struct hd_graph *g, enum hd_op op)
 }
 
 /* Each of its blocks attends by one op, forward and back, and no scores of [N,H,T,T] are left. */
-static void attends_by_one_op(const char *model, const char *file, enum hd_op op, enum hd_op back, uint32_t blocks)
+static void attends_by_one_op(const char *model, const char *file, enum hd_op op, enum hd_op back,
+	uint32_t blocks)
 {
 	struct run *r = calloc(1, sizeof *r);
 
 	import(r, model, file, true);
-	CHECK(count_of(&r->graph, op) == blocks && count_of(&r->graph, back) == blocks, "%s/%s: %u of %u", model, file, count_of(&r->graph, op), blocks);
+	CHECK(count_of(&r->graph, op) == blocks && count_of(&r->graph, back) == blocks, "%s/%s: %u of %u",
+		model, file, count_of(&r->graph, op), blocks);
 	for (uint32_t i = 0; i < r->graph.nnodes; i++)
-		CHECK(r->graph.node[i].op != HD_OP_SOFTMAX && r->graph.node[i].op != HD_OP_CONTRACT, "%s/%s: node %u", model, file, i);
+		CHECK(r->graph.node[i].op != HD_OP_SOFTMAX && r->graph.node[i].op != HD_OP_CONTRACT,
+			"%s/%s: node %u", model, file, i);
 	hd_arena_finish(&r->arena);
 	free(r);
 }
@@ -208,7 +228,8 @@ static void attention_written_out_becomes_one_op(void **state)
 	agrees_in_every_form("encoder");
 }
 
-/* Exported for evaluation before any training, by both exporters: equal tensors became one, constants lie beside parameters. */
+/* Exported for evaluation before any training, by both exporters: equal tensors became one, constants lie
+ * beside parameters. */
 static void models_exported_fresh_train_as_in_pytorch(void **state)
 {
 	static const char *const model[] = { "norms", "fresh" }, *const file[] = { "eval.onnx", "new.onnx" };

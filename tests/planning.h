@@ -1,5 +1,6 @@
-/* testing.h -- what the tests of this room share: an arena that is made and dropped with each test, dice, schedules by name and
- * from text, chains of nodes, and published files. For tests only: what goes wrong in here fails the test. */
+/* testing.h -- what the tests of this room share: an arena that is made and dropped with each test, dice,
+ * schedules by name and from text, chains of nodes, and published files. For tests only: what goes wrong
+ * in here fails the test. */
 #ifndef HD_TESTS_PLANNING_H
 #define HD_TESTS_PLANNING_H
 
@@ -44,7 +45,8 @@ static inline struct hd_schedule hd_named_schedule(const char *name, uint32_t p,
 	struct hd_diag diag = { "" };
 	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
 
-	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s p %u m %u v %u: %s", name, p, m, v, diag.text);
+	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s p %u m %u v %u: %s", name, p, m, v,
+		diag.text);
 	return s;
 }
 
@@ -87,22 +89,26 @@ static inline char *hd_shared_text(const char *name)
 /* n nodes n0, n1, ... in a row, one output each, that cost nothing yet; room for as many edges again. */
 static inline struct hd_profile hd_chain_profile(uint32_t n)
 {
-	struct hd_profile p = { .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .ignored = "", .vn_size = 1,
-		.threads = 1, .tensor_shards = 1, .nnodes = n, .node = hd_arena_take(&arena, n, sizeof *p.node), .nedges = n - 1,
+	struct hd_profile p = { .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "",
+		.isa = "", .dtype = "", .ignored = "", .vn_size = 1,
+		.threads = 1, .tensor_shards = 1, .nnodes = n,
+		.node = hd_arena_take(&arena, n, sizeof *p.node), .nedges = n - 1,
 		.edge = hd_arena_take(&arena, 2 * (size_t)n, sizeof *p.edge) };
 
 	for (uint32_t i = 0; i < n; i++) {
 		char *id = hd_arena_take(&arena, 16, 1);
 		snprintf(id, 16, "n%u", i);
 		p.node[i] = (struct hd_profile_node){ .id = id, .op = "op", .tied = "", .r_ns = -1,
-			.out = hd_arena_take(&arena, 1, sizeof *p.node[i].out), .nouts = 1, .act_w = 1, .recompute_ok = true };
+			.out = hd_arena_take(&arena, 1, sizeof *p.node[i].out), .nouts = 1, .act_w = 1,
+			.recompute_ok = true };
 		if (i)
 			p.edge[i - 1] = (struct hd_profile_edge){ i - 1, i, 0 };
 	}
 	return p;
 }
 
-static inline void hd_sums_of(struct hd_cut_sums *sums, struct hd_cuts *cuts, const struct hd_profile *p, struct hd_cuts_how how)
+static inline void hd_sums_of(struct hd_cut_sums *sums, struct hd_cuts *cuts, const struct hd_profile *p,
+	struct hd_cuts_how how)
 {
 	struct hd_diag diag = { "" };
 

@@ -1,5 +1,5 @@
-/* shared_file.h -- published material that tests compare with: from $HEDDLE_SHARED, where all of it may lie, else the extract
- * in tests/data (some of it compressed). NULL: it is in neither, and the test skips. */
+/* shared_file.h -- published material that tests compare with: from $HEDDLE_SHARED, where all of it may lie,
+ * else the extract in tests/data (some of it compressed). NULL: it is in neither, and the test skips. */
 #ifndef HD_TESTS_SHARED_FILE_H
 #define HD_TESTS_SHARED_FILE_H
 

@@ -30,7 +30,8 @@ static bool met(const struct hd_scale *s, const struct hd_scale_now *now, uint32
 
 	if (!s->set.utility)
 		return hd_scale_efficient(i, step_i, j, step_j, s->set.theta);
-	double gain = hd_utility_at(&s->utility, now->elapsed_s + left * step_j) - hd_utility_at(&s->utility, now->elapsed_s + left * step_i);
+	double gain = hd_utility_at(&s->utility, now->elapsed_s + left * step_j) - hd_utility_at(&s->utility,
+		now->elapsed_s + left * step_i);
 	return gain > cost_usd(s, now, j) - cost_usd(s, now, i);
 }
 
@@ -67,7 +68,8 @@ static int64_t decide(const struct hd_scale *s, const struct known *k, struct hd
 
 	if (k->n == 1) {
 		bool up = k->size[0] < s->set.max;
-		hd_scale_why(answer, "only size %u is known: %u %s", k->size[0], s->set.step, up ? "more" : "fewer");
+		hd_scale_why(answer, "only size %u is known: %u %s", k->size[0], s->set.step,
+			up ? "more" : "fewer");
 		return up ? (int64_t)k->size[0] + s->set.step : (int64_t)k->size[0] - s->set.step;
 	}
 	if (bad == pairs && last != s->set.max) {
@@ -75,7 +77,8 @@ static int64_t decide(const struct hd_scale *s, const struct known *k, struct hd
 		return (int64_t)last + s->set.step;
 	}
 	if (!lowest_pass(s, k) && k->size[0] != s->set.min) {
-		hd_scale_why(answer, "of the lowest %u steps up from %u not all were worth it: below it", s->set.passes, k->size[0]);
+		hd_scale_why(answer, "of the lowest %u steps up from %u not all were worth it: below it",
+			s->set.passes, k->size[0]);
 		return (int64_t)k->size[0] - s->set.step;
 	}
 	uint32_t i = bad;                                 /* == pairs, the last index, if all are met */
@@ -84,19 +87,23 @@ static int64_t decide(const struct hd_scale *s, const struct known *k, struct hd
 			(unsigned long long)s->known[k->size[i + 1]].n, s->set.stay);
 		return k->size[i + 1];
 	}
-	hd_scale_why(answer, i < pairs ? "from %u to %u was not worth it (%.4g and %.4g s a step): %u" : "%u is the largest (to %u; %.4g, %.4g s): %u",
-		k->size[i], k->size[i < pairs ? i + 1 : i], s->known[k->size[i]].mean_s, s->known[k->size[i < pairs ? i + 1 : i]].mean_s, k->size[i]);
+	hd_scale_why(answer, i < pairs ? "from %u to %u was not worth it (%.4g and %.4g s a step): %u" :
+		"%u is the largest (to %u; %.4g, %.4g s): %u",
+		k->size[i], k->size[i < pairs ? i + 1 : i], s->known[k->size[i]].mean_s,
+		s->known[k->size[i < pairs ? i + 1 : i]].mean_s, k->size[i]);
 	return k->size[i];
 }
 
-void hd_ae_2020_propose(struct hd_scale *scale, const struct hd_scale_now *now, struct hd_scale_answer *answer)
+void hd_ae_2020_propose(struct hd_scale *scale, const struct hd_scale_now *now,
+	struct hd_scale_answer *answer)
 {
 	struct known k;
 
 	if (scale->since == 0 || scale->since % scale->set.every != 0 || scale->last_size != now->size)
 		return;
 	if (scale->set.utility && !scale->utility.closed)
-		hd_utility_close(&scale->utility, now->elapsed_s + (double)now->left * scale->known[now->size].mean_s);
+		hd_utility_close(&scale->utility, now->elapsed_s + (double)now->left *
+			scale->known[now->size].mean_s);
 	look(scale, now, &k);
 	if (k.n == 0)
 		return;
@@ -107,5 +114,6 @@ void hd_ae_2020_propose(struct hd_scale *scale, const struct hd_scale_now *now, 
 
 double hd_ae_2020_cost(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size)
 {
-	return scale->known[size].n ? hd_scale_objective(scale, now, size, scale->known[size].mean_s) : __builtin_nan("");
+	return scale->known[size].n ? hd_scale_objective(scale, now, size, scale->known[size].mean_s) :
+		__builtin_nan("");
 }

@@ -33,27 +33,35 @@ enum hd_err hd_objective_find(enum hd_objective *objective, const char *name, st
 		}
 		hd_near_offer(&near, objective_names[i]);
 	}
-	return hd_fail(diag, HD_E_INVAL, "there is no objective \"%.40s\"%s%s%s there are time, cost, utility, deadline, efficiency", name,
+	return hd_fail(diag, HD_E_INVAL,
+		"there is no objective \"%.40s\"%s%s%s there are time, cost, utility, deadline, efficiency",
+		name,
 		near.best ? "; did you mean " : ";", near.best ? near.best : "", near.best ? "?" : "");
 }
 
 static enum hd_err check(const struct hd_scale_setting *set, struct hd_diag *diag)
 {
 	if (set->min == 0 || set->min > set->max || set->max > HD_SCALE_MAX)
-		return hd_fail(diag, HD_E_INVAL, "sizes from %u to %u: they are from 1 to %d", set->min, set->max, HD_SCALE_MAX);
+		return hd_fail(diag, HD_E_INVAL, "sizes from %u to %u: they are from 1 to %d", set->min,
+			set->max, HD_SCALE_MAX);
 	if (set->objective == HD_OBJECTIVE_UTILITY && !set->utility)
-		return hd_fail(diag, HD_E_INVAL, "the objective utility needs a utility: linear:Y,X or points:VALUE:TIME,...");
+		return hd_fail(diag, HD_E_INVAL,
+			"the objective utility needs a utility: linear:Y,X or points:VALUE:TIME,...");
 	if (set->objective == HD_OBJECTIVE_DEADLINE && !(set->deadline_s > 0))
-		return hd_fail(diag, HD_E_INVAL, "the objective deadline needs a deadline above 0 s, not %g", set->deadline_s);
+		return hd_fail(diag, HD_E_INVAL, "the objective deadline needs a deadline above 0 s, not %g",
+			set->deadline_s);
 	if (!(set->price_usd_h >= 0) || !(set->theta >= 0) || !(set->boot_s >= 0) || !(set->stall_s >= 0))
-		return hd_fail(diag, HD_E_INVAL, "prices, theta and times are 0 or more: %g USD/h, %g, boot %g s, stall %g s", set->price_usd_h, set->theta,
+		return hd_fail(diag, HD_E_INVAL,
+			"prices, theta and times are 0 or more: %g USD/h, %g, boot %g s, stall %g s",
+			set->price_usd_h, set->theta,
 			set->boot_s, set->stall_s);
 	return HD_OK;
 }
 
 static uint32_t or(uint32_t value, uint32_t standard) { return value ? value : standard; }
 
-enum hd_err hd_scale_init(struct hd_scale *scale, const char *policy, const struct hd_scale_setting *setting, struct hd_diag *diag)
+enum hd_err hd_scale_init(struct hd_scale *scale, const char *policy, const struct hd_scale_setting *setting,
+	struct hd_diag *diag)
 {
 	struct hd_near near = hd_near_to(policy);
 	const struct hd_scale_policy *row = hd_scale_policies;
@@ -62,8 +70,10 @@ enum hd_err hd_scale_init(struct hd_scale *scale, const char *policy, const stru
 	for (; row->name && strcmp(row->name, policy) != 0; row++)
 		hd_near_offer(&near, row->name);
 	if (!err && !row->name)
-		return hd_fail(diag, HD_E_INVAL, "there is no autoscaling policy \"%.40s\"%s%s%s there are curve, ae-2020", policy,
-			near.best ? "; did you mean " : ";", near.best ? near.best : "", near.best ? "?" : "");
+		return hd_fail(diag, HD_E_INVAL,
+			"there is no autoscaling policy \"%.40s\"%s%s%s there are curve, ae-2020", policy,
+			near.best ? "; did you mean " : ";", near.best ? near.best : "",
+			near.best ? "?" : "");
 	if (!err && row->propose == hd_curve_propose && !setting->compute_ps)
 		return hd_fail(diag, HD_E_INVAL, "the policy curve needs the solver's step times");
 	if (err)
@@ -106,7 +116,8 @@ void hd_scale_propose(struct hd_scale *scale, const struct hd_scale_now *now, st
 	if (now->awaits || now->left == 0)
 		return;
 	scale->policy->propose(scale, now, answer);
-	answer->size = answer->size < scale->set.min ? scale->set.min : answer->size > scale->set.max ? scale->set.max : answer->size;
+	answer->size = answer->size < scale->set.min ? scale->set.min : answer->size > scale->set.max ?
+		scale->set.max : answer->size;
 }
 
 void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *setting)
@@ -123,9 +134,11 @@ void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *sett
 
 static const double late = 1e12;
 
-double hd_scale_money(const struct hd_scale *scale, uint32_t size, double seconds) { return seconds * size * scale->set.price_usd_h / 3600; }
+double hd_scale_money(const struct hd_scale *scale, uint32_t size,
+	double seconds) { return seconds * size * scale->set.price_usd_h / 3600; }
 
-double hd_scale_objective(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size, double step_s)
+double hd_scale_objective(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size,
+	double step_s)
 {
 	double rest_s = (double)now->left * step_s, money = hd_scale_money(scale, size, rest_s);
 
@@ -136,7 +149,8 @@ double hd_scale_objective(const struct hd_scale *scale, const struct hd_scale_no
 		return money - hd_utility_at(&scale->utility, now->elapsed_s + rest_s);
 	case HD_OBJECTIVE_DEADLINE:
 		/* too late: by what share, above all that money can be */
-		return now->elapsed_s + rest_s <= scale->set.deadline_s ? money : late * (now->elapsed_s + rest_s) / scale->set.deadline_s;
+		return now->elapsed_s + rest_s <= scale->set.deadline_s ? money :
+			late * (now->elapsed_s + rest_s) / scale->set.deadline_s;
 	case HD_OBJECTIVE_TIME:
 	case HD_OBJECTIVE_EFFICIENCY:
 	case HD_NOBJECTIVES:

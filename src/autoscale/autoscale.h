@@ -49,15 +49,19 @@ struct hd_scale_setting {
 	double price_usd_h;                       /* of one worker; 0: 1 */
 	double deadline_s;                        /* from the start of the job */
 	const struct hd_utility *utility;         /* borrowed; ae-2020 judges by it if it is there */
-	const int64_t *compute_ps;                /* curve: [max + 1] the solver's step time without what is measured; borrowed */
-	double boot_s, stall_s;                   /* what a joiner computes nothing for; what a change costs the members */
+	/* curve: [max + 1] the solver's step time without what is measured; borrowed */
+	const int64_t *compute_ps;
+	/* what a joiner computes nothing for; what a change costs the members */
+	double boot_s, stall_s;
 };
 
-struct hd_scale_now { uint64_t left; double elapsed_s; uint32_t size; bool awaits; };      /* steps left; joiners awaited */
+/* steps left; joiners awaited */
+struct hd_scale_now { uint64_t left; double elapsed_s; uint32_t size; bool awaits; };
 
 struct hd_scale_answer { uint32_t size; char why[HD_SCALE_WHY]; };
 
-struct hd_scale_known { uint64_t n; double mean_s, m2; };        /* of one size: samples, mean, sum of squares about it */
+/* of one size: samples, mean, sum of squares about it */
+struct hd_scale_known { uint64_t n; double mean_s, m2; };
 
 struct hd_scale_policy;
 struct hd_scale {
@@ -67,7 +71,8 @@ struct hd_scale {
 	uint32_t last_size, since;                /* of the last step; steps since the last change of size */
 	bool settled;
 	uint32_t settled_size, nwindow, nslice;
-	double window_s[HD_SCALE_WINDOW];         /* the last slices at it, the mean of a step in each; a slice is a step, or as many as last 10 ms */
+	/* the last slices at it, the mean of a step in each; a slice is a step, or as many as last 10 ms */
+	double window_s[HD_SCALE_WINDOW];
 	double slice_s;                           /* of the slice begun, of nslice steps */
 	double looked;                            /* J that looks around have cost */
 	struct hd_utility utility;
@@ -75,22 +80,28 @@ struct hd_scale {
 
 struct hd_scale_policy {
 	const char *name, *about;
-	/* After every step but the first of a size; the sample is in known[] already. Never changes the size by itself. */
+	/* After every step but the first of a size; the sample is in known[] already. Never changes the
+	 * size by itself. */
 	void (*on_sample)(struct hd_scale *scale, uint32_t size, double step_s);
-	/* Before a step, never while joiners are awaited. Fills in the answer; answer->size is the size now. */
-	void (*propose)(struct hd_scale *scale, const struct hd_scale_now *now, struct hd_scale_answer *answer);
+	/* Before a step, never while joiners are awaited. Fills in the answer; answer->size is the size
+	 * now. */
+	void (*propose)(struct hd_scale *scale, const struct hd_scale_now *now,
+		struct hd_scale_answer *answer);
 	/* J of the rest at this size, by what the policy knows; a NaN where it knows nothing. */
 	double (*cost)(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size);
 };
 extern const struct hd_scale_policy hd_scale_policies[];         /* ends with name == NULL */
 
 /* HD_E_INVAL: no such policy, sizes, an objective without what it needs. */
-HD_MUST_USE enum hd_err hd_scale_init(struct hd_scale *scale, const char *policy, const struct hd_scale_setting *setting, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_scale_init(struct hd_scale *scale, const char *policy,
+	const struct hd_scale_setting *setting, struct hd_diag *diag);
 void hd_scale_sample(struct hd_scale *scale, uint32_t size, double step_s);       /* every step; above 0 */
 void hd_scale_propose(struct hd_scale *scale, const struct hd_scale_now *now, struct hd_scale_answer *answer);
-/* Devices came or went, prices changed: what was settled is open again; compute_ps and prices are taken anew. */
+/* Devices came or went, prices changed: what was settled is open again; compute_ps and prices are taken
+ * anew. */
 void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *setting);
 
-HD_MUST_USE enum hd_err hd_objective_find(enum hd_objective *objective, const char *name, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_objective_find(enum hd_objective *objective, const char *name,
+	struct hd_diag *diag);
 
 #endif

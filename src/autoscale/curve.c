@@ -30,7 +30,8 @@
 enum { LOOP = 20 };
 #define PS 1e-12
 #define SLICE_S 0.01
-static const double floor_sd = 0.01, leave = 0.05, sure = 0.01;         /* a measured step varies by 1 % at least; 5 % off is another curve */
+/* a measured step varies by 1 % at least; 5 % off is another curve */
+static const double floor_sd = 0.01, leave = 0.05, sure = 0.01;
 static const double surprise = 3, look_budget = 0.01, blind_budget = 0.02;
 
 struct estimate { double low_s, mid_s, high_s; bool measured; };
@@ -42,7 +43,8 @@ static bool is_candidate(const struct hd_scale *s, uint32_t size)
 
 static bool is_measured(const struct hd_scale *s, uint32_t size) { return s->known[size].n + 1 >= LOOP; }
 
-static double solver_s(const struct hd_scale *s, uint32_t size) { return (double)s->set.compute_ps[size] * PS; }
+static double solver_s(const struct hd_scale *s, uint32_t size) { return (double)s->set.compute_ps[size] * PS;
+	}
 
 static double compute_s(const struct hd_scale *s, uint32_t size)
 {
@@ -58,7 +60,8 @@ static double compute_s(const struct hd_scale *s, uint32_t size)
 
 static double weight(const struct hd_scale_known *k)
 {
-	double variance = k->n > 1 ? k->m2 / ((double)k->n - 1) : 0, least = floor_sd * k->mean_s * floor_sd * k->mean_s;
+	double variance = k->n > 1 ? k->m2 / ((double)k->n - 1) : 0,
+		least = floor_sd * k->mean_s * floor_sd * k->mean_s;
 
 	return (double)k->n / (variance > least ? variance : least);
 }
@@ -70,7 +73,8 @@ static bool fit_known(const struct hd_scale *s, struct hd_curve_fit *fit)
 
 	for (uint32_t size = s->set.min; size <= s->set.max; size++)
 		if (s->known[size].n)
-			point[n++] = (struct hd_curve_point){ size, compute_s(s, size), s->known[size].mean_s, weight(&s->known[size]) };
+			point[n++] = (struct hd_curve_point){ size, compute_s(s, size), s->known[size].mean_s,
+				weight(&s->known[size]) };
 	if (n)
 		hd_curve_fit(fit, point, n);
 	return n > 0;
@@ -83,7 +87,8 @@ static struct estimate estimate(const struct hd_scale *s, const struct hd_curve_
 
 	if (e.measured) {
 		double off = 2 * hd_scale_sd_of_mean(&s->known[size]);
-		return (struct estimate){ s->known[size].mean_s - off, s->known[size].mean_s, s->known[size].mean_s + off, true };
+		return (struct estimate){ s->known[size].mean_s - off, s->known[size].mean_s,
+			s->known[size].mean_s + off, true };
 	}
 	for (uint32_t i = 0; i < fit->n; i++) {
 		double t = hd_curve_at(&fit->may[i], size, compute_s(s, size));
@@ -103,15 +108,20 @@ static double change_cost(const struct hd_scale *s, uint32_t from, uint32_t to)
 
 	if (s->set.objective == HD_OBJECTIVE_TIME || s->set.objective == HD_OBJECTIVE_EFFICIENCY)
 		return s->set.stall_s;
-	return hd_scale_money(s, to > from ? to - from : 0, joiners_s) + hd_scale_money(s, from, s->set.stall_s);
+	return hd_scale_money(s, to > from ? to - from : 0, joiners_s) + hd_scale_money(s, from,
+		s->set.stall_s);
 }
 
-/* What LOOP steps there cost more than at the best size, and the change, in the units of J. The way back is the next change's. */
-static double probe_cost(const struct hd_scale *s, const struct hd_scale_now *now, uint32_t size, double step_s, uint32_t best)
+/* What LOOP steps there cost more than at the best size, and the change, in the units of J. The way back
+ * is the next change's. */
+static double probe_cost(const struct hd_scale *s, const struct hd_scale_now *now, uint32_t size,
+	double step_s, uint32_t best)
 {
 	bool seconds = s->set.objective == HD_OBJECTIVE_TIME || s->set.objective == HD_OBJECTIVE_EFFICIENCY;
-	double steps = now->left < LOOP ? (double)now->left : LOOP, there_s = steps * step_s, best_s = steps * s->known[best].mean_s;
-	double more = seconds ? there_s - best_s : hd_scale_money(s, size, there_s) - hd_scale_money(s, best, best_s);
+	double steps = now->left < LOOP ? (double)now->left : LOOP, there_s = steps * step_s,
+		best_s = steps * s->known[best].mean_s;
+	double more = seconds ? there_s - best_s : hd_scale_money(s, size, there_s) - hd_scale_money(s, best,
+		best_s);
 
 	return (more > 0 ? more : 0) + change_cost(s, now->size, size);
 }
@@ -126,9 +136,11 @@ static double whole_cost(const struct hd_scale *s, const struct hd_scale_now *no
 
 /* ---- the number J */
 
-struct search { uint32_t best, open, nopen; double best_j, open_j, high_j; char some[64]; };         /* high_j: of best, at worst */
+/* high_j: of best, at worst */
+struct search { uint32_t best, open, nopen; double best_j, open_j, high_j; char some[64]; };
 
-static void find_best(const struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit, struct search *out)
+static void find_best(const struct hd_scale *s, const struct hd_scale_now *now,
+	const struct hd_curve_fit *fit, struct search *out)
 {
 	for (uint32_t size = s->set.min; size <= s->set.max; size++) {
 		struct estimate e = estimate(s, fit, size);
@@ -141,14 +153,16 @@ static void find_best(const struct hd_scale *s, const struct hd_scale_now *now, 
 	}
 }
 
-static void find_open(const struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit, struct search *out)
+static void find_open(const struct hd_scale *s, const struct hd_scale_now *now,
+	const struct hd_curve_fit *fit, struct search *out)
 {
 	struct hd_text some;
 
 	hd_text_fixed(&some, out->some, sizeof out->some);
 	for (uint32_t size = s->set.min; size <= s->set.max; size++) {
 		struct estimate e = estimate(s, fit, size);
-		double low_j = hd_scale_objective(s, now, size, e.low_s), j = fit->spread > leave ? low_j : hd_scale_objective(s, now, size, e.mid_s);
+		double low_j = hd_scale_objective(s, now, size, e.low_s),
+			j = fit->spread > leave ? low_j : hd_scale_objective(s, now, size, e.mid_s);
 		if (e.measured || !is_candidate(s, size) || low_j >= out->high_j)
 			continue;
 		if (out->nopen++ < 8)
@@ -169,10 +183,13 @@ static void settle(struct hd_scale *s, uint32_t size, struct hd_scale_answer *an
 	s->slice_s = 0;
 }
 
-static bool is_sure(const struct hd_scale *s, uint32_t size) { return hd_scale_sd_of_mean(&s->known[size]) <= sure * s->known[size].mean_s; }
+static bool is_sure(const struct hd_scale *s,
+	uint32_t size) { return hd_scale_sd_of_mean(&s->known[size]) <= sure * s->known[size].mean_s; }
 
-/* What a measured size could gain over best, if both are as far off as they may be; 0: it is known to 1 %, or could not gain 1 %. */
-static double may_gain(const struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit, const struct search *x, uint32_t size)
+/* What a measured size could gain over best, if both are as far off as they may be; 0: it is known to 1 %,
+ * or could not gain 1 %. */
+static double may_gain(const struct hd_scale *s, const struct hd_scale_now *now,
+	const struct hd_curve_fit *fit, const struct search *x, uint32_t size)
 {
 	struct estimate e = estimate(s, fit, size);
 	double gain = x->high_j - hd_scale_objective(s, now, size, e.low_s);
@@ -182,7 +199,8 @@ static double may_gain(const struct hd_scale *s, const struct hd_scale_now *now,
 	return gain > sure * fabs(x->best_j) && gain > 2 * change_cost(s, now->size, size) ? gain : 0;
 }
 
-static bool weigh_rival(const struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit, const struct search *x,
+static bool weigh_rival(const struct hd_scale *s, const struct hd_scale_now *now,
+	const struct hd_curve_fit *fit, const struct search *x,
 	struct hd_scale_answer *answer)
 {
 	uint32_t rival = 0;
@@ -201,8 +219,10 @@ static bool weigh_rival(const struct hd_scale *s, const struct hd_scale_now *now
 		return false;
 	bool here = (now->size == rival || now->size == x->best) && !is_sure(s, now->size);
 	answer->size = here ? now->size : is_sure(s, rival) ? x->best : rival;
-	hd_scale_why(answer, "%u or %u: %.4g s a step +- %.2g, and %.4g +- %.2g: %s %u for more evidence", x->best, rival, s->known[x->best].mean_s,
-		2 * hd_scale_sd_of_mean(&s->known[x->best]), s->known[rival].mean_s, 2 * hd_scale_sd_of_mean(&s->known[rival]),
+	hd_scale_why(answer, "%u or %u: %.4g s a step +- %.2g, and %.4g +- %.2g: %s %u for more evidence",
+		x->best, rival, s->known[x->best].mean_s,
+		2 * hd_scale_sd_of_mean(&s->known[x->best]), s->known[rival].mean_s,
+		2 * hd_scale_sd_of_mean(&s->known[rival]),
 		answer->size == now->size ? "stay at" : "go to", answer->size);
 	return true;
 }
@@ -230,15 +250,18 @@ static uint32_t nmeasured(const struct hd_scale *s)
 	return n;
 }
 
-static bool look_around(struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit, const struct search *x,
+static bool look_around(struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit,
+	const struct search *x,
 	struct hd_scale_answer *answer)
 {
 	double farthest = 2, cost = 0, whole = whole_cost(s, now, x->best);
 	uint32_t to = 0;
 
 	for (uint32_t size = s->set.min; size <= s->set.max; size++) {
-		double step_s = estimate(s, fit, size).mid_s, by = nearest_measured(s, size), costs = probe_cost(s, now, size, step_s, x->best);
-		if (!is_candidate(s, size) || by < farthest || s->looked + costs > look_budget * whole || is_measured(s, size) ||
+		double step_s = estimate(s, fit, size).mid_s, by = nearest_measured(s, size),
+			costs = probe_cost(s, now, size, step_s, x->best);
+		if (!is_candidate(s, size) || by < farthest || s->looked + costs > look_budget * whole ||
+			is_measured(s, size) ||
 		    hd_scale_objective(s, now, size, step_s / surprise) > x->best_j)
 			continue;
 		farthest = by;
@@ -249,11 +272,13 @@ static bool look_around(struct hd_scale *s, const struct hd_scale_now *now, cons
 		return false;
 	s->looked += cost;
 	answer->size = to;
-	hd_scale_why(answer, "look at %u: %u sizes are known, trying it costs %.3g of %.5g", to, nmeasured(s), cost, whole);
+	hd_scale_why(answer, "look at %u: %u sizes are known, trying it costs %.3g of %.5g", to, nmeasured(s),
+		cost, whole);
 	return true;
 }
 
-static void propose_by_number(struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit, struct hd_scale_answer *answer)
+static void propose_by_number(struct hd_scale *s, const struct hd_scale_now *now,
+	const struct hd_curve_fit *fit, struct hd_scale_answer *answer)
 {
 	struct search x = { 0 };
 
@@ -262,29 +287,40 @@ static void propose_by_number(struct hd_scale *s, const struct hd_scale_now *now
 		return;
 	find_open(s, now, fit, &x);
 	double best_s = s->known[x.best].mean_s, change = x.open ? change_cost(s, now->size, x.open) : 0;
-	double blind = x.open && fit->spread > leave ? probe_cost(s, now, x.open, estimate(s, fit, x.open).mid_s, x.best) : 0;
+	double blind = x.open && fit->spread > leave ? probe_cost(s, now, x.open,
+		estimate(s, fit, x.open).mid_s, x.best) : 0;
 	bool may = blind == 0 || s->looked + blind <= blind_budget * whole_cost(s, now, x.best);
-	if (x.open && may && x.best_j - x.open_j > 2 * change && x.best_j - x.open_j > sure * fabs(x.best_j)) {
+	if (x.open && may && x.best_j - x.open_j > 2 * change &&
+		x.best_j - x.open_j > sure * fabs(x.best_j)) {
 		s->looked += blind;
 		answer->size = x.open;
-		hd_scale_why(answer, "try %u: %.4g s a step if all goes well (%u takes %.4g), J %.5g instead of %.5g, the change costs %.3g; open:%s%s",
-			x.open, estimate(s, fit, x.open).mid_s, x.best, best_s, x.open_j, x.best_j, change, x.some, x.nopen > 8 ? " ..." : "");
+		hd_scale_why(answer,
+			"try %u: %.4g s a step if all goes well (%u takes %.4g), J %.5g instead of %.5g, "
+			"the change costs %.3g; open:%s%s",
+			x.open, estimate(s, fit, x.open).mid_s, x.best, best_s, x.open_j, x.best_j, change,
+			x.some, x.nopen > 8 ? " ..." : "");
 		return;
 	}
 	if (look_around(s, now, fit, &x, answer) || weigh_rival(s, now, fit, &x, answer))
 		return;
 	settle(s, x.best, answer);
 	if (x.open)
-		hd_scale_why(answer, "settle on %u: %.4g s a step, J %.5g; %u could save %.3g and the change costs %.3g", x.best, s->known[x.best].mean_s,
+		hd_scale_why(answer,
+			"settle on %u: %.4g s a step, J %.5g; %u could save %.3g and the change costs %.3g",
+			x.best, s->known[x.best].mean_s,
 			x.best_j, x.open, x.best_j - x.open_j, change);
 	else
-		hd_scale_why(answer, "settle on %u: %.4g s a step, J %.5g; no size of %u to %u could be better for the %llu steps left", x.best,
-			s->known[x.best].mean_s, x.best_j, s->set.min, s->set.max, (unsigned long long)now->left);
+		hd_scale_why(answer,
+			"settle on %u: %.4g s a step, J %.5g; no size of %u to %u could be better for the "
+			"%llu steps left", x.best,
+			s->known[x.best].mean_s, x.best_j, s->set.min, s->set.max,
+			(unsigned long long)now->left);
 }
 
 /* ---- efficiency: the largest candidate whose step up from the one before gains enough */
 
-static void propose_efficient(struct hd_scale *s, const struct hd_curve_fit *fit, struct hd_scale_answer *answer)
+static void propose_efficient(struct hd_scale *s, const struct hd_curve_fit *fit,
+	struct hd_scale_answer *answer)
 {
 	uint32_t before = s->set.min, chosen = before, unsure = 0;
 
@@ -295,31 +331,38 @@ static void propose_efficient(struct hd_scale *s, const struct hd_curve_fit *fit
 		if (hd_scale_efficient(before, i.mid_s, size, j.mid_s, s->set.theta)) {
 			chosen = size;
 			unsure = j.measured ? i.measured ? unsure : before : size;
-		} else if (hd_scale_efficient(before, i.measured ? i.mid_s : i.high_s, size, j.measured ? j.mid_s : j.low_s, s->set.theta) && !j.measured) {
+		} else if (hd_scale_efficient(before, i.measured ? i.mid_s : i.high_s, size,
+			j.measured ? j.mid_s : j.low_s, s->set.theta) && !j.measured) {
 			unsure = size;
 		}
 		before = size;
 	}
 	if (unsure && !is_measured(s, unsure)) {
 		answer->size = unsure;
-		hd_scale_why(answer, "try %u: it may gain more than %.3g of ideal (predicted %.4g s a step)", unsure, s->set.theta,
+		hd_scale_why(answer, "try %u: it may gain more than %.3g of ideal (predicted %.4g s a step)",
+			unsure, s->set.theta,
 			estimate(s, fit, unsure).mid_s);
 		return;
 	}
 	if (!is_measured(s, chosen)) {
 		answer->size = chosen;
-		hd_scale_why(answer, "try %u: the largest that gains more than %.3g of ideal, by the fit (%.4g s a step)", chosen, s->set.theta,
+		hd_scale_why(answer,
+			"try %u: the largest that gains more than %.3g of ideal, by the fit (%.4g s a step)",
+			chosen, s->set.theta,
 			estimate(s, fit, chosen).mid_s);
 		return;
 	}
 	settle(s, chosen, answer);
-	hd_scale_why(answer, "settle on %u: the largest that gains more than %.3g of ideal over the size before; %.4g s a step", chosen, s->set.theta,
+	hd_scale_why(answer,
+		"settle on %u: the largest that gains more than %.3g of ideal over the size before; %.4g s "
+		"a step", chosen, s->set.theta,
 		s->known[chosen].mean_s);
 }
 
 /* ---- slots */
 
-/* The mean of the window against what was settled on. Windows are many: four standard deviations of it, and 5 % at least. */
+/* The mean of the window against what was settled on. Windows are many: four standard deviations of it,
+ * and 5 % at least. */
 static bool left_interval(const struct hd_scale *s)
 {
 	double mean = 0, m2 = 0, settled = s->known[s->settled_size].mean_s;
@@ -364,10 +407,12 @@ void hd_curve_propose(struct hd_scale *scale, const struct hd_scale_now *now, st
 {
 	struct hd_curve_fit fit;
 
-	if (scale->settled || scale->last_size != now->size || scale->since < LOOP || scale->since % LOOP != 0 || !fit_known(scale, &fit))
+	if (scale->settled || scale->last_size != now->size || scale->since < LOOP ||
+		scale->since % LOOP != 0 || !fit_known(scale, &fit))
 		return;
 	if (scale->utility.n && !scale->utility.closed)
-		hd_utility_close(&scale->utility, now->elapsed_s + (double)now->left * scale->known[now->size].mean_s);
+		hd_utility_close(&scale->utility, now->elapsed_s + (double)now->left *
+			scale->known[now->size].mean_s);
 	if (scale->set.objective == HD_OBJECTIVE_EFFICIENCY)
 		propose_efficient(scale, &fit, answer);
 	else
@@ -378,5 +423,6 @@ double hd_curve_cost(const struct hd_scale *scale, const struct hd_scale_now *no
 {
 	struct hd_curve_fit fit;
 
-	return fit_known(scale, &fit) ? hd_scale_objective(scale, now, size, estimate(scale, &fit, size).mid_s) : __builtin_nan("");
+	return fit_known(scale, &fit) ? hd_scale_objective(scale, now, size,
+		estimate(scale, &fit, size).mid_s) : __builtin_nan("");
 }

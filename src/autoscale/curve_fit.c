@@ -55,8 +55,10 @@ static bool solve(double m[TERMS][TERMS + 1], uint32_t subset, struct hd_curve_c
 	return true;
 }
 
-/* Times are scaled by the largest weighted one, so that "apart" means the same for steps of a microsecond and of an hour. */
-static bool fit_subset(const struct hd_curve_point *point, uint32_t n, uint32_t subset, struct hd_curve_coef *out)
+/* Times are scaled by the largest weighted one, so that "apart" means the same for steps of a microsecond
+ * and of an hour. */
+static bool fit_subset(const struct hd_curve_point *point, uint32_t n, uint32_t subset,
+	struct hd_curve_coef *out)
 {
 	double m[TERMS][TERMS + 1] = { 0 }, most = 0;
 
@@ -90,7 +92,8 @@ static double spread(const struct hd_curve_point *point, uint32_t n, const struc
 	double worst = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		double off = fabs(hd_curve_at(coef, point[i].size, point[i].compute_s) - point[i].step_s) / point[i].step_s;
+		double off = fabs(hd_curve_at(coef, point[i].size,
+			point[i].compute_s) - point[i].step_s) / point[i].step_s;
 		worst = off > worst ? off : worst;
 	}
 	return worst;

@@ -1,10 +1,14 @@
-/* curve_fit.h -- what the exchange of gradients adds to the solver's step time: a + b (k - 1) / k + c (k - 1), none below 0.
+/* curve_fit.h -- what the exchange of gradients adds to the solver's step time: a + b (k - 1) / k + c (k -
+ * 1), none below 0.
  *
- * Read by the policy `curve`. Fitted to measured less computed times, each size weighted by samples / variance.
+ * Read by the policy `curve`. Fitted to measured less computed times, each size weighted by samples /
+ * variance.
  *
- * 1. Least squares over a, b, c >= 0: of all subsets of the three the best one whose coefficients are above 0.
- * 2. Fewer than three sizes do not tell the three apart. Then every subset of at most as many coefficients as sizes counts that
- *    explains them within HD_CURVE_CLOSE, or as well as the best does: the truth may be any of them.
+ * 1. Least squares over a, b, c >= 0: of all subsets of the three the best one whose coefficients are above
+ *    0.
+ * 2. Fewer than three sizes do not tell the three apart. Then every subset of at most as many coefficients as
+ *    sizes counts that explains them within HD_CURVE_CLOSE, or as well as the best does: the truth may be any
+ *    of them.
  * 3. `spread` is the largest relative residual of the best.
  *
  * Pure. */

@@ -22,7 +22,8 @@ static double step_time(const struct hd_scale_job *job, uint64_t step, uint32_t 
 	return times[size] * (1 + job->noise * sqrt(3.0) * (2.0 * (double)hd_uniform(draw.word[0]) - 1));
 }
 
-static void pay(struct driving *d, uint32_t workers, double seconds) { d->run.cost_usd += hd_scale_money(d->scale, workers, seconds); }
+static void pay(struct driving *d, uint32_t workers,
+	double seconds) { d->run.cost_usd += hd_scale_money(d->scale, workers, seconds); }
 
 static void change(struct driving *d, uint32_t to, uint64_t step)
 {
@@ -40,7 +41,8 @@ static void ask(struct driving *d, uint64_t step)
 
 	hd_scale_propose(d->scale, &now, &answer);
 	if (answer.why[0] && d->log)
-		hd_text_addf(d->log, "step %llu, %u workers: %s\n", (unsigned long long)step, d->run.size, answer.why);
+		hd_text_addf(d->log, "step %llu, %u workers: %s\n", (unsigned long long)step, d->run.size,
+			answer.why);
 	if (answer.size < d->run.size)
 		change(d, answer.size, step);
 	if (answer.size > d->run.size) {
@@ -49,16 +51,21 @@ static void ask(struct driving *d, uint64_t step)
 	}
 }
 
-enum hd_err hd_scale_simulate(struct hd_scale_run *run, const char *policy, const struct hd_scale_setting *setting, const struct hd_scale_job *job,
+enum hd_err hd_scale_simulate(struct hd_scale_run *run, const char *policy,
+	const struct hd_scale_setting *setting, const struct hd_scale_job *job,
 	struct hd_arena *arena, struct hd_text *log, struct hd_diag *diag)
 {
-	struct driving d = { .scale = hd_arena_take(arena, 1, sizeof *d.scale), .job = job, .run.size = job->start, .log = log };
+	struct driving d = { .scale = hd_arena_take(arena, 1, sizeof *d.scale), .job = job,
+		.run.size = job->start, .log = log };
 
 	if (!d.scale)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for an autoscaler");
 	enum hd_err err = hd_scale_init(d.scale, policy, setting, diag);
-	if (!err && (job->start < setting->min || job->start > setting->max || !(job->noise >= 0 && job->noise < 0.5)))
-		err = hd_fail(diag, HD_E_INVAL, "a start at %u of %u to %u workers, steps that vary by %g (below 0.5)", job->start, setting->min, setting->max,
+	if (!err && (job->start < setting->min || job->start > setting->max ||
+		!(job->noise >= 0 && job->noise < 0.5)))
+		err = hd_fail(diag, HD_E_INVAL,
+			"a start at %u of %u to %u workers, steps that vary by %g (below 0.5)", job->start,
+			setting->min, setting->max,
 			job->noise);
 	for (uint64_t step = 0; step < job->steps && !err; step++) {
 		ask(&d, step);

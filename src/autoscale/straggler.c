@@ -12,7 +12,8 @@ static const double alpha = 0.1, judged_slow = 1 / 0.95, old_low = 0.8;
 enum { JUDGED_AFTER = 10, PATIENCE = 16, DWELL = 100 };
 
 __attribute__((format(printf, 4, 5)))
-static void answer(struct hd_straggler_action *action, enum hd_straggler_act act, uint32_t worker, const char *fmt, ...)
+static void answer(struct hd_straggler_action *action, enum hd_straggler_act act, uint32_t worker,
+	const char *fmt, ...)
 {
 	va_list args;
 
@@ -44,7 +45,8 @@ static void take_members(struct hd_straggler *s, const struct hd_straggler_now *
 		while (k < s->n && s->worker[k].worker < now->sample[i].worker)
 			k++;
 		bool known = k < s->n && s->worker[k].worker == now->sample[i].worker;
-		next[i] = known ? s->worker[k] : (struct hd_straggler_worker){ .worker = now->sample[i].worker };
+		next[i] = known ? s->worker[k] : (struct hd_straggler_worker){ .worker =
+			now->sample[i].worker };
 	}
 	memcpy(s->worker, next, n * sizeof *next);
 	s->n = n;
@@ -81,7 +83,8 @@ static void learn(struct hd_straggler *s, const struct hd_straggler_now *now)
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct hd_straggler_worker *w = &s->worker[i];
-		double others = middle_of_others(now, s->n, i), mine = (double)now->sample[i].vn_ps, by = w->nsamples ? alpha : 1;
+		double others = middle_of_others(now, s->n, i), mine = (double)now->sample[i].vn_ps,
+			by = w->nsamples ? alpha : 1;
 		if (mine > 0 && others > 0) {
 			w->of_others += by * (mine / others - w->of_others);
 			w->of_all += by * (1e12 / mine / all - w->of_all);
@@ -95,31 +98,39 @@ static void learn(struct hd_straggler *s, const struct hd_straggler_now *now)
 
 /* ---- whom to relieve */
 
-static const struct hd_straggler_worker *choose_ours(const struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action)
+static const struct hd_straggler_worker *choose_ours(const struct hd_straggler *s,
+	const struct hd_straggler_now *now, struct hd_straggler_action *action)
 {
 	const struct hd_straggler_worker *worst = NULL;
 	int64_t now_ps = 0, well_ps = 0;
 
 	for (uint32_t i = 0; i < s->n; i++)
-		if (s->worker[i].low && s->worker[i].low % PATIENCE == 0 && (!worst || s->worker[i].of_others > worst->of_others))
+		if (s->worker[i].low && s->worker[i].low % PATIENCE == 0 &&
+			(!worst || s->worker[i].of_others > worst->of_others))
 			worst = &s->worker[i];
 	if (!worst || !now->gain(now->self, worst->worker, worst->normal_ps, &now_ps, &well_ps))
 		return NULL;
 	double saves_s = (double)(now_ps - well_ps) * 1e-12 * (double)now->left;
 	if (saves_s <= seconds(s->boot_ns))
 		return NULL;
-	answer(action, HD_STRAGGLER_RELIEVE, worst->worker, "worker %u takes %.2f of the others' time for a virtual node: another in its place saves %.1f s of "
-		"the %llu steps left, and boots in %.1f s", worst->worker, worst->of_others, saves_s, (unsigned long long)now->left, seconds(s->boot_ns));
+	answer(action, HD_STRAGGLER_RELIEVE, worst->worker,
+		"worker %u takes %.2f of the others' time for a virtual node: another in its place saves "
+		"%.1f s of "
+		"the %llu steps left, and boots in %.1f s", worst->worker, worst->of_others, saves_s,
+		(unsigned long long)now->left, seconds(s->boot_ns));
 	return worst;
 }
 
-static const struct hd_straggler_worker *choose_old(const struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action)
+static const struct hd_straggler_worker *choose_old(const struct hd_straggler *s,
+	const struct hd_straggler_now *now, struct hd_straggler_action *action)
 {
 	(void)now;
 	for (uint32_t i = 1; i < s->n; i++) {                     /* the first is exempt */
 		const struct hd_straggler_worker *w = &s->worker[i];
 		if (w->nsamples && w->of_all < old_low) {
-			answer(action, HD_STRAGGLER_RELIEVE, w->worker, "worker %u has %.2f of the median throughput, below %.1f", w->worker, w->of_all,
+			answer(action, HD_STRAGGLER_RELIEVE, w->worker,
+				"worker %u has %.2f of the median throughput, below %.1f", w->worker,
+				w->of_all,
 				old_low);
 			return w;
 		}
@@ -142,8 +153,10 @@ enum hd_err hd_straggler_init(struct hd_straggler *s, const char *rule, struct h
 	for (; rule && row->name && strcmp(row->name, rule) != 0; row++)
 		hd_near_offer(&near, row->name);
 	if (!row->name)
-		return hd_fail(diag, HD_E_INVAL, "there is no straggler rule \"%.40s\"%s%s%s there are ours, ae-2020", rule,
-			near.best ? "; did you mean " : ";", near.best ? near.best : "", near.best ? "?" : "");
+		return hd_fail(diag, HD_E_INVAL,
+			"there is no straggler rule \"%.40s\"%s%s%s there are ours, ae-2020", rule,
+			near.best ? "; did you mean " : ";", near.best ? near.best : "",
+			near.best ? "?" : "");
 	s->rule = rule ? row : NULL;
 	return HD_OK;
 }
@@ -167,7 +180,8 @@ static uint32_t first_after(const struct hd_straggler *s, uint32_t newest)
 	return s->worker[i].worker;
 }
 
-static void wait_for_the_other(struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action)
+static void wait_for_the_other(struct hd_straggler *s, const struct hd_straggler_now *now,
+	struct hd_straggler_action *action)
 {
 	int64_t waited = now->now_ns - s->asked_ns;
 	bool gone = !is_member(s, s->asked_for);
@@ -180,16 +194,19 @@ static void wait_for_the_other(struct hd_straggler *s, const struct hd_straggler
 		s->came = s->n && s->worker[s->n - 1].worker > s->newest;
 		s->newcomer = s->came ? first_after(s, s->newest) : 0;
 		s->boot_ns = s->came ? waited : s->boot_ns;
-		answer(action, HD_STRAGGLER_RELIEVED, s->asked_for, "worker %u %s %.1f s after another was asked for", s->asked_for,
+		answer(action, HD_STRAGGLER_RELIEVED, s->asked_for,
+			"worker %u %s %.1f s after another was asked for", s->asked_for,
 			s->came ? "was replaced" : "is gone", seconds(waited));
 	} else {
 		s->over = true;
-		answer(action, HD_STRAGGLER_KEEP, s->asked_for, "no worker came in the place of %u in %.1f s: it stays, and no more are asked for",
+		answer(action, HD_STRAGGLER_KEEP, s->asked_for,
+			"no worker came in the place of %u in %.1f s: it stays, and no more are asked for",
 			s->asked_for, seconds(waited));
 	}
 }
 
-void hd_straggler_step(struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action)
+void hd_straggler_step(struct hd_straggler *s, const struct hd_straggler_now *now,
+	struct hd_straggler_action *action)
 {
 	*action = (struct hd_straggler_action){ HD_STRAGGLER_NONE, 0, "" };
 	if (!s->rule || s->over)
@@ -201,12 +218,14 @@ void hd_straggler_step(struct hd_straggler *s, const struct hd_straggler_now *no
 		wait_for_the_other(s, now, action);
 		return;
 	}
-	const struct hd_straggler_worker *w = s->acted && s->steps < s->acted + DWELL ? NULL : s->rule->choose(s, now, action);
+	const struct hd_straggler_worker *w = s->acted && s->steps < s->acted + DWELL ? NULL :
+		s->rule->choose(s, now, action);
 	if (!w)
 		return;
 	if (s->came && w->worker == s->newcomer) {
 		s->over = true;
-		answer(action, HD_STRAGGLER_OVER, w->worker, "worker %u came in the place of a slow one and takes %.2f of the others' time, too: "
+		answer(action, HD_STRAGGLER_OVER, w->worker,
+			"worker %u came in the place of a slow one and takes %.2f of the others' time, too: "
 			"it is not the worker; no more are asked for", w->worker, w->of_others);
 		return;
 	}

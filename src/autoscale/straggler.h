@@ -25,13 +25,15 @@
 
 enum { HD_STRAGGLER_WORKERS = 128, HD_STRAGGLER_WHY = 240 };
 
-enum hd_straggler_act { HD_STRAGGLER_NONE, HD_STRAGGLER_RELIEVE, HD_STRAGGLER_RELIEVED, HD_STRAGGLER_KEEP, HD_STRAGGLER_OVER };
+enum hd_straggler_act { HD_STRAGGLER_NONE, HD_STRAGGLER_RELIEVE, HD_STRAGGLER_RELIEVED, HD_STRAGGLER_KEEP,
+	HD_STRAGGLER_OVER };
 struct hd_straggler_action { enum hd_straggler_act act; uint32_t worker; char why[HD_STRAGGLER_WHY]; };
 
 struct hd_straggler_sample { uint32_t worker; uint64_t vn_ps; };          /* 0: it ran no virtual node */
 
 /* What a step is to take as things are, and if that worker were as fast as the others; false: not known. */
-typedef bool hd_straggler_gain(void *self, uint32_t worker, double normal_ps, int64_t *now_ps, int64_t *well_ps);
+typedef bool hd_straggler_gain(void *self, uint32_t worker, double normal_ps, int64_t *now_ps,
+	int64_t *well_ps);
 
 struct hd_straggler_now {
 	const struct hd_straggler_sample *sample; uint32_t n;    /* all who may be relieved, by rising ids */
@@ -40,13 +42,15 @@ struct hd_straggler_now {
 	hd_straggler_gain *gain; void *self;
 };
 
-struct hd_straggler_worker { uint32_t worker, nsamples, low; double of_others, of_all, normal_ps; };     /* EWMAs; the others' time */
+/* EWMAs; the others' time */
+struct hd_straggler_worker { uint32_t worker, nsamples, low; double of_others, of_all, normal_ps; };
 
 struct hd_straggler;
 struct hd_straggler_rule {
 	const char *name, *about;
 	/* Whom to relieve; NULL: nobody. */
-	const struct hd_straggler_worker *(*choose)(const struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action);
+	const struct hd_straggler_worker *(*choose)(const struct hd_straggler *s,
+		const struct hd_straggler_now *now, struct hd_straggler_action *action);
 };
 extern const struct hd_straggler_rule hd_straggler_rules[];              /* ends with name == NULL */
 
@@ -54,7 +58,8 @@ struct hd_straggler {
 	const struct hd_straggler_rule *rule;     /* NULL: off */
 	struct hd_straggler_worker worker[HD_STRAGGLER_WORKERS]; uint32_t n;     /* by rising ids */
 	uint64_t steps, acted;                    /* told of; the step of the last action + 1 */
-	uint32_t asked_for, newest, newcomer;     /* with `waiting`; the highest id when one was asked for; with `came`: who took its place */
+	/* with `waiting`; the highest id when one was asked for; with `came`: who took its place */
+	uint32_t asked_for, newest, newcomer;
 	int64_t asked_ns, boot_ns;                /* boot: 1 s until one was seen */
 	bool waiting, came, over;
 };
@@ -62,6 +67,7 @@ struct hd_straggler {
 /* rule NULL: off. HD_E_INVAL: no such rule. */
 HD_MUST_USE enum hd_err hd_straggler_init(struct hd_straggler *s, const char *rule, struct hd_diag *diag);
 /* After a committed step. */
-void hd_straggler_step(struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action);
+void hd_straggler_step(struct hd_straggler *s, const struct hd_straggler_now *now,
+	struct hd_straggler_action *action);
 
 #endif

@@ -6,7 +6,8 @@
 
 enum { W = 4, T1 = 1000000, BOOT = 50 };
 
-/* ---- a script: four workers, 16 virtual nodes, one of them at some speed from step 100 on; another boots for 50 steps of 1 ms */
+/* ---- a script: four workers, 16 virtual nodes, one of them at some speed from step 100 on; another boots
+ * for 50 steps of 1 ms */
 
 struct stage {
 	struct hd_straggler s;
@@ -18,7 +19,8 @@ struct stage {
 	struct hd_straggler_action last;
 };
 
-static double time_of(const struct stage *g, uint32_t worker) { return worker == g->slow ? 1 / g->speed(g->step) : 1; }
+static double time_of(const struct stage *g, uint32_t worker) { return worker == g->slow ?
+	1 / g->speed(g->step) : 1; }
 
 /* Shares are not whole here: all end together. */
 static bool gain(void *self, uint32_t worker, double normal_ps, int64_t *now_ps, int64_t *well_ps)
@@ -39,7 +41,8 @@ static void open_stage(struct stage *g, const char *rule, uint32_t slow, double 
 {
 	struct hd_diag diag = { "" };
 
-	*g = (struct stage){ .slow = slow, .next = W, .left = UINT64_C(1) << 40, .speed = speed, .comes = true, .well = true };
+	*g = (struct stage){ .slow = slow, .next = W, .left = UINT64_C(1) << 40, .speed = speed,
+		.comes = true, .well = true };
 	for (uint32_t i = 0; i < W; i++)
 		g->worker[i] = i;
 	CHECK(hd_straggler_init(&g->s, rule, &diag) == HD_OK, "%s", diag.text);
@@ -70,8 +73,10 @@ static struct seen play(struct stage *g, uint64_t steps)
 		if (g->comes_at == g->step)
 			replace(g);
 		for (uint32_t i = 0; i < W; i++)
-			sample[i] = (struct hd_straggler_sample){ g->worker[i], (uint64_t)(T1 * time_of(g, g->worker[i])) };
-		const struct hd_straggler_now now = { .sample = sample, .n = W, .left = g->left, .now_ns = (int64_t)g->step * 1000000,
+			sample[i] = (struct hd_straggler_sample){ g->worker[i],
+				(uint64_t)(T1 * time_of(g, g->worker[i])) };
+		const struct hd_straggler_now now = { .sample = sample, .n = W, .left = g->left,
+			.now_ns = (int64_t)g->step * 1000000,
 			.patience_ns = 1000000000, .gain = gain, .self = g };
 		hd_straggler_step(&g->s, &now, &action);
 		if (!action.act)
@@ -102,11 +107,17 @@ static void a_slow_worker_goes_when_another_has_come(void **state)
 			struct stage g;
 			open_stage(&g, "ours", slow, speeds[i]);
 			struct seen seen = play(&g, 2000);
-			CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && seen.first[HD_STRAGGLER_RELIEVE] >= 100 + 16 - 1 && seen.first[HD_STRAGGLER_RELIEVE] < 125,
-				"row %zu, worker %u: %u times, at step %llu", i, slow, seen.n[HD_STRAGGLER_RELIEVE],
+			CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 &&
+				seen.first[HD_STRAGGLER_RELIEVE] >= 100 + 16 - 1 &&
+				seen.first[HD_STRAGGLER_RELIEVE] < 125,
+				"row %zu, worker %u: %u times, at step %llu", i, slow,
+				seen.n[HD_STRAGGLER_RELIEVE],
 				(unsigned long long)seen.first[HD_STRAGGLER_RELIEVE]);
-			CHECK(seen.n[HD_STRAGGLER_RELIEVED] == 1 && seen.first[HD_STRAGGLER_RELIEVED] == seen.first[HD_STRAGGLER_RELIEVE] + BOOT &&
-				g.last.worker == slow && strstr(g.last.why, "was replaced 0.1 s after"), "%s", g.last.why);
+			CHECK(seen.n[HD_STRAGGLER_RELIEVED] == 1 &&
+				seen.first[HD_STRAGGLER_RELIEVED] == seen.first[HD_STRAGGLER_RELIEVE] +
+				BOOT &&
+				g.last.worker == slow && strstr(g.last.why, "was replaced 0.1 s after"), "%s",
+				g.last.why);
 			assert_true(g.s.boot_ns == BOOT * 1000000);
 		}
 }
@@ -124,7 +135,8 @@ static void who_is_hardly_slow_or_only_for_moments_stays(void **state)
 	}
 }
 
-/* At a quarter of the speed a step takes 16/3.25 instead of 4: 0.92 us saved a step, against a boot of 1 s. */
+/* At a quarter of the speed a step takes 16/3.25 instead of 4: 0.92 us saved a step, against a boot of 1
+ * s. */
 static void another_is_asked_for_only_if_that_pays(void **state)
 {
 	static const struct { uint64_t left; uint32_t asked; } rows[] = { { 1050000, 0 }, { 1120000, 1 } };
@@ -135,7 +147,8 @@ static void another_is_asked_for_only_if_that_pays(void **state)
 		open_stage(&g, "ours", 3, quarter);
 		g.left = rows[i].left;
 		struct seen seen = play(&g, 250);
-		CHECK(seen.n[HD_STRAGGLER_RELIEVE] == rows[i].asked, "%llu left: %s", (unsigned long long)rows[i].left, g.last.why);
+		CHECK(seen.n[HD_STRAGGLER_RELIEVE] == rows[i].asked, "%llu left: %s",
+			(unsigned long long)rows[i].left, g.last.why);
 	}
 }
 
@@ -147,7 +160,8 @@ static void who_comes_and_is_as_slow_is_the_last(void **state)
 	open_stage(&g, "ours", 1, half);
 	g.well = false;
 	struct seen seen = play(&g, 5000);
-	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && seen.n[HD_STRAGGLER_OVER] == 1, "asked %u times: %s", seen.n[HD_STRAGGLER_RELIEVE], g.last.why);
+	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && seen.n[HD_STRAGGLER_OVER] == 1, "asked %u times: %s",
+		seen.n[HD_STRAGGLER_RELIEVE], g.last.why);
 	CHECK(g.last.worker == W && strstr(g.last.why, "it is not the worker"), "%s", g.last.why);
 }
 
@@ -160,7 +174,8 @@ static void a_later_slow_worker_is_relieved_as_well(void **state)
 	open_stage(&g, "ours", 1, half);
 	play(&g, 1000);
 	assert_int_equal(g.last.act, HD_STRAGGLER_RELIEVED);
-	g.worker[W - 1] = g.next++;               /* the one that came is gone, and a user's worker is there */
+	/* the one that came is gone, and a user's worker is there */
+	g.worker[W - 1] = g.next++;
 	g.slow = g.worker[W - 1];
 	struct seen seen = play(&g, 1000);
 	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && !seen.n[HD_STRAGGLER_OVER], "%s", g.last.why);
@@ -192,14 +207,16 @@ static void flapping_does_not_oscillate(void **state)
 /* s + (1 - s) 0.9^n after n slow steps, the first of which is step 100: below 0.8 with n = 3, 5 and 16. */
 static void the_rule_of_2020_replaces_below_0_8_of_the_median_and_spares_the_first(void **state)
 {
-	static const struct { double (*speed)(uint64_t); uint64_t at; } rows[] = { { quarter, 102 }, { half, 104 }, { most, 115 }, { a_little, 0 } };
+	static const struct { double (*speed)(uint64_t); uint64_t at; } rows[] = { { quarter, 102 },
+		{ half, 104 }, { most, 115 }, { a_little, 0 } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct stage g;
 		open_stage(&g, "ae-2020", 1, rows[i].speed);
 		struct seen seen = play(&g, 300);
-		CHECK(seen.first[HD_STRAGGLER_RELIEVE] == rows[i].at && seen.n[HD_STRAGGLER_RELIEVE] == (rows[i].at > 0), "row %zu: at step %llu: %s", i,
+		CHECK(seen.first[HD_STRAGGLER_RELIEVE] == rows[i].at &&
+			seen.n[HD_STRAGGLER_RELIEVE] == (rows[i].at > 0), "row %zu: at step %llu: %s", i,
 			(unsigned long long)seen.first[HD_STRAGGLER_RELIEVE], g.last.why);
 		open_stage(&g, "ae-2020", 0, quarter);
 		play(&g, 300);

@@ -24,11 +24,14 @@ static enum hd_err parse_line(struct hd_utility *u, const char *text, struct hd_
 	enum hd_err err = number(&text, ",", &y, diag);
 
 	if (!err && *text++ != ',')
-		return hd_fail(diag, HD_E_INVAL, "a linear utility is linear:Y,X: its value at once, and the time at which nothing is left of it");
+		return hd_fail(diag, HD_E_INVAL,
+			"a linear utility is linear:Y,X: its value at once, and the time at which nothing "
+			"is left of it");
 	if (!err)
 		err = number(&text, "", &x, diag);
 	if (!err && (y <= 0 || x <= 0))
-		return hd_fail(diag, HD_E_INVAL, "a linear utility has a value and a time above 0, not %g and %g", y, x);
+		return hd_fail(diag, HD_E_INVAL,
+			"a linear utility has a value and a time above 0, not %g and %g", y, x);
 	u->is_line = true;
 	u->n = 2;
 	u->point[0].value = y;
@@ -39,7 +42,9 @@ static enum hd_err parse_line(struct hd_utility *u, const char *text, struct hd_
 static enum hd_err check_point(const struct hd_utility *u, double value, double time_s, struct hd_diag *diag)
 {
 	if (u->n && (value > u->point[u->n - 1].value || time_s <= u->point[u->n - 1].time_s))
-		return hd_fail(diag, HD_E_INVAL, "point %g:%g of a utility follows %g:%g: values never rise, times rise", value, time_s,
+		return hd_fail(diag, HD_E_INVAL,
+			"point %g:%g of a utility follows %g:%g: values never rise, times rise", value,
+			time_s,
 			u->point[u->n - 1].value, u->point[u->n - 1].time_s);
 	if (u->n > HD_UTILITY_POINTS)
 		return hd_fail(diag, HD_E_INVAL, "a utility has at most %d points", HD_UTILITY_POINTS);
@@ -69,7 +74,8 @@ static enum hd_err parse_points(struct hd_utility *u, const char *text, struct h
 
 enum hd_err hd_utility_parse(struct hd_utility *utility, const char *text, struct hd_diag *diag)
 {
-	static const struct { const char *prefix; enum hd_err (*parse)(struct hd_utility *, const char *, struct hd_diag *); } forms[] = {
+	static const struct { const char *prefix; enum hd_err (*parse)(struct hd_utility *, const char *,
+		struct hd_diag *); } forms[] = {
 		{ "linear:", parse_line }, { "points:", parse_points } };
 	struct hd_utility made = { 0 };
 
@@ -82,7 +88,8 @@ enum hd_err hd_utility_parse(struct hd_utility *utility, const char *text, struc
 			*utility = made;
 		return err;
 	}
-	return hd_fail(diag, HD_E_INVAL, "a utility is linear:Y,X or points:VALUE:TIME,..., not \"%.60s\"", text);
+	return hd_fail(diag, HD_E_INVAL, "a utility is linear:Y,X or points:VALUE:TIME,..., not \"%.60s\"",
+		text);
 }
 
 void hd_utility_close(struct hd_utility *utility, double expected_s)
@@ -102,6 +109,7 @@ double hd_utility_at(const struct hd_utility *utility, double time_s)
 		return utility->point[0].value;
 	while (i + 1 < utility->n && time_s > utility->point[i].time_s)
 		i++;
-	double t0 = utility->point[i - 1].time_s, t1 = utility->point[i].time_s, v0 = utility->point[i - 1].value, v1 = utility->point[i].value;
+	double t0 = utility->point[i - 1].time_s, t1 = utility->point[i].time_s,
+		v0 = utility->point[i - 1].value, v1 = utility->point[i].value;
 	return v0 + (v1 - v0) * (time_s - t0) / (t1 - t0);
 }

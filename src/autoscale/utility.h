@@ -3,9 +3,9 @@
  * Two forms, as published: a line from (0, y) to (x, 0), and points joined by lines. Read by autoscale.h.
  *
  * 1. Text of a line: "linear:Y,X", both above 0; U(T) = Y - Y / X * T.
- * 2. Text of points: "points:VALUE:TIME,VALUE:TIME,...": values never rise, times rise. A point (first value, 0) is put in
- *    front if the first time is not 0. hd_utility_close() appends (0, expected total time) if that lies beyond the last.
- *    Beyond the last point its last slope goes on.
+ * 2. Text of points: "points:VALUE:TIME,VALUE:TIME,...": values never rise, times rise. A point (first value,
+ *    0) is put in front if the first time is not 0. hd_utility_close() appends (0, expected total time) if
+ *    that lies beyond the last. Beyond the last point its last slope goes on.
  * 3. What breaks a rule is HD_E_INVAL with the point and the rule.
  *
  * Times in seconds, values in the currency of prices. Pure. */

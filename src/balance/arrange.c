@@ -23,11 +23,13 @@ uint32_t hd_range_roots(uint32_t nvns, uint32_t first, uint32_t end)
 	return n;
 }
 
-/* What is placed is known by how many of each distinct count are: a number in mixed radix; so is where the next range
- * begins. `left` is the least number of roots of all that is not placed, from the full state down. */
+/* What is placed is known by how many of each distinct count are: a number in mixed radix; so is where the
+ * next range begins. `left` is the least number of roots of all that is not placed, from the full state
+ * down. */
 struct search {
 	uint32_t nvns, first, ncounts, nstates;
-	uint32_t *count, *have, *stride;          /* [ncounts] distinct counts, in the order of their first item */
+	/* [ncounts] distinct counts, in the order of their first item */
+	uint32_t *count, *have, *stride;
 	uint32_t *left;
 };
 #define NEVER UINT32_MAX
@@ -96,7 +98,8 @@ static bool describe(struct search *s, const uint32_t *count, uint32_t n)
 }
 
 /* The earliest item that is not placed and whose count keeps the optimum. */
-static uint32_t next_item(const struct search *s, uint32_t state, uint32_t most, const uint32_t *count, uint32_t n, const uint8_t *placed)
+static uint32_t next_item(const struct search *s, uint32_t state, uint32_t most, const uint32_t *count,
+	uint32_t n, const uint8_t *placed)
 {
 	uint32_t at = begins(s, state), want = s->left[state];
 
@@ -107,7 +110,8 @@ static uint32_t next_item(const struct search *s, uint32_t state, uint32_t most,
 	return n;
 }
 
-static void order_exactly(struct search *s, const uint32_t *count, uint32_t n, uint32_t *order, uint8_t *placed)
+static void order_exactly(struct search *s, const uint32_t *count, uint32_t n, uint32_t *order,
+	uint8_t *placed)
 {
 	uint32_t most = 1, state = 0, done = 0;
 
@@ -143,11 +147,14 @@ static void order_by_sorting(const uint32_t *count, uint32_t n, uint32_t *order)
 	}
 }
 
-enum hd_err hd_arrange(uint32_t nvns, uint32_t first, const uint32_t *count, uint32_t n, uint32_t *order, struct hd_arranged *out,
+enum hd_err hd_arrange(uint32_t nvns, uint32_t first, const uint32_t *count, uint32_t n, uint32_t *order,
+	struct hd_arranged *out,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct search s = { .nvns = nvns, .first = first, .count = hd_arena_take(arena, (size_t)n + 1, sizeof *s.count),
-		.have = hd_arena_take(arena, (size_t)n + 1, sizeof *s.have), .stride = hd_arena_take(arena, (size_t)n + 1, sizeof *s.stride) };
+	struct search s = { .nvns = nvns, .first = first, .count = hd_arena_take(arena, (size_t)n + 1,
+		sizeof *s.count),
+		.have = hd_arena_take(arena, (size_t)n + 1, sizeof *s.have),
+		.stride = hd_arena_take(arena, (size_t)n + 1, sizeof *s.stride) };
 	uint8_t *placed = hd_arena_take(arena, (size_t)n + 1, sizeof *placed);
 	struct hd_arranged made = { 0 };
 	uint64_t end = first;
@@ -155,7 +162,8 @@ enum hd_err hd_arrange(uint32_t nvns, uint32_t first, const uint32_t *count, uin
 	for (uint32_t i = 0; i < n; i++)
 		end += count[i];
 	if (n > HD_ARRANGE_MOST || end > nvns)
-		return hd_fail(diag, HD_E_INVAL, "%u ranges (up to %d) up to virtual node %llu of %u", n, HD_ARRANGE_MOST, (unsigned long long)end, nvns);
+		return hd_fail(diag, HD_E_INVAL, "%u ranges (up to %d) up to virtual node %llu of %u", n,
+			HD_ARRANGE_MOST, (unsigned long long)end, nvns);
 	if (!s.count || !s.have || !s.stride || !placed)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to arrange %u ranges", n);
 	made.exact = describe(&s, count, n);

@@ -24,10 +24,12 @@ static void roots_of_ranges_are_those_of_the_definition(void **state)
 	for (uint32_t nvns = 1; nvns <= 70; nvns++)
 		for (uint32_t first = 0; first <= nvns; first++)
 			for (uint32_t end = first; end <= nvns; end++)
-				CHECK(hd_range_roots(nvns, first, end) == roots_of(0, nvns, first, end), "V=%u [%u,%u)", nvns, first, end);
+				CHECK(hd_range_roots(nvns, first, end) == roots_of(0, nvns, first, end),
+					"V=%u [%u,%u)", nvns, first, end);
 }
 
-static struct hd_arranged arranged(uint32_t nvns, uint32_t first, const uint32_t *count, uint32_t n, uint32_t *order)
+static struct hd_arranged arranged(uint32_t nvns, uint32_t first, const uint32_t *count, uint32_t n,
+	uint32_t *order)
 {
 	struct hd_arranged out = { 0 };
 	struct hd_arena arena;
@@ -47,14 +49,17 @@ static void the_published_example_has_eight_roots(void **state)
 
 	struct hd_arranged got = arranged(16, 0, count, 4, order);
 	assert_true(got.exact && got.most == 2 && got.total == 8);
-	const uint32_t want[] = { 0, 2, 1, 3 };           /* 5 3 5 3: as good as 5 3 3 5, and 1 stays before 3 */
+	/* 5 3 5 3: as good as 5 3 3 5, and 1 stays before 3 */
+	const uint32_t want[] = { 0, 2, 1, 3 };
 	assert_memory_equal(order, want, sizeof want);
 }
 
-/* All orders; the first in the order of the words of indices is the one that keeps to what was given for longest. */
+/* All orders; the first in the order of the words of indices is the one that keeps to what was given for
+ * longest. */
 struct naive { uint32_t nvns, n; const uint32_t *count; uint32_t word[8], best[8], most, total; bool any; };
 
-static void all_orders(struct naive *x, uint32_t depth, uint32_t at, uint32_t used, uint32_t most, uint32_t total)
+static void all_orders(struct naive *x, uint32_t depth, uint32_t at, uint32_t used, uint32_t most,
+	uint32_t total)
 {
 	if (depth == x->n) {
 		if (!x->any || most < x->most || (most == x->most && total < x->total)) {
@@ -70,7 +75,8 @@ static void all_orders(struct naive *x, uint32_t depth, uint32_t at, uint32_t us
 			continue;
 		uint32_t roots = roots_of(0, x->nvns, at, at + x->count[i]);
 		x->word[depth] = i;
-		all_orders(x, depth + 1, at + x->count[i], used | 1u << i, roots > most ? roots : most, total + roots);
+		all_orders(x, depth + 1, at + x->count[i], used | 1u << i, roots > most ? roots : most,
+			total + roots);
 	}
 }
 
@@ -91,9 +97,11 @@ static void orders_equal_the_best_of_all_orders(void **state)
 		struct naive x = { .nvns = nvns, .n = n, .count = count };
 		all_orders(&x, 0, first, 0, 0, 0);
 		struct hd_arranged got = arranged(nvns, first, count, n, order);
-		CHECK(got.exact && got.most == x.most && got.total == x.total, "round %d: %u and %u roots, could be %u and %u", round, got.most, got.total,
+		CHECK(got.exact && got.most == x.most && got.total == x.total,
+			"round %d: %u and %u roots, could be %u and %u", round, got.most, got.total,
 			x.most, x.total);
-		CHECK(memcmp(order, x.best, n * sizeof *order) == 0, "round %d: another of the best orders", round);
+		CHECK(memcmp(order, x.best, n * sizeof *order) == 0, "round %d: another of the best orders",
+			round);
 	}
 }
 
@@ -112,7 +120,8 @@ static void empty_ranges_come_last_and_too_many_counts_are_sorted(void **state)
 	for (uint32_t i = 0; i < 24; i++)
 		seen |= 1u << order[i];
 	assert_int_equal(seen, (1u << 24) - 1);
-	assert_true(many[order[0]] == 16 && many[order[1]] == 24 && many[order[2]] == 8 && many[order[23]] == 1);
+	assert_true(many[order[0]] == 16 && many[order[1]] == 24 && many[order[2]] == 8 &&
+		many[order[23]] == 1);
 }
 
 static void ranges_beyond_the_tree_are_refused(void **state)

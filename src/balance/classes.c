@@ -6,7 +6,8 @@
 __extension__ typedef unsigned __int128 wide;
 static const uint64_t ps_per_s = 1000000000000u;
 
-void hd_solve_divide(const struct hd_solve_ask *ask, const uint32_t *type, uint32_t n, uint32_t v, uint32_t *count)
+void hd_solve_divide(const struct hd_solve_ask *ask, const uint32_t *type, uint32_t n, uint32_t v,
+	uint32_t *count)
 {
 	memset(count, 0, n * sizeof *count);
 	while (v--) {
@@ -70,11 +71,13 @@ static enum hd_err new_class(struct hd_solve_search *s, const uint32_t *type, ui
 	uint32_t nvns = s->ask->nvns, *count = hd_arena_take(s->scratch, n, sizeof *count);
 
 	*c = (struct hd_solve_class){ .ndevices = n, .bytes_per_s = s->ask->worker[worker].bytes_per_s,
-		.worker = hd_arena_take(s->arena, s->ask->nworkers, sizeof *c->worker), .type = hd_arena_take(s->arena, n, sizeof *c->type),
+		.worker = hd_arena_take(s->arena, s->ask->nworkers, sizeof *c->worker),
+		.type = hd_arena_take(s->arena, n, sizeof *c->type),
 		.cost = { .nvns = nvns, .ps = hd_arena_take(s->arena, (size_t)nvns + 1, sizeof *c->cost.ps),
 			.back_ps = hd_arena_take(s->arena, (size_t)nvns + 1, sizeof *c->cost.back_ps) } };
 	if (!count || !c->worker || !c->type || !c->cost.ps || !c->cost.back_ps)
-		return hd_fail(s->diag, HD_E_NOMEM, "no memory for %u virtual nodes on a worker of %u devices", nvns, n);
+		return hd_fail(s->diag, HD_E_NOMEM,
+			"no memory for %u virtual nodes on a worker of %u devices", nvns, n);
 	memcpy(c->type, type, n * sizeof *type);
 	fill_table(s->ask, c, count);
 	s->nclasses++;
@@ -86,7 +89,8 @@ static enum hd_err classify(struct hd_solve_search *s, const uint32_t *type, uin
 	uint32_t c = 0;
 	enum hd_err err = HD_OK;
 
-	while (c < s->nclasses && (s->class[c].ndevices != n || s->class[c].bytes_per_s != s->ask->worker[worker].bytes_per_s ||
+	while (c < s->nclasses && (s->class[c].ndevices != n ||
+		s->class[c].bytes_per_s != s->ask->worker[worker].bytes_per_s ||
 	       memcmp(s->class[c].type, type, n * sizeof *type) != 0))
 		c++;
 	if (c == s->nclasses)
@@ -109,7 +113,8 @@ enum hd_err hd_solve_classes(struct hd_solve_search *s)
 	for (uint32_t w = 0; w < ask->nworkers && !err; w++) {
 		uint32_t n = 0;
 		for (uint32_t d = 0; d < ask->ndevices; d++)
-			if (ask->device[d].worker == w && (!s->allowed || s->allowed[d]) && ask->type[ask->device[d].type].ps[1] != HD_VN_NEVER)
+			if (ask->device[d].worker == w && (!s->allowed || s->allowed[d]) &&
+				ask->type[ask->device[d].type].ps[1] != HD_VN_NEVER)
 				type[n++] = ask->device[d].type;
 		if (n)
 			err = classify(s, type, n, w);
@@ -119,7 +124,8 @@ enum hd_err hd_solve_classes(struct hd_solve_search *s)
 
 int64_t hd_solve_exchange(const struct hd_solve_ask *ask, uint64_t bytes_per_s, uint32_t r, uint32_t n)
 {
-	wide bytes = (wide)(r + 1) * (uint64_t)ask->gradient_bytes * (n - 1), by = (wide)bytes_per_s * n, ps = 0;
+	wide bytes = (wide)(r + 1) * (uint64_t)ask->gradient_bytes * (n - 1), by = (wide)bytes_per_s * n,
+		ps = 0;
 
 	if (n <= 1)
 		return 0;

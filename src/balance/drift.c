@@ -20,10 +20,13 @@ static void answer_with(struct hd_drift_answer *answer, enum hd_drift_act act, c
 	va_end(args);
 }
 
-enum hd_err hd_drift_init(struct hd_drift *drift, const struct hd_solve_ask *ask, const uint32_t *count, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_drift_init(struct hd_drift *drift, const struct hd_solve_ask *ask, const uint32_t *count,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_drift made = { .ask = ask, .device = hd_arena_take(arena, ask->ndevices, sizeof *made.device),
-		.count = hd_arena_take(arena, ask->ndevices, sizeof *made.count), .before = hd_arena_take(arena, ask->ndevices, sizeof *made.before) };
+	struct hd_drift made = { .ask = ask, .device = hd_arena_take(arena, ask->ndevices,
+		sizeof *made.device),
+		.count = hd_arena_take(arena, ask->ndevices, sizeof *made.count),
+		.before = hd_arena_take(arena, ask->ndevices, sizeof *made.before) };
 	bool taken = made.device && made.count && made.before;
 
 	for (uint32_t i = 0; i < HD_DRIFT_SETS && taken; i++) {
@@ -43,7 +46,8 @@ enum hd_err hd_drift_init(struct hd_drift *drift, const struct hd_solve_ask *ask
 }
 
 /* A virtual node of a full device, without what a step costs once. */
-static double profile_ps(const struct hd_vn_cost *t) { return t->nvns > 1 ? (double)(t->ps[t->nvns] - t->ps[1]) / (t->nvns - 1) : (double)t->ps[1]; }
+static double profile_ps(const struct hd_vn_cost *t) { return t->nvns > 1 ?
+	(double)(t->ps[t->nvns] - t->ps[1]) / (t->nvns - 1) : (double)t->ps[1]; }
 
 void hd_drift_on_step(struct hd_drift *drift, const int64_t *vn_ps, int64_t step_ps)
 {
@@ -85,7 +89,8 @@ static bool set_is_barred(const struct hd_drift *drift, const uint32_t *count)
 		const struct hd_drift_set *set = &drift->set[i];
 		bool same = set->taken;
 		for (uint32_t d = 0; d < drift->ask->ndevices && same; d++)
-			same = set->used[d] == (count[d] > 0) && fabs(drift->device[d].slow / set->slow[d] - 1) <= other;
+			same = set->used[d] == (count[d] > 0) &&
+				fabs(drift->device[d].slow / set->slow[d] - 1) <= other;
 		if (same)
 			return true;
 	}
@@ -107,11 +112,14 @@ static void bar_set(struct hd_drift *drift)
 
 static void learn_error(struct hd_drift *drift, int64_t measured_ps)
 {
-	double error = fabs((double)measured_ps - (double)drift->predicted_ps) / (double)drift->predicted_ps * 1e6;
+	double error = fabs((double)measured_ps - (double)drift->predicted_ps) / (double)drift->predicted_ps *
+		1e6;
 
 	if (drift->nerrors == HD_SOLVE_ERRORS)
-		memmove(drift->error_ppm, drift->error_ppm + 1, (HD_SOLVE_ERRORS - 1) * sizeof *drift->error_ppm);
-	drift->error_ppm[drift->nerrors - (drift->nerrors == HD_SOLVE_ERRORS)] = error > 1e6 ? 1000000 : (uint32_t)error;
+		memmove(drift->error_ppm, drift->error_ppm + 1,
+			(HD_SOLVE_ERRORS - 1) * sizeof *drift->error_ppm);
+	drift->error_ppm[drift->nerrors - (drift->nerrors == HD_SOLVE_ERRORS)] = error > 1e6 ? 1000000 :
+		(uint32_t)error;
 	drift->nerrors += drift->nerrors < HD_SOLVE_ERRORS;
 }
 
@@ -129,14 +137,18 @@ static void judge(struct hd_drift *drift, struct hd_drift_answer *answer)
 	answer->measured_ps = measured_ps;
 	answer->judged_ps = drift->predicted_ps;
 	if (!((double)measured_ps > (double)drift->before_ps * (1 + worse))) {
-		answer_with(answer, HD_DRIFT_STAY, "the new map takes %.3f ms a step, the one before took %.3f, predicted were %.3f", ms(measured_ps),
+		answer_with(answer, HD_DRIFT_STAY,
+			"the new map takes %.3f ms a step, the one before took %.3f, predicted were %.3f",
+			ms(measured_ps),
 			ms(drift->before_ps), ms(drift->predicted_ps));
 		return;
 	}
 	bar_set(drift);
 	answer->count = drift->before;
 	answer->predicted_ps = drift->before_ps;
-	answer_with(answer, HD_DRIFT_BACK, "the new map takes %.3f ms a step, the one before took %.3f, predicted were %.3f: back", ms(measured_ps),
+	answer_with(answer, HD_DRIFT_BACK,
+		"the new map takes %.3f ms a step, the one before took %.3f, predicted were %.3f: back",
+		ms(measured_ps),
 		ms(drift->before_ps), ms(drift->predicted_ps));
 }
 
@@ -148,7 +160,8 @@ static uint32_t worst_device(const struct hd_drift *drift)
 
 	for (uint32_t d = 0; d < drift->ask->ndevices; d++)
 		if (drift->device[d].off >= PATIENCE && (worst == UINT32_MAX ||
-		    fabs(log(drift->device[d].slow / drift->device[d].made_for)) > fabs(log(drift->device[worst].slow / drift->device[worst].made_for))))
+		    fabs(log(drift->device[d].slow / drift->device[d].made_for)) >
+		    fabs(log(drift->device[worst].slow / drift->device[worst].made_for))))
 			worst = d;
 	return worst;
 }
@@ -180,7 +193,8 @@ static int64_t compute_of(const struct hd_solve_ask *ask, const uint32_t *count)
 }
 
 /* The solver's map by the times now, and what it saves over the counts `now`. */
-static enum hd_err solve_now(struct hd_drift *drift, const uint32_t *now, struct hd_solve *solve, int64_t *saves_ps, struct hd_arena *arena,
+static enum hd_err solve_now(struct hd_drift *drift, const uint32_t *now, struct hd_solve *solve,
+	int64_t *saves_ps, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	uint32_t n = drift->ask->ndevices;
@@ -202,7 +216,8 @@ static enum hd_err solve_now(struct hd_drift *drift, const uint32_t *now, struct
 	return err;
 }
 
-static bool is_worth_it(const struct hd_solve *solve, int64_t saves_ps) { return (double)saves_ps >= worth * (double)solve->plan.step_ps; }
+static bool is_worth_it(const struct hd_solve *solve, int64_t saves_ps) { return (double)saves_ps >= worth *
+	(double)solve->plan.step_ps; }
 
 struct two_counts { char was[64], is[64]; };
 
@@ -218,7 +233,8 @@ static struct two_counts words_of(const uint32_t *was, const uint32_t *is, uint3
 	return words;
 }
 
-static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_drift_answer *answer,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	double by = drift->device[worst].slow, made_for = drift->device[worst].made_for;
 	struct hd_solve solve;
@@ -231,15 +247,21 @@ static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_
 	const struct two_counts words = words_of(drift->count, solve.plan.count, drift->ask->ndevices);
 	bool barred = set_is_barred(drift, solve.plan.count);
 	if (barred || !is_worth_it(&solve, saves_ps)) {
-		answer_with(answer, HD_DRIFT_STAY, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes stay %s; %s %s, predicted "
-			"%.3f ms a step, is %.3f, saves %.3f", worst, by, made_for, words.was, barred ? "was slower when tried:" : "not worth it:", words.is,
+		answer_with(answer, HD_DRIFT_STAY,
+			"device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes stay "
+			"%s; %s %s, predicted "
+			"%.3f ms a step, is %.3f, saves %.3f", worst, by, made_for, words.was,
+			barred ? "was slower when tried:" : "not worth it:", words.is,
 			ms(solve.plan.step_ps), ms(middle_of_last(drift)), ms(saves_ps));
 		return HD_OK;
 	}
 	answer->count = solve.plan.count;
 	answer->predicted_ps = solve.plan.step_ps;
-	answer_with(answer, HD_DRIFT_CHANGE, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s instead of %s; "
-		"predicted %.3f ms a step, was %.3f", worst, by, made_for, words.is, words.was, ms(solve.plan.step_ps), ms(middle_of_last(drift)));
+	answer_with(answer, HD_DRIFT_CHANGE,
+		"device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s instead "
+		"of %s; "
+		"predicted %.3f ms a step, was %.3f", worst, by, made_for, words.is, words.was,
+		ms(solve.plan.step_ps), ms(middle_of_last(drift)));
 	return HD_OK;
 }
 
@@ -253,7 +275,8 @@ static uint32_t device_to_try(const struct hd_drift *drift)
 	return UINT32_MAX;
 }
 
-static enum hd_err begin_trial(const struct hd_drift *drift, uint32_t d, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err begin_trial(const struct hd_drift *drift, uint32_t d, struct hd_drift_answer *answer,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t n = drift->ask->ndevices, most = 0;
 	uint32_t *count = hd_arena_take(arena, n, sizeof *count);
@@ -270,12 +293,14 @@ static enum hd_err begin_trial(const struct hd_drift *drift, uint32_t d, struct 
 	count[d] = 1;
 	answer->count = count;
 	answer->device = d;
-	answer_with(answer, HD_DRIFT_TRY, "device %u has had no virtual node for %u steps, it took %.2f of its profile: one to see", d,
+	answer_with(answer, HD_DRIFT_TRY,
+		"device %u has had no virtual node for %u steps, it took %.2f of its profile: one to see", d,
 		drift->device[d].idle, drift->device[d].slow);
 	return HD_OK;
 }
 
-static enum hd_err end_trial(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err end_trial(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_drift_device *dev = &drift->device[drift->tried];
 	struct hd_solve solve;
@@ -289,18 +314,23 @@ static enum hd_err end_trial(struct hd_drift *drift, struct hd_drift_answer *ans
 	if (set_is_barred(drift, solve.plan.count) || !is_worth_it(&solve, saves_ps)) {
 		answer->count = drift->before;
 		answer->predicted_ps = drift->before_ps;
-		answer_with(answer, HD_DRIFT_BACK, "device %u takes %.2f of its profile: %s again, %.3f ms a step", drift->tried, dev->slow, words.was,
+		answer_with(answer, HD_DRIFT_BACK,
+			"device %u takes %.2f of its profile: %s again, %.3f ms a step", drift->tried,
+			dev->slow, words.was,
 			ms(drift->before_ps));
 		return HD_OK;
 	}
 	answer->count = solve.plan.count;
 	answer->predicted_ps = solve.plan.step_ps;
-	answer_with(answer, HD_DRIFT_CHANGE, "device %u takes %.2f of its profile now: virtual nodes %s instead of %s; predicted %.3f ms a step, was %.3f",
+	answer_with(answer, HD_DRIFT_CHANGE,
+		"device %u takes %.2f of its profile now: virtual nodes %s instead of %s; predicted %.3f ms "
+		"a step, was %.3f",
 		drift->tried, dev->slow, words.is, words.was, ms(solve.plan.step_ps), ms(drift->before_ps));
 	return HD_OK;
 }
 
-enum hd_err hd_drift_decide(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_drift_decide(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	uint32_t worst = worst_device(drift), idle = device_to_try(drift);
 
@@ -316,13 +346,15 @@ enum hd_err hd_drift_decide(struct hd_drift *drift, struct hd_drift_answer *answ
 	return idle == UINT32_MAX ? HD_OK : begin_trial(drift, idle, answer, arena, diag);
 }
 
-static void rest_longer(struct hd_drift_device *dev) { dev->rest = 2 * dev->rest < REST_MOST ? 2 * dev->rest : REST_MOST; }
+static void rest_longer(struct hd_drift_device *dev) { dev->rest = 2 * dev->rest < REST_MOST ? 2 * dev->rest :
+	REST_MOST; }
 
 void hd_drift_adopt(struct hd_drift *drift, const struct hd_drift_answer *answer)
 {
 	uint32_t n = drift->ask->ndevices;
 
-	if (!drift->trying) {                     /* the change that a trial ends with is judged against what was before it */
+	/* the change that a trial ends with is judged against what was before it */
+	if (!drift->trying) {
 		drift->before_ps = middle_of_last(drift);
 		if (answer->act != HD_DRIFT_BACK)
 			memcpy(drift->before, drift->count, n * sizeof *drift->count);

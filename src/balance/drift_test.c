@@ -7,9 +7,12 @@
 
 enum { D = 4, V = 16, T1 = 1000000 };
 
-/* Four devices of a type; what each really takes for a virtual node, and what a step of a map takes beyond that. */
-struct stage { struct hd_arena arena; struct hd_vn_cost type; struct hd_solve_device device[D]; struct hd_solve_worker worker[D];
-	struct hd_solve_ask ask; struct hd_drift drift; double slow[D]; int64_t (*hidden)(const uint32_t *count); };
+/* Four devices of a type; what each really takes for a virtual node, and what a step of a map takes beyond
+ * that. */
+struct stage { struct hd_arena arena; struct hd_vn_cost type; struct hd_solve_device device[D];
+	struct hd_solve_worker worker[D];
+	struct hd_solve_ask ask; struct hd_drift drift; double slow[D];
+		int64_t (*hidden)(const uint32_t *count); };
 
 static void open_stage(struct stage *g)
 {
@@ -20,7 +23,8 @@ static void open_stage(struct stage *g)
 	memset(g, 0, sizeof *g);
 	hd_arena_init(&g->arena, 0);
 	assert_int_equal(hd_vn_cost_make(&g->type, &p, V, &g->arena, NULL), HD_OK);
-	g->ask = (struct hd_solve_ask){ .nvns = V, .type = &g->type, .ntypes = 1, .device = g->device, .ndevices = D, .worker = g->worker, .nworkers = D };
+	g->ask = (struct hd_solve_ask){ .nvns = V, .type = &g->type, .ntypes = 1, .device = g->device,
+		.ndevices = D, .worker = g->worker, .nworkers = D };
 	for (uint32_t d = 0; d < D; d++) {
 		g->device[d] = (struct hd_solve_device){ 0, d };
 		g->slow[d] = 1;
@@ -37,7 +41,8 @@ static uint32_t run(struct stage *g, uint32_t n, struct hd_drift_answer *answer)
 		struct hd_diag diag = { "" };
 		for (uint32_t d = 0; d < D; d++) {
 			vn_ps[d] = g->drift.count[d] ? (int64_t)(g->slow[d] * T1) : 0;
-			step_ps = vn_ps[d] * g->drift.count[d] > step_ps ? vn_ps[d] * g->drift.count[d] : step_ps;
+			step_ps = vn_ps[d] * g->drift.count[d] > step_ps ? vn_ps[d] * g->drift.count[d] :
+				step_ps;
 		}
 		step_ps += g->hidden ? g->hidden(g->drift.count) : 0;
 		hd_drift_on_step(&g->drift, vn_ps, step_ps);
@@ -62,7 +67,8 @@ static void a_device_that_slows_down_gets_less_after_sixteen_steps(void **state)
 	uint32_t n = run(&g, 100, &answer);
 	CHECK(answer.act == HD_DRIFT_CHANGE && n == 16, "after %u steps: %s", n, answer.why);
 	assert_true(answer.count[1] < 4 && answer.predicted_ps < 8 * T1);
-	CHECK(strstr(answer.why, "device 1 takes 1.8") && strstr(answer.why, "instead of 4/4/4/4; predicted "), "%s", answer.why);
+	CHECK(strstr(answer.why, "device 1 takes 1.8") && strstr(answer.why,
+		"instead of 4/4/4/4; predicted "), "%s", answer.why);
 	const int64_t predicted_ps = answer.predicted_ps, vn_ps[D] = { T1, 2 * T1, T1, T1 };
 	for (int i = 1; i <= 8; i++) {            /* then it is said how right that was */
 		hd_drift_on_step(&g.drift, vn_ps, 5 * T1);
@@ -71,7 +77,8 @@ static void a_device_that_slows_down_gets_less_after_sixteen_steps(void **state)
 	}
 	assert_true(answer.measured_ps == 5 * T1 && answer.judged_ps == predicted_ps);
 	CHECK(strstr(answer.why, "a step, the one before took"), "%s", answer.why);
-	assert_int_equal(run(&g, 100, &answer), 100);      /* settles: judged, and what is left of the drift makes no other map */
+	/* settles: judged, and what is left of the drift makes no other map */
+	assert_int_equal(run(&g, 100, &answer), 100);
 	assert_int_equal(answer.act, HD_DRIFT_STAY);
 	assert_int_equal(g.drift.nerrors, 1);
 	g.slow[1] = 1;
@@ -89,8 +96,10 @@ static void small_or_short_changes_make_no_map(void **state)
 	open_stage(&g);
 	g.slow[2] = 1.045;
 	run(&g, 500, &answer);
-	assert_true(answer.act == HD_DRIFT_STAY && g.drift.device[2].made_for == 1);      /* not even thought about */
-	for (int burst = 0; burst < 20; burst++) {         /* four steps at 1.3 raise the EWMA to 1.10, above 1.05 for 11 steps in all */
+	/* not even thought about */
+	assert_true(answer.act == HD_DRIFT_STAY && g.drift.device[2].made_for == 1);
+	/* four steps at 1.3 raise the EWMA to 1.10, above 1.05 for 11 steps in all */
+	for (int burst = 0; burst < 20; burst++) {
 		g.slow[2] = 1.3;
 		run(&g, 4, &answer);
 		assert_int_equal(answer.act, HD_DRIFT_STAY);
@@ -102,7 +111,8 @@ static void small_or_short_changes_make_no_map(void **state)
 }
 
 /* Whatever is not the even map takes 1 ms more, which no profile knows: 6 instead of 5.6. */
-static int64_t uneven_is_dear(const uint32_t *count) { return count[0] == 4 && count[1] == 4 && count[2] == 4 ? 0 : T1; }
+static int64_t uneven_is_dear(const uint32_t *count) { return count[0] == 4 && count[1] == 4 &&
+	count[2] == 4 ? 0 : T1; }
 
 static void a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_speeds_change(void **state)
 {
@@ -126,13 +136,15 @@ static void a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_
 	g.slow[3] = 1.5;                          /* 7 % more: still the same to it */
 	run(&g, 300, &answer);
 	assert_int_equal(answer.act, HD_DRIFT_STAY);
-	g.slow[3] = 3;                            /* worth another try, though errors of that size ask for a large gain */
+	/* worth another try, though errors of that size ask for a large gain */
+	g.slow[3] = 3;
 	run(&g, 300, &answer);
 	CHECK(answer.act == HD_DRIFT_CHANGE && answer.count[3] < 4, "%s", answer.why);
 	hd_arena_finish(&g.arena);
 }
 
-/* A step with it would take 20, three others need 6: it gets nothing, and is tried now and then until it is well. */
+/* A step with it would take 20, three others need 6: it gets nothing, and is tried now and then until it
+ * is well. */
 static void a_device_that_was_left_out_is_tried_until_it_is_well(void **state)
 {
 	static const uint32_t rests[] = { 100, 200, 400 };
@@ -149,20 +161,24 @@ static void a_device_that_was_left_out_is_tried_until_it_is_well(void **state)
 	memcpy(without, g.drift.count, sizeof without);
 	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
 		assert_int_equal(run(&g, 2000, &answer), rests[i]);
-		CHECK(answer.act == HD_DRIFT_TRY && answer.device == 1 && g.drift.count[1] == 1, "%s", answer.why);
+		CHECK(answer.act == HD_DRIFT_TRY && answer.device == 1 && g.drift.count[1] == 1, "%s",
+			answer.why);
 		uint32_t all = 0;
 		for (uint32_t d = 0; d < D; d++)
 			all += g.drift.count[d];
 		assert_int_equal(all, V);
 		assert_int_equal(run(&g, 100, &answer), 8);
-		CHECK(answer.act == HD_DRIFT_BACK && strstr(answer.why, "device 1 takes 20.00"), "%s", answer.why);
+		CHECK(answer.act == HD_DRIFT_BACK && strstr(answer.why, "device 1 takes 20.00"), "%s",
+			answer.why);
 		assert_memory_equal(g.drift.count, without, sizeof without);
 	}
 	g.slow[1] = 1;
 	assert_int_equal(run(&g, 2000, &answer), 800);
 	assert_int_equal(run(&g, 100, &answer), 8);
-	CHECK(answer.act == HD_DRIFT_CHANGE && answer.count[1] == 4 && strstr(answer.why, "device 1 takes 1.00 of its profile now"), "%s", answer.why);
-	assert_int_equal(run(&g, 1000, &answer), 1000);    /* judged against what was before the trial: it stays */
+	CHECK(answer.act == HD_DRIFT_CHANGE && answer.count[1] == 4 &&
+		strstr(answer.why, "device 1 takes 1.00 of its profile now"), "%s", answer.why);
+	/* judged against what was before the trial: it stays */
+	assert_int_equal(run(&g, 1000, &answer), 1000);
 	assert_int_equal(answer.act, HD_DRIFT_STAY);
 	assert_true(g.drift.device[1].rest == 100);
 	hd_arena_finish(&g.arena);
@@ -178,7 +194,8 @@ static void devices_that_are_as_slow_as_one_another_stay_one_type(void **state)
 	open_stage(&g);
 	assert_int_equal(hd_solve_slowed(&slowed, &g.ask, slow, &g.arena, NULL), HD_OK);
 	assert_int_equal(slowed.ntypes, 2);
-	assert_true(slowed.device[0].type == slowed.device[2].type && slowed.device[1].type == slowed.device[3].type);
+	assert_true(slowed.device[0].type == slowed.device[2].type &&
+		slowed.device[1].type == slowed.device[3].type);
 	assert_int_equal(slowed.type[slowed.device[0].type].ps[4], 6 * T1);
 	assert_int_equal(g.type.ps[4], 4 * T1);   /* the profile is not touched */
 	const struct hd_vn_cost two[2] = { g.type, g.type };

@@ -1,10 +1,11 @@
 /* The least line of one set, exactly.
  *
- * A state is (which workers of the set have their range, where the next begins); a move gives a worker of some class the
- * next v leaves. T is max cost + max(0, C - back), so for every bound on C (a value of hd_solve_exchange()) and on back
- * (a value of the tables) the least max cost of the moves that keep both is found, and T is the least sum. Then, with
- * max cost, C and back bounded by what T leaves them, the smallest bound on roots and the least number of them.
- * Cost of one walk: V^2 / 2 moves for each class and each state of the set. */
+ * A state is (which workers of the set have their range, where the next begins); a move gives a worker of
+ * some class the next v leaves. T is max cost + max(0, C - back), so for every bound on C (a value of
+ * hd_solve_exchange()) and on back (a value of the tables) the least max cost of the moves that keep both is
+ * found, and T is the least sum. Then, with max cost, C and back bounded by what T leaves them, the smallest
+ * bound on roots and the least number of them. Cost of one walk: V^2 / 2 moves for each class and each
+ * state of the set. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -28,7 +29,8 @@ static bool may_take(const struct walk *w, uint32_t state, uint32_t c)
 	return used && state / w->stride[c] % (used + 1) < used;
 }
 
-static uint32_t roots_at(const struct walk *w, uint32_t first, uint32_t end) { return w->s->range_roots[(size_t)first * (w->nvns + 1) + end]; }
+static uint32_t roots_at(const struct walk *w, uint32_t first,
+	uint32_t end) { return w->s->range_roots[(size_t)first * (w->nvns + 1) + end]; }
 
 static bool keeps(const struct walk *w, const struct bound *b, uint32_t c, uint32_t first, uint32_t v)
 {
@@ -38,10 +40,12 @@ static bool keeps(const struct walk *w, const struct bound *b, uint32_t c, uint3
 	       w->exchange[(size_t)c * (w->s->range_most + 1) + roots] <= b->exchange_ps;
 }
 
-static int64_t *at(const struct walk *w, uint32_t state, uint32_t first) { return &w->togo[(size_t)state * (w->nvns + 1) + first]; }
+static int64_t *at(const struct walk *w, uint32_t state, uint32_t first) { return &w->togo[(size_t)state *
+	(w->nvns + 1) + first]; }
 
 /* Least max cost (by_roots: least roots) of all moves from here on. */
-static int64_t move(const struct walk *w, const struct bound *b, uint32_t c, uint32_t state, uint32_t first, uint32_t v, bool by_roots)
+static int64_t move(const struct walk *w, const struct bound *b, uint32_t c, uint32_t state, uint32_t first,
+	uint32_t v, bool by_roots)
 {
 	int64_t rest = *at(w, state + w->stride[c], first + v), cost = w->s->class[c].cost.ps[v];
 
@@ -52,7 +56,8 @@ static int64_t move(const struct walk *w, const struct bound *b, uint32_t c, uin
 	return cost > rest ? cost : rest;
 }
 
-static int64_t least_from(const struct walk *w, const struct bound *b, uint32_t state, uint32_t first, bool by_roots)
+static int64_t least_from(const struct walk *w, const struct bound *b, uint32_t state, uint32_t first,
+	bool by_roots)
 {
 	int64_t least = NEVER;
 
@@ -79,7 +84,8 @@ static int64_t walk_all(const struct walk *w, const struct bound *b, bool by_roo
 	return *at(w, 0, 0);
 }
 
-static int64_t exposed(const struct bound *b) { return b->exchange_ps > b->back_ps ? b->exchange_ps - b->back_ps : 0; }
+static int64_t exposed(const struct bound *b) { return b->exchange_ps > b->back_ps ?
+	b->exchange_ps - b->back_ps : 0; }
 
 static int compare(const void *a, const void *b)
 {
@@ -114,7 +120,8 @@ static uint32_t backs(const struct walk *w, int64_t *value)
 	uint32_t n = 0;
 
 	for (uint32_t c = 0; c < w->s->nclasses; c++)
-		for (uint32_t v = 1; w->s->used[c] && v <= w->nvns && w->s->class[c].cost.ps[v] != HD_VN_NEVER; v++)
+		for (uint32_t v = 1; w->s->used[c] && v <= w->nvns &&
+			w->s->class[c].cost.ps[v] != HD_VN_NEVER; v++)
 			value[n++] = w->s->class[c].cost.back_ps[v];
 	return distinct(value, n);
 }
@@ -154,7 +161,8 @@ static int64_t least_step(const struct walk *w, struct bound *pair, uint32_t npa
 }
 
 /* The pair with the least roots, under the smallest bound on them that some pair can keep. */
-static const struct bound *least_roots(const struct walk *w, struct bound *pair, uint32_t npairs, struct hd_solve_line *line, int64_t floor_ps)
+static const struct bound *least_roots(const struct walk *w, struct bound *pair, uint32_t npairs,
+	struct hd_solve_line *line, int64_t floor_ps)
 {
 	struct bound *best = NULL;
 	int64_t least = NEVER;
@@ -184,7 +192,8 @@ static void read_line(const struct walk *w, const struct bound *b, struct hd_sol
 		bool taken = false;
 		for (uint32_t c = 0; c < w->s->nclasses && !taken; c++)
 			for (uint32_t v = w->nvns - first; v >= 1 && !taken && may_take(w, state, c); v--) {
-				if (w->s->class[c].cost.ps[v] > b->cost_ps || move(w, b, c, state, first, v, true) != *at(w, state, first))
+				if (w->s->class[c].cost.ps[v] > b->cost_ps ||
+					move(w, b, c, state, first, v, true) != *at(w, state, first))
 					continue;
 				line->class_of[line->n] = c;
 				line->count[line->n] = v;
@@ -196,7 +205,8 @@ static void read_line(const struct walk *w, const struct bound *b, struct hd_sol
 	}
 }
 
-static bool take(struct walk *w, struct hd_solve_line *line, struct bound **pair, int64_t **exchange, int64_t **back)
+static bool take(struct walk *w, struct hd_solve_line *line, struct bound **pair, int64_t **exchange,
+	int64_t **back)
 {
 	const struct hd_solve_search *s = w->s;
 	size_t nexchanges = (size_t)s->nclasses * s->range_most, nbacks = (size_t)s->nclasses * w->nvns;
@@ -209,13 +219,15 @@ static bool take(struct walk *w, struct hd_solve_line *line, struct bound **pair
 		w->n += s->used[c];
 	}
 	w->togo = hd_arena_take(s->scratch, (size_t)w->nstates * (w->nvns + 1), sizeof *w->togo);
-	w->exchange = hd_arena_take(s->scratch, (size_t)s->nclasses * (s->range_most + 1), sizeof *w->exchange);
+	w->exchange = hd_arena_take(s->scratch, (size_t)s->nclasses * (s->range_most + 1),
+		sizeof *w->exchange);
 	*exchange = hd_arena_take(s->scratch, nexchanges, sizeof **exchange);
 	*back = hd_arena_take(s->scratch, nbacks, sizeof **back);
 	*pair = *back ? hd_arena_take(s->scratch, nexchanges * nbacks, sizeof **pair) : NULL;
 	line->class_of = hd_arena_take(s->scratch, w->n, sizeof *line->class_of);
 	line->count = hd_arena_take(s->scratch, w->n, sizeof *line->count);
-	return w->stride && w->togo && w->exchange && *exchange && *back && *pair && line->class_of && line->count;
+	return w->stride && w->togo && w->exchange && *exchange && *back && *pair && line->class_of &&
+		line->count;
 }
 
 enum hd_err hd_solve_exactly(struct hd_solve_search *s, int64_t floor_ps)
@@ -229,11 +241,13 @@ enum hd_err hd_solve_exactly(struct hd_solve_search *s, int64_t floor_ps)
 		return hd_fail(s->diag, HD_E_NOMEM, "no memory to search the maps of %u members", w.n);
 	for (uint32_t c = 0; c < s->nclasses; c++)
 		for (uint32_t r = 1; r <= s->range_most; r++)
-			w.exchange[(size_t)c * (s->range_most + 1) + r] = hd_solve_exchange(s->ask, s->class[c].bytes_per_s, r, w.n);
+			w.exchange[(size_t)c * (s->range_most + 1) + r] = hd_solve_exchange(s->ask,
+				s->class[c].bytes_per_s, r, w.n);
 	uint32_t npairs = bounds(&w, pair, exchange, back);
 	line.n = w.n;
 	line.step_ps = least_step(&w, pair, npairs, floor_ps);
-	if (line.step_ps == NEVER || (s->found && (line.step_ps > s->best.step_ps || (line.step_ps == s->best.step_ps && line.n > s->best.n))))
+	if (line.step_ps == NEVER || (s->found && (line.step_ps > s->best.step_ps ||
+		(line.step_ps == s->best.step_ps && line.n > s->best.n))))
 		return HD_OK;
 	const struct bound *best = least_roots(&w, pair, npairs, &line, floor_ps);
 	read_line(&w, best, &line);

@@ -9,23 +9,35 @@
 
 static enum hd_err check(const struct hd_solve_ask *ask, struct hd_diag *diag)
 {
-	if (ask->nvns == 0 || ask->nvns > HD_MAX_VNS || ask->ntypes == 0 || ask->ntypes > HD_SOLVE_TYPES || ask->ndevices == 0 ||
+	if (ask->nvns == 0 || ask->nvns > HD_MAX_VNS || ask->ntypes == 0 || ask->ntypes > HD_SOLVE_TYPES ||
+		ask->ndevices == 0 ||
 	    ask->ndevices > HD_SOLVE_DEVICES || ask->nworkers == 0 || ask->nworkers > ask->ndevices)
-		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes (1 to %d) on %u devices (1 to %d) of %u types (1 to %d) and %u workers",
-			ask->nvns, HD_MAX_VNS, ask->ndevices, HD_SOLVE_DEVICES, ask->ntypes, HD_SOLVE_TYPES, ask->nworkers);
-	if (ask->gradient_bytes < 0 || ask->gradient_bytes > HD_SOLVE_GRADIENT_MAX || ask->latency_ps < 0 || ask->latency_ps > HD_VN_PS_MAX / 64)
-		return hd_fail(diag, HD_E_INVAL, "gradients of %" PRId64 " bytes, a latency of %" PRId64 " ps", ask->gradient_bytes, ask->latency_ps);
+		return hd_fail(diag, HD_E_INVAL,
+			"%u virtual nodes (1 to %d) on %u devices (1 to %d) of %u types (1 to %d) and %u "
+			"workers",
+			ask->nvns, HD_MAX_VNS, ask->ndevices, HD_SOLVE_DEVICES, ask->ntypes, HD_SOLVE_TYPES,
+			ask->nworkers);
+	if (ask->gradient_bytes < 0 || ask->gradient_bytes > HD_SOLVE_GRADIENT_MAX || ask->latency_ps < 0 ||
+		ask->latency_ps > HD_VN_PS_MAX / 64)
+		return hd_fail(diag, HD_E_INVAL,
+			"gradients of %" PRId64 " bytes, a latency of %" PRId64 " ps", ask->gradient_bytes,
+			ask->latency_ps);
 	for (uint32_t t = 0; t < ask->ntypes; t++)
 		if (ask->type[t].nvns != ask->nvns)
-			return hd_fail(diag, HD_E_INVAL, "the costs of %.60s are for %u virtual nodes, not %u", ask->type[t].type, ask->type[t].nvns,
+			return hd_fail(diag, HD_E_INVAL,
+				"the costs of %.60s are for %u virtual nodes, not %u", ask->type[t].type,
+				ask->type[t].nvns,
 				ask->nvns);
 	for (uint32_t d = 0; d < ask->ndevices; d++)
 		if (ask->device[d].type >= ask->ntypes || ask->device[d].worker >= ask->nworkers)
-			return hd_fail(diag, HD_E_INVAL, "device %u is of type %u of %u, of worker %u of %u", d, ask->device[d].type, ask->ntypes,
+			return hd_fail(diag, HD_E_INVAL, "device %u is of type %u of %u, of worker %u of %u",
+				d, ask->device[d].type, ask->ntypes,
 				ask->device[d].worker, ask->nworkers);
 	for (uint32_t i = 0; i < ask->nerrors; i++)
 		if (ask->nerrors > HD_SOLVE_ERRORS || ask->error_ppm[i] > 1000000)
-			return hd_fail(diag, HD_E_INVAL, "%u errors of predictions (up to %d), of which one is %u ppm", ask->nerrors, HD_SOLVE_ERRORS,
+			return hd_fail(diag, HD_E_INVAL,
+				"%u errors of predictions (up to %d), of which one is %u ppm", ask->nerrors,
+				HD_SOLVE_ERRORS,
 				ask->error_ppm[i]);
 	return HD_OK;
 }
@@ -40,7 +52,8 @@ bool hd_solve_better(const struct hd_solve_search *s, const struct hd_solve_line
 		return !s->found || line->step_ps < best->step_ps;
 	if (line->n != best->n)
 		return line->n < best->n;
-	return line->most_roots != best->most_roots ? line->most_roots < best->most_roots : line->roots < best->roots;
+	return line->most_roots != best->most_roots ? line->most_roots < best->most_roots :
+		line->roots < best->roots;
 }
 
 enum hd_err hd_solve_keep(struct hd_solve_search *s, const struct hd_solve_line *line)
@@ -130,7 +143,8 @@ static int64_t least_exposed(const struct hd_solve_search *s, uint32_t n)
 }
 
 /* Rule 3, where the search is not exact. Members of a class stand together, in the order of the classes. */
-static void level_counts(const struct hd_solve_search *s, int64_t tau, uint32_t n, uint32_t *class_of, uint32_t *count)
+static void level_counts(const struct hd_solve_search *s, int64_t tau, uint32_t n, uint32_t *class_of,
+	uint32_t *count)
 {
 	uint64_t surplus = 0;
 	uint32_t i = 0;
@@ -143,9 +157,11 @@ static void level_counts(const struct hd_solve_search *s, int64_t tau, uint32_t 
 	for (surplus -= s->ask->nvns; surplus; surplus--) {
 		uint32_t worst = UINT32_MAX;
 		for (i = 0; i < n; i++)
-			if (count[i] > 1 && (worst == UINT32_MAX || s->class[class_of[i]].cost.ps[count[i]] >= s->class[class_of[worst]].cost.ps[count[worst]]))
+			if (count[i] > 1 && (worst == UINT32_MAX ||
+				s->class[class_of[i]].cost.ps[count[i]] >= s->class[class_of[worst]].cost.ps[count[worst]]))
 				worst = i;
-		assert(worst != UINT32_MAX);              /* there are at least as many virtual nodes as members */
+		/* there are at least as many virtual nodes as members */
+		assert(worst != UINT32_MAX);
 		count[worst]--;
 	}
 }
@@ -154,7 +170,8 @@ static enum hd_err level_set(struct hd_solve_search *s, int64_t tau, uint32_t n)
 {
 	struct hd_solve_line line = { .n = n, .class_of = hd_arena_take(s->scratch, n, sizeof *line.class_of),
 		.count = hd_arena_take(s->scratch, n, sizeof *line.count) };
-	uint32_t *order = hd_arena_take(s->scratch, n, sizeof *order), *class_of = hd_arena_take(s->scratch, n, sizeof *class_of),
+	uint32_t *order = hd_arena_take(s->scratch, n, sizeof *order),
+		*class_of = hd_arena_take(s->scratch, n, sizeof *class_of),
 		 *count = hd_arena_take(s->scratch, n, sizeof *count);
 	struct hd_arranged arranged;
 
@@ -223,7 +240,8 @@ static enum hd_err greedy_sets(struct hd_solve_search *s)
 	for (bool more = true; more && !err;) {
 		uint32_t best = UINT32_MAX;
 		for (uint32_t c = 0; c < s->nclasses; c++)
-			if (s->used[c] < s->class[c].nworkers && (best == UINT32_MAX || s->class[c].cost.ps[1] < s->class[best].cost.ps[1]))
+			if (s->used[c] < s->class[c].nworkers &&
+				(best == UINT32_MAX || s->class[c].cost.ps[1] < s->class[best].cost.ps[1]))
 				best = c;
 		more = best != UINT32_MAX;
 		if (more) {
@@ -249,12 +267,14 @@ static enum hd_err prepare_exact(struct hd_solve_search *s, uint64_t nsets)
 {
 	uint64_t nvns = s->ask->nvns;
 
-	s->exact = nsets <= HD_SOLVE_WORK && nvns * nvns <= HD_SOLVE_WORK && nsets * nsets * nvns * nvns * s->nclasses <= HD_SOLVE_WORK;
+	s->exact = nsets <= HD_SOLVE_WORK && nvns * nvns <= HD_SOLVE_WORK &&
+		nsets * nsets * nvns * nvns * s->nclasses <= HD_SOLVE_WORK;
 	if (!s->exact)
 		return HD_OK;
 	s->range_roots = hd_arena_take(s->arena, (size_t)((nvns + 1) * (nvns + 1)), 1);
 	if (!s->range_roots)
-		return hd_fail(s->diag, HD_E_NOMEM, "no memory for the roots of %u virtual nodes", s->ask->nvns);
+		return hd_fail(s->diag, HD_E_NOMEM, "no memory for the roots of %u virtual nodes",
+			s->ask->nvns);
 	for (uint32_t first = 0; first < nvns; first++)
 		for (uint32_t end = first + 1; end <= nvns; end++) {
 			uint32_t roots = hd_range_roots(s->ask->nvns, first, end);
@@ -267,20 +287,24 @@ static enum hd_err prepare_exact(struct hd_solve_search *s, uint64_t nsets)
 /* ---- from a line to a plan */
 
 /* Counts of the devices of one worker with v virtual nodes, and their ranges from `first`. */
-static enum hd_err fill_worker(const struct hd_solve_search *s, struct hd_solve_plan *plan, const struct hd_solve_class *c, uint32_t worker, uint32_t v,
+static enum hd_err fill_worker(const struct hd_solve_search *s, struct hd_solve_plan *plan,
+	const struct hd_solve_class *c, uint32_t worker, uint32_t v,
 	uint32_t first)
 {
-	uint32_t *count = hd_arena_take(s->scratch, c->ndevices, sizeof *count), *order = hd_arena_take(s->scratch, c->ndevices, sizeof *order),
+	uint32_t *count = hd_arena_take(s->scratch, c->ndevices, sizeof *count),
+		*order = hd_arena_take(s->scratch, c->ndevices, sizeof *order),
 		 *device = hd_arena_take(s->scratch, c->ndevices, sizeof *device), n = 0;
 	struct hd_arranged arranged;
 
 	if (!count || !order || !device)
 		return hd_fail(s->diag, HD_E_NOMEM, "no memory for a worker of %u devices", c->ndevices);
 	for (uint32_t d = 0; d < s->ask->ndevices; d++)
-		if (s->ask->device[d].worker == worker && (!s->allowed || s->allowed[d]) && s->ask->type[s->ask->device[d].type].ps[1] != HD_VN_NEVER)
+		if (s->ask->device[d].worker == worker && (!s->allowed || s->allowed[d]) &&
+			s->ask->type[s->ask->device[d].type].ps[1] != HD_VN_NEVER)
 			device[n++] = d;
 	hd_solve_divide(s->ask, c->type, c->ndevices, v, count);
-	enum hd_err err = hd_arrange(s->ask->nvns, first, count, c->ndevices, order, &arranged, s->scratch, s->diag);
+	enum hd_err err = hd_arrange(s->ask->nvns, first, count, c->ndevices, order, &arranged, s->scratch,
+		s->diag);
 	for (uint32_t i = 0; i < c->ndevices && !err; i++) {
 		uint32_t d = device[order[i]];
 		plan->count[d] = count[order[i]];
@@ -300,7 +324,8 @@ static uint32_t worker_for(const struct hd_solve_search *s, uint32_t i)
 	uint32_t rank = 0;
 
 	for (uint32_t j = 0; j < line->n; j++)
-		rank += line->class_of[j] == line->class_of[i] && (line->count[j] > line->count[i] || (line->count[j] == line->count[i] && j < i));
+		rank += line->class_of[j] == line->class_of[i] &&
+			(line->count[j] > line->count[i] || (line->count[j] == line->count[i] && j < i));
 	return s->class[line->class_of[i]].worker[rank];
 }
 
@@ -310,15 +335,18 @@ static enum hd_err fill_plan(const struct hd_solve_search *s, struct hd_solve_pl
 	uint32_t first = 0;
 	enum hd_err err = HD_OK;
 
-	*plan = (struct hd_solve_plan){ .count = hd_arena_take(s->arena, s->ask->ndevices, sizeof *plan->count),
-		.first = hd_arena_take(s->arena, s->ask->ndevices, sizeof *plan->first), .step_ps = line->step_ps, .nmembers = line->n,
+	*plan = (struct hd_solve_plan){ .count = hd_arena_take(s->arena, s->ask->ndevices,
+		sizeof *plan->count),
+		.first = hd_arena_take(s->arena, s->ask->ndevices, sizeof *plan->first),
+		.step_ps = line->step_ps, .nmembers = line->n,
 		.most_roots = line->most_roots, .roots = line->roots, .exact = s->exact };
 	if (!plan->count || !plan->first)
 		return hd_fail(s->diag, HD_E_NOMEM, "no memory for a map on %u devices", s->ask->ndevices);
 	hd_arena_reset(s->scratch);
 	for (uint32_t i = 0; i < line->n && !err; i++) {
 		const struct hd_solve_class *c = &s->class[line->class_of[i]];
-		int64_t exchange = hd_solve_exchange(s->ask, c->bytes_per_s, hd_range_roots(s->ask->nvns, first, first + line->count[i]), line->n);
+		int64_t exchange = hd_solve_exchange(s->ask, c->bytes_per_s,
+			hd_range_roots(s->ask->nvns, first, first + line->count[i]), line->n);
 		plan->exchange_ps = exchange > plan->exchange_ps ? exchange : plan->exchange_ps;
 		err = fill_worker(s, plan, c, worker_for(s, i), line->count[i], first);
 		first += line->count[i];
@@ -352,10 +380,12 @@ static bool count_now(const struct hd_solve_search *s, uint32_t *count)
 	return sum == ask->nvns;
 }
 
-/* The line of the counts in use, where each worker divides its share as the solver would; n == 0: it is none. */
+/* The line of the counts in use, where each worker divides its share as the solver would; n == 0: it is
+ * none. */
 static enum hd_err line_of_now(struct hd_solve_search *s, struct hd_solve_line *line)
 {
-	uint32_t n = s->ask->nworkers, *count = hd_arena_take(s->scratch, n, sizeof *count), *order = hd_arena_take(s->scratch, n, sizeof *order);
+	uint32_t n = s->ask->nworkers, *count = hd_arena_take(s->scratch, n, sizeof *count),
+		*order = hd_arena_take(s->scratch, n, sizeof *order);
 	struct hd_arranged arranged;
 
 	line->class_of = hd_arena_take(s->scratch, n, sizeof *line->class_of);
@@ -382,7 +412,8 @@ static enum hd_err prefer_now(struct hd_solve_search *s)
 	if (err || !line.n)
 		return err;
 	price_line(s, &line);
-	bool equal = line.step_ps == s->best.step_ps && line.n == s->best.n && line.most_roots == s->best.most_roots && line.roots == s->best.roots;
+	bool equal = line.step_ps == s->best.step_ps && line.n == s->best.n &&
+		line.most_roots == s->best.most_roots && line.roots == s->best.roots;
 	return equal ? hd_solve_keep(s, &line) : HD_OK;
 }
 
@@ -392,20 +423,26 @@ static enum hd_err nothing_fits(const struct hd_solve_search *s)
 
 	for (uint32_t d = 0; d < s->ask->ndevices; d++) {
 		const struct hd_vn_cost *type = &s->ask->type[s->ask->device[d].type];
-		if ((!s->allowed || s->allowed[d]) && (!least || type->needs_bytes - type->limit_bytes < least->needs_bytes - least->limit_bytes))
+		if ((!s->allowed || s->allowed[d]) && (!least ||
+			type->needs_bytes - type->limit_bytes < least->needs_bytes - least->limit_bytes))
 			least = type;
 	}
 	if (!least)
 		return hd_fail(s->diag, HD_E_INVAL, "no device may be used");
-	return hd_fail(s->diag, HD_E_REFUSED, "not even one virtual node fits: %.60s has %.1f MiB and needs %.1f MiB; more slices of a virtual node "
-		"(batch.slices) need less", least->type, (double)least->limit_bytes * 0x1p-20, (double)least->needs_bytes * 0x1p-20);
+	return hd_fail(s->diag, HD_E_REFUSED,
+		"not even one virtual node fits: %.60s has %.1f MiB and needs %.1f MiB; more slices of a "
+		"virtual node "
+		"(batch.slices) need less", least->type, (double)least->limit_bytes * 0x1p-20,
+		(double)least->needs_bytes * 0x1p-20);
 }
 
-enum hd_err hd_solve_least(struct hd_solve_plan *plan, const struct hd_solve_ask *ask, const uint8_t *allowed, const uint32_t *must,
+enum hd_err hd_solve_least(struct hd_solve_plan *plan, const struct hd_solve_ask *ask, const uint8_t *allowed,
+	const uint32_t *must,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_arena scratch;
-	struct hd_solve_search s = { .ask = ask, .allowed = allowed, .must = must, .arena = arena, .scratch = &scratch, .diag = diag };
+	struct hd_solve_search s = { .ask = ask, .allowed = allowed, .must = must, .arena = arena,
+		.scratch = &scratch, .diag = diag };
 	struct hd_solve_plan made;
 	uint64_t nsets = 0;
 	enum hd_err err = check(ask, diag);

@@ -1,6 +1,7 @@
 #include "balance/solver.h"
 
-struct kind { uint32_t type, steps; };            /* of the profile; how many steps of rounding its times are multiplied by */
+/* of the profile; how many steps of rounding its times are multiplied by */
+struct kind { uint32_t type, steps; };
 
 static uint32_t rounded(double slow, double step)
 {
@@ -10,7 +11,8 @@ static uint32_t rounded(double slow, double step)
 }
 
 /* The kinds there are with this rounding; more than fit: HD_SOLVE_TYPES + 1. */
-static uint32_t kinds_of(const struct hd_solve_ask *ask, const double *slow, double step, struct kind *kind, uint32_t *of)
+static uint32_t kinds_of(const struct hd_solve_ask *ask, const double *slow, double step, struct kind *kind,
+	uint32_t *of)
 {
 	uint32_t n = 0;
 
@@ -35,7 +37,8 @@ static int64_t times(int64_t ps, double slow)
 	return ps == HD_VN_NEVER ? ps : product > (double)HD_VN_PS_MAX ? HD_VN_PS_MAX : (int64_t)product;
 }
 
-enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask *ask, const double *slow, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask *ask, const double *slow,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct kind kind[HD_SOLVE_TYPES];
 	uint32_t *of = hd_arena_take(arena, ask->ndevices, sizeof *of), n = HD_SOLVE_TYPES + 1;
@@ -46,14 +49,16 @@ enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask 
 	if (!of || !type || !device)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the speeds of %u devices", ask->ndevices);
 	for (; (n = kinds_of(ask, slow, step, kind, of)) > HD_SOLVE_TYPES; step *= 2)
-		;                                 /* with a step above all of them, what is left is one kind a type */
+		/* with a step above all of them, what is left is one kind a type */
+		;
 	for (uint32_t i = 0; i < n; i++) {
 		double by = kind[i].steps * step;
 		type[i] = ask->type[kind[i].type];
 		type[i].ps = hd_arena_take(arena, (size_t)ask->nvns + 1, sizeof *type[i].ps);
 		type[i].back_ps = hd_arena_take(arena, (size_t)ask->nvns + 1, sizeof *type[i].back_ps);
 		if (!type[i].ps || !type[i].back_ps)
-			return hd_fail(diag, HD_E_NOMEM, "no memory for the speeds of %u devices", ask->ndevices);
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the speeds of %u devices",
+				ask->ndevices);
 		for (uint32_t v = 1; v <= ask->nvns; v++) {
 			type[i].ps[v] = times(ask->type[kind[i].type].ps[v], by);
 			type[i].back_ps[v] = times(ask->type[kind[i].type].back_ps[v], by);

@@ -12,7 +12,8 @@ static const char *const verdict_words[] = {
 
 const char *hd_verdict_words(enum hd_verdict verdict) { return verdict_words[verdict]; }
 
-enum { PPM = 1000000, COUNTS_SHOWN = 16 };      /* more devices: runs of equal counts are told as count*devices */
+/* more devices: runs of equal counts are told as count*devices */
+enum { PPM = 1000000, COUNTS_SHOWN = 16 };
 
 struct solving {
 	const struct hd_solve_ask *ask;
@@ -44,7 +45,8 @@ bool hd_solve_gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm)
 	return (wide)step_ps * PPM < (wide)over_ps * (PPM - (int64_t)margin_ppm);
 }
 
-static enum hd_err least_of_type(const struct solving *s, struct hd_solve_plan *plan, uint32_t type, struct hd_diag *why)
+static enum hd_err least_of_type(const struct solving *s, struct hd_solve_plan *plan, uint32_t type,
+	struct hd_diag *why)
 {
 	for (uint32_t d = 0; d < s->ask->ndevices; d++)
 		s->allowed[d] = s->ask->device[d].type == type;
@@ -60,7 +62,8 @@ static enum hd_err simple_now(const struct solving *s, struct hd_solve_plan *sim
 	return hd_solve_least(simple, s->ask, s->allowed, NULL, s->arena, s->diag);
 }
 
-/* The best of one type; of equal ones fewer members, then the lower type. A type that never fits is passed over. */
+/* The best of one type; of equal ones fewer members, then the lower type. A type that never fits is passed
+ * over. */
 static enum hd_err simple_start(const struct solving *s, struct hd_solve_plan *simple)
 {
 	enum hd_err err = HD_E_REFUSED;
@@ -72,7 +75,8 @@ static enum hd_err simple_start(const struct solving *s, struct hd_solve_plan *s
 		err = least_of_type(s, &plan, t, &why);
 		if (err && err != HD_E_REFUSED && err != HD_E_INVAL)
 			return hd_fail(s->diag, err, "%s", why.text);
-		if (!err && (!found || plan.step_ps < simple->step_ps || (plan.step_ps == simple->step_ps && plan.nmembers < simple->nmembers))) {
+		if (!err && (!found || plan.step_ps < simple->step_ps ||
+			(plan.step_ps == simple->step_ps && plan.nmembers < simple->nmembers))) {
 			*simple = plan;
 			found = true;
 		}
@@ -80,7 +84,8 @@ static enum hd_err simple_start(const struct solving *s, struct hd_solve_plan *s
 	return found ? HD_OK : HD_E_REFUSED;
 }
 
-static bool adds_nothing(const struct solving *s, const struct hd_solve_plan *plan, const struct hd_solve_plan *simple)
+static bool adds_nothing(const struct solving *s, const struct hd_solve_plan *plan,
+	const struct hd_solve_plan *simple)
 {
 	for (uint32_t d = 0; d < s->ask->ndevices; d++)
 		if (plan->count[d] && !(s->ask->now ? s->ask->now[d] : simple->count[d]))
@@ -140,19 +145,23 @@ static enum hd_err rival_of(const struct solving *s, uint32_t type)
 		return HD_OK;                             /* it is the plan */
 	if (!all_of(s, type))
 		return HD_OK;
-	err = alone ? least_of_type(s, &rival, type, &why) : hd_solve_least(&rival, s->ask, NULL, &type, s->arena, &why);
+	err = alone ? least_of_type(s, &rival, type, &why) : hd_solve_least(&rival, s->ask, NULL, &type,
+		s->arena, &why);
 	if (err == HD_E_REFUSED) {
-		put_rival(s, (struct hd_solve_rival){ HD_VERDICT_NO_MEMORY, all_of(s, type), type, alone, 0, 0 });
+		put_rival(s, (struct hd_solve_rival){ HD_VERDICT_NO_MEMORY, all_of(s, type), type, alone, 0,
+			0 });
 		return HD_OK;
 	}
 	if (err)
 		return hd_fail(s->diag, err, "%s", why.text);
-	put_rival(s, (struct hd_solve_rival){ judge(s, &rival, type), used_of(s, &rival, type), type, alone, rival.step_ps,
+	put_rival(s, (struct hd_solve_rival){ judge(s, &rival, type), used_of(s, &rival, type), type, alone,
+		rival.step_ps,
 		hd_solve_slower_ppm(rival.step_ps, plan->step_ps) });
 	return HD_OK;
 }
 
-enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_solve made = { .margin_ppm = hd_solve_margin_ppm(ask) };
 	struct solving s = { ask, &made, hd_arena_take(arena, ask->ndevices, 1), arena, diag };
@@ -164,7 +173,8 @@ enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, str
 	if (err)
 		return err;
 	err = ask->now ? simple_now(&s, &simple) : simple_start(&s, &simple);
-	if (!err && !adds_nothing(&s, &made.plan, &simple) && !hd_solve_gains(made.plan.step_ps, simple.step_ps, made.margin_ppm))
+	if (!err && !adds_nothing(&s, &made.plan, &simple) &&
+		!hd_solve_gains(made.plan.step_ps, simple.step_ps, made.margin_ppm))
 		made.plan = simple;
 	err = err == HD_E_REFUSED ? HD_OK : err;          /* nothing simple fits: then what does */
 	for (uint32_t t = 0; t < ask->ntypes && !err; t++)
@@ -191,29 +201,37 @@ static void print_plan(const struct hd_solve *solve, const struct hd_solve_ask *
 
 	hd_text_add(text, "virtual nodes ");
 	for (uint32_t d = 0, n = 1; d < ask->ndevices; d += n) {
-		for (n = 1; ask->ndevices > COUNTS_SHOWN && d + n < ask->ndevices && plan->count[d + n] == plan->count[d];)
+		for (n = 1; ask->ndevices > COUNTS_SHOWN && d + n < ask->ndevices &&
+			plan->count[d + n] == plan->count[d];)
 			n++;
 		hd_text_addf(text, "%s%u", d ? "/" : "", plan->count[d]);
 		if (n > 1)
 			hd_text_addf(text, "*%u", n);
 	}
-	hd_text_addf(text, ": %.3f ms a step, computing %.3f, exchange %.3f of which %.3f shows; %u of %u devices, %u of %u workers, %u roots, "
-		"%u at most%s\n", ms(plan->step_ps), ms(plan->compute_ps), ms(plan->exchange_ps), ms(plan->step_ps - plan->compute_ps), plan->ndevices,
-		ask->ndevices, plan->nmembers, ask->nworkers, plan->roots, plan->most_roots, plan->exact ? "" : "; found by levels, not by trying all");
+	hd_text_addf(text,
+		": %.3f ms a step, computing %.3f, exchange %.3f of which %.3f shows; %u of %u devices, %u "
+		"of %u workers, %u roots, "
+		"%u at most%s\n", ms(plan->step_ps), ms(plan->compute_ps), ms(plan->exchange_ps),
+		ms(plan->step_ps - plan->compute_ps), plan->ndevices,
+		ask->ndevices, plan->nmembers, ask->nworkers, plan->roots, plan->most_roots,
+		plan->exact ? "" : "; found by levels, not by trying all");
 }
 
-static void print_rival(const struct hd_solve *solve, const struct hd_solve_rival *r, const struct hd_solve_ask *ask, struct hd_text *text)
+static void print_rival(const struct hd_solve *solve, const struct hd_solve_rival *r,
+	const struct hd_solve_ask *ask, struct hd_text *text)
 {
 	const struct hd_vn_cost *type = &ask->type[r->type];
 
 	hd_text_addf(text, "%s%u x %s: ", r->alone ? "only " : "", r->ndevices, type->type);
 	if (r->verdict == HD_VERDICT_NO_MEMORY) {
-		hd_text_addf(text, "%s (needs %.1f MiB, has %.1f MiB)\n", hd_verdict_words(r->verdict), (double)type->needs_bytes * 0x1p-20,
+		hd_text_addf(text, "%s (needs %.1f MiB, has %.1f MiB)\n", hd_verdict_words(r->verdict),
+			(double)type->needs_bytes * 0x1p-20,
 			(double)type->limit_bytes * 0x1p-20);
 		return;
 	}
 	if (r->slower_ppm)
-		hd_text_addf(text, "would be %.1f %% %s: ", abs(r->slower_ppm) * 1e-4, r->slower_ppm < 0 ? "faster" : "slower");
+		hd_text_addf(text, "would be %.1f %% %s: ", abs(r->slower_ppm) * 1e-4,
+			r->slower_ppm < 0 ? "faster" : "slower");
 	hd_text_add(text, hd_verdict_words(r->verdict));
 	if (r->verdict == HD_VERDICT_WITHIN_ERROR)
 		hd_text_addf(text, " (%.1f %%)", solve->margin_ppm * 1e-4);

@@ -30,7 +30,8 @@
 #include "base/text.h"
 #include "balance/vn_cost.h"
 
-enum { HD_SOLVE_TYPES = 64, HD_SOLVE_DEVICES = 4096, HD_SOLVE_SETS = 1000000, HD_SOLVE_WORK = 1 << 25, HD_SOLVE_ERRORS = 8, HD_SOLVE_RIVALS = 16 };
+enum { HD_SOLVE_TYPES = 64, HD_SOLVE_DEVICES = 4096, HD_SOLVE_SETS = 1000000, HD_SOLVE_WORK = 1 << 25,
+	HD_SOLVE_ERRORS = 8, HD_SOLVE_RIVALS = 16 };
 #define HD_SOLVE_ERROR_PPM 30000                    /* before any prediction was judged */
 #define HD_SOLVE_MARGIN_PPM 20000
 #define HD_SOLVE_GRADIENT_MAX (INT64_C(1) << 46)
@@ -44,8 +45,10 @@ struct hd_solve_ask {
 	const struct hd_solve_device *device; uint32_t ndevices;
 	const struct hd_solve_worker *worker; uint32_t nworkers;
 	int64_t gradient_bytes, latency_ps;
-	const uint32_t *now;                      /* [ndevices] virtual nodes of the plan in use; NULL: none is */
-	const uint32_t *error_ppm; uint32_t nerrors;    /* |measured - predicted| / predicted of the last plans, newest last */
+	/* [ndevices] virtual nodes of the plan in use; NULL: none is */
+	const uint32_t *now;
+	/* |measured - predicted| / predicted of the last plans, newest last */
+	const uint32_t *error_ppm; uint32_t nerrors;
 };
 
 struct hd_solve_plan {
@@ -55,7 +58,7 @@ struct hd_solve_plan {
 	bool exact;
 };
 
-/*        id              words                                                                              */
+/*        id              words */
 #define HD_VERDICTS(X)                                                                                        \
 	X(CHOSEN,          "this is the plan")                                                                \
 	X(SLOWER,          "computing takes longer")                                                          \
@@ -85,16 +88,20 @@ struct hd_solve {
 	struct hd_solve_rival rival[HD_SOLVE_RIVALS]; uint32_t nrivals;
 };
 
-/* The plan of least T on the devices allowed (NULL: all), without rule 6; for `must` (NULL: none) a device of that type
- * is used. HD_E_REFUSED: nothing fits, with the smallest need. */
-HD_MUST_USE enum hd_err hd_solve_least(struct hd_solve_plan *plan, const struct hd_solve_ask *ask, const uint8_t *allowed, const uint32_t *must,
+/* The plan of least T on the devices allowed (NULL: all), without rule 6; for `must` (NULL: none) a device of
+ * that type is used. HD_E_REFUSED: nothing fits, with the smallest need. */
+HD_MUST_USE enum hd_err hd_solve_least(struct hd_solve_plan *plan, const struct hd_solve_ask *ask,
+	const uint8_t *allowed, const uint32_t *must,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* With rule 6, and what was rejected and why. */
-HD_MUST_USE enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag);
 
-/* The same ask with the times of device d multiplied by slow[d], rounded to hundredths, so that devices that are as slow as one another
- * stay interchangeable; coarser, doubling, where there would be more than HD_SOLVE_TYPES types. */
-HD_MUST_USE enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask *ask, const double *slow, struct hd_arena *arena,
+/* The same ask with the times of device d multiplied by slow[d], rounded to hundredths, so that devices that
+ * are as slow as one another stay interchangeable; coarser, doubling, where there would be more than
+ * HD_SOLVE_TYPES types. */
+HD_MUST_USE enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask *ask,
+	const double *slow, struct hd_arena *arena,
 	struct hd_diag *diag);
 
 uint32_t hd_solve_margin_ppm(const struct hd_solve_ask *ask);            /* rule 6 */
@@ -102,8 +109,10 @@ uint32_t hd_solve_margin_ppm(const struct hd_solve_ask *ask);            /* rule
 bool hd_solve_gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm);
 /* by - over in ppm of over, within 1000 times over. */
 int32_t hd_solve_slower_ppm(int64_t by_ps, int64_t over_ps);
-void hd_solve_map(const struct hd_solve_plan *plan, const struct hd_solve_ask *ask, uint32_t *map);      /* map[v] = device */
-void hd_solve_print(const struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_text *text); /* a line each: the plan, then its rivals */
+/* map[v] = device */
+void hd_solve_map(const struct hd_solve_plan *plan, const struct hd_solve_ask *ask, uint32_t *map);
+/* a line each: the plan, then its rivals */
+void hd_solve_print(const struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_text *text);
 const char *hd_verdict_words(enum hd_verdict verdict);
 
 #endif

@@ -22,7 +22,8 @@ static void bench_open(struct bench *b, uint32_t nvns)
 {
 	memset(b, 0, sizeof *b);
 	hd_arena_init(&b->arena, 0);
-	b->ask = (struct hd_solve_ask){ .nvns = nvns, .type = b->type, .device = b->device, .worker = b->worker };
+	b->ask = (struct hd_solve_ask){ .nvns = nvns, .type = b->type, .device = b->device,
+		.worker = b->worker };
 }
 
 static void add_type(struct bench *b, const char *name, int64_t c0, int64_t t1, int64_t back)
@@ -31,7 +32,8 @@ static void add_type(struct bench *b, const char *name, int64_t c0, int64_t t1, 
 	struct hd_vn_profile p = { name, c0, 0, &wave, 1 };
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_vn_cost_make(&b->type[b->ask.ntypes++], &p, b->ask.nvns, &b->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_vn_cost_make(&b->type[b->ask.ntypes++], &p, b->ask.nvns, &b->arena, &diag) == HD_OK, "%s",
+		diag.text);
 }
 
 /* A worker of its own, or a further device of the last one. */
@@ -84,7 +86,8 @@ static int64_t exchange_of(const struct hd_solve_ask *ask, uint64_t bw, uint32_t
 		return 0;
 	while (1u << log < n)
 		log++;
-	uint64_t up = (uint64_t)(r + 1) * (uint64_t)ask->gradient_bytes * (n - 1) * UINT64_C(1000000000000), by = bw * n;
+	uint64_t up = (uint64_t)(r + 1) * (uint64_t)ask->gradient_bytes * (n - 1) * UINT64_C(1000000000000),
+		by = bw * n;
 	return 2 * ask->latency_ps * log + (bw ? (int64_t)(up / by + (up % by > 0)) : 0);
 }
 
@@ -94,7 +97,8 @@ struct oracle {
 	int64_t t; uint32_t n, most, total;
 };
 
-/* A worker's time and backward with v: the least slowest of all divisions, the division that fills quickest first. */
+/* A worker's time and backward with v: the least slowest of all divisions, the division that fills
+ * quickest first. */
 static void worker_of(const struct hd_solve_ask *ask, uint32_t w, uint32_t v, int64_t *ps, int64_t *back)
 {
 	uint32_t have[MAX_D] = { 0 };
@@ -103,7 +107,8 @@ static void worker_of(const struct hd_solve_ask *ask, uint32_t w, uint32_t v, in
 		uint32_t best = MAX_D;
 		for (uint32_t d = 0; d < ask->ndevices; d++)
 			if (ask->device[d].worker == w &&
-			    (best == MAX_D || ask->type[ask->device[d].type].ps[have[d] + 1] < ask->type[ask->device[best].type].ps[have[best] + 1]))
+			    (best == MAX_D || ask->type[ask->device[d].type].ps[have[d] + 1] <
+			    ask->type[ask->device[best].type].ps[have[best] + 1]))
 				best = d;
 		have[best]++;
 	}
@@ -117,7 +122,8 @@ static void worker_of(const struct hd_solve_ask *ask, uint32_t w, uint32_t v, in
 		}
 }
 
-static void all_orders(struct oracle *o, uint32_t used, uint32_t at, uint32_t n, int64_t cost, int64_t back, int64_t exchange, uint32_t most, uint32_t total)
+static void all_orders(struct oracle *o, uint32_t used, uint32_t at, uint32_t n, int64_t cost, int64_t back,
+	int64_t exchange, uint32_t most, uint32_t total)
 {
 	bool any = false;
 
@@ -127,12 +133,14 @@ static void all_orders(struct oracle *o, uint32_t used, uint32_t at, uint32_t n,
 		uint32_t roots = o->roots[at][at + o->count[w]];
 		int64_t mine = exchange_of(o->ask, o->ask->worker[w].bytes_per_s, roots, n);
 		any = true;
-		all_orders(o, used | 1u << w, at + o->count[w], n, cost, back, mine > exchange ? mine : exchange, roots > most ? roots : most, total + roots);
+		all_orders(o, used | 1u << w, at + o->count[w], n, cost, back,
+			mine > exchange ? mine : exchange, roots > most ? roots : most, total + roots);
 	}
 	if (any)
 		return;
 	int64_t t = cost + (exchange > back ? exchange - back : 0);
-	if (t < o->t || (t == o->t && (n < o->n || (n == o->n && (most < o->most || (most == o->most && total < o->total)))))) {
+	if (t < o->t || (t == o->t && (n < o->n || (n == o->n &&
+		(most < o->most || (most == o->most && total < o->total)))))) {
 		o->t = t;
 		o->n = n;
 		o->most = most;
@@ -189,8 +197,10 @@ static void audit(const struct hd_solve_ask *ask, const struct hd_solve_plan *p)
 		if (!p->count[d])
 			continue;
 		devices++;
-		cost = ask->type[ask->device[d].type].ps[p->count[d]] > cost ? ask->type[ask->device[d].type].ps[p->count[d]] : cost;
-		back = ask->type[ask->device[d].type].back_ps[p->count[d]] < back ? ask->type[ask->device[d].type].back_ps[p->count[d]] : back;
+		cost = ask->type[ask->device[d].type].ps[p->count[d]] > cost ?
+			ask->type[ask->device[d].type].ps[p->count[d]] : cost;
+		back = ask->type[ask->device[d].type].back_ps[p->count[d]] < back ?
+			ask->type[ask->device[d].type].back_ps[p->count[d]] : back;
 	}
 	for (uint32_t v = 0; v < ask->nvns; v++)
 		CHECK(taken[v] == 1, "virtual node %u is mapped %u times", v, taken[v]);
@@ -216,10 +226,13 @@ static void audit(const struct hd_solve_ask *ask, const struct hd_solve_plan *p)
 				exchange = mine > exchange ? mine : exchange;
 			}
 		}
-	CHECK(p->nmembers == members && p->ndevices == devices && p->roots == total && p->most_roots == most, "%u members, %u roots, %u at most",
+	CHECK(p->nmembers == members && p->ndevices == devices && p->roots == total && p->most_roots == most,
+		"%u members, %u roots, %u at most",
 		p->nmembers, p->roots, p->most_roots);
-	CHECK(p->compute_ps == cost && p->exchange_ps == exchange && p->step_ps == cost + (exchange > back ? exchange - back : 0),
-		"%lld = %lld and what shows of %lld", (long long)p->step_ps, (long long)p->compute_ps, (long long)p->exchange_ps);
+	CHECK(p->compute_ps == cost && p->exchange_ps == exchange &&
+		p->step_ps == cost + (exchange > back ? exchange - back : 0),
+		"%lld = %lld and what shows of %lld", (long long)p->step_ps, (long long)p->compute_ps,
+		(long long)p->exchange_ps);
 }
 
 /* ---- against the oracle */
@@ -238,12 +251,14 @@ static void random_bench(struct bench *b, uint64_t *seed, uint32_t nvns, uint32_
 	bench_open(b, nvns);
 	for (uint32_t t = 0; t < ntypes; t++) {
 		int64_t t1 = 10 * (1 + dice(seed, 12)), c0 = dice(seed, 3) * 5;
-		struct hd_wave_time wave[3] = { { 1, t1, t1 / (1 + dice(seed, 3)), 1 }, { 2, t1 + dice(seed, 3) * t1 / 2, 0, 2 }, { 4, 0, 0, 4 } };
+		struct hd_wave_time wave[3] = { { 1, t1, t1 / (1 + dice(seed, 3)), 1 },
+			{ 2, t1 + dice(seed, 3) * t1 / 2, 0, 2 }, { 4, 0, 0, 4 } };
 		wave[1].back_ps = wave[1].ps / 2;
 		wave[2].ps = 2 * wave[1].ps - dice(seed, 5);
 		wave[2].back_ps = wave[2].ps / 3;
 		struct hd_vn_profile p = { "t", c0, 1 + dice(seed, 5), wave, 1 + dice(seed, 3) };
-		assert_int_equal(hd_vn_cost_make(&b->type[b->ask.ntypes++], &p, nvns, &b->arena, NULL), HD_OK);
+		assert_int_equal(hd_vn_cost_make(&b->type[b->ask.ntypes++], &p, nvns, &b->arena, NULL),
+			HD_OK);
 	}
 	for (uint32_t d = 0; d < ndevices; d++)
 		add_device(b, dice(seed, ntypes), d == 0 || !shared || dice(seed, 2), 1 + dice(seed, 2));
@@ -259,9 +274,11 @@ static void judge(struct bench *b, int round)
 	struct oracle o = oracle_of(&b->ask);
 
 	audit(&b->ask, &p);
-	CHECK(p.exact && p.step_ps == o.t, "round %d: T %lld, could be %lld (V %u, %u devices)", round, (long long)p.step_ps, (long long)o.t, b->ask.nvns,
+	CHECK(p.exact && p.step_ps == o.t, "round %d: T %lld, could be %lld (V %u, %u devices)", round,
+		(long long)p.step_ps, (long long)o.t, b->ask.nvns,
 		b->ask.ndevices);
-	CHECK(p.nmembers == o.n && p.most_roots == o.most && p.roots == o.total, "round %d: %u members, %u roots, %u at most; could be %u, %u, %u", round,
+	CHECK(p.nmembers == o.n && p.most_roots == o.most && p.roots == o.total,
+		"round %d: %u members, %u roots, %u at most; could be %u, %u, %u", round,
 		p.nmembers, p.roots, p.most_roots, o.n, o.total, o.most);
 	hd_arena_finish(&b->arena);
 }
@@ -299,7 +316,8 @@ static void a_worker_more_never_makes_the_step_longer(void **state)
 		for (uint32_t n = 2; n <= 5; n++) {
 			b.ask.ndevices = b.ask.nworkers = n;
 			int64_t now = least(&b).step_ps;
-			CHECK(now <= before, "round %d: %u workers take %lld, one less %lld", round, n, (long long)now, (long long)before);
+			CHECK(now <= before, "round %d: %u workers take %lld, one less %lld", round, n,
+				(long long)now, (long long)before);
 			before = now;
 		}
 		hd_arena_finish(&b.arena);
@@ -324,7 +342,8 @@ static void the_order_in_which_devices_are_told_does_not_matter(void **state)
 			b.worker[3 - d] = worker;
 		}
 		struct hd_solve_plan q = least(&b);
-		assert_true(p.step_ps == q.step_ps && p.nmembers == q.nmembers && p.roots == q.roots && p.most_roots == q.most_roots);
+		assert_true(p.step_ps == q.step_ps && p.nmembers == q.nmembers && p.roots == q.roots &&
+			p.most_roots == q.most_roots);
 		hd_arena_finish(&b.arena);
 	}
 }
@@ -338,7 +357,8 @@ static void times_in_another_unit_give_the_same_map(void **state)
 		struct bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 16), 4, false);
 		for (uint32_t w = 0; w < b.ask.nworkers; w++)
-			b.worker[w].bytes_per_s = 1000000000000u;      /* whole picoseconds, before and after */
+			/* whole picoseconds, before and after */
+			b.worker[w].bytes_per_s = 1000000000000u;
 		b.ask.gradient_bytes *= 12;
 		struct hd_solve_plan p = least(&b);
 		for (uint32_t t = 0; t < b.ask.ntypes; t++)
@@ -350,7 +370,8 @@ static void times_in_another_unit_give_the_same_map(void **state)
 		b.ask.latency_ps *= 7;
 		struct hd_solve_plan q = least(&b);
 		/* C is rounded up once per member: (n - 1) / n of it need not be whole */
-		CHECK(q.step_ps <= 7 * p.step_ps && q.step_ps >= 7 * p.step_ps - 7, "%lld and %lld", (long long)p.step_ps, (long long)q.step_ps);
+		CHECK(q.step_ps <= 7 * p.step_ps && q.step_ps >= 7 * p.step_ps - 7, "%lld and %lld",
+			(long long)p.step_ps, (long long)q.step_ps);
 		hd_arena_finish(&b.arena);
 	}
 }
@@ -360,7 +381,8 @@ static void times_in_another_unit_give_the_same_map(void **state)
 static void counts(const struct hd_solve_plan *p, const uint32_t *want, uint32_t n)
 {
 	for (uint32_t d = 0; d < n; d++)
-		CHECK(p->count[d] == want[d], "device %u has %u virtual nodes, not %u", d, p->count[d], want[d]);
+		CHECK(p->count[d] == want[d], "device %u has %u virtual nodes, not %u", d, p->count[d],
+			want[d]);
 }
 
 static void the_published_examples_come_out(void **state)
@@ -382,8 +404,9 @@ static void the_published_examples_come_out(void **state)
 	}
 }
 
-/* The published settings: two fast devices and two, four or eight slow ones of a third of their speed, and an exchange
- * between servers that takes, with one root each way, a fifth of the step of the fast ones alone, which stand in one server. */
+/* The published settings: two fast devices and two, four or eight slow ones of a third of their speed, and an
+ * exchange between servers that takes, with one root each way, a fifth of the step of the fast ones alone,
+ * which stand in one server. */
 static struct hd_solve published(struct bench *b, uint32_t nslow, char *words, size_t cap)
 {
 	struct hd_text text;
@@ -397,7 +420,8 @@ static struct hd_solve published(struct bench *b, uint32_t nslow, char *words, s
 		add_device(b, 1, d % 2 == 0, 1);
 	b->ask.latency_ps = 0;
 	b->ask.gradient_bytes = 100 << 20;
-	for (uint32_t w = 0; w < b->ask.nworkers; w++) {           /* one root each way: 2 gradients by (n - 1) / n in 0.2 x 48 ms */
+	/* one root each way: 2 gradients by (n - 1) / n in 0.2 x 48 ms */
+	for (uint32_t w = 0; w < b->ask.nworkers; w++) {
 		double bytes = 2.0 * (double)b->ask.gradient_bytes * (b->ask.nworkers - 1) / b->ask.nworkers;
 		b->worker[w].bytes_per_s = (uint64_t)(bytes / (0.2 * 48e-3));
 	}
@@ -409,7 +433,8 @@ static struct hd_solve published(struct bench *b, uint32_t nslow, char *words, s
 
 static void the_published_settings_gain_or_are_refused(void **state)
 {
-	static const struct { uint32_t nslow; double at_least; bool refused; } rows[] = { { 8, 1.42, false }, { 4, 1.10, false }, { 2, 1, true } };
+	static const struct { uint32_t nslow; double at_least; bool refused; } rows[] = { { 8, 1.42, false },
+		{ 4, 1.10, false }, { 2, 1, true } };
 	const double alone = 48.0 * MS;
 	(void)state;
 
@@ -421,7 +446,8 @@ static void the_published_settings_gain_or_are_refused(void **state)
 		print_message("2 fast + %u slow: %.2f x the fast ones alone\n", rows[i].nslow, gain);
 		if (rows[i].refused) {
 			assert_int_equal(s.plan.ndevices, 2);
-			CHECK(strstr(words, "2 x slow: would be ") && strstr(words, "slower: exchange outweighs compute"), "%s", words);
+			CHECK(strstr(words, "2 x slow: would be ") &&
+				strstr(words, "slower: exchange outweighs compute"), "%s", words);
 		} else {
 			CHECK(gain >= rows[i].at_least && s.plan.ndevices == 2 + rows[i].nslow, "%s", words);
 		}
@@ -429,7 +455,8 @@ static void the_published_settings_gain_or_are_refused(void **state)
 	}
 }
 
-/* One of two workers has a third of its speed: ideal is twice the even split and a third more than the fast one alone. */
+/* One of two workers has a third of its speed: ideal is twice the even split and a third more than the
+ * fast one alone. */
 static void a_worker_slowed_three_times_still_adds_a_third(void **state)
 {
 	static const uint32_t want[] = { 12, 4 };
@@ -445,7 +472,8 @@ static void a_worker_slowed_three_times_still_adds_a_third(void **state)
 	b.ask.latency_ps = 20000000;
 	struct hd_solve s = solved(&b);
 	counts(&s.plan, want, 2);
-	assert_true((double)b.type[1].ps[8] >= 1.9 * (double)s.plan.step_ps);      /* the even split waits for the slow one */
+	/* the even split waits for the slow one */
+	assert_true((double)b.type[1].ps[8] >= 1.9 * (double)s.plan.step_ps);
 	assert_true((double)b.type[0].ps[16] >= 1.28 * (double)s.plan.step_ps);
 	hd_arena_finish(&b.arena);
 }
@@ -481,7 +509,9 @@ static void a_gain_below_the_margin_is_no_reason_to_take_more_devices(void **sta
 		hd_text_fixed(&text, words, sizeof words);
 		hd_solve_print(&s, &b.ask, &text);
 		CHECK(s.plan.ndevices == rows[i].ndevices, "case %zu: %s", i, words);
-		CHECK(rows[i].ndevices == 2 || strstr(words, "1 x slow: would be 6.2 % faster: less than predictions may err (6."), "case %zu: %s", i, words);
+		CHECK(rows[i].ndevices == 2 || strstr(words,
+			"1 x slow: would be 6.2 % faster: less than predictions may err (6."), "case %zu: %s",
+			i, words);
 		hd_arena_finish(&b.arena);
 	}
 }
@@ -516,7 +546,8 @@ static void a_plan_in_use_is_left_only_for_a_gain_or_for_nothing(void **state)
 	hd_arena_finish(&b.arena);
 }
 
-/* Equal devices, equal times: who has more keeps more, and what is as good as any other plan is kept whole. */
+/* Equal devices, equal times: who has more keeps more, and what is as good as any other plan is kept
+ * whole. */
 static void equal_plans_move_nothing(void **state)
 {
 	static const uint32_t now[] = { 5, 6, 5 };
@@ -561,7 +592,8 @@ static void a_type_that_does_not_fit_is_left_out_and_told(void **state)
 	assert_true(s.plan.count[0] == 8);
 	hd_text_fixed(&text, words, sizeof words);
 	hd_solve_print(&s, &b.ask, &text);
-	CHECK(strstr(words, "1 x tiny: not even one virtual node fits (needs 200.0 MiB, has 100.0 MiB)\n"), "%s", words);
+	CHECK(strstr(words, "1 x tiny: not even one virtual node fits (needs 200.0 MiB, has 100.0 MiB)\n"),
+		"%s", words);
 	b.device[0].type = 1;
 	assert_int_equal(hd_solve_least(&plan, &b.ask, NULL, NULL, &b.arena, &diag), HD_E_REFUSED);
 	CHECK(strstr(diag.text, "tiny has 100.0 MiB and needs 200.0 MiB"), "%s", diag.text);
@@ -620,7 +652,8 @@ static void nonsense_is_refused(void **state)
 	bad[5].nerrors = 1;
 	for (size_t i = 0; i < 6; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_solve_least(&p, &bad[i], NULL, NULL, &b.arena, &diag) == HD_E_INVAL && *diag.text, "case %zu", i);
+		CHECK(hd_solve_least(&p, &bad[i], NULL, NULL, &b.arena, &diag) == HD_E_INVAL && *diag.text,
+			"case %zu", i);
 	}
 	hd_arena_finish(&b.arena);
 }

@@ -2,10 +2,11 @@
 
 #include <inttypes.h>
 
-/* For every number of samples of a whole type the least time and how; then type after type over the samples given out so far. Of the last
- * type only what is missing is asked for, so two types cost O(B). */
+/* For every number of samples of a whole type the least time and how; then type after type over the samples
+ * given out so far. Of the last type only what is missing is asked for, so two types cost O(B). */
 struct option { int64_t ps; struct hd_vf_share share; };         /* ps < 0: none */
-struct sum { int64_t ps; uint32_t vns, mine, used; };            /* least of types up to one; samples of that one; types used before it */
+/* least of types up to one; samples of that one; types used before it */
+struct sum { int64_t ps; uint32_t vns, mine, used; };
 
 enum { USED = 3 };                                /* no type, one, more */
 
@@ -17,16 +18,23 @@ struct search {
 
 static enum hd_err check(const struct search *s, int64_t exchange_ps, struct hd_diag *diag)
 {
-	if (s->ntypes == 0 || s->ntypes > HD_VF_TYPES || s->batch == 0 || s->batch > HD_VF_BATCH_MAX || exchange_ps < 0)
-		return hd_fail(diag, HD_E_INVAL, "%u types (1 to %d), %u samples (1 to %d), an exchange of %" PRId64 " ps", s->ntypes, HD_VF_TYPES, s->batch,
+	if (s->ntypes == 0 || s->ntypes > HD_VF_TYPES || s->batch == 0 || s->batch > HD_VF_BATCH_MAX ||
+		exchange_ps < 0)
+		return hd_fail(diag, HD_E_INVAL,
+			"%u types (1 to %d), %u samples (1 to %d), an exchange of %" PRId64 " ps", s->ntypes,
+			HD_VF_TYPES, s->batch,
 			HD_VF_BATCH_MAX, exchange_ps);
 	for (uint32_t t = 0; t < s->ntypes; t++) {
 		const struct hd_vf_type *type = &s->type[t];
-		if (type->ndevices == 0 || type->ntimes == 0 || type->ntimes > HD_VF_BATCHES || type->exchange_ps < 0)
-			return hd_fail(diag, HD_E_INVAL, "type %u: %u devices, %u batches (1 to %d)", t, type->ndevices, type->ntimes, HD_VF_BATCHES);
+		if (type->ndevices == 0 || type->ntimes == 0 || type->ntimes > HD_VF_BATCHES ||
+			type->exchange_ps < 0)
+			return hd_fail(diag, HD_E_INVAL, "type %u: %u devices, %u batches (1 to %d)", t,
+				type->ndevices, type->ntimes, HD_VF_BATCHES);
 		for (uint32_t i = 0; i < type->ntimes; i++)
-			if (type->time[i].batch == 0 || type->time[i].ps <= 0 || type->time[i].ps > INT64_MAX / HD_VF_BATCH_MAX / 2)
-				return hd_fail(diag, HD_E_INVAL, "type %u: a batch of %u in %" PRId64 " ps", t, type->time[i].batch, type->time[i].ps);
+			if (type->time[i].batch == 0 || type->time[i].ps <= 0 ||
+				type->time[i].ps > INT64_MAX / HD_VF_BATCH_MAX / 2)
+				return hd_fail(diag, HD_E_INVAL, "type %u: a batch of %u in %" PRId64 " ps",
+					t, type->time[i].batch, type->time[i].ps);
 	}
 	return HD_OK;
 }
@@ -46,17 +54,20 @@ static void put_options(struct search *s, uint32_t t)
 		}
 }
 
-static struct sum *sum_at(const struct search *s, uint32_t t, uint32_t n, uint32_t used) { return &s->upto[t][(size_t)n * USED + used]; }
+static struct sum *sum_at(const struct search *s, uint32_t t, uint32_t n,
+	uint32_t used) { return &s->upto[t][(size_t)n * USED + used]; }
 
 /* `given` samples by `used` of the types before t, and `mine` by t. */
 static struct sum join(const struct search *s, uint32_t t, uint32_t given, uint32_t used, uint32_t mine)
 {
 	const struct option *o = &s->option[t][mine];
-	struct sum before = t ? *sum_at(s, t - 1, given, used) : (struct sum){ given || used ? -1 : 0, 0, 0, 0 };
+	struct sum before = t ? *sum_at(s, t - 1, given, used) : (struct sum){ given || used ? -1 : 0, 0, 0,
+		0 };
 
 	if (o->ps < 0 || before.ps < 0)
 		return (struct sum){ -1, 0, 0, 0 };
-	return (struct sum){ o->ps > before.ps ? o->ps : before.ps, before.vns + o->share.vns * s->type[t].ndevices, mine, used };
+	return (struct sum){ o->ps > before.ps ? o->ps : before.ps,
+		before.vns + o->share.vns * s->type[t].ndevices, mine, used };
 }
 
 static bool better(const struct sum *a, const struct sum *b)
@@ -65,7 +76,8 @@ static bool better(const struct sum *a, const struct sum *b)
 		return a->ps >= 0;
 	if (a->ps != b->ps)
 		return a->ps < b->ps;
-	return a->vns != b->vns ? a->vns < b->vns : a->mine < b->mine;       /* fewer of this type: more of the lower ones */
+	/* fewer of this type: more of the lower ones */
+	return a->vns != b->vns ? a->vns < b->vns : a->mine < b->mine;
 }
 
 static void extend(struct search *s, uint32_t t)
@@ -76,7 +88,8 @@ static void extend(struct search *s, uint32_t t)
 		for (uint32_t mine = t ? 0 : n; mine <= n; mine++)
 			for (uint32_t used = 0; used < USED; used++) {
 				struct sum sum = join(s, t, n - mine, used, mine);
-				struct sum *best = sum_at(s, t, n, used + (mine > 0) < USED ? used + (mine > 0) : USED - 1);
+				struct sum *best = sum_at(s, t, n,
+					used + (mine > 0) < USED ? used + (mine > 0) : USED - 1);
 				if (better(&sum, best))
 					*best = sum;
 			}
@@ -110,7 +123,8 @@ static void read_mixed(const struct search *s, struct hd_vf_plan *plan)
 	}
 }
 
-enum hd_err hd_vf_2020(struct hd_vf_plan *plan, const struct hd_vf_type *type, uint32_t ntypes, uint32_t batch, int64_t exchange_ps,
+enum hd_err hd_vf_2020(struct hd_vf_plan *plan, const struct hd_vf_type *type, uint32_t ntypes,
+	uint32_t batch, int64_t exchange_ps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct search s = { .type = type, .ntypes = ntypes, .batch = batch };
@@ -131,7 +145,8 @@ enum hd_err hd_vf_2020(struct hd_vf_plan *plan, const struct hd_vf_type *type, u
 	uint32_t alone = best_alone(&s, &alone_ps);
 	struct sum mixed = *sum_at(&s, ntypes - 1, batch, USED - 1);
 	if (alone == HD_VF_TYPES && mixed.ps < 0)
-		return hd_fail(diag, HD_E_INVAL, "no virtual nodes of the profiled batches have %u samples together", batch);
+		return hd_fail(diag, HD_E_INVAL,
+			"no virtual nodes of the profiled batches have %u samples together", batch);
 	if (mixed.ps >= 0 && (alone == HD_VF_TYPES || mixed.ps + exchange_ps < alone_ps)) {
 		read_mixed(&s, &made);
 		made.mixed = true;

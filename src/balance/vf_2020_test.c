@@ -6,7 +6,8 @@
 
 #define MS INT64_C(1000000000)
 
-static struct hd_vf_plan planned(const struct hd_vf_type *type, uint32_t ntypes, uint32_t batch, int64_t exchange_ps)
+static struct hd_vf_plan planned(const struct hd_vf_type *type, uint32_t ntypes, uint32_t batch,
+	int64_t exchange_ps)
 {
 	struct hd_vf_plan plan = { .step_ps = -1 };
 	struct hd_arena arena;
@@ -31,7 +32,8 @@ static uint32_t linear(struct hd_vf_time *time, int64_t per_256, uint32_t from, 
 	return n;
 }
 
-/* ResNet-50, a batch of 8192 on two fast and two slow devices of a third of their speed: 3072 and 1024 samples each. */
+/* ResNet-50, a batch of 8192 on two fast and two slow devices of a third of their speed: 3072 and 1024
+ * samples each. */
 static void the_published_split_of_three_to_one_comes_out(void **state)
 {
 	struct hd_vf_time fast[64], slow[64];
@@ -40,12 +42,15 @@ static void the_published_split_of_three_to_one_comes_out(void **state)
 	(void)state;
 
 	struct hd_vf_plan p = planned(type, 2, 8192, 5 * MS);
-	assert_true(p.mixed && p.share[0].vns * p.share[0].batch == 3072 && p.share[1].vns * p.share[1].batch == 1024);
+	assert_true(p.mixed && p.share[0].vns * p.share[0].batch == 3072 &&
+		p.share[1].vns * p.share[1].batch == 1024);
 	assert_int_equal(p.step_ps, 125 * MS);
-	assert_true(p.share[0].batch == 256 && p.share[0].vns == 12);      /* of equal times the fewest virtual nodes */
+	/* of equal times the fewest virtual nodes */
+	assert_true(p.share[0].batch == 256 && p.share[0].vns == 12);
 }
 
-/* An exchange that outweighs what the slow ones help: the fast ones alone. 160 ms alone; 120 ms and 40 together. */
+/* An exchange that outweighs what the slow ones help: the fast ones alone. 160 ms alone; 120 ms and 40
+ * together. */
 static void one_type_is_taken_if_it_is_not_slower(void **state)
 {
 	struct hd_vf_time fast[64], slow[64];
@@ -73,7 +78,8 @@ struct all { const struct hd_vf_type *type; uint32_t ntypes; int64_t exchange_ps
 static void try_all(struct all *a, uint32_t t, uint32_t left, int64_t ps, uint32_t used, uint32_t last)
 {
 	if (t == a->ntypes) {
-		int64_t step = left || !used ? -1 : ps + (used > 1 ? a->exchange_ps : a->type[last].exchange_ps);
+		int64_t step = left || !used ? -1 : ps + (used > 1 ? a->exchange_ps :
+			a->type[last].exchange_ps);
 		if (step >= 0 && (a->best < 0 || step < a->best))
 			a->best = step;
 		return;
@@ -82,7 +88,8 @@ static void try_all(struct all *a, uint32_t t, uint32_t left, int64_t ps, uint32
 	for (uint32_t i = 0; i < a->type[t].ntimes; i++)
 		for (uint32_t v = 1; v * a->type[t].time[i].batch * a->type[t].ndevices <= left; v++) {
 			int64_t mine = v * a->type[t].time[i].ps;
-			try_all(a, t + 1, left - v * a->type[t].time[i].batch * a->type[t].ndevices, mine > ps ? mine : ps, used + 1, t);
+			try_all(a, t + 1, left - v * a->type[t].time[i].batch * a->type[t].ndevices,
+				mine > ps ? mine : ps, used + 1, t);
 		}
 }
 
@@ -100,9 +107,11 @@ static void plans_equal_the_best_of_all(void **state)
 		uint32_t ntypes = 1 + dice(&seed, 3), batch = 1 + dice(&seed, 48);
 		struct all a = { type, ntypes, dice(&seed, 30), -1 };
 		for (uint32_t t = 0; t < ntypes; t++) {
-			type[t] = (struct hd_vf_type){ 1 + dice(&seed, 3), time[t], 1 + dice(&seed, 4), dice(&seed, 20) };
+			type[t] = (struct hd_vf_type){ 1 + dice(&seed, 3), time[t], 1 + dice(&seed, 4),
+				dice(&seed, 20) };
 			for (uint32_t i = 0; i < type[t].ntimes; i++)
-				time[t][i] = (struct hd_vf_time){ (uint32_t[]){ 1, 2, 3, 4 }[i], 1 + (int64_t)dice(&seed, 20) * (i + 1) };
+				time[t][i] = (struct hd_vf_time){ (uint32_t[]){ 1, 2, 3, 4 }[i],
+					1 + (int64_t)dice(&seed, 20) * (i + 1) };
 		}
 		try_all(&a, 0, batch, 0, 0, 0);
 		hd_arena_init(&arena, 0);
@@ -112,7 +121,8 @@ static void plans_equal_the_best_of_all(void **state)
 			uint32_t sum = 0;
 			for (uint32_t t = 0; t < ntypes; t++)
 				sum += p.share[t].vns * p.share[t].batch * type[t].ndevices;
-			CHECK(sum == batch && p.step_ps == a.best, "round %d: %lld, could be %lld", round, (long long)p.step_ps, (long long)a.best);
+			CHECK(sum == batch && p.step_ps == a.best, "round %d: %lld, could be %lld", round,
+				(long long)p.step_ps, (long long)a.best);
 			nplans++;
 		}
 		hd_arena_finish(&arena);
@@ -123,18 +133,22 @@ static void plans_equal_the_best_of_all(void **state)
 /* Six samples take 120 as 4 + 1 1, as 4 + 2 and as 1 1 + 2 + 2. */
 static void of_equal_plans_fewer_virtual_nodes_then_lower_types(void **state)
 {
-	static const struct hd_vf_time first[] = { { 4, 120 } }, ones[] = { { 1, 60 } }, twos[] = { { 2, 100 } };
-	const struct hd_vf_type type[] = { { 1, first, 1, 0 }, { 1, ones, 1, 0 }, { 1, twos, 1, 0 }, { 1, twos, 1, 0 } };
+	static const struct hd_vf_time first[] = { { 4, 120 } }, ones[] = { { 1, 60 } },
+		twos[] = { { 2, 100 } };
+	const struct hd_vf_type type[] = { { 1, first, 1, 0 }, { 1, ones, 1, 0 }, { 1, twos, 1, 0 },
+		{ 1, twos, 1, 0 } };
 	(void)state;
 
 	struct hd_vf_plan p = planned(type, 4, 6, 0);
-	assert_true(p.step_ps == 120 && p.share[0].vns == 1 && p.share[1].vns == 0 && p.share[2].vns == 1 && p.share[3].vns == 0);
+	assert_true(p.step_ps == 120 && p.share[0].vns == 1 && p.share[1].vns == 0 && p.share[2].vns == 1 &&
+		p.share[3].vns == 0);
 }
 
 static void nonsense_is_refused(void **state)
 {
 	static const struct hd_vf_time time[] = { { 4, 10 } }, zero[] = { { 0, 10 } };
-	static const struct hd_vf_type fine = { 1, time, 1, 0 }, none = { 0, time, 1, 0 }, empty = { 1, zero, 1, 0 };
+	static const struct hd_vf_type fine = { 1, time, 1, 0 }, none = { 0, time, 1, 0 },
+		empty = { 1, zero, 1, 0 };
 	struct hd_vf_plan p;
 	struct hd_arena arena;
 	struct hd_diag diag = { "" };

@@ -69,7 +69,8 @@ void hd_arena_finish(struct hd_arena *arena)
 	*arena = (struct hd_arena){ .budget_bytes = arena->budget_bytes };
 }
 
-/* A list of blocks would keep, of needs that grow slowly, every block that was too small by a little: memory with the square of the need. */
+/* A list of blocks would keep, of needs that grow slowly, every block that was too small by a little:
+ * memory with the square of the need. */
 void hd_arena_reset(struct hd_arena *arena)
 {
 	struct hd_arena_block *largest = arena->first;
@@ -78,8 +79,10 @@ void hd_arena_reset(struct hd_arena *arena)
 	for (struct hd_arena_block *block = arena->first; block; block = block->next)
 		largest = block->cap > largest->cap ? block : largest;
 	if (largest && largest->cap < used) {
-		destroy_all_but(arena->first, NULL);          /* first: the system need not have both at once */
-		arena->first = block_create(used + used / 4); /* room: or each need that is larger by a piece asks the heap again */
+		/* first: the system need not have both at once */
+		destroy_all_but(arena->first, NULL);
+		/* room: or each need that is larger by a piece asks the heap again */
+		arena->first = block_create(used + used / 4);
 	} else if (largest) {
 		destroy_all_but(arena->first, largest);
 		*largest = (struct hd_arena_block){ .cap = largest->cap };
@@ -104,7 +107,8 @@ static bool fits(const struct hd_arena_block *block, size_t need) { return block
 
 static size_t next_cap(const struct hd_arena *arena, size_t need)
 {
-	size_t cap = !arena->now ? FIRST_BYTES : arena->now->cap < MOST_BYTES / 2 ? arena->now->cap * 2 : MOST_BYTES;
+	size_t cap = !arena->now ? FIRST_BYTES : arena->now->cap < MOST_BYTES / 2 ? arena->now->cap * 2 :
+		MOST_BYTES;
 
 	return cap < need ? need : cap;
 }
@@ -129,7 +133,8 @@ void *hd_arena_take(struct hd_arena *arena, size_t n, size_t size)
 	if (!hd_mul_size(n, size, &len) || !hd_add_size(len, HD_ALIGN - 1 + (len == 0), &need))
 		return NULL;
 	need = need / HD_ALIGN * HD_ALIGN;
-	if (!hd_add_size(arena->used_bytes, need, &used) || (arena->budget_bytes && used > arena->budget_bytes))
+	if (!hd_add_size(arena->used_bytes, need, &used) ||
+		(arena->budget_bytes && used > arena->budget_bytes))
 		return NULL;
 	if ((!arena->now || !fits(arena->now, need)) && !advance(arena, need))
 		return NULL;

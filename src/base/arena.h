@@ -6,8 +6,8 @@
  *
  * 1. Memory is zeroed and aligned to 64 bytes.
  * 2. A budget bounds the arena: a hostile file can exhaust its own arena only.
- * 3. hd_arena_reset() keeps one block, large enough for all that was taken: a step's arena asks the system no more once
- *    its need is known. What is kept is 5/4 of the most that was ever taken, or 1 MiB, at most.
+ * 3. hd_arena_reset() keeps one block, large enough for all that was taken: a step's arena asks the system no
+ *    more once its need is known. What is kept is 5/4 of the most that was ever taken, or 1 MiB, at most.
  *
  * Ownership: the caller owns the struct; finish() frees all it gave out.
  * Threads: one thread at a time. */

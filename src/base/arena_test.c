@@ -13,7 +13,8 @@ static void pieces_are_aligned_zeroed_and_apart(void **state)
 	(void)state;
 
 	hd_arena_init(&arena, 0);
-	for (size_t round = 0; round < 3; round++) {             /* a reset arena must not show what was there */
+	/* a reset arena must not show what was there */
+	for (size_t round = 0; round < 3; round++) {
 		for (size_t i = 0; i < N; i++) {
 			size_t len = i * i % 3001 + 1;
 			at[i] = hd_arena_take(&arena, len, 1);
@@ -137,7 +138,8 @@ static void changing_takes_settle_on_what_there_is(void **state)
 	hd_arena_finish(&arena);
 }
 
-/* A scheduler's rounds: a few lists of one entry a job, each beyond what a block has at most, and each round one job more waits. */
+/* A scheduler's rounds: a few lists of one entry a job, each beyond what a block has at most, and each
+ * round one job more waits. */
 static void needs_that_grow_slowly_keep_no_more_than_the_last_needed(void **state)
 {
 	enum { ROUNDS = 100, LISTS = 3, FIRST = 20000 };
@@ -155,10 +157,12 @@ static void needs_that_grow_slowly_keep_no_more_than_the_last_needed(void **stat
 		for (size_t list = 0; list < LISTS; list++)
 			assert_non_null(hd_arena_take(&arena, FIRST + round, HD_ALIGN));
 		asked += hd_alloc_count();
-		CHECK(arena.used_bytes == LISTS * (FIRST + round) * HD_ALIGN, "round %zu uses %zu bytes", round, arena.used_bytes);
+		CHECK(arena.used_bytes == LISTS * (FIRST + round) * HD_ALIGN, "round %zu uses %zu bytes",
+			round, arena.used_bytes);
 		within = hd_arena_kept_bytes(&arena) > within ? hd_arena_kept_bytes(&arena) : within;
 	}
-	CHECK(over <= last + last / 4 + 1024, "%zu bytes are kept over resets, %zu were needed last", over, last);
+	CHECK(over <= last + last / 4 + 1024, "%zu bytes are kept over resets, %zu were needed last", over,
+		last);
 	CHECK(within <= 5 * last / 2, "%zu bytes are held, %zu are needed", within, last);
 	CHECK(asked < 12, "the heap was asked %zu times in %d rounds", asked, ROUNDS);
 	hd_arena_finish(&arena);
@@ -174,7 +178,8 @@ static void small_needs_keep_no_more_than_a_block(void **state)
 		hd_arena_reset(&arena);
 		for (size_t i = 0; i < 20; i++)
 			assert_non_null(hd_arena_take(&arena, round * 7 % 5000 + 1, i + 1));
-		CHECK(hd_arena_kept_bytes(&arena) <= 5 << 20, "round %zu keeps %zu bytes", round, hd_arena_kept_bytes(&arena));
+		CHECK(hd_arena_kept_bytes(&arena) <= 5 << 20, "round %zu keeps %zu bytes", round,
+			hd_arena_kept_bytes(&arena));
 	}
 	hd_arena_finish(&arena);
 }
@@ -211,7 +216,8 @@ static void the_nth_block_may_fail_for_every_n(void **state)
 			given++;
 		hd_alloc_arm(0);
 		CHECK(given < 40000 && (n == 1) == (given == 0), "n %d gave %zu", (int)n, given);
-		CHECK(hd_arena_take(&arena, 1000, 1), "after n %d", (int)n);          /* it goes on once there is memory */
+		/* it goes on once there is memory */
+		CHECK(hd_arena_take(&arena, 1000, 1), "after n %d", (int)n);
 		hd_arena_finish(&arena);
 	}
 }

@@ -33,7 +33,8 @@ static void quotients_and_multiples_round_up(void **state)
 			uint64_t want = 0;
 			while (want * by < n)
 				want++;
-			CHECK(hd_ceil_div(n, by) == want && hd_round_up(n, by) == want * by, "%d by %d", (int)n, (int)by);
+			CHECK(hd_ceil_div(n, by) == want && hd_round_up(n, by) == want * by, "%d by %d",
+				(int)n, (int)by);
 		}
 	assert_int_equal(hd_ceil_div(UINT64_MAX, 2), UINT64_C(1) << 63);
 }

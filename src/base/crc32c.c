@@ -1,8 +1,9 @@
-/* Folding: a register of 128 bits that stands D bits before the next bytes is worth lo x^(D+64) + hi x^D there; carry-less products
- * with the remainders of these powers move it. Four registers of 512 bits walk over 256 bytes at a time. What is left in
- * them is a message of 256 bytes with the same checksum. Numbers are reflected: a product of two stands for x
- * times it, and 32 bits in a register of 64 for x^32 times them, so the constants are x^(D+64-33) and x^(D-33). After Gopal et al.,
- * "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel 2009).
+/* Folding: a register of 128 bits that stands D bits before the next bytes is worth lo x^(D+64) + hi x^D
+ * there; carry-less products with the remainders of these powers move it. Four registers of 512 bits walk
+ * over 256 bytes at a time. What is left in them is a message of 256 bytes with the same checksum. Numbers
+ * are reflected: a product of two stands for x times it, and 32 bits in a register of 64 for x^32 times them,
+ * so the constants are x^(D+64-33) and x^(D-33). After Gopal et al., "Fast CRC Computation for Generic
+ * Polynomials Using PCLMULQDQ Instruction" (Intel 2009).
  *
  * The instruction takes three cycles and starts one each cycle: three lanes over thirds of a
  * block, then lanes are moved over the bytes behind them and joined. Moving by n bytes
@@ -16,7 +17,8 @@
 #include <string.h>
 
 enum { LANE = 1024 };                            /* bytes */
-static const uint64_t over_one = 0x170076fa, over_two = 0xa51b6135;         /* x^(8*1024-33), x^(8*2048-33), reflected */
+/* x^(8*1024-33), x^(8*2048-33), reflected */
+static const uint64_t over_one = 0x170076fa, over_two = 0xa51b6135;
 
 /* Four bits at a time: 64 bytes of table; who lacks the instruction lacks speed anyway. */
 static const uint32_t nibble[16] = {
@@ -38,8 +40,10 @@ static uint32_t by_table(uint32_t crc, const void *bytes, size_t len)
 }
 
 static bool everywhere(void) { return true; }
-static bool has_instruction(void) { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"); }
-static bool has_wide(void) { return has_instruction() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"); }
+static bool has_instruction(void) { return __builtin_cpu_supports("sse4.2") &&
+	__builtin_cpu_supports("pclmul"); }
+static bool has_wide(void) { return has_instruction() && __builtin_cpu_supports("avx512f") &&
+	__builtin_cpu_supports("vpclmulqdq"); }
 
 static inline uint64_t eight(const uint8_t *p)
 {
@@ -52,7 +56,8 @@ static inline uint64_t eight(const uint8_t *p)
 __attribute__((target("sse4.2,pclmul")))
 static uint64_t moved(uint64_t crc, uint64_t by)
 {
-	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc), _mm_cvtsi64_si128((long long)by), 0);
+	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc),
+		_mm_cvtsi64_si128((long long)by), 0);
 	return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
@@ -79,13 +84,15 @@ static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t len)
 }
 
 enum { FOLD = 256 };                             /* bytes */
-static const long long fold_lo = 0xdcb17aa4, fold_hi = 0xb9e02b86;          /* x^(8*256+64-33), x^(8*256-33), reflected */
+/* x^(8*256+64-33), x^(8*256-33), reflected */
+static const long long fold_lo = 0xdcb17aa4, fold_hi = 0xb9e02b86;
 
 __attribute__((target("avx512f,vpclmulqdq")))
 static inline __m512i folded(__m512i x, __m512i by, const uint8_t *next)
 {
 	__m512i lo = _mm512_clmulepi64_epi128(x, by, 0x00), hi = _mm512_clmulepi64_epi128(x, by, 0x11);
-	return _mm512_ternarylogic_epi64(lo, hi, _mm512_loadu_si512(next), 0x96);         /* the sum of three */
+	/* the sum of three */
+	return _mm512_ternarylogic_epi64(lo, hi, _mm512_loadu_si512(next), 0x96);
 }
 
 __attribute__((target("avx512f,vpclmulqdq")))
@@ -97,7 +104,8 @@ static uint32_t by_folding(uint32_t crc, const void *bytes, size_t len)
 	if (len < 2 * FOLD)
 		return by_instruction(crc, bytes, len);
 	const __m512i by = _mm512_set4_epi64(fold_hi, fold_lo, fold_hi, fold_lo);
-	__m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64), c = _mm512_loadu_si512(p + 128), d = _mm512_loadu_si512(p + 192);
+	__m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64), c = _mm512_loadu_si512(p + 128),
+		d = _mm512_loadu_si512(p + 192);
 	a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
 	for (p += FOLD, len -= FOLD; len >= FOLD; p += FOLD, len -= FOLD) {
 		a = folded(a, by, p);
@@ -109,7 +117,8 @@ static uint32_t by_folding(uint32_t crc, const void *bytes, size_t len)
 	_mm512_storeu_si512(rest + 64, b);
 	_mm512_storeu_si512(rest + 128, c);
 	_mm512_storeu_si512(rest + 192, d);
-	return by_instruction(by_instruction(UINT32_MAX, rest, FOLD), p, len);   /* UINT32_MAX: begins with 0, not inverted */
+	/* UINT32_MAX: begins with 0, not inverted */
+	return by_instruction(by_instruction(UINT32_MAX, rest, FOLD), p, len);
 }
 
 const struct hd_crc32c_row hd_crc32c_rows[HD_CRC32C_ROWS] = {

@@ -3,8 +3,8 @@
  * Finds what a path does to bytes by accident; it is no defence against anybody.
  *
  * 1. Pieces: hd_crc32c(hd_crc32c(0, a), b) is that of a and b joined; 0 begins. "123456789" gives 0xE3069283.
- * 2. Rows with equal answers: 64 bytes folded at a time, the processor's instruction in three lanes, tables; a call takes the
- *    first that the processor has. Pure, any thread. */
+ * 2. Rows with equal answers: 64 bytes folded at a time, the processor's instruction in three lanes, tables;
+ *    a call takes the first that the processor has. Pure, any thread. */
 #ifndef HD_BASE_CRC32C_H
 #define HD_BASE_CRC32C_H
 

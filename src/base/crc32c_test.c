@@ -50,8 +50,10 @@ static void all_rows_answer_as_the_polynomial_at_any_length_and_place(void **sta
 		for (size_t len = 0; len <= ROOM - at; len += len < 80 || (len > 500 && len < 530) ||
 			(len > 3050 && len < 3090) || (len > 6130 && len < 6160) ? 1 : 601) {
 			uint32_t want = by_bits(bytes + at, len);
-			for (const struct hd_crc32c_row *row = hd_crc32c_rows; row < hd_crc32c_rows + HD_CRC32C_ROWS; row++)
-				CHECK(!row->is_here() || row->crc(0, bytes + at, len) == want, "%s, %zu bytes at %zu", row->name, len, at);
+			for (const struct hd_crc32c_row *row = hd_crc32c_rows;
+				row < hd_crc32c_rows + HD_CRC32C_ROWS; row++)
+				CHECK(!row->is_here() || row->crc(0, bytes + at, len) == want,
+					"%s, %zu bytes at %zu", row->name, len, at);
 		}
 }
 
@@ -62,7 +64,8 @@ static void pieces_give_the_checksum_of_the_whole(void **state)
 
 	(void)state;
 	for (size_t cut = 0; cut <= 7000; cut += 7)
-		CHECK(hd_crc32c(hd_crc32c(0, bytes, cut), bytes + cut, 7000 - cut) == whole, "cut at %zu", cut);
+		CHECK(hd_crc32c(hd_crc32c(0, bytes, cut), bytes + cut, 7000 - cut) == whole, "cut at %zu",
+			cut);
 }
 
 int main(void)

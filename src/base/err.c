@@ -33,7 +33,8 @@ static size_t plain_len(const char *at, size_t len)
 	const unsigned char *c = (const unsigned char *)at;
 	size_t n = hd_utf8_len(at, len);
 
-	return (c[0] < ' ' && c[0] != '\n') || c[0] == 0x7f || (n == 2 && c[0] == 0xc2 && c[1] < 0xa0) ? 0 : n;
+	return (c[0] < ' ' && c[0] != '\n') || c[0] == 0x7f ||
+		(n == 2 && c[0] == 0xc2 && c[1] < 0xa0) ? 0 : n;
 }
 
 /* false: not all of it fits. */
@@ -60,7 +61,8 @@ static bool copy_plain(char *to, size_t cap, const char *from)
 
 enum hd_err hd_err_of_exit(int exit)
 {
-	static const enum hd_err job[] = { HD_OK, HD_E_INVAL, HD_E_DIVERGED, HD_E_INPUT, HD_E_INTEGRITY, HD_E_WORKERS, HD_E_REFUSED, HD_E_PREEMPTED,
+	static const enum hd_err job[] = { HD_OK, HD_E_INVAL, HD_E_DIVERGED, HD_E_INPUT, HD_E_INTEGRITY,
+		HD_E_WORKERS, HD_E_REFUSED, HD_E_PREEMPTED,
 		HD_E_INTERRUPT };
 
 	for (size_t i = 0; i < sizeof job / sizeof *job; i++)

@@ -58,11 +58,13 @@ struct hd_diag { char text[600]; };               /* "" until the first failure 
 static inline enum hd_radius hd_err_radius(enum hd_err err) { return (enum hd_radius)(-(int)err / 100); }
 const char *hd_err_text(enum hd_err err);         /* never NULL */
 int hd_err_exit(enum hd_err err);
-enum hd_err hd_err_of_exit(int exit);            /* how a job ended whose process left with that code; 0: HD_OK; none of ours: HD_E_BUG */
+/* how a job ended whose process left with that code; 0: HD_OK; none of ours: HD_E_BUG */
+enum hd_err hd_err_of_exit(int exit);
 
 /* Writes `diag` only while it is empty (the first to know, speaks) and returns
- * `err`. `diag` may be NULL. Text that does not fit is cut with "...". What it quotes may be anything: control
- * characters but newline, and bytes that are no UTF-8, become \xNN, so that no file writes to a terminal. */
+ * `err`. `diag` may be NULL. Text that does not fit is cut with "...". What it quotes may be anything:
+ * control characters but newline, and bytes that are no UTF-8, become \xNN, so that no file writes to a
+ * terminal. */
 __attribute__((format(printf, 3, 4)))
 enum hd_err hd_fail(struct hd_diag *diag, enum hd_err err, const char *fmt, ...);
 

@@ -17,9 +17,11 @@ static void every_row_has_its_own_code_text_and_a_radius(void **state)
 	for (size_t i = 0; i < N; i++) {
 		CHECK(strcmp(hd_err_text(all[i]), "unknown error") != 0, "row %zu", i);
 		CHECK(all[i] == HD_OK ? hd_err_radius(all[i]) == HD_UNHURT
-			: hd_err_radius(all[i]) >= HD_HURT_OP && hd_err_radius(all[i]) <= HD_HURT_PROCESS, "row %zu", i);
+			: hd_err_radius(all[i]) >= HD_HURT_OP && hd_err_radius(all[i]) <= HD_HURT_PROCESS,
+				"row %zu", i);
 		for (size_t j = 0; j < i; j++)
-			CHECK(all[i] != all[j] && strcmp(hd_err_text(all[i]), hd_err_text(all[j])) != 0, "rows %zu and %zu", i, j);
+			CHECK(all[i] != all[j] && strcmp(hd_err_text(all[i]), hd_err_text(all[j])) != 0,
+				"rows %zu and %zu", i, j);
 	}
 }
 
@@ -43,7 +45,8 @@ static void exit_codes_are_those_of_the_manual(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		CHECK(hd_err_exit(rows[i].err) == rows[i].exit, "%s: %d", hd_err_text(rows[i].err), hd_err_exit(rows[i].err));
+		CHECK(hd_err_exit(rows[i].err) == rows[i].exit, "%s: %d", hd_err_text(rows[i].err),
+			hd_err_exit(rows[i].err));
 }
 
 static void codes_outside_the_table_are_still_answered(void **state)
@@ -104,7 +107,8 @@ static void what_is_quoted_shows_its_control_characters(void **state)
 /* Escapes and characters of several bytes are whole or not there. */
 static void text_is_cut_between_characters(void **state)
 {
-	static const char *const ends[] = { "\x01\x02\x03\x04", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "\xc2\x80\xc2\x80" };
+	static const char *const ends[] = { "\x01\x02\x03\x04", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac",
+		"\xc2\x80\xc2\x80" };
 	static const size_t whole[] = { 4, 3, 4 };
 	enum { CAP = sizeof((struct hd_diag *)0)->text };
 	(void)state;
@@ -115,9 +119,11 @@ static void text_is_cut_between_characters(void **state)
 			char line[CAP + 20];
 			memset(line, 'x', sizeof line);
 			hd_fail(&diag, HD_E_IO, "%.*s%s", len, line, ends[e]);
-			size_t n = strspn(diag.text, "x"), nall = strlen(diag.text), dots = strcmp(diag.text + nall - 3, "...") == 0 ? 3 : 0;
+			size_t n = strspn(diag.text, "x"), nall = strlen(diag.text),
+				dots = strcmp(diag.text + nall - 3, "...") == 0 ? 3 : 0;
 			assert_true(nall < CAP && n <= (size_t)len && (dots || n == (size_t)len));
-			CHECK((nall - n - dots) % whole[e] == 0, "end %zu, %d before it: %s", e, len, diag.text + n);
+			CHECK((nall - n - dots) % whole[e] == 0, "end %zu, %d before it: %s", e, len,
+				diag.text + n);
 		}
 }
 

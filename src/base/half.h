@@ -47,7 +47,8 @@ static inline float hd_bf16_round(float x) { return hd_f32_of_bf16(hd_bf16_of_f3
 
 static inline float hd_f32_of_f16(uint16_t half)
 {
-	uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 31u, fraction = half & 0x3ffu;
+	uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 31u,
+		fraction = half & 0x3ffu;
 
 	if (exponent == 31)
 		return hd_f32_of_bits(sign | 0x7f800000u | fraction << 13);

@@ -6,7 +6,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-_Static_assert(sizeof(XXH3_state_t) <= sizeof(struct hd_hasher), "the caller's memory holds the library's state");
+_Static_assert(sizeof(XXH3_state_t) <= sizeof(struct hd_hasher),
+	"the caller's memory holds the library's state");
 _Static_assert(_Alignof(XXH3_state_t) <= _Alignof(struct hd_hasher), "and aligned as it asks");
 
 static struct hd_hash canonical(XXH128_hash_t value)

@@ -31,8 +31,10 @@ static void pieces_hash_like_the_whole_wherever_they_are_cut(void **state)
 				hd_hasher_add(&hasher, bytes + i, lens[l] - i < piece ? lens[l] - i : piece);
 			copy = hasher;                           /* a state is a plain value */
 			hd_hasher_add(&copy, "x", 1);
-			CHECK(hd_hash_same(hd_hasher_end(&hasher), hd_hash(bytes, lens[l])), "%zu bytes in pieces of %zu", lens[l], piece);
-			CHECK(!hd_hash_same(hd_hasher_end(&copy), hd_hash(bytes, lens[l])), "%zu bytes in pieces of %zu", lens[l], piece);
+			CHECK(hd_hash_same(hd_hasher_end(&hasher), hd_hash(bytes, lens[l])),
+				"%zu bytes in pieces of %zu", lens[l], piece);
+			CHECK(!hd_hash_same(hd_hasher_end(&copy), hd_hash(bytes, lens[l])),
+				"%zu bytes in pieces of %zu", lens[l], piece);
 		}
 }
 
@@ -64,8 +66,10 @@ static void hex_prints_and_parses_back(void **state)
 static void what_is_not_32_lower_case_digits_is_refused_and_changes_nothing(void **state)
 {
 	static const char *const wrong[] = {
-		"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497f0", "99AA06d3014798d86001c324468d497f",
-		"99aa06d3014798d86001c324468d497g", "99aa06d3014798d86001c324468d49/f", " 9aa06d3014798d86001c324468d497f",
+		"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497f0",
+			"99AA06d3014798d86001c324468d497f",
+		"99aa06d3014798d86001c324468d497g", "99aa06d3014798d86001c324468d49/f",
+		" 9aa06d3014798d86001c324468d497f",
 	};
 	struct hd_hash hash = hd_hash("a", 1), before = hash;
 	(void)state;

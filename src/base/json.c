@@ -20,7 +20,8 @@ struct hd_json {
 	enum hd_json_kind kind;
 	uint32_t n;                               /* members or items */
 	const struct hd_json *parent;             /* NULL: the root */
-	const char *key;                          /* in the parent; NULL: an item; of the root: the text's name */
+	/* in the parent; NULL: an item; of the root: the text's name */
+	const char *key;
 	union {
 		bool truth;
 		int64_t integer;
@@ -79,7 +80,8 @@ static enum hd_err check_depth(const char *name, const char *text, size_t len, s
 		else if (c == '"')
 			quoted = !quoted;
 		else if (!quoted && (c == '[' || c == '{') && ++depth > HD_JSON_DEPTH)
-			return hd_fail(diag, HD_E_INPUT, "%s:%zu:%zu: nested deeper than %d", name, line, i - start + 1, HD_JSON_DEPTH);
+			return hd_fail(diag, HD_E_INPUT, "%s:%zu:%zu: nested deeper than %d", name, line,
+				i - start + 1, HD_JSON_DEPTH);
 		else if (!quoted && (c == ']' || c == '}') && depth > 0)
 			depth--;
 	}
@@ -163,7 +165,8 @@ enum hd_err hd_json_parse(struct hd_arena *arena, const char *name, const char *
 	json_error_t error;
 
 	if (len > HD_JSON_BYTES)
-		return hd_fail(diag, HD_E_INPUT, "%s: %zu bytes of JSON, more than %d", name, len, HD_JSON_BYTES);
+		return hd_fail(diag, HD_E_INPUT, "%s: %zu bytes of JSON, more than %d", name, len,
+			HD_JSON_BYTES);
 	enum hd_err err = check_depth(name, text, len, diag);
 	if (err)
 		return err;
@@ -171,11 +174,13 @@ enum hd_err hd_json_parse(struct hd_arena *arena, const char *name, const char *
 	heap.lack = HD_OK;
 	json_t *tree = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
 	if (!tree && heap.lack == HD_E_INPUT)
-		return hd_fail(diag, HD_E_INPUT, "%s: its %zu bytes of JSON need more than %d bytes of memory", name, len, HEAP_BYTES);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: its %zu bytes of JSON need more than %d bytes of memory", name, len, HEAP_BYTES);
 	if (!tree && heap.lack)
 		return no_memory(name, diag);
 	if (!tree)
-		return hd_fail(diag, HD_E_INPUT, "%s:%d:%d: %s", name, error.line > 0 ? error.line : 1, error.column > 0 ? error.column : 1, error.text);
+		return hd_fail(diag, HD_E_INPUT, "%s:%d:%d: %s", name, error.line > 0 ? error.line : 1,
+			error.column > 0 ? error.column : 1, error.text);
 
 	struct hd_json *root = hd_arena_take(arena, 1, sizeof *root);
 	bool done = root && (root->key = hd_arena_text(arena, name, strlen(name))) && copy(arena, tree, root);
@@ -190,7 +195,8 @@ enum hd_json_kind hd_json_kind(const struct hd_json *json) { return json->kind; 
 
 const char *hd_json_kind_name(enum hd_json_kind kind)
 {
-	static const char *const names[] = { "null", "a boolean", "an integer", "a real number", "a string", "an array", "an object" };
+	static const char *const names[] = { "null", "a boolean", "an integer", "a real number", "a string",
+		"an array", "an object" };
 	return names[kind];
 }
 
@@ -242,7 +248,8 @@ static enum hd_err wrong(const struct hd_json *json, const char *wanted, struct 
 {
 	char path[PATH_CAP];
 
-	return hd_fail(diag, HD_E_INPUT, "%s is %s, not %s", hd_json_path(json, path, sizeof path), hd_json_kind_name(json->kind), wanted);
+	return hd_fail(diag, HD_E_INPUT, "%s is %s, not %s", hd_json_path(json, path, sizeof path),
+		hd_json_kind_name(json->kind), wanted);
 }
 
 enum hd_err hd_json_as(const struct hd_json *json, enum hd_json_kind kind, struct hd_diag *diag)
@@ -259,7 +266,8 @@ enum hd_err hd_json_as_bool(const struct hd_json *json, bool *out, struct hd_dia
 	return err;
 }
 
-enum hd_err hd_json_as_i64(const struct hd_json *json, int64_t min, int64_t max, int64_t *out, struct hd_diag *diag)
+enum hd_err hd_json_as_i64(const struct hd_json *json, int64_t min, int64_t max, int64_t *out,
+	struct hd_diag *diag)
 {
 	char path[PATH_CAP];
 	enum hd_err err = hd_json_as(json, HD_JSON_INT, diag);
@@ -282,11 +290,13 @@ enum hd_err hd_json_as_u64(const struct hd_json *json, uint64_t max, uint64_t *o
 	if (json->kind == HD_JSON_INT && json->integer >= 0 && (uint64_t)json->integer <= max)
 		v = (uint64_t)json->integer;
 	else if (json->kind == HD_JSON_INT)
-		return hd_fail(diag, HD_E_INPUT, "%s is %" PRId64 ", not between 0 and %" PRIu64, hd_json_path(json, path, sizeof path), json->integer, max);
+		return hd_fail(diag, HD_E_INPUT, "%s is %" PRId64 ", not between 0 and %" PRIu64,
+			hd_json_path(json, path, sizeof path), json->integer, max);
 	else if (json->kind != HD_JSON_TEXT)
 		return wrong(json, "a whole number or a string of digits", diag);
 	else if (json->text[strspn(json->text, "0123456789")] || hd_num_u64(json->text, max, &v, &why))
-		return hd_fail(diag, HD_E_INPUT, "%s is \"%.40s\", not digits of a number up to %" PRIu64, hd_json_path(json, path, sizeof path),
+		return hd_fail(diag, HD_E_INPUT, "%s is \"%.40s\", not digits of a number up to %" PRIu64,
+			hd_json_path(json, path, sizeof path),
 			json->text, max);
 	*out = v;
 	return HD_OK;
@@ -340,13 +350,16 @@ enum hd_err hd_json_only(const struct hd_json *object, const char *const keys[],
 			hd_text_addf(&text, "%s%s", k ? ", " : "", keys[k]);
 		}
 		if (!keys[k])
-			err = hd_fail(diag, HD_E_INPUT, "%s is no member that is known here%s%s%s", hd_json_path(hd_json_item(object, i), path, sizeof path),
-				near.best ? "; did you mean " : ": there are ", near.best ? near.best : all, near.best ? "?" : "");
+			err = hd_fail(diag, HD_E_INPUT, "%s is no member that is known here%s%s%s",
+				hd_json_path(hd_json_item(object, i), path, sizeof path),
+				near.best ? "; did you mean " : ": there are ", near.best ? near.best : all,
+				near.best ? "?" : "");
 	}
 	return err;
 }
 
-static enum hd_err member(const struct hd_json *object, const char *key, const struct hd_json **out, struct hd_diag *diag)
+static enum hd_err member(const struct hd_json *object, const char *key, const struct hd_json **out,
+	struct hd_diag *diag)
 {
 	char path[PATH_CAP];
 	enum hd_err err = hd_json_as(object, HD_JSON_OBJECT, diag);
@@ -355,12 +368,14 @@ static enum hd_err member(const struct hd_json *object, const char *key, const s
 		return err;
 	const struct hd_json *found = hd_json_find(object, key);
 	if (!found)
-		return hd_fail(diag, HD_E_INPUT, "%s lacks the member \"%s\"", hd_json_path(object, path, sizeof path), key);
+		return hd_fail(diag, HD_E_INPUT, "%s lacks the member \"%s\"",
+			hd_json_path(object, path, sizeof path), key);
 	*out = found;
 	return HD_OK;
 }
 
-enum hd_err hd_json_get(const struct hd_json *object, const char *key, enum hd_json_kind kind, const struct hd_json **out, struct hd_diag *diag)
+enum hd_err hd_json_get(const struct hd_json *object, const char *key, enum hd_json_kind kind,
+	const struct hd_json **out, struct hd_diag *diag)
 {
 	const struct hd_json *found = NULL;
 	enum hd_err err = member(object, key, &found, diag);
@@ -380,7 +395,8 @@ enum hd_err hd_json_get_bool(const struct hd_json *object, const char *key, bool
 	return err ? err : hd_json_as_bool(found, out, diag);
 }
 
-enum hd_err hd_json_get_i64(const struct hd_json *object, const char *key, int64_t min, int64_t max, int64_t *out, struct hd_diag *diag)
+enum hd_err hd_json_get_i64(const struct hd_json *object, const char *key, int64_t min, int64_t max,
+	int64_t *out, struct hd_diag *diag)
 {
 	const struct hd_json *found = NULL;
 	enum hd_err err = member(object, key, &found, diag);
@@ -388,7 +404,8 @@ enum hd_err hd_json_get_i64(const struct hd_json *object, const char *key, int64
 	return err ? err : hd_json_as_i64(found, min, max, out, diag);
 }
 
-enum hd_err hd_json_get_u64(const struct hd_json *object, const char *key, uint64_t max, uint64_t *out, struct hd_diag *diag)
+enum hd_err hd_json_get_u64(const struct hd_json *object, const char *key, uint64_t max, uint64_t *out,
+	struct hd_diag *diag)
 {
 	const struct hd_json *found = NULL;
 	enum hd_err err = member(object, key, &found, diag);
@@ -404,7 +421,8 @@ enum hd_err hd_json_get_f64(const struct hd_json *object, const char *key, doubl
 	return err ? err : hd_json_as_f64(found, out, diag);
 }
 
-enum hd_err hd_json_get_text(const struct hd_json *object, const char *key, const char **out, struct hd_diag *diag)
+enum hd_err hd_json_get_text(const struct hd_json *object, const char *key, const char **out,
+	struct hd_diag *diag)
 {
 	const struct hd_json *found = NULL;
 	enum hd_err err = member(object, key, &found, diag);

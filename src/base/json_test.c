@@ -40,8 +40,10 @@ static const struct hd_json *must(const char *text)
 }
 
 static const char manifest[] =
-	"{\"version\": 1, \"seed\": \"18446744073709551615\", \"small\": 7, \"lr\": 2.5e-1, \"loss\": \"nan\", \"low\": \"-inf\",\n"
-	" \"ok\": true, \"none\": null, \"name\": \"t\\u00e9 \\n\", \"tensors\": [{\"rank\": \"two\"}, [], {\"shape\": [3, -4]}]}";
+	"{\"version\": 1, \"seed\": \"18446744073709551615\", \"small\": 7, \"lr\": 2.5e-1, \"loss\": "
+	"\"nan\", \"low\": \"-inf\",\n"
+	" \"ok\": true, \"none\": null, \"name\": \"t\\u00e9 \\n\", \"tensors\": [{\"rank\": \"two\"}, [], "
+	"{\"shape\": [3, -4]}]}";
 
 static void values_are_read_as_their_types(void **state)
 {
@@ -65,7 +67,8 @@ static void values_are_read_as_their_types(void **state)
 	assert_true(hd_json_kind(hd_json_find(json, "none")) == HD_JSON_NULL);
 	assert_true(hd_json_get_text(json, "name", &text, &diag) == HD_OK);
 	assert_string_equal(text, "t\xc3\xa9 \n");
-	assert_true(hd_json_get(json, "tensors", HD_JSON_ARRAY, &tensors, &diag) == HD_OK && hd_json_count(tensors) == 3);
+	assert_true(hd_json_get(json, "tensors", HD_JSON_ARRAY, &tensors, &diag) == HD_OK &&
+		hd_json_count(tensors) == 3);
 	assert_true(hd_json_get(hd_json_item(tensors, 2), "shape", HD_JSON_ARRAY, &shape, &diag) == HD_OK);
 	assert_true(hd_json_as_i64(hd_json_item(shape, 1), -4, 4, &i, &diag) == HD_OK && i == -4);
 	assert_string_equal(diag.text, "");
@@ -73,7 +76,8 @@ static void values_are_read_as_their_types(void **state)
 
 static void members_keep_the_order_of_the_text(void **state)
 {
-	static const char *const want[] = { "version", "seed", "small", "lr", "loss", "low", "ok", "none", "name", "tensors" };
+	static const char *const want[] = { "version", "seed", "small", "lr", "loss", "low", "ok", "none",
+		"name", "tensors" };
 	const struct hd_json *json = must(manifest);
 	(void)state;
 
@@ -103,18 +107,27 @@ static void wrong_types_and_ranges_name_the_value(void **state)
 	const char *text = "same";
 	(void)state;
 
-	REFUSES(hd_json_get_i64(hd_json_item(tensors, 0), "rank", 0, 8, &i, &diag), "f.json: .tensors[0].rank is a string, not an integer");
-	REFUSES(hd_json_get_i64(hd_json_item(tensors, 1), "rank", 0, 8, &i, &diag), "f.json: .tensors[1] is an array, not an object");
-	REFUSES(hd_json_get_i64(hd_json_item(tensors, 2), "rank", 0, 8, &i, &diag), "f.json: .tensors[2] lacks the member \"rank\"");
-	REFUSES(hd_json_get_i64(json, "version", 2, 3, &i, &diag), "f.json: .version is 1, not between 2 and 3");
-	REFUSES(hd_json_get_u64(json, "name", 9, &u, &diag), "f.json: .name is \"t\xc3\xa9 \n\", not digits of a number up to 9");
-	REFUSES(hd_json_get_u64(json, "seed", 9, &u, &diag), "f.json: .seed is \"18446744073709551615\", not digits of a number up to 9");
+	REFUSES(hd_json_get_i64(hd_json_item(tensors, 0), "rank", 0, 8, &i, &diag),
+		"f.json: .tensors[0].rank is a string, not an integer");
+	REFUSES(hd_json_get_i64(hd_json_item(tensors, 1), "rank", 0, 8, &i, &diag),
+		"f.json: .tensors[1] is an array, not an object");
+	REFUSES(hd_json_get_i64(hd_json_item(tensors, 2), "rank", 0, 8, &i, &diag),
+		"f.json: .tensors[2] lacks the member \"rank\"");
+	REFUSES(hd_json_get_i64(json, "version", 2, 3, &i, &diag),
+		"f.json: .version is 1, not between 2 and 3");
+	REFUSES(hd_json_get_u64(json, "name", 9, &u, &diag),
+		"f.json: .name is \"t\xc3\xa9 \n\", not digits of a number up to 9");
+	REFUSES(hd_json_get_u64(json, "seed", 9, &u, &diag),
+		"f.json: .seed is \"18446744073709551615\", not digits of a number up to 9");
 	REFUSES(hd_json_get_u64(json, "small", 6, &u, &diag), "f.json: .small is 7, not between 0 and 6");
-	REFUSES(hd_json_get_u64(json, "ok", 6, &u, &diag), "f.json: .ok is a boolean, not a whole number or a string of digits");
-	REFUSES(hd_json_get_f64(json, "name", &d, &diag), "f.json: .name is a string, not a number, \"nan\", \"inf\" or \"-inf\"");
+	REFUSES(hd_json_get_u64(json, "ok", 6, &u, &diag),
+		"f.json: .ok is a boolean, not a whole number or a string of digits");
+	REFUSES(hd_json_get_f64(json, "name", &d, &diag),
+		"f.json: .name is a string, not a number, \"nan\", \"inf\" or \"-inf\"");
 	REFUSES(hd_json_get_bool(json, "none", &b, &diag), "f.json: .none is null, not a boolean");
 	REFUSES(hd_json_get_text(json, "lr", &text, &diag), "f.json: .lr is a real number, not a string");
-	REFUSES(hd_json_as(must("[]"), HD_JSON_OBJECT, &diag), "f.json: the whole is an array, not an object");
+	REFUSES(hd_json_as(must("[]"), HD_JSON_OBJECT, &diag),
+		"f.json: the whole is an array, not an object");
 	assert_true(i == 99 && u == 99 && d == 99 && !b);
 	assert_string_equal(text, "same");
 }
@@ -124,9 +137,12 @@ static void negative_and_suffixed_texts_are_no_u64(void **state)
 	uint64_t u = 99;
 	(void)state;
 
-	REFUSES(hd_json_as_u64(hd_json_item(must("[-1]"), 0), 9, &u, &diag), "f.json: [0] is -1, not between 0 and 9");
-	REFUSES(hd_json_as_u64(hd_json_item(must("[\"3k\"]"), 0), 9999, &u, &diag), "f.json: [0] is \"3k\", not digits of a number up to 9999");
-	REFUSES(hd_json_as_u64(hd_json_item(must("[\"\"]"), 0), 9999, &u, &diag), "f.json: [0] is \"\", not digits of a number up to 9999");
+	REFUSES(hd_json_as_u64(hd_json_item(must("[-1]"), 0), 9, &u, &diag),
+		"f.json: [0] is -1, not between 0 and 9");
+	REFUSES(hd_json_as_u64(hd_json_item(must("[\"3k\"]"), 0), 9999, &u, &diag),
+		"f.json: [0] is \"3k\", not digits of a number up to 9999");
+	REFUSES(hd_json_as_u64(hd_json_item(must("[\"\"]"), 0), 9999, &u, &diag),
+		"f.json: [0] is \"\", not digits of a number up to 9999");
 	assert_true(u == 99);
 }
 
@@ -144,7 +160,8 @@ static void bad_texts_are_refused_at_their_place(void **state)
 		const struct hd_json *json = NULL;
 		struct hd_diag diag;
 		CHECK(parse(rows[i].text, &json, &diag) == HD_E_INPUT && !json, "%s", rows[i].text);
-		CHECK(strncmp(diag.text, rows[i].place, strlen(rows[i].place)) == 0, "%s: %s", rows[i].text, diag.text);
+		CHECK(strncmp(diag.text, rows[i].place, strlen(rows[i].place)) == 0, "%s: %s", rows[i].text,
+			diag.text);
 	}
 }
 
@@ -185,7 +202,8 @@ static void a_text_longer_than_the_limit_is_refused_unread(void **state)
 	struct hd_diag diag = { "" };
 	(void)state;
 
-	assert_int_equal(hd_json_parse(&arena, "f.json", "[]", (size_t)HD_JSON_BYTES + 1, &json, &diag), HD_E_INPUT);
+	assert_int_equal(hd_json_parse(&arena, "f.json", "[]", (size_t)HD_JSON_BYTES + 1, &json, &diag),
+		HD_E_INPUT);
 }
 
 static void a_text_that_needs_too_much_memory_is_a_bad_file(void **state)
@@ -242,7 +260,8 @@ static void the_nth_allocation_may_fail_for_every_n(void **state)
 		err = hd_json_parse(&own, "f.json", manifest, sizeof manifest - 1, &json, &diag);
 		hd_alloc_arm(0);
 		CHECK(err || is_whole(json), "n %d", (int)n);
-		CHECK(err == HD_OK || (err == HD_E_NOMEM && !json && strstr(diag.text, "out of memory")), "n %d: %s", (int)n, diag.text);
+		CHECK(err == HD_OK || (err == HD_E_NOMEM && !json && strstr(diag.text, "out of memory")),
+			"n %d: %s", (int)n, diag.text);
 		hd_arena_finish(&own);
 	} while (err && n++ < 1000);
 	CHECK(!err && n > 20, "n %d", (int)n);

@@ -27,7 +27,8 @@ static void put_escaped(struct hd_text *text, char c)
 	hd_text_addf(text, "\\u%04x", (unsigned)(unsigned char)c);
 }
 
-static bool is_plain(char c) { return (unsigned char)c >= 0x20 && c != '"' && c != '\\' && c != '<' && c != 0x7f; }
+static bool is_plain(char c) { return (unsigned char)c >= 0x20 && c != '"' && c != '\\' && c != '<' &&
+	c != 0x7f; }
 
 static void put_string(struct hd_text *text, const char *at, size_t len)
 {

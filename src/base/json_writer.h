@@ -42,7 +42,8 @@ void hd_json_open_array(struct hd_json_writer *writer, const char *key);
 void hd_json_close(struct hd_json_writer *writer);
 
 void hd_json_put_text(struct hd_json_writer *writer, const char *key, const char *string);
-void hd_json_put_bytes(struct hd_json_writer *writer, const char *key, const char *bytes, size_t len);      /* a string of `len` bytes */
+/* a string of `len` bytes */
+void hd_json_put_bytes(struct hd_json_writer *writer, const char *key, const char *bytes, size_t len);
 void hd_json_put_i64(struct hd_json_writer *writer, const char *key, int64_t v);
 void hd_json_put_u64(struct hd_json_writer *writer, const char *key, uint64_t v);
 void hd_json_put_f32(struct hd_json_writer *writer, const char *key, float v);

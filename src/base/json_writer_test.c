@@ -36,7 +36,8 @@ static void a_record_is_written_as_the_format_says(void **state)
 	hd_json_put_text(&w, "name", "x");
 	hd_json_close(&w);
 	assert_true(hd_json_done(&w));
-	assert_string_equal(text.at, "{\"step\":200,\"lr\":0.0003,\"t\":12.345,\"seed\":\"18446744073709551615\",\"on\":true,\"off\":false,"
+	assert_string_equal(text.at,
+		"{\"step\":200,\"lr\":0.0003,\"t\":12.345,\"seed\":\"18446744073709551615\",\"on\":true,\"off\":false,"
 		"\"digest\":null,\"shape\":[-3,-9223372036854775808,{},[]],\"name\":\"x\"}");
 }
 
@@ -76,11 +77,14 @@ static void strings_of_every_byte_survive_the_reader(void **state)
 		hd_json_open_object(&w, NULL);
 		hd_json_put_text(&w, bytes, bytes);
 		hd_json_close(&w);
-		CHECK(hd_json_parse(&arena, "t", text.at, text.len, &json, &diag) == HD_OK, "byte %d: %s", c, diag.text);
+		CHECK(hd_json_parse(&arena, "t", text.at, text.len, &json, &diag) == HD_OK, "byte %d: %s", c,
+			diag.text);
 		const char *want = c < 0x80 ? bytes : "a\xef\xbf\xbd" "b";
 		CHECK(strcmp(hd_json_key(json, 0), want) == 0, "byte %d", c);
-		CHECK(hd_json_get_text(json, want, &back, &diag) == HD_OK && strcmp(back, want) == 0, "byte %d", c);
-		CHECK(strspn(text.at, "{}\":") > 0 && !strchr(text.at, '<') && !strpbrk(text.at, "\n\r\t\x7f"), "byte %d: %s", c, text.at);
+		CHECK(hd_json_get_text(json, want, &back, &diag) == HD_OK && strcmp(back, want) == 0,
+			"byte %d", c);
+		CHECK(strspn(text.at, "{}\":") > 0 && !strchr(text.at, '<') &&
+			!strpbrk(text.at, "\n\r\t\x7f"), "byte %d: %s", c, text.at);
 	}
 	hd_arena_finish(&arena);
 }

@@ -54,7 +54,8 @@ static void eleven_leaves_add_up_as_the_definition_writes_them(void **state)
 
 	for (size_t i = 0; i < 11; i++)
 		a[i] = (double)values[i];
-	double want = (((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))) + ((a[8] + a[9]) + a[10]), got = hd_tree_sum(a, 11);
+	double want = (((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))) +
+		((a[8] + a[9]) + a[10]), got = hd_tree_sum(a, 11);
 	assert_memory_equal(&got, &want, sizeof got);
 }
 

@@ -13,6 +13,7 @@ static inline uint64_t hd_get64(const uint8_t *p) { return (uint64_t)hd_get32(p 
 
 static inline void hd_put16(uint8_t *p, uint32_t v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
 static inline void hd_put32(uint8_t *p, uint32_t v) { hd_put16(p, v); hd_put16(p + 2, v >> 16); }
-static inline void hd_put64(uint8_t *p, uint64_t v) { hd_put32(p, (uint32_t)v); hd_put32(p + 4, (uint32_t)(v >> 32)); }
+static inline void hd_put64(uint8_t *p, uint64_t v) { hd_put32(p, (uint32_t)v);
+	hd_put32(p + 4, (uint32_t)(v >> 32)); }
 
 #endif

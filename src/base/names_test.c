@@ -15,7 +15,8 @@ static void ordinary_names_are_valid(void **state)
 
 static void names_that_hide_climb_or_look_like_options_are_not(void **state)
 {
-	static const char *const bad[] = { "", ".", "..", ".hidden", "-C", "a/b", "a b", "a\n", "\xc3\xa9", "a*", "a\\" };
+	static const char *const bad[] = { "", ".", "..", ".hidden", "-C", "a/b", "a b", "a\n", "\xc3\xa9",
+		"a*", "a\\" };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -27,7 +28,8 @@ static void every_byte_is_judged_by_the_stated_set(void **state)
 	(void)state;
 	for (int c = 1; c < 256; c++) {
 		char name[] = { 'x', (char)c, '\0' };
-		bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+		bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			c == '.' || c == '_' || c == '-';
 		CHECK(hd_name_valid(name) == allowed, "byte %d", c);
 	}
 }

@@ -24,7 +24,8 @@ struct hd_near {
 	size_t distance;                                /* of best */
 };
 
-static inline struct hd_near hd_near_to(const char *word) { return (struct hd_near){ .word = word, .distance = HD_NEAR_MOST + 1 }; }
+static inline struct hd_near hd_near_to(const char *word) { return (struct hd_near){ .word = word,
+	.distance = HD_NEAR_MOST + 1 }; }
 void hd_near_offer(struct hd_near *near, const char *candidate);
 size_t hd_near_distance(const char *a, const char *b);  /* HD_NEAR_MOST + 1 stands for all that is further */
 

@@ -38,13 +38,15 @@ static void distances_agree_with_the_definition_on_all_short_words(void **state)
 			spell(j, b);
 			size_t want = by_definition(a, strlen(a), b, strlen(b));
 			want = want > HD_NEAR_MOST ? HD_NEAR_MOST + 1 : want;
-			CHECK(hd_near_distance(a, b) == want, "%s and %s: %zu, not %zu", a, b, hd_near_distance(a, b), want);
+			CHECK(hd_near_distance(a, b) == want, "%s and %s: %zu, not %zu", a, b,
+				hd_near_distance(a, b), want);
 		}
 }
 
 static const char *suggest(const char *word)
 {
-	static const char *const keys[] = { "steps", "seed", "name", "lr", "learning_rate", "batch.global", "batch.virtual_nodes" };
+	static const char *const keys[] = { "steps", "seed", "name", "lr", "learning_rate", "batch.global",
+		"batch.virtual_nodes" };
 	struct hd_near near = hd_near_to(word);
 
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

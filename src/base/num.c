@@ -11,9 +11,12 @@
 
 struct unit { const char *name; uint64_t times; };
 
-static const struct unit counts[] = { { "", 1 }, { "k", 1000 }, { "M", 1000000 }, { "G", 1000000000 }, { 0 } };
-static const struct unit sizes[] = { { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }, { 0 } };
-static const struct unit times[] = { { "ms", 1 }, { "s", 1000 }, { "min", 60000 }, { "h", 3600000 }, { "d", 86400000 }, { 0 } };
+static const struct unit counts[] = { { "", 1 }, { "k", 1000 }, { "M", 1000000 }, { "G", 1000000000 },
+	{ 0 } };
+static const struct unit sizes[] = { { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 },
+	{ 0 } };
+static const struct unit times[] = { { "ms", 1 }, { "s", 1000 }, { "min", 60000 }, { "h", 3600000 },
+	{ "d", 86400000 }, { 0 } };
 
 enum reading { READ, NO_NUMBER, TOO_LARGE };
 
@@ -64,12 +67,14 @@ enum hd_err hd_num_i64(const char *text, int64_t min, int64_t max, int64_t *out,
 		return refuse(diag, text, "an integer (digits, then nothing or k, M or G)");
 	int64_t v = got == READ && size <= most ? (int64_t)(minus ? 0 - size : size) : 0;
 	if (got == TOO_LARGE || size > most || v < min || v > max)
-		return hd_fail(diag, HD_E_INVAL, "%.40s is not between %" PRId64 " and %" PRId64, text, min, max);
+		return hd_fail(diag, HD_E_INVAL, "%.40s is not between %" PRId64 " and %" PRId64, text, min,
+			max);
 	*out = v;
 	return HD_OK;
 }
 
-static enum hd_err unsigned_in(const char *text, const struct unit *units, uint64_t max, const char *form, const char *of,
+static enum hd_err unsigned_in(const char *text, const struct unit *units, uint64_t max, const char *form,
+	const char *of,
 	uint64_t *out, struct hd_diag *diag)
 {
 	uint64_t v = 0;
@@ -85,17 +90,20 @@ static enum hd_err unsigned_in(const char *text, const struct unit *units, uint6
 
 enum hd_err hd_num_u64(const char *text, uint64_t max, uint64_t *out, struct hd_diag *diag)
 {
-	return unsigned_in(text, counts, max, "a whole number of 0 or more (digits, then nothing or k, M or G)", "", out, diag);
+	return unsigned_in(text, counts, max,
+		"a whole number of 0 or more (digits, then nothing or k, M or G)", "", out, diag);
 }
 
 enum hd_err hd_num_size(const char *text, uint64_t max_bytes, uint64_t *bytes, struct hd_diag *diag)
 {
-	return unsigned_in(text, sizes, max_bytes, "a size (digits, then nothing, KiB, MiB or GiB)", " bytes", bytes, diag);
+	return unsigned_in(text, sizes, max_bytes, "a size (digits, then nothing, KiB, MiB or GiB)", " bytes",
+		bytes, diag);
 }
 
 enum hd_err hd_num_duration(const char *text, uint64_t max_ms, uint64_t *ms, struct hd_diag *diag)
 {
-	return unsigned_in(text, times, max_ms, "a duration (digits, then ms, s, min, h or d)", " ms", ms, diag);
+	return unsigned_in(text, times, max_ms, "a duration (digits, then ms, s, min, h or d)", " ms", ms,
+		diag);
 }
 
 /* strtod alone would take hex, "nan", leading blanks and a locale's comma. */

@@ -21,12 +21,16 @@
 
 enum { HD_NUM_CAP = 32 };                          /* room for any printed number, with the final 0 */
 
-HD_MUST_USE enum hd_err hd_num_i64(const char *text, int64_t min, int64_t max, int64_t *out, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_num_i64(const char *text, int64_t min, int64_t max, int64_t *out,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_num_u64(const char *text, uint64_t max, uint64_t *out, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_num_size(const char *text, uint64_t max_bytes, uint64_t *bytes, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_num_duration(const char *text, uint64_t max_ms, uint64_t *ms, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_num_size(const char *text, uint64_t max_bytes, uint64_t *bytes,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_num_duration(const char *text, uint64_t max_ms, uint64_t *ms,
+	struct hd_diag *diag);
 /* Decimal with optional fraction and exponent; never nan or inf. */
-HD_MUST_USE enum hd_err hd_num_f64(const char *text, double min, double max, double *out, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_num_f64(const char *text, double min, double max, double *out,
+	struct hd_diag *diag);
 
 const char *hd_num_print_f32(char out[HD_NUM_CAP], float v);       /* returns out */
 const char *hd_num_print_f64(char out[HD_NUM_CAP], double v);

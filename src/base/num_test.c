@@ -17,12 +17,14 @@ static void integers_are_read_with_their_units(void **state)
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		int64_t got = 1;
-		CHECK(hd_num_i64(rows[i].text, INT64_MIN, INT64_MAX, &got, NULL) == HD_OK && got == rows[i].want, "%s", rows[i].text);
+		CHECK(hd_num_i64(rows[i].text, INT64_MIN, INT64_MAX, &got, NULL) == HD_OK &&
+			got == rows[i].want, "%s", rows[i].text);
 	}
 }
 
 static const char *const no_integers[] = {
-	"", " 1", "1 ", "+1", "01", "-", "--1", "1.0", "1e3", "0x10", "k", "1K", "1kk", "1 k", "1,000", "one", "1\n", "1KiB", "\xd9\xa1", "00",
+	"", " 1", "1 ", "+1", "01", "-", "--1", "1.0", "1e3", "0x10", "k", "1K", "1kk", "1 k", "1,000", "one",
+		"1\n", "1KiB", "\xd9\xa1", "00",
 };
 
 static void what_is_no_integer_is_refused_and_changes_nothing(void **state)
@@ -32,15 +34,18 @@ static void what_is_no_integer_is_refused_and_changes_nothing(void **state)
 		struct hd_diag diag = { "" };
 		int64_t v = 99;
 		uint64_t u = 99;
-		CHECK(hd_num_i64(no_integers[i], INT64_MIN, INT64_MAX, &v, &diag) == HD_E_INVAL && v == 99, "\"%s\"", no_integers[i]);
+		CHECK(hd_num_i64(no_integers[i], INT64_MIN, INT64_MAX, &v, &diag) == HD_E_INVAL && v == 99,
+			"\"%s\"", no_integers[i]);
 		CHECK(strstr(diag.text, "is not an integer"), "%s", diag.text);
-		CHECK(hd_num_u64(no_integers[i], UINT64_MAX, &u, NULL) == HD_E_INVAL && u == 99, "\"%s\"", no_integers[i]);
+		CHECK(hd_num_u64(no_integers[i], UINT64_MAX, &u, NULL) == HD_E_INVAL && u == 99, "\"%s\"",
+			no_integers[i]);
 	}
 }
 
 static void ranges_are_kept_to_the_last_unit(void **state)
 {
-	static const char *const beyond[] = { "9223372036854775808", "-9223372036854775809", "9223372036854776k", "18446744073709551616",
+	static const char *const beyond[] = { "9223372036854775808", "-9223372036854775809",
+		"9223372036854776k", "18446744073709551616",
 		"99999999999999999999G" };
 	struct hd_diag diag = { "" };
 	int64_t v = 99;
@@ -48,7 +53,8 @@ static void ranges_are_kept_to_the_last_unit(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++)
-		CHECK(hd_num_i64(beyond[i], INT64_MIN, INT64_MAX, &v, NULL) == HD_E_INVAL && v == 99, "%s", beyond[i]);
+		CHECK(hd_num_i64(beyond[i], INT64_MIN, INT64_MAX, &v, NULL) == HD_E_INVAL && v == 99, "%s",
+			beyond[i]);
 	assert_int_equal(hd_num_i64("5", 6, 10, &v, &diag), HD_E_INVAL);
 	assert_string_equal(diag.text, "5 is not between 6 and 10");
 	assert_int_equal(hd_num_i64("11", 6, 10, &v, NULL), HD_E_INVAL);
@@ -70,30 +76,36 @@ static void sizes_and_durations_have_their_own_units(void **state)
 	assert_true(hd_num_size("3KiB", UINT64_MAX, &v, NULL) == HD_OK && v == 3072);
 	assert_true(hd_num_size("2MiB", UINT64_MAX, &v, NULL) == HD_OK && v == 2097152);
 	assert_true(hd_num_size("4GiB", UINT64_MAX, &v, NULL) == HD_OK && v == UINT64_C(4294967296));
-	assert_true(hd_num_size("4KB", UINT64_MAX, &v, NULL) == HD_E_INVAL && hd_num_size("17179869184GiB", UINT64_MAX, &v, NULL) == HD_E_INVAL);
+	assert_true(hd_num_size("4KB", UINT64_MAX, &v, NULL) == HD_E_INVAL &&
+		hd_num_size("17179869184GiB", UINT64_MAX, &v, NULL) == HD_E_INVAL);
 	assert_true(hd_num_duration("250ms", UINT64_MAX, &v, NULL) == HD_OK && v == 250);
 	assert_true(hd_num_duration("2s", UINT64_MAX, &v, NULL) == HD_OK && v == 2000);
 	assert_true(hd_num_duration("10min", UINT64_MAX, &v, NULL) == HD_OK && v == 600000);
 	assert_true(hd_num_duration("3h", UINT64_MAX, &v, NULL) == HD_OK && v == 10800000);
 	assert_true(hd_num_duration("1d", UINT64_MAX, &v, NULL) == HD_OK && v == 86400000);
 	assert_true(hd_num_duration("0", UINT64_MAX, &v, NULL) == HD_OK && v == 0);
-	assert_true(hd_num_duration("5", UINT64_MAX, &v, NULL) == HD_E_INVAL && hd_num_duration("5m", UINT64_MAX, &v, NULL) == HD_E_INVAL);
+	assert_true(hd_num_duration("5", UINT64_MAX, &v, NULL) == HD_E_INVAL &&
+		hd_num_duration("5m", UINT64_MAX, &v, NULL) == HD_E_INVAL);
 	assert_true(hd_num_duration("2s", 1999, &v, NULL) == HD_E_INVAL && v == 0);
 }
 
 static void decimals_are_read_strictly(void **state)
 {
-	static const char *const good[] = { "0", "-0.5", "3", "1e-4", "1E+3", "0.1", "00.5", "1234567890123456789", "1e-400" };
-	static const char *const bad[] = { "", ".5", "5.", "1e", "1e+", "nan", "inf", "-inf", "0x1p3", " 1", "1 ", "+1", "1,5", "1.2.3", "1e5f", "-", "1e400" };
+	static const char *const good[] = { "0", "-0.5", "3", "1e-4", "1E+3", "0.1", "00.5",
+		"1234567890123456789", "1e-400" };
+	static const char *const bad[] = { "", ".5", "5.", "1e", "1e+", "nan", "inf", "-inf", "0x1p3", " 1",
+		"1 ", "+1", "1,5", "1.2.3", "1e5f", "-", "1e400" };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		double v = 99;
-		CHECK(hd_num_f64(good[i], -INFINITY, INFINITY, &v, NULL) == HD_OK && v == strtod(good[i], NULL), "%s", good[i]);
+		CHECK(hd_num_f64(good[i], -INFINITY, INFINITY, &v, NULL) == HD_OK &&
+			v == strtod(good[i], NULL), "%s", good[i]);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		double v = 99;
-		CHECK(hd_num_f64(bad[i], -INFINITY, INFINITY, &v, NULL) == HD_E_INVAL && v == 99, "%s", bad[i]);
+		CHECK(hd_num_f64(bad[i], -INFINITY, INFINITY, &v, NULL) == HD_E_INVAL && v == 99, "%s",
+			bad[i]);
 	}
 }
 

@@ -48,7 +48,8 @@ static enum hd_err bad(const struct source *source, const z_stream *z, const cha
 
 /* Up to `room` more bytes to `to`; *done when the last member ended. zlib counts in 32
  * bits, so that long buffers are fed in parts by the caller's loop. */
-static enum hd_err pull(const struct source *source, z_stream *z, size_t *left, uint8_t *to, size_t room, size_t *got, bool *done)
+static enum hd_err pull(const struct source *source, z_stream *z, size_t *left, uint8_t *to, size_t room,
+	size_t *got, bool *done)
 {
 	unsigned feed = *left > UINT_MAX ? UINT_MAX : (unsigned)*left;
 
@@ -65,7 +66,8 @@ static enum hd_err pull(const struct source *source, z_stream *z, size_t *left, 
 		return no_memory(source);
 	z->avail_in = (unsigned)(*left > UINT_MAX ? UINT_MAX : *left);
 	if (code == Z_STREAM_END)
-		return *left == 0 || inflateReset(z) == Z_OK ? HD_OK : bad(source, z, "a member that cannot start");
+		return *left == 0 || inflateReset(z) == Z_OK ? HD_OK : bad(source, z,
+			"a member that cannot start");
 	if (code == Z_BUF_ERROR)
 		return bad(source, z, "cut short");
 	return code == Z_OK ? HD_OK : bad(source, z, z->msg ? z->msg : "damaged");
@@ -88,7 +90,8 @@ static enum hd_err pass(const struct source *source, uint8_t *to, size_t most, s
 		err = pull(source, &z, &left, to ? to + sum : window, room, &got, &done);
 		sum += got;
 		if (!err && sum > most)
-			err = hd_fail(source->diag, HD_E_INPUT, "%s: more than %zu bytes come out of this gzip file", source->name, most);
+			err = hd_fail(source->diag, HD_E_INPUT,
+				"%s: more than %zu bytes come out of this gzip file", source->name, most);
 	}
 	inflateEnd(&z);
 	*total = sum;
@@ -110,7 +113,8 @@ enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8
 		return err;
 	uint8_t *to = hd_add_size(total, 1, &room) ? hd_arena_take(arena, room, 1) : NULL;
 	if (!to)
-		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the %zu bytes that come out of it", name, total);
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the %zu bytes that come out of it", name,
+			total);
 	err = pass(&source, to, total, &again);
 	if (err)
 		return err;

@@ -20,7 +20,8 @@
 
 bool hd_gzip_is(const uint8_t *bytes, size_t len);      /* starts like one */
 
-HD_MUST_USE enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8_t *bytes, size_t len,
+HD_MUST_USE enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8_t *bytes,
+	size_t len,
 	size_t max_bytes, uint8_t **out, size_t *out_len, struct hd_diag *diag);
 
 #endif

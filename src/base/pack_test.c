@@ -22,7 +22,8 @@ static const uint8_t empty[] = {
 
 enum { MOST = 1 << 20 };
 
-static enum hd_err unpack(struct hd_arena *arena, const uint8_t *bytes, size_t len, size_t most, uint8_t **out, size_t *out_len, struct hd_diag *diag)
+static enum hd_err unpack(struct hd_arena *arena, const uint8_t *bytes, size_t len, size_t most,
+	uint8_t **out, size_t *out_len, struct hd_diag *diag)
 {
 	return hd_gzip_unpack(arena, "f.gz", bytes, len, most, out, out_len, diag);
 }
@@ -39,7 +40,8 @@ static void a_file_of_gzip_is_unpacked(void **state)
 	CHECK(unpack(&arena, hello, sizeof hello, MOST, &out, &len, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(len, 13);
 	assert_memory_equal(out, "hello heddle\n", 14);
-	CHECK(unpack(&arena, empty, sizeof empty, MOST, &out, &len, &diag) == HD_OK && len == 0 && out[0] == 0, "%s", diag.text);
+	CHECK(unpack(&arena, empty, sizeof empty, MOST, &out, &len, &diag) == HD_OK && len == 0 &&
+		out[0] == 0, "%s", diag.text);
 	hd_arena_finish(&arena);
 }
 
@@ -56,7 +58,8 @@ static void members_are_joined(void **state)
 	memcpy(bytes + sizeof hello, empty, sizeof empty);
 	memcpy(bytes + sizeof hello + sizeof empty, hello, sizeof hello);
 	hd_arena_init(&arena, 0);
-	CHECK(unpack(&arena, bytes, sizeof bytes, 26, &out, &len, &diag) == HD_OK && len == 26, "%s", diag.text);
+	CHECK(unpack(&arena, bytes, sizeof bytes, 26, &out, &len, &diag) == HD_OK && len == 26, "%s",
+		diag.text);
 	assert_memory_equal(out, "hello heddle\nhello heddle\n", 27);
 	hd_arena_finish(&arena);
 }
@@ -96,9 +99,11 @@ static void long_files_around_the_window_come_back_whole(void **state)
 		size_t packed_len, len = 0;
 		plain = make(lens[i], &packed, &packed_len);
 		hd_arena_init(&arena, 0);
-		CHECK(unpack(&arena, packed, packed_len, lens[i], &out, &len, &diag) == HD_OK, "%zu: %s", lens[i], diag.text);
+		CHECK(unpack(&arena, packed, packed_len, lens[i], &out, &len, &diag) == HD_OK, "%zu: %s",
+			lens[i], diag.text);
 		CHECK(len == lens[i] && memcmp(out, plain, len) == 0 && out[len] == 0, "%zu", lens[i]);
-		CHECK(unpack(&arena, packed, packed_len, lens[i] - 1, &out, &len, &diag) == HD_E_INPUT, "%zu", lens[i]);
+		CHECK(unpack(&arena, packed, packed_len, lens[i] - 1, &out, &len, &diag) == HD_E_INPUT, "%zu",
+			lens[i]);
 		hd_arena_finish(&arena);
 		free(packed);
 		free(plain);
@@ -118,7 +123,8 @@ static void long_files_cut_or_damaged_say_where(void **state)
 	for (size_t cut = 20; cut < packed_len; cut += 997) {
 		struct hd_diag diag = { "" };
 		CHECK(unpack(&arena, packed, cut, MOST, &out, &len, &diag) == HD_E_INPUT && !out, "%zu", cut);
-		snprintf(want, sizeof want, "f.gz: bad gzip data near byte %zu: cut short; fetch the file again", cut);
+		snprintf(want, sizeof want,
+			"f.gz: bad gzip data near byte %zu: cut short; fetch the file again", cut);
 		assert_string_equal(diag.text, want);
 	}
 	packed[packed_len - 5] ^= 1;
@@ -140,7 +146,8 @@ static void every_cut_is_noticed(void **state)
 		struct hd_diag diag = { "" };
 		uint8_t *out = NULL;
 		size_t len;
-		CHECK(unpack(&arena, hello, cut, MOST, &out, &len, &diag) == HD_E_INPUT && !out, "%zu bytes", cut);
+		CHECK(unpack(&arena, hello, cut, MOST, &out, &len, &diag) == HD_E_INPUT && !out, "%zu bytes",
+			cut);
 		CHECK(strncmp(diag.text, "f.gz: ", 6) == 0, "%zu bytes: %s", cut, diag.text);
 	}
 	hd_arena_finish(&arena);
@@ -164,7 +171,8 @@ static void every_flipped_bit_of_content_is_noticed(void **state)
 		enum hd_err err = unpack(&arena, bytes, sizeof bytes, MOST, &out, &len, &diag);
 		bool idle = (bit / 8 >= 3 && bit / 8 < 10) || bit / 8 == sizeof hello - 9;
 		CHECK(err == HD_E_INPUT || err == HD_OK, "bit %zu: %s", bit, diag.text);
-		CHECK(err || (len == 13 && memcmp(out, "hello heddle\n", 13) == 0), "bit %zu gave other bytes", bit);
+		CHECK(err || (len == 13 && memcmp(out, "hello heddle\n", 13) == 0),
+			"bit %zu gave other bytes", bit);
 		CHECK(err || idle, "bit %zu was not noticed", bit);
 	}
 	hd_arena_finish(&arena);

@@ -5,21 +5,26 @@
 enum { ROW = 14 };                                /* height of a row */
 
 static const char style[] =
-	":root{color-scheme:light dark;--ink:#1b1f24;--soft:#5c6670;--paper:#fff;--card:#f6f7f9;--rule:#dfe3e8;--line:#1f6feb;--dot:#d9480f}"
+	":root{color-scheme:light "
+	"dark;--ink:#1b1f24;--soft:#5c6670;--paper:#fff;--card:#f6f7f9;--rule:#dfe3e8;--line:#1f6feb;--dot:#d9480f}"
 	"@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;"
 	"--soft:#98a2ad;--paper:#14171b;--card:#1c2026;--rule:#303740;--line:#6cb0ff;--dot:#ff9e64}}"
 	"body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:920px;margin:2rem auto;padding:0 1rem}"
-	"h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 .4rem}small,.note,.empty{color:var(--soft);font-weight:400}"
+	"h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 "
+	".4rem}small,.note,.empty{color:var(--soft);font-weight:400}"
 	".note{font-size:.85rem;margin:.2rem 0 0}"
-	"section{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:1rem;margin:1rem 0;overflow-x:auto}"
+	"section{background:var(--card);border:1px solid "
+	"var(--rule);border-radius:8px;padding:1rem;margin:1rem 0;overflow-x:auto}"
 	"svg{width:100%;min-width:34rem;height:auto;display:block}"
 	"svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--rule);fill:none}"
 	".axis{stroke:var(--soft);fill:none}.line{stroke:var(--line);fill:none;stroke-width:1.5;stroke-linejoin:round}.dot{fill:var(--dot)}"
 	".c0{--c:var(--line)}.c1{--c:var(--dot)}.c2{--c:#2da44e}.c3{--c:#bf3989}.c4{--c:#9a6700}.c5{--c:#8250df}.c6{--c:#0598a8}.c7{--c:#6e7781}"
 	"path.series{stroke:var(--c);fill:none;stroke-width:1.8;stroke-linejoin:round}rect.series{fill:var(--c)}"
-	".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;color:var(--soft);margin:.2rem 0 0}"
+	".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;color:var(--soft);margin:.2rem "
+	"0 0}"
 	".legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;background:var(--c);margin-right:.35em}.wide{overflow-x:auto}"
-	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem .8rem .2rem 0;"
+	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem "
+	".8rem .2rem 0;"
 	"border-top:1px solid var(--rule);"
 	"vertical-align:top;overflow-wrap:anywhere}"
 	"th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
@@ -44,7 +49,8 @@ void hd_page_text(struct hd_text *page, const char *text)
 void hd_page_open(struct hd_text *page, const char *title)
 {
 	hd_text_add(page, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+		"'unsafe-inline'\">"
 		"<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
 	hd_page_text(page, title);
 	hd_text_addf(page, "</title><style>%s</style></head><body>\n<h1>", style);
@@ -56,18 +62,22 @@ void hd_page_close(struct hd_text *page) { hd_text_add(page, "</body></html>\n")
 
 /* ---- axes ---- */
 
-uint32_t hd_plot_height(const struct hd_plot *p) { return p->rows ? p->rows * ROW + HD_PLOT_TOP + HD_PLOT_BOTTOM : HD_PLOT_HEIGHT; }
+uint32_t hd_plot_height(const struct hd_plot *p) { return p->rows ?
+	p->rows * ROW + HD_PLOT_TOP + HD_PLOT_BOTTOM : HD_PLOT_HEIGHT; }
 
 double hd_plot_x(const struct hd_plot *p, double x)
 {
-	return HD_PLOT_LEFT + (HD_PLOT_WIDTH - HD_PLOT_LEFT - HD_PLOT_RIGHT) * (p->x_end > 0 ? x / p->x_end : 0);
+	return HD_PLOT_LEFT + (HD_PLOT_WIDTH - HD_PLOT_LEFT - HD_PLOT_RIGHT) * (p->x_end > 0 ? x / p->x_end :
+		0);
 }
 
 double hd_plot_y(const struct hd_plot *p, double y)
 {
-	double low = p->log ? log10(p->low) : p->low, high = p->log ? log10(p->high) : p->high, v = p->log ? log10(y) : y;
+	double low = p->log ? log10(p->low) : p->low, high = p->log ? log10(p->high) : p->high,
+		v = p->log ? log10(y) : y;
 
-	return HD_PLOT_HEIGHT - HD_PLOT_BOTTOM - (HD_PLOT_HEIGHT - HD_PLOT_TOP - HD_PLOT_BOTTOM) * (v - low) / (high - low);
+	return HD_PLOT_HEIGHT - HD_PLOT_BOTTOM - (HD_PLOT_HEIGHT - HD_PLOT_TOP - HD_PLOT_BOTTOM) *
+		(v - low) / (high - low);
 }
 
 void hd_plot_fit(struct hd_plot *p, double low, double high)
@@ -97,7 +107,9 @@ static void y_tick(struct hd_text *page, const struct hd_plot *p, double v)
 {
 	if (v < p->low || v > p->high)
 		return;
-	hd_text_addf(page, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>", HD_PLOT_LEFT,
+	hd_text_addf(page,
+		"<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" "
+		"text-anchor=\"end\">%.4g</text>", HD_PLOT_LEFT,
 		hd_plot_y(p, v), HD_PLOT_WIDTH - HD_PLOT_RIGHT, HD_PLOT_LEFT - 8, hd_plot_y(p, v) + 4, v);
 }
 
@@ -122,7 +134,8 @@ static void print_y(struct hd_text *page, const struct hd_plot *p)
 static void print_rows(struct hd_text *page, const struct hd_plot *p)
 {
 	for (uint32_t r = 0; r < p->rows && p->row_name; r++) {
-		hd_text_addf(page, "<text x=\"%d\" y=\"%u\" text-anchor=\"end\">", HD_PLOT_LEFT - 8, HD_PLOT_TOP + r * ROW + ROW - 3);
+		hd_text_addf(page, "<text x=\"%d\" y=\"%u\" text-anchor=\"end\">", HD_PLOT_LEFT - 8,
+			HD_PLOT_TOP + r * ROW + ROW - 3);
 		hd_page_text(page, p->row_name[r]);
 		hd_text_add(page, "</text>");
 	}
@@ -131,13 +144,15 @@ static void print_rows(struct hd_text *page, const struct hd_plot *p)
 void hd_plot_open(struct hd_text *page, const struct hd_plot *p)
 {
 	uint32_t height = hd_plot_height(p);
-	double by = p->whole_x ? p->x_end >= 1 ? fmax(nice(p->x_end, 8), 1) : 1 : p->x_end > 0 ? nice(p->x_end, 8) : 1;
+	double by = p->whole_x ? p->x_end >= 1 ? fmax(nice(p->x_end, 8), 1) : 1 : p->x_end > 0 ?
+		nice(p->x_end, 8) : 1;
 
 	hd_text_add(page, "<section><h2>");
 	hd_page_text(page, p->title);
 	hd_text_add(page, " <small>");
 	hd_page_text(page, p->unit);
-	hd_text_addf(page, "</small></h2><svg viewBox=\"0 0 %d %u\" role=\"img\" aria-label=\"", HD_PLOT_WIDTH, height);
+	hd_text_addf(page, "</small></h2><svg viewBox=\"0 0 %d %u\" role=\"img\" aria-label=\"",
+		HD_PLOT_WIDTH, height);
 	hd_page_text(page, p->title);
 	hd_text_add(page, " over ");
 	hd_page_text(page, p->x_name);
@@ -147,13 +162,16 @@ void hd_plot_open(struct hd_text *page, const struct hd_plot *p)
 	else
 		print_y(page, p);
 	for (double s = 0; s <= p->x_end * (1 + 1e-9); s += by)
-		hd_text_addf(page, "<text x=\"%.1f\" y=\"%u\" text-anchor=\"middle\">%.6g</text>", hd_plot_x(p, s), height - HD_PLOT_BOTTOM + 18, s);
-	hd_text_addf(page, "<path class=\"axis\" d=\"M%d %uH%d\"/>", HD_PLOT_LEFT, height - HD_PLOT_BOTTOM, HD_PLOT_WIDTH - HD_PLOT_RIGHT);
+		hd_text_addf(page, "<text x=\"%.1f\" y=\"%u\" text-anchor=\"middle\">%.6g</text>",
+			hd_plot_x(p, s), height - HD_PLOT_BOTTOM + 18, s);
+	hd_text_addf(page, "<path class=\"axis\" d=\"M%d %uH%d\"/>", HD_PLOT_LEFT, height - HD_PLOT_BOTTOM,
+		HD_PLOT_WIDTH - HD_PLOT_RIGHT);
 }
 
 void hd_plot_close(struct hd_text *page, const struct hd_plot *p, const char *note)
 {
-	hd_text_addf(page, "<text x=\"%d\" y=\"%u\" text-anchor=\"middle\">", (HD_PLOT_LEFT + HD_PLOT_WIDTH - HD_PLOT_RIGHT) / 2, hd_plot_height(p) - 3);
+	hd_text_addf(page, "<text x=\"%d\" y=\"%u\" text-anchor=\"middle\">",
+		(HD_PLOT_LEFT + HD_PLOT_WIDTH - HD_PLOT_RIGHT) / 2, hd_plot_height(p) - 3);
 	hd_page_text(page, p->x_name);
 	hd_text_addf(page, "</text></svg><p class=\"note\">%s</p></section>\n", note);
 }
@@ -170,11 +188,14 @@ void hd_plot_line_to(struct hd_text *page, const struct hd_plot *p, double x, do
 
 void hd_plot_line_close(struct hd_text *page) { hd_text_add(page, "\"/>"); }
 
-void hd_plot_bar(struct hd_text *page, const struct hd_plot *p, uint32_t row, uint32_t colour, double from, double to, const char *title)
+void hd_plot_bar(struct hd_text *page, const struct hd_plot *p, uint32_t row, uint32_t colour, double from,
+	double to, const char *title)
 {
 	double x = hd_plot_x(p, from), width = fmax(hd_plot_x(p, to) - x, 0.5);
 
-	hd_text_addf(page, "<rect class=\"series c%u\" x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\"><title>", colour % HD_PAGE_COLOURS, x,
+	hd_text_addf(page,
+		"<rect class=\"series c%u\" x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\"><title>",
+		colour % HD_PAGE_COLOURS, x,
 		HD_PLOT_TOP + row * ROW + 1, width, ROW - 2);
 	hd_page_text(page, title);
 	hd_text_add(page, "</title></rect>");

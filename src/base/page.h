@@ -21,7 +21,8 @@
 #include "base/text.h"
 
 enum { HD_PAGE_COLOURS = 8,                       /* series of one plot that can be told apart */
-       HD_PLOT_WIDTH = 860, HD_PLOT_HEIGHT = 300, HD_PLOT_LEFT = 64, HD_PLOT_RIGHT = 16, HD_PLOT_TOP = 14, HD_PLOT_BOTTOM = 44 };
+       HD_PLOT_WIDTH = 860, HD_PLOT_HEIGHT = 300, HD_PLOT_LEFT = 64, HD_PLOT_RIGHT = 16, HD_PLOT_TOP = 14,
+       HD_PLOT_BOTTOM = 44 };
 
 void hd_page_open(struct hd_text *page, const char *title);       /* up to and with the title as a heading */
 void hd_page_close(struct hd_text *page);
@@ -32,12 +33,15 @@ struct hd_plot {
 	double x_end;                             /* from 0 */
 	double low, high;                         /* of y; low < high, and above 0 on a logarithmic axis */
 	bool log, whole_x;                        /* whole_x: no marks between whole numbers */
-	uint32_t rows;                            /* above 0: no y axis, but so many rows of equal height (a Gantt chart) */
+	/* above 0: no y axis, but so many rows of equal height (a Gantt chart) */
+	uint32_t rows;
 	const char *const *row_name;              /* [rows]; shown where they fit */
 };
 
-void hd_plot_open(struct hd_text *page, const struct hd_plot *plot);                  /* section, drawing, axes */
-void hd_plot_close(struct hd_text *page, const struct hd_plot *plot, const char *note);       /* note is HTML */
+/* section, drawing, axes */
+void hd_plot_open(struct hd_text *page, const struct hd_plot *plot);
+/* note is HTML */
+void hd_plot_close(struct hd_text *page, const struct hd_plot *plot, const char *note);
 double hd_plot_x(const struct hd_plot *plot, double x);
 double hd_plot_y(const struct hd_plot *plot, double y);
 uint32_t hd_plot_height(const struct hd_plot *plot);
@@ -47,7 +51,8 @@ void hd_plot_line_open(struct hd_text *page, uint32_t colour);
 void hd_plot_line_to(struct hd_text *page, const struct hd_plot *plot, double x, double y, bool first);
 void hd_plot_line_close(struct hd_text *page);
 /* Part of a row, from x to x; `title` is told when it is pointed at, escaped. */
-void hd_plot_bar(struct hd_text *page, const struct hd_plot *plot, uint32_t row, uint32_t colour, double from, double to, const char *title);
+void hd_plot_bar(struct hd_text *page, const struct hd_plot *plot, uint32_t row, uint32_t colour, double from,
+	double to, const char *title);
 /* Names with their colours, below a plot. */
 void hd_plot_legend(struct hd_text *page, uint32_t n, const char *const *names);
 

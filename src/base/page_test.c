@@ -32,20 +32,26 @@ static void a_page_needs_nothing_and_escapes_what_it_is_given(void **unused)
 	assert_non_null(strstr(page.at, "</body></html>\n"));
 }
 
-/* Numbers at the ends of axes lie at the ends of the drawing, a decade of a logarithmic axis is as long as the next. */
+/* Numbers at the ends of axes lie at the ends of the drawing, a decade of a logarithmic axis is as long as
+ * the next. */
 static void values_stand_where_the_axes_say(void **unused)
 {
 	struct hd_plot p = { .title = "t", .unit = "u", .x_name = "x", .x_end = 10, .low = 1, .high = 3 };
-	struct hd_plot l = { .title = "t", .unit = "u", .x_name = "x", .x_end = 1, .low = 1, .high = 100, .log = true };
+	struct hd_plot l = { .title = "t", .unit = "u", .x_name = "x", .x_end = 1, .low = 1, .high = 100,
+		.log = true };
 
 	(void)unused;
-	assert_true(fabs(hd_plot_x(&p, 0) - HD_PLOT_LEFT) < 1e-9 && fabs(hd_plot_x(&p, 10) - (HD_PLOT_WIDTH - HD_PLOT_RIGHT)) < 1e-9);
-	assert_true(fabs(hd_plot_y(&p, 3) - HD_PLOT_TOP) < 1e-9 && fabs(hd_plot_y(&p, 1) - (HD_PLOT_HEIGHT - HD_PLOT_BOTTOM)) < 1e-9);
-	assert_true(fabs((hd_plot_y(&l, 1) - hd_plot_y(&l, 10)) - (hd_plot_y(&l, 10) - hd_plot_y(&l, 100))) < 1e-9);
+	assert_true(fabs(hd_plot_x(&p, 0) - HD_PLOT_LEFT) < 1e-9 &&
+		fabs(hd_plot_x(&p, 10) - (HD_PLOT_WIDTH - HD_PLOT_RIGHT)) < 1e-9);
+	assert_true(fabs(hd_plot_y(&p, 3) - HD_PLOT_TOP) < 1e-9 &&
+		fabs(hd_plot_y(&p, 1) - (HD_PLOT_HEIGHT - HD_PLOT_BOTTOM)) < 1e-9);
+	assert_true(fabs((hd_plot_y(&l, 1) - hd_plot_y(&l, 10)) - (hd_plot_y(&l, 10) - hd_plot_y(&l, 100))) <
+		1e-9);
 	start();
 	hd_plot_open(&page, &p);
 	for (int i = 0; i < 3; i++)
-		assert_non_null(strstr(page.at, (const char *const[]){ ">1</text>", ">2</text>", ">3</text>" }[i]));
+		assert_non_null(strstr(page.at, (const char *const[]){ ">1</text>", ">2</text>",
+			">3</text>" }[i]));
 	assert_non_null(strstr(page.at, ">10</text>"));
 }
 
@@ -59,7 +65,8 @@ static void limits_leave_room_and_choose_the_axis(void **unused)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_plot p = { .title = "t", .unit = "", .x_name = "x", .x_end = 1 };
 		hd_plot_fit(&p, cases[i].low, cases[i].high);
-		CHECK(p.log == cases[i].log && p.low < p.high && p.low <= cases[i].low && p.high >= cases[i].high && (!p.log || p.low > 0), "case %zu", i);
+		CHECK(p.log == cases[i].log && p.low < p.high && p.low <= cases[i].low &&
+			p.high >= cases[i].high && (!p.log || p.low > 0), "case %zu", i);
 		CHECK(cases[i].low < 0 || p.low >= 0, "case %zu: no value is below 0", i);
 		start();
 		hd_plot_open(&page, &p);
@@ -71,7 +78,8 @@ static void limits_leave_room_and_choose_the_axis(void **unused)
 static void rows_have_a_bar_each(void **unused)
 {
 	const char *names[] = { "7", "<8>" };
-	struct hd_plot p = { .title = "t", .unit = "", .x_name = "hour", .x_end = 2, .rows = 2, .row_name = names };
+	struct hd_plot p = { .title = "t", .unit = "", .x_name = "hour", .x_end = 2, .rows = 2,
+		.row_name = names };
 
 	(void)unused;
 	start();

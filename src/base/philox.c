@@ -52,7 +52,8 @@ struct hd_philox hd_philox_mask(uint64_t seed, uint64_t step, uint32_t op, uint3
  * is below half a unit in the last place. ln 2 in two parts, so that e * high is exact. */
 static double own_log(double x)
 {
-	static const double coeff[] = { 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3 };
+	static const double coeff[] = { 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9,
+		1.0 / 7, 1.0 / 5, 1.0 / 3 };
 	uint64_t bits;
 	double m, tail = 0;
 
@@ -67,7 +68,8 @@ static double own_log(double x)
 	double s = (m - 1.0) / (m + 1.0), ss = s * s;
 	for (size_t i = 0; i < sizeof coeff / sizeof coeff[0]; i++)
 		tail = (tail + coeff[i]) * ss;
-	return (double)e * 0x1.62e42fee00000p-1 + ((double)e * 0x1.a39ef35793c76p-33 + (2.0 * s + 2.0 * s * tail));
+	return (double)e * 0x1.62e42fee00000p-1 + ((double)e * 0x1.a39ef35793c76p-33 +
+		(2.0 * s + 2.0 * s * tail));
 }
 
 /* Taylor's series for |a| <= pi/4; the first term left out is below 1e-17. */

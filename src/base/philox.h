@@ -21,11 +21,13 @@
 
 #include <stdint.h>
 
-enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER, HD_RNG_MASK, HD_RNG_NOISE,
+enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER,
+	HD_RNG_MASK, HD_RNG_NOISE,
 	HD_RNG_CLUSTER };
 
 /* What a cluster scheduler draws for a job, a device, a pair. In logs that are replayed: never reused. */
-enum hd_rng_cluster { HD_RNG_CLUSTER_KIND = 1, HD_RNG_CLUSTER_SCALE, HD_RNG_CLUSTER_DURATION, HD_RNG_CLUSTER_ARRIVAL, HD_RNG_CLUSTER_REVOKED,
+enum hd_rng_cluster { HD_RNG_CLUSTER_KIND = 1, HD_RNG_CLUSTER_SCALE, HD_RNG_CLUSTER_DURATION,
+	HD_RNG_CLUSTER_ARRIVAL, HD_RNG_CLUSTER_REVOKED,
 	HD_RNG_CLUSTER_FAILURE, HD_RNG_CLUSTER_PROFILE, HD_RNG_CLUSTER_WEIGHT };
 
 struct hd_philox { uint32_t word[4]; };
@@ -33,11 +35,14 @@ struct hd_philox { uint32_t word[4]; };
 struct hd_philox hd_philox(const uint32_t counter[4], uint64_t key);
 uint64_t hd_philox_key(uint64_t seed, enum hd_rng_domain domain);
 struct hd_philox hd_philox_model(uint64_t seed, uint64_t step, uint32_t vn, uint32_t op, uint64_t block);
-/* `sample`: low 32 bits of the hash of its tokens. Where two samples share them they share a pattern, nothing else. */
-struct hd_philox hd_philox_mask(uint64_t seed, uint64_t step, uint32_t op, uint32_t sample, uint32_t position);
+/* `sample`: low 32 bits of the hash of its tokens. Where two samples share them they share a pattern,
+ * nothing else. */
+struct hd_philox hd_philox_mask(uint64_t seed, uint64_t step, uint32_t op, uint32_t sample,
+	uint32_t position);
 
 static inline float hd_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
-static inline uint32_t hd_keep_from(double p) { return (uint32_t)(p * 4294967296.0); }    /* keep iff word >= it; p < 1 */
+/* keep iff word >= it; p < 1 */
+static inline uint32_t hd_keep_from(double p) { return (uint32_t)(p * 4294967296.0); }
 
 /* Two standard normals from two words by Box-Muller, with our own log, cos and
  * sin: the libm of two hosts may differ in the last bit. */

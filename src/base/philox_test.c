@@ -62,7 +62,8 @@ static void a_step_of_2_to_32_sits_above_the_virtual_node(void **state)
 static void masks_are_keyed_by_sample_and_position(void **state)
 {
 	const uint32_t counter[4] = { 5 | 3u << 20, 9, 7, 0xabcdef01 };
-	struct hd_philox want = hd_philox(counter, hd_philox_key(11, HD_RNG_MASK)), got = hd_philox_mask(11, (UINT64_C(3) << 32) + 7, 9, 0xabcdef01, 5);
+	struct hd_philox want = hd_philox(counter, hd_philox_key(11, HD_RNG_MASK)),
+		got = hd_philox_mask(11, (UINT64_C(3) << 32) + 7, 9, 0xabcdef01, 5);
 
 	(void)state;
 	assert_memory_equal(&got, &want, sizeof want);
@@ -88,21 +89,26 @@ static void dropout_thresholds_are_the_floor_of_p_times_2_to_32(void **state)
 static void normals_agree_with_libm_at_the_edges_and_in_the_middle(void **state)
 {
 	static const uint32_t edge[] = {
-		0, 1, 2, 255, 0x1fffffff, 0x20000000, 0x3fffffff, 0x40000000, 0x60000000, 0x7fffffff, 0x80000000,
-		0x80000001, 0xa0000000, 0xb504f333, 0xbfffffff, 0xc0000000, 0xdfffffff, 0xe0000000, 0xfffffffe, 0xffffffff,
+		0, 1, 2, 255, 0x1fffffff, 0x20000000, 0x3fffffff, 0x40000000, 0x60000000, 0x7fffffff,
+			0x80000000,
+		0x80000001, 0xa0000000, 0xb504f333, 0xbfffffff, 0xc0000000, 0xdfffffff, 0xe0000000,
+		0xfffffffe, 0xffffffff,
 	};
 	enum { N = sizeof edge / sizeof edge[0], DRAWN = 20000 };
 	(void)state;
 
 	for (uint32_t i = 0; i < N * N + DRAWN; i++) {
 		struct hd_philox drawn = hd_philox((uint32_t[4]){ i, 0, 0, 0 }, 1);
-		uint32_t u = i < N * N ? edge[i / N] : drawn.word[0], v = i < N * N ? edge[i % N] : drawn.word[1];
-		double r = sqrt(-2.0 * log((u + 0.5) / 4294967296.0)), a = v / 4294967296.0 * 2.0 * acos(-1.0);
+		uint32_t u = i < N * N ? edge[i / N] : drawn.word[0],
+			v = i < N * N ? edge[i % N] : drawn.word[1];
+		double r = sqrt(-2.0 * log((u + 0.5) / 4294967296.0)),
+			a = v / 4294967296.0 * 2.0 * acos(-1.0);
 		double want[2] = { r * cos(a), r * sin(a) };
 		float got[2];
 		hd_normal2(u, v, got);
 		for (int k = 0; k < 2; k++)
-			CHECK(fabs(got[k] - want[k]) <= fabs(want[k]) * 0x1p-23 + r * 1e-15, "u %08x v %08x: %.9g, not %.17g", u, v, (double)got[k], want[k]);
+			CHECK(fabs(got[k] - want[k]) <= fabs(want[k]) * 0x1p-23 + r * 1e-15,
+				"u %08x v %08x: %.9g, not %.17g", u, v, (double)got[k], want[k]);
 	}
 }
 
@@ -131,7 +137,8 @@ static void normals_have_mean_0_variance_1_and_the_right_tails(void **state)
 	(void)state;
 
 	for (uint32_t i = 0; i < N / 2; i++) {
-		struct hd_philox drawn = hd_philox((uint32_t[4]){ i, 0, 0, 0 }, hd_philox_key(3, HD_RNG_INIT));
+		struct hd_philox drawn = hd_philox((uint32_t[4]){ i, 0, 0, 0 },
+			hd_philox_key(3, HD_RNG_INIT));
 		float out[2];
 		hd_normal2(drawn.word[0], drawn.word[1], out);
 		for (int k = 0; k < 2; k++) {
@@ -141,7 +148,8 @@ static void normals_have_mean_0_variance_1_and_the_right_tails(void **state)
 		}
 	}
 	/* five standard errors: 1/sqrt(N), sqrt(2/N), sqrt(p(1-p)/N) with p = 0.0455 */
-	CHECK(fabs(sum / N) < 0.0079 && fabs(squares / N - 1) < 0.0112, "mean %g, variance %g", sum / N, squares / N);
+	CHECK(fabs(sum / N) < 0.0079 && fabs(squares / N - 1) < 0.0112, "mean %g, variance %g", sum / N,
+		squares / N);
 	CHECK(fabs((double)beyond2 / N - 0.0455) < 0.00165, "%d beyond 2", beyond2);
 }
 

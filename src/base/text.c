@@ -25,7 +25,8 @@ static size_t room(struct hd_text *text, size_t more)
 {
 	size_t need, left = text->cap ? text->cap - text->len - 1 : 0;
 
-	if (more <= left || !text->arena || !hd_add_size(text->len, more, &need) || !hd_add_size(need, 1, &need))
+	if (more <= left || !text->arena || !hd_add_size(text->len, more, &need) ||
+		!hd_add_size(need, 1, &need))
 		return left;
 	size_t cap = text->cap > SIZE_MAX / 2 ? need : text->cap * 2;
 	cap = cap < FIRST_CAP ? FIRST_CAP : cap;

@@ -60,7 +60,8 @@ static void a_fixed_text_keeps_the_prefix_that_fits(void **state)
 		hd_text_put(&text, "three", 5);
 		hd_text_addf(&text, "%.1f", 4.0);
 		size_t keeps = cap == 0 ? 0 : cap - 1 < sizeof want - 1 ? cap - 1 : sizeof want - 1;
-		CHECK(text.len == keeps && memcmp(text.at, want, keeps) == 0 && text.at[keeps] == '\0', "cap %zu: \"%s\"", cap, text.at);
+		CHECK(text.len == keeps && memcmp(text.at, want, keeps) == 0 && text.at[keeps] == '\0',
+			"cap %zu: \"%s\"", cap, text.at);
 		CHECK(text.full == (keeps < sizeof want - 1), "cap %zu", cap);
 		CHECK(room[cap] == '#', "cap %zu was overrun", cap);
 	}
@@ -150,7 +151,8 @@ static void an_exhausted_arena_makes_it_full_and_leaves_a_prefix(void **state)
 			hd_text_addf(&text, "%c-", 'a' + i % 26);
 		CHECK(text.full && text.len == strlen(text.at) && text.len < budget, "budget %zu", budget);
 		for (size_t i = 0; i < text.len; i++)
-			CHECK(text.at[i] == (i % 2 ? '-' : (char)('a' + i / 2 % 26)), "budget %zu byte %zu", budget, i);
+			CHECK(text.at[i] == (i % 2 ? '-' : (char)('a' + i / 2 % 26)), "budget %zu byte %zu",
+				budget, i);
 		hd_arena_finish(&arena);
 	}
 }

@@ -1,8 +1,9 @@
 /* patience.h -- how long parts of an elastic run wait for one another: all of it in T = workers.detect.
  *
- * T is the one knob. What a machine waits for is a row here, in eighths of T, and `heddle doctor --limits` lists
- * the rows; a wait without a row is a mistake, and so is one without an end. A wait
- * that follows the work instead says so where it stands: a worker may be busy for 8 times its longest instruction.
+ * T is the one knob. What a machine waits for is a row here, in eighths of T, and `heddle doctor --limits`
+ * lists the rows; a wait without a row is a mistake, and so is one without an end. A wait
+ * that follows the work instead says so where it stands: a worker may be busy for 8 times its longest
+ * instruction.
  *
  * Source: reliability.md's failure catalogue; the values were chosen so that a notice takes at most 2 T. */
 #ifndef HD_BASE_TIMEOUTS_H

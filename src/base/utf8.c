@@ -14,7 +14,8 @@ size_t hd_utf8_len(const char *at, size_t len)
 	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
 		if (c[0] < forms[i].from || c[0] > forms[i].to)
 			continue;
-		if (forms[i].n > len || (forms[i].n > 1 && (c[1] < forms[i].second_from || c[1] > forms[i].second_to)))
+		if (forms[i].n > len || (forms[i].n > 1 && (c[1] < forms[i].second_from ||
+			c[1] > forms[i].second_to)))
 			return 0;
 		for (size_t k = 2; k < forms[i].n; k++)
 			if ((c[k] & 0xc0) != 0x80)

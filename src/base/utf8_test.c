@@ -23,7 +23,8 @@ static void every_code_point_is_known_and_surrogates_are_not(void **state)
 	(void)state;
 	for (uint32_t point = 0; point < 0x110400; point++) {
 		char at[4];
-		size_t n = encode(point, at), want = (point >= 0xd800 && point < 0xe000) || point > 0x10ffff ? 0 : n;
+		size_t n = encode(point, at), want = (point >= 0xd800 && point < 0xe000) ||
+			point > 0x10ffff ? 0 : n;
 		CHECK(hd_utf8_len(at, n) == want, "U+%04X", point);
 		CHECK(n == 1 || hd_utf8_len(at, n - 1) == 0, "U+%04X cut", point);
 	}

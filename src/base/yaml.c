@@ -57,7 +57,8 @@ static struct hd_yaml_mark mark_of(struct fy_token *token)
 		return (struct hd_yaml_mark){ 1, 1 };
 	enum fy_token_type type = fy_token_get_type(token);
 	enum fy_scalar_style style = type == FYTT_SCALAR ? fy_token_scalar_style(token) : FYSS_PLAIN;
-	bool sign = type == FYTT_ANCHOR || type == FYTT_ALIAS || style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
+	bool sign = type == FYTT_ANCHOR || type == FYTT_ALIAS || style == FYSS_SINGLE_QUOTED ||
+		style == FYSS_DOUBLE_QUOTED;
 	return counted_from_1(fy_token_start_mark(token), sign);
 }
 
@@ -76,7 +77,8 @@ static enum hd_err check_bytes(const struct build *build, const char *text, size
 		if (n == 0)
 			return refuse(build, at, "this byte is not UTF-8");
 		if (((unsigned char)c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
-			return refuse(build, at, "control characters are not allowed; in quotes write \\n, \\t or \\x..");
+			return refuse(build, at,
+				"control characters are not allowed; in quotes write \\n, \\t or \\x..");
 		if (c == '%' && at.column == 1)
 			return refuse(build, at, "directives (%) are not allowed");
 		if (c == '\n') {
@@ -92,14 +94,16 @@ static enum hd_err check_bytes(const struct build *build, const char *text, size
 		tab = tab || (indent && c == '\t');
 		indent = indent && (c == ' ' || c == '\t' || c == '\r');
 		if (tab && !indent)
-			return refuse(build, (struct hd_yaml_mark){ at.line, 1 }, "indented by a tab; use spaces");
+			return refuse(build, (struct hd_yaml_mark){ at.line, 1 },
+				"indented by a tab; use spaces");
 	}
 	return HD_OK;
 }
 
 static bool is_plain(struct fy_token *value) { return !value || fy_token_scalar_style(value) == FYSS_PLAIN; }
 
-static enum hd_err take_text(const struct build *build, struct fy_token *value, const char **text, size_t *text_len)
+static enum hd_err take_text(const struct build *build, struct fy_token *value, const char **text,
+	size_t *text_len)
 {
 	size_t len = 0;
 	const char *at = value ? fy_token_get_text(value, &len) : "";
@@ -223,7 +227,8 @@ static enum hd_err check_marks(const struct build *build, struct fy_token *ancho
 
 static enum hd_err on_document(struct build *build, const struct fy_event_document_start_data *start)
 {
-	const struct fy_mark *mark = start->document_state ? fy_document_state_start_mark(start->document_state) : NULL;
+	const struct fy_mark *mark = start->document_state ?
+		fy_document_state_start_mark(start->document_state) : NULL;
 
 	if (build->ndocuments++)
 		return refuse(build, counted_from_1(mark, 0), "a second document; one file holds one");
@@ -238,7 +243,8 @@ static enum hd_err on_event(struct build *build, const struct fy_event *event)
 	case FYET_DOCUMENT_START:
 		return on_document(build, &event->document_start);
 	case FYET_ALIAS:
-		return refuse(build, mark_of(event->alias.anchor), "aliases are not allowed; write the value out");
+		return refuse(build, mark_of(event->alias.anchor),
+			"aliases are not allowed; write the value out");
 	case FYET_SCALAR:
 		err = check_marks(build, event->scalar.anchor, event->scalar.tag);
 		return err ? err : on_scalar(build, event->scalar.value);
@@ -270,7 +276,8 @@ static enum hd_err syntax_error(const struct build *build, struct fy_diag *fy)
 
 	if (!error)
 		return refuse(build, build->read_to, "what follows is not YAML");
-	return hd_fail(build->diag, HD_E_INVAL, "%s:%d:%d: %s", build->name, error->line > 0 ? error->line : 1,
+	return hd_fail(build->diag, HD_E_INVAL, "%s:%d:%d: %s", build->name,
+		error->line > 0 ? error->line : 1,
 		error->column > 0 ? error->column : 1, error->msg);
 }
 
@@ -303,7 +310,8 @@ enum hd_err hd_yaml_parse(struct hd_arena *arena, const char *name, const char *
 	const struct hd_yaml_node **root, struct hd_diag *diag)
 {
 	struct build build = { .arena = arena, .name = name, .diag = diag, .read_to = { 1, 1 } };
-	const struct fy_diag_cfg quiet = { .output_fn = say_nothing, .level = FYET_ERROR, .module_mask = ~0u };
+	const struct fy_diag_cfg quiet = { .output_fn = say_nothing, .level = FYET_ERROR,
+		.module_mask = ~0u };
 
 	if (len > HD_YAML_BYTES)
 		return hd_fail(diag, HD_E_INVAL, "%s: %zu bytes, more than %d", name, len, HD_YAML_BYTES);
@@ -318,14 +326,16 @@ enum hd_err hd_yaml_parse(struct hd_arena *arena, const char *name, const char *
 		goto out;
 	}
 	fy_diag_set_collect_errors(fy, true);
-	parser = fy_parser_create(&(struct fy_parse_cfg){ .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG, .diag = fy });
+	parser = fy_parser_create(&(struct fy_parse_cfg){ .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG,
+		.diag = fy });
 	if (!parser || fy_parser_set_string(parser, text, len) != 0) {
 		err = no_memory(&build);
 		goto out;
 	}
 	err = run(&build, parser, fy);
 	if (!err && !build.root)
-		err = refuse(&build, (struct hd_yaml_mark){ 1, 1 }, "the file is empty; a table of keys is needed");
+		err = refuse(&build, (struct hd_yaml_mark){ 1, 1 },
+			"the file is empty; a table of keys is needed");
 	if (!err)
 		*root = build.root;
 out:

@@ -51,7 +51,8 @@ struct hd_yaml_node {
 HD_MUST_USE enum hd_err hd_yaml_parse(struct hd_arena *arena, const char *name, const char *text, size_t len,
 	const struct hd_yaml_node **root, struct hd_diag *diag);
 
-const struct hd_yaml_node *hd_yaml_find(const struct hd_yaml_node *map, const char *key);      /* NULL: no such key, or no mapping */
+/* NULL: no such key, or no mapping */
+const struct hd_yaml_node *hd_yaml_find(const struct hd_yaml_node *map, const char *key);
 const char *hd_yaml_kind_name(enum hd_yaml_kind kind);
 
 #endif

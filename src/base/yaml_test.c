@@ -68,7 +68,8 @@ static const char *shown(const char *yaml)
 static void a_tree_has_texts_quotes_and_places(void **state)
 {
 	(void)state;
-	assert_string_equal(shown("a: 1 # one\nb:\n  c: [x, 'true', {z: 4}]\n  d:\n  - e: f\n    \"g\": \"h\"\n  k:\n"),
+	assert_string_equal(shown("a: 1 # one\nb:\n  c: [x, 'true', {z: 4}]\n  d:\n  - e: f\n    \"g\": "
+		"\"h\"\n  k:\n"),
 		"{@1:1 a@1:1=1@1:4 b@2:1={@3:3 c@3:3=[@3:6 x@3:7 'true'@3:10 {@3:18 z@3:19=4@3:22 }]"
 		"d@4:3=[@5:3 {@5:5 e@5:5=f@5:8 g@6:5='h'@6:10 }]k@7:3=@7:3 }}");
 }
@@ -93,7 +94,8 @@ static void json_is_read_too(void **state)
 static void columns_count_characters(void **state)
 {
 	(void)state;
-	assert_string_equal(shown("{\xc3\xa9\xc3\xa9: \xe2\x82\xac, b: 1}\n"), "{@1:1 \xc3\xa9\xc3\xa9@1:2=\xe2\x82\xac@1:6 b@1:9=1@1:12 }");
+	assert_string_equal(shown("{\xc3\xa9\xc3\xa9: \xe2\x82\xac, b: 1}\n"),
+		"{@1:1 \xc3\xa9\xc3\xa9@1:2=\xe2\x82\xac@1:6 b@1:9=1@1:12 }");
 }
 
 static void lists_markers_and_inner_tabs_are_read_too(void **state)
@@ -169,8 +171,11 @@ static void every_refusal_says_where_and_what(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct hd_yaml_node *root = NULL;
 		struct hd_diag diag;
-		CHECK(parse(rows[i].text, &root, &diag) == HD_E_INVAL && !root, "row %zu:\n%s", i, rows[i].text);
-		CHECK(strncmp(diag.text, "f.yaml:", 7) == 0 && strncmp(diag.text + 7, rows[i].want, strlen(rows[i].want)) == 0, "row %zu: %s", i, diag.text);
+		CHECK(parse(rows[i].text, &root, &diag) == HD_E_INVAL && !root, "row %zu:\n%s", i,
+			rows[i].text);
+		CHECK(strncmp(diag.text, "f.yaml:", 7) == 0 &&
+			strncmp(diag.text + 7, rows[i].want, strlen(rows[i].want)) == 0, "row %zu: %s", i,
+			diag.text);
 	}
 }
 
@@ -229,10 +234,12 @@ static void a_text_longer_than_the_limit_is_refused_unread(void **state)
 	struct hd_diag diag = { "" };
 	(void)state;
 
-	assert_int_equal(hd_yaml_parse(&arena, "f.yaml", "a: 1", (size_t)HD_YAML_BYTES + 1, &root, &diag), HD_E_INVAL);
+	assert_int_equal(hd_yaml_parse(&arena, "f.yaml", "a: 1", (size_t)HD_YAML_BYTES + 1, &root, &diag),
+		HD_E_INVAL);
 }
 
-static const char sample[] = "job:\n  name: \"tiny\"\n  list: [a, 'b', {c: |-}]\nmore:\n- x: 1\n  y: 2\n- z\n";
+static const char sample[] =
+	"job:\n  name: \"tiny\"\n  list: [a, 'b', {c: |-}]\nmore:\n- x: 1\n  y: 2\n- z\n";
 
 /* Cut anywhere: read or refused, never half a tree. */
 static void every_prefix_is_read_or_refused_with_a_place(void **state)
@@ -246,14 +253,16 @@ static void every_prefix_is_read_or_refused_with_a_place(void **state)
 		memcpy(exact, sample, len);
 		exact = realloc(exact, len ? len : 1);
 		enum hd_err err = hd_yaml_parse(&arena, "f.yaml", exact, len, &root, &diag);
-		CHECK(err == HD_OK ? root != NULL : err == HD_E_INVAL && strncmp(diag.text, "f.yaml:", 7) == 0, "%zu: %s", len, diag.text);
+		CHECK(err == HD_OK ? root != NULL : err == HD_E_INVAL &&
+			strncmp(diag.text, "f.yaml:", 7) == 0, "%zu: %s", len, diag.text);
 		free(exact);
 	}
 }
 
 static void an_arena_too_small_is_out_of_memory_for_every_size(void **state)
 {
-	static const char text[] = "job:\n  name: \"tiny\"\n  list: [a, 'b', {c: d}]\nmore:\n- x: 1\n  y: 2\n- z\n";
+	static const char text[] =
+		"job:\n  name: \"tiny\"\n  list: [a, 'b', {c: d}]\nmore:\n- x: 1\n  y: 2\n- z\n";
 	enum hd_err err = HD_E_NOMEM;
 	size_t budget = 64;
 	(void)state;
@@ -264,7 +273,8 @@ static void an_arena_too_small_is_out_of_memory_for_every_size(void **state)
 		const struct hd_yaml_node *root = NULL;
 		hd_arena_init(&own, budget);
 		err = hd_yaml_parse(&own, "f.yaml", text, sizeof text - 1, &root, &diag);
-		CHECK(err == HD_OK || (err == HD_E_NOMEM && !root && strstr(diag.text, "out of memory")), "budget %zu: %s", budget, diag.text);
+		CHECK(err == HD_OK || (err == HD_E_NOMEM && !root && strstr(diag.text, "out of memory")),
+			"budget %zu: %s", budget, diag.text);
 		hd_arena_finish(&own);
 	}
 	CHECK(err == HD_OK && budget > 1000, "%zu", budget);

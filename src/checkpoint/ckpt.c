@@ -26,12 +26,15 @@ static enum hd_err point(int error, const char *verb, const char *path, struct h
 static enum hd_err paths(struct writing *w)
 {
 	unsigned long long step = w->manifest.info.step;
-	int longest = snprintf(w->old, sizeof w->old, "%s/" HD_CKPT_FOLDER "%09llu" HD_CKPT_OLD, w->parent, step);
+	int longest = snprintf(w->old, sizeof w->old, "%s/" HD_CKPT_FOLDER "%09llu" HD_CKPT_OLD, w->parent,
+		step);
 
 	snprintf(w->final, sizeof w->final, "%s/" HD_CKPT_FOLDER "%09llu", w->parent, step);
 	snprintf(w->tmp, sizeof w->tmp, "%s/" HD_CKPT_TMP "%09llu", w->parent, step);
-	if ((size_t)longest + HD_MAX_NAME >= sizeof w->old || (size_t)longest >= sizeof w->manifest.info.folder)
-		return hd_fail(w->diag, HD_E_INVAL, "the path of a checkpoint below %.200s... is too long", w->parent);
+	if ((size_t)longest + HD_MAX_NAME >= sizeof w->old ||
+		(size_t)longest >= sizeof w->manifest.info.folder)
+		return hd_fail(w->diag, HD_E_INVAL, "the path of a checkpoint below %.200s... is too long",
+			w->parent);
 	return HD_OK;
 }
 
@@ -161,17 +164,22 @@ static bool stands_already(struct writing *w)
 	const struct hd_ckpt_info *info = &w->manifest.info;
 	struct hd_ckpt_info there;
 
-	return hd_ckpt_verify(w->fs, w->final, &there, NULL) == HD_OK && hd_hash_same(there.digest, info->digest) &&
-		hd_hash_same(there.job_hash, info->job_hash) && hd_hash_same(there.fingerprint, info->fingerprint) && there.lineage == info->lineage;
+	return hd_ckpt_verify(w->fs, w->final, &there, NULL) == HD_OK &&
+		hd_hash_same(there.digest, info->digest) &&
+		hd_hash_same(there.job_hash, info->job_hash) &&
+		hd_hash_same(there.fingerprint, info->fingerprint) && there.lineage == info->lineage;
 }
 
 static enum hd_err refuse_others(struct writing *w)
 {
 	struct hd_manifest there;
 
-	if (hd_ckpt_manifest_read(w->fs, w->final, &w->arena, &there, NULL) || hd_ckpt_owns(&w->manifest.info, &there.info))
+	if (hd_ckpt_manifest_read(w->fs, w->final, &w->arena, &there, NULL) ||
+		hd_ckpt_owns(&w->manifest.info, &there.info))
 		return HD_OK;
-	return hd_fail(w->diag, HD_E_INVAL, "%s is a checkpoint of another job and is not replaced; give each run a checkpoint.dir of its own", w->final);
+	return hd_fail(w->diag, HD_E_INVAL,
+		"%s is a checkpoint of another job and is not replaced; give each run a checkpoint.dir of "
+		"its own", w->final);
 }
 
 static enum hd_err write_new(struct writing *w, bool read_back)
@@ -192,10 +200,12 @@ static enum hd_err write_new(struct writing *w, bool read_back)
 	return err;
 }
 
-enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, const struct hd_state *state, struct hd_ckpt_info *info, uint32_t keep,
+enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, const struct hd_state *state,
+	struct hd_ckpt_info *info, uint32_t keep,
 	bool read_back, struct hd_diag *diag)
 {
-	struct writing w = { .fs = fs, .parent = parent, .state = state, .manifest.info = *info, .diag = diag };
+	struct writing w = { .fs = fs, .parent = parent, .state = state, .manifest.info = *info,
+		.diag = diag };
 	enum hd_err err;
 
 	hd_arena_init(&w.arena, 0);

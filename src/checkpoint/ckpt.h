@@ -45,29 +45,35 @@ HD_MUST_USE enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, cons
 HD_MUST_USE enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
 	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag);
 
-/* Every folder that `path` names as a checkpoint, whole or not, newest first: those of a run directory or of a folder
- * of checkpoints, or the one it is itself. HD_E_NOTFOUND: none. */
-HD_MUST_USE enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena *arena, const char ***folders, uint32_t *n,
+/* Every folder that `path` names as a checkpoint, whole or not, newest first: those of a run directory or of
+ * a folder of checkpoints, or the one it is itself. HD_E_NOTFOUND: none. */
+HD_MUST_USE enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena *arena,
+	const char ***folders, uint32_t *n,
 	struct hd_diag *diag);
 
-/* Where the checkpoints of run directory `run` lie, `dir` being its job's checkpoint.dir: inside the run, or, of an
- * absolute one, in the folder below it that the run has taken; HD_E_NOTFOUND: it has taken none yet. */
-HD_MUST_USE enum hd_err hd_ckpt_place(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag);
+/* Where the checkpoints of run directory `run` lie, `dir` being its job's checkpoint.dir: inside the run, or,
+ * of an absolute one, in the folder below it that the run has taken; HD_E_NOTFOUND: it has taken none yet. */
+HD_MUST_USE enum hd_err hd_ckpt_place(struct hd_fs *fs, const char *run, const char *dir, char *parent,
+	size_t cap, struct hd_diag *diag);
 /* The same for the writer: takes one (named like the run, -2, -3 ...) if it has none. */
-HD_MUST_USE enum hd_err hd_ckpt_claim(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_ckpt_claim(struct hd_fs *fs, const char *run, const char *dir, char *parent,
+	size_t cap, struct hd_diag *diag);
 
-/* Where the checkpoints of what a user named lie: for a run, hd_ckpt_place() of its job (ckpt/ by default); else the
- * folder itself. */
-HD_MUST_USE enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, size_t cap, struct hd_diag *diag);
+/* Where the checkpoints of what a user named lie: for a run, hd_ckpt_place() of its job (ckpt/ by default);
+ * else the folder itself. */
+HD_MUST_USE enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, size_t cap,
+	struct hd_diag *diag);
 
 /* A run directory, its ckpt folder or a checkpoint folder -> the newest valid checkpoint (of step `from`
  * unless UINT64_MAX). `bad` is called for each one that was refused, with the reason. HD_E_NOTFOUND: there
  * is none at all; HD_E_INTEGRITY: there are some, none is whole. */
-HD_MUST_USE enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, struct hd_ckpt_info *info,
+HD_MUST_USE enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from,
+	struct hd_ckpt_info *info,
 	void (*bad)(void *user, const char *folder, const char *why), void *user, struct hd_diag *diag);
 
 /* Sizes, hashes and structure of one checkpoint folder; HD_E_INTEGRITY names file and reason. */
-HD_MUST_USE enum hd_err hd_ckpt_verify(struct hd_fs *fs, const char *folder, struct hd_ckpt_info *info, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_ckpt_verify(struct hd_fs *fs, const char *folder, struct hd_ckpt_info *info,
+	struct hd_diag *diag);
 
 /* Fills the memory of every entry of `state`; the checkpoint must hold exactly those names, types and
  * shapes. The digest is verified after reading: on failure the state is garbage. */
@@ -77,18 +83,23 @@ HD_MUST_USE enum hd_err hd_ckpt_read(struct hd_fs *fs, const char *folder, struc
 HD_MUST_USE enum hd_err hd_ckpt_load(struct hd_fs *fs, const char *folder, struct hd_arena *arena,
 	struct hd_state *state, struct hd_ckpt_info *info, struct hd_diag *diag);
 
-struct hd_tensor_diff { const char *name; bool only_a, only_b, shapes; uint64_t differing, elems, first; double max_abs; uint64_t max_ulp; };
+struct hd_tensor_diff { const char *name; bool only_a, only_b, shapes; uint64_t differing, elems, first;
+	double max_abs; uint64_t max_ulp; };
 /* Per tensor; `n` differing tensors come first in `out` (arena). Identical states: n = 0. */
-HD_MUST_USE enum hd_err hd_state_diff(const struct hd_state *a, const struct hd_state *b, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_state_diff(const struct hd_state *a, const struct hd_state *b,
+	struct hd_arena *arena,
 	struct hd_tensor_diff **out, uint32_t *ndiffering, uint32_t *ntotal, struct hd_diag *diag);
 
 /* Removes all but the newest `keep` (at least 1) folders below `parent`; the newest whole one always stays.
- * `known_whole` (may be NULL): a folder that is known to be whole and stays; without it each is verified until
- * one is found. `nremoved` may be NULL. */
-HD_MUST_USE enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved,
+ * `known_whole` (may be NULL): a folder that is known to be whole and stays; without it each is verified
+ * until one is found. `nremoved` may be NULL. */
+HD_MUST_USE enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep,
+	const char *known_whole, uint32_t *nremoved,
 	struct hd_diag *diag);
 
-/* Removes those of steps beyond `step` below the checkpoints of `path` that are of the newest one's job and lineage: their bits may be wrong. */
-HD_MUST_USE enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved, struct hd_diag *diag);
+/* Removes those of steps beyond `step` below the checkpoints of `path` that are of the newest one's job
+ * and lineage: their bits may be wrong. */
+HD_MUST_USE enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step,
+	uint32_t *nremoved, struct hd_diag *diag);
 
 #endif

@@ -53,7 +53,8 @@ static int newest_first(const void *a, const void *b)
 	return (x->old > y->old) - (x->old < y->old);
 }
 
-static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *arena, struct found **out, uint32_t *nfound, struct hd_diag *diag)
+static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *arena, struct found **out,
+	uint32_t *nfound, struct hd_diag *diag)
 {
 	struct found *found;
 	uint32_t n = 0;
@@ -90,7 +91,8 @@ static enum hd_err manifest_at(struct hd_fs *fs, const char *folder)
 	return hd_fs_stat(fs, path, &stat, NULL);
 }
 
-enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena, struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag)
+enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
+	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag)
 {
 	struct hd_ckpt_info *infos;
 	struct found *found;
@@ -130,7 +132,8 @@ static void dir_of_run(struct hd_fs *fs, const char *path, char *parent, size_t 
 	hd_arena_init(&arena, 0);
 	hd_ckpt_join(name, sizeof name, path, "job.resolved.json");
 	if (!hd_file_read_all(fs, name, &arena, HD_JSON_BYTES, &bytes, &len, NULL) &&
-	    !hd_json_parse(&arena, name, (const char *)bytes, len, &job, NULL) && (ckpt = hd_json_find(job, "checkpoint")))
+	    !hd_json_parse(&arena, name, (const char *)bytes, len, &job, NULL) &&
+	    (ckpt = hd_json_find(job, "checkpoint")))
 		(void)!hd_json_get_text(ckpt, "dir", &dir, NULL);
 	if (hd_ckpt_place(fs, path, dir, parent, cap, NULL))
 		hd_ckpt_join(parent, cap, NULL, path);
@@ -145,7 +148,8 @@ enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, siz
 	if (err)
 		return err;
 	if (stat.kind != HD_FILE_FOLDER)
-		return hd_fail(diag, HD_E_NOTFOUND, "%s is a file: give a run directory or a checkpoint folder", path);
+		return hd_fail(diag, HD_E_NOTFOUND,
+			"%s is a file: give a run directory or a checkpoint folder", path);
 	dir_of_run(fs, path, parent, cap);
 	if (!*parent)
 		return hd_fail(diag, HD_E_INVAL, "the path %.100s... is too long", path);
@@ -154,7 +158,8 @@ enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, siz
 	return HD_OK;
 }
 
-enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena *arena, const char ***out, uint32_t *n, struct hd_diag *diag)
+enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena *arena, const char ***out,
+	uint32_t *n, struct hd_diag *diag)
 {
 	bool itself = manifest_at(fs, path) == HD_OK;
 	char parent[HD_PATH_CAP], folder[HD_PATH_CAP];
@@ -177,7 +182,8 @@ enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena 
 		const char *one = itself ? path : folder;
 		folders[i] = hd_arena_text(arena, one, strlen(one));
 		if (!folders[i])
-			return hd_fail(diag, HD_E_NOMEM, "no memory for the names of the checkpoints in %s", path);
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the names of the checkpoints in %s",
+				path);
 	}
 	if (!folders)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the %u checkpoints in %s", nfound, path);
@@ -217,7 +223,8 @@ enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, stru
 	if (nbad)
 		err = hd_fail(diag, HD_E_INTEGRITY, "%s: none of its %u checkpoints is whole", parent, nbad);
 	if (!err && from != UINT64_MAX)
-		err = hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint of step %llu", parent, (unsigned long long)from);
+		err = hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint of step %llu", parent,
+			(unsigned long long)from);
 	if (!err)
 		err = hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint", parent);
 out:
@@ -226,7 +233,8 @@ out:
 }
 
 /* Out of sight first, so that a crash leaves no half checkpoint behind. */
-static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct found *f, struct hd_diag *diag)
+static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct found *f,
+	struct hd_diag *diag)
 {
 	char from[HD_PATH_CAP], to[HD_PATH_CAP], name[2 * NAME_CAP];
 	struct hd_stat stat;
@@ -246,7 +254,8 @@ static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct
 }
 
 /* Is it the first whole one? Until that is met every folder is looked at in full. */
-static bool spared(struct hd_fs *fs, const char *parent, const struct found *f, const char *known_whole, bool *met)
+static bool spared(struct hd_fs *fs, const char *parent, const struct found *f, const char *known_whole,
+	bool *met)
 {
 	char folder[HD_PATH_CAP];
 	struct hd_ckpt_info info;
@@ -265,7 +274,8 @@ bool hd_ckpt_owns(const struct hd_ckpt_info *mine, const struct hd_ckpt_info *th
 }
 
 /* One whose manifest does not say whose it is counts as another's. */
-static void leave_others(struct hd_fs *fs, const char *parent, struct found *found, uint32_t *n, struct hd_arena *arena, const struct hd_ckpt_info *mine)
+static void leave_others(struct hd_fs *fs, const char *parent, struct found *found, uint32_t *n,
+	struct hd_arena *arena, const struct hd_ckpt_info *mine)
 {
 	uint32_t kept = 0;
 
@@ -273,14 +283,16 @@ static void leave_others(struct hd_fs *fs, const char *parent, struct found *fou
 		char folder[HD_PATH_CAP];
 		struct hd_manifest manifest;
 		hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
-		if (hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL) == HD_OK && hd_ckpt_owns(mine, &manifest.info))
+		if (hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL) == HD_OK &&
+			hd_ckpt_owns(mine, &manifest.info))
 			found[kept++] = found[i];
 	}
 	*n = kept;
 }
 
 /* `mine`: only folders it owns; the folder it names is known to be whole. NULL: all. */
-static enum hd_err collect(struct hd_fs *fs, const char *parent, uint32_t keep, const struct hd_ckpt_info *mine, const char *known_whole,
+static enum hd_err collect(struct hd_fs *fs, const char *parent, uint32_t keep,
+	const struct hd_ckpt_info *mine, const char *known_whole,
 	uint32_t *nremoved, struct hd_diag *diag)
 {
 	struct hd_arena arena;
@@ -308,17 +320,20 @@ static enum hd_err collect(struct hd_fs *fs, const char *parent, uint32_t keep, 
 	return err;
 }
 
-enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved, struct hd_diag *diag)
+enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole,
+	uint32_t *nremoved, struct hd_diag *diag)
 {
 	return collect(fs, parent, keep, NULL, known_whole, nremoved, diag);
 }
 
-enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep, const struct hd_ckpt_info *written, struct hd_diag *diag)
+enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep,
+	const struct hd_ckpt_info *written, struct hd_diag *diag)
 {
 	return collect(fs, parent, keep, written, written->folder, NULL, diag);
 }
 
-enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved, struct hd_diag *diag)
+enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved,
+	struct hd_diag *diag)
 {
 	char parent[HD_PATH_CAP];
 	struct hd_arena arena;

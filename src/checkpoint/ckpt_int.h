@@ -47,15 +47,19 @@ struct hd_manifest {
 	struct hd_ckpt_sum file[HD_CKPT_NFILES];
 };
 
-HD_MUST_USE enum hd_err hd_manifest_print(const struct hd_manifest *manifest, struct hd_text *text, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_manifest_print(const struct hd_manifest *manifest, struct hd_text *text,
+	struct hd_diag *diag);
 /* `name` is for messages. HD_E_INTEGRITY: not what was written; HD_E_INPUT: another version's. */
-HD_MUST_USE enum hd_err hd_manifest_parse(struct hd_manifest *manifest, struct hd_arena *arena, const char *name, const char *bytes,
+HD_MUST_USE enum hd_err hd_manifest_parse(struct hd_manifest *manifest, struct hd_arena *arena,
+	const char *name, const char *bytes,
 	size_t len, struct hd_diag *diag);
 
-HD_MUST_USE enum hd_err hd_ckpt_state_print(const struct hd_state *state, const struct hd_ckpt_info *info, struct hd_text *text,
+HD_MUST_USE enum hd_err hd_ckpt_state_print(const struct hd_state *state, const struct hd_ckpt_info *info,
+	struct hd_text *text,
 	struct hd_diag *diag);
 /* Adds the entries to `state`, with memory of its arena. */
-HD_MUST_USE enum hd_err hd_ckpt_state_parse(struct hd_state *state, const char *name, const char *bytes, size_t len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_ckpt_state_parse(struct hd_state *state, const char *name, const char *bytes,
+	size_t len, struct hd_diag *diag);
 
 /* A file being written through a buffer, hashed on its way. `points`: the failpoints of checkpoints apply. */
 struct hd_sink {
@@ -66,25 +70,32 @@ struct hd_sink {
 	uint64_t len_bytes;
 	bool points, began;
 };
-HD_MUST_USE enum hd_err hd_sink_open(struct hd_sink *sink, struct hd_fs *fs, const char *path, bool points, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_sink_put(void *sink, const void *bytes, uint64_t len, struct hd_diag *diag);        /* an hd_st_put */
-HD_MUST_USE enum hd_err hd_sink_end(struct hd_sink *sink, struct hd_ckpt_sum *sum, struct hd_diag *diag);      /* flush, fsync, close */
+HD_MUST_USE enum hd_err hd_sink_open(struct hd_sink *sink, struct hd_fs *fs, const char *path, bool points,
+	struct hd_diag *diag);
+/* an hd_st_put */
+HD_MUST_USE enum hd_err hd_sink_put(void *sink, const void *bytes, uint64_t len, struct hd_diag *diag);
+/* flush, fsync, close */
+HD_MUST_USE enum hd_err hd_sink_end(struct hd_sink *sink, struct hd_ckpt_sum *sum, struct hd_diag *diag);
 void hd_sink_finish(struct hd_sink *sink);        /* after an error; takes ended ones */
 
 /* Tensors of one group as a safetensors file. */
-HD_MUST_USE enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint8_t group, const struct hd_ckpt_info *info,
+HD_MUST_USE enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint8_t group,
+	const struct hd_ckpt_info *info,
 	struct hd_sink *sink, struct hd_diag *diag);
 
-HD_MUST_USE enum hd_err hd_ckpt_manifest_read(struct hd_fs *fs, const char *folder, struct hd_arena *arena, struct hd_manifest *manifest,
+HD_MUST_USE enum hd_err hd_ckpt_manifest_read(struct hd_fs *fs, const char *folder, struct hd_arena *arena,
+	struct hd_manifest *manifest,
 	struct hd_diag *diag);
 
 /* May the writer of `mine` replace and remove `there`? Its own job's, or one of an earlier lineage. */
 bool hd_ckpt_owns(const struct hd_ckpt_info *mine, const struct hd_ckpt_info *there);
 /* hd_ckpt_gc() among what the writer of `written` owns. */
-HD_MUST_USE enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep, const struct hd_ckpt_info *written,
+HD_MUST_USE enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep,
+	const struct hd_ckpt_info *written,
 	struct hd_diag *diag);
 
-/* "folder/name", or "name" where folder is NULL; "" when it does not fit: a path that is cut could name another file. */
+/* "folder/name", or "name" where folder is NULL; "" when it does not fit: a path that is cut could name
+ * another file. */
 void hd_ckpt_join(char *out, size_t cap, const char *folder, const char *name);
 
 /* Is `name` that of a checkpoint folder? Then its step, and whether it is about to go. */

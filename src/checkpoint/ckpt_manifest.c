@@ -88,18 +88,21 @@ enum hd_err hd_manifest_print(const struct hd_manifest *m, struct hd_text *text,
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for the manifest of a checkpoint") : HD_OK;
 }
 
-static enum hd_err get_hash(const struct hd_json *object, const char *key, struct hd_hash *hash, struct hd_diag *diag)
+static enum hd_err get_hash(const struct hd_json *object, const char *key, struct hd_hash *hash,
+	struct hd_diag *diag)
 {
 	const char *hex;
 	char path[200];
 	enum hd_err err = hd_json_get_text(object, key, &hex, diag);
 
 	if (!err && !hd_hash_parse(hex, hash))
-		err = hd_fail(diag, HD_E_INPUT, "%s.%s is not a hash of 32 hex digits", hd_json_path(object, path, sizeof path), key);
+		err = hd_fail(diag, HD_E_INPUT, "%s.%s is not a hash of 32 hex digits",
+			hd_json_path(object, path, sizeof path), key);
 	return err;
 }
 
-static enum hd_err get_text(const struct hd_json *object, const char *key, char *out, size_t cap, struct hd_diag *diag)
+static enum hd_err get_text(const struct hd_json *object, const char *key, char *out, size_t cap,
+	struct hd_diag *diag)
 {
 	const char *text;
 	char path[200];
@@ -108,7 +111,8 @@ static enum hd_err get_text(const struct hd_json *object, const char *key, char 
 	if (err)
 		return err;
 	if (strlen(text) >= cap)
-		return hd_fail(diag, HD_E_INPUT, "%s.%s is longer than %zu bytes", hd_json_path(object, path, sizeof path), key, cap - 1);
+		return hd_fail(diag, HD_E_INPUT, "%s.%s is longer than %zu bytes",
+			hd_json_path(object, path, sizeof path), key, cap - 1);
 	memcpy(out, text, strlen(text) + 1);
 	return HD_OK;
 }
@@ -119,10 +123,12 @@ static enum hd_err members(const struct hd_json *object, size_t n, struct hd_dia
 
 	if (hd_json_count(object) == n)
 		return HD_OK;
-	return hd_fail(diag, HD_E_INPUT, "%s has %zu members instead of %zu", hd_json_path(object, path, sizeof path), hd_json_count(object), n);
+	return hd_fail(diag, HD_E_INPUT, "%s has %zu members instead of %zu",
+		hd_json_path(object, path, sizeof path), hd_json_count(object), n);
 }
 
-static enum hd_err parse_file(const struct hd_json *item, int i, struct hd_ckpt_sum *sum, struct hd_diag *diag)
+static enum hd_err parse_file(const struct hd_json *item, int i, struct hd_ckpt_sum *sum,
+	struct hd_diag *diag)
 {
 	const char *name, *hex;
 	char path[200];
@@ -133,13 +139,15 @@ static enum hd_err parse_file(const struct hd_json *item, int i, struct hd_ckpt_
 	if (!err)
 		err = hd_json_get_text(item, "name", &name, diag);
 	if (!err && strcmp(name, hd_ckpt_files[i].name))
-		err = hd_fail(diag, HD_E_INPUT, "%s.name is \"%.64s\" instead of \"%s\"", hd_json_path(item, path, sizeof path), name, hd_ckpt_files[i].name);
+		err = hd_fail(diag, HD_E_INPUT, "%s.name is \"%.64s\" instead of \"%s\"",
+			hd_json_path(item, path, sizeof path), name, hd_ckpt_files[i].name);
 	if (!err)
 		err = hd_json_get_u64(item, "bytes", INT64_MAX, &sum->len_bytes, diag);
 	if (!err)
 		err = hd_json_get_text(item, "sha256", &hex, diag);
 	if (!err && !hd_sha256_parse(hex, &sum->sha256))
-		err = hd_fail(diag, HD_E_INPUT, "%s.sha256 is not 64 hex digits", hd_json_path(item, path, sizeof path));
+		err = hd_fail(diag, HD_E_INPUT, "%s.sha256 is not 64 hex digits",
+			hd_json_path(item, path, sizeof path));
 	return err;
 }
 
@@ -156,7 +164,8 @@ static enum hd_err parse_files(const struct hd_json *root, struct hd_manifest *m
 		total += m->file[i].len_bytes;
 	}
 	if (!err && total != m->info.len_bytes)
-		err = hd_fail(diag, HD_E_INPUT, "the sizes of its files are not the %llu bytes it claims", (unsigned long long)m->info.len_bytes);
+		err = hd_fail(diag, HD_E_INPUT, "the sizes of its files are not the %llu bytes it claims",
+			(unsigned long long)m->info.len_bytes);
 	return err;
 }
 
@@ -196,16 +205,20 @@ static enum hd_err check_version(const struct hd_json *root, const char *name, s
 	enum hd_err err = hd_json_get_text(root, "format", &format, diag);
 
 	if (!err && strcmp(format, FORMAT))
-		err = hd_fail(diag, HD_E_INPUT, "%s: its format is \"%.64s\", not \"" FORMAT "\"", name, format);
+		err = hd_fail(diag, HD_E_INPUT, "%s: its format is \"%.64s\", not \"" FORMAT "\"", name,
+			format);
 	if (!err)
 		err = hd_json_get_i64(root, "version", 1, INT64_MAX, &version, diag);
 	if (!err && version != HD_CKPT_VERSION)
-		err = hd_fail(diag, HD_E_INPUT, "%s: written in format version %lld, this program reads version %d: use the program that wrote it",
+		err = hd_fail(diag, HD_E_INPUT,
+			"%s: written in format version %lld, this program reads version %d: use the program "
+			"that wrote it",
 			name, (long long)version, HD_CKPT_VERSION);
 	return err;
 }
 
-enum hd_err hd_manifest_parse(struct hd_manifest *out, struct hd_arena *arena, const char *name, const char *bytes, size_t len,
+enum hd_err hd_manifest_parse(struct hd_manifest *out, struct hd_arena *arena, const char *name,
+	const char *bytes, size_t len,
 	struct hd_diag *diag)
 {
 	struct hd_manifest m = { 0 };
@@ -220,7 +233,9 @@ enum hd_err hd_manifest_parse(struct hd_manifest *out, struct hd_arena *arena, c
 	if (!err)
 		err = make_seal(bytes, len - SEAL_LEN, seal, diag);
 	if (!err && memcmp(bytes + len - SEAL_LEN, seal, SEAL_LEN))
-		err = hd_fail(diag, HD_E_INTEGRITY, "%s: its SHA-256 does not match its content: it was changed after it was written", name);
+		err = hd_fail(diag, HD_E_INTEGRITY,
+			"%s: its SHA-256 does not match its content: it was changed after it was written",
+			name);
 	if (!err)
 		err = parse_info(root, &m.info, diag);
 	if (!err)

@@ -1,5 +1,5 @@
-/* What a manifest must say, field by field, sealed anew after each change: so the field is refused, not the seal. And what is the name of a
- * checkpoint. */
+/* What a manifest must say, field by field, sealed anew after each change: so the field is refused, not the
+ * seal. And what is the name of a checkpoint. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +10,10 @@
 
 static struct hd_manifest manifest_of(void)
 {
-	return (struct hd_manifest){ .info = { .step = 3, .samples = 30, .job_hash = { { 1 } }, .data_hash = { { 4 } }, .fingerprint = { { 5 } },
-		.digest = { { 6 } }, .data_count = 60, .len_bytes = 60, .lineage = 2, .kernels = "portable", .program = "9.9", .model = "m" },
+	return (struct hd_manifest){ .info = { .step = 3, .samples = 30, .job_hash = { { 1 } },
+		.data_hash = { { 4 } }, .fingerprint = { { 5 } },
+		.digest = { { 6 } }, .data_count = 60, .len_bytes = 60, .lineage = 2, .kernels = "portable",
+		.program = "9.9", .model = "m" },
 		.file = { { .len_bytes = 10 }, { .len_bytes = 20 }, { .len_bytes = 30 } } };
 }
 
@@ -31,7 +33,8 @@ static size_t body_of(const struct hd_manifest *manifest, struct hd_arena *arena
 	return n;
 }
 
-static enum hd_err parse_sealed(const char *body, struct hd_manifest *out, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err parse_sealed(const char *body, struct hd_manifest *out, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	char text[4000], hex[HD_SHA256_HEX];
 	struct hd_sha256 sum;
@@ -81,9 +84,11 @@ static void each_field_of_a_manifest_is_asked_for(void **state)
 		struct hd_diag diag = { "" };
 		char text[3500];
 		CHECK(at, "case %zu: %s", i, cases[i].is);
-		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes, at + strlen(cases[i].is));
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes,
+			at + strlen(cases[i].is));
 		memset(&out, 0x5a, sizeof out);
-		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT && diag.text[0], "case %zu: %s", i, text);
+		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT && diag.text[0], "case %zu: %s",
+			i, text);
 		for (size_t b = 0; b < sizeof out; b++)
 			CHECK(((const uint8_t *)&out)[b] == 0x5a, "case %zu: byte %zu was taken", i, b);
 	}
@@ -93,7 +98,8 @@ static void each_field_of_a_manifest_is_asked_for(void **state)
 /* The text is a format: members stand in this order, numbers of 64 bits as text. */
 static void the_text_of_a_manifest(void **state)
 {
-	static const char want[] = "{\"format\":\"heddle-checkpoint\",\"version\":1,\"program\":\"9.9\",\"model\":\"m\","
+	static const char want[] =
+		"{\"format\":\"heddle-checkpoint\",\"version\":1,\"program\":\"9.9\",\"model\":\"m\","
 		"\"job_hash\":\"01000000000000000000000000000000\",\"step\":\"3\",\"samples\":\"30\","
 		"\"data\":{\"count\":\"60\",\"hash\":\"04000000000000000000000000000000\"},"
 		"\"kernels\":\"portable\",\"kernel_fingerprint\":\"05000000000000000000000000000000\",\"lineage\":2,"
@@ -137,8 +143,10 @@ static void the_first_fault_of_a_manifest_is_told(void **state)
 		const char *at = strstr(good, cases[i].is);
 		struct hd_diag diag = { "" };
 		CHECK(at, "case %zu: %s", i, cases[i].is);
-		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes, at + strlen(cases[i].is));
-		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT && strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes,
+			at + strlen(cases[i].is));
+		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT &&
+			strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
 	}
 	/* an entry that is no object, with as many members */
 	const char *first = strstr(good, "{\"name\":\"model"), *end = strchr(first, '}');
@@ -152,7 +160,8 @@ static void the_first_fault_of_a_manifest_is_told(void **state)
 /* Longest texts fit; a sum that wraps round does not count; a text too short for a seal is cut. */
 static void a_manifest_at_its_limits(void **state)
 {
-	static const char *const brief[] = { "{\"format\":\"heddle-checkpoint\",\"version\":1}", "{\"format\":\"heddle-checkpoint\",\"version\":1}\n" };
+	static const char *const brief[] = { "{\"format\":\"heddle-checkpoint\",\"version\":1}",
+		"{\"format\":\"heddle-checkpoint\",\"version\":1}\n" };
 	struct hd_manifest manifest = manifest_of(), out;
 	struct hd_arena arena;
 	struct hd_text text;
@@ -168,7 +177,8 @@ static void a_manifest_at_its_limits(void **state)
 	assert_int_equal(parse_sealed(body, &out, &arena, NULL), HD_OK);
 	assert_memory_equal(&out, &manifest, sizeof out);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(hd_manifest_parse(&out, &arena, "x", brief[i], strlen(brief[i]), NULL), HD_E_INTEGRITY);
+		assert_int_equal(hd_manifest_parse(&out, &arena, "x", brief[i], strlen(brief[i]), NULL),
+			HD_E_INTEGRITY);
 	/* memory ends at each place in turn */
 	enum hd_err err = HD_E_NOMEM;
 	for (size_t bytes = 64; err; bytes += 64) {
@@ -177,7 +187,8 @@ static void a_manifest_at_its_limits(void **state)
 		hd_text_init(&text, &little);
 		err = hd_manifest_print(&manifest, &text, NULL);
 		CHECK(!err || err == HD_E_NOMEM, "%zu bytes: %d", bytes, err);
-		CHECK(err || (text.len > 100 && !strcmp(text.at + text.len - 3, "\"}\n")), "%zu bytes: not whole", bytes);
+		CHECK(err || (text.len > 100 && !strcmp(text.at + text.len - 3, "\"}\n")),
+			"%zu bytes: not whole", bytes);
 		hd_arena_finish(&little);
 	}
 	hd_arena_finish(&arena);
@@ -199,7 +210,8 @@ static void names_of_checkpoints_are_known(void **state)
 		uint64_t step = 77;
 		bool old = false;
 		CHECK(hd_ckpt_folder_parse(cases[i].name, &step, &old) == cases[i].is, "%s", cases[i].name);
-		CHECK(!cases[i].is || (step == cases[i].step && old == cases[i].old), "%s: step %llu", cases[i].name, (unsigned long long)step);
+		CHECK(!cases[i].is || (step == cases[i].step && old == cases[i].old), "%s: step %llu",
+			cases[i].name, (unsigned long long)step);
 	}
 }
 
@@ -227,7 +239,8 @@ static void who_owns_a_checkpoint(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const struct hd_ckpt_info there = { .job_hash = { { cases[i].job } }, .lineage = cases[i].lineage };
+		const struct hd_ckpt_info there = { .job_hash = { { cases[i].job } },
+			.lineage = cases[i].lineage };
 		CHECK(hd_ckpt_owns(&mine, &there) == cases[i].owns, "case %zu", i);
 	}
 }

@@ -12,7 +12,8 @@
 enum { MOST_SAME_NAME = 10000 };
 
 /* HD_E_NOTFOUND: none was taken yet, or in another place than `dir`. */
-static enum hd_err taken(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag)
+static enum hd_err taken(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 	struct hd_arena arena;
@@ -34,7 +35,8 @@ static enum hd_err taken(struct hd_fs *fs, const char *run, const char *dir, cha
 	return err;
 }
 
-enum hd_err hd_ckpt_place(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag)
+enum hd_err hd_ckpt_place(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap,
+	struct hd_diag *diag)
 {
 	if (dir[0] == '/')
 		return taken(fs, run, dir, parent, cap, diag);
@@ -51,13 +53,15 @@ static void name_of(const char *run, char name[HD_MAX_NAME])
 		end--;
 	for (at = end; at && run[at - 1] != '/'; at--)
 		;
-	snprintf(name, HD_MAX_NAME, "%.*s", (int)(end - at < HD_MAX_NAME / 2 ? end - at : HD_MAX_NAME / 2), run + at);
+	snprintf(name, HD_MAX_NAME, "%.*s", (int)(end - at < HD_MAX_NAME / 2 ? end - at : HD_MAX_NAME / 2),
+		run + at);
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		snprintf(name, HD_MAX_NAME, "run");
 }
 
 /* mkdir decides: two runs that begin together get two folders. */
-static enum hd_err take(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag)
+static enum hd_err take(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap,
+	struct hd_diag *diag)
 {
 	char name[HD_MAX_NAME], numbered[HD_MAX_NAME + 16];
 	enum hd_err err = hd_fs_mkdirs(fs, dir, diag);
@@ -73,10 +77,12 @@ static enum hd_err take(struct hd_fs *fs, const char *run, const char *dir, char
 			return err ? hd_fs_mkdir(fs, parent, diag) : hd_fs_sync_folder(fs, dir, diag);
 		err = HD_OK;
 	}
-	return err ? err : hd_fail(diag, HD_E_REFUSED, "%s holds checkpoints of %d runs named %s: remove some", dir, MOST_SAME_NAME, name);
+	return err ? err : hd_fail(diag, HD_E_REFUSED,
+		"%s holds checkpoints of %d runs named %s: remove some", dir, MOST_SAME_NAME, name);
 }
 
-enum hd_err hd_ckpt_claim(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag)
+enum hd_err hd_ckpt_claim(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 	enum hd_err err = hd_ckpt_place(fs, run, dir, parent, cap, NULL);

@@ -1,4 +1,5 @@
-/* What a reader of checkpoints refuses, and by which words: files changed and sealed anew, so that the guard is asked, not the seal. */
+/* What a reader of checkpoints refuses, and by which words: files changed and sealed anew, so that the
+ * guard is asked, not the seal. */
 #include "checkpoint/ckpt.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 
 static const char *const data_files[] = { "model.safetensors", "optim.safetensors", "state.json" };
 
-/* The manifest of AT made true again of its files as they are. `digest`: of the state; NULL: the one that was written. */
+/* The manifest of AT made true again of its files as they are. `digest`: of the state; NULL: the one that
+ * was written. */
 static void seal(struct hd_fs *fs, const struct hd_manifest *was, const struct hd_hash *digest)
 {
 	struct hd_manifest m = *was;
@@ -84,7 +86,8 @@ static enum hd_err load(struct forged *f, struct hd_state *state, struct hd_diag
 	before = info;
 	*diag = (struct hd_diag){ "" };
 	enum hd_err err = hd_ckpt_load(&f->sim.fs, AT, &f->arena, state, &info, diag);
-	CHECK(err ? !memcmp(&info, &before, sizeof info) && *diag->text : info.step == 3, "%d %s", (int)err, diag->text);
+	CHECK(err ? !memcmp(&info, &before, sizeof info) && *diag->text : info.step == 3, "%d %s", (int)err,
+		diag->text);
 	return err;
 }
 
@@ -105,7 +108,8 @@ static void a_tensor_that_no_state_can_hold_is_named(void **unused)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		forge(&f, &cases[i].tensor, 1);
 		CHECK(load(&f, &state, &diag) == HD_E_INTEGRITY, "case %zu: %s", i, diag.text);
-		CHECK(strstr(diag.text, cases[i].says) && strstr(diag.text, AT "/"), "case %zu: %s", i, diag.text);
+		CHECK(strstr(diag.text, cases[i].says) && strstr(diag.text, AT "/"), "case %zu: %s", i,
+			diag.text);
 		forged_finish(&f);
 	}
 }
@@ -116,7 +120,8 @@ static void tensors_of_every_kind_come_back(void **unused)
 	static const uint16_t halves[3] = { 0x3f80, 0xc000, 0x0001 };     /* 1, -2, the least above 0 */
 	static const uint32_t wide[3] = { 0x3f800000, 0xc0000000, 0x00010000 };
 	static const float six[6] = { 1, 2, 3, 4, 5, 6 }, one = 7;
-	const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { 3 }, halves, 6 }, { "many", HD_ST_F32, 6, { 1, 2, 1, 3, 1, 1 }, six, 24 },
+	const struct hd_st_tensor tensors[] = { { "half", HD_ST_BF16, 1, { 3 }, halves, 6 },
+		{ "many", HD_ST_F32, 6, { 1, 2, 1, 3, 1, 1 }, six, 24 },
 		{ "none", HD_ST_F32, 2, { 0, 5 }, six, 0 }, { "scalar", HD_ST_F32, 0, { 0 }, &one, 4 } };
 	struct hd_diag diag;
 	struct forged f;
@@ -129,12 +134,18 @@ static void tensors_of_every_kind_come_back(void **unused)
 	struct hd_hash digest = hd_state_digest(&state);
 	seal(&f.sim.fs, &f.manifest, &digest);
 	CHECK(load(&f, &state, &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(state.nentries, 4 + 3);                          /* the slot and the counters stand in other files */
-	const struct hd_state_entry *half = hd_state_find(&state, "half"), *many = hd_state_find(&state, "many");
-	assert_true(half->bf16 && half->dtype == HD_F32 && half->len_bytes == 12 && !memcmp(half->at, wide, 12));
-	assert_true(!many->bf16 && many->rank == 6 && many->dim[1] == 2 && many->dim[3] == 3 && !memcmp(many->at, six, 24));
-	assert_true(hd_state_find(&state, "none")->len_bytes == 0 && hd_state_find(&state, "none")->dim[1] == 5);
-	assert_true(!memcmp(hd_state_find(&state, "scalar")->at, &one, 4) && hd_state_find(&state, "scalar")->rank == 0);
+	/* the slot and the counters stand in other files */
+	assert_int_equal(state.nentries, 4 + 3);
+	const struct hd_state_entry *half = hd_state_find(&state, "half"),
+		*many = hd_state_find(&state, "many");
+	assert_true(half->bf16 && half->dtype == HD_F32 && half->len_bytes == 12 &&
+		!memcmp(half->at, wide, 12));
+	assert_true(!many->bf16 && many->rank == 6 && many->dim[1] == 2 && many->dim[3] == 3 &&
+		!memcmp(many->at, six, 24));
+	assert_true(hd_state_find(&state, "none")->len_bytes == 0 &&
+		hd_state_find(&state, "none")->dim[1] == 5);
+	assert_true(!memcmp(hd_state_find(&state, "scalar")->at, &one, 4) &&
+		hd_state_find(&state, "scalar")->rank == 0);
 	forged_finish(&f);
 }
 
@@ -178,7 +189,8 @@ static void a_size_that_the_disk_has_not_is_refused_first(void **unused)
 			spill(&f.sim.fs, AT "/" HD_CKPT_MANIFEST, (const uint8_t *)text.at, text.len);
 			CHECK(load(&f, &state, &diag) == HD_E_INTEGRITY, "%s", diag.text);
 			char says[100];
-			snprintf(says, sizeof says, "%s: %llu bytes, its manifest says %llu", data_files[i], (unsigned long long)f.manifest.file[i].len_bytes,
+			snprintf(says, sizeof says, "%s: %llu bytes, its manifest says %llu", data_files[i],
+				(unsigned long long)f.manifest.file[i].len_bytes,
 				(unsigned long long)m.file[i].len_bytes);
 			CHECK(strstr(diag.text, says), "%s", diag.text);
 			forged_finish(&f);
@@ -218,7 +230,8 @@ static void a_file_that_changes_while_it_is_read_is_refused(void **unused)
 			snprintf(path, sizeof path, AT "/%s", data_files[i]);
 			const uint8_t *bytes = slurp(&f.sim.fs, path, &arena, &len);
 			if (how)
-				spill(&f.sim.fs, path, bytes, len + (size_t)how - (how < 3 ? 2 : 3) + (how == 2));
+				spill(&f.sim.fs, path, bytes,
+					len + (size_t)how - (how < 3 ? 2 : 3) + (how == 2));
 			else
 				assert_int_equal(hd_fs_unlink(&f.sim.fs, path, NULL), HD_OK);
 			lies = *f.sim.fs.ops;
@@ -228,11 +241,15 @@ static void a_file_that_changes_while_it_is_read_is_refused(void **unused)
 			lied_of = data_files[i];
 			lied_size = (int64_t)len;
 			enum hd_err err = load(&f, &state, &diag);
-			CHECK(err == (how < 3 ? HD_E_INTEGRITY : HD_OK), "%s, %d: %d %s", data_files[i], how, (int)err, diag.text);
+			CHECK(err == (how < 3 ? HD_E_INTEGRITY : HD_OK), "%s, %d: %d %s", data_files[i], how,
+				(int)err, diag.text);
 			if (how == 1)
-				snprintf(says, sizeof says, "%s: only %zu bytes, its manifest says %zu", data_files[i], len - 1, len);
+				snprintf(says, sizeof says, "%s: only %zu bytes, its manifest says %zu",
+					data_files[i], len - 1, len);
 			else
-				snprintf(says, sizeof says, how ? "%s: more than %zu bytes, its manifest says" : "%s", data_files[i], len);
+				snprintf(says, sizeof says,
+					how ? "%s: more than %zu bytes, its manifest says" : "%s",
+					data_files[i], len);
 			CHECK(!err || strstr(diag.text, says), "%s, %d: %s", data_files[i], how, diag.text);
 			hd_arena_finish(&arena);
 			forged_finish(&f);
@@ -256,9 +273,11 @@ static void any_call_that_fails_is_told(void **unused)
 			tiny_init(&t, 9);
 			uint64_t from = f.sim.calls;
 			hd_fs_sim_fail(&f.sim, k, EIO, way & 1);
-			enum hd_err err = way & 2 ? hd_ckpt_read(&f.sim.fs, AT, &t.state, &info, &diag) : load(&f, &state, &diag);
+			enum hd_err err = way & 2 ? hd_ckpt_read(&f.sim.fs, AT, &t.state, &info, &diag) :
+				load(&f, &state, &diag);
 			bool beyond = f.sim.calls < from + k;
-			CHECK(beyond ? err == HD_OK : err != HD_OK && err != HD_E_NOTFOUND && err != HD_E_INTEGRITY, "call %d: %d %s", (int)k, (int)err,
+			CHECK(beyond ? err == HD_OK : err != HD_OK && err != HD_E_NOTFOUND &&
+				err != HD_E_INTEGRITY, "call %d: %d %s", (int)k, (int)err,
 				diag.text);
 			told += !beyond;
 			tiny_finish(&t);
@@ -303,7 +322,8 @@ static void memory_that_ends_is_told(void **unused)
 	for (uint64_t n = 1; n <= requests; n++) {
 		hd_arena_finish(&f.arena);
 		hd_alloc_arm(n);
-		CHECK(load(&f, &state, &diag) == HD_E_NOMEM, "request %d of %d: %s", (int)n, (int)requests, diag.text);
+		CHECK(load(&f, &state, &diag) == HD_E_NOMEM, "request %d of %d: %s", (int)n, (int)requests,
+			diag.text);
 	}
 	hd_alloc_arm(0);
 	forged_finish(&f);
@@ -340,9 +360,11 @@ static void a_folder_is_of_the_step_that_its_name_says(void **unused)
 		snprintf(path, sizeof path, "%s/" HD_CKPT_MANIFEST, cases[i].folder);
 		spill(&f.sim.fs, path, bytes, len);
 		diag = (struct hd_diag){ "" };
-		enum hd_err err = hd_ckpt_manifest_read(&f.sim.fs, cases[i].folder, &f.arena, &manifest, &diag);
+		enum hd_err err = hd_ckpt_manifest_read(&f.sim.fs, cases[i].folder, &f.arena, &manifest,
+			&diag);
 		CHECK(err == (cases[i].ok ? HD_OK : HD_E_INTEGRITY), "%s: %s", cases[i].folder, diag.text);
-		CHECK(cases[i].ok ? !strcmp(manifest.info.folder, cases[i].folder) : !!strstr(diag.text, "the folder was renamed"), "%s", diag.text);
+		CHECK(cases[i].ok ? !strcmp(manifest.info.folder, cases[i].folder) : !!strstr(diag.text,
+			"the folder was renamed"), "%s", diag.text);
 		forged_finish(&f);
 	}
 }
@@ -367,7 +389,8 @@ static void a_path_that_would_be_cut_is_refused(void **unused)
 		snprintf(path, sizeof path, "%s/" HD_CKPT_MANIFEST, folder);
 		spill(&f.sim.fs, path, bytes, len);
 		bool fits = n < sizeof manifest.info.folder;
-		assert_int_equal(hd_ckpt_manifest_read(&f.sim.fs, folder, &f.arena, &manifest, &diag), fits ? HD_OK : HD_E_INVAL);
+		assert_int_equal(hd_ckpt_manifest_read(&f.sim.fs, folder, &f.arena, &manifest, &diag),
+			fits ? HD_OK : HD_E_INVAL);
 		CHECK(fits || strstr(diag.text, "is longer than 511 bytes"), "%s", diag.text);
 		forged_finish(&f);
 	}
@@ -378,7 +401,8 @@ static void a_path_that_would_be_cut_is_refused(void **unused)
 /* Each in one respect another than this model's. */
 static void a_tensor_of_another_type_or_shape_is_named(void **unused)
 {
-	static const struct { enum hd_dtype dtype; uint8_t rank; int64_t dim[2]; enum hd_state_group group; } cases[] = {
+	static const struct { enum hd_dtype dtype; uint8_t rank; int64_t dim[2]; enum hd_state_group group;
+		} cases[] = {
 		{ HD_I32, 2, { 2, 3 }, HD_STATE_MODEL }, { HD_F32, 1, { 2 }, HD_STATE_MODEL }, { HD_F32, 2, { 2, 3 }, HD_STATE_OPTIM },
 		{ HD_F32, 2, { 3, 2 }, HD_STATE_MODEL }, { HD_F32, 2, { 2, 2 }, HD_STATE_MODEL }, { HD_F32, 2, { 2, 3 }, HD_STATE_MODEL } };
 	struct hd_ckpt_info info, before;
@@ -398,9 +422,12 @@ static void a_tensor_of_another_type_or_shape_is_named(void **unused)
 		memset(&info, 0xa5, sizeof info);
 		before = info;
 		bool same = i + 1 == sizeof cases / sizeof *cases;
-		assert_int_equal(hd_ckpt_read(&f.sim.fs, AT, &t.state, &info, &diag), same ? HD_OK : HD_E_INTEGRITY);
-		CHECK(same || strstr(diag.text, "tensor 'a.weight' has another type or shape"), "case %zu: %s", i, diag.text);
-		CHECK(same ? info.step == 3 : !memcmp(&info, &before, sizeof info) && t.step == 9, "case %zu: something was read", i);
+		assert_int_equal(hd_ckpt_read(&f.sim.fs, AT, &t.state, &info, &diag),
+			same ? HD_OK : HD_E_INTEGRITY);
+		CHECK(same || strstr(diag.text, "tensor 'a.weight' has another type or shape"),
+			"case %zu: %s", i, diag.text);
+		CHECK(same ? info.step == 3 : !memcmp(&info, &before, sizeof info) && t.step == 9,
+			"case %zu: something was read", i);
 		tiny_finish(&t);
 	}
 	forged_finish(&f);
@@ -456,7 +483,8 @@ static void a_drop_ends_at_the_first_that_cannot_go(void **unused)
 		enum hd_err err = hd_ckpt_drop_after(&sim.fs, "/run", 1, &removed, NULL);
 		rename = first_rename(&sim, from);
 		assert_true(rename > 0);
-		CHECK(fails ? err && removed == 0 : !err && removed == 3, "%d, %u removed", (int)err, removed);
+		CHECK(fails ? err && removed == 0 : !err && removed == 3, "%d, %u removed", (int)err,
+			removed);
 		for (int64_t step = 1; step <= 4; step++) {
 			char folder[100];
 			snprintf(folder, sizeof folder, PARENT "/step-%09d", (int)step);

@@ -8,7 +8,8 @@
 
 enum { BUFFER_BYTES = 1 << 20, NMETA = 4 };
 
-enum hd_err hd_sink_open(struct hd_sink *sink, struct hd_fs *fs, const char *path, bool points, struct hd_diag *diag)
+enum hd_err hd_sink_open(struct hd_sink *sink, struct hd_fs *fs, const char *path, bool points,
+	struct hd_diag *diag)
 {
 	enum hd_err err;
 
@@ -17,7 +18,8 @@ enum hd_err hd_sink_open(struct hd_sink *sink, struct hd_fs *fs, const char *pat
 		return hd_fail(diag, HD_E_NOMEM, "no memory to write %s", path);
 	err = hd_sha256_begin(&sink->hash, diag);
 	if (!err)
-		err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &sink->file, diag);
+		err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &sink->file,
+			diag);
 	if (err)
 		hd_sink_finish(sink);
 	return err;
@@ -111,7 +113,8 @@ static enum hd_err halve(struct hd_st_tensor *t, struct hd_arena *arena, struct 
 	return HD_OK;
 }
 
-static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st_tensor *tensor, struct hd_arena *arena, struct hd_diag *diag,
+static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st_tensor *tensor,
+	struct hd_arena *arena, struct hd_diag *diag,
 	enum hd_err *err)
 {
 	uint32_t n = 0;
@@ -121,18 +124,21 @@ static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st
 		if (e->group != group)
 			continue;
 		struct hd_st_tensor *t = &tensor[n++];
-		*t = (struct hd_st_tensor){ .name = e->name, .rank = e->rank, .at = e->at, .len_bytes = e->len_bytes };
+		*t = (struct hd_st_tensor){ .name = e->name, .rank = e->rank, .at = e->at,
+			.len_bytes = e->len_bytes };
 		for (int k = 0; k < e->rank; k++)
 			t->dim[k] = (uint64_t)e->dim[k];
 		if (!hd_st_dtype_from((enum hd_dtype)e->dtype, &t->dtype))
-			*err = hd_fail(diag, HD_E_BUG, "state entry '%s' has a type that safetensors does not know", e->name);
+			*err = hd_fail(diag, HD_E_BUG,
+				"state entry '%s' has a type that safetensors does not know", e->name);
 		else if (e->bf16)
 			*err = halve(t, arena, diag);
 	}
 	return n;
 }
 
-enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint8_t group, const struct hd_ckpt_info *info, struct hd_sink *sink,
+enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint8_t group,
+	const struct hd_ckpt_info *info, struct hd_sink *sink,
 	struct hd_diag *diag)
 {
 	char step[24], job[HD_HASH_HEX];
@@ -150,7 +156,8 @@ enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint8_t group, c
 	hd_text_fixed(&text, step, sizeof step);
 	hd_text_addf(&text, "%llu", (unsigned long long)info->step);
 	hd_hash_hex(info->job_hash, job);
-	const struct hd_st_meta meta[NMETA] = { { "format", "pt" }, { "job_hash", job }, { "model", info->model }, { "step", step } };
+	const struct hd_st_meta meta[NMETA] = { { "format", "pt" }, { "job_hash", job },
+		{ "model", info->model }, { "step", step } };
 	if (!err)
 		err = hd_safetensors_write(tensor, n, meta, NMETA, &arena, hd_sink_put, sink, diag);
 out:

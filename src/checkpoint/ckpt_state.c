@@ -76,7 +76,8 @@ static void put_entry(struct hd_json_writer *w, const struct hd_state_entry *e)
 	hd_json_close(w);
 }
 
-enum hd_err hd_ckpt_state_print(const struct hd_state *state, const struct hd_ckpt_info *info, struct hd_text *text, struct hd_diag *diag)
+enum hd_err hd_ckpt_state_print(const struct hd_state *state, const struct hd_ckpt_info *info,
+	struct hd_text *text, struct hd_diag *diag)
 {
 	struct hd_json_writer w;
 
@@ -91,7 +92,9 @@ enum hd_err hd_ckpt_state_print(const struct hd_state *state, const struct hd_ck
 		if (e->group != HD_STATE_RUN)
 			continue;
 		if (e->len_bytes / hd_dtype_bytes((enum hd_dtype)e->dtype) > MAX_ELEMS)
-			return hd_fail(diag, HD_E_BUG, "state entry '%s' is too large to be a counter (at most %d elements)", e->name, MAX_ELEMS);
+			return hd_fail(diag, HD_E_BUG,
+				"state entry '%s' is too large to be a counter (at most %d elements)",
+				e->name, MAX_ELEMS);
 		put_entry(&w, e);
 	}
 	hd_json_close(&w);
@@ -100,26 +103,30 @@ enum hd_err hd_ckpt_state_print(const struct hd_state *state, const struct hd_ck
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for the counters of a checkpoint") : HD_OK;
 }
 
-static enum hd_err parse_shape(const struct hd_json *item, struct hd_state_entry *e, size_t *elems, struct hd_diag *diag)
+static enum hd_err parse_shape(const struct hd_json *item, struct hd_state_entry *e, size_t *elems,
+	struct hd_diag *diag)
 {
 	const struct hd_json *shape;
 	char path[200];
 	enum hd_err err = hd_json_get(item, "shape", HD_JSON_ARRAY, &shape, diag);
 
 	if (!err && hd_json_count(shape) > HD_MAX_DIMS)
-		err = hd_fail(diag, HD_E_INPUT, "%s has more than %d extents", hd_json_path(shape, path, sizeof path), HD_MAX_DIMS);
+		err = hd_fail(diag, HD_E_INPUT, "%s has more than %d extents",
+			hd_json_path(shape, path, sizeof path), HD_MAX_DIMS);
 	*elems = 1;
 	for (size_t i = 0; !err && i < hd_json_count(shape); i++) {
 		err = hd_json_as_i64(hd_json_item(shape, i), 0, MAX_ELEMS, &e->dim[i], diag);
 		*elems *= err ? 0 : (size_t)e->dim[i];
 		if (!err && *elems > MAX_ELEMS)
-			err = hd_fail(diag, HD_E_INPUT, "%s has more than %d elements", hd_json_path(shape, path, sizeof path), MAX_ELEMS);
+			err = hd_fail(diag, HD_E_INPUT, "%s has more than %d elements",
+				hd_json_path(shape, path, sizeof path), MAX_ELEMS);
 		e->rank++;
 	}
 	return err;
 }
 
-static enum hd_err parse_values(const struct hd_json *item, const struct hd_state_entry *e, size_t elems, struct hd_diag *diag)
+static enum hd_err parse_values(const struct hd_json *item, const struct hd_state_entry *e, size_t elems,
+	struct hd_diag *diag)
 {
 	size_t size = hd_dtype_bytes((enum hd_dtype)e->dtype);
 	const struct hd_json *values, *bits;
@@ -130,7 +137,8 @@ static enum hd_err parse_values(const struct hd_json *item, const struct hd_stat
 	if (!err)
 		err = hd_json_get(item, "bits", HD_JSON_ARRAY, &bits, diag);
 	if (!err && (hd_json_count(values) != elems || hd_json_count(bits) != elems))
-		err = hd_fail(diag, HD_E_INPUT, "%s does not hold %zu values", hd_json_path(item, path, sizeof path), elems);
+		err = hd_fail(diag, HD_E_INPUT, "%s does not hold %zu values",
+			hd_json_path(item, path, sizeof path), elems);
 	for (size_t i = 0; i < elems && !err; i++) {
 		uint8_t *at = (uint8_t *)e->at + i * size;
 		err = hd_json_as_text(hd_json_item(values, i), &value, diag);
@@ -144,7 +152,8 @@ static enum hd_err parse_values(const struct hd_json *item, const struct hd_stat
 			good = !strcmp(text, value);
 		}
 		if (!good)
-			err = hd_fail(diag, HD_E_INPUT, "%s: \"%.32s\" is not the value of the bits \"%.32s\"",
+			err = hd_fail(diag, HD_E_INPUT,
+				"%s: \"%.32s\" is not the value of the bits \"%.32s\"",
 				hd_json_path(item, path, sizeof path), value, digits);
 	}
 	return err;
@@ -160,15 +169,18 @@ static enum hd_err parse_entry(struct hd_state *state, const struct hd_json *ite
 	enum hd_err err = hd_json_as(item, HD_JSON_OBJECT, diag);
 
 	if (!err && hd_json_count(item) != NENTRY_MEMBERS)
-		err = hd_fail(diag, HD_E_INPUT, "%s does not have %d members", hd_json_path(item, path, sizeof path), NENTRY_MEMBERS);
+		err = hd_fail(diag, HD_E_INPUT, "%s does not have %d members",
+			hd_json_path(item, path, sizeof path), NENTRY_MEMBERS);
 	if (!err)
 		err = hd_json_get_text(item, "name", &e.name, diag);
 	if (!err && (!*e.name || strlen(e.name) >= HD_MAX_NAME))
-		err = hd_fail(diag, HD_E_INPUT, "%s.name is empty or too long", hd_json_path(item, path, sizeof path));
+		err = hd_fail(diag, HD_E_INPUT, "%s.name is empty or too long",
+			hd_json_path(item, path, sizeof path));
 	if (!err)
 		err = hd_json_get_text(item, "dtype", &dtype_text, diag);
 	if (!err && !hd_dtype_parse(dtype_text, &dtype))
-		err = hd_fail(diag, HD_E_INPUT, "%s.dtype \"%.16s\" is not known", hd_json_path(item, path, sizeof path), dtype_text);
+		err = hd_fail(diag, HD_E_INPUT, "%s.dtype \"%.16s\" is not known",
+			hd_json_path(item, path, sizeof path), dtype_text);
 	if (!err)
 		err = parse_shape(item, &e, &elems, diag);
 	if (err)
@@ -180,11 +192,13 @@ static enum hd_err parse_entry(struct hd_state *state, const struct hd_json *ite
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the counters of a checkpoint");
 	err = parse_values(item, &e, elems, diag);
 	if (!err && hd_state_find(state, e.name))
-		err = hd_fail(diag, HD_E_INPUT, "%s: the name '%s' is used twice", hd_json_path(item, path, sizeof path), e.name);
+		err = hd_fail(diag, HD_E_INPUT, "%s: the name '%s' is used twice",
+			hd_json_path(item, path, sizeof path), e.name);
 	return err ? err : hd_state_add(state, &e, diag);
 }
 
-enum hd_err hd_ckpt_state_parse(struct hd_state *state, const char *name, const char *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_ckpt_state_parse(struct hd_state *state, const char *name, const char *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	const struct hd_json *root, *entries;
 	uint64_t ignored;

@@ -70,7 +70,8 @@ static void a_list_names_those_with_a_manifest(void **unused)
 	for (int64_t step = 1; step <= 3; step++)
 		must_put(&sim.fs, step, 0);
 	for (size_t i = 0; i < sizeof manifests / sizeof *manifests; i++) {
-		spill(&sim.fs, PARENT "/step-000000002/MANIFEST.json", (const uint8_t *)manifests[i], strlen(manifests[i]));
+		spill(&sim.fs, PARENT "/step-000000002/MANIFEST.json", (const uint8_t *)manifests[i],
+			strlen(manifests[i]));
 		assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
 		CHECK(n == 2 && list[0].step == 3 && list[1].step == 1, "\"%s\": %u", manifests[i], n);
 	}
@@ -78,7 +79,8 @@ static void a_list_names_those_with_a_manifest(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
-static const char *const files[] = { "model.safetensors", "optim.safetensors", "state.json", "MANIFEST.json" };
+static const char *const files[] = { "model.safetensors", "optim.safetensors", "state.json",
+	"MANIFEST.json" };
 enum { NFILES = sizeof files / sizeof *files };
 
 static void every_flipped_bit_is_refused(void **unused)
@@ -100,7 +102,8 @@ static void every_flipped_bit_is_refused(void **unused)
 			struct hd_diag diag = { "" };
 			bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			spill(&sim.fs, path, bytes, len);
-			CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, &diag) != HD_OK, "%s: bit %zu", files[f], bit);
+			CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, &diag) != HD_OK,
+				"%s: bit %zu", files[f], bit);
 			CHECK(strstr(diag.text, files[f]), "%s: bit %zu: %s", files[f], bit, diag.text);
 			bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
@@ -128,12 +131,15 @@ static void every_cut_and_every_added_byte_is_refused(void **unused)
 		uint8_t *bytes = slurp(&sim.fs, path, &arena, &len);
 		for (size_t cut = 0; cut < len; cut++) {
 			spill(&sim.fs, path, bytes, cut);
-			CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: cut at %zu", files[f], cut);
+			CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK,
+				"%s: cut at %zu", files[f], cut);
 		}
 		spill(&sim.fs, path, bytes, len + 1);        /* and the 0 behind it */
-		CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: one byte more", files[f]);
+		CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK,
+			"%s: one byte more", files[f]);
 		assert_int_equal(hd_fs_unlink(&sim.fs, path, NULL), HD_OK);
-		CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: missing", files[f]);
+		CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: missing",
+			files[f]);
 		spill(&sim.fs, path, bytes, len);
 	}
 	assert_int_equal(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL), HD_OK);
@@ -166,7 +172,8 @@ static void a_bad_one_is_told_and_the_next_older_is_taken(void **unused)
 	CHECK(strstr(diag.text, "step 9"), "%s", diag.text);
 	spill(&sim.fs, PARENT "/step-000000002/state.json", (const uint8_t *)"{}", 2);
 	spill(&sim.fs, PARENT "/step-000000001/state.json", (const uint8_t *)"{}", 2);
-	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, count_bad, &bad, NULL), HD_E_INTEGRITY);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, count_bad, &bad, NULL),
+		HD_E_INTEGRITY);
 	assert_int_equal(bad, 2);
 	hd_fs_sim_finish(&sim);
 }
@@ -185,7 +192,8 @@ static void a_missing_and_an_extra_tensor_are_named(void **unused)
 	for (int skip = 0; skip < 5; skip++) {
 		diag = (struct hd_diag){ "" };
 		tiny_init_without(&t, 9, skip, false);
-		CHECK(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag) == HD_E_INTEGRITY, "without %s", names[skip]);
+		CHECK(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info,
+			&diag) == HD_E_INTEGRITY, "without %s", names[skip]);
 		CHECK(strstr(diag.text, names[skip]), "%s", diag.text);
 		/* and the other way round: written without it, read with it */
 		info = info_of(4);
@@ -193,14 +201,16 @@ static void a_missing_and_an_extra_tensor_are_named(void **unused)
 		tiny_finish(&t);
 		tiny_init(&t, 9);
 		diag = (struct hd_diag){ "" };
-		CHECK(hd_ckpt_read(&sim.fs, "/other/step-000000004", &t.state, &info, &diag) == HD_E_INTEGRITY, "without %s", names[skip]);
+		CHECK(hd_ckpt_read(&sim.fs, "/other/step-000000004", &t.state, &info,
+			&diag) == HD_E_INTEGRITY, "without %s", names[skip]);
 		CHECK(strstr(diag.text, names[skip]) && strstr(diag.text, "missing"), "%s", diag.text);
 		tiny_finish(&t);
 		assert_int_equal(hd_fs_remove_tree(&sim.fs, "/other", NULL), HD_OK);
 	}
 	tiny_init_without(&t, 9, -1, true);
 	diag = (struct hd_diag){ "" };
-	assert_int_equal(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag), HD_E_INTEGRITY);
+	assert_int_equal(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag),
+		HD_E_INTEGRITY);
 	CHECK(strstr(diag.text, "b.bias"), "%s", diag.text);
 	tiny_finish(&t);
 	hd_fs_sim_finish(&sim);
@@ -213,8 +223,10 @@ static void old_or_new(struct hd_fs *fs, int64_t before, int64_t now, const char
 	struct hd_ckpt_info info;
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_ckpt_find(fs, "/run", UINT64_MAX, &info, NULL, NULL, &diag) == HD_OK, "%s %zu: %s", how, where, diag.text);
-	CHECK(info.step == (uint64_t)before || info.step == (uint64_t)now, "%s %zu: step %llu", how, where, (unsigned long long)info.step);
+	CHECK(hd_ckpt_find(fs, "/run", UINT64_MAX, &info, NULL, NULL, &diag) == HD_OK, "%s %zu: %s", how,
+		where, diag.text);
+	CHECK(info.step == (uint64_t)before || info.step == (uint64_t)now, "%s %zu: step %llu", how, where,
+		(unsigned long long)info.step);
 	CHECK(holds(fs, info.folder, (int64_t)info.step), "%s %zu: %s is garbage", how, where, info.folder);
 }
 
@@ -287,8 +299,10 @@ static void any_call_may_fail_and_the_older_one_stays(void **unused)
 				enum hd_err err = put_step(&sim.fs, 2, 1, &diag);
 				bool beyond = sim.calls < from + k;
 				hd_fs_sim_fail(&sim, 0, 0, false);
-				CHECK(err == HD_OK || strstr(diag.text, "/run"), "call %llu: no path in \"%s\"", (unsigned long long)k, diag.text);
-				CHECK(err == HD_OK || holds(&sim.fs, PARENT "/step-000000001", 1), "call %llu: the older one is hurt", (unsigned long long)k);
+				CHECK(err == HD_OK || strstr(diag.text, "/run"),
+					"call %llu: no path in \"%s\"", (unsigned long long)k, diag.text);
+				CHECK(err == HD_OK || holds(&sim.fs, PARENT "/step-000000001", 1),
+					"call %llu: the older one is hurt", (unsigned long long)k);
 				old_or_new(&sim.fs, 1, 2, "failure of call", k);
 				tried++;
 				failed += err != HD_OK;
@@ -324,8 +338,10 @@ static void a_step_written_again_is_replaced_without_a_gap(void **unused)
 		failed += err != HD_OK;
 		hd_fs_sim_fail(&sim, 0, 0, false);
 		hd_fs_sim_crash(&sim, survives, &coin);
-		CHECK(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL) == HD_OK, "crash at call %llu", (unsigned long long)k);
-		CHECK(!beyond || (err == HD_OK && info.lineage == 1), "the second of the step is not the one that stays");
+		CHECK(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL) == HD_OK,
+			"crash at call %llu", (unsigned long long)k);
+		CHECK(!beyond || (err == HD_OK && info.lineage == 1),
+			"the second of the step is not the one that stays");
 		tiny_finish(&t);
 		hd_fs_sim_finish(&sim);
 		if (beyond)
@@ -334,7 +350,8 @@ static void a_step_written_again_is_replaced_without_a_gap(void **unused)
 	CHECK(2 * failed > tried, "%zu of %zu crashes hit the writer", failed, tried);
 }
 
-/* Two jobs in one folder: what the one writes harms nothing of the other; a lineage continues its ancestor's. */
+/* Two jobs in one folder: what the one writes harms nothing of the other; a lineage continues its
+ * ancestor's. */
 static void another_job_s_checkpoints_are_neither_replaced_nor_removed(void **unused)
 {
 	struct hd_ckpt_info info = info_of(2);
@@ -353,7 +370,8 @@ static void another_job_s_checkpoints_are_neither_replaced_nor_removed(void **un
 	CHECK(strstr(diag.text, "another job"), "%s", diag.text);
 	info.step = 4;
 	assert_int_equal(hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 1, false, NULL), HD_OK);
-	assert_true(holds(&sim.fs, PARENT "/step-000000001", 1) && holds(&sim.fs, PARENT "/step-000000002", 2) && holds(&sim.fs, PARENT "/step-000000003", 3));
+	assert_true(holds(&sim.fs, PARENT "/step-000000001", 1) &&
+		holds(&sim.fs, PARENT "/step-000000002", 2) && holds(&sim.fs, PARENT "/step-000000003", 3));
 	info = info_of(2);
 	info.job_hash.byte[0] ^= 2;
 	info.lineage = 1;
@@ -363,7 +381,8 @@ static void another_job_s_checkpoints_are_neither_replaced_nor_removed(void **un
 	hd_fs_sim_finish(&sim);
 }
 
-/* An absolute checkpoint.dir serves many runs, of one name too: each has a folder of its own, and finds it again. */
+/* An absolute checkpoint.dir serves many runs, of one name too: each has a folder of its own, and finds it
+ * again. */
 static void every_run_takes_a_folder_of_its_own(void **unused)
 {
 	static const char *const runs[] = { "/a/job", "/b/job", "/c/job/", "." };
@@ -376,8 +395,10 @@ static void every_run_takes_a_folder_of_its_own(void **unused)
 	for (int again = 0; again < 2; again++)
 		for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 			assert_int_equal(hd_fs_mkdirs(&sim.fs, runs[i], NULL), HD_OK);
-			assert_int_equal(hd_ckpt_place(&sim.fs, runs[i], "/store", parent, sizeof parent, NULL), again ? HD_OK : HD_E_NOTFOUND);
-			assert_int_equal(hd_ckpt_claim(&sim.fs, runs[i], "/store", parent, sizeof parent, NULL), HD_OK);
+			assert_int_equal(hd_ckpt_place(&sim.fs, runs[i], "/store", parent, sizeof parent,
+				NULL), again ? HD_OK : HD_E_NOTFOUND);
+			assert_int_equal(hd_ckpt_claim(&sim.fs, runs[i], "/store", parent, sizeof parent,
+				NULL), HD_OK);
 			assert_string_equal(parent, want[i]);
 		}
 	assert_int_equal(hd_ckpt_claim(&sim.fs, "/a/job", "/stor", parent, sizeof parent, NULL), HD_OK);
@@ -424,11 +445,14 @@ static void removal_spares_the_one_that_is_known(void **unused)
 		hd_arena_init(&arena, 0);
 		for (int64_t step = 1; step <= 3; step++)
 			must_put(&sim.fs, step, 0);
-		assert_int_equal(hd_ckpt_gc(&sim.fs, PARENT, cases[i].keep, cases[i].known, &removed, NULL), HD_OK);
+		assert_int_equal(hd_ckpt_gc(&sim.fs, PARENT, cases[i].keep, cases[i].known, &removed, NULL),
+			HD_OK);
 		assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
-		CHECK(removed == cases[i].removed && n == 3 - removed, "case %zu: %u removed, %u left", i, removed, n);
+		CHECK(removed == cases[i].removed && n == 3 - removed, "case %zu: %u removed, %u left", i,
+			removed, n);
 		for (uint32_t k = 0; k < n; k++)
-			CHECK(list[k].step == (uint64_t)cases[i].left[k], "case %zu: step %llu stays", i, (unsigned long long)list[k].step);
+			CHECK(list[k].step == (uint64_t)cases[i].left[k], "case %zu: step %llu stays", i,
+				(unsigned long long)list[k].step);
 		hd_arena_finish(&arena);
 		hd_fs_sim_finish(&sim);
 	}
@@ -455,7 +479,8 @@ static void a_removal_that_fails_is_told(void **unused)
 		bool beyond = sim.calls < from + k;
 		hd_fs_sim_fail(&sim, 0, 0, false);
 		assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
-		CHECK(err ? removed == 77 && list[0].step == 4 : removed == 3 && n == 1, "call %llu: %d, %u removed, %u left", (unsigned long long)k,
+		CHECK(err ? removed == 77 && list[0].step == 4 : removed == 3 && n == 1,
+			"call %llu: %d, %u removed, %u left", (unsigned long long)k,
 			err, removed, n);
 		refused += err != HD_OK;
 		hd_arena_finish(&arena);
@@ -505,15 +530,18 @@ static void what_another_job_saved_is_not_dropped(void **unused)
 	must_put(&sim.fs, 4, 0);
 	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 1, &removed, NULL), HD_OK);
 	assert_int_equal(removed, 2);
-	assert_true(holds(&sim.fs, PARENT "/step-000000003", 3) && !holds(&sim.fs, PARENT "/step-000000002", 2));
+	assert_true(holds(&sim.fs, PARENT "/step-000000003", 3) &&
+		!holds(&sim.fs, PARENT "/step-000000002", 2));
 	hd_fs_sim_finish(&sim);
 }
 
 /* Every place named for checkpoints: the write fails (or the removal is put off), the old one stays. */
 static void every_failpoint_leaves_a_whole_one(void **unused)
 {
-	static const enum hd_failpoint points[] = { HD_FP_CKPT_BEGIN, HD_FP_CKPT_WRITE_BEFORE, HD_FP_CKPT_WRITE_AFTER, HD_FP_CKPT_FSYNC,
-		HD_FP_CKPT_MANIFEST_BEFORE, HD_FP_CKPT_MANIFEST_AFTER, HD_FP_CKPT_RENAME_BEFORE, HD_FP_CKPT_RENAME_AFTER, HD_FP_CKPT_DIRSYNC,
+	static const enum hd_failpoint points[] = { HD_FP_CKPT_BEGIN, HD_FP_CKPT_WRITE_BEFORE,
+		HD_FP_CKPT_WRITE_AFTER, HD_FP_CKPT_FSYNC,
+		HD_FP_CKPT_MANIFEST_BEFORE, HD_FP_CKPT_MANIFEST_AFTER, HD_FP_CKPT_RENAME_BEFORE,
+		HD_FP_CKPT_RENAME_AFTER, HD_FP_CKPT_DIRSYNC,
 		HD_FP_CKPT_GC };
 	static const char *const actions[] = { "err=ENOSPC", "short=10", "flip" };
 
@@ -534,11 +562,13 @@ static void every_failpoint_leaves_a_whole_one(void **unused)
 			assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);
 			CHECK(a || points[p] == HD_FP_CKPT_GC || err == HD_E_REFUSED, "%s: %d", spec, err);
 			assert_true(err == HD_OK || strstr(diag.text, "/run"));
-			CHECK(points[p] != HD_FP_CKPT_GC || holds(&sim.fs, PARENT "/step-000000001", 1), "%s: removed all the same", spec);
+			CHECK(points[p] != HD_FP_CKPT_GC || holds(&sim.fs, PARENT "/step-000000001", 1),
+				"%s: removed all the same", spec);
 			if (a == 0 || points[p] == HD_FP_CKPT_GC)
 				old_or_new(&sim.fs, 1, 2, spec, 0);
 			else
-				CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000002", &(struct hd_ckpt_info){ 0 }, NULL) != HD_OK, "%s was accepted", spec);
+				CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000002",
+					&(struct hd_ckpt_info){ 0 }, NULL) != HD_OK, "%s was accepted", spec);
 			hd_fs_sim_finish(&sim);
 		}
 }
@@ -578,12 +608,14 @@ static void another_digest_than_the_manifest_s_is_refused(void **unused)
 	hd_fs_sim_init(&sim);
 	hd_arena_init(&arena, 0);
 	must_put(&sim.fs, 3, 0);
-	assert_int_equal(hd_ckpt_manifest_read(&sim.fs, PARENT "/step-000000003", &arena, &manifest, NULL), HD_OK);
+	assert_int_equal(hd_ckpt_manifest_read(&sim.fs, PARENT "/step-000000003", &arena, &manifest, NULL),
+		HD_OK);
 	manifest.info.digest.byte[15] ^= 1;
 	hd_text_init(&text, &arena);
 	assert_int_equal(hd_manifest_print(&manifest, &text, NULL), HD_OK);
 	spill(&sim.fs, path, (const uint8_t *)text.at, text.len);
-	assert_int_equal(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &manifest.info, &diag), HD_E_INTEGRITY);
+	assert_int_equal(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &manifest.info, &diag),
+		HD_E_INTEGRITY);
 	CHECK(strstr(diag.text, "digest"), "%s", diag.text);
 	hd_arena_finish(&arena);
 	hd_fs_sim_finish(&sim);
@@ -601,7 +633,8 @@ static void a_tensor_in_the_wrong_file_is_named(void **unused)
 	must_put(&sim.fs, 3, 0);
 	tiny_init(&t, 9);
 	hd_state_find(&t.state, "a.bias")->group = HD_STATE_OPTIM;
-	assert_int_equal(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag), HD_E_INTEGRITY);
+	assert_int_equal(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag),
+		HD_E_INTEGRITY);
 	CHECK(strstr(diag.text, "a.bias"), "%s", diag.text);
 	tiny_finish(&t);
 	hd_fs_sim_finish(&sim);
@@ -648,13 +681,16 @@ static void a_path_names_the_folders_of_its_checkpoints(void **unused)
 		struct hd_diag diag = { "" };
 		uint32_t n = 0;
 		hd_arena_init(&arena, 0);
-		CHECK(hd_ckpt_folders(&sim.fs, cases[i].path, &arena, &folders, &n, &diag) == cases[i].err && n == cases[i].n, "case %zu: %u", i, n);
-		CHECK(cases[i].err ? strstr(diag.text, cases[i].first) != NULL : !strcmp(folders[0], cases[i].first), "case %zu: %s", i, diag.text);
+		CHECK(hd_ckpt_folders(&sim.fs, cases[i].path, &arena, &folders, &n, &diag) == cases[i].err &&
+			n == cases[i].n, "case %zu: %u", i, n);
+		CHECK(cases[i].err ? strstr(diag.text, cases[i].first) != NULL : !strcmp(folders[0],
+			cases[i].first), "case %zu: %s", i, diag.text);
 		hd_arena_finish(&arena);
 	}
 	/* memory ends at each place in turn: all of them, or an error */
 	for (int how = 0; how < 4; how++) {
-		static const struct { const char *path; uint32_t n; bool list; } ways[] = { { PARENT, 3, false }, { PARENT, 3, true }, { "/empty", 0, true },
+		static const struct { const char *path; uint32_t n; bool list;
+			} ways[] = { { PARENT, 3, false }, { PARENT, 3, true }, { "/empty", 0, true },
 			{ PARENT "/step-000000002", 1, false } };
 		enum hd_err err = HD_E_NOMEM;
 		uint32_t refused = 0;
@@ -664,9 +700,11 @@ static void a_path_names_the_folders_of_its_checkpoints(void **unused)
 			struct hd_ckpt_info *list = NULL;
 			uint32_t n = 0;
 			hd_arena_init(&arena, bytes);
-			err = ways[how].list ? hd_ckpt_list(&sim.fs, ways[how].path, &arena, &list, &n, NULL) :
+			err = ways[how].list ? hd_ckpt_list(&sim.fs, ways[how].path, &arena, &list, &n,
+				NULL) :
 				hd_ckpt_folders(&sim.fs, ways[how].path, &arena, &folders, &n, NULL);
-			CHECK(err ? err == HD_E_NOMEM && !folders && !list : n == ways[how].n && (folders || list), "way %d, %zu bytes: %d, %u", how,
+			CHECK(err ? err == HD_E_NOMEM && !folders && !list : n == ways[how].n &&
+				(folders || list), "way %d, %zu bytes: %d, %u", how,
 				bytes, err, n);
 			for (uint32_t i = 0; folders && i < n; i++)
 				CHECK(folders[i], "way %d, %zu bytes: %u has no name", how, bytes, i);
@@ -685,9 +723,11 @@ static void a_path_names_the_folders_of_its_checkpoints(void **unused)
 	hd_arena_init(&arena, 0);
 	assert_int_equal(hd_ckpt_list(&sim.fs, "/nowhere", &arena, &list, &n, NULL), HD_E_NOTFOUND);
 	struct hd_diag diag = { "" };
-	assert_int_equal(hd_ckpt_find(&sim.fs, "/empty", UINT64_MAX, &info, NULL, NULL, &diag), HD_E_NOTFOUND);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/empty", UINT64_MAX, &info, NULL, NULL, &diag),
+		HD_E_NOTFOUND);
 	assert_string_equal(diag.text, "/empty holds no checkpoint");     /* of no step: none was asked for */
-	assert_int_equal(hd_ckpt_find(&sim.fs, "/nowhere", UINT64_MAX, &info, NULL, NULL, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/nowhere", UINT64_MAX, &info, NULL, NULL, NULL),
+		HD_E_NOTFOUND);
 	hd_arena_finish(&arena);
 	hd_fs_sim_finish(&sim);
 }
@@ -717,20 +757,24 @@ static void a_disk_that_fails_is_not_taken_for_an_empty_one(void **unused)
 			hd_arena_init(&arena, 0);
 			uint64_t from = sim.calls;
 			hd_fs_sim_fail(&sim, k, EIO, true);
-			enum hd_err err = asks[i].what == WHERE ? hd_ckpt_parent(&sim.fs, asks[i].path, parent, sizeof parent, &diag) :
-				asks[i].what == ALL ? hd_ckpt_folders(&sim.fs, asks[i].path, &arena, &folders, &n, &diag) :
+			enum hd_err err = asks[i].what == WHERE ? hd_ckpt_parent(&sim.fs, asks[i].path,
+				parent, sizeof parent, &diag) :
+				asks[i].what == ALL ? hd_ckpt_folders(&sim.fs, asks[i].path, &arena, &folders,
+				&n, &diag) :
 				hd_ckpt_find(&sim.fs, asks[i].path, asks[i].from, &info, NULL, NULL, &diag);
 			bool beyond = sim.calls < from + k;
 			hd_fs_sim_fail(&sim, 0, 0, false);
 			hd_arena_finish(&arena);
 			if (beyond)
 				break;
-			CHECK(err && err != HD_E_NOTFOUND && diag.text[0], "ask %zu, call %llu: %d %s", i, (unsigned long long)k, err, diag.text);
+			CHECK(err && err != HD_E_NOTFOUND && diag.text[0], "ask %zu, call %llu: %d %s", i,
+				(unsigned long long)k, err, diag.text);
 		}
 	hd_fs_sim_finish(&sim);
 }
 
-/* The disk fails where it is asked for the folder, and goes on after that: this is no folder without checkpoints. */
+/* The disk fails where it is asked for the folder, and goes on after that: this is no folder without
+ * checkpoints. */
 static void one_failure_is_not_taken_for_an_empty_folder(void **unused)
 {
 	struct hd_diag diag = { "" };
@@ -769,7 +813,8 @@ static void the_job_says_where_its_checkpoints_lie(void **unused)
 	assert_int_equal(hd_fs_mkdirs(&sim.fs, "/run/saved", NULL), HD_OK);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		if (cases[i].job)
-			spill(&sim.fs, "/run/job.resolved.json", (const uint8_t *)cases[i].job, strlen(cases[i].job));
+			spill(&sim.fs, "/run/job.resolved.json", (const uint8_t *)cases[i].job,
+				strlen(cases[i].job));
 		assert_int_equal(hd_ckpt_parent(&sim.fs, "/run", parent, sizeof parent, NULL), HD_OK);
 		CHECK(!strcmp(parent, cases[i].parent), "case %zu: %s", i, parent);
 	}

@@ -62,8 +62,10 @@ static void ulps_are_steps_of_nextafter_through_zero_too(void **unused)
 			y = nextafterf(y, INFINITY);
 			q = nextafter(q, INFINITY);
 			struct hd_state a = one("t", HD_F32, &x, 1), b = one("t", HD_F32, &y, 1);
-			CHECK(of(&a, &b, 1).max_ulp == steps, "f32 %g by %llu", (double)x, (unsigned long long)steps);
-			CHECK(of(&b, &a, 1).max_ulp == steps, "f32 %g by -%llu", (double)x, (unsigned long long)steps);
+			CHECK(of(&a, &b, 1).max_ulp == steps, "f32 %g by %llu", (double)x,
+				(unsigned long long)steps);
+			CHECK(of(&b, &a, 1).max_ulp == steps, "f32 %g by -%llu", (double)x,
+				(unsigned long long)steps);
 			struct hd_state c = one("t", HD_F64, &p, 1), d = one("t", HD_F64, &q, 1);
 			CHECK(of(&c, &d, 1).max_ulp == steps, "f64 %g by %llu", p, (unsigned long long)steps);
 		}
@@ -100,7 +102,8 @@ static void names_and_shapes_of_one_side_are_told_first(void **unused)
 {
 	float x[N] = { 0 };
 	(void)unused;
-	struct hd_state a = one("a", HD_F32, x, N), b = one("b", HD_F32, x, N), c = one("a", HD_F32, x, N - 1), d = one("a", HD_I32, x, N);
+	struct hd_state a = one("a", HD_F32, x, N), b = one("b", HD_F32, x, N),
+		c = one("a", HD_F32, x, N - 1), d = one("a", HD_I32, x, N);
 	struct hd_tensor_diff t = of(&a, &b, 2);
 	assert_true(t.only_a && !t.only_b && !strcmp(t.name, "a"));
 	assert_true(of(&a, &c, 1).shapes);

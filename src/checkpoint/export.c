@@ -17,13 +17,15 @@ struct out {
 	struct hd_diag *diag;
 };
 
-static enum hd_err no_memory(const struct out *o) { return hd_fail(o->diag, HD_E_NOMEM, "no memory for the tensors to write"); }
+static enum hd_err no_memory(const struct out *o) { return hd_fail(o->diag, HD_E_NOMEM,
+	"no memory for the tensors to write"); }
 
 const struct hd_family *hd_export_family(const char *model)
 {
 	const char *colon = strchr(model, ':');
 
-	return hd_family_of(colon && !strncmp(model, "builtin:", (size_t)(colon - model) + 1) ? colon + 1 : "");
+	return hd_family_of(colon && !strncmp(model, "builtin:", (size_t)(colon - model) + 1) ? colon + 1 :
+		"");
 }
 
 static enum hd_err turn(const struct out *o, struct hd_st_tensor *t)
@@ -52,7 +54,8 @@ static enum hd_err halve(const struct out *o, struct hd_st_tensor *t)
 		return no_memory(o);
 	for (uint64_t i = 0; i < n; i++)
 		to[i] = hd_bf16_of_f32(from[i]);
-	*t = (struct hd_st_tensor){ .name = t->name, .dtype = HD_ST_BF16, .rank = t->rank, .at = to, .len_bytes = n * sizeof *to,
+	*t = (struct hd_st_tensor){ .name = t->name, .dtype = HD_ST_BF16, .rank = t->rank, .at = to,
+		.len_bytes = n * sizeof *to,
 		.dim = { t->dim[0], t->dim[1], t->dim[2], t->dim[3], t->dim[4], t->dim[5] } };
 	return HD_OK;
 }
@@ -63,10 +66,12 @@ static enum hd_err copy_name(const struct out *o, const char *name, const char *
 	return *copy ? HD_OK : no_memory(o);
 }
 
-static enum hd_err add_ties(struct out *o, const struct hd_state *state, const struct hd_st_tensor *of, const char *ours)
+static enum hd_err add_ties(struct out *o, const struct hd_state *state, const struct hd_st_tensor *of,
+	const char *ours)
 {
 	for (const struct hd_name_tie *tie = o->how->family->tied; tie->theirs; tie++) {
-		if (strcmp(tie->ours, ours) != 0 || hd_state_find(state, tie->theirs)        /* the latter: not tied in this model */
+		/* the latter: not tied in this model */
+		if (strcmp(tie->ours, ours) != 0 || hd_state_find(state, tie->theirs)
 		    || (tie->with && !hd_state_find(state, tie->with)))
 			continue;
 		if (o->how->both) {
@@ -89,21 +94,25 @@ static enum hd_err add_counter(struct out *o, const char *theirs, const int64_t 
 		return HD_OK;
 	snprintf(name, sizeof name, "%.*s%s", (int)(n - end), theirs, counter->theirs);
 	struct hd_st_tensor *t = &o->tensor[o->n++];
-	*t = (struct hd_st_tensor){ .dtype = HD_ST_I64, .rank = 0, .at = updates, .len_bytes = sizeof *updates };
+	*t = (struct hd_st_tensor){ .dtype = HD_ST_I64, .rank = 0, .at = updates,
+		.len_bytes = sizeof *updates };
 	return copy_name(o, name, &t->name);
 }
 
-static enum hd_err add_entry(struct out *o, const struct hd_state *state, const struct hd_state_entry *e, const int64_t *updates)
+static enum hd_err add_entry(struct out *o, const struct hd_state *state, const struct hd_state_entry *e,
+	const int64_t *updates)
 {
 	struct hd_theirs theirs = { .turned = false };
 	struct hd_st_tensor *t = &o->tensor[o->n++];
 	enum hd_err err = HD_OK;
 
-	*t = (struct hd_st_tensor){ .name = e->name, .rank = e->rank, .at = e->at, .len_bytes = e->len_bytes };
+	*t = (struct hd_st_tensor){ .name = e->name, .rank = e->rank, .at = e->at,
+		.len_bytes = e->len_bytes };
 	for (int k = 0; k < e->rank; k++)
 		t->dim[k] = (uint64_t)e->dim[k];
 	if (!hd_st_dtype_from((enum hd_dtype)e->dtype, &t->dtype))
-		return hd_fail(o->diag, HD_E_BUG, "state entry '%s' has a type that safetensors does not know", e->name);
+		return hd_fail(o->diag, HD_E_BUG,
+			"state entry '%s' has a type that safetensors does not know", e->name);
 	if (o->how->family) {
 		if (!hd_name_to_theirs(o->how->family, e->name, &theirs))
 			return hd_fail(o->diag, HD_E_INVAL, "the public name of '%s' is too long", e->name);
@@ -130,7 +139,8 @@ static enum hd_err gather(struct out *o, const struct hd_state *state)
 	return err;
 }
 
-enum hd_err hd_export_tensors(struct hd_fs *fs, const struct hd_st_tensor *tensor, uint32_t n, const struct hd_st_meta *meta,
+enum hd_err hd_export_tensors(struct hd_fs *fs, const struct hd_st_tensor *tensor, uint32_t n,
+	const struct hd_st_meta *meta,
 	uint32_t nmeta, const char *path, struct hd_diag *diag)
 {
 	char tmp[HD_PATH_CAP];
@@ -166,7 +176,8 @@ enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state, cons
 
 	hd_arena_init(&arena, 0);
 	/* an entry has at most all second names and one count beside it */
-	const size_t ntensors = 2 * (size_t)state->nentries + HD_NAME_TIES + how->nmore, nmeta = NMETA + HD_NAME_TIES + how->nmeta;
+	const size_t ntensors = 2 * (size_t)state->nentries + HD_NAME_TIES + how->nmore,
+		nmeta = NMETA + HD_NAME_TIES + how->nmeta;
 	struct out o = { .how = how, .arena = &arena, .diag = diag,
 		.tensor = hd_arena_take(&arena, ntensors + 1, sizeof *o.tensor),
 		.meta = hd_arena_take(&arena, nmeta, sizeof *o.meta) };

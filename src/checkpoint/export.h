@@ -27,9 +27,11 @@ struct hd_export {
 };
 
 /* The model's entries of a state. */
-HD_MUST_USE enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state, const struct hd_ckpt_info *info,
+HD_MUST_USE enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state,
+	const struct hd_ckpt_info *info,
 	const struct hd_export *how, const char *path, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_export_tensors(struct hd_fs *fs, const struct hd_st_tensor *tensor, uint32_t n, const struct hd_st_meta *meta,
+HD_MUST_USE enum hd_err hd_export_tensors(struct hd_fs *fs, const struct hd_st_tensor *tensor, uint32_t n,
+	const struct hd_st_meta *meta,
 	uint32_t nmeta, const char *path, struct hd_diag *diag);
 
 /* "builtin:gpt" -> the family of gpt; a model from a file has our names only. */

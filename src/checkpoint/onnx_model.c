@@ -30,7 +30,9 @@ static enum hd_err beside(void *user, const char *name, struct hd_onnx_bytes *by
 		at++;
 	if (at == m->n) {
 		if (at == HD_ONNX_MAX_FILES || strlen(name) >= sizeof m->file[at].name)
-			return hd_fail(diag, HD_E_INPUT, "%s: more than %d files of external data, or a name that is too long", m->folder, HD_ONNX_MAX_FILES);
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: more than %d files of external data, or a name that is too long",
+				m->folder, HD_ONNX_MAX_FILES);
 		enum hd_err err = hd_file_open_beneath(m->fs, m->folder, name, HD_OPEN_READ, &file, diag);
 		if (!err)
 			err = map_file(m->fs, &file, &m->file[at].map, diag);
@@ -44,7 +46,8 @@ static enum hd_err beside(void *user, const char *name, struct hd_onnx_bytes *by
 }
 
 /* Parameters, then buffers: the order of hd_fit_value(). */
-static enum hd_err copy_weights(const struct hd_graph *g, const struct hd_onnx_values *values, const char *path, struct hd_arena *arena,
+static enum hd_err copy_weights(const struct hd_graph *g, const struct hd_onnx_values *values,
+	const char *path, struct hd_arena *arena,
 	struct hd_weights **weights, struct hd_diag *diag)
 {
 	uint32_t n = hd_fit_count(g);
@@ -54,8 +57,10 @@ static enum hd_err copy_weights(const struct hd_graph *g, const struct hd_onnx_v
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its tensors", path);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_value *v = hd_fit_value(g, i);
-		const struct hd_onnx_weight *w = i < g->nparams ? &values->param[i] : &values->buffer[i - g->nparams];
-		t[i] = (struct hd_st_tensor){ .name = hd_graph_text_of(g, v->name), .dtype = HD_ST_F32, .rank = v->rank, .at = w->at,
+		const struct hd_onnx_weight *w = i < g->nparams ? &values->param[i] :
+			&values->buffer[i - g->nparams];
+		t[i] = (struct hd_st_tensor){ .name = hd_graph_text_of(g, v->name), .dtype = HD_ST_F32,
+			.rank = v->rank, .at = w->at,
 			.len_bytes = w->len_bytes };
 		for (uint32_t d = 0; d < v->rank; d++)
 			t[i].dim[d] = (uint64_t)v->dim[d];
@@ -63,7 +68,8 @@ static enum hd_err copy_weights(const struct hd_graph *g, const struct hd_onnx_v
 	return hd_weights_of(weights, path, t, n, diag);
 }
 
-enum hd_err hd_onnx_model(struct hd_fs *fs, const char *path, const struct hd_onnx_opts *opts, struct hd_arena *arena, struct hd_graph *graph,
+enum hd_err hd_onnx_model(struct hd_fs *fs, const char *path, const struct hd_onnx_opts *opts,
+	struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_weights **weights, struct hd_diag *diag)
 {
 	struct maps *maps = hd_arena_take(arena, 1, sizeof *maps);
@@ -78,7 +84,8 @@ enum hd_err hd_onnx_model(struct hd_fs *fs, const char *path, const struct hd_on
 	if (strlen(path) >= sizeof maps->folder)
 		return hd_fail(diag, HD_E_INPUT, "%.60s...: the path is too long", path);
 	maps->fs = fs;
-	snprintf(maps->folder, sizeof maps->folder, "%.*s", slash ? (int)(slash - path) + (slash == path) : 1, slash ? path : ".");
+	snprintf(maps->folder, sizeof maps->folder, "%.*s", slash ? (int)(slash - path) + (slash == path) : 1,
+		slash ? path : ".");
 	own.data = beside;
 	own.user = maps;
 	hd_graph_init(graph, arena);

@@ -15,7 +15,8 @@
 enum { HD_ONNX_MAX_FILES = 64 };          /* external data files of one model */
 
 /* `graph` becomes the file's in `arena`; `opts->data` is set here. `weights` may be NULL: else close them. */
-HD_MUST_USE enum hd_err hd_onnx_model(struct hd_fs *fs, const char *path, const struct hd_onnx_opts *opts, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_onnx_model(struct hd_fs *fs, const char *path, const struct hd_onnx_opts *opts,
+	struct hd_arena *arena,
 	struct hd_graph *graph, struct hd_weights **weights, struct hd_diag *diag);
 
 #endif

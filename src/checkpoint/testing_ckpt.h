@@ -1,4 +1,5 @@
-/* testing_ckpt.h -- a state as small as one can be and checkpoints of it in simulated files (for the tests of ckpt_*.c). */
+/* testing_ckpt.h -- a state as small as one can be and checkpoints of it in simulated files (for the tests
+ * of ckpt_*.c). */
 #ifndef HD_CHECKPOINT_TESTING_CKPT_H
 #define HD_CHECKPOINT_TESTING_CKPT_H
 
@@ -32,10 +33,13 @@ static inline void tiny_fill(struct tiny *t, int64_t step)
 	t->loss = 0.1 * (double)step;
 }
 
-static inline void tiny_add(struct tiny *t, const char *name, enum hd_dtype dtype, int64_t rows, int64_t cols, enum hd_state_group group, void *at)
+static inline void tiny_add(struct tiny *t, const char *name, enum hd_dtype dtype, int64_t rows, int64_t cols,
+	enum hd_state_group group, void *at)
 {
-	struct hd_state_entry e = { .name = name, .dtype = (uint8_t)dtype, .rank = cols ? 2 : 1, .dim = { rows, cols },
-		.group = (uint8_t)group, .at = at, .len_bytes = (uint64_t)(rows * (cols ? cols : 1)) * hd_dtype_bytes(dtype) };
+	struct hd_state_entry e = { .name = name, .dtype = (uint8_t)dtype, .rank = cols ? 2 : 1,
+		.dim = { rows, cols },
+		.group = (uint8_t)group, .at = at, .len_bytes = (uint64_t)(rows * (cols ? cols : 1)) *
+		hd_dtype_bytes(dtype) };
 	assert_int_equal(hd_state_add(&t->state, &e, NULL), HD_OK);
 }
 
@@ -65,7 +69,8 @@ static inline void tiny_finish(struct tiny *t) { hd_arena_finish(&t->arena); }
 
 static inline struct hd_ckpt_info info_of(uint64_t step)
 {
-	return (struct hd_ckpt_info){ .step = step, .samples = 10 * step, .job_hash = { { 1, 2, 3 } }, .data_hash = { { 4 } },
+	return (struct hd_ckpt_info){ .step = step, .samples = 10 * step, .job_hash = { { 1, 2, 3 } },
+		.data_hash = { { 4 } },
 		.fingerprint = { { 5 } }, .data_count = 60, .kernels = "portable", .model = "builtin:mlp" };
 }
 
@@ -94,8 +99,10 @@ static inline bool holds(struct hd_fs *fs, const char *folder, int64_t step)
 
 	tiny_init(&got, -7);
 	tiny_init(&want, step);
-	bool same = hd_ckpt_read(fs, folder, &got.state, &info, NULL) == HD_OK && info.step == (uint64_t)step &&
-		!memcmp(got.w, want.w, sizeof got.w) && !memcmp(got.b, want.b, sizeof got.b) && !memcmp(got.m, want.m, sizeof got.m) &&
+	bool same = hd_ckpt_read(fs, folder, &got.state, &info, NULL) == HD_OK &&
+		info.step == (uint64_t)step &&
+		!memcmp(got.w, want.w, sizeof got.w) && !memcmp(got.b, want.b, sizeof got.b) &&
+		!memcmp(got.m, want.m, sizeof got.m) &&
 		got.step == want.step && !memcmp(&got.loss, &want.loss, sizeof got.loss);
 	tiny_finish(&got);
 	tiny_finish(&want);
@@ -113,7 +120,8 @@ static inline uint8_t *slurp(struct hd_fs *fs, const char *path, struct hd_arena
 static inline void spill(struct hd_fs *fs, const char *path, const uint8_t *bytes, size_t len)
 {
 	struct hd_file file = { 0 };
-	assert_int_equal(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, NULL), HD_OK);
+	assert_int_equal(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file,
+		NULL), HD_OK);
 	assert_int_equal(hd_file_write(&file, bytes, len, NULL), HD_OK);
 	assert_int_equal(hd_file_close(&file, NULL), HD_OK);
 }

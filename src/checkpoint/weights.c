@@ -16,13 +16,16 @@
 enum { MAX_SHARDS = 1000, INDEX_BYTES = 32 << 20 };
 #define MAX_FILE_BYTES ((uint64_t)1 << 40)      /* of belief: what is read must fit into memory anyway */
 
-static const char index_end[] = ".safetensors.index.json", index_name[] = "model.safetensors.index.json", file_name[] = "model.safetensors";
+static const char index_end[] = ".safetensors.index.json", index_name[] = "model.safetensors.index.json",
+	file_name[] = "model.safetensors";
 
 /* ---- reading */
 
-static enum hd_err no_memory(const char *path, struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its tensors", path); }
+static enum hd_err no_memory(const char *path, struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"%s: no memory for its tensors", path); }
 
-static enum hd_err add_tensors(struct hd_weights *w, const struct hd_st_tensor *tensor, uint32_t n, struct hd_diag *diag)
+static enum hd_err add_tensors(struct hd_weights *w, const struct hd_st_tensor *tensor, uint32_t n,
+	struct hd_diag *diag)
 {
 	struct hd_st_tensor *all = hd_arena_take(&w->arena, (size_t)w->ntensors + n + 1, sizeof *all);
 
@@ -37,7 +40,8 @@ static enum hd_err add_tensors(struct hd_weights *w, const struct hd_st_tensor *
 	return HD_OK;
 }
 
-static enum hd_err add_file(struct hd_weights *w, struct hd_fs *fs, const char *path, struct hd_safetensors *read, struct hd_diag *diag)
+static enum hd_err add_file(struct hd_weights *w, struct hd_fs *fs, const char *path,
+	struct hd_safetensors *read, struct hd_diag *diag)
 {
 	uint8_t *bytes;
 	size_t len;
@@ -49,7 +53,8 @@ static enum hd_err add_file(struct hd_weights *w, struct hd_fs *fs, const char *
 }
 
 /* The name of a shard comes from a file: one folder entry, and nothing that leads elsewhere. */
-static enum hd_err read_shard(struct hd_weights *w, struct hd_fs *fs, const char *index, const char *name, struct hd_safetensors *read,
+static enum hd_err read_shard(struct hd_weights *w, struct hd_fs *fs, const char *index, const char *name,
+	struct hd_safetensors *read,
 	struct hd_diag *diag)
 {
 	const char *slash = strrchr(index, '/');
@@ -57,12 +62,14 @@ static enum hd_err read_shard(struct hd_weights *w, struct hd_fs *fs, const char
 
 	if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
 		return hd_fail(diag, HD_E_INPUT, "%s: \"%.80s\" is no name of a file beside it", index, name);
-	if ((size_t)snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - index) + 1 : 0, index, name) >= sizeof path)
+	if ((size_t)snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - index) + 1 : 0, index,
+		name) >= sizeof path)
 		return hd_fail(diag, HD_E_INPUT, "%s: the path of its shard %.80s is too long", index, name);
 	return add_file(w, fs, path, read, diag);
 }
 
-static enum hd_err read_shards(struct hd_weights *w, struct hd_fs *fs, const char *index, const struct hd_json *map, struct hd_diag *diag)
+static enum hd_err read_shards(struct hd_weights *w, struct hd_fs *fs, const char *index,
+	const struct hd_json *map, struct hd_diag *diag)
 {
 	const char *seen[MAX_SHARDS], *name = NULL;
 	struct hd_safetensors *shard = hd_arena_take(&w->arena, MAX_SHARDS, sizeof *shard);
@@ -81,10 +88,12 @@ static enum hd_err read_shards(struct hd_weights *w, struct hd_fs *fs, const cha
 			err = read_shard(w, fs, index, name, &shard[k], diag);
 		}
 		if (!err && !hd_safetensors_find(&shard[k], hd_json_key(map, i)))
-			err = hd_fail(diag, HD_E_INPUT, "%s: tensor '%s' is not in %s", index, hd_json_key(map, i), name);
+			err = hd_fail(diag, HD_E_INPUT, "%s: tensor '%s' is not in %s", index,
+				hd_json_key(map, i), name);
 	}
 	if (!err && w->ntensors != hd_json_count(map))
-		err = hd_fail(diag, HD_E_INPUT, "%s lists %zu tensors, its files hold %u", index, hd_json_count(map), w->ntensors);
+		err = hd_fail(diag, HD_E_INPUT, "%s lists %zu tensors, its files hold %u", index,
+			hd_json_count(map), w->ntensors);
 	return err;
 }
 
@@ -112,7 +121,8 @@ static enum hd_err from_run(struct hd_weights *w, struct hd_fs *fs, const char *
 		err = hd_ckpt_load(fs, info.folder, &w->arena, &state, &info, diag);
 	for (uint32_t i = 0; !err && i < state.nentries; i++) {
 		const struct hd_state_entry *e = &state.entry[i];
-		struct hd_st_tensor t = { .name = e->name, .rank = e->rank, .at = e->at, .len_bytes = e->len_bytes };
+		struct hd_st_tensor t = { .name = e->name, .rank = e->rank, .at = e->at,
+			.len_bytes = e->len_bytes };
 		for (int k = 0; k < e->rank; k++)
 			t.dim[k] = (uint64_t)e->dim[k];
 		if (e->group == HD_STATE_MODEL && hd_st_dtype_from((enum hd_dtype)e->dtype, &t.dtype))
@@ -160,7 +170,8 @@ static enum hd_err from_folder(struct hd_weights *w, struct hd_fs *fs, const cha
 		if (!hd_fs_stat(fs, inside, &stat, NULL))
 			return folders[i].read(w, fs, folders[i].is_run ? path : inside, diag);
 	}
-	return from_run(w, fs, path, diag);     /* a folder of checkpoints, or a message that says what it is not */
+	/* a folder of checkpoints, or a message that says what it is not */
+	return from_run(w, fs, path, diag);
 }
 
 static int by_name(const void *a, const void *b)
@@ -202,7 +213,8 @@ static enum hd_err settle(struct hd_weights *w, struct hd_diag *diag)
 	qsort(w->tensor, w->ntensors, sizeof *w->tensor, by_name);
 	for (uint32_t i = 1; i < w->ntensors; i++)
 		if (!strcmp(w->tensor[i - 1].name, w->tensor[i].name))
-			return hd_fail(diag, HD_E_INPUT, "%s: tensor '%s' stands in two of its files", w->path, w->tensor[i].name);
+			return hd_fail(diag, HD_E_INPUT, "%s: tensor '%s' stands in two of its files",
+				w->path, w->tensor[i].name);
 	if (!w->ntensors)
 		return hd_fail(diag, HD_E_INPUT, "%s holds no tensors", w->path);
 	take_digest(w);
@@ -222,7 +234,8 @@ enum hd_err hd_weights_open(struct hd_weights **out, struct hd_fs *fs, const cha
 	enum hd_err err = w->path ? hd_fs_stat(fs, path, &stat, diag) : no_memory(path, diag);
 	if (!err)
 		err = stat.kind == HD_FILE_FOLDER ? from_folder(w, fs, path, diag)
-			: ends_with(path, index_end) ? from_index(w, fs, path, diag) : from_file(w, fs, path, diag);
+			: ends_with(path, index_end) ? from_index(w, fs, path, diag) : from_file(w, fs, path,
+				diag);
 	if (!err)
 		err = settle(w, diag);
 	if (err)
@@ -232,7 +245,8 @@ enum hd_err hd_weights_open(struct hd_weights **out, struct hd_fs *fs, const cha
 	return err;
 }
 
-static enum hd_err copy_tensors(struct hd_weights *w, const struct hd_st_tensor *tensor, uint32_t n, struct hd_diag *diag)
+static enum hd_err copy_tensors(struct hd_weights *w, const struct hd_st_tensor *tensor, uint32_t n,
+	struct hd_diag *diag)
 {
 	struct hd_st_tensor *copy = hd_arena_take(&w->arena, n ? n : 1, sizeof *copy);
 
@@ -248,7 +262,8 @@ static enum hd_err copy_tensors(struct hd_weights *w, const struct hd_st_tensor 
 	return copy ? add_tensors(w, copy, n, diag) : no_memory(w->path, diag);
 }
 
-enum hd_err hd_weights_of(struct hd_weights **out, const char *path, const struct hd_st_tensor *tensor, uint32_t n, struct hd_diag *diag)
+enum hd_err hd_weights_of(struct hd_weights **out, const char *path, const struct hd_st_tensor *tensor,
+	uint32_t n, struct hd_diag *diag)
 {
 	struct hd_weights *w = hd_alloc(sizeof *w);
 
@@ -281,12 +296,14 @@ uint32_t hd_fit_count(const struct hd_graph *graph) { return graph->nparams + gr
 
 const struct hd_value *hd_fit_value(const struct hd_graph *graph, uint32_t i)
 {
-	return &graph->value[i < graph->nparams ? graph->param[i].value : graph->buffer[i - graph->nparams].value];
+	return &graph->value[i < graph->nparams ? graph->param[i].value :
+		graph->buffer[i - graph->nparams].value];
 }
 
 /* What is wrong, by kind; all of it, so that one look is enough. */
 enum wrong { MISSING, UNKNOWN, SHAPED, TYPED, NWRONG };
-static const char *const wrong_text[NWRONG] = { "missing", "not of this model", "of another shape", "not to be taken as f32" };
+static const char *const wrong_text[NWRONG] = { "missing", "not of this model", "of another shape",
+	"not to be taken as f32" };
 
 struct fitting {
 	struct hd_weights *w;
@@ -348,12 +365,14 @@ static const char *unfit_type(const struct hd_st_tensor *t)
 
 static uint32_t find(const struct hd_graph *graph, const char *name)
 {
-	uint32_t p = hd_graph_find_param(graph, name), b = p == HD_NONE ? hd_graph_find_buffer(graph, name) : HD_NONE;
+	uint32_t p = hd_graph_find_param(graph, name), b = p == HD_NONE ? hd_graph_find_buffer(graph, name) :
+		HD_NONE;
 
 	return p != HD_NONE ? p : b != HD_NONE ? graph->nparams + b : HD_NONE;
 }
 
-/* A second name of a tensor that is there already must hold the same bytes: an untied one is another model. */
+/* A second name of a tensor that is there already must hold the same bytes: an untied one is another
+ * model. */
 static void take(struct fitting *f, const struct hd_st_tensor *t, const struct hd_ours *ours)
 {
 	uint32_t p = find(f->graph, ours->name);
@@ -373,7 +392,8 @@ static void take(struct fitting *f, const struct hd_st_tensor *t, const struct h
 	} else if (unfit) {
 		shape_text(t, complain(f, TYPED, t->name));
 		hd_text_addf(&f->text[TYPED], " %s", unfit);
-	} else if (fit->from && (fit->from->len_bytes != t->len_bytes || memcmp(fit->from->at, t->at, t->len_bytes) != 0)) {
+	} else if (fit->from && (fit->from->len_bytes != t->len_bytes ||
+		memcmp(fit->from->at, t->at, t->len_bytes) != 0)) {
 		shape_text(t, complain(f, UNKNOWN, t->name));
 		hd_text_addf(&f->text[UNKNOWN], " (not equal to %s)", fit->from->name);
 	}
@@ -387,7 +407,8 @@ static enum hd_err conclude(struct fitting *f, struct hd_text *full, struct hd_d
 	const char *before = "";
 
 	hd_text_init(&said, &f->w->arena);
-	hd_text_addf(&said, "%s does not fit the model %s: ", f->w->path, hd_graph_text_of(f->graph, f->graph->name));
+	hd_text_addf(&said, "%s does not fit the model %s: ", f->w->path,
+		hd_graph_text_of(f->graph, f->graph->name));
 	for (int i = 0; i < NWRONG; i++) {
 		if (!f->nwrong[i])
 			continue;
@@ -401,10 +422,12 @@ static enum hd_err conclude(struct fitting *f, struct hd_text *full, struct hd_d
 	return hd_fail(diag, HD_E_INPUT, "%s", said.at);
 }
 
-enum hd_err hd_weights_fit(struct hd_weights *w, const struct hd_graph *graph, const char *const *skip, uint32_t nskip,
+enum hd_err hd_weights_fit(struct hd_weights *w, const struct hd_graph *graph, const char *const *skip,
+	uint32_t nskip,
 	struct hd_fit **fit, struct hd_text *full, struct hd_diag *diag)
 {
-	struct fitting f = { .w = w, .graph = graph, .family = hd_family_of(hd_graph_text_of(graph, graph->name)), .skip = skip, .nskip = nskip,
+	struct fitting f = { .w = w, .graph = graph, .family = hd_family_of(hd_graph_text_of(graph,
+		graph->name)), .skip = skip, .nskip = nskip,
 		.fit = hd_arena_take(&w->arena, hd_fit_count(graph) + 1, sizeof *f.fit) };
 	struct hd_ours ours;
 
@@ -452,7 +475,8 @@ static float element(const struct hd_st_tensor *t, uint64_t i)
 		break;
 	}
 	float f;
-	memcpy(&f, (const char *)t->at + i * sizeof f, sizeof f);       /* fitting lets no other dtype through */
+	/* fitting lets no other dtype through */
+	memcpy(&f, (const char *)t->at + i * sizeof f, sizeof f);
 	return f;
 }
 

@@ -34,9 +34,11 @@ struct hd_weights {
 	struct hd_hash digest;
 };
 
-HD_MUST_USE enum hd_err hd_weights_open(struct hd_weights **weights, struct hd_fs *fs, const char *path, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_weights_open(struct hd_weights **weights, struct hd_fs *fs, const char *path,
+	struct hd_diag *diag);
 /* Of tensors that the caller has read elsewhere; names and bytes are copied. `path` is for messages. */
-HD_MUST_USE enum hd_err hd_weights_of(struct hd_weights **weights, const char *path, const struct hd_st_tensor *tensor, uint32_t ntensors,
+HD_MUST_USE enum hd_err hd_weights_of(struct hd_weights **weights, const char *path,
+	const struct hd_st_tensor *tensor, uint32_t ntensors,
 	struct hd_diag *diag);
 void hd_weights_close(struct hd_weights *weights);          /* takes NULL */
 
@@ -47,8 +49,10 @@ struct hd_fit { const struct hd_st_tensor *from; bool turned; };      /* from NU
 uint32_t hd_fit_count(const struct hd_graph *graph);
 const struct hd_value *hd_fit_value(const struct hd_graph *graph, uint32_t i);
 
-/* fit[hd_fit_count()], in the weights' arena. `full` (may be NULL) gets the whole list where `diag` may have to cut it. */
-HD_MUST_USE enum hd_err hd_weights_fit(struct hd_weights *weights, const struct hd_graph *graph, const char *const *skip, uint32_t nskip,
+/* fit[hd_fit_count()], in the weights' arena. `full` (may be NULL) gets the whole list where `diag` may
+ * have to cut it. */
+HD_MUST_USE enum hd_err hd_weights_fit(struct hd_weights *weights, const struct hd_graph *graph,
+	const char *const *skip, uint32_t nskip,
 	struct hd_fit **fit, struct hd_text *full, struct hd_diag *diag);
 
 /* The tensor as f32; `turned`: of a matrix the transpose. `out` has room for its elements. */

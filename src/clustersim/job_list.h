@@ -1,12 +1,15 @@
-/* job_list.h -- jobs as a trace lists them: what came when, wanted how many devices, and how much work it was.
+/* job_list.h -- jobs as a trace lists them: what came when, wanted how many devices, and how much work it
+ * was.
  *
- * Traces of published simulators and of real clusters are read into it, generators make it (job_generate.h), the simulator runs it.
+ * Traces of published simulators and of real clusters are read into it, generators make it (job_generate.h),
+ * the simulator runs it.
  *
- * 1. Jobs are sorted by arrival, stably; the earliest arrival of a table with calendar times is 0. Ids of the simulator are the
- *    places in the list.
+ * 1. Jobs are sorted by arrival, stably; the earliest arrival of a table with calendar times is 0. Ids of the
+ *    simulator are the places in the list.
  * 2. `steps` is work: with a table of rates in steps of `kind`, otherwise in seconds on the type of speed 1.
  * 3. Nothing is executed: a command is text.
- * 4. Bad input is HD_E_INPUT and says file:line:column and the field. A byte order mark and CR LF are accepted.
+ * 4. Bad input is HD_E_INPUT and says file:line:column and the field. A byte order mark and CR LF are
+ *    accepted.
  *
  * Ownership: all lies in the arena it was read into. Pure. */
 #ifndef HD_CLUSTERSIM_JOB_LIST_H
@@ -32,15 +35,18 @@ struct hd_job_record {
 };
 
 struct hd_listed_job {
-	const char *kind;                         /* "ResNet-18 (batch size 64)"; "" if only its time is known */
+	/* "ResNet-18 (batch size 64)"; "" if only its time is known */
+	const char *kind;
 	const char *command, *folder, *steps_arg;        /* of traces that have them; "" */
 	const char *user, *name;                  /* who sent it, what it was called there; "" */
 	bool needs_data;
 	uint32_t scale;                           /* devices at once */
 	double arrival_s, steps;
-	double duration_s;                        /* alone on the type of speed 1, or on the reference type; 0: not known */
+	/* alone on the type of speed 1, or on the reference type; 0: not known */
+	double duration_s;
 	double weight;
-	double slo;                               /* the deadline is so many times the duration after arrival; 0: none */
+	/* the deadline is so many times the duration after arrival; 0: none */
+	double slo;
 	double deadline_s;                        /* after arrival; INFINITY: none, or as `slo` says */
 	const char *type;                         /* of devices, the only one it runs on; NULL: any */
 	const struct hd_job_record *record;       /* NULL: none */
@@ -49,7 +55,8 @@ struct hd_listed_job {
 struct hd_job_list {
 	size_t n;
 	struct hd_listed_job *at;
-	uint64_t ndropped, nrows;                 /* rows that are no work (no time, no devices), of how many */
+	/* rows that are no work (no time, no devices), of how many */
+	uint64_t ndropped, nrows;
 	uint64_t ncpu, nopen, nbad;               /* of an accounting, rows besides: of jobs without GPUs, of jobs that still ran (they are in the
 	                                           * list, with their time so far), that could not be read */
 	const char *bad[HD_JOB_BAD];              /* of the first of these: place and reason */
@@ -57,7 +64,8 @@ struct hd_job_list {
 };
 
 /* Lines of 10 columns (or of 7, the older form) between tabs; all lines of a file have as many. */
-HD_MUST_USE enum hd_err hd_job_list_trace(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_job_list_trace(struct hd_job_list *list, const char *name, const uint8_t *bytes,
+	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag);
 /* The form of 10 columns; reads back to the same list. Names of kinds without tabs and line ends. */
 void hd_job_list_print(const struct hd_job_list *list, struct hd_text *to);
@@ -66,18 +74,23 @@ void hd_job_list_print(const struct hd_job_list *list, struct hd_text *to);
 struct hd_job_columns { const char *submit, *duration, *gpus, *type, *weight, *user, *deadline; };
 
 /* "submit=timestamp,gpus=num_gpus": cuts `text` up in place of a copy in `arena`. */
-HD_MUST_USE enum hd_err hd_job_columns_parse(struct hd_job_columns *columns, const char *text, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_job_columns_parse(struct hd_job_columns *columns, const char *text,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 struct hd_job_table_how {
 	struct hd_job_columns columns;
 	const struct hd_rates *rates;             /* NULL: no kinds, the work is the duration */
-	const char *reference;                    /* type of `rates` that durations are on; NULL: each kind's fastest */
-	uint64_t seed;                            /* draws a kind for each row, when `rates` is given and no type column */
+	/* type of `rates` that durations are on; NULL: each kind's fastest */
+	const char *reference;
+	/* draws a kind for each row, when `rates` is given and no type column */
+	uint64_t seed;
 };
 
-/* Tables with a header: comma-separated (Philly's and Helios' published forms among them). Rows without time or devices, and with `rates` of
- * more than 8 devices, are dropped and counted; with `rates` scales are rounded up to 1, 2, 4 or 8. */
-HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
+/* Tables with a header: comma-separated (Philly's and Helios' published forms among them). Rows without time
+ * or devices, and with `rates` of more than 8 devices, are dropped and counted; with `rates` scales are
+ * rounded up to 1, 2, 4 or 8. */
+HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const uint8_t *bytes,
+	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 /* `sacct --parsable` (or --parsable2), with --format=JobID,Submit,ElapsedRaw,AllocTRES at least, in any order, of Slurm 17 to 24. A job's steps
  * (17.batch, 17.0) are no jobs; tasks of arrays (17_4) and components of heterogeneous jobs (17+1) are jobs each.
@@ -87,7 +100,8 @@ HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *na
  *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, State where they are there
  * `columns` may name others for all of them: user=Account, weight=Priority. Rows that cannot be read are left out and counted, and the first
  * are told of. HD_E_INPUT: a needed column is missing, or no job is left. */
-HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
+HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes,
+	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -1,6 +1,7 @@
 /* machines.h -- which machines a cluster has, and when they came and went: out of files.
  *
- * 1. Events are sorted by time, stably; times are seconds, the first sample of a file with calendar times is 0.
+ * 1. Events are sorted by time, stably; times are seconds, the first sample of a file with calendar times is
+ *    0.
  * 2. Bad input is HD_E_INPUT and says file:line:column and the field.
  *
  * Ownership: all lies in the arena it was read into. Pure. */
@@ -16,18 +17,23 @@
 enum { HD_MACHINES = 1 << 22, HD_MACHINE_DEVICES = 1 << 16 };
 
 struct hd_machine { const char *name, *type; uint32_t devices; };
-struct hd_machine_list { size_t n; struct hd_machine *at; uint64_t nwithout; };          /* nwithout: machines without devices, left out */
+/* nwithout: machines without devices, left out */
+struct hd_machine_list { size_t n; struct hd_machine *at; uint64_t nwithout; };
 
 /* Alibaba's node list: sn,cpu_milli,memory_mib,gpu,model with a header, columns in any order. */
-HD_MUST_USE enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name,
+	const uint8_t *bytes, size_t len, struct hd_arena *arena,
 	struct hd_diag *diag);
 
-struct hd_machine_event { double at_s; int32_t change; const char *name; };              /* machines more, or fewer; name "" of counts */
+/* machines more, or fewer; name "" of counts */
+struct hd_machine_event { double at_s; int32_t change; const char *name; };
 struct hd_machine_events { size_t n; struct hd_machine_event *at; };
 
-/* milliseconds,add|remove,name -- or samples of how many run: YYYY-MM-DD, HH:MM:SS, count (told apart by the first line). A name is added
- * at most once and removed at most once, in that order. Of samples of one time the last line counts. */
-HD_MUST_USE enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name, const uint8_t *bytes, size_t len,
+/* milliseconds,add|remove,name -- or samples of how many run: YYYY-MM-DD, HH:MM:SS, count (told apart by the
+ * first line). A name is added at most once and removed at most once, in that order. Of samples of one
+ * time the last line counts. */
+HD_MUST_USE enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name,
+	const uint8_t *bytes, size_t len,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -37,11 +37,14 @@ struct hd_sched_log {
 
 /* Whether a file is one: its first line begins as that of a log does. */
 bool hd_sched_log_is(const uint8_t *bytes, size_t len);
-HD_MUST_USE enum hd_err hd_sched_log_read(struct hd_sched_log *log, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_sched_log_read(struct hd_sched_log *log, const char *name, const uint8_t *bytes,
+	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag);
 
 /* The first decision in which two logs differ. */
-struct hd_sched_log_difference { uint64_t line[2]; const char *text[2]; size_t len[2]; };        /* line 0: that log has no more */
-bool hd_sched_log_differ(const char *a, size_t alen, const char *b, size_t blen, struct hd_sched_log_difference *where);
+/* line 0: that log has no more */
+struct hd_sched_log_difference { uint64_t line[2]; const char *text[2]; size_t len[2]; };
+bool hd_sched_log_differ(const char *a, size_t alen, const char *b, size_t blen,
+	struct hd_sched_log_difference *where);
 
 #endif

@@ -20,13 +20,16 @@
 enum { HD_STORY_BINS = 400, HD_STORY_JOBS = 48, HD_STORY_BARS = 48, HD_REPORT_RUNS = 64 };
 
 struct hd_sched_story;
-HD_MUST_USE enum hd_err hd_sched_story_open(struct hd_sched_story **story, const struct hd_sched_sim_setting *setting, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_sched_story_open(struct hd_sched_story **story,
+	const struct hd_sched_sim_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag);
 const struct hd_sim_watch *hd_sched_story_watch(const struct hd_sched_story *story);
 
-struct hd_sched_report_run { const char *policy; const struct hd_sched_sim_result *result; const struct hd_sched_story *story; };
+struct hd_sched_report_run { const char *policy; const struct hd_sched_sim_result *result;
+	const struct hd_sched_story *story; };
 
-void hd_sched_report_print(struct hd_text *page, const char *title, const struct hd_sched_sim_setting *setting, const struct hd_sched_report_run *run,
+void hd_sched_report_print(struct hd_text *page, const char *title,
+	const struct hd_sched_sim_setting *setting, const struct hd_sched_report_run *run,
 	uint32_t nruns, struct hd_arena *arena);
 
 #endif

@@ -38,11 +38,12 @@
 struct hd_switch_costs { double start_s, resize_s, move_s, preempt_s; };
 #define HD_SWITCH_COSTS ((struct hd_switch_costs){ 30, 1, 20, 5 })        /* until somebody measured */
 
-/* Who wants to see time pass, for charts. A job was on its part of devices of a type: half of them, if two jobs were. Parts of one stay
- * may come one by one. */
+/* Who wants to see time pass, for charts. A job was on its part of devices of a type: half of them, if two
+ * jobs were. Parts of one stay may come one by one. */
 struct hd_sim_watch {
 	void *self;
-	void (*ran)(void *self, uint64_t job, uint32_t type, double devices, double usd, double from_s, double to_s);
+	void (*ran)(void *self, uint64_t job, uint32_t type, double devices, double usd, double from_s,
+		double to_s);
 };
 
 struct hd_sched_sim_setting {
@@ -59,10 +60,13 @@ struct hd_sched_sim_setting {
 	bool (*next)(void *source, struct hd_listed_job *job);
 	void *source;
 	bool trace;                               /* gavel: the source is a trace */
-	double deadline_factor;                   /* above 0: of jobs that come without one, so many times the duration after arrival */
-	uint32_t nentities;                       /* a job is in the entity of its user's name, without a user in number id % nentities */
+	/* above 0: of jobs that come without one, so many times the duration after arrival */
+	double deadline_factor;
+	/* a job is in the entity of its user's name, without a user in number id % nentities */
+	uint32_t nentities;
 	const struct hd_sched_entity *entities;
-	uint64_t first, end;                      /* averages over jobs [first, end), and stop when all of these are over; 0, 0: all */
+	/* averages over jobs [first, end), and stop when all of these are over; 0, 0: all */
+	uint64_t first, end;
 	double stop_s;                            /* exact: no later than this; 0: no limit */
 	/* exact */
 	bool free_switching;                      /* costs are charged unless this is set */
@@ -71,10 +75,12 @@ struct hd_sched_sim_setting {
 	const struct hd_prices *prices;           /* NULL: the types' own */
 	const uint32_t *price_type;               /* [ntypes] of `prices`; HD_PRICE_NONE: the type's own */
 	double prices_from_s;                     /* time of `prices` at the first arrival */
-	const struct hd_machine_events *events;   /* of one type, in place of its rate; never more machines than the type has */
+	/* of one type, in place of its rate; never more machines than the type has */
+	const struct hd_machine_events *events;
 	uint32_t event_type;
 	const struct hd_sched_elastic *elastic;   /* every job is elastic like this; NULL: none is */
-	const struct hd_estimate_setting *estimate;       /* packed policies see estimated pairs until they ran; NULL: the true ones */
+	/* packed policies see estimated pairs until they ran; NULL: the true ones */
+	const struct hd_estimate_setting *estimate;
 	const struct hd_sim_watch *watch;         /* NULL: nobody */
 	struct hd_text *log;                      /* decisions, one line each; NULL: none */
 };
@@ -83,8 +89,10 @@ struct hd_sim_row {
 	uint64_t id;
 	const char *kind, *user;
 	uint32_t scale;
-	double arrival_s, first_start_s, finish_s, jct_s;        /* NAN: never; jct NAN: dropped or not over */
-	double rho, cost_usd, lost_s;                             /* lost: seconds of switching and of work done again */
+	/* NAN: never; jct NAN: dropped or not over */
+	double arrival_s, first_start_s, finish_s, jct_s;
+	/* lost: seconds of switching and of work done again */
+	double rho, cost_usd, lost_s;
 	double device_s[HD_RATES_TYPES > 8 ? 8 : HD_RATES_TYPES]; /* of the first eight types */
 	uint32_t starts, moves, resizes;
 	double deadline_s;                        /* point in time; INFINITY: none */
@@ -102,7 +110,8 @@ struct hd_sched_sim_result {
 	double utilisation, productive;           /* of the device time: busy, computing */
 	double cost_usd, lost_s;
 	uint64_t deadlines, missed, missed_as_published;
-	double extended;                          /* share of leases that were extended with the same devices */
+	/* share of leases that were extended with the same devices */
+	double extended;
 	uint64_t rounds, solves, kept, starts, moves, resizes, revoked, failed;
 	uint64_t most_at_once;
 	struct hd_estimate_account estimate;
@@ -110,7 +119,8 @@ struct hd_sched_sim_result {
 };
 
 /* Rows and texts lie in `arena`. */
-HD_MUST_USE enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sched_sim_setting *setting, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_sched_sim(struct hd_sched_sim_result *result,
+	const struct hd_sched_sim_setting *setting, struct hd_arena *arena,
 	struct hd_diag *diag);
 
 #endif

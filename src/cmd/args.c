@@ -29,8 +29,10 @@ static enum hd_err unknown(const char *name, struct hd_diag *diag)
 
 	for (int i = 0; i < HD_NOPTS; i++)
 		hd_near_offer(&near, hd_opts[i].name);
-	return near.best ? hd_fail(diag, HD_E_INVAL, "there is no option --%s; did you mean --%s?", name, near.best)
-		    : hd_fail(diag, HD_E_INVAL, "there is no option --%s; `heddle help` lists what there is", name);
+	return near.best ? hd_fail(diag, HD_E_INVAL, "there is no option --%s; did you mean --%s?", name,
+		near.best)
+		    : hd_fail(diag, HD_E_INVAL, "there is no option --%s; `heddle help` lists what there is",
+		    	name);
 }
 
 static enum hd_err not_here(const struct hd_verb *verb, enum hd_opt opt, struct hd_diag *diag)
@@ -43,7 +45,8 @@ static enum hd_err not_here(const struct hd_verb *verb, enum hd_opt opt, struct 
 				strncat(who, ", ", sizeof who - strlen(who) - 1);
 			strncat(who, v->name, sizeof who - strlen(who) - 1);
 		}
-	return hd_fail(diag, HD_E_INVAL, "`heddle %s` does not take --%s; these do: %s", verb->name, hd_opts[opt].name, who);
+	return hd_fail(diag, HD_E_INVAL, "`heddle %s` does not take --%s; these do: %s", verb->name,
+		hd_opts[opt].name, who);
 }
 
 static bool word_ok(const char *words, const char *text)
@@ -70,7 +73,8 @@ static enum hd_err take_value(struct hd_args *args, enum hd_opt opt, const char 
 		break;
 	case HD_TAKES_WORD:
 		if (!word_ok(row->value, text))
-			return hd_fail(diag, HD_E_INVAL, "--%s is one of %s, not \"%s\"", row->name, row->value, text);
+			return hd_fail(diag, HD_E_INVAL, "--%s is one of %s, not \"%s\"", row->name,
+				row->value, text);
 		args->text[opt] = text;
 		break;
 	case HD_TAKES_COUNT:
@@ -108,7 +112,8 @@ static enum hd_opt of_name(const struct hd_verb *verb, const char *name)
 }
 
 /* The option that `word` names: "--name", "--name=value", "-x". */
-static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_opt *opt, const char **value, struct hd_diag *diag)
+static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_opt *opt, const char **value,
+	struct hd_diag *diag)
 {
 	char name[64];
 	size_t len = strcspn(word, "=");
@@ -116,7 +121,8 @@ static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_op
 	*value = NULL;
 	if (word[1] != '-') {
 		*opt = word[2] ? HD_NOPTS : of_letter(verb, word[1]);
-		return *opt != HD_NOPTS ? HD_OK : hd_fail(diag, HD_E_INVAL, "there is no option %s; `heddle help` lists what there is", word);
+		return *opt != HD_NOPTS ? HD_OK : hd_fail(diag, HD_E_INVAL,
+			"there is no option %s; `heddle help` lists what there is", word);
 	}
 	if (len - 2 >= sizeof name)
 		return hd_fail(diag, HD_E_INVAL, "there is no option %s", word);
@@ -129,7 +135,8 @@ static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_op
 	return HD_OK;
 }
 
-static enum hd_err one_option(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, int *i, struct hd_diag *diag)
+static enum hd_err one_option(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, int *i,
+	struct hd_diag *diag)
 {
 	const char *value;
 	enum hd_opt opt = HD_NOPTS;
@@ -143,11 +150,13 @@ static enum hd_err one_option(struct hd_args *args, const struct hd_verb *verb, 
 	if (flag && value)
 		return hd_fail(diag, HD_E_INVAL, "--%s takes no value", hd_opts[opt].name);
 	if (!flag && !value && ++*i == argc)
-		return hd_fail(diag, HD_E_INVAL, "--%s needs a value: %s", hd_opts[opt].name, hd_opts[opt].value);
+		return hd_fail(diag, HD_E_INVAL, "--%s needs a value: %s", hd_opts[opt].name,
+			hd_opts[opt].value);
 	return take_value(args, opt, value ? value : flag ? "" : argv[*i], diag);
 }
 
-enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, struct hd_diag *diag)
+enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv,
+	struct hd_diag *diag)
 {
 	bool ended = false;
 	enum hd_err err = HD_OK;

@@ -5,8 +5,8 @@
  * adding a verb is a row of hd_verbs and its file.
  *
  * 1. Options may stand anywhere after the verb, as --name VALUE or --name=VALUE; "--" ends them.
- * 2. An option that a verb does not take is an error that names the verbs that do. Two rows may have one name where no verb
- *    takes both: the verb says which is meant.
+ * 2. An option that a verb does not take is an error that names the verbs that do. Two rows may have one name
+ *    where no verb takes both: the verb says which is meant.
  * 3. Values are checked here by kind (count, size, word, text), so verbs get values, not text. */
 #ifndef HD_CMD_ARGS_H
 #define HD_CMD_ARGS_H
@@ -204,6 +204,7 @@ struct hd_args {
 struct hd_verb;
 
 /* argv without the program's name and the verb. Texts are borrowed from argv. */
-HD_MUST_USE enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv,
+	struct hd_diag *diag);
 
 #endif

@@ -44,8 +44,8 @@ struct bench {
 	char digest[HD_HASH_HEX];         /* of the state after the timed steps */
 };
 
-/* What V virtual nodes on one device cost beyond V times one alone. Measured in rounds, a step of V and then V steps of one,
- * so that both meet the same neighbours on the machine: the round of the middle excess. */
+/* What V virtual nodes on one device cost beyond V times one alone. Measured in rounds, a step of V and then
+ * V steps of one, so that both meet the same neighbours on the machine: the round of the middle excess. */
 struct overhead { bool measured; double step_ms, one_ms, rest_ms, folds_ms, excess; };
 
 static void add_phases(struct bench *b, const struct hd_progress *p)
@@ -84,18 +84,23 @@ static void print_text(const struct bench *b, const struct overhead *o, const st
 {
 	printf("phases   ");
 	for (int i = 0; i < NPHASES; i++)
-		printf(" %s %.3f%s", phases[i].text, hd_times_quantile(&b->phase[i], 0.5), i + 1 < NPHASES ? "," : " ms, medians\n");
+		printf(" %s %.3f%s", phases[i].text, hd_times_quantile(&b->phase[i], 0.5),
+			i + 1 < NPHASES ? "," : " ms, medians\n");
 	if (o->measured)
-		printf("nodes     %.3f ms for %u virtual nodes; %u x %.3f ms alone + %.3f ms folds + %.3f ms joins and update = %.3f ms: "
-			"excess %.1f %%, the middle round\n", o->step_ms, nvns, nvns, o->one_ms, o->folds_ms, o->rest_ms,
+		printf("nodes     %.3f ms for %u virtual nodes; %u x %.3f ms alone + %.3f ms folds + %.3f "
+			"ms joins and update = %.3f ms: "
+			"excess %.1f %%, the middle round\n", o->step_ms, nvns, nvns, o->one_ms, o->folds_ms,
+			o->rest_ms,
 			nvns * o->one_ms + o->folds_ms + o->rest_ms, o->excess * 100);
 	else
 		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
-	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak, %.1f MiB of it pages of programs and files\n",
+	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak, %.1f MiB of it "
+		"pages of programs and files\n",
 		m->predicted_mib, m->peak_growth_mib, m->files_mib);
 }
 
-static void print_members(struct hd_json_writer *w, const struct bench *b, const struct overhead *o, const struct memory *m)
+static void print_members(struct hd_json_writer *w, const struct bench *b, const struct overhead *o,
+	const struct memory *m)
 {
 	for (int i = 0; i < NPHASES; i++)
 		hd_json_put_f64(w, phases[i].name, hd_times_quantile(&b->phase[i], 0.5));
@@ -111,18 +116,23 @@ static void print_members(struct hd_json_writer *w, const struct bench *b, const
 	hd_json_put_f64(w, "memory_files_mib", m->files_mib);
 }
 
-static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run, const struct overhead *o, const struct memory *m, double peak)
+static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run, const struct overhead *o,
+	const struct memory *m, double peak)
 {
 	const struct hd_worker_spec *spec = hd_run_spec(run);
-	double flops = hd_task_flops(hd_run_task(run)), median = hd_times_quantile(&b->times, 0.5), least = hd_times_quantile(&b->times, 0);
+	double flops = hd_task_flops(hd_run_task(run)), median = hd_times_quantile(&b->times, 0.5),
+		least = hd_times_quantile(&b->times, 0);
 	double rate = median > 0 ? flops / (median * 1e-3) : 0;
 
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("step      %.3f ms median, %.3f least, %.3f p90 of %llu\n", median, least, hd_times_quantile(&b->times, 0.9),
+		printf("step      %.3f ms median, %.3f least, %.3f p90 of %llu\n", median, least,
+			hd_times_quantile(&b->times, 0.9),
 			(unsigned long long)b->times.n);
-		printf("work      %.3f GFLOP a step, %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s these cores reach\n", flops * 1e-9, rate * 1e-9,
+		printf("work      %.3f GFLOP a step, %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s these cores "
+			"reach\n", flops * 1e-9, rate * 1e-9,
 			rate / peak * 100, peak * 1e-9);
-		printf("devices   %u x %u threads, %s\nloss      %.6f first, %.6f last\nstate     %s\n", spec->ndevices, spec->nthreads,
+		printf("devices   %u x %u threads, %s\nloss      %.6f first, %.6f last\nstate     %s\n",
+			spec->ndevices, spec->nthreads,
 			hd_worker_path(hd_run_worker(run)), b->first, b->last, b->digest);
 		print_text(b, o, m, hd_run_task(run)->job->nvns);
 		return;
@@ -173,10 +183,12 @@ void hd_bench_take_steps(struct hd_job *job, uint64_t nsteps)
 	struct hd_job_value *steps = &job->value[HD_JOB_STEPS];
 
 	if (steps->is_none || steps->i < (int64_t)nsteps)
-		*steps = (struct hd_job_value){ .type = steps->type, .origin = HD_FROM_OPTION, .i = (int64_t)nsteps, .text = "" };
+		*steps = (struct hd_job_value){ .type = steps->type, .origin = HD_FROM_OPTION,
+			.i = (int64_t)nsteps, .text = "" };
 }
 
-uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_REPEAT] ? cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT; }
+uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_REPEAT] ?
+	cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT; }
 
 /* The same job with one virtual node of as many rows: another result, the same work per row. */
 static enum hd_err job_of_one(struct hd_cmd *cmd, const struct hd_job *whole, struct hd_job *one)
@@ -185,7 +197,8 @@ static enum hd_err job_of_one(struct hd_cmd *cmd, const struct hd_job *whole, st
 	enum hd_err err;
 
 	if (nsets + 2 > HD_MAX_SETS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "bench step adds two -s of its own: give at most %d", HD_MAX_SETS - 2);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "bench step adds two -s of its own: give at most %d",
+			HD_MAX_SETS - 2);
 	struct hd_text text;
 	hd_text_init(&text, &cmd->arena);
 	hd_text_addf(&text, "batch.global=%llu", (unsigned long long)whole->per_vn);
@@ -198,11 +211,13 @@ static enum hd_err job_of_one(struct hd_cmd *cmd, const struct hd_job *whole, st
 	return err;
 }
 
-static enum hd_err run_of_one(struct hd_cmd *cmd, const struct hd_job *whole, const struct hd_worker_spec *spec, uint64_t nsteps, struct hd_run **run)
+static enum hd_err run_of_one(struct hd_cmd *cmd, const struct hd_job *whole,
+	const struct hd_worker_spec *spec, uint64_t nsteps, struct hd_run **run)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { .quiet_disk = true, .stop_at = HD_BENCH_WARMUP, .worker = *spec };
-	enum hd_err err = job ? job_of_one(cmd, whole, job) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? job_of_one(cmd, whole, job) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
 
 	options.worker.wave = 0;
 	if (err)
@@ -213,7 +228,8 @@ static enum hd_err run_of_one(struct hd_cmd *cmd, const struct hd_job *whole, co
 }
 
 /* Times of `n` steps, in ms: of their virtual nodes (F and B), and of joins and updates. */
-static enum hd_err time_steps(struct hd_worker *worker, uint32_t n, double *nodes_ms, double *rest_ms, struct hd_diag *diag)
+static enum hd_err time_steps(struct hd_worker *worker, uint32_t n, double *nodes_ms, double *rest_ms,
+	struct hd_diag *diag)
 {
 	struct hd_step_record record;
 	enum hd_err err = HD_OK;
@@ -237,7 +253,8 @@ static int by_excess(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static enum hd_err time_round(struct hd_worker *whole, struct hd_worker *one, uint32_t nvns, struct overhead *round, struct hd_diag *diag)
+static enum hd_err time_round(struct hd_worker *whole, struct hd_worker *one, uint32_t nvns,
+	struct overhead *round, struct hd_diag *diag)
 {
 	double nodes_ms, alone_ms, unused_ms;
 	struct hd_fold_times folds;
@@ -259,7 +276,8 @@ static enum hd_err time_round(struct hd_worker *whole, struct hd_worker *one, ui
 }
 
 /* The run has trained to its stop, and its job has `nrounds` steps more. */
-static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run *run, uint32_t nrounds, struct overhead *o)
+static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run *run,
+	uint32_t nrounds, struct overhead *o)
 {
 	struct overhead *round = hd_arena_take(&cmd->arena, nrounds + 1, sizeof *round);
 	struct hd_run *one = NULL;
@@ -286,15 +304,18 @@ static void look_at_memory(struct hd_run *run, struct memory *m)
 
 	hd_worker_memory(worker, &terms);
 	hd_worker_growth(worker, &growth);
-	*m = (struct memory){ (double)terms.total / 0x1p20, (double)growth.peak / 0x1p20, (double)growth.files / 0x1p20 };
+	*m = (struct memory){ (double)terms.total / 0x1p20, (double)growth.peak / 0x1p20,
+		(double)growth.files / 0x1p20 };
 }
 
 static enum hd_err save(struct hd_cmd *cmd, struct hd_run *run, uint64_t nsteps, struct bench *b)
 {
 	b->loss = hd_arena_take(&cmd->arena, nsteps, sizeof *b->loss);
 	if (!b->loss)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the losses of %llu steps", (unsigned long long)nsteps);
-	return hd_problem_write(&cmd->fs, hd_run_task(run), hd_worker_state(hd_run_worker(run)), nsteps, cmd->args.text[HD_OPT_SAVE], &cmd->diag);
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the losses of %llu steps",
+			(unsigned long long)nsteps);
+	return hd_problem_write(&cmd->fs, hd_run_task(run), hd_worker_state(hd_run_worker(run)), nsteps,
+		cmd->args.text[HD_OPT_SAVE], &cmd->diag);
 }
 
 enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
@@ -329,7 +350,8 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	if (!err) {
 		look_at_memory(run, &memory);
 		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), b->digest);
-		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)), &cmd->clock) * cores_used(hd_run_spec(run));
+		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)),
+			&cmd->clock) * cores_used(hd_run_spec(run));
 		if (hd_run_spec(run)->ndevices == 1)
 			err = find_overhead(cmd, job, run, nrounds, &overhead);
 	}

@@ -15,7 +15,8 @@ static int rising(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench, const struct hd_allreduce_times *times)
+static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench,
+	const struct hd_allreduce_times *times)
 {
 	struct hd_json_line line;
 	double *ms = times->ms, median, busbw;
@@ -24,8 +25,10 @@ static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench, co
 	median = ms[(bench->rounds - 1) / 2];
 	busbw = 2.0 * (bench->n - 1) / bench->n * (double)bench->bytes / (median * 1e-3) * 1e-9;
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("%s, %u processes, %llu bytes: %.3f ms median, %.3f least, %.3f greatest of %u; %.3f GB/s; every bit as added alone\n",
-			bench->transport, bench->n, (unsigned long long)bench->bytes, median, ms[0], ms[bench->rounds - 1], bench->rounds, busbw);
+		printf("%s, %u processes, %llu bytes: %.3f ms median, %.3f least, %.3f greatest of %u; %.3f "
+			"GB/s; every bit as added alone\n",
+			bench->transport, bench->n, (unsigned long long)bench->bytes, median, ms[0],
+			ms[bench->rounds - 1], bench->rounds, busbw);
 		return;
 	}
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -52,15 +55,18 @@ static enum hd_err make_folder(struct hd_cmd *cmd, char *folder, size_t cap)
 	const char *parent = getenv("TMPDIR");
 
 	enum hd_err err = hd_random_bytes(&name, sizeof name, &cmd->diag);
-	snprintf(folder, cap, "%.70s/heddle-%016llx", parent && *parent ? parent : "/tmp", (unsigned long long)name);
+	snprintf(folder, cap, "%.70s/heddle-%016llx", parent && *parent ? parent : "/tmp",
+		(unsigned long long)name);
 	return err ? err : hd_fs_mkdir(&cmd->fs, folder, &cmd->diag);
 }
 
 static enum hd_err lead(struct hd_cmd *cmd, struct hd_allreduce_bench *bench)
 {
-	struct hd_allreduce_times times = { .ms = hd_arena_take(&cmd->arena, bench->rounds, sizeof *times.ms) };
+	struct hd_allreduce_times times = { .ms = hd_arena_take(&cmd->arena, bench->rounds,
+		sizeof *times.ms) };
 	char folder[HD_ADDR_CAP], text[3][24];
-	const char *argv[] = { "/proc/self/exe", "bench", "allreduce", "--workers", text[0], "--bytes", text[1], "--repeat", text[2], "--transport",
+	const char *argv[] = { "/proc/self/exe", "bench", "allreduce", "--workers", text[0], "--bytes",
+		text[1], "--repeat", text[2], "--transport",
 		bench->transport, NULL };
 	struct hd_host host;
 
@@ -92,19 +98,24 @@ static enum hd_err follow(struct hd_cmd *cmd, struct hd_allreduce_bench *bench, 
 	unsigned long me = strtoul(member, &rest, 10);
 
 	if (rest == member || *rest != ':' || me >= bench->n)
-		return hd_fail(&cmd->diag, HD_E_INVAL, HD_ALLREDUCE_MEMBER "=%s is for members that `heddle bench allreduce` starts; unset it", member);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			HD_ALLREDUCE_MEMBER "=%s is for members that `heddle bench allreduce` starts; unset "
+			"it", member);
 	bench->folder = rest + 1;
 	return hd_allreduce_bench_member(bench, (uint32_t)me, &cmd->diag);
 }
 
-static uint64_t count_or(const struct hd_cmd *cmd, enum hd_opt opt, uint64_t other) { return cmd->args.has[opt] ? cmd->args.count[opt] : other; }
+static uint64_t count_or(const struct hd_cmd *cmd, enum hd_opt opt,
+	uint64_t other) { return cmd->args.has[opt] ? cmd->args.count[opt] : other; }
 
 static uint32_t cut32(uint64_t n) { return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; }
 
 enum hd_err hd_cmd_bench_allreduce(struct hd_cmd *cmd)
 {
-	struct hd_allreduce_bench bench = { .n = cut32(count_or(cmd, HD_OPT_WORKERS, MEMBERS)), .bytes = count_or(cmd, HD_OPT_BYTES, BYTES),
-		.transport = cmd->args.has[HD_OPT_WIRE] ? cmd->args.text[HD_OPT_WIRE] : "shm", .rounds = cut32(hd_bench_repeat(cmd)), .clock = &cmd->clock };
+	struct hd_allreduce_bench bench = { .n = cut32(count_or(cmd, HD_OPT_WORKERS, MEMBERS)),
+		.bytes = count_or(cmd, HD_OPT_BYTES, BYTES),
+		.transport = cmd->args.has[HD_OPT_WIRE] ? cmd->args.text[HD_OPT_WIRE] : "shm",
+		.rounds = cut32(hd_bench_repeat(cmd)), .clock = &cmd->clock };
 	const char *member = getenv(HD_ALLREDUCE_MEMBER);
 
 	enum hd_err err = hd_allreduce_bench_verify(&bench, &cmd->diag);

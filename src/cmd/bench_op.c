@@ -39,7 +39,8 @@ static int by_share_of_step(const void *a, const void *b)
 
 /* ---- one row */
 
-static bool is_compute_bound(const struct measure *m, const struct hd_op_time *t) { return t->flops / m->peak >= t->bytes / m->bandwidth; }
+static bool is_compute_bound(const struct measure *m,
+	const struct hd_op_time *t) { return t->flops / m->peak >= t->bytes / m->bandwidth; }
 
 static double roofline_s(const struct measure *m, const struct hd_op_time *t)
 {
@@ -74,8 +75,10 @@ static void print_row(const struct measure *m, const struct hd_op_time *t)
 	char shape[96];
 
 	shape_text(t->call, shape);
-	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%%  %s\n", hd_ops[t->call->op].name, shape, (unsigned long long)t->count,
-		t->flops * 1e-9, t->bytes * 1e-6, t->best_s * 1e3, per_s(t->flops, t->best_s) * 1e-9, per_s(t->bytes, t->best_s) * 1e-9,
+	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%%  %s\n", hd_ops[t->call->op].name,
+		shape, (unsigned long long)t->count,
+		t->flops * 1e-9, t->bytes * 1e-6, t->best_s * 1e3, per_s(t->flops, t->best_s) * 1e-9,
+		per_s(t->bytes, t->best_s) * 1e-9,
 		per_s(roofline_s(m, t), t->best_s) * 100, is_compute_bound(m, t) ? "compute" : "memory");
 }
 
@@ -102,21 +105,27 @@ static void put_row(struct hd_json_writer *w, const struct measure *m, const str
 
 static void print_text(const struct measure *m, const struct hd_run *run, const char *path)
 {
-	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0), sum = m->ops_s * 1e3 + update;
+	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0),
+		sum = m->ops_s * 1e3 + update;
 
-	printf("# %s kernels on %s, one thread: %.1f GFLOP/s and %.1f GB/s at most; %u virtual nodes in waves of %u\n", m->kernels, path,
+	printf("# %s kernels on %s, one thread: %.1f GFLOP/s and %.1f GB/s at most; %u virtual nodes in "
+		"waves of %u\n", m->kernels, path,
 		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave);
-	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB", "best ms", "GFLOP/s", "GB/s", "share", "bound");
+	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB",
+		"best ms", "GFLOP/s", "GB/s", "share", "bound");
 	for (uint32_t i = 0; i < m->ops.n; i++)
 		print_row(m, &m->ops.at[i]);
 	printf("sum       %.3f ms: ops %.3f + joins and update %.3f\n", sum, m->ops_s * 1e3, update);
-	printf("step      %.3f ms least, %.3f median of %llu\n", step, hd_times_quantile(&m->step, 0.5), (unsigned long long)m->step.n);
+	printf("step      %.3f ms least, %.3f median of %llu\n", step, hd_times_quantile(&m->step, 0.5),
+		(unsigned long long)m->step.n);
 	printf("ratio     %.1f %% of the step are its ops, alone, and its update\n", per_s(sum, step) * 100);
 }
 
-static void put_json(struct hd_json_writer *w, const struct measure *m, const struct hd_run *run, const char *path)
+static void put_json(struct hd_json_writer *w, const struct measure *m, const struct hd_run *run,
+	const char *path)
 {
-	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0), sum = m->ops_s * 1e3 + update;
+	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0),
+		sum = m->ops_s * 1e3 + update;
 
 	hd_json_open_object(w, NULL);
 	hd_json_put_text(w, "set", m->kernels);
@@ -153,10 +162,12 @@ static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *
 		m->ops_s += (double)m->ops.at[i].count * m->ops.at[i].best_s;
 	m->peak = hd_core_peak(hd_worker_path(worker), &cmd->clock);
 	m->bandwidth = hd_core_bandwidth(&cmd->clock);
-	return m->bandwidth > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to measure the copying speed: 2 x %d MiB", HD_BANDWIDTH_BYTES >> 20);
+	return m->bandwidth > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory to measure the copying speed: 2 x %d MiB", HD_BANDWIDTH_BYTES >> 20);
 }
 
-static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd_kernels kernels, struct hd_json_writer *w)
+static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd_kernels kernels,
+	struct hd_json_writer *w)
 {
 	struct measure *m = hd_arena_take(&cmd->arena, 1, sizeof *m);
 	struct hd_run_options options = { .quiet_disk = true, .watch = { .user = m, .step = on_step },
@@ -185,7 +196,8 @@ enum hd_err hd_cmd_bench_op(struct hd_cmd *cmd)
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_json_writer writer, *w = cmd->args.has[HD_OPT_JSON] ? &writer : NULL;
 	struct hd_text text;
-	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag,
+		HD_E_NOMEM, "no memory for a job");
 
 	if (err)
 		return err;

@@ -7,7 +7,8 @@
 #include "base/json_writer.h"
 #include "cmd/verbs.h"
 
-struct hd_build { const char *version, *git, *preset, *compiler, *libraries, *rooms; };      /* libraries: "name=yes|absent|off ..." */
+/* libraries: "name=yes|absent|off ..." */
+struct hd_build { const char *version, *git, *preset, *compiler, *libraries, *rooms; };
 extern const struct hd_build hd_build;
 
 void hd_build_json(struct hd_json_writer *w);      /* its members, into an open object */

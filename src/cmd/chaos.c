@@ -9,8 +9,8 @@
 #include "cmd/fault.h"
 #include "cmd/json_line.h"
 
-/* A job under faults and undisturbed, and both states. Every fault is drawn from the seed: when (a committed step and a
- * part of a step's time), whom (any process, the coordinator too), what. */
+/* A job under faults and undisturbed, and both states. Every fault is drawn from the seed: when (a committed
+ * step and a part of a step's time), whom (any process, the coordinator too), what. */
 
 enum { HD_CHAOS_WORKERS = 3, HD_CHAOS_KILLS = 20, HD_CHAOS_STEPS = 200, HD_CHAOS_MOST = 4096 };
 enum { HD_CHAOS_PACE_MS = 1000 };
@@ -19,7 +19,8 @@ struct chaos {
 	struct hd_trial trial;
 	struct hd_faults faults;
 	uint64_t seed;
-	uint32_t nworkers, nfaults, next, begun, count[HD_FAULTS];    /* next: all before it have begun; begun: so many in all */
+	/* next: all before it have begun; begun: so many in all */
+	uint32_t nworkers, nfaults, next, begun, count[HD_FAULTS];
 	uint32_t npoints, each_point;     /* named places that the run may come by; deaths wanted at each */
 	struct hd_fault *fault;
 	int64_t detect_ns;
@@ -35,7 +36,8 @@ static int by_step(const void *a, const void *b)
 {
 	const struct hd_fault *x = a, *y = b;
 
-	return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->part != y->part ? (x->part < y->part ? -1 : 1) : (int)x->kind - (int)y->kind;
+	return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->part != y->part ?
+		(x->part < y->part ? -1 : 1) : (int)x->kind - (int)y->kind;
 }
 
 /* "pause=3,net=5": how many of each kind, in place of a tenth of the kills. */
@@ -50,11 +52,15 @@ static enum hd_err count_kinds(struct chaos *c, const char *text, uint32_t kills
 		char digits[24];
 		uint64_t n = 0;
 		uint32_t k = HD_FAULT_POINT;
-		while (k < HD_FAULTS && (strlen(hd_fault_name[k]) != name || strncmp(hd_fault_name[k], text, name) != 0))
+		while (k < HD_FAULTS && (strlen(hd_fault_name[k]) != name ||
+			strncmp(hd_fault_name[k], text, name) != 0))
 			k++;
-		snprintf(digits, sizeof digits, "%.*s", (int)(len > name ? len - name - 1 : 0), text + name + (text[name] == '='));
+		snprintf(digits, sizeof digits, "%.*s", (int)(len > name ? len - name - 1 : 0),
+			text + name + (text[name] == '='));
 		if (k == HD_FAULTS || text[name] != '=' || hd_num_u64(digits, HD_CHAOS_MOST, &n, NULL))
-			return hd_fail(diag, HD_E_INVAL, "--faults, at \"%.40s\": write KIND=N,... with point, pause, slow, net, disk, scale and at most "
+			return hd_fail(diag, HD_E_INVAL,
+				"--faults, at \"%.40s\": write KIND=N,... with point, pause, slow, net, "
+				"disk, scale and at most "
 				"%d", text, HD_CHAOS_MOST);
 		c->count[k] = (uint32_t)n;
 		text += len + (text[len] == ',');
@@ -64,15 +70,19 @@ static enum hd_err count_kinds(struct chaos *c, const char *text, uint32_t kills
 
 static void draw(const struct chaos *c, uint32_t i, enum hd_fault_kind kind, struct hd_fault *fault)
 {
-	const struct hd_philox w = hd_philox((const uint32_t[4]){ i, 0, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
-	const struct hd_philox v = hd_philox((const uint32_t[4]){ i, 1, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
+	const struct hd_philox w = hd_philox((const uint32_t[4]){ i, 0, 0, 0 },
+		hd_philox_key(c->seed, HD_RNG_USER));
+	const struct hd_philox v = hd_philox((const uint32_t[4]){ i, 1, 0, 0 },
+		hd_philox_key(c->seed, HD_RNG_USER));
 
-	hd_fault_draw(fault, kind, (const uint32_t[4]){ w.word[2], w.word[1], v.word[0], v.word[1] }, c->nworkers + 1, c->npoints, c->detect_ns);
-	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2 - c->trial.nsteps / 8);        /* the last steps are for who comes late */
+	hd_fault_draw(fault, kind, (const uint32_t[4]){ w.word[2], w.word[1], v.word[0], v.word[1] },
+		c->nworkers + 1, c->npoints, c->detect_ns);
+	/* the last steps are for who comes late */
+	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2 - c->trial.nsteps / 8);
 }
 
-/* Steps that would be over before their faults are made longer, so that each fault has 1.5 T on average: what a loss is noticed and mended
- * in, and somebody new has come. */
+/* Steps that would be over before their faults are made longer, so that each fault has 1.5 T on average: what
+ * a loss is noticed and mended in, and somebody new has come. */
 static uint64_t pace_ms(const struct chaos *c)
 {
 	double ms = 1.5e-6 * (double)c->detect_ns * c->nfaults / (double)c->trial.nsteps;
@@ -80,7 +90,8 @@ static uint64_t pace_ms(const struct chaos *c)
 	return ms < HD_CHAOS_PACE_MS ? (uint64_t)ms : HD_CHAOS_PACE_MS;
 }
 
-/* With --points N each named place comes N times, in an order that is drawn; in the first half of the run, for some are met late. */
+/* With --points N each named place comes N times, in an order that is drawn; in the first half of the run,
+ * for some are met late. */
 static enum hd_err plan(struct chaos *c)
 {
 	struct hd_cmd *cmd = c->trial.cmd;
@@ -108,7 +119,8 @@ static enum hd_err plan(struct chaos *c)
 
 /* ---- making it happen ---- */
 
-/* Faults whose time has come. One that meets nobody, or has to wait for another, is tried again at the next look, and holds up no other. */
+/* Faults whose time has come. One that meets nobody, or has to wait for another, is tried again at the
+ * next look, and holds up no other. */
 static enum hd_err act(struct chaos *c)
 {
 	struct hd_clock *clock = &c->trial.cmd->clock;
@@ -167,8 +179,8 @@ static uint32_t killed_in(const struct chaos *c, enum hd_fp_phase phase)
 	return n;
 }
 
-/* Of a kind, how many were planned and did not happen: the run ended before their step, or nobody came by the place. One that is to bring
- * about a death at a place is more than planned, so it makes up for none. */
+/* Of a kind, how many were planned and did not happen: the run ended before their step, or nobody came by the
+ * place. One that is to bring about a death at a place is more than planned, so it makes up for none. */
 static uint32_t missed(const struct chaos *c, enum hd_fault_kind kind)
 {
 	uint32_t n = 0;
@@ -271,17 +283,22 @@ static void print(const struct chaos *c, const struct hd_trial_end *end)
 	}
 	printf("faults   ");
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
-		printf("%s%u %s%s", k ? ", " : "", c->faults.done[k], hd_fault_name[k], c->faults.done[k] == 1 ? "" : "s");
-	printf(" (the coordinator killed %u times at any instant, the run resumed %u times), membership %lld\n", c->faults.coordinators, t->resumed,
+		printf("%s%u %s%s", k ? ", " : "", c->faults.done[k], hd_fault_name[k],
+			c->faults.done[k] == 1 ? "" : "s");
+	printf(" (the coordinator killed %u times at any instant, the run resumed %u times), membership "
+		"%lld\n", c->faults.coordinators, t->resumed,
 		(long long)t->live.epoch);
 	print_missed(c);
 	if (c->count[HD_FAULT_POINT])
 		print_table(c);
-	printf("state    %s  (under chaos, seed %llu)\nstate    %s  (one device, undisturbed)      %s\n", end->disturbed, (unsigned long long)c->seed,
+	printf("state    %s  (under chaos, seed %llu)\nstate    %s  (one device, undisturbed)      %s\n",
+		end->disturbed, (unsigned long long)c->seed,
 		end->twin, end->same ? "IDENTICAL" : "DIFFERENT");
 	if (c->exact)
-		printf("samples  each of %llu once in each of %llu data epochs, and %llu of the next; %llu virtual nodes were computed again, from the "
-			"same samples\n", (unsigned long long)c->samples.epoch, (unsigned long long)c->samples.epochs, (unsigned long long)c->samples.rest,
+		printf("samples  each of %llu once in each of %llu data epochs, and %llu of the next; %llu "
+			"virtual nodes were computed again, from the "
+			"same samples\n", (unsigned long long)c->samples.epoch,
+			(unsigned long long)c->samples.epochs, (unsigned long long)c->samples.rest,
 			(unsigned long long)c->samples.again);
 }
 
@@ -293,8 +310,10 @@ static enum hd_err all_places(const struct chaos *c)
 
 	for (uint32_t p = 0; p < c->npoints; p++)
 		if (c->faults.killed[p] < c->each_point && ++n && at < sizeof text - 40)
-			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", hd_failpoint_name(p));
-	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_INTEGRITY, "the run ended before %u of %d places had their %u deaths (%s): give it more "
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "",
+				hd_failpoint_name(p));
+	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_INTEGRITY,
+		"the run ended before %u of %d places had their %u deaths (%s): give it more "
 		"--steps", n, c->npoints, c->each_point, text);
 }
 
@@ -306,18 +325,21 @@ static enum hd_err count_samples(struct chaos *c)
 	enum hd_err err = hd_task_create(&task, c->job, &cmd->fs, &cmd->diag);
 
 	if (!err)
-		err = hd_samples_verify(task, &cmd->fs, c->trial.dir, c->trial.nsteps, &c->samples, &cmd->diag);
+		err = hd_samples_verify(task, &cmd->fs, c->trial.dir, c->trial.nsteps, &c->samples,
+			&cmd->diag);
 	hd_task_destroy(task);
 	c->exact = !err;
 	return err;
 }
 
-/* Equal states after fewer faults than were asked for: not what was asked for. Kinds that nobody named are told, no more. */
+/* Equal states after fewer faults than were asked for: not what was asked for. Kinds that nobody named are
+ * told, no more. */
 static enum hd_err all_planned(const struct chaos *c)
 {
 	uint32_t n = c->named || c->each_point ? missed_all(c) : missed(c, HD_FAULT_KILL);
 
-	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_AGAIN, "%u of %u planned faults did not happen, though the states are equal: "
+	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_AGAIN,
+		"%u of %u planned faults did not happen, though the states are equal: "
 		"give it more --steps", n, c->nfaults);
 }
 
@@ -327,20 +349,27 @@ static enum hd_err how_much(struct chaos *c, struct hd_cmd *cmd, uint64_t *nstep
 	const struct hd_args *args = &cmd->args;
 	const uint64_t kills = args->has[HD_OPT_KILLS] ? args->count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
 	const uint64_t points = args->has[HD_OPT_POINTS] ? args->count[HD_OPT_POINTS] : 0;
-	const uint64_t most = c->job->value[HD_JOB_STEPS].is_none ? UINT64_MAX : (uint64_t)hd_job_int(c->job, HD_JOB_STEPS);
+	const uint64_t most = c->job->value[HD_JOB_STEPS].is_none ? UINT64_MAX : (uint64_t)hd_job_int(c->job,
+		HD_JOB_STEPS);
 
 	c->seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1;
 	c->nworkers = args->has[HD_OPT_WORKERS] ? (uint32_t)args->count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
-	*nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS < most ? HD_CHAOS_STEPS : most;
-	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || points > HD_CHAOS_MOST / HD_FP_OF_RUNS || *nsteps < 3)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "from 1 to %d workers, at most %d kills, at most %d deaths at each place, at least 3 steps",
+	*nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS < most ?
+		HD_CHAOS_STEPS : most;
+	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST ||
+		points > HD_CHAOS_MOST / HD_FP_OF_RUNS || *nsteps < 3)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"from 1 to %d workers, at most %d kills, at most %d deaths at each place, at least "
+			"3 steps",
 			HD_LIVE_WORKERS / 2, HD_CHAOS_MOST, HD_CHAOS_MOST / HD_FP_OF_RUNS);
 	if (*nsteps > most)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps %llu: the job has %llu (job.steps)", (unsigned long long)*nsteps, (unsigned long long)most);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps %llu: the job has %llu (job.steps)",
+			(unsigned long long)*nsteps, (unsigned long long)most);
 	c->detect_ns = hd_job_int(c->job, HD_JOB_DETECT);
 	c->each_point = (uint32_t)points;
 	c->npoints = hd_job_int(c->job, HD_JOB_SYNC) == HD_SYNC_SHARDED ? HD_FP_OF_RUNS : HD_FP_OF_WHOLE;
-	return count_kinds(c, args->has[HD_OPT_FAULTS] ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills, &cmd->diag);
+	return count_kinds(c, args->has[HD_OPT_FAULTS] ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills,
+		&cmd->diag);
 }
 
 static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
@@ -380,7 +409,8 @@ enum hd_err hd_cmd_chaos_run(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err)
-		err = hd_trial_start(&c.trial, c.nworkers, cmd->args.has[HD_OPT_DEVICES] ? cmd->args.text[HD_OPT_DEVICES] : "1");
+		err = hd_trial_start(&c.trial, c.nworkers, cmd->args.has[HD_OPT_DEVICES] ?
+			cmd->args.text[HD_OPT_DEVICES] : "1");
 	if (!err)
 		err = watch(&c);
 	if (!err)
@@ -426,17 +456,22 @@ static enum hd_err read_asked(struct chaos *c, enum hd_fault_kind kind, struct h
 	asked->target = HD_TARGET_ANY;
 	if (args->has[HD_OPT_TARGET])
 		asked->target = !strcmp(args->text[HD_OPT_TARGET], "worker") ? HD_TARGET_WORKER
-			: !strcmp(args->text[HD_OPT_TARGET], "coordinator") ? HD_TARGET_COORDINATOR : HD_TARGET_ANY;
+			: !strcmp(args->text[HD_OPT_TARGET], "coordinator") ? HD_TARGET_COORDINATOR :
+				HD_TARGET_ANY;
 	asked->how = HD_HOWS;
 	for (uint32_t h = 0; args->has[HD_OPT_HOW] && h < HD_HOWS; h++)
-		if (!strcmp(args->text[HD_OPT_HOW], hd_fault_how_name[h]) && (kind == HD_FAULT_DISK) == (h >= HD_HOW_FULL))
+		if (!strcmp(args->text[HD_OPT_HOW], hd_fault_how_name[h]) &&
+			(kind == HD_FAULT_DISK) == (h >= HD_HOW_FULL))
 			asked->how = h;
 	if (args->has[HD_OPT_HOW] && asked->how == HD_HOWS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--how %s: of a net it is cut, drop or delay, of a disk full, error or slow", args->text[HD_OPT_HOW]);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--how %s: of a net it is cut, drop or delay, of a disk full, error or slow",
+			args->text[HD_OPT_HOW]);
 	return HD_OK;
 }
 
-static void live_fault(const struct chaos *c, enum hd_fault_kind kind, uint32_t i, const struct hd_fault *asked, struct hd_fault *fault)
+static void live_fault(const struct chaos *c, enum hd_fault_kind kind, uint32_t i,
+	const struct hd_fault *asked, struct hd_fault *fault)
 {
 	draw(c, i, kind, fault);
 	fault->target = asked->target;
@@ -504,7 +539,8 @@ static enum hd_err befall(struct hd_cmd *cmd, enum hd_fault_kind kind)
 			hd_json_put_i64(w, "step", (int64_t)hd_trial_step(&c.trial));
 			hd_json_line_print(&line);
 		} else {
-			printf("%u of %llu: %s, up to step %llu\n", c.faults.done[kind], (unsigned long long)n, hd_fault_name[kind],
+			printf("%u of %llu: %s, up to step %llu\n", c.faults.done[kind],
+				(unsigned long long)n, hd_fault_name[kind],
 				(unsigned long long)hd_trial_step(&c.trial));
 		}
 	}

@@ -12,7 +12,8 @@ static void tell_bad(void *user, const char *folder, const char *why)
 	fprintf(stderr, "!! %s is refused: %s\n", folder, why);
 }
 
-enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *state, struct hd_ckpt_info *info)
+enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *state,
+	struct hd_ckpt_info *info)
 {
 	enum hd_err err = hd_ckpt_find(&cmd->fs, path, UINT64_MAX, info, tell_bad, NULL, &cmd->diag);
 
@@ -67,7 +68,8 @@ static void list_one(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
 	char hex[HD_HASH_HEX];
 
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("%12llu %12llu %10.2f  %s  %s\n", (unsigned long long)info->step, (unsigned long long)info->samples,
+		printf("%12llu %12llu %10.2f  %s  %s\n", (unsigned long long)info->step,
+			(unsigned long long)info->samples,
 			(double)info->len_bytes / 0x1p20, hex_of(info->digest, hex), info->folder);
 		return;
 	}
@@ -138,9 +140,12 @@ enum hd_err hd_cmd_ckpt_show(struct hd_cmd *cmd)
 		show_json(cmd, &state, &info);
 		return HD_OK;
 	}
-	printf("folder   %s\nmodel    %s\nstep     %llu (%llu samples)\ndigest   %s\njob      %s, lineage %u\n", info.folder, info.model,
-		(unsigned long long)info.step, (unsigned long long)info.samples, hex_of(info.digest, a), hex_of(info.job_hash, b), info.lineage);
-	printf("data     %s, %llu samples\nkernels  %s, %s\nwritten  by %s, %.2f MiB\n\n", hex_of(info.data_hash, a), (unsigned long long)info.data_count,
+	printf("folder   %s\nmodel    %s\nstep     %llu (%llu samples)\ndigest   %s\njob      %s, lineage "
+		"%u\n", info.folder, info.model,
+		(unsigned long long)info.step, (unsigned long long)info.samples, hex_of(info.digest, a),
+		hex_of(info.job_hash, b), info.lineage);
+	printf("data     %s, %llu samples\nkernels  %s, %s\nwritten  by %s, %.2f MiB\n\n",
+		hex_of(info.data_hash, a), (unsigned long long)info.data_count,
 		info.kernels, hex_of(info.fingerprint, b), info.program, (double)info.len_bytes / 0x1p20);
 	printf("%-40s %-5s %-20s %s\n", "tensor", "type", "shape", "digest");
 	for (uint32_t i = 0; i < state.nentries; i++) {
@@ -150,7 +155,8 @@ enum hd_err hd_cmd_ckpt_show(struct hd_cmd *cmd)
 		hd_text_fixed(&shape, room, sizeof room);
 		for (int k = 0; k < e->rank; k++)
 			hd_text_addf(&shape, "%s%lld", k ? "x" : "", (long long)e->dim[k]);
-		printf("%-40s %-5s %-20s %s\n", e->name, hd_dtype_text((enum hd_dtype)e->dtype), e->rank ? room : "scalar",
+		printf("%-40s %-5s %-20s %s\n", e->name, hd_dtype_text((enum hd_dtype)e->dtype),
+			e->rank ? room : "scalar",
 			hex_of(hd_state_tensor_digest(e), a));
 	}
 	return HD_OK;
@@ -162,7 +168,8 @@ static void tell_whole(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
 	struct hd_json_line line;
 
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("ok   %s  step %llu  %.2f MiB  %s\n", info->folder, (unsigned long long)info->step, (double)info->len_bytes / 0x1p20,
+		printf("ok   %s  step %llu  %.2f MiB  %s\n", info->folder, (unsigned long long)info->step,
+			(double)info->len_bytes / 0x1p20,
 			hex_of(info->digest, hex));
 		return;
 	}
@@ -202,12 +209,14 @@ enum hd_err hd_cmd_ckpt_digest(struct hd_cmd *cmd)
 {
 	char hex[HD_HASH_HEX];
 	struct hd_ckpt_info info;
-	enum hd_err err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], UINT64_MAX, &info, tell_bad, NULL, &cmd->diag);
+	enum hd_err err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], UINT64_MAX, &info, tell_bad, NULL,
+		&cmd->diag);
 
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
-		printf("{\"step\":%llu,\"digest\":\"%s\"}\n", (unsigned long long)info.step, hex_of(info.digest, hex));
+		printf("{\"step\":%llu,\"digest\":\"%s\"}\n", (unsigned long long)info.step,
+			hex_of(info.digest, hex));
 	else
 		printf("%s\n", hex_of(info.digest, hex));
 	return HD_OK;
@@ -215,7 +224,8 @@ enum hd_err hd_cmd_ckpt_digest(struct hd_cmd *cmd)
 
 enum hd_err hd_cmd_ckpt_export(struct hd_cmd *cmd)
 {
-	const char *path = cmd->args.has[HD_OPT_SAFETENSORS] ? cmd->args.text[HD_OPT_SAFETENSORS] : cmd->args.text[HD_OPT_OUTPUT];
+	const char *path = cmd->args.has[HD_OPT_SAFETENSORS] ? cmd->args.text[HD_OPT_SAFETENSORS] :
+		cmd->args.text[HD_OPT_OUTPUT];
 	struct hd_ckpt_info info;
 	struct hd_export how;
 	struct hd_state state;
@@ -228,7 +238,8 @@ enum hd_err hd_cmd_ckpt_export(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_export_state(&cmd->fs, &state, &info, &how, path, &cmd->diag);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step, path);
+		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step,
+			path);
 	return err;
 }
 
@@ -241,7 +252,8 @@ enum hd_err hd_cmd_ckpt_gc(struct hd_cmd *cmd)
 	enum hd_err err = hd_ckpt_parent(&cmd->fs, cmd->args.pos[0], parent, sizeof parent, &cmd->diag);
 
 	if (!err && (keep < 1 || keep > UINT32_MAX))
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--count is from 1 to %u: the newest whole checkpoint always stays", UINT32_MAX);
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--count is from 1 to %u: the newest whole checkpoint always stays", UINT32_MAX);
 	if (!err)
 		err = hd_ckpt_list(&cmd->fs, parent, &cmd->arena, &list, &n, &cmd->diag);
 	if (err)
@@ -253,8 +265,10 @@ enum hd_err hd_cmd_ckpt_gc(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
-		printf("{\"removed\":%u,\"dry_run\":%s}\n", removed, cmd->args.has[HD_OPT_DRY_RUN] ? "true" : "false");
+		printf("{\"removed\":%u,\"dry_run\":%s}\n", removed,
+			cmd->args.has[HD_OPT_DRY_RUN] ? "true" : "false");
 	else
-		printf("%s %u of the checkpoints in %s\n", cmd->args.has[HD_OPT_DRY_RUN] ? "would remove" : "removed", removed, parent);
+		printf("%s %u of the checkpoints in %s\n", cmd->args.has[HD_OPT_DRY_RUN] ? "would remove" :
+			"removed", removed, parent);
 	return HD_OK;
 }

@@ -21,12 +21,14 @@ static enum hd_err open_side(struct hd_cmd *cmd, const char *path, struct side *
 	return hd_ckpt_open(cmd, path, &side->state, &side->info) ? HD_E_INPUT : HD_OK;
 }
 
-static bool digest_of_line(struct hd_arena *arena, const char *line, size_t len, uint64_t *step, struct hd_hash *digest)
+static bool digest_of_line(struct hd_arena *arena, const char *line, size_t len, uint64_t *step,
+	struct hd_hash *digest)
 {
 	const struct hd_json *json;
 	const char *hex;
 
-	return !hd_json_parse(arena, "line", line, len, &json, NULL) && !hd_json_get_u64(json, "step", INT64_MAX, step, NULL) &&
+	return !hd_json_parse(arena, "line", line, len, &json, NULL) &&
+		!hd_json_get_u64(json, "step", INT64_MAX, step, NULL) &&
 		!hd_json_get_text(json, "digest", &hex, NULL) && hd_hash_parse(hex, digest);
 }
 
@@ -101,7 +103,8 @@ static enum hd_err read_slack(struct hd_cmd *cmd, struct slack *slack)
 	*slack = (struct slack){ .any = cmd->args.has[HD_OPT_ULP] || cmd->args.has[HD_OPT_REL] };
 	if (cmd->args.has[HD_OPT_ULP])
 		slack->ulp = cmd->args.count[HD_OPT_ULP];
-	return cmd->args.has[HD_OPT_REL] ? hd_num_f64(cmd->args.text[HD_OPT_REL], 0, 1, &slack->rel, &cmd->diag) : HD_OK;
+	return cmd->args.has[HD_OPT_REL] ? hd_num_f64(cmd->args.text[HD_OPT_REL], 0, 1, &slack->rel,
+		&cmd->diag) : HD_OK;
 }
 
 static double element(const struct hd_state_entry *e, uint64_t i)
@@ -116,13 +119,15 @@ static double element(const struct hd_state_entry *e, uint64_t i)
 	return NAN;
 }
 
-static bool near_enough(const struct slack *slack, const struct side *a, const struct side *b, const struct hd_tensor_diff *d)
+static bool near_enough(const struct slack *slack, const struct side *a, const struct side *b,
+	const struct hd_tensor_diff *d)
 {
 	if (!slack->any || d->only_a || d->only_b || d->shapes)
 		return false;
 	if (d->max_ulp <= slack->ulp)
 		return true;
-	const struct hd_state_entry *x = hd_state_find(&a->state, d->name), *y = hd_state_find(&b->state, d->name);
+	const struct hd_state_entry *x = hd_state_find(&a->state, d->name),
+		*y = hd_state_find(&b->state, d->name);
 	size_t size = hd_dtype_bytes((enum hd_dtype)x->dtype);
 	for (uint64_t i = d->first; i < d->elems; i++) {
 		if (!memcmp((const char *)x->at + i * size, (const char *)y->at + i * size, size))
@@ -141,8 +146,10 @@ static void print_tensor(const struct hd_tensor_diff *d, bool near)
 	else if (d->shapes)
 		printf("%-40s another type or shape\n", d->name);
 	else
-		printf("%-40s %llu of %llu differ, max abs %.4g, max ulp %llu, first at %llu%s\n", d->name, (unsigned long long)d->differing,
-			(unsigned long long)d->elems, d->max_abs, (unsigned long long)d->max_ulp, (unsigned long long)d->first,
+		printf("%-40s %llu of %llu differ, max abs %.4g, max ulp %llu, first at %llu%s\n", d->name,
+			(unsigned long long)d->differing,
+			(unsigned long long)d->elems, d->max_abs, (unsigned long long)d->max_ulp,
+			(unsigned long long)d->first,
 			near ? "  (near enough)" : "");
 }
 
@@ -172,7 +179,8 @@ static void print_context(const struct side *a, const struct side *b)
 		{ "step", a->info.step == b->info.step },
 	};
 
-	printf("A  %s  step %llu\nB  %s  step %llu\n", a->info.folder, (unsigned long long)a->info.step, b->info.folder, (unsigned long long)b->info.step);
+	printf("A  %s  step %llu\nB  %s  step %llu\n", a->info.folder, (unsigned long long)a->info.step,
+		b->info.folder, (unsigned long long)b->info.step);
 	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
 		if (!facts[i].same)
 			printf("the %s differs\n", facts[i].what);
@@ -181,15 +189,19 @@ static void print_context(const struct side *a, const struct side *b)
 static void print_divergence(const struct divergence *d)
 {
 	if (d->known && d->compared)
-		printf("first divergent step: %llu (of those with digests; step %llu still agrees)\n", (unsigned long long)d->step,
+		printf("first divergent step: %llu (of those with digests; step %llu still agrees)\n",
+			(unsigned long long)d->step,
 			(unsigned long long)d->after);
 	else if (d->known)
-		printf("first divergent step: %llu (of those with digests; no earlier one is in both)\n", (unsigned long long)d->step);
+		printf("first divergent step: %llu (of those with digests; no earlier one is in both)\n",
+			(unsigned long long)d->step);
 	else if (d->compared)
-		printf("digest logs agree in %llu steps, to step %llu\n", (unsigned long long)d->compared, (unsigned long long)d->after);
+		printf("digest logs agree in %llu steps, to step %llu\n", (unsigned long long)d->compared,
+			(unsigned long long)d->after);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct side *a, const struct side *b, const struct hd_tensor_diff *diff, const bool *near,
+static void print_json(struct hd_cmd *cmd, const struct side *a, const struct side *b,
+	const struct hd_tensor_diff *diff, const bool *near,
 	uint32_t ndiffering, uint32_t ntotal, const struct divergence *d, bool same)
 {
 	struct hd_json_writer w;
@@ -254,7 +266,9 @@ enum hd_err hd_cmd_ckpt_diff(struct hd_cmd *cmd)
 		for (uint32_t i = 0; i < ndiffering; i++)
 			print_tensor(&diff[i], near[i]);
 		print_divergence(&d);
-		printf("%s: %u of %u tensors equal\n", !ndiffering ? "IDENTICAL" : same ? "NEAR ENOUGH" : "DIFFERENT", ntotal - ndiffering, ntotal);
+		printf("%s: %u of %u tensors equal\n", !ndiffering ? "IDENTICAL" : same ? "NEAR ENOUGH" :
+			"DIFFERENT", ntotal - ndiffering, ntotal);
 	}
-	return same ? HD_OK : hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ in %u of %u tensors", a.path, b.path, far, ntotal);
+	return same ? HD_OK : hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s and %s differ in %u of %u tensors",
+		a.path, b.path, far, ntotal);
 }

@@ -10,7 +10,8 @@ static void first_words(const char *sep, FILE *to)
 
 	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
 		size_t len = strcspn(v->name, " ");
-		if (strlen(last) >= len && !strncmp(last, v->name, len) && (last[len] == ' ' || last[len] == 0))
+		if (strlen(last) >= len && !strncmp(last, v->name, len) &&
+			(last[len] == ' ' || last[len] == 0))
 			continue;
 		fprintf(to, "%s%.*s", *last ? sep : "", (int)len, v->name);
 		last = v->name;
@@ -36,7 +37,8 @@ static void bash(FILE *to)
 {
 	const char *last = "";
 
-	fputs("_heddle() {\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\tcase \"${COMP_WORDS[1]}:$COMP_CWORD\" in\n\t*:1) words=\"", to);
+	fputs("_heddle() {\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\tcase "
+		"\"${COMP_WORDS[1]}:$COMP_CWORD\" in\n\t*:1) words=\"", to);
 	first_words(" ", to);
 	fputs("\" ;;\n", to);
 	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
@@ -54,7 +56,8 @@ static void bash(FILE *to)
 		fputs("\" ;;\n", to);
 	}
 	fputs("\tesac ;;\n\tesac\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-	      "\t[[ $cur == -* || -z $cur && $COMP_CWORD -lt 3 ]] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n"
+	      "\t[[ $cur == -* || -z $cur && $COMP_CWORD -lt 3 ]] || COMPREPLY+=($(compgen -f -- "
+	      "\"$cur\"))\n}\n"
 	      "complete -o filenames -F _heddle heddle\n", to);
 }
 
@@ -72,22 +75,27 @@ static void fish(FILE *to)
 	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
 		size_t len = strcspn(v->name, " ");
 		if (v->name[len])
-			fprintf(to, "complete -c heddle -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n", (int)len, v->name,
+			fprintf(to,
+				"complete -c heddle -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n",
+				(int)len, v->name,
 				v->name + len + 1, v->about);
 		for (const enum hd_opt *o = v->opts; *o != HD_NOPTS; o++)
-			fprintf(to, "complete -c heddle -n '__fish_seen_subcommand_from %.*s' -l %s%s\n", (int)len, v->name, hd_opts[*o].name,
+			fprintf(to, "complete -c heddle -n '__fish_seen_subcommand_from %.*s' -l %s%s\n",
+				(int)len, v->name, hd_opts[*o].name,
 				hd_opts[*o].kind == HD_TAKES_FLAG ? "" : " -r");
 	}
 }
 
 enum hd_err hd_cmd_completion(struct hd_cmd *cmd)
 {
-	static const struct { const char *name; void (*write)(FILE *to); } shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
+	static const struct { const char *name; void (*write)(FILE *to); } shells[] = { { "bash", bash },
+		{ "zsh", zsh }, { "fish", fish } };
 
 	for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
 		if (!strcmp(cmd->args.pos[0], shells[i].name)) {
 			shells[i].write(stdout);
 			return HD_OK;
 		}
-	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no completion for \"%s\"; bash, zsh and fish have one", cmd->args.pos[0]);
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"there is no completion for \"%s\"; bash, zsh and fish have one", cmd->args.pos[0]);
 }

@@ -7,7 +7,8 @@
 static enum hd_err read_job(struct hd_cmd *cmd, struct hd_job **job)
 {
 	struct hd_job *read = hd_arena_take(&cmd->arena, 1, sizeof *read);
-	enum hd_err err = read ? hd_session_job(cmd, cmd->args.pos[0], read, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = read ? hd_session_job(cmd, cmd->args.pos[0], read, NULL, NULL) : hd_fail(&cmd->diag,
+		HD_E_NOMEM, "no memory for a job");
 
 	if (!err)
 		*job = read;
@@ -40,7 +41,8 @@ enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
 	if (cmd->args.has[HD_OPT_JSON])
 		check_json(cmd, job, hex);
 	else
-		printf("%s: ok  job %s  %u virtual nodes of %llu rows\n", cmd->args.pos[0], hex, job->nvns, (unsigned long long)job->per_vn);
+		printf("%s: ok  job %s  %u virtual nodes of %llu rows\n", cmd->args.pos[0], hex, job->nvns,
+			(unsigned long long)job->per_vn);
 	return HD_OK;
 }
 
@@ -61,7 +63,8 @@ static void add_split(struct hd_text *text, const struct hd_job_value *v, const 
 	hd_text_add(text, "{");
 	for (uint32_t i = 0; i < v->nlist; i++) {
 		size_t len = strcspn(words, "|");
-		hd_text_addf(text, "%s%.*s: %s", i ? ", " : "", (int)len, words, hd_num_print_f64(number, v->list[i]));
+		hd_text_addf(text, "%s%.*s: %s", i ? ", " : "", (int)len, words,
+			hd_num_print_f64(number, v->list[i]));
 		words += words[len] ? len + 1 : len;
 	}
 	hd_text_add(text, "}");
@@ -91,7 +94,8 @@ static void add_calls(struct hd_text *text, const struct hd_job_value *v)
 	for (uint32_t i = 0; i < v->ncalls; i++) {
 		const struct hd_job_call *c = &v->call[i];
 		bool inner = c->nparams && c->param->name;
-		hd_text_addf(text, "%s%s%s%s%s", i ? ", " : "", c->nparams ? "{" : "", c->name, c->nparams ? ": " : "", inner ? "{" : "");
+		hd_text_addf(text, "%s%s%s%s%s", i ? ", " : "", c->nparams ? "{" : "", c->name,
+			c->nparams ? ": " : "", inner ? "{" : "");
 		for (uint32_t k = 0; k < c->nparams; k++) {
 			hd_text_add(text, k ? ", " : "");
 			add_param(text, &c->param[k]);
@@ -135,7 +139,8 @@ static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 static void print_row(struct hd_cmd *cmd, const struct hd_job *job, int key)
 {
 	static const char *const origins[] = {
-		[HD_FROM_DEFAULT] = "default", [HD_FROM_FILE] = "file", [HD_FROM_ENV] = "environment", [HD_FROM_SET] = "-s", [HD_FROM_OPTION] = "option",
+		[HD_FROM_DEFAULT] = "default", [HD_FROM_FILE] = "file", [HD_FROM_ENV] = "environment",
+			[HD_FROM_SET] = "-s", [HD_FROM_OPTION] = "option",
 	};
 	const struct hd_job_value *v = &job->value[key];
 	char name[64], where[48];

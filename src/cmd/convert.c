@@ -39,7 +39,8 @@ static enum hd_err give(struct hd_cmd *cmd, struct given *given, const char *nam
 }
 
 /* What the file says, and what of it ours does otherwise. */
-static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struct hd_json *json, struct given *given)
+static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struct hd_json *json,
+	struct given *given)
 {
 	struct hd_published said;
 	enum hd_err err = hd_published_read(&said, json, path, given->model, &cmd->arena, &cmd->diag);
@@ -65,11 +66,13 @@ static enum hd_err read_config(struct hd_cmd *cmd, const char *source, struct gi
 	size_t len;
 	bool folder = !hd_fs_stat(&cmd->fs, source, &stat, NULL) && stat.kind == HD_FILE_FOLDER;
 	int n = folder ? snprintf(path, sizeof path, "%s/config.json", source)
-		: snprintf(path, sizeof path, "%.*sconfig.json", slash ? (int)(slash - source) + 1 : 0, source);
+		: snprintf(path, sizeof path, "%.*sconfig.json", slash ? (int)(slash - source) + 1 : 0,
+			source);
 
 	if ((size_t)n >= sizeof path || hd_fs_stat(&cmd->fs, path, &stat, NULL))
 		return HD_OK;
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CONFIG_BYTES, &bytes, &len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CONFIG_BYTES, &bytes, &len,
+		&cmd->diag);
 	if (!err)
 		err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag);
 	return err ? err : take_config(cmd, path, json, given);
@@ -84,9 +87,12 @@ static enum hd_err read_args(struct hd_cmd *cmd, struct given *given)
 		const char *key = cmd->args.set[i], *eq = strchr(key, '=');
 		key += strncmp(key, "model.args.", 11) ? 0 : 11;
 		if (!eq || eq < key)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write ARGUMENT=VALUE; `heddle model ls` has the arguments", cmd->args.set[i]);
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"-s %s: write ARGUMENT=VALUE; `heddle model ls` has the arguments",
+				cmd->args.set[i]);
 		char *name = hd_arena_text(&cmd->arena, key, (size_t)(eq - key));
-		err = name ? give(cmd, given, name, eq + 1) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the arguments");
+		err = name ? give(cmd, given, name, eq + 1) : hd_fail(&cmd->diag, HD_E_NOMEM,
+			"no memory for the arguments");
 	}
 	return err;
 }
@@ -103,7 +109,9 @@ static enum hd_err settle_model(struct hd_cmd *cmd, const char *source, struct g
 	if (!err)
 		err = read_args(cmd, given);
 	if (!err && !given->model)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "which model are these the weights of? give --model NAME (`heddle model ls`) and its arguments by -s");
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"which model are these the weights of? give --model NAME (`heddle model ls`) and "
+			"its arguments by -s");
 	return err;
 }
 
@@ -115,7 +123,8 @@ static enum hd_err build(struct hd_cmd *cmd, const struct given *given, struct h
 	return hd_model_build(graph, given->model, given->arg, given->n, &opts, &cmd->diag);
 }
 
-static enum hd_err write_ours(struct hd_cmd *cmd, const struct hd_graph *graph, const struct hd_weights *w, const struct hd_fit *fit, const char *path)
+static enum hd_err write_ours(struct hd_cmd *cmd, const struct hd_graph *graph, const struct hd_weights *w,
+	const struct hd_fit *fit, const char *path)
 {
 	struct hd_st_tensor *tensor = hd_arena_take(&cmd->arena, hd_fit_count(graph) + 1, sizeof *tensor);
 	uint32_t n = 0;
@@ -129,7 +138,8 @@ static enum hd_err write_ours(struct hd_cmd *cmd, const struct hd_graph *graph, 
 		if (!at)
 			continue;
 		hd_fit_put(&fit[i], at);
-		tensor[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(graph, v->name), .dtype = HD_ST_F32, .rank = v->rank, .at = at,
+		tensor[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(graph, v->name),
+			.dtype = HD_ST_F32, .rank = v->rank, .at = at,
 			.len_bytes = elems * sizeof *at };
 		for (int k = 0; k < v->rank; k++)
 			tensor[n].dim[k] = (uint64_t)v->dim[k];
@@ -152,16 +162,22 @@ static enum hd_err write_job(struct hd_cmd *cmd, const struct given *given, cons
 	if (err)
 		return err;
 	hd_text_init(&text, &cmd->arena);
-	hd_text_addf(&text, "# Made by `heddle model import`: begins from the imported weights. Name your data, then\n#   heddle run %s/job.yaml\n"
-		"job:   {name: finetune, steps: 100}\nmodel:\n  use: builtin:%s\n  args: {", folder, row->name);
+	hd_text_addf(&text,
+		"# Made by `heddle model import`: begins from the imported weights. Name your data, then\n# "
+		"  heddle run %s/job.yaml\n"
+		"job:   {name: finetune, steps: 100}\nmodel:\n  use: builtin:%s\n  args: {", folder,
+		row->name);
 	for (uint32_t i = 0; row->param[i].name; i++) {
 		if (!hd_model_arg_listed(&row->param[i], &value[i]))
 			continue;
 		hd_text_addf(&text, "%s%s: ", i ? ", " : "", row->param[i].name);
 		hd_model_arg_print(&text, &row->param[i], &value[i]);
 	}
-	hd_text_addf(&text, "}\n  weights: \"%s/model.safetensors\"\ndata:  {kind: synthetic}      # kind: text|idx|npy|..., path: FILE\n"
-		"batch: {global: 16, virtual_nodes: 8}\noptim: {kind: adamw, lr: 1e-4, schedule: {kind: cosine, warmup: 10}}\n", folder);
+	hd_text_addf(&text,
+		"}\n  weights: \"%s/model.safetensors\"\ndata:  {kind: synthetic}      # kind: "
+		"text|idx|npy|..., path: FILE\n"
+		"batch: {global: 16, virtual_nodes: 8}\noptim: {kind: adamw, lr: 1e-4, schedule: {kind: "
+		"cosine, warmup: 10}}\n", folder);
 	if (text.full || (size_t)snprintf(path, sizeof path, "%s/job.yaml", folder) >= sizeof path)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
 	return hd_file_write_atomic(&cmd->fs, path, text.at, text.len, &cmd->diag);
@@ -201,7 +217,9 @@ static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const 
 	if (!err)
 		err = write_job(cmd, &given, folder);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "wrote %u tensors of builtin:%s to %s and a job that begins from them to %s/job.yaml\n", w->ntensors, given.model, path,
+		fprintf(stderr,
+			"wrote %u tensors of builtin:%s to %s and a job that begins from them to "
+			"%s/job.yaml\n", w->ntensors, given.model, path,
 			folder);
 	hd_weights_close(w);
 	return err;
@@ -209,7 +227,8 @@ static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const 
 
 /* ---- which kind of file; the first row whose ending fits */
 
-static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *source, const char *folder); } imports[] = {
+static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *source,
+	const char *folder); } imports[] = {
 	{ ".onnx", hd_onnx_take_in },
 	{ "", import_weights },
 };
@@ -230,12 +249,15 @@ enum hd_err hd_cmd_model_import(struct hd_cmd *cmd)
 
 enum hd_err hd_convert_how(struct hd_cmd *cmd, const char *model, bool torch, struct hd_export *how)
 {
-	const char *names = cmd->args.text[HD_OPT_NAMES], *dtype = cmd->args.text[HD_OPT_DTYPE], *tied = cmd->args.text[HD_OPT_TIED];
+	const char *names = cmd->args.text[HD_OPT_NAMES], *dtype = cmd->args.text[HD_OPT_DTYPE],
+		*tied = cmd->args.text[HD_OPT_TIED];
 
-	*how = (struct hd_export){ .family = (names ? !strcmp(names, "torch") : torch) ? hd_export_family(model) : NULL,
+	*how = (struct hd_export){ .family = (names ? !strcmp(names, "torch") : torch) ?
+		hd_export_family(model) : NULL,
 		.bf16 = dtype && !strcmp(dtype, "bf16"), .both = tied && !strcmp(tied, "both") };
 	if (tied && !how->family)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--tied chooses among public names; it goes with --names torch");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--tied chooses among public names; it goes with --names torch");
 	return HD_OK;
 }
 
@@ -255,10 +277,12 @@ static enum hd_err merge(struct hd_cmd *cmd, const char *run, struct hd_state *s
 	struct hd_graph graph;
 	struct hd_lora lora;
 	char dir[HD_RUN_PATH];
-	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
 
 	if (!err && !hd_task_lora(job, &pattern, &lora))
-		err = hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s has adapters, its job has none: another job's checkpoint?", run);
+		err = hd_fail(&cmd->diag, HD_E_INTEGRITY,
+			"%s has adapters, its job has none: another job's checkpoint?", run);
 	if (!err)
 		err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &cmd->diag);
 	return err ? err : hd_lora_merge(state, &graph, &lora, &cmd->diag);
@@ -278,11 +302,13 @@ static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const cha
 	if (!err)
 		err = hd_export_state(&cmd->fs, &state, &info, &how, path, &cmd->diag);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step, path);
+		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step,
+			path);
 	return err;
 }
 
-static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *run, const char *path); } exports[] = {
+static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *run,
+	const char *path); } exports[] = {
 	{ ".safetensors", export_weights },
 	{ ".onnx", hd_onnx_give_out },
 };
@@ -296,5 +322,6 @@ enum hd_err hd_cmd_model_export(struct hd_cmd *cmd)
 	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++)
 		if (ends_with(path, exports[i].end))
 			return exports[i].run(cmd, cmd->args.pos[0], path);
-	return hd_fail(&cmd->diag, HD_E_INVAL, "-o %s: its ending says what to write; this build writes .safetensors and .onnx", path);
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"-o %s: its ending says what to write; this build writes .safetensors and .onnx", path);
 }

@@ -6,6 +6,7 @@
 #include "cmd/verbs.h"
 
 /* `model` as a checkpoint says it ("builtin:gpt"); `torch`: public names unless --names says otherwise. */
-HD_MUST_USE enum hd_err hd_convert_how(struct hd_cmd *cmd, const char *model, bool torch, struct hd_export *how);
+HD_MUST_USE enum hd_err hd_convert_how(struct hd_cmd *cmd, const char *model, bool torch,
+	struct hd_export *how);
 
 #endif

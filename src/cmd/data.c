@@ -9,7 +9,8 @@
 static enum hd_err open_task(struct hd_cmd *cmd, struct hd_task **task)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag,
+		HD_E_NOMEM, "no memory for a job");
 
 	return err ? err : hd_task_create(task, job, &cmd->fs, &cmd->diag);
 }
@@ -20,7 +21,8 @@ static enum hd_err find_split(struct hd_cmd *cmd, const struct hd_task *task, ui
 	uint32_t s = hd_dataset_split(task->data, name);
 
 	if (s == HD_NONE)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "the data have no split \"%s\": %s", name, task->data->about);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the data have no split \"%s\": %s", name,
+			task->data->about);
 	*split = s;
 	return HD_OK;
 }
@@ -82,14 +84,17 @@ static void show_text(const struct hd_task *task, const char *hex)
 
 	printf("%s\n%-8s %s\n", data->about, "hash", hex);
 	for (uint32_t f = 0; f < data->nfields; f++) {
-		printf("%-8s %-8s %s [", "field", data->field[f].name, hd_dtype_text((enum hd_dtype)data->field[f].dtype));
+		printf("%-8s %-8s %s [", "field", data->field[f].name,
+			hd_dtype_text((enum hd_dtype)data->field[f].dtype));
 		for (uint32_t d = 0; d < data->field[f].rank; d++)
 			printf("%s%lld", d ? "," : "", (long long)data->field[f].dim[d]);
 		printf("]\n");
 	}
 	for (uint32_t s = 0; s < data->nsplits; s++)
-		printf("%-8s %-8s %12llu samples\n", "split", data->split[s].name, (unsigned long long)data->split[s].count);
-	printf("%-8s %llu steps of %llu samples\n", "epoch", (unsigned long long)hd_sampler_steps(&task->sampler), (unsigned long long)task->job->batch);
+		printf("%-8s %-8s %12llu samples\n", "split", data->split[s].name,
+			(unsigned long long)data->split[s].count);
+	printf("%-8s %llu steps of %llu samples\n", "epoch",
+		(unsigned long long)hd_sampler_steps(&task->sampler), (unsigned long long)task->job->batch);
 }
 
 enum hd_err hd_cmd_data_show(struct hd_cmd *cmd)
@@ -131,17 +136,22 @@ static enum hd_err count_epoch(struct hd_cmd *cmd, const struct hd_sampler *samp
 	uint64_t steps = hd_sampler_steps(sampler), position = 0;
 
 	if (!hits)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to count %llu samples", (unsigned long long)sampler->count);
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to count %llu samples",
+			(unsigned long long)sampler->count);
 	for (uint64_t s = 0; s < steps; s++)
-		for (uint64_t row = 0; row < hd_sampler_rows(sampler, s) && position < sampler->count; row++, position++) {
+		for (uint64_t row = 0; row < hd_sampler_rows(sampler, s) && position < sampler->count; row++,
+			position++) {
 			uint64_t at = hd_sampler_at(sampler, s, row);
 			if (at >= sampler->count || hits[at]++)
-				return hd_fail(&cmd->diag, HD_E_INTEGRITY, "sample %llu stands twice in the first data epoch, the second time in step %llu",
+				return hd_fail(&cmd->diag, HD_E_INTEGRITY,
+					"sample %llu stands twice in the first data epoch, the second time "
+					"in step %llu",
 					(unsigned long long)at, (unsigned long long)s);
 		}
 	uint64_t expected = sampler->last == HD_LAST_DROP ? steps * sampler->batch : sampler->count;
 	if (position != expected)
-		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the first data epoch has %llu samples of %llu", (unsigned long long)position,
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the first data epoch has %llu samples of %llu",
+			(unsigned long long)position,
 			(unsigned long long)expected);
 	*nonce = position;
 	return HD_OK;
@@ -156,7 +166,8 @@ static enum hd_err verify_run(struct hd_cmd *cmd)
 	struct hd_ckpt_info info;
 	char dir[HD_RUN_PATH];
 
-	enum hd_err err = job ? hd_session_job_of(cmd, cmd->args.pos[0], job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_session_job_of(cmd, cmd->args.pos[0], job, dir) : hd_fail(&cmd->diag,
+		HD_E_NOMEM, "no memory for a job");
 	if (!err)
 		err = hd_ckpt_find(&cmd->fs, dir, UINT64_MAX, &info, NULL, NULL, &cmd->diag);
 	if (!err)
@@ -165,12 +176,16 @@ static enum hd_err verify_run(struct hd_cmd *cmd)
 		err = hd_samples_verify(task, &cmd->fs, dir, info.step, &found, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		printf("{\"ok\":true,\"steps\":%llu,\"epochs\":%llu,\"samples\":%llu,\"rest\":%llu,\"again\":%llu,\"torn\":%llu}\n",
-			(unsigned long long)info.step, (unsigned long long)found.epochs, (unsigned long long)found.epoch, (unsigned long long)found.rest,
+			(unsigned long long)info.step, (unsigned long long)found.epochs,
+			(unsigned long long)found.epoch, (unsigned long long)found.rest,
 			(unsigned long long)found.again, (unsigned long long)found.torn);
 	else if (!err)
-		printf("ok: in %llu steps %llu data epochs took each of %llu samples once, and the next %llu of them; %llu virtual nodes were computed "
-			"again, from the same samples; %llu lines were torn\n", (unsigned long long)info.step, (unsigned long long)found.epochs,
-			(unsigned long long)found.epoch, (unsigned long long)found.rest, (unsigned long long)found.again, (unsigned long long)found.torn);
+		printf("ok: in %llu steps %llu data epochs took each of %llu samples once, and the next "
+			"%llu of them; %llu virtual nodes were computed "
+			"again, from the same samples; %llu lines were torn\n", (unsigned long long)info.step,
+			(unsigned long long)found.epochs,
+			(unsigned long long)found.epoch, (unsigned long long)found.rest,
+			(unsigned long long)found.again, (unsigned long long)found.torn);
 	hd_task_destroy(task);
 	return err;
 }
@@ -190,9 +205,12 @@ enum hd_err hd_cmd_data_verify(struct hd_cmd *cmd)
 	if (!err)
 		err = count_epoch(cmd, &task->sampler, &nonce);
 	if (!err)
-		printf(cmd->args.has[HD_OPT_JSON] ? "{\"ok\":true,\"read\":%llu,\"once_per_epoch\":%llu,\"steps_per_epoch\":%llu}\n"
-				: "ok: %llu samples read; in a data epoch %llu samples stand once each, in %llu steps\n",
-			(unsigned long long)nread, (unsigned long long)nonce, (unsigned long long)hd_sampler_steps(&task->sampler));
+		printf(cmd->args.has[HD_OPT_JSON] ?
+			"{\"ok\":true,\"read\":%llu,\"once_per_epoch\":%llu,\"steps_per_epoch\":%llu}\n"
+				: "ok: %llu samples read; in a data epoch %llu samples stand once each, in "
+				"%llu steps\n",
+			(unsigned long long)nread, (unsigned long long)nonce,
+			(unsigned long long)hd_sampler_steps(&task->sampler));
 	hd_task_destroy(task);
 	return err;
 }
@@ -228,7 +246,8 @@ static void order_text(const struct hd_task *task, uint64_t step)
 {
 	uint64_t n = hd_sampler_rows(&task->sampler, step), first, end;
 
-	printf("step %llu  epoch %llu  %llu samples\n", (unsigned long long)step, (unsigned long long)hd_sampler_epoch(&task->sampler, step),
+	printf("step %llu  epoch %llu  %llu samples\n", (unsigned long long)step,
+		(unsigned long long)hd_sampler_epoch(&task->sampler, step),
 		(unsigned long long)n);
 	for (uint32_t v = 0; v < task->job->nvns; v++) {
 		hd_vn_rows(task->job->per_vn, n, v, &first, &end);
@@ -248,13 +267,16 @@ enum hd_err hd_cmd_data_order(struct hd_cmd *cmd)
 
 	if (err)
 		return err;
-	uint64_t steps = hd_sampler_steps(&task->sampler), step = cmd->args.count[HD_OPT_STEP], epoch = cmd->args.count[HD_OPT_EPOCH];
+	uint64_t steps = hd_sampler_steps(&task->sampler), step = cmd->args.count[HD_OPT_STEP],
+		epoch = cmd->args.count[HD_OPT_EPOCH];
 	const uint64_t limit = UINT64_C(1) << HD_STEP_BITS;
 	if (cmd->args.has[HD_OPT_EPOCH] && step >= steps)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step %llu: a data epoch has %llu steps, counted from 0", (unsigned long long)step,
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--step %llu: a data epoch has %llu steps, counted from 0", (unsigned long long)step,
 			(unsigned long long)steps);
 	else if (step >= limit || epoch >= limit / steps)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step, --epoch: steps are numbered below 2^%d", HD_STEP_BITS);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step, --epoch: steps are numbered below 2^%d",
+			HD_STEP_BITS);
 	else if (cmd->args.has[HD_OPT_JSON])
 		order_json(cmd, task, epoch * steps + step);
 	else
@@ -265,7 +287,8 @@ enum hd_err hd_cmd_data_order(struct hd_cmd *cmd)
 
 /* ---- cat */
 
-static void put_element(struct hd_json_writer *w, const char *key, const struct hd_field *f, const uint8_t *at)
+static void put_element(struct hd_json_writer *w, const char *key, const struct hd_field *f,
+	const uint8_t *at)
 {
 	float real;
 	int32_t whole;
@@ -294,7 +317,8 @@ static void put_values(struct hd_json_writer *w, const struct hd_field *f, const
 	hd_json_close(w);
 }
 
-static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *data, uint32_t split, uint64_t index, uint64_t epoch, void *const *out)
+static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *data, uint32_t split,
+	uint64_t index, uint64_t epoch, void *const *out)
 {
 	struct hd_json_writer w;
 	struct hd_arena arena;
@@ -332,7 +356,8 @@ enum hd_err hd_cmd_data_cat(struct hd_cmd *cmd)
 	if (!err)
 		err = take_fields(cmd, task->data, out);
 	for (uint64_t i = 0; !err && i < count && i < task->data->split[split].count; i++)
-		err = print_sample(cmd, task->data, split, i, split == 0 ? cmd->args.count[HD_OPT_EPOCH] : HD_NO_EPOCH, out);
+		err = print_sample(cmd, task->data, split, i,
+			split == 0 ? cmd->args.count[HD_OPT_EPOCH] : HD_NO_EPOCH, out);
 	hd_task_destroy(task);
 	return err;
 }

@@ -35,7 +35,8 @@ static const struct demo demos[] = {
 };
 static const char *const fashion = "/usr/share/datasets/fashion-mnist";
 
-struct verdict { char hex[HD_HASH_HEX], dir[512]; double accuracy, loss_first, loss_last, seconds; bool has_accuracy; uint64_t steps; };
+struct verdict { char hex[HD_HASH_HEX], dir[512]; double accuracy, loss_first, loss_last, seconds;
+	bool has_accuracy; uint64_t steps; };
 
 static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
 {
@@ -58,7 +59,8 @@ static bool installed(struct hd_cmd *cmd)
 static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t ndevices, struct verdict *v)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .spin = true,
+	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.spin = true,
 		.kernels = hd_session_kernels(HD_JOBKERNELS_AUTO) }, .stop = hd_session_wish };
 	struct hd_rundir dir = { 0 };
 	struct hd_run *run = NULL;
@@ -74,7 +76,8 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 		return err;
 	hd_ui_init(&ui, cmd);
 	options.watch = hd_ui_watch(&ui);
-	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml, strlen(yaml), &cmd->diag);
+	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml,
+		strlen(yaml), &cmd->diag);
 	if (!err)
 		err = hd_session_put_job(cmd, &dir, job);
 	if (!err)
@@ -105,7 +108,8 @@ static void put_pair(struct hd_json_writer *w, const char *key, const char *one,
 	hd_json_close(w);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct verdict *one, const struct verdict *all, uint32_t ndevices,
+static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct verdict *one,
+	const struct verdict *all, uint32_t ndevices,
 	bool same, double needed)
 {
 	struct hd_json_line line;
@@ -134,11 +138,13 @@ static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct
 
 static void print_text(const struct verdict *one, const struct verdict *all, uint32_t ndevices, bool same)
 {
-	printf("  accuracy %.2f %% on held-out images after %llu steps (loss %.3f -> %.3f)\n", all->accuracy * 100, (unsigned long long)all->steps,
+	printf("  accuracy %.2f %% on held-out images after %llu steps (loss %.3f -> %.3f)\n",
+		all->accuracy * 100, (unsigned long long)all->steps,
 		all->loss_first, all->loss_last);
 	printf("  time     %.1f s on 1 device, %.1f s on %u\n", one->seconds, all->seconds, ndevices);
 	printf("  state    %s   (1 device)\n", one->hex);
-	printf("  state    %s   (%u devices)%s\n", all->hex, ndevices, same ? "   IDENTICAL" : "   DIFFERENT");
+	printf("  state    %s   (%u devices)%s\n", all->hex, ndevices,
+		same ? "   IDENTICAL" : "   DIFFERENT");
 	printf("  report   %s/report.html\n", all->dir);
 }
 
@@ -166,11 +172,13 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 	if (cmd->args.has[HD_OPT_DEVICES])
 		most.ndevices = (uint32_t)strtoul(cmd->args.text[HD_OPT_DEVICES], NULL, 10);
 	if (most.ndevices < 1 || most.ndevices > HD_MAX_DEVICES)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices of a demo is a number from 1 to %d", HD_MAX_DEVICES);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices of a demo is a number from 1 to %d",
+			HD_MAX_DEVICES);
 	err = hd_signal_install(&cmd->diag);
 	if (!cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, "  %s\n  data     %s\n", demo->about,
-			real ? "Fashion-MNIST, installed" : "generated images: install dataset-fashion-mnist for real ones");
+			real ? "Fashion-MNIST, installed" :
+			"generated images: install dataset-fashion-mnist for real ones");
 	if (!err)
 		err = train_once(cmd, yaml, 1, &one);
 	if (!err)
@@ -184,9 +192,12 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 	else
 		print_text(&one, &all, most.ndevices, same);
 	if (!same)
-		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the two states differ: `heddle ckpt diff %s %s` says where", one.dir, all.dir);
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY,
+			"the two states differ: `heddle ckpt diff %s %s` says where", one.dir, all.dir);
 	if (!learnt)
-		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the states are equal, but the accuracy %.2f %% is below the %.0f %% this demo claims",
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY,
+			"the states are equal, but the accuracy %.2f %% is below the %.0f %% this demo "
+			"claims",
 			all.accuracy * 100, needed * 100);
 	return HD_OK;
 }

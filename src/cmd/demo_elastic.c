@@ -6,11 +6,13 @@
 #include "cmd/json_line.h"
 #include "cmd/trial.h"
 
-/* A fixed script over a real run of processes. Two workers are of this machine's speed, two compute three times as slowly. */
+/* A fixed script over a real run of processes. Two workers are of this machine's speed, two compute three
+ * times as slowly. */
 
 static const char job[] =
 	"job: {name: demo-elastic, seed: 17, steps: 300}\n"
-	"model: {use: builtin:gpt, args: {layers: 2, width: 128, heads: 4, context: 32, vocab: 256, dropout: 0.1}}\n"
+	"model: {use: builtin:gpt, args: {layers: 2, width: 128, heads: 4, context: 32, vocab: 256, "
+	"dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 4096}\n"
 	"batch: {global: 64, virtual_nodes: 16}\n"
 	"optim: {kind: adamw, lr: 1e-3, schedule: {kind: cosine, warmup: 20}}\n"
@@ -37,7 +39,8 @@ static void split_of(const struct hd_live *live, char *text, size_t cap)
 	*text = 0;
 	for (uint32_t i = 0; i < live->nworkers && at + 8 < cap; i++)
 		if (live->worker[i].virtual_nodes)
-			at += (size_t)snprintf(text + at, cap - at, "%s%lld", at ? "/" : "", (long long)live->worker[i].virtual_nodes);
+			at += (size_t)snprintf(text + at, cap - at, "%s%lld", at ? "/" : "",
+				(long long)live->worker[i].virtual_nodes);
 }
 
 static void tell(const struct story *s, const char *what)
@@ -53,22 +56,27 @@ static void tell(const struct story *s, const char *what)
 		fflush(stdout);
 		return;
 	}
-	printf("  step %4lld  loss %.3f   %lld workers   virtual nodes %s   %s\n", (long long)l->step, l->loss, (long long)l->members, split, what);
+	printf("  step %4lld  loss %.3f   %lld workers   virtual nodes %s   %s\n", (long long)l->step,
+		l->loss, (long long)l->members, split, what);
 	fflush(stdout);
 }
 
 static enum hd_err start_slow(struct story *s)
 {
-	const char *argv[] = { "/proc/self/exe", "worker", "--join", s->trial.dir, "--devices", "1", "--slow", "3", "--steps", "300", NULL };
+	const char *argv[] = { "/proc/self/exe", "worker", "--join", s->trial.dir, "--devices", "1", "--slow",
+		"3", "--steps", "300", NULL };
 	char path[HD_PATH_CAP];
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < HD_DEMO_SLOW && !err; i++) {
 		struct hd_file log = { 0 };
 		snprintf(path, sizeof path, "%s/log/slow-%u.log", s->trial.dir, i);
-		err = hd_file_open(&s->trial.cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &log, &s->trial.cmd->diag);
+		err = hd_file_open(&s->trial.cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
+			&log, &s->trial.cmd->diag);
 		if (!err)
-			err = hd_proc_spawn(&s->trial.host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id }, &s->slow[i],
+			err = hd_proc_spawn(&s->trial.host,
+				&(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id },
+				&s->slow[i],
 				&s->trial.cmd->diag);
 		if (log.fs && hd_file_close(&log, NULL) && !err)
 			err = HD_E_IO;
@@ -85,7 +93,8 @@ static enum hd_err await(struct story *s, int64_t (*count)(const struct hd_live 
 	enum hd_err err = hd_trial_look(&s->trial);
 
 	while (!err && count(&s->trial.live) < n && !hd_trial_ended(&s->trial)) {
-		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
+		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) +
+			HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
 	return err;
@@ -98,7 +107,8 @@ static enum hd_err uneven(struct story *s)
 	if (!err)
 		err = start_slow(s);
 	if (!err)
-		err = await(s, known, HD_DEMO_FAST + HD_DEMO_SLOW);       /* else the coordinator would start two of its own */
+		/* else the coordinator would start two of its own */
+		err = await(s, known, HD_DEMO_FAST + HD_DEMO_SLOW);
 	if (!err)
 		err = hd_trial_ask(&s->trial, "{\"do\":\"scale\",\"workers\":4}");
 	if (!err)
@@ -123,8 +133,10 @@ static enum hd_err kill_worker(struct story *s)
 			pid = s->trial.live.worker[i].pid;
 	if (pid && !hd_pid_signal((int)pid, HD_PROC_KILL))
 		s->kills++;
-	while (!err && pid && (s->trial.live.epoch == epoch || !s->trial.live.members) && !hd_trial_ended(&s->trial)) {
-		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
+	while (!err && pid && (s->trial.live.epoch == epoch || !s->trial.live.members) &&
+		!hd_trial_ended(&s->trial)) {
+		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) +
+			HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
 	if (!err)
@@ -152,18 +164,22 @@ static enum hd_err kill_coordinator(struct story *s)
 	if (s->trial.coordinator > 0 && !hd_pid_signal((int)s->trial.coordinator, HD_PROC_KILL))
 		s->kills++;
 	while (!err && (s->trial.live.term == term || !s->trial.live.members) && !hd_trial_ended(&s->trial)) {
-		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
+		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) +
+			HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
 	if (!err)
-		tell(s, s->trial.live.term == term ? "!! the coordinator was killed; workers kept stepping to the end"
-			: "!! the coordinator was killed; workers kept stepping, a member started another from the store");
+		tell(s, s->trial.live.term == term ?
+			"!! the coordinator was killed; workers kept stepping to the end"
+			: "!! the coordinator was killed; workers kept stepping, a member started another "
+			"from the store");
 	return err;
 }
 
 static enum hd_err play(struct story *s)
 {
-	static enum hd_err (*const scene[])(struct story *s) = { uneven, kill_worker, grow, kill_coordinator };
+	static enum hd_err (*const scene[])(struct story *s) = { uneven, kill_worker, grow,
+		kill_coordinator };
 	enum hd_err err = hd_trial_start(&s->trial, HD_DEMO_FAST, "1");
 
 	for (size_t i = 0; i < sizeof scene / sizeof *scene && !err; i++)
@@ -192,8 +208,10 @@ static void print_end(const struct story *s, const struct hd_trial_end *end)
 		hd_json_line_print(&line);
 		return;
 	}
-	printf("  state    %s   (elastic: %u kills, %u joins, %lld memberships)\n", end->disturbed, s->kills, s->joins, (long long)t->live.epoch);
-	printf("  state    %s   (one worker, undisturbed)%s\n", end->twin, end->same ? "   IDENTICAL" : "   DIFFERENT");
+	printf("  state    %s   (elastic: %u kills, %u joins, %lld memberships)\n", end->disturbed, s->kills,
+		s->joins, (long long)t->live.epoch);
+	printf("  state    %s   (one worker, undisturbed)%s\n", end->twin,
+		end->same ? "   IDENTICAL" : "   DIFFERENT");
 	printf("  report   %s/report.html\n", t->dir);
 }
 
@@ -209,7 +227,8 @@ static enum hd_err prepare(struct story *s, struct hd_cmd *cmd)
 
 enum hd_err hd_demo_elastic(struct hd_cmd *cmd)
 {
-	struct story s = { .quiet = cmd->args.has[HD_OPT_JSON] || cmd->args.has[HD_OPT_QUIET], .began_ns = hd_clock_now_ns(&cmd->clock) };
+	struct story s = { .quiet = cmd->args.has[HD_OPT_JSON] || cmd->args.has[HD_OPT_QUIET],
+		.began_ns = hd_clock_now_ns(&cmd->clock) };
 	struct hd_trial_end end = { .same = false };
 
 	if (cmd->args.has[HD_OPT_SHOW]) {

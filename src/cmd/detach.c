@@ -21,7 +21,8 @@ static enum hd_err tell_end(struct hd_cmd *cmd, const struct hd_file *log, int c
 	if ((end = strrchr(room, '\n')))
 		line = end + 1;
 	line += strncmp(line, "heddle: ", 8) ? 0 : 8;
-	return hd_fail(&cmd->diag, hd_err_of_exit(code), "%s", *line ? line : "the run ended before it had begun");
+	return hd_fail(&cmd->diag, hd_err_of_exit(code), "%s",
+		*line ? line : "the run ended before it had begun");
 }
 
 static void tell_where(struct hd_cmd *cmd, const struct hd_rundir *dir, int pid)
@@ -35,7 +36,8 @@ static void tell_where(struct hd_cmd *cmd, const struct hd_rundir *dir, int pid)
 		hd_json_line_print(&line);
 	} else if (!cmd->args.has[HD_OPT_QUIET]) {
 		fprintf(stderr, ">> %s goes on without this terminal, as process %d\n", dir->path, pid);
-		fprintf(stderr, "   to look: heddle status %s, or tail -f %s/log/run.log\n", dir->path, dir->path);
+		fprintf(stderr, "   to look: heddle status %s, or tail -f %s/log/run.log\n", dir->path,
+			dir->path);
 		fprintf(stderr, "   to end it with a checkpoint: heddle stop %s\n", dir->path);
 	}
 }
@@ -61,7 +63,8 @@ enum hd_err hd_detach(struct hd_cmd *cmd, const struct hd_rundir *dir, bool *sta
 	enum hd_err opened = hd_file_open(&cmd->fs, log, HD_OPEN_READ, &file, NULL);
 	err = hd_proc_await(&cmd->detached, &code, &cmd->diag);
 	if (err == HD_E_AGAIN)
-		err = opened ? hd_fail(&cmd->diag, hd_err_of_exit(code), "the run ended before it had begun") : tell_end(cmd, &file, code);
+		err = opened ? hd_fail(&cmd->diag, hd_err_of_exit(code),
+			"the run ended before it had begun") : tell_end(cmd, &file, code);
 	else if (!err)
 		tell_where(cmd, dir, cmd->detached.pid);
 	(void)!hd_file_close(&file, NULL);

@@ -90,7 +90,8 @@ static void limits_text(void)
 {
 	printf("%-32s %20s %-6s %s\n", "limit", "most", "unit", "why");
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-		printf("%-32s %20llu %-6s %s\n", limits[i].what, (unsigned long long)limits[i].most, limits[i].unit, limits[i].why);
+		printf("%-32s %20llu %-6s %s\n", limits[i].what, (unsigned long long)limits[i].most,
+			limits[i].unit, limits[i].why);
 	printf("\n%-60s %8s  %s\n", "wait between workers, times workers.detect", "at most", "why");
 	for (size_t i = 0; i < sizeof patience / sizeof *patience; i++)
 		printf("%-60s %8g  %s\n", patience[i].what, patience[i].eighths / 8.0, patience[i].why);
@@ -127,17 +128,22 @@ static void look_at_cores(struct report *r)
 	hd_cores_usable(&cores);
 	hd_memory_look(&memory);
 	if (cores.quota_cores > 0)
-		say(r, "cores", false, "%u usable: %u in the affinity mask, a quota of %.2f", cores.n, cores.n_affinity, cores.quota_cores);
+		say(r, "cores", false, "%u usable: %u in the affinity mask, a quota of %.2f", cores.n,
+			cores.n_affinity, cores.quota_cores);
 	else
-		say(r, "cores", false, "%u usable: %u in the affinity mask, no quota", cores.n, cores.n_affinity);
-	say(r, "memory", false, "%.0f MiB in the machine, %.0f MiB allowed, %.0f MiB free", (double)memory.machine_bytes / 0x1p20,
+		say(r, "cores", false, "%u usable: %u in the affinity mask, no quota", cores.n,
+			cores.n_affinity);
+	say(r, "memory", false, "%.0f MiB in the machine, %.0f MiB allowed, %.0f MiB free",
+		(double)memory.machine_bytes / 0x1p20,
 		(double)memory.limit_bytes / 0x1p20, (double)memory.free_bytes / 0x1p20);
 }
 
 /* A net with one of each: small enough for a moment, fixed for ever, so that two machines can be compared. */
-static enum hd_err probe(struct hd_graph *graph, struct hd_layout *layout, struct hd_program *program, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err probe(struct hd_graph *graph, struct hd_layout *layout, struct hd_program *program,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "512" }, { "heads", "4" }, { "context", "16" }, { "vocab", "256" } };
+	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "512" }, { "heads", "4" },
+		{ "context", "16" }, { "vocab", "256" } };
 	const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN };
 	const uint64_t rows[] = { 1 };
 	enum hd_err err;
@@ -153,7 +159,8 @@ static enum hd_err probe(struct hd_graph *graph, struct hd_layout *layout, struc
 	return err ? err : hd_program_make(program, graph, layout, true, rows, 1, arena, diag);
 }
 
-static enum hd_err fingerprint(const struct hd_program *program, const struct hd_device_spec *spec, struct hd_hash *hash)
+static enum hd_err fingerprint(const struct hd_program *program, const struct hd_device_spec *spec,
+	struct hd_hash *hash)
 {
 	struct hd_device *device;
 	struct hd_diag why = { "" };
@@ -176,12 +183,14 @@ static enum hd_err look_at_kernels(struct report *r, struct hd_cmd *cmd)
 	struct hd_layout layout;
 	struct hd_hash hash;
 	char hex[HD_HASH_HEX];
-	enum hd_err err = program ? probe(&graph, &layout, program, &cmd->arena, &cmd->diag) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a program");
+	enum hd_err err = program ? probe(&graph, &layout, program, &cmd->arena, &cmd->diag) :
+		hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a program");
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-		struct hd_device_spec spec = { .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .path = paths[i].path };
+		struct hd_device_spec spec = { .nthreads = 1, .kernels = HD_KERNELS_PORTABLE,
+			.path = paths[i].path };
 		if (fingerprint(program, &spec, &hash)) {
 			say(r, paths[i].what, true, "this processor has no %s", paths[i].path);
 			continue;
@@ -190,8 +199,11 @@ static enum hd_err look_at_kernels(struct report *r, struct hd_cmd *cmd)
 		say(r, paths[i].what, false, "fingerprint %s", hex);
 	}
 	if (!strstr(hd_build.libraries, "dnnl=yes")) {
-		say(r, "kernels library", true, "oneDNN was not there when this was built (libdnnl-dev): job.kernels library uses the kernels above");
-	} else if (!fingerprint(program, &(struct hd_device_spec){ .nthreads = 1, .kernels = HD_KERNELS_LIBRARY }, &hash)) {
+		say(r, "kernels library", true,
+			"oneDNN was not there when this was built (libdnnl-dev): job.kernels library uses "
+			"the kernels above");
+	} else if (!fingerprint(program, &(struct hd_device_spec){ .nthreads = 1,
+		.kernels = HD_KERNELS_LIBRARY }, &hash)) {
 		hd_hash_hex(hash, hex);
 		say(r, "kernels library", false, "oneDNN, fingerprint %s", hex);
 	} else {
@@ -214,7 +226,8 @@ static void look_at_pools(struct report *r)
 	if (hd_pools_add(&pools, "half:1:0.5", NULL) || hd_pools_open(&pools, &fs, NULL))
 		return;
 	hd_pools_begin(&pools, tag);
-	say(r, "pools", pools.means == HD_POOL_SLOW, "speeds of types (serve --pool) by %s", hd_pool_means_text(pools.means));
+	say(r, "pools", pools.means == HD_POOL_SLOW, "speeds of types (serve --pool) by %s",
+		hd_pool_means_text(pools.means));
 	hd_pools_close(&pools);
 }
 
@@ -226,11 +239,17 @@ static void look_at_rooms(struct report *r)
 
 	hd_fs_real(&fs);
 	bool there = !hd_fs_stat(&fs, fashion, &stat, NULL);
-	say(r, "data", !there, there ? "%s is installed" : "%s is not there (apt install dataset-fashion-mnist); demos make their own data", fashion);
-	say(r, "failpoints", !hd_failpoint_built(), hd_failpoint_built() ? "compiled in: HD_FAIL arms them" : "not compiled in (-DHD_FAILPOINTS=ON)");
+	say(r, "data", !there,
+		there ? "%s is installed" :
+		"%s is not there (apt install dataset-fashion-mnist); demos make their own data", fashion);
+	say(r, "failpoints", !hd_failpoint_built(), hd_failpoint_built() ? "compiled in: HD_FAIL arms them" :
+		"not compiled in (-DHD_FAILPOINTS=ON)");
 	say(r, "cuda", true, "this build has devices cores, reference and null only");
-	say(r, "workers", false, "processes here (run --workers), and of other machines (run --listen, worker --join)");
-	say(r, "serve", false, "schedules jobs over pools (--dir) or coordinates one run (--job); nothing listens beyond the folder but by --http or --listen");
+	say(r, "workers", false,
+		"processes here (run --workers), and of other machines (run --listen, worker --join)");
+	say(r, "serve", false,
+		"schedules jobs over pools (--dir) or coordinates one run (--job); nothing listens beyond "
+		"the folder but by --http or --listen");
 }
 
 static void print_json(struct hd_cmd *cmd, const struct report *r)
@@ -259,7 +278,8 @@ static void print_json(struct hd_cmd *cmd, const struct report *r)
 
 static void print_text(const struct report *r)
 {
-	printf("%-16s     %s (%s), %s, %s\n%-16s     %s\n", "heddle", hd_build.version, hd_build.git, hd_build.preset, hd_build.compiler,
+	printf("%-16s     %s (%s), %s, %s\n%-16s     %s\n", "heddle", hd_build.version, hd_build.git,
+		hd_build.preset, hd_build.compiler,
 		"libraries", hd_build.libraries);
 	for (uint32_t i = 0; i < r->n; i++)
 		printf("%-16s %-3s %s\n", r->check[i].what, r->check[i].off ? "off" : "on", r->check[i].text);

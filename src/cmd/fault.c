@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* In T: how long an order waits for the worker it was given to, before it is anybody's; and for a loss that is to bring it about. */
+/* In T: how long an order waits for the worker it was given to, before it is anybody's; and for a loss
+ * that is to bring it about. */
 enum { HD_ORDER_OWN_T = 3, HD_ORDER_PROVOKE_T = 5, HD_ORDERS_BYTES = 4000 };
 
 const char *const hd_fault_name[HD_FAULTS] = {
@@ -12,26 +13,34 @@ const char *const hd_fault_name[HD_FAULTS] = {
 };
 const char *const hd_fault_how_name[HD_HOWS] = { "cut", "drop", "delay", "full", "error", "slow" };
 
-bool hd_fault_orders(enum hd_fault_kind kind) { return kind == HD_FAULT_POINT || kind == HD_FAULT_NET || kind == HD_FAULT_DISK; }
+bool hd_fault_orders(enum hd_fault_kind kind) { return kind == HD_FAULT_POINT || kind == HD_FAULT_NET ||
+	kind == HD_FAULT_DISK; }
 
 enum hd_err hd_fault_init(struct hd_faults *f, struct hd_trial *trial, int64_t detect_ns, bool needs)
 {
 	*f = (struct hd_faults){ .trial = trial, .detect_ns = detect_ns };
-	if ((size_t)snprintf(f->folder, sizeof f->folder, "%s/" HD_TEAM_ORDERS, trial->dir) >= sizeof f->folder)
+	if ((size_t)snprintf(f->folder, sizeof f->folder, "%s/" HD_TEAM_ORDERS,
+		trial->dir) >= sizeof f->folder)
 		return hd_fail(&trial->cmd->diag, HD_E_INVAL, "the path of %s is too long", trial->dir);
 	if (needs && !hd_failpoint_built())
-		return hd_fail(&trial->cmd->diag, HD_E_REFUSED, "this build has no failpoints, which %s, %s and %s need: configure with -DHD_FAILPOINTS=ON, "
-			"or ask for %s, %s, %s or %s", hd_fault_name[HD_FAULT_POINT], hd_fault_name[HD_FAULT_NET], hd_fault_name[HD_FAULT_DISK],
-			hd_fault_name[HD_FAULT_KILL], hd_fault_name[HD_FAULT_PAUSE], hd_fault_name[HD_FAULT_SLOW], hd_fault_name[HD_FAULT_SCALE]);
+		return hd_fail(&trial->cmd->diag, HD_E_REFUSED,
+			"this build has no failpoints, which %s, %s and %s need: configure with "
+			"-DHD_FAILPOINTS=ON, "
+			"or ask for %s, %s, %s or %s", hd_fault_name[HD_FAULT_POINT],
+			hd_fault_name[HD_FAULT_NET], hd_fault_name[HD_FAULT_DISK],
+			hd_fault_name[HD_FAULT_KILL], hd_fault_name[HD_FAULT_PAUSE],
+			hd_fault_name[HD_FAULT_SLOW], hd_fault_name[HD_FAULT_SCALE]);
 	return HD_OK;
 }
 
-void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, uint32_t npoints,
+void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4],
+	uint32_t most_workers, uint32_t npoints,
 	int64_t detect_ns)
 {
 	const uint32_t which = draw[3] & 0xffff, length = draw[3] >> 16;
 
-	*fault = (struct hd_fault){ .kind = kind, .pick = draw[0], .part = draw[1], .other = draw[2], .for_ns = detect_ns };
+	*fault = (struct hd_fault){ .kind = kind, .pick = draw[0], .part = draw[1], .other = draw[2],
+		.for_ns = detect_ns };
 	switch (kind) {
 	case HD_FAULT_PAUSE:              /* from half of T to four: some are noticed, some not */
 		fault->for_ns = detect_ns / 2 + detect_ns / 2 * 7 * length / 65536;
@@ -64,10 +73,12 @@ void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32
 static struct hd_clock *clock_of(const struct hd_faults *f) { return &f->trial->cmd->clock; }
 
 /* One of those that are known to live; the coordinator stands behind the workers. 0: nobody. */
-static int64_t victim(const struct hd_faults *f, enum hd_fault_target target, uint32_t pick, bool *coordinator)
+static int64_t victim(const struct hd_faults *f, enum hd_fault_target target, uint32_t pick,
+	bool *coordinator)
 {
 	const struct hd_trial *t = f->trial;
-	uint32_t workers = target == HD_TARGET_COORDINATOR ? 0 : t->live.nworkers, n = workers + (target != HD_TARGET_WORKER && t->coordinator > 0);
+	uint32_t workers = target == HD_TARGET_COORDINATOR ? 0 : t->live.nworkers,
+		n = workers + (target != HD_TARGET_WORKER && t->coordinator > 0);
 
 	*coordinator = n && pick % n == workers;
 	return !n ? 0 : *coordinator ? t->coordinator : t->live.worker[pick % n].pid;
@@ -115,7 +126,8 @@ static bool order(struct hd_faults *f, int64_t pid, const char *what)
 		snprintf(path, sizeof path, "%s/%lld", f->folder, (long long)pid);
 	else
 		snprintf(path, sizeof path, "%s/any", f->folder);
-	return !hd_fs_mkdirs(fs, f->folder, NULL) && !hd_file_write_atomic(fs, path, line, strlen(line), NULL);
+	return !hd_fs_mkdirs(fs, f->folder, NULL) && !hd_file_write_atomic(fs, path, line, strlen(line),
+		NULL);
 }
 
 static void withdraw(struct hd_faults *f, int64_t pid)
@@ -129,12 +141,14 @@ static void withdraw(struct hd_faults *f, int64_t pid)
 	(void)!hd_fs_unlink(&f->trial->cmd->fs, path, NULL);
 }
 
-/* A worker is met in what all do in each step; what the others are, and who has a bucket's slots, only whoever comes by first knows. */
+/* A worker is met in what all do in each step; what the others are, and who has a bucket's slots, only
+ * whoever comes by first knows. */
 static bool of_every_step(enum hd_failpoint point)
 {
 	const enum hd_fp_phase phase = hd_failpoint_phase(point);
 
-	return point != HD_FP_COMPUTE_AGAIN && point != HD_FP_WIRE_CONNECT && point < HD_FP_OF_WHOLE && hd_failpoint_who(point) != HD_FP_COORDINATOR &&
+	return point != HD_FP_COMPUTE_AGAIN && point != HD_FP_WIRE_CONNECT && point < HD_FP_OF_WHOLE &&
+		hd_failpoint_who(point) != HD_FP_COORDINATOR &&
 		phase <= HD_FP_PHASE_GATE;
 }
 
@@ -159,7 +173,8 @@ static bool place(struct hd_faults *f, const struct hd_fault *fault)
 		int64_t pid = ordered(f) ? 0 : victim(f, HD_TARGET_WORKER, fault->pick, &coordinator);
 		if (!pid || open_of(f, pid))
 			return false;
-		snprintf(what, sizeof what, "%s:kill@%u", hd_failpoint_name(fault->point), 1 + fault->other % 3);
+		snprintf(what, sizeof what, "%s:kill@%u", hd_failpoint_name(fault->point),
+			1 + fault->other % 3);
 		if (!order(f, pid, what))
 			return false;
 		o->pid = pid;
@@ -187,7 +202,8 @@ static void look_for_hits(struct hd_faults *f)
 		const char *dot = strrchr(names[i], '.');
 		for (uint32_t p = 0; !strncmp(names[i], "hit.", 4) && p < HD_FP_COUNT; p++) {
 			const char *name = hd_failpoint_name(p);
-			if ((size_t)(dot - names[i]) != 4 + strlen(name) || strncmp(names[i] + 4, name, strlen(name)) != 0)
+			if ((size_t)(dot - names[i]) != 4 + strlen(name) ||
+				strncmp(names[i] + 4, name, strlen(name)) != 0)
 				continue;
 			f->killed[p]++;
 			f->done[HD_FAULT_POINT]++;
@@ -221,7 +237,8 @@ static void write_wide(struct hd_faults *f)
 
 	for (uint32_t p = 0; p < HD_FP_COUNT && at < sizeof what - 64; p++)
 		if (f->order[p].placed && f->order[p].wide)
-			at += (size_t)snprintf(what + at, sizeof what - at, "%s%s:kill@1", at ? ";" : "", hd_failpoint_name(p));
+			at += (size_t)snprintf(what + at, sizeof what - at, "%s%s:kill@1", at ? ";" : "",
+				hd_failpoint_name(p));
 	if (!at)
 		withdraw(f, 0);
 	f->stale = at && !order(f, 0, what);
@@ -232,7 +249,8 @@ static bool wants_loss(const struct hd_faults *f, uint32_t p, int64_t now)
 {
 	const struct hd_fault_order *o = &f->order[p];
 
-	return o->placed && o->wide && !of_every_step(p) && hd_failpoint_phase(p) != HD_FP_PHASE_CHECKPOINT && now - o->since_ns >= 2 * f->detect_ns;
+	return o->placed && o->wide && !of_every_step(p) && hd_failpoint_phase(p) != HD_FP_PHASE_CHECKPOINT &&
+		now - o->since_ns >= 2 * f->detect_ns;
 }
 
 static void provoke(struct hd_faults *f, int64_t now)
@@ -278,11 +296,13 @@ static bool begin(struct hd_faults *f, const struct hd_fault *fault, int64_t pid
 
 	if (!pid || !o)
 		return false;
-	*o = (struct hd_fault_open){ .kind = fault->kind, .pid = pid, .until_ns = now + fault->for_ns, .turn_ns = now, .by = fault->by };
+	*o = (struct hd_fault_open){ .kind = fault->kind, .pid = pid, .until_ns = now + fault->for_ns,
+		.turn_ns = now, .by = fault->by };
 	return true;
 }
 
-static bool do_kill(struct hd_faults *f, const struct hd_fault *fault) { return kill_one(f, fault->target, fault->pick); }
+static bool do_kill(struct hd_faults *f, const struct hd_fault *fault) { return kill_one(f, fault->target,
+	fault->pick); }
 static bool do_point(struct hd_faults *f, const struct hd_fault *fault) { return place(f, fault); }
 
 static bool do_pause(struct hd_faults *f, const struct hd_fault *fault)
@@ -308,8 +328,11 @@ static bool do_slow(struct hd_faults *f, const struct hd_fault *fault)
 /* One side of a link between two workers, or of a worker and the coordinator. */
 static bool do_net(struct hd_faults *f, const struct hd_fault *fault)
 {
-	static const char *const what[] = { [HD_HOW_CUT] = "wire.read:err=ECONNRESET#%u;wire.connect:err=ECONNREFUSED#%u", [HD_HOW_DROP] =
-		"wire.read:err=EAGAIN#%u;wire.connect:err=ETIMEDOUT#%u", [HD_HOW_DELAY] = "wire.read:delay=5#%u;wire.write:delay=5#%u" };
+	static const char *const what[] =
+		{ [HD_HOW_CUT] = "wire.read:err=ECONNRESET#%u;wire.connect:err=ECONNREFUSED#%u",
+		[HD_HOW_DROP] =
+		"wire.read:err=EAGAIN#%u;wire.connect:err=ETIMEDOUT#%u",
+		[HD_HOW_DELAY] = "wire.read:delay=5#%u;wire.write:delay=5#%u" };
 	const struct hd_live *live = &f->trial->live;
 	char line[160];
 
@@ -328,9 +351,11 @@ static bool do_net(struct hd_faults *f, const struct hd_fault *fault)
 
 static bool do_disk(struct hd_faults *f, const struct hd_fault *fault)
 {
-	static const char *const what[HD_HOWS] = { [HD_HOW_FULL] = "ckpt.write.before:err=ENOSPC;store.before:err=ENOSPC;metrics.write:err=ENOSPC",
+	static const char *const what[HD_HOWS] = { [HD_HOW_FULL] =
+		"ckpt.write.before:err=ENOSPC;store.before:err=ENOSPC;metrics.write:err=ENOSPC",
 		[HD_HOW_ERROR] = "ckpt.fsync:err=EIO;store.before:err=EIO;events.write:err=EIO",
-		[HD_HOW_SLOW] = "ckpt.write.before:delay=40;ckpt.rename.before:delay=200;store.before:delay=100" };
+		[HD_HOW_SLOW] =
+		"ckpt.write.before:delay=40;ckpt.rename.before:delay=200;store.before:delay=100" };
 	bool coordinator;
 
 	int64_t pid = victim(f, fault->target, fault->pick, &coordinator);
@@ -348,13 +373,15 @@ static bool do_scale(struct hd_faults *f, const struct hd_fault *fault)
 bool hd_fault_do(struct hd_faults *f, const struct hd_fault *fault)
 {
 	static bool (*const act[HD_FAULTS])(struct hd_faults *f, const struct hd_fault *fault) = {
-		[HD_FAULT_KILL] = do_kill, [HD_FAULT_POINT] = do_point, [HD_FAULT_PAUSE] = do_pause, [HD_FAULT_SLOW] = do_slow, [HD_FAULT_NET] = do_net,
+		[HD_FAULT_KILL] = do_kill, [HD_FAULT_POINT] = do_point, [HD_FAULT_PAUSE] = do_pause,
+			[HD_FAULT_SLOW] = do_slow, [HD_FAULT_NET] = do_net,
 		[HD_FAULT_DISK] = do_disk, [HD_FAULT_SCALE] = do_scale,
 	};
 
 	if (!act[fault->kind](f, fault))
 		return false;
-	if (fault->kind != HD_FAULT_KILL && fault->kind != HD_FAULT_POINT)        /* those count when somebody died */
+	/* those count when somebody died */
+	if (fault->kind != HD_FAULT_KILL && fault->kind != HD_FAULT_POINT)
 		f->done[fault->kind]++;
 	return true;
 }

@@ -1,15 +1,18 @@
-/* fault.h -- what can befall a run that goes on: one table of kinds, for `chaos run` and the verbs that do one kind.
+/* fault.h -- what can befall a run that goes on: one table of kinds, for `chaos run` and the verbs that do
+ * one kind.
  *
- * A fault is a plain value, drawn from a seed; whom it meets is drawn among the processes that there are when its time has come. Faults
- * that last end by themselves, and all of them at hd_fault_end(): nobody stays stopped.
+ * A fault is a plain value, drawn from a seed; whom it meets is drawn among the processes that there are when
+ * its time has come. Faults that last end by themselves, and all of them at hd_fault_end(): nobody stays
+ * stopped.
  *
- * 1. Kill, pause and slow are signals: of any process of this user, in any build. Points, net and disk are orders to failpoints
- *    (sys/failpoint.h): builds without them refuse.
+ * 1. Kill, pause and slow are signals: of any process of this user, in any build. Points, net and disk are
+ *    orders to failpoints (sys/failpoint.h): builds without them refuse.
  * 2. At most HD_FAULTS_OPEN last at a time, one for each process.
- * 3. An order for a point is given to one worker, drawn; if that does not come by, to whoever does first. What only happens
- *    after a loss is brought about by one. Orders stay until somebody died of them, any number beside one another (one a point): of those to
- *    single workers one at a time, and those to anybody stand in one file, which goes with the first who dies and comes back
- *    when the run has answered since: so somebody is left to go on.
+ * 3. An order for a point is given to one worker, drawn; if that does not come by, to whoever does first.
+ *    What only happens after a loss is brought about by one. Orders stay until somebody died of them, any
+ *    number beside one another (one a point): of those to single workers one at a time, and those to anybody
+ *    stand in one file, which goes with the first who dies and comes back when the run has answered since: so
+ *    somebody is left to go on.
  *
  * Threads: one. */
 #ifndef HD_CMD_FAULT_H
@@ -64,8 +67,10 @@ struct hd_faults {
 	char folder[HD_PATH_CAP];         /* of orders */
 	uint32_t done[HD_FAULTS], coordinators;
 	uint32_t killed[HD_FP_COUNT];     /* at each named place */
-	struct hd_fault_open { enum hd_fault_kind kind; int64_t pid, until_ns, turn_ns; uint32_t by; bool stopped; } open[HD_FAULTS_OPEN];
-	struct hd_fault_order { bool placed, wide; int64_t pid, since_ns; } order[HD_FP_COUNT];     /* wide: to anybody */
+	struct hd_fault_open { enum hd_fault_kind kind; int64_t pid, until_ns, turn_ns; uint32_t by;
+		bool stopped; } open[HD_FAULTS_OPEN];
+	/* wide: to anybody */
+	struct hd_fault_order { bool placed, wide; int64_t pid, since_ns; } order[HD_FP_COUNT];
 	bool stale;                       /* the orders to anybody are to be written anew */
 	int64_t provoked_ns;              /* the last loss that was to bring one about */
 	uint32_t provoked;                /* so many of them */
@@ -74,15 +79,18 @@ struct hd_faults {
 };
 
 /* HD_E_REFUSED: `needs` failpoints, and this build has none. */
-HD_MUST_USE enum hd_err hd_fault_init(struct hd_faults *faults, struct hd_trial *trial, int64_t detect_ns, bool needs);
+HD_MUST_USE enum hd_err hd_fault_init(struct hd_faults *faults, struct hd_trial *trial, int64_t detect_ns,
+	bool needs);
 /* Fills in what `kind` needs from 4 draws: pick, part and the rest; a place is one of the first `npoints`. */
-void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, uint32_t npoints,
+void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4],
+	uint32_t most_workers, uint32_t npoints,
 	int64_t detect_ns);
 /* False: there is nobody to meet, or no room for it: try again after the next look at the run. */
 bool hd_fault_do(struct hd_faults *faults, const struct hd_fault *fault);
 /* Goes on with those that last and ends those that are over; when to come again. */
 int64_t hd_fault_turn(struct hd_faults *faults);
-bool hd_fault_lasts(const struct hd_faults *faults);      /* any of them, or an order that nobody has met yet */
+/* any of them, or an order that nobody has met yet */
+bool hd_fault_lasts(const struct hd_faults *faults);
 void hd_fault_end(struct hd_faults *faults);              /* takes zeroed ones */
 
 #endif

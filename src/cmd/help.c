@@ -48,7 +48,8 @@ void hd_help_all(FILE *to)
 
 void hd_help_verb(const struct hd_verb *verb, FILE *to)
 {
-	fprintf(to, "usage: heddle %s%s%s%s\n\n%s.\n", verb->name, verb->opts[0] != HD_NOPTS ? " [OPTIONS]" : "", *verb->args ? " " : "", verb->args,
+	fprintf(to, "usage: heddle %s%s%s%s\n\n%s.\n", verb->name,
+		verb->opts[0] != HD_NOPTS ? " [OPTIONS]" : "", *verb->args ? " " : "", verb->args,
 		verb->about);
 	if (*verb->more)
 		fprintf(to, "\n%s\n", verb->more);
@@ -66,18 +67,21 @@ static bool names(const struct hd_verb *verb, int argc, char **argv, int words)
 {
 	size_t len = strcspn(verb->name, " ");
 
-	if (strlen(argv[0]) != len || strncmp(verb->name, argv[0], len) != 0 || (verb->name[len] ? 2 : 1) != words)
+	if (strlen(argv[0]) != len || strncmp(verb->name, argv[0], len) != 0 ||
+		(verb->name[len] ? 2 : 1) != words)
 		return false;
 	return words == 1 || (argc > 1 && !strcmp(verb->name + len + 1, argv[1]));
 }
 
-/* Of a verb that also has subverbs (plan) the second word is an argument if it looks like a file or an option; other words
- * are subverbs, or slips of them. A file of a plain name is written ./NAME. */
-static bool is_argument(int argc, char **argv) { return argc < 2 || argv[1][0] == '-' || strpbrk(argv[1], "./") != NULL; }
+/* Of a verb that also has subverbs (plan) the second word is an argument if it looks like a file or an
+ * option; other words are subverbs, or slips of them. A file of a plain name is written ./NAME. */
+static bool is_argument(int argc, char **argv) { return argc < 2 || argv[1][0] == '-' ||
+	strpbrk(argv[1], "./") != NULL; }
 
 enum { HD_WORD_CAP = 32 };
 
-/* The nearest of all words that may stand where the user's word stood: first words, or subverbs of the first. */
+/* The nearest of all words that may stand where the user's word stood: first words, or subverbs of the
+ * first. */
 static bool near_verb(const char *first, const char *word, char out[HD_WORD_CAP])
 {
 	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
@@ -85,7 +89,8 @@ static bool near_verb(const char *first, const char *word, char out[HD_WORD_CAP]
 		struct hd_near near = hd_near_to(word);
 		if (first && (strncmp(v->name, first, len) != 0 || strlen(first) != len))
 			continue;
-		snprintf(out, HD_WORD_CAP, "%.*s", first ? HD_WORD_CAP - 1 : (int)len, first ? v->name + len + (v->name[len] == ' ') : v->name);
+		snprintf(out, HD_WORD_CAP, "%.*s", first ? HD_WORD_CAP - 1 : (int)len,
+			first ? v->name + len + (v->name[len] == ' ') : v->name);
 		hd_near_offer(&near, out);
 		if (near.best)
 			return true;
@@ -120,7 +125,8 @@ enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int
 	subverbs(argv[0], subs, sizeof subs);
 	for (*used = 2; *used; --*used)
 		for (const struct hd_verb *v = hd_verbs; v->name; v++)
-			if (names(v, argc, argv, *used) && (*used == 2 || !*subs || is_argument(argc, argv))) {
+			if (names(v, argc, argv, *used) && (*used == 2 || !*subs ||
+				is_argument(argc, argv))) {
 				*verb = v;
 				return HD_OK;
 			}
@@ -129,7 +135,10 @@ enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int
 	if (*subs ? near_verb(argv[0], argv[1], near) : near_verb(NULL, argv[0], near))
 		snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
 	if (*subs)
-		return hd_fail(diag, HD_E_INVAL, "`heddle %s` has no \"%s\"%s; it has: %s%s%s", argv[0], argv[1], hint, subs,
-			stands_alone(argv[0]) ? "; a job file of that name is ./" : "", stands_alone(argv[0]) ? argv[1] : "");
-	return hd_fail(diag, HD_E_INVAL, "there is no verb \"%s\"%s; `heddle help` lists them", argv[0], hint);
+		return hd_fail(diag, HD_E_INVAL, "`heddle %s` has no \"%s\"%s; it has: %s%s%s", argv[0],
+			argv[1], hint, subs,
+			stands_alone(argv[0]) ? "; a job file of that name is ./" : "",
+			stands_alone(argv[0]) ? argv[1] : "");
+	return hd_fail(diag, HD_E_INVAL, "there is no verb \"%s\"%s; `heddle help` lists them", argv[0],
+		hint);
 }

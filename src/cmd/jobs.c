@@ -34,7 +34,9 @@ static enum hd_err put_rate(struct hd_cmd *cmd, void *to, char *key, char *value
 	if (o->nrates == HD_TYPES_NAMED)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--rates names more than %d types", HD_TYPES_NAMED);
 	if (!value || hd_num_f64(value, 0, 1e12, &o->rate[o->nrates].steps_s, &why))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--rates %s: steps/s on a type are a number from 0 (never there), not \"%s\"", key, value ? value : "");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--rates %s: steps/s on a type are a number from 0 (never there), not \"%s\"", key,
+			value ? value : "");
 	o->rate[o->nrates++].type = key;
 	return HD_OK;
 }
@@ -58,11 +60,16 @@ static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
 	double scale = 0;
 
 	if (a->has[HD_OPT_PRIORITY] && hd_num_f64(a->text[HD_OPT_PRIORITY], 1e-6, 1e6, &o->priority, &why))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--priority %s: a weight from 1e-6 to 1e6", a->text[HD_OPT_PRIORITY]);
-	if (a->has[HD_OPT_DEADLINE] && (hd_num_duration(a->text[HD_OPT_DEADLINE], UINT64_C(1000000000000), &ms, &why) || ms == 0))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--deadline %s: a time from now, as 90s, 45min, 12h or 3d", a->text[HD_OPT_DEADLINE]);
-	if (a->has[HD_OPT_SCALE] && (hd_num_f64(a->text[HD_OPT_SCALE], 1, 1 << 24, &scale, &why) || scale != (double)(int64_t)scale))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--scale %s: a number of devices from 1", a->text[HD_OPT_SCALE]);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--priority %s: a weight from 1e-6 to 1e6",
+			a->text[HD_OPT_PRIORITY]);
+	if (a->has[HD_OPT_DEADLINE] && (hd_num_duration(a->text[HD_OPT_DEADLINE], UINT64_C(1000000000000),
+		&ms, &why) || ms == 0))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--deadline %s: a time from now, as 90s, 45min, 12h or 3d", a->text[HD_OPT_DEADLINE]);
+	if (a->has[HD_OPT_SCALE] && (hd_num_f64(a->text[HD_OPT_SCALE], 1, 1 << 24, &scale, &why) ||
+		scale != (double)(int64_t)scale))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--scale %s: a number of devices from 1",
+			a->text[HD_OPT_SCALE]);
 	o->deadline_s = (double)ms / 1e3;
 	o->scale = (int64_t)scale;
 	enum hd_err err = a->has[HD_OPT_RATES] ? hd_sched_each(cmd, HD_OPT_RATES, ":=", put_rate, o) : HD_OK;
@@ -173,7 +180,9 @@ enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 	if (*why)
 		fprintf(stderr, "heddle: job %lld waits as long as it is so. %s\n", (long long)id, why);
 	if (!cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, ">> job %lld (%s) is %s; its run is %s\n>> `heddle explain %lld --dir %s` says why it waits, `heddle status --dir %s` "
+		fprintf(stderr,
+			">> job %lld (%s) is %s; its run is %s\n>> `heddle explain %lld --dir %s` says why "
+			"it waits, `heddle status --dir %s` "
 			"what goes on\n", (long long)id, name, state, run, (long long)id, dir, dir);
 	return HD_OK;
 }
@@ -190,7 +199,9 @@ static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, in
 		if (err)
 			break;
 		if (job.id <= *last)
-			return hd_fail(&cmd->diag, HD_E_PROTOCOL, "the scheduler lists job %lld after job %lld", (long long)job.id, (long long)*last);
+			return hd_fail(&cmd->diag, HD_E_PROTOCOL,
+				"the scheduler lists job %lld after job %lld", (long long)job.id,
+				(long long)*last);
 		*last = job.id;
 		if (cmd->args.has[HD_OPT_JSON])
 			err = hd_scheduler_print(cmd, hd_json_item(list, i));
@@ -210,7 +221,8 @@ enum hd_err hd_cmd_jobs(struct hd_cmd *cmd)
 
 	for (bool first = true; more && !err; first = false) {
 		const struct hd_json *answer, *list = NULL;
-		snprintf(target, sizeof target, "/v1/jobs?limit=1000&after=%lld%s%s", (long long)last, state ? "&state=" : "", state ? state : "");
+		snprintf(target, sizeof target, "/v1/jobs?limit=1000&after=%lld%s%s", (long long)last,
+			state ? "&state=" : "", state ? state : "");
 		err = hd_scheduler_ask(cmd, "GET", target, NULL, &answer);
 		if (!err)
 			err = hd_json_get(answer, "jobs", HD_JSON_ARRAY, &list, &cmd->diag);
@@ -234,7 +246,8 @@ static enum hd_err print_types(const struct hd_json *types, struct hd_diag *diag
 	enum hd_err err = HD_OK;
 
 	if (hd_json_count(types))
-		printf("%-12s %8s %6s %12s %8s %12s %10s %10s\n", "type", "devices", "free", "steps/s", "share", "received s", "due s", "priority");
+		printf("%-12s %8s %6s %12s %8s %12s %10s %10s\n", "type", "devices", "free", "steps/s",
+			"share", "received s", "due s", "priority");
 	for (size_t i = 0; i < hd_json_count(types) && !err; i++) {
 		const struct hd_json *t = hd_json_item(types, i);
 		const char *name = "";
@@ -249,7 +262,8 @@ static enum hd_err print_types(const struct hd_json *types, struct hd_diag *diag
 		for (int k = 0; k < 5 && !err; k++)
 			err = hd_json_get_f64(t, reals[k], &v[k], diag);
 		if (!err)
-			printf("%-12s %8lld %6lld %12.5g %8.4f %12.5g %10.5g %10.4g\n", name, (long long)n[0], (long long)n[1], v[0], v[1], v[2], v[3], v[4]);
+			printf("%-12s %8lld %6lld %12.5g %8.4f %12.5g %10.5g %10.4g\n", name, (long long)n[0],
+				(long long)n[1], v[0], v[1], v[2], v[3], v[4]);
 	}
 	return err;
 }
@@ -259,7 +273,8 @@ static enum hd_err print_why(struct hd_cmd *cmd, const struct hd_json *a)
 	const struct hd_json *more = NULL, *types = NULL;
 	const char *name = "", *state = "", *code = "", *text = "", *line;
 	int64_t id = 0;
-	const struct { const char *key; const char **at; } texts[] = { { "name", &name }, { "state", &state }, { "code", &code }, { "text", &text } };
+	const struct { const char *key; const char **at; } texts[] = { { "name", &name }, { "state", &state },
+		{ "code", &code }, { "text", &text } };
 	enum hd_err err = hd_json_get_i64(a, "id", 0, INT64_MAX, &id, &cmd->diag);
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts && !err; i++)
@@ -324,7 +339,8 @@ enum hd_err hd_cmd_prio(struct hd_cmd *cmd)
 	enum hd_err err = hd_scheduler_target(cmd, cmd->args.pos[0], "/priority", target);
 
 	if (!err && hd_num_f64(cmd->args.pos[1], 1e-6, 1e6, &priority, NULL))
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "priority %.60s: a weight from 1e-6 to 1e6 (1 is usual)", cmd->args.pos[1]);
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"priority %.60s: a weight from 1e-6 to 1e6 (1 is usual)", cmd->args.pos[1]);
 	snprintf(body, sizeof body, "{\"priority\":%.17g}", priority);
 	if (!err)
 		err = hd_scheduler_ask(cmd, "POST", target, body, &answer);

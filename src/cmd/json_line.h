@@ -16,7 +16,9 @@
 
 struct hd_json_line { struct hd_json_writer writer; struct hd_text text; };
 
-struct hd_json_writer *hd_json_line_open(struct hd_cmd *cmd, struct hd_json_line *line);      /* the object stands open */
-void hd_json_line_print(struct hd_json_line *line);                                           /* closed, and a line feed */
+/* the object stands open */
+struct hd_json_writer *hd_json_line_open(struct hd_cmd *cmd, struct hd_json_line *line);
+/* closed, and a line feed */
+void hd_json_line_print(struct hd_json_line *line);
 
 #endif

@@ -56,7 +56,8 @@ static void look_at_terminal(struct hd_cmd *cmd)
 		if (!strcmp(color, words[i]))
 			wish = (enum hd_tty_color)i;
 	cmd->colour = hd_tty_colored(2, wish);
-	cmd->rewrite = hd_tty_is(2) && cmd->colour && !cmd->args.has[HD_OPT_VERBOSE] && !cmd->args.has[HD_OPT_QUIET];
+	cmd->rewrite = hd_tty_is(2) && cmd->colour && !cmd->args.has[HD_OPT_VERBOSE] &&
+		!cmd->args.has[HD_OPT_QUIET];
 }
 
 int main(int argc, char **argv)

@@ -61,7 +61,9 @@ static enum hd_err of_name(struct hd_cmd *cmd, const char *name, struct hd_graph
 		const char *key = cmd->args.set[i], *eq = strchr(key, '=');
 		key += strncmp(key, "model.args.", 11) ? 0 : 11;
 		if (!eq || eq < key || i == HD_MAX_ARGS)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write ARGUMENT=VALUE, at most %d times; `heddle model ls` has the arguments",
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"-s %s: write ARGUMENT=VALUE, at most %d times; `heddle model ls` has the "
+				"arguments",
 				cmd->args.set[i], HD_MAX_ARGS);
 		char *copy = hd_arena_text(&cmd->arena, key, (size_t)(eq - key));
 		if (!copy)
@@ -76,7 +78,8 @@ static enum hd_err of_file(struct hd_cmd *cmd, const char *path, struct hd_graph
 {
 	uint8_t *bytes;
 	size_t len;
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_MAX_GRAPH_TEXT, &bytes, &len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_MAX_GRAPH_TEXT, &bytes, &len,
+		&cmd->diag);
 
 	hd_graph_init(graph, &cmd->arena);
 	return err ? err : hd_graph_parse(graph, path, (const char *)bytes, len, &cmd->diag);
@@ -85,7 +88,8 @@ static enum hd_err of_file(struct hd_cmd *cmd, const char *path, struct hd_graph
 static enum hd_err of_job(struct hd_cmd *cmd, const char *path, struct hd_graph *graph)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	enum hd_err err = job ? hd_session_job(cmd, path, job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_session_job(cmd, path, job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
 
 	if (!err)
 		err = hd_task_graph(job, &cmd->fs, &cmd->arena, graph, &cmd->diag);
@@ -167,11 +171,13 @@ static void print_json(const struct hd_graph *g, const struct size *size, struct
 	hd_text_add(text, "\n");
 }
 
-static enum hd_err print_text(struct hd_cmd *cmd, const struct hd_graph *g, const struct size *size, struct hd_text *text)
+static enum hd_err print_text(struct hd_cmd *cmd, const struct hd_graph *g, const struct size *size,
+	struct hd_text *text)
 {
 	hd_text_addf(text, "# %llu parameters in %u tensors, %.3f MiB\n"
 		"# one sample: %.6g MFLOP forward, %.6g MFLOP backward, %.6g MB moved if nothing is cached\n",
-		(unsigned long long)size->params, g->nparams, (double)(size->params * sizeof(float)) / 0x1p20, size->forward * 1e-6,
+		(unsigned long long)size->params, g->nparams, (double)(size->params * sizeof(float)) / 0x1p20,
+		size->forward * 1e-6,
 		size->backward * 1e-6, size->moved * 1e-6);
 	return hd_graph_print(g, text, &cmd->diag);
 }
@@ -207,7 +213,8 @@ enum hd_err hd_cmd_model_show(struct hd_cmd *cmd)
 	if (!err && text.full)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of the graph");
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
-		return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len, &cmd->diag);
+		return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len,
+			&cmd->diag);
 	if (!err)
 		fwrite(text.at, 1, text.len, stdout);
 	return err;

@@ -10,25 +10,32 @@ bool hd_network_is_address(const char *text)
 {
 	const char *colon = strrchr(text, ':');
 
-	return colon && colon > text && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == 0 && !strchr(text, '/');
+	return colon && colon > text && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == 0 &&
+		!strchr(text, '/');
 }
 
 /* "tls tcp:HOST:PORT"; a port that is given stands for the one written. */
-static enum hd_err spell(struct hd_cmd *cmd, const struct hd_network *net, const char *where, const char *port, char addr[HD_ELASTIC_ADDR])
+static enum hd_err spell(struct hd_cmd *cmd, const struct hd_network *net, const char *where,
+	const char *port, char addr[HD_ELASTIC_ADDR])
 {
 	const char *row = net->has_key ? "tls" : "tcp";
 	size_t host = (size_t)(strrchr(where, ':') - where);
 
 	if (hd_sock_is_everywhere(where))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "%s is every address of this machine; name the one by which the other machines call it", where);
-	if ((size_t)snprintf(addr, HD_ELASTIC_ADDR, "%s tcp:%.*s:%s", row, (int)host, where, port ? port : where + host + 1) >= HD_ADDR_CAP)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s is every address of this machine; name the one by which the other machines call "
+			"it", where);
+	if ((size_t)snprintf(addr, HD_ELASTIC_ADDR, "%s tcp:%.*s:%s", row, (int)host, where,
+		port ? port : where + host + 1) >= HD_ADDR_CAP)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "%.60s... is too long for HOST:PORT", where);
 	return HD_OK;
 }
 
 static enum hd_err not_an_address(struct hd_cmd *cmd, const char *what, const char *where)
 {
-	return hd_fail(&cmd->diag, HD_E_INVAL, "%s %s: write HOST:PORT with the host in numbers, as 10.0.0.1:7000 or [fd00::1]:7000", what, where);
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"%s %s: write HOST:PORT with the host in numbers, as 10.0.0.1:7000 or [fd00::1]:7000", what,
+		where);
 }
 
 static enum hd_err take_key(struct hd_cmd *cmd, const char *path, struct hd_network *net)
@@ -48,7 +55,9 @@ static void go_open(struct hd_network *net)
 
 	net->plaintext = true;
 	net->realm = open;
-	fprintf(stderr, "!! net.insecure_plaintext: whoever reaches the port can read and change this run; --key FILE protects it\n");
+	fprintf(stderr,
+		"!! net.insecure_plaintext: whoever reaches the port can read and change this run; --key "
+		"FILE protects it\n");
 }
 
 /* Port 0 was chosen once: who coordinates the run later listens at the same one. */
@@ -59,19 +68,23 @@ static const char *port_before(struct hd_cmd *cmd, const char *dir, const char *
 	uint8_t *text;
 
 	snprintf(path, sizeof path, "%s/%s", dir, HD_CONDUCT_ADDRESS);
-	if (strcmp(where + host, ":0") != 0 || hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_ADDR_CAP, &text, &len, NULL))
+	if (strcmp(where + host, ":0") != 0 || hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_ADDR_CAP,
+		&text, &len, NULL))
 		return NULL;
 	return !strncmp((const char *)text, where, host + 1) ? (const char *)text + host + 1 : NULL;
 }
 
-enum hd_err hd_network_of(struct hd_cmd *cmd, const struct hd_job *job, const char *dir, struct hd_network *net)
+enum hd_err hd_network_of(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
+	struct hd_network *net)
 {
-	const struct hd_job_value *listen = &job->value[HD_JOB_NET_LISTEN], *key = &job->value[HD_JOB_NET_KEY];
+	const struct hd_job_value *listen = &job->value[HD_JOB_NET_LISTEN],
+		*key = &job->value[HD_JOB_NET_KEY];
 	enum hd_err err = HD_OK;
 
 	*net = (struct hd_network){ .listens = !listen->is_none };
 	if (!net->listens && cmd->args.has[HD_OPT_KEY])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--key is for machines that come over the network, and this run listens to none; "
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--key is for machines that come over the network, and this run listens to none; "
 			"add --listen HOST:PORT");
 	if (!net->listens)
 		return HD_OK;
@@ -82,7 +95,8 @@ enum hd_err hd_network_of(struct hd_cmd *cmd, const struct hd_job *job, const ch
 	else if (hd_job_int(job, HD_JOB_NET_PLAIN))
 		go_open(net);
 	else
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "net.listen is %s and there is no key: make one by `heddle serve --new-key FILE`, "
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"net.listen is %s and there is no key: make one by `heddle serve --new-key FILE`, "
 			"give it by --key FILE", listen->text);
 	if (!err)
 		err = spell(cmd, net, listen->text, port_before(cmd, dir, listen->text), net->coordinator);
@@ -108,7 +122,8 @@ static enum hd_err own_place(struct hd_cmd *cmd, struct hd_network *net)
 	char own[HD_ADDR_CAP];
 
 	if (cmd->args.has[HD_OPT_LISTEN])
-		return hd_network_is_address(cmd->args.text[HD_OPT_LISTEN]) ? spell(cmd, net, cmd->args.text[HD_OPT_LISTEN], NULL, net->workers)
+		return hd_network_is_address(cmd->args.text[HD_OPT_LISTEN]) ? spell(cmd, net,
+			cmd->args.text[HD_OPT_LISTEN], NULL, net->workers)
 			: not_an_address(cmd, "--listen", cmd->args.text[HD_OPT_LISTEN]);
 	enum hd_err err = hd_sock_source(strchr(net->coordinator, ' ') + 1, own, &cmd->diag);
 	return err ? err : spell(cmd, net, own + 4, NULL, net->workers);
@@ -124,7 +139,9 @@ enum hd_err hd_network_join(struct hd_cmd *cmd, const char *where, struct hd_net
 	else if (asks_for_plaintext(cmd))
 		go_open(net);
 	else
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--join %s needs the run's key: --key FILE, a copy of the file that the run was started with", where);
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--join %s needs the run's key: --key FILE, a copy of the file that the run was "
+			"started with", where);
 	if (!err)
 		err = spell(cmd, net, where, NULL, net->coordinator);
 	if (!err)

@@ -27,19 +27,22 @@ static size_t header(char room[HD_NPY_HEADER_CAP], uint32_t rank, const int64_t 
 	return HD_NPY_PREFIX + text.len;
 }
 
-enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path, uint32_t rank, const int64_t *dim, struct hd_diag *diag)
+enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path, uint32_t rank,
+	const int64_t *dim, struct hd_diag *diag)
 {
 	char room[HD_NPY_HEADER_CAP];
 	enum hd_err err;
 
 	*out = (struct hd_npy_out){ .row_elems = 1 };
 	if (snprintf(out->path, sizeof out->path, "%s", path) + (int)sizeof ".tmp" > (int)sizeof out->path)
-		return hd_fail(diag, HD_E_INVAL, "the path of the output is longer than %zu bytes", sizeof out->path);
+		return hd_fail(diag, HD_E_INVAL, "the path of the output is longer than %zu bytes",
+			sizeof out->path);
 	snprintf(out->temporary, sizeof out->temporary, "%.*s.tmp", (int)sizeof out->path - 5, path);
 	for (uint32_t i = 1; i < rank; i++)
 		out->row_elems *= (uint64_t)dim[i];
 	out->header_bytes = header(room, rank, dim);
-	err = hd_file_open(fs, out->temporary, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &out->file, diag);
+	err = hd_file_open(fs, out->temporary, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &out->file,
+		diag);
 	return err ? err : hd_file_pwrite(&out->file, room, out->header_bytes, 0, diag);
 }
 
@@ -47,7 +50,8 @@ void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const f
 {
 	uint64_t row_bytes = out->row_elems * sizeof *at;
 	int none = HD_OK;
-	enum hd_err err = hd_file_pwrite(&out->file, at, nrows * row_bytes, (int64_t)(out->header_bytes + first * row_bytes), NULL);
+	enum hd_err err = hd_file_pwrite(&out->file, at, nrows * row_bytes,
+		(int64_t)(out->header_bytes + first * row_bytes), NULL);
 
 	if (err)
 		atomic_compare_exchange_strong(&out->err, &none, (int)err);

@@ -23,9 +23,11 @@ struct hd_npy_out {
 };
 
 /* `rank` extents `dim`, dim[0] the rows. */
-HD_MUST_USE enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path, uint32_t rank, const int64_t *dim,
+HD_MUST_USE enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path,
+	uint32_t rank, const int64_t *dim,
 	struct hd_diag *diag);
-void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const float *at);       /* errors are told by hd_npy_end() */
+/* errors are told by hd_npy_end() */
+void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const float *at);
 /* Syncs and renames when `keep`, else removes. */
 HD_MUST_USE enum hd_err hd_npy_end(struct hd_npy_out *out, bool keep, struct hd_diag *diag);
 

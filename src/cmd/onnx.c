@@ -19,7 +19,8 @@ static void print_report(const struct hd_text *report)
 		fprintf(stderr, "%s", report->at);
 }
 
-static enum hd_err import(struct hd_cmd *cmd, const char *source, struct hd_graph *graph, struct hd_weights **weights, bool *own_loss)
+static enum hd_err import(struct hd_cmd *cmd, const char *source, struct hd_graph *graph,
+	struct hd_weights **weights, bool *own_loss)
 {
 	static const struct hd_model_opts entropy = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
 	struct hd_onnx_opts opts = { .token_if_rows = true };
@@ -38,7 +39,8 @@ static enum hd_err import(struct hd_cmd *cmd, const char *source, struct hd_grap
 	return err;
 }
 
-static enum hd_err write_text(struct hd_cmd *cmd, const char *folder, const char *name, const struct hd_text *text)
+static enum hd_err write_text(struct hd_cmd *cmd, const char *folder, const char *name,
+	const struct hd_text *text)
 {
 	char path[HD_PATH_CAP];
 
@@ -61,11 +63,17 @@ static enum hd_err write_job(struct hd_cmd *cmd, const char *source, const char 
 	struct hd_text text;
 
 	hd_text_init(&text, &cmd->arena);
-	hd_text_addf(&text, "# Made by `heddle model import` of %s: begins from the imported weights. Name your data, then\n#   heddle run %s/job.yaml\n"
-		"job:   {name: imported, steps: 100}\nmodel: {use: \"graph:%s/model.graph\", weights: \"%s/model.safetensors\"}%s\n"
-		"data:  {kind: synthetic}      # kind: text|idx|npy|..., path: FILE\nbatch: {global: 16, virtual_nodes: 4}\n"
-		"optim: {kind: adamw, lr: 1e-4, schedule: {kind: cosine, warmup: 10}}\n", source, folder, folder, folder,
-		own_loss ? "      # the loss is the file's own" : "      # the loss is cross-entropy; for another: use onnx:FILE and model.loss");
+	hd_text_addf(&text,
+		"# Made by `heddle model import` of %s: begins from the imported weights. Name your data, "
+		"then\n#   heddle run %s/job.yaml\n"
+		"job:   {name: imported, steps: 100}\nmodel: {use: \"graph:%s/model.graph\", weights: "
+		"\"%s/model.safetensors\"}%s\n"
+		"data:  {kind: synthetic}      # kind: text|idx|npy|..., path: FILE\nbatch: {global: 16, "
+		"virtual_nodes: 4}\n"
+		"optim: {kind: adamw, lr: 1e-4, schedule: {kind: cosine, warmup: 10}}\n", source, folder,
+		folder, folder,
+		own_loss ? "      # the loss is the file's own" :
+		"      # the loss is cross-entropy; for another: use onnx:FILE and model.loss");
 	return write_text(cmd, folder, "job.yaml", &text);
 }
 
@@ -86,11 +94,14 @@ enum hd_err hd_onnx_take_in(struct hd_cmd *cmd, const char *source, const char *
 	if (!err)
 		err = write_graph(cmd, &graph, folder);
 	if (!err)
-		err = hd_export_tensors(&cmd->fs, weights->tensor, weights->ntensors, NULL, 0, path, &cmd->diag);
+		err = hd_export_tensors(&cmd->fs, weights->tensor, weights->ntensors, NULL, 0, path,
+			&cmd->diag);
 	if (!err)
 		err = write_job(cmd, source, folder, own_loss);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "wrote %u nodes to %s/model.graph, %u tensors to %s and a job that begins from them to %s/job.yaml\n", graph.nnodes, folder,
+		fprintf(stderr,
+			"wrote %u nodes to %s/model.graph, %u tensors to %s and a job that begins from them "
+			"to %s/job.yaml\n", graph.nnodes, folder,
 			weights->ntensors, path, folder);
 	hd_weights_close(weights);
 	return err;
@@ -98,7 +109,8 @@ enum hd_err hd_onnx_take_in(struct hd_cmd *cmd, const char *source, const char *
 
 /* ---- out */
 
-static enum hd_err find(struct hd_cmd *cmd, const struct hd_state *state, const char *name, struct hd_onnx_weight *weight)
+static enum hd_err find(struct hd_cmd *cmd, const struct hd_state *state, const char *name,
+	struct hd_onnx_weight *weight)
 {
 	const struct hd_state_entry *e = hd_state_find(state, name);
 
@@ -108,7 +120,8 @@ static enum hd_err find(struct hd_cmd *cmd, const struct hd_state *state, const 
 	return HD_OK;
 }
 
-static enum hd_err collect(struct hd_cmd *cmd, const struct hd_graph *g, const struct hd_state *state, struct hd_onnx_values *values)
+static enum hd_err collect(struct hd_cmd *cmd, const struct hd_graph *g, const struct hd_state *state,
+	struct hd_onnx_values *values)
 {
 	struct hd_onnx_weight *at = hd_arena_take(&cmd->arena, hd_fit_count(g) + 1, sizeof *at);
 	enum hd_err err = at ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the tensors");
@@ -129,7 +142,8 @@ enum hd_err hd_onnx_give_out(struct hd_cmd *cmd, const char *run, const char *pa
 	char dir[HD_RUN_PATH];
 	uint8_t *bytes = NULL;
 	uint64_t len = 0;
-	enum hd_err err = job ? hd_ckpt_open(cmd, run, &state, &info) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_ckpt_open(cmd, run, &state, &info) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
 
 	if (!err)
 		err = hd_session_job_of(cmd, run, job, dir);

@@ -44,13 +44,15 @@ static void print_table(struct hd_cmd *cmd, const struct hd_pd_choice *c)
 	printf("%-5s %-14s %14s %8s  %s\n", "", "way", "minibatches/s", "gain", "split");
 	for (int k = 0; k < HD_NPD_WAYS; k++)
 		if (c->way[k].made)
-			printf("%-5s %-14s %14.4f %8.3f  %s\n", k == (int)c->best ? "best" : "", hd_pd_way_names[k], c->way[k].rate,
+			printf("%-5s %-14s %14.4f %8.3f  %s\n", k == (int)c->best ? "best" : "",
+				hd_pd_way_names[k], c->way[k].rate,
 				c->way[k].rate / c->way[HD_PD_DATA].rate, split_text(cmd, &c->way[k].split));
 		else
 			printf("%-5s %-14s %14s %8s  %s\n", "", hd_pd_way_names[k], "-", "-", c->way[k].why);
 }
 
-enum hd_err hd_cmd_partition_simulate(struct hd_cmd *cmd, const struct hd_profile *profile, const struct hd_cuts *cuts, const struct hd_part_how *how)
+enum hd_err hd_cmd_partition_simulate(struct hd_cmd *cmd, const struct hd_profile *profile,
+	const struct hd_cuts *cuts, const struct hd_part_how *how)
 {
 	static const char *const names[HD_PART_LEVELS] = { "level 1", "level 2", "level 3", "level 4" };
 	struct hd_cluster_level level[HD_PART_LEVELS] = { 0 };
@@ -59,8 +61,10 @@ enum hd_err hd_cmd_partition_simulate(struct hd_cmd *cmd, const struct hd_profil
 	struct hd_pd_choice choice;
 
 	for (uint32_t l = 0; l < how->nlevels; l++)
-		level[l] = (struct hd_cluster_level){ names[l], how->level[l].machines, how->level[l].bytes_per_s, 0 };
-	enum hd_err err = hd_cluster_make(&cluster, level, how->nlevels, (struct hd_cluster_kind){ "machine", 1, 0 }, &cmd->arena, &cmd->diag);
+		level[l] = (struct hd_cluster_level){ names[l], how->level[l].machines,
+			how->level[l].bytes_per_s, 0 };
+	enum hd_err err = hd_cluster_make(&cluster, level, how->nlevels,
+		(struct hd_cluster_kind){ "machine", 1, 0 }, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_cut_sums_make(&sums, profile, cuts, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_pd_choose(&choice, &sums, &cluster, &cmd->arena, &cmd->diag);
 	if (err)

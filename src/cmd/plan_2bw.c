@@ -17,17 +17,22 @@ static enum hd_err read_cluster(struct hd_cmd *cmd, struct hd_cluster *cluster)
 	size_t len;
 
 	if (path && (cmd->args.has[HD_OPT_MACHINES] || cmd->args.has[HD_OPT_BANDWIDTH]))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster says which devices there are; leave --machines and --bandwidth out");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--cluster says which devices there are; leave --machines and --bandwidth out");
 	if (path) {
 		err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CLUSTER_BYTES, &bytes, &len, &cmd->diag);
-		return err ? err : hd_cluster_parse(cluster, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
+		return err ? err : hd_cluster_parse(cluster, (const char *)bytes, len, path, &cmd->arena,
+			&cmd->diag);
 	}
 	err = hd_cmd_levels(cmd, &how);
 	if (!err && how.nlevels > HD_CLUSTER_LEVELS)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s: at most %d levels", cmd->args.text[HD_OPT_MACHINES], HD_CLUSTER_LEVELS);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s: at most %d levels",
+			cmd->args.text[HD_OPT_MACHINES], HD_CLUSTER_LEVELS);
 	for (uint32_t l = 0; l < how.nlevels && !err; l++)
-		level[l] = (struct hd_cluster_level){ "level", how.level[l].machines, how.level[l].bytes_per_s, 0 };
-	return err ? err : hd_cluster_make(cluster, level, how.nlevels, (struct hd_cluster_kind){ "machine", 1, 0 }, &cmd->arena, &cmd->diag);
+		level[l] = (struct hd_cluster_level){ "level", how.level[l].machines,
+			how.level[l].bytes_per_s, 0 };
+	return err ? err : hd_cluster_make(cluster, level, how.nlevels,
+		(struct hd_cluster_kind){ "machine", 1, 0 }, &cmd->arena, &cmd->diag);
 }
 
 static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_2bw_ask *ask)
@@ -35,7 +40,9 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_2bw_ask *ask)
 	uint64_t vns = cmd->args.count[HD_OPT_STEP_VNS], p = cmd->args.count[HD_OPT_RANKS];
 
 	if (!cmd->args.has[HD_OPT_STEP_VNS] || vns < 1 || vns > HD_MAX_VNS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "how many virtual nodes has a step? give --vns V, from 1 to %u", (unsigned)HD_MAX_VNS);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"how many virtual nodes has a step? give --vns V, from 1 to %u",
+			(unsigned)HD_MAX_VNS);
 	if (cmd->args.has[HD_OPT_RANKS] && (p < 1 || p > HD_MAX_RANKS))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "-p is from 1 to %d", HD_MAX_RANKS);
 	*ask = (struct hd_2bw_ask){ .vns = (uint32_t)vns, .p = (uint32_t)p };
@@ -80,14 +87,19 @@ static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const str
 	hd_json_line_print(&line);
 }
 
-static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *cluster, const struct hd_2bw_plan *plan, bool all)
+static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *cluster,
+	const struct hd_2bw_plan *plan, bool all)
 {
-	printf("p=%u d=%u           %u of %u devices; %u virtual nodes a pipeline, recomputation %s; %llu of %llu choices fit\n", plan->p, plan->d,
-		plan->p * plan->d, cluster->ndevices, plan->m, plan->recompute ? "on" : "off", (unsigned long long)plan->nfit,
+	printf("p=%u d=%u           %u of %u devices; %u virtual nodes a pipeline, recomputation %s; %llu "
+		"of %llu choices fit\n", plan->p, plan->d,
+		plan->p * plan->d, cluster->ndevices, plan->m, plan->recompute ? "on" : "off",
+		(unsigned long long)plan->nfit,
 		(unsigned long long)plan->ntried);
-	printf("step              %.6g s, a virtual node %.6g s\n", hd_2bw_step_s(plan), (double)plan->vn_ps / 1e12);
+	printf("step              %.6g s, a virtual node %.6g s\n", hd_2bw_step_s(plan),
+		(double)plan->vn_ps / 1e12);
 	if (plan->data_d)
-		printf("data parallel     d=%u: a virtual node %.6g s, so 2bw is %.2f times as fast\n", plan->data_d, (double)plan->data_ps / 1e12,
+		printf("data parallel     d=%u: a virtual node %.6g s, so 2bw is %.2f times as fast\n",
+			plan->data_d, (double)plan->data_ps / 1e12,
 			(double)plan->data_ps / plan->data_d / ((double)plan->vn_ps / plan->d));
 	else
 		printf("data parallel     %s\n", !all ? "was not tried: -p asks for another depth" :
@@ -101,7 +113,8 @@ static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *clus
 		printf("; gpipe %lld", (long long)plan->gpipe);
 	printf(", 1f1b with a flush %lld\n", (long long)plan->flush);
 	if (plan->nlate)
-		printf("left out          %llu choices that take more than 2^62 ps (53 days) or 2^63 bytes, as far as is counted\n",
+		printf("left out          %llu choices that take more than 2^62 ps (53 days) or 2^63 bytes, "
+			"as far as is counted\n",
 			(unsigned long long)plan->nlate);
 	for (uint32_t s = 0; s < plan->p; s++) {
 		uint32_t last = (s + 1 < plan->p ? plan->first[s + 1] : cuts->n) - 1;
@@ -121,7 +134,8 @@ static enum hd_err write_schedule(struct hd_cmd *cmd, const struct hd_2bw_plan *
 		hd_schedule_print(&schedule, &text);
 	if (!err && text.full)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of a schedule");
-	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len, &cmd->diag);
+	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len,
+		&cmd->diag);
 }
 
 enum hd_err hd_cmd_plan_2bw(struct hd_cmd *cmd)

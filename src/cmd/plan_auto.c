@@ -15,13 +15,15 @@ struct given {
 	struct hd_auto_ask ask;
 };
 
-static enum hd_err read_file(struct hd_cmd *cmd, enum hd_opt opt, const char *what, size_t most, const char **text, size_t *len)
+static enum hd_err read_file(struct hd_cmd *cmd, enum hd_opt opt, const char *what, size_t most,
+	const char **text, size_t *len)
 {
 	uint8_t *bytes = NULL;
 
 	if (!cmd->args.has[opt])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "%s? give --%s FILE", what, hd_opts[opt].name);
-	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.text[opt], &cmd->arena, most, &bytes, len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.text[opt], &cmd->arena, most, &bytes, len,
+		&cmd->diag);
 	*text = (const char *)bytes;
 	return err;
 }
@@ -39,8 +41,10 @@ static enum hd_err read_model(struct hd_cmd *cmd, struct given *g)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--max-cuts is from 1 to %d", HD_CUTS_CAP);
 	err = hd_profile_read(&g->profile, text, len, path, &cmd->arena, &cmd->diag);
 	if (!err && *g->profile.ignored && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path, g->profile.ignored);
-	err = err ? err : hd_cuts_make(&g->cuts, &g->profile, (struct hd_cuts_how){ (uint32_t)max, cmd->args.has[HD_OPT_COMPRESS] }, path, &cmd->arena,
+		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path,
+			g->profile.ignored);
+	err = err ? err : hd_cuts_make(&g->cuts, &g->profile,
+		(struct hd_cuts_how){ (uint32_t)max, cmd->args.has[HD_OPT_COMPRESS] }, path, &cmd->arena,
 		&cmd->diag);
 	return err ? err : hd_cut_sums_make(&g->sums, &g->profile, &g->cuts, &cmd->arena, &cmd->diag);
 }
@@ -51,7 +55,8 @@ static enum hd_err read_cluster(struct hd_cmd *cmd, struct given *g)
 	size_t len = 0;
 	enum hd_err err = read_file(cmd, HD_OPT_CLUSTER, "on which devices", 1 << 20, &text, &len);
 
-	return err ? err : hd_cluster_parse(&g->cluster, text, len, cmd->args.text[HD_OPT_CLUSTER], &cmd->arena, &cmd->diag);
+	return err ? err : hd_cluster_parse(&g->cluster, text, len, cmd->args.text[HD_OPT_CLUSTER],
+		&cmd->arena, &cmd->diag);
 }
 
 static enum hd_err number(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out)
@@ -59,17 +64,20 @@ static enum hd_err number(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out)
 	if (!cmd->args.has[opt])
 		return HD_OK;
 	if (cmd->args.count[opt] < 1 || cmd->args.count[opt] > UINT32_MAX)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %llu: a number from 1", hd_opts[opt].name, (unsigned long long)cmd->args.count[opt]);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %llu: a number from 1", hd_opts[opt].name,
+			(unsigned long long)cmd->args.count[opt]);
 	*out = (uint32_t)cmd->args.count[opt];
 	return HD_OK;
 }
 
 static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_auto_ask *ask)
 {
-	static const char *const recompute[] = { [HD_AUTO_IF_NEEDED] = "auto", [HD_AUTO_NEVER] = "none", [HD_AUTO_ALWAYS] = "stage" };
+	static const char *const recompute[] = { [HD_AUTO_IF_NEEDED] = "auto", [HD_AUTO_NEVER] = "none",
+		[HD_AUTO_ALWAYS] = "stage" };
 	enum hd_err err;
 
-	*ask = (struct hd_auto_ask){ .schedule = cmd->args.text[HD_OPT_SCHEDULE], .sequence = cmd->args.has[HD_OPT_SEQUENCE] };
+	*ask = (struct hd_auto_ask){ .schedule = cmd->args.text[HD_OPT_SCHEDULE],
+		.sequence = cmd->args.has[HD_OPT_SEQUENCE] };
 	if (!cmd->args.has[HD_OPT_STEP_VNS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "how many virtual nodes has a step? give --vns V");
 	err = number(cmd, HD_OPT_STEP_VNS, &ask->vns);

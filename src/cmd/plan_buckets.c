@@ -7,13 +7,15 @@
 #include "cmd/plan_job.h"
 #include "cmd/schedule.h"
 
-/* Larger tensors are cut, so that what is urgent does not wait for them; of files, whose sizes have no unit, none is. */
+/* Larger tensors are cut, so that what is urgent does not wait for them; of files, whose sizes have no
+ * unit, none is. */
 enum { BUCKET_MOST = 64 << 20 };
 
 struct told {
 	const struct hd_bucket_problem *problem;
 	uint32_t *order;
-	struct hd_bucketing best, declared, each, one;       /* declared, one bucket a gradient and one for all: in the declared order */
+	/* declared, one bucket a gradient and one for all: in the declared order */
+	struct hd_bucketing best, declared, each, one;
 };
 
 static double units(const struct told *t, int64_t ticks) { return (double)ticks / t->problem->graph.unit; }
@@ -23,13 +25,16 @@ static void print_text(const struct told *t, const char *unit)
 {
 	const struct hd_bucketing *b = &t->best;
 
-	printf("%s%s%g%s: %u buckets of %u gradients, computed in %g; %g in the declared order, %g one by one there, %g in one bucket\n",
-		t->problem->graph.name, *t->problem->graph.name ? ": " : "", units(t, b->end), unit, b->nbuckets, b->ngradients, units(t, b->compute_end),
+	printf("%s%s%g%s: %u buckets of %u gradients, computed in %g; %g in the declared order, %g one by "
+		"one there, %g in one bucket\n",
+		t->problem->graph.name, *t->problem->graph.name ? ": " : "", units(t, b->end), unit,
+		b->nbuckets, b->ngradients, units(t, b->compute_end),
 		units(t, t->declared.end), units(t, t->each.end), units(t, t->one.end));
 	printf("%8s %12s %12s %12s %12s  gradients\n", "bucket", "bytes", "ready", "start", "end");
 	for (uint32_t k = 0; k < b->nbuckets; k++) {
 		const struct hd_bucket *x = &b->bucket[k];
-		printf("%8u %12lld %12g %12g %12g  %s", k, (long long)x->bytes, units(t, x->ready), units(t, x->start), units(t, x->end),
+		printf("%8u %12lld %12g %12g %12g  %s", k, (long long)x->bytes, units(t, x->ready),
+			units(t, x->start), units(t, x->end),
 			name(t, b->gradient[x->first]));
 		if (x->n > 1)
 			printf(" .. %s", name(t, b->gradient[x->first + x->n - 1]));
@@ -86,14 +91,18 @@ static enum hd_err tell(struct hd_cmd *cmd, const struct hd_bucket_problem *p, i
 
 	if (cmd->args.has[HD_OPT_BUCKETS]) {
 		struct hd_diag why = { "" };
-		if (hd_num_size(cmd->args.text[HD_OPT_BUCKETS], (uint64_t)HD_BUCKET_SIZE_MAX, &bytes, &why) || bytes == 0)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--buckets %s: a size from 1, as 16MiB", cmd->args.text[HD_OPT_BUCKETS]);
+		if (hd_num_size(cmd->args.text[HD_OPT_BUCKETS], (uint64_t)HD_BUCKET_SIZE_MAX, &bytes, &why) ||
+			bytes == 0)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--buckets %s: a size from 1, as 16MiB",
+				cmd->args.text[HD_OPT_BUCKETS]);
 		most = (int64_t)bytes;
 	}
 	err = hd_compute_declared(&declared, p, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_compute_greedy(&t.order, p, &cmd->arena, &cmd->diag);
-	err = err ? err : hd_buckets_make(&t.best, p, t.order, HD_BUCKETS_EXACT, most, &cmd->arena, &cmd->diag);
-	err = err ? err : hd_buckets_make(&t.declared, p, declared, HD_BUCKETS_EXACT, most, &cmd->arena, &cmd->diag);
+	err = err ? err : hd_buckets_make(&t.best, p, t.order, HD_BUCKETS_EXACT, most, &cmd->arena,
+		&cmd->diag);
+	err = err ? err : hd_buckets_make(&t.declared, p, declared, HD_BUCKETS_EXACT, most, &cmd->arena,
+		&cmd->diag);
 	err = err ? err : hd_buckets_make(&t.each, p, declared, HD_BUCKETS_EACH, 0, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_buckets_make(&t.one, p, declared, HD_BUCKETS_ONE, 0, &cmd->arena, &cmd->diag);
 	if (err)
@@ -121,7 +130,8 @@ static enum hd_err of_job(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	const struct hd_cluster_level *outer = &in->cluster.level[in->cluster.nlevels - 1];
-	err = hd_bucket_of_profile(&problem, &in->profile, in->cluster.ndevices, outer->bytes_per_s, outer->latency_ps, &cmd->arena, &cmd->diag);
+	err = hd_bucket_of_profile(&problem, &in->profile, in->cluster.ndevices, outer->bytes_per_s,
+		outer->latency_ps, &cmd->arena, &cmd->diag);
 	return err ? err : tell(cmd, &problem, BUCKET_MOST);
 }
 
@@ -138,7 +148,8 @@ enum hd_err hd_cmd_plan_buckets(struct hd_cmd *cmd)
 		return err;
 	if (job)
 		return of_job(cmd);
-	err = hd_bucket_read(&problem, &n, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+	err = hd_bucket_read(&problem, &n, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena,
+		&cmd->diag);
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = tell(cmd, &problem[i], 0);
 	return err;

@@ -10,7 +10,8 @@
 
 struct warnings { struct hd_sim_warning at[HD_SIM_WARNINGS]; uint32_t len; };
 
-static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report, const struct warnings *warnings)
+static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report,
+	const struct warnings *warnings)
 {
 	if (cmd->args.has[HD_OPT_JSON]) {
 		struct hd_json_line line;
@@ -68,7 +69,8 @@ static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 }
 
 /* How fast the checker itself is: best of --repeat runs. */
-static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_schedule_rules *rules)
+static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules)
 {
 	int64_t best_ns = INT64_MAX;
 	uint64_t nins = 0;
@@ -84,7 +86,8 @@ static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, cons
 	}
 	if (err || best_ns == INT64_MAX)
 		return err ? err : hd_fail(&cmd->diag, HD_E_INVAL, "--repeat is 1 or more");
-	printf("%s: %llu instructions in %.3f ms, %.1f ns each\n", s->heading, (unsigned long long)nins, (double)best_ns / 1e6,
+	printf("%s: %llu instructions in %.3f ms, %.1f ns each\n", s->heading, (unsigned long long)nins,
+		(double)best_ns / 1e6,
 		(double)best_ns / (double)(nins ? nins : 1));
 	return HD_OK;
 }
@@ -111,8 +114,10 @@ static enum hd_err read_around(struct hd_cmd *cmd, const struct hd_schedule *s, 
 	return err ? err : hd_cmd_stage_costs(cmd, s->nstages, &out->job.costs, &out->sums);
 }
 
-/* What is accepted and yet hardly meant; by even stages where no costs are known. What cannot be simulated is not warned of. */
-static void find_warnings(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_schedule_rules *rules, const struct hd_stage_costs *costs,
+/* What is accepted and yet hardly meant; by even stages where no costs are known. What cannot be simulated
+ * is not warned of. */
+static void find_warnings(struct hd_cmd *cmd, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules, const struct hd_stage_costs *costs,
 	struct warnings *out)
 {
 	struct hd_stage_costs even;
@@ -121,13 +126,15 @@ static void find_warnings(struct hd_cmd *cmd, const struct hd_schedule *s, const
 	out->len = 0;
 	if (!costs && hd_stage_costs_even(&even, &HD_UNIT_COSTS, s->nstages, &cmd->arena, NULL))
 		return;
-	const struct hd_sim_setting set = { .costs = costs ? costs : &even, .transport = rules->transport, .credits = rules->credits };
+	const struct hd_sim_setting set = { .costs = costs ? costs : &even, .transport = rules->transport,
+		.credits = rules->credits };
 	if (!hd_sim_plan(&sim, s, &set, &cmd->arena, NULL))
 		out->len = hd_sim_plan_warnings(&sim, out->at, HD_SIM_WARNINGS);
 }
 
 /* A schedule that needs too much: where to cut the model instead. */
-static enum hd_err print_fit(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_schedule_rules *rules, const struct around *around)
+static enum hd_err print_fit(struct hd_cmd *cmd, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules, const struct around *around)
 {
 	struct hd_diag why = { "" };
 	struct hd_text cuts;
@@ -146,7 +153,8 @@ static enum hd_err print_fit(struct hd_cmd *cmd, const struct hd_schedule *s, co
 	else if (fit.memory <= around->bytes)
 		printf("  the nearest that works: --cuts %s\n", cuts.at);
 	else
-		printf("  no split into %u stages fits; the nearest that works: --memory %lld --cuts %s\n", s->nstages, (long long)fit.memory, cuts.at);
+		printf("  no split into %u stages fits; the nearest that works: --memory %lld --cuts %s\n",
+			s->nstages, (long long)fit.memory, cuts.at);
 	return HD_OK;
 }
 
@@ -162,7 +170,8 @@ enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 	uint8_t *bytes;
 	size_t len;
 	enum hd_err worst = HD_OK;
-	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES,
+		&bytes, &len, &cmd->diag);
 
 	if (err)
 		return err;
@@ -190,7 +199,8 @@ enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 		struct warnings warnings = { .len = 0 };
 		if (!one)
 			find_warnings(cmd, &all.at[i], &rules, around.job.costs, &warnings);
-		print_report(cmd, *all.at[i].heading ? all.at[i].heading : cmd->args.pos[0], &report, &warnings);
+		print_report(cmd, *all.at[i].heading ? all.at[i].heading : cmd->args.pos[0], &report,
+			&warnings);
 		if (lacks_memory(&report))
 			err = print_fit(cmd, &all.at[i], &rules, &around);
 		worst = worst ? worst : one;

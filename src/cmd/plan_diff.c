@@ -50,7 +50,8 @@ static enum hd_err read_side(struct hd_cmd *cmd, const char *path, struct side *
 	*out = (struct side){ .path = path };
 	if (hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag))
 		return HD_E_INPUT;
-	return (hd_cmd_is_plan((const char *)bytes) ? read_plan : read_schedules)(cmd, (const char *)bytes, len, out) ? HD_E_INPUT : HD_OK;
+	return (hd_cmd_is_plan((const char *)bytes) ? read_plan : read_schedules)(cmd, (const char *)bytes,
+		len, out) ? HD_E_INPUT : HD_OK;
 }
 
 static const char *const section_names[] = { "prologue", "period", "epilogue" };
@@ -86,7 +87,8 @@ static void print_sizes(const struct hd_plan_diff *d)
 	};
 
 	if (d->a->update != d->b->update)
-		printf("update: %s in A, %s in B\n", hd_update_names[d->a->update], hd_update_names[d->b->update]);
+		printf("update: %s in A, %s in B\n", hd_update_names[d->a->update],
+			hd_update_names[d->b->update]);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (sizes[i].a != sizes[i].b)
 			printf("%s: %u in A, %u in B\n", sizes[i].what, sizes[i].a, sizes[i].b);
@@ -100,7 +102,8 @@ static void print_changes(const struct hd_plan_diff *d)
 		const struct hd_list_change *c = &d->list[i];
 		printf("rank %u %s%s#%u: ", c->rank, section_of(d, c), *section_of(d, c) ? " " : "", c->at);
 		if (c->removed)
-			printf("%u removed, from %s on%s", c->removed, word_of(&c->first_removed, word), c->added ? "; " : "");
+			printf("%u removed, from %s on%s", c->removed, word_of(&c->first_removed, word),
+				c->added ? "; " : "");
 		if (c->added)
 			printf("%u added, from %s on", c->added, word_of(&c->first_added, word));
 		printf("\n");
@@ -120,15 +123,18 @@ static void print_text(const struct hd_plan_diff *d)
 		printf("\n");
 	}
 	for (uint32_t i = 0; i < d->nvns; i++)
-		printf("virtual nodes %u-%u of stage %u: rank %d -> rank %d\n", d->vn[i].first, d->vn[i].first + d->vn[i].n - 1, d->vn[i].stage,
+		printf("virtual nodes %u-%u of stage %u: rank %d -> rank %d\n", d->vn[i].first,
+			d->vn[i].first + d->vn[i].n - 1, d->vn[i].stage,
 			(int)d->vn[i].from, (int)d->vn[i].to);
 	for (uint32_t i = 0; i < d->nchunks; i++)
-		printf("chunks %u-%u: rank %u -> rank %u\n", d->chunk[i].first, d->chunk[i].first + d->chunk[i].n - 1, d->chunk[i].from, d->chunk[i].to);
+		printf("chunks %u-%u: rank %u -> rank %u\n", d->chunk[i].first,
+			d->chunk[i].first + d->chunk[i].n - 1, d->chunk[i].from, d->chunk[i].to);
 	for (uint32_t i = 0; i < d->nranks; i++)
 		printf("rank %u: worker %u -> worker %u\n", d->rank[i].rank, d->rank[i].from, d->rank[i].to);
 	print_changes(d);
 	printf("%s: %llu virtual nodes, %u stages, %llu chunks move; %llu instructions removed, %llu added",
-		d->same ? "IDENTICAL" : "DIFFERENT", (unsigned long long)d->vns_moved, d->nstages, (unsigned long long)d->chunks_moved,
+		d->same ? "IDENTICAL" : "DIFFERENT", (unsigned long long)d->vns_moved, d->nstages,
+		(unsigned long long)d->chunks_moved,
 		(unsigned long long)d->removed, (unsigned long long)d->added);
 	if (d->bytes >= 0)
 		printf("; %lld bytes travel", (long long)d->bytes);
@@ -242,7 +248,9 @@ enum hd_err hd_cmd_plan_diff(struct hd_cmd *cmd)
 
 	err = err ? err : read_side(cmd, cmd->args.pos[1], &b);
 	if (!err && a.len != b.len)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "%s holds %u schedules, %s %u: they are compared one by one, in order", a.path, a.len, b.path, b.len);
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s holds %u schedules, %s %u: they are compared one by one, in order", a.path, a.len,
+			b.path, b.len);
 	for (uint32_t i = 0; !err && i < a.len; i++) {
 		const struct hd_stage_costs *costs = NULL;
 		struct hd_plan_diff d;

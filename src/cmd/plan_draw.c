@@ -12,7 +12,8 @@ static bool is_svg(const char *path)
 	return len > 4 && !strcmp(path + len - 4, ".svg");
 }
 
-static enum hd_err run_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, struct hd_sim_plan *sim)
+static enum hd_err run_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask,
+	struct hd_sim_plan *sim)
 {
 	struct hd_sim_setting set;
 	enum hd_err err = hd_cmd_sim_setting(cmd, s, ask, &set);
@@ -21,7 +22,8 @@ static enum hd_err run_full(struct hd_cmd *cmd, const struct hd_schedule *s, con
 	return err ? err : hd_sim_plan(sim, s, &set, &cmd->arena, &cmd->diag);
 }
 
-static enum hd_err draw_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, struct hd_text *text)
+static enum hd_err draw_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask,
+	struct hd_text *text)
 {
 	const bool svg = is_svg(cmd->args.text[HD_OPT_OUTPUT]);
 	struct hd_sim_plan sim;
@@ -32,7 +34,8 @@ static enum hd_err draw_full(struct hd_cmd *cmd, const struct hd_schedule *s, co
 	return err ? err : (svg ? hd_draw_plan_svg : hd_draw_plan_text)(&sim, text, &cmd->diag);
 }
 
-static enum hd_err draw_bare(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, struct hd_text *text)
+static enum hd_err draw_bare(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask,
+	struct hd_text *text)
 {
 	const bool svg = is_svg(cmd->args.text[HD_OPT_OUTPUT]);
 	struct hd_sim sim;
@@ -45,7 +48,8 @@ static enum hd_err draw_bare(struct hd_cmd *cmd, const struct hd_schedule *s, co
 
 /* ---- --json: the same as data, all ranks and instructions */
 
-static void put_span(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_sim_plan *sim, uint32_t r, uint32_t i)
+static void put_span(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_sim_plan *sim, uint32_t r,
+	uint32_t i)
 {
 	const bool seconds = cmd->args.has[HD_OPT_PROFILE];
 	struct hd_text word;
@@ -59,7 +63,8 @@ static void put_span(struct hd_cmd *cmd, struct hd_json_writer *w, const struct 
 	hd_json_close(w);
 }
 
-static void put_wait(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_sim_plan *sim, const struct hd_sim_wait *wait)
+static void put_wait(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_sim_plan *sim,
+	const struct hd_sim_wait *wait)
 {
 	const bool seconds = cmd->args.has[HD_OPT_PROFILE];
 
@@ -71,7 +76,8 @@ static void put_wait(struct hd_cmd *cmd, struct hd_json_writer *w, const struct 
 	hd_json_close(w);
 }
 
-static enum hd_err draw_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, struct hd_text *text)
+static enum hd_err draw_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask,
+	struct hd_text *text)
 {
 	struct hd_json_writer w;
 	struct hd_sim_plan sim;
@@ -114,15 +120,18 @@ enum hd_err hd_cmd_plan_draw(struct hd_cmd *cmd)
 	if (hd_cmd_schedule_help(cmd))
 		return HD_OK;
 	if (is_svg(path) && cmd->args.has[HD_OPT_JSON])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "%s is a picture, --json prints the same as data: leave one of them out", path);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s is a picture, --json prints the same as data: leave one of them out", path);
 	err = hd_cmd_sim_ask(cmd, &ask);
 	err = err ? err : hd_cmd_schedules_sound(cmd, &all);
 	ask.spans = true;
 	if (!err && is_svg(path) && all.len > 1)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "%s holds %u schedules; a picture shows one", cmd->args.pos[0], all.len);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "%s holds %u schedules; a picture shows one",
+			cmd->args.pos[0], all.len);
 	hd_text_init(&text, &cmd->arena);
 	for (uint32_t i = 0; i < all.len && !err; i++)
-		err = (cmd->args.has[HD_OPT_JSON] ? draw_json : hd_cmd_sim_is_full(cmd, &all.at[i]) ? draw_full : draw_bare)(cmd, &all.at[i], &ask, &text);
+		err = (cmd->args.has[HD_OPT_JSON] ? draw_json : hd_cmd_sim_is_full(cmd, &all.at[i]) ?
+			draw_full : draw_bare)(cmd, &all.at[i], &ask, &text);
 	if (!err && text.full)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a drawing");
 	if (err)

@@ -7,32 +7,43 @@
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
 
-static uint32_t number_of(const struct hd_job *job, enum hd_job_key key) { return job->value[key].is_auto ? 0 : (uint32_t)job->value[key].i; }
+static uint32_t number_of(const struct hd_job *job, enum hd_job_key key) { return job->value[key].is_auto ?
+	0 : (uint32_t)job->value[key].i; }
 
 static void wishes(struct hd_cmd *cmd, struct hd_planning *p)
 {
 	const struct hd_job_value *schedule = &p->in.job.value[HD_JOB_PAR_SCHEDULE];
-	const char *variant = cmd->args.has[HD_OPT_PARTITIONER] ? cmd->args.text[HD_OPT_PARTITIONER] : hd_part_variant_name(HD_PART_PAPER);
-	static const enum hd_job_recompute recompute[] = { [HD_RECOMPUTE_AUTO] = HD_RECOMPUTES_IF_NEEDED, [HD_RECOMPUTE_NONE] = HD_RECOMPUTES_NEVER,
+	const char *variant = cmd->args.has[HD_OPT_PARTITIONER] ? cmd->args.text[HD_OPT_PARTITIONER] :
+		hd_part_variant_name(HD_PART_PAPER);
+	static const enum hd_job_recompute recompute[] = { [HD_RECOMPUTE_AUTO] = HD_RECOMPUTES_IF_NEEDED,
+		[HD_RECOMPUTE_NONE] = HD_RECOMPUTES_NEVER,
 		[HD_RECOMPUTE_STAGE] = HD_RECOMPUTES_ALWAYS };
 
-	p->ask = (struct hd_job_plan_ask){ .sums = &p->in.sums, .cluster = &p->in.cluster, .vns = p->in.job.nvns,
-		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS), .sequence = hd_job_int(&p->in.job, HD_JOB_SEQUENCE_SHARDS) > 0,
+	p->ask = (struct hd_job_plan_ask){ .sums = &p->in.sums, .cluster = &p->in.cluster,
+		.vns = p->in.job.nvns,
+		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS),
+		.sequence = hd_job_int(&p->in.job, HD_JOB_SEQUENCE_SHARDS) > 0,
 		.stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
-		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS), .tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
-		.schedule = schedule->is_auto ? NULL : schedule->text, .clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
+		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS),
+		.tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
+		.schedule = schedule->is_auto ? NULL : schedule->text,
+		.clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
 		.spans = cmd->args.has[HD_OPT_DRAW],
 		.deep = hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE,
 		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)] };
 	for (uint32_t t = 2; hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !p->ask.tensor; t++)
-		p->ask.tensor = p->ask.tensor_shards % t ? 0 : t;      /* the narrowest there is; shards are 2 or more */
-	while (p->ask.variant < HD_NPART_VARIANTS && strcmp(variant, hd_part_variant_name(p->ask.variant)) != 0)
-		p->ask.variant++;             /* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
+		/* the narrowest there is; shards are 2 or more */
+		p->ask.tensor = p->ask.tensor_shards % t ? 0 : t;
+	while (p->ask.variant < HD_NPART_VARIANTS && strcmp(variant,
+		hd_part_variant_name(p->ask.variant)) != 0)
+		/* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
+		p->ask.variant++;
 }
 
 /* ---- what is said of it */
 
-static double seconds(const struct hd_planning *p, int64_t ticks) { return hd_sim_plan_s(&p->plan.sim, ticks); }
+static double seconds(const struct hd_planning *p, int64_t ticks) { return hd_sim_plan_s(&p->plan.sim, ticks);
+	}
 
 static void rank_stages(const struct hd_planning *p, uint32_t r, struct hd_text *text)
 {
@@ -75,11 +86,13 @@ static void print_ranks(struct hd_cmd *cmd, const struct hd_planning *p)
 		struct hd_text stages;
 		hd_text_init(&stages, &cmd->arena);
 		rank_stages(p, r, &stages);
-		printf("%5u %6u %8s %5u %10.4f", r, p->plan.device[r], stages.full ? "?" : stages.at, rank_vns(p, r), seconds(p, sim->rank[r].busy) * 1e3);
+		printf("%5u %6u %8s %5u %10.4f", r, p->plan.device[r], stages.full ? "?" : stages.at,
+			rank_vns(p, r), seconds(p, sim->rank[r].busy) * 1e3);
 		for (int i = 0; i < HD_NIDLES; i++)
 			printf(" %10.4f", seconds(p, sim->rank[r].idle[i]) * 1e3);
 		if (has)
-			printf(" %11.1f %10.1f\n", (double)sim->rank[r].peak * 0x1p-20, (double)has * 0x1p-20);
+			printf(" %11.1f %10.1f\n", (double)sim->rank[r].peak * 0x1p-20,
+				(double)has * 0x1p-20);
 		else
 			printf(" %11.1f %10s\n", (double)sim->rank[r].peak * 0x1p-20, "no limit");
 	}
@@ -96,7 +109,8 @@ static const char *op_of(const struct hd_planning *p, uint32_t cut)
 	return "";
 }
 
-static uint32_t last_cut(const struct hd_planning *p, uint32_t s) { return (s + 1 < p->plan.nstages ? p->plan.first[s + 1] : p->in.cuts.n) - 1; }
+static uint32_t last_cut(const struct hd_planning *p, uint32_t s) { return (s + 1 < p->plan.nstages ?
+	p->plan.first[s + 1] : p->in.cuts.n) - 1; }
 
 static void print_why(const char *at, uint32_t lines)
 {
@@ -113,8 +127,10 @@ static void print_stage(const struct hd_planning *p, uint32_t s)
 {
 	const struct hd_stage_cost *c = &p->plan.costs.stage[s];
 
-	printf("stage %-3u cuts %u-%u, up to %s %s: %.4f ms a virtual node, %.2f MiB of weights\n", s, p->plan.first[s], last_cut(p, s),
-		p->in.cuts.name[last_cut(p, s)], op_of(p, last_cut(p, s)), (double)(c->f + c->i + c->w) * 1e-9, (double)c->param * 0x1p-20);
+	printf("stage %-3u cuts %u-%u, up to %s %s: %.4f ms a virtual node, %.2f MiB of weights\n", s,
+		p->plan.first[s], last_cut(p, s),
+		p->in.cuts.name[last_cut(p, s)], op_of(p, last_cut(p, s)),
+		(double)(c->f + c->i + c->w) * 1e-9, (double)c->param * 0x1p-20);
 }
 
 static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
@@ -123,20 +139,25 @@ static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
 	struct hd_sim_warning warning[HD_SIM_WARNINGS];
 	uint32_t nwarnings = hd_sim_plan_warnings(sim, warning, HD_SIM_WARNINGS);
 
-	printf("profile   %s: %s, %u nodes, %u cuts\n", p->in.profile_from, hd_profile_method_name(p->in.profile.method), p->in.profile.nnodes, p->in.cuts.n);
+	printf("profile   %s: %s, %u nodes, %u cuts\n", p->in.profile_from,
+		hd_profile_method_name(p->in.profile.method), p->in.profile.nnodes, p->in.cuts.n);
 	printf("devices   %u: %s\n", p->in.cluster.ndevices, p->in.cluster_from);
 	if (p->ask.tensor_shards > 1)
-		printf("shards    %u, on %u device%s a rank: products, heads, vocabulary%s\n", p->ask.tensor_shards, p->plan.tensor ? p->plan.tensor : 1,
-			p->plan.tensor > 1 ? "s" : "", p->ask.sequence ? "; norms, dropout and sums between them along the sequence" : "");
+		printf("shards    %u, on %u device%s a rank: products, heads, vocabulary%s\n",
+			p->ask.tensor_shards, p->plan.tensor ? p->plan.tensor : 1,
+			p->plan.tensor > 1 ? "s" : "", p->ask.sequence ?
+			"; norms, dropout and sums between them along the sequence" : "");
 	if (hd_job_copies(&p->in.job))
-		printf("state     sharded: each part of the optimizer's slots on %u of the workers (heddle run --workers N); ranks below hold all\n",
+		printf("state     sharded: each part of the optimizer's slots on %u of the workers (heddle "
+			"run --workers N); ranks below hold all\n",
 			hd_job_copies(&p->in.job));
 	printf("planner   %s\n", p->plan.planner);
 	print_why(p->plan.why.at, cmd->args.has[HD_OPT_EXPLAIN] ? UINT32_MAX : WHY_SHOWN);
 	for (uint32_t s = 0; s < p->plan.nstages; s++)
 		print_stage(p, s);
 	print_ranks(cmd, p);
-	printf("step      %.4f ms predicted for %u virtual nodes; the busiest rank works %.4f ms, bubble %.1f %%\n", hd_job_plan_step_s(&p->plan) * 1e3,
+	printf("step      %.4f ms predicted for %u virtual nodes; the busiest rank works %.4f ms, bubble "
+		"%.1f %%\n", hd_job_plan_step_s(&p->plan) * 1e3,
 		p->in.job.nvns, seconds(p, sim->busiest) * 1e3, hd_sim_plan_bubble(sim) * 100);
 	for (uint32_t i = 0; i < nwarnings; i++)
 		printf("!!        %s\n", warning[i].text);
@@ -219,8 +240,10 @@ static void print_rivals(struct hd_cmd *cmd, const struct hd_planning *p)
 		if (same < n++)
 			printf("rival     %s: the plan of %s\n", row->name, told[same].planner);
 		else
-			printf("rival     %s: %.4f ms, bubble %.1f %%: %.*s\n", row->name, hd_job_plan_step_s(rival) * 1e3,
-				hd_sim_plan_bubble(&rival->sim) * 100, (int)strcspn(rival->why.at, "\n"), rival->why.at);
+			printf("rival     %s: %.4f ms, bubble %.1f %%: %.*s\n", row->name,
+				hd_job_plan_step_s(rival) * 1e3,
+				hd_sim_plan_bubble(&rival->sim) * 100, (int)strcspn(rival->why.at, "\n"),
+				rival->why.at);
 	}
 }
 
@@ -231,7 +254,8 @@ static enum hd_err draw(struct hd_cmd *cmd, const struct hd_planning *p)
 	hd_text_init(&text, &cmd->arena);
 	enum hd_err err = hd_draw_time(&p->plan.sim, COLUMNS, &text, &cmd->diag);
 	if (!err)
-		printf("timeline  F forward, B backward, I W its halves, R again, U update; r sums of gradients; . nothing; b, c, ...: model chunks\n%s",
+		printf("timeline  F forward, B backward, I W its halves, R again, U update; r sums of "
+			"gradients; . nothing; b, c, ...: model chunks\n%s",
 			text.at);
 	return err;
 }
@@ -261,19 +285,26 @@ static enum hd_err write_plan(struct hd_cmd *cmd, struct hd_planning *p)
 		hd_job_plan_print(&p->plan, &p->ask, &text);
 	if (!err && text.full)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of a plan");
-	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len, &cmd->diag);
+	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len,
+		&cmd->diag);
 }
 
-/* The planner by name: of --planner, of the mode, of the job. Norms over the global batch leave one choice. */
-static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job, const struct hd_job_planner **planner)
+/* The planner by name: of --planner, of the mode, of the job. Norms over the global batch leave one
+ * choice. */
+static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job,
+	const struct hd_job_planner **planner)
 {
-	bool data = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_DATA, lockstep = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
-	const char *name = cmd->args.has[HD_OPT_PLANNER] ? cmd->args.text[HD_OPT_PLANNER] : data ? "data" : hd_job_text(job, HD_JOB_PAR_PLANNER);
+	bool data = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_DATA,
+		lockstep = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
+	const char *name = cmd->args.has[HD_OPT_PLANNER] ? cmd->args.text[HD_OPT_PLANNER] : data ? "data" :
+		hd_job_text(job, HD_JOB_PAR_PLANNER);
 	bool open = !strcmp(name, "auto") && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
 
 	enum hd_err err = hd_job_planner_find(planner, lockstep && open ? "data" : name, &cmd->diag);
 	if (!err && lockstep && strcmp((*planner)->name, "data") != 0)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "model.bn global takes all virtual nodes through the model in lockstep, so no stage can run ahead: "
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"model.bn global takes all virtual nodes through the model in lockstep, so no stage "
+			"can run ahead: "
 			"--planner data, or bn: ghost");
 	return err;
 }
@@ -284,11 +315,14 @@ enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **out)
 
 	if (!p)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a plan");
-	enum hd_err err = cmd->args.has[HD_OPT_PLANNER] ? hd_job_planner_find(&p->planner, cmd->args.text[HD_OPT_PLANNER], &cmd->diag) : HD_OK;
+	enum hd_err err = cmd->args.has[HD_OPT_PLANNER] ? hd_job_planner_find(&p->planner,
+		cmd->args.text[HD_OPT_PLANNER], &cmd->diag) : HD_OK;
 	if (!err)
 		err = hd_plan_input_read(cmd, &p->in);
 	if (!err && hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "parallel.mode explicit names its plan, %s: `heddle plan check` proves it; leave mode out to have "
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"parallel.mode explicit names its plan, %s: `heddle plan check` proves it; leave "
+			"mode out to have "
 			"one made", hd_job_text(&p->in.job, HD_JOB_PAR_PLAN));
 	if (!err)
 		wishes(cmd, p);
@@ -303,13 +337,15 @@ enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
 {
 	enum hd_err err = hd_cmd_planning_read(cmd, out);
 
-	return err ? err : hd_job_plan_make(&(*out)->plan, (*out)->planner, &(*out)->ask, &cmd->arena, &cmd->diag);
+	return err ? err : hd_job_plan_make(&(*out)->plan, (*out)->planner, &(*out)->ask, &cmd->arena,
+		&cmd->diag);
 }
 
 enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
 {
 	struct hd_planning *p = NULL;
-	enum hd_err err = cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_planning_read(cmd, &p) : hd_cmd_planning(cmd, &p);
+	enum hd_err err = cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_planning_read(cmd, &p) : hd_cmd_planning(cmd,
+		&p);
 
 	if (!err && cmd->args.has[HD_OPT_SUGGEST])
 		return hd_cmd_suggest_job(cmd, p);

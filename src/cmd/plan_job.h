@@ -23,15 +23,18 @@ struct hd_plan_input {
 	const char *profile_from, *cluster_from;  /* in words */
 };
 
-/* FILE|JOB of `plan order` and `plan buckets`: what is in it, and whether it is a job; options of jobs are refused for others. */
+/* FILE|JOB of `plan order` and `plan buckets`: what is in it, and whether it is a job; options of jobs are
+ * refused for others. */
 HD_MUST_USE enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, uint8_t **bytes, size_t *len, bool *job);
 /* --max-cuts and --compress-branches. */
 struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd);
 HD_MUST_USE enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *input);
 /* The profile for virtual nodes of `rows` (profile_graph.h); for hd_suggest(). */
-HD_MUST_USE enum hd_err hd_plan_input_profile_at(void *input, uint64_t rows, struct hd_profile *profile, struct hd_arena *arena, struct hd_diag *diag);
-/* The text of a data-parallel plan that `heddle run --plan` takes: a rank for every device of the cluster, those without
- * virtual nodes too. map[v] is the device of virtual node v. */
-HD_MUST_USE enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *input, const uint32_t *map, struct hd_text *text);
+HD_MUST_USE enum hd_err hd_plan_input_profile_at(void *input, uint64_t rows, struct hd_profile *profile,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* The text of a data-parallel plan that `heddle run --plan` takes: a rank for every device of the cluster,
+ * those without virtual nodes too. map[v] is the device of virtual node v. */
+HD_MUST_USE enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *input,
+	const uint32_t *map, struct hd_text *text);
 
 #endif

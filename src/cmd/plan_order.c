@@ -7,7 +7,8 @@
 #include "cmd/plan_job.h"
 #include "cmd/schedule.h"
 
-struct told { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS]; enum hd_order_mode mode; struct hd_order_bounds bounds; };
+struct told { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS]; enum hd_order_mode mode;
+	struct hd_order_bounds bounds; };
 
 static double units(const struct told *t, int64_t ticks) { return (double)ticks / t->graph->unit; }
 
@@ -19,17 +20,21 @@ static double efficiency(const struct told *t)
 	return span ? (double)(t->bounds.upper - t->order[t->mode].makespan) / (double)span : 1;
 }
 
-static double gain(const struct told *t) { return t->bounds.lower ? (double)(t->bounds.upper - t->bounds.lower) / (double)t->bounds.lower : 0; }
+static double gain(const struct told *t) { return t->bounds.lower ?
+	(double)(t->bounds.upper - t->bounds.lower) / (double)t->bounds.lower : 0; }
 
 static void print_text(const struct told *t, const char *unit)
 {
 	const struct hd_order *o = &t->order[t->mode];
 
-	printf("%s%s%s: %g%s; %g if all overlapped, %g if nothing did; efficiency %.1f %%\n", t->graph->name, *t->graph->name ? ", " : "",
-		hd_order_names[t->mode], units(t, o->makespan), unit, units(t, t->bounds.lower), units(t, t->bounds.upper), 100 * efficiency(t));
+	printf("%s%s%s: %g%s; %g if all overlapped, %g if nothing did; efficiency %.1f %%\n", t->graph->name,
+		*t->graph->name ? ", " : "",
+		hd_order_names[t->mode], units(t, o->makespan), unit, units(t, t->bounds.lower),
+		units(t, t->bounds.upper), 100 * efficiency(t));
 	printf("%8s %12s  receive\n", "priority", *unit ? "time s" : "time");
 	for (uint32_t k = 0; k < t->graph->nrecvs; k++)
-		printf("%8u %12g  %s\n", o->priority[o->recv[k]], units(t, t->graph->recv_time[o->recv[k]]), t->graph->recv[o->recv[k]]);
+		printf("%8u %12g  %s\n", o->priority[o->recv[k]], units(t, t->graph->recv_time[o->recv[k]]),
+			t->graph->recv[o->recv[k]]);
 	if (o->ntied)
 		printf("%u receives share their priority with another\n", o->ntied);
 	for (int m = 0; m < HD_NORDERS; m++)
@@ -76,7 +81,8 @@ static enum hd_err tell(struct hd_cmd *cmd, const struct hd_order_graph *graph)
 	for (int m = 0; m < HD_NORDERS && !err; m++) {
 		if (name && !strcmp(name, hd_order_names[m]))
 			t.mode = (enum hd_order_mode)m;
-		err = hd_order_make(&t.order[m], graph, (enum hd_order_mode)m, cmd->args.count[HD_OPT_SEED], &cmd->arena, &cmd->diag);
+		err = hd_order_make(&t.order[m], graph, (enum hd_order_mode)m, cmd->args.count[HD_OPT_SEED],
+			&cmd->arena, &cmd->diag);
 	}
 	if (err)
 		return err;
@@ -99,7 +105,8 @@ static enum hd_err of_job(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	const struct hd_cluster_level *outer = &in->cluster.level[in->cluster.nlevels - 1];
-	err = hd_order_of_profile(&graph, &in->profile, outer->bytes_per_s, outer->latency_ps, &cmd->arena, &cmd->diag);
+	err = hd_order_of_profile(&graph, &in->profile, outer->bytes_per_s, outer->latency_ps, &cmd->arena,
+		&cmd->diag);
 	return err ? err : tell(cmd, &graph);
 }
 
@@ -116,13 +123,17 @@ static bool is_job(struct hd_cmd *cmd, const char *text, size_t len)
 
 enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, uint8_t **bytes, size_t *len, bool *job)
 {
-	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE };
-	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_JSON_BYTES, bytes, len, &cmd->diag);
+	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE,
+		HD_OPT_FORCE_PROFILE };
+	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_JSON_BYTES, bytes, len,
+		&cmd->diag);
 
 	*job = !err && is_job(cmd, (const char *)*bytes, *len);
 	for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs && !err && !*job; i++)
 		if (cmd->args.has[of_jobs[i]])
-			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to a JOB; the file says what takes how long", hd_opts[of_jobs[i]].name);
+			err = hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s belongs to a JOB; the file says what takes how long",
+				hd_opts[of_jobs[i]].name);
 	return err;
 }
 

@@ -45,22 +45,31 @@ enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *how)
 	uint64_t n;
 
 	if (!machines || !bandwidth)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "how many machines, how far apart? give --machines 4 --bandwidth 1.25e9, or a list for levels: "
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"how many machines, how far apart? give --machines 4 --bandwidth 1.25e9, or a list "
+			"for levels: "
 			"--machines 8,2 --bandwidth 3e10,3.125e9");
 	how->nlevels = items(machines);
 	if (items(bandwidth) != how->nlevels)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s has %u levels, --bandwidth %s has %u: one bandwidth a level", machines, how->nlevels,
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--machines %s has %u levels, --bandwidth %s has %u: one bandwidth a level", machines,
+			how->nlevels,
 			bandwidth, items(bandwidth));
 	if (how->nlevels > HD_PART_LEVELS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s: at most %d levels", machines, HD_PART_LEVELS);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s: at most %d levels", machines,
+			HD_PART_LEVELS);
 	for (uint32_t l = 0; l < how->nlevels; l++) {
 		(void)item(machines, l, one);
 		if (hd_num_u64(one, HD_PART_MACHINES, &n, &why) || n == 0)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s: each is from 1 to %d", machines, HD_PART_MACHINES);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--machines %s: each is from 1 to %d",
+				machines, HD_PART_MACHINES);
 		how->level[l].machines = (uint32_t)n;
 		(void)item(bandwidth, l, one);
-		if (hd_num_f64(one, 0, BANDWIDTH_MAX, &how->level[l].bytes_per_s, &why) || !(how->level[l].bytes_per_s > 0))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--bandwidth %s: each is a number of bytes per second above 0, as 1.25e9 (10 Gb/s)", bandwidth);
+		if (hd_num_f64(one, 0, BANDWIDTH_MAX, &how->level[l].bytes_per_s, &why) ||
+			!(how->level[l].bytes_per_s > 0))
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--bandwidth %s: each is a number of bytes per second above 0, as 1.25e9 "
+				"(10 Gb/s)", bandwidth);
 	}
 	return HD_OK;
 }
@@ -72,19 +81,23 @@ static enum hd_err read_positive(struct hd_cmd *cmd, enum hd_opt opt, double *ou
 	if (!cmd->args.has[opt])
 		return HD_OK;
 	if (hd_num_f64(cmd->args.text[opt], 0, BANDWIDTH_MAX, out, &why) || !(*out > 0))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: a number above 0", hd_opts[opt].name, cmd->args.text[opt]);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: a number above 0", hd_opts[opt].name,
+			cmd->args.text[opt]);
 	return HD_OK;
 }
 
 static enum hd_err read_how(struct hd_cmd *cmd, struct hd_part_how *how)
 {
-	const char *name = cmd->args.has[HD_OPT_VARIANT] ? cmd->args.text[HD_OPT_VARIANT] : hd_part_variant_name(HD_PART_PAPER);
+	const char *name = cmd->args.has[HD_OPT_VARIANT] ? cmd->args.text[HD_OPT_VARIANT] :
+		hd_part_variant_name(HD_PART_PAPER);
 	uint32_t v = 0;
 
-	*how = (struct hd_part_how){ .straight = cmd->args.has[HD_OPT_STRAIGHT], .fewer = cmd->args.has[HD_OPT_FEWER] };
+	*how = (struct hd_part_how){ .straight = cmd->args.has[HD_OPT_STRAIGHT],
+		.fewer = cmd->args.has[HD_OPT_FEWER] };
 	while (v < HD_NPART_VARIANTS && strcmp(name, hd_part_variant_name((enum hd_part_variant)v)) != 0)
 		v++;
-	how->variant = (enum hd_part_variant)v;           /* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
+	/* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
+	how->variant = (enum hd_part_variant)v;
 	enum hd_err err = hd_cmd_levels(cmd, how);
 	if (!err)
 		err = read_positive(cmd, HD_OPT_ACTIVATIONS, &how->activations);
@@ -104,19 +117,23 @@ enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct h
 	size_t len;
 
 	if (!path)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "of which model? give --graph FILE, a profile or a graph.txt");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"of which model? give --graph FILE, a profile or a graph.txt");
 	if (max < 1 || max > HD_CUTS_CAP)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--max-cuts is from 1 to %d", HD_CUTS_CAP);
 	how.max = (uint32_t)max;
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_PROFILE_BYTES, &bytes, &len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_PROFILE_BYTES, &bytes, &len,
+		&cmd->diag);
 	if (!err)
 		err = hd_profile_read(profile, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
 	if (!err && *profile->ignored && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path, profile->ignored);
+		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path,
+			profile->ignored);
 	return err ? err : hd_cuts_make(cuts, profile, how, path, &cmd->arena, &cmd->diag);
 }
 
-static void put_split(struct hd_json_writer *w, const struct hd_cuts *cuts, const struct hd_part_split *split, uint32_t level)
+static void put_split(struct hd_json_writer *w, const struct hd_cuts *cuts, const struct hd_part_split *split,
+	uint32_t level)
 {
 	hd_json_open_array(w, "stages");
 	for (uint32_t i = 0; i < split->nstages; i++) {
@@ -148,7 +165,8 @@ static const char *split_text(struct hd_cmd *cmd, const struct hd_part *part, ui
 	return text.full ? "" : text.at;
 }
 
-static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how, const struct hd_part *part)
+static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how,
+	const struct hd_part *part)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -172,15 +190,18 @@ static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const str
 	hd_json_line_print(&line);
 }
 
-static double range(const int64_t *upto, const struct hd_part_stage *s) { return (double)(upto[s->last] - (s->first ? upto[s->first - 1] : 0)); }
+static double range(const int64_t *upto, const struct hd_part_stage *s) { return (double)(upto[s->last] -
+	(s->first ? upto[s->first - 1] : 0)); }
 
-static void print_split(const struct hd_cuts *cuts, const struct hd_part_split *split, uint32_t level, uint32_t indent)
+static void print_split(const struct hd_cuts *cuts, const struct hd_part_split *split, uint32_t level,
+	uint32_t indent)
 {
 	for (uint32_t i = 0; i < split->nstages; i++) {
 		const struct hd_part_stage *s = &split->stage[i];
 		char cut[CUTS_SHOWN];
 		snprintf(cut, sizeof cut, "%*s%u-%u", (int)indent, "", s->first, s->last);
-		printf("%-5u %-16s %-24.24s %8u %12.6f %12.3f %12.3f\n", level, cut, cuts->name[s->last], s->replicas, range(cuts->time_ns, s) / 1e9,
+		printf("%-5u %-16s %-24.24s %8u %12.6f %12.3f %12.3f\n", level, cut, cuts->name[s->last],
+			s->replicas, range(cuts->time_ns, s) / 1e9,
 			range(cuts->param, s) / 1e6,
 			(double)cuts->out[s->last] / 1e6);
 		if (s->split)
@@ -188,19 +209,25 @@ static void print_split(const struct hd_cuts *cuts, const struct hd_part_split *
 	}
 }
 
-static void print_table(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how, const struct hd_part *part)
+static void print_table(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how,
+	const struct hd_part *part)
 {
-	printf("%-5s %-16s %-24s %8s %12s %12s %12s\n", "level", "cuts", "up to node", "replicas", "s on one", "weights MB", "out MB");
+	printf("%-5s %-16s %-24s %8s %12s %12s %12s\n", "level", "cuts", "up to node", "replicas", "s on one",
+		"weights MB", "out MB");
 	print_split(cuts, &part->top, how->nlevels, 0);
-	printf("\nvariant %s: %s; %u cuts\n", hd_part_variant_name(how->variant), hd_part_variant_about(how->variant), cuts->n);
+	printf("\nvariant %s: %s; %u cuts\n", hd_part_variant_name(how->variant),
+		hd_part_variant_about(how->variant), cuts->n);
 	for (uint32_t l = how->nlevels; l-- > 0;)
-		printf("level %u: %u at %g bytes/s\n", l + 1, how->level[l].machines, how->level[l].bytes_per_s);
-	printf("slowest stage  %.9g s\none machine    %.9g s\ndata parallel  %.9g s\ngain           %.4f\n", part->time_s, part->one_s, part->data_s,
+		printf("level %u: %u at %g bytes/s\n", l + 1, how->level[l].machines,
+			how->level[l].bytes_per_s);
+	printf("slowest stage  %.9g s\none machine    %.9g s\ndata parallel  %.9g s\ngain           %.4f\n",
+		part->time_s, part->one_s, part->data_s,
 		gain(part));
 	printf("split          %s\n", split_text(cmd, part, how->nlevels));
 }
 
-static enum hd_err by_recurrence(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how)
+static enum hd_err by_recurrence(struct hd_cmd *cmd, const struct hd_cuts *cuts,
+	const struct hd_part_how *how)
 {
 	struct hd_part part;
 	enum hd_err err = hd_part_solve(&part, cuts, how, &cmd->arena, &cmd->diag);
@@ -222,12 +249,15 @@ enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
 	enum hd_err err = read_how(cmd, &how);
 
 	if (!err && cmd->args.has[HD_OPT_VNS] && how.variant != HD_NPART_VARIANTS)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "-m: the variant %s knows a steady state alone; virtual nodes are counted by --variant heddle",
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"-m: the variant %s knows a steady state alone; virtual nodes are counted by "
+			"--variant heddle",
 			hd_part_variant_name(how.variant));
 	err = err ? err : hd_cmd_cuts(cmd, &profile, &cuts);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_SIMULATE])
 		return hd_cmd_partition_simulate(cmd, &profile, &cuts, &how);
-	return how.variant == HD_NPART_VARIANTS ? hd_cmd_partition_heddle(cmd, &profile, &cuts, &how) : by_recurrence(cmd, &cuts, &how);
+	return how.variant == HD_NPART_VARIANTS ? hd_cmd_partition_heddle(cmd, &profile, &cuts, &how) :
+		by_recurrence(cmd, &cuts, &how);
 }

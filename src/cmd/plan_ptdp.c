@@ -43,15 +43,20 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_ptdp_ask *ask)
 	const char *model = cmd->args.text[HD_OPT_MODEL], *devices = cmd->args.text[HD_OPT_DEVICES];
 	uint32_t x[5];
 
-	*ask = (struct hd_ptdp_ask){ .site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0, cmd->args.has[HD_OPT_SEQUENCE] } };
+	*ask = (struct hd_ptdp_ask){ .site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0,
+		cmd->args.has[HD_OPT_SEQUENCE] } };
 	if (!model || !devices || !cmd->args.has[HD_OPT_BATCH])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "which model, on how many devices, with what batch? give --model "
-			"layers,hidden,heads,vocabulary,sequence --devices N --batch B, as --model 128,25600,160,51200,2048 --devices 3072 --batch 3072");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"which model, on how many devices, with what batch? give --model "
+			"layers,hidden,heads,vocabulary,sequence --devices N --batch B, as --model "
+			"128,25600,160,51200,2048 --devices 3072 --batch 3072");
 	if (counts(model, x, 5) != 5)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--model %s: five counts, layers,hidden,heads,vocabulary,sequence", model);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--model %s: five counts, layers,hidden,heads,vocabulary,sequence", model);
 	ask->model = (struct hd_ptdp_model){ x[0], x[1], x[2], x[3], x[4] };
 	if (counts(devices, &ask->ndevices, 1) != 1)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices %s: a count; they are %s", devices, hd_ptdp_devices[0].name);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices %s: a count; they are %s", devices,
+			hd_ptdp_devices[0].name);
 	enum hd_err err = read_count(cmd, HD_OPT_BATCH, &ask->batch);
 	if (!err)
 		err = read_count(cmd, HD_OPT_VN_SIZE, &ask->b);
@@ -81,11 +86,14 @@ static enum hd_err read_split(struct hd_cmd *cmd, struct hd_ptdp_split *split)
 		memcpy(numbers, text, len);
 		numbers[len] = 0;
 		if (counts(numbers, x, 5) >= 3) {
-			*split = (struct hd_ptdp_split){ .t = x[0], .p = x[1], .d = x[2], .b = x[3], .v = x[4], .recompute = (enum hd_ptdp_recompute)r };
+			*split = (struct hd_ptdp_split){ .t = x[0], .p = x[1], .d = x[2], .b = x[3],
+				.v = x[4], .recompute = (enum hd_ptdp_recompute)r };
 			return HD_OK;
 		}
 	}
-	return hd_fail(&cmd->diag, HD_E_INVAL, "--at %s: t,p,d, then b, v and none, selective or full if you like, as 8,64,6,1,1,full", text);
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"--at %s: t,p,d, then b, v and none, selective or full if you like, as 8,64,6,1,1,full",
+		text);
 }
 
 static double seconds(int64_t ps) { return (double)ps / 1e12; }
@@ -108,11 +116,13 @@ static void put_model(struct hd_json_writer *w, const struct hd_ptdp_model *mode
 	hd_json_put_i64(w, "heads", model->heads);
 	hd_json_put_i64(w, "vocabulary", model->vocab);
 	hd_json_put_i64(w, "sequence", model->seq);
-	hd_json_put_i64(w, "parameters", (int64_t)hd_ptdp_params(model));     /* below 2^54 by the limits of a model */
+	/* below 2^54 by the limits of a model */
+	hd_json_put_i64(w, "parameters", (int64_t)hd_ptdp_params(model));
 	hd_json_close(w);
 }
 
-static int64_t limit(const struct hd_ptdp_ask *ask) { return ask->site.memory ? ask->site.memory : ask->site.device->memory; }
+static int64_t limit(const struct hd_ptdp_ask *ask) { return ask->site.memory ? ask->site.memory :
+	ask->site.device->memory; }
 
 static void put_cost(struct hd_json_writer *w, const struct hd_ptdp_ask *ask, const struct hd_ptdp_plan *plan)
 {
@@ -125,7 +135,8 @@ static void put_cost(struct hd_json_writer *w, const struct hd_ptdp_ask *ask, co
 
 	hd_json_put_f64(w, "flop_per_step", hd_ptdp_flop(&ask->model, ask->batch, plan->split.recompute));
 	hd_json_put_f64(w, "tflop_per_s_device", cost->flop_per_s / 1e12);
-	hd_json_put_f64(w, "utilization", hd_ptdp_utilization(&ask->model, &plan->split, ask->batch, plan->step_ps, ask->site.device));
+	hd_json_put_f64(w, "utilization", hd_ptdp_utilization(&ask->model, &plan->split, ask->batch,
+		plan->step_ps, ask->site.device));
 	hd_json_open_object(w, "shares");
 	for (uint32_t i = 0; i < sizeof shares / sizeof *shares; i++)
 		hd_json_put_f64(w, shares[i].name, shares[i].share);
@@ -184,27 +195,37 @@ static void print_text(const struct hd_ptdp_ask *ask, const struct hd_ptdp_plan 
 	const struct hd_ptdp_split *s = &plan->split;
 	const struct hd_ptdp_cost *cost = &plan->cost;
 
-	printf("%.4g parameters, a batch of %u on %u of %u %s\n\n", hd_ptdp_params(&ask->model), ask->batch, ask->ndevices - plan->idle, ask->ndevices,
+	printf("%.4g parameters, a batch of %u on %u of %u %s\n\n", hd_ptdp_params(&ask->model), ask->batch,
+		ask->ndevices - plan->idle, ask->ndevices,
 		ask->site.device->name);
 	for (uint32_t i = 0; i < plan->nchoices; i++)
 		printf("%-20s %s\n", plan->choice[i].what, plan->choice[i].why);
-	printf("\nschedule             %s, %u virtual nodes of %u samples in each of %u pipelines\n", plan->schedule, cost->m, s->b, s->d);
-	printf("step                 %.6g s (%s), %.1f TFLOP/s a device, %.1f %% of the peak for the model's own operations\n", seconds(plan->step_ps),
+	printf("\nschedule             %s, %u virtual nodes of %u samples in each of %u pipelines\n",
+		plan->schedule, cost->m, s->b, s->d);
+	printf("step                 %.6g s (%s), %.1f TFLOP/s a device, %.1f %% of the peak for the "
+		"model's own operations\n", seconds(plan->step_ps),
 		plan->simulated ? "simulated" : "by the formula", cost->flop_per_s / 1e12,
 		100 * hd_ptdp_utilization(&ask->model, s, ask->batch, plan->step_ps, ask->site.device));
-	printf("of the step          products %.1f %%, memory %.1f %%, tensor sums %.1f %%, transfers %.1f %%, bubble %.1f %%, gradients %.1f %%, "
-		"update %.1f %%\n", 100 * cost->products, 100 * cost->memory, 100 * cost->tensor, 100 * cost->pipeline, 100 * cost->bubble,
+	printf("of the step          products %.1f %%, memory %.1f %%, tensor sums %.1f %%, transfers %.1f "
+		"%%, bubble %.1f %%, gradients %.1f %%, "
+		"update %.1f %%\n", 100 * cost->products, 100 * cost->memory, 100 * cost->tensor,
+		100 * cost->pipeline, 100 * cost->bubble,
 		100 * cost->data, 100 * cost->update);
-	printf("memory               %.1f of %.1f GB: state %.1f, activations %.1f, work %.1f\n", (double)cost->need.total / 1e9, (double)limit(ask) / 1e9,
-		(double)cost->need.state / 1e9, (double)cost->need.activations / 1e9, (double)cost->need.work / 1e9);
+	printf("memory               %.1f of %.1f GB: state %.1f, activations %.1f, work %.1f\n",
+		(double)cost->need.total / 1e9, (double)limit(ask) / 1e9,
+		(double)cost->need.state / 1e9, (double)cost->need.activations / 1e9,
+		(double)cost->need.work / 1e9);
 	if (plan->next.t)
-		printf("next best            t=%u p=%u d=%u b=%u v=%u, recomputation %s: %.6g s\n", plan->next.t, plan->next.p, plan->next.d,
-			plan->next.b, plan->next.v, hd_ptdp_recompute_names[plan->next.recompute], seconds(plan->next_ps));
+		printf("next best            t=%u p=%u d=%u b=%u v=%u, recomputation %s: %.6g s\n",
+			plan->next.t, plan->next.p, plan->next.d,
+			plan->next.b, plan->next.v, hd_ptdp_recompute_names[plan->next.recompute],
+			seconds(plan->next_ps));
 }
 
 static double magnitude(double x) { return x < 0 ? -x : x; }
 
-/* Mean and worst magnitude of the errors of the rows that are not among `fit`, with shares fitted to those. */
+/* Mean and worst magnitude of the errors of the rows that are not among `fit`, with shares fitted to
+ * those. */
 static void judge_fit(const uint32_t fit[3], double *mean, double *worst)
 {
 	struct hd_ptdp_shares shares = hd_ptdp_fit(fit, 3, hd_ptdp_devices);
@@ -233,7 +254,8 @@ static bool next_fit(uint32_t fit[3])
 	return false;
 }
 
-static bool is_fitted(uint32_t i) { return i == hd_ptdp_fit_rows[0] || i == hd_ptdp_fit_rows[1] || i == hd_ptdp_fit_rows[2]; }
+static bool is_fitted(uint32_t i) { return i == hd_ptdp_fit_rows[0] || i == hd_ptdp_fit_rows[1] ||
+	i == hd_ptdp_fit_rows[2]; }
 
 static struct hd_ptdp_cost cost_of(const struct hd_ptdp_run *run)
 {
@@ -269,8 +291,10 @@ static void print_run(struct hd_cmd *cmd, uint32_t i)
 	const struct hd_ptdp_split *s = &run->split;
 
 	(void)cmd;
-	printf("%-8s %10.4g %4u %4u %4u %4u %4u %10g %10.1f %+8.2f%s\n", run->name, hd_ptdp_params(&run->model), s->t, s->p, s->d, s->b, s->v, run->tflop_per_s,
-		cost_of(run).flop_per_s / 1e12, 100 * hd_ptdp_error(run, &hd_ptdp_fitted, hd_ptdp_devices), is_fitted(i) ? " fitted" : "");
+	printf("%-8s %10.4g %4u %4u %4u %4u %4u %10g %10.1f %+8.2f%s\n", run->name,
+		hd_ptdp_params(&run->model), s->t, s->p, s->d, s->b, s->v, run->tflop_per_s,
+		cost_of(run).flop_per_s / 1e12, 100 * hd_ptdp_error(run, &hd_ptdp_fitted, hd_ptdp_devices),
+		is_fitted(i) ? " fitted" : "");
 }
 
 /* The ten runs, predicted from three of them; then every choice of three. */
@@ -280,7 +304,8 @@ static enum hd_err print_published(struct hd_cmd *cmd)
 	double mean, worst;
 
 	if (!json)
-		printf("%-8s %10s %4s %4s %4s %4s %4s %10s %10s %8s\n", "run", "parameters", "t", "p", "d", "b", "v", "published", "predicted", "error %");
+		printf("%-8s %10s %4s %4s %4s %4s %4s %10s %10s %8s\n", "run", "parameters", "t", "p", "d",
+			"b", "v", "published", "predicted", "error %");
 	for (uint32_t i = 0; i < HD_PTDP_RUNS; i++)
 		(json ? put_run : print_run)(cmd, i);
 	uint32_t fit[3] = { 0, 1, 2 };
@@ -300,7 +325,8 @@ static enum hd_err print_published(struct hd_cmd *cmd)
 			hd_json_line_print(&line);
 		} else {
 			char names[40];
-			snprintf(names, sizeof names, "%s %s %s", hd_ptdp_runs[fit[0]].name, hd_ptdp_runs[fit[1]].name, hd_ptdp_runs[fit[2]].name);
+			snprintf(names, sizeof names, "%s %s %s", hd_ptdp_runs[fit[0]].name,
+				hd_ptdp_runs[fit[1]].name, hd_ptdp_runs[fit[2]].name);
 			printf("%-24s %10.2f %10.2f\n", names, 100 * mean, 100 * worst);
 		}
 	} while (next_fit(fit));
@@ -317,13 +343,15 @@ enum hd_err hd_cmd_plan_ptdp(struct hd_cmd *cmd)
 		return print_published(cmd);
 	enum hd_err err = read_ask(cmd, &ask);
 	if (!err && cmd->args.has[HD_OPT_AT] && cmd->args.has[HD_OPT_RULES])
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--at says the split, --rules choose one: give one of them");
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--at says the split, --rules choose one: give one of them");
 	if (!err && cmd->args.has[HD_OPT_AT]) {
 		err = read_split(cmd, &split);
 		if (!err)
 			err = hd_ptdp_judge(&plan, &ask, &split, &cmd->arena, &cmd->diag);
 	} else if (!err) {
-		err = (cmd->args.has[HD_OPT_RULES] ? hd_ptdp_rules : hd_ptdp_search)(&plan, &ask, &cmd->arena, &cmd->diag);
+		err = (cmd->args.has[HD_OPT_RULES] ? hd_ptdp_rules : hd_ptdp_search)(&plan, &ask, &cmd->arena,
+			&cmd->diag);
 	}
 	if (err)
 		return err;

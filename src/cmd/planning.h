@@ -1,5 +1,5 @@
-/* planning.h -- the plan of the job that a verb names: `plan JOB` prints it (or those of other jobs, --suggest-job), `simulate JOB`
- * simulates it in other ways.
+/* planning.h -- the plan of the job that a verb names: `plan JOB` prints it (or those of other jobs,
+ * --suggest-job), `simulate JOB` simulates it in other ways.
  *
  * Apart from plan_job.h, since what knows schedules cannot know devices that run: rooms share names. */
 #ifndef HD_CMD_PLANNING_H
@@ -15,7 +15,8 @@ struct hd_planning {
 	struct hd_job_plan plan;
 };
 
-/* By the job's table `parallel` and the options of the verb. Lies in the arena of the call. _read: all but the plan. */
+/* By the job's table `parallel` and the options of the verb. Lies in the arena of the call. _read: all but
+ * the plan. */
 HD_MUST_USE enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **planning);
 HD_MUST_USE enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **planning);
 /* --suggest-job: other sizes of virtual nodes, told. */

@@ -16,7 +16,8 @@ static const double standard_temperature = 0.8, hottest = 100;
 struct outputs {
 	struct hd_npy_out npy;
 	uint32_t nclasses;                /* last extent */
-	_Atomic uint64_t *tally;          /* [nclasses] rows whose largest output is this class; NULL: outputs are not one row of classes */
+	/* [nclasses] rows whose largest output is this class; NULL: outputs are not one row of classes */
+	_Atomic uint64_t *tally;
 };
 
 static uint32_t largest(const float *at, uint32_t n)
@@ -52,7 +53,8 @@ static uint32_t shape_of(const struct hd_graph *g, uint64_t nrows, int64_t dim[H
 	return rank;
 }
 
-static void print_outputs(struct hd_cmd *cmd, const struct hd_session *s, const struct outputs *out, const char *split,
+static void print_outputs(struct hd_cmd *cmd, const struct hd_session *s, const struct outputs *out,
+	const char *split,
 	const struct hd_metrics *m, uint32_t rank, const int64_t *dim)
 {
 	struct hd_json_writer w;
@@ -97,15 +99,20 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 	struct hd_metrics m;
 
 	if (isplit == HD_NONE || task->data->split[isplit].count == 0)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "the data have no samples in a split \"%s\": %s", split, task->data->about);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the data have no samples in a split \"%s\": %s",
+			split, task->data->about);
 	if (!out || hd_graph_find_output(&task->infer, "logits") == HD_NONE)
-		return hd_fail(&cmd->diag, out ? HD_E_INVAL : HD_E_NOMEM, out ? "the graph has no output \"logits\": nothing to predict" : "no memory");
-	struct hd_forward_job job = { .split = isplit, .count = task->data->split[isplit].count, .logits = on_logits, .user = out };
+		return hd_fail(&cmd->diag, out ? HD_E_INVAL : HD_E_NOMEM,
+			out ? "the graph has no output \"logits\": nothing to predict" : "no memory");
+	struct hd_forward_job job = { .split = isplit, .count = task->data->split[isplit].count,
+		.logits = on_logits, .user = out };
 	rank = shape_of(&task->infer, job.count, dim);
 	snprintf(path, sizeof path, "%s/predictions.npy", s->dir);
-	enum hd_err err = hd_npy_begin(&out->npy, &cmd->fs, cmd->args.has[HD_OPT_OUTPUT] ? cmd->args.text[HD_OPT_OUTPUT] : path, rank, dim, &cmd->diag);
+	enum hd_err err = hd_npy_begin(&out->npy, &cmd->fs,
+		cmd->args.has[HD_OPT_OUTPUT] ? cmd->args.text[HD_OPT_OUTPUT] : path, rank, dim, &cmd->diag);
 	out->nclasses = (uint32_t)dim[rank - 1];
-	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES && hd_graph_find_output(&task->infer, "correct") != HD_NONE)
+	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES &&
+		hd_graph_find_output(&task->infer, "correct") != HD_NONE)
 		out->tally = hd_arena_take(&cmd->arena, out->nclasses, sizeof *out->tally);
 	if (!err)
 		err = hd_worker_forward(hd_run_worker(s->run), &job, &m, &cmd->diag);
@@ -135,7 +142,9 @@ struct sampler {
 static enum hd_err add_token(struct sampler *s, uint64_t token, uint64_t cap)
 {
 	if (token >= s->vocab)
-		return hd_fail(&s->cmd->diag, HD_E_INVAL, "--prompt: token %llu is outside the model's vocabulary of %u", (unsigned long long)token, s->vocab);
+		return hd_fail(&s->cmd->diag, HD_E_INVAL,
+			"--prompt: token %llu is outside the model's vocabulary of %u",
+			(unsigned long long)token, s->vocab);
 	if (s->n == cap)
 		return hd_fail(&s->cmd->diag, HD_E_INVAL, "--prompt is too long");
 	s->token[s->n++] = (int32_t)token;
@@ -153,16 +162,19 @@ static enum hd_err read_prompt(struct sampler *s, const char *prompt, uint64_t c
 		err = add_token(s, (uint8_t)*prompt, cap);
 	while (!s->bytes && !err && *(prompt += strspn(prompt, " "))) {
 		size_t len = strcspn(prompt, " ");
-		snprintf(number, sizeof number, "%.*s", (int)(len < HD_NUM_CAP ? len : HD_NUM_CAP - 1), prompt);
+		snprintf(number, sizeof number, "%.*s", (int)(len < HD_NUM_CAP ? len : HD_NUM_CAP - 1),
+			prompt);
 		err = hd_num_u64(number, UINT32_MAX, &token, NULL);
 		if (err)
-			err = hd_fail(&s->cmd->diag, HD_E_INVAL, "--prompt: \"%s\" is no token number (these data have no text)", number);
+			err = hd_fail(&s->cmd->diag, HD_E_INVAL,
+				"--prompt: \"%s\" is no token number (these data have no text)", number);
 		else
 			err = add_token(s, token, cap);
 		prompt += len;
 	}
 	if (!err && s->n == 0)
-		err = hd_fail(&s->cmd->diag, HD_E_INVAL, "--prompt is empty: give the model something to continue");
+		err = hd_fail(&s->cmd->diag, HD_E_INVAL,
+			"--prompt is empty: give the model something to continue");
 	return err;
 }
 
@@ -193,7 +205,8 @@ static enum hd_err next_token(struct sampler *s)
 	const float *logits;
 
 	memcpy(s->field[s->ifield], s->token + from, len * sizeof *s->token);
-	enum hd_err err = hd_worker_forward_rows(s->worker, (const void *const *)s->field, 1, &logits, &s->cmd->diag);
+	enum hd_err err = hd_worker_forward_rows(s->worker, (const void *const *)s->field, 1, &logits,
+		&s->cmd->diag);
 	if (!err)
 		s->token[s->n] = (int32_t)choose(s, logits + (len - 1) * s->vocab);
 	s->n += !err;
@@ -207,7 +220,8 @@ static enum hd_err set_up(struct sampler *s, struct hd_cmd *cmd, const struct hd
 	uint32_t logits = hd_graph_find_output(g, "logits");
 	const struct hd_field *x = NULL;
 
-	*s = (struct sampler){ .cmd = cmd, .worker = hd_run_worker(session->run), .data = task->data, .temperature = standard_temperature };
+	*s = (struct sampler){ .cmd = cmd, .worker = hd_run_worker(session->run), .data = task->data,
+		.temperature = standard_temperature };
 	for (uint32_t f = 0; f < task->data->nfields; f++)
 		if (!strcmp(task->data->field[f].name, "x")) {
 			x = &task->data->field[f];
@@ -215,20 +229,26 @@ static enum hd_err set_up(struct sampler *s, struct hd_cmd *cmd, const struct hd
 		}
 	if (!x || x->dtype != HD_I32 || x->rank != 1 || logits == HD_NONE)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--prompt is for models of text; this one reads %s: leave --prompt out for a .npy of its outputs", task->data->about);
+			"--prompt is for models of text; this one reads %s: leave --prompt out for a .npy "
+			"of its outputs", task->data->about);
 	if (g->value[logits].rank != 3)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--prompt is for models that predict tokens; this one gives %s for a whole text: leave --prompt out for "
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--prompt is for models that predict tokens; this one gives %s for a whole text: "
+			"leave --prompt out for "
 			"a .npy of its outputs", hd_value_shape(&g->value[logits]).at);
 	s->context = (uint32_t)x->dim[0];
 	s->vocab = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	s->bytes = !strcmp(hd_job_text(&session->job, HD_JOB_DATA_KIND), "text");
 	s->key = hd_philox_key(cmd->args.has[HD_OPT_SEED] ? cmd->args.count[HD_OPT_SEED] : 0, HD_RNG_USER);
-	if (cmd->args.has[HD_OPT_TEMPERATURE] && hd_num_f64(cmd->args.text[HD_OPT_TEMPERATURE], 0, hottest, &s->temperature, NULL))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--temperature %s: write a number from 0 to %.0f", cmd->args.text[HD_OPT_TEMPERATURE], hottest);
+	if (cmd->args.has[HD_OPT_TEMPERATURE] && hd_num_f64(cmd->args.text[HD_OPT_TEMPERATURE], 0, hottest,
+		&s->temperature, NULL))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--temperature %s: write a number from 0 to %.0f",
+			cmd->args.text[HD_OPT_TEMPERATURE], hottest);
 	s->weight = hd_arena_take(&cmd->arena, s->vocab, sizeof *s->weight);
 	bool taken = s->weight != NULL;
 	for (uint32_t f = 0; f < task->data->nfields; f++)
-		taken &= (s->field[f] = hd_arena_take(&cmd->arena, 1, task->data->field[f].sample_bytes)) != NULL;
+		taken &= (s->field[f] = hd_arena_take(&cmd->arena, 1, task->data->field[f].sample_bytes)) !=
+			NULL;
 	return taken ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a row of tokens");
 }
 
@@ -264,7 +284,8 @@ static void print_tokens(const struct sampler *s, uint64_t from)
 static enum hd_err sample_text(struct hd_cmd *cmd, struct hd_session *session)
 {
 	const char *prompt = cmd->args.text[HD_OPT_PROMPT];
-	uint64_t ntokens = cmd->args.has[HD_OPT_TOKENS] ? cmd->args.count[HD_OPT_TOKENS] : HD_PREDICT_TOKENS, cap = strlen(prompt);
+	uint64_t ntokens = cmd->args.has[HD_OPT_TOKENS] ? cmd->args.count[HD_OPT_TOKENS] : HD_PREDICT_TOKENS,
+		cap = strlen(prompt);
 	struct sampler s;
 	enum hd_err err = set_up(&s, cmd, session);
 
@@ -274,7 +295,8 @@ static enum hd_err sample_text(struct hd_cmd *cmd, struct hd_session *session)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--tokens is at most %d", HD_PREDICT_TOKENS_MOST);
 	s.token = hd_arena_take(&cmd->arena, cap + ntokens + 1, sizeof *s.token);
 	if (!s.token)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %llu tokens", (unsigned long long)ntokens);
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %llu tokens",
+			(unsigned long long)ntokens);
 	err = read_prompt(&s, prompt, cap);
 	uint64_t given = s.n;
 	for (uint64_t i = 0; i < ntokens && !err; i++)
@@ -287,7 +309,8 @@ static enum hd_err sample_text(struct hd_cmd *cmd, struct hd_session *session)
 enum hd_err hd_cmd_predict(struct hd_cmd *cmd)
 {
 	struct hd_session *session = hd_arena_take(&cmd->arena, 1, sizeof *session);
-	enum hd_err err = session ? hd_session_open(cmd, cmd->args.pos[0], session) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a session");
+	enum hd_err err = session ? hd_session_open(cmd, cmd->args.pos[0], session) : hd_fail(&cmd->diag,
+		HD_E_NOMEM, "no memory for a session");
 
 	if (err)
 		return err;

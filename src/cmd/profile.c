@@ -9,7 +9,9 @@ static enum hd_err one_device(struct hd_cmd *cmd, const struct hd_job *job, stru
 	enum hd_err err = hd_session_devices(cmd, job, options);
 
 	if (!err && cmd->args.has[HD_OPT_DEVICES] && options->worker.ndevices != 1)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices %s: a profile is of one device, as cores:1 or reference:1", cmd->args.text[HD_OPT_DEVICES]);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--devices %s: a profile is of one device, as cores:1 or reference:1",
+			cmd->args.text[HD_OPT_DEVICES]);
 	if (options->worker.ndevices != 1 && !cmd->args.has[HD_OPT_THREADS])
 		options->worker.nthreads = 1;
 	options->worker.ndevices = 1;
@@ -26,27 +28,33 @@ static void print_table(const struct hd_profile *p, const struct hd_profile_step
 	int64_t sum[3] = { 0 };
 	double all;
 
-	printf("%-8s %-44s %9s %9s %9s %10s %10s %10s\n", "node", "op", "F ms", "I ms", "W ms", "param KiB", "saved KiB", "out KiB");
+	printf("%-8s %-44s %9s %9s %9s %10s %10s %10s\n", "node", "op", "F ms", "I ms", "W ms", "param KiB",
+		"saved KiB", "out KiB");
 	for (uint32_t i = 0; i < p->nnodes; i++) {
 		const struct hd_profile_node *n = &p->node[i];
 		int64_t out = 0;
 		for (uint32_t t = 0; t < n->nouts; t++)
 			out += n->out[t];
-		printf("%-8s %-44.44s %9.4f %9.4f %9.4f %10.1f %10.1f %10.1f\n", n->id, n->op, ms(n->f.p50_ns), ms(n->i.p50_ns), ms(n->w.p50_ns),
+		printf("%-8s %-44.44s %9.4f %9.4f %9.4f %10.1f %10.1f %10.1f\n", n->id, n->op,
+			ms(n->f.p50_ns), ms(n->i.p50_ns), ms(n->w.p50_ns),
 			kib(n->param), kib(n->saved), kib(out));
 		sum[0] += n->f.p50_ns;
 		sum[1] += n->i.p50_ns;
 		sum[2] += n->w.p50_ns;
 	}
 	all = ms(sum[0] + sum[1] + sum[2]) * nvns;
-	printf("sum      of a virtual node: F %.4f + I %.4f + W %.4f ms, %llu passes\n", ms(sum[0]), ms(sum[1]), ms(sum[2]), (unsigned long long)p->samples);
-	printf("step     %.3f ms for the nodes of %u virtual nodes + %.3f ms update; measured: %.3f ms least, %.3f ms median of %d\n", all, nvns,
+	printf("sum      of a virtual node: F %.4f + I %.4f + W %.4f ms, %llu passes\n", ms(sum[0]),
+		ms(sum[1]), ms(sum[2]), (unsigned long long)p->samples);
+	printf("step     %.3f ms for the nodes of %u virtual nodes + %.3f ms update; measured: %.3f ms "
+		"least, %.3f ms median of %d\n", all, nvns,
 		step->update_ns * 1e-6, step->least_ns * 1e-6, step->step_ns * 1e-6, HD_PROFILE_STEPS);
 	for (uint32_t i = 0; i < p->nlinks; i++)
-		printf("link     %s: %.2f us + %.2f GB/s\n", p->link[i].kind, (double)p->link[i].latency_ns * 1e-3, p->link[i].bytes_per_s * 1e-9);
+		printf("link     %s: %.2f us + %.2f GB/s\n", p->link[i].kind,
+			(double)p->link[i].latency_ns * 1e-3, p->link[i].bytes_per_s * 1e-9);
 }
 
-static enum hd_err put(struct hd_cmd *cmd, const struct hd_profile *p, const struct hd_profile_step *step, uint32_t nvns)
+static enum hd_err put(struct hd_cmd *cmd, const struct hd_profile *p, const struct hd_profile_step *step,
+	uint32_t nvns)
 {
 	const char *path = cmd->args.text[HD_OPT_OUTPUT];
 	struct hd_text text;
@@ -66,7 +74,8 @@ static enum hd_err put(struct hd_cmd *cmd, const struct hd_profile *p, const str
 	return err;
 }
 
-static enum hd_err measure(struct hd_cmd *cmd, struct hd_run *run, struct hd_profile *p, struct hd_profile_step *step)
+static enum hd_err measure(struct hd_cmd *cmd, struct hd_run *run, struct hd_profile *p,
+	struct hd_profile_step *step)
 {
 	uint64_t samples = cmd->args.has[HD_OPT_SAMPLES] ? cmd->args.count[HD_OPT_SAMPLES] : 0;
 	enum hd_err err = hd_worker_profile(hd_run_worker(run), samples, &cmd->arena, p, &cmd->diag);
@@ -86,15 +95,18 @@ enum hd_err hd_cmd_profile(struct hd_cmd *cmd)
 	struct hd_profile_step step;
 	struct hd_profile p = { 0 };
 	struct hd_run *run = NULL;
-	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag,
+		HD_E_NOMEM, "no memory for a job");
 
-	if (!err && cmd->args.has[HD_OPT_SAMPLES] && (cmd->args.count[HD_OPT_SAMPLES] < 1 || cmd->args.count[HD_OPT_SAMPLES] > HD_PROFILE_SAMPLES_CAP))
+	if (!err && cmd->args.has[HD_OPT_SAMPLES] && (cmd->args.count[HD_OPT_SAMPLES] < 1 ||
+		cmd->args.count[HD_OPT_SAMPLES] > HD_PROFILE_SAMPLES_CAP))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--samples is from 1 to %d", HD_PROFILE_SAMPLES_CAP);
 	if (!err)
 		err = one_device(cmd, job, &options);
 	int64_t shards = err ? 1 : hd_job_int(job, HD_JOB_SHARDS);
 	if (!err)
-		job->value[HD_JOB_SHARDS].i = 1;                  /* nodes are those that a plan cuts between: whole */
+		/* nodes are those that a plan cuts between: whole */
+		job->value[HD_JOB_SHARDS].i = 1;
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)

@@ -42,12 +42,15 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 	if (err)
 		return err;
 	if (!job->value[HD_JOB_NET_LISTEN].is_none && !cmd->args.has[HD_OPT_WORKERS])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "net.listen is %s, but a run in one process takes no workers; give --workers 1 or more",
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"net.listen is %s, but a run in one process takes no workers; give --workers 1 or "
+			"more",
 			hd_job_text(job, HD_JOB_NET_LISTEN));
 	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
-	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] : plan->is_none ? NULL : plan->text;
+	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] : plan->is_none ? NULL :
+		plan->text;
 	options->stop = hd_session_wish;
 	return HD_OK;
 }
@@ -64,7 +67,8 @@ static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
 }
 
 /* What each of several workers would be told to open, and whether the job takes so many. */
-static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint32_t *n, struct hd_run_options *options)
+static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint32_t *n,
+	struct hd_run_options *options)
 {
 	enum hd_err err = count_workers(cmd, n);
 
@@ -81,7 +85,8 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint3
 }
 
 /* Everything is checked and built, nothing is written. */
-static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options, struct hd_ui *ui)
+static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options,
+	struct hd_ui *ui)
 {
 	struct hd_run *run = NULL;
 	uint32_t n = 0;
@@ -107,7 +112,8 @@ static enum hd_err conduct(struct hd_cmd *cmd, const struct hd_job *job, struct 
 	enum hd_err err = count_workers(cmd, &n);
 
 	if (!err)
-		err = hd_team_conduct(cmd, job, dir, &(struct hd_team_order){ .target = n, .step = step }, NULL);
+		err = hd_team_conduct(cmd, job, dir, &(struct hd_team_order){ .target = n, .step = step },
+			NULL);
 	hd_rundir_close(dir);
 	return err;
 }
@@ -127,7 +133,9 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	if (cmd->args.has[HD_OPT_NEW])
 		return write_template(cmd);
 	if (!job || cmd->args.npos != 1)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "`heddle run` takes a job file; `heddle run --new job.yaml` writes one to start from");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"`heddle run` takes a job file; `heddle run --new job.yaml` writes one to start "
+			"from");
 	err = hd_session_job(cmd, cmd->args.pos[0], job, &yaml, &len);
 	if (err)
 		return err;
@@ -145,7 +153,8 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	if (cmd->args.has[HD_OPT_DRY_RUN])
 		return dry_run(cmd, job, &options, &ui);
 
-	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
+	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock,
+		cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
 		cmd->args.text[HD_OPT_OUT], hd_job_text(job, HD_JOB_NAME), yaml, len, &cmd->diag);
 	if (!err)
 		err = hd_session_put_job(cmd, &dir, job);

@@ -20,29 +20,35 @@ static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
 	if (!strcmp(text, "auto")) {
 		const char *policy = cmd->args.has[HD_OPT_POLICY] ? cmd->args.text[HD_OPT_POLICY] : "curve";
 		if (strlen(policy) > 32 || strpbrk(policy, "\"\\"))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "there is no autoscaling policy \"%.40s\"; there are curve, ae-2020", policy);
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"there is no autoscaling policy \"%.40s\"; there are curve, ae-2020", policy);
 		snprintf(ask, 96, "{\"do\":\"scale\",\"auto\":true,\"policy\":\"%s\"}", policy);
 		return HD_OK;
 	}
 	if (hd_num_u64(digits, HD_LIVE_WORKERS, &n, NULL) || (digits == text && n == 0))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "workers \"%s\": write a number from 1 to %d, +K, -K or auto", text, HD_LIVE_WORKERS);
-	snprintf(ask, 96, "{\"do\":\"scale\",\"%s\":%s%llu}", digits == text ? "workers" : "by", *text == '-' ? "-" : "", (unsigned long long)n);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"workers \"%s\": write a number from 1 to %d, +K, -K or auto", text, HD_LIVE_WORKERS);
+	snprintf(ask, 96, "{\"do\":\"scale\",\"%s\":%s%llu}", digits == text ? "workers" : "by",
+		*text == '-' ? "-" : "", (unsigned long long)n);
 	return HD_OK;
 }
 
 /* Whom it waits for. */
 static void tell_wait(const struct hd_live *live, int64_t waited_ns)
 {
-	fprintf(stderr, "scale: %lld of %lld workers after %.0f s", (long long)live->members, (long long)live->target, (double)waited_ns * 1e-9);
+	fprintf(stderr, "scale: %lld of %lld workers after %.0f s", (long long)live->members,
+		(long long)live->target, (double)waited_ns * 1e-9);
 	for (uint32_t i = 0; i < live->nworkers; i++)
 		if (strcmp(live->worker[i].state, "member") != 0)
-			fprintf(stderr, ", worker %lld is %s", (long long)live->worker[i].id, live->worker[i].state);
+			fprintf(stderr, ", worker %lld is %s", (long long)live->worker[i].id,
+				live->worker[i].state);
 	fprintf(stderr, "%s%s\n", *live->why ? "; " : "", live->why);
 }
 
-/* Until all are members who are wanted; those of other machines may come and go meanwhile. As long as that takes, or until the user
- * has enough of it: what it waits for is told now and then. */
-static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, int64_t *target, int64_t *members)
+/* Until all are members who are wanted; those of other machines may come and go meanwhile. As long as that
+ * takes, or until the user has enough of it: what it waits for is told now and then. */
+static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, int64_t *target,
+	int64_t *members)
 {
 	int64_t began_ns = hd_clock_now_ns(&cmd->clock), told_ns = began_ns;
 
@@ -57,7 +63,8 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, 
 		*target = live.target;
 		*members = live.members;
 		if (live.asked != asked)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "somebody asked for %lld workers meanwhile", (long long)live.asked);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "somebody asked for %lld workers meanwhile",
+				(long long)live.asked);
 		if (live.members == live.target)
 			return HD_OK;
 		if (hd_signal_wish())
@@ -102,17 +109,22 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
-/* One process without workers is asked as a user would: by a signal, which it obeys with a checkpoint, and by a second one, which it obeys at once. */
+/* One process without workers is asked as a user would: by a signal, which it obeys with a checkpoint, and
+ * by a second one, which it obeys at once. */
 static enum hd_err stop_alone(struct hd_cmd *cmd, int pid)
 {
 	cmd->diag.text[0] = '\0';
 	if (cmd->args.has[HD_OPT_WORKER])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "%s goes on in one process: it has no worker that could leave; leave out --worker", cmd->args.pos[0]);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s goes on in one process: it has no worker that could leave; leave out --worker",
+			cmd->args.pos[0]);
 	enum hd_err err = hd_pid_signal(pid, HD_PROC_TERM);
 	/* two that come before the first is taken are one */
-	for (int i = 0; i < HD_STOP_TRIES && cmd->args.has[HD_OPT_NOW] && !err && !hd_pid_signal(pid, HD_PROC_TERM); i++)
+	for (int i = 0; i < HD_STOP_TRIES && cmd->args.has[HD_OPT_NOW] && !err &&
+		!hd_pid_signal(pid, HD_PROC_TERM); i++)
 		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + HD_STOP_PAUSE_NS);
-	return err ? hd_fail(&cmd->diag, err, "process %d of %s is gone, or another user's", pid, cmd->args.pos[0]) : HD_OK;
+	return err ? hd_fail(&cmd->diag, err, "process %d of %s is gone, or another user's", pid,
+		cmd->args.pos[0]) : HD_OK;
 }
 
 /* The whole run, or one worker of it. */
@@ -122,9 +134,11 @@ enum hd_err hd_cmd_stop(struct hd_cmd *cmd)
 	char ask[96];
 
 	if (cmd->args.has[HD_OPT_WORKER])
-		snprintf(ask, sizeof ask, "{\"do\":\"drain\",\"worker\":%llu}", (unsigned long long)cmd->args.count[HD_OPT_WORKER]);
+		snprintf(ask, sizeof ask, "{\"do\":\"drain\",\"worker\":%llu}",
+			(unsigned long long)cmd->args.count[HD_OPT_WORKER]);
 	else
-		snprintf(ask, sizeof ask, "{\"do\":\"stop\",\"now\":%s}", cmd->args.has[HD_OPT_NOW] ? "true" : "false");
+		snprintf(ask, sizeof ask, "{\"do\":\"stop\",\"now\":%s}",
+			cmd->args.has[HD_OPT_NOW] ? "true" : "false");
 	enum hd_err err = hd_live_ask(cmd, cmd->args.pos[0], ask, &answer);
 	int pid = err == HD_E_NOTFOUND ? hd_live_alone(cmd, cmd->args.pos[0]) : 0;
 	return pid ? stop_alone(cmd, pid) : err;

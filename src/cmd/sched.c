@@ -6,8 +6,8 @@
 #include "scheduler/sched_why.h"
 #include "cmd/json_line.h"
 
-/* Sentences about jobs that wait. A way out of one asks the policy up to 25 times again: where it solves programs, of so many jobs that the
- * states asked about have HD_WAYS_OUT jobs together. */
+/* Sentences about jobs that wait. A way out of one asks the policy up to 25 times again: where it solves
+ * programs, of so many jobs that the states asked about have HD_WAYS_OUT jobs together. */
 enum { HD_WHY_MOST = 20, HD_WAYS_OUT = 400 };
 
 static const char *const variants[] = {
@@ -16,7 +16,8 @@ static const char *const variants[] = {
 #undef X
 };
 
-static bool built(const struct hd_sched_policy *row) { return !(row->powers & HD_POLICY_LP) || hd_policy_has_lp(); }
+static bool built(const struct hd_sched_policy *row) { return !(row->powers & HD_POLICY_LP) ||
+	hd_policy_has_lp(); }
 
 enum hd_err hd_cmd_sched_policies(struct hd_cmd *cmd)
 {
@@ -31,7 +32,8 @@ enum hd_err hd_cmd_sched_policies(struct hd_cmd *cmd)
 			hd_json_put_bool(w, "elastic", row->powers & HD_POLICY_ELASTIC);
 			hd_json_open_array(w, "variants");
 		} else {
-			printf("%-18s %s%s\n%18s ", row->name, row->about, built(row) ? "" : " (not in this build: no solver of linear programs)", "");
+			printf("%-18s %s%s\n%18s ", row->name, row->about,
+				built(row) ? "" : " (not in this build: no solver of linear programs)", "");
 		}
 		for (int v = 0; v < HD_NVARIANTS; v++)
 			if (row->variants & 1u << v) {
@@ -65,13 +67,15 @@ static enum hd_err read_state(struct hd_cmd *cmd, struct hd_sched_state *state)
 	const struct hd_json *json = NULL;
 	uint8_t *bytes;
 	size_t len;
-	enum hd_err err = path ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL, "which state? --state FILE (jobs, cluster and more as JSON)");
+	enum hd_err err = path ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL,
+		"which state? --state FILE (jobs, cluster and more as JSON)");
 
 	if (!err)
 		err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JSON_BYTES, &bytes, &len, &cmd->diag);
 	if (!err)
 		err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag);
-	return err ? err : hd_sched_read(state, json, cmd->args.text[HD_OPT_STATE_SET], &cmd->arena, &cmd->diag);
+	return err ? err : hd_sched_read(state, json, cmd->args.text[HD_OPT_STATE_SET], &cmd->arena,
+		&cmd->diag);
 }
 
 static enum hd_err solve(struct hd_cmd *cmd, struct solved *to)
@@ -81,7 +85,8 @@ static enum hd_err solve(struct hd_cmd *cmd, struct solved *to)
 	enum hd_err err;
 
 	if (!name)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "which policy? --policy NAME (heddle sched policies lists them)");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"which policy? --policy NAME (heddle sched policies lists them)");
 	err = hd_policy_parse(&to->set, name, &cmd->diag);
 	to->set.fidelity = cmd->args.has[HD_OPT_FAITHFUL] ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
 	to->set.seed = (uint32_t)cmd->args.count[HD_OPT_SEED];
@@ -109,7 +114,8 @@ static void key_of(const struct hd_sched_state *s, const struct hd_shape *shape,
 
 static bool same_members(const struct hd_shape *a, const struct hd_shape *b)
 {
-	return a->nmembers == b->nmembers && a->member[0] == b->member[0] && (a->nmembers == 1 || a->member[1] == b->member[1]);
+	return a->nmembers == b->nmembers && a->member[0] == b->member[0] &&
+		(a->nmembers == 1 || a->member[1] == b->member[1]);
 }
 
 /* By members, then by type: shares of several sizes on one type are added up. */
@@ -154,13 +160,15 @@ static void put_ways(struct hd_json_writer *w, const struct solved *to)
 			hd_json_put_i64(w, to->state.types[shape->need[d].type].name, shape->need[d].n);
 		hd_json_close(w);
 		hd_json_put_f64(w, "share", out->x[k]);
-		hd_json_put_f64(w, "steps_per_s", shape->rate[0] + (shape->nmembers == 2 ? shape->rate[1] : 0));
+		hd_json_put_f64(w, "steps_per_s", shape->rate[0] + (shape->nmembers == 2 ? shape->rate[1] :
+			0));
 		hd_json_close(w);
 	}
 	hd_json_close(w);
 }
 
-static void put_by_job(struct hd_json_writer *w, const char *key, const struct hd_sched_state *s, const double *values)
+static void put_by_job(struct hd_json_writer *w, const char *key, const struct hd_sched_state *s,
+	const double *values)
 {
 	char id[24];
 
@@ -199,7 +207,8 @@ static void put_measures(struct hd_json_writer *w, const struct solved *to)
 		if (hd_sched_absent(s, i))
 			continue;
 		least = fmin(least, to->shares.z[i] * s->jobs[i].scale / s->jobs[i].weight);
-		latest = fmax(latest, to->shares.e[i] > 0 ? s->jobs[i].steps_left / to->shares.e[i] : INFINITY);
+		latest = fmax(latest, to->shares.e[i] > 0 ? s->jobs[i].steps_left / to->shares.e[i] :
+			INFINITY);
 		sum += to->shares.e[i];
 	}
 	hd_json_put_f64(w, "objective_maxmin", isfinite(least) ? least : 0);
@@ -228,7 +237,8 @@ static void put_array(struct hd_json_writer *w, const char *key, const double *v
 
 static uint32_t most_ways_out(const struct solved *to)
 {
-	if (!(to->set.policy->powers & HD_POLICY_LP) || !to->state.njobs || HD_WAYS_OUT / to->state.njobs > HD_WHY_MOST)
+	if (!(to->set.policy->powers & HD_POLICY_LP) || !to->state.njobs ||
+		HD_WAYS_OUT / to->state.njobs > HD_WHY_MOST)
 		return HD_WHY_MOST;
 	return HD_WAYS_OUT / to->state.njobs;
 }
@@ -259,13 +269,16 @@ static enum hd_err tell_why(struct hd_cmd *cmd, const struct solved *to, struct 
 		if (why.code == HD_WHY_RUNS)
 			continue;
 		if (told++ < most)
-			err = hd_sched_why(&to->set, &to->state, &to->shares, i, &cmd->arena, &why, &cmd->diag);
+			err = hd_sched_why(&to->set, &to->state, &to->shares, i, &cmd->arena, &why,
+				&cmd->diag);
 		if (!err)
 			print_why(&why, to->state.jobs[i].id, w);
 	}
 	if (!err && !w && told > most)
-		printf("ways out are sought for %u of these: each asks the policy again, up to 25 times, about %u jobs. One change at a time: heddle sched "
-			"whatif JOB --state %s --policy %s --weight X (or --scale, --add, --price)\n", most, to->state.njobs,
+		printf("ways out are sought for %u of these: each asks the policy again, up to 25 times, "
+			"about %u jobs. One change at a time: heddle sched "
+			"whatif JOB --state %s --policy %s --weight X (or --scale, --add, --price)\n", most,
+			to->state.njobs,
 			cmd->args.text[HD_OPT_STATE], cmd->args.text[HD_OPT_SCHED_POLICY]);
 	return err;
 }
@@ -277,7 +290,8 @@ static uint32_t beyond(const struct solved *to)
 
 	for (uint32_t k = 0; k < to->shares.nshapes; k++)
 		for (int d = 0; d < to->shares.shape[k].nneeds; d++)
-			n += to->shares.shape[k].need[d].n > to->state.types[to->shares.shape[k].need[d].type].n;
+			n += to->shares.shape[k].need[d].n >
+				to->state.types[to->shares.shape[k].need[d].type].n;
 	return n;
 }
 
@@ -327,17 +341,22 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 		size_t used = 0;
 		key_of(&to->state, &out->shape[k], key);
 		for (uint32_t d = 0; d < out->shape[k].nneeds && used < sizeof devices; d++)
-			used += (size_t)snprintf(devices + used, sizeof devices - used, "%s%u %s", d ? " + " : "", out->shape[k].need[d].n,
+			used += (size_t)snprintf(devices + used, sizeof devices - used, "%s%u %s",
+				d ? " + " : "", out->shape[k].need[d].n,
 				to->state.types[out->shape[k].need[d].type].name);
-		printf("%-16s %-16s %8.5f %12.6g\n", key, devices, out->x[k], out->x[k] * (out->shape[k].rate[0] + out->shape[k].rate[1]));
+		printf("%-16s %-16s %8.5f %12.6g\n", key, devices, out->x[k],
+			out->x[k] * (out->shape[k].rate[0] + out->shape[k].rate[1]));
 	}
 	for (uint32_t j = 0; out->y && j < to->state.ntypes; j++)
-		printf("one more %s is worth %.6g%s\n", to->state.types[j].name, out->y[j], out->degenerate ? " (one of several prices)" : "");
+		printf("one more %s is worth %.6g%s\n", to->state.types[j].name, out->y[j],
+			out->degenerate ? " (one of several prices)" : "");
 	if (beyond(to))
-		printf("%u of these shares are of more devices than their type has: the published programs count them in the objective, no round can give "
+		printf("%u of these shares are of more devices than their type has: the published programs "
+			"count them in the objective, no round can give "
 			"them (without --faithful there are none)\n", beyond(to));
 	if (out->cut)
-		printf("cut: the search for better columns ended with its last turn; these shares are the best of those found\n");
+		printf("cut: the search for better columns ended with its last turn; these shares are the "
+			"best of those found\n");
 	return tell_why(cmd, to, NULL);
 }
 
@@ -350,7 +369,10 @@ enum hd_err hd_cmd_sched_solve(struct hd_cmd *cmd)
 		return err;
 	err = cmd->args.has[HD_OPT_JSON] ? print_json(cmd, &to) : print_text(cmd, &to);
 	if (!err && to.shares.kept)
-		err = hd_fail(&cmd->diag, HD_E_AGAIN, "policy %s gave up (%s): the shares above are equal parts, no answer of it; another policy or "
-			"pop:2:%s may have one", cmd->args.text[HD_OPT_SCHED_POLICY], to.shares.kept_why, cmd->args.text[HD_OPT_SCHED_POLICY]);
+		err = hd_fail(&cmd->diag, HD_E_AGAIN,
+			"policy %s gave up (%s): the shares above are equal parts, no answer of it; another "
+			"policy or "
+			"pop:2:%s may have one", cmd->args.text[HD_OPT_SCHED_POLICY], to.shares.kept_why,
+			cmd->args.text[HD_OPT_SCHED_POLICY]);
 	return err;
 }

@@ -1,4 +1,5 @@
-/* heddle sched bench: how long policies take over states that are drawn, and what their programs looked like. */
+/* heddle sched bench: how long policies take over states that are drawn, and what their programs looked
+ * like. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,9 +14,10 @@ enum { KINDS = 26, REPEAT = 3, MOST_REPEATS = 1000 };
 
 enum jobs { RIGID, PAIRS, ELASTIC, LEARNING };            /* learning: elastic, of a batch that may change */
 
-/* A row a case; `against`: the row's policy again without POP, whose least share it is held against, or its objective where shares are whole.
- * `large`: one job of so many is a gang of three fifths of a type. */
-static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; enum jobs jobs; const char *against; uint32_t large; } cases[] = {
+/* A row a case; `against`: the row's policy again without POP, whose least share it is held against, or its
+ * objective where shares are whole. `large`: one job of so many is a gang of three fifths of a type. */
+static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; enum jobs jobs;
+	const char *against; uint32_t large; } cases[] = {
 	{ "max-min",            "las",          2000,  3, RIGID,    NULL, 0 },
 	{ "max-min",            "las",          10000, 8, RIGID,    NULL, 0 },
 	{ "max-min, pairs",     "las-packed",   100,   3, PAIRS,    NULL, 0 },
@@ -53,25 +55,29 @@ struct measured { double seconds, least, objective, gap; uint32_t programs, iter
 
 static double draw(uint32_t seed, uint32_t what, uint32_t i)
 {
-	struct hd_philox x = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, what, i, 77 }, hd_philox_key(seed, HD_RNG_CLUSTER));
+	struct hd_philox x = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, what, i, 77 },
+		hd_philox_key(seed, HD_RNG_CLUSTER));
 
 	return ((double)x.word[0] + 0.5) * 0x1p-32;
 }
 
-enum draws { KIND_SIZE, KIND_SPEED, KIND_LOSS, JOB_KIND, JOB_SCALE, JOB_STEPS, JOB_WEIGHT, JOB_SPEED, JOB_CURVE, JOB_MODEL };
+enum draws { KIND_SIZE, KIND_SPEED, KIND_LOSS, JOB_KIND, JOB_SCALE, JOB_STEPS, JOB_WEIGHT, JOB_SPEED,
+	JOB_CURVE, JOB_MODEL };
 
 /* On 1 to 8 devices, or to 16 for those of 8: k devices go as fast as k^0.7 to k^1 of them. */
 static enum hd_err draw_elastic(struct hd_cmd *cmd, uint32_t seed, uint32_t i, struct hd_sched_job *job)
 {
 	uint32_t most = job->scale < 8 ? 8 : 16;
-	double *speedup = hd_arena_take(&cmd->arena, most + 1, sizeof *speedup), power = 0.7 + 0.3 * draw(seed, JOB_CURVE, i);
+	double *speedup = hd_arena_take(&cmd->arena, most + 1, sizeof *speedup),
+		power = 0.7 + 0.3 * draw(seed, JOB_CURVE, i);
 	struct hd_sched_elastic *elastic = hd_arena_take(&cmd->arena, 1, sizeof *elastic);
 
 	if (!speedup || !elastic)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
 	for (uint32_t k = 1; k <= most; k++)
 		speedup[k] = pow(k, power);
-	*elastic = (struct hd_sched_elastic){ .min = 1, .max = most, .nvns = most, .speedup = speedup, .resize_s = 1 };
+	*elastic = (struct hd_sched_elastic){ .min = 1, .max = most, .nvns = most, .speedup = speedup,
+		.resize_s = 1 };
 	job->elastic = elastic;
 	return HD_OK;
 }
@@ -83,14 +89,18 @@ static enum hd_err draw_model(struct hd_cmd *cmd, uint32_t seed, uint32_t i, str
 
 	if (!m)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
-	*m = (struct hd_sched_goodput){ .ac = 0.1 * (0.5 + draw(seed, JOB_MODEL, 8 * i)), .bc = 0.01 * (0.5 + draw(seed, JOB_MODEL, 8 * i + 1)),
-		.ar = 0.3 * draw(seed, JOB_MODEL, 8 * i + 2), .br = 0.05 * draw(seed, JOB_MODEL, 8 * i + 3), .g = 2,
-		.var = 3000 * draw(seed, JOB_MODEL, 8 * i + 4), .sqr = 10, .batch = 128, .most_batch = 4096, .most_local = 64 };
+	*m = (struct hd_sched_goodput){ .ac = 0.1 * (0.5 + draw(seed, JOB_MODEL, 8 * i)),
+		.bc = 0.01 * (0.5 + draw(seed, JOB_MODEL, 8 * i + 1)),
+		.ar = 0.3 * draw(seed, JOB_MODEL, 8 * i + 2), .br = 0.05 * draw(seed, JOB_MODEL, 8 * i + 3),
+		.g = 2,
+		.var = 3000 * draw(seed, JOB_MODEL, 8 * i + 4), .sqr = 10, .batch = 128, .most_batch = 4096,
+		.most_local = 64 };
 	job->goodput = m;
 	return HD_OK;
 }
 
-/* 26 kinds that like types differently, as measured tables have it, each job measured apart (of pairs each kind); jobs of 1, 2, 4 and 8 devices (7 : 1 : 1.5 : .5) where there are no pairs. */
+/* 26 kinds that like types differently, as measured tables have it, each job measured apart (of pairs each
+ * kind); jobs of 1, 2, 4 and 8 devices (7 : 1 : 1.5 : .5) where there are no pairs. */
 static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, uint32_t seed, struct drawn *to)
 {
 	static const char *const names[] = { "t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7" };
@@ -102,10 +112,12 @@ static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, ui
 	if (!types || !jobs || !rate || !pair)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u jobs", c->njobs);
 	for (uint32_t t = 0; t < c->ntypes; t++)
-		types[t] = (struct hd_sched_type){ .name = names[t], .n = c->njobs / c->ntypes / 2 + 8, .price_usd_h = 0.1 * (1 << t) };
+		types[t] = (struct hd_sched_type){ .name = names[t], .n = c->njobs / c->ntypes / 2 + 8,
+			.price_usd_h = 0.1 * (1 << t) };
 	for (uint32_t k = 0; k < KINDS; k++)
 		for (uint32_t t = 0; t < c->ntypes; t++)
-			rate[k * c->ntypes + t] = exp(5 * draw(seed, KIND_SIZE, k)) * pow(1.2 + 1.6 * draw(seed, KIND_SPEED, k), t);
+			rate[k * c->ntypes + t] = exp(5 * draw(seed, KIND_SIZE, k)) *
+				pow(1.2 + 1.6 * draw(seed, KIND_SPEED, k), t);
 	for (uint32_t a = 0; a < KINDS; a++)
 		for (uint32_t b = 0; b < KINDS; b++)
 			for (uint32_t t = 0; t < c->ntypes; t++) {
@@ -119,10 +131,13 @@ static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, ui
 		for (uint32_t t = 0; t < c->ntypes && c->jobs != PAIRS; t++) {
 			if (t == 0 && !(own = hd_arena_take(&cmd->arena, c->ntypes, sizeof *own)))
 				return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u jobs", c->njobs);
-			own[t] = rate[kind * c->ntypes + t] * (0.95 + 0.1 * draw(seed, JOB_SPEED, i * c->ntypes + t));
+			own[t] = rate[kind * c->ntypes + t] * (0.95 + 0.1 * draw(seed, JOB_SPEED,
+				i * c->ntypes + t));
 		}
-		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = kind, .scale = c->jobs == PAIRS || u < 0.7 ? 1 : u < 0.8 ? 2 : u < 0.95 ? 4 : 8,
-			.weight = 1 + floor(4 * draw(seed, JOB_WEIGHT, i)), .steps_left = 1e4 * exp(6 * draw(seed, JOB_STEPS, i)),
+		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = kind,
+			.scale = c->jobs == PAIRS || u < 0.7 ? 1 : u < 0.8 ? 2 : u < 0.95 ? 4 : 8,
+			.weight = 1 + floor(4 * draw(seed, JOB_WEIGHT, i)),
+			.steps_left = 1e4 * exp(6 * draw(seed, JOB_STEPS, i)),
 			.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = own };
 		if (c->large && i % c->large == c->large - 1)
 			jobs[i].scale = 3 * types[0].n / 5;
@@ -133,7 +148,8 @@ static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, ui
 			return err;
 	}
 	to->table = (struct hd_pair_table){ KINDS, pair };
-	to->state = (struct hd_sched_state){ .ntypes = c->ntypes, .njobs = c->njobs, .types = types, .jobs = jobs,
+	to->state = (struct hd_sched_state){ .ntypes = c->ntypes, .njobs = c->njobs, .types = types,
+		.jobs = jobs,
 		.table = c->jobs == PAIRS ? &to->table : NULL };
 	return HD_OK;
 }
@@ -156,7 +172,8 @@ static double least_share(const struct hd_sched_state *s, const struct hd_shares
 }
 
 /* The middle of the repeats, each from an empty memory. */
-static enum hd_err measure(struct hd_cmd *cmd, const char *name, const struct hd_sched_state *state, uint64_t repeats, struct measured *to)
+static enum hd_err measure(struct hd_cmd *cmd, const char *name, const struct hd_sched_state *state,
+	uint64_t repeats, struct measured *to)
 {
 	double seconds[MOST_REPEATS];
 	enum hd_err err = HD_OK;
@@ -175,7 +192,8 @@ static enum hd_err measure(struct hd_cmd *cmd, const char *name, const struct hd
 			err = hd_policy_allocate(policy, state, &call, &out, &cmd->diag);
 		seconds[k] = (double)(hd_clock_now_ns(&cmd->clock) - begin) * 1e-9;
 		if (!err)
-			*to = (struct measured){ .least = least_share(state, &out), .objective = out.objective, .gap = out.gap, .programs = out.nlps,
+			*to = (struct measured){ .least = least_share(state, &out),
+				.objective = out.objective, .gap = out.gap, .programs = out.nlps,
 				.iterations = out.iterations, .gave_up = out.kept, .cut = out.cut };
 		hd_policy_destroy(policy);
 		hd_arena_finish(&call);
@@ -186,19 +204,22 @@ static enum hd_err measure(struct hd_cmd *cmd, const char *name, const struct hd
 }
 
 /* `full`: of the whole, where the row is held against it. */
-static void print_row(struct hd_cmd *cmd, const struct bench_case *c, const struct measured *m, const struct measured *full)
+static void print_row(struct hd_cmd *cmd, const struct bench_case *c, const struct measured *m,
+	const struct measured *full)
 {
 	struct hd_json_line line;
 
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("%-20s %-13s %6u %5u %10.4f %9" PRIu32 " %10" PRIu32 " %9.1e", c->name, c->policy, c->njobs, c->ntypes, m->seconds, m->programs,
+		printf("%-20s %-13s %6u %5u %10.4f %9" PRIu32 " %10" PRIu32 " %9.1e", c->name, c->policy,
+			c->njobs, c->ntypes, m->seconds, m->programs,
 			m->iterations, m->gap);
 		if (m->cut)
 			printf("   objective %.6g, tries ran out", m->objective);
 		if (c->against && full->least > 0)
 			printf("   least share %.4f of the whole's", m->least / full->least);
 		else if (c->against)
-			printf("   objective %.4f of the whole's, which takes %.3f s", m->objective / full->objective, full->seconds);
+			printf("   objective %.4f of the whole's, which takes %.3f s",
+				m->objective / full->objective, full->seconds);
 		printf("%s\n", m->gave_up ? "   the solver gave up: equal parts" : "");
 		return;
 	}
@@ -228,7 +249,8 @@ static bool built(const char *name)
 {
 	struct hd_policy_setting set = { 0 };
 
-	return !hd_policy_parse(&set, name, NULL) && (!(set.policy->powers & HD_POLICY_LP) || hd_policy_has_lp());
+	return !hd_policy_parse(&set, name, NULL) && (!(set.policy->powers & HD_POLICY_LP) ||
+		hd_policy_has_lp());
 }
 
 enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
@@ -240,9 +262,11 @@ enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
 	enum hd_err err = HD_OK;
 
 	if (!repeats || repeats > MOST_REPEATS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--repeat %" PRIu64 ": 1 to %d", repeats, MOST_REPEATS);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--repeat %" PRIu64 ": 1 to %d", repeats,
+			MOST_REPEATS);
 	if (!cmd->args.has[HD_OPT_JSON])
-		printf("%-20s %-13s %6s %5s %10s %9s %10s %9s\n", "case", "policy", "jobs", "types", "seconds", "programs", "iterations", "gap");
+		printf("%-20s %-13s %6s %5s %10s %9s %10s %9s\n", "case", "policy", "jobs", "types",
+			"seconds", "programs", "iterations", "gap");
 	for (size_t k = 0; k < sizeof cases / sizeof *cases && !err; k++) {
 		struct bench_case c = cases[k];
 		struct measured m = { 0 }, whole = { 0 };
@@ -253,7 +277,8 @@ enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
 		nrows++;
 		if (!built(c.policy)) {
 			if (!cmd->args.has[HD_OPT_JSON])
-				printf("%-20s %-13s not in this build: no solver of linear programs\n", c.name, c.policy);
+				printf("%-20s %-13s not in this build: no solver of linear programs\n",
+					c.name, c.policy);
 			continue;
 		}
 		err = draw_state(cmd, &c, seed, &drawn);
@@ -264,5 +289,6 @@ enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
 		if (!err)
 			print_row(cmd, &c, &m, &whole);
 	}
-	return err || nrows ? err : hd_fail(&cmd->diag, HD_E_INVAL, "--policy %.60s: no row is of that policy; without --policy all are made", only);
+	return err || nrows ? err : hd_fail(&cmd->diag, HD_E_INVAL,
+		"--policy %.60s: no row is of that policy; without --policy all are made", only);
 }

@@ -18,9 +18,11 @@ static enum hd_err try_output(struct hd_cmd *cmd, const char *path)
 	struct hd_stat stat;
 
 	if (!hd_fs_stat(&cmd->fs, path, &stat, NULL) && stat.kind == HD_FILE_FOLDER)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "cannot write %s: it is a folder; name a file in it", path);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "cannot write %s: it is a folder; name a file in it",
+			path);
 	if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "the name of an output file is longer than %d bytes", HD_PATH_CAP - 5);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the name of an output file is longer than %d bytes",
+			HD_PATH_CAP - 5);
 	enum hd_err err = hd_file_open(&cmd->fs, beside, HD_OPEN_WRITE | HD_OPEN_CREATE, &file, &cmd->diag);
 	if (!err)
 		err = hd_file_close(&file, &cmd->diag);
@@ -64,7 +66,8 @@ enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks
 			*next++ = 0;
 		char *mark = strpbrk(at, marks);
 		if (!*at || mark == at)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %.100s: it is %s", hd_opts[opt].name, cmd->args.text[opt], hd_opts[opt].value);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %.100s: it is %s", hd_opts[opt].name,
+				cmd->args.text[opt], hd_opts[opt].value);
 		if (mark)
 			*mark++ = 0;
 		err = put(cmd, to, at, mark);
@@ -72,7 +75,8 @@ enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks
 	return err;
 }
 
-enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys, const struct hd_sched_key *keys, char *name, char *value)
+enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys,
+	const struct hd_sched_key *keys, char *name, char *value)
 {
 	struct hd_near near = hd_near_to(name);
 	struct hd_diag why = { "" };
@@ -82,17 +86,20 @@ enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys, c
 		if (strcmp(keys[k].key, name) != 0)
 			continue;
 		if (!value != !!keys[k].flag)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s %s", hd_opts[opt].name, name, value ? "takes no value" : "needs a value");
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s %s", hd_opts[opt].name, name,
+				value ? "takes no value" : "needs a value");
 		if (keys[k].flag)
 			*keys[k].flag = true;
 		else if (keys[k].text)
 			*keys[k].text = value;
 		else if (keys[k].number ? hd_num_f64(value, keys[k].least, keys[k].most, keys[k].number, &why)
 			: hd_num_u64(value, (uint64_t)keys[k].most, keys[k].count, &why))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s: %s", hd_opts[opt].name, name, why.text);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s: %s", hd_opts[opt].name, name,
+				why.text);
 		return HD_OK;
 	}
-	return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: there is no \"%.60s\"%s%s%s; it is %s", hd_opts[opt].name, name, near.best ? "; did you mean " : "",
+	return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: there is no \"%.60s\"%s%s%s; it is %s",
+		hd_opts[opt].name, name, near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "", hd_opts[opt].value);
 }
 
@@ -130,11 +137,15 @@ static enum hd_err read_generate(struct hd_cmd *cmd, struct hd_sched_input *in)
 	in->first = g.first;
 	in->end = g.end;
 	if (!in->has_rates)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate needs --throughputs: how much work a job is, it takes from there");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--generate needs --throughputs: how much work a job is, it takes from there");
 	if (!in->end && !g.jobs)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate without an end: give jobs=J, or first=A,end=B to look at those jobs of an endless list");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--generate without an end: give jobs=J, or first=A,end=B to look at those jobs of "
+			"an endless list");
 	if (in->end && in->end <= in->first)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate: first=%llu,end=%llu holds no job", (unsigned long long)in->first,
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate: first=%llu,end=%llu holds no job",
+			(unsigned long long)in->first,
 			(unsigned long long)in->end);
 	g.how.seed = (uint32_t)g.seed;
 	in->generates = true;
@@ -151,23 +162,29 @@ static void tell_left_out(const struct hd_cmd *cmd, const char *path, const stru
 	if (has(cmd, HD_OPT_QUIET))
 		return;
 	if (nbad)
-		fprintf(stderr, "heddle: %s: %llu row%s could not be read and %s left out:\n", path, nbad, nbad == 1 ? "" : "s", nbad == 1 ? "is" : "are");
+		fprintf(stderr, "heddle: %s: %llu row%s could not be read and %s left out:\n", path, nbad,
+			nbad == 1 ? "" : "s", nbad == 1 ? "is" : "are");
 	for (uint64_t i = 0; i < nbad && i < HD_JOB_BAD; i++)
 		fprintf(stderr, "  %s\n", list->bad[i]);
 	if (nbad > HD_JOB_BAD)
 		fprintf(stderr, "  ... and %llu more\n", nbad - HD_JOB_BAD);
 	if (ncpu)
-		fprintf(stderr, "heddle: %s: %llu job%s without GPUs %s left out (--map gpus=NNodes takes one device a node)\n", path, ncpu,
+		fprintf(stderr,
+			"heddle: %s: %llu job%s without GPUs %s left out (--map gpus=NNodes takes one "
+			"device a node)\n", path, ncpu,
 			ncpu == 1 ? "" : "s", ncpu == 1 ? "is" : "are");
 	if (nopen)
-		fprintf(stderr, "heddle: %s: %llu job%s still ran when it was written: %s time until then is taken for all of it\n", path, nopen,
+		fprintf(stderr,
+			"heddle: %s: %llu job%s still ran when it was written: %s time until then is taken "
+			"for all of it\n", path, nopen,
 			nopen == 1 ? "" : "s", nopen == 1 ? "its" : "their");
 }
 
 static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
 	const char *path = cmd->args.text[HD_OPT_JOBS];
-	struct hd_job_table_how how = { .rates = in->has_rates ? &in->all : NULL, .seed = cmd->args.count[HD_OPT_SEED] };
+	struct hd_job_table_how how = { .rates = in->has_rates ? &in->all : NULL,
+		.seed = cmd->args.count[HD_OPT_SEED] };
 	uint8_t *bytes;
 	size_t len;
 	enum hd_err err = hd_sched_file(cmd, path, &bytes, &len);
@@ -186,15 +203,17 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 	else
 		err = hd_job_list_csv(&in->list, path, bytes, len, &how, &cmd->arena, &cmd->diag);
 	if (!err && in->list.ndropped * 20 > in->list.nrows && !has(cmd, HD_OPT_QUIET))
-		fprintf(stderr, "heddle: %s: %llu of %llu rows are no work (no time or no devices, or too many) and are left out\n", path,
+		fprintf(stderr,
+			"heddle: %s: %llu of %llu rows are no work (no time or no devices, or too many) and "
+			"are left out\n", path,
 			(unsigned long long)in->list.ndropped, (unsigned long long)in->list.nrows);
 	if (!err)
 		tell_left_out(cmd, path, &in->list);
 	return err;
 }
 
-/* Jobs that name a type run on that of the cluster, and did their work there: time becomes work by its speed. Of a type that the cluster has not
- * they run on any. */
+/* Jobs that name a type run on that of the cluster, and did their work there: time becomes work by its speed.
+ * Of a type that the cluster has not they run on any. */
 static void bind_types(const struct hd_cmd *cmd, struct hd_sched_input *in)
 {
 	const char *unknown = NULL;
@@ -216,8 +235,11 @@ static void bind_types(const struct hd_cmd *cmd, struct hd_sched_input *in)
 		job->type = t < in->ntypes ? in->type[t].name : NULL;
 	}
 	if (nunknown && !has(cmd, HD_OPT_QUIET))
-		fprintf(stderr, "heddle: %s: %llu job%s had devices of a type that the cluster has not (%s...) and may run on any: call the types as "
-			"the file does\n", cmd->args.text[HD_OPT_JOBS], nunknown, nunknown == 1 ? "" : "s", unknown);
+		fprintf(stderr,
+			"heddle: %s: %llu job%s had devices of a type that the cluster has not (%s...) and "
+			"may run on any: call the types as "
+			"the file does\n", cmd->args.text[HD_OPT_JOBS], nunknown, nunknown == 1 ? "" : "s",
+			unknown);
 }
 
 /* Who is no entity counts for the account. */
@@ -244,7 +266,8 @@ enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *in)
 	if (err)
 		return err;
 	if (has(cmd, HD_OPT_JOBS) == has(cmd, HD_OPT_GENERATE))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "which jobs? either --trace FILE or --generate rate=R,seed=N,jobs=J");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"which jobs? either --trace FILE or --generate rate=R,seed=N,jobs=J");
 	return has(cmd, HD_OPT_JOBS) ? read_trace(cmd, in) : read_generate(cmd, in);
 }
 
@@ -278,7 +301,8 @@ enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs
 			digits[len] = 0;
 		}
 		if (len >= sizeof digits || last != (i == 3) || hd_num_f64(digits, 0, 1e9, to[i], NULL))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--switching %s: four numbers of seconds, START,RESIZE,MOVE,PREEMPT",
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--switching %s: four numbers of seconds, START,RESIZE,MOVE,PREEMPT",
 				cmd->args.text[HD_OPT_SWITCHING]);
 		at += len + !last;
 	}
@@ -365,8 +389,11 @@ static enum hd_err read_speedup(struct hd_cmd *cmd, const struct elastic_ask *as
 		size_t len = strcspn(at, ":");
 		char *digits = hd_arena_text(&cmd->arena, at, len);
 		bool last = !at[len];
-		if (last != (k == ask->max) || !digits || hd_num_f64(digits, fmax(s[k - 1], 1e-6), 1e6, &s[k], NULL))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: speedup=%s: one number for each count of devices up to max, not falling",
+		if (last != (k == ask->max) || !digits || hd_num_f64(digits, fmax(s[k - 1], 1e-6), 1e6, &s[k],
+			NULL))
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--elastic: speedup=%s: one number for each count of devices up to max, not "
+				"falling",
 				ask->speedup);
 		at += len + !last;
 	}
@@ -383,7 +410,8 @@ static enum hd_err read_elastic(struct hd_cmd *cmd, struct hd_sched_input *in)
 		return err;
 	ask.nvns = ask.nvns ? ask.nvns : ask.max;
 	if (!ask.min || ask.max < ask.min)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: min %llu, max %llu: 1 device at least, and max no less than min",
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--elastic: min %llu, max %llu: 1 device at least, and max no less than min",
 			(unsigned long long)ask.min,
 			(unsigned long long)ask.max);
 	in->elastic.min = (uint32_t)ask.min;
@@ -396,14 +424,18 @@ static enum hd_err read_elastic(struct hd_cmd *cmd, struct hd_sched_input *in)
 static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *weight)
 {
 	struct hd_sched_input *in = to;
-	struct hd_sched_entity *entities = hd_arena_take(&cmd->arena, in->setting.nentities + 1, sizeof *entities);
+	struct hd_sched_entity *entities = hd_arena_take(&cmd->arena, in->setting.nentities + 1,
+		sizeof *entities);
 	const char *kind = cmd->args.text[HD_OPT_ENTITY_KIND];
 	double w = 1;
 
 	if (!entities)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --entities");
-	if (in->setting.nentities == HD_SCHED_ENTITIES || (weight && (hd_num_f64(weight, 0, 1e9, &w, NULL) || !hd_sched_in(HD_SCHED_IN_WEIGHT, w))))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--entities: %.60s:%.40s: a weight above 0, of at most %d entities", name, weight ? weight : "",
+	if (in->setting.nentities == HD_SCHED_ENTITIES || (weight &&
+		(hd_num_f64(weight, 0, 1e9, &w, NULL) || !hd_sched_in(HD_SCHED_IN_WEIGHT, w))))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--entities: %.60s:%.40s: a weight above 0, of at most %d entities", name,
+			weight ? weight : "",
 			HD_SCHED_ENTITIES);
 	for (uint32_t e = 0; e < in->setting.nentities; e++)
 		if (!strcmp(in->setting.entities[e].name, name))
@@ -416,12 +448,14 @@ static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *we
 	return HD_OK;
 }
 
-static enum hd_err read_entities(struct hd_cmd *cmd, struct hd_sched_input *in) { return hd_sched_each(cmd, HD_OPT_ENTITIES, ":=", put_entity, in); }
+static enum hd_err read_entities(struct hd_cmd *cmd, struct hd_sched_input *in) { return hd_sched_each(cmd,
+	HD_OPT_ENTITIES, ":=", put_entity, in); }
 
 enum { MIX = 2000 };                      /* jobs that are drawn to know what the mix is */
 
-/* Devices' worth of work that comes in a second, over the devices that there are: each type gets a part of the mix through in its own time. Above
- * 1 the queue of an endless list grows without end, unless jobs get the types that suit them; who waits may wait as long as it grows. */
+/* Devices' worth of work that comes in a second, over the devices that there are: each type gets a part of
+ * the mix through in its own time. Above 1 the queue of an endless list grows without end, unless jobs get
+ * the types that suit them; who waits may wait as long as it grows. */
 static void tell_overload(const struct hd_cmd *cmd, const struct hd_sched_input *in)
 {
 	const struct hd_job_generator_setting how = in->generator.setting;
@@ -430,7 +464,8 @@ static void tell_overload(const struct hd_cmd *cmd, const struct hd_sched_input 
 	struct hd_job_generator mix;
 	struct hd_listed_job job;
 
-	if (!in->generates || in->left != UINT64_MAX || !(how.per_hour > 0) || in->setting.stop_s > 0 || has(cmd, HD_OPT_QUIET)
+	if (!in->generates || in->left != UINT64_MAX || !(how.per_hour > 0) || in->setting.stop_s > 0 ||
+		has(cmd, HD_OPT_QUIET)
 	    || hd_job_generator_init(&mix, &how, &in->all, NULL))
 		return;
 	for (int i = 0; i < MIX; i++) {
@@ -446,9 +481,13 @@ static void tell_overload(const struct hd_cmd *cmd, const struct hd_sched_input 
 		per_s += took_s[t] > 0 ? in->type[t].n * n[t] / took_s[t] : 0;
 	double load = how.per_hour / 3600 / per_s;
 	if (load > 1)
-		fprintf(stderr, "heddle: rate=%g is about %.1f times what this cluster gets done of jobs as they come: unless the policy knows which "
-			"devices suit them, the queue grows without end, and jobs %llu to %llu may never all be over. --tune stop=SECONDS ends it; "
-			"jobs=J ends the list\n", how.per_hour, load, (unsigned long long)in->first, (unsigned long long)in->end - 1);
+		fprintf(stderr,
+			"heddle: rate=%g is about %.1f times what this cluster gets done of jobs as they "
+			"come: unless the policy knows which "
+			"devices suit them, the queue grows without end, and jobs %llu to %llu may never "
+			"all be over. --tune stop=SECONDS ends it; "
+			"jobs=J ends the list\n", how.per_hour, load, (unsigned long long)in->first,
+			(unsigned long long)in->end - 1);
 }
 
 enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
@@ -493,7 +532,8 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	set->ntypes = in->ntypes;
 	set->types = in->type;
 	/* jobs of a table of times have no kind: their work is seconds on the type of speed 1 */
-	set->rates = in->has_rates && (in->generates || !in->list.n || *in->list.at[0].kind) ? &in->rates : NULL;
+	set->rates = in->has_rates && (in->generates || !in->list.n || *in->list.at[0].kind) ? &in->rates :
+		NULL;
 	set->speed = in->speed;
 	set->next = next_job;
 	set->source = in;
@@ -507,14 +547,17 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name)
 {
 	/* names that are ours and the published ones, and mean another variant there */
-	static const struct { const char *name; enum hd_variant variant; } published[] = { { "fifo", HD_VARIANT_PLAIN }, { "gandiva", HD_VARIANT_PACKED } };
+	static const struct { const char *name; enum hd_variant variant;
+		} published[] = { { "fifo", HD_VARIANT_PLAIN }, { "gandiva", HD_VARIANT_PACKED } };
 	enum hd_err err;
 
 	in->policy = in->tuned;
 	if ((err = hd_policy_parse(&in->policy, name, &cmd->diag)))
 		return err;
 	if (in->setting.elastic && !in->compares && !(in->policy.policy->powers & HD_POLICY_ELASTIC))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: the policy %s runs jobs on the devices they ask for, or not at all", name);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--elastic: the policy %s runs jobs on the devices they ask for, or not at all",
+			name);
 	in->policy.fidelity = in->setting.fidelity;
 	in->policy.deadlines |= in->policy.fidelity == HD_FIDELITY_EXACT && !in->policy.published;
 	in->policy.seed = in->setting.seed;

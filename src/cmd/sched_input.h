@@ -1,6 +1,7 @@
 /* sched_input.h -- what the verbs of the cluster scheduler are given: devices, rates, jobs, a policy.
  *
- * sched_input.c reads jobs and what holds for all of them, sched_pool.c the devices: how many, what they cost, when they come and go. */
+ * sched_input.c reads jobs and what holds for all of them, sched_pool.c the devices: how many, what they
+ * cost, when they come and go. */
 #ifndef HD_CMD_SCHED_INPUT_H
 #define HD_CMD_SCHED_INPUT_H
 
@@ -34,12 +35,14 @@ struct hd_sched_input {
 };
 
 /* One of the names an option knows, and where its value goes: a flag has none. */
-struct hd_sched_key { const char *key; double *number; uint64_t *count; bool *flag; const char **text; double least, most; };
+struct hd_sched_key { const char *key; double *number; uint64_t *count; bool *flag; const char **text;
+	double least, most; };
 
 /* All options of `sched simulate` but the policy; input->setting is complete but for it. */
 HD_MUST_USE enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *input);
 /* Chooses the policy, by a name of ours or a published one, and starts the jobs from the beginning. */
-HD_MUST_USE enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *input, const char *name);
+HD_MUST_USE enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *input,
+	const char *name);
 /* Jobs of --trace or --generate alone. */
 HD_MUST_USE enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *input);
 
@@ -49,15 +52,18 @@ HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input 
 /* --switching, which is there: "START,RESIZE,MOVE,PREEMPT" in seconds. */
 HD_MUST_USE enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs);
 
-/* Whether the files that are written at the end can be: told before anything is simulated. Leaves what is there as it is. */
+/* Whether the files that are written at the end can be: told before anything is simulated. Leaves what is
+ * there as it is. */
 HD_MUST_USE enum hd_err hd_sched_outputs(struct hd_cmd *cmd);
 
 HD_MUST_USE enum hd_err hd_sched_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len);
 HD_MUST_USE enum hd_err hd_sched_json(struct hd_cmd *cmd, const char *path, const struct hd_json **json);
 /* "A:x,B=y,C": calls `put` for each, cut at the first of `marks`; the value is NULL where there is none. */
 typedef enum hd_err hd_sched_put(struct hd_cmd *cmd, void *to, char *key, char *value);
-HD_MUST_USE enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks, hd_sched_put *put, void *to);
+HD_MUST_USE enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks,
+	hd_sched_put *put, void *to);
 /* Puts the value where its key says; an unknown key is told of, with the one that was perhaps meant. */
-HD_MUST_USE enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys, const struct hd_sched_key *keys, char *name, char *value);
+HD_MUST_USE enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys,
+	const struct hd_sched_key *keys, char *name, char *value);
 
 #endif

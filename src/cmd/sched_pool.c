@@ -1,4 +1,5 @@
-/* Devices of a simulated cluster: how many of which type, where they stand, what they cost, and how they come and go. */
+/* Devices of a simulated cluster: how many of which type, where they stand, what they cost, and how they
+ * come and go. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +11,23 @@ static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.ha
 
 /* ---- which devices ---- */
 
-static enum hd_err number_of(struct hd_cmd *cmd, enum hd_opt opt, const char *name, const char *value, double most, double *out)
+static enum hd_err number_of(struct hd_cmd *cmd, enum hd_opt opt, const char *name, const char *value,
+	double most, double *out)
 {
 	if (!value || hd_num_f64(value, 0, most, out, NULL))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: \"%.60s%s%.40s\" is not TYPE:NUMBER, the number from 0 to %.10g", hd_opts[opt].name, name,
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--%s: \"%.60s%s%.40s\" is not TYPE:NUMBER, the number from 0 to %.10g",
+			hd_opts[opt].name, name,
 			value ? ":" : "", value ? value : "", most);
 	return HD_OK;
 }
 
-static enum hd_err add_type(struct hd_cmd *cmd, struct hd_sched_input *in, enum hd_opt opt, const char *name, uint32_t n, uint32_t *at)
+static enum hd_err add_type(struct hd_cmd *cmd, struct hd_sched_input *in, enum hd_opt opt, const char *name,
+	uint32_t n, uint32_t *at)
 {
 	if (in->ntypes == HD_SCHED_TYPES)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: more than %d types", hd_opts[opt].name, HD_SCHED_TYPES);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: more than %d types", hd_opts[opt].name,
+			HD_SCHED_TYPES);
 	*at = in->ntypes;
 	in->type[in->ntypes++] = (struct hd_sched_type){ .name = name, .n = n };
 	return HD_OK;
@@ -45,16 +51,19 @@ static enum hd_err put_type(struct hd_cmd *cmd, void *to, char *name, char *valu
 	if (err)
 		return err;
 	if (x != floor(x))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster: %s:%g: a whole number of devices", name, x);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster: %s:%g: a whole number of devices", name,
+			x);
 	if (find(in, name) != HD_SCHED_NONE)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster names %s twice", name);
 	return add_type(cmd, in, HD_OPT_POOL, name, (uint32_t)x, &at);
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct hd_sched_type *)a)->name, ((const struct hd_sched_type *)b)->name); }
+static int by_name(const void *a, const void *b) { return strcmp(((const struct hd_sched_type *)a)->name,
+	((const struct hd_sched_type *)b)->name); }
 
 /* Devices are numbered by type, inside a type by machine as the list has them. */
-static enum hd_err set_hosts(struct hd_cmd *cmd, struct hd_sched_input *in, const struct hd_machine_list *list)
+static enum hd_err set_hosts(struct hd_cmd *cmd, struct hd_sched_input *in,
+	const struct hd_machine_list *list)
 {
 	uint64_t n = 0;
 	uint32_t next[HD_SCHED_TYPES] = { 0 };
@@ -64,7 +73,8 @@ static enum hd_err set_hosts(struct hd_cmd *cmd, struct hd_sched_input *in, cons
 		n += in->type[t].n;
 	}
 	if (n > HD_SCHED_DEVICES || !(in->host = hd_arena_take(&cmd->arena, n + 1, sizeof *in->host)))
-		return hd_fail(&cmd->diag, n > HD_SCHED_DEVICES ? HD_E_INPUT : HD_E_NOMEM, "--nodes: %llu devices; at most %d", (unsigned long long)n,
+		return hd_fail(&cmd->diag, n > HD_SCHED_DEVICES ? HD_E_INPUT : HD_E_NOMEM,
+			"--nodes: %llu devices; at most %d", (unsigned long long)n,
 			HD_SCHED_DEVICES);
 	for (size_t m = 0; m < list->n; m++) {
 		uint32_t t = find(in, list->at[m].type);
@@ -102,7 +112,8 @@ static enum hd_err read_nodes(struct hd_cmd *cmd, struct hd_sched_input *in)
 
 /* ---- what is said of a type ---- */
 
-static enum hd_err put_of_type(struct hd_cmd *cmd, struct hd_sched_input *in, enum hd_opt opt, const char *name, const char *value, double most, uint32_t *t,
+static enum hd_err put_of_type(struct hd_cmd *cmd, struct hd_sched_input *in, enum hd_opt opt,
+	const char *name, const char *value, double most, uint32_t *t,
 	double *x)
 {
 	enum hd_err err = number_of(cmd, opt, name, value, most, x);
@@ -110,7 +121,8 @@ static enum hd_err put_of_type(struct hd_cmd *cmd, struct hd_sched_input *in, en
 	if (err)
 		return err;
 	if ((*t = find(in, name)) == HD_SCHED_NONE)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: the cluster has no type \"%.60s\"", hd_opts[opt].name, name);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: the cluster has no type \"%.60s\"",
+			hd_opts[opt].name, name);
 	return HD_OK;
 }
 
@@ -188,7 +200,9 @@ static enum hd_err put_price_as(struct hd_cmd *cmd, void *to, char *name, char *
 	uint32_t t = find(in, name);
 
 	if (t == HD_SCHED_NONE || !as)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--price-as: %.60s: it is TYPE=NAME, a type of the cluster and its name in the prices", name);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--price-as: %.60s: it is TYPE=NAME, a type of the cluster and its name in the "
+			"prices", name);
 	if ((in->price_type[t] = hd_prices_type(&in->prices, as)) == HD_PRICE_NONE)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--price-as: the prices have no type \"%.60s\"", as);
 	return HD_OK;
@@ -210,7 +224,8 @@ static enum hd_err read_prices(struct hd_cmd *cmd, struct hd_sched_input *in)
 	for (uint32_t k = 0; k < files.n && !err; k++)
 		err = read_history(cmd, files.path[k], &part[k]);
 	if (!err)
-		err = hd_prices_join(&in->prices, files.n, part, zones.n, zones.path, &cmd->arena, &cmd->diag);
+		err = hd_prices_join(&in->prices, files.n, part, zones.n, zones.path, &cmd->arena,
+			&cmd->diag);
 	if (err)
 		return err;
 	for (uint32_t t = 0; t < in->ntypes; t++)
@@ -218,13 +233,15 @@ static enum hd_err read_prices(struct hd_cmd *cmd, struct hd_sched_input *in)
 	if (has(cmd, HD_OPT_PRICE_AS) && (err = hd_sched_each(cmd, HD_OPT_PRICE_AS, ":=", put_price_as, in)))
 		return err;
 	in->setting.prices_from_s = in->prices.start_s;
-	if (has(cmd, HD_OPT_PRICES_FROM) && (err = hd_prices_time(cmd->args.text[HD_OPT_PRICES_FROM], &in->setting.prices_from_s, &cmd->diag)))
+	if (has(cmd, HD_OPT_PRICES_FROM) && (err = hd_prices_time(cmd->args.text[HD_OPT_PRICES_FROM],
+		&in->setting.prices_from_s, &cmd->diag)))
 		return err;
 	for (uint32_t t = 0; t < in->ntypes; t++)
 		any |= in->price_type[t] != HD_PRICE_NONE;
 	if (!any)
 		return hd_fail(&cmd->diag, HD_E_INPUT,
-			"%s: it prices no type of the cluster; its first type is \"%.60s\" (--price-as TYPE=NAME says which is which)",
+			"%s: it prices no type of the cluster; its first type is \"%.60s\" (--price-as "
+			"TYPE=NAME says which is which)",
 			files.path[0], in->prices.type[0]);
 	in->setting.prices = &in->prices;
 	in->setting.price_type = in->price_type;
@@ -243,7 +260,8 @@ static enum hd_err read_spot(struct hd_cmd *cmd, struct hd_sched_input *in)
 	size_t len;
 
 	if (t == HD_SCHED_NONE)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--spot %.100s: which type is it of? --spot TYPE:FILE, a type of the cluster", path);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--spot %.100s: which type is it of? --spot TYPE:FILE, a type of the cluster", path);
 	path = mark ? mark + 1 : path;
 	enum hd_err err = hd_sched_file(cmd, path, &bytes, &len);
 	if (!err)
@@ -255,7 +273,9 @@ static enum hd_err read_spot(struct hd_cmd *cmd, struct hd_sched_input *in)
 		most = there > most ? there : most;
 	}
 	if (most > in->type[t].n)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "%s: up to %lld machines are there at once; --cluster has %u of %s", path, (long long)most,
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s: up to %lld machines are there at once; --cluster has %u of %s", path,
+			(long long)most,
 			in->type[t].n,
 			in->type[t].name);
 	in->setting.events = &in->events;
@@ -272,7 +292,8 @@ enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *in)
 	enum hd_err err = HD_OK;
 
 	if (has(cmd, HD_OPT_POOL) == has(cmd, HD_OPT_NODES))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "which devices? --cluster v100:36,p100:36,k80:36, or --nodes FILE");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"which devices? --cluster v100:36,p100:36,k80:36, or --nodes FILE");
 	if (has(cmd, HD_OPT_NODES))
 		err = read_nodes(cmd, in);
 	else if (!(err = hd_sched_each(cmd, HD_OPT_POOL, ":=", put_type, in)))
@@ -281,7 +302,8 @@ enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *in)
 		names[t] = in->type[t].name;
 		in->speed[t] = 1;
 		if (in->has_rates && hd_rates_type(&in->all, names[t]) == HD_RATES_NONE)
-			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s has no type \"%.60s\"", has(cmd, HD_OPT_POOL) ? "cluster" : "nodes",
+			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s has no type \"%.60s\"",
+				has(cmd, HD_OPT_POOL) ? "cluster" : "nodes",
 				cmd->args.text[HD_OPT_THROUGHPUTS], names[t]);
 	}
 	for (size_t k = 0; k < sizeof of_types / sizeof *of_types && !err; k++)
@@ -289,8 +311,10 @@ enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *in)
 			err = hd_sched_each(cmd, of_types[k].opt, ":=", of_types[k].put, in);
 	if (!err && has(cmd, HD_OPT_PRICES))
 		err = read_prices(cmd, in);
-	else if (!err && (has(cmd, HD_OPT_ZONES) || has(cmd, HD_OPT_PRICE_AS) || has(cmd, HD_OPT_PRICES_FROM)))
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--zones, --price-as and --prices-from are of --prices FILE, which is not given");
+	else if (!err && (has(cmd, HD_OPT_ZONES) || has(cmd, HD_OPT_PRICE_AS) ||
+		has(cmd, HD_OPT_PRICES_FROM)))
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"--zones, --price-as and --prices-from are of --prices FILE, which is not given");
 	if (!err && has(cmd, HD_OPT_SPOT))
 		err = read_spot(cmd, in);
 	if (!err && in->has_rates)

@@ -15,7 +15,9 @@ static enum hd_err refuse_choices(struct hd_cmd *cmd)
 {
 	for (int o = HD_OPT_DIR + 1; o < HD_NOPTS; o++) {
 		if (cmd->args.has[o] && o != HD_OPT_OUTPUT)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s is a log of decisions, and says everything itself", hd_opts[o].name, cmd->args.pos[0]);
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s: %s is a log of decisions, and says everything itself", hd_opts[o].name,
+				cmd->args.pos[0]);
 	}
 	return HD_OK;
 }
@@ -30,12 +32,14 @@ static void print_difference(const char *path, const struct hd_sched_log_differe
 		printf("%s: it ends before the decisions do\n", path);
 	for (int k = 0; k < 2; k++)
 		if (d->line[k])
-			printf("  %-8s %.*s%s\n", who[k], (int)(d->len[k] < SHOWN ? d->len[k] : SHOWN), d->text[k], d->len[k] > SHOWN ? "..." : "");
+			printf("  %-8s %.*s%s\n", who[k], (int)(d->len[k] < SHOWN ? d->len[k] : SHOWN),
+				d->text[k], d->len[k] > SHOWN ? "..." : "");
 		else
 			printf("  %-8s nothing more\n", who[k]);
 }
 
-static void print_json(struct hd_cmd *cmd, bool differs, uint64_t ndecisions, const struct hd_sched_log_difference *d)
+static void print_json(struct hd_cmd *cmd, bool differs, uint64_t ndecisions,
+	const struct hd_sched_log_difference *d)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -72,7 +76,8 @@ static enum hd_err replay_log(struct hd_cmd *cmd, const char *path, const uint8_
 		return err;
 	if (again.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the decisions made again");
-	if (cmd->args.has[HD_OPT_OUTPUT] && (err = hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], again.at, again.len, &cmd->diag)))
+	if (cmd->args.has[HD_OPT_OUTPUT] && (err = hd_file_write_atomic(&cmd->fs,
+		cmd->args.text[HD_OPT_OUTPUT], again.at, again.len, &cmd->diag)))
 		return err;
 	bool differs = hd_sched_log_differ((const char *)bytes, len, again.at, again.len, &where);
 	if (cmd->args.has[HD_OPT_JSON])
@@ -80,8 +85,10 @@ static enum hd_err replay_log(struct hd_cmd *cmd, const char *path, const uint8_
 	else if (differs)
 		print_difference(path, &where);
 	else
-		printf("%" PRIu64 " decisions about %zu jobs: the same, byte for byte\n", log->ndecisions, log->list.n);
-	return differs ? hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s: other decisions follow from the same givens now", path) : HD_OK;
+		printf("%" PRIu64 " decisions about %zu jobs: the same, byte for byte\n", log->ndecisions,
+			log->list.n);
+	return differs ? hd_fail(&cmd->diag, HD_E_INTEGRITY,
+		"%s: other decisions follow from the same givens now", path) : HD_OK;
 }
 
 enum hd_err hd_cmd_sched_replay(struct hd_cmd *cmd)
@@ -97,7 +104,8 @@ enum hd_err hd_cmd_sched_replay(struct hd_cmd *cmd)
 		return replay_log(cmd, path, bytes, len);
 	if (cmd->args.has[HD_OPT_OUTPUT])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"-o is where a log of decisions is written again; %s is a list of jobs (--log FILE writes its decisions)", path);
+			"-o is where a log of decisions is written again; %s is a list of jobs (--log FILE "
+			"writes its decisions)", path);
 	cmd->args.text[HD_OPT_JOBS] = path;
 	cmd->args.has[HD_OPT_JOBS] = true;
 	return hd_cmd_sched_simulate(cmd);

@@ -26,7 +26,8 @@ static void put_time(struct hd_json_writer *w, const char *key, double s)
 		hd_json_put_null(w, key);
 }
 
-static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const struct hd_sim_row *row)
+static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting *set,
+	const struct hd_sim_row *row)
 {
 	hd_json_open_object(w, NULL);
 	hd_json_put_i64(w, "id", (int64_t)row->id);
@@ -57,14 +58,16 @@ static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting 
 /* How long jobs waited where they were recorded, and here: of those that started in both. */
 struct waits { uint64_t n, sooner; double there_s, here_s; };
 
-static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end || (id >= set->first && id < set->end); }
+static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end ||
+	(id >= set->first && id < set->end); }
 
 static struct waits waits_of(const struct hd_sched_sim_setting *set, const struct hd_sched_sim_result *r)
 {
 	struct waits w = { 0 };
 
 	for (uint64_t i = 0; i < r->nrows; i++) {
-		double there_s = r->row[i].record ? r->row[i].record->waited_s : NAN, here_s = r->row[i].first_start_s - r->row[i].arrival_s;
+		double there_s = r->row[i].record ? r->row[i].record->waited_s : NAN,
+			here_s = r->row[i].first_start_s - r->row[i].arrival_s;
 		if (!wanted(set, i) || !isfinite(there_s) || !isfinite(here_s))
 			continue;
 		w.n++;
@@ -79,7 +82,8 @@ static struct waits waits_of(const struct hd_sched_sim_setting *set, const struc
 	return w;
 }
 
-static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const char *policy, const struct hd_sched_sim_result *r)
+static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const char *policy,
+	const struct hd_sched_sim_result *r)
 {
 	hd_json_put_text(w, "policy", policy);
 	hd_json_put_text(w, "fidelity", set->fidelity == HD_FIDELITY_GAVEL ? "gavel" : "exact");
@@ -129,23 +133,30 @@ static void print_summary(const struct hd_sched_sim_setting *set, const struct h
 	const struct waits waits = waits_of(set, r);
 	char a[40], b[40], c[40];
 
-	printf("%" PRIu64 " jobs, %" PRIu64 " over%s%s\n", r->njobs, r->nover, *r->ended ? "; ended: " : "", r->ended);
-	printf("job completion time  average %s, median %s, 95%% %s\n", seconds(a, r->avg_jct_s), seconds(b, r->median_jct_s), seconds(c, r->p95_jct_s));
+	printf("%" PRIu64 " jobs, %" PRIu64 " over%s%s\n", r->njobs, r->nover, *r->ended ? "; ended: " : "",
+		r->ended);
+	printf("job completion time  average %s, median %s, 95%% %s\n", seconds(a, r->avg_jct_s),
+		seconds(b, r->median_jct_s), seconds(c, r->p95_jct_s));
 	printf("makespan             %s\n", seconds(a, r->makespan_s));
 	printf("finish-time fairness average %.3f, worst %.3f\n", r->avg_rho, r->worst_rho);
-	printf("devices              %.1f %% busy, %.1f %% computing\n", 100 * r->utilisation, 100 * r->productive);
+	printf("devices              %.1f %% busy, %.1f %% computing\n", 100 * r->utilisation,
+		100 * r->productive);
 	printf("cost                 $%.2f\n", r->cost_usd);
 	if (waits.n)
-		printf("wait for the start   average %s, recorded %s; %" PRIu64 " of %" PRIu64 " jobs start sooner than they did\n", seconds(a, waits.here_s),
+		printf("wait for the start   average %s, recorded %s; %" PRIu64 " of %" PRIu64 " jobs start "
+			"sooner than they did\n", seconds(a, waits.here_s),
 			seconds(b, waits.there_s), waits.sooner, waits.n);
 	if (r->deadlines)
 		printf("deadlines            %" PRIu64 " of %" PRIu64 " missed\n", r->missed, r->deadlines);
-	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in %" PRIu64 " rounds, %" PRIu64 " solves\n", 100 * r->extended,
+	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in "
+		"%" PRIu64 " rounds, %" PRIu64 " solves\n", 100 * r->extended,
 		r->moves, r->resizes, r->rounds, r->solves);
 	if (r->kept)
-		printf("gave up              the policy, %" PRIu64 " times: jobs kept the shares they had, new ones got an equal part\n", r->kept);
+		printf("gave up              the policy, %" PRIu64 " times: jobs kept the shares they had, "
+			"new ones got an equal part\n", r->kept);
 	if (r->estimate.pairs)
-		printf("pairs                %" PRIu64 ", of them %" PRIu64 " measured before and %" PRIu64 " by running; the guesses are off by %.1f %%\n",
+		printf("pairs                %" PRIu64 ", of them %" PRIu64 " measured before and "
+			"%" PRIu64 " by running; the guesses are off by %.1f %%\n",
 			r->estimate.pairs, r->estimate.measured, r->estimate.ran, 100 * r->estimate.error);
 }
 
@@ -173,7 +184,8 @@ static void add_cell(struct hd_text *to, const char *text)
 static void add_record(struct hd_text *to, const struct hd_sim_row *row)
 {
 	const struct hd_job_record *r = row->record;
-	const char *const texts[] = { r->id, row->name, row->user, r->account, r->partition, r->qos, row->type ? row->type : "" };
+	const char *const texts[] = { r->id, row->name, row->user, r->account, r->partition, r->qos,
+		row->type ? row->type : "" };
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		add_cell(to, texts[i]);
@@ -183,12 +195,14 @@ static void add_record(struct hd_text *to, const struct hd_sim_row *row)
 }
 
 /* One row a job, as a table. */
-static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set, const struct hd_sched_sim_result *r)
+static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set,
+	const struct hd_sched_sim_result *r)
 {
 	struct hd_text text;
 
 	hd_text_init(&text, &cmd->arena);
-	hd_text_add(&text, "id,scale,arrival_s,first_start_s,finish_s,jct_s,rho,cost,lost_s,moves,resizes,deadline_met");
+	hd_text_add(&text,
+		"id,scale,arrival_s,first_start_s,finish_s,jct_s,rho,cost,lost_s,moves,resizes,deadline_met");
 	for (uint32_t t = 0; t < set->ntypes && t < 8; t++)
 		hd_text_addf(&text, ",%s_s", set->types[t].name);
 	hd_text_addf(&text, "%s\n", r->nrows && r->row[0].record ? HD_RECORD_COLUMNS : "");
@@ -204,7 +218,8 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 		add_number(&text, row->rho);
 		add_number(&text, row->cost_usd);
 		add_number(&text, row->lost_s);
-		hd_text_addf(&text, ",%u,%u,%s", row->moves, row->resizes, !isfinite(row->deadline_s) ? "" : row->met ? "1" : "0");
+		hd_text_addf(&text, ",%u,%u,%s", row->moves, row->resizes,
+			!isfinite(row->deadline_s) ? "" : row->met ? "1" : "0");
 		for (uint32_t t = 0; t < set->ntypes && t < 8; t++)
 			add_number(&text, row->device_s[t]);
 		if (row->record)
@@ -221,7 +236,8 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 struct page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
 
 /* The run at hand will be on the page. */
-static enum hd_err watch(struct hd_cmd *cmd, struct page *page, struct hd_sched_sim_setting *set, const char *policy)
+static enum hd_err watch(struct hd_cmd *cmd, struct page *page, struct hd_sched_sim_setting *set,
+	const char *policy)
 {
 	struct hd_sched_story *story;
 	struct hd_sched_sim_result *result = hd_arena_take(&cmd->arena, 1, sizeof *result);
@@ -230,7 +246,8 @@ static enum hd_err watch(struct hd_cmd *cmd, struct page *page, struct hd_sched_
 	if (!cmd->args.has[HD_OPT_HTML])
 		return HD_OK;
 	if (page->nruns == HD_REPORT_RUNS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--html: a page holds %d policies at most", HD_REPORT_RUNS);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--html: a page holds %d policies at most",
+			HD_REPORT_RUNS);
 	if ((err = hd_sched_story_open(&story, set, &cmd->arena, &cmd->diag)))
 		return err;
 	set->watch = hd_sched_story_watch(story);
@@ -245,7 +262,8 @@ static void note_result(const struct page *page, const struct hd_sched_sim_resul
 		*(struct hd_sched_sim_result *)page->run[page->nruns - 1].result = *result;
 }
 
-static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set, const struct page *page)
+static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set,
+	const struct page *page)
 {
 	const char *path = cmd->args.text[HD_OPT_HTML];
 	struct hd_text text;
@@ -253,8 +271,10 @@ static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 	if (!path)
 		return HD_OK;
 	hd_text_init(&text, &cmd->arena);
-	hd_sched_report_print(&text, page->nruns > 1 ? "Policies on the same jobs" : "A simulated cluster", set, page->run, page->nruns, &cmd->arena);
-	return text.full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the page %s", path) : hd_file_write_atomic(&cmd->fs, path, text.at,
+	hd_sched_report_print(&text, page->nruns > 1 ? "Policies on the same jobs" : "A simulated cluster",
+		set, page->run, page->nruns, &cmd->arena);
+	return text.full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the page %s", path) :
+		hd_file_write_atomic(&cmd->fs, path, text.at,
 		text.len, &cmd->diag);
 }
 
@@ -266,7 +286,8 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 	struct hd_json_writer w;
 	struct page page = { .nruns = 0 };
 	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
-	enum hd_err err = name ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policy? --policy NAME");
+	enum hd_err err = name ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL,
+		"which policy? --policy NAME");
 
 	if (!err)
 		err = hd_sched_input_policy(cmd, &in, name);
@@ -277,12 +298,14 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 	hd_text_init(&log, &cmd->arena);
 	hd_text_init(&out, &cmd->arena);
 	in.setting.log = cmd->args.has[HD_OPT_LOG] ? &log : NULL;
-	if ((err = watch(cmd, &page, &in.setting, name)) || (err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
+	if ((err = watch(cmd, &page, &in.setting, name)) ||
+		(err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
 		return err;
 	if (in.setting.log && log.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the log of decisions");
 	if (in.setting.log)
-		err = hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_LOG], log.at ? log.at : "", log.len, &cmd->diag);
+		err = hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_LOG], log.at ? log.at : "",
+			log.len, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_ROWS])
 		err = write_rows(cmd, &in.setting, &result);
 	note_result(&page, &result);
@@ -313,8 +336,10 @@ static void print_line(const char *name, const struct hd_sched_sim_result *r)
 {
 	char a[40], b[40], c[40], d[40];
 
-	printf("%-24s %10s %10s %10s %10s %8.3f %6.1f %% %10.2f %7" PRIu64 "%s%s\n", name, seconds(a, r->avg_jct_s), seconds(b, r->median_jct_s),
-		seconds(c, r->p95_jct_s), seconds(d, r->makespan_s), r->avg_rho, 100 * r->utilisation, r->cost_usd, r->missed, *r->ended ? "  " : "", r->ended);
+	printf("%-24s %10s %10s %10s %10s %8.3f %6.1f %% %10.2f %7" PRIu64 "%s%s\n", name,
+		seconds(a, r->avg_jct_s), seconds(b, r->median_jct_s),
+		seconds(c, r->p95_jct_s), seconds(d, r->makespan_s), r->avg_rho, 100 * r->utilisation,
+		r->cost_usd, r->missed, *r->ended ? "  " : "", r->ended);
 }
 
 /* Each policy of "--policy A,B,C" on the same jobs. */
@@ -326,7 +351,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 	struct hd_text out;
 	struct hd_json_writer w;
 	struct page page = { .nruns = 0 };
-	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policies? --policy A,B,C");
+	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL,
+		"which policies? --policy A,B,C");
 	char *at = err ? NULL : hd_arena_text(&cmd->arena, names, strlen(names)), *next;
 
 	in.compares = true;
@@ -340,7 +366,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 	if (json)
 		hd_json_open_array(&w, NULL);
 	else if (!err)
-		printf("%-24s %10s %10s %10s %10s %8s %8s %10s %7s\n", "policy", "avg JCT", "median", "95%", "makespan", "rho", "busy", "cost $", "missed");
+		printf("%-24s %10s %10s %10s %10s %8s %8s %10s %7s\n", "policy", "avg JCT", "median", "95%",
+			"makespan", "rho", "busy", "cost $", "missed");
 	for (; !err && at; at = next) {
 		struct hd_sched_sim_result result;
 		if ((next = strchr(at, ',')))
@@ -359,7 +386,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 		} else if (!err) {
 			print_line(at, &result);
 			if (result.kept)
-				printf("  %s gave up %" PRIu64 " of %" PRIu64 " times: jobs kept the shares they had\n", at, result.kept, result.solves);
+				printf("  %s gave up %" PRIu64 " of %" PRIu64 " times: jobs kept the shares "
+					"they had\n", at, result.kept, result.solves);
 		}
 	}
 	if (!err)
@@ -383,7 +411,8 @@ static enum hd_err write_list(struct hd_cmd *cmd, const struct hd_job_list *list
 	if (text.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %zu lines", list->n);
 	if (cmd->args.has[HD_OPT_OUTPUT])
-		return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at ? text.at : "", text.len, &cmd->diag);
+		return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at ? text.at : "",
+			text.len, &cmd->diag);
 	if (text.len)
 		(void)fwrite(text.at, 1, text.len, stdout);
 	return HD_OK;
@@ -404,7 +433,8 @@ enum hd_err hd_cmd_sched_import(struct hd_cmd *cmd)
 enum hd_err hd_cmd_sched_gen(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in = { 0 };
-	struct hd_job_synthesis how = { .seed = cmd->args.count[HD_OPT_SEED], .n = cmd->args.count[HD_OPT_COUNT_], .per_hour = 100000 / 8760.0 };
+	struct hd_job_synthesis how = { .seed = cmd->args.count[HD_OPT_SEED],
+		.n = cmd->args.count[HD_OPT_COUNT_], .per_hour = 100000 / 8760.0 };
 	enum hd_err err = HD_OK;
 
 	if (cmd->args.has[HD_OPT_GENERATE]) {
@@ -418,12 +448,16 @@ enum hd_err hd_cmd_sched_gen(struct hd_cmd *cmd)
 		return write_list(cmd, &in.list);
 	}
 	if (!how.n)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "how many jobs? --count N, or --generate rate=R,seed=N,jobs=J for the published generator");
-	if (cmd->args.has[HD_OPT_RATE] && hd_num_f64(cmd->args.text[HD_OPT_RATE], 1e-6, 1e9, &how.per_hour, &cmd->diag))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"how many jobs? --count N, or --generate rate=R,seed=N,jobs=J for the published "
+			"generator");
+	if (cmd->args.has[HD_OPT_RATE] && hd_num_f64(cmd->args.text[HD_OPT_RATE], 1e-6, 1e9, &how.per_hour,
+		&cmd->diag))
 		return HD_E_INVAL;
 	if (cmd->args.has[HD_OPT_THROUGHPUTS]) {
 		const struct hd_json *json;
-		if ((err = hd_sched_json(cmd, cmd->args.text[HD_OPT_THROUGHPUTS], &json)) || (err = hd_rates_read(&in.all, json, &cmd->arena, &cmd->diag)))
+		if ((err = hd_sched_json(cmd, cmd->args.text[HD_OPT_THROUGHPUTS], &json)) ||
+			(err = hd_rates_read(&in.all, json, &cmd->arena, &cmd->diag)))
 			return err;
 		how.rates = &in.all;
 	}

@@ -19,7 +19,8 @@ struct question {
 	enum hd_change_kind kind;
 };
 
-static enum hd_err add(struct hd_cmd *cmd, struct question *q, enum hd_change_kind kind, uint32_t at, const char *value)
+static enum hd_err add(struct hd_cmd *cmd, struct question *q, enum hd_change_kind kind, uint32_t at,
+	const char *value)
 {
 	struct hd_diag why = { "" };
 	double v = 0;
@@ -39,7 +40,8 @@ static enum hd_err put_type(struct hd_cmd *cmd, void *to, char *key, char *value
 	for (uint32_t t = 0; t < q->state.ntypes; t++)
 		if (!strcmp(q->state.types[t].name, key))
 			return add(cmd, q, q->kind, t, value);
-	return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: the cluster of the state has no type of that name", hd_opts[q->opt].name, key);
+	return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: the cluster of the state has no type of that name",
+		hd_opts[q->opt].name, key);
 }
 
 static enum hd_err read_job(struct hd_cmd *cmd, struct question *q)
@@ -49,7 +51,8 @@ static enum hd_err read_job(struct hd_cmd *cmd, struct question *q)
 	q->job = HD_SCHED_NONE;
 	if (!cmd->args.npos)
 		return HD_OK;
-	if (hd_num_u64(cmd->args.pos[0], UINT64_MAX, &id, NULL) || (q->job = hd_sched_find(&q->state, id)) == HD_SCHED_NONE)
+	if (hd_num_u64(cmd->args.pos[0], UINT64_MAX, &id, NULL) ||
+		(q->job = hd_sched_find(&q->state, id)) == HD_SCHED_NONE)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "the state has no job %.60s", cmd->args.pos[0]);
 	return HD_OK;
 }
@@ -70,13 +73,16 @@ static enum hd_err read_changes(struct hd_cmd *cmd, struct question *q)
 		if (!options[i].of_job)
 			err = hd_sched_each(cmd, options[i].opt, ":=", put_type, q);
 		else if (q->job == HD_SCHED_NONE)
-			err = hd_fail(&cmd->diag, HD_E_INVAL, "whose --%s? Name the job: `heddle sched whatif JOB --%s ...`", hd_opts[q->opt].name,
+			err = hd_fail(&cmd->diag, HD_E_INVAL,
+				"whose --%s? Name the job: `heddle sched whatif JOB --%s ...`",
+				hd_opts[q->opt].name,
 				hd_opts[q->opt].name);
 		else
 			err = add(cmd, q, q->kind, q->job, cmd->args.text[q->opt]);
 	}
 	if (!err && !q->nchanges)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "what if what? --weight X or --scale N of a job, --add TYPE:N, --price TYPE:X");
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"what if what? --weight X or --scale N of a job, --add TYPE:N, --price TYPE:X");
 	return err;
 }
 
@@ -86,7 +92,8 @@ static enum hd_err read_question(struct hd_cmd *cmd, struct question *q)
 	const struct hd_json *json;
 
 	if (!path || !name)
-		return hd_fail(&cmd->diag, HD_E_INVAL, path ? "which policy? --policy NAME (heddle sched policies lists them)" :
+		return hd_fail(&cmd->diag, HD_E_INVAL, path ?
+			"which policy? --policy NAME (heddle sched policies lists them)" :
 			"which state? --state FILE (jobs, cluster and more as JSON)");
 	enum hd_err err = hd_policy_parse(&q->set, name, &cmd->diag);
 	q->set.fidelity = cmd->args.has[HD_OPT_FAITHFUL] ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
@@ -94,13 +101,15 @@ static enum hd_err read_question(struct hd_cmd *cmd, struct question *q)
 	if (!err)
 		err = hd_sched_json(cmd, path, &json);
 	if (!err)
-		err = hd_sched_read(&q->state, json, cmd->args.text[HD_OPT_STATE_SET], &cmd->arena, &cmd->diag);
+		err = hd_sched_read(&q->state, json, cmd->args.text[HD_OPT_STATE_SET], &cmd->arena,
+			&cmd->diag);
 	if (!err)
 		err = read_job(cmd, q);
 	return err ? err : read_changes(cmd, q);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct question *q, const struct hd_what_if *rows, uint32_t n)
+static void print_json(struct hd_cmd *cmd, const struct question *q, const struct hd_what_if *rows,
+	uint32_t n)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -129,7 +138,8 @@ enum hd_err hd_cmd_sched_whatif(struct hd_cmd *cmd)
 	enum hd_err err = read_question(cmd, &q);
 
 	if (!err)
-		err = hd_sched_what_if(&q.set, NULL, &q.state, q.change, q.nchanges, &cmd->arena, &rows, &n, &cmd->diag);
+		err = hd_sched_what_if(&q.set, NULL, &q.state, q.change, q.nchanges, &cmd->arena, &rows, &n,
+			&cmd->diag);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON]) {
@@ -139,7 +149,8 @@ enum hd_err hd_cmd_sched_whatif(struct hd_cmd *cmd)
 	if (n)
 		printf("%-12s %9s %9s %12s %12s\n", "job", "share", "then", "steps/s", "then");
 	for (uint32_t i = 0; i < n; i++)
-		printf("%-12llu %9.5f %9.5f %12.6g %12.6g\n", (unsigned long long)q.state.jobs[rows[i].job].id, rows[i].share[0], rows[i].share[1],
+		printf("%-12llu %9.5f %9.5f %12.6g %12.6g\n",
+			(unsigned long long)q.state.jobs[rows[i].job].id, rows[i].share[0], rows[i].share[1],
 			rows[i].rate[0], rows[i].rate[1]);
 	printf("%u of %u jobs are affected\n", n, q.state.njobs);
 	return HD_OK;

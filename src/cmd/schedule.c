@@ -33,8 +33,10 @@ bool hd_cmd_schedule_help(struct hd_cmd *cmd)
 		return false;
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name && cmd->args.has[HD_OPT_JSON]; k++)
 		put_kind(cmd, k);
-	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name && !cmd->args.has[HD_OPT_JSON]; k++)
-		printf("%-14s %-11s %-7s %s%s%s%s\n", k->name, k->other ? k->other : "", hd_update_names[k->update], k->about,
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name && !cmd->args.has[HD_OPT_JSON];
+		k++)
+		printf("%-14s %-11s %-7s %s%s%s%s\n", k->name, k->other ? k->other : "",
+			hd_update_names[k->update], k->about,
 			*k->limits ? " (" : "", k->limits, *k->limits ? ")" : "");
 	return true;
 }
@@ -59,7 +61,8 @@ bool hd_cmd_is_job(const char *text)
 /* "2,1,1": numbers above 0. */
 static enum hd_err counts(struct hd_cmd *cmd, enum hd_opt opt, uint32_t **out, uint32_t *n)
 {
-	char *text = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])), *next = text;
+	char *text = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])),
+		*next = text;
 	uint32_t *list = hd_arena_take(&cmd->arena, MAX_NUMBERS, sizeof *list);
 
 	if (!text || !list)
@@ -71,9 +74,11 @@ static enum hd_err counts(struct hd_cmd *cmd, enum hd_opt opt, uint32_t **out, u
 		if ((next = strchr(word, ',')))
 			*next++ = '\0';
 		if (*n == MAX_NUMBERS)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: more than %d numbers", hd_opts[opt].name, MAX_NUMBERS);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: more than %d numbers",
+				hd_opts[opt].name, MAX_NUMBERS);
 		if (hd_num_u64(word, HD_MAX_RANKS, &v, &why))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: %s", hd_opts[opt].name, cmd->args.text[opt], why.text);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: %s", hd_opts[opt].name,
+				cmd->args.text[opt], why.text);
 		list[(*n)++] = (uint32_t)v;
 	}
 	*out = list;
@@ -83,7 +88,8 @@ static enum hd_err counts(struct hd_cmd *cmd, enum hd_opt opt, uint32_t **out, u
 static enum hd_err number(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out)
 {
 	if (cmd->args.has[opt] && cmd->args.count[opt] > UINT32_MAX)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %llu is too large", hd_opts[opt].name, (unsigned long long)cmd->args.count[opt]);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %llu is too large", hd_opts[opt].name,
+			(unsigned long long)cmd->args.count[opt]);
 	*out = cmd->args.has[opt] ? (uint32_t)cmd->args.count[opt] : 0;
 	return HD_OK;
 }
@@ -97,7 +103,8 @@ static enum hd_err read_cap(struct hd_cmd *cmd, uint32_t v, uint32_t *out)
 	if (hd_num_f64(cmd->args.text[HD_OPT_CAP], 0, MAX_UNITS, &units, &why))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--cap %s: %s", cmd->args.text[HD_OPT_CAP], why.text);
 	*out = (uint32_t)floor(units * v);
-	return *out ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL, "--cap %s: a rank holds at least one chunk, 1/%u", cmd->args.text[HD_OPT_CAP], v);
+	return *out ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL,
+		"--cap %s: a rank holds at least one chunk, 1/%u", cmd->args.text[HD_OPT_CAP], v);
 }
 
 static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
@@ -114,10 +121,13 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 	enum hd_err err = hd_schedule_kind_find(&kind, ask.name, &cmd->diag);
 
 	if (!err && (!cmd->args.has[HD_OPT_RANKS] || !cmd->args.has[HD_OPT_VNS]))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--schedule %s needs -p RANKS and -m VIRTUAL-NODES", ask.name);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--schedule %s needs -p RANKS and -m VIRTUAL-NODES",
+			ask.name);
 	for (size_t i = 0; i < sizeof of_one / sizeof *of_one && !err; i++)
 		if (cmd->args.has[of_one[i].opt] && strcmp(kind->name, of_one[i].name) != 0)
-			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s is of the schedule %s alone; %s takes none", hd_opts[of_one[i].opt].name, of_one[i].name,
+			err = hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s is of the schedule %s alone; %s takes none",
+				hd_opts[of_one[i].opt].name, of_one[i].name,
 				kind->name);
 	for (size_t i = 0; i < sizeof fields / sizeof *fields && !err; i++)
 		err = number(cmd, fields[i].opt, fields[i].to);
@@ -142,7 +152,8 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 /* Where schedules come from: lists of a file, a plan (or NULL), else a name. */
 struct source { bool lists; struct hd_plan *plan; };
 
-static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, struct hd_schedules *out, struct hd_plan *plan)
+static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, struct hd_schedules *out,
+	struct hd_plan *plan)
 {
 	out->at = hd_arena_take(&cmd->arena, 1, sizeof *out->at);
 	out->len = 1;
@@ -154,27 +165,35 @@ static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, str
 
 static enum hd_err read_any(struct hd_cmd *cmd, struct hd_schedules *out, struct source *from)
 {
-	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP };
+	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP,
+		HD_OPT_REPLICAS, HD_OPT_CAP };
 	uint8_t *bytes;
 	size_t len;
 	enum hd_err err;
 
 	*from = (struct source){ .lists = false };
 	if ((cmd->args.npos == 1) == cmd->args.has[HD_OPT_SCHEDULE])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "either a FILE or --schedule NAME says which schedule; --schedule help lists the names");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"either a FILE or --schedule NAME says which schedule; --schedule help lists the "
+			"names");
 	if (!cmd->args.npos)
 		return by_name(cmd, out);
 	for (size_t i = 0; i < sizeof of_names / sizeof *of_names; i++)
 		if (cmd->args.has[of_names[i]])
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to --schedule; the file says it itself", hd_opts[of_names[i]].name);
-	err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s belongs to --schedule; the file says it itself",
+				hd_opts[of_names[i]].name);
+	err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len,
+		&cmd->diag);
 	if (!err && hd_cmd_is_plan((const char *)bytes)) {
 		from->plan = hd_arena_take(&cmd->arena, 1, sizeof *from->plan);
 		return of_plan(cmd, (const char *)bytes, len, out, from->plan);
 	}
 	from->lists = true;
-	err = err ? err : hd_schedules_parse(out, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
-	return err || out->len ? err : hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it", cmd->args.pos[0]);
+	err = err ? err : hd_schedules_parse(out, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena,
+		&cmd->diag);
+	return err || out->len ? err : hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it",
+		cmd->args.pos[0]);
 }
 
 enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
@@ -193,7 +212,8 @@ struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd)
 		if (!strcmp(name, hd_transport_names[t]))
 			rules.transport = (enum hd_transport)t;
 	if (cmd->args.has[HD_OPT_CREDITS])
-		rules.credits = cmd->args.count[HD_OPT_CREDITS] < UINT32_MAX ? (uint32_t)cmd->args.count[HD_OPT_CREDITS] : UINT32_MAX;
+		rules.credits = cmd->args.count[HD_OPT_CREDITS] < UINT32_MAX ?
+			(uint32_t)cmd->args.count[HD_OPT_CREDITS] : UINT32_MAX;
 	return rules;
 }
 
@@ -211,7 +231,9 @@ enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 
 	for (uint32_t i = 0; !err && i < out->len; i++)
 		if (cmd->args.has[HD_OPT_PERIODS] && !out->at[i].prologue)
-			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s has none, its updates are not delayed", hd_opts[HD_OPT_PERIODS].name,
+			err = hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s: %s has none, its updates are not delayed",
+				hd_opts[HD_OPT_PERIODS].name,
 				heading_of(cmd, &out->at[i]));
 	if (!err && from.plan) {
 		err = hd_plan_check_alone(from.plan, &report, &cmd->diag);
@@ -231,7 +253,8 @@ enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 /* Decimal numbers of units with commas between; picoseconds. */
 static enum hd_err units(struct hd_cmd *cmd, enum hd_opt opt, int64_t *out, uint32_t most, uint32_t *n)
 {
-	char *text = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])), *next = text;
+	char *text = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])),
+		*next = text;
 
 	if (!text)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --%s", hd_opts[opt].name);
@@ -242,9 +265,11 @@ static enum hd_err units(struct hd_cmd *cmd, enum hd_opt opt, int64_t *out, uint
 		if ((next = strchr(word, ',')))
 			*next++ = '\0';
 		if (*n == most)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: it is %s", hd_opts[opt].name, cmd->args.text[opt], hd_opts[opt].value);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: it is %s", hd_opts[opt].name,
+				cmd->args.text[opt], hd_opts[opt].value);
 		if (hd_num_f64(word, 0, MAX_UNITS, &v, &why))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: %s", hd_opts[opt].name, cmd->args.text[opt], why.text);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: %s", hd_opts[opt].name,
+				cmd->args.text[opt], why.text);
 		out[(*n)++] = llround(v * (double)HD_UNIT_PS);
 	}
 	return HD_OK;
@@ -262,7 +287,8 @@ enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out)
 	if (!err && cmd->args.has[HD_OPT_COMM])
 		err = units(cmd, HD_OPT_COMM, &hop, 1, &one);
 	if (!err && n < 2)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--costs %s: it is %s", cmd->args.text[HD_OPT_COSTS], hd_opts[HD_OPT_COSTS].value);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--costs %s: it is %s", cmd->args.text[HD_OPT_COSTS],
+			hd_opts[HD_OPT_COSTS].value);
 	if (n == 2) {
 		c[2] = c[1] / 2;                  /* of an odd number of picoseconds I takes one more */
 		c[1] -= c[2];

@@ -14,10 +14,11 @@
 enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };
 
 HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out);
-/* For verbs that run them: what `plan check` refuses of a file, lists under the same --transport or a plan, is told of as it does,
- * HD_E_BADPLAN; so is --periods where a schedule has none. */
+/* For verbs that run them: what `plan check` refuses of a file, lists under the same --transport or a plan,
+ * is told of as it does, HD_E_BADPLAN; so is --periods where a schedule has none. */
 HD_MUST_USE enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out);
-HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out);           /* --costs, --comm, --periods */
+/* --costs, --comm, --periods */
+HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out);
 /* A plan's text, not a schedule's: the first word of a plan file is a directive that no schedule has. */
 bool hd_cmd_is_plan(const char *text);
 /* A job's: YAML that begins with a key, or JSON. Lists begin with a number or a directive. */

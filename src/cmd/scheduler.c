@@ -8,11 +8,14 @@
 
 #define HD_SCHEDULER_WAIT_NS INT64_C(30000000000)     /* a submission is on the disk before it is answered */
 
-const char *hd_scheduler_dir(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : "."; }
+const char *hd_scheduler_dir(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_DIR] ?
+	cmd->args.text[HD_OPT_DIR] : "."; }
 
-enum hd_err hd_scheduler_ask(struct hd_cmd *cmd, const char *method, const char *target, const char *body, const struct hd_json **answer)
+enum hd_err hd_scheduler_ask(struct hd_cmd *cmd, const char *method, const char *target, const char *body,
+	const struct hd_json **answer)
 {
-	const struct hd_http_call call = { hd_scheduler_dir(cmd), method, target, body, HD_SCHEDULER_WAIT_NS };
+	const struct hd_http_call call = { hd_scheduler_dir(cmd), method, target, body,
+		HD_SCHEDULER_WAIT_NS };
 
 	return hd_http_ask(&call, &cmd->arena, answer, &cmd->diag);
 }
@@ -20,18 +23,22 @@ enum hd_err hd_scheduler_ask(struct hd_cmd *cmd, const char *method, const char 
 enum hd_err hd_scheduler_target(struct hd_cmd *cmd, const char *job, const char *rest, char target[200])
 {
 	if (!hd_name_valid(job))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "\"%.80s\" is neither a job's number nor its name; `heddle jobs` lists them", job);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"\"%.80s\" is neither a job's number nor its name; `heddle jobs` lists them", job);
 	snprintf(target, 200, "/v1/jobs/%s%s", job, rest);
 	return HD_OK;
 }
 
 enum hd_err hd_scheduled_read(const struct hd_json *item, struct hd_scheduled *j, struct hd_diag *diag)
 {
-	const struct { const char *key; int64_t *at; } number[] = { { "id", &j->id }, { "step", &j->step }, { "steps", &j->steps }, { "scale", &j->scale },
+	const struct { const char *key; int64_t *at; } number[] = { { "id", &j->id }, { "step", &j->step },
+		{ "steps", &j->steps }, { "scale", &j->scale },
 		{ "devices_n", &j->devices }, { "exit", &j->exit } };
-	const struct { const char *key; const char **at; } text[] = { { "name", &j->name }, { "user", &j->user }, { "state", &j->state }, { "type", &j->type },
+	const struct { const char *key; const char **at; } text[] = { { "name", &j->name },
+		{ "user", &j->user }, { "state", &j->state }, { "type", &j->type },
 		{ "why", &j->why } };
-	const struct { const char *key; double *at; } real[] = { { "priority", &j->priority }, { "rate", &j->rate }, { "submitted_s", &j->submitted_s },
+	const struct { const char *key; double *at; } real[] = { { "priority", &j->priority },
+		{ "rate", &j->rate }, { "submitted_s", &j->submitted_s },
 		{ "started_s", &j->started_s }, { "ended_s", &j->ended_s }, { "deadline_s", &j->deadline_s } };
 	enum hd_err err = HD_OK;
 
@@ -47,7 +54,8 @@ enum hd_err hd_scheduled_read(const struct hd_json *item, struct hd_scheduled *j
 
 void hd_scheduled_head(FILE *to)
 {
-	fprintf(to, "%6s  %-16s %-10s %-9s %15s %8s %7s %-10s  %s\n", "job", "name", "user", "state", "step", "priority", "devices", "type", "why");
+	fprintf(to, "%6s  %-16s %-10s %-9s %15s %8s %7s %-10s  %s\n", "job", "name", "user", "state", "step",
+		"priority", "devices", "type", "why");
 }
 
 void hd_scheduled_print(const struct hd_scheduled *j, FILE *to)
@@ -55,7 +63,8 @@ void hd_scheduled_print(const struct hd_scheduled *j, FILE *to)
 	char step[48];
 
 	snprintf(step, sizeof step, "%lld/%lld", (long long)j->step, (long long)j->steps);
-	fprintf(to, "%6lld  %-16s %-10s %-9s %15s %8.4g %3lld/%-3lld %-10s  %s\n", (long long)j->id, j->name, *j->user ? j->user : "-", j->state, step,
+	fprintf(to, "%6lld  %-16s %-10s %-9s %15s %8.4g %3lld/%-3lld %-10s  %s\n", (long long)j->id, j->name,
+		*j->user ? j->user : "-", j->state, step,
 		j->priority, (long long)j->devices, (long long)j->scale, *j->type ? j->type : "-", j->why);
 }
 
@@ -69,14 +78,16 @@ static void copy(struct hd_json_writer *w, const char *key, const struct hd_json
 	switch (hd_json_kind(json)) {              /* as_...: of that kind, they cannot fail */
 	case HD_JSON_NULL: hd_json_put_null(w, key); return;
 	case HD_JSON_BOOL: (void)!hd_json_as_bool(json, &b, NULL); hd_json_put_bool(w, key, b); return;
-	case HD_JSON_INT: (void)!hd_json_as_i64(json, INT64_MIN, INT64_MAX, &n, NULL); hd_json_put_i64(w, key, n); return;
+	case HD_JSON_INT: (void)!hd_json_as_i64(json, INT64_MIN, INT64_MAX, &n, NULL);
+		hd_json_put_i64(w, key, n); return;
 	case HD_JSON_REAL: (void)!hd_json_as_f64(json, &v, NULL); hd_json_put_f64(w, key, v); return;
 	case HD_JSON_TEXT: (void)!hd_json_as_text(json, &text, NULL); hd_json_put_text(w, key, text); return;
 	case HD_JSON_ARRAY: hd_json_open_array(w, key); break;
 	case HD_JSON_OBJECT: hd_json_open_object(w, key); break;
 	}
 	for (size_t i = 0; i < hd_json_count(json); i++)
-		copy(w, hd_json_kind(json) == HD_JSON_OBJECT ? hd_json_key(json, i) : NULL, hd_json_item(json, i));
+		copy(w, hd_json_kind(json) == HD_JSON_OBJECT ? hd_json_key(json, i) : NULL,
+			hd_json_item(json, i));
 	hd_json_close(w);
 }
 

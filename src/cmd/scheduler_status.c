@@ -23,7 +23,8 @@ static enum hd_err print_head(const struct hd_json *s, int64_t *queued, struct h
 	const struct hd_json *counts = NULL;
 	const char *policy = "", *dir = "", *late = "";
 	double now = 0, boundary = 0, round = 0;
-	const struct { const char *key; double *at; } real[] = { { "now_s", &now }, { "boundary_s", &boundary }, { "round_s", &round } };
+	const struct { const char *key; double *at; } real[] = { { "now_s", &now },
+		{ "boundary_s", &boundary }, { "round_s", &round } };
 	enum hd_err err = hd_json_get_text(s, "policy", &policy, diag);
 
 	if (!err)
@@ -34,7 +35,8 @@ static enum hd_err print_head(const struct hd_json *s, int64_t *queued, struct h
 		err = hd_json_get(s, "counts", HD_JSON_OBJECT, &counts, diag);
 	if (err)
 		return err;
-	printf("%s  policy %s  rounds of %g s  next in %.1f s\njobs:", dir, policy, round, boundary > now ? boundary - now : 0);
+	printf("%s  policy %s  rounds of %g s  next in %.1f s\njobs:", dir, policy, round,
+		boundary > now ? boundary - now : 0);
 	*queued = 0;
 	for (size_t i = 0; i < hd_json_count(counts) && !err; i++) {
 		int64_t n = 0;
@@ -58,7 +60,8 @@ static enum hd_err print_devices(const struct hd_json *s, struct hd_diag *diag)
 	enum hd_err err = hd_json_get(s, "types", HD_JSON_ARRAY, &types, diag);
 
 	if (!err)
-		printf("%-12s %8s %6s %6s %6s %8s %12s\n", "type", "devices", "busy", "free", "lost", "speed", "price $/h");
+		printf("%-12s %8s %6s %6s %6s %8s %12s\n", "type", "devices", "busy", "free", "lost", "speed",
+			"price $/h");
 	for (size_t i = 0; !err && i < hd_json_count(types); i++) {
 		const struct hd_json *t = hd_json_item(types, i);
 		const char *name = "";
@@ -72,13 +75,15 @@ static enum hd_err print_devices(const struct hd_json *s, struct hd_diag *diag)
 		if (!err)
 			err = hd_json_get_f64(t, "price_usd_h", &price, diag);
 		if (!err)
-			printf("%-12s %8lld %6lld %6lld %6lld %8.3g %12.4g\n", name, (long long)n[0], (long long)n[1], (long long)n[2], (long long)n[3],
+			printf("%-12s %8lld %6lld %6lld %6lld %8.3g %12.4g\n", name, (long long)n[0],
+				(long long)n[1], (long long)n[2], (long long)n[3],
 				speed, price);
 	}
 	return err;
 }
 
-static enum hd_err print_jobs(const struct hd_json *in, const char *key, bool *headed, size_t *n, struct hd_diag *diag)
+static enum hd_err print_jobs(const struct hd_json *in, const char *key, bool *headed, size_t *n,
+	struct hd_diag *diag)
 {
 	const struct hd_json *list = NULL;
 	struct hd_scheduled job;
@@ -110,7 +115,8 @@ static enum hd_err print(const struct view *v, struct hd_diag *diag)
 	if (!err)
 		err = print_jobs(v->waiting, "jobs", &headed, &n, diag);
 	if (!err && queued > (int64_t)n)
-		printf("and %lld more that wait: `heddle jobs --state queued` lists them\n", (long long)(queued - (int64_t)n));
+		printf("and %lld more that wait: `heddle jobs --state queued` lists them\n",
+			(long long)(queued - (int64_t)n));
 	return err;
 }
 

@@ -11,7 +11,8 @@
 #include "cmd/sched_input.h"
 #include "cmd/team.h"
 
-/* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave devices; the scheduler itself. */
+/* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave
+ * devices; the scheduler itself. */
 
 static enum hd_err new_key(struct hd_cmd *cmd)
 {
@@ -24,8 +25,10 @@ static enum hd_err new_key(struct hd_cmd *cmd)
 
 /* ---- one run ---- */
 
-/* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken over as it stands. */
-static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held, struct hd_team_end *end)
+/* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
+ * over as it stands. */
+static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
+	struct hd_team_end *end)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_team_order order = { .others_start = held, .lease_s = held ? held->for_s : 0 };
@@ -34,7 +37,8 @@ static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const stru
 
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
-	if (cmd->args.has[HD_OPT_WORKERS] && (cmd->args.count[HD_OPT_WORKERS] < 1 || cmd->args.count[HD_OPT_WORKERS] > HD_TEAM_WORKERS))
+	if (cmd->args.has[HD_OPT_WORKERS] && (cmd->args.count[HD_OPT_WORKERS] < 1 ||
+		cmd->args.count[HD_OPT_WORKERS] > HD_TEAM_WORKERS))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
 	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
 	enum hd_err err = hd_session_job(cmd, path, job, NULL, NULL);
@@ -48,8 +52,10 @@ static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const stru
 	return err ? err : hd_team_conduct(cmd, job, dir, &order, end);
 }
 
-/* The lease is the one that there is when the seat is held: who comes late, with an older one, coordinates nothing. */
-static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_run_held *held, struct hd_file *seat)
+/* The lease is the one that there is when the seat is held: who comes late, with an older one, coordinates
+ * nothing. */
+static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_run_held *held,
+	struct hd_file *seat)
 {
 	char path[HD_PATH_CAP];
 	struct hd_run_held now = { 0 };
@@ -59,7 +65,8 @@ static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, co
 	if (!err)
 		err = hd_run_lease(&cmd->fs, dir->path, &now, &cmd->diag);
 	if (!err && (now.job != held->job || now.lease != held->lease))
-		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path, held->lease, now.lease);
+		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path,
+			held->lease, now.lease);
 	return err;
 }
 
@@ -81,7 +88,8 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 		err = take_seat(cmd, &dir, &held, &seat);
 	if (!err)
 		err = conduct(cmd, &dir, leased ? NULL : &held, &reached);
-	if (!leased && err != HD_E_AGAIN) {       /* the scheduler learns here how it ended, whenever it looks */
+	/* the scheduler learns here how it ended, whenever it looks */
+	if (!leased && err != HD_E_AGAIN) {
 		end.lease = held.lease;
 		end.exit = hd_err_exit(err);
 		end.step = reached.step;
@@ -125,7 +133,8 @@ static void tell_port(void *user, const char *url)
 	const char *dir = told->dir, *port = strrchr(url, ':');
 
 	if (port)
-		hd_title_set(&told->cmd->title, "heddle sched", "heddle: scheduler of %s on port %s", dir, port + 1);
+		hd_title_set(&told->cmd->title, "heddle sched", "heddle: scheduler of %s on port %s", dir,
+			port + 1);
 	fprintf(stderr, ">> http  %s  to who has %s/token\n", url, dir);
 }
 
@@ -137,7 +146,8 @@ static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 	while (*text && !err) {
 		size_t len = strcspn(text, ",");
 		const char *one = hd_arena_text(&cmd->arena, text, len);
-		err = one ? hd_pools_add(pools, one, &cmd->diag) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for pools");
+		err = one ? hd_pools_add(pools, one, &cmd->diag) : hd_fail(&cmd->diag, HD_E_NOMEM,
+			"no memory for pools");
 		text += len + (text[len] == ',');
 	}
 	return err;
@@ -154,8 +164,10 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 
 	if (!pools || !http || !dir)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a scheduler");
-	enum hd_err err = hd_proc_folder(here, sizeof here, &cmd->diag);         /* jobs are started from anywhere: their paths are absolute */
-	if (!err && (size_t)snprintf(dir, HD_PATH_CAP, "%s%s%s", asked[0] == '/' ? "" : here, asked[0] == '/' ? "" : "/", asked) >= HD_PATH_CAP / 2)
+	/* jobs are started from anywhere: their paths are absolute */
+	enum hd_err err = hd_proc_folder(here, sizeof here, &cmd->diag);
+	if (!err && (size_t)snprintf(dir, HD_PATH_CAP, "%s%s%s", asked[0] == '/' ? "" : here,
+		asked[0] == '/' ? "" : "/", asked) >= HD_PATH_CAP / 2)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "the path of %.80s is too long", asked);
 	if (!err)
 		err = add_pools(cmd, pools);
@@ -174,9 +186,11 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	http->user = &told;
 	const struct hd_front front = { &hd_http_front_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
-		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] : hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
+		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] :
+		hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
 		.move_s = costs.move_s,
-		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish, .user = cmd, .say = say };
+		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish,
+		.user = cmd, .say = say };
 	hd_title_set(&cmd->title, "heddle sched", "heddle: scheduler of %s", dir);
 	if (!err)
 		say(cmd, "serve", 0, dir);
@@ -194,5 +208,6 @@ enum hd_err hd_cmd_serve(struct hd_cmd *cmd)
 		return serve_run(cmd);
 	if (cmd->args.has[HD_OPT_DIR])
 		return serve_folder(cmd);
-	return hd_fail(&cmd->diag, HD_E_INVAL, "--dir DIR names the folder of a scheduler, --job RUN that of the run to coordinate");
+	return hd_fail(&cmd->diag, HD_E_INVAL,
+		"--dir DIR names the folder of a scheduler, --job RUN that of the run to coordinate");
 }

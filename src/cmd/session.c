@@ -13,8 +13,13 @@
 #include "daemon/daemon.h"
 #include "cmd/json_line.h"
 
-enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96, HD_SESSION_OWN = 2,       /* keys that have options of their own */
-       HD_ROOM_OF_RUN = 1 << 17 };        /* a plan, records, the store: what a run writes beside its checkpoints at least */
+/* keys that have options of their own */
+enum {
+	HD_JOB_BYTES = 1 << 20,
+	HD_ENV_NAME = 96,
+	HD_SESSION_OWN = 2,
+	HD_ROOM_OF_RUN = 1 << 17,          /* a plan, records, the store: what a run writes beside its checkpoints at least */
+};
 
 /* optim.schedule.kind -> HEDDLE_OPTIM_SCHEDULE_KIND */
 static void variable_name(int key, char name[HD_ENV_NAME])
@@ -63,7 +68,8 @@ static void warn_of_variable(const char *word)
 			snprintf(best, sizeof best, "%s", key);
 	}
 	if (ours)
-		fprintf(stderr, "!! %s is no key of a job and changes nothing%s%s%s\n", name, *best ? "; did you mean " : "", best, *best ? "?" : "");
+		fprintf(stderr, "!! %s is no key of a job and changes nothing%s%s%s\n", name,
+			*best ? "; did you mean " : "", best, *best ? "?" : "");
 }
 
 static void warn_of_variables(const struct hd_cmd *cmd)
@@ -77,15 +83,18 @@ static void warn_of_variables(const struct hd_cmd *cmd)
 
 static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t *n)
 {
-	static const struct { enum hd_opt opt; const char *key; } own[] = { { HD_OPT_LISTEN, "net.listen" }, { HD_OPT_KEY, "net.key" } };
+	static const struct { enum hd_opt opt; const char *key; } own[] = { { HD_OPT_LISTEN, "net.listen" },
+		{ HD_OPT_KEY, "net.key" } };
 
 	for (size_t i = 0; i < HD_SESSION_OWN; i++)
 		if (cmd->args.has[own[i].opt])
-			set[(*n)++] = (struct hd_job_set){ own[i].key, cmd->args.text[own[i].opt], HD_FROM_OPTION };
+			set[(*n)++] = (struct hd_job_set){ own[i].key, cmd->args.text[own[i].opt],
+				HD_FROM_OPTION };
 	for (uint32_t i = 0; i < cmd->args.nsets; i++) {
 		const char *eq = strchr(cmd->args.set[i], '=');
 		if (!eq)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write KEY=VALUE, as -s optim.lr=0.1", cmd->args.set[i]);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write KEY=VALUE, as -s optim.lr=0.1",
+				cmd->args.set[i]);
 		char *key = hd_arena_text(&cmd->arena, cmd->args.set[i], (size_t)(eq - cmd->args.set[i]));
 		if (!key)
 			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the options");
@@ -108,7 +117,8 @@ const char *hd_session_model_file(const struct hd_job *job)
 	return colon && (!strncmp(use, "onnx:", 5) || !strncmp(use, "graph:", 6)) ? colon + 1 : NULL;
 }
 
-/* Files that a job names by relative paths: where they lie from here, else from `folder`. What fixes the result is hashed already. */
+/* Files that a job names by relative paths: where they lie from here, else from `folder`. What fixes the
+ * result is hashed already. */
 static void find_from(struct hd_cmd *cmd, const char *folder, size_t n, struct hd_job *job)
 {
 	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY };
@@ -128,7 +138,8 @@ static void find_from(struct hd_cmd *cmd, const char *folder, size_t n, struct h
 	}
 }
 
-/* Where `path` is the job of a run: what lies beside it under this name. NULL: it is not, or there is none. */
+/* Where `path` is the job of a run: what lies beside it under this name. NULL: it is not, or there is
+ * none. */
 static const char *beside(struct hd_cmd *cmd, const char *path, const char *other)
 {
 	static const char resolved[] = "job.resolved.json";
@@ -143,8 +154,10 @@ static const char *beside(struct hd_cmd *cmd, const char *path, const char *othe
 	return !at.full && exists(cmd, at.at) ? at.at : NULL;
 }
 
-/* A scheduler starts its processes in an environment of its own, which is not that of who submitted the job. */
-static bool is_scheduled(struct hd_cmd *cmd, const char *path) { return beside(cmd, path, HD_RUN_LEASE) != NULL; }
+/* A scheduler starts its processes in an environment of its own, which is not that of who submitted the
+ * job. */
+static bool is_scheduled(struct hd_cmd *cmd, const char *path) { return beside(cmd, path,
+	HD_RUN_LEASE) != NULL; }
 
 /* The job of a run: relative paths begin where the run was begun. */
 static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_job *job)
@@ -161,9 +174,11 @@ static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_jo
 	return err;
 }
 
-static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, bool obeys, struct hd_job *job)
+static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, bool obeys,
+	struct hd_job *job)
 {
-	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS + HD_SESSION_OWN, sizeof *set);
+	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS + HD_SESSION_OWN,
+		sizeof *set);
 	struct hd_text warnings;
 
 	if (!set)
@@ -181,7 +196,8 @@ static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes
 	return err;
 }
 
-enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job)
+enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len,
+	const char *folder, struct hd_job *job)
 {
 	enum hd_err err = parse(cmd, name, text, len, true, job);
 
@@ -190,7 +206,8 @@ enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char
 	return err;
 }
 
-enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len)
+enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes,
+	size_t *len)
 {
 	uint8_t *file;
 	size_t n;
@@ -227,7 +244,8 @@ static bool parse_auto(const char *text, uint32_t *cores)
 {
 	uint64_t n = 0;
 
-	if (strncmp(text, "auto", 4) != 0 || (text[4] && (text[4] != ':' || hd_num_u64(text + 5, HD_MAX_DEVICES, &n, NULL) || n == 0)))
+	if (strncmp(text, "auto", 4) != 0 || (text[4] && (text[4] != ':' ||
+		hd_num_u64(text + 5, HD_MAX_DEVICES, &n, NULL) || n == 0)))
 		return false;
 	*cores = (uint32_t)n;
 	return true;
@@ -236,7 +254,8 @@ static bool parse_auto(const char *text, uint32_t *cores)
 /* "4" = cores:4; "cores:2x2" = two devices of two threads; "reference:1"; "null:4". */
 static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd_worker_spec *spec)
 {
-	static const struct { const char *word, *kind; } kinds[] = { { "cores", "cpu" }, { "cpu", "cpu" }, { "reference", "reference" }, { "null", "null" } };
+	static const struct { const char *word, *kind; } kinds[] = { { "cores", "cpu" }, { "cpu", "cpu" },
+		{ "reference", "reference" }, { "null", "null" } };
 	const char *colon = strchr(text, ':'), *counts = colon ? colon + 1 : text, *x = strchr(counts, 'x');
 	char number[HD_NUM_CAP] = "";
 	uint64_t d = 0, t = 1;
@@ -244,16 +263,21 @@ static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd
 
 	spec->kind = "cpu";
 	for (; colon && i < sizeof kinds / sizeof *kinds; i++)
-		if (strlen(kinds[i].word) == (size_t)(colon - text) && !strncmp(kinds[i].word, text, (size_t)(colon - text))) {
+		if (strlen(kinds[i].word) == (size_t)(colon - text) &&
+			!strncmp(kinds[i].word, text, (size_t)(colon - text))) {
 			spec->kind = kinds[i].kind;
 			break;
 		}
 	if (i == sizeof kinds / sizeof *kinds)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": this build has auto, auto:N, cores:N, cores:NxT, reference:N and null:N", text);
-	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
-	if (hd_num_u64(number, HD_MAX_DEVICES, &d, NULL) || d == 0 || (x && (hd_num_u64(x + 1, HD_MAX_THREADS, &t, NULL) || t == 0)))
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"devices \"%s\": write a number from 1 to %d, as 4, cores:4 or cores:2x2 (two devices of two threads, at most %d)", text,
+			"devices \"%s\": this build has auto, auto:N, cores:N, cores:NxT, reference:N and "
+			"null:N", text);
+	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
+	if (hd_num_u64(number, HD_MAX_DEVICES, &d, NULL) || d == 0 ||
+		(x && (hd_num_u64(x + 1, HD_MAX_THREADS, &t, NULL) || t == 0)))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"devices \"%s\": write a number from 1 to %d, as 4, cores:4 or cores:2x2 (two "
+			"devices of two threads, at most %d)", text,
 			HD_MAX_DEVICES, HD_MAX_THREADS);
 	spec->ndevices = (uint32_t)d;
 	spec->nthreads = (uint32_t)t;
@@ -304,10 +328,12 @@ enum hd_err hd_session_keep_network(struct hd_cmd *cmd, struct hd_rundir *dir, c
 	if (!kept)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JOB_BYTES, &file, &len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JOB_BYTES, &file, &len,
+		&cmd->diag);
 	hd_text_init(&warnings, &cmd->arena);
 	if (!err)
-		err = hd_job_parse(kept, path, (const char *)file, len, NULL, 0, &cmd->arena, &cmd->diag, &warnings);
+		err = hd_job_parse(kept, path, (const char *)file, len, NULL, 0, &cmd->arena, &cmd->diag,
+			&warnings);
 	if (err)
 		return err;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -323,7 +349,8 @@ enum hd_err hd_session_keep_network(struct hd_cmd *cmd, struct hd_rundir *dir, c
 
 enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)
 {
-	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO && hd_device_has_library());
+	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO &&
+		hd_device_has_library());
 
 	return library ? HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
 }
@@ -349,13 +376,15 @@ static enum hd_err take_threads(struct hd_cmd *cmd, const struct hd_job *job, st
 
 enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
 {
-	const char *given = cmd->args.has[HD_OPT_DEVICES] ? cmd->args.text[HD_OPT_DEVICES] : job->value[HD_JOB_DEVICES].text;
+	const char *given = cmd->args.has[HD_OPT_DEVICES] ? cmd->args.text[HD_OPT_DEVICES] :
+		job->value[HD_JOB_DEVICES].text;
 
 	options->worker = (struct hd_worker_spec){ .kind = "cpu", .nthreads = 1, .spin = true,
 		.kernels = hd_session_kernels((enum hd_jobkernels)hd_job_int(job, HD_JOB_KERNELS)) };
 	if (!job->value[HD_JOB_MEMORY].is_auto)
 		options->worker.memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
-	enum hd_err err = parse_auto(given, &options->auto_cores) ? HD_OK : parse_devices(cmd, given, &options->worker);
+	enum hd_err err = parse_auto(given, &options->auto_cores) ? HD_OK : parse_devices(cmd, given,
+		&options->worker);
 	return err ? err : take_threads(cmd, job, options);
 }
 
@@ -373,12 +402,14 @@ enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_jo
 
 	for (size_t i = 0; i < sizeof up / sizeof *up; i++) {
 		int len = snprintf(dir, HD_RUN_PATH, "%s%s", path, up[i]);
-		if (len >= HD_RUN_PATH || snprintf(yaml, sizeof yaml, "%s/job.resolved.json", dir) >= (int)sizeof yaml)
+		if (len >= HD_RUN_PATH || snprintf(yaml, sizeof yaml, "%s/job.resolved.json",
+			dir) >= (int)sizeof yaml)
 			return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%.200s...: the path is too long", path);
 		if (!hd_fs_stat(&cmd->fs, yaml, &stat, NULL))
 			return hd_session_job(cmd, yaml, job, NULL, NULL);
 	}
-	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s is no run: neither it nor what holds it has a job.resolved.json", path);
+	return hd_fail(&cmd->diag, HD_E_NOTFOUND,
+		"%s is no run: neither it nor what holds it has a job.resolved.json", path);
 }
 
 static void bad_checkpoint(void *user, const char *folder, const char *why)
@@ -388,17 +419,22 @@ static void bad_checkpoint(void *user, const char *folder, const char *why)
 }
 
 /* The next checkpoint is written before an old one goes. */
-static enum hd_err has_room(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_job *job, const struct hd_ckpt_info *info)
+static enum hd_err has_room(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_job *job,
+	const struct hd_ckpt_info *info)
 {
 	char parent[HD_PATH_CAP];
 
-	enum hd_err err = hd_fs_has_room(&cmd->fs, dir->path, HD_ROOM_OF_RUN, "going on with the run", &cmd->diag);
-	if (!err && !hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent, NULL))
-		err = hd_fs_has_room(&cmd->fs, parent, info->len_bytes + HD_ROOM_OF_RUN, "the next checkpoint", &cmd->diag);
+	enum hd_err err = hd_fs_has_room(&cmd->fs, dir->path, HD_ROOM_OF_RUN, "going on with the run",
+		&cmd->diag);
+	if (!err && !hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent,
+		sizeof parent, NULL))
+		err = hd_fs_has_room(&cmd->fs, parent, info->len_bytes + HD_ROOM_OF_RUN,
+			"the next checkpoint", &cmd->diag);
 	return err;
 }
 
-enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job, uint64_t from, struct hd_ckpt_info *info)
+enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job,
+	uint64_t from, struct hd_ckpt_info *info)
 {
 	struct hd_diag diag = { "" };
 	enum hd_err err = hd_ckpt_find(&cmd->fs, dir->path, from, info, bad_checkpoint, dir, &diag);
@@ -407,9 +443,12 @@ enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const s
 
 	if (err != HD_E_NOTFOUND || from != UINT64_MAX)
 		return err ? hd_fail(&cmd->diag, err, "%s", diag.text) : has_room(cmd, dir, job, info);
-	err = hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent, &diag);
+	err = hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent,
+		&diag);
 	if (!err && hd_fs_stat(&cmd->fs, parent, &stat, NULL))
-		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s, where the checkpoints of %s were to lie, is gone: bring it back, or begin the job anew "
+		return hd_fail(&cmd->diag, HD_E_NOTFOUND,
+			"%s, where the checkpoints of %s were to lie, is gone: bring it back, or begin the "
+			"job anew "
 			"with `heddle run %s/job.yaml`", parent, dir->path, dir->path);
 	if (err && err != HD_E_NOTFOUND)
 		return hd_fail(&cmd->diag, err, "%s", diag.text);
@@ -456,7 +495,8 @@ const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *s)
 	return valid != HD_NONE && data->split[valid].count ? "valid" : "test";
 }
 
-static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir, const char *hex, enum hd_err err)
+static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir,
+	const char *hex, enum hd_err err)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -475,7 +515,8 @@ static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, 
 	hd_json_line_print(&line);
 }
 
-static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, const struct hd_rundir *dir, enum hd_err err)
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, const struct hd_rundir *dir,
+	enum hd_err err)
 {
 	uint64_t step = hd_worker_at(hd_run_worker(run));
 	char hex[HD_HASH_HEX];

@@ -1,22 +1,26 @@
 /* session.h -- what the verbs that touch a job share: the job file with its
  * overrides, the devices asked for, and the lines a user sees while it runs.
  *
- * Precedence: default < job file < HEDDLE_<TABLE>_<KEY> < -s key=value < option. The job of a scheduler's run is taken without the
- * variables: those of who submitted it are in it. */
+ * Precedence: default < job file < HEDDLE_<TABLE>_<KEY> < -s key=value < option. The job of a scheduler's run
+ * is taken without the variables: those of who submitted it are in it. */
 #ifndef HD_CMD_SESSION_H
 #define HD_CMD_SESSION_H
 
 #include "run/run.h"
 #include "cmd/verbs.h"
 
-/* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */
-HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len);
+/* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the
+ * file as given. */
+HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job,
+	const char **bytes, size_t *len);
 
 /* What the environment sets: HEDDLE_BATCH_GLOBAL=64 and the like; at most HD_JOB_NKEYS. Returns how many. */
 uint32_t hd_session_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap);
 
-/* The same of a text that came from elsewhere, `name` in messages; its relative paths are looked for here, then in `folder`. */
-HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job);
+/* The same of a text that came from elsewhere, `name` in messages; its relative paths are looked for here,
+ * then in `folder`. */
+HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text,
+	size_t len, const char *folder, struct hd_job *job);
 
 /* What is wrong with the arguments of a model only its graph can tell: it is built, and thrown away. */
 HD_MUST_USE enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job);
@@ -26,30 +30,38 @@ const char *hd_session_model_file(const struct hd_job *job);
 
 enum { HD_MAX_DEVICES = 1024, HD_MAX_THREADS = 256 };       /* of one process; of one device */
 
-/* job.resolved.json of a new run: what resume, eval, predict and the report read; and beside it the folder that the job's
- * relative paths begin from, for whoever reads it from elsewhere. */
+/* job.resolved.json of a new run: what resume, eval, predict and the report read; and beside it the folder
+ * that the job's relative paths begin from, for whoever reads it from elsewhere. */
 #define HD_RUN_FOLDER "job.folder"
-HD_MUST_USE enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job);
+HD_MUST_USE enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir,
+	const struct hd_job *job);
 
-/* What environment and options of resume or serve say of net.* goes into the run's job.resolved.json: its workers, and coordinators that
- * follow, read it there. Nothing was said: the file stays as it is. `dir` is held. */
-HD_MUST_USE enum hd_err hd_session_keep_network(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job);
+/* What environment and options of resume or serve say of net.* goes into the run's job.resolved.json: its
+ * workers, and coordinators that follow, read it there. Nothing was said: the file stays as it is. `dir`
+ * is held. */
+HD_MUST_USE enum hd_err hd_session_keep_network(struct hd_cmd *cmd, struct hd_rundir *dir,
+	const struct hd_job *job);
 
 /* auto: the library's where this build has them (the devices of one machine always agree), else ours. */
 enum hd_kernels hd_session_kernels(enum hd_jobkernels asked);
 
 /* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. */
-HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options);
+HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job,
+	struct hd_run_options *options);
 
 enum { HD_RUN_PATH = 512 };
-/* The resolved job of the run that `path` (a run, its checkpoints, one of them) belongs to; `dir`: the run directory. */
-HD_MUST_USE enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job, char dir[HD_RUN_PATH]);
+/* The resolved job of the run that `path` (a run, its checkpoints, one of them) belongs to; `dir`: the run
+ * directory. */
+HD_MUST_USE enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job,
+	char dir[HD_RUN_PATH]);
 
-/* Where a run goes on: its newest whole checkpoint, or that of step `from` unless UINT64_MAX; each one refused is told and an event. A run
- * that died before its first checkpoint goes on at step 0: `info` is of step 0 and names no folder, which is told. `dir` is held.
- * HD_E_REFUSED: its disk has no room for the next one. HD_E_INTEGRITY: there are some, none is whole; HD_E_NOTFOUND: none of step
- * `from`, or the folder of checkpoints is gone. */
-HD_MUST_USE enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job, uint64_t from,
+/* Where a run goes on: its newest whole checkpoint, or that of step `from` unless UINT64_MAX; each one
+ * refused is told and an event. A run that died before its first checkpoint goes on at step 0: `info` is of
+ * step 0 and names no folder, which is told. `dir` is held. HD_E_REFUSED: its disk has no room for the next
+ * one. HD_E_INTEGRITY: there are some, none is whole; HD_E_NOTFOUND: none of step `from`, or the folder of
+ * checkpoints is gone. */
+HD_MUST_USE enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job,
+	uint64_t from,
 	struct hd_ckpt_info *info);
 
 /* Everything a verb needs to evaluate or predict with a run's newest checkpoint (or a checkpoint folder). */
@@ -61,7 +73,8 @@ struct hd_session {
 };
 HD_MUST_USE enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *session);
 void hd_session_close(struct hd_session *session);
-const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *session);      /* --split, else valid where the data have it, else test */
+/* --split, else valid where the data have it, else test */
+const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *session);
 
 /* Lines while a run goes on: one rewritten line on a terminal, else one each 10 s (--verbose: each step). */
 struct hd_ui {
@@ -75,7 +88,8 @@ struct hd_ui {
 void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd);
 struct hd_run_watch hd_ui_watch(struct hd_ui *ui);
 void hd_ui_end(struct hd_ui *ui);                             /* finishes a rewritten line */
-__attribute__((format(printf, 2, 3))) void hd_ui_say(struct hd_ui *ui, const char *fmt, ...);      /* a line of talk */
+/* a line of talk */
+__attribute__((format(printf, 2, 3))) void hd_ui_say(struct hd_ui *ui, const char *fmt, ...);
 
 void hd_time_text(double seconds, char text[32]);             /* "1 m 02 s" */
 
@@ -83,6 +97,7 @@ void hd_time_text(double seconds, char text[32]);             /* "1 m 02 s" */
 enum hd_err hd_session_wish(void *user);
 
 /* Trains `run` with signals obeyed, writes the report, prints digest and paths; for run, resume and demo. */
-HD_MUST_USE enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, struct hd_rundir *dir);
+HD_MUST_USE enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run,
+	struct hd_rundir *dir);
 
 #endif

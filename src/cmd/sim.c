@@ -30,13 +30,15 @@ static void put(struct hd_cmd *cmd, uint64_t seed, const struct hd_sim_result *r
 
 enum hd_err hd_cmd_sim(struct hd_cmd *cmd)
 {
-	uint64_t first = cmd->args.has[HD_OPT_SEED] ? cmd->args.count[HD_OPT_SEED] : 1, n = cmd->args.has[HD_OPT_SEEDS] ? cmd->args.count[HD_OPT_SEEDS] : 1;
+	uint64_t first = cmd->args.has[HD_OPT_SEED] ? cmd->args.count[HD_OPT_SEED] : 1,
+		n = cmd->args.has[HD_OPT_SEEDS] ? cmd->args.count[HD_OPT_SEEDS] : 1;
 	struct hd_sim_result total = { .ok = true };
 	uint64_t bad = 0;
 
 	for (uint64_t seed = first; seed - first < n; seed++) {
 		struct hd_sim_result r;
-		enum hd_err err = hd_simulate_job(seed, UINT32_MAX, cmd->args.has[HD_OPT_EXPLAIN] ? print_line : NULL, NULL, &r, &cmd->diag);
+		enum hd_err err = hd_simulate_job(seed, UINT32_MAX,
+			cmd->args.has[HD_OPT_EXPLAIN] ? print_line : NULL, NULL, &r, &cmd->diag);
 		if (err)
 			return err;
 		if (cmd->args.has[HD_OPT_JSON])
@@ -51,11 +53,13 @@ enum hd_err hd_cmd_sim(struct hd_cmd *cmd)
 		total.redone += r.redone;
 	}
 	if (!cmd->args.has[HD_OPT_JSON])
-		printf("%" PRIu64 " seeds, %" PRIu64 " violated: %" PRIu64 " steps, %" PRIu64 " events, %u epochs, %u workers killed, "
+		printf("%" PRIu64 " seeds, %" PRIu64 " violated: %" PRIu64 " steps, %" PRIu64 " events, %u "
+			"epochs, %u workers killed, "
 			"%u virtual nodes redone\n", n, bad,
 			total.steps, total.events, total.epochs, total.crashes, total.redone);
 	if (bad)
 		return hd_fail(&cmd->diag, HD_E_BUG,
-			"%" PRIu64 " of %" PRIu64 " seeds violated an invariant; `heddle sim --seed N --explain` shows one", bad, n);
+			"%" PRIu64 " of %" PRIu64 " seeds violated an invariant; `heddle sim --seed N "
+			"--explain` shows one", bad, n);
 	return HD_OK;
 }

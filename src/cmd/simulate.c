@@ -7,7 +7,8 @@
 /* Longer ones are told in figures alone. */
 enum { WHY_MOST = 1 << 20 };
 
-static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask,
+static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim,
+	const struct hd_sim_ask *ask,
 	const struct hd_sim_plan *full)
 {
 	struct hd_json_line line;
@@ -40,13 +41,16 @@ static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const st
 
 static void print_text(const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask)
 {
-	printf("%s\n  makespan           %.6g\n  bubble over ideal  %.6g\n  span idle          %.6g\n", *s->heading ? s->heading : "(no heading)",
+	printf("%s\n  makespan           %.6g\n  bubble over ideal  %.6g\n  span idle          %.6g\n",
+		*s->heading ? s->heading : "(no heading)",
 		hd_sim_units(sim, sim->makespan), hd_sim_bubble(sim), hd_sim_units(sim, sim->span_idle));
 	if (s->prologue && sim->steps >= 4)
-		printf("  steady bubble      %.6g   (steps 3 to %u)\n", hd_sim_steady_bubble(sim, &ask->costs), sim->steps);
+		printf("  steady bubble      %.6g   (steps 3 to %u)\n",
+			hd_sim_steady_bubble(sim, &ask->costs), sim->steps);
 	printf("  %-6s %10s %10s %10s %12s\n", "rank", "busy", "first", "last", "activations");
 	for (uint32_t r = 0; r < s->nranks; r++)
-		printf("  %-6u %10.6g %10.6g %10.6g %12.6g\n", r, hd_sim_units(sim, sim->rank[r].busy), hd_sim_units(sim, sim->rank[r].first),
+		printf("  %-6u %10.6g %10.6g %10.6g %12.6g\n", r, hd_sim_units(sim, sim->rank[r].busy),
+			hd_sim_units(sim, sim->rank[r].first),
 			hd_sim_units(sim, sim->rank[r].last), (double)sim->rank[r].peak / sim->per_rank);
 }
 
@@ -69,7 +73,8 @@ static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, cons
 	hd_arena_finish(&arena);
 	if (err || best_ns == INT64_MAX)
 		return err ? err : hd_fail(&cmd->diag, HD_E_INVAL, "--repeat is 1 or more");
-	printf("%s: %llu instructions in %.3f ms, %.1f million a second\n", s->heading, (unsigned long long)sim.nins, (double)best_ns / 1e6,
+	printf("%s: %llu instructions in %.3f ms, %.1f million a second\n", s->heading,
+		(unsigned long long)sim.nins, (double)best_ns / 1e6,
 		(double)sim.nins / (double)(best_ns ? best_ns : 1) * 1e3);
 	return HD_OK;
 }
@@ -77,18 +82,23 @@ static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, cons
 /* The file is a job: `yes`; options that only a job has are refused for schedules. */
 static enum hd_err is_job(struct hd_cmd *cmd, bool *yes)
 {
-	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER, HD_OPT_PARTITIONER };
+	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER,
+		HD_OPT_PARTITIONER };
 	uint8_t *bytes = NULL;
 	size_t len;
-	enum hd_err err = cmd->args.npos ? hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag) : HD_OK;
+	enum hd_err err = cmd->args.npos ? hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena,
+		HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag) : HD_OK;
 
 	*yes = bytes && hd_cmd_is_job((const char *)bytes);
 	for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs && !err && !*yes; i++)
 		if (cmd->args.has[of_jobs[i]])
-			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to a JOB, which is planned first; a schedule is simulated as it stands",
+			err = hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s belongs to a JOB, which is planned first; a schedule is simulated as "
+				"it stands",
 				hd_opts[of_jobs[i]].name);
 	if (!err && !*yes && cmd->args.nsets)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "-s %s sets a key of a JOB; a schedule has none", cmd->args.set[0]);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "-s %s sets a key of a JOB; a schedule has none",
+			cmd->args.set[0]);
 	return err;
 }
 
@@ -128,7 +138,8 @@ enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
 		if (!err && sim.busiest == 0)
 			err = hd_fail(&why, HD_E_INVAL, "no instruction in it costs anything");
 		if (err)
-			return hd_fail(&cmd->diag, err, "%s: %s", *all.at[i].heading ? all.at[i].heading : "schedule", why.text);
+			return hd_fail(&cmd->diag, err, "%s: %s",
+				*all.at[i].heading ? all.at[i].heading : "schedule", why.text);
 		if (cmd->args.has[HD_OPT_JSON])
 			print_json(cmd, &all.at[i], &sim, &ask, sim.nins <= WHY_MOST ? &why_idle : NULL);
 		else

@@ -12,7 +12,8 @@ enum { CLUSTER_BYTES = 1 << 20, BAR = 40, FACTOR_MAX = 1000000 };
 
 bool hd_cmd_sim_is_full(const struct hd_cmd *cmd, const struct hd_schedule *s)
 {
-	static const enum hd_opt opts[] = { HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT, HD_OPT_CREDITS, HD_OPT_WHAT_IF,
+	static const enum hd_opt opts[] = { HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT,
+		HD_OPT_CREDITS, HD_OPT_WHAT_IF,
 		HD_OPT_SEED, HD_OPT_TRACE, HD_OPT_STEPS };
 
 	for (size_t i = 0; i < sizeof opts / sizeof *opts; i++)
@@ -36,10 +37,12 @@ static enum hd_err read_cluster(struct hd_cmd *cmd, const struct hd_schedule *s,
 		return HD_OK;
 	if (!cluster)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a cluster");
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CLUSTER_BYTES, &bytes, &len, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CLUSTER_BYTES, &bytes, &len,
+		&cmd->diag);
 	err = err ? err : hd_cluster_parse(cluster, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
 	if (!err && cluster->ndevices < s->nranks)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "%s has %u devices, the schedule %u ranks", path, cluster->ndevices, s->nranks);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "%s has %u devices, the schedule %u ranks", path,
+			cluster->ndevices, s->nranks);
 	set->cluster = cluster;
 	return err;
 }
@@ -77,13 +80,15 @@ enum hd_err hd_cmd_sim_ways(struct hd_cmd *cmd, struct hd_sim_setting *set)
 	set->noise = cmd->args.has[HD_OPT_SEED];
 	set->seed = cmd->args.count[HD_OPT_SEED];
 	if (set->noise && !cmd->args.has[HD_OPT_PROFILE])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--seed draws costs from the deviations of a profile: give --profile FILE");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--seed draws costs from the deviations of a profile: give --profile FILE");
 	enum hd_err err = read_transport(cmd, set);
 	err = err ? err : read_count(cmd, HD_OPT_PERIODS, &set->steps);
 	return err ? err : read_count(cmd, HD_OPT_STEPS, &set->steps);
 }
 
-enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, struct hd_sim_setting *out)
+enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask,
+	struct hd_sim_setting *out)
 {
 	struct hd_sim_setting set = { .per_ps = 1 };
 	const struct hd_stage_costs *costs = NULL;
@@ -93,7 +98,8 @@ enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *s, 
 		cmd->args.has[HD_OPT_GRAPH] = true;
 		cmd->args.text[HD_OPT_GRAPH] = cmd->args.text[HD_OPT_PROFILE];
 		if (cmd->args.has[HD_OPT_COSTS] || cmd->args.has[HD_OPT_COMM])
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--costs and --comm say what --profile says; give one of them");
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--costs and --comm say what --profile says; give one of them");
 		err = hd_cmd_stage_costs(cmd, s->nstages, &costs, NULL);
 	} else if (cmd->args.has[HD_OPT_CUTS]) {
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--cuts belongs to --profile");
@@ -130,32 +136,41 @@ static enum hd_err change_one(struct hd_cmd *cmd, const struct hd_schedule *s, c
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--what-if %s: it is KEY=FACTOR", word);
 	*value++ = '\0';
 	if (hd_num_f64(value, 0, FACTOR_MAX, &x, &why) || !(x > 0))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--what-if %s=%s: the factor is a number above 0", word, value);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--what-if %s=%s: the factor is a number above 0",
+			word, value);
 	if (!strcmp(word, "bandwidth") || !strcmp(word, "latency")) {
 		if (!to->set.cluster)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--what-if %s changes the links of --cluster FILE", word);
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--what-if %s changes the links of --cluster FILE", word);
 		for (uint32_t l = 0; l < to->cluster.nlevels; l++)
 			if (*word == 'b')
 				to->cluster.level[l].bytes_per_s *= x;
 			else
-				to->cluster.level[l].latency_ps = (int64_t)((double)to->cluster.level[l].latency_ps * x);
+				to->cluster.level[l].latency_ps =
+					(int64_t)((double)to->cluster.level[l].latency_ps * x);
 	} else if (!strcmp(word, "speed")) {
 		for (uint32_t r = 0; r < s->nranks; r++)
 			to->speed[r] *= x;
-	} else if (!strncmp(word, "rank", 4) && !hd_num_u64(word + 4, HD_MAX_RANKS, &rank, &why) && rank < s->nranks) {
+	} else if (!strncmp(word, "rank", 4) && !hd_num_u64(word + 4, HD_MAX_RANKS, &rank, &why) &&
+		rank < s->nranks) {
 		to->speed[rank] *= x;
 	} else {
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--what-if %s: keys are bandwidth, latency, speed (of all devices) and rank0 to rank%u (its"
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--what-if %s: keys are bandwidth, latency, speed (of all devices) and rank0 to "
+			"rank%u (its"
 			" device's speed)", word, s->nranks - 1);
 	}
 	return HD_OK;
 }
 
-static enum hd_err change_all(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_setting *set, struct change *to)
+static enum hd_err change_all(struct hd_cmd *cmd, const struct hd_schedule *s,
+	const struct hd_sim_setting *set, struct change *to)
 {
-	char *text = hd_arena_text(&cmd->arena, cmd->args.text[HD_OPT_WHAT_IF], strlen(cmd->args.text[HD_OPT_WHAT_IF]));
+	char *text = hd_arena_text(&cmd->arena, cmd->args.text[HD_OPT_WHAT_IF],
+		strlen(cmd->args.text[HD_OPT_WHAT_IF]));
 
-	*to = (struct change){ .set = *set, .speed = hd_arena_take(&cmd->arena, (size_t)s->nranks + 1, sizeof *to->speed) };
+	*to = (struct change){ .set = *set, .speed = hd_arena_take(&cmd->arena, (size_t)s->nranks + 1,
+		sizeof *to->speed) };
 	if (!text || !to->speed)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --what-if");
 	for (uint32_t r = 0; r < s->nranks; r++)
@@ -179,7 +194,8 @@ static enum hd_err change_all(struct hd_cmd *cmd, const struct hd_schedule *s, c
 /* ---- output */
 
 /* In units of --costs, or in seconds by a profile. */
-struct shown { struct hd_cmd *cmd; const struct hd_sim_plan *sim; const struct hd_sim_setting *set; bool seconds; double before; const char *planner; };
+struct shown { struct hd_cmd *cmd; const struct hd_sim_plan *sim; const struct hd_sim_setting *set;
+	bool seconds; double before; const char *planner; };
 
 double hd_cmd_sim_time(const struct hd_sim_plan *sim, bool seconds, int64_t ticks)
 {
@@ -274,19 +290,26 @@ static void print_text(const struct shown *o)
 	const struct hd_sim_plan *sim = o->sim;
 	char bar[BAR + 1];
 
-	printf("%s\n  makespan           %.6g%s\n  bubble over ideal  %.6g\n  span idle          %.6g\n", *sim->ran.heading ? sim->ran.heading : "(no heading)",
-		in_units(o, sim->makespan), o->seconds ? " s" : "", hd_sim_plan_bubble(sim), in_units(o, sim->span_idle));
+	printf("%s\n  makespan           %.6g%s\n  bubble over ideal  %.6g\n  span idle          %.6g\n",
+		*sim->ran.heading ? sim->ran.heading : "(no heading)",
+		in_units(o, sim->makespan), o->seconds ? " s" : "", hd_sim_plan_bubble(sim),
+		in_units(o, sim->span_idle));
 	if (o->before > 0)
-		printf("  what if %s: %.6g before, %.4f times that\n", o->cmd->args.text[HD_OPT_WHAT_IF], o->before, in_units(o, sim->makespan) / o->before);
+		printf("  what if %s: %.6g before, %.4f times that\n", o->cmd->args.text[HD_OPT_WHAT_IF],
+			o->before, in_units(o, sim->makespan) / o->before);
 	if (o->seconds)
-		printf("  virtual nodes/s    %.6g   (%u step%s)\n", hd_sim_plan_rate(sim), sim->steps, sim->steps > 1 ? "s" : "");
-	printf("  %-5s %10s %10s %10s %10s %10s %10s  w warm-up, # work, . dependency, t transfer, c credit, d drain\n", "rank", "busy", "warm-up",
+		printf("  virtual nodes/s    %.6g   (%u step%s)\n", hd_sim_plan_rate(sim), sim->steps,
+			sim->steps > 1 ? "s" : "");
+	printf("  %-5s %10s %10s %10s %10s %10s %10s  w warm-up, # work, . dependency, t transfer, c "
+		"credit, d drain\n", "rank", "busy", "warm-up",
 		"dependency", "transfer", "credit", "drain");
 	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
 		const struct hd_sim_share *k = &sim->rank[r];
 		draw_bar(sim, k, bar);
-		printf("  %-5u %10.5g %10.5g %10.5g %10.5g %10.5g %10.5g  |%s|\n", r, in_units(o, k->busy), in_units(o, k->idle[HD_IDLE_WARM_UP]),
-			in_units(o, k->idle[HD_IDLE_DEPENDENCY]), in_units(o, k->idle[HD_IDLE_TRANSFER]), in_units(o, k->idle[HD_IDLE_CREDIT]),
+		printf("  %-5u %10.5g %10.5g %10.5g %10.5g %10.5g %10.5g  |%s|\n", r, in_units(o, k->busy),
+			in_units(o, k->idle[HD_IDLE_WARM_UP]),
+			in_units(o, k->idle[HD_IDLE_DEPENDENCY]), in_units(o, k->idle[HD_IDLE_TRANSFER]),
+			in_units(o, k->idle[HD_IDLE_CREDIT]),
 			in_units(o, k->idle[HD_IDLE_DRAIN]), bar);
 	}
 	if (!o->seconds)
@@ -302,7 +325,8 @@ static void print_text(const struct shown *o)
 		printf("  at #%u\n", sim->rank[r].peak_at);
 	}
 	for (uint32_t k = 0; k < sim->nlinks; k++)
-		printf("  %s: out of component %u %.3f MB, busy %.5g s\n", o->set->cluster->level[sim->link[k].level].name, sim->link[k].component,
+		printf("  %s: out of component %u %.3f MB, busy %.5g s\n",
+			o->set->cluster->level[sim->link[k].level].name, sim->link[k].component,
 			(double)sim->link[k].bytes / 1e6, in_units(o, sim->link[k].busy));
 }
 
@@ -338,7 +362,8 @@ void hd_cmd_put_idle(struct hd_json_writer *w, const struct hd_sim_plan *sim)
 	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
 		hd_json_open_object(w, NULL);
 		for (int i = 0; i < HD_NIDLES; i++)
-			hd_json_put_f64(w, hd_idle_names[i], (double)sim->rank[r].idle[i] / (double)sim->per_ps / (double)HD_UNIT_PS);
+			hd_json_put_f64(w, hd_idle_names[i],
+				(double)sim->rank[r].idle[i] / (double)sim->per_ps / (double)HD_UNIT_PS);
 		hd_json_close(w);
 	}
 	hd_json_close(w);
@@ -348,7 +373,8 @@ void hd_cmd_put_idle(struct hd_json_writer *w, const struct hd_sim_plan *sim)
 	hd_json_close(w);
 }
 
-static enum hd_err write_trace(struct hd_cmd *cmd, const struct hd_sim_plan *sim, const struct hd_sim_setting *set)
+static enum hd_err write_trace(struct hd_cmd *cmd, const struct hd_sim_plan *sim,
+	const struct hd_sim_setting *set)
 {
 	uint8_t *bytes;
 	size_t len;
@@ -356,10 +382,12 @@ static enum hd_err write_trace(struct hd_cmd *cmd, const struct hd_sim_plan *sim
 	if (!cmd->args.has[HD_OPT_TRACE])
 		return HD_OK;
 	enum hd_err err = hd_sim_trace(sim, set, &bytes, &len, &cmd->arena, &cmd->diag);
-	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_TRACE], bytes, len, &cmd->diag);
+	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_TRACE], bytes, len,
+		&cmd->diag);
 }
 
-enum hd_err hd_cmd_simulate_on(struct hd_cmd *cmd, const struct hd_schedule *s, struct hd_sim_setting *set, bool seconds, const char *planner)
+enum hd_err hd_cmd_simulate_on(struct hd_cmd *cmd, const struct hd_schedule *s, struct hd_sim_setting *set,
+	bool seconds, const char *planner)
 {
 	struct hd_sim_warning warning[HD_SIM_WARNINGS];
 	struct hd_sim_plan sim = { 0 };
@@ -386,7 +414,8 @@ enum hd_err hd_cmd_simulate_on(struct hd_cmd *cmd, const struct hd_schedule *s, 
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask)
+enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *s,
+	const struct hd_sim_ask *ask)
 {
 	struct hd_sim_setting set;
 	enum hd_err err = hd_cmd_sim_setting(cmd, s, ask, &set);

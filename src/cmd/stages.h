@@ -1,9 +1,10 @@
-/* stages.h -- what the stages of a schedule cost, by a profile of its model; used by `plan check` and `plan diff`.
+/* stages.h -- what the stages of a schedule cost, by a profile of its model; used by `plan check` and `plan
+ * diff`.
  *
  * Also what several verbs read alike: the profile, machines in levels, the memory of a machine.
  *
- * --graph FILE is the profile, --cuts says the first cut of each stage; without it the stages are those of the straight
- * partition between which nothing takes time to travel.
+ * --graph FILE is the profile, --cuts says the first cut of each stage; without it the stages are those of
+ * the straight partition between which nothing takes time to travel.
  *
  * Ownership: everything lies in the arena of the call. */
 #ifndef HD_CMD_STAGES_H
@@ -20,6 +21,7 @@ HD_MUST_USE enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *ho
 /* --memory: bytes above 0, as 16e9 or 16GiB; *bytes 0 without it. */
 HD_MUST_USE enum hd_err hd_cmd_memory(struct hd_cmd *cmd, int64_t *bytes);
 /* *costs NULL without --graph. sums may be NULL. */
-HD_MUST_USE enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs, struct hd_cut_sums *sums);
+HD_MUST_USE enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages,
+	const struct hd_stage_costs **costs, struct hd_cut_sums *sums);
 
 #endif

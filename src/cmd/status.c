@@ -83,8 +83,10 @@ static void show(struct hd_cmd *cmd, const struct hd_live *live, bool clear)
 static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 {
 	struct hd_live_misses misses = { 0 };
-	struct hd_live live = { .goes_on = true };        /* until an answer says otherwise: the first may be missed */
-	uint64_t every = cmd->args.has[HD_OPT_EVERY] ? cmd->args.count[HD_OPT_EVERY] * 1000000 : HD_STATUS_EVERY_NS;
+	/* until an answer says otherwise: the first may be missed */
+	struct hd_live live = { .goes_on = true };
+	uint64_t every = cmd->args.has[HD_OPT_EVERY] ? cmd->args.count[HD_OPT_EVERY] * 1000000 :
+		HD_STATUS_EVERY_NS;
 	enum hd_err err = hd_signal_install(&cmd->diag);
 
 	if (!err && cmd->args.has[HD_OPT_EVERY] && cmd->args.count[HD_OPT_EVERY] < 50)

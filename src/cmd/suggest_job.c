@@ -4,24 +4,30 @@
 
 static void print_text(const struct hd_planning *p, const struct hd_suggestion *s, uint32_t n)
 {
-	printf("profile   %s%s\n", p->in.profile_from, p->in.measured ? "; other sizes of virtual nodes by counts of operations" : "");
+	printf("profile   %s%s\n", p->in.profile_from, p->in.measured ?
+		"; other sizes of virtual nodes by counts of operations" : "");
 	printf("devices   %u: %s\n", p->in.cluster.ndevices, p->in.cluster_from);
 	printf("planner   %s\n", p->planner->name);
-	printf("%10s %13s %12s %12s %10s  plan\n", "samples", "virtual nodes", "step ms", "samples/s", "peak MiB");
+	printf("%10s %13s %12s %12s %10s  plan\n", "samples", "virtual nodes", "step ms", "samples/s",
+		"peak MiB");
 	for (uint32_t i = 0; i < n; i++) {
 		printf("%10llu %13u ", (unsigned long long)s[i].vn_size, s[i].vns);
 		if (s[i].fits)
-			printf("%12.4f %12.1f %10.1f", s[i].step_s * 1e3, s[i].samples_s, (double)s[i].peak * 0x1p-20);
+			printf("%12.4f %12.1f %10.1f", s[i].step_s * 1e3, s[i].samples_s,
+				(double)s[i].peak * 0x1p-20);
 		else
 			printf("%12s %12s %10s", "-", "-", "-");
-		printf("  %s%s%s\n", s[i].what, s[i].best ? " (most samples/s)" : "", s[i].own ? " (this job)" : "");
+		printf("  %s%s%s\n", s[i].what, s[i].best ? " (most samples/s)" : "",
+			s[i].own ? " (this job)" : "");
 	}
 	for (uint32_t i = 0; i < n; i++)
 		if (s[i].best && !s[i].own)
-			printf("-s batch.virtual_nodes=%u makes it another job, with bits of its own; nothing was changed\n", s[i].vns);
+			printf("-s batch.virtual_nodes=%u makes it another job, with bits of its own; "
+				"nothing was changed\n", s[i].vns);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct hd_planning *p, const struct hd_suggestion *s, uint32_t n)
+static void print_json(struct hd_cmd *cmd, const struct hd_planning *p, const struct hd_suggestion *s,
+	uint32_t n)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -54,14 +60,16 @@ static void print_json(struct hd_cmd *cmd, const struct hd_planning *p, const st
 enum hd_err hd_cmd_suggest_job(struct hd_cmd *cmd, struct hd_planning *p)
 {
 	static const enum hd_opt of_one[] = { HD_OPT_OUTPUT, HD_OPT_DRAW, HD_OPT_EXPLAIN };
-	struct hd_suggest_ask ask = { .planner = p->planner, .plan = p->ask, .batch = p->in.job.batch, .profile = hd_plan_input_profile_at, .user = &p->in,
+	struct hd_suggest_ask ask = { .planner = p->planner, .plan = p->ask, .batch = p->in.job.batch,
+		.profile = hd_plan_input_profile_at, .user = &p->in,
 		.cuts = hd_plan_input_cuts(cmd) };
 	struct hd_suggestion list[HD_SUGGEST_MOST];
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++)
 		if (cmd->args.has[of_one[i]])
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s is of one plan; --suggest-job compares jobs: choose one, then plan it",
+			return hd_fail(&cmd->diag, HD_E_INVAL,
+				"--%s is of one plan; --suggest-job compares jobs: choose one, then plan it",
 				hd_opts[of_one[i]].name);
 	enum hd_err err = hd_suggest(list, &n, &ask, &cmd->arena, &cmd->diag);
 	if (err)

@@ -59,7 +59,8 @@ static void on_step(void *user, const struct hd_step_news *n, uint64_t step, con
 		t->began_ns = now;
 		t->began_step = step;
 	}
-	struct hd_progress p = { .plan = &t->plan, .nsteps = t->task->nsteps, .step_ms = (double)n->step_ns * 1e-6 };
+	struct hd_progress p = { .plan = &t->plan, .nsteps = t->task->nsteps,
+		.step_ms = (double)n->step_ns * 1e-6 };
 	p.record.step = step;
 	p.record.lr = (float)n->lr;
 	p.loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
@@ -67,7 +68,8 @@ static void on_step(void *user, const struct hd_step_news *n, uint64_t step, con
 	p.times = &t->times;
 	p.samples_per_s = p.step_ms > 0 ? (double)t->task->job->batch * 1e3 / p.step_ms : 0;
 	p.wait_share = n->step_ns ? (double)n->wait_ns / (double)n->step_ns : 0;
-	p.eta_s = step > t->began_step ? (double)(now - t->began_ns) * 1e-9 / (double)(step - t->began_step) * (double)(t->task->nsteps - step - 1) : 0;
+	p.eta_s = step > t->began_step ? (double)(now - t->began_ns) * 1e-9 / (double)(step - t->began_step) *
+		(double)(t->task->nsteps - step - 1) : 0;
 	t->watch.step(t->watch.user, &p);
 }
 
@@ -94,7 +96,8 @@ static const char *words_of(const char *text, char *words, size_t cap)
 		return text;
 	hd_arena_init(&arena, 0);
 	hd_text_fixed(&to, words, cap);
-	if (!hd_json_parse(&arena, "an event", text, strlen(text), &json, NULL) && hd_json_kind(json) == HD_JSON_OBJECT) {
+	if (!hd_json_parse(&arena, "an event", text, strlen(text), &json, NULL) &&
+		hd_json_kind(json) == HD_JSON_OBJECT) {
 		const struct hd_json *alone = hd_json_count(json) == 1 ? hd_json_find(json, "text") : NULL;
 		if (alone && !hd_json_as_text(alone, &said, NULL))
 			hd_text_add(&to, said);
@@ -177,7 +180,8 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 	return threads.full || steps.full ? NULL : argv;
 }
 
-static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, const char *hex,
+static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir,
+	const struct hd_conduct_end *end, const char *hex,
 	enum hd_err err)
 {
 	struct hd_json_line line;
@@ -203,9 +207,11 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 }
 
 /* The state is the members'; what is left of it here is the last checkpoint. */
-static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_task *task, const struct hd_rundir *dir, const struct hd_conduct_end *end)
+static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_task *task, const struct hd_rundir *dir,
+	const struct hd_conduct_end *end)
 {
-	struct hd_team_end reached = { .step = end->step, .steps = task->job->value[HD_JOB_TARGET].is_none ? task->nsteps : 0 };
+	struct hd_team_end reached = { .step = end->step, .steps = task->job->value[HD_JOB_TARGET].is_none ?
+		task->nsteps : 0 };
 	struct hd_ckpt_info info;
 
 	if (!hd_ckpt_find(&cmd->fs, dir->path, UINT64_MAX, &info, NULL, NULL, NULL) && info.step == end->step)
@@ -213,7 +219,8 @@ static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_task *task,
 	return reached;
 }
 
-static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_task *task, const struct hd_rundir *dir, const struct hd_conduct_end *end,
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_task *task,
+	const struct hd_rundir *dir, const struct hd_conduct_end *end,
 	enum hd_err err)
 {
 	const struct hd_team_end reached = end_of(cmd, task, dir, end);
@@ -227,15 +234,20 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_task
 	if (*hex)
 		hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)end->step);
 	if (end->given_up)
-		hd_ui_say(ui, "!! %u workers were given up for lost and lived: this machine is busier than workers.detect (%lld ms) allows for; a larger one "
-			"waits longer", end->given_up, (long long)hd_job_int(task->job, HD_JOB_DETECT) / 1000000);
+		hd_ui_say(ui,
+			"!! %u workers were given up for lost and lived: this machine is busier than "
+			"workers.detect (%lld ms) allows for; a larger one "
+			"waits longer", end->given_up, (long long)hd_job_int(task->job,
+			HD_JOB_DETECT) / 1000000);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
 }
 
-/* What those are told who ask which job this is: as it lies in the folder. Where nobody is asked to join it need not fit. */
-static enum hd_err text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const char *name, size_t most, bool listens, const char **text)
+/* What those are told who ask which job this is: as it lies in the folder. Where nobody is asked to join
+ * it need not fit. */
+static enum hd_err text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const char *name, size_t most,
+	bool listens, const char **text)
 {
 	char path[HD_PATH_CAP];
 	struct hd_diag why = { "" };
@@ -246,19 +258,25 @@ static enum hd_err text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, cons
 	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, most, &bytes, &len, &why);
 	*text = err ? "" : (const char *)bytes;
 	return !err || !listens || err == HD_E_NOTFOUND ? HD_OK
-		: hd_fail(&cmd->diag, err, "%s; whoever joins this run from another machine must be told it", why.text);
+		: hd_fail(&cmd->diag, err, "%s; whoever joins this run from another machine must be told it",
+			why.text);
 }
 
 enum hd_err hd_team_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag)
 {
-	bool lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL && hd_lockstep_bytes(&task->train, task->job->nvns);
+	bool lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
+		hd_lockstep_bytes(&task->train, task->job->nvns);
 
-	return nworkers > 1 && lockstep ? hd_fail(diag, HD_E_INVAL, "--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
-		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more devices", nworkers) : HD_OK;
+	return nworkers > 1 && lockstep ? hd_fail(diag, HD_E_INVAL,
+		"--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
+		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more "
+		"devices", nworkers) : HD_OK;
 }
 
-/* Who begins a run, or goes on with it, has its data. Who takes over has members that do: newcomers alone are judged by what lies here. */
-static enum hd_err prove(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_task *task, bool takes_over, struct hd_ui *ui)
+/* Who begins a run, or goes on with it, has its data. Who takes over has members that do: newcomers alone
+ * are judged by what lies here. */
+static enum hd_err prove(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_task *task, bool takes_over,
+	struct hd_ui *ui)
 {
 	struct hd_diag other = { "" };
 	struct hd_json_writer w;
@@ -282,7 +300,8 @@ static enum hd_err prove(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_ta
 	return HD_OK;
 }
 
-enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, const struct hd_team_order *order,
+enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
+	const struct hd_team_order *order,
 	struct hd_team_end *reached)
 {
 	uint32_t target = order->target;
@@ -322,12 +341,15 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	hd_task_drop_weights(task);
 	team.task = task;
 	struct hd_conduct_spec spec = {
-		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = order->step,
+		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target,
+			.step = order->step,
 		.lease_ns = (int64_t)(order->lease_s * 1e9),
 		.listen = { address, net.listens ? net.coordinator : NULL },
 		.job_text = text, .job_folder = folder, .realm = net.realm,
-		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte, .plaintext = net.plaintext,
-		.worker_argv = order->others_start ? NULL : worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
+		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte,
+		.plaintext = net.plaintext,
+		.worker_argv = order->others_start ? NULL : worker_line(cmd, dir->path, target ? target : 1),
+		.wish = wish,
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
 	hd_team_take_orders(dir->path);

@@ -1,6 +1,7 @@
 /* team.h -- runs of several worker processes, for the verbs that start or continue them: run, resume, serve.
  *
- * The process of the verb conducts (driver/conduct.h); workers are `heddle worker` processes of the same program. */
+ * The process of the verb conducts (driver/conduct.h); workers are `heddle worker` processes of the same
+ * program. */
 #ifndef HD_CMD_TEAM_H
 #define HD_CMD_TEAM_H
 
@@ -17,19 +18,22 @@ struct hd_team_order {
 /* steps: it is not done with fewer; 0: it has a target. digest "": no checkpoint of that step */
 struct hd_team_end { uint64_t step, steps; char digest[HD_HASH_HEX]; };
 
-/* Conducts the run in `dir` to its end; prints lines as a run of one process does, the state's digest at the end, and writes the report.
- * `end` may be NULL. */
-HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, const struct hd_team_order *order,
+/* Conducts the run in `dir` to its end; prints lines as a run of one process does, the state's digest at the
+ * end, and writes the report. `end` may be NULL. */
+HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
+	const struct hd_team_order *order,
 	struct hd_team_end *end);
 
 enum { HD_TEAM_WORKERS = 64 };
 
 /* What so many workers cannot do together is said before one of them is started: HD_E_INVAL. */
 HD_MUST_USE enum hd_err hd_team_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag);
-/* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no memory. */
+/* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no
+ * memory. */
 const char *hd_team_devices(struct hd_cmd *cmd, uint32_t nworkers);
 
-/* Folder of the run in which its processes look for orders to failpoints (builds that have them; sys/failpoint.h). */
+/* Folder of the run in which its processes look for orders to failpoints (builds that have them;
+ * sys/failpoint.h). */
 #define HD_TEAM_ORDERS "chaos"
 /* From now on; at most once a process. */
 void hd_team_take_orders(const char *dir);

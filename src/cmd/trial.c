@@ -11,7 +11,8 @@ enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 12 };
 #define HD_TRIAL_RUIN_NS INT64_C(5000000000)
 #define HD_TRIAL_TWIN_NS INT64_C(86400000000000)
 
-enum hd_err hd_trial_init(struct hd_trial *t, struct hd_cmd *cmd, const char *job, const char *parent, uint64_t nsteps)
+enum hd_err hd_trial_init(struct hd_trial *t, struct hd_cmd *cmd, const char *job, const char *parent,
+	uint64_t nsteps)
 {
 	struct hd_stat stat;
 
@@ -19,7 +20,8 @@ enum hd_err hd_trial_init(struct hd_trial *t, struct hd_cmd *cmd, const char *jo
 	hd_arena_init(&t->arena, 0);
 	hd_host_real(&t->host);
 	if (!hd_fs_stat(&cmd->fs, parent, &stat, NULL))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "%s is there already: choose another --out, or remove it", parent);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s is there already: choose another --out, or remove it", parent);
 	snprintf(t->dir, sizeof t->dir, "%.400s/chaos", parent);
 	snprintf(t->twin_dir, sizeof t->twin_dir, "%.400s/undisturbed", parent);
 	return hd_fs_mkdirs(&cmd->fs, parent, &cmd->diag);
@@ -55,10 +57,12 @@ void hd_trial_finish(struct hd_trial *t)
 	hd_arena_finish(&t->arena);
 }
 
-static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, const char *workers, const char *devices, struct hd_proc *proc)
+static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, const char *workers,
+	const char *devices, struct hd_proc *proc)
 {
 	const bool again = !strcmp(verb, "resume");
-	const char *argv[HD_TRIAL_ARGS] = { "/proc/self/exe", verb, again ? out : t->job, "-q", "--devices", devices };
+	const char *argv[HD_TRIAL_ARGS] = { "/proc/self/exe", verb, again ? out : t->job, "-q", "--devices",
+		devices };
 	char steps[24], pace[48];
 	uint32_t n = 6;
 
@@ -86,7 +90,8 @@ static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, 
 		argv[n++] = "-s";
 		argv[n++] = "trace.samples=true";
 	}
-	return hd_proc_spawn(&t->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = -1, .err = -1 }, proc, &t->cmd->diag);
+	return hd_proc_spawn(&t->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = -1, .err = -1 },
+		proc, &t->cmd->diag);
 }
 
 enum hd_err hd_trial_start(struct hd_trial *t, uint32_t workers, const char *devices)
@@ -123,7 +128,8 @@ bool hd_trial_ended(struct hd_trial *t)
 {
 	struct hd_ckpt_info info;
 
-	return !hd_ckpt_find(&t->cmd->fs, t->dir, UINT64_MAX, &info, NULL, NULL, NULL) && info.step >= t->nsteps;
+	return !hd_ckpt_find(&t->cmd->fs, t->dir, UINT64_MAX, &info, NULL, NULL, NULL) &&
+		info.step >= t->nsteps;
 }
 
 /* A coordinator that was killed leaves with 137; its run goes on. */
@@ -134,7 +140,8 @@ static enum hd_err look_at_process(struct hd_trial *t)
 	if (!t->run.host || hd_proc_wait(&t->run, 0, &code, NULL) != HD_OK)
 		return HD_OK;
 	t->run = (struct hd_proc){ 0 };
-	return code && code < 128 ? hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the run %s ended with exit code %d: its log says why", t->dir, code) : HD_OK;
+	return code && code < 128 ? hd_fail(&t->cmd->diag, HD_E_INTEGRITY,
+		"the run %s ended with exit code %d: its log says why", t->dir, code) : HD_OK;
 }
 
 /* Is any process left that could go on? Those that were there at the last answer are asked for by number. */
@@ -147,7 +154,8 @@ static bool anybody(const struct hd_trial *t)
 	return some;
 }
 
-/* Workers of a coordinator that died before it told of them may be about: they get twice the time in which they would take over. */
+/* Workers of a coordinator that died before it told of them may be about: they get twice the time in which
+ * they would take over. */
 static enum hd_err look_at_ruin(struct hd_trial *t, int64_t now)
 {
 	char n[16];
@@ -190,14 +198,16 @@ enum hd_err hd_trial_look(struct hd_trial *t)
 	t->silent_ns = t->heard ? 0 : t->silent_ns + gap;
 	t->looked_ns = now;
 	if (!t->ours && t->silent_ns >= HD_TRIAL_STILL_NS)
-		return hd_fail(&t->cmd->diag, HD_E_NOTFOUND, "nobody has coordinated %s for a minute, since step %llu: its events.ndjson says "
+		return hd_fail(&t->cmd->diag, HD_E_NOTFOUND,
+			"nobody has coordinated %s for a minute, since step %llu: its events.ndjson says "
 			"how it ended", t->dir, (unsigned long long)t->moved_step);
 	if (hd_trial_step(t) != t->moved_step || hd_trial_ended(t)) {
 		t->moved_step = hd_trial_step(t);
 		t->still_ns = 0;
 	}
 	return !t->ours || t->still_ns < HD_TRIAL_STILL_NS ? HD_OK
-		: hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the run %s stands still at step %llu: see its log", t->dir, (unsigned long long)t->moved_step);
+		: hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the run %s stands still at step %llu: see its log",
+			t->dir, (unsigned long long)t->moved_step);
 }
 
 enum hd_err hd_trial_reach(struct hd_trial *t, uint64_t step)
@@ -220,7 +230,8 @@ static enum hd_err run_twin(struct hd_trial *t)
 	if (!err)
 		err = hd_proc_wait(&proc, HD_TRIAL_TWIN_NS, &code, &t->cmd->diag);
 	hd_proc_finish(&proc);
-	return err ? err : code ? hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the undisturbed run ended with exit code %d", code) : HD_OK;
+	return err ? err : code ? hd_fail(&t->cmd->diag, HD_E_INTEGRITY,
+		"the undisturbed run ended with exit code %d", code) : HD_OK;
 }
 
 static enum hd_err digest_of(struct hd_trial *t, const char *dir, char hex[HD_HASH_HEX])
@@ -245,5 +256,6 @@ enum hd_err hd_trial_compare(struct hd_trial *t, struct hd_trial_end *end)
 	if (err)
 		return err;
 	end->same = !strcmp(end->disturbed, end->twin);
-	return end->same ? HD_OK : hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the states differ: heddle ckpt diff %s %s", t->dir, t->twin_dir);
+	return end->same ? HD_OK : hd_fail(&t->cmd->diag, HD_E_INTEGRITY,
+		"the states differ: heddle ckpt diff %s %s", t->dir, t->twin_dir);
 }

@@ -16,7 +16,8 @@ void hd_time_text(double seconds, char text[32])
 	else if (s < 3600)
 		snprintf(text, 32, "%llu m %02llu s", (unsigned long long)s / 60, (unsigned long long)s % 60);
 	else
-		snprintf(text, 32, "%llu h %02llu m", (unsigned long long)s / 3600, (unsigned long long)s / 60 % 60);
+		snprintf(text, 32, "%llu h %02llu m", (unsigned long long)s / 3600,
+			(unsigned long long)s / 60 % 60);
 }
 
 void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd)
@@ -63,9 +64,13 @@ static void step_line(const struct hd_progress *p, char *line, size_t cap)
 
 	split_text(p->plan, split, sizeof split);
 	hd_time_text(p->eta_s, eta);
-	snprintf(line, cap, "step %llu/%llu  loss %.4f  lr %.2g  %.0f samples/s  devices %u (%u vn: %s)  step %.3g ms p50 %.3g p99 %.3g  wait %.0f %%  eta %s",
-		(unsigned long long)p->record.step + 1, (unsigned long long)p->nsteps, p->loss, (double)p->record.lr, p->samples_per_s,
-		p->plan->nranks, p->plan->nvns, split, p->step_ms, hd_times_quantile(p->times, 0.5), hd_times_quantile(p->times, 0.99),
+	snprintf(line, cap,
+		"step %llu/%llu  loss %.4f  lr %.2g  %.0f samples/s  devices %u (%u vn: %s)  step %.3g ms "
+		"p50 %.3g p99 %.3g  wait %.0f %%  eta %s",
+		(unsigned long long)p->record.step + 1, (unsigned long long)p->nsteps, p->loss,
+		(double)p->record.lr, p->samples_per_s,
+		p->plan->nranks, p->plan->nvns, split, p->step_ms, hd_times_quantile(p->times, 0.5),
+		hd_times_quantile(p->times, 0.99),
 		p->wait_share * 100, eta);
 }
 
@@ -75,13 +80,15 @@ static void on_step(void *user, const struct hd_progress *p)
 	bool verbose = ui->cmd->args.has[HD_OPT_VERBOSE], first = ui->steps++ == 0;
 	int64_t now_ns = hd_clock_now_ns(&ui->cmd->clock);
 	int64_t wait_ns = ui->cmd->rewrite ? HD_REWRITE_NS : (int64_t)HD_PLAIN_FACTOR * HD_QUIET_LINES_NS;
-	bool last = p->record.step + 1 == p->nsteps || (ui->cmd->args.has[HD_OPT_STEPS] && p->record.step + 1 == ui->cmd->args.count[HD_OPT_STEPS]);
+	bool last = p->record.step + 1 == p->nsteps || (ui->cmd->args.has[HD_OPT_STEPS] &&
+		p->record.step + 1 == ui->cmd->args.count[HD_OPT_STEPS]);
 	char line[512];
 
 	if (first)
 		ui->first_loss = p->loss;
 	ui->last_loss = p->loss;
-	if (ui->cmd->args.has[HD_OPT_QUIET] || (!first && !last && !verbose && now_ns - ui->shown_ns < wait_ns))
+	if (ui->cmd->args.has[HD_OPT_QUIET] || (!first && !last && !verbose &&
+		now_ns - ui->shown_ns < wait_ns))
 		return;
 	ui->shown_ns = now_ns;
 	step_line(p, line, sizeof line);

@@ -27,23 +27,27 @@ struct hd_cmd {
 	struct hd_title title;            /* of the process, once it has one */
 	bool rewrite, colour;             /* stderr is a terminal that may be rewritten, coloured */
 	struct hd_detached detached;      /* with --detach, the part that goes on */
-	bool leave_at_once;               /* a thread is still at work: the process ends without destructors */
+	/* a thread is still at work: the process ends without destructors */
+	bool leave_at_once;
 };
 
 struct hd_verb {
 	const char *name;                 /* "run", "ckpt ls" */
-	const char *args;                 /* "JOB", "RUN [SPLIT]": shown in help; words in brackets are optional */
+	/* "JOB", "RUN [SPLIT]": shown in help; words in brackets are optional */
+	const char *args;
 	uint8_t npos_min, npos_max;
 	const char *about;                /* one line */
 	const char *more;                 /* paragraphs of --help; "" */
-	const enum hd_opt *opts;          /* own options, ends with HD_NOPTS; the common ones are understood */
+	/* own options, ends with HD_NOPTS; the common ones are understood */
+	const enum hd_opt *opts;
 	enum hd_err (*run)(struct hd_cmd *cmd);       /* the exit code follows; cmd->diag says why */
 	const char *test;                 /* whole-program test that runs it, below tests/ */
 };
 extern const struct hd_verb hd_verbs[];       /* ends with name == NULL */
 
 /* The verb that argv[0] (and argv[1]) name; *used is 1 or 2. Unknown: a did-you-mean. */
-HD_MUST_USE enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used,
+	struct hd_diag *diag);
 void hd_help_all(FILE *to);
 void hd_help_verb(const struct hd_verb *verb, FILE *to);
 void hd_help_manual(const struct hd_verb *verb, FILE *to);    /* its page for man(1) */

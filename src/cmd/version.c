@@ -3,7 +3,8 @@
 #include "hd_version.h"
 #include "base/json_writer.h"
 
-const struct hd_build hd_build = { HD_VERSION, HD_VERSION_GIT, HD_VERSION_PRESET, HD_VERSION_COMPILER, HD_VERSION_LIBRARIES, HD_VERSION_ROOMS };
+const struct hd_build hd_build = { HD_VERSION, HD_VERSION_GIT, HD_VERSION_PRESET, HD_VERSION_COMPILER,
+	HD_VERSION_LIBRARIES, HD_VERSION_ROOMS };
 
 void hd_build_json(struct hd_json_writer *w)
 {
@@ -21,7 +22,8 @@ enum hd_err hd_cmd_version(struct hd_cmd *cmd)
 	struct hd_text text;
 
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("heddle %s (%s)\nbuild      %s, %s\nlibraries  %s\nrooms      %s\n", hd_build.version, hd_build.git, hd_build.preset,
+		printf("heddle %s (%s)\nbuild      %s, %s\nlibraries  %s\nrooms      %s\n", hd_build.version,
+			hd_build.git, hd_build.preset,
 			hd_build.compiler, hd_build.libraries, hd_build.rooms);
 		return HD_OK;
 	}

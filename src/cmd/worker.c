@@ -34,13 +34,17 @@ static enum hd_err wish(void *user)
 	return hd_wish_err(hd_signal_wish());
 }
 
-/* Another one that holds the run is no failure: it is found at the next call. What fails alike again and again nobody else would tell. */
+/* Another one that holds the run is no failure: it is found at the next call. What fails alike again and
+ * again nobody else would tell. */
 static void judge_coordinator(struct post *p, int code)
 {
-	p->nfailed = !code || code == hd_err_exit(HD_E_AGAIN) ? 0 : code == p->failed_code ? p->nfailed + 1 : 1;
+	p->nfailed = !code || code == hd_err_exit(HD_E_AGAIN) ? 0 : code == p->failed_code ? p->nfailed + 1 :
+		1;
 	p->failed_code = code;
 	if (p->nfailed == HD_WORKER_TRIES)
-		fprintf(stderr, "heddle: %u coordinators in a row, which this worker started, ended with exit code %d: %s/log/coordinator.log says "
+		fprintf(stderr,
+			"heddle: %u coordinators in a row, which this worker started, ended with exit code "
+			"%d: %s/log/coordinator.log says "
 			"why; it goes on trying\n", p->nfailed, code, p->dir);
 }
 
@@ -57,7 +61,9 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 
 	snprintf(path, sizeof path, "%s/job.resolved.json", p->dir);
 	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
-		return hd_fail(diag, HD_E_NOTFOUND, "the run's folder %s is gone and so is its coordinator: nothing that is computed could be kept", p->dir);
+		return hd_fail(diag, HD_E_NOTFOUND,
+			"the run's folder %s is gone and so is its coordinator: nothing that is computed "
+			"could be kept", p->dir);
 
 	/* one that has not written down yet what is wanted has started nobody, and has its own time for it */
 	snprintf(path, sizeof path, "%s/" HD_CONDUCT_STORE, p->dir);
@@ -73,7 +79,8 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 		argv[n++] = p->cmd->args.text[HD_OPT_DEVICES];
 	}
 	if (p->cmd->args.has[HD_OPT_THREADS]) {
-		snprintf(threads, sizeof threads, "%llu", (unsigned long long)p->cmd->args.count[HD_OPT_THREADS]);
+		snprintf(threads, sizeof threads, "%llu",
+			(unsigned long long)p->cmd->args.count[HD_OPT_THREADS]);
 		argv[n++] = "--threads";
 		argv[n++] = threads;
 	}
@@ -83,9 +90,11 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 		argv[n++] = steps;
 	}
 	snprintf(path, sizeof path, "%s/log/coordinator.log", p->dir);
-	enum hd_err err = hd_file_open(&p->cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &log, diag);
+	enum hd_err err = hd_file_open(&p->cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
+		&log, diag);
 	if (!err)
-		err = hd_proc_spawn(&p->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id }, &p->coordinator, diag);
+		err = hd_proc_spawn(&p->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,
+			.err = log.id }, &p->coordinator, diag);
 	if (log.fs && hd_file_close(&log, NULL) && !err)
 		err = HD_E_IO;
 	return err == HD_E_NOTFOUND ? HD_E_IO : err;      /* of another file: it may come back */
@@ -107,11 +116,17 @@ static enum hd_err compare(const struct post *p, const struct hd_task *task)
 	struct hd_diag *diag = &p->cmd->diag;
 
 	if (!hd_hash_same(task->job_hash, p->offer.job))
-		return hd_fail(diag, HD_E_INVAL, "what fixes the result differs from the job of the run at %s: leave out -s and HEDDLE_ variables "
-			"that change it, and use the same model and weights files and the same heddle", p->where);
+		return hd_fail(diag, HD_E_INVAL,
+			"what fixes the result differs from the job of the run at %s: leave out -s and "
+			"HEDDLE_ variables "
+			"that change it, and use the same model and weights files and the same heddle",
+			p->where);
 	if (task->data->count != p->offer.data_count || !hd_hash_same(task->data->hash, p->offer.data))
-		return hd_fail(diag, HD_E_INPUT, "the data here (%s) are not those of the run at %s, %llu samples of other content: copy them, or say where "
-			"they are by -s data.path=PATH", task->data->about, p->where, (unsigned long long)p->offer.data_count);
+		return hd_fail(diag, HD_E_INPUT,
+			"the data here (%s) are not those of the run at %s, %llu samples of other content: "
+			"copy them, or say where "
+			"they are by -s data.path=PATH", task->data->about, p->where,
+			(unsigned long long)p->offer.data_count);
 	return HD_OK;
 }
 
@@ -123,16 +138,22 @@ static enum hd_err missing(const struct post *p, const struct hd_job *job, const
 	struct hd_stat stat;
 
 	if (model && hd_fs_stat(&p->cmd->fs, model, &stat, NULL))
-		return hd_fail(&p->cmd->diag, HD_E_NOTFOUND, "%s; model.use of the run names this file: copy it to %s%s", why, model,
+		return hd_fail(&p->cmd->diag, HD_E_NOTFOUND,
+			"%s; model.use of the run names this file: copy it to %s%s", why, model,
 			model[0] == '/' ? "" : ", from the folder in which you start this worker");
-	return hd_fail(&p->cmd->diag, HD_E_NOTFOUND, "%s; this machine needs the files of the run itself: copy them, or say where they are by -s %s=PATH",
-		why, !weights->is_none && hd_fs_stat(&p->cmd->fs, weights->text, &stat, NULL) ? "model.weights" : "data.path");
+	return hd_fail(&p->cmd->diag, HD_E_NOTFOUND,
+		"%s; this machine needs the files of the run itself: copy them, or say where they are by -s "
+		"%s=PATH",
+		why, !weights->is_none && hd_fs_stat(&p->cmd->fs, weights->text, &stat, NULL) ?
+		"model.weights" : "data.path");
 }
 
-static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, struct hd_run **run)
+static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_rundir *dir,
+	const struct hd_run_options *options, struct hd_run **run)
 {
 	struct hd_diag why = { "" };
-	enum hd_err err = hd_run_create(run, job, &p->cmd->fs, &p->cmd->clock, p->where ? NULL : dir, options, &why);
+	enum hd_err err = hd_run_create(run, job, &p->cmd->fs, &p->cmd->clock, p->where ? NULL : dir, options,
+		&why);
 
 	if (!err && p->where) {
 		err = compare(p, hd_run_task(*run));
@@ -144,7 +165,8 @@ static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_
 		: err ? hd_fail(&p->cmd->diag, err, "%s", why.text) : HD_OK;
 }
 
-static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, bool *fenced)
+static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir,
+	const struct hd_run_options *options, bool *fenced)
 {
 	struct hd_cmd *cmd = p->cmd;
 	char coordinator[HD_ELASTIC_ADDR], own[HD_ELASTIC_ADDR], name[HD_POST_NAME];
@@ -162,9 +184,12 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		err = make_run(p, job, dir, options, &run);
 	if (err)
 		return err;
-	struct hd_elastic_spec spec = { .run = run, .fs = &cmd->fs, .clock = &cmd->clock, .dir = p->where ? NULL : p->dir,
-		.coordinator = p->where ? p->net.coordinator : coordinator, .listen = { p->net.listens ? p->net.workers : own },
-		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
+	struct hd_elastic_spec spec = { .run = run, .fs = &cmd->fs, .clock = &cmd->clock,
+		.dir = p->where ? NULL : p->dir,
+		.coordinator = p->where ? p->net.coordinator : coordinator,
+		.listen = { p->net.listens ? p->net.workers : own },
+		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL,
+		.key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
 		.take_over = p->where ? NULL : take_over, .admitted = admitted, .wish = wish, .user = p,
 		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
 	if (p->net.listens && !p->where)
@@ -200,8 +225,10 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 	enum hd_err err = hd_network_join(cmd, p->where, &p->net);
 	if (err)
 		return err;
-	const struct hd_offer_spec spec = { .clock = &cmd->clock, .coordinator = p->net.coordinator, .realm = p->net.realm,
-		.key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext };
+	const struct hd_offer_spec spec = { .clock = &cmd->clock, .coordinator = p->net.coordinator,
+		.realm = p->net.realm,
+		.key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte,
+		.plaintext = p->net.plaintext };
 	err = hd_offer_ask(&spec, &cmd->arena, &p->offer, &cmd->diag);
 	snprintf(name, sizeof name, "the job of %.*s", HD_ADDR_CAP, p->where);
 	if (!err)
@@ -214,7 +241,8 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 #define FIRST_PAUSE_NS INT64_C(250000000)
 #define LONGEST_PAUSE_NS INT64_C(5000000000)
 
-/* Once, or with --wait until somebody is there, each pause twice as long; what it waits for is told at most every 5 s. */
+/* Once, or with --wait until somebody is there, each pause twice as long; what it waits for is told at
+ * most every 5 s. */
 static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job *job)
 {
 	struct hd_cmd *cmd = p->cmd;
@@ -227,11 +255,13 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--wait %s: %s", text, why.text);
 	for (;;) {
 		enum hd_err err = p->where ? call(p, job) : visit(p, dir, job);
-		int64_t now_ns = hd_clock_now_ns(&cmd->clock), left_ns = began_ns + (int64_t)ms * HD_NS_PER_MS - now_ns;
+		int64_t now_ns = hd_clock_now_ns(&cmd->clock),
+			left_ns = began_ns + (int64_t)ms * HD_NS_PER_MS - now_ns;
 		if (err != (p->where ? HD_E_PEERLOST : HD_E_NOTFOUND) || left_ns <= 0)
 			return err;
 		if (!cmd->args.has[HD_OPT_QUIET] && (!told_ns || now_ns - told_ns >= LONGEST_PAUSE_NS)) {
-			fprintf(stderr, ">> %s; trying for %.0f s more\n", cmd->diag.text, (double)left_ns * 1e-9);
+			fprintf(stderr, ">> %s; trying for %.0f s more\n", cmd->diag.text,
+				(double)left_ns * 1e-9);
 			told_ns = now_ns;
 		}
 		cmd->diag.text[0] = '\0';
@@ -251,7 +281,8 @@ static enum hd_err hold(const struct post *p, struct hd_file *seat)
 	if (p->where)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--hold goes with --join RUN");
 	enum hd_err err = hd_run_lease(&cmd->fs, p->dir, &held, &cmd->diag);
-	return err ? err : hd_seat_take(seat, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD], held.job, held.lease, &cmd->diag);
+	return err ? err : hd_seat_take(seat, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD], held.job,
+		held.lease, &cmd->diag);
 }
 
 enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
@@ -267,9 +298,11 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	if (!cmd->args.has[HD_OPT_JOIN])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--join names what to join: the folder of a run that was started with --workers, or HOST:PORT of one started with --listen");
+			"--join names what to join: the folder of a run that was started with --workers, or "
+			"HOST:PORT of one started with --listen");
 	const char *where = cmd->args.text[HD_OPT_JOIN];
-	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where : NULL };
+	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where :
+		NULL };
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
 	hd_host_real(&post->host);
 	enum hd_err err = find_run(post, &dir, job);

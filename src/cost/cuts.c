@@ -9,7 +9,8 @@ enum { WORD = 64, NAMED_MAX = 4 };
 
 struct numbers { uint32_t *at, n, cap; };
 
-/* What is found, in the order of finding: cut c has the members member[first[c]] .. and the children child[kids[c]] .. */
+/* What is found, in the order of finding: cut c has the members member[first[c]] .. and the children
+ * child[kids[c]] .. */
 struct search {
 	struct hd_front front;
 	const struct hd_profile *profile;
@@ -24,7 +25,8 @@ struct search {
 
 static bool has(const uint64_t *set, uint32_t i) { return set[i / WORD] >> (i % WORD) & 1; }
 static void put(uint64_t *set, uint32_t i) { set[i / WORD] |= UINT64_C(1) << (i % WORD); }
-static const uint64_t *row(const uint64_t *sets, const struct search *s, uint32_t v) { return sets + (size_t)v * s->words; }
+static const uint64_t *row(const uint64_t *sets, const struct search *s,
+	uint32_t v) { return sets + (size_t)v * s->words; }
 
 static bool push(struct numbers *list, uint32_t v, struct hd_arena *arena)
 {
@@ -73,7 +75,8 @@ static bool relatives(struct search *s)
 	s->aug = hd_arena_take(s->arena, s->words, sizeof *s->aug);
 	s->below = hd_arena_take(s->arena, s->words, sizeof *s->below);
 	s->fresh = hd_arena_take(s->arena, (size_t)f->n + 1, sizeof *s->fresh);
-	if (!order || !s->anc || !s->desc || !s->aug || !s->below || !s->fresh || !in_order(f, order, s->arena))
+	if (!order || !s->anc || !s->desc || !s->aug || !s->below || !s->fresh ||
+		!in_order(f, order, s->arena))
 		return false;
 	for (uint32_t i = 0; i < f->n; i++)
 		EACH_SUCC(f, order[i], e) {
@@ -164,13 +167,15 @@ static uint32_t *place_of(const struct search *s, const uint32_t *member, uint32
 
 	for (; s->table[i]; i = (i + 1) & s->mask) {
 		uint32_t cut = s->table[i] - 1, begin = s->first.at[cut];
-		if (s->first.at[cut + 1] - begin == n && !memcmp(s->member.at + begin, member, n * sizeof *member))
+		if (s->first.at[cut + 1] - begin == n && !memcmp(s->member.at + begin, member,
+			n * sizeof *member))
 			break;
 	}
 	return &s->table[i];
 }
 
-/* The number of the cut that `fresh` is; UINT32_MAX: no memory; `max` of them: the caller sees ncuts > max. */
+/* The number of the cut that `fresh` is; UINT32_MAX: no memory; `max` of them: the caller sees ncuts >
+ * max. */
 static uint32_t number_of(struct search *s)
 {
 	uint32_t *place = place_of(s, s->fresh, s->nfresh);
@@ -266,7 +271,8 @@ static bool search(struct search *s, struct hd_cuts *found)
 	s->mask = room - 1;
 	s->out = found;
 	found->ran_words = (s->front.n + WORD - 1) / WORD;
-	if (!entered || !s->table || !relatives(s) || !take_sums(found, s->max, s->arena) || !push(&s->first, 0, s->arena))
+	if (!entered || !s->table || !relatives(s) || !take_sums(found, s->max, s->arena) ||
+		!push(&s->first, 0, s->arena))
 		return false;
 	for (uint32_t e = 0; e < s->front.first[s->front.n]; e++)
 		entered[s->front.succ[e]] = true;
@@ -285,7 +291,8 @@ static bool search(struct search *s, struct hd_cuts *found)
 /* Reverse post-order; order[i] is the i-th cut. */
 static bool linear(const struct search *s, uint32_t *order)
 {
-	uint32_t *stack = hd_arena_take(s->arena, s->ncuts, sizeof *stack), *at = hd_arena_take(s->arena, s->ncuts, sizeof *at);
+	uint32_t *stack = hd_arena_take(s->arena, s->ncuts, sizeof *stack),
+		*at = hd_arena_take(s->arena, s->ncuts, sizeof *at);
 	bool *seen = hd_arena_take(s->arena, s->ncuts, sizeof *seen);
 	uint32_t depth = 1, left = s->ncuts;
 
@@ -313,9 +320,11 @@ static bool linear(const struct search *s, uint32_t *order)
 /* The sums in the linear order, and who precedes whom. */
 static bool settle(const struct search *s, const struct hd_cuts *found, struct hd_cuts *cuts)
 {
-	uint32_t n = s->ncuts, *order = hd_arena_take(s->arena, n, sizeof *order), *place = hd_arena_take(s->arena, n, sizeof *place);
+	uint32_t n = s->ncuts, *order = hd_arena_take(s->arena, n, sizeof *order),
+		*place = hd_arena_take(s->arena, n, sizeof *place);
 
-	*cuts = (struct hd_cuts){ .n = n, .nnodes = s->front.n, .words = (n + WORD - 1) / WORD, .ran_words = s->words, .home = s->front.home };
+	*cuts = (struct hd_cuts){ .n = n, .nnodes = s->front.n, .words = (n + WORD - 1) / WORD,
+		.ran_words = s->words, .home = s->front.home };
 	cuts->pred = hd_arena_take(s->arena, (size_t)n * cuts->words, sizeof *cuts->pred);
 	if (!order || !place || !cuts->pred || !take_sums(cuts, n, s->arena) || !linear(s, order))
 		return false;
@@ -327,11 +336,13 @@ static bool settle(const struct search *s, const struct hd_cuts *found, struct h
 		cuts->act[i] = found->act[c];
 		cuts->out[i] = found->out[c];
 		cuts->name[i] = found->name[c];
-		memcpy(cuts->ran + (size_t)i * s->words, found->ran + (size_t)c * s->words, s->words * sizeof *cuts->ran);
+		memcpy(cuts->ran + (size_t)i * s->words, found->ran + (size_t)c * s->words,
+			s->words * sizeof *cuts->ran);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t e = s->kids.at[order[i]]; e < s->kids.at[order[i] + 1]; e++) {
-			uint64_t *mine = cuts->pred + (size_t)i * cuts->words, *to = cuts->pred + (size_t)place[s->child.at[e]] * cuts->words;
+			uint64_t *mine = cuts->pred + (size_t)i * cuts->words,
+				*to = cuts->pred + (size_t)place[s->child.at[e]] * cuts->words;
 			for (uint32_t w = 0; w < cuts->words; w++)
 				to[w] |= mine[w];
 			put(to, i);
@@ -339,18 +350,22 @@ static bool settle(const struct search *s, const struct hd_cuts *found, struct h
 	return true;
 }
 
-enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile, struct hd_cuts_how how, const char *file,
+enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile, struct hd_cuts_how how,
+	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct search s = { .profile = profile, .max = how.max ? how.max : HD_CUTS_MAX, .arena = arena };
 	struct hd_cuts found = { 0 };
 
 	if (s.max > HD_CUTS_CAP)
-		return hd_fail(diag, HD_E_INVAL, "at most %d cuts can be looked at, not %u", HD_CUTS_CAP, s.max);
+		return hd_fail(diag, HD_E_INVAL, "at most %d cuts can be looked at, not %u", HD_CUTS_CAP,
+			s.max);
 	if (hd_front_make(&s.front, profile, how.compress, arena))
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its graph", file);
 	if (s.front.n == 0)
-		return hd_fail(diag, HD_E_INPUT, "%s: nothing is left to be cut once data sources and unused outputs are dropped", file);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: nothing is left to be cut once data sources and unused outputs are dropped",
+			file);
 	if (!search(&s, &found))
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its cuts", file);
 	if (s.ncuts > s.max)
@@ -360,8 +375,11 @@ enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile,
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %u cuts", file, s.ncuts);
 	for (uint32_t v = 0; v < s.front.n; v++)
 		if (!hd_cuts_ran(cuts, cuts->n - 1, v))
-			return hd_fail(diag, HD_E_INPUT, "%s: no cut reaches the node %s: no edges lead to it or from it to what the first node, %s, leads to; "
-				"join the parts of the graph by an edge, or plan each by itself", file, profile->node[s.front.node[v].of].id,
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: no cut reaches the node %s: no edges lead to it or from it to what the "
+				"first node, %s, leads to; "
+				"join the parts of the graph by an edge, or plan each by itself", file,
+				profile->node[s.front.node[v].of].id,
 				profile->node[s.front.node[s.member.at[0]].of].id);
 	return HD_OK;
 }

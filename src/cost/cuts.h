@@ -14,14 +14,14 @@
  * 4. time, param and act of a cut are sums over aug(A) and all its ancestors; out is the sum of the
  *    activations of aug(A). All are integers, hence exact.
  *
- * 5. After the last cut all nodes have run; a graph of parts that no edge joins is refused (HD_E_INPUT, naming a node of
- *    another part than cut 0's).
+ * 5. After the last cut all nodes have run; a graph of parts that no edge joins is refused (HD_E_INPUT,
+ *    naming a node of another part than cut 0's).
  *
  * Data sources (no edge in, `Input...`) and unused outputs (no edge out, `__getitem__...`) are dropped
  * first, each once. With `compress`, before that, a chain of a branch becomes one node: for every u of
- * several successors and every successor of u with one edge in, as far as nodes have one edge out and the next has
- * one edge in; its times and parameters are added, its activation is the last one's. The edges of what comes of it
- * stand in the order of the nodes they lead to.
+ * several successors and every successor of u with one edge in, as far as nodes have one edge out and the
+ * next has one edge in; its times and parameters are added, its activation is the last one's. The edges of
+ * what comes of it stand in the order of the nodes they lead to.
  *
  * Ownership: everything lies in the arena given. Pure. */
 #ifndef HD_COST_CUTS_H
@@ -29,7 +29,8 @@
 
 #include "cost/profile.h"
 
-enum { HD_CUTS_MAX = 5000, HD_CUTS_CAP = 20000 };      /* unless asked otherwise; pred is a bit set of n squared: 50 MB */
+/* unless asked otherwise; pred is a bit set of n squared: 50 MB */
+enum { HD_CUTS_MAX = 5000, HD_CUTS_CAP = 20000 };
 
 #define HD_NO_NODE UINT32_MAX
 
@@ -41,11 +42,14 @@ struct hd_cuts {
 	int64_t *out;                     /* [n] bytes that cross it */
 	uint64_t *pred; uint32_t words;   /* [n][words] strict ancestors among the cuts, as bits */
 	const char **name;                /* [n] ids of its antichain, "a+b" */
-	uint64_t *ran; uint32_t ran_words;      /* [n][ran_words] which of the nnodes have run at it, as bits */
-	uint32_t *home;                   /* [nodes of the profile] which of the nnodes it is or became part of; HD_NO_NODE: dropped */
+	/* [n][ran_words] which of the nnodes have run at it, as bits */
+	uint64_t *ran; uint32_t ran_words;
+	/* [nodes of the profile] which of the nnodes it is or became part of; HD_NO_NODE: dropped */
+	uint32_t *home;
 };
 
-HD_MUST_USE enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile, struct hd_cuts_how how,
+HD_MUST_USE enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile,
+	struct hd_cuts_how how,
 	const char *file, struct hd_arena *arena, struct hd_diag *diag);
 
 static inline bool hd_cuts_precede(const struct hd_cuts *cuts, uint32_t k, uint32_t j)

@@ -7,8 +7,8 @@
 
 enum { TEXT_CAP = 8192 };
 
-/* "a b c; a>b b>c": node i takes 2^i microseconds, has 10*2^i bytes of parameters and 1000*2^i of activation. Ids that begin
- * with I are data sources, with G unused outputs. */
+/* "a b c; a>b b>c": node i takes 2^i microseconds, has 10*2^i bytes of parameters and 1000*2^i of activation.
+ * Ids that begin with I are data sources, with G unused outputs. */
 static void profile_of(const char *nodes, const char *edges, struct hd_profile *p, struct hd_arena *arena)
 {
 	static char text[1 << 20];
@@ -17,26 +17,32 @@ static void profile_of(const char *nodes, const char *edges, struct hd_profile *
 	struct hd_diag diag = { "" };
 
 	for (; sscanf(nodes, " %60s%n", one, &used) == 1; nodes += used, n++)
-		at += snprintf(text + at, sizeof text - (size_t)at, "%s -- %s -- forward_compute_time=0, backward_compute_time=%.3f, activation_size=%.0f, "
+		at += snprintf(text + at, sizeof text - (size_t)at,
+			"%s -- %s -- forward_compute_time=0, backward_compute_time=%.3f, "
+			"activation_size=%.0f, "
 			"parameter_size=%.0f\n", one,
-			*one == 'I' ? "Input0" : *one == 'G' ? "__getitem__(1)" : "Conv2d", (double)(1 << n) / 1000, 1000.0 * (1 << n), 10.0 * (1 << n));
+			*one == 'I' ? "Input0" : *one == 'G' ? "__getitem__(1)" : "Conv2d",
+			(double)(1 << n) / 1000, 1000.0 * (1 << n), 10.0 * (1 << n));
 	for (; sscanf(edges, " %60[^> ]>%60s%n", one, two, &used) == 2; edges += used)
 		at += snprintf(text + at, sizeof text - (size_t)at, "\t%s -- %s\n", one, two);
 	CHECK(hd_profile_import(p, text, (size_t)at, "g", arena, &diag) == HD_OK, "%s", diag.text);
 }
 
 /* Of each cut in order: "name:time_us/out_kB<predecessors;" */
-static void cuts_text(const char *nodes, const char *edges, bool compress, struct hd_text *text, struct hd_arena *arena)
+static void cuts_text(const char *nodes, const char *edges, bool compress, struct hd_text *text,
+	struct hd_arena *arena)
 {
 	struct hd_profile p;
 	struct hd_cuts c;
 	struct hd_diag diag = { "" };
 
 	profile_of(nodes, edges, &p, arena);
-	CHECK(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .compress = compress }, "g", arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .compress = compress }, "g", arena, &diag) == HD_OK,
+		"%s", diag.text);
 	hd_text_init(text, arena);
 	for (uint32_t j = 0; j < c.n; j++) {
-		hd_text_addf(text, "%s%s:%d/%d<", j ? " " : "", c.name[j], (int)(c.time_ns[j] / 1000), (int)(c.out[j] / 1000));
+		hd_text_addf(text, "%s%s:%d/%d<", j ? " " : "", c.name[j], (int)(c.time_ns[j] / 1000),
+			(int)(c.out[j] / 1000));
 		for (uint32_t k = 0; k < c.n; k++)
 			if (hd_cuts_precede(&c, k, j))
 				hd_text_addf(text, "%u", k);
@@ -72,7 +78,8 @@ static void cuts_of_small_graphs_are_those_of_the_definition(void **state)
 		struct hd_text text;
 		hd_arena_init(&arena, 0);
 		cuts_text(cases[i].nodes, cases[i].edges, cases[i].compress, &text, &arena);
-		CHECK(!strcmp(text.at, cases[i].cuts), "case %zu:\n  have %s\n  want %s", i, text.at, cases[i].cuts);
+		CHECK(!strcmp(text.at, cases[i].cuts), "case %zu:\n  have %s\n  want %s", i, text.at,
+			cases[i].cuts);
 		hd_arena_finish(&arena);
 	}
 }
@@ -104,16 +111,21 @@ static void a_wide_fork_is_refused_at_the_limit_and_compressed_it_is_not(void **
 	hd_arena_init(&arena, 0);
 	wide(4, 6, nodes, edges);                  /* 7^4 cuts: each branch stands at one of seven places */
 	profile_of(nodes, edges, &p, &arena);
-	assert_int_equal(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 2400 }, "g", &arena, &diag), HD_E_INPUT);
+	assert_int_equal(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 2400 }, "g", &arena, &diag),
+		HD_E_INPUT);
 	assert_string_equal(diag.text, "g: this graph has more than 2400 cuts; try --compress-branches");
 	diag.text[0] = 0;
-	CHECK(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 2401 }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 2401 }, "g", &arena, &diag) == HD_OK, "%s",
+		diag.text);
 	assert_int_equal(c.n, 2401);
-	CHECK(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 16, .compress = true }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 16, .compress = true }, "g", &arena,
+		&diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(c.n, 16);
-	assert_int_equal(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 15, .compress = true }, "g", &arena, &diag), HD_E_INPUT);
+	assert_int_equal(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = 15, .compress = true }, "g",
+		&arena, &diag), HD_E_INPUT);
 	assert_string_equal(diag.text, "g: this graph has more than 15 cuts; raise --max-cuts");
-	assert_int_equal(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = HD_CUTS_CAP + 1 }, "g", &arena, &diag), HD_E_INVAL);
+	assert_int_equal(hd_cuts_make(&c, &p, (struct hd_cuts_how){ .max = HD_CUTS_CAP + 1 }, "g", &arena,
+		&diag), HD_E_INVAL);
 	hd_arena_finish(&arena);
 }
 
@@ -150,8 +162,11 @@ static void parts_that_no_edge_joins_are_refused(void **state)
 			struct hd_diag diag = { "" };
 			hd_arena_init(&arena, 0);
 			profile_of(cases[k].nodes, cases[k].edges, &p, &arena);
-			enum hd_err err = hd_cuts_make(&c, &p, (struct hd_cuts_how){ .compress = compress }, "g", &arena, &diag);
-			CHECK(cases[k].lost ? err == HD_E_INPUT && strstr(diag.text, cases[k].lost) : err == HD_OK, "case %zu: %s", k, diag.text);
+			enum hd_err err = hd_cuts_make(&c, &p, (struct hd_cuts_how){ .compress = compress },
+				"g", &arena, &diag);
+			CHECK(cases[k].lost ? err == HD_E_INPUT &&
+				strstr(diag.text, cases[k].lost) : err == HD_OK, "case %zu: %s", k,
+				diag.text);
 			hd_arena_finish(&arena);
 		}
 }

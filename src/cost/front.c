@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* While nodes merge and go, the graph is a list of edges in the order of the file, and what became of each node. */
+/* While nodes merge and go, the graph is a list of edges in the order of the file, and what became of each
+ * node. */
 struct edge { uint32_t from, to; };
 struct loose {
 	struct hd_front_node *node;
@@ -40,14 +41,18 @@ static bool fill(struct loose *g, const struct hd_profile *p, struct hd_arena *a
 {
 	uint32_t *seen = hd_arena_take(arena, p->nnodes, sizeof *seen);
 
-	*g = (struct loose){ .n = p->nnodes, .node = hd_arena_take(arena, p->nnodes, sizeof *g->node), .gone = hd_arena_take(arena, p->nnodes, sizeof *g->gone),
-		.edge = hd_arena_take(arena, (size_t)p->nedges + 1, sizeof *g->edge), .nin = hd_arena_take(arena, p->nnodes, sizeof *g->nin),
+	*g = (struct loose){ .n = p->nnodes, .node = hd_arena_take(arena, p->nnodes, sizeof *g->node),
+		.gone = hd_arena_take(arena, p->nnodes, sizeof *g->gone),
+		.edge = hd_arena_take(arena, (size_t)p->nedges + 1, sizeof *g->edge),
+		.nin = hd_arena_take(arena, p->nnodes, sizeof *g->nin),
 		.head = hd_arena_take(arena, p->nnodes, sizeof *g->head),
-		.nout = hd_arena_take(arena, p->nnodes, sizeof *g->nout), .next = hd_arena_take(arena, p->nnodes, sizeof *g->next) };
+		.nout = hd_arena_take(arena, p->nnodes, sizeof *g->nout),
+		.next = hd_arena_take(arena, p->nnodes, sizeof *g->next) };
 	if (!seen || !g->node || !g->gone || !g->head || !g->edge || !g->nin || !g->nout || !g->next)
 		return false;
 	for (uint32_t v = 0; v < p->nnodes; v++) {
-		g->node[v] = (struct hd_front_node){ hd_profile_node_ns(&p->node[v]), p->node[v].param, 0, v };
+		g->node[v] = (struct hd_front_node){ hd_profile_node_ns(&p->node[v]), p->node[v].param, 0,
+			v };
 		g->head[v] = v;
 		for (uint32_t t = 0; t < p->node[v].nouts; t++)
 			g->node[v].out += p->node[v].out[t];
@@ -117,7 +122,8 @@ static void drop_ends(struct loose *g, const struct hd_profile *p, bool sources)
 {
 	degrees(g);
 	for (uint32_t v = 0; v < g->n; v++)
-		if (!g->gone[v] && !(sources ? g->nin : g->nout)[v] && begins(p->node[g->node[v].of].op, sources ? "Input" : "__getitem__"))
+		if (!g->gone[v] && !(sources ? g->nin : g->nout)[v] &&
+			begins(p->node[g->node[v].of].op, sources ? "Input" : "__getitem__"))
 			g->gone[v] = true;
 	drop_edges_of_gone(g);
 }
@@ -125,10 +131,12 @@ static void drop_ends(struct loose *g, const struct hd_profile *p, bool sources)
 /* Edges by tail; a pair that several tensors join is one edge. */
 static bool settle(struct hd_front *f, const struct loose *g, struct hd_arena *arena)
 {
-	uint32_t *number = hd_arena_take(arena, g->n, sizeof *number), *twin = hd_arena_take(arena, g->n, sizeof *twin);
+	uint32_t *number = hd_arena_take(arena, g->n, sizeof *number),
+		*twin = hd_arena_take(arena, g->n, sizeof *twin);
 	uint32_t *filled = hd_arena_take(arena, (size_t)g->n + 1, sizeof *filled), kept = 0;
 
-	*f = (struct hd_front){ .node = hd_arena_take(arena, g->n, sizeof *f->node), .home = hd_arena_take(arena, g->n, sizeof *f->home),
+	*f = (struct hd_front){ .node = hd_arena_take(arena, g->n, sizeof *f->node),
+		.home = hd_arena_take(arena, g->n, sizeof *f->home),
 		.first = hd_arena_take(arena, (size_t)g->n + 2, sizeof *f->first),
 		.succ = hd_arena_take(arena, (size_t)g->nedges + 1, sizeof *f->succ) };
 	if (!number || !twin || !filled || !f->node || !f->home || !f->first || !f->succ)
@@ -170,7 +178,8 @@ static void drop_twins(struct loose *g, const struct hd_front *all)
 			g->edge[g->nedges++] = (struct edge){ v, all->succ[e] };
 }
 
-enum hd_err hd_front_make(struct hd_front *front, const struct hd_profile *profile, bool with_compress, struct hd_arena *arena)
+enum hd_err hd_front_make(struct hd_front *front, const struct hd_profile *profile, bool with_compress,
+	struct hd_arena *arena)
 {
 	struct loose g;
 	struct hd_front all;

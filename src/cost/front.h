@@ -6,15 +6,18 @@
 
 #include "cost/cuts.h"
 
-struct hd_front_node { int64_t time_ns, param, out; uint32_t of; };      /* of: its node in the profile, the first of a chain */
+/* of: its node in the profile, the first of a chain */
+struct hd_front_node { int64_t time_ns, param, out; uint32_t of; };
 
 struct hd_front {
 	struct hd_front_node *node; uint32_t n;
 	uint32_t *first, *succ;           /* successors of v: succ[first[v]] .. succ[first[v + 1] - 1] */
-	uint32_t *home;                   /* [nodes of the profile] where it went; HD_NO_NODE: it was dropped */
+	/* [nodes of the profile] where it went; HD_NO_NODE: it was dropped */
+	uint32_t *home;
 };
 
 /* Compression if asked for, then the removal of sources and sinks. */
-HD_MUST_USE enum hd_err hd_front_make(struct hd_front *front, const struct hd_profile *profile, bool compress, struct hd_arena *arena);
+HD_MUST_USE enum hd_err hd_front_make(struct hd_front *front, const struct hd_profile *profile, bool compress,
+	struct hd_arena *arena);
 
 #endif

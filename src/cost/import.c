@@ -36,7 +36,8 @@ struct reader {
 #define QUOTE(s) (int)((s).len < QUOTED ? (s).len : QUOTED), (s).at
 #define REFUSE(r, fmt, ...) hd_fail((r)->diag, HD_E_INPUT, "%s:%u: " fmt, (r)->file, (r)->nline, __VA_ARGS__)
 
-static bool begins(struct slice s, const char *word) { return s.len >= strlen(word) && !memcmp(s.at, word, strlen(word)); }
+static bool begins(struct slice s, const char *word) { return s.len >= strlen(word) &&
+	!memcmp(s.at, word, strlen(word)); }
 
 static bool blank(struct slice s)
 {
@@ -50,7 +51,8 @@ static bool blank(struct slice s)
 static bool next_line(struct reader *r)
 {
 	while (r->next < r->end) {
-		const char *feed = memchr(r->next, '\n', (size_t)(r->end - r->next)), *stop = feed ? feed : r->end;
+		const char *feed = memchr(r->next, '\n', (size_t)(r->end - r->next)),
+			*stop = feed ? feed : r->end;
 		r->line = (struct slice){ r->next, (size_t)(stop - r->next) };
 		r->next = feed ? feed + 1 : r->end;
 		r->nline++;
@@ -184,7 +186,8 @@ enum {
 	NCOSTS
 };
 
-static struct hd_profile_cost one_cost(int64_t us) { return (struct hd_profile_cost){ us * NS_PER_US, us * NS_PER_US, 0, us * NS_PER_US, 0 }; }
+static struct hd_profile_cost one_cost(int64_t us) { return (struct hd_profile_cost){ us * NS_PER_US,
+	us * NS_PER_US, 0, us * NS_PER_US, 0 }; }
 
 static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_node *node)
 {
@@ -203,7 +206,9 @@ static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_
 		while (id < NCOSTS && !begins(s, names[id]))
 			id++;
 		if (id == NCOSTS)
-			return REFUSE(r, "'%.*s' is no cost of a node; they are forward_compute_time, backward_compute_time, activation_size, "
+			return REFUSE(r,
+				"'%.*s' is no cost of a node; they are forward_compute_time, "
+				"backward_compute_time, activation_size, "
 				"parameter_size", QUOTE(s));
 		if (seen[id])
 			return REFUSE(r, "%.*s stands there twice", (int)strlen(names[id]) - 1, names[id]);
@@ -225,7 +230,8 @@ static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_
 	if (node->param == 0)
 		node->w = one_cost(0);
 	else {
-		node->w.p50_ns = node->w.mean_ns = node->w.min_ns = backward * NS_PER_US / 2;      /* 1000 is even: no rest */
+		/* 1000 is even: no rest */
+		node->w.p50_ns = node->w.mean_ns = node->w.min_ns = backward * NS_PER_US / 2;
 		node->i = node->w;
 	}
 	return HD_OK;
@@ -238,7 +244,8 @@ static enum hd_err add_node(struct reader *r, uint32_t cap)
 	struct hd_profile *p = r->p;
 
 	if (n < 3 || n > FIELDS_MAX)
-		return REFUSE(r, "a node is 'ID -- DESCRIPTION -- COSTS', an edge begins with a tab: '%.*s'", QUOTE(r->line));
+		return REFUSE(r, "a node is 'ID -- DESCRIPTION -- COSTS', an edge begins with a tab: '%.*s'",
+			QUOTE(r->line));
 	if (n == FIELDS_MAX && !begins(f[3], "stage_id="))
 		return REFUSE(r, "after the costs only stage_id=N may stand, not '%.*s'", QUOTE(f[3]));
 	if (f[0].len == 0 || !is_text(f[0]) || !is_text(f[1]))
@@ -249,7 +256,8 @@ static enum hd_err add_node(struct reader *r, uint32_t cap)
 	if (twin != UINT32_MAX)
 		return REFUSE(r, "node '%.*s' is there already, in line %u", QUOTE(f[0]), r->line_of[twin]);
 	struct hd_profile_node *node = &p->node[p->nnodes];
-	*node = (struct hd_profile_node){ .id = hd_arena_text(r->arena, f[0].at, f[0].len), .op = hd_arena_text(r->arena, f[1].at, f[1].len),
+	*node = (struct hd_profile_node){ .id = hd_arena_text(r->arena, f[0].at, f[0].len),
+		.op = hd_arena_text(r->arena, f[1].at, f[1].len),
 		.tied = "", .r_ns = -1, .act_w = 1, .recompute_ok = true };
 	if (!node->id || !node->op)
 		return hd_fail(r->diag, HD_E_NOMEM, "%s: no memory for its nodes", r->file);
@@ -289,12 +297,14 @@ static void count(struct reader *r, const char *text, uint32_t *nnodes, uint32_t
 static enum hd_err take(struct reader *r, uint32_t nnodes, uint32_t nedges)
 {
 	if (nnodes > HD_PROFILE_NODES || nedges > HD_PROFILE_EDGES)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: %u nodes and %u edges; %d and %d are the most", r->file, nnodes, nedges, HD_PROFILE_NODES,
+		return hd_fail(r->diag, HD_E_INPUT, "%s: %u nodes and %u edges; %d and %d are the most",
+			r->file, nnodes, nedges, HD_PROFILE_NODES,
 			HD_PROFILE_EDGES);
 	r->p->node = hd_arena_take(r->arena, (size_t)nnodes + 1, sizeof *r->p->node);
 	r->p->edge = hd_arena_take(r->arena, (size_t)nedges + 1, sizeof *r->p->edge);
 	r->line_of = hd_arena_take(r->arena, (size_t)nnodes + 1, sizeof *r->line_of);
-	if (!r->p->node || !r->p->edge || !r->line_of || !hd_profile_ids_init(&r->ids, r->p->node, nnodes, r->arena))
+	if (!r->p->node || !r->p->edge || !r->line_of || !hd_profile_ids_init(&r->ids, r->p->node, nnodes,
+		r->arena))
 		return hd_fail(r->diag, HD_E_NOMEM, "%s: no memory for %u nodes", r->file, nnodes);
 	return HD_OK;
 }
@@ -313,11 +323,14 @@ static enum hd_err walk(struct reader *r, const char *text, uint32_t cap)
 	return err;
 }
 
-enum hd_err hd_profile_import(struct hd_profile *profile, const char *text, size_t len, const char *file, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_profile_import(struct hd_profile *profile, const char *text, size_t len, const char *file,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_profile p = { .method = HD_PROFILE_IMPORTED, .split_assumed = true, .device_kind = "", .device_name = "", .isa = "", .dtype = "f32",
+	struct hd_profile p = { .method = HD_PROFILE_IMPORTED, .split_assumed = true, .device_kind = "",
+		.device_name = "", .isa = "", .dtype = "f32",
 		.threads = 1, .tensor_shards = 1, .ignored = "" };
-	struct reader r = { .p = &p, .next = text, .end = text + len, .file = file, .arena = arena, .diag = diag };
+	struct reader r = { .p = &p, .next = text, .end = text + len, .file = file, .arena = arena,
+		.diag = diag };
 	uint32_t nnodes, nedges, bad;
 	const char *why;
 

@@ -29,7 +29,8 @@ static int64_t get_i64(struct reader *r, const struct hd_json *at, const char *k
 	return v;
 }
 
-static int64_t opt_i64(struct reader *r, const struct hd_json *at, const char *key, int64_t max, int64_t absent)
+static int64_t opt_i64(struct reader *r, const struct hd_json *at, const char *key, int64_t max,
+	int64_t absent)
 {
 	return hd_json_find(at, key) ? get_i64(r, at, key, max) : absent;
 }
@@ -44,7 +45,8 @@ static double opt_f64(struct reader *r, const struct hd_json *at, const char *ke
 		return absent;
 	r->err = hd_json_as_f64(json, &v, r->diag);
 	if (!r->err && !(v >= 0 && v <= max))
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s is not from 0 to %g", hd_json_path(json, path, sizeof path), max);
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s is not from 0 to %g",
+			hd_json_path(json, path, sizeof path), max);
 	return v;
 }
 
@@ -90,7 +92,8 @@ static void *take(struct reader *r, size_t n, size_t size)
 }
 
 /* An array of at most `max` items; NULL: absent or refused. */
-static const struct hd_json *list(struct reader *r, const struct hd_json *at, const char *key, size_t max, uint32_t *n)
+static const struct hd_json *list(struct reader *r, const struct hd_json *at, const char *key, size_t max,
+	uint32_t *n)
 {
 	const struct hd_json *json = NULL;
 	char path[200];
@@ -99,7 +102,8 @@ static const struct hd_json *list(struct reader *r, const struct hd_json *at, co
 	if (!r->err)
 		r->err = hd_json_get(at, key, HD_JSON_ARRAY, &json, r->diag);
 	if (!r->err && hd_json_count(json) > max)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s has %zu items; %zu are the most", hd_json_path(json, path, sizeof path), hd_json_count(json), max);
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s has %zu items; %zu are the most",
+			hd_json_path(json, path, sizeof path), hd_json_count(json), max);
 	if (!r->err)
 		*n = (uint32_t)hd_json_count(json);
 	return json;
@@ -113,7 +117,8 @@ static void tell_others(struct reader *r, const struct hd_json *at, const char *
 		const char *const *k = known;
 		while (key && *k && strcmp(*k, key) != 0)
 			k++;
-		if (!key || *k || strstr(r->ignored.at, key) || r->ignored.len + strlen(key) + 3 > IGNORED_CAP)
+		if (!key || *k || strstr(r->ignored.at, key) ||
+			r->ignored.len + strlen(key) + 3 > IGNORED_CAP)
 			continue;
 		hd_text_add(&r->ignored, r->ignored.len ? ", " : "");
 		hd_text_add(&r->ignored, key);
@@ -141,7 +146,8 @@ static struct hd_profile_cost get_cost(struct reader *r, const struct hd_json *n
 
 static void get_node(struct reader *r, const struct hd_json *at, struct hd_profile_node *node)
 {
-	static const char *const known[] = { "id", "op", "f", "i", "w", "r", "out", "param", "saved", "act_w", "work", "opt", "tied", "recompute_ok", NULL };
+	static const char *const known[] = { "id", "op", "f", "i", "w", "r", "out", "param", "saved", "act_w",
+		"work", "opt", "tied", "recompute_ok", NULL };
 
 	if (r->err || (r->err = hd_json_as(at, HD_JSON_OBJECT, r->diag)))
 		return;
@@ -165,7 +171,8 @@ static void get_node(struct reader *r, const struct hd_json *at, struct hd_profi
 	tell_others(r, at, known);
 }
 
-static void get_nodes(struct reader *r, const struct hd_json *root, struct hd_profile *p, struct hd_profile_ids *ids)
+static void get_nodes(struct reader *r, const struct hd_json *root, struct hd_profile *p,
+	struct hd_profile_ids *ids)
 {
 	uint32_t n;
 	const struct hd_json *nodes = list(r, root, "nodes", HD_PROFILE_NODES, &n);
@@ -185,7 +192,8 @@ static void get_nodes(struct reader *r, const struct hd_json *root, struct hd_pr
 			return;
 		const char *id = p->node[i].id;
 		if (!*id || hd_profile_ids_find(ids, id, strlen(id)) != UINT32_MAX) {
-			r->err = hd_fail(r->diag, HD_E_INPUT, "%s.id is \"%s\": empty, or another node's too", hd_json_path(at, path, sizeof path), id);
+			r->err = hd_fail(r->diag, HD_E_INPUT, "%s.id is \"%s\": empty, or another node's too",
+				hd_json_path(at, path, sizeof path), id);
 			return;
 		}
 		p->nnodes = i + 1;
@@ -199,12 +207,15 @@ static uint32_t get_end(struct reader *r, const struct hd_json *json, const stru
 	char path[200];
 	uint32_t v = 0;
 
-	if (!r->err && !(r->err = hd_json_as_text(json, &id, r->diag)) && (v = hd_profile_ids_find(ids, id, strlen(id))) == UINT32_MAX)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s is \"%s\": there is no such node", hd_json_path(json, path, sizeof path), id);
+	if (!r->err && !(r->err = hd_json_as_text(json, &id, r->diag)) &&
+		(v = hd_profile_ids_find(ids, id, strlen(id))) == UINT32_MAX)
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s is \"%s\": there is no such node",
+			hd_json_path(json, path, sizeof path), id);
 	return v;
 }
 
-static void get_edge(struct reader *r, const struct hd_json *at, const struct hd_profile *p, const struct hd_profile_ids *ids, struct hd_profile_edge *edge)
+static void get_edge(struct reader *r, const struct hd_json *at, const struct hd_profile *p,
+	const struct hd_profile_ids *ids, struct hd_profile_edge *edge)
 {
 	char path[200];
 	int64_t out = 0;
@@ -212,7 +223,8 @@ static void get_edge(struct reader *r, const struct hd_json *at, const struct hd
 	if (!r->err)
 		r->err = hd_json_as(at, HD_JSON_ARRAY, r->diag);
 	if (!r->err && hd_json_count(at) != 3)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s is not [from, to, output index]", hd_json_path(at, path, sizeof path));
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s is not [from, to, output index]",
+			hd_json_path(at, path, sizeof path));
 	if (r->err)
 		return;
 	edge->from = get_end(r, hd_json_item(at, 0), ids);
@@ -221,11 +233,14 @@ static void get_edge(struct reader *r, const struct hd_json *at, const struct hd
 		r->err = hd_json_as_i64(hd_json_item(at, 2), 0, HD_PROFILE_OUTS, &out, r->diag);
 	edge->out = (uint32_t)out;
 	if (!r->err && (edge->from == edge->to || edge->out >= p->node[edge->from].nouts))
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s: node \"%s\" has %u outputs and none of them goes to itself", hd_json_path(at, path, sizeof path),
+		r->err = hd_fail(r->diag, HD_E_INPUT,
+			"%s: node \"%s\" has %u outputs and none of them goes to itself",
+			hd_json_path(at, path, sizeof path),
 			p->node[edge->from].id, p->node[edge->from].nouts);
 }
 
-static void get_edges(struct reader *r, const struct hd_json *root, struct hd_profile *p, const struct hd_profile_ids *ids)
+static void get_edges(struct reader *r, const struct hd_json *root, struct hd_profile *p,
+	const struct hd_profile_ids *ids)
 {
 	const struct hd_json *edges = list(r, root, "edges", HD_PROFILE_EDGES, &p->nedges);
 
@@ -258,19 +273,22 @@ static void get_links(struct reader *r, const struct hd_json *root, struct hd_pr
 
 static void get_device(struct reader *r, const struct hd_json *root, struct hd_profile *p)
 {
-	static const char *const known[] = { "kind", "name", "threads", "isa", NULL }, *const step[] = { "optimizer", "sum", NULL };
+	static const char *const known[] = { "kind", "name", "threads", "isa", NULL },
+		*const step[] = { "optimizer", "sum", NULL };
 	const struct hd_json *at;
 
 	p->device_kind = p->device_name = p->isa = "";
 	p->threads = 1;
-	if (!r->err && hd_json_find(root, "device") && !(r->err = hd_json_get(root, "device", HD_JSON_OBJECT, &at, r->diag))) {
+	if (!r->err && hd_json_find(root, "device") && !(r->err = hd_json_get(root, "device", HD_JSON_OBJECT,
+		&at, r->diag))) {
 		p->device_kind = opt_text(r, at, "kind");
 		p->device_name = opt_text(r, at, "name");
 		p->threads = (uint32_t)opt_i64(r, at, "threads", SMALL_MAX, 1);
 		p->isa = opt_text(r, at, "isa");
 		tell_others(r, at, known);
 	}
-	if (!r->err && hd_json_find(root, "step") && !(r->err = hd_json_get(root, "step", HD_JSON_OBJECT, &at, r->diag))) {
+	if (!r->err && hd_json_find(root, "step") && !(r->err = hd_json_get(root, "step", HD_JSON_OBJECT, &at,
+		r->diag))) {
 		p->step_ns_per_byte = opt_f64(r, at, "optimizer", RATE_MAX, 0);
 		p->sum_ns_per_byte = opt_f64(r, at, "sum", RATE_MAX, 0);
 		tell_others(r, at, step);
@@ -283,15 +301,19 @@ static void get_method(struct reader *r, const struct hd_json *root, struct hd_p
 	char path[200];
 	uint32_t m = 0;
 
-	while (m < HD_NPROFILE_METHODS && strcmp(name, hd_profile_method_name((enum hd_profile_method)m)) != 0)
+	while (m < HD_NPROFILE_METHODS && strcmp(name, hd_profile_method_name((enum hd_profile_method)m)) !=
+		0)
 		m++;
 	if (!r->err && m == HD_NPROFILE_METHODS)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s.method is \"%s\", not measured, imported or modelled", hd_json_path(root, path, sizeof path), name);
+		r->err = hd_fail(r->diag, HD_E_INPUT,
+			"%s.method is \"%s\", not measured, imported or modelled",
+			hd_json_path(root, path, sizeof path), name);
 	p->method = (enum hd_profile_method)m;
 	const char *split = opt_text(r, root, "split");
 	p->split_assumed = !strcmp(split, "assumed");
 	if (!r->err && *split && !p->split_assumed)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s.split is \"%s\"; it is \"assumed\" or left out", hd_json_path(root, path, sizeof path), split);
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s.split is \"%s\"; it is \"assumed\" or left out",
+			hd_json_path(root, path, sizeof path), split);
 }
 
 static void get_head(struct reader *r, const struct hd_json *root, struct hd_profile *p, const char *file)
@@ -300,10 +322,12 @@ static void get_head(struct reader *r, const struct hd_json *root, struct hd_pro
 	const struct hd_json *graph = hd_json_find(root, "graph");
 
 	if (!r->err && strcmp(format, FORMAT) != 0)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s: .format is \"%s\", not \"%s\"", file, format, FORMAT);
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s: .format is \"%s\", not \"%s\"", file, format,
+			FORMAT);
 	int64_t version = get_i64(r, root, "version", SMALL_MAX);
 	if (!r->err && version != VERSION)
-		r->err = hd_fail(r->diag, HD_E_INPUT, "%s: version %lld of the format; this build reads %d", file, (long long)version, VERSION);
+		r->err = hd_fail(r->diag, HD_E_INPUT, "%s: version %lld of the format; this build reads %d",
+			file, (long long)version, VERSION);
 	if (!r->err && graph)
 		r->err = hd_json_as_u64(graph, UINT64_MAX, &p->graph, r->diag);
 	p->dtype = opt_text(r, root, "dtype");
@@ -315,9 +339,11 @@ static void get_head(struct reader *r, const struct hd_json *root, struct hd_pro
 	p->samples = (uint64_t)opt_i64(r, root, "samples", INT64_MAX, 0);
 }
 
-enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_t len, const char *file, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_t len, const char *file,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	static const char *const known[] = { "format", "version", "graph", "device", "dtype", "vn_size", "tensor_shards", "method", "split", "warmup",
+	static const char *const known[] = { "format", "version", "graph", "device", "dtype", "vn_size",
+		"tensor_shards", "method", "split", "warmup",
 		"samples", "step", "ovl", "comm_tax", "nodes", "edges", "links", NULL };
 	struct hd_profile p = { 0 };
 	struct hd_profile_ids ids;

@@ -13,6 +13,7 @@
 struct hd_line_point { int64_t bytes, ns; };
 struct hd_line { int64_t latency_ns; double bytes_per_s; };
 
-struct hd_line hd_line_fit(const struct hd_line_point *point, uint32_t n);      /* n >= 1, bytes and ns >= 1 */
+/* n >= 1, bytes and ns >= 1 */
+struct hd_line hd_line_fit(const struct hd_line_point *point, uint32_t n);
 
 #endif

@@ -14,16 +14,19 @@ static void sizes(struct hd_line_point *point)
 
 static void points_on_a_line_give_that_line(void **state)
 {
-	static const struct { double latency_ns, bytes_per_s; } lines[] = { { 5000, 1e10 }, { 0, 3e9 }, { 2000000, 1.25e8 }, { 300, 2.5e11 } };
+	static const struct { double latency_ns, bytes_per_s; } lines[] = { { 5000, 1e10 }, { 0, 3e9 },
+		{ 2000000, 1.25e8 }, { 300, 2.5e11 } };
 
 	(void)state;
 	for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
 		struct hd_line_point point[NPOINTS];
 		sizes(point);
 		for (int i = 0; i < NPOINTS; i++)
-			point[i].ns = (int64_t)(lines[k].latency_ns + (double)point[i].bytes / lines[k].bytes_per_s * 1e9 + 0.5);
+			point[i].ns = (int64_t)(lines[k].latency_ns +
+				(double)point[i].bytes / lines[k].bytes_per_s * 1e9 + 0.5);
 		struct hd_line line = hd_line_fit(point, NPOINTS);
-		CHECK(fabs((double)line.latency_ns - lines[k].latency_ns) <= 2 && fabs(line.bytes_per_s / lines[k].bytes_per_s - 1) < 0.01,
+		CHECK(fabs((double)line.latency_ns - lines[k].latency_ns) <= 2 &&
+			fabs(line.bytes_per_s / lines[k].bytes_per_s - 1) < 0.01,
 			"line %zu: %lld ns, %g bytes/s", k, (long long)line.latency_ns, line.bytes_per_s);
 	}
 }
@@ -51,23 +54,28 @@ static void no_line_beside_it_fits_better(void **state)
 		point[i].ns = ns[i];
 	struct hd_line line = hd_line_fit(point, NPOINTS);
 	double a = (double)line.latency_ns, b = 1e9 / line.bytes_per_s, best = misfit(point, a, b);
-	CHECK(best <= misfit(point, a + 20, b) && best <= misfit(point, a - 20, b) && best <= misfit(point, a, b * 1.01) &&
+	CHECK(best <= misfit(point, a + 20, b) && best <= misfit(point, a - 20, b) &&
+		best <= misfit(point, a, b * 1.01) &&
 		best <= misfit(point, a, b * 0.99), "%g ns and %g ns a byte miss by %g", a, b, best);
 	assert_true(a > 0);
 }
 
 static void odd_measurements_still_give_a_link(void **state)
 {
-	static const struct hd_line_point steep[] = { { 1024, 10 }, { 4096, 1000 }, { 16384, 100000 } }, falling[] = { { 1024, 5000 }, { 4096, 100 } };
+	static const struct hd_line_point steep[] = { { 1024, 10 }, { 4096, 1000 }, { 16384, 100000 } },
+		falling[] = { { 1024, 5000 }, { 4096, 100 } };
 	struct hd_line line;
 
 	(void)state;
 	line = hd_line_fit(steep, 3);
-	CHECK(line.latency_ns == 0 && line.bytes_per_s > 0, "%lld ns, %g", (long long)line.latency_ns, line.bytes_per_s);
+	CHECK(line.latency_ns == 0 && line.bytes_per_s > 0, "%lld ns, %g", (long long)line.latency_ns,
+		line.bytes_per_s);
 	line = hd_line_fit(falling, 2);
-	CHECK(line.latency_ns >= 0 && fabs(line.bytes_per_s - 4.096e10) < 1, "%lld ns, %g", (long long)line.latency_ns, line.bytes_per_s);
+	CHECK(line.latency_ns >= 0 && fabs(line.bytes_per_s - 4.096e10) < 1, "%lld ns, %g",
+		(long long)line.latency_ns, line.bytes_per_s);
 	line = hd_line_fit(steep, 1);
-	CHECK(line.latency_ns >= 0 && line.bytes_per_s > 0, "%lld ns, %g", (long long)line.latency_ns, line.bytes_per_s);
+	CHECK(line.latency_ns >= 0 && line.bytes_per_s > 0, "%lld ns, %g", (long long)line.latency_ns,
+		line.bytes_per_s);
 }
 
 int main(void)

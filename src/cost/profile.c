@@ -13,7 +13,8 @@ static const char *const method_name[HD_NPROFILE_METHODS] = {
 
 const char *hd_profile_method_name(enum hd_profile_method method) { return method_name[method]; }
 
-bool hd_profile_ids_init(struct hd_profile_ids *ids, const struct hd_profile_node *node, uint32_t cap, struct hd_arena *arena)
+bool hd_profile_ids_init(struct hd_profile_ids *ids, const struct hd_profile_node *node, uint32_t cap,
+	struct hd_arena *arena)
 {
 	uint32_t n = 16;
 
@@ -51,8 +52,10 @@ static bool sums_fit(const struct hd_profile *p, uint32_t *bad)
 
 	for (uint32_t v = 0; v < p->nnodes; v++) {
 		const struct hd_profile_node *n = &p->node[v];
-		bool fits = hd_profile_add(&time, n->f.p50_ns) && hd_profile_add(&time, n->i.p50_ns) && hd_profile_add(&time, n->w.p50_ns) &&
-			hd_profile_add(&param, n->param) && hd_profile_add(&rest, n->saved) && hd_profile_add(&rest, n->opt) &&
+		bool fits = hd_profile_add(&time, n->f.p50_ns) && hd_profile_add(&time, n->i.p50_ns) &&
+			hd_profile_add(&time, n->w.p50_ns) &&
+			hd_profile_add(&param, n->param) && hd_profile_add(&rest, n->saved) &&
+			hd_profile_add(&rest, n->opt) &&
 			hd_profile_add(&rest, n->work);
 		for (uint32_t t = 0; t < n->nouts; t++)
 			fits = fits && hd_profile_add(&out, n->out[t]);
@@ -71,7 +74,8 @@ static void drop_twins(struct hd_profile *p, const uint32_t *start, uint32_t *ed
 	for (uint32_t e = 0; e < p->nedges; e++) {
 		struct hd_profile_edge edge = p->edge[e];
 		uint32_t *mine = edges + start[edge.from], n = 0;
-		while (mine[n] && (p->edge[mine[n] - 1].to != edge.to || p->edge[mine[n] - 1].out != edge.out))
+		while (mine[n] && (p->edge[mine[n] - 1].to != edge.to ||
+			p->edge[mine[n] - 1].out != edge.out))
 			n++;
 		if (mine[n])
 			continue;
@@ -82,7 +86,8 @@ static void drop_twins(struct hd_profile *p, const uint32_t *start, uint32_t *ed
 }
 
 /* Takes nodes whose predecessors are all taken; what is left holds a cycle. */
-static uint32_t left_in_cycles(const struct hd_profile *p, const uint32_t *start, const uint32_t *edges, uint32_t *nin, uint32_t *queue)
+static uint32_t left_in_cycles(const struct hd_profile *p, const uint32_t *start, const uint32_t *edges,
+	uint32_t *nin, uint32_t *queue)
 {
 	uint32_t head = 0, tail = 0;
 
@@ -100,7 +105,8 @@ static uint32_t left_in_cycles(const struct hd_profile *p, const uint32_t *start
 	return p->nnodes - tail;
 }
 
-/* A node on a cycle: from any node that was never taken, back along edges from such nodes as often as there are nodes. */
+/* A node on a cycle: from any node that was never taken, back along edges from such nodes as often as
+ * there are nodes. */
 static uint32_t on_a_cycle(const struct hd_profile *p, const uint32_t *nin, uint32_t *back)
 {
 	uint32_t v = 0;
@@ -117,8 +123,10 @@ static uint32_t on_a_cycle(const struct hd_profile *p, const uint32_t *nin, uint
 
 enum hd_err hd_profile_verify(struct hd_profile *p, const char **why, uint32_t *bad, struct hd_arena *arena)
 {
-	uint32_t *start = hd_arena_take(arena, (size_t)p->nnodes + 1, sizeof *start), *nin = hd_arena_take(arena, p->nnodes, sizeof *nin);
-	uint32_t *queue = hd_arena_take(arena, p->nnodes, sizeof *queue), *edges = hd_arena_take(arena, (size_t)p->nedges + 1, sizeof *edges);
+	uint32_t *start = hd_arena_take(arena, (size_t)p->nnodes + 1, sizeof *start),
+		*nin = hd_arena_take(arena, p->nnodes, sizeof *nin);
+	uint32_t *queue = hd_arena_take(arena, p->nnodes, sizeof *queue),
+		*edges = hd_arena_take(arena, (size_t)p->nedges + 1, sizeof *edges);
 
 	*bad = UINT32_MAX;
 	*why = "there is no node without an edge in: nothing to begin with";
@@ -140,12 +148,14 @@ enum hd_err hd_profile_verify(struct hd_profile *p, const char **why, uint32_t *
 	return sums_fit(p, bad) ? HD_OK : HD_E_INPUT;
 }
 
-enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t len, const char *file, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t len, const char *file,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	size_t i = 0;
 
 	while (i < len && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
 		i++;
-	return i < len && (text[i] == '{' || text[i] == '[') ? hd_profile_parse(profile, text, len, file, arena, diag)
+	return i < len && (text[i] == '{' || text[i] == '[') ? hd_profile_parse(profile, text, len, file,
+		arena, diag)
 					 : hd_profile_import(profile, text, len, file, arena, diag);
 }

@@ -51,27 +51,32 @@ enum hd_profile_method {
 struct hd_profile_cost { int64_t p50_ns, mean_ns, sd_ns, min_ns; uint64_t n; };      /* n 0: unknown */
 
 struct hd_profile_node {
-	const char *id, *op, *tied;               /* tied: name of the group that shares its parameters, "" none */
+	/* tied: name of the group that shares its parameters, "" none */
+	const char *id, *op, *tied;
 	struct hd_profile_cost f, i, w;
 	int64_t r_ns;                             /* to compute its output again; -1: as f */
 	int64_t *out; uint32_t nouts;             /* bytes of each output tensor */
-	int64_t param, saved, work, opt;          /* bytes of parameters, activations kept, workspace, optimizer state */
+	/* bytes of parameters, activations kept, workspace, optimizer state */
+	int64_t param, saved, work, opt;
 	double act_w;                             /* share of `saved` that w needs */
 	bool recompute_ok;
 };
 
 struct hd_profile_edge { uint32_t from, to, out; };      /* output `out` of `from` */
-struct hd_profile_link { uint32_t level; const char *kind; int64_t latency_ns; double bytes_per_s; bool duplex; };
+struct hd_profile_link { uint32_t level; const char *kind; int64_t latency_ns; double bytes_per_s;
+	bool duplex; };
 
 struct hd_profile {
 	enum hd_profile_method method;
 	bool split_assumed;                       /* rule 3 */
-	uint64_t graph;                           /* hash of the job's normalised graph; 0: of no graph of ours */
+	/* hash of the job's normalised graph; 0: of no graph of ours */
+	uint64_t graph;
 	const char *device_kind, *device_name, *isa, *dtype;      /* "" unknown */
 	uint32_t threads, vn_size, tensor_shards; /* vn_size 0: unknown */
 	uint64_t warmup, samples;
 	double step_ns_per_byte, sum_ns_per_byte; /* of the optimizer; of adding two gradients */
-	double ovl, comm_tax;                     /* a pair over the sum of its halves; compute during a transfer over without; 0: not measured */
+	/* a pair over the sum of its halves; compute during a transfer over without; 0: not measured */
+	double ovl, comm_tax;
 	struct hd_profile_node *node; uint32_t nnodes;
 	struct hd_profile_edge *edge; uint32_t nedges;
 	struct hd_profile_link *link; uint32_t nlinks;
@@ -79,15 +84,19 @@ struct hd_profile {
 };
 
 /* A JSON text is told from graph.txt by its first character that is no blank, { or [. */
-HD_MUST_USE enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t len, const char *file,
+HD_MUST_USE enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t len,
+	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_t len, const char *file,
+HD_MUST_USE enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_t len,
+	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_profile_import(struct hd_profile *profile, const char *text, size_t len, const char *file,
+HD_MUST_USE enum hd_err hd_profile_import(struct hd_profile *profile, const char *text, size_t len,
+	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 void hd_profile_print(const struct hd_profile *profile, struct hd_text *text);      /* JSON, one line */
 
 const char *hd_profile_method_name(enum hd_profile_method method);
-static inline int64_t hd_profile_node_ns(const struct hd_profile_node *node) { return node->f.p50_ns + node->i.p50_ns + node->w.p50_ns; }
+static inline int64_t hd_profile_node_ns(const struct hd_profile_node *node) { return node->f.p50_ns +
+	node->i.p50_ns + node->w.p50_ns; }
 
 #endif

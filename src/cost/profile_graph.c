@@ -17,21 +17,27 @@ struct maker {
 	const struct hd_profile_ask *ask;
 	struct hd_arena *arena;
 	struct hd_profile *profile;
-	uint32_t *root;                   /* [nforward] the forward node that this one joined, at last itself */
-	uint32_t *next, *last;            /* [nforward] lists of who joined a root: the next member, the last one */
+	/* [nforward] the forward node that this one joined, at last itself */
+	uint32_t *root;
+	/* [nforward] lists of who joined a root: the next member, the last one */
+	uint32_t *next, *last;
 	uint32_t *home;                   /* [nnodes] profile node */
 	uint32_t *first;                  /* [profile nodes] its forward node */
 	uint32_t *shown;                  /* [nvalues] the value whose bytes this one shows */
-	uint32_t *tensor;                 /* [nvalues] the same of what nodes make: of views of an input the first */
-	uint32_t *output;                 /* [nvalues] of a forward tensor: 1 + its place among the outputs of its profile node; 0: not one */
-	uint32_t *keeper;                 /* [nvalues] the profile node at which it counts as saved, or HD_NONE */
+	/* [nvalues] the same of what nodes make: of views of an input the first */
+	uint32_t *tensor;
+	/* [nvalues] of a forward tensor: 1 + its place among the outputs of its profile node; 0: not one */
+	uint32_t *output;
+	/* [nvalues] the profile node at which it counts as saved, or HD_NONE */
+	uint32_t *keeper;
 };
 
 static bool is_view(const struct hd_node *node) { return hd_ops[node->op].class == HD_OP_VIEW; }
 
 static bool is_temp(const struct maker *m, uint32_t value) { return m->graph->value[value].kind == HD_TEMP; }
 
-static int64_t bytes_of(const struct maker *m, uint32_t value) { return (int64_t)hd_value_bytes(&m->graph->value[value], m->ask->rows); }
+static int64_t bytes_of(const struct maker *m,
+	uint32_t value) { return (int64_t)hd_value_bytes(&m->graph->value[value], m->ask->rows); }
 
 static bool is_kept_kind(const struct maker *m, uint32_t value)
 {
@@ -58,7 +64,8 @@ static bool take_arrays(struct maker *m)
 	m->tensor = hd_arena_take(m->arena, (size_t)g->nvalues + 1, sizeof *m->tensor);
 	m->output = hd_arena_take(m->arena, (size_t)g->nvalues + 1, sizeof *m->output);
 	m->keeper = hd_arena_take(m->arena, (size_t)g->nvalues + 1, sizeof *m->keeper);
-	return m->root && m->next && m->last && m->home && m->first && m->shown && m->tensor && m->output && m->keeper;
+	return m->root && m->next && m->last && m->home && m->first && m->shown && m->tensor && m->output &&
+		m->keeper;
 }
 
 static void find_shown(struct maker *m)
@@ -93,14 +100,16 @@ static void join(struct maker *m, uint32_t n, uint32_t to)
 
 #define EACH_MEMBER(m, n, k) for (uint32_t k = (n); k != HD_NONE; k = (m)->next[k])
 
-/* The last root among those whose tensors the members of n read; HD_NONE: they read inputs, parameters and constants alone. */
+/* The last root among those whose tensors the members of n read; HD_NONE: they read inputs, parameters and
+ * constants alone. */
 static uint32_t last_source(const struct maker *m, uint32_t n)
 {
 	uint32_t last = HD_NONE;
 
 	EACH_MEMBER(m, n, k)
 		for (uint8_t i = 0; i < m->graph->node[k].nin; i++) {
-			uint32_t value = m->graph->node[k].in[i], root = is_temp(m, value) ? root_of(m, m->graph->value[value].node) : n;
+			uint32_t value = m->graph->node[k].in[i],
+				root = is_temp(m, value) ? root_of(m, m->graph->value[value].node) : n;
 			if (root != n && (last == HD_NONE || root > last))
 				last = root;
 		}
@@ -117,8 +126,9 @@ static void mark_sources(const struct maker *m, uint32_t n, bool *read)
 		}
 }
 
-/* Last to first: when a node's turn comes, all who read it have theirs behind them, and whoever reads it has a root that is not
- * before it. Edges lead from smaller roots to larger ones before and after each joining, so no circle can arise. */
+/* Last to first: when a node's turn comes, all who read it have theirs behind them, and whoever reads it has
+ * a root that is not before it. Edges lead from smaller roots to larger ones before and after each
+ * joining, so no circle can arise. */
 static enum hd_err join_ends(struct maker *m, struct hd_diag *diag)
 {
 	const struct hd_graph *g = m->graph;
@@ -127,8 +137,11 @@ static enum hd_err join_ends(struct maker *m, struct hd_diag *diag)
 
 	if (!read)
 		return no_memory(m, diag);
-	if (loss == HD_NONE || !is_temp(m, loss) || g->value[loss].node >= g->nforward || g->nforward == g->nnodes)
-		return hd_fail(diag, HD_E_INVAL, "a profile is of a training graph: this one has no loss that a node makes, or no gradient");
+	if (loss == HD_NONE || !is_temp(m, loss) || g->value[loss].node >= g->nforward ||
+		g->nforward == g->nnodes)
+		return hd_fail(diag, HD_E_INVAL,
+			"a profile is of a training graph: this one has no loss that a node makes, or no "
+			"gradient");
 	uint32_t end = root_of(m, g->value[loss].node);
 	for (uint32_t n = g->nforward; n-- > 0;) {
 		if (m->root[n] != n)
@@ -170,7 +183,8 @@ static void number(struct maker *m)
 
 /* ---- names, parameters */
 
-static bool is_frozen(const struct maker *m, uint32_t value) { return m->graph->param[m->graph->value[value].data].frozen; }
+static bool is_frozen(const struct maker *m,
+	uint32_t value) { return m->graph->param[m->graph->value[value].data].frozen; }
 
 /* Does an earlier operand of a member name the same parameter? */
 static bool is_named_before(const struct maker *m, uint32_t root, uint32_t inode, uint8_t operand)
@@ -202,7 +216,8 @@ static void find_tied(const struct maker *m, uint32_t *reader, bool *tied)
 		}
 }
 
-static void add_params(const struct maker *m, struct hd_profile_node *node, uint32_t root, const bool *tied, struct hd_text *op)
+static void add_params(const struct maker *m, struct hd_profile_node *node, uint32_t root, const bool *tied,
+	struct hd_text *op)
 {
 	uint32_t named = 0;
 
@@ -274,7 +289,8 @@ static enum hd_err list_outputs(struct maker *m, struct hd_diag *diag)
 		if (m->output[v])
 			m->output[v] = ++p->node[m->home[g->value[v].node]].nouts;
 	for (uint32_t i = 0; i < p->nnodes; i++) {
-		p->node[i].out = hd_arena_take(m->arena, (size_t)p->node[i].nouts + 1, sizeof *p->node[i].out);
+		p->node[i].out = hd_arena_take(m->arena, (size_t)p->node[i].nouts + 1,
+			sizeof *p->node[i].out);
 		if (!p->node[i].out)
 			return no_memory(m, diag);
 	}
@@ -301,7 +317,8 @@ static void add_edges(const struct maker *m, uint32_t to, uint32_t since)
 			uint32_t value = m->graph->node[n].in[i];
 			if (!crosses(m, n, i))
 				continue;
-			struct hd_profile_edge edge = { m->home[m->graph->value[value].node], to, m->output[m->tensor[value]] - 1 };
+			struct hd_profile_edge edge = { m->home[m->graph->value[value].node], to,
+				m->output[m->tensor[value]] - 1 };
 			if (!is_edge_there(p, since, &edge))
 				p->edge[p->nedges++] = edge;
 		}
@@ -319,13 +336,16 @@ static enum hd_err list_edges(struct maker *m, struct hd_diag *diag)
 	for (uint32_t to = 0; to < m->profile->nnodes; to++)
 		add_edges(m, to, m->profile->nedges);
 	if (m->profile->nedges > HD_PROFILE_EDGES)
-		return hd_fail(diag, HD_E_INVAL, "the graph has more than %d edges between nodes of its profile: it cannot be planned for", HD_PROFILE_EDGES);
+		return hd_fail(diag, HD_E_INVAL,
+			"the graph has more than %d edges between nodes of its profile: it cannot be "
+			"planned for", HD_PROFILE_EDGES);
 	return HD_OK;
 }
 
 /* ---- what is kept (rules 5 to 7) */
 
-/* Of what forward made or the reader gave: the first profile node whose gradient nodes read it. Of what I made for W: the maker's. */
+/* Of what forward made or the reader gave: the first profile node whose gradient nodes read it. Of what I
+ * made for W: the maker's. */
 static void find_keepers(struct maker *m)
 {
 	const struct hd_graph *g = m->graph;
@@ -337,12 +357,14 @@ static void find_keepers(struct maker *m)
 			uint32_t v = m->shown[g->node[n].in[i]], by = g->value[v].node;
 			if (is_kept_kind(m, v))
 				m->keeper[v] = m->home[n] < m->keeper[v] ? m->home[n] : m->keeper[v];
-			else if (is_temp(m, v) && g->node[by].phase == HD_PHASE_I && g->node[n].phase == HD_PHASE_W)
+			else if (is_temp(m, v) && g->node[by].phase == HD_PHASE_I &&
+				g->node[n].phase == HD_PHASE_W)
 				m->keeper[v] = m->home[by];
 		}
 }
 
-static bool is_saved(const struct maker *m, uint32_t v) { return m->keeper[v] != HD_NONE && is_kept_kind(m, v); }
+static bool is_saved(const struct maker *m, uint32_t v) { return m->keeper[v] != HD_NONE &&
+	is_kept_kind(m, v); }
 
 /* A tensor counts once in a call however often it is named. */
 static int64_t work_of(const struct maker *m, const struct hd_node *node)
@@ -351,7 +373,8 @@ static int64_t work_of(const struct maker *m, const struct hd_node *node)
 	int64_t sum = 0;
 
 	for (int i = 0; i < node->nin + node->nout; i++) {
-		uint32_t v = m->shown[i < node->nin ? node->in[i] : node->out + (uint32_t)(i - node->nin)], k = 0;
+		uint32_t v = m->shown[i < node->nin ? node->in[i] : node->out + (uint32_t)(i - node->nin)],
+			k = 0;
 		while (k < n && seen[k] != v)
 			k++;
 		if (k < n || !is_temp(m, v) || is_saved(m, v))
@@ -393,10 +416,12 @@ static enum hd_err count_kept(struct maker *m, struct hd_diag *diag)
 	return HD_OK;
 }
 
-enum hd_err hd_profile_of_graph(struct hd_profile *out, uint32_t **home, const struct hd_graph *graph, const struct hd_profile_ask *ask,
+enum hd_err hd_profile_of_graph(struct hd_profile *out, uint32_t **home, const struct hd_graph *graph,
+	const struct hd_profile_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_profile p = { .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "f32", .threads = 1,
+	struct hd_profile p = { .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "",
+		.isa = "", .dtype = "f32", .threads = 1,
 		.vn_size = (uint32_t)ask->rows, .tensor_shards = ask->tensor_shards, .ignored = "" };
 	struct maker m = { .graph = graph, .ask = ask, .arena = arena, .profile = &p };
 	enum hd_err err = hd_profile_hash(graph, &p.graph, diag);
@@ -412,7 +437,8 @@ enum hd_err hd_profile_of_graph(struct hd_profile *out, uint32_t **home, const s
 		return err;
 	number(&m);
 	if (p.nnodes > HD_PROFILE_NODES)
-		return hd_fail(diag, HD_E_INVAL, "the graph has %u nodes to be profiled, %d are the most", p.nnodes, HD_PROFILE_NODES);
+		return hd_fail(diag, HD_E_INVAL, "the graph has %u nodes to be profiled, %d are the most",
+			p.nnodes, HD_PROFILE_NODES);
 	p.node = hd_arena_take(arena, (size_t)p.nnodes + 1, sizeof *p.node);
 	err = p.node ? name_nodes(&m, diag) : no_memory(&m, diag);
 	err = err ? err : list_outputs(&m, diag);
@@ -429,12 +455,14 @@ enum hd_err hd_profile_of_graph(struct hd_profile *out, uint32_t **home, const s
 
 static int64_t *time_of(struct hd_profile_node *node, uint8_t phase)
 {
-	return phase == HD_PHASE_F ? &node->f.p50_ns : phase == HD_PHASE_I ? &node->i.p50_ns : &node->w.p50_ns;
+	return phase == HD_PHASE_F ? &node->f.p50_ns : phase == HD_PHASE_I ? &node->i.p50_ns :
+		&node->w.p50_ns;
 }
 
 static void settle(struct hd_profile_cost *cost) { cost->mean_ns = cost->min_ns = cost->p50_ns; }
 
-void hd_profile_model(struct hd_profile *p, const uint32_t *home, const struct hd_graph *graph, const struct hd_profile_ask *ask,
+void hd_profile_model(struct hd_profile *p, const uint32_t *home, const struct hd_graph *graph,
+	const struct hd_profile_ask *ask,
 	struct hd_profile_rates rates)
 {
 	for (uint32_t n = 0; n < graph->nnodes; n++) {
@@ -442,7 +470,8 @@ void hd_profile_model(struct hd_profile *p, const uint32_t *home, const struct h
 		struct hd_cost cost = hd_ops[node->op].cost(graph, node, ask->rows);
 		double compute = cost.flops / rates.flops_per_s, move = cost.bytes / rates.bytes_per_s;
 		if (!is_view(node))
-			*time_of(&p->node[home[n]], node->phase) += (int64_t)((compute > move ? compute : move) * 1e9 + 0.5);
+			*time_of(&p->node[home[n]], node->phase) += (int64_t)((compute > move ? compute :
+				move) * 1e9 + 0.5);
 	}
 	for (uint32_t i = 0; i < p->nnodes; i++) {
 		settle(&p->node[i].f);
@@ -454,7 +483,8 @@ void hd_profile_model(struct hd_profile *p, const uint32_t *home, const struct h
 	p->step_ns_per_byte = (3 + 2 * ask->nslots) * 1e9 / rates.bytes_per_s;
 }
 
-static void scale(struct hd_profile_cost *to, const struct hd_profile_cost *measured, const struct hd_profile_cost *before, double rows)
+static void scale(struct hd_profile_cost *to, const struct hd_profile_cost *measured,
+	const struct hd_profile_cost *before, double rows)
 {
 	double by = before->p50_ns > 0 ? (double)to->p50_ns / (double)before->p50_ns : rows;
 
@@ -462,7 +492,8 @@ static void scale(struct hd_profile_cost *to, const struct hd_profile_cost *meas
 	settle(to);
 }
 
-enum hd_err hd_profile_at(struct hd_profile *out, const struct hd_graph *graph, const struct hd_profile *measured, const struct hd_profile_ask *ask,
+enum hd_err hd_profile_at(struct hd_profile *out, const struct hd_graph *graph,
+	const struct hd_profile *measured, const struct hd_profile_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_profile p, before;
@@ -477,7 +508,9 @@ enum hd_err hd_profile_at(struct hd_profile *out, const struct hd_graph *graph, 
 	if (!measured)
 		return HD_OK;
 	if (measured->nnodes != p.nnodes || measured->vn_size == 0)
-		return hd_fail(diag, HD_E_INVAL, "a profile of %u nodes and virtual nodes of %u samples says nothing of other sizes of this job's %u nodes",
+		return hd_fail(diag, HD_E_INVAL,
+			"a profile of %u nodes and virtual nodes of %u samples says nothing of other sizes "
+			"of this job's %u nodes",
 			measured->nnodes, measured->vn_size, p.nnodes);
 	then.rows = measured->vn_size;
 	err = hd_profile_of_graph(&before, &home, graph, &then, arena, diag);
@@ -491,7 +524,8 @@ enum hd_err hd_profile_at(struct hd_profile *out, const struct hd_graph *graph, 
 		scale(&p.node[i].i, &m->i, &b->i, rows);
 		scale(&p.node[i].w, &m->w, &b->w, rows);
 		p.node[i].r_ns = -1;
-		p.node[i].work += m->work > b->work ? m->work - b->work : 0;      /* of the device's kernels */
+		/* of the device's kernels */
+		p.node[i].work += m->work > b->work ? m->work - b->work : 0;
 	}
 	*out = *measured;
 	out->node = p.node;
@@ -517,13 +551,17 @@ enum hd_err hd_profile_hash(const struct hd_graph *graph, uint64_t *hash, struct
 
 #define ALL_THE_SAME "`heddle profile JOB -o FILE` makes one, --force-profile takes it all the same"
 
-enum hd_err hd_profile_fits(const struct hd_profile *p, const char *file, uint64_t graph, uint64_t rows, struct hd_diag *diag)
+enum hd_err hd_profile_fits(const struct hd_profile *p, const char *file, uint64_t graph, uint64_t rows,
+	struct hd_diag *diag)
 {
 	if (p->graph != graph)
-		return hd_fail(diag, HD_E_INVAL, "%s is the profile of %s, not of this job's; " ALL_THE_SAME, file,
+		return hd_fail(diag, HD_E_INVAL, "%s is the profile of %s, not of this job's; " ALL_THE_SAME,
+			file,
 			p->graph ? "another graph" : "no graph of Heddle's");
 	if (p->vn_size != rows)
-		return hd_fail(diag, HD_E_INVAL, "%s is of virtual nodes of %u samples, this job has %llu; " ALL_THE_SAME, file, p->vn_size,
+		return hd_fail(diag, HD_E_INVAL,
+			"%s is of virtual nodes of %u samples, this job has %llu; " ALL_THE_SAME, file,
+			p->vn_size,
 			(unsigned long long)rows);
 	return HD_OK;
 }

@@ -18,7 +18,8 @@ static void open_graph(struct subject *t, struct hd_profile_ask ask)
 	CHECK(hd_graph_optimize(&t->s.graph, ask.rows, &t->s.diag) == HD_OK, "%s", t->s.diag.text);
 	CHECK(hd_graph_autodiff(&t->s.graph, &t->s.diag) == HD_OK, "%s", t->s.diag.text);
 	t->ask = ask;
-	CHECK(hd_profile_of_graph(&t->p, &t->home, &t->s.graph, &t->ask, &t->s.arena, &t->s.diag) == HD_OK, "%s", t->s.diag.text);
+	CHECK(hd_profile_of_graph(&t->p, &t->home, &t->s.graph, &t->ask, &t->s.arena, &t->s.diag) == HD_OK,
+		"%s", t->s.diag.text);
 }
 
 static void open_model(struct subject *t, const char *name, const struct hd_model_arg *arg, uint32_t nargs)
@@ -39,7 +40,8 @@ static uint32_t cuts_of(struct subject *t)
 {
 	struct hd_cuts cuts;
 
-	CHECK(hd_cuts_make(&cuts, &t->p, (struct hd_cuts_how){ 0 }, "p", &t->s.arena, &t->s.diag) == HD_OK, "%s", t->s.diag.text);
+	CHECK(hd_cuts_make(&cuts, &t->p, (struct hd_cuts_how){ 0 }, "p", &t->s.arena, &t->s.diag) == HD_OK,
+		"%s", t->s.diag.text);
 	assert_int_equal(cuts.nnodes, t->p.nnodes);
 	int64_t param = 0;
 	for (uint32_t i = 0; i < t->p.nnodes; i++)
@@ -64,15 +66,20 @@ static void a_chain_has_a_node_for_each_fused_op_and_as_many_cuts(void **state)
 	assert_int_equal(t.p.nedges, 8);
 	for (uint32_t i = 0; i < 9; i++) {
 		const struct hd_profile_node *n = &t.p.node[i];
-		CHECK(!strcmp(n->id, want[i].id) && !strcmp(n->op, want[i].op), "node %u is %s (%s)", i, n->id, n->op);
-		CHECK(n->param == 4 * want[i].param && n->opt == 2 * n->param, "node %u: %lld bytes of parameters", i, (long long)n->param);
-		CHECK(want[i].out ? n->nouts == 1 && n->out[0] == 3 * 4 * want[i].out : n->nouts == 0, "node %u: %u outputs", i, n->nouts);
-		CHECK(i == 0 || (t.p.edge[i - 1].from == i - 1 && t.p.edge[i - 1].to == i && t.p.edge[i - 1].out == 0), "edge %u", i - 1);
+		CHECK(!strcmp(n->id, want[i].id) && !strcmp(n->op, want[i].op), "node %u is %s (%s)", i,
+			n->id, n->op);
+		CHECK(n->param == 4 * want[i].param && n->opt == 2 * n->param,
+			"node %u: %lld bytes of parameters", i, (long long)n->param);
+		CHECK(want[i].out ? n->nouts == 1 && n->out[0] == 3 * 4 * want[i].out : n->nouts == 0,
+			"node %u: %u outputs", i, n->nouts);
+		CHECK(i == 0 || (t.p.edge[i - 1].from == i - 1 && t.p.edge[i - 1].to == i &&
+			t.p.edge[i - 1].out == 0), "edge %u", i - 1);
 	}
 	assert_int_equal(cuts_of(&t), 9);
 	close_subject(&t);
 	open_model(&t, "lenet", NULL, 0);
-	assert_int_equal(t.p.nnodes, 14);             /* 3 convolutions or pools twice, 3 layers, loss; the reshape shows what the pool made */
+	/* 3 convolutions or pools twice, 3 layers, loss; the reshape shows what the pool made */
+	assert_int_equal(t.p.nnodes, 14);
 	assert_int_equal(cuts_of(&t), 14);
 	close_subject(&t);
 }
@@ -87,16 +94,20 @@ static void what_is_kept_counts_where_it_is_needed(void **state)
 	(void)state;
 	open_model(&t, "mlp", NULL, 0);
 	for (uint32_t i = 0; i < 9; i++) {
-		CHECK(t.p.node[i].saved == 3 * 4 * saved[i], "node %u keeps %lld bytes", i, (long long)t.p.node[i].saved);
-		CHECK(i == 7 || t.p.node[i].act_w == act_w[i], "node %u: %g of it for W", i, t.p.node[i].act_w);
+		CHECK(t.p.node[i].saved == 3 * 4 * saved[i], "node %u keeps %lld bytes", i,
+			(long long)t.p.node[i].saved);
+		CHECK(i == 7 || t.p.node[i].act_w == act_w[i], "node %u: %g of it for W", i,
+			t.p.node[i].act_w);
 	}
 	close_subject(&t);
 }
 
-static const char *const models[] = { "mlp", "lenet", "gpt", "llama", "bert", "lstm", "gru", "resnet18", "vgg16", "inception" };
+static const char *const models[] = { "mlp", "lenet", "gpt", "llama", "bert", "lstm", "gru", "resnet18",
+	"vgg16", "inception" };
 enum { NMODELS = sizeof models / sizeof *models };
 
-static const struct hd_model_arg small[] = { { "layers", "2" }, { "width", "32" }, { "heads", "2" }, { "context", "16" } };
+static const struct hd_model_arg small[] = { { "layers", "2" }, { "width", "32" }, { "heads", "2" },
+	{ "context", "16" } };
 
 static void open_any(struct subject *t, int i)
 {
@@ -118,7 +129,8 @@ static int64_t kept_by(const struct hd_graph *g, uint64_t rows)
 	int64_t sum = 0;
 
 	for (uint32_t v = 0; v < g->nvalues; v++) {
-		bool forward = g->value[v].kind == HD_INPUT || (g->value[v].kind == HD_TEMP && g->value[v].node < g->nforward), read = false;
+		bool forward = g->value[v].kind == HD_INPUT ||
+			(g->value[v].kind == HD_TEMP && g->value[v].node < g->nforward), read = false;
 		for (uint32_t n = g->nforward; n < g->nnodes && forward && !read; n++)
 			for (int k = 0; k < g->node[n].nin; k++)
 				read |= view_root(g, g->node[n].in[k]) == v;
@@ -135,7 +147,8 @@ static void sums_over_the_nodes_are_those_of_the_graph(void **state)
 		struct hd_layout layout;
 		int64_t param = 0, saved = 0, opt = 0;
 		open_any(&t, i);
-		CHECK(hd_layout_make(&layout, &t.s.graph, &t.s.arena, &t.s.diag) == HD_OK, "%s", t.s.diag.text);
+		CHECK(hd_layout_make(&layout, &t.s.graph, &t.s.arena, &t.s.diag) == HD_OK, "%s",
+			t.s.diag.text);
 		for (uint32_t n = 0; n < t.p.nnodes; n++) {
 			const struct hd_profile_node *node = &t.p.node[n];
 			bool again = false;
@@ -144,11 +157,15 @@ static void sums_over_the_nodes_are_those_of_the_graph(void **state)
 			param += again ? 0 : node->param;
 			opt += again ? 0 : node->opt;
 			saved += node->saved;
-			CHECK(node->act_w >= 0 && node->act_w <= 1 && node->work >= 0, "%s: %s", models[i], node->id);
+			CHECK(node->act_w >= 0 && node->act_w <= 1 && node->work >= 0, "%s: %s", models[i],
+				node->id);
 		}
-		CHECK(param == 4 * (int64_t)layout.params_elems, "%s: %lld bytes of parameters", models[i], (long long)param);
-		CHECK(opt == 8 * (int64_t)layout.params_elems, "%s: %lld bytes of slots", models[i], (long long)opt);
-		CHECK(saved == kept_by(&t.s.graph, 3), "%s: %lld bytes kept, not %lld", models[i], (long long)saved, (long long)kept_by(&t.s.graph, 3));
+		CHECK(param == 4 * (int64_t)layout.params_elems, "%s: %lld bytes of parameters", models[i],
+			(long long)param);
+		CHECK(opt == 8 * (int64_t)layout.params_elems, "%s: %lld bytes of slots", models[i],
+			(long long)opt);
+		CHECK(saved == kept_by(&t.s.graph, 3), "%s: %lld bytes kept, not %lld", models[i],
+			(long long)saved, (long long)kept_by(&t.s.graph, 3));
 		close_subject(&t);
 	}
 }
@@ -163,17 +180,22 @@ static void every_graph_node_has_its_home_and_edges_lead_to_the_loss(void **stat
 		bool *leads = hd_arena_take(&t.s.arena, t.p.nnodes, sizeof *leads);
 		for (uint32_t n = 0; n < g->nnodes; n++) {
 			assert_true(t.home[n] < t.p.nnodes);
-			CHECK(n < g->nforward || t.home[n] == t.home[g->node[n].of], "%s: gradient node %u lives away from its forward node",
+			CHECK(n < g->nforward || t.home[n] == t.home[g->node[n].of],
+				"%s: gradient node %u lives away from its forward node",
 				models[i], n);
 		}
 		for (uint32_t e = 0; e < t.p.nedges; e++) {
-			CHECK(t.p.edge[e].from < t.p.edge[e].to && t.p.edge[e].out < t.p.node[t.p.edge[e].from].nouts, "%s: edge %u", models[i], e);
+			CHECK(t.p.edge[e].from < t.p.edge[e].to &&
+				t.p.edge[e].out < t.p.node[t.p.edge[e].from].nouts, "%s: edge %u", models[i],
+				e);
 			leads[t.p.edge[e].from] = true;
 		}
 		assert_int_equal(t.home[g->value[hd_graph_find_output(g, "loss")].node], t.p.nnodes - 1);
 		for (uint32_t n = 0; n + 1 < t.p.nnodes; n++)
-			CHECK(leads[n], "%s: nothing reads node %s (%s)", models[i], t.p.node[n].id, t.p.node[n].op);
-		CHECK(!strcmp(models[i], "inception") || cuts_of(&t) >= t.p.nnodes - 1, "%s: %u cuts of %u nodes", models[i], cuts_of(&t), t.p.nnodes);
+			CHECK(leads[n], "%s: nothing reads node %s (%s)", models[i], t.p.node[n].id,
+				t.p.node[n].op);
+		CHECK(!strcmp(models[i], "inception") || cuts_of(&t) >= t.p.nnodes - 1,
+			"%s: %u cuts of %u nodes", models[i], cuts_of(&t), t.p.nnodes);
 		close_subject(&t);
 	}
 }
@@ -196,8 +218,8 @@ static void a_tied_weight_names_its_group_at_each_reader(void **state)
 	close_subject(&t);
 }
 
-/* d reads a view of a, and q, which reads a too: joining the view's maker would make a circle. The weight is a chain that
- * reads inputs alone. */
+/* d reads a view of a, and q, which reads a too: joining the view's maker would make a circle. The weight is
+ * a chain that reads inputs alone. */
 static void ends_join_the_last_node_that_they_read_from(void **state)
 {
 	static const char text[] = "graph t\ninput x f32 [*,4]\ninput y i32 [*]\nparam w f32 [4,4] zeros\n"
@@ -218,7 +240,8 @@ static void ends_join_the_last_node_that_they_read_from(void **state)
 	open_text(&t, text);
 	assert_int_equal(t.p.nnodes, 4);
 	for (uint32_t n = 0; n < t.s.graph.nforward; n++)
-		CHECK(!strcmp(t.p.node[t.home[n]].id, home[n]), "node %u lives at %s", n, t.p.node[t.home[n]].id);
+		CHECK(!strcmp(t.p.node[t.home[n]].id, home[n]), "node %u lives at %s", n,
+			t.p.node[t.home[n]].id);
 	assert_int_equal(t.p.nedges, 3);
 	assert_int_equal(cuts_of(&t), 4);
 	close_subject(&t);
@@ -232,16 +255,19 @@ static void modelled_times_are_those_of_the_larger_rate(void **state)
 
 	(void)state;
 	open_model(&t, "lenet", NULL, 0);
-	hd_profile_model(&t.p, t.home, &t.s.graph, &t.ask, (struct hd_profile_rates){ 2e6, 1e6 });      /* slow, so that rounding is small */
+	/* slow, so that rounding is small */
+	hd_profile_model(&t.p, t.home, &t.s.graph, &t.ask, (struct hd_profile_rates){ 2e6, 1e6 });
 	for (uint32_t i = 0; i < t.p.nnodes; i++)
 		sum += hd_profile_node_ns(&t.p.node[i]);
 	for (uint32_t n = 0; n < t.s.graph.nnodes; n++) {
 		const struct hd_node *node = &t.s.graph.node[n];
 		struct hd_cost c = hd_ops[node->op].cost(&t.s.graph, node, 3);
-		want += hd_ops[node->op].class == HD_OP_VIEW ? 0 : 1e9 * (c.flops / 2e6 > c.bytes / 1e6 ? c.flops / 2e6 : c.bytes / 1e6);
+		want += hd_ops[node->op].class == HD_OP_VIEW ? 0 :
+			1e9 * (c.flops / 2e6 > c.bytes / 1e6 ? c.flops / 2e6 : c.bytes / 1e6);
 	}
 	CHECK(llabs(sum - (int64_t)want) <= t.s.graph.nnodes, "%lld ns, not %.0f", (long long)sum, want);
-	assert_int_equal(t.p.node[0].i.p50_ns, 0);            /* the first convolution has no gradient of its input */
+	/* the first convolution has no gradient of its input */
+	assert_int_equal(t.p.node[0].i.p50_ns, 0);
 	assert_true(t.p.node[0].w.p50_ns > 0 && t.p.node[3].i.p50_ns > 0);
 	close_subject(&t);
 }
@@ -258,7 +284,8 @@ static void it_reads_back_to_the_same_bytes(void **state)
 		hd_text_init(&a, &t.s.arena);
 		hd_text_init(&b, &t.s.arena);
 		hd_profile_print(&t.p, &a);
-		CHECK(hd_profile_read(&back, a.at, a.len, "p.json", &t.s.arena, &t.s.diag) == HD_OK, "%s: %s", models[i], t.s.diag.text);
+		CHECK(hd_profile_read(&back, a.at, a.len, "p.json", &t.s.arena, &t.s.diag) == HD_OK, "%s: %s",
+			models[i], t.s.diag.text);
 		assert_int_equal(back.nedges, t.p.nedges);        /* none was there twice */
 		hd_profile_print(&back, &b);
 		CHECK(a.len == b.len && !memcmp(a.at, b.at, a.len), "%s prints otherwise", models[i]);
@@ -282,7 +309,8 @@ static void a_profile_of_something_else_is_refused_by_name(void **state)
 	assert_int_equal(hd_profile_fits(&t.p, "p.json", t.p.graph, 3, &diag), HD_OK);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_diag why = { "" };
-		enum hd_err err = hd_profile_fits(&t.p, "p.json", cases[i].graph ? cases[i].graph : t.p.graph, cases[i].rows, &why);
+		enum hd_err err = hd_profile_fits(&t.p, "p.json", cases[i].graph ? cases[i].graph : t.p.graph,
+			cases[i].rows, &why);
 		CHECK(err == HD_E_INVAL && strstr(why.text, cases[i].says), "%s", why.text);
 	}
 	close_subject(&t);
@@ -303,10 +331,12 @@ static void a_graph_without_gradient_or_loss_is_refused(void **state)
 	hd_subject_finish(&s);
 }
 
-/* From 3 rows to 7: bytes as the graph says; a node that was measured k times what the model says stays k times it. */
+/* From 3 rows to 7: bytes as the graph says; a node that was measured k times what the model says stays k
+ * times it. */
 static void a_profile_of_other_rows_keeps_what_was_measured_against_the_model(void **state)
 {
-	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "24" }, { "heads", "2" }, { "context", "5" }, { "vocab", "11" } };
+	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "24" }, { "heads", "2" },
+		{ "context", "5" }, { "vocab", "11" } };
 	struct subject t;
 	struct hd_profile want, got, few;
 	struct hd_profile_ask ask = { .rows = 7, .nslots = 2, .tensor_shards = 1 };
@@ -315,7 +345,8 @@ static void a_profile_of_other_rows_keeps_what_was_measured_against_the_model(vo
 	(void)state;
 	open_model(&t, "gpt", arg, 5);
 	hd_profile_model(&t.p, t.home, &t.s.graph, &t.ask, hd_profile_nominal);
-	CHECK(hd_profile_of_graph(&want, &home, &t.s.graph, &ask, &t.s.arena, &t.s.diag) == HD_OK, "%s", t.s.diag.text);
+	CHECK(hd_profile_of_graph(&want, &home, &t.s.graph, &ask, &t.s.arena, &t.s.diag) == HD_OK, "%s",
+		t.s.diag.text);
 	hd_profile_model(&want, home, &t.s.graph, &ask, hd_profile_nominal);
 	for (uint32_t i = 0; i < t.p.nnodes; i++) {
 		t.p.node[i].f.p50_ns *= i % 3;
@@ -323,22 +354,30 @@ static void a_profile_of_other_rows_keeps_what_was_measured_against_the_model(vo
 		t.p.node[i].work += 1000;
 	}
 	t.p.method = HD_PROFILE_MEASURED;
-	CHECK(hd_profile_at(&got, &t.s.graph, &t.p, &ask, &t.s.arena, &t.s.diag) == HD_OK, "%s", t.s.diag.text);
-	CHECK(got.nnodes == want.nnodes && got.vn_size == 7 && got.method == HD_PROFILE_MEASURED, "%u nodes, %u rows", got.nnodes, got.vn_size);
+	CHECK(hd_profile_at(&got, &t.s.graph, &t.p, &ask, &t.s.arena, &t.s.diag) == HD_OK, "%s",
+		t.s.diag.text);
+	CHECK(got.nnodes == want.nnodes && got.vn_size == 7 && got.method == HD_PROFILE_MEASURED,
+		"%u nodes, %u rows", got.nnodes, got.vn_size);
 	for (uint32_t i = 0; i < got.nnodes; i++) {
 		const struct hd_profile_node *a = &got.node[i], *b = &want.node[i];
-		CHECK(a->saved == b->saved && a->nouts == b->nouts && (!a->nouts || a->out[0] == b->out[0]) && a->work == b->work + 1000, "node %u: bytes", i);
-		CHECK(a->f.p50_ns == b->f.p50_ns * (i % 3) && a->i.p50_ns == 2 * b->i.p50_ns && a->w.p50_ns == b->w.p50_ns && a->f.sd_ns == 0,
-			"node %u: %lld %lld %lld ns, the model %lld %lld %lld", i, (long long)a->f.p50_ns, (long long)a->i.p50_ns, (long long)a->w.p50_ns,
+		CHECK(a->saved == b->saved && a->nouts == b->nouts && (!a->nouts || a->out[0] == b->out[0]) &&
+			a->work == b->work + 1000, "node %u: bytes", i);
+		CHECK(a->f.p50_ns == b->f.p50_ns * (i % 3) && a->i.p50_ns == 2 * b->i.p50_ns &&
+			a->w.p50_ns == b->w.p50_ns && a->f.sd_ns == 0,
+			"node %u: %lld %lld %lld ns, the model %lld %lld %lld", i, (long long)a->f.p50_ns,
+			(long long)a->i.p50_ns, (long long)a->w.p50_ns,
 			(long long)b->f.p50_ns, (long long)b->i.p50_ns, (long long)b->w.p50_ns);
 	}
-	CHECK(hd_profile_at(&got, &t.s.graph, NULL, &ask, &t.s.arena, &t.s.diag) == HD_OK && got.node[3].f.p50_ns == want.node[3].f.p50_ns, "the model alone");
+	CHECK(hd_profile_at(&got, &t.s.graph, NULL, &ask, &t.s.arena, &t.s.diag) == HD_OK &&
+		got.node[3].f.p50_ns == want.node[3].f.p50_ns, "the model alone");
 	few = t.p;
 	few.nnodes--;
-	CHECK(hd_profile_at(&got, &t.s.graph, &few, &ask, &t.s.arena, &t.s.diag) == HD_E_INVAL, "other nodes");
+	CHECK(hd_profile_at(&got, &t.s.graph, &few, &ask, &t.s.arena, &t.s.diag) == HD_E_INVAL,
+		"other nodes");
 	few = t.p;
 	few.vn_size = 0;
-	CHECK(hd_profile_at(&got, &t.s.graph, &few, &ask, &t.s.arena, &t.s.diag) == HD_E_INVAL, "unknown rows");
+	CHECK(hd_profile_at(&got, &t.s.graph, &few, &ask, &t.s.arena, &t.s.diag) == HD_E_INVAL,
+		"unknown rows");
 	close_subject(&t);
 }
 

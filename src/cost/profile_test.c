@@ -7,17 +7,20 @@
 #define COSTS(f, b, a, p) "forward_compute_time=" f ", backward_compute_time=" b ", activation_size=" a ", parameter_size=" p
 #define NODE(id) id " -- Conv2d(3, 64) -- " COSTS("1.5", "3.001", "100.0", "40.000")
 
-static enum hd_err import(struct hd_profile *p, const char *text, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err import(struct hd_profile *p, const char *text, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	return hd_profile_import(p, text, strlen(text), "m.txt", arena, diag);
 }
 
 static void a_graph_txt_is_read_in_the_order_of_its_lines(void **state)
 {
-	static const char text[] = "n2 -- LSTM(1, 2), x -- " COSTS("0.001", "0.003", "[8.0; 4; 1.0]", "12.0") " -- stage_id=3\n"
+	static const char text[] = "n2 -- LSTM(1, 2), x -- " COSTS("0.001", "0.003", "[8.0; 4; 1.0]",
+		"12.0") " -- stage_id=3\n"
 		"\n"
 		"\tn2 -- n1\r\n"
-		"n1 -- ReLU -- parameter_size=0.0, backward_compute_time=2, activation_size=16, forward_compute_time=1\n"
+		"n1 -- ReLU -- parameter_size=0.0, backward_compute_time=2, activation_size=16, "
+		"forward_compute_time=1\n"
 		"\tn2 -- n1";
 	struct hd_profile p;
 	struct hd_arena arena;
@@ -85,7 +88,8 @@ static void every_bad_line_of_a_graph_txt_is_named(void **state)
 		struct hd_diag diag = { "" };
 		hd_arena_init(&arena, 0);
 		enum hd_err err = import(&p, cases[i].text, &arena, &diag);
-		CHECK(err == HD_E_INPUT && strstr(diag.text, cases[i].says), "case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
+		CHECK(err == HD_E_INPUT && strstr(diag.text, cases[i].says),
+			"case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
 		hd_arena_finish(&arena);
 	}
 }
@@ -99,7 +103,9 @@ static void a_circle_is_told_at_a_node_that_is_in_it(void **state)
 
 	hd_arena_init(&arena, 0);
 	/* d hangs behind the circle b c: it is not taken either, but it is not in it */
-	assert_int_equal(import(&p, NODE("d") "\n" NODE("a") "\n" NODE("b") "\n" NODE("c") "\n\ta -- b\n\tb -- c\n\tc -- b\n\tc -- d\n", &arena, &diag),
+	assert_int_equal(import(&p,
+		NODE("d") "\n" NODE("a") "\n" NODE("b") "\n" NODE("c") "\n\ta -- b\n\tb -- c\n\tc -- b\n\tc "
+		"-- d\n", &arena, &diag),
 		HD_E_INPUT);
 	CHECK(strstr(diag.text, "m.txt:3: ") || strstr(diag.text, "m.txt:4: "), "%s", diag.text);
 	hd_arena_finish(&arena);
@@ -118,7 +124,8 @@ static enum hd_err parse(struct hd_profile *p, const char *text, struct hd_arena
 static void a_profile_prints_and_reads_back_to_the_same_bytes(void **state)
 {
 	static const char *const texts[] = {
-		JSON(JNODE("a", "") "," JNODE("b", ",\"act_w\":0.25,\"work\":3,\"opt\":64,\"tied\":\"t\",\"recompute_ok\":false,\"r\":7"),
+		JSON(JNODE("a", "") "," JNODE("b",
+			",\"act_w\":0.25,\"work\":3,\"opt\":64,\"tied\":\"t\",\"recompute_ok\":false,\"r\":7"),
 			"[\"a\",\"b\",1],[\"a\",\"b\",0]",
 			",\"graph\":\"18446744073709551615\",\"vn_size\":8,\"dtype\":\"f32\",\"step\":{\"optimizer\":0.5,\"sum\":0.1},"
 			"\"ovl\":0.8,\"comm_tax\":1.25,"
@@ -167,7 +174,8 @@ static void members_that_are_not_known_are_left_out_and_told(void **state)
 	(void)state;
 
 	hd_arena_init(&arena, 0);
-	CHECK(parse(&p, JSON(JNODE("a", ",\"mood\":1") "," JNODE("b", ",\"mood\":2"), "", ",\"haste\":1.5"), &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(parse(&p, JSON(JNODE("a", ",\"mood\":1") "," JNODE("b", ",\"mood\":2"), "", ",\"haste\":1.5"),
+		&arena, &diag) == HD_OK, "%s", diag.text);
 	assert_string_equal(p.ignored, "mood, haste");
 	hd_arena_finish(&arena);
 }
@@ -208,7 +216,8 @@ static void every_bad_value_of_a_profile_is_named_by_its_path(void **state)
 		struct hd_diag diag = { "" };
 		hd_arena_init(&arena, 0);
 		enum hd_err err = parse(&p, cases[i].text, &arena, &diag);
-		CHECK(err == HD_E_INPUT && strstr(diag.text, cases[i].says), "case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
+		CHECK(err == HD_E_INPUT && strstr(diag.text, cases[i].says),
+			"case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
 		hd_arena_finish(&arena);
 	}
 }

@@ -8,7 +8,8 @@
 
 #define PS_PER_NS INT64_C(1000)
 
-static int64_t ps_per_bytes(double ns_per_byte, int64_t bytes) { return llround(ns_per_byte * (double)(bytes * PS_PER_NS)); }
+static int64_t ps_per_bytes(double ns_per_byte, int64_t bytes) { return llround(ns_per_byte *
+	(double)(bytes * PS_PER_NS)); }
 
 /* What a node adds to a stage; `kept` without the stage's input. */
 static struct hd_stage_cost of_node(const struct hd_profile *p, const struct hd_profile_node *n)
@@ -16,8 +17,10 @@ static struct hd_stage_cost of_node(const struct hd_profile *p, const struct hd_
 	return (struct hd_stage_cost){
 		.f = n->f.p50_ns * PS_PER_NS, .i = n->i.p50_ns * PS_PER_NS, .w = n->w.p50_ns * PS_PER_NS,
 		.r = n->recompute_ok ? (n->r_ns < 0 ? n->f.p50_ns : n->r_ns) * PS_PER_NS : 0,
-		.saved = n->saved, .saved_w = (int64_t)((double)n->saved * n->act_w), .kept = n->recompute_ok ? 0 : n->saved,
-		.param = n->param, .opt = n->opt, .step = ps_per_bytes(p->step_ns_per_byte, n->param), .add = ps_per_bytes(p->sum_ns_per_byte, n->param),
+		.saved = n->saved, .saved_w = (int64_t)((double)n->saved * n->act_w),
+		.kept = n->recompute_ok ? 0 : n->saved,
+		.param = n->param, .opt = n->opt, .step = ps_per_bytes(p->step_ns_per_byte, n->param),
+		.add = ps_per_bytes(p->sum_ns_per_byte, n->param),
 	};
 }
 
@@ -40,7 +43,8 @@ static bool in_range(const struct hd_cuts *c, uint32_t v, uint32_t first, uint32
 {
 	uint32_t home = c->home[v];
 
-	return home != HD_NO_NODE && hd_cuts_ran(c, last - 1, home) && !(first && hd_cuts_ran(c, first - 1, home));
+	return home != HD_NO_NODE && hd_cuts_ran(c, last - 1, home) &&
+		!(first && hd_cuts_ran(c, first - 1, home));
 }
 
 /* ---- sums up to each cut: from one cut to the next, only what differs */
@@ -62,7 +66,8 @@ static bool add_up(struct hd_cut_sums *s, struct hd_arena *arena)
 		if (j)
 			s->upto[j] = s->upto[j - 1];
 		for (uint32_t w = 0; w < c->ran_words; w++) {
-			uint64_t now = c->ran[(size_t)j * c->ran_words + w], before = j ? c->ran[(size_t)(j - 1) * c->ran_words + w] : 0;
+			uint64_t now = c->ran[(size_t)j * c->ran_words + w],
+				before = j ? c->ran[(size_t)(j - 1) * c->ran_words + w] : 0;
 			for (uint64_t left = now ^ before; left; left &= left - 1) {
 				uint32_t bit = (uint32_t)__builtin_ctzll(left);
 				add(&s->upto[j], &of_home[w * 64 + bit], now >> bit & 1 ? 1 : -1);
@@ -78,7 +83,8 @@ static int larger_first(const void *a, const void *b)
 {
 	const struct by_size *x = a, *y = b;
 
-	return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x->node > y->node) - (x->node < y->node);
+	return x->size != y->size ? (x->size < y->size) - (x->size > y->size) :
+		(x->node > y->node) - (x->node < y->node);
 }
 
 static bool sort_by_work(struct hd_cut_sums *s, struct hd_arena *arena)
@@ -127,7 +133,8 @@ static bool find_twins(struct hd_cut_sums *s, struct hd_arena *arena)
 				t->n++;
 			}
 		for (uint32_t g = 0; g < s->ntwins && !round; g++) {
-			if (!(s->twins[g].node = hd_arena_take(arena, s->twins[g].n, sizeof *s->twins[g].node)))
+			if (!(s->twins[g].node = hd_arena_take(arena, s->twins[g].n,
+				sizeof *s->twins[g].node)))
 				return false;
 			s->twins[g].n = 0;
 		}
@@ -135,10 +142,12 @@ static bool find_twins(struct hd_cut_sums *s, struct hd_arena *arena)
 	return true;
 }
 
-/* Rates times weights, and spreads, are not among the sums that the profile keeps within 2^53: whether all together stay within 2^62 ps. */
+/* Rates times weights, and spreads, are not among the sums that the profile keeps within 2^53: whether all
+ * together stay within 2^62 ps. */
 static enum hd_err check_counted(const struct hd_profile *p, struct hd_diag *diag)
 {
-	struct { const char *what; double ps; } all[] = { { "optimizer", 0 }, { "sum", 0 }, { "mean", 0 }, { "sd", 0 } };
+	struct { const char *what; double ps; } all[] = { { "optimizer", 0 }, { "sum", 0 }, { "mean", 0 },
+		{ "sd", 0 } };
 	int64_t fits;
 
 	for (uint32_t v = 0; v < p->nnodes; v++) {
@@ -152,12 +161,15 @@ static enum hd_err check_counted(const struct hd_profile *p, struct hd_diag *dia
 	}
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (!hd_i64_from_f64(all[k].ps, &fits))
-			return hd_fail(diag, HD_E_INPUT, "the profile's times \"%s\" add up to %.3g s over all nodes; times are counted up to 2^62 ps "
+			return hd_fail(diag, HD_E_INPUT,
+				"the profile's times \"%s\" add up to %.3g s over all nodes; times are "
+				"counted up to 2^62 ps "
 				"(53 days)", all[k].what, all[k].ps / 1e12);
 	return HD_OK;
 }
 
-enum hd_err hd_cut_sums_make(struct hd_cut_sums *sums, const struct hd_profile *profile, const struct hd_cuts *cuts, struct hd_arena *arena,
+enum hd_err hd_cut_sums_make(struct hd_cut_sums *sums, const struct hd_profile *profile,
+	const struct hd_cuts *cuts, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_cut_sums s = { .profile = profile, .cuts = cuts };
@@ -175,7 +187,8 @@ enum hd_err hd_cut_sums_make(struct hd_cut_sums *sums, const struct hd_profile *
 
 bool hd_cut_sums_is_stage(const struct hd_cut_sums *sums, uint32_t first, uint32_t last)
 {
-	return first < last && last <= sums->cuts->n && (first == 0 || hd_cuts_precede(sums->cuts, first - 1, last - 1));
+	return first < last && last <= sums->cuts->n && (first == 0 ||
+		hd_cuts_precede(sums->cuts, first - 1, last - 1));
 }
 
 struct hd_stage_cost hd_cut_sums_node(const struct hd_cut_sums *sums, uint32_t node)
@@ -209,7 +222,8 @@ struct hd_stage_cost hd_cut_sums_range(const struct hd_cut_sums *sums, uint32_t 
 			if (!in_range(c, v, first, last))
 				continue;
 			const struct hd_stage_cost twin = of_node(sums->profile, &sums->profile->node[v]);
-			const struct hd_stage_cost weights = { .param = twin.param, .opt = twin.opt, .step = twin.step, .add = twin.add };
+			const struct hd_stage_cost weights = { .param = twin.param, .opt = twin.opt,
+				.step = twin.step, .add = twin.add };
 			if (once)
 				add(&x, &weights, -1);
 			once = true;
@@ -247,7 +261,8 @@ static void add_spreads(struct hd_stage_cost *to, const struct hd_cut_sums *s, u
 	to->of_w.sd = llround(sqrt(var[2]) * (double)PS_PER_NS);
 }
 
-static bool add_tied(struct hd_stage_costs *c, const struct hd_cut_sums *s, const uint32_t *first, struct hd_arena *arena)
+static bool add_tied(struct hd_stage_costs *c, const struct hd_cut_sums *s, const uint32_t *first,
+	struct hd_arena *arena)
 {
 	c->tied = hd_arena_take(arena, (size_t)s->ntwins + 1, sizeof *c->tied);
 	if (!c->tied)
@@ -269,11 +284,13 @@ static bool add_tied(struct hd_stage_costs *c, const struct hd_cut_sums *s, cons
 	return true;
 }
 
-enum hd_err hd_stage_costs_make(struct hd_stage_costs *costs, const struct hd_cut_sums *sums, const uint32_t *first, uint32_t nstages,
+enum hd_err hd_stage_costs_make(struct hd_stage_costs *costs, const struct hd_cut_sums *sums,
+	const uint32_t *first, uint32_t nstages,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_profile *p = sums->profile;
-	struct hd_stage_costs c = { .nstages = nstages, .ovl = p->ovl > 0 ? p->ovl : 1, .comm_tax = p->comm_tax > 1 ? p->comm_tax : 1,
+	struct hd_stage_costs c = { .nstages = nstages, .ovl = p->ovl > 0 ? p->ovl : 1,
+		.comm_tax = p->comm_tax > 1 ? p->comm_tax : 1,
 		.stage = hd_arena_take(arena, nstages, sizeof *c.stage) };
 	uint32_t n = sums->cuts->n;
 
@@ -282,9 +299,13 @@ enum hd_err hd_stage_costs_make(struct hd_stage_costs *costs, const struct hd_cu
 	for (uint32_t s = 0; s < nstages && c.stage; s++) {
 		uint32_t last = s + 1 < nstages ? first[s + 1] : n;
 		if (last <= first[s] || last > n)
-			return hd_fail(diag, HD_E_INVAL, "stage %u has cuts %u to %u of %u: there is no node in it", s, first[s], last, n);
+			return hd_fail(diag, HD_E_INVAL,
+				"stage %u has cuts %u to %u of %u: there is no node in it", s, first[s], last,
+				n);
 		if (!hd_cut_sums_is_stage(sums, first[s], last))
-			return hd_fail(diag, HD_E_INVAL, "stage %u: cut %u (%s) does not come before cut %u (%s), they are on two branches", s, first[s] - 1,
+			return hd_fail(diag, HD_E_INVAL,
+				"stage %u: cut %u (%s) does not come before cut %u (%s), they are on two "
+				"branches", s, first[s] - 1,
 				sums->cuts->name[first[s] - 1], last - 1, sums->cuts->name[last - 1]);
 		c.stage[s] = hd_cut_sums_range(sums, first[s], last);
 		add_spreads(&c.stage[s], sums, first[s], last);

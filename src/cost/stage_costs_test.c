@@ -8,8 +8,8 @@
 
 enum { NODES = 7 };
 
-/* A chain a-b-c with a branch b-d-e, joined in g by c and e; before all a data source, after all an unused output. Costs differ in
- * every digit, so that each sum tells its terms. */
+/* A chain a-b-c with a branch b-d-e, joined in g by c and e; before all a data source, after all an unused
+ * output. Costs differ in every digit, so that each sum tells its terms. */
 static struct hd_profile_node node[NODES + 2];
 static int64_t bytes[NODES + 2];
 static struct hd_profile_edge edge[] = {
@@ -26,15 +26,19 @@ static struct hd_profile model(void)
 
 	for (int v = 0; v < NODES + 2; v++, x *= 3) {
 		bytes[v] = 100 * x;
-		node[v] = (struct hd_profile_node){ .id = names[v].id, .op = names[v].op, .tied = "", .f = { x, x + 1, 2 * x, 1, 10 },
+		node[v] = (struct hd_profile_node){ .id = names[v].id, .op = names[v].op, .tied = "",
+			.f = { x, x + 1, 2 * x, 1, 10 },
 			.i = { 10 * x, 10 * x, x, 1, 10 },
-			.w = { 7 * x, 0, 0, 0, 0 }, .r_ns = v % 2 ? -1 : x / 2, .out = &bytes[v], .nouts = 1, .param = 11 * x,
-			.saved = 1000 * x + 1, .work = (v * 5) % 7, .opt = 3 * x, .act_w = v == 3 ? 0.25 : 0.5, .recompute_ok = v != 5 };
+			.w = { 7 * x, 0, 0, 0, 0 }, .r_ns = v % 2 ? -1 : x / 2, .out = &bytes[v], .nouts = 1,
+			.param = 11 * x,
+			.saved = 1000 * x + 1, .work = (v * 5) % 7, .opt = 3 * x,
+			.act_w = v == 3 ? 0.25 : 0.5, .recompute_ok = v != 5 };
 	}
 	node[1].tied = node[7].tied = "words";
 	node[3].tied = node[5].tied = "ce";
 	node[3].param = node[5].param = 42;
-	return (struct hd_profile){ .node = node, .nnodes = NODES + 2, .edge = edge, .nedges = sizeof edge / sizeof *edge, .vn_size = 1,
+	return (struct hd_profile){ .node = node, .nnodes = NODES + 2, .edge = edge,
+		.nedges = sizeof edge / sizeof *edge, .vn_size = 1,
 		.step_ns_per_byte = 0.5, .sum_ns_per_byte = 0.25 };
 }
 
@@ -79,8 +83,11 @@ static void check_range(const struct hd_cut_sums *sums, uint32_t first, uint32_t
 	want.in = first ? c->out[first - 1] : 0;
 	want.out = last == c->n ? 0 : c->out[last - 1];
 	want.kept += want.in;
-	CHECK(!memcmp(&want, &have, sizeof want), "cuts %u to %u: f %lld, %lld wanted; param %lld, %lld; work %lld, %lld", first, last, (long long)have.f,
-		(long long)want.f, (long long)have.param, (long long)want.param, (long long)have.work, (long long)want.work);
+	CHECK(!memcmp(&want, &have, sizeof want),
+		"cuts %u to %u: f %lld, %lld wanted; param %lld, %lld; work %lld, %lld", first, last,
+		(long long)have.f,
+		(long long)want.f, (long long)have.param, (long long)want.param, (long long)have.work,
+		(long long)want.work);
 }
 
 static void every_range_costs_the_sum_of_its_nodes(void **state)
@@ -98,7 +105,8 @@ static void every_range_costs_the_sum_of_its_nodes(void **state)
 				check_range(&sums, first, last);
 				stages++;
 			}
-	/* of the cuts a, b, c, d, e, c+d, c+e, g, h three pairs are in no order: c with d, c with e, e with c+d */
+	/* of the cuts a, b, c, d, e, c+d, c+e, g, h three pairs are in no order: c with d, c with e, e
+	 * with c+d */
 	CHECK(cuts.n == 9 && stages == 9 * 10 / 2 - 3, "%u cuts, %u stages", cuts.n, stages);
 }
 
@@ -113,7 +121,8 @@ static void one_stage_of_all_cuts_costs_the_whole_model(void **state)
 		struct hd_cut_sums sums;
 		struct hd_cuts cuts;
 		hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ .compress = compress });
-		CHECK(hd_stage_costs_make(&costs[compress], &sums, (const uint32_t[]){ 0 }, 1, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_stage_costs_make(&costs[compress], &sums, (const uint32_t[]){ 0 }, 1, &arena,
+			&diag) == HD_OK, "%s", diag.text);
 		const struct hd_stage_cost *one = costs[compress].stage;
 		assert_int_equal(one->f, 1000 * (3 + 9 + 27 + 81 + 243 + 729 + 2187));
 		assert_int_equal(one->i, 10 * one->f);
@@ -123,7 +132,8 @@ static void one_stage_of_all_cuts_costs_the_whole_model(void **state)
 		assert_int_equal(one->of_w.mean, one->w);           /* not measured: what is known of it */
 		assert_int_equal(one->of_w.sd, 0);
 		/* sqrt(4 sum x^2), x = 3..3^7 */
-		CHECK(one->of_f.sd > 4638 * 1000 && one->of_f.sd < 4640 * 1000, "%lld", (long long)one->of_f.sd);
+		CHECK(one->of_f.sd > 4638 * 1000 && one->of_f.sd < 4640 * 1000, "%lld",
+			(long long)one->of_f.sd);
 		assert_int_equal(costs[compress].ntied, 0);
 	}
 	assert_memory_equal(costs[0].stage, costs[1].stage, sizeof *costs[0].stage);
@@ -139,7 +149,8 @@ static void what_several_stages_share_is_told(void **state)
 
 	(void)state;
 	hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
-	CHECK(hd_stage_costs_make(&costs, &sums, (const uint32_t[]){ 0, 1, cuts.n - 1 }, 3, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_stage_costs_make(&costs, &sums, (const uint32_t[]){ 0, 1, cuts.n - 1 }, 3, &arena,
+		&diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(costs.nstages, 3);
 	assert_int_equal(costs.ntied, 1);                            /* c and e are in one stage */
 	assert_string_equal(costs.tied[0].name, "words");
@@ -152,7 +163,8 @@ static void what_several_stages_share_is_told(void **state)
 	assert_true(costs.ovl == 1 && costs.comm_tax == 1);
 	p.ovl = 0.75;
 	p.comm_tax = 1.5;
-	CHECK(hd_stage_costs_make(&costs, &sums, (const uint32_t[]){ 0, 1, cuts.n - 1 }, 3, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_stage_costs_make(&costs, &sums, (const uint32_t[]){ 0, 1, cuts.n - 1 }, 3, &arena,
+		&diag) == HD_OK, "%s", diag.text);
 	assert_true(costs.ovl == 0.75 && costs.comm_tax == 1.5);
 }
 
@@ -181,7 +193,8 @@ static void ranges_that_are_no_stages_are_refused(void **state)
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		struct hd_diag diag = { "" };
-		assert_int_equal(hd_stage_costs_make(&costs, &sums, cases[k].first, cases[k].n, &arena, &diag), HD_E_INVAL);
+		assert_int_equal(hd_stage_costs_make(&costs, &sums, cases[k].first, cases[k].n, &arena,
+			&diag), HD_E_INVAL);
 		CHECK(strstr(diag.text, cases[k].says), "case %zu: %s", k, diag.text);
 	}
 	assert_null(costs.stage);
@@ -204,20 +217,26 @@ static void rates_that_pass_what_is_counted_are_refused(void **state)
 		p.sum_ns_per_byte = rows[k].sum;
 		node[2].f.mean_ns += rows[k].mean;
 		node[2].f.sd_ns += rows[k].sd;
-		CHECK(hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ 0 }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ 0 }, "g", &arena, &diag) == HD_OK, "%s",
+			diag.text);
 		enum hd_err err = hd_cut_sums_make(&sums, &p, &cuts, &arena, &diag);
-		CHECK(rows[k].says ? err == HD_E_INPUT && strstr(diag.text, rows[k].says) : err == HD_OK, "row %zu: %s", k, diag.text);
+		CHECK(rows[k].says ? err == HD_E_INPUT && strstr(diag.text, rows[k].says) : err == HD_OK,
+			"row %zu: %s", k, diag.text);
 	}
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_range_costs_the_sum_of_its_nodes, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(one_stage_of_all_cuts_costs_the_whole_model, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(every_range_costs_the_sum_of_its_nodes, make_arena,
+			drop_arena),
+		cmocka_unit_test_setup_teardown(one_stage_of_all_cuts_costs_the_whole_model, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(what_several_stages_share_is_told, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(ranges_that_are_no_stages_are_refused, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(rates_that_pass_what_is_counted_are_refused, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(ranges_that_are_no_stages_are_refused, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(rates_that_pass_what_is_counted_are_refused, make_arena,
+		drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,11 +54,13 @@ struct hd_cluster {
 	uint32_t *device_kind; uint32_t ndevices;
 };
 
-HD_MUST_USE enum hd_err hd_cluster_parse(struct hd_cluster *cluster, const char *text, size_t len, const char *file,
+HD_MUST_USE enum hd_err hd_cluster_parse(struct hd_cluster *cluster, const char *text, size_t len,
+	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 void hd_cluster_print(const struct hd_cluster *cluster, struct hd_text *text);
 /* Equal devices in these levels: nlevels and level are filled in, with names that stay. HD_E_INVAL. */
-HD_MUST_USE enum hd_err hd_cluster_make(struct hd_cluster *cluster, const struct hd_cluster_level *level, uint32_t nlevels,
+HD_MUST_USE enum hd_err hd_cluster_make(struct hd_cluster *cluster, const struct hd_cluster_level *level,
+	uint32_t nlevels,
 	struct hd_cluster_kind kind, struct hd_arena *arena, struct hd_diag *diag);
 
 /* The level over which a and b talk; a and b differ. */
@@ -69,7 +71,8 @@ static inline uint32_t hd_cluster_span(const struct hd_cluster *cluster, uint32_
 	return hd_cluster_between(cluster, first, first + n - 1);
 }
 
-static inline const struct hd_cluster_kind *hd_cluster_kind_of(const struct hd_cluster *cluster, uint32_t device)
+static inline const struct hd_cluster_kind *hd_cluster_kind_of(const struct hd_cluster *cluster,
+	uint32_t device)
 {
 	return &cluster->kind[cluster->device_kind[device]];
 }

@@ -56,17 +56,20 @@ static void printing_and_reading_come_back_to_the_same_bytes(void **state)
 	hd_cluster_print(&again, &two);
 	assert_string_equal(one.at, two.at);
 	assert_int_equal(memcmp(c.device_kind, again.device_kind, 6 * sizeof *c.device_kind), 0);
-	assert_true(again.level[0].latency_ps == c.level[0].latency_ps && again.kind[0].memory == c.kind[0].memory);
+	assert_true(again.level[0].latency_ps == c.level[0].latency_ps &&
+		again.kind[0].memory == c.kind[0].memory);
 }
 
 /* Said again in words: the innermost level whose component numbers agree. */
 static void devices_talk_over_the_innermost_level_that_holds_both(void **state)
 {
-	static const struct hd_cluster_level level[3] = { { "a", 3, 1e9, 0 }, { "b", 2, 1e8, 0 }, { "c", 4, 1e7, 0 } };
+	static const struct hd_cluster_level level[3] = { { "a", 3, 1e9, 0 }, { "b", 2, 1e8, 0 },
+		{ "c", 4, 1e7, 0 } };
 	struct hd_cluster c;
 
 	(void)state;
-	assert_int_equal(hd_cluster_make(&c, level, 3, (struct hd_cluster_kind){ "x", 1, 0 }, &arena, NULL), HD_OK);
+	assert_int_equal(hd_cluster_make(&c, level, 3, (struct hd_cluster_kind){ "x", 1, 0 }, &arena, NULL),
+		HD_OK);
 	assert_int_equal(c.ndevices, 24);
 	for (uint32_t a = 0; a < 24; a++)
 		for (uint32_t b = 0; b < 24; b++) {
@@ -117,7 +120,8 @@ static void a_bad_file_is_refused_with_its_place(void **state)
 		struct hd_cluster c = { .ndevices = 77 };
 		struct hd_diag diag;
 		CHECK(parse(&c, bad[i].text, &diag) == HD_E_INPUT, "%zu is taken", i);
-		CHECK(strncmp(diag.text, "c.yaml:", 7) == 0 && strstr(diag.text, bad[i].says), "%zu says %s", i, diag.text);
+		CHECK(strncmp(diag.text, "c.yaml:", 7) == 0 && strstr(diag.text, bad[i].says), "%zu says %s",
+			i, diag.text);
 		assert_int_equal(c.ndevices, 77);
 	}
 }
@@ -125,15 +129,18 @@ static void a_bad_file_is_refused_with_its_place(void **state)
 static void values_out_of_range_make_no_cluster(void **state)
 {
 	struct hd_cluster c;
-	const struct hd_cluster_level good = { "l", 2, 1e9, 0 }, none = { "l", 0, 1e9, 0 }, slow = { "l", 2, 0, 0 };
+	const struct hd_cluster_level good = { "l", 2, 1e9, 0 }, none = { "l", 0, 1e9, 0 },
+		slow = { "l", 2, 0, 0 };
 	const struct hd_cluster_kind kind = { "k", 1, 0 };
 
 	(void)state;
 	assert_int_equal(hd_cluster_make(&c, &good, 0, kind, &arena, NULL), HD_E_INVAL);
 	assert_int_equal(hd_cluster_make(&c, &none, 1, kind, &arena, NULL), HD_E_INVAL);
 	assert_int_equal(hd_cluster_make(&c, &slow, 1, kind, &arena, NULL), HD_E_INVAL);
-	assert_int_equal(hd_cluster_make(&c, &good, 1, (struct hd_cluster_kind){ "k", 0, 0 }, &arena, NULL), HD_E_INVAL);
-	assert_int_equal(hd_cluster_make(&c, &good, 1, (struct hd_cluster_kind){ "k", 1, -1 }, &arena, NULL), HD_E_INVAL);
+	assert_int_equal(hd_cluster_make(&c, &good, 1, (struct hd_cluster_kind){ "k", 0, 0 }, &arena, NULL),
+		HD_E_INVAL);
+	assert_int_equal(hd_cluster_make(&c, &good, 1, (struct hd_cluster_kind){ "k", 1, -1 }, &arena, NULL),
+		HD_E_INVAL);
 }
 
 static int reset(void **state)

@@ -9,13 +9,15 @@
 #include "sys/failpoint.h"
 #include "daemon/daemon_int.h"
 
-/* Turns of the loop, and the one way in which anything is decided: an event, its records on the disk, then its orders. */
+/* Turns of the loop, and the one way in which anything is decided: an event, its records on the disk, then
+ * its orders. */
 
 enum { HD_DAEMON_BATCH = 64, HD_DAEMON_LOG_BYTES = 64 << 20 };
 #define HD_DAEMON_TURN_NS   INT64_C(1000000000)       /* fronts are called so often at least */
 #define HD_DAEMON_FRONT_TAG UINT64_C(1000)
 
-double daemon_now_s(const struct hd_daemon *d) { return d->zero_s + (double)(hd_clock_now_ns(d->clock) - d->zero_ns) * 1e-9; }
+double daemon_now_s(const struct hd_daemon *d) { return d->zero_s +
+	(double)(hd_clock_now_ns(d->clock) - d->zero_ns) * 1e-9; }
 
 void daemon_log(struct hd_daemon *d, const char *kind, uint64_t job, const char *text)
 {
@@ -45,10 +47,12 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 			return &d->watch[i];
 		}
 	if (hd_jobs_get(d->jobs, job, &card, NULL, NULL, NULL) ||
-		hd_room(&d->watch, &d->watches_cap, (uint64_t)d->nwatches + 1, sizeof *d->watch, "runs", NULL))
+		hd_room(&d->watch, &d->watches_cap, (uint64_t)d->nwatches + 1, sizeof *d->watch, "runs",
+		NULL))
 		return NULL;
 	struct watch *w = &d->watch[d->nwatches++];
-	*w = (struct watch){ .job = job, .lease = lease, .told_s = -INFINITY, .asked_s = -INFINITY, .alone_s = NAN };
+	*w = (struct watch){ .job = job, .lease = lease, .told_s = -INFINITY, .asked_s = -INFINITY,
+		.alone_s = NAN };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
 	w->patience_s = daemon_patience_s(d, w->run);
 	return w;
@@ -56,7 +60,8 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 
 /* ---- an event ---- */
 
-static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *outs, const struct hd_jobs_card *card, const char *digest, uint64_t job,
+static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *outs,
+	const struct hd_jobs_card *card, const char *digest, uint64_t job,
 	struct hd_diag *diag)
 {
 	double now_s = daemon_now_s(d), began_s = hd_dispatch_began_s(d->dispatch);
@@ -73,7 +78,8 @@ static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *out
 		else if (o->kind == HD_DISPATCH_DO_LEASE)
 			err = hd_jobs_put_lease(d->jobs, o->held, diag);
 		else if (o->kind == HD_DISPATCH_DO_NOTE)
-			err = hd_jobs_put_event(d->jobs, &(struct hd_jobs_event){ .job = o->job, .at_s = now_s, .t_ms = wall_ns / 1000000, .kind = o->name,
+			err = hd_jobs_put_event(d->jobs, &(struct hd_jobs_event){ .job = o->job,
+				.at_s = now_s, .t_ms = wall_ns / 1000000, .kind = o->name,
 				.text = o->text }, &number, diag);
 	}
 	if (!err && digest && *digest)
@@ -129,7 +135,8 @@ static bool has_records(const struct hd_dispatch_outs *outs)
 	return outs->n && outs->at[0].kind <= HD_DISPATCH_DO_NOTE;       /* they come first */
 }
 
-static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest, struct hd_diag *diag)
+static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *event,
+	const struct hd_jobs_card *card, const char *digest, struct hd_diag *diag)
 {
 	struct hd_dispatch_outs outs;
 	(void)hd_keeper_begin(d->keeper, INT64_MAX);
@@ -141,7 +148,8 @@ static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *even
 	if (!err && (card || digest || has_records(&outs)))
 		err = store(d, &outs, card, digest, event->job, diag);
 	if (err) {
-		d->broken = err;                  /* the disk is right, this machine is not: the next daemon begins from the disk */
+		/* the disk is right, this machine is not: the next daemon begins from the disk */
+		d->broken = err;
 		d->why = *diag;
 		return err;
 	}
@@ -154,10 +162,12 @@ static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *even
 	return HD_OK;
 }
 
-enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest,
+enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event,
+	const struct hd_jobs_card *card, const char *digest,
 	struct hd_diag *diag)
 {
-	enum hd_err err = d->broken ? hd_fail(diag, d->broken, "%s", d->why.text) : one(d, event, card, digest, diag);
+	enum hd_err err = d->broken ? hd_fail(diag, d->broken, "%s", d->why.text) : one(d, event, card,
+		digest, diag);
 	struct hd_diag later = { "" };
 
 	if (d->feeding)
@@ -179,32 +189,42 @@ enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *eve
 struct restoring { struct hd_dispatch *dispatch; double now_s; bool fits[2][HD_DISPATCH_SET + 1]; };
 
 /* A policy that refuses one job would decide nothing for all of them. */
-static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, struct hd_diag *diag)
+static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 
-	if (row->state != HD_DISPATCH_OPEN || row->cancel || row->scale > HD_DISPATCH_SET || r->fits[row->max != 0][row->scale])
+	if (row->state != HD_DISPATCH_OPEN || row->cancel || row->scale > HD_DISPATCH_SET ||
+		r->fits[row->max != 0][row->scale])
 		return HD_OK;
 	r->fits[row->max != 0][row->scale] = true;
 	enum hd_err err = hd_dispatch_fits(r->dispatch, row, r->now_s, NULL, &why);
-	return err ? hd_fail(diag, err, "job %llu (%s), of %u devices: %s. Serve with another policy until it is over", (unsigned long long)row->id,
+	return err ? hd_fail(diag, err,
+		"job %llu (%s), of %u devices: %s. Serve with another policy until it is over",
+		(unsigned long long)row->id,
 		card->name, row->scale, why.text) : HD_OK;
 }
 
-static enum hd_err restore_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+static enum hd_err restore_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
 	struct restoring *r = user;
 	enum hd_err err = check_fits(r, card, row, diag);
 
-	return err ? err : hd_dispatch_restore(r->dispatch, row, lease->state == HD_LEASE_RELEASED ? NULL : lease, diag);
+	return err ? err : hd_dispatch_restore(r->dispatch, row,
+		lease->state == HD_LEASE_RELEASED ? NULL : lease, diag);
 }
 
-enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag)
+enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made,
+	struct hd_diag *diag)
 {
 	const struct hd_pools *pools = d->spec->pools;
-	const struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s, .move_s = d->spec->move_s,
-		.ntypes = pools->ntypes, .type = pools->type, .min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0, .began_s = d->began_s,
+	const struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s,
+		.move_s = d->spec->move_s,
+		.ntypes = pools->ntypes, .type = pools->type,
+		.min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0,
+		.began_s = d->began_s,
 		.apart = true };
 	struct restoring restoring = { .now_s = daemon_now_s(d) };
 	enum hd_err err = hd_dispatch_create(&restoring.dispatch, &set, &d->log, diag);
@@ -270,12 +290,14 @@ static enum hd_err find_policy(struct hd_daemon *d, struct hd_diag *diag)
 		err = hd_jobs_get_word(d->jobs, "policy", kept, sizeof kept, diag);
 	if (!err && strcmp(kept, d->policy) != 0) {
 		snprintf(d->policy, sizeof d->policy, "%s", kept);
-		daemon_log(d, "policy", 0, "that of the last POST /v1/policy; serve with another one than before to have that");
+		daemon_log(d, "policy", 0,
+			"that of the last POST /v1/policy; serve with another one than before to have that");
 	}
 	return err;
 }
 
-/* What another build or other pools do not take may be a policy that nobody asked for on this command line. */
+/* What another build or other pools do not take may be a policy that nobody asked for on this command
+ * line. */
 static enum hd_err make_first(struct hd_daemon *d, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
@@ -285,7 +307,9 @@ static enum hd_err make_first(struct hd_daemon *d, struct hd_diag *diag)
 		return HD_OK;
 	if (!strcmp(d->policy, d->spec->policy))
 		return hd_fail(diag, err, "%s", why.text);
-	return hd_fail(diag, err, "%.380s. Policy %s is the one of the last POST /v1/policy in %s: serve once with --policy other than %s, and that is used",
+	return hd_fail(diag, err,
+		"%.380s. Policy %s is the one of the last POST /v1/policy in %s: serve once with --policy "
+		"other than %s, and that is used",
 		why.text, d->policy, d->spec->dir, d->spec->policy);
 }
 
@@ -302,7 +326,8 @@ static enum hd_err open_folder(struct hd_daemon *d, struct hd_diag *diag)
 	return err;
 }
 
-/* Behind the store's lock, and named by the folder itself: however it is written, it has one set of groups. */
+/* Behind the store's lock, and named by the folder itself: however it is written, it has one set of
+ * groups. */
 static void begin_pools(struct hd_daemon *d)
 {
 	char full[HD_PATH_CAP], tag[HD_HASH_HEX];
@@ -340,7 +365,8 @@ void daemon_take_out(struct hd_daemon *d)
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
 		if (d->seat[v].out)
-			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
+			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+				.device = v }, NULL, NULL, &diag);
 }
 
 static enum hd_err find_out(struct hd_daemon *d, struct hd_diag *diag)
@@ -360,7 +386,8 @@ static enum hd_err find_out(struct hd_daemon *d, struct hd_diag *diag)
 static void watch_leased(struct hd_daemon *d)
 {
 	for (uint32_t i = 0; i < hd_dispatch_njobs(d->dispatch); i++) {
-		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, hd_dispatch_nth(d->dispatch, i));
+		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch,
+			hd_dispatch_nth(d->dispatch, i));
 		if (lease)
 			(void)daemon_watch(d, lease->job, lease->number);
 	}
@@ -375,7 +402,8 @@ static enum hd_err open_fronts(struct hd_daemon *d, uint32_t *n, struct hd_diag 
 	enum hd_err err = HD_OK;
 
 	for (*n = 0; *n < d->spec->nfronts && !err; ++*n)
-		err = d->spec->front[*n].ops->open(d->spec->front[*n].self, &d->door, &d->loop, tag_of(*n), diag);
+		err = d->spec->front[*n].ops->open(d->spec->front[*n].self, &d->door, &d->loop, tag_of(*n),
+			diag);
 	return err;
 }
 
@@ -401,7 +429,8 @@ static void pass_on(struct hd_daemon *d, const struct hd_loop_event *event)
 			d->spec->front[i].ops->event(d->spec->front[i].self, event);
 }
 
-/* To drain is to take all devices out of service: who has one commits and leaves. Free ones go first, or jobs would move to them. */
+/* To drain is to take all devices out of service: who has one commits and leaves. Free ones go first, or
+ * jobs would move to them. */
 void daemon_drain(struct hd_daemon *d)
 {
 	struct hd_diag diag = { "" };
@@ -412,7 +441,8 @@ void daemon_drain(struct hd_daemon *d)
 	for (int held = 0; held < 2; held++)
 		for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
 			if (held || !hd_dispatch_device(d->dispatch, v).job)
-				(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
+				(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind =
+					HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
 }
 
 static bool is_done(struct hd_daemon *d, bool wished)
@@ -441,11 +471,13 @@ static void serve(struct hd_daemon *d)
 	while (!is_done(d, wished)) {
 		int64_t now = hd_clock_now_ns(d->clock), until = now + HD_DAEMON_TURN_NS;
 		double next_s = hd_dispatch_next_s(d->dispatch);
-		int64_t next = isfinite(next_s) ? d->zero_ns + (int64_t)((next_s - d->zero_s) * 1e9) + 1 : INT64_MAX;
+		int64_t next = isfinite(next_s) ? d->zero_ns + (int64_t)((next_s - d->zero_s) * 1e9) + 1 :
+			INT64_MAX;
 		until = look_ns < until ? look_ns : until;
 		until = next < until ? next : until;
 		until = front_ns < until ? front_ns : until;
-		enum hd_err err = hd_loop_poll(&d->loop, until > now ? until : now, event, HD_DAEMON_BATCH, &n, &diag);
+		enum hd_err err = hd_loop_poll(&d->loop, until > now ? until : now, event, HD_DAEMON_BATCH,
+			&n, &diag);
 		if (err) {
 			d->broken = err;
 			d->why = diag;
@@ -461,7 +493,8 @@ static void serve(struct hd_daemon *d)
 			look_ns = hd_clock_now_ns(d->clock) + HD_DAEMON_LOOK_NS;
 		}
 		if (!d->broken)
-			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }, NULL, NULL, &diag);
+			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK },
+				NULL, NULL, &diag);
 		daemon_turn_policy(d);
 		front_ns = tick_fronts(d);
 	}
@@ -526,7 +559,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_arena_finish(&d->log_arena);
 	hd_arena_finish(&d->scratch);
 	hd_free(d->watch);
-	if (alone)                        /* else a thread will wake the loop; the process ends, and it with it */
+	/* else a thread will wake the loop; the process ends, and it with it */
+	if (alone)
 		hd_free(d);
 	return err;
 }

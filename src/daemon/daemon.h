@@ -50,9 +50,14 @@
 #define HD_DAEMON_ALONE_S   30.0
 #define HD_DAEMON_ANSWER_NS INT64_C(5000000000)       /* of a policy, to a user */
 #define HD_DAEMON_LAST_NS   INT64_C(10000000000)      /* of a policy's thread, when the daemon ends */
-enum { HD_DAEMON_PATIENT = 8,             /* each so many questions a silent run has HD_DAEMON_ASK_NS again: it may be slow */
-       HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
-       HD_DAEMON_FRONTS = 4, HD_DAEMON_SOLVES = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
+/* each so many questions a silent run has HD_DAEMON_ASK_NS again: it may be slow */
+enum {
+	HD_DAEMON_PATIENT = 8,
+	HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
+	HD_DAEMON_FRONTS = 4,
+	HD_DAEMON_SOLVES = 4,
+	HD_DAEMON_QUEUED = 100000,         /* jobs that are not over */
+};
 
 /* Files of a run that belongs to a scheduler. */
 #define HD_RUN_LEASE "lease"              /* {"job":7,"lease":2,"for_s":180}: its workers are started by a scheduler; rule 8 */
@@ -67,24 +72,32 @@ struct hd_daemon_spec {
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
 	double move_s;                    /* what a change of devices costs a job, for hysteresis */
-	bool drain;                       /* at the end jobs commit and leave, unless it is told to stop once more */
+	/* at the end jobs commit and leave, unless it is told to stop once more */
+	bool drain;
 	const struct hd_front *front;
 	uint32_t nfronts;
 	enum hd_err (*wish)(void *user);  /* not HD_OK: end */
 	void *user;
-	void (*say)(void *user, const char *kind, uint64_t job, const char *text);    /* events, for a log; may be NULL */
+	/* events, for a log; may be NULL */
+	void (*say)(void *user, const char *kind, uint64_t job, const char *text);
 };
 
-/* Serves until it is told to stop. HD_OK: by `stop` or a wish. `lives_on`: the thread of a policy is still at work, so the process must end
- * without what exit() does to what that thread may use (_Exit). */
+/* Serves until it is told to stop. HD_OK: by `stop` or a wish. `lives_on`: the thread of a policy is still at
+ * work, so the process must end without what exit() does to what that thread may use (_Exit). */
 HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct hd_diag *diag);
 
-/* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. for_s: how long without a word of it; 0: without end. */
+/* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. for_s: how long without a
+ * word of it; 0: without end. */
 struct hd_run_held { uint64_t job; uint32_t lease; double for_s; };
-HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held, struct hd_diag *diag);
-/* How a run ended, for whoever gave the lease. steps: with fewer it is not done, whatever it exits with; 0: it had a target, or did not say. */
+HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held,
+	struct hd_diag *diag);
+/* How a run ended, for whoever gave the lease. steps: with fewer it is not done, whatever it exits with;
+ * 0: it had a target, or did not say. */
 struct hd_run_end { uint32_t lease; int exit; uint64_t step, steps; char digest[40], error[200]; };
-HD_MUST_USE enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end *end, struct hd_diag *diag);        /* HD_E_NOTFOUND */
+HD_MUST_USE enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end,
+	struct hd_diag *diag);
+/* HD_E_NOTFOUND */
+HD_MUST_USE enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end *end,
+	struct hd_diag *diag);
 
 #endif

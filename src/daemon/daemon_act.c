@@ -16,7 +16,8 @@ static enum hd_err open_log(struct hd_daemon *d, const char *run, const char *na
 	return hd_file_open(d->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, log, NULL);
 }
 
-static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const char *run, const char *name, struct hd_proc *proc, struct hd_diag *diag)
+static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const char *run, const char *name,
+	struct hd_proc *proc, struct hd_diag *diag)
 {
 	struct hd_file log = { 0 };
 	enum hd_err err = open_log(d, run, name, &log);
@@ -24,7 +25,8 @@ static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const cha
 	if (err)
 		return hd_fail(diag, err, "%s/log/%s.log cannot be opened", run, name);
 	(void)HD_FAILPOINT(DAEMON_SPAWN_BEFORE);
-	err = hd_proc_spawn(&d->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id }, proc, diag);
+	err = hd_proc_spawn(&d->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,
+		.err = log.id }, proc, diag);
 	(void)HD_FAILPOINT(DAEMON_SPAWN_AFTER);
 	(void)!hd_file_close(&log, NULL);
 	return err;
@@ -51,10 +53,12 @@ bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
 	if (runs(&w->proc) && w->proc_lease == w->lease)
 		return true;
 	snprintf(path, sizeof path, "%s/" HD_RUN_SEAT, w->run);
-	return hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND && (!holder.pid || holder.lease == w->lease);
+	return hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND &&
+		(!holder.pid || holder.lease == w->lease);
 }
 
-/* Somebody of an earlier lease, who took over late: a run has one coordinator, and that one's end would count for nobody. */
+/* Somebody of an earlier lease, who took over late: a run has one coordinator, and that one's end would
+ * count for nobody. */
 static bool send_older_away(struct hd_daemon *d, struct watch *w)
 {
 	struct hd_seat_holder holder = { 0 };
@@ -71,14 +75,17 @@ static bool send_older_away(struct hd_daemon *d, struct watch *w)
 	return true;
 }
 
-enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask, const struct hd_json **answer)
+enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask,
+	const struct hd_json **answer)
 {
 	char addr[HD_ADDR_CAP];
 	enum hd_err err = hd_control_path(w->run, "run.sock", addr, NULL);
 
 	if (!err)
-		err = hd_control_ask(addr, ask, w->silent % HD_DAEMON_PATIENT ? HD_DAEMON_RETRY_NS : HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
-	w->silent = err == HD_E_PEERLOST ? w->silent + 1 : 0;    /* others are answers, or it does not listen yet */
+		err = hd_control_ask(addr, ask, w->silent % HD_DAEMON_PATIENT ? HD_DAEMON_RETRY_NS :
+			HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
+	/* others are answers, or it does not listen yet */
+	w->silent = err == HD_E_PEERLOST ? w->silent + 1 : 0;
 	return err;
 }
 
@@ -96,7 +103,8 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	snprintf(n, sizeof n, "%u", o->n);
 	argv[5] = n;
 	snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, w->run);
-	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n", (unsigned long long)o->job, o->lease,
+	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n",
+		(unsigned long long)o->job, o->lease,
 		daemon_lease_s(d));
 	enum hd_err err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
 	if (!err)
@@ -104,14 +112,16 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	w->proc_lease = o->lease;
 	if (err)
 		daemon_log(d, "warning", o->job, diag.text);
-	if (isnan(w->alone_s))                    /* an order that comes again does not begin the patience again */
+	/* an order that comes again does not begin the patience again */
+	if (isnan(w->alone_s))
 		w->alone_s = daemon_now_s(d);
 }
 
 static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
 	char seat[HD_PATH_CAP], name[96], slow[32];
-	const char *argv[] = { "/proc/self/exe", "worker", "--join", w->run, "--devices", "1", "--hold", seat, "-q", NULL, NULL, NULL };
+	const char *argv[] = { "/proc/self/exe", "worker", "--join", w->run, "--devices", "1", "--hold", seat,
+		"-q", NULL, NULL, NULL };
 	struct seat *s = &d->seat[o->device];
 	struct hd_seat_holder holder = { 0 };
 	struct hd_diag diag = { "" };
@@ -135,7 +145,8 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 		s->job = o->job;
 	}
 	s->there = there;
-	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = o->device, .job = s->job ? s->job : holder.job, .ok = there,
+	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = o->device,
+		.job = s->job ? s->job : holder.job, .ok = there,
 		.code = -1 });
 }
 
@@ -178,7 +189,8 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
 		if (d->seat[v].there && d->seat[v].job == w->job)
 			return;                   /* its workers may have no coordinator for a while */
-	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job, .lease = w->lease, .code = 75, .step = w->step });
+	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job,
+		.lease = w->lease, .code = 75, .step = w->step });
 }
 
 /* Workers first: one of them would take the coordinator's place. */
@@ -198,8 +210,10 @@ static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 	w->alone_s = -INFINITY;                   /* nobody is to take over */
 }
 
-static void (*const act[HD_DISPATCH_DO_NKINDS])(struct hd_daemon *, struct watch *, const struct hd_dispatch_out *) = {
-	[HD_DISPATCH_DO_START] = act_start, [HD_DISPATCH_DO_WORKER] = act_worker, [HD_DISPATCH_DO_SCALE] = act_scale, [HD_DISPATCH_DO_LEAVE] = act_leave,
+static void (*const act[HD_DISPATCH_DO_NKINDS])(struct hd_daemon *, struct watch *,
+	const struct hd_dispatch_out *) = {
+	[HD_DISPATCH_DO_START] = act_start, [HD_DISPATCH_DO_WORKER] = act_worker,
+		[HD_DISPATCH_DO_SCALE] = act_scale, [HD_DISPATCH_DO_LEAVE] = act_leave,
 	[HD_DISPATCH_DO_STOP] = act_stop, [HD_DISPATCH_DO_KILL] = act_kill,
 };
 

@@ -13,13 +13,16 @@ enum { HD_ANSWER_LIMIT = 1000, HD_ANSWER_STANDARD = 100 };
 /* What a user calls the state of a job. */
 static const char *state_of(const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease)
 {
-	static const char *const open[HD_LEASE_NSTATES] = { [HD_LEASE_OFFERED] = "starting", [HD_LEASE_HELD] = "running", [HD_LEASE_RESIZE] = "running",
-		[HD_LEASE_DRAIN] = "draining", [HD_LEASE_EXPIRED] = "draining", [HD_LEASE_KILLED] = "draining", [HD_LEASE_RELEASED] = "queued" };
+	static const char *const open[HD_LEASE_NSTATES] = { [HD_LEASE_OFFERED] = "starting",
+		[HD_LEASE_HELD] = "running", [HD_LEASE_RESIZE] = "running",
+		[HD_LEASE_DRAIN] = "draining", [HD_LEASE_EXPIRED] = "draining",
+		[HD_LEASE_KILLED] = "draining", [HD_LEASE_RELEASED] = "queued" };
 
 	return row->state == HD_DISPATCH_OPEN ? open[lease->state] : hd_dispatch_state_name(row->state);
 }
 
-static const char *const states[] = { "queued", "starting", "running", "draining", "done", "failed", "cancelled" };
+static const char *const states[] = { "queued", "starting", "running", "draining", "done", "failed",
+	"cancelled" };
 enum { NSTATES = sizeof states / sizeof *states };
 
 static const struct watch *watched(const struct hd_daemon *d, uint64_t job)
@@ -30,7 +33,8 @@ static const struct watch *watched(const struct hd_daemon *d, uint64_t job)
 	return NULL;
 }
 
-static void put_types(const struct hd_daemon *d, const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
+static void put_types(const struct hd_daemon *d, const struct hd_dispatch_lease *lease,
+	struct hd_json_writer *w)
 {
 	char text[HD_DISPATCH_TYPES * 65] = "";
 	uint32_t last = UINT32_MAX;
@@ -47,7 +51,8 @@ static void put_types(const struct hd_daemon *d, const struct hd_dispatch_lease 
 }
 
 /* What is on the disk, but for a job that waits in vain. */
-static void put_why(const struct hd_daemon *d, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
+static void put_why(const struct hd_daemon *d, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
 {
 	char text[HD_DISPATCH_WHY];
 	bool waits = row->state == HD_DISPATCH_OPEN && lease->state == HD_LEASE_RELEASED;
@@ -55,7 +60,8 @@ static void put_why(const struct hd_daemon *d, const struct hd_dispatch_job *row
 	hd_json_put_text(w, "why", waits && hd_dispatch_unrunnable(d->dispatch, row, text) ? text : row->why);
 }
 
-static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
+static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row,
 	const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
 {
 	const struct hd_dispatch_job *now = hd_dispatch_job(d->dispatch, row->id);
@@ -83,7 +89,8 @@ static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *ca
 	put_why(d, row, lease, w);
 }
 
-enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id, struct hd_diag *diag)
+enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id,
+	struct hd_diag *diag)
 {
 	const struct hd_json *job = hd_json_find(ask, key);
 	const char *name;
@@ -96,7 +103,8 @@ enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, cons
 	return err ? err : hd_jobs_by_name(d->jobs, name, id, diag);
 }
 
-static enum hd_err read_count(const struct hd_json *ask, const char *key, int64_t least, int64_t most, int64_t *value, struct hd_diag *diag)
+static enum hd_err read_count(const struct hd_json *ask, const char *key, int64_t least, int64_t most,
+	int64_t *value, struct hd_diag *diag)
 {
 	return hd_json_find(ask, key) ? hd_json_get_i64(ask, key, least, most, value, diag) : HD_OK;
 }
@@ -104,7 +112,8 @@ static enum hd_err read_count(const struct hd_json *ask, const char *key, int64_
 #define ANSWER(name) static enum hd_err answer_##name(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 
 /* The job that an order with this key made before; HD_E_EXISTS if that was another order. */
-static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t id, struct hd_diag *diag)
+static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t id,
+	struct hd_diag *diag)
 {
 	struct hd_jobs_card card;
 	char order[HD_HASH_HEX];
@@ -112,12 +121,15 @@ static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, co
 
 	hd_hash_hex(daemon_order_hash(ask), order);
 	if (!err && card.order[0] && strcmp(card.order, order) != 0)
-		err = hd_fail(diag, HD_E_EXISTS, "key \"%.64s\" is of job %llu (%s), which was ordered otherwise: send the same order to be told of that job, "
+		err = hd_fail(diag, HD_E_EXISTS,
+			"key \"%.64s\" is of job %llu (%s), which was ordered otherwise: send the same "
+			"order to be told of that job, "
 			"or draw another key for a new one", key, (unsigned long long)id, card.name);
 	return err;
 }
 
-static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
@@ -154,13 +166,15 @@ ANSWER(submit)
 		err = daemon_take_job(d, ask, &card, &row, diag);
 	(void)HD_FAILPOINT(DAEMON_TAKE);
 	if (!err)
-		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .job = card.id, .row = &row }, &card, NULL, diag);
+		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT,
+			.job = card.id, .row = &row }, &card, NULL, diag);
 	return err ? err : put_submitted(d, card.id, w, diag);
 }
 
 struct listing { struct hd_daemon *d; struct hd_json_writer *w; const char *state; int64_t left; bool more; };
 
-static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
 	struct listing *l = user;
@@ -189,7 +203,9 @@ ANSWER(jobs)
 	while (!err && l.state && of < NSTATES && strcmp(states[of], l.state) != 0)
 		of++;
 	if (!err && of == NSTATES)
-		err = hd_fail(diag, HD_E_INVAL, "state \"%.40s\": queued, starting, running, draining, done, failed or cancelled", l.state);
+		err = hd_fail(diag, HD_E_INVAL,
+			"state \"%.40s\": queued, starting, running, draining, done, failed or cancelled",
+			l.state);
 	if (!err)
 		err = read_count(ask, "after", 0, INT64_MAX, &after, diag);
 	if (!err)
@@ -197,7 +213,8 @@ ANSWER(jobs)
 	if (err)
 		return err;
 	hd_json_open_array(w, "jobs");
-	err = hd_jobs_list(d->jobs, !l.state ? NULL : of < 4 ? "live" : l.state, (uint64_t)after, UINT32_MAX, list_one, &l, diag);
+	err = hd_jobs_list(d->jobs, !l.state ? NULL : of < 4 ? "live" : l.state, (uint64_t)after, UINT32_MAX,
+		list_one, &l, diag);
 	hd_json_close(w);
 	hd_json_put_bool(w, "more", l.more);
 	return err == HD_E_NOSPACE ? HD_OK : err;
@@ -205,7 +222,8 @@ ANSWER(jobs)
 
 ANSWER(job)
 {
-	static const char *const from[] = { [HD_RATE_GUESSED] = "guessed", [HD_RATE_ASKED] = "asked", [HD_RATE_MEASURED] = "measured" };
+	static const char *const from[] = { [HD_RATE_GUESSED] = "guessed", [HD_RATE_ASKED] = "asked",
+		[HD_RATE_MEASURED] = "measured" };
 	const struct hd_pools *pools = d->spec->pools;
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
@@ -260,10 +278,14 @@ ANSWER(explain)
 	if (!err && hd_dispatch_job(d->dispatch, id)) {
 		const atomic_bool *stop = hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS);
 		err = hd_dispatch_explain(d->dispatch, id, daemon_now_s(d), what_if, stop, &why, diag);
-		if (hd_keeper_end(d->keeper))     /* what would help comes from answers that were not waited for */
-			snprintf(why.more, sizeof why.more, "what would help it the policy did not say within %.0f s", 1e-9 * HD_DAEMON_ANSWER_NS);
+		/* what would help comes from answers that were not waited for */
+		if (hd_keeper_end(d->keeper))
+			snprintf(why.more, sizeof why.more,
+				"what would help it the policy did not say within %.0f s",
+				1e-9 * HD_DAEMON_ANSWER_NS);
 	} else if (!err)
-		snprintf(why.text, sizeof why.text, "it is %s%s%s", hd_dispatch_state_name(row.state), *row.why ? ": " : "", row.why);
+		snprintf(why.text, sizeof why.text, "it is %s%s%s", hd_dispatch_state_name(row.state),
+			*row.why ? ": " : "", row.why);
 	if (err)
 		return err;
 	hd_json_put_i64(w, "id", (int64_t)id);
@@ -277,7 +299,8 @@ ANSWER(explain)
 	if (*row.why && row.state == HD_DISPATCH_OPEN)
 		hd_json_put_text(w, NULL, row.why);
 	hd_json_close(w);
-	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ? hd_dispatch_boundary_s(d->dispatch) : -1);
+	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ?
+		hd_dispatch_boundary_s(d->dispatch) : -1);
 	hd_json_open_array(w, "types");
 	for (uint32_t t = 0; t < why.ntypes; t++) {
 		const struct hd_dispatch_why_type *of = &why.type[t];
@@ -297,13 +320,15 @@ ANSWER(explain)
 }
 
 /* A job that is over is known to the store alone. */
-static enum hd_err feed_job(struct hd_daemon *d, struct hd_dispatch_event *event, struct hd_jobs_card *card, struct hd_dispatch_job *row,
+static enum hd_err feed_job(struct hd_daemon *d, struct hd_dispatch_event *event, struct hd_jobs_card *card,
+	struct hd_dispatch_job *row,
 	struct hd_dispatch_lease *lease, struct hd_diag *diag)
 {
 	enum hd_err err = hd_jobs_get(d->jobs, event->job, card, row, lease, diag);
 
 	if (!err && row->state != HD_DISPATCH_OPEN)
-		err = hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)event->job, hd_dispatch_state_name(row->state));
+		err = hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)event->job,
+			hd_dispatch_state_name(row->state));
 	if (!err)
 		err = daemon_feed(d, event, NULL, NULL, diag);
 	return err ? err : hd_jobs_get(d->jobs, event->job, card, row, lease, diag);
@@ -366,7 +391,8 @@ ANSWER(status)
 	hd_json_put_text(w, "late", late);
 	hd_json_put_f64(w, "round_s", hd_dispatch_round_s(d->dispatch));
 	hd_json_put_f64(w, "now_s", daemon_now_s(d));
-	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ? hd_dispatch_boundary_s(d->dispatch) : -1);
+	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ?
+		hd_dispatch_boundary_s(d->dispatch) : -1);
 	hd_json_put_f64(w, "since_s", d->since_s);
 	of[0] = n[HD_DISPATCH_OPEN];
 	for (int k = 0; k < HD_LEASE_RELEASED; k++)
@@ -439,7 +465,8 @@ ANSWER(pools)
 		hd_json_put_i64(w, "id", v);
 		hd_json_put_text(w, "name", name);
 		hd_json_put_text(w, "type", pools->name[dev.type]);
-		hd_json_put_text(w, "state", dev.leaving || (dev.there && !dev.job) ? "leaving" : dev.job ? dev.there ? "busy" : "starting"
+		hd_json_put_text(w, "state", dev.leaving ||
+			(dev.there && !dev.job) ? "leaving" : dev.job ? dev.there ? "busy" : "starting"
 			: dev.usable ? "free" : "out");
 		hd_json_put_i64(w, "job", (int64_t)dev.job);
 		hd_json_close(w);
@@ -453,7 +480,8 @@ ANSWER(policy)
 {
 	struct hd_dispatch *made = NULL;
 	const char *policy = "";
-	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
+	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) :
+		HD_OK;
 
 	if (!err && *policy && d->draining)
 		return hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
@@ -469,7 +497,8 @@ ANSWER(policy)
 		daemon_swap_dispatch(d, made, policy);
 		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
 			d->seat[v].there = false;
-			if (!d->seat[v].proc.host)       /* a worker that was just started holds no seat yet that says whose it is */
+			/* a worker that was just started holds no seat yet that says whose it is */
+			if (!d->seat[v].proc.host)
 				d->seat[v].job = 0;
 		}
 		for (uint32_t i = 0; i < d->nwatches; i++)
@@ -561,11 +590,13 @@ ANSWER(events)
 	return err;
 }
 
-enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	static const struct {
 		const char *what;
-		enum hd_err (*answer)(struct hd_daemon *, const struct hd_json *, struct hd_json_writer *, struct hd_diag *);
+		enum hd_err (*answer)(struct hd_daemon *, const struct hd_json *, struct hd_json_writer *,
+			struct hd_diag *);
 	} row[] = {
 		{ "submit", answer_submit }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
 		{ "prio", answer_prio }, { "status", answer_status }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },

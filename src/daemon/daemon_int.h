@@ -1,5 +1,6 @@
-/* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out, daemon_look.c sees what is there,
- * daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c answer, submit.c takes jobs in. */
+/* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
+ * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
+ * answer, submit.c takes jobs in. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -26,10 +27,12 @@ struct watch {
 	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
 	uint64_t step;
 	double patience_s;                /* for who takes over */
-	double told_s, asked_s, alone_s;  /* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
+	/* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
+	double told_s, asked_s, alone_s;
 };
 
-/* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the process that was given its part of a core last. */
+/* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the
+ * process that was given its part of a core last. */
 struct seat { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
 
 /* A policy that is asked in a thread of its own. */
@@ -40,7 +43,8 @@ struct solving {
 	char policy[128];
 	double since_s;
 	bool given_up;                    /* nobody waits for it */
-	bool late;                        /* because it took too long, not because another policy was chosen */
+	/* because it took too long, not because another policy was chosen */
+	bool late;
 	atomic_bool done;
 };
 
@@ -63,11 +67,13 @@ struct hd_daemon {
 	double zero_s, since_s, began_s;
 	struct watch *watch;              /* owned */
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
-	uint64_t taken;                   /* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
+	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
+	uint64_t taken;
 	struct seat seat[HD_POOL_DEVICES];
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
 	uint32_t nqueued;
-	struct solving *solving[HD_DAEMON_SOLVES];       /* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
+	/* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
+	struct solving *solving[HD_DAEMON_SOLVES];
 	uint32_t nsolving;
 	uint64_t told_event;              /* fronts know of */
 	bool open, feeding, stopping, draining, at_once;         /* at_once: told to stop while it drains */
@@ -76,21 +82,27 @@ struct hd_daemon {
 };
 
 double daemon_now_s(const struct hd_daemon *d);
-/* One event: decided, stored with `card` and `digest` (NULL: none), carried out. Errors of the event itself change nothing; others break. */
-HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest,
+/* One event: decided, stored with `card` and `digest` (NULL: none), carried out. Errors of the event
+ * itself change nothing; others break. */
+HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event,
+	const struct hd_jobs_card *card, const char *digest,
 	struct hd_diag *diag);
 /* Another machine decides from now on; the policy of the one that was is not waited for. */
 void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
-/* daemon_solve.c: an answer that came is taken, a question that waits is asked, one that takes too long is given up. */
+/* daemon_solve.c: an answer that came is taken, a question that waits is asked, one that takes too long is
+ * given up. */
 void daemon_turn_policy(struct hd_daemon *d);
 /* False: a thread is still in a question, and lives on with all it holds; the daemon must stay allocated. */
 HD_MUST_USE bool daemon_end_policies(struct hd_daemon *d);
-/* What is to be said of a policy that does not answer, with what can be done; "" nothing. Since when one is asked; -1: none is. */
+/* What is to be said of a policy that does not answer, with what can be done; "" nothing. Since when one
+ * is asked; -1: none is. */
 void daemon_late_text(const struct hd_daemon *d, char text[HD_DAEMON_LATE]);
 double daemon_asked_s(const struct hd_daemon *d);
 void daemon_queue(struct hd_daemon *d, const struct hd_dispatch_event *event);
-struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);        /* made if need be; NULL: no memory, or no such job */
-HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag);
+/* made if need be; NULL: no memory, or no such job */
+struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);
+HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy,
+	struct hd_dispatch **made, struct hd_diag *diag);
 /* Users' words about devices: kept on the disk, told to a machine that was made anew. */
 HD_MUST_USE enum hd_err daemon_keep_out(struct hd_daemon *d, uint32_t device, bool out, struct hd_diag *diag);
 /* The policy that decides from now on, of a scheduler that was started with spec->policy. */
@@ -100,24 +112,32 @@ void daemon_drain(struct hd_daemon *d);
 void daemon_log(struct hd_daemon *d, const char *kind, uint64_t job, const char *text);
 
 void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *out);
-void daemon_look(struct hd_daemon *d, bool all);              /* all: runs are asked now, whenever they were asked last */
-double daemon_patience_s(struct hd_daemon *d, const char *run);       /* of the job's own: how long its workers may be without a coordinator */
-double daemon_lease_s(const struct hd_daemon *d);        /* how long a run goes on without a word of this daemon */
+/* all: runs are asked now, whenever they were asked last */
+void daemon_look(struct hd_daemon *d, bool all);
+/* of the job's own: how long its workers may be without a coordinator */
+double daemon_patience_s(struct hd_daemon *d, const char *run);
+/* how long a run goes on without a word of this daemon */
+double daemon_lease_s(const struct hd_daemon *d);
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w);
 void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
-HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask, const struct hd_json **answer);
+HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask,
+	const struct hd_json **answer);
 
 /* A job that `ask` names by number or name, as its member `key`. */
-HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id, struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key,
+	uint64_t *id, struct hd_diag *diag);
 /* daemon_whatif.c: the question "whatif" of front.h. */
-HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag);
-HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *answer, struct hd_diag *diag);
 /* Finds `taken`: a store that begins anew does not begin the runs of an older one anew (submit.c). */
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Of an order without its key: equal for equal orders, however they are written (submit.c). */
 struct hd_hash daemon_order_hash(const struct hd_json *ask);
 /* Reads the job, makes its run's folder, fills card and row (submit.c). */
-HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card, struct hd_dispatch_job *row,
+HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_jobs_card *card, struct hd_dispatch_job *row,
 	struct hd_diag *diag);
 
 #endif

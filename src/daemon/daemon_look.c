@@ -7,13 +7,15 @@
 #include "job/job.h"
 #include "daemon/daemon_int.h"
 
-/* What is there: workers on devices by their seats, runs by the seats of their coordinators, by what these answer, and by what they left. */
+/* What is there: workers on devices by their seats, runs by the seats of their coordinators, by what these
+ * answer, and by what they left. */
 
 enum { HD_END_BYTES = 2048, HD_LEASE_BYTES = 256, HD_JOB_BYTES = 8 << 20 };
 #define HD_ASK_SOON_S 0.9                         /* between two questions to a run that changes */
 #define HD_ASK_LATER_S 4.9                        /* ... to one that goes on */
 
-static enum hd_err read_file(struct hd_fs *fs, const char *run, const char *name, size_t most, struct hd_arena *arena, const struct hd_json **json,
+static enum hd_err read_file(struct hd_fs *fs, const char *run, const char *name, size_t most,
+	struct hd_arena *arena, const struct hd_json **json,
 	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
@@ -41,14 +43,16 @@ enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *
 	if (!err && hd_json_find(json, "for_s"))
 		err = hd_json_get_f64(json, "for_s", &for_s, diag);
 	if (!err && !(for_s >= 0 && for_s < 1e9))
-		err = hd_fail(diag, HD_E_INPUT, "%s/" HD_RUN_LEASE ": for_s is %g: seconds, from 0 on", run, for_s);
+		err = hd_fail(diag, HD_E_INPUT, "%s/" HD_RUN_LEASE ": for_s is %g: seconds, from 0 on", run,
+			for_s);
 	hd_arena_finish(&arena);
 	if (!err)
 		*held = (struct hd_run_held){ (uint64_t)of, (uint32_t)number, for_s };
 	return err;
 }
 
-enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end, struct hd_diag *diag)
+enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP], room[HD_END_BYTES];
 	struct hd_json_writer w;
@@ -91,7 +95,8 @@ enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end 
 	if (!err)
 		err = hd_json_get_text(json, "error", &error, diag);
 	if (!err) {
-		*end = (struct hd_run_end){ .lease = (uint32_t)lease, .exit = (int)code, .step = (uint64_t)step, .steps = (uint64_t)steps };
+		*end = (struct hd_run_end){ .lease = (uint32_t)lease, .exit = (int)code,
+			.step = (uint64_t)step, .steps = (uint64_t)steps };
 		snprintf(end->digest, sizeof end->digest, "%s", digest);
 		snprintf(end->error, sizeof end->error, "%s", error);
 	}
@@ -137,7 +142,8 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 		s->job = 0;
 	if (s->there == was && s->job == job)
 		return;
-	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v, .job = s->there ? s->job : job, .ok = s->there,
+	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v,
+		.job = s->there ? s->job : job, .ok = s->there,
 		.code = mine ? -1 : code }, NULL, NULL, &diag))
 		daemon_log(d, "warning", 0, diag.text);
 }
@@ -152,14 +158,18 @@ static void over(struct hd_daemon *d, struct watch *w, const struct hd_run_end *
 	(void)HD_FAILPOINT(DAEMON_OVER);
 	if (end->step > w->step)
 		w->step = end->step;
-	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job, .lease = w->lease, .code = end->exit, .step = end->step,
-		.early = early, .text = end->error }, NULL, end->exit == 0 && !early ? end->digest : NULL, &diag))
+	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job,
+		.lease = w->lease, .code = end->exit, .step = end->step,
+		.early = early, .text = end->error }, NULL, end->exit == 0 && !early ? end->digest : NULL,
+		&diag))
 		daemon_log(d, "warning", w->job, diag.text);
 }
 
-double daemon_lease_s(const struct hd_daemon *d) { return fmax(HD_DAEMON_ALONE_S, HD_DAEMON_ROUNDS * hd_dispatch_round_s(d->dispatch)); }
+double daemon_lease_s(const struct hd_daemon *d) { return fmax(HD_DAEMON_ALONE_S,
+	HD_DAEMON_ROUNDS * hd_dispatch_round_s(d->dispatch)); }
 
-/* Of a run that somebody coordinates: how far it is, and how many take part. To be asked is to have its lease for another while. */
+/* Of a run that somebody coordinates: how far it is, and how many take part. To be asked is to have its
+ * lease for another while. */
 static bool ask(struct hd_daemon *d, struct watch *w, uint32_t *n)
 {
 	const struct hd_json *answer;
@@ -168,7 +178,8 @@ static bool ask(struct hd_daemon *d, struct watch *w, uint32_t *n)
 
 	snprintf(text, sizeof text, "{\"do\":\"status\",\"for_s\":%.3f}", daemon_lease_s(d));
 	hd_arena_reset(&d->scratch);
-	if (daemon_ask_run(d, w, text, &answer) || hd_json_get_i64(answer, "step", 0, INT64_MAX, &step, NULL) ||
+	if (daemon_ask_run(d, w, text, &answer) || hd_json_get_i64(answer, "step", 0, INT64_MAX, &step,
+		NULL) ||
 		hd_json_get_i64(answer, "members", 0, INT32_MAX, &members, NULL))
 		return false;
 	w->step = (uint64_t)step;
@@ -196,7 +207,8 @@ static void see(struct hd_daemon *d, struct watch *w, uint32_t n)
 	w->told = true;
 	w->n = n;
 	w->told_s = now_s;
-	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SEEN, .job = w->job, .lease = w->lease, .step = w->step, .n = n }, NULL, NULL,
+	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SEEN, .job = w->job,
+		.lease = w->lease, .step = w->step, .n = n }, NULL, NULL,
 		&diag))
 		daemon_log(d, "warning", w->job, diag.text);
 }
@@ -239,7 +251,8 @@ static void look_at_orphan(struct hd_daemon *d, struct watch *w)
 		w->alone_s = now_s;
 	if (now_s - w->alone_s < patience_s)
 		return;
-	over(d, w, &(struct hd_run_end){ .exit = 137, .step = w->step, .error = "its coordinator died, and nobody took its place" });
+	over(d, w, &(struct hd_run_end){ .exit = 137, .step = w->step,
+		.error = "its coordinator died, and nobody took its place" });
 }
 
 static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
@@ -268,7 +281,8 @@ static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
 	w->asked_s = now_s;
 	if (w->scale)
 		tell_scale(d, w);
-	if (ask(d, w, &n) && (!w->told || n != w->n || all || changes || now_s >= w->told_s + hd_dispatch_round_s(d->dispatch) / 4))
+	if (ask(d, w, &n) && (!w->told || n != w->n || all || changes ||
+		now_s >= w->told_s + hd_dispatch_round_s(d->dispatch) / 4))
 		see(d, w, n);
 	else if (!w->told)
 		see(d, w, 0);                     /* it is there, and starts */
@@ -281,7 +295,8 @@ static void forget(struct hd_daemon *d)
 	for (uint32_t i = 0; i < d->nwatches; i++) {
 		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, d->watch[i].job);
 		int code;
-		bool gone = !d->watch[i].proc.host || hd_proc_wait(&d->watch[i].proc, 0, &code, NULL) != HD_E_AGAIN;
+		bool gone = !d->watch[i].proc.host || hd_proc_wait(&d->watch[i].proc, 0, &code,
+			NULL) != HD_E_AGAIN;
 		if (gone)
 			d->watch[i].proc = (struct hd_proc){ 0 };
 		if ((lease && lease->number == d->watch[i].lease) || !gone)
@@ -296,7 +311,8 @@ static void tell_keeper(struct hd_daemon *d)
 	for (uint32_t i = 0; i < d->nwatches; i++) {
 		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, d->watch[i].job);
 		if (lease && lease->number == d->watch[i].lease && !lease->over)
-			(void)!hd_keeper_add(d->keeper, d->watch[i].run, NULL);        /* without memory for it: as without a keeper */
+			/* without memory for it: as without a keeper */
+			(void)!hd_keeper_add(d->keeper, d->watch[i].run, NULL);
 	}
 }
 

@@ -6,7 +6,8 @@
 #include "sys/failpoint.h"
 #include "daemon/daemon_int.h"
 
-/* Threads of policies: one is in the question of the machine that decides, others are in questions that nobody waits for any more. */
+/* Threads of policies: one is in the question of the machine that decides, others are in questions that
+ * nobody waits for any more. */
 
 #define HD_DAEMON_LAST_LOOK_NS INT64_C(50000000)
 
@@ -56,7 +57,8 @@ static bool end_threads(struct hd_daemon *d)
 	return answered;
 }
 
-/* A policy that is in a question which was given up is not asked another one: it would not answer that either. */
+/* A policy that is in a question which was given up is not asked another one: it would not answer that
+ * either. */
 static bool may_ask(const struct hd_daemon *d)
 {
 	for (uint32_t i = 0; i < d->nsolving; i++)
@@ -87,10 +89,15 @@ static bool begin(struct hd_daemon *d, struct hd_dispatch_question *question)
 static void say_given_up(const struct hd_daemon *d, const struct solving *s, char text[HD_DAEMON_LATE])
 {
 	if (s->late)
-		snprintf(text, HD_DAEMON_LATE, "policy %.64s has not answered within %.0f s and was given up: the shares of before stay, and who has "
-			"none waits. Choose another policy (POST /v1/policy), or serve with longer rounds (--round)", s->policy, daemon_lease_s(d));
+		snprintf(text, HD_DAEMON_LATE,
+			"policy %.64s has not answered within %.0f s and was given up: the shares of before "
+			"stay, and who has "
+			"none waits. Choose another policy (POST /v1/policy), or serve with longer rounds "
+			"(--round)", s->policy, daemon_lease_s(d));
 	else
-		snprintf(text, HD_DAEMON_LATE, "policy %.64s is still in a question of before another one was chosen, and is asked anew when that has "
+		snprintf(text, HD_DAEMON_LATE,
+			"policy %.64s is still in a question of before another one was chosen, and is asked "
+			"anew when that has "
 			"ended: jobs keep their devices, waiting jobs wait", s->policy);
 }
 
@@ -102,7 +109,8 @@ static void give_up(struct hd_daemon *d, struct solving *s)
 	s->late = true;
 	say_given_up(d, s, text);
 	leave_alone(s);
-	(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_GIVE_UP, .text = text }, NULL, NULL, &diag);
+	(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_GIVE_UP, .text = text },
+		NULL, NULL, &diag);
 }
 
 /* Without a thread a question is answered here. */
@@ -120,7 +128,8 @@ void daemon_turn_policy(struct hd_daemon *d)
 	if (question && may_ask(d))
 		answered = !begin(d, question);
 	if (answered && !d->broken)
-		(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, NULL, NULL, &diag);
+		(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, NULL,
+			NULL, &diag);
 }
 
 void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const char *policy)
@@ -145,8 +154,10 @@ bool daemon_end_policies(struct hd_daemon *d)
 	if (!d->nsolving)
 		return true;
 	(void)hd_keeper_begin(d->keeper, INT64_MAX);
-	for (int64_t now = hd_clock_now_ns(d->clock); d->nsolving && now < until; now = hd_clock_now_ns(d->clock)) {
-		if (hd_loop_poll(&d->loop, now + HD_DAEMON_LAST_LOOK_NS, event, sizeof event / sizeof *event, &n, NULL))
+	for (int64_t now = hd_clock_now_ns(d->clock); d->nsolving && now < until;
+		now = hd_clock_now_ns(d->clock)) {
+		if (hd_loop_poll(&d->loop, now + HD_DAEMON_LAST_LOOK_NS, event, sizeof event / sizeof *event,
+			&n, NULL))
 			break;
 		(void)end_threads(d);
 	}
@@ -165,6 +176,8 @@ void daemon_late_text(const struct hd_daemon *d, char text[HD_DAEMON_LATE])
 		if (!strcmp(d->solving[i]->policy, d->policy) && d->solving[i]->given_up)
 			say_given_up(d, d->solving[i], text);
 	if (!*text && !current(d) && d->nsolving == HD_DAEMON_SOLVES)
-		snprintf(text, HD_DAEMON_LATE, "policy %.64s is not asked: %d others have not come to an end. Start the scheduler anew; jobs outlive it",
+		snprintf(text, HD_DAEMON_LATE,
+			"policy %.64s is not asked: %d others have not come to an end. Start the scheduler "
+			"anew; jobs outlive it",
 			d->policy, HD_DAEMON_SOLVES);
 }

@@ -4,8 +4,8 @@
 #include "scheduler/sched_why.h"
 #include "daemon/daemon_int.h"
 
-/* What would be if something were different: a snapshot of the cluster as it is, asked about twice. In the daemon's thread, while leases are kept:
- * for few jobs only, and for HD_DAEMON_ANSWER_NS. */
+/* What would be if something were different: a snapshot of the cluster as it is, asked about twice. In the
+ * daemon's thread, while leases are kept: for few jobs only, and for HD_DAEMON_ANSWER_NS. */
 
 enum { HD_WHATIF_JOBS = 500, HD_WHATIF_BYTES = 1 << 30, HD_WHATIF_CHANGES = 3 + 2 * HD_DISPATCH_TYPES };
 
@@ -18,7 +18,8 @@ struct question {
 	const char *policy;                       /* NULL: the same */
 };
 
-static enum hd_err add(struct question *q, enum hd_change_kind kind, uint32_t at, double value, struct hd_diag *diag)
+static enum hd_err add(struct question *q, enum hd_change_kind kind, uint32_t at, double value,
+	struct hd_diag *diag)
 {
 	if (q->nchanges == HD_WHATIF_CHANGES)
 		return hd_fail(diag, HD_E_INVAL, "more than %d changes", HD_WHATIF_CHANGES);
@@ -26,7 +27,8 @@ static enum hd_err add(struct question *q, enum hd_change_kind kind, uint32_t at
 	return HD_OK;
 }
 
-static enum hd_err find(struct hd_daemon *d, const struct hd_json *ask, const char *key, const struct question *q, uint32_t *at, struct hd_diag *diag)
+static enum hd_err find(struct hd_daemon *d, const struct hd_json *ask, const char *key,
+	const struct question *q, uint32_t *at, struct hd_diag *diag)
 {
 	uint64_t id = 0;
 	enum hd_err err = daemon_find_job(d, ask, key, &id, diag);
@@ -36,9 +38,11 @@ static enum hd_err find(struct hd_daemon *d, const struct hd_json *ask, const ch
 	return err;
 }
 
-static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, struct question *q, struct hd_diag *diag)
+static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, struct question *q,
+	struct hd_diag *diag)
 {
-	static const struct { const char *key; enum hd_change_kind kind; } of[] = { { "priority", HD_CHANGE_WEIGHT }, { "scale", HD_CHANGE_SCALE } };
+	static const struct { const char *key; enum hd_change_kind kind;
+		} of[] = { { "priority", HD_CHANGE_WEIGHT }, { "scale", HD_CHANGE_SCALE } };
 	enum hd_err err = HD_OK;
 	uint32_t at = 0, n = 0;
 	double value = 0;
@@ -53,7 +57,8 @@ static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, stru
 			err = add(q, of[i].kind, at, value, diag);
 	}
 	if (!err && !n && hd_json_find(ask, "job"))
-		err = hd_fail(diag, HD_E_INVAL, "what if that job had what? priority, scale; or without, if it were not there");
+		err = hd_fail(diag, HD_E_INVAL,
+			"what if that job had what? priority, scale; or without, if it were not there");
 	if (!err && hd_json_find(ask, "without")) {
 		err = find(d, ask, "without", q, &at, diag);
 		if (!err)
@@ -62,7 +67,8 @@ static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	return err;
 }
 
-static enum hd_err read_types(const struct hd_json *ask, const char *key, enum hd_change_kind kind, struct question *q, struct hd_diag *diag)
+static enum hd_err read_types(const struct hd_json *ask, const char *key, enum hd_change_kind kind,
+	struct question *q, struct hd_diag *diag)
 {
 	const struct hd_json *of = hd_json_find(ask, key);
 	enum hd_err err = HD_OK;
@@ -74,7 +80,8 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 		for (; t < q->state.ntypes && strcmp(q->state.types[t].name, near.word) != 0; t++)
 			hd_near_offer(&near, q->state.types[t].name);
 		if (t == q->state.ntypes)
-			return hd_fail(diag, HD_E_INVAL, "%s: there is no type \"%.60s\"%s%s%s", key, near.word, near.best ? "; did you mean " : "",
+			return hd_fail(diag, HD_E_INVAL, "%s: there is no type \"%.60s\"%s%s%s", key,
+				near.word, near.best ? "; did you mean " : "",
 				near.best ? near.best : "", near.best ? "?" : "");
 		err = hd_json_as_f64(hd_json_item(of, i), &value, diag);
 		if (!err)
@@ -83,12 +90,16 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 	return err;
 }
 
-static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct question *q, struct hd_diag *diag)
+static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct question *q,
+	struct hd_diag *diag)
 {
-	enum hd_err err = hd_dispatch_snapshot(d->dispatch, daemon_now_s(d), &q->arena, &q->set, &q->state, diag);
+	enum hd_err err = hd_dispatch_snapshot(d->dispatch, daemon_now_s(d), &q->arena, &q->set, &q->state,
+		diag);
 
 	if (!err && q->state.njobs > HD_WHATIF_JOBS)
-		err = hd_fail(diag, HD_E_INVAL, "there are %u jobs, and the scheduler answers this for %d at most; `heddle sched whatif` for any number",
+		err = hd_fail(diag, HD_E_INVAL,
+			"there are %u jobs, and the scheduler answers this for %d at most; `heddle sched "
+			"whatif` for any number",
 			q->state.njobs, HD_WHATIF_JOBS);
 	if (!err)
 		err = read_job(d, ask, q, diag);
@@ -101,13 +112,16 @@ static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask,
 	if (!err && q->policy)
 		err = hd_dispatch_policy(q->policy, &q->then, diag);
 	if (!err && !q->nchanges && !q->policy)
-		err = hd_fail(diag, HD_E_INVAL, "what if what? priority or scale of a job, without, add, price, policy");
+		err = hd_fail(diag, HD_E_INVAL,
+			"what if what? priority or scale of a job, without, add, price, policy");
 	return err;
 }
 
-static double left_s(const struct hd_sched_job *job, double rate) { return rate > 0 ? job->steps_left / rate : -1; }
+static double left_s(const struct hd_sched_job *job, double rate) { return rate > 0 ? job->steps_left / rate :
+	-1; }
 
-static enum hd_err put_row(struct hd_daemon *d, const struct hd_sched_job *job, const struct hd_what_if *row, struct hd_json_writer *w,
+static enum hd_err put_row(struct hd_daemon *d, const struct hd_sched_job *job, const struct hd_what_if *row,
+	struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	struct hd_jobs_card card;
@@ -128,7 +142,8 @@ static enum hd_err put_row(struct hd_daemon *d, const struct hd_sched_job *job, 
 	return HD_OK;
 }
 
-enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	const struct hd_what_if *rows = NULL;
 	struct question q = { .nchanges = 0 };
@@ -138,10 +153,13 @@ enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	enum hd_err err = read_question(d, ask, &q, diag);
 	if (!err) {
 		q.set.stop = q.then.stop = hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS);
-		err = hd_sched_what_if(&q.set, q.policy ? &q.then : NULL, &q.state, q.change, q.nchanges, &q.arena, &rows, &n, diag);
+		err = hd_sched_what_if(&q.set, q.policy ? &q.then : NULL, &q.state, q.change, q.nchanges,
+			&q.arena, &rows, &n, diag);
 		if (hd_keeper_end(d->keeper)) {
 			hd_arena_finish(&q.arena);
-			return hd_fail(diag, HD_E_AGAIN, "the policy has not answered that within %.0f s: `heddle sched whatif` waits for as long as it takes",
+			return hd_fail(diag, HD_E_AGAIN,
+				"the policy has not answered that within %.0f s: `heddle sched whatif` "
+				"waits for as long as it takes",
 				1e-9 * HD_DAEMON_ANSWER_NS);
 		}
 	}

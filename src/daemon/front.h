@@ -69,17 +69,20 @@ enum { HD_FRONT_TAGS = 1024 };            /* of the loop, that each front has */
 /* The shape of driver/control.h's answer slot: writes members into the open object `answer`. */
 struct hd_door {
 	void *self;
-	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask,
+		struct hd_json_writer *answer, struct hd_diag *diag);
 };
 
 struct hd_front_ops {
 	const char *name;                 /* "http", "line" */
-	/* Once, before the first turn: watches what it wants with tags from `tag` up to tag + HD_FRONT_TAGS. `door` and `loop` are borrowed until
-	 * close. */
-	enum hd_err (*open)(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag, struct hd_diag *diag);
+	/* Once, before the first turn: watches what it wants with tags from `tag` up to tag + HD_FRONT_TAGS.
+	 * `door` and `loop` are borrowed until close. */
+	enum hd_err (*open)(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag,
+		struct hd_diag *diag);
 	/* An event with one of its tags. */
 	void (*event)(void *self, const struct hd_loop_event *event);
-	/* After every turn, at least once a second; the clock's time at which it wants to be called again, INT64_MAX: whenever. */
+	/* After every turn, at least once a second; the clock's time at which it wants to be called again,
+	 * INT64_MAX: whenever. */
 	int64_t (*tick)(void *self, int64_t now_ns);
 	/* Events up to `last` are on the disk: there is something new to ask "events" for. */
 	void (*changed)(void *self, uint64_t last);

@@ -38,19 +38,24 @@ struct hd_http_stream {
 
 enum hd_err hd_http_where(const char *where, char addr[HD_ADDR_CAP], struct hd_diag *diag)
 {
-	static const char *const hosts[][2] = { { "localhost:", "127.0.0.1:" }, { "127.0.0.1:", "127.0.0.1:" }, { "[::1]:", "[::1]:" } };
+	static const char *const hosts[][2] = { { "localhost:", "127.0.0.1:" },
+		{ "127.0.0.1:", "127.0.0.1:" }, { "[::1]:", "[::1]:" } };
 	uint64_t port;
 
 	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
 		size_t len = strlen(hosts[i][0]);
 		if (strncmp(where, hosts[i][0], len) != 0)
 			continue;
-		if (strspn(where + len, "0123456789") != strlen(where + len) || hd_num_u64(where + len, UINT16_MAX, &port, NULL))
-			return hd_fail(diag, HD_E_INVAL, "--http %s: the port is a number from 0 (any that is free) to 65535", where);
+		if (strspn(where + len, "0123456789") != strlen(where + len) ||
+			hd_num_u64(where + len, UINT16_MAX, &port, NULL))
+			return hd_fail(diag, HD_E_INVAL,
+				"--http %s: the port is a number from 0 (any that is free) to 65535", where);
 		snprintf(addr, HD_ADDR_CAP, "tcp:%s%llu", hosts[i][1], (unsigned long long)port);
 		return HD_OK;
 	}
-	return hd_fail(diag, HD_E_INVAL, "--http %.200s: HTTP is served to this machine only: 127.0.0.1:PORT or [::1]:PORT; from another one, "
+	return hd_fail(diag, HD_E_INVAL,
+		"--http %.200s: HTTP is served to this machine only: 127.0.0.1:PORT or [::1]:PORT; from "
+		"another one, "
 		"`ssh -L PORT:127.0.0.1:PORT HOST` brings it there", where);
 }
 
@@ -70,7 +75,8 @@ static struct MHD_Response *dress(struct MHD_Response *r, const char *type, cons
 	bool good = r != NULL;
 
 	for (size_t i = 0; i < sizeof lines / sizeof *lines && good; i++)
-		good = !lines[i].value || MHD_add_response_header(r, lines[i].name, lines[i].value) == MHD_YES;
+		good = !lines[i].value || MHD_add_response_header(r, lines[i].name,
+			lines[i].value) == MHD_YES;
 	if (r && !good) {
 		MHD_destroy_response(r);
 		return NULL;
@@ -92,15 +98,18 @@ static void give_time(struct MHD_Connection *c, int64_t until_ns)
 }
 
 /* The text lies in the request's arena, which outlives the answer. */
-static enum MHD_Result hand_out(struct request *q, struct MHD_Connection *c, const struct hd_rest_response *out)
+static enum MHD_Result hand_out(struct request *q, struct MHD_Connection *c,
+	const struct hd_rest_response *out)
 {
-	struct MHD_Response *r = dress(MHD_create_response_from_buffer(out->len, (void *)(uintptr_t)out->body, MHD_RESPMEM_PERSISTENT), out->type,
+	struct MHD_Response *r = dress(MHD_create_response_from_buffer(out->len, (void *)(uintptr_t)out->body,
+		MHD_RESPMEM_PERSISTENT), out->type,
 		out->allow);
 
 	if (!r)
 		return MHD_NO;
 	q->http->refused += out->err != HD_OK;
-	if (out->status == 401 && MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer") != MHD_YES) {
+	if (out->status == 401 && MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+		"Bearer") != MHD_YES) {
 		MHD_destroy_response(r);
 		return MHD_NO;
 	}
@@ -110,7 +119,8 @@ static enum MHD_Result hand_out(struct request *q, struct MHD_Connection *c, con
 	return done;
 }
 
-static enum MHD_Result say_no(struct request *q, struct MHD_Connection *c, int status, enum hd_err err, const char *text)
+static enum MHD_Result say_no(struct request *q, struct MHD_Connection *c, int status, enum hd_err err,
+	const char *text)
 {
 	struct hd_rest_response out;
 
@@ -158,7 +168,8 @@ static enum hd_err ask_events(struct hd_http_stream *s, const struct hd_json **e
 	if (s->job)
 		hd_json_put_i64(&w, "job", s->job);
 	hd_json_close(&w);
-	enum hd_err err = ask.full ? hd_fail(diag, HD_E_NOMEM, "no memory for events") : hd_json_parse(&s->arena, "ask", ask.at, ask.len, &json, diag);
+	enum hd_err err = ask.full ? hd_fail(diag, HD_E_NOMEM, "no memory for events") :
+		hd_json_parse(&s->arena, "ask", ask.at, ask.len, &json, diag);
 	hd_text_init(&answer, &s->arena);
 	hd_json_writer_init(&w, &answer);
 	hd_json_open_object(&w, NULL);
@@ -213,7 +224,8 @@ static enum hd_err fill(struct hd_http_stream *s)
 		if (err)
 			break;
 		s->after = number;
-		hd_text_addf(&s->text, "id: %lld\nevent: %.*s\ndata: ", (long long)number, (int)strcspn(kind, "\r\n"), kind);
+		hd_text_addf(&s->text, "id: %lld\nevent: %.*s\ndata: ", (long long)number,
+			(int)strcspn(kind, "\r\n"), kind);
 		hd_json_writer_init(&w, &s->text);
 		copy_event(&w, event);
 		hd_text_add(&s->text, "\n\n");
@@ -264,10 +276,12 @@ static int64_t begins_after(const struct request *q, const char *name)
 	int64_t n = 0;
 
 	for (size_t i = 0; i < q->nheaders && !strcmp(name, "after"); i++)
-		if (!strcasecmp(q->header[i].name, "Last-Event-ID") && hd_num_i64(q->header[i].value, 0, INT64_MAX, &n, NULL))
+		if (!strcasecmp(q->header[i].name, "Last-Event-ID") &&
+			hd_num_i64(q->header[i].value, 0, INT64_MAX, &n, NULL))
 			n = 0;
 	for (size_t i = 0; i < q->way.nparts + q->way.nargs; i++)
-		if (!strcmp(q->way.part[i].field->name, name) && hd_num_i64(q->way.part[i].text, 0, INT64_MAX, &n, NULL))
+		if (!strcmp(q->way.part[i].field->name, name) &&
+			hd_num_i64(q->way.part[i].text, 0, INT64_MAX, &n, NULL))
 			n = 0;
 	return n;
 }
@@ -277,18 +291,23 @@ static enum MHD_Result begin_stream(struct request *q, struct MHD_Connection *c)
 	struct hd_http *http = q->http;
 	struct hd_rest_response page;
 
-	hd_rest_reply(&http->door, &q->way, NULL, 0, &q->arena, &page);        /* says what is wrong with the arguments, if anything */
+	/* says what is wrong with the arguments, if anything */
+	hd_rest_reply(&http->door, &q->way, NULL, 0, &q->arena, &page);
 	if (page.err)
 		return hand_out(q, c, &page);
 	if (http->nstreams == HD_HTTP_STREAMS)
-		return say_no(q, c, 503, HD_E_AGAIN, "all event streams are taken: end one, or ask GET /v1/events/past");
+		return say_no(q, c, 503, HD_E_AGAIN,
+			"all event streams are taken: end one, or ask GET /v1/events/past");
 	struct hd_http_stream *s = hd_alloc(sizeof *s);
 	if (!s)
 		return say_no(q, c, 507, HD_E_NOMEM, "no memory for a stream");
-	*s = (struct hd_http_stream){ .http = http, .next = http->streams, .connection = c, .after = begins_after(q, "after"),
-		.job = begins_after(q, "job"), .ping_ns = hd_clock_now_ns(http->loop->clock) + HD_HTTP_PING_NS };
+	*s = (struct hd_http_stream){ .http = http, .next = http->streams, .connection = c,
+		.after = begins_after(q, "after"),
+		.job = begins_after(q, "job"), .ping_ns = hd_clock_now_ns(http->loop->clock) +
+		HD_HTTP_PING_NS };
 	hd_arena_init(&s->arena, HD_HTTP_REQUEST_ARENA);
-	struct MHD_Response *r = dress(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, s, NULL), "text/event-stream", NULL);
+	struct MHD_Response *r = dress(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream,
+		s, NULL), "text/event-stream", NULL);
 	enum MHD_Result done = MHD_NO;
 	if (r) {
 		give_time(c, INT64_MAX);
@@ -322,7 +341,8 @@ static void *begin_request(void *user, const char *target, struct MHD_Connection
 	return q;
 }
 
-static void end_request(void *user, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode how)
+static void end_request(void *user, struct MHD_Connection *c, void **state,
+	enum MHD_RequestTerminationCode how)
 {
 	struct request *q = *state;
 
@@ -347,9 +367,11 @@ static enum MHD_Result take_header(void *user, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-static enum MHD_Result judge(struct request *q, struct MHD_Connection *c, const char *method, const char *version)
+static enum MHD_Result judge(struct request *q, struct MHD_Connection *c, const char *method,
+	const char *version)
 {
-	const union MHD_ConnectionInfo *size = MHD_get_connection_info(c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	const union MHD_ConnectionInfo *size = MHD_get_connection_info(c,
+		MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	struct hd_rest_response no;
 
 	q->judged = true;
@@ -367,7 +389,8 @@ static enum MHD_Result judge(struct request *q, struct MHD_Connection *c, const 
 	return MHD_YES;
 }
 
-static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *url, const char *method, const char *version, const char *data,
+static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *url, const char *method,
+	const char *version, const char *data,
 	size_t *len, void **state)
 {
 	struct request *q = *state;
@@ -396,7 +419,8 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
 	return hand_out(q, c, &out);
 }
 
-static void connection_changed(void *user, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode how)
+static void connection_changed(void *user, struct MHD_Connection *c, void **slot,
+	enum MHD_ConnectionNotificationCode how)
 {
 	struct hd_http *http = user;
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -431,13 +455,16 @@ static enum hd_err start(struct hd_http *http, struct hd_diag *diag)
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HD_HTTP_MEMORY,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HD_HTTP_IDLE_S,
 		MHD_OPTION_END);
-	const union MHD_DaemonInfo *info = http->mhd ? MHD_get_daemon_info(http->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	const union MHD_DaemonInfo *info = http->mhd ? MHD_get_daemon_info(http->mhd,
+		MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
-		return hd_fail(diag, HD_E_REFUSED, "the HTTP server of %s did not start", http->listener.addr);
+		return hd_fail(diag, HD_E_REFUSED, "the HTTP server of %s did not start",
+			http->listener.addr);
 	return hd_loop_watch(http->loop, info->epoll_fd, HD_LOOP_READ, http->tag, diag);
 }
 
-enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop *loop, struct hd_net *net, struct hd_diag *diag)
+enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop *loop, struct hd_net *net,
+	struct hd_diag *diag)
 {
 	bool tcp = !strncmp(addr, "tcp:", 4);
 	uint64_t port = 0;
@@ -445,7 +472,8 @@ enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop 
 	http->loop = loop;
 	http->closing = false;
 	if (tcp != (http->token != NULL))
-		return hd_fail(diag, HD_E_INVAL, "%s: a port is served with a token, a Unix socket without", addr);
+		return hd_fail(diag, HD_E_INVAL, "%s: a port is served with a token, a Unix socket without",
+			addr);
 	enum hd_err err = hd_sock_listen(net, addr, &http->listener, diag);
 	if (err)
 		return err;
@@ -479,7 +507,8 @@ static void run(struct hd_http *http)
 
 	(void)MHD_run(http->mhd);                         /* fails only without a daemon */
 	http->run_ns = MHD_get_timeout(http->mhd, &wait_ms) != MHD_YES ? INT64_MAX :
-		wait_ms == 0 ? 0 : hd_clock_now_ns(http->loop->clock) + (int64_t)(wait_ms < 60000 ? wait_ms : 60000) * 1000000;
+		wait_ms == 0 ? 0 : hd_clock_now_ns(http->loop->clock) + (int64_t)(wait_ms < 60000 ? wait_ms :
+		60000) * 1000000;
 }
 
 void hd_http_close(struct hd_http *http)
@@ -516,7 +545,8 @@ int64_t hd_http_tick(struct hd_http *http, int64_t now_ns)
 		struct hd_http_connection *c = &http->connection[i];
 		if (c->open && c->until_ns <= now_ns) {
 			hd_sock_shut(c->id);
-			c->until_ns = INT64_MAX;          /* once: the library closes it when it hears of it */
+			/* once: the library closes it when it hears of it */
+			c->until_ns = INT64_MAX;
 			http->run_ns = 0;
 		}
 	}

@@ -1,17 +1,23 @@
-/* http.h -- serves the routes of rest.h on one socket: a Unix socket in the daemon's folder, or a loopback port with a token.
+/* http.h -- serves the routes of rest.h on one socket: a Unix socket in the daemon's folder, or a loopback
+ * port with a token.
  *
- * libmicrohttpd reads and writes; this decides whom to hear and how long. The daemon's loop drives it: it owns no thread.
+ * libmicrohttpd reads and writes; this decides whom to hear and how long. The daemon's loop drives it: it
+ * owns no thread.
  *
- * 1. "unix:PATH" in a folder that only its user can enter, or "tcp:127.0.0.1:PORT", "tcp:[::1]:PORT" with http->token. Nothing else
- *    (hd_http_where).
- * 2. One request a connection; then it ends. HD_HTTP_CONNECTIONS at once, of one address HD_HTTP_PER_ADDRESS; others wait.
- * 3. A request is whole HD_HTTP_REQUEST_NS after its connection began, and an answer taken HD_HTTP_ANSWER_NS after that, or the
- *    connection is ended, however busily its bytes drip. A stream must take what there is within HD_HTTP_IDLE_S.
- * 4. Every answer forbids pages to be built of it (CSP), to be kept, to be read as another type; no CORS header is ever sent.
- * 5. Each request that changes something leaves a line in `audit`, whatever became of it: {"t","from","method","target","status","error"}.
- *    One that cannot be written is counted in `unaudited`.
- * 6. A stream gets the events that the door answers to "events", as they come: hd_http_changed says that there are some; a comment
- *    goes out when there were none for HD_HTTP_PING_NS. HD_HTTP_STREAMS at once [503].
+ * 1. "unix:PATH" in a folder that only its user can enter, or "tcp:127.0.0.1:PORT", "tcp:[::1]:PORT" with
+ *    http->token. Nothing else (hd_http_where).
+ * 2. One request a connection; then it ends. HD_HTTP_CONNECTIONS at once, of one address HD_HTTP_PER_ADDRESS;
+ *    others wait.
+ * 3. A request is whole HD_HTTP_REQUEST_NS after its connection began, and an answer taken HD_HTTP_ANSWER_NS
+ *    after that, or the connection is ended, however busily its bytes drip. A stream must take what there is
+ *    within HD_HTTP_IDLE_S.
+ * 4. Every answer forbids pages to be built of it (CSP), to be kept, to be read as another type; no CORS
+ *    header is ever sent.
+ * 5. Each request that changes something leaves a line in `audit`, whatever became of it:
+ *    {"t","from","method","target","status","error"}. One that cannot be written is counted in `unaudited`.
+ * 6. A stream gets the events that the door answers to "events", as they come: hd_http_changed says that
+ *    there are some; a comment goes out when there were none for HD_HTTP_PING_NS. HD_HTTP_STREAMS at once
+ *    [503].
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
 #ifndef HD_DAEMON_HTTP_H
@@ -22,11 +28,14 @@
 #include "sys/socket.h"
 #include "daemon/rest.h"
 
-enum { HD_HTTP_CONNECTIONS = 64, HD_HTTP_STREAMS = 8,
-       HD_HTTP_PER_ADDRESS = 2 * HD_HTTP_STREAMS,        /* a port has one address: as many questions as streams */
-       HD_HTTP_IDLE_S = 10,
-       HD_HTTP_MEMORY = 32 << 10,                 /* of a connection, in the library: twice the headers */
-       HD_HTTP_TAGS = 1 };
+enum {
+	HD_HTTP_CONNECTIONS = 64,
+	HD_HTTP_STREAMS = 8,
+	HD_HTTP_PER_ADDRESS = 2 * HD_HTTP_STREAMS, /* a port has one address: as many questions as streams */
+	HD_HTTP_IDLE_S = 10,
+	HD_HTTP_MEMORY = 32 << 10,                 /* of a connection, in the library: twice the headers */
+	HD_HTTP_TAGS = 1,
+};
 #define HD_HTTP_REQUEST_NS INT64_C(10000000000)
 #define HD_HTTP_ANSWER_NS INT64_C(60000000000)
 #define HD_HTTP_PING_NS INT64_C(15000000000)
@@ -44,7 +53,8 @@ struct hd_http {
 	struct hd_door door;                      /* these four are set by the caller */
 	const struct hd_key *token;               /* borrowed; NULL on a Unix socket */
 	struct hd_lines *audit;                   /* borrowed; NULL: none */
-	uint64_t tag;                             /* of the loop: [tag, tag + HD_HTTP_TAGS) are this server's */
+	/* of the loop: [tag, tag + HD_HTTP_TAGS) are this server's */
+	uint64_t tag;
 	struct hd_loop *loop;                     /* borrowed */
 	struct hd_sock listener;                  /* its addr: with the port that was chosen */
 	struct hd_rest_gate gate;
@@ -57,13 +67,16 @@ struct hd_http {
 	bool changed, closing;
 };
 
-/* "127.0.0.1:PORT", "localhost:PORT", "[::1]:PORT" -> "tcp:...". HD_E_INVAL: another host, with what to do instead. */
+/* "127.0.0.1:PORT", "localhost:PORT", "[::1]:PORT" -> "tcp:...". HD_E_INVAL: another host, with what to do
+ * instead. */
 HD_MUST_USE enum hd_err hd_http_where(const char *where, char addr[HD_ADDR_CAP], struct hd_diag *diag);
 
-HD_MUST_USE enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop *loop, struct hd_net *net, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop *loop,
+	struct hd_net *net, struct hd_diag *diag);
 void hd_http_close(struct hd_http *http);                  /* takes zeroed and closed ones */
 void hd_http_event(struct hd_http *http, const struct hd_loop_event *event);
-/* After every turn of the loop; the time at which it wants to be called again at the latest. INT64_MAX: none, as of one that is not open. */
+/* After every turn of the loop; the time at which it wants to be called again at the latest. INT64_MAX:
+ * none, as of one that is not open. */
 int64_t hd_http_tick(struct hd_http *http, int64_t now_ns);
 void hd_http_changed(struct hd_http *http);                /* there are new events */
 

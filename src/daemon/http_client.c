@@ -11,7 +11,8 @@
 #include "driver/control.h"
 #include "daemon/rest.h"
 
-enum { HD_CLIENT_LOOK_NS = 20000000,              /* readable wakes at once; a connection under way is looked at so often */
+/* readable wakes at once; a connection under way is looked at so often */
+enum { HD_CLIENT_LOOK_NS = 20000000,
        HD_CLIENT_HEAD = 16 << 10, HD_CLIENT_READ = 64 << 10 };
 
 struct exchange {
@@ -34,7 +35,8 @@ static enum hd_err wait_for(struct exchange *x, struct hd_diag *diag)
 	return hd_loop_poll(&x->loop, at < x->until_ns ? at : x->until_ns, &event, 1, &n, diag);
 }
 
-/* A server that refuses by the head alone may have closed before the body is out: what it said is still read. */
+/* A server that refuses by the head alone may have closed before the body is out: what it said is still
+ * read. */
 static enum hd_err put(struct exchange *x, const char *bytes, size_t len, struct hd_diag *diag)
 {
 	while (len) {
@@ -66,7 +68,9 @@ static enum hd_err take_all(struct exchange *x, struct hd_diag *diag)
 		else if (!err)
 			hd_text_put(&x->got, room, n);
 		if (!err && (x->got.full || x->got.len > HD_REST_ANSWER + HD_CLIENT_HEAD))
-			err = hd_fail(diag, HD_E_NOSPACE, "the answer of the daemon of %s is longer than %d bytes", x->call->dir, HD_REST_ANSWER);
+			err = hd_fail(diag, HD_E_NOSPACE,
+				"the answer of the daemon of %s is longer than %d bytes", x->call->dir,
+				HD_REST_ANSWER);
 		if (err)
 			return err;
 	}
@@ -84,7 +88,8 @@ static bool read_head(const struct hd_text *got, int64_t *status, const char **b
 	char digits[4] = { got->at[9], got->at[10], got->at[11], 0 };
 	if (hd_num_i64(digits, 100, 599, status, NULL))
 		return false;
-	for (const char *line = strstr(got->at, "\r\n"); line && line < end; line = strstr(line + 2, "\r\n")) {
+	for (const char *line = strstr(got->at, "\r\n"); line && line < end;
+		line = strstr(line + 2, "\r\n")) {
 		static const char name[] = "\r\nContent-Length:";
 		if (strncasecmp(line, name, sizeof name - 1) != 0)
 			continue;
@@ -100,19 +105,24 @@ static bool read_head(const struct hd_text *got, int64_t *status, const char **b
 	return known && got->len - (size_t)(end + 4 - got->at) == length;
 }
 
-static enum hd_err judge(struct exchange *x, struct hd_arena *arena, const struct hd_json **answer, struct hd_diag *diag)
+static enum hd_err judge(struct exchange *x, struct hd_arena *arena, const struct hd_json **answer,
+	struct hd_diag *diag)
 {
 	const char *body, *text = "";
 	int64_t status = 0, code = 0;
 	size_t len = 0;
 
 	if (!x->got.len)
-		return hd_fail(diag, HD_E_PEERLOST, "the daemon of %s ended the connection without an answer", x->call->dir);
-	bool good = read_head(&x->got, &status, &body, &len) && !hd_json_parse(arena, "answer", body, len, answer, NULL);
+		return hd_fail(diag, HD_E_PEERLOST, "the daemon of %s ended the connection without an answer",
+			x->call->dir);
+	bool good = read_head(&x->got, &status, &body, &len) &&
+		!hd_json_parse(arena, "answer", body, len, answer, NULL);
 	if (good && status == 200)
 		return HD_OK;
-	if (!good || hd_json_get_i64(*answer, "code", -999, -1, &code, NULL) || hd_json_get_text(*answer, "error", &text, NULL))
-		return hd_fail(diag, HD_E_PROTOCOL, "what listens at %s does not answer as a daemon of this version does", x->sock.addr);
+	if (!good || hd_json_get_i64(*answer, "code", -999, -1, &code, NULL) ||
+		hd_json_get_text(*answer, "error", &text, NULL))
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"what listens at %s does not answer as a daemon of this version does", x->sock.addr);
 	return hd_fail(diag, (enum hd_err)code, "%s", text);
 }
 
@@ -127,7 +137,9 @@ static enum hd_err speak(struct exchange *x, struct hd_diag *diag)
 			return err;
 	if (err)
 		return err;
-	int n = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+	int n = snprintf(head, sizeof head,
+		"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+		"%zu\r\n\r\n",
 		x->call->method, x->call->target, len);
 	if (n < 0 || (size_t)n >= sizeof head)
 		return hd_fail(diag, HD_E_INVAL, "\"%.60s...\" is too long to ask for", x->call->target);
@@ -137,7 +149,8 @@ static enum hd_err speak(struct exchange *x, struct hd_diag *diag)
 	return err ? err : take_all(x, diag);
 }
 
-enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena, const struct hd_json **answer, struct hd_diag *diag)
+enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena,
+	const struct hd_json **answer, struct hd_diag *diag)
 {
 	struct exchange x = { .call = call };
 	char addr[HD_ADDR_CAP];
@@ -151,7 +164,8 @@ enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena,
 	if (err)
 		return err;
 	if (hd_sock_connect(&net, addr, &x.sock, NULL))
-		return hd_fail(diag, HD_E_NOTFOUND, "nobody serves %s: `heddle serve --dir %s` does", call->dir, call->dir);
+		return hd_fail(diag, HD_E_NOTFOUND, "nobody serves %s: `heddle serve --dir %s` does",
+			call->dir, call->dir);
 	err = hd_loop_init(&x.loop, &x.clock, diag);
 	if (!err)
 		err = hd_loop_watch(&x.loop, x.sock.id, HD_LOOP_READ, 1, diag);

@@ -1,7 +1,8 @@
-/* http_client.h -- asks a cluster's daemon over its Unix socket: what the verbs `submit`, `jobs`, `explain`... speak.
+/* http_client.h -- asks a cluster's daemon over its Unix socket: what the verbs `submit`, `jobs`,
+ * `explain`... speak.
  *
- * It knows the one server that it speaks to (http.h): HTTP/1.1, one request a connection, an answer with its length. Whatever else
- * comes is HD_E_PROTOCOL. Redirects, proxies, encodings, cookies: none.
+ * It knows the one server that it speaks to (http.h): HTTP/1.1, one request a connection, an answer with its
+ * length. Whatever else comes is HD_E_PROTOCOL. Redirects, proxies, encodings, cookies: none.
  *
  * Threads: any; blocks until the answer is there or wait_ns passed. */
 #ifndef HD_DAEMON_HTTP_CLIENT_H
@@ -19,8 +20,9 @@ struct hd_http_call {
 	int64_t wait_ns;
 };
 
-/* The answer's object, in `arena`. An answer that says no is returned as the error that it names. HD_E_NOTFOUND: nobody serves that
- * folder, HD_E_PEERLOST: no answer in time. */
-HD_MUST_USE enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena, const struct hd_json **answer, struct hd_diag *diag);
+/* The answer's object, in `arena`. An answer that says no is returned as the error that it names.
+ * HD_E_NOTFOUND: nobody serves that folder, HD_E_PEERLOST: no answer in time. */
+HD_MUST_USE enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena,
+	const struct hd_json **answer, struct hd_diag *diag);
 
 #endif

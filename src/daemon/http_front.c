@@ -35,7 +35,8 @@ static enum hd_err open_port(struct hd_http_front *f, struct hd_loop *loop, stru
 	return err;
 }
 
-static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag, struct hd_diag *diag)
+static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag,
+	struct hd_diag *diag)
 {
 	struct hd_http_front *f = self;
 	char addr[HD_ADDR_CAP], path[HD_PATH_CAP];
@@ -50,7 +51,8 @@ static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_
 	if (err)
 		return err;
 	f->local = (struct hd_http){ .door = *door, .audit = &f->audit, .tag = tag };
-	f->port = (struct hd_http){ .door = *door, .audit = &f->audit, .tag = tag + HD_HTTP_TAGS, .token = &f->token };
+	f->port = (struct hd_http){ .door = *door, .audit = &f->audit, .tag = tag + HD_HTTP_TAGS,
+		.token = &f->token };
 	err = hd_http_open(&f->local, addr, loop, &f->net, diag);
 	return err || !f->where ? err : open_port(f, loop, diag);
 }
@@ -89,5 +91,6 @@ static void front_close(void *self)
 }
 
 const struct hd_front_ops hd_http_front_ops = {
-	.name = "http", .open = front_open, .event = front_event, .tick = front_tick, .changed = front_changed, .close = front_close,
+	.name = "http", .open = front_open, .event = front_event, .tick = front_tick,
+		.changed = front_changed, .close = front_close,
 };

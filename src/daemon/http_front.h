@@ -1,7 +1,9 @@
-/* http_front.h -- HTTP as a front of the daemon (front.h): its Unix socket always, a loopback port where it was asked for.
+/* http_front.h -- HTTP as a front of the daemon (front.h): its Unix socket always, a loopback port where it
+ * was asked for.
  *
- * In the daemon's folder: `heddle.sock`; `audit.ndjson`, a line for each request that changes something; with a port also `token`, 64
- * hexadecimal digits for the header "Authorization: Bearer TOKEN". The token is drawn anew at every start: an old one opens nothing.
+ * In the daemon's folder: `heddle.sock`; `audit.ndjson`, a line for each request that changes something; with
+ * a port also `token`, 64 hexadecimal digits for the header "Authorization: Bearer TOKEN". The token is drawn
+ * anew at every start: an old one opens nothing.
  *
  * Ownership: the caller's memory, which does not move while the daemon has it. Threads: the daemon's. */
 #ifndef HD_DAEMON_HTTP_FRONT_H
@@ -13,7 +15,8 @@
 struct hd_http_front {
 	const char *dir;                          /* set by the caller, borrowed */
 	const char *where;                        /* set by the caller: "127.0.0.1:PORT", or NULL */
-	void (*opened)(void *user, const char *url);      /* set by the caller, or NULL: the port is served, as "http://127.0.0.1:PORT" */
+	/* set by the caller, or NULL: the port is served, as "http://127.0.0.1:PORT" */
+	void (*opened)(void *user, const char *url);
 	void *user;
 	struct hd_fs fs;
 	struct hd_net net;

@@ -28,13 +28,15 @@ static int64_t last_event, ahead_ns;      /* how far the server's clock is ahead
 static int64_t now_ns(struct hd_clock *c) { (void)c; return hd_clock_now_ns(&real) + ahead_ns; }
 static int64_t wall_ns(struct hd_clock *c) { (void)c; return hd_clock_wall_ns(&real); }
 static void wait_until(struct hd_clock *c, int64_t at) { (void)c; hd_clock_wait_until(&real, at - ahead_ns); }
-static const struct hd_clock_ops ahead = { .name = "ahead", .now_ns = now_ns, .wall_ns = wall_ns, .wait_until = wait_until };
+static const struct hd_clock_ops ahead = { .name = "ahead", .now_ns = now_ns, .wall_ns = wall_ns,
+	.wait_until = wait_until };
 static struct hd_clock clock_ = { &ahead };
 
 static enum hd_err answer_events(const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
 	int64_t after = 0;
-	enum hd_err err = hd_json_find(ask, "after") ? hd_json_get_i64(ask, "after", 0, INT64_MAX, &after, diag) : HD_OK;
+	enum hd_err err = hd_json_find(ask, "after") ? hd_json_get_i64(ask, "after", 0, INT64_MAX, &after,
+		diag) : HD_OK;
 
 	hd_json_open_array(w, "events");
 	for (int64_t n = after + 1; !err && n <= last_event; n++) {
@@ -49,7 +51,8 @@ static enum hd_err answer_events(const struct hd_json *ask, struct hd_json_write
 	return err;
 }
 
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	const char *text = "";
 
@@ -164,7 +167,8 @@ static int talk(const char *bytes, size_t len, char *out, size_t cap)
 	return strncmp(out, "HTTP/1.", 7) ? 0 : status_of(out);
 }
 
-struct question { struct hd_http_call call; struct hd_arena arena; const struct hd_json *answer; struct hd_diag diag; enum hd_err err; atomic_bool done; };
+struct question { struct hd_http_call call; struct hd_arena arena; const struct hd_json *answer;
+	struct hd_diag diag; enum hd_err err; atomic_bool done; };
 
 static void put_question(void *user)
 {
@@ -305,7 +309,9 @@ static void malformed_requests_change_nothing(void **state)
 static void a_connection_has_one_request(void **state)
 {
 	static const char two[] = "GET /v1/status HTTP/1.1\r\n" H "\r\nPOST /v1/stop HTTP/1.1\r\n" H "\r\n";
-	static const char hidden[] = "POST /v1/jobs/1/priority HTTP/1.1\r\n" H "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n"
+	static const char hidden[] =
+		"POST /v1/jobs/1/priority HTTP/1.1\r\n" H "Content-Type: "
+		"application/json\r\nContent-Length: 14\r\n\r\n"
 		"{\"priority\":1}POST /v1/stop HTTP/1.1\r\n" H "\r\n";
 	char out[8192];
 	(void)state;
@@ -328,7 +334,8 @@ static void long_headers_are_refused(void **state)
 		memcpy(bytes + len - 4, "\r\n\r\n", 4);
 		asked = 0;
 		int status = talk(bytes, len, out, sizeof out);
-		CHECK(len <= HD_REST_HEADER_BYTES ? status == 200 : status == 431 || status == 0, "%zu bytes: %d", len, status);
+		CHECK(len <= HD_REST_HEADER_BYTES ? status == 200 : status == 431 || status == 0,
+			"%zu bytes: %d", len, status);
 		CHECK(asked == (status == 200), "%zu", len);
 	}
 }
@@ -336,8 +343,10 @@ static void long_headers_are_refused(void **state)
 static void answers_say_what_pages_may_do_with_them(void **state)
 {
 	static const char ok[] = "GET /v1/status HTTP/1.1\r\n" H "Origin: http://localhost\r\n\r\n";
-	static const char *const lines[] = { "Content-Type: application/json\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n",
-		"X-Content-Type-Options: nosniff\r\n", "Cache-Control: no-store\r\n", "Connection: close\r\n" };
+	static const char *const lines[] = { "Content-Type: application/json\r\n",
+		"Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n",
+		"X-Content-Type-Options: nosniff\r\n", "Cache-Control: no-store\r\n",
+		"Connection: close\r\n" };
 	char out[8192];
 	(void)state;
 
@@ -411,7 +420,9 @@ static void streams_of_a_port_leave_room_for_questions(void **state)
 	const char *port = strrchr(http.listener.addr, ':') + 1;
 	(void)state;
 
-	int n = snprintf(bytes, sizeof bytes, "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port, bearer);
+	int n = snprintf(bytes, sizeof bytes,
+		"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port,
+		bearer);
 	for (size_t i = 0; i < HD_HTTP_STREAMS; i++) {
 		call(&sock[i]);
 		put(&sock[i], bytes, (size_t)n);
@@ -419,7 +430,9 @@ static void streams_of_a_port_leave_room_for_questions(void **state)
 			turn(1000000);
 		assert_int_equal(http.nstreams, i + 1);
 	}
-	n = snprintf(bytes, sizeof bytes, "GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port, bearer);
+	n = snprintf(bytes, sizeof bytes,
+		"GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port,
+		bearer);
 	assert_int_equal(talk(bytes, (size_t)n, out, sizeof out), 200);
 	for (size_t i = 0; i < HD_HTTP_STREAMS; i++)
 		hd_sock_close(&sock[i]);
@@ -435,15 +448,19 @@ static void a_port_is_served_with_its_token(void **state)
 	assert_int_equal(talk(bytes, (size_t)n, out, sizeof out), 401);
 	CHECK(strstr(out, "WWW-Authenticate: Bearer"), "%s", out);
 	assert_int_equal(asked, 0);
-	n = snprintf(bytes, sizeof bytes, "GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port, bearer);
+	n = snprintf(bytes, sizeof bytes,
+		"GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port,
+		bearer);
 	assert_int_equal(talk(bytes, (size_t)n, out, sizeof out), 200);
 }
 
 static void only_this_machine_is_served(void **state)
 {
-	static const struct { const char *where, *addr; } good[] = { { "127.0.0.1:0", "tcp:127.0.0.1:0" }, { "localhost:8080", "tcp:127.0.0.1:8080" },
+	static const struct { const char *where, *addr; } good[] = { { "127.0.0.1:0", "tcp:127.0.0.1:0" },
+		{ "localhost:8080", "tcp:127.0.0.1:8080" },
 		{ "[::1]:65535", "tcp:[::1]:65535" } };
-	static const char *const bad[] = { "0.0.0.0:80", ":80", "8080", "[::]:80", "10.1.2.3:80", "example.org:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
+	static const char *const bad[] = { "0.0.0.0:80", ":80", "8080", "[::]:80", "10.1.2.3:80",
+		"example.org:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
 		"127.0.0.1:65536", "127.0.0.1.example.org:80", "localhost.example.org:80", "" };
 	char to[HD_ADDR_CAP];
 	struct hd_http other = { .door = { NULL, answer } };
@@ -455,11 +472,15 @@ static void only_this_machine_is_served(void **state)
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_err_exit(hd_http_where(bad[i], to, &diag)) == 2 && (strstr(diag.text, "ssh -L") || strstr(diag.text, "the port")), "%s: %s",
+		CHECK(hd_err_exit(hd_http_where(bad[i], to, &diag)) == 2 &&
+			(strstr(diag.text, "ssh -L") || strstr(diag.text, "the port")), "%s: %s",
 			bad[i], diag.text);
 	}
-	assert_int_equal(hd_http_open(&other, "tcp:127.0.0.1:0", &loop, &net, NULL), HD_E_INVAL);       /* without a token */
-	assert_int_equal(hd_http_open(&other, "unix:/tmp/hd_http_open.sock", &loop, &net, NULL), HD_E_REFUSED);      /* everybody enters /tmp */
+	/* without a token */
+	assert_int_equal(hd_http_open(&other, "tcp:127.0.0.1:0", &loop, &net, NULL), HD_E_INVAL);
+	/* everybody enters /tmp */
+	assert_int_equal(hd_http_open(&other, "unix:/tmp/hd_http_open.sock", &loop, &net, NULL),
+		HD_E_REFUSED);
 }
 
 static void a_stream_brings_events_as_they_come(void **state)
@@ -473,7 +494,8 @@ static void a_stream_brings_events_as_they_come(void **state)
 	call(&sock);
 	put(&sock, BYTES("GET /v1/events?after=1 HTTP/1.1\r\n" H "\r\n"));
 	take(&sock, out, sizeof out, "starts\"}\n\n", &ended);
-	CHECK(strstr(out, "Content-Type: text/event-stream") && strstr(out, "id: 2\nevent: run_start\ndata: {\"number\":2,") && !strstr(out, "id: 1\n"),
+	CHECK(strstr(out, "Content-Type: text/event-stream") &&
+		strstr(out, "id: 2\nevent: run_start\ndata: {\"number\":2,") && !strstr(out, "id: 1\n"),
 		"%s", out);
 	CHECK(strstr(out, "job 1\\nstarts"), "%s", out);  /* a line feed would end the line of data */
 	for (int i = 0; i < 5; i++)
@@ -551,10 +573,12 @@ static void the_front_serves_both_with_a_token_that_no_start_before_knew(void **
 	for (int i = 0; i < 2; i++) {
 		struct hd_diag diag = { "" };
 		char url[HD_ADDR_CAP] = "";
-		front = (struct hd_http_front){ .dir = dir, .where = "127.0.0.1:0", .opened = take_url, .user = url };
+		front = (struct hd_http_front){ .dir = dir, .where = "127.0.0.1:0", .opened = take_url,
+			.user = url };
 		assert_int_equal(hd_loop_init(&loop, &real, NULL), HD_OK);
 		CHECK(ops->open(&front, &door, &loop, 100, &diag) == HD_OK, "%s", diag.text);
-		CHECK(!strncmp(url, "http://127.0.0.1:", 17) && strtol(url + 17, NULL, 10) == front.port.gate.port, "%s", url);
+		CHECK(!strncmp(url, "http://127.0.0.1:", 17) &&
+			strtol(url + 17, NULL, 10) == front.port.gate.port, "%s", url);
 		read_token(text[i]);
 		assert_true(front.local.gate.token == NULL && front.port.gate.token && front.port.gate.port);
 		ops->changed(&front, 1);
@@ -588,7 +612,8 @@ static void a_front_that_nobody_asks_lets_the_loop_sleep(void **state)
 		CHECK(ops->open(&front, &door, &loop, 100, &diag) == HD_OK, "%s", diag.text);
 		for (int turns = 0; turns < 3; turns++)
 			next = ops->tick(&front, hd_clock_now_ns(&real));
-		CHECK(next == INT64_MAX, "%s: the next turn at %lld ns", wheres[i] ? wheres[i] : "no port", (long long)next);
+		CHECK(next == INT64_MAX, "%s: the next turn at %lld ns", wheres[i] ? wheres[i] : "no port",
+			(long long)next);
 		ops->close(&front);
 		next = ops->tick(&front, hd_clock_now_ns(&real));
 		CHECK(next == INT64_MAX, "closed: the next turn at %lld ns", (long long)next);
@@ -596,7 +621,8 @@ static void a_front_that_nobody_asks_lets_the_loop_sleep(void **state)
 	}
 }
 
-/* While one is connected the library waits for it, until a time; when it has gone there is nothing to wait for. */
+/* While one is connected the library waits for it, until a time; when it has gone there is nothing to wait
+ * for. */
 static void a_server_that_was_asked_lets_the_loop_sleep(void **state)
 {
 	struct hd_sock sock;
@@ -623,17 +649,21 @@ int main(void)
 		cmocka_unit_test_setup_teardown(malformed_requests_change_nothing, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(a_connection_has_one_request, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(long_headers_are_refused, open_unix, close_server),
-		cmocka_unit_test_setup_teardown(answers_say_what_pages_may_do_with_them, open_unix, close_server),
+		cmocka_unit_test_setup_teardown(answers_say_what_pages_may_do_with_them, open_unix,
+		close_server),
 		cmocka_unit_test_setup_teardown(slow_clients_are_ended, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(one_address_has_some_connections, open_tcp, close_server),
-		cmocka_unit_test_setup_teardown(streams_of_a_port_leave_room_for_questions, open_tcp, close_server),
+		cmocka_unit_test_setup_teardown(streams_of_a_port_leave_room_for_questions, open_tcp,
+		close_server),
 		cmocka_unit_test_setup_teardown(a_port_is_served_with_its_token, open_tcp, close_server),
 		cmocka_unit_test_setup_teardown(only_this_machine_is_served, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(a_stream_brings_events_as_they_come, open_unix, close_server),
-		cmocka_unit_test_setup_teardown(streams_are_few_and_end_with_the_server, open_unix, close_server),
+		cmocka_unit_test_setup_teardown(streams_are_few_and_end_with_the_server, open_unix,
+		close_server),
 		cmocka_unit_test(the_front_serves_both_with_a_token_that_no_start_before_knew),
 		cmocka_unit_test(a_front_that_nobody_asks_lets_the_loop_sleep),
-		cmocka_unit_test_setup_teardown(a_server_that_was_asked_lets_the_loop_sleep, open_unix, close_server),
+		cmocka_unit_test_setup_teardown(a_server_that_was_asked_lets_the_loop_sleep, open_unix,
+		close_server),
 	};
 
 	hd_clock_real(&real);

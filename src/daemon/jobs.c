@@ -13,15 +13,22 @@
 static const struct hd_db_kind file = {
 	.id = 0x48444c4a /* "HDLJ" */, .version = 1, .name = "store of a scheduler", .busy = "another scheduler serves this folder",
 	.damaged = "the runs beside it can be resumed one by one",
-	.tables = "CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, key TEXT UNIQUE, run TEXT NOT NULL,"
-		" digest TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT 'open', scale INTEGER, min INTEGER, max INTEGER, nvns INTEGER, weight REAL,"
-		" submitted_s REAL, started_s REAL, ended_s REAL, deadline_s REAL, steps INTEGER, done INTEGER, failures INTEGER, leases INTEGER,"
+	.tables =
+	"CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, "
+	"key TEXT UNIQUE, run TEXT NOT NULL,"
+		" digest TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT 'open', scale INTEGER, min "
+		"INTEGER, max INTEGER, nvns INTEGER, weight REAL,"
+		" submitted_s REAL, started_s REAL, ended_s REAL, deadline_s REAL, steps INTEGER, done "
+		"INTEGER, failures INTEGER, leases INTEGER,"
 		" exit INTEGER, cancel INTEGER, why TEXT, rates TEXT);"
 		"CREATE INDEX IF NOT EXISTS job_state ON job (state, id);"
 		"CREATE INDEX IF NOT EXISTS job_name ON job (name, id);"
-		"CREATE TABLE IF NOT EXISTS lease (job INTEGER PRIMARY KEY, number INTEGER NOT NULL, epoch INTEGER NOT NULL, state TEXT NOT NULL,"
-		" over INTEGER NOT NULL, since_s REAL NOT NULL, until_s REAL NOT NULL, devices TEXT NOT NULL);"
-		"CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL, t_ms INTEGER NOT NULL, kind TEXT NOT NULL,"
+		"CREATE TABLE IF NOT EXISTS lease (job INTEGER PRIMARY KEY, number INTEGER NOT NULL, epoch "
+		"INTEGER NOT NULL, state TEXT NOT NULL,"
+		" over INTEGER NOT NULL, since_s REAL NOT NULL, until_s REAL NOT NULL, devices TEXT NOT "
+		"NULL);"
+		"CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT "
+		"NULL, t_ms INTEGER NOT NULL, kind TEXT NOT NULL,"
 		" job INTEGER NOT NULL, text TEXT NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS event_job ON event (job, number);"
 		"CREATE TABLE IF NOT EXISTS ordered (job INTEGER PRIMARY KEY, hash TEXT NOT NULL);"
@@ -105,7 +112,8 @@ static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
 	};
 
 	for (int i = 0; i < NASKS; i++) {
-		int code = sqlite3_prepare_v3(s->db.at, text[i], -1, SQLITE_PREPARE_PERSISTENT, &s->ask[i], NULL);
+		int code = sqlite3_prepare_v3(s->db.at, text[i], -1, SQLITE_PREPARE_PERSISTENT, &s->ask[i],
+			NULL);
 		if (code)
 			return hd_db_fail(&s->db, code, text[i], diag);
 	}
@@ -118,7 +126,8 @@ static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
 	return err ? err : drop_old_events(s, diag);
 }
 
-enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct hd_dispatch_type *type, uint32_t ntypes, struct hd_diag *diag)
+enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct hd_dispatch_type *type,
+	uint32_t ntypes, struct hd_diag *diag)
 {
 	struct hd_jobs *s = hd_alloc(sizeof *s);
 
@@ -147,12 +156,14 @@ void hd_jobs_close(struct hd_jobs *s)
 	hd_free(s);
 }
 
-enum hd_err hd_jobs_begin(struct hd_jobs *s, struct hd_diag *diag) { return hd_db_run(&s->db, "BEGIN IMMEDIATE", diag); }
+enum hd_err hd_jobs_begin(struct hd_jobs *s, struct hd_diag *diag) { return hd_db_run(&s->db,
+	"BEGIN IMMEDIATE", diag); }
 
 enum hd_err hd_jobs_commit(struct hd_jobs *s, struct hd_diag *diag)
 {
 	int error = HD_FAILPOINT(JOBS_COMMIT_BEFORE);
-	enum hd_err err = error ? hd_fail_errno(diag, error, "commit", "the store of a scheduler") : hd_db_run(&s->db, "COMMIT", diag);
+	enum hd_err err = error ? hd_fail_errno(diag, error, "commit", "the store of a scheduler") :
+		hd_db_run(&s->db, "COMMIT", diag);
 
 	if (!err)
 		(void)HD_FAILPOINT(JOBS_COMMIT_AFTER);
@@ -170,7 +181,8 @@ uint64_t hd_jobs_last_event(const struct hd_jobs *s) { return s->last_event; }
 
 /* ---- writing ---- */
 
-static void bind_text(sqlite3_stmt *ask, int at, const char *text) { sqlite3_bind_text(ask, at, text, -1, SQLITE_TRANSIENT); }
+static void bind_text(sqlite3_stmt *ask, int at, const char *text) { sqlite3_bind_text(ask, at, text, -1,
+	SQLITE_TRANSIENT); }
 
 enum hd_err hd_jobs_put_card(struct hd_jobs *s, const struct hd_jobs_card *card, struct hd_diag *diag)
 {
@@ -197,7 +209,8 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 {
 	const int64_t whole[] = { r->scale, r->min, r->max, r->nvns };
 	const double real[] = { r->weight, r->submitted_s, r->started_s, r->ended_s, r->deadline_s };
-	const int64_t count[] = { (int64_t)r->steps, (int64_t)r->done, r->failures, r->leases, r->exit, r->cancel };
+	const int64_t count[] = { (int64_t)r->steps, (int64_t)r->done, r->failures, r->leases, r->exit,
+		r->cancel };
 	sqlite3_stmt *ask = s->ask[ASK_ROW];
 	char room[HD_DISPATCH_TYPES * 160];
 	struct hd_text rates;
@@ -213,7 +226,8 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 	bind_text(ask, at++, r->why);
 	hd_text_fixed(&rates, room, sizeof room);
 	for (uint32_t t = 0; t < s->ntypes; t++)
-		hd_text_addf(&rates, "%s %.17g %.17g %d\n", s->type[t].name, r->rate[t].steps_s, r->rate[t].aside, (int)r->rate[t].from);
+		hd_text_addf(&rates, "%s %.17g %.17g %d\n", s->type[t].name, r->rate[t].steps_s,
+			r->rate[t].aside, (int)r->rate[t].from);
 	bind_text(ask, at++, room);
 	sqlite3_bind_int64(ask, at, (int64_t)r->id);
 	return put(s, ASK_ROW, diag);
@@ -253,7 +267,8 @@ enum hd_err hd_jobs_put_digest(struct hd_jobs *s, uint64_t id, const char *diges
 	return put(s, ASK_DIGEST, diag);
 }
 
-enum hd_err hd_jobs_put_event(struct hd_jobs *s, const struct hd_jobs_event *e, uint64_t *number, struct hd_diag *diag)
+enum hd_err hd_jobs_put_event(struct hd_jobs *s, const struct hd_jobs_event *e, uint64_t *number,
+	struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[ASK_EVENT];
 
@@ -293,7 +308,8 @@ static const char *text_of(sqlite3_stmt *ask, int at)
 
 static enum hd_err damaged(struct hd_jobs *s, uint64_t id, const char *what, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_INTEGRITY, "%s: job %llu: %s is not of this program", sqlite3_db_filename(s->db.at, "main"), (unsigned long long)id, what);
+	return hd_fail(diag, HD_E_INTEGRITY, "%s: job %llu: %s is not of this program",
+		sqlite3_db_filename(s->db.at, "main"), (unsigned long long)id, what);
 }
 
 static uint32_t type_named(const struct hd_jobs *s, const char *name, size_t len)
@@ -318,7 +334,8 @@ static bool read_rates(const struct hd_jobs *s, const char *text, struct hd_disp
 		struct hd_dispatch_rate rate = { .steps_s = strtod(blank, &end) };
 		rate.aside = strtod(end, &end);
 		long from = strtol(end, &end, 10);
-		if (*end != '\n' || from < 0 || from > HD_RATE_MEASURED || !isfinite(rate.steps_s) || rate.steps_s < 0)
+		if (*end != '\n' || from < 0 || from > HD_RATE_MEASURED || !isfinite(rate.steps_s) ||
+			rate.steps_s < 0)
 			return false;
 		rate.from = (enum hd_rate_from)from;
 		if (t != UINT32_MAX)
@@ -339,7 +356,8 @@ static bool state_of(const char *name, enum hd_dispatch_state *state)
 
 enum { LEASE_AT = 24, ORDER_AT = 31 };            /* columns: the first of the lease, the last */
 
-static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs_card *card, struct hd_dispatch_job *r, struct hd_diag *diag)
+static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs_card *card,
+	struct hd_dispatch_job *r, struct hd_diag *diag)
 {
 	int at = 0;
 
@@ -369,7 +387,8 @@ static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs
 	return read_rates(s, text_of(ask, at), r) ? HD_OK : damaged(s, r->id, "a rate", diag);
 }
 
-static enum hd_err read_devices(struct hd_jobs *s, const char *text, struct hd_dispatch_lease *l, struct hd_diag *diag)
+static enum hd_err read_devices(struct hd_jobs *s, const char *text, struct hd_dispatch_lease *l,
+	struct hd_diag *diag)
 {
 	for (; *text; text = strchr(text, '\n') + 1) {
 		const char *blank = strchr(text, ' ');
@@ -379,26 +398,32 @@ static enum hd_err read_devices(struct hd_jobs *s, const char *text, struct hd_d
 		uint32_t t = type_named(s, text, (size_t)(blank - text));
 		unsigned long v = strtoul(blank, &end, 10);
 		if (t == UINT32_MAX || v >= s->type[t].n)
-			return hd_fail(diag, HD_E_INVAL, "job %llu holds device %.*s-%lu, which no pool has: serve with the pools that were there",
+			return hd_fail(diag, HD_E_INVAL,
+				"job %llu holds device %.*s-%lu, which no pool has: serve with the pools "
+				"that were there",
 				(unsigned long long)l->job, (int)(blank - text), text, v);
 		uint32_t device = s->first_device[t] + (uint32_t)v, at = l->n++;
-		for (; at && l->device[at - 1] > device; at--)     /* ascending, whatever the order of the pools was */
+		/* ascending, whatever the order of the pools was */
+		for (; at && l->device[at - 1] > device; at--)
 			l->device[at] = l->device[at - 1];
 		l->device[at] = device;
 	}
 	return HD_OK;
 }
 
-static enum hd_err read_lease(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_dispatch_lease *l, struct hd_diag *diag)
+static enum hd_err read_lease(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_dispatch_lease *l,
+	struct hd_diag *diag)
 {
 	int at = LEASE_AT, state = 0;
 
-	*l = (struct hd_dispatch_lease){ .job = (uint64_t)sqlite3_column_int64(ask, 0), .state = HD_LEASE_RELEASED };
+	*l = (struct hd_dispatch_lease){ .job = (uint64_t)sqlite3_column_int64(ask, 0),
+		.state = HD_LEASE_RELEASED };
 	if (sqlite3_column_type(ask, at) == SQLITE_NULL)
 		return HD_OK;
 	l->number = (uint32_t)sqlite3_column_int64(ask, at++);
 	l->epoch = (uint32_t)sqlite3_column_int64(ask, at++);
-	while (state < HD_LEASE_NSTATES && strcmp(text_of(ask, at), hd_lease_name((enum hd_lease_state)state)) != 0)
+	while (state < HD_LEASE_NSTATES && strcmp(text_of(ask, at),
+		hd_lease_name((enum hd_lease_state)state)) != 0)
 		state++;
 	if (state == HD_LEASE_NSTATES)
 		return damaged(s, l->job, "the state of its lease", diag);
@@ -409,7 +434,8 @@ static enum hd_err read_lease(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_di
 	return read_devices(s, text_of(ask, ++at), l, diag);
 }
 
-static enum hd_err read_all(struct hd_jobs *s, sqlite3_stmt *ask, hd_jobs_each *each, void *user, uint32_t *n, struct hd_diag *diag)
+static enum hd_err read_all(struct hd_jobs *s, sqlite3_stmt *ask, hd_jobs_each *each, void *user, uint32_t *n,
+	struct hd_diag *diag)
 {
 	struct hd_jobs_card card;
 	struct hd_dispatch_lease lease;
@@ -433,7 +459,8 @@ static enum hd_err read_all(struct hd_jobs *s, sqlite3_stmt *ask, hd_jobs_each *
 
 struct one { struct hd_jobs_card *card; struct hd_dispatch_job *row; struct hd_dispatch_lease *lease; };
 
-static enum hd_err keep_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+static enum hd_err keep_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
 	struct one *one = user;
@@ -448,7 +475,8 @@ static enum hd_err keep_one(void *user, const struct hd_jobs_card *card, const s
 	return HD_OK;
 }
 
-enum hd_err hd_jobs_get(struct hd_jobs *s, uint64_t id, struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
+enum hd_err hd_jobs_get(struct hd_jobs *s, uint64_t id, struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
 	struct one one = { card, row, lease };
@@ -459,7 +487,8 @@ enum hd_err hd_jobs_get(struct hd_jobs *s, uint64_t id, struct hd_jobs_card *car
 	return err || n ? err : hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu", (unsigned long long)id);
 }
 
-static enum hd_err find(struct hd_jobs *s, int which, const char *text, const char *what, uint64_t *id, struct hd_diag *diag)
+static enum hd_err find(struct hd_jobs *s, int which, const char *text, const char *what, uint64_t *id,
+	struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[which];
 	enum hd_err err = HD_OK;
@@ -477,11 +506,14 @@ static enum hd_err find(struct hd_jobs *s, int which, const char *text, const ch
 	return err;
 }
 
-enum hd_err hd_jobs_by_name(struct hd_jobs *s, const char *name, uint64_t *id, struct hd_diag *diag) { return find(s, ASK_BY_NAME, name, "name", id, diag); }
-enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id, struct hd_diag *diag) { return find(s, ASK_BY_KEY, key, "key", id, diag); }
+enum hd_err hd_jobs_by_name(struct hd_jobs *s, const char *name, uint64_t *id,
+	struct hd_diag *diag) { return find(s, ASK_BY_NAME, name, "name", id, diag); }
+enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id,
+	struct hd_diag *diag) { return find(s, ASK_BY_KEY, key, "key", id, diag); }
 
 /* The row of the one that is called so, for `take`. */
-static enum hd_err named(struct hd_jobs *s, int which, const char *name, void (*take)(sqlite3_stmt *, void *), void *to, struct hd_diag *diag)
+static enum hd_err named(struct hd_jobs *s, int which, const char *name, void (*take)(sqlite3_stmt *, void *),
+	void *to, struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[which];
 
@@ -489,7 +521,8 @@ static enum hd_err named(struct hd_jobs *s, int which, const char *name, void (*
 	int code = sqlite3_step(ask);
 	if (code == SQLITE_ROW)
 		take(ask, to);
-	enum hd_err err = code == SQLITE_ROW ? HD_OK : code == SQLITE_DONE ? HD_E_NOTFOUND : hd_db_fail(&s->db, code, "read", diag);
+	enum hd_err err = code == SQLITE_ROW ? HD_OK : code == SQLITE_DONE ? HD_E_NOTFOUND :
+		hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
 	sqlite3_clear_bindings(ask);
 	return err;
@@ -510,13 +543,15 @@ static void take_word(sqlite3_stmt *ask, void *to)
 	snprintf(word->at, word->cap, "%s", text_of(ask, 0));
 }
 
-enum hd_err hd_jobs_get_word(struct hd_jobs *s, const char *name, char *value, size_t cap, struct hd_diag *diag)
+enum hd_err hd_jobs_get_word(struct hd_jobs *s, const char *name, char *value, size_t cap,
+	struct hd_diag *diag)
 {
 	*value = 0;
 	return named(s, ASK_WORD_OF, name, take_word, &(struct word){ value, cap }, diag);
 }
 
-enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, uint32_t limit, hd_jobs_each *each, void *user, struct hd_diag *diag)
+enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, uint32_t limit,
+	hd_jobs_each *each, void *user, struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[!state ? ASK_ALL : !strcmp(state, "live") ? ASK_LIVE : ASK_OF_STATE];
 	uint32_t n;
@@ -528,7 +563,8 @@ enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, u
 	return read_all(s, ask, each, user, &n, diag);
 }
 
-enum hd_err hd_jobs_count(struct hd_jobs *s, uint64_t n[HD_DISPATCH_NSTATES], uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag)
+enum hd_err hd_jobs_count(struct hd_jobs *s, uint64_t n[HD_DISPATCH_NSTATES],
+	uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag)
 {
 	enum hd_dispatch_state state;
 	int code;
@@ -541,7 +577,8 @@ enum hd_err hd_jobs_count(struct hd_jobs *s, uint64_t n[HD_DISPATCH_NSTATES], ui
 	sqlite3_reset(s->ask[ASK_COUNT]);
 	while (code == SQLITE_DONE && (code = sqlite3_step(s->ask[ASK_COUNT_LEASES])) == SQLITE_ROW) {
 		for (int k = 0; k < HD_LEASE_NSTATES; k++)
-			if (!strcmp(text_of(s->ask[ASK_COUNT_LEASES], 0), hd_lease_name((enum hd_lease_state)k)))
+			if (!strcmp(text_of(s->ask[ASK_COUNT_LEASES], 0),
+				hd_lease_name((enum hd_lease_state)k)))
 				leased[k] = (uint64_t)sqlite3_column_int64(s->ask[ASK_COUNT_LEASES], 1);
 		code = SQLITE_DONE;
 	}
@@ -550,7 +587,8 @@ enum hd_err hd_jobs_count(struct hd_jobs *s, uint64_t n[HD_DISPATCH_NSTATES], ui
 }
 
 enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, uint64_t job,
-	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user, struct hd_diag *diag)
+	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
+	struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[job ? ASK_EVENTS_OF : ASK_EVENTS];
 	enum hd_err err = HD_OK;
@@ -561,8 +599,10 @@ enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, ui
 	if (job)
 		sqlite3_bind_int64(ask, 3, job > INT64_MAX ? -1 : (int64_t)job);
 	while (!err && (code = sqlite3_step(ask)) == SQLITE_ROW) {
-		const struct hd_jobs_event e = { .number = (uint64_t)sqlite3_column_int64(ask, 0), .at_s = sqlite3_column_double(ask, 1),
-			.t_ms = sqlite3_column_int64(ask, 2), .kind = text_of(ask, 3), .job = (uint64_t)sqlite3_column_int64(ask, 4), .text = text_of(ask, 5) };
+		const struct hd_jobs_event e = { .number = (uint64_t)sqlite3_column_int64(ask, 0),
+			.at_s = sqlite3_column_double(ask, 1),
+			.t_ms = sqlite3_column_int64(ask, 2), .kind = text_of(ask, 3),
+			.job = (uint64_t)sqlite3_column_int64(ask, 4), .text = text_of(ask, 5) };
 		err = each(user, &e, diag);
 	}
 	if (!err && code != SQLITE_DONE)

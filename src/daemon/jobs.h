@@ -1,16 +1,18 @@
 /* jobs.h -- what a scheduler must not forget: jobs, leases, events, in one SQLite file.
  *
- * The daemon stores what scheduler/dispatch.h decided before it acts, and begins from it when it starts again; users' questions are
- * answered from it.
+ * The daemon stores what scheduler/dispatch.h decided before it acts, and begins from it when it starts
+ * again; users' questions are answered from it.
  *
- * 1. hd_jobs_commit() returns after everything since hd_jobs_begin() is on the disk, all of it or none (WAL, synchronous = FULL).
+ * 1. hd_jobs_commit() returns after everything since hd_jobs_begin() is on the disk, all of it or none (WAL,
+ *    synchronous = FULL).
  * 2. One process at a time, as in store.h: a second opener gets HD_E_AGAIN at once.
  * 3. A file that is not ours, newer, or damaged is HD_E_INTEGRITY and stays as it is.
- * 4. Devices and types are stored by name, so pools may grow or be listed otherwise at the next start. A lease of a device that is no more
- *    is HD_E_INVAL.
+ * 4. Devices and types are stored by name, so pools may grow or be listed otherwise at the next start. A
+ *    lease of a device that is no more is HD_E_INVAL.
  * 5. The newest HD_JOBS_EVENTS events are kept, and less than 256 older ones; jobs that are over stay.
  *
- * Ownership: open/close; what a callback is shown holds until it returns. Threads: one. Writes block for an fsync at commit. */
+ * Ownership: open/close; what a callback is shown holds until it returns. Threads: one. Writes block for
+ * an fsync at commit. */
 #ifndef HD_DAEMON_JOBS_H
 #define HD_DAEMON_JOBS_H
 
@@ -24,52 +26,74 @@ struct hd_jobs_card {
 	uint64_t id;
 	char name[HD_JOBS_NAME + 1], user[HD_JOBS_NAME + 1], key[HD_JOBS_KEY + 1];        /* key "": none */
 	char run[HD_JOBS_RUN], digest[HD_JOBS_DIGEST];                                    /* run: folder */
-	char order[HD_HASH_HEX];                  /* hash of what was asked for with the key; "": nobody noted it */
+	/* hash of what was asked for with the key; "": nobody noted it */
+	char order[HD_HASH_HEX];
 };
 
-struct hd_jobs_event { uint64_t number, job; double at_s; int64_t t_ms; const char *kind, *text; };        /* job 0: of the cluster */
+/* job 0: of the cluster */
+struct hd_jobs_event { uint64_t number, job; double at_s; int64_t t_ms; const char *kind, *text; };
 
 struct hd_jobs;
 
 /* `type`: sorted by name, borrowed. */
-HD_MUST_USE enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct hd_dispatch_type *type, uint32_t ntypes, struct hd_diag *diag);
-void hd_jobs_close(struct hd_jobs *jobs);                     /* takes NULL; what was begun and not committed is lost */
+HD_MUST_USE enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path,
+	const struct hd_dispatch_type *type, uint32_t ntypes, struct hd_diag *diag);
+/* takes NULL; what was begun and not committed is lost */
+void hd_jobs_close(struct hd_jobs *jobs);
 
 HD_MUST_USE enum hd_err hd_jobs_begin(struct hd_jobs *jobs, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_commit(struct hd_jobs *jobs, struct hd_diag *diag);
 void hd_jobs_rollback(struct hd_jobs *jobs);                  /* also when nothing was begun */
 
 /* Between begin and commit. */
-HD_MUST_USE enum hd_err hd_jobs_put_card(struct hd_jobs *jobs, const struct hd_jobs_card *card, struct hd_diag *diag);         /* before its row */
-HD_MUST_USE enum hd_err hd_jobs_put_row(struct hd_jobs *jobs, const struct hd_dispatch_job *row, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_jobs_put_lease(struct hd_jobs *jobs, const struct hd_dispatch_lease *lease, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_jobs_put_digest(struct hd_jobs *jobs, uint64_t id, const char *digest, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_jobs_put_event(struct hd_jobs *jobs, const struct hd_jobs_event *event, uint64_t *number, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_jobs_put_number(struct hd_jobs *jobs, const char *name, double value, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_jobs_put_word(struct hd_jobs *jobs, const char *name, const char *value, struct hd_diag *diag);
+/* before its row */
+HD_MUST_USE enum hd_err hd_jobs_put_card(struct hd_jobs *jobs, const struct hd_jobs_card *card,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_row(struct hd_jobs *jobs, const struct hd_dispatch_job *row,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_lease(struct hd_jobs *jobs, const struct hd_dispatch_lease *lease,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_digest(struct hd_jobs *jobs, uint64_t id, const char *digest,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_event(struct hd_jobs *jobs, const struct hd_jobs_event *event,
+	uint64_t *number, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_number(struct hd_jobs *jobs, const char *name, double value,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_word(struct hd_jobs *jobs, const char *name, const char *value,
+	struct hd_diag *diag);
 
 /* A named number; HD_E_NOTFOUND. */
-HD_MUST_USE enum hd_err hd_jobs_get_number(struct hd_jobs *jobs, const char *name, double *value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_get_number(struct hd_jobs *jobs, const char *name, double *value,
+	struct hd_diag *diag);
 /* A named text; HD_E_NOTFOUND, then `value` is "". One that is longer than `cap` is cut. */
-HD_MUST_USE enum hd_err hd_jobs_get_word(struct hd_jobs *jobs, const char *name, char *value, size_t cap, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_get_word(struct hd_jobs *jobs, const char *name, char *value, size_t cap,
+	struct hd_diag *diag);
 /* HD_E_NOTFOUND; card, row, lease may be NULL; a job without a lease has one that is RELEASED. */
-HD_MUST_USE enum hd_err hd_jobs_get(struct hd_jobs *jobs, uint64_t id, struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
+HD_MUST_USE enum hd_err hd_jobs_get(struct hd_jobs *jobs, uint64_t id, struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);
 /* The youngest of that name, the one of that key; HD_E_NOTFOUND. */
-HD_MUST_USE enum hd_err hd_jobs_by_name(struct hd_jobs *jobs, const char *name, uint64_t *id, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_jobs_by_key(struct hd_jobs *jobs, const char *key, uint64_t *id, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_by_name(struct hd_jobs *jobs, const char *name, uint64_t *id,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_by_key(struct hd_jobs *jobs, const char *key, uint64_t *id,
+	struct hd_diag *diag);
 uint64_t hd_jobs_last(const struct hd_jobs *jobs);            /* id of the youngest; 0: none */
 uint64_t hd_jobs_last_event(const struct hd_jobs *jobs);
 
-typedef enum hd_err hd_jobs_each(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+typedef enum hd_err hd_jobs_each(void *user, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);
-/* Ids above `after`, at most `limit`, ascending. state NULL: all; "live": open, or with a lease; else of enum hd_dispatch_state. */
-HD_MUST_USE enum hd_err hd_jobs_list(struct hd_jobs *jobs, const char *state, uint64_t after, uint32_t limit, hd_jobs_each *each, void *user,
+/* Ids above `after`, at most `limit`, ascending. state NULL: all; "live": open, or with a lease; else of
+ * enum hd_dispatch_state. */
+HD_MUST_USE enum hd_err hd_jobs_list(struct hd_jobs *jobs, const char *state, uint64_t after, uint32_t limit,
+	hd_jobs_each *each, void *user,
 	struct hd_diag *diag);
 /* n[state]; leased[state of lease] of open jobs. */
-HD_MUST_USE enum hd_err hd_jobs_count(struct hd_jobs *jobs, uint64_t n[HD_DISPATCH_NSTATES], uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_count(struct hd_jobs *jobs, uint64_t n[HD_DISPATCH_NSTATES],
+	uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag);
 /* Events above `after`, at most `limit`; job 0: of all. */
 HD_MUST_USE enum hd_err hd_jobs_events(struct hd_jobs *jobs, uint64_t after, uint32_t limit, uint64_t job,
-	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user, struct hd_diag *diag);
+	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
+	struct hd_diag *diag);
 
 #endif

@@ -12,7 +12,8 @@
 #include "tests/check.h"
 
 static const struct hd_dispatch_type types[] = { { "fast", 2, 2, 0 }, { "slow", 2, 1, 0 } };
-static const struct hd_dispatch_type more[] = { { "between", 1, 1.5, 0 }, { "fast", 3, 2, 0 }, { "slow", 2, 1, 0 } };
+static const struct hd_dispatch_type more[] = { { "between", 1, 1.5, 0 }, { "fast", 3, 2, 0 },
+	{ "slow", 2, 1, 0 } };
 static const struct hd_dispatch_type fewer[] = { { "fast", 1, 2, 0 } };
 static struct hd_fs fs;
 static char path[200];
@@ -46,9 +47,12 @@ static struct hd_jobs *open_jobs(const struct hd_dispatch_type *type, uint32_t n
 
 static struct hd_dispatch_job a_row(uint64_t id)
 {
-	return (struct hd_dispatch_job){ .id = id, .scale = 2, .min = 1, .max = 4, .nvns = 16, .weight = 0.1 + (double)id, .submitted_s = 1.0 / 3,
-		.started_s = -1, .ended_s = -1, .deadline_s = INFINITY, .steps = 1000, .done = id, .failures = 2, .leases = 3, .exit = -1,
-		.why = "because 'it' is", .rate = { { 0.1, -1, HD_RATE_MEASURED }, { 1.0 / 7, 12.5, HD_RATE_ASKED } } };
+	return (struct hd_dispatch_job){ .id = id, .scale = 2, .min = 1, .max = 4, .nvns = 16,
+		.weight = 0.1 + (double)id, .submitted_s = 1.0 / 3,
+		.started_s = -1, .ended_s = -1, .deadline_s = INFINITY, .steps = 1000, .done = id,
+		.failures = 2, .leases = 3, .exit = -1,
+		.why = "because 'it' is", .rate = { { 0.1, -1, HD_RATE_MEASURED },
+		{ 1.0 / 7, 12.5, HD_RATE_ASKED } } };
 }
 
 static void put(struct hd_jobs *jobs, uint64_t id, const char *key)
@@ -64,10 +68,13 @@ static void put(struct hd_jobs *jobs, uint64_t id, const char *key)
 
 static void same_row(const struct hd_dispatch_job *a, const struct hd_dispatch_job *b)
 {
-	CHECK(a->id == b->id && a->scale == b->scale && a->min == b->min && a->max == b->max && a->nvns == b->nvns && a->steps == b->steps, "counts");
-	CHECK(a->done == b->done && a->failures == b->failures && a->leases == b->leases && a->exit == b->exit && a->cancel == b->cancel, "more counts");
+	CHECK(a->id == b->id && a->scale == b->scale && a->min == b->min && a->max == b->max &&
+		a->nvns == b->nvns && a->steps == b->steps, "counts");
+	CHECK(a->done == b->done && a->failures == b->failures && a->leases == b->leases &&
+		a->exit == b->exit && a->cancel == b->cancel, "more counts");
 	CHECK(a->state == b->state && !strcmp(a->why, b->why), "state");
-	CHECK(a->weight == b->weight && a->submitted_s == b->submitted_s && a->started_s == b->started_s && a->ended_s == b->ended_s &&
+	CHECK(a->weight == b->weight && a->submitted_s == b->submitted_s && a->started_s == b->started_s &&
+		a->ended_s == b->ended_s &&
 		a->deadline_s == b->deadline_s, "times");
 }
 
@@ -75,7 +82,8 @@ static void what_was_committed_is_there_to_the_bit_and_nothing_else(void **state
 {
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row, want = a_row(1);
-	struct hd_dispatch_lease lease, held = { .job = 1, .number = 3, .epoch = 7, .state = HD_LEASE_RESIZE, .over = true, .since_s = 0.1, .until_s = INFINITY,
+	struct hd_dispatch_lease lease, held = { .job = 1, .number = 3, .epoch = 7, .state = HD_LEASE_RESIZE,
+		.over = true, .since_s = 0.1, .until_s = INFINITY,
 		.n = 3, .device = { 0, 1, 3 } };
 	double number = 0;
 	(void)state;
@@ -98,7 +106,8 @@ static void what_was_committed_is_there_to_the_bit_and_nothing_else(void **state
 	same_row(&row, &want);
 	for (int t = 0; t < 2; t++)
 		CHECK(!memcmp(&row.rate[t], &want.rate[t], sizeof row.rate[t]), "rate %d", t);
-	CHECK(lease.number == 3 && lease.epoch == 7 && lease.state == HD_LEASE_RESIZE && lease.over && lease.n == 3 && lease.device[2] == 3 &&
+	CHECK(lease.number == 3 && lease.epoch == 7 && lease.state == HD_LEASE_RESIZE && lease.over &&
+		lease.n == 3 && lease.device[2] == 3 &&
 		lease.since_s == 0.1 && lease.until_s == INFINITY, "the lease");
 	assert_string_equal(card.digest, "abc");
 	assert_int_equal(hd_jobs_get_number(jobs, "now_s", &number, NULL), HD_OK);
@@ -122,7 +131,8 @@ static void what_was_committed_is_there_to_the_bit_and_nothing_else(void **state
 
 static void pools_may_grow_and_a_lease_of_a_device_that_went_is_refused(void **state)
 {
-	struct hd_dispatch_lease lease, held = { .job = 1, .number = 1, .epoch = 1, .state = HD_LEASE_HELD, .n = 2, .device = { 1, 3 } };
+	struct hd_dispatch_lease lease, held = { .job = 1, .number = 1, .epoch = 1, .state = HD_LEASE_HELD,
+		.n = 2, .device = { 1, 3 } };
 	struct hd_dispatch_job row;
 	struct hd_diag diag = { "" };
 	(void)state;
@@ -135,8 +145,10 @@ static void pools_may_grow_and_a_lease_of_a_device_that_went_is_refused(void **s
 	hd_jobs_close(jobs);
 	jobs = open_jobs(more, 3);                /* between-0, fast-0..2, slow-0..1 */
 	assert_int_equal(hd_jobs_get(jobs, 1, NULL, &row, &lease, NULL), HD_OK);
-	CHECK(lease.n == 2 && lease.device[0] == 2 && lease.device[1] == 5, "devices %u and %u", lease.device[0], lease.device[1]);
-	CHECK(row.rate[0].from == HD_RATE_GUESSED && row.rate[0].steps_s == 3 && row.rate[1].steps_s == 0.1 && row.rate[2].steps_s == 1.0 / 7, "rates by name");
+	CHECK(lease.n == 2 && lease.device[0] == 2 && lease.device[1] == 5, "devices %u and %u",
+		lease.device[0], lease.device[1]);
+	CHECK(row.rate[0].from == HD_RATE_GUESSED && row.rate[0].steps_s == 3 && row.rate[1].steps_s == 0.1 &&
+		row.rate[2].steps_s == 1.0 / 7, "rates by name");
 	hd_jobs_close(jobs);
 	jobs = open_jobs(fewer, 1);
 	assert_int_equal(hd_jobs_get(jobs, 1, NULL, &row, &lease, &diag), HD_E_INVAL);
@@ -155,7 +167,8 @@ static void a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are(voi
 	assert_int_equal(hd_jobs_open(&other, path, types, 2, NULL), HD_E_AGAIN);
 	hd_jobs_close(jobs);
 	memset(junk, 'x', sizeof junk);
-	assert_int_equal(hd_file_open(&fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, NULL), HD_OK);
+	assert_int_equal(hd_file_open(&fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file,
+		NULL), HD_OK);
 	assert_int_equal(hd_file_write(&file, junk, sizeof junk, NULL), HD_OK);
 	assert_int_equal(hd_file_close(&file, NULL), HD_OK);
 	assert_int_equal(hd_jobs_open(&other, path, types, 2, NULL), HD_E_INTEGRITY);
@@ -200,7 +213,8 @@ static void a_key_names_one_job_and_a_name_the_youngest(void **state)
 
 static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it(void **state)
 {
-	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k", .order = "0123456789abcdef0123456789abcdef" }, got;
+	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k",
+		.order = "0123456789abcdef0123456789abcdef" }, got;
 	const struct hd_dispatch_job row = a_row(1);
 	struct hd_db db;
 	(void)state;
@@ -216,7 +230,8 @@ static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted
 	assert_string_equal(got.order, card.order);
 	hd_jobs_close(jobs);
 
-	static const struct hd_db_kind raw = { .id = 0x48444c4a, .version = 1, .name = "store", .busy = "busy", .damaged = "", .tables = "" };
+	static const struct hd_db_kind raw = { .id = 0x48444c4a, .version = 1, .name = "store",
+		.busy = "busy", .damaged = "", .tables = "" };
 	assert_int_equal(hd_db_open(&db, path, &raw, NULL), HD_OK);
 	assert_int_equal(hd_db_run(&db, "DROP TABLE ordered", NULL), HD_OK);
 	hd_db_close(&db);
@@ -229,7 +244,8 @@ static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted
 
 struct seen { uint64_t first, last; uint32_t n; };
 
-static enum hd_err count_job(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+static enum hd_err count_job(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
 	struct seen *s = user;
@@ -237,7 +253,8 @@ static enum hd_err count_job(void *user, const struct hd_jobs_card *card, const 
 	(void)lease;
 	(void)diag;
 
-	CHECK(card->id > s->last, "job %llu after %llu", (unsigned long long)card->id, (unsigned long long)s->last);
+	CHECK(card->id > s->last, "job %llu after %llu", (unsigned long long)card->id,
+		(unsigned long long)s->last);
 	s->first = s->n++ ? s->first : card->id;
 	s->last = card->id;
 	return HD_OK;
@@ -253,7 +270,8 @@ static enum hd_err count_event(void *user, const struct hd_jobs_event *e, struct
 	return HD_OK;
 }
 
-/* 10,000 jobs in the queue: a page and the counts are index scans. The time is printed, the pages are counted. */
+/* 10,000 jobs in the queue: a page and the counts are index scans. The time is printed, the pages are
+ * counted. */
 static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 {
 	uint64_t n[HD_DISPATCH_NSTATES], leased[HD_LEASE_NSTATES], number = 0;
@@ -264,7 +282,8 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 	struct hd_jobs *jobs = open_jobs(types, 2);
 	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
 	for (uint64_t id = 1; id <= 10000; id++) {
-		const struct hd_jobs_event event = { .job = id % 7, .at_s = 1, .kind = "submit", .text = "x" };
+		const struct hd_jobs_event event = { .job = id % 7, .at_s = 1, .kind = "submit",
+			.text = "x" };
 		put(jobs, id, "");
 		assert_int_equal(hd_jobs_put_event(jobs, &event, &number, NULL), HD_OK);
 	}
@@ -273,17 +292,21 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 	int64_t began = hd_clock_now_ns(&clock);
 	assert_int_equal(hd_jobs_count(jobs, n, leased, NULL), HD_OK);
 	assert_int_equal(hd_jobs_list(jobs, "live", 9000, 100, count_job, &s, NULL), HD_OK);
-	print_message("count and a page of 10,000 jobs: %.2f ms\n", (double)(hd_clock_now_ns(&clock) - began) * 1e-6);
-	CHECK(n[HD_DISPATCH_OPEN] == 10000 && s.n == 100 && s.first == 9001 && s.last == 9100, "%llu open, %u from %llu", (unsigned long long)n[0], s.n,
+	print_message("count and a page of 10,000 jobs: %.2f ms\n",
+		(double)(hd_clock_now_ns(&clock) - began) * 1e-6);
+	CHECK(n[HD_DISPATCH_OPEN] == 10000 && s.n == 100 && s.first == 9001 && s.last == 9100,
+		"%llu open, %u from %llu", (unsigned long long)n[0], s.n,
 		(unsigned long long)s.first);
 	s = (struct seen){ 0 };
 	assert_int_equal(hd_jobs_list(jobs, "failed", 0, 100, count_job, &s, NULL), HD_OK);
 	assert_int_equal(s.n, 0);
 	assert_int_equal(hd_jobs_events(jobs, 100, 10, 0, count_event, &s, NULL), HD_OK);
-	CHECK(s.n == 10 && s.first == 101 && s.last == 110, "events %llu to %llu", (unsigned long long)s.first, (unsigned long long)s.last);
+	CHECK(s.n == 10 && s.first == 101 && s.last == 110, "events %llu to %llu",
+		(unsigned long long)s.first, (unsigned long long)s.last);
 	s = (struct seen){ 0 };
 	assert_int_equal(hd_jobs_events(jobs, 9990, 100, 3, count_event, &s, NULL), HD_OK);
-	CHECK(s.n == 2 && s.first == 9992 && s.last == 9999, "%u events of job 3, the first %llu", s.n, (unsigned long long)s.first);
+	CHECK(s.n == 2 && s.first == 9992 && s.last == 9999, "%u events of job 3, the first %llu", s.n,
+		(unsigned long long)s.first);
 	assert_int_equal(hd_jobs_last_event(jobs), 10000);
 	hd_jobs_close(jobs);
 }
@@ -304,7 +327,8 @@ static void old_events_go(void **state)
 	}
 	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
 	assert_int_equal(hd_jobs_events(jobs, 0, HD_JOBS_EVENTS + 1000, 0, count_event, &s, NULL), HD_OK);
-	CHECK(s.n >= HD_JOBS_EVENTS && s.n < HD_JOBS_EVENTS + 256 && s.last == HD_JOBS_EVENTS + 1000 && s.first == s.last - s.n + 1,
+	CHECK(s.n >= HD_JOBS_EVENTS && s.n < HD_JOBS_EVENTS + 256 && s.last == HD_JOBS_EVENTS + 1000 &&
+		s.first == s.last - s.n + 1,
 		"%u events, %llu to %llu", s.n, (unsigned long long)s.first, (unsigned long long)s.last);
 	hd_jobs_close(jobs);
 	jobs = open_jobs(types, 2);
@@ -317,13 +341,17 @@ static void old_events_go(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_committed_is_there_to_the_bit_and_nothing_else, fresh, gone),
-		cmocka_unit_test_setup_teardown(pools_may_grow_and_a_lease_of_a_device_that_went_is_refused, fresh, gone),
+		cmocka_unit_test_setup_teardown(what_was_committed_is_there_to_the_bit_and_nothing_else,
+			fresh, gone),
+		cmocka_unit_test_setup_teardown(pools_may_grow_and_a_lease_of_a_device_that_went_is_refused,
+		fresh, gone),
 		cmocka_unit_test_setup_teardown(a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are, fresh, gone),
-		cmocka_unit_test_setup_teardown(a_store_of_another_kind_is_refused_and_stays_as_it_is, fresh, gone),
+		cmocka_unit_test_setup_teardown(a_store_of_another_kind_is_refused_and_stays_as_it_is, fresh,
+		gone),
 		cmocka_unit_test_setup_teardown(a_key_names_one_job_and_a_name_the_youngest, fresh, gone),
 		cmocka_unit_test_setup_teardown(what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it, fresh, gone),
-		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh, gone),
+		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh,
+		gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,8 @@ struct hd_keeper {
 	bool deciding, quit;
 	int64_t until_ns;                 /* of the decision: then `stop` is set */
 	atomic_bool stop;
-	int64_t next_ns;                  /* when it speaks, if a decision is under way: a quarter of a lease after they were asked last */
+	/* when it speaks, if a decision is under way: a quarter of a lease after they were asked last */
+	int64_t next_ns;
 	double for_s;
 	struct run *run;                  /* owned */
 	uint32_t nruns, cap;
@@ -76,7 +77,8 @@ static void keep(void *user)
 		if (k->deciding && now < k->until_ns && k->until_ns < next)
 			next = k->until_ns;
 		if (!asks || now < k->next_ns) {
-			(void)hd_cond_wait(&k->changed, &k->lock, asks && k->next_ns < next ? k->next_ns : next);
+			(void)hd_cond_wait(&k->changed, &k->lock, asks &&
+				k->next_ns < next ? k->next_ns : next);
 		} else {
 			k->next_ns = now + every_ns(k);
 			ask_all(k);

@@ -12,7 +12,8 @@
 
 /* A run that answers, turned by the test; the keeper asks from its own thread. */
 static struct hd_clock clock_;
-static struct { struct hd_clock clock; _Atomic int64_t ahead_ns; _Atomic uint64_t reads; } its;        /* the keeper's: may be put forward */
+/* the keeper's: may be put forward */
+static struct { struct hd_clock clock; _Atomic int64_t ahead_ns; _Atomic uint64_t reads; } its;
 static struct hd_net net;
 static struct hd_loop loop;
 static struct hd_control control;
@@ -29,7 +30,8 @@ static int64_t its_now(struct hd_clock *clock)
 	return hd_clock_now_ns(&clock_) + its.ahead_ns;
 }
 
-static enum hd_err reply(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err reply(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	(void)self;
 	(void)w;
@@ -55,7 +57,8 @@ static int open_all(void **state)
 	static const struct hd_clock_ops ops = { .name = "ahead", .now_ns = its_now };
 	its.clock.ops = &ops;
 	its.ahead_ns = 0;
-	return hd_control_path(dir, "run.sock", addr, NULL) || hd_loop_init(&loop, &clock_, NULL) || hd_control_open(&control, addr, &loop, &net, NULL) ||
+	return hd_control_path(dir, "run.sock", addr, NULL) || hd_loop_init(&loop, &clock_, NULL) ||
+		hd_control_open(&control, addr, &loop, &net, NULL) ||
 		hd_keeper_create(&keeper, &its.clock, NULL);
 }
 
@@ -76,7 +79,8 @@ static bool hears(uint32_t n, int64_t within_ns)
 
 	while (asked < n && hd_clock_now_ns(&clock_) < until) {
 		size_t got;
-		assert_int_equal(hd_loop_poll(&loop, hd_clock_now_ns(&clock_) + 10000000, event, 8, &got, NULL), HD_OK);
+		assert_int_equal(hd_loop_poll(&loop, hd_clock_now_ns(&clock_) + 10000000, event, 8, &got,
+			NULL), HD_OK);
 		for (size_t i = 0; i < got; i++)
 			hd_control_event(&control, &event[i]);
 		hd_control_tick(&control, hd_clock_now_ns(&clock_));
@@ -88,7 +92,8 @@ static void a_run_hears_of_its_scheduler_while_that_decides_and_no_longer(void *
 {
 	(void)state;
 	hd_keeper_set(keeper, 0.2);
-	assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);        /* nobody answers there */
+	/* nobody answers there */
+	assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);
 	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
 	assert_false(hears(1, 300000000));
 	(void)hd_keeper_begin(keeper, INT64_MAX);
@@ -149,7 +154,8 @@ static void who_decides_too_long_is_told_to_stop(void **state)
 			hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
 		assert_true(hd_clock_now_ns(&clock_) - began >= 19000000);
 		assert_true(hd_keeper_end(keeper));
-		(void)hd_keeper_begin(keeper, i % 2 ? INT64_MAX : INT64_C(3600000000000));       /* nothing of the one before */
+		/* nothing of the one before */
+		(void)hd_keeper_begin(keeper, i % 2 ? INT64_MAX : INT64_C(3600000000000));
 		assert_false(hears(1, 2000000));
 		assert_false(hd_keeper_end(keeper));
 	}
@@ -170,8 +176,8 @@ static void end_an_hour_later(void)
 	assert_false(hd_keeper_end(keeper));
 }
 
-/* Rule 1: it is told so while a run is asked; the others are not asked. And what was not asked then does not count as asked: the next decision
- * finds that quarter over. */
+/* Rule 1: it is told so while a run is asked; the others are not asked. And what was not asked then does not
+ * count as asked: the next decision finds that quarter over. */
 static void a_decision_that_ends_ends_the_round(void **state)
 {
 	(void)state;
@@ -286,7 +292,8 @@ static void it_sleeps_where_there_is_nothing_to_do(void **state)
 	const atomic_bool *stop = hd_keeper_begin(keeper, 1000000);
 	while (!atomic_load(stop))
 		hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
-	looks_little();                                    /* a decision that lasts on after it was told to stop */
+	/* a decision that lasts on after it was told to stop */
+	looks_little();
 	assert_true(hd_keeper_end(keeper));
 	looks_little();
 }
@@ -311,16 +318,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_memory_there_is_no_keeper),
-		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer, open_all, close_all),
-		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all, close_all),
+		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer,
+		open_all, close_all),
+		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all,
+		close_all),
 		cmocka_unit_test_setup_teardown(a_decision_that_ends_ends_the_round, open_all, close_all),
 		cmocka_unit_test_setup_teardown(a_quarter_counts_from_who_asked_last, open_all, close_all),
-		cmocka_unit_test_setup_teardown(a_run_that_there_is_no_memory_for_is_not_asked, open_all, close_all),
-		cmocka_unit_test_setup_teardown(it_waits_for_one_question_when_it_must_go, open_all, close_all),
+		cmocka_unit_test_setup_teardown(a_run_that_there_is_no_memory_for_is_not_asked, open_all,
+		close_all),
+		cmocka_unit_test_setup_teardown(it_waits_for_one_question_when_it_must_go, open_all,
+		close_all),
 		cmocka_unit_test_setup_teardown(a_quarter_without_runs_is_not_spent, open_all, close_all),
 		cmocka_unit_test_setup_teardown(a_lease_of_no_length_is_not_kept, open_all, close_all),
 		cmocka_unit_test_setup_teardown(it_sleeps_where_there_is_nothing_to_do, open_all, close_all),
-		cmocka_unit_test_setup_teardown(many_short_decisions_are_as_one_that_is_long, open_all, close_all),
+		cmocka_unit_test_setup_teardown(many_short_decisions_are_as_one_that_is_long, open_all,
+		close_all),
 		cmocka_unit_test_setup_teardown(who_decides_too_long_is_told_to_stop, open_all, close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

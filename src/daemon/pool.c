@@ -39,19 +39,24 @@ enum hd_err hd_pools_add(struct hd_pools *p, const char *text, struct hd_diag *d
 			break;
 		}
 	}
-	bool good = parts >= 2 && !*at && hd_name_valid(part[0]) && !hd_num_u64(part[1], HD_POOL_DEVICES, &n, NULL) && n;
+	bool good = parts >= 2 && !*at && hd_name_valid(part[0]) &&
+		!hd_num_u64(part[1], HD_POOL_DEVICES, &n, NULL) && n;
 	if (good && parts > 2)
 		good = !hd_num_f64(part[2], 1e-3, 1e6, &type.speed, NULL);
 	if (good && parts > 3)
 		good = !hd_num_f64(part[3], 0, 1e6, &type.price_usd_h, NULL);
 	if (!good)
-		return hd_fail(diag, HD_E_INVAL, "pool \"%.80s\": write TYPE:N, TYPE:N:SPEED or TYPE:N:SPEED:PRICE, as fast:2:3:0.5 (two devices, three times "
+		return hd_fail(diag, HD_E_INVAL,
+			"pool \"%.80s\": write TYPE:N, TYPE:N:SPEED or TYPE:N:SPEED:PRICE, as fast:2:3:0.5 "
+			"(two devices, three times "
 			"as fast as speed 1, 0.5 dollars an hour each); N is 1 to %d", text, HD_POOL_DEVICES);
 	for (uint32_t t = 0; t < p->ntypes; t++)
 		if (!strcmp(p->name[t], part[0]))
-			return hd_fail(diag, HD_E_INVAL, "pool \"%.80s\": there is a pool of type %s already", text, part[0]);
+			return hd_fail(diag, HD_E_INVAL, "pool \"%.80s\": there is a pool of type %s already",
+				text, part[0]);
 	if (p->ntypes == HD_DISPATCH_TYPES || p->ndevices + n > HD_POOL_DEVICES)
-		return hd_fail(diag, HD_E_INVAL, "pool \"%.80s\": at most %d types and %d devices in all", text, HD_DISPATCH_TYPES, HD_POOL_DEVICES);
+		return hd_fail(diag, HD_E_INVAL, "pool \"%.80s\": at most %d types and %d devices in all",
+			text, HD_DISPATCH_TYPES, HD_POOL_DEVICES);
 	type.n = (uint32_t)n;
 	uint32_t t = p->ntypes++;
 	for (; t && strcmp(p->name[t - 1], part[0]) > 0; t--) {
@@ -148,7 +153,8 @@ enum hd_err hd_pools_open(struct hd_pools *p, struct hd_fs *fs, struct hd_diag *
 	p->whole = 1;
 	p->means = HD_POOL_EQUAL;
 	if (!p->ntypes)
-		return hd_fail(diag, HD_E_INVAL, "--pool TYPE:N says which devices there are to hand out, as --pool core:2");
+		return hd_fail(diag, HD_E_INVAL,
+			"--pool TYPE:N says which devices there are to hand out, as --pool core:2");
 	for (uint32_t t = 0; t < p->ntypes; t++) {
 		p->type[t].name = p->name[t];
 		p->first_device[t + 1] = p->first_device[t] + p->type[t].n;
@@ -163,7 +169,8 @@ void hd_pools_begin(struct hd_pools *p, const char *tag)
 
 	for (uint32_t t = 0; t < p->ntypes; t++)
 		whole &= p->type[t].speed == p->whole;
-	if (!whole && !try_groups(p, HD_POOL_CGROUP2, "/sys/fs/cgroup", tag) && !try_groups(p, HD_POOL_CGROUP1, "/sys/fs/cgroup/cpu", tag))
+	if (!whole && !try_groups(p, HD_POOL_CGROUP2, "/sys/fs/cgroup", tag) &&
+		!try_groups(p, HD_POOL_CGROUP1, "/sys/fs/cgroup/cpu", tag))
 		p->means = HD_POOL_SLOW;
 }
 
@@ -209,5 +216,6 @@ enum hd_err hd_pools_limit(const struct hd_pools *p, uint32_t device, int pid, s
 		if (!err)
 			err = put(p, path, "cgroup.procs", text);
 	}
-	return err ? hd_fail(diag, err, "process %d cannot be put into the control group %s", pid, path) : HD_OK;
+	return err ? hd_fail(diag, err, "process %d cannot be put into the control group %s", pid, path) :
+		HD_OK;
 }

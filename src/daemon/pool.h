@@ -1,12 +1,14 @@
 /* pool.h -- the devices that a scheduler hands out on this machine: pools of declared types.
  *
- * A device is a place for one worker process with one core. How fast a type is is declared, and made so: a type of speed 1 has whole
- * cores, one of less that part of a core; with speeds above 1 the fastest has whole cores, the others their part of its.
+ * A device is a place for one worker process with one core. How fast a type is is declared, and made so: a
+ * type of speed 1 has whole cores, one of less that part of a core; with speeds above 1 the fastest has whole
+ * cores, the others their part of its.
  *
- * 1. "TYPE:N[:SPEED[:PRICE]]": N devices, speed 1 unless said, price in US dollars an hour. Types differ; numbers within a type go from 0.
- * 2. Means, the first that this machine allows: nothing (all have whole cores), CPU quota by a control group of version 2, of version 1
- *    (both need the right to make groups), else the worker's own --slow, which waits after computing. Which one it is, is told.
- *    Nothing is set before hd_pools_begin().
+ * 1. "TYPE:N[:SPEED[:PRICE]]": N devices, speed 1 unless said, price in US dollars an hour. Types differ;
+ *    numbers within a type go from 0.
+ * 2. Means, the first that this machine allows: nothing (all have whole cores), CPU quota by a control group
+ *    of version 2, of version 1 (both need the right to make groups), else the worker's own --slow, which
+ *    waits after computing. Which one it is, is told. Nothing is set before hd_pools_begin().
  * 3. A process that was put into a group stays there, whoever watches.
  *
  * Ownership: plain values; `fs` borrowed. Threads: one. */
@@ -55,6 +57,7 @@ uint32_t hd_pools_type(const struct hd_pools *pools, uint32_t device);
 void hd_pools_device(const struct hd_pools *pools, uint32_t device, char name[96]);           /* "fast-0" */
 double hd_pools_slow(const struct hd_pools *pools, uint32_t device);      /* for --slow; 1: not that way */
 /* Gives the process its part of a core. */
-HD_MUST_USE enum hd_err hd_pools_limit(const struct hd_pools *pools, uint32_t device, int pid, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_pools_limit(const struct hd_pools *pools, uint32_t device, int pid,
+	struct hd_diag *diag);
 
 #endif

@@ -16,7 +16,8 @@ static void pools_are_sorted_and_their_devices_numbered_through(void **state)
 	assert_int_equal(hd_pools_add(&p, "fast:3:1:0.5", NULL), HD_OK);
 	assert_int_equal(hd_pools_open(&p, &fs, NULL), HD_OK);
 	hd_pools_begin(&p, "test");
-	CHECK(p.ntypes == 2 && p.ndevices == 5 && p.means == HD_POOL_EQUAL, "%u types, %u devices", p.ntypes, p.ndevices);
+	CHECK(p.ntypes == 2 && p.ndevices == 5 && p.means == HD_POOL_EQUAL, "%u types, %u devices", p.ntypes,
+		p.ndevices);
 	assert_string_equal(p.type[0].name, "fast");
 	assert_true(p.type[0].price_usd_h == 0.5 && p.type[1].speed == 1);
 	hd_pools_device(&p, 4, name);
@@ -56,7 +57,8 @@ static void a_type_below_one_has_a_part_of_a_core_even_if_it_is_the_only_one(voi
 
 static void what_is_no_pool_is_refused_with_what_would_be_right(void **state)
 {
-	static const char *const bad[] = { "", "a", "a:", "a:0", "a:x", "a:1:", "a:1:0", "a:1:1:", "a:1:1:-1", "a:1:1:1:1", "-a:1", "a b:1", "a:257", ":1",
+	static const char *const bad[] = { "", "a", "a:", "a:0", "a:x", "a:1:", "a:1:0", "a:1:1:", "a:1:1:-1",
+		"a:1:1:1:1", "-a:1", "a b:1", "a:257", ":1",
 		"a:1:nan" };
 	struct hd_pools p = { 0 };
 	struct hd_fs fs;
@@ -65,7 +67,8 @@ static void what_is_no_pool_is_refused_with_what_would_be_right(void **state)
 	hd_fs_real(&fs);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_pools_add(&p, bad[i], &diag) == HD_E_INVAL && strstr(diag.text, "TYPE:N"), "\"%s\": %s", bad[i], diag.text);
+		CHECK(hd_pools_add(&p, bad[i], &diag) == HD_E_INVAL && strstr(diag.text, "TYPE:N"),
+			"\"%s\": %s", bad[i], diag.text);
 	}
 	assert_int_equal(p.ntypes, 0);
 	assert_int_equal(hd_pools_open(&p, &fs, NULL), HD_E_INVAL);

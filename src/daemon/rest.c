@@ -23,7 +23,8 @@ int hd_rest_status(enum hd_err err)
 	return err ? 500 : 200;
 }
 
-void hd_rest_refuse(struct hd_rest_response *r, int status, enum hd_err err, const char *sentence, struct hd_arena *arena)
+void hd_rest_refuse(struct hd_rest_response *r, int status, enum hd_err err, const char *sentence,
+	struct hd_arena *arena)
 {
 	struct hd_json_writer w;
 	struct hd_text text;
@@ -35,7 +36,8 @@ void hd_rest_refuse(struct hd_rest_response *r, int status, enum hd_err err, con
 	hd_json_put_i64(&w, "code", err);
 	hd_json_put_i64(&w, "exit", hd_err_exit(err));
 	hd_json_close(&w);
-	*r = (struct hd_rest_response){ status, "application/json", NULL, text.full ? "{}" : text.at, text.full ? 2 : text.len, err };
+	*r = (struct hd_rest_response){ status, "application/json", NULL, text.full ? "{}" : text.at,
+		text.full ? 2 : text.len, err };
 }
 
 /* ---- before the body ---- */
@@ -67,7 +69,8 @@ static bool is_token(const char *text)
 	if (!*text)
 		return false;
 	for (; *text; text++)
-		if (!strchr("!#$%&'*+-.^_`|~", *text) && !(*text >= '0' && *text <= '9') && !((*text | 32) >= 'a' && (*text | 32) <= 'z'))
+		if (!strchr("!#$%&'*+-.^_`|~", *text) && !(*text >= '0' && *text <= '9') &&
+			!((*text | 32) >= 'a' && (*text | 32) <= 'z'))
 			return false;
 	return true;
 }
@@ -75,7 +78,8 @@ static bool is_token(const char *text)
 static bool is_target(const char *text)
 {
 	for (; *text; text++)
-		if (!strchr("-._~/?&=", *text) && !(*text >= '0' && *text <= '9') && !((*text | 32) >= 'a' && (*text | 32) <= 'z'))
+		if (!strchr("-._~/?&=", *text) && !(*text >= '0' && *text <= '9') &&
+			!((*text | 32) >= 'a' && (*text | 32) <= 'z'))
 			return false;
 	return true;
 }
@@ -92,15 +96,19 @@ static bool good_line(struct judge *j)
 		return false;
 	}
 	if (strlen(r->target) > HD_REST_TARGET)
-		return refuse(j, 414, HD_E_INVAL, "the target has %zu bytes: at most %d", strlen(r->target), HD_REST_TARGET);
+		return refuse(j, 414, HD_E_INVAL, "the target has %zu bytes: at most %d", strlen(r->target),
+			HD_REST_TARGET);
 	if (r->target[0] != '/' || !is_target(r->target))
-		return refuse(j, 400, HD_E_INVAL, "the target \"%.80s\" is not a path of letters, digits and -._~ (/v1/schema lists them)", r->target);
+		return refuse(j, 400, HD_E_INVAL,
+			"the target \"%.80s\" is not a path of letters, digits and -._~ (/v1/schema lists "
+			"them)", r->target);
 	return true;
 }
 
 /* Those that mean something here: at most once each. */
 enum header { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, NKNOWN };
-static const char *const known[NKNOWN] = { "Host", "Origin", "Authorization", "Content-Type", "Content-Length", "Transfer-Encoding" };
+static const char *const known[NKNOWN] = { "Host", "Origin", "Authorization", "Content-Type",
+	"Content-Length", "Transfer-Encoding" };
 
 static bool good_headers(struct judge *j, const char *value[NKNOWN])
 {
@@ -111,17 +119,20 @@ static bool good_headers(struct judge *j, const char *value[NKNOWN])
 		return refuse(j, 431, HD_E_INVAL, "%zu headers: at most %d", r->nheaders, HD_REST_HEADERS);
 	for (size_t i = 0; i < r->nheaders; i++) {
 		if (!is_token(r->header[i].name))
-			return refuse(j, 400, HD_E_INVAL, "\"%.40s\" is not the name of a header", r->header[i].name);
+			return refuse(j, 400, HD_E_INVAL, "\"%.40s\" is not the name of a header",
+				r->header[i].name);
 		for (int k = 0; k < NKNOWN; k++) {
 			if (strcasecmp(r->header[i].name, known[k]) != 0)
 				continue;
 			if (value[k])
-				return refuse(j, 400, HD_E_INVAL, "the header %s stands there twice", known[k]);
+				return refuse(j, 400, HD_E_INVAL, "the header %s stands there twice",
+					known[k]);
 			value[k] = r->header[i].value;
 		}
 	}
 	if (value[TRANSFER_ENCODING])
-		return refuse(j, 400, HD_E_INVAL, "Transfer-Encoding is not taken: send the body with a Content-Length");
+		return refuse(j, 400, HD_E_INVAL,
+			"Transfer-Encoding is not taken: send the body with a Content-Length");
 	return true;
 }
 
@@ -141,7 +152,8 @@ static bool is_ours(const char *authority, uint16_t port)
 	return false;
 }
 
-static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
+static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' &&
+	(c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
 
 /* Looks at every digit, whichever differ: what it takes tells nothing of the token. */
 static bool is_token_of(const struct hd_key *token, const char *text)
@@ -160,14 +172,20 @@ static bool let_in(struct judge *j, const char *const value[NKNOWN])
 	const char *bearer = value[AUTHORIZATION];
 
 	if (!value[HOST] || !is_ours(value[HOST], j->gate->port))
-		return refuse(j, 421, HD_E_INVAL, "Host \"%.60s\" is not this machine by a loopback name and the port it serves",
+		return refuse(j, 421, HD_E_INVAL,
+			"Host \"%.60s\" is not this machine by a loopback name and the port it serves",
 			value[HOST] ? value[HOST] : "");
-	if (value[ORIGIN] && (strncmp(value[ORIGIN], "http://", 7) != 0 || !is_ours(value[ORIGIN] + 7, j->gate->port)))
-		return refuse(j, 403, HD_E_INVAL, "requests of pages from elsewhere (Origin \"%.60s\") are not answered", value[ORIGIN]);
+	if (value[ORIGIN] && (strncmp(value[ORIGIN], "http://", 7) != 0 ||
+		!is_ours(value[ORIGIN] + 7, j->gate->port)))
+		return refuse(j, 403, HD_E_INVAL,
+			"requests of pages from elsewhere (Origin \"%.60s\") are not answered",
+			value[ORIGIN]);
 	if (!j->gate->token)
 		return true;
 	if (!bearer || strncasecmp(bearer, "Bearer ", 7) != 0 || !is_token_of(j->gate->token, bearer + 7))
-		return refuse(j, 401, HD_E_INVAL, "the header \"Authorization: Bearer TOKEN\" is missing or has another token: it stands in the file "
+		return refuse(j, 401, HD_E_INVAL,
+			"the header \"Authorization: Bearer TOKEN\" is missing or has another token: it "
+			"stands in the file "
 			"`token` of the daemon's folder");
 	return true;
 }
@@ -201,12 +219,14 @@ static bool fits(const struct hd_rest_route *route, char *const *part, size_t np
 	const char *pattern = route->path;
 
 	way->nparts = 0;
-	for (size_t i = 1; i < nparts; i++) {                 /* part[0] is what stands before the first slash */
+	/* part[0] is what stands before the first slash */
+	for (size_t i = 1; i < nparts; i++) {
 		if (*pattern++ != '/')
 			return false;
 		size_t len = strcspn(pattern, "/");
 		if (*pattern == '{' && *part[i])
-			way->part[way->nparts++] = (struct hd_rest_part){ find_field(route->ask, pattern + 1, len - 2), part[i] };
+			way->part[way->nparts++] = (struct hd_rest_part){ find_field(route->ask, pattern + 1,
+				len - 2), part[i] };
 		else if (strlen(part[i]) != len || memcmp(part[i], pattern, len) != 0)
 			return false;
 		pattern += len;
@@ -214,7 +234,8 @@ static bool fits(const struct hd_rest_route *route, char *const *part, size_t np
 	return !*pattern;
 }
 
-static bool find_route(struct judge *j, const char *path, char *const *part, size_t nparts, struct hd_rest_way *way)
+static bool find_route(struct judge *j, const char *path, char *const *part, size_t nparts,
+	struct hd_rest_way *way)
 {
 	const char *allow = NULL;
 
@@ -227,7 +248,8 @@ static bool find_route(struct judge *j, const char *path, char *const *part, siz
 		allow = route->method;
 	}
 	if (!allow)
-		return refuse(j, 404, HD_E_NOTFOUND, "there is no %.200s: GET /v1/schema lists what there is", path);
+		return refuse(j, 404, HD_E_NOTFOUND, "there is no %.200s: GET /v1/schema lists what there is",
+			path);
 	(void)refuse(j, 405, HD_E_INVAL, "%.200s takes %s", path, allow);
 	j->no->allow = allow;
 	return false;
@@ -250,10 +272,13 @@ static enum hd_err unknown(const struct hd_rest_way *way, const char *name, stru
 	for (const struct hd_rest_field *f = way->route->ask; f->name; f++)
 		if (!in_path(way, f)) {
 			hd_near_offer(&near, f->name);
-			len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", len ? ", " : "", f->name);
+			len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", len ? ", " : "",
+				f->name);
 		}
-	return near.best ? hd_fail(diag, HD_E_INVAL, "%s %s: no member \"%.60s\"; did you mean %s?", way->route->method, way->route->path, name, near.best) :
-		hd_fail(diag, HD_E_INVAL, "%s %s: no member \"%.60s\"; there are: %s", way->route->method, way->route->path, name, all);
+	return near.best ? hd_fail(diag, HD_E_INVAL, "%s %s: no member \"%.60s\"; did you mean %s?",
+		way->route->method, way->route->path, name, near.best) :
+		hd_fail(diag, HD_E_INVAL, "%s %s: no member \"%.60s\"; there are: %s", way->route->method,
+		way->route->path, name, all);
 }
 
 /* Notes the arguments of a GET. */
@@ -266,7 +291,8 @@ static bool good_query(struct judge *j, char *query, struct hd_rest_way *way)
 	if (!query)
 		return true;
 	if (strcmp(way->route->method, "GET") != 0)
-		return refuse(j, 400, HD_E_INVAL, "%s %s takes its members in the body, none after ?", way->route->method, way->route->path);
+		return refuse(j, 400, HD_E_INVAL, "%s %s takes its members in the body, none after ?",
+			way->route->method, way->route->path);
 	if (!split(query, "&", arg, HD_REST_ARGUMENTS, &n))
 		return refuse(j, 400, HD_E_INVAL, "more than %d arguments after ?", HD_REST_ARGUMENTS);
 	for (size_t i = 0; i < n; i++) {
@@ -281,7 +307,8 @@ static bool good_query(struct judge *j, char *query, struct hd_rest_way *way)
 		}
 		for (size_t k = 0; k < way->nargs; k++)
 			if (way->part[way->nparts + k].field == field)
-				return refuse(j, 400, HD_E_INVAL, "the argument %s stands there twice", field->name);
+				return refuse(j, 400, HD_E_INVAL, "the argument %s stands there twice",
+					field->name);
 		way->part[way->nparts + way->nargs++] = (struct hd_rest_part){ field, arg[i] + len + 1 };
 	}
 	return true;
@@ -293,11 +320,13 @@ static bool good_body(struct judge *j, const char *const value[NKNOWN], struct h
 	uint64_t len = 0;
 
 	if (length && hd_num_u64(length, UINT64_MAX, &len, NULL))
-		return refuse(j, 400, HD_E_INVAL, "Content-Length \"%.40s\" is not a number of bytes", length);
+		return refuse(j, 400, HD_E_INVAL, "Content-Length \"%.40s\" is not a number of bytes",
+			length);
 	if (len && !strcmp(way->route->method, "GET"))
 		return refuse(j, 400, HD_E_INVAL, "GET has no body");
 	if (len > HD_REST_BODY)
-		return refuse(j, 413, HD_E_INVAL, "a body of %llu bytes: at most %d", (unsigned long long)len, HD_REST_BODY);
+		return refuse(j, 413, HD_E_INVAL, "a body of %llu bytes: at most %d", (unsigned long long)len,
+			HD_REST_BODY);
 	size_t mark = type ? strcspn(type, "; ") : 0;
 	if (len && (mark != strlen("application/json") || strncasecmp(type, "application/json", mark) != 0))
 		return refuse(j, 415, HD_E_INVAL, "a body is JSON: Content-Type: application/json");
@@ -305,7 +334,8 @@ static bool good_body(struct judge *j, const char *const value[NKNOWN], struct h
 	return true;
 }
 
-bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request *request, struct hd_arena *arena, struct hd_rest_way *way,
+bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request *request,
+	struct hd_arena *arena, struct hd_rest_way *way,
 	struct hd_rest_response *no)
 {
 	struct judge j = { gate, request, arena, no };
@@ -316,18 +346,22 @@ bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request
 	*way = (struct hd_rest_way){ 0 };
 	if (!good_line(&j) || !good_headers(&j, value) || !let_in(&j, value))
 		return false;
-	if (!(whole = hd_arena_text(arena, request->target, strlen(request->target))) || !(path = hd_arena_text(arena, whole, strcspn(whole, "?"))))
+	if (!(whole = hd_arena_text(arena, request->target, strlen(request->target))) ||
+		!(path = hd_arena_text(arena, whole, strcspn(whole, "?"))))
 		return refuse(&j, 507, HD_E_NOMEM, "no memory for the request");
 	if ((query = strchr(whole, '?')))
 		*query++ = 0;
 	if (!split(whole, "/", part, HD_REST_PARTS + 1, &nparts))
-		return refuse(&j, 404, HD_E_NOTFOUND, "there is no %.200s: GET /v1/schema lists what there is", path);
-	return find_route(&j, path, part, nparts, way) && good_query(&j, query, way) && good_body(&j, value, way);
+		return refuse(&j, 404, HD_E_NOTFOUND,
+			"there is no %.200s: GET /v1/schema lists what there is", path);
+	return find_route(&j, path, part, nparts, way) && good_query(&j, query, way) &&
+		good_body(&j, value, way);
 }
 
 /* ---- with the body ---- */
 
-static bool in_range(const struct hd_rest_field *f, double v) { return (f->min == 0 && f->max == 0) || (v >= f->min && v <= f->max); }
+static bool in_range(const struct hd_rest_field *f, double v) { return (f->min == 0 && f->max == 0) ||
+	(v >= f->min && v <= f->max); }
 
 static const char *words_of(const struct hd_rest_field *f)
 {
@@ -347,13 +381,16 @@ static enum hd_err wrong(const struct hd_rest_way *way, const struct hd_rest_fie
 		snprintf(range, sizeof range, " of 1 to %.0f bytes", f->max);
 	else if (f->min != 0 || f->max != 0)
 		snprintf(range, sizeof range, " from %g to %g", f->min, f->max);
-	return hd_fail(diag, HD_E_INVAL, "%s %s: %s is %s%s (%s)", way->route->method, way->route->path, f->name, words_of(f), range, f->about);
+	return hd_fail(diag, HD_E_INVAL, "%s %s: %s is %s%s (%s)", way->route->method, way->route->path,
+		f->name, words_of(f), range, f->about);
 }
 
-static bool good_text(const struct hd_rest_field *f, const char *text) { return *text && in_range(f, (double)strlen(text)); }
+static bool good_text(const struct hd_rest_field *f, const char *text) { return *text &&
+	in_range(f, (double)strlen(text)); }
 
 /* A member of path or query, by its kind, into the question. */
-static enum hd_err put_part(struct hd_json_writer *w, const struct hd_rest_way *way, const struct hd_rest_part *part, struct hd_diag *diag)
+static enum hd_err put_part(struct hd_json_writer *w, const struct hd_rest_way *way,
+	const struct hd_rest_part *part, struct hd_diag *diag)
 {
 	const struct hd_rest_field *f = part->field;
 	bool digits = strspn(part->text, "0123456789") == strlen(part->text);
@@ -361,7 +398,8 @@ static enum hd_err put_part(struct hd_json_writer *w, const struct hd_rest_way *
 	double v = 0;
 
 	if (f->kind == HD_REST_INT || (f->kind == HD_REST_JOB && digits)) {
-		if (hd_num_i64(part->text, 0, INT64_MAX, &n, NULL) || (f->kind == HD_REST_INT && !in_range(f, (double)n)))
+		if (hd_num_i64(part->text, 0, INT64_MAX, &n, NULL) ||
+			(f->kind == HD_REST_INT && !in_range(f, (double)n)))
 			return wrong(way, f, diag);
 		hd_json_put_i64(w, f->name, n);
 	} else if (f->kind == HD_REST_REAL) {
@@ -424,16 +462,19 @@ static bool put_member(struct hd_json_writer *w, const struct hd_rest_field *f, 
 	switch (f->kind) {
 	case HD_REST_JOB:
 	case HD_REST_INT:
-		if (is == HD_JSON_TEXT && f->kind == HD_REST_JOB && !hd_json_as_text(value, &text, NULL) && good_text(f, text)) {
+		if (is == HD_JSON_TEXT && f->kind == HD_REST_JOB && !hd_json_as_text(value, &text, NULL) &&
+			good_text(f, text)) {
 			hd_json_put_text(w, f->name, text);
 			return true;
 		}
-		if (is != HD_JSON_INT || hd_json_as_i64(value, INT64_MIN, INT64_MAX, &n, NULL) || (f->kind == HD_REST_INT && !in_range(f, (double)n)))
+		if (is != HD_JSON_INT || hd_json_as_i64(value, INT64_MIN, INT64_MAX, &n, NULL) ||
+			(f->kind == HD_REST_INT && !in_range(f, (double)n)))
 			return false;
 		hd_json_put_i64(w, f->name, n);
 		return true;
 	case HD_REST_REAL:
-		if ((is != HD_JSON_INT && is != HD_JSON_REAL) || hd_json_as_f64(value, &v, NULL) || !in_range(f, v))
+		if ((is != HD_JSON_INT && is != HD_JSON_REAL) || hd_json_as_f64(value, &v, NULL) ||
+			!in_range(f, v))
 			return false;
 		hd_json_put_f64(w, f->name, v);
 		return true;
@@ -457,7 +498,8 @@ static bool put_member(struct hd_json_writer *w, const struct hd_rest_field *f, 
 	return false;
 }
 
-static bool given(const struct hd_rest_way *way, const struct hd_json *body, const struct hd_rest_field *field)
+static bool given(const struct hd_rest_way *way, const struct hd_json *body,
+	const struct hd_rest_field *field)
 {
 	for (size_t i = 0; i < way->nparts + way->nargs; i++)
 		if (way->part[i].field == field)
@@ -466,7 +508,8 @@ static bool given(const struct hd_rest_way *way, const struct hd_json *body, con
 }
 
 /* The question: members of path, query and body, each as its row says. */
-static enum hd_err make_ask(const struct hd_rest_way *way, const char *body, size_t len, struct hd_arena *arena, const struct hd_json **ask,
+static enum hd_err make_ask(const struct hd_rest_way *way, const char *body, size_t len,
+	struct hd_arena *arena, const struct hd_json **ask,
 	struct hd_diag *diag)
 {
 	const struct hd_json *members = NULL;
@@ -494,11 +537,13 @@ static enum hd_err make_ask(const struct hd_rest_way *way, const char *body, siz
 	}
 	for (const struct hd_rest_field *f = way->route->ask; f->name && !err; f++)
 		if (f->needed && !given(way, members, f))
-			err = hd_fail(diag, HD_E_INVAL, "%s %s needs %s: %s (%s)", way->route->method, way->route->path, f->name, words_of(f), f->about);
+			err = hd_fail(diag, HD_E_INVAL, "%s %s needs %s: %s (%s)", way->route->method,
+				way->route->path, f->name, words_of(f), f->about);
 	if (err)
 		return err;
 	hd_json_close(&w);
-	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the question") : hd_json_parse(arena, "question", text.at, text.len, ask, diag);
+	return text.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the question") : hd_json_parse(arena,
+		"question", text.at, text.len, ask, diag);
 }
 
 static void put_policies(struct hd_json_writer *w)
@@ -525,7 +570,8 @@ static void put_policies(struct hd_json_writer *w)
 	hd_json_close(w);
 }
 
-static enum hd_err make_answer(const struct hd_door *door, const struct hd_rest_way *way, const struct hd_json *ask, struct hd_json_writer *w,
+static enum hd_err make_answer(const struct hd_door *door, const struct hd_rest_way *way,
+	const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	switch (way->route->how) {
@@ -542,7 +588,8 @@ static enum hd_err make_answer(const struct hd_door *door, const struct hd_rest_
 	return hd_fail(diag, HD_E_BUG, "a route without a way to answer");
 }
 
-void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, const char *body, size_t len, struct hd_arena *arena,
+void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, const char *body, size_t len,
+	struct hd_arena *arena,
 	struct hd_rest_response *response)
 {
 	const struct hd_json *ask = NULL;
@@ -559,9 +606,12 @@ void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, co
 	while (!err && w.depth)
 		hd_json_close(&w);
 	if (!err && (text.full || text.len > HD_REST_ANSWER))
-		err = hd_fail(&diag, HD_E_NOSPACE, "the answer is longer than %d bytes: ask for a part of it", HD_REST_ANSWER);
+		err = hd_fail(&diag, HD_E_NOSPACE, "the answer is longer than %d bytes: ask for a part of it",
+			HD_REST_ANSWER);
 	if (err)
-		hd_rest_refuse(response, hd_rest_status(err), err, diag.text[0] ? diag.text : hd_err_text(err), arena);
+		hd_rest_refuse(response, hd_rest_status(err), err,
+			diag.text[0] ? diag.text : hd_err_text(err), arena);
 	else
-		*response = (struct hd_rest_response){ 200, "application/json", NULL, text.at, text.len, HD_OK };
+		*response = (struct hd_rest_response){ 200, "application/json", NULL, text.at, text.len,
+			HD_OK };
 }

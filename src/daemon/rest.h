@@ -1,18 +1,24 @@
-/* rest.h -- what can be asked of a cluster's daemon over HTTP: one table of routes, and the judge of every request.
+/* rest.h -- what can be asked of a cluster's daemon over HTTP: one table of routes, and the judge of every
+ * request.
  *
- * A request is a value, a response is a value: http.h brings the one from a socket and takes the other there, fuzzing and tests call
- * hd_rest_admit and hd_rest_reply themselves. Routes map onto the questions of a door (front.h lists them).
+ * A request is a value, a response is a value: http.h brings the one from a socket and takes the other there,
+ * fuzzing and tests call hd_rest_admit and hd_rest_reply themselves. Routes map onto the questions of a door
+ * (front.h lists them).
  *
  * What is refused, in this order, with the status in brackets; nothing of a refused request reaches the door:
- * 1. Another version than HTTP/1.1 [505]; another method than GET and POST [405]; a target longer than HD_REST_TARGET [414], or with
- *    bytes other than letters, digits and -._~/?&=, [400] (no escapes: no name of ours needs one).
- * 2. More than HD_REST_HEADERS headers [431]; a header whose name is no token, or one of those we read standing there twice; any
- *    Transfer-Encoding; a Content-Length that is no number [400].
- * 3. A Host that is not this machine by one of its loopback names with the port served [421]: DNS cannot be made to point here.
+ * 1. Another version than HTTP/1.1 [505]; another method than GET and POST [405]; a target longer than
+ *    HD_REST_TARGET [414], or with bytes other than letters, digits and -._~/?&=, [400] (no escapes: no name
+ *    of ours needs one).
+ * 2. More than HD_REST_HEADERS headers [431]; a header whose name is no token, or one of those we read
+ *    standing there twice; any Transfer-Encoding; a Content-Length that is no number [400].
+ * 3. A Host that is not this machine by one of its loopback names with the port served [421]: DNS cannot be
+ *    made to point here.
  * 4. An Origin that is not one of these [403].
- * 5. Where a token is asked for (TCP): no `Authorization: Bearer TOKEN`, or another token [401]; compared in constant time.
- * 6. No such path [404]; not with this method [405]; a body with GET [400]; a body above HD_REST_BODY [413], or one that does not call
- *    itself application/json [415] (no page of another site can send that without asking first, and nobody answers it).
+ * 5. Where a token is asked for (TCP): no `Authorization: Bearer TOKEN`, or another token [401]; compared in
+ *    constant time.
+ * 6. No such path [404]; not with this method [405]; a body with GET [400]; a body above HD_REST_BODY [413],
+ *    or one that does not call itself application/json [415] (no page of another site can send that without
+ *    asking first, and nobody answers it).
  * 7. A member or argument that the route's table does not have, or of another kind or range [400].
  *
  * An error is {"error": a sentence, "code": of base/err.h, "exit": what the program would exit with}.
@@ -35,7 +41,7 @@ enum {
 };
 
 /* What a member of a request or an answer is. */
-/*        id        words for messages              type in the schema                                                          */
+/*        id        words for messages              type in the schema */
 #define HD_REST_KINDS(X)                                                                                                        \
 	X(INT,     "an integer",                 "\"type\":\"integer\"")                                                        \
 	X(REAL,    "a number",                   "\"type\":[\"number\",\"string\"]")      /* "nan", "inf" and "-inf" are texts */   \
@@ -56,19 +62,22 @@ struct hd_rest_field {
 	const char *name;                         /* NULL ends a list */
 	enum hd_rest_kind kind;
 	bool needed;                              /* of a request: must be there; of an answer: always is */
-	double min, max;                          /* of numbers, of each of NUMBERS; of a text its longest in `max`. 0 and 0: any */
+	/* of numbers, of each of NUMBERS; of a text its longest in `max`. 0 and 0: any */
+	double min, max;
 	const char *about;
 	const struct hd_rest_field *of;           /* LIST: its objects */
 };
 
 enum hd_rest_how {
 	HD_REST_ASK,                              /* the door is asked `what` */
-	HD_REST_STREAM,                           /* Server-Sent Events: `what` is asked again and again (http.h) */
+	/* Server-Sent Events: `what` is asked again and again (http.h) */
+	HD_REST_STREAM,
 	HD_REST_SCHEMA, HD_REST_POLICIES,         /* known here */
 };
 
 struct hd_rest_route {
-	const char *method, *path;                /* "/v1/jobs/{job}/why": a part in braces is a member of `ask` */
+	/* "/v1/jobs/{job}/why": a part in braces is a member of `ask` */
+	const char *method, *path;
 	enum hd_rest_how how;
 	const char *what;
 	bool changes;                             /* leaves a line in the audit log */
@@ -83,13 +92,15 @@ struct hd_rest_request {
 	const char *method, *target, *version;    /* "GET", "/v1/jobs?limit=3", "HTTP/1.1" */
 	const struct hd_rest_header *header;
 	size_t nheaders;
-	const char *body;                         /* [len]; empty where hd_rest_admit is asked before it came */
+	/* [len]; empty where hd_rest_admit is asked before it came */
+	const char *body;
 	size_t len;
 };
 
 /* Who is let in. */
 struct hd_rest_gate {
-	const struct hd_key *token;               /* NULL: none is asked for: nobody else's process can reach the socket */
+	/* NULL: none is asked for: nobody else's process can reach the socket */
+	const struct hd_key *token;
 	uint16_t port;                            /* that Host must name; 0: none */
 };
 
@@ -105,19 +116,24 @@ struct hd_rest_response {
 struct hd_rest_way {
 	const struct hd_rest_route *route;
 	size_t nparts, nargs;
-	struct hd_rest_part { const struct hd_rest_field *field; const char *text; } part[HD_REST_PARTS + HD_REST_ARGUMENTS];
+	struct hd_rest_part { const struct hd_rest_field *field; const char *text;
+		} part[HD_REST_PARTS + HD_REST_ARGUMENTS];
 	size_t body_bytes;                        /* that the request announces */
 };
 
-/* Rules 1 to 6 and the arguments of rule 7: all that can be said before the body. False: `no` is the response. */
-HD_MUST_USE bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request *request, struct hd_arena *arena, struct hd_rest_way *way,
+/* Rules 1 to 6 and the arguments of rule 7: all that can be said before the body. False: `no` is the
+ * response. */
+HD_MUST_USE bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request *request,
+	struct hd_arena *arena, struct hd_rest_way *way,
 	struct hd_rest_response *no);
 
 /* The response to an admitted request that came with `body`. */
-void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, const char *body, size_t len, struct hd_arena *arena,
+void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, const char *body, size_t len,
+	struct hd_arena *arena,
 	struct hd_rest_response *response);
 /* One that says no. */
-void hd_rest_refuse(struct hd_rest_response *response, int status, enum hd_err err, const char *text, struct hd_arena *arena);
+void hd_rest_refuse(struct hd_rest_response *response, int status, enum hd_err err, const char *text,
+	struct hd_arena *arena);
 int hd_rest_status(enum hd_err err);          /* 404 of HD_E_NOTFOUND... */
 
 /* Every route with its members as an OpenAPI 3.1 document: what GET /v1/schema answers. */

@@ -13,7 +13,8 @@ static void put_raw(struct hd_json_writer *w, const char *members)
 	w->follows = true;
 }
 
-static void put_object(struct hd_json_writer *w, const struct hd_rest_field *list, const char *without, bool closed);
+static void put_object(struct hd_json_writer *w, const struct hd_rest_field *list, const char *without,
+	bool closed);
 
 static void put_members(struct hd_json_writer *w, const struct hd_rest_field *f)
 {
@@ -62,7 +63,8 @@ static bool stands_in(const char *path, const char *name)
 }
 
 /* The members but those in the path `without`. */
-static void put_object(struct hd_json_writer *w, const struct hd_rest_field *list, const char *without, bool closed)
+static void put_object(struct hd_json_writer *w, const struct hd_rest_field *list, const char *without,
+	bool closed)
 {
 	hd_json_put_text(w, "type", "object");
 	hd_json_open_object(w, "properties");
@@ -83,7 +85,8 @@ static void put_object(struct hd_json_writer *w, const struct hd_rest_field *lis
 		hd_json_put_bool(w, "additionalProperties", false);
 }
 
-static void put_content(struct hd_json_writer *w, const char *type, const struct hd_rest_field *list, const char *without, bool closed)
+static void put_content(struct hd_json_writer *w, const char *type, const struct hd_rest_field *list,
+	const char *without, bool closed)
 {
 	hd_json_open_object(w, "content");
 	hd_json_open_object(w, type);
@@ -137,7 +140,8 @@ static void put_route(struct hd_json_writer *w, const struct hd_rest_route *rout
 	hd_json_open_object(w, "responses");
 	hd_json_open_object(w, "200");
 	hd_json_put_text(w, "description", route->about);
-	put_content(w, route->how == HD_REST_STREAM ? "text/event-stream" : "application/json", route->answer, NULL, false);
+	put_content(w, route->how == HD_REST_STREAM ? "text/event-stream" : "application/json", route->answer,
+		NULL, false);
 	hd_json_close(w);
 	hd_json_open_object(w, "default");
 	hd_json_put_text(w, "description", "refused, or not possible");

@@ -36,7 +36,8 @@ static void copy(char *to, size_t cap, const struct hd_json *json)
 	}
 }
 
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	(void)self;
 	copy(asked, sizeof asked, ask);
@@ -47,7 +48,8 @@ static enum hd_err answer(void *self, const char *what, const struct hd_json *as
 }
 
 /* What came of a request; `head` is lines "Name: value" ended by newlines. */
-static int ask(const struct hd_rest_gate *gate, const char *line, const char *head, const char *body, char *out, size_t cap)
+static int ask(const struct hd_rest_gate *gate, const char *line, const char *head, const char *body,
+	char *out, size_t cap)
 {
 	static const struct hd_door door = { NULL, answer };
 	char method[40] = "", target[2048] = "", version[20] = "", lines[8192], *at = lines;
@@ -94,7 +96,8 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		{ "POST /v1/jobs/17/cancel HTTP/1.1", HOST JSON "Content-Length: 2\n", "{}", "do=cancel job=17" },
 		{ "POST /v1/jobs/a/priority HTTP/1.1", HOST JSON "Content-Length: 16\n", "{\"priority\":2.5}", "do=prio job=a priority=2.5" },
 		{ "POST /v1/jobs HTTP/1.1", HOST "Content-Type: application/json; charset=utf-8\nContent-Length: 9\n",
-		  "{\"folder\":\"/a\",\"job\":\"x: \\\"1\\\"\\n\",\"rates\":{\"v100\":2},\"set\":[\"a=b\"],\"scale\":2}",
+		  "{\"folder\":\"/a\",\"job\":\"x: "
+		  "\\\"1\\\"\\n\",\"rates\":{\"v100\":2},\"set\":[\"a=b\"],\"scale\":2}",
 		  "do=submit folder=/a job=x: \"1\"\n rates=an object set=an array scale=2" },
 		{ "POST /v1/stop HTTP/1.1", HOST, "", "do=stop" },
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
@@ -194,7 +197,8 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		int status = ask(&gate, cases[i].line, cases[i].head, cases[i].body, out, sizeof out);
-		CHECK(status == cases[i].status && strstr(out, cases[i].says) && !strncmp(out, "{\"error\":\"", 10) && strstr(out, "\"exit\":"),
+		CHECK(status == cases[i].status && strstr(out, cases[i].says) &&
+			!strncmp(out, "{\"error\":\"", 10) && strstr(out, "\"exit\":"),
 			"case %zu, %s: %d %s", i, cases[i].line, status, out);
 		CHECK(!asked[0], "%s: the door was asked %s", cases[i].line, asked);
 	}
@@ -236,17 +240,22 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 		snprintf(text, sizeof text, "%s", bearer);
 		if (cases[i].change >= 0)
 			text[cases[i].change] = text[cases[i].change] == '7' ? '8' : '7';
-		snprintf(head, sizeof head, "Host: %s\nAuthorization: %s%s\n", cases[i].host, cases[i].scheme, text);
+		snprintf(head, sizeof head, "Host: %s\nAuthorization: %s%s\n", cases[i].host, cases[i].scheme,
+			text);
 		int status = ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out);
 		CHECK(status == cases[i].status, "case %zu: %d %s", i, status, out);
 		CHECK((status == 200) == (asked[0] != 0), "case %zu", i);
 	}
-	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out), 401);
+	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out),
+		401);
 	/* who has no token learns of no path */
-	assert_int_equal(ask(&gate, "GET /nothing HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out), 401);
-	snprintf(head, sizeof head, "Host: localhost:8123\nOrigin: http://localhost:8123\nAuthorization: Bearer %s\n", bearer);
+	assert_int_equal(ask(&gate, "GET /nothing HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out),
+		401);
+	snprintf(head, sizeof head,
+		"Host: localhost:8123\nOrigin: http://localhost:8123\nAuthorization: Bearer %s\n", bearer);
 	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 200);
-	snprintf(head, sizeof head, "Host: localhost:8123\nOrigin: http://localhost:8124\nAuthorization: Bearer %s\n", bearer);
+	snprintf(head, sizeof head,
+		"Host: localhost:8123\nOrigin: http://localhost:8124\nAuthorization: Bearer %s\n", bearer);
 	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 403);
 }
 
@@ -263,7 +272,8 @@ static void what_the_door_says_becomes_a_status(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		door_says = cases[i].err;
 		int status = ask(&gate, "GET /v1/jobs/1 HTTP/1.1", HOST, "", out, sizeof out);
-		CHECK(status == cases[i].status && strstr(out, cases[i].says) && strstr(out, "the door says no to job"), "%d: %s", status, out);
+		CHECK(status == cases[i].status && strstr(out, cases[i].says) &&
+			strstr(out, "the door says no to job"), "%d: %s", status, out);
 	}
 	door_says = HD_OK;
 }
@@ -288,7 +298,8 @@ static void the_schema_has_every_route_and_member(void **state)
 	for (const struct hd_rest_route *r = hd_rest_routes; r->method; r++) {
 		char needle[120];
 		at = hd_json_find(paths, r->path);
-		CHECK(at && hd_json_find(at, r->method[0] == 'G' ? "get" : "post"), "%s %s", r->method, r->path);
+		CHECK(at && hd_json_find(at, r->method[0] == 'G' ? "get" : "post"), "%s %s", r->method,
+			r->path);
 		for (int k = 0; k < 2; k++)
 			for (const struct hd_rest_field *f = k ? r->answer : r->ask; f->name; f++) {
 				snprintf(needle, sizeof needle, "\"description\":\"%.60s", f->about);

@@ -16,7 +16,8 @@
 enum { HD_SUBMIT_SETS = HD_JOB_NKEYS + 64, HD_SUBMIT_BYTES = 8 << 20 };
 
 /* Files that a job names by relative paths begin where the user stood. */
-static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY };
 
@@ -43,7 +44,8 @@ static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_
 	return HD_OK;
 }
 
-static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, struct hd_job_set *set, uint32_t *n, struct hd_diag *diag)
+static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, struct hd_job_set *set,
+	uint32_t *n, struct hd_diag *diag)
 {
 	const struct hd_json *sets = hd_json_find(ask, "set");
 	enum hd_err err = sets ? hd_json_as(sets, HD_JSON_ARRAY, diag) : HD_OK;
@@ -54,7 +56,9 @@ static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, 
 		err = hd_json_as_text(hd_json_item(sets, i), &text, diag);
 		const char *equal = err ? NULL : strchr(text, '=');
 		if (!err && (!equal || *n == HD_SUBMIT_SETS))
-			return hd_fail(diag, HD_E_INVAL, "set: \"%.80s\" is no KEY=VALUE, or there are more than %d", text, HD_SUBMIT_SETS);
+			return hd_fail(diag, HD_E_INVAL,
+				"set: \"%.80s\" is no KEY=VALUE, or there are more than %d", text,
+				HD_SUBMIT_SETS);
 		if (err)
 			break;
 		const char *key = hd_arena_text(arena, text, (size_t)(equal - text));
@@ -65,7 +69,8 @@ static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, 
 	return err;
 }
 
-static enum hd_err read_job(const struct hd_json *ask, const char *folder, struct hd_job *job, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err read_job(const struct hd_json *ask, const char *folder, struct hd_job *job,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_set set[HD_SUBMIT_SETS];
 	struct hd_text warnings;
@@ -83,7 +88,9 @@ static enum hd_err read_job(const struct hd_json *ask, const char *folder, struc
 	if (!err)
 		err = hd_job_trains(job, diag);
 	if (!err && !job->value[HD_JOB_NET_LISTEN].is_none)
-		err = hd_fail(diag, HD_E_INVAL, "net.listen is %s, but the workers of a scheduler's jobs are on its machine: leave it out",
+		err = hd_fail(diag, HD_E_INVAL,
+			"net.listen is %s, but the workers of a scheduler's jobs are on its machine: leave "
+			"it out",
 			hd_job_text(job, HD_JOB_NET_LISTEN));
 	return err ? err : find_files(job, folder, arena, diag);
 }
@@ -134,7 +141,8 @@ static struct hd_hash hash_of(const struct hd_json *json)
 		hd_hasher_add(&h, &truth, 1);
 	if (kind == HD_JSON_REAL && !hd_json_as_f64(json, &number, NULL))
 		hd_hasher_add(&h, &number, sizeof number);
-	if (kind == HD_JSON_REAL && !hd_json_as_i64(json, INT64_MIN, INT64_MAX, &whole, NULL) && (double)whole != number)
+	if (kind == HD_JSON_REAL && !hd_json_as_i64(json, INT64_MIN, INT64_MAX, &whole, NULL) &&
+		(double)whole != number)
 		hd_hasher_add(&h, &whole, sizeof whole);
 	for (size_t i = 0; kind == HD_JSON_ARRAY && i < hd_json_count(json); i++) {
 		struct hd_hash item = hash_of(hd_json_item(json, i));
@@ -147,18 +155,22 @@ struct hd_hash daemon_order_hash(const struct hd_json *ask) { return hash_member
 
 /* ---- its row ---- */
 
-static enum hd_err read_number(const struct hd_json *ask, const char *key, double least, double *value, struct hd_diag *diag)
+static enum hd_err read_number(const struct hd_json *ask, const char *key, double least, double *value,
+	struct hd_diag *diag)
 {
 	if (!hd_json_find(ask, key))
 		return HD_OK;
 	enum hd_err err = hd_json_get_f64(ask, key, value, diag);
-	return err ? err : *value > least && isfinite(*value) ? HD_OK : hd_fail(diag, HD_E_INVAL, "%s is %g; it is a number above %g", key, *value, least);
+	return err ? err : *value > least && isfinite(*value) ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"%s is %g; it is a number above %g", key, *value, least);
 }
 
-static enum hd_err read_count(const struct hd_json *ask, const char *key, uint32_t *value, struct hd_diag *diag)
+static enum hd_err read_count(const struct hd_json *ask, const char *key, uint32_t *value,
+	struct hd_diag *diag)
 {
 	int64_t v = *value;
-	enum hd_err err = hd_json_find(ask, key) ? hd_json_get_i64(ask, key, 1, HD_DISPATCH_SET, &v, diag) : HD_OK;
+	enum hd_err err = hd_json_find(ask, key) ? hd_json_get_i64(ask, key, 1, HD_DISPATCH_SET, &v, diag) :
+		HD_OK;
 
 	*value = (uint32_t)v;
 	return err;
@@ -170,11 +182,13 @@ static enum hd_err no_type(const struct hd_pools *pools, const char *name, struc
 
 	for (uint32_t t = 0; t < pools->ntypes; t++)
 		hd_near_offer(&near, pools->name[t]);
-	return hd_fail(diag, HD_E_INVAL, "rates: there is no type of device \"%.60s\"%s%s%s", name, near.best ? "; did you mean " : "",
+	return hd_fail(diag, HD_E_INVAL, "rates: there is no type of device \"%.60s\"%s%s%s", name,
+		near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 }
 
-static enum hd_err read_rates(const struct hd_pools *pools, const struct hd_json *ask, struct hd_dispatch_job *row, struct hd_diag *diag)
+static enum hd_err read_rates(const struct hd_pools *pools, const struct hd_json *ask,
+	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const struct hd_json *rates = hd_json_find(ask, "rates");
 	enum hd_err err = rates ? hd_json_as(rates, HD_JSON_OBJECT, diag) : HD_OK;
@@ -189,24 +203,31 @@ static enum hd_err read_rates(const struct hd_pools *pools, const struct hd_json
 			return no_type(pools, hd_json_key(rates, i), diag);
 		err = hd_json_as_f64(hd_json_item(rates, i), &row->rate[t].steps_s, diag);
 		if (!err && !(row->rate[t].steps_s >= 0 && isfinite(row->rate[t].steps_s)))
-			err = hd_fail(diag, HD_E_INVAL, "rates: %g steps/s on %s; 0 means never there", row->rate[t].steps_s, pools->name[t]);
+			err = hd_fail(diag, HD_E_INVAL, "rates: %g steps/s on %s; 0 means never there",
+				row->rate[t].steps_s, pools->name[t]);
 	}
 	return err;
 }
 
-/* Steps of a job that counts epochs are known when its data are open: until then a guess, of which only shares depend. */
+/* Steps of a job that counts epochs are known when its data are open: until then a guess, of which only
+ * shares depend. */
 enum { HD_SUBMIT_EPOCH_STEPS = 1000 };
 
-static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job, struct hd_dispatch_job *row, struct hd_diag *diag)
+static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job,
+	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const struct hd_job_value *max = &job->value[HD_JOB_MAX_WORKERS];
-	uint32_t least = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), most = job->nvns < HD_DISPATCH_SET ? job->nvns : HD_DISPATCH_SET;
-	double deadline_s = job->value[HD_JOB_DEADLINE].is_none ? INFINITY : 1e-9 * (double)hd_job_int(job, HD_JOB_DEADLINE);
+	uint32_t least = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS),
+		most = job->nvns < HD_DISPATCH_SET ? job->nvns : HD_DISPATCH_SET;
+	double deadline_s = job->value[HD_JOB_DEADLINE].is_none ? INFINITY : 1e-9 * (double)hd_job_int(job,
+		HD_JOB_DEADLINE);
 
 	most = !max->is_auto && max->i < most ? (uint32_t)max->i : most;
-	*row = (struct hd_dispatch_job){ .scale = least, .min = least, .max = most, .nvns = job->nvns, .weight = hd_job_num(job, HD_JOB_PRIORITY),
+	*row = (struct hd_dispatch_job){ .scale = least, .min = least, .max = most, .nvns = job->nvns,
+		.weight = hd_job_num(job, HD_JOB_PRIORITY),
 		.deadline_s = INFINITY,
-		.steps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)ceil(hd_job_num(job, HD_JOB_EPOCHS) * HD_SUBMIT_EPOCH_STEPS)
+		.steps = job->value[HD_JOB_STEPS].is_none ?
+		(uint64_t)ceil(hd_job_num(job, HD_JOB_EPOCHS) * HD_SUBMIT_EPOCH_STEPS)
 			: (uint64_t)hd_job_int(job, HD_JOB_STEPS) };
 	enum hd_err err = read_number(ask, "priority", 0, &row->weight, diag);
 	if (!err)
@@ -220,7 +241,9 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 	if (row->scale < row->min && !hd_json_find(ask, "scale"))
 		row->scale = row->min;
 	if (!err && (row->min < least || row->max > most || row->scale < row->min || row->scale > row->max))
-		err = hd_fail(diag, HD_E_INVAL, "scale %u, min %u, max %u: scale is from min to max, and this job takes %u (workers.min) to %u devices "
+		err = hd_fail(diag, HD_E_INVAL,
+			"scale %u, min %u, max %u: scale is from min to max, and this job takes %u "
+			"(workers.min) to %u devices "
 			"(workers.max, or one a virtual node)",
 			row->scale, row->min, row->max, least, most);
 	if (!err && isfinite(deadline_s))
@@ -230,7 +253,8 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 
 /* ---- its folder ---- */
 
-/* Somebody ran there: a folder of a submission that died before it was stored has neither a lease nor a checkpoint. */
+/* Somebody ran there: a folder of a submission that died before it was stored has neither a lease nor a
+ * checkpoint. */
 static bool is_run(struct hd_daemon *d, const char *run)
 {
 	char path[HD_PATH_CAP], **name;
@@ -238,7 +262,8 @@ static bool is_run(struct hd_daemon *d, const char *run)
 	struct hd_stat stat;
 	size_t n = 0;
 
-	if ((size_t)snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, run) >= sizeof path || hd_fs_stat(d->fs, path, &stat, NULL) != HD_E_NOTFOUND)
+	if ((size_t)snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, run) >= sizeof path ||
+		hd_fs_stat(d->fs, path, &stat, NULL) != HD_E_NOTFOUND)
 		return true;
 	snprintf(path, sizeof path, "%s/ckpt", run);
 	hd_arena_init(&arena, 0);
@@ -259,35 +284,42 @@ enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag)
 	enum hd_err err = hd_fs_list(d->fs, path, &arena, &name, &n, diag);
 	for (size_t i = 0; i < n && !err; i++) {
 		size_t digits = strspn(name[i], "0123456789");
-		uint64_t id = digits && digits < 19 && name[i][digits] == '-' ? strtoull(name[i], NULL, 10) : 0;
+		uint64_t id = digits && digits < 19 && name[i][digits] == '-' ? strtoull(name[i], NULL, 10) :
+			0;
 		d->taken = id > d->taken ? id : d->taken;
 	}
 	hd_arena_finish(&arena);
 	return err;
 }
 
-static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const char *folder, const char *text, struct hd_jobs_card *card,
+static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const char *folder,
+	const char *text, struct hd_jobs_card *card,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_rundir dir = { 0 };
 	struct hd_text resolved;
 	struct hd_stat stat;
 
-	if ((size_t)snprintf(card->run, sizeof card->run, "%s/runs/%llu-%s", d->spec->dir, (unsigned long long)card->id,
+	if ((size_t)snprintf(card->run, sizeof card->run, "%s/runs/%llu-%s", d->spec->dir,
+		(unsigned long long)card->id,
 		hd_job_text(job, HD_JOB_NAME)) >= sizeof card->run)
-		return hd_fail(diag, HD_E_INVAL, "the path of the run below %s is longer than %zu bytes", d->spec->dir, sizeof card->run - 1);
+		return hd_fail(diag, HD_E_INVAL, "the path of the run below %s is longer than %zu bytes",
+			d->spec->dir, sizeof card->run - 1);
 	bool there = !hd_fs_stat(d->fs, card->run, &stat, NULL);
 	if (there && is_run(d, card->run))
-		return hd_fail(diag, HD_E_REFUSED, "%s is a run that this scheduler does not know: move it away", card->run);
+		return hd_fail(diag, HD_E_REFUSED,
+			"%s is a run that this scheduler does not know: move it away", card->run);
 	enum hd_err err = there ? hd_fs_remove_tree(d->fs, card->run, diag) : HD_OK;
 	if (!err)
-		err = hd_rundir_create(&dir, d->fs, d->clock, d->spec->dir, card->run, hd_job_text(job, HD_JOB_NAME), text, strlen(text), diag);
+		err = hd_rundir_create(&dir, d->fs, d->clock, d->spec->dir, card->run,
+			hd_job_text(job, HD_JOB_NAME), text, strlen(text), diag);
 	if (err)
 		return err;
 	hd_text_init(&resolved, arena);
 	hd_job_json(job, false, &resolved);
 	hd_text_add(&resolved, "\n");
-	err = resolved.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a job") : hd_rundir_put(&dir, "job.resolved.json", resolved.at, resolved.len, diag);
+	err = resolved.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a job") : hd_rundir_put(&dir,
+		"job.resolved.json", resolved.at, resolved.len, diag);
 	if (!err)
 		err = hd_rundir_put(&dir, "job.folder", folder, strlen(folder), diag);
 	if (err)
@@ -296,7 +328,8 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 	return err;
 }
 
-static enum hd_err read_text(const struct hd_json *ask, const char *key, char *to, size_t cap, struct hd_diag *diag)
+static enum hd_err read_text(const struct hd_json *ask, const char *key, char *to, size_t cap,
+	struct hd_diag *diag)
 {
 	const char *text = "";
 
@@ -312,21 +345,27 @@ static enum hd_err read_text(const struct hd_json *ask, const char *key, char *t
 
 static enum hd_err fits(struct hd_daemon *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
 {
-	enum hd_err err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d), hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS), diag);
+	enum hd_err err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d),
+		hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS), diag);
 
-	return hd_keeper_end(d->keeper) && !err ? hd_fail(diag, HD_E_AGAIN, "policy %.64s has not said within %.0f s whether it takes such a job: try "
-		"again, or choose another policy (POST /v1/policy)", d->policy, 1e-9 * HD_DAEMON_ANSWER_NS) : err;
+	return hd_keeper_end(d->keeper) && !err ? hd_fail(diag, HD_E_AGAIN,
+		"policy %.64s has not said within %.0f s whether it takes such a job: try "
+		"again, or choose another policy (POST /v1/policy)", d->policy, 1e-9 * HD_DAEMON_ANSWER_NS) :
+		err;
 }
 
-enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_diag *diag)
+enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const char *folder = "", *text = "";
 	struct hd_arena arena;
 
-	*card = (struct hd_jobs_card){ .id = (d->taken > hd_jobs_last(d->jobs) ? d->taken : hd_jobs_last(d->jobs)) + 1 };
+	*card = (struct hd_jobs_card){ .id = (d->taken > hd_jobs_last(d->jobs) ? d->taken :
+		hd_jobs_last(d->jobs)) + 1 };
 	hd_arena_init(&arena, 0);
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
-	enum hd_err err = job ? hd_json_get_text(ask, "folder", &folder, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+	enum hd_err err = job ? hd_json_get_text(ask, "folder", &folder, diag) : hd_fail(diag, HD_E_NOMEM,
+		"no memory for a job");
 	if (!err && (*folder != '/' || strlen(folder) >= HD_PATH_CAP / 2))
 		err = hd_fail(diag, HD_E_INVAL, "folder \"%.80s\" is no absolute path", folder);
 	if (!err)
@@ -342,7 +381,9 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err && !hd_name_valid(card->name))
 		err = hd_fail(diag, HD_E_INVAL, "name \"%.64s\": 1 to 64 of A-Z a-z 0-9 . _ -", card->name);
 	if (!err && strspn(card->name, "0123456789") == strlen(card->name))
-		err = hd_fail(diag, HD_E_INVAL, "name \"%.64s\" is a number, which says which job by its id: give it a letter", card->name);
+		err = hd_fail(diag, HD_E_INVAL,
+			"name \"%.64s\" is a number, which says which job by its id: give it a letter",
+			card->name);
 	if (!err)
 		err = read_text(ask, "user", card->user, sizeof card->user, diag);
 	if (!err)

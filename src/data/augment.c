@@ -27,8 +27,8 @@ static void flip(const struct shot *s, const struct hd_augment_step *step)
 		}
 }
 
-/* Row y becomes what stands dx further right in row `from` (of the same plane, not overwritten yet), or zeros beyond
- * the edge, or the edge itself. */
+/* Row y becomes what stands dx further right in row `from` (of the same plane, not overwritten yet), or zeros
+ * beyond the edge, or the edge itself. */
 static void move_row(float *to, const float *from, int64_t width, int64_t dx, bool repeat)
 {
 	int64_t gap = dx < 0 ? -dx : dx, kept = width - gap;
@@ -39,8 +39,8 @@ static void move_row(float *to, const float *from, int64_t width, int64_t dx, bo
 		to[dx < 0 ? i : kept + i] = edge;
 }
 
-/* out[y][x] = in[y + dy][x + dx]. In place: rows are taken in the order in which none is needed after it was written;
- * the row that stands for those beyond the edge is written last. */
+/* out[y][x] = in[y + dy][x + dx]. In place: rows are taken in the order in which none is needed after it was
+ * written; the row that stands for those beyond the edge is written last. */
 static void move(const struct shot *s, int64_t dy, int64_t dx, bool repeat)
 {
 	for (int64_t c = 0; c < s->channels; c++) {
@@ -53,7 +53,9 @@ static void move(const struct shot *s, int64_t dy, int64_t dx, bool repeat)
 			else if (!beyond)
 				move_row(plane + y * s->width, plane + from * s->width, s->width, dx, repeat);
 			else    /* the row at the edge has been moved already, and stands where the last one came to rest */
-				memcpy(plane + y * s->width, plane + (dy < 0 ? -dy : s->height - 1 - dy) * s->width, (size_t)s->width * sizeof *plane);
+				memcpy(plane + y * s->width,
+					plane + (dy < 0 ? -dy : s->height - 1 - dy) * s->width,
+					(size_t)s->width * sizeof *plane);
 		}
 	}
 }
@@ -74,13 +76,15 @@ static void shift(const struct shot *s, const struct hd_augment_step *step)
 
 static void cutout(const struct shot *s, const struct hd_augment_step *step)
 {
-	int64_t side = (int64_t)step->value, y = pick(s->word[0], s->height) - side / 2, x = pick(s->word[1], s->width) - side / 2;
+	int64_t side = (int64_t)step->value, y = pick(s->word[0], s->height) - side / 2,
+		x = pick(s->word[1], s->width) - side / 2;
 	int64_t y0 = y < 0 ? 0 : y, y1 = y + side > s->height ? s->height : y + side;
 	int64_t x0 = x < 0 ? 0 : x, x1 = x + side > s->width ? s->width : x + side;
 
 	for (int64_t c = 0; c < s->channels; c++)
 		for (int64_t r = y0; r < y1; r++)
-			memset(s->x + (c * s->height + r) * s->width + x0, 0, (size_t)(x1 > x0 ? x1 - x0 : 0) * sizeof *s->x);
+			memset(s->x + (c * s->height + r) * s->width + x0, 0,
+				(size_t)(x1 > x0 ? x1 - x0 : 0) * sizeof *s->x);
 }
 
 static void brightness(const struct shot *s, const struct hd_augment_step *step)
@@ -130,40 +134,49 @@ static bool moves_pixels(uint32_t kind) { return kind <= HD_TRANSFORM_CUTOUT; }
 
 static uint32_t channels_of(const struct hd_field *x) { return x->rank == 3 ? (uint32_t)x->dim[0] : 1; }
 
-static enum hd_err take_none(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+static enum hd_err take_none(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
 {
 	(void)step;
 	(void)x;
-	return call->nparams ? hd_fail(diag, HD_E_INVAL, "%s takes no number: write %s alone", call->name, call->name) : HD_OK;
+	return call->nparams ? hd_fail(diag, HD_E_INVAL, "%s takes no number: write %s alone", call->name,
+		call->name) : HD_OK;
 }
 
-static bool is_one_number(const struct hd_augment_call *call) { return call->nparams == 1 && !call->param->name && call->param->n == 1; }
+static bool is_one_number(const struct hd_augment_call *call) { return call->nparams == 1 &&
+	!call->param->name && call->param->n == 1; }
 
-static enum hd_err take_pixels(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+static enum hd_err take_pixels(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
 {
 	int64_t most = x->dim[1] < x->dim[2] ? x->dim[1] : x->dim[2];
 
 	most -= step->kind != HD_TRANSFORM_CUTOUT;
 	double v = is_one_number(call) ? call->param->at[0] : 0;
 	if (!(v >= 1) || v > (double)most || v != (double)(int64_t)v)
-		return hd_fail(diag, HD_E_INVAL, "%s takes a whole number of pixels from 1 to %lld, as {%s: %d}", call->name, (long long)most, call->name,
+		return hd_fail(diag, HD_E_INVAL,
+			"%s takes a whole number of pixels from 1 to %lld, as {%s: %d}", call->name,
+			(long long)most, call->name,
 			most < 4 ? 1 : 4);
 	step->value = (float)v;
 	return HD_OK;
 }
 
-static enum hd_err take_share(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+static enum hd_err take_share(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
 {
 	double v = is_one_number(call) ? call->param->at[0] : 0;
 
 	(void)x;
 	if (!(v > 0) || v > 1)
-		return hd_fail(diag, HD_E_INVAL, "%s takes one number above 0 and up to 1, as {%s: 0.2}", call->name, call->name);
+		return hd_fail(diag, HD_E_INVAL, "%s takes one number above 0 and up to 1, as {%s: 0.2}",
+			call->name, call->name);
 	step->value = (float)v;
 	return HD_OK;
 }
 
-static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
 {
 	const struct hd_augment_param *mean = NULL, *std = NULL;
 	uint32_t channels = channels_of(x);
@@ -174,22 +187,29 @@ static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_au
 		std = strcmp(name, "std") == 0 ? &call->param[i] : std;
 	}
 	if (call->nparams != 2 || !mean || !std)
-		return hd_fail(diag, HD_E_INVAL, "%s takes mean and std, as {%s: {mean: [0.5], std: [0.25]}}", call->name, call->name);
+		return hd_fail(diag, HD_E_INVAL, "%s takes mean and std, as {%s: {mean: [0.5], std: [0.25]}}",
+			call->name, call->name);
 	if (mean->n != std->n || (mean->n != 1 && mean->n != channels) || mean->n > HD_AUGMENT_CHANNELS)
-		return hd_fail(diag, HD_E_INVAL, "%s has %u means and %u deviations: give one of each, or one for each of %u channels (at most %d)",
+		return hd_fail(diag, HD_E_INVAL,
+			"%s has %u means and %u deviations: give one of each, or one for each of %u "
+			"channels (at most %d)",
 			call->name, mean->n, std->n, channels, HD_AUGMENT_CHANNELS);
 	step->nchannels = mean->n;
 	for (uint32_t c = 0; c < mean->n; c++) {
 		step->mean[c] = (float)mean->at[c];
 		step->std[c] = (float)std->at[c];
 		if (!(step->std[c] > 0))
-			return hd_fail(diag, HD_E_INVAL, "%s: a deviation of %g divides by nothing; it must be above 0", call->name, std->at[c]);
+			return hd_fail(diag, HD_E_INVAL,
+				"%s: a deviation of %g divides by nothing; it must be above 0", call->name,
+				std->at[c]);
 	}
 	return HD_OK;
 }
 
-static enum hd_err (*const takes[])(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x,
-	struct hd_diag *diag) = { [NONE] = take_none, [PIXELS] = take_pixels, [SHARE] = take_share, [MOMENTS] = take_moments };
+static enum hd_err (*const takes[])(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x,
+	struct hd_diag *diag) = { [NONE] = take_none, [PIXELS] = take_pixels, [SHARE] = take_share,
+	[MOMENTS] = take_moments };
 
 static enum hd_err find(const char *name, uint32_t *kind, struct hd_diag *diag)
 {
@@ -207,7 +227,8 @@ static enum hd_err find(const char *name, uint32_t *kind, struct hd_diag *diag)
 		, name, near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
 }
 
-enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
 {
 	struct hd_augment_step step = { 0 };
 	enum hd_err err = find(call->name, &step.kind, diag);
@@ -217,16 +238,20 @@ enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_c
 	if (augment->nsteps == HD_AUGMENT_STEPS)
 		return hd_fail(diag, HD_E_INVAL, "more than %d transforms", HD_AUGMENT_STEPS);
 	if (x->dtype != HD_F32)
-		return hd_fail(diag, HD_E_INVAL, "%s transforms numbers, the samples are %s", call->name, hd_dtype_text((enum hd_dtype)x->dtype));
+		return hd_fail(diag, HD_E_INVAL, "%s transforms numbers, the samples are %s", call->name,
+			hd_dtype_text((enum hd_dtype)x->dtype));
 	if (moves_pixels(step.kind) && x->rank != 3)
-		return hd_fail(diag, HD_E_INVAL, "%s needs images of [channels, height, width], the model takes %u extents", call->name, x->rank);
+		return hd_fail(diag, HD_E_INVAL,
+			"%s needs images of [channels, height, width], the model takes %u extents",
+			call->name, x->rank);
 	err = takes[rows[step.kind].params](&step, call, x, diag);
 	if (!err)
 		augment->step[augment->nsteps++] = step;
 	return err;
 }
 
-void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index, uint64_t epoch, float *x)
+void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
+	uint64_t epoch, float *x)
 {
 	const uint64_t key = hd_philox_key(augment->seed, HD_RNG_AUGMENT);
 	struct shot shot = { .x = x, .n = field->sample_bytes / sizeof *x };
@@ -241,7 +266,8 @@ void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *f
 		if (!row->always) {
 			if (epoch == HD_NO_EPOCH)
 				continue;
-			const uint32_t counter[4] = { 0, i, (uint32_t)index, (uint32_t)(index >> 32 & 0xfff) | (uint32_t)epoch << 12 };
+			const uint32_t counter[4] = { 0, i, (uint32_t)index,
+				(uint32_t)(index >> 32 & 0xfff) | (uint32_t)epoch << 12 };
 			struct hd_philox draw = hd_philox(counter, key);
 			memcpy(shot.word, draw.word, sizeof shot.word);
 		}
@@ -249,7 +275,8 @@ void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *f
 	}
 }
 
-enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch, void *const *out, struct hd_diag *diag)
+enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch,
+	void *const *out, struct hd_diag *diag)
 {
 	enum hd_err err = set->ops->read(set, split, index, out, diag);
 

@@ -26,11 +26,13 @@ enum { HD_AUGMENT_STEPS = 16,             /* transforms of a job */
        HD_AUGMENT_CHANNELS = 16,          /* that normalize takes one by one */
        HD_AUGMENT_PARAMS = 2 };
 
-/* One number or list of numbers of a transform: {crop: 4} has one without a name, {normalize: {mean: [0.5], std: [0.25]}} two. */
+/* One number or list of numbers of a transform: {crop: 4} has one without a name, {normalize: {mean:
+ * [0.5], std: [0.25]}} two. */
 struct hd_augment_param { const char *name; const double *at; uint32_t n; };
 struct hd_augment_call { const char *name; const struct hd_augment_param *param; uint32_t nparams; };
 
-struct hd_augment_step { uint32_t kind; float value; uint32_t nchannels; float mean[HD_AUGMENT_CHANNELS], std[HD_AUGMENT_CHANNELS]; };
+struct hd_augment_step { uint32_t kind; float value; uint32_t nchannels; float mean[HD_AUGMENT_CHANNELS],
+	std[HD_AUGMENT_CHANNELS]; };
 
 struct hd_augment {
 	uint64_t seed;
@@ -56,16 +58,19 @@ enum hd_transform {
 };
 
 /* Appends one transform for samples like `x`. HD_E_INVAL says what is wrong, without a place. */
-HD_MUST_USE enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call, const struct hd_field *x,
+HD_MUST_USE enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call,
+	const struct hd_field *x,
 	struct hd_diag *diag);
 
 #define HD_NO_EPOCH UINT64_MAX            /* not a row of training */
 
 /* Transforms the numbers `x` of one sample. */
-void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index, uint64_t epoch, float *x);
+void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
+	uint64_t epoch, float *x);
 
 /* Sample `index` of a split as the model sees it: read, then transformed by set->augment. */
-HD_MUST_USE enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch, void *const *out,
+HD_MUST_USE enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	uint64_t epoch, void *const *out,
 	struct hd_diag *diag);
 
 #endif

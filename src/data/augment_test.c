@@ -10,7 +10,8 @@
 
 enum { C = 2, H = 5, W = 7, N = C * H * W };
 
-static const struct hd_field field = { .name = "x", .dtype = HD_F32, .rank = 3, .dim = { C, H, W }, .sample_bytes = N * sizeof(float) };
+static const struct hd_field field = { .name = "x", .dtype = HD_F32, .rank = 3, .dim = { C, H, W },
+	.sample_bytes = N * sizeof(float) };
 
 static void fill(float x[N], uint32_t seed)
 {
@@ -24,24 +25,29 @@ static struct hd_augment one_of(const char *name, const double *numbers, uint32_
 	struct hd_augment augment = { .seed = 9 };
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_augment_add(&augment, &(struct hd_augment_call){ name, &param, n > 0 }, &field, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_augment_add(&augment, &(struct hd_augment_call){ name, &param, n > 0 }, &field,
+		&diag) == HD_OK, "%s", diag.text);
 	return augment;
 }
 
 /* The draw as base/philox.h writes it down, for a transform by its place in the list. */
 static struct hd_philox drawn_at(uint32_t place, uint64_t seed, uint64_t index, uint64_t epoch)
 {
-	const uint32_t counter[4] = { 0, place, (uint32_t)index, (uint32_t)(index >> 32 & 0xfff) | (uint32_t)(epoch << 12) };
+	const uint32_t counter[4] = { 0, place, (uint32_t)index,
+		(uint32_t)(index >> 32 & 0xfff) | (uint32_t)(epoch << 12) };
 	return hd_philox(counter, hd_philox_key(seed, HD_RNG_AUGMENT));
 }
 
-static struct hd_philox drawn(uint64_t seed, uint64_t index, uint64_t epoch) { return drawn_at(0, seed, index, epoch); }
+static struct hd_philox drawn(uint64_t seed, uint64_t index,
+	uint64_t epoch) { return drawn_at(0, seed, index, epoch); }
 
-static int64_t whole(uint32_t word, int64_t n) { return (int64_t)floor((double)word / 4294967296.0 * (double)n); }
+static int64_t whole(uint32_t word, int64_t n) { return (int64_t)floor((double)word / 4294967296.0 *
+	(double)n); }
 static float share(uint32_t word) { return (float)(word >> 8) / 16777216.0f; }
 
 /* What each transform makes of pixel (c, y, x), straight from its sentence. */
-static float oracle(uint32_t kind, double v, const float *in, struct hd_philox d, int64_t c, int64_t y, int64_t x)
+static float oracle(uint32_t kind, double v, const float *in, struct hd_philox d, int64_t c, int64_t y,
+	int64_t x)
 {
 	int64_t n = (int64_t)v, dy = whole(d.word[0], 2 * n + 1) - n, dx = whole(d.word[1], 2 * n + 1) - n;
 	double mean = 0;
@@ -50,7 +56,8 @@ static float oracle(uint32_t kind, double v, const float *in, struct hd_philox d
 	case HD_TRANSFORM_FLIP:
 		return in[(c * H + y) * W + (d.word[0] < 0x80000000u ? W - 1 - x : x)];
 	case HD_TRANSFORM_CROP:
-		return y + dy < 0 || y + dy >= H || x + dx < 0 || x + dx >= W ? 0 : in[(c * H + y + dy) * W + x + dx];
+		return y + dy < 0 || y + dy >= H || x + dx < 0 ||
+			x + dx >= W ? 0 : in[(c * H + y + dy) * W + x + dx];
 	case HD_TRANSFORM_SHIFT:
 		y = y + dy < 0 ? 0 : y + dy >= H ? H - 1 : y + dy;
 		x = x + dx < 0 ? 0 : x + dx >= W ? W - 1 : x + dx;
@@ -64,7 +71,8 @@ static float oracle(uint32_t kind, double v, const float *in, struct hd_philox d
 	default:
 		for (int i = 0; i < N; i++)
 			mean += (double)in[i] / N;
-		return (float)(mean + ((double)in[(c * H + y) * W + x] - mean) * (double)(1 + (float)v * (2 * share(d.word[0]) - 1)));
+		return (float)(mean + ((double)in[(c * H + y) * W + x] - mean) *
+			(double)(1 + (float)v * (2 * share(d.word[0]) - 1)));
 	}
 }
 
@@ -86,9 +94,12 @@ static void each_transform_is_what_its_sentence_says(void **state)
 			memcpy(out, in, sizeof in);
 			hd_augment_apply(&augment, &field, id, epoch, out);
 			for (int i = 0; i < N; i++) {
-				float want = oracle(cases[k].kind, cases[k].v, in, drawn(9, id, epoch), i / (H * W), i / W % H, i % W);
-				CHECK(cases[k].kind == HD_TRANSFORM_CONTRAST ? fabsf(out[i] - want) < 0x1p-18f : out[i] == want,
-					"%s %g, sample %d, pixel %d: %.9g, not %.9g", cases[k].name, cases[k].v, (int)index, i, (double)out[i], (double)want);
+				float want = oracle(cases[k].kind, cases[k].v, in, drawn(9, id, epoch),
+					i / (H * W), i / W % H, i % W);
+				CHECK(cases[k].kind == HD_TRANSFORM_CONTRAST ?
+					fabsf(out[i] - want) < 0x1p-18f : out[i] == want,
+					"%s %g, sample %d, pixel %d: %.9g, not %.9g", cases[k].name,
+					cases[k].v, (int)index, i, (double)out[i], (double)want);
 			}
 		}
 	}
@@ -111,7 +122,8 @@ static void a_list_is_applied_in_order_each_with_a_draw_of_its_own(void **state)
 		for (uint32_t k = 0; k < 3; k++) {
 			memcpy(before, want, sizeof before);
 			for (int i = 0; i < N; i++)
-				want[i] = oracle(list[k].kind, list[k].v, before, drawn_at(k, 9, index, 4), i / (H * W), i / W % H, i % W);
+				want[i] = oracle(list[k].kind, list[k].v, before, drawn_at(k, 9, index, 4),
+					i / (H * W), i / W % H, i % W);
 		}
 		hd_augment_apply(&augment, &field, index, 4, got);
 		CHECK(memcmp(got, want, sizeof got) == 0, "sample %d", (int)index);
@@ -127,8 +139,10 @@ static void normalize_takes_each_channel_and_every_row(void **state)
 	float in[N], out[N];
 
 	(void)state;
-	CHECK(hd_augment_add(&augment, &(struct hd_augment_call){ "normalize", param, 2 }, &field, &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(hd_augment_add(&augment, &(struct hd_augment_call){ "flip", NULL, 0 }, &field, &diag), HD_OK);
+	CHECK(hd_augment_add(&augment, &(struct hd_augment_call){ "normalize", param, 2 }, &field,
+		&diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_augment_add(&augment, &(struct hd_augment_call){ "flip", NULL, 0 }, &field,
+		&diag), HD_OK);
 	fill(in, 3);
 	memcpy(out, in, sizeof in);
 	hd_augment_apply(&augment, &field, 7, HD_NO_EPOCH, out);
@@ -136,10 +150,12 @@ static void normalize_takes_each_channel_and_every_row(void **state)
 		CHECK(out[i] == (in[i] - (float)mean[i / (H * W)]) / (float)std[i / (H * W)], "pixel %d", i);
 }
 
-/* Chances are what they should be, and one sample's draws differ between epochs, places in the list and seeds. */
+/* Chances are what they should be, and one sample's draws differ between epochs, places in the list and
+ * seeds. */
 static void chance_is_even_and_keyed(void **state)
 {
-	struct hd_augment flip = one_of("flip", NULL, 0), crop = one_of("crop", &(double){ 2 }, 1), other = flip;
+	struct hd_augment flip = one_of("flip", NULL, 0), crop = one_of("crop", &(double){ 2 }, 1),
+		other = flip;
 	uint32_t flips = 0, same_epoch = 0, same_seed = 0, at[5][5] = { { 0 } };
 	enum { ROUNDS = 20000 };
 
@@ -164,15 +180,18 @@ static void chance_is_even_and_keyed(void **state)
 				at[y][c] += x[0][y * W + c + 1] == 1;
 	}
 	/* five standard deviations of a coin: 0.5 * sqrt(20000) * 5 */
-	CHECK(abs((int)flips - ROUNDS / 2) < 354 && abs((int)same_epoch - ROUNDS / 2) < 354 && abs((int)same_seed - ROUNDS / 2) < 354, "%u %u %u", flips,
+	CHECK(abs((int)flips - ROUNDS / 2) < 354 && abs((int)same_epoch - ROUNDS / 2) < 354 &&
+		abs((int)same_seed - ROUNDS / 2) < 354, "%u %u %u", flips,
 		same_epoch, same_seed);
 	for (int y = 0; y < 5; y++)
 		for (int c = 0; c < 5; c++)
-			CHECK(abs((int)at[y][c] - ROUNDS / 25) < 140, "moved by %d, %d: %u times", y - 2, c - 2, at[y][c]);
+			CHECK(abs((int)at[y][c] - ROUNDS / 25) < 140, "moved by %d, %d: %u times", y - 2,
+				c - 2, at[y][c]);
 }
 
 /* A data set of pixels that say which sample they are of. */
-static enum hd_err made_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err made_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
 {
 	(void)set;
 	(void)split;
@@ -186,15 +205,18 @@ static void no_number_of_virtual_nodes_changes_a_sample(void **state)
 {
 	static const struct hd_reader_ops ops = { .name = "made", .about = "for tests", .read = made_read };
 	struct hd_augment augment = one_of("crop", &(double){ 3 }, 1);
-	const struct hd_dataset set = { .ops = &ops, .nfields = 1, .field = { field }, .nsplits = 1, .split = { { "train", 11 } }, .augment = &augment };
+	const struct hd_dataset set = { .ops = &ops, .nfields = 1, .field = { field }, .nsplits = 1,
+		.split = { { "train", 11 } }, .augment = &augment };
 	struct hd_diag diag = { "" };
 
 	(void)state;
 	for (int last = HD_LAST_RAGGED; last <= HD_LAST_WRAP; last += HD_LAST_WRAP - HD_LAST_RAGGED) {
 		struct hd_sampler sampler;
-		assert_int_equal(hd_sampler_init(&sampler, 5, 11, 4, HD_ORDER_SHUFFLE, (enum hd_last)last, &diag), HD_OK);
+		assert_int_equal(hd_sampler_init(&sampler, 5, 11, 4, HD_ORDER_SHUFFLE, (enum hd_last)last,
+			&diag), HD_OK);
 		for (uint32_t nvns = 1; nvns <= 4; nvns++) {
-			struct hd_prefetch_spec spec = { .set = &set, .sampler = &sampler, .nvns = nvns, .per_vn = (4 + nvns - 1) / nvns, .end_step = 6,
+			struct hd_prefetch_spec spec = { .set = &set, .sampler = &sampler, .nvns = nvns,
+				.per_vn = (4 + nvns - 1) / nvns, .end_step = 6,
 				.nthreads = nvns };
 			struct hd_prefetch *prefetch = NULL;
 			CHECK(hd_prefetch_create(&prefetch, &spec, &diag) == HD_OK, "%s", diag.text);
@@ -202,14 +224,18 @@ static void no_number_of_virtual_nodes_changes_a_sample(void **state)
 				for (uint32_t v = 0; v < nvns; v++) {
 					const void *input[HD_MAX_FIELDS];
 					uint64_t nrows = 0;
-					assert_int_equal(hd_prefetch_take(prefetch, step, v, input, &nrows, &diag), HD_OK);
+					assert_int_equal(hd_prefetch_take(prefetch, step, v, input, &nrows,
+						&diag), HD_OK);
 					for (uint64_t r = 0; r < nrows; r++) {
 						uint64_t row = v * spec.per_vn + r, at = step * 4 + row;
-						uint64_t epoch = last == HD_LAST_WRAP ? at / 11 : step / 3, sample = hd_sampler_at(&sampler, step, row);
+						uint64_t epoch = last == HD_LAST_WRAP ? at / 11 : step / 3,
+							sample = hd_sampler_at(&sampler, step, row);
 						float want[N];
 						fill(want, (uint32_t)sample);
 						hd_augment_apply(&augment, &field, sample, epoch, want);
-						CHECK(memcmp((const float *)input[0] + r * N, want, sizeof want) == 0, "V %u, step %d, row %d", nvns, (int)step,
+						CHECK(memcmp((const float *)input[0] + r * N, want,
+							sizeof want) == 0, "V %u, step %d, row %d", nvns,
+							(int)step,
 							(int)row);
 					}
 					hd_prefetch_done(prefetch, step, v);
@@ -222,10 +248,14 @@ static void no_number_of_virtual_nodes_changes_a_sample(void **state)
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const double four = 4, five = 5, half = 0.5, two[2] = { 1, 2 }, zero = 0;
-	const struct hd_augment_param bare[] = { { NULL, &five, 1 } }, part[] = { { NULL, &half, 1 } }, both[] = { { NULL, two, 2 } };
-	const struct hd_augment_param only[] = { { "mean", &half, 1 } }, uneven[] = { { "mean", &half, 1 }, { "std", two, 2 } };
-	const struct hd_augment_param none[] = { { "mean", &half, 1 }, { "std", &zero, 1 } }, fine[] = { { NULL, &four, 1 } };
-	static const struct hd_field flat = { .dtype = HD_F32, .rank = 1, .dim = { N } }, tokens = { .dtype = HD_I32, .rank = 3, .dim = { C, H, W } };
+	const struct hd_augment_param bare[] = { { NULL, &five, 1 } }, part[] = { { NULL, &half, 1 } },
+		both[] = { { NULL, two, 2 } };
+	const struct hd_augment_param only[] = { { "mean", &half, 1 } },
+		uneven[] = { { "mean", &half, 1 }, { "std", two, 2 } };
+	const struct hd_augment_param none[] = { { "mean", &half, 1 }, { "std", &zero, 1 } },
+		fine[] = { { NULL, &four, 1 } };
+	static const struct hd_field flat = { .dtype = HD_F32, .rank = 1, .dim = { N } },
+		tokens = { .dtype = HD_I32, .rank = 3, .dim = { C, H, W } };
 	const struct { struct hd_augment_call call; const struct hd_field *x; const char *says; } cases[] = {
 		{ { "flop", NULL, 0 }, &field, "there is no transform flop; did you mean flip?; known: flip crop shift cutout" },
 		{ { "flip", bare, 1 }, &field, "flip takes no number: write flip alone" },
@@ -246,7 +276,8 @@ static void what_makes_no_sense_is_refused(void **state)
 	}
 	for (int i = 0; i <= HD_AUGMENT_STEPS; i++) {
 		struct hd_diag diag = { "" };
-		enum hd_err err = hd_augment_add(&augment, &(struct hd_augment_call){ "crop", fine, 1 }, &field, &diag);
+		enum hd_err err = hd_augment_add(&augment, &(struct hd_augment_call){ "crop", fine, 1 },
+			&field, &diag);
 		assert_int_equal(err, i < HD_AUGMENT_STEPS ? HD_OK : HD_E_INVAL);
 	}
 }

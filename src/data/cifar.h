@@ -16,10 +16,12 @@
 
 enum { HD_CIFAR_SIDE = 32, HD_CIFAR_IMAGE = 3 * HD_CIFAR_SIDE * HD_CIFAR_SIDE };
 
-struct hd_cifar { const uint8_t *at; uint64_t count; uint32_t nlabels; };     /* at: the file's bytes; labels come first in a record */
+/* at: the file's bytes; labels come first in a record */
+struct hd_cifar { const uint8_t *at; uint64_t count; uint32_t nlabels; };
 
 /* `nlabels` is 1 (CIFAR-10) or 2 (CIFAR-100); `name` is for messages. */
-HD_MUST_USE enum hd_err hd_cifar_parse(const uint8_t *bytes, size_t len, const char *name, uint32_t nlabels, struct hd_cifar *cifar,
+HD_MUST_USE enum hd_err hd_cifar_parse(const uint8_t *bytes, size_t len, const char *name, uint32_t nlabels,
+	struct hd_cifar *cifar,
 	struct hd_diag *diag);
 
 static inline const uint8_t *hd_cifar_record(const struct hd_cifar *cifar, uint64_t i)

@@ -71,12 +71,14 @@ static void samples_run_through_the_files_in_order(void **state)
 	(void)state;
 	struct hd_dataset *set = open_set(&sim.fs, spec_of("ten"));
 	assert_true(set->split[0].count == 13 && set->count == 13 && set->nsplits == 1);
-	assert_true(set->field[0].rank == 3 && set->field[0].dim[0] == 3 && set->field[0].dim[2] == 32 && set->field[1].dtype == HD_I32);
+	assert_true(set->field[0].rank == 3 && set->field[0].dim[0] == 3 && set->field[0].dim[2] == 32 &&
+		set->field[1].dtype == HD_I32);
 	for (uint32_t s = 0; s < 13; s++) {
 		read_sample(set, 0, s, x, &y);
 		CHECK(y == (int32_t)((want[s].i + want[s].file) % 10), "sample %u: label %d", s, y);
 		for (uint32_t j = 0; j < HD_CIFAR_IMAGE; j++)
-			CHECK(x[j] == (float)pixel(want[s].file, want[s].i, j) / 255.0f, "sample %u at %u", s, j);
+			CHECK(x[j] == (float)pixel(want[s].file, want[s].i, j) / 255.0f, "sample %u at %u", s,
+				j);
 	}
 	hd_dataset_destroy(set);
 }
@@ -98,7 +100,8 @@ static void the_test_file_is_a_split_and_packed_files_are_the_same(void **state)
 	hd_dataset_destroy(set);
 
 	assert_true(plain && packed);
-	put_file(&sim.fs, "ten/test_batch.bin.gz", packed, make_gzip(packed, plain, make_records(plain, 9, 1, 2)));
+	put_file(&sim.fs, "ten/test_batch.bin.gz", packed, make_gzip(packed, plain,
+		make_records(plain, 9, 1, 2)));
 	struct hd_diag diag = { "" };
 	assert_int_equal(hd_fs_unlink(&sim.fs, "ten/test_batch.bin", &diag), HD_OK);
 	set = open_set(&sim.fs, spec_of("ten"));
@@ -121,15 +124,18 @@ static void a_hundred_classes_have_fine_and_coarse_labels(void **state)
 		for (uint32_t i = 0; i < N; i++) {
 			read_sample(set, 0, i, x, &y);
 			assert_int_equal(y, coarse == 1 ? (i + 7) % 20 : (i + 7) * 31 % 100);
-			assert_true(x[0] == (float)pixel(7, i, 0) / 255.0f && x[3071] == (float)pixel(7, i, 3071) / 255.0f);
+			assert_true(x[0] == (float)pixel(7, i, 0) / 255.0f &&
+				x[3071] == (float)pixel(7, i, 3071) / 255.0f);
 		}
 		hd_dataset_destroy(set);
 	}
 	spec.label = "medium";
-	check_refused(&sim.fs, spec, HD_E_INVAL, "data.label is medium; CIFAR-100 has fine (100 classes) and coarse (20)");
+	check_refused(&sim.fs, spec, HD_E_INVAL,
+		"data.label is medium; CIFAR-100 has fine (100 classes) and coarse (20)");
 	spec.label = "coarse";
 	spec.classes = 9;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "hundred/train.bin: label 9 of record 2 is out of range: the model has the classes 0 to 8");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"hundred/train.bin: label 9 of record 2 is out of range: the model has the classes 0 to 8");
 }
 
 static void what_is_no_cifar_is_refused_by_name(void **state)
@@ -148,7 +154,8 @@ static void what_is_no_cifar_is_refused_by_name(void **state)
 	memcpy(spec.dim, (int64_t[]){ 1, 28, 28 }, 3 * sizeof(int64_t));
 	check_refused(&sim.fs, spec, HD_E_INPUT, "[3,32,32] (3072 numbers), the model takes [1,28,28] (784)");
 	assert_int_equal(hd_fs_unlink(&sim.fs, "ten/data_batch_4.bin", &diag), HD_OK);
-	check_refused(&sim.fs, spec_of("ten"), HD_E_NOTFOUND, "ten has data_batch_1.bin but not data_batch_4.bin");
+	check_refused(&sim.fs, spec_of("ten"), HD_E_NOTFOUND,
+		"ten has data_batch_1.bin but not data_batch_4.bin");
 	put_folder(&sim.fs, "empty");
 	check_refused(&sim.fs, spec_of("empty"), HD_E_NOTFOUND, "neither data_batch_1.bin");
 	check_refused(&sim.fs, spec_of(NULL), HD_E_INVAL, "set data.path");
@@ -167,11 +174,14 @@ static void records_are_whole_and_labels_in_range(void **state)
 		assert_int_equal(hd_cifar_parse(bytes, len, "f", nlabels, &cifar, &diag), HD_OK);
 		assert_true(cifar.count == 2 && hd_cifar_record(&cifar, 1) == bytes + len / 2);
 		for (size_t n = 0; n < len; n += n < 5 || n + 5 > len / 2 ? 1 : 500)
-			assert_true((hd_cifar_parse(bytes, n, "f", nlabels, &cifar, &diag) == HD_OK) == (n == len / 2));
+			assert_true((hd_cifar_parse(bytes, n, "f", nlabels, &cifar, &diag) == HD_OK) ==
+				(n == len / 2));
 		bytes[len / 2] = nlabels == 1 ? 10 : 20;
 		diag.text[0] = 0;
 		assert_int_equal(hd_cifar_parse(bytes, len, "f", nlabels, &cifar, &diag), HD_E_INPUT);
-		CHECK(strstr(diag.text, nlabels == 1 ? "f: label 10 of record 1 is out of range, 9 is the last" : "f: label 20 of record 1"), "%s", diag.text);
+		CHECK(strstr(diag.text,
+			nlabels == 1 ? "f: label 10 of record 1 is out of range, 9 is the last" :
+			"f: label 20 of record 1"), "%s", diag.text);
 	}
 	make_records(bytes, 1, 2, 2);
 	bytes[1] = 100;
@@ -183,8 +193,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(samples_run_through_the_files_in_order, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_test_file_is_a_split_and_packed_files_are_the_same, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_hundred_classes_have_fine_and_coarse_labels, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_test_file_is_a_split_and_packed_files_are_the_same,
+		set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_hundred_classes_have_fine_and_coarse_labels, set_up,
+		tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_cifar_is_refused_by_name, set_up, tear_down),
 		cmocka_unit_test(records_are_whole_and_labels_in_range),
 	};

@@ -11,8 +11,8 @@
 #include "base/num.h"
 #include "data/reader_int.h"
 
-/* A table is parsed once, when it is opened: what a step reads is an array of numbers. For a model of tokens these are the
- * numbers of T columns, or the bytes of one column of text: the first T, then pads. */
+/* A table is parsed once, when it is opened: what a step reads is an array of numbers. For a model of tokens
+ * these are the numbers of T columns, or the bytes of one column of text: the first T, then pads. */
 
 enum { SKIP = -1, LABEL = -2 };                      /* roles of a column beside its place in "x" */
 
@@ -36,7 +36,8 @@ static enum hd_err at_field(const struct hd_csv *csv, struct hd_diag *diag, cons
 	va_start(args, fmt);
 	(void)vsnprintf(what, sizeof what, fmt, args);
 	va_end(args);
-	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", csv->name, csv->field_line, csv->field_column, what);
+	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", csv->name, csv->field_line,
+		csv->field_column, what);
 }
 
 /* The header of the first file makes the names, those of the others must repeat them. */
@@ -50,31 +51,38 @@ static enum hd_err read_header(struct csv_set *set, struct hd_csv *csv, bool is_
 		if (err != HD_OK)
 			return err;
 		if (!is_first && (n >= set->nnames || strcmp(set->name[n], csv->text) != 0))
-			return at_field(csv, diag, "column %u is called \"%.60s\" here, \"%.60s\" in %s: files of one table have one header", n + 1, csv->text,
+			return at_field(csv, diag,
+				"column %u is called \"%.60s\" here, \"%.60s\" in %s: files of one table "
+				"have one header", n + 1, csv->text,
 				n < set->nnames ? set->name[n] : "", set->reader.source[0].name);
 		if (!is_first)
 			continue;
 		if (!csv->len || n == HD_CSV_COLUMNS)
-			return at_field(csv, diag, csv->len ? "more than %d columns" : "a column has no name: the first line names all, at most %d",
+			return at_field(csv, diag, csv->len ? "more than %d columns" :
+				"a column has no name: the first line names all, at most %d",
 				HD_CSV_COLUMNS);
 		if (n == cap) {
 			const char **grown = hd_arena_take(arena, cap = cap ? 2 * cap : 64, sizeof *grown);
 			if (!grown)
-				return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the names of its columns", csv->name);
+				return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the names of its columns",
+					csv->name);
 			if (n)
 				memcpy(grown, set->name, n * sizeof *grown);
 			set->name = grown;
 		}
 		if (!(set->name[n] = hd_arena_text(arena, csv->text, csv->len)))
-			return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the names of its columns", csv->name);
+			return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the names of its columns",
+				csv->name);
 	}
 	if (!is_first && n < set->nnames)
-		return at_field(csv, diag, "the header ends here, that of %s has a column \"%.60s\" more", set->reader.source[0].name, set->name[n]);
+		return at_field(csv, diag, "the header ends here, that of %s has a column \"%.60s\" more",
+			set->reader.source[0].name, set->name[n]);
 	set->nnames = n;
 	return HD_OK;
 }
 
-static enum hd_err find_column(const struct csv_set *set, const char *key, const char *name, uint32_t *column, struct hd_diag *diag)
+static enum hd_err find_column(const struct csv_set *set, const char *key, const char *name, uint32_t *column,
+	struct hd_diag *diag)
 {
 	struct hd_near near = hd_near_to(name);
 	uint32_t nfound = 0;
@@ -89,8 +97,10 @@ static enum hd_err find_column(const struct csv_set *set, const char *key, const
 	if (nfound == 1)
 		return HD_OK;
 	if (nfound)
-		return hd_fail(diag, HD_E_INPUT, "%s: %u columns are called \"%.60s\": rename all but one", set->reader.source[0].name, nfound, name);
-	return hd_fail(diag, HD_E_INPUT, "%s: there is no column \"%.60s\", which %s names%s%s%s", set->reader.source[0].name, name, key,
+		return hd_fail(diag, HD_E_INPUT, "%s: %u columns are called \"%.60s\": rename all but one",
+			set->reader.source[0].name, nfound, name);
+	return hd_fail(diag, HD_E_INPUT, "%s: there is no column \"%.60s\", which %s names%s%s%s",
+		set->reader.source[0].name, name, key,
 		near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
 }
 
@@ -105,11 +115,13 @@ static enum hd_err take_columns(struct csv_set *set, const struct hd_data_spec *
 		if (err != HD_OK)
 			return err;
 		if (set->role[c] != SKIP)
-			return hd_fail(diag, HD_E_INVAL, "data.columns names \"%.60s\", which %s", spec->column[i],
+			return hd_fail(diag, HD_E_INVAL, "data.columns names \"%.60s\", which %s",
+				spec->column[i],
 				set->role[c] == LABEL ? "is the label" : "it names already");
 		set->role[c] = (int32_t)set->ncolumns++;
 	}
-	return set->ncolumns ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s has no column but the label", set->reader.source[0].name);
+	return set->ncolumns ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s has no column but the label",
+		set->reader.source[0].name);
 }
 
 static enum hd_err add_x(struct csv_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
@@ -122,7 +134,9 @@ static enum hd_err add_x(struct csv_set *set, const struct hd_data_spec *spec, s
 	if (!spec->context)
 		return hd_field_add_x(&set->reader, spec, HD_F32, 1, &columns, name, diag);
 	if (!set->text && set->ncolumns != spec->context)
-		return hd_fail(diag, HD_E_INPUT, "%s has %u columns for \"x\", the model reads %u tokens: let data.columns name one column of text, or %u of "
+		return hd_fail(diag, HD_E_INPUT,
+			"%s has %u columns for \"x\", the model reads %u tokens: let data.columns name one "
+			"column of text, or %u of "
 			"token numbers", name, set->ncolumns, spec->context, spec->context);
 	return hd_field_add(&set->reader, "x", HD_I32, 1, &context, diag);
 }
@@ -143,7 +157,8 @@ static enum hd_err give_roles(struct csv_set *set, const struct hd_data_spec *sp
 	return take_columns(set, spec, diag);
 }
 
-static enum hd_err put_label(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, struct hd_diag *diag)
+static enum hd_err put_label(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv,
+	struct hd_diag *diag)
 {
 	int64_t most = spec->classes ? (int64_t)spec->classes - 1 : INT32_MAX, v = 0;
 	struct hd_diag why = { "" };
@@ -156,13 +171,16 @@ static enum hd_err put_label(struct csv_set *set, const struct hd_data_spec *spe
 	if (spec->nclasses)
 		return at_field(csv, diag, "\"%.60s\" is none of data.classes", csv->text);
 	if (hd_num_i64(csv->text, 0, most, &v, &why))
-		return at_field(csv, diag, "%.200s: a label is the number of a class; classes with names stand in data.classes", why.text);
+		return at_field(csv, diag,
+			"%.200s: a label is the number of a class; classes with names stand in data.classes",
+			why.text);
 	set->label[set->row] = (int32_t)v;
 	return HD_OK;
 }
 
 /* A byte is a token. */
-static enum hd_err put_text(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, struct hd_diag *diag)
+static enum hd_err put_text(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv,
+	struct hd_diag *diag)
 {
 	uint32_t bound = hd_token_bound(spec), context = spec->context;
 	size_t n = csv->len < context ? csv->len : context;
@@ -170,33 +188,42 @@ static enum hd_err put_text(struct csv_set *set, const struct hd_data_spec *spec
 
 	set->ncut += csv->len > context;
 	if (n < context && spec->pad < 0)
-		return at_field(csv, diag, "a text of %zu bytes, the model reads %u tokens: name a token to fill it up (model.args pad: 256, vocab: 257)", n,
+		return at_field(csv, diag,
+			"a text of %zu bytes, the model reads %u tokens: name a token to fill it up "
+			"(model.args pad: 256, vocab: 257)", n,
 			context);
 	for (size_t i = 0; i < context; i++) {
 		out[i] = i < n ? (unsigned char)csv->text[i] : spec->pad;
 		if (i < n && bound && (uint32_t)out[i] >= bound)
-			return at_field(csv, diag, "byte %zu of the text is %d, the model knows tokens from 0 to %u: give it a vocabulary of 256 or more",
+			return at_field(csv, diag,
+				"byte %zu of the text is %d, the model knows tokens from 0 to %u: give it a "
+				"vocabulary of 256 or more",
 				i + 1, out[i], bound - 1);
 		if (i < n && out[i] == spec->pad)
-			return at_field(csv, diag, "byte %zu of the text is %d, which the model takes for the end of it: use another model.args pad, as 256",
+			return at_field(csv, diag,
+				"byte %zu of the text is %d, which the model takes for the end of it: use "
+				"another model.args pad, as 256",
 				i + 1, out[i]);
 	}
 	return HD_OK;
 }
 
-static enum hd_err put_token(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, uint32_t column, struct hd_diag *diag)
+static enum hd_err put_token(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv,
+	uint32_t column, struct hd_diag *diag)
 {
 	uint32_t bound = hd_token_bound(spec);
 	struct hd_diag why = { "" };
 	int64_t v = 0;
 
 	if (hd_num_i64(csv->text, 0, bound ? (int64_t)bound - 1 : INT32_MAX, &v, &why))
-		return at_field(csv, diag, "column \"%.60s\": %.200s: the model reads numbers of tokens here", set->name[column], why.text);
+		return at_field(csv, diag, "column \"%.60s\": %.200s: the model reads numbers of tokens here",
+			set->name[column], why.text);
 	set->x.token[set->row * set->nelems + (uint32_t)set->role[column]] = (int32_t)v;
 	return HD_OK;
 }
 
-static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, uint32_t column, struct hd_diag *diag)
+static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv,
+	uint32_t column, struct hd_diag *diag)
 {
 	int32_t role = set->role[column];
 	struct hd_diag why = { "" };
@@ -205,7 +232,8 @@ static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spe
 	if (role == SKIP)
 		return HD_OK;
 	if (!csv->len)
-		return at_field(csv, diag, "column \"%.60s\" has no value here: fill it in%s", set->name[column],
+		return at_field(csv, diag, "column \"%.60s\" has no value here: fill it in%s",
+			set->name[column],
 			role == LABEL ? "" : ", or leave the column out of data.columns");
 	if (role == LABEL && !spec->float_target)
 		return put_label(set, spec, csv, diag);
@@ -223,7 +251,8 @@ static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spe
 }
 
 /* One record; without `spec` it is only counted. */
-static enum hd_err read_record(struct csv_set *set, const struct hd_data_spec *spec, struct hd_csv *csv, struct hd_diag *diag)
+static enum hd_err read_record(struct csv_set *set, const struct hd_data_spec *spec, struct hd_csv *csv,
+	struct hd_diag *diag)
 {
 	uint32_t n = 0;
 
@@ -264,7 +293,9 @@ static enum hd_err take_memory(struct csv_set *set, const struct hd_data_spec *s
 	uint64_t n = 0;
 
 	if (!set->nrows)
-		return hd_fail(diag, HD_E_INPUT, "%s has a header and no record: there is nothing to train on", set->reader.source[0].name);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s has a header and no record: there is nothing to train on",
+			set->reader.source[0].name);
 	if (hd_mul_u64(set->nrows, set->nelems, &n)) {
 		set->x.at = hd_arena_take(arena, n, sizeof *set->x.number);
 		if (spec->float_target)
@@ -273,7 +304,8 @@ static enum hd_err take_memory(struct csv_set *set, const struct hd_data_spec *s
 			set->label = hd_arena_take(arena, set->nrows, sizeof *set->label);
 	}
 	return set->x.at && (set->target || set->label) ? HD_OK
-		: hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " records of %u columns", set->nrows, set->ncolumns);
+		: hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " records of %u columns", set->nrows,
+			set->ncolumns);
 }
 
 static enum hd_err check_wishes(const struct hd_data_spec *spec, struct hd_diag *diag)
@@ -281,11 +313,16 @@ static enum hd_err check_wishes(const struct hd_data_spec *spec, struct hd_diag 
 	if (!spec->path)
 		return hd_fail(diag, HD_E_INVAL, "data.kind csv needs a file: set data.path");
 	if (spec->float_target && spec->nclasses)
-		return hd_fail(diag, HD_E_INVAL, "data.classes names classes, the loss wants numbers: leave it out, or use model.loss cross-entropy");
+		return hd_fail(diag, HD_E_INVAL,
+			"data.classes names classes, the loss wants numbers: leave it out, or use "
+			"model.loss cross-entropy");
 	if (spec->float_target && spec->classes > 1)
-		return hd_fail(diag, HD_E_INPUT, "the model gives %u numbers, the label of a csv is one: change model.args", spec->classes);
+		return hd_fail(diag, HD_E_INPUT,
+			"the model gives %u numbers, the label of a csv is one: change model.args",
+			spec->classes);
 	if (spec->classes && spec->nclasses > spec->classes)
-		return hd_fail(diag, HD_E_INVAL, "data.classes has %u names, the model %u classes", spec->nclasses, spec->classes);
+		return hd_fail(diag, HD_E_INVAL, "data.classes has %u names, the model %u classes",
+			spec->nclasses, spec->classes);
 	return HD_OK;
 }
 
@@ -309,18 +346,22 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	reader->set.count = set->nrows;
 	reader->set.hash = hd_sources_hash(reader);
 	if (set->text)
-		hd_reader_about(reader, "%" PRIu64 " texts, %" PRIu64 " of them cut at %u bytes, %s", set->nrows, set->ncut, spec->context, spec->path);
+		hd_reader_about(reader, "%" PRIu64 " texts, %" PRIu64 " of them cut at %u bytes, %s",
+			set->nrows, set->ncut, spec->context, spec->path);
 	else
-		hd_reader_about(reader, "%" PRIu64 " records of %u columns, %s", set->nrows, set->ncolumns, spec->path);
+		hd_reader_about(reader, "%" PRIu64 " records of %u columns, %s", set->nrows, set->ncolumns,
+			spec->path);
 	return HD_OK;
 }
 
-static enum hd_err csv_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err csv_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	return hd_reader_open(set, sizeof(struct csv_set), &hd_reader_csv, fs, fill, spec, diag);
 }
 
-static enum hd_err csv_read(const struct hd_dataset *dataset, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err csv_read(const struct hd_dataset *dataset, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
 {
 	const struct csv_set *set = (const struct csv_set *)dataset;
 	uint64_t id = hd_split_id(&set->reader, split, index);
@@ -336,6 +377,8 @@ static enum hd_err csv_read(const struct hd_dataset *dataset, uint32_t split, ui
 
 const struct hd_reader_ops hd_reader_csv = {
 	.name = "csv",
-	.about = "table with a header row (RFC 4180): numbers, or a text for a model of tokens, and a label, the last column unless data.label names it",
+	.about =
+	"table with a header row (RFC 4180): numbers, or a text for a model of tokens, and a label, the "
+	"last column unless data.label names it",
 	.open = csv_open, .read = csv_read, .destroy = hd_reader_destroy,
 };

@@ -32,7 +32,8 @@ struct hd_csv {
 };
 
 void hd_csv_init(struct hd_csv *csv, const uint8_t *bytes, size_t len, const char *name);
-static inline bool hd_csv_more(const struct hd_csv *csv) { return csv->at < csv->end; }       /* between records: is there another? */
+/* between records: is there another? */
+static inline bool hd_csv_more(const struct hd_csv *csv) { return csv->at < csv->end; }
 /* The next field. HD_E_INPUT names file:line:column. */
 HD_MUST_USE enum hd_err hd_csv_next(struct hd_csv *csv, struct hd_diag *diag);
 

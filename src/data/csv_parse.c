@@ -8,12 +8,14 @@ void hd_csv_init(struct hd_csv *csv, const uint8_t *bytes, size_t len, const cha
 	static const uint8_t mark[3] = { 0xef, 0xbb, 0xbf };
 	size_t skip = len >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0 ? sizeof mark : 0;
 
-	*csv = (struct hd_csv){ .name = name, .at = bytes + skip, .end = bytes + len, .line = 1, .column = 1 };
+	*csv = (struct hd_csv){ .name = name, .at = bytes + skip, .end = bytes + len, .line = 1,
+		.column = 1 };
 }
 
 static enum hd_err bad(const struct hd_csv *csv, const char *what, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", csv->name, csv->line, csv->column, what);
+	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", csv->name, csv->line, csv->column,
+		what);
 }
 
 static void step(struct hd_csv *csv)
@@ -51,7 +53,9 @@ static enum hd_err quoted(struct hd_csv *csv, struct hd_diag *diag)
 	}
 	if (err)
 		return err;
-	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": the quote that opens here is never closed", csv->name, csv->field_line,
+	return hd_fail(diag, HD_E_INPUT,
+		"%s:%" PRIu64 ":%" PRIu64 ": the quote that opens here is never closed", csv->name,
+		csv->field_line,
 		csv->field_column);
 }
 
@@ -61,7 +65,9 @@ static enum hd_err bare(struct hd_csv *csv, struct hd_diag *diag)
 
 	while (csv->at < csv->end && !strchr(",\r\n", *csv->at) && !err) {
 		if (*csv->at == '"')
-			return bad(csv, "a quote inside a field that does not begin with one: quote the whole field and double the quote", diag);
+			return bad(csv,
+				"a quote inside a field that does not begin with one: quote the whole field "
+				"and double the quote", diag);
 		err = put(csv, diag);
 	}
 	return !err && csv->at < csv->end && *csv->at == 0 ? put(csv, diag) : err;
@@ -84,7 +90,8 @@ static enum hd_err end_field(struct hd_csv *csv, struct hd_diag *diag)
 		step(csv);
 		return HD_OK;
 	}
-	return bad(csv, *csv->at == '\r' ? "a carriage return without a line feed" : "text after the closing quote of a field", diag);
+	return bad(csv, *csv->at == '\r' ? "a carriage return without a line feed" :
+		"text after the closing quote of a field", diag);
 }
 
 enum hd_err hd_csv_next(struct hd_csv *csv, struct hd_diag *diag)

@@ -22,7 +22,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct hd_data_spec spec_of(void) { return (struct hd_data_spec){ .kind = "csv", .path = "d/t.csv", .train = 1, .seed = 7 }; }
+static struct hd_data_spec spec_of(void) { return (struct hd_data_spec){ .kind = "csv", .path = "d/t.csv",
+	.train = 1, .seed = 7 }; }
 
 /* All fields of a text, parted by '|', records by '/'; or the message. */
 static const char *fields_of(const char *text, size_t len)
@@ -58,7 +59,8 @@ static void fields_are_those_of_the_rfc(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const char *got = fields_of(cases[i].text, strlen(cases[i].text));
-		CHECK(strncmp(got, cases[i].want, strlen(cases[i].want)) == 0 && (cases[i].want[0] || !got[0]), "case %zu: '%s'", i, got);
+		CHECK(strncmp(got, cases[i].want, strlen(cases[i].want)) == 0 &&
+			(cases[i].want[0] || !got[0]), "case %zu: '%s'", i, got);
 	}
 	CHECK(strstr(fields_of("a,\0b\n", 5), "f:1:3: a NUL byte"), "%s", fields_of("a,\0b\n", 5));
 	CHECK(strstr(fields_of("\"\0\"", 3), "f:1:2: a NUL byte"), "quoted");
@@ -109,14 +111,16 @@ static void columns_and_label_are_chosen_by_name(void **state)
 	int32_t y;
 
 	(void)state;
-	put_text(&sim.fs, "d/t.csv", "a,who,label,b,c\n1,Ann,yes,,3\n4,\"Bo\nb\",no,oh,6\n7,,\"may, be\",-,9\n");
+	put_text(&sim.fs, "d/t.csv",
+		"a,who,label,b,c\n1,Ann,yes,,3\n4,\"Bo\nb\",no,oh,6\n7,,\"may, be\",-,9\n");
 	spec.column = columns;
 	spec.ncolumns = 2;
 	spec.label = "label";
 	spec.class = classes;
 	spec.nclasses = 3;
 	struct hd_dataset *set = open_set(&sim.fs, spec);
-	static const struct { float x[2]; int32_t y; } want[] = { { { 3, 1 }, 1 }, { { 6, 4 }, 0 }, { { 9, 7 }, 2 } };
+	static const struct { float x[2]; int32_t y; } want[] = { { { 3, 1 }, 1 }, { { 6, 4 }, 0 },
+		{ { 9, 7 }, 2 } };
 	for (uint64_t i = 0; i < 3; i++) {
 		read_sample(set, 0, i, x, &y);
 		CHECK(memcmp(x, want[i].x, sizeof x) == 0 && y == want[i].y, "record %d", (int)i);
@@ -129,7 +133,8 @@ static void columns_and_label_are_chosen_by_name(void **state)
 	spec.column = (const char *const[]){ "c", "label" };
 	check_refused(&sim.fs, spec, HD_E_INVAL, "data.columns names \"label\", which is the label");
 	spec.column = (const char *const[]){ "c", "labl" };
-	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv: there is no column \"labl\", which data.columns names; did you mean label?");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"d/t.csv: there is no column \"labl\", which data.columns names; did you mean label?");
 	spec.label = "kind";
 	check_refused(&sim.fs, spec, HD_E_INPUT, "there is no column \"kind\", which data.label names");
 }
@@ -187,7 +192,8 @@ static void what_is_wrong_is_named_by_line_and_column(void **state)
 	spec = spec_of();
 	spec.rank = 1;
 	spec.dim[0] = 4;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "samples have the shape [2] (2 numbers), the model takes [4] (4)");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"samples have the shape [2] (2 numbers), the model takes [4] (4)");
 	spec.path = NULL;
 	check_refused(&sim.fs, spec, HD_E_INVAL, "data.kind csv needs a file");
 	spec = spec_of();
@@ -213,14 +219,16 @@ static struct hd_data_spec text_spec(void)
 
 static void a_text_is_its_bytes_then_pads_and_long_ones_are_cut(void **state)
 {
-	static const int32_t want[3][4] = { { 'a', 'b', 256, 256 }, { ',', ' ', 0xc3, 0xa4 }, { 'c', 'd', 'e', 'f' } };
+	static const int32_t want[3][4] = { { 'a', 'b', 256, 256 }, { ',', ' ', 0xc3, 0xa4 },
+		{ 'c', 'd', 'e', 'f' } };
 	struct hd_data_spec spec = text_spec();
 	int32_t x[4], y;
 
 	(void)state;
 	put_text(&sim.fs, "d/t.csv", "text,y\nab,1\n\", \xc3\xa4\",0\ncdefg,1\n");
 	struct hd_dataset *set = open_set(&sim.fs, spec);
-	assert_true(set->field[0].dtype == HD_I32 && set->field[0].rank == 1 && set->field[0].dim[0] == 4 && set->field[1].rank == 0);
+	assert_true(set->field[0].dtype == HD_I32 && set->field[0].rank == 1 && set->field[0].dim[0] == 4 &&
+		set->field[1].rank == 0);
 	CHECK(strstr(set->about, "3 texts, 1 of them cut at 4 bytes"), "%s", set->about);
 	for (uint64_t i = 0; i < 3; i++) {
 		read_sample(set, 0, i, x, &y);
@@ -228,12 +236,15 @@ static void a_text_is_its_bytes_then_pads_and_long_ones_are_cut(void **state)
 	}
 	hd_dataset_destroy(set);
 	spec.pad = -1;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:2:1: a text of 2 bytes, the model reads 4 tokens: name a token to fill it up");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"d/t.csv:2:1: a text of 2 bytes, the model reads 4 tokens: name a token to fill it up");
 	spec.pad = 'b';
-	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:2:1: byte 2 of the text is 98, which the model takes for the end of it");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"d/t.csv:2:1: byte 2 of the text is 98, which the model takes for the end of it");
 	spec.pad = 0;
 	spec.tokens = 128;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:3:1: byte 3 of the text is 195, the model knows tokens from 0 to 127");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"d/t.csv:3:1: byte 3 of the text is 195, the model knows tokens from 0 to 127");
 	put_text(&sim.fs, "d/t.csv", "text,y\nab,1\n\"\",0\n");
 	check_refused(&sim.fs, text_spec(), HD_E_INPUT, "d/t.csv:3:1: column \"text\" has no value here");
 }
@@ -275,9 +286,11 @@ static void files_of_one_table_have_one_header(void **state)
 	assert_true(x == 3 && y == 2);
 	hd_dataset_destroy(set);
 	put_text(&sim.fs, "d/b.csv", "a,z\n3,2\n");
-	check_refused(&sim.fs, spec, HD_E_INPUT, "d/b.csv:1:3: column 2 is called \"z\" here, \"y\" in d/a.csv");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"d/b.csv:1:3: column 2 is called \"z\" here, \"y\" in d/a.csv");
 	put_text(&sim.fs, "d/b.csv", "a\n3\n");
-	check_refused(&sim.fs, spec, HD_E_INPUT, "d/b.csv:1:1: the header ends here, that of d/a.csv has a column \"y\" more");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"d/b.csv:1:1: the header ends here, that of d/a.csv has a column \"y\" more");
 }
 
 int main(void)
@@ -289,7 +302,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(columns_and_label_are_chosen_by_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_loss_on_numbers_gets_numbers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_wrong_is_named_by_line_and_column, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_text_is_its_bytes_then_pads_and_long_ones_are_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_text_is_its_bytes_then_pads_and_long_ones_are_cut, set_up,
+		tear_down),
 		cmocka_unit_test_setup_teardown(columns_of_token_numbers_are_a_sample_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_one_table_have_one_header, set_up, tear_down),
 	};

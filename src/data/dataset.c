@@ -14,7 +14,8 @@
 enum { HD_PROOF_BLOCKS = 64, HD_PROOF_BYTES = 4096 };
 
 const struct hd_reader_ops *const hd_readers[] = {
-	&hd_reader_idx, &hd_reader_cifar, &hd_reader_csv, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy, &hd_reader_synthetic, NULL,
+	&hd_reader_idx, &hd_reader_cifar, &hd_reader_csv, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy,
+		&hd_reader_synthetic, NULL,
 };
 
 static enum hd_err unknown_kind(const char *kind, struct hd_diag *diag)
@@ -27,15 +28,19 @@ static enum hd_err unknown_kind(const char *kind, struct hd_diag *diag)
 		hd_near_offer(&near, hd_readers[i]->name);
 		(void)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "", hd_readers[i]->name);
 	}
-	return hd_fail(diag, HD_E_INVAL, "data.kind is '%s'%s%s%s; known: %s", kind, near.best ? "; did you mean " : "",
+	return hd_fail(diag, HD_E_INVAL, "data.kind is '%s'%s%s%s; known: %s", kind,
+		near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "", names);
 }
 
-enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	/* the negated forms refuse NaN too; the slack lets 0.9 + 0.1 and thirds add up */
 	if (!(spec->train > 0) || !(spec->valid >= 0) || !(spec->train + spec->valid <= 1 + 1e-9))
-		return hd_fail(diag, HD_E_INVAL, "data.split has train %g and valid %g: train must be above 0, valid not below, both together at most 1",
+		return hd_fail(diag, HD_E_INVAL,
+			"data.split has train %g and valid %g: train must be above 0, valid not below, both "
+			"together at most 1",
 			spec->train, spec->valid);
 	for (size_t i = 0; hd_readers[i]; i++)
 		if (strcmp(hd_readers[i]->name, spec->kind) == 0)
@@ -76,14 +81,17 @@ static struct hd_hash sample_of(const struct hd_source *source, uint64_t seed, u
 
 static enum hd_err take_files(struct hd_reader *reader, uint64_t seed, struct hd_diag *diag)
 {
-	struct hd_data_file *file = hd_arena_take(&reader->arena, reader->nsources ? reader->nsources : 1, sizeof *file);
+	struct hd_data_file *file = hd_arena_take(&reader->arena, reader->nsources ? reader->nsources : 1,
+		sizeof *file);
 
 	if (!file)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the list of %u data files", reader->nsources);
 	for (uint32_t i = 0; i < reader->nsources; i++) {
 		const struct hd_source *s = &reader->source[i];
-		file[i] = (struct hd_data_file){ .name = s->name, .size_bytes = s->stat.size_bytes, .changed_wall_ns = s->stat.changed_wall_ns,
-			.inode = s->stat.inode, .sample = sample_of(s, seed, i), .mapped = s->bytes == s->map.bytes };
+		file[i] = (struct hd_data_file){ .name = s->name, .size_bytes = s->stat.size_bytes,
+			.changed_wall_ns = s->stat.changed_wall_ns,
+			.inode = s->stat.inode, .sample = sample_of(s, seed, i),
+			.mapped = s->bytes == s->map.bytes };
 	}
 	reader->set.file = file;
 	reader->set.nfiles = reader->nsources;
@@ -112,7 +120,9 @@ enum hd_err hd_dataset_look(struct hd_dataset *set, struct hd_fs *fs, struct hd_
 			written = &set->file[i];
 	if (!written || hd_hash_same(hd_sources_hash((const struct hd_reader *)set), set->hash))
 		return HD_OK;
-	return hd_fail(diag, HD_E_INTEGRITY, "%s was written to while it is in use and has other content now: put the old one back and go on with "
+	return hd_fail(diag, HD_E_INTEGRITY,
+		"%s was written to while it is in use and has other content now: put the old one back and "
+		"go on with "
 		"`heddle resume`, or begin another run with the new one", written->name);
 }
 
@@ -125,7 +135,8 @@ static uint64_t bytes_of_files(const struct hd_reader *reader)
 	return total;
 }
 
-enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct hd_reader_ops *ops, struct hd_fs *fs,
+enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct hd_reader_ops *ops,
+	struct hd_fs *fs,
 	hd_reader_fill *fill, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	assert(bytes >= sizeof(struct hd_reader));
@@ -176,12 +187,14 @@ struct hd_dims_text hd_dims_text(uint32_t rank, const int64_t *dim)
 	size_t len = 1;
 
 	for (uint32_t i = 0; i < rank && len < sizeof text.at - 24; i++)
-		len += (size_t)snprintf(text.at + len, sizeof text.at - len, "%s%" PRId64, i ? "," : "", dim[i]);
+		len += (size_t)snprintf(text.at + len, sizeof text.at - len, "%s%" PRId64, i ? "," : "",
+			dim[i]);
 	text.at[len] = ']';
 	return text;
 }
 
-enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dtype dtype, uint32_t rank, const int64_t *dim,
+enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dtype dtype, uint32_t rank,
+	const int64_t *dim,
 	struct hd_diag *diag)
 {
 	struct hd_dataset *set = &reader->set;
@@ -191,7 +204,9 @@ enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dty
 	assert(set->nfields < HD_MAX_FIELDS && rank <= HD_MAX_DIMS);
 	for (uint32_t i = 0; i < rank; i++)
 		if (dim[i] < 1 || !hd_mul_u64(bytes, (uint64_t)dim[i], &bytes) || bytes > HD_MAX_SAMPLE_BYTES)
-			return hd_fail(diag, HD_E_INPUT, "a sample's \"%s\" would have the shape %s: extents must be above 0 and a sample at most %d MiB",
+			return hd_fail(diag, HD_E_INPUT,
+				"a sample's \"%s\" would have the shape %s: extents must be above 0 and a "
+				"sample at most %d MiB",
 				name, hd_dims_text(rank, dim).at, HD_MAX_SAMPLE_BYTES >> 20);
 	*field = (struct hd_field){ .dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .sample_bytes = bytes };
 	(void)snprintf(field->name, sizeof field->name, "%s", name);
@@ -201,7 +216,8 @@ enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dty
 	return HD_OK;
 }
 
-enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *spec, enum hd_dtype dtype, uint32_t rank,
+enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *spec, enum hd_dtype dtype,
+	uint32_t rank,
 	const int64_t *dim, const char *name, struct hd_diag *diag)
 {
 	int64_t have = hd_dims_product(dim, rank), want = hd_dims_product(spec->dim, spec->rank);
@@ -210,13 +226,16 @@ enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *
 		return hd_field_add(reader, "x", dtype, rank, dim, diag);
 	if (have != want)
 		return hd_fail(diag, HD_E_INPUT,
-			"%s: samples have the shape %s (%" PRId64 " numbers), the model takes %s (%" PRId64 "): change model.args or data.path",
+			"%s: samples have the shape %s (%" PRId64 " numbers), the model takes %s "
+			"(%" PRId64 "): change model.args or data.path",
 			name, hd_dims_text(rank, dim).at, have, hd_dims_text(spec->rank, spec->dim).at, want);
 	return hd_field_add(reader, "x", dtype, spec->rank, spec->dim, diag);
 }
 
-struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index, uint32_t block)
+struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index,
+	uint32_t block)
 {
-	const uint32_t counter[4] = { block, (uint32_t)index, (uint32_t)(index >> 32 & 0xffff) | split << 16, (uint32_t)use };
+	const uint32_t counter[4] = { block, (uint32_t)index, (uint32_t)(index >> 32 & 0xffff) | split << 16,
+		(uint32_t)use };
 	return hd_philox(counter, hd_philox_key(seed, HD_RNG_USER));
 }

@@ -23,45 +23,58 @@
 #include "sys/file.h"
 #include "graph/ir.h"
 
-enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4,
-       HD_AT_HAND_BYTES = 256 << 20 };    /* of files: opening has read all of them, and so much stays in memory */
+enum {
+	HD_MAX_FIELDS = 4,
+	HD_MAX_SPLITS = 4,
+	HD_AT_HAND_BYTES = 256 << 20,      /* of files: opening has read all of them, and so much stays in memory */
+};
 
 /* What a reader needs of the job; all texts borrowed for the call. */
 struct hd_data_spec {
 	const char *kind;                 /* name of a row of hd_readers */
-	const char *path;                 /* file, folder or glob, as the kind understands it; NULL: the kind's default */
+	/* file, folder or glob, as the kind understands it; NULL: the kind's default */
+	const char *path;
 	uint64_t seed;                    /* keys synthetic samples */
 	uint64_t split_seed;              /* keys hashed splits */
 	uint32_t context;                 /* T of text and tokens, from the model; 0: "x" is numbers */
 	uint32_t classes;                 /* bound of labels, from the model; 0: not checked */
 	uint32_t tokens;                  /* bound of tokens, from the model; 0: that of labels */
 	int32_t  pad;                     /* token that fills up a short text, from the model; -1: none */
-	bool     one_label;               /* of tokens: "y" is one label (or numbers) for all of them, not one for each */
+	/* of tokens: "y" is one label (or numbers) for all of them, not one for each */
+	bool     one_label;
 	double   train, valid;            /* fractions; the rest is dropped */
-	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;      /* shape per sample the model wants of "x"; synthetic makes it, others check it */
+	/* shape per sample the model wants of "x"; synthetic makes it, others check it */
+	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;
 	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */
 	uint64_t count;                   /* synthetic: samples in the training split; 0: its default */
-	const char *label;                /* csv: the column of "y"; cifar: "fine" or "coarse"; NULL: the kind's default */
-	const char *const *column; uint32_t ncolumns;         /* csv: columns of "x", in this order; 0: all but the label */
-	const char *const *class; uint32_t nclasses;          /* csv: what the label's classes are called; 0: they are numbers */
+	/* csv: the column of "y"; cifar: "fine" or "coarse"; NULL: the kind's default */
+	const char *label;
+	/* csv: columns of "x", in this order; 0: all but the label */
+	const char *const *column; uint32_t ncolumns;
+	/* csv: what the label's classes are called; 0: they are numbers */
+	const char *const *class; uint32_t nclasses;
 };
 
 struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; uint64_t sample_bytes; };
 
 struct hd_split { char name[16]; uint64_t count; };
 
-/* A file as it was when the set was opened. Its sample, keyed by the seed, says which of several files has other content. */
-struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uint64_t inode; struct hd_hash sample; bool mapped; };
+/* A file as it was when the set was opened. Its sample, keyed by the seed, says which of several files has
+ * other content. */
+struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uint64_t inode;
+	struct hd_hash sample; bool mapped; };
 
 struct hd_dataset;
 struct hd_augment;                        /* augment.h */
 struct hd_reader_ops {
 	const char *name, *about;
 	/* Opens and checks everything; fills fields, splits, hash of *set. */
-	enum hd_err (*open)(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag);
-	/* Writes sample `index` of a split into out[field]; thread-safe, allocates nothing. As the file has it: what a model
-	 * sees is hd_dataset_read() (augment.h). */
-	enum hd_err (*read)(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag);
+	enum hd_err (*open)(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+		struct hd_diag *diag);
+	/* Writes sample `index` of a split into out[field]; thread-safe, allocates nothing. As the file has
+	 * it: what a model sees is hd_dataset_read() (augment.h). */
+	enum hd_err (*read)(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+		struct hd_diag *diag);
 	void (*destroy)(struct hd_dataset *set);
 };
 extern const struct hd_reader_ops *const hd_readers[];         /* ends with NULL */
@@ -74,16 +87,21 @@ struct hd_dataset {
 	uint64_t count;                   /* of all samples of the source */
 	struct hd_hash hash;              /* of the content */
 	struct hd_data_file *file; uint32_t nfiles;   /* where it comes from; none: it is made up */
-	uint64_t kept_bytes;              /* of memory that read() fills little by little; 0: it reads where the files are mapped */
-	bool     at_hand;                 /* read() copies or draws: it does not wait for a disk, as far as can be known */
-	const struct hd_augment *augment; /* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
-	char     about[128];              /* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
+	/* of memory that read() fills little by little; 0: it reads where the files are mapped */
+	uint64_t kept_bytes;
+	/* read() copies or draws: it does not wait for a disk, as far as can be known */
+	bool     at_hand;
+	/* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
+	const struct hd_augment *augment;
+	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
+	char     about[128];
 };
 
-HD_MUST_USE enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec,
+	struct hd_fs *fs, struct hd_diag *diag);
 void hd_dataset_destroy(struct hd_dataset *set);               /* takes NULL */
-/* Looks whether the files that read() reads are what they were; one that was written to is hashed, with all others. A call of the system
- * for each file. HD_E_INTEGRITY: the content is another one. */
+/* Looks whether the files that read() reads are what they were; one that was written to is hashed, with all
+ * others. A call of the system for each file. HD_E_INTEGRITY: the content is another one. */
 HD_MUST_USE enum hd_err hd_dataset_look(struct hd_dataset *set, struct hd_fs *fs, struct hd_diag *diag);
 uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name);       /* HD_NONE: no such split */
 

@@ -54,7 +54,8 @@ static void a_sample_is_the_image_over_255_and_its_label(void **state)
 		read_sample(set, 0, i, x, &y);
 		assert_int_equal(y, label(i));
 		for (size_t j = 0; j < H * W; j++)
-			CHECK(x[j] == (float)pixel(i * H * W + j) / 255.0f, "sample %llu at %zu", (unsigned long long)i, j);
+			CHECK(x[j] == (float)pixel(i * H * W + j) / 255.0f, "sample %llu at %zu",
+				(unsigned long long)i, j);
 	}
 	hd_dataset_destroy(set);
 }
@@ -108,7 +109,8 @@ static void hashed_splits_share_the_samples_out(void **state)
 		for (uint64_t i = 0; i < set->split[s].count; i++) {
 			read_sample(set, s, i, x, &y);
 			for (size_t id = 0; id < N; id++)
-				seen[id] += x[0] == (float)pixel(id * H * W) / 255.0f && x[1] == (float)pixel(id * H * W + 1) / 255.0f && y == label(id);
+				seen[id] += x[0] == (float)pixel(id * H * W) / 255.0f &&
+					x[1] == (float)pixel(id * H * W + 1) / 255.0f && y == label(id);
 		}
 	for (size_t id = 0; id < N; id++)
 		CHECK(seen[id] == 1, "sample %zu seen %u times", id, seen[id]);
@@ -117,7 +119,8 @@ static void hashed_splits_share_the_samples_out(void **state)
 
 static void impossible_files_are_refused_with_the_numbers(void **state)
 {
-	static const struct { const char *file; size_t at; uint8_t byte; size_t cut, add; const char *says; } cases[] = {
+	static const struct { const char *file; size_t at; uint8_t byte; size_t cut, add; const char *says;
+		} cases[] = {
 		{ "train-images-idx3-ubyte", 0, 1, 0, 0, "magic" },
 		{ "train-images-idx3-ubyte", 2, 0x0d, 0, 0, "element type 0x0d" },
 		{ "train-images-idx3-ubyte", 3, 1, 0, 0, "says 1 extents, 2 to 4" },
@@ -138,7 +141,8 @@ static void impossible_files_are_refused_with_the_numbers(void **state)
 		bool images = strstr(cases[c].file, "images");
 		uint8_t file[CAP] = { 0 };
 		char path[64];
-		size_t len = images ? make_idx(file, 3, (uint32_t[]){ N, H, W }, pixel) : make_idx(file, 1, (uint32_t[]){ N }, label);
+		size_t len = images ? make_idx(file, 3, (uint32_t[]){ N, H, W }, pixel) : make_idx(file, 1,
+			(uint32_t[]){ N }, label);
 		file[cases[c].at] = cases[c].byte;
 		snprintf(path, sizeof path, "set/%s", cases[c].file);
 		put_file(&sim.fs, path, file, len - cases[c].cut + cases[c].add);
@@ -160,7 +164,8 @@ static void every_truncation_is_refused(void **state)
 		struct hd_diag diag = { "" };
 		assert_non_null(exact);
 		memcpy(exact, file, n);
-		CHECK(hd_idx_parse(exact, n, "f", 1, 4, &idx, &diag) == HD_E_INPUT && diag.text[0], "%zu bytes", n);
+		CHECK(hd_idx_parse(exact, n, "f", 1, 4, &idx, &diag) == HD_E_INPUT && diag.text[0],
+			"%zu bytes", n);
 		free(exact);
 	}
 }
@@ -202,7 +207,8 @@ static void bytes_that_are_no_gzip_behind_the_name_gz_are_refused(void **state)
 	struct hd_diag diag = { "" };
 	(void)state;
 
-	assert_int_equal(hd_fs_rename(&sim.fs, "set/train-images-idx3-ubyte", "set/train-images-idx3-ubyte.gz", &diag), HD_OK);
+	assert_int_equal(hd_fs_rename(&sim.fs, "set/train-images-idx3-ubyte",
+		"set/train-images-idx3-ubyte.gz", &diag), HD_OK);
 	check_refused(&sim.fs, spec_of(), HD_E_INPUT, "train-images-idx3-ubyte.gz");
 }
 
@@ -272,16 +278,24 @@ static void fashion_mnist_is_read_from_debians_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_sample_is_the_image_over_255_and_its_label, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_model_may_ask_for_the_same_numbers_in_another_shape, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_test_set_is_a_split_and_is_never_trained_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_sample_is_the_image_over_255_and_its_label, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(the_model_may_ask_for_the_same_numbers_in_another_shape,
+		set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_test_set_is_a_split_and_is_never_trained_on, set_up,
+		tear_down),
 		cmocka_unit_test_setup_teardown(hashed_splits_share_the_samples_out, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(impossible_files_are_refused_with_the_numbers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(impossible_files_are_refused_with_the_numbers, set_up,
+		tear_down),
 		cmocka_unit_test(every_truncation_is_refused),
-		cmocka_unit_test_setup_teardown(images_and_labels_must_be_as_many_and_go_together, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(missing_folders_and_wrong_paths_say_what_to_do, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(bytes_that_are_no_gzip_behind_the_name_gz_are_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_gzipped_set_is_the_same_set_and_a_flipped_bit_is_noticed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(images_and_labels_must_be_as_many_and_go_together, set_up,
+		tear_down),
+		cmocka_unit_test_setup_teardown(missing_folders_and_wrong_paths_say_what_to_do, set_up,
+		tear_down),
+		cmocka_unit_test_setup_teardown(bytes_that_are_no_gzip_behind_the_name_gz_are_refused, set_up,
+		tear_down),
+		cmocka_unit_test_setup_teardown(a_gzipped_set_is_the_same_set_and_a_flipped_bit_is_noticed,
+		set_up, tear_down),
 		cmocka_unit_test(fashion_mnist_is_read_from_debians_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
 #include "data/reader_int.h"
 
 /* One array as a field: how its elements become f32 or i32. */
-struct column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound, least; };      /* bound 0: integers need only fit i32 */
+/* bound 0: integers need only fit i32 */
+struct column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound, least; };
 
 struct npy_set { struct hd_reader reader; struct column column[2]; };
 
@@ -48,15 +49,19 @@ static enum hd_err check_integers(const struct column *column, struct hd_diag *d
 		if (integer_ok(column, v))
 			continue;
 		if (column->bound)
-			return hd_fail(diag, HD_E_INPUT, "%s: %" PRId64 " in sample %" PRIu64 " is out of range: the model knows 0 to %" PRId64,
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: %" PRId64 " in sample %" PRIu64 " is out of range: the model knows 0 "
+				"to %" PRId64,
 				column->name, v,
 				i / column->per_sample, column->bound - 1);
-		return hd_fail(diag, HD_E_INPUT, "%s: %" PRId64 " in sample %" PRIu64 " does not fit 32 bits", column->name, v, i / column->per_sample);
+		return hd_fail(diag, HD_E_INPUT, "%s: %" PRId64 " in sample %" PRIu64 " does not fit 32 bits",
+			column->name, v, i / column->per_sample);
 	}
 	return HD_OK;
 }
 
-static enum hd_err open_column(struct npy_set *set, const char *folder, const char *file, struct column *column, struct hd_diag *diag)
+static enum hd_err open_column(struct npy_set *set, const char *folder, const char *file,
+	struct column *column, struct hd_diag *diag)
 {
 	struct hd_reader *reader = &set->reader;
 	char *path;
@@ -65,12 +70,14 @@ static enum hd_err open_column(struct npy_set *set, const char *folder, const ch
 	if (err == HD_OK)
 		err = hd_source_add(reader, path, diag);
 	if (err == HD_OK)
-		err = hd_npy_parse(reader->source[reader->nsources - 1].bytes, reader->source[reader->nsources - 1].len, path, &column->npy, diag);
+		err = hd_npy_parse(reader->source[reader->nsources - 1].bytes,
+			reader->source[reader->nsources - 1].len, path, &column->npy, diag);
 	if (err != HD_OK)
 		return err;
 	column->name = path;
 	if (column->npy.rank == 0 || column->npy.nelems == 0)
-		return hd_fail(diag, HD_E_INPUT, "%s has the shape %s: the first extent counts samples, and there must be some", path,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s has the shape %s: the first extent counts samples, and there must be some", path,
 			hd_dims_text(column->npy.rank, column->npy.dim).at);
 	column->per_sample = column->npy.nelems / (uint64_t)column->npy.dim[0];
 	return HD_OK;
@@ -80,7 +87,8 @@ static enum hd_err add_x(struct npy_set *set, const struct hd_data_spec *spec, s
 {
 	struct column *x = &set->column[0];
 	bool numbers = is_float(&x->npy) || (x->npy.dtype == HD_U8 && !spec->context);
-	enum hd_err err = hd_field_add_x(&set->reader, spec, numbers ? HD_F32 : HD_I32, x->npy.rank - 1, x->npy.dim + 1, x->name, diag);
+	enum hd_err err = hd_field_add_x(&set->reader, spec, numbers ? HD_F32 : HD_I32, x->npy.rank - 1,
+		x->npy.dim + 1, x->name, diag);
 
 	if (err != HD_OK || numbers)
 		return err;
@@ -95,18 +103,24 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 
 	if (!spec->float_target) {
 		if (is_float(&y->npy))
-			return hd_fail(diag, HD_E_INPUT, "%s holds %s, the loss wants class numbers: save integers, or use model.loss mse", y->name,
+			return hd_fail(diag, HD_E_INPUT,
+				"%s holds %s, the loss wants class numbers: save integers, or use "
+				"model.loss mse", y->name,
 				hd_dtype_text(y->npy.dtype));
-		enum hd_err err = hd_field_add(&set->reader, "y", HD_I32, y->npy.rank - 1, y->npy.dim + 1, diag);
+		enum hd_err err = hd_field_add(&set->reader, "y", HD_I32, y->npy.rank - 1, y->npy.dim + 1,
+			diag);
 		y->bound = spec->classes;
 		y->least = y->npy.rank > 1 ? -1 : 0;               /* of a row of labels some may be masked */
 		return err == HD_OK ? check_integers(y, diag) : err;
 	}
 	if (!is_float(&y->npy))
-		return hd_fail(diag, HD_E_INPUT, "%s holds %s, the loss wants numbers: save float32, or use model.loss cross-entropy", y->name,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s holds %s, the loss wants numbers: save float32, or use model.loss cross-entropy",
+			y->name,
 			hd_dtype_text(y->npy.dtype));
 	if (spec->classes && y->per_sample != spec->classes)
-		return hd_fail(diag, HD_E_INPUT, "%s has %" PRIu64 " numbers per sample, the model gives %u", y->name, y->per_sample, spec->classes);
+		return hd_fail(diag, HD_E_INPUT, "%s has %" PRIu64 " numbers per sample, the model gives %u",
+			y->name, y->per_sample, spec->classes);
 	return hd_field_add(&set->reader, "y", HD_F32, y->npy.rank > 1 ? y->npy.rank - 1 : 1, dim, diag);
 }
 
@@ -117,28 +131,35 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	enum hd_err err;
 
 	if (!spec->path)
-		return hd_fail(diag, HD_E_INVAL, "data.kind npy needs a folder with x.npy and y.npy: set data.path");
-	if ((err = open_column(set, spec->path, "x.npy", x, diag)) != HD_OK || (err = open_column(set, spec->path, "y.npy", y, diag)) != HD_OK)
+		return hd_fail(diag, HD_E_INVAL,
+			"data.kind npy needs a folder with x.npy and y.npy: set data.path");
+	if ((err = open_column(set, spec->path, "x.npy", x, diag)) != HD_OK ||
+		(err = open_column(set, spec->path, "y.npy", y, diag)) != HD_OK)
 		return err;
 	if (x->npy.dim[0] != y->npy.dim[0])
-		return hd_fail(diag, HD_E_INPUT, "%s has %" PRId64 " samples, %s %" PRId64 ": they must be as many", x->name, x->npy.dim[0], y->name,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s has %" PRId64 " samples, %s %" PRId64 ": they must be as many", x->name,
+			x->npy.dim[0], y->name,
 			y->npy.dim[0]);
 	reader->set.count = (uint64_t)x->npy.dim[0];
 	if ((err = add_x(set, spec, diag)) != HD_OK || (err = add_y(set, spec, diag)) != HD_OK
 	    || (err = hd_split_hashed(reader, spec, reader->set.count, diag)) != HD_OK)
 		return err;
 	reader->set.hash = hd_sources_hash(reader);
-	hd_reader_about(reader, "%" PRIu64 " samples of %s %s, %s", reader->set.count, hd_dtype_text(x->npy.dtype),
+	hd_reader_about(reader, "%" PRIu64 " samples of %s %s, %s", reader->set.count,
+		hd_dtype_text(x->npy.dtype),
 		hd_dims_text(x->npy.rank - 1, x->npy.dim + 1).at, spec->path);
 	return HD_OK;
 }
 
-static enum hd_err npy_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err npy_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	return hd_reader_open(set, sizeof(struct npy_set), &hd_reader_npy, fs, fill, spec, diag);
 }
 
-static enum hd_err read_column(const struct column *column, const struct hd_field *field, uint64_t id, void *out, struct hd_diag *diag)
+static enum hd_err read_column(const struct column *column, const struct hd_field *field, uint64_t id,
+	void *out, struct hd_diag *diag)
 {
 	uint64_t n = column->per_sample, first = id * n;
 	const struct hd_npy *npy = &column->npy;
@@ -146,19 +167,23 @@ static enum hd_err read_column(const struct column *column, const struct hd_fiel
 	if (field->dtype == HD_F32) {
 		bool integers = !is_float(npy);
 		for (uint64_t i = 0; i < n; i++)
-			((float *)out)[i] = integers ? (float)integer_at(npy, first + i) : (float)number_at(npy, first + i);
+			((float *)out)[i] = integers ? (float)integer_at(npy, first + i) :
+				(float)number_at(npy, first + i);
 		return HD_OK;
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		int64_t v = integer_at(npy, first + i);
 		if (!integer_ok(column, v))
-			return hd_fail(diag, HD_E_INTEGRITY, "%s was changed while it is in use: %" PRId64 " in sample %" PRIu64, column->name, v, id);
+			return hd_fail(diag, HD_E_INTEGRITY,
+				"%s was changed while it is in use: %" PRId64 " in sample %" PRIu64,
+				column->name, v, id);
 		((int32_t *)out)[i] = (int32_t)v;
 	}
 	return HD_OK;
 }
 
-static enum hd_err npy_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err npy_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
 {
 	const struct npy_set *npy = (const struct npy_set *)set;
 	uint64_t id = hd_split_id(&npy->reader, split, index);

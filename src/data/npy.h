@@ -23,9 +23,11 @@ struct hd_npy {
 	uint32_t rank;
 	int64_t dim[HD_NPY_RANK];
 	uint64_t nelems;
-	const uint8_t *at;                           /* into the file's bytes, of any alignment, little end first */
+	/* into the file's bytes, of any alignment, little end first */
+	const uint8_t *at;
 };
 
-HD_MUST_USE enum hd_err hd_npy_parse(const uint8_t *bytes, size_t len, const char *name, struct hd_npy *npy, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_npy_parse(const uint8_t *bytes, size_t len, const char *name, struct hd_npy *npy,
+	struct hd_diag *diag);
 
 #endif

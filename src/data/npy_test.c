@@ -42,7 +42,8 @@ static void all_types_of_x_become_numbers_or_tokens(void **state)
 	static const uint8_t u1[6] = { 0, 1, 2, 3, 4, 255 };
 	static const int32_t i4[6] = { 0, 1, 2, 3, 4, 4 };
 	static const int64_t i8[6] = { 0, 1, 2, 3, 4, 4 };
-	static const struct { const char *dict; const void *bytes; size_t len; enum hd_dtype want; double last; } cases[] = {
+	static const struct { const char *dict; const void *bytes; size_t len; enum hd_dtype want;
+		double last; } cases[] = {
 		{ DICT("<f4", "(3, 2)"), f4, sizeof f4, HD_F32, 1e-3f }, { DICT("<f8", "(3, 2)"), f8, sizeof f8, HD_F32, 1e-3f },
 		{ DICT("|u1", "(3, 2)"), u1, sizeof u1, HD_F32, 255 }, { DICT("<i4", "(3, 2)"), i4, sizeof i4, HD_I32, 4 },
 		{ DICT("<i8", "(3, 2)"), i8, sizeof i8, HD_I32, 4 },
@@ -58,7 +59,8 @@ static void all_types_of_x_become_numbers_or_tokens(void **state)
 		assert_int_equal(set->field[0].dtype, cases[c].want);
 		assert_true(set->field[0].rank == 1 && set->field[0].dim[0] == 2 && set->count == 3);
 		read_sample(set, 0, 2, &x, &y);
-		CHECK((cases[c].want == HD_F32 ? (double)x.f[1] : x.i[1]) == cases[c].last && y == 2, "case %zu", c);
+		CHECK((cases[c].want == HD_F32 ? (double)x.f[1] : x.i[1]) == cases[c].last && y == 2,
+			"case %zu", c);
 		hd_dataset_destroy(set);
 	}
 }
@@ -97,7 +99,8 @@ static void targets_of_sequences_keep_their_shape(void **state)
 	put_npy("set/x.npy", DICT("<i8", "(3, 2)"), tokens, sizeof tokens);
 	put_npy("set/y.npy", DICT("<i8", "(3, 2)"), tokens, sizeof tokens);
 	struct hd_dataset *set = open_set(&sim.fs, spec_of());
-	assert_true(set->field[1].rank == 1 && set->field[1].dim[0] == 2 && set->field[1].dtype == HD_I32 && set->field[1].sample_bytes == 8);
+	assert_true(set->field[1].rank == 1 && set->field[1].dim[0] == 2 && set->field[1].dtype == HD_I32 &&
+		set->field[1].sample_bytes == 8);
 	read_sample(set, 0, 1, x, y);
 	assert_true(x[0] == 2 && x[1] == 3 && y[0] == 2 && y[1] == 3);
 	hd_dataset_destroy(set);
@@ -154,7 +157,8 @@ static void headers_are_read_strictly(void **state)
 		struct hd_diag diag = { "" };
 		size_t len = make_npy(file, cases[c].dict, sixteen, sizeof sixteen);
 		enum hd_err err = hd_npy_parse(file, len, "f.npy", &npy, &diag);
-		CHECK((err == HD_OK) == !cases[c].says[0] && strstr(diag.text, cases[c].says), "%s: '%s'", cases[c].dict, diag.text);
+		CHECK((err == HD_OK) == !cases[c].says[0] && strstr(diag.text, cases[c].says), "%s: '%s'",
+			cases[c].dict, diag.text);
 	}
 }
 
@@ -217,10 +221,12 @@ static void tokens_and_labels_have_bounds_of_their_own(void **state)
 	assert_true(x[0] == 0 && x[1] == 255 && y == 4);
 	hd_dataset_destroy(set);
 	spec.tokens = 255;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "set/x.npy: 255 in sample 0 is out of range: the model knows 0 to 254");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"set/x.npy: 255 in sample 0 is out of range: the model knows 0 to 254");
 	spec.tokens = 256;
 	spec.classes = 4;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "set/y.npy: 4 in sample 0 is out of range: the model knows 0 to 3");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"set/y.npy: 4 in sample 0 is out of range: the model knows 0 to 3");
 }
 
 static void numbers_out_of_range_and_sizes_that_differ_are_refused(void **state)
@@ -236,7 +242,8 @@ static void numbers_out_of_range_and_sizes_that_differ_are_refused(void **state)
 	check_refused(&sim.fs, spec, HD_E_INPUT, "set/x.npy has 3 samples, set/y.npy 2");
 	put_npy("set/y.npy", DICT("<i4", "(3,)"), labels, sizeof labels);
 	spec.classes = 4;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "set/y.npy: 4 in sample 0 is out of range: the model knows 0 to 3");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"set/y.npy: 4 in sample 0 is out of range: the model knows 0 to 3");
 	spec.classes = 0;
 	put_npy("set/y.npy", DICT("<i8", "(3,)"), big, sizeof big);
 	check_refused(&sim.fs, spec, HD_E_INPUT, "1099511627776 in sample 1 does not fit 32 bits");
@@ -248,7 +255,8 @@ static void numbers_out_of_range_and_sizes_that_differ_are_refused(void **state)
 	spec.rank = 2;
 	spec.dim[0] = spec.dim[1] = 3;
 	put_npy("set/y.npy", DICT("<i4", "(3,)"), labels, sizeof labels);
-	check_refused(&sim.fs, spec, HD_E_INPUT, "samples have the shape [2] (2 numbers), the model takes [3,3] (9)");
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"samples have the shape [2] (2 numbers), the model takes [3,3] (9)");
 }
 
 int main(void)
@@ -261,8 +269,10 @@ int main(void)
 		cmocka_unit_test(headers_are_read_strictly),
 		cmocka_unit_test(versions_2_and_3_have_a_longer_length),
 		cmocka_unit_test(every_truncation_is_refused),
-		cmocka_unit_test_setup_teardown(tokens_and_labels_have_bounds_of_their_own, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(numbers_out_of_range_and_sizes_that_differ_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tokens_and_labels_have_bounds_of_their_own, set_up,
+		tear_down),
+		cmocka_unit_test_setup_teardown(numbers_out_of_range_and_sizes_that_differ_are_refused,
+		set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

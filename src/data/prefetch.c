@@ -13,8 +13,8 @@
 #include "data/augment.h"
 
 /* A place is FREE, claimed by one reader (FILLING), or holds the rows of `step` until
- * its consumer gives it back. What is claimed when nobody wants it any more is dropped once filled. All of it under the lock, except the rows themselves:
- * they belong to the one who claimed or took the place. */
+ * its consumer gives it back. What is claimed when nobody wants it any more is dropped once filled. All of it
+ * under the lock, except the rows themselves: they belong to the one who claimed or took the place. */
 enum place_state { FREE, FILLING, FULL };
 #define NO_STEP UINT64_MAX
 /* A FREE place keeps the step that was given back, so that nobody reads it again; NO_STEP: none was. */
@@ -25,12 +25,14 @@ struct hd_prefetch {
 	uint64_t field_at[HD_MAX_FIELDS], step_bytes;
 	struct hd_memory memory;                         /* [depth, step_bytes] */
 	struct place *place;                             /* [depth, nvns], owned */
-	struct hd_sample *name;                          /* [depth, nvns, per_vn], owned; NULL: not asked for */
+	/* [depth, nvns, per_vn], owned; NULL: not asked for */
+	struct hd_sample *name;
 	struct hd_lock lock;
 	struct hd_cond freed, filled;
 	uint8_t *wanted;                                 /* [nvns], owned */
 	uint64_t nplaces, nfree;                         /* of wanted virtual nodes; nfree: that are FREE */
-	uint64_t next_step; uint32_t next_vn;            /* the next to be claimed: readers go in this order */
+	/* the next to be claimed: readers go in this order */
+	uint64_t next_step; uint32_t next_vn;
 	enum hd_err err;                                 /* of the first failed read */
 	struct hd_diag diag;
 	bool closed;
@@ -38,14 +40,17 @@ struct hd_prefetch {
 	struct hd_thread thread[HD_PREFETCH_THREADS];
 };
 
-/* A step is an array per field, of the rows of all virtual nodes: its bytes, and where the fields begin. false: beyond counting. */
-static bool step_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS], uint64_t *step_bytes)
+/* A step is an array per field, of the rows of all virtual nodes: its bytes, and where the fields begin.
+ * false: beyond counting. */
+static bool step_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS],
+	uint64_t *step_bytes)
 {
 	uint64_t total = 0, bytes;
 
 	for (uint32_t f = 0; f < spec->set->nfields; f++) {
 		field_at[f] = total;
-		if (!hd_mul_u64(spec->per_vn, spec->set->field[f].sample_bytes, &bytes) || !hd_mul_u64(bytes, spec->nvns, &bytes)
+		if (!hd_mul_u64(spec->per_vn, spec->set->field[f].sample_bytes, &bytes) ||
+			!hd_mul_u64(bytes, spec->nvns, &bytes)
 		    || !hd_add_u64(bytes, HD_ALIGN - 1, &bytes)
 		    || !hd_add_u64(total, bytes / HD_ALIGN * HD_ALIGN, &total))
 			return false;
@@ -67,8 +72,8 @@ static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t
 	return step % p->spec.depth * p->spec.nvns + vn;
 }
 
-/* Readers who found nothing free sleep until half of the places are, or until somebody waits for rows: each waking
- * takes a core from a device for longer than it takes to copy the rows of a small virtual node. */
+/* Readers who found nothing free sleep until half of the places are, or until somebody waits for rows: each
+ * waking takes a core from a device for longer than it takes to copy the rows of a small virtual node. */
 static uint64_t wakes_at(const struct hd_prefetch *p) { return (p->nplaces + 1) / 2; }
 
 static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint32_t field)
@@ -84,7 +89,8 @@ static struct hd_sample *names_of(const struct hd_prefetch *p, uint64_t step, ui
 }
 
 /* The rows lie where rows_of() says; the place itself is the caller's to change. */
-static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows, struct hd_diag *diag)
+static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows,
+	struct hd_diag *diag)
 {
 	const struct hd_dataset *set = p->spec.set;
 	struct hd_sample *name = names_of(p, step, vn);
@@ -95,7 +101,8 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 		void *out[HD_MAX_FIELDS] = { 0 };
 		for (uint32_t f = 0; f < set->nfields; f++)
 			out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
-		const struct hd_sample sample = { hd_sampler_epoch_at(p->spec.sampler, step, row), hd_sampler_at(p->spec.sampler, step, row) };
+		const struct hd_sample sample = { hd_sampler_epoch_at(p->spec.sampler, step, row),
+			hd_sampler_at(p->spec.sampler, step, row) };
 		enum hd_err err = hd_dataset_read(set, p->spec.split, sample.index, sample.epoch, out, diag);
 		if (err != HD_OK)
 			return err;
@@ -145,7 +152,8 @@ static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 }
 
 /* What became of a place that was FILLING; under the lock. */
-static void settle(struct hd_prefetch *p, struct place *place, uint32_t vn, enum hd_err err, uint64_t nrows, const struct hd_diag *diag)
+static void settle(struct hd_prefetch *p, struct place *place, uint32_t vn, enum hd_err err, uint64_t nrows,
+	const struct hd_diag *diag)
 {
 	if (place->dropped) {
 		*place = (struct place){ .step = NO_STEP };
@@ -185,8 +193,10 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 	struct hd_prefetch_spec *spec = &p->spec;
 	uint64_t step_bytes = hd_prefetch_bytes(spec);
 
-	assert(spec->nvns > 0 && spec->per_vn > 0 && spec->split < spec->set->nsplits && spec->nthreads <= HD_PREFETCH_THREADS);
-	assert(spec->depth <= HD_PREFETCH_DEPTH && spec->sampler->count <= spec->set->split[spec->split].count);
+	assert(spec->nvns > 0 && spec->per_vn > 0 && spec->split < spec->set->nsplits &&
+		spec->nthreads <= HD_PREFETCH_THREADS);
+	assert(spec->depth <= HD_PREFETCH_DEPTH &&
+		spec->sampler->count <= spec->set->split[spec->split].count);
 	spec->depth = spec->depth ? spec->depth : 2;
 	spec->limit_ms = spec->limit_ms ? spec->limit_ms : HD_PREFETCH_LIMIT_MS;
 	if (spec->memory_bytes && spec->memory_bytes / spec->depth < step_bytes)
@@ -217,7 +227,8 @@ void hd_prefetch_want(struct hd_prefetch *p, uint64_t step, const uint8_t *wante
 	hd_lock_take(&p->lock);
 	for (uint64_t i = 0; i < (uint64_t)p->spec.depth * p->spec.nvns; i++) {
 		struct place *place = &p->place[i];
-		bool keep = place->state != FREE && (!wanted || wanted[i % p->spec.nvns]) && place->step >= step;
+		bool keep = place->state != FREE && (!wanted || wanted[i % p->spec.nvns]) &&
+			place->step >= step;
 		if (place->state == FILLING)
 			place->dropped = !keep;
 		else if (!keep)
@@ -245,7 +256,8 @@ static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 	return hd_memory_take(p->spec.depth * p->step_bytes, HD_MEMORY_LAZY, &p->memory, diag);
 }
 
-enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec, struct hd_diag *diag)
+enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec,
+	struct hd_diag *diag)
 {
 	struct hd_prefetch *p = hd_alloc(sizeof *p);
 
@@ -308,7 +320,8 @@ static enum hd_err ended(const struct hd_prefetch *p, uint64_t step, struct hd_d
 }
 
 /* The taker reads for itself into a place that is free. Under the lock, which it gives meanwhile. */
-static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
+static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn,
+	struct hd_diag *diag)
 {
 	struct hd_diag failed = { "" };
 	uint64_t nrows = 0;
@@ -326,10 +339,13 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_
 	return err == HD_OK ? HD_OK : ended(p, step, diag);
 }
 
-static bool holds(const struct place *place, uint64_t step) { return place->state == FULL && place->step == step; }
+static bool holds(const struct place *place, uint64_t step) { return place->state == FULL &&
+	place->step == step; }
 
-/* Waits until the place holds the step; where nobody reads ahead until it is free, and fills it. Under the lock. */
-static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
+/* Waits until the place holds the step; where nobody reads ahead until it is free, and fills it. Under the
+ * lock. */
+static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn,
+	struct hd_diag *diag)
 {
 	const bool ahead = p->spec.nthreads > 0 && p->wanted[vn];
 	int64_t until_ns = 0;
@@ -343,7 +359,8 @@ static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint6
 			hd_cond_wake(&p->freed);         /* whatever is free is wanted now */
 		} else if (hd_clock_now_ns(&p->clock) >= until_ns) {
 			return hd_fail(diag, HD_E_IO,
-				"the samples of step %" PRIu64 ", virtual node %u were not read within %u s: is the disk or the network under %s stuck?",
+				"the samples of step %" PRIu64 ", virtual node %u were not read within %u "
+				"s: is the disk or the network under %s stuck?",
 				step, vn, p->spec.limit_ms / 1000, p->spec.set->about);
 		}
 		(void)hd_cond_wait(ahead ? &p->filled : &p->freed, &p->lock, until_ns);
@@ -351,7 +368,8 @@ static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint6
 	return ahead ? HD_OK : fill_here(p, place, step, vn, diag);
 }
 
-enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, const void *input[HD_MAX_FIELDS], uint64_t *nrows,
+enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn,
+	const void *input[HD_MAX_FIELDS], uint64_t *nrows,
 	struct hd_diag *diag)
 {
 	struct place *place = &p->place[place_index(p, step, vn)];
@@ -367,7 +385,8 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, 
 	return err;
 }
 
-const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *p, uint64_t step, uint32_t vn) { return names_of(p, step, vn); }
+const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *p, uint64_t step,
+	uint32_t vn) { return names_of(p, step, vn); }
 
 void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 {

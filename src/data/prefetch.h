@@ -8,19 +8,22 @@
  * 1. Places: a ring of `depth` steps; each virtual node has its own place in each, so
  *    (step + depth, vn) waits only for (step, vn) to be given back.
  * 2. In a place each field has its rows one after the other. The places of neighbours lie so that the rows of
- *    vn + 1 follow those of a full vn: input of a wave is one array. Those of virtual node 0 are aligned to 64 bytes.
+ *    vn + 1 follow those of a full vn: input of a wave is one array. Those of virtual node 0 are aligned to
+ *    64 bytes.
  * 3. Each (step, vn) of [first_step, end_step) x [0, nvns) is taken once and given back
  *    once, the steps of a virtual node in order. A virtual node without rows (a short
  *    last batch) is taken and given back like any other, with 0 rows.
- *    A worker that computes only some virtual nodes wants those only: the others are not read ahead, and who takes
- *    one all the same fills it as without threads (6).
+ *    A worker that computes only some virtual nodes wants those only: the others are not read ahead, and who
+ *    takes one all the same fills it as without threads (6).
  * 4. A failed read ends the reading; every take of a place that is not filled returns
  *    that error with its message.
  * 5. After create nothing is allocated. No wait is longer than `limit_ms`.
- * 6. Without threads the taker fills its place itself when it is free: nothing is read ahead. For rows that are at hand
- *    (dataset.h) where every core has its device: a thread beside them takes one of their cores for each of its turns,
- *    and the devices that have the others wait; and the rows come from another core's cache.
- * 7. With `named`, a place also has the names of its rows: what was asked of the data set for them, noted where it is asked.
+ * 6. Without threads the taker fills its place itself when it is free: nothing is read ahead. For rows that
+ *    are at hand (dataset.h) where every core has its device: a thread beside them takes one of their cores
+ *    for each of its turns, and the devices that have the others wait; and the rows come from another core's
+ *    cache.
+ * 7. With `named`, a place also has the names of its rows: what was asked of the data set for them, noted
+ *    where it is asked.
  *
  * Ownership: create/destroy; data set and sampler are borrowed until destroy.
  * Threads: take, done and close any; create and destroy one. */
@@ -54,8 +57,10 @@ struct hd_sample { uint64_t epoch, index; };      /* of a data epoch, as the dat
 struct hd_prefetch;
 
 /* HD_E_INVAL, with the numbers, if memory_bytes does not hold one step. */
-HD_MUST_USE enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec, struct hd_diag *diag);
-void hd_prefetch_destroy(struct hd_prefetch *prefetch);        /* closes, joins the threads; nobody may be inside; takes NULL */
+HD_MUST_USE enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec,
+	struct hd_diag *diag);
+/* closes, joins the threads; nobody may be inside; takes NULL */
+void hd_prefetch_destroy(struct hd_prefetch *prefetch);
 
 /* input[f]: first row of field f, valid until done. HD_E_INTERRUPT: it was closed. */
 HD_MUST_USE enum hd_err hd_prefetch_take(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn,
@@ -63,12 +68,14 @@ HD_MUST_USE enum hd_err hd_prefetch_take(struct hd_prefetch *prefetch, uint64_t 
 /* Names of the rows of a place that is taken, valid until done; NULL: not `named`. */
 const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
 void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
-/* From `step` on these are wanted. All that was taken has been given back; rows of earlier steps are forgotten, those read
- * for virtual nodes that stay wanted are kept. Of a reader without end_step. Does not wait. */
+/* From `step` on these are wanted. All that was taken has been given back; rows of earlier steps are
+ * forgotten, those read for virtual nodes that stay wanted are kept. Of a reader without end_step. Does
+ * not wait. */
 void hd_prefetch_want(struct hd_prefetch *prefetch, uint64_t step, const uint8_t *wanted);
 void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all who wait */
 
 uint32_t hd_prefetch_depth(const struct hd_prefetch *prefetch);        /* steps, as chosen */
-uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec);       /* memory of one step's places; UINT64_MAX: beyond counting */
+/* memory of one step's places; UINT64_MAX: beyond counting */
+uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec);
 
 #endif

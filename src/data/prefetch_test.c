@@ -11,7 +11,8 @@
 /* A data set without a file: sample i is the number i, and a byte of it; it can fail or block. */
 struct made { struct hd_dataset set; _Atomic uint64_t nreads; uint64_t fail_at; struct hd_lock *gate; };
 
-static enum hd_err made_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err made_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
 {
 	struct made *made = (struct made *)(uintptr_t)set;
 
@@ -55,7 +56,8 @@ static bool is_named(const struct run *run, uint64_t step, uint32_t vn, uint64_t
 {
 	const struct hd_sample *name = hd_prefetch_names(run->prefetch, step, vn);
 
-	return name && !memcmp(&name[row].index, (const uint8_t *)x + 16 * row, 8) && name[row].epoch == hd_sampler_epoch_at(run->sampler, step,
+	return name && !memcmp(&name[row].index, (const uint8_t *)x + 16 * row, 8) &&
+		name[row].epoch == hd_sampler_epoch_at(run->sampler, step,
 		row + vn * run->per_vn);
 }
 
@@ -77,7 +79,8 @@ static void consume(void *user)
 		uint64_t wrong = nrows != end - first;
 		for (uint64_t row = 0; row < end - first && !wrong; row++) {
 			uint64_t want = hd_sampler_at(run->sampler, step, first + row);
-			wrong += memcmp((const uint8_t *)input[0] + 16 * row, &want, 8) != 0 || ((const uint8_t *)input[1])[row] != (uint8_t)(want * 3)
+			wrong += memcmp((const uint8_t *)input[0] + 16 * row, &want, 8) != 0 ||
+				((const uint8_t *)input[1])[row] != (uint8_t)(want * 3)
 				|| (vn == 0 && ((uintptr_t)input[0] % 64 || (uintptr_t)input[1] % 64))
 				|| !is_named(run, step, vn, row, input[0]);
 		}
@@ -98,9 +101,11 @@ static void check_run(uint32_t nvns, uint32_t depth, uint32_t nthreads, uint64_t
 
 	make(&made, D);
 	assert_int_equal(hd_sampler_init(&sampler, 3, D, B, HD_ORDER_SHUFFLE, last, &diag), HD_OK);
-	struct run run = { .sampler = &sampler, .first = first, .end = first + STEPS, .per_vn = (B + nvns - 1) / nvns, .nvns = nvns };
+	struct run run = { .sampler = &sampler, .first = first, .end = first + STEPS,
+		.per_vn = (B + nvns - 1) / nvns, .nvns = nvns };
 	struct hd_prefetch_spec spec = {
-		.set = &made.set, .sampler = &sampler, .nvns = nvns, .per_vn = run.per_vn, .first_step = first, .end_step = run.end,
+		.set = &made.set, .sampler = &sampler, .nvns = nvns, .per_vn = run.per_vn,
+			.first_step = first, .end_step = run.end,
 		.depth = depth, .nthreads = nthreads, .named = true,
 	};
 	CHECK(hd_prefetch_create(&run.prefetch, &spec, &diag) == HD_OK, "%s", diag.text);
@@ -111,8 +116,10 @@ static void check_run(uint32_t nvns, uint32_t depth, uint32_t nthreads, uint64_t
 	hd_prefetch_destroy(run.prefetch);
 	for (uint64_t step = first; step < run.end; step++)
 		want += hd_sampler_rows(&sampler, step);
-	CHECK(run.wrong == 0 && run.nrows == want && made.nreads == want, "V=%u depth %u threads %u first %llu last %d: %llu wrong, %llu rows", nvns, depth,
-		nthreads, (unsigned long long)first, (int)last, (unsigned long long)run.wrong, (unsigned long long)run.nrows);
+	CHECK(run.wrong == 0 && run.nrows == want && made.nreads == want,
+		"V=%u depth %u threads %u first %llu last %d: %llu wrong, %llu rows", nvns, depth,
+		nthreads, (unsigned long long)first, (int)last, (unsigned long long)run.wrong,
+		(unsigned long long)run.nrows);
 }
 
 static void every_virtual_node_gets_its_rows_whatever_depth_and_threads(void **state)
@@ -130,8 +137,10 @@ static void every_virtual_node_gets_its_rows_whatever_depth_and_threads(void **s
 static void set_up_run(struct made *made, struct hd_sampler *sampler, struct hd_prefetch_spec *spec)
 {
 	make(made, 100);
-	assert_int_equal(hd_sampler_init(sampler, 3, 100, 10, HD_ORDER_SEQUENTIAL, HD_LAST_RAGGED, NULL), HD_OK);
-	*spec = (struct hd_prefetch_spec){ .set = &made->set, .sampler = sampler, .nvns = 2, .per_vn = 5, .depth = 3, .nthreads = 1 };
+	assert_int_equal(hd_sampler_init(sampler, 3, 100, 10, HD_ORDER_SEQUENTIAL, HD_LAST_RAGGED, NULL),
+		HD_OK);
+	*spec = (struct hd_prefetch_spec){ .set = &made->set, .sampler = sampler, .nvns = 2, .per_vn = 5,
+		.depth = 3, .nthreads = 1 };
 }
 
 static void reading_never_runs_further_ahead_than_the_depth(void **state)
@@ -145,7 +154,8 @@ static void reading_never_runs_further_ahead_than_the_depth(void **state)
 	(void)state;
 
 	set_up_run(&made, &sampler, &spec);
-	spec.limit_ms = 900;                      /* a reader that sleeps looks by itself after a second: takers wake it before */
+	/* a reader that sleeps looks by itself after a second: takers wake it before */
+	spec.limit_ms = 900;
 	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
 	assert_int_equal(hd_prefetch_depth(p), 3);
 	hd_alloc_arm(0);
@@ -229,7 +239,8 @@ static void without_threads_a_taker_waits_for_the_place(void **state)
 	assert_int_equal(hd_thread_start(&thread, "takes", -1, take_step_1, &taker, NULL), HD_OK);
 	while (!atomic_load(&taker.began))
 		;
-	for (int i = 0; i < 100000; i++)          /* long enough for it to come to its wait, or to write where it must not */
+	/* long enough for it to come to its wait, or to write where it must not */
+	for (int i = 0; i < 100000; i++)
 		assert_memory_equal(input[0], &(uint64_t){ 0 }, 8);
 	assert_int_equal(taker.taken, 0);
 	hd_prefetch_done(taker.prefetch, 0, 0);
@@ -306,15 +317,19 @@ static void wants_may_change_between_any_two_steps(void **state)
 		struct hd_prefetch *p;
 		uint8_t wanted[NVNS] = { 1, 1, 0, 0, 1 };
 		make(&made, 53);
-		assert_int_equal(hd_sampler_init(&sampler, 3, 53, 14, HD_ORDER_SHUFFLE, HD_LAST_RAGGED, NULL), HD_OK);
-		struct hd_prefetch_spec spec = { .set = &made.set, .sampler = &sampler, .nvns = NVNS, .wanted = wanted, .per_vn = 3,
+		assert_int_equal(hd_sampler_init(&sampler, 3, 53, 14, HD_ORDER_SHUFFLE, HD_LAST_RAGGED, NULL),
+			HD_OK);
+		struct hd_prefetch_spec spec = { .set = &made.set, .sampler = &sampler, .nvns = NVNS,
+			.wanted = wanted, .per_vn = 3,
 			.depth = 1 + nthreads, .nthreads = nthreads, .named = true };
 		assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
 		for (uint64_t step = 0; step < STEPS; step++) {
-			struct run run = { .prefetch = p, .sampler = &sampler, .first = step, .end = step + 1, .per_vn = 3 };
+			struct run run = { .prefetch = p, .sampler = &sampler, .first = step, .end = step + 1,
+				.per_vn = 3 };
 			for (uint32_t v = 0; v < NVNS; v++) {
 				run.next_vn = v;
-				if (wanted[v] && step % 7 != 6)          /* now and then a step goes by untaken */
+				/* now and then a step goes by untaken */
+				if (wanted[v] && step % 7 != 6)
 					consume(&run);
 			}
 			CHECK(run.wrong == 0, "step %llu, %u threads", (unsigned long long)step, nthreads);
@@ -348,7 +363,8 @@ static void close_wakes_who_waits(void **state)
 
 	set_up_run(&made, &sampler, &spec);
 	assert_int_equal(hd_prefetch_create(&run.prefetch, &spec, NULL), HD_OK);
-	assert_int_equal(hd_thread_start(&thread, "waits", -1, take_of_a_step_beyond_the_ring, &run, NULL), HD_OK);
+	assert_int_equal(hd_thread_start(&thread, "waits", -1, take_of_a_step_beyond_the_ring, &run, NULL),
+		HD_OK);
 	while (!atomic_load(&run.next_vn))
 		;
 	hd_prefetch_close(run.prefetch);

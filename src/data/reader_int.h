@@ -20,8 +20,10 @@
 #include "base/philox.h"
 #include "data/dataset.h"
 
-/* A file as bytes: mapped, or unpacked into the arena if its name ends in ".gz". The content that is hashed begins after `head` bytes. */
-struct hd_source { const uint8_t *bytes; size_t len, head, hashed; struct hd_map map; const char *name; struct hd_stat stat; };
+/* A file as bytes: mapped, or unpacked into the arena if its name ends in ".gz". The content that is
+ * hashed begins after `head` bytes. */
+struct hd_source { const uint8_t *bytes; size_t len, head, hashed; struct hd_map map; const char *name;
+	struct hd_stat stat; };
 
 enum { HD_SOURCES_CAP = 4096,                        /* files of one set */
        HD_MAX_SAMPLE_BYTES = 1 << 30 };
@@ -32,12 +34,15 @@ struct hd_reader {
 	struct hd_arena arena;
 	struct hd_fs *fs;                            /* borrowed for the life of the set */
 	struct hd_source *source; uint32_t nsources, source_cap;
-	const uint32_t *pick[HD_MAX_SPLITS];         /* sample ids of a split; NULL: id = first[split] + index */
+	/* sample ids of a split; NULL: id = first[split] + index */
+	const uint32_t *pick[HD_MAX_SPLITS];
 	uint64_t first[HD_MAX_SPLITS];
 };
 
-typedef enum hd_err hd_reader_fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct hd_reader_ops *ops, struct hd_fs *fs,
+typedef enum hd_err hd_reader_fill(struct hd_reader *reader, const struct hd_data_spec *spec,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct hd_reader_ops *ops,
+	struct hd_fs *fs,
 	hd_reader_fill *fill, const struct hd_data_spec *spec, struct hd_diag *diag);
 void hd_reader_destroy(struct hd_dataset *set);
 /* The line for the user; what is too long is cut. */
@@ -46,18 +51,24 @@ __attribute__((format(printf, 2, 3))) void hd_reader_about(struct hd_reader *rea
 /* sources (source.c). An empty or unreadable file is an error; the path is copied. */
 HD_MUST_USE enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_diag *diag);
 /* A file, or all files that match '*' and '?' in the last part of the path, by name. */
-HD_MUST_USE enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern,
+	struct hd_diag *diag);
 /* folder/name or folder/name.gz; *found is false, and nothing added, if there is neither. */
-HD_MUST_USE enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const char *name, bool *found, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const char *name,
+	bool *found, struct hd_diag *diag);
 /* Of the unpacked bytes of all, so that a set is the same plain and gzipped. */
 struct hd_hash hd_sources_hash(const struct hd_reader *reader);
-bool hd_glob_match(const char *pattern, const char *name);       /* a hidden name needs a pattern with the dot */
+/* a hidden name needs a pattern with the dot */
+bool hd_glob_match(const char *pattern, const char *name);
 /* folder/name in the arena. */
-HD_MUST_USE enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name, char **path, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name,
+	char **path, struct hd_diag *diag);
 
 /* splits (split.c) */
-HD_MUST_USE enum hd_err hd_split_hashed(struct hd_reader *reader, const struct hd_data_spec *spec, uint64_t count, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_split_last(struct hd_reader *reader, const struct hd_data_spec *spec, uint64_t count, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_split_hashed(struct hd_reader *reader, const struct hd_data_spec *spec,
+	uint64_t count, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_split_last(struct hd_reader *reader, const struct hd_data_spec *spec,
+	uint64_t count, struct hd_diag *diag);
 uint32_t hd_split_add(struct hd_reader *reader, const char *name, uint64_t first, uint64_t count);
 uint64_t hd_split_id(const struct hd_reader *reader, uint32_t split, uint64_t index);
 
@@ -67,19 +78,26 @@ static inline uint32_t hd_token_bound(const struct hd_data_spec *spec)
 	return spec->tokens || spec->one_label ? spec->tokens : spec->classes;
 }
 
-/* shapes. The element count is checked against the model's wish (spec->rank 0: none), whose shape then stands. */
-HD_MUST_USE enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dtype dtype, uint32_t rank, const int64_t *dim,
+/* shapes. The element count is checked against the model's wish (spec->rank 0: none), whose shape then
+ * stands. */
+HD_MUST_USE enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dtype dtype,
+	uint32_t rank, const int64_t *dim,
 	struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *spec, enum hd_dtype dtype, uint32_t rank,
+HD_MUST_USE enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *spec,
+	enum hd_dtype dtype, uint32_t rank,
 	const int64_t *dim, const char *name, struct hd_diag *diag);
 struct hd_dims_text { char at[96]; };                /* "[28,28]" */
 struct hd_dims_text hd_dims_text(uint32_t rank, const int64_t *dim);
 
-enum hd_data_use { HD_USE_SPLIT, HD_USE_LABEL, HD_USE_NOISE, HD_USE_CLASS, HD_USE_WALK, HD_USE_NEXT, HD_USE_PROOF };
-struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index, uint32_t block);
+enum hd_data_use { HD_USE_SPLIT, HD_USE_LABEL, HD_USE_NOISE, HD_USE_CLASS, HD_USE_WALK, HD_USE_NEXT,
+	HD_USE_PROOF };
+struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index,
+	uint32_t block);
 
-static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
+static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+	(uint32_t)p[2] << 8 | p[3]; }
 
-extern const struct hd_reader_ops hd_reader_idx, hd_reader_cifar, hd_reader_csv, hd_reader_text, hd_reader_tokens, hd_reader_npy, hd_reader_synthetic;
+extern const struct hd_reader_ops hd_reader_idx, hd_reader_cifar, hd_reader_csv, hd_reader_text,
+	hd_reader_tokens, hd_reader_npy, hd_reader_synthetic;
 
 #endif

@@ -29,7 +29,8 @@ static struct net net_make(uint64_t seed, uint64_t epoch, uint64_t count, uint32
 
 static uint64_t net_f(const struct net *net, uint32_t round, uint64_t right)
 {
-	const uint32_t counter[4] = { (uint32_t)right, (uint32_t)(right >> 32), round | net->word, net->epoch };
+	const uint32_t counter[4] = { (uint32_t)right, (uint32_t)(right >> 32), round | net->word,
+		net->epoch };
 	struct hd_philox drawn = hd_philox(counter, net->key);
 
 	return (drawn.word[0] | (uint64_t)drawn.word[1] << 32) & net->mask;
@@ -86,7 +87,8 @@ uint64_t hd_perm_inverse(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t
 static uint64_t in_blocks(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position)
 {
 	uint64_t nblocks = hd_ceil_div(count, BLOCK), last_len = count - (nblocks - 1) * BLOCK;
-	uint64_t last_place = hd_perm_inverse(seed, epoch, nblocks, nblocks - 1), last_at = last_place * BLOCK;
+	uint64_t last_place = hd_perm_inverse(seed, epoch, nblocks, nblocks - 1),
+		last_at = last_place * BLOCK;
 	uint64_t place = position / BLOCK, inside = position % BLOCK;
 
 	if (position >= last_at + last_len) {
@@ -94,7 +96,8 @@ static uint64_t in_blocks(uint64_t seed, uint64_t epoch, uint64_t count, uint64_
 		inside = (position - last_len) % BLOCK;
 	}
 	uint64_t block = hd_perm(seed, epoch, nblocks, place);
-	struct net net = net_make(seed, epoch, block == nblocks - 1 ? last_len : BLOCK, (uint32_t)(1 + block) << 8);
+	struct net net = net_make(seed, epoch, block == nblocks - 1 ? last_len : BLOCK,
+		(uint32_t)(1 + block) << 8);
 	return block * BLOCK + net_walk(&net, inside, false);
 }
 
@@ -102,22 +105,27 @@ enum hd_err hd_sampler_init(struct hd_sampler *sampler, uint64_t seed, uint64_t 
 	enum hd_order order, enum hd_last last, struct hd_diag *diag)
 {
 	if (count == 0)
-		return hd_fail(diag, HD_E_INPUT, "the data set has no samples: name another file (data.path) or split");
+		return hd_fail(diag, HD_E_INPUT,
+			"the data set has no samples: name another file (data.path) or split");
 	if (count >= MAX_COUNT)
-		return hd_fail(diag, HD_E_INPUT, "the data set has %llu samples; the limit is 2^48 - 1", (unsigned long long)count);
+		return hd_fail(diag, HD_E_INPUT, "the data set has %llu samples; the limit is 2^48 - 1",
+			(unsigned long long)count);
 	if (batch == 0)
 		return hd_fail(diag, HD_E_INVAL, "the global batch is 0: set batch.global to 1 or more");
 	if (last == HD_LAST_DROP && count < batch)
 		return hd_fail(diag, HD_E_INVAL,
-			"a batch of %llu of %llu samples with batch.last: drop leaves no step: make batch.global smaller, or last: ragged",
+			"a batch of %llu of %llu samples with batch.last: drop leaves no step: make "
+			"batch.global smaller, or last: ragged",
 			(unsigned long long)batch, (unsigned long long)count);
-	*sampler = (struct hd_sampler){ .seed = seed, .count = count, .batch = batch, .order = order, .last = last };
+	*sampler = (struct hd_sampler){ .seed = seed, .count = count, .batch = batch, .order = order,
+		.last = last };
 	return HD_OK;
 }
 
 uint64_t hd_sampler_steps(const struct hd_sampler *sampler)
 {
-	return sampler->last == HD_LAST_DROP ? sampler->count / sampler->batch : hd_ceil_div(sampler->count, sampler->batch);
+	return sampler->last == HD_LAST_DROP ? sampler->count / sampler->batch : hd_ceil_div(sampler->count,
+		sampler->batch);
 }
 
 uint64_t hd_sampler_rows(const struct hd_sampler *sampler, uint64_t step)
@@ -130,7 +138,8 @@ uint64_t hd_sampler_rows(const struct hd_sampler *sampler, uint64_t step)
 }
 
 /* Data epoch and position in it of a row. */
-static void place_of(const struct hd_sampler *sampler, uint64_t step, uint64_t row, uint64_t *epoch, uint64_t *position)
+static void place_of(const struct hd_sampler *sampler, uint64_t step, uint64_t row, uint64_t *epoch,
+	uint64_t *position)
 {
 	if (sampler->last == HD_LAST_WRAP) {
 		uint64_t at = step * sampler->batch + row;
@@ -151,7 +160,8 @@ uint64_t hd_sampler_epoch_at(const struct hd_sampler *sampler, uint64_t step, ui
 	return epoch;
 }
 
-uint64_t hd_sampler_epoch(const struct hd_sampler *sampler, uint64_t step) { return hd_sampler_epoch_at(sampler, step, 0); }
+uint64_t hd_sampler_epoch(const struct hd_sampler *sampler,
+	uint64_t step) { return hd_sampler_epoch_at(sampler, step, 0); }
 
 uint64_t hd_sampler_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row)
 {

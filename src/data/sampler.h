@@ -31,14 +31,20 @@ struct hd_sampler {
 };
 
 /* D = 0 is HD_E_INPUT; no step in a data epoch (drop with D < B) is HD_E_INVAL. */
-HD_MUST_USE enum hd_err hd_sampler_init(struct hd_sampler *sampler, uint64_t seed, uint64_t count, uint64_t batch,
+HD_MUST_USE enum hd_err hd_sampler_init(struct hd_sampler *sampler, uint64_t seed, uint64_t count,
+	uint64_t batch,
 	enum hd_order order, enum hd_last last, struct hd_diag *diag);
 
-uint64_t hd_sampler_steps(const struct hd_sampler *sampler);                      /* S, of one data epoch (wrap: ceil) */
-uint64_t hd_sampler_rows(const struct hd_sampler *sampler, uint64_t step);        /* n: B, or fewer in a ragged step */
-uint64_t hd_sampler_epoch(const struct hd_sampler *sampler, uint64_t step);       /* data epoch of the step's first row */
-uint64_t hd_sampler_epoch_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);  /* of a row: with wrap a step may have two */
-uint64_t hd_sampler_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);      /* sample index of a row of the step */
+/* S, of one data epoch (wrap: ceil) */
+uint64_t hd_sampler_steps(const struct hd_sampler *sampler);
+/* n: B, or fewer in a ragged step */
+uint64_t hd_sampler_rows(const struct hd_sampler *sampler, uint64_t step);
+/* data epoch of the step's first row */
+uint64_t hd_sampler_epoch(const struct hd_sampler *sampler, uint64_t step);
+/* of a row: with wrap a step may have two */
+uint64_t hd_sampler_epoch_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);
+/* sample index of a row of the step */
+uint64_t hd_sampler_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);
 
 uint64_t hd_perm(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position);
 uint64_t hd_perm_inverse(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t index);

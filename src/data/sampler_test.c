@@ -5,7 +5,8 @@
 
 #include "tests/check.h"
 
-static struct hd_sampler sampler_of(uint64_t seed, uint64_t count, uint64_t batch, enum hd_order order, enum hd_last last)
+static struct hd_sampler sampler_of(uint64_t seed, uint64_t count, uint64_t batch, enum hd_order order,
+	enum hd_last last)
 {
 	struct hd_sampler sampler;
 	struct hd_diag diag = { "" };
@@ -27,7 +28,8 @@ static void known_answers_hold(void **state)
 
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
 		for (unsigned i = 0; i < cases[c].n; i++)
-			CHECK(hd_perm(17, cases[c].epoch, cases[c].count, i) == cases[c].want[i], "case %zu position %u", c, i);
+			CHECK(hd_perm(17, cases[c].epoch, cases[c].count, i) == cases[c].want[i],
+				"case %zu position %u", c, i);
 	assert_int_equal(hd_perm(17, 3, 50000, 49999), 38995);
 }
 
@@ -41,27 +43,32 @@ static void every_count_up_to_5000_is_permuted_and_undone(void **state)
 		memset(seen, 0, sizeof seen);
 		for (uint64_t i = 0; i < count; i++) {
 			uint64_t to = hd_perm(5, 2, count, i);
-			CHECK(to < count && !seen[to], "D=%llu: %llu twice or out of range", (unsigned long long)count, (unsigned long long)to);
+			CHECK(to < count && !seen[to], "D=%llu: %llu twice or out of range",
+				(unsigned long long)count, (unsigned long long)to);
 			seen[to] = 1;
 			if (count < 300 || count % 64 == 1)
-				CHECK(hd_perm_inverse(5, 2, count, to) == i, "D=%llu: inverse at %llu", (unsigned long long)count, (unsigned long long)i);
+				CHECK(hd_perm_inverse(5, 2, count, to) == i, "D=%llu: inverse at %llu",
+					(unsigned long long)count, (unsigned long long)i);
 		}
 	}
 }
 
 static void counts_near_2_to_48_are_undone_by_the_inverse(void **state)
 {
-	static const uint64_t counts[] = { (UINT64_C(1) << 48) - 1, (UINT64_C(1) << 47) + 1, UINT64_C(1) << 32, (UINT64_C(1) << 33) + 7 };
+	static const uint64_t counts[] = { (UINT64_C(1) << 48) - 1, (UINT64_C(1) << 47) + 1,
+		UINT64_C(1) << 32, (UINT64_C(1) << 33) + 7 };
 	(void)state;
 
 	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
 		for (uint64_t i = 0; i < 64; i++) {
 			uint64_t at = counts[c] - 1 - i * 12345, to = hd_perm(9, 1, counts[c], at);
-			CHECK(to < counts[c] && hd_perm_inverse(9, 1, counts[c], to) == at, "case %zu at %llu", c, (unsigned long long)i);
+			CHECK(to < counts[c] && hd_perm_inverse(9, 1, counts[c], to) == at,
+				"case %zu at %llu", c, (unsigned long long)i);
 		}
 }
 
-/* 48 000 draws of 24 orders: 2000 each; 49.73 is the 0.999 quantile of chi-square with 23 degrees of freedom. */
+/* 48 000 draws of 24 orders: 2000 each; 49.73 is the 0.999 quantile of chi-square with 23 degrees of
+ * freedom. */
 static void the_24_orders_of_four_are_equally_likely(void **state)
 {
 	enum { DRAWS = 48000 };
@@ -94,7 +101,8 @@ static void check_multiset(struct hd_sampler sampler, unsigned epochs)
 	nsteps = sampler.last == HD_LAST_WRAP ? epochs * D / B : hd_sampler_steps(&sampler) * epochs;
 	for (uint64_t step = 0; step < nsteps; step++)
 		for (uint64_t row = 0; row < hd_sampler_rows(&sampler, step); row++, total++) {
-			uint64_t epoch = sampler.last == HD_LAST_WRAP ? total / D : hd_sampler_epoch(&sampler, step);
+			uint64_t epoch = sampler.last == HD_LAST_WRAP ? total / D : hd_sampler_epoch(&sampler,
+				step);
 			uint64_t index = hd_sampler_at(&sampler, step, row);
 			CHECK(index < D && epoch <= epochs, "step %llu", (unsigned long long)step);
 			seen[epoch * D + index]++;
@@ -103,12 +111,14 @@ static void check_multiset(struct hd_sampler sampler, unsigned epochs)
 	for (unsigned epoch = 0; epoch < epochs; epoch++) {
 		uint64_t once = 0;
 		for (uint64_t i = 0; i < D; i++) {
-			CHECK(seen[epoch * D + i] <= 1, "D=%llu B=%llu epoch %u: %llu drawn twice", (unsigned long long)D, (unsigned long long)B,
+			CHECK(seen[epoch * D + i] <= 1, "D=%llu B=%llu epoch %u: %llu drawn twice",
+				(unsigned long long)D, (unsigned long long)B,
 				epoch, (unsigned long long)i);
 			once += seen[epoch * D + i];
 		}
 		if (sampler.last != HD_LAST_WRAP || (epoch + 1) * D <= total)
-			CHECK(once == want, "D=%llu B=%llu last %d epoch %u: %llu of %llu", (unsigned long long)D, (unsigned long long)B,
+			CHECK(once == want, "D=%llu B=%llu last %d epoch %u: %llu of %llu",
+				(unsigned long long)D, (unsigned long long)B,
 				(int)sampler.last, epoch,
 				(unsigned long long)once, (unsigned long long)want);
 	}
@@ -126,7 +136,8 @@ static void each_epoch_is_exactly_the_data_set(void **state)
 			for (int order = HD_ORDER_SHUFFLE; order <= HD_ORDER_BLOCKS; order++)
 				for (int last = HD_LAST_RAGGED; last <= HD_LAST_WRAP; last++)
 					if (last != HD_LAST_DROP || counts[c] >= batches[b])
-						check_multiset(sampler_of(3, counts[c], batches[b], (enum hd_order)order, (enum hd_last)last), 2);
+						check_multiset(sampler_of(3, counts[c], batches[b],
+							(enum hd_order)order, (enum hd_last)last), 2);
 }
 
 /* A naive oracle of blocks: the permuted list of blocks is written out, each with its own length. */
@@ -141,7 +152,8 @@ static void blocks_stay_together_and_the_short_one_keeps_its_place(void **state)
 		uint64_t block = hd_perm(11, 0, 7, place), len = block == 6 ? 1000 : 4096;
 		for (uint64_t i = 0; i < len; i++, at++) {
 			uint64_t index = hd_sampler_at(&sampler, 0, at);
-			CHECK(index / 4096 == block, "position %llu is of block %llu", (unsigned long long)at, (unsigned long long)(index / 4096));
+			CHECK(index / 4096 == block, "position %llu is of block %llu", (unsigned long long)at,
+				(unsigned long long)(index / 4096));
 			moved += index % 4096 != i;
 		}
 	}
@@ -197,7 +209,8 @@ static void virtual_nodes_tile_the_rows_of_a_step(void **state)
 			for (uint32_t vn = 0; vn < nvns; vn++) {
 				uint64_t first = 0, end = 0;
 				hd_vn_rows(per, nrows, vn, &first, &end);
-				CHECK(first == next && end >= first && end - first <= per, "n=%llu V=%u v=%u", (unsigned long long)nrows, nvns, vn);
+				CHECK(first == next && end >= first && end - first <= per, "n=%llu V=%u v=%u",
+					(unsigned long long)nrows, nvns, vn);
 				next = end;
 			}
 			CHECK(next == nrows, "n=%llu V=%u", (unsigned long long)nrows, nvns);
@@ -206,7 +219,8 @@ static void virtual_nodes_tile_the_rows_of_a_step(void **state)
 
 static void impossible_sizes_are_refused_with_the_reason(void **state)
 {
-	static const struct { uint64_t count, batch; enum hd_last last; enum hd_err want; const char *says; } cases[] = {
+	static const struct { uint64_t count, batch; enum hd_last last; enum hd_err want; const char *says;
+		} cases[] = {
 		{ 0, 4, HD_LAST_RAGGED, HD_E_INPUT, "no samples" },
 		{ UINT64_C(1) << 48, 4, HD_LAST_RAGGED, HD_E_INPUT, "2^48" },
 		{ 4, 0, HD_LAST_RAGGED, HD_E_INVAL, "batch.global" },
@@ -218,8 +232,10 @@ static void impossible_sizes_are_refused_with_the_reason(void **state)
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct hd_sampler s;
 		struct hd_diag diag = { "" };
-		enum hd_err err = hd_sampler_init(&s, 1, cases[c].count, cases[c].batch, HD_ORDER_SHUFFLE, cases[c].last, &diag);
-		CHECK(err == cases[c].want && strstr(diag.text, cases[c].says), "case %zu: %d '%s'", c, (int)err, diag.text);
+		enum hd_err err = hd_sampler_init(&s, 1, cases[c].count, cases[c].batch, HD_ORDER_SHUFFLE,
+			cases[c].last, &diag);
+		CHECK(err == cases[c].want && strstr(diag.text, cases[c].says), "case %zu: %d '%s'", c,
+			(int)err, diag.text);
 	}
 }
 

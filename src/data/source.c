@@ -13,7 +13,9 @@ static bool ends_in(const char *text, const char *end)
 static enum hd_err room_for(struct hd_reader *reader, uint32_t n, struct hd_diag *diag)
 {
 	if (n > HD_SOURCES_CAP)
-		return hd_fail(diag, HD_E_INPUT, "more than %d files for one data set: join them, or narrow data.path", HD_SOURCES_CAP);
+		return hd_fail(diag, HD_E_INPUT,
+			"more than %d files for one data set: join them, or narrow data.path",
+			HD_SOURCES_CAP);
 	if (n <= reader->source_cap)
 		return HD_OK;
 	uint32_t cap = reader->source_cap ? reader->source_cap * 2 : 8;
@@ -28,7 +30,8 @@ static enum hd_err room_for(struct hd_reader *reader, uint32_t n, struct hd_diag
 }
 
 /* What is known of the file is older than its bytes: one that changes meanwhile is found to be another. */
-static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *map, struct hd_stat *stat, struct hd_diag *diag)
+static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *map, struct hd_stat *stat,
+	struct hd_diag *diag)
 {
 	struct hd_file file = { 0 };
 	enum hd_err err = hd_fs_stat(fs, path, stat, diag);
@@ -36,8 +39,10 @@ static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *m
 	if (err != HD_OK)
 		return err;
 	if (stat->kind != HD_FILE_REGULAR)
-		return hd_fail(diag, HD_E_INPUT, "%s is %s, not a file: name a file%s", path, stat->kind == HD_FILE_FOLDER ? "a folder" :
-			"a device or a pipe", stat->kind == HD_FILE_FOLDER ? ", or several as in folder/*.txt" : "");
+		return hd_fail(diag, HD_E_INPUT, "%s is %s, not a file: name a file%s", path,
+			stat->kind == HD_FILE_FOLDER ? "a folder" :
+			"a device or a pipe", stat->kind == HD_FILE_FOLDER ?
+			", or several as in folder/*.txt" : "");
 	err = hd_file_open(fs, path, HD_OPEN_READ, &file, diag);
 	if (err != HD_OK)
 		return err;
@@ -65,17 +70,20 @@ enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_
 	source->len = source->map.len;
 	if (source->len && ends_in(path, ".gz")) {
 		uint8_t *unpacked;
-		err = hd_gzip_unpack(&reader->arena, source->name, source->bytes, source->len, HD_UNPACKED_CAP, &unpacked, &source->len, diag);
+		err = hd_gzip_unpack(&reader->arena, source->name, source->bytes, source->len,
+			HD_UNPACKED_CAP, &unpacked, &source->len, diag);
 		if (err != HD_OK)
 			return err;
 		source->bytes = unpacked;
 		hd_file_unmap(reader->fs, &source->map);
 	}
 	source->hashed = source->len;
-	return source->len ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s is empty: there is nothing to train on", path);
+	return source->len ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s is empty: there is nothing to train on",
+		path);
 }
 
-enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name, char **path, struct hd_diag *diag)
+enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name, char **path,
+	struct hd_diag *diag)
 {
 	size_t len_folder = strlen(folder), len_name = strlen(name);
 	char *at;
@@ -83,7 +91,8 @@ enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const cha
 	while (len_folder > 1 && folder[len_folder - 1] == '/')
 		len_folder--;
 	if (len_folder + len_name + 2 > HD_PATH_CAP)
-		return hd_fail(diag, HD_E_INPUT, "the path %.100s.../%s is longer than %d bytes", folder, name, HD_PATH_CAP - 1);
+		return hd_fail(diag, HD_E_INPUT, "the path %.100s.../%s is longer than %d bytes", folder,
+			name, HD_PATH_CAP - 1);
 	at = hd_arena_take(&reader->arena, len_folder + len_name + 2, 1);
 	if (!at)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the path %s/%s", folder, name);
@@ -131,12 +140,14 @@ enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, st
 	if (!pattern[strcspn(pattern, "*?")])
 		return hd_source_add(reader, pattern, diag);
 	if (slash) {
-		folder = hd_arena_text(&reader->arena, pattern, slash == pattern ? 1 : (size_t)(slash - pattern));
+		folder = hd_arena_text(&reader->arena, pattern,
+			slash == pattern ? 1 : (size_t)(slash - pattern));
 		if (!folder)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the path %s", pattern);
 	}
 	if (folder[strcspn(folder, "*?")])
-		return hd_fail(diag, HD_E_INVAL, "data.path %s: '*' and '?' may stand in the last part of a path only", pattern);
+		return hd_fail(diag, HD_E_INVAL,
+			"data.path %s: '*' and '?' may stand in the last part of a path only", pattern);
 	err = hd_fs_list(reader->fs, folder, &reader->arena, &names, &nnames, diag);
 	if (err != HD_OK)
 		return err;
@@ -151,11 +162,13 @@ enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, st
 			return err;
 	}
 	if (reader->nsources == before)
-		return hd_fail(diag, HD_E_NOTFOUND, "no file matches data.path %s (%zu names in the folder)", pattern, nnames);
+		return hd_fail(diag, HD_E_NOTFOUND, "no file matches data.path %s (%zu names in the folder)",
+			pattern, nnames);
 	return HD_OK;
 }
 
-enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const char *name, bool *found, struct hd_diag *diag)
+enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const char *name, bool *found,
+	struct hd_diag *diag)
 {
 	static const char *const ends[] = { "", ".gz" };
 	char file[64], *path;
@@ -183,6 +196,7 @@ struct hd_hash hd_sources_hash(const struct hd_reader *reader)
 
 	hd_hasher_init(&hasher);
 	for (uint32_t i = 0; i < reader->nsources; i++)
-		hd_hasher_add(&hasher, reader->source[i].bytes + reader->source[i].head, reader->source[i].hashed);
+		hd_hasher_add(&hasher, reader->source[i].bytes + reader->source[i].head,
+			reader->source[i].hashed);
 	return hd_hasher_end(&hasher);
 }

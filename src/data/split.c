@@ -25,19 +25,25 @@ uint64_t hd_split_id(const struct hd_reader *reader, uint32_t split, uint64_t in
 
 static enum hd_err none_left(const struct hd_data_spec *spec, uint64_t count, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_INPUT, "of %" PRIu64 " samples none is left to train on with data.split train %g, valid %g: give more data or another split",
+	return hd_fail(diag, HD_E_INPUT,
+		"of %" PRIu64 " samples none is left to train on with data.split train %g, valid %g: give "
+		"more data or another split",
 		count, spec->train, spec->valid);
 }
 
-enum hd_err hd_split_hashed(struct hd_reader *reader, const struct hd_data_spec *spec, uint64_t count, struct hd_diag *diag)
+enum hd_err hd_split_hashed(struct hd_reader *reader, const struct hd_data_spec *spec, uint64_t count,
+	struct hd_diag *diag)
 {
 	if (spec->train >= 1) {
 		hd_split_add(reader, "train", 0, count);
 		return count ? HD_OK : none_left(spec, count, diag);
 	}
 	if (count > UINT32_MAX)
-		return hd_fail(diag, HD_E_INPUT, "%" PRIu64 " samples are too many to split by hash (2^32 - 1): use data.split {train: 1}", count);
-	/* train grows from the front, valid from the back: one array serves whatever the shares turn out to be */
+		return hd_fail(diag, HD_E_INPUT,
+			"%" PRIu64 " samples are too many to split by hash (2^32 - 1): use data.split "
+			"{train: 1}", count);
+	/* train grows from the front, valid from the back: one array serves whatever the shares turn out
+	 * to be */
 	uint32_t *id = hd_arena_take(&reader->arena, count ? count : 1, sizeof *id);
 	uint64_t ntrain = 0, nvalid = 0;
 	if (!id)
@@ -62,7 +68,8 @@ static uint64_t share(double fraction, uint64_t count)
 	return (uint64_t)(fraction * (double)count + 0.5);
 }
 
-enum hd_err hd_split_last(struct hd_reader *reader, const struct hd_data_spec *spec, uint64_t count, struct hd_diag *diag)
+enum hd_err hd_split_last(struct hd_reader *reader, const struct hd_data_spec *spec, uint64_t count,
+	struct hd_diag *diag)
 {
 	uint64_t nvalid = share(spec->valid, count), ntrain = share(spec->train, count);
 

@@ -19,15 +19,18 @@ static enum hd_err check_tokens(const struct hd_token_stream *stream, struct hd_
 		for (uint64_t i = 0; i < piece->ntokens; i++)
 			if (token_at(stream, piece, i) >= stream->bound)
 				return hd_fail(diag, HD_E_INPUT,
-					"%s: token %u at byte %" PRIu64 ", the model knows 0 to %u: give the model a vocabulary of %u or more",
+					"%s: token %u at byte %" PRIu64 ", the model knows 0 to %u: give "
+					"the model a vocabulary of %u or more",
 					piece->name, token_at(stream, piece, i),
-						(uint64_t)(piece->bytes - stream->reader.source[p].bytes) + i * stream->width_bytes,
+						(uint64_t)(piece->bytes - stream->reader.source[p].bytes) +
+						i * stream->width_bytes,
 					stream->bound - 1, token_at(stream, piece, i) + 1);
 	}
 	return HD_OK;
 }
 
-static enum hd_err join_pieces(struct hd_token_stream *stream, enum hd_err (*piece_of)(const struct hd_source *, struct hd_piece *, struct hd_diag *),
+static enum hd_err join_pieces(struct hd_token_stream *stream,
+	enum hd_err (*piece_of)(const struct hd_source *, struct hd_piece *, struct hd_diag *),
 	struct hd_diag *diag)
 {
 	struct hd_reader *reader = &stream->reader;
@@ -51,8 +54,10 @@ static enum hd_err join_pieces(struct hd_token_stream *stream, enum hd_err (*pie
 	return HD_OK;
 }
 
-enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec, uint32_t width_bytes,
-	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag), const char *what, struct hd_diag *diag)
+enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
+	uint32_t width_bytes,
+	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
+	const char *what, struct hd_diag *diag)
 {
 	struct hd_dataset *set = &stream->reader.set;
 	const int64_t dim[1] = { spec->context };
@@ -61,7 +66,8 @@ enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd
 	if (!spec->path)
 		return hd_fail(diag, HD_E_INVAL, "data.kind %s needs a file: set data.path", spec->kind);
 	if (spec->context == 0)
-		return hd_fail(diag, HD_E_INVAL, "data.kind %s needs a model that reads sequences (model.args context)", spec->kind);
+		return hd_fail(diag, HD_E_INVAL,
+			"data.kind %s needs a model that reads sequences (model.args context)", spec->kind);
 	stream->context = spec->context;
 	stream->width_bytes = width_bytes;
 	stream->bound = hd_token_bound(spec);
@@ -71,13 +77,17 @@ enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd
 	if (err != HD_OK)
 		return err;
 	if (stream->ntokens < (uint64_t)spec->context + 1)
-		return hd_fail(diag, HD_E_INPUT, "%s: %" PRIu64 " %s, one sample needs %u (context + 1): give more data or a shorter model.args context",
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: %" PRIu64 " %s, one sample needs %u (context + 1): give more data or a shorter "
+			"model.args context",
 			spec->path, stream->ntokens, what, spec->context + 1);
-	if ((err = check_tokens(stream, diag)) != HD_OK || (err = hd_field_add(&stream->reader, "x", HD_I32, 1, dim, diag)) != HD_OK
+	if ((err = check_tokens(stream, diag)) != HD_OK || (err = hd_field_add(&stream->reader, "x", HD_I32,
+		1, dim, diag)) != HD_OK
 	    || (err = hd_field_add(&stream->reader, "y", HD_I32, 1, dim, diag)) != HD_OK)
 		return err;
 	set->count = (stream->ntokens - 1) / spec->context;
-	hd_reader_about(&stream->reader, "%" PRIu64 " %s in %u file%s: %" PRIu64 " samples of %u, %s", stream->ntokens, what,
+	hd_reader_about(&stream->reader, "%" PRIu64 " %s in %u file%s: %" PRIu64 " samples of %u, %s",
+		stream->ntokens, what,
 		stream->npieces, stream->npieces == 1 ? "" : "s", set->count, spec->context, spec->path);
 	return hd_split_last(&stream->reader, spec, set->count, diag);
 }
@@ -97,7 +107,8 @@ static uint32_t find_piece(const struct hd_token_stream *stream, uint64_t token)
 	return low;
 }
 
-enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
 {
 	const struct hd_token_stream *stream = (const struct hd_token_stream *)set;
 	uint64_t first = hd_split_id(&stream->reader, split, index) * stream->context;
@@ -109,7 +120,9 @@ enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, u
 			p++;
 		uint32_t token = token_at(stream, &stream->piece[p], first + j - stream->piece[p].first);
 		if (stream->bound && token >= stream->bound)
-			return hd_fail(diag, HD_E_INTEGRITY, "%s was changed while it is in use: token %u now stands where all were below %u",
+			return hd_fail(diag, HD_E_INTEGRITY,
+				"%s was changed while it is in use: token %u now stands where all were "
+				"below %u",
 				stream->piece[p].name, token, stream->bound);
 		if (j < stream->context)
 			x[j] = (int32_t)token;

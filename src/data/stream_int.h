@@ -9,7 +9,8 @@
 
 #include "data/reader_int.h"
 
-struct hd_piece { const uint8_t *bytes; uint64_t first, ntokens; const char *name; };        /* first: tokens before it */
+/* first: tokens before it */
+struct hd_piece { const uint8_t *bytes; uint64_t first, ntokens; const char *name; };
 
 struct hd_token_stream {
 	struct hd_reader reader;
@@ -19,8 +20,11 @@ struct hd_token_stream {
 };
 
 /* The pieces: one per source, without their headers. Then fields, splits, hash, about. */
-HD_MUST_USE enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec, uint32_t width_bytes,
-	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag), const char *what, struct hd_diag *diag);
-enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
+	uint32_t width_bytes,
+	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
+	const char *what, struct hd_diag *diag);
+enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag);
 
 #endif

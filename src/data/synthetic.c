@@ -17,8 +17,15 @@
 #include "sys/memory.h"
 #include "data/reader_int.h"
 
-enum { WORDS = 4, DEFAULT_COUNT = 4096, DEFAULT_CLASSES = 10, DEFAULT_VOCABULARY = 256,
-       BUMPS = 3, KEEP_BYTES = 128 << 20, TABLE_CAP = 1 << 26 };             /* elements of prototypes or weights: 256 MiB */
+enum {
+	WORDS = 4,
+	DEFAULT_COUNT = 4096,
+	DEFAULT_CLASSES = 10,
+	DEFAULT_VOCABULARY = 256,
+	BUMPS = 3,
+	KEEP_BYTES = 128 << 20,
+	TABLE_CAP = 1 << 26,               /* elements of prototypes or weights: 256 MiB */
+};
 
 struct synthetic {
 	struct hd_reader reader;
@@ -26,21 +33,25 @@ struct synthetic {
 	uint32_t classes, context, tokens;               /* tokens: how many there are */
 	const float *table;                              /* [classes, nelems]; NULL: tokens */
 	bool numbers, texts;
-	struct hd_memory kept;                           /* "x" of samples [0, nkept) of "train", then a state for each */
+	/* "x" of samples [0, nkept) of "train", then a state for each */
+	struct hd_memory kept;
 	atomic_uchar *state;
 	uint64_t nkept;
 };
 
-enum { EMPTY, FILLING, KEPT };                           /* of a sample that may be kept: whoever fills it makes it KEPT */
+/* of a sample that may be kept: whoever fills it makes it KEPT */
+enum { EMPTY, FILLING, KEPT };
 
 /* Standard normals of one purpose: element i is half of a pair, four to a draw. */
-struct normals { uint64_t seed; enum hd_data_use use; uint32_t split; uint64_t index; float have[4]; uint64_t block; };
+struct normals { uint64_t seed; enum hd_data_use use; uint32_t split; uint64_t index; float have[4];
+	uint64_t block; };
 
 static float normal_at(struct normals *normals, uint64_t i)
 {
 	if (i / 4 != normals->block) {
 		normals->block = i / 4;
-		struct hd_philox drawn = hd_data_draw(normals->seed, normals->use, normals->split, normals->index, (uint32_t)normals->block);
+		struct hd_philox drawn = hd_data_draw(normals->seed, normals->use, normals->split,
+			normals->index, (uint32_t)normals->block);
 		hd_normal2(drawn.word[0], drawn.word[1], normals->have);
 		hd_normal2(drawn.word[2], drawn.word[3], normals->have + 2);
 	}
@@ -49,22 +60,27 @@ static float normal_at(struct normals *normals, uint64_t i)
 
 static struct normals normals_of(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index)
 {
-	return (struct normals){ .seed = seed, .use = use, .split = split, .index = index, .block = UINT64_MAX };
+	return (struct normals){ .seed = seed, .use = use, .split = split, .index = index,
+		.block = UINT64_MAX };
 }
 
 /* Bumps over the last two extents (one row if there is but one); the other extents repeat them, shifted. */
 static void draw_prototype(const struct synthetic *set, const struct hd_field *x, uint32_t class, float *out)
 {
-	uint64_t width = x->rank ? (uint64_t)x->dim[x->rank - 1] : 1, height = x->rank > 1 ? (uint64_t)x->dim[x->rank - 2] : 1;
+	uint64_t width = x->rank ? (uint64_t)x->dim[x->rank - 1] : 1,
+		height = x->rank > 1 ? (uint64_t)x->dim[x->rank - 2] : 1;
 	uint64_t plane = width * height;
 	double radius = 1.0 + (double)(width > height ? width : height) / 8.0;
 
 	for (uint64_t at = 0; at < set->nelems; at += plane)
 		for (uint32_t bump = 0; bump < BUMPS; bump++) {
-			struct hd_philox drawn = hd_data_draw(set->seed, HD_USE_CLASS, bump, class, (uint32_t)(at / plane));
-			double row = (double)hd_uniform(drawn.word[0]) * (double)height, column = (double)hd_uniform(drawn.word[1]) * (double)width;
+			struct hd_philox drawn = hd_data_draw(set->seed, HD_USE_CLASS, bump, class,
+				(uint32_t)(at / plane));
+			double row = (double)hd_uniform(drawn.word[0]) * (double)height,
+				column = (double)hd_uniform(drawn.word[1]) * (double)width;
 			for (uint64_t i = 0; i < plane; i++) {
-				double dr = ((double)(i / width) - row) / radius, dc = ((double)(i % width) - column) / radius;
+				double dr = ((double)(i / width) - row) / radius,
+					dc = ((double)(i % width) - column) / radius;
 				out[at + i] += (float)(1.0 / (1.0 + dr * dr + dc * dc));
 			}
 		}
@@ -76,11 +92,15 @@ static enum hd_err make_table(struct synthetic *set, struct hd_diag *diag)
 	float *table;
 
 	if (set->nelems > TABLE_CAP / set->classes)
-		return hd_fail(diag, HD_E_INVAL, "synthetic data of %" PRIu64 " numbers in %u classes are too large: %d in all at most", set->nelems,
+		return hd_fail(diag, HD_E_INVAL,
+			"synthetic data of %" PRIu64 " numbers in %u classes are too large: %d in all at "
+			"most", set->nelems,
 			set->classes, TABLE_CAP);
 	table = hd_arena_take(&set->reader.arena, set->classes * set->nelems, sizeof *table);
 	if (!table)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for synthetic data of %" PRIu64 " numbers in %u classes", set->nelems, set->classes);
+		return hd_fail(diag, HD_E_NOMEM,
+			"no memory for synthetic data of %" PRIu64 " numbers in %u classes", set->nelems,
+			set->classes);
 	for (uint32_t c = 0; c < set->classes; c++) {
 		struct normals normals = normals_of(set->seed, HD_USE_CLASS, 0, c);
 		if (!set->numbers)
@@ -109,7 +129,8 @@ static enum hd_err add_fields(struct synthetic *set, const struct hd_data_spec *
 		return err;
 	if (spec->context && !set->numbers)
 		return hd_field_add(reader, "y", HD_I32, set->texts ? 0 : 1, &context, diag);
-	return set->numbers ? hd_field_add(reader, "y", HD_F32, 1, &outputs, diag) : hd_field_add(reader, "y", HD_I32, 0, NULL, diag);
+	return set->numbers ? hd_field_add(reader, "y", HD_F32, 1, &outputs, diag) : hd_field_add(reader, "y",
+		HD_I32, 0, NULL, diag);
 }
 
 /* The content is a function of the seed and the shapes, so these are what is hashed. */
@@ -120,8 +141,11 @@ static struct hd_hash content_hash(const struct synthetic *set, uint64_t count)
 
 	if (set->texts)
 		(void)snprintf(texts, sizeof texts, " texts of %u", set->tokens);
-	int len = snprintf(text, sizeof text, "synthetic 1 seed %" PRIu64 " count %" PRIu64 " x %s %s classes %u numbers %d%s", set->seed, count,
-		hd_dtype_text((enum hd_dtype)x->dtype), hd_dims_text(x->rank, x->dim).at, set->classes, set->numbers, texts);
+	int len = snprintf(text, sizeof text,
+		"synthetic 1 seed %" PRIu64 " count %" PRIu64 " x %s %s classes %u numbers %d%s", set->seed,
+		count,
+		hd_dtype_text((enum hd_dtype)x->dtype), hd_dims_text(x->rank, x->dim).at, set->classes,
+		set->numbers, texts);
 
 	return hd_hash(text, (size_t)len);
 }
@@ -145,12 +169,14 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	uint64_t count = spec->count ? spec->count : DEFAULT_COUNT, held_out = count / 8 ? count / 8 : 1;
 
 	if (count >> 44)
-		return hd_fail(diag, HD_E_INVAL, "data.count is %" PRIu64 "; at most 2^44 - 1 synthetic samples", count);
+		return hd_fail(diag, HD_E_INVAL,
+			"data.count is %" PRIu64 "; at most 2^44 - 1 synthetic samples", count);
 	set->seed = spec->seed;
 	set->context = spec->context;
 	set->numbers = spec->float_target;
 	set->texts = spec->context && spec->one_label;
-	set->classes = spec->classes ? spec->classes : spec->context && !set->texts ? DEFAULT_VOCABULARY : DEFAULT_CLASSES;
+	set->classes = spec->classes ? spec->classes : spec->context &&
+		!set->texts ? DEFAULT_VOCABULARY : DEFAULT_CLASSES;
 	set->tokens = spec->tokens ? spec->tokens : set->texts ? DEFAULT_VOCABULARY : set->classes;
 	enum hd_err err = add_fields(set, spec, diag);
 	if (err != HD_OK)
@@ -171,7 +197,8 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	return HD_OK;
 }
 
-static enum hd_err synthetic_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err synthetic_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	return hd_reader_open(set, sizeof(struct synthetic), &hd_reader_synthetic, fs, fill, spec, diag);
 }
@@ -193,7 +220,8 @@ static void read_tokens(const struct synthetic *set, uint32_t split, uint64_t in
 /* y: the class, or numbers that follow from it. */
 static void read_text(const struct synthetic *set, uint32_t split, uint64_t index, int32_t *x, void *y)
 {
-	uint32_t class = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % (set->numbers ? DEFAULT_CLASSES : set->classes);
+	uint32_t class = hd_data_draw(set->seed, HD_USE_LABEL, split, index,
+		0).word[0] % (set->numbers ? DEFAULT_CLASSES : set->classes);
 	struct hd_philox words = hd_data_draw(set->seed, HD_USE_CLASS, 0, class, 0);
 
 	for (uint32_t j = 0; j < set->context; j++) {
@@ -202,7 +230,8 @@ static void read_text(const struct synthetic *set, uint32_t split, uint64_t inde
 		x[j] = (int32_t)((way < 8 ? words.word[way % WORDS] : walk.word[1]) % set->tokens);
 	}
 	for (uint32_t k = 0; set->numbers && k < set->classes; k++)
-		((float *)y)[k] = 2 * hd_uniform(hd_data_draw(set->seed, HD_USE_CLASS, 1, class, k / 4).word[k % 4]) - 1;
+		((float *)y)[k] = 2 * hd_uniform(hd_data_draw(set->seed, HD_USE_CLASS, 1, class,
+			k / 4).word[k % 4]) - 1;
 	if (!set->numbers)
 		*(int32_t *)y = (int32_t)class;
 }
@@ -238,7 +267,8 @@ static void read_class(const struct synthetic *set, uint32_t split, uint64_t ind
 
 static void read_numbers(const struct synthetic *set, uint32_t split, uint64_t index, float *x, float *y)
 {
-	struct normals draw = normals_of(set->seed, HD_USE_NOISE, split, index), noise = normals_of(set->seed, HD_USE_LABEL, split, index);
+	struct normals draw = normals_of(set->seed, HD_USE_NOISE, split, index),
+		noise = normals_of(set->seed, HD_USE_LABEL, split, index);
 	double scale = 1.0 / sqrt((double)set->nelems);
 
 	for (uint64_t i = 0; i < set->nelems; i++)
@@ -251,7 +281,8 @@ static void read_numbers(const struct synthetic *set, uint32_t split, uint64_t i
 	}
 }
 
-static enum hd_err synthetic_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err synthetic_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
 {
 	const struct synthetic *made = (const struct synthetic *)set;
 
@@ -275,6 +306,7 @@ static void synthetic_destroy(struct hd_dataset *set)
 }
 
 const struct hd_reader_ops hd_reader_synthetic = {
-	.name = "synthetic", .about = "made-up images, numbers, tokens, or tokens with a label, drawn from the seed",
+	.name = "synthetic",
+		.about = "made-up images, numbers, tokens, or tokens with a label, drawn from the seed",
 	.open = synthetic_open, .read = synthetic_read, .destroy = synthetic_destroy,
 };

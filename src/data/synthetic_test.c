@@ -7,13 +7,15 @@ static struct hd_fs_sim sim;            /* stays empty: nothing may be opened */
 
 static struct hd_data_spec image_spec(uint64_t seed)
 {
-	return (struct hd_data_spec){ .kind = "synthetic", .seed = seed, .classes = 4, .train = 0.9, .valid = 0.1, .rank = 3, .dim = { 1, 12, 12 },
+	return (struct hd_data_spec){ .kind = "synthetic", .seed = seed, .classes = 4, .train = 0.9,
+		.valid = 0.1, .rank = 3, .dim = { 1, 12, 12 },
 		.count = 400 };
 }
 
 static struct hd_data_spec token_spec(uint64_t seed)
 {
-	return (struct hd_data_spec){ .kind = "synthetic", .seed = seed, .classes = 16, .train = 1, .context = 64, .rank = 1, .dim = { 64 }, .count = 200 };
+	return (struct hd_data_spec){ .kind = "synthetic", .seed = seed, .classes = 16, .train = 1,
+		.context = 64, .rank = 1, .dim = { 64 }, .count = 200 };
 }
 
 static int set_up(void **state) { (void)state; hd_fs_sim_init(&sim); return 0; }
@@ -51,15 +53,18 @@ static void a_sample_is_a_function_of_seed_split_and_index(void **state)
 		struct hd_dataset *c = open_set(&sim.fs, other);
 		uint64_t nx = a->field[0].sample_bytes, ny = a->field[1].sample_bytes;
 		uint8_t x[4][600], y[4][300];
-		assert_true(nx <= sizeof x[0] && ny <= sizeof y[0] && hd_hash_same(a->hash, b->hash) && !hd_hash_same(a->hash, c->hash));
+		assert_true(nx <= sizeof x[0] && ny <= sizeof y[0] && hd_hash_same(a->hash, b->hash) &&
+			!hd_hash_same(a->hash, c->hash));
 		for (uint64_t i = 0; i < 20; i++) {
 			read_sample(a, 0, i, x[0], y[0]);
 			read_sample(b, 0, 19 - i, x[1], y[1]);
 			read_sample(b, 0, i, x[1], y[1]);
-			CHECK(memcmp(x[0], x[1], nx) == 0 && memcmp(y[0], y[1], ny) == 0, "spec %zu sample %llu", s, (unsigned long long)i);
+			CHECK(memcmp(x[0], x[1], nx) == 0 && memcmp(y[0], y[1], ny) == 0,
+				"spec %zu sample %llu", s, (unsigned long long)i);
 			read_sample(c, 0, i, x[2], y[2]);
 			read_sample(a, 1, i, x[3], y[3]);
-			CHECK(memcmp(x[0], x[2], nx) != 0 && memcmp(x[0], x[3], nx) != 0, "spec %zu sample %llu: seed or split does not matter", s,
+			CHECK(memcmp(x[0], x[2], nx) != 0 && memcmp(x[0], x[3], nx) != 0,
+				"spec %zu sample %llu: seed or split does not matter", s,
 				(unsigned long long)i);
 		}
 		hd_dataset_destroy(a);
@@ -92,7 +97,8 @@ static void images_can_be_learnt(void **state)
 		for (int c = 0; c < 4; c++) {
 			double far = 0;
 			for (int j = 0; j < 144; j++)
-				far += ((double)x[j] - mean[c][j] / n[c]) * ((double)x[j] - mean[c][j] / n[c]);
+				far += ((double)x[j] - mean[c][j] / n[c]) *
+					((double)x[j] - mean[c][j] / n[c]);
 			if (far < least) {
 				least = far;
 				best = c;
@@ -164,7 +170,8 @@ static void classes_of_texts_can_be_learnt(void **state)
 				score[c] += log((seen[c][x[j]] + 1) / (at[c] + 1));
 		right += score[y] >= score[0] && score[y] >= score[1] && score[y] >= score[2];
 	}
-	CHECK(at[0] > 40 && at[1] > 40 && at[2] > 40 && right >= 24, "%u, %u, %u; %u of 25 right", at[0], at[1], at[2], right);
+	CHECK(at[0] > 40 && at[1] > 40 && at[2] > 40 && right >= 24, "%u, %u, %u; %u of 25 right", at[0],
+		at[1], at[2], right);
 	struct hd_hash hash = set->hash;
 	hd_dataset_destroy(set);
 	spec.tokens = 41;
@@ -173,7 +180,8 @@ static void classes_of_texts_can_be_learnt(void **state)
 	hd_dataset_destroy(set);
 }
 
-/* Least squares on one weight row by the normal equations' diagonal: inputs are independent, so E[x_i y] = w_i / sqrt(n). */
+/* Least squares on one weight row by the normal equations' diagonal: inputs are independent, so E[x_i y] =
+ * w_i / sqrt(n). */
 static void numbers_follow_a_linear_law(void **state)
 {
 	struct hd_data_spec spec = image_spec(3);
@@ -195,7 +203,8 @@ static void numbers_follow_a_linear_law(void **state)
 	}
 	for (int j = 0; j < 16; j++)
 		explained += cross[j] * cross[j];
-	CHECK(fabs(variance - explained - 0.01) < 0.05 * variance, "variance %g, of which a line explains %g", variance, explained);
+	CHECK(fabs(variance - explained - 0.01) < 0.05 * variance, "variance %g, of which a line explains %g",
+		variance, explained);
 	hd_dataset_destroy(set);
 }
 
@@ -216,10 +225,12 @@ static void sizes_beyond_reason_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fields_and_splits_are_as_asked), cmocka_unit_test(a_sample_is_a_function_of_seed_split_and_index),
+		cmocka_unit_test(fields_and_splits_are_as_asked),
+			cmocka_unit_test(a_sample_is_a_function_of_seed_split_and_index),
 		cmocka_unit_test(images_can_be_learnt), cmocka_unit_test(tokens_can_be_learnt),
 		cmocka_unit_test(classes_of_texts_can_be_learnt),
-		cmocka_unit_test(numbers_follow_a_linear_law), cmocka_unit_test(sizes_beyond_reason_are_refused),
+		cmocka_unit_test(numbers_follow_a_linear_law),
+		cmocka_unit_test(sizes_beyond_reason_are_refused),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -11,10 +11,12 @@ static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *pie
 
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	return hd_token_stream_make((struct hd_token_stream *)reader, spec, 1, piece_of, "bytes of text", diag);
+	return hd_token_stream_make((struct hd_token_stream *)reader, spec, 1, piece_of, "bytes of text",
+		diag);
 }
 
-static enum hd_err text_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err text_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	return hd_reader_open(set, sizeof(struct hd_token_stream), &hd_reader_text, fs, fill, spec, diag);
 }

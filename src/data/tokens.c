@@ -2,21 +2,30 @@
 
 #include "data/stream_int.h"
 
-enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name, const uint8_t **at, uint64_t *ntokens, struct hd_diag *diag)
+enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name, const uint8_t **at,
+	uint64_t *ntokens, struct hd_diag *diag)
 {
 	if (len < HD_TOKENS_HEADER_BYTES)
-		return hd_fail(diag, HD_E_INPUT, "%s is cut off: %zu bytes, the header of a token file alone has %d", name, len, HD_TOKENS_HEADER_BYTES);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s is cut off: %zu bytes, the header of a token file alone has %d", name, len,
+			HD_TOKENS_HEADER_BYTES);
 	uint32_t magic = hd_get32(bytes), version = hd_get32(bytes + 4), n = hd_get32(bytes + 8);
 	if (magic != HD_TOKENS_MAGIC)
-		return hd_fail(diag, HD_E_INPUT, "%s is not a token file: it begins with %u, not with %d (for plain text use data.kind text)", name,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s is not a token file: it begins with %u, not with %d (for plain text use "
+			"data.kind text)", name,
 			magic, HD_TOKENS_MAGIC);
 	if (version != HD_TOKENS_VERSION)
-		return hd_fail(diag, HD_E_INPUT, "%s is a token file of version %u; known is %d (16-bit tokens)", name, version, HD_TOKENS_VERSION);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s is a token file of version %u; known is %d (16-bit tokens)", name, version,
+			HD_TOKENS_VERSION);
 	if (n > INT32_MAX)
-		return hd_fail(diag, HD_E_INPUT, "%s: the header speaks of %u tokens, above the format's limit", name, n);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: the header speaks of %u tokens, above the format's limit", name, n);
 	uint64_t want = HD_TOKENS_HEADER_BYTES + 2 * (uint64_t)n;
 	if (len != want)
-		return hd_fail(diag, HD_E_INPUT, "%s is %s: %u tokens need %llu bytes, it has %zu", name, len < want
+		return hd_fail(diag, HD_E_INPUT, "%s is %s: %u tokens need %llu bytes, it has %zu", name,
+			len < want
 			? "cut off" : "longer than its header says",
 			n, (unsigned long long)want, len);
 	*at = bytes + HD_TOKENS_HEADER_BYTES;
@@ -26,7 +35,8 @@ enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name, 
 
 static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag)
 {
-	return hd_tokens_parse(source->bytes, source->len, source->name, &piece->bytes, &piece->ntokens, diag);
+	return hd_tokens_parse(source->bytes, source->len, source->name, &piece->bytes, &piece->ntokens,
+		diag);
 }
 
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
@@ -34,7 +44,8 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	return hd_token_stream_make((struct hd_token_stream *)reader, spec, 2, piece_of, "tokens", diag);
 }
 
-static enum hd_err tokens_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err tokens_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	return hd_reader_open(set, sizeof(struct hd_token_stream), &hd_reader_tokens, fs, fill, spec, diag);
 }

@@ -7,11 +7,14 @@
 
 static uint64_t count_step(struct hd_stage *stage, struct hd_device *device)
 {
-	const struct hd_step_scalars scalars = { .optim = { .kind = HD_OPTIM_SGD }, .lr = 0.1f, .scale = 1, .clip = 1 };
-	const struct hd_update update = { .kind = HD_OPTIM_SGD, .param = stage->params, .grad = stage->grad, .len = stage->layout.elems, .scalars = &scalars };
+	const struct hd_step_scalars scalars = { .optim = { .kind = HD_OPTIM_SGD }, .lr = 0.1f, .scale = 1,
+		.clip = 1 };
+	const struct hd_update update = { .kind = HD_OPTIM_SGD, .param = stage->params, .grad = stage->grad,
+		.len = stage->layout.elems, .scalars = &scalars };
 	double partial[64];
 	const struct hd_flat_join join = { stage->grad, stage->grad, stage->params };
-	const struct hd_reduction reduction = { &join, 1, stage->grad, stage->layout.segment, stage->layout.nsegments, partial };
+	const struct hd_reduction reduction = { &join, 1, stage->grad, stage->layout.segment,
+		stage->layout.nsegments, partial };
 	uint64_t token;
 
 	hd_guard_arm();
@@ -22,13 +25,15 @@ static uint64_t count_step(struct hd_stage *stage, struct hd_device *device)
 		hd_stage_run(stage, device, HD_RUN_I);
 		hd_stage_run(stage, device, HD_RUN_W);
 		(void)device->ops->reduce(device, &reduction, &token, NULL);
-		(void)device->ops->add(device, stage->grad, stage->grad, stage->params, stage->layout.elems, &token, NULL);
+		(void)device->ops->add(device, stage->grad, stage->grad, stage->params, stage->layout.elems,
+			&token, NULL);
 		(void)device->ops->update(device, &update, &token, NULL);
 	}
 	return hd_guard_disarm();
 }
 
-static uint64_t count_model(const char *kind, enum hd_kernels kernels, const struct hd_stage_model *model, uint32_t nthreads)
+static uint64_t count_model(const char *kind, enum hd_kernels kernels, const struct hd_stage_model *model,
+	uint32_t nthreads)
 {
 	const struct hd_device_spec spec = { .nthreads = nthreads, .kernels = kernels };
 	struct hd_device *device = NULL;
@@ -52,8 +57,10 @@ static void no_step_of_our_own_kernels_allocates(void **state)
 	for (uint32_t k = 0; k < 3; k++)
 		for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++)
 			for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
-				uint64_t n = count_model(kinds[k], HD_KERNELS_PORTABLE, &hd_stage_models[m], nthreads);
-				CHECK(n == 0, "%s, %s, %u threads: %llu calls of the allocator", kinds[k], hd_stage_models[m].name, nthreads,
+				uint64_t n = count_model(kinds[k], HD_KERNELS_PORTABLE, &hd_stage_models[m],
+					nthreads);
+				CHECK(n == 0, "%s, %s, %u threads: %llu calls of the allocator", kinds[k],
+					hd_stage_models[m].name, nthreads,
 					(unsigned long long)n);
 			}
 }
@@ -66,8 +73,10 @@ static void what_the_library_takes_our_code_does_not(void **state)
 
 	(void)state;
 	for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++) {
-		uint64_t n = count_model("cpu", HD_KERNELS_LIBRARY, &hd_stage_models[m], 1), own = hd_guard_own();
-		CHECK(own == 0, "%s: %llu of %llu calls of the allocator are our code's", hd_stage_models[m].name, (unsigned long long)own,
+		uint64_t n = count_model("cpu", HD_KERNELS_LIBRARY, &hd_stage_models[m], 1),
+			own = hd_guard_own();
+		CHECK(own == 0, "%s: %llu of %llu calls of the allocator are our code's",
+			hd_stage_models[m].name, (unsigned long long)own,
 			(unsigned long long)n);
 		taken += n;
 	}

@@ -90,9 +90,9 @@ static const struct op_case cases[] = {
 	{ HD_OP_ACT, A(HD_ACT_SIGMOID), PEAK, 8, 4, { F(-1, 67) } },
 	{ HD_OP_ACT, A(HD_ACT_SIGMOID), PEAK, 8, 120, { F(-1, 1031) } },
 	{ HD_OP_ACT_DX, A(HD_ACT_RELU), EXACT, 0, 1, { F(-1, 1031), F(-1, 1031) } },
-	/* The slope s + x s (1 - s) w, w = 1.596 (1 + 0.134 x^2), has an error of s times x w: 1 - s cancels where
-	 * s is near 1. x w = 20 at the end of the range, s is within 1.5 eps there (1 + e^-v and the quotient):
-	 * 30 eps, and 2 for the product and sum that follow. */
+	/* The slope s + x s (1 - s) w, w = 1.596 (1 + 0.134 x^2), has an error of s times x w: 1 - s cancels
+	 * where s is near 1. x w = 20 at the end of the range, s is within 1.5 eps there (1 + e^-v and the
+	 * quotient): 30 eps, and 2 for the product and sum that follow. */
 	{ HD_OP_ACT_DX, A(HD_ACT_GELU), PEAK, 32, 4, { F(-1, 1031), F(-1, 1031) } },
 	{ HD_OP_ACT_DX, A(HD_ACT_TANH), PEAK, 8, 4, { F(-1, 67), F(-1, 67) } },
 	{ HD_OP_ACT_DX, A(HD_ACT_SIGMOID), PEAK, 8, 120, { F(-1, 67), F(-1, 67) } },
@@ -140,7 +140,8 @@ static const struct op_case cases[] = {
 };
 enum { NCASES = sizeof cases / sizeof cases[0], NROWS = 6, THREADS = 4 };
 
-static const uint64_t some_rows[NROWS] = { 16, 13, 7, 3, 2, 1 };      /* the largest first, as programs want it */
+/* the largest first, as programs want it */
+static const uint64_t some_rows[NROWS] = { 16, 13, 7, 3, 2, 1 };
 static const struct hd_draw draw = { .seed = 5, .step = 3, .vn = 2, .row0 = 1 };
 
 struct device_row { const char *name, *kind; struct hd_device_spec spec; };
@@ -184,7 +185,8 @@ struct question {
 	void *in[HD_MAX_IN];
 };
 
-static size_t bytes_of(const struct hd_operand *o) { return o->elems * hd_dtype_bytes((enum hd_dtype)o->dtype); }
+static size_t bytes_of(const struct hd_operand *o) { return o->elems *
+	hd_dtype_bytes((enum hd_dtype)o->dtype); }
 
 static void run(struct hd_device *device, const struct question *q, void *const *in, void **out)
 {
@@ -192,9 +194,11 @@ static void run(struct hd_device *device, const struct question *q, void *const 
 
 	for (uint8_t i = 0; i < q->call->nout; i++) {
 		out[i] = malloc(bytes_of(&q->call->out[i]) + 1);
-		memset(out[i], 0xFF, bytes_of(&q->call->out[i]));      /* not numbers: what is not written shows */
+		/* not numbers: what is not written shows */
+		memset(out[i], 0xFF, bytes_of(&q->call->out[i]));
 	}
-	enum hd_err err = hd_single_run(device, q->single, q->rows, &draw, (const void *const *)in, out, &diag);
+	enum hd_err err = hd_single_run(device, q->single, q->rows, &draw, (const void *const *)in, out,
+		&diag);
 	CHECK(err == HD_OK, "%s: %s", hd_ops[q->of->op].name, diag.text);
 }
 
@@ -205,7 +209,8 @@ static void drop(const struct question *q, void **out)
 }
 
 /* Operands that other ops made must fit the rest: statistics of x, attention's y and lse. */
-static void forward_fill(struct hd_device *reference, const struct question *q, uint16_t forward, struct hd_attr attr,
+static void forward_fill(struct hd_device *reference, const struct question *q, uint16_t forward,
+	struct hd_attr attr,
 	uint8_t nin, const uint8_t *from, uint8_t nout, const uint8_t *into)
 {
 	struct hd_value in[HD_MAX_IN] = { 0 };
@@ -222,13 +227,16 @@ static void forward_fill(struct hd_device *reference, const struct question *q, 
 		memcpy(in[i].dim, o->dim, sizeof in[i].dim);
 		if (from[i] == 255) {
 			in[i].rank = 1;
-			in[i].dim[0] = forward == HD_OP_GROUPNORM ? q->call->in[1].dim[1] : hd_cols(&q->call->in[1]);
+			in[i].dim[0] = forward == HD_OP_GROUPNORM ? q->call->in[1].dim[1] :
+				hd_cols(&q->call->in[1]);
 		}
 		operand[i] = from[i] == 255 ? beta : q->in[from[i]];
 	}
 	struct hd_device *own = NULL;
-	CHECK(hd_device_create(&own, reference->ops->name, &reference->spec, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_single_make(&single, forward, nin, in, &attr, &(uint64_t){ 1 }, 1, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_device_create(&own, reference->ops->name, &reference->spec, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_single_make(&single, forward, nin, in, &attr, &(uint64_t){ 1 }, 1, &arena, &diag) == HD_OK,
+		"%s", diag.text);
 	struct question f = { q->of, &single, &single.program.calls[0][0], 1, { 0 } };
 	run(own, &f, operand, out);
 	for (uint8_t i = 0; i < nout; i++)
@@ -246,25 +254,31 @@ static void complete(struct hd_device *reference, const struct question *q)
 
 	switch (q->of->op) {
 	case HD_OP_ATTENTION_DX:
-		forward_fill(reference, q, HD_OP_ATTENTION, q->of->attr, 1, (uint8_t[]){ 1 }, 2, (uint8_t[]){ 2, 3 });
+		forward_fill(reference, q, HD_OP_ATTENTION, q->of->attr, 1, (uint8_t[]){ 1 }, 2,
+			(uint8_t[]){ 2, 3 });
 		break;
 	case HD_OP_ATTEND_DX:
-		forward_fill(reference, q, HD_OP_ATTEND, q->of->attr, 3, (uint8_t[]){ 1, 2, 3 }, 2, (uint8_t[]){ 4, 5 });
+		forward_fill(reference, q, HD_OP_ATTEND, q->of->attr, 3, (uint8_t[]){ 1, 2, 3 }, 2,
+			(uint8_t[]){ 4, 5 });
 		break;
 	case HD_OP_ATTEND_PAD_DX:
-		forward_fill(reference, q, HD_OP_ATTEND_PAD, q->of->attr, 4, (uint8_t[]){ 1, 2, 3, 6 }, 2, (uint8_t[]){ 4, 5 });
+		forward_fill(reference, q, HD_OP_ATTEND_PAD, q->of->attr, 4, (uint8_t[]){ 1, 2, 3, 6 }, 2,
+			(uint8_t[]){ 4, 5 });
 		break;
 	case HD_OP_LAYERNORM_DX:
-		forward_fill(reference, q, HD_OP_LAYERNORM, eps, 3, (uint8_t[]){ 1, 2, 255 }, 2, (uint8_t[]){ 255, 3 });
+		forward_fill(reference, q, HD_OP_LAYERNORM, eps, 3, (uint8_t[]){ 1, 2, 255 }, 2,
+			(uint8_t[]){ 255, 3 });
 		break;
 	case HD_OP_LAYERNORM_DG:
-		forward_fill(reference, q, HD_OP_LAYERNORM, eps, 3, (uint8_t[]){ 1, 255, 255 }, 2, (uint8_t[]){ 255, 2 });
+		forward_fill(reference, q, HD_OP_LAYERNORM, eps, 3, (uint8_t[]){ 1, 255, 255 }, 2,
+			(uint8_t[]){ 255, 2 });
 		break;
 	case HD_OP_BATCHNORM:                                       /* a variance is not negative */
 		for (uint64_t e = 0; e < q->call->in[4].elems; e++)
 			((float *)q->in[4])[e] = fabsf(((float *)q->in[4])[e]);
 		break;
-	case HD_OP_BATCHNORM_APPLY:                                 /* nor a spread; every other channel has too few values */
+	/* nor a spread; every other channel has too few values */
+	case HD_OP_BATCHNORM_APPLY:
 		for (uint64_t c = 0, n = q->call->in[5].elems / 3; c < n; c++) {
 			double *moments = q->in[5];
 			moments[c] = c % 2 ? 40 : 1;
@@ -272,13 +286,16 @@ static void complete(struct hd_device *reference, const struct question *q)
 		}
 		break;
 	case HD_OP_GROUPNORM_DX:
-		forward_fill(reference, q, HD_OP_GROUPNORM, groups, 3, (uint8_t[]){ 1, 2, 2 }, 2, (uint8_t[]){ 255, 3 });
+		forward_fill(reference, q, HD_OP_GROUPNORM, groups, 3, (uint8_t[]){ 1, 2, 2 }, 2,
+			(uint8_t[]){ 255, 3 });
 		break;
 	case HD_OP_GROUPNORM_DG:
-		forward_fill(reference, q, HD_OP_GROUPNORM, groups, 3, (uint8_t[]){ 1, 255, 255 }, 2, (uint8_t[]){ 255, 2 });
+		forward_fill(reference, q, HD_OP_GROUPNORM, groups, 3, (uint8_t[]){ 1, 255, 255 }, 2,
+			(uint8_t[]){ 255, 2 });
 		break;
 	case HD_OP_SOFTMAX_XENT_DX:
-		forward_fill(reference, q, HD_OP_SOFTMAX_XENT, q->of->attr, 2, (uint8_t[]){ 0, 1 }, 2, (uint8_t[]){ 255, 2 });
+		forward_fill(reference, q, HD_OP_SOFTMAX_XENT, q->of->attr, 2, (uint8_t[]){ 0, 1 }, 2,
+			(uint8_t[]){ 255, 2 });
 		break;
 	default:
 		break;
@@ -294,7 +311,8 @@ static void pose(struct question *q, struct hd_device *reference)
 		for (uint64_t e = 0; e < o->elems; e++) {
 			if (o->dtype == HD_F32)
 				((float *)q->in[i])[e] *= (float)q->of->gain;
-			else if (o->dtype == HD_I32 && q->of->op != HD_OP_EMBED && q->of->op != HD_OP_EMBED_DW && e % 5 == 4)
+			else if (o->dtype == HD_I32 && q->of->op != HD_OP_EMBED &&
+				q->of->op != HD_OP_EMBED_DW && e % 5 == 4)
 				((int32_t *)q->in[i])[e] = -1;         /* masked */
 		}
 	}
@@ -339,15 +357,20 @@ static void judge(const struct question *q, const char *device, void **ref, void
 		const struct hd_operand *o = &q->call->out[k];
 		double factor = 0x1p-24 * (c->c + 2 * sqrt(terms(q))), peak = magnitude(q, o, ref[k]);
 		if (o->dtype != HD_F32 && (o->dtype != HD_F64 || c->judge == EXACT)) {
-			CHECK(memcmp(ref[k], got[k], bytes_of(o)) == 0, "%s: %s, %llu rows", device, hd_ops[c->op].name, (unsigned long long)q->rows);
+			CHECK(memcmp(ref[k], got[k], bytes_of(o)) == 0, "%s: %s, %llu rows", device,
+				hd_ops[c->op].name, (unsigned long long)q->rows);
 			continue;
 		}
 		for (uint64_t e = 0; e < o->elems; e++) {
 			double r = element(o, ref[k], e), g = element(o, got[k], e);
-			double m = c->judge == EXACT ? 0 : c->judge == PEAK ? peak : (double)((float *)abs_ref[k])[e];
+			double m = c->judge == EXACT ? 0 : c->judge == PEAK ? peak :
+				(double)((float *)abs_ref[k])[e];
 			bool same = fabs(r - g) <= factor * m || (isnan(r) && isnan(g));
-			CHECK(same, "%s: case %d (%s), %llu rows, output %u, element %llu: %.9g, not %.9g (tolerance %.3g)",
-				device, (int)(c - cases), hd_ops[c->op].name, (unsigned long long)q->rows, k, (unsigned long long)e, g, r, factor * m);
+			CHECK(same,
+				"%s: case %d (%s), %llu rows, output %u, element %llu: %.9g, not %.9g "
+				"(tolerance %.3g)",
+				device, (int)(c - cases), hd_ops[c->op].name, (unsigned long long)q->rows, k,
+				(unsigned long long)e, g, r, factor * m);
 		}
 	}
 }
@@ -360,7 +383,8 @@ static void ask_absolute(struct hd_device *reference, const struct question *q, 
 		absolute.in[i] = malloc(bytes_of(&q->call->in[i]) + 1);
 		memcpy(absolute.in[i], q->in[i], bytes_of(&q->call->in[i]));
 		bool picks = q->of->op == HD_OP_MAXPOOL2D_DX && i == 1;    /* chooses, is not summed */
-		for (uint64_t e = 0; e < q->call->in[i].elems && q->call->in[i].dtype == HD_F32 && !picks; e++)
+		for (uint64_t e = 0; e < q->call->in[i].elems && q->call->in[i].dtype == HD_F32 && !picks;
+			e++)
 			((float *)absolute.in[i])[e] = fabsf(((float *)absolute.in[i])[e]);
 	}
 	run(reference, &absolute, absolute.in, out);
@@ -368,8 +392,9 @@ static void ask_absolute(struct hd_device *reference, const struct question *q, 
 		free(absolute.in[i]);
 }
 
-/* A few cases are so large that the reference and the evaluator would take most of this file's time for them; of
- * these the smaller numbers of rows are asked. What numbers of rows do to a kernel the other cases show. */
+/* A few cases are so large that the reference and the evaluator would take most of this file's time for them;
+ * of these the smaller numbers of rows are asked. What numbers of rows do to a kernel the other cases
+ * show. */
 static const double MOST_FLOPS = SANITIZED ? 1e6 : 5e7;
 
 /* Calls `see` with every question. Graphs live until the devices that loaded them are gone. */
@@ -382,12 +407,15 @@ static void each_question(struct hd_device *reference, struct hd_arena *arena,
 		struct hd_diag diag = { "" };
 
 		if (hd_ops[c->op].class == HD_OP_VIEW)
-			continue;                                          /* nothing runs: addresses are program_test's */
-		enum hd_err err = hd_single_make(single, c->op, hd_ops[c->op].nin, c->in, &c->attr, some_rows, NROWS, arena, &diag);
+			/* nothing runs: addresses are program_test's */
+			continue;
+		enum hd_err err = hd_single_make(single, c->op, hd_ops[c->op].nin, c->in, &c->attr, some_rows,
+			NROWS, arena, &diag);
 		CHECK(err == HD_OK, "case %u (%s): %s", i, hd_ops[c->op].name, diag.text);
 		for (uint32_t r = 0; r < NROWS; r++) {
 			struct question q = { c, single, &single->program.calls[r][0], some_rows[r], { 0 } };
-			if (r + 1 < NROWS && hd_ops[c->op].cost(&single->graph, &single->graph.node[0], q.rows).flops > MOST_FLOPS)
+			if (r + 1 < NROWS && hd_ops[c->op].cost(&single->graph, &single->graph.node[0],
+				q.rows).flops > MOST_FLOPS)
 				continue;
 			pose(&q, reference);
 			see(&q, i * NROWS + r, user);
@@ -398,12 +426,14 @@ static void each_question(struct hd_device *reference, struct hd_arena *arena,
 }
 
 struct trial {
-	struct hd_device *device[NDEVICES][THREADS];      /* with 1 to THREADS threads; NULL: not here, or not selected */
+	/* with 1 to THREADS threads; NULL: not here, or not selected */
+	struct hd_device *device[NDEVICES][THREADS];
 	struct hd_hash hash[NDEVICES][NCASES * NROWS];    /* of one thread's results */
 };
 
 /* Rows that a wave would take together: 16 at once must be 13 and 3, bit for bit (kernel.h, rowwise). */
-static void split_rows(const struct device_row *row, struct hd_device *device, const struct question *q, void **whole)
+static void split_rows(const struct device_row *row, struct hd_device *device, const struct question *q,
+	void **whole)
 {
 	static const uint64_t split[] = { 13, 3 };
 	bool ours = strcmp(row->kind, "cpu") == 0 && row->spec.kernels == HD_KERNELS_PORTABLE;
@@ -418,19 +448,23 @@ static void split_rows(const struct device_row *row, struct hd_device *device, c
 		part.call = &q->single->program.calls[hd_program_variant(&q->single->program, split[i])][0];
 		for (uint8_t k = 0; k < q->call->nin; k++)
 			if (q->of->in[k].dim[0] < 0)
-				part.in[k] = (uint8_t *)q->in[k] + bytes_of(&q->call->in[k]) / q->rows * first;
+				part.in[k] = (uint8_t *)q->in[k] + bytes_of(&q->call->in[k]) / q->rows *
+					first;
 		run(device, &part, part.in, out);
 		for (uint8_t k = 0; k < q->call->nout; k++)
-			CHECK(memcmp((uint8_t *)whole[k] + bytes_of(&q->call->out[k]) / q->rows * first, out[k], bytes_of(&part.call->out[k])) == 0,
-				"%s: case %d (%s): rows %llu and on have other bits alone", row->name, (int)(q->of - cases), hd_ops[q->of->op].name,
+			CHECK(memcmp((uint8_t *)whole[k] + bytes_of(&q->call->out[k]) / q->rows * first,
+				out[k], bytes_of(&part.call->out[k])) == 0,
+				"%s: case %d (%s): rows %llu and on have other bits alone", row->name,
+				(int)(q->of - cases), hd_ops[q->of->op].name,
 				(unsigned long long)first);
 		drop(&part, out);
 	}
 }
 
-/* One device's answer against the reference's, and against its own with more threads: each case has more numbers of
- * rows than there are numbers of threads, so it meets all of these. */
-static void try_device(struct trial *t, uint32_t d, const struct question *q, uint32_t iquestion, void **ref, void **absolute)
+/* One device's answer against the reference's, and against its own with more threads: each case has more
+ * numbers of rows than there are numbers of threads, so it meets all of these. */
+static void try_device(struct trial *t, uint32_t d, const struct question *q, uint32_t iquestion, void **ref,
+	void **absolute)
 {
 	const struct device_row *row = &device_rows[d];
 	uint32_t more = 1 + iquestion % (THREADS - 1);
@@ -445,8 +479,10 @@ static void try_device(struct trial *t, uint32_t d, const struct question *q, ui
 	run(t->device[d][more], q, q->in, many);
 	hd_hasher_init(&hasher);
 	for (uint8_t k = 0; k < q->call->nout; k++) {
-		CHECK(memcmp(one[k], many[k], bytes_of(&q->call->out[k])) == 0, "%s: case %d (%s), %llu rows: %u threads give other bits",
-			row->name, (int)(q->of - cases), hd_ops[q->of->op].name, (unsigned long long)q->rows, more + 1);
+		CHECK(memcmp(one[k], many[k], bytes_of(&q->call->out[k])) == 0,
+			"%s: case %d (%s), %llu rows: %u threads give other bits",
+			row->name, (int)(q->of - cases), hd_ops[q->of->op].name, (unsigned long long)q->rows,
+			more + 1);
 		hd_hasher_add(&hasher, one[k], bytes_of(&q->call->out[k]));
 	}
 	t->hash[d][iquestion] = hd_hasher_end(&hasher);
@@ -484,7 +520,8 @@ static void every_kernel_agrees_with_the_reference_and_with_itself_on_any_number
 		ran += wanted;
 		if (!wanted && d > 0)
 			continue;
-		t.device[d][0] = open_device(&device_rows[d], 1);              /* the reference is needed in any case */
+		/* the reference is needed in any case */
+		t.device[d][0] = open_device(&device_rows[d], 1);
 		for (uint32_t n = 1; n < THREADS && wanted && t.device[d][0]; n++)
 			t.device[d][n] = open_device(&device_rows[d], n + 1);
 	}
@@ -492,8 +529,10 @@ static void every_kernel_agrees_with_the_reference_and_with_itself_on_any_number
 	each_question(t.device[0][0], &arena, try_all, &t);
 	for (uint32_t d = 2; d <= 3; d++)
 		for (uint32_t i = 0; i < NCASES * NROWS && t.device[1][1] && t.device[d][1]; i++)
-			CHECK(hd_hash_same(t.hash[1][i], t.hash[d][i]), "case %u (%s), %llu rows: %s and cpu-portable give other bits", i / NROWS,
-				hd_ops[cases[i / NROWS].op].name, (unsigned long long)some_rows[i % NROWS], device_rows[d].name);
+			CHECK(hd_hash_same(t.hash[1][i], t.hash[d][i]),
+				"case %u (%s), %llu rows: %s and cpu-portable give other bits", i / NROWS,
+				hd_ops[cases[i / NROWS].op].name, (unsigned long long)some_rows[i % NROWS],
+				device_rows[d].name);
 	for (uint32_t d = 0; d < NDEVICES; d++)
 		for (uint32_t n = 0; n < THREADS; n++)
 			hd_device_destroy(t.device[d][n]);
@@ -517,7 +556,8 @@ static bool evaluated(uint16_t op)
 	}
 }
 
-/* The reference rounds once, when it stores: one unit in the last place, of the largest for sums that cancel. */
+/* The reference rounds once, when it stores: one unit in the last place, of the largest for sums that
+ * cancel. */
 static void evaluate(const struct question *q, uint32_t iquestion, void *user)
 {
 	struct hd_device *reference = user;
@@ -537,14 +577,18 @@ static void evaluate(const struct question *q, uint32_t iquestion, void *user)
 	for (uint8_t k = 0; k < q->call->nout; k++) {
 		double slack = 0x1p-40 * magnitude(q, &q->call->out[k], ref[k]);
 		if (q->of->op == HD_OP_ADD_LAYERNORM || q->of->op == HD_OP_ADD_RMSNORM)
-			slack = 0x1p-18;                                   /* its sum s is stored as f32 before the norm */
+			/* its sum s is stored as f32 before the norm */
+			slack = 0x1p-18;
 		if (q->of->op == HD_OP_BIAS_ACT || q->of->op == HD_OP_DROPOUT)
 			slack = 0x1p-22 * q->of->gain;                     /* computed in f32, as defined */
 		for (uint64_t e = 0; e < q->call->out[k].elems; e++) {
-			double want = ev.at[q->single->graph.node[0].out + k][e], got = element(&q->call->out[k], ref[k], e);
-			bool same = fabs(want - got) <= 0x1p-24 * fabs(want) * 1.001 + slack || (isnan(want) && isnan(got));
+			double want = ev.at[q->single->graph.node[0].out + k][e],
+				got = element(&q->call->out[k], ref[k], e);
+			bool same = fabs(want - got) <= 0x1p-24 * fabs(want) * 1.001 + slack ||
+				(isnan(want) && isnan(got));
 			CHECK(same, "case %d (%s), %llu rows, output %u, element %llu: %.17g, not %.17g",
-				(int)(q->of - cases), hd_ops[q->of->op].name, (unsigned long long)q->rows, k, (unsigned long long)e, got, want);
+				(int)(q->of - cases), hd_ops[q->of->op].name, (unsigned long long)q->rows, k,
+				(unsigned long long)e, got, want);
 		}
 	}
 	eval64_finish(&ev);

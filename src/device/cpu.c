@@ -7,10 +7,14 @@ static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spe
 	const char *path = hd_cpu_path(spec->path);
 
 	if (!path)
-		return hd_fail(diag, HD_E_REFUSED, "this processor has no kernels for '%s': use auto or portable", spec->path);
+		return hd_fail(diag, HD_E_REFUSED,
+			"this processor has no kernels for '%s': use auto or portable", spec->path);
 	if (spec->kernels == HD_KERNELS_LIBRARY && !hd_cpu_has_library())
-		return hd_fail(diag, HD_E_REFUSED, "this build has no library kernels (oneDNN): use job.kernels: portable or auto, or build with HD_DNNL=ON");
-	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path), hd_cpu_table(HD_KERNELS_PORTABLE, path),
+		return hd_fail(diag, HD_E_REFUSED,
+			"this build has no library kernels (oneDNN): use job.kernels: portable or auto, or "
+			"build with HD_DNNL=ON");
+	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path),
+		hd_cpu_table(HD_KERNELS_PORTABLE, path),
 		hd_cpu_vectors(path),
 		hd_cpu_thread_init, path }, diag);
 }
@@ -19,6 +23,9 @@ bool hd_device_has_library(void) { return hd_cpu_has_library(); }
 
 const struct hd_device_ops hd_device_cpu = {
 	HD_GRID_OPS,
-	.name = "cpu", .about = "this machine's processor: our vector kernels, with products and convolutions by oneDNN if the job wants `library` kernels",
+	.name = "cpu",
+	.about =
+	"this machine's processor: our vector kernels, with products and convolutions by oneDNN if the job "
+	"wants `library` kernels",
 	.powers = HD_DEVICE_HOST_MEMORY, .open = cpu_open,
 };

@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "device/grid.h"
 
-const struct hd_device_ops *const hd_devices[] = { &hd_device_cpu, &hd_device_reference, &hd_device_null, NULL };
+const struct hd_device_ops *const hd_devices[] = { &hd_device_cpu, &hd_device_reference, &hd_device_null,
+	NULL };
 
 static const struct hd_device_ops *find(const char *kind, struct hd_diag *diag)
 {

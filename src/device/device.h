@@ -39,21 +39,25 @@ enum hd_kernels { HD_KERNELS_LIBRARY, HD_KERNELS_PORTABLE };
 struct hd_device_spec {
 	uint32_t nthreads;                /* T >= 1 */
 	uint32_t first_core;              /* pinned to first_core .. +T-1 when `pin` */
-	bool     pin, spin;               /* spin: helpers poll before they sleep (only while cores are not shared) */
+	/* spin: helpers poll before they sleep (only while cores are not shared) */
+	bool     pin, spin;
 	enum hd_kernels kernels;
 	uint64_t memory_limit_bytes;      /* 0: none */
-	const char *path;                 /* instruction set of own kernels: "avx2", ...; NULL or "auto": the widest there is */
+	/* instruction set of own kernels: "avx2", ...; NULL or "auto": the widest there is */
+	const char *path;
 };
 
 /* Where a leaf (the gradient of one virtual node) goes, tensor by tensor, as soon as the
  * tensor is complete: at most HD_MAX_FOLDS moves, the same for every tensor of the leaf.
- * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. They are a chain, as folds.h makes
- * them: the first takes the leaf, each further one the dst before it, which then has no value any more. */
+ * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. They are a chain, as folds.h
+ * makes them: the first takes the leaf, each further one the dst before it, which then has no value any
+ * more. */
 enum { HD_MAX_FOLDS = 24 };
 struct hd_fold {
 	float *dst; const float *src;
 	bool add;                         /* dst = dst + src (dst is the lower id), else a copy */
-	uint8_t dst_temp, src_temp;       /* 1 and up: a buffer that lives within one tensor's folds of one run, in the place of the pointer */
+	/* 1 and up: a buffer that lives within one tensor's folds of one run, in the place of the pointer */
+	uint8_t dst_temp, src_temp;
 };
 enum { HD_MAX_TEMPS = 16 };
 
@@ -73,14 +77,18 @@ struct hd_bind {
 	uint8_t *arena;                   /* memplan.len_bytes */
 	const struct hd_fold *fold;       /* nfolds moves after each complete gradient */
 	uint32_t nfolds;
-	/* nparts > 0: a wave; `rows`, draw.vn, draw.row0, fold and nfolds above are not read. Rows of part i lie program->part_rows x i
-	 * rows behind those of part 0, in inputs and temporaries alike. Parts may have 0 rows: their gradient is +0.0. */
+	/* nparts > 0: a wave; `rows`, draw.vn, draw.row0, fold and nfolds above are not read. Rows of part i
+	 * lie program->part_rows x i rows behind those of part 0, in inputs and temporaries alike. Parts
+	 * may have 0 rows: their gradient is +0.0. */
 	const struct hd_part *part;
 	uint32_t nparts;
-	/* Places [from, to) of the phase's order; `to` 0: its end. What lies before has run with the same arena. */
+	/* Places [from, to) of the phase's order; `to` 0: its end. What lies before has run with the same
+	 * arena. */
 	uint32_t from, to;
-	float *temp;                      /* program->temp_elems floats for each temporary buffer that the folds name */
-	/* B: called by the leader after the last fold of a parameter's gradient in this run; a device of no result need not. NULL: nobody asks. */
+	/* program->temp_elems floats for each temporary buffer that the folds name */
+	float *temp;
+	/* B: called by the leader after the last fold of a parameter's gradient in this run; a device of
+	 * no result need not. NULL: nobody asks. */
 	void (*folded)(void *user, uint32_t param);
 	void *folded_user;
 };
@@ -95,45 +103,60 @@ struct hd_update {
 	const struct hd_step_scalars *scalars;
 };
 
-/* One reduction of segments of flat vectors: joins in their order (dst = a + b, one addition per element; dst may be a or b), then
- * the sums of squares of `flat`, which is where the last join leaves the result. Pointers are those of whole flat vectors, or of any
- * vectors that the segments are of; they need the alignment of a float. */
+/* One reduction of segments of flat vectors: joins in their order (dst = a + b, one addition per element; dst
+ * may be a or b), then the sums of squares of `flat`, which is where the last join leaves the result.
+ * Pointers are those of whole flat vectors, or of any vectors that the segments are of; they need the
+ * alignment of a float. */
 struct hd_flat_join { float *dst; const float *a, *b; };
 struct hd_reduction {
 	const struct hd_flat_join *join; uint32_t njoins;
 	const float *flat;
-	const struct hd_segment *segment; uint32_t nsegments;     /* what lies between segments is not touched */
-	double *partial;                  /* [nsegments] of each segment: order of lanes.h, f64; NULL: joins only */
+	/* what lies between segments is not touched */
+	const struct hd_segment *segment; uint32_t nsegments;
+	/* [nsegments] of each segment: order of lanes.h, f64; NULL: joins only */
+	double *partial;
 };
 
 struct hd_device_ops {
 	const char *name, *about;
 	uint32_t powers;
-	size_t   size;                    /* bytes of the private object; the first member is struct hd_device */
+	/* bytes of the private object; the first member is struct hd_device */
+	size_t   size;
 	/* Opens; may block; called once. On failure nothing is left open. */
-	enum hd_err (*open)(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag);
+	enum hd_err (*open)(struct hd_device *device, const struct hd_device_spec *spec,
+		struct hd_diag *diag);
 	/* Memory of the device's space, 64-byte aligned, zeroed. Not in the step loop. */
 	enum hd_err (*take)(struct hd_device *device, uint64_t len_bytes, void **at, struct hd_diag *diag);
 	void        (*give)(struct hd_device *device, void *at, uint64_t len_bytes);
 	/* Host to device and back. Asynchronous: the host's bytes must stay until wait(*token). */
-	enum hd_err (*write)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token);
-	enum hd_err (*read)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token);
-	/* Prepares kernels for every (op, shape) of the program. May be slow; the program must outlive the device's use of it. */
+	enum hd_err (*write)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes,
+		uint64_t *token);
+	enum hd_err (*read)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes,
+		uint64_t *token);
+	/* Prepares kernels for every (op, shape) of the program. May be slow; the program must outlive the
+	 * device's use of it. */
 	enum hd_err (*load)(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
 	/* Runs a phase of one slice. Asynchronous. B also applies bind->fold to each complete gradient.
 	 * A thread's first call may allocate what kernels keep per thread, one of 0 rows too. */
-	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
+	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program,
+		enum hd_run_phase phase,
 		const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
-	/* dst = a + b, elementwise, over `len` floats; a may be dst. One addition per element, no contraction. */
-	enum hd_err (*add)(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+	/* dst = a + b, elementwise, over `len` floats; a may be dst. One addition per element, no
+	 * contraction. */
+	enum hd_err (*add)(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len,
+		uint64_t *token,
 		struct hd_diag *diag);
-	enum hd_err (*reduce)(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag);
-	/* First pass of an optimizer of unit TENSOR over segments [0, n): moves their slots, sums the squares of parameters and
-	 * of directions per segment, f64, order of lanes.h. The pointers of `update` are those of the whole flat vectors. */
-	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+	enum hd_err (*reduce)(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token,
+		struct hd_diag *diag);
+	/* First pass of an optimizer of unit TENSOR over segments [0, n): moves their slots, sums the squares
+	 * of parameters and of directions per segment, f64, order of lanes.h. The pointers of `update` are
+	 * those of the whole flat vectors. */
+	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update,
+		const struct hd_segment *segment, uint32_t n,
 		double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag);
 	/* The only pass of unit ELEMENT, the second of unit TENSOR (scalars->ratio is the tensor's). */
-	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag);
+	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token,
+		struct hd_diag *diag);
 	/* Blocks until everything up to `token` is done. */
 	enum hd_err (*wait)(struct hd_device *device, uint64_t token, struct hd_diag *diag);
 	/* Frees what open() and load() took. Idempotent; takes half-opened ones. */
@@ -149,7 +172,8 @@ struct hd_device {
 
 extern const struct hd_device_ops *const hd_devices[];      /* ends with NULL: cpu, reference, null */
 
-bool hd_device_has_library(void);         /* were the library's kernels built in? Asking for them without is HD_E_REFUSED */
+/* were the library's kernels built in? Asking for them without is HD_E_REFUSED */
+bool hd_device_has_library(void);
 
 HD_MUST_USE enum hd_err hd_device_create(struct hd_device **device, const char *kind,
 	const struct hd_device_spec *spec, struct hd_diag *diag);

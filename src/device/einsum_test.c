@@ -54,7 +54,8 @@ static void naive(const struct equation *q, char part[3][8], int nin, double **i
 
 	for (;;) {
 		int d = 7;
-		out[place(q, part[2], at)] += in[0][place(q, part[0], at)] * (nin == 2 ? in[1][place(q, part[1], at)] : 1);
+		out[place(q, part[2], at)] += in[0][place(q, part[0], at)] * (nin == 2 ?
+			in[1][place(q, part[1], at)] : 1);
 		for (; d >= 0; d--) {
 			if (q->extent[d] != 0 && ++at[d] < extent_of(q, (char)('a' + d)))
 				break;
@@ -65,7 +66,8 @@ static void naive(const struct equation *q, char part[3][8], int nin, double **i
 	}
 }
 
-static enum hd_err build(struct hd_graph *graph, const struct equation *q, char part[3][8], int nin, uint32_t *in, uint32_t *out,
+static enum hd_err build(struct hd_graph *graph, const struct equation *q, char part[3][8], int nin,
+	uint32_t *in, uint32_t *out,
 	struct hd_diag *diag)
 {
 	static const char *const names[] = { "x", "y" };
@@ -75,7 +77,8 @@ static enum hd_err build(struct hd_graph *graph, const struct equation *q, char 
 		uint8_t rank = 0;
 		for (const char *c = part[i]; *c; c++)
 			dim[rank++] = q->extent[*c - 'a'];
-		CHECK(hd_graph_input(graph, names[i], HD_F32, rank, dim, &in[i], diag) == HD_OK, "%s", diag->text);
+		CHECK(hd_graph_input(graph, names[i], HD_F32, rank, dim, &in[i], diag) == HD_OK, "%s",
+			diag->text);
 	}
 	return hd_graph_einsum(graph, q->text, (uint8_t)nin, in, 0, out, diag);
 }
@@ -104,7 +107,8 @@ static void equations_sum_what_their_letters_say(void **state)
 		eval64_run(&ev);
 		naive(q, part, nin, (double *[]){ ev.at[in[0]], ev.at[in[nin - 1]] }, want);
 		for (uint64_t e = 0; e < hd_value_elems(&graph.value[out], ROWS); e++)
-			CHECK(fabs(ev.at[out][e] - want[e]) < 1e-12, "%s, element %llu: %g, not %g", q->text, (unsigned long long)e, ev.at[out][e], want[e]);
+			CHECK(fabs(ev.at[out][e] - want[e]) < 1e-12, "%s, element %llu: %g, not %g", q->text,
+				(unsigned long long)e, ev.at[out][e], want[e]);
 		eval64_finish(&ev);
 		hd_arena_finish(&arena);
 	}
@@ -128,7 +132,8 @@ static void what_makes_no_sense_is_refused(void **state)
 
 		hd_arena_init(&arena, 0);
 		hd_graph_init(&graph, &arena);
-		CHECK(build(&graph, &refusals[k].q, part, nin, in, &out, &diag) == HD_E_INVAL, "%s", refusals[k].q.text);
+		CHECK(build(&graph, &refusals[k].q, part, nin, in, &out, &diag) == HD_E_INVAL, "%s",
+			refusals[k].q.text);
 		CHECK(strstr(diag.text, refusals[k].says), "%s: %s", refusals[k].q.text, diag.text);
 		hd_arena_finish(&arena);
 	}

@@ -7,9 +7,10 @@
 
 enum { SEED = 1 };
 
-/* Everything of a call but its addresses and its key. Extents stay multiples of the rows where they are that: an op may say the
- * same of its result in an attribute. */
-static enum hd_err question(struct hd_single *single, const struct hd_program *program, uint32_t variant, uint32_t inode, struct hd_arena *arena,
+/* Everything of a call but its addresses and its key. Extents stay multiples of the rows where they are that:
+ * an op may say the same of its result in an attribute. */
+static enum hd_err question(struct hd_single *single, const struct hd_program *program, uint32_t variant,
+	uint32_t inode, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	const struct hd_node *node = &program->graph->node[inode];
@@ -21,14 +22,18 @@ static enum hd_err question(struct hd_single *single, const struct hd_program *p
 		in[i].dtype = v->dtype;
 		memcpy(in[i].dim, v->dim, sizeof in[i].dim);
 	}
-	return hd_single_make(single, node->op, node->nin, in, &node->attr, &program->rows[variant], 1, arena, diag);
+	return hd_single_make(single, node->op, node->nin, in, &node->attr, &program->rows[variant], 1, arena,
+		diag);
 }
 
-static uint64_t bytes_of(const struct hd_operand *o) { return o->elems * hd_dtype_bytes((enum hd_dtype)o->dtype); }
+static uint64_t bytes_of(const struct hd_operand *o) { return o->elems *
+	hd_dtype_bytes((enum hd_dtype)o->dtype); }
 
-/* Bytes of one question live only while it is asked: a job's activations need not fit all at once. They are the device's, which
- * gives them back to the system: the heap would keep them, as much as the largest op, for the whole run. */
-static enum hd_err ask(struct hd_device *device, const struct hd_single *single, uint64_t rows, struct hd_hasher *hasher, struct hd_diag *diag)
+/* Bytes of one question live only while it is asked: a job's activations need not fit all at once. They are
+ * the device's, which gives them back to the system: the heap would keep them, as much as the largest op,
+ * for the whole run. */
+static enum hd_err ask(struct hd_device *device, const struct hd_single *single, uint64_t rows,
+	struct hd_hasher *hasher, struct hd_diag *diag)
 {
 	const struct hd_call *call = &single->program.calls[0][0];
 	void *in[HD_MAX_IN] = { 0 }, *out[HD_MAX_OUT] = { 0 };
@@ -41,7 +46,8 @@ static enum hd_err ask(struct hd_device *device, const struct hd_single *single,
 	for (uint8_t i = 0; i < call->nin && !err; i++)
 		hd_single_fill(call, i, SEED, in[i]);
 	if (!err)
-		err = hd_single_run(device, single, rows, &(struct hd_draw){ .seed = SEED }, (const void *const *)in, out, diag);
+		err = hd_single_run(device, single, rows, &(struct hd_draw){ .seed = SEED },
+			(const void *const *)in, out, diag);
 	for (uint8_t i = 0; i < call->nout && !err; i++)
 		hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));
 	for (uint8_t i = 0; i < call->nin; i++)
@@ -67,7 +73,8 @@ static bool seen_before(const struct hd_program *program, uint32_t variant, uint
 enum hd_err hd_device_fingerprint(struct hd_device *device, const struct hd_program *program,
 	struct hd_hash *fingerprint, struct hd_diag *diag)
 {
-	struct hd_device_spec spec = { .nthreads = 1, .kernels = device->spec.kernels, .path = device->spec.path };
+	struct hd_device_spec spec = { .nthreads = 1, .kernels = device->spec.kernels,
+		.path = device->spec.path };
 	struct hd_device *asked = NULL;
 	struct hd_hasher hasher;
 	struct hd_arena arena;
@@ -80,7 +87,8 @@ enum hd_err hd_device_fingerprint(struct hd_device *device, const struct hd_prog
 	for (uint32_t v = 0; v < program->nvariants && !err; v++)
 		for (uint32_t i = 0; i < program->graph->nnodes && !err; i++) {
 			struct hd_single *single;
-			if (hd_ops[program->graph->node[i].op].class == HD_OP_VIEW || seen_before(program, v, i))
+			if (hd_ops[program->graph->node[i].op].class == HD_OP_VIEW ||
+				seen_before(program, v, i))
 				continue;
 			single = hd_arena_take(&arena, 1, sizeof *single);
 			err = single ? question(single, program, v, i, &arena, diag) :

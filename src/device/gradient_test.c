@@ -17,7 +17,8 @@ struct grad_case {
 	uint8_t outs;                     /* bits: which outputs go into the loss */
 	struct hd_value in[5];
 };
-enum { POSITIVE = 0x80 };                 /* in `outs`: operands pass through exp first, for ops that want numbers above 0 */
+/* in `outs`: operands pass through exp first, for ops that want numbers above 0 */
+enum { POSITIVE = 0x80 };
 
 #define RANK(...) (uint8_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
 #define F(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32 }
@@ -81,7 +82,8 @@ static const struct grad_case cases[] = {
 };
 enum { NCASES = sizeof cases / sizeof cases[0] };
 
-static uint32_t node(struct hd_graph *graph, uint16_t op, uint8_t nin, const uint32_t *in, const struct hd_attr *attr)
+static uint32_t node(struct hd_graph *graph, uint16_t op, uint8_t nin, const uint32_t *in,
+	const struct hd_attr *attr)
 {
 	struct hd_diag diag = { "" };
 	uint32_t out;
@@ -102,8 +104,10 @@ static void build(struct hd_graph *graph, const struct grad_case *c)
 
 	for (uint8_t i = 0; i < nin && i < 5 && !err; i++)
 		err = c->in[i].dtype == HD_F32 && c->in[i].kind != HD_INPUT ?
-			hd_graph_param(graph, names[i], c->in[i].rank, c->in[i].dim, HD_INIT_UNIFORM, 1, &in[i], &diag) :
-			hd_graph_input(graph, names[i], (enum hd_dtype)c->in[i].dtype, c->in[i].rank, c->in[i].dim, &in[i], &diag);
+			hd_graph_param(graph, names[i], c->in[i].rank, c->in[i].dim, HD_INIT_UNIFORM, 1,
+			&in[i], &diag) :
+			hd_graph_input(graph, names[i], (enum hd_dtype)c->in[i].dtype, c->in[i].rank,
+			c->in[i].dim, &in[i], &diag);
 	CHECK(err == HD_OK, "%s", diag.text);
 	for (uint8_t i = 0; i < nin && (c->outs & POSITIVE); i++)
 		in[i] = node(graph, HD_OP_ACT, 1, &in[i], &(struct hd_attr)A(HD_ACT_EXP));
@@ -114,16 +118,19 @@ static void build(struct hd_graph *graph, const struct grad_case *c)
 	uint32_t out = node(graph, c->op, nin, in, &c->attr);
 	for (uint32_t k = 0; k < hd_ops[c->op].nout; k++)
 		if (c->outs >> k & 1)
-			y = y == HD_NONE ? out + k : node(graph, HD_OP_ADD, 2, (uint32_t[]){ y, out + k }, &none);
+			y = y == HD_NONE ? out + k : node(graph, HD_OP_ADD, 2, (uint32_t[]){ y, out + k },
+				&none);
 	if (c->op != HD_OP_SOFTMAX_XENT && c->op != HD_OP_MSE) {
 		const struct hd_value *v = &graph->value[y];
 		uint32_t target;
 		if (v->rank == 1)
 			y = node(graph, HD_OP_RESHAPE, 1, &y, &(struct hd_attr)A(1, (int32_t)v->dim[0]));
-		CHECK(hd_graph_input(graph, "target", HD_F32, graph->value[y].rank, graph->value[y].dim, &target, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_graph_input(graph, "target", HD_F32, graph->value[y].rank, graph->value[y].dim,
+			&target, &diag) == HD_OK, "%s", diag.text);
 		y = node(graph, HD_OP_MSE, 2, (uint32_t[]){ y, target }, &none);
 	}
-	CHECK(hd_graph_output(graph, "loss", node(graph, HD_OP_SUM64, 1, &y, &none), &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_output(graph, "loss", node(graph, HD_OP_SUM64, 1, &y, &none), &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(hd_graph_autodiff(graph, &diag) == HD_OK, "%s: %s", hd_ops[c->op].name, diag.text);
 }
 
@@ -144,12 +151,15 @@ static void load(struct eval64 *ev, const struct hd_stage *stage)
 			ev->at[graph->param[p].value][e] = (double)stage->params[stage->layout.at[p] + e];
 	for (uint32_t i = 0; i < graph->ninputs; i++)
 		for (uint64_t e = 0; e < hd_value_elems(&graph->value[graph->input[i]], stage->rows); e++)
-			ev->at[graph->input[i]][e] = graph->value[graph->input[i]].dtype == HD_I32 ? (double)((int32_t *)stage->input[i])[e] :
+			ev->at[graph->input[i]][e] = graph->value[graph->input[i]].dtype == HD_I32 ?
+				(double)((int32_t *)stage->input[i])[e] :
 				(double)((float *)stage->input[i])[e];
 	for (uint32_t v = 0; v < graph->nvalues; v++)
-		for (uint64_t e = 0; graph->value[v].kind == HD_CONST && e < hd_value_elems(&graph->value[v], stage->rows); e++) {
+		for (uint64_t e = 0; graph->value[v].kind == HD_CONST &&
+			e < hd_value_elems(&graph->value[v], stage->rows); e++) {
 			const void *at = graph->consts + graph->value[v].data;
-			ev->at[v][e] = graph->value[v].dtype == HD_I32 ? (double)((const int32_t *)at)[e] : (double)((const float *)at)[e];
+			ev->at[v][e] = graph->value[v].dtype == HD_I32 ? (double)((const int32_t *)at)[e] :
+				(double)((const float *)at)[e];
 		}
 }
 
@@ -178,17 +188,22 @@ static void differentiate(const struct hd_stage *stage, const char *name)
 			double below = loss_at(&ev);
 			at[e] = middle;
 			double want = (above - below) / (2 * step);
-			CHECK(fabs(want - (double)grad[e]) <= tolerance, "%s, parameter %s, element %llu: %.9g, differences say %.9g (tolerance %.3g)", name,
-				hd_graph_text_of(graph, graph->value[graph->param[p].value].name), (unsigned long long)e, (double)grad[e], want, tolerance);
+			CHECK(fabs(want - (double)grad[e]) <= tolerance,
+				"%s, parameter %s, element %llu: %.9g, differences say %.9g (tolerance %.3g)",
+				name,
+				hd_graph_text_of(graph, graph->value[graph->param[p].value].name),
+				(unsigned long long)e, (double)grad[e], want, tolerance);
 		}
 	}
 	eval64_finish(&ev);
 }
 
-/* Products stored both ways (gpt [in, out], mlp [out, in]), a scale that is not 1, and one frozen parameter left to learn. */
+/* Products stored both ways (gpt [in, out], mlp [out, in]), a scale that is not 1, and one frozen
+ * parameter left to learn. */
 static void adapters_agree_with_differences_and_frozen_parameters_have_no_gradient(void **state)
 {
-	static const struct { const char *model, *target[2], *train; struct hd_model_arg arg[5]; uint32_t nargs; } models[] = {
+	static const struct { const char *model, *target[2], *train; struct hd_model_arg arg[5];
+		uint32_t nargs; } models[] = {
 		{ "gpt", { "h.*.attn.c_attn.weight", "h.{i}.mlp.c_proj.weight" }, "ln_f.weight",
 		  { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "context", "5" }, { "vocab", "7" } }, 5 },
 		{ "mlp", { "fc1.weight", "fc3.*t" }, "fc2.bias", { { "input", "[6]" }, { "hidden", "[5,4]" }, { "classes", "3" }, { "act", "tanh" } }, 4 },
@@ -197,20 +212,25 @@ static void adapters_agree_with_differences_and_frozen_parameters_have_no_gradie
 
 	(void)state;
 	for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-		struct hd_lora lora = { .rank = 3, .alpha = 5, .target = models[m].target, .ntargets = 2, .train = &models[m].train, .ntrain = 1 };
+		struct hd_lora lora = { .rank = 3, .alpha = 5, .target = models[m].target, .ntargets = 2,
+			.train = &models[m].train, .ntrain = 1 };
 		struct hd_device *device = hd_stage_device("reference", 1);
 		struct hd_diag diag = { "" };
 		struct hd_stage stage;
 		memset(&stage, 0, sizeof stage);
 		hd_arena_init(&stage.arena, 0);
 		hd_graph_init(&stage.graph, &stage.arena);
-		CHECK(hd_model_build(&stage.graph, models[m].model, models[m].arg, models[m].nargs, &opts, &diag) == HD_OK, "%s", diag.text);
-		CHECK(hd_graph_lora(&stage.graph, &lora, &diag) == HD_OK && hd_graph_optimize(&stage.graph, 2, &diag) == HD_OK, "%s", diag.text);
-		CHECK(hd_graph_autodiff(&stage.graph, &diag) == HD_OK && hd_graph_verify(&stage.graph, 2, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_model_build(&stage.graph, models[m].model, models[m].arg, models[m].nargs, &opts,
+			&diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_graph_lora(&stage.graph, &lora, &diag) == HD_OK &&
+			hd_graph_optimize(&stage.graph, 2, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_graph_autodiff(&stage.graph, &diag) == HD_OK &&
+			hd_graph_verify(&stage.graph, 2, &diag) == HD_OK, "%s", diag.text);
 		uint32_t learned = 0;
 		for (uint32_t p = 0; p < stage.graph.nparams; p++) {
 			learned += !stage.graph.param[p].frozen;
-			CHECK((stage.graph.value[stage.graph.param[p].value].grad == HD_NONE) == stage.graph.param[p].frozen, "%s: parameter %u",
+			CHECK((stage.graph.value[stage.graph.param[p].value].grad == HD_NONE) ==
+				stage.graph.param[p].frozen, "%s: parameter %u",
 				models[m].model, p);
 		}
 		CHECK(learned == (m == 0 ? 9 : 5), "%s: %u are learned", models[m].model, learned);
@@ -296,7 +316,9 @@ static void every_op_with_a_gradient_has_a_case(void **state)
 		for (uint32_t i = 0; i < NCASES; i++)
 			n += cases[i].op == op;
 		n += op == HD_OP_SUM64;                            /* the end of every graph here */
-		CHECK(!hd_ops[op].grad || n > 0, "op %s has a gradient and no case: add one to the table of this file", hd_ops[op].name);
+		CHECK(!hd_ops[op].grad || n > 0,
+			"op %s has a gradient and no case: add one to the table of this file",
+			hd_ops[op].name);
 	}
 }
 

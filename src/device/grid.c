@@ -18,7 +18,8 @@ enum hd_err hd_grid_open(struct hd_device *device, const struct hd_device_spec *
 	const struct hd_grid_kernels *kernels, struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
-	const struct hd_team_spec team = { spec->nthreads, spec->pin ? (int)spec->first_core : -1, spec->spin, kernels->init };
+	const struct hd_team_spec team = { spec->nthreads, spec->pin ? (int)spec->first_core : -1, spec->spin,
+		kernels->init };
 
 	hd_thread_arith_set();
 	device->spec = *spec;
@@ -33,9 +34,12 @@ enum hd_err hd_grid_take(struct hd_device *device, uint64_t len_bytes, void **at
 	const uint64_t limit = device->spec.memory_limit_bytes;
 
 	if (limit && (len_bytes > limit || grid->taken_bytes > limit - len_bytes))
-		return hd_fail(diag, HD_E_REFUSED, "device %s: %.1f MiB more are needed, %.1f MiB are in use and the limit is %.1f MiB: "
-			"use a smaller batch or model, more virtual nodes or slices, or raise the limit", device->ops->name,
-			(double)len_bytes / 1048576, (double)grid->taken_bytes / 1048576, (double)limit / 1048576);
+		return hd_fail(diag, HD_E_REFUSED,
+			"device %s: %.1f MiB more are needed, %.1f MiB are in use and the limit is %.1f MiB: "
+			"use a smaller batch or model, more virtual nodes or slices, or raise the limit",
+			device->ops->name,
+			(double)len_bytes / 1048576, (double)grid->taken_bytes / 1048576,
+			(double)limit / 1048576);
 	struct hd_grid_block *block = hd_alloc(sizeof *block);
 	if (!block)
 		return hd_fail(diag, HD_E_NOMEM, "memory of a device: out of memory");
@@ -67,7 +71,8 @@ void hd_grid_give(struct hd_device *device, void *at, uint64_t len_bytes)
 	}
 }
 
-enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token)
+enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, uint64_t len_bytes,
+	uint64_t *token)
 {
 	if (len_bytes && to != from)
 		memmove(to, from, len_bytes);
@@ -84,12 +89,14 @@ struct hd_grid_program *hd_grid_find(const struct hd_grid *grid, const struct hd
 }
 
 /* For one part, for every number of parts that may share a call, and for the fold of as many. */
-static enum hd_err take_scratch(struct hd_grid *grid, const struct hd_program *program, uint32_t variant, uint32_t inode,
+static enum hd_err take_scratch(struct hd_grid *grid, const struct hd_program *program, uint32_t variant,
+	uint32_t inode,
 	const struct hd_call *call, const struct hd_kernel *kernel, struct hd_diag *diag)
 {
 	size_t most = kernel->scratch(call), bytes;
 
-	for (uint32_t n = 2; variant == 0 && n <= program->max_parts && program->together[inode] && kernel->rowwise; n++) {
+	for (uint32_t n = 2; variant == 0 && n <= program->max_parts && program->together[inode] &&
+		kernel->rowwise; n++) {
 		struct hd_call wave = *call;
 		hd_program_widen(program, inode, n, &wave);
 		bytes = kernel->scratch(&wave);
@@ -102,8 +109,10 @@ static enum hd_err take_scratch(struct hd_grid *grid, const struct hd_program *p
 	return hd_team_scratch(grid->team, most, diag);
 }
 
-/* Layers repeat: a shape is prepared once and its other nodes borrow; what they do with it (waves, folds) is their own. */
-static enum hd_err prepare(struct hd_grid *grid, struct hd_grid_program *loaded, uint32_t variant, uint32_t inode, struct hd_diag *diag)
+/* Layers repeat: a shape is prepared once and its other nodes borrow; what they do with it (waves, folds)
+ * is their own. */
+static enum hd_err prepare(struct hd_grid *grid, struct hd_grid_program *loaded, uint32_t variant,
+	uint32_t inode, struct hd_diag *diag)
 {
 	const struct hd_program *program = loaded->of;
 	const struct hd_graph *graph = program->graph;
@@ -116,7 +125,8 @@ static enum hd_err prepare(struct hd_grid *grid, struct hd_grid_program *loaded,
 			slots[inode] = slots[i];
 			slots[inode].owner = false;
 			same.prepared = slots[i].prepared;
-			return take_scratch(grid, program, variant, inode, &same, &slots[i].row->kernel, diag);
+			return take_scratch(grid, program, variant, inode, &same, &slots[i].row->kernel,
+				diag);
 		}
 	const struct hd_cpu_row *row = &grid->kernels.row[call->op];
 	if (row->takes && !row->takes(call))
@@ -150,7 +160,8 @@ enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *prog
 		return HD_OK;
 	struct hd_grid_program *loaded = hd_alloc(bytes);
 	if (!loaded)
-		return hd_fail(diag, HD_E_NOMEM, "kernels of %u nodes: out of memory", program->graph->nnodes);
+		return hd_fail(diag, HD_E_NOMEM, "kernels of %u nodes: out of memory",
+			program->graph->nnodes);
 	memset(loaded, 0, bytes);
 	loaded->of = program;
 	loaded->next = grid->program;
@@ -182,7 +193,8 @@ static void unload(struct hd_grid_program *loaded)
 enum hd_err hd_grid_wait(struct hd_device *device, uint64_t token, struct hd_diag *diag)
 {
 	if (token > hd_grid_of(device)->token)
-		return hd_fail(diag, HD_E_BUG, "device %s: waits for work that was never given", device->ops->name);
+		return hd_fail(diag, HD_E_BUG, "device %s: waits for work that was never given",
+			device->ops->name);
 	return HD_OK;
 }
 

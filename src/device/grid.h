@@ -24,9 +24,11 @@
 /* What a back-end brings. All borrowed, constant. */
 struct hd_grid_kernels {
 	const struct hd_cpu_row *row;             /* [HD_NOPS] */
-	const struct hd_cpu_row *own;             /* [HD_NOPS] for shapes that a row does not take; may be `row` */
+	/* [HD_NOPS] for shapes that a row does not take; may be `row` */
+	const struct hd_cpu_row *own;
 	const struct hd_cpu_vector *vector;
-	void (*init)(void);                       /* each thread, before its first tile; cheap when repeated */
+	/* each thread, before its first tile; cheap when repeated */
+	void (*init)(void);
 	const char *path;
 };
 
@@ -38,7 +40,8 @@ struct hd_grid {
 	struct hd_grid_kernels kernels;
 	struct hd_team *team;                     /* owned */
 	struct hd_grid_program *program;          /* owned list of what was loaded */
-	struct hd_grid_block *block;              /* owned list of what take() gave and give() did not get back */
+	/* owned list of what take() gave and give() did not get back */
+	struct hd_grid_block *block;
 	uint64_t taken_bytes, token;
 };
 
@@ -47,16 +50,21 @@ HD_MUST_USE enum hd_err hd_grid_open(struct hd_device *device, const struct hd_d
 
 enum hd_err hd_grid_take(struct hd_device *device, uint64_t len_bytes, void **at, struct hd_diag *diag);
 void hd_grid_give(struct hd_device *device, void *at, uint64_t len_bytes);
-enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token);
+enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, uint64_t len_bytes,
+	uint64_t *token);
 enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
 enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
-enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len,
+	uint64_t *token,
 	struct hd_diag *diag);
-enum hd_err hd_grid_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag);
-enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+enum hd_err hd_grid_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token,
+	struct hd_diag *diag);
+enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update,
+	const struct hd_segment *segment, uint32_t n,
 	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag);
-enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag);
+enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token,
+	struct hd_diag *diag);
 enum hd_err hd_grid_wait(struct hd_device *device, uint64_t token, struct hd_diag *diag);
 void hd_grid_close(struct hd_device *device);
 

@@ -35,7 +35,8 @@ static void fold_tile(const void *user, uint32_t i, void *scratch)
 
 enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_diag *diag)
 {
-	return good ? HD_OK : hd_fail(diag, HD_E_BUG, "device %s: rounding or subnormals were switched by foreign code in this process",
+	return good ? HD_OK : hd_fail(diag, HD_E_BUG,
+		"device %s: rounding or subnormals were switched by foreign code in this process",
 		grid->device.ops->name);
 }
 
@@ -46,7 +47,8 @@ uint32_t hd_grid_gradient(const struct hd_program *program, uint32_t inode)
 	return node->nout == 1 ? program->grad_of_value[node->out] : HD_NONE;
 }
 
-bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struct hd_kernel *kernel, const struct hd_call *call)
+bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struct hd_kernel *kernel,
+	const struct hd_call *call)
 {
 	const struct hd_node *node = &program->graph->node[inode];
 	bool rows = kernel->fold != NULL;
@@ -58,7 +60,8 @@ bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struc
 
 static const struct hd_slot *slot_of(const struct walk *w, uint32_t inode, uint64_t rows)
 {
-	return &w->loaded->slot[(size_t)hd_program_variant(w->program, rows) * w->program->graph->nnodes + inode];
+	return &w->loaded->slot[(size_t)hd_program_variant(w->program,
+		rows) * w->program->graph->nnodes + inode];
 }
 
 static bool alone(const struct hd_slot *slot, uint32_t nparts)
@@ -75,7 +78,8 @@ static bool run_wave(const struct walk *w, uint32_t inode)
 	hd_program_bind_part(w->program, 0, inode, 0, w->bind, &work.call);
 	hd_program_widen(w->program, inode, w->bind->nparts, &work.call);
 	work.call.prepared = slot->prepared;
-	return hd_team_run(w->grid->team, slot->row->kernel.ntiles(&work.call), alone(slot, w->bind->nparts), op_tile, &work);
+	return hd_team_run(w->grid->team, slot->row->kernel.ntiles(&work.call), alone(slot, w->bind->nparts),
+		op_tile, &work);
 }
 
 static bool run_rows(const struct walk *w, uint32_t inode, uint32_t ipart, uint64_t rows)
@@ -83,13 +87,15 @@ static bool run_rows(const struct walk *w, uint32_t inode, uint32_t ipart, uint6
 	const struct hd_slot *slot = slot_of(w, inode, rows);
 	struct op_work work = { .kernel = &slot->row->kernel };
 
-	hd_program_bind_part(w->program, hd_program_variant(w->program, rows), inode, ipart, w->bind, &work.call);
+	hd_program_bind_part(w->program, hd_program_variant(w->program, rows), inode, ipart, w->bind,
+		&work.call);
 	work.call.prepared = slot->prepared;
 	return slot->ntiles == 0 || hd_team_run(w->grid->team, slot->ntiles, alone(slot, 1), op_tile, &work);
 }
 
 /* What depends on no sample has the same extents for any number of rows. */
-static bool run_once(const struct walk *w, uint32_t inode) { return run_rows(w, inode, 0, w->program->part_rows); }
+static bool run_once(const struct walk *w, uint32_t inode) { return run_rows(w, inode, 0,
+	w->program->part_rows); }
 
 /* The leaf of a part without rows is +0.0; it is never skipped, since adding +0.0 turns -0.0 into
  * +0.0 and skipping would not. */
@@ -137,14 +143,17 @@ static bool run_fold(const struct walk *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
 	const struct hd_slot *slot = slot_of(w, inode, w->program->part_rows);
-	struct fold_work work = { .kernel = slot->row->kernel.fold, .job = { .nparts = w->bind->nparts, .part = w->bind->part,
-		.rows = w->program->part_rows, .at = w->program->layout->at[w->program->grad_of_value[node->out]] } };
+	struct fold_work work = { .kernel = slot->row->kernel.fold,
+		.job = { .nparts = w->bind->nparts, .part = w->bind->part,
+		.rows = w->program->part_rows,
+		.at = w->program->layout->at[w->program->grad_of_value[node->out]] } };
 
 	hd_program_bind_part(w->program, 0, inode, 0, w->bind, &work.call);
 	work.call.prepared = slot->prepared;
 	for (uint8_t i = 0; i < node->nin; i++)
 		work.job.step_bytes[i] = w->program->part_bytes[node->in[i]];
-	return hd_team_run(w->grid->team, work.kernel->ntiles(&work.call), alone(slot, w->bind->nparts), fold_tile, &work);
+	return hd_team_run(w->grid->team, work.kernel->ntiles(&work.call), alone(slot, w->bind->nparts),
+		fold_tile, &work);
 }
 
 static bool run_node(const struct walk *w, uint32_t inode)
@@ -174,14 +183,16 @@ static void say_folded(const struct walk *w, const struct hd_node *node)
 static enum hd_err check_parts(struct walk *w, struct hd_diag *diag)
 {
 	if (w->bind->nparts > w->program->max_parts)
-		return hd_fail(diag, HD_E_BUG, "device %s: a wave of %u virtual nodes in a program for %u", w->grid->device.ops->name,
+		return hd_fail(diag, HD_E_BUG, "device %s: a wave of %u virtual nodes in a program for %u",
+			w->grid->device.ops->name,
 			w->bind->nparts, w->program->max_parts);
 	w->full = true;
 	for (uint32_t i = 0; i < w->bind->nparts; i++) {
 		uint64_t rows = w->bind->part[i].rows;
 		w->full &= rows == w->program->part_rows;
 		if (!w->loaded || (rows && hd_program_variant(w->program, rows) == HD_NONE))
-			return hd_fail(diag, HD_E_BUG, "device %s: a slice of %llu rows was not prepared", w->grid->device.ops->name,
+			return hd_fail(diag, HD_E_BUG, "device %s: a slice of %llu rows was not prepared",
+				w->grid->device.ops->name,
 				(unsigned long long)rows);
 	}
 	return HD_OK;
@@ -204,7 +215,8 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 		bound.nparts = 1;
 	}
 	enum hd_err err = check_parts(&w, diag);
-	for (uint32_t i = bind->from; !err && i < (bind->to ? bind->to : program->norder[phase]) && good; i++) {
+	for (uint32_t i = bind->from; !err && i < (bind->to ? bind->to : program->norder[phase]) && good;
+		i++) {
 		good = run_node(&w, program->order[phase][i]);
 		if (bind->folded && good)
 			say_folded(&w, &program->graph->node[program->order[phase][i]]);

@@ -3,7 +3,8 @@
 #include "base/half.h"
 #include "device/optim.h"
 
-/* Runs of flat vectors are shared out in blocks: a multiple of 16 elements, 64 KiB, within the second-level cache. */
+/* Runs of flat vectors are shared out in blocks: a multiple of 16 elements, 64 KiB, within the
+ * second-level cache. */
 enum { BLOCK_ELEMS = 16384 };
 
 struct vector_work {
@@ -82,12 +83,15 @@ static void reduce_tile(const void *user, uint32_t i, void *scratch)
 }
 
 /* Temporary buffers hold one tensor at a time, so its elements start at 0 there. */
-static float *buffer(const struct hd_program *program, const struct hd_bind *bind, const float *flat, uint8_t temp, uint64_t at)
+static float *buffer(const struct hd_program *program, const struct hd_bind *bind, const float *flat,
+	uint8_t temp, uint64_t at)
 {
-	return temp ? bind->temp + (temp - 1) * program->temp_elems : flat ? (float *)(uintptr_t)flat + at : NULL;
+	return temp ? bind->temp + (temp - 1) * program->temp_elems : flat ? (float *)(uintptr_t)flat + at :
+		NULL;
 }
 
-bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const struct hd_bind *bind, const struct hd_part *part,
+bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const struct hd_bind *bind,
+	const struct hd_part *part,
 	uint32_t param, const float *leaf)
 {
 	uint64_t at = program->layout->at[param], len = program->layout->len[param];
@@ -96,7 +100,8 @@ bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const 
 	for (uint32_t i = 0; i < part->nfolds; i++) {
 		const struct hd_fold *fold = &part->fold[i];
 		const float *src = buffer(program, bind, fold->src, fold->src_temp, at);
-		struct vector_work work = { .vector = grid->kernels.vector, .dst = buffer(program, bind, fold->dst, fold->dst_temp, at),
+		struct vector_work work = { .vector = grid->kernels.vector,
+			.dst = buffer(program, bind, fold->dst, fold->dst_temp, at),
 			.a = src ? src : leaf, .len = len };
 		if (fold->add) {
 			work.b = work.a;
@@ -107,18 +112,21 @@ bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const 
 	return good;
 }
 
-enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len,
+	uint64_t *token,
 	struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
-	const struct vector_work work = { .vector = grid->kernels.vector, .dst = dst, .a = a, .b = b, .len = len };
+	const struct vector_work work = { .vector = grid->kernels.vector, .dst = dst, .a = a, .b = b,
+		.len = len };
 
 	if (!hd_team_run(grid->team, nblocks(len), false, add_tile, &work))
 		return hd_grid_arithmetic(false, grid, diag);
 	return hd_grid_done(grid, token);
 }
 
-enum hd_err hd_grid_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag)
+enum hd_err hd_grid_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token,
+	struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct vector_work work = { .vector = grid->kernels.vector, .reduction = reduction };
@@ -136,16 +144,19 @@ static void measure_tile(const void *user, uint32_t i, void *scratch)
 	double sums[2];
 
 	(void)scratch;
-	w->vector->measure(u->scalars, u->param + at, u->grad + at, u->slot[0] + at, u->slot[1] + at, w->segment[i].len, sums);
+	w->vector->measure(u->scalars, u->param + at, u->grad + at, u->slot[0] + at, u->slot[1] + at,
+		w->segment[i].len, sums);
 	w->partial[i] = sums[0];
 	w->moves[i] = sums[1];
 }
 
-enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update,
+	const struct hd_segment *segment, uint32_t n,
 	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
-	const struct vector_work work = { .vector = grid->kernels.vector, .update = update, .segment = segment,
+	const struct vector_work work = { .vector = grid->kernels.vector, .update = update,
+		.segment = segment,
 		.partial = param_sumsq, .moves = move_sumsq };
 
 	if (!hd_team_run(grid->team, n, false, measure_tile, &work))
@@ -153,7 +164,8 @@ enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *up
 	return hd_grid_done(grid, token);
 }
 
-enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag)
+enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token,
+	struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct vector_work work = { .vector = grid->kernels.vector, .update = update };

@@ -46,29 +46,36 @@ struct hd_part;                           /* device.h */
 struct hd_fold_job {
 	uint32_t nparts;
 	const struct hd_part *part;       /* rows and moves of each */
-	uint64_t rows;                    /* of a full part: the call has its extents and the addresses of part 0 */
+	/* of a full part: the call has its extents and the addresses of part 0 */
+	uint64_t rows;
 	uint64_t step_bytes[HD_MAX_IN];   /* from an operand of a part to that of the next */
-	uint64_t at;                      /* elements: where the tensor begins in the flat buffers of the moves */
+	/* elements: where the tensor begins in the flat buffers of the moves */
+	uint64_t at;
 };
 
-/* The moves of a part are a chain: the first puts or adds the leaf into a buffer, each further one adds the buffer of the
- * move before into its own, and only the last buffer keeps a value.
- * The leaf of a part is what tile() of the kernel makes of its rows, bit for bit (+0.0 of no rows); the moves of a part
- * apply to it before the leaf of the next one. Temporary buffers of the moves are the kernel's own, in `scratch`. */
+/* The moves of a part are a chain: the first puts or adds the leaf into a buffer, each further one adds the
+ * buffer of the move before into its own, and only the last buffer keeps a value.
+ * The leaf of a part is what tile() of the kernel makes of its rows, bit for bit (+0.0 of no rows); the moves
+ * of a part apply to it before the leaf of the next one. Temporary buffers of the moves are the kernel's
+ * own, in `scratch`. */
 struct hd_fold_kernel {
-	uint8_t  nread;                   /* operands that are read, the first ones: each must have rows; of the others only extents count */
-	bool     (*takes)(const struct hd_call *call);        /* false: the frame folds this shape; a function of shape alone */
+	/* operands that are read, the first ones: each must have rows; of the others only extents count */
+	uint8_t  nread;
+	/* false: the frame folds this shape; a function of shape alone */
+	bool     (*takes)(const struct hd_call *call);
 	uint32_t (*ntiles)(const struct hd_call *call);
 	size_t   (*scratch)(const struct hd_call *call, uint32_t max_parts);
-	void     (*tile)(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile, void *scratch);
+	void     (*tile)(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
+		void *scratch);
 };
 
 struct hd_kernel {
 	uint32_t (*ntiles)(const struct hd_call *call);               /* >= 1 unless an output is empty */
 	size_t   (*scratch)(const struct hd_call *call);              /* bytes per thread; may be 0 */
 	void     (*tile)(const struct hd_call *call, uint32_t tile, void *scratch);
-	/* Row r of the outputs (extent 0) reads row r of the operands that have rows, and has the same bits in a call of
-	 * any number of rows: so rows of several virtual nodes may share a call. Never of random ops, which are keyed. */
+	/* Row r of the outputs (extent 0) reads row r of the operands that have rows, and has the same bits
+	 * in a call of any number of rows: so rows of several virtual nodes may share a call. Never of
+	 * random ops, which are keyed. */
 	bool     rowwise;
 	const struct hd_fold_kernel *fold;        /* NULL: the frame folds leaf by leaf */
 };

@@ -40,7 +40,8 @@ static bool meet(const struct life *a, const struct life *b)
 }
 
 /* The second order: the first, stably sorted by phase. */
-static void sort_by_phase(const struct hd_graph *graph, const uint32_t *order, uint32_t norder, uint32_t *sorted)
+static void sort_by_phase(const struct hd_graph *graph, const uint32_t *order, uint32_t norder,
+	uint32_t *sorted)
 {
 	uint32_t n = 0;
 
@@ -50,7 +51,8 @@ static void sort_by_phase(const struct hd_graph *graph, const uint32_t *order, u
 				sorted[n++] = order[i];
 }
 
-static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *graph, uint32_t inode, int o, int32_t position,
+static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *graph, uint32_t inode, int o,
+	int32_t position,
 	struct hd_diag *diag)
 {
 	const struct hd_node *node = &graph->node[inode];
@@ -60,7 +62,9 @@ static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *gr
 		if (graph->value[root].kind != HD_TEMP)
 			continue;
 		if (lives->life[root].first[o] == NEVER)
-			return hd_fail(diag, HD_E_BUG, "node %u (%s) reads value %u before it is made: the order of execution is wrong",
+			return hd_fail(diag, HD_E_BUG,
+				"node %u (%s) reads value %u before it is made: the order of execution is "
+				"wrong",
 				inode, hd_ops[node->op].name, node->in[i]);
 		lives->life[root].last[o] = position;
 	}
@@ -74,7 +78,8 @@ static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *gr
 	return HD_OK;
 }
 
-static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph, const uint32_t *order, uint32_t norder,
+static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph, const uint32_t *order,
+	uint32_t norder,
 	const uint64_t *bytes, struct hd_arena *arena, struct hd_diag *diag)
 {
 	lives->life = hd_arena_take(arena, graph->nvalues, sizeof *lives->life);
@@ -84,7 +89,8 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 		return hd_fail(diag, HD_E_NOMEM, "memory plan of %u values: out of memory", graph->nvalues);
 
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
-		lives->life[v] = (struct life){ v, { NEVER, NEVER }, { NEVER, NEVER }, round_up(bytes[v]), 0 };
+		lives->life[v] = (struct life){ v, { NEVER, NEVER }, { NEVER, NEVER }, round_up(bytes[v]),
+			0 };
 		lives->root[v] = v;
 	}
 	for (uint32_t i = 0; i < norder; i++) {
@@ -95,13 +101,15 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 	sort_by_phase(graph, order, norder, lives->order[1]);
 	for (int o = 0; o < NORDERS; o++)
 		for (uint32_t i = 0; i < norder; i++) {
-			enum hd_err err = make_node_live(lives, graph, o == 0 ? order[i] : lives->order[1][i], o, (int32_t)i, diag);
+			enum hd_err err = make_node_live(lives, graph, o == 0 ? order[i] : lives->order[1][i],
+				o, (int32_t)i, diag);
 			if (err)
 				return err;
 		}
 	/* Whoever asked for an output, or folds moments, may read them as late as after the last node. */
 	for (uint32_t i = 0; i < graph->noutputs + graph->nrunning; i++) {
-		uint32_t kept = i < graph->noutputs ? graph->output[i].value : graph->running[i - graph->noutputs].moments;
+		uint32_t kept = i < graph->noutputs ? graph->output[i].value :
+			graph->running[i - graph->noutputs].moments;
 		struct life *life = &lives->life[lives->root[kept]];
 		for (int o = 0; o < NORDERS; o++)
 			if (life->first[o] != NEVER)
@@ -162,7 +170,8 @@ static uint64_t live_peak(const struct lives *lives, uint32_t nvalues, uint32_t 
 }
 
 enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *graph,
-	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena, struct hd_diag *diag)
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_memplan made = { 0 };
 	struct hd_arena scratch;
@@ -188,7 +197,8 @@ enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *grap
 	qsort(by_size, n, sizeof *by_size, larger_first);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!place(by_size[i], placed, i)) {
-			err = hd_fail(diag, HD_E_INVAL, "the temporaries of one call do not fit 64-bit offsets: use a smaller batch");
+			err = hd_fail(diag, HD_E_INVAL,
+				"the temporaries of one call do not fit 64-bit offsets: use a smaller batch");
 			goto out;
 		}
 		uint64_t end = by_size[i]->at + by_size[i]->bytes;
@@ -207,15 +217,18 @@ out:
 
 /* Replays each order byte by byte of meaning: who owns which range now. A node must find
  * in its inputs' ranges the values it reads, and outputs must be there at the end. */
-static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *graph, const struct lives *lives,
+static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *graph,
+	const struct lives *lives,
 	const uint32_t *order, uint32_t norder, const uint64_t *bytes, bool *intact, struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < norder; i++) {
 		const struct hd_node *node = &graph->node[order[i]];
 		for (uint8_t k = 0; k < node->nin; k++) {
 			uint32_t root = lives->root[node->in[k]];
-			if (graph->value[root].kind == HD_TEMP && (!intact[root] || plan->at[node->in[k]] != plan->at[root]))
-				return hd_fail(diag, HD_E_BUG, "node %u (%s) reads value %u, whose bytes another value has taken",
+			if (graph->value[root].kind == HD_TEMP &&
+				(!intact[root] || plan->at[node->in[k]] != plan->at[root]))
+				return hd_fail(diag, HD_E_BUG,
+					"node %u (%s) reads value %u, whose bytes another value has taken",
 					order[i], hd_ops[node->op].name, node->in[k]);
 		}
 		if (is_view(node))
@@ -224,19 +237,24 @@ static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *
 			uint32_t made = node->out + k;
 			uint64_t at = plan->at[made], room = bytes[made];
 			if (at % ALIGN || at > plan->len_bytes || room > plan->len_bytes - at)
-				return hd_fail(diag, HD_E_BUG, "value %u lies outside the arena or is not aligned", made);
+				return hd_fail(diag, HD_E_BUG,
+					"value %u lies outside the arena or is not aligned", made);
 			for (uint32_t v = 0; v < graph->nvalues; v++) {
 				uint64_t len = bytes[v];
-				bool apart = !room || !len || at + room <= plan->at[v] || plan->at[v] + len <= at;
+				bool apart = !room || !len || at + room <= plan->at[v] ||
+					plan->at[v] + len <= at;
 				if (!intact[v] || apart)
 					continue;
 				for (uint8_t j = 0; j < node->nin; j++)
 					if (lives->root[node->in[j]] == v)
-						return hd_fail(diag, HD_E_BUG, "node %u (%s) overwrites value %u while reading it",
+						return hd_fail(diag, HD_E_BUG,
+							"node %u (%s) overwrites value %u while reading it",
 							order[i], hd_ops[node->op].name, v);
 				for (uint8_t j = 0; j < k; j++)
 					if (node->out + j == v)
-						return hd_fail(diag, HD_E_BUG, "two outputs of node %u (%s) share bytes", order[i], hd_ops[node->op].name);
+						return hd_fail(diag, HD_E_BUG,
+							"two outputs of node %u (%s) share bytes", order[i],
+							hd_ops[node->op].name);
 				intact[v] = false;
 			}
 			intact[made] = true;
@@ -257,14 +275,17 @@ enum hd_err hd_memplan_verify(const struct hd_memplan *plan, const struct hd_gra
 	for (int o = 0; o < NORDERS && !err; o++) {
 		bool *intact = hd_arena_take(&scratch, graph->nvalues, sizeof *intact);
 		if (!intact) {
-			err = hd_fail(diag, HD_E_NOMEM, "check of a memory plan of %u values: out of memory", graph->nvalues);
+			err = hd_fail(diag, HD_E_NOMEM, "check of a memory plan of %u values: out of memory",
+				graph->nvalues);
 			break;
 		}
-		err = replay(plan, graph, &lives, o == 0 ? order : lives.order[1], norder, bytes, intact, diag);
+		err = replay(plan, graph, &lives, o == 0 ? order : lives.order[1], norder, bytes, intact,
+			diag);
 		for (uint32_t i = 0; i < graph->noutputs && !err; i++) {
 			uint32_t root = lives.root[graph->output[i].value];
 			if (lives.life[root].first[o] != NEVER && !intact[root])
-				err = hd_fail(diag, HD_E_BUG, "output %s was overwritten", hd_graph_text_of(graph, graph->output[i].name));
+				err = hd_fail(diag, HD_E_BUG, "output %s was overwritten",
+					hd_graph_text_of(graph, graph->output[i].name));
 		}
 	}
 	hd_arena_finish(&scratch);

@@ -25,9 +25,11 @@ struct hd_memplan {
 	uint64_t  live_peak_bytes;        /* lower bound of any plan: for reports */
 };
 
-/* `order` are node indices, in order of execution (all of F, then B; or F only for evaluation); `bytes` [nvalues]. */
+/* `order` are node indices, in order of execution (all of F, then B; or F only for evaluation); `bytes`
+ * [nvalues]. */
 HD_MUST_USE enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *graph,
-	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena, struct hd_diag *diag);
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena,
+	struct hd_diag *diag);
 
 /* Checks rule "overlapping lives, disjoint bytes" by brute force; tests and debug builds. */
 HD_MUST_USE enum hd_err hd_memplan_verify(const struct hd_memplan *plan, const struct hd_graph *graph,

@@ -36,16 +36,19 @@ static void begin(struct case_graph *c)
 
 static uint32_t add_value(struct case_graph *c, uint8_t kind, int64_t extent)
 {
-	c->value[c->graph.nvalues] = (struct hd_value){ .dim = { extent }, .rank = 1, .dtype = HD_F32, .kind = kind, .node = HD_NONE };
+	c->value[c->graph.nvalues] = (struct hd_value){ .dim = { extent }, .rank = 1, .dtype = HD_F32,
+		.kind = kind, .node = HD_NONE };
 	return c->graph.nvalues++;
 }
 
-static uint32_t add_node(struct case_graph *c, uint16_t op, uint8_t phase, uint8_t nout, uint8_t nin, const uint32_t *in, int64_t extent)
+static uint32_t add_node(struct case_graph *c, uint16_t op, uint8_t phase, uint8_t nout, uint8_t nin,
+	const uint32_t *in, int64_t extent)
 {
 	uint32_t i = c->graph.nnodes++, out = c->graph.nvalues;
 
 	c->order[i] = i;
-	c->node[i] = (struct hd_node){ .op = op, .nin = nin, .nout = nout, .phase = phase, .out = out, .of = HD_NONE };
+	c->node[i] = (struct hd_node){ .op = op, .nin = nin, .nout = nout, .phase = phase, .out = out,
+		.of = HD_NONE };
 	memcpy(c->node[i].in, in, nin * sizeof *in);
 	for (uint8_t k = 0; k < nout; k++)
 		c->value[add_value(c, HD_TEMP, extent + k)].node = i;
@@ -62,7 +65,8 @@ static uint32_t pick(struct case_graph *c, struct dice *dice, uint8_t phase)
 {
 	for (;;) {
 		uint32_t back = roll(dice, 2) ? 6 : c->graph.nvalues;
-		uint32_t v = c->graph.nvalues - 1 - roll(dice, back < c->graph.nvalues ? back : c->graph.nvalues);
+		uint32_t v = c->graph.nvalues - 1 - roll(dice,
+			back < c->graph.nvalues ? back : c->graph.nvalues);
 		if (phase_of(c, v) <= phase)
 			return v;
 	}
@@ -108,7 +112,8 @@ static uint64_t lines_of(const struct case_graph *c, uint32_t v)
 
 enum { LINES = 4096 };
 
-static bool holds(const struct case_graph *c, const struct hd_memplan *plan, const uint32_t *arena, uint32_t v)
+static bool holds(const struct case_graph *c, const struct hd_memplan *plan, const uint32_t *arena,
+	uint32_t v)
 {
 	uint32_t root = shown(c, v);
 
@@ -137,7 +142,8 @@ static bool survives(const struct case_graph *c, const struct hd_memplan *plan, 
 		for (uint32_t k = 0; k < node->nout && node->op != HD_OP_RESHAPE; k++) {
 			uint32_t v = node->out + k;
 			uint64_t at = plan->at[v] / LINE;
-			if (plan->at[v] % LINE || at + lines_of(c, v) > plan->len_bytes / LINE || at + lines_of(c, v) > LINES)
+			if (plan->at[v] % LINE || at + lines_of(c, v) > plan->len_bytes / LINE ||
+				at + lines_of(c, v) > LINES)
 				return false;
 			for (uint64_t l = 0; l < lines_of(c, v); l++)
 				arena[at + l] = v + 1;
@@ -181,7 +187,8 @@ static void plan_of(const struct case_graph *c, struct hd_memplan *plan, struct 
 	struct hd_diag diag = { "" };
 
 	hd_arena_init(arena, 0);
-	CHECK(hd_memplan_make(plan, &c->graph, c->order, c->graph.nnodes, bytes_of(c), arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_memplan_make(plan, &c->graph, c->order, c->graph.nnodes, bytes_of(c), arena, &diag) == HD_OK,
+		"%s", diag.text);
 }
 
 static void no_value_of_a_random_graph_is_overwritten_while_it_is_needed(void **state)
@@ -198,7 +205,8 @@ static void no_value_of_a_random_graph_is_overwritten_while_it_is_needed(void **
 		make_random(&c, &dice);
 		plan_of(&c, &plan, &arena);
 		CHECK(survives_both(&c, &plan), "seed %llu", (unsigned long long)seed);
-		CHECK(hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, bytes_of(&c), &diag) == HD_OK, "seed %llu: %s",
+		CHECK(hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, bytes_of(&c),
+			&diag) == HD_OK, "seed %llu: %s",
 			(unsigned long long)seed, diag.text);
 		CHECK(plan.len_bytes >= plan.live_peak_bytes, "seed %llu", (unsigned long long)seed);
 		plan_of(&c, &again, &second);
@@ -227,7 +235,8 @@ static void the_verifier_refuses_exactly_the_plans_that_lose_a_value(void **stat
 			if (c.value[shown(&c, v)].kind != HD_TEMP)
 				continue;
 			memcpy(good, plan.at, c.graph.nvalues * sizeof *good);
-			uint64_t to = roll(&dice, 2) ? good[2 + roll(&dice, c.graph.nvalues - 2)] : good[v] + LINE;
+			uint64_t to = roll(&dice, 2) ? good[2 + roll(&dice, c.graph.nvalues - 2)] :
+				good[v] + LINE;
 			if (to == UINT64_MAX)
 				to = 0;
 			for (uint32_t w = 0; w < c.graph.nvalues; w++)
@@ -235,10 +244,12 @@ static void the_verifier_refuses_exactly_the_plans_that_lose_a_value(void **stat
 					plan.at[w] = to;
 			bool fine = survives_both(&c, &plan);
 			struct hd_diag diag = { "" };
-			enum hd_err err = hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, bytes_of(&c), &diag);
+			enum hd_err err = hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes,
+				bytes_of(&c), &diag);
 			/* a view that nobody reads may lie anywhere for the verifier */
 			if (shown(&c, v) == v)
-				CHECK((err == HD_OK) == fine, "seed %llu, value %u at %llu: %s", (unsigned long long)seed, v,
+				CHECK((err == HD_OK) == fine, "seed %llu, value %u at %llu: %s",
+					(unsigned long long)seed, v,
 					(unsigned long long)to, diag.text);
 			refused += err != HD_OK;
 			kept += err == HD_OK;
@@ -301,8 +312,10 @@ static void an_order_that_reads_before_it_writes_is_refused(void **state)
 	uint32_t y = add_node(&c, HD_OP_ACT, HD_PHASE_F, 1, 1, &x, 16);
 	(void)add_node(&c, HD_OP_ACT, HD_PHASE_F, 1, 1, &y, 16);
 	hd_arena_init(&arena, 0);
-	CHECK(hd_memplan_make(&plan, &c.graph, (uint32_t[]){ 1, 0 }, 2, bytes_of(&c), &arena, &diag) == HD_E_BUG, "%s", diag.text);
-	assert_string_equal(diag.text, "node 1 (act) reads value 1 before it is made: the order of execution is wrong");
+	CHECK(hd_memplan_make(&plan, &c.graph, (uint32_t[]){ 1, 0 }, 2, bytes_of(&c), &arena,
+		&diag) == HD_E_BUG, "%s", diag.text);
+	assert_string_equal(diag.text,
+		"node 1 (act) reads value 1 before it is made: the order of execution is wrong");
 	hd_arena_finish(&arena);
 }
 

@@ -72,7 +72,8 @@ static struct moments moments_of(const struct hd_step_scalars *s, float rate)
 	const struct hd_optim *o = &s->optim;
 	const float root2 = sqrtf(s->c2), ahead = rate / s->c1;
 
-	return (struct moments){ o->beta1, o->beta2, 1.0f - o->beta1, 1.0f - o->beta2, ahead * root2, o->eps * root2 };
+	return (struct moments){ o->beta1, o->beta2, 1.0f - o->beta1, 1.0f - o->beta2, ahead * root2,
+		o->eps * root2 };
 }
 
 static void move_moments(const struct moments *k, float g, float *m, float *v)
@@ -100,7 +101,8 @@ static float kept(const struct hd_step_scalars *s)
 	return 1.0f - lrwd;
 }
 
-static void adam(const struct hd_step_scalars *s, float *param, const float *grad, float *m, float *v, uint64_t len)
+static void adam(const struct hd_step_scalars *s, float *param, const float *grad, float *m, float *v,
+	uint64_t len)
 {
 	const bool decoupled = s->optim.kind == HD_OPTIM_ADAMW;
 	const struct moments k = moments_of(s, s->lr);
@@ -114,7 +116,8 @@ static void adam(const struct hd_step_scalars *s, float *param, const float *gra
 	}
 }
 
-static void adagrad(const struct hd_step_scalars *s, float *param, const float *grad, float *sum, uint64_t len)
+static void adagrad(const struct hd_step_scalars *s, float *param, const float *grad, float *sum,
+	uint64_t len)
 {
 	for (uint64_t i = 0; i < len; i++) {
 		float g = gradient(s, grad[i], param[i], s->optim.weight_decay), square = g * g;
@@ -132,7 +135,8 @@ static void lion(const struct hd_step_scalars *s, float *param, const float *gra
 	for (uint64_t i = 0; i < len; i++) {
 		float g = gradient(s, grad[i], param[i], 0.0f);
 		float old = b1 * m[i], new = n1 * g, side = old + new;
-		float move = side > 0 ? s->lr : side < 0 ? -s->lr : side;       /* what is no number stays no number */
+		/* what is no number stays no number */
+		float move = side > 0 ? s->lr : side < 0 ? -s->lr : side;
 		float left = param[i] * keep;
 		param[i] = left - move;
 		old = b2 * m[i];
@@ -141,7 +145,8 @@ static void lion(const struct hd_step_scalars *s, float *param, const float *gra
 	}
 }
 
-static float lamb_direction(const struct hd_step_scalars *s, const struct moments *k, float param, float m, float v)
+static float lamb_direction(const struct hd_step_scalars *s, const struct moments *k, float param, float m,
+	float v)
 {
 	float decay = s->optim.weight_decay * param;
 
@@ -159,7 +164,8 @@ static void lamb(const struct hd_step_scalars *s, float *param, const float *m, 
 	}
 }
 
-void hd_optim_measure_plain(const struct hd_step_scalars *s, const float *param, const float *grad, float *m, float *v,
+void hd_optim_measure_plain(const struct hd_step_scalars *s, const float *param, const float *grad, float *m,
+	float *v,
 	uint64_t len, double sums[2])
 {
 	const struct moments k = moments_of(s, 1.0f);
@@ -182,7 +188,8 @@ float hd_optim_ratio(const double *param_sumsq, const double *move_sumsq, uint32
 	return param > 0 && move > 0 ? (float)(param / move) : 1.0f;
 }
 
-void hd_optim_update_plain(const struct hd_step_scalars *scalars, float *param, const float *grad, float *slot0, float *slot1, uint64_t len)
+void hd_optim_update_plain(const struct hd_step_scalars *scalars, float *param, const float *grad,
+	float *slot0, float *slot1, uint64_t len)
 {
 	if (scalars->skip)
 		return;

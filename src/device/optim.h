@@ -69,7 +69,8 @@ struct hd_step_scalars {
 	struct hd_optim optim;
 	float  lr, scale, clip;           /* scale = (float)(1 / weight); clip factor, 1 = none */
 	float  c1, c2;                    /* bias corrections of Adam for t */
-	float  ratio;                     /* unit TENSOR, second pass: hd_optim_ratio() of the tensor at hand */
+	/* unit TENSOR, second pass: hd_optim_ratio() of the tensor at hand */
+	float  ratio;
 	bool   skip;                      /* an empty or skipped step: nothing changes */
 };
 
@@ -79,9 +80,12 @@ void hd_optim_corrections(struct hd_step_scalars *scalars, uint64_t t);
 float hd_optim_ratio(const double *param_sumsq, const double *move_sumsq, uint32_t n);
 
 /* The formulas, plainly: the reference device and tests. */
-void hd_optim_update_plain(const struct hd_step_scalars *scalars, float *param, const float *grad, float *slot0, float *slot1, uint64_t len);
-/* The first pass of unit TENSOR over one segment: sums[0] of p*p, sums[1] of u*u. Other units and skipped steps: zeros. */
-void hd_optim_measure_plain(const struct hd_step_scalars *scalars, const float *param, const float *grad, float *slot0, float *slot1,
+void hd_optim_update_plain(const struct hd_step_scalars *scalars, float *param, const float *grad,
+	float *slot0, float *slot1, uint64_t len);
+/* The first pass of unit TENSOR over one segment: sums[0] of p*p, sums[1] of u*u. Other units and skipped
+ * steps: zeros. */
+void hd_optim_measure_plain(const struct hd_step_scalars *scalars, const float *param, const float *grad,
+	float *slot0, float *slot1,
 	uint64_t len, double sums[2]);
 
 #endif

@@ -7,14 +7,16 @@
 
 enum { LEN = 37, STEPS = 6 };
 
-static const struct hd_optim optim = { .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f, .weight_decay = 0.02f };
+static const struct hd_optim optim = { .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
+	.weight_decay = 0.02f };
 
 static float number(int i, int k) { return sinf((float)(i * 7 + k * 13 + 1)); }
 
 /* The formulas of the papers in f64, on one element, its whole history. */
 static double oracle(uint32_t kind, int i, int steps)
 {
-	double p = (double)number(i, 100), m = 0, v = 0, wd = (double)optim.weight_decay, mu = 0.9f, b1 = 0.9f, b2 = 0.99f, c;
+	double p = (double)number(i, 100), m = 0, v = 0, wd = (double)optim.weight_decay, mu = 0.9f,
+		b1 = 0.9f, b2 = 0.99f, c;
 
 	for (int t = 1; t <= steps; t++) {
 		const double lr = (double)(0.1f / (float)t);
@@ -67,7 +69,8 @@ static void updates_follow_the_papers(void **state)
 			hd_optim_update_plain(&s, param, grad, slot[0], slot[1], LEN);
 			/* a handful of roundings per step of values below 2 */
 			for (int i = 0; i < LEN; i++)
-				CHECK(fabs((double)param[i] - oracle(kind, i, t)) < 0x1p-24 * 16 * t, "%s, element %d, step %d: %.9g, not %.9g",
+				CHECK(fabs((double)param[i] - oracle(kind, i, t)) < 0x1p-24 * 16 * t,
+					"%s, element %d, step %d: %.9g, not %.9g",
 					hd_optims[kind].name, i, t, (double)param[i], oracle(kind, i, t));
 		}
 	}
@@ -86,7 +89,8 @@ static void lamb_oracle(double p[LEN], int steps)
 			double g = (double)number(i, t) * 0.25 * 0.75;
 			m[i] = b1 * m[i] + (1 - b1) * g;
 			v[i] = b2 * v[i] + (1 - b2) * g * g;
-			u[i] = m[i] / (1 - pow(b1, t)) / (sqrt(v[i] / (1 - pow(b2, t))) + (double)optim.eps) + (double)optim.weight_decay * p[i];
+			u[i] = m[i] / (1 - pow(b1, t)) / (sqrt(v[i] / (1 - pow(b2, t))) + (double)optim.eps) +
+				(double)optim.weight_decay * p[i];
 			pp += p[i] * p[i];
 			uu += u[i] * u[i];
 		}
@@ -96,12 +100,14 @@ static void lamb_oracle(double p[LEN], int steps)
 }
 
 /* Both passes over a tensor of segments [cut[k], cut[k + 1]), measured last to first. */
-static void lamb_step(struct hd_step_scalars s, float *param, const float *grad, float slot[2][LEN], const int *cut, uint32_t n)
+static void lamb_step(struct hd_step_scalars s, float *param, const float *grad, float slot[2][LEN],
+	const int *cut, uint32_t n)
 {
 	double sums[2][LEN + 1], both[2];
 
 	for (uint32_t k = n; k-- > 0;) {
-		hd_optim_measure_plain(&s, param + cut[k], grad + cut[k], slot[0] + cut[k], slot[1] + cut[k], (uint64_t)(cut[k + 1] - cut[k]), both);
+		hd_optim_measure_plain(&s, param + cut[k], grad + cut[k], slot[0] + cut[k], slot[1] + cut[k],
+			(uint64_t)(cut[k + 1] - cut[k]), both);
 		sums[0][k] = both[0];
 		sums[1][k] = both[1];
 	}
@@ -124,7 +130,8 @@ static void lamb_follows_its_paper(void **state)
 		lamb_step(scalars_of(HD_OPTIM_LAMB, t), param, grad, slot, cut, 3);
 		lamb_oracle(want, t);
 		for (int i = 0; i < LEN; i++)
-			CHECK(fabs((double)param[i] - want[i]) < 0x1p-24 * 16 * t, "element %d, step %d: %.9g, not %.9g", i, t, (double)param[i], want[i]);
+			CHECK(fabs((double)param[i] - want[i]) < 0x1p-24 * 16 * t,
+				"element %d, step %d: %.9g, not %.9g", i, t, (double)param[i], want[i]);
 	}
 }
 
@@ -133,7 +140,8 @@ static void lamb_follows_its_paper(void **state)
 static void lamb_of_a_small_tensor_is_what_a_hand_computes(void **state)
 {
 	static const int cut[] = { 0, 2 };
-	struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_LAMB, .beta1 = 0.5f, .beta2 = 0.75f }, .lr = 0.125f, .scale = 1, .clip = 1 };
+	struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_LAMB, .beta1 = 0.5f, .beta2 = 0.75f },
+		.lr = 0.125f, .scale = 1, .clip = 1 };
 	float param[LEN] = { 3, -4 }, none[LEN] = { 0 }, slot[2][LEN] = { { 0 } }, other[2][LEN] = { { 0 } };
 	const float grad[LEN] = { 7, 0.5f };
 
@@ -154,7 +162,8 @@ static void lamb_of_a_small_tensor_is_what_a_hand_computes(void **state)
 /* By hand: m = 2, g = -1: 0.75*2 - 0.25 > 0, so p falls by lr after the decay; m becomes 0.5*2 - 0.5. */
 static void lion_of_three_elements_is_what_a_hand_computes(void **state)
 {
-	struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_LION, .beta1 = 0.75f, .beta2 = 0.5f, .weight_decay = 0.5f },
+	struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_LION, .beta1 = 0.75f, .beta2 = 0.5f,
+		.weight_decay = 0.5f },
 		.lr = 0.25f, .scale = 0.5f, .clip = 0.5f };
 	float param[4] = { 8, 8, 8, 8 }, m[4] = { 2, 0, 0, 0 };
 	const float grad[4] = { -4, -4, 0, NAN };
@@ -177,7 +186,8 @@ static void adagrad_comes_where_pytorch_comes(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < 2; k++) {
-		struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_ADAGRAD, .eps = 1e-10f, .weight_decay = torch[k].decay },
+		struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_ADAGRAD, .eps = 1e-10f,
+			.weight_decay = torch[k].decay },
 			.lr = 0.1f, .scale = 1, .clip = 1 };
 		float param[4] = { 0.5f, -1.25f, 2.0f, 0.0f }, sum[4] = { 0 }, grad[4];
 		for (int t = 0; t < 3; t++) {
@@ -186,15 +196,19 @@ static void adagrad_comes_where_pytorch_comes(void **state)
 			hd_optim_update_plain(&s, param, grad, sum, NULL, 4);
 		}
 		for (int i = 0; i < 4; i++)
-			CHECK(fabsf(param[i] - torch[k].param[i]) <= 0x1p-22f && fabsf(sum[i] - torch[k].sum[i]) <= 0x1p-22f * torch[k].sum[i],
-				"decay %g, element %d: %.9g, sum %.9g", (double)torch[k].decay, i, (double)param[i], (double)sum[i]);
+			CHECK(fabsf(param[i] - torch[k].param[i]) <= 0x1p-22f &&
+				fabsf(sum[i] - torch[k].sum[i]) <= 0x1p-22f * torch[k].sum[i],
+				"decay %g, element %d: %.9g, sum %.9g", (double)torch[k].decay, i,
+				(double)param[i], (double)sum[i]);
 	}
 }
 
-/* ONNX, node case adagrad: X = 1, G = -1, H = 2, R = 0.1, T = 0, norm_coefficient 0.001, epsilon 1e-5; worked out on paper. */
+/* ONNX, node case adagrad: X = 1, G = -1, H = 2, R = 0.1, T = 0, norm_coefficient 0.001, epsilon 1e-5;
+ * worked out on paper. */
 static void adagrad_is_that_of_onnx(void **state)
 {
-	struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_ADAGRAD, .eps = 1e-5f, .weight_decay = 0.001f }, .lr = 0.1f, .scale = 1, .clip = 1 };
+	struct hd_step_scalars s = { .optim = { .kind = HD_OPTIM_ADAGRAD, .eps = 1e-5f,
+		.weight_decay = 0.001f }, .lr = 0.1f, .scale = 1, .clip = 1 };
 	float param = 1, sum = 2, grad = -1;
 
 	(void)state;
@@ -253,7 +267,8 @@ static void the_table_names_its_slots(void **state)
 	(void)state;
 	for (uint32_t kind = 0; kind < HD_NOPTIMS; kind++)
 		for (int k = 0; k < 2; k++)
-			CHECK((hd_optims[kind].slot[k][0] != 0) == (k < hd_optims[kind].nslots), "%s", hd_optims[kind].name);
+			CHECK((hd_optims[kind].slot[k][0] != 0) == (k < hd_optims[kind].nslots), "%s",
+				hd_optims[kind].name);
 	assert_string_equal(hd_optims[HD_OPTIM_ADAMW].name, "adamw");
 }
 

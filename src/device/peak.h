@@ -11,7 +11,8 @@
 double hd_core_peak(const char *path, struct hd_clock *clock);
 
 /* Bytes/s of the calling thread's core copying between two arrays of HD_BANDWIDTH_BYTES each, bytes read and
- * bytes written both counted: the best of five copies. 0: no memory for the arrays. Blocks for some 100 ms. */
+ * bytes written both counted: the best of five copies. 0: no memory for the arrays. Blocks for some 100
+ * ms. */
 enum { HD_BANDWIDTH_BYTES = 64 << 20 };
 double hd_core_bandwidth(struct hd_clock *clock);
 

@@ -47,9 +47,11 @@ static bool rows_first(const struct hd_value *value)
 }
 
 /* A view is what the value it shows is. */
-static uint8_t kind_of_node(const struct hd_program *program, const struct hd_node *node, const struct hd_value *made)
+static uint8_t kind_of_node(const struct hd_program *program, const struct hd_node *node,
+	const struct hd_value *made)
 {
-	bool shared = hd_ops[node->op].class != HD_OP_RANDOM && node->phase != HD_PHASE_W;       /* gradients are a part's own */
+	/* gradients are a part's own */
+	bool shared = hd_ops[node->op].class != HD_OP_RANDOM && node->phase != HD_PHASE_W;
 
 	if (hd_ops[node->op].class == HD_OP_VIEW)
 		return program->kind[node->in[0]];
@@ -58,13 +60,15 @@ static uint8_t kind_of_node(const struct hd_program *program, const struct hd_no
 	return shared ? HD_KIND_SHARED : rows_first(made) ? HD_KIND_ROWS : HD_KIND_PART;
 }
 
-static bool runs_together(const struct hd_program *program, const struct hd_graph *graph, const struct hd_node *node)
+static bool runs_together(const struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_node *node)
 {
 	bool together = true;
 
 	for (uint8_t i = 0; i < node->nin; i++)
 		together &= program->kind[node->in[i]] == HD_KIND_SHARED ||
-			(program->kind[node->in[i]] == HD_KIND_ROWS && rows_first(&graph->value[node->in[i]]));
+			(program->kind[node->in[i]] == HD_KIND_ROWS &&
+			rows_first(&graph->value[node->in[i]]));
 	for (uint32_t v = node->out; v < node->out + node->nout; v++)
 		together &= program->kind[v] == HD_KIND_ROWS && rows_first(&graph->value[v]);
 	return together;
@@ -74,7 +78,8 @@ static void sort_values(struct hd_program *program, const struct hd_graph *graph
 {
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
 		const struct hd_value *value = &graph->value[v];
-		program->kind[v] = value->kind == HD_INPUT ? (rows_first(value) ? HD_KIND_ROWS : HD_KIND_PART) : HD_KIND_SHARED;
+		program->kind[v] = value->kind == HD_INPUT ?
+			(rows_first(value) ? HD_KIND_ROWS : HD_KIND_PART) : HD_KIND_SHARED;
 	}
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		const struct hd_node *node = &graph->node[i];
@@ -84,7 +89,8 @@ static void sort_values(struct hd_program *program, const struct hd_graph *graph
 	}
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
 		uint64_t bytes = hd_value_bytes(&graph->value[v], program->part_rows);
-		program->part_bytes[v] = program->kind[v] == HD_KIND_SHARED ? 0 : program->kind[v] == HD_KIND_ROWS ? bytes : line_up(bytes);
+		program->part_bytes[v] = program->kind[v] == HD_KIND_SHARED ? 0 :
+			program->kind[v] == HD_KIND_ROWS ? bytes : line_up(bytes);
 	}
 	/* A view of a copied value has the steps of what it shows. */
 	for (uint32_t i = 0; i < graph->nnodes; i++)
@@ -118,7 +124,8 @@ static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph
 		bytes[v] = bytes_of(program, graph, v);
 	for (uint32_t i = 0; i < nf + nb; i++)
 		order[i] = i < nf ? program->order[HD_RUN_F][i] : program->order[HD_RUN_B][i - nf];
-	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, bytes, program->arena, diag);
+	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, bytes, program->arena,
+		diag);
 	if (!err && VERIFY_PLANS)
 		err = hd_memplan_verify(&program->memory, graph, order, nf + nb, bytes, diag);
 	return err;
@@ -134,8 +141,10 @@ static void locate(struct hd_program *program, const struct hd_graph *graph)
 		switch ((enum hd_value_kind)value->kind) {
 		case HD_TEMP:  *where = (struct hd_where){ HD_IN_ARENA, 0, program->memory.at[v] }; break;
 		case HD_INPUT: *where = (struct hd_where){ HD_IN_INPUT, value->data, 0 }; break;
-		case HD_PARAM: *where = (struct hd_where){ HD_IN_PARAMS, 0, program->layout->at[value->data] * sizeof(float) }; break;
-		case HD_BUFFER: *where = (struct hd_where){ HD_IN_BUFFERS, 0, program->layout->buffer_at[value->data] * sizeof(float) }; break;
+		case HD_PARAM: *where = (struct hd_where){ HD_IN_PARAMS, 0,
+			program->layout->at[value->data] * sizeof(float) }; break;
+		case HD_BUFFER: *where = (struct hd_where){ HD_IN_BUFFERS, 0,
+			program->layout->buffer_at[value->data] * sizeof(float) }; break;
 		case HD_CONST: *where = (struct hd_where){ HD_IN_CONSTS, 0, value->data }; break;
 		}
 	}
@@ -146,7 +155,8 @@ static void locate(struct hd_program *program, const struct hd_graph *graph)
 
 /* Autodiff gives every parameter a value of its own, made by the backward pass; a graph
  * that came from elsewhere must do the same, or the fold would take a tensor twice or never. */
-static enum hd_err find_gradients(struct hd_program *program, const struct hd_graph *graph, struct hd_diag *diag)
+static enum hd_err find_gradients(struct hd_program *program, const struct hd_graph *graph,
+	struct hd_diag *diag)
 {
 	for (uint32_t v = 0; v < graph->nvalues; v++)
 		program->grad_of_value[v] = HD_NONE;
@@ -154,9 +164,11 @@ static enum hd_err find_gradients(struct hd_program *program, const struct hd_gr
 		uint32_t grad = graph->value[graph->param[p].value].grad;
 		if (grad == HD_NONE)
 			continue;
-		if (graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase == HD_PHASE_F ||
+		if (graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase ==
+			HD_PHASE_F ||
 		    program->grad_of_value[grad] != HD_NONE)
-			return hd_fail(diag, HD_E_INVAL, "the gradient of %s is not a value of its own made by the backward pass",
+			return hd_fail(diag, HD_E_INVAL,
+				"the gradient of %s is not a value of its own made by the backward pass",
 				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
 		program->grad_of_value[grad] = p;
 	}
@@ -165,25 +177,29 @@ static enum hd_err find_gradients(struct hd_program *program, const struct hd_gr
 
 static struct hd_operand operand(const struct hd_value *value, uint64_t rows)
 {
-	struct hd_operand o = { .rank = value->rank, .dtype = value->dtype, .elems = hd_value_elems(value, rows) };
+	struct hd_operand o = { .rank = value->rank, .dtype = value->dtype,
+		.elems = hd_value_elems(value, rows) };
 
 	for (uint8_t d = 0; d < value->rank; d++)
 		o.dim[d] = hd_extent(value->dim[d], rows);
 	return o;
 }
 
-static enum hd_err resolve(struct hd_program *program, const struct hd_graph *graph, uint32_t variant, struct hd_diag *diag)
+static enum hd_err resolve(struct hd_program *program, const struct hd_graph *graph, uint32_t variant,
+	struct hd_diag *diag)
 {
 	struct hd_call *calls = hd_arena_take(program->arena, graph->nnodes, sizeof *calls);
 	uint64_t rows = program->rows[variant];
 
 	if (!calls)
-		return hd_fail(diag, HD_E_NOMEM, "operands of %u nodes for %llu rows: out of memory", graph->nnodes, (unsigned long long)rows);
+		return hd_fail(diag, HD_E_NOMEM, "operands of %u nodes for %llu rows: out of memory",
+			graph->nnodes, (unsigned long long)rows);
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		const struct hd_node *node = &graph->node[i];
 		struct hd_call *call = &calls[i];
 
-		*call = (struct hd_call){ .op = node->op, .attr = node->attr, .nin = node->nin, .nout = node->nout };
+		*call = (struct hd_call){ .op = node->op, .attr = node->attr, .nin = node->nin,
+			.nout = node->nout };
 		for (uint8_t k = 0; k < node->nin; k++)
 			call->in[k] = operand(&graph->value[node->in[k]], rows);
 		for (uint8_t k = 0; k < node->nout; k++)
@@ -193,16 +209,20 @@ static enum hd_err resolve(struct hd_program *program, const struct hd_graph *gr
 	return HD_OK;
 }
 
-static enum hd_err choose_variants(struct hd_program *program, const uint64_t *rows, uint32_t nrows, struct hd_diag *diag)
+static enum hd_err choose_variants(struct hd_program *program, const uint64_t *rows, uint32_t nrows,
+	struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < nrows; i++) {
 		if (rows[i] == 0 || hd_program_variant(program, rows[i]) != HD_NONE)
 			continue;
 		if (program->nvariants == HD_MAX_VARIANTS)
-			return hd_fail(diag, HD_E_INVAL, "more than %d different slice sizes: choose a batch that virtual nodes and slices divide more evenly",
+			return hd_fail(diag, HD_E_INVAL,
+				"more than %d different slice sizes: choose a batch that virtual nodes and "
+				"slices divide more evenly",
 				HD_MAX_VARIANTS);
 		if (program->nvariants && rows[i] > program->rows[0])
-			return hd_fail(diag, HD_E_BUG, "slice of %llu rows after one of %llu: the largest must come first",
+			return hd_fail(diag, HD_E_BUG,
+				"slice of %llu rows after one of %llu: the largest must come first",
 				(unsigned long long)rows[i], (unsigned long long)program->rows[0]);
 		program->rows[program->nvariants++] = rows[i];
 	}
@@ -218,7 +238,8 @@ static enum hd_err take_arrays(struct hd_program *made, const struct hd_graph *g
 	made->kind = hd_arena_take(made->arena, graph->nvalues, sizeof *made->kind);
 	made->part_bytes = hd_arena_take(made->arena, graph->nvalues, sizeof *made->part_bytes);
 	made->together = hd_arena_take(made->arena, graph->nnodes, sizeof *made->together);
-	if (!made->where || !made->grad_of_value || !made->kind || !made->part_bytes || !made->together || !list_nodes(made, graph))
+	if (!made->where || !made->grad_of_value || !made->kind || !made->part_bytes || !made->together ||
+		!list_nodes(made, graph))
 		return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", graph->nnodes);
 	return HD_OK;
 }
@@ -228,7 +249,8 @@ static uint64_t largest_param(const struct hd_layout *layout)
 	uint64_t most = 0;
 
 	for (uint32_t p = 0; p < layout->nparams; p++)
-		if (layout->first_segment[p + 1] > layout->first_segment[p])      /* of a frozen one nothing is folded */
+		/* of a frozen one nothing is folded */
+		if (layout->first_segment[p + 1] > layout->first_segment[p])
 			most = layout->len[p] > most ? layout->len[p] : most;
 	return (most + HD_FLAT_ALIGN_ELEMS - 1) / HD_FLAT_ALIGN_ELEMS * HD_FLAT_ALIGN_ELEMS;
 }
@@ -244,13 +266,15 @@ enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_gr
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_program made = { .graph = graph, .layout = layout, .arena = arena, .training = training, .max_parts = nparts };
+	struct hd_program made = { .graph = graph, .layout = layout, .arena = arena, .training = training,
+		.max_parts = nparts };
 	enum hd_err err = choose_variants(&made, rows, nrows, diag);
 
 	if (err)
 		return err;
 	if (nparts == 0 || nparts > HD_MAX_WAVE)
-		return hd_fail(diag, HD_E_INVAL, "a wave has 1 to %d virtual nodes, not %u", HD_MAX_WAVE, nparts);
+		return hd_fail(diag, HD_E_INVAL, "a wave has 1 to %d virtual nodes, not %u", HD_MAX_WAVE,
+			nparts);
 	made.part_rows = made.rows[0];
 	err = take_arrays(&made, graph, diag);
 	if (err)
@@ -309,7 +333,8 @@ void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_
 		call->draw.row0 *= (uint64_t)-leading;
 }
 
-void *hd_program_part(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart)
+void *hd_program_part(const struct hd_program *program, const struct hd_bind *bind, uint32_t value,
+	uint32_t ipart)
 {
 	uint8_t *first = hd_program_value(program, bind, value);
 
@@ -348,12 +373,14 @@ void hd_program_widen(const struct hd_program *program, uint32_t inode, uint32_t
 
 static bool operand_same(const struct hd_operand *a, const struct hd_operand *b)
 {
-	return a->rank == b->rank && a->dtype == b->dtype && memcmp(a->dim, b->dim, a->rank * sizeof a->dim[0]) == 0;
+	return a->rank == b->rank && a->dtype == b->dtype &&
+		memcmp(a->dim, b->dim, a->rank * sizeof a->dim[0]) == 0;
 }
 
 bool hd_call_same(const struct hd_call *a, const struct hd_call *b)
 {
-	bool same = a->op == b->op && a->nin == b->nin && a->nout == b->nout && memcmp(&a->attr, &b->attr, sizeof a->attr) == 0;
+	bool same = a->op == b->op && a->nin == b->nin && a->nout == b->nout &&
+		memcmp(&a->attr, &b->attr, sizeof a->attr) == 0;
 
 	for (uint8_t i = 0; same && i < a->nin; i++)
 		same = operand_same(&a->in[i], &b->in[i]);

@@ -37,7 +37,8 @@ struct hd_program {
 	uint32_t *order[4], norder[4];    /* by enum hd_run_phase: node indices */
 	struct hd_memplan memory;
 	struct hd_where *where;           /* [nvalues] */
-	uint32_t *grad_of_value;          /* [nvalues] param index whose complete gradient this value is, or HD_NONE */
+	/* [nvalues] param index whose complete gradient this value is, or HD_NONE */
+	uint32_t *grad_of_value;
 	uint32_t nvariants;
 	uint64_t rows[HD_MAX_VARIANTS];
 	struct hd_call *calls[HD_MAX_VARIANTS];   /* [nnodes], operands without addresses */
@@ -45,9 +46,12 @@ struct hd_program {
 	uint32_t max_parts;               /* W */
 	uint64_t part_rows;               /* rows[0]: of a full part */
 	uint8_t *kind;                    /* [nvalues] enum hd_kind */
-	uint64_t *part_bytes;             /* [nvalues] from a part's copy to the next one's; 0: shared, or one for all */
-	bool *together;                   /* [nnodes] reads and makes rows, so a rowwise kernel may take all parts in one call */
-	uint64_t temp_elems;              /* the largest parameter's elements, rounded up to HD_FLAT_ALIGN_ELEMS; 0: no training */
+	/* [nvalues] from a part's copy to the next one's; 0: shared, or one for all */
+	uint64_t *part_bytes;
+	/* [nnodes] reads and makes rows, so a rowwise kernel may take all parts in one call */
+	bool *together;
+	/* the largest parameter's elements, rounded up to HD_FLAT_ALIGN_ELEMS; 0: no training */
+	uint64_t temp_elems;
 };
 
 /* `rows` must hold the largest first; duplicates and zeros are dropped. */
@@ -58,7 +62,8 @@ HD_MUST_USE enum hd_err hd_program_make(struct hd_program *program, const struct
 HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
 	struct hd_arena *arena, struct hd_diag *diag);
-uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);       /* HD_NONE: not prepared */
+/* HD_NONE: not prepared */
+uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);
 
 /* Fills `call` for node `inode` of a variant with addresses from `bind`. */
 void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_t inode,
@@ -67,9 +72,11 @@ void *hd_program_value(const struct hd_program *program, const struct hd_bind *b
 /* The same of part `ipart` of a wave. */
 void hd_program_bind_part(const struct hd_program *program, uint32_t variant, uint32_t inode, uint32_t ipart,
 	const struct hd_bind *bind, struct hd_call *call);
-void *hd_program_part(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart);
+void *hd_program_part(const struct hd_program *program, const struct hd_bind *bind, uint32_t value,
+	uint32_t ipart);
 /* Makes the call of a full part one over the rows of `nparts`; the node is `together`. */
-void hd_program_widen(const struct hd_program *program, uint32_t inode, uint32_t nparts, struct hd_call *call);
+void hd_program_widen(const struct hd_program *program, uint32_t inode, uint32_t nparts,
+	struct hd_call *call);
 
 /* Same op, attributes and shapes: one prepared kernel serves both. */
 bool hd_call_same(const struct hd_call *a, const struct hd_call *b);

@@ -13,7 +13,8 @@ static void lists_hold_every_node_once_in_graph_order(void **state)
 			int list = phase == HD_PHASE_F ? HD_RUN_F : phase == HD_PHASE_I ? HD_RUN_I : HD_RUN_W;
 			CHECK(p->order[list][at[list]++] == i, "%s, node %u", hd_stage_models[m].name, i);
 			if (list != HD_RUN_F)
-				CHECK(p->order[HD_RUN_B][at[HD_RUN_B]++] == i, "%s, node %u", hd_stage_models[m].name, i);
+				CHECK(p->order[HD_RUN_B][at[HD_RUN_B]++] == i, "%s, node %u",
+					hd_stage_models[m].name, i);
 		}
 		for (int list = HD_RUN_F; list <= HD_RUN_W; list++)
 			assert_int_equal(at[list], p->norder[list]);
@@ -33,7 +34,8 @@ static void an_evaluation_has_no_backward_pass_and_less_memory(void **state)
 	(void)state;
 
 	hd_stage_make(&s, &hd_stage_models[3], &(uint64_t){ 3 }, 1);
-	CHECK(hd_program_make(&eval, &s.graph, &s.layout, false, &(uint64_t){ 3 }, 1, &s.arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_program_make(&eval, &s.graph, &s.layout, false, &(uint64_t){ 3 }, 1, &s.arena,
+		&diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(eval.norder[HD_RUN_B] + eval.norder[HD_RUN_I] + eval.norder[HD_RUN_W], 0);
 	assert_int_equal(eval.norder[HD_RUN_F], s.program.norder[HD_RUN_F]);
 	assert_true(eval.memory.len_bytes < s.program.memory.len_bytes);
@@ -56,12 +58,17 @@ static void operands_lie_where_their_values_are(void **state)
 			assert_int_equal(call.draw.op, node->key);
 			for (uint8_t k = 0; k < node->nin; k++) {
 				const struct hd_value *v = &s.graph.value[node->in[k]];
-				CHECK(call.in[k].elems == hd_value_elems(v, s.program.rows[variant]), "node %u", i);
-				CHECK(v->kind != HD_PARAM || call.in[k].at == s.params + s.layout.at[v->data], "node %u", i);
+				CHECK(call.in[k].elems == hd_value_elems(v, s.program.rows[variant]),
+					"node %u", i);
+				CHECK(v->kind != HD_PARAM || call.in[k].at == s.params + s.layout.at[v->data],
+					"node %u", i);
 				CHECK(v->kind != HD_INPUT || call.in[k].at == s.input[v->data], "node %u", i);
 				uintptr_t offset = (uintptr_t)call.in[k].at - (uintptr_t)s.memory;
-				bool viewed = v->kind == HD_TEMP && s.program.where[node->in[k]].space != HD_IN_ARENA;          /* of an input */
-				CHECK(v->kind != HD_TEMP || viewed || offset < s.program.memory.len_bytes, "node %u", i);
+				/* of an input */
+				bool viewed = v->kind == HD_TEMP &&
+					s.program.where[node->in[k]].space != HD_IN_ARENA;
+				CHECK(v->kind != HD_TEMP || viewed || offset < s.program.memory.len_bytes,
+					"node %u", i);
 			}
 			if (hd_ops[node->op].class == HD_OP_VIEW)
 				CHECK(call.out[0].at == call.in[0].at, "node %u is a view", i);
@@ -71,11 +78,13 @@ static void operands_lie_where_their_values_are(void **state)
 
 static void slice_sizes_are_kept_once_and_bounded(void **state)
 {
-	static const struct { uint64_t rows[10]; uint32_t nrows; enum hd_err err; const char *says; } bad[] = {
+	static const struct { uint64_t rows[10]; uint32_t nrows; enum hd_err err; const char *says;
+		} bad[] = {
 		{ { 0 }, 1, HD_E_INVAL, "no slice has any rows: the batch is empty" },
 		{ { 2, 3 }, 2, HD_E_BUG, "slice of 3 rows after one of 2: the largest must come first" },
 		{ { 9, 8, 7, 6, 5, 4, 3, 2, 1 }, 9, HD_E_INVAL,
-		  "more than 8 different slice sizes: choose a batch that virtual nodes and slices divide more evenly" },
+		  "more than 8 different slice sizes: choose a batch that virtual nodes and slices divide "
+		  "more evenly" },
 	};
 	struct hd_stage s;
 	struct hd_program program;
@@ -87,7 +96,8 @@ static void slice_sizes_are_kept_once_and_bounded(void **state)
 	assert_int_equal(hd_program_variant(&s.program, 2), HD_NONE);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_program_make(&program, &s.graph, &s.layout, true, bad[i].rows, bad[i].nrows, &s.arena, &diag) == bad[i].err, "case %zu", i);
+		CHECK(hd_program_make(&program, &s.graph, &s.layout, true, bad[i].rows, bad[i].nrows,
+			&s.arena, &diag) == bad[i].err, "case %zu", i);
 		assert_string_equal(diag.text, bad[i].says);
 	}
 	hd_stage_finish(&s);
@@ -102,8 +112,10 @@ static void two_parameters_with_one_gradient_are_refused(void **state)
 
 	hd_stage_make(&s, &hd_stage_models[0], &(uint64_t){ 3 }, 1);
 	s.graph.value[s.graph.param[1].value].grad = s.graph.value[s.graph.param[0].value].grad;
-	CHECK(hd_program_make(&program, &s.graph, &s.layout, true, &(uint64_t){ 3 }, 1, &s.arena, &diag) == HD_E_INVAL, "%s", diag.text);
-	assert_string_equal(diag.text, "the gradient of fc1.bias is not a value of its own made by the backward pass");
+	CHECK(hd_program_make(&program, &s.graph, &s.layout, true, &(uint64_t){ 3 }, 1, &s.arena,
+		&diag) == HD_E_INVAL, "%s", diag.text);
+	assert_string_equal(diag.text,
+		"the gradient of fc1.bias is not a value of its own made by the backward pass");
 	hd_stage_finish(&s);
 }
 
@@ -119,7 +131,8 @@ static void a_program_says_when_memory_is_out(void **state)
 	for (size_t budget = 1; !made; budget += 512) {
 		struct hd_diag diag = { "" };
 		hd_arena_init(&small, budget);
-		enum hd_err err = hd_program_make(&program, &s.graph, &s.layout, true, &(uint64_t){ 3 }, 1, &small, &diag);
+		enum hd_err err = hd_program_make(&program, &s.graph, &s.layout, true, &(uint64_t){ 3 }, 1,
+			&small, &diag);
 		made = err == HD_OK;
 		CHECK(made || (err == HD_E_NOMEM && diag.text[0]), "budget %zu: %s", budget, diag.text);
 		hd_arena_finish(&small);

@@ -47,12 +47,16 @@ static uint32_t node(struct maker *m, uint16_t op, uint8_t nin, const uint32_t *
 	struct hd_diag diag = { "" };
 	uint32_t out;
 
-	CHECK(hd_graph_node(m->graph, op, nin, in, &attr, 0, &out, &diag) == HD_OK, "graph %llu: %s", (unsigned long long)m->seed, diag.text);
+	CHECK(hd_graph_node(m->graph, op, nin, in, &attr, 0, &out, &diag) == HD_OK, "graph %llu: %s",
+		(unsigned long long)m->seed, diag.text);
 	return out;
 }
-static uint32_t node1(struct maker *m, uint16_t op, uint32_t a, struct hd_attr attr) { return node(m, op, 1, &a, attr); }
-static uint32_t node2(struct maker *m, uint16_t op, uint32_t a, uint32_t b, struct hd_attr attr) { return node(m, op, 2, (uint32_t[]){ a, b }, attr); }
-static uint32_t act(struct maker *m, uint32_t x, int kind) { return node1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { kind } }); }
+static uint32_t node1(struct maker *m, uint16_t op, uint32_t a,
+	struct hd_attr attr) { return node(m, op, 1, &a, attr); }
+static uint32_t node2(struct maker *m, uint16_t op, uint32_t a, uint32_t b,
+	struct hd_attr attr) { return node(m, op, 2, (uint32_t[]){ a, b }, attr); }
+static uint32_t act(struct maker *m, uint32_t x, int kind) { return node1(m, HD_OP_ACT, x,
+	(struct hd_attr){ .i = { kind } }); }
 
 static uint32_t leaf(struct maker *m, bool param, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
 {
@@ -108,18 +112,22 @@ static uint32_t gen_act(struct maker *m, uint32_t x)
 	};
 	uint32_t k = draw(m, sizeof acts / sizeof acts[0]);
 
-	return node1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { acts[k].act }, .f = { acts[k].f[0], acts[k].f[1] } });
+	return node1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { acts[k].act },
+		.f = { acts[k].f[0], acts[k].f[1] } });
 }
 
 static uint32_t gen_act_positive(struct maker *m, uint32_t x)
 {
-	static const struct { uint8_t act; float alpha; } acts[] = { { HD_ACT_LOG, 0 }, { HD_ACT_SQRT, 0 }, { HD_ACT_RECIP, 0 }, { HD_ACT_POW, -1.3f } };
+	static const struct { uint8_t act; float alpha; } acts[] = { { HD_ACT_LOG, 0 }, { HD_ACT_SQRT, 0 },
+		{ HD_ACT_RECIP, 0 }, { HD_ACT_POW, -1.3f } };
 	uint32_t k = draw(m, 4);
 
-	return node1(m, HD_OP_ACT, positive(m, x), (struct hd_attr){ .i = { acts[k].act }, .f = { acts[k].alpha } });
+	return node1(m, HD_OP_ACT, positive(m, x), (struct hd_attr){ .i = { acts[k].act },
+		.f = { acts[k].alpha } });
 }
 
-static uint32_t gen_scale(struct maker *m, uint32_t x) { return node1(m, HD_OP_SCALE, x, (struct hd_attr){ .f = { coin(m) ? -0.7f : 1.5f } }); }
+static uint32_t gen_scale(struct maker *m, uint32_t x) { return node1(m, HD_OP_SCALE, x,
+	(struct hd_attr){ .f = { coin(m) ? -0.7f : 1.5f } }); }
 
 /* The other operand: a parameter that broadcasts, the same once more, or a value of the same shape. */
 static uint32_t gen_pair(struct maker *m, uint32_t x)
@@ -138,20 +146,24 @@ static uint32_t gen_pair(struct maker *m, uint32_t x)
 		node2(m, ops[draw(m, 5)], other, x, (struct hd_attr){ .i = { 0 } });
 }
 
-static uint32_t gen_div(struct maker *m, uint32_t x) { return node2(m, HD_OP_DIV, x, positive(m, companion(m, x)), (struct hd_attr){ .i = { 0 } }); }
-static uint32_t gen_power(struct maker *m, uint32_t x) { return node2(m, HD_OP_POWER, positive(m, x), companion(m, x), (struct hd_attr){ .i = { 0 } }); }
+static uint32_t gen_div(struct maker *m, uint32_t x) { return node2(m, HD_OP_DIV, x,
+	positive(m, companion(m, x)), (struct hd_attr){ .i = { 0 } }); }
+static uint32_t gen_power(struct maker *m, uint32_t x) { return node2(m, HD_OP_POWER, positive(m, x),
+	companion(m, x), (struct hd_attr){ .i = { 0 } }); }
 
 static uint32_t gen_where(struct maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	uint32_t mask = leaf(m, false, HD_I32, v.rank, v.dim), other = companion(m, x);
 
-	return node(m, HD_OP_WHERE, 3, coin(m) ? (uint32_t[]){ mask, x, other } : (uint32_t[]){ mask, other, x }, (struct hd_attr){ .i = { 0 } });
+	return node(m, HD_OP_WHERE, 3, coin(m) ? (uint32_t[]){ mask, x, other } : (uint32_t[]){ mask, other,
+		x }, (struct hd_attr){ .i = { 0 } });
 }
 
 static uint32_t gen_reduce(struct maker *m, uint32_t x)
 {
-	static const uint16_t ops[] = { HD_OP_REDUCE_SUM, HD_OP_REDUCE_MEAN, HD_OP_REDUCE_MAX, HD_OP_REDUCE_MIN, HD_OP_REDUCE_PROD };
+	static const uint16_t ops[] = { HD_OP_REDUCE_SUM, HD_OP_REDUCE_MEAN, HD_OP_REDUCE_MAX,
+		HD_OP_REDUCE_MIN, HD_OP_REDUCE_PROD };
 	int32_t axes = 0, keep = 0;
 
 	for (int d = 0; d < shape(m, x)->rank; d++)
@@ -197,18 +209,21 @@ static uint32_t gen_slice(struct maker *m, uint32_t x)
 	int axis = fixed_axis(m, x);
 	if (axis < 0 || shape(m, x)->dim[axis] < 2)
 		return HD_NONE;
-	int32_t n = (int32_t)shape(m, x)->dim[axis], step = (int32_t)(1 + draw(m, 2)), count = 1 + (int32_t)draw(m, (uint32_t)((n - 1) / step + 1));
+	int32_t n = (int32_t)shape(m, x)->dim[axis], step = (int32_t)(1 + draw(m, 2)),
+		count = 1 + (int32_t)draw(m, (uint32_t)((n - 1) / step + 1));
 	int32_t from = (int32_t)draw(m, (uint32_t)(n - (count - 1) * step));
 	bool back = coin(m);
 
-	return node1(m, HD_OP_SLICE, x, (struct hd_attr){ .i = { axis, back ? from + (count - 1) * step : from, back ? -step : step, count } });
+	return node1(m, HD_OP_SLICE, x, (struct hd_attr){ .i = { axis,
+		back ? from + (count - 1) * step : from, back ? -step : step, count } });
 }
 
 static uint32_t gen_concat(struct maker *m, uint32_t x)
 {
 	int axis = fixed_axis(m, x);
 
-	return axis < 0 ? HD_NONE : node2(m, HD_OP_CONCAT, x, coin(m) ? x : act(m, x, HD_ACT_SIGMOID), (struct hd_attr){ .i = { axis } });
+	return axis < 0 ? HD_NONE : node2(m, HD_OP_CONCAT, x, coin(m) ? x : act(m, x, HD_ACT_SIGMOID),
+		(struct hd_attr){ .i = { axis } });
 }
 
 static uint32_t gen_pad(struct maker *m, uint32_t x)
@@ -216,7 +231,8 @@ static uint32_t gen_pad(struct maker *m, uint32_t x)
 	int axis = fixed_axis(m, x);
 
 	return axis < 0 ? HD_NONE :
-		node1(m, HD_OP_PAD, x, (struct hd_attr){ .i = { axis, (int32_t)draw(m, 3), (int32_t)draw(m, 2) }, .f = { 0.25f } });
+		node1(m, HD_OP_PAD, x, (struct hd_attr){ .i = { axis, (int32_t)draw(m, 3),
+		(int32_t)draw(m, 2) }, .f = { 0.25f } });
 }
 
 static uint32_t gen_gather(struct maker *m, uint32_t x)
@@ -226,7 +242,8 @@ static uint32_t gen_gather(struct maker *m, uint32_t x)
 	if (axis < 0 || shape(m, x)->rank >= 5)
 		return HD_NONE;
 	int64_t dim[2] = { (int64_t)(1 + draw(m, 4)), 2 };
-	return node2(m, HD_OP_GATHER, x, leaf(m, false, HD_I32, (uint8_t)(1 + draw(m, 2)), dim), (struct hd_attr){ .i = { axis } });
+	return node2(m, HD_OP_GATHER, x, leaf(m, false, HD_I32, (uint8_t)(1 + draw(m, 2)), dim),
+		(struct hd_attr){ .i = { axis } });
 }
 
 static uint32_t gen_expand(struct maker *m, uint32_t x)
@@ -248,7 +265,8 @@ static uint32_t gen_reshape(struct maker *m, uint32_t x)
 	int rank = shape(m, x)->rank, at = rank > 1 ? (int)draw(m, (uint32_t)rank - 1) : -1;
 
 	for (int d = 0; d < rank; d++)
-		attr.i[d > at && at >= 0 ? d - 1 : d] = (int32_t)(shape(m, x)->dim[d] * (d == at + 1 && at >= 0 ? attr.i[at] : 1));
+		attr.i[d > at && at >= 0 ? d - 1 : d] = (int32_t)(shape(m, x)->dim[d] * (d == at + 1 &&
+			at >= 0 ? attr.i[at] : 1));
 	attr.i[rank - 1] = 0;
 	return at < 0 ? HD_NONE : node1(m, HD_OP_RESHAPE, x, attr);
 }
@@ -260,7 +278,8 @@ static uint32_t gen_contract(struct maker *m, uint32_t x)
 
 	if (v.rank < 2 || v.dim[v.rank - (ta ? 2 : 1)] < 0)
 		return HD_NONE;
-	int64_t k = v.dim[v.rank - (ta ? 2 : 1)], n = 1 + draw(m, 4), batch = coin(m) && v.rank > 2 && v.dim[v.rank - 3] > 0 ? v.dim[v.rank - 3] : 1;
+	int64_t k = v.dim[v.rank - (ta ? 2 : 1)], n = 1 + draw(m, 4), batch = coin(m) && v.rank > 2 &&
+		v.dim[v.rank - 3] > 0 ? v.dim[v.rank - 3] : 1;
 	uint32_t w = leaf(m, true, HD_F32, 3, (int64_t[]){ batch, tb ? n : k, tb ? k : n });
 	return node2(m, HD_OP_CONTRACT, x, w, (struct hd_attr){ .i = { ta, tb } });
 }
@@ -273,7 +292,8 @@ static uint32_t gen_matmul(struct maker *m, uint32_t x)
 
 	if (v.rank < 2 || k < 0)
 		return HD_NONE;
-	return node2(m, HD_OP_MATMUL, x, leaf(m, true, HD_F32, 2, tb ? (int64_t[]){ n, k } : (int64_t[]){ k, n }), (struct hd_attr){ .i = { 0, tb } });
+	return node2(m, HD_OP_MATMUL, x, leaf(m, true, HD_F32, 2,
+		tb ? (int64_t[]){ n, k } : (int64_t[]){ k, n }), (struct hd_attr){ .i = { 0, tb } });
 }
 
 static uint32_t gen_bias(struct maker *m, uint32_t x)
@@ -282,7 +302,8 @@ static uint32_t gen_bias(struct maker *m, uint32_t x)
 
 	if (v.rank < 2 || v.dim[v.rank - 1] < 0)
 		return HD_NONE;
-	uint32_t y = node2(m, HD_OP_BIAS, x, leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]), (struct hd_attr){ .i = { -1 } });
+	uint32_t y = node2(m, HD_OP_BIAS, x, leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]),
+		(struct hd_attr){ .i = { -1 } });
 	return coin(m) ? y : act(m, y, HD_ACT_SILU);
 }
 
@@ -292,7 +313,8 @@ static uint32_t gen_layernorm(struct maker *m, uint32_t x)
 
 	if (v.rank < 2 || v.dim[v.rank - 1] < 2)
 		return HD_NONE;
-	uint32_t gamma = leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]), beta = leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]);
+	uint32_t gamma = leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]),
+		beta = leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]);
 	return node(m, HD_OP_LAYERNORM, 3, (uint32_t[]){ x, gamma, beta }, (struct hd_attr){ .f = { 0.1f } });
 }
 
@@ -302,10 +324,12 @@ static uint32_t gen_rmsnorm(struct maker *m, uint32_t x)
 
 	if (v.rank < 2 || v.dim[v.rank - 1] < 2)
 		return HD_NONE;
-	return node2(m, HD_OP_RMSNORM, x, leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]), (struct hd_attr){ .f = { 0.1f } });
+	return node2(m, HD_OP_RMSNORM, x, leaf(m, true, HD_F32, 1, &v.dim[v.rank - 1]),
+		(struct hd_attr){ .f = { 0.1f } });
 }
 
-static uint32_t gen_swiglu(struct maker *m, uint32_t x) { return node2(m, HD_OP_SWIGLU, x, act(m, x, HD_ACT_TANH), (struct hd_attr){ .i = { 0 } }); }
+static uint32_t gen_swiglu(struct maker *m, uint32_t x) { return node2(m, HD_OP_SWIGLU, x,
+	act(m, x, HD_ACT_TANH), (struct hd_attr){ .i = { 0 } }); }
 
 /* Rows first and two fixed extents: an image with a channel, or that convolved to two. */
 static uint32_t gen_image(struct maker *m, uint32_t x)
@@ -315,24 +339,29 @@ static uint32_t gen_image(struct maker *m, uint32_t x)
 
 	if (v.rank != 3 || v.dim[0] >= 0)
 		return HD_NONE;
-	uint32_t image = node1(m, HD_OP_RESHAPE, x, (struct hd_attr){ .i = { (int32_t)v.dim[0], 1, (int32_t)v.dim[1], (int32_t)v.dim[2] } });
+	uint32_t image = node1(m, HD_OP_RESHAPE, x, (struct hd_attr){ .i = { (int32_t)v.dim[0], 1,
+		(int32_t)v.dim[1], (int32_t)v.dim[2] } });
 	int32_t kh = v.dim[1] > 1 ? 2 : 1, kw = v.dim[2] > 1 ? 2 : 1;
 	switch (draw(m, 4)) {
-	case 0:  return node1(m, HD_OP_AVGPOOL2D, image, (struct hd_attr){ .i = { kh, kw, 1, 1, 0, 0, coin(m) } });
+	case 0:  return node1(m, HD_OP_AVGPOOL2D, image, (struct hd_attr){ .i = { kh, kw, 1, 1, 0, 0,
+		coin(m) } });
 	case 1:  return node1(m, HD_OP_MAXPOOL2D, image, (struct hd_attr){ .i = { kh, kw, 1, 1 } });
 	default: image = node2(m, HD_OP_CONV2D, image, leaf(m, true, HD_F32, 4, (int64_t[]){ 2, 1, kh, kw }),
 		(struct hd_attr){ .i = { 1, 1, kh > 1 ? pad : 0, kw > 1 ? 1 - pad : 0 } });
 	}
 	if (coin(m))
 		return image;
-	uint32_t gamma = leaf(m, true, HD_F32, 1, (int64_t[]){ 2 }), beta = leaf(m, true, HD_F32, 1, (int64_t[]){ 2 });
-	return node(m, HD_OP_GROUPNORM, 3, (uint32_t[]){ image, gamma, beta }, (struct hd_attr){ .i = { 1 }, .f = { 0.1f } });
+	uint32_t gamma = leaf(m, true, HD_F32, 1, (int64_t[]){ 2 }),
+		beta = leaf(m, true, HD_F32, 1, (int64_t[]){ 2 });
+	return node(m, HD_OP_GROUPNORM, 3, (uint32_t[]){ image, gamma, beta },
+		(struct hd_attr){ .i = { 1 }, .f = { 0.1f } });
 }
 
 /* [N,T,C] projected to n channels. */
 static uint32_t projected(struct maker *m, uint32_t x, int64_t n)
 {
-	return node2(m, HD_OP_MATMUL, x, leaf(m, true, HD_F32, 2, (int64_t[]){ shape(m, x)->dim[2], n }), (struct hd_attr){ .i = { 0 } });
+	return node2(m, HD_OP_MATMUL, x, leaf(m, true, HD_F32, 2, (int64_t[]){ shape(m, x)->dim[2], n }),
+		(struct hd_attr){ .i = { 0 } });
 }
 
 static bool is_sequence(const struct maker *m, uint32_t x)
@@ -351,11 +380,14 @@ static uint32_t gen_attend(struct maker *m, uint32_t x)
 	if (!is_sequence(m, x))
 		return HD_NONE;
 	if (draw(m, 3) == 0)
-		return node1(m, HD_OP_ATTENTION, projected(m, x, 3 * each * heads), (struct hd_attr){ .i = { heads, causal } });
-	uint32_t in[3] = { projected(m, x, each * heads), projected(m, x, each * kv), projected(m, x, each * kv) };
+		return node1(m, HD_OP_ATTENTION, projected(m, x, 3 * each * heads),
+			(struct hd_attr){ .i = { heads, causal } });
+	uint32_t in[3] = { projected(m, x, each * heads), projected(m, x, each * kv),
+		projected(m, x, each * kv) };
 	bool turned = coin(m);
 	for (int k = 0; k < 2 && turned; k++)
-		in[k] = node1(m, HD_OP_ROTARY, in[k], (struct hd_attr){ .i = { k ? kv : heads, 0 }, .f = { 7 } });
+		in[k] = node1(m, HD_OP_ROTARY, in[k], (struct hd_attr){ .i = { k ? kv : heads, 0 },
+			.f = { 7 } });
 	return node(m, HD_OP_ATTEND, 3, in, (struct hd_attr){ .i = { heads, kv, causal } });
 }
 
@@ -374,7 +406,8 @@ static uint32_t gen_cell(struct maker *m, uint32_t x)
 	if (!is_sequence(m, x))
 		return HD_NONE;
 	uint32_t w = leaf(m, true, HD_F32, 2, (int64_t[]){ all, hidden }), b = leaf(m, true, HD_F32, 1, &all);
-	return node(m, lstm ? HD_OP_LSTM : HD_OP_GRU, 3, (uint32_t[]){ projected(m, x, all), w, b }, (struct hd_attr){ .i = { 0 } });
+	return node(m, lstm ? HD_OP_LSTM : HD_OP_GRU, 3, (uint32_t[]){ projected(m, x, all), w, b },
+		(struct hd_attr){ .i = { 0 } });
 }
 
 static uint32_t gen_batchnorm(struct maker *m, uint32_t x)
@@ -392,7 +425,8 @@ static uint32_t gen_batchnorm(struct maker *m, uint32_t x)
 	in[2] = leaf(m, true, HD_F32, 1, &c);
 	CHECK(hd_graph_const(m->graph, HD_F32, 1, &c, numbers, &in[3], &diag) == HD_OK, "%s", diag.text);
 	in[4] = in[3];
-	return node(m, HD_OP_BATCHNORM, 5, in, (struct hd_attr){ .i = { axis, draw(m, 4) == 0 }, .f = { 0.1f } });
+	return node(m, HD_OP_BATCHNORM, 5, in, (struct hd_attr){ .i = { axis, draw(m, 4) == 0 },
+		.f = { 0.1f } });
 }
 
 /* A table read by ids of their own: x gives the extents. */
@@ -402,8 +436,10 @@ static uint32_t gen_embed(struct maker *m, uint32_t x)
 
 	if (v.rank != 3 || v.dim[0] >= 0)
 		return HD_NONE;
-	uint32_t ids = leaf(m, false, HD_I32, 2, v.dim), table = leaf(m, true, HD_F32, 2, (int64_t[]){ 5, v.dim[2] });
-	return node2(m, HD_OP_ADD, x, node2(m, HD_OP_EMBED, ids, table, (struct hd_attr){ .i = { 0 } }), (struct hd_attr){ .i = { 0 } });
+	uint32_t ids = leaf(m, false, HD_I32, 2, v.dim), table = leaf(m, true, HD_F32, 2,
+		(int64_t[]){ 5, v.dim[2] });
+	return node2(m, HD_OP_ADD, x, node2(m, HD_OP_EMBED, ids, table, (struct hd_attr){ .i = { 0 } }),
+		(struct hd_attr){ .i = { 0 } });
 }
 
 static uint32_t gen_dropout(struct maker *m, uint32_t x)
@@ -414,7 +450,8 @@ static uint32_t gen_dropout(struct maker *m, uint32_t x)
 }
 
 /* One kind of op, or several that want the same; a member of another family touches its row here. */
-static const struct generator { const char *name; uint32_t (*run)(struct maker *m, uint32_t x); } generators[] = {
+static const struct generator { const char *name; uint32_t (*run)(struct maker *m, uint32_t x);
+	} generators[] = {
 	{ "activation", gen_act }, { "activation of positive", gen_act_positive }, { "scale", gen_scale }, { "pair", gen_pair }, { "pair", gen_pair },
 	{ "div", gen_div }, { "power", gen_power }, { "where", gen_where }, { "reduce", gen_reduce }, { "softmax", gen_softmax }, { "cumsum", gen_cumsum },
 	{ "permute", gen_permute }, { "slice", gen_slice }, { "concat", gen_concat }, { "pad", gen_pad }, { "gather", gen_gather },
@@ -441,11 +478,13 @@ static void finish_loss(struct maker *m)
 		if (axes)
 			t = node1(m, HD_OP_REDUCE_MEAN, t, (struct hd_attr){ .i = { axes } });
 		if (shape(m, t)->dim[0] < -1)
-			t = node1(m, HD_OP_REDUCE_SUM, node1(m, HD_OP_RESHAPE, t, (struct hd_attr){ .i = { -1, (int32_t)-shape(m, t)->dim[0] } }),
+			t = node1(m, HD_OP_REDUCE_SUM, node1(m, HD_OP_RESHAPE, t,
+				(struct hd_attr){ .i = { -1, (int32_t)-shape(m, t)->dim[0] } }),
 				(struct hd_attr){ .i = { 2 } });
 		loss = loss == HD_NONE ? t : node2(m, HD_OP_ADD, loss, t, (struct hd_attr){ .i = { 0 } });
 	}
-	CHECK(hd_graph_output(m->graph, "loss", node1(m, HD_OP_SUM64, loss, (struct hd_attr){ .i = { 0 } }), &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_output(m->graph, "loss", node1(m, HD_OP_SUM64, loss, (struct hd_attr){ .i = { 0 } }),
+		&diag) == HD_OK, "%s", diag.text);
 }
 
 static void grow(struct maker *m)
@@ -457,7 +496,8 @@ static void grow(struct maker *m)
 	m->pool[m->npool++] = node2(m, HD_OP_MUL, x, companion(m, x), (struct hd_attr){ .i = { 0 } });
 	m->pool[m->npool++] = leaf(m, true, HD_F32, 2, (int64_t[]){ 3, 4 });
 	for (uint32_t made = 0; made < depth && m->npool < POOL;) {
-		uint32_t y = generators[draw(m, NGENERATORS)].run(m, coin(m) ? m->pool[m->npool - 1] : m->pool[draw(m, m->npool)]);
+		uint32_t y = generators[draw(m, NGENERATORS)].run(m,
+			coin(m) ? m->pool[m->npool - 1] : m->pool[draw(m, m->npool)]);
 		if (y == HD_NONE || hd_value_elems(shape(m, y), ROWS) > MAX_ELEMS)
 			continue;
 		m->pool[m->npool++] = y;
@@ -473,7 +513,8 @@ static void grow(struct maker *m)
 
 static double input_number(const struct hd_stage *stage, uint32_t i, uint64_t e)
 {
-	return stage->graph.value[stage->graph.input[i]].dtype == HD_I32 ? (double)((int32_t *)stage->input[i])[e] : (double)((float *)stage->input[i])[e];
+	return stage->graph.value[stage->graph.input[i]].dtype == HD_I32 ?
+		(double)((int32_t *)stage->input[i])[e] : (double)((float *)stage->input[i])[e];
 }
 
 static void load(struct eval64 *ev, const struct hd_stage *stage)
@@ -489,8 +530,10 @@ static void load(struct eval64 *ev, const struct hd_stage *stage)
 		for (uint64_t e = 0; e < hd_value_elems(&graph->value[graph->input[i]], stage->rows); e++)
 			ev->at[graph->input[i]][e] = input_number(stage, i, e);
 	for (uint32_t v = 0; v < graph->nvalues; v++)
-		for (uint64_t e = 0; graph->value[v].kind == HD_CONST && e < hd_value_elems(&graph->value[v], 1); e++)
-			ev->at[v][e] = (double)((const float *)(const void *)(graph->consts + graph->value[v].data))[e];
+		for (uint64_t e = 0; graph->value[v].kind == HD_CONST &&
+			e < hd_value_elems(&graph->value[v], 1); e++)
+			ev->at[v][e] = (double)((const float *)(const void *)(graph->consts +
+				graph->value[v].data))[e];
 }
 
 static double loss_at(const struct eval64 *ev)
@@ -511,7 +554,8 @@ static bool tame(const struct eval64 *ev)
 	return true;
 }
 
-static uint32_t differentiate(const struct hd_stage *stage, struct eval64 *ev, const char *device, uint64_t seed)
+static uint32_t differentiate(const struct hd_stage *stage, struct eval64 *ev, const char *device,
+	uint64_t seed)
 {
 	const struct hd_graph *graph = &stage->graph;
 	const double step = 1e-6;
@@ -523,16 +567,22 @@ static uint32_t differentiate(const struct hd_stage *stage, struct eval64 *ev, c
 	for (uint32_t p = 0; p < graph->nparams; p++) {
 		const uint64_t len = stage->layout.len[p], stride = len / SAMPLES + 1;
 		double *at = ev->at[graph->param[p].value];
-		for (uint64_t e = (seed + p) % (stride < len ? stride : len); e < len; e += stride, checked++) {
-			double middle = at[e], got = (double)stage->grad[stage->layout.at[p] + e], tolerance = 0x1p-24 * 16 * graph->nnodes * peak + 1e-7;
+		for (uint64_t e = (seed + p) % (stride < len ? stride : len); e < len; e += stride,
+			checked++) {
+			double middle = at[e], got = (double)stage->grad[stage->layout.at[p] + e],
+				tolerance = 0x1p-24 * 16 * graph->nnodes * peak + 1e-7;
 			at[e] = middle + step;
 			double above = loss_at(ev);
 			at[e] = middle - step;
 			double below = loss_at(ev);
 			at[e] = middle;
 			double want = (above - below) / (2 * step);
-			CHECK(fabs(want - got) <= tolerance, "graph %llu on %s, parameter %s, element %llu: %.9g, differences say %.9g (tolerance %.3g)",
-				(unsigned long long)seed, device, hd_graph_text_of(graph, graph->value[graph->param[p].value].name), (unsigned long long)e,
+			CHECK(fabs(want - got) <= tolerance,
+				"graph %llu on %s, parameter %s, element %llu: %.9g, differences say %.9g "
+				"(tolerance %.3g)",
+				(unsigned long long)seed, device,
+				hd_graph_text_of(graph, graph->value[graph->param[p].value].name),
+				(unsigned long long)e,
 				got, want, tolerance);
 		}
 	}
@@ -549,7 +599,8 @@ static void text_survives(const struct hd_graph *graph, struct hd_arena *arena, 
 	hd_text_init(&again, arena);
 	hd_graph_init(&read, arena);
 	CHECK(hd_graph_print(graph, &text, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_graph_parse(&read, "random.graph", text.at, strlen(text.at), &diag) == HD_OK, "graph %llu: %s", (unsigned long long)seed, diag.text);
+	CHECK(hd_graph_parse(&read, "random.graph", text.at, strlen(text.at), &diag) == HD_OK,
+		"graph %llu: %s", (unsigned long long)seed, diag.text);
 	CHECK(hd_graph_print(&read, &again, &diag) == HD_OK, "%s", diag.text);
 	assert_string_equal(text.at, again.at);
 }
@@ -588,9 +639,11 @@ static void write_out(const struct hd_stage *stage, struct hd_arena *arena, uint
 	}
 	for (uint32_t p = 0; p < graph->nparams; p++)
 		for (int k = 0; k < 2; k++) {
-			fprintf(file, "%s %s", k ? "grad" : "param", hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
+			fprintf(file, "%s %s", k ? "grad" : "param",
+				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
 			for (uint64_t e = 0; e < stage->layout.len[p]; e++)
-				fprintf(file, " %.9g", (double)(k ? stage->grad : stage->params)[stage->layout.at[p] + e]);
+				fprintf(file, " %.9g", (double)(k ? stage->grad :
+					stage->params)[stage->layout.at[p] + e]);
 			fputc('\n', file);
 		}
 	fclose(file);
@@ -611,9 +664,12 @@ static void try_graph(uint64_t seed, struct tally *tally)
 	struct maker m = { .graph = &stage.graph, .seed = seed };
 	grow(&m);
 	if (seed % 3 == 0)
-		CHECK(hd_graph_optimize(&stage.graph, ROWS, &diag) == HD_OK, "graph %llu: %s", (unsigned long long)seed, diag.text);
-	CHECK(hd_graph_autodiff(&stage.graph, &diag) == HD_OK, "graph %llu: %s", (unsigned long long)seed, diag.text);
-	CHECK(hd_graph_verify(&stage.graph, ROWS, &diag) == HD_OK, "graph %llu: %s", (unsigned long long)seed, diag.text);
+		CHECK(hd_graph_optimize(&stage.graph, ROWS, &diag) == HD_OK, "graph %llu: %s",
+			(unsigned long long)seed, diag.text);
+	CHECK(hd_graph_autodiff(&stage.graph, &diag) == HD_OK, "graph %llu: %s", (unsigned long long)seed,
+		diag.text);
+	CHECK(hd_graph_verify(&stage.graph, ROWS, &diag) == HD_OK, "graph %llu: %s", (unsigned long long)seed,
+		diag.text);
 	text_survives(&stage.graph, &stage.arena, seed);
 	if (getenv("HD_PROPERTY_SEED"))
 		show(&stage.graph, &stage.arena);
@@ -654,14 +710,16 @@ static void random_graphs_have_the_gradients_that_differences_have(void **state)
 		try_graph(seed, &tally);
 	for (int op = 0; op < HD_NOPS; op++)
 		ops += tally.of[op] > 0;
-	print_message("             %u graphs (%u too wild), %u nodes of %u ops, %u gradients compared\n", tally.graphs, tally.wild, tally.nodes,
+	print_message("             %u graphs (%u too wild), %u nodes of %u ops, %u gradients compared\n",
+		tally.graphs, tally.wild, tally.nodes,
 		ops, tally.checked);
 	assert_true(tally.graphs >= 200 && ops >= 60 && tally.wild < GRAPHS);
 }
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs_have_the_gradients_that_differences_have) };
+	static const struct CMUnitTest tests[] =
+		{ cmocka_unit_test(random_graphs_have_the_gradients_that_differences_have) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,14 @@
-/* A pair of products in T = 4 shards, on one device and on t = 2 and 4 groups that each have their own shards and graph: partial results
- * are added along the tree by this test, as a collective would. Bits of the result, of its gradient and of the weights' gradients. */
+/* A pair of products in T = 4 shards, on one device and on t = 2 and 4 groups that each have their own shards
+ * and graph: partial results are added along the tree by this test, as a collective would. Bits of the
+ * result, of its gradient and of the weights' gradients. */
 #include <stdio.h>
 
 #include "graph/text.h"
 #include "device/testing.h"
 
 enum { ROWS = 3, WIDTH = 8, HIDDEN = 16, OUT = 5, SHARDS = 4 };
-enum param { P_X, P_A, P_B, P_C, NPARAMS };               /* x -> A -> gelu -> B -> times C: C's gradient is the result */
+/* x -> A -> gelu -> B -> times C: C's gradient is the result */
+enum param { P_X, P_A, P_B, P_C, NPARAMS };
 
 struct numbers { float at[NPARAMS][HIDDEN * WIDTH]; };
 
@@ -18,17 +20,23 @@ static void open_pair(struct hd_stage *stage, uint32_t hidden, uint32_t shards)
 	memset(stage, 0, sizeof *stage);
 	hd_arena_init(&stage->arena, 0);
 	hd_graph_init(&stage->graph, &stage->arena);
-	snprintf(text, sizeof text, "param x f32 [%d,%d] zeros\nparam a f32 [%d,%u] zeros\nparam b f32 [%u,%d] zeros\nparam c f32 [%d,%d] zeros\n"
-		"%%0 = scale x by=1\n%%1 = matmul %%0 a ta=0 tb=0\n%%2 = act %%1 act=gelu\n%%3 = matmul %%2 b ta=0 tb=0\n%%4 = mul %%3 c\n%%5 = sum64 %%4\n"
+	snprintf(text, sizeof text,
+		"param x f32 [%d,%d] zeros\nparam a f32 [%d,%u] zeros\nparam b f32 [%u,%d] zeros\nparam c "
+		"f32 [%d,%d] zeros\n"
+		"%%0 = scale x by=1\n%%1 = matmul %%0 a ta=0 tb=0\n%%2 = act %%1 act=gelu\n%%3 = matmul %%2 "
+		"b ta=0 tb=0\n%%4 = mul %%3 c\n%%5 = sum64 %%4\n"
 		"output loss %%5\n", ROWS, WIDTH, WIDTH, hidden, hidden, OUT, ROWS, OUT);
 	CHECK(hd_graph_parse(&stage->graph, "pair", text, strlen(text), &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_graph_shard(&stage->graph, shards, false, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_graph_optimize(&stage->graph, 1, &diag) == HD_OK && hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_optimize(&stage->graph, 1, &diag) == HD_OK &&
+		hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
 	hd_stage_set(stage, &(uint64_t){ 1 }, 1, 7);
 }
 
-/* Group g of `groups`: its columns of A and rows of B; gradients into `grad`, A's and B's at their places in the whole. */
-static void run_group(const char *kind, const struct numbers *params, uint32_t g, uint32_t groups, struct numbers *grad)
+/* Group g of `groups`: its columns of A and rows of B; gradients into `grad`, A's and B's at their places
+ * in the whole. */
+static void run_group(const char *kind, const struct numbers *params, uint32_t g, uint32_t groups,
+	struct numbers *grad)
 {
 	struct hd_device *device = hd_stage_device(kind, 1);
 	uint32_t hidden = HIDDEN / groups, first = g * hidden;
@@ -81,9 +89,11 @@ static void groups_of_shards_give_the_same_bits(void **state)
 			for (uint32_t g = 0; g < groups; g++) {
 				run_group(kinds[k], &params, g, groups, &part[g]);
 				if (g) {
-					memcpy(part[0].at[P_B] + g * (HIDDEN / groups) * OUT, part[g].at[P_B] + g * (HIDDEN / groups) * OUT,
+					memcpy(part[0].at[P_B] + g * (HIDDEN / groups) * OUT,
+						part[g].at[P_B] + g * (HIDDEN / groups) * OUT,
 						sizeof(float) * HIDDEN / groups * OUT);
-					add_up(part[0].at[P_A], part[g].at[P_A], WIDTH * HIDDEN);          /* zeros beside its own */
+					/* zeros beside its own */
+					add_up(part[0].at[P_A], part[g].at[P_A], WIDTH * HIDDEN);
 				}
 			}
 			for (uint32_t step = 1; step < groups; step *= 2)
@@ -91,17 +101,22 @@ static void groups_of_shards_give_the_same_bits(void **state)
 					add_up(part[g].at[P_X], part[g + step].at[P_X], ROWS * WIDTH);
 					add_up(part[g].at[P_C], part[g + step].at[P_C], ROWS * OUT);
 				}
-			CHECK(!memcmp(part[0].at[P_C], whole.at[P_C], sizeof(float) * ROWS * OUT), "%s, %u groups: the result differs", kinds[k], groups);
-			CHECK(!memcmp(part[0].at[P_X], whole.at[P_X], sizeof(float) * ROWS * WIDTH), "%s, %u groups: the gradient of x differs", kinds[k],
+			CHECK(!memcmp(part[0].at[P_C], whole.at[P_C], sizeof(float) * ROWS * OUT),
+				"%s, %u groups: the result differs", kinds[k], groups);
+			CHECK(!memcmp(part[0].at[P_X], whole.at[P_X], sizeof(float) * ROWS * WIDTH),
+				"%s, %u groups: the gradient of x differs", kinds[k],
 				groups);
-			CHECK(!memcmp(part[0].at[P_A], whole.at[P_A], sizeof(float) * WIDTH * HIDDEN), "%s, %u groups: that of A differs", kinds[k], groups);
-			CHECK(!memcmp(part[0].at[P_B], whole.at[P_B], sizeof(float) * HIDDEN * OUT), "%s, %u groups: that of B differs", kinds[k], groups);
+			CHECK(!memcmp(part[0].at[P_A], whole.at[P_A], sizeof(float) * WIDTH * HIDDEN),
+				"%s, %u groups: that of A differs", kinds[k], groups);
+			CHECK(!memcmp(part[0].at[P_B], whole.at[P_B], sizeof(float) * HIDDEN * OUT),
+				"%s, %u groups: that of B differs", kinds[k], groups);
 		}
 		/* in another order, four partial results are another sum: the test can tell */
 		for (uint32_t g = 0; g < SHARDS; g++)
 			run_group(kinds[k], &params, g, SHARDS, &part[g]);
 		for (uint32_t i = 0; i < ROWS * WIDTH; i++)
-			other += part[0].at[P_X][i] + part[1].at[P_X][i] + part[2].at[P_X][i] + part[3].at[P_X][i] != whole.at[P_X][i];
+			other += part[0].at[P_X][i] + part[1].at[P_X][i] + part[2].at[P_X][i] +
+				part[3].at[P_X][i] != whole.at[P_X][i];
 		CHECK(other > 0, "%s: no sum depends on its order", kinds[k]);
 	}
 }
@@ -121,7 +136,8 @@ static void open_region(struct hd_stage *stage, const char *text, uint32_t shard
 	hd_graph_init(&stage->graph, &stage->arena);
 	CHECK(hd_graph_parse(&stage->graph, "region", text, strlen(text), &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_graph_shard(&stage->graph, shards, true, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_graph_optimize(&stage->graph, ROWS, &diag) == HD_OK && hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_optimize(&stage->graph, ROWS, &diag) == HD_OK &&
+		hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
 	hd_stage_set(stage, &(uint64_t){ ROWS }, 1, 11);
 	for (uint32_t p = 0; p < 2; p++)
 		for (uint32_t i = 0; i < CHANNELS; i++)
@@ -135,7 +151,8 @@ static double run_region(struct hd_stage *stage, const char *kind, float grad[2]
 
 	hd_stage_load(stage, device);
 	hd_stage_run(stage, device, HD_RUN_F);
-	double loss = *(const double *)hd_program_value(&stage->program, &stage->bind, hd_graph_find_output(&stage->graph, "loss"));
+	double loss = *(const double *)hd_program_value(&stage->program, &stage->bind,
+		hd_graph_find_output(&stage->graph, "loss"));
 	hd_stage_run(stage, device, HD_RUN_B);
 	for (uint32_t p = 0; p < 2; p++)
 		memcpy(grad[p], stage->grad + stage->layout.at[p], sizeof grad[p]);
@@ -143,8 +160,8 @@ static double run_region(struct hd_stage *stage, const char *kind, float grad[2]
 	return loss;
 }
 
-/* Dropout and a norm in four parts of the sequence, in one graph and each in a graph of its own that knows where it lies: the gradients of
- * gamma and beta, added along the tree by this test, have the same bits. */
+/* Dropout and a norm in four parts of the sequence, in one graph and each in a graph of its own that knows
+ * where it lies: the gradients of gamma and beta, added along the tree by this test, have the same bits. */
 static void parts_of_a_sequence_give_the_same_bits_wherever_they_run(void **state)
 {
 	static const char *const kinds[] = { "reference", "cpu" };
@@ -156,30 +173,41 @@ static void parts_of_a_sequence_give_the_same_bits_wherever_they_run(void **stat
 		struct hd_stage one, own;
 		uint32_t other = 0;
 
-		open_region(&one, "input x i32 [*,8]\n" REGION "param t f32 [9,7] zeros\n%0 = embed x t\n" ALONG "\n" END, PARTS);
+		open_region(&one,
+			"input x i32 [*,8]\n" REGION "param t f32 [9,7] zeros\n%0 = embed x "
+			"t\n" ALONG "\n" END, PARTS);
 		all = run_region(&one, kinds[k], whole);
 		const float *table = one.params + one.layout.at[2];
 		for (uint32_t s = 0; s < PARTS; s++) {
 			char text[400];
-			snprintf(text, sizeof text, "input z f32 [*,2,7]\n" REGION "%%0 = scale z by=1\n%s from=%u whole=8\n%s", ALONG, s * PART, END);
+			snprintf(text, sizeof text,
+				"input z f32 [*,2,7]\n" REGION "%%0 = scale z by=1\n%s from=%u whole=8\n%s",
+				ALONG, s * PART, END);
 			open_region(&own, text, 1);
 			for (uint32_t e = 0; e < ROWS * PART * CHANNELS; e++) {
 				uint32_t row = e / CHANNELS / PART, at = s * PART + e / CHANNELS % PART;
-				((float *)own.input[0])[e] = table[((const int32_t *)one.input[0])[row * POSITIONS + at] * CHANNELS + (int32_t)(e % CHANNELS)];
+				((float *)own.input[0])[e] =
+					table[((const int32_t *)one.input[0])[row * POSITIONS + at] *
+					CHANNELS + (int32_t)(e % CHANNELS)];
 			}
 			loss += run_region(&own, kinds[k], part[s]);
 			hd_stage_finish(&own);
 		}
 		for (int p = 0; p < 2; p++)
 			for (int i = 0; i < CHANNELS; i++) {
-				float tree = (part[0][p][i] + part[1][p][i]) + (part[2][p][i] + part[3][p][i]);
-				float chain = ((part[0][p][i] + part[1][p][i]) + part[2][p][i]) + part[3][p][i];
-				CHECK(!memcmp(&tree, &whole[p][i], sizeof tree), "%s: gradient %d, element %d: %.9g, by the parts %.9g", kinds[k], p, i,
+				float tree = (part[0][p][i] + part[1][p][i]) +
+					(part[2][p][i] + part[3][p][i]);
+				float chain = ((part[0][p][i] + part[1][p][i]) + part[2][p][i]) +
+					part[3][p][i];
+				CHECK(!memcmp(&tree, &whole[p][i], sizeof tree),
+					"%s: gradient %d, element %d: %.9g, by the parts %.9g", kinds[k], p,
+					i,
 					(double)whole[p][i], (double)tree);
 				other += chain != tree;
 			}
 		CHECK(other > 0, "%s: no sum depends on its order", kinds[k]);
-		CHECK(loss - all < 1e-6 * all && all - loss < 1e-6 * all, "%s: loss %.9g, of the parts %.9g", kinds[k], all, loss);
+		CHECK(loss - all < 1e-6 * all && all - loss < 1e-6 * all, "%s: loss %.9g, of the parts %.9g",
+			kinds[k], all, loss);
 		hd_stage_finish(&one);
 	}
 }
@@ -191,14 +219,16 @@ static struct outputs outputs_of(struct hd_stage_model model, uint32_t shards)
 	struct hd_device *device = hd_stage_device("cpu", 1);
 	struct hd_stage stage;
 	struct outputs out = { 0 };
-	const struct { const char *name; double *to; } read[] = { { "loss", &out.loss }, { "weight", &out.weight }, { "correct", &out.correct } };
+	const struct { const char *name; double *to; } read[] = { { "loss", &out.loss },
+		{ "weight", &out.weight }, { "correct", &out.correct } };
 
 	model.shards = shards;
 	hd_stage_make(&stage, &model, &(uint64_t){ 40 }, 1);
 	hd_stage_load(&stage, device);
 	hd_stage_run(&stage, device, HD_RUN_F);
 	for (int i = 0; i < 3; i++)
-		*read[i].to = *(const double *)hd_program_value(&stage.program, &stage.bind, hd_graph_find_output(&stage.graph, read[i].name));
+		*read[i].to = *(const double *)hd_program_value(&stage.program, &stage.bind,
+			hd_graph_find_output(&stage.graph, read[i].name));
 	hd_device_destroy(device);
 	hd_stage_finish(&stage);
 	return out;
@@ -213,10 +243,13 @@ static void losses_and_hits_are_those_of_the_whole_model(void **state)
 	for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++) {
 		if (hd_stage_models[m].shards == 1)
 			continue;
-		struct outputs whole = outputs_of(hd_stage_models[m], 1), parts = outputs_of(hd_stage_models[m], hd_stage_models[m].shards);
+		struct outputs whole = outputs_of(hd_stage_models[m], 1),
+			parts = outputs_of(hd_stage_models[m], hd_stage_models[m].shards);
 		double off = whole.loss - parts.loss;
-		CHECK(off < 1e-5 * whole.loss && -off < 1e-5 * whole.loss, "%s: loss %.9g, in shards %.9g", hd_stage_models[m].name, whole.loss, parts.loss);
-		CHECK(whole.weight == parts.weight && whole.correct == parts.correct, "%s: %g of %g right, in shards %g of %g", hd_stage_models[m].name,
+		CHECK(off < 1e-5 * whole.loss && -off < 1e-5 * whole.loss, "%s: loss %.9g, in shards %.9g",
+			hd_stage_models[m].name, whole.loss, parts.loss);
+		CHECK(whole.weight == parts.weight && whole.correct == parts.correct,
+			"%s: %g of %g right, in shards %g of %g", hd_stage_models[m].name,
 			whole.correct, whole.weight, parts.correct, parts.weight);
 		correct += parts.correct;
 		weight += parts.weight;
@@ -247,13 +280,15 @@ static void gradients_are_those_of_the_whole_model(void **state)
 		gradients_of(&whole, hd_stage_models[m], 1);
 		gradients_of(&parts, hd_stage_models[m], hd_stage_models[m].shards);
 		for (uint32_t p = 0; p < whole.layout.nparams; p++) {
-			const float *a = whole.grad + whole.layout.at[p], *b = parts.grad + parts.layout.at[p];
+			const float *a = whole.grad + whole.layout.at[p],
+				*b = parts.grad + parts.layout.at[p];
 			float most = 0, off = 0;
 			for (uint64_t i = 0; i < whole.layout.len[p]; i++) {
 				most = a[i] > most ? a[i] : -a[i] > most ? -a[i] : most;
 				off = a[i] - b[i] > off ? a[i] - b[i] : b[i] - a[i] > off ? b[i] - a[i] : off;
 			}
-			CHECK(off <= 1e-5f * most + 1e-7f, "%s (model %u), parameter %u: off by %g of %g", hd_stage_models[m].name, m, p,
+			CHECK(off <= 1e-5f * most + 1e-7f, "%s (model %u), parameter %u: off by %g of %g",
+				hd_stage_models[m].name, m, p,
 				(double)off, (double)most);
 		}
 		hd_stage_finish(&whole);

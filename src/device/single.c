@@ -3,7 +3,8 @@
 #include "base/philox.h"
 
 enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, const struct hd_value *in,
-	const struct hd_attr *attr, const uint64_t *rows, uint32_t nrows, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_attr *attr, const uint64_t *rows, uint32_t nrows, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	static const char *const names[HD_MAX_IN] = { "a", "b", "c", "d", "e", "f", "g", "h" };
 	static const char *const outs[HD_MAX_OUT] = { "x", "y", "z", "w" };
@@ -13,13 +14,15 @@ enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, c
 	single->layout = (struct hd_layout){ 0 };        /* no parameters */
 	hd_graph_init(&single->graph, arena);
 	for (uint8_t i = 0; i < nin && !err; i++)
-		err = hd_graph_input(&single->graph, names[i], (enum hd_dtype)in[i].dtype, in[i].rank, in[i].dim, &operand[i], diag);
+		err = hd_graph_input(&single->graph, names[i], (enum hd_dtype)in[i].dtype, in[i].rank,
+			in[i].dim, &operand[i], diag);
 	if (!err)
 		err = hd_graph_node(&single->graph, op, nin, operand, attr, 0, &out, diag);
 	for (uint8_t i = 0; !err && i < hd_ops[op].nout; i++)
 		err = hd_graph_output(&single->graph, outs[i], out + i, diag);
 	if (!err)
-		err = hd_program_make(&single->program, &single->graph, &single->layout, false, rows, nrows, arena, diag);
+		err = hd_program_make(&single->program, &single->graph, &single->layout, false, rows, nrows,
+			arena, diag);
 	return err;
 }
 
@@ -64,7 +67,8 @@ void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, 
 	}
 }
 
-static uint64_t bytes_of(const struct hd_operand *o) { return o->elems * hd_dtype_bytes((enum hd_dtype)o->dtype); }
+static uint64_t bytes_of(const struct hd_operand *o) { return o->elems *
+	hd_dtype_bytes((enum hd_dtype)o->dtype); }
 
 enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *single, uint64_t rows,
 	const struct hd_draw *draw, const void *const *in, void *const *out, struct hd_diag *diag)
@@ -76,7 +80,8 @@ enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *sing
 	uint64_t token = 0;
 
 	if (variant == HD_NONE)
-		return hd_fail(diag, HD_E_BUG, "single op: %llu rows were not prepared", (unsigned long long)rows);
+		return hd_fail(diag, HD_E_BUG, "single op: %llu rows were not prepared",
+			(unsigned long long)rows);
 	const struct hd_call *call = &program->calls[variant][0];
 	enum hd_err err = device->ops->load(device, program, diag);
 	if (!err)
@@ -90,11 +95,13 @@ enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *sing
 		uint8_t *to = (uint8_t *)arena + program->where[node->out + i].at_bytes;
 		err = device->ops->write(device, to, out[i], bytes_of(&call->out[i]), &token);
 	}
-	struct hd_bind bind = { .rows = rows, .draw = *draw, .input = (const void *const *)operand, .arena = arena };
+	struct hd_bind bind = { .rows = rows, .draw = *draw, .input = (const void *const *)operand,
+		.arena = arena };
 	if (!err)
 		err = device->ops->run(device, program, HD_RUN_F, &bind, &token, diag);
 	for (uint8_t i = 0; i < node->nout && !err; i++)
-		err = device->ops->read(device, out[i], hd_program_value(program, &bind, node->out + i), bytes_of(&call->out[i]), &token);
+		err = device->ops->read(device, out[i], hd_program_value(program, &bind, node->out + i),
+			bytes_of(&call->out[i]), &token);
 	if (!err)
 		err = device->ops->wait(device, token, diag);
 	for (uint8_t i = 0; i < node->nin; i++)

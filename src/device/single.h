@@ -21,8 +21,10 @@ struct hd_single {
 };
 
 /* Operands by rank, dim and dtype of `in`; extents may be multiples of the rows. */
-HD_MUST_USE enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, const struct hd_value *in,
-	const struct hd_attr *attr, const uint64_t *rows, uint32_t nrows, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin,
+	const struct hd_value *in,
+	const struct hd_attr *attr, const uint64_t *rows, uint32_t nrows, struct hd_arena *arena,
+	struct hd_diag *diag);
 
 /* How many values an index operand may take: 0 for operands that are no indices. */
 int64_t hd_single_bound(const struct hd_call *call, uint8_t operand);

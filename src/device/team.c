@@ -9,7 +9,8 @@
 struct member {
 	struct hd_team *team;
 	struct hd_thread thread;          /* of the leader: never started */
-	struct hd_barrier gate;           /* passed once, with the leader, when it is known whether all could start */
+	/* passed once, with the leader, when it is known whether all could start */
+	struct hd_barrier gate;
 	void *scratch;                    /* owned */
 };
 
@@ -70,7 +71,8 @@ static enum hd_err start_helpers(struct hd_team *team, const struct hd_team_spec
 	for (uint32_t i = 1; i < spec->nthreads; i++) {
 		int core = spec->first_core < 0 ? -1 : spec->first_core + (int)i;
 		hd_barrier_init(&team->member[i].gate, 2, false);
-		err = hd_thread_start(&team->member[i].thread, "hd-tiles", core, help, &team->member[i], diag);
+		err = hd_thread_start(&team->member[i].thread, "hd-tiles", core, help, &team->member[i],
+			diag);
 		if (err)
 			break;
 		nstarted++;
@@ -84,7 +86,8 @@ static enum hd_err start_helpers(struct hd_team *team, const struct hd_team_spec
 enum hd_err hd_team_create(struct hd_team **team, const struct hd_team_spec *spec, struct hd_diag *diag)
 {
 	if (spec->nthreads < 1 || spec->nthreads > HD_TEAM_CAP)
-		return hd_fail(diag, HD_E_INVAL, "%u threads for a device: 1 to %d", spec->nthreads, HD_TEAM_CAP);
+		return hd_fail(diag, HD_E_INVAL, "%u threads for a device: 1 to %d", spec->nthreads,
+			HD_TEAM_CAP);
 	size_t bytes = sizeof **team + spec->nthreads * sizeof(struct member);
 	struct hd_team *made = hd_alloc(bytes);
 	if (!made)
@@ -127,7 +130,9 @@ enum hd_err hd_team_scratch(struct hd_team *team, size_t bytes, struct hd_diag *
 	for (uint32_t i = 0; i < team->nthreads; i++) {
 		void *larger = hd_alloc(bytes);
 		if (!larger)
-			return hd_fail(diag, HD_E_NOMEM, "%zu bytes of scratch for each of %u threads: out of memory", bytes, team->nthreads);
+			return hd_fail(diag, HD_E_NOMEM,
+				"%zu bytes of scratch for each of %u threads: out of memory", bytes,
+				team->nthreads);
 		hd_free(team->member[i].scratch);
 		team->member[i].scratch = larger;
 	}

@@ -35,7 +35,8 @@ struct hd_team_spec {
 };
 
 /* The leader's own pinning is its starter's business. */
-HD_MUST_USE enum hd_err hd_team_create(struct hd_team **team, const struct hd_team_spec *spec, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_team_create(struct hd_team **team, const struct hd_team_spec *spec,
+	struct hd_diag *diag);
 void hd_team_destroy(struct hd_team *team);       /* takes NULL */
 
 /* At least `bytes` of scratch for every thread; grows only. */

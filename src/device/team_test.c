@@ -32,9 +32,11 @@ static void every_tile_runs_once_and_before_run_returns(void **state)
 		struct hd_team *team = team_of(nthreads, nthreads % 2);
 		for (uint32_t ntiles = 0; ntiles <= TILES; ntiles++) {
 			struct count count = { 0 };
-			CHECK(hd_team_run(team, ntiles, ntiles % 3 == 0, count_tile, &count), "%u threads", nthreads);
+			CHECK(hd_team_run(team, ntiles, ntiles % 3 == 0, count_tile, &count), "%u threads",
+				nthreads);
 			for (uint32_t i = 0; i < TILES; i++)
-				CHECK(count.times[i] == (i < ntiles), "%u threads, tile %u of %u", nthreads, i, ntiles);
+				CHECK(count.times[i] == (i < ntiles), "%u threads, tile %u of %u", nthreads,
+					i, ntiles);
 		}
 		hd_team_destroy(team);
 	}
@@ -99,10 +101,12 @@ static void too_many_threads_and_cores_that_are_not_there_are_refused(void **sta
 	struct hd_diag diag = { "" };
 	(void)state;
 
-	CHECK(hd_team_create(&team, &(struct hd_team_spec){ HD_TEAM_CAP + 1, -1, false, no_init }, &diag) == HD_E_INVAL, "%s", diag.text);
+	CHECK(hd_team_create(&team, &(struct hd_team_spec){ HD_TEAM_CAP + 1, -1, false, no_init },
+		&diag) == HD_E_INVAL, "%s", diag.text);
 	assert_string_equal(diag.text, "257 threads for a device: 1 to 256");
 	diag.text[0] = 0;
-	CHECK(hd_team_create(&team, &(struct hd_team_spec){ 3, 100000, false, no_init }, &diag) != HD_OK, "core 100001 exists?");
+	CHECK(hd_team_create(&team, &(struct hd_team_spec){ 3, 100000, false, no_init }, &diag) != HD_OK,
+		"core 100001 exists?");
 	assert_null(team);
 }
 

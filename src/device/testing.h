@@ -25,7 +25,8 @@ struct hd_stage {
 	uint64_t rows;                    /* the largest */
 	float *params, *grad;             /* flat */
 	void *input[HD_MAX_ENDS];
-	int64_t bound[HD_MAX_ENDS];       /* how many values an integer input may take; 0: what its reader says */
+	/* how many values an integer input may take; 0: what its reader says */
+	int64_t bound[HD_MAX_ENDS];
 	uint8_t *memory;
 	struct hd_fold leaf;              /* copies every gradient into `grad` */
 	struct hd_bind bind;
@@ -100,8 +101,11 @@ static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t valu
 			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_WHERE) {
 				return 2;
 			} else if (graph->node[i].in[k] == value) {
-				const struct hd_value *other = &graph->value[graph->node[i].in[graph->node[i].op == HD_OP_EMBED ? 1 : 0]];
-				return graph->node[i].op == HD_OP_EMBED ? other->dim[0] : other->dim[other->rank - 1];
+				const struct hd_value *other =
+					&graph->value[graph->node[i].in[graph->node[i].op == HD_OP_EMBED ? 1 :
+					0]];
+				return graph->node[i].op == HD_OP_EMBED ? other->dim[0] :
+					other->dim[other->rank - 1];
 			}
 	return 1;
 }
@@ -110,7 +114,8 @@ static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint6
 {
 	const struct hd_value *value = &stage->graph.value[stage->graph.input[i]];
 	uint64_t elems = hd_value_elems(value, stage->rows);
-	int64_t bound = stage->bound[i] ? stage->bound[i] : hd_stage_bound(&stage->graph, stage->graph.input[i]);
+	int64_t bound = stage->bound[i] ? stage->bound[i] : hd_stage_bound(&stage->graph,
+		stage->graph.input[i]);
 	bool tokens = value->dtype == HD_I32 && i == 0;
 
 	stage->input[i] = calloc(elems + 1, hd_dtype_bytes((enum hd_dtype)value->dtype));
@@ -119,7 +124,8 @@ static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint6
 		if (value->dtype == HD_F32)
 			((float *)stage->input[i])[e] = x;
 		else
-			((int32_t *)stage->input[i])[e] = !tokens && e % 7 == 6 ? -1 : (int32_t)((x + 1.0f) * 0.5f * (float)bound);
+			((int32_t *)stage->input[i])[e] = !tokens &&
+				e % 7 == 6 ? -1 : (int32_t)((x + 1.0f) * 0.5f * (float)bound);
 	}
 }
 
@@ -130,29 +136,35 @@ static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, ui
 
 	stage->rows = rows[0];
 	CHECK(hd_layout_make(&stage->layout, &stage->graph, &stage->arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_program_make(&stage->program, &stage->graph, &stage->layout, true, rows, nrows, &stage->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_program_make(&stage->program, &stage->graph, &stage->layout, true, rows, nrows,
+		&stage->arena, &diag) == HD_OK, "%s", diag.text);
 	stage->params = calloc(stage->layout.held_elems, sizeof(float));
 	stage->grad = calloc(stage->layout.elems, sizeof(float));
 	stage->memory = aligned_alloc(64, stage->program.memory.len_bytes + 64);
-	memset(stage->memory, 0xFF, stage->program.memory.len_bytes + 64);         /* not numbers: what is read too early shows */
+	/* not numbers: what is read too early shows */
+	memset(stage->memory, 0xFF, stage->program.memory.len_bytes + 64);
 	for (uint32_t p = 0; p < stage->layout.nparams; p++)
 		for (uint64_t e = 0; e < stage->layout.len[p]; e++)
 			stage->params[stage->layout.at[p] + e] = 0.4f * hd_stage_number(seed, p, e);
 	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
 		hd_stage_fill_input(stage, i, seed);
 	stage->leaf = (struct hd_fold){ .dst = stage->grad };
-	stage->bind = (struct hd_bind){ .rows = stage->rows, .draw = { .seed = seed, .step = 2, .vn = 1 }, .params = stage->params,
-		.input = (const void *const *)stage->input, .arena = stage->memory, .fold = &stage->leaf, .nfolds = 1 };
+	stage->bind = (struct hd_bind){ .rows = stage->rows, .draw = { .seed = seed, .step = 2, .vn = 1 },
+		.params = stage->params,
+		.input = (const void *const *)stage->input, .arena = stage->memory, .fold = &stage->leaf,
+		.nfolds = 1 };
 }
 
-static inline void hd_stage_make(struct hd_stage *stage, const struct hd_stage_model *model, const uint64_t *rows, uint32_t nrows)
+static inline void hd_stage_make(struct hd_stage *stage, const struct hd_stage_model *model,
+	const uint64_t *rows, uint32_t nrows)
 {
 	struct hd_diag diag = { "" };
 
 	memset(stage, 0, sizeof *stage);
 	hd_arena_init(&stage->arena, 0);
 	hd_graph_init(&stage->graph, &stage->arena);
-	CHECK(hd_model_build(&stage->graph, model->name, model->arg, model->nargs, &model->opts, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_model_build(&stage->graph, model->name, model->arg, model->nargs, &model->opts,
+		&diag) == HD_OK, "%s", diag.text);
 	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
 		stage->bound[i] = hd_stage_bound(&stage->graph, stage->graph.input[i]);
 	CHECK(hd_graph_shard(&stage->graph, model->shards, model->sequence, &diag) == HD_OK, "%s", diag.text);
@@ -167,7 +179,8 @@ static inline void hd_stage_run(struct hd_stage *stage, struct hd_device *device
 	struct hd_diag diag = { "" };
 	uint64_t token = 0;
 
-	CHECK(device->ops->run(device, &stage->program, phase, &stage->bind, &token, &diag) == HD_OK, "%s", diag.text);
+	CHECK(device->ops->run(device, &stage->program, phase, &stage->bind, &token, &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(device->ops->wait(device, token, &diag) == HD_OK, "%s", diag.text);
 }
 

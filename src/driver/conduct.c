@@ -43,7 +43,8 @@ static void turn(struct conduct *c, int64_t until)
 
 static void conduct(struct conduct *c)
 {
-	int64_t every = HD_PATIENCE_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock), next = began;
+	int64_t every = HD_PATIENCE_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock),
+		next = began;
 
 	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */
 		c->to_start = c->config.target;
@@ -94,11 +95,13 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 		.until_ns = spec->lease_ns ? hd_clock_now_ns(spec->clock) + spec->lease_ns : 0 };
 	hd_arena_init(&c->messages, 0);
 	hd_host_real(&c->host);
-	hd_crew_init(&c->crew, &(struct hd_crew_spec){ .host = &c->host, .fs = spec->fs, .clock = spec->clock, .dir = spec->dir->path,
+	hd_crew_init(&c->crew, &(struct hd_crew_spec){ .host = &c->host, .fs = spec->fs, .clock = spec->clock,
+		.dir = spec->dir->path,
 		.argv = spec->worker_argv });
 	c->room = hd_alloc(HD_TELL_MAX);
 	hd_rundir_path(spec->dir, HD_CONDUCT_STORE, path, sizeof path);
-	enum hd_err err = c->room ? hd_store_open(&c->store, path, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for messages");
+	enum hd_err err = c->room ? hd_store_open(&c->store, path, diag) : hd_fail(diag, HD_E_NOMEM,
+		"no memory for messages");
 	if (!err)
 		err = conduct_configure(c, diag);
 	if (!err)
@@ -125,7 +128,8 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 	return err;
 }
 
-enum hd_err hd_conduct_address(const char *transport, const char *dir, const char *name, char address[HD_MSG_ADDR + 1], struct hd_diag *diag)
+enum hd_err hd_conduct_address(const char *transport, const char *dir, const char *name,
+	char address[HD_MSG_ADDR + 1], struct hd_diag *diag)
 {
 	char addr[HD_ADDR_CAP];
 	enum hd_err err = hd_control_path(dir, name, addr, diag);

@@ -30,7 +30,8 @@ static bool put_body(struct conduct *c, const char *kind, const char *text)
 	char room[BODY];
 
 	hd_arena_init(&arena, 0);
-	bool good = n < sizeof room && text[n - 1] == '}' && !strpbrk(text, "\r\n") && !hd_json_parse(&arena, "an event", text, n, &json, NULL) &&
+	bool good = n < sizeof room && text[n - 1] == '}' && !strpbrk(text, "\r\n") &&
+		!hd_json_parse(&arena, "an event", text, n, &json, NULL) &&
 		hd_json_kind(json) == HD_JSON_OBJECT;
 	hd_arena_finish(&arena);
 	if (!good)
@@ -56,7 +57,8 @@ void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const ch
 	if (worker != HD_NOBODY)
 		hd_json_put_i64(&w, "worker", worker);
 	if (*text)
-		hd_json_put_text(&w, "text", strlen(text) <= HD_MSG_TEXT ? text : "what it says is too long to keep");
+		hd_json_put_text(&w, "text", strlen(text) <= HD_MSG_TEXT ? text :
+			"what it says is too long to keep");
 	hd_json_close(&w);
 	if (body.full || body.len < 3)
 		body.len = 2;
@@ -68,14 +70,17 @@ int conduct_pid(const struct hd_co_worker_status *w)
 {
 	uint64_t pid = 0;
 
-	return !hd_is_remote(w->worker) && w->host && !strncmp(w->host, "pid:", 4) && !hd_num_u64(w->host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
+	return !hd_is_remote(w->worker) && w->host && !strncmp(w->host, "pid:", 4) &&
+		!hd_num_u64(w->host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
 }
 
 #define ACT(name) static void do_##name(struct conduct *c, const struct hd_co_action *a)
 
 /* Deaths before a message, by its kind. */
-static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = 1 + HD_FP_CO_ADMIT, [HD_MSG_LEARN] = 1 + HD_FP_CO_LEARN,
-	[HD_MSG_PREPARE] = 1 + HD_FP_CO_PREPARE, [HD_MSG_DECIDE] = 1 + HD_FP_CO_DECIDE, [HD_MSG_FENCE] = 1 + HD_FP_CO_FENCE,
+static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = 1 + HD_FP_CO_ADMIT,
+	[HD_MSG_LEARN] = 1 + HD_FP_CO_LEARN,
+	[HD_MSG_PREPARE] = 1 + HD_FP_CO_PREPARE, [HD_MSG_DECIDE] = 1 + HD_FP_CO_DECIDE,
+	[HD_MSG_FENCE] = 1 + HD_FP_CO_FENCE,
 	[HD_MSG_VIEW] = 1 + HD_FP_CO_VIEW };
 
 ACT(send)
@@ -101,17 +106,21 @@ ACT(store)
 {
 	struct hd_diag diag = { "" };
 	int error = HD_FAILPOINT(STORE_BEFORE);
-	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", HD_CONDUCT_STORE) : conduct_keep_record(c, a->record, &diag);
+	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", HD_CONDUCT_STORE) :
+		conduct_keep_record(c, a->record, &diag);
 
 	(void)HD_FAILPOINT(STORE_AFTER);
-	if (err && !c->unstored++)        /* it is tried again and again: nothing changes before it is written */
+	/* it is tried again and again: nothing changes before it is written */
+	if (err && !c->unstored++)
 		conduct_note(c, "warning", HD_NOBODY, diag.text);
 	if (!err && c->unstored) {
-		snprintf(diag.text, sizeof diag.text, "%s is written again, after %u times that it was not", HD_CONDUCT_STORE, c->unstored);
+		snprintf(diag.text, sizeof diag.text, "%s is written again, after %u times that it was not",
+			HD_CONDUCT_STORE, c->unstored);
 		conduct_note(c, "warning", HD_NOBODY, diag.text);
 		c->unstored = 0;
 	}
-	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial, .ok = !err });
+	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial,
+		.ok = !err });
 }
 
 static int pid_of(const struct conduct *c, uint32_t worker)
@@ -128,7 +137,8 @@ static int pid_of(const struct conduct *c, uint32_t worker)
 /* The machine counts from the first time that it asks; those that are under way by then it cannot know of. */
 ACT(spawn)
 {
-	uint32_t known = c->has_spawned ? 0 : conduct_under_way(c) + c->presumed, owed = a->n < known ? a->n : known;
+	uint32_t known = c->has_spawned ? 0 : conduct_under_way(c) + c->presumed,
+		owed = a->n < known ? a->n : known;
 
 	c->has_spawned = true;
 	c->to_start += c->spec->worker_argv ? a->n - owed : 0;
@@ -153,7 +163,8 @@ ACT(distrust)
 		conduct_fail(c, HD_E_INTEGRITY, &diag);   /* nobody may begin from them */
 	if (!n)
 		return;
-	snprintf(text, sizeof text, "%u checkpoints of steps after %llu are removed: their bits may be wrong", n, (unsigned long long)a->step);
+	snprintf(text, sizeof text, "%u checkpoints of steps after %llu are removed: their bits may be wrong",
+		n, (unsigned long long)a->step);
 	conduct_note(c, "distrust", HD_NOBODY, text);
 }
 
@@ -193,7 +204,8 @@ static void reshape(struct conduct *c, uint64_t step)
 static void relieve(struct conduct *c, uint64_t step)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
-	const struct hd_relief_now now = { .step = step, .left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
+	const struct hd_relief_now now = { .step = step, .left = c->spec->task->nsteps > c->end.step ?
+		c->spec->task->nsteps - c->end.step : 0,
 		.now_ns = hd_clock_now_ns(c->spec->clock), .detect_ns = c->detect_ns };
 	struct hd_straggler_action action;
 	struct hd_co_status status;
@@ -206,7 +218,8 @@ static void relieve(struct conduct *c, uint64_t step)
 		return;
 	conduct_note(c, "straggler", action.worker, action.why);
 	if (action.act == HD_STRAGGLER_RELIEVE || action.act == HD_STRAGGLER_KEEP)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = action.worker, .ok = action.act == HD_STRAGGLER_RELIEVE });
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = action.worker,
+			.ok = action.act == HD_STRAGGLER_RELIEVE });
 }
 
 /* Local members, and those who have loaded the job: a policy may count on them. */
@@ -231,7 +244,8 @@ static void autoscale(struct conduct *c, const struct hd_step_news *n)
 	hd_coordinator_status(c->machine, &status);
 	for (uint32_t i = 0; view && i < view->nmembers; i++)
 		guests += hd_is_remote(view->member[i]);
-	const struct hd_scaler_now now = { .members = status.nmembers - guests, .target = status.asked, .guests = guests, .here = could_be(c),
+	const struct hd_scaler_now now = { .members = status.nmembers - guests, .target = status.asked,
+		.guests = guests, .here = could_be(c),
 		.step_ns = n->redone ? 0 : n->step_ns,
 		.vn_ps = view ? hd_pace_median(&c->reshape.pace, view->member, view->nmembers) : 0,
 		.left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
@@ -270,10 +284,13 @@ ACT(commit)
 	c->loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
 	c->step_ms = (double)n->step_ns * 1e-6;
 	c->wait_ms = (double)n->wait_ns * 1e-6;
-	const struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch, .loss_sum = n->loss_sum, .weight = n->weight,
-		.correct = n->correct, .gnorm = n->gnorm, .lr = (float)n->lr, .empty = n->empty, .skipped = n->skipped, .has_digest = n->has_digest,
+	const struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch,
+		.loss_sum = n->loss_sum, .weight = n->weight,
+		.correct = n->correct, .gnorm = n->gnorm, .lr = (float)n->lr, .empty = n->empty,
+		.skipped = n->skipped, .has_digest = n->has_digest,
 		.digest = n->digest };
-	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms, .workers = status.nmembers, .membership = a->epoch,
+	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms,
+		.workers = status.nmembers, .membership = a->epoch,
 		.redone = n->redone };
 	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);
@@ -284,11 +301,14 @@ ACT(commit)
 	autoscale(c, n);
 }
 
-/* Given up because of the time that went by, and it lives: a machine with too much to do looks like a worker that is gone. */
+/* Given up because of the time that went by, and it lives: a machine with too much to do looks like a
+ * worker that is gone. */
 static void look_at_lost(struct conduct *c, uint32_t worker, const char *why)
 {
-	static const char *const by_time[] = { "nothing was heard of it", "it makes no progress", "its peers do not hear it",
-		"it did not come back under its id", "it did not prepare for the next view", "it did not tell its status" };
+	static const char *const by_time[] = { "nothing was heard of it", "it makes no progress",
+		"its peers do not hear it",
+		"it did not come back under its id", "it did not prepare for the next view",
+		"it did not tell its status" };
 	int pid = pid_of(c, worker);
 	char text[200];
 
@@ -296,8 +316,11 @@ static void look_at_lost(struct conduct *c, uint32_t worker, const char *why)
 	for (size_t i = 0; i < sizeof by_time / sizeof *by_time; i++)
 		if (!strcmp(why, by_time[i]) && hd_pid_lives(pid)) {
 			c->end.given_up++;
-			snprintf(text, sizeof text, "its process %d lives: this machine is busier than workers.detect (%lld ms) allows for; a larger one waits "
-				"longer (so far: %u)", pid, (long long)(c->detect_ns / 1000000), c->end.given_up);
+			snprintf(text, sizeof text,
+				"its process %d lives: this machine is busier than workers.detect (%lld ms) "
+				"allows for; a larger one waits "
+				"longer (so far: %u)", pid, (long long)(c->detect_ns / 1000000),
+				c->end.given_up);
 			conduct_note(c, "given_up", worker, text);
 		}
 }
@@ -306,7 +329,8 @@ ACT(note)
 {
 	const char *text = a->text ? a->text : "";
 
-	if (!strcmp(a->name, HD_NOTE_EVALUATING)) {       /* where it stands, for who asks; what comes of it is an event */
+	/* where it stands, for who asks; what comes of it is an event */
+	if (!strcmp(a->name, HD_NOTE_EVALUATING)) {
 		c->evaluating = true;
 		return;
 	}
@@ -326,8 +350,10 @@ ACT(exit)
 }
 
 static void (*const act[HD_CO_DO_NKINDS])(struct conduct *c, const struct hd_co_action *a) = {
-	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store, [HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
-	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_DISTRUST] = do_distrust, [HD_CO_DO_COMMIT] = do_commit, [HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
+	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store,
+		[HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
+	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_DISTRUST] = do_distrust, [HD_CO_DO_COMMIT] = do_commit,
+	[HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
 };
 
 void conduct_feed(struct conduct *c, const struct hd_co_event *event)
@@ -342,7 +368,8 @@ void conduct_feed(struct conduct *c, const struct hd_co_event *event)
 		const struct hd_co_event next = c->queue[c->first];
 		c->first = (c->first + 1) % HD_CONDUCT_EVENTS;
 		c->nqueued--;
-		struct hd_co_actions done = hd_coordinator_step(c->machine, &next, hd_clock_now_ns(c->spec->clock));
+		struct hd_co_actions done = hd_coordinator_step(c->machine, &next,
+			hd_clock_now_ns(c->spec->clock));
 		conduct_keep_plan(c);     /* before the actions: a commit of the view may be one of them */
 		for (size_t i = 0; i < done.n; i++)
 			act[done.at[i].kind](c, &done.at[i]);

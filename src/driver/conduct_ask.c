@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const struct hd_co_status *status, struct hd_json_writer *w,
+static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const struct hd_co_status *status,
+	struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	const char *policy = "curve";
-	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
+	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) :
+		HD_OK;
 
 	if (!err)
 		err = conduct_keep_policy(c, policy, diag);
@@ -19,7 +21,8 @@ static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const
 	return HD_OK;
 }
 
-static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	struct hd_co_status status = { .asked = c->config.target, .target = c->config.target };
 	int64_t n = 0;
@@ -34,7 +37,9 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 		return err;
 	n += hd_json_find(ask, "by") ? (int64_t)status.asked : 0;
 	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
-		return hd_fail(diag, HD_E_INVAL, "%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", (long long)n,
+		return hd_fail(diag, HD_E_INVAL,
+			"%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a "
+			"virtual node)", (long long)n,
 			c->config.min, c->config.max);
 	c->config.target = (uint32_t)n;
 	err = conduct_keep_policy(c, NULL, diag);         /* a number is a user's word */
@@ -56,7 +61,8 @@ static const char *state_of(const struct conduct *c, const struct hd_co_status *
 {
 	if (!c->machine)
 		return c->config.record.halting ? "stopping" : "starting";
-	return s->halting ? "stopping" : c->evaluating ? "evaluating" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
+	return s->halting ? "stopping" : c->evaluating ? "evaluating" : s->holding ? "waiting" : s->nmembers ?
+		"running" : "starting";
 }
 
 /* A worker's own times of its last step; 0 before it has sealed one. */
@@ -71,7 +77,8 @@ static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_wr
 	hd_json_put_f64(w, "wait_ms", (double)s->wait_ns * 1e-6);
 	hd_json_put_f64(w, "compute_ms", (double)s->compute_ns * 1e-6);
 	hd_json_put_f64(w, "vn_ms", (double)p->vn_ps * 1e-9);
-	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->reshape.pace, worker, hd_coordinator_view(c->machine)) : 0);
+	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->reshape.pace, worker,
+		hd_coordinator_view(c->machine)) : 0);
 	hd_json_put_i64(w, "redone_vn", (int64_t)p->redone);
 }
 
@@ -88,7 +95,8 @@ static void put_refusals(struct conduct *c, struct hd_json_writer *w)
 	hd_json_close(w);
 }
 
-static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
 	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target };
@@ -96,13 +104,15 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	double for_s = 0;
 	uint32_t n = 0;
 
-	if (hd_json_find(ask, "for_s")) {         /* its scheduler asks: the lease holds for so long from now */
+	/* its scheduler asks: the lease holds for so long from now */
+	if (hd_json_find(ask, "for_s")) {
 		enum hd_err err = hd_json_get_f64(ask, "for_s", &for_s, diag);
 		if (!err && !(for_s > 0 && for_s < 1e9))
 			err = hd_fail(diag, HD_E_INVAL, "for_s is %g: seconds, above 0", for_s);
 		if (err)
 			return err;
-		c->until_ns = c->spec->lease_ns ? hd_clock_now_ns(c->spec->clock) + (int64_t)(for_s * 1e9) : 0;
+		c->until_ns = c->spec->lease_ns ? hd_clock_now_ns(c->spec->clock) + (int64_t)(for_s * 1e9) :
+			0;
 	}
 	if (c->machine) {
 		hd_coordinator_status(c->machine, &s);
@@ -112,7 +122,8 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_i64(w, "pid", self.pid);
 	hd_json_put_text(w, "name", hd_job_text(c->spec->task->job, HD_JOB_NAME));
 	hd_json_put_text(w, "state", state_of(c, &s));
-	hd_json_put_text(w, "why", s.holding ? "fewer workers than workers.min" : s.changing ? "membership is changing" : "");
+	hd_json_put_text(w, "why", s.holding ? "fewer workers than workers.min" : s.changing ?
+		"membership is changing" : "");
 	hd_json_put_i64(w, "step", (int64_t)c->end.step);
 	hd_json_put_i64(w, "steps", (int64_t)c->spec->task->nsteps);
 	hd_json_put_f64(w, "loss", c->loss);
@@ -155,23 +166,27 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	return HD_OK;
 }
 
-static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	bool now = false;
 	enum hd_err err = hd_json_find(ask, "now") ? hd_json_get_bool(ask, "now", &now, diag) : HD_OK;
 
 	(void)w;
 	if (!err)
-		err = conduct_halt(c, (uint32_t)hd_err_exit(HD_E_PREEMPTED), "somebody asked it to stop", diag);
+		err = conduct_halt(c, (uint32_t)hd_err_exit(HD_E_PREEMPTED), "somebody asked it to stop",
+			diag);
 	if (!err && now) {
 		c->exit_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
-		snprintf(c->exit_text, sizeof c->exit_text, "stopped at step %llu", (unsigned long long)c->end.step);
+		snprintf(c->exit_text, sizeof c->exit_text, "stopped at step %llu",
+			(unsigned long long)c->end.step);
 		c->over = true;
 	}
 	return err;
 }
 
-static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	int64_t id = 0;
 	enum hd_err err = hd_json_get_i64(ask, "worker", 0, INT32_MAX, &id, diag);
@@ -180,18 +195,23 @@ static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, st
 
 	(void)w;
 	for (uint32_t i = 0; i < n && !err; i++)
-		if (worker[i].worker == (uint32_t)id && worker[i].state != HD_W_OUT && worker[i].state != HD_W_FREE) {
-			conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = (uint32_t)id, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED) });
+		if (worker[i].worker == (uint32_t)id && worker[i].state != HD_W_OUT &&
+			worker[i].state != HD_W_FREE) {
+			conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = (uint32_t)id,
+				.code = (uint32_t)hd_err_exit(HD_E_PREEMPTED) });
 			return HD_OK;
 		}
-	return err ? err : hd_fail(diag, HD_E_INVAL, "there is no worker %lld; `heddle status` lists them", (long long)id);
+	return err ? err : hd_fail(diag, HD_E_INVAL, "there is no worker %lld; `heddle status` lists them",
+		(long long)id);
 }
 
-enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	static const struct {
 		const char *what;
-		enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *, struct hd_diag *);
+		enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *,
+			struct hd_diag *);
 	} row[] = {
 		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
 	};

@@ -5,11 +5,13 @@
 
 #include "driver/standing.h"
 
-/* Workers on the run's own machine: those that end, those that are to be started, and what is said of starts that fail alike. */
+/* Workers on the run's own machine: those that end, those that are to be started, and what is said of
+ * starts that fail alike. */
 
 enum { LINE = 300, TAIL = 2048 };
 
-/* One that was to come will not. Before there is a machine nobody else counts the missing ones; it asks for others itself. */
+/* One that was to come will not. Before there is a machine nobody else counts the missing ones; it asks
+ * for others itself. */
 static void unspawned(struct conduct *c)
 {
 	if (c->machine)
@@ -66,7 +68,8 @@ static void last_line(struct conduct *c, uint32_t number, char line[LINE])
 
 	*line = '\0';
 	snprintf(path, sizeof path, "%s/log/hand-%u.log", c->spec->dir->path, number);
-	if (hd_fs_stat(c->spec->fs, path, &stat, NULL) || hd_file_open(c->spec->fs, path, HD_OPEN_READ, &file, NULL))
+	if (hd_fs_stat(c->spec->fs, path, &stat, NULL) || hd_file_open(c->spec->fs, path, HD_OPEN_READ, &file,
+		NULL))
 		return;
 	if (hd_file_pread(&file, room, TAIL, stat.size_bytes > TAIL ? stat.size_bytes - TAIL : 0, &got, NULL))
 		got = 0;
@@ -78,7 +81,8 @@ static void last_line(struct conduct *c, uint32_t number, char line[LINE])
 	snprintf(line, LINE, "%.*s", LINE - 1, nl ? nl + 1 : room);
 }
 
-/* They are told once in a row; nobody would begin any more, so the run ends as they do. Whoever kills them may stop doing so. */
+/* They are told once in a row; nobody would begin any more, so the run ends as they do. Whoever kills them
+ * may stop doing so. */
 static void failed_alike(struct conduct *c, const struct hd_hand_end *end)
 {
 	bool by_signal = end->code >= 128;
@@ -86,8 +90,10 @@ static void failed_alike(struct conduct *c, const struct hd_hand_end *end)
 	char line[LINE];
 
 	last_line(c, end->number, line);
-	enum hd_err err = hd_fail(&diag, hd_err_of_exit(end->code), "%u workers in a row ended with %s %d before they took part; %s/log/hand-%u.log %s%s",
-		c->crew.nalike, by_signal ? "signal" : "exit code", by_signal ? end->code - 128 : end->code, c->spec->dir->path, end->number,
+	enum hd_err err = hd_fail(&diag, hd_err_of_exit(end->code),
+		"%u workers in a row ended with %s %d before they took part; %s/log/hand-%u.log %s%s",
+		c->crew.nalike, by_signal ? "signal" : "exit code", by_signal ? end->code - 128 : end->code,
+		c->spec->dir->path, end->number,
 		*line ? "ends with: " : "is empty", line);
 	if (c->crew.nalike == HD_CREW_ALIKE)
 		conduct_note(c, "failing", HD_NOBODY, diag.text);
@@ -98,7 +104,8 @@ static void failed_alike(struct conduct *c, const struct hd_hand_end *end)
 static void ended(struct conduct *c, const struct hd_hand_end *end)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
-	uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
+	uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) :
+		0;
 	bool took_part = false;
 	char text[80];
 
@@ -112,7 +119,8 @@ static void ended(struct conduct *c, const struct hd_hand_end *end)
 	conduct_note(c, "process_ended", worker, text);
 	bool alike = hd_crew_judge(&c->crew, end, took_part);
 	if (worker != HD_NOBODY)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = HD_EXITED });
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+			.why = HD_EXITED });
 	else
 		unspawned(c);
 	if (alike && !c->over)
@@ -139,7 +147,8 @@ static bool start_one(struct conduct *c)
 	return true;
 }
 
-/* Those that did not come are not on their way: the machine, for which they count as started, asks for others. */
+/* Those that did not come are not on their way: the machine, for which they count as started, asks for
+ * others. */
 static void look_at_presumed(struct conduct *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
@@ -150,8 +159,10 @@ static void look_at_presumed(struct conduct *c)
 	c->presumed_ns = 0;
 	n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS);
 	for (uint32_t i = 0; i < n; i++)
-		came += w[i].state != HD_W_FREE && !hd_is_remote(w[i].worker) && !hd_crew_find(&c->crew, conduct_pid(&w[i]));
-	n = c->presumed + 1 > came ? c->presumed + 1 - came : 0;          /* the first of them had come before they were counted */
+		came += w[i].state != HD_W_FREE && !hd_is_remote(w[i].worker) &&
+			!hd_crew_find(&c->crew, conduct_pid(&w[i]));
+	/* the first of them had come before they were counted */
+	n = c->presumed + 1 > came ? c->presumed + 1 - came : 0;
 	if (n)
 		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
 }
@@ -161,7 +172,8 @@ void conduct_sweep(struct conduct *c)
 	uint32_t living = 0;
 
 	c->sweep = false;
-	(void)!hd_posts_look(c->spec->fs, c->spec->dir->path, true, &living, NULL);          /* what stays lies about until the next time */
+	/* what stays lies about until the next time */
+	(void)!hd_posts_look(c->spec->fs, c->spec->dir->path, true, &living, NULL);
 }
 
 void conduct_look_at_crew(struct conduct *c)

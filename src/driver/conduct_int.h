@@ -18,7 +18,8 @@
 #include "driver/scaler.h"
 #include "driver/store.h"
 
-enum { HD_CONDUCT_EVENTS = 256, CONDUCT_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 + HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
+enum { HD_CONDUCT_EVENTS = 256, CONDUCT_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 +
+	HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
 
 struct conduct {
 	const struct hd_conduct_spec *spec;
@@ -42,14 +43,18 @@ struct conduct {
 	uint8_t *room;
 	struct hd_co_event queue[HD_CONDUCT_EVENTS];
 	uint32_t first, nqueued;
-	bool stepping, over, wished, has_kernels, asked_for_all, has_spawned;         /* spawned: the machine has asked for workers */
+	/* spawned: the machine has asked for workers */
+	bool stepping, over, wished, has_kernels, asked_for_all, has_spawned;
 	int64_t until_ns;                 /* its lease; 0: without end */
 	int64_t detect_ns;
 	struct hd_conduct_end end;
 	double loss, step_ms, wait_ms;
-	uint32_t planned;                 /* epoch of the newest view that was looked at for its plan; 0: none */
+	/* epoch of the newest view that was looked at for its plan; 0: none */
+	uint32_t planned;
 	bool unkept;                      /* a plan could not be written, which is told once */
-	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which they are written down, or counted as lost */
+	/* steps in a row, up to now, of whom no record is left; up to which they are written down, or
+	 * counted as lost */
+	uint64_t unrecorded, recorded;
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
@@ -61,16 +66,19 @@ struct conduct {
 };
 
 /* conduct_act.c */
-void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag);       /* the first one counts */
+/* the first one counts */
+void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag);
 void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text);
-void conduct_feed(struct conduct *c, const struct hd_co_event *event);                   /* to the machine, and does what it orders */
+/* to the machine, and does what it orders */
+void conduct_feed(struct conduct *c, const struct hd_co_event *event);
 /* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
 int conduct_pid(const struct hd_co_worker_status *w);
 
 /* conduct_crew.c */
 void conduct_sweep(struct conduct *c);                    /* sockets of workers that are gone */
 void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
-void conduct_resize_start(struct conduct *c);             /* before there is a machine: config.target is another one */
+/* before there is a machine: config.target is another one */
+void conduct_resize_start(struct conduct *c);
 uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
 
 /* conduct_lines.c */
@@ -81,21 +89,27 @@ void conduct_begins_at(struct conduct *c, uint64_t step);         /* from disk *
 HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);
 void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
 
-/* The run is to end. Stored: a coordinator that follows, and workers that have not called yet, are told, too. */
+/* The run is to end. Stored: a coordinator that follows, and workers that have not called yet, are told,
+ * too. */
 HD_MUST_USE enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag);
-HD_MUST_USE enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag);     /* stored, too */
+/* stored, too */
+HD_MUST_USE enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag);
 /* conduct_ask.c: the answer of a struct hd_control */
-HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
 
 /* conduct_keep.c */
 HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag);
-HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag);
-/* The record as it lies in the store, little endian; get() also takes those of earlier programs: without disputes, without what a halt is for.
- * HD_E_INTEGRITY: another length or value. */
+/* The record as it lies in the store, little endian; get() also takes those of earlier programs: without
+ * disputes, without what a halt is for. HD_E_INTEGRITY: another length or value. */
 void conduct_record_put(const struct hd_co_record *record, uint8_t bytes[CONDUCT_RECORD_BYTES]);
-HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len, struct hd_diag *diag);
-/* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and disputes are counted anew (rule 12). */
+HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
+	struct hd_diag *diag);
+/* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and
+ * disputes are counted anew (rule 12). */
 void conduct_record_resume(struct hd_co_record *record);
 void conduct_keep_paces(struct conduct *c);
 /* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */

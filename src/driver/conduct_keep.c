@@ -9,11 +9,14 @@
 #include "engine/lockstep.h"
 #include "run/kept_plan.h"
 
-enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
-       RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
-       RECORD_HALT = RECORD_TAIL + 12,                             /* and the bytes that it had before it said what a halt is for */
-       RECORD_GOING = RECORD_HALT + 6 + HD_MSG_TEXT,
-       RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4 };         /* bytes that it had before disputes were counted */
+enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES };
+enum {
+	RECORD_HEAD = 8 + 5 * 4 + 2,
+	RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
+	RECORD_HALT = RECORD_TAIL + 12,    /* and the bytes that it had before it said what a halt is for */
+	RECORD_GOING = RECORD_HALT + 6 + HD_MSG_TEXT,
+	RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4, /* bytes that it had before disputes were counted */
+};
 
 _Static_assert(CONDUCT_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what conduct_int.h says");
 
@@ -67,10 +70,13 @@ enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, siz
 {
 	uint32_t most = len > RECORD_BEFORE ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
 
-	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != CONDUCT_RECORD_BYTES) || hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
+	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != CONDUCT_RECORD_BYTES) ||
+		hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
-	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8), .epoch = hd_get32(bytes + 12),
-		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20), .nmembers = hd_get32(bytes + 24), .started = bytes[28],
+	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8),
+		.epoch = hd_get32(bytes + 12),
+		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20),
+		.nmembers = hd_get32(bytes + 24), .started = bytes[28],
 		.halting = bytes[29] };
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		r->member[i] = hd_get32(bytes + RECORD_HEAD + 4 * (size_t)i);
@@ -104,12 +110,14 @@ static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
 	if (!err)
 		err = conduct_record_get(&c->config.record, bytes, len, diag);
 	if (!err)
-		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &len, diag);
+		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels,
+			&len, diag);
 	c->has_kernels = !err;
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
-/* Before a worker is started. Nobody holds the state of one that is not begun: it goes on with the newest there is. */
+/* Before a worker is started. Nobody holds the state of one that is not begun: it goes on with the newest
+ * there is. */
 static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info;
@@ -121,9 +129,12 @@ static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
 		return conduct_keep_record(c, &c->config.record, diag);
 	}
 	if (!c->config.record.serial)
-		return hd_fail(diag, HD_E_AGAIN, "%s: its coordinator ended before it wrote down how many workers are wanted; `heddle resume %s --workers N` "
+		return hd_fail(diag, HD_E_AGAIN,
+			"%s: its coordinator ended before it wrote down how many workers are wanted; "
+			"`heddle resume %s --workers N` "
 			"begins it", c->spec->dir->path, c->spec->dir->path);
-	if (!c->config.record.started && !hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
+	if (!c->config.record.started && !hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info,
+		NULL, NULL, NULL))
 		c->config.step = c->end.step = info.step;
 	if (!c->config.record.started)
 		conduct_begins_at(c, c->config.step);
@@ -143,7 +154,8 @@ static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
 		return hd_store_put(c->store, RECORD_BEGAN, bytes, sizeof bytes, diag);
 	}
 	if (!err && len != sizeof bytes)
-		err = hd_fail(diag, HD_E_INTEGRITY, "the record of when the run began is not of this program");
+		err = hd_fail(diag, HD_E_INTEGRITY,
+			"the record of when the run began is not of this program");
 	if (!err)
 		age = wall - (int64_t)hd_get64(bytes);
 	c->spec->dir->began_ns -= age > 0 ? age : 0;
@@ -152,7 +164,8 @@ static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
 	return err;
 }
 
-/* How fast workers were under the coordinator before: shares need not be even until they are measured again. */
+/* How fast workers were under the coordinator before: shares need not be even until they are measured
+ * again. */
 static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
 {
 	uint8_t bytes[HD_PACE_BYTES];
@@ -162,7 +175,8 @@ static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
 	if (!err) {
 		char text[80];
 		hd_pace_take(&c->reshape.pace, bytes, len);
-		snprintf(text, sizeof text, "this coordinator goes on with the paces of %zu workers", len / HD_PACE_ENTRY);
+		snprintf(text, sizeof text, "this coordinator goes on with the paces of %zu workers",
+			len / HD_PACE_ENTRY);
 		conduct_note(c, "paces", HD_NOBODY, text);
 	}
 	return err == HD_E_NOTFOUND ? HD_OK : err;
@@ -189,8 +203,10 @@ void conduct_keep_plan(struct conduct *c)
 	c->planned = view->epoch;
 	if (hd_view_scribe(view) != HD_NOBODY)
 		return;
-	const struct hd_plan_job job = { .nvns = task->job->nvns, .nchunks = task->layout.nchunks, .nstages = 1,
-		.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL && hd_lockstep_bytes(&task->train, task->job->nvns) };
+	const struct hd_plan_job job = { .nvns = task->job->nvns, .nchunks = task->layout.nchunks,
+		.nstages = 1,
+		.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
+		hd_lockstep_bytes(&task->train, task->job->nvns) };
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 	struct hd_plan plan;
@@ -207,39 +223,49 @@ void conduct_keep_plan(struct conduct *c)
 /* The job's policy, or what a user said since. */
 static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
 {
-	static const char *const row[] = { NULL, "curve", "ae-2020" };   /* words of elastic.autoscale.policy */
+	/* words of elastic.autoscale.policy */
+	static const char *const row[] = { NULL, "curve", "ae-2020" };
 	const struct hd_job *job = c->spec->task->job;
 	char kept[32] = "";
 	size_t len = 0;
 
 	struct hd_cores cores;
 	hd_cores_usable(&cores);
-	uint32_t most = cores.n > c->config.target ? cores.n : c->config.target;         /* that are started here */
-	c->scaler = (struct hd_scaler){ .nvns = job->nvns, .min = c->config.min, .max = c->config.max < most ? c->config.max : most,
-		.objective = hd_job_int(job, HD_JOB_AUTOSCALE_OBJECTIVE) ? HD_OBJECTIVE_COST : HD_OBJECTIVE_TIME,
-		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY), .price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE),
+	/* that are started here */
+	uint32_t most = cores.n > c->config.target ? cores.n : c->config.target;
+	c->scaler = (struct hd_scaler){ .nvns = job->nvns, .min = c->config.min,
+		.max = c->config.max < most ? c->config.max : most,
+		.objective = hd_job_int(job, HD_JOB_AUTOSCALE_OBJECTIVE) ? HD_OBJECTIVE_COST :
+		HD_OBJECTIVE_TIME,
+		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY),
+		.price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE),
 		.detect_ns = c->detect_ns };
 	enum hd_err err = hd_store_get(c->store, RECORD_POLICY, kept, sizeof kept - 1, &len, diag);
 	if (err && err != HD_E_NOTFOUND)
 		return err;
-	const char *policy = err ? row[hd_job_int(job, HD_JOB_AUTOSCALE)] : !strcmp(kept, "off") ? NULL : kept;
+	const char *policy = err ? row[hd_job_int(job, HD_JOB_AUTOSCALE)] : !strcmp(kept, "off") ? NULL :
+		kept;
 	return hd_scaler_turn(&c->scaler, policy, diag);
 }
 
 static enum hd_err set_straggler(struct conduct *c, struct hd_diag *diag)
 {
-	static const char *const rule[] = { NULL, "ours", "ae-2020" };   /* words of elastic.straggler.replace */
+	/* words of elastic.straggler.replace */
+	static const char *const rule[] = { NULL, "ours", "ae-2020" };
 
-	return hd_straggler_init(&c->straggler, rule[hd_job_int(c->spec->task->job, HD_JOB_STRAGGLER_REPLACE)], diag);
+	return hd_straggler_init(&c->straggler, rule[hd_job_int(c->spec->task->job,
+		HD_JOB_STRAGGLER_REPLACE)], diag);
 }
 
-/* Epochs number plans in the run's folder, where a run in one process may have left some since: the next is of no plan yet. */
+/* Epochs number plans in the run's folder, where a run in one process may have left some since: the next
+ * is of no plan yet. */
 static void pass_plans(struct conduct *c)
 {
 	struct hd_co_record *r = &c->config.record;
 	uint32_t newest;
 
-	if (!r->nmembers && !hd_plan_newest(&newest, c->spec->fs, c->spec->dir->path, NULL) && newest > r->epoch && newest < UINT32_MAX / 2)
+	if (!r->nmembers && !hd_plan_newest(&newest, c->spec->fs, c->spec->dir->path, NULL) &&
+		newest > r->epoch && newest < UINT32_MAX / 2)
 		r->epoch = newest;
 }
 
@@ -251,7 +277,8 @@ enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t 
 	*min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS);
 	*max = asked->is_auto || asked->i > most ? most : (uint32_t)asked->i;
 	return *min <= *max ? HD_OK
-		: hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", *min, *max);
+		: hd_fail(diag, HD_E_INVAL,
+			"workers.min is %u, more than the %u workers that this job can use", *min, *max);
 }
 
 enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag)
@@ -260,7 +287,9 @@ enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct
 	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
 
 	return err || (nworkers >= min && nworkers <= max) ? err
-		: hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", nworkers, min, max);
+		: hd_fail(diag, HD_E_INVAL,
+			"%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a "
+			"virtual node)", nworkers, min, max);
 }
 
 enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
@@ -272,10 +301,12 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 	if (err)
 		return err;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
-	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
+	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
+		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job),
 		.min = min, .max = max,
-		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .nsteps = c->spec->task->nsteps, .step = c->spec->step };
+		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),
+		.nsteps = c->spec->task->nsteps, .step = c->spec->step };
 	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
 		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0);
 	c->config.plan = hd_reshape_plan;
@@ -308,7 +339,8 @@ enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd
 	if (err || was == c->scaler.policy)
 		return err;
 	conduct_note(c, "autoscale", HD_NOBODY, policy ? policy : "off: a number was asked for");
-	return hd_store_put(c->store, RECORD_POLICY, policy ? policy : "off", strlen(policy ? policy : "off"), diag);
+	return hd_store_put(c->store, RECORD_POLICY, policy ? policy : "off", strlen(policy ? policy : "off"),
+		diag);
 }
 
 enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag)

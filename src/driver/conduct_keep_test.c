@@ -8,8 +8,10 @@
 /* As many as a record may have: 64 members, and those that come in the place of all of them. */
 static struct hd_co_record full(uint32_t nmembers)
 {
-	struct hd_co_record r = { .serial = 0x1122334455667788, .term = 3, .epoch = 70, .next_worker = 1000131, .target = 64, .nmembers = nmembers,
-		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .disputes = 2, .disputed = UINT64_C(0x100000005) };
+	struct hd_co_record r = { .serial = 0x1122334455667788, .term = 3, .epoch = 70,
+		.next_worker = 1000131, .target = 64, .nmembers = nmembers,
+		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .disputes = 2,
+		.disputed = UINT64_C(0x100000005) };
 
 	memset(r.halt_why, 'w', HD_MSG_TEXT);
 	for (uint32_t i = 0; i < nmembers; i++) {
@@ -63,7 +65,8 @@ static void a_record_of_before_is_read(void **state)
 	hd_put32(bytes + 30, 1);
 	hd_put32(bytes + 34, 4);
 	CHECK(conduct_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
-	assert_true(r.serial == 41 && r.term == 2 && r.epoch == 9 && r.next_worker == 5 && r.target == 3 && r.started && !r.halting);
+	assert_true(r.serial == 41 && r.term == 2 && r.epoch == 9 && r.next_worker == 5 && r.target == 3 &&
+		r.started && !r.halting);
 	assert_true(r.nmembers == 2 && r.member[0] == 1 && r.member[1] == 4);
 	assert_true(r.disputes == 0 && r.disputed == 0);
 }
@@ -88,7 +91,8 @@ static void a_halt_of_before_is_a_stop(void **state)
 
 static void what_cannot_be_a_record_is_refused(void **state)
 {
-	static const struct { size_t len, at; uint8_t byte; } row[] = { { CONDUCT_RECORD_BYTES - 1, 0, 0 }, { CONDUCT_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
+	static const struct { size_t len, at; uint8_t byte; } row[] = { { CONDUCT_RECORD_BYTES - 1, 0, 0 },
+		{ CONDUCT_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
 		{ CONDUCT_RECORD_BYTES, 28, 2 }, { CONDUCT_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 },
 		{ CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 13, 1 }, { CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 12 + 5, 3 },
 		{ CONDUCT_RECORD_BYTES, CONDUCT_RECORD_BYTES - 128 * 4 - 4, 129 } };

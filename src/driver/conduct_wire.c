@@ -9,18 +9,20 @@
 static bool make_machine(struct conduct *c)
 {
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_coordinator_create(&c->machine, &c->config, hd_clock_now_ns(c->spec->clock), &diag);
+	enum hd_err err = hd_coordinator_create(&c->machine, &c->config, hd_clock_now_ns(c->spec->clock),
+		&diag);
 
 	if (err)
 		conduct_fail(c, err, &diag);
 	return !err;
 }
 
-/* Somebody is left of those whom the coordinator before had started: the others may be on their way, too. For as long as a start waits for
- * all they count as started, or there would be twice as many. */
+/* Somebody is left of those whom the coordinator before had started: the others may be on their way, too. For
+ * as long as a start waits for all they count as started, or there would be twice as many. */
 static void presume(struct conduct *c)
 {
-	uint32_t left = c->config.target > c->crew.n + c->to_start + 1 ? c->config.target - c->crew.n - c->to_start - 1 : 0;
+	uint32_t left = c->config.target > c->crew.n + c->to_start + 1 ?
+		c->config.target - c->crew.n - c->to_start - 1 : 0;
 
 	if (c->spec->target || c->config.record.started)
 		return;
@@ -48,35 +50,43 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 	return !err && make_machine(c);
 }
 
-/* Nobody calls. Where members were, and this process was not told how many to start, the machine begins without them and asks for
- * others; where there were none, as many are started as are wanted. Else somebody must join before workers.min_wait is over,
- * or what a start takes where that is more. */
+/* Nobody calls. Where members were, and this process was not told how many to start, the machine begins
+ * without them and asks for others; where there were none, as many are started as are wanted. Else somebody
+ * must join before workers.min_wait is over, or what a start takes where that is more. */
 void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns)
 {
-	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns), most_ns = c->config.min_wait_ns > start_ns ? c->config.min_wait_ns : start_ns;
+	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns),
+		most_ns = c->config.min_wait_ns > start_ns ? c->config.min_wait_ns : start_ns;
 	struct hd_diag diag = { "" };
 
 	if (c->machine || c->over)
 		return;
-	if (c->config.record.started && !c->spec->target && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns))
+	if (c->config.record.started && !c->spec->target &&
+		waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns))
 		(void)make_machine(c);
 	else if (c->config.record.halting && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
 		c->exit_code = c->config.record.halt_code;
 		snprintf(c->exit_text, sizeof c->exit_text, "%s", c->config.record.halt_why);
 		c->over = true;
-	} else if (!c->spec->target && !c->asked_for_all && c->spec->worker_argv && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
+	} else if (!c->spec->target && !c->asked_for_all && c->spec->worker_argv &&
+		waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
 		c->asked_for_all = true;
 		c->to_start += c->config.target;
 	} else if (waited_ns > most_ns)
-		conduct_fail(c, hd_fail(&diag, HD_E_WORKERS, "nobody joined within workers.min_wait: %s/log says what workers met", c->spec->dir->path), &diag);
+		conduct_fail(c, hd_fail(&diag, HD_E_WORKERS,
+			"nobody joined within workers.min_wait: %s/log says what workers met",
+			c->spec->dir->path), &diag);
 }
 
 static void tell_job(struct conduct *c, uint32_t worker)
 {
 	const struct hd_task *task = c->spec->task;
-	const char *text = c->spec->job_text ? c->spec->job_text : "", *folder = c->spec->job_folder ? c->spec->job_folder : "";
-	const struct hd_msg msg = { .kind = HD_MSG_OFFER, .offer = { .job = task->job_hash, .data = task->data->hash, .data_count = task->data->count,
-		.ntext = (uint32_t)strcspn(text, "\n"), .text = text, .nfolder = (uint32_t)strlen(folder), .folder = folder } };
+	const char *text = c->spec->job_text ? c->spec->job_text : "",
+		*folder = c->spec->job_folder ? c->spec->job_folder : "";
+	const struct hd_msg msg = { .kind = HD_MSG_OFFER, .offer = { .job = task->job_hash,
+		.data = task->data->hash, .data_count = task->data->count,
+		.ntext = (uint32_t)strcspn(text, "\n"), .text = text, .nfolder = (uint32_t)strlen(folder),
+		.folder = folder } };
 
 	size_t len = 0;
 	struct hd_diag diag = { "" };
@@ -106,9 +116,11 @@ static void on_message(void *self, const struct hd_message *m)
 	else if (remote && !c->machine && !c->config.record.started)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_DROPPED, "the run has not begun; call again");
 	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL && msg.seal.ran)
-		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news, hd_coordinator_view(c->machine));
+		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news,
+			hd_coordinator_view(c->machine));
 	if (!err && c->machine)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker, .msg = &msg, .remote = remote });
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker,
+			.msg = &msg, .remote = remote });
 }
 
 static void on_up(void *self, const struct hd_peer_info *peer)
@@ -121,12 +133,14 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 {
 	(void)why;
 	(void)text;
-	conduct_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = HD_CLOSED });
+	conduct_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+		.why = HD_CLOSED });
 }
 
 static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 {
-	conduct_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = silent_ms ? HD_SILENT : HD_HEARD });
+	conduct_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+		.why = silent_ms ? HD_SILENT : HD_HEARD });
 }
 
 /* No transfer ends here. */
@@ -140,17 +154,22 @@ static enum hd_err tell_address(struct conduct *c, const char *addr, struct hd_d
 	char text[HD_ADDR_CAP + 64];
 
 	snprintf(c->address, sizeof c->address, "%s", addr + (strncmp(addr, "tcp:", 4) ? 0 : 4));
-	snprintf(text, sizeof text, "workers of other machines join at %s%s", c->address, c->spec->key ? "" : ", without a key");
+	snprintf(text, sizeof text, "workers of other machines join at %s%s", c->address,
+		c->spec->key ? "" : ", without a key");
 	conduct_note(c, "listening", HD_NOBODY, text);
 	return hd_rundir_put(c->spec->dir, HD_CONDUCT_ADDRESS, c->address, strlen(c->address), diag);
 }
 
 enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag)
 {
-	const struct hd_wire_events events = { .self = c, .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message,
-		.arrived = on_arrived, .sent = on_sent, .stale = on_epoch, .ahead = on_epoch, .probed = on_probed };
-	struct hd_hub_config config = { .job = hd_elastic_realm(c->spec->realm, c->spec->task->job_hash), .job_hash = c->spec->task->job_hash,
-		.worker = HD_COORDINATOR_LINK, .role = HD_ROLE_COORDINATOR, .detect_ms = (uint32_t)(c->detect_ns / 1000000),
+	const struct hd_wire_events events = { .self = c, .up = on_up, .lost = on_lost, .suspect = on_suspect,
+		.message = on_message,
+		.arrived = on_arrived, .sent = on_sent, .stale = on_epoch, .ahead = on_epoch,
+		.probed = on_probed };
+	struct hd_hub_config config = { .job = hd_elastic_realm(c->spec->realm, c->spec->task->job_hash),
+		.job_hash = c->spec->task->job_hash,
+		.worker = HD_COORDINATOR_LINK, .role = HD_ROLE_COORDINATOR,
+		.detect_ms = (uint32_t)(c->detect_ns / 1000000),
 		.peers_cap = HD_HUB_PEERS, .streams_cap = 4096,
 		.plaintext = c->spec->plaintext, .key = c->spec->key, .key_len = c->spec->key_len };
 	char transport[16], addr[HD_ADDR_CAP];

@@ -9,8 +9,10 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 
-enum { HD_UNIX_PATH = 105,                /* the kernel's limit is 108 with the final 0 */
-       HD_CONTROL_LOOK_NS = 20000000 };   /* readable wakes at once; a connection under way is looked at so often */
+enum {
+	HD_UNIX_PATH = 105,                /* the kernel's limit is 108 with the final 0 */
+	HD_CONTROL_LOOK_NS = 20000000,     /* readable wakes at once; a connection under way is looked at so often */
+};
 
 enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP], struct hd_diag *diag)
 {
@@ -24,7 +26,9 @@ enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR
 	if (!realpath(dir, full))
 		return hd_fail(diag, HD_E_NOTFOUND, "there is no run %s", dir);
 	if (!runtime || strlen(runtime) > HD_UNIX_PATH - sizeof "/heddle/" - 17 - strlen(name))
-		return hd_fail(diag, HD_E_REFUSED, "the path of %s is too long for a socket, and XDG_RUNTIME_DIR names no folder for it: "
+		return hd_fail(diag, HD_E_REFUSED,
+			"the path of %s is too long for a socket, and XDG_RUNTIME_DIR names no folder for "
+			"it: "
 			"choose a shorter one", dir);
 	snprintf(folder, sizeof folder, "%s/heddle", runtime);
 	enum hd_err err = hd_fs_mkdirs(&fs, folder, diag);
@@ -46,7 +50,8 @@ static void end(struct hd_control *c, struct hd_control_client *client)
 	*client = (struct hd_control_client){ 0 };
 }
 
-enum hd_err hd_control_open(struct hd_control *c, const char *addr, struct hd_loop *loop, struct hd_net *net, struct hd_diag *diag)
+enum hd_err hd_control_open(struct hd_control *c, const char *addr, struct hd_loop *loop, struct hd_net *net,
+	struct hd_diag *diag)
 {
 	c->loop = loop;
 	enum hd_err err = hd_sock_listen(net, addr, &c->listener, diag);
@@ -76,7 +81,8 @@ static void let_in(struct hd_control *c)
 			return;
 		client->room = hd_alloc(HD_CONTROL_ANSWER);
 		client->until_ns = hd_clock_now_ns(c->loop->clock) + HD_CONTROL_WAIT_NS;
-		if (!client->room || hd_loop_watch(c->loop, client->sock.id, HD_LOOP_READ, c->tag + 1 + i, NULL))
+		if (!client->room || hd_loop_watch(c->loop, client->sock.id, HD_LOOP_READ, c->tag + 1 + i,
+			NULL))
 			end(c, client);
 	}
 }
@@ -104,7 +110,8 @@ static void make_answer(struct hd_control *c, struct hd_control_client *client, 
 		while (!err && w.depth)
 			hd_json_close(&w);
 		if (!err && text.full)
-			err = hd_fail(&diag, HD_E_NOSPACE, "the answer is longer than %d bytes", HD_CONTROL_ANSWER);
+			err = hd_fail(&diag, HD_E_NOSPACE, "the answer is longer than %d bytes",
+				HD_CONTROL_ANSWER);
 	}
 	if (err) {
 		hd_text_fixed(&text, client->room, HD_CONTROL_ANSWER - 2);
@@ -125,9 +132,11 @@ static void give(struct hd_control *c, struct hd_control_client *client)
 {
 	while (client->put < client->len) {
 		size_t put = 0;
-		enum hd_err err = hd_sock_write(&client->sock, client->room + client->put, client->len - client->put, &put, NULL);
+		enum hd_err err = hd_sock_write(&client->sock, client->room + client->put,
+			client->len - client->put, &put, NULL);
 		if (err == HD_E_AGAIN) {
-			if (hd_loop_watch(c->loop, client->sock.id, HD_LOOP_WRITE, c->tag + 1 + (uint64_t)(client - c->client), NULL))
+			if (hd_loop_watch(c->loop, client->sock.id, HD_LOOP_WRITE,
+				c->tag + 1 + (uint64_t)(client - c->client), NULL))
 				end(c, client);
 			return;
 		}
@@ -142,7 +151,8 @@ static void take(struct hd_control *c, struct hd_control_client *client)
 {
 	for (;;) {
 		size_t got = 0;
-		enum hd_err err = hd_sock_read(&client->sock, client->room + client->got, HD_CONTROL_REQUEST - client->got, &got, NULL);
+		enum hd_err err = hd_sock_read(&client->sock, client->room + client->got,
+			HD_CONTROL_REQUEST - client->got, &got, NULL);
 		if (err == HD_E_AGAIN)
 			return;
 		if (err || got == 0) {
@@ -195,14 +205,16 @@ static enum hd_err wait_for(struct hd_loop *loop, int64_t until_ns, const char *
 	int64_t now = hd_clock_now_ns(loop->clock);
 	struct hd_loop_event event;
 	size_t n = 0;
-	enum hd_err err = hd_loop_poll(loop, now + HD_CONTROL_LOOK_NS < until_ns ? now + HD_CONTROL_LOOK_NS : until_ns, &event, 1, &n, diag);
+	enum hd_err err = hd_loop_poll(loop, now + HD_CONTROL_LOOK_NS < until_ns ? now + HD_CONTROL_LOOK_NS :
+		until_ns, &event, 1, &n, diag);
 
 	if (!err && now >= until_ns)
 		err = hd_fail(diag, HD_E_PEERLOST, "the coordinator at %s does not answer", addr);
 	return err;
 }
 
-static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const char *ask, int64_t until_ns, struct hd_text *text, struct hd_diag *diag)
+static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const char *ask, int64_t until_ns,
+	struct hd_text *text, struct hd_diag *diag)
 {
 	size_t len = strlen(ask), at = 0, n = 0;
 	char room[4096];
@@ -212,7 +224,8 @@ static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const ch
 		if ((err = wait_for(loop, until_ns, sock->addr, diag)))
 			return err;
 	while (!err && at <= len) {
-		err = at < len ? hd_sock_write(sock, ask + at, len - at, &n, diag) : hd_sock_write(sock, "\n", 1, &n, diag);
+		err = at < len ? hd_sock_write(sock, ask + at, len - at, &n, diag) : hd_sock_write(sock, "\n",
+			1, &n, diag);
 		if (err == HD_E_AGAIN)
 			err = wait_for(loop, until_ns, sock->addr, diag);
 		else
@@ -223,7 +236,8 @@ static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const ch
 		if (err == HD_E_AGAIN)
 			err = wait_for(loop, until_ns, sock->addr, diag);
 		else if (!err && n == 0)
-			err = hd_fail(diag, HD_E_PEERLOST, "the coordinator at %s ended the connection without an answer", sock->addr);
+			err = hd_fail(diag, HD_E_PEERLOST,
+				"the coordinator at %s ended the connection without an answer", sock->addr);
 		else if (!err)
 			hd_text_put(text, room, n);
 	}
@@ -245,7 +259,8 @@ static enum hd_err judge(const struct hd_json *answer, struct hd_diag *diag)
 	return err ? err : hd_fail(diag, (enum hd_err)code, "%s", text);
 }
 
-enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns, struct hd_arena *arena, const struct hd_json **answer,
+enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns, struct hd_arena *arena,
+	const struct hd_json **answer,
 	struct hd_diag *diag)
 {
 	struct hd_clock clock;
@@ -259,7 +274,9 @@ enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns, s
 	hd_text_init(&text, arena);
 	enum hd_err err = hd_sock_connect(&net, addr, &sock, NULL);
 	if (err)
-		return hd_fail(diag, HD_E_NOTFOUND, "nobody coordinates a run at %s: it has ended, or was started without --workers", addr);
+		return hd_fail(diag, HD_E_NOTFOUND,
+			"nobody coordinates a run at %s: it has ended, or was started without --workers",
+			addr);
 	err = hd_loop_init(&loop, &clock, diag);
 	if (!err)
 		err = hd_loop_watch(&loop, sock.id, HD_LOOP_READ, 1, diag);

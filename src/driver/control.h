@@ -35,27 +35,34 @@ struct hd_control_client {
 struct hd_control {
 	struct hd_loop *loop;             /* borrowed, as are all of these */
 	void *self;
-	/* Answers `ask`, whose member "do" is a text: writes members into the open object `answer`. An error becomes the answer. */
-	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+	/* Answers `ask`, whose member "do" is a text: writes members into the open object `answer`. An
+	 * error becomes the answer. */
+	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask,
+		struct hd_json_writer *answer, struct hd_diag *diag);
 	uint64_t tag;                     /* of the loop: [tag, tag + HD_CONTROL_TAGS) are this control's */
 	struct hd_sock listener;
 	struct hd_control_client client[HD_CONTROL_CLIENTS];
 };
 
-/* "unix:PATH" of a socket of the run in folder `dir`, an absolute path or one below the current folder. "run.sock" is the control's. */
-HD_MUST_USE enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP], struct hd_diag *diag);
+/* "unix:PATH" of a socket of the run in folder `dir`, an absolute path or one below the current folder.
+ * "run.sock" is the control's. */
+HD_MUST_USE enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP],
+	struct hd_diag *diag);
 
 /* Fields self, answer, tag are set by the caller. */
-HD_MUST_USE enum hd_err hd_control_open(struct hd_control *control, const char *addr, struct hd_loop *loop, struct hd_net *net, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_control_open(struct hd_control *control, const char *addr, struct hd_loop *loop,
+	struct hd_net *net, struct hd_diag *diag);
 void hd_control_close(struct hd_control *control);            /* takes zeroed and closed ones */
 /* An event of the loop whose tag is one of this control's. */
 void hd_control_event(struct hd_control *control, const struct hd_loop_event *event);
 /* Closes those who are late; now and then. */
 void hd_control_tick(struct hd_control *control, int64_t now_ns);
 
-/* The other side: sends the object `ask` and waits for the answer, at most wait_ns. The text lies in `arena`. HD_E_NOTFOUND: nobody
- * coordinates that run. An answer that is not ok is returned as the error that it names. */
-HD_MUST_USE enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns, struct hd_arena *arena, const struct hd_json **answer,
+/* The other side: sends the object `ask` and waits for the answer, at most wait_ns. The text lies in `arena`.
+ * HD_E_NOTFOUND: nobody coordinates that run. An answer that is not ok is returned as the error that it
+ * names. */
+HD_MUST_USE enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns,
+	struct hd_arena *arena, const struct hd_json **answer,
 	struct hd_diag *diag);
 
 #endif

@@ -18,7 +18,8 @@ static struct hd_control control;
 static char addr[HD_ADDR_CAP];
 static int asked;
 
-static enum hd_err reply(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+static enum hd_err reply(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
 {
 	int64_t n = 0;
 
@@ -52,7 +53,8 @@ static int close_all(void **state)
 	return 0;
 }
 
-struct question { const char *ask; struct hd_arena arena; const struct hd_json *answer; struct hd_diag diag; enum hd_err err; atomic_bool done; };
+struct question { const char *ask; struct hd_arena arena; const struct hd_json *answer; struct hd_diag diag;
+	enum hd_err err; atomic_bool done; };
 
 static void put_question(void *user)
 {
@@ -183,11 +185,14 @@ static void a_path_too_long_for_a_socket_has_another_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_request_is_answered_with_what_it_asked_for, open_all, close_all),
-		cmocka_unit_test_setup_teardown(a_refusal_arrives_with_its_code_and_sentence, open_all, close_all),
+		cmocka_unit_test_setup_teardown(a_request_is_answered_with_what_it_asked_for, open_all,
+			close_all),
+		cmocka_unit_test_setup_teardown(a_refusal_arrives_with_its_code_and_sentence, open_all,
+		close_all),
 		cmocka_unit_test_setup_teardown(who_says_nothing_or_too_much_is_closed, open_all, close_all),
 		cmocka_unit_test_setup_teardown(nobody_there_is_said_so, open_all, close_all),
-		cmocka_unit_test_setup_teardown(a_path_too_long_for_a_socket_has_another_place, open_all, close_all),
+		cmocka_unit_test_setup_teardown(a_path_too_long_for_a_socket_has_another_place, open_all,
+		close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,8 @@
 enum { HD_CREW_FIRST_NS = 100000000, HD_CREW_UNSTARTED = -1 };
 #define HD_CREW_LONGEST_NS INT64_C(5000000000)
 
-void hd_crew_init(struct hd_crew *crew, const struct hd_crew_spec *spec) { *crew = (struct hd_crew){ .spec = *spec }; }
+void hd_crew_init(struct hd_crew *crew, const struct hd_crew_spec *spec) { *crew =
+	(struct hd_crew){ .spec = *spec }; }
 
 static struct hd_hand *free_place(struct hd_crew *crew)
 {
@@ -23,7 +24,8 @@ static void bad_start(struct hd_crew *crew)
 	crew->bad_starts++;
 	for (uint32_t k = 1; k < crew->bad_starts && wait < HD_CREW_LONGEST_NS; k++)
 		wait *= 2;
-	crew->ready_ns = hd_clock_now_ns(crew->spec.clock) + (wait < HD_CREW_LONGEST_NS ? wait : HD_CREW_LONGEST_NS);
+	crew->ready_ns = hd_clock_now_ns(crew->spec.clock) + (wait < HD_CREW_LONGEST_NS ? wait :
+		HD_CREW_LONGEST_NS);
 }
 
 static bool count_alike(struct hd_crew *crew, int code)
@@ -34,7 +36,8 @@ static bool count_alike(struct hd_crew *crew, int code)
 }
 
 /* Whoever is told to go goes without fault. */
-static bool is_error(int code) { return code && code != hd_err_exit(HD_E_PREEMPTED) && code != hd_err_exit(HD_E_INTERRUPT); }
+static bool is_error(int code) { return code && code != hd_err_exit(HD_E_PREEMPTED) &&
+	code != hd_err_exit(HD_E_INTERRUPT); }
 
 /* What ran for a while and then ended is no bad start, and forgives those before. */
 bool hd_crew_judge(struct hd_crew *crew, const struct hd_hand_end *end, bool did_something)
@@ -59,7 +62,8 @@ enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag
 	struct hd_file log = { 0 };
 
 	if (!hand)
-		return hd_fail(diag, HD_E_REFUSED, "a run starts at most %d workers on its own machine", HD_CREW_HANDS);
+		return hd_fail(diag, HD_E_REFUSED, "a run starts at most %d workers on its own machine",
+			HD_CREW_HANDS);
 	int64_t now = hd_clock_now_ns(crew->spec.clock);
 	if (now < crew->ready_ns)
 		return HD_E_AGAIN;
@@ -68,7 +72,8 @@ enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag
 	enum hd_err err = hd_fs_mkdirs(crew->spec.fs, path, diag);
 	snprintf(path, sizeof path, "%s/log/hand-%u.log", crew->spec.dir, hand->number);
 	if (!err)
-		err = hd_file_open(crew->spec.fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &log, diag);
+		err = hd_file_open(crew->spec.fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &log,
+			diag);
 	struct hd_spawn how = { .argv = crew->spec.argv, .in = -1, .out = log.id, .err = log.id };
 	if (!err)
 		err = hd_proc_spawn(crew->spec.host, &how, &hand->proc, diag);
@@ -90,7 +95,8 @@ bool hd_crew_ended(struct hd_crew *crew, struct hd_hand_end *end)
 {
 	for (size_t i = 0; i < HD_CREW_HANDS; i++) {
 		struct hd_hand *hand = &crew->hand[i];
-		*end = (struct hd_hand_end){ .number = hand->number, .pid = hand->proc.pid, .mark = hand->mark };
+		*end = (struct hd_hand_end){ .number = hand->number, .pid = hand->proc.pid,
+			.mark = hand->mark };
 		if (!hand->proc.host || hd_proc_wait(&hand->proc, 0, &end->code, NULL) != HD_OK)
 			continue;
 		end->lived_ns = hd_clock_now_ns(crew->spec.clock) - hand->began_ns;

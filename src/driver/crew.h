@@ -1,15 +1,16 @@
 /* crew.h -- the worker processes that a run has on its own machine.
  *
- * The coordinator decides how many there shall be; a crew starts them, notices at once when one ended, and ends
- * them with the run. Who they are in the job (their worker ids) is not known here.
+ * The coordinator decides how many there shall be; a crew starts them, notices at once when one ended, and
+ * ends them with the run. Who they are in the job (their worker ids) is not known here.
  *
- * 1. Each is a process of the program itself, `heddle worker ...`, with a log of its own, log/hand-<number>.log in
- *    the run's folder; numbers rise and are never used again.
- * 2. One that failed, or ended within HD_CREW_SHORT_NS of its start, is a bad start: after the k-th in a row the next
- *    start waits min(2^k * 100 ms, 5 s) (ready_ns), so that a program that cannot start does not eat the machine.
- *    One that could not be started at all is a bad start too.
- * 3. One fails that cannot be started, or ends with an error, or by a signal, and of which its owner says that it did nothing. HD_CREW_ALIKE of them in a row
- *    with the same code say something of all that are to come; one that did something forgives those before it.
+ * 1. Each is a process of the program itself, `heddle worker ...`, with a log of its own,
+ *    log/hand-<number>.log in the run's folder; numbers rise and are never used again.
+ * 2. One that failed, or ended within HD_CREW_SHORT_NS of its start, is a bad start: after the k-th in a row
+ *    the next start waits min(2^k * 100 ms, 5 s) (ready_ns), so that a program that cannot start does not eat
+ *    the machine. One that could not be started at all is a bad start too.
+ * 3. One fails that cannot be started, or ends with an error, or by a signal, and of which its owner says
+ *    that it did nothing. HD_CREW_ALIKE of them in a row with the same code say something of all that are to
+ *    come; one that did something forgives those before it.
  * 4. finish: SIGTERM to all, SIGKILL to those that are there after the grace. No child outlives its crew.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
@@ -31,7 +32,8 @@ struct hd_crew_spec {
 	const char *const *argv;          /* of every hand, ends with NULL, at most HD_CREW_ARGS */
 };
 
-struct hd_hand { struct hd_proc proc; uint32_t number; int64_t began_ns; uint64_t mark; };       /* proc.host NULL: a free place */
+/* proc.host NULL: a free place */
+struct hd_hand { struct hd_proc proc; uint32_t number; int64_t began_ns; uint64_t mark; };
 /* code: 128 + signal. mark: that of the crew when it was started. */
 struct hd_hand_end { uint32_t number; int pid, code; int64_t lived_ns; uint64_t mark; };
 

@@ -37,7 +37,8 @@ static void hands_are_started_numbered_and_noticed_when_they_end(void **state)
 
 	(void)state;
 	hd_host_sim_init(&host);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &real, .dir = dir, .argv = argv_ });
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &real, .dir = dir,
+		.argv = argv_ });
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
 		assert_int_equal(number, i);
@@ -73,7 +74,8 @@ static void a_program_that_cannot_start_is_tried_ever_more_rarely(void **state)
 	(void)state;
 	hd_host_sim_init(&host);
 	hd_clock_sim(&time, 0, 0);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock, .dir = dir, .argv = argv_ });
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock,
+		.dir = dir, .argv = argv_ });
 	for (int k = 0; k < 8; k++) {
 		assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
 		hd_host_sim_end(&host, k + 1, 2);
@@ -92,7 +94,8 @@ static void a_program_that_cannot_start_is_tried_ever_more_rarely(void **state)
 	hd_crew_finish(&crew, 0);
 }
 
-/* Those that fail alike, in a row, say something of those to come; whatever was told to go, or did something before, does not. */
+/* Those that fail alike, in a row, say something of those to come; whatever was told to go, or did
+ * something before, does not. */
 static void failing_alike_is_noticed_however_long_it_takes(void **state)
 {
 	static const struct { int code; bool did; int64_t lived_s; bool alike, waits; } row[] = {
@@ -110,7 +113,8 @@ static void failing_alike_is_noticed_however_long_it_takes(void **state)
 	(void)state;
 	hd_host_sim_init(&host);
 	hd_clock_sim(&time, 0, 0);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock, .dir = dir, .argv = argv_ });
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock,
+		.dir = dir, .argv = argv_ });
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		crew.mark = 100 + i;
 		assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_OK);
@@ -119,7 +123,8 @@ static void failing_alike_is_noticed_however_long_it_takes(void **state)
 		hd_host_sim_end(&host, (int)i + 1, row[i].code);
 		assert_true(hd_crew_ended(&crew, &end));
 		CHECK(end.mark == 100 + i && end.lived_ns == row[i].lived_s * 1000000000, "row %zu", i);
-		CHECK(hd_crew_judge(&crew, &end, row[i].did) == row[i].alike, "row %zu: %u alike", i, crew.nalike);
+		CHECK(hd_crew_judge(&crew, &end, row[i].did) == row[i].alike, "row %zu: %u alike", i,
+			crew.nalike);
 		CHECK((crew.ready_ns > hd_clock_now_ns(&time.clock)) == row[i].waits, "row %zu", i);
 		hd_clock_sim_advance(&time, 10 * HD_CREW_SHORT_NS);
 	}
@@ -127,7 +132,8 @@ static void failing_alike_is_noticed_however_long_it_takes(void **state)
 
 static void real_processes_end_with_their_crew_and_leave_a_log(void **state)
 {
-	static const char *const stubborn[] = { "/bin/sh", "-c", "echo here; trap '' TERM; sleep 30 & wait; sleep 30", NULL };
+	static const char *const stubborn[] = { "/bin/sh", "-c",
+		"echo here; trap '' TERM; sleep 30 & wait; sleep 30", NULL };
 	static const char *const brief[] = { "/bin/sh", "-c", "exit 7", NULL };
 	struct hd_host host;
 	struct hd_crew crew;
@@ -137,7 +143,8 @@ static void real_processes_end_with_their_crew_and_leave_a_log(void **state)
 
 	(void)state;
 	hd_host_real(&host);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host, .fs = &fs, .clock = &real, .dir = dir, .argv = brief });
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host, .fs = &fs, .clock = &real, .dir = dir,
+		.argv = brief });
 	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
 	for (int i = 0; i < 200 && !hd_crew_ended(&crew, &end); i++)
 		hd_clock_wait_until(&real, hd_clock_now_ns(&real) + 10000000);
@@ -162,10 +169,14 @@ static void real_processes_end_with_their_crew_and_leave_a_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(hands_are_started_numbered_and_noticed_when_they_end, folder, no_folder),
-		cmocka_unit_test_setup_teardown(a_program_that_cannot_start_is_tried_ever_more_rarely, folder, no_folder),
-		cmocka_unit_test_setup_teardown(failing_alike_is_noticed_however_long_it_takes, folder, no_folder),
-		cmocka_unit_test_setup_teardown(real_processes_end_with_their_crew_and_leave_a_log, folder, no_folder),
+		cmocka_unit_test_setup_teardown(hands_are_started_numbered_and_noticed_when_they_end, folder,
+			no_folder),
+		cmocka_unit_test_setup_teardown(a_program_that_cannot_start_is_tried_ever_more_rarely, folder,
+		no_folder),
+		cmocka_unit_test_setup_teardown(failing_alike_is_noticed_however_long_it_takes, folder,
+		no_folder),
+		cmocka_unit_test_setup_teardown(real_processes_end_with_their_crew_and_leave_a_log, folder,
+		no_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

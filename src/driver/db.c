@@ -5,20 +5,25 @@
 
 #include "sys/file.h"
 
-enum { HD_DB_ROOM = 1 << 18 };            /* with less, whatever could not be written is blamed on it: SQLite says "disk I/O error" of a full tmpfs */
+/* with less, whatever could not be written is blamed on it: SQLite says "disk I/O error" of a full tmpfs */
+enum { HD_DB_ROOM = 1 << 18 };
 
 enum hd_err hd_db_fail(const struct hd_db *db, int code, const char *what, struct hd_diag *diag)
 {
-	const char *why = db->at ? sqlite3_errmsg(db->at) : sqlite3_errstr(code), *path = db->at ? sqlite3_db_filename(db->at, "main") : NULL;
+	const char *why = db->at ? sqlite3_errmsg(db->at) : sqlite3_errstr(code),
+		*path = db->at ? sqlite3_db_filename(db->at, "main") : NULL;
 
-	path = path ? path : db->opening ? db->opening : "";      /* of what was not opened it knows no name */
+	/* of what was not opened it knows no name */
+	path = path ? path : db->opening ? db->opening : "";
 
 	struct hd_fs_room space;
 	struct hd_fs fs;
 
 	hd_fs_real(&fs);
-	if (((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR) && !hd_fs_space(&fs, path, &space) && space.free_bytes < HD_DB_ROOM)
-		return hd_fail(diag, HD_E_REFUSED, "%s: %s: its disk is full, %s has %llu KiB left; free space there", path, what,
+	if (((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR) &&
+		!hd_fs_space(&fs, path, &space) && space.free_bytes < HD_DB_ROOM)
+		return hd_fail(diag, HD_E_REFUSED,
+			"%s: %s: its disk is full, %s has %llu KiB left; free space there", path, what,
 			*space.at ? space.at : "it", (unsigned long long)(space.free_bytes >> 10));
 	switch (code & 0xff) {
 	case SQLITE_BUSY: case SQLITE_LOCKED:
@@ -73,7 +78,9 @@ static enum hd_err recognise(struct hd_db *db, struct hd_diag *diag)
 	if (id != db->kind->id)
 		return hd_fail(diag, HD_E_INTEGRITY, "%s is no %s", path, db->kind->name);
 	if (version > db->kind->version)
-		return hd_fail(diag, HD_E_INTEGRITY, "%s is of version %lld, this program reads up to %d: use the newer one", path, (long long)version,
+		return hd_fail(diag, HD_E_INTEGRITY,
+			"%s is of version %lld, this program reads up to %d: use the newer one", path,
+			(long long)version,
 			(int)db->kind->version);
 	return HD_OK;
 }
@@ -83,8 +90,11 @@ static enum hd_err take(struct hd_db *db, struct hd_diag *diag)
 {
 	char mark[100];
 
-	snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", (int)db->kind->id, (int)db->kind->version);
-	enum hd_err err = hd_db_run(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE", diag);
+	snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+		(int)db->kind->id, (int)db->kind->version);
+	enum hd_err err = hd_db_run(db,
+		"PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+		"BEGIN IMMEDIATE", diag);
 	err = err ? err : hd_db_run(db, db->kind->tables, diag);
 	return err ? err : hd_db_run(db, mark, diag);
 }
@@ -100,7 +110,8 @@ static enum hd_err check_pages(struct hd_db *db, struct hd_diag *diag)
 	if (code != SQLITE_ROW)
 		err = hd_db_fail(db, code, "check", diag);
 	else if (strcmp((const char *)sqlite3_column_text(ask, 0), "ok") != 0)
-		err = hd_fail(diag, HD_E_INTEGRITY, "%s is damaged: %s; %s", sqlite3_db_filename(db->at, "main"), (const char *)sqlite3_column_text(ask, 0),
+		err = hd_fail(diag, HD_E_INTEGRITY, "%s is damaged: %s; %s",
+			sqlite3_db_filename(db->at, "main"), (const char *)sqlite3_column_text(ask, 0),
 			db->kind->damaged);
 	sqlite3_finalize(ask);
 	return err;
@@ -108,10 +119,12 @@ static enum hd_err check_pages(struct hd_db *db, struct hd_diag *diag)
 
 enum { PATIENCE_MS = 5000 };
 
-enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind, struct hd_diag *diag)
+enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind,
+	struct hd_diag *diag)
 {
 	*db = (struct hd_db){ .kind = kind, .opening = path };
-	int code = sqlite3_open_v2(path, &db->at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX, NULL);
+	int code = sqlite3_open_v2(path, &db->at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+		SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX, NULL);
 	enum hd_err err = code ? hd_db_fail(db, code, "open", diag) : HD_OK;
 
 	db->opening = NULL;

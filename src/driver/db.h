@@ -1,8 +1,10 @@
 /* db.h -- an SQLite file that is one process's: opened, known as ours, locked, sound. For store.h and jobs.h.
  *
- * 1. A file of another program is refused before anything is written to it, not even by a pragma; so is one of a later version.
- * 2. The lock is held from open to close or the end of the process (locking_mode EXCLUSIVE): a second opener waits 5 s and gets HD_E_AGAIN. It
- *    waits because who was killed holds its lock until its last write is on the disk.
+ * 1. A file of another program is refused before anything is written to it, not even by a pragma; so is one
+ *    of a later version.
+ * 2. The lock is held from open to close or the end of the process (locking_mode EXCLUSIVE): a second opener
+ *    waits 5 s and gets HD_E_AGAIN. It waits because who was killed holds its lock until its last write is on
+ *    the disk.
  * 3. A commit is on the disk when it returns (WAL, synchronous = FULL).
  *
  * Ownership: open/close; the kind is borrowed. Threads: one. May block for an fsync. */
@@ -19,14 +21,19 @@ struct hd_db_kind {
 	const char *name;                 /* "store of a scheduler", for messages, as the next two */
 	const char *busy;                 /* who has it */
 	const char *damaged;              /* what to do then */
-	const char *tables;               /* CREATE TABLE IF NOT EXISTS ...; and what else each opening writes */
+	/* CREATE TABLE IF NOT EXISTS ...; and what else each opening writes */
+	const char *tables;
 };
 
-struct hd_db { sqlite3 *at; const struct hd_db_kind *kind; const char *opening; };         /* opening: the path, while hd_db_open() has it */
+/* opening: the path, while hd_db_open() has it */
+struct hd_db { sqlite3 *at; const struct hd_db_kind *kind; const char *opening; };
 
-/* HD_E_AGAIN, HD_E_INTEGRITY (not ours, later, damaged), HD_E_REFUSED (disk), HD_E_IO. To be closed in any case. */
-HD_MUST_USE enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind, struct hd_diag *diag);
-void hd_db_close(struct hd_db *db);                       /* statements are finalized before; takes zeroed ones */
+/* HD_E_AGAIN, HD_E_INTEGRITY (not ours, later, damaged), HD_E_REFUSED (disk), HD_E_IO. To be closed in any
+ * case. */
+HD_MUST_USE enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind,
+	struct hd_diag *diag);
+/* statements are finalized before; takes zeroed ones */
+void hd_db_close(struct hd_db *db);
 
 HD_MUST_USE enum hd_err hd_db_run(struct hd_db *db, const char *sql, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_db_number(struct hd_db *db, const char *sql, int64_t *n, struct hd_diag *diag);

@@ -9,7 +9,8 @@
 
 static char path[128];
 
-static const struct hd_db_kind kind = { .id = 4711, .version = 2, .name = "box", .busy = "it is taken", .damaged = "throw it away",
+static const struct hd_db_kind kind = { .id = 4711, .version = 2, .name = "box", .busy = "it is taken",
+	.damaged = "throw it away",
 	.tables = "CREATE TABLE IF NOT EXISTS thing (n INTEGER, t TEXT)" };
 
 static int fresh(void **state)
@@ -85,7 +86,8 @@ static void only_a_file_of_its_kind_is_opened(void **state)
 		hd_db_close(&db);
 		hd_db_close(&db);                                 /* takes a closed one */
 		if (cases[i].err)
-			CHECK(read_all(after, sizeof after) == len && !memcmp(before, after, len), "case %zu: the file was written to", i);
+			CHECK(read_all(after, sizeof after) == len && !memcmp(before, after, len),
+				"case %zu: the file was written to", i);
 		clean(state);
 	}
 }
@@ -97,7 +99,8 @@ static void a_damaged_file_is_refused(void **state)
 	struct hd_db db;
 
 	(void)state;
-	write_with("CREATE TABLE thing (n INTEGER, t TEXT); PRAGMA application_id = 4711; WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
+	write_with("CREATE TABLE thing (n INTEGER, t TEXT); PRAGMA application_id = 4711; WITH RECURSIVE "
+		"c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
 		"WHERE x < 2000) INSERT INTO thing SELECT x, hex(randomblob(40)) FROM c");
 	FILE *f = fopen(path, "r+b");
 	assert_non_null(f);
@@ -112,7 +115,8 @@ static void a_damaged_file_is_refused(void **state)
 
 static void what_cannot_be_opened_or_made_is_said(void **state)
 {
-	static const struct hd_db_kind wrong = { .id = 4711, .version = 2, .name = "box", .busy = "", .damaged = "", .tables = "CREATE NONSENSE" };
+	static const struct hd_db_kind wrong = { .id = 4711, .version = 2, .name = "box", .busy = "",
+		.damaged = "", .tables = "CREATE NONSENSE" };
 	struct hd_diag diag = { "" };
 	struct hd_db db;
 	int64_t n = 5;
@@ -124,7 +128,8 @@ static void what_cannot_be_opened_or_made_is_said(void **state)
 	diag.text[0] = '\0';
 	assert_int_equal(hd_db_open(&db, path, &wrong, &diag), HD_E_IO);
 	hd_db_close(&db);
-	assert_int_equal(hd_db_open(&db, path, &kind, &diag), HD_OK);             /* nothing of the first try is left */
+	/* nothing of the first try is left */
+	assert_int_equal(hd_db_open(&db, path, &kind, &diag), HD_OK);
 	assert_int_equal(hd_db_number(&db, "SELECT n FROM thing", &n, &diag), HD_E_IO);
 	assert_int_equal(hd_db_number(&db, "SELECT nonsense", &n, &diag), HD_E_IO);
 	assert_int_equal(n, 5);
@@ -151,8 +156,8 @@ static void codes_become_errors(void **state)
 	}
 }
 
-/* Rule 1 again, and what is said: one request of SQLite fails, each in turn. Such a file is opened or it is not, for want of memory; one of
- * another program is left as it is. */
+/* Rule 1 again, and what is said: one request of SQLite fails, each in turn. Such a file is opened or it is
+ * not, for want of memory; one of another program is left as it is. */
 static void memory_that_ends_once_opens_nothing_by_mistake(void **state)
 {
 	static const struct { const char *sql; enum hd_err err; } cases[] = {
@@ -174,16 +179,20 @@ static void memory_that_ends_once_opens_nothing_by_mistake(void **state)
 			failed = hd_sqlite_failed();
 			hd_sqlite_fail(0);
 			hd_db_close(&db);
-			CHECK(err == cases[i].err || (failed && err == HD_E_NOMEM), "case %zu, request %llu: %d, %s", i, (unsigned long long)n, err, diag.text);
-			CHECK(!err || diag.text[0], "case %zu, request %llu: nothing is said", i, (unsigned long long)n);
-			CHECK(!cases[i].err || (read_all(after, sizeof after) == len && !memcmp(before, after, len)),
+			CHECK(err == cases[i].err || (failed && err == HD_E_NOMEM),
+				"case %zu, request %llu: %d, %s", i, (unsigned long long)n, err, diag.text);
+			CHECK(!err || diag.text[0], "case %zu, request %llu: nothing is said", i,
+				(unsigned long long)n);
+			CHECK(!cases[i].err || (read_all(after, sizeof after) == len &&
+				!memcmp(before, after, len)),
 				"case %zu, request %llu: the file was written to", i, (unsigned long long)n);
 		}
 		clean(state);
 	}
 }
 
-/* Of a full disk that is said which has no room, whether SQLite says so or calls it an I/O error. /proc has no room, whatever is asked of it. */
+/* Of a full disk that is said which has no room, whether SQLite says so or calls it an I/O error. /proc
+ * has no room, whatever is asked of it. */
 static void a_full_disk_is_named(void **state)
 {
 	static const struct { const char *path; int code; enum hd_err err; bool full; } cases[] = {
@@ -200,10 +209,13 @@ static void a_full_disk_is_named(void **state)
 	memset(endless, 'x', sizeof endless - 1);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_diag diag = { "" };
-		const struct hd_db db = { .kind = &kind, .opening = cases[i].path == path ? endless : cases[i].path };
-		CHECK(hd_db_fail(&db, cases[i].code, "trying", &diag) == cases[i].err, "case %zu: %s", i, diag.text);
+		const struct hd_db db = { .kind = &kind, .opening = cases[i].path == path ? endless :
+			cases[i].path };
+		CHECK(hd_db_fail(&db, cases[i].code, "trying", &diag) == cases[i].err, "case %zu: %s", i,
+			diag.text);
 		CHECK(!strstr(diag.text, "its disk is full") == !cases[i].full, "case %zu: %s", i, diag.text);
-		CHECK(!cases[i].full || strstr(diag.text, "/proc has 0 KiB left; free space there"), "case %zu: %s", i, diag.text);
+		CHECK(!cases[i].full || strstr(diag.text, "/proc has 0 KiB left; free space there"),
+			"case %zu: %s", i, diag.text);
 	}
 }
 

@@ -36,11 +36,13 @@ uint64_t hd_pace_vn_ps(const struct hd_pace_step *step, const struct hd_view *vi
 	return longest ? step->compute_ns * 1000 / longest : 0;
 }
 
-void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struct hd_step_news *news, const struct hd_view *view)
+void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struct hd_step_news *news,
+	const struct hd_view *view)
 {
 	struct hd_pace_worker *w = find(p, worker);
 
-	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns, news->compute_ns, news->redone };
+	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns, news->compute_ns,
+		news->redone };
 	w->newest = step;
 	w->redone += news->redone;
 	if (!view || news->redone || !news->compute_ns || !longest_of(view, worker))
@@ -124,5 +126,6 @@ double hd_pace_speed(const struct hd_pace *p, uint32_t worker, const struct hd_v
 {
 	const struct hd_pace_worker *self = hd_pace_of(p, worker);
 
-	return view && self && self->vn_ps ? (double)hd_pace_median(p, view->member, view->nmembers) / (double)self->vn_ps : 0;
+	return view && self && self->vn_ps ? (double)hd_pace_median(p, view->member,
+		view->nmembers) / (double)self->vn_ps : 0;
 }

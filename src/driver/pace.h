@@ -1,10 +1,10 @@
 /* pace.h -- how fast each worker really is.
  *
- * A worker's seal says how long its step took, how long it waited in it and how long it computed its share; the latter over its virtual
- * nodes is its pace.
+ * A worker's seal says how long its step took, how long it waited in it and how long it computed its share;
+ * the latter over its virtual nodes is its pace.
  *
- * 1. A pace is an EWMA (0.1) over steps without repairs, each counted as at most twice the pace; the first HD_PACE_FIRST steps of a view
- *    are not counted.
+ * 1. A pace is an EWMA (0.1) over steps without repairs, each counted as at most twice the pace; the first
+ *    HD_PACE_FIRST steps of a view are not counted.
  * 2. Of each worker the two newest steps are kept, so that a step is told when all members have sealed it.
  *
  * Plain values, no clock. Threads: one. */
@@ -15,7 +15,8 @@
 
 enum { HD_PACE_FIRST = 3 };
 
-struct hd_pace_step { uint64_t next, step_ns, wait_ns, compute_ns; uint32_t redone; };       /* next: the step's number + 1 */
+/* next: the step's number + 1 */
+struct hd_pace_step { uint64_t next, step_ns, wait_ns, compute_ns; uint32_t redone; };
 
 struct hd_pace_worker {
 	uint32_t worker, steps;
@@ -32,16 +33,19 @@ struct hd_pace {
 };
 
 /* A seal of a member under `view`, which may be NULL. */
-void hd_pace_seal(struct hd_pace *pace, uint32_t worker, uint64_t step, const struct hd_step_news *news, const struct hd_view *view);
-const struct hd_pace_worker *hd_pace_of(const struct hd_pace *pace, uint32_t worker);        /* NULL: it has sealed no step */
+void hd_pace_seal(struct hd_pace *pace, uint32_t worker, uint64_t step, const struct hd_step_news *news,
+	const struct hd_view *view);
+/* NULL: it has sealed no step */
+const struct hd_pace_worker *hd_pace_of(const struct hd_pace *pace, uint32_t worker);
 const struct hd_pace_step *hd_pace_last(const struct hd_pace_worker *worker);
-const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *worker, uint64_t step);   /* NULL: not kept */
+/* NULL: not kept */
+const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *worker, uint64_t step);
 /* What a virtual node took in that step, picoseconds; 0: the worker has none under that view. */
 uint64_t hd_pace_vn_ps(const struct hd_pace_step *step, const struct hd_view *view, uint32_t worker);
 /* How fast a worker is: 1 is the median of those of the view. 0: not measured. */
 double hd_pace_speed(const struct hd_pace *pace, uint32_t worker, const struct hd_view *view);
-/* Paces as bytes, for a coordinator that follows: u32 worker, u64 picoseconds each, little end. What is not such is not taken; a pace that
- * was taken counts as one step. */
+/* Paces as bytes, for a coordinator that follows: u32 worker, u64 picoseconds each, little end. What is not
+ * such is not taken; a pace that was taken counts as one step. */
 enum { HD_PACE_ENTRY = 12, HD_PACE_BYTES = HD_PACE_ENTRY * HD_MAX_WORKERS };
 size_t hd_pace_put(const struct hd_pace *pace, uint8_t bytes[HD_PACE_BYTES]);
 void hd_pace_take(struct hd_pace *pace, const uint8_t *bytes, size_t len);

@@ -24,7 +24,8 @@ static void run(struct hd_pace *p, const struct hd_view *view, const double *ms,
 
 	for (uint64_t s = from; s < from + n; s++)
 		for (uint32_t i = 0; i < view->nmembers; i++) {
-			const struct hd_step_news news = { .step_ns = (uint64_t)(ms[i] * share * 1e6) + 5000000, .wait_ns = 4000000,
+			const struct hd_step_news news = { .step_ns = (uint64_t)(ms[i] * share * 1e6) +
+				5000000, .wait_ns = 4000000,
 				.compute_ns = (uint64_t)(ms[i] * share * 1e6) };
 			hd_pace_seal(p, view->member[i], s, &news, view);
 		}
@@ -84,7 +85,8 @@ static void odd_steps_repairs_and_the_first_of_a_view_count_little(void **state)
 	run(&p, &view, ms, 43, 1);
 	assert_int_equal(hd_pace_of(&p, 11)->vn_ps, UINT64_C(2200000000));
 	for (uint64_t i = 0; i < 100; i++) {
-		const struct hd_step_news news = { .step_ns = 900000000, .compute_ns = 900000000, .redone = 3 };
+		const struct hd_step_news news = { .step_ns = 900000000, .compute_ns = 900000000,
+			.redone = 3 };
 		hd_pace_seal(&p, 11, 44 + i, &news, &view);
 	}
 	assert_int_equal(hd_pace_of(&p, 11)->vn_ps, UINT64_C(2200000000));

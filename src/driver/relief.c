@@ -7,7 +7,8 @@ static bool gain(void *self, uint32_t worker, double normal_ps, int64_t *now_ps,
 	return hd_reshape_if(self, worker, 0, now_ps) && hd_reshape_if(self, worker, normal_ps, well_ps);
 }
 
-void hd_relief_step(struct hd_straggler *straggler, struct hd_reshape *reshape, const struct hd_view *view, const struct hd_relief_now *now,
+void hd_relief_step(struct hd_straggler *straggler, struct hd_reshape *reshape, const struct hd_view *view,
+	const struct hd_relief_now *now,
 	struct hd_straggler_action *action)
 {
 	struct hd_straggler_sample sample[HD_MAX_MEMBERS];
@@ -24,8 +25,11 @@ void hd_relief_step(struct hd_straggler *straggler, struct hd_reshape *reshape, 
 			return;                   /* no ordinary step */
 		step_ns = s->step_ns > step_ns ? s->step_ns : step_ns;
 		if (!hd_is_remote(view->member[i]))
-			sample[n++] = (struct hd_straggler_sample){ view->member[i], hd_pace_vn_ps(s, view, view->member[i]) };
+			sample[n++] = (struct hd_straggler_sample){ view->member[i],
+				hd_pace_vn_ps(s, view, view->member[i]) };
 	}
-	hd_straggler_step(straggler, &(struct hd_straggler_now){ .sample = sample, .n = n, .left = now->left, .now_ns = now->now_ns,
-		.patience_ns = HD_PATIENCE_NS(START, now->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)step_ns, .gain = gain, .self = reshape }, action);
+	hd_straggler_step(straggler, &(struct hd_straggler_now){ .sample = sample, .n = n, .left = now->left,
+		.now_ns = now->now_ns,
+		.patience_ns = HD_PATIENCE_NS(START, now->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)step_ns,
+		.gain = gain, .self = reshape }, action);
 }

@@ -38,12 +38,14 @@ static struct hd_straggler_action run(uint32_t steps)
 		for (uint32_t i = 0; i < 3; i++) {
 			double longest = ms[0] > ms[1] ? ms[0] : ms[1];
 			longest = 4e6 * (longest > ms[2] ? longest : ms[2]);
-			const struct hd_step_news news = { .step_ns = (uint64_t)longest + 100000, .wait_ns = (uint64_t)(longest - ms[i] * 4e6),
+			const struct hd_step_news news = { .step_ns = (uint64_t)longest + 100000,
+				.wait_ns = (uint64_t)(longest - ms[i] * 4e6),
 				.compute_ns = (uint64_t)(ms[i] * 4e6), .redone = redone };
 			hd_reshape_seal(&reshape, member[i], at, &news, &view);
 		}
 		(void)hd_reshape_step(&reshape, at, &view, &said);
-		hd_relief_step(&straggler, &reshape, &view, &(struct hd_relief_now){ at, 1000000, (int64_t)at * 40000000, 1000000000 }, &action);
+		hd_relief_step(&straggler, &reshape, &view,
+			&(struct hd_relief_now){ at, 1000000, (int64_t)at * 40000000, 1000000000 }, &action);
 	}
 	return action;
 }
@@ -53,7 +55,8 @@ static void a_local_worker_slower_than_another_is_relieved(void **state)
 	(void)state;
 	open_run(2, 4, 2);
 	struct hd_straggler_action action = run(100);
-	CHECK(action.act == HD_STRAGGLER_RELIEVE && action.worker == 2 && strstr(action.why, "takes 2.00 of the others' time"), "%s", action.why);
+	CHECK(action.act == HD_STRAGGLER_RELIEVE && action.worker == 2 &&
+		strstr(action.why, "takes 2.00 of the others' time"), "%s", action.why);
 	run(100);
 	assert_true(straggler.waiting && straggler.asked_for == 2);
 }

@@ -20,7 +20,8 @@ void hd_reshape_finish(struct hd_reshape *r)
 	hd_arena_finish(&r->scratch);
 }
 
-void hd_reshape_seal(struct hd_reshape *r, uint32_t worker, uint64_t step, const struct hd_step_news *news, const struct hd_view *view)
+void hd_reshape_seal(struct hd_reshape *r, uint32_t worker, uint64_t step, const struct hd_step_news *news,
+	const struct hd_view *view)
 {
 	hd_pace_seal(&r->pace, worker, step, news, view);
 }
@@ -35,18 +36,22 @@ struct question {
 	struct hd_solve_ask ask;
 };
 
-static enum hd_err profile_of(const struct hd_reshape *r, uint64_t vn_ps, struct hd_vn_cost *type, struct hd_arena *arena)
+static enum hd_err profile_of(const struct hd_reshape *r, uint64_t vn_ps, struct hd_vn_cost *type,
+	struct hd_arena *arena)
 {
 	const struct hd_wave_time wave = { .vns = 1, .ps = (int64_t)vn_ps };
-	const struct hd_vn_profile profile = { .type = "worker", .c0_ps = (int64_t)r->own_ps, .wave = &wave, .nwaves = 1 };
+	const struct hd_vn_profile profile = { .type = "worker", .c0_ps = (int64_t)r->own_ps, .wave = &wave,
+		.nwaves = 1 };
 
 	return hd_vn_cost_make(type, &profile, r->nvns, arena, NULL);
 }
 
 /* ---- maps ---- */
 
-/* Ranks in the order of the map, those of a worker side by side; ones without virtual nodes count for nothing where they stand. */
-static bool put_ranks(struct hd_view *view, uint32_t nvns, const uint32_t *ndevices, const uint32_t *count, struct hd_arena *arena)
+/* Ranks in the order of the map, those of a worker side by side; ones without virtual nodes count for
+ * nothing where they stand. */
+static bool put_ranks(struct hd_view *view, uint32_t nvns, const uint32_t *ndevices, const uint32_t *count,
+	struct hd_arena *arena)
 {
 	uint32_t total[HD_MAX_MEMBERS] = { 0 }, from[HD_MAX_MEMBERS], order[HD_MAX_MEMBERS], at = 0;
 	struct hd_arranged arranged;
@@ -61,7 +66,8 @@ static bool put_ranks(struct hd_view *view, uint32_t nvns, const uint32_t *ndevi
 	view->nranks = 0;
 	for (uint32_t k = 0; k < view->nmembers; k++)
 		for (uint32_t d = 0; d < ndevices[order[k]]; d++)
-			view->rank[view->nranks++] = (struct hd_vrank){ view->member[order[k]], count[from[order[k]] + d] };
+			view->rank[view->nranks++] = (struct hd_vrank){ view->member[order[k]],
+				count[from[order[k]] + d] };
 	return true;
 }
 
@@ -77,7 +83,8 @@ static bool counts_of(const struct hd_view *view, const struct hd_reshape *r, ui
 	return n == r->ndevices;
 }
 
-static bool is_watched(const struct hd_reshape *r, const uint32_t *member, const uint32_t *ndevices, uint32_t n)
+static bool is_watched(const struct hd_reshape *r, const uint32_t *member, const uint32_t *ndevices,
+	uint32_t n)
 {
 	uint32_t d = 0;
 
@@ -92,7 +99,8 @@ static bool is_watched(const struct hd_reshape *r, const uint32_t *member, const
 
 /* ---- other members: the solver at once ---- */
 
-static bool solve(struct hd_reshape *r, struct hd_view *view, const struct hd_member_info *info, const uint32_t *ndevices, uint64_t median_ps)
+static bool solve(struct hd_reshape *r, struct hd_view *view, const struct hd_member_info *info,
+	const uint32_t *ndevices, uint64_t median_ps)
 {
 	struct question *q = hd_arena_take(&r->scratch, 1, sizeof *q);
 	uint32_t nd = 0, n = view->nmembers, even = 0;
@@ -114,12 +122,15 @@ static bool solve(struct hd_reshape *r, struct hd_view *view, const struct hd_me
 	if (even == n)
 		return false;
 	for (uint32_t i = 0, d = 0; i < n; d += ndevices[i++])
-		r->made.planned[i] = (struct hd_reshape_planned){ view->member[i], q->slow[d] * (double)median_ps };
-	q->ask = (struct hd_solve_ask){ .nvns = r->nvns, .type = &q->type, .ntypes = 1, .device = q->device, .ndevices = nd, .worker = q->link, .nworkers = n,
+		r->made.planned[i] = (struct hd_reshape_planned){ view->member[i],
+			q->slow[d] * (double)median_ps };
+	q->ask = (struct hd_solve_ask){ .nvns = r->nvns, .type = &q->type, .ntypes = 1, .device = q->device,
+		.ndevices = nd, .worker = q->link, .nworkers = n,
 		.gradient_bytes = r->gradient_bytes, .error_ppm = r->error_ppm, .nerrors = r->nerrors };
 	for (uint32_t i = 0; i < n && r->nmembers > 1; i++)
 		q->link[i].bytes_per_s = r->link[0].bytes_per_s;
-	if (hd_solve_slowed(&ask, &q->ask, q->slow, &r->scratch, NULL) || hd_solve(&solved, &ask, &r->scratch, NULL) ||
+	if (hd_solve_slowed(&ask, &q->ask, q->slow, &r->scratch, NULL) ||
+		hd_solve(&solved, &ask, &r->scratch, NULL) ||
 	    !put_ranks(view, r->nvns, ndevices, solved.plan.count, &r->scratch))
 		return false;
 	r->made.nmembers = n;
@@ -149,8 +160,10 @@ bool hd_reshape_plan(void *self, struct hd_view *view, const struct hd_member_in
 
 /* ---- members that stay: drift ---- */
 
-/* What a step took beyond the longest share. False: not all of its members are known, or it was no ordinary step. */
-static bool measure(struct hd_reshape *r, uint64_t step, const struct hd_view *view, int64_t *vn_ps, int64_t *step_ps)
+/* What a step took beyond the longest share. False: not all of its members are known, or it was no
+ * ordinary step. */
+static bool measure(struct hd_reshape *r, uint64_t step, const struct hd_view *view, int64_t *vn_ps,
+	int64_t *step_ps)
 {
 	double longest = 0, own = 0, whole = 0;
 	uint32_t d = 0;
@@ -204,8 +217,10 @@ static void set_links(struct hd_reshape *r, const uint32_t *count)
 		total[r->of[d].worker] += count[d];
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		members += total[i] > 0;
-	if (members > 1 && r->exchange_ps >= 1 && !hd_arrange(r->nvns, 0, total, r->nmembers, order, &arranged, &r->scratch, NULL))
-		rate = (uint64_t)((double)(arranged.most + 1) * (double)r->gradient_bytes * (members - 1) / members / (r->exchange_ps * 1e-12));
+	if (members > 1 && r->exchange_ps >= 1 && !hd_arrange(r->nvns, 0, total, r->nmembers, order,
+		&arranged, &r->scratch, NULL))
+		rate = (uint64_t)((double)(arranged.most + 1) * (double)r->gradient_bytes *
+			(members - 1) / members / (r->exchange_ps * 1e-12));
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		r->link[i].bytes_per_s = rate;
 }
@@ -229,15 +244,19 @@ static bool watch(struct hd_reshape *r, const struct hd_view *view)
 			r->of[d] = (struct hd_solve_device){ 0, i };
 	hd_arena_reset(&r->arena);
 	hd_arena_reset(&r->scratch);
-	r->ask = (struct hd_solve_ask){ .nvns = r->nvns, .type = &r->type, .ntypes = 1, .device = r->of, .ndevices = r->ndevices, .worker = r->link,
-		.nworkers = r->nmembers, .gradient_bytes = r->gradient_bytes, .error_ppm = r->error_ppm, .nerrors = r->nerrors };
+	r->ask = (struct hd_solve_ask){ .nvns = r->nvns, .type = &r->type, .ntypes = 1, .device = r->of,
+		.ndevices = r->ndevices, .worker = r->link,
+		.nworkers = r->nmembers, .gradient_bytes = r->gradient_bytes, .error_ppm = r->error_ppm,
+		.nerrors = r->nerrors };
 	set_links(r, r->count);
-	if (profile_of(r, median, &r->type, &r->arena) || hd_drift_init(&r->drift, &r->ask, r->count, &r->arena, NULL))
+	if (profile_of(r, median, &r->type, &r->arena) || hd_drift_init(&r->drift, &r->ask, r->count,
+		&r->arena, NULL))
 		return false;
 	for (uint32_t d = 0; d < r->ndevices; d++) {
 		double ps = planned_ps(r, r->device[d].worker);
 		if (ps > 0)
-			r->drift.device[d].made_for = r->drift.device[d].slow = ps / (double)median;    /* who has no virtual node keeps it */
+			/* who has no virtual node keeps it */
+			r->drift.device[d].made_for = r->drift.device[d].slow = ps / (double)median;
 	}
 	return true;
 }
@@ -255,15 +274,18 @@ bool hd_reshape_if(struct hd_reshape *r, uint32_t worker, double vn_ps, int64_t 
 	if (!slow || !median)
 		return false;
 	for (uint32_t d = 0; d < r->ndevices; d++)
-		slow[d] = vn_ps > 0 && r->device[d].worker == worker ? vn_ps / (double)median : r->drift.device[d].slow;
+		slow[d] = vn_ps > 0 && r->device[d].worker == worker ? vn_ps / (double)median :
+			r->drift.device[d].slow;
 	set_links(r, r->drift.count);
-	if (hd_solve_slowed(&ask, &r->ask, slow, &r->scratch, NULL) || hd_solve_least(&plan, &ask, NULL, NULL, &r->scratch, NULL))
+	if (hd_solve_slowed(&ask, &r->ask, slow, &r->scratch, NULL) ||
+		hd_solve_least(&plan, &ask, NULL, NULL, &r->scratch, NULL))
 		return false;
 	*step_ps = plan.step_ps;
 	return true;
 }
 
-static void say(struct hd_reshape *r, struct hd_reshape_said *said, const char *kind, const struct hd_drift_answer *a)
+static void say(struct hd_reshape *r, struct hd_reshape_said *said, const char *kind,
+	const struct hd_drift_answer *a)
 {
 	said->kind = kind;
 	snprintf(said->text, sizeof said->text, "%s", a->why);
@@ -274,7 +296,8 @@ static void say(struct hd_reshape *r, struct hd_reshape_said *said, const char *
 static void entered(struct hd_reshape *r, const struct hd_view *view)
 {
 	uint32_t now[HD_VIEW_RANKS];
-	bool same = r->watching && view->nmembers == r->nmembers && !memcmp(view->member, r->member, view->nmembers * sizeof *view->member) &&
+	bool same = r->watching && view->nmembers == r->nmembers &&
+		!memcmp(view->member, r->member, view->nmembers * sizeof *view->member) &&
 		counts_of(view, r, now);
 
 	r->epoch = view->epoch;
@@ -294,7 +317,8 @@ static void remember_errors(struct hd_reshape *r)
 	memcpy(r->error_ppm, r->drift.error_ppm, sizeof r->error_ppm);
 }
 
-bool hd_reshape_step(struct hd_reshape *r, uint64_t step, const struct hd_view *view, struct hd_reshape_said *said)
+bool hd_reshape_step(struct hd_reshape *r, uint64_t step, const struct hd_view *view,
+	struct hd_reshape_said *said)
 {
 	int64_t vn_ps[HD_VIEW_RANKS] = { 0 }, step_ps = 0;
 	struct hd_drift_answer answer;
@@ -325,7 +349,8 @@ bool hd_reshape_step(struct hd_reshape *r, uint64_t step, const struct hd_view *
 	}
 	if (answer.act == HD_DRIFT_STAY)
 		return false;
-	static const char *const kinds[] = { [HD_DRIFT_CHANGE] = "plan", [HD_DRIFT_BACK] = "plan_back", [HD_DRIFT_TRY] = "straggler" };
+	static const char *const kinds[] = { [HD_DRIFT_CHANGE] = "plan", [HD_DRIFT_BACK] = "plan_back",
+		[HD_DRIFT_TRY] = "straggler" };
 	say(r, said, kinds[answer.act], &answer);
 	memcpy(r->count, answer.count, r->ndevices * sizeof *r->count);
 	r->answer = answer;

@@ -1,15 +1,18 @@
 /* reshape.h -- which virtual nodes each worker of a run has, and when that changes while it runs.
  *
- * pace.h measures, balance/drift.h decides, balance/solver.h answers. The devices of the solver are those of the members in the order of
- * their ids; the profile is the median pace of the members, and how much slower each is comes on top.
+ * pace.h measures, balance/drift.h decides, balance/solver.h answers. The devices of the solver are those of
+ * the members in the order of their ids; the profile is the median pace of the members, and how much slower
+ * each is comes on top.
  *
- * 1. Asked for other members than before (hd_reshape_plan), it answers with the solver's map by the paces known; who was never measured
- *    counts as the median. While nobody was measured shares are even.
- * 2. A view that is in force is measured for HD_RESHAPE_LEARN steps after its first HD_PACE_FIRST; then drift watches it, until the members
- *    change. For the same members the map in use is the answer, or the one that drift has decided.
- * 3. A step takes the longest share, what a worker does once (its own part of it besides), and what is left: the exchange. That is
- *    measured, not assumed, and given to the solver as the links' rate.
- * 4. All that is decided is said with its numbers: a new map, one that was not worth it, how far a prediction was off.
+ * 1. Asked for other members than before (hd_reshape_plan), it answers with the solver's map by the paces
+ *    known; who was never measured counts as the median. While nobody was measured shares are even.
+ * 2. A view that is in force is measured for HD_RESHAPE_LEARN steps after its first HD_PACE_FIRST; then drift
+ *    watches it, until the members change. For the same members the map in use is the answer, or the one that
+ *    drift has decided.
+ * 3. A step takes the longest share, what a worker does once (its own part of it besides), and what is left:
+ *    the exchange. That is measured, not assumed, and given to the solver as the links' rate.
+ * 4. All that is decided is said with its numbers: a new map, one that was not worth it, how far a prediction
+ *    was off.
  * 5. Times are measured; no bit of the result depends on what comes of them.
  *
  * Ownership: init/finish. Threads: one. No clock. */
@@ -66,10 +69,13 @@ struct hd_reshape {
 void hd_reshape_init(struct hd_reshape *reshape, uint32_t nvns, int64_t gradient_bytes, bool act);
 void hd_reshape_finish(struct hd_reshape *reshape);
 /* A seal of a member under `view`, which may be NULL. */
-void hd_reshape_seal(struct hd_reshape *reshape, uint32_t worker, uint64_t step, const struct hd_step_news *news, const struct hd_view *view);
+void hd_reshape_seal(struct hd_reshape *reshape, uint32_t worker, uint64_t step,
+	const struct hd_step_news *news, const struct hd_view *view);
 /* After a committed step. true: the planner is to be asked. */
-bool hd_reshape_step(struct hd_reshape *reshape, uint64_t step, const struct hd_view *view, struct hd_reshape_said *said);
-/* What a step takes under the best map by the speeds known, that worker taking vn_ps for a virtual node (0: what it takes). false: not known yet. */
+bool hd_reshape_step(struct hd_reshape *reshape, uint64_t step, const struct hd_view *view,
+	struct hd_reshape_said *said);
+/* What a step takes under the best map by the speeds known, that worker taking vn_ps for a virtual node
+ * (0: what it takes). false: not known yet. */
 HD_MUST_USE bool hd_reshape_if(struct hd_reshape *reshape, uint32_t worker, double vn_ps, int64_t *step_ps);
 /* hd_plan_view of protocol/coordinator.h; `self` is the reshape. */
 bool hd_reshape_plan(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);

@@ -6,8 +6,8 @@
 
 #include "tests/check.h"
 
-/* Workers that take ms[i] for a virtual node, with an exchange of exchange_ms and an update of own_ms after it; the planner is asked
- * when reshape wants it. */
+/* Workers that take ms[i] for a virtual node, with an exchange of exchange_ms and an update of own_ms after
+ * it; the planner is asked when reshape wants it. */
 enum { MOST = 8 };
 struct stage {
 	struct hd_reshape r;
@@ -64,7 +64,8 @@ static void run(uint32_t steps)
 		g.step_ms = longest + g.exchange_ms + g.own_ms;
 		for (uint32_t i = 0; i < g.view.nmembers; i++) {
 			double mine = g.ms[i] * share(10 + i);
-			const struct hd_step_news news = { .step_ns = (uint64_t)(g.step_ms * 1e6), .compute_ns = (uint64_t)(mine * 1e6),
+			const struct hd_step_news news = { .step_ns = (uint64_t)(g.step_ms * 1e6),
+				.compute_ns = (uint64_t)(mine * 1e6),
 				.wait_ns = (uint64_t)((longest - mine + g.exchange_ms) * 1e6) };
 			hd_reshape_seal(&g.r, 10 + i, g.step, &news, &g.view);
 		}
@@ -196,7 +197,8 @@ static int close_stage(void **state)
 	return 0;
 }
 
-/* 12 virtual nodes; a step with the second would take 50 ms, without it 24: it is left out, tried, and comes back when it is well. */
+/* 12 virtual nodes; a step with the second would take 50 ms, without it 24: it is left out, tried, and
+ * comes back when it is well. */
 static void who_was_left_out_comes_back(void **state)
 {
 	const double ms[] = { 2, 50 };
@@ -207,8 +209,10 @@ static void who_was_left_out_comes_back(void **state)
 	assert_false(hd_reshape_if(&g.r, 11, 0, &now_ps));        /* nothing was measured yet */
 	run(60);
 	CHECK(share(11) == 0 && share(10) == 12, "%s", g.text);
-	assert_true(hd_reshape_if(&g.r, 11, 0, &now_ps) && hd_reshape_if(&g.r, 11, 2e9, &well_ps));         /* speeds are rounded to hundredths */
-	CHECK(now_ps > INT64_C(23000000000) && now_ps < INT64_C(25000000000) && well_ps > INT64_C(11500000000) && well_ps < INT64_C(12500000000),
+	/* speeds are rounded to hundredths */
+	assert_true(hd_reshape_if(&g.r, 11, 0, &now_ps) && hd_reshape_if(&g.r, 11, 2e9, &well_ps));
+	CHECK(now_ps > INT64_C(23000000000) && now_ps < INT64_C(25000000000) &&
+		well_ps > INT64_C(11500000000) && well_ps < INT64_C(12500000000),
 		"%lld and %lld ps", (long long)now_ps, (long long)well_ps);
 	run(120);
 	CHECK(share(11) == 0 && strstr(g.kinds, "straggler plan_back"), "%s: %s", g.kinds, g.text);

@@ -46,9 +46,12 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 	if (s->begun || !now->vn_ps)
 		return s->begun;
 	for (uint32_t k = 1; k <= most(s); k++)
-		s->compute_ps[k] = (int64_t)((s->nvns + k + s->guests - 1) / (k + s->guests)) * (int64_t)now->vn_ps;
-	const struct hd_scale_setting set = { .objective = s->objective, .min = s->min, .max = most(s), .every = s->every, .price_usd_h = s->price_usd_h,
-		.compute_ps = s->compute_ps, .boot_s = HD_SCALER_BOOT_S, .stall_s = (double)now->step_ns * 1e-9 };
+		s->compute_ps[k] = (int64_t)((s->nvns + k + s->guests - 1) / (k + s->guests)) *
+			(int64_t)now->vn_ps;
+	const struct hd_scale_setting set = { .objective = s->objective, .min = s->min, .max = most(s),
+		.every = s->every, .price_usd_h = s->price_usd_h,
+		.compute_ps = s->compute_ps, .boot_s = HD_SCALER_BOOT_S,
+		.stall_s = (double)now->step_ns * 1e-9 };
 	s->begun = !hd_scale_init(&s->scale, s->policy, &set, NULL);
 	return s->begun;
 }
@@ -56,11 +59,14 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 /* More than those cannot be had; fewer than there are can: who is to go goes at a boundary. */
 static uint32_t give_up(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
-	int64_t waited = now->now_ns - s->asked_ns, patience = HD_PATIENCE_NS(START, s->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)now->step_ns;
+	int64_t waited = now->now_ns - s->asked_ns, patience = HD_PATIENCE_NS(START,
+		s->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)now->step_ns;
 
 	if (!s->asked || s->asked <= now->members || waited <= patience)
 		return 0;
-	snprintf(s->why, sizeof s->why, "%u of %u workers came in %.3g s: no more than those until others are here", now->members, s->asked,
+	snprintf(s->why, sizeof s->why,
+		"%u of %u workers came in %.3g s: no more than those until others are here", now->members,
+		s->asked,
 		(double)waited * 1e-9);
 	s->cut = s->scale.set.max = now->members > s->min ? now->members : s->min;
 	s->asked = 0;
@@ -73,7 +79,8 @@ static void reopen(struct hd_scaler *s, const struct hd_scaler_now *now, bool *s
 {
 	if (!s->cut || now->here <= s->cut)
 		return;
-	snprintf(s->why, sizeof s->why, "%u workers are here: up to %u may be asked for again", now->here, most(s));
+	snprintf(s->why, sizeof s->why, "%u workers are here: up to %u may be asked for again", now->here,
+		most(s));
 	struct hd_scale_setting set = s->scale.set;
 	set.max = most(s);
 	hd_scale_reopen(&s->scale, &set);
@@ -84,7 +91,8 @@ static void reopen(struct hd_scaler *s, const struct hd_scaler_now *now, bool *s
 uint32_t hd_scaler_step(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
 	struct hd_scale_answer answer;
-	const struct hd_scale_now where = { .left = now->left, .elapsed_s = (double)(now->now_ns - now->since_ns) * 1e-9, .size = now->members,
+	const struct hd_scale_now where = { .left = now->left,
+		.elapsed_s = (double)(now->now_ns - now->since_ns) * 1e-9, .size = now->members,
 		.awaits = now->members != now->target };
 
 	*said = false;

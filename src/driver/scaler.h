@@ -1,12 +1,17 @@
-/* scaler.h -- how many workers a run asks for by itself: a policy of autoscale/autoscale.h, told of the steps as they are.
+/* scaler.h -- how many workers a run asks for by itself: a policy of autoscale/autoscale.h, told of the steps
+ * as they are.
  *
- * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a user asks for turns it off.
- * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy learns.
- * 3. While members come or go nothing is proposed. Those that do not come in START of base/timeouts.h and HD_CO_STEPS_TO_JOIN steps cannot be had:
- *    no more are asked for until more workers are here than that (slow ones, somebody's own), or it is turned on anew. Members that are
- *    to go are waited for without end. What a change took is the policy's price for the next.
- * 4. Sizes are numbers of local workers, for whom a run can ask. Guests (workers of other machines) only make steps shorter: when their number
- *    changes, what was measured is of another run, and the policy begins anew. Cost is that of local workers.
+ * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a
+ *    user asks for turns it off.
+ * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy
+ *    learns.
+ * 3. While members come or go nothing is proposed. Those that do not come in START of base/timeouts.h and
+ *    HD_CO_STEPS_TO_JOIN steps cannot be had: no more are asked for until more workers are here than that
+ *    (slow ones, somebody's own), or it is turned on anew. Members that are to go are waited for without end.
+ *    What a change took is the policy's price for the next.
+ * 4. Sizes are numbers of local workers, for whom a run can ask. Guests (workers of other machines) only make
+ *    steps shorter: when their number changes, what was measured is of another run, and the policy begins
+ *    anew. Cost is that of local workers.
  * 5. Every change, and that it settled, has the policy's sentence.
  *
  * Plain values, no clock: time is an argument. Threads: one. */

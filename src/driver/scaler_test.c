@@ -5,7 +5,8 @@
 #include "tests/check.h"
 
 /* A run whose steps take what `step_ms` says at each size; members come one step after they are asked for. */
-static double step_ms(uint32_t size) { return 64.0 / size + (size > 6 ? 4.0 * (size - 6) : 0); }      /* best at 6 */
+/* best at 6 */
+static double step_ms(uint32_t size) { return 64.0 / size + (size > 6 ? 4.0 * (size - 6) : 0); }
 
 static uint32_t guests;
 struct run { uint32_t members, target, changes; uint64_t last, step; char why[HD_SCALE_WHY]; };
@@ -14,9 +15,11 @@ static void play(struct hd_scaler *s, struct run *r, uint64_t steps)
 {
 	for (uint64_t end = r->step + steps; r->step < end; r->step++) {
 		bool said;
-		const struct hd_scaler_now now = { .members = r->members, .target = r->target, .guests = guests,
+		const struct hd_scaler_now now = { .members = r->members, .target = r->target,
+			.guests = guests,
 			.step_ns = (uint64_t)(step_ms(r->members + guests) * 1e6),
-			.vn_ps = 1000000000, .left = 100000 - r->step, .now_ns = (int64_t)r->step * 10000000 };
+			.vn_ps = 1000000000, .left = 100000 - r->step,
+			.now_ns = (int64_t)r->step * 10000000 };
 		uint32_t size = hd_scaler_step(s, &now, &said);
 		if (said)
 			memcpy(r->why, s->why, sizeof r->why);
@@ -32,20 +35,25 @@ static void play(struct hd_scaler *s, struct run *r, uint64_t steps)
 
 static void from_every_size_it_settles_and_stays(void **state)
 {
-	static const struct { enum hd_objective objective; uint32_t best; } rows[] = { { HD_OBJECTIVE_TIME, 6 }, { HD_OBJECTIVE_COST, 6 } };
+	static const struct { enum hd_objective objective; uint32_t best;
+		} rows[] = { { HD_OBJECTIVE_TIME, 6 }, { HD_OBJECTIVE_COST, 6 } };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++)
 		for (uint32_t start = 1; start <= 16; start++) {
 			static struct hd_scaler s;
 			struct run r = { .members = start, .target = start };
-			s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .objective = rows[i].objective, .every = 20, .price_usd_h = 1 };
+			s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16,
+				.objective = rows[i].objective, .every = 20, .price_usd_h = 1 };
 			assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
 			play(&s, &r, 3000);
-			double j = step_ms(r.members) * (rows[i].objective == HD_OBJECTIVE_COST ? r.members : 1);
-			double best = step_ms(rows[i].best) * (rows[i].objective == HD_OBJECTIVE_COST ? rows[i].best : 1);
+			double j = step_ms(r.members) * (rows[i].objective == HD_OBJECTIVE_COST ? r.members :
+				1);
+			double best = step_ms(rows[i].best) * (rows[i].objective == HD_OBJECTIVE_COST ?
+				rows[i].best : 1);
 			CHECK(j <= 1.05 * best, "from %u: ends at %u: %s", start, r.members, r.why);
-			CHECK(r.last < 1500, "from %u: still changes at step %u: %s", start, (unsigned)r.last, r.why);
+			CHECK(r.last < 1500, "from %u: still changes at step %u: %s", start, (unsigned)r.last,
+				r.why);
 			CHECK(strlen(r.why) > 10, "no reason");
 		}
 }
@@ -66,7 +74,8 @@ static void nothing_is_tried_before_it_is_on_or_while_members_come(void **state)
 	assert_null(s.policy);
 	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
 	for (uint32_t i = 0; i < 200; i++) {
-		const struct hd_scaler_now now = { .members = 4, .target = 5, .step_ns = 16000000, .vn_ps = 1000000000, .left = 1000 };
+		const struct hd_scaler_now now = { .members = 4, .target = 5, .step_ns = 16000000,
+			.vn_ps = 1000000000, .left = 1000 };
 		assert_int_equal(hd_scaler_step(&s, &now, &said), 0);
 		assert_false(said);
 	}
@@ -79,17 +88,21 @@ static void nothing_is_tried_before_it_is_on_or_while_members_come(void **state)
 static void ask_for_more_than_come(struct hd_scaler *s, struct run *r)
 {
 	*r = (struct run){ .members = 2, .target = 2 };
-	*s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	*s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1,
+		.detect_ns = 1000000000 };
 	assert_int_equal(hd_scaler_turn(s, "curve", NULL), HD_OK);
 	while (r->target <= 3)
 		play(s, r, 1);
 	r->members = 3;
 }
 
-static uint32_t look(struct hd_scaler *s, const struct run *r, uint32_t here, double after_s, double step_s, bool *said)
+static uint32_t look(struct hd_scaler *s, const struct run *r, uint32_t here, double after_s, double step_s,
+	bool *said)
 {
-	const struct hd_scaler_now now = { .members = r->members, .target = r->target, .here = here, .step_ns = (uint64_t)(step_s * 1e9),
-		.vn_ps = 1000000000, .left = 1000, .now_ns = (int64_t)r->step * 10000000 + (int64_t)(after_s * 1e9) };
+	const struct hd_scaler_now now = { .members = r->members, .target = r->target, .here = here,
+		.step_ns = (uint64_t)(step_s * 1e9),
+		.vn_ps = 1000000000, .left = 1000, .now_ns = (int64_t)r->step * 10000000 +
+		(int64_t)(after_s * 1e9) };
 
 	return hd_scaler_step(s, &now, said);
 }
@@ -104,9 +117,11 @@ static void workers_that_do_not_come_are_not_asked_for_again(void **state)
 	ask_for_more_than_come(&s, &r);
 	for (double second = 1; second < 40; second++) {
 		uint32_t size = look(&s, &r, 3, second, 0.02, &said);
-		CHECK(size == (second < 31 ? 0 : 3), "%u after %g s", size, second);       /* 30 T and 4 steps */
+		/* 30 T and 4 steps */
+		CHECK(size == (second < 31 ? 0 : 3), "%u after %g s", size, second);
 		if (size) {
-			CHECK(said && strstr(s.why, "3 of ") && strstr(s.why, "workers came in 31 s"), "%s", s.why);
+			CHECK(said && strstr(s.why, "3 of ") && strstr(s.why, "workers came in 31 s"), "%s",
+				s.why);
 			break;
 		}
 	}
@@ -137,7 +152,8 @@ static void who_is_to_go_is_waited_for_without_end(void **state)
 	bool said;
 
 	(void)state;
-	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1,
+		.detect_ns = 1000000000 };
 	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
 	while (r.target >= 12 && r.step < 3000)
 		play(&s, &r, 1);
@@ -178,14 +194,16 @@ static void guests_are_no_size_but_shorten_steps(void **state)
 	struct run r = { .members = 1, .target = 1 };
 
 	(void)state;
-	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 8, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 8, .every = 20, .price_usd_h = 1,
+		.detect_ns = 1000000000 };
 	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
 	for (uint32_t phase = 0; phase < 2; phase++) {
 		guests = phase ? 0 : 3;
 		play(&s, &r, 3000);
 		double got = step_ms(r.members + guests);
 		assert_int_equal(s.compute_ps[1], (phase ? 64 : 16) * INT64_C(1000000000));
-		CHECK(r.changes > phase && got <= 1.05 * step_ms(6), "with %u guests it ends at %u: %s", guests, r.members, r.why);
+		CHECK(r.changes > phase && got <= 1.05 * step_ms(6), "with %u guests it ends at %u: %s",
+			guests, r.members, r.why);
 	}
 	guests = 0;
 }
@@ -197,7 +215,8 @@ static void many_guests_do_not_silence_it(void **state)
 	struct run r = { .members = 2, .target = 2 };
 
 	(void)state;
-	s = (struct hd_scaler){ .nvns = 12, .min = 1, .max = 2, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	s = (struct hd_scaler){ .nvns = 12, .min = 1, .max = 2, .every = 20, .price_usd_h = 1,
+		.detect_ns = 1000000000 };
 	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
 	guests = 4;
 	play(&s, &r, 1000);

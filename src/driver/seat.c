@@ -8,7 +8,8 @@
 enum { HD_SEAT_TEXT = 128 };
 #define HD_SEAT_LOOK_NS INT64_C(5000000)
 
-enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock *clock, const char *path, uint64_t job, uint32_t lease,
+enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock *clock, const char *path,
+	uint64_t job, uint32_t lease,
 	struct hd_diag *diag)
 {
 	int64_t until = hd_clock_now_ns(clock) + HD_SEAT_WAIT_NS;
@@ -36,7 +37,8 @@ enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock
 	return err;
 }
 
-enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_holder *holder, struct hd_diag *diag)
+enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_holder *holder,
+	struct hd_diag *diag)
 {
 	unsigned long long job, began;
 	unsigned lease, pid;
@@ -57,7 +59,8 @@ enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_hold
 	*holder = (struct hd_seat_holder){ 0 };
 	err = hd_file_pread(&file, text, sizeof text - 1, 0, &n, diag);
 	(void)!hd_file_close(&file, NULL);
-	if (!err && sscanf(text, "%llu %u %u %llu", &job, &lease, &pid, &began) == 4 && began && hd_pid_began((int)pid) == began)
+	if (!err && sscanf(text, "%llu %u %u %llu", &job, &lease, &pid, &began) == 4 && began &&
+		hd_pid_began((int)pid) == began)
 		*holder = (struct hd_seat_holder){ job, lease, (int)pid };
 	return err;
 }

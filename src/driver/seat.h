@@ -1,13 +1,17 @@
 /* seat.h -- a file that a process holds for as long as it lives, and that says who it is.
  *
- * A worker of a scheduler holds the seat of its device, a coordinator that of its run: whoever looks at a seat knows whether somebody is
- * there, whoever started it, and a second one cannot sit down.
+ * A worker of a scheduler holds the seat of its device, a coordinator that of its run: whoever looks at a
+ * seat knows whether somebody is there, whoever started it, and a second one cannot sit down.
  *
- * 1. A seat is held by a lock that the system frees with the process, whichever way that ends; nothing is decided by what the file says alone.
- * 2. What it says (job, lease, process) is written after the lock is taken; who looks in between sees nobody's number (pid 0).
- * 3. A process number counts only with the time at which that process began: another process of the same number is not it.
+ * 1. A seat is held by a lock that the system frees with the process, whichever way that ends; nothing is
+ *    decided by what the file says alone.
+ * 2. What it says (job, lease, process) is written after the lock is taken; who looks in between sees
+ *    nobody's number (pid 0).
+ * 3. A process number counts only with the time at which that process began: another process of the same
+ *    number is not it.
  *
- * Threads: any. Does not block, but for taking: HD_SEAT_WAIT_NS, since who looks holds a lock for an instant. */
+ * Threads: any. Does not block, but for taking: HD_SEAT_WAIT_NS, since who looks holds a lock for an
+ * instant. */
 #ifndef HD_DRIVER_SEAT_H
 #define HD_DRIVER_SEAT_H
 
@@ -19,9 +23,11 @@
 struct hd_seat_holder { uint64_t job; uint32_t lease; int pid; };         /* pid 0: it has not said it yet */
 
 /* Until `seat` is closed or the process ends. HD_E_AGAIN: somebody else holds it. */
-HD_MUST_USE enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock *clock, const char *path, uint64_t job, uint32_t lease,
+HD_MUST_USE enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock *clock,
+	const char *path, uint64_t job, uint32_t lease,
 	struct hd_diag *diag);
 /* HD_E_NOTFOUND: nobody is there. */
-HD_MUST_USE enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_holder *holder, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_holder *holder,
+	struct hd_diag *diag);
 
 #endif

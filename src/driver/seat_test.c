@@ -51,7 +51,8 @@ static void who_sits_is_seen_until_it_ends_whichever_way(void **state)
 	assert_int_equal(read(told[0], &word, 1), 1);
 	assert_int_equal(word, 'y');
 	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_OK);
-	CHECK(holder.job == 7 && holder.lease == 3 && holder.pid == child, "job %llu, process %d", (unsigned long long)holder.job, holder.pid);
+	CHECK(holder.job == 7 && holder.lease == 3 && holder.pid == child, "job %llu, process %d",
+		(unsigned long long)holder.job, holder.pid);
 	assert_int_equal(hd_seat_take(&seat, &fs, &clock_, path, 8, 1, NULL), HD_E_AGAIN);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -73,7 +74,8 @@ static void a_number_that_another_process_has_now_is_nobodys(void **state)
 	(void)state;
 
 	assert_int_equal(hd_seat_take(&seat, &fs, &clock_, path, 7, 3, NULL), HD_OK);
-	int n = snprintf(text, sizeof text, "9 9 %d %llu\n", (int)getpid(), (unsigned long long)hd_pid_began((int)getpid()) + 1);
+	int n = snprintf(text, sizeof text, "9 9 %d %llu\n", (int)getpid(),
+		(unsigned long long)hd_pid_began((int)getpid()) + 1);
 	assert_int_equal(hd_file_truncate(&seat, 0, NULL), HD_OK);
 	assert_int_equal(hd_file_pwrite(&seat, text, (size_t)n, 0, NULL), HD_OK);
 	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_OK);
@@ -86,7 +88,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_sits_is_seen_until_it_ends_whichever_way, fresh, gone),
-		cmocka_unit_test_setup_teardown(a_number_that_another_process_has_now_is_nobodys, fresh, gone),
+		cmocka_unit_test_setup_teardown(a_number_that_another_process_has_now_is_nobodys, fresh,
+		gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

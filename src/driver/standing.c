@@ -22,16 +22,19 @@ static uint32_t tag_of_machine(void)
 	return (uint32_t)hash.byte[0] << 8 | hash.byte[1];
 }
 
-void hd_post_name(uint32_t pid, char name[HD_POST_NAME]) { snprintf(name, HD_POST_NAME, POST_HEAD "%u-%04x" POST_TAIL, pid, tag_of_machine()); }
+void hd_post_name(uint32_t pid, char name[HD_POST_NAME]) { snprintf(name, HD_POST_NAME,
+	POST_HEAD "%u-%04x" POST_TAIL, pid, tag_of_machine()); }
 
-/* The process and the machine of a name that begins with `head`; false: it is none. Names of an earlier program have no machine: nobody's. */
+/* The process and the machine of a name that begins with `head`; false: it is none. Names of an earlier
+ * program have no machine: nobody's. */
 static bool read_name(const char *name, const char *head, uint32_t *pid, uint32_t *tag)
 {
 	char digits[16] = "";
 	size_t nhead = strlen(head), n = strlen(name), ntail = sizeof POST_TAIL - 1;
 	uint64_t number = 0;
 
-	if (strncmp(name, head, nhead) != 0 || n <= nhead + ntail || n - nhead - ntail >= sizeof digits || strcmp(name + n - ntail, POST_TAIL) != 0)
+	if (strncmp(name, head, nhead) != 0 || n <= nhead + ntail || n - nhead - ntail >= sizeof digits ||
+		strcmp(name + n - ntail, POST_TAIL) != 0)
 		return false;
 	memcpy(digits, name + nhead, n - nhead - ntail);
 	char *dash = strchr(digits, '-'), *end = dash;
@@ -57,8 +60,10 @@ static enum hd_err call(const char *addr)
 	return err;
 }
 
-/* Sockets of a folder with a long path lie elsewhere, where other runs have theirs, too: the head of their names is the run's. */
-static enum hd_err look_beside(struct hd_fs *fs, const char *addr_of_one, size_t nname, bool sweep, uint32_t *living, struct hd_diag *diag)
+/* Sockets of a folder with a long path lie elsewhere, where other runs have theirs, too: the head of their
+ * names is the run's. */
+static enum hd_err look_beside(struct hd_fs *fs, const char *addr_of_one, size_t nname, bool sweep,
+	uint32_t *living, struct hd_diag *diag)
 {
 	char folder[HD_ADDR_CAP], head[HD_ADDR_CAP], addr[HD_ADDR_CAP];
 	uint32_t ours = tag_of_machine(), pid, tag;
@@ -73,7 +78,8 @@ static enum hd_err look_beside(struct hd_fs *fs, const char *addr_of_one, size_t
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_fs_list(fs, *folder ? folder : "/", &arena, &names, &n, diag);
 	for (size_t i = 0; i < n && !err; i++) {
-		if (!read_name(names[i], head, &pid, &tag) || (size_t)snprintf(addr, sizeof addr, "unix:%s/%s", folder, names[i]) >= sizeof addr)
+		if (!read_name(names[i], head, &pid, &tag) ||
+			(size_t)snprintf(addr, sizeof addr, "unix:%s/%s", folder, names[i]) >= sizeof addr)
 			continue;
 		bool gone = call(addr) == HD_E_PEERLOST;
 		*living += !gone;
@@ -84,8 +90,10 @@ static enum hd_err look_beside(struct hd_fs *fs, const char *addr_of_one, size_t
 	return err;
 }
 
-/* Near the limit of a path the socket of a small number lies in the folder, and that of a large one elsewhere. */
-enum hd_err hd_posts_look(struct hd_fs *fs, const char *dir, bool sweep, uint32_t *living, struct hd_diag *diag)
+/* Near the limit of a path the socket of a small number lies in the folder, and that of a large one
+ * elsewhere. */
+enum hd_err hd_posts_look(struct hd_fs *fs, const char *dir, bool sweep, uint32_t *living,
+	struct hd_diag *diag)
 {
 	char addr[HD_ADDR_CAP], further[HD_ADDR_CAP], name[HD_POST_NAME], long_name[HD_POST_NAME];
 
@@ -95,9 +103,11 @@ enum hd_err hd_posts_look(struct hd_fs *fs, const char *dir, bool sweep, uint32_
 	enum hd_err err = hd_control_path(dir, name, addr, diag);
 	if (!err)
 		err = look_beside(fs, addr, strlen(name), sweep, living, diag);
-	if (err || hd_control_path(dir, long_name, further, NULL))          /* then nobody of a large number listens anywhere */
+	/* then nobody of a large number listens anywhere */
+	if (err || hd_control_path(dir, long_name, further, NULL))
 		return err;
-	bool same = strlen(further) - strlen(long_name) == strlen(addr) - strlen(name) && !strncmp(further, addr, strlen(addr) - strlen(name));
+	bool same = strlen(further) - strlen(long_name) == strlen(addr) - strlen(name) &&
+		!strncmp(further, addr, strlen(addr) - strlen(name));
 	return same ? HD_OK : look_beside(fs, further, strlen(long_name), sweep, living, diag);
 }
 

@@ -8,7 +8,9 @@
 static const struct hd_db_kind file = {
 	.id = 0x48444c53 /* "HDLS" */, .version = 1, .name = "store of Heddle", .busy = "another coordinator holds this run",
 	.damaged = "move it away and resume the run from its checkpoint",
-	.tables = "CREATE TABLE IF NOT EXISTS record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB NOT NULL);"
+	.tables =
+	"CREATE TABLE IF NOT EXISTS record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB "
+	"NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS record_kind ON record (kind, number);"
 		"CREATE TABLE IF NOT EXISTS term (number INTEGER PRIMARY KEY);"
 		"INSERT INTO term DEFAULT VALUES",
@@ -33,7 +35,8 @@ uint64_t hd_store_term(const struct hd_store *store) { return store->term; }
 static enum hd_err prepare(struct hd_store *s, struct hd_diag *diag)
 {
 	for (size_t i = 0; i < NSTATEMENTS; i++) {
-		int code = sqlite3_prepare_v3(s->db.at, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->run[i], NULL);
+		int code = sqlite3_prepare_v3(s->db.at, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->run[i],
+			NULL);
 		if (code)
 			return hd_db_fail(&s->db, code, sql[i], diag);
 	}
@@ -71,7 +74,8 @@ void hd_store_close(struct hd_store *s)
 	hd_free(s);
 }
 
-enum hd_err hd_store_put(struct hd_store *s, uint32_t kind, const void *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_store_put(struct hd_store *s, uint32_t kind, const void *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	if (kind >= HD_STORE_KINDS || len > HD_STORE_RECORD_BYTES)
 		return hd_fail(diag, HD_E_INVAL, "a record of kind %u with %zu bytes", kind, len);
@@ -83,7 +87,8 @@ enum hd_err hd_store_put(struct hd_store *s, uint32_t kind, const void *bytes, s
 	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "write a record", diag);
 }
 
-enum hd_err hd_store_get(struct hd_store *s, uint32_t kind, void *bytes, size_t cap, size_t *len, struct hd_diag *diag)
+enum hd_err hd_store_get(struct hd_store *s, uint32_t kind, void *bytes, size_t cap, size_t *len,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -94,7 +99,8 @@ enum hd_err hd_store_get(struct hd_store *s, uint32_t kind, void *bytes, size_t 
 	else if (code != SQLITE_ROW)
 		err = hd_db_fail(&s->db, code, "read a record", diag);
 	else if ((size_t)sqlite3_column_bytes(s->run[NEWEST], 0) > cap)
-		err = hd_fail(diag, HD_E_NOSPACE, "a record of kind %u with %d bytes", kind, sqlite3_column_bytes(s->run[NEWEST], 0));
+		err = hd_fail(diag, HD_E_NOSPACE, "a record of kind %u with %d bytes", kind,
+			sqlite3_column_bytes(s->run[NEWEST], 0));
 	else {
 		*len = (size_t)sqlite3_column_bytes(s->run[NEWEST], 0);
 		if (*len)
@@ -105,14 +111,17 @@ enum hd_err hd_store_get(struct hd_store *s, uint32_t kind, void *bytes, size_t 
 }
 
 enum hd_err hd_store_replay(struct hd_store *s, void *user,
-	enum hd_err (*each)(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len, struct hd_diag *diag), struct hd_diag *diag)
+	enum hd_err (*each)(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len,
+	struct hd_diag *diag), struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 	int code = SQLITE_DONE;
 
 	while (!err && (code = sqlite3_step(s->run[ALL])) == SQLITE_ROW)
-		err = each(user, (uint64_t)sqlite3_column_int64(s->run[ALL], 0), (uint32_t)sqlite3_column_int64(s->run[ALL], 1),
-			sqlite3_column_blob(s->run[ALL], 2), (size_t)sqlite3_column_bytes(s->run[ALL], 2), diag);
+		err = each(user, (uint64_t)sqlite3_column_int64(s->run[ALL], 0),
+			(uint32_t)sqlite3_column_int64(s->run[ALL], 1),
+			sqlite3_column_blob(s->run[ALL], 2), (size_t)sqlite3_column_bytes(s->run[ALL], 2),
+			diag);
 	if (!err && code != SQLITE_DONE)
 		err = hd_db_fail(&s->db, code, "read the records", diag);
 	sqlite3_reset(s->run[ALL]);

@@ -29,11 +29,14 @@ HD_MUST_USE enum hd_err hd_store_open(struct hd_store **store, const char *path,
 void hd_store_close(struct hd_store *store);                  /* takes NULL */
 uint64_t hd_store_term(const struct hd_store *store);
 /* kind < HD_STORE_KINDS, len <= HD_STORE_RECORD_BYTES. */
-HD_MUST_USE enum hd_err hd_store_put(struct hd_store *store, uint32_t kind, const void *bytes, size_t len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_store_put(struct hd_store *store, uint32_t kind, const void *bytes, size_t len,
+	struct hd_diag *diag);
 /* The newest of its kind, into bytes[0..cap). HD_E_NOTFOUND: none; HD_E_NOSPACE: longer than cap. */
-HD_MUST_USE enum hd_err hd_store_get(struct hd_store *store, uint32_t kind, void *bytes, size_t cap, size_t *len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_store_get(struct hd_store *store, uint32_t kind, void *bytes, size_t cap,
+	size_t *len, struct hd_diag *diag);
 /* Records from the oldest on; stops at the first that `each` refuses. */
 HD_MUST_USE enum hd_err hd_store_replay(struct hd_store *store, void *user,
-	enum hd_err (*each)(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len, struct hd_diag *diag), struct hd_diag *diag);
+	enum hd_err (*each)(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len,
+	struct hd_diag *diag), struct hd_diag *diag);
 
 #endif

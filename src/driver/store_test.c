@@ -26,7 +26,8 @@ static int fresh(void **state)
 static int fresh_in_memory(void **state)
 {
 	(void)state;
-	snprintf(path, sizeof path, "%s/hd_store_test.%d.sqlite", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
+	snprintf(path, sizeof path, "%s/hd_store_test.%d.sqlite",
+		access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
 	return 0;
 }
 
@@ -68,7 +69,8 @@ static void the_newest_record_of_a_kind_is_found_again(void **state)
 	hd_store_close(s);
 }
 
-static enum hd_err collect(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len, struct hd_diag *diag)
+static enum hd_err collect(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	char *text = user;
 
@@ -123,7 +125,8 @@ static void a_record_too_long_or_of_no_kind_is_refused(void **state)
 	(void)state;
 	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		CHECK(hd_store_put(s, cases[i].kind, bytes, cases[i].len, NULL) == cases[i].err, "case %zu", i);
+		CHECK(hd_store_put(s, cases[i].kind, bytes, cases[i].len, NULL) == cases[i].err, "case %zu",
+			i);
 	assert_int_equal(hd_store_get(s, 0, bytes, sizeof bytes, &len, NULL), HD_E_NOTFOUND);
 	assert_int_equal(hd_store_get(s, HD_STORE_KINDS - 1, bytes, sizeof bytes, &len, NULL), HD_OK);
 	assert_int_equal(len, HD_STORE_RECORD_BYTES);
@@ -149,7 +152,8 @@ static void a_record_that_does_not_fit_the_disk_is_not_there(void **state)
 	enum hd_err err = hd_store_put(s, 3, bytes, sizeof bytes, NULL);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_true(err == HD_E_IO || err == HD_E_REFUSED);
-	assert_int_equal(hd_store_put(s, 4, "after", 5, NULL), HD_OK);            /* it goes on when there is room */
+	/* it goes on when there is room */
+	assert_int_equal(hd_store_put(s, 4, "after", 5, NULL), HD_OK);
 	hd_store_close(s);
 	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
 	assert_int_equal(hd_store_get(s, 3, bytes, sizeof bytes, &len, NULL), HD_OK);
@@ -167,8 +171,10 @@ static void a_store_without_its_tables_is_refused(void **state)
 	assert_int_equal(hd_store_open(&s, path, NULL), HD_E_NOMEM);
 	hd_alloc_arm(0);
 	struct hd_db db;
-	static const struct hd_db_kind other = { .id = 0x48444c53, .version = 1, .name = "", .busy = "", .damaged = "",
-		.tables = "CREATE TABLE record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, bodies TEXT)" };
+	static const struct hd_db_kind other = { .id = 0x48444c53, .version = 1, .name = "", .busy = "",
+		.damaged = "",
+		.tables =
+		"CREATE TABLE record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, bodies TEXT)" };
 	assert_int_equal(hd_db_open(&db, path, &other, NULL), HD_OK);
 	hd_db_close(&db);
 	assert_int_equal(hd_store_open(&s, path, NULL), HD_E_IO);
@@ -190,7 +196,8 @@ static void one_process_holds_it_until_it_dies(void **state)
 	pid_t child = fork();
 	if (child == 0) {
 		struct hd_store *mine;
-		if (hd_store_open(&mine, path, NULL) || hd_store_put(mine, 7, "kept", 4, NULL) || write(ready[1], "x", 1) != 1)
+		if (hd_store_open(&mine, path, NULL) || hd_store_put(mine, 7, "kept", 4, NULL) ||
+			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);
@@ -219,7 +226,9 @@ static void one_process_holds_it_until_it_dies(void **state)
 
 static void a_file_that_is_not_ours_is_refused_and_left_alone(void **state)
 {
-	static const char text[] = "this is a diary, not a database; it is long enough to have a header of a hundred bytes, or so one hopes, dear diary";
+	static const char text[] =
+		"this is a diary, not a database; it is long enough to have a header of a hundred bytes, or "
+		"so one hopes, dear diary";
 	struct hd_store *s;
 	char back[sizeof text];
 
@@ -234,7 +243,8 @@ static void a_file_that_is_not_ours_is_refused_and_left_alone(void **state)
 	fclose(f);
 }
 
-/* Rule 1: one request of SQLite for memory fails, each in turn. What was said to be stored is there, and nothing else. */
+/* Rule 1: one request of SQLite for memory fails, each in turn. What was said to be stored is there, and
+ * nothing else. */
 static void memory_that_ends_once_loses_no_record(void **state)
 {
 	bool failed = true;
@@ -248,7 +258,8 @@ static void memory_that_ends_once_loses_no_record(void **state)
 		hd_store_close(s);
 		s = NULL;
 		hd_sqlite_fail(n);
-		enum hd_err err = hd_store_open(&s, path, NULL), put = err ? err : hd_store_put(s, 1, "second", 6, NULL);
+		enum hd_err err = hd_store_open(&s, path, NULL),
+			put = err ? err : hd_store_put(s, 1, "second", 6, NULL);
 		enum hd_err got = err ? err : hd_store_get(s, 1, bytes, sizeof bytes, &len, NULL);
 		enum hd_err replayed = err ? err : hd_store_replay(s, text, collect, NULL);
 		failed = hd_sqlite_failed();
@@ -256,10 +267,12 @@ static void memory_that_ends_once_loses_no_record(void **state)
 		hd_store_close(s);
 		const enum hd_err all[] = { err, put, got, replayed };
 		for (size_t i = 0; i < 4; i++)
-			CHECK(!all[i] || (failed && all[i] == HD_E_NOMEM), "request %llu: %zu is %d", (unsigned long long)n, i, all[i]);
+			CHECK(!all[i] || (failed && all[i] == HD_E_NOMEM), "request %llu: %zu is %d",
+				(unsigned long long)n, i, all[i]);
 		if (!put)
 			strcat(want, "1second ");
-		CHECK(got || !memcmp(bytes, put ? "first" : "second", put ? 5 : 6), "request %llu: %.*s", (unsigned long long)n, (int)len, bytes);
+		CHECK(got || !memcmp(bytes, put ? "first" : "second", put ? 5 : 6), "request %llu: %.*s",
+			(unsigned long long)n, (int)len, bytes);
 		CHECK(replayed || !strcmp(text, want), "request %llu: %s", (unsigned long long)n, text);
 		text[0] = 0;
 		assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
@@ -276,14 +289,18 @@ int main(void)
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_newest_record_of_a_kind_is_found_again, fresh, clean),
-		cmocka_unit_test_setup_teardown(records_are_told_in_the_order_they_came_and_may_be_refused, fresh, clean),
+		cmocka_unit_test_setup_teardown(records_are_told_in_the_order_they_came_and_may_be_refused,
+		fresh, clean),
 		cmocka_unit_test_setup_teardown(a_record_too_long_or_of_no_kind_is_refused, fresh, clean),
-		cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_the_disk_is_not_there, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_the_disk_is_not_there, fresh,
+		clean),
 		cmocka_unit_test_setup_teardown(a_store_without_its_tables_is_refused, fresh, clean),
-		cmocka_unit_test_setup_teardown(memory_that_ends_once_loses_no_record, fresh_in_memory, clean),
+		cmocka_unit_test_setup_teardown(memory_that_ends_once_loses_no_record, fresh_in_memory,
+		clean),
 		cmocka_unit_test_setup_teardown(each_opener_has_a_higher_term, fresh, clean),
 		cmocka_unit_test_setup_teardown(one_process_holds_it_until_it_dies, fresh, clean),
-		cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_is_refused_and_left_alone, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_is_refused_and_left_alone, fresh,
+		clean),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

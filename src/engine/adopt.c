@@ -5,17 +5,19 @@
 
 #include "plan/check.h"
 
-/* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by both: their
- * steps do not overlap, and pools only grow. */
+/* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by
+ * both: their steps do not overlap, and pools only grow. */
 
 static struct hd_plan_job job_of(const struct hd_worker *w)
 {
-	return (struct hd_plan_job){ .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1,
+	return (struct hd_plan_job){ .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks,
+		.nstages = 1,
 		.wave = w->train.max_parts, .lockstep = hd_lockstep_needed(&w->lockstep) };
 }
 
 /* The ranks of the plan that are this worker's devices; *mine: there are such. */
-static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_view *view, uint32_t *rank, bool *mine, bool *alone, struct hd_diag *diag)
+static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_view *view, uint32_t *rank,
+	bool *mine, bool *alone, struct hd_diag *diag)
 {
 	const struct hd_plan *plan = view->plan;
 	uint32_t n = 0;
@@ -29,9 +31,12 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_v
 	*mine = n > 0;
 	*alone = plan && n == plan->nranks;
 	if (n && n != w->spec.ndevices)
-		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n, w->spec.ndevices);
+		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n,
+			w->spec.ndevices);
 	if (plan && !*alone && hd_lockstep_needed(&w->lockstep))
-		return hd_fail(diag, HD_E_REFUSED, "norms over the global batch (model.bn: global) meet at every norm, and several workers have no "
+		return hd_fail(diag, HD_E_REFUSED,
+			"norms over the global batch (model.bn: global) meet at every norm, and several "
+			"workers have no "
 			"way to meet there yet: model.bn: ghost, or one worker with more devices");
 	return HD_OK;
 }
@@ -69,8 +74,10 @@ static void set_needs(struct hd_worker *w, const struct hd_share *coming)
 	}
 }
 
-/* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are here, else as even as can be. */
-static enum hd_err own_chunks(const struct hd_worker *w, struct hd_share *s, const uint32_t *rank, struct hd_diag *diag)
+/* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are
+ * here, else as even as can be. */
+static enum hd_err own_chunks(const struct hd_worker *w, struct hd_share *s, const uint32_t *rank,
+	struct hd_diag *diag)
 {
 	const uint32_t nchunks = w->task->layout.nchunks;
 
@@ -86,8 +93,8 @@ static enum hd_err own_chunks(const struct hd_worker *w, struct hd_share *s, con
 	return HD_OK;
 }
 
-/* Sums of several workers need a flat vector that is no root's: a gradient buffer that the roots leave free when the pass is
- * computed, if there is one. */
+/* Sums of several workers need a flat vector that is no root's: a gradient buffer that the roots leave free
+ * when the pass is computed, if there is one. */
 static enum hd_err find_sum(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
 {
 	struct hd_device *first = w->rank[0].device;
@@ -108,7 +115,8 @@ static enum hd_err find_sum(struct hd_worker *w, struct hd_share *s, struct hd_d
 	return err;
 }
 
-/* New parameters of sharded state: whoever gets them has no more use for the root. Without one, a vector that is not that of the sums. */
+/* New parameters of sharded state: whoever gets them has no more use for the root. Without one, a vector
+ * that is not that of the sums. */
 static enum hd_err find_parm(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
 {
 	struct hd_device *first = w->rank[0].device;
@@ -146,14 +154,16 @@ static uint32_t nroots_of_all(const struct hd_share *s)
 	uint32_t n = 0, end;
 
 	for (uint32_t v = 0; v < plan->nvns; v = end) {
-		for (end = v + 1; end < plan->nvns && plan->worker[plan->map[end]] == plan->worker[plan->map[v]]; end++)
+		for (end = v + 1; end < plan->nvns && plan->worker[plan->map[end]] ==
+			plan->worker[plan->map[v]]; end++)
 			;
 		n += end - v < HD_MAX_ROOTS ? end - v : HD_MAX_ROOTS;
 	}
 	return n;
 }
 
-static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint32_t *rank, struct hd_diag *diag)
+static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint32_t *rank,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_worker_fits(w, diag);
 
@@ -188,7 +198,8 @@ static uint64_t links_of(const struct hd_plan *plan)
 }
 
 /* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
-static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s, uint32_t **ranks, struct hd_diag *diag)
+static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s,
+	uint32_t **ranks, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = job_of(w);
 	bool mine = false, alone = false;
@@ -217,9 +228,11 @@ static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, s
 	return HD_OK;
 }
 
-static struct hd_share *unused(struct hd_worker *w) { return w->share == &w->shares[0] ? &w->shares[1] : &w->shares[0]; }
+static struct hd_share *unused(struct hd_worker *w) { return w->share == &w->shares[0] ? &w->shares[1] :
+	&w->shares[0]; }
 
-enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *view, struct hd_memory_terms *terms, struct hd_diag *diag)
+enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *view,
+	struct hd_memory_terms *terms, struct hd_diag *diag)
 {
 	uint32_t *rank;
 	enum hd_err err = make(w, view, unused(w), &rank, diag);
@@ -269,7 +282,8 @@ void hd_share_adopt(struct hd_worker *w)
 		hd_prefetch_want(w->prefetch, (uint64_t)w->step, w->share->work.has);
 }
 
-enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has, struct hd_tnode *root, uint32_t cap, uint32_t *nroots)
+enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,
+	struct hd_tnode *root, uint32_t cap, uint32_t *nroots)
 {
 	for (uint32_t v = 0; v < plan->nvns; v++)
 		has[v] = plan->worker[plan->map[v]] == worker;
@@ -278,11 +292,13 @@ enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8
 
 enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, struct hd_diag *diag)
 {
-	const struct hd_share_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] : HD_SHARE_NOBODY };
+	const struct hd_share_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] :
+		HD_SHARE_NOBODY };
 	enum hd_err err = hd_share_prepare(w, &view, diag);
 
 	if (!err && !w->next->alone)
-		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", plan->nranks, w->spec.ndevices);
+		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u",
+			plan->nranks, w->spec.ndevices);
 	if (err) {
 		hd_share_forget(w);
 		return err;
@@ -298,7 +314,8 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 
 	return (struct hd_prefetch_spec){
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
-		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn, .wanted = w->share ? w->share->work.has : none,
+		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
+		.wanted = w->share ? w->share->work.has : none,
 		.first_step = (uint64_t)w->step, .memory_bytes = HD_PREFETCH_BYTES,
 		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1, .named = w->took != NULL,
 	};

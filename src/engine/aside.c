@@ -1,7 +1,8 @@
 #include "engine/worker_int.h"
 
-/* Buckets summed by another thread while the devices compute: on a device of one thread that belongs to nobody else. The lock is
- * held over a bucket, so that the worker's caller does not leave its pass meanwhile; inside a pass it touches nothing of this. */
+/* Buckets summed by another thread while the devices compute: on a device of one thread that belongs to
+ * nobody else. The lock is held over a bucket, so that the worker's caller does not leave its pass
+ * meanwhile; inside a pass it touches nothing of this. */
 
 enum hd_err hd_share_aside_open(struct hd_worker *w, struct hd_diag *diag)
 {
@@ -19,7 +20,8 @@ void hd_aside_computing(struct hd_worker *w, bool computing)
 	hd_lock_give(&w->aside_lock);
 }
 
-enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots, const struct hd_share_fold *fold, bool *taken,
+enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots,
+	const struct hd_share_fold *fold, bool *taken,
 	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;

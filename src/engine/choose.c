@@ -3,8 +3,10 @@
 #include "base/alloc.h"
 #include "engine/worker_int.h"
 
-/* Nominal, of the size that bench/step.sh prints (docs/results/step.md); tiles that come out uneven cost each further thread its share. */
-static const double second_per_flop = 1e-11, second_per_byte = 5e-11, second_per_meeting = 4e-6, uneven = 0.03;
+/* Nominal, of the size that bench/step.sh prints (docs/results/step.md); tiles that come out uneven cost
+ * each further thread its share. */
+static const double second_per_flop = 1e-11, second_per_byte = 5e-11, second_per_meeting = 4e-6,
+	uneven = 0.03;
 
 static double vn_seconds(const struct hd_program *program, uint32_t nthreads)
 {
@@ -20,10 +22,12 @@ static double vn_seconds(const struct hd_program *program, uint32_t nthreads)
 	return sum;
 }
 
-/* Every device does this for its own virtual nodes: where parameters are many and rows few, threads of one device are faster than devices. */
+/* Every device does this for its own virtual nodes: where parameters are many and rows few, threads of one
+ * device are faster than devices. */
 static double wave_seconds(const struct hd_worker *w, uint32_t nthreads)
 {
-	double meetings = nthreads > 1 ? (double)w->train.norder[HD_RUN_F] + (double)w->train.norder[HD_RUN_B] : 0;
+	double meetings = nthreads > 1 ? (double)w->train.norder[HD_RUN_F] +
+		(double)w->train.norder[HD_RUN_B] : 0;
 
 	return 3.0 * (double)w->flat_bytes * second_per_byte / nthreads + meetings * second_per_meeting;
 }
@@ -31,15 +35,18 @@ static double wave_seconds(const struct hd_worker *w, uint32_t nthreads)
 /* Update: parameters, gradients and slots once; joins: three passes for each root but one. */
 static double end_seconds(const struct hd_worker *w, uint32_t nroots, uint32_t ncores)
 {
-	double flat = (double)w->flat_bytes, passes = 3.0 + 2.0 * hd_optims[w->task->optim.kind].nslots + 3.0 * (nroots - 1.0);
+	double flat = (double)w->flat_bytes, passes = 3.0 + 2.0 * hd_optims[w->task->optim.kind].nslots +
+		3.0 * (nroots - 1.0);
 
 	return flat * passes * second_per_byte / ncores;
 }
 
-static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32_t first, uint32_t n, uint32_t wave, uint32_t *nroots,
+static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32_t first, uint32_t n,
+	uint32_t wave, uint32_t *nroots,
 	struct hd_diag *diag)
 {
-	uint32_t *vn = hd_arena_take(&w->arena, n + 1, sizeof *vn), *wave_of = hd_arena_take(&w->arena, n + 1, sizeof *wave_of);
+	uint32_t *vn = hd_arena_take(&w->arena, n + 1, sizeof *vn),
+		*wave_of = hd_arena_take(&w->arena, n + 1, sizeof *wave_of);
 	struct hd_fold_script script = { 0 };
 
 	if (!vn || !wave_of)
@@ -48,15 +55,18 @@ static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32
 		vn[i] = first + i;
 		wave_of[i] = i / wave;
 	}
-	enum hd_err err = hd_fold_script_make_waves(&script, w->task->job->nvns, vn, n, (uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), wave_of,
+	enum hd_err err = hd_fold_script_make_waves(&script, w->task->job->nvns, vn, n,
+		(uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), wave_of,
 		&w->arena, diag);
-	rank->need = (struct hd_rank_need){ script.nbuffers, script.ntemps, hd_lockstep_needed(&w->lockstep) ? n : 0 };
+	rank->need = (struct hd_rank_need){ script.nbuffers, script.ntemps,
+		hd_lockstep_needed(&w->lockstep) ? n : 0 };
 	*nroots += script.nroots;
 	return err;
 }
 
 /* The even map of plan.h, without lists. */
-static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, uint32_t ncores, struct hd_diag *diag)
+static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, uint32_t ncores,
+	struct hd_diag *diag)
 {
 	struct hd_worker *w = hd_alloc(sizeof *w);
 	uint32_t nvns = task->job->nvns, d = choice->ndevices, first = 0, nroots = 0;
@@ -65,7 +75,8 @@ static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, 
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to sketch a worker");
 	*w = (struct hd_worker){ .task = task, .flat_bytes = task->layout.elems * sizeof(float),
-		.params_bytes = task->layout.held_elems * sizeof(float), .buffer_bytes = task->layout.buffer_elems * sizeof(float),
+		.params_bytes = task->layout.held_elems * sizeof(float),
+		.buffer_bytes = task->layout.buffer_elems * sizeof(float),
 		.spec = { .kind = "cpu", .ndevices = d, .nthreads = choice->nthreads, .wave = choice->wave },
 		.spare_core = (uint64_t)d * choice->nthreads < ncores };
 	hd_arena_init(&w->arena, 0);
@@ -82,7 +93,8 @@ static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, 
 	if (!err) {
 		hd_worker_memory(w, &choice->memory);
 		uint32_t most = (nvns + d - 1) / d, nwaves = (most + choice->wave - 1) / choice->wave;
-		choice->step_s = vn_seconds(&w->train, choice->nthreads) * most + wave_seconds(w, choice->nthreads) * nwaves
+		choice->step_s = vn_seconds(&w->train, choice->nthreads) * most + wave_seconds(w,
+			choice->nthreads) * nwaves
 			+ end_seconds(w, nroots, ncores);
 	}
 	hd_arena_finish(&w->arena);
@@ -108,7 +120,8 @@ static bool better(const struct hd_choice *a, const struct hd_choice *b)
 	return a->fits ? a->step_s < b->step_s : a->memory.total < b->memory.total;
 }
 
-static enum hd_err try_division(struct hd_choices *made, const struct hd_task *task, const struct hd_choose_spec *spec, uint32_t ndevices,
+static enum hd_err try_division(struct hd_choices *made, const struct hd_task *task,
+	const struct hd_choose_spec *spec, uint32_t ndevices,
 	uint32_t nthreads, struct hd_diag *diag)
 {
 	struct hd_choice *choice = &made->at[made->n];
@@ -127,7 +140,8 @@ static enum hd_err try_division(struct hd_choices *made, const struct hd_task *t
 	return err;
 }
 
-enum hd_err hd_choose(struct hd_choices *choices, const struct hd_task *task, const struct hd_choose_spec *spec, struct hd_diag *diag)
+enum hd_err hd_choose(struct hd_choices *choices, const struct hd_task *task,
+	const struct hd_choose_spec *spec, struct hd_diag *diag)
 {
 	struct hd_choices made = { .n = 0 };
 	uint32_t most = spec->ncores < task->job->nvns ? spec->ncores : task->job->nvns, threads = 0;

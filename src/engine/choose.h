@@ -5,12 +5,14 @@
  * Nothing here fixes a bit of the result (ARCHITECTURE.md, "Why the bits are equal").
  *
  * 1. Every division D x T of the cores with D <= V is sketched: programs and fold scripts are
- *    made as for a run, nothing is opened. Their sizes are the memory that a run takes, but for the kernels' scratch.
+ *    made as for a run, nothing is opened. Their sizes are the memory that a run takes, but for the kernels'
+ *    scratch.
  * 2. A wave is as wide as hd_worker_wave() likes it, and halved until the memory fits.
- * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), shared by T threads. A wave adds
- *    what it pays once: parameters laid out for F and for B, their gradient written, and the meetings of the threads,
- *    one a node. A step is the device with the most virtual nodes, and the update and the joins of roots shared by
- *    all cores. F, B and the meeting are nominal: only the order of the list depends on them.
+ * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), shared by T threads. A wave
+ *    adds what it pays once: parameters laid out for F and for B, their gradient written, and the meetings of
+ *    the threads, one a node. A step is the device with the most virtual nodes, and the update and the joins
+ *    of roots shared by all cores. F, B and the meeting are nominal: only the order of the list depends on
+ *    them.
  * 4. The best is the fastest that fits; of equals the one with more devices. If none fits, the smallest, and
  *    whoever opens it is refused with the numbers.
  *
@@ -38,6 +40,7 @@ struct hd_choose_spec {
 	uint64_t machine_bytes;           /* what this process may have; 0: no bound */
 };
 
-HD_MUST_USE enum hd_err hd_choose(struct hd_choices *choices, const struct hd_task *task, const struct hd_choose_spec *spec, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_choose(struct hd_choices *choices, const struct hd_task *task,
+	const struct hd_choose_spec *spec, struct hd_diag *diag);
 
 #endif

@@ -6,12 +6,15 @@
 
 /* Predictions are judged by what a worker of the same division really takes. */
 
-static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [256, 64]}}\ndata: {kind: synthetic, count: 96}\n";
+static const char wide[] =
+	"model: {use: builtin:mlp, args: {hidden: [256, 64]}}\ndata: {kind: synthetic, count: 96}\n";
 
-static const struct hd_choices *choices_of(const struct hd_rig *rig, uint32_t ncores, uint64_t device_limit, uint64_t machine)
+static const struct hd_choices *choices_of(const struct hd_rig *rig, uint32_t ncores, uint64_t device_limit,
+	uint64_t machine)
 {
 	static struct hd_choices choices;
-	struct hd_choose_spec spec = { .ncores = ncores, .device_limit_bytes = device_limit, .machine_bytes = machine };
+	struct hd_choose_spec spec = { .ncores = ncores, .device_limit_bytes = device_limit,
+		.machine_bytes = machine };
 	struct hd_diag diag = { "" };
 
 	CHECK(hd_choose(&choices, rig->task, &spec, &diag) == HD_OK, "%s", diag.text);
@@ -31,7 +34,8 @@ static void what_is_predicted_is_what_a_worker_takes(void **state)
 		assert_true(choices.n >= 3);
 		for (uint32_t i = 0; i < choices.n; i++) {
 			const struct hd_choice *c = &choices.at[i];
-			struct hd_worker_spec spec = { .kind = "cpu", .ndevices = c->ndevices, .nthreads = c->nthreads, .kernels = HD_KERNELS_PORTABLE,
+			struct hd_worker_spec spec = { .kind = "cpu", .ndevices = c->ndevices,
+				.nthreads = c->nthreads, .kernels = HD_KERNELS_PORTABLE,
 				.wave = c->wave };
 			uint64_t share = c->memory.total / c->ndevices + 1;
 			spec.memory_limit_bytes = c->memory.device > share ? c->memory.device : share;
@@ -40,7 +44,8 @@ static void what_is_predicted_is_what_a_worker_takes(void **state)
 			hd_worker_memory(rig.worker, &real);
 			CHECK(real.held == c->memory.held && real.kept == c->memory.kept
 				&& real.gradients == c->memory.gradients && real.arenas == c->memory.arenas,
-				"model %zu, %u x %u, waves of %u: predicted %llu, taken %llu", m, c->ndevices, c->nthreads, c->wave,
+				"model %zu, %u x %u, waves of %u: predicted %llu, taken %llu", m, c->ndevices,
+				c->nthreads, c->wave,
 				(unsigned long long)c->memory.held, (unsigned long long)real.held);
 			hd_rig_close(&rig);
 		}
@@ -58,7 +63,8 @@ static void cores_are_used_once_and_no_device_is_idle(void **state)
 		const struct hd_choices *choices = choices_of(&rig, cores[k], 0, 0);
 		for (uint32_t i = 0; i < choices->n; i++) {
 			const struct hd_choice *c = &choices->at[i];
-			CHECK(c->ndevices <= 7 && c->ndevices * c->nthreads <= cores[k] && c->ndevices * (c->nthreads + 1) > cores[k] && c->fits,
+			CHECK(c->ndevices <= 7 && c->ndevices * c->nthreads <= cores[k] &&
+				c->ndevices * (c->nthreads + 1) > cores[k] && c->fits,
 				"%u cores: %u x %u", cores[k], c->ndevices, c->nthreads);
 			assert_true(c->step_s >= choices->at[choices->best].step_s);
 		}
@@ -90,8 +96,9 @@ static void little_memory_makes_fewer_devices_of_more_threads_and_smaller_waves(
 	hd_rig_close(&rig);
 }
 
-/* As measured on two cores (docs/results/cores.md): a layer of a million parameters on few rows is laid out and folded by every
- * device again, threads share it; where parameters are few and nodes small, threads only meet. */
+/* As measured on two cores (docs/results/cores.md): a layer of a million parameters on few rows is laid out
+ * and folded by every device again, threads share it; where parameters are few and nodes small, threads
+ * only meet. */
 static void threads_win_where_parameters_are_many_for_their_rows(void **state)
 {
 	static const struct { const char *model; uint32_t batch, ndevices; } cases[] = {
@@ -106,7 +113,8 @@ static void threads_win_where_parameters_are_many_for_their_rows(void **state)
 		hd_rig_open(&rig, cases[i].model, cases[i].batch, 8, NULL, 1);
 		const struct hd_choices *choices = choices_of(&rig, 2, 0, 0);
 		const struct hd_choice *best = &choices->at[choices->best];
-		CHECK(choices->n == 2 && best->ndevices == cases[i].ndevices, "case %zu: %u devices, predicted %g and %g s", i, best->ndevices,
+		CHECK(choices->n == 2 && best->ndevices == cases[i].ndevices,
+			"case %zu: %u devices, predicted %g and %g s", i, best->ndevices,
 			choices->at[0].step_s, choices->at[1].step_s);
 		hd_rig_close(&rig);
 	}
@@ -119,22 +127,30 @@ static void times_are_those_of_the_header(void **state)
 	double flat, nodes = 0;
 	(void)state;
 
-	hd_rig_open(&rig, "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 256}\noptim: {kind: adamw}\n", 256, 8, NULL, 1);
+	hd_rig_open(&rig,
+		"model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: "
+		"256}\noptim: {kind: adamw}\n", 256, 8, NULL, 1);
 	const struct hd_choices *choices = choices_of(&rig, 2, 0, 0);
 	struct hd_worker *w = rig.worker;
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 		for (uint32_t i = 0; i < w->train.norder[phase]; i++) {
 			const struct hd_node *node = &w->train.graph->node[w->train.order[phase][i]];
 			struct hd_cost cost = hd_ops[node->op].cost(w->train.graph, node, 32);
-			nodes += cost.flops * 1e-11 > cost.bytes * 5e-11 ? cost.flops * 1e-11 : cost.bytes * 5e-11;
+			nodes += cost.flops * 1e-11 > cost.bytes * 5e-11 ? cost.flops * 1e-11 :
+				cost.bytes * 5e-11;
 		}
 	flat = (double)w->flat_bytes * 5e-11;
-	/* parameters, gradient and two slots read, three written; a join of the second device's root: read, read, written */
+	/* parameters, gradient and two slots read, three written; a join of the second device's root:
+	 * read, read, written */
 	double two = 4 * nodes + 3 * flat + (7 + 3) * flat / 2, threads = 8 * nodes * 1.03 / 2
-		+ 3 * flat / 2 + 4e-6 * (w->train.norder[HD_RUN_F] + w->train.norder[HD_RUN_B]) + 7 * flat / 2;
-	CHECK(choices->at[0].wave >= 4 && choices->at[1].wave == 8, "waves %u and %u", choices->at[0].wave, choices->at[1].wave);
-	CHECK(fabs(choices->at[0].step_s - two) < 1e-9 * two, "2 x 1: %g s, by hand %g", choices->at[0].step_s, two);
-	CHECK(fabs(choices->at[1].step_s - threads) < 1e-9 * threads, "1 x 2: %g s, by hand %g", choices->at[1].step_s, threads);
+		+ 3 * flat / 2 + 4e-6 * (w->train.norder[HD_RUN_F] + w->train.norder[HD_RUN_B]) + 7 *
+			flat / 2;
+	CHECK(choices->at[0].wave >= 4 && choices->at[1].wave == 8, "waves %u and %u", choices->at[0].wave,
+		choices->at[1].wave);
+	CHECK(fabs(choices->at[0].step_s - two) < 1e-9 * two, "2 x 1: %g s, by hand %g",
+		choices->at[0].step_s, two);
+	CHECK(fabs(choices->at[1].step_s - threads) < 1e-9 * threads, "1 x 2: %g s, by hand %g",
+		choices->at[1].step_s, threads);
 	hd_rig_close(&rig);
 }
 

@@ -30,7 +30,8 @@ void hd_digest_frozen(struct hd_worker *w)
 	for (uint32_t p = 0; p < layout->nparams; p++)
 		if (w->task->train.param[p].frozen)
 			w->frozen_digest[p] = hd_state_tensor_digest(&(struct hd_state_entry){
-				.dtype = HD_F32, .at = w->params + layout->at[p], .len_bytes = layout->len[p] * sizeof(float) });
+				.dtype = HD_F32, .at = w->params + layout->at[p],
+					.len_bytes = layout->len[p] * sizeof(float) });
 }
 
 static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_state_entry *e)
@@ -46,7 +47,8 @@ static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_s
 			if (flat[k] + layout->at[p] != e->at || (k && frozen))
 				continue;
 			uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
-			return frozen ? w->frozen_digest[p] : hd_hash(w->segment_digest[k] + first, n * sizeof(struct hd_hash));
+			return frozen ? w->frozen_digest[p] : hd_hash(w->segment_digest[k] + first,
+				n * sizeof(struct hd_hash));
 		}
 	assert(false);                  /* an entry of the table lies in a flat vector or is a counter */
 	return (struct hd_hash){ { 0 } };

@@ -43,7 +43,8 @@ static void name_op(struct search *s, const struct hd_node *node, float value)
 	const struct hd_graph *g = s->worker->train.graph;
 	const char *param = param_of(g, node);
 
-	snprintf(s->cause, sizeof s->cause, "first %s made by op %s%s%s%s (%s), virtual node %u", isnan(value) ? "not a number" : "infinite",
+	snprintf(s->cause, sizeof s->cause, "first %s made by op %s%s%s%s (%s), virtual node %u",
+		isnan(value) ? "not a number" : "infinite",
 		hd_ops[node->op].name, param ? " (of " : "", param ? param : "", param ? ")" : "",
 		node->phase == HD_PHASE_F ? "forward" : "backward", s->vn);
 }
@@ -55,14 +56,17 @@ static void look_at_node(struct search *s, const struct hd_bind *bind, uint32_t 
 
 	for (uint32_t v = node->out; v < node->out + node->nout && !*s->cause; v++) {
 		const void *at = hd_program_value(&s->worker->train, bind, v);
-		uint64_t n = hd_value_elems(&g->value[v], bind->rows), i = at ? first_bad(at, g->value[v].dtype, n) : n;
+		uint64_t n = hd_value_elems(&g->value[v], bind->rows),
+			i = at ? first_bad(at, g->value[v].dtype, n) : n;
 		if (i < n)
-			name_op(s, node, g->value[v].dtype == HD_F64 ? (float)((const double *)at)[i] : ((const float *)at)[i]);
+			name_op(s, node, g->value[v].dtype == HD_F64 ? (float)((const double *)at)[i] :
+				((const float *)at)[i]);
 	}
 }
 
 /* A phase as a list of one node after the other: the arena holds a result only until it is reused. */
-static enum hd_err walk(struct search *s, enum hd_run_phase phase, const struct hd_bind *bind, struct hd_diag *diag)
+static enum hd_err walk(struct search *s, enum hd_run_phase phase, const struct hd_bind *bind,
+	struct hd_diag *diag)
 {
 	struct hd_program *p = &s->worker->train;
 	const struct hd_device_ops *ops = s->rank->device->ops;
@@ -94,14 +98,18 @@ static enum hd_err read_rows(struct search *s, struct hd_diag *diag)
 		s->rank->work->loaded[0].field[f] = s->rank->eval_input[f];
 	for (uint64_t i = 0; i < s->rank->work->loaded[0].rows && !err && !*s->cause; i++) {
 		const struct hd_sampler *sampler = &s->worker->task->sampler;
-		uint64_t step = (uint64_t)s->worker->step, row = s->rank->work->loaded[0].first_row + i, sample = hd_sampler_at(sampler, step, row);
+		uint64_t step = (uint64_t)s->worker->step, row = s->rank->work->loaded[0].first_row + i,
+			sample = hd_sampler_at(sampler, step, row);
 		for (uint32_t f = 0; f < data->nfields; f++)
 			out[f] = s->rank->eval_input[f] + i * data->field[f].sample_bytes;
 		err = hd_dataset_read(data, 0, sample, hd_sampler_epoch_at(sampler, step, row), out, diag);
 		for (uint32_t f = 0; f < data->nfields && !err && !*s->cause; f++) {
-			uint64_t n = data->field[f].sample_bytes / hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
+			uint64_t n =
+				data->field[f].sample_bytes / hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
 			if (first_bad(out[f], data->field[f].dtype, n) < n)
-				snprintf(s->cause, sizeof s->cause, "\"%s\" of training sample %" PRIu64 " is not finite (virtual node %u)",
+				snprintf(s->cause, sizeof s->cause,
+					"\"%s\" of training sample %" PRIu64 " is not finite (virtual node "
+					"%u)",
 					data->field[f].name, sample, s->vn);
 		}
 	}
@@ -140,8 +148,10 @@ void hd_diverge_explain(struct hd_worker *w, struct hd_diag *diag)
 	if (err || !diag)
 		return;
 	if (!*s.cause)
-		snprintf(s.cause, sizeof s.cause, "%s", w->share->alone ? "every virtual node is finite, their sum is not" :
+		snprintf(s.cause, sizeof s.cause, "%s", w->share->alone ?
+			"every virtual node is finite, their sum is not" :
 			"every virtual node of this worker is finite; another one's is not, or their sum");
 	size_t len = strlen(diag->text);
-	snprintf(diag->text + len, sizeof diag->text - len, ": %s; the state before the step is kept", s.cause);
+	snprintf(diag->text + len, sizeof diag->text - len, ": %s; the state before the step is kept",
+		s.cause);
 }

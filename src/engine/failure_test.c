@@ -36,7 +36,8 @@ static void every_failpoint_of_a_step_is_in_the_table_of_this_test(void **state)
 
 static void a_failed_step_leaves_the_state_of_its_beginning(void **state)
 {
-	static const char *const errors[] = { "EIO", "ENOSPC", "ENOMEM" }, *const optims[] = { "optim: {kind: adamw}", "optim: {kind: lamb}" };
+	static const char *const errors[] = { "EIO", "ENOSPC", "ENOMEM" },
+		*const optims[] = { "optim: {kind: adamw}", "optim: {kind: lamb}" };
 
 	(void)state;
 	if (!hd_failpoint_built())
@@ -57,17 +58,21 @@ static void a_failed_step_leaves_the_state_of_its_beginning(void **state)
 			hd_rig_paste(&rig, &bytes, HD_NONE);
 			arm(points[p].name, errors[p % 3]);
 			enum hd_err err = hd_worker_step(rig.worker, true, &record, &diag);
-			CHECK(err != HD_OK && diag.text[0], "%s on %u devices did not fail", points[p].name, ndevices);
+			CHECK(err != HD_OK && diag.text[0], "%s on %u devices did not fail", points[p].name,
+				ndevices);
 			CHECK(hd_failpoint_hits(points[p].point) >= 1, "%s was not reached", points[p].name);
 			arm("", "");
 			assert_int_equal(hd_worker_at(rig.worker), 1);
 			if (points[p].torn) {
-				CHECK(hd_worker_step(rig.worker, true, &record, &diag) == HD_E_INTEGRITY, "a torn state was trained on");
+				CHECK(hd_worker_step(rig.worker, true, &record, &diag) == HD_E_INTEGRITY,
+					"a torn state was trained on");
 				hd_rig_paste(&rig, &bytes, HD_NONE);
 			} else
-				CHECK(hd_hash_same(hd_worker_digest(rig.worker), before), "%s on %u devices changed the state", points[p].name, ndevices);
+				CHECK(hd_hash_same(hd_worker_digest(rig.worker), before),
+					"%s on %u devices changed the state", points[p].name, ndevices);
 			for (int i = 0; i < 4; i++)
-				CHECK(hd_hash_same(hd_rig_step(&rig).digest, want[i].digest), "%s on %u devices: step %d after it differs", points[p].name,
+				CHECK(hd_hash_same(hd_rig_step(&rig).digest, want[i].digest),
+					"%s on %u devices: step %d after it differs", points[p].name,
 					ndevices, i + 1);
 			hd_rig_close(&rig);
 		}
@@ -92,7 +97,8 @@ static void a_new_plan_does_not_mend_a_torn_state(void **state)
 	hd_rig_close(&rig);
 }
 
-/* Any request of adoption may fail: a first one leaves no plan, said in words; a later one leaves the plan that is there. */
+/* Any request of adoption may fail: a first one leaves no plan, said in words; a later one leaves the plan
+ * that is there. */
 static void a_plan_that_could_not_be_adopted_changes_nothing(void **state)
 {
 	struct hd_rig rig, whole;
@@ -124,7 +130,8 @@ static void a_plan_that_could_not_be_adopted_changes_nothing(void **state)
 
 static void a_worker_without_a_plan_says_so(void **state)
 {
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
 	struct hd_step_record record;
 	struct hd_diag diag = { "" };
 	struct hd_rig rig;
@@ -155,14 +162,16 @@ static void plans_adopted_again_and_again_take_no_more_memory(void **state)
 /* A reader's failure is a rank's, in the middle of the list: the others still meet. */
 static const struct hd_reader_ops *under;
 static bool broken;
-static enum hd_err broken_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err broken_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
 {
 	if (broken && index % 5 == 0)
 		return hd_fail(diag, HD_E_IO, "the disk is gone at sample %llu", (unsigned long long)index);
 	return under->read(set, split, index, out, diag);
 }
 static void broken_destroy(struct hd_dataset *set) { under->destroy(set); }
-static struct hd_reader_ops breaks = { .name = "breaks", .about = "another reader, on a bad disk", .read = broken_read, .destroy = broken_destroy };
+static struct hd_reader_ops breaks = { .name = "breaks", .about = "another reader, on a bad disk",
+	.read = broken_read, .destroy = broken_destroy };
 
 static void a_read_that_fails_ends_the_step_with_its_message(void **state)
 {

@@ -1,7 +1,8 @@
 #include "engine/worker_int.h"
 
-/* Roots go out while the last gradients are made. A bucket counts, over all devices with leaves, the parameters that lie in it; a
- * device in its last wave counts down as it has folded each. Who comes to 0 has seen what all others wrote. */
+/* Roots go out while the last gradients are made. A bucket counts, over all devices with leaves, the
+ * parameters that lie in it; a device in its last wave counts down as it has folded each. Who comes to 0
+ * has seen what all others wrote. */
 
 void hd_share_watch(struct hd_worker *w, hd_share_watcher *watch, void *user)
 {
@@ -47,7 +48,8 @@ void hd_final_folded(void *user, uint32_t param)
 
 	if (first == end)
 		return;
-	for (uint32_t b = layout->segment[first].chunk / HD_BUCKET_CHUNKS; b <= layout->segment[end - 1].chunk / HD_BUCKET_CHUNKS; b++)
+	for (uint32_t b = layout->segment[first].chunk / HD_BUCKET_CHUNKS;
+		b <= layout->segment[end - 1].chunk / HD_BUCKET_CHUNKS; b++)
 		if (atomic_fetch_sub_explicit(&w->work->left[b], 1, memory_order_acq_rel) == 1)
 			tell(w, w->work, b);
 }

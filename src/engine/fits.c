@@ -7,7 +7,8 @@
 /* What the job needs against what it may have and what is there: said before it is taken, with
  * numbers, not by the kernel's killer in the middle of a step. Memory of devices is lazy, so what
  * is taken is not yet in use; what is in use shows in the resident size. A limit of the address space
- * is used up by what is mapped, touched or not, and the room of samples that are kept is since the data were opened. */
+ * is used up by what is mapped, touched or not, and the room of samples that are kept is since the data
+ * were opened. */
 
 static uint64_t buffers_of(const struct hd_rank *rank)
 {
@@ -16,7 +17,8 @@ static uint64_t buffers_of(const struct hd_rank *rank)
 	return n ? n : 1;
 }
 
-/* In lockstep every virtual node of a rank keeps its activations; without a plan they are counted as spread evenly. */
+/* In lockstep every virtual node of a rank keeps its activations; without a plan they are counted as
+ * spread evenly. */
 static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
 {
 	uint32_t d = w->spec.ndevices, vns = w->task->job->nvns, even = vns / d + (rank < vns % d);
@@ -25,30 +27,37 @@ static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
 		return 0;
 	if (!w->rank || !w->rank[rank].need.nbuffers)
 		return even;
-	return w->rank[rank].need.narenas > w->rank[rank].narenas ? w->rank[rank].need.narenas : w->rank[rank].narenas;
+	return w->rank[rank].need.narenas > w->rank[rank].narenas ? w->rank[rank].need.narenas :
+		w->rank[rank].narenas;
 }
 
-/* What a step of several workers adds: a flat vector for sums, places for the roots of others, moments folded apart. */
+/* What a step of several workers adds: a flat vector for sums, places for the roots of others, moments
+ * folded apart. */
 static uint64_t exchange_of(const struct hd_worker *w)
 {
 	uint64_t places = w->need_places > w->nplaces ? w->need_places : w->nplaces;
 
 	return (w->sum || w->need_sum ? w->flat_bytes : 0) + (places + w->need_received) * HD_BUCKET_BYTES
-		+ (w->need_moments || w->moments.sum != w->moments.leaf ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0);
+		+ (w->need_moments || w->moments.sum != w->moments.leaf ? hd_moments_bytes(&w->task->train,
+			w->task->job->nvns) : 0);
 }
 
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
-	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, scratch = 0, d = w->spec.ndevices;
+	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, scratch = 0,
+		d = w->spec.ndevices;
 	uint64_t batch = w->task->job->nvns * w->task->job->per_vn;
 
 	for (uint32_t f = 0; f < data->nfields; f++)
 		sample_bytes += data->field[f].sample_bytes;
-	const uint64_t shared = w->params_bytes + w->buffer_bytes + w->flat_bytes * hd_optims[w->task->optim.kind].nslots
-		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) + exchange_of(w);
+	const uint64_t shared = w->params_bytes + w->buffer_bytes + w->flat_bytes *
+		hd_optims[w->task->optim.kind].nslots
+		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) +
+			exchange_of(w);
 	for (uint32_t r = 0; r < d; r++) {
-		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) + hd_worker_activation_bytes(w)
+		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) +
+			hd_worker_activation_bytes(w)
 			+ w->train.memory.len_bytes * arenas_of(w, r) + sample_bytes * w->task->job->per_vn
 			+ (w->rank ? w->rank[r].need.ntemps * w->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
@@ -58,12 +67,14 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
 		temps += w->rank ? w->rank[r].need.ntemps * w->train.temp_elems * sizeof(float) : 0;
 	}
-	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), wanted = hd_worker_reading(w).depth, depth = fit < wanted ? fit : wanted;
+	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), wanted = hd_worker_reading(w).depth,
+		depth = fit < wanted ? fit : wanted;
 	*t = (struct hd_memory_terms){
 		.params = w->params_bytes + w->buffer_bytes,
 		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
 		.gradients = w->flat_bytes * buffers + temps + exchange_of(w),
-		.arenas = hd_worker_activation_bytes(w) * d + w->train.memory.len_bytes * arenas + hd_moments_bytes(&w->task->train, w->task->job->nvns)
+		.arenas = hd_worker_activation_bytes(w) * d + w->train.memory.len_bytes * arenas +
+		hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
 		.kept = data->kept_bytes,
@@ -74,7 +85,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	t->total = t->held + t->kept + t->own;
 }
 
-enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag)
+enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room *room, uint32_t ndevices,
+	struct hd_diag *diag)
 {
 	const struct { uint64_t need, have; const char *who, *advice; } bounds[] = {
 		{ t->held, room->devices_bytes ? room->devices_bytes : UINT64_MAX, "workers.memory gives", "a larger workers.memory" },
@@ -86,11 +98,15 @@ enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room
 
 	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
 		if (bounds[i].need > bounds[i].have)
-			return hd_fail(diag, HD_E_REFUSED, "the job needs %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, "
-				"activations %.1f, inputs %.1f%s) on %u device%s; %s %.1f MiB: use fewer devices, more virtual nodes or batch.slices, "
-				"a smaller model, or %s", (double)bounds[i].need / mib, (double)t->params / mib, (double)t->slots / mib,
+			return hd_fail(diag, HD_E_REFUSED,
+				"the job needs %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, "
+				"activations %.1f, inputs %.1f%s) on %u device%s; %s %.1f MiB: use fewer "
+				"devices, more virtual nodes or batch.slices, "
+				"a smaller model, or %s", (double)bounds[i].need / mib,
+				(double)t->params / mib, (double)t->slots / mib,
 				(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib,
-				bounds[i].need > t->held ? ", and what the process itself takes" : "", ndevices, ndevices == 1 ? "" : "s",
+				bounds[i].need > t->held ? ", and what the process itself takes" : "",
+				ndevices, ndevices == 1 ? "" : "s",
 				bounds[i].who, (double)bounds[i].have / mib, bounds[i].advice);
 	return HD_OK;
 }
@@ -113,7 +129,8 @@ enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
 	struct hd_room room = { .limit_bytes = machine.limit_bytes, .free_bytes = machine.free_bytes };
 	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked))
 		room.devices_bytes = asked;
-	room.used_bytes = machine.free_is_space ? beyond(machine.mapped_bytes, w->before.mapped_bytes) + hd_task_mapped_bytes(w->task, &machine) :
+	room.used_bytes = machine.free_is_space ? beyond(machine.mapped_bytes,
+		w->before.mapped_bytes) + hd_task_mapped_bytes(w->task, &machine) :
 		beyond(machine.rss_bytes, w->before.rss_bytes);
 	return hd_memory_fits(&t, &room, w->spec.ndevices, diag);
 }

@@ -6,7 +6,8 @@
 
 static void what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers(void **state)
 {
-	static const struct hd_memory_terms need = { .params = 10 * MIB, .slots = 20 * MIB, .gradients = 40 * MIB, .arenas = 20 * MIB, .kept = 10 * MIB,
+	static const struct hd_memory_terms need = { .params = 10 * MIB, .slots = 20 * MIB,
+		.gradients = 40 * MIB, .arenas = 20 * MIB, .kept = 10 * MIB,
 		.held = 90 * MIB, .total = 100 * MIB };
 	static const struct { struct hd_room room; const char *says, *needs; } cases[] = {
 		{ { .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
@@ -26,7 +27,8 @@ static void what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers
 		enum hd_err err = hd_memory_fits(&need, &cases[i].room, 2, &diag);
 		CHECK(err == (cases[i].says ? HD_E_REFUSED : HD_OK), "case %zu: %d", i, err);
 		if (cases[i].says)
-			CHECK(strstr(diag.text, cases[i].says) && strstr(diag.text, cases[i].needs) && strstr(diag.text, "gradients 40.0"), "%s", diag.text);
+			CHECK(strstr(diag.text, cases[i].says) && strstr(diag.text, cases[i].needs) &&
+				strstr(diag.text, "gradients 40.0"), "%s", diag.text);
 	}
 }
 
@@ -34,8 +36,10 @@ static void what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers
  * the buffers are many where the even map has few. The limit lies between the two. */
 static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state)
 {
-	static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 64}\n";
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	static const char wide[] =
+		"model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 64}\n";
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
 	struct hd_memory_terms even, terms;
 	struct hd_diag diag = { "" };
 	struct hd_plan scattered;
@@ -64,12 +68,14 @@ static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state
 	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
 	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_OK);
 	hd_worker_memory(rig.worker, &terms);
-	assert_true(terms.gradients == (rig.worker->rank[0].buffer_cap + rig.worker->rank[1].buffer_cap) * terms.params);
+	assert_true(terms.gradients == (rig.worker->rank[0].buffer_cap + rig.worker->rank[1].buffer_cap) *
+		terms.params);
 	assert_true(terms.gradients > even.gradients);
 	hd_rig_close(&rig);
 }
 
-/* A thread that reads ahead wants a core of its own; without one it is worth its place only where a disk may be waited for. */
+/* A thread that reads ahead wants a core of its own; without one it is worth its place only where a disk
+ * may be waited for. */
 static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **state)
 {
 	static const struct { bool spare_core, at_hand; uint32_t nthreads, depth; } cases[] = {
@@ -91,9 +97,11 @@ static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **
 		rig.worker->spare_core = cases[i].spare_core;
 		rig.task->data->at_hand = cases[i].at_hand;
 		const struct hd_prefetch_spec spec = hd_worker_reading(rig.worker);
-		CHECK(spec.nthreads == cases[i].nthreads && spec.depth == cases[i].depth, "case %zu: %u threads, %u steps", i, spec.nthreads, spec.depth);
+		CHECK(spec.nthreads == cases[i].nthreads && spec.depth == cases[i].depth,
+			"case %zu: %u threads, %u steps", i, spec.nthreads, spec.depth);
 		hd_worker_memory(rig.worker, &terms);
-		/* a step is 12 rows of 784 numbers and a label; a device keeps 2 more rows for forward passes */
+		/* a step is 12 rows of 784 numbers and a label; a device keeps 2 more rows for forward
+		 * passes */
 		assert_int_equal(terms.inputs, (784 + 1) * 4 * (2 + 12 * cases[i].depth));
 	}
 	hd_rig_close(&rig);

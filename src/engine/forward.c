@@ -7,7 +7,8 @@
 #include "data/augment.h"
 #include "engine/worker_int.h"
 
-static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *job, uint64_t first, uint64_t n)
+static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *job, uint64_t first,
+	uint64_t n)
 {
 	struct hd_dataset *data = rank->worker->task->data;
 	void *out[HD_MAX_FIELDS];
@@ -21,15 +22,18 @@ static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *
 	return err;
 }
 
-static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint64_t rows, struct hd_bind *bind)
+static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint64_t rows,
+	struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
 	uint64_t token = 0;
 
 	for (uint32_t i = 0; i < w->infer.graph->ninputs; i++)
 		rank->input[i] = field[w->infer_field[i]];
-	*bind = (struct hd_bind){ .rows = rows, .params = w->params, .buffers = w->buffers, .input = rank->input, .arena = rank->activations };
-	enum hd_err err = rank->device->ops->run(rank->device, &w->infer, HD_RUN_F, bind, &token, &rank->diag);
+	*bind = (struct hd_bind){ .rows = rows, .params = w->params, .buffers = w->buffers,
+		.input = rank->input, .arena = rank->activations };
+	enum hd_err err = rank->device->ops->run(rank->device, &w->infer, HD_RUN_F, bind, &token,
+		&rank->diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 }
 
@@ -51,10 +55,12 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 	if (err)
 		return err;
 	w->block[iblock] = (struct hd_leaf){
-		readout(rank, &bind, w->infer_out.loss), readout(rank, &bind, w->infer_out.weight), readout(rank, &bind, w->infer_out.correct),
+		readout(rank, &bind, w->infer_out.loss), readout(rank, &bind, w->infer_out.weight),
+			readout(rank, &bind, w->infer_out.correct),
 	};
 	if (job->logits)
-		job->logits(job->user, job->first + at, n, hd_program_value(&w->infer, &bind, w->infer_out.logits));
+		job->logits(job->user, job->first + at, n, hd_program_value(&w->infer, &bind,
+			w->infer_out.logits));
 	return HD_OK;
 }
 
@@ -80,7 +86,8 @@ static double fold(double *at, const struct hd_leaf *block, size_t n, size_t fie
 	return hd_tree_sum(at, n);
 }
 
-enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *job, struct hd_metrics *metrics, struct hd_diag *diag)
+enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *job,
+	struct hd_metrics *metrics, struct hd_diag *diag)
 {
 	uint64_t b = w->task->job->per_vn, nblocks = (job->count + b - 1) / b;
 	struct hd_arena arena;
@@ -92,7 +99,8 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 	w->block = hd_arena_take(&arena, nblocks + 1, sizeof *w->block);
 	double *at = hd_arena_take(&arena, nblocks + 1, sizeof *at);
 	if (!w->block || !at) {
-		err = hd_fail(diag, HD_E_NOMEM, "no memory for the sums of %llu blocks", (unsigned long long)nblocks);
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the sums of %llu blocks",
+			(unsigned long long)nblocks);
 		goto out;
 	}
 	w->forward = job;
@@ -102,7 +110,8 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 		*metrics = (struct hd_metrics){
 			fold(at, w->block, nblocks, offsetof(struct hd_leaf, loss)),
 			fold(at, w->block, nblocks, offsetof(struct hd_leaf, weight)),
-			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count, w->infer_out.correct != HD_NONE,
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
+			w->infer_out.correct != HD_NONE,
 		};
 out:
 	hd_arena_finish(&arena);
@@ -118,18 +127,21 @@ void hd_metrics_line(const struct hd_metrics *m, char out[160])
 	int n = snprintf(out, 160, "loss %.4f", hd_metrics_loss(m));
 
 	if (m->has_hits)
-		n += snprintf(out + n, 160 - (size_t)n, "  perplexity %.4g  accuracy %.2f %%", hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100);
+		n += snprintf(out + n, 160 - (size_t)n, "  perplexity %.4g  accuracy %.2f %%",
+			hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100);
 	snprintf(out + n, 160 - (size_t)n, "  (%llu rows)", (unsigned long long)m->rows);
 }
 
-enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows, const float **logits, struct hd_diag *diag)
+enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows,
+	const float **logits, struct hd_diag *diag)
 {
 	struct hd_rank *rank = &w->rank[0];
 	struct hd_bind bind;
 	enum hd_err err;
 
 	if (w->infer_out.logits == HD_NONE)
-		return hd_fail(diag, HD_E_INVAL, "the graph has no output \"logits\": nothing to sample from");
+		return hd_fail(diag, HD_E_INVAL,
+			"the graph has no output \"logits\": nothing to sample from");
 	rank->diag.text[0] = 0;
 	err = run_rows(rank, field, rows, &bind);
 	if (err)

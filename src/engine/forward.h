@@ -12,7 +12,8 @@
 
 #include "engine/worker.h"
 
-/* Hits and perplexity have a meaning where the model says which rows it got right: its loss is a cross-entropy. */
+/* Hits and perplexity have a meaning where the model says which rows it got right: its loss is a
+ * cross-entropy. */
 struct hd_metrics { double loss_sum, weight, correct; uint64_t rows, has_hits; };      /* has_hits: 0 or 1 */
 
 /* Called once per block, from the rank that computed it, in any order: rows [first, first+n)
@@ -29,12 +30,16 @@ HD_MUST_USE enum hd_err hd_worker_forward(struct hd_worker *worker, const struct
 
 /* One forward pass on inputs the caller holds (sampling of text): field pointers of `rows` rows
  * each; logits [rows, ...] stay valid until the next call. Runs on rank 0. */
-HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, const void *const *field, uint64_t rows,
+HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, const void *const *field,
+	uint64_t rows,
 	const float **logits, struct hd_diag *diag);
 
-static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ? m->loss_sum / m->weight : 0; }
+static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ?
+	m->loss_sum / m->weight : 0; }
 double hd_metrics_perplexity(const struct hd_metrics *metrics);      /* exp of the mean loss; 1 of no rows */
-void hd_metrics_line(const struct hd_metrics *metrics, char out[160]);      /* "loss 0.5000  perplexity 1.649  accuracy 81.00 %  (100 rows)" */
-static inline double hd_metrics_accuracy(const struct hd_metrics *m) { return m->weight > 0 ? m->correct / m->weight : 0; }
+/* "loss 0.5000  perplexity 1.649  accuracy 81.00 %  (100 rows)" */
+void hd_metrics_line(const struct hd_metrics *metrics, char out[160]);
+static inline double hd_metrics_accuracy(const struct hd_metrics *m) { return m->weight > 0 ?
+	m->correct / m->weight : 0; }
 
 #endif

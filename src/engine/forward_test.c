@@ -22,14 +22,16 @@ static void take_logits(void *user, uint64_t first, uint64_t n, const float *log
 
 	for (uint64_t i = 0; i < n; i++) {
 		o->times[first - o->first + i]++;
-		memcpy(o->logits + (first - o->first + i) * o->width, logits + i * o->width, o->width * sizeof *logits);
+		memcpy(o->logits + (first - o->first + i) * o->width, logits + i * o->width,
+			o->width * sizeof *logits);
 	}
 }
 
 static void evaluate(struct hd_rig *rig, uint64_t first, uint64_t count, uint64_t width, struct outcome *o)
 {
 	struct hd_diag diag = { "" };
-	struct hd_forward_job job = { .split = 0, .first = first, .count = count, .logits = take_logits, .user = o };
+	struct hd_forward_job job = { .split = 0, .first = first, .count = count, .logits = take_logits,
+		.user = o };
 
 	memset(o, 0, sizeof *o);
 	o->first = first;
@@ -56,7 +58,8 @@ static uint64_t plain_hits(struct hd_rig *rig, uint64_t first, uint64_t count, u
 				to[f] = field[f] + i * data->field[f].sample_bytes;
 			assert_int_equal(data->ops->read(data, 0, first + at + i, to, &diag), HD_OK);
 		}
-		CHECK(hd_worker_forward_rows(rig->worker, (const void *const *)field, n, &out, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_worker_forward_rows(rig->worker, (const void *const *)field, n, &out,
+			&diag) == HD_OK, "%s", diag.text);
 		memcpy(logits + at * width, out, n * width * sizeof *out);
 		for (uint64_t i = 0; i < n; i++) {
 			uint64_t best = 0;
@@ -80,7 +83,8 @@ static void metrics_have_the_same_bits_on_any_number_of_devices(void **state)
 		uint64_t hits = 0;
 		for (size_t d = 0; d < 5; d++) {
 			struct hd_rig rig;
-			hd_rig_open(&rig, lenet ? hd_rig_lenet : hd_rig_mlp, 20, 4, NULL, devices[d]);     /* blocks of 5; 61 rows: the last has 1 */
+			/* blocks of 5; 61 rows: the last has 1 */
+			hd_rig_open(&rig, lenet ? hd_rig_lenet : hd_rig_mlp, 20, 4, NULL, devices[d]);
 			for (int i = 0; i < 3; i++)
 				hd_rig_step(&rig);
 			evaluate(&rig, 0, 61, width, &other);
@@ -91,11 +95,13 @@ static void metrics_have_the_same_bits_on_any_number_of_devices(void **state)
 			assert_memory_equal(&one.metrics, &other.metrics, sizeof one.metrics);
 			assert_memory_equal(one.logits, other.logits, sizeof one.logits);
 			for (int i = 0; i < 61; i++)
-				CHECK(other.times[i] == 1, "%u devices: row %d was predicted %u times", devices[d], i, other.times[i]);
+				CHECK(other.times[i] == 1, "%u devices: row %d was predicted %u times",
+					devices[d], i, other.times[i]);
 			hd_rig_close(&rig);
 		}
 		assert_memory_equal(one.logits, plain, 61 * width * sizeof *plain);
-		assert_true(one.metrics.weight == 61 && one.metrics.rows == 61 && one.metrics.correct == (double)hits);
+		assert_true(one.metrics.weight == 61 && one.metrics.rows == 61 &&
+			one.metrics.correct == (double)hits);
 	}
 }
 
@@ -110,7 +116,8 @@ static void any_number_of_rows_is_evaluated_without_padding(void **state)
 	hd_rig_step(&rig);
 	for (uint64_t count = 1; count <= 61; count++) {
 		if (count % 5 && count % 5 != 61 % 5)
-			continue;                 /* a block of another length is not prepared: a split has one last block */
+			/* a block of another length is not prepared: a split has one last block */
+			continue;
 		evaluate(&rig, 0, count, 10, &part);
 		double loss[16];
 		uint64_t n = 0;
@@ -119,7 +126,8 @@ static void any_number_of_rows_is_evaluated_without_padding(void **state)
 			loss[n] = all.metrics.loss_sum;
 		}
 		double sum = hd_tree_sum(loss, n);
-		CHECK(memcmp(&sum, &part.metrics.loss_sum, sizeof sum) == 0, "%llu rows: %.17g, block by block %.17g", (unsigned long long)count,
+		CHECK(memcmp(&sum, &part.metrics.loss_sum, sizeof sum) == 0,
+			"%llu rows: %.17g, block by block %.17g", (unsigned long long)count,
 			part.metrics.loss_sum, sum);
 		assert_true(part.metrics.weight == (double)count);
 	}
@@ -162,7 +170,8 @@ static void a_model_with_dropout_evaluates_without_it(void **state)
 /* Any request may fail: then that is said, and no metric of zeros is made up. */
 static void a_metric_for_which_there_is_no_memory_is_an_error(void **state)
 {
-	static const char many[] = "model: {use: builtin:mlp, args: {hidden: [3]}}\ndata: {kind: synthetic, count: 3000}\n";
+	static const char many[] =
+		"model: {use: builtin:mlp, args: {hidden: [3]}}\ndata: {kind: synthetic, count: 3000}\n";
 	struct hd_metrics want, got = { 0 };
 	struct hd_diag diag = { "" };
 	struct hd_rig rig;

@@ -33,25 +33,29 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 
 	if (rank->nwave == 0)
 		begin_wave(rank, ins->vn);
-	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] == ins->vn);
+	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] ==
+		ins->vn);
 	struct hd_loaded *loaded = &rank->work->loaded[rank->nloaded++];
 	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &loaded->first_row, &end);
 	loaded->rows = end - loaded->first_row;
 	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
-	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, loaded->field, &nrows, diag);
+	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, loaded->field, &nrows,
+		diag);
 	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
 	rank->wait_data_ns += waited_ns;
 	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
 	assert(err || nrows == loaded->rows);
 	if (w->took && !err) {
 		w->ntook[ins->vn] = nrows;
-		memcpy(w->took + ins->vn * w->task->job->per_vn, hd_prefetch_names(w->prefetch, (uint64_t)w->step, ins->vn), nrows * sizeof *w->took);
+		memcpy(w->took + ins->vn * w->task->job->per_vn,
+			hd_prefetch_names(w->prefetch, (uint64_t)w->step, ins->vn), nrows * sizeof *w->took);
 	}
 	return err;
 }
 
-uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS])
+uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice,
+	struct hd_fold fold[HD_MAX_FOLDS])
 {
 	const struct hd_fold_script *s = &rank->work->script;
 	uint32_t at = (rank->first_ivn + ipart) * s->nslices + slice, n = 0;
@@ -79,11 +83,13 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 	hd_task_slice(w->task, w->step_rows, vn, slice, &first, &end);
 	for (uint32_t i = 0; i < w->train.graph->ninputs; i++) {
 		uint32_t f = w->input_field[i];
-		rank->input[i] = (const uint8_t *)loaded->field[f] + (first - loaded->first_row) * w->task->data->field[f].sample_bytes;
+		rank->input[i] = (const uint8_t *)loaded->field[f] + (first - loaded->first_row) *
+			w->task->data->field[f].sample_bytes;
 	}
 	*bind = (struct hd_bind){
 		.rows   = end - first,
-		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED), .step = (uint64_t)w->step, .vn = vn,
+		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
+		.step = (uint64_t)w->step, .vn = vn,
 			    .row0 = first - loaded->first_row },
 		.params = w->params, .buffers = w->buffers,
 		.input  = rank->input,
@@ -92,7 +98,8 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 	};
 }
 
-static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart)
+static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value,
+	uint32_t ipart)
 {
 	return value == HD_NONE ? 0 : *(const double *)hd_program_part(program, bind, value, ipart);
 }
@@ -108,10 +115,12 @@ void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t
 	hd_moments_take(rank, vn, ipart, bind);
 }
 
-static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const struct hd_bind *bind, struct hd_diag *diag)
+static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const struct hd_bind *bind,
+	struct hd_diag *diag)
 {
 	uint64_t token = 0;
-	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, bind, &token, diag);
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, bind, &token,
+		diag);
 
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
@@ -121,7 +130,8 @@ static void bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], st
 {
 	hd_rank_bind(rank, 0, rank->work->script.vn[rank->first_ivn], 0, bind);
 	for (uint32_t i = 0; i < rank->nwave; i++)
-		part[i] = (struct hd_part){ .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[rank->first_ivn + i], .fold = rank->fold[i] };
+		part[i] = (struct hd_part){ .rows = rank->work->loaded[i].rows,
+			.vn = rank->work->script.vn[rank->first_ivn + i], .fold = rank->fold[i] };
 	bind->part = part;
 	bind->nparts = rank->nwave;
 }
@@ -283,7 +293,8 @@ static const struct {
 static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	const struct hd_worker *w = rank->worker;
-	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->work->loaded[0].rows) : HD_NONE;
+	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train,
+		rank->work->loaded[0].rows) : HD_NONE;
 
 	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
 }
@@ -305,17 +316,21 @@ void hd_interp_run(struct hd_rank *rank)
 
 	rank->first_ivn = rank->nwave = 0;
 	if (section == HD_SECTION_FINISH)
-		hd_moments_fold(rank);    /* those of other workers are here now; ranks meet before they are read */
+		/* those of other workers are here now; ranks meet before they are read */
+		hd_moments_fold(rank);
 	for (uint32_t i = 0; i < list->len; i++) {
 		const struct hd_ins *ins = &list->at[i];
-		assert(ins->op < HD_INS_END && rows[ins->op].run);       /* the checker refuses others by name */
-		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) || (hd_rank_idle(rank) && !rows[ins->op].meets))
+		/* the checker refuses others by name */
+		assert(ins->op < HD_INS_END && rows[ins->op].run);
+		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) ||
+			(hd_rank_idle(rank) && !rows[ins->op].meets))
 			continue;
 		uint64_t began = hd_recorder_now(recorder);
 		int64_t began_ns = rank->id == 0 ? hd_clock_now_ns(&rank->worker->clock) : 0;
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
 		if (rank->id == 0)
-			count(rank->worker, ins->op, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns));
+			count(rank->worker, ins->op, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) -
+				began_ns));
 		if (err)
 			hd_rank_fail(rank, err);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));

@@ -9,7 +9,8 @@
 
 enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = 3 };
 
-static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS + w->moments.elems) * sizeof(double); }
+static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS + w->moments.elems) *
+	sizeof(double); }
 
 uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { return HEAD + n * entry_bytes(w); }
 
@@ -72,12 +73,15 @@ void hd_share_table_get(const struct hd_worker *w, uint8_t *bytes)
 }
 
 /* Is entry i what it must be, and no other than what is known here? */
-static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int64_t last, struct hd_diag *diag)
+static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int64_t last,
+	struct hd_diag *diag)
 {
 	uint32_t v = hd_get32(at);
 
 	if (v >= w->task->job->nvns || (int64_t)v <= last || hd_get32(at + 4))
-		return hd_fail(diag, HD_E_PROTOCOL, "step %lld: entries of leaves must ascend below %u: %u after %lld", (long long)w->step,
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"step %lld: entries of leaves must ascend below %u: %u after %lld",
+			(long long)w->step,
 			w->task->job->nvns, v, (long long)last);
 	if (!w->known[v])
 		return HD_OK;
@@ -88,7 +92,9 @@ static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int
 		put_f64(bytes, i < FIELDS ? known[i] : moments[i - FIELDS]);
 		same &= memcmp(bytes, at + ENTRY_HEAD + i * 8, 8) == 0;
 	}
-	return same ? HD_OK : hd_fail(diag, HD_E_INTEGRITY, "step %lld: virtual node %u was computed twice, with different results", (long long)w->step, v);
+	return same ? HD_OK : hd_fail(diag, HD_E_INTEGRITY,
+		"step %lld: virtual node %u was computed twice, with different results", (long long)w->step,
+		v);
 }
 
 static void take_entry(struct hd_worker *w, const uint8_t *at)
@@ -97,7 +103,8 @@ static void take_entry(struct hd_worker *w, const uint8_t *at)
 	double *moments = w->moments.leaf + v * w->moments.elems;
 
 	at += ENTRY_HEAD;
-	w->leaf[v] = (struct hd_leaf){ .loss = get_f64(at), .weight = get_f64(at + 8), .correct = get_f64(at + 16) };
+	w->leaf[v] = (struct hd_leaf){ .loss = get_f64(at), .weight = get_f64(at + 8),
+		.correct = get_f64(at + 16) };
 	for (uint64_t i = 0; i < w->moments.elems; i++)
 		moments[i] = get_f64(at + (FIELDS + i) * 8);
 	w->nknown += !w->known[v];
@@ -111,8 +118,11 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 	enum hd_err err = HD_OK;
 
 	assert(w->begun);
-	if (len < HEAD || hd_get32(bytes) != VERSION || n > w->task->job->nvns || len != hd_share_leaves_bytes(w, n))
-		return hd_fail(diag, HD_E_PROTOCOL, "step %lld: %llu bytes are no entries of leaves of this job", (long long)w->step, (unsigned long long)len);
+	if (len < HEAD || hd_get32(bytes) != VERSION || n > w->task->job->nvns ||
+		len != hd_share_leaves_bytes(w, n))
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"step %lld: %llu bytes are no entries of leaves of this job", (long long)w->step,
+			(unsigned long long)len);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const uint8_t *at = bytes + HEAD + i * entry_bytes(w);
 		err = check_entry(w, at, last, diag);

@@ -5,7 +5,8 @@
 #include "graph/op.h"
 #include "engine/worker_int.h"
 
-static uint64_t elems_of(const struct hd_graph *graph, uint32_t inode) { return hd_value_elems(&graph->value[graph->node[inode].out], 1); }
+static uint64_t elems_of(const struct hd_graph *graph,
+	uint32_t inode) { return hd_value_elems(&graph->value[graph->node[inode].out], 1); }
 
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns)
 {
@@ -74,9 +75,11 @@ void hd_lockstep_give(struct hd_rank *rank)
 		rank->device->ops->give(rank->device, rank->arena[i], rank->worker->train.memory.len_bytes);
 }
 
-static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from, uint32_t to, struct hd_diag *diag)
+static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from,
+	uint32_t to, struct hd_diag *diag)
 {
-	struct hd_part part = { .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[i], .fold = rank->fold[0] };
+	struct hd_part part = { .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[i],
+		.fold = rank->fold[0] };
 	uint64_t token = 0;
 	struct hd_bind bind;
 
@@ -88,7 +91,8 @@ static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase p
 	bind.to = to;
 	if (phase == HD_RUN_B)
 		part.nfolds = hd_rank_moves(rank, i, 0, rank->fold[0]);
-	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, &bind, &token, diag);
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, &bind, &token,
+		diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 
@@ -169,7 +173,8 @@ static void read_all(struct hd_rank *rank)
 {
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
 		if (rank->work->loaded[i].rows)
-			hd_rank_read_out(rank, &(struct hd_bind){ .arena = rank->arena[i] }, rank->work->script.vn[i], 0);
+			hd_rank_read_out(rank, &(struct hd_bind){ .arena = rank->arena[i] },
+				rank->work->script.vn[i], 0);
 }
 
 enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag)

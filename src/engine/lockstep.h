@@ -25,7 +25,8 @@ struct hd_worker;
 /* One sync: its node, its place in the phase's order, what virtual nodes bring. */
 struct hd_sync { uint32_t node, place; uint64_t elems; double *leaf; };     /* leaf [nvns][elems] */
 
-struct hd_lockstep { struct hd_sync *sync[2]; uint32_t nsyncs[2]; };        /* by HD_RUN_F, HD_RUN_B; none: no lockstep */
+/* by HD_RUN_F, HD_RUN_B; none: no lockstep */
+struct hd_lockstep { struct hd_sync *sync[2]; uint32_t nsyncs[2]; };
 
 static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep) { return lockstep->nsyncs[HD_RUN_F] > 0; }
 

@@ -5,13 +5,15 @@
 /* Norms over the global batch: the bits of one device for any map; the bits of ghost norms where one
  * virtual node is the whole batch; memory as predicted. That they are right is torch_test.c's. */
 
-enum { BATCH = 26, STEPS = 4 };               /* 61 samples: step 2 is short, with a partial and empty virtual nodes */
+/* 61 samples: step 2 is short, with a partial and empty virtual nodes */
+enum { BATCH = 26, STEPS = 4 };
 
 struct outcome { struct hd_hash digest[STEPS]; double loss[STEPS]; };
 
 static void open_rig(struct hd_rig *rig, const char *bn, uint32_t vns, const uint32_t *map, uint32_t ndevices)
 {
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
 	struct hd_diag diag = { "" };
 	char model[800];
 
@@ -43,15 +45,18 @@ static struct outcome train(struct hd_rig *rig)
 static void same(const struct outcome *a, const struct outcome *b, const char *what)
 {
 	for (int s = 0; s < STEPS; s++) {
-		CHECK(memcmp(&a->loss[s], &b->loss[s], sizeof a->loss[s]) == 0, "%s: the loss of step %d differs: %.17g, %.17g", what, s,
+		CHECK(memcmp(&a->loss[s], &b->loss[s], sizeof a->loss[s]) == 0,
+			"%s: the loss of step %d differs: %.17g, %.17g", what, s,
 			a->loss[s], b->loss[s]);
-		CHECK(hd_hash_same(a->digest[s], b->digest[s]), "%s: the state after step %d differs", what, s);
+		CHECK(hd_hash_same(a->digest[s], b->digest[s]), "%s: the state after step %d differs", what,
+			s);
 	}
 }
 
 static void any_map_gives_the_bits_of_one_device(void **state)
 {
-	static const uint32_t vns[] = { 1, 2, 5, 13, 26 }, scattered[] = { 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2 };
+	static const uint32_t vns[] = { 1, 2, 5, 13, 26 }, scattered[] = { 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1,
+		2 };
 
 	(void)state;
 	for (int v = 0; v < 5; v++) {
@@ -108,7 +113,8 @@ static void losses_do_not_depend_on_the_virtual_nodes(void **state)
 	many = train(&rig);
 	hd_rig_close(&rig);
 	for (int s = 0; s < STEPS; s++)
-		CHECK(fabs(one.loss[s] - many.loss[s]) <= 1e-4 * fabs(one.loss[s]), "step %d: %.9g, %.9g", s, one.loss[s], many.loss[s]);
+		CHECK(fabs(one.loss[s] - many.loss[s]) <= 1e-4 * fabs(one.loss[s]), "step %d: %.9g, %.9g", s,
+			one.loss[s], many.loss[s]);
 	open_rig(&rig, "", 13, NULL, 2);
 	many = train(&rig);
 	hd_rig_close(&rig);
@@ -147,7 +153,8 @@ static void memory_counts_an_arena_for_every_virtual_node(void **state)
 		n += b.worker->rank[r].narenas;
 		CHECK(r < 2 || n == 13, "%u arenas", n);
 	}
-	CHECK(global.arenas >= arenas, "%llu bytes of activations are counted, %llu are taken", (unsigned long long)global.arenas, (unsigned long long)arenas);
+	CHECK(global.arenas >= arenas, "%llu bytes of activations are counted, %llu are taken",
+		(unsigned long long)global.arenas, (unsigned long long)arenas);
 	assert_true(ghost.arenas < global.arenas);
 	hd_rig_close(&a);
 	hd_rig_close(&b);

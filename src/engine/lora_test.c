@@ -11,15 +11,20 @@
 
 enum { STEPS = 3, MAX_LOGITS = 1 << 16 };
 
-static const char base_gpt[] = "model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24}}\ndata: {kind: synthetic, count: 61}\n";
+static const char base_gpt[] =
+	"model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24}}\ndata: {kind: "
+	"synthetic, count: 61}\n";
 static const char lora_gpt[] =
 	"model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24},\n"
 	"  lora: {rank: 4, alpha: 8, targets: ['h.*.attn.*.weight', h.1.mlp.c_fc.weight]}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 static const char lora_mlp[] =
-	"model: {use: builtin:mlp, args: {hidden: [33, 17]}, lora: {rank: 2, targets: [fc*.weight], train: [fc3.bias]}, freeze: [fc3.bias]}\n"
+	"model: {use: builtin:mlp, args: {hidden: [33, 17]}, lora: {rank: 2, targets: [fc*.weight], train: "
+	"[fc3.bias]}, freeze: [fc3.bias]}\n"
 	"data: {kind: synthetic, count: 61}\n";
-static const char half_mlp[] = "model: {use: builtin:mlp, args: {hidden: [33, 17]}, precision: bf16-storage}\ndata: {kind: synthetic, count: 61}\n";
+static const char half_mlp[] =
+	"model: {use: builtin:mlp, args: {hidden: [33, 17]}, precision: bf16-storage}\ndata: {kind: "
+	"synthetic, count: 61}\n";
 
 struct logits { float at[MAX_LOGITS]; uint64_t per_row; };
 
@@ -34,7 +39,8 @@ static void keep(void *user, uint64_t first, uint64_t n, const float *at)
 static void outputs_of(struct hd_rig *rig, struct logits *l)
 {
 	const struct hd_graph *g = &rig->task->infer;
-	struct hd_forward_job job = { .split = 1, .count = rig->task->data->split[1].count, .logits = keep, .user = l };
+	struct hd_forward_job job = { .split = 1, .count = rig->task->data->split[1].count, .logits = keep,
+		.user = l };
 	struct hd_metrics metrics;
 	struct hd_diag diag = { "" };
 
@@ -57,7 +63,8 @@ static void a_model_begins_as_what_it_was_bit_for_bit(void **state)
 	hd_rig_open(&base, base_gpt, 8, 4, NULL, 1);
 	hd_rig_open(&lora, lora_gpt, 8, 4, NULL, 1);
 	for (uint32_t p = 0; p < base.task->train.nparams; p++)
-		CHECK(!memcmp(base.worker->params + base.task->layout.at[p], lora.worker->params + lora.task->layout.at[p],
+		CHECK(!memcmp(base.worker->params + base.task->layout.at[p],
+			lora.worker->params + lora.task->layout.at[p],
 			base.task->layout.len[p] * sizeof(float)), "parameter %u begins elsewhere", p);
 	outputs_of(&base, &want);
 	outputs_of(&lora, &got);
@@ -92,8 +99,10 @@ static void only_adapters_are_learned_and_only_they_have_slots_and_gradients(voi
 	assert_int_equal(nslots, 2 * nadapters);
 	const struct hd_layout *l = &rig.task->layout;
 	assert_int_equal(l->elems, 4 * (32 + 96) * 2 + 4 * (32 + 32) * 2 + 4 * (32 + 128));
-	assert_true(l->held_elems > l->elems && l->chunk[l->nchunks - 1].at + l->chunk[l->nchunks - 1].len == l->elems);
-	CHECK(hd_hash_same(record.digest, hd_state_digest(s)), "the digest of a step is not that of the state");
+	assert_true(l->held_elems > l->elems && l->chunk[l->nchunks - 1].at + l->chunk[l->nchunks - 1].len ==
+		l->elems);
+	CHECK(hd_hash_same(record.digest, hd_state_digest(s)),
+		"the digest of a step is not that of the state");
 	hd_rig_close(&rig);
 }
 
@@ -131,13 +140,15 @@ static void a_checkpoint_is_exact(void **state)
 		hd_fs_sim_init(&sim);
 		hd_rig_open(&a, models[m], 8, 4, NULL, 1);
 		(void)hd_rig_step(&a);
-		CHECK(hd_ckpt_write(&sim.fs, "c", hd_worker_state(a.worker), &info, 1, true, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_ckpt_write(&sim.fs, "c", hd_worker_state(a.worker), &info, 1, true, &diag) == HD_OK,
+			"%s", diag.text);
 		struct hd_step_record want = hd_rig_step(&a);
 		hd_rig_open(&b, models[m], 8, 4, NULL, 1);
 		float *frozen = m ? NULL : param_of(&b, "wte.weight");
 		if (frozen)
 			frozen[0] += 1;           /* what is overwritten must not be remembered by a digest */
-		CHECK(hd_ckpt_read(&sim.fs, info.folder, hd_worker_state(b.worker), &info, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_ckpt_read(&sim.fs, info.folder, hd_worker_state(b.worker), &info, &diag) == HD_OK,
+			"%s", diag.text);
 		CHECK(hd_worker_rewind(b.worker, &diag) == HD_OK, "%s", diag.text);
 		struct hd_step_record got = hd_rig_step(&b);
 		CHECK(hd_hash_same(want.digest, got.digest), "model %zu", m);
@@ -179,7 +190,8 @@ static void merged_adapters_compute_what_they_computed_apart(void **state)
 	outputs_of(&plain, &got);
 	for (uint32_t i = 0; i < MAX_LOGITS; i++)
 		after = fmax(after, fabs((double)want.at[i] - (double)got.at[i]));
-	CHECK(after <= 1e-5 * peak && before > 1e-2 * peak, "differ by %g (before merging %g), the largest is %g", after, before, peak);
+	CHECK(after <= 1e-5 * peak && before > 1e-2 * peak,
+		"differ by %g (before merging %g), the largest is %g", after, before, peak);
 	hd_rig_close(&rig);
 	hd_rig_close(&plain);
 }
@@ -204,8 +216,11 @@ static void what_cannot_be_adapted_is_refused_by_name(void **state)
 		struct hd_task *task;
 		char model[512];
 		hd_arena_init(&arena, 0);
-		snprintf(model, sizeof model, "model: {use: builtin:gpt, args: {layers: 1}, %s}\ndata: {kind: synthetic, count: 61}\n", cases[i].lora);
-		CHECK(hd_task_create(&task, hd_rig_job(model, 8, 4, NULL, &arena), &fs, &diag) == HD_E_INVAL && strstr(diag.text, cases[i].says), "%s: %s",
+		snprintf(model, sizeof model,
+			"model: {use: builtin:gpt, args: {layers: 1}, %s}\ndata: {kind: synthetic, count: "
+			"61}\n", cases[i].lora);
+		CHECK(hd_task_create(&task, hd_rig_job(model, 8, 4, NULL, &arena), &fs,
+			&diag) == HD_E_INVAL && strstr(diag.text, cases[i].says), "%s: %s",
 			cases[i].lora, diag.text);
 		hd_arena_finish(&arena);
 	}
@@ -218,17 +233,22 @@ static void bf16_storage_rounds_parameters_and_nothing_else(void **state)
 	uint64_t others = 0;
 
 	(void)state;
-	hd_rig_open(&half, half_mlp, 8, 4, "optim: {kind: sgd, lr: 0.25, clip: 0, schedule: {kind: constant, warmup: 0}}", 1);
-	hd_rig_open(&full, hd_rig_mlp, 8, 4, "optim: {kind: sgd, lr: 0.25, clip: 0, schedule: {kind: constant, warmup: 0}}", 1);
+	hd_rig_open(&half, half_mlp, 8, 4,
+		"optim: {kind: sgd, lr: 0.25, clip: 0, schedule: {kind: constant, warmup: 0}}", 1);
+	hd_rig_open(&full, hd_rig_mlp, 8, 4,
+		"optim: {kind: sgd, lr: 0.25, clip: 0, schedule: {kind: constant, warmup: 0}}", 1);
 	uint64_t n = half.task->layout.held_elems;
 	for (uint64_t i = 0; i < n; i++)
-		CHECK(half.worker->params[i] == hd_bf16_round(full.worker->params[i]), "element %llu begins as %g", (unsigned long long)i,
+		CHECK(half.worker->params[i] == hd_bf16_round(full.worker->params[i]),
+			"element %llu begins as %g", (unsigned long long)i,
 			(double)half.worker->params[i]);
 	memcpy(full.worker->params, half.worker->params, n * sizeof(float));
 	(void)hd_rig_step(&half);
 	(void)hd_rig_step(&full);
-	for (uint64_t i = 0; i < n; i++) {        /* from the same numbers, the same step: f32 arithmetic, rounded once */
-		CHECK(half.worker->params[i] == hd_bf16_round(full.worker->params[i]), "element %llu", (unsigned long long)i);
+	/* from the same numbers, the same step: f32 arithmetic, rounded once */
+	for (uint64_t i = 0; i < n; i++) {
+		CHECK(half.worker->params[i] == hd_bf16_round(full.worker->params[i]), "element %llu",
+			(unsigned long long)i);
 		others += half.worker->params[i] != full.worker->params[i];
 	}
 	assert_true(others > n / 4);
@@ -254,10 +274,13 @@ static void a_checkpoint_of_bf16_holds_two_bytes_a_number(void **state)
 	(void)state;
 	hd_fs_sim_init(&sim);
 	hd_rig_open(&rig, half_mlp, 8, 4, NULL, 1);
-	CHECK(hd_ckpt_write(&sim.fs, "c", hd_worker_state(rig.worker), &info, 1, true, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_fs_stat(&sim.fs, "c/step-000000001/model.safetensors", &stat, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_ckpt_write(&sim.fs, "c", hd_worker_state(rig.worker), &info, 1, true, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_fs_stat(&sim.fs, "c/step-000000001/model.safetensors", &stat, &diag) == HD_OK, "%s",
+		diag.text);
 	uint64_t numbers = rig.task->layout.params_elems;
-	CHECK((uint64_t)stat.size_bytes > 2 * numbers && (uint64_t)stat.size_bytes < 2 * numbers + 2048, "%lld bytes for %llu numbers",
+	CHECK((uint64_t)stat.size_bytes > 2 * numbers && (uint64_t)stat.size_bytes < 2 * numbers + 2048,
+		"%lld bytes for %llu numbers",
 		(long long)stat.size_bytes, (unsigned long long)numbers);
 	hd_rig_close(&rig);
 	hd_fs_sim_finish(&sim);

@@ -32,7 +32,8 @@ void hd_moments_tree(double *leaf, uint32_t nvns, uint64_t step, uint64_t c)
 			hd_moments_merge(leaf + v * step, leaf + (v + half) * step, c);
 }
 
-void hd_moments_next(double n, double mean, double spread, double momentum, float *running_mean, float *running_var)
+void hd_moments_next(double n, double mean, double spread, double momentum, float *running_mean,
+	float *running_var)
 {
 	if (n < 2)
 		return;
@@ -54,7 +55,8 @@ static uint64_t leaf_elems(const struct hd_graph *graph)
 	return elems;
 }
 
-uint64_t hd_moments_bytes(const struct hd_graph *graph, uint32_t nvns) { return leaf_elems(graph) * nvns * sizeof(double); }
+uint64_t hd_moments_bytes(const struct hd_graph *graph, uint32_t nvns) { return leaf_elems(graph) * nvns *
+	sizeof(double); }
 
 enum hd_err hd_moments_make(struct hd_worker *w, struct hd_diag *diag)
 {
@@ -85,9 +87,11 @@ enum hd_err hd_moments_apart(struct hd_worker *w, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static double *leaf_of(const struct hd_worker *w, uint32_t vn) { return w->moments.leaf + vn * w->moments.elems; }
+static double *leaf_of(const struct hd_worker *w, uint32_t vn) { return w->moments.leaf + vn *
+	w->moments.elems; }
 
-void hd_moments_clear(struct hd_worker *w, uint32_t vn) { memset(leaf_of(w, vn), 0, w->moments.elems * sizeof(double)); }
+void hd_moments_clear(struct hd_worker *w, uint32_t vn) { memset(leaf_of(w, vn), 0,
+	w->moments.elems * sizeof(double)); }
 
 void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const struct hd_bind *bind)
 {
@@ -95,11 +99,13 @@ void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const st
 	const struct hd_graph *graph = w->train.graph;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++)
-		hd_moments_merge(leaf_of(w, vn) + w->moments.at[k], hd_program_part(&w->train, bind, graph->running[k].moments, ipart),
+		hd_moments_merge(leaf_of(w, vn) + w->moments.at[k],
+			hd_program_part(&w->train, bind, graph->running[k].moments, ipart),
 			channels_of(graph, k));
 }
 
-static bool mine(const struct hd_rank *rank, uint32_t record) { return record % rank->worker->spec.ndevices == rank->id; }
+static bool mine(const struct hd_rank *rank, uint32_t record) { return record % rank->worker->spec.ndevices ==
+	rank->id; }
 
 static void set_apart(const struct hd_moments *m, uint32_t record)
 {
@@ -117,7 +123,8 @@ void hd_moments_fold(struct hd_rank *rank)
 	for (uint32_t k = 0; k < graph->nrunning; k++)
 		if (mine(rank, k)) {
 			set_apart(&w->moments, k);
-			hd_moments_tree(w->moments.sum + w->moments.at[k], w->moments.nvns, w->moments.elems, channels_of(graph, k));
+			hd_moments_tree(w->moments.sum + w->moments.at[k], w->moments.nvns, w->moments.elems,
+				channels_of(graph, k));
 		}
 }
 
@@ -155,6 +162,7 @@ void hd_moments_move(struct hd_rank *rank)
 		const double *sum = w->moments.sum + w->moments.at[k];
 		uint64_t c = channels_of(graph, k);
 		for (uint64_t i = 0; mine(rank, k) && i < c; i++)
-			hd_moments_next(sum[i], sum[c + i], sum[2 * c + i], (double)r->momentum, &buffer_of(w, r->mean)[i], &buffer_of(w, r->variance)[i]);
+			hd_moments_next(sum[i], sum[c + i], sum[2 * c + i], (double)r->momentum,
+				&buffer_of(w, r->mean)[i], &buffer_of(w, r->variance)[i]);
 	}
 }

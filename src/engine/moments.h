@@ -28,27 +28,32 @@ struct hd_worker;
 /* One leaf per virtual node: all records of the graph one after the other, [3,C] each. */
 struct hd_moments {
 	double  *leaf;                    /* [nvns][elems] */
-	double  *sum;                     /* where they are folded: `leaf` itself, or apart where other workers may still ask for leaves */
+	/* where they are folded: `leaf` itself, or apart where other workers may still ask for leaves */
+	double  *sum;
 	uint64_t elems, *at;              /* at[nrunning]: where in a leaf a record begins */
 	uint32_t nvns;
 };
 
 /* `b` joins `a`: n, mean and M of `c` channels, each [c]. */
 void hd_moments_merge(double *a, const double *b, uint64_t c);
-/* The canonical tree over nvns leaves of [3,c], `step` doubles apart; the result takes the place of leaf 0. */
+/* The canonical tree over nvns leaves of [3,c], `step` doubles apart; the result takes the place of leaf
+ * 0. */
 void hd_moments_tree(double *leaf, uint32_t nvns, uint64_t step, uint64_t c);
 /* One step of one channel: what the buffers become. */
-void hd_moments_next(double n, double mean, double spread, double momentum, float *running_mean, float *running_var);
+void hd_moments_next(double n, double mean, double spread, double momentum, float *running_mean,
+	float *running_var);
 
 uint64_t hd_moments_bytes(const struct hd_graph *graph, uint32_t nvns);       /* of the leaves */
 HD_MUST_USE enum hd_err hd_moments_make(struct hd_worker *worker, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_moments_apart(struct hd_worker *worker, struct hd_diag *diag);    /* from now on folded apart; again: nothing */
+/* from now on folded apart; again: nothing */
+HD_MUST_USE enum hd_err hd_moments_apart(struct hd_worker *worker, struct hd_diag *diag);
 
 void hd_moments_clear(struct hd_worker *worker, uint32_t vn);
 /* After F of virtual node vn (or of a slice of it), which is part `ipart` of what ran. */
 void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const struct hd_bind *bind);
 void hd_moments_fold(struct hd_rank *rank);                                              /* RED */
-bool hd_moments_finite(const struct hd_worker *worker);                                  /* NORM: would the buffers stay finite? */
+/* NORM: would the buffers stay finite? */
+bool hd_moments_finite(const struct hd_worker *worker);
 void hd_moments_move(struct hd_rank *rank);                                              /* STEP */
 
 #endif

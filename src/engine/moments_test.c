@@ -24,7 +24,8 @@ static void part(uint32_t first, uint32_t end, double m[3 * C])
 		for (uint32_t i = first; i < end; i++)
 			sum += (long double)value_of(c, i);
 		for (uint32_t i = first; i < end; i++)
-			square += ((long double)value_of(c, i) - sum / n) * ((long double)value_of(c, i) - sum / n);
+			square += ((long double)value_of(c, i) - sum / n) * ((long double)value_of(c,
+				i) - sum / n);
 		m[c] = (double)n;
 		m[C + c] = end > first ? (double)(sum / n) : 0;
 		m[2 * C + c] = (double)square;
@@ -54,8 +55,10 @@ static void the_tree_gives_mean_and_spread_of_the_whole(void **state)
 		part(0, n, whole);
 		hd_moments_tree(leaf[0], nvns, 3 * C, C);
 		for (uint32_t k = 0; n && k < 3 * C; k++) {
-			double far = k < 2 * C || k % C < 2 ? 1 : 1e4;       /* a mean of 1e4 cancels in distances from it */
-			CHECK(fabs(leaf[0][k] - whole[k]) <= 1e-12 * (fabs(whole[k]) + far), "V %u, moment %u: %.17g, not %.17g", nvns, k,
+			/* a mean of 1e4 cancels in distances from it */
+			double far = k < 2 * C || k % C < 2 ? 1 : 1e4;
+			CHECK(fabs(leaf[0][k] - whole[k]) <= 1e-12 * (fabs(whole[k]) + far),
+				"V %u, moment %u: %.17g, not %.17g", nvns, k,
 				leaf[0][k], whole[k]);
 		}
 	}
@@ -119,10 +122,12 @@ static void whole_batch(struct hd_rig *one, double *sum)
 	memcpy(sum, one->worker->moments.leaf, one->worker->moments.elems * sizeof *sum);
 }
 
-/* The first norm reads the images' convolution, which no other norm stands before: its values do not depend on V. */
+/* The first norm reads the images' convolution, which no other norm stands before: its values do not
+ * depend on V. */
 static void moments_of_any_virtual_nodes_and_slices_are_those_of_the_whole_batch(void **state)
 {
-	static const struct { uint32_t vns, slices; } rows[] = { { 2, 1 }, { 5, 1 }, { 13, 1 }, { 3, 2 }, { 4, 3 } };
+	static const struct { uint32_t vns, slices; } rows[] = { { 2, 1 }, { 5, 1 }, { 13, 1 }, { 3, 2 },
+		{ 4, 3 } };
 	double want[1024], *got;
 	struct hd_rig one;
 
@@ -135,7 +140,8 @@ static void moments_of_any_virtual_nodes_and_slices_are_those_of_the_whole_batch
 		hd_rig_step(&rig);
 		got = rig.worker->moments.leaf;
 		for (uint32_t k = 0; k < 18; k++)
-			CHECK(fabs(got[k] - want[k]) <= 1e-12 * fabs(want[k]), "V %u, moment %u: %.17g, not %.17g", rows[i].vns, k, got[k], want[k]);
+			CHECK(fabs(got[k] - want[k]) <= 1e-12 * fabs(want[k]),
+				"V %u, moment %u: %.17g, not %.17g", rows[i].vns, k, got[k], want[k]);
 		hd_rig_close(&rig);
 	}
 	hd_rig_close(&one);
@@ -158,10 +164,12 @@ static void set_statistics(struct hd_rig *rig, float more)
 
 	for (uint32_t b = 0; b < layout->nbuffers; b++)
 		for (uint64_t i = 0; i < layout->buffer_len[b]; i++)
-			rig->worker->buffers[layout->buffer_at[b] + i] = (b % 2 ? 0.6f : -0.3f) + 0.02f * (float)(i % 7) + more;
+			rig->worker->buffers[layout->buffer_at[b] + i] = (b % 2 ? 0.6f : -0.3f) + 0.02f *
+				(float)(i % 7) + more;
 }
 
-/* Norms of evaluation know nothing of their neighbours, so blocks of 2 and of 26 rows say the same up to rounding. */
+/* Norms of evaluation know nothing of their neighbours, so blocks of 2 and of 26 rows say the same up to
+ * rounding. */
 static void evaluation_normalises_by_the_running_statistics(void **state)
 {
 	struct hd_rig rows2, rows26;

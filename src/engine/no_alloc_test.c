@@ -9,7 +9,8 @@
 
 enum { NSTEPS = 7 };                      /* 61 samples in batches of 26: steps 2 and 5 are short */
 
-static const struct { const char *name, *model; } models[] = { { "mlp", hd_rig_mlp }, { "lenet", hd_rig_lenet }, { "gpt", hd_rig_gpt } };
+static const struct { const char *name, *model; } models[] = { { "mlp", hd_rig_mlp },
+	{ "lenet", hd_rig_lenet }, { "gpt", hd_rig_gpt } };
 
 static uint64_t count_steps(const char *model, const char *more, struct hd_worker_spec spec)
 {
@@ -30,37 +31,46 @@ static uint64_t count_steps(const char *model, const char *more, struct hd_worke
 
 static void no_step_with_portable_kernels_allocates(void **state)
 {
-	static const char *const optims[] = { "optim: {kind: adamw}", "optim: {kind: momentum}", "optim: {kind: lamb}" };
+	static const char *const optims[] = { "optim: {kind: adamw}", "optim: {kind: momentum}",
+		"optim: {kind: lamb}" };
 
 	(void)state;
 	for (size_t m = 0; m < 3; m++)
 		for (uint32_t ndevices = 1; ndevices <= 3; ndevices += 2)
 			for (size_t o = 0; o < sizeof optims / sizeof *optims; o++) {
-				struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = ndevices, .kernels = HD_KERNELS_PORTABLE };
+				struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices,
+					.nthreads = ndevices, .kernels = HD_KERNELS_PORTABLE };
 				uint64_t n = count_steps(models[m].model, optims[o], spec);
-				CHECK(n == 0, "%s, %u devices: %llu calls of the allocator in %d steps", models[m].name, ndevices,
+				CHECK(n == 0, "%s, %u devices: %llu calls of the allocator in %d steps",
+					models[m].name, ndevices,
 					(unsigned long long)n, NSTEPS);
 			}
 }
 
 /* Convolutions that are neither narrow nor go in blocks are what a job leaves to the library. */
-static const char convolves[] = "model: {use: builtin:lenet, args: {height: 12, width: 12}}\ndata: {kind: synthetic, count: 61}\n";
+static const char convolves[] =
+	"model: {use: builtin:lenet, args: {height: 12, width: 12}}\ndata: {kind: synthetic, count: 61}\n";
 
-/* oneDNN keeps books of its own when it runs a primitive. That is all there may be: our code calls the allocator not
- * once, and the same steps make the same number of calls each time. */
+/* oneDNN keeps books of its own when it runs a primitive. That is all there may be: our code calls the
+ * allocator not once, and the same steps make the same number of calls each time. */
 static void with_library_kernels_only_the_library_allocates(void **state)
 {
 	static const char *const all[] = { hd_rig_mlp, hd_rig_lenet, hd_rig_gpt, convolves };
 
 	(void)state;
 	for (size_t m = 0; m < sizeof all / sizeof *all; m++) {
-		struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = HD_KERNELS_LIBRARY };
-		uint64_t n = count_steps(all[m], "", spec), own = hd_guard_own(), again = count_steps(all[m], "", spec);
-		CHECK(own == 0 && hd_guard_own() == 0, "model %zu: %llu calls of the allocator by our code in %d steps", m,
+		struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
+			.kernels = HD_KERNELS_LIBRARY };
+		uint64_t n = count_steps(all[m], "", spec), own = hd_guard_own(),
+			again = count_steps(all[m], "", spec);
+		CHECK(own == 0 && hd_guard_own() == 0,
+			"model %zu: %llu calls of the allocator by our code in %d steps", m,
 			(unsigned long long)own, NSTEPS);
-		CHECK(n == again, "model %zu: %llu calls of the allocator in %d steps, then %llu", m, (unsigned long long)n, NSTEPS,
+		CHECK(n == again, "model %zu: %llu calls of the allocator in %d steps, then %llu", m,
+			(unsigned long long)n, NSTEPS,
 			(unsigned long long)again);
-		CHECK((n > 0) == (all[m] == convolves && hd_device_has_library()), "model %zu: %llu calls of the allocator", m, (unsigned long long)n);
+		CHECK((n > 0) == (all[m] == convolves && hd_device_has_library()),
+			"model %zu: %llu calls of the allocator", m, (unsigned long long)n);
 	}
 }
 
@@ -76,7 +86,8 @@ static void a_recorder_allocates_nothing_either(void **state)
 	assert_non_null(mkdtemp(folder));
 	struct hd_recorder_spec rec = { .fs = &fs, .folder = folder, .nranks = 2, .nslots = 1024 };
 	CHECK(hd_recorder_open(&recorder, &rec, &diag) == HD_OK, "%s", diag.text);
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
 	uint64_t n = count_steps(hd_rig_mlp, "", spec);
 	hd_recorder_close(recorder);
 	assert_int_equal(hd_fs_remove_tree(&fs, folder, NULL), HD_OK);
@@ -86,7 +97,8 @@ static void a_recorder_allocates_nothing_either(void **state)
 enum { MOST_ROOTS = 16 };
 
 /* One step of two workers, bytes moved by memcpy: the first sums all buckets. */
-static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *layout, uint8_t *bytes, struct hd_diag *diag)
+static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *layout, uint8_t *bytes,
+	struct hd_diag *diag)
 {
 	struct hd_tnode root[MOST_ROOTS];
 	struct hd_step_record record;
@@ -99,7 +111,8 @@ static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *l
 		err = hd_share_compute(w[k], diag);
 	for (uint32_t k = 0; k < 2 && !err; k++) {
 		hd_share_leaves_get(w[k], 0, bytes);
-		err = hd_share_leaves_put(w[!k], bytes, hd_share_leaves_bytes(w[k], hd_share_nleaves(w[k], 0)), diag);
+		err = hd_share_leaves_put(w[!k], bytes, hd_share_leaves_bytes(w[k],
+			hd_share_nleaves(w[k], 0)), diag);
 		for (uint32_t i = 0; i < hd_share_nroots(w[k], 0); i++)
 			root[n++] = hd_share_root(w[k], 0, i);
 	}
@@ -133,7 +146,8 @@ static void no_step_of_two_workers_allocates(void **state)
 
 	(void)state;
 	for (size_t m = 0; m < 3; m++) {
-		struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+		struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1,
+			.kernels = HD_KERNELS_PORTABLE };
 		struct hd_plan *plan[2];
 		struct hd_diag diag = { "" };
 		struct hd_worker *w[2];
@@ -142,14 +156,18 @@ static void no_step_of_two_workers_allocates(void **state)
 		hd_rig_open_on(&rig, models[m].model, 26, 13, "optim: {kind: lamb}", &spec);
 		w[0] = rig.worker;
 		assert_int_equal(hd_worker_create(&w[1], rig.task, &spec, &diag), HD_OK);
-		struct hd_plan_job pj = { .nvns = 13, .nchunks = rig.task->layout.nchunks, .nstages = 1, .wave = hd_worker_wave(w[0]) };
+		struct hd_plan_job pj = { .nvns = 13, .nchunks = rig.task->layout.nchunks, .nstages = 1,
+			.wave = hd_worker_wave(w[0]) };
 		uint8_t *bytes = hd_arena_take(&rig.arena, hd_share_leaves_bytes(w[0], 13), 1);
 		for (uint32_t i = 0; i < 2; i++) {
 			plan[i] = hd_arena_take(&rig.arena, 1, sizeof **plan);
-			CHECK(hd_plan_data(plan[i], &pj, 4, counts[i], &rig.arena, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_plan_data(plan[i], &pj, 4, counts[i], &rig.arena, &diag) == HD_OK, "%s",
+				diag.text);
 			plan[i]->worker[2] = plan[i]->worker[3] = 1;
 			for (uint16_t k = 0; k < 2; k++)
-				CHECK(hd_share_prepare(w[k], &(struct hd_share_view){ plan[i], k, MOST_ROOTS, 0 }, &diag) == HD_OK, "%s", diag.text);
+				CHECK(hd_share_prepare(w[k],
+					&(struct hd_share_view){ plan[i], k, MOST_ROOTS, 0 }, &diag) == HD_OK,
+					"%s", diag.text);
 			hd_guard_arm();
 			hd_share_adopt(w[0]);
 			hd_share_adopt(w[1]);
@@ -157,7 +175,8 @@ static void no_step_of_two_workers_allocates(void **state)
 				err = step_of_two(w, &rig.task->layout, bytes, &diag);
 			uint64_t n = hd_guard_disarm();
 			CHECK(!err, "%s", diag.text);
-			CHECK(n == 0, "%s, plan %u: %llu calls of the allocator in %d steps", models[m].name, i, (unsigned long long)n, NSTEPS);
+			CHECK(n == 0, "%s, plan %u: %llu calls of the allocator in %d steps", models[m].name,
+				i, (unsigned long long)n, NSTEPS);
 			assert_true(hd_hash_same(hd_worker_digest(w[0]), hd_worker_digest(w[1])));
 		}
 		hd_worker_destroy(w[1]);

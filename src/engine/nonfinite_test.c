@@ -11,7 +11,8 @@
 struct spoiler { const struct hd_reader_ops *under; float value; uint64_t every; bool labels, off; };
 static struct spoiler spoiler;
 
-static enum hd_err spoiled_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err spoiled_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
 {
 	enum hd_err err = spoiler.under->read(set, split, index, out, diag);
 
@@ -26,7 +27,8 @@ static enum hd_err spoiled_read(const struct hd_dataset *set, uint32_t split, ui
 }
 
 static void spoiled_destroy(struct hd_dataset *set) { spoiler.under->destroy(set); }
-static struct hd_reader_ops spoiled = { .name = "spoiled", .about = "another reader, with faults", .read = spoiled_read, .destroy = spoiled_destroy };
+static struct hd_reader_ops spoiled = { .name = "spoiled", .about = "another reader, with faults",
+	.read = spoiled_read, .destroy = spoiled_destroy };
 
 /* Steps from `from` on read spoiled data: the reader must not have run ahead, so the worker goes back. */
 static void spoil(struct hd_rig *rig, float value, uint64_t every)
@@ -66,7 +68,9 @@ static void a_step_that_is_not_finite_leaves_the_state_and_names_the_sample(void
 			spoil(&rig, values[v], 1);
 			assert_int_equal(step(&rig, &record, &diag), HD_E_DIVERGED);
 			CHECK(hd_hash_same(before, hd_worker_digest(rig.worker)), "the state changed");
-			CHECK(strstr(diag.text, "step 1: ") && strstr(diag.text, "\"x\" of training sample") && strstr(diag.text, "virtual node 0"),
+			CHECK(strstr(diag.text, "step 1: ") &&
+				strstr(diag.text, "\"x\" of training sample") &&
+				strstr(diag.text, "virtual node 0"),
 				"%s", diag.text);
 			spoil(&rig, 0, 0);
 			struct hd_step_record again = hd_rig_step(&rig);
@@ -112,7 +116,8 @@ static void finite_data_that_overflow_an_op_name_the_op(void **state)
 		((float *)e->at)[i] = 3e38f;
 	spoil(&rig, 3e38f, 3);
 	assert_int_equal(step(&rig, &record, &diag), HD_E_DIVERGED);
-	CHECK(strstr(diag.text, "made by op ") && strstr(diag.text, e->name) && strstr(diag.text, "forward"), "%s", diag.text);
+	CHECK(strstr(diag.text, "made by op ") && strstr(diag.text, e->name) && strstr(diag.text, "forward"),
+		"%s", diag.text);
 	hd_rig_close(&rig);
 }
 
@@ -124,7 +129,9 @@ static void a_sum_that_overflows_is_told_from_an_op(void **state)
 	struct hd_rig rig;
 
 	(void)state;
-	hd_rig_open(&rig, "model: {use: builtin:mlp, args: {hidden: [], classes: 2}}\ndata: {kind: synthetic, count: 61}\n", 26, 13, NULL, 2);
+	hd_rig_open(&rig,
+		"model: {use: builtin:mlp, args: {hidden: [], classes: 2}}\ndata: {kind: synthetic, count: "
+		"61}\n", 26, 13, NULL, 2);
 	spoil(&rig, 2.5e38f, 1);
 	enum hd_err err = step(&rig, &record, &diag);
 	CHECK(err == HD_E_DIVERGED && strstr(diag.text, "not finite"), "%d %s", err, diag.text);
@@ -142,7 +149,8 @@ static void a_huge_learning_rate_ends_by_naming_an_op(void **state)
 	hd_rig_open(&rig, hd_rig_mlp, 26, 13, "optim: {kind: sgd, lr: 1.0e+6, clip: 0}", 2);
 	for (int i = 0; i < 10 && !err; i++)
 		err = step(&rig, &record, &diag);
-	CHECK(err == HD_E_DIVERGED && strstr(diag.text, "made by op ") && strstr(diag.text, "virtual node"), "%d %s", err, diag.text);
+	CHECK(err == HD_E_DIVERGED && strstr(diag.text, "made by op ") && strstr(diag.text, "virtual node"),
+		"%d %s", err, diag.text);
 	hd_rig_close(&rig);
 }
 
@@ -164,7 +172,8 @@ static void skip_moves_only_the_counters(void **state)
 		assert_int_equal(hd_worker_at(rig.worker), 2);
 		const struct hd_state *s = hd_worker_state(rig.worker);
 		for (uint32_t i = 0; i < s->nentries; i++) {
-			bool moves = !strcmp(s->entry[i].name, "run.step") || !strcmp(s->entry[i].name, "run.samples") ||
+			bool moves = !strcmp(s->entry[i].name, "run.step") ||
+				!strcmp(s->entry[i].name, "run.samples") ||
 				!strcmp(s->entry[i].name, "run.skips");
 			bool same = memcmp(s->entry[i].at, before.at[i], s->entry[i].len_bytes) == 0;
 			CHECK(same != moves, "%s %s", s->entry[i].name, same ? "stayed" : "changed");
@@ -213,7 +222,8 @@ static void the_count_of_skips_is_in_the_table(void **state)
 
 static void a_step_of_masked_labels_moves_only_step_and_samples(void **state)
 {
-	static const char *const more[] = { "optim: {kind: adamw, weight_decay: 0.1}", "optim: {kind: momentum}", "optim: {on_nonfinite: skip}" };
+	static const char *const more[] = { "optim: {kind: adamw, weight_decay: 0.1}",
+		"optim: {kind: momentum}", "optim: {on_nonfinite: skip}" };
 	struct hd_step_record record;
 	struct hd_diag diag;
 	struct hd_rig rig;
@@ -232,9 +242,11 @@ static void a_step_of_masked_labels_moves_only_step_and_samples(void **state)
 		assert_true(record.empty && !record.skipped && record.weight == 0);
 		const struct hd_state *s = hd_worker_state(rig.worker);
 		for (uint32_t i = 0; i < s->nentries; i++) {
-			bool moves = !strcmp(s->entry[i].name, "run.step") || !strcmp(s->entry[i].name, "run.samples");
+			bool moves = !strcmp(s->entry[i].name, "run.step") ||
+				!strcmp(s->entry[i].name, "run.samples");
 			bool same = memcmp(s->entry[i].at, before.at[i], s->entry[i].len_bytes) == 0;
-			CHECK(same != moves, "case %zu: %s %s", m, s->entry[i].name, same ? "stayed" : "changed");
+			CHECK(same != moves, "case %zu: %s %s", m, s->entry[i].name,
+				same ? "stayed" : "changed");
 		}
 		hd_rig_close(&rig);
 	}
@@ -242,7 +254,8 @@ static void a_step_of_masked_labels_moves_only_step_and_samples(void **state)
 
 /* Tokens masked at random: some virtual nodes have none left. The mean gradient is a mean over
  * tokens, so how rows are dealt to virtual nodes is a matter of rounding only. */
-static enum hd_err ragged_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+static enum hd_err ragged_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
 {
 	enum hd_err err = spoiler.under->read(set, split, index, out, diag);
 	uint64_t n = set->field[1].sample_bytes / 4, keep = index % 3 == 0 ? 0 : index * 7 % (n + 1);
@@ -251,11 +264,13 @@ static enum hd_err ragged_read(const struct hd_dataset *set, uint32_t split, uin
 		((int32_t *)out[1])[i] = -1;
 	return err;
 }
-static struct hd_reader_ops ragged = { .name = "ragged", .about = "another reader, with masks", .read = ragged_read, .destroy = spoiled_destroy };
+static struct hd_reader_ops ragged = { .name = "ragged", .about = "another reader, with masks",
+	.read = ragged_read, .destroy = spoiled_destroy };
 
 static void a_mean_over_tokens_does_not_depend_on_how_rows_are_dealt(void **state)
 {
-	static const char gpt[] = "model: {use: builtin:gpt, args: {layers: 1, width: 32, heads: 2, context: 24, dropout: 0}}\n"
+	static const char gpt[] =
+		"model: {use: builtin:gpt, args: {layers: 1, width: 32, heads: 2, context: 24, dropout: 0}}\n"
 		"data: {kind: synthetic, count: 61}\n";
 	static const uint32_t vns[] = { 2, 12, 24 };
 	struct hd_diag diag = { "" };
@@ -273,14 +288,17 @@ static void a_mean_over_tokens_does_not_depend_on_how_rows_are_dealt(void **stat
 		assert_int_equal(hd_worker_rewind(parts.worker, &diag), HD_OK);
 		struct hd_step_record a = hd_rig_step(&whole), b = hd_rig_step(&parts);
 		assert_true(a.weight == b.weight && a.weight > 0 && a.correct == b.correct);
-		CHECK(fabs(a.loss_sum - b.loss_sum) <= 1e-5 * fabs(a.loss_sum), "loss %.9g, %.9g", a.loss_sum, b.loss_sum);
+		CHECK(fabs(a.loss_sum - b.loss_sum) <= 1e-5 * fabs(a.loss_sum), "loss %.9g, %.9g", a.loss_sum,
+			b.loss_sum);
 		const float *x = whole.worker->share->sum, *y = parts.worker->share->sum;
 		double diff = 0, size = 0;
 		for (uint64_t i = 0; i < whole.task->layout.elems; i++) {
 			diff += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
 			size += (double)x[i] * (double)x[i];
 		}
-		CHECK(sqrt(diff) <= 1e-5 * sqrt(size), "gradients of 1 and %u virtual nodes differ by %.3g of %.3g", vns[v], sqrt(diff), sqrt(size));
+		CHECK(sqrt(diff) <= 1e-5 * sqrt(size),
+			"gradients of 1 and %u virtual nodes differ by %.3g of %.3g", vns[v], sqrt(diff),
+			sqrt(size));
 		hd_rig_close(&whole);
 		hd_rig_close(&parts);
 	}

@@ -11,14 +11,16 @@ struct timing {
 	struct hd_op_times *times;
 };
 
-static bool is_shared(const struct hd_program *p, uint32_t inode) { return p->kind[p->graph->node[inode].out] == HD_KIND_SHARED; }
+static bool is_shared(const struct hd_program *p,
+	uint32_t inode) { return p->kind[p->graph->node[inode].out] == HD_KIND_SHARED; }
 
 /* Do both run the same calls? A gradient of a parameter is folded, too. */
 static bool alike(const struct hd_program *p, uint32_t a, uint32_t b)
 {
 	const struct hd_node *x = &p->graph->node[a], *y = &p->graph->node[b];
 
-	return hd_call_same(&p->calls[0][a], &p->calls[0][b]) && p->together[a] == p->together[b] && is_shared(p, a) == is_shared(p, b) &&
+	return hd_call_same(&p->calls[0][a], &p->calls[0][b]) && p->together[a] == p->together[b] &&
+		is_shared(p, a) == is_shared(p, b) &&
 		(p->grad_of_value[x->out] == HD_NONE) == (p->grad_of_value[y->out] == HD_NONE);
 }
 
@@ -35,15 +37,18 @@ static struct hd_op_time *begin(struct timing *k, uint32_t inode)
 	const struct hd_program *p = &k->walk.worker->train;
 	const struct hd_node *node = &p->graph->node[inode];
 	uint32_t nparts = k->walk.rank->nwave, wide = p->together[inode] ? nparts : 1;
-	struct hd_cost one = hd_ops[node->op].cost(p->graph, node, p->part_rows), all = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide);
+	struct hd_cost one = hd_ops[node->op].cost(p->graph, node, p->part_rows),
+		all = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide);
 	struct hd_op_time *t = &k->times->at[k->times->n];
 
 	k->first_node[k->times->n++] = inode;
-	*t = (struct hd_op_time){ .call = &p->calls[0][inode], .flops = one.flops, .bytes = all.bytes / wide, .best_s = -1 };
+	*t = (struct hd_op_time){ .call = &p->calls[0][inode], .flops = one.flops, .bytes = all.bytes / wide,
+		.best_s = -1 };
 	return t;
 }
 
-static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_op_time *t, uint32_t nparts, struct hd_diag *diag)
+static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_op_time *t,
+	uint32_t nparts, struct hd_diag *diag)
 {
 	struct hd_clock *clock = &k->walk.worker->clock;
 	enum hd_err err = HD_OK;
@@ -78,7 +83,8 @@ static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t plac
 	return err;
 }
 
-enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_arena *arena, struct hd_op_times *times, struct hd_diag *diag)
+enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_arena *arena,
+	struct hd_op_times *times, struct hd_diag *diag)
 {
 	uint32_t nnodes = w->train.graph->nnodes;
 	struct timing k = { .repeat = repeat, .times = times };
@@ -99,7 +105,8 @@ enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_a
 	return err;
 }
 
-enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd_fold_times *times, struct hd_diag *diag)
+enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd_fold_times *times,
+	struct hd_diag *diag)
 {
 	struct hd_rank *rank = &w->rank[0];
 	const struct hd_fold_script *script = &rank->work->script;
@@ -114,7 +121,8 @@ enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd
 		made.nadds += script->move[i].add;
 	for (uint64_t i = 0; i < repeat && !err; i++) {
 		int64_t began = hd_clock_now_ns(&w->clock);
-		err = ops->add(rank->device, rank->buffer[0], rank->buffer[0], rank->buffer[rank->buffer_cap - 1], w->task->layout.elems, &token,
+		err = ops->add(rank->device, rank->buffer[0], rank->buffer[0],
+			rank->buffer[rank->buffer_cap - 1], w->task->layout.elems, &token,
 			diag);
 		if (!err)
 			err = ops->wait(rank->device, token, diag);

@@ -24,15 +24,19 @@ struct hd_op_time {
 	double flops, bytes, best_s;      /* of one count; bytes as if nothing were cached */
 };
 
-struct hd_op_times { struct hd_op_time *at; uint32_t n, wave; };      /* `at` lies in the arena given; wave: W */
+/* `at` lies in the arena given; wave: W */
+struct hd_op_times { struct hd_op_time *at; uint32_t n, wave; };
 
 /* `repeat` >= 1 runs of each. */
-HD_MUST_USE enum hd_err hd_worker_op_times(struct hd_worker *worker, uint64_t repeat, struct hd_arena *arena, struct hd_op_times *times,
+HD_MUST_USE enum hd_err hd_worker_op_times(struct hd_worker *worker, uint64_t repeat, struct hd_arena *arena,
+	struct hd_op_times *times,
 	struct hd_diag *diag);
 
-/* What the folds of device 0 would cost as passes of their own: additions of whole gradients in a step, and the least time of one,
- * of `repeat` >= 1. A bound from above: kernels that fold by themselves save some of it. Gradient buffers change, as above. */
+/* What the folds of device 0 would cost as passes of their own: additions of whole gradients in a step, and
+ * the least time of one, of `repeat` >= 1. A bound from above: kernels that fold by themselves save some
+ * of it. Gradient buffers change, as above. */
 struct hd_fold_times { uint64_t nadds; double best_s; };
-HD_MUST_USE enum hd_err hd_worker_fold_times(struct hd_worker *worker, uint64_t repeat, struct hd_fold_times *times, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_worker_fold_times(struct hd_worker *worker, uint64_t repeat,
+	struct hd_fold_times *times, struct hd_diag *diag);
 
 #endif

@@ -28,8 +28,10 @@ static void steps_have_the_same_bits_whether_ops_were_timed_or_not(void **state)
 		for (int s = 0; s < 4; s++) {             /* step 2 is short */
 			times_of(&timed, &times);
 			struct hd_step_record a = hd_rig_step(&plain), b = hd_rig_step(&timed);
-			CHECK(memcmp(&a.loss_sum, &b.loss_sum, sizeof a.loss_sum) == 0, "model %d: the loss of step %d differs", m, s);
-			CHECK(hd_hash_same(a.digest, b.digest), "model %d: the state after step %d differs", m, s);
+			CHECK(memcmp(&a.loss_sum, &b.loss_sum, sizeof a.loss_sum) == 0,
+				"model %d: the loss of step %d differs", m, s);
+			CHECK(hd_hash_same(a.digest, b.digest), "model %d: the state after step %d differs",
+				m, s);
 		}
 		hd_rig_close(&plain);
 		hd_rig_close(&timed);
@@ -44,20 +46,24 @@ static void the_work_of_all_ops_is_that_of_the_step(void **state)
 	(void)state;
 	for (int m = 0; m < 2; m++)
 		for (int i = 0; i < 4; i++) {
-			struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .wave = waves[i] };
+			struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
+				.kernels = HD_KERNELS_PORTABLE, .wave = waves[i] };
 			struct hd_op_times times;
 			struct hd_rig rig;
 			double flops = 0, want = 0;
 			hd_rig_open_on(&rig, models[m], BATCH, VNS, NULL, &spec);
 			times_of(&rig, &times);
 			for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
-				want += VNS * hd_program_cost(&rig.worker->train, (enum hd_run_phase)phase, BATCH / VNS).flops;
+				want += VNS * hd_program_cost(&rig.worker->train, (enum hd_run_phase)phase,
+					BATCH / VNS).flops;
 			for (uint32_t t = 0; t < times.n; t++) {
 				flops += (double)times.at[t].count * times.at[t].flops;
 				CHECK(times.at[t].best_s >= 0, "row %u was not timed", t);
 			}
 			CHECK(times.wave == waves[i], "a wave of %u, not %u", times.wave, waves[i]);
-			CHECK(fabs(flops - want) <= 1e-9 * want, "model %d, waves of %u: %.17g FLOP in all rows, %.17g in a step", m, waves[i], flops, want);
+			CHECK(fabs(flops - want) <= 1e-9 * want,
+				"model %d, waves of %u: %.17g FLOP in all rows, %.17g in a step", m, waves[i],
+				flops, want);
 			hd_rig_close(&rig);
 		}
 }
@@ -72,7 +78,8 @@ static void one_device_adds_a_gradient_less_than_it_has_virtual_nodes(void **sta
 		struct hd_rig rig;
 		hd_rig_open(&rig, hd_rig_mlp, 2 * vns, vns, NULL, 1);
 		CHECK(hd_worker_fold_times(rig.worker, 2, &times, &diag) == HD_OK, "%s", diag.text);
-		CHECK(times.nadds == vns - 1 && times.best_s > 0, "%u virtual nodes: %u additions", vns, (unsigned)times.nadds);
+		CHECK(times.nadds == vns - 1 && times.best_s > 0, "%u virtual nodes: %u additions", vns,
+			(unsigned)times.nadds);
 		hd_rig_close(&rig);
 	}
 }

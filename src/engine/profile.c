@@ -29,7 +29,8 @@ static enum hd_err take(struct record *r, struct hd_arena *arena, struct hd_diag
 	r->pass = hd_arena_take(arena, per_pass, sizeof *r->pass);
 	r->sum = hd_arena_take(arena, r->nnodes, sizeof *r->sum);
 	r->square = hd_arena_take(arena, r->nnodes, sizeof *r->square);
-	return r->at && r->pass && r->sum && r->square ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for %llu samples of %u nodes",
+	return r->at && r->pass && r->sum && r->square ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for %llu samples of %u nodes",
 		(unsigned long long)r->cap, r->nnodes);
 }
 
@@ -44,7 +45,9 @@ static enum hd_err pass(struct record *r, struct hd_walk *walk, struct hd_diag *
 			uint32_t inode = p->order[phase][i];
 			int64_t began_ns = hd_clock_now_ns(&walk->worker->clock);
 			err = hd_walk_run(walk, (enum hd_run_phase)phase, i, diag);
-			r->pass[r->home[inode] * NPARTS + r->graph->node[inode].phase] += hd_clock_now_ns(&walk->worker->clock) - began_ns;
+			r->pass[r->home[inode] * NPARTS +
+				r->graph->node[inode].phase] += hd_clock_now_ns(&walk->worker->clock) -
+				began_ns;
 		}
 	return err;
 }
@@ -136,20 +139,28 @@ static enum hd_err is_whole(const struct hd_walk *walk, struct hd_diag *diag)
 	const struct hd_job *job = walk->worker->task->job;
 
 	if (hd_job_int(job, HD_JOB_SLICES) > 1)
-		return hd_fail(diag, HD_E_INVAL, "a profile is of whole virtual nodes, and batch.slices is %lld: -s batch.slices=1",
+		return hd_fail(diag, HD_E_INVAL,
+			"a profile is of whole virtual nodes, and batch.slices is %lld: -s batch.slices=1",
 			(long long)hd_job_int(job, HD_JOB_SLICES));
 	if (walk->rank->work->loaded[0].rows != job->per_vn)
-		return hd_fail(diag, HD_E_INVAL, "a virtual node has %llu samples and this step's first has %llu: the data are too few for batch.global %llu",
-			(unsigned long long)job->per_vn, (unsigned long long)walk->rank->work->loaded[0].rows, (unsigned long long)job->batch);
+		return hd_fail(diag, HD_E_INVAL,
+			"a virtual node has %llu samples and this step's first has %llu: the data are too "
+			"few for batch.global %llu",
+			(unsigned long long)job->per_vn, (unsigned long long)walk->rank->work->loaded[0].rows,
+			(unsigned long long)job->batch);
 	return HD_OK;
 }
 
-static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, struct hd_profile *p, uint32_t **home, struct hd_diag *diag)
+static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, struct hd_profile *p,
+	uint32_t **home, struct hd_diag *diag)
 {
 	const struct hd_device *device = w->rank[0].device;
-	const char *path = hd_worker_path(w), *kernels = w->spec.kernels == HD_KERNELS_LIBRARY ? " library" : " portable";
-	struct hd_profile_ask ask = { .rows = w->task->job->per_vn, .nslots = hd_optims[w->task->optim.kind].nslots,
-		.tensor_shards = (uint32_t)hd_job_int(w->task->job, HD_JOB_SHARDS), .scratch_bytes = device->scratch_bytes };
+	const char *path = hd_worker_path(w), *kernels = w->spec.kernels == HD_KERNELS_LIBRARY ? " library" :
+		" portable";
+	struct hd_profile_ask ask = { .rows = w->task->job->per_vn,
+		.nslots = hd_optims[w->task->optim.kind].nslots,
+		.tensor_shards = (uint32_t)hd_job_int(w->task->job, HD_JOB_SHARDS),
+		.scratch_bytes = device->scratch_bytes };
 	enum hd_err err = hd_profile_of_graph(p, home, &w->task->train, &ask, arena, diag);
 	struct hd_text isa;
 
@@ -163,7 +174,8 @@ static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, s
 	return err;
 }
 
-enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_arena *arena, struct hd_profile *profile, struct hd_diag *diag)
+enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_arena *arena,
+	struct hd_profile *profile, struct hd_diag *diag)
 {
 	struct hd_walk walk;
 	struct hd_profile made;
@@ -193,7 +205,8 @@ enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_a
 	return err;
 }
 
-enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, struct hd_profile_step *step, struct hd_diag *diag)
+enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, struct hd_profile_step *step,
+	struct hd_diag *diag)
 {
 	double bytes = (double)w->task->layout.elems * sizeof(float);
 	struct hd_step_record record;
@@ -213,7 +226,8 @@ enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, st
 		err = hd_worker_fold_times(w, HD_PROFILE_STEPS, &folds, diag);
 	if (err)
 		return err;
-	*step = (struct hd_profile_step){ hd_times_quantile(&whole, 0.5), hd_times_quantile(&whole, 0), hd_times_quantile(&update, 0.5) };
+	*step = (struct hd_profile_step){ hd_times_quantile(&whole, 0.5), hd_times_quantile(&whole, 0),
+		hd_times_quantile(&update, 0.5) };
 	p->step_ns_per_byte = bytes > 0 ? step->update_ns / bytes : 0;
 	p->sum_ns_per_byte = bytes > 0 ? folds.best_s * 1e9 / bytes : 0;
 	return HD_OK;

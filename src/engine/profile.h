@@ -3,13 +3,14 @@
  * `heddle profile` writes what comes out for planners to read (cost/profile.h); which graph node counts at
  * which node of the profile, and its bytes, are a matter of the graph alone (cost/profile_graph.h).
  *
- * 1. One virtual node of the job's step runs alone, node by node, forward and then backward in the order of the
- *    step, again and again; each node's time is taken with the device drained before its end. So a sample holds
- *    what a call costs besides its arithmetic, and the caches are as the node before left them.
- * 2. HD_PROFILE_WARMUP passes are not counted. Then as many as asked for, or until the standard error of every
- *    node above 1 % of the total is below 1 % of it: at least HD_PROFILE_LEAST, at most HD_PROFILE_MOST.
- * 3. i and w of a profile node are sums over its gradient nodes in one pass; w of a parameter includes the place of
- *    its gradient in a buffer, but no addition: that is sum_ns_per_byte.
+ * 1. One virtual node of the job's step runs alone, node by node, forward and then backward in the order of
+ *    the step, again and again; each node's time is taken with the device drained before its end. So a sample
+ *    holds what a call costs besides its arithmetic, and the caches are as the node before left them.
+ * 2. HD_PROFILE_WARMUP passes are not counted. Then as many as asked for, or until the standard error of
+ *    every node above 1 % of the total is below 1 % of it: at least HD_PROFILE_LEAST, at most
+ *    HD_PROFILE_MOST.
+ * 3. i and w of a profile node are sums over its gradient nodes in one pass; w of a parameter includes the
+ *    place of its gradient in a buffer, but no addition: that is sum_ns_per_byte.
  * 4. Of the optimizer and of whole steps HD_PROFILE_STEPS real steps are taken. They change the
  *    worker's state: it is of no use afterwards.
  *
@@ -22,23 +23,27 @@
 #include "cost/profile_graph.h"
 #include "engine/op_times.h"
 
-enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5, HD_PROFILE_SAMPLES_CAP = 1000000 };
+enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5,
+	HD_PROFILE_SAMPLES_CAP = 1000000 };
 
 /* What a node's samples say; sorts them. n >= 1. */
 struct hd_profile_cost hd_profile_cost_of(int64_t *ns, uint64_t n);
 
-/* Nodes, edges, bytes and times; links stay empty. `samples` 0: rule 2. HD_E_REFUSED, HD_E_INVAL: several devices, lockstep,
- * batch.slices, a step whose first virtual node is not full. */
-HD_MUST_USE enum hd_err hd_worker_profile(struct hd_worker *worker, uint64_t samples, struct hd_arena *arena, struct hd_profile *profile,
+/* Nodes, edges, bytes and times; links stay empty. `samples` 0: rule 2. HD_E_REFUSED, HD_E_INVAL: several
+ * devices, lockstep, batch.slices, a step whose first virtual node is not full. */
+HD_MUST_USE enum hd_err hd_worker_profile(struct hd_worker *worker, uint64_t samples, struct hd_arena *arena,
+	struct hd_profile *profile,
 	struct hd_diag *diag);
 
 /* Measured steps of the whole job on this device, beside the profile: rule 4 fills the two rates in. */
 struct hd_profile_step { double step_ns, least_ns, update_ns; };      /* medians, but for the least */
-HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct hd_profile *profile, struct hd_profile_step *step,
+HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct hd_profile *profile,
+	struct hd_profile_step *step,
 	struct hd_diag *diag);
 
-/* Two threads of this process hand tensors of 1 KiB to 16 MiB to and fro; latency and rate of the line through the medians.
- * Lies in the arena. */
-HD_MUST_USE enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena, struct hd_profile_link **link, struct hd_diag *diag);
+/* Two threads of this process hand tensors of 1 KiB to 16 MiB to and fro; latency and rate of the line
+ * through the medians. Lies in the arena. */
+HD_MUST_USE enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena,
+	struct hd_profile_link **link, struct hd_diag *diag);
 
 #endif

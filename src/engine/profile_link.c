@@ -7,9 +7,10 @@
 #include "cost/line_fit.h"
 
 /* What a pipeline within one process does with a tensor: its maker writes it where the reader finds it, they
- * meet, the reader copies it to where its kernels read. Two threads meet at a barrier, which wakes as devices wake each
- * other; spinning only where each has a core of its own. */
-enum { LEAST = 1 << 10, MOST = 16 << 20, NSIZES = 8, ROUNDS = 32, ROUNDS_OF_LARGE = 8, LARGE = 1 << 20, WARM = 2 };
+ * meet, the reader copies it to where its kernels read. Two threads meet at a barrier, which wakes as devices
+ * wake each other; spinning only where each has a core of its own. */
+enum { LEAST = 1 << 10, MOST = 16 << 20, NSIZES = 8, ROUNDS = 32, ROUNDS_OF_LARGE = 8, LARGE = 1 << 20,
+	WARM = 2 };
 
 struct pair {
 	struct hd_barrier barrier;
@@ -59,7 +60,8 @@ static void this_side(struct pair *pair, struct hd_clock *clock, struct hd_line_
 	}
 }
 
-enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena, struct hd_profile_link **link, struct hd_diag *diag)
+enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena,
+	struct hd_profile_link **link, struct hd_diag *diag)
 {
 	struct hd_profile_link *made = hd_arena_take(arena, 1, sizeof *made);
 	struct hd_line_point point[NSIZES];
@@ -67,7 +69,8 @@ enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *aren
 	struct hd_thread thread = { 0 };
 	struct hd_cores cores;
 	struct pair pair;
-	enum hd_err err = made ? hd_memory_take(4 * (size_t)MOST, HD_MEMORY_TOUCH, &memory, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a link");
+	enum hd_err err = made ? hd_memory_take(4 * (size_t)MOST, HD_MEMORY_TOUCH, &memory, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for a link");
 
 	if (err)
 		return err;
@@ -83,7 +86,8 @@ enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *aren
 		this_side(&pair, clock, point);
 		hd_thread_join(&thread);
 		struct hd_line line = hd_line_fit(point, NSIZES);
-		*made = (struct hd_profile_link){ .level = 0, .kind = "memory", .latency_ns = line.latency_ns, .bytes_per_s = line.bytes_per_s,
+		*made = (struct hd_profile_link){ .level = 0, .kind = "memory", .latency_ns = line.latency_ns,
+			.bytes_per_s = line.bytes_per_s,
 			.duplex = true };
 		*link = made;
 	}

@@ -2,7 +2,8 @@
 
 #include "engine/testing.h"
 
-/* Clocks are not judged here: which nodes have times, how many, and that measuring changes nothing that counts. */
+/* Clocks are not judged here: which nodes have times, how many, and that measuring changes nothing that
+ * counts. */
 
 enum { BATCH = 26, VNS = 13 };
 
@@ -13,12 +14,15 @@ static void medians_means_and_spreads_are_those_of_the_samples(void **state)
 
 	(void)state;
 	/* mean 24, squares of the distances 225 529 400 5776 324: 7254 / 4 = 1813.5, root 42.6 */
-	CHECK(c.p50_ns == 6 && c.min_ns == 1 && c.mean_ns == 24 && c.sd_ns == 43 && c.n == 5, "%lld %lld %lld %lld", (long long)c.p50_ns,
+	CHECK(c.p50_ns == 6 && c.min_ns == 1 && c.mean_ns == 24 && c.sd_ns == 43 && c.n == 5,
+		"%lld %lld %lld %lld", (long long)c.p50_ns,
 		(long long)c.min_ns, (long long)c.mean_ns, (long long)c.sd_ns);
 	c = hd_profile_cost_of(even, 2);
-	CHECK(c.p50_ns == 1 && c.mean_ns == 2 && c.sd_ns == 1, "%lld %lld %lld", (long long)c.p50_ns, (long long)c.mean_ns, (long long)c.sd_ns);
+	CHECK(c.p50_ns == 1 && c.mean_ns == 2 && c.sd_ns == 1, "%lld %lld %lld", (long long)c.p50_ns,
+		(long long)c.mean_ns, (long long)c.sd_ns);
 	c = hd_profile_cost_of(one, 1);
-	CHECK(c.p50_ns == 7 && c.mean_ns == 7 && c.sd_ns == 0 && c.n == 1, "%lld %lld", (long long)c.p50_ns, (long long)c.sd_ns);
+	CHECK(c.p50_ns == 7 && c.mean_ns == 7 && c.sd_ns == 0 && c.n == 1, "%lld %lld", (long long)c.p50_ns,
+		(long long)c.sd_ns);
 }
 
 static void measure(struct hd_rig *rig, uint64_t samples, struct hd_profile *p)
@@ -42,24 +46,33 @@ static void nodes_with_work_in_a_phase_have_times_in_it(void **state)
 		measure(&rig, 7, &p);
 		const struct hd_graph *g = rig.worker->train.graph;
 		struct hd_profile_ask ask = { .rows = BATCH / VNS, .nslots = 2, .tensor_shards = 1 };
-		CHECK(hd_profile_of_graph(&bare, &home, g, &ask, &rig.arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_profile_of_graph(&bare, &home, g, &ask, &rig.arena, &diag) == HD_OK, "%s",
+			diag.text);
 		assert_int_equal(p.nnodes, bare.nnodes);
 		assert_int_equal(p.nedges, bare.nedges);
-		CHECK(p.graph == bare.graph && p.vn_size == BATCH / VNS && p.samples == 7 && p.warmup == HD_PROFILE_WARMUP && p.threads == 1, "model %d", m);
-		CHECK(p.method == HD_PROFILE_MEASURED && !strcmp(p.device_kind, "cpu") && strstr(p.isa, "portable"), "%s on %s", p.isa, p.device_kind);
+		CHECK(p.graph == bare.graph && p.vn_size == BATCH / VNS && p.samples == 7 &&
+			p.warmup == HD_PROFILE_WARMUP && p.threads == 1, "model %d", m);
+		CHECK(p.method == HD_PROFILE_MEASURED && !strcmp(p.device_kind, "cpu") &&
+			strstr(p.isa, "portable"), "%s on %s", p.isa, p.device_kind);
 		for (uint32_t i = 0; i < p.nnodes; i++) {
 			const struct hd_profile_cost *cost[] = { &p.node[i].f, &p.node[i].i, &p.node[i].w };
 			bool works[3] = { false };
 			for (uint32_t n = 0; n < g->nnodes; n++)
 				works[g->node[n].phase] |= home[n] == i;
 			for (int k = 0; k < 3; k++) {
-				CHECK(cost[k]->n == 7 && works[k] == (cost[k]->p50_ns > 0), "model %d, node %s, part %d: %lld ns of %llu samples", m,
-					p.node[i].id, k, (long long)cost[k]->p50_ns, (unsigned long long)cost[k]->n);
-				CHECK(cost[k]->min_ns <= cost[k]->p50_ns && cost[k]->min_ns <= cost[k]->mean_ns, "model %d, node %s", m, p.node[i].id);
+				CHECK(cost[k]->n == 7 && works[k] == (cost[k]->p50_ns > 0),
+					"model %d, node %s, part %d: %lld ns of %llu samples", m,
+					p.node[i].id, k, (long long)cost[k]->p50_ns,
+					(unsigned long long)cost[k]->n);
+				CHECK(cost[k]->min_ns <= cost[k]->p50_ns &&
+					cost[k]->min_ns <= cost[k]->mean_ns, "model %d, node %s", m,
+					p.node[i].id);
 			}
-			CHECK(p.node[i].param == bare.node[i].param && p.node[i].saved == bare.node[i].saved && p.node[i].opt == bare.node[i].opt,
+			CHECK(p.node[i].param == bare.node[i].param &&
+				p.node[i].saved == bare.node[i].saved && p.node[i].opt == bare.node[i].opt,
 				"model %d, node %s: other bytes", m, p.node[i].id);
-			CHECK(p.node[i].work >= bare.node[i].work, "model %d, node %s: less workspace", m, p.node[i].id);
+			CHECK(p.node[i].work >= bare.node[i].work, "model %d, node %s: less workspace", m,
+				p.node[i].id);
 		}
 		hd_rig_close(&rig);
 	}
@@ -78,8 +91,10 @@ static void steps_have_the_same_bits_whether_nodes_were_measured_or_not(void **s
 		for (int s = 0; s < 2; s++) {
 			measure(&timed, 2, &p);
 			struct hd_step_record a = hd_rig_step(&plain), b = hd_rig_step(&timed);
-			CHECK(memcmp(&a.loss_sum, &b.loss_sum, sizeof a.loss_sum) == 0, "model %d: the loss of step %d differs", m, s);
-			CHECK(hd_hash_same(a.digest, b.digest), "model %d: the state after step %d differs", m, s);
+			CHECK(memcmp(&a.loss_sum, &b.loss_sum, sizeof a.loss_sum) == 0,
+				"model %d: the loss of step %d differs", m, s);
+			CHECK(hd_hash_same(a.digest, b.digest), "model %d: the state after step %d differs",
+				m, s);
 		}
 		hd_rig_close(&plain);
 		hd_rig_close(&timed);
@@ -93,8 +108,8 @@ static uint32_t shown(const struct hd_graph *g, uint32_t v)
 	return v;
 }
 
-/* Tensors that the profile counts as saved have bytes of their own in the memory plan of the step: none lies in another's place,
- * and with the inputs that are kept too they are all that is counted. */
+/* Tensors that the profile counts as saved have bytes of their own in the memory plan of the step: none lies
+ * in another's place, and with the inputs that are kept too they are all that is counted. */
 static void what_is_saved_has_a_place_in_the_memory_plan(void **state)
 {
 	static const char *const models[] = { hd_rig_mlp, hd_rig_lenet, hd_rig_gpt };
@@ -121,7 +136,8 @@ static void what_is_saved_has_a_place_in_the_memory_plan(void **state)
 				continue;
 			sum += (int64_t)bytes;
 			for (uint64_t i = 0; tensor && i < bytes; i++) {
-				CHECK(!taken[program->memory.at[v] + i], "model %d: value %u lies in another's place", m, v);
+				CHECK(!taken[program->memory.at[v] + i],
+					"model %d: value %u lies in another's place", m, v);
 				taken[program->memory.at[v] + i] = 1;
 			}
 		}
@@ -140,7 +156,8 @@ static void left_alone_it_takes_as_many_samples_as_settle(void **state)
 	(void)state;
 	hd_rig_open(&rig, hd_rig_mlp, BATCH, VNS, NULL, 1);
 	measure(&rig, 0, &p);
-	CHECK(p.samples >= HD_PROFILE_LEAST && p.samples <= HD_PROFILE_MOST, "%llu samples", (unsigned long long)p.samples);
+	CHECK(p.samples >= HD_PROFILE_LEAST && p.samples <= HD_PROFILE_MOST, "%llu samples",
+		(unsigned long long)p.samples);
 	hd_rig_close(&rig);
 }
 
@@ -155,16 +172,21 @@ static void rates_and_a_link_are_measured_too(void **state)
 	hd_rig_open(&rig, hd_rig_lenet, 8, 4, NULL, 1);
 	measure(&rig, 1, &p);
 	CHECK(hd_worker_profile_step(rig.worker, &p, &step, &diag) == HD_OK, "%s", diag.text);
-	CHECK(p.step_ns_per_byte > 0 && p.sum_ns_per_byte > 0, "%g %g", p.step_ns_per_byte, p.sum_ns_per_byte);
-	CHECK(step.step_ns > step.update_ns && step.least_ns <= step.step_ns, "%g %g %g", step.step_ns, step.update_ns, step.least_ns);
-	CHECK(hd_profile_memory_link(&rig.worker->clock, &rig.arena, &p.link, &diag) == HD_OK, "%s", diag.text);
-	CHECK(!strcmp(p.link->kind, "memory") && p.link->level == 0 && p.link->latency_ns >= 0 && p.link->bytes_per_s > 0, "%s", p.link->kind);
+	CHECK(p.step_ns_per_byte > 0 && p.sum_ns_per_byte > 0, "%g %g", p.step_ns_per_byte,
+		p.sum_ns_per_byte);
+	CHECK(step.step_ns > step.update_ns && step.least_ns <= step.step_ns, "%g %g %g", step.step_ns,
+		step.update_ns, step.least_ns);
+	CHECK(hd_profile_memory_link(&rig.worker->clock, &rig.arena, &p.link, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(!strcmp(p.link->kind, "memory") && p.link->level == 0 && p.link->latency_ns >= 0 &&
+		p.link->bytes_per_s > 0, "%s", p.link->kind);
 	hd_rig_close(&rig);
 }
 
 static void what_cannot_be_profiled_is_refused(void **state)
 {
-	static const struct { const char *says; uint32_t batch, slices, ndevices; enum hd_err err; } cases[] = {
+	static const struct { const char *says; uint32_t batch, slices, ndevices; enum hd_err err;
+		} cases[] = {
 		{ "ops are timed on one device, the worker has 2", 26, 1, 2, HD_E_REFUSED },
 		{ "batch.slices is 2: -s batch.slices=1", 26, 2, 1, HD_E_INVAL },
 		{ "a virtual node has 100 samples and this step's first has 61: the data are too few for batch.global 1300", 1300, 1, 1, HD_E_INVAL },
@@ -177,7 +199,8 @@ static void what_cannot_be_profiled_is_refused(void **state)
 		struct hd_rig rig;
 		hd_rig_open_sliced(&rig, hd_rig_mlp, cases[i].batch, VNS, cases[i].slices, cases[i].ndevices);
 		enum hd_err err = hd_worker_profile(rig.worker, 1, &rig.arena, &p, &diag);
-		CHECK(err == cases[i].err && strstr(diag.text, cases[i].says), "case %zu: %d %s", i, err, diag.text);
+		CHECK(err == cases[i].err && strstr(diag.text, cases[i].says), "case %zu: %d %s", i, err,
+			diag.text);
 		hd_rig_close(&rig);
 	}
 }

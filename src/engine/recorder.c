@@ -78,9 +78,11 @@ static void intern_names(struct hd_recorder *r)
 #undef X
 }
 
-enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec, struct hd_diag *diag)
+enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec,
+	struct hd_diag *diag)
 {
-	uint32_t nrings = spec->nranks < HD_FLIGHT_RINGS ? spec->nranks : HD_FLIGHT_RINGS, nslots = slots_of(spec->nslots);
+	uint32_t nrings = spec->nranks < HD_FLIGHT_RINGS ? spec->nranks : HD_FLIGHT_RINGS,
+		nslots = slots_of(spec->nslots);
 	struct hd_recorder *r = hd_alloc(sizeof *r);
 	struct hd_flight_info info;
 	char path[PATH_CAP];
@@ -126,7 +128,8 @@ static void put(struct hd_recorder *r, uint32_t rank, const struct hd_event *eve
 void hd_recorder_step_begin(struct hd_recorder *r, uint64_t step)
 {
 	if (r)
-		put(r, 0, &(struct hd_event){ .t0 = hd_clock_raw_ns(), .arg = step, .kind = HD_EVENT_STEP_BEGIN });
+		put(r, 0, &(struct hd_event){ .t0 = hd_clock_raw_ns(), .arg = step,
+			.kind = HD_EVENT_STEP_BEGIN });
 }
 
 void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
@@ -134,22 +137,27 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 	if (!r)
 		return;
 	uint64_t now = hd_clock_raw_ns();
-	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed, .kind = HD_EVENT_STEP_END });
+	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed,
+		.kind = HD_EVENT_STEP_END });
 	if (now - r->ticked < TICK_EVERY_NS)
 		return;
 	r->ticked = now;
 	hd_flight_tick(&r->flight, (struct hd_tick){ now, now });
 }
 
-void hd_recorder_op(struct hd_recorder *r, uint32_t rank, uint64_t began, uint8_t op, uint32_t instr, uint64_t bytes)
+void hd_recorder_op(struct hd_recorder *r, uint32_t rank, uint64_t began, uint8_t op, uint32_t instr,
+	uint64_t bytes)
 {
 	if (r)
-		put(r, rank, &(struct hd_event){ .t0 = began, .duration = hd_clock_raw_ns() - began, .arg = bytes,
+		put(r, rank, &(struct hd_event){ .t0 = began, .duration = hd_clock_raw_ns() - began,
+			.arg = bytes,
 			.name = r->name[op], .instr = instr, .kind = HD_EVENT_OP });
 }
 
-void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t waited_ns, enum hd_wait reason)
+void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t waited_ns,
+	enum hd_wait reason)
 {
 	if (r && waited_ns >= HD_WAIT_FELT_NS)
-		put(r, rank, &(struct hd_event){ .t0 = began, .duration = waited_ns, .arg = hd_wait_arg(reason, 0), .kind = HD_EVENT_WAIT });
+		put(r, rank, &(struct hd_event){ .t0 = began, .duration = waited_ns,
+			.arg = hd_wait_arg(reason, 0), .kind = HD_EVENT_WAIT });
 }

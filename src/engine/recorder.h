@@ -24,20 +24,24 @@ enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
 struct hd_recorder;
 
 struct hd_recorder_spec {
-	struct hd_fs *fs;                 /* for the older files; the recording itself is always a file of the system */
+	/* for the older files; the recording itself is always a file of the system */
+	struct hd_fs *fs;
 	const char *folder;               /* that of the run's flight files */
 	uint32_t worker, nranks;          /* 64 rings at most: ranks beyond are not recorded */
 	uint64_t nslots;                  /* per ring; raised to a power of two */
 	struct hd_hash job;
 };
 
-HD_MUST_USE enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_recorder_open(struct hd_recorder **recorder, const struct hd_recorder_spec *spec,
+	struct hd_diag *diag);
 void hd_recorder_close(struct hd_recorder *recorder);              /* takes NULL */
 
 uint64_t hd_recorder_now(const struct hd_recorder *recorder);      /* ticks of the events; 0 when off */
 void hd_recorder_step_begin(struct hd_recorder *recorder, uint64_t step);
 void hd_recorder_step_end(struct hd_recorder *recorder, uint64_t step, bool committed);
-void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint8_t op, uint32_t instr, uint64_t bytes);
-void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint64_t waited_ns, enum hd_wait reason);
+void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint8_t op, uint32_t instr,
+	uint64_t bytes);
+void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint64_t waited_ns,
+	enum hd_wait reason);
 
 #endif

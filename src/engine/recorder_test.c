@@ -34,14 +34,16 @@ static struct hd_recorder *open_recorder(uint32_t nranks, uint64_t nslots)
 	struct hd_fs fs;
 
 	hd_fs_real(&fs);
-	struct hd_recorder_spec spec = { .fs = &fs, .folder = folder, .worker = 3, .nranks = nranks, .nslots = nslots, .job = { { 1, 2, 3 } } };
+	struct hd_recorder_spec spec = { .fs = &fs, .folder = folder, .worker = 3, .nranks = nranks,
+		.nslots = nslots, .job = { { 1, 2, 3 } } };
 	CHECK(hd_recorder_open(&recorder, &spec, &diag) == HD_OK, "%s", diag.text);
 	return recorder;
 }
 
 struct seen { uint64_t begun, ended, nbegun, nended, nops[64], nwaits; bool committed; };
 
-static void read_back(const char *name, struct hd_flight_view *view, struct seen *seen, struct hd_arena *arena)
+static void read_back(const char *name, struct hd_flight_view *view, struct seen *seen,
+	struct hd_arena *arena)
 {
 	char path[128];
 	struct hd_diag diag = { "" };
@@ -71,7 +73,8 @@ static void read_back(const char *name, struct hd_flight_view *view, struct seen
 					seen->committed = e.instr == 1;
 				} else if (e.kind == HD_EVENT_OP) {
 					seen->nops[r]++;
-					assert_string_not_equal(hd_names_text(view->names, view->names_used, e.name), "?");
+					assert_string_not_equal(hd_names_text(view->names, view->names_used,
+						e.name), "?");
 				} else
 					seen->nwaits += e.kind == HD_EVENT_WAIT;
 			}
@@ -81,7 +84,8 @@ static void read_back(const char *name, struct hd_flight_view *view, struct seen
 static void train(uint32_t ndevices, uint64_t nslots, uint32_t nsteps, bool killed)
 {
 	struct hd_recorder *recorder = open_recorder(ndevices, nslots);
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
 	struct hd_rig rig;
 
 	hd_rig_open_on(&rig, hd_rig_mlp, 26, 13, NULL, &spec);
@@ -107,12 +111,14 @@ static void a_killed_process_leaves_its_last_steps(void **state)
 	assert_true(child >= 0);
 	if (child == 0)
 		train(3, 4096, NSTEPS, true);
-	assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+		WTERMSIG(status) == SIGKILL);
 	read_back("3.hdfr", &view, &seen, &arena);
 	assert_int_equal(view.state, HD_FLIGHT_RUNNING);
 	assert_int_equal(view.info.pid, child);
 	assert_int_equal(view.info.worker, 3);
-	assert_true(seen.begun == NSTEPS - 1 && seen.ended == NSTEPS - 1 && seen.nended == NSTEPS && seen.committed);
+	assert_true(seen.begun == NSTEPS - 1 && seen.ended == NSTEPS - 1 && seen.nended == NSTEPS &&
+		seen.committed);
 	/* per step: LD, F, B of 13 virtual nodes in all, and RED, NORM, STEP on each rank */
 	assert_int_equal(seen.nops[0] + seen.nops[1] + seen.nops[2], NSTEPS * (3 * 13 + 3 * 3));
 	hd_arena_finish(&arena);
@@ -137,7 +143,8 @@ static void a_small_ring_keeps_the_newest(void **state)
 static void a_failed_step_ends_as_dropped(void **state)
 {
 	struct hd_recorder *recorder = open_recorder(2, 256);
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
 	struct hd_flight_view view;
 	struct hd_step_record record;
 	struct hd_diag diag = { "" };
@@ -197,7 +204,8 @@ static void a_folder_that_is_missing_is_refused(void **state)
 
 	(void)state;
 	hd_fs_real(&fs);
-	struct hd_recorder_spec spec = { .fs = &fs, .folder = "/tmp/hd_flight_none", .nranks = 1, .nslots = 64 };
+	struct hd_recorder_spec spec = { .fs = &fs, .folder = "/tmp/hd_flight_none", .nranks = 1,
+		.nslots = 64 };
 	assert_int_equal(hd_recorder_open(&recorder, &spec, &diag), HD_E_NOTFOUND);
 	assert_null(recorder);
 }
@@ -205,10 +213,12 @@ static void a_folder_that_is_missing_is_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_killed_process_leaves_its_last_steps, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(a_killed_process_leaves_its_last_steps, make_folder,
+			drop_folder),
 		cmocka_unit_test_setup_teardown(a_small_ring_keeps_the_newest, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(a_failed_step_ends_as_dropped, make_folder, drop_folder),
-		cmocka_unit_test_setup_teardown(older_recordings_are_kept_up_to_three, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(older_recordings_are_kept_up_to_three, make_folder,
+		drop_folder),
 		cmocka_unit_test(a_recorder_that_is_off_takes_everything),
 		cmocka_unit_test(a_folder_that_is_missing_is_refused),
 	};

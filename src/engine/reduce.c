@@ -1,7 +1,7 @@
 #include "engine/worker_int.h"
 
-/* The next run of chunks that a rank owns, from chunk *next on, as one chunk: one call of the device for all of
- * it, so that its threads share the whole. false: there is none. */
+/* The next run of chunks that a rank owns, from chunk *next on, as one chunk: one call of the device for all
+ * of it, so that its threads share the whole. false: there is none. */
 bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *run)
 {
 	const struct hd_layout *layout = &rank->worker->task->layout;
@@ -33,7 +33,8 @@ static void finish(struct hd_rank *rank, enum hd_err err, uint64_t token)
  * takes the place of the left operand, so no memory but the ranks' own gradient
  * buffers is needed: "per chunk a worker holds either its roots or the sum". A root
  * is final when every rank has met; a chunk is touched by its owner alone. Of a step that
- * several workers share the joins go as far as both operands are here, and the sums follow bucket by bucket. */
+ * several workers share the joins go as far as both operands are here, and the sums follow bucket by
+ * bucket. */
 void hd_reduce_chunks(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
@@ -56,7 +57,8 @@ void hd_reduce_chunks(struct hd_rank *rank)
 	finish(rank, err, token);
 }
 
-/* The joins of a bucket as addresses: a sum takes the place of its left operand, the last one that of the bucket's sum. */
+/* The joins of a bucket as addresses: a sum takes the place of its left operand, the last one that of the
+ * bucket's sum. */
 static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_share_fold *fold, float *sum)
 {
 	const struct hd_operands *o = &rank->worker->operands;
@@ -73,8 +75,10 @@ static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd
 	return join;
 }
 
-/* One bucket, by the same pass of the device as RED: joins (none where the sum came from its owner), then the sums of squares. */
-static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, uint64_t *token)
+/* One bucket, by the same pass of the device as RED: joins (none where the sum came from its owner), then
+ * the sums of squares. */
+static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold,
+	uint64_t *token)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
@@ -90,20 +94,23 @@ static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struc
 		reduction.njoins = w->operands.njoins;
 	}
 	if (fold && reduction.njoins == 0 && fold->operand[0] != sum) {
-		enum hd_err err = ops->write(rank->device, sum, fold->operand[0], run.len * sizeof *sum, token);
+		enum hd_err err = ops->write(rank->device, sum, fold->operand[0], run.len * sizeof *sum,
+			token);
 		if (err)
 			return err;
 	}
 	return ops->reduce(rank->device, &reduction, token, &rank->diag);
 }
 
-enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, struct hd_diag *diag)
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold,
+	struct hd_diag *diag)
 {
 	uint64_t token = 0;
 	enum hd_err err = sum_bucket(rank, bucket, fold, &token);
 
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
-	return err ? hd_fail(diag, err, "%s", rank->diag.text[0] ? rank->diag.text : hd_err_text(err)) : HD_OK;
+	return err ? hd_fail(diag, err, "%s", rank->diag.text[0] ? rank->diag.text : hd_err_text(err)) :
+		HD_OK;
 }
 
 /* Every device takes every ndevices-th of the buckets at hand. */
@@ -114,6 +121,7 @@ void hd_sum_buckets(struct hd_rank *rank)
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = rank->id; i < w->nfolds && !err; i += w->spec.ndevices)
-		err = sum_bucket(rank, w->fold ? w->fold[i].bucket : w->arrived[i], w->fold ? &w->fold[i] : NULL, &token);
+		err = sum_bucket(rank, w->fold ? w->fold[i].bucket : w->arrived[i],
+			w->fold ? &w->fold[i] : NULL, &token);
 	finish(rank, err, token);
 }

@@ -37,9 +37,12 @@ static enum hd_err diverged(struct hd_rank *rank, bool skips)
 	const struct hd_worker *w = rank->worker;
 
 	if (skips)
-		return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
+		return hd_fail(&rank->diag, HD_E_DIVERGED,
+			"step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
 			(long long)w->step, HD_MAX_SKIPS);
-	return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: loss, gradient or a running statistic is not finite; lower optim.lr, set optim.clip, or set "
+	return hd_fail(&rank->diag, HD_E_DIVERGED,
+		"step %lld: loss, gradient or a running statistic is not finite; lower optim.lr, set "
+		"optim.clip, or set "
 		"optim.on_nonfinite: skip", (long long)w->step);
 }
 
@@ -51,7 +54,8 @@ static enum hd_err seal(struct hd_rank *rank)
 	struct hd_seal seal = { .epoch = w->seals.epoch, .member = 0, .step = (uint64_t)w->step };
 	uint32_t committed = 0;
 	int error = HD_FAILPOINT(STEP_SEAL);
-	enum hd_err err = error ? hd_fail_errno(&rank->diag, error, "seal", "a step") : hd_seals_add(&w->seals, &seal, &committed, &rank->diag);
+	enum hd_err err = error ? hd_fail_errno(&rank->diag, error, "seal", "a step") :
+		hd_seals_add(&w->seals, &seal, &committed, &rank->diag);
 
 	error = err ? 0 : HD_FAILPOINT(STEP_COMMIT);
 	if (error)
@@ -64,7 +68,8 @@ void hd_scalars_make(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_job *job = w->task->job;
-	double loss = leaf_sum(w, offsetof(struct hd_leaf, loss)), weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
+	double loss = leaf_sum(w, offsetof(struct hd_leaf, loss)),
+		weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
 	double correct = leaf_sum(w, offsetof(struct hd_leaf, correct));
 	bool empty = weight == 0, finite = isfinite(loss) && isfinite(weight);
 	double scale = empty ? 0 : 1.0 / weight, max_norm = hd_job_num(job, HD_JOB_CLIP);

@@ -3,9 +3,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of all buckets come to lie beside the old ones,
- * in the first root's buffer: whoever has the sum of a bucket, or its parameters, needs its roots no more (exchange.h, rules 1 and 6).
- * The flat vectors of slots keep their addresses; memory is only where buckets are. */
+/* Sharded state: slots of some buckets lie here, and only these are brought on. New parameters of all buckets
+ * come to lie beside the old ones, in the first root's buffer: whoever has the sum of a bucket, or its
+ * parameters, needs its roots no more (exchange.h, rules 1 and 6). The flat vectors of slots keep their
+ * addresses; memory is only where buckets are. */
 
 static bool sharded_now(const struct hd_worker *w) { return w->sharded && !w->share->alone; }
 
@@ -50,10 +51,12 @@ void hd_share_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *byte
 		memcpy(bytes + k * run.len * sizeof(float), w->slot[k] + run.at, run.len * sizeof(float));
 }
 
-enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes, uint64_t len,
+	struct hd_diag *diag)
 {
 	if (bucket >= w->nbuckets || len != hd_share_slot_bytes(w, bucket))
-		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not the slots of bucket %u", (unsigned long long)len, bucket);
+		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not the slots of bucket %u",
+			(unsigned long long)len, bucket);
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 	for (uint32_t k = 0; k < nslots(w); k++)
 		memcpy(w->slot[k] + run.at, bytes + k * run.len * sizeof(float), run.len * sizeof(float));
@@ -63,11 +66,13 @@ enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_
 
 /* ---- what goes with the parameters ---- */
 
-float *hd_share_parm_at(const struct hd_worker *w, uint32_t bucket) { return w->share->parm + hd_layout_bucket(&w->task->layout, bucket).at; }
+float *hd_share_parm_at(const struct hd_worker *w, uint32_t bucket) { return w->share->parm +
+	hd_layout_bucket(&w->task->layout, bucket).at; }
 
 float *hd_share_follow_at(const struct hd_worker *w, uint32_t bucket)
 {
-	return w->sharded ? w->params + hd_layout_bucket(&w->task->layout, bucket).at : hd_share_sum_at(w, bucket);
+	return w->sharded ? w->params + hd_layout_bucket(&w->task->layout, bucket).at : hd_share_sum_at(w,
+		bucket);
 }
 
 uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t bucket)
@@ -82,7 +87,8 @@ double *hd_share_norm_at(const struct hd_worker *w, uint32_t bucket)
 
 uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t bucket)
 {
-	return (uint64_t)nslots(w) * hd_layout_bucket(&w->task->layout, bucket).nsegments * sizeof(struct hd_hash);
+	return (uint64_t)nslots(w) * hd_layout_bucket(&w->task->layout,
+		bucket).nsegments * sizeof(struct hd_hash);
 }
 
 void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
@@ -90,7 +96,8 @@ void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *by
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
 	for (uint32_t k = 0; k < nslots(w); k++)
-		memcpy(bytes + k * run.nsegments * sizeof(struct hd_hash), w->segment_digest[1 + k] + run.first_segment,
+		memcpy(bytes + k * run.nsegments * sizeof(struct hd_hash),
+			w->segment_digest[1 + k] + run.first_segment,
 			run.nsegments * sizeof(struct hd_hash));
 }
 
@@ -99,7 +106,8 @@ void hd_share_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *by
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
 	for (uint32_t k = 0; k < nslots(w); k++)
-		memcpy(w->segment_digest[1 + k] + run.first_segment, bytes + k * run.nsegments * sizeof(struct hd_hash),
+		memcpy(w->segment_digest[1 + k] + run.first_segment,
+			bytes + k * run.nsegments * sizeof(struct hd_hash),
 			run.nsegments * sizeof(struct hd_hash));
 }
 
@@ -109,9 +117,11 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket, uint64_t *tok
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
-	struct hd_update u = { .kind = w->task->optim.kind, .param = w->share->parm + run.at, .grad = w->share->sum + run.at, .len = run.len,
+	struct hd_update u = { .kind = w->task->optim.kind, .param = w->share->parm + run.at,
+		.grad = w->share->sum + run.at, .len = run.len,
 		.scalars = &rank->scalars };
-	enum hd_err err = rank->device->ops->write(rank->device, u.param, w->params + run.at, run.len * sizeof(float), token);
+	enum hd_err err = rank->device->ops->write(rank->device, u.param, w->params + run.at,
+		run.len * sizeof(float), token);
 
 	for (uint32_t k = 0; k < nslots(w); k++)
 		u.slot[k] = w->slot[k] + run.at;
@@ -126,10 +136,12 @@ static void digest_slots(struct hd_worker *w, uint32_t bucket)
 
 	for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++)
 		for (uint32_t k = 0; k < nslots(w); k++)
-			w->segment_digest[1 + k][i] = hd_hash(w->slot[k] + w->task->layout.segment[i].at, w->task->layout.segment[i].len * sizeof(float));
+			w->segment_digest[1 + k][i] = hd_hash(w->slot[k] + w->task->layout.segment[i].at,
+				w->task->layout.segment[i].len * sizeof(float));
 }
 
-/* Moments and scalars as in the lists of a plan (interp.c); then every device takes every ndevices-th of the own buckets. */
+/* Moments and scalars as in the lists of a plan (interp.c); then every device takes every ndevices-th of
+ * the own buckets. */
 static void update_own(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
@@ -164,9 +176,11 @@ enum hd_err hd_share_update(struct hd_worker *w, const uint8_t *own, struct hd_d
 		return HD_OK;
 	for (uint32_t b = 0; b < w->nbuckets; b++)
 		if (own[b] && !w->summed[b])
-			return hd_fail(diag, HD_E_INVAL, "step %lld: bucket %u of the own ones has no sum", (long long)w->step, b);
+			return hd_fail(diag, HD_E_INVAL, "step %lld: bucket %u of the own ones has no sum",
+				(long long)w->step, b);
 	if (hd_share_leaves_missing(w))
-		return hd_fail(diag, HD_E_INVAL, "step %lld: %u virtual nodes have said nothing", (long long)w->step, hd_share_leaves_missing(w));
+		return hd_fail(diag, HD_E_INVAL, "step %lld: %u virtual nodes have said nothing",
+			(long long)w->step, hd_share_leaves_missing(w));
 	hd_step_work(w, &w->share->work);
 	return hd_worker_all(w, update_own, diag);
 }
@@ -182,11 +196,13 @@ static void take_up(struct hd_rank *rank)
 		hd_moments_move(rank);
 	for (uint32_t b = rank->id; b < w->nbuckets && !err; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
-		err = rank->device->ops->write(rank->device, w->params + run.at, w->share->parm + run.at, run.len * sizeof(float), &token);
+		err = rank->device->ops->write(rank->device, w->params + run.at, w->share->parm + run.at,
+			run.len * sizeof(float), &token);
 	}
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 	for (uint32_t i = rank->id; i < layout->nsegments && !err && w->want_digest; i += w->spec.ndevices)
-		w->segment_digest[0][i] = hd_hash(w->share->parm + layout->segment[i].at, layout->segment[i].len * sizeof(float));
+		w->segment_digest[0][i] = hd_hash(w->share->parm + layout->segment[i].at,
+			layout->segment[i].len * sizeof(float));
 	if (err) {
 		atomic_store(&w->torn, true);
 		hd_rank_fail(rank, err);

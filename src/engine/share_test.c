@@ -4,10 +4,12 @@
 
 #include "engine/testing.h"
 
-/* Several workers in one process, bytes between them moved by memcpy in any order. The oracle is one device of
- * one worker that runs the same steps by hd_worker_step(): states, losses and norms are equal bit for bit. */
+/* Several workers in one process, bytes between them moved by memcpy in any order. The oracle is one device
+ * of one worker that runs the same steps by hd_worker_step(): states, losses and norms are equal bit for
+ * bit. */
 
-enum { MOST = 8, MOST_DEVICES = 3, MOST_RANKS = MOST * MOST_DEVICES, MOST_ROOTS = 64, MOST_BUCKETS = 16, BATCH = 3 };
+enum { MOST = 8, MOST_DEVICES = 3, MOST_RANKS = MOST * MOST_DEVICES, MOST_ROOTS = 64, MOST_BUCKETS = 16,
+	BATCH = 3 };
 
 static uint64_t seed;
 static uint32_t draw(uint32_t n)
@@ -49,7 +51,8 @@ struct roots { struct root at[MOST_ROOTS]; struct hd_tnode name[MOST_ROOTS]; uin
 
 static struct hd_worker *worker_of(struct cluster *c, uint32_t ndevices, uint32_t nthreads, uint32_t wave)
 {
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = nthreads, .kernels = HD_KERNELS_PORTABLE, .wave = wave };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = nthreads,
+		.kernels = HD_KERNELS_PORTABLE, .wave = wave };
 	struct hd_worker *worker = NULL;
 	struct hd_diag diag = { "" };
 
@@ -57,7 +60,8 @@ static struct hd_worker *worker_of(struct cluster *c, uint32_t ndevices, uint32_
 	return worker;
 }
 
-static void open_cluster(struct cluster *c, const char *model, uint32_t batch, uint32_t vns, const char *more, uint64_t with_seed)
+static void open_cluster(struct cluster *c, const char *model, uint32_t batch, uint32_t vns, const char *more,
+	uint64_t with_seed)
 {
 	struct hd_plan *plan;
 	struct hd_diag diag = { "" };
@@ -106,7 +110,8 @@ static void remove_member(struct cluster *c, uint32_t m)
 /* A map over all devices: even runs, uneven runs, scattered, or most on one device. */
 static const struct hd_plan *plan_of(struct cluster *c)
 {
-	uint32_t nvns = c->job->nvns, nranks = 0, *map = hd_arena_take(&c->arena, nvns, sizeof *map), how = draw(4);
+	uint32_t nvns = c->job->nvns, nranks = 0, *map = hd_arena_take(&c->arena, nvns, sizeof *map),
+		how = draw(4);
 	struct hd_plan_job pj = { .nvns = nvns, .nchunks = c->task->layout.nchunks, .nstages = 1, .wave = 1 };
 	struct hd_plan *plan = hd_arena_take(&c->arena, 1, sizeof *plan);
 	struct hd_diag diag = { "" };
@@ -116,7 +121,8 @@ static const struct hd_plan *plan_of(struct cluster *c)
 		for (uint32_t d = 0; d < c->at[m].ndevices; d++)
 			worker[nranks++] = c->at[m].id;
 	for (uint32_t v = 0; v < nvns; v++)
-		map[v] = how == 0 ? v * nranks / nvns : how == 1 ? v * v * nranks / (nvns * nvns) : how == 2 ? draw(nranks) :
+		map[v] = how == 0 ? v * nranks / nvns : how == 1 ? v * v * nranks / (nvns * nvns) : how == 2 ?
+			draw(nranks) :
 			draw(5) ? nranks - 1 : v % nranks;
 	CHECK(hd_plan_of_map(plan, &pj, nranks, map, &c->arena, &diag) == HD_OK, "%s", diag.text);
 	memcpy(plan->worker, worker, nranks * sizeof *worker);
@@ -179,7 +185,8 @@ static struct roots roots_of(const struct cluster *c)
 	return r;
 }
 
-static uint64_t bytes_of(const struct cluster *c, uint32_t b) { return hd_layout_bucket(&c->task->layout, b).len * sizeof(float); }
+static uint64_t bytes_of(const struct cluster *c, uint32_t b) { return hd_layout_bucket(&c->task->layout,
+	b).len * sizeof(float); }
 
 /* Member m sums some buckets: roots of others come to its places. */
 static void fold(const struct cluster *c, uint32_t m, const uint32_t *bucket, uint32_t n)
@@ -193,7 +200,8 @@ static void fold(const struct cluster *c, uint32_t m, const uint32_t *bucket, ui
 	CHECK(hd_share_operands(w, r.name, r.n, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t k = 0; k < n; k++) {
 		for (uint32_t i = 0; i < r.n; i++) {
-			const float *from = hd_share_root_at(c->at[r.at[i].member].worker, r.at[i].pass, r.at[i].i, bucket[k]);
+			const float *from = hd_share_root_at(c->at[r.at[i].member].worker, r.at[i].pass,
+				r.at[i].i, bucket[k]);
 			operand[k][i] = from;
 			if (r.at[i].member != m) {
 				float *place = hd_share_place(w, k * MOST_ROOTS + i);
@@ -214,7 +222,8 @@ static void send_sums(const struct cluster *c, uint32_t from, uint32_t to, const
 	for (uint32_t k = 0; k < n; k++) {
 		assert_true(hd_share_summed(c->at[from].worker, bucket[k]));
 		if (from != to)
-			memcpy(hd_share_sum_at(c->at[to].worker, bucket[k]), hd_share_sum_at(c->at[from].worker, bucket[k]), bytes_of(c, bucket[k]));
+			memcpy(hd_share_sum_at(c->at[to].worker, bucket[k]),
+				hd_share_sum_at(c->at[from].worker, bucket[k]), bytes_of(c, bucket[k]));
 	}
 	CHECK(hd_share_arrived(c->at[to].worker, bucket, n, &diag) == HD_OK, "%s", diag.text);
 }
@@ -228,7 +237,8 @@ static void spoil(const struct cluster *c)
 				memset(hd_share_sum_at(c->at[m].worker, b), 0xab, bytes_of(c, b) / 2);
 }
 
-/* Owners sum their buckets in any order and publish them, one by one or several at a time; at most `limit` of them. */
+/* Owners sum their buckets in any order and publish them, one by one or several at a time; at most `limit`
+ * of them. */
 static void exchange_sums(const struct cluster *c, uint32_t limit)
 {
 	uint32_t order[MOST_BUCKETS], members[MOST];
@@ -237,7 +247,8 @@ static void exchange_sums(const struct cluster *c, uint32_t limit)
 	spoil(c);
 	for (uint32_t i = 0, n; i < c->nbuckets && i < limit; i += n) {
 		uint32_t owner = order[i] * c->n / c->nbuckets, most = 1 + draw(BATCH);
-		for (n = 1; n < most && i + n < c->nbuckets && i + n < limit && order[i + n] * c->n / c->nbuckets == owner; n++)
+		for (n = 1; n < most && i + n < c->nbuckets && i + n < limit &&
+			order[i + n] * c->n / c->nbuckets == owner; n++)
 			;
 		fold(c, owner, order + i, n);
 		shuffle(members, c->n);
@@ -263,13 +274,14 @@ static void exchange_leaves(const struct cluster *c)
 				}
 				hd_share_leaves_get(w, p, bytes);
 				for (uint32_t to = 0; to < c->n; to++)
-					CHECK(hd_share_leaves_put(c->at[to].worker, bytes, len, &diag) == HD_OK, "%s", diag.text);
+					CHECK(hd_share_leaves_put(c->at[to].worker, bytes, len,
+						&diag) == HD_OK, "%s", diag.text);
 				free(bytes);
 			}
 }
 
-/* All compute one virtual node of the next step, whoever has it in his share, on one device or several: equal bits. What the finished step left
- * is still there for who asks. */
+/* All compute one virtual node of the next step, whoever has it in his share, on one device or several: equal
+ * bits. What the finished step left is still there for who asks. */
 static void probe_all(const struct cluster *c, const char *what)
 {
 	uint32_t vn = draw(c->job->nvns), other = hd_share_probed(c->one, (uint64_t)hd_worker_at(c->one));
@@ -280,16 +292,19 @@ static void probe_all(const struct cluster *c, const char *what)
 
 	assert_non_null(table);
 	CHECK(hd_share_probe(c->one, vn, &want, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_share_probe(c->one, other, &bits, &diag) == HD_OK && hd_hash_same(bits, want) == (other == vn),
+	CHECK(hd_share_probe(c->one, other, &bits, &diag) == HD_OK &&
+		hd_hash_same(bits, want) == (other == vn),
 		"%s: virtual nodes %u and %u", what, vn, other);
 	for (uint32_t m = 0; m < c->n; m++) {
 		struct hd_worker *w = c->at[m].worker;
 		uint64_t sums = hd_share_sums_digest(w);
 		hd_share_table_get(w, table);
 		CHECK(hd_share_probe(w, vn, &bits, &diag) == HD_OK, "%s", diag.text);
-		CHECK(hd_hash_same(bits, want), "%s: member %u computes virtual node %u with other bits", what, m, vn);
+		CHECK(hd_hash_same(bits, want), "%s: member %u computes virtual node %u with other bits",
+			what, m, vn);
 		hd_share_table_get(w, table + table_bytes);
-		CHECK(sums == hd_share_sums_digest(w) && !memcmp(table, table + table_bytes, table_bytes), "%s: a probe changed what the step left", what);
+		CHECK(sums == hd_share_sums_digest(w) && !memcmp(table, table + table_bytes, table_bytes),
+			"%s: a probe changed what the step left", what);
 	}
 	free(table);
 }
@@ -304,15 +319,21 @@ static void finish(const struct cluster *c, const char *what)
 		struct hd_worker *w = c->at[m].worker;
 		struct hd_step_record r;
 		uint64_t mine = hd_share_sums_digest(w);
-		CHECK(m == 0 || mine == sums, "%s, step %llu: members hold different sums", what, (unsigned long long)want->step);
+		CHECK(m == 0 || mine == sums, "%s, step %llu: members hold different sums", what,
+			(unsigned long long)want->step);
 		sums = mine;
 		CHECK(hd_share_finish(w, &r, &diag) == HD_OK, "%s", diag.text);
-		CHECK(memcmp(&r.loss_sum, &want->loss_sum, 8) == 0 && memcmp(&r.weight, &want->weight, 8) == 0 && memcmp(&r.correct, &want->correct, 8) == 0,
+		CHECK(memcmp(&r.loss_sum, &want->loss_sum, 8) == 0 &&
+			memcmp(&r.weight, &want->weight, 8) == 0 &&
+			memcmp(&r.correct, &want->correct, 8) == 0,
 			"%s, step %llu: loss or hits", what, (unsigned long long)want->step);
-		CHECK(memcmp(&r.gnorm, &want->gnorm, 8) == 0 && r.step == want->step && r.samples == want->samples, "%s, step %llu: norm", what,
+		CHECK(memcmp(&r.gnorm, &want->gnorm, 8) == 0 && r.step == want->step &&
+			r.samples == want->samples, "%s, step %llu: norm", what,
 			(unsigned long long)want->step);
-		CHECK(r.has_digest && hd_hash_same(r.digest, want->digest), "%s, step %llu, member %u: state", what, (unsigned long long)want->step, m);
-		CHECK(hd_hash_same(hd_worker_digest(w), want->digest), "%s, step %llu: the digest is not that of the state", what,
+		CHECK(r.has_digest && hd_hash_same(r.digest, want->digest), "%s, step %llu, member %u: state",
+			what, (unsigned long long)want->step, m);
+		CHECK(hd_hash_same(hd_worker_digest(w), want->digest),
+			"%s, step %llu: the digest is not that of the state", what,
 			(unsigned long long)want->step);
 	}
 	if (draw(4) == 0)
@@ -329,15 +350,21 @@ static void step(struct cluster *c, const char *what)
 	finish(c, what);
 }
 
-static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [700, 400]}}\ndata: {kind: synthetic, count: 61}\n";
-static const char gpt[]  = "model: {use: builtin:gpt, args: {layers: 1, width: 128, heads: 2, context: 24, dropout: 0.1}}\n"
+static const char wide[] =
+	"model: {use: builtin:mlp, args: {hidden: [700, 400]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char gpt[]  =
+	"model: {use: builtin:gpt, args: {layers: 1, width: 128, heads: 2, context: 24, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
-static const char resnet[] = "model: {use: builtin:resnet18, args: {stem: small, channels: 1, height: 9, width: 6, base: 16, classes: 5}}\n"
+static const char resnet[] =
+	"model: {use: builtin:resnet18, args: {stem: small, channels: 1, height: 9, width: 6, base: 16, "
+	"classes: 5}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
 static const struct { uint32_t batch, vns; } shapes[] = { { 26, 7 }, { 31, 8 }, { 26, 13 }, { 46, 16 } };
 static const char *const optims[] = {
-	"optim: {kind: adamw, schedule: {warmup: 2}}", "optim: {kind: momentum, lr: 0.05, weight_decay: 0.01, clip: 0.1}", "optim: {kind: lamb, lr: 0.01}",
+	"optim: {kind: adamw, schedule: {warmup: 2}}",
+		"optim: {kind: momentum, lr: 0.05, weight_decay: 0.01, clip: 0.1}",
+		"optim: {kind: lamb, lr: 0.01}",
 	"optim: {kind: sgd, lr: 0.1}",
 };
 
@@ -351,7 +378,8 @@ static void workers_give_the_bits_of_one_device(void **state)
 		for (uint32_t n = 1 + k % 2; n <= MOST; n += SANITIZED ? 4 : k > 1 ? 2 : 1) {
 			struct cluster c;
 			char what[64];
-			open_cluster(&c, models[k], shapes[(n + k) % 4].batch, shapes[(n + k) % 4].vns, optims[(n + 2 * k) % 4], 100 * n + k);
+			open_cluster(&c, models[k], shapes[(n + k) % 4].batch, shapes[(n + k) % 4].vns,
+				optims[(n + 2 * k) % 4], 100 * n + k);
 			for (uint32_t m = 0; m < n; m++)
 				add_member(&c, 1 + draw(n > 4 ? 2 : MOST_DEVICES));
 			prepare(&c, plan_of(&c));
@@ -379,7 +407,8 @@ static void repair(const struct cluster *c)
 		for (uint32_t m = 0; m < c->n; m++)
 			for (uint32_t p = 0; p < hd_share_npasses(c->at[m].worker); p++) {
 				const struct hd_worker *w = c->at[m].worker;
-				has |= hd_share_nroots(w, p) > 0 && (p ? &w->repair[p - 1] : &w->share->work)->has[v];
+				has |= hd_share_nroots(w, p) > 0 &&
+					(p ? &w->repair[p - 1] : &w->share->work)->has[v];
 			}
 		if (!has)
 			lost[nlost++] = v;
@@ -411,7 +440,8 @@ static void exchange_again(const struct cluster *c)
 	}
 }
 
-/* A worker is lost before, while or after buckets are summed, and then another one in the repair; some had not begun to compute. */
+/* A worker is lost before, while or after buckets are summed, and then another one in the repair; some had
+ * not begun to compute. */
 static void a_loss_in_the_middle_of_a_step_changes_no_bit(void **state)
 {
 	const char *const models[] = { hd_rig_lenet, gpt, resnet, wide, hd_rig_bn() };
@@ -421,7 +451,8 @@ static void a_loss_in_the_middle_of_a_step_changes_no_bit(void **state)
 		struct cluster c;
 		char what[64];
 		size_t k = round % 5;
-		open_cluster(&c, models[k], shapes[round % 4].batch, shapes[round % 4].vns, optims[round / 2 % 4], 7000 + round);
+		open_cluster(&c, models[k], shapes[round % 4].batch, shapes[round % 4].vns,
+			optims[round / 2 % 4], 7000 + round);
 		for (uint32_t m = 0; m < 2 + round % 4; m++)
 			add_member(&c, 1 + draw(2));
 		prepare(&c, plan_of(&c));
@@ -472,7 +503,8 @@ static void follow(const struct cluster *c, struct learner *l, const struct hd_w
 		}
 	CHECK(hd_share_apply(l->worker, bucket, n, scalars, &diag) == HD_OK, "%s", diag.text);
 	hd_share_rest_get(donor, bytes);
-	CHECK(hd_share_rest_put(l->worker, bytes, hd_share_rest_bytes(donor), &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_share_rest_put(l->worker, bytes, hd_share_rest_bytes(donor), &diag) == HD_OK, "%s",
+		diag.text);
 	free(bytes);
 }
 
@@ -502,7 +534,8 @@ static bool learn(const struct cluster *c, struct learner *l, const struct hd_wo
 		for (; s < end; s++) {
 			uint8_t *bytes = malloc(hd_share_snap_bytes(donor, s));
 			hd_share_snap_get(donor, s, bytes);
-			CHECK(hd_share_snap_put(l->worker, s, bytes, hd_share_snap_bytes(donor, s), &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_share_snap_put(l->worker, s, bytes, hd_share_snap_bytes(donor, s),
+				&diag) == HD_OK, "%s", diag.text);
 			if (s < c->nbuckets)
 				l->has[s] = true;
 			free(bytes);
@@ -522,7 +555,8 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		struct learner l = { 0 };
 		struct hd_diag diag = { "" };
 		char what[64];
-		open_cluster(&c, models[round % 3], shapes[round % 4].batch, shapes[round % 4].vns, optims[round / 3 % 4], 31 * round);
+		open_cluster(&c, models[round % 3], shapes[round % 4].batch, shapes[round % 4].vns,
+			optims[round / 3 % 4], 31 * round);
 		for (uint32_t m = 0; m < 1 + round % 3; m++)
 			add_member(&c, 1 + draw(2));
 		prepare(&c, plan_of(&c));
@@ -531,7 +565,8 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		step(&c, what);
 		step(&c, what);
 		l.worker = worker_of(&c, 1 + round % 2, 1, 0);
-		CHECK(hd_share_prepare(l.worker, &(struct hd_share_view){ NULL, HD_SHARE_NOBODY, 0, 0 }, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_share_prepare(l.worker, &(struct hd_share_view){ NULL, HD_SHARE_NOBODY, 0, 0 },
+			&diag) == HD_OK, "%s", diag.text);
 		hd_share_adopt(l.worker);
 		while (!learn(&c, &l, c.at[0].worker)) {
 			step(&c, what);
@@ -540,7 +575,8 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		step(&c, what);
 		follow(&c, &l, c.at[0].worker);
 		assert_int_equal(hd_worker_at(l.worker), hd_worker_at(c.at[0].worker));
-		CHECK(hd_hash_same(hd_worker_digest(l.worker), c.want.digest), "%s: what was learned differs", what);
+		CHECK(hd_hash_same(hd_worker_digest(l.worker), c.want.digest), "%s: what was learned differs",
+			what);
 		assert_int_equal(hd_share_learned(l.worker, &diag), HD_OK);
 		c.at[c.n++] = (struct member){ l.worker, c.next_id++, 1 + round % 2 };
 		prepare(&c, plan_of(&c));
@@ -574,7 +610,8 @@ static void see(void *user, uint32_t pass, uint32_t bucket)
 		for (uint32_t b = 0; b < seen->c->nbuckets; b++)
 			seen->waits |= !hd_share_final(seen->worker, pass, b);
 	for (uint32_t i = 0; i < seen->nroots; i++)
-		memcpy(seen->copy[i] + run.at, hd_share_root_at(seen->worker, pass, i, bucket), run.len * sizeof(float));
+		memcpy(seen->copy[i] + run.at, hd_share_root_at(seen->worker, pass, i, bucket),
+			run.len * sizeof(float));
 }
 
 static void check_seen(struct watched *seen, const char *what)
@@ -583,8 +620,10 @@ static void check_seen(struct watched *seen, const char *what)
 	for (uint32_t b = 0; b < seen->c->nbuckets; b++) {
 		CHECK(seen->told[b] == 1, "%s: bucket %u was said %u times", what, b, seen->told[b]);
 		for (uint32_t i = 0; i < seen->nroots; i++)
-			CHECK(memcmp(seen->copy[i] + hd_layout_bucket(&seen->c->task->layout, b).at, hd_share_root_at(seen->worker, seen->pass, i, b),
-				bytes_of(seen->c, b)) == 0, "%s: root %u of bucket %u was not final", what, i, b);
+			CHECK(memcmp(seen->copy[i] + hd_layout_bucket(&seen->c->task->layout, b).at,
+				hd_share_root_at(seen->worker, seen->pass, i, b),
+				bytes_of(seen->c, b)) == 0, "%s: root %u of bucket %u was not final", what, i,
+				b);
 	}
 }
 
@@ -613,9 +652,11 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				memset(&seen[m], 0, sizeof *seen);
 				seen[m].c = &c;
 				seen[m].worker = w;
-				assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has, seen[m].root, 16, &seen[m].nroots), HD_OK);
+				assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has,
+					seen[m].root, 16, &seen[m].nroots), HD_OK);
 				for (uint32_t i = 0; i < seen[m].nroots; i++)
-					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems, sizeof(float));
+					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems,
+						sizeof(float));
 				assert_false(hd_share_final(w, 0, 0));
 				hd_share_watch(w, see, &seen[m]);
 				compute(&c.at[m]);
@@ -623,7 +664,8 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				check_seen(&seen[m], what);
 				nearly += seen[m].waits;
 				bool must = c.nbuckets > 1 && w->share->work.nleaves && c.at[m].ndevices == 1;
-				CHECK(!must || (seen[m].waits && seen[m].nfirst), "%s: nothing was said before the end", what);
+				CHECK(!must || (seen[m].waits && seen[m].nfirst),
+					"%s: nothing was said before the end", what);
 				hd_share_watch(w, NULL, NULL);
 			}
 			exchange_leaves(&c);
@@ -674,7 +716,8 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 		fold.operand = NULL;
 		CHECK(hd_share_aside(one, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s", diag.text);
 	}
-	assert_int_equal(hd_share_aside(zero, NULL, 0, &(struct hd_share_fold){ bucket, NULL }, &taken, &diag), HD_OK);
+	assert_int_equal(hd_share_aside(zero, NULL, 0, &(struct hd_share_fold){ bucket, NULL }, &taken,
+		&diag), HD_OK);
 	assert_false(taken || hd_share_summed(zero, bucket));     /* it is in no pass */
 	atomic_fetch_add(&beside->taken, 1);
 }
@@ -694,7 +737,8 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 		open_cluster(&c, models[round % 3], 46, 16, optims[round % 4], 800 + round);
 		add_member(&c, 1);
 		add_member(&c, 1 + round / 6);
-		CHECK(hd_share_aside_open(c.at[0].worker, &diag) == HD_OK && hd_share_aside_open(c.at[1].worker, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_share_aside_open(c.at[0].worker, &diag) == HD_OK &&
+			hd_share_aside_open(c.at[1].worker, &diag) == HD_OK, "%s", diag.text);
 		prepare(&c, plan_of(&c));
 		adopt(&c);
 		for (uint32_t s = 0; s < 3; s++) {
@@ -703,13 +747,15 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 			snprintf(what, sizeof what, "round %u, step %u", round, s);
 			begin(&c);
 			compute(&c.at[0]);
-			assert_int_equal(hd_share_roots_of(one->share->plan, c.at[1].id, has, beside.own, 16, &beside.nown), HD_OK);
+			assert_int_equal(hd_share_roots_of(one->share->plan, c.at[1].id, has, beside.own, 16,
+				&beside.nown), HD_OK);
 			hd_share_watch(one, sum_beside, &beside);
 			compute(&c.at[1]);
 			hd_share_watch(one, NULL, NULL);
 			assert_int_equal(atomic_load(&beside.taken), c.nbuckets);
 			assert_int_equal(hd_share_unsummed(one), 0);
-			assert_int_equal(hd_share_aside(one, NULL, 0, &(struct hd_share_fold){ 0, NULL }, &taken, &diag), HD_OK);
+			assert_int_equal(hd_share_aside(one, NULL, 0, &(struct hd_share_fold){ 0, NULL },
+				&taken, &diag), HD_OK);
 			assert_false(taken);                              /* its pass is over */
 			exchange_leaves(&c);
 			for (uint32_t b = 0; b < c.nbuckets; b++)
@@ -761,7 +807,8 @@ static void entries_that_are_no_leaves_are_refused_and_change_nothing(void **sta
 		default: bytes[8 + 2 * entry + 4] = 1; break;     /* what must be 0 */
 		}
 		diag.text[0] = 0;
-		CHECK(hd_share_leaves_put(b, bytes, said, &diag) == HD_E_PROTOCOL, "case %u: %s", how, diag.text);
+		CHECK(hd_share_leaves_put(b, bytes, said, &diag) == HD_E_PROTOCOL, "case %u: %s", how,
+			diag.text);
 		assert_int_equal(hd_share_leaves_missing(b), 4);
 	}
 	hd_share_leaves_get(a, 0, bytes);
@@ -838,7 +885,8 @@ static void a_step_that_is_not_finished_leaves_the_state_of_its_beginning(void *
 	begin(&c);
 	struct hd_hash bits;
 	assert_int_equal(hd_share_probe(c.at[0].worker, 0, &bits, &diag), HD_E_REFUSED);
-	for (uint32_t m = 0; m < 2; m++) {        /* a scribe may save before a step that was begun and given up */
+	/* a scribe may save before a step that was begun and given up */
+	for (uint32_t m = 0; m < 2; m++) {
 		float *first = hd_worker_state(c.at[m].worker)->entry[0].at, was = *first;
 		CHECK(hd_worker_is_as_told(c.at[m].worker), "member %u, in the step", m);
 		hd_share_abandon(c.at[m].worker);
@@ -881,7 +929,10 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 		struct hd_diag diag = { "" };
 		assert_int_equal(hd_share_finish(c.at[m].worker, &r, &diag), HD_E_DIVERGED);
 		named += strstr(diag.text, "made by op") != NULL;
-		CHECK(m == 0 || strstr(diag.text, "every virtual node of this worker is finite; another one's is not"), "%s", diag.text);
+		CHECK(m == 0 ||
+			strstr(diag.text,
+			"every virtual node of this worker is finite; another one's is not"), "%s",
+			diag.text);
 		assert_true(hd_hash_same(hd_worker_digest(c.at[m].worker), before[m]));
 	}
 	assert_int_equal(named, 1);
@@ -911,7 +962,8 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	/* other devices than it has */
 	plan->worker[1] = c.at[0].id;
 	diag.text[0] = 0;
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 0 }, &diag), HD_E_BADPLAN);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 0 }, &diag),
+		HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "the plan is for 2 devices, the worker has 1"), "%s", diag.text);
 	plan->worker[1] = c.at[1].id;
 	assert_false(hd_share_prepared(a));
@@ -922,26 +974,36 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
 	/* those that the caller takes, too, and as long as the share is there */
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &diag), HD_E_REFUSED);
-	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &told, &diag), HD_E_REFUSED);
-	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &told, &diag), HD_OK);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &diag),
+		HD_E_REFUSED);
+	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &told, &diag),
+		HD_E_REFUSED);
+	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &told, &diag),
+		HD_OK);
 	assert_false(hd_share_prepared(a));
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &diag), HD_OK);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &diag),
+		HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.total == told.total && has.own == told.own);
-	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES && has.held == had.held + 10 * HD_BUCKET_BYTES);
+	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
+		has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_share_forget(a);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11, 0 }, &diag), HD_E_REFUSED);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 10, 0 }, &diag), HD_OK);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11, 0 },
+		&diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 10, 0 },
+		&diag), HD_OK);
 	hd_worker_memory(a, &has);
-	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES && has.held == had.held + 10 * HD_BUCKET_BYTES);
+	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
+		has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_share_forget(a);
 	close_cluster(&c);
 }
 
 static void norms_over_the_global_batch_want_one_worker(void **state)
 {
-	static const char global[] = "model: {use: builtin:resnet18, bn: global, args: {stem: small, channels: 1, height: 9, width: 6, base: 16, "
+	static const char global[] =
+		"model: {use: builtin:resnet18, bn: global, args: {stem: small, channels: 1, height: 9, "
+		"width: 6, base: 16, "
 		"classes: 5}}\ndata: {kind: synthetic, count: 61}\n";
 	struct hd_diag diag = { "" };
 	struct cluster c;
@@ -951,10 +1013,12 @@ static void norms_over_the_global_batch_want_one_worker(void **state)
 	add_member(&c, 1);
 	add_member(&c, 1);
 	struct hd_plan *plan = hd_arena_take(&c.arena, 1, sizeof *plan);
-	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1, .lockstep = true };
+	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1,
+		.lockstep = true };
 	assert_int_equal(hd_plan_data(plan, &pj, 2, NULL, &c.arena, NULL), HD_OK);
 	plan->worker[1] = 1;
-	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0, 0 }, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0, 0 }, &diag),
+		HD_E_REFUSED);
 	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
 	close_cluster(&c);
 }
@@ -979,11 +1043,13 @@ static void roots_follow_from_the_plan(void **state)
 			const struct hd_worker *w = c.at[m].worker;
 			assert_int_equal(hd_share_nroots(w, 0), 0);
 			compute(&c.at[m]);
-			assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has, root, 16, &n), HD_OK);
+			assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has, root, 16, &n),
+				HD_OK);
 			assert_int_equal(hd_share_nroots(w, 0), n);
 			for (uint32_t i = 0; i < n; i++)
 				assert_true(hd_tnode_same(hd_share_root(w, 0, i), root[i]));
-			assert_true(n < 2 || hd_share_roots_of(w->share->plan, c.at[m].id, has, root, n - 1, &n) == HD_E_NOSPACE);
+			assert_true(n < 2 || hd_share_roots_of(w->share->plan, c.at[m].id, has, root, n - 1,
+				&n) == HD_E_NOSPACE);
 			hd_share_abandon(c.at[m].worker);
 		}
 		close_cluster(&c);

@@ -5,15 +5,19 @@
 
 #include "base/le.h"
 
-/* The state in pieces, for a worker that learns it while others go on. Floats are copied as they lie: little end, as in files. */
+/* The state in pieces, for a worker that learns it while others go on. Floats are copied as they lie:
+ * little end, as in files. */
 
 enum { PIECE_ELEMS = HD_BUCKET_BYTES / sizeof(float), REST_VERSION = 1, REST_HEAD = 8, SCALARS_VERSION = 1 };
 
-static uint64_t frozen_elems(const struct hd_worker *w) { return w->task->layout.held_elems - w->task->layout.elems; }
+static uint64_t frozen_elems(const struct hd_worker *w) { return w->task->layout.held_elems -
+	w->task->layout.elems; }
 static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].nslots; }
-static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR; }
+static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit ==
+	HD_UNIT_TENSOR; }
 
-uint32_t hd_share_nsnaps(const struct hd_worker *w) { return w->nbuckets + (uint32_t)((frozen_elems(w) + PIECE_ELEMS - 1) / PIECE_ELEMS); }
+uint32_t hd_share_nsnaps(const struct hd_worker *w) { return w->nbuckets +
+	(uint32_t)((frozen_elems(w) + PIECE_ELEMS - 1) / PIECE_ELEMS); }
 
 /* Where a snap lies in the flat vectors; those of frozen parameters have no slots. */
 static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
@@ -22,13 +26,17 @@ static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 	if (snap < w->nbuckets)
 		return hd_layout_bucket(&w->task->layout, snap);
 	uint64_t from = (uint64_t)(snap - w->nbuckets) * PIECE_ELEMS, left = frozen_elems(w) - from;
-	return (struct hd_chunk){ .at = w->task->layout.elems + from, .len = left < PIECE_ELEMS ? left : PIECE_ELEMS };
+	return (struct hd_chunk){ .at = w->task->layout.elems + from,
+		.len = left < PIECE_ELEMS ? left : PIECE_ELEMS };
 }
 
-static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->nbuckets && !w->sharded ? nslots(w) : 0); }
+static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->nbuckets &&
+	!w->sharded ? nslots(w) : 0); }
 
-uint64_t hd_share_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w, snap).len * sizeof(float) * nflat(w, snap); }
-uint32_t hd_share_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) && snap < w->nbuckets ? w->nbuckets : snap + 1; }
+uint64_t hd_share_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w,
+	snap).len * sizeof(float) * nflat(w, snap); }
+uint32_t hd_share_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) &&
+	snap < w->nbuckets ? w->nbuckets : snap + 1; }
 
 static float *flat_of(const struct hd_worker *w, uint32_t k) { return k ? w->slot[k - 1] : w->params; }
 
@@ -40,10 +48,12 @@ void hd_share_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 		memcpy(bytes + k * run.len * sizeof(float), flat_of(w, k) + run.at, run.len * sizeof(float));
 }
 
-enum hd_err hd_share_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_share_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t *bytes, uint64_t len,
+	struct hd_diag *diag)
 {
 	if (snap >= hd_share_nsnaps(w) || len != hd_share_snap_bytes(w, snap))
-		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not snap %u of this job's state", (unsigned long long)len, snap);
+		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not snap %u of this job's state",
+			(unsigned long long)len, snap);
 	const struct hd_chunk run = run_of(w, snap);
 	for (uint32_t k = 0; k < nflat(w, snap); k++)
 		memcpy(flat_of(w, k) + run.at, bytes + k * run.len * sizeof(float), run.len * sizeof(float));
@@ -78,8 +88,11 @@ void hd_share_rest_get(const struct hd_worker *w, uint8_t *bytes)
 
 enum hd_err hd_share_rest_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
 {
-	if (len != hd_share_rest_bytes(w) || hd_get32(bytes) != REST_VERSION || hd_get32(bytes + 4) != w->state.nentries)
-		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not the counters and statistics of this job's state", (unsigned long long)len);
+	if (len != hd_share_rest_bytes(w) || hd_get32(bytes) != REST_VERSION ||
+		hd_get32(bytes + 4) != w->state.nentries)
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"%llu bytes are not the counters and statistics of this job's state",
+			(unsigned long long)len);
 	bytes += REST_HEAD;
 	for (uint32_t i = 0; i < w->state.nentries; i++) {
 		struct hd_state_entry *e = &w->state.entry[i];
@@ -125,7 +138,8 @@ void hd_share_scalars_get(const struct hd_worker *w, uint8_t bytes[HD_SHARE_SCAL
 	hd_put32(bytes + 36, 0);
 }
 
-enum hd_err hd_share_scalars_step(const uint8_t bytes[HD_SHARE_SCALARS_BYTES], uint64_t *step, struct hd_diag *diag)
+enum hd_err hd_share_scalars_step(const uint8_t bytes[HD_SHARE_SCALARS_BYTES], uint64_t *step,
+	struct hd_diag *diag)
 {
 	if (hd_get32(bytes) != SCALARS_VERSION || hd_get32(bytes + 4) > 1 || hd_get32(bytes + 36))
 		return hd_fail(diag, HD_E_PROTOCOL, "these are no scalars of a step");
@@ -133,19 +147,23 @@ enum hd_err hd_share_scalars_step(const uint8_t bytes[HD_SHARE_SCALARS_BYTES], u
 	return HD_OK;
 }
 
-static enum hd_err check_buckets(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
+static enum hd_err check_buckets(struct hd_worker *w, const uint32_t *bucket, uint32_t n,
+	struct hd_diag *diag)
 {
 	uint32_t ndistinct = 0;
 
 	memset(w->summed, 0, w->nbuckets);
 	for (uint32_t i = 0; i < n; i++) {
 		if (bucket[i] >= w->nbuckets || w->summed[bucket[i]])
-			return hd_fail(diag, HD_E_INVAL, "bucket %u of %u comes twice, or does not exist", bucket[i], w->nbuckets);
+			return hd_fail(diag, HD_E_INVAL, "bucket %u of %u comes twice, or does not exist",
+				bucket[i], w->nbuckets);
 		ndistinct++;
 		w->summed[bucket[i]] = 1;
 	}
 	if (by_tensor(w) && ndistinct != w->nbuckets)
-		return hd_fail(diag, HD_E_INVAL, "optimizer %s changes whole tensors: all %u buckets are updated together, not %u of them",
+		return hd_fail(diag, HD_E_INVAL,
+			"optimizer %s changes whole tensors: all %u buckets are updated together, not %u of "
+			"them",
 			hd_optims[w->task->optim.kind].name, w->nbuckets, ndistinct);
 	return HD_OK;
 }
@@ -160,7 +178,8 @@ static enum hd_err take_params(struct hd_worker *w)
 	return HD_OK;
 }
 
-enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t n, const uint8_t scalars[HD_SHARE_SCALARS_BYTES],
+enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t n,
+	const uint8_t scalars[HD_SHARE_SCALARS_BYTES],
 	struct hd_diag *diag)
 {
 	uint64_t step;
@@ -171,7 +190,8 @@ enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t
 		err = n ? check_buckets(w, bucket, n, diag) : HD_OK;
 	if (err || !n)
 		return err;
-	struct hd_step_scalars s = { .optim = w->task->optim, .lr = get_f32(scalars + 24), .scale = get_f32(scalars + 28),
+	struct hd_step_scalars s = { .optim = w->task->optim, .lr = get_f32(scalars + 24),
+		.scale = get_f32(scalars + 28),
 		.clip = get_f32(scalars + 32), .skip = hd_get32(scalars + 4) };
 	hd_optim_corrections(&s, hd_get64(scalars + 16) + 1);
 	if (s.skip)

@@ -21,13 +21,16 @@ enum { NCASES = sizeof cases / sizeof *cases };
 
 static void open_case(struct hd_rig *rig, size_t c, uint32_t ndevices)
 {
-	hd_rig_open(rig, cases[c].model ? cases[c].model : hd_rig_bn(), cases[c].batch, cases[c].vns, cases[c].more, ndevices);
+	hd_rig_open(rig, cases[c].model ? cases[c].model : hd_rig_bn(), cases[c].batch, cases[c].vns,
+		cases[c].more, ndevices);
 }
 
 static bool same_record(const struct hd_step_record *a, const struct hd_step_record *b)
 {
-	return a->step == b->step && a->samples == b->samples && a->epoch == b->epoch && memcmp(&a->loss_sum, &b->loss_sum, sizeof a->loss_sum) == 0 &&
-		memcmp(&a->correct, &b->correct, sizeof a->correct) == 0 && memcmp(&a->gnorm, &b->gnorm, sizeof a->gnorm) == 0 &&
+	return a->step == b->step && a->samples == b->samples && a->epoch == b->epoch &&
+		memcmp(&a->loss_sum, &b->loss_sum, sizeof a->loss_sum) == 0 &&
+		memcmp(&a->correct, &b->correct, sizeof a->correct) == 0 &&
+		memcmp(&a->gnorm, &b->gnorm, sizeof a->gnorm) == 0 &&
 		memcmp(&a->lr, &b->lr, sizeof a->lr) == 0 && hd_hash_same(a->digest, b->digest);
 }
 
@@ -51,7 +54,9 @@ static void a_fresh_worker_with_the_table_computes_the_identical_steps(void **st
 			assert_int_equal(hd_worker_at(fresh.worker), k);
 			for (uint32_t a = 0; a < NAHEAD; a++) {
 				struct hd_step_record got = hd_rig_step(&fresh);
-				CHECK(same_record(&got, &want[k + a]), "%s: step %u of a worker that began at %u differs", cases[c].name, k + a, k);
+				CHECK(same_record(&got, &want[k + a]),
+					"%s: step %u of a worker that began at %u differs", cases[c].name,
+					k + a, k);
 			}
 			hd_rig_close(&fresh);
 		}
@@ -76,7 +81,8 @@ static void a_used_worker_with_the_table_computes_the_identical_steps(void **sta
 		hd_rig_paste(&rig, &bytes, HD_NONE);
 		for (int i = 0; i < 3; i++) {
 			got = hd_rig_step(&rig);
-			CHECK(same_record(&got, &want[i]), "%s: step %d after going back differs", cases[c].name, i + 1);
+			CHECK(same_record(&got, &want[i]), "%s: step %d after going back differs",
+				cases[c].name, i + 1);
 		}
 		hd_rig_close(&rig);
 	}
@@ -96,8 +102,10 @@ static void without_any_one_entry_the_next_step_is_another(void **state)
 		open_case(&whole, c, 1);
 		for (uint32_t k = 0; k < AT; k++)
 			hd_rig_step(&whole);
-		*(int64_t *)hd_state_find(hd_worker_state(whole.worker), "run.skips")->at = 3;               /* nothing was skipped ... */
-		*(double *)hd_state_find(hd_worker_state(whole.worker), "run.epoch_correct")->at += 5;      /* ... and perhaps nothing hit */
+		/* nothing was skipped ... */
+		*(int64_t *)hd_state_find(hd_worker_state(whole.worker), "run.skips")->at = 3;
+		/* ... and perhaps nothing hit */
+		*(double *)hd_state_find(hd_worker_state(whole.worker), "run.epoch_correct")->at += 5;
 		hd_rig_copy(&whole, &bytes, &whole.arena);
 		struct hd_rig fresh;
 		open_case(&fresh, c, 1);
@@ -108,7 +116,8 @@ static void without_any_one_entry_the_next_step_is_another(void **state)
 		for (uint32_t e = 0; e < bytes.n; e++) {
 			hd_rig_paste(&fresh, &initial, HD_NONE);
 			hd_rig_paste(&fresh, &bytes, e);
-			CHECK(!hd_hash_same(hd_worker_digest(fresh.worker), want), "%s: a table without %s has the same digest", cases[c].name,
+			CHECK(!hd_hash_same(hd_worker_digest(fresh.worker), want),
+				"%s: a table without %s has the same digest", cases[c].name,
 				hd_worker_state(fresh.worker)->entry[e].name);
 		}
 		hd_rig_paste(&fresh, &bytes, HD_NONE);
@@ -118,7 +127,8 @@ static void without_any_one_entry_the_next_step_is_another(void **state)
 			hd_rig_paste(&fresh, &initial, HD_NONE);
 			hd_rig_paste(&fresh, &bytes, e);
 			bool same = hd_hash_same(hd_rig_step(&fresh).digest, want);
-			CHECK(same == !strcmp(name, "run.skips"), "%s: without %s the next step is %s", cases[c].name, name, same ? "the same" : "another");
+			CHECK(same == !strcmp(name, "run.skips"), "%s: without %s the next step is %s",
+				cases[c].name, name, same ? "the same" : "another");
 		}
 		hd_rig_close(&fresh);
 		hd_rig_close(&whole);

@@ -7,8 +7,8 @@
 #include "sys/failpoint.h"
 #include "engine/diverge.h"
 
-/* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of several
- * computes, has its buckets summed, and finishes: the same lists in two sections. */
+/* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of
+ * several computes, has its buckets summed, and finishes: the same lists in two sections. */
 
 enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 {
@@ -28,9 +28,11 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 	bool named = hd_job_int(w->task->job, HD_JOB_SAMPLES) != 0;
 	w->took = named ? hd_arena_take(&w->arena, nvns * w->task->job->per_vn, sizeof *w->took) : NULL;
 	w->ntook = named ? hd_arena_take(&w->arena, nvns, sizeof *w->ntook) : NULL;
-	if (!w->summed || !w->own || !w->slot_here || !w->bucket_digest || !w->bucket_params || !w->bucket_segment || !w->leaf || !w->known ||
+	if (!w->summed || !w->own || !w->slot_here || !w->bucket_digest || !w->bucket_params ||
+		!w->bucket_segment || !w->leaf || !w->known ||
 		(named && (!w->took || !w->ntook)))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
+		return hd_fail(diag, HD_E_NOMEM,
+			"no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
 	memset(w->own, 1, w->nbuckets);
 	if (named)
 		memset(w->ntook, 0, nvns * sizeof *w->ntook);
@@ -40,7 +42,8 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
 			w->bucket_segment[i] = layout->segment[i];
 			w->bucket_segment[i].at -= run.at;
-			w->bucket_params[b] += i == run.first_segment || layout->segment[i].param != layout->segment[i - 1].param;
+			w->bucket_params[b] += i == run.first_segment ||
+				layout->segment[i].param != layout->segment[i - 1].param;
 		}
 	}
 	return HD_OK;
@@ -61,16 +64,21 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	if (error)
 		return hd_fail_errno(diag, error, "begin", "a step");
 	if (atomic_load(&w->torn))
-		return hd_fail(diag, HD_E_INTEGRITY, "step %lld: an earlier update failed half-way: resume from the newest checkpoint", (long long)w->step);
+		return hd_fail(diag, HD_E_INTEGRITY,
+			"step %lld: an earlier update failed half-way: resume from the newest checkpoint",
+			(long long)w->step);
 	if (!w->share || !w->share->plan)
-		return hd_fail(diag, HD_E_INVAL, "step %lld: the worker has no plan: none was adopted, or the last one could not be", (long long)w->step);
+		return hd_fail(diag, HD_E_INVAL,
+			"step %lld: the worker has no plan: none was adopted, or the last one could not be",
+			(long long)w->step);
 	enum hd_err err = w->again ? hd_worker_reread(w, diag) : HD_OK;
 	if (err)
 		return err;
 	w->begun = w->again = true;
 	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
 	w->want_digest = digest;
-	w->record = (struct hd_step_record){ .step = (uint64_t)w->step, .epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
+	w->record = (struct hd_step_record){ .step = (uint64_t)w->step,
+		.epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].wait_data_ns = 0;
 	memset(w->summed, 0, w->nbuckets);
@@ -111,7 +119,8 @@ static void count_step(struct hd_worker *w)
 	r->samples = (uint64_t)w->samples;
 }
 
-enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_record *record, struct hd_diag *diag)
+enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_record *record,
+	struct hd_diag *diag)
 {
 	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, !err);
 	w->begun = false;
@@ -133,7 +142,8 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	return HD_OK;
 }
 
-enum hd_err hd_share_begin(struct hd_worker *w, bool digest, struct hd_diag *diag) { return hd_step_begin(w, digest, diag); }
+enum hd_err hd_share_begin(struct hd_worker *w, bool digest,
+	struct hd_diag *diag) { return hd_step_begin(w, digest, diag); }
 
 void hd_share_abandon(struct hd_worker *w)
 {
@@ -152,8 +162,10 @@ static const struct hd_work *work_of(const struct hd_worker *w, uint32_t pass)
 
 uint32_t hd_share_npasses(const struct hd_worker *w) { return w->nrepairs + 1; }
 uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->nleaves; }
-uint32_t hd_share_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ? work_of(w, pass)->nroots : 0; }
-struct hd_tnode hd_share_root(const struct hd_worker *w, uint32_t pass, uint32_t i) { return work_of(w, pass)->root[i].node; }
+uint32_t hd_share_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ?
+	work_of(w, pass)->nroots : 0; }
+struct hd_tnode hd_share_root(const struct hd_worker *w, uint32_t pass,
+	uint32_t i) { return work_of(w, pass)->root[i].node; }
 
 const float *hd_share_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {
@@ -182,7 +194,8 @@ enum hd_err hd_operands_cap(struct hd_worker *w, uint32_t n, struct hd_diag *dia
 	return HD_OK;
 }
 
-enum hd_err hd_share_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n, struct hd_diag *diag)
+enum hd_err hd_share_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n,
+	struct hd_diag *diag)
 {
 	struct hd_operands *o = &w->operands;
 	bool same = n == o->n;
@@ -205,7 +218,8 @@ enum hd_err hd_share_operands(struct hd_worker *w, const struct hd_tnode *root, 
 }
 
 /* One bucket is not worth waking the other devices. */
-static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_rank *rank), struct hd_diag *diag)
+static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_rank *rank),
+	struct hd_diag *diag)
 {
 	struct hd_rank *first = &w->rank[0];
 
@@ -214,7 +228,8 @@ static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_ra
 	first->err = HD_OK;
 	first->diag.text[0] = 0;
 	activity(first);
-	return first->err ? hd_fail(diag, first->err, "%s", first->diag.text[0] ? first->diag.text : hd_err_text(first->err)) : HD_OK;
+	return first->err ? hd_fail(diag, first->err, "%s",
+		first->diag.text[0] ? first->diag.text : hd_err_text(first->err)) : HD_OK;
 }
 
 void hd_step_mark(struct hd_worker *w, uint32_t bucket)
@@ -223,7 +238,8 @@ void hd_step_mark(struct hd_worker *w, uint32_t bucket)
 	w->summed[bucket] = 1;
 }
 
-enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold, uint32_t n, struct hd_diag *diag)
+enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold, uint32_t n,
+	struct hd_diag *diag)
 {
 	assert(w->begun && w->operands.n);
 	w->fold = fold;
@@ -235,7 +251,8 @@ enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold,
 	return err;
 }
 
-float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return w->share->sum + w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at; }
+float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return w->share->sum +
+	w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at; }
 
 enum hd_err hd_share_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
 {
@@ -259,7 +276,8 @@ static void digest_buckets(struct hd_rank *rank)
 	for (uint32_t b = rank->id; b < w->nbuckets; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
 		uint8_t bytes[8];
-		hd_put64(bytes, hd_hash64((hd_share_sharded(w) ? w->share->parm : w->share->sum) + run.at, run.len * sizeof(float)));
+		hd_put64(bytes, hd_hash64((hd_share_sharded(w) ? w->share->parm : w->share->sum) + run.at,
+			run.len * sizeof(float)));
 		memcpy(&w->bucket_digest[b], bytes, sizeof bytes);
 	}
 }
@@ -280,11 +298,14 @@ enum hd_err hd_share_finish(struct hd_worker *w, struct hd_step_record *record, 
 
 	assert(w->begun);
 	if ((!sharded && hd_share_unsummed(w)) || hd_share_leaves_missing(w))
-		return hd_fail(diag, HD_E_INVAL, "step %lld: %u buckets have no sum, %u virtual nodes have said nothing", (long long)w->step,
+		return hd_fail(diag, HD_E_INVAL,
+			"step %lld: %u buckets have no sum, %u virtual nodes have said nothing",
+			(long long)w->step,
 			hd_share_unsummed(w), hd_share_leaves_missing(w));
 	hd_step_work(w, work);
 	w->section = HD_SECTION_FINISH;
-	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w, hd_interp_run, diag), record, diag);
+	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w,
+		hd_interp_run, diag), record, diag);
 	if (!err && untaken)              /* others computed it: its rows were not taken */
 		hd_prefetch_want(w->prefetch, (uint64_t)w->step, work->has);
 	return err;

@@ -7,7 +7,8 @@
  * a step reads besides the job. Learning rate, random numbers and data order are
  * functions of the step and stand nowhere. */
 
-static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffix, float *flat, uint8_t group, struct hd_diag *diag)
+static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffix, float *flat, uint8_t group,
+	struct hd_diag *diag)
 {
 	const struct hd_graph *g = &w->task->train;
 	const struct hd_value *v = &g->value[g->param[p].value];
@@ -15,7 +16,8 @@ static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffi
 
 	snprintf(name, sizeof name, "%s%s%s", hd_graph_text_of(g, v->name), *suffix ? "." : "", suffix);
 	struct hd_state_entry e = {
-		.name = name, .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_CHUNK, .merge = HD_MERGE_NONE, .group = group,
+		.name = name, .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_CHUNK, .merge = HD_MERGE_NONE,
+			.group = group,
 		.bf16 = group == HD_STATE_MODEL && w->task->optim.bf16,
 		.at = flat + w->task->layout.at[p], .len_bytes = w->task->layout.len[p] * sizeof *flat,
 	};
@@ -29,8 +31,10 @@ static enum hd_err add_buffer(struct hd_worker *w, uint32_t b, struct hd_diag *d
 	const struct hd_graph *g = &w->task->train;
 	const struct hd_value *v = &g->value[g->buffer[b].value];
 	struct hd_state_entry e = {
-		.name = hd_graph_text_of(g, v->name), .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_TENSOR, .merge = HD_MERGE_MOMENT,
-		.group = HD_STATE_MODEL, .at = w->buffers + w->task->layout.buffer_at[b], .len_bytes = w->task->layout.buffer_len[b] * sizeof *w->buffers,
+		.name = hd_graph_text_of(g, v->name), .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_TENSOR,
+			.merge = HD_MERGE_MOMENT,
+		.group = HD_STATE_MODEL, .at = w->buffers + w->task->layout.buffer_at[b],
+		.len_bytes = w->task->layout.buffer_len[b] * sizeof *w->buffers,
 	};
 
 	memcpy(e.dim, v->dim, sizeof e.dim);

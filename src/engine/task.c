@@ -16,21 +16,24 @@
 
 enum { HD_GRAPH_FILE_BYTES = 16 << 20 };
 
-static enum hd_err build_builtin(const struct hd_job *job, struct hd_arena *arena, struct hd_graph *graph, const char *name,
+static enum hd_err build_builtin(const struct hd_job *job, struct hd_arena *arena, struct hd_graph *graph,
+	const char *name,
 	const struct hd_model_opts *opts, struct hd_diag *diag)
 {
 	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS];
 	struct hd_model_arg arg[HD_MAX_ARGS];
 
 	if (args->nargs > HD_MAX_ARGS)
-		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.args has more than %d entries", job->file, args->line, args->column, HD_MAX_ARGS);
+		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.args has more than %d entries", job->file,
+			args->line, args->column, HD_MAX_ARGS);
 	for (uint32_t i = 0; i < args->nargs; i++)
 		arg[i] = (struct hd_model_arg){ args->arg[i].name, args->arg[i].text };
 	hd_graph_init(graph, arena);
 	return hd_model_build(graph, name, arg, args->nargs, opts, diag);
 }
 
-static enum hd_err parse_file(struct hd_arena *arena, struct hd_graph *graph, const char *path, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err parse_file(struct hd_arena *arena, struct hd_graph *graph, const char *path,
+	struct hd_fs *fs, struct hd_diag *diag)
 {
 	uint8_t *bytes;
 	size_t len;
@@ -45,11 +48,13 @@ static bool labels_are_tokens(const struct hd_graph *graph)
 {
 	uint32_t y = hd_graph_find_input(graph, "y");
 
-	return y != HD_NONE && graph->value[graph->input[y]].rank > 1 && graph->value[graph->input[y]].dtype == HD_I32;
+	return y != HD_NONE && graph->value[graph->input[y]].rank > 1 &&
+		graph->value[graph->input[y]].dtype == HD_I32;
 }
 
 /* With the weights of the file where they are asked for. */
-static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
+static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_graph *graph,
 	struct hd_weights **weights, struct hd_diag *diag)
 {
 	const char *norm = hd_job_text(job, HD_JOB_NORMALIZE);
@@ -64,7 +69,8 @@ static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struc
 
 static bool is_onnx(const struct hd_job *job) { return !strncmp(hd_job_text(job, HD_JOB_MODEL), "onnx:", 5); }
 
-static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_graph *graph, struct hd_diag *diag)
 {
 	const char *use = hd_job_text(job, HD_JOB_MODEL), *norm = hd_job_text(job, HD_JOB_NORMALIZE);
 	struct hd_model_opts opts = { .normalize = HD_NORMALIZE_SAMPLE };
@@ -75,9 +81,13 @@ static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct
 	if (is_onnx(job))
 		return import_onnx(job, fs, arena, graph, NULL, diag);
 	if (strncmp(use, "builtin:", 8) != 0)
-		return hd_fail(diag, HD_E_INVAL, "model.use is \"%s\": write builtin:NAME (see `heddle model ls`), graph:FILE or onnx:FILE", use);
+		return hd_fail(diag, HD_E_INVAL,
+			"model.use is \"%s\": write builtin:NAME (see `heddle model ls`), graph:FILE or "
+			"onnx:FILE", use);
 	if (!hd_loss_parse(hd_job_text(job, HD_JOB_LOSS), &opts.loss))
-		return hd_fail(diag, HD_E_INVAL, "model.loss is \"%s\"; a built-in model takes cross-entropy or mse", hd_job_text(job, HD_JOB_LOSS));
+		return hd_fail(diag, HD_E_INVAL,
+			"model.loss is \"%s\"; a built-in model takes cross-entropy or mse",
+			hd_job_text(job, HD_JOB_LOSS));
 	hd_normalize_parse(norm, &opts.normalize);
 	err = build_builtin(job, arena, graph, use + 8, &opts, diag);
 	if (!err && !strcmp(norm, "auto") && labels_are_tokens(graph)) {
@@ -102,14 +112,16 @@ bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct 
 
 	*lora = (struct hd_lora){
 		.rank = (uint32_t)rank,
-		.alpha = job->value[HD_JOB_LORA_ALPHA].is_auto ? (float)rank : (float)hd_job_num(job, HD_JOB_LORA_ALPHA),
+		.alpha = job->value[HD_JOB_LORA_ALPHA].is_auto ? (float)rank : (float)hd_job_num(job,
+		HD_JOB_LORA_ALPHA),
 		.target = pattern->target, .ntargets = names_of(job, HD_JOB_LORA_TARGETS, pattern->target),
 		.train = pattern->train, .ntrain = names_of(job, HD_JOB_LORA_TRAIN, pattern->train),
 	};
 	return rank > 0;
 }
 
-enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_graph *graph, struct hd_diag *diag)
 {
 	const char *freeze[HD_JOB_MAX_ARGS];
 	struct hd_patterns pattern;
@@ -138,7 +150,9 @@ static enum hd_err globalize(const struct hd_job *job, struct hd_graph *graph, s
 	const struct hd_job_value *bn = &job->value[HD_JOB_BN];
 
 	if (hd_job_int(job, HD_JOB_SLICES) > 1)
-		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.bn: global keeps the activations of all virtual nodes, so batch.slices saves nothing; "
+		return hd_fail(diag, HD_E_INVAL,
+			"%s:%u:%u: model.bn: global keeps the activations of all virtual nodes, so "
+			"batch.slices saves nothing; "
 			"remove batch.slices, or use bn: ghost", job->file, bn->line, bn->column);
 	return hd_graph_globalize(graph, diag);
 }
@@ -147,10 +161,12 @@ enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, stru
 {
 	const struct hd_job_value *shards = &job->value[HD_JOB_SHARDS];
 	struct hd_diag why = { "" };
-	enum hd_err err = hd_graph_shard(graph, (uint32_t)shards->i, hd_job_int(job, HD_JOB_SEQUENCE_SHARDS) > 0, &why);
+	enum hd_err err = hd_graph_shard(graph, (uint32_t)shards->i,
+		hd_job_int(job, HD_JOB_SEQUENCE_SHARDS) > 0, &why);
 
 	if (err && shards->line)
-		return hd_fail(diag, err, "%s:%u:%u: model.shards: %s", job->file, shards->line, shards->column, why.text);
+		return hd_fail(diag, err, "%s:%u:%u: model.shards: %s", job->file, shards->line,
+			shards->column, why.text);
 	return err ? hd_fail(diag, err, "model.shards: %s", why.text) : HD_OK;
 }
 
@@ -161,7 +177,9 @@ static enum hd_err check_metric(const struct hd_job *job, const struct hd_graph 
 
 	if (v->i != HD_METRIC_ACCURACY || hd_graph_find_output(graph, "correct") != HD_NONE)
 		return HD_OK;
-	return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: eval.metric is accuracy, but the graph has no output \"correct\", so nothing is counted; use loss, or add "
+	return hd_fail(diag, HD_E_INVAL,
+		"%s:%u:%u: eval.metric is accuracy, but the graph has no output \"correct\", so nothing is "
+		"counted; use loss, or add "
 		"`output correct %%N`, the number of hits in f64", job->file, v->line, v->column);
 }
 
@@ -170,9 +188,13 @@ static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph
 	enum hd_err err = hd_graph_optimize(graph, job->per_vn, diag);
 
 	if (!err && hd_graph_find_output(graph, "loss") == HD_NONE)
-		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses in f64");
+		err = hd_fail(diag, HD_E_INPUT,
+			"the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses "
+			"in f64");
 	if (!err && hd_graph_find_output(graph, "weight") == HD_NONE)
-		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"weight\"; add `output weight %%N`, what the loss is divided by, in f64");
+		err = hd_fail(diag, HD_E_INPUT,
+			"the graph has no output \"weight\"; add `output weight %%N`, what the loss is "
+			"divided by, in f64");
 	if (!err)
 		err = check_metric(job, graph, diag);
 	if (!err && hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
@@ -180,7 +202,8 @@ static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph
 	return err ? err : hd_graph_autodiff(graph, diag);
 }
 
-enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_graph *graph, struct hd_diag *diag)
 {
 	enum hd_err err = hd_task_graph(job, fs, arena, graph, diag);
 
@@ -215,7 +238,8 @@ static uint32_t take_names(const struct hd_job_value *v, const char *out[HD_JOB_
 }
 
 /* Labels are bounded by the logits that they judge, those of the output or narrower ones. */
-static enum hd_err bound_labels(const struct hd_graph *g, uint32_t y, struct hd_data_spec *spec, struct hd_diag *diag)
+static enum hd_err bound_labels(const struct hd_graph *g, uint32_t y, struct hd_data_spec *spec,
+	struct hd_diag *diag)
 {
 	struct hd_ids ids;
 	enum hd_err err = y == HD_NONE ? HD_OK : hd_graph_ids(g, g->input[y], &ids, diag);
@@ -225,9 +249,10 @@ static enum hd_err bound_labels(const struct hd_graph *g, uint32_t y, struct hd_
 	return err;
 }
 
-/* A table is as long as what indexes it has values: tokens with one label for all may be as many as their table has rows; where
- * each has its own, they and the labels are of one kind. */
-static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_data_spec *spec, struct hd_diag *diag)
+/* A table is as long as what indexes it has values: tokens with one label for all may be as many as their
+ * table has rows; where each has its own, they and the labels are of one kind. */
+static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_data_spec *spec,
+	struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < g->ninputs; i++) {
 		struct hd_ids ids;
@@ -237,8 +262,11 @@ static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_dat
 		if (i == x && (spec->one_label || spec->classes == 0))
 			spec->tokens = (uint32_t)ids.rows;
 		else if (ids.rows && ids.rows < (int64_t)spec->classes)
-			return hd_fail(diag, HD_E_INPUT, "node %u (%s) has a table of %lld rows, the data may hold %u different tokens (the last extent of "
-				"the logits): make the table as long", ids.node, hd_ops[g->node[ids.node].op].name, (long long)ids.rows, spec->classes);
+			return hd_fail(diag, HD_E_INPUT,
+				"node %u (%s) has a table of %lld rows, the data may hold %u different "
+				"tokens (the last extent of "
+				"the logits): make the table as long", ids.node,
+				hd_ops[g->node[ids.node].op].name, (long long)ids.rows, spec->classes);
 	}
 	return HD_OK;
 }
@@ -271,7 +299,8 @@ static void take_extents(struct per_sample *s, enum hd_dtype dtype, uint32_t ran
 }
 
 /* Rows of an input are copied from the field of its name as they are: both must mean the same bytes. */
-static enum hd_err field_fits(const struct hd_graph *g, uint32_t input, const struct hd_dataset *data, struct hd_diag *diag)
+static enum hd_err field_fits(const struct hd_graph *g, uint32_t input, const struct hd_dataset *data,
+	struct hd_diag *diag)
 {
 	const struct hd_value *v = &g->value[input];
 	const char *name = hd_graph_text_of(g, v->name);
@@ -284,9 +313,12 @@ static enum hd_err field_fits(const struct hd_graph *g, uint32_t input, const st
 		return HD_OK;                     /* told where inputs are mapped */
 	take_extents(&has, (enum hd_dtype)data->field[f].dtype, data->field[f].rank, data->field[f].dim);
 	take_extents(&reads, (enum hd_dtype)v->dtype, v->rank ? v->rank - 1u : 0, v->dim + 1);
-	if (v->rank && v->dim[0] == -1 && reads.dtype == has.dtype && reads.rank == has.rank && !memcmp(reads.dim, has.dim, has.rank * sizeof *has.dim))
+	if (v->rank && v->dim[0] == -1 && reads.dtype == has.dtype && reads.rank == has.rank &&
+		!memcmp(reads.dim, has.dim, has.rank * sizeof *has.dim))
 		return HD_OK;
-	return hd_fail(diag, HD_E_INPUT, "of each sample the model reads \"%s\" as %s, the data have %s (%s): take a data.kind that has it, or another "
+	return hd_fail(diag, HD_E_INPUT,
+		"of each sample the model reads \"%s\" as %s, the data have %s (%s): take a data.kind that "
+		"has it, or another "
 		"model", name, reads.text, has.text, data->about);
 }
 
@@ -299,11 +331,14 @@ static enum hd_err fields_fit(const struct hd_graph *g, const struct hd_dataset 
 	return err;
 }
 
-/* What data a graph takes is read from it as it was before it came in shards: a shard's table is a part of the whole. */
-static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, struct hd_fs *fs, struct hd_diag *diag)
+/* What data a graph takes is read from it as it was before it came in shards: a shard's table is a part of
+ * the whole. */
+static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
-	uint32_t x = hd_graph_find_input(g, "x"), y = hd_graph_find_input(g, "y"), logits = hd_graph_find_output(g, "logits");
+	uint32_t x = hd_graph_find_input(g, "x"), y = hd_graph_find_input(g, "y"),
+		logits = hd_graph_find_output(g, "logits");
 	const char *column[HD_JOB_MAX_NAMES], *class[HD_JOB_MAX_NAMES];
 	struct hd_data_spec spec = {
 		.kind = hd_job_text(job, HD_JOB_DATA_KIND),
@@ -326,7 +361,8 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	if (logits != HD_NONE)
 		spec.classes = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
-	spec.one_label = spec.context && y != HD_NONE && (g->value[g->input[y]].rank == 1 || spec.float_target);
+	spec.one_label = spec.context && y != HD_NONE && (g->value[g->input[y]].rank == 1 ||
+		spec.float_target);
 	spec.pad = token_of_pads(g);
 	enum hd_err err = bound_labels(g, y, &spec, diag);
 	if (!err)
@@ -346,10 +382,13 @@ static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
 		struct hd_augment_param param[HD_JOB_MAX_PARAMS];
 		struct hd_diag why = { "" };
 		for (uint32_t i = 0; i < c->nparams; i++)
-			param[i] = (struct hd_augment_param){ c->param[i].name, c->param[i].at, c->param[i].n };
-		err = hd_augment_add(&task->augment, &(struct hd_augment_call){ c->name, param, c->nparams }, &task->data->field[0], &why);
+			param[i] = (struct hd_augment_param){ c->param[i].name, c->param[i].at,
+				c->param[i].n };
+		err = hd_augment_add(&task->augment, &(struct hd_augment_call){ c->name, param, c->nparams },
+			&task->data->field[0], &why);
 		if (err && v->line)
-			(void)hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, c->line, c->column, why.text);
+			(void)hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, c->line,
+				c->column, why.text);
 		else if (err)
 			(void)hd_fail(diag, err, "data.augment: %s", why.text);
 	}
@@ -372,9 +411,11 @@ static void take_optim(struct hd_task *task)
 	};
 }
 
-void hd_task_slice(const struct hd_task *task, uint64_t nrows, uint32_t vn, uint32_t slice, uint64_t *first, uint64_t *end)
+void hd_task_slice(const struct hd_task *task, uint64_t nrows, uint32_t vn, uint32_t slice, uint64_t *first,
+	uint64_t *end)
 {
-	uint64_t q = (uint64_t)hd_job_int(task->job, HD_JOB_SLICES), per = (task->job->per_vn + q - 1) / q, at, stop;
+	uint64_t q = (uint64_t)hd_job_int(task->job, HD_JOB_SLICES), per = (task->job->per_vn + q - 1) / q,
+		at, stop;
 
 	hd_vn_rows(task->job->per_vn, nrows, vn, &at, &stop);
 	*first = at + slice * per < stop ? at + slice * per : stop;
@@ -421,7 +462,8 @@ static void join_hash(struct hd_task *task, const void *bytes, size_t len)
 	task->job_hash = hd_hasher_end(&hasher);
 }
 
-/* Parts of a virtual node that is not full may use the running statistics instead; if every part did, they would never move. */
+/* Parts of a virtual node that is not full may use the running statistics instead; if every part did, they
+ * would never move. */
 static enum hd_err check_norms(const struct hd_task *task, struct hd_diag *diag)
 {
 	const struct hd_graph *g = &task->train;
@@ -431,10 +473,14 @@ static enum hd_err check_norms(const struct hd_task *task, struct hd_diag *diag)
 		bool global = n->op == HD_OP_BATCHNORM_APPLY;
 		if (!global && (n->op != HD_OP_BATCHNORM || n->attr.i[1]))
 			continue;
-		uint64_t values = hd_value_elems(&g->value[n->in[0]], global ? task->job->batch : task->rows[0]) / hd_value_elems(&g->value[n->in[1]], 1);
+		uint64_t values = hd_value_elems(&g->value[n->in[0]],
+			global ? task->job->batch : task->rows[0]) / hd_value_elems(&g->value[n->in[1]], 1);
 		if (values < 2)
-			return hd_fail(diag, HD_E_INVAL, "node %u (batchnorm of %s): %s has %llu value per channel, fewer than the 2 that have a variance; "
-				"use fewer batch.virtual_nodes or batch.slices, or a larger batch.global", i, hd_graph_text_of(g, g->value[n->in[1]].name),
+			return hd_fail(diag, HD_E_INVAL,
+				"node %u (batchnorm of %s): %s has %llu value per channel, fewer than the 2 "
+				"that have a variance; "
+				"use fewer batch.virtual_nodes or batch.slices, or a larger batch.global", i,
+				hd_graph_text_of(g, g->value[n->in[1]].name),
 				global ? "the batch" : "a full virtual node", (unsigned long long)values);
 	}
 	return HD_OK;
@@ -469,10 +515,12 @@ static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct h
 
 	if (v->is_none && !is_onnx(task->job))
 		return HD_OK;
-	enum hd_err err = v->is_none ? import_onnx(task->job, fs, &task->arena, &graph, &task->weights, diag) :
+	enum hd_err err = v->is_none ? import_onnx(task->job, fs, &task->arena, &graph, &task->weights,
+		diag) :
 		hd_weights_open(&task->weights, fs, v->text, diag);
 	if (!err)
-		err = hd_weights_fit(task->weights, &task->train, skip, names_of(task->job, HD_JOB_WEIGHTS_SKIP, skip), &fit, NULL, diag);
+		err = hd_weights_fit(task->weights, &task->train, skip,
+			names_of(task->job, HD_JOB_WEIGHTS_SKIP, skip), &fit, NULL, diag);
 	if (!err)
 		task->fit = fit;
 	return err;
@@ -498,30 +546,37 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	if (!err)
 		err = hd_layout_make(&task->layout, &task->train, &task->arena, diag);
 	if (!err)
-		err = hd_job_int(job, HD_JOB_SHARDS) > 1 ? hd_task_graph(job, fs, &task->arena, &whole, diag) : HD_OK;
+		err = hd_job_int(job, HD_JOB_SHARDS) > 1 ? hd_task_graph(job, fs, &task->arena, &whole,
+			diag) : HD_OK;
 	if (!err)
 		err = open_data(task, hd_job_int(job, HD_JOB_SHARDS) > 1 ? &whole : &task->train, fs, diag);
 	if (!err)
 		err = take_augment(task, diag);
 	if (!err)
-		err = hd_sampler_init(&task->sampler, (uint64_t)hd_job_int(job, HD_JOB_SEED), task->data->split[0].count, job->batch,
-			(enum hd_order)hd_job_int(job, HD_JOB_ORDER), (enum hd_last)hd_job_int(job, HD_JOB_LAST), diag);
+		err = hd_sampler_init(&task->sampler, (uint64_t)hd_job_int(job, HD_JOB_SEED),
+			task->data->split[0].count, job->batch,
+			(enum hd_order)hd_job_int(job, HD_JOB_ORDER),
+			(enum hd_last)hd_job_int(job, HD_JOB_LAST), diag);
 	if (err)
 		return err;
 	take_optim(task);
 	find_rows(task);
 	err = check_norms(task, diag);
 	if (!err && hd_job_copies(job) && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
-		err = hd_fail(diag, HD_E_INVAL, "comm.sync: sharded does not know optimizers that change whole tensors (optim.kind: %s), whose norms have "
+		err = hd_fail(diag, HD_E_INVAL,
+			"comm.sync: sharded does not know optimizers that change whole tensors (optim.kind: "
+			"%s), whose norms have "
 			"several owners; take comm.sync: allreduce", hd_optims[task->optim.kind].name);
 	if (err)
 		return err;
 	double steps = (double)hd_sampler_steps(&task->sampler) * hd_job_num(job, HD_JOB_EPOCHS);
-	task->nsteps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)steps + ((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
+	task->nsteps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)steps +
+		((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
 	return HD_OK;
 }
 
-enum hd_err hd_task_create(struct hd_task **out, const struct hd_job *job, struct hd_fs *fs, struct hd_diag *diag)
+enum hd_err hd_task_create(struct hd_task **out, const struct hd_job *job, struct hd_fs *fs,
+	struct hd_diag *diag)
 {
 	struct hd_task *task = hd_alloc(sizeof *task);
 	enum hd_err err;
@@ -562,7 +617,8 @@ static void init_tensor(const struct hd_param *param, uint32_t index, uint64_t k
 			hd_normal2(block.word[2], block.word[3], x + 2);
 		}
 		for (uint64_t k = 0; k < 4 && e + k < len; k++)
-			at[e + k] = param->init == HD_INIT_ZEROS ? 0 : param->init == HD_INIT_ONES ? 1 : x[k] * param->scale;
+			at[e + k] = param->init == HD_INIT_ZEROS ? 0 : param->init == HD_INIT_ONES ? 1 :
+				x[k] * param->scale;
 	}
 }
 
@@ -580,7 +636,8 @@ void hd_task_init_params(const struct hd_task *task, float *params)
 		if (task->fit && task->fit[p].from)
 			hd_fit_put(&task->fit[p], params + task->layout.at[p]);
 		else
-			init_tensor(&task->train.param[p], p, key, params + task->layout.at[p], task->layout.len[p]);
+			init_tensor(&task->train.param[p], p, key, params + task->layout.at[p],
+				task->layout.len[p]);
 	if (task->optim.bf16)
 		round_bf16(params, task->layout.held_elems);
 }
@@ -602,6 +659,7 @@ double hd_task_flops(const struct hd_task *task)
 	double flops = 0;
 
 	for (uint32_t i = 0; i < task->train.nnodes; i++)
-		flops += hd_ops[task->train.node[i].op].cost(&task->train, &task->train.node[i], task->job->batch).flops;
+		flops += hd_ops[task->train.node[i].op].cost(&task->train, &task->train.node[i],
+			task->job->batch).flops;
 	return flops;
 }

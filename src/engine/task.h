@@ -4,7 +4,8 @@
  * opened. A pure function of the job and the files it names.
  *
  * 1. The training graph has gradients and is fused; the inference graph is the
- *    same forward nodes with dropout off and norms on their running statistics; both have the same parameters.
+ *    same forward nodes with dropout off and norms on their running statistics; both have the same
+ *    parameters.
  * 2. The set of slice sizes that can occur is known here (`rows`), so that every
  *    kernel is prepared before the first step.
  * 3. Who the job is (job_hash) includes the content of its graph file and of its weights:
@@ -36,31 +37,38 @@ struct hd_task {
 	uint64_t nsteps;                  /* steps the job asks for */
 	uint64_t rows[HD_MAX_VARIANTS];   /* of training slices, largest first */
 	uint32_t nrows;
-	struct hd_hash job_hash;          /* the job's, joined with the text of a graph file and the digest of weights if it names them */
+	/* the job's, joined with the text of a graph file and the digest of weights if it names them */
+	struct hd_hash job_hash;
 	struct hd_weights *weights;       /* owned; NULL: none, or no longer needed */
-	const struct hd_fit *fit;         /* [hd_fit_count()] with weights: what each parameter and buffer begins from */
+	/* [hd_fit_count()] with weights: what each parameter and buffer begins from */
+	const struct hd_fit *fit;
 };
 
-HD_MUST_USE enum hd_err hd_task_create(struct hd_task **task, const struct hd_job *job, struct hd_fs *fs, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_task_create(struct hd_task **task, const struct hd_job *job, struct hd_fs *fs,
+	struct hd_diag *diag);
 void hd_task_destroy(struct hd_task *task);          /* takes NULL */
 
-/* The forward graph that the job names, with what it freezes and its adapters, before any pass; lies in `arena`. Needs no data. */
-HD_MUST_USE enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
+/* The forward graph that the job names, with what it freezes and its adapters, before any pass; lies in
+ * `arena`. Needs no data. */
+HD_MUST_USE enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
+	struct hd_graph *graph,
 	struct hd_diag *diag);
 
-/* The same after the passes, with its gradient: what is profiled and planned for, and trained where model.shards is 1. Shards are the
- * matter of the devices of one rank: no plan cuts between them. */
-HD_MUST_USE enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
+/* The same after the passes, with its gradient: what is profiled and planned for, and trained where
+ * model.shards is 1. Shards are the matter of the devices of one rank: no plan cuts between them. */
+HD_MUST_USE enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs,
+	struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_diag *diag);
 /* A graph of hd_task_graph() in the job's shards (model.shards), as it runs. */
 HD_MUST_USE enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag);
 
-/* What of the job's model is adapters: false where there are none. Texts are the job's; `pattern` has room for all. */
+/* What of the job's model is adapters: false where there are none. Texts are the job's; `pattern` has room
+ * for all. */
 struct hd_patterns { const char *target[HD_JOB_MAX_ARGS], *train[HD_JOB_MAX_ARGS]; };
 bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct hd_lora *lora);
 
-/* Initial parameters: those of the weights (of an ONNX file its own, unless the job names others), the others by Philox
- * domain init, keyed by (seed, tensor index, element). */
+/* Initial parameters: those of the weights (of an ONNX file its own, unless the job names others), the others
+ * by Philox domain init, keyed by (seed, tensor index, element). */
 void hd_task_init_params(const struct hd_task *task, float *params);
 void hd_task_init_buffers(const struct hd_task *task, float *buffers);
 
@@ -68,7 +76,8 @@ void hd_task_init_buffers(const struct hd_task *task, float *buffers);
 void hd_task_drop_weights(struct hd_task *task);
 
 /* Rows [first, end) of slice q of virtual node v in a step of n rows. */
-void hd_task_slice(const struct hd_task *task, uint64_t nrows, uint32_t vn, uint32_t slice, uint64_t *first, uint64_t *end);
+void hd_task_slice(const struct hd_task *task, uint64_t nrows, uint32_t vn, uint32_t slice, uint64_t *first,
+	uint64_t *end);
 
 /* FLOPs of one whole step (forward and backward of B rows). */
 double hd_task_flops(const struct hd_task *task);

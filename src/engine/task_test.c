@@ -19,7 +19,8 @@ static const char graph_text[] =
 	"output weight %6\n"
 	"output logits %1\n";
 
-static void make(struct hd_fs *fs, const char *model, const char *seed, struct hd_hash *job, struct hd_hash *task_hash)
+static void make(struct hd_fs *fs, const char *model, const char *seed, struct hd_hash *job,
+	struct hd_hash *task_hash)
 {
 	struct hd_diag diag = { "" };
 	struct hd_task *task = NULL;
@@ -28,8 +29,11 @@ static void make(struct hd_fs *fs, const char *model, const char *seed, struct h
 	char yaml[512];
 
 	hd_arena_init(&arena, 0);
-	snprintf(yaml, sizeof yaml, "job: {steps: 3, seed: %s}\nmodel: {use: \"%s\"}\ndata: {kind: synthetic, count: 40}\nbatch: {global: 8}\n", seed, model);
-	CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s", diag.text);
+	snprintf(yaml, sizeof yaml,
+		"job: {steps: 3, seed: %s}\nmodel: {use: \"%s\"}\ndata: {kind: synthetic, count: "
+		"40}\nbatch: {global: 8}\n", seed, model);
+	CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s",
+		diag.text);
 	CHECK(hd_task_create(&task, &j, fs, &diag) == HD_OK, "%s", diag.text);
 	*job = j.hash;
 	*task_hash = task->job_hash;
@@ -48,10 +52,12 @@ static void a_job_with_a_graph_file_is_known_by_its_content(void **state)
 	hd_fs_sim_init(&sim);
 	memcpy(edited, graph_text, sizeof edited);
 	memcpy(strstr(edited, "0.5"), "0.6", 3);
-	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", graph_text, sizeof graph_text - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", graph_text, sizeof graph_text - 1,
+		&diag), HD_OK);
 	make(&sim.fs, "graph:/net.graph", "1", &job[0], &task[0]);
 	make(&sim.fs, "graph:/net.graph", "1", &job[1], &task[1]);
-	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", edited, sizeof edited - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", edited, sizeof edited - 1, &diag),
+		HD_OK);
 	make(&sim.fs, "graph:/net.graph", "1", &job[2], &task[2]);
 	make(&sim.fs, "builtin:lenet", "1", &job[3], &task[3]);
 	assert_true(hd_hash_same(task[0], task[1]));
@@ -70,8 +76,11 @@ static enum hd_err opens(struct hd_fs *fs, const char *model, const char *data, 
 
 	*diag = (struct hd_diag){ "" };
 	hd_arena_init(&arena, 0);
-	snprintf(yaml, sizeof yaml, "job: {steps: 3}\nmodel: {%s}\ndata: {%s}\nbatch: {global: 2, virtual_nodes: 1}\n", model, data);
-	CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, diag, NULL) == HD_OK, "%s", diag->text);
+	snprintf(yaml, sizeof yaml,
+		"job: {steps: 3}\nmodel: {%s}\ndata: {%s}\nbatch: {global: 2, virtual_nodes: 1}\n", model,
+		data);
+	CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, diag, NULL) == HD_OK, "%s",
+		diag->text);
 	enum hd_err err = hd_task_create(&task, &j, fs, diag);
 	hd_task_destroy(err ? NULL : task);
 	hd_arena_finish(&arena);
@@ -100,15 +109,23 @@ static void fields_that_a_graph_would_misread_are_refused_with_both_shapes(void 
 		{ LOG, "kind: synthetic", "the model reads \"y\" as i32 [3], the data have i32 []" },
 	};
 	static const char text[] = "some bytes of text, more than five", table[] = "text,y\nab,1\nc,0\nd,0\n";
-	static const char net[] = "graph tiny\ninput x f32 [*,4]\ninput y i32 [*,3]\nparam w f32 [6,4] uniform 0.5\n"
-		"%0 = matmul x w ta=0 tb=1\n%1 = reshape %0 d0=-1 d1=3 d2=2\n%2,%3,%4 = softmax_xent %1 y\n%5 = sum64 %2\n%6 = count64 y\n"
+	static const char net[] =
+		"graph tiny\ninput x f32 [*,4]\ninput y i32 [*,3]\nparam w f32 [6,4] uniform 0.5\n"
+		"%0 = matmul x w ta=0 tb=1\n%1 = reshape %0 d0=-1 d1=3 d2=2\n%2,%3,%4 = softmax_xent %1 "
+		"y\n%5 = sum64 %2\n%6 = count64 y\n"
 		"output loss %5\noutput weight %6\noutput logits %1\n";
-	static const char ints[] = "graph ints\ninput x i32 [*,2,1]\ninput y i32 [*]\nparam w f32 [2,2] uniform 0.5\n%0 = cast x to=1\n"
-		"%1 = reshape %0 d0=-1 d1=2\n%2 = matmul %1 w ta=0 tb=1\n%3,%4,%5 = softmax_xent %2 y\n%6 = sum64 %3\n%7 = count64 y\n"
+	static const char ints[] =
+		"graph ints\ninput x i32 [*,2,1]\ninput y i32 [*]\nparam w f32 [2,2] uniform 0.5\n%0 = cast "
+		"x to=1\n"
+		"%1 = reshape %0 d0=-1 d1=2\n%2 = matmul %1 w ta=0 tb=1\n%3,%4,%5 = softmax_xent %2 y\n%6 = "
+		"sum64 %3\n%7 = count64 y\n"
 		"output loss %6\noutput weight %7\noutput logits %2\n";
 	/* nine numbers of tokens below seven */
-	static const char seven[] = "graph seven\ninput x i32 [*,4]\ninput y f32 [*,9]\nparam t f32 [7,6] uniform 0.5\nparam w f32 [9,6] uniform 0.5\n"
-		"%0 = embed x t\n%1 = reduce_mean %0 axes=2\n%2 = matmul %1 w ta=0 tb=1\n%3 = mse %2 y\n%4 = sum64 %3\n%5 = count64 %2\n"
+	static const char seven[] =
+		"graph seven\ninput x i32 [*,4]\ninput y f32 [*,9]\nparam t f32 [7,6] uniform 0.5\nparam w "
+		"f32 [9,6] uniform 0.5\n"
+		"%0 = embed x t\n%1 = reduce_mean %0 axes=2\n%2 = matmul %1 w ta=0 tb=1\n%3 = mse %2 y\n%4 "
+		"= sum64 %3\n%5 = count64 %2\n"
 		"output loss %4\noutput weight %5\noutput logits %2\n";
 	static const char numbers[] = "a,b,y\n1,2,0\n3,4,1\n5,6,1\n";
 	struct hd_diag diag = { "" };
@@ -117,9 +134,12 @@ static void fields_that_a_graph_would_misread_are_refused_with_both_shapes(void 
 	(void)state;
 	hd_fs_sim_init(&sim);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.graph", ints, sizeof ints - 1, &diag), HD_OK);
-	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.csv", numbers, sizeof numbers - 1, &diag), HD_OK);
-	assert_int_equal(hd_file_write_atomic(&sim.fs, "/seven.graph", seven, sizeof seven - 1, &diag), HD_OK);
-	assert_int_equal(hd_file_write_atomic(&sim.fs, "/four.csv", "a,b,c,d,y\n6,5,4,3,0.5\n0,0,0,0,1\n", 31, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.csv", numbers, sizeof numbers - 1, &diag),
+		HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/seven.graph", seven, sizeof seven - 1, &diag),
+		HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/four.csv", "a,b,c,d,y\n6,5,4,3,0.5\n0,0,0,0,1\n", 31,
+		&diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/t", text, sizeof text - 1, &diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/t.csv", table, sizeof table - 1, &diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", net, sizeof net - 1, &diag), HD_OK);
@@ -144,9 +164,11 @@ static void slices_tile_virtual_nodes_and_their_sizes_are_known(void **state)
 		char yaml[512];
 		hd_fs_real(&fs);
 		hd_arena_init(&arena, 0);
-		snprintf(yaml, sizeof yaml, "job: {steps: 3}\nmodel: {use: builtin:lenet}\ndata: {kind: synthetic, count: 61}\n"
+		snprintf(yaml, sizeof yaml,
+			"job: {steps: 3}\nmodel: {use: builtin:lenet}\ndata: {kind: synthetic, count: 61}\n"
 			"batch: {global: 26, virtual_nodes: 5, slices: %u}\n", slices);
-		CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK, "%s", diag.text);
+		CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) == HD_OK,
+			"%s", diag.text);
 		CHECK(hd_task_create(&task, &j, &fs, &diag) == HD_OK, "%s", diag.text);
 		for (uint64_t step = 0; step < hd_sampler_steps(&task->sampler); step++) {
 			uint64_t n = hd_sampler_rows(&task->sampler, step), next = 0, first, end;
@@ -154,13 +176,18 @@ static void slices_tile_virtual_nodes_and_their_sizes_are_known(void **state)
 				for (uint32_t q = 0; q < slices; q++) {
 					uint32_t known = 0;
 					hd_task_slice(task, n, v, q, &first, &end);
-					CHECK(first == next || first == end, "%u slices, vn %u, slice %u begins at %u", slices, v, q, (unsigned)first);
+					CHECK(first == next || first == end,
+						"%u slices, vn %u, slice %u begins at %u", slices, v, q,
+						(unsigned)first);
 					next = end > next ? end : next;
 					for (uint32_t i = 0; i < task->nrows; i++)
 						known += task->rows[i] == end - first;
-					CHECK(known == 1 || first == end, "%u slices: %u rows were not announced", slices, (unsigned)(end - first));
+					CHECK(known == 1 || first == end,
+						"%u slices: %u rows were not announced", slices,
+						(unsigned)(end - first));
 				}
-			CHECK(next == n, "%u slices cover %u rows of %u", slices, (unsigned)next, (unsigned)n);
+			CHECK(next == n, "%u slices cover %u rows of %u", slices, (unsigned)next,
+				(unsigned)n);
 		}
 		hd_task_destroy(task);
 		hd_arena_finish(&arena);

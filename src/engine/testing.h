@@ -15,11 +15,13 @@
 #include "engine/worker_int.h"
 #include "tests/check.h"
 
-static const char hd_rig_mlp[]   = "model: {use: builtin:mlp, args: {hidden: [33, 17]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char hd_rig_mlp[]   =
+	"model: {use: builtin:mlp, args: {hidden: [33, 17]}}\ndata: {kind: synthetic, count: 61}\n";
 __attribute__((unused))
 static const char hd_rig_lenet[] = "model: {use: builtin:lenet}\ndata: {kind: synthetic, count: 61}\n";
 __attribute__((unused))
-static const char hd_rig_gpt[]   = "model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24, dropout: 0.1}}\n"
+static const char hd_rig_gpt[]   =
+	"model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
 /* A small convolutional net with norms over the batch, of images and of rows. Valid until the next call. */
@@ -29,7 +31,9 @@ static const char *hd_rig_bn(void)
 	const char *source = getenv("SOURCE_DIR");
 	static char text[700];
 
-	snprintf(text, sizeof text, "model: {use: \"graph:%s/tests/torch/fixtures/bn/model.graph\"}\ndata: {kind: synthetic, count: 61}\n",
+	snprintf(text, sizeof text,
+		"model: {use: \"graph:%s/tests/torch/fixtures/bn/model.graph\"}\ndata: {kind: synthetic, "
+		"count: 61}\n",
 		source ? source : ".");
 	return text;
 }
@@ -44,18 +48,23 @@ struct hd_rig {
 };
 
 /* `model` holds the sections model and data, `more` the rest (NULL: none). */
-static inline struct hd_job *hd_rig_job(const char *model, uint32_t batch, uint32_t vns, const char *more, struct hd_arena *arena)
+static inline struct hd_job *hd_rig_job(const char *model, uint32_t batch, uint32_t vns, const char *more,
+	struct hd_arena *arena)
 {
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	struct hd_diag diag = { "" };
 	char yaml[2048];
 
-	snprintf(yaml, sizeof yaml, "job: {seed: 17, steps: 60}\n%sbatch: {global: %u, virtual_nodes: %u}\n%s\n", model, batch, vns, more ? more : "");
-	CHECK(hd_job_parse(job, "test.yaml", yaml, strlen(yaml), NULL, 0, arena, &diag, NULL) == HD_OK, "%s", diag.text);
+	snprintf(yaml, sizeof yaml,
+		"job: {seed: 17, steps: 60}\n%sbatch: {global: %u, virtual_nodes: %u}\n%s\n", model, batch,
+		vns, more ? more : "");
+	CHECK(hd_job_parse(job, "test.yaml", yaml, strlen(yaml), NULL, 0, arena, &diag, NULL) == HD_OK, "%s",
+		diag.text);
 	return job;
 }
 
-static inline void hd_rig_begin(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more)
+static inline void hd_rig_begin(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
+	const char *more)
 {
 	memset(rig, 0, sizeof *rig);
 	hd_fs_real(&rig->fs);
@@ -71,29 +80,35 @@ static inline void hd_rig_go(struct hd_rig *rig, const struct hd_worker_spec *sp
 	CHECK(hd_worker_create(&rig->worker, rig->task, spec, &diag) == HD_OK, "%s", diag.text);
 	struct hd_plan_job pj = { .nvns = rig->job->nvns, .nchunks = rig->task->layout.nchunks, .nstages = 1,
 		.wave = hd_worker_wave(rig->worker), .lockstep = hd_worker_lockstep(rig->worker) };
-	CHECK(hd_plan_data(&rig->plan, &pj, spec->ndevices, NULL, &rig->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_plan_data(&rig->plan, &pj, spec->ndevices, NULL, &rig->arena, &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);
 }
 
-static inline void hd_rig_open_on(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more,
+static inline void hd_rig_open_on(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
+	const char *more,
 	const struct hd_worker_spec *spec)
 {
 	hd_rig_begin(rig, model, batch, vns, more);
 	hd_rig_go(rig, spec);
 }
 
-static inline void hd_rig_open_sliced(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, uint32_t slices, uint32_t ndevices)
+static inline void hd_rig_open_sliced(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
+	uint32_t slices, uint32_t ndevices)
 {
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
 
 	hd_rig_begin(rig, model, batch, vns, NULL);
 	rig->job->value[HD_JOB_SLICES].i = slices;
 	hd_rig_go(rig, &spec);
 }
 
-static inline void hd_rig_open(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more, uint32_t ndevices)
+static inline void hd_rig_open(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns,
+	const char *more, uint32_t ndevices)
 {
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
+		.kernels = HD_KERNELS_PORTABLE };
 
 	hd_rig_open_on(rig, model, batch, vns, more, &spec);
 }

@@ -13,8 +13,9 @@ void hd_times_add(struct hd_times *times, double ms);
 /* Nearest rank of the last HD_TIMES_CAP values; 0 of none. Does not allocate. */
 double hd_times_quantile(const struct hd_times *times, double q);
 
-/* Every how many steps something may happen that takes `cost_ms`, so that it takes at most 1/`share` of the time of
- * steps of `step_ms`: a power of two, so that two runs which measured differently share the longer one's steps. */
+/* Every how many steps something may happen that takes `cost_ms`, so that it takes at most 1/`share` of the
+ * time of steps of `step_ms`: a power of two, so that two runs which measured differently share the longer
+ * one's steps. */
 uint64_t hd_times_interval(double cost_ms, double step_ms, uint32_t share);
 
 #endif

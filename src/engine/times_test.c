@@ -11,7 +11,8 @@ static void an_interval_is_the_least_power_of_two_that_costs_little(void **state
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t got = hd_times_interval(cases[i].cost_ms, cases[i].step_ms, 100);
-		CHECK(got == cases[i].want, "%g ms of %g: %llu", cases[i].cost_ms, cases[i].step_ms, (unsigned long long)got);
+		CHECK(got == cases[i].want, "%g ms of %g: %llu", cases[i].cost_ms, cases[i].step_ms,
+			(unsigned long long)got);
 	}
 }
 

@@ -14,7 +14,8 @@
  * judged by the norm of its difference, a loss relatively. */
 
 enum { STEPS = 10 };
-static const double grad_tolerance = 2e-5, loss_tolerance = 1e-4, nothing = 1e-8;      /* biases of keys: 0 but for rounding */
+/* biases of keys: 0 but for rounding */
+static const double grad_tolerance = 2e-5, loss_tolerance = 1e-4, nothing = 1e-8;
 /* Through twenty norms and more, each of which takes differences of what came before, errors grow. */
 enum { MANY_PARAMS = 60 };
 static const double deep_grad_tolerance = 2e-4;
@@ -24,11 +25,13 @@ static const char *folder(void)
 	static char path[512];
 	const char *given = getenv("HD_TORCH_FIXTURES"), *source = getenv("SOURCE_DIR");
 
-	snprintf(path, sizeof path, "%s%s", given ? given : source ? source : ".", given ? "" : "/tests/torch/fixtures");
+	snprintf(path, sizeof path, "%s%s", given ? given : source ? source : ".",
+		given ? "" : "/tests/torch/fixtures");
 	return path;
 }
 
-static void read_file(const char *name, const char *file, struct hd_arena *arena, uint8_t **bytes, size_t *len)
+static void read_file(const char *name, const char *file, struct hd_arena *arena, uint8_t **bytes,
+	size_t *len)
 {
 	char path[700];
 	struct hd_diag diag = { "" };
@@ -39,7 +42,8 @@ static void read_file(const char *name, const char *file, struct hd_arena *arena
 	CHECK(hd_file_read_all(&fs, path, arena, 1 << 24, bytes, len, &diag) == HD_OK, "%s", diag.text);
 }
 
-static void read_tensors(const char *name, const char *file, struct hd_arena *arena, struct hd_safetensors *st)
+static void read_tensors(const char *name, const char *file, struct hd_arena *arena,
+	struct hd_safetensors *st)
 {
 	struct hd_diag diag = { "" };
 	uint8_t *bytes;
@@ -54,7 +58,8 @@ static struct hd_job *job_of(const char *name, uint32_t vns, uint32_t shards, st
 	char count[16], split[16];
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	char *path = hd_arena_take(arena, 700, 1), *graph = hd_arena_take(arena, 800, 1);
-	struct hd_job_set set[] = { { "model.shards", split, HD_FROM_SET }, { "data.path", path, HD_FROM_SET },
+	struct hd_job_set set[] = { { "model.shards", split, HD_FROM_SET },
+		{ "data.path", path, HD_FROM_SET },
 		{ "model.use", graph, HD_FROM_SET }, { "model.bn", "global", HD_FROM_SET }, { "batch.virtual_nodes", count, HD_FROM_SET } };
 	struct hd_diag diag = { "" };
 	uint8_t *bytes;
@@ -65,7 +70,8 @@ static struct hd_job *job_of(const char *name, uint32_t vns, uint32_t shards, st
 	snprintf(split, sizeof split, "%u", shards);
 	snprintf(graph, 800, "graph:%s/model.graph", path);
 	read_file(name, "job.yaml", arena, &bytes, &len);
-	CHECK(hd_job_parse(job, "job.yaml", (const char *)bytes, len, set, vns ? 5 : strstr((const char *)bytes, "graph:") ? 3 : 2,
+	CHECK(hd_job_parse(job, "job.yaml", (const char *)bytes, len, set,
+		vns ? 5 : strstr((const char *)bytes, "graph:") ? 3 : 2,
 		arena, &diag, NULL) == HD_OK,
 		"%s", diag.text);
 	return job;
@@ -81,18 +87,21 @@ static void check_gradients(const char *name, const struct hd_worker *w, const s
 		double diff = 0, size = 0, scale = 1.0 / w->record.weight;
 		snprintf(want, sizeof want, "grad.%s", hd_graph_text_of(g, g->value[g->param[p].value].name));
 		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
-		CHECK(t && t->len_bytes == 4 * w->task->layout.len[p], "%s: PyTorch has no %s of this size", name, want);
+		CHECK(t && t->len_bytes == 4 * w->task->layout.len[p], "%s: PyTorch has no %s of this size",
+			name, want);
 		const float *ours = w->share->sum + w->task->layout.at[p], *theirs = t->at;
 		for (uint64_t i = 0; i < w->task->layout.len[p]; i++) {
 			double d = (double)ours[i] * scale - (double)theirs[i];
 			diff += d * d;
 			size += (double)theirs[i] * (double)theirs[i];
 		}
-		CHECK(sqrt(diff) <= tolerance * sqrt(size) + nothing, "%s: %s is off by %.3g of its norm %.3g", name, want, sqrt(diff), sqrt(size));
+		CHECK(sqrt(diff) <= tolerance * sqrt(size) + nothing,
+			"%s: %s is off by %.3g of its norm %.3g", name, want, sqrt(diff), sqrt(size));
 	}
 }
 
-/* After ten steps: f32 that ten times took a tenth of sums in another order, behind parameters that differ by as much. */
+/* After ten steps: f32 that ten times took a tenth of sums in another order, behind parameters that differ
+ * by as much. */
 static void check_buffers(const char *name, const struct hd_worker *w, const struct hd_safetensors *expect)
 {
 	const struct hd_graph *g = &w->task->train;
@@ -100,13 +109,15 @@ static void check_buffers(const char *name, const struct hd_worker *w, const str
 	for (uint32_t b = 0; b < g->nbuffers; b++) {
 		const char *want = hd_graph_text_of(g, g->value[g->buffer[b].value].name);
 		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
-		CHECK(t && t->len_bytes == 4 * w->task->layout.buffer_len[b], "%s: PyTorch has no %s of this size", name, want);
+		CHECK(t && t->len_bytes == 4 * w->task->layout.buffer_len[b],
+			"%s: PyTorch has no %s of this size", name, want);
 		const float *ours = w->buffers + w->task->layout.buffer_at[b], *theirs = t->at;
 		double size = 0;
 		for (uint64_t i = 0; i < w->task->layout.buffer_len[b]; i++)
 			size = fmax(size, fabs((double)theirs[i]));
 		for (uint64_t i = 0; i < w->task->layout.buffer_len[b]; i++)
-			CHECK(fabs((double)ours[i] - (double)theirs[i]) <= loss_tolerance * size, "%s: %s[%u] is %.9g, PyTorch has %.9g", name, want,
+			CHECK(fabs((double)ours[i] - (double)theirs[i]) <= loss_tolerance * size,
+				"%s: %s[%u] is %.9g, PyTorch has %.9g", name, want,
 				(unsigned)i, (double)ours[i], (double)theirs[i]);
 	}
 }
@@ -134,7 +145,8 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint
 		.lockstep = hd_worker_lockstep(w) };
 	CHECK(hd_plan_data(&plan, &pj, 2, NULL, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(w, &plan, &diag) == HD_OK, "%s", diag.text);
-	CHECK(params.ntensors == task->train.nparams, "%s: %u tensors, PyTorch has %u", name, task->train.nparams, params.ntensors);
+	CHECK(params.ntensors == task->train.nparams, "%s: %u tensors, PyTorch has %u", name,
+		task->train.nparams, params.ntensors);
 	for (uint32_t i = 0; i < params.ntensors; i++) {
 		struct hd_state_entry *e = hd_state_find(hd_worker_state(w), params.tensor[i].name);
 		CHECK(e && e->len_bytes == params.tensor[i].len_bytes, "%s: %s", name, params.tensor[i].name);
@@ -145,7 +157,8 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint
 		struct hd_step_record r;
 		CHECK(hd_worker_step(w, false, &r, &diag) == HD_OK, "%s", diag.text);
 		double ours = r.loss_sum / r.weight;
-		CHECK(fabs(ours - loss[s]) <= loss_tolerance * fabs(loss[s]), "%s: loss of step %u is %.9g, PyTorch has %.9g", name, s, ours, loss[s]);
+		CHECK(fabs(ours - loss[s]) <= loss_tolerance * fabs(loss[s]),
+			"%s: loss of step %u is %.9g, PyTorch has %.9g", name, s, ours, loss[s]);
 		if (s == 0)
 			check_gradients(name, w, &expect);
 	}
@@ -168,7 +181,8 @@ static void gpt_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all
 static void bn_agrees_with_pytorch(void **state)    { (void)state; agrees_on_all_kernels("bn"); }
 static void llama_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("llama"); }
 static void bert_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert"); }
-static void bert_with_a_head_for_classes_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert_cls"); }
+static void bert_with_a_head_for_classes_agrees_with_hugging_face(void **state) { (void)state;
+	agrees_on_all_kernels("bert_cls"); }
 static void lstm_agrees_with_pytorch(void **state)  { (void)state; agrees_on_all_kernels("lstm"); }
 static void gru_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("gru"); }
 static void resnet18_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("resnet18"); }
@@ -185,7 +199,8 @@ static void norms_over_the_global_batch_agree_with_pytorch_for_any_virtual_nodes
 		agrees("bn", HD_KERNELS_PORTABLE, vns[i], 1);
 }
 
-/* Sums in shards: pairs of products, heads, tables and logits; three shards make a tree with a missing child. */
+/* Sums in shards: pairs of products, heads, tables and logits; three shards make a tree with a missing
+ * child. */
 static void models_in_shards_agree_too(void **state)
 {
 	static const struct { const char *name; uint32_t shards; } cases[] = {

@@ -19,7 +19,8 @@ static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars
 	};
 }
 
-static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token,
+static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at,
+	uint64_t len, uint64_t *token,
 	struct hd_diag *diag)
 {
 	struct hd_update u = whole(rank, scalars);
@@ -32,7 +33,8 @@ static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalar
 	return rank->device->ops->update(rank->device, &u, token, diag);
 }
 
-static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
+	struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_update u = whole(rank, &rank->scalars);
@@ -42,7 +44,8 @@ static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run,
 		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token, diag);
 }
 
-static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
+	struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_layout *layout = &w->task->layout;
@@ -52,18 +55,21 @@ static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *r
 	for (uint32_t i = 0; i < run->nsegments && !err; i++) {
 		const struct hd_segment *s = &layout->segment[run->first_segment + i];
 		uint32_t first = layout->first_segment[s->param];
-		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, layout->first_segment[s->param + 1] - first);
+		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first,
+			layout->first_segment[s->param + 1] - first);
 		err = update_span(rank, &scalars, s->at, s->len, token, diag);
 	}
 	return err;
 }
 
-static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
+	struct hd_diag *diag)
 {
 	return update_span(rank, &rank->scalars, run->at, run->len, token, diag);
 }
 
-typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag);
+typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
+	struct hd_diag *diag);
 
 static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *diag)
 {
@@ -81,7 +87,8 @@ static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *
 static enum hd_err update_owned(struct hd_rank *rank, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
-	bool tensors = hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR, idle = hd_rank_idle(rank) || rank->scalars.skip;
+	bool tensors = hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR, idle = hd_rank_idle(rank) ||
+		rank->scalars.skip;
 	enum hd_err err = HD_OK;
 
 	if (tensors && !idle)

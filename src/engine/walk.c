@@ -3,9 +3,12 @@
 static enum hd_err refuse(const struct hd_worker *w, struct hd_diag *diag)
 {
 	if (w->spec.ndevices != 1)
-		return hd_fail(diag, HD_E_REFUSED, "ops are timed on one device, the worker has %u: --devices 1", w->spec.ndevices);
+		return hd_fail(diag, HD_E_REFUSED,
+			"ops are timed on one device, the worker has %u: --devices 1", w->spec.ndevices);
 	if (hd_lockstep_needed(&w->lockstep))
-		return hd_fail(diag, HD_E_REFUSED, "ops are timed wave by wave; norms over the global batch (model.bn) run all virtual nodes in lockstep");
+		return hd_fail(diag, HD_E_REFUSED,
+			"ops are timed wave by wave; norms over the global batch (model.bn) run all virtual "
+			"nodes in lockstep");
 	if (!w->share || !w->share->plan)
 		return hd_fail(diag, HD_E_INVAL, "ops are timed under a plan, and the worker has none");
 	return HD_OK;
@@ -21,7 +24,8 @@ static enum hd_err load(struct hd_walk *k, uint32_t nparts, struct hd_diag *diag
 
 	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
 	rank->first_ivn = 0;
-	for (rank->nwave = 1; rank->nwave < rank->work->script.nvns_here && rank->work->wave[rank->nwave] == rank->work->wave[0]; rank->nwave++)
+	for (rank->nwave = 1; rank->nwave < rank->work->script.nvns_here &&
+		rank->work->wave[rank->nwave] == rank->work->wave[0]; rank->nwave++)
 		;
 	if (nparts && nparts < rank->nwave)
 		rank->nwave = nparts;
@@ -42,7 +46,8 @@ static void bind(struct hd_walk *k)
 
 	hd_rank_bind(rank, 0, 0, 0, &k->bind);
 	for (uint32_t i = 0; i < rank->nwave; i++)
-		k->part[i] = (struct hd_part){ .rows = rank->nwave == 1 ? k->bind.rows : rank->work->loaded[i].rows, .vn = i, .fold = rank->fold[i],
+		k->part[i] = (struct hd_part){ .rows = rank->nwave == 1 ? k->bind.rows :
+			rank->work->loaded[i].rows, .vn = i, .fold = rank->fold[i],
 			.nfolds = hd_rank_moves(rank, i, 0, rank->fold[i]) };
 	k->bind.part = k->part;
 	k->bind.nparts = rank->nwave;

@@ -20,9 +20,11 @@ struct hd_walk {
 };
 
 /* `nparts` virtual nodes from the first one on; 0: the wave of the worker's plan. */
-HD_MUST_USE enum hd_err hd_walk_open(struct hd_walk *walk, struct hd_worker *worker, uint32_t nparts, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_walk_open(struct hd_walk *walk, struct hd_worker *worker, uint32_t nparts,
+	struct hd_diag *diag);
 void hd_walk_close(struct hd_walk *walk);
 /* The node at `place` of a phase's order, drained. What lies before has run. */
-HD_MUST_USE enum hd_err hd_walk_run(struct hd_walk *walk, enum hd_run_phase phase, uint32_t place, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_walk_run(struct hd_walk *walk, enum hd_run_phase phase, uint32_t place,
+	struct hd_diag *diag);
 
 #endif

@@ -52,7 +52,8 @@ static void write_file(const char *name, const struct hd_st_tensor *tensor, uint
 
 	hd_arena_init(&arena, 0);
 	hd_text_init(&text, &arena);
-	CHECK(hd_safetensors_write(tensor, n, NULL, 0, &arena, into_text, &text, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_safetensors_write(tensor, n, NULL, 0, &arena, into_text, &text, &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(hd_file_write_atomic(&fs, at(name), text.at, text.len, &diag) == HD_OK, "%s", diag.text);
 	hd_arena_finish(&arena);
 }
@@ -69,7 +70,8 @@ static void write_params(const char *name, struct hd_rig *rig, const char *prefi
 		if (s->entry[i].group == HD_STATE_MODEL) {
 			const struct hd_state_entry *e = &s->entry[i];
 			snprintf(names[n], sizeof names[n], "%s%s", prefix, e->name);
-			tensor[n] = (struct hd_st_tensor){ .name = names[n], .dtype = HD_ST_F32, .rank = e->rank, .at = e->at, .len_bytes = e->len_bytes };
+			tensor[n] = (struct hd_st_tensor){ .name = names[n], .dtype = HD_ST_F32,
+				.rank = e->rank, .at = e->at, .len_bytes = e->len_bytes };
 			for (int k = 0; k < e->rank; k++)
 				tensor[n].dim[k] = (uint64_t)e->dim[k];
 			n++;
@@ -83,7 +85,8 @@ static const char *with_weights(const char *model, const char *name, const char 
 	static char text[1024];
 	const char *brace = strstr(model, "args");
 
-	snprintf(text, sizeof text, "%.*sweights: '%s', %s%s", (int)(brace - model), model, at(name), more, brace);
+	snprintf(text, sizeof text, "%.*sweights: '%s', %s%s", (int)(brace - model), model, at(name), more,
+		brace);
 	return text;
 }
 
@@ -113,11 +116,14 @@ static void a_run_begins_with_the_weights_bit_for_bit_and_with_their_loss(void *
 	write_params("gpt.safetensors", &a, "transformer.");
 	hd_rig_open(&b, with_weights(hd_rig_gpt, "gpt.safetensors", ""), 8, 4, NULL, 1);
 	for (uint32_t p = 0; p < a.task->train.nparams; p++)
-		CHECK(!memcmp(a.worker->params + a.task->layout.at[p], b.worker->params + a.task->layout.at[p],
+		CHECK(!memcmp(a.worker->params + a.task->layout.at[p],
+			b.worker->params + a.task->layout.at[p],
 			a.task->layout.len[p] * sizeof(float)), "parameter %u", p);
 	struct hd_forward_job job = { .split = 1, .count = a.task->data->split[1].count };
-	CHECK(hd_worker_forward(a.worker, &job, &before, &diag) == HD_OK && hd_worker_forward(b.worker, &job, &after, &diag) == HD_OK, "%s", diag.text);
-	CHECK(before.loss_sum == after.loss_sum && before.loss_sum > 0, "%g and %g", before.loss_sum, after.loss_sum);
+	CHECK(hd_worker_forward(a.worker, &job, &before, &diag) == HD_OK &&
+		hd_worker_forward(b.worker, &job, &after, &diag) == HD_OK, "%s", diag.text);
+	CHECK(before.loss_sum == after.loss_sum && before.loss_sum > 0, "%g and %g", before.loss_sum,
+		after.loss_sum);
 	hd_rig_close(&a);
 	hd_rig_close(&b);
 }
@@ -163,7 +169,8 @@ static void another_content_is_another_job_and_another_place_is_not(void **state
 		struct hd_arena arena;
 		struct hd_task *task;
 		hd_arena_init(&arena, 0);
-		struct hd_job *job = hd_rig_job(where[i] ? with_weights(hd_rig_mlp, where[i], "") : hd_rig_mlp, 8, 4, NULL, &arena);
+		struct hd_job *job = hd_rig_job(where[i] ? with_weights(hd_rig_mlp, where[i], "") :
+			hd_rig_mlp, 8, 4, NULL, &arena);
 		CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
 		hash[i] = task->job_hash;
 		hd_task_destroy(task);
@@ -181,7 +188,9 @@ static const struct hd_st_tensor tiny[] = {
 	{ .name = "fc2.weight", .dtype = HD_ST_F32, .rank = 2, .dim = { 2, 2 }, .at = row4, .len_bytes = 16 },
 	{ .name = "fc2.bias",   .dtype = HD_ST_F32, .rank = 1, .dim = { 2 },    .at = row4, .len_bytes = 8 },
 };
-static const char tiny_mlp[] = "model: {use: builtin:mlp, args: {input: [2], hidden: [2], classes: 2}}\ndata: {kind: synthetic, count: 61}\n";
+static const char tiny_mlp[] =
+	"model: {use: builtin:mlp, args: {input: [2], hidden: [2], classes: 2}}\ndata: {kind: synthetic, "
+	"count: 61}\n";
 
 static void one_message_lists_everything_that_does_not_fit(void **state)
 {
@@ -193,11 +202,14 @@ static void one_message_lists_everything_that_does_not_fit(void **state)
 	t[0].dim[1] = 1;
 	t[1].name = "fc9.bias";
 	t[3].dtype = HD_ST_I32;
-	t[4] = (struct hd_st_tensor){ .name = "extra", .dtype = HD_ST_F16, .rank = 2, .dim = { 1, 2 }, .at = row4, .len_bytes = 4 };
+	t[4] = (struct hd_st_tensor){ .name = "extra", .dtype = HD_ST_F16, .rank = 2, .dim = { 1, 2 },
+		.at = row4, .len_bytes = 4 };
 	write_file("wrong.safetensors", t, 5);
 	struct hd_diag diag = refused(with_weights(tiny_mlp, "wrong.safetensors", ""));
-	static const char *const says[] = { "1 missing: fc1.bias f32 [2]", "2 not of this model: extra F16 [1,2], fc9.bias F32 [2]",
-		"1 of another shape: fc1.weight F32 [4,1] for f32 [2,2]", "1 not to be taken as f32: fc2.bias I32 [2] (no floating numbers)" };
+	static const char *const says[] = { "1 missing: fc1.bias f32 [2]",
+		"2 not of this model: extra F16 [1,2], fc9.bias F32 [2]",
+		"1 of another shape: fc1.weight F32 [4,1] for f32 [2,2]",
+		"1 not to be taken as f32: fc2.bias I32 [2] (no floating numbers)" };
 	for (size_t i = 0; i < sizeof says / sizeof *says; i++)
 		CHECK(strstr(diag.text, says[i]), "\"%s\" is not in: %s", says[i], diag.text);
 }
@@ -214,11 +226,13 @@ static void what_is_skipped_gets_its_initial_value_and_nothing_else_does(void **
 	write_file("head.safetensors", t, 3);
 	(void)refused(with_weights(tiny_mlp, "head.safetensors", ""));
 	hd_rig_open(&plain, tiny_mlp, 8, 4, NULL, 1);
-	hd_rig_open(&rig, with_weights(tiny_mlp, "head.safetensors", "weights_skip: [fc2.*], "), 8, 4, NULL, 1);
+	hd_rig_open(&rig, with_weights(tiny_mlp, "head.safetensors", "weights_skip: [fc2.*], "), 8, 4, NULL,
+		1);
 	const struct hd_layout *l = &rig.task->layout;
 	for (uint32_t p = 0; p < l->nparams; p++) {
 		const float *want = p < 2 ? row4 : plain.worker->params + l->at[p];
-		CHECK(!memcmp(rig.worker->params + l->at[p], want, l->len[p] * sizeof *want), "parameter %u", p);
+		CHECK(!memcmp(rig.worker->params + l->at[p], want, l->len[p] * sizeof *want), "parameter %u",
+			p);
 	}
 	hd_rig_close(&plain);
 	hd_rig_close(&rig);
@@ -226,23 +240,29 @@ static void what_is_skipped_gets_its_initial_value_and_nothing_else_does(void **
 
 static void other_floating_types_become_f32_by_stated_rules(void **state)
 {
-	static const double wide[4] = { 1.0 + 0x1p-24, 1.0 + 3 * 0x1p-25, 1e-60, -2.5 };       /* a tie, above it, to zero, exact */
+	/* a tie, above it, to zero, exact */
+	static const double wide[4] = { 1.0 + 0x1p-24, 1.0 + 3 * 0x1p-25, 1e-60, -2.5 };
 	static const float from_wide[4] = { 1.0f, 1.0f + 0x1p-23f, 0.0f, -2.5f };
 	static const uint16_t f16[2] = { 0x3c01, 0x8001 }, bf16[2] = { 0x3f81, 0xff80 };
-	static const float from_f16[2] = { 1.0f + 0x1p-10f, -0x1p-24f }, from_bf16[2] = { 1.0f + 0x1p-7f, -INFINITY };
+	static const float from_f16[2] = { 1.0f + 0x1p-10f, -0x1p-24f },
+		from_bf16[2] = { 1.0f + 0x1p-7f, -INFINITY };
 	struct hd_st_tensor t[4];
 	struct hd_rig rig;
 
 	(void)state;
 	memcpy(t, tiny, sizeof tiny);
-	t[0] = (struct hd_st_tensor){ .name = "fc1.weight", .dtype = HD_ST_F64, .rank = 2, .dim = { 2, 2 }, .at = wide, .len_bytes = sizeof wide };
-	t[1] = (struct hd_st_tensor){ .name = "fc1.bias", .dtype = HD_ST_F16, .rank = 1, .dim = { 2 }, .at = f16, .len_bytes = sizeof f16 };
-	t[3] = (struct hd_st_tensor){ .name = "fc2.bias", .dtype = HD_ST_BF16, .rank = 1, .dim = { 2 }, .at = bf16, .len_bytes = sizeof bf16 };
+	t[0] = (struct hd_st_tensor){ .name = "fc1.weight", .dtype = HD_ST_F64, .rank = 2, .dim = { 2, 2 },
+		.at = wide, .len_bytes = sizeof wide };
+	t[1] = (struct hd_st_tensor){ .name = "fc1.bias", .dtype = HD_ST_F16, .rank = 1, .dim = { 2 },
+		.at = f16, .len_bytes = sizeof f16 };
+	t[3] = (struct hd_st_tensor){ .name = "fc2.bias", .dtype = HD_ST_BF16, .rank = 1, .dim = { 2 },
+		.at = bf16, .len_bytes = sizeof bf16 };
 	write_file("types.safetensors", t, 4);
 	hd_rig_open(&rig, with_weights(tiny_mlp, "types.safetensors", ""), 8, 4, NULL, 1);
 	const float *want[4] = { from_wide, from_f16, row4, from_bf16 };
 	for (uint32_t p = 0; p < 4; p++)
-		CHECK(!memcmp(rig.worker->params + rig.task->layout.at[p], want[p], rig.task->layout.len[p] * sizeof(float)), "parameter %u", p);
+		CHECK(!memcmp(rig.worker->params + rig.task->layout.at[p], want[p],
+			rig.task->layout.len[p] * sizeof(float)), "parameter %u", p);
 	hd_rig_close(&rig);
 
 	static const double huge[4] = { 1, 2, 1e39, 3 };
@@ -287,14 +307,16 @@ static void shards_are_one_source_and_the_index_must_be_true(void **state)
 	write_file("whole.safetensors", tiny, 4);
 	write_file("a-1.safetensors", tiny, 2);
 	write_file("a-2.safetensors", tiny + 2, 2);
-	write_text("a.safetensors.index.json", "{\"metadata\":{\"total_size\":48},\"weight_map\":{\"fc1.weight\":\"a-1.safetensors\","
+	write_text("a.safetensors.index.json",
+		"{\"metadata\":{\"total_size\":48},\"weight_map\":{\"fc1.weight\":\"a-1.safetensors\","
 		"\"fc1.bias\":\"a-1.safetensors\",\"fc2.weight\":\"a-2.safetensors\",\"fc2.bias\":\"a-2.safetensors\"}}");
 	assert_true(hd_hash_same(digest_of("a.safetensors.index.json"), digest_of("whole.safetensors")));
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };
 		write_text("b.safetensors.index.json", bad[i].index);
 		enum hd_err err = hd_weights_open(&w, &fs, at("b.safetensors.index.json"), &diag);
-		CHECK((err == HD_E_INPUT || err == HD_E_NOTFOUND) && strstr(diag.text, bad[i].says), "%s: %s", bad[i].index, diag.text);
+		CHECK((err == HD_E_INPUT || err == HD_E_NOTFOUND) && strstr(diag.text, bad[i].says), "%s: %s",
+			bad[i].index, diag.text);
 	}
 }
 
@@ -308,7 +330,8 @@ static void a_checkpoint_and_a_folder_of_a_file_are_sources_too(void **state)
 	hd_rig_open(&rig, hd_rig_mlp, 8, 4, NULL, 1);
 	(void)hd_rig_step(&rig);
 	write_params("model.safetensors", &rig, "");
-	CHECK(hd_ckpt_write(&fs, at("run"), hd_worker_state(rig.worker), &info, 1, false, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_ckpt_write(&fs, at("run"), hd_worker_state(rig.worker), &info, 1, false, &diag) == HD_OK,
+		"%s", diag.text);
 	hd_rig_close(&rig);
 	struct hd_hash want = digest_of("model.safetensors");
 	assert_true(hd_hash_same(want, digest_of("run")));
@@ -322,7 +345,8 @@ static void a_checkpoint_and_a_folder_of_a_file_are_sources_too(void **state)
 static void a_second_name_must_hold_the_same_numbers(void **state)
 {
 	static const char model[] =
-		"model: {use: builtin:gpt, args: {layers: 1, width: 2, heads: 1, context: 2, vocab: 2}}\ndata: {kind: synthetic, count: 61}\n";
+		"model: {use: builtin:gpt, args: {layers: 1, width: 2, heads: 1, context: 2, vocab: "
+		"2}}\ndata: {kind: synthetic, count: 61}\n";
 	struct hd_st_tensor t[32];
 	struct hd_rig rig;
 	uint32_t n = 0;
@@ -332,8 +356,10 @@ static void a_second_name_must_hold_the_same_numbers(void **state)
 	const struct hd_graph *g = &rig.task->train;
 	for (uint32_t p = 0; p < g->nparams; p++) {
 		const struct hd_value *v = &g->value[g->param[p].value];
-		t[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(g, v->name), .dtype = HD_ST_F32, .rank = v->rank,
-			.at = rig.worker->params + rig.task->layout.at[p], .len_bytes = rig.task->layout.len[p] * sizeof(float) };
+		t[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(g, v->name), .dtype = HD_ST_F32,
+			.rank = v->rank,
+			.at = rig.worker->params + rig.task->layout.at[p],
+			.len_bytes = rig.task->layout.len[p] * sizeof(float) };
 		for (int k = 0; k < v->rank; k++)
 			t[n].dim[k] = (uint64_t)v->dim[k];
 		n++;

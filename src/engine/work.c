@@ -1,10 +1,13 @@
 #include "engine/worker_int.h"
 
-/* A pass made ready: everything that its ranks need to compute it is worked out and taken here, so that the step
- * loop allocates nothing. Parameters and slots stay where they are: no state is keyed by virtual node, so a new map moves nothing. */
+/* A pass made ready: everything that its ranks need to compute it is worked out and taken here, so that the
+ * step loop allocates nothing. Parameters and slots stay where they are: no state is keyed by virtual
+ * node, so a new map moves nothing. */
 
-/* Virtual nodes whose LD come before the first B of any of them are one wave (the checker has proved the rest). */
-static enum hd_err find_waves(const struct hd_worker *w, struct hd_rank_work *rank, uint32_t id, const uint32_t *vn, uint32_t n,
+/* Virtual nodes whose LD come before the first B of any of them are one wave (the checker has proved the
+ * rest). */
+static enum hd_err find_waves(const struct hd_worker *w, struct hd_rank_work *rank, uint32_t id,
+	const uint32_t *vn, uint32_t n,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_ilist *list = rank->list;
@@ -17,7 +20,9 @@ static enum hd_err find_waves(const struct hd_worker *w, struct hd_rank_work *ra
 	for (uint32_t i = 0; i < list->len; i++) {
 		if (list->at[i].op == HD_INS_LD) {
 			if (ivn >= n || list->at[i].vn != vn[ivn])
-				return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: LD of virtual node %u is out of order", id, i, list->at[i].vn);
+				return hd_fail(diag, HD_E_BADPLAN,
+					"rank %u, #%u: LD of virtual node %u is out of order", id, i,
+					list->at[i].vn);
 			rank->wave[ivn++] = wave;
 			nopen++;
 		}
@@ -46,10 +51,12 @@ static const struct hd_ilist *list_of_ends(struct hd_arena *arena)
 }
 
 /* `id` HD_NONE: no rank. */
-static enum hd_err work_of(struct hd_worker *w, struct hd_work *work, struct hd_rank_work *rank, const struct hd_plan *plan, uint32_t id,
+static enum hd_err work_of(struct hd_worker *w, struct hd_work *work, struct hd_rank_work *rank,
+	const struct hd_plan *plan, uint32_t id,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t n = 0, nvns = w->task->job->nvns, nslices = (uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES);
+	uint32_t n = 0, nvns = w->task->job->nvns, nslices = (uint32_t)hd_job_int(w->task->job,
+		HD_JOB_SLICES);
 	uint32_t *vn = hd_arena_take(arena, nvns, sizeof *vn);
 
 	rank->list = id == HD_NONE ? list_of_ends(arena) : &plan->list[id];
@@ -65,15 +72,18 @@ static enum hd_err work_of(struct hd_worker *w, struct hd_work *work, struct hd_
 	if (!rank->loaded)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", nvns);
 	enum hd_err err = find_waves(w, rank, id, vn, n, arena, diag);
-	return err ? err : hd_fold_script_make_waves(&rank->script, nvns, vn, n, nslices, rank->wave, arena, diag);
+	return err ? err : hd_fold_script_make_waves(&rank->script, nvns, vn, n, nslices, rank->wave, arena,
+		diag);
 }
 
-enum hd_err hd_work_make(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan, const uint32_t *rank, struct hd_arena *arena,
+enum hd_err hd_work_make(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
+	const uint32_t *rank, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
-	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank), .has = hd_arena_take(arena, w->task->job->nvns, 1) };
+	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank),
+		.has = hd_arena_take(arena, w->task->job->nvns, 1) };
 	work->left = hd_arena_take(arena, w->nbuckets, sizeof *work->left);
 	if (!work->rank || !work->has || !work->left)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
@@ -105,7 +115,8 @@ static enum hd_err give_buffers(struct hd_worker *w, struct hd_rank *rank, struc
 	return err;
 }
 
-/* The old one stays when a larger one cannot be had: the work at hand points to the rank's, not to the memory. */
+/* The old one stays when a larger one cannot be had: the work at hand points to the rank's, not to the
+ * memory. */
 static enum hd_err give_temps(struct hd_worker *w, struct hd_rank *rank, struct hd_diag *diag)
 {
 	uint64_t need = rank->need.ntemps * w->train.temp_elems * sizeof(float);
@@ -138,7 +149,8 @@ enum hd_err hd_work_take(struct hd_worker *w, struct hd_diag *diag)
 }
 
 /* Roots of all ranks in order of cover, then one item per join, in place of its left operand. */
-static enum hd_err join_locally(struct hd_worker *w, struct hd_work *work, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err join_locally(struct hd_worker *w, struct hd_work *work, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	uint32_t nroots = 0, n = 0, nvns = w->task->job->nvns;
 
@@ -156,21 +168,25 @@ static enum hd_err join_locally(struct hd_worker *w, struct hd_work *work, struc
 			root[n] = work->rank[r].script.root[i];
 			work->item[n] = work->rank[r].buffer[work->rank[r].script.root_buffer[i]];
 		}
-	enum hd_err err = nroots ? hd_join_some(nvns, root, nroots, join, nroots, &work->njoins, work->root, &work->nroots, diag) : HD_OK;
+	enum hd_err err = nroots ? hd_join_some(nvns, root, nroots, join, nroots, &work->njoins, work->root,
+		&work->nroots, diag) : HD_OK;
 	for (uint32_t j = 0; j < work->njoins && !err; j++) {
 		work->item[join[j].dst] = work->item[join[j].a];
-		work->join[j] = (struct hd_flat_join){ work->item[join[j].dst], work->item[join[j].a], work->item[join[j].b] };
+		work->join[j] = (struct hd_flat_join){ work->item[join[j].dst], work->item[join[j].a],
+			work->item[join[j].b] };
 	}
 	return err;
 }
 
-enum hd_err hd_work_place(struct hd_worker *w, struct hd_work *work, const uint32_t *first, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_work_place(struct hd_worker *w, struct hd_work *work, const uint32_t *first,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		struct hd_rank_work *rank = &work->rank[r];
 		rank->buffer = hd_arena_take(arena, rank->script.nbuffers + 1, sizeof *rank->buffer);
 		if (!rank->buffer)
-			return hd_fail(diag, HD_E_NOMEM, "no memory for %u gradient buffers", rank->script.nbuffers);
+			return hd_fail(diag, HD_E_NOMEM, "no memory for %u gradient buffers",
+				rank->script.nbuffers);
 		for (uint32_t i = 0; i < rank->script.nbuffers; i++)
 			rank->buffer[i] = w->rank[r].buffer[(first ? first[r] : 0) + i];
 	}

@@ -5,7 +5,8 @@
 
 #include "base/alloc.h"
 
-enum { HD_LAUNCH_LOOK_NS = 1000000000 };      /* a wake-up is sent; the look is only the bound that every wait has */
+/* a wake-up is sent; the look is only the bound that every wait has */
+enum { HD_LAUNCH_LOOK_NS = 1000000000 };
 
 void hd_rank_fail(struct hd_rank *rank, enum hd_err err)
 {
@@ -20,7 +21,8 @@ static bool await_launch(struct hd_worker *w)
 {
 	hd_lock_take(&w->launch_lock);
 	while (!w->launched)
-		hd_cond_wait(&w->launch_cond, &w->launch_lock, hd_clock_now_ns(&w->clock) + HD_LAUNCH_LOOK_NS);
+		hd_cond_wait(&w->launch_cond, &w->launch_lock,
+			hd_clock_now_ns(&w->clock) + HD_LAUNCH_LOOK_NS);
 	hd_lock_give(&w->launch_lock);
 	return !w->stopping;
 }
@@ -63,11 +65,13 @@ enum hd_err hd_worker_all(struct hd_worker *w, void (*activity)(struct hd_rank *
 	hd_barrier_wait(&w->barrier);
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		if (w->rank[r].err)
-			return hd_fail(diag, w->rank[r].err, "%s", w->rank[r].diag.text[0] ? w->rank[r].diag.text : hd_err_text(w->rank[r].err));
+			return hd_fail(diag, w->rank[r].err, "%s",
+				w->rank[r].diag.text[0] ? w->rank[r].diag.text : hd_err_text(w->rank[r].err));
 	return HD_OK;
 }
 
-static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uint32_t **map, struct hd_diag *diag)
+static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uint32_t **map,
+	struct hd_diag *diag)
 {
 	const struct hd_dataset *data = w->task->data;
 
@@ -80,7 +84,9 @@ static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uin
 		while (f < data->nfields && strcmp(data->field[f].name, name) != 0)
 			f++;
 		if (f == data->nfields)
-			return hd_fail(diag, HD_E_INPUT, "the graph reads an input \"%s\"; the data have no such field: %s", name, data->about);
+			return hd_fail(diag, HD_E_INPUT,
+				"the graph reads an input \"%s\"; the data have no such field: %s", name,
+				data->about);
 		(*map)[i] = f;
 	}
 	return HD_OK;
@@ -100,7 +106,8 @@ static uint64_t largest_activation(const struct hd_task *task)
 	uint64_t most = 1;
 
 	for (uint32_t v = 0; v < g->nvalues; v++)
-		if (g->value[v].kind == HD_TEMP && g->value[v].rank && g->value[v].dim[0] < 0 && hd_value_bytes(&g->value[v], task->job->per_vn) > most)
+		if (g->value[v].kind == HD_TEMP && g->value[v].rank && g->value[v].dim[0] < 0 &&
+			hd_value_bytes(&g->value[v], task->job->per_vn) > most)
 			most = hd_value_bytes(&g->value[v], task->job->per_vn);
 	return most;
 }
@@ -108,7 +115,8 @@ static uint64_t largest_activation(const struct hd_task *task)
 static uint32_t choose_wave(const struct hd_worker *w)
 {
 	const struct hd_job *job = w->task->job;
-	uint64_t vns = w->spec.wave ? job->nvns : (job->nvns + w->spec.ndevices - 1) / w->spec.ndevices, fit = w->spec.wave;
+	uint64_t vns = w->spec.wave ? job->nvns : (job->nvns + w->spec.ndevices - 1) / w->spec.ndevices,
+		fit = w->spec.wave;
 
 	if (hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
 		return 1;                 /* in lockstep each virtual node has an arena of its own */
@@ -126,13 +134,15 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 	const struct hd_task *task = w->task;
 	uint64_t b = task->job->per_vn, rows[2 + HD_MAX_SPLITS] = { b };
 	uint32_t n = 1;
-	enum hd_err err = hd_program_make_waves(&w->train, &task->train, &task->layout, true, task->rows, task->nrows, choose_wave(w), &w->arena, diag);
+	enum hd_err err = hd_program_make_waves(&w->train, &task->train, &task->layout, true, task->rows,
+		task->nrows, choose_wave(w), &w->arena, diag);
 
 	for (uint32_t s = 0; s < task->data->nsplits; s++)
 		rows[n++] = task->data->split[s].count % b;
 	rows[n++] = 1;
 	if (!err)
-		err = hd_program_make(&w->infer, &task->infer, &task->layout, false, rows, n, &w->arena, diag);
+		err = hd_program_make(&w->infer, &task->infer, &task->layout, false, rows, n, &w->arena,
+			diag);
 	if (!err)
 		err = hd_lockstep_make(w, diag);
 	if (!err)
@@ -141,14 +151,16 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 		err = map_fields(w, &task->infer, &w->infer_field, diag);
 	for (uint32_t v = 0; v < w->train.nvariants; v++)
 		for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
-			w->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->train, (enum hd_run_phase)phase, w->train.rows[v]).bytes;
+			w->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->train,
+				(enum hd_run_phase)phase, w->train.rows[v]).bytes;
 	w->table_bytes = w->arena.used_bytes;
 	w->train_out = readouts(&task->train);
 	w->infer_out = readouts(&task->infer);
 	return err;
 }
 
-static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const struct hd_cores *cores, struct hd_diag *diag)
+static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const struct hd_cores *cores,
+	struct hd_diag *diag)
 {
 	bool alone = w->spec.ndevices * w->spec.nthreads <= cores->n;
 	struct hd_device_spec spec = {
@@ -167,14 +179,18 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		return err;
 	ops = rank->device->ops;
 	if (!(ops->powers & HD_DEVICE_HOST_MEMORY))
-		return hd_fail(diag, HD_E_INVAL, "devices of kind %s have memory of their own; this build runs plans on host memory only", ops->name);
+		return hd_fail(diag, HD_E_INVAL,
+			"devices of kind %s have memory of their own; this build runs plans on host memory "
+			"only", ops->name);
 	err = ops->load(rank->device, &w->train, diag);
 	if (!err)
 		err = ops->load(rank->device, &w->infer, diag);
 	if (!err)
-		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations, diag);
+		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations,
+			diag);
 	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
-		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes, (void **)&rank->eval_input[f], diag);
+		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes,
+			(void **)&rank->eval_input[f], diag);
 	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + 1, sizeof *rank->input);
 	return err ? err : rank->input ? HD_OK : HD_E_NOMEM;
 }
@@ -201,11 +217,13 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 	for (uint32_t k = 0; k < 2; k++)
 		w->unit_sumsq[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->unit_sumsq);
 	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
-		w->segment_digest[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->segment_digest);
+		w->segment_digest[k] = hd_arena_take(&w->arena, layout->nsegments + 1,
+			sizeof **w->segment_digest);
 	err = hd_state_table_make(w, diag);
 	w->tensor_digest = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *w->tensor_digest);
 	w->frozen_digest = hd_arena_take(&w->arena, layout->nparams + 1, sizeof *w->frozen_digest);
-	if (!err && (!w->segment_sumsq || !w->unit_sumsq[1] || !w->segment_digest[HD_MAX_SLOTS] || !w->tensor_digest || !w->frozen_digest))
+	if (!err && (!w->segment_sumsq || !w->unit_sumsq[1] || !w->segment_digest[HD_MAX_SLOTS] ||
+		!w->tensor_digest || !w->frozen_digest))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u segments", layout->nsegments);
 	return err;
 }
@@ -215,7 +233,8 @@ static void warm_up(struct hd_rank *rank)
 {
 	const struct hd_bind nothing = { .rows = 0 };
 	uint64_t token = 0;
-	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, HD_RUN_F, &nothing, &token, &rank->diag);
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, HD_RUN_F, &nothing,
+		&token, &rank->diag);
 
 	if (err)
 		hd_rank_fail(rank, err);
@@ -234,7 +253,8 @@ static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 	return err ? err : hd_worker_all(w, warm_up, diag);
 }
 
-enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task, const struct hd_worker_spec *spec, struct hd_diag *diag)
+enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task,
+	const struct hd_worker_spec *spec, struct hd_diag *diag)
 {
 	struct hd_cores cores;
 	struct hd_worker *w = hd_alloc(sizeof *w);
@@ -242,8 +262,10 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
-	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float),
-		.params_bytes = task->layout.held_elems * sizeof(float), .buffer_bytes = task->layout.buffer_elems * sizeof(float) };
+	*w = (struct hd_worker){ .task = task, .spec = *spec,
+		.flat_bytes = task->layout.elems * sizeof(float),
+		.params_bytes = task->layout.held_elems * sizeof(float),
+		.buffer_bytes = task->layout.buffer_elems * sizeof(float) };
 	hd_arena_init(&w->arena, 0);
 	for (size_t i = 0; i < 2; i++)
 		hd_arena_init(&w->shares[i].arena, 0);
@@ -272,7 +294,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err)
 		err = hd_device_fingerprint(w->rank[0].device, &w->train, &w->fingerprint, diag);
 	if (!err) {
-		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin && spec->ndevices * spec->nthreads <= cores.n);
+		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin &&
+			spec->ndevices * spec->nthreads <= cores.n);
 		hd_task_init_params(task, w->params);
 		hd_task_init_buffers(task, w->buffers);
 		hd_digest_frozen(w);
@@ -307,7 +330,8 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 		d->ops->give(d, rank->temp, rank->temp_bytes);
 		hd_lockstep_give(rank);
 		for (uint32_t f = 0; f < w->task->data->nfields; f++)
-			d->ops->give(d, rank->eval_input[f], w->task->job->per_vn * w->task->data->field[f].sample_bytes);
+			d->ops->give(d, rank->eval_input[f],
+				w->task->job->per_vn * w->task->data->field[f].sample_bytes);
 		d->ops->give(d, rank->activations, hd_worker_activation_bytes(w));
 	}
 }
@@ -360,13 +384,15 @@ struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fing
 bool hd_worker_computes(const struct hd_worker *w) { return !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT); }
 const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device->path; }
 
-enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record, struct hd_diag *diag)
+enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_step_begin(w, digest, diag);
 
 	if (!err && !w->share->work.whole) {
 		hd_share_abandon(w);
-		err = hd_fail(diag, HD_E_INVAL, "step %lld: the plan has ranks of other workers", (long long)w->step);
+		err = hd_fail(diag, HD_E_INVAL, "step %lld: the plan has ranks of other workers",
+			(long long)w->step);
 	}
 	if (err)
 		return err;

@@ -34,9 +34,11 @@ struct hd_worker_spec {
 	uint32_t ndevices, nthreads;      /* D, T */
 	enum hd_kernels kernels;
 	uint64_t memory_limit_bytes;      /* per device, 0: the machine's */
-	uint32_t wave;                    /* virtual nodes of one device call at most; 0: chosen (hd_worker_wave) */
+	/* virtual nodes of one device call at most; 0: chosen (hd_worker_wave) */
+	uint32_t wave;
 	bool spin;
-	const char *path;                 /* instruction set of own kernels (device.h); NULL: the widest there is */
+	/* instruction set of own kernels (device.h); NULL: the widest there is */
+	const char *path;
 	struct hd_recorder *recorder;     /* borrowed; NULL: off */
 };
 
@@ -49,31 +51,37 @@ struct hd_step_record {
 	bool     has_digest;
 	struct hd_hash digest;            /* state after the step */
 	uint64_t wait_data_ns;
-	uint64_t ins_ns[HD_INS_END];      /* device 0: time in its instructions, by op; waits inside them count */
+	/* device 0: time in its instructions, by op; waits inside them count */
+	uint64_t ins_ns[HD_INS_END];
 };
 
 HD_MUST_USE enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task,
 	const struct hd_worker_spec *spec, struct hd_diag *diag);
 void hd_worker_destroy(struct hd_worker *worker);           /* stops the ranks; takes NULL */
 
-/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first; one that is refused, or
- * that finds no memory, changes nothing. The state stays as it is: what invariant 3 refuses is refused under a new plan too.
- * A worker that is one of several adopts shares of a plan instead (share.h). */
-HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan, struct hd_diag *diag);
+/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first; one that
+ * is refused, or that finds no memory, changes nothing. The state stays as it is: what invariant 3 refuses is
+ * refused under a new plan too. A worker that is one of several adopts shares of a plan instead (share.h). */
+HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan,
+	struct hd_diag *diag);
 
 /* Runs step hd_worker_at() and moves on. `digest`: also the state digest after it. */
-HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, struct hd_step_record *record, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, struct hd_step_record *record,
+	struct hd_diag *diag);
 
-/* What a plan may ask for (hd_plan_job.wave): spec.wave, or as many virtual nodes as keep the largest activation of a call in
- * half a second-level cache; at least one. No bit of a result depends on it. choose.h minds the memory. */
+/* What a plan may ask for (hd_plan_job.wave): spec.wave, or as many virtual nodes as keep the largest
+ * activation of a call in half a second-level cache; at least one. No bit of a result depends on it.
+ * choose.h minds the memory. */
 uint32_t hd_worker_wave(const struct hd_worker *worker);
 
-/* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the job does not ask (trace.samples). */
+/* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the
+ * job does not ask (trace.samples). */
 const struct hd_sample *hd_worker_took(const struct hd_worker *worker, uint32_t vn, uint64_t *n);
 
 /* For others to judge whether it hangs: a count that rises while its first device works. Any thread. */
 uint64_t hd_worker_pulse(const struct hd_worker *worker);
-uint64_t hd_worker_longest_ns(struct hd_worker *worker);    /* instruction of that device since the last call of this; the caller's thread */
+/* instruction of that device since the last call of this; the caller's thread */
+uint64_t hd_worker_longest_ns(struct hd_worker *worker);
 
 bool hd_worker_lockstep(const struct hd_worker *worker);    /* what a plan must do (hd_plan_job.lockstep) */
 
@@ -82,29 +90,35 @@ struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: betw
 /* After the state was overwritten (resume): takes the step number from it and restarts the reader there. */
 HD_MUST_USE enum hd_err hd_worker_rewind(struct hd_worker *worker, struct hd_diag *diag);
 struct hd_hash hd_worker_digest(struct hd_worker *worker);
-/* False: the state is not the one any more whose digest its step told. Nothing is known of a step that told none. */
+/* False: the state is not the one any more whose digest its step told. Nothing is known of a step that
+ * told none. */
 bool hd_worker_is_as_told(struct hd_worker *worker);
 
-/* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is taken, and
- * printed before the first step. Without a plan one gradient buffer per device is counted, the least there is. */
+/* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is
+ * taken, and printed before the first step. Without a plan one gradient buffer per device is counted, the
+ * least there is. */
 struct hd_memory_terms {
-	uint64_t params, slots, gradients, arenas, inputs;        /* gradients: with what is exchanged with other workers */
+	/* gradients: with what is exchanged with other workers */
+	uint64_t params, slots, gradients, arenas, inputs;
 	uint64_t held;                    /* these five: what a limit of the devices bounds */
 	uint64_t kept;                    /* samples that the data set keeps once it has made them */
 	uint64_t own;                     /* programs, and scratch of their kernels once these are loaded */
 	uint64_t total;
-	uint64_t device;                  /* of the total, what the fullest device takes: the first one holds what all share */
+	/* of the total, what the fullest device takes: the first one holds what all share */
+	uint64_t device;
 };
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
 /* What of the terms the free bytes of `machine` have lost before there is a worker. */
 struct hd_memory_info;
 uint64_t hd_task_mapped_bytes(const struct hd_task *task, const struct hd_memory_info *machine);
-/* By how much the process is larger at its peak than before the worker took any memory; `files`: of that, pages of programs and
- * files, which no prediction counts: the system takes them back when it needs them. */
+/* By how much the process is larger at its peak than before the worker took any memory; `files`: of that,
+ * pages of programs and files, which no prediction counts: the system takes them back when it needs them. */
 struct hd_memory_growth { uint64_t peak, files; };
 void hd_worker_growth(const struct hd_worker *worker, struct hd_memory_growth *growth);
-bool hd_worker_computes(const struct hd_worker *worker);              /* false: devices of no result, the state means nothing */
-const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */
+/* false: devices of no result, the state means nothing */
+bool hd_worker_computes(const struct hd_worker *worker);
+/* kernels chosen: "cpu/avx512 library" */
+const char *hd_worker_path(const struct hd_worker *worker);
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);
 
 /* A forward pass of rows of any split on the same devices; used by evaluation and prediction (eval.h). */

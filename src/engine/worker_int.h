@@ -20,7 +20,8 @@
 #include "engine/share.h"
 #include "engine/worker.h"
 
-enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged, whatever on_nonfinite says */
+/* in a row: then the job has diverged, whatever on_nonfinite says */
+enum { HD_MAX_SKIPS = 25,
        HD_PREFETCH_STEPS = 3,             /* read ahead: cheap; more helps only uneven disks */
        HD_PREFETCH_BYTES = 256 << 20,     /* at most this much of them */
        HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
@@ -44,12 +45,17 @@ struct hd_work {
 	struct hd_rank_work *rank;        /* [ndevices] */
 	uint8_t *has;                     /* [nvns] is it a leaf of this pass? */
 	uint32_t nleaves;
-	uint32_t nroots;                  /* of the worker: those of its ranks, joined as far as both operands are here */
+	/* of the worker: those of its ranks, joined as far as both operands are here */
+	uint32_t nroots;
 	struct hd_left *root;             /* [nroots] names; items are flat vectors below */
-	float  **item;                    /* roots of the ranks, then joins, in place of their left operands */
+	/* roots of the ranks, then joins, in place of their left operands */
+	float  **item;
 	struct hd_flat_join *join; uint32_t njoins;       /* the same, as addresses */
-	atomic_uint *left;                /* [nbuckets] gradients still to be folded into it before its roots are final (final.c); 0: they are */
-	bool whole;                       /* RED makes the sum: its one root is value(H,0), and nobody else takes part */
+	/* [nbuckets] gradients still to be folded into it before its roots are final (final.c); 0: they
+	 * are */
+	atomic_uint *left;
+	/* RED makes the sum: its one root is value(H,0), and nobody else takes part */
+	bool whole;
 	bool computed;
 };
 
@@ -59,15 +65,18 @@ struct hd_share {
 	const struct hd_plan *plan;       /* borrowed; NULL: none */
 	struct hd_work work;              /* number 0 */
 	uint32_t *owner;                  /* [nchunks] the device that joins, updates and hashes it */
-	float *sum;                       /* flat: where sums come to lie. The root itself when the pass is whole */
-	float *parm;                      /* flat: where new parameters come to lie, of sharded state; a root's buffer */
+	/* flat: where sums come to lie. The root itself when the pass is whole */
+	float *sum;
+	/* flat: where new parameters come to lie, of sharded state; a root's buffer */
+	float *parm;
 	bool alone;                       /* no rank of another worker */
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
 	uint64_t nplaces, nreceived, nlinks;
 };
 
-/* What a link of the hub takes once it is used: places of what it sends and of what it is sent, each in a page of 2 MiB. */
+/* What a link of the hub takes once it is used: places of what it sends and of what it is sent, each in a
+ * page of 2 MiB. */
 #define HD_LINK_BYTES (UINT64_C(4) << 20)
 
 /* The roots of all workers, as hd_share_operands() was told. */
@@ -88,7 +97,8 @@ struct hd_rank {
 	struct hd_thread thread;          /* ranks above 0 */
 	struct hd_rank_need need;
 	struct hd_rank_work *work;        /* of the pass at hand */
-	float  **buffer;                  /* [buffer_cap] flat gradients, from the device: the pool of all passes */
+	/* [buffer_cap] flat gradients, from the device: the pool of all passes */
+	float  **buffer;
 	uint32_t buffer_cap;
 	float   *temp;                    /* temporary buffers of the folds */
 	uint64_t temp_bytes;
@@ -97,7 +107,8 @@ struct hd_rank {
 	uint8_t *eval_input[HD_MAX_FIELDS];       /* rows read by this rank itself (forward passes) */
 	/* the wave at hand: virtual nodes script.vn[first_ivn ..], taken by LD */
 	uint32_t first_ivn, nloaded, nforward, nback, nwave;
-	uint8_t **arena;                  /* [narenas] in lockstep: activations of each virtual node of the rank */
+	/* [narenas] in lockstep: activations of each virtual node of the rank */
+	uint8_t **arena;
 	uint32_t narenas;
 	struct hd_fold fold[HD_MAX_WAVE][HD_MAX_FOLDS];
 	struct hd_step_scalars scalars;
@@ -132,9 +143,12 @@ struct hd_worker {
 	uint64_t buffer_bytes;
 	struct hd_moments moments;        /* of the step at hand */
 	struct hd_lockstep lockstep;
-	struct hd_hash told;              /* the last digest that a step told, of X_told_at; 0: none. The record is that of the step going on. */
+	/* the last digest that a step told, of X_told_at; 0: none. The record is that of the step going
+	 * on. */
+	struct hd_hash told;
 	uint64_t told_at;
-	uint64_t flat_bytes, params_bytes;        /* of slots and gradients; of parameters, the frozen ones after those that are learned */
+	/* of slots and gradients; of parameters, the frozen ones after those that are learned */
+	uint64_t flat_bytes, params_bytes;
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
 	struct hd_memory_info before;     /* of the process, before anything was taken */
 	struct hd_state state;
@@ -146,9 +160,11 @@ struct hd_worker {
 	struct hd_share *share, *next;    /* NULL: none */
 	bool sharded;                     /* the job's state */
 	uint8_t *own, *slot_here;         /* [nbuckets] slots that are brought on here; that take memory */
-	float *sum;                       /* a flat of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
+	/* a flat of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
+	float *sum;
 	float *places; uint64_t nplaces;  /* for roots of other workers */
-	uint64_t need_places, need_received, need_links; bool need_sum, need_moments;        /* by the shares at hand */
+	/* by the shares at hand */
+	uint64_t need_places, need_received, need_links; bool need_sum, need_moments;
 
 	/* the step at hand */
 	bool begun;
@@ -162,8 +178,11 @@ struct hd_worker {
 	struct hd_operands operands;
 	struct hd_segment *bucket_segment;        /* [nsegments] counted from the beginning of their bucket */
 	uint8_t *summed; uint32_t nbuckets, nsummed;     /* [nbuckets] */
-	const struct hd_share_fold *fold; const uint32_t *arrived; uint32_t nfolds;      /* while ranks work on them */
-	struct hd_rank aside;             /* a device for buckets that another thread sums while a pass is computed (aside.c); none until it is opened */
+	/* while ranks work on them */
+	const struct hd_share_fold *fold; const uint32_t *arrived; uint32_t nfolds;
+	/* a device for buckets that another thread sums while a pass is computed (aside.c); none until it
+	 * is opened */
+	struct hd_rank aside;
 	struct hd_lock aside_lock;        /* of computing, and held while it sums one */
 	bool computing;
 	uint64_t *bucket_digest;          /* [nbuckets] */
@@ -173,9 +192,12 @@ struct hd_worker {
 	struct hd_leaf *leaf;             /* [nvns] */
 	uint8_t *known; uint32_t nknown;  /* [nvns] which of them belong to the step */
 	double *segment_sumsq;            /* [nsegments] of the gradient */
-	double *unit_sumsq[2];            /* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
+	/* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
+	double *unit_sumsq[2];
 	struct hd_prefetch *prefetch;
-	struct hd_sample *took;           /* [nvns][per_vn] names of the rows that were loaded for the step at hand; NULL: nobody asks (trace.samples) */
+	/* [nvns][per_vn] names of the rows that were loaded for the step at hand; NULL: nobody asks
+	 * (trace.samples) */
+	struct hd_sample *took;
 	uint64_t *ntook;                  /* [nvns] */
 	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
 
@@ -188,81 +210,107 @@ struct hd_worker {
 	struct hd_cond launch_cond;
 	atomic_bool failed;
 	atomic_bool torn;                 /* an update failed: the state is of no step */
-	bool again;                       /* the last step failed before its update: the reader must go back */
+	/* the last step failed before its update: the reader must go back */
+	bool again;
 	uint64_t step_rows;
 	bool want_digest;
-	struct hd_hash *segment_digest[1 + HD_MAX_SLOTS], *tensor_digest, *frozen_digest;        /* the last: [nparams] */
+	/* the last: [nparams] */
+	struct hd_hash *segment_digest[1 + HD_MAX_SLOTS], *tensor_digest, *frozen_digest;
 	struct hd_step_record record;     /* written by rank 0 */
 	struct hd_seals seals;
 	const struct hd_forward_job *forward;     /* forward.c: while ranks run it */
-	_Atomic uint64_t progress, longest_ns;    /* instructions of rank 0 done; the longest since hd_worker_pulse() */
+	/* instructions of rank 0 done; the longest since hd_worker_pulse() */
+	_Atomic uint64_t progress, longest_ns;
 	atomic_uint next_block;
 	struct hd_leaf *block;            /* [blocks] of a forward pass */
 };
 
 static inline uint64_t hd_worker_activation_bytes(const struct hd_worker *w)
 {
-	return w->train.memory.len_bytes > w->infer.memory.len_bytes ? w->train.memory.len_bytes : w->infer.memory.len_bytes;
+	return w->train.memory.len_bytes > w->infer.memory.len_bytes ? w->train.memory.len_bytes :
+		w->infer.memory.len_bytes;
 }
 
 /* Lets all ranks (this thread is rank 0) run `activity`, and waits for them. */
-HD_MUST_USE enum hd_err hd_worker_all(struct hd_worker *worker, void (*activity)(struct hd_rank *rank), struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_worker_all(struct hd_worker *worker, void (*activity)(struct hd_rank *rank),
+	struct hd_diag *diag);
 /* A rank's failure: the first is told, the others only stop working (they still meet at barriers). */
 void hd_rank_fail(struct hd_rank *rank, enum hd_err err);
 static inline bool hd_rank_idle(const struct hd_rank *rank) { return atomic_load_explicit(&rank->worker->failed, memory_order_relaxed); }
 
-/* fits.c. HD_E_REFUSED, with numbers: the terms exceed the limit, or what of them is not in use yet exceeds what is free. */
+/* fits.c. HD_E_REFUSED, with numbers: the terms exceed the limit, or what of them is not in use yet
+ * exceeds what is free. */
 struct hd_room {
 	uint64_t devices_bytes;           /* what all devices may hold; 0: no limit of theirs */
 	uint64_t limit_bytes, free_bytes;
 	uint64_t used_bytes;              /* of the terms, by this process */
 };
-HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
-/* pass.c computes these. work.c: what the ranks `rank[]` of a plan run, one for each device, into buffers of their pools from `first` on. NULL: a list
- * without virtual nodes. Nothing is taken yet. */
-HD_MUST_USE enum hd_err hd_work_make(struct hd_worker *worker, struct hd_work *work, const struct hd_plan *plan, const uint32_t *rank,
+HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room,
+	uint32_t ndevices, struct hd_diag *diag);
+/* of the machine, for the scripts at hand */
+HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);
+/* pass.c computes these. work.c: what the ranks `rank[]` of a plan run, one for each device, into buffers of
+ * their pools from `first` on. NULL: a list without virtual nodes. Nothing is taken yet. */
+HD_MUST_USE enum hd_err hd_work_make(struct hd_worker *worker, struct hd_work *work,
+	const struct hd_plan *plan, const uint32_t *rank,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Makes the pools large enough for the needs of the ranks. */
 HD_MUST_USE enum hd_err hd_work_take(struct hd_worker *worker, struct hd_diag *diag);
 /* Buffers of rank r's pool from first[r] on are the pass's; its local joins. first NULL: all from 0. */
-HD_MUST_USE enum hd_err hd_work_place(struct hd_worker *worker, struct hd_work *work, const uint32_t *first, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_work_place(struct hd_worker *worker, struct hd_work *work, const uint32_t *first,
+	struct hd_arena *arena,
 	struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_operands_cap(struct hd_worker *worker, uint32_t n, struct hd_diag *diag);        /* step.c: room for joins of n roots */
-void hd_step_work(struct hd_worker *worker, struct hd_work *work);         /* step.c: what the ranks run next */
-HD_MUST_USE enum hd_err hd_step_tables(struct hd_worker *worker, struct hd_diag *diag);      /* step.c: when a worker is made */
+/* step.c: room for joins of n roots */
+HD_MUST_USE enum hd_err hd_operands_cap(struct hd_worker *worker, uint32_t n, struct hd_diag *diag);
+/* step.c: what the ranks run next */
+void hd_step_work(struct hd_worker *worker, struct hd_work *work);
+/* step.c: when a worker is made */
+HD_MUST_USE enum hd_err hd_step_tables(struct hd_worker *worker, struct hd_diag *diag);
 /* step.c: the beginning and the end of every step. */
 HD_MUST_USE enum hd_err hd_step_begin(struct hd_worker *worker, bool digest, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_step_end(struct hd_worker *worker, enum hd_err err, struct hd_step_record *record, struct hd_diag *diag);
-/* adopt.c: how the rows are read: ahead if a core is left for that or a disk may be waited for, else by the devices. */
+HD_MUST_USE enum hd_err hd_step_end(struct hd_worker *worker, enum hd_err err, struct hd_step_record *record,
+	struct hd_diag *diag);
+/* adopt.c: how the rows are read: ahead if a core is left for that or a disk may be waited for, else by
+ * the devices. */
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *worker);
 /* A reader at the step of the state, which stays as it is: a torn one stays torn. */
 HD_MUST_USE enum hd_err hd_worker_reread(struct hd_worker *worker, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_diag *diag);        /* worker.c; needs task, spec and arena */
+/* worker.c; needs task, spec and arena */
+HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_diag *diag);
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
-/* What slice q of virtual node v, which is loaded as part `ipart`, runs on: rows, random numbers, addresses. */
+/* What slice q of virtual node v, which is loaded as part `ipart`, runs on: rows, random numbers,
+ * addresses. */
 void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind);
 /* Moves of the fold script for (part, slice), as addresses; how many. */
-uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS]);
-void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart);      /* loss, weight, hits, moments */
+uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice,
+	struct hd_fold fold[HD_MAX_FOLDS]);
+/* loss, weight, hits, moments */
+void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart);
 void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
 void hd_sum_buckets(struct hd_rank *rank);                         /* reduce.c: w->fold or w->arrived */
 bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *run);      /* reduce.c */
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
-void hd_update_buckets(struct hd_rank *rank);                      /* of a learner: w->arrived, by the rank's scalars */
-HD_MUST_USE enum hd_err hd_sharded_finish(struct hd_worker *worker, struct hd_diag *diag);        /* sharded.c: new parameters are taken up */
-enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, struct hd_diag *diag);   /* reduce.c: one, whole */
+/* of a learner: w->arrived, by the rank's scalars */
+void hd_update_buckets(struct hd_rank *rank);
+/* sharded.c: new parameters are taken up */
+HD_MUST_USE enum hd_err hd_sharded_finish(struct hd_worker *worker, struct hd_diag *diag);
+/* reduce.c: one, whole */
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold,
+	struct hd_diag *diag);
 void hd_step_mark(struct hd_worker *worker, uint32_t bucket);      /* step.c: it is summed */
 void hd_aside_computing(struct hd_worker *worker, bool computing); /* aside.c: waits for the bucket at hand */
 /* final.c: which buckets' roots are final while a pass is computed. */
 void hd_final_begin(struct hd_worker *worker, struct hd_work *work);
 void hd_final_end(struct hd_worker *worker, struct hd_work *work);         /* all that are left */
-void hd_final_folded(void *rank, uint32_t param);                          /* by the rank's device, in its last wave */
+/* by the rank's device, in its last wave */
+void hd_final_folded(void *rank, uint32_t param);
 void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
-void hd_digest_frozen(struct hd_worker *worker);                   /* after the parameters came from outside */
+/* after the parameters came from outside */
+void hd_digest_frozen(struct hd_worker *worker);
 struct hd_hash hd_digest_join(struct hd_worker *worker);
-HD_MUST_USE enum hd_err hd_state_table_make(struct hd_worker *worker, struct hd_diag *diag);      /* table.c */
+/* table.c */
+HD_MUST_USE enum hd_err hd_state_table_make(struct hd_worker *worker, struct hd_diag *diag);
 
 #endif

@@ -10,19 +10,29 @@
 /* The great oracle: the undisturbed run on one device of one thread. Everything a plan may
  * choose is varied; digest of the state, loss and metrics must be equal bit for bit. */
 
-static const char mlp[]   = "model: {use: builtin:mlp, args: {hidden: [33, 17]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char mlp[]   =
+	"model: {use: builtin:mlp, args: {hidden: [33, 17]}}\ndata: {kind: synthetic, count: 61}\n";
 static const char lenet[] = "model: {use: builtin:lenet}\ndata: {kind: synthetic, count: 61}\n";
-static const char gpt[]   = "model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24, dropout: 0.1}}\n"
+static const char gpt[]   =
+	"model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
-static const char llama[] = "model: {use: builtin:llama, args: {layers: 2, width: 32, heads: 4, kv_heads: 2, hidden: 48, context: 24}}\n"
+static const char llama[] =
+	"model: {use: builtin:llama, args: {layers: 2, width: 32, heads: 4, kv_heads: 2, hidden: 48, "
+	"context: 24}}\n"
 	"data: {kind: synthetic, count: 61}\n";
-static const char bert[]  = "model: {use: builtin:bert, args: {layers: 2, width: 24, heads: 3, hidden: 40, context: 24, dropout: 0.1, pad: 9}}\n"
+static const char bert[]  =
+	"model: {use: builtin:bert, args: {layers: 2, width: 24, heads: 3, hidden: 40, context: 24, "
+	"dropout: 0.1, pad: 9}}\n"
 	"data: {kind: synthetic, count: 61}\n";
-static const char cls[]   = "model: {use: builtin:bert, args: {layers: 1, width: 24, heads: 3, hidden: 40, context: 24, dropout: 0.1, pad: 9, "
+static const char cls[]   =
+	"model: {use: builtin:bert, args: {layers: 1, width: 24, heads: 3, hidden: 40, context: 24, "
+	"dropout: 0.1, pad: 9, "
 	"head: cls, classes: 3}}\ndata: {kind: synthetic, count: 61}\n";
-static const char lstm[]  = "model: {use: builtin:lstm, args: {layers: 2, width: 12, hidden: 20, context: 24, dropout: 0.1}}\n"
+static const char lstm[]  =
+	"model: {use: builtin:lstm, args: {layers: 2, width: 12, hidden: 20, context: 24, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
-static const char gru[]   = "model: {use: builtin:gru, args: {layers: 1, width: 12, hidden: 20, context: 24}}\n"
+static const char gru[]   =
+	"model: {use: builtin:gru, args: {layers: 1, width: 12, hidden: 20, context: 24}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
 static const char *bn(void)
@@ -30,36 +40,47 @@ static const char *bn(void)
 	const char *source = getenv("SOURCE_DIR");
 	static char text[700];
 
-	snprintf(text, sizeof text, "model: {use: \"graph:%s/tests/torch/fixtures/bn/model.graph\"}\ndata: {kind: synthetic, count: 61}\n",
+	snprintf(text, sizeof text,
+		"model: {use: \"graph:%s/tests/torch/fixtures/bn/model.graph\"}\ndata: {kind: synthetic, "
+		"count: 61}\n",
 		source ? source : ".");
 	return text;
 }
 
 /* Norms over the batch: the bits of their moments and of the running statistics, too. */
-static const char resnet[] = "model: {use: builtin:resnet18, args: {stem: small, channels: 1, height: 9, width: 6, base: 16, classes: 5}}\n"
+static const char resnet[] =
+	"model: {use: builtin:resnet18, args: {stem: small, channels: 1, height: 9, width: 6, base: 16, "
+	"classes: 5}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 
 /* Some of its images are joined in blocks, some in the plain order. */
-static const char inception[] = "model: {use: builtin:inception, args: {stem: small, channels: 1, height: 10, width: 10, base: 16, blocks: [1], "
+static const char inception[] =
+	"model: {use: builtin:inception, args: {stem: small, channels: 1, height: 10, width: 10, base: 16, "
+	"blocks: [1], "
 	"classes: 5}}\ndata: {kind: synthetic, count: 61}\n";
 
-struct plan_of { uint32_t devices, threads; const uint32_t *map; uint32_t wave; };       /* wave 0: one virtual node at a time */
+/* wave 0: one virtual node at a time */
+struct plan_of { uint32_t devices, threads; const uint32_t *map; uint32_t wave; };
 struct outcome { struct hd_hash digest; double loss[8], correct[8], gnorm[8]; uint32_t nchunks; };
 
-static struct hd_job *job_of(const char *model, uint32_t batch, uint32_t vns, const char *more, struct hd_arena *arena)
+static struct hd_job *job_of(const char *model, uint32_t batch, uint32_t vns, const char *more,
+	struct hd_arena *arena)
 {
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	struct hd_diag diag = { "" };
 	char yaml[2048];
 
-	snprintf(yaml, sizeof yaml, "job: {seed: 17, steps: 6}\n%sbatch: {global: %u, virtual_nodes: %u%s\n", model, batch, vns, more);
-	CHECK(hd_job_parse(job, "test.yaml", yaml, strlen(yaml), NULL, 0, arena, &diag, NULL) == HD_OK, "%s", diag.text);
+	snprintf(yaml, sizeof yaml, "job: {seed: 17, steps: 6}\n%sbatch: {global: %u, virtual_nodes: %u%s\n",
+		model, batch, vns, more);
+	CHECK(hd_job_parse(job, "test.yaml", yaml, strlen(yaml), NULL, 0, arena, &diag, NULL) == HD_OK, "%s",
+		diag.text);
 	return job;
 }
 
 static void train(const struct hd_job *job, struct plan_of how, uint32_t nsteps, struct outcome *out)
 {
-	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = how.devices, .nthreads = how.threads, .kernels = HD_KERNELS_PORTABLE,
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = how.devices, .nthreads = how.threads,
+		.kernels = HD_KERNELS_PORTABLE,
 		.wave = how.wave ? how.wave : 1 };
 	struct hd_diag diag = { "" };
 	struct hd_worker *worker = NULL;
@@ -88,7 +109,8 @@ static void train(const struct hd_job *job, struct plan_of how, uint32_t nsteps,
 		out->correct[s] = r.correct;
 		out->gnorm[s] = r.gnorm;
 		struct hd_hash slow = hd_worker_digest(worker);
-		CHECK(hd_hash_same(slow, r.digest), "step %u: the digest taken in the update is not that of the state", s);
+		CHECK(hd_hash_same(slow, r.digest),
+			"step %u: the digest taken in the update is not that of the state", s);
 		out->digest = r.digest;
 	}
 	hd_worker_destroy(worker);
@@ -108,7 +130,8 @@ static void equal(const struct outcome *a, const struct outcome *b, const char *
 static void any_number_of_devices_and_threads_gives_the_bits_of_one(void **state)
 {
 	const char *const models[] = { mlp, lenet, gpt, bn(), llama, bert, cls, lstm, resnet, inception };
-	static const struct { uint32_t batch, vns; } shapes[] = { { 26, 7 }, { 31, 8 }, { 26, 13 }, { 46, 16 } };
+	static const struct { uint32_t batch, vns; } shapes[] = { { 26, 7 }, { 31, 8 }, { 26, 13 },
+		{ 46, 16 } };
 	static const uint32_t devices[] = { 1, 2, 3, 5, 8 }, waves[] = { 16, 3, 0, 2, 5 };
 
 	(void)state;
@@ -119,12 +142,15 @@ static void any_number_of_devices_and_threads_gives_the_bits_of_one(void **state
 			char what[64];
 			hd_arena_init(&arena, 0);
 			uint32_t n = shapes[v].vns;
-			struct hd_job *job = job_of(models[m], shapes[v].batch, n, "}\noptim: {kind: adamw, schedule: {warmup: 2}}", &arena);
+			struct hd_job *job = job_of(models[m], shapes[v].batch, n,
+				"}\noptim: {kind: adamw, schedule: {warmup: 2}}", &arena);
 			train(job, (struct plan_of){ 1, 1, NULL, 0 }, 4, &one);
 			for (size_t d = 0; d < 5; d++) {
 				uint32_t threads = 1 + (uint32_t)(d + v + m) % 4;
 				uint32_t wave = waves[(d + v) % 5];
-				snprintf(what, sizeof what, "model %zu, V %u, %u devices x %u threads, waves of %u", m, n, devices[d], threads, wave);
+				snprintf(what, sizeof what,
+					"model %zu, V %u, %u devices x %u threads, waves of %u", m, n,
+					devices[d], threads, wave);
 				train(job, (struct plan_of){ devices[d], threads, NULL, wave }, 4, &other);
 				equal(&one, &other, what);
 			}
@@ -142,14 +168,17 @@ static void any_map_gives_the_bits_of_one(void **state)
 	};
 	const char *const models[] = { mlp, gpt, bn(), llama, bert, lstm };
 	static const char *const optims[] = {
-		"}\noptim: {kind: sgd, lr: 0.1}", "}\noptim: {kind: momentum, lr: 0.05, weight_decay: 0.01}", "}\noptim: {kind: nesterov, clip: 0.1}",
-		"}\noptim: {kind: adam, clip: 0}", "}\noptim: {kind: adagrad, lr: 0.01}", "}\noptim: {kind: lion}",
+		"}\noptim: {kind: sgd, lr: 0.1}", "}\noptim: {kind: momentum, lr: 0.05, weight_decay: 0.01}",
+			"}\noptim: {kind: nesterov, clip: 0.1}",
+		"}\noptim: {kind: adam, clip: 0}", "}\noptim: {kind: adagrad, lr: 0.01}",
+		"}\noptim: {kind: lion}",
 		"}\noptim: {kind: lamb, lr: 0.01}", ", slices: 2}",
 	};
 
 	(void)state;
 	for (size_t m = 0; m < sizeof models / sizeof *models; m++)
-		for (size_t o = SANITIZED ? m : 0; o < sizeof optims / sizeof *optims; o += SANITIZED ? 6 : 1) {
+		for (size_t o = SANITIZED ? m : 0; o < sizeof optims / sizeof *optims;
+			o += SANITIZED ? 6 : 1) {
 			struct hd_arena arena;
 			struct outcome one, other;
 			char what[64];
@@ -158,7 +187,8 @@ static void any_map_gives_the_bits_of_one(void **state)
 			train(job, (struct plan_of){ 1, 1, NULL, 0 }, 4, &one);
 			for (size_t i = 0; i < 4; i++) {
 				snprintf(what, sizeof what, "model %zu, optimizer %zu, map %zu", m, o, i);
-				train(job, (struct plan_of){ 3, 1, maps[i], (uint32_t)(i + o) % 5 }, 4, &other);
+				train(job, (struct plan_of){ 3, 1, maps[i], (uint32_t)(i + o) % 5 }, 4,
+					&other);
 				equal(&one, &other, what);
 			}
 			hd_arena_finish(&arena);
@@ -169,7 +199,8 @@ static void any_map_gives_the_bits_of_one(void **state)
 static void transformed_samples_give_the_bits_of_one_device(void **state)
 {
 	static const char moved[] = "model: {use: builtin:mlp, args: {hidden: [33, 17]}}\n"
-		"data: {kind: synthetic, count: 61, augment: [flip, {crop: 4}, {cutout: 8}, {contrast: 0.4}, {normalize: {mean: 0.1, std: 0.3}}]}\n";
+		"data: {kind: synthetic, count: 61, augment: [flip, {crop: 4}, {cutout: 8}, {contrast: "
+		"0.4}, {normalize: {mean: 0.1, std: 0.3}}]}\n";
 	struct outcome one, other, plain;
 	struct hd_arena arena;
 
@@ -189,13 +220,15 @@ static void transformed_samples_give_the_bits_of_one_device(void **state)
 /* The first matrix has two segments, which two or more devices share: its norms are those of the whole. */
 static void a_tensor_that_several_devices_own_has_one_norm(void **state)
 {
-	static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [128]}}\ndata: {kind: synthetic, count: 61}\n";
+	static const char wide[] =
+		"model: {use: builtin:mlp, args: {hidden: [128]}}\ndata: {kind: synthetic, count: 61}\n";
 	struct outcome one, other;
 	struct hd_arena arena;
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	struct hd_job *job = job_of(wide, 26, 13, "}\noptim: {kind: lamb, lr: 0.01, schedule: {warmup: 1}}", &arena);
+	struct hd_job *job = job_of(wide, 26, 13, "}\noptim: {kind: lamb, lr: 0.01, schedule: {warmup: 1}}",
+		&arena);
 	train(job, (struct plan_of){ 1, 1, NULL, 0 }, 6, &one);
 	for (uint32_t d = 1; d <= 5; d++) {
 		char what[32];
@@ -208,16 +241,19 @@ static void a_tensor_that_several_devices_own_has_one_norm(void **state)
 	hd_arena_finish(&arena);
 }
 
-/* Each device joins, measures, updates and hashes a run of chunks: none of a run may be left out, the last one neither. */
+/* Each device joins, measures, updates and hashes a run of chunks: none of a run may be left out, the last
+ * one neither. */
 static void runs_of_several_chunks_give_the_bits_of_one_device(void **state)
 {
-	static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 61}\n";
+	static const char wide[] =
+		"model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 61}\n";
 	struct outcome one, other;
 	struct hd_arena arena;
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	struct hd_job *job = job_of(wide, 26, 13, "}\noptim: {kind: adamw, lr: 0.01, clip: 0.1, schedule: {warmup: 1}}", &arena);
+	struct hd_job *job = job_of(wide, 26, 13,
+		"}\noptim: {kind: adamw, lr: 0.01, clip: 0.1, schedule: {warmup: 1}}", &arena);
 	train(job, (struct plan_of){ 1, 1, NULL, 0 }, 4, &one);
 	CHECK(one.nchunks >= 2 * 3, "%u chunks: three devices have runs of at least two", one.nchunks);
 	for (uint32_t d = 2; d <= 3; d++) {
@@ -268,7 +304,8 @@ static void every_build_comes_to_the_known_states(void **state)
 		struct outcome out;
 		char hex[HD_HASH_HEX];
 		hd_arena_init(&arena, 0);
-		train(job_of(golden[m].model, 26, 13, "}\noptim: {kind: adamw, schedule: {warmup: 2}}", &arena), (struct plan_of){ 2, 2, NULL, 0 }, 4, &out);
+		train(job_of(golden[m].model, 26, 13, "}\noptim: {kind: adamw, schedule: {warmup: 2}}",
+			&arena), (struct plan_of){ 2, 2, NULL, 0 }, 4, &out);
 		hd_hash_hex(out.digest, hex);
 		if (strcmp(hex, golden[m].digest) != 0) {
 			print_message("%s: %s, known is %s\n", golden[m].name, hex, golden[m].digest);

@@ -12,9 +12,11 @@ struct hd_autodiff {
 	struct grad *grad;                /* [nvalues] */
 };
 
-uint32_t hd_grad_of(struct hd_autodiff *ad, uint32_t value) { return value < ad->nvalues ? ad->grad[value].at : HD_NONE; }
+uint32_t hd_grad_of(struct hd_autodiff *ad, uint32_t value) { return value < ad->nvalues ?
+	ad->grad[value].at : HD_NONE; }
 
-bool hd_grad_wanted(const struct hd_autodiff *ad, uint32_t value) { return value < ad->nvalues && ad->grad[value].wanted; }
+bool hd_grad_wanted(const struct hd_autodiff *ad, uint32_t value) { return value < ad->nvalues &&
+	ad->grad[value].wanted; }
 
 struct hd_graph *hd_grad_graph(struct hd_autodiff *ad) { return ad->graph; }
 
@@ -28,7 +30,8 @@ bool hd_grad_is_seed(const struct hd_autodiff *ad, uint32_t value, float *seed)
 
 static enum hd_err mixed(uint32_t value, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_INVAL, "value %u is both summed into the loss and used otherwise: the loss must be the sum of the "
+	return hd_fail(diag, HD_E_INVAL,
+		"value %u is both summed into the loss and used otherwise: the loss must be the sum of the "
 		"results of one kind of loss op", value);
 }
 
@@ -45,8 +48,10 @@ enum hd_err hd_grad_seed(struct hd_autodiff *ad, uint32_t value, float seed, str
 	return HD_OK;
 }
 
-/* A node of the backward half: phase W when it contributes to a parameter, else I (also for HD_NONE: to no value). */
-static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+/* A node of the backward half: phase W when it contributes to a parameter, else I (also for HD_NONE: to no
+ * value). */
+static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op,
+	uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag)
 {
 	struct hd_graph *graph = ad->graph;
@@ -66,14 +71,18 @@ static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint3
 	return HD_OK;
 }
 
-static enum hd_err contribute(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad, struct hd_diag *diag)
+static enum hd_err contribute(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad,
+	struct hd_diag *diag)
 {
 	const struct hd_graph *graph = ad->graph;
 	struct grad *g = &ad->grad[value];
 
 	if (!hd_dims_same(&graph->value[value], &graph->value[grad]))
-		return hd_fail(diag, HD_E_INVAL, "node %u (%s): the gradient of an operand of shape %s comes out as %s; reshape the operand before",
-			forward, hd_ops[graph->node[forward].op].name, hd_value_shape(&graph->value[value]).at,
+		return hd_fail(diag, HD_E_INVAL,
+			"node %u (%s): the gradient of an operand of shape %s comes out as %s; reshape the "
+			"operand before",
+			forward, hd_ops[graph->node[forward].op].name,
+			hd_value_shape(&graph->value[value]).at,
 			hd_value_shape(&graph->value[grad]).at);
 	if (g->seeded)
 		return mixed(value, diag);
@@ -81,19 +90,24 @@ static enum hd_err contribute(struct hd_autodiff *ad, uint32_t forward, uint32_t
 		g->at = grad;
 		return HD_OK;
 	}
-	return gradient_node(ad, forward, value, HD_OP_ADD, 2, (uint32_t[]){ g->at, grad }, NULL, &g->at, diag);
+	return gradient_node(ad, forward, value, HD_OP_ADD, 2, (uint32_t[]){ g->at, grad }, NULL, &g->at,
+		diag);
 }
 
-static enum hd_err operands_there(struct hd_autodiff *ad, uint32_t forward, uint8_t nin, const uint32_t *in, struct hd_diag *diag)
+static enum hd_err operands_there(struct hd_autodiff *ad, uint32_t forward, uint8_t nin, const uint32_t *in,
+	struct hd_diag *diag)
 {
 	for (int i = 0; i < nin; i++)
 		if (in[i] == HD_NONE)
-			return hd_fail(diag, HD_E_INVAL, "node %u (%s): only losses may be summed into the loss; the sum reaches this op directly",
+			return hd_fail(diag, HD_E_INVAL,
+				"node %u (%s): only losses may be summed into the loss; the sum reaches "
+				"this op directly",
 				forward, hd_ops[ad->graph->node[forward].op].name);
 	return HD_OK;
 }
 
-enum hd_err hd_grad_aux(struct hd_autodiff *ad, uint32_t forward, uint16_t op, uint8_t nin, const uint32_t *in,
+enum hd_err hd_grad_aux(struct hd_autodiff *ad, uint32_t forward, uint16_t op, uint8_t nin,
+	const uint32_t *in,
 	const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag)
 {
 	enum hd_err err = operands_there(ad, forward, nin, in, diag);
@@ -107,7 +121,8 @@ enum hd_err hd_grad_add(struct hd_autodiff *ad, uint32_t forward, uint32_t value
 	return hd_grad_add_scaled(ad, forward, value, op, nin, in, attr, 1.0f, diag);
 }
 
-enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op,
+	uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, float by, struct hd_diag *diag)
 {
 	uint32_t out;
@@ -118,7 +133,8 @@ enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_
 	if (err == HD_OK)
 		err = gradient_node(ad, forward, value, op, nin, in, attr, &out, diag);
 	if (err == HD_OK && by != 1.0f)
-		err = gradient_node(ad, forward, value, HD_OP_SCALE, 1, (uint32_t[]){ out }, &(struct hd_attr){ .f = { by } }, &out, diag);
+		err = gradient_node(ad, forward, value, HD_OP_SCALE, 1, (uint32_t[]){ out },
+			&(struct hd_attr){ .f = { by } }, &out, diag);
 	return err == HD_OK ? contribute(ad, forward, value, out, diag) : err;
 }
 
@@ -128,12 +144,14 @@ enum hd_err hd_grad_make(struct hd_autodiff *ad, uint32_t forward, uint32_t valu
 	return gradient_node(ad, forward, value, op, nin, in, attr, out, diag);
 }
 
-enum hd_err hd_grad_join(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t made, struct hd_diag *diag)
+enum hd_err hd_grad_join(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t made,
+	struct hd_diag *diag)
 {
 	return contribute(ad, forward, value, made, diag);
 }
 
-enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t *grad, struct hd_diag *diag)
+enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t *grad,
+	struct hd_diag *diag)
 {
 	struct grad *g = &ad->grad[value];
 	struct hd_attr attr = { .i = { 0 } };
@@ -141,11 +159,13 @@ enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t valu
 
 	if (g->at == HD_NONE && g->seeded) {
 		const struct hd_value v = ad->graph->value[value];
-		enum hd_err err = hd_graph_const(ad->graph, HD_F32, 1, (int64_t[]){ 1 }, &g->seed, &number, diag);
+		enum hd_err err = hd_graph_const(ad->graph, HD_F32, 1, (int64_t[]){ 1 }, &g->seed, &number,
+			diag);
 		for (int i = 0; i < v.rank; i++)
 			attr.i[i] = (int32_t)v.dim[i];
 		if (err == HD_OK)
-			err = gradient_node(ad, forward, value, HD_OP_EXPAND, 1, &number, &attr, &g->at, diag);
+			err = gradient_node(ad, forward, value, HD_OP_EXPAND, 1, &number, &attr, &g->at,
+				diag);
 		if (err != HD_OK)
 			return err;
 	}
@@ -153,13 +173,16 @@ enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t valu
 	return HD_OK;
 }
 
-/* A parameter never shares its gradient with another value: the fold takes it away as soon as it is complete. */
-enum hd_err hd_grad_pass(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad, struct hd_diag *diag)
+/* A parameter never shares its gradient with another value: the fold takes it away as soon as it is
+ * complete. */
+enum hd_err hd_grad_pass(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad,
+	struct hd_diag *diag)
 {
 	if (!hd_grad_wanted(ad, value))
 		return HD_OK;
 	if (grad == HD_NONE || ad->graph->value[value].kind == HD_PARAM)
-		return hd_grad_add(ad, forward, value, HD_OP_SCALE, 1, &grad, &(struct hd_attr){ .f = { 1.0f } }, diag);
+		return hd_grad_add(ad, forward, value, HD_OP_SCALE, 1, &grad,
+			&(struct hd_attr){ .f = { 1.0f } }, diag);
 	return contribute(ad, forward, value, grad, diag);
 }
 
@@ -196,7 +219,8 @@ static enum hd_err seed_loss(struct hd_autodiff *ad, struct hd_diag *diag)
 	if (loss == HD_NONE)
 		return hd_fail(diag, HD_E_INVAL, "the graph has no output named loss");
 	if (graph->value[loss].kind != HD_TEMP || graph->node[graph->value[loss].node].op != HD_OP_SUM64)
-		return hd_fail(diag, HD_E_INVAL, "the output loss must be made by sum64: it is the sum of losses over the rows");
+		return hd_fail(diag, HD_E_INVAL,
+			"the output loss must be made by sum64: it is the sum of losses over the rows");
 	return hd_grad_seed(ad, loss, 1.0f, diag);
 }
 
@@ -208,7 +232,8 @@ static enum hd_err name_gradients(struct hd_autodiff *ad, struct hd_diag *diag)
 		struct hd_value *v = &graph->value[graph->param[i].value];
 		v->grad = ad->grad[graph->param[i].value].at;
 		if (v->grad == HD_NONE && !graph->param[i].frozen)
-			return hd_fail(diag, HD_E_INVAL, "the loss does not depend on the parameter '%s'", hd_graph_text_of(graph, v->name));
+			return hd_fail(diag, HD_E_INVAL, "the loss does not depend on the parameter '%s'",
+				hd_graph_text_of(graph, v->name));
 	}
 	return HD_OK;
 }
@@ -232,7 +257,9 @@ enum hd_err hd_graph_autodiff(struct hd_graph *graph, struct hd_diag *diag)
 		if (!arrived(&ad, &node))
 			continue;
 		if (!hd_ops[node.op].grad)
-			return hd_fail(diag, HD_E_INVAL, "node %u (%s): the op has no gradient, but a parameter lies behind it", i, hd_ops[node.op].name);
+			return hd_fail(diag, HD_E_INVAL,
+				"node %u (%s): the op has no gradient, but a parameter lies behind it", i,
+				hd_ops[node.op].name);
 		err = hd_ops[node.op].grad(&ad, i, diag);
 	}
 	return err == HD_OK ? name_gradients(&ad, diag) : err;

@@ -24,31 +24,43 @@ struct hd_autodiff;
 HD_MUST_USE enum hd_err hd_graph_autodiff(struct hd_graph *graph, struct hd_diag *diag);
 
 /* For the gradient rules of the op table: */
-uint32_t hd_grad_of(struct hd_autodiff *ad, uint32_t value);                 /* gradient of an output so far, HD_NONE: it is zero */
-bool hd_grad_wanted(const struct hd_autodiff *ad, uint32_t value);           /* does a parameter lie behind it? */
+/* gradient of an output so far, HD_NONE: it is zero */
+uint32_t hd_grad_of(struct hd_autodiff *ad, uint32_t value);
+/* does a parameter lie behind it? */
+bool hd_grad_wanted(const struct hd_autodiff *ad, uint32_t value);
 struct hd_graph *hd_grad_graph(struct hd_autodiff *ad);
-/* Appends one gradient node of `forward`, contributing to `value`; the phase is W when `value` is a parameter.
- * Does nothing when the gradient is not wanted. */
-HD_MUST_USE enum hd_err hd_grad_add(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+/* Appends one gradient node of `forward`, contributing to `value`; the phase is W when `value` is a
+ * parameter. Does nothing when the gradient is not wanted. */
+HD_MUST_USE enum hd_err hd_grad_add(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op,
+	uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, struct hd_diag *diag);
 /* The same, times `by` (a SCALE node more unless it is 1). */
-HD_MUST_USE enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+HD_MUST_USE enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_t value,
+	uint16_t op, uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, float by, struct hd_diag *diag);
 /* A node that contributes to nothing by itself: other gradient nodes of `forward` read it. Phase I. */
-HD_MUST_USE enum hd_err hd_grad_aux(struct hd_autodiff *ad, uint32_t forward, uint16_t op, uint8_t nin, const uint32_t *in,
+HD_MUST_USE enum hd_err hd_grad_aux(struct hd_autodiff *ad, uint32_t forward, uint16_t op, uint8_t nin,
+	const uint32_t *in,
 	const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag);
-/* The same for `value` alone, of its phase: one node of several that make a contribution to it. Its output in *out, and nothing contributed yet. */
-HD_MUST_USE enum hd_err hd_grad_make(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+/* The same for `value` alone, of its phase: one node of several that make a contribution to it. Its output
+ * in *out, and nothing contributed yet. */
+HD_MUST_USE enum hd_err hd_grad_make(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op,
+	uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag);
 /* Contributes what hd_grad_make() made for this value. */
-HD_MUST_USE enum hd_err hd_grad_join(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t made, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_grad_join(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t made,
+	struct hd_diag *diag);
 /* Like hd_grad_add without a node: the gradient of `value` is `grad` itself (sums pass it on unchanged). */
-HD_MUST_USE enum hd_err hd_grad_pass(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_grad_pass(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad,
+	struct hd_diag *diag);
 
-/* Between the sum of the losses and the loss op every element has the same gradient: a number, not a value. */
+/* Between the sum of the losses and the loss op every element has the same gradient: a number, not a
+ * value. */
 bool hd_grad_is_seed(const struct hd_autodiff *ad, uint32_t value, float *seed);
 /* For rules that want a value: the gradient of an output, a seed written out (EXPAND of a constant). */
-HD_MUST_USE enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t *grad, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_grad_seed(struct hd_autodiff *ad, uint32_t value, float seed, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t *grad,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_grad_seed(struct hd_autodiff *ad, uint32_t value, float seed,
+	struct hd_diag *diag);
 
 #endif

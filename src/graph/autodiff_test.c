@@ -6,7 +6,8 @@
 #include "tests/check.h"
 
 /* Built-in models in the forms that jobs use: plain, with dropout, per token, optimized, cut. */
-struct variant { const char *model; struct hd_model_arg arg[4]; uint32_t nargs; struct hd_model_opts opts; bool optimize; uint32_t cut; };
+struct variant { const char *model; struct hd_model_arg arg[4]; uint32_t nargs; struct hd_model_opts opts;
+	bool optimize; uint32_t cut; };
 static const struct variant variants[] = {
 	{ "mlp", { { 0 } }, 0, { 0 }, false, 0 },
 	{ "mlp", { { "hidden", "[8, 8]" }, { "act", "gelu" } }, 2, { HD_LOSS_MSE, 0 }, true, 5 },
@@ -38,7 +39,8 @@ static void every_parameter_has_a_gradient_and_the_graph_verifies(void **state)
 		make(&s, &variants[i]);
 		CHECK(hd_graph_verify(&s.graph, 1000, &s.diag) == HD_OK, "variant %d: %s", i, s.diag.text);
 		for (uint32_t p = 0; p < s.graph.nparams; p++)
-			CHECK(s.graph.value[s.graph.param[p].value].grad != HD_NONE, "variant %d, parameter %u", i, p);
+			CHECK(s.graph.value[s.graph.param[p].value].grad != HD_NONE,
+				"variant %d, parameter %u", i, p);
 		hd_subject_finish(&s);
 	}
 }
@@ -56,7 +58,8 @@ static void no_gradient_node_is_dead(void **state)
 			needed[s.graph.value[s.graph.param[p].value].grad] = true;
 		for (uint32_t n = s.graph.nnodes; n-- > s.graph.nforward;) {
 			const struct hd_node *node = &s.graph.node[n];
-			CHECK(needed[node->out], "variant %d: node %u (%s) is dead", i, n, hd_ops[node->op].name);
+			CHECK(needed[node->out], "variant %d: node %u (%s) is dead", i, n,
+				hd_ops[node->op].name);
 			for (int k = 0; k < node->nin; k++)
 				needed[node->in[k]] = true;
 		}
@@ -74,7 +77,8 @@ static void gradients_come_last_node_first_and_weights_after_inputs(void **state
 		for (uint32_t n = s.graph.nforward + 1; n < s.graph.nnodes; n++) {
 			const struct hd_node *node = &s.graph.node[n], *before = node - 1;
 			CHECK(node->of <= before->of, "variant %d: node %u", i, n);
-			CHECK(node->of < before->of || node->phase >= before->phase, "variant %d: node %u", i, n);
+			CHECK(node->of < before->of || node->phase >= before->phase, "variant %d: node %u", i,
+				n);
 		}
 		hd_subject_finish(&s);
 	}
@@ -97,7 +101,8 @@ static void a_tied_weight_receives_the_sum_head_first(void **state)
 	make(&s, &variants[4]);
 	assert_int_equal(count(&s.graph, HD_OP_ADD, HD_PHASE_W), 1);
 	uint32_t p = hd_graph_find_param(&s.graph, "wte.weight");
-	const struct hd_node *sum = &s.graph.node[s.graph.value[s.graph.value[s.graph.param[p].value].grad].node];
+	const struct hd_node *sum =
+		&s.graph.node[s.graph.value[s.graph.value[s.graph.param[p].value].grad].node];
 	assert_int_equal(sum->op, HD_OP_ADD);
 	assert_int_equal(s.graph.node[s.graph.value[sum->in[0]].node].op, HD_OP_MATMUL);
 	assert_int_equal(s.graph.node[s.graph.value[sum->in[1]].node].op, HD_OP_EMBED_DW);
@@ -129,8 +134,11 @@ static void products_of_every_storage_have_gradients_of_their_operands_shapes(vo
 		struct hd_subject s;
 		char text[512];
 		bool ta = t & 1, tb = t & 2;
-		snprintf(text, sizeof text, "input y i32 [2]\nparam a f32 [%s] zeros\nparam b f32 [%s] zeros\n%%0 = matmul a b ta=%d tb=%d\n"
-			"%%1,%%2,%%3 = softmax_xent %%0 y\n%%4 = sum64 %%1\noutput loss %%4\n", ta ? "3,2" : "2,3", tb ? "5,3" : "3,5", ta, tb);
+		snprintf(text, sizeof text,
+			"input y i32 [2]\nparam a f32 [%s] zeros\nparam b f32 [%s] zeros\n%%0 = matmul a b "
+			"ta=%d tb=%d\n"
+			"%%1,%%2,%%3 = softmax_xent %%0 y\n%%4 = sum64 %%1\noutput loss %%4\n",
+			ta ? "3,2" : "2,3", tb ? "5,3" : "3,5", ta, tb);
 		hd_subject_parse(&s, text);
 		CHECK(s.err == HD_OK, "%s", s.diag.text);
 		s.err = hd_graph_autodiff(&s.graph, &s.diag);
@@ -148,7 +156,9 @@ static void scaled_losses_scale_the_gradient_of_the_logits_once(void **state)
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_parse(&s, "input y i32 [*]\ninput x f32 [*,2]\nparam b f32 [2] zeros\n%0 = bias x b axis=-1\n%1,%2,%3 = softmax_xent %0 y\n"
+	hd_subject_parse(&s,
+		"input y i32 [*]\ninput x f32 [*,2]\nparam b f32 [2] zeros\n%0 = bias x b axis=-1\n%1,%2,%3 "
+		"= softmax_xent %0 y\n"
 		"%4 = scale %1 by=0.5\n%5 = scale %4 by=0.25\n%6 = sum64 %5\noutput loss %6\n");
 	assert_int_equal(hd_graph_autodiff(&s.graph, &s.diag), HD_OK);
 	assert_int_equal(count(&s.graph, HD_OP_SCALE, HD_PHASE_I), 1);
@@ -164,7 +174,9 @@ static void parameters_never_share_a_gradient(void **state)
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_parse(&s, "input y i32 [2]\nparam a f32 [2,3] zeros\nparam b f32 [2,3] zeros\n%0 = add a b\n%1 = sub %0 a\n"
+	hd_subject_parse(&s,
+		"input y i32 [2]\nparam a f32 [2,3] zeros\nparam b f32 [2,3] zeros\n%0 = add a b\n%1 = sub "
+		"%0 a\n"
 		"%2,%3,%4 = softmax_xent %1 y\n%5 = sum64 %2\noutput loss %5\n");
 	CHECK(s.err == HD_OK, "%s", s.diag.text);
 	assert_int_equal(hd_graph_autodiff(&s.graph, &s.diag), HD_OK);
@@ -178,7 +190,9 @@ static void a_loss_may_be_made_of_any_ops_that_broadcast(void **state)
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_parse(&s, "input x f32 [*,2]\nparam w f32 [2] zeros\n%0 = mul x w\n%1 = reduce_mean %0 axes=2\n%2 = sum64 %1\noutput loss %2\n");
+	hd_subject_parse(&s,
+		"input x f32 [*,2]\nparam w f32 [2] zeros\n%0 = mul x w\n%1 = reduce_mean %0 axes=2\n%2 = "
+		"sum64 %1\noutput loss %2\n");
 	assert_int_equal(hd_graph_autodiff(&s.graph, &s.diag), HD_OK);
 	CHECK(hd_graph_verify(&s.graph, 4, &s.diag) == HD_OK, "%s", s.diag.text);
 	assert_int_equal(count(&s.graph, HD_OP_EXPAND, HD_PHASE_I), 2);

@@ -31,7 +31,9 @@ static enum hd_err take_term(const struct einsum *e, const char **at, struct ter
 		if (**at == ' ')
 			continue;
 		if (!isalpha((unsigned char)**at) || (unsigned char)**at > 127)
-			return wrong(e, "an extent is a letter, operands are parted by ',' and the result follows '->'");
+			return wrong(e,
+				"an extent is a letter, operands are parted by ',' and the result follows "
+				"'->'");
 		if (has(t, **at))
 			return wrong(e, "a letter stands twice in one operand: take the diagonal before");
 		if (t->rank == HD_MAX_DIMS)
@@ -79,7 +81,8 @@ static enum hd_err bind(struct einsum *e, const uint32_t *in)
 	return HD_OK;
 }
 
-static enum hd_err add(struct einsum *e, uint16_t op, uint8_t nin, const uint32_t *in, const struct hd_attr *attr, uint32_t *out)
+static enum hd_err add(struct einsum *e, uint16_t op, uint8_t nin, const uint32_t *in,
+	const struct hd_attr *attr, uint32_t *out)
 {
 	return hd_graph_node(e->graph, op, nin, in, attr, e->stage, out, e->diag);
 }
@@ -145,7 +148,8 @@ static int64_t joined(const struct einsum *e, const struct term *t)
 }
 
 /* The operand as [batch.., rows, cols]. */
-static enum hd_err as_matrix(struct einsum *e, struct term *t, const struct term *batch, const struct term *rows, const struct term *cols,
+static enum hd_err as_matrix(struct einsum *e, struct term *t, const struct term *batch,
+	const struct term *rows, const struct term *cols,
 	uint32_t *value)
 {
 	struct term wanted = *batch;

@@ -13,7 +13,8 @@
 
 #include "graph/ir.h"
 
-HD_MUST_USE enum hd_err hd_graph_einsum(struct hd_graph *graph, const char *equation, uint8_t nin, const uint32_t *in,
+HD_MUST_USE enum hd_err hd_graph_einsum(struct hd_graph *graph, const char *equation, uint8_t nin,
+	const uint32_t *in,
 	uint16_t stage, uint32_t *out, struct hd_diag *diag);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "graph/op.h"
 
-enum { MAX_ELEMS = 1 << 16 };                     /* tables stay ops: their memory is not worth the time saved */
+/* tables stay ops: their memory is not worth the time saved */
+enum { MAX_ELEMS = 1 << 16 };
 
 /* One element: a and b are the operands', as broadcasting pairs them. */
 typedef float number_fn(const struct hd_attr *attr, float a, float b);
@@ -69,13 +70,15 @@ static const struct folding *folding(const struct hd_graph *graph, const struct 
 	bool number = node->nin && graph->value[node->in[0]].dtype == HD_F32;
 
 	for (int k = 0; k < node->nin; k++)
-		if (graph->value[node->in[k]].kind != HD_CONST || graph->value[node->in[k]].dtype != (number ? HD_F32 : HD_I32))
+		if (graph->value[node->in[k]].kind != HD_CONST ||
+			graph->value[node->in[k]].dtype != (number ? HD_F32 : HD_I32))
 			return NULL;
 	if (node->op == HD_OP_ACT && !act_exact(node->attr.i[0]))
 		return NULL;
 	for (size_t i = 0; i < sizeof foldable / sizeof foldable[0]; i++)
 		if (foldable[i].op == node->op)
-			return (number ? foldable[i].number != NULL : foldable[i].whole != NULL) ? &foldable[i] : NULL;
+			return (number ? foldable[i].number != NULL : foldable[i].whole != NULL) ?
+				&foldable[i] : NULL;
 	return NULL;
 }
 
@@ -85,7 +88,8 @@ static uint64_t under(const struct hd_value *whole, const struct hd_value *part,
 	uint64_t at = 0, step = 1;
 
 	for (int d = 1; d <= part->rank; d++) {
-		uint64_t mine = (uint64_t)part->dim[part->rank - d], extent = (uint64_t)whole->dim[whole->rank - d];
+		uint64_t mine = (uint64_t)part->dim[part->rank - d],
+			extent = (uint64_t)whole->dim[whole->rank - d];
 		at += mine == 1 ? 0 : e % extent * step;
 		step *= mine;
 		e /= extent;
@@ -99,28 +103,33 @@ static const void *data_of(const struct hd_graph *graph, uint32_t value)
 }
 
 /* *folded stays false where a result is not finite: the job shall see it at run time, named. */
-static enum hd_err fold_node(struct hd_rewrite *rewrite, const struct hd_node *node, const struct folding *fold, const uint32_t *in,
+static enum hd_err fold_node(struct hd_rewrite *rewrite, const struct hd_node *node,
+	const struct folding *fold, const uint32_t *in,
 	bool *folded, struct hd_diag *diag)
 {
 	struct hd_graph *graph = &rewrite->graph;
 	const struct hd_value *made = &rewrite->from->value[node->out];
-	const struct hd_value *va = node->nin > 1 ? &graph->value[in[0]] : made, *vb = node->nin > 1 ? &graph->value[in[1]] : made;
+	const struct hd_value *va = node->nin > 1 ? &graph->value[in[0]] : made,
+		*vb = node->nin > 1 ? &graph->value[in[1]] : made;
 	uint64_t n = hd_value_elems(made, 1);
 	const void *a = data_of(graph, in[0]), *b = node->nin > 1 ? data_of(graph, in[1]) : a;
 	float *number = hd_arena_take(graph->arena, n, sizeof *number);
 	int32_t *whole = (int32_t *)(void *)number;
 
 	if (!number)
-		return hd_fail(diag, HD_E_NOMEM, "no memory to fold a constant of %llu elements", (unsigned long long)n);
+		return hd_fail(diag, HD_E_NOMEM, "no memory to fold a constant of %llu elements",
+			(unsigned long long)n);
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t at = under(made, va, i), bt = under(made, vb, i);
 		if (made->dtype == HD_I32)
 			whole[i] = fold->whole(((const int32_t *)a)[at], ((const int32_t *)b)[bt]);
-		else if (!isfinite(number[i] = fold->number(&node->attr, ((const float *)a)[at], ((const float *)b)[bt])))
+		else if (!isfinite(number[i] = fold->number(&node->attr, ((const float *)a)[at],
+			((const float *)b)[bt])))
 			return HD_OK;
 	}
 	*folded = true;
-	return hd_graph_const(graph, (enum hd_dtype)made->dtype, made->rank, made->dim, number, &rewrite->to[node->out], diag);
+	return hd_graph_const(graph, (enum hd_dtype)made->dtype, made->rank, made->dim, number,
+		&rewrite->to[node->out], diag);
 }
 
 enum hd_err hd_graph_fold(struct hd_graph *graph, struct hd_diag *diag)

@@ -26,7 +26,8 @@ static const struct pattern patterns[] = {
 };
 
 /* Sums that repeat an operand keep their own op: the fused one wants equal shapes. */
-static bool fits(const struct hd_graph *graph, const struct pattern *p, const struct hd_node *a, const struct hd_node *b)
+static bool fits(const struct hd_graph *graph, const struct pattern *p, const struct hd_node *a,
+	const struct hd_node *b)
 {
 	return a->op == p->first && b->op == p->second && b->in[0] == a->out && a->stage == b->stage &&
 		(a->op != HD_OP_ADD || hd_dims_same(&graph->value[a->in[0]], &graph->value[a->in[1]])) &&
@@ -43,7 +44,8 @@ static const struct pattern *find(const struct hd_graph *graph, uint32_t i)
 	return NULL;
 }
 
-static enum hd_err join(struct hd_rewrite *rewrite, const struct pattern *p, const struct hd_node *a, const struct hd_node *b,
+static enum hd_err join(struct hd_rewrite *rewrite, const struct pattern *p, const struct hd_node *a,
+	const struct hd_node *b,
 	struct hd_diag *diag)
 {
 	uint8_t nin = hd_ops[p->into].nin;

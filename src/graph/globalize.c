@@ -8,15 +8,18 @@ static enum hd_err split(struct hd_rewrite *rewrite, const struct hd_node *n, st
 	const struct hd_attr axis = { .i = { n->attr.i[0] } }, how = { .i = { 1 } };
 	const struct hd_attr apply = { .i = { n->attr.i[0] }, .f = { n->attr.f[0] } };
 	uint32_t in[6], moments = HD_NONE, all = HD_NONE, out = HD_NONE;
-	enum hd_err err = hd_rewrite_node(rewrite, n, HD_OP_BATCHNORM_MOMENTS, 1, n->in, &axis, &moments, diag);
+	enum hd_err err = hd_rewrite_node(rewrite, n, HD_OP_BATCHNORM_MOMENTS, 1, n->in, &axis, &moments,
+		diag);
 
 	if (err == HD_OK)
-		err = hd_graph_node(&rewrite->graph, HD_OP_BATCHNORM_SYNC, 1, &moments, &how, n->stage, &all, diag);
+		err = hd_graph_node(&rewrite->graph, HD_OP_BATCHNORM_SYNC, 1, &moments, &how, n->stage, &all,
+			diag);
 	for (int i = 0; i < 5 && err == HD_OK; i++)
 		err = hd_rewrite_value(rewrite, n->in[i], &in[i], diag);
 	in[5] = all;
 	if (err == HD_OK)
-		err = hd_graph_node(&rewrite->graph, HD_OP_BATCHNORM_APPLY, 6, in, &apply, n->stage, &out, diag);
+		err = hd_graph_node(&rewrite->graph, HD_OP_BATCHNORM_APPLY, 6, in, &apply, n->stage, &out,
+			diag);
 	if (err != HD_OK)
 		return err;
 	rewrite->to[n->out] = out;

@@ -56,7 +56,8 @@ static void read(const struct hd_graph *graph, uint32_t at, bool *holds, struct 
 	}
 }
 
-enum hd_err hd_graph_ids(const struct hd_graph *graph, uint32_t value, struct hd_ids *ids, struct hd_diag *diag)
+enum hd_err hd_graph_ids(const struct hd_graph *graph, uint32_t value, struct hd_ids *ids,
+	struct hd_diag *diag)
 {
 	bool *holds = hd_arena_take(graph->arena, graph->nvalues, sizeof *holds);
 

@@ -10,7 +10,8 @@ static struct hd_ids ids_of(struct hd_subject *s, const char *input)
 	struct hd_ids ids = { .rows = -1 };
 
 	CHECK(s->err == HD_OK, "%s", s->diag.text);
-	CHECK(hd_graph_ids(&s->graph, s->graph.input[hd_graph_find_input(&s->graph, input)], &ids, &s->diag) == HD_OK, "%s", s->diag.text);
+	CHECK(hd_graph_ids(&s->graph, s->graph.input[hd_graph_find_input(&s->graph, input)], &ids,
+		&s->diag) == HD_OK, "%s", s->diag.text);
 	return ids;
 }
 
@@ -54,7 +55,8 @@ static void the_shortest_table_that_ids_index_is_found_through_what_moves_them(v
 /* Tokens are bounded by the vocabulary, labels by the logits, whatever the head is. */
 static void models_of_tokens_bound_them_by_their_vocabulary(void **state)
 {
-	static const struct hd_model_arg heads[][2] = { { { "vocab", "33" }, { "head", "mlm" } }, { { "vocab", "33" }, { "head", "cls" } } };
+	static const struct hd_model_arg heads[][2] = { { { "vocab", "33" }, { "head", "mlm" } },
+		{ { "vocab", "33" }, { "head", "cls" } } };
 	static const int64_t labels[] = { 0, 2 };       /* those of masked tokens come from x */
 
 	(void)state;

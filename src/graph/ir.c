@@ -62,7 +62,9 @@ static enum hd_err reserve(struct hd_arena *arena, void **at, uint32_t used, uin
 	while (more < need)
 		more *= 2;
 	if (more > UINT32_MAX || !(grown = hd_arena_take(arena, more, size)))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a graph of this size; raise the memory limit or make the model smaller");
+		return hd_fail(diag, HD_E_NOMEM,
+			"no memory for a graph of this size; raise the memory limit or make the model "
+			"smaller");
 	if (used)
 		memcpy(grown, *at, used * size);
 	*at = grown;
@@ -87,7 +89,9 @@ static enum hd_err name_check(const char *name, struct hd_diag *diag)
 
 	for (size_t i = 0; i < len; i++)
 		if (!name_byte(name[i], i == 0))
-			return hd_fail(diag, HD_E_INVAL, "name '%.*s': letters, digits and _ . - / only, a letter or _ first", (int)len, name);
+			return hd_fail(diag, HD_E_INVAL,
+				"name '%.*s': letters, digits and _ . - / only, a letter or _ first",
+				(int)len, name);
 	if (len == 0 || len == HD_MAX_NAME)
 		return hd_fail(diag, HD_E_INVAL, "a name has 1 to %d bytes", HD_MAX_NAME - 1);
 	return HD_OK;
@@ -177,23 +181,27 @@ struct hd_shape_text hd_value_shape(const struct hd_value *value)
 		if (d == -1)
 			len += snprintf(text.at + len, left, "%s*", comma);
 		else
-			len += snprintf(text.at + len, left, "%s%lld%s", comma, (long long)(d < 0 ? -d : d), d < 0 ? "*" : "");
+			len += snprintf(text.at + len, left, "%s%lld%s", comma, (long long)(d < 0 ? -d : d),
+				d < 0 ? "*" : "");
 	}
 	snprintf(text.at + len, sizeof text.at - (size_t)len, "]");
 	return text;
 }
 
-/* The rule for extents that come from outside; those of nodes come from shape rules and are checked by the same. */
+/* The rule for extents that come from outside; those of nodes come from shape rules and are checked by the
+ * same. */
 static enum hd_err dims_check(uint8_t rank, const int64_t *dim, struct hd_diag *diag)
 {
 	if (rank == 0 || rank > HD_MAX_DIMS)
 		return hd_fail(diag, HD_E_INVAL, "%u extents: a value has 1 to %d", rank, HD_MAX_DIMS);
 	for (uint32_t i = 0; i < rank; i++)
 		if (dim[i] == 0 || dim[i] > HD_MAX_EXTENT || dim[i] < -HD_MAX_EXTENT)
-			return hd_fail(diag, HD_E_INVAL, "extent %u is %lld: an extent is 1 to %d or a multiple of the rows",
+			return hd_fail(diag, HD_E_INVAL,
+				"extent %u is %lld: an extent is 1 to %d or a multiple of the rows",
 				i, (long long)dim[i], HD_MAX_EXTENT);
 	if (hd_dims_product(dim, rank) == 0)
-		return hd_fail(diag, HD_E_INVAL, "more than 2^42 elements, or two extents that grow with the rows");
+		return hd_fail(diag, HD_E_INVAL,
+			"more than 2^42 elements, or two extents that grow with the rows");
 	return HD_OK;
 }
 
@@ -204,7 +212,8 @@ enum hd_err hd_value_check(const struct hd_value *value, struct hd_diag *diag)
 	return dims_check(value->rank, value->dim, diag);
 }
 
-static enum hd_err value_add(struct hd_graph *graph, const struct hd_value *value, uint32_t *id, struct hd_diag *diag)
+static enum hd_err value_add(struct hd_graph *graph, const struct hd_value *value, uint32_t *id,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_value_check(value, diag);
 
@@ -217,7 +226,8 @@ static enum hd_err value_add(struct hd_graph *graph, const struct hd_value *valu
 	return HD_OK;
 }
 
-static struct hd_value value_of(enum hd_value_kind kind, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+static struct hd_value value_of(enum hd_value_kind kind, enum hd_dtype dtype, uint8_t rank,
+	const int64_t *dim)
 {
 	struct hd_value v = { .rank = rank, .dtype = (uint8_t)dtype, .kind = (uint8_t)kind,
 		.node = HD_NONE, .name = HD_NONE, .data = HD_NONE, .grad = HD_NONE };
@@ -232,7 +242,8 @@ static enum hd_err name_free(const struct hd_graph *graph, const char *name, str
 {
 	enum hd_err err = name_check(name, diag);
 
-	if (err == HD_OK && (hd_graph_find_param(graph, name) != HD_NONE || hd_graph_find_input(graph, name) != HD_NONE ||
+	if (err == HD_OK && (hd_graph_find_param(graph, name) != HD_NONE ||
+		hd_graph_find_input(graph, name) != HD_NONE ||
 	    hd_graph_find_buffer(graph, name) != HD_NONE))
 		err = hd_fail(diag, HD_E_INVAL, "'%s' is declared twice", name);
 	return err;
@@ -268,7 +279,8 @@ enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t ran
 		err = hd_fail(diag, HD_E_INVAL, "more than %d parameters", HD_MAX_PARAMS);
 	for (uint32_t i = 0; i < rank && i < HD_MAX_DIMS && err == HD_OK; i++)
 		if (dim[i] < 0)
-			err = hd_fail(diag, HD_E_INVAL, "parameter '%s': its extents cannot depend on the rows", name);
+			err = hd_fail(diag, HD_E_INVAL,
+				"parameter '%s': its extents cannot depend on the rows", name);
 	if (err == HD_OK)
 		err = RESERVE(graph, param, nparams, param_cap, 1, diag);
 	if (err == HD_OK)
@@ -277,11 +289,13 @@ enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t ran
 	if (err == HD_OK)
 		err = value_add(graph, &v, value, diag);
 	if (err == HD_OK)
-		graph->param[graph->nparams++] = (struct hd_param){ .value = *value, .init = (uint32_t)init, .scale = scale };
+		graph->param[graph->nparams++] = (struct hd_param){ .value = *value, .init = (uint32_t)init,
+			.scale = scale };
 	return err;
 }
 
-static enum hd_err buffer_check(const struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+static enum hd_err buffer_check(const struct hd_graph *graph, const char *name, uint8_t rank,
+	const int64_t *dim,
 	enum hd_init_kind init, struct hd_diag *diag)
 {
 	enum hd_err err = name_free(graph, name, diag);
@@ -292,7 +306,8 @@ static enum hd_err buffer_check(const struct hd_graph *graph, const char *name, 
 		err = hd_fail(diag, HD_E_INVAL, "buffer '%s': it begins as zeros or ones", name);
 	for (uint32_t i = 0; i < rank && i < HD_MAX_DIMS && err == HD_OK; i++)
 		if (dim[i] < 0)
-			err = hd_fail(diag, HD_E_INVAL, "buffer '%s': its extents cannot depend on the rows", name);
+			err = hd_fail(diag, HD_E_INVAL, "buffer '%s': its extents cannot depend on the rows",
+				name);
 	return err;
 }
 
@@ -310,7 +325,8 @@ enum hd_err hd_graph_buffer(struct hd_graph *graph, const char *name, uint8_t ra
 	if (err == HD_OK)
 		err = value_add(graph, &v, value, diag);
 	if (err == HD_OK)
-		graph->buffer[graph->nbuffers++] = (struct hd_buffer){ .value = *value, .init = (uint32_t)init };
+		graph->buffer[graph->nbuffers++] = (struct hd_buffer){ .value = *value,
+			.init = (uint32_t)init };
 	return err;
 }
 
@@ -319,7 +335,8 @@ enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *ru
 {
 	enum hd_err err;
 
-	if (running->mean >= graph->nvalues || running->variance >= graph->nvalues || running->moments >= graph->nvalues)
+	if (running->mean >= graph->nvalues || running->variance >= graph->nvalues ||
+		running->moments >= graph->nvalues)
 		return hd_fail(diag, HD_E_INVAL, "running statistics: a value does not exist");
 	if (graph->nrunning == HD_MAX_BUFFERS)
 		return hd_fail(diag, HD_E_INVAL, "more than %d running statistics", HD_MAX_BUFFERS);
@@ -342,7 +359,9 @@ enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t 
 		return hd_fail(diag, HD_E_INVAL, "the extents of a constant cannot depend on the rows");
 	uint64_t len = hd_value_bytes(&v, 1);
 	if (len > HD_MAX_CONST_BYTES - at)
-		return hd_fail(diag, HD_E_INVAL, "more than %d bytes of constants: make them parameters or inputs", HD_MAX_CONST_BYTES);
+		return hd_fail(diag, HD_E_INVAL,
+			"more than %d bytes of constants: make them parameters or inputs",
+			HD_MAX_CONST_BYTES);
 	err = RESERVE(graph, consts, consts_len, consts_cap, at - graph->consts_len + len, diag);
 	if (err != HD_OK)
 		return err;
@@ -360,18 +379,21 @@ static enum hd_err node_check(const struct hd_graph *graph, const struct hd_node
 		return hd_fail(diag, HD_E_INVAL, "op %u does not exist", node->op);
 	const struct hd_op_row *row = &hd_ops[node->op];
 	if (node->nin != row->nin)
-		return hd_fail(diag, HD_E_INVAL, "%s: %u operands, it takes %u", row->name, node->nin, row->nin);
+		return hd_fail(diag, HD_E_INVAL, "%s: %u operands, it takes %u", row->name, node->nin,
+			row->nin);
 	for (int i = 0; i < node->nin; i++)
 		if (node->in[i] >= graph->nvalues)
 			return hd_fail(diag, HD_E_INVAL, "%s: operand %d does not exist", row->name, i);
 	if (node->stage >= HD_MAX_STAGES)
-		return hd_fail(diag, HD_E_INVAL, "%s: stage %u, there are at most %d", row->name, node->stage, HD_MAX_STAGES);
+		return hd_fail(diag, HD_E_INVAL, "%s: stage %u, there are at most %d", row->name, node->stage,
+			HD_MAX_STAGES);
 	if (graph->nnodes == HD_MAX_NODES)
 		return hd_fail(diag, HD_E_INVAL, "more than %d nodes", HD_MAX_NODES);
 	return HD_OK;
 }
 
-enum hd_err hd_graph_shapes(const struct hd_graph *graph, const struct hd_node *node, struct hd_value out[HD_MAX_OUT],
+enum hd_err hd_graph_shapes(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value out[HD_MAX_OUT],
 	struct hd_diag *diag)
 {
 	const struct hd_op_row *row = &hd_ops[node->op];
@@ -428,7 +450,8 @@ enum hd_err hd_graph_output(struct hd_graph *graph, const char *name, uint32_t v
 	if (value >= graph->nvalues)
 		return hd_fail(diag, HD_E_INVAL, "output '%s': its value does not exist", name);
 	if (hd_graph_find_output(graph, name) != HD_NONE || graph->noutputs == HD_MAX_ENDS)
-		return hd_fail(diag, HD_E_INVAL, "output '%s' is declared twice, or there are more than %d", name, HD_MAX_ENDS);
+		return hd_fail(diag, HD_E_INVAL, "output '%s' is declared twice, or there are more than %d",
+			name, HD_MAX_ENDS);
 	err = RESERVE(graph, output, noutputs, output_cap, 1, diag);
 	if (err == HD_OK)
 		err = hd_graph_name(graph, name, &at, diag);
@@ -458,8 +481,11 @@ enum hd_err hd_graph_cut(struct hd_graph *graph, uint32_t ncuts, const uint32_t 
 	if (graph->nforward != graph->nnodes)
 		return hd_fail(diag, HD_E_INVAL, "a graph is cut before its gradient is made");
 	for (uint32_t i = 0; i < ncuts; i++)
-		if (first[i] == 0 || first[i] >= graph->nnodes || (i && first[i] <= first[i - 1]) || i + 1 >= HD_MAX_STAGES)
-			return hd_fail(diag, HD_E_INVAL, "cut %u before node %u: cuts ascend and lie in 1..%u", i, first[i], graph->nnodes - 1);
+		if (first[i] == 0 || first[i] >= graph->nnodes || (i && first[i] <= first[i - 1]) ||
+			i + 1 >= HD_MAX_STAGES)
+			return hd_fail(diag, HD_E_INVAL,
+				"cut %u before node %u: cuts ascend and lie in 1..%u", i, first[i],
+				graph->nnodes - 1);
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		if (stage < ncuts && i == first[stage])
 			stage++;

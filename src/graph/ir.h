@@ -39,7 +39,8 @@ enum {
 	HD_MAX_BUFFERS = 1 << 14,
 	HD_MAX_ENDS = 64,                 /* inputs, and outputs */
 	HD_MAX_STAGES = 1 << 12,
-	HD_MAX_CONST_BYTES = 1 << 26,     /* constants are tables and scalars; big tensors are parameters or inputs */
+	/* constants are tables and scalars; big tensors are parameters or inputs */
+	HD_MAX_CONST_BYTES = 1 << 26,
 	HD_MAX_EXTENT = INT32_MAX,        /* what every kernel library takes */
 };
 #define HD_NONE UINT32_MAX
@@ -76,8 +77,10 @@ struct hd_value {
 	uint8_t  pad[5];
 	uint32_t node;                    /* maker of a TEMP, else HD_NONE */
 	uint32_t name;                    /* offset in the name pool, HD_NONE: unnamed */
-	uint32_t data;                    /* CONST: offset in the pool; PARAM, INPUT, BUFFER: its index in param[], input[], buffer[] */
-	uint32_t grad;                    /* PARAM: value that holds its complete gradient after autodiff, else HD_NONE */
+	/* CONST: offset in the pool; PARAM, INPUT, BUFFER: its index in param[], input[], buffer[] */
+	uint32_t data;
+	/* PARAM: value that holds its complete gradient after autodiff, else HD_NONE */
+	uint32_t grad;
 };
 
 enum hd_phase { HD_PHASE_F, HD_PHASE_I, HD_PHASE_W };
@@ -97,7 +100,8 @@ struct hd_node {
 	uint32_t in[HD_MAX_IN];
 	uint32_t out;                     /* outputs are the values out .. out+nout-1 */
 	uint32_t of;                      /* gradient nodes: the forward node, else HD_NONE */
-	uint32_t key;                     /* random ops: the op id of philox.h; the gradient has its forward's */
+	/* random ops: the op id of philox.h; the gradient has its forward's */
+	uint32_t key;
 	struct hd_attr attr;
 };
 
@@ -142,7 +146,8 @@ struct hd_graph {
 	uint8_t          *consts; uint32_t consts_len, consts_cap;
 	uint32_t          name;           /* of the graph */
 	uint32_t          nforward;       /* nodes before autodiff; == nnodes until then */
-	uint32_t          nrandom;        /* keys given out: a random op's key is its rank among them, whatever passes do later */
+	/* keys given out: a random op's key is its rank among them, whatever passes do later */
+	uint32_t          nrandom;
 };
 
 void hd_graph_init(struct hd_graph *graph, struct hd_arena *arena);
@@ -150,37 +155,50 @@ void hd_graph_init(struct hd_graph *graph, struct hd_arena *arena);
 /* Builders. They fail only by HD_E_NOMEM or by a rule of the op (hd_fail says which). Names are copied. */
 HD_MUST_USE enum hd_err hd_graph_input(struct hd_graph *graph, const char *name, enum hd_dtype dtype,
 	uint8_t rank, const int64_t *dim, uint32_t *value, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+HD_MUST_USE enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t rank,
+	const int64_t *dim,
 	enum hd_init_kind init, float scale, uint32_t *value, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_graph_buffer(struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+HD_MUST_USE enum hd_err hd_graph_buffer(struct hd_graph *graph, const char *name, uint8_t rank,
+	const int64_t *dim,
 	enum hd_init_kind init, uint32_t *value, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *running, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t rank, const int64_t *dim,
+HD_MUST_USE enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *running,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t rank,
+	const int64_t *dim,
 	const void *data, uint32_t *value, struct hd_diag *diag);
 /* Shapes of the outputs come from the op's shape rule. `out` receives the first output. */
 HD_MUST_USE enum hd_err hd_graph_node(struct hd_graph *graph, uint16_t op, uint8_t nin, const uint32_t *in,
 	const struct hd_attr *attr, uint16_t stage, uint32_t *out, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_graph_output(struct hd_graph *graph, const char *name, uint32_t value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_output(struct hd_graph *graph, const char *name, uint32_t value,
+	struct hd_diag *diag);
 /* Stages by cuts: stage i+1 begins at node first[i] (ascending). Before autodiff. */
-HD_MUST_USE enum hd_err hd_graph_cut(struct hd_graph *graph, uint32_t ncuts, const uint32_t *first, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_cut(struct hd_graph *graph, uint32_t ncuts, const uint32_t *first,
+	struct hd_diag *diag);
 
-/* For passes and readers. Shapes of a node's outputs by its rules, attributes checked; operands must exist. */
-HD_MUST_USE enum hd_err hd_graph_name(struct hd_graph *graph, const char *name, uint32_t *at, struct hd_diag *diag);
+/* For passes and readers. Shapes of a node's outputs by its rules, attributes checked; operands must
+ * exist. */
+HD_MUST_USE enum hd_err hd_graph_name(struct hd_graph *graph, const char *name, uint32_t *at,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_shapes(const struct hd_graph *graph, const struct hd_node *node,
 	struct hd_value out[HD_MAX_OUT], struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_value_check(const struct hd_value *value, struct hd_diag *diag);
 
 const char *hd_graph_text_of(const struct hd_graph *graph, uint32_t name);         /* "" for HD_NONE */
 uint32_t hd_graph_find_output(const struct hd_graph *graph, const char *name);     /* value id or HD_NONE */
-uint32_t hd_graph_find_param(const struct hd_graph *graph, const char *name);      /* param index or HD_NONE */
-uint32_t hd_graph_find_buffer(const struct hd_graph *graph, const char *name);     /* buffer index or HD_NONE */
-uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name);      /* input index or HD_NONE */
+/* param index or HD_NONE */
+uint32_t hd_graph_find_param(const struct hd_graph *graph, const char *name);
+/* buffer index or HD_NONE */
+uint32_t hd_graph_find_buffer(const struct hd_graph *graph, const char *name);
+/* input index or HD_NONE */
+uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name);
 
-/* Elements and bytes of a value when the graph runs on `rows` rows. Checked when the graph is verified for its largest rows. */
+/* Elements and bytes of a value when the graph runs on `rows` rows. Checked when the graph is verified for
+ * its largest rows. */
 uint64_t hd_value_elems(const struct hd_value *value, uint64_t rows);
 uint64_t hd_value_bytes(const struct hd_value *value, uint64_t rows);
 
-/* Extents multiplied, in their own encoding: -k is k times the rows. 0: two extents of rows, or above 2^42. */
+/* Extents multiplied, in their own encoding: -k is k times the rows. 0: two extents of rows, or above
+ * 2^42. */
 int64_t hd_dims_product(const int64_t *dim, uint32_t rank);
 bool hd_dims_same(const struct hd_value *a, const struct hd_value *b);
 

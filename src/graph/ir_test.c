@@ -56,7 +56,8 @@ static void names_are_checked(void **state)
 		struct hd_subject s;
 		uint32_t at;
 		hd_subject_init(&s);
-		CHECK((hd_graph_name(&s.graph, rows[i].name, &at, NULL) == HD_OK) == rows[i].good, "'%s'", rows[i].name);
+		CHECK((hd_graph_name(&s.graph, rows[i].name, &at, NULL) == HD_OK) == rows[i].good, "'%s'",
+			rows[i].name);
 		hd_subject_finish(&s);
 	}
 	for (int len = HD_MAX_NAME - 1; len <= HD_MAX_NAME; len++) {
@@ -84,16 +85,20 @@ static void graphs_grow_without_losing_anything(void **state)
 	for (int i = 0; i < N; i++) {
 		float c = (float)i;
 		snprintf(name, sizeof name, "p%d", i);
-		assert_int_equal(hd_graph_param(&s.graph, name, 1, (int64_t[]){ i + 1 }, HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
-		assert_int_equal(hd_graph_const(&s.graph, HD_F32, 1, (int64_t[]){ 1 }, &c, &value, NULL), HD_OK);
-		assert_int_equal(hd_graph_node(&s.graph, HD_OP_SCALE, 1, &in, &(struct hd_attr){ .f = { c } }, 0, &in, NULL), HD_OK);
+		assert_int_equal(hd_graph_param(&s.graph, name, 1, (int64_t[]){ i + 1 }, HD_INIT_ZEROS, 0,
+			&value, NULL), HD_OK);
+		assert_int_equal(hd_graph_const(&s.graph, HD_F32, 1, (int64_t[]){ 1 }, &c, &value, NULL),
+			HD_OK);
+		assert_int_equal(hd_graph_node(&s.graph, HD_OP_SCALE, 1, &in, &(struct hd_attr){ .f = { c } },
+			0, &in, NULL), HD_OK);
 	}
 	for (int i = 0; i < N; i++) {
 		snprintf(name, sizeof name, "p%d", i);
 		assert_int_equal(hd_graph_find_param(&s.graph, name), i);
 		assert_true(s.graph.node[i].attr.f[0] == (float)i);
 		const struct hd_value *c = &s.graph.value[s.graph.param[i].value + 1];
-		assert_true(c->kind == HD_CONST && c->data % 64 == 0 && *(const float *)(const void *)(s.graph.consts + c->data) == (float)i);
+		assert_true(c->kind == HD_CONST && c->data % 64 == 0 &&
+			*(const float *)(const void *)(s.graph.consts + c->data) == (float)i);
 	}
 	assert_int_equal(hd_graph_verify(&s.graph, 8, NULL), HD_OK);
 	hd_subject_finish(&s);
@@ -110,14 +115,18 @@ static void builders_refuse_what_breaks_a_limit(void **state)
 	assert_int_equal(hd_graph_input(&s.graph, "x", HD_F32, 1, (int64_t[]){ 4 }, &x, NULL), HD_OK);
 	assert_int_equal(hd_graph_node(&s.graph, HD_NOPS, 1, &x, NULL, 0, &out, NULL), HD_E_INVAL);
 	assert_int_equal(hd_graph_node(&s.graph, HD_OP_ADD, 1, &x, NULL, 0, &out, NULL), HD_E_INVAL);
-	assert_int_equal(hd_graph_node(&s.graph, HD_OP_SUM64, 1, &(uint32_t){ 5 }, NULL, 0, &out, NULL), HD_E_INVAL);
-	assert_int_equal(hd_graph_node(&s.graph, HD_OP_SUM64, 1, &x, NULL, HD_MAX_STAGES, &out, NULL), HD_E_INVAL);
-	assert_int_equal(hd_graph_const(&s.graph, HD_F32, 1, (int64_t[]){ 1 << 26 }, NULL, &out, NULL), HD_E_INVAL);
+	assert_int_equal(hd_graph_node(&s.graph, HD_OP_SUM64, 1, &(uint32_t){ 5 }, NULL, 0, &out, NULL),
+		HD_E_INVAL);
+	assert_int_equal(hd_graph_node(&s.graph, HD_OP_SUM64, 1, &x, NULL, HD_MAX_STAGES, &out, NULL),
+		HD_E_INVAL);
+	assert_int_equal(hd_graph_const(&s.graph, HD_F32, 1, (int64_t[]){ 1 << 26 }, NULL, &out, NULL),
+		HD_E_INVAL);
 	assert_int_equal(hd_graph_output(&s.graph, "y", 9, NULL), HD_E_INVAL);
 	assert_int_equal(out, 77);
 	for (int i = 1; i < HD_MAX_ENDS; i++) {
 		snprintf(name, sizeof name, "x%d", i);
-		assert_int_equal(hd_graph_input(&s.graph, name, HD_F32, 1, (int64_t[]){ 4 }, &x, NULL), HD_OK);
+		assert_int_equal(hd_graph_input(&s.graph, name, HD_F32, 1, (int64_t[]){ 4 }, &x, NULL),
+			HD_OK);
 	}
 	assert_int_equal(hd_graph_input(&s.graph, "last", HD_F32, 1, (int64_t[]){ 4 }, &x, NULL), HD_E_INVAL);
 	hd_subject_finish(&s);

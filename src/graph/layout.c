@@ -2,7 +2,8 @@
 
 #include "base/bits.h"
 
-/* The flat vector is addressed by 64-bit bytes everywhere, so 2^40 elements (4 TiB of f32) is a limit of belief, not of type. */
+/* The flat vector is addressed by 64-bit bytes everywhere, so 2^40 elements (4 TiB of f32) is a limit of
+ * belief, not of type. */
 #define MAX_FLAT_ELEMS ((uint64_t)1 << 40)
 
 static enum hd_err take(struct hd_layout *l, struct hd_arena *arena, struct hd_diag *diag)
@@ -11,10 +12,12 @@ static enum hd_err take(struct hd_layout *l, struct hd_arena *arena, struct hd_d
 	l->len = hd_arena_take(arena, l->nparams, sizeof *l->len);
 	l->first_segment = hd_arena_take(arena, l->nparams + 1u, sizeof *l->first_segment);
 	l->segment = hd_arena_take(arena, l->nsegments, sizeof *l->segment);
-	l->chunk = hd_arena_take(arena, l->nsegments, sizeof *l->chunk);        /* there are never more chunks than segments */
+	/* there are never more chunks than segments */
+	l->chunk = hd_arena_take(arena, l->nsegments, sizeof *l->chunk);
 	l->buffer_at = hd_arena_take(arena, l->nbuffers + 1u, sizeof *l->buffer_at);
 	l->buffer_len = hd_arena_take(arena, l->nbuffers + 1u, sizeof *l->buffer_len);
-	if (!l->buffer_at || !l->buffer_len || !l->at || !l->len || !l->first_segment || !l->segment || !l->chunk)
+	if (!l->buffer_at || !l->buffer_len || !l->at || !l->len || !l->first_segment || !l->segment ||
+		!l->chunk)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the layout of %u segments", l->nsegments);
 	return HD_OK;
 }
@@ -36,7 +39,8 @@ static enum hd_err count(struct hd_layout *l, const struct hd_graph *graph, stru
 				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
 	}
 	if (!nsegments)
-		return hd_fail(diag, HD_E_INVAL, "all %u parameters are frozen: there is nothing to train", graph->nparams);
+		return hd_fail(diag, HD_E_INVAL, "all %u parameters are frozen: there is nothing to train",
+			graph->nparams);
 	l->nparams = graph->nparams;
 	l->nbuffers = graph->nbuffers;
 	l->nsegments = (uint32_t)nsegments;            /* at most 2^40 / 65536 + one per parameter */
@@ -57,7 +61,8 @@ static void lay_segments(struct hd_layout *l, const struct hd_graph *graph)
 		l->first_segment[p] = n;
 		for (uint64_t from = 0; from < len && !graph->param[p].frozen; from += HD_SEGMENT_ELEMS) {
 			uint64_t left = len - from;
-			l->segment[n++] = (struct hd_segment){ .at = at + from, .len = left < HD_SEGMENT_ELEMS ? left : HD_SEGMENT_ELEMS, .param = p };
+			l->segment[n++] = (struct hd_segment){ .at = at + from,
+				.len = left < HD_SEGMENT_ELEMS ? left : HD_SEGMENT_ELEMS, .param = p };
 		}
 	}
 	l->first_segment[l->nparams] = n;
@@ -70,7 +75,8 @@ static enum hd_err lay_buffers(struct hd_layout *l, const struct hd_graph *graph
 		l->buffer_len[b] = hd_value_elems(&graph->value[graph->buffer[b].value], 1);
 		l->buffer_elems += hd_round_up(l->buffer_len[b], HD_FLAT_ALIGN_ELEMS);
 		if (l->buffer_elems > MAX_FLAT_ELEMS)
-			return hd_fail(diag, HD_E_INVAL, "the buffers of the model have more than 2^40 elements (at '%s')",
+			return hd_fail(diag, HD_E_INVAL,
+				"the buffers of the model have more than 2^40 elements (at '%s')",
 				hd_graph_text_of(graph, graph->value[graph->buffer[b].value].name));
 	}
 	return HD_OK;
@@ -94,7 +100,8 @@ static void close_chunks(struct hd_layout *l)
 	}
 }
 
-enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_layout l = { 0 };
 	enum hd_err err;
@@ -114,11 +121,13 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 	return HD_OK;
 }
 
-uint32_t hd_layout_nbuckets(const struct hd_layout *layout) { return (layout->nchunks + HD_BUCKET_CHUNKS - 1) / HD_BUCKET_CHUNKS; }
+uint32_t hd_layout_nbuckets(const struct hd_layout *layout) { return (layout->nchunks + HD_BUCKET_CHUNKS -
+	1) / HD_BUCKET_CHUNKS; }
 
 struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket)
 {
-	uint32_t first = bucket * HD_BUCKET_CHUNKS, end = first + HD_BUCKET_CHUNKS < layout->nchunks ? first + HD_BUCKET_CHUNKS : layout->nchunks;
+	uint32_t first = bucket * HD_BUCKET_CHUNKS, end = first + HD_BUCKET_CHUNKS < layout->nchunks ?
+		first + HD_BUCKET_CHUNKS : layout->nchunks;
 	struct hd_chunk run = layout->chunk[first];
 
 	for (uint32_t c = first + 1; c < end; c++) {

@@ -31,7 +31,8 @@ enum { HD_SEGMENT_ELEMS = 65536, HD_CHUNK_ELEMS = 65536, HD_FLAT_ALIGN_ELEMS = 1
        HD_BUCKET_BYTES = HD_BUCKET_CHUNKS * HD_CHUNK_ELEMS * 4 };         /* of the largest bucket */
 
 struct hd_segment { uint64_t at, len; uint32_t param, chunk; };          /* elements of the flat vector */
-struct hd_chunk   { uint64_t at, len; uint32_t first_segment, nsegments; };  /* pads included, so that chunks tile [0, elems) */
+/* pads included, so that chunks tile [0, elems) */
+struct hd_chunk   { uint64_t at, len; uint32_t first_segment, nsegments; };
 
 struct hd_layout {
 	uint64_t elems;                   /* of the flat vector of what is learned, pads included */
@@ -51,6 +52,7 @@ HD_MUST_USE enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd
 	struct hd_arena *arena, struct hd_diag *diag);
 
 uint32_t hd_layout_nbuckets(const struct hd_layout *layout);
-struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket);        /* as one run of chunks */
+/* as one run of chunks */
+struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket);
 
 #endif

@@ -16,7 +16,8 @@ static void graph_of(struct hd_subject *s, const int64_t *len, uint32_t n)
 		char name[16];
 		uint32_t value;
 		snprintf(name, sizeof name, "p%u", i);
-		assert_int_equal(hd_graph_param(&s->graph, name, 1, &len[i], HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
+		assert_int_equal(hd_graph_param(&s->graph, name, 1, &len[i], HD_INIT_ZEROS, 0, &value, NULL),
+			HD_OK);
 	}
 }
 
@@ -31,7 +32,9 @@ static void check_rules(const struct hd_layout *l, const int64_t *len, uint32_t 
 		CHECK(l->first_segment[p] == s, "tensor %u", p);
 		for (int64_t left = len[p], from = 0; left > 0; s++) {
 			int64_t take = left < 65536 ? left : 65536;
-			CHECK(l->segment[s].at == at + (uint64_t)from && l->segment[s].len == (uint64_t)take && l->segment[s].param == p, "segment %u", s);
+			CHECK(l->segment[s].at == at + (uint64_t)from &&
+				l->segment[s].len == (uint64_t)take && l->segment[s].param == p, "segment %u",
+				s);
 			from += take;
 			left -= take;
 		}
@@ -44,7 +47,8 @@ static void check_rules(const struct hd_layout *l, const int64_t *len, uint32_t 
 	assert_int_equal(l->first_segment[n], s);
 	for (uint64_t end = 0, first = 0; c < l->nchunks; c++) {
 		const struct hd_chunk *k = &l->chunk[c];
-		CHECK(k->at == end && k->first_segment == first && k->nsegments > 0 && k->len <= 65536, "chunk %u", c);
+		CHECK(k->at == end && k->first_segment == first && k->nsegments > 0 && k->len <= 65536,
+			"chunk %u", c);
 		for (uint32_t i = 0; i < k->nsegments; i++)
 			CHECK(l->segment[first + i].chunk == c, "chunk %u", c);
 		end += k->len;
@@ -54,13 +58,15 @@ static void check_rules(const struct hd_layout *l, const int64_t *len, uint32_t 
 			uint64_t next_end = first + 1 < l->nsegments ? l->segment[first + 1].at : l->elems;
 			CHECK(next_end - k->at > 65536, "chunk %u was closed too early", c);
 		} else {
-			CHECK(end == l->elems && first == l->nsegments, "the last chunk ends at %llu", (unsigned long long)end);
+			CHECK(end == l->elems && first == l->nsegments, "the last chunk ends at %llu",
+				(unsigned long long)end);
 		}
 	}
 	uint64_t end = 0, first = 0, nbuckets = hd_layout_nbuckets(l);
 	for (uint32_t b = 0; b < nbuckets; b++) {
 		struct hd_chunk k = hd_layout_bucket(l, b);
-		CHECK(k.at == end && k.first_segment == first && k.len * 4 <= HD_BUCKET_BYTES, "bucket %u", b);
+		CHECK(k.at == end && k.first_segment == first && k.len * 4 <= HD_BUCKET_BYTES, "bucket %u",
+			b);
 		CHECK(k.at == l->chunk[4 * b].at, "bucket %u", b);
 		end += k.len;
 		first += k.nsegments;
@@ -73,7 +79,8 @@ static void layouts_tile_for_all_pairs_and_triples_of_sizes(void **state)
 {
 	(void)state;
 	for (int i = 0; i < NSIZES * NSIZES * NSIZES; i++) {
-		int64_t len[3] = { sizes[i % NSIZES], sizes[i / NSIZES % NSIZES], sizes[i / NSIZES / NSIZES] };
+		int64_t len[3] = { sizes[i % NSIZES], sizes[i / NSIZES % NSIZES],
+			sizes[i / NSIZES / NSIZES] };
 		struct hd_subject s;
 		struct hd_layout l;
 		graph_of(&s, len, i % 2 ? 3 : 2);
@@ -110,7 +117,8 @@ static void buffers_lie_in_a_vector_of_their_own(void **state)
 	(void)state;
 	graph_of(&s, (int64_t[]){ 20, 1 }, 2);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(hd_graph_buffer(&s.graph, names[i], 1, &len[i], HD_INIT_ONES, &value, NULL), HD_OK);
+		assert_int_equal(hd_graph_buffer(&s.graph, names[i], 1, &len[i], HD_INIT_ONES, &value, NULL),
+			HD_OK);
 	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, NULL), HD_OK);
 	check_rules(&l, (int64_t[]){ 20, 1 }, 2);
 	assert_int_equal(l.nbuffers, 3);
@@ -142,8 +150,10 @@ static void more_parameters_than_2_to_the_40_are_refused(void **state)
 
 	(void)state;
 	hd_subject_init(&s);
-	assert_int_equal(hd_graph_param(&s.graph, "big", 2, (int64_t[]){ 1 << 20, 1 << 20 }, HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
-	assert_int_equal(hd_graph_param(&s.graph, "more", 1, (int64_t[]){ 1 }, HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
+	assert_int_equal(hd_graph_param(&s.graph, "big", 2, (int64_t[]){ 1 << 20, 1 << 20 }, HD_INIT_ZEROS, 0,
+		&value, NULL), HD_OK);
+	assert_int_equal(hd_graph_param(&s.graph, "more", 1, (int64_t[]){ 1 }, HD_INIT_ZEROS, 0, &value,
+		NULL), HD_OK);
 	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, &s.diag), HD_E_INVAL);
 	assert_non_null(strstr(s.diag.text, "'more'"));
 	hd_subject_finish(&s);

@@ -18,22 +18,27 @@ static bool matches(const char *const *pattern, uint32_t n, const char *name)
 	return false;
 }
 
-static const char *param_name(const struct hd_graph *graph, uint32_t p) { return hd_graph_text_of(graph, graph->value[graph->param[p].value].name); }
+static const char *param_name(const struct hd_graph *graph,
+	uint32_t p) { return hd_graph_text_of(graph, graph->value[graph->param[p].value].name); }
 
 /* Every pattern names a parameter: one that does not is a slip that would train something else. */
-static enum hd_err patterns_hit(const struct hd_graph *graph, const char *key, const char *const *pattern, uint32_t n, struct hd_diag *diag)
+static enum hd_err patterns_hit(const struct hd_graph *graph, const char *key, const char *const *pattern,
+	uint32_t n, struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t p = 0;
 		while (p < graph->nparams && !hd_name_matches(pattern[i], param_name(graph, p)))
 			p++;
 		if (p == graph->nparams)
-			return hd_fail(diag, HD_E_INVAL, "%s: \"%s\" names no parameter of the model; `heddle model show` lists them", key, pattern[i]);
+			return hd_fail(diag, HD_E_INVAL,
+				"%s: \"%s\" names no parameter of the model; `heddle model show` lists them",
+				key, pattern[i]);
 	}
 	return HD_OK;
 }
 
-enum hd_err hd_graph_freeze(struct hd_graph *graph, const char *const *pattern, uint32_t n, struct hd_diag *diag)
+enum hd_err hd_graph_freeze(struct hd_graph *graph, const char *const *pattern, uint32_t n,
+	struct hd_diag *diag)
 {
 	enum hd_err err = patterns_hit(graph, "model.freeze", pattern, n, diag);
 
@@ -60,12 +65,16 @@ static enum hd_err check_target(const struct hd_graph *graph, uint32_t p, struct
 			if (graph->node[i].in[k] != value)
 				continue;
 			if (!is_product_of(&graph->node[i], value))
-				return hd_fail(diag, HD_E_INVAL, "model.lora.targets: %s is read by %s too: only a matrix that products alone read can "
-					"have adapters", param_name(graph, p), hd_ops[graph->node[i].op].name);
+				return hd_fail(diag, HD_E_INVAL,
+					"model.lora.targets: %s is read by %s too: only a matrix that "
+					"products alone read can "
+					"have adapters", param_name(graph, p),
+					hd_ops[graph->node[i].op].name);
 			products++;
 		}
 	if (!products || graph->value[value].rank != 2)
-		return hd_fail(diag, HD_E_INVAL, "model.lora.targets: %s %s is no matrix of a product", param_name(graph, p),
+		return hd_fail(diag, HD_E_INVAL, "model.lora.targets: %s %s is no matrix of a product",
+			param_name(graph, p),
 			hd_value_shape(&graph->value[value]).at);
 	return HD_OK;
 }
@@ -79,7 +88,8 @@ static bool stored_out_in(const struct hd_graph *graph, uint32_t value)
 	return false;
 }
 
-static enum hd_err add_params(struct hd_rewrite *r, uint32_t p, uint32_t rank, struct adapter *adapter, struct hd_diag *diag)
+static enum hd_err add_params(struct hd_rewrite *r, uint32_t p, uint32_t rank, struct adapter *adapter,
+	struct hd_diag *diag)
 {
 	const struct hd_value *w = &r->from->value[r->from->param[p].value];
 	bool out_in = stored_out_in(r->from, r->from->param[p].value);
@@ -87,19 +97,24 @@ static enum hd_err add_params(struct hd_rewrite *r, uint32_t p, uint32_t rank, s
 	char name[HD_MAX_NAME + sizeof suffix_a];
 
 	snprintf(name, sizeof name, "%s%s", param_name(r->from, p), suffix_a);
-	enum hd_err err = hd_graph_param(&r->graph, name, 2, (int64_t[]){ rank, in }, HD_INIT_UNIFORM, 1.0f / sqrtf((float)in), &adapter->a, diag);
+	enum hd_err err = hd_graph_param(&r->graph, name, 2, (int64_t[]){ rank, in }, HD_INIT_UNIFORM,
+		1.0f / sqrtf((float)in), &adapter->a, diag);
 	snprintf(name, sizeof name, "%s%s", param_name(r->from, p), suffix_b);
-	return err ? err : hd_graph_param(&r->graph, name, 2, (int64_t[]){ out, rank }, HD_INIT_ZEROS, 0, &adapter->b, diag);
+	return err ? err : hd_graph_param(&r->graph, name, 2, (int64_t[]){ out, rank }, HD_INIT_ZEROS, 0,
+		&adapter->b, diag);
 }
 
-static enum hd_err add_node(struct hd_rewrite *r, const struct hd_node *like, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr,
+static enum hd_err add_node(struct hd_rewrite *r, const struct hd_node *like, enum hd_op op, uint32_t a,
+	uint32_t b, struct hd_attr attr,
 	uint32_t *out, struct hd_diag *diag)
 {
-	return hd_graph_node(&r->graph, (uint16_t)op, b == HD_NONE ? 1 : 2, (uint32_t[]){ a, b }, &attr, like->stage, out, diag);
+	return hd_graph_node(&r->graph, (uint16_t)op, b == HD_NONE ? 1 : 2, (uint32_t[]){ a, b }, &attr,
+		like->stage, out, diag);
 }
 
 /* The product as it was, then what is added to it. */
-static enum hd_err adapt(struct hd_rewrite *r, const struct hd_node *node, const struct adapter *adapter, float scale, struct hd_diag *diag)
+static enum hd_err adapt(struct hd_rewrite *r, const struct hd_node *node, const struct adapter *adapter,
+	float scale, struct hd_diag *diag)
 {
 	static const struct hd_attr none, turned = { .i = { 0, 1 } };
 	uint32_t x, narrow, wide;
@@ -112,8 +127,10 @@ static enum hd_err adapt(struct hd_rewrite *r, const struct hd_node *node, const
 	if (!err)
 		err = add_node(r, node, HD_OP_MATMUL, narrow, adapter->b, turned, &wide, diag);
 	if (!err)
-		err = add_node(r, node, HD_OP_SCALE, wide, HD_NONE, (struct hd_attr){ .f = { scale } }, &wide, diag);
-	return err ? err : add_node(r, node, HD_OP_ADD, r->to[node->out], wide, none, &r->to[node->out], diag);
+		err = add_node(r, node, HD_OP_SCALE, wide, HD_NONE, (struct hd_attr){ .f = { scale } }, &wide,
+			diag);
+	return err ? err : add_node(r, node, HD_OP_ADD, r->to[node->out], wide, none, &r->to[node->out],
+		diag);
 }
 
 static enum hd_err freeze_rest(struct hd_graph *graph, const struct hd_lora *lora)
@@ -150,7 +167,8 @@ enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lora *lora, st
 		const struct hd_node *node = &graph->node[i];
 		const struct hd_value *w = node->op == HD_OP_MATMUL ? &graph->value[node->in[1]] : NULL;
 		bool adapted = w && w->kind == HD_PARAM && adapter[w->data].a != HD_NONE;
-		err = adapted ? adapt(&r, node, &adapter[w->data], scale, diag) : hd_rewrite_copy(&r, node, diag);
+		err = adapted ? adapt(&r, node, &adapter[w->data], scale, diag) : hd_rewrite_copy(&r, node,
+			diag);
 	}
 	return err ? err : hd_rewrite_end(&r, graph, diag);
 }
@@ -166,7 +184,8 @@ static bool ends_with(const char *name, const char *end)
 
 bool hd_lora_is_adapter(const char *name) { return ends_with(name, suffix_a) || ends_with(name, suffix_b); }
 
-static void add_product(float *w, const float *a, const float *b, uint64_t in, uint64_t out, uint32_t rank, double scale, bool out_in)
+static void add_product(float *w, const float *a, const float *b, uint64_t in, uint64_t out, uint32_t rank,
+	double scale, bool out_in)
 {
 	for (uint64_t o = 0; o < out; o++)
 		for (uint64_t i = 0; i < in; i++) {
@@ -186,19 +205,25 @@ static struct hd_state_entry *find_adapter(const struct hd_state *state, const c
 	return hd_state_find(state, full);
 }
 
-enum hd_err hd_lora_merge(struct hd_state *state, const struct hd_graph *graph, const struct hd_lora *lora, struct hd_diag *diag)
+enum hd_err hd_lora_merge(struct hd_state *state, const struct hd_graph *graph, const struct hd_lora *lora,
+	struct hd_diag *diag)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t p = 0; p < graph->nparams; p++) {
-		const struct hd_state_entry *w = hd_state_find(state, param_name(graph, p)), *a = find_adapter(state, param_name(graph, p), suffix_a);
+		const struct hd_state_entry *w = hd_state_find(state, param_name(graph, p)),
+			*a = find_adapter(state, param_name(graph, p), suffix_a);
 		const struct hd_state_entry *b = find_adapter(state, param_name(graph, p), suffix_b);
 		if (!w || !a || !b)
 			continue;
 		uint64_t in = (uint64_t)a->dim[1], out = (uint64_t)b->dim[0];
-		if (a->dim[0] != lora->rank || b->dim[1] != lora->rank || w->len_bytes != in * out * sizeof(float))
-			return hd_fail(diag, HD_E_INVAL, "%s: its adapters are not of rank %u or not of its shape", w->name, lora->rank);
-		add_product(w->at, a->at, b->at, in, out, lora->rank, (double)(lora->alpha / (float)lora->rank),
+		if (a->dim[0] != lora->rank || b->dim[1] != lora->rank ||
+			w->len_bytes != in * out * sizeof(float))
+			return hd_fail(diag, HD_E_INVAL,
+				"%s: its adapters are not of rank %u or not of its shape", w->name,
+				lora->rank);
+		add_product(w->at, a->at, b->at, in, out, lora->rank,
+			(double)(lora->alpha / (float)lora->rank),
 			stored_out_in(graph, graph->param[p].value));
 	}
 	for (uint32_t i = 0; i < state->nentries; i++)

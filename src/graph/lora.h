@@ -24,19 +24,23 @@
 #include "graph/state.h"
 
 /* Parameters that a pattern matches become frozen. */
-HD_MUST_USE enum hd_err hd_graph_freeze(struct hd_graph *graph, const char *const *pattern, uint32_t n, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_freeze(struct hd_graph *graph, const char *const *pattern, uint32_t n,
+	struct hd_diag *diag);
 
 struct hd_lora {
 	uint32_t rank;
 	float alpha;
-	const char *const *target, *const *train;         /* patterns: what gets adapters; what is learned beside them */
+	/* patterns: what gets adapters; what is learned beside them */
+	const char *const *target, *const *train;
 	uint32_t ntargets, ntrain;
 };
 /* Adapters for the targets; all other parameters but those of `train` become frozen. */
-HD_MUST_USE enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lora *lora, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lora *lora,
+	struct hd_diag *diag);
 
 bool hd_lora_is_adapter(const char *name);
 /* Into the memory of the state's matrices; the adapters leave the table. `graph` has them. */
-HD_MUST_USE enum hd_err hd_lora_merge(struct hd_state *state, const struct hd_graph *graph, const struct hd_lora *lora, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_lora_merge(struct hd_state *state, const struct hd_graph *graph,
+	const struct hd_lora *lora, struct hd_diag *diag);
 
 #endif

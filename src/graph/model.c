@@ -70,7 +70,8 @@ enum hd_err hd_model_find(const char *name, const struct hd_model_row **row, str
 		near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'?" : "");
 }
 
-static enum hd_err int_parse(const struct hd_model_param *param, const char *text, int64_t *n, struct hd_diag *diag)
+static enum hd_err int_parse(const struct hd_model_param *param, const char *text, int64_t *n,
+	struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 
@@ -80,14 +81,16 @@ static enum hd_err int_parse(const struct hd_model_param *param, const char *tex
 }
 
 /* "[512, 256]"; brackets may be missing, so that one number is a list too. */
-static enum hd_err list_parse(const struct hd_model_param *param, const char *text, struct hd_model_value *value, struct hd_diag *diag)
+static enum hd_err list_parse(const struct hd_model_param *param, const char *text,
+	struct hd_model_value *value, struct hd_diag *diag)
 {
 	size_t len = strlen(text);
 	char item[32];
 
 	if (len && text[0] == '[') {
 		if (text[len - 1] != ']')
-			return hd_fail(diag, HD_E_INVAL, "argument '%s': the list '%s' does not end with ']'", param->name, text);
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': the list '%s' does not end with ']'",
+				param->name, text);
 		text++;
 		len -= 2;
 	}
@@ -101,7 +104,9 @@ static enum hd_err list_parse(const struct hd_model_param *param, const char *te
 		while (kept && text[skip + kept - 1] == ' ')
 			kept--;
 		if (value->nlist == HD_MAX_ARG_LIST || kept >= sizeof item)
-			return hd_fail(diag, HD_E_INVAL, "argument '%s': more than %d numbers, or one is too long", param->name, HD_MAX_ARG_LIST);
+			return hd_fail(diag, HD_E_INVAL,
+				"argument '%s': more than %d numbers, or one is too long", param->name,
+				HD_MAX_ARG_LIST);
 		memcpy(item, text + skip, kept);
 		item[kept] = '\0';
 		enum hd_err err = int_parse(param, item, &value->list[value->nlist++], diag);
@@ -113,7 +118,8 @@ static enum hd_err list_parse(const struct hd_model_param *param, const char *te
 	return HD_OK;
 }
 
-static enum hd_err value_parse(const struct hd_model_param *param, const char *text, struct hd_model_value *value, struct hd_diag *diag)
+static enum hd_err value_parse(const struct hd_model_param *param, const char *text,
+	struct hd_model_value *value, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 
@@ -127,7 +133,8 @@ static enum hd_err value_parse(const struct hd_model_param *param, const char *t
 		return HD_OK;
 	case HD_ARG_WORD:
 		if (strlen(text) >= sizeof value->word)
-			return hd_fail(diag, HD_E_INVAL, "argument '%s': '%s' is too long", param->name, text);
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': '%s' is too long", param->name,
+				text);
 		memcpy(value->word, text, strlen(text) + 1);
 		return HD_OK;
 	case HD_ARG_LIST:
@@ -136,7 +143,8 @@ static enum hd_err value_parse(const struct hd_model_param *param, const char *t
 	return hd_fail(diag, HD_E_BUG, "argument '%s': kind %d", param->name, (int)param->kind);
 }
 
-static enum hd_err arg_find(const struct hd_model_row *row, const char *name, uint32_t *at, struct hd_diag *diag)
+static enum hd_err arg_find(const struct hd_model_row *row, const char *name, uint32_t *at,
+	struct hd_diag *diag)
 {
 	struct hd_near near = hd_near_to(name);
 
@@ -163,7 +171,8 @@ enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_
 	for (uint32_t i = 0; i < nargs && err == HD_OK; i++) {
 		err = arg_find(row, arg[i].name, &at, diag);
 		if (err == HD_OK && given[at])
-			err = hd_fail(diag, HD_E_INVAL, "model '%s': argument '%s' is given twice", row->name, arg[i].name);
+			err = hd_fail(diag, HD_E_INVAL, "model '%s': argument '%s' is given twice", row->name,
+				arg[i].name);
 		if (err != HD_OK)
 			break;
 		given[at] = true;
@@ -178,11 +187,13 @@ bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_mod
 
 	if (!param->late || value_parse(param, param->standard, &standard, NULL))
 		return true;
-	return value->n != standard.n || value->real != standard.real || strcmp(value->word, standard.word) != 0 || value->nlist != standard.nlist ||
+	return value->n != standard.n || value->real != standard.real ||
+		strcmp(value->word, standard.word) != 0 || value->nlist != standard.nlist ||
 		memcmp(value->list, standard.list, value->nlist * sizeof *value->list) != 0;
 }
 
-void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param, const struct hd_model_value *value)
+void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param,
+	const struct hd_model_value *value)
 {
 	char number[HD_NUM_CAP];
 

@@ -20,7 +20,8 @@
 
 enum { HD_MAX_ARGS = 16, HD_MAX_ARG_LIST = 16 };
 
-enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST };       /* a list of integers: "[512, 256]", "[]" */
+/* a list of integers: "[512, 256]", "[]" */
+enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST };
 
 struct hd_model_param {
 	const char *name;
@@ -28,7 +29,8 @@ struct hd_model_param {
 	const char *standard;             /* the default, as text */
 	double min, max;                  /* of the number, or of each of the list */
 	const char *about;
-	bool late;                        /* it came after the first hashes: jobs do not list it while it is the default */
+	/* it came after the first hashes: jobs do not list it while it is the default */
+	bool late;
 };
 
 struct hd_model_arg { const char *name, *value; };
@@ -56,15 +58,20 @@ struct hd_model_row {
 };
 extern const struct hd_model_row hd_models[];     /* ends with name == NULL */
 
-HD_MUST_USE enum hd_err hd_model_find(const char *name, const struct hd_model_row **row, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_model_find(const char *name, const struct hd_model_row **row,
+	struct hd_diag *diag);
 /* Checks the arguments and fills in defaults; value[i] belongs to param[i]. */
-HD_MUST_USE enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_arg *arg, uint32_t nargs,
+HD_MUST_USE enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_arg *arg,
+	uint32_t nargs,
 	struct hd_model_value value[HD_MAX_ARGS], struct hd_diag *diag);
 /* One completed argument as JSON text ("4", "0.1", "\"relu\"", "[512,256]"), for the job's resolved form. */
-bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_model_value *value);       /* false: late, and the default */
-void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param, const struct hd_model_value *value);
+/* false: late, and the default */
+bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_model_value *value);
+void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param,
+	const struct hd_model_value *value);
 /* All of it: an empty graph becomes the model, verified by the rules of its ops. */
-HD_MUST_USE enum hd_err hd_model_build(struct hd_graph *graph, const char *name, const struct hd_model_arg *arg,
+HD_MUST_USE enum hd_err hd_model_build(struct hd_graph *graph, const char *name,
+	const struct hd_model_arg *arg,
 	uint32_t nargs, const struct hd_model_opts *opts, struct hd_diag *diag);
 
 #endif

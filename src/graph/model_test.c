@@ -18,7 +18,8 @@ static uint64_t parameters(const char *name, const struct hd_model_arg *arg, uin
 	return l.params_elems;
 }
 
-/* LeNet-5, GPT-2 small, BERT base with its head for masked tokens and TinyLlama-1.1B are known by these numbers; PyTorch counts the recurrent ones. */
+/* LeNet-5, GPT-2 small, BERT base with its head for masked tokens and TinyLlama-1.1B are known by these
+ * numbers; PyTorch counts the recurrent ones. */
 static void models_have_the_known_numbers_of_parameters(void **state)
 {
 	static const struct hd_model_arg gpt2[] = {
@@ -40,21 +41,27 @@ static void models_have_the_known_numbers_of_parameters(void **state)
 	(void)state;
 	assert_int_equal(parameters("llama", tiny, 7), 1100048384);
 	assert_int_equal(parameters("bert", base, 6), 109514298);
-	assert_int_equal(parameters("bert", classes, 7), 109483778);           /* with Hugging Face's head for two classes */
-	assert_int_equal(parameters("lstm", NULL, 0), 256 * 128 + 4 * 256 * (128 + 256 + 2) + 4 * 256 * (256 + 256 + 2) + 256 * 257);
-	assert_int_equal(parameters("gru", NULL, 0), 256 * 128 + 3 * 256 * (128 + 256 + 2) + 3 * 256 * (256 + 256 + 2) + 256 * 257);
+	/* with Hugging Face's head for two classes */
+	assert_int_equal(parameters("bert", classes, 7), 109483778);
+	assert_int_equal(parameters("lstm", NULL, 0), 256 * 128 + 4 * 256 * (128 + 256 + 2) + 4 * 256 *
+		(256 + 256 + 2) + 256 * 257);
+	assert_int_equal(parameters("gru", NULL, 0), 256 * 128 + 3 * 256 * (128 + 256 + 2) + 3 * 256 *
+		(256 + 256 + 2) + 256 * 257);
 	assert_int_equal(parameters("lenet", NULL, 0), 61706);
 	assert_int_equal(parameters("gpt", gpt2, 5), 124439808);
-	assert_int_equal(parameters("resnet18", NULL, 0), 11689512);           /* torchvision's, as those below */
+	/* torchvision's, as those below */
+	assert_int_equal(parameters("resnet18", NULL, 0), 11689512);
 	assert_int_equal(parameters("resnet34", NULL, 0), 21797672);
 	assert_int_equal(parameters("resnet50", NULL, 0), 25557032);
 	assert_int_equal(parameters("resnet18", (struct hd_model_arg[]){ { "norm", "group" } }, 1), 11689512);
 	assert_int_equal(parameters("vgg16", NULL, 0), 138357544);
 	assert_int_equal(parameters("vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1), 138365992);
-	assert_int_equal(parameters("inception", NULL, 0), 10157224);           /* counted by PyTorch (tests/torch/make_fixtures.py) */
+	/* counted by PyTorch (tests/torch/make_fixtures.py) */
+	assert_int_equal(parameters("inception", NULL, 0), 10157224);
 	assert_int_equal(parameters("inception", (struct hd_model_arg[]){ { "wide", "3x3" } }, 1), 10213800);
 	assert_int_equal(parameters("mlp", NULL, 0), 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10);
-	assert_int_equal(parameters("mlp", (struct hd_model_arg[]){ { "hidden", "[]" }, { "input", "[4]" } }, 2), 4 * 10 + 10);
+	assert_int_equal(parameters("mlp", (struct hd_model_arg[]){ { "hidden", "[]" }, { "input", "[4]" } },
+		2), 4 * 10 + 10);
 }
 
 struct tensor { const char *model, *name; int64_t dim[4]; float scale; };
@@ -95,8 +102,10 @@ static void image_models_have_torchvisions_names_shapes_and_initial_values(void 
 		CHECK(p != HD_NONE, "%s: no %s", t->model, t->name);
 		const struct hd_value *v = &s.graph.value[s.graph.param[p].value];
 		for (int d = 0; d < 4; d++)
-			CHECK(t->dim[d] == (d < v->rank ? v->dim[d] : 0), "%s: %s is %s", t->model, t->name, hd_value_shape(v).at);
-		CHECK(s.graph.param[p].scale >= t->scale * 0.9999f && s.graph.param[p].scale <= t->scale * 1.0001f, "%s: %s has scale %g", t->model,
+			CHECK(t->dim[d] == (d < v->rank ? v->dim[d] : 0), "%s: %s is %s", t->model, t->name,
+				hd_value_shape(v).at);
+		CHECK(s.graph.param[p].scale >= t->scale * 0.9999f &&
+			s.graph.param[p].scale <= t->scale * 1.0001f, "%s: %s has scale %g", t->model,
 			t->name, (double)s.graph.param[p].scale);
 		hd_subject_finish(&s);
 	}
@@ -107,16 +116,19 @@ static void norms_over_the_batch_have_running_statistics(void **state)
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_model(&s, "resnet18", (struct hd_model_arg[]){ { "stem", "cifar" } }, 1, (struct hd_model_opts){ 0 });
+	hd_subject_model(&s, "resnet18", (struct hd_model_arg[]){ { "stem", "cifar" } }, 1,
+		(struct hd_model_opts){ 0 });
 	assert_int_equal(s.graph.nbuffers, 2 * 20);
 	assert_int_equal(s.graph.nrunning, 20);
 	assert_true(hd_graph_find_buffer(&s.graph, "layer3.0.downsample.1.running_mean") != HD_NONE);
 	assert_true(hd_graph_find_buffer(&s.graph, "bn1.running_var") != HD_NONE);
 	hd_subject_finish(&s);
-	hd_subject_model(&s, "resnet18", (struct hd_model_arg[]){ { "norm", "group" }, { "base", "32" } }, 2, (struct hd_model_opts){ 0 });
+	hd_subject_model(&s, "resnet18", (struct hd_model_arg[]){ { "norm", "group" }, { "base", "32" } }, 2,
+		(struct hd_model_opts){ 0 });
 	assert_int_equal(s.graph.nbuffers, 0);
 	hd_subject_finish(&s);
-	hd_subject_model(&s, "vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1, (struct hd_model_opts){ 0 });
+	hd_subject_model(&s, "vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1,
+		(struct hd_model_opts){ 0 });
 	assert_int_equal(s.graph.nrunning, 13);
 	assert_true(hd_graph_find_buffer(&s.graph, "features.41.running_mean") != HD_NONE);
 	hd_subject_finish(&s);
@@ -140,11 +152,13 @@ static void gpt_has_the_public_names_and_shapes(void **state)
 		uint32_t p = hd_graph_find_param(&s.graph, tensors[i].name);
 		CHECK(p != HD_NONE, "%s", tensors[i].name);
 		const struct hd_value *v = &s.graph.value[s.graph.param[p].value];
-		CHECK(v->dim[0] == tensors[i].rows && v->rank == (tensors[i].cols ? 2 : 1) && (v->rank == 1 || v->dim[1] == tensors[i].cols),
+		CHECK(v->dim[0] == tensors[i].rows && v->rank == (tensors[i].cols ? 2 : 1) &&
+			(v->rank == 1 || v->dim[1] == tensors[i].cols),
 			"%s is %s", tensors[i].name, hd_value_shape(v).at);
 	}
 	uint32_t p = hd_graph_find_param(&s.graph, "h.2.mlp.c_proj.weight");
-	assert_true(s.graph.param[p].scale > 0.00707f && s.graph.param[p].scale < 0.00708f);         /* 0.02 / sqrt(8) */
+	/* 0.02 / sqrt(8) */
+	assert_true(s.graph.param[p].scale > 0.00707f && s.graph.param[p].scale < 0.00708f);
 	hd_subject_finish(&s);
 }
 
@@ -167,7 +181,8 @@ static void weights_count_rows_or_labels(void **state)
 	for (int i = 0; i < 3; i++)
 		for (int token = 0; token < 2; token++) {
 			struct hd_subject s;
-			hd_subject_model(&s, names[i], NULL, 0, (struct hd_model_opts){ HD_LOSS_CROSS_ENTROPY, (enum hd_normalize)token });
+			hd_subject_model(&s, names[i], NULL, 0,
+				(struct hd_model_opts){ HD_LOSS_CROSS_ENTROPY, (enum hd_normalize)token });
 			CHECK(s.err == HD_OK, "%s", s.diag.text);
 			assert_int_equal(maker_of(&s, "weight", &counted), HD_OP_COUNT64);
 			assert_int_equal(s.graph.value[counted].dtype, token ? HD_I32 : HD_F32);
@@ -184,12 +199,15 @@ static void groups_of_an_inception_net_divide_a_quarter_of_its_base(void **state
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_model(&s, "inception", (struct hd_model_arg[]){ { "norm", "group" } }, 1, (struct hd_model_opts){ 0 });
+	hd_subject_model(&s, "inception", (struct hd_model_arg[]){ { "norm", "group" } }, 1,
+		(struct hd_model_opts){ 0 });
 	CHECK(s.err == HD_OK, "%s", s.diag.text);
 	assert_int_equal(s.graph.nbuffers, 0);
 	hd_subject_finish(&s);
-	hd_subject_model(&s, "inception", (struct hd_model_arg[]){ { "norm", "group" }, { "base", "16" } }, 2, (struct hd_model_opts){ 0 });
-	CHECK(s.err == HD_E_INVAL && strstr(s.diag.text, "a quarter of base, 4, is no multiple of 16"), "%s", s.diag.text);
+	hd_subject_model(&s, "inception", (struct hd_model_arg[]){ { "norm", "group" }, { "base", "16" } }, 2,
+		(struct hd_model_opts){ 0 });
+	CHECK(s.err == HD_E_INVAL && strstr(s.diag.text, "a quarter of base, 4, is no multiple of 16"), "%s",
+		s.diag.text);
 	hd_subject_finish(&s);
 }
 
@@ -200,7 +218,8 @@ static void a_class_of_a_text_is_one_prediction_per_sample(void **state)
 	for (int token = 0; token < 2; token++) {
 		uint32_t counted;
 		struct hd_subject s;
-		hd_subject_model(&s, "bert", (struct hd_model_arg[]){ { "head", "cls" }, { "classes", "3" } }, 2,
+		hd_subject_model(&s, "bert", (struct hd_model_arg[]){ { "head", "cls" }, { "classes", "3" } },
+			2,
 			(struct hd_model_opts){ HD_LOSS_CROSS_ENTROPY, (enum hd_normalize)token });
 		CHECK(s.err == HD_OK, "%s", s.diag.text);
 		const struct hd_value *y = &s.graph.value[s.graph.input[hd_graph_find_input(&s.graph, "y")]];
@@ -214,7 +233,8 @@ static void a_class_of_a_text_is_one_prediction_per_sample(void **state)
 	}
 }
 
-static const struct { const char *model; struct hd_model_arg arg; struct hd_model_opts opts; const char *says; } refusals[] = {
+static const struct { const char *model; struct hd_model_arg arg; struct hd_model_opts opts; const char *says;
+	} refusals[] = {
 	{ "gtp",   { NULL, NULL },             { 0 }, "did you mean 'gpt'" },
 	{ "alexnet", { NULL, NULL },           { 0 }, "there is no model 'alexnet'" },
 	{ "resnet18", { "stem", "none" },      { 0 }, "none of imagenet, cifar, small" },
@@ -256,7 +276,8 @@ static void wrong_arguments_are_refused_by_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		struct hd_subject s;
-		hd_subject_model(&s, refusals[i].model, &refusals[i].arg, refusals[i].arg.name ? 1 : 0, refusals[i].opts);
+		hd_subject_model(&s, refusals[i].model, &refusals[i].arg, refusals[i].arg.name ? 1 : 0,
+			refusals[i].opts);
 		CHECK(s.err == HD_E_INVAL, "%zu: %d", i, s.err);
 		CHECK(strstr(s.diag.text, refusals[i].says), "%zu: %s", i, s.diag.text);
 		hd_subject_finish(&s);
@@ -268,7 +289,8 @@ static void an_argument_given_twice_is_refused(void **state)
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_model(&s, "gpt", (struct hd_model_arg[]){ { "layers", "1" }, { "layers", "2" } }, 2, (struct hd_model_opts){ 0 });
+	hd_subject_model(&s, "gpt", (struct hd_model_arg[]){ { "layers", "1" }, { "layers", "2" } }, 2,
+		(struct hd_model_opts){ 0 });
 	assert_int_equal(s.err, HD_E_INVAL);
 	assert_non_null(strstr(s.diag.text, "given twice"));
 	hd_subject_finish(&s);
@@ -296,7 +318,8 @@ static void completed_arguments_print_and_parse_back(void **state)
 		}
 		assert_int_equal(hd_model_args(row, arg, n, again, NULL), HD_OK);
 		for (uint32_t i = 0; i < n; i++)
-			CHECK(memcmp(&value[i], &again[i], sizeof value[i]) == 0, "%s.%s", row->name, arg[i].name);
+			CHECK(memcmp(&value[i], &again[i], sizeof value[i]) == 0, "%s.%s", row->name,
+				arg[i].name);
 	}
 }
 
@@ -307,8 +330,10 @@ static void lists_are_read_with_or_without_brackets(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(hd_model_args(&hd_models[0], &(struct hd_model_arg){ "hidden", texts[i] }, 1, value, NULL), HD_OK);
-		CHECK(value[1].nlist == 2 && value[1].list[0] == 512 && value[1].list[1] == 256, "%s", texts[i]);
+		assert_int_equal(hd_model_args(&hd_models[0], &(struct hd_model_arg){ "hidden", texts[i] }, 1,
+			value, NULL), HD_OK);
+		CHECK(value[1].nlist == 2 && value[1].list[0] == 512 && value[1].list[1] == 256, "%s",
+			texts[i]);
 	}
 }
 

@@ -21,7 +21,8 @@ const struct hd_family hd_families[] = {
 		.model = "bert",
 		.rule = { { "*.weight", "*.gamma", .old = true }, { "*.bias", "*.beta", .old = true } },
 		.ignored = { "bert.embeddings.position_ids" },
-		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", "cls.predictions.bias" },
+		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
+		"cls.predictions.bias" },
 			{ "cls.predictions.decoder.bias", "cls.predictions.bias", NULL } },
 	},
 	{ .model = "resnet18", .counter = { ".running_mean", ".num_batches_tracked" } },
@@ -48,7 +49,8 @@ enum { MAX_CAUGHT = 4 };
 
 struct caught { const char *at[MAX_CAUGHT]; size_t len[MAX_CAUGHT]; int n; };
 
-static size_t wildcard(const char *pattern) { return *pattern == '*' ? 1 : strncmp(pattern, "{i}", 3) ? 0 : 3; }
+static size_t wildcard(const char *pattern) { return *pattern == '*' ? 1 : strncmp(pattern, "{i}", 3) ? 0 : 3;
+	}
 
 /* Goes back by wildcards; a pattern has few and a name at most 128 characters. */
 static bool match(const char *pattern, const char *name, struct caught *caught)
@@ -75,7 +77,8 @@ static bool match(const char *pattern, const char *name, struct caught *caught)
 	return false;
 }
 
-bool hd_name_matches(const char *pattern, const char *name) { return match(pattern, name, &(struct caught){ .n = 0 }); }
+bool hd_name_matches(const char *pattern, const char *name) { return match(pattern, name,
+	&(struct caught){ .n = 0 }); }
 
 static bool fill(const char *pattern, const struct caught *caught, char out[HD_MAX_NAME])
 {

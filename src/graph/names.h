@@ -56,7 +56,8 @@ enum hd_name_kind {
 	HD_NAME_TIED,                     /* the same, of a second name */
 	HD_NAME_NOTHING,                  /* to be read over */
 };
-/* `second`: the name that is tied; a model that has a tensor of that name is not tied, and it is that tensor. */
+/* `second`: the name that is tied; a model that has a tensor of that name is not tied, and it is that
+ * tensor. */
 struct hd_ours { enum hd_name_kind kind; bool turned; const char *second; char name[HD_MAX_NAME]; };
 /* False: our name of it would be longer than names are. */
 bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, struct hd_ours *ours);

@@ -19,14 +19,17 @@ static void a_pattern_takes_runs_of_characters_and_of_digits(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		CHECK(hd_name_matches(cases[i].pattern, cases[i].name) == cases[i].matches, "%s on %s", cases[i].pattern, cases[i].name);
+		CHECK(hd_name_matches(cases[i].pattern, cases[i].name) == cases[i].matches, "%s on %s",
+			cases[i].pattern, cases[i].name);
 }
 
 /* A family made here, so that every kind of rule is seen whatever the models need. */
 static const struct hd_family toy = {
 	.model = "toy", .prefix = { "model.", "m." },
-	.rule = { { "enc.{i}.w", "layers.{i}.kernel", .turned = true }, { "*.weight", "*.gamma", .old = true }, { "in.weight", "emb.table", false, false } },
-	.ignored = { "layers.{i}.mask" }, .tied = { { "head.w", "in.weight", NULL } }, .counter = { ".running_mean", ".num_batches_tracked" },
+	.rule = { { "enc.{i}.w", "layers.{i}.kernel", .turned = true },
+	{ "*.weight", "*.gamma", .old = true }, { "in.weight", "emb.table", false, false } },
+	.ignored = { "layers.{i}.mask" }, .tied = { { "head.w", "in.weight", NULL } },
+	.counter = { ".running_mean", ".num_batches_tracked" },
 };
 
 static void their_names_become_ours(void **state)
@@ -43,8 +46,10 @@ static void their_names_become_ours(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		CHECK(hd_name_from_theirs(&toy, cases[i].theirs, &got), "%s", cases[i].theirs);
-		CHECK(got.kind == cases[i].kind && got.turned == cases[i].turned, "%s: kind %d", cases[i].theirs, got.kind);
-		CHECK(got.kind == HD_NAME_NOTHING || !strcmp(got.name, cases[i].ours), "%s: %s, not %s", cases[i].theirs, got.name, cases[i].ours);
+		CHECK(got.kind == cases[i].kind && got.turned == cases[i].turned, "%s: kind %d",
+			cases[i].theirs, got.kind);
+		CHECK(got.kind == HD_NAME_NOTHING || !strcmp(got.name, cases[i].ours), "%s: %s, not %s",
+			cases[i].theirs, got.name, cases[i].ours);
 	}
 }
 
@@ -58,7 +63,8 @@ static void our_names_become_theirs_by_rules_that_are_not_old(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		CHECK(hd_name_to_theirs(&toy, cases[i].ours, &got), "%s", cases[i].ours);
-		CHECK(got.turned == cases[i].turned && !strcmp(got.name, cases[i].theirs), "%s: %s", cases[i].ours, got.name);
+		CHECK(got.turned == cases[i].turned && !strcmp(got.name, cases[i].theirs), "%s: %s",
+			cases[i].ours, got.name);
 	}
 }
 
@@ -75,7 +81,8 @@ static void a_name_that_does_not_fit_is_no_name(void **state)
 	assert_true(hd_name_from_theirs(&toy, longest, &ours));
 }
 
-/* Every model, with the arguments of its defaults: out and in again is the same name and storage, no two share one. */
+/* Every model, with the arguments of its defaults: out and in again is the same name and storage, no two
+ * share one. */
 static void the_names_of_every_model_go_out_and_come_back(void **state)
 {
 	(void)state;
@@ -93,14 +100,18 @@ static void the_names_of_every_model_go_out_and_come_back(void **state)
 			const struct hd_value *v = &g.value[g.param[p].value];
 			const char *name = hd_graph_text_of(&g, v->name);
 			struct hd_ours back;
-			CHECK(hd_name_to_theirs(family, name, &theirs[p]) && hd_name_from_theirs(family, theirs[p].name, &back), "%s: %s", row->name, name);
+			CHECK(hd_name_to_theirs(family, name, &theirs[p]) &&
+				hd_name_from_theirs(family, theirs[p].name, &back), "%s: %s", row->name,
+				name);
 			if (back.kind == HD_NAME_TIED && !strcmp(back.second, name))       /* untied here */
 				continue;
-			CHECK(back.kind == HD_NAME_OURS && back.turned == theirs[p].turned && !strcmp(back.name, name), "%s: %s -> %s -> %s", row->name, name,
+			CHECK(back.kind == HD_NAME_OURS && back.turned == theirs[p].turned &&
+				!strcmp(back.name, name), "%s: %s -> %s -> %s", row->name, name,
 				theirs[p].name, back.name);
 			CHECK(!theirs[p].turned || v->rank == 2, "%s: %s is turned", row->name, name);
 			for (uint32_t q = 0; q < p; q++)
-				CHECK(strcmp(theirs[p].name, theirs[q].name) != 0, "%s: %s twice", row->name, theirs[p].name);
+				CHECK(strcmp(theirs[p].name, theirs[q].name) != 0, "%s: %s twice", row->name,
+					theirs[p].name);
 		}
 		hd_arena_finish(&arena);
 	}
@@ -123,7 +134,8 @@ static void public_names_of_gpt2_are_known(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		CHECK(hd_name_from_theirs(hd_family_of("gpt"), cases[i].theirs, &got), "%s", cases[i].theirs);
-		CHECK(got.kind == cases[i].kind && (!*cases[i].ours || !strcmp(got.name, cases[i].ours)), "%s: %s", cases[i].theirs, got.name);
+		CHECK(got.kind == cases[i].kind && (!*cases[i].ours || !strcmp(got.name, cases[i].ours)),
+			"%s: %s", cases[i].theirs, got.name);
 	}
 }
 

@@ -34,11 +34,12 @@
 
 struct hd_onnx_bytes { const uint8_t *at; uint64_t len; };
 /* Finds external data: the whole file `name` (a bare name) beside the model; the bytes stay. */
-typedef enum hd_err hd_onnx_data(void *user, const char *name, struct hd_onnx_bytes *bytes, struct hd_diag *diag);
+typedef enum hd_err hd_onnx_data(void *user, const char *name, struct hd_onnx_bytes *bytes,
+	struct hd_diag *diag);
 
 enum { HD_ONNX_DIMS = 8 };
-/* A tensor by value, for known inputs and for the files of node cases. Numbers of ints are i64 (also of bool),
- * of floats f64: exact for every type that is read. */
+/* A tensor by value, for known inputs and for the files of node cases. Numbers of ints are i64 (also of
+ * bool), of floats f64: exact for every type that is read. */
 struct hd_onnx_tensor {
 	const char *name;
 	int32_t type;                     /* TensorProto.DataType */
@@ -52,8 +53,11 @@ struct hd_onnx_tensor {
 
 struct hd_onnx_opts {
 	const struct hd_model_opts *loss; /* what is added to the logits; NULL: nothing */
-	bool token_if_rows;               /* normalize by tokens when the labels are rows of them (the job's `auto`) */
-	bool as_is;                       /* node cases: no loss; extents, inputs and outputs are the file's; doubles and halves are fed as f32 */
+	/* normalize by tokens when the labels are rows of them (the job's `auto`) */
+	bool token_if_rows;
+	/* node cases: no loss; extents, inputs and outputs are the file's; doubles and halves are fed as
+	 * f32 */
+	bool as_is;
 	const struct hd_onnx_tensor *known; uint32_t nknown;      /* inputs that are given: constants */
 	hd_onnx_data *data; void *user;   /* NULL: external data is refused */
 	struct hd_text *report;           /* may be NULL */
@@ -61,19 +65,24 @@ struct hd_onnx_opts {
 
 /* The file's values: f32, little-endian. */
 struct hd_onnx_weight { const void *at; uint64_t len_bytes; };
-struct hd_onnx_values { const struct hd_onnx_weight *param, *buffer; };       /* in the order of the graph's */
+/* in the order of the graph's */
+struct hd_onnx_values { const struct hd_onnx_weight *param, *buffer; };
 
 /* Fills a graph made by hd_graph_init(); `values` may be NULL. */
-HD_MUST_USE enum hd_err hd_onnx_import(struct hd_graph *graph, const char *file, const void *bytes, uint64_t len,
+HD_MUST_USE enum hd_err hd_onnx_import(struct hd_graph *graph, const char *file, const void *bytes,
+	uint64_t len,
 	const struct hd_onnx_opts *opts, struct hd_onnx_values *values, struct hd_diag *diag);
 
 /* A file that holds one TensorProto. */
-HD_MUST_USE enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *arena, const char *file, const void *bytes,
+HD_MUST_USE enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *arena,
+	const char *file, const void *bytes,
 	uint64_t len, struct hd_diag *diag);
 
-/* The forward graph from x to logits as a model of opset 17 with weights inside; losses and labels go, dropout becomes nothing.
- * `bytes` lie in the arena. Ops that ONNX has no words for: HD_E_INVAL, all named. */
-HD_MUST_USE enum hd_err hd_onnx_export(const struct hd_graph *graph, const struct hd_onnx_values *values, struct hd_arena *arena,
+/* The forward graph from x to logits as a model of opset 17 with weights inside; losses and labels go,
+ * dropout becomes nothing. `bytes` lie in the arena. Ops that ONNX has no words for: HD_E_INVAL, all
+ * named. */
+HD_MUST_USE enum hd_err hd_onnx_export(const struct hd_graph *graph, const struct hd_onnx_values *values,
+	struct hd_arena *arena,
 	uint8_t **bytes, uint64_t *len, struct hd_diag *diag);
 
 #endif

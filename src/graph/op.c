@@ -120,10 +120,12 @@ enum hd_err hd_op_attr_check(uint16_t op, const struct hd_attr *attr, struct hd_
 		n[name.is_float]++;
 	for (uint32_t i = n[0]; i < sizeof attr->i / sizeof attr->i[0]; i++)
 		if (attr->i[i] != 0)
-			return hd_fail(diag, HD_E_INVAL, "%s: integer attribute %u is set but has no name", hd_ops[op].name, i);
+			return hd_fail(diag, HD_E_INVAL, "%s: integer attribute %u is set but has no name",
+				hd_ops[op].name, i);
 	for (uint32_t i = 0; i < sizeof attr->f / sizeof attr->f[0]; i++)
 		if (i < n[1] ? !isfinite(attr->f[i]) : attr->f[i] != 0.0f)
-			return hd_fail(diag, HD_E_INVAL, "%s: float attribute %u is not finite or has no name", hd_ops[op].name, i);
+			return hd_fail(diag, HD_E_INVAL,
+				"%s: float attribute %u is not finite or has no name", hd_ops[op].name, i);
 	return HD_OK;
 }
 
@@ -139,7 +141,8 @@ void hd_rule_like(struct hd_value *out, const struct hd_value *value)
 	hd_rule_set(out, value->rank, value->dim, (enum hd_dtype)value->dtype);
 }
 
-enum hd_err hd_rule_broken(const struct hd_graph *graph, const struct hd_node *node, const char *what, struct hd_diag *diag)
+enum hd_err hd_rule_broken(const struct hd_graph *graph, const struct hd_node *node, const char *what,
+	struct hd_diag *diag)
 {
 	char text[sizeof diag->text];
 	size_t len = 0;
@@ -158,7 +161,8 @@ enum hd_err hd_rule_broken(const struct hd_graph *graph, const struct hd_node *n
 	return hd_fail(diag, HD_E_INVAL, "%s: %s; operands are %s", hd_ops[node->op].name, what, text);
 }
 
-enum hd_err hd_rule_f32(const struct hd_graph *graph, const struct hd_node *node, unsigned but, struct hd_diag *diag)
+enum hd_err hd_rule_f32(const struct hd_graph *graph, const struct hd_node *node, unsigned but,
+	struct hd_diag *diag)
 {
 	for (int i = 0; i < node->nin; i++)
 		if (!(but >> i & 1) && hd_rule_in(graph, node, i)->dtype != HD_F32)
@@ -173,9 +177,11 @@ enum hd_err hd_rule_no_grad(struct hd_autodiff *ad, uint32_t node, int i, struct
 	struct hd_node n = hd_rule_node(ad, node);
 	float seed;
 
-	if (hd_grad_of(ad, n.out + (uint32_t)i) == HD_NONE && !hd_grad_is_seed(ad, n.out + (uint32_t)i, &seed))
+	if (hd_grad_of(ad, n.out + (uint32_t)i) == HD_NONE &&
+		!hd_grad_is_seed(ad, n.out + (uint32_t)i, &seed))
 		return HD_OK;
-	return hd_fail(diag, HD_E_INVAL, "node %u (%s): the loss depends on its output %d, which has no gradient",
+	return hd_fail(diag, HD_E_INVAL,
+		"node %u (%s): the loss depends on its output %d, which has no gradient",
 		node, hd_ops[n.op].name, i);
 }
 

@@ -28,7 +28,7 @@
 
 enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_MAP, HD_OP_RANDOM };
 
-/*  id               text               in -> out; attributes; meaning                                                         */
+/*  id               text               in -> out; attributes; meaning */
 #define HD_OPS_CORE(X)                                                                                                            \
 	/* dense */                                                                                                             \
 	X(MATMUL,        "matmul",        2, 1, DENSE,     "ta tb",  "a[..,K] b[K,N] -> [..,N]; ta, tb: operand is stored transposed; leading extents of a are flattened") \
@@ -78,8 +78,8 @@ enum hd_op {
 	HD_NOPS
 };
 
-/* Values of the attribute `act`: elementwise functions. nf: how many of alpha and beta it reads, the others are 0.
- * Slopes at a kink: 0 for relu and abs at 0, alpha for leaky and elu at 0, 1 for clip at its bounds.
+/* Values of the attribute `act`: elementwise functions. nf: how many of alpha and beta it reads, the others
+ * are 0. Slopes at a kink: 0 for relu and abs at 0, alpha for leaky and elu at 0, 1 for clip at its bounds.
  *        id         text       nf  y = act(x) */
 #define HD_ACTS(X)                                                                         \
 	X(RELU,     "relu",     0, "max(x, 0)")                                            \
@@ -116,11 +116,14 @@ struct hd_autodiff;                       /* autodiff.h */
 struct hd_op_row {
 	const char *name;
 	uint8_t nin, nout, class;
-	const char *attrs;                /* names in order; "f:" marks the next float attribute, others are integers */
+	/* names in order; "f:" marks the next float attribute, others are integers */
+	const char *attrs;
 	const char *about;
 	/* Sets rank, dim and dtype of the nout outputs from the inputs; says which rule is broken. */
-	enum hd_err (*shape)(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag);
-	/* Adds gradient nodes for `node`; NULL: has no gradient (then no path from a parameter may need one). */
+	enum hd_err (*shape)(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+		struct hd_diag *diag);
+	/* Adds gradient nodes for `node`; NULL: has no gradient (then no path from a parameter may need
+	 * one). */
 	enum hd_err (*grad)(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag);
 	struct hd_cost (*cost)(const struct hd_graph *graph, const struct hd_node *node, uint64_t rows);
 };

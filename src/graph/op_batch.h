@@ -9,9 +9,10 @@
  * A part with fewer than 2 values per channel uses the running statistics and contributes n = 0, as
  * does every part with infer=1.
  *
- * Over the global batch (model.bn: global, hd_graph_globalize()) the op falls into pieces, so that the parts may be
- * summed between them: moments, sync, apply; backward: sums, sync, apply_dx. A device's sync is a copy, which is the
- * answer where one part is the whole batch; exec puts the sum of all parts there otherwise.
+ * Over the global batch (model.bn: global, hd_graph_globalize()) the op falls into pieces, so that the parts
+ * may be summed between them: moments, sync, apply; backward: sums, sync, apply_dx. A device's sync is a
+ * copy, which is the answer where one part is the whole batch; exec puts the sum of all parts there
+ * otherwise.
  *
  * Variance divides by n (Ioffe and Szegedy, "Batch normalization", 2015). */
 #ifndef HD_GRAPH_OP_BATCH_H

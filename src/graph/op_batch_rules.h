@@ -6,7 +6,8 @@
 #include "graph/op_rules.h"
 
 hd_shape_rule hd_shape_batchnorm, hd_shape_batchnorm_dx, hd_shape_batchnorm_sums, hd_shape_batchnorm_dp;
-hd_shape_rule hd_shape_batchnorm_moments, hd_shape_batchnorm_sync, hd_shape_batchnorm_apply, hd_shape_batchnorm_apply_dx;
+hd_shape_rule hd_shape_batchnorm_moments, hd_shape_batchnorm_sync, hd_shape_batchnorm_apply,
+	hd_shape_batchnorm_apply_dx;
 hd_grad_rule hd_grad_batchnorm, hd_grad_batchnorm_apply;
 
 #define RULES_BATCHNORM      hd_shape_batchnorm, hd_grad_batchnorm, hd_cost_elementwise

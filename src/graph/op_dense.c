@@ -12,7 +12,8 @@ static struct matrix matrix_of(const struct hd_value *v, bool transposed)
 	return transposed ? (struct matrix){ last, lead } : (struct matrix){ lead, last };
 }
 
-enum hd_err hd_shape_matmul(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_matmul(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct hd_value *a = hd_rule_in(graph, node, 0), *b = hd_rule_in(graph, node, 1);
 	int ta = node->attr.i[0], tb = node->attr.i[1];
@@ -50,13 +51,15 @@ static const struct product db_rule[2][2] = {
 	{ { 'a', 'y', 0, 0 }, { 'y', 'a', 1, 1 } },
 };
 
-static enum hd_err product_add(struct hd_autodiff *ad, uint32_t node, uint32_t value, struct product p, struct hd_diag *diag)
+static enum hd_err product_add(struct hd_autodiff *ad, uint32_t node, uint32_t value, struct product p,
+	struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
 	uint32_t of[] = { ['a' - 'a'] = n.in[0], ['b' - 'a'] = n.in[1], ['y' - 'a'] = hd_grad_of(ad, n.out) };
 	uint32_t in[2] = { of[p.x - 'a'], of[p.z - 'a'] };
 
-	return hd_grad_add(ad, node, value, HD_OP_MATMUL, 2, in, &(struct hd_attr){ .i = { p.tx, p.tz } }, diag);
+	return hd_grad_add(ad, node, value, HD_OP_MATMUL, 2, in, &(struct hd_attr){ .i = { p.tx, p.tz } },
+		diag);
 }
 
 enum hd_err hd_grad_matmul(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
@@ -81,7 +84,8 @@ struct hd_cost hd_cost_matmul(const struct hd_graph *graph, const struct hd_node
 	const struct hd_value *a = hd_rule_in(graph, node, 0);
 	struct matrix l = matrix_of(a, node->attr.i[0]);
 
-	return (struct hd_cost){ 2.0 * elems(&graph->value[node->out], rows) * (double)hd_extent(l.cols, rows),
+	return (struct hd_cost){ 2.0 * elems(&graph->value[node->out], rows) * (double)hd_extent(l.cols,
+		rows),
 		bytes_of(graph, node, rows) };
 }
 
@@ -95,7 +99,8 @@ static enum hd_err conv_channels(const struct hd_graph *graph, const struct hd_n
 	if (x->rank != 4 || w->rank != 4)
 		return hd_rule_broken(graph, node, "images and kernels have four extents", diag);
 	if (x->dim[1] < 0 || x->dim[2] < 0 || x->dim[3] < 0 || hd_dims_product(w->dim, 4) <= 0)
-		return hd_rule_broken(graph, node, "only the first extent of the images may grow with the rows", diag);
+		return hd_rule_broken(graph, node,
+			"only the first extent of the images may grow with the rows", diag);
 	if (groups < 1 || w->dim[0] % groups != 0)
 		return hd_rule_broken(graph, node, "groups are at least 1 and divide the kernels", diag);
 	if (x->dim[1] % groups != 0 || x->dim[1] / groups != w->dim[1])
@@ -118,27 +123,32 @@ static enum hd_err conv_check(const struct hd_graph *graph, const struct hd_node
 		int64_t len = x->dim[2 + k] + 2 * (int64_t)pad[k] - covers;
 		if (stride[k] < 1 || apart[k] < 0 || pad[k] < 0 || pad[k] >= covers)
 			return hd_rule_broken(graph, node,
-				"strides are at least 1, dilations and pads at least 0, and pads smaller than the kernel", diag);
+				"strides are at least 1, dilations and pads at least 0, and pads smaller "
+				"than the kernel", diag);
 		if (len < 0)
-			return hd_rule_broken(graph, node, "the kernel is larger than the padded image", diag);
+			return hd_rule_broken(graph, node, "the kernel is larger than the padded image",
+				diag);
 		out[2 + k] = len / stride[k] + 1;
 	}
 	return HD_OK;
 }
 
-enum hd_err hd_shape_conv2d(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_conv2d(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	int64_t dim[4];
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
 
 	if (err == HD_OK)
-		err = conv_check(graph, node, hd_rule_in(graph, node, 0), hd_rule_in(graph, node, 1), dim, diag);
+		err = conv_check(graph, node, hd_rule_in(graph, node, 0), hd_rule_in(graph, node, 1), dim,
+			diag);
 	if (err == HD_OK)
 		hd_rule_set(out, 4, dim, HD_F32);
 	return err;
 }
 
-static enum hd_err conv_grad_shape(const struct hd_graph *graph, const struct hd_node *node, int ix, int iw, int imade,
+static enum hd_err conv_grad_shape(const struct hd_graph *graph, const struct hd_node *node, int ix, int iw,
+	int imade,
 	struct hd_value *out, struct hd_diag *diag)
 {
 	const struct hd_value *dy = hd_rule_in(graph, node, 0);
@@ -146,7 +156,8 @@ static enum hd_err conv_grad_shape(const struct hd_graph *graph, const struct hd
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
 
 	if (err == HD_OK)
-		err = conv_check(graph, node, hd_rule_in(graph, node, ix), hd_rule_in(graph, node, iw), dim, diag);
+		err = conv_check(graph, node, hd_rule_in(graph, node, ix), hd_rule_in(graph, node, iw), dim,
+			diag);
 	if (err != HD_OK)
 		return err;
 	if (dy->rank != 4 || memcmp(dy->dim, dim, sizeof dim) != 0)
@@ -155,12 +166,14 @@ static enum hd_err conv_grad_shape(const struct hd_graph *graph, const struct hd
 	return HD_OK;
 }
 
-enum hd_err hd_shape_conv2d_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_conv2d_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	return conv_grad_shape(graph, node, 2, 1, 2, out, diag);
 }
 
-enum hd_err hd_shape_conv2d_dw(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_conv2d_dw(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	return conv_grad_shape(graph, node, 1, 2, 2, out, diag);
 }
@@ -169,17 +182,20 @@ enum hd_err hd_grad_conv2d(struct hd_autodiff *ad, uint32_t node, struct hd_diag
 {
 	struct hd_node n = hd_rule_node(ad, node);
 	uint32_t dy = hd_grad_of(ad, n.out), x = n.in[0], w = n.in[1];
-	enum hd_err err = hd_grad_add(ad, node, x, HD_OP_CONV2D_DX, 3, (uint32_t[]){ dy, w, x }, &n.attr, diag);
+	enum hd_err err = hd_grad_add(ad, node, x, HD_OP_CONV2D_DX, 3, (uint32_t[]){ dy, w, x }, &n.attr,
+		diag);
 
 	if (err == HD_OK)
 		err = hd_grad_add(ad, node, w, HD_OP_CONV2D_DW, 3, (uint32_t[]){ dy, x, w }, &n.attr, diag);
 	return err;
 }
 
-static struct hd_cost conv_cost(const struct hd_graph *graph, const struct hd_node *node, const struct hd_value *y,
+static struct hd_cost conv_cost(const struct hd_graph *graph, const struct hd_node *node,
+	const struct hd_value *y,
 	const struct hd_value *w, uint64_t rows)
 {
-	return (struct hd_cost){ 2.0 * elems(y, rows) * elems(w, 1) / (double)w->dim[0], bytes_of(graph, node, rows) };
+	return (struct hd_cost){ 2.0 * elems(y, rows) * elems(w, 1) / (double)w->dim[0],
+		bytes_of(graph, node, rows) };
 }
 
 struct hd_cost hd_cost_conv2d(const struct hd_graph *graph, const struct hd_node *node, uint64_t rows)
@@ -199,7 +215,8 @@ struct hd_cost hd_cost_conv2d_dw(const struct hd_graph *graph, const struct hd_n
 
 /* Attention: attributes heads causal. */
 
-static enum hd_err attention_check(const struct hd_graph *graph, const struct hd_node *node, const struct hd_value *qkv,
+static enum hd_err attention_check(const struct hd_graph *graph, const struct hd_node *node,
+	const struct hd_value *qkv,
 	int64_t y[3], int64_t lse[3], struct hd_diag *diag)
 {
 	int32_t heads = node->attr.i[0];
@@ -216,7 +233,8 @@ static enum hd_err attention_check(const struct hd_graph *graph, const struct hd
 	return HD_OK;
 }
 
-enum hd_err hd_shape_attention(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_attention(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	int64_t y[3], lse[3];
 	enum hd_err err = attention_check(graph, node, hd_rule_in(graph, node, 0), y, lse, diag);
@@ -228,7 +246,8 @@ enum hd_err hd_shape_attention(const struct hd_graph *graph, const struct hd_nod
 	return HD_OK;
 }
 
-enum hd_err hd_shape_attention_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_attention_dx(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value *out, struct hd_diag *diag)
 {
 	const struct hd_value *dy = hd_rule_in(graph, node, 0), *qkv = hd_rule_in(graph, node, 1);
 	const struct hd_value *py = hd_rule_in(graph, node, 2), *plse = hd_rule_in(graph, node, 3);
@@ -239,7 +258,8 @@ enum hd_err hd_shape_attention_dx(const struct hd_graph *graph, const struct hd_
 		return err;
 	if (dy->rank != 3 || py->rank != 3 || plse->rank != 3 || memcmp(dy->dim, y, sizeof y) != 0 ||
 	    memcmp(py->dim, y, sizeof y) != 0 || memcmp(plse->dim, lse, sizeof lse) != 0)
-		return hd_rule_broken(graph, node, "dy, y and lse have not the shapes of the attention of qkv", diag);
+		return hd_rule_broken(graph, node,
+			"dy, y and lse have not the shapes of the attention of qkv", diag);
 	hd_rule_like(out, qkv);
 	return HD_OK;
 }
@@ -255,13 +275,16 @@ enum hd_err hd_grad_attention(struct hd_autodiff *ad, uint32_t node, struct hd_d
 		(uint32_t[]){ hd_grad_of(ad, n.out), n.in[0], n.out, n.out + 1 }, &n.attr, diag);
 }
 
-/* Products of T x T scores with C columns: two forward, five backward (the scores are made again); causal: half. */
-static struct hd_cost attention_cost(const struct hd_graph *graph, const struct hd_node *node, const struct hd_value *qkv,
+/* Products of T x T scores with C columns: two forward, five backward (the scores are made again); causal:
+ * half. */
+static struct hd_cost attention_cost(const struct hd_graph *graph, const struct hd_node *node,
+	const struct hd_value *qkv,
 	double products, uint64_t rows)
 {
 	double half = node->attr.i[1] ? 0.5 : 1.0;
 
-	return (struct hd_cost){ 2.0 * products * half * elems(qkv, rows) / 3.0 * (double)qkv->dim[1], bytes_of(graph, node, rows) };
+	return (struct hd_cost){ 2.0 * products * half * elems(qkv, rows) / 3.0 * (double)qkv->dim[1],
+		bytes_of(graph, node, rows) };
 }
 
 struct hd_cost hd_cost_attention(const struct hd_graph *graph, const struct hd_node *node, uint64_t rows)

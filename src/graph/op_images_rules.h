@@ -12,7 +12,8 @@
 #define RULES_GROUPNORM_DX    hd_shape_groupnorm_dx, NULL, hd_cost_elementwise
 #define RULES_GROUPNORM_DG    hd_shape_groupnorm_dg, NULL, hd_cost_elementwise
 
-hd_shape_rule hd_shape_pool, hd_shape_pool_dx, hd_shape_groupnorm, hd_shape_groupnorm_dx, hd_shape_groupnorm_dg;
+hd_shape_rule hd_shape_pool, hd_shape_pool_dx, hd_shape_groupnorm, hd_shape_groupnorm_dx,
+	hd_shape_groupnorm_dg;
 hd_grad_rule hd_grad_pool, hd_grad_groupnorm;
 hd_cost_rule hd_cost_pool;
 

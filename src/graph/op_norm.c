@@ -11,7 +11,8 @@ static void leading_of(struct hd_value *out, const struct hd_value *x)
 		hd_rule_set(out, (uint8_t)(x->rank - 1), x->dim, HD_F32);
 }
 
-enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);
 	int32_t axis = node->attr.i[0], keep = node->attr.i[1];
@@ -21,7 +22,8 @@ enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node
 		return err;
 	if (keep != 0) {
 		if (axis != 0 || keep < 1 || keep >= x->rank)
-			return hd_rule_broken(graph, node, "keep leaves at least one extent to sum over, and axis is then 0", diag);
+			return hd_rule_broken(graph, node,
+				"keep leaves at least one extent to sum over, and axis is then 0", diag);
 		hd_rule_set(out, (uint8_t)keep, x->dim + (x->rank - keep), HD_F32);
 		return HD_OK;
 	}
@@ -31,8 +33,8 @@ enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node
 	return HD_OK;
 }
 
-/* Normalisation over the last extent: of distances from the mean (layer norm), or of the values (root mean square).
- * What an op adds to the other lies in its kind; `nstats` numbers are kept of each row. */
+/* Normalisation over the last extent: of distances from the mean (layer norm), or of the values (root mean
+ * square). What an op adds to the other lies in its kind; `nstats` numbers are kept of each row. */
 
 struct kind {
 	uint8_t nstats;
@@ -40,16 +42,20 @@ struct kind {
 	uint16_t dx, dg;
 	const char *vectors, *stats;      /* what is said of wrong ones */
 };
-static const struct kind layer = { 2, true, HD_OP_LAYERNORM_DX, HD_OP_LAYERNORM_DG, "gamma and beta have not the last extent of x",
+static const struct kind layer = { 2, true, HD_OP_LAYERNORM_DX, HD_OP_LAYERNORM_DG,
+	"gamma and beta have not the last extent of x",
 	"dy, x and stats are not those of one normalisation" };
-static const struct kind rms = { 1, false, HD_OP_RMSNORM_DX, HD_OP_RMSNORM_DG, "gamma has not the last extent of x",
+static const struct kind rms = { 1, false, HD_OP_RMSNORM_DX, HD_OP_RMSNORM_DG,
+	"gamma has not the last extent of x",
 	"dy, x and r are not those of one normalisation" };
 
 static const struct kind *kind_of(const struct hd_node *node)
 {
 	static const struct kind *const of[HD_NOPS] = {
-		[HD_OP_RMSNORM] = &rms, [HD_OP_ADD_RMSNORM] = &rms, [HD_OP_RMSNORM_DX] = &rms, [HD_OP_RMSNORM_DG] = &rms,
-		[HD_OP_LAYERNORM] = &layer, [HD_OP_ADD_LAYERNORM] = &layer, [HD_OP_LAYERNORM_DX] = &layer, [HD_OP_LAYERNORM_DG] = &layer,
+		[HD_OP_RMSNORM] = &rms, [HD_OP_ADD_RMSNORM] = &rms, [HD_OP_RMSNORM_DX] = &rms,
+			[HD_OP_RMSNORM_DG] = &rms,
+		[HD_OP_LAYERNORM] = &layer, [HD_OP_ADD_LAYERNORM] = &layer, [HD_OP_LAYERNORM_DX] = &layer,
+		[HD_OP_LAYERNORM_DG] = &layer,
 	};
 
 	return of[node->op];
@@ -65,7 +71,8 @@ static void stats_of(struct hd_value *out, const struct hd_value *x, const struc
 	out->dim[x->rank - 1] = kind->nstats;
 }
 
-static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node *node, const struct kind *kind, int igamma, struct hd_diag *diag)
+static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node *node,
+	const struct kind *kind, int igamma, struct hd_diag *diag)
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
@@ -82,7 +89,8 @@ static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node
 	return HD_OK;
 }
 
-enum hd_err hd_shape_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct kind *kind = kind_of(node);
 	enum hd_err err = norm_check(graph, node, kind, 1, diag);
@@ -95,7 +103,8 @@ enum hd_err hd_shape_norm(const struct hd_graph *graph, const struct hd_node *no
 }
 
 /* Of a sum, which is given out too. */
-enum hd_err hd_shape_add_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_add_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct kind *kind = kind_of(node);
 	enum hd_err err = norm_check(graph, node, kind, 2, diag);
@@ -110,7 +119,8 @@ enum hd_err hd_shape_add_norm(const struct hd_graph *graph, const struct hd_node
 	return HD_OK;
 }
 
-static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd_node *node, const struct kind *kind, int istats, struct hd_diag *diag)
+static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd_node *node,
+	const struct kind *kind, int istats, struct hd_diag *diag)
 {
 	const struct hd_value *dy = hd_rule_in(graph, node, 0), *x = hd_rule_in(graph, node, 1);
 	struct hd_value stats = *x;
@@ -119,12 +129,14 @@ static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd
 	if (err != HD_OK)
 		return err;
 	stats_of(&stats, x, kind);
-	if (x->rank < 2 || last_of(x) < 0 || !hd_dims_same(dy, x) || !hd_dims_same(hd_rule_in(graph, node, istats), &stats))
+	if (x->rank < 2 || last_of(x) < 0 || !hd_dims_same(dy, x) ||
+		!hd_dims_same(hd_rule_in(graph, node, istats), &stats))
 		return hd_rule_broken(graph, node, kind->stats, diag);
 	return HD_OK;
 }
 
-enum hd_err hd_shape_norm_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_norm_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct kind *kind = kind_of(node);
 	const struct hd_value *x = hd_rule_in(graph, node, 1);
@@ -137,7 +149,8 @@ enum hd_err hd_shape_norm_dx(const struct hd_graph *graph, const struct hd_node 
 	return err;
 }
 
-enum hd_err hd_shape_norm_dg(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_norm_dg(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct kind *kind = kind_of(node);
 	enum hd_err err = norm_grad_check(graph, node, kind, 2, diag);
@@ -148,15 +161,18 @@ enum hd_err hd_shape_norm_dg(const struct hd_graph *graph, const struct hd_node 
 }
 
 /* gamma[0] is gamma, behind it beta. */
-static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, const struct kind *kind, uint32_t x, const uint32_t *gamma, uint32_t dy,
+static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, const struct kind *kind, uint32_t x,
+	const uint32_t *gamma, uint32_t dy,
 	uint32_t stats, struct hd_diag *diag)
 {
-	enum hd_err err = hd_grad_add(ad, node, x, kind->dx, 4, (uint32_t[]){ dy, x, gamma[0], stats }, NULL, diag);
+	enum hd_err err = hd_grad_add(ad, node, x, kind->dx, 4, (uint32_t[]){ dy, x, gamma[0], stats }, NULL,
+		diag);
 
 	if (err == HD_OK)
 		err = hd_grad_add(ad, node, gamma[0], kind->dg, 3, (uint32_t[]){ dy, x, stats }, NULL, diag);
 	if (err == HD_OK && kind->beta)
-		err = hd_grad_add(ad, node, gamma[1], HD_OP_SUM_ROWS, 1, &dy, &(struct hd_attr){ .i = { -1, 0 } }, diag);
+		err = hd_grad_add(ad, node, gamma[1], HD_OP_SUM_ROWS, 1, &dy,
+			&(struct hd_attr){ .i = { -1, 0 } }, diag);
 	return err;
 }
 
@@ -165,7 +181,8 @@ enum hd_err hd_grad_norm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *
 	struct hd_node n = hd_rule_node(ad, node);
 	enum hd_err err = hd_rule_no_grad(ad, node, 1, diag);
 
-	return err == HD_OK ? norm_grad(ad, node, kind_of(&n), n.in[0], &n.in[1], hd_grad_of(ad, n.out), n.out + 1, diag) : err;
+	return err == HD_OK ? norm_grad(ad, node, kind_of(&n), n.in[0], &n.in[1], hd_grad_of(ad, n.out),
+		n.out + 1, diag) : err;
 }
 
 /* s may have readers of its own (the residual path); what they send back is there already. */
@@ -194,11 +211,13 @@ static enum hd_err xent_check(const struct hd_graph *graph, const struct hd_node
 		return err;
 	leading_of(&loss, logits);
 	if (labels->dtype != HD_I32 || last_of(logits) < 0 || !hd_dims_same(&loss, labels))
-		return hd_rule_broken(graph, node, "labels are i32 with the leading extents of the logits", diag);
+		return hd_rule_broken(graph, node, "labels are i32 with the leading extents of the logits",
+			diag);
 	return HD_OK;
 }
 
-enum hd_err hd_shape_softmax_xent(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_softmax_xent(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value *out, struct hd_diag *diag)
 {
 	enum hd_err err = xent_check(graph, node, diag);
 
@@ -207,7 +226,8 @@ enum hd_err hd_shape_softmax_xent(const struct hd_graph *graph, const struct hd_
 	return err;
 }
 
-enum hd_err hd_shape_softmax_xent_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_softmax_xent_dx(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value *out, struct hd_diag *diag)
 {
 	enum hd_err err = xent_check(graph, node, diag);
 
@@ -226,7 +246,9 @@ static enum hd_err loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t val
 	float seed;
 
 	if (!hd_grad_is_seed(ad, n.out, &seed))
-		return hd_fail(diag, HD_E_INVAL, "node %u (%s): its losses may only be scaled, added and summed on their way to the output loss",
+		return hd_fail(diag, HD_E_INVAL,
+			"node %u (%s): its losses may only be scaled, added and summed on their way to the "
+			"output loss",
 			node, hd_ops[n.op].name);
 	return hd_grad_add_scaled(ad, node, value, op, nin, in, NULL, seed, diag);
 }
@@ -245,7 +267,8 @@ static enum hd_err lse_grad(struct hd_autodiff *ad, uint32_t node, uint32_t dlse
 	enum hd_err err = hd_grad_make(ad, node, n.in[0], HD_OP_SOFTMAX, 1, n.in, NULL, &share, diag);
 	if (err == HD_OK)
 		err = hd_grad_make(ad, node, n.in[0], HD_OP_RESHAPE, 1, &dlse, &column, &dlse, diag);
-	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_MUL, 2, (uint32_t[]){ share, dlse }, NULL, diag) : err;
+	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_MUL, 2, (uint32_t[]){ share, dlse }, NULL,
+		diag) : err;
 }
 
 enum hd_err hd_grad_softmax_xent(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
@@ -259,24 +282,29 @@ enum hd_err hd_grad_softmax_xent(struct hd_autodiff *ad, uint32_t node, struct h
 		err = hd_grad_full(ad, node, n.out + 1, &dlse, diag);
 	if (err == HD_OK && dlse != HD_NONE && hd_grad_wanted(ad, n.in[0]))
 		err = lse_grad(ad, node, dlse, diag);
-	if (err != HD_OK || (dlse != HD_NONE && hd_grad_of(ad, n.out) == HD_NONE && !hd_grad_is_seed(ad, n.out, &seed)))
+	if (err != HD_OK || (dlse != HD_NONE && hd_grad_of(ad, n.out) == HD_NONE &&
+		!hd_grad_is_seed(ad, n.out, &seed)))
 		return err;
-	return loss_grad(ad, node, n.in[0], HD_OP_SOFTMAX_XENT_DX, 3, (uint32_t[]){ n.in[0], n.in[1], n.out + 1 }, diag);
+	return loss_grad(ad, node, n.in[0], HD_OP_SOFTMAX_XENT_DX, 3,
+		(uint32_t[]){ n.in[0], n.in[1], n.out + 1 }, diag);
 }
 
-enum hd_err hd_shape_mse(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_mse(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	struct hd_value both;
 	enum hd_err err = hd_shape_pair(graph, node, &both, diag);
 
 	if (err == HD_OK && (both.rank < 2 || last_of(&both) < 0))
-		err = hd_rule_broken(graph, node, "the operands have two extents or more, and the last is fixed", diag);
+		err = hd_rule_broken(graph, node,
+			"the operands have two extents or more, and the last is fixed", diag);
 	if (err == HD_OK)
 		leading_of(out, hd_rule_in(graph, node, 0));
 	return err;
 }
 
-enum hd_err hd_shape_mse_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_mse_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	return hd_shape_pair(graph, node, out, diag);
 }
@@ -286,12 +314,14 @@ enum hd_err hd_grad_mse(struct hd_autodiff *ad, uint32_t node, struct hd_diag *d
 	struct hd_node n = hd_rule_node(ad, node);
 	enum hd_err err = loss_grad(ad, node, n.in[0], HD_OP_MSE_DX, 2, n.in, diag);
 
-	return err == HD_OK ? loss_grad(ad, node, n.in[1], HD_OP_MSE_DX, 2, (uint32_t[]){ n.in[1], n.in[0] }, diag) : err;
+	return err == HD_OK ? loss_grad(ad, node, n.in[1], HD_OP_MSE_DX, 2, (uint32_t[]){ n.in[1], n.in[0] },
+		diag) : err;
 }
 
 /* Sums in f64. */
 
-enum hd_err hd_shape_sum64(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_sum64(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
 
@@ -306,11 +336,13 @@ enum hd_err hd_grad_sum64(struct hd_autodiff *ad, uint32_t node, struct hd_diag 
 	float seed;
 
 	if (!hd_grad_is_seed(ad, n.out, &seed))
-		return hd_fail(diag, HD_E_INVAL, "node %u (sum64): only the output loss gives it a gradient", node);
+		return hd_fail(diag, HD_E_INVAL, "node %u (sum64): only the output loss gives it a gradient",
+			node);
 	return hd_grad_seed(ad, n.in[0], seed, diag);
 }
 
-enum hd_err hd_shape_count64(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_count64(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
+	struct hd_diag *diag)
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);
 

@@ -11,7 +11,8 @@
 #include "graph/autodiff.h"
 #include "graph/op.h"
 
-typedef enum hd_err hd_shape_rule(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag);
+typedef enum hd_err hd_shape_rule(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value *out, struct hd_diag *diag);
 typedef enum hd_err hd_grad_rule(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag);
 typedef struct hd_cost hd_cost_rule(const struct hd_graph *graph, const struct hd_node *node, uint64_t rows);
 
@@ -19,9 +20,11 @@ typedef struct hd_cost hd_cost_rule(const struct hd_graph *graph, const struct h
 hd_cost_rule hd_cost_elementwise, hd_cost_view;
 
 /* op_dense.c */
-hd_shape_rule hd_shape_matmul, hd_shape_conv2d, hd_shape_conv2d_dx, hd_shape_conv2d_dw, hd_shape_attention, hd_shape_attention_dx;
+hd_shape_rule hd_shape_matmul, hd_shape_conv2d, hd_shape_conv2d_dx, hd_shape_conv2d_dw, hd_shape_attention,
+	hd_shape_attention_dx;
 hd_grad_rule hd_grad_matmul, hd_grad_conv2d, hd_grad_attention;
-hd_cost_rule hd_cost_matmul, hd_cost_conv2d, hd_cost_conv2d_dx, hd_cost_conv2d_dw, hd_cost_attention, hd_cost_attention_dx;
+hd_cost_rule hd_cost_matmul, hd_cost_conv2d, hd_cost_conv2d_dx, hd_cost_conv2d_dw, hd_cost_attention,
+	hd_cost_attention_dx;
 
 /* op_map.c */
 hd_shape_rule hd_shape_reshape, hd_shape_pair, hd_shape_scale, hd_shape_bias, hd_shape_bias_act, hd_shape_act,
@@ -35,20 +38,25 @@ hd_grad_rule hd_grad_add_op, hd_grad_sub, hd_grad_mul;
 
 /* op_norm.c */
 hd_shape_rule hd_shape_sum_rows, hd_shape_norm, hd_shape_add_norm, hd_shape_norm_dx, hd_shape_norm_dg,
-	hd_shape_softmax_xent, hd_shape_softmax_xent_dx, hd_shape_mse, hd_shape_mse_dx, hd_shape_sum64, hd_shape_count64;
+	hd_shape_softmax_xent, hd_shape_softmax_xent_dx, hd_shape_mse, hd_shape_mse_dx, hd_shape_sum64,
+	hd_shape_count64;
 hd_grad_rule hd_grad_norm, hd_grad_add_norm, hd_grad_softmax_xent, hd_grad_mse, hd_grad_sum64;
 
 /* Helpers of shape rules. */
-static inline const struct hd_value *hd_rule_in(const struct hd_graph *graph, const struct hd_node *node, int i)
+static inline const struct hd_value *hd_rule_in(const struct hd_graph *graph, const struct hd_node *node,
+	int i)
 {
 	return &graph->value[node->in[i]];
 }
-void hd_rule_like(struct hd_value *out, const struct hd_value *value);                 /* same rank, dim, dtype */
+/* same rank, dim, dtype */
+void hd_rule_like(struct hd_value *out, const struct hd_value *value);
 void hd_rule_set(struct hd_value *out, uint8_t rank, const int64_t *dim, enum hd_dtype dtype);
 /* Refuses inputs whose dtype is not f32; bit i of `but` excuses input i. */
-HD_MUST_USE enum hd_err hd_rule_f32(const struct hd_graph *graph, const struct hd_node *node, unsigned but, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rule_f32(const struct hd_graph *graph, const struct hd_node *node, unsigned but,
+	struct hd_diag *diag);
 /* "matmul: <what>; a is f32 [..], b is f32 [..]" */
-enum hd_err hd_rule_broken(const struct hd_graph *graph, const struct hd_node *node, const char *what, struct hd_diag *diag);
+enum hd_err hd_rule_broken(const struct hd_graph *graph, const struct hd_node *node, const char *what,
+	struct hd_diag *diag);
 
 /* Helpers of gradient rules: the node by value, for the array moves when nodes are added. */
 struct hd_node hd_rule_node(struct hd_autodiff *ad, uint32_t node);

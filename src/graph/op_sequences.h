@@ -1,10 +1,11 @@
-/* op_sequences.h -- what language models and recurrent networks add: norms, rotary positions, attention with heads of its own, cells.
- * Lines of the op table; op.h joins the families and says what the columns mean.
+/* op_sequences.h -- what language models and recurrent networks add: norms, rotary positions, attention with
+ * heads of its own, cells. Lines of the op table; op.h joins the families and says what the columns mean.
  *
- * Sources: RMSNORM Zhang and Sennrich, "Root mean square layer normalization" (2019); ROTARY Su et al., "RoFormer" (2021), halves
- * of a head paired as Hugging Face's llama pairs them; SWIGLU Shazeer, "GLU variants improve transformer" (2020); grouped queries
- * Ainslie et al., "GQA" (2023); LSTM, GRU with the gates and their order of PyTorch's nn.LSTM and nn.GRU; MASK_TOKENS Devlin et
- * al., "BERT" (2018): of the chosen tokens 80 % become `mask`, 10 % any token below `vocab`, 10 % stay. */
+ * Sources: RMSNORM Zhang and Sennrich, "Root mean square layer normalization" (2019); ROTARY Su et al.,
+ * "RoFormer" (2021), halves of a head paired as Hugging Face's llama pairs them; SWIGLU Shazeer, "GLU
+ * variants improve transformer" (2020); grouped queries Ainslie et al., "GQA" (2023); LSTM, GRU with the
+ * gates and their order of PyTorch's nn.LSTM and nn.GRU; MASK_TOKENS Devlin et al., "BERT" (2018): of the
+ * chosen tokens 80 % become `mask`, 10 % any token below `vocab`, 10 % stay. */
 #ifndef HD_GRAPH_OP_SEQUENCES_H
 #define HD_GRAPH_OP_SEQUENCES_H
 

@@ -1,12 +1,14 @@
-/* op_sequences_rules.h -- rules of the lines of op_sequences.h (private to the room; their bodies: op_sequences.c, and op_norm.c).
- * RULES_<OP>: shape, gradient, cost. NULL: what is not differentiated again. */
+/* op_sequences_rules.h -- rules of the lines of op_sequences.h (private to the room; their bodies:
+ * op_sequences.c, and op_norm.c). RULES_<OP>: shape, gradient, cost. NULL: what is not differentiated
+ * again. */
 #ifndef HD_GRAPH_OP_SEQUENCES_RULES_H
 #define HD_GRAPH_OP_SEQUENCES_RULES_H
 
 #include "graph/op_rules.h"
 
 hd_shape_rule hd_shape_rotary, hd_shape_swiglu_dx,
-	hd_shape_attend, hd_shape_attend_dx, hd_shape_lstm, hd_shape_lstm_dx, hd_shape_gru, hd_shape_gru_dx, hd_shape_recur_dw,
+	hd_shape_attend, hd_shape_attend_dx, hd_shape_lstm, hd_shape_lstm_dx, hd_shape_gru, hd_shape_gru_dx,
+	hd_shape_recur_dw,
 	hd_shape_mask_tokens;
 hd_grad_rule hd_grad_rotary, hd_grad_swiglu, hd_grad_attend, hd_grad_lstm, hd_grad_gru;
 hd_cost_rule hd_cost_attend, hd_cost_attend_dx, hd_cost_recurrent, hd_cost_recur_dw;

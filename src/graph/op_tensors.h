@@ -4,13 +4,13 @@
  * 1. Broadcasting is numpy's: extents are paired from the last one; 1 stretches to whatever it
  *    meets, and what is missing counts as 1. An extent of rows meets the same or 1, never a number.
  * 2. Comparisons give f32 0 or 1: "and" is mul, "or" is maximum, "not" is 1 - m.
- * 3. What would mix rows is refused: slices, joins, gathers, running sums, means, maxima and products along the
- *    extent of rows. reduce_sum may: the gradient of what is repeated over the rows is such a sum.
+ * 3. What would mix rows is refused: slices, joins, gathers, running sums, means, maxima and products along
+ *    the extent of rows. reduce_sum may: the gradient of what is repeated over the rows is such a sum.
  * 4. Ids below 0 or past the end read zeros and receive no gradient. */
 #ifndef HD_GRAPH_OP_TENSORS_H
 #define HD_GRAPH_OP_TENSORS_H
 
-/*  id               text               in -> out; attributes; meaning                                                         */
+/*  id               text               in -> out; attributes; meaning */
 #define HD_OPS_TENSORS(X)                                                                                                         \
 	/* elementwise, with broadcasting as add */                                                                             \
 	X(DIV,           "div",           2, 1, MAP,       "",       "a / b; i32: towards 0, and 0 where b is 0")                    \

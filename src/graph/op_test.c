@@ -7,10 +7,13 @@
 
 /* Each line is a node over these leaves; what its rule must say. "" : accepted, with this shape. */
 static const char leaves[] =
-	"input x f32 [*,4]\ninput img f32 [*,3,8,8]\ninput ids i32 [*,5]\ninput y i32 [*]\ninput seq f32 [*,5,6]\ninput qkv f32 [*,5,12]\n"
-	"param w f32 [4,2] zeros\nparam k f32 [7,3,3,3] zeros\nparam v4 f32 [4] zeros\nparam v3 f32 [3] zeros\nparam t f32 [9,6] zeros\n"
+	"input x f32 [*,4]\ninput img f32 [*,3,8,8]\ninput ids i32 [*,5]\ninput y i32 [*]\ninput seq f32 "
+	"[*,5,6]\ninput qkv f32 [*,5,12]\n"
+	"param w f32 [4,2] zeros\nparam k f32 [7,3,3,3] zeros\nparam v4 f32 [4] zeros\nparam v3 f32 [3] "
+	"zeros\nparam t f32 [9,6] zeros\n"
 	"param pos f32 [5,6] zeros\nparam v6 f32 [6] ones\nparam k1 f32 [6,1,3,3] zeros\n"
-	"param w12 f32 [12,3] zeros\nparam w9 f32 [9,3] zeros\nparam w6 f32 [6,2] zeros\nparam v12 f32 [12] zeros\n"
+	"param w12 f32 [12,3] zeros\nparam w9 f32 [9,3] zeros\nparam w6 f32 [6,2] zeros\nparam v12 f32 [12] "
+	"zeros\n"
 	"input imb f32 [*,2,8,8,16]\nparam kb f32 [33,20,3,3] zeros\n";
 
 static const struct { const char *line, *shape, *error; } cases[] = {
@@ -213,7 +216,8 @@ static void costs_of_dense_ops_are_their_multiply_adds(void **state)
 	assert_true(cost_of("%0,%1 = attention qkv heads=2", 3).flops == 2.0 * 2 * 3 * 5 * 5 * 4);
 	assert_true(cost_of("%0,%1 = attention qkv heads=2 causal=1", 3).flops == 2.0 * 3 * 5 * 5 * 4);
 	assert_true(cost_of("%0,%1 = attend qkv seq seq heads=4 kv=2", 3).flops == 2.0 * 2 * 3 * 5 * 5 * 12);
-	assert_true(cost_of("%0,%1 = attend qkv seq seq heads=4 kv=2 causal=1", 3).flops == 2.0 * 3 * 5 * 5 * 12);
+	assert_true(cost_of("%0,%1 = attend qkv seq seq heads=4 kv=2 causal=1",
+		3).flops == 2.0 * 3 * 5 * 5 * 12);
 	assert_true(cost_of("%0 = contract seq pos tb=1", 3).flops == 2.0 * 3 * 5 * 5 * 6);
 	assert_true(cost_of("%0,%1,%2 = lstm qkv w12 v12", 2).flops == 2.0 * 2 * 5 * 12 * 3);
 	assert_true(cost_of("%0 = recur_dw qkv seq", 2).flops == 2.0 * 2 * 5 * 12 * 6);
@@ -258,7 +262,8 @@ static void attributes_without_a_name_must_be_zero(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	assert_int_equal(hd_op_attr_check(HD_OP_ADD, &(struct hd_attr){ .i = { 0, 0, 1 } }, &diag), HD_E_INVAL);
+	assert_int_equal(hd_op_attr_check(HD_OP_ADD, &(struct hd_attr){ .i = { 0, 0, 1 } }, &diag),
+		HD_E_INVAL);
 	assert_int_equal(hd_op_attr_check(HD_OP_SCALE, &(struct hd_attr){ .f = { 1, 1 } }, NULL), HD_E_INVAL);
 	assert_int_equal(hd_op_attr_check(HD_OP_SCALE, &(struct hd_attr){ .f = { 1, 0 } }, NULL), HD_OK);
 }

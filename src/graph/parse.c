@@ -32,7 +32,8 @@ static enum hd_err parse_input(struct hd_parser *p)
 	if (err == HD_OK)
 		err = hd_parse_type(p, &dtype, &rank, dim);
 	if (err == HD_OK)
-		err = hd_parse_refused(p, hd_graph_input(p->graph, name, dtype, rank, dim, &value, &why), &why);
+		err = hd_parse_refused(p, hd_graph_input(p->graph, name, dtype, rank, dim, &value, &why),
+			&why);
 	return err == HD_OK ? hd_parse_name_add(p, value) : err;
 }
 
@@ -49,7 +50,8 @@ static enum hd_err take_init(struct hd_parser *p, enum hd_init_kind *init, float
 	while (i < sizeof inits / sizeof inits[0] && !hd_parse_is(p, inits[i].text))
 		i++;
 	if (i == sizeof inits / sizeof inits[0])
-		return hd_parse_fail(p, "the initial value is missing here: zeros, ones, normal D or uniform BOUND");
+		return hd_parse_fail(p,
+			"the initial value is missing here: zeros, ones, normal D or uniform BOUND");
 	hd_parse_next(p);
 	*init = inits[i].init;
 	if (*init == HD_INIT_NORMAL || *init == HD_INIT_UNIFORM) {
@@ -58,7 +60,8 @@ static enum hd_err take_init(struct hd_parser *p, enum hd_init_kind *init, float
 		if (err != HD_OK)
 			return err;
 		if (!(real >= 0 && real <= 3e38))
-			return hd_parse_fail(&here, "the scale of an initial value is finite and not negative");
+			return hd_parse_fail(&here,
+				"the scale of an initial value is finite and not negative");
 	}
 	*scale = (float)real;
 	return HD_OK;
@@ -88,7 +91,8 @@ static enum hd_err parse_param(struct hd_parser *p)
 		frozen = true;
 	}
 	if (err == HD_OK)
-		err = hd_parse_refused(p, hd_graph_param(p->graph, name, rank, dim, init, scale, &value, &why), &why);
+		err = hd_parse_refused(p, hd_graph_param(p->graph, name, rank, dim, init, scale, &value,
+			&why), &why);
 	if (err == HD_OK)
 		p->graph->param[p->graph->nparams - 1].frozen = frozen;
 	return err == HD_OK ? hd_parse_name_add(p, value) : err;
@@ -113,7 +117,8 @@ static enum hd_err parse_buffer(struct hd_parser *p)
 	if (err == HD_OK)
 		err = take_init(p, &init, &scale);
 	if (err == HD_OK)
-		err = hd_parse_refused(p, hd_graph_buffer(p->graph, name, rank, dim, init, &value, &why), &why);
+		err = hd_parse_refused(p, hd_graph_buffer(p->graph, name, rank, dim, init, &value, &why),
+			&why);
 	return err == HD_OK ? hd_parse_name_add(p, value) : err;
 }
 
@@ -141,7 +146,8 @@ static enum hd_err take_number(struct hd_parser *p, enum hd_dtype dtype, uint64_
 	bool reals = dtype == HD_F32 || dtype == HD_F64;
 	int64_t min = dtype == HD_I64 ? INT64_MIN : dtype == HD_I32 ? INT32_MIN : 0;
 	int64_t max = dtype == HD_I64 ? INT64_MAX : dtype == HD_I32 ? INT32_MAX : UINT8_MAX;
-	enum hd_err err = reals ? hd_parse_real(p, dtype == HD_F32, &real) : hd_parse_integer(p, min, max, &n);
+	enum hd_err err = reals ? hd_parse_real(p, dtype == HD_F32, &real) : hd_parse_integer(p, min, max,
+		&n);
 
 	if (err != HD_OK)
 		return err;
@@ -149,7 +155,8 @@ static enum hd_err take_number(struct hd_parser *p, enum hd_dtype dtype, uint64_
 	float single = (float)real;
 	int32_t narrow = (int32_t)n;
 	uint8_t byte = (uint8_t)n;
-	const void *from[] = { [HD_F32] = &single, [HD_F64] = &real, [HD_I32] = &narrow, [HD_I64] = &n, [HD_U8] = &byte };
+	const void *from[] = { [HD_F32] = &single, [HD_F64] = &real, [HD_I32] = &narrow, [HD_I64] = &n,
+		[HD_U8] = &byte };
 	memcpy(data + i * size, from[dtype], size);
 	return HD_OK;
 }
@@ -179,7 +186,8 @@ static enum hd_err parse_const(struct hd_parser *p)
 	for (int64_t i = 0; i < n && err == HD_OK; i++)
 		err = take_number(p, dtype, (uint64_t)i, data);
 	if (err == HD_OK)
-		err = hd_parse_refused(p, hd_graph_const(p->graph, dtype, rank, dim, data, &value, &why), &why);
+		err = hd_parse_refused(p, hd_graph_const(p->graph, dtype, rank, dim, data, &value, &why),
+			&why);
 	return err == HD_OK ? hd_parse_label_set(p, &p->consts, label, value) : err;
 }
 
@@ -265,7 +273,8 @@ static enum hd_err check_types(struct hd_parser *p, const struct hd_node *node)
 		given.dtype = (uint8_t)dtype;
 		const struct hd_value *v = &p->graph->value[node->out + k];
 		if (err == HD_OK && (given.dtype != v->dtype || !hd_dims_same(&given, v)))
-			err = hd_parse_fail(&here, "output %u is %s by the rule of %s, not %s", k, hd_value_shape(v).at, hd_ops[node->op].name,
+			err = hd_parse_fail(&here, "output %u is %s by the rule of %s, not %s", k,
+				hd_value_shape(v).at, hd_ops[node->op].name,
 				hd_value_shape(&given).at);
 	}
 	return err;
@@ -327,7 +336,8 @@ static enum hd_err parse_node(struct hd_parser *p)
 	while (err == HD_OK && !hd_parse_ended(p) && !hd_parse_is(p, ":"))
 		err = take_setting(p, op, &said);
 	if (err == HD_OK)
-		err = hd_parse_refused(&start, hd_graph_node(p->graph, op, hd_ops[op].nin, in, &said.attr, (uint16_t)said.stage, &out, &why), &why);
+		err = hd_parse_refused(&start, hd_graph_node(p->graph, op, hd_ops[op].nin, in, &said.attr,
+			(uint16_t)said.stage, &out, &why), &why);
 	if (err == HD_OK)
 		err = node_settle(p, &said);
 	if (err == HD_OK)
@@ -384,7 +394,9 @@ static enum hd_err parse_line(struct hd_parser *p)
 		while (i < sizeof statements / sizeof statements[0] && !hd_parse_is(p, statements[i].word))
 			i++;
 		if (i == sizeof statements / sizeof statements[0])
-			return hd_parse_fail(p, "'%.*s': a line begins with graph, input, param, buffer, const, output, running, grad or a label like %%0",
+			return hd_parse_fail(p,
+				"'%.*s': a line begins with graph, input, param, buffer, const, output, "
+				"running, grad or a label like %%0",
 				hd_parse_shown(p), p->word.at);
 		hd_parse_next(p);
 		err = statements[i].parse(p);
@@ -402,15 +414,18 @@ static void count_forward(struct hd_graph *graph)
 		graph->nforward++;
 }
 
-enum hd_err hd_graph_parse(struct hd_graph *graph, const char *file, const char *text, size_t len, struct hd_diag *diag)
+enum hd_err hd_graph_parse(struct hd_graph *graph, const char *file, const char *text, size_t len,
+	struct hd_diag *diag)
 {
 	struct hd_diag spare = { "" }, why = { "" };
-	struct hd_parser p = { .graph = graph, .file = file, .at = text, .end = text + len, .line_at = text, .line = 1,
+	struct hd_parser p = { .graph = graph, .file = file, .at = text, .end = text + len, .line_at = text,
+		.line = 1,
 		.diag = diag ? diag : &spare };
 	enum hd_err err = HD_OK;
 
 	if (len > HD_MAX_GRAPH_TEXT)
-		return hd_fail(diag, HD_E_INPUT, "%s: %zu bytes, a graph has at most %d", file, len, HD_MAX_GRAPH_TEXT);
+		return hd_fail(diag, HD_E_INPUT, "%s: %zu bytes, a graph has at most %d", file, len,
+			HD_MAX_GRAPH_TEXT);
 	while (err == HD_OK) {
 		err = parse_line(&p);
 		while (p.at < p.end && *p.at != '\n')

@@ -19,7 +19,8 @@ enum hd_err hd_parse_fail(struct hd_parser *p, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	return hd_fail(p->diag, HD_E_INPUT, "%s:%u:%zu: %s", p->file, p->line, (size_t)(p->word.at - p->line_at) + 1, text);
+	return hd_fail(p->diag, HD_E_INPUT, "%s:%u:%zu: %s", p->file, p->line,
+		(size_t)(p->word.at - p->line_at) + 1, text);
 }
 
 /* A builder refused: its reason at our place. Only the lack of memory keeps its code. */
@@ -66,7 +67,8 @@ int hd_parse_shown(const struct hd_parser *p) { return p->word.len < 40 ? (int)p
 enum hd_err hd_parse_mark(struct hd_parser *p, const char *mark)
 {
 	if (!hd_parse_is(p, mark))
-		return hd_parse_fail(p, "'%s' is missing here%s%.*s%s", mark, hd_parse_ended(p) ? "" : " (before '", hd_parse_shown(p),
+		return hd_parse_fail(p, "'%s' is missing here%s%.*s%s", mark,
+			hd_parse_ended(p) ? "" : " (before '", hd_parse_shown(p),
 			p->word.at, hd_parse_ended(p) ? "" : "')");
 	hd_parse_next(p);
 	return HD_OK;
@@ -97,15 +99,18 @@ enum hd_err hd_parse_integer(struct hd_parser *p, int64_t min, int64_t max, int6
 	text[p->word.len] = '\0';
 	errno = 0;
 	long long n = strtoll(text, &end, 10);
-	bool digits = (text[0] >= '0' && text[0] <= '9') || (text[0] == '-' && text[1] >= '0' && text[1] <= '9');
+	bool digits = (text[0] >= '0' && text[0] <= '9') ||
+		(text[0] == '-' && text[1] >= '0' && text[1] <= '9');
 	if (!digits || *end || errno || n < min || n > max)
-		return hd_parse_fail(p, "'%s' is no whole number from %lld to %lld", text, (long long)min, (long long)max);
+		return hd_parse_fail(p, "'%s' is no whole number from %lld to %lld", text, (long long)min,
+			(long long)max);
 	*out = n;
 	hd_parse_next(p);
 	return HD_OK;
 }
 
-/* strtof and not a narrowed double: what was printed with the fewest digits must read back to the same bits. */
+/* strtof and not a narrowed double: what was printed with the fewest digits must read back to the same
+ * bits. */
 enum hd_err hd_parse_real(struct hd_parser *p, bool single, double *out)
 {
 	char text[48], *end = text;
@@ -128,7 +133,8 @@ enum hd_err hd_parse_no_memory(struct hd_parser *p)
 	return hd_fail(p->diag, HD_E_NOMEM, "%s: no memory for a graph of this size", p->file);
 }
 
-enum hd_err hd_parse_label_set(struct hd_parser *p, struct hd_parse_labels *labels, uint32_t label, uint32_t value)
+enum hd_err hd_parse_label_set(struct hd_parser *p, struct hd_parse_labels *labels, uint32_t label,
+	uint32_t value)
 {
 	if (label >= labels->cap) {
 		uint32_t cap = labels->cap ? labels->cap : 256;
@@ -153,7 +159,8 @@ static uint32_t *name_slot(const struct hd_parser *p, const char *name)
 	const struct hd_parse_names *names = &p->names;
 	uint32_t at = (uint32_t)hd_hash64(name, strlen(name)) & (names->cap - 1);
 
-	while (names->slot[at] != HD_NONE && strcmp(hd_graph_text_of(p->graph, p->graph->value[names->slot[at]].name), name) != 0)
+	while (names->slot[at] != HD_NONE && strcmp(hd_graph_text_of(p->graph,
+		p->graph->value[names->slot[at]].name), name) != 0)
 		at = (at + 1) & (names->cap - 1);
 	return &names->slot[at];
 }
@@ -171,7 +178,8 @@ enum hd_err hd_parse_name_add(struct hd_parser *p, uint32_t value)
 		names->cap = cap;
 		for (uint32_t i = 0; i < nold; i++)
 			if (old[i] != HD_NONE)
-				*name_slot(p, hd_graph_text_of(p->graph, p->graph->value[old[i]].name)) = old[i];
+				*name_slot(p, hd_graph_text_of(p->graph, p->graph->value[old[i]].name)) =
+					old[i];
 	}
 	*name_slot(p, hd_graph_text_of(p->graph, p->graph->value[value].name)) = value;
 	names->n++;
@@ -187,7 +195,8 @@ enum hd_err hd_parse_label(struct hd_parser *p, char sign, uint32_t *label)
 		return hd_parse_fail(p, "a label like %c0 is missing here", sign);
 	for (size_t i = 1; i < p->word.len; i++) {
 		if (p->word.at[i] < '0' || p->word.at[i] > '9')
-			return hd_parse_fail(p, "'%.*s': a label is %c and a number", hd_parse_shown(p), p->word.at, sign);
+			return hd_parse_fail(p, "'%.*s': a label is %c and a number", hd_parse_shown(p),
+				p->word.at, sign);
 		n = n * 10 + (uint32_t)(p->word.at[i] - '0');
 	}
 	if (n >= MAX_LABELS)
@@ -219,7 +228,8 @@ enum hd_err hd_parse_value(struct hd_parser *p, uint32_t *value)
 			found = *name_slot(p, name);
 	}
 	if (found == HD_NONE)
-		return hd_parse_fail(&here, "'%.*s' is not made before this line", hd_parse_shown(&here), here.word.at);
+		return hd_parse_fail(&here, "'%.*s' is not made before this line", hd_parse_shown(&here),
+			here.word.at);
 	*value = found;
 	return HD_OK;
 }

@@ -47,10 +47,13 @@ HD_MUST_USE enum hd_err hd_parse_word(struct hd_parser *p, char out[HD_PARSE_WOR
 HD_MUST_USE enum hd_err hd_parse_integer(struct hd_parser *p, int64_t min, int64_t max, int64_t *out);
 HD_MUST_USE enum hd_err hd_parse_real(struct hd_parser *p, bool single, double *out);
 HD_MUST_USE enum hd_err hd_parse_value(struct hd_parser *p, uint32_t *value);
-HD_MUST_USE enum hd_err hd_parse_type(struct hd_parser *p, enum hd_dtype *dtype, uint8_t *rank, int64_t dim[HD_MAX_DIMS]);
+HD_MUST_USE enum hd_err hd_parse_type(struct hd_parser *p, enum hd_dtype *dtype, uint8_t *rank,
+	int64_t dim[HD_MAX_DIMS]);
 
-HD_MUST_USE enum hd_err hd_parse_label(struct hd_parser *p, char sign, uint32_t *label);       /* the word stays at hand */
-HD_MUST_USE enum hd_err hd_parse_label_set(struct hd_parser *p, struct hd_parse_labels *labels, uint32_t label, uint32_t value);
+/* the word stays at hand */
+HD_MUST_USE enum hd_err hd_parse_label(struct hd_parser *p, char sign, uint32_t *label);
+HD_MUST_USE enum hd_err hd_parse_label_set(struct hd_parser *p, struct hd_parse_labels *labels,
+	uint32_t label, uint32_t value);
 HD_MUST_USE enum hd_err hd_parse_name_add(struct hd_parser *p, uint32_t value);
 
 #endif

@@ -42,13 +42,15 @@ enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *
 		err = hd_graph_name(graph, hd_graph_text_of(from, from->name), &graph->name, diag);
 	for (uint32_t i = 0; i < from->ninputs && err == HD_OK; i++) {
 		const struct hd_value *v = &from->value[from->input[i]];
-		err = hd_graph_input(graph, hd_graph_text_of(from, v->name), (enum hd_dtype)v->dtype, v->rank, v->dim,
+		err = hd_graph_input(graph, hd_graph_text_of(from, v->name), (enum hd_dtype)v->dtype, v->rank,
+			v->dim,
 			&rewrite->to[from->input[i]], diag);
 	}
 	for (uint32_t i = 0; i < from->nparams && err == HD_OK; i++) {
 		const struct hd_param *p = &from->param[i];
 		const struct hd_value *v = &from->value[p->value];
-		err = hd_graph_param(graph, hd_graph_text_of(from, v->name), v->rank, v->dim, (enum hd_init_kind)p->init, p->scale,
+		err = hd_graph_param(graph, hd_graph_text_of(from, v->name), v->rank, v->dim,
+			(enum hd_init_kind)p->init, p->scale,
 			&rewrite->to[p->value], diag);
 		if (err == HD_OK)
 			graph->param[i].frozen = p->frozen;
@@ -56,7 +58,8 @@ enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *
 	for (uint32_t i = 0; i < from->nbuffers && err == HD_OK; i++) {
 		const struct hd_buffer *b = &from->buffer[i];
 		const struct hd_value *v = &from->value[b->value];
-		err = hd_graph_buffer(graph, hd_graph_text_of(from, v->name), v->rank, v->dim, (enum hd_init_kind)b->init,
+		err = hd_graph_buffer(graph, hd_graph_text_of(from, v->name), v->rank, v->dim,
+			(enum hd_init_kind)b->init,
 			&rewrite->to[b->value], diag);
 	}
 	return err;
@@ -70,7 +73,8 @@ enum hd_err hd_rewrite_value(struct hd_rewrite *rewrite, uint32_t value, uint32_
 	enum hd_err err = HD_OK;
 
 	if (rewrite->to[value] == HD_NONE && v->kind == HD_CONST)
-		err = hd_graph_const(&rewrite->graph, (enum hd_dtype)v->dtype, v->rank, v->dim, from->consts + v->data, &rewrite->to[value], diag);
+		err = hd_graph_const(&rewrite->graph, (enum hd_dtype)v->dtype, v->rank, v->dim,
+			from->consts + v->data, &rewrite->to[value], diag);
 	if (err == HD_OK && rewrite->to[value] == HD_NONE)
 		err = hd_fail(diag, HD_E_BUG, "a pass dropped value %u, which is still read", value);
 	*to = rewrite->to[value];
@@ -96,7 +100,8 @@ enum hd_err hd_rewrite_node(struct hd_rewrite *rewrite, const struct hd_node *li
 enum hd_err hd_rewrite_copy(struct hd_rewrite *rewrite, const struct hd_node *node, struct hd_diag *diag)
 {
 	uint32_t out = HD_NONE;
-	enum hd_err err = hd_rewrite_node(rewrite, node, node->op, node->nin, node->in, &node->attr, &out, diag);
+	enum hd_err err = hd_rewrite_node(rewrite, node, node->op, node->nin, node->in, &node->attr, &out,
+		diag);
 
 	for (uint32_t k = 0; k < node->nout && err == HD_OK; k++)
 		rewrite->to[node->out + k] = out + k;
@@ -124,7 +129,8 @@ enum hd_err hd_rewrite_end(struct hd_rewrite *rewrite, struct hd_graph *graph, s
 	for (uint32_t i = 0; i < from->noutputs && err == HD_OK; i++) {
 		err = hd_rewrite_value(rewrite, from->output[i].value, &value, diag);
 		if (err == HD_OK)
-			err = hd_graph_output(&rewrite->graph, hd_graph_text_of(from, from->output[i].name), value, diag);
+			err = hd_graph_output(&rewrite->graph, hd_graph_text_of(from, from->output[i].name),
+				value, diag);
 	}
 	for (uint32_t i = 0; i < from->nrunning && err == HD_OK; i++)
 		err = copy_running(rewrite, &from->running[i], diag);

@@ -30,7 +30,8 @@ enum hd_err hd_graph_prune(struct hd_graph *graph, struct hd_diag *diag)
 	struct hd_rewrite rewrite;
 	bool *needed = hd_arena_take(graph->arena, graph->nvalues, sizeof *needed);
 	enum hd_err err = needed ? hd_rewrite_begin(&rewrite, graph, diag)
-	                         : hd_fail(diag, HD_E_NOMEM, "no memory to prune a graph of %u values", graph->nvalues);
+	                         : hd_fail(diag, HD_E_NOMEM, "no memory to prune a graph of %u values",
+	                         	graph->nvalues);
 
 	if (err != HD_OK)
 		return err;

@@ -16,15 +16,18 @@ struct key {
 	const char *name;
 	take_fn *take;
 	const char *what;                 /* what the function makes of it */
-	const char *standard;             /* what the library takes where the key is missing; NULL: our default */
+	/* what the library takes where the key is missing; NULL: our default */
+	const char *standard;
 	const char *null;                 /* what a null stands for; NULL: as if missing */
 	const char *in;                   /* the table of the file that it lies in */
 };
 struct head { const char *architecture, *head; };
 
-static take_fn take_arg, take_inner, take_head_dim, take_must, take_same, take_note, take_like, take_classes, take_architectures, take_table, take_any;
+static take_fn take_arg, take_inner, take_head_dim, take_must, take_same, take_note, take_like, take_classes,
+	take_architectures, take_table, take_any;
 
-/* Of every type: what concerns the library, its ways of saving memory or of generating text; and what would be another model. */
+/* Of every type: what concerns the library, its ways of saving memory or of generating text; and what
+ * would be another model. */
 static const struct key common[] = {
 	{ .name = "is_encoder_decoder", .take = take_must, .what = "false" },
 	{ .name = "add_cross_attention", .take = take_must, .what = "false" },
@@ -34,16 +37,26 @@ static const struct key common[] = {
 	{ .name = "auto_map", .take = take_must, .what = "" },
 	{ .name = "problem_type", .take = take_must, .what = "single_label_classification" },
 #define ANY(key) { .name = key, .take = take_any }
-	ANY("model_type"), ANY("transformers_version"), ANY("dtype"), ANY("torch_dtype"), ANY("_name_or_path"), ANY("name_or_path"),
-	ANY("return_dict"), ANY("output_hidden_states"), ANY("output_attentions"), ANY("output_past"), ANY("torchscript"), ANY("use_bfloat16"),
-	ANY("tf_legacy_loss"), ANY("chunk_size_feed_forward"), ANY("gradient_checkpointing"), ANY("use_cache"), ANY("initializer_range"),
-	ANY("attn_implementation"), ANY("_attn_implementation"), ANY("_attn_implementation_autoset"), ANY("cross_attention_hidden_size"),
-	ANY("tie_encoder_decoder"), ANY("finetuning_task"), ANY("label2id"), ANY("task_specific_params"), ANY("tokenizer_class"), ANY("prefix"),
-	ANY("bos_token_id"), ANY("eos_token_id"), ANY("sep_token_id"), ANY("decoder_start_token_id"), ANY("max_length"), ANY("min_length"),
-	ANY("do_sample"), ANY("early_stopping"), ANY("num_beams"), ANY("temperature"), ANY("top_k"), ANY("top_p"), ANY("typical_p"),
-	ANY("repetition_penalty"), ANY("length_penalty"), ANY("no_repeat_ngram_size"), ANY("encoder_no_repeat_ngram_size"), ANY("bad_words_ids"),
-	ANY("num_return_sequences"), ANY("output_scores"), ANY("return_dict_in_generate"), ANY("forced_bos_token_id"), ANY("forced_eos_token_id"),
-	ANY("remove_invalid_values"), ANY("exponential_decay_length_penalty"), ANY("suppress_tokens"), ANY("begin_suppress_tokens"),
+	ANY("model_type"), ANY("transformers_version"), ANY("dtype"), ANY("torch_dtype"),
+	ANY("_name_or_path"), ANY("name_or_path"),
+	ANY("return_dict"), ANY("output_hidden_states"), ANY("output_attentions"), ANY("output_past"),
+	ANY("torchscript"), ANY("use_bfloat16"),
+	ANY("tf_legacy_loss"), ANY("chunk_size_feed_forward"), ANY("gradient_checkpointing"),
+	ANY("use_cache"), ANY("initializer_range"),
+	ANY("attn_implementation"), ANY("_attn_implementation"), ANY("_attn_implementation_autoset"),
+	ANY("cross_attention_hidden_size"),
+	ANY("tie_encoder_decoder"), ANY("finetuning_task"), ANY("label2id"), ANY("task_specific_params"),
+	ANY("tokenizer_class"), ANY("prefix"),
+	ANY("bos_token_id"), ANY("eos_token_id"), ANY("sep_token_id"), ANY("decoder_start_token_id"),
+	ANY("max_length"), ANY("min_length"),
+	ANY("do_sample"), ANY("early_stopping"), ANY("num_beams"), ANY("temperature"), ANY("top_k"),
+	ANY("top_p"), ANY("typical_p"),
+	ANY("repetition_penalty"), ANY("length_penalty"), ANY("no_repeat_ngram_size"),
+	ANY("encoder_no_repeat_ngram_size"), ANY("bad_words_ids"),
+	ANY("num_return_sequences"), ANY("output_scores"), ANY("return_dict_in_generate"),
+	ANY("forced_bos_token_id"), ANY("forced_eos_token_id"),
+	ANY("remove_invalid_values"), ANY("exponential_decay_length_penalty"), ANY("suppress_tokens"),
+	ANY("begin_suppress_tokens"),
 	ANY("num_beam_groups"), ANY("diversity_penalty"),
 	{ 0 },
 };
@@ -65,8 +78,10 @@ static const struct key of_gpt2[] = {
 	{ .name = "scale_attn_weights", .take = take_must, .what = "true" },
 	{ .name = "scale_attn_by_inverse_layer_idx", .take = take_must, .what = "false" },
 	{ .name = "tie_word_embeddings", .take = take_must, .what = "true" },
-	ANY("reorder_and_upcast_attn"), ANY("summary_type"), ANY("summary_use_proj"), ANY("summary_activation"), ANY("summary_proj_to_labels"),
-	ANY("summary_first_dropout"), ANY("predict_special_tokens"), ANY("pad_token_id"), ANY("is_decoder"), ANY("id2label"), ANY("num_labels"),
+	ANY("reorder_and_upcast_attn"), ANY("summary_type"), ANY("summary_use_proj"),
+	ANY("summary_activation"), ANY("summary_proj_to_labels"),
+	ANY("summary_first_dropout"), ANY("predict_special_tokens"), ANY("pad_token_id"), ANY("is_decoder"),
+	ANY("id2label"), ANY("num_labels"),
 	ANY("_num_labels"),
 	{ 0 },
 };
@@ -100,10 +115,12 @@ static const struct key of_llama[] = {
 	{ .name = "attention_bias", .take = take_must, .what = "false" },
 	{ .name = "mlp_bias", .take = take_must, .what = "false" },
 	{ .name = "attention_dropout", .take = take_note, .what = "0", .standard = "0" },
-	ANY("pretraining_tp"), ANY("pad_token_id"), ANY("is_decoder"), ANY("id2label"), ANY("num_labels"), ANY("_num_labels"),
+	ANY("pretraining_tp"), ANY("pad_token_id"), ANY("is_decoder"), ANY("id2label"), ANY("num_labels"),
+	ANY("_num_labels"),
 	{ 0 },
 };
-static const struct head heads_of_llama[] = { { "LlamaForCausalLM", NULL }, { "LLaMAForCausalLM", NULL }, { "LlamaModel", NULL }, { 0 } };
+static const struct head heads_of_llama[] = { { "LlamaForCausalLM", NULL }, { "LLaMAForCausalLM", NULL },
+	{ "LlamaModel", NULL }, { 0 } };
 
 static const struct key of_bert[] = {
 	{ .name = "architectures", .take = take_architectures },
@@ -126,12 +143,14 @@ static const struct key of_bert[] = {
 	{ .name = "position_embedding_type", .take = take_must, .what = "absolute" },
 	{ .name = "is_decoder", .take = take_must, .what = "false" },
 	/* a head of its own is refused with the weights */
-	ANY("tie_word_embeddings"), ANY("directionality"), ANY("pooler_fc_size"), ANY("pooler_num_attention_heads"), ANY("pooler_num_fc_layers"),
+	ANY("tie_word_embeddings"), ANY("directionality"), ANY("pooler_fc_size"),
+	ANY("pooler_num_attention_heads"), ANY("pooler_num_fc_layers"),
 	ANY("pooler_size_per_head"), ANY("pooler_type"),
 #undef ANY
 	{ 0 },
 };
-static const struct head heads_of_bert[] = { { "BertForMaskedLM", "mlm" }, { "BertForSequenceClassification", "cls" }, { 0 } };
+static const struct head heads_of_bert[] = { { "BertForMaskedLM", "mlm" },
+	{ "BertForSequenceClassification", "cls" }, { 0 } };
 
 static const struct type {
 	const char *name, *model;
@@ -157,7 +176,8 @@ struct reading {
 
 static bool is_null(const struct hd_json *json) { return !json || hd_json_kind(json) == HD_JSON_NULL; }
 
-static enum hd_err no_memory(struct reading *r) { return hd_fail(r->diag, HD_E_NOMEM, "no memory for what %s says", r->name); }
+static enum hd_err no_memory(struct reading *r) { return hd_fail(r->diag, HD_E_NOMEM,
+	"no memory for what %s says", r->name); }
 
 /* A value as a user of ours would write it; an empty list or table is as good as none. */
 static enum hd_err text_of(struct reading *r, const struct hd_json *json, const char **out)
@@ -188,7 +208,8 @@ static enum hd_err text_of(struct reading *r, const struct hd_json *json, const 
 }
 
 /* Of the file, else what the library takes; NULL: it says nothing. */
-static enum hd_err value_of(struct reading *r, const struct key *key, const struct hd_json *found, const char **out)
+static enum hd_err value_of(struct reading *r, const struct key *key, const struct hd_json *found,
+	const char **out)
 {
 	*out = found && is_null(found) && key->null ? key->null : key->standard;
 	return is_null(found) ? HD_OK : text_of(r, found, out);
@@ -226,7 +247,8 @@ static const char *dotted(const struct key *key, char out[96])
 
 /* ---- what becomes of a key */
 
-static enum hd_err give(struct reading *r, const struct key *key, const char *argument, const char *value, bool found)
+static enum hd_err give(struct reading *r, const struct key *key, const char *argument, const char *value,
+	bool found)
 {
 	struct hd_published *out = r->out;
 	char path[96];
@@ -235,11 +257,14 @@ static enum hd_err give(struct reading *r, const struct key *key, const char *ar
 		if (!strcmp(out->arg[i].name, argument)) {
 			if (!found || same_value(value, out->arg[i].value, strlen(out->arg[i].value)))
 				return HD_OK;
-			return hd_fail(r->diag, HD_E_INPUT, "%s: %s is %s, but another key of the file says %s; leave one of them", r->name, dotted(key, path),
+			return hd_fail(r->diag, HD_E_INPUT,
+				"%s: %s is %s, but another key of the file says %s; leave one of them",
+				r->name, dotted(key, path),
 				value, out->arg[i].value);
 		}
 	if (out->nargs == HD_MAX_ARGS)
-		return hd_fail(r->diag, HD_E_BUG, "%s: more than %d arguments of builtin:%s", r->name, HD_MAX_ARGS, r->type->model);
+		return hd_fail(r->diag, HD_E_BUG, "%s: more than %d arguments of builtin:%s", r->name,
+			HD_MAX_ARGS, r->type->model);
 	out->arg[out->nargs++] = (struct hd_model_arg){ argument, value };
 	return HD_OK;
 }
@@ -253,7 +278,8 @@ static enum hd_err take_arg(struct reading *r, const struct key *key, const stru
 }
 
 /* What our default comes to as well is left to it: the job says no more than it must. */
-static enum hd_err take_unless(struct reading *r, const struct key *key, const struct hd_json *found, int64_t standard)
+static enum hd_err take_unless(struct reading *r, const struct key *key, const struct hd_json *found,
+	int64_t standard)
 {
 	int64_t n;
 	enum hd_err err = is_null(found) ? HD_OK : hd_json_as_i64(found, 1, 1 << 30, &n, r->diag);
@@ -267,7 +293,8 @@ static enum hd_err integer_of(struct reading *r, const char *name, int64_t *n)
 	enum hd_err err = other_value(r, name, &text);
 
 	if (!err && hd_num_i64(text, 1, 1 << 30, n, NULL))
-		err = hd_fail(r->diag, HD_E_INPUT, "%s: %s is '%s', not a number above 0", r->name, name, text);
+		err = hd_fail(r->diag, HD_E_INPUT, "%s: %s is '%s', not a number above 0", r->name, name,
+			text);
 	return err;
 }
 
@@ -305,7 +332,9 @@ static enum hd_err take_must(struct reading *r, const struct key *key, const str
 			return HD_OK;
 		at += len;
 	}
-	return hd_fail(r->diag, HD_E_INPUT, "%s: %s is %s; builtin:%s computes with %.*s and would give other outputs", r->name, dotted(key, path), value,
+	return hd_fail(r->diag, HD_E_INPUT,
+		"%s: %s is %s; builtin:%s computes with %.*s and would give other outputs", r->name,
+		dotted(key, path), value,
 		r->type->model, first ? (int)first : 7, first ? key->what : "nothing of the kind");
 }
 
@@ -318,7 +347,8 @@ static enum hd_err take_same(struct reading *r, const struct key *key, const str
 		err = other_value(r, key->what, &other);
 	if (err || is_null(found) || same_value(value, other, strlen(other)))
 		return err;
-	return hd_fail(r->diag, HD_E_INPUT, "%s: %s is %s and %s %s; builtin:%s has one number for both", r->name, key->name, value, key->what, other,
+	return hd_fail(r->diag, HD_E_INPUT, "%s: %s is %s and %s %s; builtin:%s has one number for both",
+		r->name, key->name, value, key->what, other,
 		r->type->model);
 }
 
@@ -327,8 +357,11 @@ static enum hd_err note(struct reading *r, const struct key *key, const char *va
 	double x;
 
 	if (hd_num_f64(value, 0, 1, &x, NULL) || hd_num_f64(ours, 0, 1, &x, NULL))
-		return hd_fail(r->diag, HD_E_INPUT, "%s: %s is '%s', not a share from 0 to 1", r->name, key->name, value);
-	hd_text_addf(&r->out->notes, "%s: %s is %s, builtin:%s trains with %s there; outputs do not depend on it\n", r->name, key->name, value,
+		return hd_fail(r->diag, HD_E_INPUT, "%s: %s is '%s', not a share from 0 to 1", r->name,
+			key->name, value);
+	hd_text_addf(&r->out->notes,
+		"%s: %s is %s, builtin:%s trains with %s there; outputs do not depend on it\n", r->name,
+		key->name, value,
 		r->type->model, ours);
 	return r->out->notes.full ? no_memory(r) : HD_OK;
 }
@@ -338,7 +371,8 @@ static enum hd_err take_note(struct reading *r, const struct key *key, const str
 	const char *value;
 	enum hd_err err = value_of(r, key, found, &value);
 
-	return err || !value || same_value(value, key->what, strlen(key->what)) ? err : note(r, key, value, key->what);
+	return err || !value || same_value(value, key->what, strlen(key->what)) ? err : note(r, key, value,
+		key->what);
 }
 
 static enum hd_err take_like(struct reading *r, const struct key *key, const struct hd_json *found)
@@ -380,8 +414,11 @@ static enum hd_err take_architectures(struct reading *r, const struct key *key, 
 	while (!err && h->architecture && strcmp(h->architecture, first) != 0)
 		h++;
 	if (!err && !h->architecture)
-		err = hd_fail(r->diag, HD_E_INPUT, "%s: %s says %s; builtin:%s is a %s%s%s and has no other head", r->name, key->name, first, r->type->model,
-			r->type->head[0].architecture, r->type->head[1].head ? " or a " : "", r->type->head[1].head ? r->type->head[1].architecture : "");
+		err = hd_fail(r->diag, HD_E_INPUT,
+			"%s: %s says %s; builtin:%s is a %s%s%s and has no other head", r->name, key->name,
+			first, r->type->model,
+			r->type->head[0].architecture, r->type->head[1].head ? " or a " : "",
+			r->type->head[1].head ? r->type->head[1].architecture : "");
 	r->head = err ? NULL : h->head;
 	return err || !r->head ? err : give(r, key, "head", r->head, true);
 }
@@ -423,8 +460,11 @@ static enum hd_err know_table(struct reading *r, const struct hd_json *table, co
 {
 	for (size_t i = 0; i < hd_json_count(table); i++) {
 		const char *name = hd_json_key(table, i);
-		if (!is_null(hd_json_item(table, i)) && !is_known(r->type->key, name, in) && (in || !is_known(common, name, NULL)))
-			return hd_fail(r->diag, HD_E_INPUT, "%s: the key %s%s%s is not known of a %s, and outputs may depend on it; remove it if you know that "
+		if (!is_null(hd_json_item(table, i)) && !is_known(r->type->key, name, in) &&
+			(in || !is_known(common, name, NULL)))
+			return hd_fail(r->diag, HD_E_INPUT,
+				"%s: the key %s%s%s is not known of a %s, and outputs may depend on it; "
+				"remove it if you know that "
 				"they do not", r->name, in ? in : "", in ? "." : "", name, r->type->name);
 	}
 	return HD_OK;
@@ -435,7 +475,8 @@ static enum hd_err know_all(struct reading *r)
 	enum hd_err err = know_table(r, r->json, NULL);
 
 	for (const struct key *key = r->type->key; key->name && !err; key++) {
-		const struct hd_json *table = key->take == take_table ? hd_json_find(r->json, key->name) : NULL;
+		const struct hd_json *table = key->take == take_table ? hd_json_find(r->json, key->name) :
+			NULL;
 		if (!is_null(table))
 			err = know_table(r, table, key->name);
 	}
@@ -454,12 +495,18 @@ static enum hd_err find_type(struct reading *r, const char *asked)
 		if (name ? !strcmp(r->type->name, name) : !strcmp(r->type->model, asked))
 			break;
 	if (name && !r->type->name)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: model_type is %s; this build imports bert, gpt2 and llama. Another type computes otherwise "
-			"even where its tensors have the same names; to take the tensors alone, import the .safetensors file from a folder without "
+		return hd_fail(r->diag, HD_E_INPUT,
+			"%s: model_type is %s; this build imports bert, gpt2 and llama. Another type "
+			"computes otherwise "
+			"even where its tensors have the same names; to take the tensors alone, import the "
+			".safetensors file from a folder without "
 			"config.json", r->name, name);
 	if (name && asked && strcmp(r->type->model, asked) != 0)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: model_type is %s, which is builtin:%s and not builtin:%s; leave out --model, or import the "
-			".safetensors file from a folder without config.json", r->name, name, r->type->model, asked);
+		return hd_fail(r->diag, HD_E_INPUT,
+			"%s: model_type is %s, which is builtin:%s and not builtin:%s; leave out --model, "
+			"or import the "
+			".safetensors file from a folder without config.json", r->name, name, r->type->model,
+			asked);
 	if (!r->type->name) {
 		r->type = NULL;
 		hd_text_addf(&r->out->notes, "%s has no model_type: it was not read\n", r->name);
@@ -467,7 +514,8 @@ static enum hd_err find_type(struct reading *r, const char *asked)
 	return r->out->notes.full ? no_memory(r) : HD_OK;
 }
 
-enum hd_err hd_published_read(struct hd_published *published, const struct hd_json *json, const char *name, const char *asked,
+enum hd_err hd_published_read(struct hd_published *published, const struct hd_json *json, const char *name,
+	const char *asked,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct reading r = { .out = published, .json = json, .name = name, .arena = arena, .diag = diag };

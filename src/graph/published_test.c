@@ -5,16 +5,20 @@
 
 #include "tests/check.h"
 
-/* What transformers 4.57 and 5.23 write of small models lies in tests/weights/published and is imported whole by
- * tests/program_weights.sh; here each key has its say. */
-static const char gpt2[] = "\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":16,\"n_head\":2,\"n_positions\":8,\"vocab_size\":32,"
+/* What transformers 4.57 and 5.23 write of small models lies in tests/weights/published and is imported whole
+ * by tests/program_weights.sh; here each key has its say. */
+static const char gpt2[] =
+	"\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":16,\"n_head\":2,\"n_positions\":8,\"vocab_size\":32,"
 	"\"resid_pdrop\":0.0,\"embd_pdrop\":0.0,\"attn_pdrop\":0";
-static const char llama[] = "\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,\"intermediate_size\":24,"
+static const char llama[] =
+	"\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,\"intermediate_size\":24,"
 	"\"max_position_embeddings\":8,\"vocab_size\":32";
-static const char bert[] = "\"model_type\":\"bert\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,\"intermediate_size\":24,"
+static const char bert[] =
+	"\"model_type\":\"bert\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,\"intermediate_size\":24,"
 	"\"max_position_embeddings\":8,\"vocab_size\":32,\"hidden_dropout_prob\":0,\"attention_probs_dropout_prob\":0";
 
-static enum hd_err read(struct hd_arena *arena, const char *base, const char *more, const char *asked, struct hd_published *out, struct hd_diag *diag)
+static enum hd_err read(struct hd_arena *arena, const char *base, const char *more, const char *asked,
+	struct hd_published *out, struct hd_diag *diag)
 {
 	const struct hd_json *json;
 	char text[2048];
@@ -47,9 +51,12 @@ static void a_key_gives_its_argument_or_what_the_library_takes(void **state)
 		  "layers=1 width=16 heads=2 context=8 vocab=32 eps=1e-05 dropout=0", "" },
 		{ llama, "", "llama", "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 rope=10000 eps=1e-06 tie=false", "" },
 		{ llama, "\"rope_theta\":500000.0,\"rope_scaling\":null,\"rms_norm_eps\":1e-05,\"num_key_value_heads\":2,\"head_dim\":4", "llama",
-		  "layers=2 width=16 heads=4 kv_heads=2 hidden=24 context=8 vocab=32 rope=500000 eps=1e-05 tie=false", "" },
+		  "layers=2 width=16 heads=4 kv_heads=2 hidden=24 context=8 vocab=32 rope=500000 eps=1e-05 "
+		  "tie=false", "" },
 		{ llama, "\"rope_parameters\":{\"rope_theta\":5e5,\"rope_type\":\"default\",\"partial_rotary_factor\":1.0},\"head_dim\":8,\"tie_word_embeddings\":true",
-		  "llama", "layers=2 width=16 heads=4 head_dim=8 hidden=24 context=8 vocab=32 rope=500000 eps=1e-06 tie=true", "" },
+		  "llama",
+		  "layers=2 width=16 heads=4 head_dim=8 hidden=24 context=8 vocab=32 rope=500000 eps=1e-06 "
+		  "tie=true", "" },
 		{ llama, "\"rope_scaling\":{\"rope_type\":\"default\"},\"rope_theta\":7,\"pruned_heads\":{},\"tomorrow\":null", "llama",
 		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 rope=7 eps=1e-06 tie=false", "" },
 		{ llama, "\"rope_parameters\":{\"rope_theta\":7},\"rope_theta\":7.0,\"attention_dropout\":0.25", "llama",
@@ -57,9 +64,11 @@ static void a_key_gives_its_argument_or_what_the_library_takes(void **state)
 		  "attention_dropout is 0.25, builtin:llama trains with 0" },
 		{ bert, "", "bert", "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=0 eps=1e-12 dropout=0", "" },
 		{ bert, "\"pad_token_id\":null,\"architectures\":[\"BertForMaskedLM\"],\"id2label\":{\"0\":\"a\"}", "bert",
-		  "head=mlm layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=-1 eps=1e-12 dropout=0", "" },
+		  "head=mlm layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=-1 eps=1e-12 "
+		  "dropout=0", "" },
 		{ bert, "\"architectures\":[\"BertForSequenceClassification\"],\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},\"num_labels\":3", "bert",
-		  "head=cls layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=0 eps=1e-12 classes=3 dropout=0", "" },
+		  "head=cls layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=0 eps=1e-12 "
+		  "classes=3 dropout=0", "" },
 		{ bert, "\"classifier_dropout\":0.5,\"problem_type\":\"single_label_classification\"", "bert",
 		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=0 eps=1e-12 dropout=0",
 		  "classifier_dropout is 0.5, builtin:bert trains with 0" },
@@ -72,10 +81,13 @@ static void a_key_gives_its_argument_or_what_the_library_takes(void **state)
 		struct hd_arena arena;
 		struct hd_diag diag;
 		hd_arena_init(&arena, 0);
-		CHECK(read(&arena, cases[i].base, cases[i].more, NULL, &got, &diag) == HD_OK, "%s: %s", cases[i].more, diag.text);
+		CHECK(read(&arena, cases[i].base, cases[i].more, NULL, &got, &diag) == HD_OK, "%s: %s",
+			cases[i].more, diag.text);
 		print_args(&got, args, sizeof args);
-		CHECK(got.model && !strcmp(got.model, cases[i].model) && !strcmp(args, cases[i].args), "%s: builtin:%s %s", cases[i].more, got.model, args);
-		CHECK(*cases[i].notes ? strstr(got.notes.at, cases[i].notes) != NULL : !*got.notes.at, "%s: notes '%s'", cases[i].more, got.notes.at);
+		CHECK(got.model && !strcmp(got.model, cases[i].model) && !strcmp(args, cases[i].args),
+			"%s: builtin:%s %s", cases[i].more, got.model, args);
+		CHECK(*cases[i].notes ? strstr(got.notes.at, cases[i].notes) != NULL : !*got.notes.at,
+			"%s: notes '%s'", cases[i].more, got.notes.at);
 		hd_arena_finish(&arena);
 	}
 }
@@ -127,7 +139,8 @@ static void what_would_compute_otherwise_is_refused_by_name(void **state)
 		struct hd_diag diag;
 		hd_arena_init(&arena, 0);
 		enum hd_err err = read(&arena, cases[i].base, cases[i].more, cases[i].asked, &got, &diag);
-		CHECK(err == HD_E_INPUT && strstr(diag.text, cases[i].says), "%s: %d, %s", cases[i].more, err, diag.text);
+		CHECK(err == HD_E_INPUT && strstr(diag.text, cases[i].says), "%s: %d, %s", cases[i].more, err,
+			diag.text);
 		CHECK(strstr(diag.text, "config.json"), "no place: %s", diag.text);
 		hd_arena_finish(&arena);
 	}
@@ -141,7 +154,8 @@ static void another_programs_file_is_not_read_and_that_is_said(void **state)
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	CHECK(read(&arena, "\"architecture\":\"resnet18\"", "", "resnet18", &got, &diag) == HD_OK, "%s", diag.text);
+	CHECK(read(&arena, "\"architecture\":\"resnet18\"", "", "resnet18", &got, &diag) == HD_OK, "%s",
+		diag.text);
 	assert_true(!got.model && !got.nargs && strstr(got.notes.at, "no model_type"));
 	CHECK(read(&arena, "\"architecture\":\"resnet18\"", "", NULL, &got, &diag) == HD_OK, "%s", diag.text);
 	assert_true(!got.model && !got.nargs);

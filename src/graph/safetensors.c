@@ -31,7 +31,8 @@ bool hd_st_dtype_from(enum hd_dtype ours, enum hd_st_dtype *dtype)
 }
 
 /* What the reader carries from function to function. */
-struct reader { const char *file; struct hd_arena *arena; const uint8_t *data; uint64_t data_len; struct hd_diag *diag; };
+struct reader { const char *file; struct hd_arena *arena; const uint8_t *data; uint64_t data_len;
+	struct hd_diag *diag; };
 
 static enum hd_err no_memory(const struct reader *r)
 {
@@ -50,11 +51,13 @@ static enum hd_err read_dtype(const struct reader *r, const struct hd_json *json
 			tensor->dtype = (enum hd_st_dtype)i;
 			return HD_OK;
 		}
-	return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' has dtype '%s'; F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL can be read",
+	return hd_fail(r->diag, HD_E_INPUT,
+		"%s: tensor '%s' has dtype '%s'; F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL can be read",
 		r->file, tensor->name, text);
 }
 
-static enum hd_err read_shape(const struct reader *r, const struct hd_json *json, struct hd_st_tensor *tensor, uint64_t *bytes)
+static enum hd_err read_shape(const struct reader *r, const struct hd_json *json, struct hd_st_tensor *tensor,
+	uint64_t *bytes)
 {
 	const struct hd_json *shape;
 	int64_t n = 0;
@@ -64,7 +67,8 @@ static enum hd_err read_shape(const struct reader *r, const struct hd_json *json
 	if (err != HD_OK)
 		return err;
 	if (hd_json_count(shape) > HD_ST_DIMS)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' has %zu extents, at most %d can be read", r->file, tensor->name,
+		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' has %zu extents, at most %d can be read",
+			r->file, tensor->name,
 			hd_json_count(shape), HD_ST_DIMS);
 	tensor->rank = (uint32_t)hd_json_count(shape);
 	*bytes = dtypes[tensor->dtype].bytes;
@@ -74,22 +78,26 @@ static enum hd_err read_shape(const struct reader *r, const struct hd_json *json
 			return err;
 		tensor->dim[i] = (uint64_t)n;
 		empty |= n == 0;
-		fits &= hd_mul_u64(*bytes, n == 0 ? 1 : (uint64_t)n, bytes);       /* a 0 must not hide an overflow beside it */
+		/* a 0 must not hide an overflow beside it */
+		fits &= hd_mul_u64(*bytes, n == 0 ? 1 : (uint64_t)n, bytes);
 	}
 	if (!fits)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' is larger than any file", r->file, tensor->name);
+		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' is larger than any file", r->file,
+			tensor->name);
 	*bytes = empty ? 0 : *bytes;
 	return HD_OK;
 }
 
-static enum hd_err read_offsets(const struct reader *r, const struct hd_json *json, struct hd_st_tensor *tensor, uint64_t bytes)
+static enum hd_err read_offsets(const struct reader *r, const struct hd_json *json,
+	struct hd_st_tensor *tensor, uint64_t bytes)
 {
 	const struct hd_json *offsets;
 	int64_t begin = 0, end = 0;
 	enum hd_err err = hd_json_get(json, "data_offsets", HD_JSON_ARRAY, &offsets, r->diag);
 
 	if (err == HD_OK && hd_json_count(offsets) != 2)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s': data_offsets are two numbers", r->file, tensor->name);
+		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s': data_offsets are two numbers", r->file,
+			tensor->name);
 	if (err == HD_OK)
 		err = hd_json_as_i64(hd_json_item(offsets, 0), 0, INT64_MAX, &begin, r->diag);
 	if (err == HD_OK)
@@ -97,17 +105,23 @@ static enum hd_err read_offsets(const struct reader *r, const struct hd_json *js
 	if (err != HD_OK)
 		return err;
 	if (begin > end || (uint64_t)end > r->data_len)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' lies at %lld to %lld of %llu bytes: the file is cut short or damaged",
-			r->file, tensor->name, (long long)begin, (long long)end, (unsigned long long)r->data_len);
+		return hd_fail(r->diag, HD_E_INPUT,
+			"%s: tensor '%s' lies at %lld to %lld of %llu bytes: the file is cut short or "
+			"damaged",
+			r->file, tensor->name, (long long)begin, (long long)end,
+			(unsigned long long)r->data_len);
 	if ((uint64_t)(end - begin) != bytes)
-		return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' has %lld bytes, its shape and dtype need %llu", r->file, tensor->name,
+		return hd_fail(r->diag, HD_E_INPUT,
+			"%s: tensor '%s' has %lld bytes, its shape and dtype need %llu", r->file,
+			tensor->name,
 			(long long)(end - begin), (unsigned long long)bytes);
 	tensor->at = r->data + begin;
 	tensor->len_bytes = bytes;
 	return HD_OK;
 }
 
-static enum hd_err read_tensor(const struct reader *r, const char *name, const struct hd_json *json, struct hd_st_tensor *tensor)
+static enum hd_err read_tensor(const struct reader *r, const char *name, const struct hd_json *json,
+	struct hd_st_tensor *tensor)
 {
 	uint64_t bytes = 0;
 	enum hd_err err = hd_json_as(json, HD_JSON_OBJECT, r->diag);
@@ -115,8 +129,10 @@ static enum hd_err read_tensor(const struct reader *r, const char *name, const s
 	tensor->name = name;
 	for (size_t i = 0; err == HD_OK && i < hd_json_count(json); i++) {
 		const char *key = hd_json_key(json, i);
-		if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 && strcmp(key, "data_offsets") != 0)
-			return hd_fail(r->diag, HD_E_INPUT, "%s: tensor '%s' has a member '%s' that no reader knows", r->file, name, key);
+		if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
+			strcmp(key, "data_offsets") != 0)
+			return hd_fail(r->diag, HD_E_INPUT,
+				"%s: tensor '%s' has a member '%s' that no reader knows", r->file, name, key);
 	}
 	if (err == HD_OK)
 		err = read_dtype(r, json, tensor);
@@ -150,7 +166,8 @@ static int by_place(const void *a, const void *b)
 	if (xat != yat)
 		return xat < yat ? -1 : 1;
 	if (x->len_bytes != y->len_bytes)
-		return x->len_bytes < y->len_bytes ? -1 : 1;       /* empty ones first, so that one walk sees gaps and overlaps */
+		/* empty ones first, so that one walk sees gaps and overlaps */
+		return x->len_bytes < y->len_bytes ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
@@ -161,8 +178,10 @@ static enum hd_err check_cover(const struct reader *r, const struct hd_safetenso
 	for (uint32_t i = 0; i < out->ntensors; i++) {
 		const uint8_t *begin = out->tensor[i].at;
 		if (begin != at)
-			return hd_fail(r->diag, HD_E_INPUT, "%s: %s tensor '%s': tensors lie one after the other without gap", r->file,
-				begin < at ? "bytes are shared with" : "unused bytes before", out->tensor[i].name);
+			return hd_fail(r->diag, HD_E_INPUT,
+				"%s: %s tensor '%s': tensors lie one after the other without gap", r->file,
+				begin < at ? "bytes are shared with" : "unused bytes before",
+				out->tensor[i].name);
 		at = begin + out->tensor[i].len_bytes;
 	}
 	if (at != r->data + r->data_len)
@@ -171,13 +190,15 @@ static enum hd_err check_cover(const struct reader *r, const struct hd_safetenso
 	return HD_OK;
 }
 
-static enum hd_err read_header(const struct reader *r, const char *text, uint64_t len, struct hd_safetensors *out)
+static enum hd_err read_header(const struct reader *r, const char *text, uint64_t len,
+	struct hd_safetensors *out)
 {
 	const struct hd_json *json;
 	enum hd_err err;
 
 	if (len == 0 || text[0] != '{')
-		return hd_fail(r->diag, HD_E_INPUT, "%s: its header does not begin with '{': no safetensors file", r->file);
+		return hd_fail(r->diag, HD_E_INPUT,
+			"%s: its header does not begin with '{': no safetensors file", r->file);
 	err = hd_json_parse(r->arena, r->file, text, (size_t)len, &json, r->diag);
 	if (err != HD_OK)
 		return err;
@@ -205,11 +226,14 @@ enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *are
 	uint64_t header = 0;
 
 	if (len < PREFIX_BYTES)
-		return hd_fail(diag, HD_E_INPUT, "%s: %llu bytes: too short for a safetensors file", file, (unsigned long long)len);
+		return hd_fail(diag, HD_E_INPUT, "%s: %llu bytes: too short for a safetensors file", file,
+			(unsigned long long)len);
 	for (int i = 0; i < PREFIX_BYTES; i++)
 		header |= (uint64_t)at[i] << 8 * i;
 	if (header > HD_ST_HEADER_BYTES || header > len - PREFIX_BYTES)
-		return hd_fail(diag, HD_E_INPUT, "%s: its header claims %llu bytes of %llu (at most %d): cut short, or no safetensors file", file,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: its header claims %llu bytes of %llu (at most %d): cut short, or no "
+			"safetensors file", file,
 			(unsigned long long)header, (unsigned long long)len, HD_ST_HEADER_BYTES);
 	struct reader r = { .file = file, .arena = arena, .data = at + PREFIX_BYTES + header,
 		.data_len = len - PREFIX_BYTES - header, .diag = diag };
@@ -239,14 +263,17 @@ static enum hd_err check_tensors(const struct hd_st_tensor *const *sorted, uint3
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_st_tensor *t = sorted[i];
 		if (strcmp(t->name, metadata) == 0 || (i && strcmp(sorted[i - 1]->name, t->name) == 0))
-			return hd_fail(diag, HD_E_BUG, "safetensors: the name '%s' is reserved or used twice", t->name);
+			return hd_fail(diag, HD_E_BUG, "safetensors: the name '%s' is reserved or used twice",
+				t->name);
 		if (t->rank > HD_ST_DIMS || (uint32_t)t->dtype >= HD_ST_NDTYPES)
-			return hd_fail(diag, HD_E_BUG, "safetensors: tensor '%s' has %u extents or no dtype", t->name, t->rank);
+			return hd_fail(diag, HD_E_BUG, "safetensors: tensor '%s' has %u extents or no dtype",
+				t->name, t->rank);
 		uint64_t bytes = dtypes[t->dtype].bytes;
 		for (uint32_t k = 0; k < t->rank; k++)
 			bytes *= t->dim[k];
 		if (bytes != t->len_bytes)
-			return hd_fail(diag, HD_E_BUG, "safetensors: tensor '%s' has %llu bytes, its shape needs %llu", t->name,
+			return hd_fail(diag, HD_E_BUG,
+				"safetensors: tensor '%s' has %llu bytes, its shape needs %llu", t->name,
 				(unsigned long long)t->len_bytes, (unsigned long long)bytes);
 	}
 	return HD_OK;
@@ -285,7 +312,8 @@ static void put_header(struct hd_text *text, const struct hd_st_tensor *const *s
 		hd_text_put(text, " ", 1);
 }
 
-enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t ntensors, const struct hd_st_meta *meta,
+enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t ntensors,
+	const struct hd_st_meta *meta,
 	uint32_t nmeta, struct hd_arena *scratch, hd_st_put *put, void *context, struct hd_diag *diag)
 {
 	const struct hd_st_tensor **sorted = hd_arena_take(scratch, ntensors, sizeof *sorted);
@@ -306,7 +334,8 @@ enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t nte
 	if (text.full)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the header of %u tensors", ntensors);
 	if (text.len > HD_ST_HEADER_BYTES)
-		return hd_fail(diag, HD_E_INVAL, "the header of %u tensors is larger than %d bytes", ntensors, HD_ST_HEADER_BYTES);
+		return hd_fail(diag, HD_E_INVAL, "the header of %u tensors is larger than %d bytes", ntensors,
+			HD_ST_HEADER_BYTES);
 	for (int i = 0; i < PREFIX_BYTES; i++)
 		prefix[i] = (uint8_t)((uint64_t)text.len >> 8 * i);
 	err = put(context, prefix, sizeof prefix, diag);

@@ -44,7 +44,8 @@ enum hd_st_dtype {
 	HD_ST_NDTYPES
 };
 const char *hd_st_dtype_text(enum hd_st_dtype dtype);
-enum hd_dtype hd_st_dtype_ours(enum hd_st_dtype dtype);                      /* 0: we compute with nothing of that kind */
+/* 0: we compute with nothing of that kind */
+enum hd_dtype hd_st_dtype_ours(enum hd_st_dtype dtype);
 bool hd_st_dtype_from(enum hd_dtype ours, enum hd_st_dtype *dtype);
 
 struct hd_st_tensor {
@@ -65,13 +66,16 @@ struct hd_safetensors {
 };
 
 /* `file` is for messages. */
-HD_MUST_USE enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *arena, const char *file,
+HD_MUST_USE enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *arena,
+	const char *file,
 	const void *bytes, uint64_t len, struct hd_diag *diag);
-const struct hd_st_tensor *hd_safetensors_find(const struct hd_safetensors *file, const char *name);        /* NULL: none */
+/* NULL: none */
+const struct hd_st_tensor *hd_safetensors_find(const struct hd_safetensors *file, const char *name);
 
 /* Calls `put` for piece after piece, in order; its failure ends the writing and is passed on. */
 typedef enum hd_err hd_st_put(void *context, const void *bytes, uint64_t len, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t ntensors, const struct hd_st_meta *meta,
+HD_MUST_USE enum hd_err hd_safetensors_write(const struct hd_st_tensor *tensor, uint32_t ntensors,
+	const struct hd_st_meta *meta,
 	uint32_t nmeta, struct hd_arena *scratch, hd_st_put *put, void *context, struct hd_diag *diag);
 
 #endif

@@ -39,7 +39,8 @@ static void write_all(struct bytes *b)
 
 	memset(b, 0, sizeof *b);
 	hd_arena_init(&arena, 0);
-	CHECK(hd_safetensors_write(tensors, NTENSORS, meta, 2, &arena, put, b, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_safetensors_write(tensors, NTENSORS, meta, 2, &arena, put, b, &diag) == HD_OK, "%s",
+		diag.text);
 	hd_arena_finish(&arena);
 }
 
@@ -59,9 +60,11 @@ static void what_is_written_is_read_back(void **state)
 	assert_string_equal(file.meta[1].value, "pt");
 	for (int i = 0; i < NTENSORS; i++) {
 		const struct hd_st_tensor *t = hd_safetensors_find(&file, tensors[i].name);
-		CHECK(t && t->dtype == tensors[i].dtype && t->rank == tensors[i].rank && t->len_bytes == tensors[i].len_bytes, "%s", tensors[i].name);
+		CHECK(t && t->dtype == tensors[i].dtype && t->rank == tensors[i].rank &&
+			t->len_bytes == tensors[i].len_bytes, "%s", tensors[i].name);
 		CHECK(memcmp(t->dim, tensors[i].dim, t->rank * sizeof t->dim[0]) == 0, "%s", tensors[i].name);
-		CHECK(t->len_bytes == 0 || memcmp(t->at, tensors[i].at, t->len_bytes) == 0, "%s", tensors[i].name);
+		CHECK(t->len_bytes == 0 || memcmp(t->at, tensors[i].at, t->len_bytes) == 0, "%s",
+			tensors[i].name);
 	}
 	assert_null(hd_safetensors_find(&file, "v"));
 	hd_arena_finish(&arena);
@@ -136,7 +139,8 @@ static void bad_files_are_refused_and_say_why(void **state)
 		memcpy(at + 8, files[i].header, n);
 		hd_arena_init(&arena, 0);
 		enum hd_err err = hd_safetensors_read(&file, &arena, "t", at, 8 + n + files[i].data, &diag);
-		CHECK(err == (files[i].says[0] ? HD_E_INPUT : HD_OK), "%s: %d %s", files[i].header, err, diag.text);
+		CHECK(err == (files[i].says[0] ? HD_E_INPUT : HD_OK), "%s: %d %s", files[i].header, err,
+			diag.text);
 		CHECK(strstr(diag.text, files[i].says), "%s: %s", files[i].header, diag.text);
 		hd_arena_finish(&arena);
 		free(at);
@@ -155,7 +159,8 @@ static void every_cut_and_every_wrong_length_is_refused(void **state)
 	for (size_t len = 0; len < b.len; len++) {
 		uint8_t *exact = malloc(len + 1);
 		memcpy(exact, b.at, len);
-		CHECK(hd_safetensors_read(&file, &arena, "t", exact, len, NULL) == HD_E_INPUT, "cut at %zu", len);
+		CHECK(hd_safetensors_read(&file, &arena, "t", exact, len, NULL) == HD_E_INPUT, "cut at %zu",
+			len);
 		free(exact);
 		hd_arena_reset(&arena);
 	}
@@ -175,7 +180,8 @@ static void a_failing_write_is_passed_on_wherever_it_fails(void **state)
 	hd_arena_init(&arena, 0);
 	for (uint64_t at = 1; at < whole; at++) {
 		b = (struct bytes){ .fail_after = at };
-		CHECK(hd_safetensors_write(tensors, NTENSORS, meta, 2, &arena, put, &b, NULL) == HD_E_IO, "at %llu", (unsigned long long)at);
+		CHECK(hd_safetensors_write(tensors, NTENSORS, meta, 2, &arena, put, &b, NULL) == HD_E_IO,
+			"at %llu", (unsigned long long)at);
 		hd_arena_reset(&arena);
 	}
 	hd_arena_finish(&arena);
@@ -203,14 +209,17 @@ static void the_reference_library_agrees(void **state)
 {
 	static const char script[] =
 		"import sys, numpy as np\n"
-		"try:\n  from safetensors.numpy import load_file, save_file; from safetensors import safe_open\n"
+		"try:\n  from safetensors.numpy import load_file, save_file; from safetensors import "
+		"safe_open\n"
 		"except Exception: sys.exit(77)\n"
 		"t = load_file(sys.argv[1])\n"
-		"assert t['w'].shape == (2, 3) and t['w'][1, 2] == 6 and t['w'][0, 2] == np.float32(3.5), t['w']\n"
+		"assert t['w'].shape == (2, 3) and t['w'][1, 2] == 6 and t['w'][0, 2] == np.float32(3.5), "
+		"t['w']\n"
 		"assert t['flags'].tolist() == [True, False, True] and t['empty'].shape == (0, 5)\n"
 		"assert t['a \"q\" \\u00e9'] == -2**63\n"
 		"assert safe_open(sys.argv[1], 'np').metadata() == {'job': 'tiny', 'format': 'pt'}\n"
-		"save_file({'w': t['w'], 'flags': t['flags'], 'h': np.arange(3, dtype=np.float16)}, sys.argv[2], {'by': 'python'})\n";
+		"save_file({'w': t['w'], 'flags': t['flags'], 'h': np.arange(3, dtype=np.float16)}, "
+		"sys.argv[2], {'by': 'python'})\n";
 	static struct bytes b;
 	const char *python = getenv("HEDDLE_PYTHON") ? getenv("HEDDLE_PYTHON") : "python3";
 	char folder[] = "/tmp/hd_st_XXXXXX", ours[64], theirs[64], program[64], command[512];
@@ -228,7 +237,8 @@ static void the_reference_library_agrees(void **state)
 	assert_true(out && py && fwrite(b.at, 1, b.len, out) == b.len && fputs(script, py) >= 0);
 	fclose(out);
 	fclose(py);
-	snprintf(command, sizeof command, "%s %s %s %s 2>&1; echo \"status $?\"", python, program, ours, theirs);
+	snprintf(command, sizeof command, "%s %s %s %s 2>&1; echo \"status $?\"", python, program, ours,
+		theirs);
 	FILE *run = popen(command, "r");
 	char said[4096] = "";
 	assert_non_null(run);
@@ -243,7 +253,8 @@ static void the_reference_library_agrees(void **state)
 		b.len = fread(b.at, 1, sizeof b.at, in);
 		fclose(in);
 		hd_arena_init(&arena, 0);
-		CHECK(hd_safetensors_read(&file, &arena, "theirs", b.at, b.len, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_safetensors_read(&file, &arena, "theirs", b.at, b.len, &diag) == HD_OK, "%s",
+			diag.text);
 		assert_int_equal(file.ntensors, 3);
 		assert_memory_equal(hd_safetensors_find(&file, "w")->at, weights, 24);
 		assert_int_equal(hd_safetensors_find(&file, "h")->dtype, HD_ST_F16);

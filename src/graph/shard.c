@@ -1,5 +1,5 @@
-/* Two walks. Backward: which values may be split, by what their readers make of them (`wish`). Forward: the new graph, in
- * which a value is whole, in T parts, or both, each made when it is first read. */
+/* Two walks. Backward: which values may be split, by what their readers make of them (`wish`). Forward: the
+ * new graph, in which a value is whole, in T parts, or both, each made when it is first read. */
 #include "graph/shard.h"
 
 #include "graph/op.h"
@@ -19,18 +19,21 @@ uint32_t *hd_shard_take(struct hd_sharder *x)
 }
 
 /* A node of values of the new graph. */
-uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in, struct hd_attr attr)
+uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in,
+	struct hd_attr attr)
 {
 	uint32_t out = HD_NONE;
 
 	if (!x->err)
-		x->err = hd_graph_node(&x->r.graph, (uint16_t)op, nin, in, &attr, x->node->stage, &out, x->diag);
+		x->err = hd_graph_node(&x->r.graph, (uint16_t)op, nin, in, &attr, x->node->stage, &out,
+			x->diag);
 	if (!x->err && hd_ops[op].class == HD_OP_RANDOM)
 		x->r.graph.node[x->r.graph.nnodes - 1].key = x->node->key;
 	return out;
 }
 
-static uint32_t make1(struct hd_sharder *x, enum hd_op op, uint32_t a, struct hd_attr attr) { return hd_shard_make(x, op, 1, &a, attr); }
+static uint32_t make1(struct hd_sharder *x, enum hd_op op, uint32_t a,
+	struct hd_attr attr) { return hd_shard_make(x, op, 1, &a, attr); }
 static uint32_t make2(struct hd_sharder *x, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr)
 {
 	return hd_shard_make(x, op, 2, (uint32_t[]){ a, b }, attr);
@@ -54,7 +57,8 @@ static uint32_t i32_const(struct hd_sharder *x, int32_t number)
 	return out;
 }
 
-/* -- trees of shards (rule 3). The left subtree of n leaves is the largest power of two below n. ------------------------------ */
+/* -- trees of shards (rule 3). The left subtree of n leaves is the largest power of two below n.
+ * ------------------------------ */
 
 static uint32_t left_of(uint32_t n)
 {
@@ -99,18 +103,21 @@ static void spread(struct hd_sharder *x, uint32_t value, uint32_t *copy, uint32_
 	spread(x, node, copy + left, n - left);
 }
 
-/* -- values ------------------------------------------------------------------------------------------------------------------ */
+/* -- values
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* Shard s of a value of the new graph, as `split` says. */
 static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_split split, uint32_t s)
 {
 	if (x->err)
 		return HD_NONE;
-	int64_t n = x->r.graph.value[value].dim[split.axis] / split.blocks, from = hd_shard_first(x, n, s), count = hd_shard_first(x, n, s + 1) - from;
+	int64_t n = x->r.graph.value[value].dim[split.axis] / split.blocks, from = hd_shard_first(x, n, s),
+		count = hd_shard_first(x, n, s + 1) - from;
 	uint32_t all = HD_NONE;
 
 	for (uint32_t b = 0; b < split.blocks; b++) {
-		uint32_t one = make1(x, HD_OP_SLICE, value, (struct hd_attr){ .i = { split.axis, (int32_t)(b * n + from), 1, (int32_t)count } });
+		uint32_t one = make1(x, HD_OP_SLICE, value,
+			(struct hd_attr){ .i = { split.axis, (int32_t)(b * n + from), 1, (int32_t)count } });
 		all = b ? make2(x, HD_OP_CONCAT, all, one, (struct hd_attr){ .i = { split.axis } }) : one;
 	}
 	return all;
@@ -126,7 +133,8 @@ static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_split
 			int64_t n = x->r.graph.value[part[s]].dim[split.axis] / split.blocks;
 			struct hd_attr piece = { .i = { split.axis, (int32_t)(b * n), 1, (int32_t)n } };
 			uint32_t one = split.blocks == 1 ? part[s] : make1(x, HD_OP_SLICE, part[s], piece);
-			all = all == HD_NONE ? one : make2(x, HD_OP_CONCAT, all, one, (struct hd_attr){ .i = { split.axis } });
+			all = all == HD_NONE ? one : make2(x, HD_OP_CONCAT, all, one,
+				(struct hd_attr){ .i = { split.axis } });
 		}
 	return all;
 }
@@ -177,15 +185,20 @@ static uint32_t *made(struct hd_sharder *x, uint32_t value, struct hd_split spli
 	return x->at[value].part = hd_shard_take(x);
 }
 
-/* -- the old graph ----------------------------------------------------------------------------------------------------------- */
+/* -- the old graph
+ * ----------------------------------------------------------------------------------------------------------- */
 
-static const struct hd_value *value_of(const struct hd_sharder *x, uint32_t value) { return &x->from->value[value]; }
-static bool is_param(const struct hd_sharder *x, uint32_t value) { return value_of(x, value)->kind == HD_PARAM; }
-static uint8_t last_of(const struct hd_sharder *x, uint32_t value) { return (uint8_t)(value_of(x, value)->rank - 1); }
+static const struct hd_value *value_of(const struct hd_sharder *x,
+	uint32_t value) { return &x->from->value[value]; }
+static bool is_param(const struct hd_sharder *x, uint32_t value) { return value_of(x,
+	value)->kind == HD_PARAM; }
+static uint8_t last_of(const struct hd_sharder *x, uint32_t value) { return (uint8_t)(value_of(x,
+	value)->rank - 1); }
 
 static bool is_product(const struct hd_sharder *x, const struct hd_node *n)
 {
-	return n->op == HD_OP_MATMUL && !n->attr.i[0] && is_param(x, n->in[1]) && value_of(x, n->in[1])->rank == 2 && !is_param(x, n->in[0]);
+	return n->op == HD_OP_MATMUL && !n->attr.i[0] && is_param(x, n->in[1]) &&
+		value_of(x, n->in[1])->rank == 2 && !is_param(x, n->in[0]);
 }
 
 static bool is_pair(const struct hd_sharder *x, const struct hd_node *n)
@@ -207,7 +220,8 @@ static bool is_last_bias(const struct hd_sharder *x, const struct hd_node *n)
 
 static bool is_attend(const struct hd_node *n) { return n->op == HD_OP_ATTEND || n->op == HD_OP_ATTEND_PAD; }
 
-/* -- backward: what readers wish --------------------------------------------------------------------------------------------- */
+/* -- backward: what readers wish
+ * --------------------------------------------------------------------------------------------- */
 
 static struct hd_split wish_of(const struct hd_sharder *x, const struct hd_node *n, int operand)
 {
@@ -215,9 +229,11 @@ static struct hd_split wish_of(const struct hd_sharder *x, const struct hd_node 
 
 	if (n->op == HD_OP_ATTENTION)
 		return (struct hd_split){ 3, columns.axis };
-	if ((is_attend(n) && operand < 3) || (is_product(x, n) && operand == 0) || (n->op == HD_OP_SOFTMAX_XENT && operand == 0))
+	if ((is_attend(n) && operand < 3) || (is_product(x, n) && operand == 0) ||
+		(n->op == HD_OP_SOFTMAX_XENT && operand == 0))
 		return columns;
-	if (is_elementwise(n) || is_pair(x, n) || (is_last_bias(x, n) && operand == 0) || n->op == HD_OP_ROTARY)
+	if (is_elementwise(n) || is_pair(x, n) || (is_last_bias(x, n) && operand == 0) ||
+		n->op == HD_OP_ROTARY)
 		return x->wish[n->out];
 	return whole;
 }
@@ -240,12 +256,14 @@ static void find_wishes(struct hd_sharder *x, bool *read)
 	}
 }
 
-/* -- forward: rules. Each says whether it rewrote the node. ------------------------------------------------------------------ */
+/* -- forward: rules. Each says whether it rewrote the node.
+ * ------------------------------------------------------------------ */
 
 void hd_shard_refuse(struct hd_sharder *x, const char *what, int64_t n)
 {
 	if (!x->err)
-		x->err = hd_fail(x->diag, HD_E_INVAL, "%s %lld cannot be split in %u shards", what, (long long)n, x->nshards);
+		x->err = hd_fail(x->diag, HD_E_INVAL, "%s %lld cannot be split in %u shards", what,
+			(long long)n, x->nshards);
 }
 
 /* g: a value is the sum of partial results, and what follows it may lie along the sequence. */
@@ -258,7 +276,8 @@ static void summed(struct hd_sharder *x, uint32_t value, const uint32_t *part)
 /* The second of a pair: columns of a, rows of w; partial results are summed. */
 static void product_by_rows(struct hd_sharder *x, const struct hd_node *n)
 {
-	const uint32_t *a = x->at[n->in[0]].part, *w = hd_shard_slices(x, n->in[1], (struct hd_split){ 1, n->attr.i[1] ? 1 : 0 });
+	const uint32_t *a = x->at[n->in[0]].part, *w = hd_shard_slices(x, n->in[1],
+		(struct hd_split){ 1, n->attr.i[1] ? 1 : 0 });
 	uint32_t *part = hd_shard_take(x);
 
 	for (uint32_t s = 0; s < x->nshards && part && w; s++)
@@ -276,7 +295,8 @@ static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, st
 		hd_shard_refuse(x, "width", value_of(x, n->in[1])->dim[axis] / split.blocks);
 		return;
 	}
-	const uint32_t *a = hd_shard_copies(x, n->in[0]), *w = hd_shard_slices(x, n->in[1], (struct hd_split){ split.blocks, axis });
+	const uint32_t *a = hd_shard_copies(x, n->in[0]), *w = hd_shard_slices(x, n->in[1],
+		(struct hd_split){ split.blocks, axis });
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part && a && w; s++)
 		part[s] = make2(x, HD_OP_MATMUL, a[s], w[s], n->attr);
@@ -304,19 +324,22 @@ static bool along(struct hd_sharder *x, const struct hd_node *n)
 	struct hd_split split = x->at[n->in[0]].split;
 	const uint32_t *a = x->at[n->in[0]].part, *b = NULL;
 
-	if (!split.blocks || !(is_elementwise(n) || (is_last_bias(x, n) && split.axis == last_of(x, n->in[0]))))
+	if (!split.blocks || !(is_elementwise(n) || (is_last_bias(x, n) &&
+		split.axis == last_of(x, n->in[0]))))
 		return false;
 	if (n->nin == 2 && !(b = hd_shard_slices(x, n->in[1], (struct hd_split){ split.blocks, 0 })))
 		return true;
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
-		part[s] = b ? make2(x, (enum hd_op)n->op, a[s], b[s], n->attr) : make1(x, (enum hd_op)n->op, a[s], n->attr);
+		part[s] = b ? make2(x, (enum hd_op)n->op, a[s], b[s], n->attr) : make1(x, (enum hd_op)n->op,
+			a[s], n->attr);
 	return true;
 }
 
 static bool pair(struct hd_sharder *x, const struct hd_node *n)
 {
-	if (!is_pair(x, n) || !x->at[n->in[0]].split.blocks || !same(x->at[n->in[0]].split, x->at[n->in[1]].split))
+	if (!is_pair(x, n) || !x->at[n->in[0]].split.blocks ||
+		!same(x->at[n->in[0]].split, x->at[n->in[1]].split))
 		return false;
 	const uint32_t *a = x->at[n->in[0]].part, *b = x->at[n->in[1]].part;
 	uint32_t *part = made(x, n->out, x->at[n->in[0]].split);
@@ -351,7 +374,8 @@ static bool rotary(struct hd_sharder *x, const struct hd_node *n)
 /* y by columns, the other result (lse [N, heads, T]) by heads. */
 static void attention_of(struct hd_sharder *x, const struct hd_node *n, struct hd_attr attr, uint8_t nsplit)
 {
-	uint32_t *y = made(x, n->out, (struct hd_split){ 1, last_of(x, n->out) }), *lse = made(x, n->out + 1, (struct hd_split){ 1, 1 });
+	uint32_t *y = made(x, n->out, (struct hd_split){ 1, last_of(x, n->out) }),
+		*lse = made(x, n->out + 1, (struct hd_split){ 1, 1 });
 	uint32_t in[HD_MAX_IN];
 
 	for (uint32_t s = 0; s < x->nshards && y && lse; s++) {
@@ -407,7 +431,8 @@ static bool table(struct hd_sharder *x, const struct hd_node *n)
 	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_split){ 1, 0 });
 	uint32_t *part = hd_shard_take(x), all = hd_shard_whole(x, n->in[0]);
 	for (uint32_t s = 0; s < x->nshards && part && rows; s++) {
-		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x, (int32_t)hd_shard_first(x, t->dim[0], s)), none);
+		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x,
+			(int32_t)hd_shard_first(x, t->dim[0], s)), none);
 		part[s] = make2(x, HD_OP_GATHER, rows[s], mine, none);
 	}
 	if (part && rows)
@@ -422,10 +447,12 @@ static uint32_t shard_of(struct hd_sharder *x, uint32_t labels, int64_t classes)
 	uint32_t count = HD_NONE;
 
 	for (uint32_t s = 0; s < x->nshards; s++) {
-		uint32_t reached = make2(x, HD_OP_LESS_EQ, i32_const(x, (int32_t)hd_shard_first(x, classes, s)), labels, none);
+		uint32_t reached = make2(x, HD_OP_LESS_EQ, i32_const(x,
+			(int32_t)hd_shard_first(x, classes, s)), labels, none);
 		count = s ? make2(x, HD_OP_ADD, count, reached, none) : reached;
 	}
-	return make1(x, HD_OP_CAST, make2(x, HD_OP_SUB, count, f32_const(x, 1), none), (struct hd_attr){ .i = { HD_I32 } });
+	return make1(x, HD_OP_CAST, make2(x, HD_OP_SUB, count, f32_const(x, 1), none),
+		(struct hd_attr){ .i = { HD_I32 } });
 }
 
 /* The parts, each a column, beside one another: [.., T]. */
@@ -445,8 +472,9 @@ static uint32_t columns_of(struct hd_sharder *x, const uint32_t *part)
 	return all;
 }
 
-/* -log p = -log p(shard) - log p(label in its shard): shards are classes whose logits are their lse, and shards that do not hold the
- * label are masked. A shard hands on its lse, its loss and whether it hit: no logits. */
+/* -log p = -log p(shard) - log p(label in its shard): shards are classes whose logits are their lse, and
+ * shards that do not hold the label are masked. A shard hands on its lse, its loss and whether it hit: no
+ * logits. */
 static bool cross_entropy(struct hd_sharder *x, const struct hd_node *n)
 {
 	const struct hd_split columns = { 1, last_of(x, n->in[0]) };
@@ -456,15 +484,19 @@ static bool cross_entropy(struct hd_sharder *x, const struct hd_node *n)
 	if (n->op != HD_OP_SOFTMAX_XENT || !same(x->at[n->in[0]].split, columns))
 		return false;
 	uint32_t labels = hd_shard_whole(x, n->in[1]), home = shard_of(x, labels, classes);
-	uint32_t *loss = hd_shard_take(x), *lse = hd_shard_take(x), *hit = hd_shard_take(x), *most = hd_shard_take(x);
+	uint32_t *loss = hd_shard_take(x), *lse = hd_shard_take(x), *hit = hd_shard_take(x),
+		*most = hd_shard_take(x);
 	for (uint32_t s = 0; s < x->nshards && !x->err; s++) {
 		uint32_t here = make2(x, HD_OP_EQUAL, home, i32_const(x, (int32_t)s), none);
-		uint32_t moved = make2(x, HD_OP_SUB, labels, i32_const(x, (int32_t)hd_shard_first(x, classes, s)), none);
-		uint32_t mine = hd_shard_make(x, HD_OP_WHERE, 3, (uint32_t[]){ here, moved, i32_const(x, -1) }, none);
+		uint32_t moved = make2(x, HD_OP_SUB, labels,
+			i32_const(x, (int32_t)hd_shard_first(x, classes, s)), none);
+		uint32_t mine = hd_shard_make(x, HD_OP_WHERE, 3,
+			(uint32_t[]){ here, moved, i32_const(x, -1) }, none);
 		loss[s] = make2(x, HD_OP_SOFTMAX_XENT, logits[s], mine, none);
 		lse[s] = loss[s] + 1;
 		hit[s] = loss[s] + 2;
-		most[s] = make1(x, HD_OP_REDUCE_MAX, logits[s], (struct hd_attr){ .i = { 1 << columns.axis } });
+		most[s] = make1(x, HD_OP_REDUCE_MAX, logits[s],
+			(struct hd_attr){ .i = { 1 << columns.axis } });
 	}
 	if (x->err)
 		return true;
@@ -537,10 +569,14 @@ enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequen
 	for (uint32_t i = 0; i < graph->nnodes && !x.err; i = x.done)
 		rewrite(&x, &graph->node[i]);
 	if (!x.err && x.nsplits == 0)
-		x.err = hd_fail(diag, HD_E_INVAL, "nothing of this model can be split in %u shards: it has no pair of products, no attention and no "
+		x.err = hd_fail(diag, HD_E_INVAL,
+			"nothing of this model can be split in %u shards: it has no pair of products, no "
+			"attention and no "
 			"token table; leave model.shards at 1", nshards);
 	if (!x.err && sequence && x.nalong == 0)
-		x.err = hd_fail(diag, HD_E_INVAL, "nothing of this model lies along a sequence: no norm, dropout or sum of [rows, positions, channels] "
+		x.err = hd_fail(diag, HD_E_INVAL,
+			"nothing of this model lies along a sequence: no norm, dropout or sum of [rows, "
+			"positions, channels] "
 			"follows a sum over shards; leave model.sequence_shards false");
 	read_out(&x);
 	return x.err ? x.err : hd_rewrite_end(&x.r, graph, diag);

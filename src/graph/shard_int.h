@@ -1,8 +1,8 @@
-/* shard_int.h -- a graph on its way into shards, shared by the files that split it: by columns, heads and rows of tables
- * (shard.c) and along the sequence (shard_sequence.c).
+/* shard_int.h -- a graph on its way into shards, shared by the files that split it: by columns, heads and
+ * rows of tables (shard.c) and along the sequence (shard_sequence.c).
  *
- * 1. A value of the old graph may be in the new one whole, in T parts by columns, in T copies, in T parts of the sequence: each is made when
- *    it is first read.
+ * 1. A value of the old graph may be in the new one whole, in T parts by columns, in T copies, in T parts of
+ *    the sequence: each is made when it is first read.
  * 2. After the first failure (`err`) nothing is done; functions then return NULL or HD_NONE. */
 #ifndef HD_GRAPH_SHARD_INT_H
 #define HD_GRAPH_SHARD_INT_H
@@ -11,8 +11,8 @@
 #include "graph/pass.h"
 #include "graph/shard.h"
 
-/* How a value lies in shards: its extent `axis` is cut in `blocks` equal pieces, of each of which a shard has its share
- * (queries, keys and values of attention are three). blocks 0: it is whole. */
+/* How a value lies in shards: its extent `axis` is cut in `blocks` equal pieces, of each of which a shard has
+ * its share (queries, keys and values of attention are three). blocks 0: it is whole. */
 struct hd_split { uint8_t blocks, axis; };
 
 struct hd_shard_state {
@@ -20,7 +20,8 @@ struct hd_shard_state {
 	uint32_t *part;                           /* [T] in the new graph, NULL: not made */
 	uint32_t *copy;                           /* [T] of a whole value: rule 3's f */
 	const uint32_t *rows;                         /* [T] of the sequence, NULL: not made */
-	bool along;                               /* its readers work on parts of the sequence where they can */
+	/* its readers work on parts of the sequence where they can */
+	bool along;
 };
 
 /* Slices of a value, made once. */
@@ -40,19 +41,25 @@ struct hd_sharder {
 	enum hd_err err;                          /* the first failure */
 };
 
-uint32_t *hd_shard_take(struct hd_sharder *x);                                          /* room for T values */
+/* room for T values */
+uint32_t *hd_shard_take(struct hd_sharder *x);
 void hd_shard_refuse(struct hd_sharder *x, const char *what, int64_t n);
 /* A node of values of the new graph; a random one has the key of the node that is being rewritten. */
-uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in, struct hd_attr attr);
+uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in,
+	struct hd_attr attr);
 
-/* A value of the old graph in the new one: whole; for each shard, handed down the tree; as a shard's slice. */
+/* A value of the old graph in the new one: whole; for each shard, handed down the tree; as a shard's
+ * slice. */
 uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value);
 const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value);
 const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_split split);
-static inline int64_t hd_shard_first(const struct hd_sharder *x, int64_t n, uint32_t s) { return n * s / x->nshards; }
+static inline int64_t hd_shard_first(const struct hd_sharder *x, int64_t n,
+	uint32_t s) { return n * s / x->nshards; }
 
-/* The sequence option (shard_sequence.c). `value` was summed over the shards: what follows it may work on parts. */
+/* The sequence option (shard_sequence.c). `value` was summed over the shards: what follows it may work on
+ * parts. */
 void hd_shard_enter(struct hd_sharder *x, uint32_t value);
-bool hd_shard_along(struct hd_sharder *x, const struct hd_node *n);                     /* a rule: says whether it rewrote the node */
+/* a rule: says whether it rewrote the node */
+bool hd_shard_along(struct hd_sharder *x, const struct hd_node *n);
 
 #endif

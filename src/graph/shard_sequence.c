@@ -1,11 +1,13 @@
-/* The sequence option: Korthikanti et al., "Reducing activation recomputation in large transformer models" (2022). What lies between two
- * pairs of products, [N, q, C], is computed in T parts of q/T positions: norms, dropout, residual sums, biases.
+/* The sequence option: Korthikanti et al., "Reducing activation recomputation in large transformer models"
+ * (2022). What lies between two pairs of products, [N, q, C], is computed in T parts of q/T positions: norms,
+ * dropout, residual sums, biases.
  *
- * Where the paper scatters the sum of the partial results of a product, a part is a slice of their sum, and where it gathers, parts are
- * joined: as values the same, and the sums are those of the tree of shards. What all parts read (gamma, beta, a bias) is handed to them
- * along that tree, so that its gradient is summed along it. A part of a dropout draws what its place in the whole would: masks are those
- * of the unsplit model. The paper gathers again in the backward pass to keep only a part of what a product reads; here the joined
- * value is kept.
+ * Where the paper scatters the sum of the partial results of a product, a part is a slice of their sum, and
+ * where it gathers, parts are joined: as values the same, and the sums are those of the tree of shards. What
+ * all parts read (gamma, beta, a bias) is handed to them along that tree, so that its gradient is summed
+ * along it. A part of a dropout draws what its place in the whole would: masks are those of the unsplit
+ * model. The paper gathers again in the backward pass to keep only a part of what a product reads; here the
+ * joined value is kept.
  *
  * A sum and the norm behind it are made part by part, so that they stay neighbours and can be fused. */
 #include "graph/shard_int.h"
@@ -28,7 +30,8 @@ void hd_shard_enter(struct hd_sharder *x, uint32_t value)
 /* What computes a position from that position alone, but for what all share. */
 static bool is_rowwise(const struct hd_sharder *x, const struct hd_node *n)
 {
-	static const uint16_t ops[] = { HD_OP_LAYERNORM, HD_OP_RMSNORM, HD_OP_ACT, HD_OP_SCALE, HD_OP_ADD, HD_OP_SUB, HD_OP_MUL, HD_OP_DIV, HD_OP_SWIGLU };
+	static const uint16_t ops[] = { HD_OP_LAYERNORM, HD_OP_RMSNORM, HD_OP_ACT, HD_OP_SCALE, HD_OP_ADD,
+		HD_OP_SUB, HD_OP_MUL, HD_OP_DIV, HD_OP_SWIGLU };
 
 	if (n->op == HD_OP_DROPOUT)
 		return n->attr.i[1] == 0;
@@ -51,7 +54,8 @@ static bool is_along(const struct hd_sharder *x, const struct hd_node *n)
 	return false;
 }
 
-/* Operand k for each part: extents are paired from the last one, so that positions are extent 1 of three and extent 0 of two. */
+/* Operand k for each part: extents are paired from the last one, so that positions are extent 1 of three
+ * and extent 0 of two. */
 static const uint32_t *operand(struct hd_sharder *x, const struct hd_node *n, uint8_t k)
 {
 	const struct hd_value *v = &x->from->value[n->in[k]];
@@ -63,7 +67,8 @@ static const uint32_t *operand(struct hd_sharder *x, const struct hd_node *n, ui
 			at->rows = hd_shard_slices(x, n->in[k], by_rows);
 		return at->rows;
 	}
-	return v->rank == 2 && v->dim[0] == positions ? hd_shard_slices(x, n->in[k], (struct hd_split){ 1, 0 }) : hd_shard_copies(x, n->in[k]);
+	return v->rank == 2 && v->dim[0] == positions ? hd_shard_slices(x, n->in[k],
+		(struct hd_split){ 1, 0 }) : hd_shard_copies(x, n->in[k]);
 }
 
 /* A node in parts: where its operands come from, where its results go. */
@@ -106,7 +111,8 @@ static void make_part(struct hd_sharder *x, const struct piece *p, uint32_t s)
 /* The norm that reads a sum right behind it. */
 static bool is_mate(const struct hd_sharder *x, const struct hd_node *sum, const struct hd_node *next)
 {
-	return sum->op == HD_OP_ADD && next < x->from->node + x->from->nnodes && (next->op == HD_OP_LAYERNORM || next->op == HD_OP_RMSNORM)
+	return sum->op == HD_OP_ADD && next < x->from->node + x->from->nnodes &&
+		(next->op == HD_OP_LAYERNORM || next->op == HD_OP_RMSNORM)
 		&& next->in[0] == sum->out && next->stage == sum->stage;
 }
 

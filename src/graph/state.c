@@ -6,7 +6,8 @@
 
 enum { FIRST_CAP = 32 };
 
-void hd_state_init(struct hd_state *state, struct hd_arena *arena) { *state = (struct hd_state){ .arena = arena }; }
+void hd_state_init(struct hd_state *state, struct hd_arena *arena) { *state =
+	(struct hd_state){ .arena = arena }; }
 
 /* Where `name` is, or where it would go. */
 static uint32_t place(const struct hd_state *state, const char *name)
@@ -28,12 +29,14 @@ static enum hd_err entry_check(const struct hd_state_entry *entry, struct hd_dia
 	uint64_t bytes = hd_dtype_bytes((enum hd_dtype)entry->dtype);
 
 	if (!entry->name || !*entry->name || bytes == 0 || entry->rank > HD_MAX_DIMS)
-		return hd_fail(diag, HD_E_BUG, "state entry '%s': no name, no dtype or more than %d extents", entry->name ? entry->name : "",
+		return hd_fail(diag, HD_E_BUG, "state entry '%s': no name, no dtype or more than %d extents",
+			entry->name ? entry->name : "",
 			HD_MAX_DIMS);
 	for (int i = 0; i < entry->rank; i++)
 		bytes *= (uint64_t)entry->dim[i];
 	if (bytes != entry->len_bytes)
-		return hd_fail(diag, HD_E_BUG, "state entry '%s': %llu bytes, its shape needs %llu", entry->name,
+		return hd_fail(diag, HD_E_BUG, "state entry '%s': %llu bytes, its shape needs %llu",
+			entry->name,
 			(unsigned long long)entry->len_bytes, (unsigned long long)bytes);
 	return HD_OK;
 }

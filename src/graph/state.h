@@ -45,7 +45,8 @@ struct hd_state {
 };
 
 void hd_state_init(struct hd_state *state, struct hd_arena *arena);
-HD_MUST_USE enum hd_err hd_state_add(struct hd_state *state, const struct hd_state_entry *entry, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_state_add(struct hd_state *state, const struct hd_state_entry *entry,
+	struct hd_diag *diag);
 struct hd_state_entry *hd_state_find(const struct hd_state *state, const char *name);         /* NULL: none */
 
 struct hd_hash hd_state_tensor_digest(const struct hd_state_entry *entry);

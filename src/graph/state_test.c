@@ -12,13 +12,15 @@ static int64_t step[1] = { 41 };
 
 static struct hd_state_entry entry(const char *name, enum hd_dtype dtype, int64_t n, void *at)
 {
-	return (struct hd_state_entry){ .name = name, .dtype = (uint8_t)dtype, .rank = 1, .dim = { n }, .at = at,
+	return (struct hd_state_entry){ .name = name, .dtype = (uint8_t)dtype, .rank = 1, .dim = { n },
+		.at = at,
 		.len_bytes = (uint64_t)n * hd_dtype_bytes(dtype) };
 }
 
 static void make(struct hd_state *state, struct hd_arena *arena)
 {
-	struct hd_state_entry all[] = { entry("w", HD_F32, N, big), entry("step", HD_I64, 1, step), entry("sums", HD_F64, 3, sums) };
+	struct hd_state_entry all[] = { entry("w", HD_F32, N, big), entry("step", HD_I64, 1, step),
+		entry("sums", HD_F64, 3, sums) };
 
 	for (int i = 0; i < N; i++)
 		big[i] = (float)i * 0.5f;
@@ -62,7 +64,8 @@ static void digests_are_what_the_header_says(void **nothing)
 	segment[1] = hd_hash(big + 65536, 65536 * 4);
 	segment[2] = hd_hash(big + 131072, (N - 131072) * 4);
 	tensor[2] = hd_hash(segment, sizeof segment);
-	static const struct { const char *name; uint8_t dtype; uint64_t dim; } rows[] = { { "step", 4, 1 }, { "sums", 2, 3 }, { "w", 1, N } };
+	static const struct { const char *name; uint8_t dtype; uint64_t dim; } rows[] = { { "step", 4, 1 },
+		{ "sums", 2, 3 }, { "w", 1, N } };
 	for (int i = 0; i < 3; i++) {
 		assert_true(hd_hash_same(tensor[i], hd_state_tensor_digest(&state.entry[i])));
 		memcpy(all + len, rows[i].name, strlen(rows[i].name) + 1);

@@ -29,7 +29,8 @@ static inline void hd_subject_parse(struct hd_subject *s, const char *text)
 	s->err = hd_graph_parse(&s->graph, "t.graph", text, strlen(text), &s->diag);
 }
 
-static inline void hd_subject_model(struct hd_subject *s, const char *name, const struct hd_model_arg *arg, uint32_t nargs,
+static inline void hd_subject_model(struct hd_subject *s, const char *name, const struct hd_model_arg *arg,
+	uint32_t nargs,
 	struct hd_model_opts opts)
 {
 	hd_subject_init(s);

@@ -29,7 +29,8 @@ static void put_const(struct hd_text *text, const struct hd_graph *graph, const 
 		if (v->dtype == HD_F32)
 			put_f32(text, " ", ((const float *)(const void *)at)[i]);
 		else if (v->dtype == HD_F64)
-			hd_text_addf(text, " %s", hd_num_print_f64(number, ((const double *)(const void *)at)[i]));
+			hd_text_addf(text, " %s", hd_num_print_f64(number,
+				((const double *)(const void *)at)[i]));
 		else if (v->dtype == HD_I32)
 			hd_text_addf(text, " %d", ((const int32_t *)(const void *)at)[i]);
 		else if (v->dtype == HD_I64)
@@ -48,14 +49,16 @@ static void put_leaves(struct hd_text *text, const struct hd_graph *graph)
 	for (uint32_t i = 0; i < graph->nparams; i++) {
 		const struct hd_param *p = &graph->param[i];
 		const struct hd_value *v = &graph->value[p->value];
-		hd_text_addf(text, "param %s %s %s", hd_graph_text_of(graph, v->name), hd_value_shape(v).at, init_names[p->init]);
+		hd_text_addf(text, "param %s %s %s", hd_graph_text_of(graph, v->name), hd_value_shape(v).at,
+			init_names[p->init]);
 		if (p->init == HD_INIT_NORMAL || p->init == HD_INIT_UNIFORM)
 			put_f32(text, " ", p->scale);
 		hd_text_add(text, p->frozen ? " frozen\n" : "\n");
 	}
 	for (uint32_t i = 0; i < graph->nbuffers; i++) {
 		const struct hd_value *v = &graph->value[graph->buffer[i].value];
-		hd_text_addf(text, "buffer %s %s %s\n", hd_graph_text_of(graph, v->name), hd_value_shape(v).at, init_names[graph->buffer[i].init]);
+		hd_text_addf(text, "buffer %s %s %s\n", hd_graph_text_of(graph, v->name),
+			hd_value_shape(v).at, init_names[graph->buffer[i].init]);
 	}
 }
 
@@ -122,7 +125,8 @@ static void put_node(const struct names *n, const struct hd_node *node)
 		put_value(n, " of=", n->graph->node[node->of].out);
 	}
 	for (uint32_t k = 0; k < node->nout; k++)
-		hd_text_addf(text, "%s%s", k ? ", " : " : ", hd_value_shape(&n->graph->value[node->out + k]).at);
+		hd_text_addf(text, "%s%s", k ? ", " : " : ",
+			hd_value_shape(&n->graph->value[node->out + k]).at);
 	hd_text_add(text, "\n");
 }
 
@@ -161,7 +165,8 @@ enum hd_err hd_graph_print(const struct hd_graph *graph, struct hd_text *text, s
 	if (!n.label)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to print a graph of %u values", graph->nvalues);
 	for (uint32_t i = 0; i < graph->nvalues; i++)
-		n.label[i] = graph->value[i].kind == HD_CONST ? nconsts++ : graph->value[i].kind == HD_TEMP ? ntemps++ : 0;
+		n.label[i] = graph->value[i].kind == HD_CONST ? nconsts++ : graph->value[i].kind == HD_TEMP ?
+			ntemps++ : 0;
 	if (graph->name != HD_NONE)
 		hd_text_addf(text, "graph %s\n", hd_graph_text_of(graph, graph->name));
 	put_leaves(text, graph);

@@ -33,9 +33,11 @@
 
 enum { HD_MAX_GRAPH_TEXT = 1 << 26 };
 
-HD_MUST_USE enum hd_err hd_graph_print(const struct hd_graph *graph, struct hd_text *text, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_print(const struct hd_graph *graph, struct hd_text *text,
+	struct hd_diag *diag);
 
 /* Fills a graph made by hd_graph_init(); `file` is for messages. `text` need not end with 0. */
-HD_MUST_USE enum hd_err hd_graph_parse(struct hd_graph *graph, const char *file, const char *text, size_t len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_parse(struct hd_graph *graph, const char *file, const char *text, size_t len,
+	struct hd_diag *diag);
 
 #endif

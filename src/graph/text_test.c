@@ -22,7 +22,8 @@ static char *golden(const char *name)
 
 static void golden_files_parse_and_print_the_same_bytes(void **state)
 {
-	static const char *const names[] = { "ops", "mlp", "gpt", "algebra-trained", "lenet-trained", "gpt-trained", "batch-trained" };
+	static const char *const names[] = { "ops", "mlp", "gpt", "algebra-trained", "lenet-trained",
+		"gpt-trained", "batch-trained" };
 
 	(void)state;
 	for (int i = 0; i < 7; i++) {
@@ -38,7 +39,9 @@ static void golden_files_parse_and_print_the_same_bytes(void **state)
 
 static void a_frozen_parameter_is_printed_and_parsed_as_one(void **state)
 {
-	static const char text[] = "input x f32 [*,2]\nparam w f32 [2] uniform 0.5 frozen\nparam b f32 [2] ones\n%0 = bias x w axis=-1 : f32 [*,2]\n"
+	static const char text[] =
+		"input x f32 [*,2]\nparam w f32 [2] uniform 0.5 frozen\nparam b f32 [2] ones\n%0 = bias x w "
+		"axis=-1 : f32 [*,2]\n"
 		"%1 = bias %0 b axis=-1 : f32 [*,2]\n";
 	struct hd_subject s;
 
@@ -53,7 +56,8 @@ static void a_frozen_parameter_is_printed_and_parsed_as_one(void **state)
 /* What the builders, passes and autodiff make today is what a reviewer has read in golden/. */
 static void models_print_as_their_golden_files(void **state)
 {
-	static const struct { const char *file, *model; struct hd_model_arg arg[5]; uint32_t nargs, cut; bool train; } rows[] = {
+	static const struct { const char *file, *model; struct hd_model_arg arg[5]; uint32_t nargs, cut;
+		bool train; } rows[] = {
 		{ "mlp", "mlp", { { 0 } }, 0, 0, false },
 		{ "lenet-trained", "lenet", { { 0 } }, 0, 0, true },
 		{ "gpt", "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" } }, 4, 0, false },
@@ -83,10 +87,13 @@ static void what_a_person_writes_is_put_into_canonical_form(void **state)
 	struct hd_subject s;
 
 	(void)state;
-	hd_subject_parse(&s, "# my graph\r\n\n  param w f32[2,4] zeros   # weights\n\tinput x f32 [ * , 4 ]\n%900=matmul x w tb = 1\n"
+	hd_subject_parse(&s,
+		"# my graph\r\n\n  param w f32[2,4] zeros   # weights\n\tinput x f32 [ * , 4 ]\n%900=matmul "
+		"x w tb = 1\n"
 		"output out %900\n%7 = scale %900 by=2.50 : f32[*,2]\nconst $5 f32 [1] 1e2\n");
 	CHECK(s.err == HD_OK, "%s", s.diag.text);
-	assert_string_equal(hd_subject_print(&s), "input x f32 [*,4]\nparam w f32 [2,4] zeros\nconst $0 f32 [1] 100\n"
+	assert_string_equal(hd_subject_print(&s),
+		"input x f32 [*,4]\nparam w f32 [2,4] zeros\nconst $0 f32 [1] 100\n"
 		"%0 = matmul x w tb=1 : f32 [*,2]\n%1 = scale %0 by=2.5 : f32 [*,2]\noutput out %0\n");
 	hd_subject_finish(&s);
 }

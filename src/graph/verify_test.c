@@ -7,7 +7,8 @@
 
 static void train(struct hd_subject *s)
 {
-	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "8" }, { "context", "4" }, { "dropout", "0.1" } };
+	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "8" }, { "context", "4" },
+		{ "dropout", "0.1" } };
 	uint32_t cut = 17;
 
 	hd_subject_model(s, "gpt", arg, 4, (struct hd_model_opts){ 0 });
@@ -17,7 +18,8 @@ static void train(struct hd_subject *s)
 	CHECK(hd_graph_verify(&s->graph, 64, &s->diag) == HD_OK, "%s", s->diag.text);
 }
 
-/* One rule broken at a time; the message names it. g->node[9] is an add_layernorm, [1] an add, [0] an embed. */
+/* One rule broken at a time; the message names it. g->node[9] is an add_layernorm, [1] an add, [0] an
+ * embed. */
 #define BREAK(name, line) static void name(struct hd_graph *g) { line; }
 BREAK(no_op, g->node[1].op = HD_NOPS)
 BREAK(no_operand, g->node[1].nin = 1)
@@ -99,7 +101,8 @@ static void the_size_limit_is_that_of_the_largest_rows(void **state)
 	(void)state;
 	hd_subject_init(&s);
 	uint32_t x;
-	assert_int_equal(hd_graph_input(&s.graph, "x", HD_F32, 2, (int64_t[]){ -1, 1 << 20 }, &x, NULL), HD_OK);
+	assert_int_equal(hd_graph_input(&s.graph, "x", HD_F32, 2, (int64_t[]){ -1, 1 << 20 }, &x, NULL),
+		HD_OK);
 	assert_int_equal(hd_graph_verify(&s.graph, 1 << 24, &s.diag), HD_OK);             /* 2^46 bytes */
 	assert_int_equal(hd_graph_verify(&s.graph, (1 << 24) + 1, &s.diag), HD_E_INVAL);
 	assert_int_equal(hd_graph_verify(&s.graph, UINT64_MAX, NULL), HD_E_INVAL);

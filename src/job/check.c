@@ -7,7 +7,8 @@
 #include "base/names.h"
 #include "graph/model.h"
 
-static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin != HD_FROM_DEFAULT; }
+static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin !=
+	HD_FROM_DEFAULT; }
 
 static enum hd_err check_name(struct hd_job_reader *reader)
 {
@@ -15,14 +16,17 @@ static enum hd_err check_name(struct hd_job_reader *reader)
 
 	hd_job_at(reader, HD_JOB_NAME);
 	if (strlen(name) > HD_JOB_NAME_CAP || !hd_name_valid(name))
-		return hd_job_refuse(reader, "job.name is \"%.80s\"; use 1 to %d of A-Z a-z 0-9 . _ -, beginning with none of . -", name, HD_JOB_NAME_CAP);
+		return hd_job_refuse(reader,
+			"job.name is \"%.80s\"; use 1 to %d of A-Z a-z 0-9 . _ -, beginning with none of . -",
+			name, HD_JOB_NAME_CAP);
 	return HD_OK;
 }
 
 /* Of the two the one from nearer to the user counts, so that `-s job.steps=10` shortens a job of epochs. */
 static enum hd_err check_length(struct hd_job_reader *reader)
 {
-	struct hd_job_value *steps = &reader->job->value[HD_JOB_STEPS], *epochs = &reader->job->value[HD_JOB_EPOCHS];
+	struct hd_job_value *steps = &reader->job->value[HD_JOB_STEPS],
+		*epochs = &reader->job->value[HD_JOB_EPOCHS];
 
 	hd_job_at(reader, HD_JOB_STEPS);
 	if (steps->is_none && epochs->is_none)
@@ -61,22 +65,31 @@ static enum hd_err check_batch(struct hd_job_reader *reader)
 	uint64_t nvns = (uint64_t)vns->i, slices = (uint64_t)hd_job_int(job, HD_JOB_SLICES);
 	hd_job_at(reader, HD_JOB_VNS);
 	if (nvns > batch)
-		return hd_job_refuse(reader, "batch.virtual_nodes is %llu, more than batch.global %llu; use at most %llu",
-			(unsigned long long)nvns, (unsigned long long)batch, (unsigned long long)(batch < 65536 ? batch : 65536));
+		return hd_job_refuse(reader,
+			"batch.virtual_nodes is %llu, more than batch.global %llu; use at most %llu",
+			(unsigned long long)nvns, (unsigned long long)batch,
+			(unsigned long long)(batch < 65536 ? batch : 65536));
 	if (!vns_legal(batch, nvns))
-		return hd_job_refuse(reader, "batch.virtual_nodes %llu of %llu samples each leave the last one of batch.global %llu empty; use at most %llu",
-			(unsigned long long)nvns, (unsigned long long)hd_ceil_div(batch, nvns), (unsigned long long)batch,
+		return hd_job_refuse(reader,
+			"batch.virtual_nodes %llu of %llu samples each leave the last one of batch.global "
+			"%llu empty; use at most %llu",
+			(unsigned long long)nvns, (unsigned long long)hd_ceil_div(batch, nvns),
+			(unsigned long long)batch,
 			(unsigned long long)largest_legal(batch, nvns));
 	job->batch = batch;
 	job->nvns = (uint32_t)nvns;
 	job->per_vn = hd_ceil_div(batch, nvns);
 	if (batch % nvns)
-		hd_job_warn(reader, "batch.global %llu is no multiple of batch.virtual_nodes %llu: the last virtual node is shorter",
+		hd_job_warn(reader,
+			"batch.global %llu is no multiple of batch.virtual_nodes %llu: the last virtual "
+			"node is shorter",
 			(unsigned long long)batch, (unsigned long long)nvns);
 	hd_job_at(reader, HD_JOB_SLICES);
 	if (slices > job->per_vn)
-		return hd_job_refuse(reader, "batch.slices is %llu, a virtual node has %llu samples; use at most %llu",
-			(unsigned long long)slices, (unsigned long long)job->per_vn, (unsigned long long)job->per_vn);
+		return hd_job_refuse(reader,
+			"batch.slices is %llu, a virtual node has %llu samples; use at most %llu",
+			(unsigned long long)slices, (unsigned long long)job->per_vn,
+			(unsigned long long)job->per_vn);
 	return HD_OK;
 }
 
@@ -86,29 +99,35 @@ static enum hd_err check_split(struct hd_job_reader *reader)
 
 	hd_job_at(reader, HD_JOB_SPLIT);
 	if (share[0] <= 0)
-		return hd_job_refuse(reader, "data.split leaves nothing to train on; give train a share above 0");
+		return hd_job_refuse(reader,
+			"data.split leaves nothing to train on; give train a share above 0");
 	if (share[0] + share[1] > 1 + 1e-9)
-		return hd_job_refuse(reader, "data.split adds up to %g; the shares may be 1 together", share[0] + share[1]);
+		return hd_job_refuse(reader, "data.split adds up to %g; the shares may be 1 together",
+			share[0] + share[1]);
 	return HD_OK;
 }
 
 #define SPLIT_BY_HASH "idx|cifar|csv|npy"
 
-/* Does the text say every key that fixed the result when hashes began? So does a job.resolved.json, and nobody else. */
+/* Does the text say every key that fixed the result when hashes began? So does a job.resolved.json, and
+ * nobody else. */
 static bool says_all(const struct hd_job *job)
 {
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
-		if (hd_job_keys[k].result == 1 && k != HD_JOB_STEPS && k != HD_JOB_EPOCHS && job->value[k].origin == HD_FROM_DEFAULT)
+		if (hd_job_keys[k].result == 1 && k != HD_JOB_STEPS && k != HD_JOB_EPOCHS &&
+			job->value[k].origin == HD_FROM_DEFAULT)
 			return false;
 	return true;
 }
 
-/* A run that began before there was data.split_seed goes on with the split that it has, which job.seed keyed. */
+/* A run that began before there was data.split_seed goes on with the split that it has, which job.seed
+ * keyed. */
 static enum hd_err check_split_seed(struct hd_job_reader *reader)
 {
 	struct hd_job_value *v = &reader->job->value[HD_JOB_SPLIT_SEED];
 
-	if (v->origin == HD_FROM_DEFAULT && hd_job_has_word(SPLIT_BY_HASH, hd_job_text(reader->job, HD_JOB_DATA_KIND)) && says_all(reader->job)) {
+	if (v->origin == HD_FROM_DEFAULT && hd_job_has_word(SPLIT_BY_HASH,
+		hd_job_text(reader->job, HD_JOB_DATA_KIND)) && says_all(reader->job)) {
 		v->is_auto = true;
 		v->text = "auto";
 	}
@@ -133,7 +152,8 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 
 static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)
 {
-	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f || a->nlist != b->nlist || a->nargs != b->nargs ||
+	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f ||
+		a->nlist != b->nlist || a->nargs != b->nargs ||
 	    a->ncalls != b->ncalls)
 		return false;
 	return !a->nlist || memcmp(a->list, b->list, a->nlist * sizeof *a->list) == 0;
@@ -146,10 +166,12 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 
 	for (size_t i = 0; i < sizeof depends / sizeof depends[0]; i++) {
 		const char *word = hd_job_text(job, depends[i].of);
-		if (hd_job_has_word(depends[i].words, word) || is_standard(&job->value[depends[i].key], &reader->standard[depends[i].key]))
+		if (hd_job_has_word(depends[i].words, word) ||
+			is_standard(&job->value[depends[i].key], &reader->standard[depends[i].key]))
 			continue;
 		hd_job_at(reader, depends[i].key);
-		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave it out", hd_job_dotted(depends[i].key, dotted),
+		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave it out",
+			hd_job_dotted(depends[i].key, dotted),
 			hd_job_dotted(depends[i].of, of), word, depends[i].words);
 	}
 	return HD_OK;
@@ -170,8 +192,10 @@ static enum hd_err check_warmup(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
-/* What auto means by kind of optimizer: the values of the papers. The first row serves all that are not named. */
-static const struct optim_auto { const char *kind, *eps, *decay; double eps_value, decay_value, beta[2]; } optim_autos[] = {
+/* What auto means by kind of optimizer: the values of the papers. The first row serves all that are not
+ * named. */
+static const struct optim_auto { const char *kind, *eps, *decay; double eps_value, decay_value, beta[2];
+	} optim_autos[] = {
 	{ "",        "1e-8",  "0",    1e-8,  0,    { 0.9, 0.999 } },
 	{ "adamw",   "1e-8",  "0.01", 1e-8,  0.01, { 0.9, 0.999 } },
 	{ "adagrad", "1e-10", "0",    1e-10, 0,    { 0.9, 0.999 } },
@@ -221,7 +245,8 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 		part += *part == '/';
 		if (strcspn(part, "/") == 2 && !strncmp(part, "..", 2))
 			return hd_job_refuse(reader,
-				"checkpoint.dir is \"%.80s\"; write a folder inside the run directory or an absolute path, without ..", dir);
+				"checkpoint.dir is \"%.80s\"; write a folder inside the run directory or an "
+				"absolute path, without ..", dir);
 	}
 	return HD_OK;
 }
@@ -229,7 +254,8 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 /* Values that the keys allow by their type and this build does not honour. */
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
-	static const struct { enum hd_job_key key; const char *use; } only_none[] = { { HD_JOB_CUTS, "none" } };
+	static const struct { enum hd_job_key key; const char *use;
+		} only_none[] = { { HD_JOB_CUTS, "none" } };
 	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS };
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];
@@ -237,12 +263,15 @@ static enum hd_err check_available(struct hd_job_reader *reader)
 	for (size_t i = 0; i < sizeof only_none / sizeof only_none[0]; i++)
 		if (!job->value[only_none[i].key].is_none) {
 			hd_job_at(reader, only_none[i].key);
-			return hd_job_refuse(reader, "%s: only %s is available in this build", hd_job_dotted(only_none[i].key, dotted), only_none[i].use);
+			return hd_job_refuse(reader, "%s: only %s is available in this build",
+				hd_job_dotted(only_none[i].key, dotted), only_none[i].use);
 		}
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
 		if (strstr(hd_job_text(job, paths[i]), "://")) {
 			hd_job_at(reader, paths[i]);
-			return hd_job_refuse(reader, "%s: addresses are not available in this build; name a file or folder", hd_job_dotted(paths[i], dotted));
+			return hd_job_refuse(reader,
+				"%s: addresses are not available in this build; name a file or folder",
+				hd_job_dotted(paths[i], dotted));
 		}
 	return HD_OK;
 }
@@ -277,7 +306,8 @@ static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model
 		if (text.full)
 			arg = NULL;
 		else
-			arg[n++] = (struct hd_job_arg){ .name = p->name, .text = text.at, .is_word = p->kind == HD_ARG_WORD };
+			arg[n++] = (struct hd_job_arg){ .name = p->name, .text = text.at,
+				.is_word = p->kind == HD_ARG_WORD };
 	}
 	if (!arg)
 		return hd_fail(reader->diag, HD_E_NOMEM, "no memory for the arguments of a model");
@@ -300,10 +330,13 @@ static enum hd_err check_eval(struct hd_job_reader *reader)
 
 	hd_job_at(reader, HD_JOB_METRIC);
 	if (metric != HD_METRIC_LOSS && !strcmp(hd_job_text(job, HD_JOB_LOSS), "mse"))
-		return hd_job_refuse(reader, "eval.metric is %s, which a model with model.loss mse does not have; use loss", hd_job_text(job, HD_JOB_METRIC));
+		return hd_job_refuse(reader,
+			"eval.metric is %s, which a model with model.loss mse does not have; use loss",
+			hd_job_text(job, HD_JOB_METRIC));
 	hd_job_at(reader, HD_JOB_TARGET);
 	if (!target->is_none && (target->f < of[metric].lo || target->f > of[metric].hi))
-		return hd_job_refuse(reader, "eval.target is %g, but eval.metric %s is %s", target->f, hd_job_text(job, HD_JOB_METRIC), of[metric].range);
+		return hd_job_refuse(reader, "eval.target is %g, but eval.metric %s is %s", target->f,
+			hd_job_text(job, HD_JOB_METRIC), of[metric].range);
 	return HD_OK;
 }
 
@@ -311,7 +344,8 @@ static enum hd_err check_weights(struct hd_job_reader *reader)
 {
 	hd_job_at(reader, HD_JOB_WEIGHTS_SKIP);
 	if (reader->job->value[HD_JOB_WEIGHTS].is_none && reader->job->value[HD_JOB_WEIGHTS_SKIP].nargs)
-		return hd_job_refuse(reader, "model.weights_skip has no meaning without model.weights; leave it out");
+		return hd_job_refuse(reader,
+			"model.weights_skip has no meaning without model.weights; leave it out");
 	return HD_OK;
 }
 
@@ -333,15 +367,20 @@ static enum hd_err check_lora(struct hd_job_reader *reader)
 
 	hd_job_at(reader, HD_JOB_LORA_RANK);
 	if (on && !job->value[HD_JOB_LORA_TARGETS].nargs)
-		return hd_job_refuse(reader, "model.lora.rank needs model.lora.targets: patterns of the matrices that get adapters, as "
+		return hd_job_refuse(reader,
+			"model.lora.rank needs model.lora.targets: patterns of the matrices that get "
+			"adapters, as "
 			"[h.*.attn.c_attn.weight]");
 	hd_job_at(reader, HD_JOB_LORA_ALPHA);
 	if (!on && !alpha->is_auto)
-		return hd_job_refuse(reader, "model.lora.alpha has no meaning without model.lora.rank; leave it out");
+		return hd_job_refuse(reader,
+			"model.lora.alpha has no meaning without model.lora.rank; leave it out");
 	for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
 		hd_job_at(reader, inside[i]);
 		if (!on && job->value[inside[i]].nargs)
-			return hd_job_refuse(reader, "%s has no meaning without model.lora.rank; leave it out", hd_job_dotted(inside[i], dotted));
+			return hd_job_refuse(reader,
+				"%s has no meaning without model.lora.rank; leave it out",
+				hd_job_dotted(inside[i], dotted));
 	}
 	return HD_OK;
 }
@@ -350,7 +389,9 @@ static enum hd_err check_shards(struct hd_job_reader *reader)
 {
 	hd_job_at(reader, HD_JOB_SEQUENCE_SHARDS);
 	if (hd_job_int(reader->job, HD_JOB_SEQUENCE_SHARDS) && hd_job_int(reader->job, HD_JOB_SHARDS) == 1)
-		return hd_job_refuse(reader, "model.sequence_shards splits in model.shards parts, and that is 1; give model.shards, or leave this out");
+		return hd_job_refuse(reader,
+			"model.sequence_shards splits in model.shards parts, and that is 1; give "
+			"model.shards, or leave this out");
 	return HD_OK;
 }
 
@@ -361,7 +402,9 @@ static enum hd_err check_graph_file(struct hd_job_reader *reader)
 
 	hd_job_at(reader, HD_JOB_LOSS);
 	if (is_given(job, HD_JOB_LOSS) && strcmp(loss->text, "none") != 0)
-		return hd_job_refuse(reader, "model.loss is %s, but a graph file has its own loss; write none or leave it out", loss->text);
+		return hd_job_refuse(reader,
+			"model.loss is %s, but a graph file has its own loss; write none or leave it out",
+			loss->text);
 	loss->text = "none";
 	for (size_t len, i = 0; hd_job_word(hd_job_keys[HD_JOB_LOSS].words, (uint32_t)i, &len); i++)
 		loss->i = (int64_t)i;         /* none is the last word */
@@ -381,12 +424,15 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 	if (strncmp(use, graph, sizeof graph - 1) == 0 && use[sizeof graph - 1])
 		return check_graph_file(reader);
 	if (strncmp(use, builtin, sizeof builtin - 1) != 0)
-		return hd_job_refuse(reader, "model.use is \"%.60s\"; write builtin:NAME (heddle model ls prints the names), graph:FILE or onnx:FILE", use);
+		return hd_job_refuse(reader,
+			"model.use is \"%.60s\"; write builtin:NAME (heddle model ls prints the names), "
+			"graph:FILE or onnx:FILE", use);
 	if (hd_model_find(use + sizeof builtin - 1, &row, &why))
 		return hd_job_refuse(reader, "model.use: %.200s", why.text);
 	if (!strcmp(hd_job_text(reader->job, HD_JOB_LOSS), "none")) {
 		hd_job_at(reader, HD_JOB_LOSS);
-		return hd_job_refuse(reader, "model.loss is none, but a built-in model needs one; use cross-entropy or mse");
+		return hd_job_refuse(reader,
+			"model.loss is none, but a built-in model needs one; use cross-entropy or mse");
 	}
 	return fill_args(reader, row);
 }
@@ -394,8 +440,10 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
-		check_name, check_length, check_batch, check_split, check_split_seed, check_optim, check_warmup, check_depends, check_available,
-		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards, check_model,
+		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
+			check_warmup, check_depends, check_available,
+		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards,
+		check_model,
 	};
 	enum hd_err err = HD_OK;
 
@@ -405,6 +453,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		reader->job->value[k].is_standard = is_standard(&reader->job->value[k], &reader->standard[k]);
 	struct hd_job_value *v = reader->job->value;
 	if (!err && hd_job_has_word(SPLIT_BY_HASH, hd_job_text(reader->job, HD_JOB_DATA_KIND)))
-		v[HD_JOB_SPLIT_SEED].is_standard = v[HD_JOB_SPLIT_SEED].is_auto || v[HD_JOB_SPLIT_SEED].i == v[HD_JOB_SEED].i || v[HD_JOB_SPLIT].list[0] >= 1;
+		v[HD_JOB_SPLIT_SEED].is_standard = v[HD_JOB_SPLIT_SEED].is_auto ||
+			v[HD_JOB_SPLIT_SEED].i == v[HD_JOB_SEED].i || v[HD_JOB_SPLIT].list[0] >= 1;
 	return err;
 }

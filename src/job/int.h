@@ -16,7 +16,8 @@ struct hd_job_reader {
 	struct hd_arena *arena;
 	struct hd_diag *diag;
 	struct hd_text *warnings;         /* NULL: unwanted */
-	struct hd_job_value *standard;    /* [HD_JOB_NKEYS] the defaults; what is auto is resolved as the job's is */
+	/* [HD_JOB_NKEYS] the defaults; what is auto is resolved as the job's is */
+	struct hd_job_value *standard;
 	char place[HD_PLACE_CAP];         /* of the value at hand */
 	uint8_t origin;
 };
@@ -38,9 +39,11 @@ bool hd_job_is_absent(const char *table, const char *key, const char *word);
 bool hd_job_has_word(const char *words, const char *word);
 
 /* Reads the node by the type of the key into the job's value. */
-HD_MUST_USE enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node);
+HD_MUST_USE enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node);
 /* Replaces or appends one argument of an ARGS key. */
-HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name, const char *text);
+HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name,
+	const char *text);
 
 /* Fills in what depends on other keys and refuses what cannot be together. */
 HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);

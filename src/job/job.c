@@ -59,7 +59,8 @@ static void set_outside_place(struct hd_job_reader *reader, const char *dotted, 
 	char env[HD_DOTTED_CAP];
 
 	if (reader->origin != HD_FROM_ENV) {
-		snprintf(reader->place, sizeof reader->place, "%s%.80s=%.80s", reader->origin == HD_FROM_SET ? "-s " : "", dotted, text);
+		snprintf(reader->place, sizeof reader->place, "%s%.80s=%.80s",
+			reader->origin == HD_FROM_SET ? "-s " : "", dotted, text);
 		return;
 	}
 	snprintf(env, sizeof env, "%s", dotted);
@@ -108,7 +109,8 @@ bool hd_job_has_word(const char *words, const char *word)
 bool hd_job_is_absent(const char *table, const char *key, const char *word)
 {
 	for (size_t i = 0; i < NABSENT; i++)
-		if (strcmp(absent[i].table, table) == 0 && (!absent[i].key || (key && strcmp(absent[i].key, key) == 0)) &&
+		if (strcmp(absent[i].table, table) == 0 && (!absent[i].key ||
+			(key && strcmp(absent[i].key, key) == 0)) &&
 		    (!absent[i].word || (word && strcmp(absent[i].word, word) == 0)))
 			return true;
 	return false;
@@ -122,10 +124,12 @@ static enum hd_err unknown_table(const struct hd_job_reader *reader, const char 
 		return hd_job_refuse(reader, "%s is not available in this build; leave the table out", name);
 	for (int k = 0; k < HD_JOB_NKEYS; k++) {
 		if (strcmp(hd_job_keys[k].key, name) == 0)
-			return hd_job_refuse(reader, "there is no table %s; write %s: {%s: ...}", name, hd_job_keys[k].table, name);
+			return hd_job_refuse(reader, "there is no table %s; write %s: {%s: ...}", name,
+				hd_job_keys[k].table, name);
 		hd_near_offer(&near, hd_job_keys[k].table);
 	}
-	return hd_job_refuse(reader, "there is no table %.60s%s%s%s", name, near.best ? "; did you mean " : "", near.best ? near.best : "",
+	return hd_job_refuse(reader, "there is no table %.60s%s%s%s", name,
+		near.best ? "; did you mean " : "", near.best ? near.best : "",
 		near.best ? "?" : " (heddle run --new FILE writes all)");
 }
 
@@ -135,7 +139,8 @@ static enum hd_err unknown_key(const struct hd_job_reader *reader, const char *t
 	const char *home = NULL;
 
 	if (hd_job_is_absent(table, key, NULL))
-		return hd_job_refuse(reader, "%s.%s is not available in this build; leave it out", table, key);
+		return hd_job_refuse(reader, "%s.%s is not available in this build; leave it out", table,
+			key);
 	for (int k = 0; k < HD_JOB_NKEYS; k++) {
 		if (strcmp(hd_job_keys[k].table, table) == 0)
 			hd_near_offer(&near, hd_job_keys[k].key);
@@ -143,10 +148,13 @@ static enum hd_err unknown_key(const struct hd_job_reader *reader, const char *t
 			home = hd_job_keys[k].table;
 	}
 	if (near.best)
-		return hd_job_refuse(reader, "there is no key %s.%.60s; did you mean %s.%s?", table, key, table, near.best);
+		return hd_job_refuse(reader, "there is no key %s.%.60s; did you mean %s.%s?", table, key,
+			table, near.best);
 	if (home)
-		return hd_job_refuse(reader, "there is no key %s.%.60s; did you mean %s.%.60s?", table, key, home, key);
-	return hd_job_refuse(reader, "there is no key %s.%.60s (heddle run --new FILE writes all)", table, key);
+		return hd_job_refuse(reader, "there is no key %s.%.60s; did you mean %s.%.60s?", table, key,
+			home, key);
+	return hd_job_refuse(reader, "there is no key %s.%.60s (heddle run --new FILE writes all)", table,
+		key);
 }
 
 static bool is_table(const char *name)
@@ -178,7 +186,8 @@ static enum found find_key(const char *table, const char *key, enum hd_job_key *
 	return found;
 }
 
-static enum hd_err read_node(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node)
+static enum hd_err read_node(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node)
 {
 	struct hd_job_value *v = &reader->job->value[key];
 
@@ -197,7 +206,8 @@ static enum hd_err want_map(struct hd_job_reader *reader, const char *name, cons
 	return hd_job_refuse(reader, "%s is a table: write its keys below it, each as key: value", name);
 }
 
-static enum hd_err read_subtable(struct hd_job_reader *reader, const char *table, const struct hd_yaml_node *node)
+static enum hd_err read_subtable(struct hd_job_reader *reader, const char *table,
+	const struct hd_yaml_node *node)
 {
 	char dotted[HD_DOTTED_CAP];
 	enum hd_job_key key = HD_JOB_NKEYS;
@@ -250,7 +260,8 @@ static enum hd_err read_file(struct hd_job_reader *reader, const char *bytes, si
 	reader->origin = HD_FROM_FILE;
 	if (root->kind != HD_YAML_MAP) {
 		set_place(reader, root->at.line, root->at.column);
-		return hd_job_refuse(reader, "a job file is a list of tables (job, model, data, ...), not %s", hd_yaml_kind_name(root->kind));
+		return hd_job_refuse(reader, "a job file is a list of tables (job, model, data, ...), not %s",
+			hd_yaml_kind_name(root->kind));
 	}
 	for (const struct hd_yaml_node *table = root->first; table && !err; table = table->next)
 		err = read_table(reader, table);
@@ -260,15 +271,18 @@ static enum hd_err read_file(struct hd_job_reader *reader, const char *bytes, si
 /* Lists and tables are parsed as the file's are; all else is taken as it stands. */
 static enum hd_err read_text(struct hd_job_reader *reader, enum hd_job_key key, const char *text)
 {
-	struct hd_yaml_node scalar = { .kind = HD_YAML_SCALAR, .text = text, .text_len = strlen(text), .quoted = true };
+	struct hd_yaml_node scalar = { .kind = HD_YAML_SCALAR, .text = text, .text_len = strlen(text),
+		.quoted = true };
 	const struct hd_yaml_node *node = &scalar;
 	enum hd_job_type type = (enum hd_job_type)hd_job_keys[key].type;
 
-	if ((type == HD_T_LIST || type == HD_T_NAMES || type == HD_T_CALLS || type == HD_T_ARGS || type == HD_T_SPLIT) && (*text == '[' || *text == '{')) {
+	if ((type == HD_T_LIST || type == HD_T_NAMES || type == HD_T_CALLS || type == HD_T_ARGS ||
+		type == HD_T_SPLIT) && (*text == '[' || *text == '{')) {
 		struct hd_diag why = { "" };
 		enum hd_err err = hd_yaml_parse(reader->arena, "value", text, strlen(text), &node, &why);
 		if (err)
-			return err == HD_E_INVAL ? hd_job_refuse(reader, "%.300s", why.text) : hd_fail(reader->diag, err, "%s", why.text);
+			return err == HD_E_INVAL ? hd_job_refuse(reader, "%.300s", why.text) :
+				hd_fail(reader->diag, err, "%s", why.text);
 	}
 	return hd_job_read(reader, key, node);
 }
@@ -285,7 +299,8 @@ static enum hd_err read_set(struct hd_job_reader *reader, const struct hd_job_se
 	if (!is_table(table))
 		return unknown_table(reader, table);
 	if (!dot)
-		return hd_job_refuse(reader, "%s is a table; name one of its keys, as %s.KEY=VALUE", table, table);
+		return hd_job_refuse(reader, "%s is a table; name one of its keys, as %s.KEY=VALUE", table,
+			table);
 	enum found found = find_key(table, dot + 1, &key);
 	const char *sub = strchr(dot + 1, '.');
 	if (found == NOT_FOUND && sub) {
@@ -322,7 +337,8 @@ static enum hd_err check_required(struct hd_job_reader *reader)
 
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
 		if (!hd_job_keys[k].def && reader->job->value[k].origin == HD_FROM_DEFAULT)
-			return hd_fail(reader->diag, HD_E_INVAL, "%s: %s is missing (%s); it has no default", reader->job->file,
+			return hd_fail(reader->diag, HD_E_INVAL, "%s: %s is missing (%s); it has no default",
+				reader->job->file,
 				hd_job_dotted((enum hd_job_key)k, dotted), hd_job_keys[k].about);
 	return HD_OK;
 }
@@ -339,7 +355,8 @@ static enum hd_err read_sets(struct hd_job_reader *reader, const struct hd_job_s
 }
 
 enum hd_err hd_job_parse(struct hd_job *out, const char *file, const char *bytes, size_t len,
-	const struct hd_job_set *set, uint32_t nsets, struct hd_arena *arena, struct hd_diag *diag, struct hd_text *warnings)
+	const struct hd_job_set *set, uint32_t nsets, struct hd_arena *arena, struct hd_diag *diag,
+	struct hd_text *warnings)
 {
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	struct hd_text canonical;

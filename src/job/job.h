@@ -40,7 +40,8 @@ enum hd_job_type {
 	HD_T_LIST,                        /* of numbers */
 	HD_T_NAMES,                       /* of texts: names or patterns of them */
 	HD_T_ARGS,                        /* free name: value pairs, checked by their owner (model.args) */
-	HD_T_CALLS,                       /* list of names, some with numbers: [flip, {crop: 4}, {normalize: {mean: [0.5], std: [0.25]}}] */
+	/* list of names, some with numbers: [flip, {crop: 4}, {normalize: {mean: [0.5], std: [0.25]}}] */
+	HD_T_CALLS,
 	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1}: numbers by name */
 };
 
@@ -59,10 +60,12 @@ enum hd_par_mode   { HD_PAR_AUTO, HD_PAR_DATA, HD_PAR_PIPELINE, HD_PAR_TENSOR, H
 enum hd_par_planner { HD_PLANNER_AUTO, HD_PLANNER_PIPEDREAM, HD_PLANNER_2BW, HD_PLANNER_PTDP };
 enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE };
 
-enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16, HD_JOB_MAX_PARAMS = 8,
+enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16,
+	HD_JOB_MAX_PARAMS = 8,
        HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
 
-struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };     /* is_word: neither number nor list */
+/* is_word: neither number nor list */
+struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };
 
 /* One entry of CALLS: its parameters by name, in bytewise order; one without a name is the entry's own. */
 struct hd_job_param { const char *name; const double *at; uint32_t n; bool is_list; };
@@ -72,12 +75,15 @@ struct hd_job_call { const char *name; const struct hd_job_param *param; uint32_
 struct hd_job_value {
 	uint8_t type, origin;
 	bool    is_auto, is_none, every_steps;
-	bool    is_standard;              /* what it would be if nobody had said anything; data.split_seed: it parts data as job.seed does */
-	int64_t i;                        /* INT, SIZE (bytes), EVERY (ns or steps), SPAN (ns), WORD (index in its set) */
+	/* what it would be if nobody had said anything; data.split_seed: it parts data as job.seed does */
+	bool    is_standard;
+	/* INT, SIZE (bytes), EVERY (ns or steps), SPAN (ns), WORD (index in its set) */
+	int64_t i;
 	double  f;                        /* NUM */
 	const char *text;                 /* TEXT, WORD; as written for all scalars */
 	uint32_t nlist; const double *list;       /* LIST; SPLIT in the order of its names */
-	uint32_t nargs; const struct hd_job_arg *arg;     /* of a built-in model: all of its arguments, defaults filled in; NAMES: only the texts */
+	/* of a built-in model: all of its arguments, defaults filled in; NAMES: only the texts */
+	uint32_t nargs; const struct hd_job_arg *arg;
 	uint32_t ncalls; const struct hd_job_call *call;  /* CALLS */
 	uint32_t line, column;            /* in the file, from 1; 0: not from the file */
 };
@@ -114,16 +120,19 @@ struct hd_job_set { const char *key, *text; enum hd_origin origin; };
 
 /* Sets count by their origin, then in the order given. Warnings are whole lines. */
 HD_MUST_USE enum hd_err hd_job_parse(struct hd_job *job, const char *file, const char *bytes, size_t len,
-	const struct hd_job_set *set, uint32_t nsets, struct hd_arena *arena, struct hd_diag *diag, struct hd_text *warnings);
+	const struct hd_job_set *set, uint32_t nsets, struct hd_arena *arena, struct hd_diag *diag,
+	struct hd_text *warnings);
 
 /* All values as JSON, which parses again to the same job; with `origins` each value also says where it came
  * from. The R keys alone, canonical, are what is hashed. */
 void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text);
 void hd_job_canonical(const struct hd_job *job, struct hd_text *text);
 void hd_job_schema(struct hd_text *text);                 /* JSON Schema of a job file */
-void hd_job_template(struct hd_text *text);               /* a commented job file with every key (`run --new`) */
+/* a commented job file with every key (`run --new`) */
+void hd_job_template(struct hd_text *text);
 
-/* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do. Verbs that train ask. */
+/* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do.
+ * Verbs that train ask. */
 HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag);
 
 static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) { return job->value[key].i; }
@@ -140,6 +149,7 @@ static inline uint64_t hd_job_split_seed(const struct hd_job *job)
 	return (uint64_t)(v->is_auto ? job->value[HD_JOB_SEED].i : v->i);
 }
 static inline double hd_job_num(const struct hd_job *job, enum hd_job_key key) { return job->value[key].f; }
-static inline const char *hd_job_text(const struct hd_job *job, enum hd_job_key key) { return job->value[key].text; }
+static inline const char *hd_job_text(const struct hd_job *job,
+	enum hd_job_key key) { return job->value[key].text; }
 
 #endif

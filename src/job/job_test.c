@@ -62,7 +62,8 @@ static void the_smallest_job_gets_all_defaults(void **state)
 	assert_true(job.value[HD_JOB_SPLIT].list[0] == 0.9 && job.value[HD_JOB_SPLIT].list[1] == 0.1);
 	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_EVERY), 60 * INT64_C(1000000000));
 	assert_false(job.value[HD_JOB_CKPT_EVERY].every_steps);
-	assert_true(job.value[HD_JOB_MEMORY].is_auto && job.value[HD_JOB_DIGEST].is_auto && job.value[HD_JOB_DATA_PATH].is_none);
+	assert_true(job.value[HD_JOB_MEMORY].is_auto && job.value[HD_JOB_DIGEST].is_auto &&
+		job.value[HD_JOB_DATA_PATH].is_none);
 	assert_int_equal(hd_job_int(&job, HD_JOB_WARMUP), 1);
 	assert_int_equal(hd_job_split_seed(&job), 0);
 	assert_string_equal(warnings.at, "");
@@ -85,10 +86,13 @@ static void what_auto_means_depends_on_the_optimizer(void **state)
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		snprintf(text, sizeof text, SMALLEST "optim: {kind: %s}\n", kinds[i].kind);
 		must(text);
-		CHECK(job.value[HD_JOB_BETAS].list[0] == 0.9 && job.value[HD_JOB_BETAS].list[1] == kinds[i].beta2 &&
-			hd_job_num(&job, HD_JOB_EPS) == kinds[i].eps && hd_job_num(&job, HD_JOB_WEIGHT_DECAY) == kinds[i].decay, "%s", kinds[i].kind);
+		CHECK(job.value[HD_JOB_BETAS].list[0] == 0.9 &&
+			job.value[HD_JOB_BETAS].list[1] == kinds[i].beta2 &&
+			hd_job_num(&job, HD_JOB_EPS) == kinds[i].eps &&
+			hd_job_num(&job, HD_JOB_WEIGHT_DECAY) == kinds[i].decay, "%s", kinds[i].kind);
 		struct hd_hash hash = job.hash;
-		snprintf(text, sizeof text, SMALLEST "optim: {kind: %s, %s}\n", kinds[i].kind, kinds[i].spelt);
+		snprintf(text, sizeof text, SMALLEST "optim: {kind: %s, %s}\n", kinds[i].kind,
+			kinds[i].spelt);
 		must(text);
 		CHECK(hd_hash_same(job.hash, hash), "%s", kinds[i].kind);
 	}
@@ -97,14 +101,18 @@ static void what_auto_means_depends_on_the_optimizer(void **state)
 /* Lists of calls: what they hold, their canonical form, and that this form parses to the same job. */
 static void transforms_are_names_with_numbers(void **state)
 {
-	static const char want[] = "\"augment\":[\"flip\",{\"crop\":4},{\"normalize\":{\"mean\":[0.5,0.25],\"std\":1}}]";
+	static const char want[] =
+		"\"augment\":[\"flip\",{\"crop\":4},{\"normalize\":{\"mean\":[0.5,0.25],\"std\":1}}]";
 
 	(void)state;
-	must("job: {steps: 1}\nmodel: {use: builtin:mlp}\nbatch: {global: 8}\ndata:\n  kind: synthetic\n  augment:\n    - flip\n    - crop: 4\n"
+	must("job: {steps: 1}\nmodel: {use: builtin:mlp}\nbatch: {global: 8}\ndata:\n  kind: synthetic\n  "
+		"augment:\n    - flip\n    - crop: 4\n"
 	     "    - normalize: {std: 1.0, mean: [0.50, 25e-2]}\n");
 	const struct hd_job_value *v = &job.value[HD_JOB_AUGMENT];
-	assert_true(v->ncalls == 3 && v->call[0].nparams == 0 && v->call[1].param->name == NULL && v->call[1].param->at[0] == 4);
-	assert_true(v->call[2].nparams == 2 && v->call[2].param[0].n == 2 && !v->call[2].param[1].is_list && v->call[1].line == 8);
+	assert_true(v->ncalls == 3 && v->call[0].nparams == 0 && v->call[1].param->name == NULL &&
+		v->call[1].param->at[0] == 4);
+	assert_true(v->call[2].nparams == 2 && v->call[2].param[0].n == 2 && !v->call[2].param[1].is_list &&
+		v->call[1].line == 8);
 	assert_string_equal(v->call[2].param[1].name, "std");
 	CHECK(strstr(canonical_of(&job), want), "%s", canonical_of(&job));
 	struct hd_hash hash = job.hash;
@@ -118,7 +126,8 @@ static void transforms_are_names_with_numbers(void **state)
 static void words_stand_in_the_order_of_their_enums(void **state)
 {
 	(void)state;
-	must("job: {steps: 1, kernels: portable}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 8}\n"
+	must("job: {steps: 1, kernels: portable}\nmodel: {use: builtin:mlp}\ndata: {kind: "
+		"synthetic}\nbatch: {global: 8}\n"
 	     "optim: {on_nonfinite: skip}\neval: {metric: accuracy}\ncheckpoint: {verify: read-back}\n");
 	assert_int_equal(hd_job_int(&job, HD_JOB_KERNELS), HD_JOBKERNELS_PORTABLE);
 	assert_int_equal(hd_job_int(&job, HD_JOB_ON_NONFINITE), HD_NONFINITE_SKIP);
@@ -129,7 +138,8 @@ static void words_stand_in_the_order_of_their_enums(void **state)
 static void types_are_the_tables_and_not_yamls(void **state)
 {
 	(void)state;
-	must("job: {name: no, steps: 2k}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: \"64\"}\n"
+	must("job: {name: no, steps: 2k}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: "
+		"{global: \"64\"}\n"
 	     "workers: {devices: 1.10, memory: 256 MiB}\ncheckpoint: {every: 200 steps}\n");
 	assert_string_equal(hd_job_text(&job, HD_JOB_NAME), "no");
 	assert_string_equal(hd_job_text(&job, HD_JOB_DEVICES), "1.10");
@@ -152,10 +162,14 @@ static void the_default_of_virtual_nodes_is_the_largest_legal_up_to_sixteen(void
 			uint64_t b = (batch + v - 1) / v;
 			best = (v - 1) * b < batch ? v : best;
 		}
-		snprintf(text, sizeof text, "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: %d}\n", (int)batch);
+		snprintf(text, sizeof text,
+			"job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: "
+			"{global: %d}\n", (int)batch);
 		must(text);
-		CHECK(job.nvns == best && job.per_vn == (batch + best - 1) / best, "B=%d: V=%u, want %d", (int)batch, job.nvns, (int)best);
-		CHECK((strstr(warnings.at, "no multiple") != NULL) == (batch % best != 0), "B=%d: %s", (int)batch, warnings.at);
+		CHECK(job.nvns == best && job.per_vn == (batch + best - 1) / best, "B=%d: V=%u, want %d",
+			(int)batch, job.nvns, (int)best);
+		CHECK((strstr(warnings.at, "no multiple") != NULL) == (batch % best != 0), "B=%d: %s",
+			(int)batch, warnings.at);
 	}
 }
 
@@ -165,9 +179,12 @@ static void a_warning_says_where_and_what_to_whom_wants_it(void **state)
 {
 	(void)state;
 	must(UNEVEN);
-	CHECK(!strcmp(warnings.at, "tiny.yaml: batch.global 17 is no multiple of batch.virtual_nodes 9: the last virtual node is shorter\n"),
+	CHECK(!strcmp(warnings.at,
+		"tiny.yaml: batch.global 17 is no multiple of batch.virtual_nodes 9: the last virtual node "
+		"is shorter\n"),
 		"%s", warnings.at);
-	assert_int_equal(hd_job_parse(&job, "tiny.yaml", UNEVEN, strlen(UNEVEN), NULL, 0, &arena, &diag, NULL), HD_OK);
+	assert_int_equal(hd_job_parse(&job, "tiny.yaml", UNEVEN, strlen(UNEVEN), NULL, 0, &arena, &diag,
+		NULL), HD_OK);
 }
 
 /* A line of a job and what is said about it; the rest of the job is right. */
@@ -220,7 +237,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: {betas: [0.9, [1]]}\n", "tiny.yaml:5:16: optim.betas takes numbers, not " },
 	{ SMALLEST "optim: {betas: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}\n", "tiny.yaml:5:16: optim.betas has 17 entries; 16 are the most" },
 	{ SMALLEST "optim: {kind: sgd, momentum: 0.5}\n",
-	  "tiny.yaml:5:30: optim.momentum has no meaning with optim.kind sgd (only with momentum|nesterov); leave it out" },
+	  "tiny.yaml:5:30: optim.momentum has no meaning with optim.kind sgd (only with momentum|nesterov); "
+	  "leave it out" },
 	{ SMALLEST "optim: {kind: lion, eps: 0.5}\n", "tiny.yaml:5:26: optim.eps has no meaning with optim.kind lion" },
 	{ SMALLEST "optim: {betas: none}\n", "tiny.yaml:5:16: optim.betas takes a list: write it as [...]" },
 	{ SMALLEST "optim: {kind: sgd, betas: [0.5, 0.5]}\n", "tiny.yaml:5:27: optim.betas has no meaning with optim.kind sgd" },
@@ -245,7 +263,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch:\n  global: 64\n\n  virtual_nodes:  96\n",
 	  "tiny.yaml:7:19: batch.virtual_nodes is 96, more than batch.global 64; use at most 64" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 100, virtual_nodes: 16}\n",
-	  "tiny.yaml:4:37: batch.virtual_nodes 16 of 7 samples each leave the last one of batch.global 100 empty; use at most 15" },
+	  "tiny.yaml:4:37: batch.virtual_nodes 16 of 7 samples each leave the last one of batch.global 100 "
+	  "empty; use at most 15" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64, slices: 5}\n",
 	  "tiny.yaml:4:29: batch.slices is 5, a virtual node has 4 samples; use at most 4" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, shards: 0}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
@@ -298,9 +317,11 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {train: 0.9, valid: 0.5}}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:32: data.split adds up to 1.4" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, count: 5}\nbatch: {global: 64}\n",
-	  "tiny.yaml:3:27: data.count has no meaning with data.kind text (only with synthetic); leave it out" },
+	  "tiny.yaml:3:27: data.count has no meaning with data.kind text (only with synthetic); leave it "
+	  "out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: idx, label: fine}\nbatch: {global: 64}\n",
-	  "tiny.yaml:3:26: data.label has no meaning with data.kind idx (only with csv|cifar); leave it out" },
+	  "tiny.yaml:3:26: data.label has no meaning with data.kind idx (only with csv|cifar); leave it "
+	  "out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: npy, columns: [a]}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:28: data.columns has no meaning with data.kind npy (only with csv); leave it out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, path: https://a}\nbatch: {global: 64}\n",
@@ -313,7 +334,8 @@ static void every_refusal_says_where_what_and_what_to_do(void **state)
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		job.nvns = 12345;
 		CHECK(parse(refusals[i].text) == HD_E_INVAL, "accepted: %s", refusals[i].text);
-		CHECK(strncmp(diag.text, refusals[i].want, strlen(refusals[i].want)) == 0, "said: %s\nwant: %s", diag.text, refusals[i].want);
+		CHECK(strncmp(diag.text, refusals[i].want, strlen(refusals[i].want)) == 0,
+			"said: %s\nwant: %s", diag.text, refusals[i].want);
 		CHECK(job.nvns == 12345, "touched by %s", refusals[i].text);
 	}
 }
@@ -327,7 +349,8 @@ static void a_nearer_origin_wins_and_is_remembered(void **state)
 	};
 
 	(void)state;
-	CHECK(parse_with(SMALLEST "optim:\n  lr: 1\n", set, sizeof set / sizeof set[0]) == HD_OK, "%s", diag.text);
+	CHECK(parse_with(SMALLEST "optim:\n  lr: 1\n", set, sizeof set / sizeof set[0]) == HD_OK, "%s",
+		diag.text);
 	assert_int_equal(job.batch, 32);
 	assert_int_equal(job.value[HD_JOB_GLOBAL].origin, HD_FROM_OPTION);
 	assert_true(hd_job_num(&job, HD_JOB_LR) == 0.125);
@@ -353,17 +376,21 @@ static void one_wrong_set_refuses_the_job(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-		CHECK(parse_with(SMALLEST, set[i], 2) == HD_E_INVAL && strstr(diag.text, "\"x\" is not an integer"), "case %zu: %s", i, diag.text);
+		CHECK(parse_with(SMALLEST, set[i], 2) == HD_E_INVAL &&
+			strstr(diag.text, "\"x\" is not an integer"), "case %zu: %s", i, diag.text);
 }
 
-/* What the file need not say where a set does; and a text that looks like a list is a text where that is meant. */
+/* What the file need not say where a set does; and a text that looks like a list is a text where that is
+ * meant. */
 static void a_set_is_as_good_as_the_file(void **state)
 {
-	static const struct hd_job_set set[] = { { "data.kind", "npy", HD_FROM_ENV }, { "data.path", "[a]", HD_FROM_SET },
+	static const struct hd_job_set set[] = { { "data.kind", "npy", HD_FROM_ENV },
+		{ "data.path", "[a]", HD_FROM_SET },
 		{ "model.args", "{hidden: [7]}", HD_FROM_SET } };
 
 	(void)state;
-	CHECK(parse_with("job: {steps: 10}\nmodel: {use: builtin:mlp}\nbatch: {global: 64}\noptim:\n", set, 3) == HD_OK, "%s", diag.text);
+	CHECK(parse_with("job: {steps: 10}\nmodel: {use: builtin:mlp}\nbatch: {global: 64}\noptim:\n", set,
+		3) == HD_OK, "%s", diag.text);
 	assert_string_equal(hd_job_text(&job, HD_JOB_DATA_KIND), "npy");
 	assert_string_equal(hd_job_text(&job, HD_JOB_DATA_PATH), "[a]");
 	CHECK(strstr(json_of(&job), "\"hidden\":[7]"), "%s", json_of(&job));
@@ -387,7 +414,8 @@ static void words_are_whole(void **state)
 	for (size_t i = 0; i < sizeof has / sizeof *has; i++)
 		CHECK(hd_job_has_word(has[i].words, has[i].word) == has[i].has, "case %zu", i);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		CHECK(hd_job_is_absent(cases[i].table, cases[i].key, cases[i].word) == cases[i].absent, "case %zu", i);
+		CHECK(hd_job_is_absent(cases[i].table, cases[i].key, cases[i].word) == cases[i].absent,
+			"case %zu", i);
 	assert_null(hd_job_word("a|b", 2, &len));
 	assert_null(hd_job_word("a|b", 9, &len));
 	assert_null(hd_job_word(NULL, 0, &len));
@@ -398,9 +426,13 @@ static void words_are_whole(void **state)
 
 static void arguments_of_the_model_can_be_set_one_by_one(void **state)
 {
-	static const struct hd_job_set set[] = { { "model.args.width", "64", HD_FROM_SET }, { "model.args.heads", "2", HD_FROM_SET } };
-	static const char text[] = "job: {steps: 1}\nmodel: {use: builtin:gpt, args: {layers: 3, width: 32}}\ndata: {kind: text}\nbatch: {global: 8}\n";
-	static const char want[] = "\"args\":{\"context\":128,\"dropout\":0,\"heads\":2,\"layers\":3,\"vocab\":256,\"width\":64}";
+	static const struct hd_job_set set[] = { { "model.args.width", "64", HD_FROM_SET },
+		{ "model.args.heads", "2", HD_FROM_SET } };
+	static const char text[] =
+		"job: {steps: 1}\nmodel: {use: builtin:gpt, args: {layers: 3, width: 32}}\ndata: {kind: "
+		"text}\nbatch: {global: 8}\n";
+	static const char want[] =
+		"\"args\":{\"context\":128,\"dropout\":0,\"heads\":2,\"layers\":3,\"vocab\":256,\"width\":64}";
 
 	(void)state;
 	CHECK(parse_with(text, set, 2) == HD_OK, "%s", diag.text);
@@ -410,8 +442,10 @@ static void arguments_of_the_model_can_be_set_one_by_one(void **state)
 
 static void a_late_argument_is_listed_where_it_is_not_the_default(void **state)
 {
-	static const struct { const char *text; bool listed; } cases[] = { { "1e-5", false }, { "0.00001", false }, { "1e-6", true } };
-	static const char text[] = "job: {steps: 1}\nmodel: {use: builtin:gpt}\ndata: {kind: text}\nbatch: {global: 8}\n";
+	static const struct { const char *text; bool listed; } cases[] = { { "1e-5", false },
+		{ "0.00001", false }, { "1e-6", true } };
+	static const char text[] =
+		"job: {steps: 1}\nmodel: {use: builtin:gpt}\ndata: {kind: text}\nbatch: {global: 8}\n";
 	struct hd_hash plain;
 
 	(void)state;
@@ -420,7 +454,8 @@ static void a_late_argument_is_listed_where_it_is_not_the_default(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct hd_job_set set = { "model.args.eps", cases[i].text, HD_FROM_SET };
 		CHECK(parse_with(text, &set, 1) == HD_OK, "%s", diag.text);
-		CHECK((strstr(json_of(&job), "\"eps\":1e-06,\"heads\"") != NULL) == cases[i].listed, "%s: %s", cases[i].text, json_of(&job));
+		CHECK((strstr(json_of(&job), "\"eps\":1e-06,\"heads\"") != NULL) == cases[i].listed, "%s: %s",
+			cases[i].text, json_of(&job));
 		CHECK((memcmp(&plain, &job.hash, sizeof plain) != 0) == cases[i].listed, "%s", cases[i].text);
 	}
 }
@@ -447,16 +482,19 @@ static void a_wrong_set_is_named_as_it_was_written(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		CHECK(parse_with(SMALLEST, &cases[i].set, 1) == HD_E_INVAL, "accepted: %s", cases[i].want);
-		CHECK(strncmp(diag.text, cases[i].want, strlen(cases[i].want)) == 0, "said: %s\nwant: %s", diag.text, cases[i].want);
+		CHECK(strncmp(diag.text, cases[i].want, strlen(cases[i].want)) == 0, "said: %s\nwant: %s",
+			diag.text, cases[i].want);
 	}
 }
 
 static void of_steps_and_epochs_the_nearer_origin_counts(void **state)
 {
-	static const struct hd_job_set steps = { "job.steps", "5", HD_FROM_SET }, epochs = { "job.epochs", "2", HD_FROM_SET };
+	static const struct hd_job_set steps = { "job.steps", "5", HD_FROM_SET },
+		epochs = { "job.epochs", "2", HD_FROM_SET };
 
 	(void)state;
-	assert_int_equal(parse_with("job: {epochs: 3}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 8}\n", &steps, 1), HD_OK);
+	assert_int_equal(parse_with("job: {epochs: 3}\nmodel: {use: builtin:mlp}\ndata: {kind: "
+		"synthetic}\nbatch: {global: 8}\n", &steps, 1), HD_OK);
 	assert_int_equal(hd_job_int(&job, HD_JOB_STEPS), 5);
 	assert_true(job.value[HD_JOB_EPOCHS].is_none);
 	assert_int_equal(parse_with(SMALLEST, &epochs, 1), HD_OK);
@@ -466,7 +504,8 @@ static void of_steps_and_epochs_the_nearer_origin_counts(void **state)
 static void a_graph_file_brings_its_own_loss(void **state)
 {
 	(void)state;
-	must("job: {steps: 1}\nmodel: {use: graph:net.graph}\ndata: {kind: npy, path: d}\nbatch: {global: 8}\n");
+	must("job: {steps: 1}\nmodel: {use: graph:net.graph}\ndata: {kind: npy, path: d}\nbatch: {global: "
+		"8}\n");
 	assert_string_equal(hd_job_text(&job, HD_JOB_LOSS), "none");
 	must(json_of(&job));
 	assert_int_equal(hd_job_int(&job, HD_JOB_LOSS), 2);
@@ -488,7 +527,8 @@ static void the_hash_of_a_job_is_what_it_was(void **state)
 	char hex[HD_HASH_HEX];
 
 	(void)state;
-	must(SMALLEST "optim: {schedule: {warmup: 100}}\n");          /* the default was 100 when this was written down */
+	/* the default was 100 when this was written down */
+	must(SMALLEST "optim: {schedule: {warmup: 100}}\n");
 	assert_string_equal(canonical_of(&job), want);
 	hd_hash_hex(job.hash, hex);
 	assert_string_equal(hex, "f96ad6d3a2928ab36d309251d2fec42a");
@@ -507,7 +547,8 @@ static const char *without(const char *text, const char *key)
 	return copy;
 }
 
-/* A split that does not follow the seed is another result, and hashed; the one that runs had before the key is not. */
+/* A split that does not follow the seed is another result, and hashed; the one that runs had before the
+ * key is not. */
 static void the_split_has_a_key_of_its_own_and_old_runs_keep_theirs(void **state)
 {
 	struct hd_hash by_seed;
@@ -523,7 +564,8 @@ static void the_split_has_a_key_of_its_own_and_old_runs_keep_theirs(void **state
 	assert_int_equal(hd_job_split_seed(&job), 0);
 	CHECK(strstr(canonical_of(&job), "\"split_seed\":0"), "%s", canonical_of(&job));
 	assert_false(hd_hash_same(job.hash, by_seed));
-	must(without(json_of(&job), "\"split_seed\":"));             /* the job.resolved.json of an earlier build */
+	/* the job.resolved.json of an earlier build */
+	must(without(json_of(&job), "\"split_seed\":"));
 	assert_int_equal(hd_job_split_seed(&job), 3);
 	assert_true(hd_hash_same(job.hash, by_seed));
 	must(json_of(&job));
@@ -532,7 +574,8 @@ static void the_split_has_a_key_of_its_own_and_old_runs_keep_theirs(void **state
 	assert_null(strstr(canonical_of(&job), "split_seed"));       /* the same as ever */
 	must(DATA("3", ", split: {train: 1, valid: 0}"));
 	assert_null(strstr(canonical_of(&job), "split_seed"));       /* it parts nothing */
-	must("job: {steps: 1, seed: 3}\nmodel: {use: builtin:gpt}\ndata: {kind: text}\nbatch: {global: 64}\n");
+	must("job: {steps: 1, seed: 3}\nmodel: {use: builtin:gpt}\ndata: {kind: text}\nbatch: {global: "
+		"64}\n");
 	assert_null(strstr(canonical_of(&job), "split_seed"));
 	must(without(json_of(&job), "\"split_seed\":"));
 	assert_null(strstr(canonical_of(&job), "split_seed"));
@@ -541,11 +584,14 @@ static void the_split_has_a_key_of_its_own_and_old_runs_keep_theirs(void **state
 static void the_hash_does_not_see_how_a_job_was_written(void **state)
 {
 	static const char *const same[] = {
-		"# a comment\nbatch:\n  virtual_nodes: 16\n  global: 64\njob:\n  steps: 10\ndata:\n  kind: 'synthetic'\nmodel:\n  use: builtin:mlp\n",
+		"# a comment\nbatch:\n  virtual_nodes: 16\n  global: 64\njob:\n  steps: 10\ndata:\n  kind: "
+			"'synthetic'\nmodel:\n  use: builtin:mlp\n",
 		"{\"job\":{\"steps\":10},\"model\":{\"use\":\"builtin:mlp\"},\"data\":{\"kind\":\"synthetic\"},\"batch\":{\"global\":64}}",
 		SMALLEST "optim: {lr: 0.0003, weight_decay: 1e-2, schedule: {every: 1k}}\n",
-		SMALLEST "log: {level: debug}\ncheckpoint: {keep: 9}\nworkers: {devices: 3}\neval: {every: 0}\n",
-		SMALLEST "parallel: {mode: pipeline, planner: ptdp, stages: 4, schedule: interleaved, chunks: 2, recompute: stage}\n",
+		SMALLEST "log: {level: debug}\ncheckpoint: {keep: 9}\nworkers: {devices: 3}\neval: {every: "
+		"0}\n",
+		SMALLEST "parallel: {mode: pipeline, planner: ptdp, stages: 4, schedule: interleaved, "
+		"chunks: 2, recompute: stage}\n",
 		SMALLEST "parallel: {mode: explicit, plan: a.plan, tensor: 1}\n",
 	};
 
@@ -585,8 +631,10 @@ static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **st
 	for (int k = 0; k < HD_JOB_NKEYS; k++) {
 		struct hd_job_value kept = job.value[k];
 		change(&job.value[k]);
-		CHECK((strcmp(before, canonical_of(&job)) != 0) == (hd_job_keys[k].result != 0), "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
-		CHECK(strcmp(all, json_of(&job)) != 0, "%s.%s is not printed", hd_job_keys[k].table, hd_job_keys[k].key);
+		CHECK((strcmp(before, canonical_of(&job)) != 0) == (hd_job_keys[k].result != 0), "%s.%s",
+			hd_job_keys[k].table, hd_job_keys[k].key);
+		CHECK(strcmp(all, json_of(&job)) != 0, "%s.%s is not printed", hd_job_keys[k].table,
+			hd_job_keys[k].key);
 		job.value[k] = kept;
 	}
 	assert_string_equal(before, canonical_of(&job));
@@ -597,9 +645,12 @@ static void the_hash_says_that_there_are_weights_and_not_where(void **state)
 {
 	static const char *const jobs[] = {
 		SMALLEST,
-		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: here/a.safetensors}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
-		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: there/b}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
-		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: there/b, weights_skip: [fc3.*]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: here/a.safetensors}\ndata: {kind: "
+		"synthetic}\nbatch: {global: 64}\n",
+		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: there/b}\ndata: {kind: "
+		"synthetic}\nbatch: {global: 64}\n",
+		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: there/b, weights_skip: "
+		"[fc3.*]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	};
 	struct hd_hash hash[4];
 
@@ -617,13 +668,19 @@ static void a_printed_job_parses_to_the_same_job(void **state)
 {
 	static const char *const jobs[] = {
 		SMALLEST,
-		("job: {epochs: 2.5, name: a.b, seed: 9223372036854775807, kernels: library}\nmodel: {use: builtin:gpt, args: {layers: 2, dropout: 0.1}}\n"
-		"data: {kind: text, path: \"a \\\"quoted\\\" <path>\", split: {train: 0.5}}\nbatch: {global: 100, slices: 2, last: wrap, normalize: token}\n"
-		"optim: {kind: momentum, lr: 0.1, momentum: 0.8, clip: 0, schedule: {kind: step, every: 7, factor: 0.5}}\n"
-		"eval: {target: 1.5, metric: perplexity}\nworkers: {memory: 3 GiB}\ncheckpoint: {every: 1500 ms}\ntrace: {digest: 5}\n"),
-		("job: {steps: 1}\nmodel: {use: builtin:mlp, args: {hidden: [7], act: gelu}}\ndata: {kind: idx}\nbatch: {global: 1}\n"
+		("job: {epochs: 2.5, name: a.b, seed: 9223372036854775807, kernels: library}\nmodel: {use: "
+		"builtin:gpt, args: {layers: 2, dropout: 0.1}}\n"
+		"data: {kind: text, path: \"a \\\"quoted\\\" <path>\", split: {train: 0.5}}\nbatch: "
+		"{global: 100, slices: 2, last: wrap, normalize: token}\n"
+		"optim: {kind: momentum, lr: 0.1, momentum: 0.8, clip: 0, schedule: {kind: step, every: 7, "
+		"factor: 0.5}}\n"
+		"eval: {target: 1.5, metric: perplexity}\nworkers: {memory: 3 GiB}\ncheckpoint: {every: "
+		"1500 ms}\ntrace: {digest: 5}\n"),
+		("job: {steps: 1}\nmodel: {use: builtin:mlp, args: {hidden: [7], act: gelu}}\ndata: {kind: "
+		"idx}\nbatch: {global: 1}\n"
 		"optim: {kind: sgd}\ncheckpoint: {every: 3 steps}\n"),
-		"job: {steps: 1}\nmodel: {use: builtin:mlp, weights: dir/w, weights_skip: ['*.bias', fc3.*]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+		"job: {steps: 1}\nmodel: {use: builtin:mlp, weights: dir/w, weights_skip: ['*.bias', "
+		"fc3.*]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	};
 
 	(void)state;
@@ -657,7 +714,8 @@ static void what_is_only_planned_is_not_trained(void **state)
 		struct hd_diag why = { "" };
 		must(cases[i].text);
 		enum hd_err err = hd_job_trains(&job, &why);
-		CHECK(err == (cases[i].says ? HD_E_INVAL : HD_OK) && (!cases[i].says || strstr(why.text, cases[i].says)), "case %zu: %s", i, why.text);
+		CHECK(err == (cases[i].says ? HD_E_INVAL : HD_OK) &&
+			(!cases[i].says || strstr(why.text, cases[i].says)), "case %zu: %s", i, why.text);
 	}
 }
 
@@ -670,7 +728,8 @@ static void origins_are_printed_with_their_places(void **state)
 	assert_int_equal(parse_with(SMALLEST, &set, 1), HD_OK);
 	hd_text_init(&text, &arena);
 	hd_job_json(&job, true, &text);
-	assert_non_null(strstr(text.at, "\"global\":{\"value\":64,\"origin\":\"file\",\"line\":4,\"column\":17}"));
+	assert_non_null(strstr(text.at,
+		"\"global\":{\"value\":64,\"origin\":\"file\",\"line\":4,\"column\":17}"));
 	assert_non_null(strstr(text.at, "\"lr\":{\"value\":0.5,\"origin\":\"environment\"}"));
 	assert_non_null(strstr(text.at, "\"clip\":{\"value\":1,\"origin\":\"default\"}"));
 }
@@ -684,7 +743,8 @@ static void the_template_is_a_job_with_every_key(void **state)
 	hd_job_template(&text);
 	CHECK(parse(text.at) == HD_OK, "%s\n%s", diag.text, text.at);
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
-		CHECK(job.value[k].origin == HD_FROM_FILE, "%s.%s is not in it", hd_job_keys[k].table, hd_job_keys[k].key);
+		CHECK(job.value[k].origin == HD_FROM_FILE, "%s.%s is not in it", hd_job_keys[k].table,
+			hd_job_keys[k].key);
 	assert_string_equal(warnings.at, "");
 }
 
@@ -701,7 +761,8 @@ static void the_schema_has_every_key_and_is_json(void **state)
 		char key[64];
 		snprintf(key, sizeof key, "%s", hd_job_keys[k].key);
 		char *dot = strchr(key, '.');
-		at = hd_json_find(hd_json_find(hd_json_find(root, "properties"), hd_job_keys[k].table), "properties");
+		at = hd_json_find(hd_json_find(hd_json_find(root, "properties"), hd_job_keys[k].table),
+			"properties");
 		if (dot) {
 			*dot = '\0';
 			at = hd_json_find(hd_json_find(at, key), "properties");
@@ -719,10 +780,12 @@ static void no_key_that_fixes_the_result_names_hardware(void **state)
 	(void)state;
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
 		for (size_t i = 0; i < sizeof hardware / sizeof hardware[0]; i++)
-			CHECK(!hd_job_keys[k].result || strcmp(hd_job_keys[k].table, hardware[i]) != 0, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+			CHECK(!hd_job_keys[k].result || strcmp(hd_job_keys[k].table, hardware[i]) != 0,
+				"%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
 }
 
-/* The room grows by the least that can be taken: with each request in turn the first that is too large. What is said of the job is all of it. */
+/* The room grows by the least that can be taken: with each request in turn the first that is too large.
+ * What is said of the job is all of it. */
 static void no_memory_is_said(void **state)
 {
 	enum hd_err err = HD_E_NOMEM;
@@ -734,9 +797,11 @@ static void no_memory_is_said(void **state)
 		struct hd_arena small;
 		struct hd_job other;
 		hd_arena_init(&small, budget);
-		err = hd_job_parse(&other, "tiny.yaml", SMALLEST, strlen(SMALLEST), NULL, 0, &small, NULL, NULL);
+		err = hd_job_parse(&other, "tiny.yaml", SMALLEST, strlen(SMALLEST), NULL, 0, &small, NULL,
+			NULL);
 		CHECK(!err || err == HD_E_NOMEM, "budget %zu: %s", budget, hd_err_text(err));
-		CHECK(err || hd_hash_same(other.hash, job.hash), "budget %zu: the hash of half a job", budget);
+		CHECK(err || hd_hash_same(other.hash, job.hash), "budget %zu: the hash of half a job",
+			budget);
 		nfailed += err == HD_E_NOMEM;
 		hd_arena_finish(&small);
 	}

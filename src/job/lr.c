@@ -5,8 +5,10 @@
 static double cos_pi(double t)
 {
 	static const double coeff[] = {
-		-1.0 / 1124000727777607680000.0, 1.0 / 2432902008176640000.0, -1.0 / 6402373705728000.0, 1.0 / 20922789888000.0,
-		-1.0 / 87178291200.0, 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0,
+		-1.0 / 1124000727777607680000.0, 1.0 / 2432902008176640000.0, -1.0 / 6402373705728000.0,
+			1.0 / 20922789888000.0,
+		-1.0 / 87178291200.0, 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
+		1.0 / 24.0, -1.0 / 2.0, 1.0,
 	};
 	bool right = t > 0.5;
 	double a = (right ? 1.0 - t : t) * 3.14159265358979323846, aa = a * a, sum = 0;
@@ -54,7 +56,8 @@ static uint64_t warmup_of(const struct hd_job *job, uint64_t nsteps)
 {
 	const struct hd_job_value *v = &job->value[HD_JOB_WARMUP];
 
-	return !v->is_auto ? (uint64_t)v->i : nsteps / 10 < HD_JOB_AUTO_WARMUP ? nsteps / 10 : HD_JOB_AUTO_WARMUP;
+	return !v->is_auto ? (uint64_t)v->i : nsteps / 10 < HD_JOB_AUTO_WARMUP ? nsteps / 10 :
+		HD_JOB_AUTO_WARMUP;
 }
 
 float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps)

@@ -27,6 +27,7 @@ struct hd_lr {
 };
 
 float hd_lr(const struct hd_lr *lr, uint64_t step, uint64_t nsteps);
-float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps);         /* by the job's own schedule */
+/* by the job's own schedule */
+float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "tests/check.h"
 
-static const struct hd_lr plain = { .kind = HD_LR_CONSTANT, .lr = 3e-4, .floor = 0.1, .factor = 0.5, .warmup = 0, .every = 10 };
+static const struct hd_lr plain = { .kind = HD_LR_CONSTANT, .lr = 3e-4, .floor = 0.1, .factor = 0.5,
+	.warmup = 0, .every = 10 };
 
 static struct hd_lr lr_of(enum hd_lr_kind kind, uint64_t warmup)
 {
@@ -23,7 +24,8 @@ static void warm_up_rises_evenly_and_ends_at_the_full_rate(void **state)
 			struct hd_lr lr = lr_of((enum hd_lr_kind)kind, w);
 			for (uint64_t s = 0; s < w; s++) {
 				double want = 3e-4 * (double)(s + 1) / (double)w;
-				CHECK(fabs((double)hd_lr(&lr, s, 100) - want) <= want * 0x1p-24, "kind %d, w=%d, step %d", kind, (int)w, (int)s);
+				CHECK(fabs((double)hd_lr(&lr, s, 100) - want) <= want * 0x1p-24,
+					"kind %d, w=%d, step %d", kind, (int)w, (int)s);
 			}
 			assert_true(hd_lr(&lr, w - 1, 100) == 3e-4f);
 		}
@@ -39,13 +41,16 @@ static void every_schedule_agrees_with_its_formula(void **state)
 				long double t = s >= n ? 1.0L : (long double)(s - w) / (long double)(n - w);
 				long double falls = powl(0.5L, (long double)(s / 10));
 				long double want[] = {
-					3e-4L, 3e-4L * (1 - 0.9L * t), 3e-4L * (0.1L + 0.9L * (1 + cosl(3.14159265358979323846264338L * t)) / 2),
+					3e-4L, 3e-4L * (1 - 0.9L * t),
+						3e-4L * (0.1L + 0.9L *
+						(1 + cosl(3.14159265358979323846264338L * t)) / 2),
 					3e-4L * (falls > 0.1L ? falls : 0.1L),
 				};
 				for (int kind = HD_LR_CONSTANT; kind <= HD_LR_STEP; kind++) {
 					struct hd_lr lr = lr_of((enum hd_lr_kind)kind, w);
 					long double got = (long double)hd_lr(&lr, s, n);
-					CHECK(fabsl(got - want[kind]) <= want[kind] * 0x1.001p-24L, "kind %d, s=%d of %d: %Lg, want %Lg", kind, (int)s, (int)n,
+					CHECK(fabsl(got - want[kind]) <= want[kind] * 0x1.001p-24L,
+						"kind %d, s=%d of %d: %Lg, want %Lg", kind, (int)s, (int)n,
 						got, want[kind]);
 				}
 			}
@@ -53,7 +58,8 @@ static void every_schedule_agrees_with_its_formula(void **state)
 
 static void the_ends_are_exact(void **state)
 {
-	struct hd_lr linear = lr_of(HD_LR_LINEAR, 0), cosine = lr_of(HD_LR_COSINE, 10), step = lr_of(HD_LR_STEP, 0);
+	struct hd_lr linear = lr_of(HD_LR_LINEAR, 0), cosine = lr_of(HD_LR_COSINE, 10),
+		step = lr_of(HD_LR_STEP, 0);
 
 	(void)state;
 	linear.floor = cosine.floor = 0;
@@ -75,7 +81,8 @@ static void the_rate_never_rises_after_the_warm_up(void **state)
 	for (int kind = HD_LR_CONSTANT; kind <= HD_LR_STEP; kind++) {
 		struct hd_lr lr = lr_of((enum hd_lr_kind)kind, 20);
 		for (uint64_t s = 20; s < 1200; s++)
-			CHECK(hd_lr(&lr, s + 1, 1000) <= hd_lr(&lr, s, 1000), "kind %d, step %d", kind, (int)s);
+			CHECK(hd_lr(&lr, s + 1, 1000) <= hd_lr(&lr, s, 1000), "kind %d, step %d", kind,
+				(int)s);
 	}
 }
 
@@ -100,7 +107,8 @@ static void the_rate_of_a_job_is_that_of_its_keys(void **state)
 /* Of a job of epochs, whose steps are known when its data are. */
 static void an_automatic_warm_up_is_a_tenth_of_the_steps(void **state)
 {
-	static const struct { uint64_t nsteps, warmup; } cases[] = { { 5, 0 }, { 10, 1 }, { 99, 9 }, { 500, 50 }, { 1000, 100 }, { 100000, 100 } };
+	static const struct { uint64_t nsteps, warmup; } cases[] = { { 5, 0 }, { 10, 1 }, { 99, 9 },
+		{ 500, 50 }, { 1000, 100 }, { 100000, 100 } };
 	static struct hd_job job;
 
 	(void)state;
@@ -109,8 +117,10 @@ static void an_automatic_warm_up_is_a_tenth_of_the_steps(void **state)
 	job.value[HD_JOB_WARMUP].is_auto = true;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t n = cases[i].warmup;
-		CHECK(hd_lr_at(&job, n, cases[i].nsteps) == 1, "%llu steps", (unsigned long long)cases[i].nsteps);
-		CHECK(n < 2 || hd_lr_at(&job, n - 2, cases[i].nsteps) < 1, "%llu steps", (unsigned long long)cases[i].nsteps);
+		CHECK(hd_lr_at(&job, n, cases[i].nsteps) == 1, "%llu steps",
+			(unsigned long long)cases[i].nsteps);
+		CHECK(n < 2 || hd_lr_at(&job, n - 2, cases[i].nsteps) < 1, "%llu steps",
+			(unsigned long long)cases[i].nsteps);
 	}
 }
 

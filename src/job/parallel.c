@@ -4,8 +4,8 @@
 #include "pipeline/generate.h"
 #include "job/int.h"
 
-/* `parallel:` says how, never what: no key of it fixes the result, so none enters the hash. Planners take all that is
- * checked here; what of it can be trained is another question (hd_job_trains). */
+/* `parallel:` says how, never what: no key of it fixes the result, so none enters the hash. Planners take all
+ * that is checked here; what of it can be trained is another question (hd_job_trains). */
 
 /* Keys of which a mode knows nothing; given, they would be ignored. An extent of 1 is no wish. */
 static const struct { enum hd_job_key key; const char *modes; } needs[] = {
@@ -39,19 +39,25 @@ static bool asks(const struct hd_job *job, enum hd_job_key key)
 static enum hd_err check_plan(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
-	bool is_explicit = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT, given = !job->value[HD_JOB_PAR_PLAN].is_none;
+	bool is_explicit = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT,
+		given = !job->value[HD_JOB_PAR_PLAN].is_none;
 
 	hd_job_at(reader, is_explicit ? HD_JOB_PAR_MODE : HD_JOB_PAR_PLAN);
 	if (is_explicit && !given)
-		return hd_job_refuse(reader, "parallel.mode explicit needs parallel.plan: a plan file (heddle plan JOB -o FILE writes one)");
+		return hd_job_refuse(reader,
+			"parallel.mode explicit needs parallel.plan: a plan file (heddle plan JOB -o FILE "
+			"writes one)");
 	if (!is_explicit && given)
-		return hd_job_refuse(reader, "parallel.plan has no meaning with parallel.mode %s; write mode: explicit", mode_name(job));
+		return hd_job_refuse(reader,
+			"parallel.plan has no meaning with parallel.mode %s; write mode: explicit",
+			mode_name(job));
 	return HD_OK;
 }
 
 static enum hd_err check_schedule(struct hd_job_reader *reader)
 {
-	const struct hd_job_value *schedule = &reader->job->value[HD_JOB_PAR_SCHEDULE], *chunks = &reader->job->value[HD_JOB_PAR_CHUNKS];
+	const struct hd_job_value *schedule = &reader->job->value[HD_JOB_PAR_SCHEDULE],
+		*chunks = &reader->job->value[HD_JOB_PAR_CHUNKS];
 	const struct hd_schedule_kind *kind = NULL;
 	struct hd_diag why = { "" };
 
@@ -61,11 +67,14 @@ static enum hd_err check_schedule(struct hd_job_reader *reader)
 	if (hd_schedule_kind_find(&kind, schedule->text, &why))
 		return hd_job_refuse(reader, "parallel.schedule: %.300s", why.text);
 	if (kind->update != HD_UPDATE_FLUSH)
-		return hd_job_refuse(reader, "parallel.schedule: %s delays updates, which is another algorithm: optim.update says so, and flush is "
+		return hd_job_refuse(reader,
+			"parallel.schedule: %s delays updates, which is another algorithm: optim.update "
+			"says so, and flush is "
 			"what this build has", kind->name);
 	hd_job_at(reader, HD_JOB_PAR_CHUNKS);
 	if (!chunks->is_auto && ((uint64_t)chunks->i < kind->vmin || (uint64_t)chunks->i > kind->vmax))
-		return hd_job_refuse(reader, "parallel.chunks is %lld; %s has %u to %u model chunks a device", (long long)chunks->i, kind->name, kind->vmin,
+		return hd_job_refuse(reader, "parallel.chunks is %lld; %s has %u to %u model chunks a device",
+			(long long)chunks->i, kind->name, kind->vmin,
 			kind->vmax);
 	return HD_OK;
 }
@@ -73,18 +82,24 @@ static enum hd_err check_schedule(struct hd_job_reader *reader)
 static enum hd_err check_extents(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
-	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES], *tensor = &job->value[HD_JOB_PAR_TENSOR];
+	const struct hd_job_value *stages = &job->value[HD_JOB_PAR_STAGES],
+		*tensor = &job->value[HD_JOB_PAR_TENSOR];
 	int64_t shards = hd_job_int(job, HD_JOB_SHARDS);
 
 	hd_job_at(reader, HD_JOB_PAR_STAGES);
 	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE && !stages->is_auto && stages->i == 1)
-		return hd_job_refuse(reader, "parallel.stages is 1, which is no pipeline; use 2 or more, or mode: data");
+		return hd_job_refuse(reader,
+			"parallel.stages is 1, which is no pipeline; use 2 or more, or mode: data");
 	hd_job_at(reader, HD_JOB_PAR_MODE);
 	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && shards == 1)
-		return hd_job_refuse(reader, "parallel.mode tensor shares the shards of an op out, and model.shards is 1; give it more, or another mode");
+		return hd_job_refuse(reader,
+			"parallel.mode tensor shares the shards of an op out, and model.shards is 1; give "
+			"it more, or another mode");
 	hd_job_at(reader, HD_JOB_PAR_TENSOR);
 	if (!tensor->is_auto && shards % tensor->i)
-		return hd_job_refuse(reader, "parallel.tensor is %lld, which does not divide model.shards %lld", (long long)tensor->i, (long long)shards);
+		return hd_job_refuse(reader,
+			"parallel.tensor is %lld, which does not divide model.shards %lld",
+			(long long)tensor->i, (long long)shards);
 	return HD_OK;
 }
 
@@ -97,7 +112,9 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 	for (size_t i = 0; i < sizeof needs / sizeof needs[0] && !err; i++) {
 		hd_job_at(reader, needs[i].key);
 		if (asks(job, needs[i].key) && !hd_job_has_word(needs[i].modes, mode_name(job)))
-			err = hd_job_refuse(reader, "%s has no meaning with parallel.mode %s; leave one of them out", hd_job_dotted(needs[i].key, dotted),
+			err = hd_job_refuse(reader,
+				"%s has no meaning with parallel.mode %s; leave one of them out",
+				hd_job_dotted(needs[i].key, dotted),
 				mode_name(job));
 	}
 	err = err ? err : check_schedule(reader);
@@ -106,7 +123,8 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 
 enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
 {
-	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS, HD_JOB_PAR_TENSOR, HD_JOB_PAR_RECOMPUTE,
+	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS,
+		HD_JOB_PAR_TENSOR, HD_JOB_PAR_RECOMPUTE,
 		HD_JOB_PAR_PLANNER };
 	int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
 	struct hd_job copy = *job;
@@ -115,13 +133,18 @@ enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
 
 	hd_job_at(&reader, HD_JOB_PAR_MODE);
 	if (mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR)
-		return hd_job_refuse(&reader, "parallel.mode %s can be planned and not yet run: `heddle plan %s` predicts it; to train now, write mode: data",
+		return hd_job_refuse(&reader,
+			"parallel.mode %s can be planned and not yet run: `heddle plan %s` predicts it; to "
+			"train now, write mode: data",
 			mode_name(job), job->file);
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
 		hd_job_at(&reader, keys[i]);
 		if (asks(job, keys[i]))
-			return hd_job_refuse(&reader, "%s: %s asks for more than data parallelism, which can be planned and not yet run: `heddle plan %s` "
-				"predicts it; to train now, leave it out", hd_job_dotted(keys[i], dotted), job->value[keys[i]].text, job->file);
+			return hd_job_refuse(&reader,
+				"%s: %s asks for more than data parallelism, which can be planned and not "
+				"yet run: `heddle plan %s` "
+				"predicts it; to train now, leave it out", hd_job_dotted(keys[i], dotted),
+				job->value[keys[i]].text, job->file);
 	}
 	return HD_OK;
 }

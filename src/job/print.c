@@ -109,7 +109,8 @@ static void put_args(struct hd_json_writer *w, const char *key, const struct hd_
 	hd_json_close(w);
 }
 
-static void put_split(struct hd_json_writer *w, const char *key, const struct hd_job_value *v, const char *words)
+static void put_split(struct hd_json_writer *w, const char *key, const struct hd_job_value *v,
+	const char *words)
 {
 	char name[HD_DOTTED_CAP];
 	size_t len;
@@ -137,7 +138,8 @@ static void put_every(struct hd_json_writer *w, const char *key, const struct hd
 	hd_json_put_text(w, key, text);
 }
 
-static void put_value(struct hd_json_writer *w, const char *name, const struct hd_job *job, enum hd_job_key key)
+static void put_value(struct hd_json_writer *w, const char *name, const struct hd_job *job,
+	enum hd_job_key key)
 {
 	const struct hd_job_value *v = &job->value[key];
 
@@ -158,7 +160,8 @@ static void put_value(struct hd_json_writer *w, const char *name, const struct h
 	}
 }
 
-static void put_with_origin(struct hd_json_writer *w, const char *name, const struct hd_job *job, enum hd_job_key key)
+static void put_with_origin(struct hd_json_writer *w, const char *name, const struct hd_job *job,
+	enum hd_job_key key)
 {
 	static const char *const origins[] = {
 		[HD_FROM_DEFAULT] = "default", [HD_FROM_FILE] = "file", [HD_FROM_ENV] = "environment",
@@ -189,10 +192,12 @@ static void subtable(enum hd_job_key key, char out[HD_DOTTED_CAP])
 {
 	const char *dot = key < HD_JOB_NKEYS ? strchr(hd_job_keys[key].key, '.') : NULL;
 
-	snprintf(out, HD_DOTTED_CAP, "%.*s", dot ? (int)(dot - hd_job_keys[key].key) : 0, dot ? hd_job_keys[key].key : "");
+	snprintf(out, HD_DOTTED_CAP, "%.*s", dot ? (int)(dot - hd_job_keys[key].key) : 0,
+		dot ? hd_job_keys[key].key : "");
 }
 
-typedef void hd_put_fn(struct hd_json_writer *w, const char *name, const struct hd_job *job, enum hd_job_key key);
+typedef void hd_put_fn(struct hd_json_writer *w, const char *name, const struct hd_job *job,
+	enum hd_job_key key);
 
 /* Keys sorted by table and name; no key of ours sorts between a table and its inside. */
 static void put_tables(const struct hd_job *job, bool result_only, hd_put_fn *put, struct hd_text *text)
@@ -204,7 +209,8 @@ static void put_tables(const struct hd_job *job, bool result_only, hd_put_fn *pu
 	size_t n = 0;
 
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
-		if (!result_only || hd_job_keys[k].result == 1 || (hd_job_keys[k].result && !job->value[k].is_standard))
+		if (!result_only || hd_job_keys[k].result == 1 ||
+			(hd_job_keys[k].result && !job->value[k].is_standard))
 			key[n++] = (enum hd_job_key)k;
 	qsort(key, n, sizeof *key, by_dotted);
 	hd_json_writer_init(&w, text);
@@ -239,7 +245,8 @@ void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text)
 }
 
 /* That there is a file is the job's; which one is known to who reads it. */
-static void put_hashed(struct hd_json_writer *w, const char *name, const struct hd_job *job, enum hd_job_key key)
+static void put_hashed(struct hd_json_writer *w, const char *name, const struct hd_job *job,
+	enum hd_job_key key)
 {
 	if (hd_job_keys[key].type == HD_T_FILE && !job->value[key].is_none)
 		hd_json_put_text(w, name, "file");
@@ -247,4 +254,5 @@ static void put_hashed(struct hd_json_writer *w, const char *name, const struct 
 		put_value(w, name, job, key);
 }
 
-void hd_job_canonical(const struct hd_job *job, struct hd_text *text) { put_tables(job, true, put_hashed, text); }
+void hd_job_canonical(const struct hd_job *job, struct hd_text *text) { put_tables(job, true, put_hashed,
+	text); }

@@ -27,7 +27,8 @@ static void put_range(struct hd_json_writer *w, const struct hd_job_key_row *row
 }
 
 /* Numbers may carry a suffix (2k, 256 MiB), which only a string can. */
-static void put_scalar(struct hd_json_writer *w, const struct hd_job_key_row *row, const char *type, const char *pattern)
+static void put_scalar(struct hd_json_writer *w, const struct hd_job_key_row *row, const char *type,
+	const char *pattern)
 {
 	hd_json_open_array(w, "anyOf");
 	hd_json_open_object(w, NULL);
@@ -173,7 +174,8 @@ static size_t inside(const struct hd_job_key_row *row)
 
 static bool same_inside(const struct hd_job_key_row *a, const struct hd_job_key_row *b)
 {
-	return inside(a) && inside(a) == inside(b) && !strcmp(a->table, b->table) && !strncmp(a->key, b->key, inside(a));
+	return inside(a) && inside(a) == inside(b) && !strcmp(a->table, b->table) &&
+		!strncmp(a->key, b->key, inside(a));
 }
 
 void hd_job_schema(struct hd_text *text)
@@ -239,8 +241,10 @@ static void template_comment(const struct hd_job_key_row *row, struct hd_text *t
 
 void hd_job_template(struct hd_text *text)
 {
-	hd_text_add(text, "# A job: what is computed, and never where. Keys marked R fix the result and make the\n"
-			  "# job hash; all others may change at any resume. All lines but model, data, batch and\n"
+	hd_text_add(text,
+		"# A job: what is computed, and never where. Keys marked R fix the result and make the\n"
+			  "# job hash; all others may change at any resume. All lines but model, data, "
+			  "batch and\n"
 			  "# job.steps may be left out.\n");
 	for (const struct hd_job_key_row *row = hd_job_keys, *end = row + HD_JOB_NKEYS; row < end; row++) {
 		size_t len = inside(row);
@@ -248,7 +252,8 @@ void hd_job_template(struct hd_text *text)
 			hd_text_addf(text, "\n%s:\n", row->table);
 		if (len && !same_inside(row - 1, row))
 			hd_text_addf(text, "  %.*s:\n", (int)len, row->key);
-		hd_text_addf(text, "  %s%s: %s", len ? "  " : "", row->key + (len ? len + 1 : 0), sample_of(row));
+		hd_text_addf(text, "  %s%s: %s", len ? "  " : "", row->key + (len ? len + 1 : 0),
+			sample_of(row));
 		template_comment(row, text);
 	}
 }

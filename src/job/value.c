@@ -26,7 +26,8 @@ static const char *without_blank(const char *text, char out[VALUE_CAP])
 	return out;
 }
 
-static enum hd_err read_text(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_text(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+	struct hd_job_value *v, struct hd_diag *why)
 {
 	(void)reader;
 	(void)row;
@@ -34,7 +35,8 @@ static enum hd_err read_text(struct hd_job_reader *reader, const struct hd_job_k
 	return *text ? HD_OK : hd_fail(why, HD_E_INVAL, "an empty text means nothing here");
 }
 
-static enum hd_err read_word(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_word(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+	struct hd_job_value *v, struct hd_diag *why)
 {
 	struct hd_near near = hd_near_to(text);
 	char list[256] = "";
@@ -54,23 +56,27 @@ static enum hd_err read_word(struct hd_job_reader *reader, const struct hd_job_k
 	}
 	if (hd_job_is_absent(row->table, row->key, text))
 		return hd_fail(why, HD_E_INVAL, "%s is not available in this build; use %s", text, list);
-	return hd_fail(why, HD_E_INVAL, "\"%.40s\" is none of %s%s%s%s", text, list, near.best ? "; did you mean " : "",
+	return hd_fail(why, HD_E_INVAL, "\"%.40s\" is none of %s%s%s%s", text, list,
+		near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 }
 
-static enum hd_err read_int(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_int(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+	struct hd_job_value *v, struct hd_diag *why)
 {
 	(void)reader;
 	return hd_num_i64(text, whole(row->lo), whole(row->hi), &v->i, why);
 }
 
-static enum hd_err read_num(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_num(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+	struct hd_job_value *v, struct hd_diag *why)
 {
 	(void)reader;
 	return hd_num_f64(text, row->lo, row->hi, &v->f, why);
 }
 
-static enum hd_err read_size(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_size(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+	struct hd_job_value *v, struct hd_diag *why)
 {
 	char compact[VALUE_CAP];
 	uint64_t bytes = 0;
@@ -83,7 +89,8 @@ static enum hd_err read_size(struct hd_job_reader *reader, const struct hd_job_k
 	return err;
 }
 
-static enum hd_err read_every(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_every(struct hd_job_reader *reader, const struct hd_job_key_row *row,
+	const char *text, struct hd_job_value *v, struct hd_diag *why)
 {
 	static const uint64_t max_ms = UINT64_C(366) * 86400 * 1000, ns_per_ms = 1000000;
 	char compact[VALUE_CAP];
@@ -97,15 +104,18 @@ static enum hd_err read_every(struct hd_job_reader *reader, const struct hd_job_
 		return hd_num_i64(compact, whole(row->lo), whole(row->hi), &v->i, why);
 	}
 	if (unit)
-		return hd_fail(why, HD_E_INVAL, "\"%.40s\" is no number of steps; write it as 200 steps", text);
+		return hd_fail(why, HD_E_INVAL, "\"%.40s\" is no number of steps; write it as 200 steps",
+			text);
 	enum hd_err err = hd_num_duration(at, max_ms, &ms, why);
 	if (!err && ms == 0)
-		err = hd_fail(why, HD_E_INVAL, "0 is too often; write a duration as 60 s, or steps as 200 steps");
+		err = hd_fail(why, HD_E_INVAL,
+			"0 is too often; write a duration as 60 s, or steps as 200 steps");
 	v->i = (int64_t)(ms * ns_per_ms);
 	return err;
 }
 
-static enum hd_err read_span(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+static enum hd_err read_span(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+	struct hd_job_value *v, struct hd_diag *why)
 {
 	static const uint64_t ns_per_ms = 1000000;
 	char compact[VALUE_CAP];
@@ -119,13 +129,16 @@ static enum hd_err read_span(struct hd_job_reader *reader, const struct hd_job_k
 	return err;
 }
 
-static enum hd_err (*const read_scalar[])(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
+static enum hd_err (*const read_scalar[])(struct hd_job_reader *reader, const struct hd_job_key_row *row,
+	const char *text,
 	struct hd_job_value *v, struct hd_diag *why) = {
-	[HD_T_TEXT] = read_text, [HD_T_FILE] = read_text, [HD_T_WORD] = read_word, [HD_T_INT] = read_int, [HD_T_NUM] = read_num,
+	[HD_T_TEXT] = read_text, [HD_T_FILE] = read_text, [HD_T_WORD] = read_word, [HD_T_INT] = read_int,
+		[HD_T_NUM] = read_num,
 	[HD_T_SIZE] = read_size, [HD_T_EVERY] = read_every, [HD_T_SPAN] = read_span,
 };
 
-static enum hd_err read_one(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+static enum hd_err read_one(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
 	const struct hd_job_key_row *row = &hd_job_keys[key];
 	char dotted[HD_DOTTED_CAP];
@@ -133,7 +146,8 @@ static enum hd_err read_one(struct hd_job_reader *reader, enum hd_job_key key, c
 
 	hd_job_dotted(key, dotted);
 	if (node->kind != HD_YAML_SCALAR)
-		return hd_job_refuse(reader, "%s takes one value, not %s", dotted, hd_yaml_kind_name(node->kind));
+		return hd_job_refuse(reader, "%s takes one value, not %s", dotted,
+			hd_yaml_kind_name(node->kind));
 	if (!node->text_len && !node->quoted)
 		return hd_job_refuse(reader, "%s has no value; give one or leave the line out", dotted);
 	if (strlen(node->text) != node->text_len)
@@ -150,17 +164,21 @@ static enum hd_err read_one(struct hd_job_reader *reader, enum hd_job_key key, c
 	return err == HD_E_INVAL ? hd_job_refuse(reader, "%s: %s", dotted, why.text) : err;
 }
 
-static enum hd_err number_of(struct hd_job_reader *reader, const char *dotted, const struct hd_job_key_row *row,
+static enum hd_err number_of(struct hd_job_reader *reader, const char *dotted,
+	const struct hd_job_key_row *row,
 	const struct hd_yaml_node *node, double *out)
 {
 	struct hd_diag why = { "" };
 
 	if (node->kind != HD_YAML_SCALAR)
-		return hd_job_refuse(reader, "%s takes numbers, not %s", dotted, hd_yaml_kind_name(node->kind));
-	return hd_num_f64(node->text, row->lo, row->hi, out, &why) ? hd_job_refuse(reader, "%s: %s", dotted, why.text) : HD_OK;
+		return hd_job_refuse(reader, "%s takes numbers, not %s", dotted,
+			hd_yaml_kind_name(node->kind));
+	return hd_num_f64(node->text, row->lo, row->hi, out, &why) ? hd_job_refuse(reader, "%s: %s", dotted,
+		why.text) : HD_OK;
 }
 
-static enum hd_err read_list(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+static enum hd_err read_list(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
 	const struct hd_job_key_row *row = &hd_job_keys[key];
 	char dotted[HD_DOTTED_CAP];
@@ -181,14 +199,16 @@ static enum hd_err read_list(struct hd_job_reader *reader, enum hd_job_key key, 
 	if (node->nchildren && row->hi <= row->lo)
 		return hd_job_refuse(reader, "%s: none is available in this build; write []", dotted);
 	if (node->nchildren > HD_JOB_MAX_LIST)
-		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren, HD_JOB_MAX_LIST);
+		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren,
+			HD_JOB_MAX_LIST);
 	for (const struct hd_yaml_node *child = node->first; child && !err; child = child->next)
 		err = number_of(reader, dotted, row, child, &list[v->nlist++]);
 	return err;
 }
 
 /* Names left out are 0: {train: 1} splits nothing off. */
-static enum hd_err read_split(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+static enum hd_err read_split(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
 	const struct hd_job_key_row *row = &hd_job_keys[key];
 	char dotted[HD_DOTTED_CAP];
@@ -214,11 +234,13 @@ static enum hd_err read_split(struct hd_job_reader *reader, enum hd_job_key key,
 				nfound++;
 				err = number_of(reader, dotted, row, child, &list[i]);
 			}
-	return !err && nfound < node->nchildren ? hd_job_refuse(reader, "%s has a name that is not in %s", dotted, row->words) : err;
+	return !err && nfound < node->nchildren ? hd_job_refuse(reader, "%s has a name that is not in %s",
+		dotted, row->words) : err;
 }
 
 /* One by one as written; [] is none. A text that begins with * must be quoted in YAML. */
-static enum hd_err read_names(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+static enum hd_err read_names(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
 	struct hd_job_arg *arg = hd_arena_take(reader->arena, HD_JOB_MAX_NAMES, sizeof *arg);
 	char dotted[HD_DOTTED_CAP];
@@ -230,17 +252,21 @@ static enum hd_err read_names(struct hd_job_reader *reader, enum hd_job_key key,
 	if (node->kind != HD_YAML_SEQ)
 		return hd_job_refuse(reader, "%s takes a list: write it as [...]", dotted);
 	if (node->nchildren > HD_JOB_MAX_NAMES)
-		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren, HD_JOB_MAX_NAMES);
+		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren,
+			HD_JOB_MAX_NAMES);
 	for (const struct hd_yaml_node *child = node->first; child; child = child->next) {
-		if (child->kind != HD_YAML_SCALAR || !child->text_len || strlen(child->text) != child->text_len)
+		if (child->kind != HD_YAML_SCALAR || !child->text_len ||
+			strlen(child->text) != child->text_len)
 			return hd_job_refuse(reader, "%s takes texts that are not empty", dotted);
-		arg[v->nargs++] = (struct hd_job_arg){ .text = child->text, .line = child->at.line, .column = child->at.column };
+		arg[v->nargs++] = (struct hd_job_arg){ .text = child->text, .line = child->at.line,
+			.column = child->at.column };
 	}
 	return HD_OK;
 }
 
 /* A number, or a list of them, as one parameter. */
-static enum hd_err read_param(struct hd_job_reader *reader, const char *dotted, const struct hd_job_key_row *row, const struct hd_yaml_node *node,
+static enum hd_err read_param(struct hd_job_reader *reader, const char *dotted,
+	const struct hd_job_key_row *row, const struct hd_yaml_node *node,
 	struct hd_job_param *param)
 {
 	bool is_list = node->kind == HD_YAML_SEQ;
@@ -252,7 +278,8 @@ static enum hd_err read_param(struct hd_job_reader *reader, const char *dotted, 
 	if (!at)
 		return no_memory(reader);
 	if (is_list && (node->nchildren == 0 || node->nchildren > HD_JOB_MAX_LIST))
-		return hd_job_refuse(reader, "%s: a list of numbers has 1 to %d of them", dotted, HD_JOB_MAX_LIST);
+		return hd_job_refuse(reader, "%s: a list of numbers has 1 to %d of them", dotted,
+			HD_JOB_MAX_LIST);
 	for (; child && !err; child = is_list ? child->next : NULL)
 		err = number_of(reader, dotted, row, child, &at[n++]);
 	param->at = at;
@@ -262,7 +289,8 @@ static enum hd_err read_param(struct hd_job_reader *reader, const char *dotted, 
 }
 
 /* In bytewise order of the names, so that how it was written does not reach the hash. */
-static enum hd_err read_params(struct hd_job_reader *reader, const char *dotted, const struct hd_job_key_row *row,
+static enum hd_err read_params(struct hd_job_reader *reader, const char *dotted,
+	const struct hd_job_key_row *row,
 	const struct hd_yaml_node *node, struct hd_job_call *call)
 {
 	struct hd_job_param *param = hd_arena_take(reader->arena, HD_JOB_MAX_PARAMS, sizeof *param);
@@ -274,7 +302,8 @@ static enum hd_err read_params(struct hd_job_reader *reader, const char *dotted,
 	if (node->kind != HD_YAML_MAP)
 		return read_param(reader, dotted, row, node, param);
 	if (node->nchildren == 0 || node->nchildren > HD_JOB_MAX_PARAMS)
-		return hd_job_refuse(reader, "%s: %.40s has 1 to %d parameters", dotted, call->name, HD_JOB_MAX_PARAMS);
+		return hd_job_refuse(reader, "%s: %.40s has 1 to %d parameters", dotted, call->name,
+			HD_JOB_MAX_PARAMS);
 	call->nparams = 0;
 	for (const struct hd_yaml_node *child = node->first; child; child = child->next) {
 		struct hd_job_param got = { .name = child->key };
@@ -289,7 +318,8 @@ static enum hd_err read_params(struct hd_job_reader *reader, const char *dotted,
 	return HD_OK;
 }
 
-static enum hd_err read_calls(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+static enum hd_err read_calls(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
 	const struct hd_job_key_row *row = &hd_job_keys[key];
 	struct hd_job_call *call = hd_arena_take(reader->arena, HD_JOB_MAX_CALLS, sizeof *call);
@@ -303,13 +333,18 @@ static enum hd_err read_calls(struct hd_job_reader *reader, enum hd_job_key key,
 	if (node->kind != HD_YAML_SEQ)
 		return hd_job_refuse(reader, "%s takes a list: write it as [...]", dotted);
 	if (node->nchildren > HD_JOB_MAX_CALLS)
-		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren, HD_JOB_MAX_CALLS);
+		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren,
+			HD_JOB_MAX_CALLS);
 	for (const struct hd_yaml_node *child = node->first; child && !err; child = child->next) {
-		const struct hd_yaml_node *inner = child->kind == HD_YAML_MAP && child->nchildren == 1 ? child->first : NULL;
+		const struct hd_yaml_node *inner = child->kind == HD_YAML_MAP &&
+			child->nchildren == 1 ? child->first : NULL;
 		struct hd_job_call *c = &call[v->ncalls++];
-		*c = (struct hd_job_call){ .name = inner ? inner->key : child->text, .line = child->at.line, .column = child->at.column };
-		if (!inner && (child->kind != HD_YAML_SCALAR || !child->text_len || strlen(child->text) != child->text_len))
-			return hd_job_refuse(reader, "%s takes names, or a name and its numbers: [flip, {crop: 4}]", dotted);
+		*c = (struct hd_job_call){ .name = inner ? inner->key : child->text, .line = child->at.line,
+			.column = child->at.column };
+		if (!inner && (child->kind != HD_YAML_SCALAR || !child->text_len ||
+			strlen(child->text) != child->text_len))
+			return hd_job_refuse(reader,
+				"%s takes names, or a name and its numbers: [flip, {crop: 4}]", dotted);
 		if (inner)
 			err = read_params(reader, dotted, row, inner, c);
 	}
@@ -317,7 +352,8 @@ static enum hd_err read_calls(struct hd_job_reader *reader, enum hd_job_key key,
 }
 
 /* A list of an argument is kept as text, for the model's own table to read. */
-static enum hd_err arg_text(struct hd_job_reader *reader, const char *dotted, const struct hd_yaml_node *node, const char **out)
+static enum hd_err arg_text(struct hd_job_reader *reader, const char *dotted, const struct hd_yaml_node *node,
+	const char **out)
 {
 	struct hd_text text;
 
@@ -329,7 +365,8 @@ static enum hd_err arg_text(struct hd_job_reader *reader, const char *dotted, co
 	hd_text_add(&text, "[");
 	for (const struct hd_yaml_node *child = node->first; child; child = child->next) {
 		if (node->kind != HD_YAML_SEQ || child->kind != HD_YAML_SCALAR)
-			return hd_job_refuse(reader, "%s: %.60s takes one value or a flat list", dotted, node->key);
+			return hd_job_refuse(reader, "%s: %.60s takes one value or a flat list", dotted,
+				node->key);
 		hd_text_addf(&text, "%s%s", child == node->first ? "" : ", ", child->text);
 	}
 	hd_text_add(&text, "]");
@@ -337,7 +374,8 @@ static enum hd_err arg_text(struct hd_job_reader *reader, const char *dotted, co
 	return text.full ? no_memory(reader) : HD_OK;
 }
 
-static enum hd_err read_args(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+static enum hd_err read_args(struct hd_job_reader *reader, enum hd_job_key key,
+	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
 	char dotted[HD_DOTTED_CAP];
 	struct hd_job_arg *arg = hd_arena_take(reader->arena, HD_JOB_MAX_ARGS, sizeof *arg);
@@ -350,16 +388,19 @@ static enum hd_err read_args(struct hd_job_reader *reader, enum hd_job_key key, 
 	if (node->kind != HD_YAML_MAP)
 		return hd_job_refuse(reader, "%s takes values by name: write {name: value, ...}", dotted);
 	if (node->nchildren > HD_JOB_MAX_ARGS)
-		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren, HD_JOB_MAX_ARGS);
+		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren,
+			HD_JOB_MAX_ARGS);
 	for (const struct hd_yaml_node *child = node->first; child && !err; child = child->next) {
 		struct hd_job_arg *a = &arg[v->nargs++];
-		*a = (struct hd_job_arg){ .name = child->key, .line = child->at.line, .column = child->at.column };
+		*a = (struct hd_job_arg){ .name = child->key, .line = child->at.line,
+			.column = child->at.column };
 		err = arg_text(reader, dotted, child, &a->text);
 	}
 	return err;
 }
 
-enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name, const char *text)
+enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name,
+	const char *text)
 {
 	struct hd_job_value *v = &reader->job->value[key];
 	struct hd_job_arg *arg = hd_arena_take(reader->arena, (size_t)v->nargs + 1, sizeof *arg);

@@ -13,7 +13,8 @@ static struct hd_layout layout(const char *text)
 	return l;
 }
 
-static struct hd_plan_diff compare(const struct hd_layout *a, const struct hd_layout *b, const struct hd_stage_costs *costs)
+static struct hd_plan_diff compare(const struct hd_layout *a, const struct hd_layout *b,
+	const struct hd_stage_costs *costs)
 {
 	struct hd_plan_diff d = { 0 };
 
@@ -27,7 +28,8 @@ static void a_schedule_equals_itself(void **state)
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++) {
 		struct hd_schedule s;
 		struct hd_layout l;
-		assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = k->name, .p = 3, .m = 7 }, &arena, NULL), HD_OK);
+		assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = k->name, .p = 3,
+			.m = 7 }, &arena, NULL), HD_OK);
 		assert_int_equal(hd_layout_of_schedule(&l, &s, &arena, NULL), HD_OK);
 		CHECK(compare(&l, &l, NULL).same, "%s", k->name);
 	}
@@ -35,9 +37,12 @@ static void a_schedule_equals_itself(void **state)
 
 static void a_stage_that_changes_ranks_takes_its_bytes_along(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n2: F2.0 B2.0 F2.1 B2.1\n");
-	struct hd_layout b = layout("0: F0.0 F0.1 B0.0 B0.1\n1: F2.0 B2.0 F2.1 B2.1\n2: F1.0 B1.0 F1.1 B1.1\n");
-	struct hd_stage_cost cost[] = { { .param = 1, .opt = 2 }, { .param = 10, .opt = 20 }, { .param = 100, .opt = 200 } };
+	struct hd_layout a =
+		layout("0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n2: F2.0 B2.0 F2.1 B2.1\n");
+	struct hd_layout b =
+		layout("0: F0.0 F0.1 B0.0 B0.1\n1: F2.0 B2.0 F2.1 B2.1\n2: F1.0 B1.0 F1.1 B1.1\n");
+	struct hd_stage_cost cost[] = { { .param = 1, .opt = 2 }, { .param = 10, .opt = 20 },
+		{ .param = 100, .opt = 200 } };
 	struct hd_stage_costs costs = { .nstages = 3, .stage = cost };
 	struct hd_plan_diff d = compare(&a, &b, &costs);
 
@@ -91,7 +96,8 @@ static void a_stage_that_gains_a_copy_sends_it_once(void **state)
 /* Only what changed counts: one instruction in the middle of a list. */
 static void lists_differ_by_what_is_removed_and_added(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2\n"), b = layout("0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2\n");
+	struct hd_layout a = layout("0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2\n"),
+		b = layout("0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2\n");
 	struct hd_plan_diff d = compare(&a, &b, NULL);
 
 	(void)state;
@@ -131,13 +137,15 @@ static void plans_move_virtual_nodes_chunks_and_workers(void **state)
 
 static void other_sizes_are_differences(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 B0.0\n"), b = layout("0: F0.0 B0.0 F0.1 B0.1\n"), c = layout("0: F0.0 B0.0\n1: F1.0 B1.0\n");
+	struct hd_layout a = layout("0: F0.0 B0.0\n"), b = layout("0: F0.0 B0.0 F0.1 B0.1\n"),
+		c = layout("0: F0.0 B0.0\n1: F1.0 B1.0\n");
 
 	(void)state;
 	assert_false(compare(&a, &b, NULL).same);
 	assert_false(compare(&a, &c, NULL).same);
 	assert_int_equal(compare(&a, &c, NULL).nlists, 1);
-	assert_int_equal(hd_plan_diff(&(struct hd_plan_diff){ 0 }, &a, &c, &(struct hd_stage_costs){ .nstages = 1 }, &arena, NULL), HD_E_INVAL);
+	assert_int_equal(hd_plan_diff(&(struct hd_plan_diff){ 0 }, &a, &c,
+		&(struct hd_stage_costs){ .nstages = 1 }, &arena, NULL), HD_E_INVAL);
 }
 
 int main(void)

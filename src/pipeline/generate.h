@@ -26,11 +26,15 @@ enum { HD_MAX_MODEL_CHUNKS = 64 };
 
 struct hd_schedule_ask {
 	const char *name;                         /* of a row, or its other name */
-	uint32_t p, m, v;                         /* ranks, virtual nodes, model chunks; v 0: the least of the kind */
-	uint32_t group;                           /* interleaved: virtual nodes a group; 0: near-equal groups */
-	const uint32_t *replicas; uint32_t nreplicas;     /* 1f1b-rr: of each stage, p in all; NULL: one each */
+	/* ranks, virtual nodes, model chunks; v 0: the least of the kind */
+	uint32_t p, m, v;
+	/* interleaved: virtual nodes a group; 0: near-equal groups */
+	uint32_t group;
+	/* 1f1b-rr: of each stage, p in all; NULL: one each */
+	const uint32_t *replicas; uint32_t nreplicas;
 	struct hd_rank_costs costs;               /* zb-auto plans by them; all 0: one unit each */
-	uint32_t cap;                             /* zb-auto: chunks whose activations a rank can hold; 0: any number */
+	/* zb-auto: chunks whose activations a rank can hold; 0: any number */
+	uint32_t cap;
 };
 
 struct hd_schedule_kind {
@@ -43,7 +47,8 @@ struct hd_schedule_kind {
 extern const struct hd_schedule_kind hd_schedule_kinds[];     /* ends with name == NULL */
 
 /* NULL and HD_E_INVAL in diag, with the nearest name, if there is none. */
-HD_MUST_USE enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const char *name, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const char *name,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_schedule_make(struct hd_schedule *out, const struct hd_schedule_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 

@@ -30,22 +30,29 @@ struct hd_passes {
 	const struct hd_schedule_job *job;        /* or NULL */
 };
 
-HD_MUST_USE enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *schedule, const struct hd_passes *passes,
+HD_MUST_USE enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *schedule,
+	const struct hd_passes *passes,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-HD_MUST_USE enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *schedule, const bool *recompute,
+HD_MUST_USE enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *schedule,
 	struct hd_arena *arena, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_schedule_offload(struct hd_schedule *out, const struct hd_schedule *schedule, const bool *offload,
+HD_MUST_USE enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *schedule,
+	const bool *recompute,
+	struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_offload(struct hd_schedule *out, const struct hd_schedule *schedule,
+	const bool *offload,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* slots 0: none is named. */
-HD_MUST_USE enum hd_err hd_schedule_slots(struct hd_schedule *out, const struct hd_schedule *schedule, uint32_t slots,
+HD_MUST_USE enum hd_err hd_schedule_slots(struct hd_schedule *out, const struct hd_schedule *schedule,
+	uint32_t slots,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* job NULL: what `update` says. HD_E_BADPLAN: blocks of virtual nodes that do not divide the step; tied or clipped stages that
- * are not updated together. HD_E_INVAL: eager updates that are delayed. */
-HD_MUST_USE enum hd_err hd_schedule_versions(struct hd_schedule *out, const struct hd_schedule *schedule, const struct hd_schedule_job *job,
+/* job NULL: what `update` says. HD_E_BADPLAN: blocks of virtual nodes that do not divide the step; tied or
+ * clipped stages that are not updated together. HD_E_INVAL: eager updates that are delayed. */
+HD_MUST_USE enum hd_err hd_schedule_versions(struct hd_schedule *out, const struct hd_schedule *schedule,
+	const struct hd_schedule_job *job,
 	struct hd_arena *arena, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_schedule_updates(struct hd_schedule *out, const struct hd_schedule *schedule, const struct hd_schedule_job *job,
+HD_MUST_USE enum hd_err hd_schedule_updates(struct hd_schedule *out, const struct hd_schedule *schedule,
+	const struct hd_schedule_job *job,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -50,10 +50,12 @@ struct hd_schedule {
 struct hd_schedules { struct hd_schedule *at; uint32_t len; };
 
 /* A heading without lists (remarks at the end of a file) is left out. */
-HD_MUST_USE enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_t len, const char *file,
+HD_MUST_USE enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_t len,
+	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Sizes and places from `list` (rule 1), for makers. */
-HD_MUST_USE enum hd_err hd_schedule_infer(struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_infer(struct hd_schedule *schedule, struct hd_arena *arena,
+	struct hd_diag *diag);
 /* With its heading line, also an empty one, so that schedules stay apart. */
 void hd_schedule_print(const struct hd_schedule *schedule, struct hd_text *text);
 

@@ -56,16 +56,20 @@ enum { HD_CREDITS = 2 };                  /* of a channel, where nothing else is
 
 struct hd_schedule_rules { enum hd_transport transport; uint32_t credits; };      /* credits 0: HD_CREDITS */
 
-HD_MUST_USE enum hd_err hd_schedule_check(const struct hd_schedule *schedule, const struct hd_schedule_rules *rules,
+HD_MUST_USE enum hd_err hd_schedule_check(const struct hd_schedule *schedule,
+	const struct hd_schedule_rules *rules,
 	struct hd_report *report, struct hd_diag *diag);
 
 /* The same, held against a job (schedule_job.h). */
-HD_MUST_USE enum hd_err hd_schedule_check_job(const struct hd_schedule *schedule, const struct hd_schedule_job *job,
+HD_MUST_USE enum hd_err hd_schedule_check_job(const struct hd_schedule *schedule,
+	const struct hd_schedule_job *job,
 	const struct hd_schedule_rules *rules, struct hd_report *report, struct hd_diag *diag);
 
-/* The pass that adds transfers: receives directly before what needs them, sends directly after what makes them,
- * LD before the F that reads it; in all sections of delayed updates. A schedule that has transfers already is left as it is.
- * HD_E_BADPLAN: a stage lacks a virtual node. Who runs the forward runs the backward (K3). */
-HD_MUST_USE enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
+/* The pass that adds transfers: receives directly before what needs them, sends directly after what makes
+ * them, LD before the F that reads it; in all sections of delayed updates. A schedule that has transfers
+ * already is left as it is. HD_E_BADPLAN: a stage lacks a virtual node. Who runs the forward runs the
+ * backward (K3). */
+HD_MUST_USE enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *schedule,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

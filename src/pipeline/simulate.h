@@ -22,21 +22,24 @@
 #include "pipeline/generate.h"
 
 struct hd_sim_rank {
-	int64_t first, last, busy;                /* start of the first, end of the last compute instruction; sum of costs */
+	/* start of the first, end of the last compute instruction; sum of costs */
+	int64_t first, last, busy;
 	uint32_t peak;                            /* chunks */
 };
 
 struct hd_sim_span { int64_t start, end; };
 
 struct hd_sim {
-	struct hd_schedule ran;                   /* what was run: the schedule, or its steps one after the other */
+	/* what was run: the schedule, or its steps one after the other */
+	struct hd_schedule ran;
 	uint32_t per_ps, per_rank;                /* rules 2 and 4 */
 	int64_t makespan, span_idle, busiest;     /* span_idle: most of last - first - busy over the ranks */
 	uint64_t nins;                            /* executed */
 	struct hd_sim_rank *rank;                 /* [nranks] */
 	struct hd_sim_span **span;                /* [nranks][list length], if asked for */
 	uint32_t steps;                           /* rule 6; 1 where nothing is delayed */
-	int64_t *step_end;                        /* [steps] end of the last instruction on a virtual node of it */
+	/* [steps] end of the last instruction on a virtual node of it */
+	int64_t *step_end;
 };
 
 struct hd_sim_ask {
@@ -45,21 +48,25 @@ struct hd_sim_ask {
 	bool spans;
 };
 
-static inline double hd_sim_units(const struct hd_sim *sim, int64_t t) { return (double)t / (double)sim->per_ps / (double)HD_UNIT_PS; }
+static inline double hd_sim_units(const struct hd_sim *sim,
+	int64_t t) { return (double)t / (double)sim->per_ps / (double)HD_UNIT_PS; }
 /* Makespan over the busiest rank's busy time, less 1. */
-static inline double hd_sim_bubble(const struct hd_sim *sim) { return (double)(sim->makespan - sim->busiest) / (double)sim->busiest; }
+static inline double hd_sim_bubble(const struct hd_sim *sim) { return (double)(sim->makespan -
+	sim->busiest) / (double)sim->busiest; }
 /* The same between the ends of step 2 and the last step: what it tends to. Needs 4 steps. */
 double hd_sim_steady_bubble(const struct hd_sim *sim, const struct hd_rank_costs *costs);
 
 /* HD_E_BADPLAN: ranks wait for each other (two of them and what they wait for are named); the checker
  * says more. HD_E_INVAL: costs below 0, or sums beyond 2^62. */
-HD_MUST_USE enum hd_err hd_simulate(struct hd_sim *sim, const struct hd_schedule *schedule, const struct hd_sim_ask *ask,
+HD_MUST_USE enum hd_err hd_simulate(struct hd_sim *sim, const struct hd_schedule *schedule,
+	const struct hd_sim_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 /* How many steps the prologue of a schedule of delayed updates covers. */
 uint32_t hd_schedule_prologue_steps(const struct hd_schedule *schedule);
 /* The steps of a schedule of delayed updates as one list a rank, virtual nodes counted over all of them. */
-HD_MUST_USE enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule *schedule, uint32_t steps,
+HD_MUST_USE enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule *schedule,
+	uint32_t steps,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -22,7 +22,8 @@ static const char *const rule_names[] = {
 };
 
 /* What exec interprets; everything else is refused by name. */
-static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_FL, HD_INS_BL, HD_INS_RED, HD_INS_NORM, HD_INS_STEP };
+static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_FL, HD_INS_BL, HD_INS_RED, HD_INS_NORM,
+	HD_INS_STEP };
 
 enum { LOADED = 1, FORWARD = 2, FULL = 4, INPUT = 8, WEIGHTS = 16 };
 
@@ -39,7 +40,8 @@ struct walk {
 	struct stage *stage;              /* [nstages], of the rank at hand */
 	uint32_t *count;                  /* [nranks] virtual nodes of each */
 	uint32_t rank, at, nhere;         /* nhere: virtual nodes of the rank */
-	uint32_t open, open_end;          /* the wave begun and not finished: virtual nodes [open, open_end); open NO_VN: none */
+	/* the wave begun and not finished: virtual nodes [open, open_end); open NO_VN: none */
+	uint32_t open, open_end;
 	uint32_t nback, last;             /* backwards of that wave; the last virtual node begun */
 	bool     normed;
 };
@@ -60,7 +62,8 @@ void hd_fragment_draw(char *out, size_t cap, const struct hd_ilist *list, uint32
 	}
 }
 
-static void put_finding(struct hd_report *report, enum rule rule, const char *place, const char *fmt, va_list args)
+static void put_finding(struct hd_report *report, enum rule rule, const char *place, const char *fmt,
+	va_list args)
 {
 	if (report->total++ >= HD_MAX_FINDINGS)
 		return;
@@ -96,7 +99,8 @@ static void say_here(const struct walk *w, enum rule rule, const char *fmt, ...)
 	put_finding(w->report, rule, place, fmt, args);
 	va_end(args);
 	if (w->report->total <= HD_MAX_FINDINGS)
-		hd_fragment_draw(w->report->at[w->report->len - 1].fragment[0], sizeof w->report->at[0].fragment[0], &w->plan->list[w->rank], w->rank, w->at);
+		hd_fragment_draw(w->report->at[w->report->len - 1].fragment[0],
+			sizeof w->report->at[0].fragment[0], &w->plan->list[w->rank], w->rank, w->at);
 }
 
 __attribute__((format(printf, 3, 4)))
@@ -111,7 +115,8 @@ static void say_rank(const struct walk *w, enum rule rule, const char *fmt, ...)
 	va_end(args);
 }
 
-static struct token *token_of(const struct walk *w, uint32_t stage, uint32_t vn) { return &w->token[(size_t)stage * w->plan->nvns + vn]; }
+static struct token *token_of(const struct walk *w, uint32_t stage,
+	uint32_t vn) { return &w->token[(size_t)stage * w->plan->nvns + vn]; }
 
 /* K4 and K28 for what is no instruction. Nothing else can be asked of a plan of another shape. */
 static bool check_shape(const struct hd_plan *p, const struct hd_plan_job *job, struct hd_report *report)
@@ -129,15 +134,18 @@ static bool check_shape(const struct hd_plan *p, const struct hd_plan_job *job, 
 	for (uint32_t r = 0; !report->total && r < p->nranks; r++)
 		nins += p->list[r].len;
 	if (nins > HD_MAX_INS)
-		say(report, K4, "it has %llu instructions; %d are the most", (unsigned long long)nins, HD_MAX_INS);
+		say(report, K4, "it has %llu instructions; %d are the most", (unsigned long long)nins,
+			HD_MAX_INS);
 	if (report->total)
 		return false;
 	for (uint32_t v = 0; v < p->nvns; v++)
 		if (p->map[v] >= p->nranks)
-			say(report, K28, "virtual node %u is assigned to no pipeline: there is no rank %u", v, p->map[v]);
+			say(report, K28, "virtual node %u is assigned to no pipeline: there is no rank %u", v,
+				p->map[v]);
 	for (uint32_t c = 0; c < p->nchunks; c++)
 		if (p->owner[c] >= p->nranks)
-			say(report, K4, "chunk %u is owned by rank %u, there are %u", c, p->owner[c], p->nranks);
+			say(report, K4, "chunk %u is owned by rank %u, there are %u", c, p->owner[c],
+				p->nranks);
 	return true;
 }
 
@@ -151,7 +159,8 @@ static bool in_range(const struct walk *w, const struct hd_ins *ins)
 		fine = false;
 	}
 	if (ins->vn >= w->plan->nvns) {
-		say_here(w, K4, "virtual node %d does not exist in this step (m = %u)", (int32_t)ins->vn, w->plan->nvns);
+		say_here(w, K4, "virtual node %d does not exist in this step (m = %u)", (int32_t)ins->vn,
+			w->plan->nvns);
 		fine = false;
 	}
 	return fine;
@@ -167,9 +176,12 @@ static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
 		say_here(w, RUN, "buckets and slots have no runtime in this build");
 		return false;
 	}
-	bool one = ins->op == HD_INS_F || ins->op == HD_INS_B, all = ins->op == HD_INS_FL || ins->op == HD_INS_BL;
+	bool one = ins->op == HD_INS_F || ins->op == HD_INS_B, all = ins->op == HD_INS_FL ||
+		ins->op == HD_INS_BL;
 	if (w->job->lockstep ? one : all) {
-		say_here(w, RUN, w->job->lockstep ? "norms over the global batch need all virtual nodes in lockstep (FL, BL)" :
+		say_here(w, RUN,
+			w->job->lockstep ?
+			"norms over the global batch need all virtual nodes in lockstep (FL, BL)" :
 			"only norms over the global batch need lockstep; this job has none");
 		return false;
 	}
@@ -180,15 +192,17 @@ static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
 	return false;
 }
 
-/* The runtime keeps the samples and activations of one wave, neighbours that are begun before the first of them
- * goes back, and folds in ascending order. */
+/* The runtime keeps the samples and activations of one wave, neighbours that are begun before the first of
+ * them goes back, and folds in ascending order. */
 static void check_open(struct walk *w, uint32_t vn)
 {
 	uint32_t most = w->job->wave ? w->job->wave : 1;
 
 	if (w->job->lockstep) {
 		if (w->last != NO_VN && vn < w->last)
-			say_here(w, RUN, "virtual node %u comes after %u; a rank runs its virtual nodes in ascending order", vn, w->last);
+			say_here(w, RUN,
+				"virtual node %u comes after %u; a rank runs its virtual nodes in ascending "
+				"order", vn, w->last);
 		w->last = vn;
 		return;
 	}
@@ -200,9 +214,13 @@ static void check_open(struct walk *w, uint32_t vn)
 		return;
 	}
 	if (w->open != NO_VN)
-		say_here(w, RUN, "virtual node %u is begun before %u is finished; a rank keeps the activations of %u", vn, w->open, most);
+		say_here(w, RUN,
+			"virtual node %u is begun before %u is finished; a rank keeps the activations of %u",
+			vn, w->open, most);
 	else if (w->last != NO_VN && vn <= w->last)
-		say_here(w, RUN, "virtual node %u comes after %u; a rank runs its virtual nodes in ascending order", vn, w->last);
+		say_here(w, RUN,
+			"virtual node %u comes after %u; a rank runs its virtual nodes in ascending order",
+			vn, w->last);
 	w->open = w->last = vn;
 	w->open_end = vn + 1;
 	w->nback = 0;
@@ -230,7 +248,8 @@ static void forward(struct walk *w, const struct hd_ins *ins, struct token *t)
 	bool reads = ins->stage == 0 || ins->stage + 1u == w->plan->nstages;
 
 	if (t->done & FORWARD)
-		say_here(w, K1, "forward of %u.%u appears twice (ranks %u #%u and %u #%u)", ins->stage, ins->vn, t->rank, t->at, w->rank, w->at);
+		say_here(w, K1, "forward of %u.%u appears twice (ranks %u #%u and %u #%u)", ins->stage,
+			ins->vn, t->rank, t->at, w->rank, w->at);
 	if (reads && !(t->done & LOADED))
 		say_here(w, K7, "it needs LD%u.%u before it", ins->stage, ins->vn);
 	if (ins->stage && !(token_of(w, ins->stage - 1u, ins->vn)->done & FORWARD))
@@ -244,7 +263,8 @@ static void check_back(const struct walk *w, const struct hd_ins *ins, const str
 {
 	if (!(t->done & FORWARD))
 		say_here(w, K6, "backward before forward");
-	if (ins->stage + 1u < w->plan->nstages && !(token_of(w, ins->stage + 1u, ins->vn)->done & (FULL | INPUT)))
+	if (ins->stage + 1u < w->plan->nstages && !(token_of(w, ins->stage + 1u,
+		ins->vn)->done & (FULL | INPUT)))
 		say_here(w, K7, "it needs the input gradient of %u.%u before it", ins->stage + 1u, ins->vn);
 }
 
@@ -284,14 +304,16 @@ static void forward_all(struct walk *w, const struct hd_ins *ins)
 {
 	for (uint32_t v = 0; v < w->plan->nvns; v++)
 		if (w->plan->map[v] == w->rank)
-			forward(w, &(struct hd_ins){ .op = HD_INS_F, .stage = ins->stage, .vn = v }, token_of(w, ins->stage, v));
+			forward(w, &(struct hd_ins){ .op = HD_INS_F, .stage = ins->stage, .vn = v },
+				token_of(w, ins->stage, v));
 }
 
 static void back_all(struct walk *w, const struct hd_ins *ins)
 {
 	for (uint32_t v = 0; v < w->plan->nvns; v++)
 		if (w->plan->map[v] == w->rank)
-			back(w, &(struct hd_ins){ .op = HD_INS_B, .stage = ins->stage, .vn = v }, token_of(w, ins->stage, v));
+			back(w, &(struct hd_ins){ .op = HD_INS_B, .stage = ins->stage, .vn = v },
+				token_of(w, ins->stage, v));
 }
 
 /* The first virtual node of the rank whose gradient of the stage is not there yet. */
@@ -310,7 +332,8 @@ static void reduce(struct walk *w, const struct hd_ins *ins)
 	if (s->reduced)
 		say_here(w, K18, "stage %u is reduced twice", ins->stage);
 	if (s->ngrads < w->nhere)
-		say_here(w, K16, "the reduction of stage %u happens before the gradient of virtual node %u", ins->stage, first_missing(w, ins->stage));
+		say_here(w, K16, "the reduction of stage %u happens before the gradient of virtual node %u",
+			ins->stage, first_missing(w, ins->stage));
 	if (w->normed)
 		say_here(w, K20, "NORM happens before the reduction of stage %u", ins->stage);
 	s->reduced = true;
@@ -331,16 +354,20 @@ static void step(struct walk *w, const struct hd_ins *ins)
 	struct stage *s = &w->stage[ins->stage];
 
 	if (ins->ver != HD_VER_RULE && ins->ver != 1)
-		say_here(w, K17, hd_ver_value(ins->ver) > 0 ? "version %d is made before version %d" : "version %d was there before the step (%d)",
+		say_here(w, K17, hd_ver_value(ins->ver) > 0 ? "version %d is made before version %d" :
+			"version %d was there before the step (%d)",
 			hd_ver_value(ins->ver), hd_ver_value(ins->ver) - (hd_ver_value(ins->ver) > 0));
 	if (s->updated)
 		say_here(w, K16, "update 1 of stage %u happens twice", ins->stage);
 	if (s->ngrads < w->nhere)
-		say_here(w, K16, "update 1 of stage %u happens before the gradient of virtual node %u", ins->stage, first_missing(w, ins->stage));
+		say_here(w, K16, "update 1 of stage %u happens before the gradient of virtual node %u",
+			ins->stage, first_missing(w, ins->stage));
 	else if (!s->reduced)
 		say_here(w, K16, "update 1 of stage %u happens before its reduction", ins->stage);
 	if (!w->normed)
-		say_here(w, K20, "no NORM precedes it: NORM seals the step and makes the scale of its update, whether the job clips or not");
+		say_here(w, K20,
+			"no NORM precedes it: NORM seals the step and makes the scale of its update, "
+			"whether the job clips or not");
 	s->updated = true;
 }
 
@@ -353,11 +380,13 @@ static void compute(struct walk *w, const struct hd_ins *ins)
 		return;
 	}
 	if (w->stage[ins->stage].updated)
-		say_here(w, K12, "virtual node %u must use version 0 of stage %u, the list uses 1", ins->vn, ins->stage);
+		say_here(w, K12, "virtual node %u must use version 0 of stage %u, the list uses 1", ins->vn,
+			ins->stage);
 	else if (w->normed && !w->stage[ins->stage].reduced)
 		say_here(w, K20, "NORM happens before the gradient of virtual node %u", ins->vn);
 	else if (w->stage[ins->stage].reduced)
-		say_here(w, K16, "the reduction of stage %u happens before the gradient of virtual node %u", ins->stage, ins->vn);
+		say_here(w, K16, "the reduction of stage %u happens before the gradient of virtual node %u",
+			ins->stage, ins->vn);
 	check_open(w, ins->vn);
 	switch (ins->op) {
 	case HD_INS_LD: load(w, ins, t); break;
@@ -413,7 +442,8 @@ static void check_tokens(const struct walk *w)
 			if (!(done & (FULL | INPUT | WEIGHTS)))
 				say(w->report, K2, "%u.%u has no backward", s, v);
 			else if ((done & INPUT) && !(done & WEIGHTS))
-				say(w->report, K2, "%u.%u has I but no W: its weights would miss a gradient", s, v);
+				say(w->report, K2, "%u.%u has I but no W: its weights would miss a gradient",
+					s, v);
 			else if ((done & WEIGHTS) && !(done & INPUT))
 				say(w->report, K2, "%u.%u has W without I", s, v);
 		}
@@ -447,7 +477,9 @@ static void check_one_way(const struct hd_plan *p, struct hd_report *report)
 		const struct hd_ins *one = first_compute(&p->list[r], false);
 		if (!one)
 			continue;
-		say(report, RUN, "rank %u runs %s%u.%u by itself, others all virtual nodes in lockstep (FL, BL); a step is one or the other", r,
+		say(report, RUN,
+			"rank %u runs %s%u.%u by itself, others all virtual nodes in lockstep (FL, BL); a "
+			"step is one or the other", r,
 			hd_ins_row(one->op)->text, one->stage, one->vn);
 		return;
 	}
@@ -457,7 +489,8 @@ static const struct hd_ins *next_meeting(const struct hd_ilist *list, uint32_t *
 {
 	while (*at < list->len) {
 		const struct hd_ins *ins = &list->at[(*at)++];
-		if (ins->op == HD_INS_RED || ins->op == HD_INS_NORM || ins->op == HD_INS_FL || ins->op == HD_INS_BL)
+		if (ins->op == HD_INS_RED || ins->op == HD_INS_NORM || ins->op == HD_INS_FL ||
+			ins->op == HD_INS_BL)
 			return ins;
 	}
 	return NULL;
@@ -485,7 +518,8 @@ static void check_meetings(struct walk *w)
 			else
 				hd_text_add(&text, "its end");
 		}
-		say_rank(w, MEET, "replicas meet in different order: rank 0 is at %s, rank %u at %s", words[0], w->rank, words[1]);
+		say_rank(w, MEET, "replicas meet in different order: rank 0 is at %s, rank %u at %s",
+			words[0], w->rank, words[1]);
 	}
 }
 
@@ -508,7 +542,8 @@ static void walk_ranks(struct walk *w)
 	check_meetings(w);
 }
 
-enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *job, struct hd_report *report, struct hd_diag *diag)
+enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *job, struct hd_report *report,
+	struct hd_diag *diag)
 {
 	struct hd_report own;
 	struct hd_arena arena;
@@ -528,14 +563,17 @@ enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *
 		}
 		hd_arena_finish(&arena);
 		if (!room)
-			return hd_fail(diag, HD_E_NOMEM, "no memory to check a plan of %u stages and %u virtual nodes", plan->nstages, plan->nvns);
+			return hd_fail(diag, HD_E_NOMEM,
+				"no memory to check a plan of %u stages and %u virtual nodes", plan->nstages,
+				plan->nvns);
 	}
 	return w.report->total ? hd_fail(diag, HD_E_BADPLAN, "%s", w.report->at[0].text) : HD_OK;
 }
 
 enum hd_err hd_plan_check_alone(const struct hd_plan *plan, struct hd_report *report, struct hd_diag *diag)
 {
-	const struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks, .nstages = HD_RUN_STAGES, .wave = plan->nvns,
+	const struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks,
+		.nstages = HD_RUN_STAGES, .wave = plan->nvns,
 		.lockstep = any_lockstep(plan) };
 
 	return hd_plan_check(plan, &job, report, diag);

@@ -15,7 +15,8 @@ static struct hd_plan plan_of(const char *lists, uint32_t nranks, uint32_t nstag
 	struct hd_diag diag = { "" };
 
 	hd_text_init(&text, &arena);
-	hd_text_addf(&text, "plan 1\nstages %u\nworkers 0-%u:0\nmap %s\nowner 0-3:0\n%s", nstages, nranks - 1, nranks == 1 ? "0-3:0" : "0-1:0 2-3:1", lists);
+	hd_text_addf(&text, "plan 1\nstages %u\nworkers 0-%u:0\nmap %s\nowner 0-3:0\n%s", nstages, nranks - 1,
+		nranks == 1 ? "0-3:0" : "0-1:0 2-3:1", lists);
 	CHECK(hd_plan_parse(&plan, text.at, text.len, "t.plan", &arena, &diag) == HD_OK, "%s", diag.text);
 	return plan;
 }
@@ -33,7 +34,8 @@ static void legal_plans_are_accepted(void **state)
 	(void)state;
 	for (uint32_t nvns = 1; nvns < 20; nvns++)
 		for (uint32_t nranks = 1; nranks < 9; nranks++) {
-			struct hd_plan_job job = { .nvns = nvns, .nchunks = 7, .nstages = 1, .lockstep = (nvns + nranks) % 3 == 0 };
+			struct hd_plan_job job = { .nvns = nvns, .nchunks = 7, .nstages = 1,
+				.lockstep = (nvns + nranks) % 3 == 0 };
 			uint32_t map[20];
 			struct hd_plan p;
 			struct hd_diag diag = { "" };
@@ -51,7 +53,8 @@ static void legal_plans_are_accepted(void **state)
 }
 
 /* Every rule, provoked: what the checker must say among its findings. */
-static const struct { const char *rule; const struct hd_plan_job *job; uint32_t nranks; const char *lists, *want; } wrong[] = {
+static const struct { const char *rule; const struct hd_plan_job *job; uint32_t nranks; const char *lists,
+	*want; } wrong[] = {
 	{ "K1", &job1, 2, "0: LD0.0 F0.0 B0.0 " END "1: " TWO END, "plan: stage 0 never runs forward for virtual node 1" },
 	{ "K1", &job1, 2, "0: LD0.0 F0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END,
 	  "plan: rank 0, #2 F0.0: forward of 0.0 appears twice (ranks 0 #1 and 0 #2)" },
@@ -93,18 +96,22 @@ static const struct { const char *rule; const struct hd_plan_job *job; uint32_t 
 	{ "K18", &job1, 2, "0: " ONE "NORM STEP0\n1: " TWO "NORM STEP0\n", "plan: rank 0: stage 0 has no RED: its gradient is never summed" },
 	{ "K18", &job1, 2, "0: " ONE "RED0 RED0 NORM STEP0\n1: " TWO "RED0 RED0 NORM STEP0\n", "plan: rank 0, #7 RED0: stage 0 is reduced twice" },
 	{ "K20", &job1, 2, "0: " ONE "RED0 STEP0\n1: " TWO "RED0 STEP0\n",
-	  "plan: rank 0, #7 STEP0: no NORM precedes it: NORM seals the step and makes the scale of its update, whether the job clips or not" },
+	  "plan: rank 0, #7 STEP0: no NORM precedes it: NORM seals the step and makes the scale of its "
+	  "update, whether the job clips or not" },
 	{ "K20", &job1, 2, "0: " ONE "RED0 STEP0 NORM\n1: " TWO "RED0 STEP0 NORM\n",
-	  "plan: rank 0, #7 STEP0: no NORM precedes it: NORM seals the step and makes the scale of its update, whether the job clips or not" },
+	  "plan: rank 0, #7 STEP0: no NORM precedes it: NORM seals the step and makes the scale of its "
+	  "update, whether the job clips or not" },
 	{ "K20", &job1, 2, "0: LD0.0 F0.0 B0.0 NORM LD0.1 F0.1 B0.1 RED0 STEP0\n1: " TWO "NORM RED0 STEP0\n",
 	  "plan: rank 0, #4 LD0.1: NORM happens before the gradient of virtual node 1" },
 	{ "K20", &job1, 2, "0: " ONE "NORM RED0 STEP0\n1: " TWO "NORM RED0 STEP0\n", "plan: rank 0, #7 RED0: NORM happens before the reduction of stage 0" },
 	{ "K20", &job1, 2, "0: " ONE "NORM RED0 STEP0\n1: " TWO "NORM RED0 STEP0\n", "plan: rank 0, #6 NORM: NORM happens before the reduction of stage 0" },
 	{ "K20", &job1, 2, "0: " ONE "RED0 NORM NORM STEP0\n1: " TWO "RED0 NORM NORM STEP0\n", "plan: rank 0, #8 NORM: NORM appears twice" },
 	{ "RUN", &job1, 2, "0: LD0.0 F0.0 LD0.1 F0.1 B0.0 B0.1 " END "1: " TWO END,
-	  "plan: rank 0, #2 LD0.1: virtual node 1 is begun before 0 is finished; a rank keeps the activations of 1" },
+	  "plan: rank 0, #2 LD0.1: virtual node 1 is begun before 0 is finished; a rank keeps the "
+	  "activations of 1" },
 	{ "RUN", &job1, 2, "0: LD0.1 F0.1 B0.1 LD0.0 F0.0 B0.0 " END "1: " TWO END,
-	  "plan: rank 0, #3 LD0.0: virtual node 0 comes after 1; a rank runs its virtual nodes in ascending order" },
+	  "plan: rank 0, #3 LD0.0: virtual node 0 comes after 1; a rank runs its virtual nodes in ascending "
+	  "order" },
 	{ "RUN", &job1, 2, "0: LD0.0 F0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #2 I0.0: I has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: LD0.0 Fc0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #1 Fc0.0: flags have no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "RED0#1 NORM STEP0\n1: " TWO END, "plan: rank 0, #6 RED0#1: buckets and slots have no runtime in this build" },
@@ -123,7 +130,8 @@ static const struct { const char *rule; const struct hd_plan_job *job; uint32_t 
 	  "plan: rank 0, #3 RED0: the reduction of stage 0 happens before the gradient of virtual node 0" },
 	{ "MEET", &step, 2, "0: LD0.0 LD0.1 FL0 BL0 " END "1: LD0.2 LD0.3 FL0 " END, "plan: rank 1: replicas meet in different order: rank 0 is at BL0, rank 1 at RED0" },
 	{ "RUN", &step, 2, "0: " ONE END "1: LD0.2 LD0.3 FL0 BL0 " END,
-	  "plan: rank 0 runs F0.0 by itself, others all virtual nodes in lockstep (FL, BL); a step is one or the other" },
+	  "plan: rank 0 runs F0.0 by itself, others all virtual nodes in lockstep (FL, BL); a step is one "
+	  "or the other" },
 	{ "MEET", &job1, 2, "0: " ONE "RED0 STEP0\n1: " TWO END, "plan: rank 1: replicas meet in different order: rank 0 is at its end, rank 1 at NORM" },
 };
 
@@ -139,13 +147,16 @@ static void every_rule_speaks_its_sentence(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-		struct hd_plan p = plan_of(wrong[i].lists, wrong[i].nranks, wrong[i].job == &job2 && *wrong[i].want ? 2 : 1);
+		struct hd_plan p = plan_of(wrong[i].lists, wrong[i].nranks, wrong[i].job == &job2 &&
+			*wrong[i].want ? 2 : 1);
 		struct hd_report report;
 		struct hd_diag diag = { "" };
-		CHECK(hd_plan_check(&p, wrong[i].job, &report, &diag) == HD_E_BADPLAN, "accepted: %s", wrong[i].want);
+		CHECK(hd_plan_check(&p, wrong[i].job, &report, &diag) == HD_E_BADPLAN, "accepted: %s",
+			wrong[i].want);
 		for (uint32_t f = 0; f < report.len && !found(&report, wrong[i].rule, wrong[i].want); f++)
 			print_message("  %s %s\n", report.at[f].rule, report.at[f].text);
-		CHECK(found(&report, wrong[i].rule, wrong[i].want), "%s never said: %s", wrong[i].rule, wrong[i].want);
+		CHECK(found(&report, wrong[i].rule, wrong[i].want), "%s never said: %s", wrong[i].rule,
+			wrong[i].want);
 		assert_string_equal(diag.text, report.at[0].text);
 		hd_arena_reset(&arena);
 	}
@@ -159,7 +170,9 @@ static void a_map_outside_the_plan_and_a_plan_of_another_job_are_refused(void **
 		{ .nvns = 5, .nchunks = 4, .nstages = 1 }, { .nvns = 4, .nchunks = 5, .nstages = 1 }, { .nvns = 4, .nchunks = 4, .nstages = 2 },
 	};
 	static const char *const want[] = {
-		"plan: it has 4 virtual nodes, the job has 5", "plan: it gives owners to 4 chunks, the job has 5", "plan: it has 1 stages, a run has 2",
+		"plan: it has 4 virtual nodes, the job has 5",
+			"plan: it gives owners to 4 chunks, the job has 5",
+			"plan: it has 1 stages, a run has 2",
 	};
 
 	(void)state;
@@ -170,7 +183,8 @@ static void a_map_outside_the_plan_and_a_plan_of_another_job_are_refused(void **
 	p.map[2] = 2;
 	p.owner[3] = 9;
 	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
-	assert_true(found(&report, "K28", "plan: virtual node 2 is assigned to no pipeline: there is no rank 2"));
+	assert_true(found(&report, "K28",
+		"plan: virtual node 2 is assigned to no pipeline: there is no rank 2"));
 	assert_true(found(&report, "K4", "plan: chunk 3 is owned by rank 9, there are 2"));
 	p.nranks = 0;
 	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
@@ -178,7 +192,8 @@ static void a_map_outside_the_plan_and_a_plan_of_another_job_are_refused(void **
 	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
 }
 
-static const struct hd_plan_job wave2 = { .nvns = 4, .nchunks = 4, .nstages = 1, .wave = 2 }, wave3 = { .nvns = 4, .nchunks = 4, .nstages = 1, .wave = 3 };
+static const struct hd_plan_job wave2 = { .nvns = 4, .nchunks = 4, .nstages = 1, .wave = 2 },
+	wave3 = { .nvns = 4, .nchunks = 4, .nstages = 1, .wave = 3 };
 static const struct hd_plan_job job3 = { .nvns = 4, .nchunks = 4, .nstages = 3 };
 
 #define DEEP(v) "LD0." v " LD2." v " F0." v " F1." v " F2." v " B2." v " B1." v " B0." v " "
@@ -200,23 +215,29 @@ static const struct { const struct hd_plan_job *job; uint32_t nranks; const char
 	{ &wave2, 1, "0: LD0.0 LD0.1 F0.0 F0.1 B0.0 B0.1 LD0.2 LD0.3 F0.2 F0.3 B0.2 B0.3 " END, "" },
 	{ &wave3, 1, "0: LD0.0 LD0.1 F0.0 F0.1 LD0.2 F0.2 B0.2 B0.1 B0.0 LD0.3 F0.3 B0.3 " END, "" },
 	{ &wave2, 1, "0: LD0.0 LD0.1 LD0.2 F0.0 F0.1 F0.2 B0.0 B0.1 B0.2 LD0.3 F0.3 B0.3 " END,
-	  "plan: rank 0, #2 LD0.2: virtual node 2 is begun before 0 is finished; a rank keeps the activations of 2\n"
-	  "plan: rank 0, #3 F0.0: virtual node 0 is begun before 2 is finished; a rank keeps the activations of 2\n"
-	  "plan: rank 0, #5 F0.2: virtual node 2 is begun before 0 is finished; a rank keeps the activations of 2\n"
-	  "plan: rank 0, #6 B0.0: virtual node 0 is begun before 2 is finished; a rank keeps the activations of 2\n" },
+	  "plan: rank 0, #2 LD0.2: virtual node 2 is begun before 0 is finished; a rank keeps the "
+	  "activations of 2\n"
+	  "plan: rank 0, #3 F0.0: virtual node 0 is begun before 2 is finished; a rank keeps the "
+	  "activations of 2\n"
+	  "plan: rank 0, #5 F0.2: virtual node 2 is begun before 0 is finished; a rank keeps the "
+	  "activations of 2\n"
+	  "plan: rank 0, #6 B0.0: virtual node 0 is begun before 2 is finished; a rank keeps the "
+	  "activations of 2\n" },
 	{ &wave3, 1, "0: LD0.0 LD0.2 F0.0 F0.2 B0.0 B0.2 LD0.1 F0.1 B0.1 LD0.3 F0.3 B0.3 " END, "?plan: rank 0, #1 LD0.2: virtual node 2 is begun before 0" },
 	{ &wave3, 1, "0: LD0.0 LD0.1 F0.0 F0.1 B0.0 LD0.2 F0.2 B0.2 B0.1 LD0.3 F0.3 B0.3 " END, "?plan: rank 0, #5 LD0.2: virtual node 2 is begun before 0" },
 	{ &wave2, 1, "0: LD0.1 F0.1 LD0.0 F0.0 B0.0 B0.1 " TWO END, "?plan: rank 0, #2 LD0.0: virtual node 0 is begun before 1 is finished" },
 	/* halves of a backward: no runtime, but that is all */
 	{ &job1, 1, "0: LD0.0 F0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " TWO END,
-	  "plan: rank 0, #2 I0.0: I has no runtime in this build\nplan: rank 0, #3 W0.0: W has no runtime in this build\n" },
+	  "plan: rank 0, #2 I0.0: I has no runtime in this build\nplan: rank 0, #3 W0.0: W has no runtime "
+	  "in this build\n" },
 	{ &job1, 1, "0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 BAR7 " TWO END, "plan: rank 0, #6 BAR7: BAR has no runtime in this build\n" },
 	/* after what was reduced and normed */
 	{ &job1, 1, "0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 LD0.2 F0.2 B0.2 RED0 NORM LD0.3 F0.3 B0.3 STEP0\n",
 	  "plan: rank 0, #9 RED0: the reduction of stage 0 happens before the gradient of virtual node 3\n"
 	  "plan: rank 0, #11 LD0.3: the reduction of stage 0 happens before the gradient of virtual node 3\n"
 	  "plan: rank 0, #12 F0.3: the reduction of stage 0 happens before the gradient of virtual node 3\n"
-	  "plan: rank 0, #13 B0.3: the reduction of stage 0 happens before the gradient of virtual node 3\n" },
+	  "plan: rank 0, #13 B0.3: the reduction of stage 0 happens before the gradient of virtual node "
+	  "3\n" },
 	{ &job1, 2, "0: LD0.0 F0.0 B0.0 " END "1: LD0.2 F0.2 B0.2 " END,
 	  "plan: rank 0, #3 RED0: the reduction of stage 0 happens before the gradient of virtual node 1\n"
 	  "plan: rank 0, #5 STEP0: update 1 of stage 0 happens before the gradient of virtual node 1\n"
@@ -246,9 +267,11 @@ static void a_fault_is_said_where_it_is_and_alone(void **state)
 			hd_text_addf(&text, "%s\n", report.at[f].text);
 		CHECK(err == (*exact[i].want ? HD_E_BADPLAN : HD_OK), "case %zu: %s", i, text.at);
 		if (any)
-			CHECK(strstr(text.at, exact[i].want + 1), "case %zu: wanted %s\n%s", i, exact[i].want + 1, text.at);
+			CHECK(strstr(text.at, exact[i].want + 1), "case %zu: wanted %s\n%s", i,
+				exact[i].want + 1, text.at);
 		else
-			CHECK(!strcmp(text.len ? text.at : "", exact[i].want), "case %zu: wanted\n%s\ngot\n%s", i, exact[i].want, text.at);
+			CHECK(!strcmp(text.len ? text.at : "", exact[i].want),
+				"case %zu: wanted\n%s\ngot\n%s", i, exact[i].want, text.at);
 		hd_arena_reset(&arena);
 	}
 }
@@ -274,7 +297,9 @@ static void a_fragment_is_of_the_instruction_and_five_around_it(void **state)
 /* Of a report that is full the last finding keeps its own fragment. */
 static void a_full_report_keeps_its_fragments(void **state)
 {
-	struct hd_plan p = plan_of("0: LD0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 "
+	struct hd_plan p =
+		plan_of("0: LD0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 "
+		"F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 "
 		"F0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 " TWO END, 1, 1);
 	struct hd_report report;
 
@@ -286,7 +311,8 @@ static void a_full_report_keeps_its_fragments(void **state)
 		char from[32];
 		uint32_t at = f + 2;                              /* of the finding, as its text says */
 		snprintf(from, sizeof from, "rank 0 from #%u: ", at > 5 ? at - 5 : 0);
-		CHECK(!strncmp(report.at[f].fragment[0], from, strlen(from)), "finding %u: %s with %s", f, report.at[f].text, report.at[f].fragment[0]);
+		CHECK(!strncmp(report.at[f].fragment[0], from, strlen(from)), "finding %u: %s with %s", f,
+			report.at[f].text, report.at[f].fragment[0]);
 	}
 	hd_arena_reset(&arena);
 }
@@ -310,14 +336,17 @@ static void a_plan_of_an_impossible_shape_is_refused(void **state)
 		bad.nranks = cases[i].nranks;
 		bad.nvns = cases[i].nvns;
 		bad.nstages = cases[i].nstages;
-		bad.list = NULL;                                  /* of such a plan nobody looks at the lists */
+		/* of such a plan nobody looks at the lists */
+		bad.list = NULL;
 		assert_int_equal(hd_plan_check(&bad, &job, &report, NULL), HD_E_BADPLAN);
-		CHECK(report.total == 1 && found(&report, "K4", cases[i].want), "case %zu: %s", i, report.at[0].text);
+		CHECK(report.total == 1 && found(&report, "K4", cases[i].want), "case %zu: %s", i,
+			report.at[0].text);
 	}
 	struct hd_report report;
 	p.map[1] = UINT32_MAX;
 	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
-	assert_true(found(&report, "K28", "plan: virtual node 1 is assigned to no pipeline: there is no rank 4294967295"));
+	assert_true(found(&report, "K28",
+		"plan: virtual node 1 is assigned to no pipeline: there is no rank 4294967295"));
 	hd_arena_reset(&arena);
 }
 
@@ -331,13 +360,15 @@ static void without_memory_a_plan_is_neither_right_nor_wrong(void **state)
 
 	(void)state;
 	assert_int_equal(hd_plan_data(&p, &job, HD_MAX_RANKS, NULL, &arena, NULL), HD_OK);
-	p.nstages = job.nstages = 1000;                           /* more than fits into what the arena took before */
+	/* more than fits into what the arena took before */
+	p.nstages = job.nstages = 1000;
 	while (err == HD_E_NOMEM) {
 		struct hd_report report;
 		hd_alloc_arm(++n);
 		err = hd_plan_check(&p, &job, &report, NULL);
 		hd_alloc_arm(0);
-		CHECK(err == (report.total ? HD_E_BADPLAN : HD_E_NOMEM), "request %llu", (unsigned long long)n);
+		CHECK(err == (report.total ? HD_E_BADPLAN : HD_E_NOMEM), "request %llu",
+			(unsigned long long)n);
 	}
 	assert_int_equal(err, HD_E_BADPLAN);
 	assert_true(n > 2);
@@ -374,11 +405,13 @@ struct machine {
 	bool bad;
 };
 
-static void run_one(struct machine *m, const struct hd_plan *p, bool lockstep, uint32_t rank, const struct hd_ins *ins)
+static void run_one(struct machine *m, const struct hd_plan *p, bool lockstep, uint32_t rank,
+	const struct hd_ins *ins)
 {
 	bool is_vn = ins->op == HD_INS_LD || ins->op == HD_INS_F || ins->op == HD_INS_B;
 
-	if (ins->stage != 0 || ins->flags || (is_vn && (ins->vn >= p->nvns || p->map[ins->vn] != rank || m->nred))) {
+	if (ins->stage != 0 || ins->flags || (is_vn && (ins->vn >= p->nvns || p->map[ins->vn] != rank ||
+		m->nred))) {
 		m->bad = true;
 		return;
 	}
@@ -414,7 +447,8 @@ static void run_one(struct machine *m, const struct hd_plan *p, bool lockstep, u
 
 static bool meets(const struct hd_ins *ins)
 {
-	return ins->op == HD_INS_RED || ins->op == HD_INS_NORM || ins->op == HD_INS_FL || ins->op == HD_INS_BL;
+	return ins->op == HD_INS_RED || ins->op == HD_INS_NORM || ins->op == HD_INS_FL ||
+		ins->op == HD_INS_BL;
 }
 
 /* All ranks stand at the same kind of meeting, and the sums it needs are there. */
@@ -450,7 +484,8 @@ static bool runs_right(const struct hd_plan *p, bool lockstep)
 	for (;;) {
 		uint32_t nended = 0;
 		for (uint32_t r = 0; r < p->nranks; r++) {
-			for (; m.pc[r] < p->list[r].len && !meets(&p->list[r].at[m.pc[r]]) && !m.bad; m.pc[r]++)
+			for (; m.pc[r] < p->list[r].len && !meets(&p->list[r].at[m.pc[r]]) && !m.bad;
+				m.pc[r]++)
 				run_one(&m, p, lockstep, r, &p->list[r].at[m.pc[r]]);
 			nended += m.pc[r] == p->list[r].len;
 		}
@@ -472,7 +507,8 @@ static bool runs_right(const struct hd_plan *p, bool lockstep)
 
 static void copy_list(struct hd_ilist *to, const struct hd_ilist *from)
 {
-	*to = (struct hd_ilist){ .at = hd_arena_take(&arena, (size_t)from->len + 1, sizeof *to->at), .len = from->len, .cap = from->len + 1 };
+	*to = (struct hd_ilist){ .at = hd_arena_take(&arena, (size_t)from->len + 1, sizeof *to->at),
+		.len = from->len, .cap = from->len + 1 };
 	memcpy(to->at, from->at, from->len * sizeof *to->at);
 }
 
@@ -501,18 +537,22 @@ static void mutate(struct hd_plan *p)
 	}
 }
 
-/* What is refused without the job is refused with it for the same reason; what only the job refuses is what only it can know:
- * activations that a rank may keep. */
-static void judge_like_alone(const struct hd_plan *p, const struct hd_plan_job *job, enum hd_err err, const struct hd_diag *why)
+/* What is refused without the job is refused with it for the same reason; what only the job refuses is what
+ * only it can know: activations that a rank may keep. */
+static void judge_like_alone(const struct hd_plan *p, const struct hd_plan_job *job, enum hd_err err,
+	const struct hd_diag *why)
 {
 	struct hd_diag alone = { "" };
 
 	if (hd_plan_check_alone(p, NULL, &alone))
-		CHECK(err && (!strcmp(alone.text, why->text) || strstr(why->text, "a rank keeps the activations of") ||
-			strstr(why->text, job->lockstep ? "need all virtual nodes in lockstep" : "need lockstep; this job has none")),
+		CHECK(err && (!strcmp(alone.text, why->text) ||
+			strstr(why->text, "a rank keeps the activations of") ||
+			strstr(why->text, job->lockstep ? "need all virtual nodes in lockstep" :
+			"need lockstep; this job has none")),
 			"alone: %s\nwith the job: %s", alone.text, err ? why->text : "accepted");
 	else
-		CHECK(!err || strstr(why->text, "a rank keeps the activations of") || strstr(why->text, "lockstep"),
+		CHECK(!err || strstr(why->text, "a rank keeps the activations of") ||
+			strstr(why->text, "lockstep"),
 			"alone: accepted\nwith the job: %s", why->text);
 }
 
@@ -550,7 +590,8 @@ static struct hd_ins cut(struct hd_ilist *list, uint32_t at)
 	return ins;
 }
 
-/* Instruction `at` of `rank` dropped, and put before every place of every rank, there alone or twice, or exchanged with what stands there. */
+/* Instruction `at` of `rank` dropped, and put before every place of every rank, there alone or twice, or
+ * exchanged with what stands there. */
 static uint32_t change_one(struct hd_plan *p, const struct hd_plan_job *job, uint32_t rank, uint32_t at)
 {
 	struct hd_ilist *from = &p->list[rank];
@@ -590,7 +631,8 @@ static void every_drop_copy_exchange_and_move_is_refused_or_runs_right(void **st
 	for (uint32_t nvns = 1; nvns < 5; nvns++)
 		for (uint32_t nranks = 1; nranks < 4; nranks++)
 			for (int lockstep = 0; lockstep < 2; lockstep++) {
-				struct hd_plan_job job = { .nvns = nvns, .nchunks = 3, .nstages = 1, .lockstep = lockstep };
+				struct hd_plan_job job = { .nvns = nvns, .nchunks = 3, .nstages = 1,
+					.lockstep = lockstep };
 				struct hd_plan p;
 				assert_int_equal(hd_plan_data(&p, &job, nranks, NULL, &arena, NULL), HD_OK);
 				assert_true(judge(&p, &job));
@@ -613,7 +655,8 @@ static void mutants_are_refused_exactly_when_they_would_run_wrong(void **state)
 	(void)state;
 	srandom(3);
 	for (int round = 0; round < 40000; round++) {
-		struct hd_plan_job job = { .nvns = 1 + (uint32_t)random() % 7, .nchunks = 3, .nstages = 1, .lockstep = random() % 4 == 0 };
+		struct hd_plan_job job = { .nvns = 1 + (uint32_t)random() % 7, .nchunks = 3, .nstages = 1,
+			.lockstep = random() % 4 == 0 };
 		uint32_t nranks = 1 + (uint32_t)random() % MAX_RANKS;
 		struct hd_plan p;
 		assert_int_equal(hd_plan_data(&p, &job, nranks, NULL, &arena, NULL), HD_OK);

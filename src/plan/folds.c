@@ -32,7 +32,8 @@ static uint32_t take_buffer(struct folding *f)
 /* Is `node` the right sibling of what pends below place `at` of the stack? */
 static bool joins(const struct folding *f, uint32_t at, struct hd_tnode node)
 {
-	return at && hd_tree_is_right(f->nvns, node) && hd_tnode_same(f->stack[at - 1].node, hd_tree_sibling(f->nvns, node));
+	return at && hd_tree_is_right(f->nvns, node) && hd_tnode_same(f->stack[at - 1].node,
+		hd_tree_sibling(f->nvns, node));
 }
 
 static void merge_upward(struct folding *f)
@@ -70,29 +71,37 @@ static void fold_slice(struct folding *f, struct hd_tnode leaf, uint32_t slice)
 		merge_upward(f);
 }
 
-static enum hd_err check_vns(uint32_t nvns, const uint32_t *vn, uint32_t nhere, uint32_t nslices, struct hd_diag *diag)
+static enum hd_err check_vns(uint32_t nvns, const uint32_t *vn, uint32_t nhere, uint32_t nslices,
+	struct hd_diag *diag)
 {
 	if (nvns == 0 || nvns > HD_MAX_VNS || nslices == 0)
-		return hd_fail(diag, HD_E_INVAL, "a fold needs 1 to %u virtual nodes and slices, not %u and %u", HD_MAX_VNS, nvns, nslices);
+		return hd_fail(diag, HD_E_INVAL,
+			"a fold needs 1 to %u virtual nodes and slices, not %u and %u", HD_MAX_VNS, nvns,
+			nslices);
 	for (uint32_t i = 0; i < nhere; i++)
 		if (vn[i] >= nvns || (i && vn[i] <= vn[i - 1]))
-			return hd_fail(diag, HD_E_INVAL, "virtual node %u at place %u: they must ascend and be below %u", vn[i], i, nvns);
+			return hd_fail(diag, HD_E_INVAL,
+				"virtual node %u at place %u: they must ascend and be below %u", vn[i], i,
+				nvns);
 	return HD_OK;
 }
 
-static enum hd_err take_arrays(struct folding *f, struct hd_fold_script *s, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err take_arrays(struct folding *f, struct hd_fold_script *s, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	size_t n = s->nvns_here, nsteps = n * s->nslices;
 
 	s->vn = hd_arena_take(arena, n + 1, sizeof *s->vn);
 	s->first_move = hd_arena_take(arena, nsteps + 1, sizeof *s->first_move);
-	s->move = hd_arena_take(arena, nsteps + n + 1, sizeof *s->move);     /* a move per slice, at most a merge per leaf */
+	/* a move per slice, at most a merge per leaf */
+	s->move = hd_arena_take(arena, nsteps + n + 1, sizeof *s->move);
 	s->root = hd_arena_take(arena, n + 1, sizeof *s->root);
 	s->root_buffer = hd_arena_take(arena, n + 1, sizeof *s->root_buffer);
 	f->stack = hd_arena_take(arena, n + 1, sizeof *f->stack);
 	f->free = hd_arena_take(arena, n + 1, sizeof *f->free);
 	f->pends = hd_arena_take(arena, n + 1, sizeof *f->pends);
-	if (!s->vn || !s->first_move || !s->move || !s->root || !s->root_buffer || !f->stack || !f->free || !f->pends)
+	if (!s->vn || !s->first_move || !s->move || !s->root || !s->root_buffer || !f->stack || !f->free ||
+		!f->pends)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the fold of %u virtual nodes", s->nvns_here);
 	return HD_OK;
 }
@@ -110,7 +119,8 @@ static void number_buffers(struct folding *f)
 	uint32_t n = s->nbuffers, whole = 0, *to = f->free;
 
 	for (uint32_t b = 0; b < n; b++)
-		whole += f->pends[b] = f->pends[b] || s->nslices > 1;       /* a leaf pends between its slices too */
+		/* a leaf pends between its slices too */
+		whole += f->pends[b] = f->pends[b] || s->nslices > 1;
 	for (uint32_t b = 0, i = 0, j = whole; b < n; b++)
 		to[b] = f->pends[b] ? i++ : j++;
 	for (uint32_t k = 0; k < f->nmoves; k++) {
@@ -123,13 +133,15 @@ static void number_buffers(struct folding *f)
 	s->ntemps = n - whole;
 }
 
-enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn,
+	uint32_t nhere,
 	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag)
 {
 	return hd_fold_script_make_waves(script, nvns, vn, nhere, nslices, NULL, arena, diag);
 }
 
-enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn,
+	uint32_t nhere,
 	uint32_t nslices, const uint32_t *wave, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_fold_script s = { .nvns_here = nhere, .nslices = nslices };
@@ -172,17 +184,20 @@ static int by_cover(const void *a, const void *b)
 
 static enum hd_err no_tiling(struct hd_diag *diag, uint32_t leaf)
 {
-	return hd_fail(diag, HD_E_INVAL, "the roots do not tile the tree: leaf %u is covered by none or by two", leaf);
+	return hd_fail(diag, HD_E_INVAL,
+		"the roots do not tile the tree: leaf %u is covered by none or by two", leaf);
 }
 
 /* The order of the roots, kept in `out` itself as (a: root, b: first leaf): join j is
  * written after root j+1 was read, so it never overwrites what is still to be read. */
-static enum hd_err sort_roots(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots, struct hd_join *out, struct hd_diag *diag)
+static enum hd_err sort_roots(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
+	struct hd_join *out, struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < nroots; i++) {
 		uint32_t first, end;
 		if (!hd_tree_exists(nvns, root[i]) || !hd_tnode_same(root[i], hd_tree_name(nvns, root[i])))
-			return hd_fail(diag, HD_E_INVAL, "(%u,%u) is no name in a tree of %u leaves", root[i].level, root[i].index, nvns);
+			return hd_fail(diag, HD_E_INVAL, "(%u,%u) is no name in a tree of %u leaves",
+				root[i].level, root[i].index, nvns);
 		hd_tree_cover(nvns, root[i], &first, &end);
 		out[i] = (struct hd_join){ .a = i, .b = first };
 	}
@@ -190,8 +205,10 @@ static enum hd_err sort_roots(uint32_t nvns, const struct hd_tnode *root, uint32
 	return HD_OK;
 }
 
-/* Sorted roots -> joins; `stack` is what pends, and what is left in the end. `tiles`: a gap is refused where it begins. */
-static enum hd_err join(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots, bool tiles, struct hd_join *out, struct hd_left *stack,
+/* Sorted roots -> joins; `stack` is what pends, and what is left in the end. `tiles`: a gap is refused
+ * where it begins. */
+static enum hd_err join(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots, bool tiles,
+	struct hd_join *out, struct hd_left *stack,
 	uint32_t *njoins, uint32_t *nleft, struct hd_diag *diag)
 {
 	uint32_t n = 0, top = 0, at = 0;
@@ -202,7 +219,8 @@ static enum hd_err join(uint32_t nvns, const struct hd_tnode *root, uint32_t nro
 		if (first < at || (tiles && first != at))
 			return no_tiling(diag, first < at ? first : at);
 		hd_tree_cover(nvns, node, &first, &at);
-		while (top && hd_tree_is_right(nvns, node) && hd_tnode_same(stack[top - 1].node, hd_tree_sibling(nvns, node))) {
+		while (top && hd_tree_is_right(nvns, node) &&
+			hd_tnode_same(stack[top - 1].node, hd_tree_sibling(nvns, node))) {
 			out[n] = (struct hd_join){ .dst = nroots + n, .a = stack[--top].item, .b = item };
 			item = nroots + n++;
 			node = hd_tree_parent(nvns, node);
@@ -219,7 +237,8 @@ static enum hd_err join(uint32_t nvns, const struct hd_tnode *root, uint32_t nro
 static enum hd_err check_roots(uint32_t nvns, uint32_t nroots, uint32_t cap, struct hd_diag *diag)
 {
 	if (nvns == 0 || nvns > HD_MAX_VNS || nroots == 0)
-		return hd_fail(diag, HD_E_INVAL, "nothing to join: %u roots of %u virtual nodes", nroots, nvns);
+		return hd_fail(diag, HD_E_INVAL, "nothing to join: %u roots of %u virtual nodes", nroots,
+			nvns);
 	if (cap < nroots)
 		return hd_fail(diag, HD_E_NOSPACE, "room for %u joins, %u roots need as many", cap, nroots);
 	return HD_OK;
@@ -228,7 +247,8 @@ static enum hd_err check_roots(uint32_t nvns, uint32_t nroots, uint32_t cap, str
 enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
 	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag)
 {
-	struct hd_left stack[HD_MAX_LEVELS + 2];         /* a tiled prefix pends as one node per level at most */
+	/* a tiled prefix pends as one node per level at most */
+	struct hd_left stack[HD_MAX_LEVELS + 2];
 	uint32_t n, nleft;
 	enum hd_err err = check_roots(nvns, nroots, cap, diag);
 
@@ -245,7 +265,8 @@ enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nr
 }
 
 enum hd_err hd_join_some(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
-	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft, struct hd_diag *diag)
+	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft,
+	struct hd_diag *diag)
 {
 	enum hd_err err = check_roots(nvns, nroots, cap, diag);
 

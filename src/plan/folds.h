@@ -26,7 +26,8 @@ struct hd_move { uint32_t dst, src; bool add; };
 
 struct hd_fold_script {
 	uint32_t nvns_here, nslices, nroots;
-	uint32_t nbuffers, ntemps;        /* buffers [0, nbuffers) hold whole gradients, the next ntemps are temporary */
+	/* buffers [0, nbuffers) hold whole gradients, the next ntemps are temporary */
+	uint32_t nbuffers, ntemps;
 	uint32_t *vn;                     /* [nvns_here] ascending */
 	uint32_t *first_move;             /* [nvns_here * nslices + 1]: moves of (vn index, slice) */
 	struct hd_move *move;
@@ -34,24 +35,29 @@ struct hd_fold_script {
 	uint32_t *root_buffer;            /* where each root is when all virtual nodes are done */
 };
 
-HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn,
+	uint32_t nhere,
 	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag);
 /* wave[i]: of vn[i], ascending; NULL: each is its own. Slices have no waves. */
-HD_MUST_USE enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+HD_MUST_USE enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns,
+	const uint32_t *vn, uint32_t nhere,
 	uint32_t nslices, const uint32_t *wave, struct hd_arena *arena, struct hd_diag *diag);
 
 /* The other half: roots of all members of a step, joined to value(H,0). A merge list for one chunk:
  * the operands in the order of the tree; association is fixed, arrival order is free. */
-struct hd_join { uint32_t dst, a, b; };   /* item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given */
+/* item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given */
+struct hd_join { uint32_t dst, a, b; };
 /* `out` has room for `cap` >= nroots (HD_E_NOSPACE else) though one fewer comes out: it also serves to
  * sort the roots, which may come in any order. njoins = nroots - 1; `result` is the item of value(H,0). */
 HD_MUST_USE enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
 	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag);
 
-/* The same for roots that are only some of the tree's, as far as both operands are among them. What is left are the roots of
- * their union: `left` has room for nroots, in ascending order of cover. Roots that overlap: HD_E_INVAL. */
+/* The same for roots that are only some of the tree's, as far as both operands are among them. What is left
+ * are the roots of their union: `left` has room for nroots, in ascending order of cover. Roots that
+ * overlap: HD_E_INVAL. */
 struct hd_left { struct hd_tnode node; uint32_t item; };
 HD_MUST_USE enum hd_err hd_join_some(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
-	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft, struct hd_diag *diag);
+	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft,
+	struct hd_diag *diag);
 
 #endif

@@ -46,10 +46,13 @@ static void run_script(const struct hd_fold_script *s, const float *slice, float
 {
 	for (uint32_t i = 0; i < s->nvns_here; i++)
 		for (uint32_t q = 0; q < s->nslices; q++)
-			for (uint32_t m = s->first_move[i * s->nslices + q]; m < s->first_move[i * s->nslices + q + 1]; m++) {
+			for (uint32_t m = s->first_move[i * s->nslices + q];
+				m < s->first_move[i * s->nslices + q + 1]; m++) {
 				const struct hd_move *move = &s->move[m];
-				assert_true(move->dst < s->nbuffers && (move->src == HD_LEAF || move->src < s->nbuffers));
-				float src = move->src == HD_LEAF ? slice[s->vn[i] * s->nslices + q] : buffer[move->src];
+				assert_true(move->dst < s->nbuffers &&
+					(move->src == HD_LEAF || move->src < s->nbuffers));
+				float src = move->src == HD_LEAF ? slice[s->vn[i] * s->nslices + q] :
+					buffer[move->src];
 				buffer[move->dst] = move->add ? buffer[move->dst] + src : src;
 			}
 }
@@ -75,9 +78,11 @@ static void buffers_needed_are_those_of_the_table(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
 		for (uint32_t n = table[i].first; n <= table[i].last; n++) {
-			CHECK(script_of(n, 0, n, 1).nbuffers == table[i].buffers, "L=%u: %u buffers", n, script_of(n, 0, n, 1).nbuffers);
+			CHECK(script_of(n, 0, n, 1).nbuffers == table[i].buffers, "L=%u: %u buffers", n,
+				script_of(n, 0, n, 1).nbuffers);
 			for (uint32_t q = 2; q < 5; q++)
-				CHECK(script_of(n, 0, n, q).nbuffers == table[i].buffers + (n >= 2), "L=%u, q=%u: %u buffers", n, q,
+				CHECK(script_of(n, 0, n, q).nbuffers == table[i].buffers + (n >= 2),
+					"L=%u, q=%u: %u buffers", n, q,
 					script_of(n, 0, n, q).nbuffers);
 		}
 	assert_int_equal(script_of(16, 6, 12, 1).nbuffers, 3);
@@ -96,7 +101,8 @@ static void a_right_child_is_added_to_its_sibling_at_once(void **state)
 	(void)state;
 	assert_memory_equal(s.first_move, first, sizeof first);
 	for (size_t i = 0; i < 5; i++)
-		CHECK(s.move[i].dst == want[i].dst && s.move[i].src == want[i].src && s.move[i].add == want[i].add, "move %zu", i);
+		CHECK(s.move[i].dst == want[i].dst && s.move[i].src == want[i].src &&
+			s.move[i].add == want[i].add, "move %zu", i);
 	assert_int_equal(s.nroots, 1);
 	assert_int_equal(s.root_buffer[0], 0);
 }
@@ -152,7 +158,8 @@ static void any_partition_over_members_gives_the_bits_of_one_device(void **state
 	(void)state;
 	srandom(11);
 	for (int round = 0; round < 30000; round++) {
-		struct members m = { .nvns = 1 + (uint32_t)random() % MAX_VNS, .n = 1 + (uint32_t)random() % MAX_MEMBERS,
+		struct members m = { .nvns = 1 + (uint32_t)random() % MAX_VNS,
+			.n = 1 + (uint32_t)random() % MAX_MEMBERS,
 			.nslices = random() % 3 ? 1 : 1 + (uint32_t)random() % 4 };
 		bool contiguous = random() & 1;
 		float slice[MAX_VNS * 4], leaf[MAX_VNS];
@@ -164,7 +171,8 @@ static void any_partition_over_members_gives_the_bits_of_one_device(void **state
 			}
 		}
 		float want = by_definition(leaf, m.nvns), got = refold(&m, slice);
-		CHECK(bits(want) == bits(got), "V=%u, %u members, %u slices: %a, want %a", m.nvns, m.n, m.nslices, (double)got, (double)want);
+		CHECK(bits(want) == bits(got), "V=%u, %u members, %u slices: %a, want %a", m.nvns, m.n,
+			m.nslices, (double)got, (double)want);
 	}
 }
 
@@ -187,7 +195,8 @@ static float refold_in_groups(const struct members *m, uint32_t ngroups, const f
 				if (m->of[v] == k)
 					has[vn[n++] = v] = 1;
 			hd_arena_reset(&arena);
-			assert_int_equal(hd_fold_script_make(&s, m->nvns, vn, n, m->nslices, &arena, NULL), HD_OK);
+			assert_int_equal(hd_fold_script_make(&s, m->nvns, vn, n, m->nslices, &arena, NULL),
+				HD_OK);
 			run_script(&s, slice, buffer);
 			for (uint32_t i = 0; i < s.nroots; i++, nroots++) {
 				root[nroots] = s.root[i];
@@ -196,7 +205,8 @@ static float refold_in_groups(const struct members *m, uint32_t ngroups, const f
 		}
 		if (!nroots)
 			continue;
-		assert_int_equal(hd_join_some(m->nvns, root, nroots, join, MAX_VNS, &njoins, left, &nleft, NULL), HD_OK);
+		assert_int_equal(hd_join_some(m->nvns, root, nroots, join, MAX_VNS, &njoins, left, &nleft,
+			NULL), HD_OK);
 		assert_int_equal(njoins + nleft, nroots);
 		assert_int_equal(hd_tree_roots(m->nvns, has, want, MAX_VNS, &nwant), HD_OK);
 		assert_int_equal(nleft, nwant);
@@ -219,7 +229,8 @@ static void joining_in_groups_first_gives_the_same_bits(void **state)
 	(void)state;
 	srandom(12);
 	for (int round = 0; round < 10000; round++) {
-		struct members m = { .nvns = 1 + (uint32_t)random() % MAX_VNS, .n = 1 + (uint32_t)random() % MAX_MEMBERS, .nslices = 1 };
+		struct members m = { .nvns = 1 + (uint32_t)random() % MAX_VNS,
+			.n = 1 + (uint32_t)random() % MAX_MEMBERS, .nslices = 1 };
 		bool contiguous = random() & 1;
 		float leaf[MAX_VNS];
 		for (uint32_t v = 0; v < m.nvns; v++) {
@@ -228,7 +239,8 @@ static void joining_in_groups_first_gives_the_same_bits(void **state)
 		}
 		uint32_t ngroups = 1 + (uint32_t)random() % m.n;
 		float want = by_definition(leaf, m.nvns), got = refold_in_groups(&m, ngroups, leaf);
-		CHECK(bits(want) == bits(got), "V=%u, %u members in %u groups: %a, want %a", m.nvns, m.n, ngroups, (double)got, (double)want);
+		CHECK(bits(want) == bits(got), "V=%u, %u members in %u groups: %a, want %a", m.nvns, m.n,
+			ngroups, (double)got, (double)want);
 	}
 }
 
@@ -252,7 +264,8 @@ static void a_leaf_never_makes_more_moves_than_levels(void **state)
 	for (uint32_t nvns = 1; nvns <= 1024; nvns += nvns < 70 ? 1 : 53) {
 		struct hd_fold_script s = script_of(nvns, 0, nvns, 1);
 		for (uint32_t i = 0; i < nvns; i++)
-			CHECK(s.first_move[i + 1] - s.first_move[i] <= HD_MAX_LEVELS, "V=%u, leaf %u", nvns, i);
+			CHECK(s.first_move[i + 1] - s.first_move[i] <= HD_MAX_LEVELS, "V=%u, leaf %u", nvns,
+				i);
 	}
 }
 
@@ -290,15 +303,18 @@ static void roots_that_do_not_tile_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		CHECK(hd_join_make(cases[i].nvns, cases[i].root, cases[i].nroots, join, 8, &n, &result, NULL) == cases[i].err, "case %zu", i);
+		CHECK(hd_join_make(cases[i].nvns, cases[i].root, cases[i].nroots, join, 8, &n, &result,
+			NULL) == cases[i].err, "case %zu", i);
 	assert_int_equal(hd_join_make(3, cases[8].root, 2, join, 1, &n, &result, NULL), HD_E_NOSPACE);
 	assert_int_equal(hd_join_make(0, cases[8].root, 2, join, 8, &n, &result, NULL), HD_E_INVAL);
 
 	/* of some roots only an overlap is wrong */
 	struct hd_left left[8];
-	static const enum hd_err some[] = { HD_E_INVAL, HD_OK, HD_OK, HD_OK, HD_E_INVAL, HD_E_INVAL, HD_E_INVAL, HD_E_INVAL, HD_OK };
+	static const enum hd_err some[] = { HD_E_INVAL, HD_OK, HD_OK, HD_OK, HD_E_INVAL, HD_E_INVAL,
+		HD_E_INVAL, HD_E_INVAL, HD_OK };
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		CHECK(hd_join_some(cases[i].nvns, cases[i].root, cases[i].nroots, join, 8, &n, left, &result, NULL) == some[i], "case %zu", i);
+		CHECK(hd_join_some(cases[i].nvns, cases[i].root, cases[i].nroots, join, 8, &n, left, &result,
+			NULL) == some[i], "case %zu", i);
 }
 
 static void no_memory_is_said(void **state)

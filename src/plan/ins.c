@@ -24,7 +24,8 @@ static const struct { uint8_t bit; char letter; const char *on; } flags[] = {
 };
 enum { NFLAGS = sizeof flags / sizeof flags[0] };
 
-const struct hd_ins_row *hd_ins_row(uint8_t op) { return op < HD_INS_END && rows[op].text ? &rows[op] : NULL; }
+const struct hd_ins_row *hd_ins_row(uint8_t op) { return op < HD_INS_END && rows[op].text ? &rows[op] : NULL;
+	}
 
 bool hd_ins_versioned(const struct hd_ins *ins)
 {
@@ -101,18 +102,22 @@ enum hd_err hd_ins_verify(const struct hd_ins *ins, struct hd_diag *diag)
 	if (!row)
 		return hd_fail(diag, HD_E_INPUT, "instruction: there is no op number %u", ins->op);
 	if (ins->flags && ins->flags & ~hd_ins_flags_of(ins->op))
-		return hd_fail(diag, HD_E_INPUT, "instruction %s: flags %u do not belong to it", row->text, ins->flags);
+		return hd_fail(diag, HD_E_INPUT, "instruction %s: flags %u do not belong to it", row->text,
+			ins->flags);
 	const struct { char field; uint32_t value; const char *name; } unused[] = {
 		{ 's', ins->stage, "stage" }, { 'v', ins->vn, "vn" }, { '@', ins->ver, "version" }, { '#', ins->slot, "slot" },
 	};
 	for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++)
-		if (unused[i].value && !hd_ins_uses(ins->op, unused[i].field) && !(unused[i].field == '@' && ins->flags & HD_INS_VERSIONED))
+		if (unused[i].value && !hd_ins_uses(ins->op, unused[i].field) &&
+			!(unused[i].field == '@' && ins->flags & HD_INS_VERSIONED))
 			return hd_fail(diag, HD_E_INPUT, "instruction %s: it has no %s, yet there stands %u",
 				row->text, unused[i].name, unused[i].value);
 	if (ins->flags & HD_INS_VERSIONED && ins->ver == HD_VER_RULE)
-		return hd_fail(diag, HD_E_INPUT, "instruction %s: it names no version, yet its flag says so", row->text);
+		return hd_fail(diag, HD_E_INPUT, "instruction %s: it names no version, yet its flag says so",
+			row->text);
 	if (ins->peer && !hd_ins_uses(ins->op, '>') && !hd_ins_uses(ins->op, '<'))
-		return hd_fail(diag, HD_E_INPUT, "instruction %s: it has no peer, yet there stands %u", row->text, ins->peer);
+		return hd_fail(diag, HD_E_INPUT, "instruction %s: it has no peer, yet there stands %u",
+			row->text, ins->peer);
 	return HD_OK;
 }
 

@@ -54,7 +54,8 @@ enum hd_ins_op {
 	HD_INS_END
 };
 
-/*      id           bit  text; in texts the letter follows the op name, eager is '!'; the ops that may carry it */
+/*      id           bit  text; in texts the letter follows the op name, eager is '!'; the ops that may
+ *      carry it */
 #define HD_INS_FLAGS(X)                                                   \
 	X(CHECKPOINT,  1, 'c', "F", "F keeps the stage input only")       \
 	X(EAGER,       2, '!', "STEP", "STEP before the norm is known")   \
@@ -72,8 +73,10 @@ enum hd_ins_flag {
 
 /* HD_VER_RULE has the place of -1, so older versions are stored one lower: -1 as UINT32_MAX - 1. */
 #define HD_VER_RULE UINT32_MAX
-static inline int32_t hd_ver_value(uint32_t ver) { return ver > INT32_MAX ? -(int32_t)(UINT32_MAX - ver) : (int32_t)ver; }
-static inline uint32_t hd_ver_of(int32_t version) { return version < 0 ? (uint32_t)version - 1 : (uint32_t)version; }
+static inline int32_t hd_ver_value(uint32_t ver) { return ver > INT32_MAX ? -(int32_t)(UINT32_MAX - ver) :
+	(int32_t)ver; }
+static inline uint32_t hd_ver_of(int32_t version) { return version < 0 ? (uint32_t)version - 1 :
+	(uint32_t)version; }
 
 struct hd_ins {
 	uint8_t  op, flags;
@@ -88,20 +91,24 @@ const struct hd_ins_row *hd_ins_row(uint8_t op);                     /* NULL: no
 /* `fields` as bits: the checker and the simulators ask for every instruction. */
 #define HD_INS_FIELD(c) ((c) == 's' ? 1 : (c) == 'v' ? 2 : (c) == '@' ? 4 : (c) == '#' ? 8 : (c) == '>' ? 16 : (c) == '<' ? 32 : 0)
 extern const uint8_t hd_ins_fields[HD_INS_END];
-static inline bool hd_ins_uses(uint8_t op, char field) { return hd_ins_fields[op] & HD_INS_FIELD(field); }      /* of a row that exists */
+/* of a row that exists */
+static inline bool hd_ins_uses(uint8_t op, char field) { return hd_ins_fields[op] & HD_INS_FIELD(field); }
 bool hd_ins_versioned(const struct hd_ins *ins);                     /* ver names a version, not the rule's */
 uint8_t hd_ins_flags_of(uint8_t op);                                 /* all that it may carry */
-uint8_t hd_ins_flag_bit(char letter);                                /* of the letters in texts; 0: no such flag */
+/* of the letters in texts; 0: no such flag */
+uint8_t hd_ins_flag_bit(char letter);
 char hd_ins_flag_letter(uint8_t bit);
 
 /* One word of the text form, as LD0.7, Fc3.7, SA3.7>2#1, STEP!3@5; of a pair each half by itself. */
 void hd_ins_print(const struct hd_ins *ins, struct hd_text *text);
 /* The op name is the longest match. `bad` (may be NULL) is the byte of the word that was refused. */
-HD_MUST_USE enum hd_err hd_ins_parse(struct hd_ins *ins, const char *word, size_t len, size_t *bad, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_ins_parse(struct hd_ins *ins, const char *word, size_t len, size_t *bad,
+	struct hd_diag *diag);
 
 void hd_ins_put(const struct hd_ins *ins, uint8_t bytes[HD_INS_BYTES]);
 /* Accepts only what it fully understands: known op and flags, unused fields 0. */
 HD_MUST_USE enum hd_err hd_ins_verify(const struct hd_ins *ins, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_ins_get(struct hd_ins *ins, const uint8_t bytes[HD_INS_BYTES], struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_ins_get(struct hd_ins *ins, const uint8_t bytes[HD_INS_BYTES],
+	struct hd_diag *diag);
 
 #endif

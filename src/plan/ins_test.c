@@ -16,11 +16,15 @@ static const char *printed(const struct hd_ins *ins)
 
 static void an_instruction_is_these_sixteen_bytes(void **state)
 {
-	static const struct hd_ins ins = { .op = HD_INS_SA, .flags = HD_INS_SHADOW, .stage = 0x1234, .vn = 0xfedcba98,
+	static const struct hd_ins ins = { .op = HD_INS_SA, .flags = HD_INS_SHADOW, .stage = 0x1234,
+		.vn = 0xfedcba98,
 		.ver = 0, .peer = 0x5678, .slot = 0x9abc };
-	static const uint8_t want[HD_INS_BYTES] = { 7, 4, 0x34, 0x12, 0x98, 0xba, 0xdc, 0xfe, 0, 0, 0, 0, 0x78, 0x56, 0xbc, 0x9a };
-	static const struct hd_ins step = { .op = HD_INS_STEP, .flags = HD_INS_EAGER, .stage = 3, .ver = HD_VER_RULE };
-	static const uint8_t want_step[HD_INS_BYTES] = { 14, 2, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0 };
+	static const uint8_t want[HD_INS_BYTES] = { 7, 4, 0x34, 0x12, 0x98, 0xba, 0xdc, 0xfe, 0, 0, 0, 0,
+		0x78, 0x56, 0xbc, 0x9a };
+	static const struct hd_ins step = { .op = HD_INS_STEP, .flags = HD_INS_EAGER, .stage = 3,
+		.ver = HD_VER_RULE };
+	static const uint8_t want_step[HD_INS_BYTES] = { 14, 2, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0,
+		0, 0, 0 };
 	uint8_t bytes[HD_INS_BYTES];
 	struct hd_ins again;
 
@@ -36,7 +40,8 @@ static void an_instruction_is_these_sixteen_bytes(void **state)
 /* Numbers of files: written down a second time, so that nobody renumbers. */
 static void op_numbers_never_change(void **state)
 {
-	static const char *const names[] = { NULL, "LD", "F", "B", "I", "W", "R", "SA", "SG", "RA", "RG", "RED", "TIE", "NORM", "STEP",
+	static const char *const names[] = { NULL, "LD", "F", "B", "I", "W", "R", "SA", "SG", "RA", "RG",
+		"RED", "TIE", "NORM", "STEP",
 		"VAL", "PIN", "REL", "OFF", "ON", "BAR", "FL", "BL" };
 
 	(void)state;
@@ -55,8 +60,10 @@ static void the_fields_of_an_op_are_the_letters_of_its_row(void **state)
 	for (uint8_t op = 0; op < HD_INS_END; op++) {
 		const struct hd_ins_row *row = hd_ins_row(op);
 		for (const char *f = letters; row && *f; f++)
-			CHECK(hd_ins_uses(op, *f) == (strchr(row->fields, *f) != NULL), "%s and %c", row->text, *f);
-		CHECK(!row || strspn(row->fields, letters) == strlen(row->fields), "%s has a field of no letter", row->text);
+			CHECK(hd_ins_uses(op, *f) == (strchr(row->fields, *f) != NULL), "%s and %c",
+				row->text, *f);
+		CHECK(!row || strspn(row->fields, letters) == strlen(row->fields),
+			"%s has a field of no letter", row->text);
 	}
 }
 
@@ -125,7 +132,8 @@ static void texts_mean_what_the_document_says(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct hd_ins ins = { 0 };
 		struct hd_diag diag = { "" };
-		CHECK(hd_ins_parse(&ins, cases[i].text, strlen(cases[i].text), NULL, &diag) == HD_OK, "%s: %s", cases[i].text, diag.text);
+		CHECK(hd_ins_parse(&ins, cases[i].text, strlen(cases[i].text), NULL, &diag) == HD_OK,
+			"%s: %s", cases[i].text, diag.text);
 		CHECK(memcmp(&ins, &cases[i].ins, sizeof ins) == 0, "%s", cases[i].text);
 		assert_string_equal(printed(&ins), cases[i].text);
 	}
@@ -152,8 +160,10 @@ static void a_wrong_text_is_refused_at_its_byte(void **state)
 		struct hd_ins ins = { .op = 99 };
 		struct hd_diag diag = { "" };
 		size_t bad = 1000;
-		CHECK(hd_ins_parse(&ins, cases[i].text, strlen(cases[i].text), &bad, &diag) == HD_E_INPUT, "%s", cases[i].text);
-		CHECK(!strcmp(diag.text, cases[i].want) && bad == cases[i].bad, "%s: byte %zu, %s", cases[i].text, bad, diag.text);
+		CHECK(hd_ins_parse(&ins, cases[i].text, strlen(cases[i].text), &bad, &diag) == HD_E_INPUT,
+			"%s", cases[i].text);
+		CHECK(!strcmp(diag.text, cases[i].want) && bad == cases[i].bad, "%s: byte %zu, %s",
+			cases[i].text, bad, diag.text);
 		assert_int_equal(ins.op, 99);
 	}
 }

@@ -81,7 +81,8 @@ static enum hd_err take_op(struct word *w, struct hd_ins *ins)
 		}
 	}
 	if (!best)
-		return hd_fail(w->diag, HD_E_INPUT, "no instruction begins like \"%.*s\"", (int)(left < 20 ? left : 20), w->at);
+		return hd_fail(w->diag, HD_E_INPUT, "no instruction begins like \"%.*s\"",
+			(int)(left < 20 ? left : 20), w->at);
 	w->at += best;
 	return HD_OK;
 }
@@ -90,7 +91,8 @@ static enum hd_err take_flags(struct word *w, struct hd_ins *ins)
 {
 	for (uint8_t bit; w->at < w->end && (bit = hd_ins_flag_bit(*w->at)); w->at++) {
 		if (!(bit & hd_ins_flags_of(ins->op)) || (ins->flags & bit))
-			return hd_fail(w->diag, HD_E_INPUT, "%s takes no flag %c here", hd_ins_row(ins->op)->text, *w->at);
+			return hd_fail(w->diag, HD_E_INPUT, "%s takes no flag %c here",
+				hd_ins_row(ins->op)->text, *w->at);
 		ins->flags |= bit;
 	}
 	return HD_OK;
@@ -114,7 +116,8 @@ static enum hd_err take_fields(struct word *w, struct hd_ins *ins)
 	}
 	if (!err && hd_ins_uses(ins->op, '@'))
 		ins->ver = HD_VER_RULE;
-	if (!err && (hd_ins_uses(ins->op, '@') || hd_ins_flags_of(ins->op) & HD_INS_VERSIONED) && take(w, '@')) {
+	if (!err && (hd_ins_uses(ins->op, '@') || hd_ins_flags_of(ins->op) & HD_INS_VERSIONED) &&
+		take(w, '@')) {
 		err = signed_number(w, "version", &signed_v);
 		ins->ver = hd_ver_of(signed_v);
 		ins->flags |= hd_ins_flags_of(ins->op) & HD_INS_VERSIONED;
@@ -142,7 +145,8 @@ enum hd_err hd_ins_parse(struct hd_ins *out, const char *word, size_t len, size_
 	err = err ? err : take_flags(&w, &ins);
 	err = err ? err : take_fields(&w, &ins);
 	if (!err && w.at < w.end)
-		err = hd_fail(diag, HD_E_INPUT, "\"%.*s\" does not belong to %s", (int)(w.end - w.at < 20 ? w.end - w.at : 20), w.at, hd_ins_row(ins.op)->text);
+		err = hd_fail(diag, HD_E_INPUT, "\"%.*s\" does not belong to %s",
+			(int)(w.end - w.at < 20 ? w.end - w.at : 20), w.at, hd_ins_row(ins.op)->text);
 	if (err && bad)
 		*bad = (size_t)(w.at - w.start);
 	if (!err)

@@ -5,17 +5,21 @@
 static enum hd_err check_job(const struct hd_plan_job *job, uint32_t nranks, struct hd_diag *diag)
 {
 	if (nranks == 0 || nranks > HD_MAX_RANKS)
-		return hd_fail(diag, HD_E_INVAL, "a plan for %u devices: 1 to %d are possible", nranks, HD_MAX_RANKS);
+		return hd_fail(diag, HD_E_INVAL, "a plan for %u devices: 1 to %d are possible", nranks,
+			HD_MAX_RANKS);
 	if (job->nvns == 0 || job->nvns > HD_MAX_VNS)
-		return hd_fail(diag, HD_E_INVAL, "a plan for %u virtual nodes: 1 to %d are possible", job->nvns, HD_MAX_VNS);
+		return hd_fail(diag, HD_E_INVAL, "a plan for %u virtual nodes: 1 to %d are possible",
+			job->nvns, HD_MAX_VNS);
 	if (job->nstages != 1)
-		return hd_fail(diag, HD_E_INVAL, "a data-parallel plan has one stage, the job has %u", job->nstages);
+		return hd_fail(diag, HD_E_INVAL, "a data-parallel plan has one stage, the job has %u",
+			job->nstages);
 	return HD_OK;
 }
 
 static enum hd_err no_memory(struct hd_diag *diag, const struct hd_plan *plan)
 {
-	return hd_fail(diag, HD_E_NOMEM, "no memory for a plan of %u virtual nodes on %u devices", plan->nvns, plan->nranks);
+	return hd_fail(diag, HD_E_NOMEM, "no memory for a plan of %u virtual nodes on %u devices", plan->nvns,
+		plan->nranks);
 }
 
 enum hd_err hd_plan_take(struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
@@ -64,10 +68,12 @@ static void write_ends(struct hd_plan *plan)
 	}
 }
 
-static enum hd_err make(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t nranks, const uint32_t *map,
+static enum hd_err make(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t nranks,
+	const uint32_t *map,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_plan p = { .nranks = nranks, .nstages = 1, .nvns = job->nvns, .nchunks = job->nchunks, .cause = "" };
+	struct hd_plan p = { .nranks = nranks, .nstages = 1, .nvns = job->nvns, .nchunks = job->nchunks,
+		.cause = "" };
 	enum hd_err err = hd_plan_take(&p, arena, diag);
 
 	if (err)
@@ -101,7 +107,8 @@ enum hd_err hd_plan_of_map(struct hd_plan *plan, const struct hd_plan_job *job, 
 
 	for (uint32_t v = 0; !err && v < job->nvns; v++)
 		if (map[v] >= nranks)
-			err = hd_fail(diag, HD_E_INVAL, "virtual node %u is mapped to device %u, there are %u", v, map[v], nranks);
+			err = hd_fail(diag, HD_E_INVAL,
+				"virtual node %u is mapped to device %u, there are %u", v, map[v], nranks);
 	return err ? err : make(plan, job, nranks, map, arena, diag);
 }
 

@@ -41,8 +41,10 @@ struct hd_plan {
 /* What the job fixes that a plan must respect. */
 struct hd_plan_job {
 	uint32_t nvns, nchunks, nstages;
-	bool lockstep;                    /* norms over the global batch: all virtual nodes advance together (FL, BL) */
-	uint32_t wave;                    /* virtual nodes whose activations a rank can hold at once; 0: one */
+	/* norms over the global batch: all virtual nodes advance together (FL, BL) */
+	bool lockstep;
+	/* virtual nodes whose activations a rank can hold at once; 0: one */
+	uint32_t wave;
 };
 
 /* The data-parallel plan: rank r runs a contiguous range of virtual nodes in waves of at most job->wave
@@ -58,7 +60,8 @@ HD_MUST_USE enum hd_err hd_plan_of_map(struct hd_plan *plan, const struct hd_pla
 /* The arrays of a plan whose counts are set, zeroed (for makers and the parser). */
 HD_MUST_USE enum hd_err hd_plan_take(struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag);
 
-struct hd_hash hd_plan_digest(const struct hd_plan *plan);            /* of its text form without number and cause */
+/* of its text form without number and cause */
+struct hd_hash hd_plan_digest(const struct hd_plan *plan);
 enum hd_err hd_plan_print(const struct hd_plan *plan, struct hd_text *text);
 HD_MUST_USE enum hd_err hd_plan_parse(struct hd_plan *plan, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);

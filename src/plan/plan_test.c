@@ -10,20 +10,24 @@ static void every_virtual_node_is_loaded_forwarded_and_backwarded_by_its_rank(vo
 		for (uint32_t nranks = 1; nranks <= 24; nranks++) {
 			struct hd_plan_job job = { .nvns = nvns, .nchunks = nvns * 3, .nstages = 1 };
 			struct hd_plan p;
-			uint32_t next = 0, least = nvns / nranks, most = least + (nvns % nranks != 0), before = most;
+			uint32_t next = 0, least = nvns / nranks, most = least + (nvns % nranks != 0),
+				before = most;
 			assert_int_equal(hd_plan_data(&p, &job, nranks, NULL, &arena, NULL), HD_OK);
 			for (uint32_t r = 0; r < nranks; r++) {
 				uint32_t n = (p.list[r].len - 3) / 3;
-				CHECK(n >= least && n <= before, "V=%u n=%u: rank %u has %u", nvns, nranks, r, n);
+				CHECK(n >= least && n <= before, "V=%u n=%u: rank %u has %u", nvns, nranks, r,
+					n);
 				before = n;
 				for (uint32_t i = 0; i < n; i++, next++) {
 					const struct hd_ins *at = &p.list[r].at[3 * i];
 					assert_int_equal(p.map[next], r);
-					assert_true(at[0].op == HD_INS_LD && at[1].op == HD_INS_F && at[2].op == HD_INS_B);
+					assert_true(at[0].op == HD_INS_LD && at[1].op == HD_INS_F &&
+						at[2].op == HD_INS_B);
 					assert_true(at[0].vn == next && at[1].vn == next && at[2].vn == next);
 				}
 				const struct hd_ins *end = &p.list[r].at[3 * n];
-				assert_true(end[0].op == HD_INS_RED && end[1].op == HD_INS_NORM && end[2].op == HD_INS_STEP);
+				assert_true(end[0].op == HD_INS_RED && end[1].op == HD_INS_NORM &&
+					end[2].op == HD_INS_STEP);
 				assert_int_equal(end[2].ver, HD_VER_RULE);
 			}
 			assert_int_equal(next, nvns);
@@ -79,7 +83,8 @@ static void impossible_plans_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		CHECK(hd_plan_data(&p, &cases[i].job, cases[i].nranks, NULL, &arena, NULL) == HD_E_INVAL, "case %zu", i);
+		CHECK(hd_plan_data(&p, &cases[i].job, cases[i].nranks, NULL, &arena, NULL) == HD_E_INVAL,
+			"case %zu", i);
 }
 
 static void no_memory_is_said(void **state)

@@ -61,8 +61,11 @@ static const char *kind_text(uint8_t number)
 
 static void print_xfer(struct hd_text *text, const struct hd_xfer *x)
 {
-	hd_text_addf(text, "xfer %s %u>%u class=%u prio=%u bucket=%u chunks=%u+%u bytes=%llu ns=%llu via=%u\n", kind_text(x->kind),
-		x->from, x->to, x->class, x->priority, x->bucket, x->first_chunk, x->nchunks, (unsigned long long)x->len_bytes,
+	hd_text_addf(text,
+		"xfer %s %u>%u class=%u prio=%u bucket=%u chunks=%u+%u bytes=%llu ns=%llu via=%u\n",
+		kind_text(x->kind),
+		x->from, x->to, x->class, x->priority, x->bucket, x->first_chunk, x->nchunks,
+		(unsigned long long)x->len_bytes,
 		(unsigned long long)x->predicted_ns, x->primitive);
 }
 
@@ -128,7 +131,8 @@ struct reader {
 
 static enum hd_err no_memory(const struct reader *r)
 {
-	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for this line", r->scan.file, r->scan.nline);
+	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for this line", r->scan.file,
+		r->scan.nline);
 }
 
 static enum hd_err one_number(struct reader *r, uint64_t max, uint32_t *out)
@@ -169,7 +173,8 @@ static enum hd_err read_cause(struct reader *r)
 			hd_text_put(&text, s->at, 1);
 	}
 	if (s->at >= s->line_end || s->at + 1 != s->line_end)
-		return hd_scan_refuse(s, s->at < s->line_end ? s->at : s->line_end, "the cause ends with a double quote, and the line with it");
+		return hd_scan_refuse(s, s->at < s->line_end ? s->at : s->line_end,
+			"the cause ends with a double quote, and the line with it");
 	if (text.len > MAX_CAUSE)
 		return hd_scan_refuse(s, s->line, "the cause is longer than %d bytes", MAX_CAUSE);
 	r->plan.cause = text.at;
@@ -177,9 +182,11 @@ static enum hd_err read_cause(struct reader *r)
 }
 
 /* "4-7:1" or "4:1" beginning at `next`; one past its last index is returned by `end`. */
-static enum hd_err read_run(struct reader *r, const char *word, size_t len, uint32_t next, uint32_t cap, uint32_t max, uint32_t *end, uint32_t *value)
+static enum hd_err read_run(struct reader *r, const char *word, size_t len, uint32_t next, uint32_t cap,
+	uint32_t max, uint32_t *end, uint32_t *value)
 {
-	const char *colon = memchr(word, ':', len), *dash = colon ? memchr(word, '-', (size_t)(colon - word)) : NULL;
+	const char *colon = memchr(word, ':', len), *dash = colon ? memchr(word, '-',
+		(size_t)(colon - word)) : NULL;
 	const char *first_end = dash ? dash : colon;
 	uint64_t first = 0, last = 0, v = 0;
 
@@ -246,25 +253,30 @@ static enum hd_err read_workers(struct reader *r)
 	return HD_OK;
 }
 
-static enum hd_err read_map(struct reader *r) { return read_runs(r, HD_MAX_VNS, UINT32_MAX, &r->plan.map, &r->plan.nvns); }
+static enum hd_err read_map(struct reader *r) { return read_runs(r, HD_MAX_VNS, UINT32_MAX, &r->plan.map,
+	&r->plan.nvns); }
 
-static enum hd_err read_owner(struct reader *r) { return read_runs(r, MAX_CHUNKS, UINT32_MAX, &r->plan.owner, &r->plan.nchunks); }
+static enum hd_err read_owner(struct reader *r) { return read_runs(r, MAX_CHUNKS, UINT32_MAX, &r->plan.owner,
+	&r->plan.nchunks); }
 
 /* NAME=A or NAME=A+B, A>B without a name. */
-static enum hd_err read_field(struct reader *r, const char *name, char between, uint64_t max, uint64_t *a, uint64_t *b)
+static enum hd_err read_field(struct reader *r, const char *name, char between, uint64_t max, uint64_t *a,
+	uint64_t *b)
 {
 	const char *word, *split;
 	size_t len, skip = strlen(name);
 
 	if (!hd_scan_word(&r->scan, &word, &len) || len <= skip || memcmp(word, name, skip) != 0)
-		return hd_scan_refuse(&r->scan, word, "%s%s belongs here", *name ? name : "FROM>TO", *name ? "..." : "");
+		return hd_scan_refuse(&r->scan, word, "%s%s belongs here", *name ? name : "FROM>TO",
+			*name ? "..." : "");
 	word += skip;
 	len -= skip;
 	split = b ? memchr(word, between, len) : word + len;
 	if (!split)
 		return hd_scan_refuse(&r->scan, word, "two numbers with %c between belong here", between);
 	enum hd_err err = hd_scan_number(&r->scan, word, (size_t)(split - word), max, a);
-	return err || !b ? err : hd_scan_number(&r->scan, split + 1, (size_t)(word + len - split) - 1, max, b);
+	return err || !b ? err : hd_scan_number(&r->scan, split + 1, (size_t)(word + len - split) - 1, max,
+		b);
 }
 
 static enum hd_err grow_xfers(struct reader *r)
@@ -304,21 +316,26 @@ static enum hd_err read_xfer(struct reader *r)
 	while (k < NKINDS && (strlen(kinds[k].text) != len || memcmp(kinds[k].text, word, len) != 0))
 		k++;
 	if (k == NKINDS)
-		return hd_scan_refuse(&r->scan, word, "there is no transfer \"%.*s\"", (int)(len < 20 ? len : 20), word);
+		return hd_scan_refuse(&r->scan, word, "there is no transfer \"%.*s\"",
+			(int)(len < 20 ? len : 20), word);
 	for (size_t i = 0, n = 0; i < sizeof field / sizeof field[0] && !err; n += field[i].pair ? 2 : 1, i++)
-		err = read_field(r, field[i].name, field[i].between, field[i].max, &v[n], field[i].pair ? &v[n + 1] : NULL);
+		err = read_field(r, field[i].name, field[i].between, field[i].max, &v[n],
+			field[i].pair ? &v[n + 1] : NULL);
 	if (!err && hd_scan_word(&r->scan, &word, &len))
 		err = hd_scan_refuse(&r->scan, word, "the line ends here");
 	if (!err)
 		r->plan.xfers.at[r->plan.xfers.len++] = (struct hd_xfer){
 			.kind = kinds[k].number, .class = (uint8_t)v[CLASS], .primitive = (uint8_t)v[VIA],
-			.from = (uint16_t)v[FROM], .to = (uint16_t)v[TO], .priority = (uint32_t)v[PRIO], .bucket = (uint32_t)v[BUCKET],
-			.first_chunk = (uint32_t)v[FIRST], .nchunks = (uint32_t)v[N], .len_bytes = v[BYTES], .predicted_ns = v[NS],
+			.from = (uint16_t)v[FROM], .to = (uint16_t)v[TO], .priority = (uint32_t)v[PRIO],
+			.bucket = (uint32_t)v[BUCKET],
+			.first_chunk = (uint32_t)v[FIRST], .nchunks = (uint32_t)v[N], .len_bytes = v[BYTES],
+			.predicted_ns = v[NS],
 		};
 	return err;
 }
 
-static const struct { const char *word; bool needed, many; enum hd_err (*read)(struct reader *r); } directives[] = {
+static const struct { const char *word; bool needed, many; enum hd_err (*read)(struct reader *r);
+	} directives[] = {
 	{ "plan",    true,  false, read_number },
 	{ "cause",   false, false, read_cause },
 	{ "stages",  true,  false, read_stages },
@@ -335,10 +352,12 @@ static enum hd_err read_directive(struct reader *r)
 	size_t len, d = 0;
 
 	hd_scan_word(&r->scan, &word, &len);
-	while (d < NDIRECTIVES && (strlen(directives[d].word) != len || memcmp(directives[d].word, word, len) != 0))
+	while (d < NDIRECTIVES && (strlen(directives[d].word) != len ||
+		memcmp(directives[d].word, word, len) != 0))
 		d++;
 	if (d == NDIRECTIVES)
-		return hd_scan_refuse(&r->scan, word, "there is no directive \"%.*s\"", (int)(len < 20 ? len : 20), word);
+		return hd_scan_refuse(&r->scan, word, "there is no directive \"%.*s\"",
+			(int)(len < 20 ? len : 20), word);
 	if ((r->seen & 1u << d) && !directives[d].many)
 		return hd_scan_refuse(&r->scan, word, "a second %s", directives[d].word);
 	if (r->nlists)
@@ -368,17 +387,20 @@ static enum hd_err check_whole(const struct reader *r)
 {
 	for (size_t d = 0; d < NDIRECTIVES; d++)
 		if (directives[d].needed && !(r->seen & 1u << d))
-			return hd_fail(r->scan.diag, HD_E_INPUT, "%s: the line %s is missing", r->scan.file, directives[d].word);
+			return hd_fail(r->scan.diag, HD_E_INPUT, "%s: the line %s is missing", r->scan.file,
+				directives[d].word);
 	for (uint32_t rank = 0; rank < r->plan.nranks; rank++)
 		if (!r->listed[rank])
-			return hd_fail(r->scan.diag, HD_E_INPUT, "%s: rank %u has no list", r->scan.file, rank);
+			return hd_fail(r->scan.diag, HD_E_INPUT, "%s: rank %u has no list", r->scan.file,
+				rank);
 	return HD_OK;
 }
 
 enum hd_err hd_plan_parse(struct hd_plan *plan, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct reader r = { .scan = hd_scan_of(text, len, file, diag), .plan = { .cause = "" }, .arena = arena, .ins_left = HD_MAX_INS };
+	struct reader r = { .scan = hd_scan_of(text, len, file, diag), .plan = { .cause = "" },
+		.arena = arena, .ins_left = HD_MAX_INS };
 	enum hd_err err = HD_OK;
 
 	while (!err && hd_scan_line(&r.scan, false))

@@ -28,10 +28,13 @@ static void a_plan_prints_as_it_was_written(void **state)
 	CHECK(hd_plan_parse(&p, golden, sizeof golden - 1, "p", &arena, &diag) == HD_OK, "%s", diag.text);
 	assert_true(p.number == 3 && p.nstages == 2 && p.nranks == 3 && p.nvns == 6 && p.nchunks == 51);
 	assert_string_equal(p.cause, "2 workers \"joined\" \\");
-	assert_true(p.worker[1] == 0 && p.worker[2] == 7 && p.map[4] == 2 && p.map[5] == 1 && p.owner[50] == 1);
+	assert_true(p.worker[1] == 0 && p.worker[2] == 7 && p.map[4] == 2 && p.map[5] == 1 &&
+		p.owner[50] == 1);
 	assert_int_equal(p.xfers.len, 2);
-	assert_true(p.xfers.at[0].kind == HD_XFER_ROOT && p.xfers.at[0].to == 7 && p.xfers.at[0].nchunks == 42);
-	assert_true(p.xfers.at[1].kind == HD_XFER_ACT && p.xfers.at[1].primitive == 255 && p.xfers.at[1].class == 2);
+	assert_true(p.xfers.at[0].kind == HD_XFER_ROOT && p.xfers.at[0].to == 7 &&
+		p.xfers.at[0].nchunks == 42);
+	assert_true(p.xfers.at[1].kind == HD_XFER_ACT && p.xfers.at[1].primitive == 255 &&
+		p.xfers.at[1].class == 2);
 	hd_text_init(&text, &arena);
 	assert_int_equal(hd_plan_print(&p, &text), HD_OK);
 	assert_string_equal(text.at, golden);
@@ -39,8 +42,11 @@ static void a_plan_prints_as_it_was_written(void **state)
 
 static void order_comments_and_runs_do_not_change_the_plan(void **state)
 {
-	static const char other[] = "# remark\n owner 0:0 1:0\n\nmap\t0-1:0 2:0\n  workers 0:0\nstages 1\nplan 0\n# remark\n0:  NORM \t STEP0";
-	static const char want[] = "plan 0\ncause \"\"\nstages 1\nworkers 0:0\nmap 0-2:0\nowner 0-1:0\n0: NORM STEP0\n";
+	static const char other[] =
+		"# remark\n owner 0:0 1:0\n\nmap\t0-1:0 2:0\n  workers 0:0\nstages 1\nplan 0\n# remark\n0:  "
+		"NORM \t STEP0";
+	static const char want[] =
+		"plan 0\ncause \"\"\nstages 1\nworkers 0:0\nmap 0-2:0\nowner 0-1:0\n0: NORM STEP0\n";
 	struct hd_plan p, q;
 	struct hd_text text;
 
@@ -58,7 +64,8 @@ static void random_plans_survive_print_and_parse(void **state)
 	(void)state;
 	srandom(5);
 	for (int round = 0; round < 2000; round++) {
-		struct hd_plan_job job = { .nvns = 1 + (uint32_t)random() % 40, .nchunks = (uint32_t)random() % 30, .nstages = 1 };
+		struct hd_plan_job job = { .nvns = 1 + (uint32_t)random() % 40,
+			.nchunks = (uint32_t)random() % 30, .nstages = 1 };
 		uint32_t map[40], nranks = 1 + (uint32_t)random() % 6;
 		struct hd_plan p, q;
 		struct hd_text once, twice;
@@ -109,8 +116,10 @@ static void every_error_has_its_place(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct hd_plan p = { .number = 77 };
 		struct hd_diag diag = { "" };
-		CHECK(hd_plan_parse(&p, cases[i].text, strlen(cases[i].text), "p", &arena, &diag) == HD_E_INPUT, "accepted: %s", cases[i].text);
-		CHECK(!strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s: %s", cases[i].text, diag.text);
+		CHECK(hd_plan_parse(&p, cases[i].text, strlen(cases[i].text), "p", &arena,
+			&diag) == HD_E_INPUT, "accepted: %s", cases[i].text);
+		CHECK(!strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s: %s", cases[i].text,
+			diag.text);
 		assert_int_equal(p.number, 77);
 	}
 }

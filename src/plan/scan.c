@@ -22,7 +22,8 @@ bool hd_scan_line(struct hd_scan *scan, bool headings)
 		while (scan->at < scan->line_end && is_blank(*scan->at))
 			scan->at++;
 		size_t left = (size_t)(scan->line_end - scan->at);
-		if (left && (*scan->at != '#' || (headings && left > 1 && scan->at == scan->line && scan->at[1] == '#')))
+		if (left && (*scan->at != '#' || (headings && left > 1 && scan->at == scan->line &&
+			scan->at[1] == '#')))
 			return true;
 	}
 	return false;
@@ -47,10 +48,12 @@ enum hd_err hd_scan_refuse(const struct hd_scan *scan, const char *at, const cha
 	va_start(args, fmt);
 	vsnprintf(what, sizeof what, fmt, args);
 	va_end(args);
-	return hd_fail(scan->diag, HD_E_INPUT, "%s:%u:%u: %s", scan->file, scan->nline, (uint32_t)(at - scan->line) + 1, what);
+	return hd_fail(scan->diag, HD_E_INPUT, "%s:%u:%u: %s", scan->file, scan->nline,
+		(uint32_t)(at - scan->line) + 1, what);
 }
 
-enum hd_err hd_scan_number(const struct hd_scan *scan, const char *word, size_t len, uint64_t max, uint64_t *out)
+enum hd_err hd_scan_number(const struct hd_scan *scan, const char *word, size_t len, uint64_t max,
+	uint64_t *out)
 {
 	uint64_t v = 0;
 	size_t i = 0;
@@ -58,7 +61,8 @@ enum hd_err hd_scan_number(const struct hd_scan *scan, const char *word, size_t 
 	for (; i < len && word[i] >= '0' && word[i] <= '9' && v <= max && i < 20; i++)
 		v = v * 10 + (uint64_t)(word[i] - '0');
 	if (i < len || len == 0 || v > max || (len > 1 && word[0] == '0'))
-		return hd_scan_refuse(scan, word, "\"%.*s\" is not a plain number up to %llu", (int)(len < 40 ? len : 40), word, (unsigned long long)max);
+		return hd_scan_refuse(scan, word, "\"%.*s\" is not a plain number up to %llu",
+			(int)(len < 40 ? len : 40), word, (unsigned long long)max);
 	*out = v;
 	return HD_OK;
 }
@@ -79,13 +83,15 @@ enum hd_err hd_scan_rank(struct hd_scan *scan, uint32_t nranks, uint32_t *rank)
 	if (err)
 		return err;
 	if (v >= nranks)
-		return hd_scan_refuse(scan, word, "there is no rank %u; they are 0 to %u", (uint32_t)v, nranks - 1);
+		return hd_scan_refuse(scan, word, "there is no rank %u; they are 0 to %u", (uint32_t)v,
+			nranks - 1);
 	scan->at = colon + 1;
 	*rank = (uint32_t)v;
 	return HD_OK;
 }
 
-static enum hd_err take_ins(const struct hd_scan *scan, struct hd_ilist *list, const char *word, size_t len, uint8_t flags)
+static enum hd_err take_ins(const struct hd_scan *scan, struct hd_ilist *list, const char *word, size_t len,
+	uint8_t flags)
 {
 	struct hd_diag why = { "" };
 	struct hd_ins *ins = &list->at[list->len];
@@ -107,7 +113,8 @@ static enum hd_err take_pair(const struct hd_scan *scan, struct hd_ilist *list, 
 	if (!both || word[len - 1] != ')')
 		return hd_scan_refuse(scan, word, "a pair is written (F1.2&B0.1), without blanks");
 	enum hd_err err = take_ins(scan, list, word + 1, (size_t)(both - word) - 1, HD_INS_PAIR_BEGIN);
-	return err ? err : take_ins(scan, list, both + 1, (size_t)(word + len - 1 - both) - 1, HD_INS_PAIR_END);
+	return err ? err : take_ins(scan, list, both + 1, (size_t)(word + len - 1 - both) - 1,
+		HD_INS_PAIR_END);
 }
 
 enum hd_err hd_scan_list(struct hd_scan *scan, struct hd_ilist *list, uint32_t *left, struct hd_arena *arena)
@@ -127,7 +134,8 @@ enum hd_err hd_scan_list(struct hd_scan *scan, struct hd_ilist *list, uint32_t *
 	}
 	l.at = hd_arena_take(arena, (size_t)l.cap + 1, sizeof *l.at);
 	if (!l.at)
-		return hd_fail(scan->diag, HD_E_NOMEM, "%s:%u: no memory for %u instructions", scan->file, scan->nline, l.cap);
+		return hd_fail(scan->diag, HD_E_NOMEM, "%s:%u: no memory for %u instructions", scan->file,
+			scan->nline, l.cap);
 	while (!err && hd_scan_word(scan, &word, &len))
 		err = *word == '(' ? take_pair(scan, &l, word, len) : take_ins(scan, &l, word, len, 0);
 	if (!err)

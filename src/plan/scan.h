@@ -34,12 +34,14 @@ bool hd_scan_word(struct hd_scan *scan, const char **word, size_t *len);
 __attribute__((format(printf, 3, 4)))
 enum hd_err hd_scan_refuse(const struct hd_scan *scan, const char *at, const char *fmt, ...);
 /* A whole word as a plain number: digits, no zero in front. */
-HD_MUST_USE enum hd_err hd_scan_number(const struct hd_scan *scan, const char *word, size_t len, uint64_t max, uint64_t *out);
+HD_MUST_USE enum hd_err hd_scan_number(const struct hd_scan *scan, const char *word, size_t len, uint64_t max,
+	uint64_t *out);
 /* The line is a list of a rank, "3: ...": its number; the rest stays to be read. */
 bool hd_scan_is_list(const struct hd_scan *scan);
 HD_MUST_USE enum hd_err hd_scan_rank(struct hd_scan *scan, uint32_t nranks, uint32_t *rank);
 /* The instructions of the rest of the line. `left` is how many there may be yet. */
-HD_MUST_USE enum hd_err hd_scan_list(struct hd_scan *scan, struct hd_ilist *list, uint32_t *left, struct hd_arena *arena);
+HD_MUST_USE enum hd_err hd_scan_list(struct hd_scan *scan, struct hd_ilist *list, uint32_t *left,
+	struct hd_arena *arena);
 
 /* " F0.0 (F0.1&B0.0)": a blank before each. */
 void hd_list_print(const struct hd_ilist *list, struct hd_text *text);

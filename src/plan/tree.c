@@ -9,9 +9,11 @@ uint32_t hd_tree_height(uint32_t nvns) { return hd_ceil_log2(nvns); }
 /* 64 bits: the first leaf of a name outside the tree may lie beyond 2^32. */
 static uint64_t first_leaf(struct hd_tnode node) { return (uint64_t)node.index << node.level; }
 
-static struct hd_tnode left_child(struct hd_tnode node) { return (struct hd_tnode){ node.level - 1, node.index * 2 }; }
+static struct hd_tnode left_child(struct hd_tnode node) { return (struct hd_tnode){ node.level - 1,
+	node.index * 2 }; }
 
-static struct hd_tnode right_child(struct hd_tnode node) { return (struct hd_tnode){ node.level - 1, node.index * 2 + 1 }; }
+static struct hd_tnode right_child(struct hd_tnode node) { return (struct hd_tnode){ node.level - 1,
+	node.index * 2 + 1 }; }
 
 bool hd_tree_exists(uint32_t nvns, struct hd_tnode node)
 {
@@ -75,7 +77,8 @@ static struct hd_tnode largest_at(uint32_t nvns, uint32_t leaf, uint32_t run_end
 	return hd_tree_name(nvns, node);
 }
 
-enum hd_err hd_tree_roots(uint32_t nvns, const uint8_t *has, struct hd_tnode *out, uint32_t cap, uint32_t *nroots)
+enum hd_err hd_tree_roots(uint32_t nvns, const uint8_t *has, struct hd_tnode *out, uint32_t cap,
+	uint32_t *nroots)
 {
 	uint32_t n = 0, end, run_end = 0;
 

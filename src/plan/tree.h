@@ -29,15 +29,21 @@ struct hd_tnode { uint32_t level, index; };
 
 uint32_t hd_tree_height(uint32_t nvns);                                           /* H */
 bool hd_tree_exists(uint32_t nvns, struct hd_tnode node);
-struct hd_tnode hd_tree_name(uint32_t nvns, struct hd_tnode node);                /* canonical name of its cover */
-struct hd_tnode hd_tree_parent(uint32_t nvns, struct hd_tnode name);              /* canonical name of the parent; itself for the root */
-struct hd_tnode hd_tree_sibling(uint32_t nvns, struct hd_tnode name);             /* canonical name; undefined for the root */
-bool hd_tree_is_right(uint32_t nvns, struct hd_tnode name);                       /* is it a right operand of its parent? */
+/* canonical name of its cover */
+struct hd_tnode hd_tree_name(uint32_t nvns, struct hd_tnode node);
+/* canonical name of the parent; itself for the root */
+struct hd_tnode hd_tree_parent(uint32_t nvns, struct hd_tnode name);
+/* canonical name; undefined for the root */
+struct hd_tnode hd_tree_sibling(uint32_t nvns, struct hd_tnode name);
+/* is it a right operand of its parent? */
+bool hd_tree_is_right(uint32_t nvns, struct hd_tnode name);
 void hd_tree_cover(uint32_t nvns, struct hd_tnode node, uint32_t *first, uint32_t *end);
-static inline bool hd_tnode_same(struct hd_tnode a, struct hd_tnode b) { return a.level == b.level && a.index == b.index; }
+static inline bool hd_tnode_same(struct hd_tnode a, struct hd_tnode b) { return a.level == b.level &&
+	a.index == b.index; }
 
-/* Roots of a set of leaves given as `has[v]` (V flags), in ascending order of cover. `out` has room for `cap`;
- * HD_E_NOSPACE otherwise. A contiguous range has at most max(2, 2*ceil(log2 V) - 2). */
-HD_MUST_USE enum hd_err hd_tree_roots(uint32_t nvns, const uint8_t *has, struct hd_tnode *out, uint32_t cap, uint32_t *nroots);
+/* Roots of a set of leaves given as `has[v]` (V flags), in ascending order of cover. `out` has room for
+ * `cap`; HD_E_NOSPACE otherwise. A contiguous range has at most max(2, 2*ceil(log2 V) - 2). */
+HD_MUST_USE enum hd_err hd_tree_roots(uint32_t nvns, const uint8_t *has, struct hd_tnode *out, uint32_t cap,
+	uint32_t *nroots);
 
 #endif

@@ -35,14 +35,18 @@ static void both_forms_of_the_definition_give_the_same_tree(void **state)
 				split *= 2;
 			struct hd_tnode node = { level, s.first >> level };
 			struct span again = definition(nvns, node.level, node.index);
-			CHECK(again.first == s.first && again.end == s.end, "V=%u: [%u,%u) is no node by levels", nvns, s.first, s.end);
-			CHECK(hd_tnode_same(hd_tree_name(nvns, node), node), "V=%u: [%u,%u) has a lower name", nvns, s.first, s.end);
+			CHECK(again.first == s.first && again.end == s.end,
+				"V=%u: [%u,%u) is no node by levels", nvns, s.first, s.end);
+			CHECK(hd_tnode_same(hd_tree_name(nvns, node), node), "V=%u: [%u,%u) has a lower name",
+				nvns, s.first, s.end);
 			nnames++;
 			if (n > 1) {
-				struct span left = { s.first, s.first + split }, right = { s.first + split, s.end };
+				struct span left = { s.first, s.first + split },
+					right = { s.first + split, s.end };
 				uint32_t first, end;
 				hd_tree_cover(nvns, node, &first, &end);
-				CHECK(first == s.first && end == s.end, "V=%u: cover [%u,%u)", nvns, first, end);
+				CHECK(first == s.first && end == s.end, "V=%u: cover [%u,%u)", nvns, first,
+					end);
 				work[nwork++] = right;
 				work[nwork++] = left;
 			}
@@ -56,7 +60,8 @@ static void every_node_of_small_trees_has_one_name_per_cover(void **state)
 	(void)state;
 	for (uint32_t nvns = 1; nvns <= 130; nvns++) {
 		uint32_t nnames = 0, height = hd_tree_height(nvns);
-		CHECK(nvns <= 1u << height && (height == 0 || nvns > 1u << (height - 1)), "V=%u: height %u", nvns, height);
+		CHECK(nvns <= 1u << height && (height == 0 || nvns > 1u << (height - 1)), "V=%u: height %u",
+			nvns, height);
 		for (uint32_t h = 0; h <= height + 1; h++)
 			for (uint32_t i = 0; i <= nvns; i++) {
 				struct hd_tnode node = { h, i };
@@ -67,7 +72,8 @@ static void every_node_of_small_trees_has_one_name_per_cover(void **state)
 					continue;
 				struct hd_tnode name = hd_tree_name(nvns, node);
 				struct span n = definition(nvns, name.level, name.index);
-				CHECK(n.first == s.first && n.end == s.end, "V=%u: name of (%u,%u) covers [%u,%u)", nvns, h, i, n.first, n.end);
+				CHECK(n.first == s.first && n.end == s.end,
+					"V=%u: name of (%u,%u) covers [%u,%u)", nvns, h, i, n.first, n.end);
 				nnames += hd_tnode_same(name, node);
 			}
 		CHECK(nnames == 2 * nvns - 1, "V=%u: %u names", nvns, nnames);
@@ -81,24 +87,31 @@ static void parent_and_sibling_agree_with_the_covers(void **state)
 		for (uint32_t h = 0; h <= hd_tree_height(nvns); h++)
 			for (uint32_t i = 0; hd_tree_exists(nvns, (struct hd_tnode){ h, i }); i++) {
 				struct hd_tnode node = { h, i }, parent = hd_tree_parent(nvns, node), sibling;
-				struct span s = definition(nvns, h, i), p = definition(nvns, parent.level, parent.index), o;
+				struct span s = definition(nvns, h, i),
+					p = definition(nvns, parent.level, parent.index), o;
 				if (!hd_tnode_same(hd_tree_name(nvns, node), node))
 					continue;
-				CHECK(hd_tnode_same(hd_tree_name(nvns, parent), parent), "V=%u (%u,%u): the parent is no name", nvns, h, i);
+				CHECK(hd_tnode_same(hd_tree_name(nvns, parent), parent),
+					"V=%u (%u,%u): the parent is no name", nvns, h, i);
 				if (s.end - s.first == nvns) {
-					CHECK(hd_tnode_same(parent, node) && !hd_tree_is_right(nvns, node), "V=%u: the root", nvns);
+					CHECK(hd_tnode_same(parent, node) && !hd_tree_is_right(nvns, node),
+						"V=%u: the root", nvns);
 					continue;
 				}
 				sibling = hd_tree_sibling(nvns, node);
 				o = definition(nvns, sibling.level, sibling.index);
-				CHECK(hd_tnode_same(hd_tree_name(nvns, sibling), sibling), "V=%u (%u,%u): the sibling is no name", nvns, h, i);
+				CHECK(hd_tnode_same(hd_tree_name(nvns, sibling), sibling),
+					"V=%u (%u,%u): the sibling is no name", nvns, h, i);
 				bool right = hd_tree_is_right(nvns, node);
 				CHECK(right ? o.end == s.first && p.first == o.first && p.end == s.end
 					    : s.end == o.first && p.first == s.first && p.end == o.end,
-					"V=%u (%u,%u): [%u,%u) and [%u,%u) do not make [%u,%u)", nvns, h, i, s.first, s.end, o.first, o.end, p.first, p.end);
+					"V=%u (%u,%u): [%u,%u) and [%u,%u) do not make [%u,%u)", nvns, h, i,
+					s.first, s.end, o.first, o.end, p.first, p.end);
 				/* the left part is the largest power of two below the whole */
-				uint32_t left = right ? o.end - o.first : s.end - s.first, n = p.end - p.first;
-				CHECK((left & (left - 1)) == 0 && left < n && left * 2 >= n, "V=%u: %u leaves split at %u", nvns, n, left);
+				uint32_t left = right ? o.end - o.first : s.end - s.first,
+					n = p.end - p.first;
+				CHECK((left & (left - 1)) == 0 && left < n && left * 2 >= n,
+					"V=%u: %u leaves split at %u", nvns, n, left);
 			}
 }
 
@@ -113,14 +126,16 @@ static uint32_t roots_of(uint32_t nvns, uint32_t first, uint32_t end, struct hd_
 	return n;
 }
 
-static void check_roots(uint32_t nvns, uint32_t first, uint32_t end, uint32_t nroots, const struct hd_tnode *want)
+static void check_roots(uint32_t nvns, uint32_t first, uint32_t end, uint32_t nroots,
+	const struct hd_tnode *want)
 {
 	struct hd_tnode root[HD_MAX_ROOTS];
 	uint32_t n = roots_of(nvns, first, end, root);
 
 	CHECK(n == nroots, "V=%u [%u,%u): %u roots", nvns, first, end, n);
 	for (uint32_t i = 0; i < n; i++)
-		CHECK(hd_tnode_same(root[i], want[i]), "V=%u [%u,%u): root %u is (%u,%u)", nvns, first, end, i, root[i].level, root[i].index);
+		CHECK(hd_tnode_same(root[i], want[i]), "V=%u [%u,%u): root %u is (%u,%u)", nvns, first, end,
+			i, root[i].level, root[i].index);
 }
 
 static void the_written_examples_have_the_written_roots(void **state)
@@ -173,7 +188,8 @@ static uint32_t roots_top_down(uint32_t nvns, const uint8_t *has, struct hd_tnod
 			count += has[v];
 		if (count == 0)
 			continue;
-		struct hd_tnode left = { node.level - 1, node.index * 2 }, right = { node.level - 1, node.index * 2 + 1 };
+		struct hd_tnode left = { node.level - 1, node.index * 2 },
+			right = { node.level - 1, node.index * 2 + 1 };
 		bool promoted = node.level > 0 && definition(nvns, right.level, right.index).end == 0;
 		if (promoted) {
 			work[nwork++] = left;

@@ -28,9 +28,9 @@
 
 enum { HD_PART_LEVELS = 4, HD_PART_MACHINES = 4096 };
 
-/* w: bytes of parameters of the range; b: bandwidth of the level; u: M of the level below, 1 on the lowest; c: ratio of
- * compression of activations. The terms of c only if it is given.
- *        id       name       one(i,j,x)                             last(k,j,x,m')                                                         */
+/* w: bytes of parameters of the range; b: bandwidth of the level; u: M of the level below, 1 on the lowest;
+ * c: ratio of compression of activations. The terms of c only if it is given.
+ *        id       name       one(i,j,x)                             last(k,j,x,m') */
 #define HD_PART_VARIANTS(X)                                                                                                                  \
 	/* (T + 4(x-1)w/(b x)/u)/x    max((T + 4(m'-1)w/(b m'))/m', 2out[k]/(b m')/c, and if j < N-1: 2out[j]/(b m')/c) */                     \
 	X(CODE,    "code",    "the program of PipeDream")                                                                                     \
@@ -56,12 +56,15 @@ struct hd_part_how {
 	struct hd_part_level level[HD_PART_LEVELS]; uint32_t nlevels;      /* innermost first */
 	bool straight;                    /* one machine a stage, as many stages as machines */
 	bool fewer;                       /* machines may stay idle if that is faster */
-	double activations;               /* ratio c of `code`; 0: activations cost nothing. The others count them always */
-	double memory_bytes;              /* per machine; 0: no limit. ceil(machines behind / replicas) copies, 1 at least but for `code` */
+	/* ratio c of `code`; 0: activations cost nothing. The others count them always */
+	double activations;
+	/* per machine; 0: no limit. ceil(machines behind / replicas) copies, 1 at least but for `code` */
+	double memory_bytes;
 	enum hd_part_search search;
 };
 
-/* Cuts first..last on `replicas` components. `split`: how each component of them splits the range; NULL on the lowest level. */
+/* Cuts first..last on `replicas` components. `split`: how each component of them splits the range; NULL on
+ * the lowest level. */
 struct hd_part_stage { uint32_t first, last, replicas; struct hd_part_split *split; };
 struct hd_part_split { uint32_t nstages; double time_s; struct hd_part_stage *stage; };
 
@@ -72,7 +75,8 @@ struct hd_part {
 	double data_s;                    /* data parallel on all machines, as the program counts it */
 };
 
-HD_MUST_USE enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts, const struct hd_part_how *how,
+HD_MUST_USE enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts,
+	const struct hd_part_how *how,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 /* "L2: 0-6 x2 6-22 x1; L1: 0-6 x4; L1: 6-22 x4": a-b are cuts [a,b). */

@@ -1,15 +1,16 @@
 /* ptdp.h -- what training a transformer takes when it is split over tensor, pipeline and data: formulas.
  *
  * The published figures of PTD-P (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU
- * Clusters Using Megatron-LM", SC 2021; activations: Korthikanti et al., "Reducing Activation Recomputation in
- * Large Transformer Models", arXiv 2205.05198). ptdp_cost.h turns them into time, ptdp_plan.h chooses by them.
+ * Clusters Using Megatron-LM", SC 2021; activations: Korthikanti et al., "Reducing Activation Recomputation
+ * in Large Transformer Models", arXiv 2205.05198). ptdp_cost.h turns them into time, ptdp_plan.h chooses by
+ * them.
  *
- * Letters: l layers, H hidden, a heads, Y vocabulary, q sequence; t tensor, p pipeline, d data width, n = t p d
- * devices; B samples of a step, b of a virtual node (the papers' micro-batch), m = B / (b d) virtual nodes a
- * pipeline, v model chunks a rank. The feed-forward is 4 H wide.
+ * Letters: l layers, H hidden, a heads, Y vocabulary, q sequence; t tensor, p pipeline, d data width, n = t p
+ * d devices; B samples of a step, b of a virtual node (the papers' micro-batch), m = B / (b d) virtual nodes
+ * a pipeline, v model chunks a rank. The feed-forward is 4 H wide.
  *
- * 1. Counts are doubles: 1e24 operations are no integer of 64 bits. They are written as in the papers, so that
- *    every machine gives the same bits.
+ * 1. Counts are doubles: 1e24 operations are no integer of 64 bits. They are written as in the papers, so
+ *    that every machine gives the same bits.
  * 2. An operation is a multiplication or an addition. Only products of matrices count.
  *
  * Pure; nothing is allocated. */
@@ -23,7 +24,8 @@
 
 enum {
 	HD_PTDP_HIDDEN = 1 << 20, HD_PTDP_HEADS = 1 << 14, HD_PTDP_VOCAB = 1 << 24, HD_PTDP_SEQ = 1 << 20,
-	HD_PTDP_LAYERS = 1024, HD_PTDP_BATCH = 1 << 16, HD_PTDP_DEVICES = 1 << 16,        /* together some 20 million splits, seconds */
+	/* together some 20 million splits, seconds */
+	HD_PTDP_LAYERS = 1024, HD_PTDP_BATCH = 1 << 16, HD_PTDP_DEVICES = 1 << 16,
 };
 
 struct hd_ptdp_model { uint32_t layers, hidden, heads, vocab, seq; };
@@ -43,8 +45,9 @@ enum hd_ptdp_recompute {
 };
 extern const char *const hd_ptdp_recompute_names[HD_NPTDP_RECOMPUTES];
 
-/* Bytes per parameter: its weight, its gradient (one for each partial sum held at once), master copy and slots.
- *        id            name             weight grad state  activation                                          */
+/* Bytes per parameter: its weight, its gradient (one for each partial sum held at once), master copy and
+ * slots.
+ *        id            name             weight grad state  activation */
 #define HD_PTDP_STATES(X)                                                                                         \
 	X(F32_ADAM,     "f32 adam",     4,     4,   8,     4)                                                       \
 	X(MIXED_ADAM,   "mixed adam",   2,     4,   12,    2)     /* 18, or 6 + 12/d with a sharded optimizer */    \
@@ -76,21 +79,26 @@ double hd_ptdp_bubble(double m, uint32_t p, uint32_t v);
 
 /* Elements that a device sends in a step. */
 struct hd_ptdp_volume {
-	double tensor;                            /* l/p m 8 b q H (t-1)/t: two sums a layer in each direction */
-	double pipeline;                          /* over one boundary and one way: v m b q H, or 1/t of it if scattered */
+	/* l/p m 8 b q H (t-1)/t: two sums a layer in each direction */
+	double tensor;
+	/* over one boundary and one way: v m b q H, or 1/t of it if scattered */
+	double pipeline;
 	double data;                              /* 2 (d-1)/d P/(t p) */
 };
 struct hd_ptdp_split { uint32_t t, p, d, v, b; enum hd_ptdp_recompute recompute; };
-struct hd_ptdp_volume hd_ptdp_volume(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, double m, bool scatter);
+struct hd_ptdp_volume hd_ptdp_volume(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	double m, bool scatter);
 
-/* Bytes of activations that one layer keeps of one virtual node, `element` bytes each but for the masks of dropout:
+/* Bytes of activations that one layer keeps of one virtual node, `element` bytes each but for the masks of
+ * dropout:
  *   none       q b H (34 + 5 a q/H);  t > 1: q b H (10 + 24/t + 5 a q/(H t));  `sequence`: the first by t
  *   selective  q b H 34;              t > 1: q b H (10 + 24/t);                `sequence`: q b H 34/t
  *   full       2 q b H;               `sequence`: by t
  * with element 2. Masks are 1 byte: of 34 they are 2, of 10 too, of 5 it is 1. */
 double hd_ptdp_activation_bytes(const struct hd_ptdp_model *model, uint32_t b, uint32_t t, bool sequence,
 	enum hd_ptdp_recompute recompute, uint32_t element);
-/* Checkpoints of a stage of `layers` that keep c A_in + layers/c A_int bytes least: sqrt(layers A_int/A_in) within [1, layers]. */
+/* Checkpoints of a stage of `layers` that keep c A_in + layers/c A_int bytes least: sqrt(layers
+ * A_int/A_in) within [1, layers]. */
 uint32_t hd_ptdp_checkpoints(uint32_t layers, double input_bytes, double inside_bytes);
 
 /* HD_E_INVAL: an extent of 0 or beyond its limit, heads that do not divide the hidden width. */

@@ -67,7 +67,8 @@ struct hd_steady_how {
 	const struct hd_steady_site *site; uint32_t nsites, copies;
 };
 
-struct hd_steady_stage { uint32_t first, last, replicas; bool recompute; int64_t bytes; };      /* cuts first..last; bytes a device needs */
+/* cuts first..last; bytes a device needs */
+struct hd_steady_stage { uint32_t first, last, replicas; bool recompute; int64_t bytes; };
 
 struct hd_steady {
 	struct hd_steady_stage *stage; uint32_t nstages;
@@ -78,21 +79,30 @@ struct hd_steady {
 static inline double hd_steady_ps(const struct hd_steady *s) { return s->fill_ps + s->steady_ps; }
 
 /* Cuts worth considering for so many sites: steps grow with cuts squared times sites. */
-static inline uint32_t hd_steady_cuts(uint32_t nsites) { return nsites <= 8 ? HD_STEADY_CUTS : nsites <= 1024 ? 128 : 64; }
+static inline uint32_t hd_steady_cuts(uint32_t nsites) { return nsites <= 8 ? HD_STEADY_CUTS :
+	nsites <= 1024 ? 128 : 64; }
 /* most: cuts considered, 2 or more. */
-HD_MUST_USE enum hd_err hd_steady_table_make(struct hd_steady_table *table, const struct hd_cut_sums *sums, uint32_t most,
+HD_MUST_USE enum hd_err hd_steady_table_make(struct hd_steady_table *table, const struct hd_cut_sums *sums,
+	uint32_t most,
 	struct hd_arena *arena, struct hd_diag *diag);
-/* HD_E_NOTFOUND, without a diag: no stages fit. Scratch memory is taken from `scratch`, which may be reset afterwards. */
-HD_MUST_USE enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table *table, const struct hd_steady_how *how,
+/* HD_E_NOTFOUND, without a diag: no stages fit. Scratch memory is taken from `scratch`, which may be reset
+ * afterwards. */
+HD_MUST_USE enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table *table,
+	const struct hd_steady_how *how,
 	struct hd_arena *arena, struct hd_arena *scratch, struct hd_diag *diag);
-/* The least bytes that the fullest device needs, however slow: of what was asked, with recomputation unless it is never. INT64_MAX: no stages at all. */
-HD_MUST_USE enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_steady_table *table, const struct hd_steady_how *how,
+/* The least bytes that the fullest device needs, however slow: of what was asked, with recomputation
+ * unless it is never. INT64_MAX: no stages at all. */
+HD_MUST_USE enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_steady_table *table,
+	const struct hd_steady_how *how,
 	struct hd_arena *scratch, struct hd_diag *diag);
 
 /* Sentences: what the time is made of, why each stage is where it is, what else there was. */
-void hd_steady_explain(const struct hd_steady *steady, const struct hd_steady_table *table, const struct hd_steady_how *how, struct hd_text *text);
+void hd_steady_explain(const struct hd_steady *steady, const struct hd_steady_table *table,
+	const struct hd_steady_how *how, struct hd_text *text);
 
-/* What a device needs for a stage of which it holds the activations of `held` virtual nodes, with an update after `every`. */
-int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every, bool recompute);
+/* What a device needs for a stage of which it holds the activations of `held` virtual nodes, with an
+ * update after `every`. */
+int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every,
+	bool recompute);
 
 #endif

@@ -1,14 +1,19 @@
-/* suggest.h -- other ways to share a job's batch out over virtual nodes, each with the plan that it would get.
+/* suggest.h -- other ways to share a job's batch out over virtual nodes, each with the plan that it would
+ * get.
  *
- * How large a virtual node is belongs to the job: it changes bits. So this changes nothing; `heddle plan JOB --suggest-job` prints it, and a
- * person decides. Large virtual nodes fill a device, small ones fill a pipeline and are shared out more evenly.
+ * How large a virtual node is belongs to the job: it changes bits. So this changes nothing; `heddle plan JOB
+ * --suggest-job` prints it, and a person decides. Large virtual nodes fill a device, small ones fill a
+ * pipeline and are shared out more evenly.
  *
- * 1. Candidates: sizes b = 1, 2, 4, ... and the job's own. V = ceil(B / b), and b then is ceil(B / V), as a job makes it; each V once,
- *    in ascending order of sizes. The last virtual node may be shorter; none is empty.
- * 2. Each is planned by the planner given, with the same wishes, on its own profile. What no plan fits says why.
+ * 1. Candidates: sizes b = 1, 2, 4, ... and the job's own. V = ceil(B / b), and b then is ceil(B / V), as a
+ *    job makes it; each V once, in ascending order of sizes. The last virtual node may be shorter; none is
+ *    empty.
+ * 2. Each is planned by the planner given, with the same wishes, on its own profile. What no plan fits says
+ *    why.
  * 3. Best: the most samples a second; ties: the smaller virtual nodes.
  *
- * Equal arguments give equal answers. What is handed out lies in the arena; profiles and plans go through one of their own. Pure. */
+ * Equal arguments give equal answers. What is handed out lies in the arena; profiles and plans go through
+ * one of their own. Pure. */
 #ifndef HD_PLANNER_SUGGEST_H
 #define HD_PLANNER_SUGGEST_H
 
@@ -22,7 +27,8 @@ struct hd_suggest_ask {
 	uint64_t batch;
 	struct hd_cuts_how cuts;
 	/* The profile for virtual nodes of `rows`, into `arena`. */
-	enum hd_err (*profile)(void *user, uint64_t rows, struct hd_profile *profile, struct hd_arena *arena, struct hd_diag *diag);
+	enum hd_err (*profile)(void *user, uint64_t rows, struct hd_profile *profile, struct hd_arena *arena,
+		struct hd_diag *diag);
 	void *user;
 };
 
@@ -37,7 +43,8 @@ struct hd_suggestion {
 };
 
 /* HD_E_INVAL: no candidate has a plan; why the job's own has none. Profiles that fail end it. */
-HD_MUST_USE enum hd_err hd_suggest(struct hd_suggestion out[HD_SUGGEST_MOST], uint32_t *n, const struct hd_suggest_ask *ask, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_suggest(struct hd_suggestion out[HD_SUGGEST_MOST], uint32_t *n,
+	const struct hd_suggest_ask *ask, struct hd_arena *arena,
 	struct hd_diag *diag);
 
 #endif

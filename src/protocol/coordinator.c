@@ -56,7 +56,8 @@ struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind)
 
 static void send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_msg *msg)
 {
-	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SEND);      /* without memory for msg none of it is done */
+	/* without memory for msg none of it is done */
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SEND);
 	a->worker = worker;
 	a->msg = msg;
 }
@@ -168,7 +169,8 @@ static struct hd_co_worker *place(struct hd_coordinator *co)
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->state == HD_W_FREE || (!hd_co_is_here(w) && !w->up && (!best || w->worker < best->worker)))
+		if (w->state == HD_W_FREE || (!hd_co_is_here(w) && !w->up &&
+			(!best || w->worker < best->worker)))
 			best = w;
 		if (w->state == HD_W_FREE)
 			break;
@@ -190,7 +192,8 @@ static void refuse(struct hd_coordinator *co, uint32_t guest, uint32_t code, con
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_REFUSE);
 
 	if (msg)
-		msg->refuse = (struct hd_msg_refuse){ .code = code, .nwhy = (uint32_t)strlen(why), .why = why };
+		msg->refuse = (struct hd_msg_refuse){ .code = code, .nwhy = (uint32_t)strlen(why),
+			.why = why };
 	send_to(co, guest, msg);
 	hd_co_note(co, "refused", guest, "%s", why);
 }
@@ -204,7 +207,8 @@ static void admit(struct hd_coordinator *co, const struct hd_co_worker *w)
 	send_to(co, w->guest, msg);
 }
 
-static void keep_text(char *to, const char *text, size_t n)    /* the text of a message may be NULL where it is empty */
+/* the text of a message may be NULL where it is empty */
+static void keep_text(char *to, const char *text, size_t n)
 {
 	if (n > 0)
 		memcpy(to, text, n);
@@ -226,7 +230,8 @@ uint32_t hd_co_remotes(const struct hd_coordinator *co)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		n += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && hd_is_remote(co->worker[i].worker);
+		n += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining &&
+			hd_is_remote(co->worker[i].worker);
 	return n;
 }
 
@@ -248,7 +253,8 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 {
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (hd_co_is_here(w) && w->nonce == join->nonce && w->guest != HD_NOBODY) {       /* it asks again */
+		/* it asks again */
+		if (hd_co_is_here(w) && w->nonce == join->nonce && w->guest != HD_NOBODY) {
 			w->guest = guest;
 			w->lost_ns = 0;
 			if (co->stored >= w->id_serial)
@@ -261,10 +267,13 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		return;
 	}
 	if (!hd_hash_same(join->kernels, co->config.kernels)) {
-		refuse(co, guest, 2, "its kernels differ from the job's: use a like machine, or start with kernels: portable");
+		refuse(co, guest, 2,
+			"its kernels differ from the job's: use a like machine, or start with kernels: "
+			"portable");
 		return;
 	}
-	struct hd_co_worker *w = co->phase == HD_CO_ENDING || co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
+	struct hd_co_worker *w = co->phase == HD_CO_ENDING ||
+		co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
 	if (!w) {
 		refuse(co, guest, 10, "the job takes no more workers");
 		return;
@@ -278,12 +287,14 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
 }
 
-static void tell_peer(struct hd_coordinator *co, const struct hd_co_worker *to, const struct hd_co_worker *about)
+static void tell_peer(struct hd_coordinator *co, const struct hd_co_worker *to,
+	const struct hd_co_worker *about)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PEER);
 
 	if (msg)
-		msg->peer = (struct hd_msg_peer){ .worker = about->worker, .naddress = (uint32_t)strlen(about->address), .address = about->address };
+		msg->peer = (struct hd_msg_peer){ .worker = about->worker,
+			.naddress = (uint32_t)strlen(about->address), .address = about->address };
 	hd_co_send(co, to, msg);
 }
 
@@ -306,11 +317,13 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 		w->worker = join->worker;
 		w->draining = hd_co_is_going(co, w->worker);
 	}
-	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) || (join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
+	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) ||
+		(join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
 		stale(co, join->worker);
 		return;
 	}
-	/* what it said of its links while this one was closed is lost: one that closed and came back would be missed by nobody */
+	/* what it said of its links while this one was closed is lost: one that closed and came back would
+	 * be missed by nobody */
 	co->mend |= !w->up && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
 	w->guest = HD_NOBODY;
 	w->up = true;
@@ -359,7 +372,8 @@ void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
 {
-	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED || co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
+	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED ||
+		co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
 
 	if (!hd_co_is_here(w))
 		return;
@@ -376,7 +390,8 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 		if (other->donor != w->worker)
 			continue;
 		if (other->state == HD_W_READY && other->decided)
-			other->donor = HD_NOBODY;         /* it may have entered, and be the only one who holds the state: it is asked */
+			/* it may have entered, and be the only one who holds the state: it is asked */
+			other->donor = HD_NOBODY;
 		else
 			hd_co_unlearn(co, other);
 	}
@@ -388,9 +403,11 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 
 /* ---- suspicion ---- */
 
-static uint32_t number(const uint64_t *bits) { return (uint32_t)(__builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1])); }
+static uint32_t number(const uint64_t *bits) { return (uint32_t)(__builtin_popcountll(bits[0]) +
+	__builtin_popcountll(bits[1])); }
 
-static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by, const struct hd_msg_suspect *msg)
+static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
+	const struct hd_msg_suspect *msg)
 {
 	struct hd_co_worker *w = hd_co_find(co, msg->worker);
 	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
@@ -399,13 +416,17 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		hd_co_doubt(co, by, msg->worker);
 		return;
 	}
-	if (by->state != HD_W_MEMBER) {           /* of a newcomer: what it lacks is said again in a new epoch alone */
-		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
+	/* of a newcomer: what it lacks is said again in a new epoch alone */
+	if (by->state != HD_W_MEMBER) {
+		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING ||
+			co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
 		return;
 	}
-	/* it left, but not everybody has what it said last: those who have not entered the next view would wait for ever */
+	/* it left, but not everybody has what it said last: those who have not entered the next view would
+	 * wait for ever */
 	if (!w || !hd_co_is_here(w)) {
-		co->mend |= msg->why != HD_HEARD && (hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
+		co->mend |= msg->why != HD_HEARD && (hd_view_has(&co->view, msg->worker) ||
+			by->spoke < co->view.epoch);
 		return;
 	}
 	if (msg->why == HD_HEARD) {
@@ -448,7 +469,8 @@ static void on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicio
 		w->silent = false;
 		return;
 	}
-	w->silent = w->up = why == HD_SILENT && w->up;            /* what is down is not silent: it is not there before it calls again */
+	/* what is down is not silent: it is not there before it calls again */
+	w->silent = w->up = why == HD_SILENT && w->up;
 	w->lost_ns = co->now_ns ? co->now_ns : 1;
 	if (why == HD_EXITED)
 		hd_co_dead(co, w, "its process ended");
@@ -477,9 +499,11 @@ static void expel(struct hd_coordinator *co)
 
 static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
-	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns, least = HD_PATIENCE_NS(PROGRESS, co->config.detect_ns);
+	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns,
+		least = HD_PATIENCE_NS(PROGRESS, co->config.detect_ns);
 
-	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest : least);
+	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest :
+		least);
 }
 
 static void watch(struct hd_coordinator *co)
@@ -520,7 +544,8 @@ static void lose_what_it_learned(struct hd_coordinator *co, struct hd_co_worker 
 
 static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_warm *msg)
 {
-	bool slow = msg->given_up && msg->given_up == w->lesson && (w->state == HD_W_LEARNING || w->state == HD_W_READY);
+	bool slow = msg->given_up && msg->given_up == w->lesson &&
+		(w->state == HD_W_LEARNING || w->state == HD_W_READY);
 
 	w->warm = true;
 	if (w->state == HD_W_LEARNING || w->state == HD_W_READY)
@@ -539,10 +564,13 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 {
 	if (!w->draining)
 		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
-	if (msg->gone || (w->state != HD_W_MEMBER && !w->decided)) {      /* who was decided into a view may be a member there */
-		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
+	/* who was decided into a view may be a member there */
+	if (msg->gone || (w->state != HD_W_MEMBER && !w->decided)) {
+		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) &&
+			hd_view_has(&co->next, w->worker))
 			hd_co_void(co);
-		if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker)) {
+		if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) &&
+			hd_view_has(&co->next, w->worker)) {
 			hd_co_dead(co, w, "it left before it took part");
 			return;
 		}
@@ -556,7 +584,8 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 	w->draining = true;
 }
 
-/* A failure says why. What stopped otherwise with a code was asked to, by a coordinator before whose record of it was lost. */
+/* A failure says why. What stopped otherwise with a code was asked to, by a coordinator before whose
+ * record of it was lost. */
 static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_done *msg)
 {
 	bool scribe = hd_view_scribe(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
@@ -576,7 +605,8 @@ static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const str
 static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg_event *msg)
 {
 	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_NOTE);
-	const char *name = hd_arena_text(&co->out, msg->kind, msg->nkind), *text = hd_arena_text(&co->out, msg->json, msg->njson);
+	const char *name = hd_arena_text(&co->out, msg->kind, msg->nkind),
+		*text = hd_arena_text(&co->out, msg->json, msg->njson);
 
 	a->worker = w->worker;
 	a->epoch = co->record.epoch;
@@ -652,7 +682,8 @@ static void tell_wanted(struct hd_coordinator *co)
 		return;
 	co->told = n;
 	if (remotes)
-		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted, %u of them of other machines", n, remotes);
+		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted, %u of them of other machines", n,
+			remotes);
 	else
 		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted", n);
 }
@@ -700,7 +731,8 @@ static void on_tick(struct hd_coordinator *co)
 {
 	if (co->store_failed) {
 		co->store_failed = false;
-		put_record(co);                                   /* as it is now, under the number that is awaited */
+		/* as it is now, under the number that is awaited */
+		put_record(co);
 	}
 	if (co->phase == HD_CO_ENDING)
 		return;
@@ -732,9 +764,11 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	}
 }
 
-struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct hd_co_event *event, int64_t now_ns)
+struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct hd_co_event *event,
+	int64_t now_ns)
 {
-	static struct hd_co_action out_of_memory = { .kind = HD_CO_DO_EXIT, .worker = HD_NOBODY, .code = 11, .text = "out of memory" };
+	static struct hd_co_action out_of_memory = { .kind = HD_CO_DO_EXIT, .worker = HD_NOBODY, .code = 11,
+		.text = "out of memory" };
 
 	assert(now_ns >= co->now_ns);
 	co->now_ns = now_ns;
@@ -773,11 +807,14 @@ static void take_over(struct hd_coordinator *co)
 	}
 }
 
-enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_co_config *config, int64_t now_ns, struct hd_diag *diag)
+enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_co_config *config,
+	int64_t now_ns, struct hd_diag *diag)
 {
-	if (config->min < 1 || config->min > config->max || config->max > HD_MAX_MEMBERS || config->nbuckets < 1 || config->nbuckets > HD_MAX_BUCKETS ||
+	if (config->min < 1 || config->min > config->max || config->max > HD_MAX_MEMBERS ||
+		config->nbuckets < 1 || config->nbuckets > HD_MAX_BUCKETS ||
 	    config->record.nmembers > HD_MAX_WORKERS)
-		return hd_fail(diag, HD_E_INVAL, "workers %u..%u of at most %d, %u buckets of at most %d", config->min, config->max, HD_MAX_MEMBERS,
+		return hd_fail(diag, HD_E_INVAL, "workers %u..%u of at most %d, %u buckets of at most %d",
+			config->min, config->max, HD_MAX_MEMBERS,
 			config->nbuckets, HD_MAX_BUCKETS);
 	struct hd_coordinator *co = hd_alloc(sizeof *co);
 	if (!co)
@@ -791,7 +828,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->have = co->sums ? hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have) : NULL;
 	if (!co->have) {
 		hd_coordinator_destroy(co);
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets", config->nbuckets);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets",
+			config->nbuckets);
 	}
 	co->parm = co->have + config->nbuckets;
 	co->chain = co->parm + config->nbuckets;
@@ -830,13 +868,16 @@ void hd_coordinator_destroy(struct hd_coordinator *co)
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status)
 {
 	*status = (struct hd_co_status){
-		.term = co->record.term, .epoch = co->record.epoch, .nmembers = co->has_view ? co->view.nmembers : 0, .asked = co->record.target,
+		.term = co->record.term, .epoch = co->record.epoch,
+			.nmembers = co->has_view ? co->view.nmembers : 0, .asked = co->record.target,
 		.target = hd_co_wanted(co),
-		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding, .halting = co->halting,
+		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding,
+		.halting = co->halting,
 	};
 }
 
-uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out, uint32_t cap)
+uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out,
+	uint32_t cap)
 {
 	uint32_t n = 0;
 
@@ -844,7 +885,8 @@ uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_wo
 		const struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_FREE)
 			continue;
-		out[n] = (struct hd_co_worker_status){ .worker = w->worker, .ndevices = w->ndevices, .state = w->state, .sealed = w->sealed, .up = w->up,
+		out[n] = (struct hd_co_worker_status){ .worker = w->worker, .ndevices = w->ndevices,
+			.state = w->state, .sealed = w->sealed, .up = w->up,
 						       .host = w->host, .address = w->address };
 		for (uint32_t r = 0; co->has_view && r < co->view.nranks; r++)
 			out[n].nvns += co->view.rank[r].worker == w->worker ? co->view.rank[r].nvns : 0;
@@ -853,4 +895,5 @@ uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_wo
 	return n;
 }
 
-const struct hd_view *hd_coordinator_view(const struct hd_coordinator *co) { return co->has_view ? &co->view : NULL; }
+const struct hd_view *hd_coordinator_view(const struct hd_coordinator *co) { return co->has_view ? &co->view :
+	NULL; }

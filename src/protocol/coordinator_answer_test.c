@@ -1,6 +1,7 @@
 #include "protocol/testing_coordinator.h"
 
-/* Who is asked, what its answer means, and what view comes of it (rules 3, 6, 7 and 9): each guard by itself. */
+/* Who is asked, what its answer means, and what view comes of it (rules 3, 6, 7 and 9): each guard by
+ * itself. */
 
 static const uint64_t first = 1, both = 3;
 static const struct hd_pass own[] = { { 0, 0, 0, 1 } };
@@ -66,7 +67,8 @@ static void a_fence_names_the_dead_of_the_view_to_those_who_are_here(void **stat
 	co_end(c);
 }
 
-/* Whoever may have entered is asked though its link is down; of others who are ready only those who can answer. */
+/* Whoever may have entered is asked though its link is down; of others who are ready only those who can
+ * answer. */
 static void who_may_hold_the_state_is_waited_for(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -124,7 +126,8 @@ static void the_dead_of_an_end_are_not_asked_for(void **state)
 	STORED();
 	IS(NEWCOMER_AT(2, 4, 0), "STORE 11 e 4 next 3 not started; NOTE restore; RESTORE; SPAWN 2");
 	assert_int_equal(c->co->phase, HD_CO_RESTORING);
-	IS(FROM(2, WARM, .epoch = 4), "");       /* nor is it decided again by one who forgets what it learned */
+	/* nor is it decided again by one who forgets what it learned */
+	IS(FROM(2, WARM, .epoch = 4), "");
 	IS(co_tick_at(c, c->now + 2 * CO_T), "");
 	IS(CO(LOST, .worker = 2, .why = HD_EXITED), "NOTE lost 2; END 2; SPAWN 1");
 	co_end(c);
@@ -141,7 +144,8 @@ static void a_view_is_said_again_where_it_came_of_a_failure(void **state)
 	STORED();
 	CO(LOST, .worker = 1, .why = HD_SILENT);
 	IS(co_return(c, 1, 11, true),
-		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 DONATE@1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2");
+		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 DONATE@1 2; >1 PREPARE@1 2 "
+		"after 0 1 of 0 1 2");
 	for (uint32_t i = 0; i < 3; i++)
 		FROM(i, PREPARED, .epoch = 1, .decided = { 2 });
 	STORED();
@@ -176,7 +180,8 @@ static void who_was_not_asked_has_no_say(void **state)
 	IS(FROM(3, WARM, .epoch = 2), ">1 DONATE@1 3 no more; >3 LEARN@1 1 100000002; >1 DONATE@1 3");
 	MEMBER_AT(0, 2, 0);
 	IS(co_tick_at(c, asked + CO_T),
-		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 3 no more; STORE 8 e 3 next 4 of 0 1 2; >3 LEARN@1 0 100000003; "
+		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 3 no more; STORE 8 e 3 next 4 of 0 1 "
+		"2; >3 LEARN@1 0 100000003; "
 		">0 DONATE@1 3");    /* nor is it missed */
 	STORED();
 	IS(MEMBER_AT(3, 3, 0), "");
@@ -213,7 +218,8 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 		NEWCOMER_AT(3, 3, row == 3 ? 1 : 0);
 		MEMBER_AT(1, 3, 0);
 		MEMBER_AT(2, 3, 0);
-		CHECK((strstr(c->text, " of 1 2; ") != NULL) == (row > 0) && (strstr(c->text, " of 1 2 3") != NULL) == (row == 0), "row %d: %s", row,
+		CHECK((strstr(c->text, " of 1 2; ") != NULL) == (row > 0) &&
+			(strstr(c->text, " of 1 2 3") != NULL) == (row == 0), "row %d: %s", row,
 			c->text);
 		co_end(c);
 	}
@@ -232,7 +238,8 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 	co_end(c);
 
 	struct hd_co_config config = co_config;  /* chosen by the coordinator before, it never heard so */
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 2, .target = 2, .nmembers = 2, .member = { 0, 1 },
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 2,
+		.target = 2, .nmembers = 2, .member = { 0, 1 },
 		.started = true };
 	co_begin(c, &config);
 	CO(TICK);
@@ -241,7 +248,8 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 	STORED();
 	MEMBER_AT(0, 5, 7);
 	IS(NEWCOMER_AT(1, 5, 7),
-		">0 VIEW@5 7 of 0; >1 VIEW@5 7 of 0; NOTE view; COMMIT 0@5 lost; COMMIT 1@5 lost; COMMIT 2@5 lost; COMMIT 3@5 lost; "
+		">0 VIEW@5 7 of 0; >1 VIEW@5 7 of 0; NOTE view; COMMIT 0@5 lost; COMMIT 1@5 lost; COMMIT "
+		"2@5 lost; COMMIT 3@5 lost; "
 		"COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >1 LEARN@5 0 400000001; >0 DONATE@5 1");
 	co_end(c);
 }
@@ -256,7 +264,8 @@ static void no_view_has_more_members_than_there_may_be(void **state)
 	(void)state;
 	config.max = HD_MAX_MEMBERS;
 	config.nvns = HD_MAX_MEMBERS;
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 80, .target = HD_MAX_MEMBERS, .nmembers = n,
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 80,
+		.target = HD_MAX_MEMBERS, .nmembers = n,
 		.started = true };
 	for (uint32_t i = 0; i < n; i++)
 		config.record.member[i] = i;
@@ -273,7 +282,8 @@ static void no_view_has_more_members_than_there_may_be(void **state)
 	co_end(c);
 }
 
-/* A start that comes to nothing is begun anew: who holds another step loads this one, whoever holds it stays as it is. */
+/* A start that comes to nothing is begun anew: who holds another step loads this one, whoever holds it
+ * stays as it is. */
 static void a_start_of_which_nobody_is_left_begins_anew(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -315,7 +325,8 @@ static void what_was_not_begun_holds_nothing(void **state)
 	ask_all(c, &co_config, 2);
 	STATUS_OF(0, 2, .at = 0, BEGUN(low));
 	IS(STATUS_OF(1, 2, .at = 0, .nsum = 1, .sum = &both, .table = true),
-		"NOTE redo; >0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; >1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; "
+		"NOTE redo; >0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; >1 VIEW@2 0 of 0 1 passes "
+		"0.0[0+2] 1.0[2+2] sums 0:0; "
 		"NOTE view");
 	co_end(c);
 
@@ -329,13 +340,15 @@ static void what_was_not_begun_holds_nothing(void **state)
 
 	ask_all(c, &co_config, 2);               /* one has sealed it, the other has not begun it */
 	STATUS_OF(0, 2, .at = 1, .prev = true);
-	IS(STATUS_OF(1, 2, .at = 0), ">0 VIEW@2 0 of 0+1 1 sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 sums 0:1 table 1; NOTE view");
+	IS(STATUS_OF(1, 2, .at = 0),
+		">0 VIEW@2 0 of 0+1 1 sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 sums 0:1 table 1; NOTE view");
 	co_end(c);
 
 	ask_all(c, &co_config, 2);               /* passes of who has sealed it are of the next one */
 	STATUS_OF(0, 2, .at = 1, .prev = true, PASS(low));
 	IS(STATUS_OF(1, 2, .at = 0, BEGUN(high)),
-		">0 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; NOTE view");
+		">0 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 passes "
+		"1.0[2+2] sums 0:1 table 1; NOTE view");
 	co_end(c);
 }
 
@@ -371,8 +384,10 @@ static void what_does_not_fit_is_begun_afresh(void **state)
 			pass[p] = (struct hd_pass){ 0, p, p, 1 };
 			range[p] = (struct hd_vrange){ 2 * p, 1 };
 		}
-		const char *said = STATUS_OF(0, 2, .at = 0, .begun = true, .npass = n, .pass = pass, .nrange = n, .range = range);
-		CHECK(!strncmp(said, n == HD_MAX_PASSES ? "NOTE afresh" : "NOTE redo", 9), "%u passes: %s", n, said);
+		const char *said = STATUS_OF(0, 2, .at = 0, .begun = true, .npass = n, .pass = pass,
+			.nrange = n, .range = range);
+		CHECK(!strncmp(said, n == HD_MAX_PASSES ? "NOTE afresh" : "NOTE redo", 9), "%u passes: %s", n,
+			said);
 		co_end(c);
 	}
 	config.nvns = 4096;
@@ -381,7 +396,8 @@ static void what_does_not_fit_is_begun_afresh(void **state)
 		for (uint32_t r = 0; r < n; r++)
 			range[r] = (struct hd_vrange){ 4096 / n * r + 1, 14 };
 		pass[0] = (struct hd_pass){ 0, 0, 0, n };
-		const char *said = STATUS_OF(0, 2, .at = 0, .begun = true, .npass = 1, .pass = pass, .nrange = n, .range = range);
+		const char *said = STATUS_OF(0, 2, .at = 0, .begun = true, .npass = 1, .pass = pass,
+			.nrange = n, .range = range);
 		CHECK((strstr(said, "NOTE afresh") != NULL) == (n == 256), "%u ranges: %.300s", n, said);
 		co_end(c);
 	}
@@ -389,7 +405,8 @@ static void what_does_not_fit_is_begun_afresh(void **state)
 
 /* ---- the view in force ---- */
 
-/* What each has sealed is as it said, or as it has said since: a seal that it had made before it answered is none of the open step. */
+/* What each has sealed is as it said, or as it has said since: a seal that it had made before it answered
+ * is none of the open step. */
 static void seals_count_from_what_was_answered(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -452,7 +469,9 @@ static void who_learned_from_the_disk_learns_anew_from_a_member(void **state)
 	STORED();
 	NEWCOMER_AT(0, 1, 0);
 	NEWCOMER_AT(1, 1, 0);
-	IS(STORED(), ">0 VIEW@1 0 of 0 1; >1 VIEW@1 0 of 0 1; >2 VIEW@1 0 of 0 1; NOTE view; >2 LEARN@1 1 100000001; >1 DONATE@1 2");
+	IS(STORED(),
+		">0 VIEW@1 0 of 0 1; >1 VIEW@1 0 of 0 1; >2 VIEW@1 0 of 0 1; NOTE view; >2 LEARN@1 1 "
+		"100000001; >1 DONATE@1 2");
 	co_end(c);
 
 	co_run(c, &co_config, 3);                /* from one who is of no view any more */
@@ -463,11 +482,13 @@ static void who_learned_from_the_disk_learns_anew_from_a_member(void **state)
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	IS(MEMBER_AT(1, c->co->record.epoch, 0),
-		">1 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; >2 DONATE@3 3 no more; NOTE view; SPAWN 1; >3 LEARN@3 1 100000002; >1 DONATE@3 3");
+		">1 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; >2 DONATE@3 3 no more; NOTE view; SPAWN 1; >3 LEARN@3 "
+		"1 100000002; >1 DONATE@3 3");
 	co_end(c);
 }
 
-/* Let go: who is behind what its whole view must have sealed. RELEASE is its last word, and its donor's too. */
+/* Let go: who is behind what its whole view must have sealed. RELEASE is its last word, and its donor's
+ * too. */
 static void who_is_let_go_hears_why(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -477,8 +498,10 @@ static void who_is_let_go_hears_why(void **state)
 	hd_co_find(c->co, 2)->donor = 1;
 	MEMBER_AT(2, 3, 0);
 	IS(STATUS_OF(1, 3, .at = 5, BEGUN(low)),
-		">2 RELEASE@1 0; >1 DONATE@1 2 no more; NOTE redo; >1 VIEW@3 5 of 1 passes 1.0[0+2] 1.1[2+2] sums 0:0; NOTE view; "
-		"COMMIT 0@3 lost; COMMIT 1@3 lost; COMMIT 2@3 lost; COMMIT 3@3 lost; COMMIT 4@3 lost; SPAWN 2");
+		">2 RELEASE@1 0; >1 DONATE@1 2 no more; NOTE redo; >1 VIEW@3 5 of 1 passes 1.0[0+2] "
+		"1.1[2+2] sums 0:0; NOTE view; "
+		"COMMIT 0@3 lost; COMMIT 1@3 lost; COMMIT 2@3 lost; COMMIT 3@3 lost; COMMIT 4@3 lost; SPAWN "
+		"2");
 	co_end(c);
 }
 
@@ -498,7 +521,8 @@ static void without_memory_no_view_is_said(void **state)
 		c->co->out.budget_bytes = 0;
 		if (whole)
 			IS(said,
-				"NOTE redo; >0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; >1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; "
+				"NOTE redo; >0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; >1 VIEW@2 "
+				"0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:0; "
 				"NOTE view");
 		co_end(c);
 	}

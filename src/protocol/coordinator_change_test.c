@@ -17,7 +17,9 @@ static void a_change_is_prepared_by_all_decided_and_in_force_with_a_word_of_its_
 	IS(co_learned(c, 2), "STORE 7 e 2 next 3 of 0 1");
 	IS(CO(STORED, .serial = 6, .ok = true), "");    /* an earlier one */
 	IS(PREPARED(0, 2), "");                 /* nobody can have heard of it */
-	IS(STORED(), ">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after 0 1 of 0 1 2");
+	IS(STORED(),
+		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after "
+		"0 1 of 0 1 2");
 	IS(PREPARED(0, 1), "");
 	IS(PREPARED(0, 2), "");
 	IS(PREPARED(0, 2), "");
@@ -75,7 +77,8 @@ static void who_has_not_prepared_in_its_time_is_given_up(void **state)
 		PREPARED(member ? 2 : 1, 2);
 		IS(co_tick_at(c, asked + 8 * CO_T - 1), "");
 		IS(co_tick_at(c, asked + 8 * CO_T), member ?
-			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 2 no more; NOTE void; STORE 8 e 3 next 3 of 0 1; "
+			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 2 no more; NOTE void; STORE 8 "
+			"e 3 next 3 of 0 1; "
 				">2 LEARN@1 0 100000002; >0 DONATE@1 2" :
 			"NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; NOTE void");
 		co_end(c);
@@ -106,13 +109,16 @@ static void a_change_is_void_when_somebody_of_it_is_lost(void **state)
 			const char *said = CO(LOST, .worker = lost, .why = HD_EXITED);
 			CHECK(strstr(said, "NOTE void"), "%s", said);
 			uint32_t epoch = lost < 2 || prepared == 2 ? 3 : 2;
-			CHECK(c->co->record.epoch == epoch && c->co->phase == (epoch == 3 ? HD_CO_FENCING : HD_CO_IDLE), "lost %u, %d: %s", lost,
+			CHECK(c->co->record.epoch == epoch &&
+				c->co->phase == (epoch == 3 ? HD_CO_FENCING : HD_CO_IDLE), "lost %u, %d: %s",
+				lost,
 				prepared, said);
 			co_end(c);
 		}
 }
 
-/* So it is when a newcomer leaves, or its donor does, before it is decided; after that it may have entered. */
+/* So it is when a newcomer leaves, or its donor does, before it is decided; after that it may have
+ * entered. */
 static void a_newcomer_that_goes_takes_its_change_along(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -131,14 +137,17 @@ static void a_newcomer_that_goes_takes_its_change_along(void **state)
 			PREPARED(1, 2);
 			PREPARED(2, 2);
 		}
-		const char *said = row < 3 ? FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }) : FROM(2, WARM, .epoch = 1);
+		const char *said = row < 3 ? FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }) : FROM(2,
+			WARM, .epoch = 1);
 		static const char *const is[] = {
 			"NOTE leave 2; NOTE void; >1 DONATE@1 2 no more; SPAWN 1",
 			"NOTE leave 2; NOTE void; >1 DONATE@1 2 no more; SPAWN 1",
-			"NOTE leave 2; NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; NOTE void; STORE 9 e 3 next 3 of 0 1 2",
+			"NOTE leave 2; NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; NOTE "
+			"void; STORE 9 e 3 next 3 of 0 1 2",
 			">1 DONATE@1 2 no more; NOTE void; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
 			">1 DONATE@1 2 no more; NOTE void; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
-			">1 DONATE@1 2 no more; NOTE void; STORE 9 e 3 next 3 of 0 1 2; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
+			">1 DONATE@1 2 no more; NOTE void; STORE 9 e 3 next 3 of 0 1 2; >2 LEARN@1 1 "
+			"100000002; >1 DONATE@1 2",
 		};
 		IS(said, is[row]);
 		co_end(c);
@@ -156,17 +165,22 @@ static void who_comes_back_hears_of_the_change_again(void **state)
 	co_admit(c, 2);
 	co_warm(c, 2);
 	co_learned(c, 2);
-	IS(co_return(c, 2, 12, false), ">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1");     /* its number is not stored */
+	/* its number is not stored */
+	IS(co_return(c, 2, 12, false),
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1");
 	STORED();
 	IS(co_return(c, 2, 12, false),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 PREPARE@1 2 after 0 1 of 0 1 2");
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 PREPARE@1 2 "
+		"after 0 1 of 0 1 2");
 	PREPARED(0, 2);
 	PREPARED(1, 2);
 	PREPARED(2, 2);
-	IS(co_return(c, 2, 12, false), ">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1");
+	IS(co_return(c, 2, 12, false),
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1");
 	STORED();
 	IS(co_return(c, 2, 12, false),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 PREPARE@1 2 after 0 1 of 0 1 2; "
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 PREPARE@1 2 "
+		"after 0 1 of 0 1 2; "
 		">2 DECIDE@1 2");
 	co_end(c);
 }
@@ -184,7 +198,8 @@ static void a_step_is_committed_once_in_order_when_all_have_sealed_it(void **sta
 	IS(co_seal(c, 7, 1, 0), "");
 	IS(co_seal(c, 1, 1, 0), "COMMIT 0@1");
 	IS(co_seal(c, 1, 1, 0), "");
-	IS(co_seal(c, 1, 0, 1), "COMMIT 1@1");            /* of before the view that it is in: it holds the step all the same */
+	/* of before the view that it is in: it holds the step all the same */
+	IS(co_seal(c, 1, 0, 1), "COMMIT 1@1");
 	IS(co_seal(c, 1, 1, 3), "");            /* what it said between was lost */
 	IS(co_seal(c, 0, 1, 3), "COMMIT 2@1 lost; COMMIT 3@1");
 	co_end(c);
@@ -205,7 +220,8 @@ static void the_record_of_a_step_is_the_first_that_came_of_it(void **state)
 	co_end(c);
 }
 
-/* A member that is to go stays until others can take its place; of too many the youngest go; one keeps the state. */
+/* A member that is to go stays until others can take its place; of too many the youngest go; one keeps the
+ * state. */
 static void members_that_leave_wait_for_those_who_come(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -231,7 +247,8 @@ static void members_that_leave_wait_for_those_who_come(void **state)
 	assert_true(hd_co_find(c->co, 0)->draining);
 	IS(FROM(0, LEAVE, .epoch = 1, .leave = { .code = 75, .nwhy = 1, .why = "n" }), "");
 	STORED();
-	IS(FROM(1, LEAVE, .epoch = 1, .leave = { .code = 75, .nwhy = 1, .why = "n" }), "NOTE leave 1; SPAWN 1");
+	IS(FROM(1, LEAVE, .epoch = 1, .leave = { .code = 75, .nwhy = 1, .why = "n" }),
+		"NOTE leave 1; SPAWN 1");
 	co_end(c);
 }
 
@@ -246,7 +263,8 @@ static void holders_of_slots_do_not_all_go_at_once(void **state)
 		config.copies = copies;
 		co_run(c, &config, 4);
 		CO(SCALE, .n = 1);
-		CHECK(c->co->next.nmembers == (copies == 1 ? 4 : copies == 2 ? 3 : copies == 3 ? 2 : 1) || c->co->phase == HD_CO_IDLE,
+		CHECK(c->co->next.nmembers == (copies == 1 ? 4 : copies == 2 ? 3 : copies == 3 ? 2 : 1) ||
+			c->co->phase == HD_CO_IDLE,
 			"%u copies: %u", copies,
 			c->co->next.nmembers);
 		co_end(c);
@@ -300,7 +318,8 @@ static void a_run_ends_when_the_scribe_has_saved_and_all_are_there(void **state)
 	co_run(c, &co_config, 2);
 	co_seal(c, 0, 1, 0);
 	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 1 }), "");       /* not the scribe */
-	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 1 }), "NOTE done 0");       /* it overtook the seal of the other one */
+	/* it overtook the seal of the other one */
+	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 1 }), "NOTE done 0");
 	IS(co_seal(c, 1, 1, 0), "COMMIT 0@1; >0 RELEASE@1 0; >1 RELEASE@1 0");
 	IS(CO(LOST, .worker = 0, .why = HD_CLOSED), "");
 	IS(CO(LOST, .worker = 1, .why = HD_CLOSED), "EXIT 0 ");
@@ -309,9 +328,11 @@ static void a_run_ends_when_the_scribe_has_saved_and_all_are_there(void **state)
 
 	co_run(c, &co_config, 2);
 	/* a failure anybody may tell */
-	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }), "NOTE done 1; >0 RELEASE@1 4; >1 RELEASE@1 4");
+	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }),
+		"NOTE done 1; >0 RELEASE@1 4; >1 RELEASE@1 4");
 	int64_t from = c->now;
-	IS(co_return(c, 1, 11, true), ">1 PEER@1 0 a; >0 PEER@1 1 b; >1 RELEASE@1 4");      /* who comes back hears of it */
+	/* who comes back hears of it */
+	IS(co_return(c, 1, 11, true), ">1 PEER@1 0 a; >0 PEER@1 1 b; >1 RELEASE@1 4");
 	IS(co_tick_at(c, from + 4 * CO_T - 1), "");
 	IS(co_tick_at(c, from + 4 * CO_T), "EXIT 4 nan");
 	co_end(c);
@@ -323,10 +344,13 @@ static void a_stop_is_said_once_to_each_and_again_to_who_comes(void **state)
 
 	(void)state;
 	co_run(c, &co_config, 2);
-	IS(CO(HALT, .code = 75, .text = "asked"), "STORE 5 e 1 next 2 of 0 1 halting; >0 STOP@1 75 asked; >1 STOP@1 75 asked");
+	IS(CO(HALT, .code = 75, .text = "asked"),
+		"STORE 5 e 1 next 2 of 0 1 halting; >0 STOP@1 75 asked; >1 STOP@1 75 asked");
 	IS(CO(HALT, .code = 76, .text = "again"), "");
-	IS(co_return(c, 1, 11, true), ">1 PEER@1 0 a; >0 PEER@1 1 b; >1 STOP@1 75 asked; >1 FENCE@1; >1 VIEW@1 0 of 0 1");
-	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 2 of 0 1 halting; NOTE scale");              /* nobody is asked for any more */
+	IS(co_return(c, 1, 11, true),
+		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 STOP@1 75 asked; >1 FENCE@1; >1 VIEW@1 0 of 0 1");
+	/* nobody is asked for any more */
+	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 2 of 0 1 halting; NOTE scale");
 	co_end(c);
 
 	co_begin(c, &co_config);

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rule 12 of coordinator.h. Digests are kept by worker and step, whatever the epoch: X_{s+1} is a function of the job, so two that differ
- * mean that somebody's memory, or what somebody computed, is not what it should be. Whose part in the sums of that step was wrong cannot be
- * told from them: everybody's state is in doubt, and the minority is whom nobody should compute with again. */
+/* Rule 12 of coordinator.h. Digests are kept by worker and step, whatever the epoch: X_{s+1} is a function of
+ * the job, so two that differ mean that somebody's memory, or what somebody computed, is not what it should
+ * be. Whose part in the sums of that step was wrong cannot be told from them: everybody's state is in
+ * doubt, and the minority is whom nobody should compute with again. */
 
-enum { TRIES = 2 };                       /* without a later state that was the same at all: it is no accident then */
+/* without a later state that was the same at all: it is no accident then */
+enum { TRIES = 2 };
 
 static const struct hd_co_told *told_of(const struct hd_co_worker *w, uint64_t step)
 {
@@ -17,7 +19,8 @@ static const struct hd_co_told *told_of(const struct hd_co_worker *w, uint64_t s
 	return t->next == step + 1 ? t : NULL;
 }
 
-static bool same(const struct hd_co_told *a, const struct hd_co_told *b) { return a->sum == b->sum && a->state == b->state; }
+static bool same(const struct hd_co_told *a, const struct hd_co_told *b) { return a->sum == b->sum &&
+	a->state == b->state; }
 
 static void dispute(struct hd_coordinator *co, uint64_t step)
 {
@@ -56,7 +59,8 @@ void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint3
 		co->stranger = next;              /* of a coordinator before: gone since */
 }
 
-/* All members told a digest of the state after it; the same one, since nothing that is disputed is committed. */
+/* All members told a digest of the state after it; the same one, since nothing that is disputed is
+ * committed. */
 void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 {
 	assert(!co->disputed || step + 1 < co->disputed);
@@ -123,7 +127,8 @@ static void forget(struct hd_coordinator *co)
 	}
 }
 
-/* Nobody is left to tell more of what is disputed: what was saved of it is not to be begun from, nor resumed. */
+/* Nobody is left to tell more of what is disputed: what was saved of it is not to be begun from, nor
+ * resumed. */
 void hd_co_distrust(struct hd_coordinator *co)
 {
 	if (co->distrusts || co->disputed)
@@ -139,12 +144,16 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 
 	if (v->of[0] && v->of[1])
 		snprintf(who, sizeof who, "workers %u and %u", v->of[0]->worker, v->of[1]->worker);
-	snprintf(text, sizeof text, "step %llu: %s hold different states, and %s: a memory or a processor gives wrong bits. Checkpoints up to step %llu are"
-		" sound, later ones were removed: have the machines looked at, and resume the run on others", (unsigned long long)step,
+	snprintf(text, sizeof text,
+		"step %llu: %s hold different states, and %s: a memory or a processor gives wrong bits. "
+		"Checkpoints up to step %llu are"
+		" sound, later ones were removed: have the machines looked at, and resume the run on others",
+		(unsigned long long)step,
 		*who ? who : "workers", why, (unsigned long long)co->verified);
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
 	distrust(co);
-	co->distrusts = true;                             /* `disputed` stays: seals may come yet, and commit nothing */
+	/* `disputed` stays: seals may come yet, and commit nothing */
+	co->distrusts = true;
 	hd_co_store(co);
 	hd_co_end(co, 5, text);
 }
@@ -164,7 +173,9 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 			co->broken = true;
 			return;
 		}
-		snprintf(text, HD_MSG_TEXT, "worker %u held another state after step %llu than %u of %u workers: its memory or its processor gives wrong bits",
+		snprintf(text, HD_MSG_TEXT,
+			"worker %u held another state after step %llu than %u of %u workers: its memory or "
+			"its processor gives wrong bits",
 			w->worker, (unsigned long long)step, v->most, v->n);
 		hd_co_note(co, "corrupt", w->worker, "%s", text);
 		hd_co_release(co, w, 5, text);
@@ -173,7 +184,9 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_MEMBER || w->decided)
-			hd_co_dead(co, w, "its state may have come of what a corrupt worker sent: all begin again from the newest that was the same at all");
+			hd_co_dead(co, w,
+				"its state may have come of what a corrupt worker sent: all begin again "
+				"from the newest that was the same at all");
 	}
 	distrust(co);
 	co->distrusts = true;
@@ -190,7 +203,8 @@ void hd_co_judge(struct hd_coordinator *co)
 	if (!co->disputed || !open || !all_sealed(co, step))
 		return;
 	count(co, step, &v);
-	co->record.disputes = co->verified > co->record.disputed ? 1 : co->record.disputes + 1;    /* stored with the epoch that comes of it */
+	/* stored with the epoch that comes of it */
+	co->record.disputes = co->verified > co->record.disputed ? 1 : co->record.disputes + 1;
 	co->record.disputed = step > co->record.disputed ? step : co->record.disputed;
 	if (2 * v.most <= v.n)
 		give_up(co, step, &v, "no majority says which is right");

@@ -39,7 +39,8 @@ static void what_is_the_same_at_all_is_committed_and_verified(void **state)
 /* Of three the last differs, in its sums or in its state. */
 static void who_told_another_digest_than_most_goes(void **state)
 {
-	static const struct { uint64_t sum, state; } row[] = { { A, B }, { B, A }, { NO, A }, { A, NO }, { NO, C } };
+	static const struct { uint64_t sum, state; } row[] = { { A, B }, { B, A }, { NO, A }, { A, NO },
+		{ NO, C } };
 	struct co_at_work at, *c = &at;
 
 	(void)state;
@@ -48,18 +49,24 @@ static void who_told_another_digest_than_most_goes(void **state)
 		IS(TELLS(0, 1, 0, A, A), "");
 		IS(TELLS(1, 1, 0, A, A), "");
 		IS(TELLS(2, 1, 0, row[i].sum, row[i].state),
-			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 of 0 1 2 disputes 1 to 0; "
-			"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; "
+			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e "
+			"2 next 3 of 0 1 2 disputes 1 to 0; "
+			"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to "
+			"0; NOTE lost 1; >1 STALE@1; DROP 1; "
 			"END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");
 		assert_string_equal(co_note_text(c, "corrupt"),
-			"worker 2 held another state after step 0 than 2 of 3 workers: its memory or its processor gives wrong bits");
+			"worker 2 held another state after step 0 than 2 of 3 workers: its memory or its "
+			"processor gives wrong bits");
 		/* said again when nobody is left who may be saving */
-		IS(STORED(), "STORE 9 e 4 next 3 not started disputes 1 to 0; NOTE restore; DISTRUST 0; RESTORE; SPAWN 3");
+		IS(STORED(),
+			"STORE 9 e 4 next 3 not started disputes 1 to 0; NOTE restore; DISTRUST 0; RESTORE; "
+			"SPAWN 3");
 		co_end(c);
 	}
 }
 
-/* Nothing of the step, or later, is committed; nobody goes before all have told. What was told first is the first to be judged. */
+/* Nothing of the step, or later, is committed; nobody goes before all have told. What was told first is
+ * the first to be judged. */
 static void a_dispute_waits_until_all_have_sealed_the_step(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -72,8 +79,10 @@ static void a_dispute_waits_until_all_have_sealed_the_step(void **state)
 	IS(TELLS(1, 1, 4, A, A), "");
 	IS(TELLS(2, 1, 3, NO, NO), "COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1");
 	IS(TELLS(2, 1, 4, B, A),
-		"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 of 0 1 2 disputes 1 to 4; "
-		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 4; NOTE lost 1; >1 STALE@1; DROP 1; "
+		"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 "
+		"of 0 1 2 disputes 1 to 4; "
+		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 4; NOTE "
+		"lost 1; >1 STALE@1; DROP 1; "
 		"END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 4; DISTRUST 0");
 	co_end(c);
 
@@ -83,8 +92,10 @@ static void a_dispute_waits_until_all_have_sealed_the_step(void **state)
 	IS(TELLS(1, 1, 4, A, B), "");
 	IS(TELLS(1, 1, 5, A, B), "");           /* a later one too: the earlier counts */
 	IS(TELLS(2, 1, 4, NO, NO),
-		"COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1 lost; NOTE integrity; DISTRUST 0; "
-		"STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 4; >0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 5");
+		"COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1 lost; NOTE integrity; "
+		"DISTRUST 0; "
+		"STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 4; >0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 "
+		"5");
 	co_end(c);
 }
 
@@ -99,7 +110,8 @@ static void what_is_told_late_or_twice_counts_once(void **state)
 	IS(TELLS(0, 1, 0, A, A), "");           /* late: what it told since stays */
 	TELLS(1, 1, 2, A, B);
 	IS(TELLS(2, 1, 2, NO, NO),
-		"COMMIT 0@1; COMMIT 1@1 lost; NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 2; >0 RELEASE@1 5; "
+		"COMMIT 0@1; COMMIT 1@1 lost; NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 "
+		"disputes 1 to 2; >0 RELEASE@1 5; "
 		">1 RELEASE@1 5; >2 RELEASE@1 5");
 	co_end(c);
 
@@ -121,7 +133,8 @@ static void what_is_told_late_or_twice_counts_once(void **state)
 /* Rule 12: "without such a half the job ends". A sentence names two who differ. */
 static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 {
-	/* of what each member tells of step 0, in the order of members; doubted: bits of those whom another member heard tell otherwise */
+	/* of what each member tells of step 0, in the order of members; doubted: bits of those whom
+	 * another member heard tell otherwise */
 	static const struct { uint64_t tells[5]; uint32_t n, doubted; const char *who; } row[] = {
 		{ { A, B }, 2, 0, "workers 0 and 1 hold" },
 		{ { A, B, C }, 3, 0, "workers 0 and 1 hold" },
@@ -149,21 +162,26 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 						DOUBTS(first, d);
 			}
 		}
-		CHECK(strstr(co_note_text(c, "integrity"), row[i].who) && c->co->phase == HD_CO_ENDING && c->co->end_code == 5, "row %zu: %s, %s", i,
+		CHECK(strstr(co_note_text(c, "integrity"), row[i].who) && c->co->phase == HD_CO_ENDING &&
+			c->co->end_code == 5, "row %zu: %s, %s", i,
 			co_note_text(c, "integrity"), c->text);
 		assert_null(strstr(c->text, "corrupt"));
 		co_end(c);
 	}
 	co_run(c, &co_config, 2);
 	TELLS(0, 1, 0, A, A);
-	IS(TELLS(1, 1, 0, A, B), "NOTE integrity; DISTRUST 0; STORE 5 e 1 next 2 of 0 1 disputes 1 to 0; >0 RELEASE@1 5; >1 RELEASE@1 5");
+	IS(TELLS(1, 1, 0, A, B),
+		"NOTE integrity; DISTRUST 0; STORE 5 e 1 next 2 of 0 1 disputes 1 to 0; >0 RELEASE@1 5; >1 "
+		"RELEASE@1 5");
 	IS(TELLS(0, 1, 0, B, B), "");           /* it is over: nothing is committed */
 	IS(CO(LOST, .worker = 0, .why = HD_CLOSED), "");
 	/* a scribe may have saved until it went */
 	IS(CO(LOST, .worker = 1, .why = HD_CLOSED),
 		"DISTRUST 0; "
-		"EXIT 5 step 0: workers 0 and 1 hold different states, and no majority says which is right: a memory or a processor gives wrong "
-		"bits. Checkpoints up to step 0 are sound, later ones were removed: have the machines looked at, and resume the run on others");
+		"EXIT 5 step 0: workers 0 and 1 hold different states, and no majority says which is right: "
+		"a memory or a processor gives wrong "
+		"bits. Checkpoints up to step 0 are sound, later ones were removed: have the machines "
+		"looked at, and resume the run on others");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* nobody who told it says so any more */
@@ -171,7 +189,9 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 	DOUBTS(0, 1);
 	TELLS(0, 1, 1, A, A);
 	TELLS(0, 1, 2, A, A);
-	IS(TELLS(1, 1, 2, A, A), "NOTE integrity; DISTRUST 0; STORE 5 e 1 next 2 of 0 1 disputes 1 to 0; >0 RELEASE@1 5; >1 RELEASE@1 5");
+	IS(TELLS(1, 1, 2, A, A),
+		"NOTE integrity; DISTRUST 0; STORE 5 e 1 next 2 of 0 1 disputes 1 to 0; >0 RELEASE@1 5; >1 "
+		"RELEASE@1 5");
 	assert_non_null(strstr(co_note_text(c, "integrity"), ": workers hold different states"));
 	co_end(c);
 }
@@ -183,21 +203,28 @@ static void what_a_member_heard_of_another_counts(void **state)
 	static const struct { uint64_t tells[4]; uint32_t n, whom; const char *says; } row[] = {
 		{ { A }, 1, 77, "NOTE integrity; DISTRUST 0; STORE 4 e 1 next 1 of 0 disputes 1 to 0; >0 RELEASE@1 5" },         /* gone since */
 		{ { A, A }, 2, 77, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 disputes 1 to 0; "
-			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 disputes 1 to 0; DISTRUST 0" },
+			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 disputes 1 to 0; "
+			"DISTRUST 0" },
 		/* it told here what most do: nobody is known to be wrong */
 		{ { A, A }, 2, 1, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 disputes 1 to 0; "
-			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 disputes 1 to 0; DISTRUST 0" },
+			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 disputes 1 to 0; "
+			"DISTRUST 0" },
 		{ { A, A, NO }, 3, 2, "NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
-			"STORE 6 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END 0; "
-			"STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END 1; "
+			"STORE 6 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END "
+			"0; "
+			"STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END "
+			"1; "
 			"STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0" },
 		/* who told nothing is no part of it */
 		{ { A, A, B, NO }, 4, 77, "NOTE integrity; DISTRUST 0; STORE 7 e 1 next 4 of 0 1 2 3 disputes 1 to 0; "
 			">0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 5; >3 RELEASE@1 5" },
 		{ { A, A, B, NO }, 4, 2, "NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
-			"STORE 7 e 2 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END 0; "
-			"STORE 8 e 3 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END 1; "
-			"STORE 9 e 4 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 3; >3 STALE@1; DROP 3; END 3; "
+			"STORE 7 e 2 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; "
+			"END 0; "
+			"STORE 8 e 3 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; "
+			"END 1; "
+			"STORE 9 e 4 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 3; >3 STALE@1; DROP 3; "
+			"END 3; "
 			"STORE 10 e 5 next 4 of 0 1 2 3 disputes 1 to 0; DISTRUST 0" },
 	};
 	struct co_at_work at, *c = &at;
@@ -215,14 +242,16 @@ static void what_a_member_heard_of_another_counts(void **state)
 		CHECK(!strcmp(c->text, row[i].says), "row %zu: %s", i, c->text);
 		co_end(c);
 	}
-	for (uint64_t step = 0; step < 2; step++) {      /* it is of the newest step that the member told of */
+	/* it is of the newest step that the member told of */
+	for (uint64_t step = 0; step < 2; step++) {
 		co_run(c, &co_config, 2);
 		for (uint64_t s = 0; s < step + 2; s++)
 			TELLS(0, 1, s, A, A);
 		IS(DOUBTS(0, 1), "");
 		IS(TELLS(1, 1, step, A, A), step ? "COMMIT 0@1; COMMIT 1@1" : "COMMIT 0@1");
 		const char *said = TELLS(1, 1, step + 1, A, A);
-		CHECK(strstr(said, step ? "DISTRUST 2" : "DISTRUST 1") && !strstr(said, "COMMIT"), "step %d: %s", (int)step, said);
+		CHECK(strstr(said, step ? "DISTRUST 2" : "DISTRUST 1") && !strstr(said, "COMMIT"),
+			"step %d: %s", (int)step, said);
 		co_end(c);
 	}
 	co_run(c, &co_config, 3);                /* who told of none can mean none */
@@ -230,7 +259,8 @@ static void what_a_member_heard_of_another_counts(void **state)
 	TELLS(1, 1, 0, A, B);
 	IS(DOUBTS(2, 0), "");
 	IS(TELLS(2, 1, 0, NO, NO),
-		"NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 0; >0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 5");
+		"NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 0; >0 RELEASE@1 5; "
+		">1 RELEASE@1 5; >2 RELEASE@1 5");
 	co_end(c);
 }
 
@@ -242,22 +272,28 @@ static void who_is_gone_is_not_waited_for(void **state)
 	(void)state;
 	co_run(c, &co_config, 3);
 	TELLS(0, 1, 0, A, A);
-	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
+	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }),
+		"NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
 	IS(TELLS(1, 1, 0, A, B),
-		"NOTE integrity; DISTRUST 0; STORE 7 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE void; >0 RELEASE@1 5; >1 RELEASE@1 5");
+		"NOTE integrity; DISTRUST 0; STORE 7 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE void; >0 "
+		"RELEASE@1 5; >1 RELEASE@1 5");
 	co_end(c);
 
 	co_run(c, &co_config, 3);
 	TELLS(0, 1, 0, A, A);
 	TELLS(2, 1, 0, A, B);
-	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
+	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }),
+		"NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
 	IS(TELLS(1, 1, 0, A, A),
-		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; NOTE void; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; "
-		">1 STALE@1; DROP 1; END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");          /* it is not here to be released */
+		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; NOTE void; STORE 7 e 3 next 3 of 0 1 2 disputes 1 "
+		"to 0; NOTE lost 1; "
+		/* it is not here to be released */
+		">1 STALE@1; DROP 1; END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");
 	co_end(c);
 
 	co_run(c, &co_config, 1);                /* nobody is left, and nothing is disputed */
-	IS(FROM(0, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 0; SPAWN 1; NOTE halt; STORE 4 e 1 next 1 of 0 halting");
+	IS(FROM(0, LEAVE, .epoch = 1, .leave = { .gone = true }),
+		"NOTE leave 0; SPAWN 1; NOTE halt; STORE 4 e 1 next 1 of 0 halting");
 	co_end(c);
 }
 
@@ -306,21 +342,29 @@ static void who_was_decided_into_a_view_begins_again_too(void **state)
 		TELLS(1, 1, 0, A, A);
 		IS(TELLS(2, 1, 0, A, B), decided ?
 			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; NOTE void; "
-				"STORE 10 e 3 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END 0; "
-				"STORE 11 e 4 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END 1; "
-				"STORE 12 e 5 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 3; >3 STALE@1; DROP 3; END 3; DISTRUST 0" :
-			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; >2 DONATE@1 3 no more; NOTE void; "
-				"STORE 9 e 3 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END 0; "
-				"STORE 10 e 4 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END 1; "
+				"STORE 10 e 3 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 0; >0 STALE@1; "
+				"DROP 0; END 0; "
+				"STORE 11 e 4 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 1; >1 STALE@1; "
+				"DROP 1; END 1; "
+				"STORE 12 e 5 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 3; >3 STALE@1; "
+				"DROP 3; END 3; DISTRUST 0" :
+			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; >2 "
+			"DONATE@1 3 no more; NOTE void; "
+				"STORE 9 e 3 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP "
+				"0; END 0; "
+				"STORE 10 e 4 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; "
+				"DROP 1; END 1; "
 				"STORE 11 e 5 next 4 of 0 1 2 disputes 1 to 0; DISTRUST 0");
 		co_end(c);
 	}
 }
 
-/* "From the newest step whose state was the same at all, or one before": a step that was verified may be disputed after all. */
+/* "From the newest step whose state was the same at all, or one before": a step that was verified may be
+ * disputed after all. */
 static void what_is_disputed_after_all_is_verified_no_more(void **state)
 {
-	static const struct { uint64_t step; const char *distrust; } row[] = { { 1, "DISTRUST 0" }, { 2, "DISTRUST 2" }, { 3, "DISTRUST 3" } };
+	static const struct { uint64_t step; const char *distrust; } row[] = { { 1, "DISTRUST 0" },
+		{ 2, "DISTRUST 2" }, { 3, "DISTRUST 3" } };
 	struct co_at_work at, *c = &at;
 
 	(void)state;
@@ -338,7 +382,8 @@ static void what_is_disputed_after_all_is_verified_no_more(void **state)
 			TELLS(0, 1, 3, A, A);
 			TELLS(1, 1, 3, A, A);
 		}
-		CHECK(strstr(c->text, row[i].distrust) && strstr(c->text, "NOTE corrupt 2"), "row %zu: %s", i, c->text);
+		CHECK(strstr(c->text, row[i].distrust) && strstr(c->text, "NOTE corrupt 2"), "row %zu: %s", i,
+			c->text);
 		co_end(c);
 	}
 }
@@ -370,7 +415,8 @@ static void a_dispute_that_nobody_outlives_is_distrusted_too(void **state)
 	IS(TELLS(5, 5, 0, A, B), "COMMIT 0@5");          /* what those before told is forgotten */
 	co_end(c);
 
-	co_run(c, &co_config, 3);                /* the job ends before it could be judged, for another reason */
+	/* the job ends before it could be judged, for another reason */
+	co_run(c, &co_config, 3);
 	TELLS(0, 1, 0, A, A);
 	TELLS(1, 1, 0, A, B);
 	FROM(2, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" });
@@ -379,7 +425,8 @@ static void a_dispute_that_nobody_outlives_is_distrusted_too(void **state)
 	IS(CO(LOST, .worker = 2, .why = HD_CLOSED), "DISTRUST 0; EXIT 4 nan");
 	co_end(c);
 
-	co_run(c, &co_config, 1);                /* what was not disputed is not: the same job has the same states */
+	/* what was not disputed is not: the same job has the same states */
+	co_run(c, &co_config, 1);
 	TELLS(0, 1, 0, A, A);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	IS(STORED(), "STORE 5 e 2 next 1 not started; NOTE restore; RESTORE; SPAWN 1");
@@ -390,7 +437,8 @@ static void a_dispute_that_nobody_outlives_is_distrusted_too(void **state)
 	STORED();
 	FROM(1, STATUS, .epoch = 3, .status = { .at = 0 });
 	STORED();
-	IS(TELLS(1, 3, 0, A, B), "NOTE integrity; DISTRUST 0; STORE 9 e 3 next 2 of 1 disputes 1 to 0; >1 RELEASE@3 5");
+	IS(TELLS(1, 3, 0, A, B),
+		"NOTE integrity; DISTRUST 0; STORE 9 e 3 next 2 of 1 disputes 1 to 0; >1 RELEASE@3 5");
 	co_end(c);
 }
 

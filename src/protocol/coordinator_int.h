@@ -19,7 +19,8 @@ struct hd_co_told { uint64_t next, sum, state; };
 
 struct hd_co_worker {
 	enum hd_co_worker_state state;
-	uint32_t worker, guest;           /* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
+	/* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
+	uint32_t worker, guest;
 	bool up, silent, warm, draining, mend;    /* mend: a link of it closed and is there again */
 	bool relieved;                    /* another is to take its place */
 	bool decided;                     /* into a view that it may have entered without our hearing of it */
@@ -39,7 +40,8 @@ struct hd_co_worker {
 	bool busy;
 	int64_t done_ns;
 	struct hd_co_told told[2];        /* of its last digest steps, by parity */
-	uint64_t doubted;                 /* a member heard another digest of step doubted - 1 from it; 0: none */
+	/* a member heard another digest of step doubted - 1 from it; 0: none */
+	uint64_t doubted;
 	struct hd_co_worker_answer answer;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
 };
@@ -84,9 +86,12 @@ struct hd_coordinator {
 	struct hd_view view, next;        /* in force; planned or to come */
 	struct hd_seals seals;
 	uint64_t committed;
-	uint64_t verified, verified_before;       /* X_verified was the same at all who had it; so was one before it */
-	bool distrusts;                   /* what was saved later may be wrong: said again when all who may be saving are gone */
-	uint64_t disputed, stranger;      /* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
+	/* X_verified was the same at all who had it; so was one before it */
+	uint64_t verified, verified_before;
+	/* what was saved later may be wrong: said again when all who may be saving are gone */
+	bool distrusts;
+	/* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
+	uint64_t disputed, stranger;
 	struct hd_co_news news[HD_CO_NEWS];
 
 	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */
@@ -119,7 +124,8 @@ struct hd_coordinator {
 
 struct hd_co_action *hd_co_act(struct hd_coordinator *co, enum hd_co_action_kind kind);
 struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind);
-void hd_co_send(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg);       /* if its link is up */
+/* if its link is up */
+void hd_co_send(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg);
 __attribute__((format(printf, 4, 5)))
 void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, const char *fmt, ...);
 struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
@@ -132,34 +138,42 @@ bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t n
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it goes, and has a say no more */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why);
-void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);       /* RELEASE to all, then EXIT */
+/* RELEASE to all, then EXIT */
+void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);
 
 /* coordinator_view.c */
 void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns);
-void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w);               /* FENCE or VIEW again, if it is due */
+/* FENCE or VIEW again, if it is due */
+void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w);
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
 void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* no STATUS will come of it */
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
 
 /* coordinator_leave.c */
-void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why);      /* STOP to all, the first time; not stored */
+/* STOP to all, the first time; not stored */
+void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why);
 void hd_co_on_halt(struct hd_coordinator *co, uint32_t code, const char *why);   /* the same, stored */
-void hd_co_end_halted(struct hd_coordinator *co, uint64_t step);                 /* ends, X_step being on disk, with the code of rule 14 */
+/* ends, X_step being on disk, with the code of rule 14 */
+void hd_co_end_halted(struct hd_coordinator *co, uint64_t step);
 void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);
-bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);           /* it was asked to, by this coordinator or one before */
+/* it was asked to, by this coordinator or one before */
+bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);
 void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 
 /* coordinator_corrupt.c */
 void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
 void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);
 void hd_co_verify(struct hd_coordinator *co, uint64_t step);             /* it is committed */
-void hd_co_distrust(struct hd_coordinator *co);                          /* what was saved after the newest verified state, if any of it may be wrong */
+/* what was saved after the newest verified state, if any of it may be wrong */
+void hd_co_distrust(struct hd_coordinator *co);
 void hd_co_judge(struct hd_coordinator *co);
 
 /* coordinator_plan.c */
-void hd_co_plan(struct hd_coordinator *co);               /* opens what is wanted and possible: learning, a change, a start, an end */
-void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w);      /* PREPARE, DECIDE, LEARN, DONATE repeated to one that came back */
+/* opens what is wanted and possible: learning, a change, a start, an end */
+void hd_co_plan(struct hd_coordinator *co);
+/* PREPARE, DECIDE, LEARN, DONATE repeated to one that came back */
+void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w);
 void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32_t epoch);
 void hd_co_change_stored(struct hd_coordinator *co);
 void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
@@ -170,6 +184,7 @@ void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* rank
 void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
 void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w);     /* its donor gave up */
 void hd_co_recall(struct hd_coordinator *co);             /* whoever is aside */
-void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w);  /* it learns no more: its donor, if it has one, may forget it */
+/* it learns no more: its donor, if it has one, may forget it */
+void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w);
 
 #endif

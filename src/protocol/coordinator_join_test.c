@@ -22,7 +22,8 @@ static void a_number_is_told_when_it_is_stored(void **state)
 	IS(co_join(c, 4, 10), ">g4 ADMIT@0 0 for 10");              /* it has not heard it */
 	IS(CO(STORED, .serial = 2, .ok = true), ">g1 ADMIT@0 1 for 11");
 	IS(co_return(c, 0, 10, false), ">0 PEER@0 1 b");
-	IS(co_join(c, 5, 10), "STORE 3 e 0 next 3 not started; NOTE join 2");              /* it came back: who says so now is another one */
+	/* it came back: who says so now is another one */
+	IS(co_join(c, 5, 10), "STORE 3 e 0 next 3 not started; NOTE join 2");
 	IS(CO(STORED, .serial = 3, .ok = true), ">g5 ADMIT@0 2 for 10");
 	co_end(c);
 }
@@ -38,11 +39,14 @@ static void who_cannot_take_part_is_refused(void **state)
 	co_begin(c, &config);
 	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 1, .kernels = config.kernels }),
 		">g0 REFUSE@0 2; NOTE refused g0; SPAWN 2");
-	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 1, .job = config.job }), ">g0 REFUSE@0 2; NOTE refused g0");
-	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 1, .job = config.job, .kernels = config.kernels }),
+	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 1, .job = config.job }),
+		">g0 REFUSE@0 2; NOTE refused g0");
+	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 1, .job = config.job,
+		.kernels = config.kernels }),
 		"STORE 1 e 0 next 1 not started; NOTE join 0");
 	c->co->record.next_worker = HD_REMOTE_WORKER;    /* numbers are used up */
-	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 2, .job = config.job, .kernels = config.kernels }),
+	IS(FROM(CO_GUEST, JOIN, .join = { .worker = HD_NOBODY, .nonce = 2, .job = config.job,
+		.kernels = config.kernels }),
 		">g0 REFUSE@0 10; NOTE refused g0");
 	co_end(c);
 
@@ -53,7 +57,8 @@ static void who_cannot_take_part_is_refused(void **state)
 	co_end(c);
 }
 
-/* The table has places for HD_MAX_WORKERS; of those who are gone the first one's is given away, unless its link is still there. */
+/* The table has places for HD_MAX_WORKERS; of those who are gone the first one's is given away, unless its
+ * link is still there. */
 static void places_are_given_to_others_when_workers_are_gone(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -102,22 +107,27 @@ static void a_learner_of_the_coordinator_before_is_taken_in_again(void **state)
 	struct co_at_work at, *c = &at;
 
 	(void)state;
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4, .target = 3, .nmembers = 2, .member = { 0,
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4,
+		.target = 3, .nmembers = 2, .member = { 0,
 		1 }, .started = true };
 	co_begin(c, &config);
 	IS(CO(TICK), "STORE 10 e 5 next 4 of 0 1");
 	IS(co_return(c, 0, 10, true), "");
 	IS(co_return(c, 3, 13, false), ">3 PEER@0 0 a; >0 PEER@0 3 d");
 	IS(co_return(c, 4, 14, false), ">4 STALE@0; DROP 4");     /* beyond the numbers that were given */
-	IS(co_return(c, 2, 12, true), ">2 STALE@0; DROP 2");      /* a member of a view that the record does not have */
+	/* a member of a view that the record does not have */
+	IS(co_return(c, 2, 12, true), ">2 STALE@0; DROP 2");
 	IS(STORED(), ">0 FENCE@5; >3 FENCE@5");
-	IS(co_return(c, 1, 11, true), ">1 PEER@0 0 a; >0 PEER@0 1 b; >1 PEER@0 3 d; >3 PEER@0 1 b; >1 FENCE@5");
+	IS(co_return(c, 1, 11, true),
+		">1 PEER@0 0 a; >0 PEER@0 1 b; >1 PEER@0 3 d; >3 PEER@0 1 b; >1 FENCE@5");
 	IS(FROM(3, LEARNED, .learned = { 0, 77 }), "");         /* of a lesson of the one before */
 	assert_int_equal(hd_co_find(c->co, 3)->state, HD_W_STANDBY);
 	IS(FROM(0, STATUS, .epoch = 5, .status = { .at = 7, .member = true }), "");
 	IS(FROM(1, STATUS, .epoch = 5, .status = { .at = 7, .member = true }),
-		">0 VIEW@5 7 of 0 1; >1 VIEW@5 7 of 0 1; >3 VIEW@5 7 of 0 1; NOTE view; COMMIT 0@5 lost; COMMIT 1@5 lost; "
-		"COMMIT 2@5 lost; COMMIT 3@5 lost; COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >3 LEARN@5 1 400000001; "
+		">0 VIEW@5 7 of 0 1; >1 VIEW@5 7 of 0 1; >3 VIEW@5 7 of 0 1; NOTE view; COMMIT 0@5 lost; "
+		"COMMIT 1@5 lost; "
+		"COMMIT 2@5 lost; COMMIT 3@5 lost; COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >3 "
+		"LEARN@5 1 400000001; "
 		">1 DONATE@5 3");
 	co_end(c);
 
@@ -125,7 +135,8 @@ static void a_learner_of_the_coordinator_before_is_taken_in_again(void **state)
 	config.record.nmembers = 0;
 	config.step = 20;
 	co_begin(c, &config);
-	IS(co_return(c, 3, 13, false), ">3 STALE@0; DROP 3; SPAWN 3");     /* nobody learned: all begin from the disk */
+	/* nobody learned: all begin from the disk */
+	IS(co_return(c, 3, 13, false), ">3 STALE@0; DROP 3; SPAWN 3");
 	co_end(c);
 }
 
@@ -140,16 +151,19 @@ static void who_is_not_here_is_not_heard(void **state)
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
 	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	co_return(c, 1, 11, true);
-	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "NOTE k 1");
+	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }),
+		"NOTE k 1");
 	assert_string_equal(c->done.at[0].text, "{}");
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "NOTE lost 1; END 1; STORE 6 e 3 next 2 of 0 1");
 	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	hd_co_find(c->co, 1)->up = true;         /* dead to the job, and its link is there */
-	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), ">1 STALE@1; DROP 1");
+	IS(FROM(1, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }),
+		">1 STALE@1; DROP 1");
 	co_end(c);
 }
 
-/* Learning: from the disk while nobody has the state, else from the member that teaches fewest, of equal ones the youngest. */
+/* Learning: from the disk while nobody has the state, else from the member that teaches fewest, of equal
+ * ones the youngest. */
 static void who_is_wanted_is_taught(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -179,9 +193,12 @@ static void who_is_wanted_is_taught(void **state)
 	IS(co_warm(c, 5), "");                  /* more than are wanted: it stands by */
 	IS(CO(SCALE, .n = 4), "STORE 10 e 1 next 6 of 0 1; NOTE scale");
 	IS(FROM(3, LEAVE, .leave = { .gone = true }), "NOTE leave 3; >0 DONATE@1 3 no more");
-	IS(FROM(2, WARM, .warm = { 0 }), ">1 DONATE@1 2 no more; >2 LEARN@1 0 100000004; >0 DONATE@1 2");   /* its donor's stream ended */
+	/* its donor's stream ended */
+	IS(FROM(2, WARM, .warm = { 0 }), ">1 DONATE@1 2 no more; >2 LEARN@1 0 100000004; >0 DONATE@1 2");
 	/* the one that stood by, and not from one that goes */
-	IS(CO(DRAIN, .worker = 1), "STORE 11 e 1 next 6 of 0 1 going 1; >5 LEARN@1 0 100000005; >0 DONATE@1 5; STORE 12 e 2 next 6 of 0 1 going 1");
+	IS(CO(DRAIN, .worker = 1),
+		"STORE 11 e 1 next 6 of 0 1 going 1; >5 LEARN@1 0 100000005; >0 DONATE@1 5; STORE 12 e 2 "
+		"next 6 of 0 1 going 1");
 	co_end(c);
 }
 
@@ -195,10 +212,13 @@ static void who_teaches_is_told_again_when_it_comes_back(void **state)
 	co_admit(c, 2);
 	co_warm(c, 2);
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
-	IS(co_return(c, 2, 12, false), ">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 LEARN@1 1 100000001");
+	IS(co_return(c, 2, 12, false),
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 LEARN@1 1 "
+		"100000001");
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
 	IS(co_return(c, 1, 11, true),
-		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 DONATE@1 2; >1 FENCE@1; >1 VIEW@1 0 of 0 1; "
+		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 DONATE@1 2; >1 FENCE@1; >1 "
+		"VIEW@1 0 of 0 1; "
 		"STORE 7 e 2 next 3 of 0 1");
 	co_end(c);
 }
@@ -212,7 +232,8 @@ static void workers_of_other_machines_learn_from_members_alone(void **state)
 	(void)state;
 	config.target = 1;
 	co_begin(c, &config);
-	IS(co_hear(c, CO_GUEST, true, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = { .worker = HD_NOBODY, .nonce = 10 } }),
+	IS(co_hear(c, CO_GUEST, true, (struct hd_msg){ .kind = HD_MSG_JOIN,
+		.join = { .worker = HD_NOBODY, .nonce = 10 } }),
 		"STORE 1 e 0 next 1 not started; NOTE join 1000000; NOTE scale; SPAWN 1");
 	STORED();
 	IS(co_return(c, HD_REMOTE_WORKER, 10, false), "");
@@ -222,7 +243,9 @@ static void workers_of_other_machines_learn_from_members_alone(void **state)
 	IS(co_learned(c, 1), "STORE 3 e 1 next 2 not started");
 	STORED();
 	FROM(1, STATUS, .epoch = 1, .status = { .at = 0 });
-	IS(STORED(), ">1000000 VIEW@1 0 of 1; >1 VIEW@1 0 of 1; NOTE view; >1000000 LEARN@1 1 100000001; >1 DONATE@1 1000000");
+	IS(STORED(),
+		">1000000 VIEW@1 0 of 1; >1 VIEW@1 0 of 1; NOTE view; >1000000 LEARN@1 1 100000001; >1 "
+		"DONATE@1 1000000");
 	co_end(c);
 }
 
@@ -245,7 +268,8 @@ static void workers_that_are_missing_are_asked_for(void **state)
 	co_run(c, &co_config, 2);
 	IS(CO(SCALE, .n = 9), "STORE 5 e 1 next 2 of 0 1; NOTE scale; SPAWN 2");
 	IS(CO(SCALE, .n = 0), "STORE 6 e 1 next 2 of 0 1; NOTE scale; STORE 7 e 2 next 2 of 0 1");
-	IS(CO(LOST, .worker = 0, .why = HD_EXITED), "NOTE lost 0; END 0; NOTE void; STORE 8 e 3 next 2 of 0 1");
+	IS(CO(LOST, .worker = 0, .why = HD_EXITED),
+		"NOTE lost 0; END 0; NOTE void; STORE 8 e 3 next 2 of 0 1");
 	IS(CO(SCALE, .n = 2), "STORE 9 e 3 next 2 of 0 1; NOTE scale");
 	IS(STORED(), ">1 FENCE@3 dead 0");
 	co_end(c);
@@ -273,7 +297,8 @@ static void whoever_does_not_come_is_given_up(void **state)
 	co_end(c);
 }
 
-/* Whose place is taken by another: a free one first, then of those who are gone, whose links are gone too, the first one's. */
+/* Whose place is taken by another: a free one first, then of those who are gone, whose links are gone too,
+ * the first one's. */
 static void a_place_is_nobodys_before_it_is_anothers(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -307,14 +332,17 @@ static void a_free_place_is_no_worker(void **state)
 	struct co_at_work at, *c = &at;
 
 	(void)state;
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4, .target = 3, .nmembers = 1, .member = { 1 },
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4,
+		.target = 3, .nmembers = 1, .member = { 1 },
 		.started = true };
 	co_take_over(c, &config, 0);
 	IS(FROM(0, EVENT, .epoch = 5, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	IS(CO(RELIEVE, .worker = 0, .ok = true), "");
-	IS(co_return(c, 2, 12, true), ">2 STALE@5; DROP 2");      /* no member of the record: nor is there a place for it now */
+	/* no member of the record: nor is there a place for it now */
+	IS(co_return(c, 2, 12, true), ">2 STALE@5; DROP 2");
 	assert_null(hd_co_find(c->co, 2));
-	IS(co_return(c, 0, 20, false), ">0 PEER@5 1 b; >1 PEER@5 0 a; >0 ENTERED@5");     /* a learner of the coordinator before */
+	/* a learner of the coordinator before */
+	IS(co_return(c, 0, 20, false), ">0 PEER@5 1 b; >1 PEER@5 0 a; >0 ENTERED@5");
 	co_end(c);
 }
 
@@ -388,7 +416,8 @@ static void remote_workers_come_beside_those_that_were_asked_for(void **state)
 	IS(co_warm(c, HD_REMOTE_WORKER + 3), "");
 	IS(CO(RELIEVE, .worker = HD_REMOTE_WORKER + 2, .ok = true), "");   /* nobody here can start another */
 	IS(CO(SCALE, .n = 3),
-		"STORE 7 e 1 next 4 of 0 1; NOTE scale; SPAWN 1");             /* as many as there may be, with the remote one */
+		/* as many as there may be, with the remote one */
+		"STORE 7 e 1 next 4 of 0 1; NOTE scale; SPAWN 1");
 	co_admit(c, 4);
 	IS(co_warm(c, 4), "");
 	IS(FROM(HD_REMOTE_WORKER + 3, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 1000003");
@@ -402,7 +431,8 @@ static void remote_workers_come_beside_those_that_were_asked_for(void **state)
 	struct hd_co_status status;
 	hd_coordinator_status(c->co, &status);
 	assert_int_equal(status.target, 3);
-	IS(FROM(HD_REMOTE_WORKER + 2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 1000002; NOTE scale");
+	IS(FROM(HD_REMOTE_WORKER + 2, LEAVE, .epoch = 1, .leave = { .gone = true }),
+		"NOTE leave 1000002; NOTE scale");
 	co_end(c);
 }
 
@@ -414,7 +444,8 @@ static void only_local_workers_answer_what_was_asked_for(void **state)
 	(void)state;
 	co_begin(c, &co_config);
 	IS(CO(TICK), "SPAWN 2");
-	IS(co_hear(c, CO_GUEST, true, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = { .worker = HD_NOBODY, .nonce = 10 } }),
+	IS(co_hear(c, CO_GUEST, true, (struct hd_msg){ .kind = HD_MSG_JOIN,
+		.join = { .worker = HD_NOBODY, .nonce = 10 } }),
 		"STORE 1 e 0 next 1 not started; NOTE join 1000000; NOTE scale");
 	co_end(c);
 
@@ -432,7 +463,8 @@ static void only_local_workers_answer_what_was_asked_for(void **state)
 	co_end(c);
 }
 
-/* For `status`: all who have a place, as many as the caller has room for, with what they compute in the view that is in force. */
+/* For `status`: all who have a place, as many as the caller has room for, with what they compute in the
+ * view that is in force. */
 static void status_names_those_who_are_there(void **state)
 {
 	struct co_at_work at, *c = &at;

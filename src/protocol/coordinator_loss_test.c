@@ -25,7 +25,8 @@ static void change_with_2(struct co_at_work *c, enum hd_co_phase phase)
 	assert_int_equal(c->co->phase, phase);
 }
 
-/* Members 0 and 1 are asked in epoch 3, and worker 2, which was decided into a view that worker 0 is lost of. */
+/* Members 0 and 1 are asked in epoch 3, and worker 2, which was decided into a view that worker 0 is lost
+ * of. */
 static void ask_with_2(struct co_at_work *c)
 {
 	change_with_2(c, HD_CO_DECIDED);
@@ -66,7 +67,8 @@ static void reports_count_by_who_makes_them(void **state)
 	co_tick_at(c, first + CO_T / 2);
 	SUSPECTS(1, 2, HD_SILENT);
 	IS(co_tick_at(c, first + CO_T - 1), "");
-	IS(co_tick_at(c, first + CO_T), "NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 of 0 1 2");
+	IS(co_tick_at(c, first + CO_T),
+		"NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
 
 	co_run(c, &co_config, 4);                /* whoever left is not to be expelled any more */
@@ -78,7 +80,8 @@ static void reports_count_by_who_makes_them(void **state)
 	CHECK(strstr(said, "NOTE lost 3") && !strstr(said, "NOTE lost 1"), "%s", said);
 	co_end(c);
 
-	co_run(c, &co_config, 3);                /* of equals the higher id goes, wherever it stands in the table */
+	/* of equals the higher id goes, wherever it stands in the table */
+	co_run(c, &co_config, 3);
 	co_crowd(c);
 	GONE(1);
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
@@ -92,8 +95,10 @@ static void reports_count_by_who_makes_them(void **state)
 	CHECK(strstr(said, "NOTE lost 128") && !strstr(said, "NOTE lost 2;"), "%s", said);
 	co_end(c);
 
-	struct hd_co_config config = co_config;  /* one that has not called a new coordinator yet is not missed here */
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 2, .target = 2, .nmembers = 2, .member = { 0, 1 },
+	/* one that has not called a new coordinator yet is not missed here */
+	struct hd_co_config config = co_config;
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 2,
+		.target = 2, .nmembers = 2, .member = { 0, 1 },
 		.started = true };
 	co_begin(c, &config);
 	CO(TICK);
@@ -155,11 +160,13 @@ static void only_a_member_that_is_busy_can_be_hung(void **state)
 	co_tick_at(c, c->now + CO_T / 2);
 	FROM(1, PROGRESS, .epoch = 1, .progress = { 0, 5, 0, true });
 	IS(co_tick_at(c, c->now + 5 * CO_T / 4), "");
-	IS(co_tick_at(c, c->now + CO_T / 2), "NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 5 e 2 next 2 of 0 1");
+	IS(co_tick_at(c, c->now + CO_T / 2),
+		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 5 e 2 next 2 of 0 1");
 	co_end(c);
 }
 
-/* Whose link is gone for T is dead before those who have not answered for T: these may, when they are asked anew. */
+/* Whose link is gone for T is dead before those who have not answered for T: these may, when they are
+ * asked anew. */
 static void a_lost_link_is_judged_before_a_missing_answer(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -193,17 +200,22 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 		co_end(c);
 		change_with_2(c, (enum hd_co_phase)phase);
 		const char *said = GONE(2);
-		CHECK(strstr(said, "NOTE void") && (strstr(said, "NOTE lost 2") != NULL) == (phase > HD_CO_PREPARING), "%d: %s", phase, said);
+		CHECK(strstr(said, "NOTE void") && (strstr(said, "NOTE lost 2") != NULL) ==
+			(phase > HD_CO_PREPARING), "%d: %s", phase, said);
 		co_end(c);
 	}
-	ask_with_2(c);                           /* who is asked and goes, or dies, or is not there any more */
-	IS(GONE(2), "NOTE leave 2; NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; STORE 11 e 4 next 4 of 0 1 2");
+	/* who is asked and goes, or dies, or is not there any more */
+	ask_with_2(c);
+	IS(GONE(2),
+		"NOTE leave 2; NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; STORE 11 e 4 "
+		"next 4 of 0 1 2");
 	co_end(c);
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
-	IS(CO(LOST, .worker = 2, .why = HD_EXITED), "NOTE lost 2; >1 DONATE@1 2 no more; END 2; STORE 9 e 4 next 3 of 0 1");
+	IS(CO(LOST, .worker = 2, .why = HD_EXITED),
+		"NOTE lost 2; >1 DONATE@1 2 no more; END 2; STORE 9 e 4 next 3 of 0 1");
 	co_end(c);
 	co_run(c, &co_config, 3);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
@@ -212,7 +224,8 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 	co_end(c);
 }
 
-/* A learner whose donor dies learns anew; one that may have entered is asked, for it may be the only one who holds the state. */
+/* A learner whose donor dies learns anew; one that may have entered is asked, for it may be the only one
+ * who holds the state. */
 static void learners_of_the_dead_learn_anew(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -224,19 +237,22 @@ static void learners_of_the_dead_learn_anew(void **state)
 	co_admit(c, 3);
 	co_warm(c, 2);
 	co_warm(c, 3);
-	IS(CO(LOST, .worker = 1, .why = HD_EXITED), "NOTE lost 1; END 1; STORE 8 e 2 next 4 of 0 1; >2 LEARN@1 0 100000003; >0 DONATE@1 2");
+	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
+		"NOTE lost 1; END 1; STORE 8 e 2 next 4 of 0 1; >2 LEARN@1 0 100000003; >0 DONATE@1 2");
 	co_end(c);
 
 	change_with_2(c, HD_CO_DECIDED);
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
-		"NOTE lost 1; END 1; NOTE void; STORE 10 e 3 next 4 of 0 1 2; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
+		"NOTE lost 1; END 1; NOTE void; STORE 10 e 3 next 4 of 0 1 2; >3 LEARN@1 0 100000002; >0 "
+		"DONATE@1 3");
 	assert_true(hd_co_find(c->co, 2)->state == HD_W_READY && hd_co_find(c->co, 2)->donor == HD_NOBODY);
 	co_end(c);
 
 	change_with_2(c, HD_CO_DECIDED);         /* it has said since that it holds nothing */
 	FROM(2, WARM, .epoch = 1);
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
-		"NOTE lost 1; END 1; STORE 11 e 4 next 4 of 0 1 2; >2 LEARN@1 0 100000003; >0 DONATE@1 2; >3 LEARN@1 0 100000004; "
+		"NOTE lost 1; END 1; STORE 11 e 4 next 4 of 0 1 2; >2 LEARN@1 0 100000003; >0 DONATE@1 2; "
+		">3 LEARN@1 0 100000004; "
 		">0 DONATE@1 3");
 	co_end(c);
 }
@@ -283,7 +299,8 @@ static void who_was_learning_begins_from_the_disk(void **state)
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(NEWCOMER_AT(2, 4, 0),
-		"STORE 12 e 4 next 4 not started; NOTE restore; RESTORE; SPAWN 1");          /* it never heard that it is a member */
+		/* it never heard that it is a member */
+		"STORE 12 e 4 next 4 not started; NOTE restore; RESTORE; SPAWN 1");
 	IS(CO(RESTORED, .step = 7), ">2 LEARN@0 -1 7; >3 LEARN@0 -1 7");
 	co_end(c);
 }
@@ -308,7 +325,8 @@ static void a_report_of_one_who_left_is_mended_while_it_matters(void **state)
 			FROM(2, PROGRESS, .epoch = 2);
 		IS(SUSPECTS(2, 1, HD_HEARD), "");
 		const char *said = SUSPECTS(2, 1, HD_CLOSED);
-		CHECK(entered ? !*said : strstr(said, "STORE") && c->co->phase == HD_CO_FENCING, "%d: %s", entered, said);
+		CHECK(entered ? !*said : strstr(said, "STORE") && c->co->phase == HD_CO_FENCING, "%d: %s",
+			entered, said);
 		co_end(c);
 	}
 	change_with_2(c, HD_CO_DECIDED);         /* of newcomers that are not decided nothing is mended */
@@ -336,7 +354,8 @@ static void what_only_members_may_say_others_may_not(void **state)
 	IS(FROM(0, LEARNED, .learned = { HD_NOBODY, 0 }), "");
 	assert_int_equal(hd_co_find(c->co, 0)->state, HD_W_MEMBER);
 	co_admit(c, 2);
-	GONE(2);                                 /* nor is one that left sent away for what it says last, or to be asked to leave */
+	/* nor is one that left sent away for what it says last, or to be asked to leave */
+	GONE(2);
 	IS(CO(DRAIN, .worker = 2), "");
 	IS(FROM(2, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	co_end(c);
@@ -351,9 +370,11 @@ static void what_only_members_may_say_others_may_not(void **state)
 
 	change_with_2(c, HD_CO_DECIDED);         /* it may have entered: it is a member to itself */
 	IS(co_return(c, 2, 12, true),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 3 d; >3 PEER@1 2 c; >2 ENTERED@1; "
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 3 d; >3 PEER@1 2 c; "
+		">2 ENTERED@1; "
 		">2 PREPARE@1 2 after 0 1 of 0 1 2; >2 DECIDE@1 2");
-	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .code = 75 }), "NOTE leave 2; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
+	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .code = 75 }),
+		"NOTE leave 2; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
 	assert_true(hd_co_find(c->co, 2)->draining && hd_co_find(c->co, 2)->state == HD_W_READY);
 	IS(FROM(3, LEAVE, .epoch = 1, .leave = { .code = 75 }),
 		"NOTE leave 3; >0 DONATE@1 3 no more; SPAWN 1");       /* that one is none */
@@ -379,9 +400,11 @@ static void who_gives_up_learning_holds_nothing(void **state)
 	IS(co_warm(c, 0), ">0 LEARN@0 -1 0");
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* it had caught up; its donor gave up before it was a member */
+	/* it had caught up; its donor gave up before it was a member */
+	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
-	IS(FROM(2, WARM, .epoch = 1, .warm = { hd_co_find(c->co, 2)->lesson }), ">1 DONATE@1 2 no more; NOTE void; NOTE aside 2");
+	IS(FROM(2, WARM, .epoch = 1, .warm = { hd_co_find(c->co, 2)->lesson }),
+		">1 DONATE@1 2 no more; NOTE void; NOTE aside 2");
 	assert_int_equal(hd_co_find(c->co, 2)->state, HD_W_ASIDE);
 	co_end(c);
 }
@@ -396,8 +419,11 @@ static void what_ends_has_ended(void **state)
 	co_run(c, &co_config, 2);
 	co_admit(c, 2);
 	GONE(2);                                 /* it is gone: it needs no RELEASE */
-	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }), "NOTE done 1; >0 RELEASE@1 4; >1 RELEASE@1 4");
-	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 0, .code = 5, .nwhy = 3, .why = "inf" }), "NOTE done 0");      /* the first counts */
+	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }),
+		"NOTE done 1; >0 RELEASE@1 4; >1 RELEASE@1 4");
+	/* the first counts */
+	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 0, .code = 5, .nwhy = 3, .why = "inf" }),
+		"NOTE done 0");
 	CO(LOST, .worker = 1, .why = HD_SILENT);
 	IS(co_tick_at(c, c->now + 2 * CO_T), "");        /* who does not speak any more may have gone */
 	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 3 of 0 1");
@@ -434,7 +460,8 @@ static void actions_come_in_order_and_all_of_them(void **state)
 	char want[16384];
 	size_t n = 0;
 	for (unsigned s = 1; s < 200; s++)
-		n += (size_t)snprintf(want + n, sizeof want - n, "%sCOMMIT %u@1%s", s > 1 ? "; " : "", s, s < 199 ? " lost" : "");
+		n += (size_t)snprintf(want + n, sizeof want - n, "%sCOMMIT %u@1%s", s > 1 ? "; " : "", s,
+			s < 199 ? " lost" : "");
 	IS(said, want);
 	co_end(c);
 }
@@ -476,7 +503,8 @@ static void without_memory_the_job_ends(void **state)
 			case 3: said = CO(LOST, .worker = 1, .why = HD_EXITED); break;
 			case 4: said = STORED(); break;
 			case 5: said = STORED(); break;
-			default: said = FROM(0, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }); break;
+			default: said = FROM(0, DONE, .epoch = 1,
+				.done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }); break;
 			}
 			whole = strcmp(said, "EXIT 11 out of memory") != 0;
 			c->co->out.budget_bytes = 0;

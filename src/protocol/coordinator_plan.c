@@ -5,8 +5,9 @@
 
 #include "base/timeouts.h"
 
-/* What is wanted is a function of the record (target, who drains) and of who is there; each event that changes either
- * calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are coalesced by themselves. */
+/* What is wanted is a function of the record (target, who drains) and of who is there; each event that
+ * changes either calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are
+ * coalesced by themselves. */
 
 void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
 {
@@ -16,12 +17,15 @@ void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
 
 	for (uint32_t i = 0; i < view->nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, view->member[i]);
-		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0, w ? w->memory : 0, w ? w->host : "" };
+		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0,
+			w ? w->memory : 0, w ? w->host : "" };
 		ndevices[i] = info[i].ndevices;
 		member[i] = view->member[i];
 	}
-	if (co->config.plan && co->config.plan(co->config.plan_self, &planned, info, view->nmembers) && planned.nmembers == view->nmembers &&
-	    planned.epoch == view->epoch && !memcmp(planned.member, view->member, view->nmembers * sizeof *view->member) &&
+	if (co->config.plan && co->config.plan(co->config.plan_self, &planned, info, view->nmembers) &&
+		planned.nmembers == view->nmembers &&
+	    planned.epoch == view->epoch && !memcmp(planned.member, view->member,
+	    view->nmembers * sizeof *view->member) &&
 	    !hd_view_verify(&planned, co->config.nvns, NULL)) {
 		*view = planned;
 		return;
@@ -53,10 +57,12 @@ static struct hd_co_worker *donor_for(struct hd_coordinator *co)
 		uint32_t n = 0;
 		if (!w || w->state != HD_W_MEMBER || !w->up)
 			continue;
-		n += w->draining || w->relieved ? HD_MAX_WORKERS : 0;     /* one that goes: only if there is no other */
+		/* one that goes: only if there is no other */
+		n += w->draining || w->relieved ? HD_MAX_WORKERS : 0;
 		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
 			n += co->worker[k].donor == w->worker;    /* whoever is gone has none */
-		if (n <= fewest) {                                /* ties: the higher id, to spare the scribe */
+		/* ties: the higher id, to spare the scribe */
+		if (n <= fewest) {
 			fewest = n;
 			best = w;
 		}
@@ -94,9 +100,11 @@ void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_untaught(co, w);
 	w->state = w->warm ? HD_W_STANDBY : HD_W_ADMITTED;
-	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
+	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) &&
+		hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
-	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED || co->phase == HD_CO_VIEWING) && hd_view_has(&co->next, w->worker))
+	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED || co->phase == HD_CO_VIEWING) &&
+		hd_view_has(&co->next, w->worker))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 }
 
@@ -116,13 +124,17 @@ static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
 
 void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	int64_t pause = HD_PATIENCE_NS(ASIDE, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ? w->given_up : HD_CO_PAUSES);
+	int64_t pause = HD_PATIENCE_NS(ASIDE, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ?
+		w->given_up : HD_CO_PAUSES);
 
 	w->given_up++;
 	w->state = HD_W_ASIDE;
 	w->aside_ns = co->now_ns + pause;
-	hd_co_note(co, "aside", w->worker, "it learns more slowly than steps are made, and its donor gave up, %u times now: it is to learn again "
-		"in %.1f s, or with the next view, or when a number of workers is asked for. Its link or its machine is too slow", w->given_up,
+	hd_co_note(co, "aside", w->worker,
+		"it learns more slowly than steps are made, and its donor gave up, %u times now: it is to "
+		"learn again "
+		"in %.1f s, or with the next view, or when a number of workers is asked for. Its link or "
+		"its machine is too slow", w->given_up,
 		(double)pause / 1e9);
 }
 
@@ -142,7 +154,8 @@ void hd_co_recall(struct hd_coordinator *co)
 
 static bool is_or_will_be(const struct hd_co_worker *w)
 {
-	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
+	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY ||
+		w->state == HD_W_LEARNING);
 }
 
 static void teach_all(struct hd_coordinator *co)
@@ -157,8 +170,10 @@ static void teach_all(struct hd_coordinator *co)
 		bool remote = hd_is_remote(w->worker);
 		if (co->now_ns >= w->aside_ns)
 			recall(w);
-		if (w->state == HD_W_STANDBY && w->up && !w->draining && hd_co_has_room(co, w->worker, n[0], n[1]) &&
-		    (co->record.started || !remote)) {        /* what is on disk is not remote ones' to read */
+		if (w->state == HD_W_STANDBY && w->up && !w->draining &&
+			hd_co_has_room(co, w->worker, n[0], n[1]) &&
+		    /* what is on disk is not remote ones' to read */
+		    (co->record.started || !remote)) {
 			teach(co, w);
 			n[remote]++;
 		}
@@ -172,7 +187,8 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PREPARE);
 
 	if (msg)
-		msg->prepare = (struct hd_msg_prepare){ co->next.epoch, co->view.nmembers, co->view.member, co->next.nmembers, co->next.member,
+		msg->prepare = (struct hd_msg_prepare){ co->next.epoch, co->view.nmembers, co->view.member,
+			co->next.nmembers, co->next.member,
 							co->next.nranks, co->next.rank };
 	hd_co_send(co, w, msg);
 }
@@ -200,14 +216,17 @@ static void add_member(struct hd_view *view, uint32_t worker)
 	view->member[at] = worker;
 }
 
-/* Sharded state: each of a bucket's holders but one may go at a time. Of those who are to go the oldest stay for now. */
+/* Sharded state: each of a bucket's holders but one may go at a time. Of those who are to go the oldest
+ * stay for now. */
 static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 {
-	uint32_t copies = co->config.copies < co->view.nmembers ? co->config.copies : co->view.nmembers, gone = 0;
+	uint32_t copies = co->config.copies < co->view.nmembers ? co->config.copies : co->view.nmembers,
+		gone = 0;
 
 	for (uint32_t i = 0; i < co->view.nmembers; i++)
 		gone += !hd_view_has(next, co->view.member[i]);
-	for (uint32_t i = 0; i < co->view.nmembers && copies && gone >= copies && next->nmembers < HD_MAX_MEMBERS; i++) {
+	for (uint32_t i = 0; i < co->view.nmembers && copies && gone >= copies &&
+		next->nmembers < HD_MAX_MEMBERS; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
 		if (hd_view_has(next, co->view.member[i]) || !w || w->state != HD_W_MEMBER)
 			continue;
@@ -216,18 +235,21 @@ static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 	}
 }
 
-static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *next, bool relieved, uint32_t n[2])
+static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *next, bool relieved,
+	uint32_t n[2])
 {
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		if (w && w->state == HD_W_MEMBER && !w->draining && w->relieved == relieved && hd_co_has_room(co, w->worker, n[0], n[1])) {
+		if (w && w->state == HD_W_MEMBER && !w->draining && w->relieved == relieved &&
+			hd_co_has_room(co, w->worker, n[0], n[1])) {
 			add_member(next, w->worker);
 			n[hd_is_remote(w->worker)]++;
 		}
 	}
 }
 
-/* Members that stay, then those who are ready, then those who wait for another, as long as there is room; of too many the youngest go. */
+/* Members that stay, then those who are ready, then those who wait for another, as long as there is room;
+ * of too many the youngest go. */
 static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 {
 	uint32_t n[2] = { 0 };                            /* local, remote */
@@ -238,7 +260,8 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 		struct hd_co_worker *first = NULL;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 			struct hd_co_worker *w = &co->worker[i];
-			if (w->state == HD_W_READY && w->up && !w->draining && !hd_view_has(next, w->worker) && (!first || w->worker < first->worker) &&
+			if (w->state == HD_W_READY && w->up && !w->draining &&
+				!hd_view_has(next, w->worker) && (!first || w->worker < first->worker) &&
 			    hd_co_has_room(co, w->worker, n[0], n[1]))
 				first = w;
 		}
@@ -248,10 +271,12 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 		add_member(next, first->worker);          /* who was admitted earlier may be ready later */
 	}
 	add_members_that_stay(co, next, true, n);
-	return next->nmembers != co->view.nmembers || memcmp(next->member, co->view.member, next->nmembers * sizeof *next->member) != 0;
+	return next->nmembers != co->view.nmembers || memcmp(next->member, co->view.member,
+		next->nmembers * sizeof *next->member) != 0;
 }
 
-/* Before the next change everybody must have entered the view of the last: one who has not would take the one for the other. */
+/* Before the next change everybody must have entered the view of the last: one who has not would take the
+ * one for the other. */
 static bool all_entered(struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
@@ -344,19 +369,23 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 	struct hd_msg *msg = co->halting && w->state == HD_W_MEMBER ? hd_co_msg(co, HD_MSG_STOP) : NULL;
 	if (!msg)
 		return;
-	const char *why = hd_arena_text(&co->out, co->halt_why, strlen(co->halt_why));      /* it may be the end in this very call */
+	/* it may be the end in this very call */
+	const char *why = hd_arena_text(&co->out, co->halt_why, strlen(co->halt_why));
 	if (why)
-		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(why), .why = why };
+		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(why),
+			.why = why };
 	co->broken |= !why;
 	hd_co_send(co, w, msg);
 }
 
-/* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is silent. */
+/* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is
+ * silent. */
 static void prepare_tick(struct hd_coordinator *co)
 {
 	bool late = co->now_ns - co->prepare_ns >= HD_PATIENCE_NS(PREPARE, co->config.detect_ns);
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && late && co->phase == HD_CO_PREPARING; i++)      /* the first death voids the change */
+	/* the first death voids the change */
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && late && co->phase == HD_CO_PREPARING; i++)
 		if (concerned(co, &co->worker[i]) && !co->worker[i].prepared)
 			hd_co_dead(co, &co->worker[i], "it did not prepare for the next view");
 }
@@ -365,7 +394,8 @@ static void prepare_tick(struct hd_coordinator *co)
 
 void hd_co_commit(struct hd_coordinator *co)
 {
-	for (; co->committed < co->seals.committed && (!co->disputed || co->committed + 1 < co->disputed); co->committed++) {
+	for (; co->committed < co->seals.committed && (!co->disputed || co->committed + 1 < co->disputed);
+		co->committed++) {
 		const struct hd_co_news *news = &co->news[co->committed % HD_CO_NEWS];
 		struct hd_co_action *a = hd_co_act(co, HD_CO_DO_COMMIT);
 		a->step = co->committed;
@@ -408,7 +438,8 @@ void hd_co_switched(struct hd_coordinator *co)
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)
 			continue;
-		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));         /* also to who leaves, which may lack a word of those who left before */
+		/* also to who leaves, which may lack a word of those who left before */
+		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));
 		if (w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
 			hd_co_unlearn(co, w);
 	}
@@ -432,15 +463,18 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 	if (s->step + 1 > w->sealed)
 		w->sealed = s->step + 1;
 	/* of who is no member nothing more is taken: what it sealed counts when its view is in force */
-	if (!s->ran) {                                    /* it was a learner's: the view that it announced is in force */
+	/* it was a learner's: the view that it announced is in force */
+	if (!s->ran) {
 		hd_seals_reach(&co->seals, w->worker, s->step + 1);
 		hd_co_commit(co);
 		return;
 	}
 	/* said before an epoch that it has entered since: it holds the step all the same */
-	struct hd_seal seal = { co->view.epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows };
+	struct hd_seal seal = { co->view.epoch, w->worker, s->step, s->sum_digest, s->state_digest,
+		s->knows };
 	enum hd_err err = hd_seals_add(&co->seals, &seal, &n, &diag);
-	if (err == HD_E_INTEGRITY && !co->disputed) {             /* one told a digest, the other none: no digests to compare */
+	/* one told a digest, the other none: no digests to compare */
+	if (err == HD_E_INTEGRITY && !co->disputed) {
 		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
 		hd_co_end(co, 5, diag.text);
 		return;
@@ -450,7 +484,8 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 /* ---- what to open next ---- */
 
-/* Who can be asked to begin: one whose link is down comes back, or is dead in a while. Without it an epoch would have nobody. */
+/* Who can be asked to begin: one whose link is down comes back, or is dead in a while. Without it an epoch
+ * would have nobody. */
 static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 {
 	uint32_t n = 0;
@@ -464,14 +499,16 @@ static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 
 static void plan_start(struct hd_coordinator *co)
 {
-	uint32_t ready = count_ready(co, false), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
+	/* those come in when there is somebody to learn from */
+	uint32_t ready = count_ready(co, false), later = hd_co_remotes(co);
 	int64_t waited = co->now_ns - co->start_ns;
 	bool late = waited > co->config.min_wait_ns;
 
 	if (co->halting)
 		hd_co_end_halted(co, co->config.step);
 	else if (ready && (ready >= co->record.target ||
-		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) && ready + later >= co->config.min)))
+		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) &&
+		ready + later >= co->config.min)))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (late)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
@@ -482,7 +519,8 @@ static void plan_hold(struct hd_coordinator *co)
 	uint32_t ready = count_ready(co, false);
 	bool saves = hd_view_scribe(&co->view) != HD_NOBODY || count_ready(co, true);
 
-	if (saves && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
+	if (saves && co->view.nmembers + ready >= co->config.min &&
+		co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns) {
@@ -506,10 +544,13 @@ static void spawn(struct hd_coordinator *co)
 	if (co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !co->worker[i].relieved && !hd_is_remote(co->worker[i].worker);
-	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !co->worker[i].relieved &&
+			!hd_is_remote(co->worker[i].worker);
+	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING ||
+		co->phase == HD_CO_FENCING)
 		return;
-	if (!co->spawned)                                 /* of the oldest: one that never comes must not be waited for as long as others do */
+	/* of the oldest: one that never comes must not be waited for as long as others do */
+	if (!co->spawned)
 		co->spawn_ns = co->now_ns;
 	hd_co_act(co, HD_CO_DO_SPAWN)->n = co->record.target - here - co->spawned;
 	co->spawned = co->record.target - here;
@@ -528,7 +569,8 @@ void hd_co_plan(struct hd_coordinator *co)
 	if (co->phase == HD_CO_ENDING)
 		return;
 	if (co->phase == HD_CO_START && co->record.started) {
-		hd_co_fence(co, HD_PATIENCE_NS(CALLED_BACK, co->config.detect_ns));        /* taken over: members call each T/4 */
+		/* taken over: members call each T/4 */
+		hd_co_fence(co, HD_PATIENCE_NS(CALLED_BACK, co->config.detect_ns));
 		return;
 	}
 	spawn(co);

@@ -1,7 +1,8 @@
 #include "protocol/testing_coordinator.h"
 
-/* What is wanted and what is opened next: who is taught (rules 8, 10 and 13), each guard of a planned change (rules 2, 4 and 9), of a commit
- * (rule 11), of the start, of holding (rules 6 and 8) and of asking for workers. */
+/* What is wanted and what is opened next: who is taught (rules 8, 10 and 13), each guard of a planned change
+ * (rules 2, 4 and 9), of a commit (rule 11), of the start, of holding (rules 6 and 8) and of asking for
+ * workers. */
 
 #define PREPARED(w, n) FROM(w, PREPARED, .epoch = 1, .decided = { n })
 #define FAR(id) (HD_REMOTE_WORKER + (id))
@@ -22,7 +23,8 @@ static void prepare_all(struct co_at_work *c, uint32_t n, uint32_t epoch)
 /* ---- the map ---- */
 
 /* A map of other members, or of fewer, is none of this view, however sound. */
-static bool planned_for_others(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n)
+static bool planned_for_others(void *self, struct hd_view *view, const struct hd_member_info *info,
+	uint32_t n)
 {
 	(void)info;
 	(void)n;
@@ -45,7 +47,8 @@ static void a_planners_map_of_others_is_not_taken(void **state)
 	config.plan_self = &how;
 	for (; how < 2; how++) {
 		co_run(c, &config, 2);
-		CHECK(c->co->view.nmembers == 2 && c->co->view.member[1] == 1 && c->co->view.rank[0].nvns == 2, "%d: %u", how,
+		CHECK(c->co->view.nmembers == 2 && c->co->view.member[1] == 1 &&
+			c->co->view.rank[0].nvns == 2, "%d: %u", how,
 			c->co->view.rank[0].nvns);
 		co_end(c);
 	}
@@ -65,7 +68,8 @@ static void a_donor_is_here_and_stays(void **state)
 	IS(co_warm(c, 2), ">2 LEARN@1 0 100000001; >0 DONATE@1 2");
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* all are down: it waits, and what is on disk is not what they hold */
+	/* all are down: it waits, and what is on disk is not what they hold */
+	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
 	CO(LOST, .worker = 0, .why = HD_CLOSED);
@@ -104,7 +108,8 @@ static void as_many_as_are_wanted_are_taught(void **state)
 	co_one_more(c, 2);                       /* ready */
 	co_admit(c, 3);
 	IS(co_warm(c, 3), "");
-	IS(CO(SCALE, .n = 4), "STORE 10 e 2 next 4 of 0 1; NOTE scale; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
+	IS(CO(SCALE, .n = 4),
+		"STORE 10 e 2 next 4 of 0 1; NOTE scale; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
@@ -120,7 +125,8 @@ static void as_many_as_are_wanted_are_taught(void **state)
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
 	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 3 of 0 1; NOTE scale");
 	IS(co_return(c, 2, 12, false),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 LEARN@1 1 100000001; >1 DONATE@1 2");
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 LEARN@1 1 "
+		"100000001; >1 DONATE@1 2");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* rule 10 */
@@ -154,7 +160,8 @@ static void who_learns_anew_voids_its_own_change_alone(void **state)
 		IS(FROM(3, WARM, .epoch = 1), ">0 DONATE@1 3 no more; >3 LEARN@1 0 100000003; >0 DONATE@1 3");
 		assert_int_equal(c->co->phase, was);
 		const char *said = FROM(2, WARM, .epoch = 1);
-		CHECK(strstr(said, "NOTE void") && (c->co->phase == HD_CO_FENCING) == (phase > 1), "%d: %s", phase, said);
+		CHECK(strstr(said, "NOTE void") && (c->co->phase == HD_CO_FENCING) == (phase > 1), "%d: %s",
+			phase, said);
 		co_end(c);
 	}
 	co_run(c, &co_config, 2);                /* while a view with it is being stored */
@@ -164,7 +171,8 @@ static void who_learns_anew_voids_its_own_change_alone(void **state)
 	FROM(2, STATUS, .epoch = 3, .status = { .at = 0 });
 	FROM(1, STATUS, .epoch = 3, .status = { .member = true, .at = 0 });
 	assert_int_equal(c->co->phase, HD_CO_VIEWING);
-	IS(FROM(2, WARM, .epoch = 3), ">1 DONATE@1 2 no more; STORE 10 e 4 next 3 of 1 2; >2 LEARN@1 1 100000002; >1 DONATE@1 2");
+	IS(FROM(2, WARM, .epoch = 3),
+		">1 DONATE@1 2 no more; STORE 10 e 4 next 3 of 1 2; >2 LEARN@1 1 100000002; >1 DONATE@1 2");
 	co_end(c);
 }
 
@@ -174,9 +182,12 @@ static void without_memory_nothing_is_opened(void **state)
 	static const char *const is[] = {
 		">2 LEARN@1 1 100000001; >1 DONATE@1 2",
 		">1 DONATE@1 2 no more; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
-		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after 0 1 of 0 1 2",
-		("STORE 8 e 2 next 3 of 0 1 halting; >0 PREPARE@1 2 after 0 1 of 0 1 2; >0 STOP@1 1 t; >1 DONATE@1 2; "
-			">1 PREPARE@1 2 after 0 1 of 0 1 2; >1 STOP@1 1 t; >2 PREPARE@1 2 after 0 1 of 0 1 2"),
+		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after "
+		"0 1 of 0 1 2",
+		("STORE 8 e 2 next 3 of 0 1 halting; >0 PREPARE@1 2 after 0 1 of 0 1 2; >0 STOP@1 1 t; >1 "
+		"DONATE@1 2; "
+			">1 PREPARE@1 2 after 0 1 of 0 1 2; >1 STOP@1 1 t; >2 PREPARE@1 2 after 0 1 of 0 1 "
+			"2"),
 		">0 DECIDE@1 2; >1 DECIDE@1 2; >2 DECIDE@1 2",
 	};
 	struct co_at_work at, *c = &at;
@@ -197,7 +208,8 @@ static void without_memory_nothing_is_opened(void **state)
 			if (row > 3)
 				prepare_all(c, 3, 2);
 			c->co->out.budget_bytes = budget;
-			const char *said = row < 2 ? co_warm(c, 2) : row == 3 ? CO(HALT, .code = 1, .text = "t") : STORED();
+			const char *said = row < 2 ? co_warm(c, 2) : row == 3 ? CO(HALT, .code = 1,
+				.text = "t") : STORED();
 			whole = strcmp(said, "EXIT 11 out of memory") != 0;
 			c->co->out.budget_bytes = 0;
 			if (whole)
@@ -209,7 +221,8 @@ static void without_memory_nothing_is_opened(void **state)
 
 /* ---- a planned change ---- */
 
-/* Rule 2: PREPARE to all of the old and the new view, and all PREPARED: the one that is to go too, and nobody else. */
+/* Rule 2: PREPARE to all of the old and the new view, and all PREPARED: the one that is to go too, and
+ * nobody else. */
 static void all_of_both_views_prepare_and_nobody_else(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -221,15 +234,20 @@ static void all_of_both_views_prepare_and_nobody_else(void **state)
 	co_warm(c, 3);
 	FROM(4, LEAVE, .epoch = 1, .leave = { .gone = true });    /* left: its link is still up */
 	IS(CO(DRAIN, .worker = 1),
-		"STORE 8 e 1 next 5 of 0 1 2 going 1; >3 LEARN@1 2 100000001; >2 DONATE@1 3; STORE 9 e 2 next 5 of 0 1 2 going 1");
+		"STORE 8 e 1 next 5 of 0 1 2 going 1; >3 LEARN@1 2 100000001; >2 DONATE@1 3; STORE 9 e 2 "
+		"next 5 of 0 1 2 going 1");
 	co_learned(c, 3);
 	IS(PREPARED(0, 2), "");                 /* its number is not stored yet */
 	IS(PREPARED(1, 2), "");
 	IS(PREPARED(2, 2), "");
 	IS(PREPARED(3, 2), "");
-	IS(STORED(), ">0 PREPARE@1 2 after 0 1 2 of 0 2; >1 PREPARE@1 2 after 0 1 2 of 0 2; >2 PREPARE@1 2 after 0 1 2 of 0 2");
+	IS(STORED(),
+		">0 PREPARE@1 2 after 0 1 2 of 0 2; >1 PREPARE@1 2 after 0 1 2 of 0 2; >2 PREPARE@1 2 after "
+		"0 1 2 of 0 2");
 	IS(co_return(c, 3, 13, false),
-		">3 PEER@1 0 a; >0 PEER@1 3 d; >3 PEER@1 1 b; >1 PEER@1 3 d; >3 PEER@1 2 c; >2 PEER@1 3 d; >3 ENTERED@1");    /* it only stands by */
+		/* it only stands by */
+		">3 PEER@1 0 a; >0 PEER@1 3 d; >3 PEER@1 1 b; >1 PEER@1 3 d; >3 PEER@1 2 c; >2 PEER@1 3 d; "
+		">3 ENTERED@1");
 	IS(PREPARED(0, 2), "");
 	IS(PREPARED(2, 2), "");
 	IS(PREPARED(1, 1), "");                 /* of another */
@@ -239,12 +257,15 @@ static void all_of_both_views_prepare_and_nobody_else(void **state)
 	assert_false(hd_co_find(c->co, 3)->decided);
 	IS(PREPARED(1, 2), "");
 	IS(CO(HALT, .code = 75, .text = "t"),
-		"STORE 11 e 2 next 5 of 0 1 2 halting going 1; >0 PREPARE@1 2 after 0 1 2 of 0 2; >0 DECIDE@1 2; >0 STOP@1 75 t; "
-		">1 PREPARE@1 2 after 0 1 2 of 0 2; >1 DECIDE@1 2; >1 STOP@1 75 t; >2 DONATE@1 3; >2 PREPARE@1 2 after 0 1 2 of 0 2; "
+		"STORE 11 e 2 next 5 of 0 1 2 halting going 1; >0 PREPARE@1 2 after 0 1 2 of 0 2; >0 "
+		"DECIDE@1 2; >0 STOP@1 75 t; "
+		">1 PREPARE@1 2 after 0 1 2 of 0 2; >1 DECIDE@1 2; >1 STOP@1 75 t; >2 DONATE@1 3; >2 "
+		"PREPARE@1 2 after 0 1 2 of 0 2; "
 		">2 DECIDE@1 2; >2 STOP@1 75 t; >3 DECIDE@1 2");
 	/* in force: who is to go has left; the record names who stays; STOP is said to those who are new */
 	IS(FROM(0, PROGRESS, .epoch = 2),
-		"STORE 12 e 2 next 5 of 0 2 halting; NOTE view; >1 ENTERED@2; >3 ENTERED@2; >4 ENTERED@2; >0 STOP@2 75 t; >2 DONATE@2 3; "
+		"STORE 12 e 2 next 5 of 0 2 halting; NOTE view; >1 ENTERED@2; >3 ENTERED@2; >4 ENTERED@2; "
+		">0 STOP@2 75 t; >2 DONATE@2 3; "
 		">2 STOP@2 75 t");
 	assert_int_equal(hd_co_find(c->co, 1)->state, HD_W_LEFT);
 	assert_int_equal(hd_co_find(c->co, 4)->state, HD_W_LEFT);
@@ -278,7 +299,8 @@ static void who_left_takes_no_part_in_a_change(void **state)
 			assert_null(hd_co_find(c->co, 1));
 		}
 		said = CO(STORED, .serial = c->co->phase_serial, .ok = true);
-		CHECK(!strcmp(said, ">0 PREPARE@2 3 after 0 1 2 of 0 2; >2 PREPARE@2 3 after 0 1 2 of 0 2"), "%s", said);
+		CHECK(!strcmp(said, ">0 PREPARE@2 3 after 0 1 2 of 0 2; >2 PREPARE@2 3 after 0 1 2 of 0 2"),
+			"%s", said);
 		FROM(0, PREPARED, .epoch = 2, .decided = { 3 });
 		FROM(2, PREPARED, .epoch = 2, .decided = { 3 });
 		STORED();
@@ -318,7 +340,8 @@ static void only_who_is_asked_to_prepare_can_be_late(void **state)
 	asked = c->now;
 	PREPARED(0, 2);
 	PREPARED(1, 2);
-	IS(co_tick_at(c, asked + 8 * CO_T), "NOTE lost 3; >1 DONATE@1 3 no more; >3 STALE@1; DROP 3; END 3; NOTE void");
+	IS(co_tick_at(c, asked + 8 * CO_T),
+		"NOTE lost 3; >1 DONATE@1 3 no more; >3 STALE@1; DROP 3; END 3; NOTE void");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
@@ -329,19 +352,22 @@ static void only_who_is_asked_to_prepare_can_be_late(void **state)
 	asked = c->now;
 	PREPARED(0, 2);
 	IS(co_tick_at(c, asked + 8 * CO_T),
-		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 2 no more; NOTE void; STORE 10 e 3 next 4 of 0 1; "
+		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 2 no more; NOTE void; STORE 10 e 3 "
+		"next 4 of 0 1; "
 		">2 LEARN@1 0 100000002; >0 DONATE@1 2");
 	co_end(c);
 }
 
-/* Of those who are ready the oldest come first, whichever place they have; who is away or goes is none of them. */
+/* Of those who are ready the oldest come first, whichever place they have; who is away or goes is none of
+ * them. */
 static void of_those_who_are_ready_the_oldest_come_first(void **state)
 {
 	struct co_at_work at, *c = &at;
 	struct hd_co_config config = co_config;
 
 	(void)state;
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 9, .target = 2, .nmembers = 2, .member = { 0, 1 },
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 9,
+		.target = 2, .nmembers = 2, .member = { 0, 1 },
 		.started = true };
 	for (int turn = 0; turn < 2; turn++) {
 		co_take_over(c, &config, 0);
@@ -382,11 +408,14 @@ static void of_those_who_are_ready_the_oldest_come_first(void **state)
 	co_admit(c, 2);
 	co_warm(c, 2);
 	co_learned(c, 2);
-	IS(STORED(), ">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after 0 1 of 0 1 2");
+	IS(STORED(),
+		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after "
+		"0 1 of 0 1 2");
 	co_end(c);
 }
 
-/* A change waits until all who are here have spoken in the view: who left need not, nor who has no place any more. */
+/* A change waits until all who are here have spoken in the view: who left need not, nor who has no place
+ * any more. */
 static void a_change_waits_until_all_who_are_here_have_entered(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -436,7 +465,8 @@ static void who_goes_waits_for_one_who_can_save(void **state)
 
 	co_run(c, &co_config, 1);
 	IS(CO(DRAIN, .worker = 0),
-		"STORE 4 e 1 next 1 of 0 going 0; SPAWN 1; NOTE halt; STORE 5 e 1 next 1 of 0 halting going 0; "
+		"STORE 4 e 1 next 1 of 0 going 0; SPAWN 1; NOTE halt; STORE 5 e 1 next 1 of 0 halting going "
+		"0; "
 		">0 STOP@1 75 all its workers were asked to leave");        /* that all are to go is a halt */
 	co_end(c);
 }
@@ -444,7 +474,8 @@ static void who_goes_waits_for_one_who_can_save(void **state)
 /* Rule 9. Of those who are to go the oldest stay for now; who left holds nothing. */
 static void of_holders_of_slots_the_oldest_stay(void **state)
 {
-	static const char *const is[] = { "", "", ">0 PREPARE@1 2 after 0 1 2 3 of 0 1 2", ">0 PREPARE@1 2 after 0 1 2 3 of 0 1" };
+	static const char *const is[] = { "", "", ">0 PREPARE@1 2 after 0 1 2 3 of 0 1 2",
+		">0 PREPARE@1 2 after 0 1 2 3 of 0 1" };
 	struct co_at_work at, *c = &at;
 	struct hd_co_config config = co_config;
 
@@ -454,7 +485,8 @@ static void of_holders_of_slots_the_oldest_stay(void **state)
 		co_run(c, &config, 4);
 		CO(SCALE, .n = 1);
 		const char *said = STORED();
-		CHECK(*is[copies] ? !strncmp(said, is[copies], strlen(is[copies])) && said[strlen(is[copies])] == ';' : !*said, "%u: %s", copies, said);
+		CHECK(*is[copies] ? !strncmp(said, is[copies], strlen(is[copies])) &&
+			said[strlen(is[copies])] == ';' : !*said, "%u: %s", copies, said);
 		co_end(c);
 	}
 	config.copies = 2;
@@ -480,7 +512,9 @@ static void of_holders_of_slots_the_oldest_stay(void **state)
 		}
 		FROM(0, PROGRESS, .epoch = 1);
 		assert_int_equal(c->co->phase, HD_CO_NUMBERING);
-		IS(STORED(), ">0 PREPARE@1 2 after 0 1 2 3 of 0 2 3; >2 PREPARE@1 2 after 0 1 2 3 of 0 2 3; >3 PREPARE@1 2 after 0 1 2 3 of 0 2 3");
+		IS(STORED(),
+			">0 PREPARE@1 2 after 0 1 2 3 of 0 2 3; >2 PREPARE@1 2 after 0 1 2 3 of 0 2 3; >3 "
+			"PREPARE@1 2 after 0 1 2 3 of 0 2 3");
 		co_end(c);
 	}
 }
@@ -495,7 +529,8 @@ static void no_more_members_are_kept_than_there_may_be(void **state)
 	config.max = HD_MAX_MEMBERS;
 	config.copies = 2;
 	config.nvns = HD_MAX_MEMBERS;
-	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 80, .target = HD_MAX_MEMBERS,
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 80,
+		.target = HD_MAX_MEMBERS,
 		.nmembers = HD_MAX_MEMBERS, .started = true };
 	for (uint32_t i = 0; i < HD_MAX_MEMBERS; i++)
 		config.record.member[i] = i;
@@ -513,7 +548,8 @@ static void no_more_members_are_kept_than_there_may_be(void **state)
 	co_end(c);
 }
 
-/* What comes into force: learners whose donor goes learn anew, of all others nothing is changed; who is dead hears nothing. */
+/* What comes into force: learners whose donor goes learn anew, of all others nothing is changed; who is
+ * dead hears nothing. */
 static void a_change_in_force_leaves_the_others_as_they_are(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -527,14 +563,16 @@ static void a_change_in_force_leaves_the_others_as_they_are(void **state)
 	co_warm(c, 3);                           /* from the youngest */
 	co_warm(c, 4);                           /* stands by */
 	IS(CO(SCALE, .n = 3), "STORE 10 e 1 next 6 of 0 1 2; NOTE scale");
-	IS(CO(DRAIN, .worker = 2), "STORE 11 e 1 next 6 of 0 1 2 going 2; STORE 12 e 2 next 6 of 0 1 2 going 2");
+	IS(CO(DRAIN, .worker = 2),
+		"STORE 11 e 1 next 6 of 0 1 2 going 2; STORE 12 e 2 next 6 of 0 1 2 going 2");
 	STORED();
 	prepare_all(c, 3, 2);
 	STORED();
 	CO(LOST, .worker = 5, .why = HD_SILENT);
 	IS(co_tick_at(c, c->now + CO_T), "NOTE lost 5; >5 STALE@1; DROP 5; END 5");
 	IS(FROM(0, PROGRESS, .epoch = 2),
-		"STORE 14 e 2 next 6 of 0 1; NOTE view; >2 ENTERED@2; >3 ENTERED@2; >2 DONATE@2 3 no more; >4 ENTERED@2; "
+		"STORE 14 e 2 next 6 of 0 1; NOTE view; >2 ENTERED@2; >3 ENTERED@2; >2 DONATE@2 3 no more; "
+		">4 ENTERED@2; "
 		">3 LEARN@2 1 100000002; >1 DONATE@2 3");
 	co_end(c);
 }
@@ -555,7 +593,8 @@ static void a_change_in_force_repeats_nothing(void **state)
 	STORED();
 	prepare_all(c, 3, 2);
 	STORED();
-	IS(FROM(0, PROGRESS, .epoch = 2), ">1 DONATE@1 2 no more; STORE 10 e 2 next 4 of 0 1 2; NOTE view; >3 ENTERED@2");
+	IS(FROM(0, PROGRESS, .epoch = 2),
+		">1 DONATE@1 2 no more; STORE 10 e 2 next 4 of 0 1 2; NOTE view; >3 ENTERED@2");
 	co_end(c);
 }
 
@@ -566,7 +605,8 @@ static void seals_count_in_the_view_that_is_in_force(void **state)
 	struct co_at_work at, *c = &at;
 
 	(void)state;
-	co_run(c, &co_config, 2);                /* what a learner announces is no record, and no seal of its step before it is a member */
+	/* what a learner announces is no record, and no seal of its step before it is a member */
+	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	STORED();
 	prepare_all(c, 3, 2);
@@ -577,14 +617,16 @@ static void seals_count_in_the_view_that_is_in_force(void **state)
 	assert_true(c->done.at[0].news->loss_sum == 0);
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* the view that it announced is in force before it is heard */
+	/* the view that it announced is in force before it is heard */
+	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	STORED();
 	prepare_all(c, 3, 2);
 	STORED();
 	FROM(0, PROGRESS, .epoch = 2);
 	for (uint32_t i = 0; i < 2; i++)
-		IS(FROM(i, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .knows = 1, .state_digest = 7 }), "");
+		IS(FROM(i, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .knows = 1,
+			.state_digest = 7 }), "");
 	IS(FROM(2, SEAL, .epoch = 2, .seal = { .step = 0 }), "COMMIT 0@2");
 	co_end(c);
 
@@ -595,7 +637,8 @@ static void seals_count_in_the_view_that_is_in_force(void **state)
 	assert_int_equal(hd_co_find(c->co, 1)->sealed, 4);
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* a record that is committed does not take the place of one that is not */
+	/* a record that is committed does not take the place of one that is not */
+	co_run(c, &co_config, 2);
 	co_seal(c, 0, 1, 0);
 	co_seal(c, 1, 1, 0);
 	co_seal(c, 0, 1, HD_CO_NEWS);
@@ -715,13 +758,15 @@ static void while_all_are_asked_nothing_else_is_opened(void **state)
 		">0 VIEW@2 0 of 0 1; >1 VIEW@2 0 of 0 1; NOTE view; SPAWN 1; STORE 7 e 3 next 3 of 0 1");
 	co_end(c);
 
-	config.min = 2;                          /* too few hold; they are not given up while they are asked */
+	/* too few hold; they are not given up while they are asked */
+	config.min = 2;
 	config.min_wait_ns = CO_T / 2;
 	co_run(c, &config, 3);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
-	IS(FROM(0, STATUS, .epoch = 3, .status = { .member = true, .at = 0 }), ">0 VIEW@3 0 hold of 0; NOTE view; SPAWN 2");
+	IS(FROM(0, STATUS, .epoch = 3, .status = { .member = true, .at = 0 }),
+		">0 VIEW@3 0 hold of 0; NOTE view; SPAWN 2");
 	CO(LOST, .worker = 0, .why = HD_CLOSED);
 	co_return(c, 0, 10, true);
 	STORED();
@@ -744,10 +789,12 @@ static void who_holds_waits_for_enough_of_whom_one_can_save(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const uint32_t stays = row[i].remote_view ? FAR(1) : 0, goes = row[i].remote_view ? 0 : FAR(1);
+		const uint32_t stays = row[i].remote_view ? FAR(1) : 0,
+			goes = row[i].remote_view ? 0 : FAR(1);
 		config.min = row[i].min;
 		config.target = row[i].min;
-		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4, .target = row[i].min, .nmembers = 2,
+		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4,
+			.target = row[i].min, .nmembers = 2,
 			.member = { 0, FAR(1) }, .started = true };
 		co_take_over(c, &config, 5);
 		CO(LOST, .worker = goes, .why = HD_EXITED);
@@ -769,7 +816,8 @@ static void who_holds_waits_for_enough_of_whom_one_can_save(void **state)
 		co_tick_at(c, c->now + CO_T - 3);        /* not dead yet */
 		if (c->co->phase != HD_CO_FENCING)
 			co_tick_at(c, c->now + 2);
-		CHECK((c->co->phase == HD_CO_FENCING) == row[i].goes_on, "row %zu: phase %u", i, (unsigned)c->co->phase);
+		CHECK((c->co->phase == HD_CO_FENCING) == row[i].goes_on, "row %zu: phase %u", i,
+			(unsigned)c->co->phase);
 		co_end(c);
 	}
 }
@@ -790,7 +838,8 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 	IS(co_tick_at(c, 30 * CO_T + 2), "SPAWN 2");
 	co_end(c);
 
-	config.min = 2;                          /* too few have waited in vain: nobody is asked for any more */
+	/* too few have waited in vain: nobody is asked for any more */
+	config.min = 2;
 	co_run(c, &config, 2);
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
@@ -801,7 +850,8 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 
 	for (int halts = 0; halts < 2; halts++) {        /* rule 8: a stop too needs somebody who can save */
 		config = co_config;
-		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4, .target = 1, .nmembers = 2,
+		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4,
+			.target = 1, .nmembers = 2,
 			.member = { 0, FAR(1) }, .started = true };
 		co_take_over(c, &config, 5);
 		CO(LOST, .worker = 0, .why = HD_EXITED);
@@ -816,16 +866,19 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 			"NOTE lost 1000001; END 1000001; STORE 12 e 7 next 4 of 1000001; NOTE scale");
 		IS(STORED(), halts ? "STORE 14 e 7 next 4 not started halting; NOTE restore; RESTORE" :
 			"STORE 13 e 7 next 4 not started; NOTE restore; RESTORE");
-		IS(CO(UNSPAWNED, .n = 1), halts ? "" : "SPAWN 1");       /* nobody is left: what is on disk is the end */
+		/* nobody is left: what is on disk is the end */
+		IS(CO(UNSPAWNED, .n = 1), halts ? "" : "SPAWN 1");
 		co_end(c);
 	}
 
-	co_run(c, &co_config, 2);                /* it ends with the view that comes of a loss: nobody is asked for */
+	/* it ends with the view that comes of a loss: nobody is asked for */
+	co_run(c, &co_config, 2);
 	co_seal(c, 0, 1, 0);
 	FROM(0, DONE, .epoch = 1, .done = { .step = 1 });
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
-	IS(FROM(0, STATUS, .epoch = 2, .status = { .member = true, .at = 1 }), ">0 VIEW@2 1 of 0; NOTE view; COMMIT 0@2; >0 RELEASE@2 0");
+	IS(FROM(0, STATUS, .epoch = 2, .status = { .member = true, .at = 1 }),
+		">0 VIEW@2 1 of 0; NOTE view; COMMIT 0@2; >0 RELEASE@2 0");
 	co_end(c);
 }
 

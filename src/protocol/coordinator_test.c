@@ -9,7 +9,8 @@ enum { GUEST = HD_REMOTE_WORKER };
 
 static struct hd_coordinator *at_rest(uint32_t max, uint32_t target, const uint32_t *member, uint32_t n)
 {
-	const struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = max, .target = target, .detect_ns = 1000000000,
+	const struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = max,
+		.target = target, .detect_ns = 1000000000,
 		.min_wait_ns = 1000000000 };
 	struct hd_coordinator *co = NULL;
 
@@ -32,7 +33,8 @@ static struct hd_coordinator *at_rest(uint32_t max, uint32_t target, const uint3
 
 static bool is_next(const struct hd_coordinator *co, const uint32_t *member, uint32_t n)
 {
-	return co->phase == HD_CO_NUMBERING && co->next.nmembers == n && !memcmp(co->next.member, member, n * sizeof *member);
+	return co->phase == HD_CO_NUMBERING && co->next.nmembers == n &&
+		!memcmp(co->next.member, member, n * sizeof *member);
 }
 
 static const char *note_of(struct hd_co_actions done, const char *name)
@@ -50,9 +52,12 @@ static void fewer_local_workers_keep_those_of_other_machines(void **state)
 	struct hd_co_status status;
 
 	(void)state;
-	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 }, 2);
-	CHECK(!strcmp(note_of(done, "scale"), "3 workers are wanted, 1 of them of other machines"), "%s", note_of(done, "scale"));
-	CHECK(is_next(co, next, 3), "%u members, the last %u", co->next.nmembers, co->next.member[co->next.nmembers - 1]);
+	struct hd_co_actions done = hd_coordinator_step(co,
+		&(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 }, 2);
+	CHECK(!strcmp(note_of(done, "scale"), "3 workers are wanted, 1 of them of other machines"), "%s",
+		note_of(done, "scale"));
+	CHECK(is_next(co, next, 3), "%u members, the last %u", co->next.nmembers,
+		co->next.member[co->next.nmembers - 1]);
 	hd_coordinator_status(co, &status);
 	assert_int_equal(status.asked, 2);
 	assert_int_equal(status.target, 3);
@@ -66,7 +71,8 @@ static void one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_f
 	struct hd_co_status status;
 
 	(void)state;
-	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = GUEST + 2, .code = 75 }, 2);
+	struct hd_co_actions done = hd_coordinator_step(co,
+		&(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = GUEST + 2, .code = 75 }, 2);
 	CHECK(!strcmp(note_of(done, "scale"), "2 workers are wanted"), "%s", note_of(done, "scale"));
 	hd_coordinator_status(co, &status);
 	assert_int_equal(status.asked, 2);
@@ -77,7 +83,8 @@ static void one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_f
 
 static void a_place_is_kept_for_one_who_can_save(void **state)
 {
-	const uint32_t member[] = { GUEST + 1, GUEST + 2, GUEST + 3, GUEST + 4 }, next[] = { 5, GUEST + 1, GUEST + 2, GUEST + 3 };
+	const uint32_t member[] = { GUEST + 1, GUEST + 2, GUEST + 3, GUEST + 4 },
+		next[] = { 5, GUEST + 1, GUEST + 2, GUEST + 3 };
 	struct hd_coordinator *co = at_rest(4, 2, member, 4);
 
 	(void)state;
@@ -89,7 +96,8 @@ static void a_place_is_kept_for_one_who_can_save(void **state)
 	hd_coordinator_destroy(co);
 }
 
-/* Whoever loaded the state and cannot be asked just now is waited for: an epoch opened without it would have nobody, and so would the next. */
+/* Whoever loaded the state and cannot be asked just now is waited for: an epoch opened without it would
+ * have nobody, and so would the next. */
 static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 {
 	const uint32_t member[] = { 7 };
@@ -101,10 +109,14 @@ static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 	co->worker[0].state = HD_W_READY;
 	co->worker[0].up = false;
 	co->worker[0].lost_ns = 1;
-	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
-	for (uint32_t i = 0; i < 20 && done.n; i++)       /* what is stored is told at once, as the runtime does */
-		done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true }, 2);
-	CHECK(co->phase == HD_CO_START && co->record.epoch == 1, "epoch %u, phase %u", co->record.epoch, (unsigned)co->phase);
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK },
+		2);
+	/* what is stored is told at once, as the runtime does */
+	for (uint32_t i = 0; i < 20 && done.n; i++)
+		done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED,
+			.serial = co->record.serial, .ok = true }, 2);
+	CHECK(co->phase == HD_CO_START && co->record.epoch == 1, "epoch %u, phase %u", co->record.epoch,
+		(unsigned)co->phase);
 	co->worker[0].up = true;
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 3);
 	assert_int_equal(co->phase, HD_CO_FENCING);
@@ -115,7 +127,8 @@ static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 static const struct hd_msg *said_in(struct hd_co_actions done, enum hd_msg_kind kind, uint32_t to)
 {
 	for (size_t i = 0; i < done.n; i++)
-		if (done.at[i].kind == HD_CO_DO_SEND && done.at[i].msg->kind == kind && done.at[i].worker == to)
+		if (done.at[i].kind == HD_CO_DO_SEND && done.at[i].msg->kind == kind &&
+			done.at[i].worker == to)
 			return done.at[i].msg;
 	return NULL;
 }
@@ -125,12 +138,14 @@ static void who_comes_back_is_asked_in_the_epoch_of_its_view(void **state)
 {
 	const uint32_t member[] = { 0, 1 };
 	struct hd_coordinator *co = at_rest(4, 2, member, 2);
-	const struct hd_msg again = { .kind = HD_MSG_JOIN, .epoch = 1, .join = { .worker = 1, .member = true, .ndevices = 1 } };
+	const struct hd_msg again = { .kind = HD_MSG_JOIN, .epoch = 1,
+		.join = { .worker = 1, .member = true, .ndevices = 1 } };
 
 	(void)state;
 	co->view_epoch = 1;
 	co->record.epoch = 2;
-	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = 1, .msg = &again }, 2);
+	struct hd_co_actions done = hd_coordinator_step(co,
+		&(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = 1, .msg = &again }, 2);
 	const struct hd_msg *fence = said_in(done, HD_MSG_FENCE, 1), *view = said_in(done, HD_MSG_VIEW, 1);
 	assert_non_null(fence);
 	assert_non_null(view);
@@ -154,11 +169,13 @@ static void who_is_relieved_goes_when_another_is_ready(void **state)
 
 	(void)state;
 	for (int again = 0; again < 2; again++) {         /* the scribe; it may be said twice */
-		struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true }, 2);
+		struct hd_co_actions done = hd_coordinator_step(co,
+			&(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true }, 2);
 		assert_int_equal(was_asked_for(done, 1), !again);
 		assert_int_equal(co->phase, HD_CO_IDLE);  /* nothing changes before that one is here */
 	}
-	struct hd_co_actions guest = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = GUEST + 2, .ok = true }, 2);
+	struct hd_co_actions guest = hd_coordinator_step(co,
+		&(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = GUEST + 2, .ok = true }, 2);
 	CHECK(!was_asked_for(guest, 1), "nobody here can start one on another machine");
 	co->worker[9] = co->worker[1];
 	co->worker[9].state = HD_W_READY;
@@ -174,8 +191,10 @@ static void who_is_to_stay_after_all_stays(void **state)
 	struct hd_coordinator *co = at_rest(8, 2, member, 2);
 
 	(void)state;
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true }, 2);
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = false }, 2);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true },
+		2);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = false },
+		2);
 	co->worker[9] = co->worker[1];
 	co->worker[9].state = HD_W_READY;
 	co->worker[9].worker = 5;
@@ -187,7 +206,8 @@ static void who_is_to_stay_after_all_stays(void **state)
 static struct hd_co_actions hear(struct hd_coordinator *co, uint32_t from, struct hd_msg msg)
 {
 	msg.term = co->record.term;
-	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = from, .msg = &msg }, co->now_ns + 1);
+	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = from,
+		.msg = &msg }, co->now_ns + 1);
 }
 
 /* T is a second; a standby is taught as soon as it may be. */
@@ -208,15 +228,19 @@ static void a_learner_that_is_too_slow_is_put_aside(void **state)
 		const int64_t pause = INT64_C(2000000000) << (i < 9 ? i : 9);
 		assert_int_equal(w->state, HD_W_LEARNING);
 		uint64_t lesson = w->lesson;
-		struct hd_co_actions done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM });         /* its donor is gone, or any other reason */
-		CHECK(w->state == HD_W_LEARNING && w->lesson != lesson && !*note_of(done, "aside"), "it learns anew at once");
-		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { lesson } });           /* of the lesson before */
+		/* its donor is gone, or any other reason */
+		struct hd_co_actions done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM });
+		CHECK(w->state == HD_W_LEARNING && w->lesson != lesson && !*note_of(done, "aside"),
+			"it learns anew at once");
+		/* of the lesson before */
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { lesson } });
 		CHECK(w->state == HD_W_LEARNING && !*note_of(done, "aside"), "what is past is past");
 		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
 		assert_int_equal(w->state, HD_W_ASIDE);
 		CHECK(strstr(note_of(done, "aside"), "slowly"), "%s", note_of(done, "aside"));
 		int64_t until = co->now_ns + pause;
-		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });        /* told again: its link was down */
+		/* told again: its link was down */
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
 		CHECK(w->state == HD_W_ASIDE && !*note_of(done, "aside"), "it is aside once");
 		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until - 1);
 		CHECK(w->state == HD_W_ASIDE, "pause %u ended early", i);
@@ -226,13 +250,15 @@ static void a_learner_that_is_too_slow_is_put_aside(void **state)
 		hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
 		assert_int_equal(w->state, HD_W_ASIDE);
 		if (i == 0) {
-			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 }, co->now_ns);
+			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 },
+				co->now_ns);
 		} else {
 			co->next = co->view;
 			hd_co_switched(co);
 			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns);
 		}
-		CHECK(w->state == HD_W_LEARNING && w->given_up == 0, "row %u: %s", i, hd_co_worker_state_name(w->state));
+		CHECK(w->state == HD_W_LEARNING && w->given_up == 0, "row %u: %s", i,
+			hd_co_worker_state_name(w->state));
 	}
 	hd_coordinator_destroy(co);
 }
@@ -258,7 +284,8 @@ static void another_one_is_taught_while_one_is_aside(void **state)
 	hd_coordinator_destroy(co);
 }
 
-/* One heard that the step is begun afresh, and shares it out anew; the other still holds what it computed before. */
+/* One heard that the step is begun afresh, and shares it out anew; the other still holds what it computed
+ * before. */
 static void what_was_computed_twice_is_begun_afresh(void **state)
 {
 	const uint32_t member[] = { 0, 1 };
@@ -270,18 +297,21 @@ static void what_was_computed_twice_is_begun_afresh(void **state)
 			struct hd_co_worker_answer *a = &co->worker[i].answer;
 			a->said = a->member = a->begun = true;
 			a->at = 3;
-			assert_int_equal(hd_passes_add(&a->passes, i, 0, &(struct hd_vrange){ i ? 4 - (uint32_t)twice : 0, 4 }, 1), HD_OK);
+			assert_int_equal(hd_passes_add(&a->passes, i, 0,
+				&(struct hd_vrange){ i ? 4 - (uint32_t)twice : 0, 4 }, 1), HD_OK);
 		}
 		co->phase = HD_CO_FENCING;
 		co->phase_serial = co->record.serial = 5;
-		const struct hd_co_event stored = { .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true };
+		const struct hd_co_event stored = { .kind = HD_CO_IN_STORED, .serial = co->record.serial,
+			.ok = true };
 		struct hd_co_actions done = hd_coordinator_step(co, &stored, 2);
 		CHECK((*note_of(done, "afresh") != 0) == twice, "row %d: %s", twice, note_of(done, "view"));
 		hd_coordinator_destroy(co);
 	}
 }
 
-/* Of three members the last is another each time, and newly there; `verified` was the same at all of them before. */
+/* Of three members the last is another each time, and newly there; `verified` was the same at all of them
+ * before. */
 static struct hd_co_actions dispute(struct hd_coordinator *co, uint64_t verified, uint64_t step)
 {
 	co->phase = HD_CO_IDLE;
@@ -291,23 +321,26 @@ static struct hd_co_actions dispute(struct hd_coordinator *co, uint64_t verified
 		co->worker[i].state = HD_W_MEMBER;
 		co->worker[i].up = true;
 		co->worker[i].sealed = step + 1;
-		hd_co_told(co, &co->worker[i], &(struct hd_msg_seal){ .step = step, .ran = true, .state_digest = i == 2 ? 8 : 7 });
+		hd_co_told(co, &co->worker[i], &(struct hd_msg_seal){ .step = step, .ran = true,
+			.state_digest = i == 2 ? 8 : 7 });
 	}
 	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns + 1);
 }
 
-/* A memory that gives wrong bits at any step, in a run that never comes as far as its first checkpoint. The step disputed last is not what
- * is to be passed: 32 is beyond 20, and 45 was disputed before. */
+/* A memory that gives wrong bits at any step, in a run that never comes as far as its first checkpoint. The
+ * step disputed last is not what is to be passed: 32 is beyond 20, and 45 was disputed before. */
 static void it_is_no_accident_when_nothing_newer_was_the_same_at_all(void **state)
 {
-	static const struct { uint64_t verified, step; bool ends; } row[] = { { 16, 30, false }, { 32, 45, false }, { 16, 20, false }, { 32, 37, true } };
+	static const struct { uint64_t verified, step; bool ends; } row[] = { { 16, 30, false },
+		{ 32, 45, false }, { 16, 20, false }, { 32, 37, true } };
 	const uint32_t member[] = { 0, 1, 2 };
 	struct hd_coordinator *co = at_rest(8, 3, member, 3);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hd_co_actions done = dispute(co, row[i].verified, row[i].step);
-		CHECK((co->phase == HD_CO_ENDING && co->end_code == 5) == row[i].ends, "row %zu: phase %u, code %u", i, (unsigned)co->phase, co->end_code);
+		CHECK((co->phase == HD_CO_ENDING && co->end_code == 5) == row[i].ends,
+			"row %zu: phase %u, code %u", i, (unsigned)co->phase, co->end_code);
 		assert_true(*note_of(done, row[i].ends ? "integrity" : "corrupt"));
 	}
 	hd_coordinator_destroy(co);
@@ -335,17 +368,21 @@ static void tries_are_counted_whichever_coordinators_do(void **state)
 		co->record.disputes = record.disputes;
 		co->record.disputed = record.disputed;
 		record = stored_of(dispute(co, 16, 20));
-		CHECK((co->phase == HD_CO_ENDING) == (i == 3), "coordinator %u: phase %u", i, (unsigned)co->phase);
-		assert_int_equal(record.disputes, i);     /* one that is killed before the others know of the end: the next one gives up too */
+		CHECK((co->phase == HD_CO_ENDING) == (i == 3), "coordinator %u: phase %u", i,
+			(unsigned)co->phase);
+		/* one that is killed before the others know of the end: the next one gives up too */
+		assert_int_equal(record.disputes, i);
 		assert_int_equal(record.disputed, 20);
 		hd_coordinator_destroy(co);
 	}
 }
 
 /* Another one in the place of that of `record`, with the same members. */
-static struct hd_coordinator *after(const struct hd_co_record *record, const uint32_t *member, uint32_t n, bool begun)
+static struct hd_coordinator *after(const struct hd_co_record *record, const uint32_t *member, uint32_t n,
+	bool begun)
 {
-	struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = 8, .target = n, .detect_ns = 1000000000, .min_wait_ns = 100000000000,
+	struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = 8, .target = n,
+		.detect_ns = 1000000000, .min_wait_ns = 100000000000,
 		.nsteps = 80, .record = *record };
 	struct hd_coordinator *co = NULL;
 
@@ -367,24 +404,29 @@ static struct hd_coordinator *after(const struct hd_co_record *record, const uin
 	return co;
 }
 
-/* It was told to stop and died when that was on the disk: whoever follows knows what for. Who has run all steps is done all the same. */
+/* It was told to stop and died when that was on the disk: whoever follows knows what for. Who has run all
+ * steps is done all the same. */
 static void a_stop_keeps_its_code_whichever_coordinators_see_to_it(void **state)
 {
-	static const struct { uint64_t step; uint32_t said, ends; } row[] = { { 5, 75, 75 }, { 5, 0, 75 }, { 80, 0, 0 } };
+	static const struct { uint64_t step; uint32_t said, ends; } row[] = { { 5, 75, 75 }, { 5, 0, 75 },
+		{ 80, 0, 0 } };
 	const uint32_t member[] = { 0, 1 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hd_coordinator *first = at_rest(8, 2, member, 2);
-		struct hd_co_actions done = hd_coordinator_step(first, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "drained" }, 2);
+		struct hd_co_actions done = hd_coordinator_step(first,
+			&(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "drained" }, 2);
 		const struct hd_co_record record = stored_of(done);
 		assert_true(record.halting && record.halt_code == 75);
 		assert_string_equal(record.halt_why, "drained");
 		hd_coordinator_destroy(first);
 		struct hd_coordinator *co = after(&record, member, 2, true);
 		co->committed = co->seals.committed = row[i].step;
-		hear(co, 0, (struct hd_msg){ .kind = HD_MSG_DONE, .done = { .step = row[i].step, .code = row[i].said } });
-		CHECK(co->phase == HD_CO_ENDING && co->end_code == row[i].ends, "row %zu: phase %u, code %u", i, (unsigned)co->phase, co->end_code);
+		hear(co, 0, (struct hd_msg){ .kind = HD_MSG_DONE,
+			.done = { .step = row[i].step, .code = row[i].said } });
+		CHECK(co->phase == HD_CO_ENDING && co->end_code == row[i].ends, "row %zu: phase %u, code %u",
+			i, (unsigned)co->phase, co->end_code);
 		assert_string_equal(co->halt_why, row[i].ends ? "drained" : "");
 		hd_coordinator_destroy(co);
 	}
@@ -392,17 +434,20 @@ static void a_stop_keeps_its_code_whichever_coordinators_see_to_it(void **state)
 
 static void a_stop_before_the_first_view_is_kept_too(void **state)
 {
-	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 2, .halting = true, .halt_code = 75, .halt_why = "drained" };
+	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 2, .halting = true,
+		.halt_code = 75, .halt_why = "drained" };
 	const uint32_t member[] = { 0, 1 };
 	struct hd_coordinator *co = after(&record, member, 2, false);
 
 	(void)state;
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
-	CHECK(co->phase == HD_CO_OVER && co->end_code == 75, "phase %u, code %u", (unsigned)co->phase, co->end_code);
+	CHECK(co->phase == HD_CO_OVER && co->end_code == 75, "phase %u, code %u", (unsigned)co->phase,
+		co->end_code);
 	hd_coordinator_destroy(co);
 }
 
-/* The record of the stop was lost with the store; members have heard it. Only the scribe saves: the word of another one ends nothing. */
+/* The record of the stop was lost with the store; members have heard it. Only the scribe saves: the word
+ * of another one ends nothing. */
 static void a_stop_that_only_members_know_of_is_believed(void **state)
 {
 	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 2 };
@@ -414,7 +459,8 @@ static void a_stop_that_only_members_know_of_is_believed(void **state)
 	hear(co, 1, (struct hd_msg){ .kind = HD_MSG_DONE, .done = { .step = 5, .code = 75 } });
 	CHECK(co->phase == HD_CO_IDLE && !co->done, "phase %u", (unsigned)co->phase);
 	hear(co, 0, (struct hd_msg){ .kind = HD_MSG_DONE, .done = { .step = 5, .code = 75 } });
-	CHECK(co->phase == HD_CO_ENDING && co->end_code == 75, "phase %u, code %u", (unsigned)co->phase, co->end_code);
+	CHECK(co->phase == HD_CO_ENDING && co->end_code == 75, "phase %u, code %u", (unsigned)co->phase,
+		co->end_code);
 	hd_coordinator_destroy(co);
 }
 
@@ -425,7 +471,8 @@ static void that_all_members_leave_is_stored_as_a_stop(void **state)
 
 	(void)state;
 	const struct hd_co_record record = stored_of(hear(co, 4, (struct hd_msg){ .kind = HD_MSG_LEAVE }));
-	CHECK(record.halting && record.halt_code == 75 && *record.halt_why, "halting %d, code %u", record.halting, record.halt_code);
+	CHECK(record.halting && record.halt_code == 75 && *record.halt_why, "halting %d, code %u",
+		record.halting, record.halt_code);
 	hd_coordinator_destroy(co);
 }
 
@@ -449,24 +496,31 @@ static void whoever_was_asked_to_leave_leaves_under_the_next_coordinator_too(voi
 	hd_coordinator_destroy(co);
 }
 
-/* It joined and died before it called again under its id; its process was noticed before its word. It must not count as here for 30 T. */
+/* It joined and died before it called again under its id; its process was noticed before its word. It must
+ * not count as here for 30 T. */
 static void who_does_not_call_again_under_its_id_is_replaced(void **state)
 {
 	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 1 };
 	struct hd_coordinator *co = after(&record, NULL, 0, false);
-	const struct hd_msg_join join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .address = "", .host = "" };
+	const struct hd_msg_join join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .address = "",
+		.host = "" };
 	const uint32_t guest = UINT32_C(0x80000000);
 
 	(void)state;
-	assert_true(was_asked_for(hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2), 1));
+	assert_true(was_asked_for(hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2),
+		1));
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 }, 3);
 	hear(co, guest, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = join });
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true }, 5);
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = guest, .why = HD_CLOSED }, 6);
-	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 1000000005);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial,
+		.ok = true }, 5);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = guest,
+		.why = HD_CLOSED }, 6);
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK },
+		1000000005);
 	assert_false(was_asked_for(done, 1));
 	done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 1000000006);
-	CHECK(was_asked_for(done, 1) && co->worker[0].state == HD_W_OUT, "it is %s", hd_co_worker_state_name(co->worker[0].state));
+	CHECK(was_asked_for(done, 1) && co->worker[0].state == HD_W_OUT, "it is %s",
+		hd_co_worker_state_name(co->worker[0].state));
 	hd_coordinator_destroy(co);
 }
 
@@ -475,12 +529,14 @@ static void who_asks_again_for_its_id_is_no_loss(void **state)
 {
 	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 1 };
 	struct hd_coordinator *co = after(&record, NULL, 0, false);
-	const struct hd_msg_join join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .address = "", .host = "" };
+	const struct hd_msg_join join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .address = "",
+		.host = "" };
 	const uint32_t guest = UINT32_C(0x80000000);
 
 	(void)state;
 	hear(co, guest, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = join });
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = guest, .why = HD_CLOSED }, 6);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = guest,
+		.why = HD_CLOSED }, 6);
 	hear(co, guest + 1, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = join });
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2000000000);
 	CHECK(co->worker[0].state == HD_W_ADMITTED, "it is %s", hd_co_worker_state_name(co->worker[0].state));

@@ -24,7 +24,8 @@ static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_
 	}
 	msg->epoch = epoch;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (co->worker[i].state == HD_W_OUT && co->has_view && hd_view_has(&co->view, co->worker[i].worker))
+		if (co->worker[i].state == HD_W_OUT && co->has_view &&
+			hd_view_has(&co->view, co->worker[i].worker))
 			dead[msg->fence.ndead++] = co->worker[i].worker;
 	msg->fence.dead = dead;
 	hd_co_send(co, w, msg);
@@ -69,8 +70,10 @@ void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	if (co->phase == HD_CO_ASKING) {
 		ask(co, w, co->record.epoch);
-	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch && hd_view_has(&co->view, w->worker)) {
-		/* who has not heard it is held: it answers, and gets the view. A planned change that was void has taken a later number */
+	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch &&
+		hd_view_has(&co->view, w->worker)) {
+		/* who has not heard it is held: it answers, and gets the view. A planned change that was
+		 * void has taken a later number */
 		ask(co, w, co->view_epoch);
 		view_say(co, w);
 	}
@@ -141,31 +144,37 @@ static void judge(struct hd_coordinator *co, struct verdict *v)
 
 static bool bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
 
-/* Who has sealed the step has all sums; where state is sharded those of its chains, and all new parameters. */
-static bool has_sum(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+/* Who has sealed the step has all sums; where state is sharded those of its chains, and all new
+ * parameters. */
+static bool has_sum(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step,
+	uint32_t bucket)
 {
 	if (w->answer.at > step)
 		return w->answer.prev && (!co->config.copies || bit(w->answer.sum, bucket));
 	return w->answer.begun && bit(w->answer.sum, bucket);
 }
 
-static bool has_parm(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+static bool has_parm(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step,
+	uint32_t bucket)
 {
 	(void)co;
 	return w->answer.at > step ? w->answer.prev : w->answer.begun && bit(w->answer.parm, bucket);
 }
 
-static bool has_slot(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+static bool has_slot(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step,
+	uint32_t bucket)
 {
 	(void)co;
 	(void)step;
 	return bit(w->answer.slot, bucket);
 }
 
-typedef bool holds(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket);
+typedef bool holds(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step,
+	uint32_t bucket);
 
 /* Holders of each bucket in runs; false: a bucket is held by nobody. */
-static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds *has, struct hd_have *run, uint32_t *n)
+static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds *has, struct hd_have *run,
+	uint32_t *n)
 {
 	bool whole = true;
 
@@ -248,11 +257,13 @@ static bool deal(struct hd_coordinator *co, const struct verdict *v)
 	hd_view_deal(load, ps, nhands, total, share);
 	for (uint32_t i = 0; i < nhands; i++) {
 		uint32_t k = cut(missing, n, &at, share[i], run), pass = hand[i]->answer.passes.npasses;
-		if (k && (pass == HD_MAX_PASSES || hd_passes_add(&co->open_passes, hand[i]->worker, pass, run, k)))
+		if (k && (pass == HD_MAX_PASSES || hd_passes_add(&co->open_passes, hand[i]->worker, pass, run,
+			k)))
 			return false;
 	}
 	if (total)
-		hd_co_note(co, "redo", HD_NOBODY, "%u virtual nodes of step %llu are computed again", total, (unsigned long long)v->step);
+		hd_co_note(co, "redo", HD_NOBODY, "%u virtual nodes of step %llu are computed again", total,
+			(unsigned long long)v->step);
 	return true;
 }
 
@@ -271,7 +282,8 @@ static bool fits(const struct hd_coordinator *co, const struct verdict *v)
 	uint32_t first[HD_MAX_PASSES + 1], n;
 
 	for (uint32_t i = 0; i < v->n; i++)
-		if (hd_passes_roots(&co->open_passes, co->config.nvns, v->member[i]->worker, root, HD_VIEW_ROOTS, first, &n))
+		if (hd_passes_roots(&co->open_passes, co->config.nvns, v->member[i]->worker, root,
+			HD_VIEW_ROOTS, first, &n))
 			return false;
 	return true;
 }
@@ -282,13 +294,15 @@ static bool collect(struct hd_coordinator *co, const struct verdict *v)
 	for (uint32_t i = 0; i < v->n; i++) {
 		const struct hd_passes *had = &v->member[i]->answer.passes;
 		for (uint32_t p = 0; v->member[i]->answer.at == v->step && p < had->npasses; p++)
-			if (hd_passes_add(&co->open_passes, v->member[i]->worker, p, had->range + had->pass[p].first_range, had->pass[p].nranges))
+			if (hd_passes_add(&co->open_passes, v->member[i]->worker, p,
+				had->range + had->pass[p].first_range, had->pass[p].nranges))
 				return false;
 	}
 	return true;
 }
 
-/* Who holds the table has heard the scribe: it did not halt. Else the next one says so, and remote workers cannot. */
+/* Who holds the table has heard the scribe: it did not halt. Else the next one says so, and remote workers
+ * cannot. */
 static bool may_be_run(const struct hd_coordinator *co, const struct verdict *v)
 {
 	return co->open.table || !hd_is_remote(v->member[0]->worker);
@@ -305,7 +319,8 @@ static void finish_open(struct hd_coordinator *co, const struct verdict *v)
 		co->open.nhave = co->open.nparm = 0;
 		co->open.table = 0;
 		co->open_passes.npasses = co->open_passes.nranges = 0;
-		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s", (unsigned long long)v->step,
+		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s",
+			(unsigned long long)v->step,
 			halts ? "whoever could have halted before it is gone" : "too many losses within it");
 	}
 }
@@ -319,7 +334,8 @@ static void let_in(struct hd_coordinator *co, struct verdict *v)
 		n[hd_is_remote(v->member[i]->worker)]++;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->state == HD_W_READY && w->answer.said && !w->answer.member && w->answer.at == v->step && !w->draining &&
+		if (w->state == HD_W_READY && w->answer.said && !w->answer.member &&
+			w->answer.at == v->step && !w->draining &&
 		    hd_co_has_room(co, w->worker, n[0], n[1])) {
 			sort_in(v, w);
 			n[hd_is_remote(w->worker)]++;
@@ -342,7 +358,8 @@ static void start_over(struct hd_coordinator *co)
 	co->record.started = false;
 	co->record.nmembers = 0;
 	co->phase = HD_CO_RESTORING;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)             /* to be members they were chosen, but never heard it */
+	/* to be members they were chosen, but never heard it */
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].state == HD_W_MEMBER) {
 			co->worker[i].state = HD_W_STANDBY;
 			co->worker[i].warm = true;
@@ -353,8 +370,9 @@ static void start_over(struct hd_coordinator *co)
 	hd_co_act(co, HD_CO_DO_RESTORE);
 }
 
-/* Sharded state. A bucket's slots are gone: nobody has them; or somebody has new parameters, which say that others may have brought theirs on,
- * but none of those who have slots can be given the sum. So are those of a step that is begun again by some who cannot go back. */
+/* Sharded state. A bucket's slots are gone: nobody has them; or somebody has new parameters, which say that
+ * others may have brought theirs on, but none of those who have slots can be given the sum. So are those
+ * of a step that is begun again by some who cannot go back. */
 static bool slots_are_lost(struct hd_coordinator *co, const struct verdict *v)
 {
 	bool lost = !find_runs(co, v, has_slot, co->chain, &co->open.nchain);
@@ -479,20 +497,26 @@ static void in_force(struct hd_coordinator *co)
 			w->done_ns = co->now_ns;
 		}
 		if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
-			w->state = HD_W_READY;            /* chosen before a takeover, it never heard it: it has what is on disk */
+			/* chosen before a takeover, it never heard it: it has what is on disk */
+			w->state = HD_W_READY;
 			w->warm = true;
 		}
 		bool skipped = w->state == HD_W_READY && w->decided;
 		w->asked = w->decided = false;
 		view_say(co, w);
 		if (skipped)
-			hd_co_unlearn(co, w);             /* who donated may have taken it for a member, and sent it no step since */
-		if (!hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
-			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member and has no boundaries, is not followed by anything */
+			/* who donated may have taken it for a member, and sent it no step since */
+			hd_co_unlearn(co, w);
+		if (!hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING ||
+			w->state == HD_W_READY))
+			/* what came from disk, or from who is no member and has no boundaries, is not
+			 * followed by anything */
+			hd_co_unlearn(co, w);
 		if (co->halting)
 			hd_co_change_again(co, w);        /* STOP, to those who are new */
 	}
-	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers, (unsigned long long)o->step,
+	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers,
+		(unsigned long long)o->step,
 		o->hold ? ", too few: they wait" : "");
 	hd_co_commit(co);
 }
@@ -535,13 +559,16 @@ void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const st
 	if (co->phase != HD_CO_ASKING || msg->epoch != co->record.epoch || !w->asked)
 		return;
 	uint64_t *sum = a->sum, *parm = a->parm, *slot = a->slot;
-	*a = (struct hd_co_worker_answer){ .said = true, .member = s->member, .begun = s->begun, .halted = s->halted, .prev = s->prev, .table = s->table,
-					   .updated = s->updated, .at = s->at, .sum = sum, .parm = parm, .slot = slot };
+	*a = (struct hd_co_worker_answer){ .said = true, .member = s->member, .begun = s->begun,
+		.halted = s->halted, .prev = s->prev, .table = s->table,
+					   .updated = s->updated, .at = s->at, .sum = sum, .parm = parm,
+					   .slot = slot };
 	take_bits(co, sum, s->sum, s->nsum);
 	take_bits(co, parm, s->parm, s->nparm);
 	take_bits(co, slot, s->slot, s->nslot);
 	for (uint32_t p = 0; p < s->npass; p++)
-		if (hd_passes_add(&a->passes, w->worker, p, s->range + s->pass[p].first_range, s->pass[p].nranges))
+		if (hd_passes_add(&a->passes, w->worker, p, s->range + s->pass[p].first_range,
+			s->pass[p].nranges))
 			return;
 	decide_if_all_said(co);
 }

@@ -1,9 +1,11 @@
 #include "protocol/testing_coordinator.h"
 
-/* Failures: who is suspected and when (rule 5), FENCE, STATUS, VIEW (rule 3), too few (rule 6), nobody (rule 7), slots (rule 9). */
+/* Failures: who is suspected and when (rule 5), FENCE, STATUS, VIEW (rule 3), too few (rule 6), nobody
+ * (rule 7), slots (rule 9). */
 
 static const struct hd_pass own[] = { { 0, 0, 0, 1 } };
-static const struct hd_vrange of_four[][1] = { { { 0, 2 } }, { { 2, 1 } }, { { 3, 1 } } }, of_two[][1] = { { { 0, 2 } }, { { 2, 2 } } };
+static const struct hd_vrange of_four[][1] = { { { 0, 2 } }, { { 2, 1 } }, { { 3, 1 } } },
+	of_two[][1] = { { { 0, 2 } }, { { 2, 2 } } };
 
 #define STATUS_OF(w, e, ...) FROM(w, STATUS, .epoch = (e), .status = { .member = true, __VA_ARGS__ })
 #define BEGUN(range_) .begun = true, .npass = 1, .pass = own, .nrange = 1, .range = (range_)
@@ -26,7 +28,8 @@ static void a_loss_is_fenced_asked_and_decided(void **state)
 		"NOTE redo; >0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0; "
 		">1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0; NOTE view; SPAWN 1");
 	/* the view was on its way: it is said again */
-	IS(STATUS_OF(1, 2, .at = 0, BEGUN(of_four[1])), ">1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0");
+	IS(STATUS_OF(1, 2, .at = 0, BEGUN(of_four[1])),
+		">1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+1] 1.1[3+1] sums 0:0");
 	IS(STATUS_OF(1, 1, .at = 0), "");
 	co_end(c);
 }
@@ -44,7 +47,8 @@ static void the_open_step_is_finished_with_what_there_is(void **state)
 	STORED();
 	STATUS_OF(0, 2, .at = 0, .nsum = 1, .sum = &first, BEGUN(of_two[0]));
 	IS(STATUS_OF(1, 2, .at = 0, BEGUN(of_two[1])),
-		">0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:1 1:0; >1 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:1 1:0; "
+		">0 VIEW@2 0 of 0 1 passes 0.0[0+2] 1.0[2+2] sums 0:1 1:0; >1 VIEW@2 0 of 0 1 passes "
+		"0.0[0+2] 1.0[2+2] sums 0:1 1:0; "
 		"NOTE view");
 	co_end(c);
 
@@ -68,7 +72,8 @@ static void the_open_step_is_finished_with_what_there_is(void **state)
 	STORED();
 	STATUS_OF(0, 2, .at = 1, .prev = true);
 	IS(STATUS_OF(1, 2, .at = 0, BEGUN(of_two[1])),
-		">0 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; NOTE view");
+		">0 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 passes "
+		"1.0[2+2] sums 0:1 table 1; NOTE view");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* or not any more: those who are there compute it */
@@ -85,7 +90,8 @@ static void the_open_step_is_finished_with_what_there_is(void **state)
 	CO(LOST, .worker = 1, .why = HD_EXITED);
 	STORED();
 	IS(STATUS_OF(0, 2, .at = 3, .halted = true),
-		">0 VIEW@2 3 halt 3 of 0; NOTE view; COMMIT 0@2 lost; COMMIT 1@2 lost; COMMIT 2@2 lost; SPAWN 1");
+		">0 VIEW@2 3 halt 3 of 0; NOTE view; COMMIT 0@2 lost; COMMIT 1@2 lost; COMMIT 2@2 lost; "
+		"SPAWN 1");
 	co_end(c);
 }
 
@@ -103,10 +109,12 @@ static void who_is_behind_is_let_go(void **state)
 		CO(LOST, .worker = 1, .why = HD_CLOSED);
 		co_return(c, 1, 11, true);
 		STORED();
-		STATUS_OF(0, 2, .at = row[i].at, .begun = row[i].begun, .npass = row[i].begun, .pass = own, .nrange = row[i].begun,
+		STATUS_OF(0, 2, .at = row[i].at, .begun = row[i].begun, .npass = row[i].begun, .pass = own,
+			.nrange = row[i].begun,
 			.range = of_two[0], .prev = true);
 		const char *said = STATUS_OF(1, 2, .at = row[i].other);
-		CHECK((strstr(said, ">1 RELEASE@1 0") == NULL) == row[i].stays && (c->co->view.nmembers == 2) == row[i].stays, "row %zu: %s", i, said);
+		CHECK((strstr(said, ">1 RELEASE@1 0") == NULL) == row[i].stays &&
+			(c->co->view.nmembers == 2) == row[i].stays, "row %zu: %s", i, said);
 		co_end(c);
 	}
 }
@@ -123,7 +131,8 @@ static void who_does_not_answer_is_dead_after_t(void **state)
 	int64_t asked = c->now;
 	STATUS_OF(0, 2, .at = 0);
 	IS(co_tick_at(c, asked + CO_T - 1), "");
-	IS(co_tick_at(c, asked + CO_T), "NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 7 e 3 next 3 of 0 1 2");
+	IS(co_tick_at(c, asked + CO_T),
+		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 7 e 3 next 3 of 0 1 2");
 	IS(CO(STORED, .serial = c->record.serial - 1, .ok = true), "");
 	IS(STORED(), ">0 FENCE@3 dead 1 2");
 	IS(STATUS_OF(0, 2, .at = 0), "");       /* of the epoch before */
@@ -160,7 +169,8 @@ static void who_is_missed_here_and_by_a_peer_is_dead_at_once(void **state)
 	IS(co_tick_at(c, lost + CO_T), "NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
 
-	co_run(c, &co_config, 3);                /* a link that closed and came back lost what was on it: a new epoch */
+	/* a link that closed and came back lost what was on it: a new epoch */
+	co_run(c, &co_config, 3);
 	SUSPECTS(0, 2, HD_CLOSED);
 	IS(SUSPECTS(0, 2, HD_HEARD), "STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
@@ -168,7 +178,8 @@ static void who_is_missed_here_and_by_a_peer_is_dead_at_once(void **state)
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
 	IS(CO(LOST, .worker = 2, .why = HD_HEARD), "");         /* by UP alone */
 	IS(co_return(c, 2, 12, true),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 FENCE@1; >2 VIEW@1 0 of 0 1 2; "
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 FENCE@1; >2 VIEW@1 0 of 0 1 "
+		"2; "
 		"STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
 }
@@ -192,10 +203,12 @@ static void whom_most_reports_name_goes_and_of_equals_the_higher(void **state)
 		IS(co_tick_at(c, last + CO_T - 9), "");
 		co_tick_at(c, last + CO_T);
 		for (uint32_t w = 0; w < 4; w++)
-			CHECK((hd_co_find(c->co, w)->state == HD_W_OUT) == (w == row[i].goes), "row %zu: worker %u: %s", i, w, c->text);
+			CHECK((hd_co_find(c->co, w)->state == HD_W_OUT) == (w == row[i].goes),
+				"row %zu: worker %u: %s", i, w, c->text);
 		co_end(c);
 	}
-	co_run(c, &co_config, 3);                /* what a dead one reported nobody takes back: it does not count */
+	/* what a dead one reported nobody takes back: it does not count */
+	co_run(c, &co_config, 3);
 	SUSPECTS(2, 1, HD_SILENT);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
 	STORED();
@@ -218,10 +231,12 @@ static void who_makes_no_progress_is_hung(void **state)
 		FROM(1, PROGRESS, .epoch = 1, .progress = { 0, row[i].done, row[i].longest, row[i].busy });
 		int64_t from = c->now;
 		IS(co_tick_at(c, from + CO_T), "");
-		FROM(1, PROGRESS, .epoch = 1, .progress = { 0, row[i].done, row[i].longest, row[i].busy });     /* the same: no progress */
+		/* the same: no progress */
+		FROM(1, PROGRESS, .epoch = 1, .progress = { 0, row[i].done, row[i].longest, row[i].busy });
 		for (int64_t k = 1; k < 20; k++) {
 			const char *said = co_tick_at(c, from + k * CO_T + 1);
-			bool gone = strstr(said, "NOTE lost 1") != NULL, due = row[i].hung && k == row[i].hung && (row[i].busy || row[i].hung);
+			bool gone = strstr(said, "NOTE lost 1") != NULL, due = row[i].hung &&
+				k == row[i].hung && (row[i].busy || row[i].hung);
 			CHECK(gone == due, "row %zu, %d T: %s", i, (int)k, said);
 			if (gone)
 				break;
@@ -248,13 +263,15 @@ static void a_member_that_misses_the_last_word_of_one_who_left_gets_a_new_epoch(
 	co_end(c);
 	co_run(c, &co_config, 3);
 	SUSPECTS(0, 1, HD_CLOSED);
-	IS(FROM(1, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 1; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
+	IS(FROM(1, LEAVE, .epoch = 1, .leave = { .gone = true }),
+		"NOTE leave 1; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
 	co_run(c, &co_config, 2);
 	IS(SUSPECTS(0, 77, HD_CLOSED), "");     /* a stranger */
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* a newcomer that was decided lost one of those it waits for */
+	/* a newcomer that was decided lost one of those it waits for */
+	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	IS(SUSPECTS(2, 0, HD_CLOSED), "");
 	STORED();
@@ -278,7 +295,8 @@ static void too_few_finish_the_step_and_hold(void **state)
 		CO(LOST, .worker = 1, .why = HD_EXITED);
 		STORED();
 		IS(STATUS_OF(0, 2, .at = 0, BEGUN(of_two[0])),
-			"NOTE redo; >0 VIEW@2 0 hold of 0 passes 0.0[0+2] 0.1[2+2] sums 0:0; NOTE view; SPAWN 1");
+			"NOTE redo; >0 VIEW@2 0 hold of 0 passes 0.0[0+2] 0.1[2+2] sums 0:0; NOTE view; "
+			"SPAWN 1");
 		struct hd_co_status status;
 		hd_coordinator_status(c->co, &status);
 		assert_true(status.holding);
@@ -287,7 +305,8 @@ static void too_few_finish_the_step_and_hold(void **state)
 			co_admit(c, 2);
 			IS(co_warm(c, 2), ">2 LEARN@2 0 100000001; >0 DONATE@2 2");
 			IS(co_learned(c, 2), "");
-			IS(co_tick_at(c, CO_T), "STORE 7 e 3 next 3 of 0");            /* it has learned: a view with it */
+			/* it has learned: a view with it */
+			IS(co_tick_at(c, CO_T), "STORE 7 e 3 next 3 of 0");
 			STORED();
 			STATUS_OF(0, 3, .at = 1);
 			IS(FROM(2, STATUS, .epoch = 3, .status = { .at = 1 }), "STORE 8 e 3 next 3 of 0 2");
@@ -364,7 +383,8 @@ static void remote_workers_alone_hold(void **state)
 
 	(void)state;
 	for (int table = 0; table < 2; table++) {
-		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4, .target = 1, .nmembers = 2,
+		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4,
+			.target = 1, .nmembers = 2,
 			.member = { 0, far }, .started = true };
 		co_begin(c, &config);
 		CO(TICK);
@@ -374,9 +394,11 @@ static void remote_workers_alone_hold(void **state)
 		CO(LOST, .worker = 0, .why = HD_EXITED);
 		STORED();
 		IS(STATUS_OF(far, 6, .at = 5, .table = table, BEGUN(of_two[1])), table ?
-			"NOTE redo; >1000001 VIEW@6 5 hold of 1000001 passes 1000001.0[2+2] 1000001.1[0+2] sums 0:0 table 1; NOTE view; COMMIT 0@6 lost; "
+			"NOTE redo; >1000001 VIEW@6 5 hold of 1000001 passes 1000001.0[2+2] 1000001.1[0+2] "
+			"sums 0:0 table 1; NOTE view; COMMIT 0@6 lost; "
 			"COMMIT 1@6 lost; COMMIT 2@6 lost; COMMIT 3@6 lost; COMMIT 4@6 lost; SPAWN 1" :
-			"NOTE afresh; >1000001 VIEW@6 5 afresh hold of 1000001; NOTE view; COMMIT 0@6 lost; COMMIT 1@6 lost; COMMIT 2@6 lost; "
+			"NOTE afresh; >1000001 VIEW@6 5 afresh hold of 1000001; NOTE view; COMMIT 0@6 lost; "
+			"COMMIT 1@6 lost; COMMIT 2@6 lost; "
 			"COMMIT 3@6 lost; COMMIT 4@6 lost; SPAWN 1");
 		co_end(c);
 	}
@@ -399,7 +421,8 @@ static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 		co_run(c, &config, 2);
 		CO(LOST, .worker = 1, .why = HD_EXITED);
 		STORED();
-		const char *said = STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = row[i].slot, .nsum = 1, .sum = row[i].sum, .nparm = 1, .parm = row[i].parm,
+		const char *said = STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = row[i].slot, .nsum = 1,
+			.sum = row[i].sum, .nparm = 1, .parm = row[i].parm,
 			.updated = row[i].updated, .table = row[i].updated, BEGUN(of_two[0]));
 		CHECK((strstr(said, "NOTE lost 0") != NULL) == row[i].lost, "row %zu: %s", i, said);
 		co_end(c);
@@ -411,7 +434,8 @@ static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 	STORED();
 	STATUS_OF(0, 2, .at = 0, .nslot = 1, .slot = &both, .updated = true, BEGUN(of_two[0]));
 	IS(STATUS_OF(1, 2, .at = 0, .nslot = 1, .slot = &both, BEGUN(of_two[0])),
-		"NOTE redo; NOTE afresh; NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 6 e 3 next 2 of 0 1; NOTE lost 1; >1 STALE@1; "
+		"NOTE redo; NOTE afresh; NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 6 e 3 next 2 of 0 1; "
+		"NOTE lost 1; >1 STALE@1; "
 		"DROP 1; END 1; STORE 7 e 4 next 2 of 0 1");
 	co_end(c);
 }
@@ -428,7 +452,8 @@ static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **sta
 	IS(STORED(), ">1 FENCE@3 dead 0; >2 FENCE@3 dead 0");
 	IS(STATUS_OF(1, 3, .at = 0), "");
 	IS(FROM(2, WARM, .epoch = 3),
-		">1 DONATE@1 2 no more; >1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; >2 LEARN@3 1 100000002; >1 DONATE@3 2");
+		">1 DONATE@1 2 no more; >1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; >2 LEARN@3 "
+		"1 100000002; >1 DONATE@3 2");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
@@ -437,7 +462,8 @@ static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **sta
 	STORED();
 	FROM(2, STATUS, .epoch = 3, .status = { .at = 4 });
 	/* it has learned another step: it is let in later */
-	IS(STATUS_OF(1, 3, .at = 0), ">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; STORE 9 e 4 next 3 of 1");
+	IS(STATUS_OF(1, 3, .at = 0),
+		">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; STORE 9 e 4 next 3 of 1");
 	co_end(c);
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);

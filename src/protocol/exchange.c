@@ -11,16 +11,20 @@ uint32_t hd_transfer_id(struct hd_transfer_name name)
 	return (uint32_t)name.kind << 30 | name.ordinal << 20 | name.bucket;
 }
 
-enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name, struct hd_diag *diag)
+enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name,
+	struct hd_diag *diag)
 {
 	static const struct { uint32_t ordinals; bool bucket; } uses[] = {
-		[HD_TRANSFER_ROOT] = { HD_VIEW_ROOTS, true }, [HD_TRANSFER_SUM] = { HD_NPARTS, true }, [HD_TRANSFER_LEAVES] = { HD_VIEW_ROOTS, false },
+		[HD_TRANSFER_ROOT] = { HD_VIEW_ROOTS, true }, [HD_TRANSFER_SUM] = { HD_NPARTS, true },
+			[HD_TRANSFER_LEAVES] = { HD_VIEW_ROOTS, false },
 		[HD_TRANSFER_TABLE] = { 1, false },
 	};
-	struct hd_transfer_name got = { (enum hd_transfer_kind)(id >> 30), id >> 20 & (HD_VIEW_ROOTS - 1), id & 0xfffff };
+	struct hd_transfer_name got = { (enum hd_transfer_kind)(id >> 30), id >> 20 & (HD_VIEW_ROOTS - 1),
+		id & 0xfffff };
 
 	if (got.ordinal >= uses[got.kind].ordinals || got.bucket >= (uses[got.kind].bucket ? nbuckets : 1))
-		return hd_fail(diag, HD_E_PROTOCOL, "transfer %08x names nothing of a step with %u buckets", id, nbuckets);
+		return hd_fail(diag, HD_E_PROTOCOL, "transfer %08x names nothing of a step with %u buckets",
+			id, nbuckets);
 	*name = got;
 	return HD_OK;
 }
@@ -30,11 +34,13 @@ static void set(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i %
 static void clear(uint64_t *bits, uint32_t n) { memset(bits, 0, (n + 63) / 64 * sizeof *bits); }
 static uint32_t words_of(uint32_t n) { return (n + 63) / 64; }
 
-enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, uint32_t copies, struct hd_diag *diag)
+enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, uint32_t copies,
+	struct hd_diag *diag)
 {
 	*x = (struct hd_exchange){ .nvns = nvns, .nbuckets = nbuckets, .copies = copies };
 	if (nvns < 1 || nvns > HD_MAX_VNS || nbuckets < 1 || nbuckets > HD_MAX_BUCKETS)
-		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes and %u buckets; at most %d and %d", nvns, nbuckets, HD_MAX_VNS, HD_MAX_BUCKETS);
+		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes and %u buckets; at most %d and %d", nvns,
+			nbuckets, HD_MAX_VNS, HD_MAX_BUCKETS);
 	const struct { uint64_t **at; uint32_t n; } rows[] = {
 		{ &x->sum, words_of(nbuckets) }, { &x->folding, words_of(nbuckets) }, { &x->norm, words_of(nbuckets) }, { &x->parm, words_of(nbuckets) },
 		{ &x->have, nbuckets }, { &x->chain, nbuckets }, { &x->parm_have, nbuckets },
@@ -78,8 +84,10 @@ static enum hd_err count_roots(struct hd_exchange *x, struct hd_diag *diag)
 		const struct hd_pass *p = &x->passes.pass[i];
 		uint32_t n = 0;
 		x->first_root[i] = x->nroots;
-		if (hd_ranges_roots(x->nvns, x->passes.range + p->first_range, p->nranges, roots, HD_VIEW_ROOTS, &n))
-			return hd_fail(diag, HD_E_BADPLAN, "worker %u has more than %d roots in a step", p->worker, HD_VIEW_ROOTS);
+		if (hd_ranges_roots(x->nvns, x->passes.range + p->first_range, p->nranges, roots,
+			HD_VIEW_ROOTS, &n))
+			return hd_fail(diag, HD_E_BADPLAN, "worker %u has more than %d roots in a step",
+				p->worker, HD_VIEW_ROOTS);
 		x->nroots += n;
 	}
 	x->first_root[x->passes.npasses] = x->nroots;
@@ -94,7 +102,8 @@ static enum hd_err take_roots(struct hd_exchange *x, struct hd_diag *diag)
 		x->words_cap = 0;
 		x->root = hd_alloc((size_t)x->nbuckets * x->words * sizeof *x->root);
 		if (!x->root)
-			return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u buckets", x->nbuckets);
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u buckets",
+				x->nbuckets);
 		x->words_cap = x->words;
 	}
 	for (size_t i = 0; i < (size_t)x->nbuckets * x->words; i++)
@@ -104,7 +113,8 @@ static enum hd_err take_roots(struct hd_exchange *x, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
+static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step,
+	const struct hd_passes *passes,
 	struct hd_diag *diag)
 {
 	uint32_t me = hd_view_index(view, worker);
@@ -131,7 +141,8 @@ static enum hd_err untiled(const struct hd_passes *passes, uint32_t nvns, uint64
 
 	if (hd_passes_tile(passes, nvns, &vn))
 		return HD_OK;
-	return hd_fail(diag, HD_E_BADPLAN, "step %llu: virtual node %u is not computed exactly once", (unsigned long long)step, vn);
+	return hd_fail(diag, HD_E_BADPLAN, "step %llu: virtual node %u is not computed exactly once",
+		(unsigned long long)step, vn);
 }
 
 static void forget(struct hd_exchange *x)
@@ -143,7 +154,8 @@ static void forget(struct hd_exchange *x)
 	clear(x->parm, x->nbuckets);
 }
 
-enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
+enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
+	uint64_t step, const struct hd_passes *passes,
 	const uint64_t *slots, struct hd_diag *diag)
 {
 	enum hd_err err = untiled(passes, x->nvns, step, diag);
@@ -184,7 +196,8 @@ void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *
 	}
 }
 
-enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
+enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
+	uint64_t step, const struct hd_passes *passes,
 	const struct hd_exchange_past *past, struct hd_diag *diag)
 {
 	bool same = x->step == step && !past->anew;
@@ -215,7 +228,8 @@ static uint32_t nth(uint64_t bits, uint32_t n)
 static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
 static uint64_t everybody(uint32_t n) { return n == 64 ? UINT64_MAX : bit(n) - 1; }
 
-/* The line of a bucket: those who had its sum, or its owner; then those of its chain who have none. Each part from the owner on, round. */
+/* The line of a bucket: those who had its sum, or its owner; then those of its chain who have none. Each
+ * part from the owner on, round. */
 struct line { uint32_t n, nhad, at[HD_MAX_MEMBERS]; };
 
 static void line_of(const struct hd_exchange *x, uint32_t bucket, struct line *l)
@@ -252,7 +266,8 @@ uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket)
 	struct line l;
 
 	if (!x->copies)
-		return hd_exchange_source(x, bucket) == x->me ? everybody(x->nmembers) & ~x->have[bucket] & ~bit(x->me) : 0;
+		return hd_exchange_source(x, bucket) == x->me ?
+			everybody(x->nmembers) & ~x->have[bucket] & ~bit(x->me) : 0;
 	line_of(x, bucket, &l);
 	for (uint32_t i = l.nhad - 1; i + 1 < l.n; i++)
 		if (l.at[i] == x->me)
@@ -337,7 +352,8 @@ bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, 
 {
 	uint32_t root;
 
-	if (bucket >= x->nbuckets || x->have[bucket] || hd_exchange_source(x, bucket) != x->me || !find_root(x, worker, ordinal, &root))
+	if (bucket >= x->nbuckets || x->have[bucket] || hd_exchange_source(x, bucket) != x->me ||
+		!find_root(x, worker, ordinal, &root))
 		return false;
 	uint64_t *row = x->root + (size_t)bucket * x->words;
 	if (get(row, root))
@@ -410,11 +426,13 @@ bool hd_exchange_table(struct hd_exchange *x)
 
 bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
 {
-	if (bucket >= x->nbuckets || x->left[bucket] || x->have[bucket] || get(x->sum, bucket) || get(x->folding, bucket))
+	if (bucket >= x->nbuckets || x->left[bucket] || x->have[bucket] || get(x->sum, bucket) ||
+		get(x->folding, bucket))
 		return false;
 	assert(hd_exchange_source(x, bucket) == x->me);           /* roots are counted at their owner alone */
 	set(x->folding, bucket);
 	return true;
 }
 
-bool hd_exchange_complete(const struct hd_exchange *x) { return (x->copies ? x->nparms : x->nsums) == x->nbuckets && x->table; }
+bool hd_exchange_complete(const struct hd_exchange *x) { return (x->copies ? x->nparms : x->nsums) ==
+	x->nbuckets && x->table; }

@@ -44,12 +44,15 @@ struct hd_transfer_name { enum hd_transfer_kind kind; uint32_t ordinal, bucket; 
 enum hd_sum_part { HD_PART_SUM, HD_PART_NORM, HD_PART_PARM, HD_PART_DIGEST, HD_NPARTS };
 
 uint32_t hd_transfer_id(struct hd_transfer_name name);
-/* HD_E_PROTOCOL: bits that must be 0 are not (a bucket of LEAVES), no part of a bucket, or bucket >= nbuckets. */
-HD_MUST_USE enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name, struct hd_diag *diag);
+/* HD_E_PROTOCOL: bits that must be 0 are not (a bucket of LEAVES), no part of a bucket, or bucket >=
+ * nbuckets. */
+HD_MUST_USE enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name,
+	struct hd_diag *diag);
 
 /* Who holds the sums of buckets `first` .. up to the next run's first: bits of member indices; 0: nobody. */
 struct hd_have { uint32_t first; uint64_t members; };
-/* Bucket by bucket. Runs rise; what lies before the first is held by nobody, and buckets that there are not are left out. */
+/* Bucket by bucket. Runs rise; what lies before the first is held by nobody, and buckets that there are
+ * not are left out. */
 void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n);
 
 struct hd_exchange {
@@ -61,11 +64,13 @@ struct hd_exchange {
 	uint32_t first_root[HD_VIEW_PASSES + 1];      /* by index of the pass */
 	uint32_t nsums, nleaves;          /* sums here; passes whose entries of the table are here */
 	bool table;                       /* the table is complete */
-	uint64_t table_have;              /* members that held the whole table when the step was taken up again */
+	/* members that held the whole table when the step was taken up again */
+	uint64_t table_have;
 	uint64_t leaf[HD_VIEW_PASSES / 64];           /* passes whose entries are here */
 	uint64_t *sum;                    /* owned: [nbuckets] bits, sums here */
 	uint64_t *folding;                /* owned: bits, folds asked for and not done */
-	uint64_t *have;                   /* owned: [nbuckets] members that hold the sum, 0: nobody (of a redone step) */
+	/* owned: [nbuckets] members that hold the sum, 0: nobody (of a redone step) */
+	uint64_t *have;
 	uint32_t *left;                   /* owned: [nbuckets] roots still to come, at their owner */
 	uint64_t *root;                   /* owned: [nbuckets][words] roots here */
 	uint32_t words, words_cap;        /* of a row of `root` */
@@ -73,31 +78,38 @@ struct hd_exchange {
 	uint32_t nnorms, nparms;          /* here */
 	uint64_t *norm, *parm;            /* owned: [nbuckets] bits */
 	uint64_t *chain;                  /* owned: [nbuckets] members that bring the slots on in this step */
-	uint64_t *parm_have;              /* owned: [nbuckets] members that held the parameters when the step was taken up again */
+	/* owned: [nbuckets] members that held the parameters when the step was taken up again */
+	uint64_t *parm_have;
 	uint64_t fetchers;                /* members to whom slots of the chain come in this step */
 	uint64_t done;                    /* members that had sealed the step when it was taken up again */
 };
 
-/* What there was of a step that is taken up again. `chain`: who holds slots, in runs as the others; `done`: members that have sealed it. */
+/* What there was of a step that is taken up again. `chain`: who holds slots, in runs as the others;
+ * `done`: members that have sealed it. */
 struct hd_exchange_past {
 	const struct hd_have *have, *parm, *chain;
 	uint32_t nhave, nparm, nchain;
 	uint64_t table, done;
-	bool anew;                        /* this member has nothing of it: it had not begun it, or what it had was cancelled */
+	/* this member has nothing of it: it had not begun it, or what it had was cancelled */
+	bool anew;
 };
 
-HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, uint32_t copies, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets,
+	uint32_t copies, struct hd_diag *diag);
 void hd_exchange_finish(struct hd_exchange *x);           /* takes zeroed and finished ones */
 
-/* A new step: nothing is here. `slots`: [nbuckets] members that hold them, where state is sharded. HD_E_BADPLAN: the passes do not tile, or
- * `me` is no member. */
-HD_MUST_USE enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step,
+/* A new step: nothing is here. `slots`: [nbuckets] members that hold them, where state is sharded.
+ * HD_E_BADPLAN: the passes do not tile, or `me` is no member. */
+HD_MUST_USE enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
+	uint64_t step,
 	const struct hd_passes *passes, const uint64_t *slots, struct hd_diag *diag);
 /* The same step under a new view (rule 4). With sums of everything the passes need not tile. */
-HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step,
+HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
+	uint64_t step,
 	const struct hd_passes *passes, const struct hd_exchange_past *past, struct hd_diag *diag);
 
-/* Who sends the sum: the owner if nobody had it, else one of the holders, dealt by bucket number (sharded: the first of the line). An index. */
+/* Who sends the sum: the owner if nobody had it, else one of the holders, dealt by bucket number (sharded:
+ * the first of the line). An index. */
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
 /* Members to whom this one sends the sum, and the one who sends it here (HD_NOBODY: none does). */
 uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket);
@@ -106,26 +118,33 @@ uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket);
 uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket);
 uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket);
 uint64_t hd_exchange_norm_to(const struct hd_exchange *x);                /* from the source of the sum */
-static inline bool hd_exchange_chained(const struct hd_exchange *x, uint32_t bucket) { return x->chain[bucket] >> x->me & 1; }
-static inline bool hd_exchange_fresh(const struct hd_exchange *x, uint32_t bucket) { return x->parm[bucket / 64] >> bucket % 64 & 1; }
-static inline bool hd_exchange_summed(const struct hd_exchange *x, uint32_t bucket) { return x->sum[bucket / 64] >> bucket % 64 & 1; }
-bool hd_exchange_any_sum(const struct hd_exchange *x);    /* here, or anywhere when the step was taken up again */
-bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket);       /* nobody has its sum: roots go to its owner */
+static inline bool hd_exchange_chained(const struct hd_exchange *x,
+	uint32_t bucket) { return x->chain[bucket] >> x->me & 1; }
+static inline bool hd_exchange_fresh(const struct hd_exchange *x,
+	uint32_t bucket) { return x->parm[bucket / 64] >> bucket % 64 & 1; }
+static inline bool hd_exchange_summed(const struct hd_exchange *x,
+	uint32_t bucket) { return x->sum[bucket / 64] >> bucket % 64 & 1; }
+/* here, or anywhere when the step was taken up again */
+bool hd_exchange_any_sum(const struct hd_exchange *x);
+/* nobody has its sum: roots go to its owner */
+bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket);
 /* Who sends the whole table: an index; HD_NOBODY: nobody has it, each member sends its entries. */
 uint32_t hd_exchange_table_source(const struct hd_exchange *x);
 
-/* What came, from a member (`worker`), also from oneself. false: it says nothing new, or is none of this step's.
- * HD_E_PROTOCOL is not told apart here: who may send what is checked by the grants of the wire. */
+/* What came, from a member (`worker`), also from oneself. false: it says nothing new, or is none of this
+ * step's. HD_E_PROTOCOL is not told apart here: who may send what is checked by the grants of the wire. */
 bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
 bool hd_exchange_has_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
 /* Table entries of passes.pass[pass]. */
-static inline bool hd_exchange_has_leaves(const struct hd_exchange *x, uint32_t pass) { return x->leaf[pass / 64] >> pass % 64 & 1; }
+static inline bool hd_exchange_has_leaves(const struct hd_exchange *x,
+	uint32_t pass) { return x->leaf[pass / 64] >> pass % 64 & 1; }
 bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket);
 bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass);
 bool hd_exchange_table(struct hd_exchange *x);
 bool hd_exchange_norm(struct hd_exchange *x, uint32_t bucket);
 bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket);
-/* All is here that bringing the own buckets on needs: the table, all sums of squares, the sums of the own chains. */
+/* All is here that bringing the own buckets on needs: the table, all sums of squares, the sums of the own
+ * chains. */
 bool hd_exchange_may_update(const struct hd_exchange *x);
 /* Of this owner's bucket: all roots are here and its fold was not asked for yet. Marks it asked for. */
 bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket);

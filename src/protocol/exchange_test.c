@@ -15,17 +15,20 @@ static void ids_name_what_they_are_and_nothing_else(void **state)
 			for (uint32_t b = 0; b < 30; b += 29) {
 				struct hd_transfer_name in = { (enum hd_transfer_kind)kind, o, b }, out;
 				uint32_t id = hd_transfer_id(in);
-				bool legal = (kind == HD_TRANSFER_ROOT || kind == HD_TRANSFER_LEAVES || !o) && (kind <= HD_TRANSFER_SUM || !b);
+				bool legal = (kind == HD_TRANSFER_ROOT || kind == HD_TRANSFER_LEAVES || !o) &&
+					(kind <= HD_TRANSFER_SUM || !b);
 				CHECK((hd_transfer_name(id, 30, &out, NULL) == HD_OK) == legal, "%08x", id);
 				if (legal)
-					CHECK(out.kind == in.kind && out.ordinal == o && out.bucket == b, "%08x", id);
+					CHECK(out.kind == in.kind && out.ordinal == o && out.bucket == b,
+						"%08x", id);
 				known += legal;
 			}
 	assert_int_equal(known, 15);
 	assert_int_equal(hd_transfer_name(30, 30, &(struct hd_transfer_name){ 0 }, NULL), HD_E_PROTOCOL);
 }
 
-/* Three workers, 7 virtual nodes (3 2 2), 5 buckets: worker 4 has roots (1,0) (0,2), 6 (0,3) (0,4), 9 (0,5) (0,6). */
+/* Three workers, 7 virtual nodes (3 2 2), 5 buckets: worker 4 has roots (1,0) (0,2), 6 (0,3) (0,4), 9
+ * (0,5) (0,6). */
 struct rig { struct hd_view view; struct hd_passes passes; struct hd_exchange x[3]; };
 
 static void rig_open(struct rig *rig)
@@ -34,7 +37,8 @@ static void rig_open(struct rig *rig)
 	assert_int_equal(hd_passes_of_view(&rig->passes, &rig->view), HD_OK);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(hd_exchange_init(&rig->x[i], 7, 5, 0, NULL), HD_OK);
-		assert_int_equal(hd_exchange_begin(&rig->x[i], &rig->view, rig->view.member[i], 11, &rig->passes, NULL, NULL), HD_OK);
+		assert_int_equal(hd_exchange_begin(&rig->x[i], &rig->view, rig->view.member[i], 11,
+			&rig->passes, NULL, NULL), HD_OK);
 	}
 }
 
@@ -46,7 +50,8 @@ static void rig_close(struct rig *rig)
 
 static void a_bucket_is_folded_once_at_its_owner_when_every_root_is_there(void **state)
 {
-	static const struct { uint32_t worker, ordinal; } all[] = { { 9, 0 }, { 4, 1 }, { 6, 0 }, { 9, 1 }, { 4, 0 }, { 6, 1 } };
+	static const struct { uint32_t worker, ordinal; } all[] = { { 9, 0 }, { 4, 1 }, { 6, 0 }, { 9, 1 },
+		{ 4, 0 }, { 6, 1 } };
 	struct rig rig;
 
 	(void)state;
@@ -56,8 +61,10 @@ static void a_bucket_is_folded_once_at_its_owner_when_every_root_is_there(void *
 			bool owner = hd_bucket_owner(b, 5, 3) == i;
 			for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
 				assert_false(hd_exchange_fold(&rig.x[i], b));
-				CHECK(hd_exchange_root(&rig.x[i], all[k].worker, all[k].ordinal, b) == owner, "bucket %u member %u", b, i);
-				assert_false(hd_exchange_root(&rig.x[i], all[k].worker, all[k].ordinal, b));          /* twice */
+				CHECK(hd_exchange_root(&rig.x[i], all[k].worker, all[k].ordinal, b) == owner,
+					"bucket %u member %u", b, i);
+				/* twice */
+				assert_false(hd_exchange_root(&rig.x[i], all[k].worker, all[k].ordinal, b));
 			}
 			assert_int_equal(hd_exchange_fold(&rig.x[i], b), owner);
 			assert_false(hd_exchange_fold(&rig.x[i], b));
@@ -109,7 +116,8 @@ static void after_a_loss_holders_publish_and_the_rest_is_folded_anew(void **stat
 	assert_true(hd_exchange_root(x, 9, 0, 4));
 	assert_true(hd_exchange_leaves(x, 6, 0));
 	const struct hd_exchange_past past = { .have = have, .nhave = 4 };
-	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, &past, NULL), HD_E_BADPLAN);       /* 3 and 4 are missing */
+	/* 3 and 4 are missing */
+	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, &past, NULL), HD_E_BADPLAN);
 	assert_int_equal(hd_passes_add(&passes, 4, 1, &(struct hd_vrange){ 3, 1 }, 1), HD_OK);
 	assert_int_equal(hd_passes_add(&passes, 9, 1, &(struct hd_vrange){ 4, 1 }, 1), HD_OK);
 	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, &past, NULL), HD_OK);
@@ -120,7 +128,8 @@ static void after_a_loss_holders_publish_and_the_rest_is_folded_anew(void **stat
 	assert_int_equal(hd_exchange_sum_to(x, 4), 1);
 	assert_false(hd_exchange_wants_roots(x, 3));
 	assert_false(hd_exchange_root(x, 4, 0, 3));
-	assert_true(hd_exchange_root(x, 4, 0, 4) && hd_exchange_root(x, 9, 0, 4) && hd_exchange_root(x, 4, 2, 4));
+	assert_true(hd_exchange_root(x, 4, 0, 4) && hd_exchange_root(x, 9, 0, 4) &&
+		hd_exchange_root(x, 4, 2, 4));
 	assert_false(hd_exchange_fold(x, 4));
 	assert_true(hd_exchange_root(x, 4, 1, 4));
 	assert_true(hd_exchange_root(x, 9, 1, 4) && hd_exchange_root(x, 9, 2, 4));
@@ -136,7 +145,8 @@ static void with_a_holder_of_the_table_entries_are_not_awaited(void **state)
 
 	(void)state;
 	rig_open(&rig);
-	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_exchange_past){ .have = &(struct hd_have){ 0, 6 }, .nhave = 1, .table = 4 },
+	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none,
+		&(struct hd_exchange_past){ .have = &(struct hd_have){ 0, 6 }, .nhave = 1, .table = 4 },
 		NULL), HD_OK);
 	assert_int_equal(hd_exchange_table_source(x), 2);
 	assert_int_equal(hd_exchange_source(x, 0), 1);            /* dealt among the holders */
@@ -160,13 +170,15 @@ static void a_sum_goes_along_its_chain_and_the_last_sends_the_parameters(void **
 	rig_open(&rig);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(hd_exchange_init(&x[i], 7, 5, 2, NULL), HD_OK);
-		assert_int_equal(hd_exchange_begin(&x[i], &rig.view, rig.view.member[i], 11, &rig.passes, i ? all : nowhere, NULL), HD_OK);
+		assert_int_equal(hd_exchange_begin(&x[i], &rig.view, rig.view.member[i], 11, &rig.passes,
+			i ? all : nowhere, NULL), HD_OK);
 		assert_int_equal(x[i].fetchers, i ? 0 : 7);
 		assert_int_equal(hd_exchange_parm_source(&x[i], 4), 0);
 		assert_int_equal(hd_exchange_parm_to(&x[i], 4), 2);
 		assert_int_equal(hd_exchange_norm_to(&x[i]), 7 & ~(1u << i));
 	}
-	assert_true(hd_exchange_chained(&x[0], 0) && hd_exchange_chained(&x[1], 0) && !hd_exchange_chained(&x[2], 0));
+	assert_true(hd_exchange_chained(&x[0], 0) && hd_exchange_chained(&x[1], 0) &&
+		!hd_exchange_chained(&x[2], 0));
 	assert_int_equal(hd_exchange_sum_to(&x[0], 0), 2);
 	assert_int_equal(hd_exchange_sum_to(&x[1], 0), 0);
 	assert_int_equal(hd_exchange_sum_from(&x[1], 0), 0);
@@ -192,13 +204,17 @@ static void a_sum_goes_along_its_chain_and_the_last_sends_the_parameters(void **
 	rig_close(&rig);
 }
 
-/* Taken up again by three: 0 holds the slots of all, 1 and 2 of none. Of bucket 0 member 2 has the sum, which is not of the chain; of 2 members 0 and 1
- * have the parameters, and 1 the sum; of 4 nobody has anything: its owner, 2, folds. Member 1 has sealed the step. */
+/* Taken up again by three: 0 holds the slots of all, 1 and 2 of none. Of bucket 0 member 2 has the sum, which
+ * is not of the chain; of 2 members 0 and 1 have the parameters, and 1 the sum; of 4 nobody has anything:
+ * its owner, 2, folds. Member 1 has sealed the step. */
 static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 {
-	static const struct hd_have have[] = { { 0, 4 }, { 2, 2 }, { 4, 0 } }, parm[] = { { 0, 0 }, { 2, 3 }, { 4, 0 } }, chain = { 0, 1 };
-	const struct hd_exchange_past past = { .have = have, .nhave = 3, .parm = parm, .nparm = 3, .chain = &chain, .nchain = 1, .done = 2 };
-	static const struct { uint32_t bucket, source, from; uint64_t to[3]; uint32_t parms; uint64_t parms_to; } lines[] = {
+	static const struct hd_have have[] = { { 0, 4 }, { 2, 2 }, { 4, 0 } },
+		parm[] = { { 0, 0 }, { 2, 3 }, { 4, 0 } }, chain = { 0, 1 };
+	const struct hd_exchange_past past = { .have = have, .nhave = 3, .parm = parm, .nparm = 3,
+		.chain = &chain, .nchain = 1, .done = 2 };
+	static const struct { uint32_t bucket, source, from; uint64_t to[3]; uint32_t parms;
+		uint64_t parms_to; } lines[] = {
 		{ 0, 2, 2, { 0, 0, 1 }, 0, 6 }, { 2, 1, 1, { 0, 1, 0 }, 0, 4 }, { 4, 2, 2, { 0, 0, 1 }, 0, 6 },
 	};
 	struct rig rig;
@@ -208,15 +224,20 @@ static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		struct hd_exchange x;
 		assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
-		assert_int_equal(hd_exchange_again(&x, &rig.view, rig.view.member[i], 11, &rig.passes, &past, NULL), HD_OK);
+		assert_int_equal(hd_exchange_again(&x, &rig.view, rig.view.member[i], 11, &rig.passes, &past,
+			NULL), HD_OK);
 		assert_int_equal(x.fetchers, 0);
 		assert_int_equal(hd_exchange_norm_to(&x), 5 & ~(1u << i));
 		for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
 			uint32_t b = lines[k].bucket;
-			CHECK(hd_exchange_source(&x, b) == lines[k].source, "bucket %u from %u", b, hd_exchange_source(&x, b));
-			CHECK(hd_exchange_sum_to(&x, b) == lines[k].to[i], "bucket %u from %u to %llx", b, i, (unsigned long long)hd_exchange_sum_to(&x, b));
-			CHECK(hd_exchange_sum_from(&x, b) == (i ? HD_NOBODY : lines[k].from), "bucket %u to %u", b, i);
-			CHECK(hd_exchange_parm_source(&x, b) == lines[k].parms && hd_exchange_parm_to(&x, b) == lines[k].parms_to, "parameters of %u", b);
+			CHECK(hd_exchange_source(&x, b) == lines[k].source, "bucket %u from %u", b,
+				hd_exchange_source(&x, b));
+			CHECK(hd_exchange_sum_to(&x, b) == lines[k].to[i], "bucket %u from %u to %llx", b, i,
+				(unsigned long long)hd_exchange_sum_to(&x, b));
+			CHECK(hd_exchange_sum_from(&x, b) == (i ? HD_NOBODY : lines[k].from),
+				"bucket %u to %u", b, i);
+			CHECK(hd_exchange_parm_source(&x, b) == lines[k].parms &&
+				hd_exchange_parm_to(&x, b) == lines[k].parms_to, "parameters of %u", b);
 		}
 		assert_true(hd_exchange_wants_roots(&x, 4) && !hd_exchange_wants_roots(&x, 0));
 		hd_exchange_finish(&x);
@@ -236,7 +257,8 @@ static void an_exchange_of_nothing_or_too_much_is_not_made(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		CHECK(hd_exchange_init(&x, row[i].nvns, row[i].nbuckets, 0, NULL) == row[i].err, "row %zu", i);
+		CHECK(hd_exchange_init(&x, row[i].nvns, row[i].nbuckets, 0, NULL) == row[i].err, "row %zu",
+			i);
 		hd_exchange_finish(&x);
 	}
 }
@@ -275,7 +297,8 @@ static void an_exchange_takes_memory_only_where_it_may(void **state)
 static void a_step_that_is_not_computed_once_is_not_begun(void **state)
 {
 	static const struct hd_have all = { 0, 1 }, some[] = { { 0, 1 }, { 2, 0 } };
-	static const struct { bool tiles; uint32_t worker; struct hd_exchange_past past; enum hd_err err; } row[] = {
+	static const struct { bool tiles; uint32_t worker; struct hd_exchange_past past; enum hd_err err;
+		} row[] = {
 		{ true, 4, { 0 }, HD_OK },
 		{ true, 5, { 0 }, HD_E_BADPLAN },
 		{ false, 4, { 0 }, HD_E_BADPLAN },
@@ -294,9 +317,11 @@ static void a_step_that_is_not_computed_once_is_not_begun(void **state)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const struct hd_passes *passes = row[i].tiles ? &rig.passes : &part;
 		struct hd_exchange *x = &rig.x[0];
-		CHECK(hd_exchange_again(x, &rig.view, row[i].worker, 11, passes, &row[i].past, NULL) == row[i].err, "row %zu", i);
+		CHECK(hd_exchange_again(x, &rig.view, row[i].worker, 11, passes, &row[i].past,
+			NULL) == row[i].err, "row %zu", i);
 		if (!row[i].past.nhave && !row[i].past.table)
-			CHECK(hd_exchange_begin(x, &rig.view, row[i].worker, 11, passes, NULL, NULL) == row[i].err, "row %zu, begun", i);
+			CHECK(hd_exchange_begin(x, &rig.view, row[i].worker, 11, passes, NULL,
+				NULL) == row[i].err, "row %zu, begun", i);
 	}
 	rig_close(&rig);
 }
@@ -320,7 +345,8 @@ static void what_names_nothing_of_the_step_is_nothing_new(void **state)
 	assert_true(!x->nsums && !x->nnorms && !x->nparms);
 	assert_false(hd_exchange_has_root(x, 4, 0, 0));
 	assert_true(hd_exchange_root(x, 4, 0, 0) && hd_exchange_has_root(x, 4, 0, 0));
-	assert_false(hd_exchange_has_root(x, 5, 0, 0) || hd_exchange_has_root(x, 4, 2, 0) || hd_exchange_has_root(x, 4, 1, 0));
+	assert_false(hd_exchange_has_root(x, 5, 0, 0) || hd_exchange_has_root(x, 4, 2, 0) ||
+		hd_exchange_has_root(x, 4, 1, 0));
 	assert_true(hd_exchange_leaves(x, 4, 0) && hd_exchange_table(x));
 	assert_false(hd_exchange_leaves(x, 6, 0));        /* the whole table is here */
 	rig_close(&rig);
@@ -344,7 +370,8 @@ static void entries_of_all_passes_are_no_table_where_somebody_holds_it(void **st
 	rig_close(&rig);
 }
 
-/* Rule 4: own sums and the table stay in the same step, unless what was had of it is void; of another step nothing does. */
+/* Rule 4: own sums and the table stay in the same step, unless what was had of it is void; of another step
+ * nothing does. */
 static void what_stays_when_a_step_is_taken_up_again(void **state)
 {
 	static const struct { uint64_t step; bool anew, stays; } row[] = {
@@ -357,16 +384,21 @@ static void what_stays_when_a_step_is_taken_up_again(void **state)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hd_exchange *x = &rig.x[0];
 		assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
-		assert_true(hd_exchange_sum(x, 1) && hd_exchange_parm(x, 2) && hd_exchange_table(x) && hd_exchange_norm(x, 1));
+		assert_true(hd_exchange_sum(x, 1) && hd_exchange_parm(x, 2) && hd_exchange_table(x) &&
+			hd_exchange_norm(x, 1));
 		const struct hd_exchange_past past = { .anew = row[i].anew };
-		assert_int_equal(hd_exchange_again(x, &rig.view, 4, row[i].step, &rig.passes, &past, NULL), HD_OK);
-		CHECK(hd_exchange_summed(x, 1) == row[i].stays && hd_exchange_fresh(x, 2) == row[i].stays && x->table == row[i].stays, "row %zu", i);
-		CHECK(x->nsums == row[i].stays && x->nparms == row[i].stays && !x->nnorms && hd_exchange_norm(x, 1), "row %zu", i);
+		assert_int_equal(hd_exchange_again(x, &rig.view, 4, row[i].step, &rig.passes, &past, NULL),
+			HD_OK);
+		CHECK(hd_exchange_summed(x, 1) == row[i].stays && hd_exchange_fresh(x, 2) == row[i].stays &&
+			x->table == row[i].stays, "row %zu", i);
+		CHECK(x->nsums == row[i].stays && x->nparms == row[i].stays && !x->nnorms &&
+			hd_exchange_norm(x, 1), "row %zu", i);
 	}
 	rig_close(&rig);
 }
 
-/* A sum that is here is not added again, though it was not told and all roots come anew; one that somebody has is added by nobody. */
+/* A sum that is here is not added again, though it was not told and all roots come anew; one that somebody
+ * has is added by nobody. */
 static void no_sum_is_made_twice(void **state)
 {
 	static const struct hd_have mine = { 0, 1 };
@@ -380,19 +412,22 @@ static void no_sum_is_made_twice(void **state)
 		assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
 		if (told)
 			assert_true(hd_exchange_sum(x, 0));
-		assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
+		assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes,
+			&(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
 		for (uint32_t i = 0; i < 3; i++)
 			for (uint32_t o = 0; o < 2; o++)
 				assert_true(hd_exchange_root(x, rig.view.member[i], o, 0));
 		assert_int_equal(hd_exchange_fold(x, 0), !told);
 		if (!told) {                      /* what was asked for before counts for nothing */
-			assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
+			assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes,
+				&(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
 			for (uint32_t i = 0; i < 6; i++)
 				assert_true(hd_exchange_root(x, rig.view.member[i / 2], i % 2, 0));
 			assert_true(hd_exchange_fold(x, 0));
 		}
 	}
-	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_exchange_past){ .have = &mine, .nhave = 1, .table = 1, .anew = true },
+	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none,
+		&(struct hd_exchange_past){ .have = &mine, .nhave = 1, .table = 1, .anew = true },
 		NULL), HD_OK);
 	assert_false(hd_exchange_fold(x, 0));
 	rig_close(&rig);
@@ -411,23 +446,27 @@ static void runs_of_holders_are_spread_over_their_buckets(void **state)
 	assert_int_equal(members[1] | members[4], 0);
 }
 
-/* Without sharding whoever is the source sends to all; parameters come from holders, else from the last of the chain, if there is one. */
+/* Without sharding whoever is the source sends to all; parameters come from holders, else from the last of
+ * the chain, if there is one. */
 static void who_sends_sums_and_parameters_to_whom(void **state)
 {
-	static const struct hd_have have[] = { { 0, 0 }, { 1, 6 }, { 2, 0 } }, parm[] = { { 0, 0 }, { 1, 4 }, { 2, 0 } };
+	static const struct hd_have have[] = { { 0, 0 }, { 1, 6 }, { 2, 0 } },
+		parm[] = { { 0, 0 }, { 1, 4 }, { 2, 0 } };
 	static const struct hd_have chain[] = { { 0, 1 }, { 1, 3 }, { 2, 0 } };
 	struct rig rig;
 	struct hd_exchange x;
 
 	(void)state;
 	rig_open(&rig);
-	assert_int_equal(hd_exchange_again(&rig.x[0], &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .have = have, .nhave = 3 }, NULL), HD_OK);
+	assert_int_equal(hd_exchange_again(&rig.x[0], &rig.view, 4, 11, &rig.passes,
+		&(struct hd_exchange_past){ .have = have, .nhave = 3 }, NULL), HD_OK);
 	assert_int_equal(hd_exchange_sum_from(&rig.x[0], 0), 0);
 	assert_int_equal(hd_exchange_sum_from(&rig.x[0], 1), 2);
 	assert_int_equal(hd_exchange_sum_to(&rig.x[0], 0), 6);
 	assert_int_equal(hd_exchange_sum_to(&rig.x[0], 1), 0);
 	assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
-	assert_int_equal(hd_exchange_again(&x, &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .have = have, .nhave = 3, .parm = parm, .nparm = 3,
+	assert_int_equal(hd_exchange_again(&x, &rig.view, 4, 11, &rig.passes,
+		&(struct hd_exchange_past){ .have = have, .nhave = 3, .parm = parm, .nparm = 3,
 		.chain = chain, .nchain = 3 }, NULL), HD_OK);
 	assert_int_equal(hd_exchange_parm_source(&x, 0), 0);
 	assert_int_equal(hd_exchange_parm_source(&x, 1), 2);      /* a holder, which is not of the chain */
@@ -457,7 +496,8 @@ static void the_own_buckets_are_brought_on_with_all_that_it_takes(void **state)
 		if (last != 2)
 			assert_true(hd_exchange_table(&x));
 		assert_false(hd_exchange_may_update(&x));
-		assert_true(last == 0 ? hd_exchange_norm(&x, 4) : last == 1 ? hd_exchange_sum(&x, 4) : hd_exchange_table(&x));
+		assert_true(last == 0 ? hd_exchange_norm(&x, 4) : last == 1 ? hd_exchange_sum(&x, 4) :
+			hd_exchange_table(&x));
 		assert_true(hd_exchange_may_update(&x));
 	}
 	hd_exchange_finish(&x);
@@ -469,7 +509,8 @@ static void a_new_step_knows_nothing_of_the_one_before(void **state)
 {
 	static const uint64_t nowhere[5];
 	static const struct hd_have held = { 0, 6 };
-	const struct hd_exchange_past past = { .have = &held, .nhave = 1, .parm = &held, .nparm = 1, .chain = &held, .nchain = 1, .table = 4, .done = 2 };
+	const struct hd_exchange_past past = { .have = &held, .nhave = 1, .parm = &held, .nparm = 1,
+		.chain = &held, .nchain = 1, .table = 4, .done = 2 };
 	struct rig rig;
 	struct hd_exchange x;
 
@@ -477,7 +518,8 @@ static void a_new_step_knows_nothing_of_the_one_before(void **state)
 	rig_open(&rig);
 	assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
 	for (uint32_t b = 0; b < 5; b++)
-		assert_false(hd_exchange_summed(&x, b) || hd_exchange_fresh(&x, b) || hd_exchange_chained(&x, b));
+		assert_false(hd_exchange_summed(&x, b) || hd_exchange_fresh(&x, b) ||
+			hd_exchange_chained(&x, b));
 	for (int round = 0; round < 2; round++) {
 		assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, nowhere, NULL), HD_OK);
 		assert_false(hd_exchange_any_sum(&x));
@@ -519,7 +561,8 @@ static void who_had_no_memory_for_a_step_takes_it_anew(void **state)
 	assert_int_equal(hd_exchange_begin(&x, &view, 4, 1, &many, NULL, NULL), HD_E_NOMEM);
 	hd_alloc_arm(0);
 	assert_int_equal(hd_exchange_begin(&x, &view, 4, 1, &few, NULL, NULL), HD_OK);
-	assert_true(hd_exchange_root(&x, 4, 0, 0) && !hd_exchange_fold(&x, 0) && hd_exchange_root(&x, 6, 0, 0) && hd_exchange_fold(&x, 0));
+	assert_true(hd_exchange_root(&x, 4, 0, 0) && !hd_exchange_fold(&x, 0) &&
+		hd_exchange_root(&x, 6, 0, 0) && hd_exchange_fold(&x, 0));
 	hd_exchange_finish(&x);
 }
 

@@ -43,13 +43,15 @@ static enum hd_err take(struct hd_member *m, struct hd_diag *diag)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		*rows[i].at = hd_alloc(rows[i].n * sizeof **rows[i].at);
 		if (!*rows[i].at)
-			return hd_fail(diag, HD_E_NOMEM, "no memory for a member of %u buckets", m->config.nbuckets);
+			return hd_fail(diag, HD_E_NOMEM, "no memory for a member of %u buckets",
+				m->config.nbuckets);
 		memset(*rows[i].at, 0, rows[i].n * sizeof **rows[i].at);
 	}
 	return HD_OK;
 }
 
-enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config, struct hd_diag *diag)
+enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config,
+	struct hd_diag *diag)
 {
 	struct hd_member *m = hd_alloc(sizeof *m);
 
@@ -100,7 +102,8 @@ struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_actio
 		m->act = more;
 		m->act_cap = cap;
 	}
-	m->act[m->nact] = (struct hd_member_action){ .kind = kind, .worker = HD_NOBODY, .step = m->at, .epoch = m->epoch };
+	m->act[m->nact] = (struct hd_member_action){ .kind = kind, .worker = HD_NOBODY, .step = m->at,
+		.epoch = m->epoch };
 	return &m->act[m->nact++];
 }
 
@@ -242,7 +245,8 @@ static void compare(struct hd_member *m, struct hd_member_peer *peer)
 {
 	const struct hd_member_news *own = peer->told ? &m->news[(peer->told - 1) % HD_MEMBER_NEWS] : NULL;
 
-	if (!own || own->step != peer->told || peer->corrupt || !(own->seal.sum_digest || own->seal.state_digest) ||
+	if (!own || own->step != peer->told || peer->corrupt ||
+		!(own->seal.sum_digest || own->seal.state_digest) ||
 	    (own->seal.sum_digest == peer->told_sum && own->seal.state_digest == peer->told_state))
 		return;
 	hd_member_diverged(m, peer->told);
@@ -258,7 +262,8 @@ void hd_member_compare(struct hd_member *m)
 
 void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal)
 {
-	struct hd_member_peer *peer = seal->ran && (seal->sum_digest || seal->state_digest) ? peer_add(m, from) : NULL;
+	struct hd_member_peer *peer = seal->ran && (seal->sum_digest || seal->state_digest) ? peer_add(m,
+		from) : NULL;
 
 	if (!peer || seal->step + 1 <= peer->told)
 		return;
@@ -271,8 +276,10 @@ void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal
 void hd_member_watch(struct hd_member *m)
 {
 	for (uint32_t i = 0; i < m->view.nmembers; i++) {
-		struct hd_member_peer *peer = m->view.member[i] == m->worker ? NULL : peer_add(m, m->view.member[i]);
-		if (peer && !peer->up) {                  /* said again: what a newcomer reports is not kept */
+		struct hd_member_peer *peer = m->view.member[i] == m->worker ? NULL : peer_add(m,
+			m->view.member[i]);
+		/* said again: what a newcomer reports is not kept */
+		if (peer && !peer->up) {
 			peer->suspicion = HD_CLOSED;
 			m->peer_lost = true;
 			say_suspect(m, peer->worker, HD_CLOSED);
@@ -285,8 +292,10 @@ static void say_join(struct hd_member *m)
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_JOIN);
 
 	msg->join = (struct hd_msg_join){
-		.worker = m->worker, .member = m->state == HD_MEMBER || m->state == HD_HALTED, .ndevices = m->config.ndevices, .at = m->at,
-		.memory = m->config.memory, .vn_ps = m->config.vn_ps, .nonce = m->config.nonce, .job = m->config.job, .kernels = m->config.kernels,
+		.worker = m->worker, .member = m->state == HD_MEMBER || m->state == HD_HALTED,
+			.ndevices = m->config.ndevices, .at = m->at,
+		.memory = m->config.memory, .vn_ps = m->config.vn_ps, .nonce = m->config.nonce,
+		.job = m->config.job, .kernels = m->config.kernels,
 		.naddress = (uint32_t)strlen(m->config.address), .address = m->config.address,
 		.nhost = (uint32_t)strlen(m->config.host), .host = m->config.host,
 	};
@@ -371,13 +380,16 @@ static void on_up(struct hd_member *m, uint32_t worker)
 	hd_member_say_prepared(m);
 }
 
-/* Members in their order, then the others: there may be none yet. Whoever has no id never heard of any, and the run may not have begun. */
+/* Members in their order, then the others: there may be none yet. Whoever has no id never heard of any,
+ * and the run may not have begun. */
 static int64_t take_over_at(const struct hd_member *m)
 {
 	uint32_t place = hd_member_is_in(m, m->worker) ? hd_view_index(&m->view, m->worker)
-		: m->worker == HD_NOBODY ? (uint32_t)(m->config.nonce % 16) : HD_MAX_MEMBERS / 4 + m->worker % 16;
+		: m->worker == HD_NOBODY ? (uint32_t)(m->config.nonce % 16) :
+			HD_MAX_MEMBERS / 4 + m->worker % 16;
 
-	return m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place * HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
+	return m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place *
+		HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
 }
 
 static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
@@ -395,7 +407,8 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 /* A newcomer needs what all members say until it switches; of who then leaves it needs no more. */
 static bool is_awaited(const struct hd_member *m, uint32_t worker)
 {
-	bool known = hd_seals_has(&m->seals, worker, m->switch_step);     /* nobody has sealed all below HD_NO_STEP */
+	/* nobody has sealed all below HD_NO_STEP */
+	bool known = hd_seals_has(&m->seals, worker, m->switch_step);
 
 	for (uint32_t i = 0; m->next.open && !known && i < m->seals.nmembers; i++)
 		if (m->seals.by[i].worker == worker)
@@ -410,7 +423,8 @@ static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
 		return;
 	}
 	struct hd_member_peer *peer = peer_of(m, worker);
-	bool matters = hd_member_is_in(m, worker) || (m->next.open && hd_view_has(&m->next.view, worker)) || is_awaited(m, worker);
+	bool matters = hd_member_is_in(m, worker) || (m->next.open && hd_view_has(&m->next.view, worker)) ||
+		is_awaited(m, worker);
 	if (!peer)
 		return;
 	if (why == HD_CLOSED || why == HD_EXITED)
@@ -472,11 +486,13 @@ static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)
 
 void hd_member_entered(struct hd_member *m, uint32_t epoch)
 {
-	if (m->state == HD_MEMBER && m->next.open && m->next.view.epoch == epoch && !hd_view_has(&m->next.view, m->worker)) {
+	if (m->state == HD_MEMBER && m->next.open && m->next.view.epoch == epoch &&
+		!hd_view_has(&m->next.view, m->worker)) {
 		hd_member_left(m);
 		return;
 	}
-	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch || (m->next.open && m->next.view.epoch > epoch))
+	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch ||
+		(m->next.open && m->next.view.epoch > epoch))
 		return;
 	m->next.open = false;                             /* an earlier one, that came to nothing */
 	m->switch_step = HD_NO_STEP;
@@ -518,7 +534,8 @@ static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg
 		on_other_coordinator(m);
 	switch ((int)msg->kind) {
 	case HD_MSG_ADMIT:   on_admit(m, &msg->admit); break;
-	case HD_MSG_REFUSE:  hd_member_exit(m, msg->refuse.code, keep_text(m, msg->refuse.why, msg->refuse.nwhy)); break;
+	case HD_MSG_REFUSE:  hd_member_exit(m, msg->refuse.code,
+		keep_text(m, msg->refuse.why, msg->refuse.nwhy)); break;
 	case HD_MSG_PEER:    on_peer(m, &msg->peer); break;
 	case HD_MSG_LEARN:   on_learn(m, &msg->learn); break;
 	case HD_MSG_DONATE:  on_donate(m, &msg->donate); break;
@@ -527,7 +544,8 @@ static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg
 	case HD_MSG_FENCE:   hd_member_on_fence(m, msg); break;
 	case HD_MSG_VIEW:    hd_member_on_view(m, msg); break;
 	case HD_MSG_STALE:   hd_member_fenced(m, "the job went on without this worker"); break;
-	case HD_MSG_RELEASE: hd_member_exit(m, msg->release.code, keep_text(m, msg->release.why, msg->release.nwhy)); break;
+	case HD_MSG_RELEASE: hd_member_exit(m, msg->release.code,
+		keep_text(m, msg->release.why, msg->release.nwhy)); break;
 	case HD_MSG_STOP:    on_stop(m, &msg->stop); break;
 	case HD_MSG_ENTERED: hd_member_entered(m, msg->epoch); break;
 	default: break;
@@ -557,7 +575,8 @@ bool hd_member_all_slotted(const struct hd_member *m)
 	for (uint32_t i = 0; i < m->x.nmembers; i++) {
 		if (!(m->x.fetchers >> i & 1) || (i == m->x.me && m->fetched))
 			continue;
-		const struct hd_member_peer *peer = i == m->x.me ? NULL : peer_of((struct hd_member *)(uintptr_t)m, m->view.member[i]);
+		const struct hd_member_peer *peer = i == m->x.me ? NULL :
+			peer_of((struct hd_member *)(uintptr_t)m, m->view.member[i]);
 		if (!peer || peer->slotted_epoch != m->epoch || peer->slotted != m->at + 1)
 			return false;
 	}
@@ -607,7 +626,8 @@ static void orphan(struct hd_member *m)
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
 	}
-	hd_member_exit(m, m->state == HD_HALTED && m->done ? m->done_code : 75, "no coordinator for thirty times workers.detect, and a member is missing");
+	hd_member_exit(m, m->state == HD_HALTED && m->done ? m->done_code : 75,
+		"no coordinator for thirty times workers.detect, and a member is missing");
 }
 
 static void on_tick(struct hd_member *m, const struct hd_member_event *event)
@@ -616,7 +636,8 @@ static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 		orphan(m);
 	if (m->co_up && m->now_ns >= m->tell_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
 		struct hd_msg *msg = hd_member_msg(m, HD_MSG_PROGRESS);
-		msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns, event->busy };
+		msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns,
+			event->busy };
 		hd_member_say(m, msg);
 		m->tell_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, m->config.detect_ns);
 	}
@@ -637,7 +658,8 @@ static void on_drain(struct hd_member *m, const struct hd_member_event *event)
 		m->drain_code = event->code;
 		m->draining = true;
 	}
-	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->next.open && !m->held);
+	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED ||
+		(m->state == HD_LEARNING && !m->next.open && !m->held);
 	hd_member_leave(m, free);
 	if (free)
 		hd_member_exit(m, m->drain_code, m->drain_why);
@@ -738,9 +760,11 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	}
 }
 
-struct hd_member_actions hd_member_step(struct hd_member *m, const struct hd_member_event *event, int64_t now_ns)
+struct hd_member_actions hd_member_step(struct hd_member *m, const struct hd_member_event *event,
+	int64_t now_ns)
 {
-	static struct hd_member_action out_of_memory = { .kind = HD_DO_EXIT, .worker = HD_NOBODY, .code = 11, .text = "out of memory" };
+	static struct hd_member_action out_of_memory = { .kind = HD_DO_EXIT, .worker = HD_NOBODY, .code = 11,
+		.text = "out of memory" };
 
 	assert(now_ns >= m->now_ns);
 	m->now_ns = now_ns;
@@ -770,7 +794,8 @@ enum hd_member_state hd_member_state(const struct hd_member *m) { return m->stat
 uint32_t hd_member_worker(const struct hd_member *m) { return m->worker; }
 uint32_t hd_member_epoch(const struct hd_member *m) { return m->epoch; }
 uint64_t hd_member_at(const struct hd_member *m) { return m->at; }
-bool hd_member_scribe(const struct hd_member *m) { return m->has_view && hd_view_scribe(&m->view) == m->worker; }
+bool hd_member_scribe(const struct hd_member *m) { return m->has_view &&
+	hd_view_scribe(&m->view) == m->worker; }
 bool hd_member_holds(const struct hd_member *m) { return m->hold && m->ready && !m->begun; }
 const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }
@@ -786,4 +811,5 @@ uint32_t hd_member_holders(const struct hd_member *m, uint32_t bucket, uint32_t 
 	return n;
 }
 
-bool hd_member_has_slots(const struct hd_member *m, uint32_t bucket) { return m->mine[bucket / 64] >> bucket % 64 & 1 && !m->updating && !m->updated; }
+bool hd_member_has_slots(const struct hd_member *m,
+	uint32_t bucket) { return m->mine[bucket / 64] >> bucket % 64 & 1 && !m->updating && !m->updated; }

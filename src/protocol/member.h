@@ -63,7 +63,7 @@ struct hd_member_config {
 	bool takes_over;                  /* it can open the run's store */
 };
 
-/*        id        payload                         what happened                                                              */
+/*        id        payload                         what happened */
 #define HD_MEMBER_EVENTS(X)                                                                                                     \
 	X(MESSAGE,   "worker (HD_COORDINATOR), msg", "a message came")                                                          \
 	X(UP,        "worker",                       "a link to a peer, or to the coordinator, is up")                          \
@@ -104,14 +104,15 @@ struct hd_member_event {
 	const struct hd_msg *msg;
 	enum hd_suspicion why;
 	const struct hd_step_news *news;
-	uint64_t sum_digest, state_digest;        /* 0: not a digest step; sums: nor of sharded state, however many workers there are */
+	/* 0: not a digest step; sums: nor of sharded state, however many workers there are */
+	uint64_t sum_digest, state_digest;
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
 	const char *name, *text;                  /* of TELL: kind, JSON */
 	bool halt, busy, whole, slow;
 };
 
-/*        id        payload                     what the runtime does                                                           */
+/*        id        payload                     what the runtime does */
 #define HD_MEMBER_ACTIONS(X)                                                                                                     \
 	X(SEND,      "worker, msg",              "tell it; a link that is not up drops it")                                      \
 	X(CONNECT,   "worker, text",             "connect to that worker at that address")                                       \
@@ -171,22 +172,27 @@ enum hd_member_state { HD_OUTSIDE, HD_ADMITTED, HD_LEARNING, HD_MEMBER, HD_HALTE
 
 struct hd_member;
 
-HD_MUST_USE enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config,
+	struct hd_diag *diag);
 void hd_member_destroy(struct hd_member *member);                 /* takes NULL */
 /* The first event is UP of the coordinator: the machine answers with JOIN. */
-struct hd_member_actions hd_member_step(struct hd_member *member, const struct hd_member_event *event, int64_t now_ns);
+struct hd_member_actions hd_member_step(struct hd_member *member, const struct hd_member_event *event,
+	int64_t now_ns);
 
 /* For the runtime, status and tests; all borrowed until the next step. */
 enum hd_member_state hd_member_state(const struct hd_member *member);
 uint32_t hd_member_worker(const struct hd_member *member);        /* own id; HD_NOBODY */
 uint32_t hd_member_epoch(const struct hd_member *member);
-uint64_t hd_member_at(const struct hd_member *member);            /* first step not sealed: the state is X_at, unless FINISH is under way */
+/* first step not sealed: the state is X_at, unless FINISH is under way */
+uint64_t hd_member_at(const struct hd_member *member);
 bool hd_member_scribe(const struct hd_member *member);
-bool hd_member_holds(const struct hd_member *member);             /* between steps, told to begin none until there are more of them */
-const struct hd_view *hd_member_view(const struct hd_member *member);             /* in force; NULL: not a member */
+/* between steps, told to begin none until there are more of them */
+bool hd_member_holds(const struct hd_member *member);
+/* in force; NULL: not a member */
+const struct hd_view *hd_member_view(const struct hd_member *member);
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
-/* Sharded state: who holds a bucket's slots, of the view in force or of the one to come; how many. Is this one of them, and do they stand
- * still, as X_at has them? */
+/* Sharded state: who holds a bucket's slots, of the view in force or of the one to come; how many. Is this
+ * one of them, and do they stand still, as X_at has them? */
 uint32_t hd_member_holders(const struct hd_member *member, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS]);
 bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket);
 

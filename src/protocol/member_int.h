@@ -5,9 +5,11 @@
 #include "protocol/member.h"
 #include "protocol/seal.h"
 
-enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED = 75 };        /* STOPPED: exit code of who was asked to leave */
+/* STOPPED: exit code of who was asked to leave */
+enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED = 75 };
 
-/* slotted: it has its slots for the step before, in that epoch; told: digests of step told - 1 (0: none), others than here if it is corrupt */
+/* slotted: it has its slots for the step before, in that epoch; told: digests of step told - 1 (0: none),
+ * others than here if it is corrupt */
 struct hd_member_peer {
 	uint32_t worker, slotted_epoch;
 	uint64_t slotted, told, told_sum, told_state;
@@ -19,7 +21,8 @@ struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
 
 /* A view that is prepared or decided, and not in force. */
 struct hd_member_next {
-	bool open, prepared, said, decided;       /* prepared: the runtime is; said: PREPARED went out, all links being up */
+	/* prepared: the runtime is; said: PREPARED went out, all links being up */
+	bool open, prepared, said, decided;
 	struct hd_view view;
 	uint32_t old[HD_MAX_MEMBERS], nold;       /* members of the view before */
 };
@@ -37,7 +40,8 @@ struct hd_member {
 	enum hd_member_state state;
 	uint32_t worker, term, epoch;
 
-	bool co_up, co_silent;            /* its link; silent: it may be gone, what is said may still reach it */
+	/* its link; silent: it may be gone, what is said may still reach it */
+	bool co_up, co_silent;
 	bool awake;                       /* the clock was seen */
 	int64_t co_lost_ns, call_ns, take_over_ns, tell_ns;
 	struct hd_member_peer peer[HD_MEMBER_PEERS];
@@ -55,7 +59,8 @@ struct hd_member {
 	struct hd_member_next next;
 	struct hd_seals seals;
 	uint64_t switch_step;             /* of next, which is open then; HD_NO_STEP: not known */
-	uint64_t diverged;                /* digests of step diverged - 1 differ: it is run, none after it; 0: none differ */
+	/* digests of step diverged - 1 differ: it is run, none after it; 0: none differ */
+	uint64_t diverged;
 
 	uint64_t at;                      /* first step not sealed */
 	bool begun, finishing, ready;
@@ -84,7 +89,8 @@ struct hd_member {
 
 	int64_t now_ns;
 	struct hd_arena out;              /* of the actions of one call */
-	struct hd_member_action no_action;        /* written in place of those that memory is out for, carried out never: the machine is broken then */
+	/* written in place of those that memory is out for, carried out never: the machine is broken then */
+	struct hd_member_action no_action;
 	struct hd_msg no_msg;
 	struct hd_member_action *act;
 	size_t nact, act_cap;
@@ -97,30 +103,39 @@ struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_actio
 /* A message of its term and epoch, in the arena of the call. */
 struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind);
 void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg);
-void hd_member_say(struct hd_member *m, const struct hd_msg *msg);               /* to the coordinator, if there is one */
-void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg);          /* to all members, those decided included */
+/* to the coordinator, if there is one */
+void hd_member_say(struct hd_member *m, const struct hd_msg *msg);
+/* to all members, those decided included */
+void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
-void hd_member_watch(struct hd_member *m);                /* a view came in force: members that are not connected are suspected */
+/* a view came in force: members that are not connected are suspected */
+void hd_member_watch(struct hd_member *m);
 void hd_member_say_learned(struct hd_member *m);
-void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members are in it; for who is none, or will be none */
+/* the members are in it; for who is none, or will be none */
+void hd_member_entered(struct hd_member *m, uint32_t epoch);
 void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
 void hd_member_unlearn(struct hd_member *m);              /* says WARM */
-void hd_member_left(struct hd_member *m);                 /* it has no part in the next view, and all is done for the present one */
+/* it has no part in the next view, and all is done for the present one */
+void hd_member_left(struct hd_member *m);
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
-bool hd_member_all_slotted(const struct hd_member *m);    /* all who fetch in this step have what they lacked */
+/* all who fetch in this step have what they lacked */
+bool hd_member_all_slotted(const struct hd_member *m);
 
 /* member_step.c */
-void hd_member_progress(struct hd_member *m);             /* begin, halt, finish: all that has become possible */
+/* begin, halt, finish: all that has become possible */
+void hd_member_progress(struct hd_member *m);
 void hd_member_boundary(struct hd_member *m);             /* BOUNDARY(at) */
 void hd_member_cancel(struct hd_member *m);               /* the open step: what there is of it is void */
-void hd_member_offer_all(struct hd_member *m);            /* after AGAIN: everything that is here goes out anew */
+/* after AGAIN: everything that is here goes out anew */
+void hd_member_offer_all(struct hd_member *m);
 void hd_member_compute(struct hd_member *m, uint32_t first_pass);
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
 void hd_member_resay_seals(struct hd_member *m);
-void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);         /* its digests, to compare with those here */
+/* its digests, to compare with those here */
+void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);
 void hd_member_compare(struct hd_member *m);
 void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */

@@ -59,7 +59,8 @@ static void an_address_is_taken_as_it_is(void **state)
 	at_work_end(w);
 }
 
-/* Of those who are to come it is told as of members, until that is void; then that one is heard again is still said. */
+/* Of those who are to come it is told as of members, until that is void; then that one is heard again is
+ * still said. */
 static void who_is_to_come_matters_until_it_is_not_to_come(void **state)
 {
 	struct at_work at, *w = &at;
@@ -86,7 +87,8 @@ static void a_newcomer_waits_for_who_seals(void **state)
 
 	(void)state;
 	at_work_learned(w, &at_work_config, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 1, .old = one, .nmember = 2, .member = next, .nrank = 2, .rank = rank });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 1, .old = one, .nmember = 2, .member = next,
+		.nrank = 2, .rank = rank });
 	IS(LOST(0, HD_SILENT), "");             /* it is of neither view */
 	LOST(0, HD_HEARD);
 	EVENT(UP, .worker = 5);
@@ -112,9 +114,11 @@ static void only_who_takes_part_is_called_again(void **state)
 	EVENT(READY, AT(0));
 	LOST(0, HD_CLOSED);
 	IS(tick_at(w, T), ">co PROGRESS@1 0 4 9 busy");
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = old, .nmember = 3, .member = next, .nrank = 3, .rank = rank });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = old, .nmember = 3, .member = next,
+		.nrank = 3, .rank = rank });
 	IS(tick_at(w, 2 * T), ">co PROGRESS@1 0 4 9 busy");
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 3, .nold = 2, .old = old, .nmember = 3, .member = three, .nrank = 3, .rank = ranks });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 3, .nold = 2, .old = old, .nmember = 3,
+		.member = three, .nrank = 3, .rank = ranks });
 	IS(tick_at(w, 3 * T), ">co PROGRESS@1 0 4 9 busy; CONNECT 0 a");
 	FENCE(4);
 	hear_view(w, 4, old, 2, (struct hd_msg_view){ .halt = HD_NO_STEP });
@@ -136,7 +140,8 @@ static void a_lesson_is_begun_again_after_it_ended(void **state)
 	HEAR(LEARN, .learn = { 0, 4 });
 	EVENT(UNLEARNED);
 	w->term = 2;
-	IS(HEAR(ENTERED), "");                  /* another coordinator: that nothing is learned was said when it came up */
+	/* another coordinator: that nothing is learned was said when it came up */
+	IS(HEAR(ENTERED), "");
 	IS(HEAR(LEARN, .learn = { 0, 4 }), "LEARN 0 4");
 	at_work_end(w);
 }
@@ -235,7 +240,8 @@ static void a_coordinator_is_lost_once(void **state)
 	at_work_end(w);
 }
 
-/* Held, it cannot go on without one. Remote workers save nothing, whoever is the first of them; others all that they hold. */
+/* Held, it cannot go on without one. Remote workers save nothing, whoever is the first of them; others all
+ * that they hold. */
 static void who_saves_when_no_coordinator_comes(void **state)
 {
 	static const uint32_t far[] = { HD_REMOTE_WORKER };
@@ -339,9 +345,11 @@ static void a_new_lesson_forgets_the_one_before(void **state)
 	EVENT(LEARNED, AT(6));
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 5 });
 	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 6 });
-	assert_true(w->m->diverged == 6 && w->m->peer[0].told == 6 && w->m->asked == 1 && w->m->switch_step == 6);
+	assert_true(w->m->diverged == 6 && w->m->peer[0].told == 6 && w->m->asked == 1 &&
+		w->m->switch_step == 6);
 	IS(HEAR(LEARN, .learn = { 1, 9 }), "LEARN 1 9");
-	assert_true(!w->m->diverged && !w->m->peer[0].told && !w->m->asked && w->m->switch_step == HD_NO_STEP);
+	assert_true(!w->m->diverged && !w->m->peer[0].told && !w->m->asked &&
+		w->m->switch_step == HD_NO_STEP);
 	IS(EVENT(LEARNED, AT(4)), ">co LEARNED@1 1 9");
 	at_work_end(w);
 
@@ -419,11 +427,14 @@ static void a_coordinator_that_comes_back_is_there(void **state)
 	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
 	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
 	EVENT(UPDATED, AT(0), .news = &(struct hd_step_news){ 0 }, .state_digest = 5);
-	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 6 }), ">co SUSPECT@1 1 corrupt");
+	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 6 }),
+		">co SUSPECT@1 1 corrupt");
 	EVENT(READY, AT(1), .halt = true);
 	IS(EVENT(READY, AT(1)), ">co DONE@1 1 code 0 ");
 	COORDINATOR_LOST();
-	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 1; >co SEAL@1 0 ran knows 1 0/5; >co SUSPECT@1 1 corrupt; >co DONE@1 1 code 0 ");
+	IS(COORDINATOR_UP(),
+		">co JOIN@1 0 member at 1; >co SEAL@1 0 ran knows 1 0/5; >co SUSPECT@1 1 corrupt; >co "
+		"DONE@1 1 code 0 ");
 	at_work_end(w);
 }
 

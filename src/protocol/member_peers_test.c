@@ -2,7 +2,8 @@
 
 #include "base/alloc.h"
 
-/* What a worker makes of links that come and go, of its coordinator's absence, and of its own wish to leave. */
+/* What a worker makes of links that come and go, of its coordinator's absence, and of its own wish to
+ * leave. */
 
 static const struct hd_step_news none;
 
@@ -137,7 +138,9 @@ static void all_that_awaits_an_answer_is_said_again(void **state)
 	IS(EVENT(DRAIN, .code = 76, .text = "another"), ">co LEAVE@1 75 notice");
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member begun [0+2]");
 	COORDINATOR_LOST();
-	IS(COORDINATOR_UP(), ">co JOIN@2 0 member at 0; >co SUSPECT@2 1 silent; >co STATUS@2 0 member begun [0+2]; >co LEAVE@2 75 notice");
+	IS(COORDINATOR_UP(),
+		">co JOIN@2 0 member at 0; >co SUSPECT@2 1 silent; >co STATUS@2 0 member begun [0+2]; >co "
+		"LEAVE@2 75 notice");
 	at_work_end(w);
 }
 
@@ -167,7 +170,8 @@ static void seals_that_a_coordinator_may_lack_are_said_again(void **state)
 			uint64_t from = s < 256 ? 0 : s + 1 - 256;
 			snprintf(first, sizeof first, "member at %d; >co SEAL@1 %d ", (int)s + 1, (int)from);
 			snprintf(last, sizeof last, "SEAL@1 %d ran knows 1", (int)s);
-			CHECK(strstr(said, first) && strstr(said, last) && n == s + 1 - from, "step %d: %u seals: %s", (int)s, n, said);
+			CHECK(strstr(said, first) && strstr(said, last) && n == s + 1 - from,
+				"step %d: %u seals: %s", (int)s, n, said);
 		}
 		if (s == 29)
 			w->m->co_up = false;
@@ -233,7 +237,8 @@ static void whoever_came_later_calls(void **state)
 	static const uint32_t three[] = { 0, 1, 2 };
 	static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
 	EVENT(UP, .worker = 1);
-	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = three + 1, .nmember = 3, .member = three, .nrank = 3,
+	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = three + 1, .nmember = 3,
+		.member = three, .nrank = 3,
 		.rank = ranks }),
 		"PREPARE 2 of 3");
 	IS(tick_at(w, 5 * T), ">co PROGRESS@1 0 4 9 busy; CONNECT 0 a");
@@ -289,7 +294,8 @@ static void a_member_without_a_coordinator_calls_and_takes_over(void **state)
 		IS(tick_at(w, lost + 4 * T + place * T / 8), "CALL; TAKE_OVER");
 		at_work_end(w);
 	}
-	at_work_begin(w, &config);               /* it has no id yet: it takes over all the same, nothing may have joined */
+	/* it has no id yet: it takes over all the same, nothing may have joined */
+	at_work_begin(w, &config);
 	COORDINATOR_LOST();
 	IS(tick_at(w, w->now + 9 * T), "CALL; TAKE_OVER");
 	at_work_end(w);
@@ -317,7 +323,8 @@ static void a_member_without_a_coordinator_calls_and_takes_over(void **state)
 static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void **state)
 {
 #define MISSING "EXIT 75 no coordinator for thirty times workers.detect, and a member is missing"
-	static const struct { uint32_t me; bool first_up, lost, halted, finishing; const char *said; } row[] = {
+	static const struct { uint32_t me; bool first_up, lost, halted, finishing; const char *said;
+		} row[] = {
 		{ 0, true, true, false, false, "BOUNDARY 0 scribe final; " MISSING }, { 1, true, true, false, false, MISSING },
 		{ 1, false, true, false, false, "BOUNDARY 0 scribe final; " MISSING "; CONNECT 0 a" }, { 0, true, false, false, false, "" },
 		{ 0, true, false, true, false, "BOUNDARY 0 scribe final; " MISSING }, { 0, true, true, false, true, "" },
@@ -348,7 +355,8 @@ static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void 
 	at_work_end(w);
 }
 
-/* What may not be saved: of a step that others hold another way, of sharded state a part, by who cannot reach the folder; what is saved already. */
+/* What may not be saved: of a step that others hold another way, of sharded state a part, by who cannot
+ * reach the folder; what is saved already. */
 static void nobody_saves_what_is_not_the_state(void **state)
 {
 	struct at_work at, *w = &at;
@@ -366,7 +374,9 @@ static void nobody_saves_what_is_not_the_state(void **state)
 			w->m->config.copies = 1;
 			w->m->mine[0] = 1;
 		}
-		IS(tick_at(w, w->now + 31 * T), "CALL; EXIT 75 no coordinator for thirty times workers.detect, and a member is missing");
+		IS(tick_at(w, w->now + 31 * T),
+			"CALL; EXIT 75 no coordinator for thirty times workers.detect, and a member is "
+			"missing");
 		at_work_end(w);
 	}
 	at_work_member(w, &at_work_config, 0, 2);
@@ -417,10 +427,12 @@ static void who_wants_to_leave_goes_at_once_if_nobody_counts_on_it(void **state)
 	at_work_end(w);
 	at_work_learned(w, &at_work_config, 2);
 	FENCE(1);
-	IS(feed(w, drain), ">co LEAVE@1 75 notice");                 /* it may be a member of the view to come */
+	/* it may be a member of the view to come */
+	IS(feed(w, drain), ">co LEAVE@1 75 notice");
 	at_work_end(w);
 	at_work_learned(w, &at_work_config, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 3,
+		.member = three, .nrank = 3, .rank = ranks });
 	IS(feed(w, drain), ">co LEAVE@1 75 notice");
 	at_work_end(w);
 	at_work_member(w, &at_work_config, 0, 2);
@@ -451,7 +463,8 @@ static void a_newcomer_tells_of_members_that_it_waits_for(void **state)
 	at_work_learned(w, &at_work_config, 2);
 	IS(LOST(0, HD_SILENT), "");             /* before it prepares, it waits for nobody */
 	LOST(0, HD_HEARD);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = next, .nrank = 2, .rank = ranks });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = next,
+		.nrank = 2, .rank = ranks });
 	EVENT(PREPARED, .epoch = 2);
 	IS(LOST(0, HD_SILENT), ">co SUSPECT@1 0 silent");
 	IS(LOST(1, HD_SILENT), ">co SUSPECT@1 1 silent");
@@ -548,7 +561,8 @@ static void life(struct at_work *w, uint32_t upto, size_t budget)
 	THEN(EVENT(UPDATED, AT(0), .news = &none, .state_digest = 3));
 	THEN(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 4 }));
 	THEN(FENCE(2));
-	THEN(VIEW(2, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1, .have = &all, .nchain = 1, .chain = &all, .table = 1,
+	THEN(VIEW(2, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
+		.have = &all, .nchain = 1, .chain = &all, .table = 1,
 		.nat = 3, .at = (const uint64_t[]){ 1, 0, 0 }));
 	THEN(EVENT(TICK));
 	THEN(LOST(1, HD_CLOSED));
@@ -586,7 +600,8 @@ static void a_machine_that_runs_out_of_memory_leaves(void **state)
 			life(w, upto, budget);
 			bool broken = w->m->broken;
 			if (broken) {
-				CHECK(w->done.n == 1 && w->done.at[0].kind == HD_DO_EXIT && w->done.at[0].code == 11,
+				CHECK(w->done.n == 1 && w->done.at[0].kind == HD_DO_EXIT &&
+					w->done.at[0].code == 11,
 					"event %u, %zu bytes: %s", upto, budget, w->text);
 				tried++;
 			} else {

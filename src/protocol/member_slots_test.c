@@ -1,9 +1,11 @@
 #include "protocol/testing_member.h"
 
-/* Rule 7 of member.h. Three members, two buckets, two copies: 0 and 1 bring the slots of bucket 0 on, 1 and 2 those of bucket 1; 0 and 1
- * add the roots of them. So 1 gives the parameters of bucket 0 to 2, and 2 those of bucket 1 to 0. Of the four virtual nodes 0 has two. */
+/* Rule 7 of member.h. Three members, two buckets, two copies: 0 and 1 bring the slots of bucket 0 on, 1 and 2
+ * those of bucket 1; 0 and 1 add the roots of them. So 1 gives the parameters of bucket 0 to 2, and 2
+ * those of bucket 1 to 0. Of the four virtual nodes 0 has two. */
 
-static const struct hd_member_config sharded = { .nvns = 4, .nbuckets = 2, .copies = 2, .nsteps = 9, .detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7 };
+static const struct hd_member_config sharded = { .nvns = 4, .nbuckets = 2, .copies = 2, .nsteps = 9,
+	.detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7 };
 static const struct hd_have all = { 0, 7 }, first_alone = { 0, 1 }, nobody = { 0, 0 };
 static const struct hd_step_news none;
 
@@ -56,7 +58,8 @@ static void sums_go_along_the_chain_and_the_last_gives_the_parameters(void **sta
 	IS(EVENT(UPDATED_OWN, AT(0)), "FINISH 0");
 	IS(EVENT(UPDATED_OWN, AT(0)), "");
 	IS(EVENT(UPDATED, AT(0), .news = &none),
-		">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+		">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 "
+		"scribe");
 	at_work_end(w);
 
 	begin(w, 1, &all);
@@ -119,7 +122,8 @@ static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **sta
 	for (int halts = 0; halts < 2; halts++) {
 		at_work_learned(w, &sharded, 0);
 		FENCE(1);
-		IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1, .have = &nobody, .nchain = 1,
+		IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
+			.have = &nobody, .nchain = 1,
 			.chain = &all),
 			"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 scribe");
 		EVENT(COMPUTED, AT(0));
@@ -129,7 +133,8 @@ static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **sta
 		CAME(NORM, 1, 1);
 		EVENT(TABLE, .epoch = 1, .worker = 1, AT(0));
 		IS(EVENT(TICK), ">co PROGRESS@1 0 0 0");
-		IS(EVENT(READY, AT(0), .halt = halts), halts ? ">1 HALT@1 0; >2 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final" :
+		IS(EVENT(READY, AT(0), .halt = halts), halts ?
+			">1 HALT@1 0; >2 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final" :
 			"NORM 0.0 {12}; LEAVES 0.0");
 		at_work_end(w);
 	}
@@ -165,7 +170,8 @@ static void who_lacks_slots_gets_them_in_the_first_step_and_tells_all(void **sta
 
 	begin(w, 1, &first_alone);
 	EVENT(READY, AT(0));
-	PEER_SAYS(2, SLOTTED, .epoch = 2, .halt = { 4 });         /* it is ahead, in an epoch that is yet to come here */
+	/* it is ahead, in an epoch that is yet to come here */
+	PEER_SAYS(2, SLOTTED, .epoch = 2, .halt = { 4 });
 	PEER_SAYS(2, SLOTTED, .epoch = 1, .halt = { 0 });
 	assert_int_equal(w->m->peer[1].slotted_epoch, 2);
 	assert_int_equal(w->m->peer[1].slotted, 5);
@@ -197,7 +203,8 @@ static void a_fence_is_answered_when_slots_stand_still(void **state)
 	EVENT(READY, AT(0));
 	bring_all_but(w, "nothing");
 	IS(FENCE(2), "EPOCH 2");
-	IS(EVENT(UPDATED_OWN, AT(0)), ">co STATUS@2 0 member begun table updated [0+2] sum 1 parm 1 slot fffffffffffffffd");
+	IS(EVENT(UPDATED_OWN, AT(0)),
+		">co STATUS@2 0 member begun table updated [0+2] sum 1 parm 1 slot fffffffffffffffd");
 	IS(EVENT(UPDATED_OWN, AT(0)), "");
 	at_work_end(w);
 
@@ -225,7 +232,8 @@ static void a_fence_is_answered_when_slots_stand_still(void **state)
 	at_work_end(w);
 }
 
-/* Parameters of the own chains go to those who lack them; sums to the rest of the chain, sums of squares to those who have not sealed it. */
+/* Parameters of the own chains go to those who lack them; sums to the rest of the chain, sums of squares
+ * to those who have not sealed it. */
 static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
@@ -245,9 +253,12 @@ static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **s
 	CAME(LEAVES, 2, 0);
 	CAME(NORM, 0, 0);
 	IS(FENCE(2), "EPOCH 2");
-	IS(EVENT(UPDATED_OWN, AT(0)), ">co STATUS@2 0 member begun table updated [2+1] sum 3 parm 3 slot ffffffffffffffff");
-	IS(VIEW(2, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 2, .have = sums, .nparm = 2, .parm = parms,
-		.nchain = 1, .chain = &all, .table = 2), "ADOPT 2 of 3; AGAIN 0; PUBLISH 0.0 {2}; TABLE 0 {02}; NORM 0.1 {02}; FINISH 0");
+	IS(EVENT(UPDATED_OWN, AT(0)),
+		">co STATUS@2 0 member begun table updated [2+1] sum 3 parm 3 slot ffffffffffffffff");
+	IS(VIEW(2, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 2,
+		.have = sums, .nparm = 2, .parm = parms,
+		.nchain = 1, .chain = &all, .table = 2),
+		"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.0 {2}; TABLE 0 {02}; NORM 0.1 {02}; FINISH 0");
 	at_work_end(w);
 }
 
@@ -320,7 +331,8 @@ static void a_sum_is_handed_on_along_the_chain(void **state)
 /* New parameters are told by the last of the chain, when they are here, and once. */
 static void parameters_are_told_when_they_are_here(void **state)
 {
-	static const struct hd_have sums[] = { { 0, 3 }, { 1, 2 } }, chain[] = { { 0, 3 }, { 1, 6 } }, parms[] = { { 0, 0 }, { 1, 2 } };
+	static const struct hd_have sums[] = { { 0, 3 }, { 1, 2 } }, chain[] = { { 0, 3 }, { 1, 6 } },
+		parms[] = { { 0, 0 }, { 1, 2 } };
 	static const struct hd_have none_made[] = { { 0, 0 }, { 1, 0 } };
 	struct at_work at, *w = &at;
 
@@ -341,9 +353,11 @@ static void parameters_are_told_when_they_are_here(void **state)
 		FENCE(2);
 		if (updated)
 			EVENT(UPDATED_OWN, AT(0));
-		IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 2, .parm = updated ? parms : none_made, .nchain = 2, .chain = chain,
+		IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 2, .parm = updated ? parms : none_made,
+			.nchain = 2, .chain = chain,
 			.table = updated ? 2 : 0), updated ?
-			"ADOPT 2 of 3; AGAIN 0; PARM 0.0 {2}; PUBLISH 0.1 {2}; PARM 0.1 {0}; TABLE 0 {02}; NORM 0.1 {02}; FINISH 0" :
+			"ADOPT 2 of 3; AGAIN 0; PARM 0.0 {2}; PUBLISH 0.1 {2}; PARM 0.1 {0}; TABLE 0 {02}; "
+			"NORM 0.1 {02}; FINISH 0" :
 			"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.1 {2}; NORM 0.1 {02}; LEAVES 0.0");
 		at_work_end(w);
 	}
@@ -371,11 +385,13 @@ static void seal_it(struct at_work *w)
 	EVENT(UPDATED, AT(0), .news = &none);
 }
 
-/* Who has sealed the step has contributed to it: rule 4 holds back nothing of it. Its roots are over, and nothing is brought on twice. */
+/* Who has sealed the step has contributed to it: rule 4 holds back nothing of it. Its roots are over, and
+ * nothing is brought on twice. */
 static void who_has_sealed_the_step_gives_its_sums_of_squares(void **state)
 {
 	static const uint64_t ahead[] = { 1, 0, 0 };
-	static const struct hd_have sums[] = { { 0, 1 }, { 1, 0 } }, mine = { 0, 1 }, chain[] = { { 0, 1 }, { 1, 2 } };
+	static const struct hd_have sums[] = { { 0, 1 }, { 1, 0 } }, mine = { 0, 1 },
+		chain[] = { { 0, 1 }, { 1, 2 } };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -384,8 +400,10 @@ static void who_has_sealed_the_step_gives_its_sums_of_squares(void **state)
 		if (ready)
 			IS(EVENT(READY, AT(1)), "");
 		IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member prev sum 1 parm 3 slot fffffffffffffffd");
-		IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 2, .chain = chain, .table = 1, .nat = 3, .at = ahead),
-			"ADOPT 2 of 3; AGAIN 0; PARM 0.0 {12}; PARM 0.1 {2}; TABLE 0 {12}; >1 SEAL@2 0 ran knows 2; >2 SEAL@2 0 ran knows 2; "
+		IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 2,
+			.chain = chain, .table = 1, .nat = 3, .at = ahead),
+			"ADOPT 2 of 3; AGAIN 0; PARM 0.0 {12}; PARM 0.1 {2}; TABLE 0 {12}; >1 SEAL@2 0 ran "
+			"knows 2; >2 SEAL@2 0 ran knows 2; "
 			">co SEAL@2 0 ran knows 2; NORM 0.0 {12}");
 		IS(EVENT(TICK), ">co PROGRESS@2 1 0 0");
 		at_work_end(w);
@@ -405,7 +423,8 @@ static void sums_of_squares_go_out_once_each(void **state)
 	for (int afresh = 0; afresh < 2; afresh++) {
 		at_work_learned(w, &config, 0);
 		FENCE(1);
-		VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1, .have = &nobody, .nchain = 1, .chain = &all);
+		VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
+			.have = &nobody, .nchain = 1, .chain = &all);
 		IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.2 >1; ROOTS 0.0.3 >1");
 		IS(CAME(ROOT, 1, 0), "FOLD 0.0");
 		IS(CAME(ROOT, 1, 1), "FOLD 0.1");
@@ -413,7 +432,8 @@ static void sums_of_squares_go_out_once_each(void **state)
 		if (afresh) {
 			IS(EVENT(FOLDED, AT(0), .bucket = 1), "PUBLISH 0.1 {1}");
 			FENCE(2);
-			IS(VIEW(2, 2, .step = 0, .afresh = true, .hold = true, .nchain = 1, .chain = &all), "ADOPT 2 of 2; CANCEL 0");
+			IS(VIEW(2, 2, .step = 0, .afresh = true, .hold = true, .nchain = 1, .chain = &all),
+				"ADOPT 2 of 2; CANCEL 0");
 			IS(EVENT(READY, AT(0)), "");
 		} else {
 			IS(EVENT(READY, AT(0)), "NORM 0.0 {1}; LEAVES 0.0");
@@ -458,7 +478,8 @@ static void slots_are_brought_on_once(void **state)
 	at_work_end(w);
 }
 
-/* Member 0 holds no slots and is the source of nothing: rule 4 still holds it, and so does what UPDATE has to do. */
+/* Member 0 holds no slots and is the source of nothing: rule 4 still holds it, and so does what UPDATE has
+ * to do. */
 static void who_brings_no_slots_on_waits_as_others_do(void **state)
 {
 	static const struct hd_have sums[] = { { 0, 2 }, { 1, 4 } }, chain[] = { { 0, 6 } };
@@ -467,7 +488,8 @@ static void who_brings_no_slots_on_waits_as_others_do(void **state)
 	(void)state;
 	at_work_learned(w, &sharded, 0);
 	FENCE(1);
-	IS(VIEW(1, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &nobody, .nchain = 1, .chain = chain),
+	IS(VIEW(1, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &nobody, .nchain = 1,
+		.chain = chain),
 		"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 scribe");
 	EVENT(COMPUTED, AT(0));
 	CAME(TABLE, 1, 0);
@@ -480,7 +502,8 @@ static void who_brings_no_slots_on_waits_as_others_do(void **state)
 	at_work_end(w);
 }
 
-/* Slots that were brought on are not those of the step, also when it failed; while others wait for a view that halts, nothing is taken back. */
+/* Slots that were brought on are not those of the step, also when it failed; while others wait for a view
+ * that halts, nothing is taken back. */
 static void slots_that_were_brought_on_are_not_the_state(void **state)
 {
 	static const struct hd_have sums[] = { { 0, 3 }, { 1, 6 } }, parms[] = { { 0, 3 }, { 1, 0 } };
@@ -493,7 +516,8 @@ static void slots_that_were_brought_on_are_not_the_state(void **state)
 	bring_all_but(w, "nothing");
 	EVENT(UPDATED_OWN, AT(0));
 	FENCE(2);
-	IS(hear_view(w, 2, members, 3, (struct hd_msg_view){ OPEN, .halt = 0, .nhave = 2, .have = sums, .nparm = 2, .parm = parms, .nchain = 1,
+	IS(hear_view(w, 2, members, 3, (struct hd_msg_view){ OPEN, .halt = 0, .nhave = 2, .have = sums,
+		.nparm = 2, .parm = parms, .nchain = 1,
 		.chain = &all, .table = 1 }), "ADOPT 2 of 3; AGAIN 0; TABLE 0 {12}");
 	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 0 code 4 nan; CANCEL 0");
 	assert_false(hd_member_has_slots(w->m, 0) || hd_member_whole(w->m));
@@ -516,12 +540,14 @@ static void a_planned_change_carries_slots_over(void **state)
 			VIEW(1, 2, .step = 0, .nchain = 1, .chain = &all);
 			EVENT(READY, AT(0));
 		}
-		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = next, .nrank = 2, .rank = rank });
+		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
+			.member = next, .nrank = 2, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		if (newcomer) {
 			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 			PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-			IS(EVENT(LEARNED, AT(6)), ">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
+			IS(EVENT(LEARNED, AT(6)),
+				">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
 			assert_int_equal(hd_member_holders(w->m, 0, worker), 1);
 			EVENT(READY, AT(6));
 			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
@@ -532,7 +558,8 @@ static void a_planned_change_carries_slots_over(void **state)
 			w->m->begun = false;
 			hd_seals_of(&w->m->seals, 1, two, NULL, 6, 2);
 			hd_seals_expect(&w->m->seals, 2, next, 2);
-			IS(PEER_SAYS(2, SEAL, .epoch = 2, .seal = { .step = 5 }), "EPOCH 2; ADOPT 2 of 2; BEGIN 6; COMPUTE 6.0 [0+2]");
+			IS(PEER_SAYS(2, SEAL, .epoch = 2, .seal = { .step = 5 }),
+				"EPOCH 2; ADOPT 2 of 2; BEGIN 6; COMPUTE 6.0 [0+2]");
 		}
 		for (uint32_t b = 0; b < 2; b++) {
 			assert_int_equal(hd_member_holders(w->m, b, worker), 1);
@@ -578,9 +605,12 @@ static void a_status_says_what_there_is_and_no_more(void **state)
 		}
 		FENCE(2);
 		const struct hd_msg_status *s = status_of(w);
-		CHECK(s && s->member == row[i].member && s->begun == row[i].begun && s->prev == row[i].prev, "row %zu: %s", i, w->text);
-		CHECK(s->npass == row[i].begun && s->nrange == row[i].begun, "row %zu: %u %u", i, s->npass, s->nrange);
-		CHECK(s->nsum == row[i].sum && s->nparm == row[i].parm && s->nslot == row[i].slot, "row %zu: %u %u %u", i, s->nsum, s->nparm, s->nslot);
+		CHECK(s && s->member == row[i].member && s->begun == row[i].begun && s->prev == row[i].prev,
+			"row %zu: %s", i, w->text);
+		CHECK(s->npass == row[i].begun && s->nrange == row[i].begun, "row %zu: %u %u", i, s->npass,
+			s->nrange);
+		CHECK(s->nsum == row[i].sum && s->nparm == row[i].parm && s->nslot == row[i].slot,
+			"row %zu: %u %u %u", i, s->nsum, s->nparm, s->nslot);
 		at_work_end(w);
 	}
 }
@@ -601,7 +631,8 @@ static void sums_of_squares_go_to_those_who_have_not_sealed(void **state)
 	CAME(ROOT, 2, 1);
 	EVENT(FOLDED, AT(0), .bucket = 1);
 	FENCE(2);
-	IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 1, .chain = &all, .table = 1, .nat = 3, .at = ahead),
+	IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 1, .chain = &all,
+		.table = 1, .nat = 3, .at = ahead),
 		"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.0 {2}; PUBLISH 0.1 {2}; NORM 0.1 {2}");
 	at_work_end(w);
 }
@@ -635,7 +666,8 @@ static void a_failure_ends_the_wait_for_slots(void **state)
 	bring_all_but(w, "nothing");
 	IS(FENCE(2), "EPOCH 2");
 	IS(EVENT(FAILED, .code = 4, .text = "nan"),
-		">co DONE@2 0 code 4 nan; >co STATUS@2 0 member begun halted table [0+2] sum 1 slot fffffffffffffffd");
+		">co DONE@2 0 code 4 nan; >co STATUS@2 0 member begun halted table [0+2] sum 1 slot "
+		"fffffffffffffffd");
 	at_work_end(w);
 }
 

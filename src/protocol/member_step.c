@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* The life of a step. Three conditions guard its ends: a step begins when everybody has sealed the one before
- * (gate) and its boundary is done (ready); its table entries leave when its boundary is done; it is finished when
+ * (gate) and its boundary is done (ready); its table entries leave when its boundary is done; it is finished
+ *        when
  * all is here. */
 
 static bool is_final(const struct hd_member_own *own, uint32_t pass, uint32_t bucket)
@@ -50,7 +51,8 @@ static void hand_out(struct hd_member *m, uint32_t bucket)
 	a->mask = to;
 }
 
-/* Rule 4 of member.h for the sums of squares, which all need before they bring slots on. Who has sealed the step has contributed. */
+/* Rule 4 of member.h for the sums of squares, which all need before they bring slots on. Who has sealed
+ * the step has contributed. */
 static void send_norm(struct hd_member *m, uint32_t bucket)
 {
 	bool may = m->x.step < m->at || (m->ready && m->halt_step != m->at);
@@ -148,7 +150,8 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
 	m->fetched = true;
-	if (m->held && m->status_said)                    /* what was said is less than there is: nobody need go back to the disk for it */
+	/* what was said is less than there is: nobody need go back to the disk for it */
+	if (m->held && m->status_said)
 		hd_member_status(m);
 	for (uint32_t i = 0; msg && i < m->view.nmembers; i++) {
 		msg->halt.step = m->at;
@@ -187,7 +190,8 @@ static void begin(struct hd_member *m)
 	struct hd_passes passes;
 	struct hd_diag diag = { "" };
 
-	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at, &passes, m->slots, &diag)) {
+	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at,
+		&passes, m->slots, &diag)) {
 		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");
 		return;
 	}
@@ -195,7 +199,8 @@ static void begin(struct hd_member *m)
 	m->begun = true;
 	const struct hd_pass *mine = hd_passes_find(&passes, m->worker, 0);
 	m->own.passes.npasses = m->own.passes.nranges = 0;
-	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range, mine->nranges))
+	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range,
+		mine->nranges))
 		hd_member_break(m, 1, "a share of too many ranges");
 	hd_member_act(m, HD_DO_BEGIN);
 	begin_slots(m);
@@ -318,8 +323,8 @@ static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *se
 	return msg;
 }
 
-/* The first step all of whose seals know of a decided view is s0; from s0 + 2 on it is in force. Only who was told that it is decided
- * says so: a newcomer need not have heard it itself. */
+/* The first step all of whose seals know of a decided view is s0; from s0 + 2 on it is in force. Only who was
+ * told that it is decided says so: a newcomer need not have heard it itself. */
 static void find_switch(struct hd_member *m)
 {
 	uint64_t s0 = hd_seals_known_since(&m->seals);
@@ -348,7 +353,8 @@ void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *
 	hd_member_told(m, from, &msg->seal);
 	if (!m->has_view && !m->next.open)
 		return;
-	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest, msg->seal.state_digest, msg->seal.knows });
+	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest,
+		msg->seal.state_digest, msg->seal.knows });
 }
 
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
@@ -356,7 +362,8 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	if (event->step != m->at || !m->finishing)
 		return;
 	struct hd_msg_seal seal = {
-		.step = m->at, .knows = m->next.open && m->next.decided ? m->next.view.epoch : m->view.epoch, .ran = true,
+		.step = m->at, .knows = m->next.open && m->next.decided ? m->next.view.epoch : m->view.epoch,
+			.ran = true,
 		.sum_digest = event->sum_digest, .state_digest = event->state_digest, .news = *event->news,
 	};
 	m->news[m->at % HD_MEMBER_NEWS] = (struct hd_member_news){ m->at + 1, seal };
@@ -365,14 +372,16 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_say(m, msg);
 	hd_member_compare(m);
 	m->asked = 0;
-	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest, seal.knows });
+	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest,
+		seal.knows });
 	m->at++;
 	memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
 	m->begun = m->finishing = m->updating = m->updated = false;
 	hd_member_boundary(m);
 }
 
-/* All of them: which ones a coordinator that died since had counted nobody knows, nor whether it had written them down. */
+/* All of them: which ones a coordinator that died since had counted nobody knows, nor whether it had
+ * written them down. */
 void hd_member_resay_seals(struct hd_member *m)
 {
 	for (uint64_t s = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0; s < m->at; s++)
@@ -386,7 +395,8 @@ void hd_member_done(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_DONE);
 
-	msg->done = (struct hd_msg_done){ .step = m->at, .code = m->done_code, .nwhy = (uint32_t)strlen(m->done_why), .why = m->done_why };
+	msg->done = (struct hd_msg_done){ .step = m->at, .code = m->done_code,
+		.nwhy = (uint32_t)strlen(m->done_why), .why = m->done_why };
 	m->done = true;
 	hd_member_say(m, msg);
 }
@@ -417,8 +427,9 @@ void hd_member_cancel(struct hd_member *m)
 	m->own.passes.npasses = m->own.passes.nranges = 0;
 }
 
-/* The scribe that stopped here may be gone, and the coordinator that asked for it. Whoever says of neither a request nor a target that it knows
- * of it has not heard the request: what is stopped too early must never be taken for done. */
+/* The scribe that stopped here may be gone, and the coordinator that asked for it. Whoever says of neither a
+ * request nor a target that it knows of it has not heard the request: what is stopped too early must never
+ * be taken for done. */
 static void code_of_halt(struct hd_member *m)
 {
 	if (m->at >= m->config.nsteps || m->done_code)
@@ -439,7 +450,8 @@ static void halt_here(struct hd_member *m)
 	if (m->begun)
 		hd_member_cancel(m);
 	if (first && !m->asked_final)
-		hd_member_boundary(m);                    /* that nothing follows was not known when it was asked for last */
+		/* that nothing follows was not known when it was asked for last */
+		hd_member_boundary(m);
 	if (m->ready && !m->done) {
 		code_of_halt(m);
 		hd_member_done(m);
@@ -448,7 +460,8 @@ static void halt_here(struct hd_member *m)
 
 static bool may_begin(const struct hd_member *m)
 {
-	return m->ready && !m->begun && (!m->diverged || m->at < m->diverged) && hd_seals_gate(&m->seals, m->at) && !m->hold;
+	return m->ready && !m->begun && (!m->diverged || m->at < m->diverged) &&
+		hd_seals_gate(&m->seals, m->at) && !m->hold;
 }
 
 static void send_norms(struct hd_member *m)
@@ -463,11 +476,14 @@ static void send_norms(struct hd_member *m)
 /* Sharded state: with all that it takes the own buckets are brought on. */
 static void update(struct hd_member *m)
 {
-	if (!m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) || !hd_member_all_slotted(m))
+	if (!m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) ||
+		!hd_member_all_slotted(m))
 		return;
-	assert(!m->folding);                              /* whoever folds a bucket says its sums of squares */
+	/* whoever folds a bucket says its sums of squares */
+	assert(!m->folding);
 	m->updating = true;
-	for (uint32_t b = 0; b < m->x.nbuckets; b++)      /* others would stay behind, and their chains have theirs */
+	/* others would stay behind, and their chains have theirs */
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		if (!hd_exchange_chained(&m->x, b))
 			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
 	hd_member_act(m, HD_DO_UPDATE);
@@ -483,7 +499,8 @@ void hd_member_progress(struct hd_member *m)
 		return;
 	stop_here(m);
 	send_norms(m);
-	if (m->halt_step == m->at && !m->finishing && !m->updating) {     /* what failed elsewhere fails here as well, in a moment */
+	/* what failed elsewhere fails here as well, in a moment */
+	if (m->halt_step == m->at && !m->finishing && !m->updating) {
 		halt_here(m);
 		return;
 	}
@@ -491,7 +508,8 @@ void hd_member_progress(struct hd_member *m)
 	if (may_begin(m))
 		begin(m);
 	update(m);
-	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) && (m->updated || !m->config.copies)) {
+	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) &&
+		(m->updated || !m->config.copies)) {
 		m->finishing = true;
 		hd_member_act(m, HD_DO_FINISH);
 	}

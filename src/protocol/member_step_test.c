@@ -2,7 +2,8 @@
 
 #include "base/alloc.h"
 
-/* The life of a step, one event at a time. Of four virtual nodes and two buckets member 0 of 0 and 1 computes the first two and owns bucket 0. */
+/* The life of a step, one event at a time. Of four virtual nodes and two buckets member 0 of 0 and 1
+ * computes the first two and owns bucket 0. */
 
 static const struct hd_step_news none;
 
@@ -140,7 +141,8 @@ static void nothing_of_the_table_goes_out_before_the_boundary_is_done(void **sta
 		IS(VIEW(1, 2, OPEN(0)), "ADOPT 1 of 2; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 scribe");
 		IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.1 >1");
 		if (halts) {
-			IS(EVENT(READY, AT(0), .halt = true), ">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
+			IS(EVENT(READY, AT(0), .halt = true),
+				">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
 			IS(EVENT(READY, AT(0)), ">co DONE@1 0 code 0 ");
 		} else {
 			IS(EVENT(READY, AT(0)), "LEAVES 0.0");
@@ -149,7 +151,8 @@ static void nothing_of_the_table_goes_out_before_the_boundary_is_done(void **sta
 	}
 }
 
-/* A member that is fenced says nothing of the step any more, and goes on where it is under the new view (rule 3). */
+/* A member that is fenced says nothing of the step any more, and goes on where it is under the new view
+ * (rule 3). */
 static void a_step_that_is_taken_up_again_sends_what_is_there_once(void **state)
 {
 	struct at_work at, *w = &at;
@@ -187,13 +190,16 @@ static void a_fold_under_way_is_awaited_before_the_status(void **state)
 	IS(EVENT(FOLDED, AT(0), .bucket = 0), ">co STATUS@2 0 member begun table [0+4] sum 3");
 	IS(FENCE(2), ">co STATUS@2 0 member begun table [0+4] sum 3");
 	static const struct hd_have mine = { 0, 1 };
-	IS(VIEW(2, 2, .step = 0, .npass = 1, .pass = both, .nrange = 1, .range = (const struct hd_vrange[]){ { 0, 4 } }, .nhave = 1, .have = &mine,
-		.table = 1), "ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; FINISH 0");
+	IS(VIEW(2, 2, .step = 0, .npass = 1, .pass = both, .nrange = 1,
+		.range = (const struct hd_vrange[]){ { 0, 4 } }, .nhave = 1, .have = &mine,
+		.table = 1),
+		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; FINISH 0");
 	IS(EVENT(READY, AT(0)), "");
 	at_work_end(w);
 }
 
-/* Sums and the table go to those who lack them; roots of a bucket that somebody has the sum of go to nobody. */
+/* Sums and the table go to those who lack them; roots of a bucket that somebody has the sum of go to
+ * nobody. */
 static void holders_publish_what_others_lack(void **state)
 {
 	struct at_work at, *w = &at;
@@ -205,13 +211,16 @@ static void holders_publish_what_others_lack(void **state)
 	EVENT(COMPUTED, AT(0));
 	EVENT(FOLDED, AT(0));
 	FENCE(2);
-	IS(VIEW(2, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 2, .have = first),
+	IS(VIEW(2, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 2,
+		.have = first),
 		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; LEAVES 0.0");
 	IS(EVENT(SUM, .epoch = 2, .worker = 1, .bucket = 1, AT(0)), "");
 	IS(EVENT(LEAVES, .epoch = 2, .worker = 1, AT(0)), "FINISH 0");
 	FENCE(3);
-	IS(VIEW(3, 3, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 2, .have = first, .table = 1,
-		.nat = 3, .at = (const uint64_t[]){ 0, 0, 0 }), "ADOPT 3 of 3; AGAIN 0; PUBLISH 0.0 {12}; TABLE 0 {12}");
+	IS(VIEW(3, 3, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 2,
+		.have = first, .table = 1,
+		.nat = 3, .at = (const uint64_t[]){ 0, 0, 0 }),
+		"ADOPT 3 of 3; AGAIN 0; PUBLISH 0.0 {12}; TABLE 0 {12}");
 	at_work_end(w);
 }
 
@@ -226,12 +235,15 @@ static void who_has_sealed_the_step_publishes_and_seals_again(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	run_to_gate(w, 1, 0);
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member prev");
-	IS(VIEW(2, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, .have = &mine, .table = 1, .nat = 2,
+	IS(VIEW(2, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1,
+		.have = &mine, .table = 1, .nat = 2,
 		.at = ahead),
-		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; >1 SEAL@2 0 ran knows 2; >co SEAL@2 0 ran knows 2");
+		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; >1 SEAL@2 0 ran "
+		"knows 2; >co SEAL@2 0 ran knows 2");
 	IS(SEAL_OF(1, 2, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
 	FENCE(3);
-	IS(VIEW(3, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, .have = &mine, .table = 1, .nat = 2,
+	IS(VIEW(3, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1,
+		.have = &mine, .table = 1, .nat = 2,
 		.at = ahead),
 		"ADOPT 3 of 2; >1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3");
 	at_work_end(w);
@@ -239,9 +251,11 @@ static void who_has_sealed_the_step_publishes_and_seals_again(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	run_to_gate(w, 1, 0);
 	FENCE(2);
-	IS(VIEW(2, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, .have = &mine, .table = 1, .nat = 2,
+	IS(VIEW(2, 2, .step = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1,
+		.have = &mine, .table = 1, .nat = 2,
 		.at = all),
-		"ADOPT 2 of 2; >1 SEAL@2 0 ran knows 2; >co SEAL@2 0 ran knows 2; BEGIN 1; COMPUTE 1.0 [0+2]");
+		"ADOPT 2 of 2; >1 SEAL@2 0 ran knows 2; >co SEAL@2 0 ran knows 2; BEGIN 1; COMPUTE 1.0 "
+		"[0+2]");
 	at_work_end(w);
 }
 
@@ -255,11 +269,14 @@ static void a_further_pass_is_computed_and_its_roots_are_numbered_on(void **stat
 	at_work_member(w, &at_work_config, 0, 2);
 	EVENT(COMPUTED, AT(0));
 	FENCE(2);
-	IS(VIEW(2, 1, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = halves, .nhave = 1, .have = &nobody),
+	IS(VIEW(2, 1, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = halves, .nhave = 1,
+		.have = &nobody),
 		"ADOPT 2 of 1; AGAIN 0; COMPUTE 0.1 [2+2]");
-	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) && !hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
+	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) &&
+		!hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
 	IS(EVENT(FINAL, AT(0), .pass = 1, .bucket = 0), "FOLD 0.0");
-	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) && hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
+	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) &&
+		hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
 	IS(EVENT(COMPUTED, AT(0), .pass = 1), "FOLD 0.1");
 	IS(EVENT(FOLDED, AT(0), .bucket = 0), "");
 	IS(EVENT(FOLDED, AT(0), .bucket = 1), "FINISH 0");
@@ -308,7 +325,8 @@ static void who_halts_saves_and_says_so(void **state)
 /* Who is not the scribe goes by what that one says: of its epoch, and of no step that is past. */
 static void others_halt_where_the_scribe_does(void **state)
 {
-	static const struct { uint32_t epoch; uint64_t step; bool heard; } row[] = { { 1, 1, true }, { 0, 1, false }, { 2, 1, false }, { 1, 0, false } };
+	static const struct { uint32_t epoch; uint64_t step; bool heard; } row[] = { { 1, 1, true },
+		{ 0, 1, false }, { 2, 1, false }, { 1, 0, false } };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -321,7 +339,8 @@ static void others_halt_where_the_scribe_does(void **state)
 		EVENT(SUM, .epoch = 1, .worker = 0, AT(0));
 		EVENT(LEAVES, .epoch = 1, .worker = 0, AT(0));
 		UPDATED_AT(0);
-		IS(PEER_SAYS(0, HALT, .epoch = row[i].epoch, .halt = { row[i].step }), row[i].heard ? "BOUNDARY 1 final" : "");
+		IS(PEER_SAYS(0, HALT, .epoch = row[i].epoch, .halt = { row[i].step }),
+			row[i].heard ? "BOUNDARY 1 final" : "");
 		IS(EVENT(READY, AT(1)), "");
 		IS(SEAL_OF(0, 1, 0), row[i].heard ? "" : "BEGIN 1; COMPUTE 1.0 [2+2]");
 		IS(EVENT(READY, AT(1)), row[i].heard ? ">co DONE@1 1 code 75 " : "");
@@ -356,7 +375,8 @@ static void a_fold_of_a_cancelled_step_holds_no_status_back(void **state)
 		if (failed)
 			IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@1 0 code 4 nan; CANCEL 0");
 		else
-			IS(PEER_SAYS(1, HALT, .epoch = 1, .halt = { 0 }), ">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
+			IS(PEER_SAYS(1, HALT, .epoch = 1, .halt = { 0 }),
+				">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
 		IS(EVENT(FOLDED, AT(0)), "");
 		IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member halted");
 		at_work_end(w);
@@ -386,14 +406,16 @@ static void who_hears_another_digest_begins_no_step_more(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	for (int late = 0; late < 2; late++) {            /* the other one's word comes before the own result, or after it */
+	/* the other one's word comes before the own result, or after it */
+	for (int late = 0; late < 2; late++) {
 		at_work_member(w, &at_work_config, 0, 2);
 		run_to_finish(w, 1, 0);
 		if (!late)
 			IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "");
 		IS(EVENT(UPDATED, AT(0), .news = &none, .sum_digest = 5, .state_digest = 7), late ?
 			 ">1 SEAL@1 0 ran knows 1 5/7; >co SEAL@1 0 ran knows 1 5/7; BOUNDARY 1 scribe" :
-			">1 SEAL@1 0 ran knows 1 5/7; >co SEAL@1 0 ran knows 1 5/7; >co SUSPECT@1 1 corrupt; BOUNDARY 1 scribe");
+			">1 SEAL@1 0 ran knows 1 5/7; >co SEAL@1 0 ran knows 1 5/7; >co SUSPECT@1 1 "
+			"corrupt; BOUNDARY 1 scribe");
 		if (late)
 			IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), ">co SUSPECT@1 1 corrupt");
 		IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "");
@@ -413,7 +435,8 @@ static void digests_that_are_the_same_or_of_no_such_step_say_nothing(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		at_work_member(w, &at_work_config, 0, 3);
-		hd_member_told(w->m, 2, &(struct hd_msg_seal){ .step = row[i].step, .ran = row[i].ran, .sum_digest = row[i].sum,
+		hd_member_told(w->m, 2, &(struct hd_msg_seal){ .step = row[i].step, .ran = row[i].ran,
+			.sum_digest = row[i].sum,
 			 .state_digest = row[i].state });
 		EVENT(COMPUTED, AT(0));
 		EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
@@ -422,7 +445,8 @@ static void digests_that_are_the_same_or_of_no_such_step_say_nothing(void **stat
 		EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
 		EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
 		EVENT(LEAVES, .epoch = 1, .worker = 2, AT(0));
-		const char *said = EVENT(UPDATED, AT(0), .news = &none, .sum_digest = row[i].own_sum, .state_digest = row[i].own_state);
+		const char *said = EVENT(UPDATED, AT(0), .news = &none, .sum_digest = row[i].own_sum,
+			.state_digest = row[i].own_state);
 		CHECK(!strstr(said, "SUSPECT") && !w->m->diverged, "row %zu: %s", i, said);
 		at_work_end(w);
 	}
@@ -570,7 +594,9 @@ static void where_it_halts_is_said_once(void **state)
 	IS(HEAR(STOP, .stop = { .code = 75 }), "");
 	IS(SEAL_OF(1, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
 	run_to_finish(w, 1, 1);
-	IS(UPDATED_AT(1), ">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 scribe final; >1 HALT@1 2; >co HALT@1 2");
+	IS(UPDATED_AT(1),
+		">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 scribe final; >1 HALT@1 2; "
+		">co HALT@1 2");
 	IS(EVENT(READY, AT(2)), ">co DONE@1 2 code 75 ");
 	at_work_end(w);
 }
@@ -599,7 +625,8 @@ static void the_code_of_a_failure_stays(void **state)
 	run_to_finish(w, 1, 0);
 	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@1 0 code 4 nan; CANCEL 0");
 	FENCE(2);
-	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0 }), "ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; BOUNDARY 0 scribe final");
+	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0 }),
+		"ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; BOUNDARY 0 scribe final");
 	IS(EVENT(READY, AT(0)), ">co DONE@2 0 code 4 nan");
 	at_work_end(w);
 }
@@ -614,14 +641,16 @@ static void a_finish_under_way_is_not_cancelled(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	run_to_finish(w, 1, 0);
 	FENCE(2);
-	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves,
+	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0, .npass = 2, .pass = both,
+		.nrange = 2, .range = halves,
 		.nhave = 1, .have = &mine, .table = 1 }),
 		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}");
 	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 0 code 4 nan; CANCEL 0");
 	at_work_end(w);
 }
 
-/* A fence is answered once, when no fold is under way; a failure meanwhile answers what waited for the end of the step alone. */
+/* A fence is answered once, when no fold is under way; a failure meanwhile answers what waited for the end
+ * of the step alone. */
 static void a_failure_answers_no_fence_twice_nor_early(void **state)
 {
 	struct at_work at, *w = &at;
@@ -656,8 +685,10 @@ static void digests_are_compared_whole(void **state)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		at_work_member(w, &at_work_config, 0, 2);
 		run_to_finish(w, 1, 0);
-		EVENT(UPDATED, AT(0), .news = &none, .sum_digest = row[i].own_sum, .state_digest = row[i].own_state);
-		const char *said = SEAL_OF(1, 1, row[i].step, .sum_digest = row[i].sum, .state_digest = row[i].state);
+		EVENT(UPDATED, AT(0), .news = &none, .sum_digest = row[i].own_sum,
+			.state_digest = row[i].own_state);
+		const char *said = SEAL_OF(1, 1, row[i].step, .sum_digest = row[i].sum,
+			.state_digest = row[i].state);
 		CHECK(!strcmp(said, row[i].suspect ? ">co SUSPECT@1 1 corrupt" : ""), "row %zu: %s", i, said);
 		at_work_end(w);
 	}
@@ -724,7 +755,8 @@ static void roots_of_a_further_pass_are_named(void **state)
 	(void)state;
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
-	IS(VIEW(2, 2, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1, .have = &nobody),
+	IS(VIEW(2, 2, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
+		.have = &nobody),
 		"ADOPT 2 of 2; AGAIN 0; COMPUTE 0.1 [2+1]");
 	IS(EVENT(FINAL, AT(0), .pass = 1, .bucket = 1), "ROOTS 0.1.1 >1");
 	IS(EVENT(COMPUTED, AT(0), .pass = 1), "LEAVES 0.1");

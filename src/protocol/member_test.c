@@ -4,16 +4,18 @@
 
 #include "tests/check.h"
 
-/* Events that come too late, which the simulation's worker holds back as the runtime does: the machine needs neither. Worker 0 of 0 and 1, which
- * own nothing but one bucket (0 does) and two virtual nodes. */
+/* Events that come too late, which the simulation's worker holds back as the runtime does: the machine needs
+ * neither. Worker 0 of 0 and 1, which own nothing but one bucket (0 does) and two virtual nodes. */
 struct at_work { struct hd_member *m; struct hd_view view; int64_t now; };
 
-static struct hd_member_actions feed(struct at_work *w, struct hd_member_event event) { return hd_member_step(w->m, &event, ++w->now); }
+static struct hd_member_actions feed(struct at_work *w,
+	struct hd_member_event event) { return hd_member_step(w->m, &event, ++w->now); }
 
 static struct hd_member_actions hear(struct at_work *w, struct hd_msg msg)
 {
 	msg.term = 1;
-	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR, .msg = &msg });
+	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR,
+		.msg = &msg });
 }
 
 static uint32_t count(struct hd_member_actions done, enum hd_member_action_kind kind)
@@ -36,8 +38,10 @@ static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_
 	hd_view_even(&w->view, epoch, member, ndevices, n, 2);
 	assert_int_equal(hd_passes_of_view(&passes, &w->view), HD_OK);
 	hear(w, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = epoch });
-	struct hd_msg msg = { .kind = HD_MSG_VIEW, .epoch = epoch, .view = { .afresh = afresh, .hold = afresh, .halt = HD_NO_STEP,
-		.nmember = n, .member = member, .nat = n, .at = at, .nrank = w->view.nranks, .rank = w->view.rank, .nchain = 1, .chain = &other } };
+	struct hd_msg msg = { .kind = HD_MSG_VIEW, .epoch = epoch,
+		.view = { .afresh = afresh, .hold = afresh, .halt = HD_NO_STEP,
+		.nmember = n, .member = member, .nat = n, .at = at, .nrank = w->view.nranks,
+		.rank = w->view.rank, .nchain = 1, .chain = &other } };
 	if (again) {
 		msg.view.npass = passes.npasses;
 		msg.view.pass = passes.pass;
@@ -52,7 +56,8 @@ static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_
 /* Both have begun step 0 in epoch 1. Sharded state: worker 1 alone has slots. */
 static void set_up(struct at_work *w, uint32_t copies)
 {
-	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .copies = copies, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1,
+	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .copies = copies, .nsteps = 9,
+		.detect_ns = 1000000000, .ndevices = 1,
 		.nonce = 7 };
 	uint32_t begun;
 
@@ -63,7 +68,8 @@ static void set_up(struct at_work *w, uint32_t copies)
 	feed(w, (struct hd_member_event){ .kind = HD_IN_WARMED });
 	hear(w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { copies ? 1 : HD_NOBODY, 0 } });
 	feed(w, (struct hd_member_event){ .kind = HD_IN_LEARNED, .step = 0 });
-	hear(w, (struct hd_msg){ .kind = HD_MSG_PEER, .peer = { .worker = 1, .naddress = 1, .address = "1" } });
+	hear(w, (struct hd_msg){ .kind = HD_MSG_PEER, .peer = { .worker = 1, .naddress = 1,
+		.address = "1" } });
 	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = 1 });
 	assert_int_equal(count(enter(w, 1, 2, false, false), HD_DO_BOUNDARY), 1);
 	begun = count(feed(w, (struct hd_member_event){ .kind = HD_IN_READY, .step = 0 }), HD_DO_BEGIN);
@@ -77,9 +83,12 @@ static void a_root_of_an_earlier_epoch_counts_for_nothing(void **state)
 	(void)state;
 	set_up(&w, 0);
 	assert_int_equal(count(enter(&w, 2, 2, true, false), HD_DO_AGAIN), 1);
-	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }), HD_DO_FOLD), 0);
-	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 1, .worker = 1 }), HD_DO_FOLD), 0);
-	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 2, .worker = 1 }), HD_DO_FOLD), 1);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }),
+		HD_DO_FOLD), 0);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 1,
+		.worker = 1 }), HD_DO_FOLD), 0);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 2,
+		.worker = 1 }), HD_DO_FOLD), 1);
 	hd_member_destroy(w.m);
 }
 
@@ -93,8 +102,10 @@ static void what_was_computed_for_a_cancelled_step_counts_for_nothing(void **sta
 	assert_true(hd_member_holds(w.m));
 	assert_int_equal(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }).n, 0);
 	assert_int_equal(count(enter(&w, 3, 2, false, false), HD_DO_BEGIN), 1);
-	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 3, .worker = 1 }), HD_DO_FOLD), 0);
-	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }), HD_DO_FOLD), 1);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 3,
+		.worker = 1 }), HD_DO_FOLD), 0);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }),
+		HD_DO_FOLD), 1);
 	hd_member_destroy(w.m);
 }
 
@@ -113,10 +124,12 @@ static void slots_that_come_after_a_status_are_told(void **state)
 
 	(void)state;
 	set_up(&w, 2);
-	const struct hd_msg_status *status = status_in(hear(&w, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = 2 }));
+	const struct hd_msg_status *status = status_in(hear(&w,
+		(struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = 2 }));
 	assert_non_null(status);
 	assert_int_equal(status->slot[0], 0);
-	status = status_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = 1, .step = 0 }));
+	status = status_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = 1,
+		.step = 0 }));
 	assert_non_null(status);
 	assert_int_equal(status->slot[0], 1);
 	hd_member_destroy(w.m);
@@ -133,8 +146,10 @@ static uint64_t given_up_in(struct hd_member_actions done)
 /* Also to a coordinator that comes back; not once it learns anew. */
 static void the_lesson_that_its_donor_gave_up_is_named(void **state)
 {
-	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1, .nonce = 7 };
-	const struct hd_member_event up = { .kind = HD_IN_UP, .worker = HD_COORDINATOR }, lost = { .kind = HD_IN_LOST, .worker = HD_COORDINATOR,
+	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9,
+		.detect_ns = 1000000000, .ndevices = 1, .nonce = 7 };
+	const struct hd_member_event up = { .kind = HD_IN_UP, .worker = HD_COORDINATOR },
+		lost = { .kind = HD_IN_LOST, .worker = HD_COORDINATOR,
 		.why = HD_CLOSED, .text = "" };
 	struct at_work w = { 0 };
 
@@ -144,7 +159,8 @@ static void the_lesson_that_its_donor_gave_up_is_named(void **state)
 	hear(&w, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { 5, 7 } });
 	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_WARMED })), 0);
 	hear(&w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { 0, 12 } });
-	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_UNLEARNED, .slow = true })), 12);
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_UNLEARNED,
+		.slow = true })), 12);
 	feed(&w, lost);
 	assert_int_equal(given_up_in(feed(&w, up)), 12);
 	hear(&w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { 0, 13 } });
@@ -160,11 +176,12 @@ static const struct hd_msg_done *done_in(struct hd_member_actions done)
 	return NULL;
 }
 
-/* Worker 1 said that step 0 must not be run, and why the scribe does not know: it was asked to stop, or X_0 is what was wanted, which the
- * scribe sees as well. */
+/* Worker 1 said that step 0 must not be run, and why the scribe does not know: it was asked to stop, or X_0
+ * is what was wanted, which the scribe sees as well. */
 static void a_halt_whose_reason_is_not_known_is_no_success(void **state)
 {
-	static const struct { bool stop, target; uint32_t code; } row[] = { { false, false, 75 }, { false, true, 0 }, { true, false, 130 },
+	static const struct { bool stop, target; uint32_t code; } row[] = { { false, false, 75 },
+		{ false, true, 0 }, { true, false, 130 },
 		{ true, true, 130 } };
 
 	(void)state;
@@ -173,17 +190,22 @@ static void a_halt_whose_reason_is_not_known_is_no_success(void **state)
 		set_up(&w, 0);
 		if (row[i].stop)
 			hear(&w, (struct hd_msg){ .kind = HD_MSG_STOP, .stop = { .code = 130 } });
-		feed(&w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = 1, .msg = &(struct hd_msg){ .kind = HD_MSG_HALT, .term = 1, .epoch = 1 } });
-		const struct hd_msg_done *done = done_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_READY, .step = 0, .halt = row[i].target }));
-		CHECK(done && done->code == row[i].code && done->step == 0, "row %zu: %u", i, done ? done->code : UINT32_MAX);
+		feed(&w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = 1,
+			.msg = &(struct hd_msg){ .kind = HD_MSG_HALT, .term = 1, .epoch = 1 } });
+		const struct hd_msg_done *done = done_in(feed(&w,
+			(struct hd_member_event){ .kind = HD_IN_READY, .step = 0, .halt = row[i].target }));
+		CHECK(done && done->code == row[i].code && done->step == 0, "row %zu: %u", i,
+			done ? done->code : UINT32_MAX);
 		hd_member_destroy(w.m);
 	}
 }
 
-/* Its coordinator may have died before anybody joined: whoever has the run's folder starts another, in a while and again. */
+/* Its coordinator may have died before anybody joined: whoever has the run's folder starts another, in a
+ * while and again. */
 static void who_never_met_a_coordinator_takes_over_too(void **state)
 {
-	struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1 };
+	struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000,
+		.ndevices = 1 };
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -194,16 +216,21 @@ static void who_never_met_a_coordinator_takes_over_too(void **state)
 		feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK });
 		if (i == 1) {                             /* it met one, which died before it said an id */
 			feed(&w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = HD_COORDINATOR });
-			feed(&w, (struct hd_member_event){ .kind = HD_IN_LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED });
+			feed(&w, (struct hd_member_event){ .kind = HD_IN_LOST, .worker = HD_COORDINATOR,
+				.why = HD_CLOSED });
 		}
 		int64_t from = w.now;
 		w.now = from + 2374999990;                /* 2 T, and three eighths for its place */
-		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), 0);
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }),
+			HD_DO_TAKE_OVER), 0);
 		w.now = from + 2375000000;
-		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), i != 3);
-		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), 0);
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }),
+			HD_DO_TAKE_OVER), i != 3);
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }),
+			HD_DO_TAKE_OVER), 0);
 		w.now += 2000000000;
-		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), i != 3);
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }),
+			HD_DO_TAKE_OVER), i != 3);
 		hd_member_destroy(w.m);
 	}
 }

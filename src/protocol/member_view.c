@@ -52,7 +52,8 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	memcpy(view->member, p->member, p->nmember * sizeof *p->member);
 	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
 	if (hd_view_verify(view, m->config.nvns, NULL) || !p->nold)
-		return;                                   /* the coordinator is told nothing: T later it plans without this worker */
+		/* the coordinator is told nothing: T later it plans without this worker */
+		return;
 	m->next.prepared = m->next.said = m->next.decided = false;
 	if (m->state == HD_LEARNING) {
 		uint64_t unknown[HD_MAX_MEMBERS];
@@ -95,7 +96,8 @@ static void carry_slots(struct hd_member *m)
 		uint64_t chain = hd_bucket_chain(b, m->x.nbuckets, m->next.nold, m->config.copies);
 		m->slots[b] = 0;
 		for (uint32_t i = 0; i < m->next.nold; i++) {
-			uint32_t at = chain >> i & 1 ? hd_view_index(&m->next.view, m->next.old[i]) : HD_NOBODY;
+			uint32_t at = chain >> i & 1 ? hd_view_index(&m->next.view, m->next.old[i]) :
+				HD_NOBODY;
 			m->slots[b] |= at == HD_NOBODY ? 0 : UINT64_C(1) << at;
 		}
 	}
@@ -115,7 +117,8 @@ static void seal_as_learner(struct hd_member *m)
 		if (m->seals.by[i].worker != m->worker)
 			hd_member_send(m, m->seals.by[i].worker, msg);
 	hd_member_say(m, msg);
-	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ msg->epoch, m->worker, m->at - 1, 0, 0, 0 }, &committed, NULL);
+	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ msg->epoch, m->worker, m->at - 1, 0, 0, 0 },
+		&committed, NULL);
 	hd_member_boundary(m);
 }
 
@@ -149,7 +152,8 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 	bool first = !m->learned;
 	m->learned = true;
 	memset(m->mine, m->from.donor == HD_NOBODY ? 0xff : 0, m->own.words * sizeof *m->mine);
-	if (m->joined_step && step > m->at) {             /* the members went on without this worker: the view it prepared for is void */
+	/* the members went on without this worker: the view it prepared for is void */
+	if (m->joined_step && step > m->at) {
 		m->joined_step = m->next.open = false;
 		m->switch_step = HD_NO_STEP;
 	}
@@ -165,10 +169,12 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 void hd_member_status(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_STATUS);
-	bool prev = m->at == m->x.step + 1 && hd_exchange_complete(&m->x);        /* a member, and its step is not begun */
+	/* a member, and its step is not begun */
+	bool prev = m->at == m->x.step + 1 && hd_exchange_complete(&m->x);
 
 	m->status_said = true;
-	msg->status = (struct hd_msg_status){ .at = m->at, .member = m->state == HD_MEMBER || m->state == HD_HALTED, .begun = m->begun,
+	msg->status = (struct hd_msg_status){ .at = m->at, .member = m->state == HD_MEMBER ||
+		m->state == HD_HALTED, .begun = m->begun,
 		.halted = m->halt_step == m->at, .prev = prev };
 	if (m->config.copies) {
 		msg->status.updated = m->updated;
@@ -204,7 +210,8 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->next.open = false;
 		m->switch_step = HD_NO_STEP;
 		m->seals.epoch = msg->epoch;
-		m->seals.also = msg->epoch;               /* who entered a view that is not heard of here may have its VIEW first, and seal */
+		/* who entered a view that is not heard of here may have its VIEW first, and seal */
+		m->seals.also = msg->epoch;
 		m->held = m->learned;
 		m->status_said = false;
 		hd_member_act(m, HD_DO_EPOCH);
@@ -220,7 +227,9 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 
 	for (uint32_t i = 0; i < all->npasses; i++) {
 		const struct hd_pass *p = &all->pass[i];
-		if (p->worker == m->worker && p->pass >= had && hd_passes_add(&m->own.passes, m->worker, p->pass, all->range + p->first_range, p->nranges))
+		if (p->worker == m->worker && p->pass >= had &&
+			hd_passes_add(&m->own.passes, m->worker, p->pass, all->range + p->first_range,
+			p->nranges))
 			hd_member_break(m, 1, "a view gives this worker too many ranges");
 	}
 	hd_member_compute(m, had);
@@ -233,13 +242,15 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	struct hd_diag diag = { "" };
 	bool anew = m->at == v->step && !m->begun;
 
-	for (uint32_t i = 0; i < v->npass; i++)           /* none where every sum is there: then there may be no array either */
+	/* none where every sum is there: then there may be no array either */
+	for (uint32_t i = 0; i < v->npass; i++)
 		passes.pass[i] = v->pass[i];
 	for (uint32_t i = 0; i < v->nrange; i++)
 		passes.range[i] = v->range[i];
 	if (anew)
 		m->own.passes.npasses = m->own.passes.nranges = 0;
-	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain, .nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
+	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain,
+		.nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
 		.table = v->table, .anew = anew };
 	for (uint32_t i = 0; i < v->nmember; i++)
 		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
@@ -270,7 +281,8 @@ static void reseal(struct hd_member *m, uint64_t step)
 	msg->seal.knows = m->epoch;
 	hd_member_tell_all(m, msg);
 	hd_member_say(m, msg);
-	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ m->epoch, m->worker, step, msg->seal.sum_digest, msg->seal.state_digest, m->epoch },
+	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ m->epoch, m->worker, step, msg->seal.sum_digest,
+		msg->seal.state_digest, m->epoch },
 		&committed, NULL);
 }
 
@@ -329,9 +341,11 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 		hd_member_cancel(m);
 		m->updating = m->updated = false;
 	}
-	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the next in this very call */
+	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the
+	 * next in this very call */
 	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);
-	if (v->nhave && !over)                            /* the step is open: runs of its holders there are, if only of nobody */
+	/* the step is open: runs of its holders there are, if only of nobody */
+	if (v->nhave && !over)
 		again(m, v);
 	reseal(m, v->step);
 	/* with a holder of the table the former scribe had contributed, so its boundary was done */

@@ -1,6 +1,7 @@
 #include "protocol/testing_member.h"
 
-/* Views: planned changes (rule 2), fences (rules 3 and 8), and what is not for this worker. Members are 0 and 1; 2 is to come. */
+/* Views: planned changes (rule 2), fences (rules 3 and 8), and what is not for this worker. Members are 0
+ * and 1; 2 is to come. */
 
 static const struct hd_step_news none;
 static const uint32_t two[] = { 0, 1 }, three[] = { 0, 1, 2 };
@@ -64,7 +65,8 @@ static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 	IS(SEAL_OF(1, 1, 5, 2), "DECIDED 2");
 	assert_int_equal(w->m->switch_step, 7);
 	IS(EVENT(LEARNED, AT(6)), "");
-	IS(EVENT(LEARNED, AT(7)), ">0 SEAL@2 6 knows 2; >1 SEAL@2 6 knows 2; >co SEAL@2 6 knows 2; BOUNDARY 7");
+	IS(EVENT(LEARNED, AT(7)),
+		">0 SEAL@2 6 knows 2; >1 SEAL@2 6 knows 2; >co SEAL@2 6 knows 2; BOUNDARY 7");
 	IS(SEAL_OF(0, 1, 6, 2), "");
 	IS(SEAL_OF(1, 1, 6, 2), "");
 	IS(EVENT(READY, AT(7)), "EPOCH 2; ADOPT 2 of 3; BEGIN 7; COMPUTE 7.0 [3+1]");
@@ -121,16 +123,19 @@ static void a_preparation_that_is_not_for_now_is_not_made(void **state)
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 0, 2);
-	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 0, .old = two, .nmember = 3, .member = three, .nrank = 3,
+	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 0, .old = two, .nmember = 3,
+		.member = three, .nrank = 3,
 		.rank = ranks }),
 		"");
-	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 2,
+	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 3,
+		.member = three, .nrank = 2,
 		.rank = ranks }),
 		"");
 	IS(EVENT(PREPARED, .epoch = 2), "");
 	IS(PREPARE(1, 3), "PREPARE 3 of 3");
 	IS(EVENT(PREPARED, .epoch = 3), ">co PREPARED@1 3");
-	IS(PREPARE(1, 2), ">co PREPARED@1 3");                  /* of before: the answer is that to the newest */
+	/* of before: the answer is that to the newest */
+	IS(PREPARE(1, 2), ">co PREPARED@1 3");
 	IS(PREPARE(1, 4), "PREPARE 4 of 3");                  /* it was void */
 	IS(EVENT(PREPARED, .epoch = 3), "");
 	IS(DECIDE(4), "DECIDED 4");
@@ -154,7 +159,8 @@ static void who_is_not_of_the_next_view_leaves_at_the_switch(void **state)
 	(void)state;
 	for (int entered = 0; entered < 2; entered++) {
 		at_work_member(w, &at_work_config, 1, 2);
-		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
+			.member = rest, .nrank = 2, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		DECIDE(2);
 		if (entered) {
@@ -174,7 +180,8 @@ static void who_is_not_of_the_next_view_leaves_at_the_switch(void **state)
 	}
 }
 
-/* A newcomer keeps what it announced though its donor goes, and gives it back when it is to be no member after all. */
+/* A newcomer keeps what it announced though its donor goes, and gives it back when it is to be no member
+ * after all. */
 static void what_a_newcomer_announced_it_keeps(void **state)
 {
 	struct at_work at, *w = &at;
@@ -186,7 +193,8 @@ static void what_a_newcomer_announced_it_keeps(void **state)
 		EVENT(PREPARED, .epoch = 2);
 		SEAL_OF(0, 1, 4, 2);
 		SEAL_OF(1, 1, 4, 2);
-		IS(EVENT(LEARNED, AT(6)), ">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
+		IS(EVENT(LEARNED, AT(6)),
+			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
 		IS(EVENT(READY, AT(6)), "");
 		switch (row) {
 		case 0:                          /* whole: it becomes a member */
@@ -235,7 +243,8 @@ static void a_fence_of_an_epoch_that_is_past_changes_nothing(void **state)
 	IS(VIEW(3, 2, .step = 0), "");
 	IS(VIEW(2, 2, .step = 0, .nat = 1, .at = (const uint64_t[]){ 0 }), "");
 	IS(VIEW(2, 2, .step = 0, .nrank = 1, .rank = ranks), "");
-	IS(FENCE(3), "EPOCH 3; >co STATUS@3 0 member begun [0+2]");                       /* another one while it is held */
+	/* another one while it is held */
+	IS(FENCE(3), "EPOCH 3; >co STATUS@3 0 member begun [0+2]");
 	IS(VIEW(2, 2, .step = 0), "");
 	IS(VIEW(3, 2, .step = 0), "ADOPT 3 of 2");
 	IS(VIEW(3, 2, .step = 0), "");
@@ -282,7 +291,8 @@ static void a_view_without_this_worker_or_at_another_step_fences_it(void **state
 	}
 }
 
-/* Who becomes the scribe has a boundary before it contributes; unless somebody holds the table: then the one before had contributed. */
+/* Who becomes the scribe has a boundary before it contributes; unless somebody holds the table: then the
+ * one before had contributed. */
 static void who_becomes_the_scribe_has_its_boundary_again(void **state)
 {
 	static const struct hd_pass pass[] = { { 1, 0, 0, 2 } };
@@ -297,31 +307,37 @@ static void who_becomes_the_scribe_has_its_boundary_again(void **state)
 		at_work_member(w, &at_work_config, 1, 2);
 		EVENT(COMPUTED, AT(0));
 		FENCE(2);
-		IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .npass = 1, .pass = pass, .nrange = 2, .range = range,
-			.nhave = 1, .have = &nobody, .table = (uint64_t)table, .nrank = 1, .rank = alone }), table ?
+		IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .npass = 1,
+			.pass = pass, .nrange = 2, .range = range,
+			.nhave = 1, .have = &nobody, .table = (uint64_t)table, .nrank = 1, .rank = alone }),
+			table ?
 			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1" :
 			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1; BOUNDARY 0 scribe");
 		at_work_end(w);
 	}
-	at_work_member(w, &at_work_config, 1, 2);               /* it has all, so the one before had contributed */
+	/* it has all, so the one before had contributed */
+	at_work_member(w, &at_work_config, 1, 2);
 	EVENT(COMPUTED, AT(0));
 	EVENT(ROOT, .epoch = 1, .worker = 0, .bucket = 1, AT(0));
 	EVENT(FOLDED, .bucket = 1, AT(0));
 	EVENT(SUM, .epoch = 1, .worker = 0, .bucket = 0, AT(0));
 	IS(EVENT(LEAVES, .epoch = 1, .worker = 0, AT(0)), "FINISH 0");
 	FENCE(2);
-	IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nrank = 1, .rank = alone }), "ADOPT 2 of 1");
+	IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nrank = 1,
+		.rank = alone }), "ADOPT 2 of 1");
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 1, 2);
 	seal(w, 1, 0);
 	FENCE(2);
-	IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nrank = 1, .rank = alone }),
+	IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nrank = 1,
+		.rank = alone }),
 		"ADOPT 2 of 1; >co SEAL@2 0 ran knows 2; BOUNDARY 1 scribe");
 	at_work_end(w);
 }
 
-/* Too few: nobody begins; what was begun is forgotten where it is to be begun afresh; a halt that others know of is known. */
+/* Too few: nobody begins; what was begun is forgotten where it is to be begun afresh; a halt that others
+ * know of is known. */
 static void a_view_says_where_to_hold_to_halt_and_to_begin_afresh(void **state)
 {
 	struct at_work at, *w = &at;
@@ -396,7 +412,8 @@ static void a_preparation_that_cannot_be_leaves_none_open(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
-	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 3, .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 2, .rank = ranks }), "");
+	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 3, .nold = 2, .old = two, .nmember = 3,
+		.member = three, .nrank = 2, .rank = ranks }), "");
 	IS(EVENT(PREPARED, .epoch = 3), "");
 	DECIDE(3);
 	EVENT(COMPUTED, AT(0));
@@ -404,7 +421,8 @@ static void a_preparation_that_cannot_be_leaves_none_open(void **state)
 	EVENT(FOLDED, AT(0));
 	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
 	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
-	IS(EVENT(UPDATED, AT(0), .news = &none), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+	IS(EVENT(UPDATED, AT(0), .news = &none),
+		">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
 	at_work_end(w);
 }
 
@@ -467,7 +485,8 @@ static void the_switch_waits_for_who_leaves(void **state)
 	(void)state;
 	for (int released = 0; released < 2; released++) {
 		at_work_member(w, &at_work_config, 0, 2);
-		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
+			.member = rest, .nrank = 2, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		DECIDE(2);
 		SEAL_OF(1, 1, 0, 2);
@@ -482,7 +501,8 @@ static void the_switch_waits_for_who_leaves(void **state)
 	}
 	/* released when nothing but its own boundary is missing */
 	at_work_member(w, &at_work_config, 0, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest,
+		.nrank = 2, .rank = rank });
 	EVENT(PREPARED, .epoch = 2);
 	DECIDE(2);
 	SEAL_OF(1, 1, 0, 2);
@@ -526,7 +546,8 @@ static void the_step_of_the_switch_is_found_once(void **state)
 /* What it has learned again as it was changes nothing that it announced; what is later makes it void. */
 static void what_is_learned_again_changes_nothing(void **state)
 {
-	static const struct hd_msg_prepare later = { .next = 4, .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks };
+	static const struct hd_msg_prepare later = { .next = 4, .nold = 2, .old = two, .nmember = 3,
+		.member = three, .nrank = 3, .rank = ranks };
 	struct at_work at, *w = &at;
 
 	(void)state;
@@ -546,11 +567,13 @@ static void what_is_learned_again_changes_nothing(void **state)
 			assert_int_equal(hd_member_at(w->m), 6);
 		} else {
 			IS(EVENT(LEARNED, AT(7)), "");
-			IS(hear(w, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = 3, .prepare = later }), "EPOCH 3; PREPARE 4 of 3");
+			IS(hear(w, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = 3, .prepare = later }),
+				"EPOCH 3; PREPARE 4 of 3");
 			EVENT(PREPARED, .epoch = 4);
 			SEAL_OF(0, 3, 6, 4);
 			SEAL_OF(1, 3, 6, 4);
-			IS(EVENT(LEARNED, AT(8)), ">0 SEAL@4 7 knows 4; >1 SEAL@4 7 knows 4; >co SEAL@4 7 knows 4; BOUNDARY 8");
+			IS(EVENT(LEARNED, AT(8)),
+				">0 SEAL@4 7 knows 4; >1 SEAL@4 7 knows 4; >co SEAL@4 7 knows 4; BOUNDARY 8");
 			SEAL_OF(0, 3, 7, 4);
 			IS(SEAL_OF(1, 3, 7, 4), "");
 			IS(EVENT(READY, AT(8)), "EPOCH 4; ADOPT 4 of 3; BEGIN 8; COMPUTE 8.0 [3+1]");
@@ -595,13 +618,16 @@ static void a_newcomer_whose_view_is_void_does_nothing(void **state)
 	for (uint64_t nsteps = 9; nsteps >= 6; nsteps -= 3) {
 		config.nsteps = nsteps;
 		at_work_learned(w, &config, 2);
-		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 4, .member = four, .nrank = 4, .rank = rank });
+		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 4,
+			.member = four, .nrank = 4, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		SEAL_OF(0, 1, 4, 2);
 		SEAL_OF(1, 1, 4, 2);
 		IS(EVENT(LEARNED, AT(6)), nsteps == 6 ?
-			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6 final" :
-			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
+			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows "
+			"2; BOUNDARY 6 final" :
+			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows "
+			"2; BOUNDARY 6");
 		EVENT(READY, AT(6));
 		SEAL_OF(0, 1, 5, 2);
 		IS(SEAL_OF(1, 1, 5, 2), "");
@@ -614,7 +640,8 @@ static void a_newcomer_whose_view_is_void_does_nothing(void **state)
 	}
 }
 
-/* ENTERED is for who is no member, of an epoch that is ahead of this one and of what it prepares for; and for who is to be none. */
+/* ENTERED is for who is no member, of an epoch that is ahead of this one and of what it prepares for; and
+ * for who is to be none. */
 static void who_hears_that_others_have_entered(void **state)
 {
 	static const uint32_t others[] = { 0, 1 };
@@ -628,7 +655,8 @@ static void who_hears_that_others_have_entered(void **state)
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 1, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = (const uint32_t[]){ 0, 2 }, .nrank = 2,
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
+		.member = (const uint32_t[]){ 0, 2 }, .nrank = 2,
 		.rank = (const struct hd_vrank[]){ { 0, 2 }, { 2, 2 } } });
 	FENCE(2);
 	VIEW(2, 2, .step = 0);
@@ -642,15 +670,18 @@ static void who_hears_that_others_have_entered(void **state)
 	at_work_end(w);
 
 	at_work_learned(w, &at_work_config, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 4, .nold = 2, .old = two, .nmember = 2, .member = others, .nrank = 2, .rank = rank });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 4, .nold = 2, .old = two, .nmember = 2,
+		.member = others, .nrank = 2, .rank = rank });
 	IS(HEAR(ENTERED, .epoch = 3), "");      /* it prepares for a later one */
 	HEAR(LEARN, .learn = { 0, 8 });
 	IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");        /* it does not any more */
 	at_work_end(w);
 
 	at_work_learned(w, &at_work_config, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = others, .nrank = 2, .rank = rank });
-	IS(HEAR(ENTERED, .epoch = 2), "EPOCH 2");        /* it is no member, and is to be none: it goes on learning */
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
+		.member = others, .nrank = 2, .rank = rank });
+	/* it is no member, and is to be none: it goes on learning */
+	IS(HEAR(ENTERED, .epoch = 2), "EPOCH 2");
 	assert_int_equal(hd_member_state(w->m), HD_LEARNING);
 	at_work_end(w);
 }
@@ -683,13 +714,15 @@ static void a_view_is_for_who_has_answered(void **state)
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 1, 2);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = (const uint32_t[]){ 0, 2 }, .nrank = 2,
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
+		.member = (const uint32_t[]){ 0, 2 }, .nrank = 2,
 		.rank = (const struct hd_vrank[]){ { 0, 2 }, { 2, 2 } } });
 	IS(VIEW(2, 1, .step = 0), ">co LEAVE@1 0 gone ; EXIT 0 this worker left the job");
 	at_work_end(w);
 }
 
-/* What a member has heard of the others since it answered counts; what it has begun on that is not taken back by who is behind. */
+/* What a member has heard of the others since it answered counts; what it has begun on that is not taken
+ * back by who is behind. */
 static void who_knows_more_than_the_view_goes_on(void **state)
 {
 	static const uint64_t ahead[] = { 1, 0 };
@@ -707,7 +740,8 @@ static void who_knows_more_than_the_view_goes_on(void **state)
 	at_work_end(w);
 }
 
-/* Who becomes the scribe after it has sealed has the boundary of the next step, whoever holds the table of the one before. */
+/* Who becomes the scribe after it has sealed has the boundary of the next step, whoever holds the table of
+ * the one before. */
 static void who_becomes_the_scribe_after_its_seal_has_its_boundary(void **state)
 {
 	static const uint32_t rest[] = { 1, 2 };
@@ -720,9 +754,11 @@ static void who_becomes_the_scribe_after_its_seal_has_its_boundary(void **state)
 	at_work_member(w, &at_work_config, 1, 2);
 	seal(w, 1, 0);
 	FENCE(2);
-	IS(hear_view(w, 2, rest, 2, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nhave = 1, .have = &mine, .table = 1, .nrank = 2, .rank = rank,
+	IS(hear_view(w, 2, rest, 2, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nhave = 1,
+		.have = &mine, .table = 1, .nrank = 2, .rank = rank,
 		.nat = 2, .at = ahead }),
-		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; >2 SEAL@2 0 ran knows 2; >co SEAL@2 0 ran knows 2; BOUNDARY 1 scribe");
+		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; >2 SEAL@2 0 ran "
+		"knows 2; >co SEAL@2 0 ran knows 2; BOUNDARY 1 scribe");
 	at_work_end(w);
 }
 
@@ -747,10 +783,12 @@ static void a_status_names_the_step_before_if_it_is_whole(void **state)
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member halted");
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, 0);          /* it came with X_1 into a view that still runs step 0 */
+	/* it came with X_1 into a view that still runs step 0 */
+	at_work_learned(w, &at_work_config, 0);
 	EVENT(LEARNED, AT(1));
 	FENCE(1);
-	IS(VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1, .have = &nobody, .nat = 2,
+	IS(VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
+		.have = &nobody, .nat = 2,
 		.at = (const uint64_t[]){ 1, 0 }),
 		"ADOPT 1 of 2; AGAIN 0; BOUNDARY 1 scribe");
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member");
@@ -769,7 +807,8 @@ static void prepared_is_who_reaches_those_who_leave(void **state)
 	(void)state;
 	at_work_member(w, &at_work_config, 0, 2);
 	EVENT(LOST, .worker = 1, .why = HD_CLOSED);
-	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest,
+		.nrank = 2, .rank = rank });
 	IS(EVENT(PREPARED, .epoch = 2), "");
 	IS(EVENT(UP, .worker = 1), ">co SUSPECT@1 1 heard; >co PREPARED@1 2");
 	at_work_end(w);
@@ -809,7 +848,8 @@ static void a_newcomer_announces_to_each_view(void **state)
 	IS(PREPARE(3, 4), "PREPARE 4 of 3");
 	EVENT(PREPARED, .epoch = 4);
 	SEAL_OF(0, 3, 4, 4);
-	IS(SEAL_OF(1, 3, 4, 4), "DECIDED 4; >0 SEAL@4 5 knows 4; >1 SEAL@4 5 knows 4; >co SEAL@4 5 knows 4; BOUNDARY 6");
+	IS(SEAL_OF(1, 3, 4, 4),
+		"DECIDED 4; >0 SEAL@4 5 knows 4; >1 SEAL@4 5 knows 4; >co SEAL@4 5 knows 4; BOUNDARY 6");
 	at_work_end(w);
 
 	/* the boundary of the view that is void is not awaited under the next */
@@ -896,14 +936,20 @@ static void seals_of_the_epoch_to_come_count(void **state)
 		IS(SEAL_OF(1, 3, 0, 3), "");
 		if (n == 3)
 			IS(SEAL_OF(2, 3, 0, 3), "");
-		const char *said = VIEW(3, n, .step = 0, .nat = n, .at = ahead, .nhave = 1, .have = &mine, .table = 1);
-		IS(said, n == 2 ? "ADOPT 3 of 2; >1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BEGIN 1; COMPUTE 1.0 [0+2]" :
-			"ADOPT 3 of 3; >1 SEAL@3 0 ran knows 3; >2 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BEGIN 1; COMPUTE 1.0 [0+2]");
+		const char *said = VIEW(3, n, .step = 0, .nat = n, .at = ahead, .nhave = 1, .have = &mine,
+			.table = 1);
+		IS(said,
+			n == 2 ?
+			"ADOPT 3 of 2; >1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BEGIN 1; COMPUTE "
+			"1.0 [0+2]" :
+			"ADOPT 3 of 3; >1 SEAL@3 0 ran knows 3; >2 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran "
+			"knows 3; BEGIN 1; COMPUTE 1.0 [0+2]");
 		at_work_end(w);
 	}
 }
 
-/* A view that others have begun a step under is entered with nothing of the step before; one that cannot be ends the worker. */
+/* A view that others have begun a step under is entered with nothing of the step before; one that cannot
+ * be ends the worker. */
 static void a_step_that_others_began_is_begun_anew(void **state)
 {
 	static const struct hd_have nobody = { 0, 0 };
@@ -917,14 +963,16 @@ static void a_step_that_others_began_is_begun_anew(void **state)
 	seal(w, 1, 0);
 	FENCE(2);
 	w->m->fetched = true;
-	IS(VIEW(2, 2, .step = 1, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1, .have = &nobody, .nat = 2, .at = same),
+	IS(VIEW(2, 2, .step = 1, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
+		.have = &nobody, .nat = 2, .at = same),
 		"ADOPT 2 of 2; BEGIN 1; COMPUTE 1.0 [0+2]");
 	assert_false(w->m->fetched);
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
-	IS(VIEW(2, 2, .step = 0, .npass = 1, .pass = pass, .nrange = 1, .range = range, .nhave = 1, .have = &nobody),
+	IS(VIEW(2, 2, .step = 0, .npass = 1, .pass = pass, .nrange = 1, .range = range, .nhave = 1,
+		.have = &nobody),
 		"EXIT 1 step 0: virtual node 2 is not computed exactly once");
 	at_work_end(w);
 }

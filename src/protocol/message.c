@@ -43,7 +43,8 @@ static void put_u64(struct writer *w, uint64_t v) { put(w, v, 8); }
 static void put_text(struct writer *w, char c) { put(w, (uint8_t)c, 1); }
 static void put_vrank(struct writer *w, struct hd_vrank v) { put(w, v.worker, 4); put(w, v.nvns, 4); }
 static void put_vrange(struct writer *w, struct hd_vrange v) { put(w, v.first, 4); put(w, v.n, 4); }
-static void put_pass(struct writer *w, struct hd_pass v) { put(w, v.worker, 4); put(w, v.pass, 4); put(w, v.nranges, 4); }
+static void put_pass(struct writer *w, struct hd_pass v) { put(w, v.worker, 4); put(w, v.pass, 4);
+	put(w, v.nranges, 4); }
 static void put_have(struct writer *w, struct hd_have v) { put(w, v.first, 4); put(w, v.members, 8); }
 
 static void put_hash(struct writer *w, struct hd_hash v)
@@ -72,9 +73,12 @@ static uint8_t take_u8(struct reader *r) { return (uint8_t)take(r, 1); }
 static uint32_t take_u32(struct reader *r) { return (uint32_t)take(r, 4); }
 static uint64_t take_u64(struct reader *r) { return take(r, 8); }
 static char take_text(struct reader *r) { return (char)take(r, 1); }
-static struct hd_vrank take_vrank(struct reader *r) { uint32_t a = take_u32(r); return (struct hd_vrank){ a, take_u32(r) }; }
-static struct hd_vrange take_vrange(struct reader *r) { uint32_t a = take_u32(r); return (struct hd_vrange){ a, take_u32(r) }; }
-static struct hd_have take_have(struct reader *r) { uint32_t a = take_u32(r); return (struct hd_have){ a, take(r, 8) }; }
+static struct hd_vrank take_vrank(struct reader *r) { uint32_t a = take_u32(r);
+	return (struct hd_vrank){ a, take_u32(r) }; }
+static struct hd_vrange take_vrange(struct reader *r) { uint32_t a = take_u32(r);
+	return (struct hd_vrange){ a, take_u32(r) }; }
+static struct hd_have take_have(struct reader *r) { uint32_t a = take_u32(r);
+	return (struct hd_have){ a, take(r, 8) }; }
 
 static struct hd_pass take_pass(struct reader *r)
 {
@@ -121,7 +125,8 @@ static struct hd_step_news take_news(struct reader *r)
 }
 
 /* Bytes of an element, so that a count is held against what is left before memory is taken. */
-enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 8, SIZE_pass = 12, SIZE_have = 12 };
+enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 8, SIZE_pass = 12,
+	SIZE_have = 12 };
 
 #define F(type, name) put_##type(w, m->name);
 #define A(type, name, cap) put_u32(w, m->n##name); w->fits &= m->n##name <= (cap);
@@ -209,7 +214,8 @@ HD_KINDS_OF_FIELDS(X)
 static bool runs(const struct hd_have *run, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (run[i].first >= HD_MAX_BUCKETS || (i ? run[i].first <= run[i - 1].first : run[i].first != 0))
+		if (run[i].first >= HD_MAX_BUCKETS || (i ? run[i].first <= run[i - 1].first :
+			run[i].first != 0))
 			return false;
 	return true;
 }
@@ -218,13 +224,15 @@ static bool sound(const struct hd_msg *msg)
 {
 	/* the arrays lie in the reader's arena: first_range is not on the wire, it is filled in here */
 	if (msg->kind == HD_MSG_STATUS)
-		return link_passes((struct hd_pass *)(uintptr_t)msg->status.pass, msg->status.npass, msg->status.nrange);
+		return link_passes((struct hd_pass *)(uintptr_t)msg->status.pass, msg->status.npass,
+			msg->status.nrange);
 	if (msg->kind == HD_MSG_SUSPECT)
 		return msg->suspect.why < HD_NSUSPICIONS;
 	if (msg->kind != HD_MSG_VIEW)
 		return true;
 	const struct hd_msg_view *v = &msg->view;
-	return runs(v->have, v->nhave) && runs(v->parm, v->nparm) && runs(v->chain, v->nchain) && v->nat == v->nmember &&
+	return runs(v->have, v->nhave) && runs(v->parm, v->nparm) && runs(v->chain, v->nchain) &&
+		v->nat == v->nmember &&
 		link_passes((struct hd_pass *)(uintptr_t)v->pass, v->npass, v->nrange);
 }
 
@@ -248,7 +256,8 @@ static const struct row rows[HD_MSG_NKINDS] = {
 #undef X
 };
 
-static const struct row *row_of(uint32_t kind) { return kind < HD_MSG_NKINDS && rows[kind].name ? &rows[kind] : NULL; }
+static const struct row *row_of(uint32_t kind) { return kind < HD_MSG_NKINDS &&
+	rows[kind].name ? &rows[kind] : NULL; }
 
 const char *hd_msg_name(enum hd_msg_kind kind)
 {
@@ -269,21 +278,25 @@ static struct writer write_all(const struct hd_msg *msg, uint8_t *at)
 
 size_t hd_msg_len(const struct hd_msg *msg) { return write_all(msg, NULL).len; }
 
-enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, size_t *len, struct hd_diag *diag)
+enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, size_t *len,
+	struct hd_diag *diag)
 {
 	if (!row_of(msg->kind))
 		return hd_fail(diag, HD_E_INVAL, "no message has the number %u", (unsigned)msg->kind);
 	struct writer w = write_all(msg, NULL);
 	if (!w.fits)
-		return hd_fail(diag, HD_E_INVAL, "a message %s has an array beyond its limit", rows[msg->kind].name);
+		return hd_fail(diag, HD_E_INVAL, "a message %s has an array beyond its limit",
+			rows[msg->kind].name);
 	if (w.len > cap)
-		return hd_fail(diag, HD_E_NOSPACE, "a message %s takes %zu bytes, there is room for %zu", rows[msg->kind].name, w.len, cap);
+		return hd_fail(diag, HD_E_NOSPACE, "a message %s takes %zu bytes, there is room for %zu",
+			rows[msg->kind].name, w.len, cap);
 	write_all(msg, bytes);
 	*len = w.len;
 	return HD_OK;
 }
 
-enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct row *row = row_of(kind);
 	struct reader r = { .at = bytes, .left = len, .arena = arena };

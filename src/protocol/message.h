@@ -78,21 +78,24 @@ enum hd_msg_kind {
 	HD_MSG_NKINDS = 47
 };
 
-/* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends does not. */
+/* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends
+ * does not. */
 enum hd_suspicion { HD_HEARD, HD_SILENT, HD_CLOSED, HD_EXITED, HD_HUNG, HD_CORRUPT, HD_NSUSPICIONS };
 
 /* What a step said, for metrics.ndjson. Equal in all members' seals but for the times. */
 struct hd_step_news {
 	double loss_sum, weight, correct, gnorm, lr;
 	uint64_t samples, data_epoch;
-	uint64_t step_ns, wait_ns, compute_ns;    /* the sender's: of the step; of that waiting; of that computing its share, 0: it had none */
+	/* the sender's: of the step; of that waiting; of that computing its share, 0: it had none */
+	uint64_t step_ns, wait_ns, compute_ns;
 	uint32_t redone;                  /* virtual nodes that it computed for lost workers */
 	bool empty, skipped, has_digest;
 	struct hd_hash digest;            /* of the state after the step */
 };
 
-/* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements. Types: u8 flag (0 or 1), u8, u32, u64, f64, hash, news;
- * of elements also text (bytes), vrank, vrange, pass (a worker, a number, how many ranges), have. */
+/* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements. Types: u8 flag (0 or 1),
+ * u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker, a number,
+ * how many ranges), have. */
 #define HD_FIELDS_none(F, A)
 /* member: it takes itself for a member, of the epoch in the head */
 #define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) F(u64, vn_ps) \
@@ -100,7 +103,8 @@ struct hd_step_news {
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
-/* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another one means anew. LEARNED names it */
+/* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another
+ * one means anew. LEARNED names it */
 #define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, lesson)
 /* given_up: the lesson whose donor gave up, because this learner was too slow; 0: none */
 #define HD_FIELDS_warm(F, A) F(u64, given_up)
@@ -113,17 +117,19 @@ struct hd_step_news {
 #define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) F(news, news)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
-/* member: it is one (else it has learned X_at); begun: it passed the gate of `at`; halted: `at` must not be run;
- * passes: done or running, of `at`, numbered from 0, with their ranges; sum: a bit for each bucket whose sum of step `at` it holds;
- * prev: it still holds all sums and the table of at - 1 (sharded: `sum` says which of them, and it holds all parameters);
- * sharded state: parm: buckets of step `at` whose new parameters it holds; slot: those whose slots of X_at are here; updated: its own
- * are those of X_{at+1}, and cannot go back */
+/* member: it is one (else it has learned X_at); begun: it passed the gate of `at`; halted: `at` must not be
+ * run; passes: done or running, of `at`, numbered from 0, with their ranges; sum: a bit for each bucket whose
+ * sum of step `at` it holds; prev: it still holds all sums and the table of at - 1 (sharded: `sum` says which
+ * of them, and it holds all parameters); sharded state: parm: buckets of step `at` whose new parameters it
+ * holds; slot: those whose slots of X_at are here; updated: its own are those of X_{at+1}, and cannot go
+ * back */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
 	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
 	A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
-/* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: begin no step;
- * halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks count from k on); table: holders of k's table;
- * sharded state: parm: holders of new parameters; chain: of slots */
+/* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: begin
+ * no step; halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks
+ * count from k on); table: holders of k's table; sharded state: parm: holders of new parameters; chain: of
+ * slots */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
 	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
@@ -134,7 +140,8 @@ struct hd_step_news {
 #define HD_FIELDS_done(F, A) F(u64, step) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_event(F, A) A(text, kind, HD_MSG_KIND_NAME) A(text, json, HD_MSG_JSON)
 #define HD_FIELDS_progress(F, A) F(u64, step) F(u64, done) F(u64, longest_ns) F(flag, busy)
-/* job: the task's hash; data: of the content; text: the resolved job; folder: where its relative paths begin, there */
+/* job: the task's hash; data: of the content; text: the resolved job; folder: where its relative paths
+ * begin, there */
 #define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) A(text, folder, HD_MSG_PATH)
 
 /* C types of those words. */
@@ -213,9 +220,12 @@ struct hd_msg {
 const char *hd_msg_name(enum hd_msg_kind kind);           /* "JOIN"; NULL: no such kind */
 size_t hd_msg_len(const struct hd_msg *msg);              /* bytes of its encoding */
 /* HD_E_NOSPACE: longer than `cap`. HD_E_INVAL: an array beyond its cap. */
-HD_MUST_USE enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, size_t *len, struct hd_diag *diag);
-/* HD_E_PROTOCOL: not what this version says. HD_E_NOMEM: `arena` is exhausted. `kind` is the id of the control message. */
-HD_MUST_USE enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, size_t *len,
+	struct hd_diag *diag);
+/* HD_E_PROTOCOL: not what this version says. HD_E_NOMEM: `arena` is exhausted. `kind` is the id of the
+ * control message. */
+HD_MUST_USE enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len,
+	struct hd_arena *arena,
 	struct hd_diag *diag);
 
 #endif

@@ -27,13 +27,15 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_PREPARED, 1, 2, .decided = { 3 } },
 	{ HD_MSG_DECIDE, 1, 2, .decided = { 3 } },
 	{ HD_MSG_SEAL, 1, 2, .seal = { .step = 4, .knows = 3,
-		.news = { .loss_sum = 0.5, .step_ns = 9, .wait_ns = 8, .compute_ns = 7, .redone = 2, .skipped = true } } },
+		.news = { .loss_sum = 0.5, .step_ns = 9, .wait_ns = 8, .compute_ns = 7, .redone = 2,
+		.skipped = true } } },
 	{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_HUNG } },
 	{ HD_MSG_FENCE, 1, 2, .fence = { .ndead = 2, .dead = ids } },
 	{ HD_MSG_STATUS, 1, 2, .status = { .at = 4, .begun = true, .npass = 2, .pass = pass, .nrange = 3, .range = range, .nsum = 2, .sum = longs,
 		.updated = true, .nparm = 1, .parm = longs + 1, .nslot = 2, .slot = longs } },
 	{ HD_MSG_VIEW, 1, 2, .view = { .step = 4, .hold = true, .table = 1, .nmember = 2, .member = ids, .nat = 2, .at = longs, .nrank = 2, .rank = rank,
-				       .npass = 2, .pass = pass, .nrange = 3, .range = range, .nhave = 2, .have = have,
+				       .npass = 2, .pass = pass, .nrange = 3, .range = range, .nhave = 2,
+				       .have = have,
 				       .nparm = 1, .parm = have, .nchain = 2, .chain = have } },
 	{ HD_MSG_STALE, 1, 2, .none = { 0 } },
 	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
@@ -69,9 +71,11 @@ static void every_kind_comes_back_as_it_went_and_no_byte_is_spare(void **state)
 		assert_int_equal(hd_msg_encode(&msg, again, ROOM, &len2, NULL), HD_OK);
 		CHECK(len == len2 && !memcmp(bytes, again, len), "%s", name);
 		for (size_t cut = 0; cut < len; cut++)
-			CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, cut, &arena, NULL) == HD_E_PROTOCOL, "%s cut to %zu", name, cut);
+			CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, cut, &arena, NULL) == HD_E_PROTOCOL,
+				"%s cut to %zu", name, cut);
 		bytes[len] = 0;
-		CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, len + 1, &arena, NULL) == HD_E_PROTOCOL, "%s and a byte", name);
+		CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, len + 1, &arena, NULL) == HD_E_PROTOCOL,
+			"%s and a byte", name);
 		seen[samples[i].kind] = true;
 		hd_arena_reset(&arena);
 	}
@@ -91,9 +95,12 @@ static void fields_arrive_in_their_places(void **state)
 	hd_arena_init(&arena, 1 << 20);
 	assert_int_equal(hd_msg_encode(&samples[15], bytes, ROOM, &len, NULL), HD_OK);
 	assert_int_equal(hd_msg_decode(&msg, HD_MSG_VIEW, bytes, len, &arena, NULL), HD_OK);
-	assert_true(msg.term == 1 && msg.epoch == 2 && msg.view.step == 4 && msg.view.hold && msg.view.halt == 0 && msg.view.table == 1);
-	assert_true(msg.view.member[1] == 2 && msg.view.at[1] == UINT64_MAX && msg.view.rank[0].nvns == 4 && msg.view.range[2].first == 5);
-	assert_true(msg.view.pass[1].worker == 2 && msg.view.pass[1].first_range == 2 && msg.view.have[1].first == 7);
+	assert_true(msg.term == 1 && msg.epoch == 2 && msg.view.step == 4 && msg.view.hold &&
+		msg.view.halt == 0 && msg.view.table == 1);
+	assert_true(msg.view.member[1] == 2 && msg.view.at[1] == UINT64_MAX && msg.view.rank[0].nvns == 4 &&
+		msg.view.range[2].first == 5);
+	assert_true(msg.view.pass[1].worker == 2 && msg.view.pass[1].first_range == 2 &&
+		msg.view.have[1].first == 7);
 	hd_arena_finish(&arena);
 }
 
@@ -113,10 +120,13 @@ static void what_is_accepted_is_understood_completely(void **state)
 			for (uint32_t flip = 1; flip < 256; flip += 50) {
 				struct hd_msg msg;
 				bytes[at] ^= (uint8_t)flip;
-				enum hd_err err = hd_msg_decode(&msg, samples[i].kind, bytes, len, &arena, NULL);
-				CHECK(err == HD_OK || err == HD_E_PROTOCOL, "%s byte %zu: %d", hd_msg_name(samples[i].kind), at, err);
+				enum hd_err err = hd_msg_decode(&msg, samples[i].kind, bytes, len, &arena,
+					NULL);
+				CHECK(err == HD_OK || err == HD_E_PROTOCOL, "%s byte %zu: %d",
+					hd_msg_name(samples[i].kind), at, err);
 				if (!err)
-					CHECK(!hd_msg_encode(&msg, again, ROOM, &len2, NULL) && len == len2 && !memcmp(bytes, again, len), "%s byte %zu",
+					CHECK(!hd_msg_encode(&msg, again, ROOM, &len2, NULL) && len == len2 &&
+						!memcmp(bytes, again, len), "%s byte %zu",
 						hd_msg_name(samples[i].kind), at);
 				refused += err != HD_OK;
 				bytes[at] ^= (uint8_t)flip;
@@ -129,8 +139,10 @@ static void what_is_accepted_is_understood_completely(void **state)
 
 static void what_breaks_a_rule_is_refused(void **state)
 {
-	static const struct hd_have gap[] = { { 1, 3 } }, back[] = { { 0, 1 }, { 0, 2 } }, beyond[] = { { 0, 1 }, { HD_MAX_BUCKETS, 1 } };
-	static const struct hd_pass over[] = { { 1, 0, 0, UINT32_MAX }, { 2, 0, 0, 4 } };                /* 3 of 32 bits in all */
+	static const struct hd_have gap[] = { { 1, 3 } }, back[] = { { 0, 1 }, { 0, 2 } },
+		beyond[] = { { 0, 1 }, { HD_MAX_BUCKETS, 1 } };
+	/* 3 of 32 bits in all */
+	static const struct hd_pass over[] = { { 1, 0, 0, UINT32_MAX }, { 2, 0, 0, 4 } };
 	static const struct hd_msg bad[] = {
 		{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_NSUSPICIONS } },
 		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\n" } },
@@ -156,14 +168,17 @@ static void what_breaks_a_rule_is_refused(void **state)
 	hd_arena_init(&arena, 1 << 20);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		assert_int_equal(hd_msg_encode(&bad[i], bytes, ROOM, &len, NULL), HD_OK);
-		CHECK(hd_msg_decode(&msg, bad[i].kind, bytes, len, &arena, NULL) == HD_E_PROTOCOL, "case %zu", i);
+		CHECK(hd_msg_decode(&msg, bad[i].kind, bytes, len, &arena, NULL) == HD_E_PROTOCOL, "case %zu",
+			i);
 	}
 	assert_int_equal(hd_msg_decode(&msg, 15, bytes, 8, &arena, &diag), HD_E_PROTOCOL);
 	assert_string_equal(diag.text, "no message has the number 15");
 	assert_int_equal(hd_msg_decode(&msg, UINT32_MAX, bytes, 8, &arena, &diag), HD_E_PROTOCOL);
 	assert_null(hd_msg_name((enum hd_msg_kind)(1 << 28)));
-	assert_int_equal(hd_msg_encode(&(struct hd_msg){ (enum hd_msg_kind)15, 1, 2, .none = { 0 } }, bytes, ROOM, &len, NULL), HD_E_INVAL);
-	assert_int_equal(hd_msg_encode(&(struct hd_msg){ HD_MSG_REFUSE, 1, 2, .refuse = { .nwhy = HD_MSG_TEXT + 1 } }, bytes, ROOM, &len, NULL), HD_E_INVAL);
+	assert_int_equal(hd_msg_encode(&(struct hd_msg){ (enum hd_msg_kind)15, 1, 2, .none = { 0 } }, bytes,
+		ROOM, &len, NULL), HD_E_INVAL);
+	assert_int_equal(hd_msg_encode(&(struct hd_msg){ HD_MSG_REFUSE, 1, 2,
+		.refuse = { .nwhy = HD_MSG_TEXT + 1 } }, bytes, ROOM, &len, NULL), HD_E_INVAL);
 	hd_arena_finish(&arena);
 	hd_arena_init(&arena, 64);
 	assert_int_equal(hd_msg_encode(&samples[15], bytes, ROOM, &len, NULL), HD_OK);
@@ -189,7 +204,8 @@ static void nothing_is_read_behind_a_message(void **state)
 		for (size_t cut = 0; cut < len; cut++) {
 			struct hd_msg msg;
 			memcpy(two + page - cut, bytes, cut);
-			CHECK(hd_msg_decode(&msg, samples[i].kind, two + page - cut, cut, &arena, NULL) == HD_E_PROTOCOL, "%s cut to %zu",
+			CHECK(hd_msg_decode(&msg, samples[i].kind, two + page - cut, cut, &arena,
+				NULL) == HD_E_PROTOCOL, "%s cut to %zu",
 				hd_msg_name(samples[i].kind), cut);
 			hd_arena_reset(&arena);
 		}
@@ -198,10 +214,12 @@ static void nothing_is_read_behind_a_message(void **state)
 	munmap(two, 2 * page);
 }
 
-/* A count is held against the bytes that are there before memory is taken; that memory is short is said of sound messages alone. */
+/* A count is held against the bytes that are there before memory is taken; that memory is short is said of
+ * sound messages alone. */
 static void memory_is_taken_only_for_what_is_there(void **state)
 {
-	static const char text[200] = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+	static const char text[200] =
+		"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 		"012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678";
 	static const struct { uint32_t naddress, nhost; size_t cut, used; enum hd_err err; } cases[] = {
 		{ 199, 3, 0, 192, HD_E_NOMEM },                   /* the second would fit */

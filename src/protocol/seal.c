@@ -14,12 +14,14 @@ static uint64_t slowest(const struct hd_seals *seals)
 	return least;
 }
 
-void hd_seals_of(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, const uint64_t *next, uint64_t step, uint32_t nmembers)
+void hd_seals_of(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, const uint64_t *next,
+	uint64_t step, uint32_t nmembers)
 {
 	assert(nmembers >= 1 && nmembers <= HD_MAX_MEMBERS);
 	*seals = (struct hd_seals){ .epoch = epoch, .nmembers = nmembers, .n = nmembers };
 	for (uint32_t i = 0; i < nmembers; i++)
-		seals->by[i] = (struct hd_sealer){ .worker = worker ? worker[i] : i, .next = next ? next[i] : step, .since = HD_SEAL_UNKNOWN };
+		seals->by[i] = (struct hd_sealer){ .worker = worker ? worker[i] : i,
+			.next = next ? next[i] : step, .since = HD_SEAL_UNKNOWN };
 	seals->committed = slowest(seals);
 }
 
@@ -53,7 +55,8 @@ void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *wor
 		seals->by[i].since = HD_SEAL_UNKNOWN;
 	for (uint32_t i = 0; i < n; i++)
 		if (!find(seals, worker[i]))
-			seals->by[seals->n++] = (struct hd_sealer){ .worker = worker[i], .next = HD_SEAL_UNKNOWN, .since = HD_SEAL_UNKNOWN };
+			seals->by[seals->n++] = (struct hd_sealer){ .worker = worker[i],
+				.next = HD_SEAL_UNKNOWN, .since = HD_SEAL_UNKNOWN };
 }
 
 static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal, struct hd_diag *diag)
@@ -62,7 +65,8 @@ static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal
 
 	if (sums && states)
 		return HD_OK;
-	return hd_fail(diag, HD_E_INTEGRITY, "step %llu: members %u and %u hold different %s (%016llx, %016llx)",
+	return hd_fail(diag, HD_E_INTEGRITY,
+		"step %llu: members %u and %u hold different %s (%016llx, %016llx)",
 		(unsigned long long)seal->step, first->member, seal->member, sums ? "states" : "sums",
 		(unsigned long long)(sums ? first->state_digest : first->sum_digest),
 		(unsigned long long)(sums ? seal->state_digest : seal->sum_digest));
@@ -73,7 +77,8 @@ static uint32_t advance(struct hd_seals *seals)
 	uint64_t to = slowest(seals);
 	uint32_t n = 0;
 
-	if (to > seals->committed + 2)                    /* a place became known: nothing before is asked for */
+	/* a place became known: nothing before is asked for */
+	if (to > seals->committed + 2)
 		seals->committed = to - 2;
 	for (; seals->committed < to; n++) {
 		if (seals->first[seals->committed & 1].step == seals->committed)
@@ -83,20 +88,24 @@ static uint32_t advance(struct hd_seals *seals)
 	return n;
 }
 
-enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uint32_t *committed, struct hd_diag *diag)
+enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uint32_t *committed,
+	struct hd_diag *diag)
 {
 	struct hd_sealer *by = find(seals, seal->member);
 	bool member = by && by < seals->by + seals->nmembers;
 
 	if (seal->epoch != (member || !by ? seals->epoch : seals->also))
-		return hd_fail(diag, HD_E_STALE, "seal of membership epoch %u in epoch %u", seal->epoch, seals->epoch);
+		return hd_fail(diag, HD_E_STALE, "seal of membership epoch %u in epoch %u", seal->epoch,
+			seals->epoch);
 	if (!by)
 		return hd_fail(diag, HD_E_PROTOCOL, "seal of member %u of %u", seal->member, seals->nmembers);
 	bool placed = by->next != HD_SEAL_UNKNOWN;
 	if (placed && seal->step < by->next && seal->step < seals->committed)
-		return hd_fail(diag, HD_E_STALE, "seal of step %llu, which is committed", (unsigned long long)seal->step);
+		return hd_fail(diag, HD_E_STALE, "seal of step %llu, which is committed",
+			(unsigned long long)seal->step);
 	if (placed && seal->step > seals->committed + 1 && !seals->observes && all_placed(seals))
-		return hd_fail(diag, HD_E_PROTOCOL, "member %u seals step %llu while step %llu is open", seal->member,
+		return hd_fail(diag, HD_E_PROTOCOL, "member %u seals step %llu while step %llu is open",
+			seal->member,
 			(unsigned long long)seal->step, (unsigned long long)seals->committed);
 
 	if (member) {
@@ -107,7 +116,8 @@ enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uin
 		enum hd_err err = first->step == seal->step ? agree(first, seal, diag) : HD_OK;
 		if (err) {
 			if (!placed || seal->step > by->next)
-				by->next = seal->step;    /* it has sealed what is before, as others have not said yet */
+				/* it has sealed what is before, as others have not said yet */
+				by->next = seal->step;
 			advance(seals);
 			return err;
 		}

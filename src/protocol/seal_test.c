@@ -4,7 +4,8 @@
 
 static struct hd_seal seal_of(uint32_t member, uint64_t step, uint64_t digest)
 {
-	return (struct hd_seal){ .epoch = 3, .member = member, .step = step, .sum_digest = digest, .state_digest = 7 };
+	return (struct hd_seal){ .epoch = 3, .member = member, .step = step, .sum_digest = digest,
+		.state_digest = 7 };
 }
 
 static void one_member_commits_each_step_as_it_seals_it(void **state)
@@ -24,7 +25,8 @@ static void one_member_commits_each_step_as_it_seals_it(void **state)
 	assert_int_equal(hd_seals_known_since(&seals), HD_SEAL_UNKNOWN);          /* no view is expected */
 }
 
-/* Many orders in which n members can seal two steps, each its own steps in order; the oracle is the slowest member. */
+/* Many orders in which n members can seal two steps, each its own steps in order; the oracle is the
+ * slowest member. */
 static void a_step_is_committed_when_the_last_member_has_sealed_it(void **state)
 {
 	(void)state;
@@ -41,13 +43,15 @@ static void a_step_is_committed_when_the_last_member_has_sealed_it(void **state)
 					continue;
 				struct hd_seal seal = seal_of(m, next[m], 1 + next[m]);
 				uint32_t done = 0;
-				CHECK(hd_seals_add(&seals, &seal, &done, NULL) == HD_OK, "n %u order %u", n, order);
+				CHECK(hd_seals_add(&seals, &seal, &done, NULL) == HD_OK, "n %u order %u", n,
+					order);
 				next[m]++;
 				total += done;
 				uint64_t least = next[0];
 				for (uint32_t i = 1; i < n; i++)
 					least = next[i] < least ? next[i] : least;
-				CHECK(seals.committed == least && total == least, "n %u order %u: %u committed, least %u", n, order,
+				CHECK(seals.committed == least && total == least,
+					"n %u order %u: %u committed, least %u", n, order,
 					(unsigned)seals.committed, (unsigned)least);
 			}
 			CHECK(seals.committed == 2, "n %u order %u", n, order);
@@ -79,7 +83,8 @@ static void a_seal_that_differs_says_that_those_before_are_sealed(void **state)
 	hd_seals_init(&seals, 1, 2, 5);
 	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 0, 5, 1, 7, 0 }, &n, NULL), HD_OK);
 	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 0, 6, 1, 7, 0 }, &n, NULL), HD_OK);
-	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 1, 6, 1, 8, 0 }, &n, NULL), HD_E_INTEGRITY);
+	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 1, 6, 1, 8, 0 }, &n, NULL),
+		HD_E_INTEGRITY);
 	assert_true(hd_seals_gate(&seals, 6) && !hd_seals_gate(&seals, 7));
 }
 
@@ -123,7 +128,8 @@ static void newcomers_are_expected_and_gate_nothing(void **state)
 	assert_int_equal(hd_seals_add(&seals, &by7, &n, NULL), HD_OK);
 	assert_true(hd_seals_has(&seals, 7, 6) && !hd_seals_has(&seals, 7, 7) && !hd_seals_has(&seals, 1, 6));
 	by7.epoch = 3;
-	assert_int_equal(hd_seals_add(&seals, &by7, &n, NULL), HD_E_STALE);        /* it speaks in its own epoch alone */
+	/* it speaks in its own epoch alone */
+	assert_int_equal(hd_seals_add(&seals, &by7, &n, NULL), HD_E_STALE);
 	by1.epoch = 4;
 	assert_int_equal(hd_seals_add(&seals, &by1, &n, NULL), HD_E_STALE);
 	by1.epoch = 3;
@@ -135,7 +141,8 @@ static void newcomers_are_expected_and_gate_nothing(void **state)
 	assert_int_equal(hd_seals_known_since(&seals), 5);
 }
 
-/* Two members, heard by a newcomer in any skew: member 2 knows from step 1000001 on, member 9 from 1000002. */
+/* Two members, heard by a newcomer in any skew: member 2 knows from step 1000001 on, member 9 from
+ * 1000002. */
 static void the_first_step_that_all_know_of_is_found_in_any_skew(void **state)
 {
 	static const struct { uint32_t who; uint64_t step; uint32_t knows; } said[] = {
@@ -172,7 +179,8 @@ static void hear_all(struct hd_seals *seals, const struct heard *heard, size_t n
 	}
 }
 
-/* Rule 5: member 0 is two steps ahead of what is heard of 1; step 7 has the place of 5, which is committed later. */
+/* Rule 5: member 0 is two steps ahead of what is heard of 1; step 7 has the place of 5, which is committed
+ * later. */
 static void an_observer_compares_the_newest_step_of_a_place(void **state)
 {
 	static const struct heard heard[] = {
@@ -189,7 +197,8 @@ static void an_observer_compares_the_newest_step_of_a_place(void **state)
 	assert_int_equal(seals.committed, 7);
 }
 
-/* Rules 1 and 6: as long as nobody knows where member 9 is, nobody is too far ahead and nothing commits; then the gate holds again. */
+/* Rules 1 and 6: as long as nobody knows where member 9 is, nobody is too far ahead and nothing commits;
+ * then the gate holds again. */
 static void a_member_whose_place_is_unknown_is_where_its_first_seal_says(void **state)
 {
 	static const struct heard heard[] = {

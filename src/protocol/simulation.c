@@ -27,7 +27,8 @@ uint64_t sim_rnd(struct sim *s, uint64_t n)
 	return n ? (z ^ z >> 31) % n : 0;
 }
 
-static int64_t between(struct sim *s, int64_t from, int64_t to) { return from + (int64_t)sim_rnd(s, (uint64_t)(to - from) + 1); }
+static int64_t between(struct sim *s, int64_t from, int64_t to) { return from + (int64_t)sim_rnd(s,
+	(uint64_t)(to - from) + 1); }
 
 void sim_say(struct sim *s, const char *fmt, ...)
 {
@@ -49,7 +50,8 @@ void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...)
 	if (!s->result->ok)
 		return;
 	s->result->ok = false;
-	int n = snprintf(s->result->why, sizeof s->result->why, "%s: at %.3f s ", invariant, (double)s->now / 1e9);
+	int n = snprintf(s->result->why, sizeof s->result->why, "%s: at %.3f s ", invariant,
+		(double)s->now / 1e9);
 	va_start(args, fmt);
 	vsnprintf(s->result->why + n, sizeof s->result->why - (size_t)n, fmt, args);
 	va_end(args);
@@ -106,10 +108,13 @@ static struct sim_event pop(struct sim *s)
 
 /* ---- links: ordered both ways while they live; what is on one that closes is lost ---- */
 
-static struct sim_link *link_of(struct sim *s, uint32_t a, uint32_t b) { return a < b ? &s->link[a][b] : &s->link[b][a]; }
-static bool end_alive(const struct sim *s, uint32_t end) { return end == SIM_CO ? s->co != NULL : s->proc[end].alive; }
+static struct sim_link *link_of(struct sim *s, uint32_t a, uint32_t b) { return a < b ? &s->link[a][b] :
+	&s->link[b][a]; }
+static bool end_alive(const struct sim *s, uint32_t end) { return end == SIM_CO ? s->co != NULL :
+	s->proc[end].alive; }
 
-bool sim_up(struct sim *s, uint32_t a, uint32_t b) { return a < SIM_ENDS && b < SIM_ENDS && a != b && link_of(s, a, b)->up; }
+bool sim_up(struct sim *s, uint32_t a, uint32_t b) { return a < SIM_ENDS && b < SIM_ENDS && a != b &&
+	link_of(s, a, b)->up; }
 
 uint32_t sim_slot(const struct sim *s, uint32_t worker)
 {
@@ -143,7 +148,8 @@ void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet
 	int64_t at = s->now + delay(s);
 	at = at < l->mute_until[dir] ? l->mute_until[dir] + SIM_MS : at;
 	l->last[dir] = at > l->last[dir] ? at : l->last[dir];
-	sim_push(s, (struct sim_event){ .at = l->last[dir], .kind = EV_PACKET, .end = to, .other = from, .link = l->life, .packet = copy });
+	sim_push(s, (struct sim_event){ .at = l->last[dir], .kind = EV_PACKET, .end = to, .other = from,
+		.link = l->life, .packet = copy });
 }
 
 void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
@@ -159,7 +165,8 @@ void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *ms
 		sim_bad(s, "message", "%s cannot be written", hd_msg_name(msg->kind));
 		return;
 	}
-	sim_send(s, from, to, &(struct sim_packet){ .kind = SIM_TELL, .epoch = msg->epoch, .from = from == SIM_CO ? HD_COORDINATOR : s->proc[from].id,
+	sim_send(s, from, to, &(struct sim_packet){ .kind = SIM_TELL, .epoch = msg->epoch,
+		.from = from == SIM_CO ? HD_COORDINATOR : s->proc[from].id,
 		.msg_kind = msg->kind, .bytes = bytes, .len = (uint32_t)len });
 }
 
@@ -172,10 +179,12 @@ void sim_connect(struct sim *s, uint32_t a, uint32_t b)
 		return;
 	l->opening = true;
 	l->life++;
-	sim_push(s, (struct sim_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b, .link = l->life });
+	sim_push(s, (struct sim_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b,
+		.link = l->life });
 }
 
-static void tell_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why, uint32_t life)
+static void tell_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
+	uint32_t life)
 {
 	struct sim_link *l = link_of(s, end, other);
 	uint32_t worker = other == SIM_CO ? HD_COORDINATOR : s->proc[other].id;
@@ -185,11 +194,13 @@ static void tell_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, e
 		l->closing_worker[end > other] = worker;
 		l->closing_life[end > other] = life;
 	}
-	sim_push(s, (struct sim_event){ .at = at, .kind = EV_LOST, .end = end, .other = other, .why = why, .link = life, .number = worker,
+	sim_push(s, (struct sim_event){ .at = at, .kind = EV_LOST, .end = end, .other = other, .why = why,
+		.link = life, .number = worker,
 		.gen = end == SIM_CO ? s->co_gen : s->proc[end].gen });
 }
 
-/* after_sent: what was sent arrives before the end is heard (a good-bye, or what a dead process's kernel still sends). */
+/* after_sent: what was sent arrives before the end is heard (a good-bye, or what a dead process's kernel
+ * still sends). */
 void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 {
 	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
@@ -205,7 +216,8 @@ void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 		heard = l->last[dir];
 	if (after_sent && s->now >= l->mute_until[dir]) {
 		tell_lost(s, a, b, s->now, HD_CLOSED, l->life);
-		sim_push(s, (struct sim_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a, .link = l->life });
+		sim_push(s, (struct sim_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a,
+			.link = l->life });
 		return;
 	}
 	l->up = false;
@@ -235,7 +247,8 @@ static void start(struct sim *s, bool unasked)
 		return;
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t gen = p->gen + 1;
-	for (uint32_t i = 0; i < SIM_ENDS; i++) {         /* what was not heard yet of the process that was here */
+	/* what was not heard yet of the process that was here */
+	for (uint32_t i = 0; i < SIM_ENDS; i++) {
 		struct sim_link *l = i == slot ? NULL : link_of(s, slot, i);
 		if (l && l->up) {
 			l->closing[i > slot] = true;
@@ -243,8 +256,10 @@ static void start(struct sim *s, bool unasked)
 			l->closing_worker[i > slot] = p->id;
 		}
 		if (l && l->closing[i > slot])
-			lost(s, &(struct sim_event){ .end = i, .other = slot, .why = HD_CLOSED, .link = l->closing_life[i > slot],
-				.number = l->closing_worker[i > slot], .gen = i == SIM_CO ? s->co_gen : s->proc[i].gen });
+			lost(s, &(struct sim_event){ .end = i, .other = slot, .why = HD_CLOSED,
+				.link = l->closing_life[i > slot],
+				.number = l->closing_worker[i > slot],
+				.gen = i == SIM_CO ? s->co_gen : s->proc[i].gen });
 		if (l)
 			*l = (struct sim_link){ .life = l->life + 1 };
 	}
@@ -257,7 +272,8 @@ static void start(struct sim *s, bool unasked)
 	p->began_ns = s->now;
 	p->learns_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
-	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .nsteps = s->nsteps, .detect_ns = SIM_T,
+	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies,
+		.nsteps = s->nsteps, .detect_ns = SIM_T,
 		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
@@ -269,7 +285,8 @@ static void start(struct sim *s, bool unasked)
 	s->result->joins++;
 	sim_say(s, "process %u starts", slot);
 	sim_connect(s, slot, SIM_CO);
-	sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, SIM_T / 4), .kind = EV_TICK, .end = slot, .gen = gen });
+	sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, SIM_T / 4), .kind = EV_TICK, .end = slot,
+		.gen = gen });
 }
 
 void sim_end(struct sim *s, uint32_t slot, bool kindly)
@@ -279,7 +296,8 @@ void sim_end(struct sim *s, uint32_t slot, bool kindly)
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		sim_close(s, slot, i, kindly || sim_rnd(s, 2));
 	if (s->co && s->reaper && !p->remote)
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 2, .end = slot, .run = p->gen,
+		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS),
+			.kind = EV_CO_EVENT, .what = 2, .end = slot, .run = p->gen,
 			.gen = s->co_gen });
 	p->alive = p->paused = false;
 	p->exited = true;
@@ -318,14 +336,16 @@ static void co_step(struct sim *s, const struct hd_co_event *event)
 
 static void co_start(struct sim *s, bool by_member)
 {
-	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .min = s->min, .max = s->max,
+	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
+		.copies = s->copies, .min = s->min, .max = s->max,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
 		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };
 
 	if (s->co || s->over)
 		return;
 	if (!s->store.started && s->ckpt > s->committed)
-		s->committed = s->ckpt;                           /* nobody is left to tell of the steps before */
+		/* nobody is left to tell of the steps before */
+		s->committed = s->ckpt;
 	if (hd_coordinator_create(&s->co, &config, s->now, NULL)) {
 		s->no_memory = true;
 		return;
@@ -350,8 +370,10 @@ static void co_kill(struct sim *s)
 	s->co = NULL;
 	sim_store_cut(s);
 	s->co_killed_ns = s->now;
-	bool soon = !s->takers || sim_rnd(s, 2);          /* else workers have time to take over, if there are any */
-	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T), .kind = EV_CO_START });
+	/* else workers have time to take over, if there are any */
+	bool soon = !s->takers || sim_rnd(s, 2);
+	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T),
+		.kind = EV_CO_START });
 }
 
 static bool is_well(struct sim *s, uint32_t i);
@@ -362,7 +384,8 @@ static bool is_known(struct sim *s)
 	bool known = s->co_heard.torn_ns != 0;
 
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
-		known |= is_well(s, i) && s->proc[i].heard.torn_ns && s->now - s->proc[i].heard.torn_ns > 2 * SIM_T;
+		known |= is_well(s, i) && s->proc[i].heard.torn_ns &&
+			s->now - s->proc[i].heard.torn_ns > 2 * SIM_T;
 	return known;
 }
 
@@ -387,7 +410,8 @@ static void check_record(struct sim *s, uint64_t step)
 {
 	for (uint32_t i = 0; i < SIM_PROCS && s->nsteps < HD_MEMBER_NEWS && s->committed <= step; i++)
 		if (is_well(s, i) && s->proc[i].ran && s->proc[i].ran <= step + 1)
-			sim_bad(s, "record", "that of step %llu is lost, and worker %u has it", (unsigned long long)step, s->proc[i].id);
+			sim_bad(s, "record", "that of step %llu is lost, and worker %u has it",
+				(unsigned long long)step, s->proc[i].id);
 }
 
 static void commit(struct sim *s, const struct hd_co_action *a)
@@ -395,18 +419,22 @@ static void commit(struct sim *s, const struct hd_co_action *a)
 	const struct hd_view *view = hd_coordinator_view(s->co);
 
 	if (a->step > s->committed)
-		sim_bad(s, "commit", "step %llu after %llu", (unsigned long long)a->step, (unsigned long long)s->committed);
+		sim_bad(s, "commit", "step %llu after %llu", (unsigned long long)a->step,
+			(unsigned long long)s->committed);
 	if (a->news && a->news->loss_sum != (double)a->step)
-		sim_bad(s, "commit", "step %llu with the record of step %g", (unsigned long long)a->step, a->news->loss_sum);
+		sim_bad(s, "commit", "step %llu with the record of step %g", (unsigned long long)a->step,
+			a->news->loss_sum);
 	check_digest(s, a);
 	if (!a->news)
 		check_record(s, a->step);
 	if (a->step < s->committed)
-		return;                                           /* after a restart of the coordinator or from disk: the same line again */
+		/* after a restart of the coordinator or from disk: the same line again */
+		return;
 	for (uint32_t i = 0; view && i < view->nmembers; i++) {
 		uint32_t slot = sim_slot(s, view->member[i]);
 		if (slot < SIM_PROCS && s->proc[slot].has_state && s->proc[slot].version <= a->step)
-			sim_bad(s, "commit", "step %llu, but worker %u holds X_%llu", (unsigned long long)a->step, view->member[i],
+			sim_bad(s, "commit", "step %llu, but worker %u holds X_%llu",
+				(unsigned long long)a->step, view->member[i],
 				(unsigned long long)s->proc[slot].version);
 	}
 	s->committed++;
@@ -417,8 +445,10 @@ static bool is_well(struct sim *s, uint32_t i)
 {
 	const struct sim_proc *p = &s->proc[i];
 
-	return p->alive && !p->paused && !p->cut_off && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) &&
-		!link_of(s, i, SIM_CO)->silent[0] && !link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
+	return p->alive && !p->paused && !p->cut_off && p->m && hd_member_state(p->m) == HD_MEMBER &&
+		sim_up(s, i, SIM_CO) &&
+		!link_of(s, i, SIM_CO)->silent[0] && !link_of(s, i, SIM_CO)->silent[1] &&
+		s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
 		s->now - p->paused_until > 2 * SIM_T;
 }
 
@@ -429,29 +459,33 @@ static bool is_missed(struct sim *s, uint32_t i)
 		const struct sim_link *l = k == i ? NULL : link_of(s, i, k);
 		if (!l || !s->proc[k].alive || !s->proc[k].m || hd_member_state(s->proc[k].m) != HD_MEMBER)
 			continue;
-		if (!l->up || l->silent[0] || l->silent[1] || s->now - l->mute_until[0] < 2 * SIM_T || s->now - l->mute_until[1] < 2 * SIM_T)
+		if (!l->up || l->silent[0] || l->silent[1] || s->now - l->mute_until[0] < 2 * SIM_T ||
+			s->now - l->mute_until[1] < 2 * SIM_T)
 			return true;
 	}
 	return false;
 }
 
-/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin from disk. */
+/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin
+ * from disk. */
 static void check_lost(struct sim *s)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
 		if (is_well(s, i) && s->now - s->slow_until > 2 * SIM_T)
-			sim_bad(s, "lost", "worker %u holds X_%llu, and the job begins from disk", s->proc[i].id,
+			sim_bad(s, "lost", "worker %u holds X_%llu, and the job begins from disk",
+				s->proc[i].id,
 				(unsigned long long)s->proc[i].version);
 }
 
-/* Slots may be called lost when those of some bucket are with nobody who is well (and has had them for longer than its word of it may be under
- * way), or the sum that they want is not. */
+/* Slots may be called lost when those of some bucket are with nobody who is well (and has had them for longer
+ * than its word of it may be under way), or the sum that they want is not. */
 static void check_slots_lost(struct sim *s)
 {
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool slots = false, sum = false, parm = false;
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
-			slots |= is_well(s, i) && s->proc[i].slot[b] && (!s->proc[i].slot_ns[b] || s->now - s->proc[i].slot_ns[b] > 2 * SIM_T);
+			slots |= is_well(s, i) && s->proc[i].slot[b] &&
+				(!s->proc[i].slot_ns[b] || s->now - s->proc[i].slot_ns[b] > 2 * SIM_T);
 			sum |= is_well(s, i) && s->proc[i].sum_here[b];
 			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
 		}
@@ -469,7 +503,8 @@ static void check_slots_lost(struct sim *s)
 static void distrust(struct sim *s, uint64_t step)
 {
 	if (!s->spoiled)
-		sim_bad(s, "corrupt", "what was saved after X_%llu is distrusted, and all of it is right", (unsigned long long)step);
+		sim_bad(s, "corrupt", "what was saved after X_%llu is distrusted, and all of it is right",
+			(unsigned long long)step);
 	for (uint64_t i = step + 1; i <= SIM_STEPS; i++)
 		s->saved_tag[i] = 0;
 	while (s->ckpt > 0 && (s->ckpt > step || !s->saved_tag[s->ckpt]))
@@ -492,7 +527,8 @@ static void over(struct sim *s, const struct hd_co_action *a)
 	s->over_code = a->code;
 	s->result->halted += a->code == 75 && s->asked_to_halt;
 	if (a->code == 75 && s->ckpt == s->nsteps && s->committed == s->nsteps)
-		sim_bad(s, "end", "it was asked to stop, and had committed and saved all %llu steps", (unsigned long long)s->nsteps);
+		sim_bad(s, "end", "it was asked to stop, and had committed and saved all %llu steps",
+			(unsigned long long)s->nsteps);
 	if (a->code == 75 && (s->drained || s->asked_to_halt))
 		return;
 	s->result->undecided += a->code == 5 && s->spoiled;
@@ -509,7 +545,8 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 	uint32_t slot;
 
 	if (s->line)
-		sim_say(s, "    coordinator: %d worker %u step %llu %s %s %s", (int)a->kind, a->worker, (unsigned long long)a->step,
+		sim_say(s, "    coordinator: %d worker %u step %llu %s %s %s", (int)a->kind, a->worker,
+			(unsigned long long)a->step,
 			a->msg ? hd_msg_name(a->msg->kind) : "",
 			a->name ? a->name : "", a->text ? a->text : "");
 	switch (a->kind) {
@@ -528,7 +565,8 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 	case HD_CO_DO_END:
 		slot = sim_slot(s, a->worker);
 		if (slot < SIM_PROCS && (!is_well(s, slot) || is_missed(s, slot)))
-			s->proc[slot].cut_off = true;             /* though its link may be there again before it hears of it */
+			/* though its link may be there again before it hears of it */
+			s->proc[slot].cut_off = true;
 		if (slot < SIM_PROCS && s->spoiled && !s->proc[slot].remote)
 			kill_worker(s, slot);                     /* so that it saves nothing any more */
 		break;
@@ -538,7 +576,8 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		s->gave_up = false;
 		s->result->restores++;
 		s->committed = s->committed > s->ckpt ? s->committed : s->ckpt;
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
+		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS),
+			.kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
 			.gen = s->co_gen });
 		break;
 	case HD_CO_DO_DISTRUST: distrust(s, a->step); break;
@@ -589,10 +628,12 @@ static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
 	if (s->spoiled && is_here(s, worker))
 		sim_hear(s, &s->co_heard, &msg);
 	s->known |= s->co_heard.torn_ns != 0;
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg, .remote = p->remote });
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg,
+		.remote = p->remote });
 }
 
-/* A process of that place has ended: of a worker by what it said of itself, as in the runtime; else it had not joined yet, for all that is known. */
+/* A process of that place has ended: of a worker by what it said of itself, as in the runtime; else it had
+ * not joined yet, for all that is known. */
 static void reap(struct sim *s, uint32_t slot, uint32_t gen)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
@@ -602,7 +643,8 @@ static void reap(struct sim *s, uint32_t slot, uint32_t gen)
 	snprintf(host, sizeof host, "%u.%u", slot, gen);
 	for (uint32_t i = 0; i < n; i++)
 		if (!strcmp(w[i].host, host)) {
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = w[i].worker, .why = HD_EXITED });
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = w[i].worker,
+				.why = HD_EXITED });
 			return;
 		}
 	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
@@ -633,7 +675,8 @@ static void mute(struct sim *s, uint32_t from, uint32_t to, int64_t length)
 	if (length > SIM_T)
 		tell_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
 	if (length > 8 * SIM_T)
-		sim_push(s, (struct sim_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to, .other = from, .link = l->life });
+		sim_push(s, (struct sim_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
+			.other = from, .link = l->life });
 	else if (length > SIM_T)
 		tell_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
 }
@@ -654,11 +697,13 @@ static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
 			mute(s, slot, i, length);
 }
 
-static void ask_again(struct sim *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = s->target }); }
+static void ask_again(struct sim *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE,
+	.n = s->target }); }
 
 static void fault(struct sim *s, enum hd_sim_fault kind)
 {
-	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };       /* ms, around the limits T and 8 T */
+	/* ms, around the limits T and 8 T */
+	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };
 	uint32_t slot = any_worker(s), other = any_worker(s);
 	int64_t length = lengths[sim_rnd(s, 6)] * SIM_MS + between(s, 0, 100 * SIM_MS);
 	uint32_t to = sim_rnd(s, 4) ? other : SIM_CO;
@@ -692,7 +737,8 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 		if (s->proc[slot].paused)
 			break;
 		s->drained = true;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75, .text = "a notice" });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75,
+			.text = "a notice" });
 		break;
 	case HD_SIM_JOIN:     start(s, true); break;
 	case HD_SIM_HALT:
@@ -713,7 +759,8 @@ static void relieve(struct sim *s, bool really)
 		return;
 	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be relieved" : "to stay");
 	s->result->relieved += really && s->co;
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = s->proc[slot].id, .ok = really });
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = s->proc[slot].id,
+		.ok = really });
 }
 
 /* Mostly where a majority can tell. */
@@ -744,9 +791,11 @@ static void up(struct sim *s, const struct sim_event *ev)
 	if (!end_alive(s, ev->end) || !end_alive(s, ev->other))
 		return;
 	uint32_t ends[2] = { ev->end, ev->other };
-	for (int i = 0; i < 2; i++)                       /* that it closed is heard before that it is there again */
+	/* that it closed is heard before that it is there again */
+	for (int i = 0; i < 2; i++)
 		if (l->closing[ends[i] > ends[1 - i]])
-			lost(s, &(struct sim_event){ .end = ends[i], .other = ends[1 - i], .why = HD_CLOSED, .link = l->closing_life[ends[i] > ends[1 - i]],
+			lost(s, &(struct sim_event){ .end = ends[i], .other = ends[1 - i], .why = HD_CLOSED,
+				.link = l->closing_life[ends[i] > ends[1 - i]],
 				.number = l->closing_worker[ends[i] > ends[1 - i]],
 				.gen = ends[i] == SIM_CO ? s->co_gen : s->proc[ends[i]].gen });
 	if (l->life != ev->link || !end_alive(s, ev->end) || !end_alive(s, ev->other))
@@ -768,7 +817,8 @@ static void lost(struct sim *s, const struct sim_event *ev)
 	struct sim_link *l = link_of(s, ev->end, ev->other);
 
 	/* a closing is heard once, in the life after it; silence in its own */
-	if (ev->why == HD_CLOSED && (!l->closing[ev->end > ev->other] || l->closing_life[ev->end > ev->other] != ev->link))
+	if (ev->why == HD_CLOSED && (!l->closing[ev->end > ev->other] ||
+		l->closing_life[ev->end > ev->other] != ev->link))
 		return;
 	if (ev->why == HD_CLOSED)
 		l->closing[ev->end > ev->other] = false;
@@ -779,7 +829,8 @@ static void lost(struct sim *s, const struct sim_event *ev)
 	if (ev->end == SIM_CO) {
 		uint32_t worker = s->guest_of[ev->other] ? s->guest_of[ev->other] : (uint32_t)ev->number;
 		if (ev->gen == s->co_gen && worker != HD_NOBODY)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = ev->why });
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+				.why = ev->why });
 		if (ev->why == HD_CLOSED)
 			s->guest_of[ev->other] = 0;
 		return;
@@ -788,7 +839,8 @@ static void lost(struct sim *s, const struct sim_event *ev)
 		return;
 	if (ev->why == HD_CLOSED && ev->other != SIM_CO)
 		sim_peer_lost(s, ev->end, (uint32_t)ev->number);
-	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_LOST, .why = ev->why, .worker = (uint32_t)ev->number });
+	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_LOST, .why = ev->why,
+		.worker = (uint32_t)ev->number });
 }
 
 /* The far end of a link whose near end is gone already, or silence for 8 T. */
@@ -815,15 +867,19 @@ static void tick(struct sim *s, const struct sim_event *ev)
 	if (!p->alive || p->gen != ev->gen)
 		return;
 	sim_teach_standing(s, ev->end);
-	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq, .longest_ns = (uint64_t)s->step_ns, .busy = true });
-	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end, .gen = ev->gen });
+	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq,
+		.longest_ns = (uint64_t)s->step_ns, .busy = true });
+	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end,
+		.gen = ev->gen });
 }
 
 static void handle(struct sim *s, struct sim_event *ev)
 {
-	bool of_proc = ev->kind == EV_PACKET || ev->kind == EV_UP || ev->kind == EV_LOST || ev->kind == EV_TASK || ev->kind == EV_TICK;
+	bool of_proc = ev->kind == EV_PACKET || ev->kind == EV_UP || ev->kind == EV_LOST ||
+		ev->kind == EV_TASK || ev->kind == EV_TICK;
 
-	for (uint32_t i = 0; i < 2 && of_proc; i++) {             /* a process that stands still sees it when it goes on */
+	/* a process that stands still sees it when it goes on */
+	for (uint32_t i = 0; i < 2 && of_proc; i++) {
 		uint32_t end = i ? ev->other : ev->end;
 		if ((i && ev->kind != EV_UP) || end >= SIM_PROCS || !s->proc[end].paused)
 			continue;
@@ -860,13 +916,15 @@ static void handle(struct sim *s, struct sim_event *ev)
 		if (!s->co || ev->gen != s->co_gen)
 			break;
 		sim_stored(s);
-		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number, .ok = ev->step });
+		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number,
+			.ok = ev->step });
 		break;
 	case EV_CO_START: co_start(s, ev->number); break;
 	case EV_CO_TICK:
 		if (s->co && ev->gen == s->co_gen) {
 			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
-			sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_CO_TICK, .gen = ev->gen });
+			sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_CO_TICK,
+				.gen = ev->gen });
 		}
 		break;
 	case EV_CO_EVENT:
@@ -903,13 +961,15 @@ static void draw(struct sim *s, uint32_t only)
 	int64_t span = (int64_t)s->nsteps * s->step_ns + 2 * SIM_T;
 	for (uint64_t i = 0; i < count; i++) {
 		int64_t at = sim_rnd(s, 8) ? between(s, 0, span) : 0;
-		if (i && sim_rnd(s, 3) == 0)                      /* close to the one before: failures during the reaction */
+		/* close to the one before: failures during the reaction */
+		if (i && sim_rnd(s, 3) == 0)
 			at = s->quiet_ns + between(s, 0, 100 * SIM_MS);
 		sim_push(s, (struct sim_event){ .at = at, .kind = EV_FAULT, .what = kinds[sim_rnd(s, n)] });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
 	for (uint64_t i = s->seed & HD_SIM_RELIEVED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
-		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_RELIEVE, .what = sim_rnd(s, 4) != 0 });
+		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_RELIEVE,
+			.what = sim_rnd(s, 4) != 0 });
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
 		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
@@ -923,7 +983,8 @@ static void draw(struct sim *s, uint32_t only)
 	}
 	if (s->seed & HD_SIM_GIVING_UP) {
 		s->patience = 2u << sim_rnd(s, 4);
-		s->nsteps += sim_rnd(s, 8) ? 0 : 400;             /* some are long enough to see it end well */
+		/* some are long enough to see it end well */
+		s->nsteps += sim_rnd(s, 8) ? 0 : 400;
 		int64_t until = between(s, 0, span);
 		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
 		sim_push(s, (struct sim_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
@@ -942,7 +1003,8 @@ static void check_grown(struct sim *s)
 	if (status.halting || status.nmembers >= status.target)
 		s->small_ns = s->now;
 	else if (s->now - since > 45 * SIM_T)
-		sim_bad(s, "grown", "%u of %u workers that are wanted are members since %.3f s", status.nmembers, status.target, (double)since / 1e9);
+		sim_bad(s, "grown", "%u of %u workers that are wanted are members since %.3f s",
+			status.nmembers, status.target, (double)since / 1e9);
 }
 
 static void check_live(struct sim *s)
@@ -950,11 +1012,13 @@ static void check_live(struct sim *s)
 	int64_t since = s->commit_ns > s->quiet_ns + 12 * SIM_T ? s->commit_ns : s->quiet_ns + 12 * SIM_T;
 
 	if (s->now - since > 60 * SIM_T)
-		sim_bad(s, "live", "no step since %.3f s, faults ended at %.3f s, %llu of %llu steps", (double)s->commit_ns / 1e9, (double)s->quiet_ns / 1e9,
+		sim_bad(s, "live", "no step since %.3f s, faults ended at %.3f s, %llu of %llu steps",
+			(double)s->commit_ns / 1e9, (double)s->quiet_ns / 1e9,
 			(unsigned long long)s->committed, (unsigned long long)s->nsteps);
 }
 
-enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self, struct hd_sim_result *result, struct hd_diag *diag)
+enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self,
+	struct hd_sim_result *result, struct hd_diag *diag)
 {
 	struct sim *s = hd_alloc(sizeof *s);
 
@@ -992,5 +1056,6 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 	hd_arena_finish(&s->arena);
 	hd_arena_finish(&s->scratch);
 	hd_free(s);
-	return no_memory ? hd_fail(diag, HD_E_NOMEM, "no memory for the simulation of seed %llu", (unsigned long long)seed) : HD_OK;
+	return no_memory ? hd_fail(diag, HD_E_NOMEM, "no memory for the simulation of seed %llu",
+		(unsigned long long)seed) : HD_OK;
 }

@@ -37,7 +37,8 @@
 
 #include "base/err.h"
 
-/* Faults that a seed may draw; each seed enables a random subset, so that rare combinations get their turn. */
+/* Faults that a seed may draw; each seed enables a random subset, so that rare combinations get their
+ * turn. */
 /*        id         text                                                           */
 #define HD_SIM_FAULTS(X)                                                              \
 	X(CRASH,     "a worker is killed")                                             \
@@ -65,9 +66,11 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, relieved;
-	uint32_t unheard, heeded;         /* learners whose donor gave up; those of them that were members later */
+	/* learners whose donor gave up; those of them that were members later */
+	uint32_t unheard, heeded;
 	uint32_t halted;                  /* runs that were asked to stop, and did */
-	uint32_t corrupted, expelled, undecided, escaped; /* states; workers for it; runs that ended for it; runs in which nobody could know */
+	/* states; workers for it; runs that ended for it; runs in which nobody could know */
+	uint32_t corrupted, expelled, undecided, escaped;
 	int64_t end_ns;
 };
 
@@ -79,17 +82,21 @@ struct hd_sim_result {
 /* Of a seed: bits of a worker's state flip once, if state is not sharded. */
 #define HD_SIM_CORRUPT (UINT64_C(1) << 34)
 
-/* Of a seed: until faults stop donors give up teaching now and then, as they do of learners that are too slow. */
+/* Of a seed: until faults stop donors give up teaching now and then, as they do of learners that are too
+ * slow. */
 #define HD_SIM_GIVING_UP (UINT64_C(1) << 35)
 
-/* Of a seed: until faults stop the coordinator is killed now and then while a record of it is being stored. */
+/* Of a seed: until faults stop the coordinator is killed now and then while a record of it is being
+ * stored. */
 #define HD_SIM_UNHEARD (UINT64_C(1) << 36)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);
 
-/* HD_E_NOMEM alone; a violation is a result. `only`: bits of faults that may be drawn (for shrinking); ~0: all. */
-HD_MUST_USE enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self, struct hd_sim_result *result, struct hd_diag *diag);
+/* HD_E_NOMEM alone; a violation is a result. `only`: bits of faults that may be drawn (for shrinking); ~0:
+ * all. */
+HD_MUST_USE enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self,
+	struct hd_sim_result *result, struct hd_diag *diag);
 const char *hd_sim_fault_name(enum hd_sim_fault fault);
 
 #endif

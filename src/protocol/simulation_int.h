@@ -23,14 +23,17 @@ enum {
 #define SIM_MS INT64_C(1000000)
 #define SIM_T  (1000 * SIM_MS)
 
-struct sim_val { uint64_t units, tag; };                  /* a digit of 4 bits per virtual node; the state it came from */
+/* a digit of 4 bits per virtual node; the state it came from */
+struct sim_val { uint64_t units, tag; };
 struct sim_root { bool here; struct sim_val val; };
 
-/* Digests of the last steps that were heard, by parity, and since when two of one step differ; 0: they do not. */
+/* Digests of the last steps that were heard, by parity, and since when two of one step differ; 0: they do
+ * not. */
 struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
 
 /* What the wire carries beside control messages. */
-enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
+enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER,
+	SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
@@ -41,13 +44,15 @@ struct sim_packet {
 	const uint8_t *bytes;
 };
 
-enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT, EV_ASK,
+enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT,
+	EV_ASK,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
 struct sim_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
 	uint64_t seq;
 	enum sim_event_kind kind;
-	uint32_t end, other, gen, link;                   /* at which end; of which link, in which of its lives; of which process life */
+	/* at which end; of which link, in which of its lives; of which process life */
+	uint32_t end, other, gen, link;
 	enum hd_suspicion why;
 	uint32_t what, run;                               /* task: kind; fault; epoch */
 	uint32_t pass, bucket;
@@ -56,12 +61,14 @@ struct sim_event {
 };
 
 /* [0] of the lower end, or from it; closing: that end has not heard yet that the life before ended */
-struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2], closing[2]; uint32_t closing_worker[2], closing_life[2]; };
+struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2], closing[2];
+	uint32_t closing_worker[2], closing_life[2]; };
 
 struct sim_proc {
 	bool alive, paused, exited, remote;
 	bool cut_off;                     /* the coordinator called it dead, and had reason to */
-	uint32_t gen, id, epoch, decided, run, code;      /* run: counts CANCEL; tasks of an earlier one report nothing */
+	/* run: counts CANCEL; tasks of an earlier one report nothing */
+	uint32_t gen, id, epoch, decided, run, code;
 	uint64_t ran;                     /* the first step that it ran, and 1; 0: none */
 	int64_t began_ns, paused_until, busy_until;
 	uint64_t nonce;
@@ -72,7 +79,8 @@ struct sim_proc {
 	struct sim_heard heard;
 	uint64_t known_tag;               /* as it was when its digest was taken; 0: it was not */
 	struct sim_val own[HD_MAX_PASSES][SIM_BUCKETS];   /* whole pass, per bucket: units of its leaves */
-	bool own_here[HD_MAX_PASSES][SIM_BUCKETS], own_roots[SIM_BUCKETS];       /* own_roots: not overwritten by the sum yet */
+	/* own_roots: not overwritten by the sum yet */
+	bool own_here[HD_MAX_PASSES][SIM_BUCKETS], own_roots[SIM_BUCKETS];
 	uint64_t pass_units[HD_MAX_PASSES];
 	struct sim_val sum[SIM_BUCKETS];
 	bool sum_here[SIM_BUCKETS];
@@ -80,13 +88,15 @@ struct sim_proc {
 	uint32_t nroots;
 	uint64_t table;
 	bool table_full;
-	const struct sim_packet *waiting[SIM_WAITING];    /* for an epoch or a step that is not here yet, in order */
+	/* for an epoch or a step that is not here yet, in order */
+	const struct sim_packet *waiting[SIM_WAITING];
 	uint32_t nwaiting;
 	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
 	uint32_t asked[SIM_PROCS];        /* for which lesson the process of that place asked last */
 	uint32_t over[SIM_PROCS];         /* the lesson of that place that this donor gave up */
 	bool unheard;                     /* its donor gave up, and it was no member since */
-	uint32_t learns_from, lesson;     /* lesson: its last one; boundaries of before are not its own any more */
+	/* lesson: its last one; boundaries of before are not its own any more */
+	uint32_t learns_from, lesson;
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -119,16 +129,21 @@ struct sim {
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
 	struct hd_coordinator *co;
-	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;     /* lessons: of all, so that each has its number */
-	int64_t co_killed_ns, somebody_ns;        /* somebody: when a process of a worker of this machine was there, or about to be, the last time */
+	/* lessons: of all, so that each has its number */
+	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;
+	/* somebody: when a process of a worker of this machine was there, or about to be, the last time */
+	int64_t co_killed_ns, somebody_ns;
 	uint32_t nstarting;
 	struct hd_co_record store;        /* durable */
-	int64_t store_ns;                 /* when the last record that was handed over is: one after another */
-	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];     /* handed over, not known to be stored, in order */
+	/* when the last record that was handed over is: one after another */
+	int64_t store_ns;
+	/* handed over, not known to be stored, in order */
+	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];
 	uint32_t nstoring;
 	struct hd_view newest;            /* of the views that anybody adopted */
 	struct { uint32_t epoch, n, member[HD_MAX_MEMBERS]; } planned;    /* as PREPARE named it last */
-	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];     /* by whom an epoch was said, and for what */
+	/* by whom an epoch was said, and for what */
+	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];
 	uint64_t nonce_of[SIM_IDS];       /* to whom a number was given */
 	uint64_t ckpt;                    /* newest step on disk */
 	uint32_t co_epoch;
@@ -136,13 +151,15 @@ struct sim {
 	uint64_t tag[SIM_STEPS + 1];      /* of X_s, once made; 0: not yet */
 	uint64_t saved_tag[SIM_STEPS + 1];        /* of the checkpoint of that step; 0: none */
 	uint64_t digest_every;            /* steps */
-	bool spoiled, known, escaped;     /* a state was corrupted; a coordinator heard of it; nobody could know, and it went on */
+	/* a state was corrupted; a coordinator heard of it; nobody could know, and it went on */
+	bool spoiled, known, escaped;
 	struct sim_heard co_heard;
 	uint64_t verified;                /* the newest step that was committed with a digest */
 	uint64_t committed, commit_mark;
 	int64_t commit_ns, small_ns;      /* small: when as many were members as are wanted, the last time */
 	struct { uint32_t epoch; struct hd_hash hash; } views[256];
-	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];   /* who computed that leaf of `making` last */
+	/* who computed that leaf of `making` last */
+	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];
 	uint64_t making;
 	bool over, asked_to_halt, gave_up;
 	uint32_t over_code;
@@ -155,7 +172,8 @@ struct sim {
 
 void sim_push(struct sim *s, struct sim_event event);
 uint64_t sim_rnd(struct sim *s, uint64_t n);                      /* 0 .. n - 1 */
-__attribute__((format(printf, 3, 4))) void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void sim_bad(struct sim *s, const char *invariant, const char *fmt,
+	...);
 __attribute__((format(printf, 2, 3))) void sim_say(struct sim *s, const char *fmt, ...);
 void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet *packet);
 void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
@@ -172,7 +190,8 @@ void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg);
 /* simulation_takeover.c */
 /* It is handed over, known to be stored, if it is, in that time. */
 void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_t in_ns);
-void sim_stored(struct sim *s);                                   /* the coordinator hears of the oldest that was handed over */
+/* the coordinator hears of the oldest that was handed over */
+void sim_stored(struct sim *s);
 void sim_store_cut(struct sim *s);                                /* it is killed, and hears of none */
 void sim_check_said(struct sim *s, const struct hd_msg *msg);     /* what the coordinator says is stored */
 void sim_check_takeover(struct sim *s);                           /* the one that was just made */

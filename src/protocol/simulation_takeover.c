@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* What outlives a coordinator is its record, once it is known to be stored: nothing that it says may need more. */
+/* What outlives a coordinator is its record, once it is known to be stored: nothing that it says may need
+ * more. */
 
 static bool has(const struct hd_co_record *record, uint32_t worker)
 {
@@ -12,7 +13,8 @@ static bool has(const struct hd_co_record *record, uint32_t worker)
 	return false;
 }
 
-/* Of the newest view, which it has not entered and will not: it has adopted a later epoch, and may have said so. */
+/* Of the newest view, which it has not entered and will not: it has adopted a later epoch, and may have
+ * said so. */
 static bool is_outside(const struct sim *s, uint32_t worker)
 {
 	uint32_t slot = sim_slot(s, worker);
@@ -28,14 +30,18 @@ static void check_members(struct sim *s)
 	uint32_t n = s->co ? hd_coordinator_workers(s->co, w, HD_MAX_WORKERS) : 0;
 
 	for (uint32_t i = 0; i < n && s->store.started; i++)
-		if (w[i].state == HD_W_MEMBER && hd_view_has(&s->newest, w[i].worker) && !has(&s->store, w[i].worker) &&
+		if (w[i].state == HD_W_MEMBER && hd_view_has(&s->newest, w[i].worker) &&
+			!has(&s->store, w[i].worker) &&
 		    !is_outside(s, w[i].worker))
-			sim_bad(s, "stored", "worker %u is a member of epoch %u, and the record does not say so", w[i].worker, s->newest.epoch);
+			sim_bad(s, "stored",
+				"worker %u is a member of epoch %u, and the record does not say so",
+				w[i].worker, s->newest.epoch);
 }
 
 static void durable(struct sim *s, const struct hd_co_record *record)
 {
-	if (record->term < s->store.term || record->serial < s->store.serial || record->epoch < s->store.epoch ||
+	if (record->term < s->store.term || record->serial < s->store.serial ||
+		record->epoch < s->store.epoch ||
 	    record->next_worker < s->store.next_worker)
 		sim_bad(s, "stored", "an older record overwrites a newer one");
 	s->store = *record;
@@ -52,7 +58,8 @@ void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_
 		return;
 	}
 	if (record->target != s->target && record->target != before)
-		sim_bad(s, "target", "%u workers are stored as asked for, after %u and %u", record->target, before, s->target);
+		sim_bad(s, "target", "%u workers are stored as asked for, after %u and %u", record->target,
+			before, s->target);
 	if (s->nstoring == SIM_STORING) {
 		sim_bad(s, "memory", "more than %d records are being stored", SIM_STORING);
 		return;
@@ -61,9 +68,11 @@ void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_
 	s->storing[s->nstoring].record = copy;
 	s->storing[s->nstoring++].ok = ok;
 	s->store_ns = s->now + in_ns > s->store_ns ? s->now + in_ns : s->store_ns;
-	sim_push(s, (struct sim_event){ .at = s->store_ns, .kind = EV_STORED, .gen = s->co_gen, .number = record->serial, .step = ok });
+	sim_push(s, (struct sim_event){ .at = s->store_ns, .kind = EV_STORED, .gen = s->co_gen,
+		.number = record->serial, .step = ok });
 	if (s->seed & HD_SIM_UNHEARD && s->now < s->quiet_ns && sim_rnd(s, 8) == 0)
-		sim_push(s, (struct sim_event){ .at = s->now + (int64_t)sim_rnd(s, (uint64_t)(s->store_ns - s->now)), .kind = EV_FAULT,
+		sim_push(s, (struct sim_event){ .at = s->now + (int64_t)sim_rnd(s,
+			(uint64_t)(s->store_ns - s->now)), .kind = EV_FAULT,
 			.what = HD_SIM_CO_CRASH });
 }
 
@@ -94,9 +103,12 @@ static void check_number(struct sim *s, const struct hd_msg *msg, uint32_t epoch
 	uint32_t i = epoch % SIM_EPOCHS;
 
 	if (epoch > s->store.epoch)
-		sim_bad(s, "stored", "%s of epoch %u, the record says %u", hd_msg_name(msg->kind), epoch, s->store.epoch);
-	if (s->numbered[i].epoch == epoch && (s->numbered[i].term != msg->term || s->numbered[i].planned != planned))
-		sim_bad(s, "epoch", "%s of epoch %u by term %u, which term %u said for %s", hd_msg_name(msg->kind), epoch, msg->term,
+		sim_bad(s, "stored", "%s of epoch %u, the record says %u", hd_msg_name(msg->kind), epoch,
+			s->store.epoch);
+	if (s->numbered[i].epoch == epoch && (s->numbered[i].term != msg->term ||
+		s->numbered[i].planned != planned))
+		sim_bad(s, "epoch", "%s of epoch %u by term %u, which term %u said for %s",
+			hd_msg_name(msg->kind), epoch, msg->term,
 			s->numbered[i].term, s->numbered[i].planned ? "a change" : "a failure");
 	s->numbered[i].epoch = epoch;
 	s->numbered[i].term = msg->term;
@@ -107,7 +119,8 @@ static void check_holders(struct sim *s, const struct hd_msg *msg, const uint32_
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!s->store.started || !has(&s->store, member[i]))
-			sim_bad(s, "stored", "%s with worker %u, and the record does not have it", hd_msg_name(msg->kind), member[i]);
+			sim_bad(s, "stored", "%s with worker %u, and the record does not have it",
+				hd_msg_name(msg->kind), member[i]);
 }
 
 static void check_id(struct sim *s, const struct hd_msg_admit *msg)
@@ -115,7 +128,8 @@ static void check_id(struct sim *s, const struct hd_msg_admit *msg)
 	uint32_t id = msg->worker % HD_REMOTE_WORKER;
 
 	if (id >= s->store.next_worker)
-		sim_bad(s, "stored", "the number %u is given out, and the record ends with %u", id, s->store.next_worker);
+		sim_bad(s, "stored", "the number %u is given out, and the record ends with %u", id,
+			s->store.next_worker);
 	if (id >= SIM_IDS || (s->nonce_of[id] && s->nonce_of[id] != msg->nonce))
 		sim_bad(s, "stored", "the number %u is given to two workers", id);
 	else
@@ -124,11 +138,13 @@ static void check_id(struct sim *s, const struct hd_msg_admit *msg)
 
 void sim_check_said(struct sim *s, const struct hd_msg *msg)
 {
-	static const bool decides[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = true, [HD_MSG_LEARN] = true, [HD_MSG_DONATE] = true, [HD_MSG_PREPARE] = true,
+	static const bool decides[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = true, [HD_MSG_LEARN] = true,
+		[HD_MSG_DONATE] = true, [HD_MSG_PREPARE] = true,
 		[HD_MSG_DECIDE] = true, [HD_MSG_FENCE] = true, [HD_MSG_VIEW] = true };
 
 	if (decides[msg->kind] && msg->term > s->store.term)
-		sim_bad(s, "stored", "%s in term %u, the record says %u", hd_msg_name(msg->kind), msg->term, s->store.term);
+		sim_bad(s, "stored", "%s in term %u, the record says %u", hd_msg_name(msg->kind), msg->term,
+			s->store.term);
 	switch ((int)msg->kind) {
 	case HD_MSG_ADMIT:
 		check_id(s, &msg->admit);
@@ -137,12 +153,14 @@ void sim_check_said(struct sim *s, const struct hd_msg *msg)
 		check_number(s, msg, msg->prepare.next, true);
 		s->planned.epoch = msg->prepare.next;
 		s->planned.n = msg->prepare.nmember;
-		memcpy(s->planned.member, msg->prepare.member, msg->prepare.nmember * sizeof *msg->prepare.member);
+		memcpy(s->planned.member, msg->prepare.member,
+			msg->prepare.nmember * sizeof *msg->prepare.member);
 		break;
 	case HD_MSG_DECIDE:
 		check_number(s, msg, msg->decided.next, true);
 		if (s->planned.epoch != msg->decided.next)
-			sim_bad(s, "stored", "DECIDE of epoch %u, for which nobody was prepared", msg->decided.next);
+			sim_bad(s, "stored", "DECIDE of epoch %u, for which nobody was prepared",
+				msg->decided.next);
 		check_holders(s, msg, s->planned.member, s->planned.n);
 		break;
 	case HD_MSG_FENCE:
@@ -163,15 +181,19 @@ void sim_check_takeover(struct sim *s)
 
 	hd_coordinator_status(s->co, &status);
 	if (status.term != s->store.term + 1 || status.epoch != s->store.epoch)
-		sim_bad(s, "stored", "a coordinator begins with term %u and epoch %u, the record says %u and %u", status.term, status.epoch,
+		sim_bad(s, "stored",
+			"a coordinator begins with term %u and epoch %u, the record says %u and %u",
+			status.term, status.epoch,
 			s->store.term, s->store.epoch);
 	if (s->store.target && status.asked != s->store.target)
-		sim_bad(s, "target", "a coordinator begins with %u workers, the record says %u", status.asked, s->store.target);
+		sim_bad(s, "target", "a coordinator begins with %u workers, the record says %u", status.asked,
+			s->store.target);
 	if (s->store.halting && !status.halting)
 		sim_bad(s, "stored", "a coordinator goes on with what the record says is stopped");
 }
 
-/* Since when it could have noticed: it was there, and did not stand still, and heard that its link had closed. */
+/* Since when it could have noticed: it was there, and did not stand still, and heard that its link had
+ * closed. */
 static int64_t noticed_ns(const struct sim *s, uint32_t slot)
 {
 	const struct sim_proc *p = &s->proc[slot];
@@ -186,8 +208,11 @@ static int64_t noticed_ns(const struct sim *s, uint32_t slot)
 void sim_check_taken_over(struct sim *s)
 {
 	for (uint32_t i = 0; i < SIM_PROCS && !s->co && s->takers && !s->over; i++)
-		if (s->proc[i].alive && !s->proc[i].paused && !s->proc[i].remote && s->now - noticed_ns(s, i) > 7 * SIM_T)
-			sim_bad(s, "taken", "process %u, worker %u, has no coordinator since %.3f s, and takes nothing over", i, s->proc[i].id,
+		if (s->proc[i].alive && !s->proc[i].paused && !s->proc[i].remote &&
+			s->now - noticed_ns(s, i) > 7 * SIM_T)
+			sim_bad(s, "taken",
+				"process %u, worker %u, has no coordinator since %.3f s, and takes nothing "
+				"over", i, s->proc[i].id,
 				(double)s->co_killed_ns / 1e9);
 }
 
@@ -201,5 +226,6 @@ void sim_check_empty(struct sim *s)
 	if (some)
 		s->somebody_ns = s->now;
 	else if (s->now - s->somebody_ns > 10 * SIM_T)
-		sim_bad(s, "empty", "no worker is here or about to come since %.3f s", (double)s->somebody_ns / 1e9);
+		sim_bad(s, "empty", "no worker is here or about to come since %.3f s",
+			(double)s->somebody_ns / 1e9);
 }

@@ -10,8 +10,8 @@
 /* HD_SIM_SEEDS names another number; how often what befell them is counted for the usual one alone. */
 enum { SLICE = DRAWS(5000) };
 
-/* Half of a slice is the same for ever. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives the
- * commit), so that each change meets seeds that none before it met. */
+/* Half of a slice is the same for ever. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run
+ * gives the commit), so that each change meets seeds that none before it met. */
 static uint64_t seed_of(uint64_t i, uint64_t n)
 {
 	const char *fresh = getenv("HD_FRESH");
@@ -23,14 +23,16 @@ static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
 {
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_simulate_job(seed, only, NULL, NULL, result, &diag) == HD_OK, "seed %" PRIu64 ": %s", seed, diag.text);
+	CHECK(hd_simulate_job(seed, only, NULL, NULL, result, &diag) == HD_OK, "seed %" PRIu64 ": %s", seed,
+		diag.text);
 	CHECK(result->ok, "seed %" PRIu64 ": %s", seed, result->why);
 }
 
 static void no_seed_of_a_slice_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0, takeovers = 0, halted = 0;
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0,
+		takeovers = 0, halted = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
@@ -44,14 +46,16 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 		halted += r.halted;
 	}
 	/* something befell them */
-	assert_true(asked || (crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100 && halted > n / 100));
+	assert_true(asked || (crashes > n / 10 && redone > n / 10 && restores > n / 100 &&
+		takeovers > n / 100 && halted > n / 100));
 }
 
 /* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */
 static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, fetches = 0, redone = 0, restores = 0, given_up = 0;
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, fetches = 0, redone = 0, restores = 0,
+		given_up = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
@@ -108,7 +112,8 @@ static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, corrupted = 0, expelled = 0, undecided = 0, alone = 0;
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, corrupted = 0, expelled = 0, undecided = 0,
+		alone = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
@@ -120,7 +125,8 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 		undecided += r.undecided;
 		alone += r.escaped;
 	}
-	assert_true(asked || (corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 && alone < corrupted / 4));
+	assert_true(asked || (corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 &&
+		alone < corrupted / 4));
 }
 
 /* Whoever was given up learns from another, or anew. */
@@ -133,12 +139,14 @@ static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
-		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ?
+			HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		unheard += r.unheard;
 		heeded += r.heeded;
 	}
 	CHECK(asked || (unheard > n / 10 && heeded > unheard / 4),
-		"%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard, heeded);
+		"%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard,
+		heeded);
 }
 
 /* Nor does one whose record was stored, or not, and who never heard which. */
@@ -150,11 +158,13 @@ static void no_seed_of_coordinators_killed_while_they_store_violates_an_invarian
 	(void)state;
 	for (uint64_t seed = 1; seed <= n; seed++) {
 		struct hd_sim_result r;
-		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ?
+			HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		takeovers += r.takeovers;
 		restores += r.restores;
 	}
-	CHECK(asked || (takeovers > n / 2 && restores > n / 100), "%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
+	CHECK(asked || (takeovers > n / 2 && restores > n / 100),
+		"%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
 }
 
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
@@ -165,7 +175,8 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 		struct hd_sim_result r;
 		for (int sharded = 0; sharded < 2; sharded++) {
 			run(sharded ? seed | HD_SIM_SHARDED : seed, 0, &r);
-			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3, "seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
+			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3,
+				"seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
 		}
 	}
 }
@@ -179,7 +190,8 @@ static void equal_seeds_give_equal_runs(void **state)
 		memset(&b, 0, sizeof b);
 		run(seed, UINT32_MAX, &a);
 		run(seed, UINT32_MAX, &b);
-		CHECK(a.events == b.events && a.end_ns == b.end_ns && a.redone == b.redone, "seed %" PRIu64, seed);
+		CHECK(a.events == b.events && a.end_ns == b.end_ns && a.redone == b.redone, "seed %" PRIu64,
+			seed);
 	}
 }
 

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
-/* The runtime's twin of one worker: carries out what its member machine asks for, with integers for gradients. */
+/* The runtime's twin of one worker: carries out what its member machine asks for, with integers for
+ * gradients. */
 
-enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE, TASK_LOADED, TASK_FEED, TASK_UPDATE };
+enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
+	TASK_LOADED, TASK_FEED, TASK_UPDATE };
 
 static uint64_t mix(uint64_t x)
 {
@@ -31,7 +33,8 @@ uint64_t sim_tag(struct sim *s, uint64_t step)
 }
 
 /* A state that was corrupted is not what it should be; that others see it is what is checked then. */
-static bool is_tag(struct sim *s, uint64_t tag, uint64_t step) { return s->spoiled || tag == sim_tag(s, step); }
+static bool is_tag(struct sim *s, uint64_t tag, uint64_t step) { return s->spoiled || tag == sim_tag(s, step);
+	}
 
 void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg)
 {
@@ -65,7 +68,8 @@ static uint64_t units_of_root(const struct sim *s, struct hd_tnode node)
 	return units_of(&(struct hd_vrange){ first, end - first }, 1);
 }
 
-static void task(struct sim *s, uint32_t slot, enum task kind, int64_t in_ns, bool serial, struct sim_event ev)
+static void task(struct sim *s, uint32_t slot, enum task kind, int64_t in_ns, bool serial,
+	struct sim_event ev)
 {
 	struct sim_proc *p = &s->proc[slot];
 	int64_t from = serial && p->busy_until > s->now ? p->busy_until : s->now;
@@ -81,10 +85,12 @@ static void task(struct sim *s, uint32_t slot, enum task kind, int64_t in_ns, bo
 	sim_push(s, ev);
 }
 
-static int64_t ms(struct sim *s, uint32_t from, uint32_t to) { return (int64_t)(from * 1000 + sim_rnd(s, (to - from) * 1000 + 1)) * 1000; }
+static int64_t ms(struct sim *s, uint32_t from, uint32_t to) { return (int64_t)(from * 1000 + sim_rnd(s,
+	(to - from) * 1000 + 1)) * 1000; }
 
 /* Roots of all own passes, in ordinal order. */
-static uint32_t roots_of(struct sim *s, const struct hd_passes *passes, uint32_t worker, struct hd_tnode *root, uint32_t *first)
+static uint32_t roots_of(struct sim *s, const struct hd_passes *passes, uint32_t worker,
+	struct hd_tnode *root, uint32_t *first)
 {
 	uint32_t n = 0;
 
@@ -101,7 +107,8 @@ static void compute(struct sim *s, uint32_t slot, const struct hd_member_action 
 	p->pass_units[a->pass] = units_of(a->range, a->nranges);
 	memset(p->own_here[a->pass], 0, sizeof p->own_here[a->pass]);
 	if (!p->has_state || p->version != a->step)
-		sim_bad(s, "state", "worker %u computes step %llu from X_%llu", p->id, (unsigned long long)a->step, (unsigned long long)p->version);
+		sim_bad(s, "state", "worker %u computes step %llu from X_%llu", p->id,
+			(unsigned long long)a->step, (unsigned long long)p->version);
 	if (s->making != a->step) {
 		memset(s->maker, 0, sizeof s->maker);
 		s->making = a->step;
@@ -109,9 +116,13 @@ static void compute(struct sim *s, uint32_t slot, const struct hd_member_action 
 	for (uint32_t i = 0; i < a->nranges; i++)
 		for (uint32_t v = a->range[i].first; v < a->range[i].first + a->range[i].n; v++) {
 			const struct sim_proc *had = s->maker[v].gen ? &s->proc[s->maker[v].slot] : NULL;
-			if (had && s->maker[v].gen == had->gen + 1 && had->alive && had->m && had->run == 0 && hd_member_state(had->m) == HD_MEMBER && a->pass)
-				if (s->co && hd_coordinator_view(s->co) && hd_view_has(hd_coordinator_view(s->co), had->id))
-					sim_bad(s, "redo", "virtual node %u of step %llu again at %u; %u has it", v, (unsigned long long)a->step,
+			if (had && s->maker[v].gen == had->gen + 1 && had->alive && had->m && had->run == 0 &&
+				hd_member_state(had->m) == HD_MEMBER && a->pass)
+				if (s->co && hd_coordinator_view(s->co) &&
+					hd_view_has(hd_coordinator_view(s->co), had->id))
+					sim_bad(s, "redo",
+						"virtual node %u of step %llu again at %u; %u has it", v,
+						(unsigned long long)a->step,
 						p->id, had->id);
 			s->result->redone += had != NULL;
 			s->maker[v].gen = p->gen + 1;
@@ -120,7 +131,8 @@ static void compute(struct sim *s, uint32_t slot, const struct hd_member_action 
 	int64_t from = p->busy_until > s->now ? p->busy_until : s->now;
 	for (uint32_t b = 0; b < s->nbuckets; b++)
 		if (sim_rnd(s, 4))
-			task(s, slot, TASK_FINAL, from - s->now + length * (int64_t)(s->nbuckets - b) / (int64_t)(s->nbuckets + 1), false,
+			task(s, slot, TASK_FINAL, from - s->now + length *
+				(int64_t)(s->nbuckets - b) / (int64_t)(s->nbuckets + 1), false,
 				(struct sim_event){ .pass = a->pass, .bucket = b, .step = a->step });
 	task(s, slot, TASK_COMPUTED, length, true, (struct sim_event){ .pass = a->pass, .step = a->step });
 }
@@ -145,17 +157,22 @@ static void send_roots(struct sim *s, uint32_t slot, const struct hd_member_acti
 		sim_bad(s, "roots", "worker %u sends roots of bucket %u that %s", p->id, a->bucket,
 			p->own_roots[a->bucket] ? "are not final" : "the sum overwrote");
 	for (uint32_t o = first[a->pass]; o < first[a->pass + 1]; o++)
-		sim_send(s, slot, sim_slot(s, a->worker), &(struct sim_packet){ .kind = SIM_ROOT, .epoch = p->epoch, .from = p->id, .ordinal = o,
+		sim_send(s, slot, sim_slot(s, a->worker), &(struct sim_packet){ .kind = SIM_ROOT,
+			.epoch = p->epoch, .from = p->id, .ordinal = o,
 			.bucket = a->bucket,
-			.step = a->step, .val = { units_of_root(s, root[o]), p->own[a->pass][a->bucket].tag } });
+			.step = a->step, .val = { units_of_root(s, root[o]),
+			p->own[a->pass][a->bucket].tag } });
 }
 
-static void check_sum(struct sim *s, const struct sim_proc *p, uint64_t step, uint32_t bucket, struct sim_val val)
+static void check_sum(struct sim *s, const struct sim_proc *p, uint64_t step, uint32_t bucket,
+	struct sim_val val)
 {
 	if (val.units != s->full || !is_tag(s, val.tag, step))
-		sim_bad(s, "once", "worker %u has %016llx of %016llx in bucket %u of step %llu%s", p->id, (unsigned long long)val.units,
+		sim_bad(s, "once", "worker %u has %016llx of %016llx in bucket %u of step %llu%s", p->id,
+			(unsigned long long)val.units,
 			(unsigned long long)s->full,
-			bucket, (unsigned long long)step, val.tag == sim_tag(s, step) ? "" : ", of another state");
+			bucket, (unsigned long long)step, val.tag == sim_tag(s, step) ? "" :
+			", of another state");
 }
 
 /* Of several states, a sum is of another than all: the same wherever and in whatever parts it is added. */
@@ -182,7 +199,8 @@ static void fold(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 		const struct hd_pass *pass = &x->passes.pass[i];
 		if (pass->worker == p->id) {
 			if (!p->own_here[pass->pass][a->bucket] || !p->own_roots[a->bucket])
-				sim_bad(s, "roots", "worker %u folds bucket %u without its own pass %u", p->id, a->bucket, pass->pass);
+				sim_bad(s, "roots", "worker %u folds bucket %u without its own pass %u",
+					p->id, a->bucket, pass->pass);
 			add(s, p, &sum, p->own[pass->pass][a->bucket]);
 		}
 	}
@@ -193,7 +211,8 @@ static void fold(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 		sum.val.tag = mix(sum.mixed) | 1;
 	check_sum(s, p, a->step, a->bucket, sum.val);
 	p->sum[a->bucket] = sum.val;
-	task(s, slot, TASK_FOLDED, ms(s, 0, 2), false, (struct sim_event){ .bucket = a->bucket, .step = a->step });
+	task(s, slot, TASK_FOLDED, ms(s, 0, 2), false, (struct sim_event){ .bucket = a->bucket,
+		.step = a->step });
 }
 
 static uint64_t own_table(const struct sim_proc *p)
@@ -213,14 +232,17 @@ static void publish(struct sim *s, uint32_t slot, const struct hd_member_action 
 	const struct hd_view *view = hd_member_view(p->m);
 
 	if (kind == SIM_SUM && !p->sum_here[a->bucket])
-		sim_bad(s, "roots", "worker %u publishes bucket %u of step %llu without its sum", p->id, a->bucket, (unsigned long long)a->step);
+		sim_bad(s, "roots", "worker %u publishes bucket %u of step %llu without its sum", p->id,
+			a->bucket, (unsigned long long)a->step);
 	if (kind == SIM_TABLE && !p->table_full && own_table(p) != s->full)
 		sim_bad(s, "roots", "worker %u publishes a table with holes", p->id);
 	for (uint32_t i = 0; i < view->nmembers; i++)
 		if (a->mask >> i & 1)
-			sim_send(s, slot, sim_slot(s, view->member[i]), &(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
+			sim_send(s, slot, sim_slot(s, view->member[i]),
+				&(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
 				.bucket = a->bucket,
-				.step = a->step, .val = kind == SIM_SUM ? p->sum[a->bucket] : (struct sim_val){ s->full, 0 } });
+				.step = a->step, .val = kind == SIM_SUM ? p->sum[a->bucket] :
+				(struct sim_val){ s->full, 0 } });
 }
 
 static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_action *a)
@@ -230,7 +252,8 @@ static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_act
 
 	for (uint32_t i = 0; i < view->nmembers; i++)
 		if (view->member[i] != p->id)
-			sim_send(s, slot, sim_slot(s, view->member[i]), &(struct sim_packet){ .kind = SIM_LEAVES, .epoch = p->epoch, .from = p->id,
+			sim_send(s, slot, sim_slot(s, view->member[i]),
+				&(struct sim_packet){ .kind = SIM_LEAVES, .epoch = p->epoch, .from = p->id,
 				.pass = a->pass,
 				.step = a->step, .val = { p->pass_units[a->pass], p->tag } });
 }
@@ -253,10 +276,12 @@ static void feed(struct sim *s, uint32_t slot, bool boundary)
 
 	for (uint32_t i = 0; i < p->ndonor_for; i++) {
 		uint32_t to = sim_slot(s, p->donor_for[i]);
-		if (to >= SIM_PROCS || (view && hd_view_has(view, p->donor_for[i])) || (p->over[to] && p->over[to] == p->asked[to]))
+		if (to >= SIM_PROCS || (view && hd_view_has(view, p->donor_for[i])) ||
+			(p->over[to] && p->over[to] == p->asked[to]))
 			continue;
 		enum sim_kind kind = boundary && gives_up(s, p, to) ? SIM_OVER : SIM_SNAP;
-		sim_send(s, slot, to, &(struct sim_packet){ .kind = kind, .from = p->id, .step = p->version, .lesson = p->asked[to], .val = { 0, p->tag } });
+		sim_send(s, slot, to, &(struct sim_packet){ .kind = kind, .from = p->id, .step = p->version,
+			.lesson = p->asked[to], .val = { 0, p->tag } });
 	}
 }
 
@@ -274,11 +299,14 @@ static void send_part(struct sim *s, uint32_t slot, const struct hd_member_actio
 	const struct hd_view *view = hd_member_view(p->m);
 
 	if (!(kind == SIM_NORM ? p->sum_here : p->parm_here)[a->bucket])
-		sim_bad(s, "slots", "worker %u sends of bucket %u of step %llu what it has not", p->id, a->bucket, (unsigned long long)a->step);
+		sim_bad(s, "slots", "worker %u sends of bucket %u of step %llu what it has not", p->id,
+			a->bucket, (unsigned long long)a->step);
 	for (uint32_t i = 0; i < view->nmembers; i++)
 		if (a->mask >> i & 1)
-			sim_send(s, slot, sim_slot(s, view->member[i]), &(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
-				.bucket = a->bucket, .step = a->step, .val = { s->full, sim_tag(s, a->step) } });
+			sim_send(s, slot, sim_slot(s, view->member[i]),
+				&(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
+				.bucket = a->bucket, .step = a->step,
+				.val = { s->full, sim_tag(s, a->step) } });
 }
 
 static void ask_slots(struct sim *s, uint32_t slot)
@@ -290,7 +318,9 @@ static void ask_slots(struct sim *s, uint32_t slot)
 		uint32_t n = p->want >> b & 1 ? hd_member_holders(p->m, b, worker) : 0;
 		for (uint32_t i = 0; i < n; i++)
 			if (worker[i] != p->id)
-				sim_send(s, slot, sim_slot(s, worker[i]), &(struct sim_packet){ .kind = SIM_ASK_SLOT, .from = p->id, .bucket = b,
+				sim_send(s, slot, sim_slot(s, worker[i]),
+					&(struct sim_packet){ .kind = SIM_ASK_SLOT, .from = p->id,
+					.bucket = b,
 					.step = p->want_step });
 	}
 }
@@ -304,7 +334,8 @@ static void want_slots(struct sim *s, uint32_t slot, uint64_t step, bool all)
 	p->want_epoch = p->epoch;
 	p->saving = all;
 	for (uint32_t b = 0; b < s->nbuckets; b++)
-		if ((all || hd_exchange_chained(hd_member_exchange(p->m), b)) && !hd_member_has_slots(p->m, b)) {
+		if ((all || hd_exchange_chained(hd_member_exchange(p->m), b)) &&
+			!hd_member_has_slots(p->m, b)) {
 			p->want |= 1u << b;
 			s->result->fetches++;
 		}
@@ -319,9 +350,11 @@ static void give_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	if (hd_member_at(p->m) != k->step || !hd_member_has_slots(p->m, k->bucket) || to >= SIM_PROCS)
 		return;
 	if (p->slot[k->bucket] != k->step + 1)
-		sim_bad(s, "slots", "worker %u is to have those of X_%llu of bucket %u, and has of %llu", p->id, (unsigned long long)k->step, k->bucket,
+		sim_bad(s, "slots", "worker %u is to have those of X_%llu of bucket %u, and has of %llu",
+			p->id, (unsigned long long)k->step, k->bucket,
 			(unsigned long long)p->slot[k->bucket]);
-	sim_send(s, slot, to, &(struct sim_packet){ .kind = SIM_SLOT, .from = p->id, .bucket = k->bucket, .step = k->step });
+	sim_send(s, slot, to, &(struct sim_packet){ .kind = SIM_SLOT, .from = p->id, .bucket = k->bucket,
+		.step = k->step });
 }
 
 static void saved(struct sim *s, uint32_t slot);
@@ -332,8 +365,11 @@ static void take_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
 
 	if (!(p->want >> k->bucket & 1) || p->want_step != k->step)
 		return;
-	if (from->alive && from->id == k->from && from->epoch == p->epoch && from->slot[k->bucket] != k->step + 1)       /* it is read while it is sent */
-		sim_bad(s, "slots", "worker %u changes bucket %u of X_%llu while %u gets it", k->from, k->bucket, (unsigned long long)k->step, p->id);
+	/* it is read while it is sent */
+	if (from->alive && from->id == k->from && from->epoch == p->epoch &&
+		from->slot[k->bucket] != k->step + 1)
+		sim_bad(s, "slots", "worker %u changes bucket %u of X_%llu while %u gets it", k->from,
+			k->bucket, (unsigned long long)k->step, p->id);
 	p->want &= ~(1u << k->bucket);
 	if (!p->saving) {
 		p->slot[k->bucket] = k->step + 1;
@@ -344,7 +380,8 @@ static void take_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	if (p->saving)
 		saved(s, slot);
 	else
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .step = p->want_step, .epoch = p->want_epoch });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .step = p->want_step,
+			.epoch = p->want_epoch });
 }
 
 static void update(struct sim *s, uint32_t slot, uint64_t step)
@@ -354,16 +391,20 @@ static void update(struct sim *s, uint32_t slot, uint64_t step)
 
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		if (!p->norm_here[b] && !(p->sum_here[b] && hd_exchange_source(x, b) == x->me))
-			sim_bad(s, "slots", "worker %u updates in step %llu without the sums of squares of %u", p->id, (unsigned long long)step, b);
+			sim_bad(s, "slots",
+				"worker %u updates in step %llu without the sums of squares of %u", p->id,
+				(unsigned long long)step, b);
 		if (!hd_exchange_chained(x, b)) {
 			p->slot[b] = 0;
 			continue;
 		}
 		if (!p->sum_here[b])
-			sim_bad(s, "slots", "worker %u updates bucket %u in step %llu without its sum", p->id, b, (unsigned long long)step);
+			sim_bad(s, "slots", "worker %u updates bucket %u in step %llu without its sum", p->id,
+				b, (unsigned long long)step);
 		check_sum(s, p, step, b, p->sum[b]);
 		if (p->slot[b] != step + 1)
-			sim_bad(s, "slots", "worker %u brings bucket %u of step %llu on from slots of %llu", p->id, b, (unsigned long long)step,
+			sim_bad(s, "slots", "worker %u brings bucket %u of step %llu on from slots of %llu",
+				p->id, b, (unsigned long long)step,
 				(unsigned long long)p->slot[b]);
 		p->slot[b] = step + 2;
 		p->parm_here[b] = true;
@@ -376,7 +417,8 @@ static void finish_sharded(struct sim *s, struct sim_proc *p, uint64_t step)
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool chained = hd_exchange_chained(hd_member_exchange(p->m), b);
 		if (!p->parm_here[b] || (chained && p->slot[b] != step + 2))
-			sim_bad(s, "slots", "worker %u finishes step %llu without bucket %u", p->id, (unsigned long long)step, b);
+			sim_bad(s, "slots", "worker %u finishes step %llu without bucket %u", p->id,
+				(unsigned long long)step, b);
 		if (!chained)
 			p->slot[b] = 0;
 	}
@@ -385,30 +427,36 @@ static void finish_sharded(struct sim *s, struct sim_proc *p, uint64_t step)
 static void finish(struct sim *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
-	struct hd_step_news news = { .loss_sum = (double)step, .has_digest = (step + 1) % s->digest_every == 0 };
+	struct hd_step_news news = { .loss_sum = (double)step,
+		.has_digest = (step + 1) % s->digest_every == 0 };
 	uint64_t foreign = 0;             /* what of the sums came of other states */
 
 	if (s->copies)
 		finish_sharded(s, p, step);
 	for (uint32_t b = 0; b < s->nbuckets && !s->copies; b++) {
 		if (!p->sum_here[b])
-			sim_bad(s, "once", "worker %u finishes step %llu without the sum of bucket %u", p->id, (unsigned long long)step, b);
+			sim_bad(s, "once", "worker %u finishes step %llu without the sum of bucket %u", p->id,
+				(unsigned long long)step, b);
 		check_sum(s, p, step, b, p->sum[b]);
 		if (p->sum[b].tag != p->tag)
 			foreign = mix(foreign + p->sum[b].tag + b);
 	}
 	if (!p->table_full && own_table(p) != s->full)
-		sim_bad(s, "once", "worker %u finishes step %llu with table %016llx", p->id, (unsigned long long)step, (unsigned long long)own_table(p));
+		sim_bad(s, "once", "worker %u finishes step %llu with table %016llx", p->id,
+			(unsigned long long)step, (unsigned long long)own_table(p));
 	if (p->version != step || !is_tag(s, p->tag, step))
-		sim_bad(s, "state", "worker %u updates X_%llu in step %llu", p->id, (unsigned long long)p->version, (unsigned long long)step);
+		sim_bad(s, "state", "worker %u updates X_%llu in step %llu", p->id,
+			(unsigned long long)p->version, (unsigned long long)step);
 	p->table_full = true;
 	p->version = step + 1;
 	p->ran = p->ran ? p->ran : step + 1;
 	p->tag = mix(p->tag + s->full + foreign) | 1;
 	p->known_tag = news.has_digest ? p->tag : 0;
 	memcpy(&news.digest, &p->known_tag, sizeof p->known_tag);
-	sim_hear(s, &p->heard, &(struct hd_msg){ .kind = HD_MSG_SEAL, .seal = { .step = step, .ran = true, .state_digest = p->known_tag } });
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = step, .news = &news, .sum_digest = p->known_tag,
+	sim_hear(s, &p->heard, &(struct hd_msg){ .kind = HD_MSG_SEAL,
+		.seal = { .step = step, .ran = true, .state_digest = p->known_tag } });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = step, .news = &news,
+		.sum_digest = p->known_tag,
 		.state_digest = p->known_tag });
 }
 
@@ -420,10 +468,12 @@ static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 	if ((p->version != ev->step && hd_member_state(p->m) == HD_LEARNING) || ev->number != p->lesson)
 		return;                                           /* the job went on without this newcomer */
 	if (p->version != ev->step)
-		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id, (unsigned long long)ev->step,
+		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id,
+			(unsigned long long)ev->step,
 			(unsigned long long)p->version);
 	if (scribe && p->remote)
-		sim_bad(s, "remote", "worker %u is to save X_%llu, and cannot reach the disk", p->id, (unsigned long long)ev->step);
+		sim_bad(s, "remote", "worker %u is to save X_%llu, and cannot reach the disk", p->id,
+			(unsigned long long)ev->step);
 	bool saves = scribe && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
 	p->save = *ev;
 	if (saves && s->copies)
@@ -448,7 +498,8 @@ static void saved(struct sim *s, uint32_t slot)
 		s->saved_tag[ev.step] = p->tag;
 	}
 	feed(s, slot, true);
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = scribe && ev.step == s->halt_at });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = scribe &&
+		ev.step == s->halt_at });
 }
 
 /* Two members of one epoch: nobody overwrites the sums that the other still needs. */
@@ -458,9 +509,11 @@ static void check_gate(struct sim *s, const struct sim_proc *p, uint64_t step)
 
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *q = &s->proc[i];
-		if (q != p && q->alive && q->m && hd_view_has(view, q->id) && hd_member_epoch(q->m) == hd_member_epoch(p->m) && hd_member_view(q->m) &&
+		if (q != p && q->alive && q->m && hd_view_has(view, q->id) &&
+			hd_member_epoch(q->m) == hd_member_epoch(p->m) && hd_member_view(q->m) &&
 		    hd_member_view(q->m)->epoch == view->epoch && hd_member_at(q->m) < step)
-			sim_bad(s, "gate", "worker %u begins step %llu, %u has not sealed %llu", p->id, (unsigned long long)step, q->id,
+			sim_bad(s, "gate", "worker %u begins step %llu, %u has not sealed %llu", p->id,
+				(unsigned long long)step, q->id,
 				(unsigned long long)hd_member_at(q->m));
 	}
 }
@@ -519,7 +572,8 @@ static void donate(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_t le
 		return;
 	}
 	if (i == SIM_PROCS)
-		memmove(p->donor_for, p->donor_for + 1, --i * sizeof *p->donor_for);      /* of a coordinator before */
+		/* of a coordinator before */
+		memmove(p->donor_for, p->donor_for + 1, --i * sizeof *p->donor_for);
 	p->donor_for[i] = learner;
 	p->ndonor_for = i < p->ndonor_for ? p->ndonor_for : i + 1;
 	if (!sim_up(s, slot, sim_slot(s, learner)))
@@ -532,7 +586,8 @@ static void want(struct sim *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	sim_send(s, slot, sim_slot(s, p->learns_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id, .lesson = p->lesson });
+	sim_send(s, slot, sim_slot(s, p->learns_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id,
+		.lesson = p->lesson });
 }
 
 static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a)
@@ -540,11 +595,13 @@ static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	struct sim_proc *p = &s->proc[slot];
 
 	p->has_state = p->saving = false;
-	p->want = 0;                                      /* as in the runtime: the state comes from elsewhere */
+	/* as in the runtime: the state comes from elsewhere */
+	p->want = 0;
 	p->learns_from = a->worker;
 	p->lesson = ++s->lessons;
 	if (a->worker == HD_NOBODY && p->remote)
-		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id, (unsigned long long)a->step);
+		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id,
+			(unsigned long long)a->step);
 	if (a->worker == HD_NOBODY)
 		task(s, slot, TASK_LOADED, ms(s, 5, 300), true, (struct sim_event){ .step = a->step });
 	else
@@ -556,24 +613,29 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	struct sim_proc *p = &s->proc[slot];
 
 	if (HD_MEMBER_OF_EXCHANGE >> a->kind & 1 && hd_member_exchange(p->m)->step != a->step)
-		sim_bad(s, "exchange", "worker %u: %s of step %llu, the exchange is of step %llu", p->id, hd_member_action_name(a->kind),
+		sim_bad(s, "exchange", "worker %u: %s of step %llu, the exchange is of step %llu", p->id,
+			hd_member_action_name(a->kind),
 			(unsigned long long)a->step, (unsigned long long)hd_member_exchange(p->m)->step);
 	switch (a->kind) {
-	case HD_DO_SEND:      sim_tell(s, slot, a->worker == HD_COORDINATOR ? SIM_CO : sim_slot(s, a->worker), a->msg); break;
+	case HD_DO_SEND:      sim_tell(s, slot, a->worker == HD_COORDINATOR ? SIM_CO : sim_slot(s, a->worker),
+		a->msg); break;
 	case HD_DO_CONNECT:   sim_connect(s, slot, sim_slot(s, a->worker)); break;
 	case HD_DO_CALL:      sim_connect(s, slot, SIM_CO); break;
 	case HD_DO_TAKE_OVER:
 		if (!s->co)
-			sim_push(s, (struct sim_event){ .at = s->now + ms(s, 10, 200), .kind = EV_CO_START, .number = 1 });
+			sim_push(s, (struct sim_event){ .at = s->now + ms(s, 10, 200), .kind = EV_CO_START,
+				.number = 1 });
 		break;
 	case HD_DO_ADMITTED:
 		p->id = a->worker;
 		sim_close(s, slot, SIM_CO, true);
 		break;
-	case HD_DO_WARM:      task(s, slot, TASK_WARM, ms(s, 10, 1500), true, (struct sim_event){ .step = 0 }); break;
+	case HD_DO_WARM:      task(s, slot, TASK_WARM, ms(s, 10, 1500), true,
+		(struct sim_event){ .step = 0 }); break;
 	case HD_DO_LEARN:     learn(s, slot, a); break;
 	case HD_DO_DONATE:    donate(s, p, slot, a->worker, a->flag); break;
-	case HD_DO_PREPARE:   task(s, slot, TASK_PREPARE, ms(s, 1, 300), false, (struct sim_event){ .number = a->view->epoch }); break;
+	case HD_DO_PREPARE:   task(s, slot, TASK_PREPARE, ms(s, 1, 300), false,
+		(struct sim_event){ .number = a->view->epoch }); break;
 	case HD_DO_DECIDED:   p->decided = a->epoch; break;
 	case HD_DO_EPOCH:
 		if (a->epoch <= p->epoch)
@@ -598,11 +660,14 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_NORM:      send_part(s, slot, a, SIM_NORM); break;
 	case HD_DO_PARM:      send_part(s, slot, a, SIM_PARM); break;
 	case HD_DO_FETCH:     want_slots(s, slot, a->step, false); break;
-	case HD_DO_UPDATE:    task(s, slot, TASK_UPDATE, ms(s, 0, 10), true, (struct sim_event){ .step = a->step }); break;
-	case HD_DO_FINISH:    task(s, slot, TASK_FINISH, ms(s, 1, 20), true, (struct sim_event){ .step = a->step }); break;
+	case HD_DO_UPDATE:    task(s, slot, TASK_UPDATE, ms(s, 0, 10), true,
+		(struct sim_event){ .step = a->step }); break;
+	case HD_DO_FINISH:    task(s, slot, TASK_FINISH, ms(s, 1, 20), true,
+		(struct sim_event){ .step = a->step }); break;
 	case HD_DO_BOUNDARY:
 		task(s, slot, TASK_BOUNDARY, a->flag && a->step % 5 == 0 ? ms(s, 10, 100) : ms(s, 0, 1), true,
-			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final, .number = p->lesson });
+			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
+			.number = p->lesson });
 		break;
 	case HD_DO_CANCEL:    p->run++; break;
 	case HD_DO_EXIT:
@@ -629,16 +694,22 @@ void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *even
 	uint32_t before = hd_member_epoch(p->m);
 	struct hd_member_actions todo = hd_member_step(p->m, event, s->now);
 	if (s->line && event->kind != HD_IN_TICK)
-		sim_say(s, "  worker %u: %s step %llu pass %u bucket %u from %u %s", p->id, hd_member_event_name(event->kind), (unsigned long long)event->step,
-			event->pass, event->bucket, event->worker, event->msg ? hd_msg_name(event->msg->kind) : "");
+		sim_say(s, "  worker %u: %s step %llu pass %u bucket %u from %u %s", p->id,
+			hd_member_event_name(event->kind), (unsigned long long)event->step,
+			event->pass, event->bucket, event->worker,
+			event->msg ? hd_msg_name(event->msg->kind) : "");
 	if (hd_member_epoch(p->m) < before)
-		sim_bad(s, "epoch", "worker %u falls from epoch %u to %u", p->id, before, hd_member_epoch(p->m));
+		sim_bad(s, "epoch", "worker %u falls from epoch %u to %u", p->id, before,
+			hd_member_epoch(p->m));
 	for (size_t i = 0; i < todo.n && p->alive && p->gen == gen; i++) {
 		const struct hd_member_action *a = &todo.at[i];
 		if (s->line)
-			sim_say(s, "    %s worker %u step %llu pass %u bucket %u epoch %u %s", hd_member_action_name(a->kind), a->worker,
+			sim_say(s, "    %s worker %u step %llu pass %u bucket %u epoch %u %s",
+				hd_member_action_name(a->kind), a->worker,
 				(unsigned long long)a->step,
-				a->pass, a->bucket, a->epoch, a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_DONATE && !a->flag ? "no more" : "");
+				a->pass, a->bucket, a->epoch,
+				a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_DONATE &&
+				!a->flag ? "no more" : "");
 		perform(s, slot, a);
 	}
 	if (p->alive && p->gen == gen)
@@ -660,26 +731,30 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		if (p->version != ev->step)
 			break;
 		final(s, p, ev->pass, ev->bucket);
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = ev->step, .pass = ev->pass, .bucket = ev->bucket });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = ev->step,
+			.pass = ev->pass, .bucket = ev->bucket });
 		break;
 	case TASK_COMPUTED:
 		if (p->version != ev->step)
 			break;
 		for (uint32_t b = 0; b < s->nbuckets; b++)
 			final(s, p, ev->pass, b);
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = ev->step, .pass = ev->pass });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = ev->step,
+			.pass = ev->pass });
 		break;
 	case TASK_FOLDED:
 		p->sum_here[ev->bucket] = true;
 		p->own_roots[ev->bucket] = false;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step, .bucket = ev->bucket });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step,
+			.bucket = ev->bucket });
 		break;
 	case TASK_FEED:       feed(s, slot, false); break;
 	case TASK_UPDATE:     update(s, slot, ev->step); break;
 	case TASK_FINISH:     finish(s, slot, ev->step); break;
 	case TASK_BOUNDARY:   boundary(s, slot, ev); break;
 	case TASK_PREPARE:
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_PREPARED, .epoch = (uint32_t)ev->number });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
+			.epoch = (uint32_t)ev->number });
 		break;
 	case TASK_LOADED:
 		if (p->learns_from != HD_NOBODY || hd_member_state(p->m) != HD_LEARNING)
@@ -688,7 +763,8 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		p->version = ev->step;
 		p->tag = s->saved_tag[ev->step] ? s->saved_tag[ev->step] : sim_tag(s, ev->step);
 		if (p->tag != sim_tag(s, ev->step) && s->known && !s->escaped)
-			sim_bad(s, "corrupt", "worker %u loads an X_%llu that is wrong", p->id, (unsigned long long)ev->step);
+			sim_bad(s, "corrupt", "worker %u loads an X_%llu that is wrong", p->id,
+				(unsigned long long)ev->step);
 		s->escaped |= p->tag != sim_tag(s, ev->step);
 		p->known_tag = p->tag;
 		for (uint32_t b = 0; b < s->nbuckets; b++)
@@ -703,7 +779,8 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 /* The wire's rules: of an earlier epoch nothing; of a later one, or for a step not begun, it waits. */
 static int admit(const struct sim_proc *p, const struct sim_packet *k)
 {
-	if (k->kind == SIM_SNAP || k->kind == SIM_OVER || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT || k->kind == SIM_SLOT)
+	if (k->kind == SIM_SNAP || k->kind == SIM_OVER || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT ||
+		k->kind == SIM_SLOT)
 		return 1;
 	if (k->kind == SIM_TELL)
 		return k->epoch <= p->epoch || k->epoch == p->decided;
@@ -717,13 +794,14 @@ static int admit(const struct sim_proc *p, const struct sim_packet *k)
 	return p->posted && p->posted_epoch == k->epoch && p->posted_step == k->step;
 }
 
-/* Of the stream that it asked for, in order. What goes on further on is of a donor that was told to begin anew: in the runtime the pieces that
- * are asked for tell, and the donor closes the link. */
+/* Of the stream that it asked for, in order. What goes on further on is of a donor that was told to begin
+ * anew: in the runtime the pieces that are asked for tell, and the donor closes the link. */
 static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (p->learns_from != k->from || p->lesson != k->lesson || hd_member_state(p->m) != HD_LEARNING || (p->has_state && k->step <= p->version))
+	if (p->learns_from != k->from || p->lesson != k->lesson || hd_member_state(p->m) != HD_LEARNING ||
+		(p->has_state && k->step <= p->version))
 		return;
 	if (p->has_state && k->step > p->version + 1) {
 		sim_say(s, "worker %u misses X_%llu", p->id, (unsigned long long)p->version + 1);
@@ -739,7 +817,8 @@ static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = p->version });
 }
 
-/* The piece that says so may change the state, for all that the runtime knows when it comes: it is not whole. */
+/* The piece that says so may change the state, for all that the runtime knows when it comes: it is not
+ * whole. */
 static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -755,14 +834,16 @@ static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
 static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
-	struct hd_member_event ev = { .epoch = k->epoch, .worker = k->from, .step = k->step, .pass = k->pass, .ordinal = k->ordinal, .bucket = k->bucket };
+	struct hd_member_event ev = { .epoch = k->epoch, .worker = k->from, .step = k->step, .pass = k->pass,
+		.ordinal = k->ordinal, .bucket = k->bucket };
 	struct hd_msg msg;
 
 	switch (k->kind) {
 	case SIM_TELL:
 		hd_arena_reset(&s->scratch);
 		if (hd_msg_decode(&msg, k->msg_kind, k->bytes, k->len, &s->scratch, NULL)) {
-			sim_bad(s, "message", "%s cannot be read", hd_msg_name((enum hd_msg_kind)k->msg_kind));
+			sim_bad(s, "message", "%s cannot be read",
+				hd_msg_name((enum hd_msg_kind)k->msg_kind));
 			return;
 		}
 		sim_hear(s, &p->heard, &msg);
@@ -868,7 +949,8 @@ void sim_ask_again(struct sim *s, uint32_t slot)
 {
 	const struct sim_proc *p = &s->proc[slot];
 
-	if (p->alive && p->m && s->copies && p->learns_from < HD_NOBODY - 1 && hd_member_state(p->m) == HD_LEARNING && !p->has_state)
+	if (p->alive && p->m && s->copies && p->learns_from < HD_NOBODY - 1 &&
+		hd_member_state(p->m) == HD_LEARNING && !p->has_state)
 		want(s, slot);
 	ask_slots(s, slot);
 }
@@ -881,7 +963,8 @@ void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)
 		want(s, slot);
 }
 
-/* What waits from a peer whose link closed is gone with it; so is a donor's stream, until it is asked for again. */
+/* What waits from a peer whose link closed is gone with it; so is a donor's stream, until it is asked for
+ * again. */
 void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -893,6 +976,7 @@ void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 	p->nwaiting = kept;
 	if (p->m && p->learns_from == worker && hd_member_state(p->m) == HD_LEARNING) {
 		p->learns_from = HD_NOBODY - 1;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = p->has_state });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED,
+			.whole = p->has_state });
 	}
 }

@@ -73,8 +73,10 @@ static inline void co_put_view(struct co_at_work *c, const struct hd_msg_view *v
 		co_put(c, " passes");
 	for (uint32_t i = 0; i < v->npass; i++) {
 		co_put(c, " %u.%u[", v->pass[i].worker, v->pass[i].pass);
-		for (uint32_t r = v->pass[i].first_range; r < v->pass[i].first_range + v->pass[i].nranges; r++)
-			co_put(c, "%s%u+%u", r > v->pass[i].first_range ? " " : "", v->range[r].first, v->range[r].n);
+		for (uint32_t r = v->pass[i].first_range; r < v->pass[i].first_range + v->pass[i].nranges;
+			r++)
+			co_put(c, "%s%u+%u", r > v->pass[i].first_range ? " " : "", v->range[r].first,
+				v->range[r].n);
 		co_put(c, "]");
 	}
 	co_put_runs(c, "sums", v->have, v->nhave);
@@ -91,7 +93,8 @@ static inline void co_put_msg(struct co_at_work *c, const struct hd_msg *msg)
 	switch ((int)msg->kind) {
 	case HD_MSG_ADMIT:   co_put(c, " %u for %" PRIu64, msg->admit.worker, msg->admit.nonce); break;
 	case HD_MSG_REFUSE:  co_put(c, " %u", msg->refuse.code); break;
-	case HD_MSG_PEER:    co_put(c, " %u %.*s", msg->peer.worker, (int)msg->peer.naddress, msg->peer.address); break;
+	case HD_MSG_PEER:    co_put(c, " %u %.*s", msg->peer.worker, (int)msg->peer.naddress,
+		msg->peer.address); break;
 	case HD_MSG_LEARN:   co_put(c, " %d %" PRIx64, (int)msg->learn.donor, msg->learn.lesson); break;
 	case HD_MSG_DONATE:  co_put(c, " %u%s", msg->donate.learner, msg->donate.on ? "" : " no more"); break;
 	case HD_MSG_PREPARE:
@@ -135,7 +138,8 @@ static inline void co_put_action(struct co_at_work *c, const struct hd_co_action
 	case HD_CO_DO_END:     co_put(c, "END %u", a->worker); break;
 	case HD_CO_DO_RESTORE: co_put(c, "RESTORE"); break;
 	case HD_CO_DO_DISTRUST: co_put(c, "DISTRUST %" PRIu64, a->step); break;
-	case HD_CO_DO_COMMIT:  co_put(c, "COMMIT %" PRIu64 "@%u%s", a->step, a->epoch, a->news ? "" : " lost"); break;
+	case HD_CO_DO_COMMIT:  co_put(c, "COMMIT %" PRIu64 "@%u%s", a->step, a->epoch,
+		a->news ? "" : " lost"); break;
 	case HD_CO_DO_NOTE:
 		co_put(c, "NOTE %s", a->name);
 		if (a->worker != HD_NOBODY)
@@ -169,7 +173,8 @@ static inline const char *co_step(struct co_at_work *c, struct hd_co_event event
 
 static inline const char *co_hear(struct co_at_work *c, uint32_t from, bool remote, struct hd_msg msg)
 {
-	return co_step(c, (struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = from, .msg = &msg, .remote = remote });
+	return co_step(c, (struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = from, .msg = &msg,
+		.remote = remote });
 }
 
 #define CO(id, ...) co_step(c, (struct hd_co_event){ .kind = HD_CO_IN_##id, __VA_ARGS__ })
@@ -187,7 +192,8 @@ static inline const char *co_tick_at(struct co_at_work *c, int64_t now)
 	return CO(TICK, .n = 0);
 }
 
-static const struct hd_co_config co_config = { .nvns = 4, .nbuckets = 2, .min = 1, .max = 4, .target = 2, .detect_ns = CO_T, .min_wait_ns = 100 * CO_T };
+static const struct hd_co_config co_config = { .nvns = 4, .nbuckets = 2, .min = 1, .max = 4, .target = 2,
+	.detect_ns = CO_T, .min_wait_ns = 100 * CO_T };
 
 static inline void co_begin(struct co_at_work *c, const struct hd_co_config *config)
 {
@@ -199,14 +205,16 @@ static inline void co_end(struct co_at_work *c) { hd_coordinator_destroy(c->co);
 
 static inline const char *co_join(struct co_at_work *c, uint32_t guest, uint64_t nonce)
 {
-	return FROM(CO_GUEST + guest, JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .vn_ps = 1, .nonce = nonce, .naddress = 1,
+	return FROM(CO_GUEST + guest, JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .vn_ps = 1,
+		.nonce = nonce, .naddress = 1,
 		.address = &"abcdefgh"[guest % 8],
 		.nhost = 1, .host = "h" });
 }
 
 static inline const char *co_return(struct co_at_work *c, uint32_t worker, uint64_t nonce, bool member)
 {
-	return FROM(worker, JOIN, .join = { .worker = worker, .member = member, .ndevices = 1, .vn_ps = 1, .nonce = nonce, .naddress = 1,
+	return FROM(worker, JOIN, .join = { .worker = worker, .member = member, .ndevices = 1, .vn_ps = 1,
+		.nonce = nonce, .naddress = 1,
 		.address = &"abcdefgh"[worker % 8], .nhost = 1, .host = "h" });
 }
 
@@ -246,9 +254,11 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 	}
 	STORED();                         /* of the fence */
 	for (uint32_t i = 0; i < n; i++)
-		FROM(i, STATUS, .epoch = 1, .status = { .at = with.step, .nslot = 1, .slot = (const uint64_t[]){ UINT64_MAX } });
+		FROM(i, STATUS, .epoch = 1, .status = { .at = with.step, .nslot = 1,
+			.slot = (const uint64_t[]){ UINT64_MAX } });
 	STORED();                         /* of the members */
-	assert_true(c->co->has_view && c->co->view.epoch == 1 && c->co->view.nmembers == n && c->co->phase == HD_CO_IDLE);
+	assert_true(c->co->has_view && c->co->view.epoch == 1 && c->co->view.nmembers == n &&
+		c->co->phase == HD_CO_IDLE);
 	for (uint32_t i = 0; i < n; i++)
 		FROM(i, PROGRESS, .epoch = 1);
 }
@@ -260,7 +270,8 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 /* Worker `id` of another machine, likewise. */
 static inline void co_admit_remote(struct co_at_work *c, uint32_t id)
 {
-	co_hear(c, CO_GUEST + id, true, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 10 + id } });
+	co_hear(c, CO_GUEST + id, true, (struct hd_msg){ .kind = HD_MSG_JOIN,
+		.join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 10 + id } });
 	STORED();
 	co_return(c, HD_REMOTE_WORKER + id, 10 + id, false);
 }
@@ -277,7 +288,8 @@ static inline void co_take_over(struct co_at_work *c, const struct hd_co_config 
 	STORED();
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		FROM(r->member[i], STATUS, .epoch = r->epoch + 1,
-			.status = { .member = true, .at = step, .nslot = 1, .slot = (const uint64_t[]){ UINT64_MAX } });
+			.status = { .member = true, .at = step, .nslot = 1,
+			.slot = (const uint64_t[]){ UINT64_MAX } });
 	assert_true(c->co->has_view && c->co->view.nmembers == r->nmembers && c->co->phase == HD_CO_IDLE);
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		FROM(r->member[i], PROGRESS, .epoch = r->epoch + 1);

@@ -52,12 +52,15 @@ static inline void at_work_bits(struct at_work *w, const char *name, const uint6
 
 static inline void at_work_status(struct at_work *w, const struct hd_msg_status *s)
 {
-	at_work_put(w, " %" PRIu64 "%s%s%s%s%s%s", s->at, s->member ? " member" : "", s->begun ? " begun" : "", s->halted ? " halted" : "",
+	at_work_put(w, " %" PRIu64 "%s%s%s%s%s%s", s->at, s->member ? " member" : "",
+		s->begun ? " begun" : "", s->halted ? " halted" : "",
 		s->prev ? " prev" : "", s->table ? " table" : "", s->updated ? " updated" : "");
 	for (uint32_t p = 0; p < s->npass; p++) {
 		at_work_put(w, " [");
-		for (uint32_t r = s->pass[p].first_range; r < s->pass[p].first_range + s->pass[p].nranges; r++)
-			at_work_put(w, "%s%u+%u", r > s->pass[p].first_range ? " " : "", s->range[r].first, s->range[r].n);
+		for (uint32_t r = s->pass[p].first_range; r < s->pass[p].first_range + s->pass[p].nranges;
+			r++)
+			at_work_put(w, "%s%u+%u", r > s->pass[p].first_range ? " " : "", s->range[r].first,
+				s->range[r].n);
 		at_work_put(w, "]");
 	}
 	at_work_bits(w, "sum", s->sum, s->nsum);
@@ -78,27 +81,34 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 	assert_int_equal(msg->term, w->m->term);
 	switch ((int)msg->kind) {
 	case HD_MSG_JOIN:
-		at_work_put(w, " %d%s at %" PRIu64, (int)msg->join.worker, msg->join.member ? " member" : "", msg->join.at);
+		at_work_put(w, " %d%s at %" PRIu64, (int)msg->join.worker, msg->join.member ? " member" : "",
+			msg->join.at);
 		break;
 	case HD_MSG_WARM:     at_work_put(w, " %" PRIu64, msg->warm.given_up); break;
-	case HD_MSG_LEARNED:  at_work_put(w, " %d %" PRIu64, (int)msg->learned.donor, msg->learned.lesson); break;
+	case HD_MSG_LEARNED:  at_work_put(w, " %d %" PRIu64, (int)msg->learned.donor, msg->learned.lesson);
+		break;
 	case HD_MSG_PREPARED: at_work_put(w, " %u", msg->decided.next); break;
 	case HD_MSG_SEAL:     at_work_seal(w, &msg->seal); break;
-	case HD_MSG_SUSPECT:  at_work_put(w, " %u %s", msg->suspect.worker, hd_suspicion_name((enum hd_suspicion)msg->suspect.why)); break;
+	case HD_MSG_SUSPECT:  at_work_put(w, " %u %s", msg->suspect.worker,
+		hd_suspicion_name((enum hd_suspicion)msg->suspect.why)); break;
 	case HD_MSG_STATUS:   at_work_status(w, &msg->status); break;
 	case HD_MSG_LEAVE:
-		at_work_put(w, " %u%s %.*s", msg->leave.code, msg->leave.gone ? " gone" : "", (int)msg->leave.nwhy, msg->leave.why);
+		at_work_put(w, " %u%s %.*s", msg->leave.code, msg->leave.gone ? " gone" : "",
+			(int)msg->leave.nwhy, msg->leave.why);
 		break;
 	case HD_MSG_HALT:
 	case HD_MSG_SLOTTED:  at_work_put(w, " %" PRIu64, msg->halt.step); break;
 	case HD_MSG_DONE:
-		at_work_put(w, " %" PRIu64 " code %u %.*s", msg->done.step, msg->done.code, (int)msg->done.nwhy, msg->done.why);
+		at_work_put(w, " %" PRIu64 " code %u %.*s", msg->done.step, msg->done.code,
+			(int)msg->done.nwhy, msg->done.why);
 		break;
 	case HD_MSG_EVENT:
-		at_work_put(w, " %.*s %.*s", (int)msg->event.nkind, msg->event.kind, (int)msg->event.njson, msg->event.json);
+		at_work_put(w, " %.*s %.*s", (int)msg->event.nkind, msg->event.kind, (int)msg->event.njson,
+			msg->event.json);
 		break;
 	case HD_MSG_PROGRESS:
-		at_work_put(w, " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s", msg->progress.step, msg->progress.done, msg->progress.longest_ns,
+		at_work_put(w, " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s", msg->progress.step,
+			msg->progress.done, msg->progress.longest_ns,
 			msg->progress.busy ? " busy" : "");
 		break;
 	default: fail_msg("a member does not say %s", hd_msg_name(msg->kind));
@@ -146,7 +156,8 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 			at_work_put(w, "%s%u+%u", i ? " " : "", a->range[i].first, a->range[i].n);
 		at_work_put(w, "]");
 		break;
-	case HD_DO_ROOTS:    at_work_put(w, " %" PRIu64 ".%u.%u >%u", a->step, a->pass, a->bucket, a->worker); break;
+	case HD_DO_ROOTS:    at_work_put(w, " %" PRIu64 ".%u.%u >%u", a->step, a->pass, a->bucket, a->worker);
+		break;
 	case HD_DO_LEAVES:   at_work_put(w, " %" PRIu64 ".%u", a->step, a->pass); break;
 	case HD_DO_FOLD:     at_work_put(w, " %" PRIu64 ".%u", a->step, a->bucket); break;
 	case HD_DO_PUBLISH:
@@ -159,7 +170,8 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 		at_work_put(w, " %" PRIu64, a->step);
 		at_work_mask(w, a->mask);
 		break;
-	case HD_DO_BOUNDARY: at_work_put(w, " %" PRIu64 "%s%s", a->step, a->flag ? " scribe" : "", a->final ? " final" : ""); break;
+	case HD_DO_BOUNDARY: at_work_put(w, " %" PRIu64 "%s%s", a->step, a->flag ? " scribe" : "",
+		a->final ? " final" : ""); break;
 	case HD_DO_EXIT:     at_work_put(w, " %u %s", a->code, a->text); break;
 	case HD_DO_FENCED:   at_work_put(w, " %s", a->text); break;
 	default: break;
@@ -182,7 +194,8 @@ static inline const char *feed(struct at_work *w, struct hd_member_event event)
 static inline const char *hear(struct at_work *w, struct hd_msg msg)
 {
 	msg.term = w->term;
-	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR, .msg = &msg });
+	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR,
+		.msg = &msg });
 }
 
 static inline const char *hear_of(struct at_work *w, uint32_t from, struct hd_msg msg)
@@ -200,7 +213,8 @@ static inline const char *hear_of(struct at_work *w, uint32_t from, struct hd_ms
 	} while (0)
 
 /* FENCE, and VIEW of the epoch: its fields are the caller's; ranks are even, unless it names some. */
-static inline const char *hear_view(struct at_work *w, uint32_t epoch, const uint32_t *member, uint32_t n, struct hd_msg_view v)
+static inline const char *hear_view(struct at_work *w, uint32_t epoch, const uint32_t *member, uint32_t n,
+	struct hd_msg_view v)
 {
 	static const uint32_t ndevices[] = { 1, 1, 1, 1 };
 	struct hd_view view;
@@ -225,7 +239,8 @@ static inline const char *hear_view(struct at_work *w, uint32_t epoch, const uin
 #define VIEW(epoch, n, ...) hear_view(w, epoch, (const uint32_t[]){ 0, 1, 2, 3 }, n, (struct hd_msg_view){ .halt = HD_NO_STEP, __VA_ARGS__ })
 #define FENCE(epoch_) HEAR(FENCE, .epoch = (epoch_))
 
-static const struct hd_member_config at_work_config = { .nvns = 4, .nbuckets = 2, .nsteps = 9, .detect_ns = AT_WORK_T, .ndevices = 1, .vn_ps = 5,
+static const struct hd_member_config at_work_config = { .nvns = 4, .nbuckets = 2, .nsteps = 9,
+	.detect_ns = AT_WORK_T, .ndevices = 1, .vn_ps = 5,
 	.nonce = 7, .address = "here", .host = "host" };
 
 /* Outside, its coordinator is there. */
@@ -255,7 +270,8 @@ static inline void at_work_learned(struct at_work *w, const struct hd_member_con
 }
 
 /* Worker `id` of `n` in epoch 1, in step 0. */
-static inline void at_work_member(struct at_work *w, const struct hd_member_config *config, uint32_t id, uint32_t n)
+static inline void at_work_member(struct at_work *w, const struct hd_member_config *config, uint32_t id,
+	uint32_t n)
 {
 	at_work_learned(w, config, id);
 	FENCE(1);

@@ -26,29 +26,38 @@ enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_
 {
 	uint64_t total = 0;
 
-	if (view->nmembers < 1 || view->nmembers > HD_MAX_MEMBERS || view->nranks < 1 || view->nranks > HD_VIEW_RANKS)
-		return hd_fail(diag, HD_E_BADPLAN, "view %u has %u members with %u devices; at most %d with %d", view->epoch, view->nmembers,
+	if (view->nmembers < 1 || view->nmembers > HD_MAX_MEMBERS || view->nranks < 1 ||
+		view->nranks > HD_VIEW_RANKS)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"view %u has %u members with %u devices; at most %d with %d", view->epoch,
+			view->nmembers,
 			view->nranks, HD_MAX_MEMBERS, HD_VIEW_RANKS);
 	for (uint32_t i = 1; i < view->nmembers; i++)
 		if (view->member[i - 1] >= view->member[i])
-			return hd_fail(diag, HD_E_BADPLAN, "view %u: member %u stands before %u", view->epoch, view->member[i - 1], view->member[i]);
+			return hd_fail(diag, HD_E_BADPLAN, "view %u: member %u stands before %u", view->epoch,
+				view->member[i - 1], view->member[i]);
 	for (uint32_t r = 0; r < view->nranks; r++) {
 		if (!hd_view_has(view, view->rank[r].worker))
-			return hd_fail(diag, HD_E_BADPLAN, "view %u: rank %u is of worker %u, which is no member", view->epoch, r, view->rank[r].worker);
+			return hd_fail(diag, HD_E_BADPLAN,
+				"view %u: rank %u is of worker %u, which is no member", view->epoch, r,
+				view->rank[r].worker);
 		total += view->rank[r].nvns;
 	}
 	if (total != nvns)
-		return hd_fail(diag, HD_E_BADPLAN, "view %u maps %llu virtual nodes of %u", view->epoch, (unsigned long long)total, nvns);
+		return hd_fail(diag, HD_E_BADPLAN, "view %u maps %llu virtual nodes of %u", view->epoch,
+			(unsigned long long)total, nvns);
 	return HD_OK;
 }
 
-void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices, uint32_t n, uint32_t nvns)
+void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
+	uint32_t n, uint32_t nvns)
 {
 	*view = (struct hd_view){ .epoch = epoch, .nmembers = n };
 	for (uint32_t i = 0; i < n; i++) {
 		view->member[i] = member[i];
 		/* the first device of each later member always finds room */
-		for (uint32_t d = 0; d < (ndevices[i] ? ndevices[i] : 1) && view->nranks + (n - 1 - i) < HD_VIEW_RANKS; d++)
+		for (uint32_t d = 0; d < (ndevices[i] ? ndevices[i] : 1) &&
+			view->nranks + (n - 1 - i) < HD_VIEW_RANKS; d++)
 			view->rank[view->nranks++].worker = member[i];
 	}
 	for (uint32_t r = 0; r < view->nranks; r++)
@@ -105,17 +114,20 @@ uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_v
 	return kept;
 }
 
-enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass, const struct hd_vrange *range, uint32_t nranges)
+enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
+	const struct hd_vrange *range, uint32_t nranges)
 {
 	uint32_t i = 0;
 
 	if (passes->npasses == HD_VIEW_PASSES || nranges > HD_VIEW_RANGES - passes->nranges)
 		return HD_E_NOSPACE;
-	while (i < passes->npasses && (passes->pass[i].worker < worker || (passes->pass[i].worker == worker && passes->pass[i].pass < pass)))
+	while (i < passes->npasses && (passes->pass[i].worker < worker ||
+		(passes->pass[i].worker == worker && passes->pass[i].pass < pass)))
 		i++;
 	uint32_t at = i < passes->npasses ? passes->pass[i].first_range : passes->nranges;
 	memmove(passes->pass + i + 1, passes->pass + i, (passes->npasses - i) * sizeof *passes->pass);
-	memmove(passes->range + at + nranges, passes->range + at, (passes->nranges - at) * sizeof *passes->range);
+	memmove(passes->range + at + nranges, passes->range + at,
+		(passes->nranges - at) * sizeof *passes->range);
 	memcpy(passes->range + at, range, nranges * sizeof *range);
 	passes->pass[i] = (struct hd_pass){ worker, pass, at, nranges };
 	passes->npasses++;
@@ -175,7 +187,8 @@ bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn)
 	return next == nvns;
 }
 
-enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns, struct hd_vrange *out, uint32_t cap, uint32_t *n)
+enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns, struct hd_vrange *out,
+	uint32_t cap, uint32_t *n)
 {
 	struct hd_vrange range[HD_VIEW_RANGES];
 	uint32_t nranges = sorted(passes, range), next = 0;
@@ -230,7 +243,8 @@ static enum hd_err descend(struct root_walk *walk, struct hd_tnode node)
 	return err || !hd_tree_exists(walk->nvns, right) ? err : descend(walk, right);
 }
 
-enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32_t nranges, struct hd_tnode *out, uint32_t cap, uint32_t *nroots)
+enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32_t nranges,
+	struct hd_tnode *out, uint32_t cap, uint32_t *nroots)
 {
 	struct root_walk walk = { .range = range, .nranges = nranges, .nvns = nvns, .cap = cap, .out = out };
 	enum hd_err err = descend(&walk, (struct hd_tnode){ hd_tree_height(nvns), 0 });
@@ -240,7 +254,8 @@ enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32
 	return err;
 }
 
-enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker, struct hd_tnode *out, uint32_t cap,
+enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker,
+	struct hd_tnode *out, uint32_t cap,
 	uint32_t *first, uint32_t *npasses)
 {
 	uint32_t total = 0, n = 0;
@@ -253,7 +268,8 @@ enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint3
 			continue;
 		if (n == HD_MAX_PASSES)
 			return HD_E_NOSPACE;
-		enum hd_err err = hd_ranges_roots(nvns, passes->range + p->first_range, p->nranges, out + total, cap - total, &nroots);
+		enum hd_err err = hd_ranges_roots(nvns, passes->range + p->first_range, p->nranges,
+			out + total, cap - total, &nroots);
 		if (err)
 			return err;
 		total += nroots;
@@ -263,7 +279,8 @@ enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint3
 	return HD_OK;
 }
 
-/* One at a time to who would be done first with one more: the classical greedy, optimal for identical jobs. */
+/* One at a time to who would be done first with one more: the classical greedy, optimal for identical
+ * jobs. */
 void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share)
 {
 	memset(share, 0, n * sizeof *share);
@@ -283,7 +300,8 @@ void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint3
 	}
 }
 
-enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets, uint64_t *n)
+enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets,
+	uint64_t *n)
 {
 	struct hd_passes passes;
 	struct hd_tnode root[HD_VIEW_ROOTS];
@@ -298,6 +316,7 @@ enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32
 		nroots += err ? 0 : first[npasses];
 	}
 	if (!err && me != HD_NOBODY)
-		*n = (uint64_t)nroots * (hd_bucket_first(me + 1, nbuckets, view->nmembers) - hd_bucket_first(me, nbuckets, view->nmembers));
+		*n = (uint64_t)nroots * (hd_bucket_first(me + 1, nbuckets,
+			view->nmembers) - hd_bucket_first(me, nbuckets, view->nmembers));
 	return err;
 }

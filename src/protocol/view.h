@@ -3,14 +3,15 @@
  * Members, the coordinator, the runtime and the simulation derive everything that they must agree
  * on from a view by the functions below; nobody negotiates.
  *
- * 1. `member` rises strictly; `worker` of a rank is a member; the ranks' nvns add up to V. hd_view_verify() checks it.
+ * 1. `member` rises strictly; `worker` of a rank is a member; the ranks' nvns add up to V. hd_view_verify()
+ *    checks it.
  * 2. Ranks stand in the order of the map: rank r computes the nvns virtual nodes after those of the ranks
  *    before it. A worker may have several ranks (its devices), next to one another or not, and ranks of 0.
  * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: a function of the job. Its owner
  *    adds the roots: member floor(bucket * n / nbuckets), in the order of ids.
- * 4. A *pass* is a set of leaves that one worker computes in one step. Pass 0 is its share of the view under which
- *    it began the step; later ones repair a loss. The roots of a pass are hd_tree_roots() of its set. All roots that a
- *    worker has in a step are numbered through its passes in order: the *ordinal*.
+ * 4. A *pass* is a set of leaves that one worker computes in one step. Pass 0 is its share of the view under
+ *    which it began the step; later ones repair a loss. The roots of a pass are hd_tree_roots() of its set.
+ *    All roots that a worker has in a step are numbered through its passes in order: the *ordinal*.
  * 5. Equal values have equal hashes; the epoch is part of the value.
  *
  * Plain values, no pointers. Pure: nothing allocates, no clock. */
@@ -29,7 +30,8 @@
 enum {
 	HD_VIEW_RANKS = 256,              /* devices of all members */
 	HD_MAX_BUCKETS = 65536,           /* 64 GiB of gradient */
-	HD_MAX_PASSES = 16,               /* of one worker in one step; a loss beyond begins the step afresh */
+	/* of one worker in one step; a loss beyond begins the step afresh */
+	HD_MAX_PASSES = 16,
 	HD_VIEW_PASSES = 256,             /* of all workers in one step */
 	HD_VIEW_RANGES = 1024,            /* of all those passes */
 	HD_VIEW_ROOTS = 1024,             /* roots of one worker in one step: ordinals fit 10 bits */
@@ -58,25 +60,32 @@ struct hd_passes {
 
 /* What is wrong, in a sentence; HD_E_BADPLAN. */
 HD_MUST_USE enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag);
-/* As even as possible over all devices, larger shares first; members get their devices in the order of ids. `member` rises. */
-void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices, uint32_t n, uint32_t nvns);
+/* As even as possible over all devices, larger shares first; members get their devices in the order of
+ * ids. `member` rises. */
+void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
+	uint32_t n, uint32_t nvns);
 struct hd_hash hd_view_hash(const struct hd_view *view);
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);         /* all but the epoch */
 
-uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);              /* among the members; HD_NOBODY */
+/* among the members; HD_NOBODY */
+uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);
 static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
-/* Who evaluates and saves: the member of the lowest id, if it reaches the folder; HD_NOBODY: all are remote. */
+/* Who evaluates and saves: the member of the lowest id, if it reaches the folder; HD_NOBODY: all are
+ * remote. */
 static inline uint32_t hd_view_scribe(const struct hd_view *view)
 {
 	return view->nmembers && !hd_is_remote(view->member[0]) ? view->member[0] : HD_NOBODY;
 }
-static inline bool hd_view_has(const struct hd_view *view, uint32_t worker) { return hd_view_index(view, worker) != HD_NOBODY; }
+static inline bool hd_view_has(const struct hd_view *view, uint32_t worker) { return hd_view_index(view,
+	worker) != HD_NOBODY; }
 /* A worker's leaves: ascending ranges, joined where they touch. `out` has room for HD_VIEW_RANKS. */
 uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
-/* Its own map: where each of its devices begins and how many virtual nodes it runs, in the order of the ranks. */
+/* Its own map: where each of its devices begins and how many virtual nodes it runs, in the order of the
+ * ranks. */
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
 
-static inline uint32_t hd_bucket_count(uint32_t nchunks) { return (nchunks + HD_BUCKET_CHUNKS - 1) / HD_BUCKET_CHUNKS; }
+static inline uint32_t hd_bucket_count(uint32_t nchunks) { return (nchunks + HD_BUCKET_CHUNKS -
+	1) / HD_BUCKET_CHUNKS; }
 static inline uint32_t hd_bucket_owner(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers)
 {
 	return (uint32_t)((uint64_t)bucket * nmembers / nbuckets);
@@ -86,33 +95,42 @@ static inline uint32_t hd_bucket_first(uint32_t member, uint32_t nbuckets, uint3
 {
 	return (uint32_t)(((uint64_t)member * nbuckets + nmembers - 1) / nmembers);
 }
-/* Sharded state: where a bucket's optimizer slots lie: at its owner and the `copies` - 1 members after it, round. Bits of indices. */
+/* Sharded state: where a bucket's optimizer slots lie: at its owner and the `copies` - 1 members after it,
+ * round. Bits of indices. */
 uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies);
 
-/* Pass 0 of all members under the view. Members without leaves have none. HD_E_NOSPACE: more than HD_VIEW_RANGES. */
+/* Pass 0 of all members under the view. Members without leaves have none. HD_E_NOSPACE: more than
+ * HD_VIEW_RANGES. */
 HD_MUST_USE enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view);
 /* Adds a pass at its place. HD_E_NOSPACE: of passes or ranges. */
-HD_MUST_USE enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass, const struct hd_vrange *range, uint32_t nranges);
-const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t worker, uint32_t pass);       /* or NULL */
+HD_MUST_USE enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
+	const struct hd_vrange *range, uint32_t nranges);
+/* or NULL */
+const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t worker, uint32_t pass);
 /* Every virtual node once? Else one that is not, in *vn. */
 bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn);
 /* The complement of all passes: ascending ranges. HD_E_NOSPACE. */
-HD_MUST_USE enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns, struct hd_vrange *out, uint32_t cap, uint32_t *n);
+HD_MUST_USE enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns,
+	struct hd_vrange *out, uint32_t cap, uint32_t *n);
 
 /* Roots of ranges (ascending, apart): equal to hd_tree_roots() of the set. */
-HD_MUST_USE enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32_t nranges, struct hd_tnode *out, uint32_t cap,
+HD_MUST_USE enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32_t nranges,
+	struct hd_tnode *out, uint32_t cap,
 	uint32_t *nroots);
-/* Roots of all passes of `worker` in ordinal order; first[p] is the ordinal of pass p's first root, first[npasses] their number; `first`
- * has room for HD_MAX_PASSES + 1. HD_E_NOSPACE: more than `cap`. */
-HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker, struct hd_tnode *out, uint32_t cap,
+/* Roots of all passes of `worker` in ordinal order; first[p] is the ordinal of pass p's first root,
+ * first[npasses] their number; `first` has room for HD_MAX_PASSES + 1. HD_E_NOSPACE: more than `cap`. */
+HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker,
+	struct hd_tnode *out, uint32_t cap,
 	uint32_t *first, uint32_t *npasses);
 
-/* How many buckets of roots come to `worker` from others in a step without a loss: the roots of their passes times the buckets that it owns.
- * 0: it is no member. HD_E_NOSPACE: more roots than HD_VIEW_ROOTS. */
-HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets, uint64_t *n);
+/* How many buckets of roots come to `worker` from others in a step without a loss: the roots of their passes
+ * times the buckets that it owns. 0: it is no member. HD_E_NOSPACE: more roots than HD_VIEW_ROOTS. */
+HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
+	uint32_t nbuckets, uint64_t *n);
 
-/* Deals missing virtual nodes to members so that the latest predicted finish is least: `load[i]` virtual nodes of member i are still
- * to be computed, each takes vn_ps[i]. Ascending runs, members in the order of ids; ties: the lower id. share[i] gets its number. */
+/* Deals missing virtual nodes to members so that the latest predicted finish is least: `load[i]` virtual
+ * nodes of member i are still to be computed, each takes vn_ps[i]. Ascending runs, members in the order of
+ * ids; ties: the lower id. share[i] gets its number. */
 void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share);
 
 #endif

@@ -49,17 +49,21 @@ static void ranges_devices_and_roots_are_those_of_the_set(void **state)
 			uint8_t has[64] = { 0 }, got[64] = { 0 };
 			struct hd_vrange range[HD_VIEW_RANKS];
 			struct hd_tnode want[64], roots[64];
-			uint32_t nwant = 0, nroots = 0, n = hd_view_ranges(&view, view.member[i], range), first[HD_MAX_PASSES + 1], np = 0;
+			uint32_t nwant = 0, nroots = 0, n = hd_view_ranges(&view, view.member[i], range),
+				first[HD_MAX_PASSES + 1], np = 0;
 			leaves_of(&view, view.member[i], has);
 			for (uint32_t k = 0; k < n; k++) {
-				CHECK(range[k].n && (!k || range[k].first > range[k - 1].first + range[k - 1].n), "turn %u", turn);
+				CHECK(range[k].n && (!k || range[k].first > range[k - 1].first +
+					range[k - 1].n), "turn %u", turn);
 				memset(got + range[k].first, 1, range[k].n);
 			}
 			CHECK(!memcmp(has, got, nvns), "turn %u worker %u", turn, view.member[i]);
 			assert_int_equal(hd_tree_roots(nvns, has, want, 64, &nwant), HD_OK);
-			assert_int_equal(hd_passes_roots(&passes, nvns, view.member[i], roots, 64, first, &np), HD_OK);
+			assert_int_equal(hd_passes_roots(&passes, nvns, view.member[i], roots, 64, first,
+				&np), HD_OK);
 			nroots = first[np];
-			CHECK(nroots == nwant && !memcmp(roots, want, nwant * sizeof *want), "turn %u worker %u", turn, view.member[i]);
+			CHECK(nroots == nwant && !memcmp(roots, want, nwant * sizeof *want),
+				"turn %u worker %u", turn, view.member[i]);
 		}
 	}
 }
@@ -71,7 +75,9 @@ static void every_bucket_has_one_owner_and_owners_have_runs(void **state)
 		for (uint32_t nb = 1; nb <= 40; nb++)
 			for (uint32_t b = 0; b < nb; b++) {
 				uint32_t o = hd_bucket_owner(b, nb, n);
-				CHECK(o < n && b >= hd_bucket_first(o, nb, n) && b < hd_bucket_first(o + 1, nb, n), "bucket %u of %u, %u members", b, nb, n);
+				CHECK(o < n && b >= hd_bucket_first(o, nb, n) &&
+					b < hd_bucket_first(o + 1, nb, n), "bucket %u of %u, %u members", b,
+					nb, n);
 			}
 }
 
@@ -105,16 +111,19 @@ static void passes_added_in_any_order_are_sorted_and_the_rest_is_missing(void **
 	assert_int_equal(hd_passes_add(&passes, 5, 0, &(struct hd_vrange){ 4, 2 }, 1), HD_OK);
 	assert_int_equal(hd_passes_add(&passes, 2, 1, (struct hd_vrange[]){ { 8, 1 }, { 10, 1 } }, 2), HD_OK);
 	assert_int_equal(hd_passes_add(&passes, 2, 0, &(struct hd_vrange){ 0, 3 }, 1), HD_OK);
-	assert_true(passes.pass[0].worker == 2 && passes.pass[0].pass == 0 && passes.pass[1].pass == 1 && passes.pass[2].worker == 5);
+	assert_true(passes.pass[0].worker == 2 && passes.pass[0].pass == 0 && passes.pass[1].pass == 1 &&
+		passes.pass[2].worker == 5);
 	assert_int_equal(passes.range[passes.pass[2].first_range].first, 4);
 	assert_int_equal(passes.range[passes.pass[1].first_range + 1].first, 10);
 	assert_false(hd_passes_tile(&passes, 12, &vn));
 	assert_int_equal(vn, 3);
 	assert_int_equal(hd_passes_missing(&passes, 12, out, 4, &n), HD_OK);
 	assert_int_equal(n, 4);
-	assert_true(out[0].first == 3 && out[0].n == 1 && out[1].first == 6 && out[1].n == 2 && out[2].first == 9 && out[3].first == 11);
+	assert_true(out[0].first == 3 && out[0].n == 1 && out[1].first == 6 && out[1].n == 2 &&
+		out[2].first == 9 && out[3].first == 11);
 	assert_int_equal(hd_passes_missing(&passes, 12, out, 3, &n), HD_E_NOSPACE);
-	assert_int_equal(hd_passes_add(&passes, 9, 0, (struct hd_vrange[]){ { 3, 1 }, { 6, 3 }, { 9, 1 }, { 11, 1 } }, 4), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 9, 0, (struct hd_vrange[]){ { 3, 1 }, { 6, 3 }, { 9, 1 },
+		{ 11, 1 } }, 4), HD_OK);
 	assert_false(hd_passes_tile(&passes, 12, &vn));           /* 8 twice */
 	assert_int_equal(vn, 8);
 }
@@ -122,21 +131,24 @@ static void passes_added_in_any_order_are_sorted_and_the_rest_is_missing(void **
 /* Rule 4: ascending by (worker, pass), whatever the order they come in. */
 static void a_pass_is_found_by_worker_and_number(void **state)
 {
-	static const struct { uint32_t worker, pass; } added[] = { { 5, 1 }, { 2, 1 }, { 5, 0 }, { 9, 0 }, { 2, 0 }, { 3, 1 } };
+	static const struct { uint32_t worker, pass; } added[] = { { 5, 1 }, { 2, 1 }, { 5, 0 }, { 9, 0 },
+		{ 2, 0 }, { 3, 1 } };
 	static const struct { uint32_t worker, pass; } missing[] = { { 3, 0 }, { 9, 1 }, { 4, 0 }, { 2, 2 } };
 	enum { N = sizeof added / sizeof *added };
 	struct hd_passes passes = { 0 };
 
 	(void)state;
 	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(hd_passes_add(&passes, added[i].worker, added[i].pass, &(struct hd_vrange){ 10 * i, 1 }, 1), HD_OK);
+		assert_int_equal(hd_passes_add(&passes, added[i].worker, added[i].pass,
+			&(struct hd_vrange){ 10 * i, 1 }, 1), HD_OK);
 	for (uint32_t i = 1; i < N; i++) {
 		const struct hd_pass *a = &passes.pass[i - 1], *b = &passes.pass[i];
 		CHECK(a->worker < b->worker || (a->worker == b->worker && a->pass < b->pass), "pass %u", i);
 	}
 	for (uint32_t i = 0; i < N; i++) {
 		const struct hd_pass *p = hd_passes_find(&passes, added[i].worker, added[i].pass);
-		CHECK(p && p->worker == added[i].worker && p->pass == added[i].pass && p->nranges == 1, "pass %u", i);
+		CHECK(p && p->worker == added[i].worker && p->pass == added[i].pass && p->nranges == 1,
+			"pass %u", i);
 		CHECK(passes.range[p->first_range].first == 10 * i, "pass %u", i);
 	}
 	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
@@ -146,7 +158,8 @@ static void a_pass_is_found_by_worker_and_number(void **state)
 static void passes_and_ranges_that_are_too_many_are_refused(void **state)
 {
 	static struct hd_passes passes, full;
-	static struct hd_view view = { .epoch = 1, .nmembers = 2, .nranks = 3, .member = { 1, 2 }, .rank = { { 1, 1 }, { 2, 1 }, { 1, 1 } } };
+	static struct hd_view view = { .epoch = 1, .nmembers = 2, .nranks = 3, .member = { 1, 2 },
+		.rank = { { 1, 1 }, { 2, 1 }, { 1, 1 } } };
 	static const struct hd_vrange many[HD_VIEW_RANGES];
 	struct hd_vrange out_of_all[1];
 	struct hd_tnode out[4];
@@ -154,7 +167,8 @@ static void passes_and_ranges_that_are_too_many_are_refused(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < HD_VIEW_PASSES; i++)
-		assert_int_equal(hd_passes_add(&passes, i / HD_MAX_PASSES, i % HD_MAX_PASSES, &(struct hd_vrange){ i, 1 }, 1), HD_OK);
+		assert_int_equal(hd_passes_add(&passes, i / HD_MAX_PASSES, i % HD_MAX_PASSES,
+			&(struct hd_vrange){ i, 1 }, 1), HD_OK);
 	full = passes;
 	assert_int_equal(hd_passes_add(&passes, 99, 0, many, 1), HD_E_NOSPACE);
 	assert_memory_equal(&passes, &full, sizeof full);
@@ -163,7 +177,8 @@ static void passes_and_ranges_that_are_too_many_are_refused(void **state)
 	assert_int_equal(hd_passes_add(&passes, 1, 1, many, 2), HD_E_NOSPACE);
 	assert_int_equal(hd_passes_add(&passes, 1, 1, many, 1), HD_OK);
 
-	assert_int_equal(hd_passes_missing(&passes, 1, out_of_all, 1, &n), HD_OK);        /* of a full table */
+	/* of a full table */
+	assert_int_equal(hd_passes_missing(&passes, 1, out_of_all, 1, &n), HD_OK);
 	assert_int_equal(n, 1);
 
 	n = 77;
@@ -180,10 +195,12 @@ static void passes_and_ranges_that_are_too_many_are_refused(void **state)
 	n = 77;
 	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 2, first, &n), HD_E_NOSPACE);
 	assert_int_equal(n, 77);
-	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 }, { 5, 1 } }, 3, out, 2, &n), HD_E_NOSPACE);
+	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 }, { 5, 1 } }, 3, out, 2,
+		&n), HD_E_NOSPACE);
 	assert_int_equal(n, 77);
 	/* a root of the left half is too much: what the right half has is not asked for */
-	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 } }, 2, out, 1, &n), HD_E_NOSPACE);
+	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 } }, 2, out, 1, &n),
+		HD_E_NOSPACE);
 	assert_int_equal(hd_passes_of_view(&full, &view), HD_OK);
 	assert_int_equal(full.npasses, 2);
 }
@@ -191,13 +208,15 @@ static void passes_and_ranges_that_are_too_many_are_refused(void **state)
 /* Whoever computes nothing has no pass. */
 static void a_member_without_leaves_has_no_pass(void **state)
 {
-	static const struct hd_view view = { .epoch = 1, .nmembers = 3, .nranks = 3, .member = { 1, 2, 3 }, .rank = { { 1, 4 }, { 2, 0 }, { 3, 4 } } };
+	static const struct hd_view view = { .epoch = 1, .nmembers = 3, .nranks = 3, .member = { 1, 2, 3 },
+		.rank = { { 1, 4 }, { 2, 0 }, { 3, 4 } } };
 	struct hd_passes passes;
 
 	(void)state;
 	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
 	assert_int_equal(passes.npasses, 2);
-	assert_true(hd_passes_find(&passes, 1, 0) && !hd_passes_find(&passes, 2, 0) && hd_passes_find(&passes, 3, 0));
+	assert_true(hd_passes_find(&passes, 1, 0) && !hd_passes_find(&passes, 2, 0) &&
+		hd_passes_find(&passes, 3, 0));
 }
 
 /* Ranges of different workers: one beyond the last virtual node, one within another. */
@@ -219,11 +238,14 @@ static void what_does_not_tile_is_found(void **state)
 		uint32_t vn = 99, n = 99;
 		assert_int_equal(hd_passes_add(&passes, 1, 0, &cases[i].a, 1), HD_OK);
 		assert_int_equal(hd_passes_add(&passes, 2, 0, &cases[i].b, 1), HD_OK);
-		CHECK(hd_passes_tile(&passes, 8, &vn) == cases[i].tiles && vn == cases[i].vn, "case %zu: %u", i, vn);
+		CHECK(hd_passes_tile(&passes, 8, &vn) == cases[i].tiles && vn == cases[i].vn, "case %zu: %u",
+			i, vn);
 		if (cases[i].b.n == UINT32_MAX)
-			continue;                                 /* the rest is asked for of ranges that are within */
+			/* the rest is asked for of ranges that are within */
+			continue;
 		assert_int_equal(hd_passes_missing(&passes, 8, out, 4, &n), HD_OK);
-		CHECK(n == cases[i].nmissing && (!n || out[0].first == cases[i].missing), "case %zu: %u missing", i, n);
+		CHECK(n == cases[i].nmissing && (!n || out[0].first == cases[i].missing),
+			"case %zu: %u missing", i, n);
 	}
 }
 
@@ -236,7 +258,8 @@ static void slots_lie_at_the_owner_and_the_members_after_it(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		CHECK(hd_bucket_chain(cases[i].bucket, cases[i].nbuckets, cases[i].nmembers, cases[i].copies) == cases[i].chain, "case %zu", i);
+		CHECK(hd_bucket_chain(cases[i].bucket, cases[i].nbuckets, cases[i].nmembers,
+			cases[i].copies) == cases[i].chain, "case %zu", i);
 }
 
 /* Against all ways to share: none finishes earlier. */
@@ -288,7 +311,8 @@ static void even_shares_tile_and_differ_by_one_at_most(void **state)
 		hd_view_even(&view, 1, member, devices, n, 67);
 		assert_int_equal(hd_view_verify(&view, 67, NULL), HD_OK);
 		for (uint32_t r = 1; r < view.nranks; r++)
-			CHECK(view.rank[r].nvns + 1 >= view.rank[0].nvns && view.rank[r].nvns <= view.rank[r - 1].nvns, "n %u", n);
+			CHECK(view.rank[r].nvns + 1 >= view.rank[0].nvns &&
+				view.rank[r].nvns <= view.rank[r - 1].nvns, "n %u", n);
 	}
 }
 

@@ -6,12 +6,14 @@
 
 #include "base/json.h"
 
-enum { TAIL = 1 << 16, BODY = 1500, JOB_BYTES = 1 << 20 };     /* events behind the last beginning may be more: then it goes on, or died */
+/* events behind the last beginning may be more: then it goes on, or died */
+enum { TAIL = 1 << 16, BODY = 1500, JOB_BYTES = 1 << 20 };
 
 /* ---- written ---- */
 
 /* False: the text does not fit. */
-static bool write_body(struct hd_text *body, char room[BODY], uint64_t steps, const enum hd_err *err, const char *text)
+static bool write_body(struct hd_text *body, char room[BODY], uint64_t steps, const enum hd_err *err,
+	const char *text)
 {
 	struct hd_json_writer w;
 
@@ -32,14 +34,16 @@ static const char *body_of(char room[BODY], uint64_t steps, const enum hd_err *e
 {
 	struct hd_text body;
 
-	if (!write_body(&body, room, steps, err, text))         /* a text of nothing but escapes: without it, never without the exit code */
+	/* a text of nothing but escapes: without it, never without the exit code */
+	if (!write_body(&body, room, steps, err, text))
 		(void)write_body(&body, room, steps, err, hd_err_text(*err));
 	assert(!body.full);
 	body.at[body.len - 1] = '\0';
 	return body.at + 1;
 }
 
-static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps, const enum hd_err *err, const struct hd_diag *why)
+static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps,
+	const enum hd_err *err, const struct hd_diag *why)
 {
 	const char *text = !err || !*err ? "" : why->text[0] ? why->text : hd_err_text(*err);
 	char room[BODY];
@@ -47,14 +51,17 @@ static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t
 	hd_rundir_event(dir, kind, step, body_of(room, steps, err, text));
 }
 
-void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps) { put(dir, "job_start", step, steps, NULL, NULL); }
+void hd_ending_begins(struct hd_rundir *dir, uint64_t step,
+	uint64_t steps) { put(dir, "job_start", step, steps, NULL, NULL); }
 
-void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err, const struct hd_diag *why)
+void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err,
+	const struct hd_diag *why)
 {
 	put(dir, "job_end", step, steps, &err, why);
 }
 
-void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step, uint64_t steps)
+void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step,
+	uint64_t steps)
 {
 	static const enum hd_wish wishes[] = { HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
 	struct hd_signal_word *next = &word->word[word->next];
@@ -66,7 +73,8 @@ void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir,
 		char *at = word->line[word->next][wishes[i]];
 		struct hd_text line;
 		hd_text_fixed(&line, at, HD_ENDING_TEXT);
-		if (hd_rundir_event_line(dir, &line, "job_end", step, body_of(room, steps, &err, "stopped at once, without a checkpoint")))
+		if (hd_rundir_event_line(dir, &line, "job_end", step,
+			body_of(room, steps, &err, "stopped at once, without a checkpoint")))
 			next->line[wishes[i]].at = at, next->line[wishes[i]].len_bytes = line.len;
 	}
 	hd_signal_word_set(next);
@@ -83,7 +91,8 @@ static bool take_event(struct look *l, const struct hd_json *line)
 	const char *kind = "", *text = "";
 	int64_t exit = -1;
 
-	if (hd_json_get_text(line, "kind", &kind, NULL) || (strcmp(kind, "job_start") != 0 && strcmp(kind, "job_end") != 0))
+	if (hd_json_get_text(line, "kind", &kind, NULL) || (strcmp(kind, "job_start") != 0 &&
+		strcmp(kind, "job_end") != 0))
 		return false;
 	l->ending->began = true;
 	l->ending->ended = !strcmp(kind, "job_end");
@@ -110,14 +119,16 @@ static bool take_record(struct look *l, const struct hd_json *line)
 }
 
 /* Whole lines, the last first, until one is taken. */
-static void from_the_end(struct look *l, struct hd_fs *fs, const char *run, const char *name, bool (*take)(struct look *, const struct hd_json *))
+static void from_the_end(struct look *l, struct hd_fs *fs, const char *run, const char *name,
+	bool (*take)(struct look *, const struct hd_json *))
 {
 	char path[HD_PATH_CAP], *room = hd_arena_take(&l->arena, TAIL + 1, 1);
 	struct hd_file file;
 	struct hd_stat stat;
 	size_t got = 0;
 
-	if (!room || (size_t)snprintf(path, sizeof path, "%s/%s", run, name) >= sizeof path || hd_fs_stat(fs, path, &stat, NULL) ||
+	if (!room || (size_t)snprintf(path, sizeof path, "%s/%s", run, name) >= sizeof path ||
+		hd_fs_stat(fs, path, &stat, NULL) ||
 		hd_file_open(fs, path, HD_OPEN_READ, &file, NULL))
 		return;
 	if (hd_file_pread(&file, room, TAIL, stat.size_bytes > TAIL ? stat.size_bytes - TAIL : 0, &got, NULL))
@@ -130,7 +141,8 @@ static void from_the_end(struct look *l, struct hd_fs *fs, const char *run, cons
 		const struct hd_json *line;
 		while (at && room[at - 1] != '\n')
 			at--;
-		if (!hd_json_parse(&l->arena, name, room + at, end - at, &line, NULL) && hd_json_kind(line) == HD_JSON_OBJECT && take(l, line))
+		if (!hd_json_parse(&l->arena, name, room + at, end - at, &line, NULL) &&
+			hd_json_kind(line) == HD_JSON_OBJECT && take(l, line))
 			return;
 		got = at;
 	}
@@ -146,7 +158,8 @@ static void take_name(struct look *l, struct hd_fs *fs, const char *run)
 
 	if ((size_t)snprintf(path, sizeof path, "%s/job.resolved.json", run) < sizeof path &&
 		!hd_file_read_all(fs, path, &l->arena, JOB_BYTES, &bytes, &len, NULL) &&
-		!hd_json_parse(&l->arena, "job.resolved.json", (const char *)bytes, len, &all, NULL) && (job = hd_json_find(all, "job")) &&
+		!hd_json_parse(&l->arena, "job.resolved.json", (const char *)bytes, len, &all, NULL) &&
+		(job = hd_json_find(all, "job")) &&
 		!hd_json_get_text(job, "name", &name, NULL))
 		snprintf(l->ending->name, sizeof l->ending->name, "%s", name);
 }

@@ -1,9 +1,9 @@
 /* ending.h -- how a run stands by what its folder says, when nobody is there to be asked.
  *
- * Whoever runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped, of how many
- * steps, with which exit code and why. A run in one process that leaves at once (sys/signal.h) has that ready at each
- * step: it says so, too. Steps and loss are those of the last line of metrics.ndjson, which a death may leave behind
- * the last checkpoint.
+ * Whoever runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped, of how
+ * many steps, with which exit code and why. A run in one process that leaves at once (sys/signal.h) has that
+ * ready at each step: it says so, too. Steps and loss are those of the last line of metrics.ndjson, which a
+ * death may leave behind the last checkpoint.
  *
  * Threads: any. Reads the ends of two files. */
 #ifndef HD_RUN_ENDING_H
@@ -25,16 +25,20 @@ struct hd_ending {
 };
 
 /* HD_E_NOTFOUND: no run lies there. */
-HD_MUST_USE enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *ending, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *ending,
+	struct hd_diag *diag);
 
 /* Written by the run's holder. */
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);
-void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err, const struct hd_diag *why);
+void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err,
+	const struct hd_diag *why);
 
 /* The line of each wish, of this step and of the one before. Zeroed: none is ready. */
-struct hd_ending_word { struct hd_signal_word word[2]; char line[2][HD_WISH_INTERRUPT + 1][HD_ENDING_TEXT]; unsigned next; };
-/* From now on a second signal writes that the run stopped at `step`, without a checkpoint. Those of `word` and `dir` stay where they are until
- * hd_signal_word_set() takes another one. */
-void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step, uint64_t steps);
+struct hd_ending_word { struct hd_signal_word word[2]; char line[2][HD_WISH_INTERRUPT + 1][HD_ENDING_TEXT];
+	unsigned next; };
+/* From now on a second signal writes that the run stopped at `step`, without a checkpoint. Those of `word`
+ * and `dir` stay where they are until hd_signal_word_set() takes another one. */
+void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step,
+	uint64_t steps);
 
 #endif

@@ -15,8 +15,10 @@ static int fresh(void **state)
 	(void)state;
 	hd_fs_sim_init(&sim);
 	hd_clock_sim(&clock_, 0, 0);
-	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock_.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
-	assert_int_equal(hd_rundir_put(&dir, "job.resolved.json", "{\"job\":{\"name\":\"cats\"}}", 24 - 1, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock_.clock, "/", "/run", "n", "{}", 2, NULL),
+		HD_OK);
+	assert_int_equal(hd_rundir_put(&dir, "job.resolved.json", "{\"job\":{\"name\":\"cats\"}}", 24 - 1,
+		NULL), HD_OK);
 	return 0;
 }
 
@@ -39,7 +41,8 @@ static struct hd_ending look(void)
 
 static void commit(uint64_t step)
 {
-	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = step, .weight = 2, .loss_sum = 1 + (double)step }, &(struct hd_step_times){ 0 }, 0);
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = step, .weight = 2,
+		.loss_sum = 1 + (double)step }, &(struct hd_step_times){ 0 }, 0);
 }
 
 static void a_run_says_how_it_ended(void **state)
@@ -50,17 +53,22 @@ static void a_run_says_how_it_ended(void **state)
 	CHECK(!e.began && !e.ended && e.exit == -1 && !e.has_loss, "before it begins: exit %d", e.exit);
 	hd_ending_begins(&dir, 0, 20);
 	e = look();
-	CHECK(e.began && !e.ended && e.steps == 20 && e.step == 0, "begun: step %llu of %llu", (unsigned long long)e.step, (unsigned long long)e.steps);
+	CHECK(e.began && !e.ended && e.steps == 20 && e.step == 0, "begun: step %llu of %llu",
+		(unsigned long long)e.step, (unsigned long long)e.steps);
 	commit(0);
 	commit(1);
 	e = look();
-	CHECK(e.began && !e.ended && e.step == 2 && e.has_loss && e.loss == 1, "killed: step %llu, loss %g", (unsigned long long)e.step, e.loss);
+	CHECK(e.began && !e.ended && e.step == 2 && e.has_loss && e.loss == 1, "killed: step %llu, loss %g",
+		(unsigned long long)e.step, e.loss);
 	hd_ending_ends(&dir, 2, 20, HD_E_PREEMPTED, &(struct hd_diag){ "somebody \"asked\" it" });
 	e = look();
-	CHECK(e.ended && e.exit == hd_err_exit(HD_E_PREEMPTED) && e.step == 2 && !strcmp(e.text, "somebody \"asked\" it"), "exit %d, %s", e.exit, e.text);
-	hd_ending_begins(&dir, 2, 30);            /* it goes on, and nothing of the end before counts any more */
+	CHECK(e.ended && e.exit == hd_err_exit(HD_E_PREEMPTED) && e.step == 2 &&
+		!strcmp(e.text, "somebody \"asked\" it"), "exit %d, %s", e.exit, e.text);
+	/* it goes on, and nothing of the end before counts any more */
+	hd_ending_begins(&dir, 2, 30);
 	e = look();
-	CHECK(!e.ended && e.exit == -1 && e.steps == 30 && !e.text[0], "resumed: exit %d, %s", e.exit, e.text);
+	CHECK(!e.ended && e.exit == -1 && e.steps == 30 && !e.text[0], "resumed: exit %d, %s", e.exit,
+		e.text);
 	hd_ending_ends(&dir, 30, 30, HD_OK, &(struct hd_diag){ "rest" });
 	e = look();
 	CHECK(e.ended && e.exit == 0 && e.step == 30 && !e.text[0], "done: exit %d, %s", e.exit, e.text);
@@ -81,15 +89,19 @@ static void a_run_that_leaves_at_once_says_so(void **state)
 		CHECK(w->to == &dir.events.file, "step %llu: into another file", (unsigned long long)step);
 		for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
 			struct hd_lines *events = &dir.events;
-			assert_int_equal(hd_lines_add(events, w->line[wishes[i]].at, w->line[wishes[i]].len_bytes, NULL), HD_OK);
+			assert_int_equal(hd_lines_add(events, w->line[wishes[i]].at,
+				w->line[wishes[i]].len_bytes, NULL), HD_OK);
 			struct hd_ending e = look();
-			CHECK(e.ended && e.exit == hd_err_exit(hd_wish_err(wishes[i])) && e.step == step && e.steps == 20 &&
-				!strcmp(e.text, "stopped at once, without a checkpoint"), "step %llu: exit %d, %s", (unsigned long long)step, e.exit, e.text);
+			CHECK(e.ended && e.exit == hd_err_exit(hd_wish_err(wishes[i])) && e.step == step &&
+				e.steps == 20 &&
+				!strcmp(e.text, "stopped at once, without a checkpoint"),
+				"step %llu: exit %d, %s", (unsigned long long)step, e.exit, e.text);
 		}
 		hd_ending_begins(&dir, step, 20);
 	}
 	hd_signal_word_set(NULL);
-	hd_ending_at_once(&word, &(struct hd_rundir){ .clock = &clock_.clock }, 3, 20);         /* of a visitor: nothing to write to */
+	/* of a visitor: nothing to write to */
+	hd_ending_at_once(&word, &(struct hd_rundir){ .clock = &clock_.clock }, 3, 20);
 	for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
 		assert_int_equal(word.word[!word.next].line[wishes[i]].len_bytes, 0);
 	hd_signal_word_set(NULL);
@@ -106,7 +118,8 @@ static void what_is_not_there_is_not_guessed(void **state)
 	hd_rundir_event(&dir, "job_start", 0, "");
 	hd_rundir_event(&dir, "job_end", 7, "");
 	e = look();
-	CHECK(e.ended && e.exit == -1 && e.step == 7 && e.steps == 0, "of an earlier program: exit %d", e.exit);
+	CHECK(e.ended && e.exit == -1 && e.step == 7 && e.steps == 0, "of an earlier program: exit %d",
+		e.exit);
 	memset(text, '"', sizeof text - 1);
 	text[sizeof text - 1] = '\0';
 	hd_ending_begins(&dir, 0, 9);
@@ -114,14 +127,18 @@ static void what_is_not_there_is_not_guessed(void **state)
 	snprintf(quotes.text, sizeof quotes.text, "%s", text);
 	hd_ending_ends(&dir, 3, 9, HD_E_IO, &quotes);
 	e = look();
-	CHECK(e.ended && e.exit == hd_err_exit(HD_E_IO) && !strcmp(e.text, text), "a text of quotes: exit %d", e.exit);
-	memset(quotes.text, 1, sizeof quotes.text - 1);           /* six bytes each, where it is written: too many */
+	CHECK(e.ended && e.exit == hd_err_exit(HD_E_IO) && !strcmp(e.text, text), "a text of quotes: exit %d",
+		e.exit);
+	/* six bytes each, where it is written: too many */
+	memset(quotes.text, 1, sizeof quotes.text - 1);
 	hd_ending_begins(&dir, 3, 9);
 	hd_ending_ends(&dir, 4, 9, HD_E_IO, &quotes);
 	e = look();
-	CHECK(e.ended && e.exit == hd_err_exit(HD_E_IO) && e.step == 4 && e.text[0], "a text that does not fit: exit %d", e.exit);
+	CHECK(e.ended && e.exit == hd_err_exit(HD_E_IO) && e.step == 4 && e.text[0],
+		"a text that does not fit: exit %d", e.exit);
 	hd_ending_begins(&dir, 3, 9);
-	assert_int_equal(hd_file_write(&dir.events.file, "{\"kind\":\"job_end\",\"exit\":0", 26, NULL), HD_OK);
+	assert_int_equal(hd_file_write(&dir.events.file, "{\"kind\":\"job_end\",\"exit\":0", 26, NULL),
+		HD_OK);
 	e = look();
 	CHECK(!e.ended, "a torn line counts");
 	dir.events.torn = true;
@@ -129,7 +146,8 @@ static void what_is_not_there_is_not_guessed(void **state)
 		hd_rundir_event(&dir, "checkpoint_done", 3, "\"text\":\"one of many\"");
 	commit(3);
 	e = look();
-	CHECK(e.began && !e.ended && e.step == 4, "many events after its beginning: step %llu", (unsigned long long)e.step);
+	CHECK(e.began && !e.ended && e.step == 4, "many events after its beginning: step %llu",
+		(unsigned long long)e.step);
 }
 
 int main(void)

@@ -6,11 +6,13 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 
-enum { HD_IDENTITY_BYTES = 8 << 20, HD_IDENTITY_FILES = 4096, NMEMBERS = 3, NDATA_MEMBERS = 3, NFILE_MEMBERS = 5 };
+enum { HD_IDENTITY_BYTES = 8 << 20, HD_IDENTITY_FILES = 4096, NMEMBERS = 3, NDATA_MEMBERS = 3,
+	NFILE_MEMBERS = 5 };
 
 struct hd_identity hd_identity_of(const struct hd_task *task)
 {
-	return (struct hd_identity){ .job = task->job_hash, .data = task->data->hash, .count = task->data->count, .file = task->data->file,
+	return (struct hd_identity){ .job = task->job_hash, .data = task->data->hash,
+		.count = task->data->count, .file = task->data->file,
 		.nfiles = task->data->nfiles };
 }
 
@@ -51,14 +53,16 @@ enum hd_err hd_identity_print(const struct hd_identity *identity, struct hd_text
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for the identity of a run") : HD_OK;
 }
 
-static enum hd_err get_hash(const struct hd_json *object, const char *key, struct hd_hash *hash, struct hd_diag *diag)
+static enum hd_err get_hash(const struct hd_json *object, const char *key, struct hd_hash *hash,
+	struct hd_diag *diag)
 {
 	const char *hex;
 	char path[200];
 	enum hd_err err = hd_json_get_text(object, key, &hex, diag);
 
 	if (!err && !hd_hash_parse(hex, hash))
-		err = hd_fail(diag, HD_E_INPUT, "%s.%s is not a hash of 32 hex digits", hd_json_path(object, path, sizeof path), key);
+		err = hd_fail(diag, HD_E_INPUT, "%s.%s is not a hash of 32 hex digits",
+			hd_json_path(object, path, sizeof path), key);
 	return err;
 }
 
@@ -67,7 +71,8 @@ static enum hd_err members(const struct hd_json *object, size_t n, struct hd_dia
 	char path[200];
 
 	return hd_json_count(object) == n ? HD_OK
-		: hd_fail(diag, HD_E_INPUT, "%s has %zu members instead of %zu", hd_json_path(object, path, sizeof path), hd_json_count(object), n);
+		: hd_fail(diag, HD_E_INPUT, "%s has %zu members instead of %zu",
+			hd_json_path(object, path, sizeof path), hd_json_count(object), n);
 }
 
 static enum hd_err parse_file(const struct hd_json *item, struct hd_data_file *file, struct hd_diag *diag)
@@ -87,7 +92,8 @@ static enum hd_err parse_file(const struct hd_json *item, struct hd_data_file *f
 	return err ? err : get_hash(item, "sample", &file->sample, diag);
 }
 
-static enum hd_err parse_data(const struct hd_json *data, struct hd_identity *identity, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err parse_data(const struct hd_json *data, struct hd_identity *identity,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_json *files = NULL;
 	struct hd_data_file *file = NULL;
@@ -103,7 +109,8 @@ static enum hd_err parse_data(const struct hd_json *data, struct hd_identity *id
 		return err;
 	size_t n = hd_json_count(files);
 	if (n > HD_IDENTITY_FILES)
-		return hd_fail(diag, HD_E_INPUT, "data.files has %zu members, more than %d", n, HD_IDENTITY_FILES);
+		return hd_fail(diag, HD_E_INPUT, "data.files has %zu members, more than %d", n,
+			HD_IDENTITY_FILES);
 	file = hd_arena_take(arena, n + 1, sizeof *file);
 	if (!file)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the list of %zu data files", n);
@@ -115,7 +122,8 @@ static enum hd_err parse_data(const struct hd_json *data, struct hd_identity *id
 	return err;
 }
 
-enum hd_err hd_identity_parse(struct hd_identity *out, struct hd_arena *arena, const char *name, const char *text, size_t len, struct hd_diag *diag)
+enum hd_err hd_identity_parse(struct hd_identity *out, struct hd_arena *arena, const char *name,
+	const char *text, size_t len, struct hd_diag *diag)
 {
 	struct hd_identity identity = { 0 };
 	const struct hd_json *root, *data;
@@ -125,7 +133,9 @@ enum hd_err hd_identity_parse(struct hd_identity *out, struct hd_arena *arena, c
 	if (!err)
 		err = hd_json_get_i64(root, "v", 1, INT64_MAX, &version, diag);
 	if (!err && version != 1)
-		err = hd_fail(diag, HD_E_INPUT, "%s: written in format version %lld, this program reads version 1: use the program that wrote it", name,
+		err = hd_fail(diag, HD_E_INPUT,
+			"%s: written in format version %lld, this program reads version 1: use the program "
+			"that wrote it", name,
 			(long long)version);
 	if (!err)
 		err = members(root, NMEMBERS, diag);
@@ -140,13 +150,16 @@ enum hd_err hd_identity_parse(struct hd_identity *out, struct hd_arena *arena, c
 	return err;
 }
 
-/* Which file it is: of several the first that has another size, else another sample, else another time or inode. */
-static const struct hd_data_file *culprit(const struct hd_identity *was, const struct hd_identity *is, const struct hd_data_file **before)
+/* Which file it is: of several the first that has another size, else another sample, else another time or
+ * inode. */
+static const struct hd_data_file *culprit(const struct hd_identity *was, const struct hd_identity *is,
+	const struct hd_data_file **before)
 {
 	for (int look = 0; look < 3 && was->nfiles == is->nfiles; look++)
 		for (uint32_t i = 0; i < is->nfiles; i++) {
 			const struct hd_data_file *a = &was->file[i], *b = &is->file[i];
-			bool differs = look == 0 ? a->size_bytes != b->size_bytes : look == 1 ? !hd_hash_same(a->sample, b->sample)
+			bool differs = look == 0 ? a->size_bytes != b->size_bytes : look == 1 ?
+				!hd_hash_same(a->sample, b->sample)
 				: a->changed_wall_ns != b->changed_wall_ns || a->inode != b->inode;
 			*before = a;
 			if (differs)
@@ -158,7 +171,8 @@ static const struct hd_data_file *culprit(const struct hd_identity *was, const s
 #define OTHER    "other data than the run began with: "
 #define PUT_BACK "; put the old data back, or begin another run with these (heddle run)"
 
-enum hd_err hd_identity_data(const struct hd_identity *was, const struct hd_identity *is, struct hd_diag *diag)
+enum hd_err hd_identity_data(const struct hd_identity *was, const struct hd_identity *is,
+	struct hd_diag *diag)
 {
 	const struct hd_data_file *before;
 
@@ -166,15 +180,20 @@ enum hd_err hd_identity_data(const struct hd_identity *was, const struct hd_iden
 		return HD_OK;
 	const struct hd_data_file *file = culprit(was, is, &before);
 	if (!file)
-		return hd_fail(diag, HD_E_INTEGRITY, OTHER "%llu samples in %u files instead of %llu in %u, or other content" PUT_BACK,
-			(unsigned long long)is->count, is->nfiles, (unsigned long long)was->count, was->nfiles);
+		return hd_fail(diag, HD_E_INTEGRITY,
+			OTHER "%llu samples in %u files instead of %llu in %u, or other content" PUT_BACK,
+			(unsigned long long)is->count, is->nfiles, (unsigned long long)was->count,
+			was->nfiles);
 	if (file->size_bytes != before->size_bytes)
-		return hd_fail(diag, HD_E_INTEGRITY, OTHER "%.200s has %lld bytes instead of %lld" PUT_BACK, file->name, (long long)file->size_bytes,
+		return hd_fail(diag, HD_E_INTEGRITY, OTHER "%.200s has %lld bytes instead of %lld" PUT_BACK,
+			file->name, (long long)file->size_bytes,
 			(long long)before->size_bytes);
-	return hd_fail(diag, HD_E_INTEGRITY, OTHER "%.200s has as many bytes and other content" PUT_BACK, file->name);
+	return hd_fail(diag, HD_E_INTEGRITY, OTHER "%.200s has as many bytes and other content" PUT_BACK,
+		file->name);
 }
 
-enum hd_err hd_identity_read(struct hd_identity *identity, struct hd_arena *arena, struct hd_fs *fs, const char *run, struct hd_diag *diag)
+enum hd_err hd_identity_read(struct hd_identity *identity, struct hd_arena *arena, struct hd_fs *fs,
+	const char *run, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 	struct hd_diag why = { "" };
@@ -188,7 +207,8 @@ enum hd_err hd_identity_read(struct hd_identity *identity, struct hd_arena *aren
 	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
 }
 
-static enum hd_err put(struct hd_rundir *dir, const struct hd_identity *identity, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err put(struct hd_rundir *dir, const struct hd_identity *identity, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_text text;
 
@@ -224,9 +244,13 @@ static enum hd_err check_job(const struct hd_identity *was, const struct hd_task
 
 	if (hd_hash_same(was->job, task->job_hash))
 		return HD_OK;
-	return hd_fail(diag, HD_E_INVAL, "what fixes the result differs from the job that the run began with: leave out -s and HEDDLE_ variables that change "
-		"it%s%.150s%s%.150s", built_in ? "" : "; model.use must be the file that it was, ", built_in ? "" : use,
-		weights->is_none ? "" : "; model.weights must be the file that it was, ", weights->is_none ? "" : weights->text);
+	return hd_fail(diag, HD_E_INVAL,
+		"what fixes the result differs from the job that the run began with: leave out -s and "
+		"HEDDLE_ variables that change "
+		"it%s%.150s%s%.150s", built_in ? "" : "; model.use must be the file that it was, ",
+		built_in ? "" : use,
+		weights->is_none ? "" : "; model.weights must be the file that it was, ",
+		weights->is_none ? "" : weights->text);
 }
 
 /* A run of before identities were kept has nothing to prove. */
@@ -235,7 +259,8 @@ static enum hd_err proved(enum hd_err err, const struct hd_diag *why, struct hd_
 	return err && err != HD_E_NOTFOUND ? hd_fail(diag, err, "%s", why->text) : HD_OK;
 }
 
-enum hd_err hd_identity_join(struct hd_fs *fs, const char *path, const struct hd_task *task, struct hd_diag *diag)
+enum hd_err hd_identity_join(struct hd_fs *fs, const char *path, const struct hd_task *task,
+	struct hd_diag *diag)
 {
 	struct hd_identity was, is = hd_identity_of(task);
 	struct hd_diag why = { "" };
@@ -251,7 +276,8 @@ enum hd_err hd_identity_join(struct hd_fs *fs, const char *path, const struct hd
 	return proved(err, &why, diag);
 }
 
-enum hd_err hd_identity_take(struct hd_fs *fs, const char *path, struct hd_task *task, struct hd_diag *other, struct hd_diag *diag)
+enum hd_err hd_identity_take(struct hd_fs *fs, const char *path, struct hd_task *task, struct hd_diag *other,
+	struct hd_diag *diag)
 {
 	struct hd_identity was, is = hd_identity_of(task);
 	struct hd_diag why = { "" };

@@ -35,7 +35,8 @@ static const char *cause_of(const struct hd_view *view, struct hd_arena *arena)
 	return text.full ? "" : text.at;
 }
 
-enum hd_err hd_plan_of_view(struct hd_plan *plan, const struct hd_view *view, const struct hd_plan_job *job, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_plan_of_view(struct hd_plan *plan, const struct hd_view *view, const struct hd_plan_job *job,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t counts[HD_VIEW_RANKS];
 
@@ -60,7 +61,8 @@ static void path_of(char path[HD_PATH_CAP], const char *dir, uint32_t number, co
 static enum hd_err write(struct hd_fs *fs, const char *path, const struct hd_text *text, struct hd_diag *diag)
 {
 	struct hd_file file = { 0 };
-	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, diag);
+	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file,
+		diag);
 
 	if (err)
 		return err;
@@ -80,7 +82,8 @@ enum hd_err hd_plan_keep(const struct hd_plan *plan, struct hd_fs *fs, const cha
 	hd_arena_init(&arena, 0);
 	hd_text_init(&text, &arena);
 	enum hd_err err = hd_plan_print(plan, &text);
-	err = err ? hd_fail(diag, err, "plan %u could not be printed: no memory", plan->number) : write(fs, temporary, &text, diag);
+	err = err ? hd_fail(diag, err, "plan %u could not be printed: no memory", plan->number) : write(fs,
+		temporary, &text, diag);
 	hd_arena_finish(&arena);
 	err = err ? err : hd_fs_rename(fs, temporary, path, diag);
 	if (err)
@@ -142,12 +145,14 @@ static bool is_same(const struct hd_plan *plan, uint32_t number, struct hd_fs *f
 	path_of(path, dir, number, "");
 	hd_arena_init(&arena, 0);
 	bool same = !hd_file_read_all(fs, path, &arena, PLAN_FILE_BYTES, &bytes, &len, NULL) &&
-		!hd_plan_parse(&kept, (const char *)bytes, len, path, &arena, NULL) && hd_hash_same(hd_plan_digest(plan), hd_plan_digest(&kept));
+		!hd_plan_parse(&kept, (const char *)bytes, len, path, &arena, NULL) &&
+		hd_hash_same(hd_plan_digest(plan), hd_plan_digest(&kept));
 	hd_arena_finish(&arena);
 	return same;
 }
 
-enum hd_err hd_plan_number(uint32_t *number, const struct hd_plan *plan, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
+enum hd_err hd_plan_number(uint32_t *number, const struct hd_plan *plan, struct hd_fs *fs, const char *dir,
+	struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 	uint32_t newest = 0;

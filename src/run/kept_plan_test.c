@@ -50,7 +50,8 @@ static void plans_of_views_are_accepted_and_say_who_does_what(void **state)
 	(void)state;
 	for (int k = 0; k < 400; k++) {
 		struct hd_view view = { .epoch = 3 + (uint32_t)k, .nmembers = 1 + (uint32_t)k % 5 };
-		struct hd_plan_job job = { .nvns = 1 + (uint32_t)k % 23, .nchunks = 1 + (uint32_t)k % 61, .nstages = 1, .wave = 1 + (uint32_t)k % 3,
+		struct hd_plan_job job = { .nvns = 1 + (uint32_t)k % 23, .nchunks = 1 + (uint32_t)k % 61,
+			.nstages = 1, .wave = 1 + (uint32_t)k % 3,
 			.lockstep = k % 7 == 0 };
 		struct hd_diag diag = { "" };
 		for (uint32_t m = 0; m < view.nmembers; m++) {
@@ -63,22 +64,26 @@ static void plans_of_views_are_accepted_and_say_who_does_what(void **state)
 			view.rank[(seed = seed * 1664525u + 1013904223u) % 97 % view.nranks].nvns++;
 		struct hd_plan plan = view_plan(&view, &job);
 		CHECK(hd_plan_check(&plan, &job, NULL, &diag) == HD_OK, "view %d: %s", k, diag.text);
-		CHECK(plan.number == view.epoch && plan.nranks == view.nranks, "view %d: plan %u", k, plan.number);
+		CHECK(plan.number == view.epoch && plan.nranks == view.nranks, "view %d: plan %u", k,
+			plan.number);
 		uint32_t v = 0, nbuckets = hd_bucket_count(job.nchunks);
 		for (uint32_t r = 0; r < view.nranks; r++) {
-			CHECK(view.member[plan.worker[r]] == view.rank[r].worker, "view %d: rank %u is of another worker", k, r);
+			CHECK(view.member[plan.worker[r]] == view.rank[r].worker,
+				"view %d: rank %u is of another worker", k, r);
 			for (uint32_t i = 0; i < view.rank[r].nvns; i++)
 				CHECK(plan.map[v++] == r, "view %d: virtual node %u", k, v);
 		}
 		for (uint32_t c = 0; c < job.nchunks; c++)
-			CHECK(plan.worker[plan.owner[c]] == hd_bucket_owner(c / HD_BUCKET_CHUNKS, nbuckets, view.nmembers), "view %d: chunk %u", k, c);
+			CHECK(plan.worker[plan.owner[c]] == hd_bucket_owner(c / HD_BUCKET_CHUNKS, nbuckets,
+				view.nmembers), "view %d: chunk %u", k, c);
 		hd_arena_reset(&arena);
 	}
 }
 
 static void a_view_of_one_worker_has_the_plan_of_a_run_in_one_process(void **state)
 {
-	struct hd_view view = { .epoch = 9, .nmembers = 1, .member = { 4 }, .nranks = 3, .rank = { { 4, 5 }, { 4, 4 }, { 4, 4 } } };
+	struct hd_view view = { .epoch = 9, .nmembers = 1, .member = { 4 }, .nranks = 3,
+		.rank = { { 4, 5 }, { 4, 4 }, { 4, 4 } } };
 	const struct hd_plan_job job = { .nvns = 13, .nchunks = 17, .nstages = 1, .wave = 2 };
 	struct hd_plan plan = view_plan(&view, &job), alone;
 
@@ -127,7 +132,8 @@ static void numbers_go_on_and_the_same_plan_keeps_its_own(void **state)
 	assert_int_equal(hd_plan_parse(&back, (const char *)bytes, len, path, &arena, NULL), HD_OK);
 	assert_int_equal(back.number, 10041);
 	assert_true(hd_hash_same(hd_plan_digest(&back), hd_plan_digest(&three)));
-	assert_int_equal(hd_file_write_atomic(&fs, path, "torn", 4, NULL), HD_OK);      /* one that cannot be read is another plan */
+	/* one that cannot be read is another plan */
+	assert_int_equal(hd_file_write_atomic(&fs, path, "torn", 4, NULL), HD_OK);
 	assert_int_equal(hd_plan_number(&number, &three, &fs, folder, NULL), HD_OK);
 	assert_int_equal(number, 10042);
 }
@@ -144,7 +150,8 @@ static void a_folder_that_takes_nothing_is_told_and_left_as_it_was(void **state)
 	assert_int_equal(hd_plan_data(&plan, &job, 1, NULL, &arena, NULL), HD_OK);
 	snprintf(path, sizeof path, "%s/plan", folder);
 	assert_int_equal(hd_fs_rmdir(&fs, path, NULL), HD_OK);
-	CHECK(hd_plan_keep(&plan, &fs, folder, &diag) != HD_OK && strstr(diag.text, "0000.plan"), "%s", diag.text);
+	CHECK(hd_plan_keep(&plan, &fs, folder, &diag) != HD_OK && strstr(diag.text, "0000.plan"), "%s",
+		diag.text);
 	CHECK(hd_plan_number(&number, &plan, &fs, folder, &diag) == HD_OK && number == 0, "%s", diag.text);
 	assert_int_equal(hd_fs_mkdir(&fs, path, NULL), HD_OK);
 }
@@ -152,10 +159,13 @@ static void a_folder_that_takes_nothing_is_told_and_left_as_it_was(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(plans_of_views_are_accepted_and_say_who_does_what, begin, end),
-		cmocka_unit_test_setup_teardown(a_view_of_one_worker_has_the_plan_of_a_run_in_one_process, begin, end),
+		cmocka_unit_test_setup_teardown(plans_of_views_are_accepted_and_say_who_does_what, begin,
+			end),
+		cmocka_unit_test_setup_teardown(a_view_of_one_worker_has_the_plan_of_a_run_in_one_process,
+		begin, end),
 		cmocka_unit_test_setup_teardown(numbers_go_on_and_the_same_plan_keeps_its_own, begin, end),
-		cmocka_unit_test_setup_teardown(a_folder_that_takes_nothing_is_told_and_left_as_it_was, begin, end),
+		cmocka_unit_test_setup_teardown(a_folder_that_takes_nothing_is_told_and_left_as_it_was, begin,
+		end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

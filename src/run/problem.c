@@ -25,25 +25,32 @@ static enum hd_err take_memory(struct batches *b, uint64_t nsteps, struct hd_dia
 	for (uint64_t s = 0; s < nsteps && rows <= HD_PROBLEM_BYTES; s++)
 		rows += hd_sampler_rows(&b->task->sampler, s);
 	if (!hd_mul_u64(rows, sample_bytes, &bytes) || bytes > HD_PROBLEM_BYTES)
-		return hd_fail(diag, HD_E_INVAL, "the batches of %llu steps, of %llu bytes a sample, are more than the %d MiB that are written at most: "
-			"use fewer steps or smaller batches", (unsigned long long)nsteps, (unsigned long long)sample_bytes, HD_PROBLEM_BYTES >> 20);
+		return hd_fail(diag, HD_E_INVAL,
+			"the batches of %llu steps, of %llu bytes a sample, are more than the %d MiB that "
+			"are written at most: "
+			"use fewer steps or smaller batches", (unsigned long long)nsteps,
+			(unsigned long long)sample_bytes, HD_PROBLEM_BYTES >> 20);
 	b->tensor = hd_arena_take(b->arena, nsteps * data->nfields + 1, sizeof *b->tensor);
 	if (!b->tensor)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the batches of %llu steps", (unsigned long long)nsteps);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the batches of %llu steps",
+			(unsigned long long)nsteps);
 	return hd_memory_take(bytes, HD_MEMORY_LAZY, &b->memory, diag);
 }
 
-static enum hd_err describe(struct batches *b, uint64_t step, uint64_t rows, const struct hd_field *field, uint8_t *at, struct hd_diag *diag)
+static enum hd_err describe(struct batches *b, uint64_t step, uint64_t rows, const struct hd_field *field,
+	uint8_t *at, struct hd_diag *diag)
 {
 	struct hd_st_tensor *t = &b->tensor[b->n++];
 	char name[64];
 	int len = snprintf(name, sizeof name, "step%llu.%s", (unsigned long long)step, field->name);
 
-	*t = (struct hd_st_tensor){ .rank = field->rank + 1u, .dim = { rows }, .at = at, .len_bytes = rows * field->sample_bytes };
+	*t = (struct hd_st_tensor){ .rank = field->rank + 1u, .dim = { rows }, .at = at,
+		.len_bytes = rows * field->sample_bytes };
 	for (uint8_t d = 0; d < field->rank; d++)
 		t->dim[d + 1] = (uint64_t)field->dim[d];
 	if (!hd_st_dtype_from((enum hd_dtype)field->dtype, &t->dtype))
-		return hd_fail(diag, HD_E_BUG, "field \"%s\" has a type that safetensors does not know", field->name);
+		return hd_fail(diag, HD_E_BUG, "field \"%s\" has a type that safetensors does not know",
+			field->name);
 	t->name = hd_arena_text(b->arena, name, (size_t)len);
 	return t->name ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for the name of a batch");
 }
@@ -64,12 +71,14 @@ static enum hd_err read_step(struct batches *b, uint64_t step, uint8_t **at, str
 	for (uint64_t r = 0; r < rows && !err; r++) {
 		for (uint32_t f = 0; f < data->nfields; f++)
 			out[f] = field[f] + r * data->field[f].sample_bytes;
-		err = hd_dataset_read(data, 0, hd_sampler_at(&b->task->sampler, step, r), hd_sampler_epoch_at(&b->task->sampler, step, r), out, diag);
+		err = hd_dataset_read(data, 0, hd_sampler_at(&b->task->sampler, step, r),
+			hd_sampler_epoch_at(&b->task->sampler, step, r), out, diag);
 	}
 	return err;
 }
 
-enum hd_err hd_problem_write(struct hd_fs *fs, const struct hd_task *task, const struct hd_state *state, uint64_t nsteps, const char *path,
+enum hd_err hd_problem_write(struct hd_fs *fs, const struct hd_task *task, const struct hd_state *state,
+	uint64_t nsteps, const char *path,
 	struct hd_diag *diag)
 {
 	const char *model = hd_job_text(task->job, HD_JOB_MODEL);
@@ -81,13 +90,15 @@ enum hd_err hd_problem_write(struct hd_fs *fs, const struct hd_task *task, const
 	hd_text_init(&job, &arena);
 	hd_job_json(task->job, false, &job);
 	struct batches b = { .task = task, .arena = &arena };
-	enum hd_err err = job.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the text of a job") : take_memory(&b, nsteps, diag);
+	enum hd_err err = job.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the text of a job") :
+		take_memory(&b, nsteps, diag);
 	uint8_t *at = b.memory.at;
 	for (uint64_t s = 0; s < nsteps && !err; s++)
 		err = read_step(&b, s, &at, diag);
 	if (!err) {
 		const struct hd_st_meta meta = { "job", job.at };
-		struct hd_export how = { .family = hd_export_family(model), .both = true, .more = b.tensor, .nmore = b.n, .meta = &meta, .nmeta = 1 };
+		struct hd_export how = { .family = hd_export_family(model), .both = true, .more = b.tensor,
+			.nmore = b.n, .meta = &meta, .nmeta = 1 };
 		snprintf(info.model, sizeof info.model, "%s", model);
 		err = hd_export_state(fs, state, &info, &how, path, diag);
 	}

@@ -5,7 +5,8 @@
 #include "graph/safetensors.h"
 #include "engine/testing.h"
 
-/* The file is read back and compared with what a worker really meets: the rows that its reader hands out, the state it begins with. */
+/* The file is read back and compared with what a worker really meets: the rows that its reader hands out,
+ * the state it begins with. */
 
 enum { STEPS = 4 };
 
@@ -15,7 +16,8 @@ static void read_back(struct hd_rig *rig, const char *path, struct hd_safetensor
 	uint8_t *bytes;
 	size_t len;
 
-	CHECK(hd_file_read_all(&rig->fs, path, &rig->arena, 1 << 26, &bytes, &len, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_file_read_all(&rig->fs, path, &rig->arena, 1 << 26, &bytes, &len, &diag) == HD_OK, "%s",
+		diag.text);
 	CHECK(hd_safetensors_read(file, &rig->arena, path, bytes, len, &diag) == HD_OK, "%s", diag.text);
 }
 
@@ -25,7 +27,8 @@ static void save(struct hd_rig *rig, struct hd_safetensors *file)
 	struct hd_diag diag = { "" };
 
 	close(mkstemp(path));
-	CHECK(hd_problem_write(&rig->fs, rig->task, hd_worker_state(rig->worker), STEPS, path, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_problem_write(&rig->fs, rig->task, hd_worker_state(rig->worker), STEPS, path,
+		&diag) == HD_OK, "%s", diag.text);
 	read_back(rig, path, file);
 	unlink(path);
 }
@@ -34,7 +37,8 @@ static void save(struct hd_rig *rig, struct hd_safetensors *file)
 static void rows_are_those_of_training(const struct hd_rig *rig, const struct hd_safetensors *file)
 {
 	const struct hd_dataset *data = rig->task->data;
-	struct hd_prefetch_spec spec = { .set = data, .sampler = &rig->task->sampler, .nvns = rig->job->nvns, .per_vn = rig->job->per_vn,
+	struct hd_prefetch_spec spec = { .set = data, .sampler = &rig->task->sampler, .nvns = rig->job->nvns,
+		.per_vn = rig->job->per_vn,
 		.end_step = STEPS };
 	struct hd_prefetch *prefetch = NULL;
 	struct hd_diag diag = { "" };
@@ -44,18 +48,22 @@ static void rows_are_those_of_training(const struct hd_rig *rig, const struct hd
 		uint64_t before = 0, rows;
 		for (uint32_t v = 0; v < rig->job->nvns; v++, before += rows) {
 			const void *input[HD_MAX_FIELDS];
-			CHECK(hd_prefetch_take(prefetch, s, v, input, &rows, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_prefetch_take(prefetch, s, v, input, &rows, &diag) == HD_OK, "%s",
+				diag.text);
 			for (uint32_t f = 0; f < data->nfields; f++) {
 				char name[32];
 				snprintf(name, sizeof name, "step%u.%s", (unsigned)s, data->field[f].name);
 				const struct hd_st_tensor *t = hd_safetensors_find(file, name);
 				uint64_t bytes = data->field[f].sample_bytes;
-				CHECK(t && t->rank == data->field[f].rank + 1u && t->dim[0] == hd_sampler_rows(&rig->task->sampler, s), "%s", name);
-				CHECK(!memcmp((const uint8_t *)t->at + before * bytes, input[f], rows * bytes), "%s, virtual node %u", name, v);
+				CHECK(t && t->rank == data->field[f].rank + 1u &&
+					t->dim[0] == hd_sampler_rows(&rig->task->sampler, s), "%s", name);
+				CHECK(!memcmp((const uint8_t *)t->at + before * bytes, input[f],
+					rows * bytes), "%s, virtual node %u", name, v);
 			}
 			hd_prefetch_done(prefetch, s, v);
 		}
-		CHECK(before == hd_sampler_rows(&rig->task->sampler, s), "step %u has %u rows", (unsigned)s, (unsigned)before);
+		CHECK(before == hd_sampler_rows(&rig->task->sampler, s), "step %u has %u rows", (unsigned)s,
+			(unsigned)before);
 	}
 	hd_prefetch_destroy(prefetch);
 }
@@ -85,7 +93,8 @@ static void a_file_holds_what_a_worker_meets(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_safetensors file;
 		struct hd_rig rig;
-		hd_rig_open(&rig, cases[i].model, 26, 7, cases[i].more, 1);         /* 61 samples: the third step is short */
+		/* 61 samples: the third step is short */
+		hd_rig_open(&rig, cases[i].model, 26, 7, cases[i].more, 1);
 		save(&rig, &file);
 		CHECK(file.ntensors == cases[i].ntensors, "case %zu: %u tensors", i, file.ntensors);
 		parameters_are_those_it_begins_with(&rig, &file);
@@ -105,7 +114,8 @@ static void batches_beyond_the_bound_are_refused_before_anything_is_written(void
 
 	(void)state;
 	hd_rig_open(&rig, hd_rig_lenet, 26, 7, NULL, 1);
-	assert_int_equal(hd_problem_write(&rig.fs, rig.task, hd_worker_state(rig.worker), 1 << 24, "/nowhere/file", &diag), HD_E_INVAL);
+	assert_int_equal(hd_problem_write(&rig.fs, rig.task, hd_worker_state(rig.worker), 1 << 24,
+		"/nowhere/file", &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "16777216 steps") && strstr(diag.text, "1024 MiB"), "%s", diag.text);
 	hd_rig_close(&rig);
 }

@@ -8,7 +8,8 @@
 #include "base/page.h"
 #include "run/report_int.h"
 
-enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, MAX_EVENTS = 200, MAX_DOTS = 500, EVENT_TEXT = 320, JOB_BYTES = 1 << 20, PAGE_BYTES = 16 << 20 };
+enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, MAX_EVENTS = 200, MAX_DOTS = 500, EVENT_TEXT = 320,
+	JOB_BYTES = 1 << 20, PAGE_BYTES = 16 << 20 };
 
 struct event_row { double t; uint64_t step; char kind[32], text[EVENT_TEXT]; };
 
@@ -30,7 +31,8 @@ static void take_metrics(struct story *s, const struct hd_json *line)
 	double loss, ms;
 	const char *hex;
 
-	if (hd_json_get_u64(line, "step", INT64_MAX, &step, NULL) || hd_json_get_f64(line, "loss", &loss, NULL)) {
+	if (hd_json_get_u64(line, "step", INT64_MAX, &step, NULL) ||
+		hd_json_get_f64(line, "loss", &loss, NULL)) {
 		s->unreadable++;
 		return;
 	}
@@ -69,7 +71,8 @@ static void event_text(const struct hd_json *line, char *out)
 			continue;
 		const char *comma = text.len ? ", " : "";
 		if (!hd_json_as_text(item, &string, NULL))
-			hd_text_addf(&text, "%s%s%s%s", comma, strcmp(key, "text") ? key : "", strcmp(key, "text") ? " " : "", string);
+			hd_text_addf(&text, "%s%s%s%s", comma, strcmp(key, "text") ? key : "",
+				strcmp(key, "text") ? " " : "", string);
 		else if (!hd_json_as_f64(item, &number, NULL))
 			hd_text_addf(&text, "%s%s %.6g", comma, key, number);
 	}
@@ -82,7 +85,8 @@ static void take_event(struct story *s, const struct hd_json *line)
 	uint64_t step;
 	double t, loss;
 
-	if (hd_json_get_text(line, "kind", &kind, NULL) || hd_json_get_u64(line, "step", INT64_MAX, &step, NULL) || hd_json_get_f64(line, "t", &t, NULL)) {
+	if (hd_json_get_text(line, "kind", &kind, NULL) || hd_json_get_u64(line, "step", INT64_MAX, &step,
+		NULL) || hd_json_get_f64(line, "t", &t, NULL)) {
 		s->unreadable++;
 		return;
 	}
@@ -173,18 +177,24 @@ static void print_head(struct hd_text *page, const struct hd_rundir *dir, const 
 
 	hd_page_open(page, slash ? slash + 1 : dir->path);
 	if (s->unreadable)
-		hd_text_addf(page, "<section class=\"warn\">%llu line%s of metrics or events could not be read and %s left out.</section>\n",
-			(unsigned long long)s->unreadable, s->unreadable == 1 ? "" : "s", s->unreadable == 1 ? "is" : "are");
+		hd_text_addf(page,
+			"<section class=\"warn\">%llu line%s of metrics or events could not be read and %s "
+			"left out.</section>\n",
+			(unsigned long long)s->unreadable, s->unreadable == 1 ? "" : "s",
+			s->unreadable == 1 ? "is" : "are");
 	if (!s->records) {
 		hd_text_add(page, "<section class=\"empty\">no steps recorded yet</section>\n");
 		return;
 	}
-	hd_text_addf(page, "<section><dl><dt>steps recorded to</dt><dd>%llu</dd><dt>loss, first to last</dt><dd>%.5g &rarr; %.5g</dd>",
+	hd_text_addf(page,
+		"<section><dl><dt>steps recorded to</dt><dd>%llu</dd><dt>loss, first to last</dt><dd>%.5g "
+		"&rarr; %.5g</dd>",
 		(unsigned long long)s->last_step, s->first_loss, s->last_loss);
 	if (*s->digest) {
 		hd_text_add(page, "<dt>last recorded state digest</dt><dd><code>");
 		hd_page_text(page, s->digest);
-		hd_text_addf(page, "</code> <small>after step %llu</small></dd>", (unsigned long long)s->digest_step);
+		hd_text_addf(page, "</code> <small>after step %llu</small></dd>",
+			(unsigned long long)s->digest_step);
 	}
 	hd_text_add(page, "</dl></section>\n");
 }
@@ -195,7 +205,8 @@ static void print_events(struct hd_text *page, const struct story *s)
 
 	hd_text_add(page, "<section><h2>Events");
 	if (shown < s->nevents)
-		hd_text_addf(page, " <small>the last %llu of %llu</small>", (unsigned long long)shown, (unsigned long long)s->nevents);
+		hd_text_addf(page, " <small>the last %llu of %llu</small>", (unsigned long long)shown,
+			(unsigned long long)s->nevents);
 	hd_text_add(page, "</h2>");
 	if (!shown)
 		hd_text_add(page, "<p class=\"empty\">no events recorded</p>");
@@ -203,7 +214,8 @@ static void print_events(struct hd_text *page, const struct story *s)
 		hd_text_add(page, "<table><tr><th>time, s</th><th>step</th><th>kind</th><th></th></tr>");
 	for (uint64_t i = s->nevents - shown; i < s->nevents; i++) {
 		const struct event_row *e = &s->event[i % MAX_EVENTS];
-		hd_text_addf(page, "<tr><td class=\"n\">%.1f</td><td class=\"n\">%llu</td><td class=\"k\">", e->t, (unsigned long long)e->step);
+		hd_text_addf(page, "<tr><td class=\"n\">%.1f</td><td class=\"n\">%llu</td><td class=\"k\">",
+			e->t, (unsigned long long)e->step);
 		hd_page_text(page, e->kind);
 		hd_text_add(page, "</td><td>");
 		hd_page_text(page, e->text);
@@ -266,7 +278,8 @@ static void print_job(struct hd_text *page, const struct hd_rundir *dir, struct 
 
 	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
 	hd_text_add(page, "<section><h2>Job</h2>");
-	if (hd_file_read_all(dir->fs, path, arena, JOB_BYTES, &bytes, &len, NULL) || hd_json_parse(arena, path, (const char *)bytes, len, &json, NULL)) {
+	if (hd_file_read_all(dir->fs, path, arena, JOB_BYTES, &bytes, &len, NULL) ||
+		hd_json_parse(arena, path, (const char *)bytes, len, &json, NULL)) {
 		hd_text_add(page, "<p class=\"empty\">job.resolved.json cannot be read</p></section>\n");
 		return;
 	}
@@ -295,7 +308,8 @@ enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 	print_head(&page, dir, s);
 	if (s->records) {
 		uint32_t ndots = (uint32_t)(s->ndots < MAX_DOTS ? s->ndots : MAX_DOTS);
-		hd_chart_print(&(struct hd_chart){ "Loss", "per sample or token", "evaluations", &s->loss, s->dot, ndots }, &page);
+		hd_chart_print(&(struct hd_chart){ "Loss", "per sample or token", "evaluations", &s->loss,
+			s->dot, ndots }, &page);
 		hd_chart_print(&(struct hd_chart){ "Step time", "ms", "", &s->step_ms, NULL, 0 }, &page);
 	}
 	print_events(&page, s);

@@ -30,7 +30,8 @@ void hd_curve_add(struct hd_curve *c, uint64_t step, double value)
 	while (step / c->width >= HD_CURVE_BINS)
 		join(c);
 	struct hd_curve_bin *bin = &c->bin[step / c->width];
-	*bin = bin->used ? (struct hd_curve_bin){ fmin(bin->low, value), fmax(bin->high, value), true } : (struct hd_curve_bin){ value, value, true };
+	*bin = bin->used ? (struct hd_curve_bin){ fmin(bin->low, value), fmax(bin->high, value), true } :
+		(struct hd_curve_bin){ value, value, true };
 	if (step / c->width >= c->nbins)
 		c->nbins = (uint32_t)(step / c->width) + 1;
 }
@@ -103,7 +104,9 @@ void hd_chart_print(const struct hd_chart *chart, struct hd_text *page)
 	struct hd_text note;
 
 	if (!hd_curve_range(chart->curve, &low, &high)) {
-		hd_text_addf(page, "<section><h2>%s <small>%s</small></h2><p class=\"empty\">no value that can be drawn</p></section>\n", chart->title,
+		hd_text_addf(page,
+			"<section><h2>%s <small>%s</small></h2><p class=\"empty\">no value that can be "
+			"drawn</p></section>\n", chart->title,
 			chart->unit);
 		return;
 	}
@@ -111,17 +114,24 @@ void hd_chart_print(const struct hd_chart *chart, struct hd_text *page)
 	hd_plot_open(page, &p);
 	print_curve(page, &p, chart->curve);
 	for (uint32_t i = 0; i < chart->ndots; i++)
-		hd_text_addf(page, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>step %llu: %.5g</title></circle>",
-			hd_plot_x(&p, (double)chart->dot[i].step), hd_plot_y(&p, chart->dot[i].value), (unsigned long long)chart->dot[i].step,
+		hd_text_addf(page,
+			"<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>step %llu: "
+			"%.5g</title></circle>",
+			hd_plot_x(&p, (double)chart->dot[i].step), hd_plot_y(&p, chart->dot[i].value),
+			(unsigned long long)chart->dot[i].step,
 			chart->dot[i].value);
 	hd_text_fixed(&note, room, sizeof room);
-	hd_text_addf(&note, "%s%s", chart->ndots ? "line: training; dots: " : "", chart->ndots ? chart->dots_name : "");
+	hd_text_addf(&note, "%s%s", chart->ndots ? "line: training; dots: " : "",
+		chart->ndots ? chart->dots_name : "");
 	if (chart->curve->width > 1)
-		hd_text_addf(&note, "%seach mark spans the least and greatest of %llu steps", chart->ndots ? "; " : "",
+		hd_text_addf(&note, "%seach mark spans the least and greatest of %llu steps",
+			chart->ndots ? "; " : "",
 			(unsigned long long)chart->curve->width);
 	if (p.log)
-		hd_text_addf(&note, "%slogarithmic axis", chart->ndots || chart->curve->width > 1 ? "; " : "");
+		hd_text_addf(&note, "%slogarithmic axis", chart->ndots ||
+			chart->curve->width > 1 ? "; " : "");
 	if (chart->curve->nonfinite)
-		hd_text_addf(&note, "; %llu values were not finite and are not drawn", (unsigned long long)chart->curve->nonfinite);
+		hd_text_addf(&note, "; %llu values were not finite and are not drawn",
+			(unsigned long long)chart->curve->nonfinite);
 	hd_plot_close(page, &p, note.at);
 }

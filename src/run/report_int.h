@@ -31,7 +31,8 @@ bool hd_curve_range(const struct hd_curve *curve, double *low, double *high);
 struct hd_dot { uint64_t step; double value; };
 
 /* One chart as inline SVG. `dots` (may be none) lie on the same axes. */
-struct hd_chart { const char *title, *unit, *dots_name; const struct hd_curve *curve; const struct hd_dot *dot; uint32_t ndots; };
+struct hd_chart { const char *title, *unit, *dots_name; const struct hd_curve *curve;
+	const struct hd_dot *dot; uint32_t ndots; };
 void hd_chart_print(const struct hd_chart *chart, struct hd_text *page);
 
 #endif

@@ -36,7 +36,8 @@ static const char *page_of(const char *metrics, const char *events, const char *
 	if (job)
 		put(&sim.fs, "job.resolved.json", job);
 	CHECK(hd_report_write(&dir, &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(hd_file_read_all(&sim.fs, "/run/report.html", &arena, 1 << 24, &page, &len, NULL), HD_OK);
+	assert_int_equal(hd_file_read_all(&sim.fs, "/run/report.html", &arena, 1 << 24, &page, &len, NULL),
+		HD_OK);
 	hd_fs_sim_finish(&sim);
 	return (const char *)page;
 }
@@ -50,7 +51,8 @@ static void a_run_without_steps_says_so(void **unused)
 
 static void the_page_needs_nothing_and_runs_nothing(void **unused)
 {
-	const char *page = page_of("{\"step\":0,\"loss\":2}\n", "", "{\"job\":{\"name\":\"<script>x</script>\"}}");
+	const char *page = page_of("{\"step\":0,\"loss\":2}\n", "",
+		"{\"job\":{\"name\":\"<script>x</script>\"}}");
 	(void)unused;
 	assert_null(strstr(page, "<script"));
 	assert_null(strstr(page, "http:"));
@@ -70,7 +72,8 @@ static void unreadable_lines_are_counted_and_said(void **unused)
 static void the_last_record_of_a_step_counts(void **unused)
 {
 	(void)unused;
-	const char *page = page_of("{\"step\":0,\"loss\":4}\n{\"step\":1,\"loss\":900}\n{\"step\":2,\"loss\":901}\n"
+	const char *page =
+		page_of("{\"step\":0,\"loss\":4}\n{\"step\":1,\"loss\":900}\n{\"step\":2,\"loss\":901}\n"
 		"{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2.5,\"digest\":\"abc\"}\n", NULL, NULL);
 	assert_non_null(strstr(page, "4 &rarr; 2.5"));
 	assert_null(strstr(page, ">500<"));          /* no axis reaches for what was undone */
@@ -108,7 +111,8 @@ static void a_long_curve_keeps_its_spikes(void **unused)
 		assert_true(c.nbins <= HD_CURVE_BINS && hd_curve_range(&c, &low, &high));
 		CHECK(n < 2 || low == -1000, "%llu steps", (unsigned long long)n);
 		CHECK(n < 4 || high == 1000, "%llu steps", (unsigned long long)n);
-		CHECK((uint64_t)c.nbins * c.width >= n && (uint64_t)(c.nbins - 1) * c.width < n, "%llu steps", (unsigned long long)n);
+		CHECK((uint64_t)c.nbins * c.width >= n && (uint64_t)(c.nbins - 1) * c.width < n, "%llu steps",
+			(unsigned long long)n);
 		hd_curve_cut(&c, 0);
 		assert_false(hd_curve_range(&c, &low, &high));
 	}

@@ -25,7 +25,8 @@ enum {
 };
 
 struct hd_run {
-	uint64_t asked_at;                /* the step after that of which hd_run_saves() was asked; 0: of none */
+	/* the step after that of which hd_run_saves() was asked; 0: of none */
+	uint64_t asked_at;
 	bool asked_saves;
 	uint32_t unsaved;                 /* checkpoints in a row that could not be written */
 	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
@@ -67,7 +68,8 @@ bool hd_run_best(const struct hd_run *run, double *metric)
 	return run->has_metric;
 }
 
-/* log.level keeps these from the screen; the event log has everything. Other kinds are warnings or results. */
+/* log.level keeps these from the screen; the event log has everything. Other kinds are warnings or
+ * results. */
 static bool is_shown(const struct hd_run *run, const char *kind)
 {
 	static const char *const chatter[] = { "choice", "plan", "checkpoint_done" };
@@ -110,10 +112,12 @@ static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, 
 {
 	uint8_t *bytes;
 	size_t len;
-	enum hd_err err = hd_file_read_all(run->fs, run->options.map, &run->arena, 16 << 20, &bytes, &len, diag);
+	enum hd_err err = hd_file_read_all(run->fs, run->options.map, &run->arena, 16 << 20, &bytes, &len,
+		diag);
 
 	if (!err)
-		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena, diag);
+		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena,
+			diag);
 	return err ? err : hd_plan_check(&run->plan, job, NULL, diag);
 }
 
@@ -132,7 +136,8 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 	const struct hd_worker_spec *spec = &run->options.worker;
 	enum hd_err err;
 
-	err = run->options.map ? read_plan(run, &job, diag) : hd_plan_data(&run->plan, &job, spec->ndevices, NULL, &run->arena, diag);
+	err = run->options.map ? read_plan(run, &job, diag) : hd_plan_data(&run->plan, &job, spec->ndevices,
+		NULL, &run->arena, diag);
 	if (!err && (!run->plan.cause || !*run->plan.cause))
 		run->plan.cause = "start of the run";
 	if (!err)
@@ -140,7 +145,8 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 	if (!err)
 		err = keep_plan(run, diag);
 	if (!err)
-		note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s", run->job->nvns, spec->ndevices, spec->ndevices == 1 ? "" : "s",
+		note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s", run->job->nvns,
+			spec->ndevices, spec->ndevices == 1 ? "" : "s",
 			spec->nthreads, spec->nthreads == 1 ? "" : "s");
 	return err;
 }
@@ -164,16 +170,21 @@ static void tell_weights(struct hd_run *run)
 	for (uint32_t p = 0; p < hd_fit_count(&task->train); p++)
 		n += task->fit[p].from != NULL;
 	hd_hash_hex(task->weights->digest, hex);
-	note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n, hd_fit_count(&task->train), task->weights->path, hex);
+	note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n, hd_fit_count(&task->train),
+		task->weights->path, hex);
 }
 
 static void tell_terms(struct hd_run *run, const char *who, const struct hd_memory_terms *t)
 {
 	const double mib = 0x1p20;
 
-	note(run, "choice", "%smemory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
-		"programs and scratch %.1f)", who, (double)t->total / mib, (double)t->params / mib, (double)t->slots / mib,
-		(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib, (double)t->kept / mib, (double)t->own / mib);
+	note(run, "choice",
+		"%smemory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, "
+		"inputs %.1f, kept samples %.1f, "
+		"programs and scratch %.1f)", who, (double)t->total / mib, (double)t->params / mib,
+		(double)t->slots / mib,
+		(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib,
+		(double)t->kept / mib, (double)t->own / mib);
 }
 
 void hd_run_tell_memory(struct hd_run *run)
@@ -185,7 +196,8 @@ void hd_run_tell_memory(struct hd_run *run)
 }
 
 /* One of them, as its hand will have it (elastic_hand.c). */
-static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, const struct hd_plan *plan, uint32_t worker, uint64_t *sum,
+static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, const struct hd_plan *plan,
+	uint32_t worker, uint64_t *sum,
 	struct hd_diag *diag)
 {
 	struct hd_share_view share = { .plan = plan, .worker = (uint16_t)worker };
@@ -203,7 +215,8 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 	for (uint32_t r = 0; r < view->nranks; r++)
 		nvns += view->rank[r].worker == worker ? view->rank[r].nvns : 0;
 	snprintf(who, sizeof who, "worker %u: ", worker);
-	note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", who, nvns, spec->ndevices, spec->ndevices == 1 ? "" : "s",
+	note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", who, nvns, spec->ndevices,
+		spec->ndevices == 1 ? "" : "s",
 		spec->nthreads, spec->nthreads == 1 ? "" : "s");
 	tell_terms(run, who, &t);
 	*sum += t.total;
@@ -212,7 +225,8 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 
 enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag)
 {
-	const struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1,
+	const struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks,
+		.nstages = 1,
 		.wave = hd_worker_wave(run->worker), .lockstep = hd_worker_lockstep(run->worker) };
 	uint32_t member[HD_MAX_MEMBERS], ndevices[HD_MAX_MEMBERS];
 	struct hd_memory_info machine;
@@ -221,7 +235,9 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 	struct hd_plan plan;
 
 	if (n < 1 || n > HD_MAX_MEMBERS || n > HD_VIEW_RANKS / run->options.worker.ndevices)
-		return hd_fail(diag, HD_E_INVAL, "%u workers of %u devices: a run has at most %d workers, and %d devices", n, run->options.worker.ndevices,
+		return hd_fail(diag, HD_E_INVAL,
+			"%u workers of %u devices: a run has at most %d workers, and %d devices", n,
+			run->options.worker.ndevices,
 			HD_MAX_MEMBERS, HD_VIEW_RANKS);
 	for (uint32_t i = 0; i < n; i++) {
 		member[i] = i;
@@ -234,7 +250,8 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 	hd_memory_look(&machine);
 	uint64_t here = machine.free_bytes + machine.rss_bytes;
 	if (!err && n > 1)
-		note(run, "choice", "memory of all %u workers: %.1f MiB, %.1f MiB are free here", n, (double)sum / 0x1p20, (double)here / 0x1p20);
+		note(run, "choice", "memory of all %u workers: %.1f MiB, %.1f MiB are free here", n,
+			(double)sum / 0x1p20, (double)here / 0x1p20);
 	return err;
 }
 
@@ -245,12 +262,15 @@ static void tell_choices(struct hd_run *run)
 	if (run->task->weights)
 		tell_weights(run);
 	note(run, "choice", "data: %s", run->task->data->about);
-	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step", (double)run->task->layout.params_elems * 1e-6,
+	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step",
+		(double)run->task->layout.params_elems * 1e-6,
 		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
 	if (!strcmp(run->options.worker.kind, "cpu"))
-		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run), hd_worker_path(run->worker), kernels->text);
+		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run),
+			hd_worker_path(run->worker), kernels->text);
 	else
-		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", hd_run_kernels(run));
+		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
+			hd_run_kernels(run));
 	if (!run->options.shared)         /* else its share says how much */
 		hd_run_tell_memory(run);
 }
@@ -279,9 +299,13 @@ static void tell_choice(struct hd_run *run, const struct hd_choices *choices, ui
 	const struct hd_choice *c = &choices->at[i];
 	const double mib = 0x1p20;
 
-	note(run, "choice", "devices: %u x %u thread%s, waves of %u: %.1f MiB (gradients %.1f, activations %.1f), %.2f of the time of the chosen%s%s",
-		c->ndevices, c->nthreads, c->nthreads == 1 ? "" : "s", c->wave, (double)c->memory.total / mib, (double)c->memory.gradients / mib,
-		(double)c->memory.arenas / mib, c->step_s / choices->at[choices->best].step_s, i == choices->best ? ", chosen" : "",
+	note(run, "choice",
+		"devices: %u x %u thread%s, waves of %u: %.1f MiB (gradients %.1f, activations %.1f), %.2f "
+		"of the time of the chosen%s%s",
+		c->ndevices, c->nthreads, c->nthreads == 1 ? "" : "s", c->wave, (double)c->memory.total / mib,
+		(double)c->memory.gradients / mib,
+		(double)c->memory.arenas / mib, c->step_s / choices->at[choices->best].step_s,
+		i == choices->best ? ", chosen" : "",
 		c->fits ? "" : ", does not fit");
 }
 
@@ -297,7 +321,8 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 	const uint64_t room = machine.free_bytes + hd_task_mapped_bytes(run->task, &machine);
 	struct hd_choose_spec asked = { .ncores = run->options.auto_cores ? run->options.auto_cores : cores.n,
 		.ndevices = spec->ndevices, .nthreads = spec->nthreads,
-		.device_limit_bytes = spec->memory_limit_bytes, .machine_bytes = machine.limit_bytes < room ? machine.limit_bytes : room };
+		.device_limit_bytes = spec->memory_limit_bytes,
+		.machine_bytes = machine.limit_bytes < room ? machine.limit_bytes : room };
 	enum hd_err err = hd_choose(&choices, run->task, &asked, diag);
 	if (err)
 		return err;
@@ -310,7 +335,8 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
-enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
+enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs,
+	struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
 {
 	struct hd_run *run = hd_alloc(sizeof *run);
@@ -318,12 +344,15 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 
 	if (!run)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a run");
-	*run = (struct hd_run){ .job = job, .fs = fs, .clock = clock, .dir = options->quiet_disk ? NULL : dir, .options = *options,
-		.digest_every = job->value[HD_JOB_DIGEST].is_auto ? 0 : (uint64_t)hd_job_int(job, HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
+	*run = (struct hd_run){ .job = job, .fs = fs, .clock = clock, .dir = options->quiet_disk ? NULL : dir,
+		.options = *options,
+		.digest_every = job->value[HD_JOB_DIGEST].is_auto ? 0 : (uint64_t)hd_job_int(job,
+		HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
 	hd_arena_init(&run->arena, 0);
 	err = hd_task_create(&run->task, job, fs, diag);
 	if (!err && run->dir)
-		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) : hd_identity_keep(dir, run->task, diag);
+		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) :
+			hd_identity_keep(dir, run->task, diag);
 	if (!err && !strcmp(run->options.worker.kind, "cpu"))
 		err = choose(run, diag);
 	if (!err)
@@ -360,8 +389,10 @@ void hd_run_destroy(struct hd_run *run)
 static struct hd_ckpt_info describe(const struct hd_run *run)
 {
 	struct hd_ckpt_info info = {
-		.step = hd_worker_at(run->worker), .samples = (uint64_t)*(int64_t *)hd_state_find(hd_worker_state(run->worker), "run.samples")->at,
-		.job_hash = run->task->job_hash, .data_hash = run->task->data->hash, .data_count = run->task->data->count,
+		.step = hd_worker_at(run->worker), .samples =
+			(uint64_t)*(int64_t *)hd_state_find(hd_worker_state(run->worker), "run.samples")->at,
+		.job_hash = run->task->job_hash, .data_hash = run->task->data->hash,
+		.data_count = run->task->data->count,
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
 	};
 
@@ -387,7 +418,9 @@ enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag)
 static void note_no_checkpoint(struct hd_run *run)
 {
 	if (!run->told_no_ckpt)
-		note(run, "warning", "no checkpoints: devices of kind %s compute nothing, the run shows costs only", run->options.worker.kind);
+		note(run, "warning",
+			"no checkpoints: devices of kind %s compute nothing, the run shows costs only",
+			run->options.worker.kind);
 	run->told_no_ckpt = true;
 }
 
@@ -404,21 +437,26 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 	}
 	enum hd_err err = hd_run_look(run, true, diag);
 	if (!err)
-		err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent, sizeof parent, diag);
+		err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent,
+			sizeof parent, diag);
 	run->torn = !hd_worker_is_as_told(run->worker);
 	if (!err && run->torn)
-		err = hd_fail(diag, HD_E_INTEGRITY, "the state before step %llu is not the one that its digest was taken of a moment ago: the memory of this "
+		err = hd_fail(diag, HD_E_INTEGRITY,
+			"the state before step %llu is not the one that its digest was taken of a moment "
+			"ago: the memory of this "
 			"machine gives wrong bits", (unsigned long long)info.step);
 	if (!err)
 		hd_rundir_sync(run->dir);
 	if (!err)
-		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
+		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info,
+			(uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
 		hd_job_int(run->job, HD_JOB_CKPT_VERIFY) == HD_VERIFY_READ_BACK, diag);
 	run->last_ckpt_ns = hd_clock_now_ns(run->clock);
 	if (err)
 		return err;
 	run->last_ckpt_step = info.step + 1;
-	note(run, "checkpoint_done", "step %llu, %.1f MiB", (unsigned long long)info.step, (double)info.len_bytes / 0x1p20);
+	note(run, "checkpoint_done", "step %llu, %.1f MiB", (unsigned long long)info.step,
+		(double)info.len_bytes / 0x1p20);
 	return HD_OK;
 }
 
@@ -431,7 +469,9 @@ static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
 	if (err && (run->torn || run->stale))
 		return hd_fail(diag, err, "%s", why.text);
 	if (err && !run->unsaved++)
-		note(run, "warning", "no checkpoint at step %llu: %s; the older ones are kept, the run goes on and tells when one is saved again",
+		note(run, "warning",
+			"no checkpoint at step %llu: %s; the older ones are kept, the run goes on and tells "
+			"when one is saved again",
 			(unsigned long long)hd_worker_at(run->worker), why.text);
 	if (!err && run->unsaved) {
 		note(run, "warning", "a checkpoint is saved again, after %u that could not be", run->unsaved);
@@ -457,28 +497,37 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_sema
 	if (err)
 		return err;
 	if (!hd_hash_same(info.job_hash, run->task->job_hash) && !new_semantics)
-		return hd_fail(diag, HD_E_INVAL, "%s belongs to another job: a key that fixes the result differs (heddle config show); "
+		return hd_fail(diag, HD_E_INVAL,
+			"%s belongs to another job: a key that fixes the result differs (heddle config "
+			"show); "
 			"restore the key, or continue as another lineage with --new-semantics", folder);
 	if (info.data_count != run->task->data->count || !hd_hash_same(info.data_hash, run->task->data->hash))
-		return hd_fail(diag, HD_E_INTEGRITY, "%s was trained on other data (%llu samples, now %llu, or other content): give the data it was made with",
-			folder, (unsigned long long)info.data_count, (unsigned long long)run->task->data->count);
+		return hd_fail(diag, HD_E_INTEGRITY,
+			"%s was trained on other data (%llu samples, now %llu, or other content): give the "
+			"data it was made with",
+			folder, (unsigned long long)info.data_count,
+			(unsigned long long)run->task->data->count);
 	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
 	if (err)
 		return err;
 	run->lineage = info.lineage + !hd_hash_same(info.job_hash, run->task->job_hash);
 	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
-		note(run, "warning", "the kernels of this machine differ from those the run began with: bits are promised from here on, not across");
+		note(run, "warning",
+			"the kernels of this machine differ from those the run began with: bits are "
+			"promised from here on, not across");
 	return hd_worker_rewind(run->worker, diag);
 }
 
 /* ---- evaluation */
 
-enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag)
+enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics,
+	struct hd_diag *diag)
 {
 	uint32_t s = hd_dataset_split(run->task->data, split);
 
 	if (s == HD_NONE || run->task->data->split[s].count == 0)
-		return hd_fail(diag, HD_E_INVAL, "the data have no samples in a split \"%s\": %s", split, run->task->data->about);
+		return hd_fail(diag, HD_E_INVAL, "the data have no samples in a split \"%s\": %s", split,
+			run->task->data->about);
 	struct hd_forward_job job = { .split = s, .count = run->task->data->split[s].count };
 	return hd_worker_forward(run->worker, &job, metrics, diag);
 }
@@ -512,13 +561,15 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	int64_t metric = hd_job_int(run->job, HD_JOB_METRIC);
-	run->metric = metric == HD_METRIC_ACCURACY ? hd_metrics_accuracy(&m) : metric == HD_METRIC_PERPLEXITY ? hd_metrics_perplexity(&m)
+	run->metric = metric == HD_METRIC_ACCURACY ? hd_metrics_accuracy(&m) :
+		metric == HD_METRIC_PERPLEXITY ? hd_metrics_perplexity(&m)
 		: hd_metrics_loss(&m);
 	run->has_metric = true;
 	run->evaluated_step = hd_worker_at(run->worker);
 	const struct hd_job_value *target = &run->job->value[HD_JOB_TARGET];
 	if (!target->is_none && hd_worker_computes(run->worker))
-		run->target_reached = metric == HD_METRIC_ACCURACY ? run->metric >= target->f : run->metric <= target->f;
+		run->target_reached = metric == HD_METRIC_ACCURACY ? run->metric >= target->f :
+			run->metric <= target->f;
 	if (run->options.watch.eval)
 		run->options.watch.eval(run->options.watch.user, run->evaluated_step, split, &m);
 	if (run->dir)
@@ -528,18 +579,20 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 
 /* ---- the loop */
 
-/* Counted from step 0, so that runs of one job have digests of the same steps, begun or resumed wherever. With auto the
- * cost is measured once before the first step, and the interval chosen after a few; workers that share a step must agree
- * without a clock: they count. */
+/* Counted from step 0, so that runs of one job have digests of the same steps, begun or resumed wherever.
+ * With auto the cost is measured once before the first step, and the interval chosen after a few; workers
+ * that share a step must agree without a clock: they count. */
 bool hd_run_digest_due(const struct hd_run *run)
 {
 	return run->digest_every && (hd_worker_at(run->worker) + 1) % run->digest_every == 0;
 }
 
-/* Bytes that are hashed at HD_DIGEST_GBPS, operations of a step at HD_STEP_GFLOPS: both of one core of this day. */
+/* Bytes that are hashed at HD_DIGEST_GBPS, operations of a step at HD_STEP_GFLOPS: both of one core of
+ * this day. */
 static uint64_t counted_interval(const struct hd_run *run)
 {
-	uint64_t bytes = (1 + hd_optims[run->task->optim.kind].nslots) * run->task->layout.elems * sizeof(float);
+	uint64_t bytes = (1 + hd_optims[run->task->optim.kind].nslots) * run->task->layout.elems *
+		sizeof(float);
 	double digest_ms = (double)bytes / (HD_DIGEST_GBPS * 1e6);
 	double step_ms = hd_task_flops(run->task) / (HD_STEP_GFLOPS * 1e6);
 
@@ -551,7 +604,8 @@ static void measure_digest(struct hd_run *run)
 	int64_t began_ns = hd_clock_now_ns(run->clock);
 
 	hd_worker_digest(run->worker);
-	run->digest_ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6 / run->options.worker.ndevices;
+	run->digest_ms = (double)(hd_clock_now_ns(run->clock) - began_ns) *
+		1e-6 / run->options.worker.ndevices;
 }
 
 static void choose_digest(struct hd_run *run)
@@ -559,13 +613,15 @@ static void choose_digest(struct hd_run *run)
 	double step_ms = hd_times_quantile(&run->times, 0.5);
 
 	run->digest_every = hd_times_interval(run->digest_ms, step_ms > 0 ? step_ms : 1, HD_DIGEST_SHARE);
-	note(run, "choice", "trace.digest: every %llu steps (%.2f ms each, a step takes %.1f ms)", (unsigned long long)run->digest_every,
+	note(run, "choice", "trace.digest: every %llu steps (%.2f ms each, a step takes %.1f ms)",
+		(unsigned long long)run->digest_every,
 		run->digest_ms, step_ms);
 }
 
 static void report_step(struct hd_run *run, const struct hd_step_record *r, double step_ms)
 {
-	struct hd_progress p = { .record = *r, .plan = &run->plan, .nsteps = run->task->nsteps, .step_ms = step_ms, .times = &run->times };
+	struct hd_progress p = { .record = *r, .plan = &run->plan, .nsteps = run->task->nsteps,
+		.step_ms = step_ms, .times = &run->times };
 	uint64_t nrows = hd_sampler_rows(&run->task->sampler, r->step);
 	double since_s = (double)(hd_clock_now_ns(run->clock) - run->began_ns) * 1e-9;
 	uint64_t done = r->step + 1 - run->began_step;
@@ -577,12 +633,14 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 	p.eta_s = (double)(run->task->nsteps - r->step - 1) * since_s / (double)done;
 	if (run->options.watch.step)
 		run->options.watch.step(run->options.watch.user, &p);
-	const struct hd_step_times times = { .step_ms = step_ms, .wait_ms = p.wait_share * step_ms, .workers = 1 };
+	const struct hd_step_times times = { .step_ms = step_ms, .wait_ms = p.wait_share * step_ms,
+		.workers = 1 };
 	if (run->dir && (r->step + 1) % (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(run->dir, r, &times, run->plan.number);
 }
 
-static enum hd_err put_samples(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges,
+static enum hd_err put_samples(struct hd_run *run, uint64_t step, uint32_t worker,
+	const struct hd_vrange *range, uint32_t nranges,
 	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -590,7 +648,8 @@ static enum hd_err put_samples(struct hd_run *run, uint64_t step, uint32_t worke
 
 	if (!run->samples.room || run->samples_of != worker) {
 		hd_samples_close(&run->samples);
-		err = hd_samples_open(&run->samples, run->fs, run->dir->path, worker, run->job->nvns, run->job->batch, diag);
+		err = hd_samples_open(&run->samples, run->fs, run->dir->path, worker, run->job->nvns,
+			run->job->batch, diag);
 	}
 	run->samples_of = worker;
 	for (uint32_t i = 0; i < nranges && !err; i++)
@@ -601,7 +660,8 @@ static enum hd_err put_samples(struct hd_run *run, uint64_t step, uint32_t worke
 	return err ? err : hd_samples_write(&run->samples, diag);
 }
 
-void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges)
+void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range,
+	uint32_t nranges)
 {
 	struct hd_diag diag = { "" };
 
@@ -610,7 +670,8 @@ void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struc
 	if (!put_samples(run, step, worker, range, nranges, &diag))
 		return;
 	run->no_samples = true;
-	note(run, "warning", "no more record of samples from step %llu on: %s", (unsigned long long)step, diag.text);
+	note(run, "warning", "no more record of samples from step %llu on: %s", (unsigned long long)step,
+		diag.text);
 }
 
 static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
@@ -627,7 +688,8 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	if (run->digest_every == 0 && run->times.n == HD_DIGEST_WARMUP)
 		choose_digest(run);
 	if (record.skipped)
-		note(run, "warning", "step %llu was skipped: its gradient is not finite", (unsigned long long)record.step);
+		note(run, "warning", "step %llu was skipped: its gradient is not finite",
+			(unsigned long long)record.step);
 	return HD_OK;
 }
 
@@ -676,7 +738,8 @@ static enum hd_err wants_stop(const struct hd_run *run)
 	return run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
 }
 
-/* Whoever is told to leave at once meanwhile writes its own line behind this one, and does not come back: the last one says how it ended. */
+/* Whoever is told to leave at once meanwhile writes its own line behind this one, and does not come back:
+ * the last one says how it ended. */
 static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
 	if (run->dir)
@@ -690,19 +753,25 @@ static enum hd_err end_badly(struct hd_run *run, enum hd_err err, const struct h
 	if (err == HD_E_DIVERGED)
 		(void)!try_checkpoint(run, &(struct hd_diag){ "" });
 	if (run->dir)
-		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning", hd_worker_at(run->worker), "");
+		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning",
+			hd_worker_at(run->worker), "");
 	ends(run, err, why);
 	return err;
 }
 
-/* A checkpoint may be of more steps than have lines: their disk was full, or the machine died before they were on it. */
+/* A checkpoint may be of more steps than have lines: their disk was full, or the machine died before they
+ * were on it. */
 static void look_at_records(struct hd_run *run)
 {
-	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY), recorded = hd_rundir_recorded(run->dir);
+	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY),
+		recorded = hd_rundir_recorded(run->dir);
 
 	if (run->began_step / every > recorded / every)
-		note(run, "unrecorded", "the %llu steps before step %llu have no line in metrics.ndjson: it could not be written, or the machine died before "
-			"it was on the disk", (unsigned long long)(run->began_step / every - recorded / every), (unsigned long long)run->began_step);
+		note(run, "unrecorded",
+			"the %llu steps before step %llu have no line in metrics.ndjson: it could not be "
+			"written, or the machine died before "
+			"it was on the disk", (unsigned long long)(run->began_step / every -
+			recorded / every), (unsigned long long)run->began_step);
 }
 
 static void be_ready(struct hd_run *run)
@@ -713,7 +782,8 @@ static void be_ready(struct hd_run *run)
 
 enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 {
-	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ? run->options.stop_at : run->task->nsteps;
+	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ?
+		run->options.stop_at : run->task->nsteps;
 	enum hd_err err = HD_OK, stop = HD_OK;
 	bool reached = run->target_reached;
 
@@ -734,7 +804,8 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	}
 	err = hd_run_boundary(run, true, &reached, diag);
 	if (!err && stop)
-		err = hd_fail(diag, stop, "stopped at step %llu", (unsigned long long)hd_worker_at(run->worker));
+		err = hd_fail(diag, stop, "stopped at step %llu",
+			(unsigned long long)hd_worker_at(run->worker));
 	ends(run, err, diag);
 	return err;
 }

@@ -10,8 +10,8 @@
  *    nothing.
  * 3. A checkpoint that cannot be written is an event, the older ones stay, the run
  *    goes on and tries again at the next interval; only the final one is an error.
- * 4. A run goes on with the data that it began with (identity.h), and nothing is saved that was computed of files that were
- *    written to meanwhile: HD_E_INTEGRITY.
+ * 4. A run goes on with the data that it began with (identity.h), and nothing is saved that was computed of
+ *    files that were written to meanwhile: HD_E_INTEGRITY.
  *
  * Threads: one. */
 #ifndef HD_RUN_RUN_H
@@ -30,7 +30,8 @@ struct hd_progress {
 	struct hd_step_record record;
 	const struct hd_plan *plan;       /* the one that the step ran under; the run's own */
 	uint64_t nsteps;
-	const struct hd_times *times;     /* of the last steps, for medians: sorting them takes longer than a small step's joins */
+	/* of the last steps, for medians: sorting them takes longer than a small step's joins */
+	const struct hd_times *times;
 	double loss, step_ms, wait_share, eta_s;
 	double samples_per_s;             /* of this step: the rows that it had, over its time */
 };
@@ -40,47 +41,61 @@ struct hd_run_watch {
 	void *user;
 	void (*step)(void *user, const struct hd_progress *progress);
 	void (*eval)(void *user, uint64_t step, const char *split, const struct hd_metrics *metrics);
-	void (*evaluating)(void *user, const char *split);                /* `eval` follows, or the run fails */
-	void (*note)(void *user, const char *kind, const char *text);     /* events worth a line: plan, checkpoint, warning, choice */
+	/* `eval` follows, or the run fails */
+	void (*evaluating)(void *user, const char *split);
+	/* events worth a line: plan, checkpoint, warning, choice */
+	void (*note)(void *user, const char *kind, const char *text);
 };
 
 struct hd_run_options {
 	struct hd_worker_spec worker;     /* kind, devices x threads; no devices: chosen (choose.h) */
 	uint32_t auto_cores;              /* to divide then; 0: all that are usable */
 	bool     explain;                 /* every division is told, not only the chosen one */
-	uint64_t stop_at;                 /* stop with a checkpoint once this many steps are committed; 0: the job's */
+	/* stop with a checkpoint once this many steps are committed; 0: the job's */
+	uint64_t stop_at;
 	bool     quiet_disk;              /* no run directory: bench, tests */
-	bool     shared;                  /* one worker of several: plans are adopted through share.h, and what is noted goes to `watch` alone */
+	/* one worker of several: plans are adopted through share.h, and what is noted goes to `watch`
+	 * alone */
+	bool     shared;
 	const char *map;                  /* plan text file instead of the even map; NULL */
 	struct hd_run_watch watch;
-	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL: never. */
+	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL:
+	 * never. */
 	enum hd_err (*stop)(void *user);
 };
 
 /* `dir` NULL with quiet_disk. The job must outlive the run. */
-HD_MUST_USE enum hd_err hd_run_create(struct hd_run **run, const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
+HD_MUST_USE enum hd_err hd_run_create(struct hd_run **run, const struct hd_job *job, struct hd_fs *fs,
+	struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag);
 /* Takes the state of a checkpoint; refuses one of another job (unless new_semantics) and of other data. */
-HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_folder, bool new_semantics, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_folder, bool new_semantics,
+	struct hd_diag *diag);
 /* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */
 HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
-/* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due. *reached: so is the target.
- * hd_run_train() calls it; who steps by share.h calls it where the run is one of several and this worker its scribe. */
+/* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due.
+ * *reached: so is the target. hd_run_train() calls it; who steps by share.h calls it where the run is one
+ * of several and this worker its scribe. */
 HD_MUST_USE enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag);
-void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch);      /* in place of the one it was made with */
+/* in place of the one it was made with */
+void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch);
 void hd_run_begin(struct hd_run *run);    /* from now on intervals of time count (checkpoint.every) */
-/* Would a boundary of the step of the state save? The boundary then does what was answered, whatever the clock says. */
+/* Would a boundary of the step of the state save? The boundary then does what was answered, whatever the
+ * clock says. */
 bool hd_run_saves(struct hd_run *run, bool end);
-uint64_t hd_run_digest_every(const struct hd_run *run);       /* steps; 0: none has a digest. Since hd_run_begin() */
-/* With trace.samples: what these virtual nodes took in `step`, the step at hand or the last one, goes to the record of `worker`
- * (samples.h). Who steps by share.h calls it when a pass is computed, before anybody hears of it. A record that cannot be kept
- * is a warning, once; it is then found to be incomplete. */
-void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges);
-/* Are the data what they were? A call of the system for each file, rarely enough to cost nothing unless it `must` be: who steps by share.h
- * asks before a step is sealed. */
+/* steps; 0: none has a digest. Since hd_run_begin() */
+uint64_t hd_run_digest_every(const struct hd_run *run);
+/* With trace.samples: what these virtual nodes took in `step`, the step at hand or the last one, goes to the
+ * record of `worker` (samples.h). Who steps by share.h calls it when a pass is computed, before anybody hears
+ * of it. A record that cannot be kept is a warning, once; it is then found to be incomplete. */
+void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range,
+	uint32_t nranges);
+/* Are the data what they were? A call of the system for each file, rarely enough to cost nothing unless it
+ * `must` be: who steps by share.h asks before a step is sealed. */
 HD_MUST_USE enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag);
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
-HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics,
+	struct hd_diag *diag);
 void hd_run_destroy(struct hd_run *run);
 
 struct hd_worker *hd_run_worker(struct hd_run *run);
@@ -91,8 +106,9 @@ bool hd_run_best(const struct hd_run *run, double *metric);           /* last ev
 
 /* What the worker is predicted to take, under the plan or share that it has: a note of kind "choice". */
 void hd_run_tell_memory(struct hd_run *run);
-/* Of `n` workers like this one (options.shared, no share yet) in a view of their own: devices, virtual nodes, and what each is predicted to
- * take, in the words of tell_memory(). Nothing is taken. HD_E_REFUSED: one of them does not fit; HD_E_INVAL: a run has not so many. */
+/* Of `n` workers like this one (options.shared, no share yet) in a view of their own: devices, virtual nodes,
+ * and what each is predicted to take, in the words of tell_memory(). Nothing is taken. HD_E_REFUSED: one
+ * of them does not fit; HD_E_INVAL: a run has not so many. */
 HD_MUST_USE enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag);
 
 #endif

@@ -11,7 +11,8 @@
 
 #define MODEL "model: {use: builtin:mlp, args: {hidden: [9]}}\ndata: {kind: synthetic, count: 61}\nbatch: {global: 12, virtual_nodes: 4}\n"
 
-struct heard { uint32_t choices, plans, warnings, checkpoints, evals; char warning[512]; struct hd_metrics metrics; };
+struct heard { uint32_t choices, plans, warnings, checkpoints, evals; char warning[512];
+	struct hd_metrics metrics; };
 
 struct bench {
 	char root[32], path[64];
@@ -61,8 +62,10 @@ static enum hd_err bench_open(struct bench *b, const char *kind, const char *mor
 	hd_clock_real(&b->clock);
 	hd_arena_init(&b->arena, 0);
 	snprintf(yaml, sizeof yaml, "job: {seed: 3, steps: 6, kernels: portable}\n" MODEL "%s", more);
-	CHECK(hd_job_parse(&b->job, "t.yaml", yaml, strlen(yaml), NULL, 0, &b->arena, &b->diag, NULL) == HD_OK, "%s", b->diag.text);
-	CHECK(hd_rundir_create(&b->dir, &b->fs, &b->clock, b->root, b->path, "job", yaml, strlen(yaml), &b->diag) == HD_OK, "%s", b->diag.text);
+	CHECK(hd_job_parse(&b->job, "t.yaml", yaml, strlen(yaml), NULL, 0, &b->arena, &b->diag,
+		NULL) == HD_OK, "%s", b->diag.text);
+	CHECK(hd_rundir_create(&b->dir, &b->fs, &b->clock, b->root, b->path, "job", yaml, strlen(yaml),
+		&b->diag) == HD_OK, "%s", b->diag.text);
 	struct hd_run_options options = {
 		.worker = { .kind = kind, .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE },
 		.watch = { .user = &b->heard, .note = on_note, .eval = on_eval },
@@ -129,7 +132,8 @@ static void perplexity_is_the_exponential_of_the_mean_loss(void **state)
 	(void)state;
 	bench_train(&b, "cpu", "eval: {every: 2, metric: perplexity}\n");
 	assert_true(hd_run_best(b.run, &metric));
-	CHECK(fabs(metric / exp(b.heard.metrics.loss_sum / b.heard.metrics.weight) - 1) < 1e-12, "%.17g", metric);
+	CHECK(fabs(metric / exp(b.heard.metrics.loss_sum / b.heard.metrics.weight) - 1) < 1e-12, "%.17g",
+		metric);
 	assert_true(metric > 3);                  /* a model that knows nothing guesses among ten */
 	assert_true(events_hold(&b, "\"perplexity\":"));
 	assert_int_equal(hd_worker_at(hd_run_worker(b.run)), 6);
@@ -145,7 +149,8 @@ static void perplexity_is_the_exponential_of_the_mean_loss(void **state)
 
 static void a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log(void **state)
 {
-	static const struct { const char *level; bool shown; } levels[] = { { "error", false }, { "warning", false }, { "info", true }, { "debug", true } };
+	static const struct { const char *level; bool shown; } levels[] = { { "error", false },
+		{ "warning", false }, { "info", true }, { "debug", true } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
@@ -153,9 +158,11 @@ static void a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log(void 
 		struct bench b;
 		snprintf(more, sizeof more, "log: {level: %s}\n", levels[i].level);
 		bench_train(&b, "cpu", more);
-		CHECK((b.heard.choices > 0) == levels[i].shown && (b.heard.plans > 0) == levels[i].shown && (b.heard.checkpoints > 0) == levels[i].shown,
+		CHECK((b.heard.choices > 0) == levels[i].shown && (b.heard.plans > 0) == levels[i].shown &&
+			(b.heard.checkpoints > 0) == levels[i].shown,
 			"%s", levels[i].level);
-		assert_true(events_hold(&b, "\"kind\":\"choice\"") && events_hold(&b, "\"kind\":\"checkpoint_done\""));
+		assert_true(events_hold(&b, "\"kind\":\"choice\"") &&
+			events_hold(&b, "\"kind\":\"checkpoint_done\""));
 		bench_close(&b);
 		bench_train(&b, "null", more);
 		CHECK(b.heard.warnings == 1, "%s: a warning is not shown", levels[i].level);

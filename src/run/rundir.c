@@ -17,7 +17,8 @@ void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, s
 	snprintf(path, cap, "%s/%s", dir->path, name);
 }
 
-static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd_lines *lines, struct hd_diag *diag)
+static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd_lines *lines,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 
@@ -30,8 +31,11 @@ static enum hd_err held_by_another(const struct hd_rundir *dir, struct hd_diag *
 	struct hd_held held = { .hold = HD_HOLD_NONE };
 
 	if (hd_rundir_held(dir->fs, dir->path, &held, NULL) || !held.host[0])
-		return hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", dir->path);
-	return hd_fail(diag, HD_E_INVAL, "%s: another process is running it on %s; wait for it or stop it there", dir->path, held.host);
+		return hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it",
+			dir->path);
+	return hd_fail(diag, HD_E_INVAL,
+		"%s: another process is running it on %s; wait for it or stop it there", dir->path,
+		held.host);
 }
 
 static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
@@ -51,11 +55,13 @@ static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEGINS] = "begins", [HD_HOLD_ALONE] = "alone",
+static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEGINS] = "begins",
+	[HD_HOLD_ALONE] = "alone",
 	[HD_HOLD_EVALUATES] = "evaluates",
 	[HD_HOLD_CONDUCTS] = "conducts" };
 
-/* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps who looks on; a run does without. */
+/* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps who looks on;
+ * a run does without. */
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 {
 	char text[HD_HOLD_TEXT], boot[HD_HASH_HEX];
@@ -67,14 +73,16 @@ void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 	hd_proc_self(&self);
 	memcpy(id.byte, self.boot, sizeof id.byte);
 	hd_hash_hex(id, boot);
-	int n = snprintf(text, sizeof text, "%s %u %llu %s %s\n", hold_word[hold], self.pid, (unsigned long long)hd_pid_began((int)self.pid), self.host,
+	int n = snprintf(text, sizeof text, "%s %u %llu %s %s\n", hold_word[hold], self.pid,
+		(unsigned long long)hd_pid_began((int)self.pid), self.host,
 		boot);
 	if (!hd_file_truncate(&dir->lock, 0, NULL))
 		(void)!hd_file_pwrite(&dir->lock, text, (size_t)n, 0, NULL);
 }
 
-/* A process of this boot is known by its number and beginning; of another one neither means anything. Machines are told apart by their names: this
- * one may have begun anew. `locked` false: of this boot nobody is left, whatever the name; a lock of another machine may not be seen here. */
+/* A process of this boot is known by its number and beginning; of another one neither means anything.
+ * Machines are told apart by their names: this one may have begun anew. `locked` false: of this boot
+ * nobody is left, whatever the name; a lock of another machine may not be seen here. */
 static void read_holder(const char *text, bool locked, struct hd_held *held)
 {
 	char word[16], host[HD_HOST_CAP] = "", boot[HD_HASH_HEX] = "";
@@ -88,14 +96,16 @@ static void read_holder(const char *text, bool locked, struct hd_held *held)
 	if (n < 3)
 		return;
 	hd_proc_self(&self);
-	bool told = n == 5 && hd_hash_parse(boot, &id), same_boot = told && !memcmp(id.byte, self.boot, sizeof id.byte);
+	bool told = n == 5 && hd_hash_parse(boot, &id), same_boot = told &&
+		!memcmp(id.byte, self.boot, sizeof id.byte);
 	bool here = locked && (!told || same_boot) && began && hd_pid_began((int)of) == began;
 	bool elsewhere = told && !here && strcmp(host, self.host) != 0 && (locked || !same_boot);
 	if (here)
 		held->pid = (int)of;
 	if (elsewhere)
 		snprintf(held->host, sizeof held->host, "%s", host);
-	for (size_t i = HD_HOLD_BEGINS; i < sizeof hold_word / sizeof *hold_word && locked && (here || elsewhere); i++)
+	for (size_t i = HD_HOLD_BEGINS; i < sizeof hold_word / sizeof *hold_word && locked &&
+		(here || elsewhere); i++)
 		held->hold = !strcmp(word, hold_word[i]) ? (enum hd_hold)i : held->hold;
 }
 
@@ -112,21 +122,24 @@ enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *h
 	if (err)
 		return err == HD_E_NOTFOUND ? HD_OK : hd_fail(diag, err, "%s cannot be opened", name);
 	enum hd_err lock = hd_file_lock_shared(&file, NULL);
-	err = lock && lock != HD_E_AGAIN ? hd_fail(diag, lock, "%s cannot be locked", name) : hd_file_pread(&file, text, sizeof text - 1, 0, &got, diag);
+	err = lock && lock != HD_E_AGAIN ? hd_fail(diag, lock, "%s cannot be locked", name) :
+		hd_file_pread(&file, text, sizeof text - 1, 0, &got, diag);
 	if (!err)
 		read_holder(text, lock == HD_E_AGAIN, held);
 	(void)!hd_file_close(&file, NULL);
 	return err;
 }
 
-enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
+enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path,
+	struct hd_diag *diag)
 {
 	char name[HD_PATH_CAP];
 	struct hd_stat stat;
 
 	*dir = (struct hd_rundir){ .fs = fs, .clock = clock, .began_ns = hd_clock_now_ns(clock) };
 	if (strlen(path) >= sizeof dir->path)
-		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes", sizeof dir->path - 1);
+		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes",
+			sizeof dir->path - 1);
 	strncpy(dir->path, path, sizeof dir->path - 1);
 	hd_rundir_path(dir, "job.yaml", name, sizeof name);
 	if (hd_fs_stat(fs, name, &stat, NULL))
@@ -134,7 +147,8 @@ enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_c
 	return HD_OK;
 }
 
-enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
+enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_rundir_visit(dir, fs, clock, path, diag);
 
@@ -149,8 +163,10 @@ enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_cl
 	return err;
 }
 
-/* runs/<name>, or the first free <name>-2, <name>-3 ...: mkdir decides, so two that start together get two names. */
-static enum hd_err fresh_folder(struct hd_fs *fs, const char *parent, const char *name, char *path, size_t cap, struct hd_diag *diag)
+/* runs/<name>, or the first free <name>-2, <name>-3 ...: mkdir decides, so two that start together get two
+ * names. */
+static enum hd_err fresh_folder(struct hd_fs *fs, const char *parent, const char *name, char *path,
+	size_t cap, struct hd_diag *diag)
 {
 	char runs[HD_PATH_CAP];
 	enum hd_err err;
@@ -162,13 +178,15 @@ static enum hd_err fresh_folder(struct hd_fs *fs, const char *parent, const char
 		if (n > 1)
 			snprintf(number, sizeof number, "-%u", n);
 		if ((size_t)snprintf(path, cap, "%s/%s%s", runs, name, number) >= cap)
-			return hd_fail(diag, HD_E_INVAL, "the path of the run, %s/%s, is longer than %zu bytes", runs, name, cap - 1);
+			return hd_fail(diag, HD_E_INVAL,
+				"the path of the run, %s/%s, is longer than %zu bytes", runs, name, cap - 1);
 		err = hd_fs_mkdir(fs, path, NULL);
 		if (err != HD_E_EXISTS)
 			return err ? hd_fs_mkdir(fs, path, diag) : HD_OK;
 		err = HD_OK;
 	}
-	return err ? err : hd_fail(diag, HD_E_REFUSED, "%s holds %d runs named %s: remove some", runs, HD_MAX_SAME_NAME, name);
+	return err ? err : hd_fail(diag, HD_E_REFUSED, "%s holds %d runs named %s: remove some", runs,
+		HD_MAX_SAME_NAME, name);
 }
 
 static enum hd_err given_folder(struct hd_fs *fs, const char *path, struct hd_diag *diag)
@@ -178,11 +196,14 @@ static enum hd_err given_folder(struct hd_fs *fs, const char *path, struct hd_di
 
 	snprintf(name, sizeof name, "%s/job.yaml", path);
 	if (!hd_fs_stat(fs, name, &stat, NULL))
-		return hd_fail(diag, HD_E_INVAL, "%s holds a run already: continue it with `heddle resume %s`, or choose another --out", path, path);
+		return hd_fail(diag, HD_E_INVAL,
+			"%s holds a run already: continue it with `heddle resume %s`, or choose another "
+			"--out", path, path);
 	return hd_fs_mkdirs(fs, path, diag);
 }
 
-enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *parent, const char *out,
+enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
+	const char *parent, const char *out,
 	const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag)
 {
 	char path[sizeof dir->path], sub[HD_PATH_CAP];
@@ -191,7 +212,8 @@ enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_
 
 	*dir = (struct hd_rundir){ .fs = fs };
 	if (strlen(out ? out : parent) + HD_MAX_NAME >= sizeof path)
-		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes", sizeof path - HD_MAX_NAME);
+		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes",
+			sizeof path - HD_MAX_NAME);
 	if (out)
 		snprintf(path, sizeof path, "%s", out);
 	bool fresh = !out || hd_fs_stat(fs, out, &stat, NULL) == HD_E_NOTFOUND;
@@ -210,7 +232,8 @@ enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_
 	return err;
 }
 
-/* How many lines of metrics were lost is an event; it may not fit either, and is then tried with the next line and at the end. */
+/* How many lines of metrics were lost is an event; it may not fit either, and is then tried with the next
+ * line and at the end. */
 static void report_lost(struct hd_rundir *dir)
 {
 	uint64_t lost = dir->metrics.lost;
@@ -219,7 +242,9 @@ static void report_lost(struct hd_rundir *dir)
 
 	if (!lost)
 		return;
-	snprintf(body, sizeof body, "\"text\":\"%llu steps have no line in metrics.ndjson: it could not be written, look at the space of this disk\"",
+	snprintf(body, sizeof body,
+		"\"text\":\"%llu steps have no line in metrics.ndjson: it could not be written, look at the "
+		"space of this disk\"",
 		(unsigned long long)lost);
 	hd_rundir_event(dir, "unrecorded", dir->step, body);
 	if (dir->events.lost == before)
@@ -243,7 +268,8 @@ void hd_rundir_discard(struct hd_rundir *dir)
 		dir->lines_lost = true;
 }
 
-enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 
@@ -267,7 +293,8 @@ static bool append(struct hd_rundir *dir, struct hd_lines *lines, struct hd_text
 	return put;
 }
 
-void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, const struct hd_step_times *times, uint32_t plan)
+void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r,
+	const struct hd_step_times *times, uint32_t plan)
 {
 	char room[HD_LINE_CAP], hex[HD_HASH_HEX];
 	struct hd_text line;
@@ -328,7 +355,8 @@ static uint64_t last_in(const char *room, const char *with)
 	uint64_t next = 0, step;
 
 	for (const char *at = strstr(room, head); at; at = strstr(at + 1, head)) {
-		snprintf(number, sizeof number, "%.*s", (int)strcspn(at + sizeof head - 1, ",}"), at + sizeof head - 1);
+		snprintf(number, sizeof number, "%.*s", (int)strcspn(at + sizeof head - 1, ",}"),
+			at + sizeof head - 1);
 		const char *end = strchr(at, '\n'), *has = strstr(at, with);
 		if (end && has && has < end && !hd_num_u64(number, INT64_MAX, &step, NULL))
 			next = step + 1;
@@ -364,7 +392,8 @@ uint64_t hd_rundir_verified(const struct hd_rundir *dir) { return last_line(dir,
 
 struct event { char room[HD_LINE_CAP]; struct hd_text line; struct hd_json_writer w; };
 
-static void put_head(const struct hd_rundir *dir, struct hd_json_writer *w, struct hd_text *line, const char *kind, uint64_t step)
+static void put_head(const struct hd_rundir *dir, struct hd_json_writer *w, struct hd_text *line,
+	const char *kind, uint64_t step)
 {
 	hd_json_writer_init(w, line);
 	hd_json_open_object(w, NULL);
@@ -375,7 +404,8 @@ static void put_head(const struct hd_rundir *dir, struct hd_json_writer *w, stru
 	hd_json_put_i64(w, "membership", dir->membership);
 }
 
-static struct hd_json_writer *event_begin(const struct hd_rundir *dir, struct event *e, const char *kind, uint64_t step)
+static struct hd_json_writer *event_begin(const struct hd_rundir *dir, struct event *e, const char *kind,
+	uint64_t step)
 {
 	hd_text_fixed(&e->line, e->room, sizeof e->room);
 	put_head(dir, &e->w, &e->line, kind, step);
@@ -401,7 +431,8 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 	event_end(dir, &e);
 }
 
-bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step, const char *body)
+bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step,
+	const char *body)
 {
 	struct hd_json_writer w;
 

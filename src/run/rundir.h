@@ -1,11 +1,12 @@
 /* rundir.h -- the folder of a run: what is in it, who holds it, how lines are added.
  *
- * job.yaml as given, job.resolved.json, job.folder (where its relative paths begin), identity.json (identity.h),
- * metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also
- * samples/ (samples.h).
+ * job.yaml as given, job.resolved.json, job.folder (where its relative paths begin), identity.json
+ * (identity.h), metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/,
+ * report.html, lock; with trace.samples also samples/ (samples.h).
  *
- * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which process, as what, and on which
- *    machine: the folder may be shared by several, and a process of another one is no number here.
+ * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which
+ *    process, as what, and on which machine: the folder may be shared by several, and a process of another
+ *    one is no number here.
  * 2. Lines are appended whole; after a restart the last record of a step counts.
  * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
  *    with --out, a folder that holds a run already is refused (exit 2) with the
@@ -38,12 +39,15 @@ struct hd_rundir {
 };
 
 /* New: `out` or, when NULL, a fresh name below `parent`/runs. `job_yaml` is copied in as given. */
-HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *parent,
+HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
+	const char *parent,
 	const char *out, const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
-/* Of a run that another process holds, on this machine or on a shared file system: neither lock nor lines; events and metrics
- * written through it go nowhere. HD_E_NOTFOUND: no run there. */
-HD_MUST_USE enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
+	const char *path, struct hd_diag *diag);
+/* Of a run that another process holds, on this machine or on a shared file system: neither lock nor lines;
+ * events and metrics written through it go nowhere. HD_E_NOTFOUND: no run there. */
+HD_MUST_USE enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock,
+	const char *path, struct hd_diag *diag);
 void hd_rundir_close(struct hd_rundir *dir);
 
 /* As what a run is held: whoever looks on knows how to speak to its holder. */
@@ -55,35 +59,45 @@ enum hd_hold {
 	HD_HOLD_CONDUCTS,                 /* it coordinates workers */
 };
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold);  /* `dir` is held, by this process */
-/* Of the run in the folder `path`, held or not. Any number may look at once; nobody who looks is taken for a holder. */
+/* Of the run in the folder `path`, held or not. Any number may look at once; nobody who looks is taken for
+ * a holder. */
 struct hd_held {
 	enum hd_hold hold;
 	int pid;                          /* of the holder; 0: not known on this machine */
-	char host[HD_HOST_CAP];           /* the machine of the holder, or of the last one if there is none; "": this one, or not known */
+	/* the machine of the holder, or of the last one if there is none; "": this one, or not known */
+	char host[HD_HOST_CAP];
 };
-HD_MUST_USE enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held,
+	struct hd_diag *diag);
 
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);
 
 void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, size_t cap);
-HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len,
+	struct hd_diag *diag);
 
 /* Fields of a step that are not in its record. */
 struct hd_step_times { double step_ms, wait_ms; uint32_t workers, membership, redone; uint64_t bytes_out; };
-void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record, const struct hd_step_times *times, uint32_t plan);
-/* Lines written so far outlive the machine, as far as its disk does: called before a checkpoint of their steps counts. */
+void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record,
+	const struct hd_step_times *times, uint32_t plan);
+/* Lines written so far outlive the machine, as far as its disk does: called before a checkpoint of their
+ * steps counts. */
 void hd_rundir_sync(struct hd_rundir *dir);
 /* The step after that of the last whole line of metrics.ndjson; 0: there is none. */
 uint64_t hd_rundir_recorded(const struct hd_rundir *dir);
-uint64_t hd_rundir_verified(const struct hd_rundir *dir);          /* the same of the last line that has a digest */
+/* the same of the last line that has a digest */
+uint64_t hd_rundir_verified(const struct hd_rundir *dir);
 
-/* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
+/* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON
+ * writer. */
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);
 /* The same line, with its end, not written; false: it does not fit. */
-bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step, const char *body);
+bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step,
+	const char *body);
 /* Its body, for who speaks to the run's holder instead. */
 void hd_rundir_eval_body(struct hd_json_writer *writer, const char *split, const struct hd_metrics *metrics);
-void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics);
+void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split,
+	const struct hd_metrics *metrics);
 
 #endif

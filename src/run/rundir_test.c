@@ -20,7 +20,8 @@ static uint64_t asked(const char *metrics, uint64_t (*ask)(const struct hd_rundi
 	dir.fs = &sim.fs;
 	assert_int_equal(hd_fs_mkdir(&sim.fs, "/run", NULL), HD_OK);
 	if (metrics)
-		assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", metrics, strlen(metrics), NULL), HD_OK);
+		assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", metrics,
+			strlen(metrics), NULL), HD_OK);
 	uint64_t next = ask(&dir);
 	hd_fs_sim_finish(&sim);
 	return next;
@@ -35,7 +36,8 @@ static void the_last_line_with_a_digest_says_which_state_was_verified(void **sta
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\n", hd_rundir_verified), 0);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":null}\n", hd_rundir_verified), 4);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":\"cd\"}", hd_rundir_verified), 4);
-	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\nof another \"digest\":\"ab\"\n", hd_rundir_verified), 0);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\nof another \"digest\":\"ab\"\n",
+		hd_rundir_verified), 0);
 	for (int n = 1; n < 5000; n += n / 3 + 1) {       /* digests are of every so many steps */
 		struct hd_arena arena;
 		struct hd_text text;
@@ -60,7 +62,8 @@ static void the_last_whole_line_says_up_to_where_steps_are_recorded(void **state
 	assert_int_equal(recorded(""), 0);
 	assert_int_equal(recorded("{\"v\":1,\"step\":0,\"t\":1}\n"), 1);
 	assert_int_equal(recorded("{\"v\":1,\"step\":8,\"t\":1}\n{\"v\":1,\"step\":41,\"t\":1}\n"), 42);
-	assert_int_equal(recorded("{\"v\":1,\"step\":8,\"t\":1}\n{\"v\":1,\"step\":41,\"t\":"), 9);   /* torn */
+	/* torn */
+	assert_int_equal(recorded("{\"v\":1,\"step\":8,\"t\":1}\n{\"v\":1,\"step\":41,\"t\":"), 9);
 	assert_int_equal(recorded("rubbish\n"), 0);
 	for (int i = 0; i < 1000; i++)
 		at += (size_t)snprintf(many + at, sizeof many - at, "{\"v\":1,\"step\":%d,\"t\":%d}\n", i, i);
@@ -88,7 +91,8 @@ static void steps_that_a_full_disk_took_are_named_once_there_is_space(void **sta
 	hd_fs_sim_init(&sim);
 	hd_clock_sim(&clock, 0, 0);
 	hd_arena_init(&arena, 0);
-	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL),
+		HD_OK);
 	for (uint64_t step = 0; step < 10; step++) {
 		if (step == 3)
 			hd_fs_sim_fail(&sim, 1, ENOSPC, true);
@@ -109,7 +113,8 @@ static void steps_that_a_full_disk_took_are_named_once_there_is_space(void **sta
 		assert_int_equal(strstr(metrics, head) != NULL, step < 3 || step >= 7);
 	}
 	const char *events = text_of(&sim, "/run/events.ndjson", &arena);
-	assert_non_null(strstr(events, "\"kind\":\"unrecorded\",\"step\":7,\"membership\":0,\"text\":\"4 steps have no line"));
+	assert_non_null(strstr(events,
+		"\"kind\":\"unrecorded\",\"step\":7,\"membership\":0,\"text\":\"4 steps have no line"));
 	assert_non_null(strstr(events, "\"step\":10,\"membership\":0,\"text\":\"1 steps have no line"));
 	hd_arena_finish(&arena);
 	hd_fs_sim_finish(&sim);
@@ -129,9 +134,11 @@ static void a_torn_line_is_cut_off_when_the_run_goes_on(void **state)
 	hd_fs_sim_init(&sim);
 	hd_clock_sim(&clock, 0, 0);
 	hd_arena_init(&arena, 0);
-	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL),
+		HD_OK);
 	hd_rundir_close(&dir);
-	assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", torn, strlen(torn), NULL), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", torn, strlen(torn), NULL),
+		HD_OK);
 	assert_int_equal(hd_rundir_open(&dir, &sim.fs, &clock.clock, "/run", NULL), HD_OK);
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
 	hd_rundir_close(&dir);
@@ -165,21 +172,28 @@ static void a_new_run_never_takes_the_place_of_another(void **state)
 	hd_fs_sim_init(&sim);
 	hd_clock_sim(&clock, 0, 0);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(hd_rundir_create(&dir[i], &sim.fs, &clock.clock, "/p", NULL, "n", "{}", 2, &diag), HD_OK);
+		assert_int_equal(hd_rundir_create(&dir[i], &sim.fs, &clock.clock, "/p", NULL, "n", "{}", 2,
+			&diag), HD_OK);
 		assert_string_equal(dir[i].path, names[i]);
 		assert_true(dir[i].fresh);
 	}
-	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/p/runs/n", "x", "{}", 2, &diag), HD_E_INVAL);
-	assert_string_equal(diag.text, "/p/runs/n holds a run already: continue it with `heddle resume /p/runs/n`, or choose another --out");
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/p/runs/n", "x", "{}", 2,
+		&diag), HD_E_INVAL);
+	assert_string_equal(diag.text,
+		"/p/runs/n holds a run already: continue it with `heddle resume /p/runs/n`, or choose "
+		"another --out");
 	assert_false(other.fresh);
 	hd_rundir_discard(&dir[1]);                               /* it was fresh: all of it goes */
 	assert_false(is_there(&sim.fs, "/p/runs/n-2"));
 	assert_int_equal(hd_fs_mkdirs(&sim.fs, "/here/already", NULL), HD_OK);
-	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/here", "x", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/here", "x", "{}", 2, NULL),
+		HD_OK);
 	assert_false(other.fresh);
 	hd_rundir_discard(&other);
-	assert_true(is_there(&sim.fs, "/here/already") && is_there(&sim.fs, "/here/job.yaml") && !other.lines_lost);
-	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/there", "x", "{}", 2, NULL), HD_OK);
+	assert_true(is_there(&sim.fs, "/here/already") && is_there(&sim.fs, "/here/job.yaml") &&
+		!other.lines_lost);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/there", "x", "{}", 2, NULL),
+		HD_OK);
 	assert_true(other.fresh);
 	hd_rundir_discard(&other);
 	assert_false(is_there(&sim.fs, "/there"));
@@ -192,15 +206,18 @@ static void a_new_run_never_takes_the_place_of_another(void **state)
 		longest[i] = '/';
 	longest[sizeof dir->path - 128] = '\0';
 	diag.text[0] = '\0';
-	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", longest, "x", "{}", 2, &diag), HD_E_INVAL);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", longest, "x", "{}", 2, &diag),
+		HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "longer than"));
 	longest[sizeof dir->path - 129] = '\0';
-	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", longest, "x", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", longest, "x", "{}", 2, NULL),
+		HD_OK);
 	hd_rundir_close(&other);
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof dir->path - 6] = '\0';                     /* with the folder one byte too many */
 	diag.text[0] = '\0';
-	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/", NULL, longest, "{}", 2, &diag), HD_E_INVAL);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/", NULL, longest, "{}", 2, &diag),
+		HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "longer than 511 bytes"));
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof dir->path] = '\0';
@@ -210,11 +227,12 @@ static void a_new_run_never_takes_the_place_of_another(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
-/* Each call to the file system fails once: a run that began has all of it, or it did not begin and nothing is held. Only what helps those who
- * look on may be missing: what stands in the lock. */
+/* Each call to the file system fails once: a run that began has all of it, or it did not begin and nothing is
+ * held. Only what helps those who look on may be missing: what stands in the lock. */
 static void whatever_fails_a_run_is_whole_or_refused(void **state)
 {
-	static const char *const whole[] = { "/runs/n/job.yaml", "/runs/n/ckpt", "/runs/n/plan", "/runs/n/flight", "/runs/n/log", "/runs/n/lock",
+	static const char *const whole[] = { "/runs/n/job.yaml", "/runs/n/ckpt", "/runs/n/plan",
+		"/runs/n/flight", "/runs/n/log", "/runs/n/lock",
 		"/runs/n/metrics.ndjson", "/runs/n/events.ndjson" };
 	int64_t refused = 0;
 	bool reached = true;
@@ -239,7 +257,8 @@ static void whatever_fails_a_run_is_whole_or_refused(void **state)
 		if (!err)
 			hd_rundir_close(&dir);
 		if (is_there(&sim.fs, "/runs/n/job.yaml")) {      /* nobody holds it */
-			CHECK(hd_rundir_open(&again, &sim.fs, &clock.clock, "/runs/n", NULL) == HD_OK, "call %d", (int)n);
+			CHECK(hd_rundir_open(&again, &sim.fs, &clock.clock, "/runs/n", NULL) == HD_OK,
+				"call %d", (int)n);
 			hd_rundir_close(&again);
 		}
 		hd_fs_sim_finish(&sim);
@@ -287,16 +306,19 @@ static void who_holds_a_run_is_seen(void **state)
 	assert_int_equal(held.hold, HD_HOLD_ALONE);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		char text[100];
-		snprintf(text, sizeof text, texts[i].text, (int)getpid(), (unsigned long long)hd_pid_began((int)getpid()));
+		snprintf(text, sizeof text, texts[i].text, (int)getpid(),
+			(unsigned long long)hd_pid_began((int)getpid()));
 		assert_int_equal(hd_file_truncate(&dir.lock, 0, NULL), HD_OK);
 		assert_int_equal(hd_file_pwrite(&dir.lock, text, strlen(text), 0, NULL), HD_OK);
 		assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
-		CHECK(held.hold == texts[i].hold && held.pid == (texts[i].pid ? (int)getpid() : 0), "case %zu: %d, process %d", i, (int)held.hold, held.pid);
+		CHECK(held.hold == texts[i].hold && held.pid == (texts[i].pid ? (int)getpid() : 0),
+			"case %zu: %d, process %d", i, (int)held.hold, held.pid);
 	}
 	hd_rundir_close(&dir);
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
 	assert_true(held.hold == HD_HOLD_NONE && held.pid == 0);
-	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, NULL), HD_OK);      /* looking held it for an instant only */
+	/* looking held it for an instant only */
+	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, NULL), HD_OK);
 	hd_rundir_close(&second);
 	assert_int_equal(hd_fs_remove_tree(&fs, root, NULL), HD_OK);
 }
@@ -315,7 +337,8 @@ static void what_cannot_be_looked_at_is_said(void **state)
 			struct hd_held is = { HD_HOLD_ALONE, -1, "x" };
 			hd_fs_sim_init(&sim);
 			hd_clock_sim(&clock, 0, 0);
-			assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+			assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}",
+				2, NULL), HD_OK);
 			if (!held)
 				hd_rundir_close(&dir);
 			hd_fs_sim_fail(&sim, n, EIO, false);
@@ -323,7 +346,8 @@ static void what_cannot_be_looked_at_is_said(void **state)
 			enum hd_err err = hd_rundir_held(&sim.fs, "/run", &is, &diag);
 			hd_fs_sim_fail(&sim, 0, 0, false);
 			CHECK(!err == !diag.text[0], "call %d: %s", (int)n, diag.text);
-			CHECK((err == HD_OK) == (n == CALLS), "call %d: %d", (int)n, err);     /* the last one closes it */
+			/* the last one closes it */
+			CHECK((err == HD_OK) == (n == CALLS), "call %d: %d", (int)n, err);
 			if (held)
 				hd_rundir_close(&dir);
 			hd_fs_sim_finish(&sim);
@@ -334,21 +358,24 @@ static void what_cannot_be_looked_at_is_said(void **state)
 
 static void lines_say_what_they_are_told(void **state)
 {
-	static const struct hd_metrics seen = { .loss_sum = 2, .weight = 4, .correct = 1, .rows = 9, .has_hits = 1 };
+	static const struct hd_metrics seen = { .loss_sum = 2, .weight = 4, .correct = 1, .rows = 9,
+		.has_hits = 1 };
 	static const struct hd_metrics plain = { .loss_sum = 2, .weight = 4, .rows = 3 };
 	struct hd_rundir dir;
 	struct hd_fs_sim sim;
 	struct hd_clock_sim clock;
 	struct hd_arena arena;
 	struct hd_step_times times = { 0 };
-	struct hd_step_record record = { .step = 5, .weight = 4, .loss_sum = 2, .has_digest = true, .digest = { { 0xab, 1 } } };
+	struct hd_step_record record = { .step = 5, .weight = 4, .loss_sum = 2, .has_digest = true,
+		.digest = { { 0xab, 1 } } };
 	char body[5000];
 
 	(void)state;
 	hd_fs_sim_init(&sim);
 	hd_clock_sim(&clock, 0, 0);
 	hd_arena_init(&arena, 0);
-	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL),
+		HD_OK);
 	hd_rundir_metrics(&dir, &record, &times, 0);
 	record = (struct hd_step_record){ .step = 6, .weight = 0, .loss_sum = 2 };
 	hd_rundir_metrics(&dir, &record, &times, 0);
@@ -359,11 +386,13 @@ static void lines_say_what_they_are_told(void **state)
 	assert_false(dir.lines_lost);
 	memset(body, 'x', sizeof body - 1);
 	body[sizeof body - 1] = '\0';
-	hd_rundir_event(&dir, "long", 5, body);                   /* no line has so much room: it is lost, and counted */
+	/* no line has so much room: it is lost, and counted */
+	hd_rundir_event(&dir, "long", 5, body);
 	assert_true(dir.lines_lost && dir.events.lost == 1);
 	hd_rundir_event(&dir, "last", 6, "");
 	hd_rundir_close(&dir);
-	const char *metrics = text_of(&sim, "/run/metrics.ndjson", &arena), *events = text_of(&sim, "/run/events.ndjson", &arena);
+	const char *metrics = text_of(&sim, "/run/metrics.ndjson", &arena),
+		*events = text_of(&sim, "/run/events.ndjson", &arena);
 	assert_non_null(strstr(metrics, "\"step\":5,\"t\":0,\"loss\":0.5,"));
 	assert_non_null(strstr(metrics, "\"digest\":\"ab01000000"));
 	assert_non_null(strstr(metrics, "\"step\":6,\"t\":0,\"loss\":0,"));
@@ -392,7 +421,8 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	hd_fs_sim_init(&sim);
 	hd_clock_sim(&clock, 0, 0);
 	hd_arena_init(&arena, 0);
-	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL),
+		HD_OK);
 	dir.metrics.lost = 3;
 	uint64_t before = sim.calls;
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
@@ -433,10 +463,12 @@ static void lines_that_were_synced_outlive_the_machine(void **state)
 	for (int synced = 0; synced < 2; synced++) {
 		hd_fs_sim_init(&sim);
 		hd_clock_sim(&clock, 0, 0);
-		assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+		assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2,
+			NULL), HD_OK);
 		assert_int_equal(hd_fs_sync_folder(&sim.fs, "/", NULL), HD_OK);
 		for (uint64_t step = 0; step < 4; step++) {
-			hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = step, .weight = 1 }, &times, 0);
+			hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = step, .weight = 1 }, &times,
+				0);
 			if (step == 2 && synced)
 				hd_rundir_sync(&dir);
 		}

@@ -6,16 +6,19 @@
 #include "base/alloc.h"
 #include "base/json_writer.h"
 
-enum { LINE_BYTES = 100, EPOCH_BYTES = 26, NUMBER_BYTES = 21 };   /* most of a line without samples; of a data epoch's beginning; of a number */
+/* most of a line without samples; of a data epoch's beginning; of a number */
+enum { LINE_BYTES = 100, EPOCH_BYTES = 26, NUMBER_BYTES = 21 };
 
-enum hd_err hd_samples_open(struct hd_samples *s, struct hd_fs *fs, const char *dir, uint32_t worker, uint32_t nvns, uint64_t rows, struct hd_diag *diag)
+enum hd_err hd_samples_open(struct hd_samples *s, struct hd_fs *fs, const char *dir, uint32_t worker,
+	uint32_t nvns, uint64_t rows, struct hd_diag *diag)
 {
 	const size_t cap = (size_t)nvns * LINE_BYTES + rows * (NUMBER_BYTES + EPOCH_BYTES) + 1;
 	char path[HD_PATH_CAP];
 
 	*s = (struct hd_samples){ .room = hd_alloc(cap) };
 	if (!s->room)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a record of %llu samples", (unsigned long long)rows);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a record of %llu samples",
+			(unsigned long long)rows);
 	hd_text_fixed(&s->text, s->room, cap);
 	if ((size_t)snprintf(path, sizeof path, "%s/" HD_SAMPLES_FOLDER, dir) + 32 > sizeof path)
 		return hd_fail(diag, HD_E_INVAL, "the path of %s is too long", dir);
@@ -24,7 +27,8 @@ enum hd_err hd_samples_open(struct hd_samples *s, struct hd_fs *fs, const char *
 	return err ? err : hd_lines_open(&s->lines, fs, path, diag);
 }
 
-void hd_samples_put(struct hd_samples *s, uint64_t step, uint32_t vn, const struct hd_sample *sample, uint64_t n)
+void hd_samples_put(struct hd_samples *s, uint64_t step, uint32_t vn, const struct hd_sample *sample,
+	uint64_t n)
 {
 	struct hd_json_writer w;
 
@@ -55,7 +59,8 @@ enum hd_err hd_samples_write(struct hd_samples *s, struct hd_diag *diag)
 
 	s->text.len = 0;
 	s->text.full = false;
-	return full ? hd_fail(diag, HD_E_BUG, "the record of a step's samples is longer than it can be") : hd_lines_add(&s->lines, s->room, len, diag);
+	return full ? hd_fail(diag, HD_E_BUG, "the record of a step's samples is longer than it can be") :
+		hd_lines_add(&s->lines, s->room, len, diag);
 }
 
 void hd_samples_close(struct hd_samples *s)

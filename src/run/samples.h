@@ -32,9 +32,11 @@ struct hd_samples {
 };
 
 /* `rows`: the most of a step; `nvns` lines at most between two calls of write(). */
-HD_MUST_USE enum hd_err hd_samples_open(struct hd_samples *samples, struct hd_fs *fs, const char *dir, uint32_t worker, uint32_t nvns, uint64_t rows,
+HD_MUST_USE enum hd_err hd_samples_open(struct hd_samples *samples, struct hd_fs *fs, const char *dir,
+	uint32_t worker, uint32_t nvns, uint64_t rows,
 	struct hd_diag *diag);
-void hd_samples_put(struct hd_samples *samples, uint64_t step, uint32_t vn, const struct hd_sample *sample, uint64_t n);
+void hd_samples_put(struct hd_samples *samples, uint64_t step, uint32_t vn, const struct hd_sample *sample,
+	uint64_t n);
 HD_MUST_USE enum hd_err hd_samples_write(struct hd_samples *samples, struct hd_diag *diag);
 void hd_samples_close(struct hd_samples *samples);        /* takes zeroed ones */
 
@@ -48,13 +50,15 @@ struct hd_samples_found {
 	uint64_t lines, again, torn;      /* again: of a virtual node and step that had one */
 };
 
-/* HD_E_NOTFOUND: there is no record. HD_E_INTEGRITY: it breaks rule 3 or 4; where, and which sample. Or there are
- * more steps than a run can have. */
-HD_MUST_USE enum hd_err hd_samples_check(struct hd_fs *fs, const char *dir, const struct hd_samples_law *law, struct hd_samples_found *found,
+/* HD_E_NOTFOUND: there is no record. HD_E_INTEGRITY: it breaks rule 3 or 4; where, and which sample. Or there
+ * are more steps than a run can have. */
+HD_MUST_USE enum hd_err hd_samples_check(struct hd_fs *fs, const char *dir, const struct hd_samples_law *law,
+	struct hd_samples_found *found,
 	struct hd_diag *diag);
 /* The same of a task, whose law it is; `nsteps`: those that count. */
 struct hd_task;
-HD_MUST_USE enum hd_err hd_samples_verify(const struct hd_task *task, struct hd_fs *fs, const char *dir, uint64_t nsteps, struct hd_samples_found *found,
+HD_MUST_USE enum hd_err hd_samples_verify(const struct hd_task *task, struct hd_fs *fs, const char *dir,
+	uint64_t nsteps, struct hd_samples_found *found,
 	struct hd_diag *diag);
 
 #endif

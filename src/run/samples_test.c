@@ -12,15 +12,18 @@ struct rig { struct hd_fs_sim sim; struct hd_samples_law law; };
 
 static void open_rig(struct rig *rig, uint64_t count, uint64_t batch, uint64_t nsteps, enum hd_last last)
 {
-	*rig = (struct rig){ .law = { .count = count, .batch = batch, .nsteps = nsteps, .nvns = NVNS, .last = last } };
+	*rig = (struct rig){ .law = { .count = count, .batch = batch, .nsteps = nsteps, .nvns = NVNS,
+		.last = last } };
 	hd_fs_sim_init(&rig->sim);
 	assert_int_equal(hd_fs_mkdir(&rig->sim.fs, "/run", NULL), HD_OK);
 }
 
-/* One pass over all steps by the law's words, not by the sampler: sample k of data epoch e is (k + e) mod D. */
+/* One pass over all steps by the law's words, not by the sampler: sample k of data epoch e is (k + e) mod
+ * D. */
 static uint64_t rows_of(const struct hd_samples_law *l, uint64_t step, struct hd_sample row[MOST])
 {
-	uint64_t per = l->last == HD_LAST_DROP ? l->count / l->batch : (l->count + l->batch - 1) / l->batch, n = 0;
+	uint64_t per = l->last == HD_LAST_DROP ? l->count / l->batch : (l->count + l->batch - 1) / l->batch,
+		n = 0;
 
 	for (uint64_t i = 0; i < l->batch; i++) {
 		uint64_t at = l->last == HD_LAST_WRAP ? step * l->batch + i : step % per * l->batch + i;
@@ -47,7 +50,8 @@ static void record(struct rig *rig, uint32_t cut, uint64_t nsteps)
 {
 	for (uint32_t worker = 1; worker <= 2; worker++) {
 		struct hd_samples s;
-		assert_int_equal(hd_samples_open(&s, &rig->sim.fs, "/run", worker, NVNS, rig->law.batch, NULL), HD_OK);
+		assert_int_equal(hd_samples_open(&s, &rig->sim.fs, "/run", worker, NVNS, rig->law.batch,
+			NULL), HD_OK);
 		for (uint64_t step = 0; step < nsteps; step++) {
 			for (uint32_t v = worker == 1 ? 0 : cut; v < (worker == 1 ? cut : NVNS); v++)
 				put_vn(&s, &rig->law, step, v);
@@ -63,7 +67,8 @@ static void add(struct rig *rig, const char *name, const char *text)
 	char path[64];
 
 	snprintf(path, sizeof path, "/run/samples/%s", name);
-	assert_int_equal(hd_file_open(&rig->sim.fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &file, NULL), HD_OK);
+	assert_int_equal(hd_file_open(&rig->sim.fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
+		&file, NULL), HD_OK);
 	assert_int_equal(hd_file_write(&file, text, strlen(text), NULL), HD_OK);
 	assert_int_equal(hd_file_close(&file, NULL), HD_OK);
 }
@@ -85,11 +90,14 @@ static void check_whole(uint64_t count, uint64_t batch, uint64_t nsteps, enum hd
 
 	open_rig(&rig, count, batch, nsteps, last);
 	record(&rig, 1, nsteps + 1);              /* a step too many does not count */
-	CHECK(check(&rig, &found, &diag) == HD_OK, "D %d, B %d, last %d, %d steps: %s", (int)count, (int)batch, (int)last, (int)nsteps, diag.text);
+	CHECK(check(&rig, &found, &diag) == HD_OK, "D %d, B %d, last %d, %d steps: %s", (int)count,
+		(int)batch, (int)last, (int)nsteps, diag.text);
 	for (uint64_t s = 0; s < nsteps; s++)
 		rows += rows_of(&rig.law, s, row);
-	CHECK(found.epochs * each + found.rest == rows && found.rest < each && found.epoch == each && !found.again && !found.torn,
-		"D %d, B %d, last %d, %d steps: %d data epochs and %d", (int)count, (int)batch, (int)last, (int)nsteps, (int)found.epochs, (int)found.rest);
+	CHECK(found.epochs * each + found.rest == rows && found.rest < each && found.epoch == each &&
+		!found.again && !found.torn,
+		"D %d, B %d, last %d, %d steps: %d data epochs and %d", (int)count, (int)batch, (int)last,
+		(int)nsteps, (int)found.epochs, (int)found.rest);
 	hd_fs_sim_finish(&rig.sim);
 }
 
@@ -99,7 +107,8 @@ static void data_epochs_are_whole_for_every_size_and_end(void **state)
 	for (uint64_t count = 1; count <= 13; count++)
 		for (uint64_t batch = 3; batch <= 9; batch += 2)
 			for (int last = HD_LAST_RAGGED; last <= HD_LAST_WRAP; last++)
-				for (uint64_t nsteps = 1; nsteps <= 9 && (last != HD_LAST_DROP || count >= batch); nsteps += 2)
+				for (uint64_t nsteps = 1; nsteps <= 9 &&
+					(last != HD_LAST_DROP || count >= batch); nsteps += 2)
 					check_whole(count, batch, nsteps, (enum hd_last)last);
 }
 
@@ -159,14 +168,16 @@ static void expect_broken(uint32_t missing_worker, const char *line, const char 
 	struct rig rig;
 	char path[64];
 
-	open_rig(&rig, 10, 4, 6, HD_LAST_RAGGED);         /* sample k of data epoch e is (k + e) mod 10; two rows a virtual node */
+	/* sample k of data epoch e is (k + e) mod 10; two rows a virtual node */
+	open_rig(&rig, 10, 4, 6, HD_LAST_RAGGED);
 	record(&rig, 2, 6);
 	snprintf(path, sizeof path, "/run/samples/%u.ndjson", missing_worker);
 	if (missing_worker)
 		assert_int_equal(hd_fs_unlink(&rig.sim.fs, path, NULL), HD_OK);
 	if (line)
 		add(&rig, "9.ndjson", line);
-	CHECK(check(&rig, &found, &diag) == HD_E_INTEGRITY && strstr(diag.text, says), "%s: \"%s\"", says, diag.text);
+	CHECK(check(&rig, &found, &diag) == HD_E_INTEGRITY && strstr(diag.text, says), "%s: \"%s\"", says,
+		diag.text);
 	hd_fs_sim_finish(&rig.sim);
 }
 
@@ -177,12 +188,18 @@ static void what_breaks_the_law_is_named(void **state)
 	struct rig rig;
 
 	(void)state;
-	expect_broken(1, NULL, "data epoch 0 has 0 of 10 samples: sample 0 is the first that is not recorded");
-	expect_broken(0, "{\"step\":1,\"vn\":0,\"took\":[[0,[4,6]]]}\n", "step 1, virtual node 0 was computed twice, from other samples");
-	expect_broken(0, "{\"step\":1,\"vn\":2,\"took\":[[0,[4]]]}\n", "step 1, virtual node 2 was computed twice, from other samples");
-	expect_broken(1, "{\"step\":1,\"vn\":1,\"took\":[[0,[3,3]]]}\n", "sample 3 was taken before in data epoch 0");
-	expect_broken(1, "{\"step\":1,\"vn\":1,\"took\":[[0,[10]]]}\n", "sample 10 of data epoch 0, where there are 10 samples");
-	expect_broken(1, "{\"step\":1,\"vn\":1,\"took\":[[2,[1]]]}\n", "sample 1 of data epoch 2, where there are 10 samples and 2");
+	expect_broken(1, NULL,
+		"data epoch 0 has 0 of 10 samples: sample 0 is the first that is not recorded");
+	expect_broken(0, "{\"step\":1,\"vn\":0,\"took\":[[0,[4,6]]]}\n",
+		"step 1, virtual node 0 was computed twice, from other samples");
+	expect_broken(0, "{\"step\":1,\"vn\":2,\"took\":[[0,[4]]]}\n",
+		"step 1, virtual node 2 was computed twice, from other samples");
+	expect_broken(1, "{\"step\":1,\"vn\":1,\"took\":[[0,[3,3]]]}\n",
+		"sample 3 was taken before in data epoch 0");
+	expect_broken(1, "{\"step\":1,\"vn\":1,\"took\":[[0,[10]]]}\n",
+		"sample 10 of data epoch 0, where there are 10 samples");
+	expect_broken(1, "{\"step\":1,\"vn\":1,\"took\":[[2,[1]]]}\n",
+		"sample 1 of data epoch 2, where there are 10 samples and 2");
 	open_rig(&rig, 10, 4, 6, HD_LAST_RAGGED);
 	assert_int_equal(check(&rig, &found, &diag), HD_E_NOTFOUND);
 	CHECK(strstr(diag.text, "trace.samples=true"), "%s", diag.text);

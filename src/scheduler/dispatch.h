@@ -54,18 +54,22 @@ enum {
 	HD_DISPATCH_WHY = 200,
 };
 
-struct hd_dispatch_type { const char *name; uint32_t n; double speed, price_usd_h; };     /* speed: 1 is a plain core */
+/* speed: 1 is a plain core */
+struct hd_dispatch_type { const char *name; uint32_t n; double speed, price_usd_h; };
 
 struct hd_dispatch_setting {
-	const char *policy;                       /* name (hd_policy_parse); not one that puts two jobs on a device */
+	/* name (hd_policy_parse); not one that puts two jobs on a device */
+	const char *policy;
 	double round_s, min_reset_s, kappa;       /* 0: as in rounds.h */
 	double move_s;                            /* cost of a change of devices, for hysteresis */
-	double start_s, drain_s;                  /* until a run must have been seen; must have gone: 0: 120, 60 */
+	/* until a run must have been seen; must have gone: 0: 120, 60 */
+	double start_s, drain_s;
 	uint32_t ntypes;
 	const struct hd_dispatch_type *type;      /* sorted by name; devices are numbered through */
 	double began_s;                           /* zero of the boundaries; below 0: the first arrival is */
 	bool apart;                               /* rule 10 */
-	size_t policy_bytes;                      /* of memory for one answer, beyond which the policy refuses; 0: 1 GiB */
+	/* of memory for one answer, beyond which the policy refuses; 0: 1 GiB */
+	size_t policy_bytes;
 };
 
 /* Stored by name.
@@ -84,7 +88,8 @@ enum hd_dispatch_state {
 };
 
 enum hd_rate_from { HD_RATE_GUESSED, HD_RATE_ASKED, HD_RATE_MEASURED };
-struct hd_dispatch_rate { double steps_s, aside; enum hd_rate_from from; };      /* aside: rule 6; below 0: nothing */
+/* aside: rule 6; below 0: nothing */
+struct hd_dispatch_rate { double steps_s, aside; enum hd_rate_from from; };
 
 /* A job as it is stored. Points in time are seconds; below 0: not yet. */
 struct hd_dispatch_job {
@@ -106,11 +111,12 @@ struct hd_dispatch_lease {
 	uint32_t number, epoch;
 	enum hd_lease_state state;
 	bool over;                                /* its run is; workers may still be there */
-	double since_s, until_s;                  /* until: of the round; of OFFERED, DRAIN: when it must have been seen, have gone */
+	/* until: of the round; of OFFERED, DRAIN: when it must have been seen, have gone */
+	double since_s, until_s;
 	uint32_t n, device[HD_DISPATCH_SET];      /* ascending */
 };
 
-/*        id         payload                         what happened                                                  */
+/*        id         payload                         what happened */
 #define HD_DISPATCH_EVENTS(X)                                                                                          \
 	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")                  \
 	X(CANCEL,   "job",                         "somebody wants it to end")                                         \
@@ -141,7 +147,7 @@ struct hd_dispatch_event {
 	const struct hd_dispatch_job *row;
 };
 
-/*        id         name        payload           what the caller does                                            */
+/*        id         name        payload           what the caller does */
 #define HD_DISPATCH_OUTS(X)                                                                                           \
 	X(JOB,      "job",      "row",            "record: the job is so now")                                       \
 	X(LEASE,    "lease",    "held",           "record: its lease is so now")                                     \
@@ -173,46 +179,62 @@ struct hd_dispatch_outs { const struct hd_dispatch_out *at; size_t n; };
 struct hd_dispatch;
 
 /* `log` is borrowed, may be NULL, and may be emptied between two calls. */
-HD_MUST_USE enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch, const struct hd_dispatch_setting *setting, struct hd_text *log,
+HD_MUST_USE enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch,
+	const struct hd_dispatch_setting *setting, struct hd_text *log,
 	struct hd_diag *diag);
 void hd_dispatch_destroy(struct hd_dispatch *dispatch);           /* takes NULL */
 
-/* A scheduler that starts again: all jobs that are open or have a lease, by id, before the first step. `lease` NULL: none. */
-HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+/* A scheduler that starts again: all jobs that are open or have a lease, by id, before the first step.
+ * `lease` NULL: none. */
+HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);
-/* Whether the policy takes this job, alone on all devices: some know jobs of one device only, and one that is refused would stop the
- * decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
-HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
+/* Whether the policy takes this job, alone on all devices: some know jobs of one device only, and one that is
+ * refused would stop the decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
+HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch,
+	const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
 	struct hd_diag *diag);
-/* Whether no type could run it, were all devices in service and free: fewer than it needs at once (`scale`; of a policy that resizes, `min`; always
- * of one type), or a rate of 0. It waits for another policy or another start of the scheduler, and `text` says so; "" if one could. */
-bool hd_dispatch_unrunnable(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, char text[HD_DISPATCH_WHY]);
-/* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
-HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
+/* Whether no type could run it, were all devices in service and free: fewer than it needs at once (`scale`;
+ * of a policy that resizes, `min`; always of one type), or a rate of 0. It waits for another policy or
+ * another start of the scheduler, and `text` says so; "" if one could. */
+bool hd_dispatch_unrunnable(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row,
+	char text[HD_DISPATCH_WHY]);
+/* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine
+ * is of no use any more. */
+HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event,
+	double now_s, struct hd_dispatch_outs *outs,
 	struct hd_diag *diag);
-/* The question that waits to be solved, snapshot and policy in one; NULL: none. Borrowed up to SHARES, GIVE_UP or the machine's end, unless
- * it is held. */
+/* The question that waits to be solved, snapshot and policy in one; NULL: none. Borrowed up to SHARES,
+ * GIVE_UP or the machine's end, unless it is held. */
 struct hd_dispatch_question;
 struct hd_dispatch_question *hd_dispatch_asks(const struct hd_dispatch *dispatch);
 /* Once a question, in any thread; steps of the machine may go on meanwhile, SHARES may not. */
 void hd_dispatch_solve(struct hd_dispatch_question *question);
-/* Has `solve` come to an end soon, if its policy looks (sched_policy.h): of use once it was given up. Any thread. */
+/* Has `solve` come to an end soon, if its policy looks (sched_policy.h): of use once it was given up. Any
+ * thread. */
 void hd_dispatch_stop(struct hd_dispatch_question *question);
 /* Counted, in the machine's thread. */
 void hd_dispatch_hold(struct hd_dispatch_question *question);
 void hd_dispatch_release(struct hd_dispatch_question *question);
-/* When time alone changes something: a boundary, a patience that ends, an order to repeat. INFINITY: never. */
+/* When time alone changes something: a boundary, a patience that ends, an order to repeat. INFINITY:
+ * never. */
 double hd_dispatch_next_s(const struct hd_dispatch *dispatch);
 
 /* ---- what it knows ---- */
 
-const struct hd_dispatch_job *hd_dispatch_job(const struct hd_dispatch *dispatch, uint64_t id);        /* open, or with a lease; NULL: not here */
-const struct hd_dispatch_lease *hd_dispatch_lease(const struct hd_dispatch *dispatch, uint64_t id);    /* NULL: it has none */
+/* open, or with a lease; NULL: not here */
+const struct hd_dispatch_job *hd_dispatch_job(const struct hd_dispatch *dispatch, uint64_t id);
+/* NULL: it has none */
+const struct hd_dispatch_lease *hd_dispatch_lease(const struct hd_dispatch *dispatch, uint64_t id);
 uint32_t hd_dispatch_njobs(const struct hd_dispatch *dispatch);
-uint64_t hd_dispatch_nth(const struct hd_dispatch *dispatch, uint32_t i);          /* id of the i-th, ascending */
-double hd_dispatch_rate_now(const struct hd_dispatch *dispatch, uint64_t id);      /* steps/s of the last stretch; 0: none */
-double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);                 /* the next; INFINITY: none */
-double hd_dispatch_began_s(const struct hd_dispatch *dispatch);                    /* zero of the boundaries; below 0: nobody came yet */
+/* id of the i-th, ascending */
+uint64_t hd_dispatch_nth(const struct hd_dispatch *dispatch, uint32_t i);
+/* steps/s of the last stretch; 0: none */
+double hd_dispatch_rate_now(const struct hd_dispatch *dispatch, uint64_t id);
+/* the next; INFINITY: none */
+double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);
+/* zero of the boundaries; below 0: nobody came yet */
+double hd_dispatch_began_s(const struct hd_dispatch *dispatch);
 double hd_dispatch_round_s(const struct hd_dispatch *dispatch);
 struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type; };
 struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch, uint32_t device);
@@ -222,7 +244,8 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch,
 #define HD_DISPATCH_WHYS(X)                                                                  \
 	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */
 
-struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s, priority; };
+struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s,
+	priority; };
 struct hd_dispatch_why {
 	const char *code;
 	char text[400], more[400];                /* more: the what-if; "" none */
@@ -230,20 +253,25 @@ struct hd_dispatch_why {
 	struct hd_dispatch_why_type type[HD_DISPATCH_TYPES];
 };
 /* `what_if`: asks the policy again, which takes a while. HD_E_NOTFOUND. */
-HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s, bool what_if, const atomic_bool *stop,
+HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s,
+	bool what_if, const atomic_bool *stop,
 	struct hd_dispatch_why *why, struct hd_diag *diag);
 
-/* What the policy would be asked at that time, and its setting: for hd_sched_what_if (sched_why.h). Changes nothing; lies in `arena`. */
-HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, double now_s, struct hd_arena *arena, struct hd_policy_setting *setting,
+/* What the policy would be asked at that time, and its setting: for hd_sched_what_if (sched_why.h).
+ * Changes nothing; lies in `arena`. */
+HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, double now_s,
+	struct hd_arena *arena, struct hd_policy_setting *setting,
 	struct hd_sched_state *state, struct hd_diag *diag);
 /* The setting of a policy that a live scheduler can have. HD_E_INVAL. */
-HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *setting, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *setting,
+	struct hd_diag *diag);
 
 /* ---- the log ---- */
 
-/* Makes a machine as the first lines of a log say, and repeats its calls; the log that this makes goes to `again`. HD_E_INPUT: not a log.
- * The texts of the setting lie in `arena`. */
-HD_MUST_USE enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len, struct hd_arena *arena, struct hd_text *again,
+/* Makes a machine as the first lines of a log say, and repeats its calls; the log that this makes goes to
+ * `again`. HD_E_INPUT: not a log. The texts of the setting lie in `arena`. */
+HD_MUST_USE enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len,
+	struct hd_arena *arena, struct hd_text *again,
 	struct hd_diag *diag);
 
 const char *hd_dispatch_state_name(enum hd_dispatch_state state);

@@ -3,7 +3,8 @@
  * dispatch.h gives leases out and keeps them; the store writes them down by the names below.
  *
  * 1. A job has one lease at most, and a device is in one at most.
- * 2. No state is left by silence alone but through EXPIRED: who should have gone is killed, and a device is free when it was seen free.
+ * 2. No state is left by silence alone but through EXPIRED: who should have gone is killed, and a device is
+ *    free when it was seen free.
  * 3. A lease whose set changes stays the same lease; its epoch rises with every set.
  *
  * A pure table; any thread. */
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 /* Numbers and names are stored: never used for another state.
- *        id         number  name        what holds                                                               */
+ *        id         number  name        what holds */
 #define HD_LEASE_STATES(X)                                                                                          \
 	X(OFFERED,  0, "offered")   /* written down, and the job is to start; nobody has seen it run */            \
 	X(HELD,     1, "held")      /* it runs on its devices; at a boundary extended, if the set stays the same */ \

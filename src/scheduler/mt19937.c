@@ -63,7 +63,8 @@ double hd_mt_random(struct hd_mt *mt)
 	return (a * 67108864.0 + b) * (1.0 / 9007199254740992.0);
 }
 
-double hd_mt_uniform(struct hd_mt *mt, double from, double to) { return from + (to - from) * hd_mt_random(mt); }
+double hd_mt_uniform(struct hd_mt *mt, double from, double to) { return from + (to - from) * hd_mt_random(mt);
+	}
 
 uint32_t hd_mt_below(struct hd_mt *mt, uint32_t n)
 {
@@ -87,7 +88,8 @@ void hd_mt_shuffle(struct hd_mt *mt, uint32_t *at, uint32_t n)
 	}
 }
 
-/* Up to 21 elements a copy of the list is drawn from, whose last element fills the hole; beyond, repeats are drawn again. */
+/* Up to 21 elements a copy of the list is drawn from, whose last element fills the hole; beyond, repeats
+ * are drawn again. */
 void hd_mt_sample2(struct hd_mt *mt, uint32_t n, uint32_t out[2])
 {
 	assert(n >= 2);

@@ -8,7 +8,8 @@
 static void words_and_fractions_are_those_of_the_reference(void **state)
 {
 	static const uint32_t words[] = { 4106135923u, 3707026329u, 4070888059u, 3646664648u };
-	static const double fractions[] = { 0.9560342718892494, 0.9478274870593494, 0.05655136772680869, 0.08487199515892163 };
+	static const double fractions[] = { 0.9560342718892494, 0.9478274870593494, 0.05655136772680869,
+		0.08487199515892163 };
 	struct hd_mt mt;
 	(void)state;
 

@@ -21,13 +21,15 @@ static bool is_left_out(const char *type)
 }
 
 /* "('LM (batch size 5)', 2)": the printed form of a pair in another language. */
-static enum hd_err read_kind(const struct hd_json *at, const char *key, struct hd_arena *arena, struct hd_rate_kind *kind, struct hd_diag *diag)
+static enum hd_err read_kind(const struct hd_json *at, const char *key, struct hd_arena *arena,
+	struct hd_rate_kind *kind, struct hd_diag *diag)
 {
 	size_t len = strlen(key);
 	const char *comma = len > 6 && len < HD_RATES_NAME ? strrchr(key, ',') : NULL;
 	int64_t scale = 0;
 	char digits[24], path[160];
-	bool good = comma && comma > key + 2 && !strncmp(key, "('", 2) && comma[-1] == '\'' && comma[1] == ' ' && key[len - 1] == ')'
+	bool good = comma && comma > key + 2 && !strncmp(key, "('", 2) && comma[-1] == '\'' &&
+		comma[1] == ' ' && key[len - 1] == ')'
 		&& (size_t)(key + len - 1 - (comma + 2)) < sizeof digits;
 
 	if (good) {
@@ -37,14 +39,16 @@ static enum hd_err read_kind(const struct hd_json *at, const char *key, struct h
 		good = hd_num_i64(digits, 1, HD_RATES_SCALE, &scale, NULL) == HD_OK;
 	}
 	if (!good)
-		return hd_fail(diag, HD_E_INPUT, "%s: \"%.80s\" is no kind of job: write \"('Model (batch size b)', devices)\"",
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: \"%.80s\" is no kind of job: write \"('Model (batch size b)', devices)\"",
 			hd_json_path(at, path, sizeof path), key);
 	kind->scale = (uint32_t)scale;
 	kind->name = hd_arena_text(arena, key + 2, (size_t)(comma - 1 - (key + 2)));
 	return kind->name ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for the names of kinds of jobs");
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a,
+	*(const char *const *)b); }
 
 static int kind_order(const struct hd_rate_kind *a, const struct hd_rate_kind *b)
 {
@@ -66,13 +70,15 @@ uint32_t hd_rates_type(const struct hd_rates *rates, const char *name)
 uint32_t hd_rates_kind(const struct hd_rates *rates, const char *name, uint32_t scale)
 {
 	struct hd_rate_kind key = { name, scale };
-	const struct hd_rate_kind *found = rates->nkinds ? bsearch(&key, rates->kind, rates->nkinds, sizeof key, by_kind) : NULL;
+	const struct hd_rate_kind *found = rates->nkinds ? bsearch(&key, rates->kind, rates->nkinds,
+		sizeof key, by_kind) : NULL;
 
 	return found ? (uint32_t)(found - rates->kind) : HD_RATES_NONE;
 }
 
 /* Names of one object's members: types, or kinds. */
-static enum hd_err add_types(struct hd_rates *rates, const struct hd_json *object, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err add_types(struct hd_rates *rates, const struct hd_json *object, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	char path[160];
 
@@ -89,7 +95,8 @@ static enum hd_err add_types(struct hd_rates *rates, const struct hd_json *objec
 	return HD_OK;
 }
 
-static enum hd_err add_kinds(struct hd_rates *rates, size_t cap, const struct hd_json *object, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err add_kinds(struct hd_rates *rates, size_t cap, const struct hd_json *object,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	for (size_t i = 0; i < hd_json_count(object); i++) {
 		if (!strcmp(hd_json_key(object, i), "null"))
@@ -123,11 +130,13 @@ static enum hd_err read_rate(const struct hd_json *at, double *out, struct hd_di
 	if (err)
 		return err;
 	if (!hd_sched_in(HD_SCHED_IN_RATE, *out))
-		return hd_fail(diag, HD_E_INPUT, "%s is %g; it is %s", hd_json_path(at, path, sizeof path), *out, hd_sched_range_words(HD_SCHED_IN_RATE));
+		return hd_fail(diag, HD_E_INPUT, "%s is %g; it is %s", hd_json_path(at, path, sizeof path),
+			*out, hd_sched_range_words(HD_SCHED_IN_RATE));
 	return HD_OK;
 }
 
-static enum hd_err find_kind(const struct hd_rates *rates, const struct hd_json *object, size_t i, struct hd_arena *arena, uint32_t *k,
+static enum hd_err find_kind(const struct hd_rates *rates, const struct hd_json *object, size_t i,
+	struct hd_arena *arena, uint32_t *k,
 	struct hd_diag *diag)
 {
 	struct hd_rate_kind kind = { 0 };
@@ -144,20 +153,24 @@ static double *pair_at(const struct hd_rates *rates, uint32_t a, uint32_t b, uin
 	return rates->pair + (((size_t)a * rates->nkinds + b) * rates->ntypes + type) * 2;
 }
 
-static enum hd_err put_pair(struct hd_rates *rates, const struct hd_json *at, uint32_t a, uint32_t b, uint32_t type, struct hd_diag *diag)
+static enum hd_err put_pair(struct hd_rates *rates, const struct hd_json *at, uint32_t a, uint32_t b,
+	uint32_t type, struct hd_diag *diag)
 {
 	double rate[2] = { 0, 0 };
 	enum hd_err err = hd_json_as(at, HD_JSON_ARRAY, diag);
 
 	if (!err && hd_json_count(at) != 2)
-		err = hd_fail(diag, HD_E_INPUT, "%s: a pair has two rates, [mine, the other's]", hd_json_path(at, (char[160]){ 0 }, 160));
+		err = hd_fail(diag, HD_E_INPUT, "%s: a pair has two rates, [mine, the other's]",
+			hd_json_path(at, (char[160]){ 0 }, 160));
 	for (size_t m = 0; m < 2 && !err; m++)
 		err = read_rate(hd_json_item(at, m), &rate[m], diag);
 	if (err)
 		return err;
 	double *mine = pair_at(rates, a, b, type), *other = pair_at(rates, b, a, type);
-	if (a != b && (mine[0] != 0 || mine[1] != 0) && (mine[0] != rate[0] || mine[1] != rate[1]))      /* its mirror came first */
-		return hd_fail(diag, HD_E_INPUT, "%s: %g and %g here, but the other kind's row says %g and %g",
+	/* its mirror came first */
+	if (a != b && (mine[0] != 0 || mine[1] != 0) && (mine[0] != rate[0] || mine[1] != rate[1]))
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: %g and %g here, but the other kind's row says %g and %g",
 			hd_json_path(at, (char[160]){ 0 }, 160), rate[0], rate[1], mine[0], mine[1]);
 	mine[0] = rate[0];
 	mine[1] = rate[1];
@@ -166,7 +179,8 @@ static enum hd_err put_pair(struct hd_rates *rates, const struct hd_json *at, ui
 	return HD_OK;
 }
 
-static enum hd_err take_tables(struct hd_rates *rates, bool pairs, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err take_tables(struct hd_rates *rates, bool pairs, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	size_t cells = (size_t)rates->nkinds * rates->ntypes, npairs = 0;
 
@@ -174,17 +188,20 @@ static enum hd_err take_tables(struct hd_rates *rates, bool pairs, struct hd_are
 	if (pairs && hd_mul_size(cells * 2, rates->nkinds, &npairs))
 		rates->pair = hd_arena_take(arena, npairs ? npairs : 1, sizeof *rates->pair);
 	return rates->alone && (!pairs || rates->pair) ? HD_OK
-		: hd_fail(diag, HD_E_NOMEM, "no memory for the rates of %u kinds of jobs on %u types", rates->nkinds, rates->ntypes);
+		: hd_fail(diag, HD_E_NOMEM, "no memory for the rates of %u kinds of jobs on %u types",
+			rates->nkinds, rates->ntypes);
 }
 
-static enum hd_err read_row(struct hd_rates *rates, const struct hd_json *row, uint32_t kind, uint32_t type, struct hd_arena *arena,
+static enum hd_err read_row(struct hd_rates *rates, const struct hd_json *row, uint32_t kind, uint32_t type,
+	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	for (size_t i = 0; i < hd_json_count(row); i++) {
 		enum hd_err err;
 		uint32_t other;
 		if (!strcmp(hd_json_key(row, i), "null"))
-			err = read_rate(hd_json_item(row, i), &rates->alone[(size_t)kind * rates->ntypes + type], diag);
+			err = read_rate(hd_json_item(row, i),
+				&rates->alone[(size_t)kind * rates->ntypes + type], diag);
 		else if (!(err = find_kind(rates, row, i, arena, &other, diag)))
 			err = put_pair(rates, hd_json_item(row, i), kind, other, type, diag);
 		if (err)
@@ -194,7 +211,8 @@ static enum hd_err read_row(struct hd_rates *rates, const struct hd_json *row, u
 }
 
 /* The form by types: {type: {kind: {"null": .., kind: [.., ..]}}}. */
-static enum hd_err read_by_type(struct hd_rates *rates, const struct hd_json *file, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err read_by_type(struct hd_rates *rates, const struct hd_json *file, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	size_t cap = 0;
 	bool pairs = false;
@@ -218,14 +236,16 @@ static enum hd_err read_by_type(struct hd_rates *rates, const struct hd_json *fi
 		err = add_kinds(rates, cap, type, arena, diag);
 		for (size_t k = 0; k < hd_json_count(type) && !err; k++) {
 			err = hd_json_as(hd_json_item(type, k), HD_JSON_OBJECT, diag);
-			pairs |= hd_json_count(hd_json_item(type, k)) > (hd_json_find(hd_json_item(type, k), "null") != NULL);
+			pairs |= hd_json_count(hd_json_item(type, k)) > (hd_json_find(hd_json_item(type, k),
+				"null") != NULL);
 		}
 	}
 	if (err)
 		return err;
 	sort_kinds(rates);
 	if (rates->nkinds > HD_RATES_KINDS)
-		return hd_fail(diag, HD_E_INPUT, "%u kinds of jobs, at most %d are taken", rates->nkinds, HD_RATES_KINDS);
+		return hd_fail(diag, HD_E_INPUT, "%u kinds of jobs, at most %d are taken", rates->nkinds,
+			HD_RATES_KINDS);
 	err = take_tables(rates, pairs, arena, diag);
 	for (size_t i = 0; i < hd_json_count(file) && !err; i++) {
 		const struct hd_json *rows = hd_json_item(file, i);
@@ -238,10 +258,12 @@ static enum hd_err read_by_type(struct hd_rates *rates, const struct hd_json *fi
 }
 
 /* The form by kinds: {kind: {type: alone}}. */
-static enum hd_err read_by_kind(struct hd_rates *rates, const struct hd_json *file, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err read_by_kind(struct hd_rates *rates, const struct hd_json *file, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	size_t cap = hd_json_count(file);
-	enum hd_err err = cap <= HD_RATES_KINDS ? HD_OK : hd_fail(diag, HD_E_INPUT, "%zu kinds of jobs, at most %d are taken", cap, HD_RATES_KINDS);
+	enum hd_err err = cap <= HD_RATES_KINDS ? HD_OK : hd_fail(diag, HD_E_INPUT,
+		"%zu kinds of jobs, at most %d are taken", cap, HD_RATES_KINDS);
 
 	if (!err && !(rates->kind = hd_arena_take(arena, cap, sizeof *rates->kind)))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for %zu kinds of jobs", cap);
@@ -264,13 +286,15 @@ static enum hd_err read_by_kind(struct hd_rates *rates, const struct hd_json *fi
 		for (size_t j = 0; j < hd_json_count(row) && !err; j++) {
 			uint32_t type = hd_rates_type(rates, hd_json_key(row, j));
 			if (type != HD_RATES_NONE)
-				err = read_rate(hd_json_item(row, j), &rates->alone[(size_t)kind * rates->ntypes + type], diag);
+				err = read_rate(hd_json_item(row, j),
+					&rates->alone[(size_t)kind * rates->ntypes + type], diag);
 		}
 	}
 	return err;
 }
 
-enum hd_err hd_rates_read(struct hd_rates *rates, const struct hd_json *file, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_rates_read(struct hd_rates *rates, const struct hd_json *file, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_rates read = { 0 };
 	char path[160];
@@ -279,10 +303,12 @@ enum hd_err hd_rates_read(struct hd_rates *rates, const struct hd_json *file, st
 	if (err)
 		return err;
 	if (!hd_json_count(file))
-		return hd_fail(diag, HD_E_INPUT, "%s is empty: no rates of any kind of job", hd_json_path(file, path, sizeof path));
+		return hd_fail(diag, HD_E_INPUT, "%s is empty: no rates of any kind of job",
+			hd_json_path(file, path, sizeof path));
 	if (!(read.type = hd_arena_take(arena, HD_RATES_TYPES, sizeof *read.type)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the types of devices");
-	err = hd_json_key(file, 0)[0] == '(' ? read_by_kind(&read, file, arena, diag) : read_by_type(&read, file, arena, diag);
+	err = hd_json_key(file, 0)[0] == '(' ? read_by_kind(&read, file, arena, diag) : read_by_type(&read,
+		file, arena, diag);
 	if (!err)
 		*rates = read;
 	return err;
@@ -331,7 +357,8 @@ void hd_rates_print(const struct hd_rates *rates, struct hd_text *to)
 	hd_json_close(&w);
 }
 
-enum hd_err hd_rates_pick(const struct hd_rates *rates, uint32_t n, const char *const *names, struct hd_arena *arena, struct hd_rates *out,
+enum hd_err hd_rates_pick(const struct hd_rates *rates, uint32_t n, const char *const *names,
+	struct hd_arena *arena, struct hd_rates *out,
 	struct hd_diag *diag)
 {
 	struct hd_rates to = { .ntypes = n, .nkinds = rates->nkinds, .kind = rates->kind };

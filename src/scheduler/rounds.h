@@ -43,7 +43,8 @@ struct hd_rounds_setting {
 	double kappa;                             /* hysteresis; 0: 1 (20 if steady), below 0: none */
 	uint32_t reserve_after;                   /* rounds; 0: 3 */
 	bool steady;                              /* HD_POLICY_STEADY */
-	bool queue;                               /* HD_POLICY_QUEUE: nobody without share is started on spare devices */
+	/* HD_POLICY_QUEUE: nobody without share is started on spare devices */
+	bool queue;
 	bool blind;                               /* gavel: the order of types is drawn each round */
 	bool global_queue;                        /* gavel: one list over all types */
 	uint32_t seed;                            /* of that draw: seed + 5 */
@@ -66,7 +67,8 @@ struct hd_run {
 	uint32_t cell, ndevices, first;           /* first: into device[] of the round */
 };
 
-/* One round's assignment; arrays belong to the rounds and hold until the next call of hd_rounds_next or _offer. */
+/* One round's assignment; arrays belong to the rounds and hold until the next call of hd_rounds_next or
+ * _offer. */
 struct hd_round {
 	uint32_t nruns;
 	const struct hd_run *run;                 /* gavel: in the order of placement */
@@ -76,14 +78,17 @@ struct hd_round {
 struct hd_rounds;
 
 /* Types with n devices each; host[device]: who shares a host (NULL: nobody does). */
-HD_MUST_USE enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_setting *setting, uint32_t ntypes,
+HD_MUST_USE enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_setting *setting,
+	uint32_t ntypes,
 	const struct hd_sched_type *types, const uint32_t *host, struct hd_diag *diag);
 void hd_rounds_destroy(struct hd_rounds *rounds);
 
 /* Ids ascend. `switch_s`: what a change of devices costs the job, for hysteresis. Makes the shares stale. */
-HD_MUST_USE enum hd_err hd_rounds_arrive(struct hd_rounds *rounds, const struct hd_sched_job *job, double switch_s, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rounds_arrive(struct hd_rounds *rounds, const struct hd_sched_job *job,
+	double switch_s, struct hd_diag *diag);
 /* That two jobs may share devices at these rates [ntypes]; a < b, both there. */
-HD_MUST_USE enum hd_err hd_rounds_pair(struct hd_rounds *rounds, uint64_t a, uint64_t b, const double *rate_a, const double *rate_b, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rounds_pair(struct hd_rounds *rounds, uint64_t a, uint64_t b, const double *rate_a,
+	const double *rate_b, struct hd_diag *diag);
 void hd_rounds_leave(struct hd_rounds *rounds, uint64_t id);
 void hd_rounds_stale(struct hd_rounds *rounds);                       /* a price, a failure, a type changed */
 /* A device that is lost, or back: no longer or again handed out. Makes the shares stale. */
@@ -92,24 +97,31 @@ void hd_rounds_device(struct hd_rounds *rounds, uint32_t device, bool usable);
 uint32_t hd_rounds_usable(const struct hd_rounds *rounds, uint32_t type);        /* devices of it */
 
 bool hd_rounds_due(const struct hd_rounds *rounds, double now_s);
-/* A policy is being asked about what is known now: what changes from here on makes the shares stale again, and stays so when the answer is
- * adopted. Callers that adopt at once need not say so. */
+/* A policy is being asked about what is known now: what changes from here on makes the shares stale again,
+ * and stays so when the answer is adopted. Callers that adopt at once need not say so. */
 void hd_rounds_ask(struct hd_rounds *rounds);
 /* Until the next reset none was: gavel forgets the last one when nobody is there. */
 void hd_rounds_forget(struct hd_rounds *rounds);
-/* Closes the books of the old shares and opens those of the new ones. Ids of `state` are those that arrived. */
-HD_MUST_USE enum hd_err hd_rounds_adopt(struct hd_rounds *rounds, double now_s, const struct hd_sched_state *state, const struct hd_shares *shares,
+/* Closes the books of the old shares and opens those of the new ones. Ids of `state` are those that
+ * arrived. */
+HD_MUST_USE enum hd_err hd_rounds_adopt(struct hd_rounds *rounds, double now_s,
+	const struct hd_sched_state *state, const struct hd_shares *shares,
 	struct hd_diag *diag);
 
-HD_MUST_USE enum hd_err hd_rounds_next(struct hd_rounds *rounds, struct hd_round *round, struct hd_diag *diag);
-/* exact, between two boundaries: who runs goes on as before, devices that became free go to those without, until the boundary. */
-HD_MUST_USE enum hd_err hd_rounds_offer(struct hd_rounds *rounds, struct hd_round *round, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rounds_next(struct hd_rounds *rounds, struct hd_round *round,
+	struct hd_diag *diag);
+/* exact, between two boundaries: who runs goes on as before, devices that became free go to those without,
+ * until the boundary. */
+HD_MUST_USE enum hd_err hd_rounds_offer(struct hd_rounds *rounds, struct hd_round *round,
+	struct hd_diag *diag);
 void hd_rounds_ran(struct hd_rounds *rounds, const struct hd_run *run, double seconds);
 
 /* What a job does alone on its scale, [ntypes], was measured anew. */
 void hd_rounds_rate(struct hd_rounds *rounds, uint64_t id, const double *rate);
-/* For a scheduler that starts again: the job, which has arrived, has held these devices since the round before. Each device once. */
-HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, const uint32_t *device, uint32_t n, struct hd_diag *diag);
+/* For a scheduler that starts again: the job, which has arrived, has held these devices since the round
+ * before. Each device once. */
+HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, const uint32_t *device,
+	uint32_t n, struct hd_diag *diag);
 
 /* For explanations and tests: what a job received on a type since the reset, what it is due. */
 struct hd_cell_view { double x, t, deficit, priority; };

@@ -19,19 +19,28 @@ enum { HD_WAIT_AHEAD = 4,                         /* who took the last devices: 
        HD_WAIT_ROUNDS = 200 };                    /* of patience that are tried */
 
 struct hd_wait {
-	enum hd_why_code code;                    /* RUNS, UNRUNNABLE, DRAINING, QUEUED_NEW, NO_SHARE, HELD_BACK, SHARE_PAID, GANG_NO_FIT, OUTRANKED */
-	uint32_t type;                            /* of the best cell, the first it needs; HD_SCHED_NONE: it has none */
-	uint32_t need, free;                      /* devices of it that the job needs at once; that were free at its turn */
-	double share, received_s, due_s;          /* of that cell since the last reset; due: with what earlier resets left over */
+	/* RUNS, UNRUNNABLE, DRAINING, QUEUED_NEW, NO_SHARE, HELD_BACK, SHARE_PAID, GANG_NO_FIT, OUTRANKED */
+	enum hd_why_code code;
+	/* of the best cell, the first it needs; HD_SCHED_NONE: it has none */
+	uint32_t type;
+	/* devices of it that the job needs at once; that were free at its turn */
+	uint32_t need, free;
+	/* of that cell since the last reset; due: with what earlier resets left over */
+	double share, received_s, due_s;
 	double priority;
 	uint32_t nahead;
-	struct { uint64_t id; double priority; } ahead[HD_WAIT_AHEAD];        /* with devices of the type and before it in the walk, the last first */
-	uint32_t add;                             /* UNRUNNABLE, DRAINING, GANG_NO_FIT, OUTRANKED: so many more of `type` and it had been taken; 0: none do */
-	uint32_t rounds;                          /* HELD_BACK and below: rounds from now until it runs if nothing else changes; 0: more than tried */
+	/* with devices of the type and before it in the walk, the last first */
+	struct { uint64_t id; double priority; } ahead[HD_WAIT_AHEAD];
+	/* UNRUNNABLE, DRAINING, GANG_NO_FIT, OUTRANKED: so many more of `type` and it had been taken; 0:
+	 * none do */
+	uint32_t add;
+	/* HELD_BACK and below: rounds from now until it runs if nothing else changes; 0: more than tried */
+	uint32_t rounds;
 };
 
 /* HD_E_NOTFOUND: it did not arrive, or left. */
-HD_MUST_USE enum hd_err hd_rounds_why(const struct hd_rounds *rounds, double now_s, uint64_t id, struct hd_wait *wait, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rounds_why(const struct hd_rounds *rounds, double now_s, uint64_t id,
+	struct hd_wait *wait, struct hd_diag *diag);
 
 struct hd_explain {
 	const struct hd_policy_setting *setting;
@@ -41,6 +50,7 @@ struct hd_explain {
 	double now_s, boundary_s;                 /* when the next round begins */
 	bool ask;                                 /* ways out that the policy has to be asked for */
 };
-HD_MUST_USE enum hd_err hd_rounds_explain(const struct hd_explain *explain, uint64_t id, struct hd_arena *arena, struct hd_why *why, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rounds_explain(const struct hd_explain *explain, uint64_t id,
+	struct hd_arena *arena, struct hd_why *why, struct hd_diag *diag);
 
 #endif

@@ -39,7 +39,8 @@ enum { HD_SHAPE_NEEDS = 4 };                      /* types that one job spreads 
 struct hd_shape {
 	uint8_t nmembers, nneeds;
 	uint32_t member[2];                       /* indices of jobs, ascending */
-	double rate[2];                           /* steps/s of each member while it runs so; never scaled by a variant */
+	/* steps/s of each member while it runs so; never scaled by a variant */
+	double rate[2];
 	struct hd_need { uint32_t type, n; } need[HD_SHAPE_NEEDS];        /* types ascending */
 };
 
@@ -49,12 +50,15 @@ struct hd_shares {
 	const double *x;                          /* [nshapes], rule 1 */
 	double objective;                         /* of the policy, in its own measure; NaN: it has none */
 	const double *e;                          /* [njobs] steps/s that the shares come to */
-	const double *z;                          /* [njobs] e over proportional throughput; 0 of absent jobs */
+	/* [njobs] e over proportional throughput; 0 of absent jobs */
+	const double *z;
 	/* Prices of the last program solved for the promise; NULL where a policy solves none. */
 	const double *y;                          /* [ntypes] of one more device, >= 0 */
 	const double *u;                          /* [njobs] of more time of the job's own, >= 0 */
-	const double *l;                          /* [njobs] of the job's promise, >= 0: 0 if it is not what holds the objective down */
-	const double *short_by;                   /* [njobs] steps/s missing for the deadline; NULL: policy knows none */
+	/* [njobs] of the job's promise, >= 0: 0 if it is not what holds the objective down */
+	const double *l;
+	/* [njobs] steps/s missing for the deadline; NULL: policy knows none */
+	const double *short_by;
 	bool work_conserving;                     /* idle devices may be filled with whoever waits */
 	bool kept;                                /* rule 5 */
 	const char *kept_why;                     /* of kept shares: what the solver said */
@@ -87,33 +91,49 @@ struct hd_policy_setting {
 	const struct hd_sched_policy *policy;
 	enum hd_variant variant;
 	enum hd_fidelity fidelity;
-	const char *reference_type;               /* of plain variants of ftf and makespan; NULL: each job's fastest. Borrowed */
+	/* of plain variants of ftf and makespan; NULL: each job's fastest. Borrowed */
+	const char *reference_type;
 	uint32_t seed;
-	uint32_t npops;                           /* above 1: jobs and devices are dealt into so many problems (POP); 1: never, 0: where the policy says */
+	/* above 1: jobs and devices are dealt into so many problems (POP); 1: never, 0: where the policy
+	 * says */
+	uint32_t npops;
 	double pack_threshold;                    /* pairs worth less are left out; 0: 1.0 */
-	double beta, phi;                         /* cost: gain wanted on a step, floor of the isolated share; 0: 0.25. Below 0: none */
-	double patience;                          /* cost: jobs that can be over in so much of the time to their deadline wait for cheaper hours; 0: nobody */
-	double delay_usd_h;                       /* heddle: what an hour less until one job ends is worth; 0: prices decide between equals alone */
+	/* cost: gain wanted on a step, floor of the isolated share; 0: 0.25. Below 0: none */
+	double beta, phi;
+	/* cost: jobs that can be over in so much of the time to their deadline wait for cheaper hours; 0:
+	 * nobody */
+	double patience;
+	/* heddle: what an hour less until one job ends is worth; 0: prices decide between equals alone */
+	double delay_usd_h;
 	double alpha;                             /* allox: how many of the oldest jobs are looked at; 0: 1 */
-	bool published;                           /* sum, cost: the published objective, in steps, instead of ours */
+	/* sum, cost: the published objective, in steps, instead of ours */
+	bool published;
 	bool deadlines;                           /* cost: keep them */
-	double slo_factor;                        /* above 0: the deadline of a job is so many times its work on `reference_type` */
+	/* above 0: the deadline of a job is so many times its work on `reference_type` */
+	double slo_factor;
 	bool backfill, preempt;                   /* fifo, sjf */
-	uint32_t lp_iterations;                   /* of one solve, beyond which it is given up; 0: 1,000,000 */
+	/* of one solve, beyond which it is given up; 0: 1,000,000 */
+	uint32_t lp_iterations;
 	double lp_gap;                            /* relative, of a certificate that is believed; 0: 1e-7 */
 	const atomic_bool *stop;                  /* borrowed; NULL: none. Once any thread sets it, an answer at work ends soon, as one that
 	                                           * gave up (rule 5): programs of 10 s each at most are looked between */
-	int entity_kind;                          /* hierarchy: 1 + enum hd_entity_kind for all entities; 0: as in the state */
+	/* hierarchy: 1 + enum hd_entity_kind for all entities; 0: as in the state */
+	int entity_kind;
 };
 
 enum {
 	HD_POLICY_LP = 1,                         /* needs the solver of linear programs */
-	HD_POLICY_WHOLE = 2,                      /* shares are 0 or 1: whole devices until it says otherwise */
+	/* shares are 0 or 1: whole devices until it says otherwise */
+	HD_POLICY_WHOLE = 2,
 	HD_POLICY_PUBLISHED = 4,                  /* has a fidelity gavel of its own */
-	HD_POLICY_ELASTIC = 8,                    /* answers with device counts: a job's `scale` is its demand, no must */
-	HD_POLICY_LEAST = 32, HD_POLICY_LARGEST = 64,     /* how objectives of parts join to one; neither: their sum */
-	HD_POLICY_STEADY = 128,                   /* saves money, which moves waste: rounds hold on to devices longer */
-	HD_POLICY_QUEUE = 16,                     /* order of arrival: a job without share is not to be started on spare devices */
+	/* answers with device counts: a job's `scale` is its demand, no must */
+	HD_POLICY_ELASTIC = 8,
+	/* how objectives of parts join to one; neither: their sum */
+	HD_POLICY_LEAST = 32, HD_POLICY_LARGEST = 64,
+	/* saves money, which moves waste: rounds hold on to devices longer */
+	HD_POLICY_STEADY = 128,
+	/* order of arrival: a job without share is not to be started on spare devices */
+	HD_POLICY_QUEUE = 16,
 };
 
 struct hd_policy;
@@ -126,8 +146,10 @@ struct hd_sched_policy {
 	size_t memory_size;                       /* of what it keeps between calls, zeroed before init */
 	/* Once, after the setting is checked. */
 	HD_MUST_USE enum hd_err (*init)(struct hd_policy *policy, struct hd_diag *diag);
-	/* Fills in shapes, x, objective, prices, work_conserving; the caller fills e and z, sorts and checks. */
-	HD_MUST_USE enum hd_err (*allocate)(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+	/* Fills in shapes, x, objective, prices, work_conserving; the caller fills e and z, sorts and
+	 * checks. */
+	HD_MUST_USE enum hd_err (*allocate)(struct hd_policy *policy, const struct hd_sched_state *state,
+		struct hd_arena *arena, struct hd_shares *out,
 		struct hd_diag *diag);
 	/* Frees what init and allocate took, also half of it. */
 	void (*finish)(struct hd_policy *policy);
@@ -136,16 +158,20 @@ extern const struct hd_sched_policy hd_sched_policies[];         /* ends with na
 
 /* "las", "las-plain", "makespan-packed", "pop:4:las", or a published name ("finish_time_fairness_perf",
  * "..._SLOs_slo=3x_v100_time"). HD_E_INVAL: unknown (with a suggestion), or not in this build. */
-HD_MUST_USE enum hd_err hd_policy_parse(struct hd_policy_setting *setting, const char *name, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_policy_parse(struct hd_policy_setting *setting, const char *name,
+	struct hd_diag *diag);
 /* Every published name, for lists; NULL after the last. */
 const char *hd_policy_published(uint32_t i);
 
-HD_MUST_USE enum hd_err hd_policy_create(struct hd_policy **policy, const struct hd_policy_setting *setting, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_policy_create(struct hd_policy **policy, const struct hd_policy_setting *setting,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena,
 	struct hd_shares *shares, struct hd_diag *diag);
 const struct hd_policy_setting *hd_policy_setting(const struct hd_policy *policy);
 void hd_policy_destroy(struct hd_policy *policy);
 
-bool hd_policy_has_lp(void);                                      /* whether this build can solve linear programs */
+/* whether this build can solve linear programs */
+bool hd_policy_has_lp(void);
 
 #endif

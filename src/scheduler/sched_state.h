@@ -1,17 +1,21 @@
-/* sched_state.h -- what a cluster scheduler knows when it decides: types of devices, jobs, entities, and pairs.
+/* sched_state.h -- what a cluster scheduler knows when it decides: types of devices, jobs, entities, and
+ * pairs.
  *
- * Policies (sched_policy.h), rounds and the simulator read it; a state file (hd_sched_read) or whoever runs the cluster
- * makes it. A plain value: nothing in it changes while a policy looks at it.
+ * Policies (sched_policy.h), rounds and the simulator read it; a state file (hd_sched_read) or whoever runs
+ * the cluster makes it. A plain value: nothing in it changes while a policy looks at it.
  *
- * 1. Types are sorted by name, jobs by id (ids grow with arrival), pairs by (a, b) with a < b, as indices of jobs.
- *    hd_sched_order brings any order into this one.
- * 2. rate[j] of a job is steps/s on `scale` devices of type j together; 0: cannot run there. Never NaN, infinite, negative.
+ * 1. Types are sorted by name, jobs by id (ids grow with arrival), pairs by (a, b) with a < b, as indices of
+ *    jobs. hd_sched_order brings any order into this one.
+ * 2. rate[j] of a job is steps/s on `scale` devices of type j together; 0: cannot run there. Never NaN,
+ *    infinite, negative.
  * 3. A type without devices (n = 0) is ignored. A job that no type with enough devices can run is *blocked*
- *    (hd_sched_blocked): policies leave it out, explanations call it UNRUNNABLE. A job without steps left is over.
- * 4. A pair's rates are those of both jobs on the same `scale` devices; only jobs of equal scale pair, at most two a device.
- *    They stand in `pairs` (as a file gives them), or in `table` by kinds of jobs, which needs no space per pair of jobs.
- *    `pairs` wins where both know the pair.
- * 5. Times are seconds; prices are money per device and hour. Fields of unknown value are 0 unless it says otherwise.
+ *    (hd_sched_blocked): policies leave it out, explanations call it UNRUNNABLE. A job without steps left is
+ *    over.
+ * 4. A pair's rates are those of both jobs on the same `scale` devices; only jobs of equal scale pair, at
+ *    most two a device. They stand in `pairs` (as a file gives them), or in `table` by kinds of jobs, which
+ *    needs no space per pair of jobs. `pairs` wins where both know the pair.
+ * 5. Times are seconds; prices are money per device and hour. Fields of unknown value are 0 unless it says
+ *    otherwise.
  *
  * Ownership: everything is borrowed by the state and lies in the arena of its maker. Pure, any thread. */
 #ifndef HD_SCHEDULER_SCHED_STATE_H
@@ -30,7 +34,8 @@ enum {
 	HD_SCHED_JOBS = 1 << 17,                  /* a published year has 100,000, not all at once */
 	HD_SCHED_DEVICES = 1 << 24,               /* of one type; keeps sums of devices in 32 bits */
 	HD_SCHED_ENTITIES = 1 << 12,
-	HD_SCHED_KINDS = 1 << 10,                 /* of jobs, in a table of pairs: its square times types is stored */
+	/* of jobs, in a table of pairs: its square times types is stored */
+	HD_SCHED_KINDS = 1 << 10,
 };
 #define HD_SCHED_NONE UINT32_MAX                  /* no such job, type, entity, kind */
 
@@ -60,7 +65,8 @@ struct hd_sched_type {
 	double revoked_per_s;                     /* revocations of a device and second */
 };
 
-enum hd_entity_kind { HD_ENTITY_FAIRNESS, HD_ENTITY_FIFO };       /* its jobs share by weight; by queue order */
+/* its jobs share by weight; by queue order */
+enum hd_entity_kind { HD_ENTITY_FAIRNESS, HD_ENTITY_FIFO };
 
 struct hd_sched_entity {
 	const char *name;
@@ -74,7 +80,8 @@ struct hd_sched_elastic {
 	uint32_t nvns;                            /* virtual nodes; devices beyond them do not help */
 	const double *speedup;                    /* [max + 1]: steps/s of k equal devices over those of one; [0] is 0. A scale above max
 	                                           * goes as fast as max */
-	double resize_s;                          /* what a change of size costs the job, measured; 0: nothing */
+	/* what a change of size costs the job, measured; 0: nothing */
+	double resize_s;
 	bool mixed;                               /* may spread over devices of several types */
 };
 
@@ -85,7 +92,8 @@ struct hd_sched_elastic {
  *	worth of a sample against one of the first batch = ((var + sqr) / (var / s + sqr)) / s, s = batch / first batch */
 struct hd_sched_goodput {
 	double ac, bc, an, bn, ar, br, g;         /* seconds; 1 <= g <= 10 */
-	double var, sqr;                          /* of the gradient: its noise and its square, at the first batch */
+	/* of the gradient: its noise and its square, at the first batch */
+	double var, sqr;
 	uint32_t batch, most_batch;               /* the first, the largest */
 	uint32_t most_local;                      /* samples that a device holds */
 	uint32_t node;                            /* devices of one machine; 0: all */
@@ -94,18 +102,21 @@ struct hd_sched_goodput {
 struct hd_sched_job {
 	uint64_t id;
 	const char *kind;                         /* "ResNet-50 (batch size 64)"; "" if nobody said */
-	uint32_t ikind;                           /* of struct hd_pair_table, of (kind, scale); HD_SCHED_NONE: pairs with nobody there */
+	/* of struct hd_pair_table, of (kind, scale); HD_SCHED_NONE: pairs with nobody there */
+	uint32_t ikind;
 	uint32_t scale;                           /* devices at once, >= 1 */
 	double weight;                            /* > 0 */
 	double steps_left;                        /* >= 0; 0: over */
 	double age_s;                             /* since it arrived */
 	double deadline_s;                        /* from now; INFINITY: none; at or below 0: passed */
 	uint32_t entity;                          /* HD_SCHED_NONE: none */
-	double usd_per_step;                      /* what a step is worth to its owner; 0: as the cost policy says */
+	/* what a step is worth to its owner; 0: as the cost policy says */
+	double usd_per_step;
 	double lost_s;                            /* what a revocation of one of its devices costs it */
 	const double *rate;                       /* [ntypes], rule 2 */
 	const struct hd_sched_elastic *elastic;   /* NULL: runs on `scale` devices or not at all */
-	const struct hd_sched_goodput *goodput;   /* NULL: its batch is as it is, and every step worth the same */
+	/* NULL: its batch is as it is, and every step worth the same */
+	const struct hd_sched_goodput *goodput;
 };
 
 struct hd_sched_pair {
@@ -113,7 +124,8 @@ struct hd_sched_pair {
 	const double *rate[2];                    /* [ntypes] of a, of b; both 0: cannot share there */
 };
 
-/* Rates of pairs by kinds: rate[((x * nkinds + y) * ntypes + j) * 2] is that of kind x beside kind y on type j, the next that of y. */
+/* Rates of pairs by kinds: rate[((x * nkinds + y) * ntypes + j) * 2] is that of kind x beside kind y on
+ * type j, the next that of y. */
 struct hd_pair_table {
 	uint32_t nkinds;
 	const double *rate;
@@ -128,18 +140,22 @@ struct hd_sched_state {
 	const struct hd_pair_table *table;        /* NULL: none */
 };
 
-/* Sorts by rule 1 and checks everything above; the message names the job and type. `state` is changed in place to arrays in
- * `arena`; the table of pairs must fit the sorted types already. */
-HD_MUST_USE enum hd_err hd_sched_order(struct hd_sched_state *state, struct hd_arena *arena, struct hd_diag *diag);
+/* Sorts by rule 1 and checks everything above; the message names the job and type. `state` is changed in
+ * place to arrays in `arena`; the table of pairs must fit the sorted types already. */
+HD_MUST_USE enum hd_err hd_sched_order(struct hd_sched_state *state, struct hd_arena *arena,
+	struct hd_diag *diag);
 
 uint32_t hd_sched_find(const struct hd_sched_state *state, uint64_t id);            /* index, HD_SCHED_NONE */
 bool hd_sched_blocked(const struct hd_sched_state *state, uint32_t job);            /* rule 3 */
 /* Blocked or over: policies give it nothing and it counts nowhere. */
 bool hd_sched_absent(const struct hd_sched_state *state, uint32_t job);
 /* The fewest and the most devices that the job runs on: `scale` unless it is elastic. */
-static inline uint32_t hd_sched_fewest(const struct hd_sched_job *job) { return job->elastic ? job->elastic->min : job->scale; }
-static inline uint32_t hd_sched_most(const struct hd_sched_job *job) { return job->elastic ? job->elastic->max : job->scale; }
-/* Steps/s on n devices of a type: `rate` is that of `scale` devices, its curve says the rest; 0 where it cannot run so. */
+static inline uint32_t hd_sched_fewest(const struct hd_sched_job *job) { return job->elastic ?
+	job->elastic->min : job->scale; }
+static inline uint32_t hd_sched_most(const struct hd_sched_job *job) { return job->elastic ?
+	job->elastic->max : job->scale; }
+/* Steps/s on n devices of a type: `rate` is that of `scale` devices, its curve says the rest; 0 where it
+ * cannot run so. */
 double hd_sched_rate_on(const struct hd_sched_job *job, uint32_t type, uint32_t n);
 /* Whether the job may run on the type at all: devices enough and a rate. */
 static inline bool hd_sched_fits(const struct hd_sched_state *state, uint32_t job, uint32_t type)
@@ -152,28 +168,36 @@ static inline bool hd_sched_fits(const struct hd_sched_state *state, uint32_t jo
 bool hd_sched_fits_whole(const struct hd_sched_state *state, uint32_t job);
 
 /* Steps/s of jobs a and b together on type j, false if they cannot; any order of a and b. */
-bool hd_sched_pair_rate(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type, double rate[2]);
+bool hd_sched_pair_rate(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type,
+	double rate[2]);
 
-/* Proportional throughput P = sum_j T_j N_j / sum_j N_j over types with devices; above 0 unless the job is blocked. */
+/* Proportional throughput P = sum_j T_j N_j / sum_j N_j over types with devices; above 0 unless the job is
+ * blocked. */
 double hd_sched_proportional(const struct hd_sched_state *state, const double *rate);
-/* The isolated share of a job among n: x[j] = N_j / n / scale, scaled down to a sum of 1 at most. Returns its steps/s. `whole`: 0 of a type
- * with fewer devices than `scale`, where it could never run; without it, as published. */
-double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const double *rate, uint32_t n, bool whole, double *x);
+/* The isolated share of a job among n: x[j] = N_j / n / scale, scaled down to a sum of 1 at most. Returns its
+ * steps/s. `whole`: 0 of a type with fewer devices than `scale`, where it could never run; without it, as
+ * published. */
+double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const double *rate, uint32_t n,
+	bool whole, double *x);
 
 /* ---- files ---- */
 
-/* A state in the format of the reference job sets: "jobs" (id, job_type, scale_factor, priority, steps_remaining,
- * time_since_start, throughput by type), "cluster" (type: count) and optionally "pairs", "prices_per_hour", "entities"
- * (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step of a job, kind of all entities ("entity_kind"), and
- * "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...] on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true},
- * "goodput" of a job: the members of struct hd_sched_goodput by name; an, bn, ar, br are 0 and g is 1 unless given.
- * Or one of the reference hierarchical states: "throughputs" and "priority" by id, "cluster", "entities", "entity_weights", "kind", "num_jobs".
- * A file with one state per name is read with `set`; NULL takes the file itself, or its only member.
+/* A state in the format of the reference job sets: "jobs" (id, job_type, scale_factor, priority,
+ * steps_remaining, time_since_start, throughput by type), "cluster" (type: count) and optionally "pairs",
+ * "prices_per_hour", "entities" (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step
+ * of a job, kind of all entities ("entity_kind"), and "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...]
+ * on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true}, "goodput" of a job: the members
+ * of struct hd_sched_goodput by name; an, bn, ar, br are 0 and g is 1 unless given. Or one of the reference
+ * hierarchical states: "throughputs" and "priority" by id, "cluster", "entities", "entity_weights", "kind",
+ * "num_jobs". A file with one state per name is read with `set`; NULL takes the file itself, or its only
+ * member.
  *
- * Nothing is passed over: a member that is none of these, a type that "cluster" does not list (with 0 where there is none), and in a table of
- * prices, weights or priorities a name that is not there or one that is missing, are HD_E_INPUT with name, place and what was perhaps meant.
- * A type that a throughput leaves out has rate 0. */
-HD_MUST_USE enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set, struct hd_arena *arena,
+ * Nothing is passed over: a member that is none of these, a type that "cluster" does not list (with 0 where
+ * there is none), and in a table of prices, weights or priorities a name that is not there or one that is
+ * missing, are HD_E_INPUT with name, place and what was perhaps meant. A type that a throughput leaves out
+ * has rate 0. */
+HD_MUST_USE enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file,
+	const char *set, struct hd_arena *arena,
 	struct hd_diag *diag);
 
 #endif

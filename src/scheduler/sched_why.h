@@ -1,11 +1,13 @@
 /* sched_why.h -- why a job waits: the one leading reason with its numbers, and what would change it.
  *
- * `heddle sched solve` prints it for every job that waits, the daemon for the job it is asked about. Two sources: the answer of the policy
- * (hd_sched_why: who has no share), and the walk of the last round (hd_rounds_why in rounds_why.h: who has one and no devices).
+ * `heddle sched solve` prints it for every job that waits, the daemon for the job it is asked about. Two
+ * sources: the answer of the policy (hd_sched_why: who has no share), and the walk of the last round
+ * (hd_rounds_why in rounds_why.h: who has one and no devices).
  *
- * 1. Every job has exactly one code. It is the first of the table that holds; QUEUED stands for NO_SHARE where the policy is a queue.
- * 2. A way out is not computed from prices (they hold at a point only): the policy is asked again, or the walk repeated, with that
- *    one thing changed, and it is named only if the job's code changes then.
+ * 1. Every job has exactly one code. It is the first of the table that holds; QUEUED stands for NO_SHARE
+ *    where the policy is a queue.
+ * 2. A way out is not computed from prices (they hold at a point only): the policy is asked again, or the
+ *    walk repeated, with that one thing changed, and it is named only if the job's code changes then.
  * 3. Prices are those of the last answer; where it has several such, they are called "one of several prices".
  *
  * Pure but for the solver; everything lies in the arena. */
@@ -14,7 +16,7 @@
 
 #include "scheduler/sched_policy.h"
 
-/*        id              code                                                                                        */
+/*        id              code */
 #define HD_WHYS(X)                                                                                                    \
 	X(RUNS,           "RUNS")           /* it has a share; of a round: devices */                                 \
 	X(OVER,           "OVER")           /* no steps left */                                                       \
@@ -42,7 +44,8 @@ const char *hd_why_name(enum hd_why_code code);
 enum hd_fix {
 	HD_FIX_NONE,                              /* nothing that was tried */
 	HD_FIX_WEIGHT,                            /* a weight `value` times its own */
-	HD_FIX_ADD,                               /* `value` more devices of `type`, or as many back in service */
+	/* `value` more devices of `type`, or as many back in service */
+	HD_FIX_ADD,
 	HD_FIX_PRICE,                             /* a price of `value` per device and hour of `type` */
 	HD_FIX_ROUNDS,                            /* `value` rounds of patience */
 	HD_FIX_KAPPA,                             /* without hysteresis and reservations */
@@ -61,10 +64,12 @@ struct hd_why {
 	char help[HD_WHY_TEXT];                   /* a sentence: the way out; "" if none is known */
 };
 
-HD_MUST_USE enum hd_err hd_sched_why(const struct hd_policy_setting *setting, const struct hd_sched_state *state, const struct hd_shares *shares, uint32_t job,
+HD_MUST_USE enum hd_err hd_sched_why(const struct hd_policy_setting *setting,
+	const struct hd_sched_state *state, const struct hd_shares *shares, uint32_t job,
 	struct hd_arena *arena, struct hd_why *why, struct hd_diag *diag);
 /* The same without asking for ways out: fast however many jobs there are. */
-void hd_sched_why_code(const struct hd_policy_setting *setting, const struct hd_sched_state *state, const struct hd_shares *shares, uint32_t job,
+void hd_sched_why_code(const struct hd_policy_setting *setting, const struct hd_sched_state *state,
+	const struct hd_shares *shares, uint32_t job,
 	struct hd_why *why);
 
 /* ---- what if ---- */
@@ -73,17 +78,22 @@ enum hd_change_kind { HD_CHANGE_WEIGHT, HD_CHANGE_SCALE, HD_CHANGE_ADD, HD_CHANG
 
 struct hd_change {
 	enum hd_change_kind kind;
-	uint32_t at;                              /* index of the job (WEIGHT, SCALE, REMOVE) or type (ADD, PRICE) */
-	double value;                             /* the weight; the devices; so many more; the price; REMOVE: nothing */
+	/* index of the job (WEIGHT, SCALE, REMOVE) or type (ADD, PRICE) */
+	uint32_t at;
+	/* the weight; the devices; so many more; the price; REMOVE: nothing */
+	double value;
 };
 
 /* What became of a job. A share is the part of wall time in which it runs, in any shape. */
-struct hd_what_if { uint32_t job; double share[2], rate[2]; };        /* [0] as it is, [1] with the changes; rate in steps/s */
+/* [0] as it is, [1] with the changes; rate in steps/s */
+struct hd_what_if { uint32_t job; double share[2], rate[2]; };
 
-/* Asks a fresh policy twice: for the state, and with the changes, then one of the setting `then` (NULL: the same). SCALE assumes steps/s in
- * proportion to devices. `rows` are the jobs whose share or rate differs by more than 1e-6 of itself, those that lose first by id, then those
- * that gain. */
-HD_MUST_USE enum hd_err hd_sched_what_if(const struct hd_policy_setting *setting, const struct hd_policy_setting *then, const struct hd_sched_state *state,
-	const struct hd_change *change, uint32_t nchanges, struct hd_arena *arena, const struct hd_what_if **rows, uint32_t *nrows, struct hd_diag *diag);
+/* Asks a fresh policy twice: for the state, and with the changes, then one of the setting `then` (NULL: the
+ * same). SCALE assumes steps/s in proportion to devices. `rows` are the jobs whose share or rate differs by
+ * more than 1e-6 of itself, those that lose first by id, then those that gain. */
+HD_MUST_USE enum hd_err hd_sched_what_if(const struct hd_policy_setting *setting,
+	const struct hd_policy_setting *then, const struct hd_sched_state *state,
+	const struct hd_change *change, uint32_t nchanges, struct hd_arena *arena,
+	const struct hd_what_if **rows, uint32_t *nrows, struct hd_diag *diag);
 
 #endif

@@ -16,7 +16,8 @@
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t while_value)
 {
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, NULL, NULL, 0);        /* any return: the caller looks again */
+	/* any return: the caller looks again */
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, NULL, NULL, 0);
 }
 
 static void futex_wake_all(_Atomic uint32_t *word)

@@ -34,11 +34,13 @@ static void nobody_passes_before_all_have_arrived(void **state)
 			hd_barrier_init(&team.barrier, n, spin);
 			for (uint32_t i = 0; i < n; i++) {
 				members[i] = (struct member){ .team = &team, .i = i };
-				CHECK(!hd_thread_start(&members[i].thread, "member", -1, work, &members[i], &diag), "%s", diag.text);
+				CHECK(!hd_thread_start(&members[i].thread, "member", -1, work, &members[i],
+					&diag), "%s", diag.text);
 			}
 			for (uint32_t i = 0; i < n; i++) {
 				hd_thread_join(&members[i].thread);
-				CHECK(!members[i].wrong, "%u threads, spin %d: member %u saw %ld old values", n, spin, i, members[i].wrong);
+				CHECK(!members[i].wrong, "%u threads, spin %d: member %u saw %ld old values",
+					n, spin, i, members[i].wrong);
 			}
 			assert_int_equal(team.barrier.sleepers, 0);
 			assert_int_equal(team.barrier.round, 2 * ROUNDS);

@@ -40,7 +40,8 @@ bool hd_cgroup_text(const char *folder, const char *file, char text[HD_CGROUP_TE
 }
 
 /* Visits mount + group, then each folder above it, down to the mount. */
-static void walk_up(const char *mount, const char *group, bool v2, void (*visit)(void *user, const char *folder, bool v2), void *user)
+static void walk_up(const char *mount, const char *group, bool v2,
+	void (*visit)(void *user, const char *folder, bool v2), void *user)
 {
 	char path[PATH];
 
@@ -106,7 +107,8 @@ void hd_cgroup_walk_text(const char *root, const char *membership, const char *c
 	}
 }
 
-void hd_cgroup_walk(const char *controller, void (*visit)(void *user, const char *folder, bool v2), void *user)
+void hd_cgroup_walk(const char *controller, void (*visit)(void *user, const char *folder, bool v2),
+	void *user)
 {
 	char membership[MEMBERSHIP];
 

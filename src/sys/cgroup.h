@@ -13,11 +13,13 @@
 
 enum { HD_CGROUP_TEXT = 64 };             /* of the limits we read */
 
-void hd_cgroup_walk(const char *controller, void (*visit)(void *user, const char *folder, bool v2), void *user);
+void hd_cgroup_walk(const char *controller, void (*visit)(void *user, const char *folder, bool v2),
+	void *user);
 /* The same below another root, out of the text of /proc/self/cgroup. */
 void hd_cgroup_walk_text(const char *root, const char *membership, const char *controller,
 			 void (*visit)(void *user, const char *folder, bool v2), void *user);
-bool hd_cgroup_text(const char *folder, const char *file, char text[HD_CGROUP_TEXT]);         /* false: not there */
+/* false: not there */
+bool hd_cgroup_text(const char *folder, const char *file, char text[HD_CGROUP_TEXT]);
 
 /* A small file of /proc or /sys into text[cap], 0 added; false: not readable, or longer. */
 bool hd_proc_text(const char *path, char *text, unsigned cap);

@@ -36,15 +36,18 @@ struct hd_clock_sim {
 };
 
 void hd_clock_real(struct hd_clock *clock);
-uint64_t hd_clock_raw_ns(void);           /* stamps of traces: like now_ns, but nobody speeds it up or slows it down */
+/* stamps of traces: like now_ns, but nobody speeds it up or slows it down */
+uint64_t hd_clock_raw_ns(void);
 int64_t hd_clock_boot_ns(void);           /* since the machine was started, sleep included */
 void hd_clock_sim(struct hd_clock_sim *sim, int64_t now_ns, int64_t wall_ns);
 void hd_clock_sim_advance(struct hd_clock_sim *sim, int64_t by_ns);        /* both clocks; by_ns >= 0 */
-void hd_clock_sim_jump(struct hd_clock_sim *sim, int64_t by_ns);           /* the wall clock only, either way */
+/* the wall clock only, either way */
+void hd_clock_sim_jump(struct hd_clock_sim *sim, int64_t by_ns);
 
 static inline int64_t hd_clock_now_ns(struct hd_clock *clock) { return clock->ops->now_ns(clock); }
 static inline int64_t hd_clock_wall_ns(struct hd_clock *clock) { return clock->ops->wall_ns(clock); }
-static inline void hd_clock_wait_until(struct hd_clock *clock, int64_t at_ns) { clock->ops->wait_until(clock, at_ns); }
+static inline void hd_clock_wait_until(struct hd_clock *clock,
+	int64_t at_ns) { clock->ops->wait_until(clock, at_ns); }
 
 /* "2026-01-31T23:59:59.123Z": RFC 3339, UTC, milliseconds (rounded down). Years 1-9999. */
 enum { HD_CLOCK_TEXT = 32 };

@@ -46,7 +46,8 @@ static void look(void *user, const char *folder, bool v2)
 
 	if (v2 && hd_cgroup_text(folder, "cpu.max", quota))
 		tighter(user, hd_quota_v2(quota));
-	if (!v2 && hd_cgroup_text(folder, "cpu.cfs_quota_us", quota) && hd_cgroup_text(folder, "cpu.cfs_period_us", period))
+	if (!v2 && hd_cgroup_text(folder, "cpu.cfs_quota_us", quota) &&
+		hd_cgroup_text(folder, "cpu.cfs_period_us", period))
 		tighter(user, hd_quota_v1(quota, period));
 }
 

@@ -10,7 +10,8 @@
 
 static enum hd_err refused(struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_REFUSED, "OpenSSL offers no SHA-256; check its configuration (openssl list -digest-algorithms)");
+	return hd_fail(diag, HD_E_REFUSED,
+		"OpenSSL offers no SHA-256; check its configuration (openssl list -digest-algorithms)");
 }
 
 enum hd_err hd_sha256_begin(struct hd_sha256_stream *stream, struct hd_diag *diag)
@@ -27,7 +28,8 @@ enum hd_err hd_sha256_begin(struct hd_sha256_stream *stream, struct hd_diag *dia
 	return HD_OK;
 }
 
-enum hd_err hd_sha256_add(struct hd_sha256_stream *stream, const void *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_sha256_add(struct hd_sha256_stream *stream, const void *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	return EVP_DigestUpdate(stream->state, bytes, len) == 1 ? HD_OK : refused(diag);
 }
@@ -66,7 +68,8 @@ enum hd_err hd_sha256(const void *bytes, size_t len, struct hd_sha256 *sum, stru
 
 enum { PIECE_BYTES = 1 << 18 };
 
-static enum hd_err sum_file(struct hd_file *file, uint8_t *piece, struct hd_sha256_stream *stream, uint64_t *total, struct hd_diag *diag)
+static enum hd_err sum_file(struct hd_file *file, uint8_t *piece, struct hd_sha256_stream *stream,
+	uint64_t *total, struct hd_diag *diag)
 {
 	size_t got = PIECE_BYTES;
 
@@ -80,7 +83,8 @@ static enum hd_err sum_file(struct hd_file *file, uint8_t *piece, struct hd_sha2
 	return HD_OK;
 }
 
-enum hd_err hd_sha256_file(struct hd_fs *fs, const char *path, struct hd_sha256 *sum, uint64_t *len_bytes, struct hd_diag *diag)
+enum hd_err hd_sha256_file(struct hd_fs *fs, const char *path, struct hd_sha256 *sum, uint64_t *len_bytes,
+	struct hd_diag *diag)
 {
 	struct hd_sha256_stream stream = { 0 };
 	struct hd_file file = { 0 };
@@ -88,7 +92,8 @@ enum hd_err hd_sha256_file(struct hd_fs *fs, const char *path, struct hd_sha256 
 	uint64_t total = 0;
 
 	uint8_t *piece = hd_alloc(PIECE_BYTES);
-	enum hd_err err = piece ? hd_file_open(fs, path, HD_OPEN_READ, &file, diag) : hd_fail(diag, HD_E_NOMEM, "out of memory to read %s", path);
+	enum hd_err err = piece ? hd_file_open(fs, path, HD_OPEN_READ, &file, diag) : hd_fail(diag,
+		HD_E_NOMEM, "out of memory to read %s", path);
 	if (!err)
 		err = hd_sha256_begin(&stream, diag);
 	if (!err)
@@ -136,7 +141,8 @@ bool hd_sha256_parse(const char *hex, struct hd_sha256 *sum)
 	return true;
 }
 
-bool hd_sha256_same(const struct hd_sha256 *a, const struct hd_sha256 *b) { return !memcmp(a->byte, b->byte, sizeof a->byte); }
+bool hd_sha256_same(const struct hd_sha256 *a, const struct hd_sha256 *b) { return !memcmp(a->byte, b->byte,
+	sizeof a->byte); }
 
 enum hd_err hd_random_bytes(void *bytes, size_t len, struct hd_diag *diag)
 {

@@ -21,15 +21,20 @@ struct hd_sha256_stream { void *state; };        /* owned */
 
 HD_MUST_USE enum hd_err hd_sha256(const void *bytes, size_t len, struct hd_sha256 *sum, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_sha256_begin(struct hd_sha256_stream *stream, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_sha256_add(struct hd_sha256_stream *stream, const void *bytes, size_t len, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_sha256_end(struct hd_sha256_stream *stream, struct hd_sha256 *sum, struct hd_diag *diag);      /* frees, whatever it answers */
+HD_MUST_USE enum hd_err hd_sha256_add(struct hd_sha256_stream *stream, const void *bytes, size_t len,
+	struct hd_diag *diag);
+/* frees, whatever it answers */
+HD_MUST_USE enum hd_err hd_sha256_end(struct hd_sha256_stream *stream, struct hd_sha256 *sum,
+	struct hd_diag *diag);
 void hd_sha256_finish(struct hd_sha256_stream *stream);        /* gives up; takes zeroed and ended ones */
-HD_MUST_USE enum hd_err hd_sha256_file(struct hd_fs *fs, const char *path, struct hd_sha256 *sum, uint64_t *len_bytes, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sha256_file(struct hd_fs *fs, const char *path, struct hd_sha256 *sum,
+	uint64_t *len_bytes, struct hd_diag *diag);
 
 void hd_sha256_hex(const struct hd_sha256 *sum, char hex[HD_SHA256_HEX]);        /* lower case */
 bool hd_sha256_parse(const char *hex, struct hd_sha256 *sum);                    /* exactly 64 digits */
 bool hd_sha256_same(const struct hd_sha256 *a, const struct hd_sha256 *b);
 
-HD_MUST_USE enum hd_err hd_random_bytes(void *bytes, size_t len, struct hd_diag *diag);      /* for names and keys; nothing in training */
+/* for names and keys; nothing in training */
+HD_MUST_USE enum hd_err hd_random_bytes(void *bytes, size_t len, struct hd_diag *diag);
 
 #endif

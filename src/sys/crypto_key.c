@@ -32,7 +32,8 @@ enum hd_err hd_key_make(const char *path, struct hd_diag *diag)
 
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return hd_fail(diag, HD_E_EXISTS, "%s is there already; choose another name, or use that key", path);
+		return hd_fail(diag, HD_E_EXISTS, "%s is there already; choose another name, or use that key",
+			path);
 	if (fd < 0)
 		return hd_fail_errno(diag, errno, "create", path);
 	enum hd_err err = hd_random_bytes(key.byte, sizeof key.byte, diag);
@@ -77,11 +78,14 @@ static enum hd_err judge(int fd, const char *path, struct hd_diag *diag)
 	if (fstat(fd, &st))
 		return hd_fail_errno(diag, errno, "look at", path);
 	if (!S_ISREG(st.st_mode))
-		return hd_fail(diag, HD_E_INPUT, "%s is not a file; a key is made by `heddle serve --new-key FILE`", path);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s is not a file; a key is made by `heddle serve --new-key FILE`", path);
 	if (st.st_uid != geteuid())
-		return hd_fail(diag, HD_E_REFUSED, "%s belongs to another user; copy the key to a file of your own, mode 0600", path);
+		return hd_fail(diag, HD_E_REFUSED,
+			"%s belongs to another user; copy the key to a file of your own, mode 0600", path);
 	if ((st.st_mode & 07777) != 0600 && (st.st_mode & 07777) != 0400)
-		return hd_fail(diag, HD_E_REFUSED, "%s has the mode %04o, others may read the key; make it `chmod 0600 %s`", path,
+		return hd_fail(diag, HD_E_REFUSED,
+			"%s has the mode %04o, others may read the key; make it `chmod 0600 %s`", path,
 			(unsigned)(st.st_mode & 07777), path);
 	return HD_OK;
 }
@@ -104,7 +108,9 @@ enum hd_err hd_key_read(const char *path, struct hd_key *key, struct hd_diag *di
 	}
 	close(fd);
 	if (!err && !parse(text, len, key))
-		err = hd_fail(diag, HD_E_INPUT, "%s is not a key: it holds %d hexadecimal digits, as `heddle serve --new-key FILE` writes them", path, DIGITS);
+		err = hd_fail(diag, HD_E_INPUT,
+			"%s is not a key: it holds %d hexadecimal digits, as `heddle serve --new-key FILE` "
+			"writes them", path, DIGITS);
 	explicit_bzero(text, sizeof text);
 	if (!err && prctl(PR_SET_DUMPABLE, 0))
 		err = hd_fail_errno(diag, errno, "keep the key out of core dumps", path);

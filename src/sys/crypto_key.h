@@ -1,9 +1,11 @@
 /* crypto_key.h -- the secret that processes of a job share where others could listen: a file of the user's.
  *
  * 1. The file holds 64 hexadecimal digits (HD_KEY_BYTES random bytes) and a newline, nothing else.
- * 2. It is refused unless it is a regular file of this user with the mode 0600 or 0400: what others can read is no secret.
- * 3. The secret itself goes into no argument, variable, log or message; what may be known of it is its id, which is derived
- *    one way (HKDF-SHA256) and names the key, so that those who call with another one are told apart before any proof.
+ * 2. It is refused unless it is a regular file of this user with the mode 0600 or 0400: what others can read
+ *    is no secret.
+ * 3. The secret itself goes into no argument, variable, log or message; what may be known of it is its id,
+ *    which is derived one way (HKDF-SHA256) and names the key, so that those who call with another one are
+ *    told apart before any proof.
  *
  * 4. A process that has read a key leaves no core dump, and other processes of its user cannot look into it.
  *

@@ -61,8 +61,10 @@ static void a_new_key_is_this_user_s_alone_and_unlike_any_other(void **state)
 
 static void the_id_of_a_key_is_the_one_that_others_derive(void **state)
 {
-	/* HKDF-SHA256 of 00 01 .. 1f with 16 zero bytes as salt and "heddle key id" as info, by Python's hmac and hashlib */
-	static const uint8_t expected[16] = { 0x9c, 0x08, 0x74, 0xb4, 0x91, 0xe6, 0x7a, 0xec, 0x34, 0xb9, 0xef, 0x9e, 0xc0, 0xf4, 0xb7, 0x66 };
+	/* HKDF-SHA256 of 00 01 .. 1f with 16 zero bytes as salt and "heddle key id" as info, by Python's
+	 * hmac and hashlib */
+	static const uint8_t expected[16] = { 0x9c, 0x08, 0x74, 0xb4, 0x91, 0xe6, 0x7a, 0xec, 0x34, 0xb9,
+		0xef, 0x9e, 0xc0, 0xf4, 0xb7, 0x66 };
 	struct hd_hash id;
 	struct hd_key key;
 
@@ -99,9 +101,12 @@ static void what_others_may_read_is_refused(void **state)
 
 static void what_is_no_key_is_refused_and_not_repeated(void **state)
 {
-	static const char *const texts[] = { "", "\n", "secret-word", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1",
-		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F\n", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n\n",
-		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f0", "g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" };
+	static const char *const texts[] = { "", "\n", "secret-word",
+		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1",
+		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F\n",
+		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n\n",
+		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f0",
+		"g00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" };
 	struct hd_key key;
 
 	(void)state;

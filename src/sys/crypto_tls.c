@@ -74,8 +74,10 @@ bool hd_tls_secret(const struct hd_tls_config *c, const char *identity, uint8_t 
 	OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)c->key, c->key_len),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)c->salt, sizeof c->salt),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)(uintptr_t)identity, strlen(identity)),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)c->salt,
+		sizeof c->salt),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)(uintptr_t)identity,
+		strlen(identity)),
 		OSSL_PARAM_construct_end(),
 	};
 
@@ -92,7 +94,8 @@ static SSL_SESSION *session_of(SSL *ssl, const struct hd_tls_config *c, const ch
 	SSL_SESSION *session = hd_tls_secret(c, identity, secret) ? SSL_SESSION_new() : NULL;
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
 
-	if (session && (!cipher || !SSL_SESSION_set1_master_key(session, secret, sizeof secret) || !SSL_SESSION_set_cipher(session, cipher) ||
+	if (session && (!cipher || !SSL_SESSION_set1_master_key(session, secret, sizeof secret) ||
+		!SSL_SESSION_set_cipher(session, cipher) ||
 	    !SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))) {
 		SSL_SESSION_free(session);
 		session = NULL;
@@ -101,7 +104,8 @@ static SSL_SESSION *session_of(SSL *ssl, const struct hd_tls_config *c, const ch
 	return session;
 }
 
-static int use_secret(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *len, SSL_SESSION **session)
+static int use_secret(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *len,
+	SSL_SESSION **session)
 {
 	struct hd_tls_state *s = SSL_get_app_data(ssl);
 
@@ -131,18 +135,23 @@ static int find_secret(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSIO
 static bool set_up_realm(struct hd_tls_realm *r)
 {
 	SSL_CTX *context = r->context = SSL_CTX_new(TLS_method());
-	/* A fixed number, the first that is free for programs: OpenSSL has only some hundred of them to give, and nothing looks for ours. */
+	/* A fixed number, the first that is free for programs: OpenSSL has only some hundred of them to
+	 * give, and nothing looks for ours. */
 	BIO_METHOD *method = r->method = BIO_meth_new(BIO_TYPE_START | BIO_TYPE_SOURCE_SINK, "heddle socket");
 
-	if (!context || !method || !BIO_meth_set_read(method, bio_read) || !BIO_meth_set_write(method, bio_write) ||
+	if (!context || !method || !BIO_meth_set_read(method, bio_read) ||
+		!BIO_meth_set_write(method, bio_write) ||
 	    !BIO_meth_set_ctrl(method, bio_ctrl))
 		return false;
-	if (!SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) || !SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) ||
-	    !SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set_num_tickets(context, 0))
+	if (!SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) ||
+		!SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) ||
+	    !SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") ||
+	    !SSL_CTX_set_num_tickets(context, 0))
 		return false;
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+		SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_psk_use_session_callback(context, use_secret);
 	SSL_CTX_set_psk_find_session_callback(context, find_secret);
 	return true;
@@ -159,7 +168,8 @@ enum hd_err hd_tls_realm_make(struct hd_tls_realm *realm, struct hd_diag *diag)
 		*realm = made;
 	else
 		hd_tls_realm_finish(&made);
-	return good ? HD_OK : hd_fail(diag, HD_E_REFUSED, "OpenSSL cannot do TLS 1.3 with TLS_AES_128_GCM_SHA256; check its configuration");
+	return good ? HD_OK : hd_fail(diag, HD_E_REFUSED,
+		"OpenSSL cannot do TLS 1.3 with TLS_AES_128_GCM_SHA256; check its configuration");
 }
 
 void hd_tls_realm_finish(struct hd_tls_realm *realm)
@@ -197,11 +207,13 @@ static void forget(struct hd_tls_state *s)
 	hd_free(s);
 }
 
-enum hd_err hd_tls_make(struct hd_tls *tls, const struct hd_tls_realm *realm, const struct hd_tls_config *config, struct hd_sock *sock,
+enum hd_err hd_tls_make(struct hd_tls *tls, const struct hd_tls_realm *realm,
+	const struct hd_tls_config *config, struct hd_sock *sock,
 			struct hd_diag *diag)
 {
 	if (config->key_len < 16)
-		return hd_fail(diag, HD_E_REFUSED, "the key has %zu bytes; 16 are the least", config->key_len);
+		return hd_fail(diag, HD_E_REFUSED, "the key has %zu bytes; 16 are the least",
+			config->key_len);
 	struct hd_tls_state *s = hd_alloc(sizeof *s);
 	if (!s)
 		return hd_fail(diag, HD_E_NOMEM, "out of memory for a TLS connection");
@@ -222,7 +234,8 @@ void hd_tls_finish(struct hd_tls *tls)
 		return;
 	ERR_clear_error();
 	if (!tls->state->lost && SSL_is_init_finished(tls->state->ssl))
-		(void)SSL_shutdown(tls->state->ssl);        /* the other end hears of an orderly end, if it fits the socket now */
+		/* the other end hears of an orderly end, if it fits the socket now */
+		(void)SSL_shutdown(tls->state->ssl);
 	ERR_clear_error();
 	forget(tls->state);
 	tls->state = NULL;
@@ -241,9 +254,12 @@ static enum hd_err verdict(struct hd_tls_state *s, int r, bool shaking, struct h
 		return HD_E_AGAIN;
 	ERR_clear_error();
 	if (s->lost || what == SSL_ERROR_SYSCALL)
-		return hd_fail(diag, HD_E_PEERLOST, "the connection to %s is gone; is the other process alive?", s->sock->addr);
-	return hd_fail(diag, shaking ? HD_E_REFUSED : HD_E_PEERLOST, "%s: %s (%s); do both sides have the same key and job?", s->sock->addr,
-		shaking ? "the other side could not prove the key" : "TLS failed", reason ? reason : "no reason given");
+		return hd_fail(diag, HD_E_PEERLOST,
+			"the connection to %s is gone; is the other process alive?", s->sock->addr);
+	return hd_fail(diag, shaking ? HD_E_REFUSED : HD_E_PEERLOST,
+		"%s: %s (%s); do both sides have the same key and job?", s->sock->addr,
+		shaking ? "the other side could not prove the key" : "TLS failed",
+		reason ? reason : "no reason given");
 }
 
 enum hd_err hd_tls_shake(struct hd_tls *tls, struct hd_diag *diag)
@@ -282,4 +298,5 @@ enum hd_err hd_tls_write(struct hd_tls *tls, const void *bytes, size_t len, size
 	return r == 1 ? HD_OK : verdict(tls->state, r, false, diag);
 }
 
-unsigned hd_tls_wants(const struct hd_tls *tls) { return SSL_want_write(tls->state->ssl) ? HD_LOOP_WRITE : HD_LOOP_READ; }
+unsigned hd_tls_wants(const struct hd_tls *tls) { return SSL_want_write(tls->state->ssl) ? HD_LOOP_WRITE :
+	HD_LOOP_READ; }

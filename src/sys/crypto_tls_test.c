@@ -30,7 +30,8 @@ static bool accept_it(void *self, const char *identity)
 
 static struct hd_tls_config config_of(struct ends *e, bool listens)
 {
-	return (struct hd_tls_config){ .key = key, .key_len = sizeof key, .salt = { 0, 1, 2 }, .listens = listens, .identity = "hd1/job/3/0",
+	return (struct hd_tls_config){ .key = key, .key_len = sizeof key, .salt = { 0, 1, 2 },
+		.listens = listens, .identity = "hd1/job/3/0",
 		.accept = accept_it, .self = e };
 }
 
@@ -75,8 +76,10 @@ static void the_secret_is_the_hkdf_of_key_salt_and_identity(void **state)
 {
 	/* by hmac and hashlib of another language */
 	static const uint8_t want[HD_TLS_SECRET] = {
-		0xcc, 0xec, 0x9f, 0x95, 0x89, 0xcf, 0x67, 0xae, 0xba, 0xe0, 0xa2, 0x06, 0x36, 0x53, 0x8f, 0x2d,
-		0x2c, 0x6f, 0xd9, 0x62, 0xf4, 0x8e, 0xb4, 0x8c, 0x91, 0xb4, 0x01, 0x2c, 0x25, 0x42, 0x6b, 0x61,
+		0xcc, 0xec, 0x9f, 0x95, 0x89, 0xcf, 0x67, 0xae, 0xba, 0xe0, 0xa2, 0x06, 0x36, 0x53, 0x8f,
+			0x2d,
+		0x2c, 0x6f, 0xd9, 0x62, 0xf4, 0x8e, 0xb4, 0x8c, 0x91, 0xb4, 0x01, 0x2c, 0x25, 0x42, 0x6b,
+		0x61,
 	};
 	struct hd_tls_config config = { .key = key, .key_len = sizeof key };
 	uint8_t secret[HD_TLS_SECRET];
@@ -109,14 +112,16 @@ static void both_prove_the_secret_and_bytes_go_both_ways(void **state)
 		bool waited = false;
 		while (in < sizeof bytes) {
 			while (out < sizeof bytes) {
-				enum hd_err err = hd_tls_write(&e.tls[from], bytes + out, sizeof bytes - out, &n, &e.diag);
+				enum hd_err err = hd_tls_write(&e.tls[from], bytes + out, sizeof bytes - out,
+					&n, &e.diag);
 				waited |= err == HD_E_AGAIN;
 				if (err == HD_E_AGAIN)
 					break;
 				CHECK(err == HD_OK, "%s", e.diag.text);
 				out += n;
 			}
-			while (hd_tls_read(&e.tls[1 - from], into + in, sizeof into - in + (in == sizeof into), &n, &e.diag) == HD_OK && n)
+			while (hd_tls_read(&e.tls[1 - from], into + in,
+				sizeof into - in + (in == sizeof into), &n, &e.diag) == HD_OK && n)
 				in += n;
 		}
 		assert_true(waited);
@@ -198,7 +203,8 @@ static void a_short_key_is_no_key(void **state)
 static void who_has_not_shaken_hands_holds_little(void **state)
 {
 	enum { N = 30 };
-	static const uint8_t part_of_hello[] = { 0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, 3, 3 };        /* announces 16 KiB */
+	/* announces 16 KiB */
+	static const uint8_t part_of_hello[] = { 0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, 3, 3 };
 	struct ends e;
 	struct hd_sock near[N], far[N];
 	struct hd_tls tls[N] = { { NULL } };
@@ -209,14 +215,16 @@ static void who_has_not_shaken_hands_holds_little(void **state)
 	struct hd_tls_config connects = config_of(&e, false), listens = config_of(&e, true);
 	enum hd_err got[2];
 	make(&e, &connects, &listens);
-	shake(&e, got);                                   /* what the first one ever takes is not this one's */
+	/* what the first one ever takes is not this one's */
+	shake(&e, got);
 	struct mallinfo2 before = mallinfo2();
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(hd_sock_connect(&e.net.net, "tcp:x", &near[i], &e.diag), HD_OK);
 		assert_int_equal(hd_sock_accept(&e.listener, &far[i], &e.diag), HD_OK);
 		assert_int_equal(hd_tls_make(&tls[i], &e.realm, &listens, &far[i], &e.diag), HD_OK);
 		assert_int_equal(hd_tls_shake(&tls[i], &e.diag), HD_E_AGAIN);
-		assert_int_equal(hd_sock_write(&near[i], part_of_hello, sizeof part_of_hello, &n, &e.diag), HD_OK);
+		assert_int_equal(hd_sock_write(&near[i], part_of_hello, sizeof part_of_hello, &n, &e.diag),
+			HD_OK);
 		assert_int_equal(hd_tls_shake(&tls[i], &e.diag), HD_E_AGAIN);
 	}
 	size_t each = (mallinfo2().uordblks - before.uordblks) / N;

@@ -3,7 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct { const char *name, *where; bool bytes; enum hd_fp_who who; enum hd_fp_phase phase; } points[] = {
+static const struct { const char *name, *where; bool bytes; enum hd_fp_who who; enum hd_fp_phase phase;
+	} points[] = {
 #define X(id, name, bytes, who, phase, where) { name, where, bytes, HD_FP_##who, HD_FP_PHASE_##phase },
 	HD_FAILPOINTS_TABLE(X)
 #undef X
@@ -35,7 +36,8 @@ enum hd_err hd_failpoint_arm(const char *spec, uint64_t seed, struct hd_diag *di
 	(void)seed;
 	if (!spec || !*spec)
 		return HD_OK;
-	return hd_fail(diag, HD_E_INVAL, "HD_FAIL=%.200s: this build has no failpoints; configure with -DHD_FAILPOINTS=ON", spec);
+	return hd_fail(diag, HD_E_INVAL,
+		"HD_FAIL=%.200s: this build has no failpoints; configure with -DHD_FAILPOINTS=ON", spec);
 }
 
 int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
@@ -91,9 +93,11 @@ static const struct { const char *name; int error; } errnos[] = {
 };
 
 enum source { HD_FAIL_ENV, HD_FAIL_MINE, HD_FAIL_ANY, HD_FAIL_SOURCES };
-struct plan { enum action action; long argument; uint64_t nth; double p; bool keyed; uint32_t key; enum source source; };
+struct plan { enum action action; long argument; uint64_t nth; double p; bool keyed; uint32_t key;
+	enum source source; };
 
-/* The arming is per process by its nature: it models what befalls the process. All of it, but what the macros look at, under `turn`. */
+/* The arming is per process by its nature: it models what befalls the process. All of it, but what the
+ * macros look at, under `turn`. */
 atomic_bool hd_failpoint_live;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static struct plan armed[HD_FP_COUNT];
@@ -101,7 +105,8 @@ static uint64_t hits[HD_FP_COUNT];
 static uint64_t draw_seed;
 
 enum { ORDER_BYTES = 4096, ORDER_PATH = 4096 };
-static struct { char path[ORDER_PATH]; struct stat seen; bool is; char text[ORDER_BYTES]; } order[HD_FAIL_SOURCES];
+static struct { char path[ORDER_PATH]; struct stat seen; bool is; char text[ORDER_BYTES];
+	} order[HD_FAIL_SOURCES];
 
 bool hd_failpoint_built(void) { return true; }
 
@@ -119,13 +124,16 @@ struct spec { const char *whole, *at; struct hd_diag *diag; };
 
 static enum hd_err bad(const struct spec *spec, const char *what)
 {
-	return hd_fail(spec->diag, HD_E_INVAL, "HD_FAIL, at \"%.60s\": %s; write name:action[#k][@n][/p], as ckpt.fsync:err=EIO@2", spec->at, what);
+	return hd_fail(spec->diag, HD_E_INVAL,
+		"HD_FAIL, at \"%.60s\": %s; write name:action[#k][@n][/p], as ckpt.fsync:err=EIO@2", spec->at,
+		what);
 }
 
 /* The length of the word at spec->at, up to one of `ends`. */
 static size_t word(const struct spec *spec, const char *ends) { return strcspn(spec->at, ends); }
 
-static bool is(const struct spec *spec, size_t len, const char *name) { return strlen(name) == len && !memcmp(spec->at, name, len); }
+static bool is(const struct spec *spec, size_t len, const char *name) { return strlen(name) == len &&
+	!memcmp(spec->at, name, len); }
 
 static bool take_number(struct spec *spec, long most, long *number)
 {
@@ -151,8 +159,10 @@ static enum hd_err parse_argument(struct spec *spec, struct plan *plan)
 				return HD_OK;
 			}
 	struct spec from = *spec;
-	if (!take_number(spec, plan->action == ERR ? 4095 : 1000000000, &plan->argument) || (plan->action == ERR && !plan->argument))
-		return bad(&from, plan->action == ERR ? "not an errno that is known here" : "not a number from 0 to 1000000000");
+	if (!take_number(spec, plan->action == ERR ? 4095 : 1000000000, &plan->argument) ||
+		(plan->action == ERR && !plan->argument))
+		return bad(&from, plan->action == ERR ? "not an errno that is known here" :
+			"not a number from 0 to 1000000000");
 	return HD_OK;
 }
 
@@ -166,7 +176,8 @@ static enum hd_err parse_action(struct spec *spec, enum hd_failpoint point, stru
 		if (actions[i].bytes && !points[point].bytes)
 			return bad(spec, "this place carries no bytes: it takes kill, err=, delay=");
 		if ((spec->at[len] == '=') != actions[i].argument)
-			return bad(spec, actions[i].argument ? "the action needs =..." : "the action takes no =...");
+			return bad(spec, actions[i].argument ? "the action needs =..." :
+				"the action takes no =...");
 		spec->at += len + actions[i].argument;
 		plan->action = actions[i].action;
 		return actions[i].argument ? parse_argument(spec, plan) : HD_OK;
@@ -279,7 +290,8 @@ static bool changed(enum source source)
 	struct stat now = { .st_size = 0 };
 	int id = order[source].path[0] ? open(order[source].path, O_RDONLY | O_CLOEXEC) : -1;
 	bool is = id >= 0 && !fstat(id, &now);
-	bool other = is != order[source].is || now.st_ino != order[source].seen.st_ino || now.st_mtim.tv_sec != order[source].seen.st_mtim.tv_sec
+	bool other = is != order[source].is || now.st_ino != order[source].seen.st_ino ||
+		now.st_mtim.tv_sec != order[source].seen.st_mtim.tv_sec
 		|| now.st_mtim.tv_nsec != order[source].seen.st_mtim.tv_nsec;
 
 	if (other) {
@@ -325,7 +337,8 @@ static bool claimed(enum hd_failpoint point, enum source source)
 
 	if (source == HD_FAIL_ENV)
 		return true;
-	snprintf(name, sizeof name, "%.*s/hit.%s.%d", (int)(strrchr(order[source].path, '/') - order[source].path), order[source].path,
+	snprintf(name, sizeof name, "%.*s/hit.%s.%d", (int)(strrchr(order[source].path,
+		'/') - order[source].path), order[source].path,
 		points[point].name, (int)getpid());
 	return !rename(order[source].path, name);
 }
@@ -400,7 +413,8 @@ int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
 	return carry_out(point, &plan, bytes, len);
 }
 
-int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key) { return hd_failpoint_hit_both(point, key, NULL, NULL); }
+int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key) { return hd_failpoint_hit_both(point, key,
+	NULL, NULL); }
 
 int hd_failpoint_hit_both(enum hd_failpoint point, uint32_t key, void *bytes, size_t *len)
 {

@@ -15,9 +15,10 @@
  *    at all, and arming is an error that says so.
  * 3. A place that carries no bytes takes kill, err and delay; the others are errors when armed.
  * 4. A place that stands for no call of the system takes kill and delay; an error changes nothing there.
- * 5. Orders: a process that watches a folder takes from it, while it runs, what HD_FAIL would say: from the file with its process id as name,
- *    and from `any`. Who kills itself by one of them first gives the file the name `hit.NAME.PID`; so the orders in `any`, however many, kill
- *    one process, whoever comes by first, and whoever gave them sees who and where.
+ * 5. Orders: a process that watches a folder takes from it, while it runs, what HD_FAIL would say: from the
+ *    file with its process id as name, and from `any`. Who kills itself by one of them first gives the file
+ *    the name `hit.NAME.PID`; so the orders in `any`, however many, kill one process, whoever comes by first,
+ *    and whoever gave them sees who and where.
  *
  * Threads: any; look: one. */
 #ifndef HD_SYS_FAILPOINT_H
@@ -30,9 +31,10 @@
 
 #include "base/err.h"
 
-/* Who comes by: ANY process that trains, alone or not (of several: the coordinator for lines, else workers); a WORKER among others; the
- * COORDINATOR; every process with a LINK to another; the SCHEDULER of a cluster. Of runs, those of
- * sharded state come last (from HD_FP_OF_WHOLE on), and those of the scheduler after all of runs (from HD_FP_OF_RUNS on).
+/* Who comes by: ANY process that trains, alone or not (of several: the coordinator for lines, else workers);
+ * a WORKER among others; the COORDINATOR; every process with a LINK to another; the SCHEDULER of a cluster.
+ * Of runs, those of sharded state come last (from HD_FP_OF_WHOLE on), and those of the scheduler after all of
+ * runs (from HD_FP_OF_RUNS on).
  *        id                    name                    bytes  who          phase        where it lies */
 #define HD_FAILPOINTS_TABLE(X) \
 	X(CKPT_BEGIN,           "ckpt.begin",            false, ANY,         CHECKPOINT,  "before the temporary folder of a checkpoint is made") \
@@ -155,7 +157,8 @@ extern atomic_bool hd_failpoint_live;             /* anything armed; else nobody
 #define HD_FAILPOINT_KEY(id, key) ((void)(key), 0)
 #define HD_FAILPOINT_KEY_BYTES(id, key, bytes, len) ((void)(key), (void)(bytes), (void)(len), 0)
 #endif
-int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len);        /* by the macros, as are the next two */
+/* by the macros, as are the next two */
+int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len);
 int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key);
 int hd_failpoint_hit_both(enum hd_failpoint point, uint32_t key, void *bytes, size_t *len);
 
@@ -172,7 +175,8 @@ bool hd_failpoint_built(void);
 
 /* Orders are taken from this folder from now on (kept); NULL: from none. It need not be there. */
 void hd_failpoint_watch(const char *folder);
-/* Takes what has changed there; at the start, and now and then. An order that cannot be read arms nothing and is told on stderr. */
+/* Takes what has changed there; at the start, and now and then. An order that cannot be read arms nothing
+ * and is told on stderr. */
 void hd_failpoint_look(void);
 
 #endif

@@ -18,10 +18,12 @@ static void every_row_has_a_name_of_its_own_and_a_sentence(void **state)
 {
 	(void)state;
 	for (enum hd_failpoint i = 0; i < HD_FP_COUNT; i++) {
-		CHECK(strspn(hd_failpoint_name(i), "abcdefghijklmnopqrstuvwxyz.") == strlen(hd_failpoint_name(i)), "%s", hd_failpoint_name(i));
+		CHECK(strspn(hd_failpoint_name(i), "abcdefghijklmnopqrstuvwxyz.") ==
+			strlen(hd_failpoint_name(i)), "%s", hd_failpoint_name(i));
 		CHECK(strlen(hd_failpoint_where(i)) > 10, "%s", hd_failpoint_name(i));
 		for (enum hd_failpoint k = 0; k < i; k++)
-			CHECK(strcmp(hd_failpoint_name(i), hd_failpoint_name(k)), "%s twice", hd_failpoint_name(i));
+			CHECK(strcmp(hd_failpoint_name(i), hd_failpoint_name(k)), "%s twice",
+				hd_failpoint_name(i));
 	}
 }
 
@@ -42,7 +44,8 @@ static void every_failpoint_can_be_armed_and_fires(void **state)
 		snprintf(spec, sizeof spec, "%s:err=ENOSPC", hd_failpoint_name(i));
 		arm(spec, 0);
 		for (enum hd_failpoint k = 0; k < HD_FP_COUNT; k++)
-			CHECK(hd_failpoint_hit(k, NULL, NULL) == (k == i ? ENOSPC : 0), "%s at %s", spec, hd_failpoint_name(k));
+			CHECK(hd_failpoint_hit(k, NULL, NULL) == (k == i ? ENOSPC : 0), "%s at %s", spec,
+				hd_failpoint_name(k));
 	}
 }
 
@@ -205,7 +208,8 @@ static void an_order_is_taken_changed_and_withdrawn(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Processes that come by, at `place` of their own, while the orders to anybody are `orders`: one of them dies, and its name tells who and where. */
+/* Processes that come by, at `place` of their own, while the orders to anybody are `orders`: one of them
+ * dies, and its name tells who and where. */
 static void kill_one_of(const char *orders, const enum hd_failpoint place[3])
 {
 	char folder[] = "/tmp/heddle-orders-XXXXXX", path[300];
@@ -238,7 +242,8 @@ static void kill_one_of(const char *orders, const enum hd_failpoint place[3])
 static void of_all_orders_for_anybody_one_kills_one(void **state)
 {
 	(void)state;
-	kill_one_of("fold.after:kill", (const enum hd_failpoint[3]){ HD_FP_FOLD_AFTER, HD_FP_FOLD_AFTER, HD_FP_FOLD_AFTER });
+	kill_one_of("fold.after:kill", (const enum hd_failpoint[3]){ HD_FP_FOLD_AFTER, HD_FP_FOLD_AFTER,
+		HD_FP_FOLD_AFTER });
 	kill_one_of("fold.before:kill@1;fold.after:kill@1;seal.here:kill@1",
 		(const enum hd_failpoint[3]){ HD_FP_FOLD_AFTER, HD_FP_SEAL_HERE, HD_FP_FOLD_BEFORE });
 }

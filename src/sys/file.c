@@ -44,7 +44,8 @@ static void find_room(const char *path, char *text, size_t cap)
 	*text = '\0';
 	hd_fs_real(&real);
 	if (!hd_fs_space(&real, path, &space) && *space.at)
-		snprintf(text, cap, " (%s has %llu KiB left)", space.at, (unsigned long long)(space.free_bytes >> 10));
+		snprintf(text, cap, " (%s has %llu KiB left)", space.at,
+			(unsigned long long)(space.free_bytes >> 10));
 }
 
 enum hd_err hd_fail_errno(struct hd_diag *diag, int error, const char *verb, const char *path)
@@ -58,7 +59,8 @@ enum hd_err hd_fail_errno(struct hd_diag *diag, int error, const char *verb, con
 		find_room(path, room, sizeof room);
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
 		if (reasons[i].error == error)
-			return hd_fail(diag, reasons[i].code, "cannot %s %s: %s; %s%s", verb, path, reason, reasons[i].advice, room);
+			return hd_fail(diag, reasons[i].code, "cannot %s %s: %s; %s%s", verb, path, reason,
+				reasons[i].advice, room);
 	return hd_fail(diag, HD_E_IO, "cannot %s %s: %s", verb, path, reason);
 }
 
@@ -70,7 +72,8 @@ static const struct hd_file_ops *ops_of(const struct hd_file *file)
 
 /* ---- open files ---- */
 
-static enum hd_err open_at(struct hd_fs *fs, const char *beneath, const char *path, unsigned how, struct hd_file *file,
+static enum hd_err open_at(struct hd_fs *fs, const char *beneath, const char *path, unsigned how,
+	struct hd_file *file,
 			   struct hd_diag *diag)
 {
 	int id;
@@ -90,7 +93,8 @@ static enum hd_err open_at(struct hd_fs *fs, const char *beneath, const char *pa
 	return HD_OK;
 }
 
-enum hd_err hd_file_open(struct hd_fs *fs, const char *path, unsigned how, struct hd_file *file, struct hd_diag *diag)
+enum hd_err hd_file_open(struct hd_fs *fs, const char *path, unsigned how, struct hd_file *file,
+	struct hd_diag *diag)
 {
 	return open_at(fs, NULL, path, how, file, diag);
 }
@@ -115,17 +119,21 @@ enum hd_err hd_file_open_beneath(struct hd_fs *fs, const char *folder, const cha
 				 struct hd_file *file, struct hd_diag *diag)
 {
 	if (!name_is_tame(name))
-		return hd_fail(diag, HD_E_INPUT, "\"%.100s\" is not a name inside %s: it is empty, absolute, or holds \".\" or \"..\"; "
+		return hd_fail(diag, HD_E_INPUT,
+			"\"%.100s\" is not a name inside %s: it is empty, absolute, or holds \".\" or "
+			"\"..\"; "
 			       "do not trust the file it comes from", name, folder);
 	return open_at(fs, folder, name, how, file, diag);
 }
 
-static enum hd_err read_at(const struct hd_file *file, uint8_t *bytes, size_t len, int64_t offset, size_t *got, struct hd_diag *diag)
+static enum hd_err read_at(const struct hd_file *file, uint8_t *bytes, size_t len, int64_t offset,
+	size_t *got, struct hd_diag *diag)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		int64_t n = ops_of(file)->read(file->fs, file->id, bytes + done, len - done, offset < 0 ? -1 : offset + (int64_t)done);
+		int64_t n = ops_of(file)->read(file->fs, file->id, bytes + done, len - done,
+			offset < 0 ? -1 : offset + (int64_t)done);
 		if (n == -EINTR)
 			continue;
 		if (n < 0)
@@ -138,12 +146,14 @@ static enum hd_err read_at(const struct hd_file *file, uint8_t *bytes, size_t le
 	return HD_OK;
 }
 
-static enum hd_err write_at(const struct hd_file *file, const uint8_t *bytes, size_t len, int64_t offset, struct hd_diag *diag)
+static enum hd_err write_at(const struct hd_file *file, const uint8_t *bytes, size_t len, int64_t offset,
+	struct hd_diag *diag)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		int64_t n = ops_of(file)->write(file->fs, file->id, bytes + done, len - done, offset < 0 ? -1 : offset + (int64_t)done);
+		int64_t n = ops_of(file)->write(file->fs, file->id, bytes + done, len - done,
+			offset < 0 ? -1 : offset + (int64_t)done);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)        /* a write of nothing would be repeated for ever */
@@ -158,12 +168,14 @@ enum hd_err hd_file_read(struct hd_file *file, void *bytes, size_t len, size_t *
 	return read_at(file, bytes, len, -1, got, diag);
 }
 
-enum hd_err hd_file_pread(const struct hd_file *file, void *bytes, size_t len, int64_t offset, size_t *got, struct hd_diag *diag)
+enum hd_err hd_file_pread(const struct hd_file *file, void *bytes, size_t len, int64_t offset, size_t *got,
+	struct hd_diag *diag)
 {
 	int64_t end;
 
 	if (offset < 0 || len > INT64_MAX || !hd_add_i64(offset, (int64_t)len, &end))
-		return hd_fail(diag, HD_E_INVAL, "cannot read %s: bytes %lld to +%zu do not exist", file->name, (long long)offset, len);
+		return hd_fail(diag, HD_E_INVAL, "cannot read %s: bytes %lld to +%zu do not exist",
+			file->name, (long long)offset, len);
 	return read_at(file, bytes, len, offset, got, diag);
 }
 
@@ -172,12 +184,14 @@ enum hd_err hd_file_write(struct hd_file *file, const void *bytes, size_t len, s
 	return write_at(file, bytes, len, -1, diag);
 }
 
-enum hd_err hd_file_pwrite(const struct hd_file *file, const void *bytes, size_t len, int64_t offset, struct hd_diag *diag)
+enum hd_err hd_file_pwrite(const struct hd_file *file, const void *bytes, size_t len, int64_t offset,
+	struct hd_diag *diag)
 {
 	int64_t end;
 
 	if (offset < 0 || len > INT64_MAX || !hd_add_i64(offset, (int64_t)len, &end))
-		return hd_fail(diag, HD_E_INVAL, "cannot write %s: bytes %lld to +%zu cannot exist", file->name, (long long)offset, len);
+		return hd_fail(diag, HD_E_INVAL, "cannot write %s: bytes %lld to +%zu cannot exist",
+			file->name, (long long)offset, len);
 	return write_at(file, bytes, len, offset, diag);
 }
 
@@ -213,8 +227,10 @@ static enum hd_err take_lock(const struct hd_file *file, bool shared, struct hd_
 	return r ? hd_fail_errno(diag, -r, "lock", file->name) : HD_OK;
 }
 
-enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag) { return take_lock(file, false, diag); }
-enum hd_err hd_file_lock_shared(const struct hd_file *file, struct hd_diag *diag) { return take_lock(file, true, diag); }
+enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag) { return take_lock(file, false,
+	diag); }
+enum hd_err hd_file_lock_shared(const struct hd_file *file,
+	struct hd_diag *diag) { return take_lock(file, true, diag); }
 
 enum hd_err hd_file_close(struct hd_file *file, struct hd_diag *diag)
 {
@@ -276,7 +292,8 @@ enum hd_err hd_fs_mkdirs(struct hd_fs *fs, const char *path, struct hd_diag *dia
 			continue;
 		part[i] = 0;
 		int r = fs->ops->mkdir(fs, part);
-		/* A parent may be there and yet refuse to be made (read-only mounts, "/"): what counts is that it is a folder. */
+		/* A parent may be there and yet refuse to be made (read-only mounts, "/"): what counts is
+		 * that it is a folder. */
 		if (r && (fs->ops->stat(fs, part, true, &stat) || stat.kind != HD_FILE_FOLDER))
 			return answer(r, "make folder", part, diag);
 		part[i] = path[i];
@@ -370,21 +387,25 @@ enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_room *s
 	}
 }
 
-enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes, const char *what, struct hd_diag *diag)
+enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes, const char *what,
+	struct hd_diag *diag)
 {
 	struct hd_fs_room space;
 
 	if (hd_fs_space(fs, path, &space) || space.free_bytes >= need_bytes)
 		return HD_OK;
-	return hd_fail(diag, HD_E_REFUSED, "the disk of %s is full: %s needs %.1f MiB, and the file system at %s has %.1f MiB left; "
+	return hd_fail(diag, HD_E_REFUSED,
+		"the disk of %s is full: %s needs %.1f MiB, and the file system at %s has %.1f MiB left; "
 		"free at least %.1f MiB there",
-		path, what, (double)need_bytes / 0x1p20, *space.at ? space.at : path, (double)space.free_bytes / 0x1p20,
+		path, what, (double)need_bytes / 0x1p20, *space.at ? space.at : path,
+		(double)space.free_bytes / 0x1p20,
 		(double)(need_bytes - space.free_bytes + (1u << 20) - 1) / 0x1p20);
 }
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names, size_t *n, struct hd_diag *diag)
+enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names, size_t *n,
+	struct hd_diag *diag)
 {
 	struct names found = { 0 };
 	char **sorted = NULL;
@@ -421,11 +442,14 @@ static enum hd_err remove_below(struct hd_fs *fs, const char *path, int depth, s
 	if (stat.kind != HD_FILE_FOLDER)
 		return hd_fs_unlink(fs, path, diag);
 	if (depth == HD_TREE_DEPTH)
-		return hd_fail(diag, HD_E_REFUSED, "cannot remove %s: folders are nested deeper than %d; remove it by hand", path, HD_TREE_DEPTH);
+		return hd_fail(diag, HD_E_REFUSED,
+			"cannot remove %s: folders are nested deeper than %d; remove it by hand", path,
+			HD_TREE_DEPTH);
 	err = answer(fs->ops->list(fs, path, gather, &found), "list", path, diag);
 	for (size_t i = 0; !err && i < found.n; i++) {
 		int len = snprintf(below, sizeof below, "%s/%s", path, found.at[i]);
-		err = len >= (int)sizeof below ? hd_fail_errno(diag, ENAMETOOLONG, "remove", path) : remove_below(fs, below, depth + 1, diag);
+		err = len >= (int)sizeof below ? hd_fail_errno(diag, ENAMETOOLONG, "remove", path) :
+			remove_below(fs, below, depth + 1, diag);
 	}
 	names_finish(&found);
 	return err ? err : hd_fs_rmdir(fs, path, diag);
@@ -438,13 +462,15 @@ enum hd_err hd_fs_remove_tree(struct hd_fs *fs, const char *path, struct hd_diag
 
 /* ---- whole files ---- */
 
-static enum hd_err read_whole(struct hd_file *file, int64_t size_bytes, struct hd_arena *arena, size_t limit_bytes, uint8_t **bytes,
+static enum hd_err read_whole(struct hd_file *file, int64_t size_bytes, struct hd_arena *arena,
+	size_t limit_bytes, uint8_t **bytes,
 			      size_t *len, struct hd_diag *diag)
 {
 	size_t got;
 
 	if (size_bytes < 0 || (uint64_t)size_bytes > limit_bytes)
-		return hd_fail(diag, HD_E_INPUT, "%s has %lld bytes, more than the %zu allowed", file->name, (long long)size_bytes, limit_bytes);
+		return hd_fail(diag, HD_E_INPUT, "%s has %lld bytes, more than the %zu allowed", file->name,
+			(long long)size_bytes, limit_bytes);
 	size_t room = (size_t)size_bytes;
 	uint8_t *at = room == SIZE_MAX ? NULL : hd_arena_take(arena, room + 1, 1);
 	if (!at)
@@ -454,7 +480,9 @@ static enum hd_err read_whole(struct hd_file *file, int64_t size_bytes, struct h
 	if (err)
 		return err;
 	if (got > room)
-		return hd_fail(diag, HD_E_INPUT, "%s grew beyond %zu bytes while it was read; let its writer finish", file->name, room);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s grew beyond %zu bytes while it was read; let its writer finish", file->name,
+			room);
 	*bytes = at;
 	*len = got;
 	return HD_OK;
@@ -490,11 +518,13 @@ static void folder_of(const char *path, char folder[HD_PATH_CAP])
 		snprintf(folder, HD_PATH_CAP, "%s", slash ? "/" : ".");
 }
 
-static enum hd_err write_synced(struct hd_fs *fs, const char *path, const void *bytes, size_t len, struct hd_diag *diag)
+static enum hd_err write_synced(struct hd_fs *fs, const char *path, const void *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	struct hd_file file = { 0 };
 
-	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, diag);
+	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file,
+		diag);
 	if (err)
 		return err;
 	err = hd_file_write(&file, bytes, len, diag);
@@ -504,7 +534,8 @@ static enum hd_err write_synced(struct hd_fs *fs, const char *path, const void *
 	return err ? err : closed;
 }
 
-enum hd_err hd_file_write_atomic(struct hd_fs *fs, const char *path, const void *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_file_write_atomic(struct hd_fs *fs, const char *path, const void *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	char temporary[HD_PATH_CAP], folder[HD_PATH_CAP];
 

@@ -70,12 +70,15 @@ struct hd_map { const uint8_t *bytes; size_t len; };      /* read-only; len 0: b
 /* What a row provides about open files. All slots return a count or 0, or -errno, and may
  * be short or answer -EINTR: the functions below do the repeating. */
 struct hd_file_ops {
-	int64_t (*read)(struct hd_fs *fs, int id, void *bytes, size_t len, int64_t offset);         /* offset -1: the file's own position */
+	/* offset -1: the file's own position */
+	int64_t (*read)(struct hd_fs *fs, int id, void *bytes, size_t len, int64_t offset);
 	int64_t (*write)(struct hd_fs *fs, int id, const void *bytes, size_t len, int64_t offset);
 	int (*sync)(struct hd_fs *fs, int id);
 	int (*truncate)(struct hd_fs *fs, int id, int64_t size_bytes);
-	int (*lock)(struct hd_fs *fs, int id, bool shared);                 /* never blocks; -EWOULDBLOCK: another holds it */
-	int (*close)(struct hd_fs *fs, int id);                             /* the id is gone whatever it answers; never repeated */
+	/* never blocks; -EWOULDBLOCK: another holds it */
+	int (*lock)(struct hd_fs *fs, int id, bool shared);
+	/* the id is gone whatever it answers; never repeated */
+	int (*close)(struct hd_fs *fs, int id);
 	int (*map)(struct hd_fs *fs, int id, struct hd_map *map);
 	void (*unmap)(struct hd_fs *fs, const struct hd_map *map);
 };
@@ -85,14 +88,17 @@ struct hd_file_ops {
 struct hd_fs_ops {
 	const char *name;
 	struct hd_file_ops file;
-	int (*open)(struct hd_fs *fs, const char *beneath, const char *path, unsigned how);         /* the id */
+	/* the id */
+	int (*open)(struct hd_fs *fs, const char *beneath, const char *path, unsigned how);
 	int (*rename)(struct hd_fs *fs, const char *from, const char *to);
 	int (*mkdir)(struct hd_fs *fs, const char *path);
 	int (*remove)(struct hd_fs *fs, const char *path, bool folder);
 	int (*stat)(struct hd_fs *fs, const char *path, bool follow, struct hd_stat *stat);
 	/* Calls `each` for every name but "." and ".."; a non-zero answer ends the list and is returned. */
-	int (*list)(struct hd_fs *fs, const char *path, int (*each)(void *user, const char *name), void *user);
-	int (*space)(struct hd_fs *fs, const char *path, struct hd_fs_room *space);          /* path exists; -ENOSYS: nobody knows */
+	int (*list)(struct hd_fs *fs, const char *path, int (*each)(void *user, const char *name),
+		void *user);
+	/* path exists; -ENOSYS: nobody knows */
+	int (*space)(struct hd_fs *fs, const char *path, struct hd_fs_room *space);
 };
 
 struct hd_fs { const struct hd_fs_ops *ops; };
@@ -100,49 +106,74 @@ struct hd_fs { const struct hd_fs_ops *ops; };
 void hd_fs_real(struct hd_fs *fs);
 
 /* open files */
-HD_MUST_USE enum hd_err hd_file_open(struct hd_fs *fs, const char *path, unsigned how, struct hd_file *file, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_open_beneath(struct hd_fs *fs, const char *folder, const char *name, unsigned how,
+HD_MUST_USE enum hd_err hd_file_open(struct hd_fs *fs, const char *path, unsigned how, struct hd_file *file,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_file_open_beneath(struct hd_fs *fs, const char *folder, const char *name,
+	unsigned how,
 					     struct hd_file *file, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_read(struct hd_file *file, void *bytes, size_t len, size_t *got, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_pread(const struct hd_file *file, void *bytes, size_t len, int64_t offset, size_t *got, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_write(struct hd_file *file, const void *bytes, size_t len, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_pwrite(const struct hd_file *file, const void *bytes, size_t len, int64_t offset, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_file_read(struct hd_file *file, void *bytes, size_t len, size_t *got,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_file_pread(const struct hd_file *file, void *bytes, size_t len, int64_t offset,
+	size_t *got, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_file_write(struct hd_file *file, const void *bytes, size_t len,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_file_pwrite(const struct hd_file *file, const void *bytes, size_t len,
+	int64_t offset, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_file_sync(const struct hd_file *file, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_truncate(const struct hd_file *file, int64_t size_bytes, struct hd_diag *diag);
-/* Until close; HD_E_AGAIN: another open file holds it. On shared file systems (NFS) the file must be open for writing. */
+HD_MUST_USE enum hd_err hd_file_truncate(const struct hd_file *file, int64_t size_bytes,
+	struct hd_diag *diag);
+/* Until close; HD_E_AGAIN: another open file holds it. On shared file systems (NFS) the file must be open
+ * for writing. */
 HD_MUST_USE enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag);
-/* The same, but any number may hold it so: for looking whether somebody has the one above. Open for reading is enough. */
+/* The same, but any number may hold it so: for looking whether somebody has the one above. Open for
+ * reading is enough. */
 HD_MUST_USE enum hd_err hd_file_lock_shared(const struct hd_file *file, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_close(struct hd_file *file, struct hd_diag *diag);           /* takes zeroed and closed ones */
-HD_MUST_USE enum hd_err hd_file_map(const struct hd_file *file, struct hd_map *map, struct hd_diag *diag);       /* the whole file */
-void hd_file_unmap(struct hd_fs *fs, struct hd_map *map);                                     /* takes zeroed ones */
+/* takes zeroed and closed ones */
+HD_MUST_USE enum hd_err hd_file_close(struct hd_file *file, struct hd_diag *diag);
+/* the whole file */
+HD_MUST_USE enum hd_err hd_file_map(const struct hd_file *file, struct hd_map *map, struct hd_diag *diag);
+/* takes zeroed ones */
+void hd_file_unmap(struct hd_fs *fs, struct hd_map *map);
 
 /* names */
-HD_MUST_USE enum hd_err hd_fs_rename(struct hd_fs *fs, const char *from, const char *to, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_fs_mkdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);       /* mode 0700: what a run writes is its owner's */
-HD_MUST_USE enum hd_err hd_fs_mkdirs(struct hd_fs *fs, const char *path, struct hd_diag *diag);     /* with parents; fine if it is there */
+HD_MUST_USE enum hd_err hd_fs_rename(struct hd_fs *fs, const char *from, const char *to,
+	struct hd_diag *diag);
+/* mode 0700: what a run writes is its owner's */
+HD_MUST_USE enum hd_err hd_fs_mkdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);
+/* with parents; fine if it is there */
+HD_MUST_USE enum hd_err hd_fs_mkdirs(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_unlink(struct hd_fs *fs, const char *path, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_fs_rmdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);      /* an empty one */
+/* an empty one */
+HD_MUST_USE enum hd_err hd_fs_rmdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 /* links are removed, not followed; at most HD_TREE_DEPTH deep */
 HD_MUST_USE enum hd_err hd_fs_remove_tree(struct hd_fs *fs, const char *path, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_fs_stat(struct hd_fs *fs, const char *path, struct hd_stat *stat, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_fs_stat(struct hd_fs *fs, const char *path, struct hd_stat *stat,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_sync_folder(struct hd_fs *fs, const char *path, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names, size_t *n,
-				   struct hd_diag *diag);                                            /* sorted by bytes */
-/* Of the file system that `path` lies on, or will: its nearest folder that exists counts. HD_E_NOTFOUND: not known. */
+HD_MUST_USE enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names,
+	size_t *n,
+				   /* sorted by bytes */
+				   struct hd_diag *diag);
+/* Of the file system that `path` lies on, or will: its nearest folder that exists counts. HD_E_NOTFOUND:
+ * not known. */
 HD_MUST_USE enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space);
-/* The space for `need_bytes` more. HD_E_REFUSED names the file system, and how much is missing; where nobody knows it is there. */
-HD_MUST_USE enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes, const char *what, struct hd_diag *diag);
+/* The space for `need_bytes` more. HD_E_REFUSED names the file system, and how much is missing; where
+ * nobody knows it is there. */
+HD_MUST_USE enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes,
+	const char *what, struct hd_diag *diag);
 enum { HD_TREE_DEPTH = 8,                 /* our trees are three deep */
        HD_LIST_CAP = 1 << 20 };           /* names in a folder: beyond it something is wrong */
 
 /* whole files; `limit` bounds what is read: a longer file is HD_E_INPUT. One 0 byte is added after `len`. */
-HD_MUST_USE enum hd_err hd_file_read_all(struct hd_fs *fs, const char *path, struct hd_arena *arena, size_t limit_bytes,
+HD_MUST_USE enum hd_err hd_file_read_all(struct hd_fs *fs, const char *path, struct hd_arena *arena,
+	size_t limit_bytes,
 					 uint8_t **bytes, size_t *len, struct hd_diag *diag);
 /* Temporary name (path + ".tmp"), sync, rename, sync of the folder. One writer per path. */
-HD_MUST_USE enum hd_err hd_file_write_atomic(struct hd_fs *fs, const char *path, const void *bytes, size_t len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_file_write_atomic(struct hd_fs *fs, const char *path, const void *bytes,
+	size_t len, struct hd_diag *diag);
 
-/* The code for an errno and the message "cannot <verb> <path>: <reason>; <what to do>": for other files of this room. */
+/* The code for an errno and the message "cannot <verb> <path>: <reason>; <what to do>": for other files of
+ * this room. */
 enum hd_err hd_fail_errno(struct hd_diag *diag, int error, const char *verb, const char *path);
 
 #endif

@@ -14,7 +14,8 @@ static bool sector_is_dirty(const struct hd_fs_node *node, size_t s)
 	return false;
 }
 
-static size_t sectors_of(const struct hd_fs_node *node) { return (node->len + HD_SECTOR_BYTES - 1) / HD_SECTOR_BYTES; }
+static size_t sectors_of(const struct hd_fs_node *node) { return (node->len + HD_SECTOR_BYTES -
+	1) / HD_SECTOR_BYTES; }
 
 size_t hd_fs_sim_unsynced(const struct hd_fs_sim *sim)
 {

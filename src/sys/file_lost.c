@@ -32,7 +32,8 @@ static void say(const char *text)
 static void on_bus(int number, siginfo_t *info, void *context)
 {
 	uintptr_t where = (uintptr_t)info->si_addr;
-	bool access = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;        /* else somebody sent it: there is no address, and nothing to repeat */
+	/* else somebody sent it: there is no address, and nothing to repeat */
+	bool access = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
 
 	(void)context;
 	for (size_t i = 0; access && i < HD_LOST_CAP; i++) {
@@ -41,11 +42,13 @@ static void on_bus(int number, siginfo_t *info, void *context)
 			continue;
 		say("heddle: ");
 		say(slots[i].name);
-		say(" lost bytes that are in use: it was cut, or its disk cannot be read. Put back the file as it was, then `heddle resume` the run; write "
+		say(" lost bytes that are in use: it was cut, or its disk cannot be read. Put back the file "
+			"as it was, then `heddle resume` the run; write "
 			"a new version under another name\n");
 		_exit(hd_err_exit(HD_E_INTEGRITY));
 	}
-	(void)sigaction(number, &before, NULL);           /* the access is repeated, and meets what was there */
+	/* the access is repeated, and meets what was there */
+	(void)sigaction(number, &before, NULL);
 	if (!access)
 		(void)raise(number);
 }

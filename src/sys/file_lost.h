@@ -1,12 +1,14 @@
 /* file_lost.h -- a mapped file that is cut while it is in use: told by name, not a death by SIGBUS.
  *
- * hd_file_map() of the system's files uses it, nobody else. A read of bytes that the file no longer has is a SIGBUS, and no call
- * returns an error: so this process ends there, with the message "PATH lost bytes ..." and the exit code of HD_E_INTEGRITY (5).
+ * hd_file_map() of the system's files uses it, nobody else. A read of bytes that the file no longer has is a
+ * SIGBUS, and no call returns an error: so this process ends there, with the message "PATH lost bytes ..."
+ * and the exit code of HD_E_INTEGRITY (5).
  *
- * 1. A SIGBUS anywhere else is what it was: the handler that was there before is put back, and the access is repeated.
+ * 1. A SIGBUS anywhere else is what it was: the handler that was there before is put back, and the access is
+ *    repeated.
  * 2. At most HD_LOST_CAP maps are known; a map beyond them is of use, but ends by the signal as before.
- * 3. The table is a global, as the signal is. Slots are written under a lock; the handler reads without one: `at` is set last and
- *    cleared first.
+ * 3. The table is a global, as the signal is. Slots are written under a lock; the handler reads without one:
+ *    `at` is set last and cleared first.
  *
  * Threads: any. The handler calls only what a handler may. */
 #ifndef HD_SYS_FILE_LOST_H

@@ -24,7 +24,8 @@ static int flags_of(unsigned how)
 {
 	int flags = O_CLOEXEC | O_NOCTTY | (how & HD_OPEN_WRITE ? O_RDWR : O_RDONLY);
 
-	return flags | (how & HD_OPEN_CREATE ? O_CREAT : 0) | (how & HD_OPEN_NEW ? O_EXCL : 0) | (how & HD_OPEN_TRUNCATE ? O_TRUNC : 0) |
+	return flags | (how & HD_OPEN_CREATE ? O_CREAT : 0) | (how & HD_OPEN_NEW ? O_EXCL : 0) |
+		(how & HD_OPEN_TRUNCATE ? O_TRUNC : 0) |
 	       (how & HD_OPEN_APPEND ? O_APPEND : 0) | (how & HD_OPEN_FOLDER ? O_DIRECTORY : 0);
 }
 
@@ -42,7 +43,8 @@ static int open_by_parts(int folder, const char *name, int flags)
 		else
 			snprintf(part, sizeof part, "%.*s", (int)len, name);
 		bool last = !name[len];
-		int next = error ? -1 : openat(at, part, last ? flags | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0666);
+		int next = error ? -1 : openat(at, part, last ? flags | O_NOFOLLOW :
+			O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0666);
 		if (next < 0 && !error)
 			error = errno;
 		if (at != folder)
@@ -137,7 +139,8 @@ static int64_t real_write(struct hd_fs *fs, int id, const void *bytes, size_t le
 }
 
 static int real_sync(struct hd_fs *fs, int id) { (void)fs; return fsync(id) ? -errno : 0; }
-static int real_truncate(struct hd_fs *fs, int id, int64_t size_bytes) { (void)fs; return ftruncate(id, size_bytes) ? -errno : 0; }
+static int real_truncate(struct hd_fs *fs, int id, int64_t size_bytes) { (void)fs;
+	return ftruncate(id, size_bytes) ? -errno : 0; }
 
 static int real_lock(struct hd_fs *fs, int id, bool shared)
 {
@@ -175,7 +178,8 @@ static void real_unmap(struct hd_fs *fs, const struct hd_map *map)
 	munmap((void *)(uintptr_t)map->bytes, map->len);
 }
 
-static int real_rename(struct hd_fs *fs, const char *from, const char *to) { (void)fs; return rename(from, to) ? -errno : 0; }
+static int real_rename(struct hd_fs *fs, const char *from, const char *to) { (void)fs;
+	return rename(from, to) ? -errno : 0; }
 static int real_mkdir(struct hd_fs *fs, const char *path) { (void)fs; return mkdir(path, 0700) ? -errno : 0; }
 
 static int real_remove(struct hd_fs *fs, const char *path, bool folder)
@@ -191,14 +195,16 @@ static int real_stat(struct hd_fs *fs, const char *path, bool follow, struct hd_
 	(void)fs;
 	if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	out->kind = S_ISREG(st.st_mode) ? HD_FILE_REGULAR : S_ISDIR(st.st_mode) ? HD_FILE_FOLDER : HD_FILE_OTHER;
+	out->kind = S_ISREG(st.st_mode) ? HD_FILE_REGULAR : S_ISDIR(st.st_mode) ? HD_FILE_FOLDER :
+		HD_FILE_OTHER;
 	out->size_bytes = st.st_size;
 	out->changed_wall_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	out->inode = st.st_ino;
 	return 0;
 }
 
-static int real_list(struct hd_fs *fs, const char *path, int (*each)(void *user, const char *name), void *user)
+static int real_list(struct hd_fs *fs, const char *path, int (*each)(void *user, const char *name),
+	void *user)
 {
 	int r = 0;
 
@@ -222,9 +228,11 @@ static int real_list(struct hd_fs *fs, const char *path, int (*each)(void *user,
 
 static const struct hd_fs_ops real_ops = {
 	.name = "real",
-	.file = { .read = real_read, .write = real_write, .sync = real_sync, .truncate = real_truncate, .lock = real_lock,
+	.file = { .read = real_read, .write = real_write, .sync = real_sync, .truncate = real_truncate,
+	.lock = real_lock,
 		  .close = real_close, .map = real_map, .unmap = real_unmap },
-	.open = real_open, .rename = real_rename, .mkdir = real_mkdir, .remove = real_remove, .stat = real_stat, .list = real_list,
+	.open = real_open, .rename = real_rename, .mkdir = real_mkdir, .remove = real_remove,
+	.stat = real_stat, .list = real_list,
 	.space = real_space,
 };
 

@@ -40,14 +40,16 @@ static struct hd_fs_sim *sim_of(struct hd_fs *fs) { return (struct hd_fs_sim *)f
 
 /* ---- the call: numbered, logged, perhaps failed ---- */
 
-static int call_begins(struct hd_fs_sim *sim, enum hd_fs_call call, const char *path, int64_t offset, int64_t len)
+static int call_begins(struct hd_fs_sim *sim, enum hd_fs_call call, const char *path, int64_t offset,
+	int64_t len)
 {
 	sim->calls++;
 	bool due = sim->fail_at && (sim->fail_on ? sim->calls >= sim->fail_at : sim->calls == sim->fail_at);
 	if (!hd_fs_sim_grow(&sim->log, sim->n_log, &sim->log_cap, sizeof *sim->log))
 		return -ENOMEM;
 	struct hd_fs_record *record = &sim->log[sim->n_log++];
-	*record = (struct hd_fs_record){ .call = call, .offset = offset, .len = len, .result = due ? -sim->fail_errno : 0 };
+	*record = (struct hd_fs_record){ .call = call, .offset = offset, .len = len,
+		.result = due ? -sim->fail_errno : 0 };
 	size_t n = strlen(path), cut = n < sizeof record->path ? 0 : n + 1 - sizeof record->path;
 	memcpy(record->path, path + cut, n - cut + 1);
 	return (int)record->result;
@@ -65,7 +67,8 @@ static int64_t call_ends(struct hd_fs_sim *sim, int64_t result)
 static int find(const struct hd_fs_tree *tree, int folder, const char *name, size_t len)
 {
 	for (size_t i = 0; i < tree->n; i++)
-		if (tree->at[i].folder == folder && strlen(tree->at[i].name) == len && !memcmp(tree->at[i].name, name, len))
+		if (tree->at[i].folder == folder && strlen(tree->at[i].name) == len &&
+			!memcmp(tree->at[i].name, name, len))
 			return (int)i;
 	return HD_FS_NOWHERE;
 }
@@ -111,7 +114,8 @@ static int look_up(struct hd_fs_sim *sim, int start, const char *path, struct wh
 		if (!sim->nodes[where->node].folder)
 			return -ENOTDIR;
 		int i = find(&sim->now, where->node, path, len);
-		*where = (struct where){ where->node, i == HD_FS_NOWHERE ? HD_FS_NOWHERE : sim->now.at[i].node, path, len };
+		*where = (struct where){ where->node, i == HD_FS_NOWHERE ? HD_FS_NOWHERE :
+			sim->now.at[i].node, path, len };
 		path += len;
 	}
 }
@@ -136,19 +140,22 @@ static int change(struct hd_fs_sim *sim, struct hd_fs_entry from, struct hd_fs_e
 	    !hd_fs_sim_grow(&sim->now.at, sim->now.n, &sim->now.cap, sizeof *sim->now.at))
 		return -ENOMEM;
 	while (sim->durable.cap < sim->durable.n + sim->n_changes + 1)
-		if (!hd_fs_sim_grow(&sim->durable.at, sim->durable.cap, &sim->durable.cap, sizeof *sim->durable.at))
+		if (!hd_fs_sim_grow(&sim->durable.at, sim->durable.cap, &sim->durable.cap,
+			sizeof *sim->durable.at))
 			return -ENOMEM;
 	sim->changes[sim->n_changes++] = made;
 	hd_fs_tree_apply(&sim->now, &made);
 	return 0;
 }
 
-int hd_fs_change_folder(const struct hd_fs_change *c) { return c->to.node == HD_FS_NOWHERE ? c->from.folder : c->to.folder; }
+int hd_fs_change_folder(const struct hd_fs_change *c) { return c->to.node == HD_FS_NOWHERE ? c->from.folder :
+	c->to.folder; }
 
 /* ---- open files ---- */
 
 /* Its time is the number of changes so far. */
-static void touch(struct hd_fs_sim *sim, struct hd_fs_node *node) { node->changed_wall_ns = ++sim->n_touched; }
+static void touch(struct hd_fs_sim *sim, struct hd_fs_node *node) { node->changed_wall_ns = ++sim->n_touched;
+	}
 
 static int node_new(struct hd_fs_sim *sim, bool folder)
 {
@@ -169,7 +176,8 @@ static int handle_new(struct hd_fs_sim *sim, int node, unsigned how)
 			return -ENOMEM;
 		sim->n_handles++;
 	}
-	sim->handles[id] = (struct hd_fs_handle){ .node = node, .open = true, .append = how & HD_OPEN_APPEND, .writes = how & HD_OPEN_WRITE };
+	sim->handles[id] = (struct hd_fs_handle){ .node = node, .open = true, .append = how & HD_OPEN_APPEND,
+		.writes = how & HD_OPEN_WRITE };
 	return (int)id;
 }
 
@@ -227,7 +235,8 @@ static size_t shortened(const struct hd_fs_sim *sim, size_t len)
 	return sim->short_bytes && len > sim->short_bytes ? sim->short_bytes : len;
 }
 
-static int64_t do_read(struct hd_fs_sim *sim, struct hd_fs_handle *handle, void *bytes, size_t len, int64_t offset)
+static int64_t do_read(struct hd_fs_sim *sim, struct hd_fs_handle *handle, void *bytes, size_t len,
+	int64_t offset)
 {
 	if (!handle)
 		return -EBADF;
@@ -273,7 +282,8 @@ int hd_fs_node_resize(struct hd_fs_node *node, size_t len)
 	return 0;
 }
 
-static int64_t do_write(struct hd_fs_sim *sim, struct hd_fs_handle *handle, const void *bytes, size_t len, int64_t offset)
+static int64_t do_write(struct hd_fs_sim *sim, struct hd_fs_handle *handle, const void *bytes, size_t len,
+	int64_t offset)
 {
 	if (!handle || !handle->writes)
 		return -EBADF;
@@ -376,7 +386,8 @@ static int do_lock(struct hd_fs_sim *sim, struct hd_fs_handle *handle, bool shar
 	if (!handle)
 		return -EBADF;
 	for (size_t i = 0; i < sim->n_handles; i++)
-		if (&sim->handles[i] != handle && sim->handles[i].open && sim->handles[i].locked && sim->handles[i].node == handle->node &&
+		if (&sim->handles[i] != handle && sim->handles[i].open && sim->handles[i].locked &&
+			sim->handles[i].node == handle->node &&
 			!(shared && sim->handles[i].shared))
 			return -EWOULDBLOCK;
 	handle->locked = true;
@@ -429,7 +440,8 @@ static int sim_map(struct hd_fs *fs, int id, struct hd_map *map)
 	return (int)call_ends(sim, r ? r : do_map(sim, handle_of(sim, id), map));
 }
 
-static void sim_unmap(struct hd_fs *fs, const struct hd_map *map) { (void)fs; hd_free((void *)(uintptr_t)map->bytes); }
+static void sim_unmap(struct hd_fs *fs, const struct hd_map *map) { (void)fs;
+	hd_free((void *)(uintptr_t)map->bytes); }
 
 /* ---- names ---- */
 
@@ -530,8 +542,10 @@ static int sim_stat(struct hd_fs *fs, const char *path, bool follow, struct hd_s
 	if (!r && where.node == HD_FS_NOWHERE)
 		r = -ENOENT;
 	if (!r)
-		*stat = (struct hd_stat){ .kind = sim->nodes[where.node].folder ? HD_FILE_FOLDER : HD_FILE_REGULAR,
-					  .size_bytes = (int64_t)sim->nodes[where.node].len, .inode = (uint64_t)where.node,
+		*stat = (struct hd_stat){ .kind = sim->nodes[where.node].folder ? HD_FILE_FOLDER :
+			HD_FILE_REGULAR,
+					  .size_bytes = (int64_t)sim->nodes[where.node].len,
+					  .inode = (uint64_t)where.node,
 					  .changed_wall_ns = sim->nodes[where.node].changed_wall_ns };
 	return (int)call_ends(sim, r);
 }
@@ -567,9 +581,11 @@ static int sim_space(struct hd_fs *fs, const char *path, struct hd_fs_room *spac
 
 static const struct hd_fs_ops sim_ops = {
 	.name = "simulated",
-	.file = { .read = sim_read, .write = sim_write, .sync = sim_sync, .truncate = sim_truncate, .lock = sim_lock,
+	.file = { .read = sim_read, .write = sim_write, .sync = sim_sync, .truncate = sim_truncate,
+	.lock = sim_lock,
 		  .close = sim_close, .map = sim_map, .unmap = sim_unmap },
-	.open = sim_open, .rename = sim_rename, .mkdir = sim_mkdir, .remove = sim_remove, .stat = sim_stat, .list = sim_list,
+	.open = sim_open, .rename = sim_rename, .mkdir = sim_mkdir, .remove = sim_remove, .stat = sim_stat,
+	.list = sim_list,
 	.space = sim_space,
 };
 

@@ -71,9 +71,11 @@ struct hd_fs_sim {
 	uint32_t interrupt_every;         /* 0: none; else (from 2) every k-th transfer answers EINTR */
 };
 
-void hd_fs_sim_init(struct hd_fs_sim *sim);               /* an empty root; shorts and interrupts are set by the test */
+/* an empty root; shorts and interrupts are set by the test */
+void hd_fs_sim_init(struct hd_fs_sim *sim);
 void hd_fs_sim_finish(struct hd_fs_sim *sim);
-void hd_fs_sim_fail(struct hd_fs_sim *sim, uint64_t call, int error, bool on);        /* the call-th from now on; 0 disarms */
+/* the call-th from now on; 0 disarms */
+void hd_fs_sim_fail(struct hd_fs_sim *sim, uint64_t call, int error, bool on);
 const char *hd_fs_call_text(enum hd_fs_call call);
 
 /* How many yes/no questions a crash would ask now. */

@@ -25,7 +25,8 @@ struct hd_fs_entry { int folder, node; char name[HD_FS_NAME]; };
 /* from.folder HD_FS_NOWHERE: nothing is taken away; to.node HD_FS_NOWHERE: nothing is put. */
 struct hd_fs_change { struct hd_fs_entry from, to; };
 
-struct hd_fs_handle { int node; bool open, append, writes, locked, shared; size_t position; };      /* shared: so it is locked */
+/* shared: so it is locked */
+struct hd_fs_handle { int node; bool open, append, writes, locked, shared; size_t position; };
 
 /* Room for one more element in *(T **)array; false: out of memory. */
 bool hd_fs_sim_grow(void *array, size_t n, size_t *cap, size_t size);

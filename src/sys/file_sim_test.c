@@ -89,7 +89,8 @@ static void a_write_tears_at_sectors_in_any_combination(void **state)
 		assert_int_equal(hd_file_read(&file, back, sizeof back, &got, NULL), HD_OK);
 		assert_int_equal(got, sizeof back);
 		for (size_t i = 0; i < sizeof back; i++)
-			CHECK(back[i] == (kept >> (i / HD_SECTOR_BYTES) & 1 ? 'n' : 'o'), "kept %u, byte %zu", kept, i);
+			CHECK(back[i] == (kept >> (i / HD_SECTOR_BYTES) & 1 ? 'n' : 'o'), "kept %u, byte %zu",
+				kept, i);
 		assert_int_equal(hd_file_close(&file, NULL), HD_OK);
 		hd_fs_sim_finish(&sim);
 	}
@@ -97,7 +98,8 @@ static void a_write_tears_at_sectors_in_any_combination(void **state)
 
 static void a_size_is_lost_or_kept_apart_from_the_bytes(void **state)
 {
-	static const struct { uint32_t kept; size_t len; char byte; } grown[] = { { 0, 2, 0 }, { 1, 4, 0 }, { 2, 2, 0 }, { 3, 4, 'b' } };
+	static const struct { uint32_t kept; size_t len; char byte; } grown[] = { { 0, 2, 0 }, { 1, 4, 0 },
+		{ 2, 2, 0 }, { 3, 4, 'b' } };
 	char text[64];
 
 	(void)state;
@@ -112,7 +114,8 @@ static void a_size_is_lost_or_kept_apart_from_the_bytes(void **state)
 		put(&sim, "f", "aabb", 4, false);
 		hd_fs_sim_crash(&sim, keep_bits, &kept);
 		assert_int_equal(hd_fs_stat(&sim.fs, "f", &stat, NULL), HD_OK);
-		CHECK(stat.size_bytes == (int64_t)grown[i].len, "kept %u: %lld", kept, (long long)stat.size_bytes);
+		CHECK(stat.size_bytes == (int64_t)grown[i].len, "kept %u: %lld", kept,
+			(long long)stat.size_bytes);
 		get(&sim, "f", text);
 		assert_memory_equal(text, "aa", 2);
 		if (grown[i].len == 4)
@@ -217,8 +220,10 @@ static void an_atomic_write_is_old_or_new_at_every_crash(void **state)
 			hd_fs_sim_crash(&sim, keep_bits, &kept);
 			get(&sim, "/m", text);
 			bool is_new = !strcmp(text, "newer");
-			CHECK(is_new || !strcmp(text, "old!"), "call %llu, kept %u: \"%s\"", (unsigned long long)call, kept, text);
-			CHECK(err || is_new, "call %llu, kept %u: told it was written", (unsigned long long)call, kept);
+			CHECK(is_new || !strcmp(text, "old!"), "call %llu, kept %u: \"%s\"",
+				(unsigned long long)call, kept, text);
+			CHECK(err || is_new, "call %llu, kept %u: told it was written",
+				(unsigned long long)call, kept);
 			opened++;
 			old_seen += !is_new;
 			new_seen += is_new;
@@ -251,10 +256,12 @@ static void the_nth_call_fails_and_leaves_no_mixture(void **state)
 			hd_fs_sim_fail(&sim, n, cases[c].error, false);
 			enum hd_err err = hd_file_write_atomic(&sim.fs, "/m", "newer", 5, &diag);
 			bool reached = sim.calls - before >= n;
-			CHECK(!reached || (err == cases[c].code && diag.text[0]), "call %llu, errno %d: %d %s", (unsigned long long)n, cases[c].error,
+			CHECK(!reached || (err == cases[c].code && diag.text[0]),
+				"call %llu, errno %d: %d %s", (unsigned long long)n, cases[c].error,
 				err, diag.text);
 			get(&sim, "/m", text);
-			CHECK(!strcmp(text, "old!") || !strcmp(text, "newer"), "call %llu: %s", (unsigned long long)n, text);
+			CHECK(!strcmp(text, "old!") || !strcmp(text, "newer"), "call %llu: %s",
+				(unsigned long long)n, text);
 			assert_int_equal(hd_fs_list(&sim.fs, "/", &arena, &names, &n_names, NULL), HD_OK);
 			assert_int_equal(n_names, 1);        /* no temporary file is left */
 			hd_arena_finish(&arena);
@@ -300,7 +307,8 @@ static void short_transfers_and_interrupts_are_not_seen_above(void **state)
 
 static void the_log_tells_what_was_done(void **state)
 {
-	static const enum hd_fs_call want[] = { HD_FS_OPEN, HD_FS_WRITE, HD_FS_SYNC, HD_FS_CLOSE, HD_FS_RENAME, HD_FS_OPEN, HD_FS_SYNC, HD_FS_CLOSE };
+	static const enum hd_fs_call want[] = { HD_FS_OPEN, HD_FS_WRITE, HD_FS_SYNC, HD_FS_CLOSE,
+		HD_FS_RENAME, HD_FS_OPEN, HD_FS_SYNC, HD_FS_CLOSE };
 	struct hd_fs_sim sim;
 
 	(void)state;
@@ -308,7 +316,8 @@ static void the_log_tells_what_was_done(void **state)
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/a-file", "xyz", 3, NULL), HD_OK);
 	assert_int_equal(sim.n_log, sizeof want / sizeof *want);
 	for (size_t i = 0; i < sim.n_log; i++)
-		CHECK(sim.log[i].call == want[i], "call %zu is %s, not %s", i, hd_fs_call_text(sim.log[i].call), hd_fs_call_text(want[i]));
+		CHECK(sim.log[i].call == want[i], "call %zu is %s, not %s", i,
+			hd_fs_call_text(sim.log[i].call), hd_fs_call_text(want[i]));
 	assert_string_equal(sim.log[0].path, "/a-file.tmp");
 	assert_int_equal(sim.log[1].result, 3);
 	assert_string_equal(sim.log[5].path, "/");
@@ -370,13 +379,16 @@ static void a_file_system_with_too_little_room_is_named_with_what_is_missing(voi
 
 	hd_fs_sim_init(&sim);
 	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_E_NOTFOUND);
-	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", UINT64_MAX, "it", &diag), HD_OK);         /* nobody knows */
+	/* nobody knows */
+	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", UINT64_MAX, "it", &diag), HD_OK);
 	sim.free_bytes = 3 << 20;
 	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_OK);
 	assert_int_equal(space.free_bytes, 3 << 20);
 	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", 3 << 20, "it", &diag), HD_OK);
-	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", (3 << 20) + 1, "the next checkpoint", &diag), HD_E_REFUSED);
-	CHECK(strstr(diag.text, "the next checkpoint needs 3.0 MiB") && strstr(diag.text, "/sim has 3.0 MiB left; free at least 1.0 MiB"), "%s", diag.text);
+	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", (3 << 20) + 1, "the next checkpoint", &diag),
+		HD_E_REFUSED);
+	CHECK(strstr(diag.text, "the next checkpoint needs 3.0 MiB") &&
+		strstr(diag.text, "/sim has 3.0 MiB left; free at least 1.0 MiB"), "%s", diag.text);
 	hd_fs_sim_finish(&sim);
 
 	static const char *const there[] = { "/proc/self/nobody/f", "/proc", "/proc/none" };
@@ -414,7 +426,8 @@ static void no_memory_at_any_allocation_is_an_error_and_no_leak(void **state)
 			err = hd_fs_list(&sim.fs, "/", &arena, &names, &n_names, NULL);
 		bool reached = hd_alloc_count() >= n;
 		hd_alloc_arm(0);
-		CHECK(err == (reached ? HD_E_NOMEM : HD_OK), "allocation %llu: %d", (unsigned long long)n, err);
+		CHECK(err == (reached ? HD_E_NOMEM : HD_OK), "allocation %llu: %d", (unsigned long long)n,
+			err);
 		hd_arena_finish(&arena);
 		hd_fs_sim_finish(&sim);
 		if (!reached)

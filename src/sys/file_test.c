@@ -14,7 +14,8 @@
 #include "sys/thread.h"
 #include "tests/check.h"
 
-struct place { struct hd_fs *fs; struct hd_fs real; struct hd_fs_sim sim; char root[64]; struct hd_arena arena; struct hd_diag diag; };
+struct place { struct hd_fs *fs; struct hd_fs real; struct hd_fs_sim sim; char root[64];
+	struct hd_arena arena; struct hd_diag diag; };
 
 static void enter(struct place *place, bool sim)
 {
@@ -50,14 +51,16 @@ static const char *in(struct place *place, const char *name)
 
 static void put(struct place *place, const char *name, const char *text)
 {
-	CHECK(!hd_file_write_atomic(place->fs, in(place, name), text, strlen(text), &place->diag), "%s", place->diag.text);
+	CHECK(!hd_file_write_atomic(place->fs, in(place, name), text, strlen(text), &place->diag), "%s",
+		place->diag.text);
 }
 
 static const char *get(struct place *place, const char *name)
 {
 	uint8_t *bytes;
 	size_t len;
-	CHECK(!hd_file_read_all(place->fs, in(place, name), &place->arena, 1 << 20, &bytes, &len, &place->diag), "%s", place->diag.text);
+	CHECK(!hd_file_read_all(place->fs, in(place, name), &place->arena, 1 << 20, &bytes, &len,
+		&place->diag), "%s", place->diag.text);
 	assert_int_equal(strlen((char *)bytes), len);
 	return (char *)bytes;
 }
@@ -68,7 +71,8 @@ static void what_is_written_is_read(struct place *at)
 	char back[32];
 	size_t got = 99;
 
-	assert_int_equal(hd_file_open(at->fs, in(at, "a"), HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_NEW, &file, &at->diag), HD_OK);
+	assert_int_equal(hd_file_open(at->fs, in(at, "a"), HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_NEW,
+		&file, &at->diag), HD_OK);
 	assert_int_equal(hd_file_write(&file, "hello", 5, &at->diag), HD_OK);
 	assert_int_equal(hd_file_write(&file, " world", 6, &at->diag), HD_OK);
 	assert_int_equal(hd_file_pwrite(&file, "J", 1, 0, &at->diag), HD_OK);
@@ -93,7 +97,8 @@ static void appending_goes_to_the_end(struct place *at)
 {
 	for (int i = 0; i < 3; i++) {
 		struct hd_file file = { 0 };
-		assert_int_equal(hd_file_open(at->fs, in(at, "log"), HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &file, &at->diag), HD_OK);
+		assert_int_equal(hd_file_open(at->fs, in(at, "log"),
+			HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &file, &at->diag), HD_OK);
 		assert_int_equal(hd_file_write(&file, "x\n", 2, &at->diag), HD_OK);
 		assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
 	}
@@ -111,14 +116,16 @@ static void codes_and_words_fit_what_happened(struct place *at)
 	assert_int_equal(hd_file_open(at->fs, in(at, "gone"), 0, &file, &at->diag), HD_E_NOTFOUND);
 	assert_null(file.fs);
 	CHECK(strstr(at->diag.text, "gone") && strstr(at->diag.text, "No such file"), "%s", at->diag.text);
-	assert_int_equal(hd_file_open(at->fs, in(at, "here"), HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_NEW, &file, NULL), HD_E_EXISTS);
+	assert_int_equal(hd_file_open(at->fs, in(at, "here"), HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_NEW,
+		&file, NULL), HD_E_EXISTS);
 	assert_int_equal(hd_file_open(at->fs, at->root, HD_OPEN_WRITE, &file, NULL), HD_E_INVAL);
 	assert_int_equal(hd_fs_mkdir(at->fs, in(at, "here"), NULL), HD_E_EXISTS);
 	assert_int_equal(hd_fs_stat(at->fs, in(at, "gone"), &stat, NULL), HD_E_NOTFOUND);
 	assert_int_equal(hd_fs_rename(at->fs, in(at, "gone"), in(at, "x"), NULL), HD_E_NOTFOUND);
 	assert_int_equal(hd_fs_unlink(at->fs, in(at, "gone"), NULL), HD_E_NOTFOUND);
 	assert_int_equal(hd_fs_rmdir(at->fs, at->root, NULL), HD_E_EXISTS);
-	assert_int_equal(hd_file_read_all(at->fs, in(at, "here"), &at->arena, 3, &bytes, &len, NULL), HD_E_INPUT);
+	assert_int_equal(hd_file_read_all(at->fs, in(at, "here"), &at->arena, 3, &bytes, &len, NULL),
+		HD_E_INPUT);
 	assert_int_equal(hd_file_read_all(at->fs, at->root, &at->arena, 99, &bytes, &len, NULL), HD_E_INPUT);
 	assert_int_equal(hd_file_open(at->fs, in(at, "here"), HD_OPEN_FOLDER, &file, NULL), HD_E_NOTFOUND);
 }
@@ -171,13 +178,15 @@ static void what_lies_under_a_path_is_known_by_its_inode_and_its_time(struct pla
 	put(at, "who", "one");
 	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &first, NULL), HD_OK);
 	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &again, NULL), HD_OK);
-	CHECK(first.inode && first.changed_wall_ns && first.inode == again.inode && first.changed_wall_ns == again.changed_wall_ns, "unread");
+	CHECK(first.inode && first.changed_wall_ns && first.inode == again.inode &&
+		first.changed_wall_ns == again.changed_wall_ns, "unread");
 	assert_int_equal(hd_file_open(at->fs, in(at, "who"), HD_OPEN_WRITE, &file, &at->diag), HD_OK);
 	assert_int_equal(hd_file_pwrite(&file, "two", 3, 0, &at->diag), HD_OK);
 	assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
 	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &written, NULL), HD_OK);
 	CHECK(written.inode == first.inode && written.changed_wall_ns >= first.changed_wall_ns, "written to");
-	assert_int_equal(hd_file_open(at->fs, in(at, "who"), 0, &file, &at->diag), HD_OK);           /* else its number may be given again */
+	/* else its number may be given again */
+	assert_int_equal(hd_file_open(at->fs, in(at, "who"), 0, &file, &at->diag), HD_OK);
 	put(at, "who", "two");
 	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &replaced, NULL), HD_OK);
 	assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
@@ -242,7 +251,8 @@ static void a_shared_lock_is_held_by_many_and_by_none_beside_an_owner(struct pla
 
 static void names_from_data_stay_in_their_folder(struct place *at)
 {
-	static const char *const wild[] = { "", "/etc/passwd", "..", "../x", "a/../../x", "./x", "a//b", "a/", ".", "a/.." };
+	static const char *const wild[] = { "", "/etc/passwd", "..", "../x", "a/../../x", "./x", "a//b", "a/",
+		".", "a/.." };
 	struct hd_file file = { 0 };
 
 	assert_int_equal(hd_fs_mkdir(at->fs, in(at, "box"), &at->diag), HD_OK);
@@ -250,10 +260,12 @@ static void names_from_data_stay_in_their_folder(struct place *at)
 	put(at, "x", "outside");
 	put(at, "box/a/...x", "inside");
 	for (size_t i = 0; i < sizeof wild / sizeof *wild; i++)
-		CHECK(hd_file_open_beneath(at->fs, in(at, "box"), wild[i], 0, &file, NULL) == HD_E_INPUT, "\"%s\"", wild[i]);
+		CHECK(hd_file_open_beneath(at->fs, in(at, "box"), wild[i], 0, &file, NULL) == HD_E_INPUT,
+			"\"%s\"", wild[i]);
 	assert_int_equal(hd_file_open_beneath(at->fs, in(at, "box"), "a/...x", 0, &file, &at->diag), HD_OK);
 	assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
-	assert_int_equal(hd_file_open_beneath(at->fs, in(at, "box"), "a/none", 0, &file, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_file_open_beneath(at->fs, in(at, "box"), "a/none", 0, &file, NULL),
+		HD_E_NOTFOUND);
 	assert_int_equal(hd_file_open_beneath(at->fs, in(at, "nobox"), "a", 0, &file, NULL), HD_E_NOTFOUND);
 }
 
@@ -273,10 +285,13 @@ static void offsets_that_cannot_be_are_refused(struct place *at)
 }
 
 static void (*const suite[])(struct place *) = {
-	what_is_written_is_read, appending_goes_to_the_end, codes_and_words_fit_what_happened, folders_are_made_listed_and_removed,
-	an_atomic_write_replaces_and_leaves_nothing_else, a_map_outlives_its_file_and_empty_ones_are_empty, a_lock_is_held_by_one,
+	what_is_written_is_read, appending_goes_to_the_end, codes_and_words_fit_what_happened,
+		folders_are_made_listed_and_removed,
+	an_atomic_write_replaces_and_leaves_nothing_else, a_map_outlives_its_file_and_empty_ones_are_empty,
+	a_lock_is_held_by_one,
 	a_shared_lock_is_held_by_many_and_by_none_beside_an_owner,
-	names_from_data_stay_in_their_folder, offsets_that_cannot_be_are_refused, what_lies_under_a_path_is_known_by_its_inode_and_its_time,
+	names_from_data_stay_in_their_folder, offsets_that_cannot_be_are_refused,
+	what_lies_under_a_path_is_known_by_its_inode_and_its_time,
 };
 
 static void run(bool sim)
@@ -308,7 +323,8 @@ static void links_out_of_the_folder_are_not_followed(void **state)
 	assert_int_equal(symlink("..", in(&at, "box/dir")), 0);
 	assert_int_equal(hd_file_open_beneath(at.fs, in(&at, "box"), "up", 0, &file, &at.diag), HD_E_REFUSED);
 	assert_int_equal(hd_file_open_beneath(at.fs, in(&at, "box"), "abs", 0, &file, NULL), HD_E_REFUSED);
-	CHECK(hd_file_open_beneath(at.fs, in(&at, "box"), "dir/secret", 0, &file, NULL) != HD_OK, "through a linked folder");
+	CHECK(hd_file_open_beneath(at.fs, in(&at, "box"), "dir/secret", 0, &file, NULL) != HD_OK,
+		"through a linked folder");
 	/* removing a tree removes links, not what they show */
 	assert_int_equal(hd_fs_remove_tree(at.fs, in(&at, "box"), NULL), HD_OK);
 	assert_string_equal(get(&at, "secret"), "no");
@@ -450,9 +466,11 @@ static void a_mapped_file_that_is_cut_is_named(void **state)
 	snprintf(path, sizeof path, "%s/rows.bin", place.root);
 	for (enum lost_by by = 0; by < NLOST_BYS; by++) {
 		bool ours = by != BY_OTHER;
-		assert_int_equal(hd_file_write_atomic(place.fs, path, bytes, sizeof bytes, &place.diag), HD_OK);
+		assert_int_equal(hd_file_write_atomic(place.fs, path, bytes, sizeof bytes, &place.diag),
+			HD_OK);
 		int status = end_of_reader(path, by, text, sizeof text);
-		bool named = WIFEXITED(status) && WEXITSTATUS(status) == 5 && strstr(text, path) && strstr(text, "lost bytes");
+		bool named = WIFEXITED(status) && WEXITSTATUS(status) == 5 && strstr(text, path) &&
+			strstr(text, "lost bytes");
 		CHECK(named == ours, "by %d: status %x, \"%s\"", (int)by, (unsigned)status, text);
 		bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS;
 		CHECK(killed != ours, "by %d: status %x", (int)by, (unsigned)status);

@@ -7,7 +7,8 @@
 enum { PIECE = 4096 };
 
 /* Where the last whole record ends, looked for from the end of the file on. */
-static enum hd_err find_end(const struct hd_file *file, int64_t size_bytes, int64_t *end_bytes, struct hd_diag *diag)
+static enum hd_err find_end(const struct hd_file *file, int64_t size_bytes, int64_t *end_bytes,
+	struct hd_diag *diag)
 {
 	char piece[PIECE];
 
@@ -40,7 +41,8 @@ enum hd_err hd_lines_open(struct hd_lines *lines, struct hd_fs *fs, const char *
 	struct hd_stat stat;
 
 	*lines = (struct hd_lines){ 0 };
-	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &lines->file, diag);
+	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
+		&lines->file, diag);
 	if (!err)
 		err = hd_fs_stat(fs, path, &stat, diag);
 	if (!err)

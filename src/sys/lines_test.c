@@ -18,8 +18,10 @@ static const char *content(void)
 	return (const char *)bytes;
 }
 
-static void put(const char *bytes) { assert_int_equal(hd_file_write_atomic(&sim.fs, "/log", bytes, strlen(bytes), NULL), HD_OK); }
-static enum hd_err add(struct hd_lines *lines, const char *text) { return hd_lines_add(lines, text, strlen(text), NULL); }
+static void put(const char *bytes) { assert_int_equal(hd_file_write_atomic(&sim.fs, "/log", bytes,
+	strlen(bytes), NULL), HD_OK); }
+static enum hd_err add(struct hd_lines *lines, const char *text) { return hd_lines_add(lines, text,
+	strlen(text), NULL); }
 
 static int setup(void **state)
 {
@@ -71,7 +73,8 @@ static void a_missing_file_is_made_and_a_closed_one_takes_nothing(void **state)
 	assert_string_equal(content(), "a\nb\n");
 }
 
-/* Each call of the file system from the first record on fails once, in a write that got half of its bytes out; then the disk has space again. */
+/* Each call of the file system from the first record on fails once, in a write that got half of its bytes
+ * out; then the disk has space again. */
 static void a_record_is_there_whole_or_counted_whatever_call_fails(void **state)
 {
 	unsigned lost_ever = 0;
@@ -91,7 +94,8 @@ static void a_record_is_there_whole_or_counted_whatever_call_fails(void **state)
 		assert_int_equal(lines.lost, lost);
 		assert_int_equal(add(&lines, "last\n"), HD_OK);
 		assert_int_equal(hd_lines_close(&lines, NULL), HD_OK);
-		const char *want[] = { "first\n{12345}\n{12345}\n{12345}\nlast\n", "first\n{12345}\n{12345}\nlast\n" };
+		const char *want[] = { "first\n{12345}\n{12345}\n{12345}\nlast\n",
+			"first\n{12345}\n{12345}\nlast\n" };
 		assert_in_range(lost, 0, 1);
 		CHECK(strcmp(content(), want[lost]) == 0, "call %d: %s", (int)call, content());
 		lost_ever += lost;
@@ -123,8 +127,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(opening_cuts_off_what_a_death_tore, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_missing_file_is_made_and_a_closed_one_takes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_record_is_there_whole_or_counted_whatever_call_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_missing_file_is_made_and_a_closed_one_takes_nothing, setup,
+		teardown),
+		cmocka_unit_test_setup_teardown(a_record_is_there_whole_or_counted_whatever_call_fails, setup,
+		teardown),
 		cmocka_unit_test_setup_teardown(a_cut_that_fails_is_made_up_for, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

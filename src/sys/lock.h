@@ -25,7 +25,8 @@ void hd_lock_give(struct hd_lock *lock);
 
 void hd_cond_init(struct hd_cond *cond);
 void hd_cond_finish(struct hd_cond *cond);               /* nobody waits */
-bool hd_cond_wait(struct hd_cond *cond, struct hd_lock *lock, int64_t until_ns);       /* false: the deadline has passed */
+/* false: the deadline has passed */
+bool hd_cond_wait(struct hd_cond *cond, struct hd_lock *lock, int64_t until_ns);
 void hd_cond_wake(struct hd_cond *cond);                 /* all who wait */
 
 #endif

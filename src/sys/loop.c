@@ -33,7 +33,8 @@ static void sift_down(struct hd_loop *loop, size_t i)
 	struct hd_loop_timer moved = loop->timers[i];
 
 	for (size_t child; (child = 2 * i + 1) < loop->n_timers; i = child) {
-		child += child + 1 < loop->n_timers && earlier(&loop->timers[child + 1], &loop->timers[child]);
+		child += child + 1 < loop->n_timers && earlier(&loop->timers[child + 1],
+			&loop->timers[child]);
 		if (!earlier(&loop->timers[child], &moved))
 			break;
 		loop->timers[i] = loop->timers[child];
@@ -44,7 +45,9 @@ static void sift_down(struct hd_loop *loop, size_t i)
 static enum hd_err push(struct hd_loop *loop, struct hd_loop_timer timer, struct hd_diag *diag)
 {
 	if (loop->n_timers == HD_LOOP_TIMERS)
-		return hd_fail(diag, HD_E_NOSPACE, "the loop holds %d timers already; this is a bug of who asks for more", HD_LOOP_TIMERS);
+		return hd_fail(diag, HD_E_NOSPACE,
+			"the loop holds %d timers already; this is a bug of who asks for more",
+			HD_LOOP_TIMERS);
 	timer.sequence = ++loop->sequence;
 	loop->timers[loop->n_timers] = timer;
 	sift_up(loop, loop->n_timers++);
@@ -72,9 +75,11 @@ static size_t take_due(struct hd_loop *loop, int64_t now_ns, struct hd_loop_even
 		struct hd_loop_timer due = drop(loop, 0);
 		unsigned what = due.what;
 		if (due.id >= 0)
-			what &= loop->watched[due.id].interest ? loop->watched[due.id].interest | HD_LOOP_LOST : 0;
+			what &= loop->watched[due.id].interest ?
+				loop->watched[due.id].interest | HD_LOOP_LOST : 0;
 		if (what)
-			out[n++] = (struct hd_loop_event){ what, due.id >= 0 ? loop->watched[due.id].tag : due.tag };
+			out[n++] = (struct hd_loop_event){ what,
+				due.id >= 0 ? loop->watched[due.id].tag : due.tag };
 	}
 	return n;
 }
@@ -86,7 +91,8 @@ enum { BATCH = 64 };
 static enum hd_err epoll_watch(struct hd_loop *loop, int id, unsigned interest, struct hd_diag *diag)
 {
 	unsigned had = loop->watched[id].interest;
-	struct epoll_event event = { .events = (interest & HD_LOOP_READ ? EPOLLIN | EPOLLRDHUP : 0u) | (interest & HD_LOOP_WRITE ? EPOLLOUT : 0u),
+	struct epoll_event event = { .events = (interest & HD_LOOP_READ ? EPOLLIN | EPOLLRDHUP : 0u) |
+		(interest & HD_LOOP_WRITE ? EPOLLOUT : 0u),
 				     .data.fd = id };
 	int what = !interest ? EPOLL_CTL_DEL : had ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
@@ -99,7 +105,8 @@ static enum hd_err epoll_watch(struct hd_loop *loop, int id, unsigned interest, 
 
 static unsigned what_of(uint32_t events, unsigned interest)
 {
-	unsigned what = (events & (EPOLLIN | EPOLLRDHUP) ? HD_LOOP_READ : 0u) | (events & EPOLLOUT ? HD_LOOP_WRITE : 0u);
+	unsigned what = (events & (EPOLLIN | EPOLLRDHUP) ? HD_LOOP_READ : 0u) | (events & EPOLLOUT ?
+		HD_LOOP_WRITE : 0u);
 
 	return (what & interest) | (events & (EPOLLERR | EPOLLHUP) ? HD_LOOP_LOST : 0u);
 }
@@ -114,7 +121,8 @@ static int wait_ms(struct hd_loop *loop, int64_t at_ns)
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-static enum hd_err epoll_collect(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap, size_t *n, struct hd_diag *diag)
+static enum hd_err epoll_collect(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap,
+	size_t *n, struct hd_diag *diag)
 {
 	struct epoll_event events[BATCH];
 	uint64_t wakes;
@@ -135,7 +143,8 @@ static enum hd_err epoll_collect(struct hd_loop *loop, int64_t at_ns, struct hd_
 			out[(*n)++] = (struct hd_loop_event){ HD_LOOP_WAKE, 0 };
 			continue;
 		}
-		out[(*n)++] = (struct hd_loop_event){ what_of(events[i].events, loop->watched[id].interest), loop->watched[id].tag };
+		out[(*n)++] = (struct hd_loop_event){ what_of(events[i].events, loop->watched[id].interest),
+			loop->watched[id].tag };
 	}
 	return HD_OK;
 }
@@ -166,12 +175,14 @@ static enum hd_err sim_watch(struct hd_loop *loop, int id, unsigned interest, st
 {
 	if (!(interest & HD_LOOP_WRITE) || loop->watched[id].interest & HD_LOOP_WRITE)
 		return HD_OK;
-	return push(loop, (struct hd_loop_timer){ .at_ns = loop->sim->now_ns, .id = id, .what = HD_LOOP_WRITE }, diag);
+	return push(loop, (struct hd_loop_timer){ .at_ns = loop->sim->now_ns, .id = id,
+		.what = HD_LOOP_WRITE }, diag);
 }
 
 /* Time jumps to the next timer or post, or to the caller's deadline; with neither it stands
  * still: a simulated wait for ever with nothing to come is the end of the simulation. */
-static enum hd_err sim_collect(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap, size_t *n, struct hd_diag *diag)
+static enum hd_err sim_collect(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap,
+	size_t *n, struct hd_diag *diag)
 {
 	(void)diag;
 	(void)cap;
@@ -223,7 +234,8 @@ enum hd_err hd_loop_init(struct hd_loop *loop, struct hd_clock *real, struct hd_
 
 enum hd_err hd_loop_sim_init(struct hd_loop *loop, struct hd_clock_sim *clock, struct hd_diag *diag)
 {
-	*loop = (struct hd_loop){ .ops = &sim_ops, .clock = &clock->clock, .sim = clock, .epoll_fd = -1, .wake_fd = -1 };
+	*loop = (struct hd_loop){ .ops = &sim_ops, .clock = &clock->clock, .sim = clock, .epoll_fd = -1,
+		.wake_fd = -1 };
 	return take_tables(loop, diag);
 }
 
@@ -241,7 +253,9 @@ enum hd_err hd_loop_watch(struct hd_loop *loop, int id, unsigned interest, uint6
 {
 	assert(interest && !(interest & ~(unsigned)(HD_LOOP_READ | HD_LOOP_WRITE)));
 	if (id < 0 || id >= HD_LOOP_WATCHED)
-		return hd_fail(diag, HD_E_NOSPACE, "the loop watches descriptors below %d, not %d; open fewer files", HD_LOOP_WATCHED, id);
+		return hd_fail(diag, HD_E_NOSPACE,
+			"the loop watches descriptors below %d, not %d; open fewer files", HD_LOOP_WATCHED,
+			id);
 	enum hd_err err = loop->ops->watch(loop, id, interest, diag);
 	if (err)
 		return err;
@@ -260,9 +274,11 @@ void hd_loop_unwatch(struct hd_loop *loop, int id)
 	loop->watched[id].interest = 0;
 }
 
-enum hd_err hd_loop_timer_at(struct hd_loop *loop, int64_t at_ns, uint64_t tag, uint64_t *timer, struct hd_diag *diag)
+enum hd_err hd_loop_timer_at(struct hd_loop *loop, int64_t at_ns, uint64_t tag, uint64_t *timer,
+	struct hd_diag *diag)
 {
-	enum hd_err err = push(loop, (struct hd_loop_timer){ .at_ns = at_ns, .tag = tag, .id = -1, .what = HD_LOOP_TIMER }, diag);
+	enum hd_err err = push(loop, (struct hd_loop_timer){ .at_ns = at_ns, .tag = tag, .id = -1,
+		.what = HD_LOOP_TIMER }, diag);
 
 	if (!err)
 		*timer = loop->sequence;
@@ -280,14 +296,16 @@ void hd_loop_timer_cancel(struct hd_loop *loop, uint64_t timer)
 
 void hd_loop_wake(struct hd_loop *loop) { loop->ops->wake(loop); }
 
-enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap, size_t *n, struct hd_diag *diag)
+enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap,
+	size_t *n, struct hd_diag *diag)
 {
 	size_t due, ready = 0;
 
 	assert(cap >= 1);
 	do {
 		due = take_due(loop, hd_clock_now_ns(loop->clock), out, cap);
-		int64_t until = due ? 0 : loop->n_timers && loop->timers[0].at_ns < at_ns ? loop->timers[0].at_ns : at_ns;
+		int64_t until = due ? 0 : loop->n_timers &&
+			loop->timers[0].at_ns < at_ns ? loop->timers[0].at_ns : at_ns;
 		if (due < cap) {
 			enum hd_err err = loop->ops->wait(loop, until, out + due, cap - due, &ready, diag);
 			if (err)
@@ -295,7 +313,8 @@ enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct hd_loop_eve
 		}
 		if (!due && !ready)
 			due = take_due(loop, hd_clock_now_ns(loop->clock), out, cap);
-	} while (!due && !ready && hd_clock_now_ns(loop->clock) < at_ns && (at_ns != INT64_MAX || !loop->sim || loop->n_timers));
+	} while (!due && !ready && hd_clock_now_ns(loop->clock) < at_ns &&
+		(at_ns != INT64_MAX || !loop->sim || loop->n_timers));
 	*n = due + ready;
 	return HD_OK;
 }

@@ -26,7 +26,8 @@
 #include "base/err.h"
 #include "sys/clock.h"
 
-enum hd_loop_what { HD_LOOP_READ = 1, HD_LOOP_WRITE = 2, HD_LOOP_LOST = 4, HD_LOOP_TIMER = 8, HD_LOOP_WAKE = 16 };
+enum hd_loop_what { HD_LOOP_READ = 1, HD_LOOP_WRITE = 2, HD_LOOP_LOST = 4, HD_LOOP_TIMER = 8,
+	HD_LOOP_WAKE = 16 };
 
 struct hd_loop_event {
 	unsigned what;                    /* READ | WRITE | LOST of an id, or TIMER, or WAKE */
@@ -43,7 +44,8 @@ struct hd_loop_ops {
 	/* interest 0: no more. Idempotent, never blocks. */
 	enum hd_err (*watch)(struct hd_loop *loop, int id, unsigned interest, struct hd_diag *diag);
 	/* Ready ids into out[0..cap), at most until at_ns (INT64_MAX: for ever). The one slot that blocks. */
-	enum hd_err (*wait)(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap, size_t *n, struct hd_diag *diag);
+	enum hd_err (*wait)(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap,
+		size_t *n, struct hd_diag *diag);
 	void (*wake)(struct hd_loop *loop);       /* any thread */
 	void (*finish)(struct hd_loop *loop);
 };
@@ -68,20 +70,26 @@ struct hd_loop {
 };
 
 HD_MUST_USE enum hd_err hd_loop_init(struct hd_loop *loop, struct hd_clock *real, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_loop_sim_init(struct hd_loop *loop, struct hd_clock_sim *clock, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_loop_sim_init(struct hd_loop *loop, struct hd_clock_sim *clock,
+	struct hd_diag *diag);
 void hd_loop_finish(struct hd_loop *loop);                /* takes zeroed and finished ones */
 
-HD_MUST_USE enum hd_err hd_loop_watch(struct hd_loop *loop, int id, unsigned interest, uint64_t tag, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_loop_watch(struct hd_loop *loop, int id, unsigned interest, uint64_t tag,
+	struct hd_diag *diag);
 void hd_loop_unwatch(struct hd_loop *loop, int id);
-HD_MUST_USE enum hd_err hd_loop_timer_at(struct hd_loop *loop, int64_t at_ns, uint64_t tag, uint64_t *timer, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_loop_timer_at(struct hd_loop *loop, int64_t at_ns, uint64_t tag, uint64_t *timer,
+	struct hd_diag *diag);
 void hd_loop_timer_cancel(struct hd_loop *loop, uint64_t timer);
 void hd_loop_wake(struct hd_loop *loop);
 /* Up to cap events, waiting until at_ns (by the loop's clock) for the first. *n = 0: the time came. */
-HD_MUST_USE enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out, size_t cap, size_t *n, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out,
+	size_t cap, size_t *n, struct hd_diag *diag);
 
 /* Simulation only: `what` befalls the watcher of id at at_ns, if there is one then and it cares. */
-HD_MUST_USE enum hd_err hd_loop_sim_post(struct hd_loop *loop, int64_t at_ns, int id, unsigned what, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_loop_sim_post(struct hd_loop *loop, int64_t at_ns, int id, unsigned what,
+	struct hd_diag *diag);
 
-int64_t hd_loop_sim_next_ns(const struct hd_loop *loop);      /* of the earliest timer or post; of a wake: at once; INT64_MAX: nothing comes */
+/* of the earliest timer or post; of a wake: at once; INT64_MAX: nothing comes */
+int64_t hd_loop_sim_next_ns(const struct hd_loop *loop);
 
 #endif

@@ -6,14 +6,16 @@
 #include "sys/thread.h"
 #include "tests/check.h"
 
-struct world { struct hd_loop loop; struct hd_clock real; struct hd_clock_sim sim; struct hd_loop_event events[8]; size_t n; };
+struct world { struct hd_loop loop; struct hd_clock real; struct hd_clock_sim sim;
+	struct hd_loop_event events[8]; size_t n; };
 
 static void enter(struct world *world, bool sim)
 {
 	memset(world, 0, sizeof *world);
 	hd_clock_real(&world->real);
 	hd_clock_sim(&world->sim, 0, 0);
-	assert_int_equal(sim ? hd_loop_sim_init(&world->loop, &world->sim, NULL) : hd_loop_init(&world->loop, &world->real, NULL), HD_OK);
+	assert_int_equal(sim ? hd_loop_sim_init(&world->loop, &world->sim, NULL) : hd_loop_init(&world->loop,
+		&world->real, NULL), HD_OK);
 }
 
 static void poll_until(struct world *world, int64_t at_ns)
@@ -36,7 +38,8 @@ static void timers_fire_in_order_once_and_not_early(void **state)
 		enter(&world, sim);
 		int64_t start = hd_clock_now_ns(world.loop.clock);
 		for (size_t i = 0; i < 6; i++)
-			assert_int_equal(hd_loop_timer_at(&world.loop, start + after[i] * 1000, i, &ids[i], NULL), HD_OK);
+			assert_int_equal(hd_loop_timer_at(&world.loop, start + after[i] * 1000, i, &ids[i],
+				NULL), HD_OK);
 		hd_loop_timer_cancel(&world.loop, ids[3]);
 		while (n < 5) {
 			poll_until(&world, start + 10 * HD_NS_PER_S);
@@ -44,7 +47,8 @@ static void timers_fire_in_order_once_and_not_early(void **state)
 			for (size_t i = 0; i < world.n && n < 8; i++) {
 				assert_int_equal(world.events[i].what, HD_LOOP_TIMER);
 				order[n++] = world.events[i].tag;
-				assert_true(hd_clock_now_ns(world.loop.clock) >= start + after[order[n - 1]] * 1000);
+				assert_true(hd_clock_now_ns(world.loop.clock) >= start + after[order[n - 1]] *
+					1000);
 			}
 		}
 		assert_memory_equal(order, want, sizeof want);
@@ -96,7 +100,8 @@ static void many_timers_come_as_a_sort_would_have_them(void **state)
 /* Cancelling 13 puts the last timer, 5, below 10 and 11: it has to rise there, not sink. */
 static void a_cancelled_timer_leaves_the_others_in_order(void **state)
 {
-	static const int64_t at[] = { 0, 10, 1, 11, 12, 2, 20, 13, 14, 15, 16, 5 }, want[] = { 0, 1, 2, 5, 10, 11, 12, 14, 15, 16, 20 };
+	static const int64_t at[] = { 0, 10, 1, 11, 12, 2, 20, 13, 14, 15, 16, 5 },
+		want[] = { 0, 1, 2, 5, 10, 11, 12, 14, 15, 16, 20 };
 	struct world world;
 	uint64_t id[12];
 
@@ -120,7 +125,8 @@ static void a_wake_from_another_thread_ends_the_wait(void **state)
 
 	(void)state;
 	enter(&world, false);
-	assert_int_equal(hd_thread_start(&thread, "waker", -1, (void (*)(void *))hd_loop_wake, &world.loop, NULL), HD_OK);
+	assert_int_equal(hd_thread_start(&thread, "waker", -1, (void (*)(void *))hd_loop_wake, &world.loop,
+		NULL), HD_OK);
 	poll_until(&world, INT64_MAX);
 	assert_int_equal(world.n, 1);
 	assert_int_equal(world.events[0].what, HD_LOOP_WAKE);
@@ -159,7 +165,8 @@ static void descriptors_report_what_was_asked_and_their_loss(void **state)
 	assert_int_equal(world.n, 1);
 	assert_int_equal(world.events[0].what, HD_LOOP_READ);
 	assert_int_equal(world.events[0].tag, 5);
-	assert_int_equal(hd_loop_watch(&world.loop, ends[0], HD_LOOP_READ, 6, NULL), HD_OK);      /* a new tag */
+	/* a new tag */
+	assert_int_equal(hd_loop_watch(&world.loop, ends[0], HD_LOOP_READ, 6, NULL), HD_OK);
 	close(ends[1]);
 	poll_until(&world, INT64_MAX);
 	assert_int_equal(world.events[0].what, HD_LOOP_READ | HD_LOOP_LOST);
@@ -171,7 +178,8 @@ static void descriptors_report_what_was_asked_and_their_loss(void **state)
 	close(ends[0]);
 	struct hd_diag diag = { "" };
 	assert_int_equal(hd_loop_watch(&world.loop, HD_LOOP_WATCHED, HD_LOOP_READ, 1, &diag), HD_E_NOSPACE);
-	assert_int_not_equal(hd_loop_watch(&world.loop, ends[0], HD_LOOP_READ, 1, NULL), HD_OK);       /* a closed one */
+	/* a closed one */
+	assert_int_not_equal(hd_loop_watch(&world.loop, ends[0], HD_LOOP_READ, 1, NULL), HD_OK);
 	hd_loop_finish(&world.loop);
 }
 
@@ -183,8 +191,10 @@ static void simulated_posts_reach_who_watches_then(void **state)
 	enter(&world, true);
 	assert_int_equal(hd_loop_watch(&world.loop, 3, HD_LOOP_READ, 33, NULL), HD_OK);
 	assert_int_equal(hd_loop_sim_post(&world.loop, 20, 3, HD_LOOP_READ, NULL), HD_OK);
-	assert_int_equal(hd_loop_sim_post(&world.loop, 10, 4, HD_LOOP_READ, NULL), HD_OK);      /* nobody watches 4 */
-	assert_int_equal(hd_loop_sim_post(&world.loop, 15, 3, HD_LOOP_WRITE, NULL), HD_OK);     /* nobody asked for that */
+	/* nobody watches 4 */
+	assert_int_equal(hd_loop_sim_post(&world.loop, 10, 4, HD_LOOP_READ, NULL), HD_OK);
+	/* nobody asked for that */
+	assert_int_equal(hd_loop_sim_post(&world.loop, 15, 3, HD_LOOP_WRITE, NULL), HD_OK);
 	poll_until(&world, INT64_MAX);
 	assert_int_equal(world.n, 1);
 	assert_int_equal(world.events[0].tag, 33);

@@ -44,7 +44,8 @@ static void touch(char *at, size_t len)
 		((volatile char *)at)[i] = 0;        /* volatile: the store is the point */
 }
 
-enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory, struct hd_diag *diag)
+enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory,
+	struct hd_diag *diag)
 {
 	size_t page = page_bytes(), align = bytes >= HUGE_BYTES ? HUGE_BYTES : page;
 	struct hd_memory_info info;
@@ -56,11 +57,15 @@ enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memor
 	if (!at) {
 		int error = errno;
 		hd_memory_look(&info);
-		return hd_fail(diag, HD_E_NOMEM, "cannot take %zu MiB of memory: %s; %llu MiB are free of %llu MiB allowed", bytes >> 20, strerror(error),
-			       (unsigned long long)(info.free_bytes >> 20), (unsigned long long)(info.limit_bytes >> 20));
+		return hd_fail(diag, HD_E_NOMEM,
+			"cannot take %zu MiB of memory: %s; %llu MiB are free of %llu MiB allowed",
+			bytes >> 20, strerror(error),
+			       (unsigned long long)(info.free_bytes >> 20),
+			       (unsigned long long)(info.limit_bytes >> 20));
 	}
 	if (align == HUGE_BYTES)
-		(void)madvise(at, len, MADV_HUGEPAGE);        /* advice: kernels without huge pages refuse it, to no harm */
+		/* advice: kernels without huge pages refuse it, to no harm */
+		(void)madvise(at, len, MADV_HUGEPAGE);
 	if (how & HD_MEMORY_TOUCH)
 		touch(at, len);
 	*memory = (struct hd_memory){ at, len };
@@ -74,7 +79,8 @@ enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *me
 
 	if (id < 0)
 		return hd_fail_errno(diag, errno, "create", path);
-	int error = posix_fallocate(id, 0, (off_t)bytes);        /* answers the error, and does not set errno */
+	/* answers the error, and does not set errno */
+	int error = posix_fallocate(id, 0, (off_t)bytes);
 	if (!error) {
 		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, id, 0);
 		error = at == MAP_FAILED ? errno : 0;
@@ -105,7 +111,8 @@ enum hd_err hd_memory_pair(size_t bytes, struct hd_memory *memory, int *id, stru
 	int fd = memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int error = fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) ? errno : 0;
 
-	enum hd_err err = error ? hd_fail_errno(diag, error, "make", "memory between processes") : map_pair(fd, bytes, memory, diag);
+	enum hd_err err = error ? hd_fail_errno(diag, error, "make", "memory between processes") :
+		map_pair(fd, bytes, memory, diag);
 	if (!err)
 		*id = fd;
 	else if (fd >= 0)
@@ -118,8 +125,10 @@ enum hd_err hd_memory_pair_map(int id, size_t bytes, struct hd_memory *memory, s
 	int seals = fcntl(id, F_GET_SEALS);
 	struct stat st;
 
-	if (seals < 0 || (seals & SEALS) != SEALS || seals & ~(SEALS) || fstat(id, &st) || st.st_size != (off_t)bytes)
-		return hd_fail(diag, HD_E_PROTOCOL, "the other process did not give %zu sealed bytes of memory", bytes);
+	if (seals < 0 || (seals & SEALS) != SEALS || seals & ~(SEALS) || fstat(id, &st) ||
+		st.st_size != (off_t)bytes)
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"the other process did not give %zu sealed bytes of memory", bytes);
 	return map_pair(id, bytes, memory, diag);
 }
 
@@ -138,10 +147,12 @@ void hd_memory_give(struct hd_memory *memory)
 
 void hd_memory_drop(void *at, size_t bytes)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)at + page - 1) / page * page, end = ((uintptr_t)at + bytes) / page * page;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)at + page - 1) / page * page,
+		end = ((uintptr_t)at + bytes) / page * page;
 
 	if (first < end)
-		(void)madvise((void *)first, end - first, MADV_DONTNEED);       /* a kernel that refuses it keeps them, to no harm */
+		/* a kernel that refuses it keeps them, to no harm */
+		(void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 uint64_t hd_memory_limit_parse(const char *text)
@@ -184,7 +195,8 @@ static uint64_t reclaimable_bytes(const char *folder, bool v2)
 	char path[STAT_PATH], text[STATUS];
 	const char *name = v2 ? "\ninactive_file " : "\ntotal_inactive_file ";
 
-	if (snprintf(path, sizeof path, "%s/memory.stat", folder) >= (int)sizeof path || !hd_proc_text(path, text, sizeof text))
+	if (snprintf(path, sizeof path, "%s/memory.stat", folder) >= (int)sizeof path ||
+		!hd_proc_text(path, text, sizeof text))
 		return 0;
 	const char *line = strstr(text, name);
 	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
@@ -197,7 +209,8 @@ static void look(void *user, const char *folder, bool v2)
 	if (!hd_cgroup_text(folder, v2 ? "memory.max" : "memory.limit_in_bytes", limit))
 		return;
 	bool known = hd_cgroup_text(folder, v2 ? "memory.current" : "memory.usage_in_bytes", used);
-	uint64_t used_bytes = known ? hd_memory_limit_parse(used) : 0, idle_bytes = known ? reclaimable_bytes(folder, v2) : 0;
+	uint64_t used_bytes = known ? hd_memory_limit_parse(used) : 0,
+		idle_bytes = known ? reclaimable_bytes(folder, v2) : 0;
 	tighten(user, hd_memory_limit_parse(limit), used_bytes > idle_bytes ? used_bytes - idle_bytes : 0);
 }
 

@@ -4,7 +4,8 @@
  * check "does the model fit" asks here before the first step.
  *
  * 1. A block is zero, aligned to 2 MiB from 2 MiB up (else to a page), and advised to be
- *    backed by huge pages where whole ones fit; with HD_MEMORY_TOUCH its pages exist, so that no step meets a fault.
+ *    backed by huge pages where whole ones fit; with HD_MEMORY_TOUCH its pages exist, so that no step meets a
+ *    fault.
  * 2. The limit of the process is the smallest of the machine's memory, the cgroup's limit
  *    (v1 or v2, any ancestor that is visible) and RLIMIT_AS.
  * 3. A block that cannot be had is HD_E_NOMEM with the numbers.
@@ -25,31 +26,39 @@ struct hd_memory { void *at; size_t len_bytes; };          /* len_bytes: rounded
 
 enum hd_memory_how { HD_MEMORY_LAZY = 0, HD_MEMORY_TOUCH = 1 };
 
-HD_MUST_USE enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory,
+	struct hd_diag *diag);
 /* A new file at `path` (0600, of `bytes` zeros, its blocks reserved so that no store meets a full disk).
  * HD_E_EXISTS: there is one. Always the system's files: other processes are to find it. */
-HD_MUST_USE enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory, struct hd_diag *diag);
-/* A block between processes without a name: `id` is given to the other one (hd_sock_give) and closed by hd_memory_id_close(). Its
- * length is sealed: neither end can take away what the other has mapped. */
+HD_MUST_USE enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory,
+	struct hd_diag *diag);
+/* A block between processes without a name: `id` is given to the other one (hd_sock_give) and closed by
+ * hd_memory_id_close(). Its length is sealed: neither end can take away what the other has mapped. */
 HD_MUST_USE enum hd_err hd_memory_pair(size_t bytes, struct hd_memory *memory, int *id, struct hd_diag *diag);
 /* Maps what was taken. HD_E_PROTOCOL: not a block of exactly that length, sealed. */
-HD_MUST_USE enum hd_err hd_memory_pair_map(int id, size_t bytes, struct hd_memory *memory, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_memory_pair_map(int id, size_t bytes, struct hd_memory *memory,
+	struct hd_diag *diag);
 void hd_memory_id_close(int id);
 void hd_memory_give(struct hd_memory *memory);             /* takes zeroed and given ones */
-/* The whole pages of a part of a block go back to the system, and are zero when they are touched again; what lies beside them stays. */
+/* The whole pages of a part of a block go back to the system, and are zero when they are touched again;
+ * what lies beside them stays. */
 void hd_memory_drop(void *at, size_t bytes);
 
 struct hd_memory_info {
 	uint64_t machine_bytes;           /* physical */
-	uint64_t free_bytes;              /* what the system says a new process could take, within the limit */
+	/* what the system says a new process could take, within the limit */
+	uint64_t free_bytes;
 	uint64_t limit_bytes;             /* invariant 2 */
 	uint64_t rss_bytes, rss_peak_bytes;       /* of this process */
 	uint64_t mapped_bytes;            /* of this process, resident or not */
-	bool     free_is_space;           /* what bounds free_bytes is RLIMIT_AS: it counts what is mapped, not what is resident */
-	uint64_t rss_file_bytes;          /* of rss: pages of programs and files, which the system takes back when it needs them; 0: not told */
+	/* what bounds free_bytes is RLIMIT_AS: it counts what is mapped, not what is resident */
+	bool     free_is_space;
+	/* of rss: pages of programs and files, which the system takes back when it needs them; 0: not told */
+	uint64_t rss_file_bytes;
 };
 void hd_memory_look(struct hd_memory_info *info);
-/* A limit out of the text of a cgroup file: a number of bytes, or "max" (UINT64_MAX), as is what cannot be read. */
+/* A limit out of the text of a cgroup file: a number of bytes, or "max" (UINT64_MAX), as is what cannot be
+ * read. */
 uint64_t hd_memory_limit_parse(const char *text);
 
 #endif

@@ -21,10 +21,13 @@ static void a_block_is_zero_aligned_and_writable_to_its_end(void **state)
 		for (int how = 0; how < 2; how++) {
 			struct hd_memory memory = { 0 };
 			struct hd_diag diag = { "" };
-			CHECK(!hd_memory_take(sizes[i], (enum hd_memory_how)how, &memory, &diag), "%s", diag.text);
+			CHECK(!hd_memory_take(sizes[i], (enum hd_memory_how)how, &memory, &diag), "%s",
+				diag.text);
 			size_t align = sizes[i] >= 2 << 20 ? 2 << 20 : 4096;
-			CHECK((uintptr_t)memory.at % align == 0 && memory.len_bytes >= sizes[i] && memory.len_bytes > 0, "%zu bytes", sizes[i]);
-			CHECK(memory.len_bytes < sizes[i] + 4096 + !sizes[i], "%zu bytes became %zu", sizes[i], memory.len_bytes);
+			CHECK((uintptr_t)memory.at % align == 0 && memory.len_bytes >= sizes[i] &&
+				memory.len_bytes > 0, "%zu bytes", sizes[i]);
+			CHECK(memory.len_bytes < sizes[i] + 4096 + !sizes[i], "%zu bytes became %zu",
+				sizes[i], memory.len_bytes);
 			unsigned char *at = memory.at;
 			for (size_t k = 0; k < memory.len_bytes; k += 1021)
 				assert_int_equal(at[k], 0);
@@ -49,8 +52,10 @@ static void touched_memory_counts_and_is_given_back(void **state)
 	hd_memory_give(&memory);
 	hd_memory_look(&after);
 	assert_true(after.rss_bytes + BIG / 2 <= during.rss_bytes);
-	assert_true(after.rss_peak_bytes + (4 << 20) >= during.rss_bytes);       /* the kernel counts in batches */
-	assert_true(before.machine_bytes >= before.limit_bytes && before.limit_bytes >= before.free_bytes && before.free_bytes > 0);
+	/* the kernel counts in batches */
+	assert_true(after.rss_peak_bytes + (4 << 20) >= during.rss_bytes);
+	assert_true(before.machine_bytes >= before.limit_bytes && before.limit_bytes >= before.free_bytes &&
+		before.free_bytes > 0);
 }
 
 static void a_shared_block_outlives_the_process_that_wrote_it(void **state)
@@ -99,7 +104,8 @@ static void more_than_there_is_is_refused_with_numbers(void **state)
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct hd_memory memory = { 0 };
 		struct hd_diag diag = { "" };
-		CHECK(hd_memory_take(sizes[i], HD_MEMORY_LAZY, &memory, &diag) == HD_E_NOMEM, "%zu", sizes[i]);
+		CHECK(hd_memory_take(sizes[i], HD_MEMORY_LAZY, &memory, &diag) == HD_E_NOMEM, "%zu",
+			sizes[i]);
 		assert_null(memory.at);
 		assert_non_null(strstr(diag.text, "MiB are free of"));
 	}
@@ -124,7 +130,8 @@ static void the_address_space_limit_counts(void **state)
 	assert_true(info.free_bytes < 200 << 20);
 }
 #else
-static void the_address_space_limit_counts(void **state) { (void)state; SKIP("the sanitizer's shadow is larger than any limit"); }
+static void the_address_space_limit_counts(void **state) { (void)state;
+	SKIP("the sanitizer's shadow is larger than any limit"); }
 #endif
 
 static void limits_are_read_as_the_kernel_writes_them(void **state)

@@ -21,7 +21,8 @@
 #include "sys/file.h"
 
 static const int signal_of[] = {
-	[HD_PROC_TERM] = SIGTERM, [HD_PROC_KILL] = SIGKILL, [HD_PROC_INT] = SIGINT, [HD_PROC_STOP] = SIGSTOP, [HD_PROC_CONT] = SIGCONT,
+	[HD_PROC_TERM] = SIGTERM, [HD_PROC_KILL] = SIGKILL, [HD_PROC_INT] = SIGINT, [HD_PROC_STOP] = SIGSTOP,
+		[HD_PROC_CONT] = SIGCONT,
 };
 
 enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what)
@@ -34,7 +35,8 @@ bool hd_pid_lives(int pid)
 	char path[40], text[1024], *at;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	return pid > 0 && hd_proc_text(path, text, sizeof text) && (at = strrchr(text, ')')) && at[1] == ' ' && at[2] && !strchr("ZXxTt", at[2]);
+	return pid > 0 && hd_proc_text(path, text, sizeof text) && (at = strrchr(text, ')')) &&
+		at[1] == ' ' && at[2] && !strchr("ZXxTt", at[2]);
 }
 
 /* The 22nd field; the second may hold anything, but ends with the last bracket. */
@@ -46,7 +48,9 @@ uint64_t hd_pid_began(int pid)
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	if (pid < 1 || !hd_proc_text(path, text, sizeof text) || !(at = strrchr(text, ')')))
 		return 0;
-	return sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &began) == 1 ? began : 0;
+	return sscanf(at + 1,
+		" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		&began) == 1 ? began : 0;
 }
 
 /* ---- the system ---- */
@@ -115,14 +119,16 @@ static int start(const struct hd_spawn *how, const char **env, int *pid)
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
 	error = redirect(&actions, how);
 	if (!error)        /* the casts only drop const: the interface is older than const */
-		error = posix_spawnp(pid, how->argv[0], &actions, &attr, (char *const *)(uintptr_t)how->argv, (char *const *)(uintptr_t)env);
+		error = posix_spawnp(pid, how->argv[0], &actions, &attr, (char *const *)(uintptr_t)how->argv,
+			(char *const *)(uintptr_t)env);
 	posix_spawnattr_destroy(&attr);
 out_actions:
 	posix_spawn_file_actions_destroy(&actions);
 	return error;
 }
 
-static enum hd_err real_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag)
+static enum hd_err real_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc,
+	struct hd_diag *diag)
 {
 	int pid;
 
@@ -152,10 +158,12 @@ static void doze(const struct hd_proc *proc, int64_t left_ns)
 
 	if (proc->pidfd < 0 && ms > LOOK_MS)
 		ms = LOOK_MS;
-	(void)poll(&end, 1, ms > INT_MAX ? INT_MAX : (int)ms);        /* whatever it answers, the caller looks and asks the clock */
+	/* whatever it answers, the caller looks and asks the clock */
+	(void)poll(&end, 1, ms > INT_MAX ? INT_MAX : (int)ms);
 }
 
-static enum hd_err real_wait(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag)
+static enum hd_err real_wait(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code,
+	struct hd_diag *diag)
 {
 	struct hd_clock clock;
 	int status;
@@ -172,7 +180,8 @@ static enum hd_err real_wait(struct hd_host *host, struct hd_proc *proc, int64_t
 			return HD_OK;
 		}
 		if (pid < 0 && errno != EINTR)
-			return hd_fail(diag, HD_E_BUG, "process %d is no child of ours: %s", proc->pid, strerror(errno));
+			return hd_fail(diag, HD_E_BUG, "process %d is no child of ours: %s", proc->pid,
+				strerror(errno));
 		int64_t gone_ns = hd_clock_now_ns(&clock) - start_ns;
 		if (gone_ns >= timeout_ns)
 			return HD_E_AGAIN;
@@ -180,11 +189,13 @@ static enum hd_err real_wait(struct hd_host *host, struct hd_proc *proc, int64_t
 	}
 }
 
-static enum hd_err real_signal(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag)
+static enum hd_err real_signal(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what,
+	struct hd_diag *diag)
 {
 	(void)host;
 	if (kill(proc->pid, signal_of[what]))
-		return hd_fail(diag, HD_E_REFUSED, "cannot signal process %d: %s", proc->pid, strerror(errno));
+		return hd_fail(diag, HD_E_REFUSED, "cannot signal process %d: %s", proc->pid,
+			strerror(errno));
 	return HD_OK;
 }
 
@@ -194,13 +205,15 @@ void hd_host_real(struct hd_host *host) { host->ops = &real_ops; }
 
 /* ---- the recorder ---- */
 
-static enum hd_err sim_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag)
+static enum hd_err sim_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc,
+	struct hd_diag *diag)
 {
 	struct hd_host_sim *sim = (struct hd_host_sim *)host;
 	size_t at = 0;
 
 	if (sim->refuse || sim->n == HD_HOST_SIM_CAP)
-		return hd_fail(diag, sim->refuse ? sim->refuse : HD_E_REFUSED, "cannot start %s: the test says so", how->argv[0]);
+		return hd_fail(diag, sim->refuse ? sim->refuse : HD_E_REFUSED,
+			"cannot start %s: the test says so", how->argv[0]);
 	char *args = sim->proc[sim->n].args;
 	for (size_t i = 0; how->argv[i]; i++) {
 		size_t len = strlen(how->argv[i]), room = HD_HOST_SIM_ARGS - 1 - at;
@@ -216,7 +229,8 @@ static enum hd_err sim_spawn(struct hd_host *host, const struct hd_spawn *how, s
 	return HD_OK;
 }
 
-static enum hd_err sim_wait(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag)
+static enum hd_err sim_wait(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code,
+	struct hd_diag *diag)
 {
 	struct hd_host_sim *sim = (struct hd_host_sim *)host;
 
@@ -228,7 +242,8 @@ static enum hd_err sim_wait(struct hd_host *host, struct hd_proc *proc, int64_t 
 	return HD_OK;
 }
 
-static enum hd_err sim_signal(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag)
+static enum hd_err sim_signal(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what,
+	struct hd_diag *diag)
 {
 	struct hd_host_sim *sim = (struct hd_host_sim *)host;
 
@@ -254,7 +269,8 @@ void hd_host_sim_end(struct hd_host_sim *sim, int pid, int code)
 
 /* ---- both ---- */
 
-enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag)
+enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc,
+	struct hd_diag *diag)
 {
 	struct hd_proc made = { .host = host };
 
@@ -327,7 +343,8 @@ enum hd_err hd_proc_detach(struct hd_detached *at, const char *log, struct hd_di
 	close(at->pid ? ends[1] : ends[0]);
 	if (at->pid < 0)
 		close(at->told);
-	return error ? hd_fail_errno(diag, error, "start", "a process that goes on without this terminal") : HD_OK;
+	return error ? hd_fail_errno(diag, error, "start", "a process that goes on without this terminal") :
+		HD_OK;
 }
 
 void hd_proc_begun(struct hd_detached *at)
@@ -352,7 +369,8 @@ enum hd_err hd_proc_await(struct hd_detached *at, int *code, struct hd_diag *dia
 		return HD_OK;
 	while (waitpid(at->pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return hd_fail(diag, HD_E_BUG, "process %d is no child of ours: %s", at->pid, strerror(errno));
+			return hd_fail(diag, HD_E_BUG, "process %d is no child of ours: %s", at->pid,
+				strerror(errno));
 	*code = code_of(status);
 	return HD_E_AGAIN;
 }
@@ -386,7 +404,8 @@ void hd_proc_self(struct hd_proc_self *self)
 	char text[64];
 
 	*self = (struct hd_proc_self){ .pid = (uint32_t)getpid() };
-	if (!hd_proc_text("/proc/sys/kernel/random/boot_id", text, sizeof text) || !take_uuid(text, self->boot))
+	if (!hd_proc_text("/proc/sys/kernel/random/boot_id", text, sizeof text) ||
+		!take_uuid(text, self->boot))
 		memset(self->boot, 0, sizeof self->boot);
 	if (gethostname(self->host, sizeof self->host - 1) || !*self->host)
 		self->host[0] = '_';

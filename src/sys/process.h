@@ -26,17 +26,21 @@ enum { HD_HOST_CAP = 65 };
 struct hd_proc_self {
 	uint32_t pid;
 	uint8_t boot[16];                 /* the kernel's id of this boot; zeros where it has none */
-	char host[HD_HOST_CAP];           /* the machine's name, of letters, digits, '.', '-', '_' (others become '_'); never "" */
+	/* the machine's name, of letters, digits, '.', '-', '_' (others become '_'); never "" */
+	char host[HD_HOST_CAP];
 };
 void hd_proc_self(struct hd_proc_self *self);
-HD_MUST_USE enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag);      /* where relative paths begin */
-char *const *hd_proc_environment(void);   /* "NAME=value", ends with NULL; borrowed from the process, which does not change it */
+/* where relative paths begin */
+HD_MUST_USE enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag);
+/* "NAME=value", ends with NULL; borrowed from the process, which does not change it */
+char *const *hd_proc_environment(void);
 
 struct hd_host;
 
 struct hd_spawn {
 	const char *const *argv;          /* ends with NULL; argv[0] is searched in PATH if it has no '/' */
-	const char *const *env;           /* "NAME=value", in place of ours or added; ends with NULL; NULL: none */
+	/* "NAME=value", in place of ours or added; ends with NULL; NULL: none */
+	const char *const *env;
 	int in, out, err;                 /* descriptors for 0, 1, 2; -1: /dev/null, ours, ours */
 };
 
@@ -49,29 +53,37 @@ enum hd_proc_signal { HD_PROC_TERM, HD_PROC_KILL, HD_PROC_INT, HD_PROC_STOP, HD_
 
 struct hd_host_ops {
 	const char *name;
-	enum hd_err (*spawn)(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag);
-	enum hd_err (*wait)(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag);
-	enum hd_err (*signal)(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag);
+	enum hd_err (*spawn)(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc,
+		struct hd_diag *diag);
+	enum hd_err (*wait)(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code,
+		struct hd_diag *diag);
+	enum hd_err (*signal)(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what,
+		struct hd_diag *diag);
 };
 
 struct hd_host { const struct hd_host_ops *ops; };
 
 void hd_host_real(struct hd_host *host);
 
-HD_MUST_USE enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc,
+	struct hd_diag *diag);
 /* HD_E_AGAIN: still running after timeout_ns (0: just look). */
-HD_MUST_USE enum hd_err hd_proc_wait(struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_proc_wait(struct hd_proc *proc, int64_t timeout_ns, int *code,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_proc_signal(struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag);
-/* A process that somebody else started, of this user: HD_E_NOTFOUND if it is gone. The caller knows that the number is still its. */
+/* A process that somebody else started, of this user: HD_E_NOTFOUND if it is gone. The caller knows that
+ * the number is still its. */
 HD_MUST_USE enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what);
-/* When a process began, in ticks of this boot; 0: there is none of that number. With it a number means one process only. */
+/* When a process began, in ticks of this boot; 0: there is none of that number. With it a number means one
+ * process only. */
 uint64_t hd_pid_began(int pid);
 /* It could do something now: it is neither gone, nor ended and not waited for, nor stopped. */
 bool hd_pid_lives(int pid);
 void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and ended ones */
 
-/* This process in two, before it has threads: one goes on in a session of its own, with what it writes in the file `log` (made new), and returns
- * with pid 0 and a descriptor to tell that it has begun; the other returns with the pid of that one, and waits for it to tell, or to end. */
+/* This process in two, before it has threads: one goes on in a session of its own, with what it writes in the
+ * file `log` (made new), and returns with pid 0 and a descriptor to tell that it has begun; the other
+ * returns with the pid of that one, and waits for it to tell, or to end. */
 struct hd_detached { int pid, told; };
 HD_MUST_USE enum hd_err hd_proc_detach(struct hd_detached *at, const char *log, struct hd_diag *diag);
 void hd_proc_begun(struct hd_detached *at);               /* by the one that goes on */

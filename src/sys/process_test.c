@@ -63,7 +63,8 @@ static void exit_codes_and_signals_are_told(void **state)
 
 static void the_child_has_our_environment_and_what_is_added(void **state)
 {
-	static const char *const argv[] = { "sh", "-c", "echo $HD_ONE/$HD_TWO", NULL }, *const env[] = { "HD_TWO=new", NULL };
+	static const char *const argv[] = { "sh", "-c", "echo $HD_ONE/$HD_TWO", NULL },
+		*const env[] = { "HD_TWO=new", NULL };
 	char text[100];
 
 	(void)state;
@@ -72,19 +73,24 @@ static void the_child_has_our_environment_and_what_is_added(void **state)
 	assert_int_equal(caught(argv, env, text, sizeof text), 0);
 	assert_string_equal(text, "ours/new\n");
 	/* some shells see the first of two of one name, some the last: there must be one */
-	static const char *const count[] = { "sh", "-c", "tr '\\0' '\\n' </proc/$$/environ | grep -c ^HD_TWO=", NULL };
+	static const char *const count[] = { "sh", "-c",
+		"tr '\\0' '\\n' </proc/$$/environ | grep -c ^HD_TWO=", NULL };
 	assert_int_equal(caught(count, env, text, sizeof text), 0);
 	assert_string_equal(text, "1\n");
 }
 
 static void the_child_has_three_descriptors_and_a_session_of_its_own(void **state)
 {
-	static const char *const argv[] = { "sh", "-c", "for f in /proc/self/fd/*; do case ${f##*/} in 0|1|2) ;; *) [ -e $f ] && readlink $f; esac; done; "
-					    "set -- $(cat /proc/$$/stat) && test $$ = $5 && test $$ = $6 && readlink /proc/$$/fd/0", NULL };
+	static const char *const argv[] = { "sh", "-c",
+		"for f in /proc/self/fd/*; do case ${f##*/} in 0|1|2) ;; *) [ -e $f ] && readlink $f; esac; "
+		"done; "
+					    "set -- $(cat /proc/$$/stat) && test $$ = $5 && test $$ = $6 && "
+					    "readlink /proc/$$/fd/0", NULL };
 	char text[400];
 
 	(void)state;
-	int extra = open("/etc/passwd", O_RDONLY);        /* not close-on-exec: the child must not see it all the same */
+	/* not close-on-exec: the child must not see it all the same */
+	int extra = open("/etc/passwd", O_RDONLY);
 	assert_true(extra > 2);
 	assert_int_equal(caught(argv, NULL, text, sizeof text), 0);
 	assert_null(strstr(text, "passwd"));
@@ -122,7 +128,8 @@ static void a_process_that_detaches_goes_on_in_a_session_of_its_own(void **state
 	for (int begins = 0; begins < 2; begins++) {
 		CHECK(!hd_proc_detach(&at, log, &diag), "%s", diag.text);
 		if (!at.pid) {
-			dprintf(1, "%s %d", getsid(0) == getpid() && getpgrp() == getpid() ? "own" : "other", begins);
+			dprintf(1, "%s %d", getsid(0) == getpid() && getpgrp() == getpid() ? "own" : "other",
+				begins);
 			if (begins)
 				hd_proc_begun(&at);
 			_exit(44);
@@ -160,7 +167,8 @@ static void a_program_that_is_not_there_is_an_error_of_the_start(void **state)
 static void a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended(void **state)
 {
 	static const char *const argv[] = { "sleep", "1000", NULL };
-	static const struct { enum hd_proc_signal what; int code; } ends[] = { { HD_PROC_TERM, 143 }, { HD_PROC_KILL, 137 }, { HD_PROC_INT, 130 } };
+	static const struct { enum hd_proc_signal what; int code; } ends[] = { { HD_PROC_TERM, 143 },
+		{ HD_PROC_KILL, 137 }, { HD_PROC_INT, 130 } };
 	struct hd_host host;
 	struct hd_diag diag = { "" };
 	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1 };
@@ -260,7 +268,8 @@ static void who_is_stopped_or_ended_does_not_live(void **state)
 	assert_false(hd_pid_lives(child));
 	assert_int_equal(kill(child, SIGKILL), 0);
 	siginfo_t info;
-	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);      /* ended, and not waited for */
+	/* ended, and not waited for */
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	assert_false(hd_pid_lives(child));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_false(hd_pid_lives(child));

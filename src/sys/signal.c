@@ -57,7 +57,8 @@ static void say(enum hd_wish wish)
 	if (word == &said)
 		wait_for_the_end();
 	if (word && word->line[wish].len_bytes)
-		(void)!word->to->fs->ops->file.write(word->to->fs, word->to->id, word->line[wish].at, word->line[wish].len_bytes, -1);
+		(void)!word->to->fs->ops->file.write(word->to->fs, word->to->id, word->line[wish].at,
+			word->line[wish].len_bytes, -1);
 }
 
 static enum hd_wish wish_of(int number)
@@ -113,7 +114,8 @@ enum hd_err hd_signal_install(struct hd_diag *diag)
 	return err;
 }
 
-enum hd_wish hd_signal_wish(void) { return (enum hd_wish)(atomic_load_explicit(&wished, memory_order_relaxed) & 0xff); }
+enum hd_wish hd_signal_wish(void) { return (enum hd_wish)(atomic_load_explicit(&wished,
+	memory_order_relaxed) & 0xff); }
 int hd_signal_number(void) { return atomic_load_explicit(&wished, memory_order_relaxed) >> 8; }
 void hd_signal_wish_set(enum hd_wish wish) { atomic_store(&wished, (int)wish); }
 

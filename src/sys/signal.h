@@ -29,13 +29,15 @@ void hd_signal_wish_set(enum hd_wish wish);       /* by a test, or by a deadline
 
 struct hd_file;
 
-/* What a second signal says before it leaves: the line of its wish, added to `to` (opened to append) by one write. */
+/* What a second signal says before it leaves: the line of its wish, added to `to` (opened to append) by
+ * one write. */
 struct hd_signal_word {
 	const struct hd_file *to;
-	struct { const char *at; size_t len_bytes; } line[HD_WISH_INTERRUPT + 1];     /* len_bytes 0: nothing is said */
+	/* len_bytes 0: nothing is said */
+	struct { const char *at; size_t len_bytes; } line[HD_WISH_INTERRUPT + 1];
 };
-/* In place of the one before, which is the caller's again; NULL: none. Borrowed until then. By one thread at a time. It does not return once
- * a second signal has begun to say the one before: the process is ending. */
+/* In place of the one before, which is the caller's again; NULL: none. Borrowed until then. By one thread at
+ * a time. It does not return once a second signal has begun to say the one before: the process is ending. */
 void hd_signal_word_set(const struct hd_signal_word *word);
 
 #endif

@@ -59,7 +59,8 @@ static void the_second_signal_leaves_at_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < N; i++)
 		for (size_t k = 0; k < N; k++)
-			CHECK(fate(asks[i].number, asks[i].wish, asks[k].number) == asks[k].exit, "%s, %s", asks[i].name, asks[k].name);
+			CHECK(fate(asks[i].number, asks[i].wish, asks[k].number) == asks[k].exit, "%s, %s",
+				asks[i].name, asks[k].name);
 	assert_int_equal(fate(SIGTERM, HD_WISH_PREEMPT, SIGCONT), WISH_RIGHT);
 }
 
@@ -114,7 +115,8 @@ static int last_word(const char *path, int second, int how)
 		struct hd_fs fs;
 		struct hd_file file;
 		hd_fs_real(&fs);
-		if (hd_signal_install(NULL) || hd_file_open(&fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE | HD_OPEN_APPEND, &file, NULL))
+		if (hd_signal_install(NULL) || hd_file_open(&fs, path,
+			HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE | HD_OPEN_APPEND, &file, NULL))
 			_exit(1);
 		struct hd_signal_word one = { .to = &file }, two = { .to = &file };
 		one.line[HD_WISH_PREEMPT].at = two.line[HD_WISH_PREEMPT].at = "of 75\n";
@@ -175,7 +177,8 @@ static int64_t slow_write(struct hd_fs *fs, int id, const void *bytes, size_t le
 	if (pthread_create(&thread, NULL, take_back, NULL))
 		_exit(1);
 	for (int i = 0; i < 100; i++)
-		poll(NULL, 0, 1);                 /* long enough for what would be wrong; nothing waits for it */
+		/* long enough for what would be wrong; nothing waits for it */
+		poll(NULL, 0, 1);
 	return write(id, bytes, len);
 }
 

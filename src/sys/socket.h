@@ -37,29 +37,42 @@ struct hd_sock {
 	int id;                           /* what a loop watches: a descriptor, or the sim's number */
 	bool listens;
 	char addr[HD_ADDR_CAP];           /* of a listener: its own, with the port chosen; else the peer's */
-	uint64_t from;                    /* of one that was accepted: equal for those who come from one place; 0: by a Unix socket */
+	/* of one that was accepted: equal for those who come from one place; 0: by a Unix socket */
+	uint64_t from;
 };
 
 /* Advice, which a socket that does not know it ignores. */
 enum hd_sock_knob {
-	HD_SOCK_UNSENT_BYTES,             /* of TCP: not writable while more than this waits here: it cannot be called back */
-	HD_SOCK_UNHEARD_MS,               /* of TCP: lost when what was sent is not acknowledged for so long */
+	/* of TCP: not writable while more than this waits here: it cannot be called back */
+	HD_SOCK_UNSENT_BYTES,
+	/* of TCP: lost when what was sent is not acknowledged for so long */
+	HD_SOCK_UNHEARD_MS,
 };
 
 /* All slots: run on the socket's thread, never block. */
 struct hd_net_ops {
 	const char *name;
-	enum hd_err (*listen)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);        /* sock->addr in and out */
-	enum hd_err (*accept)(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock, struct hd_diag *diag);
-	enum hd_err (*connect)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);       /* begins; `connected` tells the end */
-	enum hd_err (*connected)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);     /* HD_E_AGAIN: under way */
-	enum hd_err (*read)(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
-	enum hd_err (*write)(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
-	bool (*is_private)(struct hd_net *net, const char *addr);         /* only processes of this user can reach a listener there */
-	bool (*is_same_user)(struct hd_net *net, struct hd_sock *sock);   /* the other end is a process of this user */
+	/* sock->addr in and out */
+	enum hd_err (*listen)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);
+	enum hd_err (*accept)(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock,
+		struct hd_diag *diag);
+	/* begins; `connected` tells the end */
+	enum hd_err (*connect)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);
+	/* HD_E_AGAIN: under way */
+	enum hd_err (*connected)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);
+	enum hd_err (*read)(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n,
+		size_t *got, struct hd_diag *diag);
+	enum hd_err (*write)(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n,
+		size_t *put, struct hd_diag *diag);
+	/* only processes of this user can reach a listener there */
+	bool (*is_private)(struct hd_net *net, const char *addr);
+	/* the other end is a process of this user */
+	bool (*is_same_user)(struct hd_net *net, struct hd_sock *sock);
 	void (*tune)(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
-	enum hd_err (*give)(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag);
-	enum hd_err (*take)(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag);
+	enum hd_err (*give)(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n,
+		struct hd_diag *diag);
+	enum hd_err (*take)(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n,
+		struct hd_diag *diag);
 	void (*close)(struct hd_net *net, struct hd_sock *sock);
 };
 
@@ -70,20 +83,27 @@ struct hd_net {
 
 void hd_net_real(struct hd_net *net);
 
-HD_MUST_USE enum hd_err hd_sock_listen(struct hd_net *net, const char *addr, struct hd_sock *sock, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_listen(struct hd_net *net, const char *addr, struct hd_sock *sock,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_sock_accept(struct hd_sock *listener, struct hd_sock *sock, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_sock_connect(struct hd_net *net, const char *addr, struct hd_sock *sock, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_connect(struct hd_net *net, const char *addr, struct hd_sock *sock,
+	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_sock_connected(struct hd_sock *sock, struct hd_diag *diag);
 /* len >= 1. Some bytes and HD_OK, or none and a code. */
-HD_MUST_USE enum hd_err hd_sock_read(struct hd_sock *sock, void *bytes, size_t len, size_t *got, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_sock_write(struct hd_sock *sock, const void *bytes, size_t len, size_t *put, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_read(struct hd_sock *sock, void *bytes, size_t len, size_t *got,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_write(struct hd_sock *sock, const void *bytes, size_t len, size_t *put,
+	struct hd_diag *diag);
 /* n pieces, 1..HD_VEC_MAX, as if they were one. */
-HD_MUST_USE enum hd_err hd_sock_read_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_sock_write_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_read_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n,
+	size_t *got, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_write_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n,
+	size_t *put, struct hd_diag *diag);
 bool hd_sock_is_private(struct hd_net *net, const char *addr);
 bool hd_sock_is_same_user(struct hd_sock *sock);
-/* Over a real Unix socket: n descriptors (1..HD_SOCK_IDS) and one byte that carries them; they stay the giver's too. The taker owns
- * its copies, which do not block. HD_E_PROTOCOL: what came is not n descriptors; none is kept then. */
+/* Over a real Unix socket: n descriptors (1..HD_SOCK_IDS) and one byte that carries them; they stay the
+ * giver's too. The taker owns its copies, which do not block. HD_E_PROTOCOL: what came is not n
+ * descriptors; none is kept then. */
 HD_MUST_USE enum hd_err hd_sock_give(struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_sock_take(struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag);
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
@@ -93,7 +113,8 @@ void hd_sock_shut(int id);
 
 /* HOST:PORT whose host stands for every address of the machine, however it is spelt. */
 bool hd_sock_is_everywhere(const char *where);
-/* "tcp:HOST:0": the address of this machine from which it would call `addr`, a tcp one; nothing is sent. HD_E_PEERLOST: no way leads there. */
+/* "tcp:HOST:0": the address of this machine from which it would call `addr`, a tcp one; nothing is sent.
+ * HD_E_PEERLOST: no way leads there. */
 HD_MUST_USE enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_diag *diag);
 
 /* ---- the twin ---- */
@@ -109,8 +130,8 @@ struct hd_net_fault {
 	bool cut;
 };
 
-/* What befalls a write, or a connect (of 0 bytes), between two hosts. `lost`: nothing of this direction arrives any
- * more, and nobody is told: a half-open connection; a connect stays under way. */
+/* What befalls a write, or a connect (of 0 bytes), between two hosts. `lost`: nothing of this direction
+ * arrives any more, and nobody is told: a half-open connection; a connect stays under way. */
 struct hd_net_fate { int64_t delay_ns; bool cut, lost; };
 struct hd_net_trip { int64_t now_ns; uint64_t write; uint32_t from, to; size_t len; };
 
@@ -121,7 +142,8 @@ struct hd_net_sim;
 struct hd_net_host {
 	struct hd_net net;                /* hand out &host->net */
 	struct hd_net_sim *sim;           /* borrowed */
-	struct hd_loop *loop;             /* borrowed: simulated, hears of this host's sockets; NULL: nobody is told */
+	/* borrowed: simulated, hears of this host's sockets; NULL: nobody is told */
+	struct hd_loop *loop;
 	uint32_t host;
 };
 
@@ -133,17 +155,19 @@ struct hd_net_sim {
 	struct hd_clock *clock;           /* borrowed */
 	const struct hd_net_fault *faults;        /* borrowed, rising by `write` */
 	size_t n_faults;
-	struct hd_net_fate (*fate)(void *user, const struct hd_net_trip *trip);       /* NULL: none; asked after the faults */
+	/* NULL: none; asked after the faults */
+	struct hd_net_fate (*fate)(void *user, const struct hd_net_trip *trip);
 	void *user;                       /* borrowed */
 	uint64_t writes;
 	int64_t latency_ns;               /* of every write */
 	struct hd_net_end *ends;          /* owned: HD_NET_SIM_SOCKS */
 };
 
-/* `host` does not move while it has sockets. Loops of several hosts share the sim's clock; whoever moves them polls the one whose
- * next event is earliest (hd_loop_sim_next_ns). */
+/* `host` does not move while it has sockets. Loops of several hosts share the sim's clock; whoever moves them
+ * polls the one whose next event is earliest (hd_loop_sim_next_ns). */
 void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_loop *loop, struct hd_net_host *host);
-HD_MUST_USE enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop,
+	struct hd_diag *diag);
 void hd_net_sim_finish(struct hd_net_sim *sim);
 
 #endif

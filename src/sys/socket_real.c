@@ -27,8 +27,10 @@ struct address {
 
 static enum hd_err lost(struct hd_diag *diag, int error, const char *verb, const char *addr)
 {
-	if (error == EPIPE || error == ECONNRESET || error == ECONNREFUSED || error == ETIMEDOUT || error == ENOTCONN || error == ENOENT)
-		return hd_fail(diag, HD_E_PEERLOST, "cannot %s %s: %s; is the other process alive?", verb, addr, strerror(error));
+	if (error == EPIPE || error == ECONNRESET || error == ECONNREFUSED || error == ETIMEDOUT ||
+		error == ENOTCONN || error == ENOENT)
+		return hd_fail(diag, HD_E_PEERLOST, "cannot %s %s: %s; is the other process alive?", verb,
+			addr, strerror(error));
 	if (error == EAGAIN || error == EINPROGRESS)
 		return HD_E_AGAIN;        /* the everyday answer: no message */
 	return hd_fail_errno(diag, error, verb, addr);
@@ -37,8 +39,12 @@ static enum hd_err lost(struct hd_diag *diag, int error, const char *verb, const
 static enum hd_err bad(const struct hd_net *net, const char *addr, struct hd_diag *diag)
 {
 	if (net->world)
-		return hd_fail(diag, HD_E_INVAL, "%s is not an address; write unix:PATH, tcp:A.B.C.D:PORT or tcp:[IPV6]:PORT, hosts as numbers", addr);
-	return hd_fail(diag, HD_E_INVAL, "%s is not an address of this machine; write unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT", addr);
+		return hd_fail(diag, HD_E_INVAL,
+			"%s is not an address; write unix:PATH, tcp:A.B.C.D:PORT or tcp:[IPV6]:PORT, hosts "
+			"as numbers", addr);
+	return hd_fail(diag, HD_E_INVAL,
+		"%s is not an address of this machine; write unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT",
+		addr);
 }
 
 static bool parse_port(const char *text, in_port_t *port)
@@ -58,7 +64,8 @@ void hd_sock_shut(int id) { (void)shutdown(id, SHUT_RDWR); }        /* the peer 
 static bool parse_tcp(const char *addr, struct address *out)
 {
 	bool six = addr[4] == '[';
-	const char *host = addr + 4 + six, *end = strchr(host, six ? ']' : ':'), *port = end && six ? end + 1 : end;
+	const char *host = addr + 4 + six, *end = strchr(host, six ? ']' : ':'), *port = end &&
+		six ? end + 1 : end;
 	char text[INET6_ADDRSTRLEN];
 	in_port_t number;
 
@@ -69,7 +76,8 @@ static bool parse_tcp(const char *addr, struct address *out)
 	out->any.sa_family = six ? AF_INET6 : AF_INET;
 	out->len = six ? sizeof out->in6 : sizeof out->in;
 	*(six ? &out->in6.sin6_port : &out->in.sin_port) = number;
-	return inet_pton(out->any.sa_family, text, six ? (void *)&out->in6.sin6_addr : (void *)&out->in.sin_addr) == 1;
+	return inet_pton(out->any.sa_family, text, six ? (void *)&out->in6.sin6_addr :
+		(void *)&out->in.sin_addr) == 1;
 }
 
 static bool is_loopback(const struct address *a)
@@ -78,13 +86,15 @@ static bool is_loopback(const struct address *a)
 		!memcmp(&a->in6.sin6_addr, &in6addr_loopback, sizeof in6addr_loopback);
 }
 
-static enum hd_err parse(const struct hd_net *net, const char *addr, struct address *out, struct hd_diag *diag)
+static enum hd_err parse(const struct hd_net *net, const char *addr, struct address *out,
+	struct hd_diag *diag)
 {
 	memset(out, 0, sizeof *out);
 	if (!strncmp(addr, "unix:", 5)) {
 		size_t len = strlen(addr + 5);
 		if (!len || len >= sizeof out->un.sun_path)
-			return hd_fail(diag, HD_E_INVAL, "%s: the path of a socket has 1 to %zu bytes; choose a shorter one", addr,
+			return hd_fail(diag, HD_E_INVAL,
+				"%s: the path of a socket has 1 to %zu bytes; choose a shorter one", addr,
 				sizeof out->un.sun_path - 1);
 		out->un.sun_family = AF_UNIX;
 		memcpy(out->un.sun_path, addr + 5, len + 1);
@@ -96,7 +106,8 @@ static enum hd_err parse(const struct hd_net *net, const char *addr, struct addr
 	return bad(net, addr, diag);
 }
 
-static int socket_for(const struct address *address) { return socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
+static int socket_for(const struct address *address) { return socket(address->any.sa_family,
+	SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 
 /* Small messages go at once; Unix sockets do not know the option. */
 static void no_delay(int fd)
@@ -105,9 +116,10 @@ static void no_delay(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* Over loopback nothing can be congested, and a control that paces (BBR, the default of some machines) makes every sender wait for timers:
- * a sum of 25 MB over 2 processes took 10.6 ms under it and 6.0 without. Reno is in every kernel and open to every user.
- * Before the connection exists: an accepted one has its listener's, and one that was ever paced stays so. */
+/* Over loopback nothing can be congested, and a control that paces (BBR, the default of some machines) makes
+ * every sender wait for timers: a sum of 25 MB over 2 processes took 10.6 ms under it and 6.0 without. Reno
+ * is in every kernel and open to every user. Before the connection exists: an accepted one has its
+ * listener's, and one that was ever paced stays so. */
 static void no_pacing(int fd, const struct address *address)
 {
 	if (address->any.sa_family != AF_UNIX && is_loopback(address))
@@ -134,9 +146,11 @@ static void print_tcp(const struct address *a, uint16_t port, char addr[HD_ADDR_
 	char host[INET6_ADDRSTRLEN];
 
 	if (a->any.sa_family == AF_INET)
-		snprintf(addr, HD_ADDR_CAP, "tcp:%s:%u", inet_ntop(AF_INET, &a->in.sin_addr, host, sizeof host), port);
+		snprintf(addr, HD_ADDR_CAP, "tcp:%s:%u", inet_ntop(AF_INET, &a->in.sin_addr, host,
+			sizeof host), port);
 	if (a->any.sa_family == AF_INET6)
-		snprintf(addr, HD_ADDR_CAP, "tcp:[%s]:%u", inet_ntop(AF_INET6, &a->in6.sin6_addr, host, sizeof host), port);
+		snprintf(addr, HD_ADDR_CAP, "tcp:[%s]:%u", inet_ntop(AF_INET6, &a->in6.sin6_addr, host,
+			sizeof host), port);
 }
 
 static void tell_port(struct hd_sock *sock)
@@ -144,7 +158,8 @@ static void tell_port(struct hd_sock *sock)
 	struct address own = { .len = sizeof own.in6 };
 
 	if (!getsockname(sock->id, &own.any, &own.len))
-		print_tcp(&own, ntohs(own.any.sa_family == AF_INET ? own.in.sin_port : own.in6.sin6_port), sock->addr);
+		print_tcp(&own, ntohs(own.any.sa_family == AF_INET ? own.in.sin_port : own.in6.sin6_port),
+			sock->addr);
 }
 
 bool hd_sock_is_everywhere(const char *where)
@@ -154,7 +169,8 @@ bool hd_sock_is_everywhere(const char *where)
 
 	if ((size_t)snprintf(addr, sizeof addr, "tcp:%s", where) >= sizeof addr || !parse_tcp(addr, &a))
 		return false;
-	return a.any.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&a.in6.sin6_addr) : a.in.sin_addr.s_addr == INADDR_ANY;
+	return a.any.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&a.in6.sin6_addr) :
+		a.in.sin_addr.s_addr == INADDR_ANY;
 }
 
 /* A datagram socket that is connected knows its own end, and sends nothing. */
@@ -163,9 +179,12 @@ enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_di
 	struct address far = { .len = 0 }, near = { .len = sizeof near.in6 };
 
 	if (strncmp(addr, "tcp:", 4) != 0 || !parse_tcp(addr, &far))
-		return hd_fail(diag, HD_E_INVAL, "%s is not an address; write tcp:A.B.C.D:PORT or tcp:[IPV6]:PORT, hosts as numbers", addr);
+		return hd_fail(diag, HD_E_INVAL,
+			"%s is not an address; write tcp:A.B.C.D:PORT or tcp:[IPV6]:PORT, hosts as numbers",
+			addr);
 	int fd = socket(far.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int error = fd < 0 || connect(fd, &far.any, far.len) || getsockname(fd, &near.any, &near.len) ? errno : 0;
+	int error = fd < 0 || connect(fd, &far.any, far.len) ||
+		getsockname(fd, &near.any, &near.len) ? errno : 0;
 	if (fd >= 0)
 		close(fd);
 	if (error)
@@ -216,13 +235,15 @@ static uint64_t place_of(const struct address *peer)
 	if (peer->any.sa_family != AF_INET6)
 		return 0;
 	if (IN6_IS_ADDR_V4MAPPED(&peer->in6.sin6_addr))
-		return (UINT64_C(1) << 32) + ((uint64_t)six[12] << 24 | (uint64_t)six[13] << 16 | (uint64_t)six[14] << 8 | six[15]);
+		return (UINT64_C(1) << 32) + ((uint64_t)six[12] << 24 | (uint64_t)six[13] << 16 |
+			(uint64_t)six[14] << 8 | six[15]);
 	for (int i = 0; i < 8; i++)
 		place = place << 8 | six[i];
 	return place ? place : 1;         /* ::1 */
 }
 
-static enum hd_err real_accept(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock, struct hd_diag *diag)
+static enum hd_err real_accept(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock,
+	struct hd_diag *diag)
 {
 	struct address peer;
 	int fd;
@@ -237,7 +258,8 @@ static enum hd_err real_accept(struct hd_net *net, struct hd_sock *listener, str
 	no_delay(fd);
 	sock->id = fd;
 	sock->from = place_of(&peer);
-	memcpy(sock->addr, listener->addr, sizeof sock->addr);        /* on one machine the way in says more than the peer's port */
+	/* on one machine the way in says more than the peer's port */
+	memcpy(sock->addr, listener->addr, sizeof sock->addr);
 	return HD_OK;
 }
 
@@ -286,7 +308,8 @@ static size_t iovecs(const struct hd_vec *vec, size_t n, struct iovec out[HD_VEC
 	return n;
 }
 
-static enum hd_err real_read(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+static enum hd_err real_read(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n,
+	size_t *got, struct hd_diag *diag)
 {
 	struct iovec pieces[HD_VEC_MAX];
 	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = iovecs(vec, n, pieces) };
@@ -302,7 +325,8 @@ static enum hd_err real_read(struct hd_net *net, struct hd_sock *sock, const str
 	return HD_OK;
 }
 
-static enum hd_err real_write(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
+static enum hd_err real_write(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n,
+	size_t *put, struct hd_diag *diag)
 {
 	struct iovec pieces[HD_VEC_MAX];
 	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = iovecs(vec, n, pieces) };
@@ -331,7 +355,8 @@ static bool real_is_private(struct hd_net *net, const char *addr)
 	char *slash = strrchr(folder, '/');
 	if (slash)
 		*slash = 0;
-	return !stat(!slash ? "." : *folder ? folder : "/", &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077);
+	return !stat(!slash ? "." : *folder ? folder : "/", &st) && S_ISDIR(st.st_mode) &&
+		st.st_uid == geteuid() && !(st.st_mode & 077);
 }
 
 static bool real_is_same_user(struct hd_net *net, struct hd_sock *sock)
@@ -340,12 +365,14 @@ static bool real_is_same_user(struct hd_net *net, struct hd_sock *sock)
 	socklen_t len = sizeof peer;
 
 	(void)net;
-	return !getsockopt(sock->id, SOL_SOCKET, SO_PEERCRED, &peer, &len) && len == sizeof peer && peer.pid && peer.uid == geteuid();
+	return !getsockopt(sock->id, SOL_SOCKET, SO_PEERCRED, &peer, &len) && len == sizeof peer &&
+		peer.pid && peer.uid == geteuid();
 }
 
 static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
 {
-	static const int names[] = { [HD_SOCK_UNSENT_BYTES] = TCP_NOTSENT_LOWAT, [HD_SOCK_UNHEARD_MS] = TCP_USER_TIMEOUT };
+	static const int names[] = { [HD_SOCK_UNSENT_BYTES] = TCP_NOTSENT_LOWAT,
+		[HD_SOCK_UNHEARD_MS] = TCP_USER_TIMEOUT };
 
 	(void)net;
 	(void)setsockopt(sock->id, IPPROTO_TCP, names[knob], &value, sizeof value);
@@ -353,17 +380,20 @@ static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_kno
 
 union ids { struct cmsghdr head; char room[CMSG_SPACE(HD_SOCK_IDS * sizeof(int))]; };
 
-static enum hd_err real_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag)
+static enum hd_err real_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n,
+	struct hd_diag *diag)
 {
 	char byte = 0;
 	struct iovec piece = { &byte, 1 };
 	union ids control = { .room = { 0 } };
-	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(n * sizeof *ids) };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = CMSG_SPACE(n * sizeof *ids) };
 	ssize_t r;
 
 	(void)net;
 	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof *ids), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof *ids), .cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS };
 	memcpy(CMSG_DATA(head), ids, n * sizeof *ids);
 	do {
 		r = sendmsg(sock->id, &message, MSG_NOSIGNAL);
@@ -371,12 +401,14 @@ static enum hd_err real_give(struct hd_net *net, struct hd_sock *sock, const int
 	return r < 0 ? lost(diag, errno, "write to", sock->addr) : HD_OK;
 }
 
-static enum hd_err real_take(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag)
+static enum hd_err real_take(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n,
+	struct hd_diag *diag)
 {
 	char byte;
 	struct iovec piece = { &byte, 1 };
 	union ids control = { .room = { 0 } };
-	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof control };
 	int got[HD_SOCK_IDS];
 	size_t n_got = 0;
 	ssize_t r;
@@ -404,7 +436,8 @@ static enum hd_err real_take(struct hd_net *net, struct hd_sock *sock, int *ids,
 		if (got[i] >= 0)
 			close(got[i]);
 	if (!right)
-		return r ? hd_fail(diag, HD_E_PROTOCOL, "%s: the other process did not give %zu descriptors", sock->addr, n) :
+		return r ? hd_fail(diag, HD_E_PROTOCOL, "%s: the other process did not give %zu descriptors",
+			sock->addr, n) :
 			hd_fail(diag, HD_E_PEERLOST, "%s: the other process has ended", sock->addr);
 	memcpy(ids, got, n * sizeof *ids);
 	return HD_OK;
@@ -419,8 +452,10 @@ static void real_close(struct hd_net *net, struct hd_sock *sock)
 }
 
 static const struct hd_net_ops real_ops = {
-	.name = "real", .listen = real_listen, .accept = real_accept, .connect = real_connect, .connected = real_connected,
-	.read = real_read, .write = real_write, .is_private = real_is_private, .is_same_user = real_is_same_user, .tune = real_tune,
+	.name = "real", .listen = real_listen, .accept = real_accept, .connect = real_connect,
+		.connected = real_connected,
+	.read = real_read, .write = real_write, .is_private = real_is_private,
+	.is_same_user = real_is_same_user, .tune = real_tune,
 	.give = real_give, .take = real_take, .close = real_close,
 };
 

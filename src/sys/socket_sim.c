@@ -15,7 +15,8 @@ struct parcel { int64_t at_ns; size_t len; };
 
 enum state {
 	FREE,             /* nobody has it */
-	LISTENING,        /* `peer` unused; connections that wait are ends in WAITING whose `listener` is this */
+	/* `peer` unused; connections that wait are ends in WAITING whose `listener` is this */
+	LISTENING,
 	WAITING,          /* the far end of a connect, not accepted yet; it takes bytes already */
 	OPEN,
 	ENDED,            /* the peer closed: its bytes can be read, then there is the end */
@@ -79,7 +80,8 @@ static enum hd_err sim_listen(struct hd_net *net, struct hd_sock *sock, struct h
 	enum hd_err err = HD_OK;
 
 	if (listener_at(sim, sock->addr) != NOBODY)
-		return hd_fail(diag, HD_E_REFUSED, "cannot listen on %s: it is in use; choose another address", sock->addr);
+		return hd_fail(diag, HD_E_REFUSED,
+			"cannot listen on %s: it is in use; choose another address", sock->addr);
 	int id = end_new(sim, LISTENING, diag, &err);
 	if (err)
 		return err;
@@ -104,10 +106,12 @@ static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct 
 
 	int listener = listener_at(sim, sock->addr);
 	if (listener == NOBODY)
-		return hd_fail(diag, HD_E_PEERLOST, "cannot connect to %s: nobody listens; is the other process alive?", sock->addr);
+		return hd_fail(diag, HD_E_PEERLOST,
+			"cannot connect to %s: nobody listens; is the other process alive?", sock->addr);
 	struct hd_net_fate fate = fate_of(sim, host_of(net)->host, sim->ends[listener].host->host, 0);
 	if (fate.cut)
-		return hd_fail(diag, HD_E_PEERLOST, "cannot connect to %s: it refuses; is the other process alive?", sock->addr);
+		return hd_fail(diag, HD_E_PEERLOST,
+			"cannot connect to %s: it refuses; is the other process alive?", sock->addr);
 	int near = end_new(sim, OPEN, diag, &err);
 	int far = err ? NOBODY : end_new(sim, WAITING, diag, &err);
 	if (err) {
@@ -131,14 +135,16 @@ static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct 
 	return HD_OK;
 }
 
-static enum hd_err sim_accept(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock, struct hd_diag *diag)
+static enum hd_err sim_accept(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock,
+	struct hd_diag *diag)
 {
 	struct hd_net_sim *sim = sim_of(net);
 
 	(void)diag;
 	for (int i = 0; i < HD_NET_SIM_SOCKS; i++) {
 		struct hd_net_end *end = &sim->ends[i];
-		if (end->state == FREE || end->taken || end->listener != listener->id || end->born_ns > now(sim))
+		if (end->state == FREE || end->taken || end->listener != listener->id ||
+			end->born_ns > now(sim))
 			continue;
 		end->taken = true;
 		end->state = end->state == WAITING ? OPEN : end->state;
@@ -152,7 +158,8 @@ static enum hd_err sim_accept(struct hd_net *net, struct hd_sock *listener, stru
 
 static enum hd_err gone(const struct hd_sock *sock, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_PEERLOST, "the connection to %s is gone; is the other process alive?", sock->addr);
+	return hd_fail(diag, HD_E_PEERLOST, "the connection to %s is gone; is the other process alive?",
+		sock->addr);
 }
 
 static enum hd_err sim_connected(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)
@@ -182,7 +189,8 @@ static size_t len_of(const struct hd_vec *vec, size_t n)
 	return len;
 }
 
-static enum hd_err sim_read(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n_vec, size_t *got, struct hd_diag *diag)
+static enum hd_err sim_read(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n_vec,
+	size_t *got, struct hd_diag *diag)
 {
 	struct hd_net_sim *sim = sim_of(net);
 	struct hd_net_end *end = &sim->ends[sock->id];
@@ -224,7 +232,8 @@ static struct hd_net_fault fault_now(struct hd_net_sim *sim)
 	return (struct hd_net_fault){ 0 };
 }
 
-static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n_vec, size_t *put, struct hd_diag *diag)
+static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n_vec,
+	size_t *put, struct hd_diag *diag)
 {
 	struct hd_net_sim *sim = sim_of(net);
 	struct hd_net_end *near = &sim->ends[sock->id];
@@ -275,7 +284,8 @@ static void end_close(struct hd_net_sim *sim, int id)
 		peer->mute = true;        /* nobody tells it, nobody answers it */
 		peer->peer = NOBODY;
 	} else if (peer) {
-		/* What was not read is lost, and the peer hears of it as of a reset, as from a real socket. */
+		/* What was not read is lost, and the peer hears of it as of a reset, as from a real
+		 * socket. */
 		if (end->n_parcels && peer->cut_ns == INT64_MAX)
 			peer->cut_ns = now(sim) + sim->latency_ns;
 		peer->state = ENDED;
@@ -291,7 +301,8 @@ static void sim_close(struct hd_net *net, struct hd_sock *sock)
 
 	if (sim->ends[sock->id].state == LISTENING)
 		for (int i = 0; i < HD_NET_SIM_SOCKS; i++)
-			if (sim->ends[i].state != FREE && !sim->ends[i].taken && sim->ends[i].listener == sock->id)
+			if (sim->ends[i].state != FREE && !sim->ends[i].taken &&
+				sim->ends[i].listener == sock->id)
 				end_close(sim, i);
 	end_close(sim, sock->id);
 }
@@ -318,9 +329,11 @@ static void sim_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob
 	(void)value;
 }
 
-static enum hd_err no_ids(struct hd_diag *diag) { return hd_fail(diag, HD_E_REFUSED, "a simulated net carries no descriptors; use sim instead of shm"); }
+static enum hd_err no_ids(struct hd_diag *diag) { return hd_fail(diag, HD_E_REFUSED,
+	"a simulated net carries no descriptors; use sim instead of shm"); }
 
-static enum hd_err sim_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag)
+static enum hd_err sim_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n,
+	struct hd_diag *diag)
 {
 	(void)net;
 	(void)sock;
@@ -329,7 +342,8 @@ static enum hd_err sim_give(struct hd_net *net, struct hd_sock *sock, const int 
 	return no_ids(diag);
 }
 
-static enum hd_err sim_take(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag)
+static enum hd_err sim_take(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n,
+	struct hd_diag *diag)
 {
 	(void)net;
 	(void)sock;
@@ -339,12 +353,15 @@ static enum hd_err sim_take(struct hd_net *net, struct hd_sock *sock, int *ids, 
 }
 
 static const struct hd_net_ops sim_ops = {
-	.name = "simulated", .listen = sim_listen, .accept = sim_accept, .connect = sim_connect, .connected = sim_connected,
-	.read = sim_read, .write = sim_write, .is_private = sim_is_private, .is_same_user = sim_is_same_user, .tune = sim_tune,
+	.name = "simulated", .listen = sim_listen, .accept = sim_accept, .connect = sim_connect,
+		.connected = sim_connected,
+	.read = sim_read, .write = sim_write, .is_private = sim_is_private, .is_same_user = sim_is_same_user,
+	.tune = sim_tune,
 	.give = sim_give, .take = sim_take, .close = sim_close,
 };
 
-enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag)
+enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop,
+	struct hd_diag *diag)
 {
 	*sim = (struct hd_net_sim){ .own = { { &sim_ops, true }, sim, loop, 0 }, .clock = clock };
 	sim->ends = hd_alloc(HD_NET_SIM_SOCKS * sizeof *sim->ends);

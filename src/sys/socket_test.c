@@ -34,7 +34,8 @@ static void enter(struct world *world, enum kind kind)
 	if (kind == SIM) {
 		hd_clock_sim(&world->clock_sim, 1000, 0);
 		assert_int_equal(hd_loop_sim_init(&world->loop, &world->clock_sim, &world->diag), HD_OK);
-		assert_int_equal(hd_net_sim_init(&world->sim, &world->clock_sim.clock, &world->loop, &world->diag), HD_OK);
+		assert_int_equal(hd_net_sim_init(&world->sim, &world->clock_sim.clock, &world->loop,
+			&world->diag), HD_OK);
 		world->net = &world->sim.net;
 		snprintf(world->addr, sizeof world->addr, "unix:anywhere");
 		return;
@@ -136,7 +137,8 @@ static void a_full_pipe_says_again_and_empties(struct world *world)
 	meet(world, &listener, &near, &far);
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (char)(i % 127);
-	while (!(err = hd_sock_write(&near, bytes + sent % sizeof bytes, sizeof bytes - sent % sizeof bytes, &n, &world->diag)))
+	while (!(err = hd_sock_write(&near, bytes + sent % sizeof bytes, sizeof bytes - sent % sizeof bytes,
+		&n, &world->diag)))
 		sent += n;
 	assert_int_equal(err, HD_E_AGAIN);
 	assert_true(sent > 10000);
@@ -144,7 +146,8 @@ static void a_full_pipe_says_again_and_empties(struct world *world)
 		char back[9000];
 		read_some(world, &far, back, sizeof back, &n);
 		for (size_t i = 0; i < n; i++)
-			CHECK(back[i] == bytes[(got + i) % sizeof bytes], "byte %llu", (unsigned long long)(got + i));
+			CHECK(back[i] == bytes[(got + i) % sizeof bytes], "byte %llu",
+				(unsigned long long)(got + i));
 		got += n;
 	}
 	await(world, near.id, HD_LOOP_WRITE);
@@ -197,7 +200,8 @@ static void pieces_are_written_and_read_as_one(struct world *world)
 {
 	struct hd_sock listener, near, far;
 	char one[] = "abc", two[] = "", three[] = "defgh", a[2], b[5], c[9];
-	struct hd_vec out[] = { { one, 3 }, { two, 0 }, { three, 5 } }, in[] = { { a, 2 }, { b, 5 }, { c, 9 } };
+	struct hd_vec out[] = { { one, 3 }, { two, 0 }, { three, 5 } },
+		in[] = { { a, 2 }, { b, 5 }, { c, 9 } };
 	size_t put, got;
 
 	meet(world, &listener, &near, &far);
@@ -218,7 +222,8 @@ static void pieces_are_written_and_read_as_one(struct world *world)
 
 static void (*const suite[])(struct world *) = {
 	pieces_are_written_and_read_as_one,
-	bytes_arrive_in_order_both_ways, a_full_pipe_says_again_and_empties, a_lost_peer_is_told, an_address_has_one_listener,
+	bytes_arrive_in_order_both_ways, a_full_pipe_says_again_and_empties, a_lost_peer_is_told,
+	an_address_has_one_listener,
 };
 
 static void every_row_keeps_the_contract(void **state)
@@ -235,9 +240,11 @@ static void every_row_keeps_the_contract(void **state)
 
 static void only_addresses_of_this_machine_are_taken(void **state)
 {
-	static const char too_long[] = "unix:/tmp/a-path-that-is-longer-than-the-hundred-and-eight-bytes-that-the-kernel-"
+	static const char too_long[] =
+		"unix:/tmp/a-path-that-is-longer-than-the-hundred-and-eight-bytes-that-the-kernel-"
 		"holds-ready-for-the-name-of-a-socket";
-	static const char *const bad[] = { "", "unix:", "tcp:0.0.0.0:80", "tcp:10.0.0.1:80", "tcp:127.0.0.1:", "tcp:127.0.0.1:70000", "tcp:127.0.0.1:-1",
+	static const char *const bad[] = { "", "unix:", "tcp:0.0.0.0:80", "tcp:10.0.0.1:80", "tcp:127.0.0.1:",
+		"tcp:127.0.0.1:70000", "tcp:127.0.0.1:-1",
 					   "tcp:127.0.0.1:8x", "tcp:[::]:80", "http://x", too_long };
 	struct hd_net net;
 	struct hd_sock sock = { 0 };
@@ -405,7 +412,8 @@ static void a_unix_listener_is_private_by_its_folder(void **state)
 
 static void other_hosts_are_named_only_where_that_is_allowed(void **state)
 {
-	static const char *const bad[] = { "tcp:localhost:1", "tcp:1.2.3:1", "tcp:1.2.3.4.5:1", "tcp:0.0.0.0", "tcp:[::1:1", "tcp:[::1]1", "tcp:::1:1",
+	static const char *const bad[] = { "tcp:localhost:1", "tcp:1.2.3:1", "tcp:1.2.3.4.5:1", "tcp:0.0.0.0",
+		"tcp:[::1:1", "tcp:[::1]1", "tcp:::1:1",
 		"tcp:0.0.0.0:65536", "tcp:0.0.0.0:-1", "tcp:1.2.3.4:", "tcp:[1.2.3.4]:1" };
 	struct hd_net net;
 	struct hd_sock sock;
@@ -422,11 +430,13 @@ static void other_hosts_are_named_only_where_that_is_allowed(void **state)
 		CHECK(hd_sock_listen(&net, bad[i], &sock, NULL) == HD_E_INVAL, "%s", bad[i]);
 }
 
-/* From host 1 to host 2: late connects, then late bytes; from 2 to 1: lost at once. From 3: refused. To 2 from 4: for ever under way. */
+/* From host 1 to host 2: late connects, then late bytes; from 2 to 1: lost at once. From 3: refused. To 2
+ * from 4: for ever under way. */
 static struct hd_net_fate by_host(void *user, const struct hd_net_trip *trip)
 {
 	(void)user;
-	return (struct hd_net_fate){ .delay_ns = trip->from == 1 ? (trip->len ? 700 : 5000) : 0, .cut = trip->from == 3,
+	return (struct hd_net_fate){ .delay_ns = trip->from == 1 ? (trip->len ? 700 : 5000) : 0,
+		.cut = trip->from == 3,
 		.lost = (trip->from == 2 && trip->to == 1) || trip->from == 4 };
 }
 
@@ -451,11 +461,13 @@ static void the_fate_of_hosts_is_scripted(void **state)
 	assert_int_equal(hd_sock_accept(&listener, &far, &world.diag), HD_E_AGAIN);
 	assert_int_equal(hd_sock_connected(&near, &world.diag), HD_E_AGAIN);
 	assert_int_equal(hd_sock_write(&near, "x", 1, &n, &world.diag), HD_E_AGAIN);
-	assert_int_equal(hd_loop_watch(&world.loop, near.id, HD_LOOP_READ | HD_LOOP_WRITE, 9, &world.diag), HD_OK);
+	assert_int_equal(hd_loop_watch(&world.loop, near.id, HD_LOOP_READ | HD_LOOP_WRITE, 9, &world.diag),
+		HD_OK);
 	hd_clock_sim_advance(&world.clock_sim, 4999);
 	assert_int_equal(hd_sock_connected(&near, &world.diag), HD_E_AGAIN);
 	hd_clock_sim_advance(&world.clock_sim, 1);
-	assert_int_equal(hd_loop_poll(&world.loop, hd_clock_now_ns(&world.clock_sim.clock), &event, 1, &n, &world.diag), HD_OK);
+	assert_int_equal(hd_loop_poll(&world.loop, hd_clock_now_ns(&world.clock_sim.clock), &event, 1, &n,
+		&world.diag), HD_OK);
 	assert_true(n == 1 && event.tag == 9 && event.what & HD_LOOP_WRITE);
 	assert_int_equal(hd_sock_connected(&near, &world.diag), HD_OK);
 	assert_int_equal(hd_sock_accept(&listener, &far, &world.diag), HD_OK);
@@ -533,11 +545,13 @@ static void memory_and_bells_go_to_another_process(void **state)
 	/* Another number of them than was agreed, or none: refused, and none stays open. */
 	for (size_t sent = 0; sent < 4; sent++) {
 		if (sent)
-			assert_int_equal(hd_sock_give(&near, (int[]){ bell.id, bell.id, bell.id }, sent, &world.diag), HD_OK);
+			assert_int_equal(hd_sock_give(&near, (int[]){ bell.id, bell.id, bell.id }, sent,
+				&world.diag), HD_OK);
 		else
 			assert_int_equal(hd_sock_write(&near, "x", 1, &n, &world.diag), HD_OK);
 		await(&world, far.id, HD_LOOP_READ);
-		CHECK(hd_sock_take(&far, ids, 2, NULL) == (sent == 2 ? HD_OK : HD_E_PROTOCOL), "%zu descriptors", sent);
+		CHECK(hd_sock_take(&far, ids, 2, NULL) == (sent == 2 ? HD_OK : HD_E_PROTOCOL),
+			"%zu descriptors", sent);
 		if (sent == 2) {
 			hd_memory_id_close(ids[0]);
 			hd_memory_id_close(ids[1]);

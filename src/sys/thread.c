@@ -59,7 +59,8 @@ static int attributes(pthread_attr_t *attr, int core)
 	return error;
 }
 
-enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core, void (*run)(void *user), void *user,
+enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core, void (*run)(void *user),
+	void *user,
 			    struct hd_diag *diag)
 {
 	sigset_t all, before;
@@ -69,7 +70,9 @@ enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core
 	snprintf(thread->name, sizeof thread->name, "%s", name);
 	int error = attributes(&attr, core);
 	if (error)
-		return hd_fail(diag, HD_E_REFUSED, "cannot start thread %s on core %d: %s; see `taskset -p $$` for the cores allowed", name, core,
+		return hd_fail(diag, HD_E_REFUSED,
+			"cannot start thread %s on core %d: %s; see `taskset -p $$` for the cores allowed",
+			name, core,
 			       strerror(error));
 	/* The child inherits the mask: blocked here, so that no signal falls between start and block. A fault
 	 * of its own is not blocked: the system would end the process without the handler that names what
@@ -82,7 +85,9 @@ enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (error)
-		return hd_fail(diag, HD_E_REFUSED, "cannot start thread %s (core %d): %s; use fewer threads, or raise the limit (ulimit -u)", name,
+		return hd_fail(diag, HD_E_REFUSED,
+			"cannot start thread %s (core %d): %s; use fewer threads, or raise the limit "
+			"(ulimit -u)", name,
 			       core, strerror(error));
 	thread->started = true;
 	return HD_OK;
@@ -106,5 +111,7 @@ enum hd_err hd_thread_pin(int core, struct hd_diag *diag)
 	if (core >= 0 && core < CPU_SETSIZE)
 		CPU_SET((size_t)core, &set);
 	int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-	return error ? hd_fail(diag, HD_E_REFUSED, "cannot use core %d: %s; see `taskset -p $$` for the cores allowed", core, strerror(error)) : HD_OK;
+	return error ? hd_fail(diag, HD_E_REFUSED,
+		"cannot use core %d: %s; see `taskset -p $$` for the cores allowed", core, strerror(error)) :
+		HD_OK;
 }

@@ -33,7 +33,8 @@ struct hd_thread {
 };
 
 /* `core` < 0: wherever the system likes. `thread` must not move until joined. */
-HD_MUST_USE enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core, void (*run)(void *user), void *user,
+HD_MUST_USE enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core,
+	void (*run)(void *user), void *user,
 					struct hd_diag *diag);
 void hd_thread_join(struct hd_thread *thread);            /* takes zeroed and joined ones */
 HD_MUST_USE enum hd_err hd_thread_pin(int core, struct hd_diag *diag);      /* the calling thread */
@@ -45,14 +46,16 @@ struct hd_cores {
 	uint16_t core[HD_CORES_CAP];      /* the first n_affinity: their numbers, rising */
 };
 void hd_cores_usable(struct hd_cores *cores);
-/* The quota out of the text of "cpu.max" (v2), or of "cpu.cfs_quota_us" and "cpu.cfs_period_us" (v1); 0: none or not readable. */
+/* The quota out of the text of "cpu.max" (v2), or of "cpu.cfs_quota_us" and "cpu.cfs_period_us" (v1); 0:
+ * none or not readable. */
 double hd_quota_v2(const char *cpu_max);
 double hd_quota_v1(const char *quota_us, const char *period_us);
 unsigned hd_cores_within(unsigned n_affinity, double quota_cores);        /* invariant 2 */
 
 /* Spins at most HD_BARRIER_SPINS looks, then sleeps in the kernel. `spin` is the caller's
  * knowledge that each of the n has a core of its own; otherwise spinning only delays those awaited. */
-enum { HD_BARRIER_SPINS = 4000 };         /* some 20-50 us: longer than the gap between two ops, shorter than a time slice */
+/* some 20-50 us: longer than the gap between two ops, shorter than a time slice */
+enum { HD_BARRIER_SPINS = 4000 };
 struct hd_barrier {
 	_Alignas(64) _Atomic uint32_t arrived;
 	_Alignas(64) _Atomic uint32_t round;       /* the word slept on */

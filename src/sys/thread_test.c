@@ -38,7 +38,8 @@ static void a_thread_starts_with_our_arithmetic_name_core_and_mask(void **state)
 	(void)state;
 	hd_cores_usable(&cores);
 	_mm_setcsr(before | 0x8040);        /* the parent flushes subnormals: its child must not */
-	enum hd_err err = hd_thread_start(&thread, "a-name-that-is-far-too-long", cores.core[cores.n_affinity - 1], look, &seen, &diag);
+	enum hd_err err = hd_thread_start(&thread, "a-name-that-is-far-too-long",
+		cores.core[cores.n_affinity - 1], look, &seen, &diag);
 	_mm_setcsr(before);
 	CHECK(!err, "%s", diag.text);
 	hd_thread_join(&thread);

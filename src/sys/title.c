@@ -14,18 +14,22 @@
 
 #include "sys/cgroup.h"
 
-/* The usual way, writing over argv and on into the environment, would lose the arguments or /proc/PID/environ. Instead the kernel is told
- * that the arguments lie elsewhere: PR_SET_MM_MAP needs no privilege, but wants all of its numbers, those of now. One of them, the end of
- * the heap, another thread could move meanwhile: hence once, and alone. */
+/* The usual way, writing over argv and on into the environment, would lose the arguments or
+ * /proc/PID/environ. Instead the kernel is told that the arguments lie elsewhere: PR_SET_MM_MAP needs no
+ * privilege, but wants all of its numbers, those of now. One of them, the end of the heap, another thread
+ * could move meanwhile: hence once, and alone. */
 
-enum { NTHREADS = 20, START_CODE = 26, END_CODE, START_STACK, START_DATA = 45, END_DATA, START_BRK, ARG_START, ARG_END, ENV_START, ENV_END, NFIELDS };
+enum { NTHREADS = 20, START_CODE = 26, END_CODE, START_STACK, START_DATA = 45, END_DATA, START_BRK, ARG_START,
+	ARG_END, ENV_START, ENV_END, NFIELDS };
 
-/* Fields of /proc/self/stat by their numbers in proc(5); the second may hold anything, but ends with the last bracket. */
+/* Fields of /proc/self/stat by their numbers in proc(5); the second may hold anything, but ends with the
+ * last bracket. */
 static bool look(unsigned long long field[NFIELDS])
 {
 	char text[2048], *at;
 
-	if (!hd_proc_text("/proc/self/stat", text, sizeof text) || !(at = strrchr(text, ')')) || strlen(at) < 4)
+	if (!hd_proc_text("/proc/self/stat", text, sizeof text) || !(at = strrchr(text, ')')) ||
+		strlen(at) < 4)
 		return false;
 	at += 3;                          /* ") R": a letter is the third */
 	for (int i = 4; i < NFIELDS; i++) {
@@ -50,9 +54,12 @@ static void take_line(struct hd_title *title, size_t name_len)
 	if (at == MAP_FAILED)
 		return;
 	memcpy(at + room, (const void *)(uintptr_t)f[ARG_START], args);
-	struct prctl_mm_map map = { .start_code = f[START_CODE], .end_code = f[END_CODE], .start_data = f[START_DATA], .end_data = f[END_DATA],
-		.start_brk = f[START_BRK], .brk = (uintptr_t)sbrk(0), .start_stack = f[START_STACK], .arg_start = (uintptr_t)at,
-		.arg_end = (uintptr_t)at + room + args, .env_start = f[ENV_START], .env_end = f[ENV_END], .exe_fd = (uint32_t)-1 };
+	struct prctl_mm_map map = { .start_code = f[START_CODE], .end_code = f[END_CODE],
+		.start_data = f[START_DATA], .end_data = f[END_DATA],
+		.start_brk = f[START_BRK], .brk = (uintptr_t)sbrk(0), .start_stack = f[START_STACK],
+		.arg_start = (uintptr_t)at,
+		.arg_end = (uintptr_t)at + room + args, .env_start = f[ENV_START], .env_end = f[ENV_END],
+		.exe_fd = (uint32_t)-1 };
 	if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0)) {
 		munmap(at, room + args);
 		return;

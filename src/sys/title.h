@@ -1,13 +1,16 @@
 /* title.h -- the name of a process, as ps and top show it.
  *
- * cmd names what stays: "heddle: worker 3 of RUN". The name comes before the arguments that the process was started with and takes the
- * place of none: who looks for one of them (`pgrep -f`, /proc/PID/cmdline) finds it as before. The short name, what top and `ps -e` show,
- * becomes `brief`.
+ * cmd names what stays: "heddle: worker 3 of RUN". The name comes before the arguments that the process was
+ * started with and takes the place of none: who looks for one of them (`pgrep -f`, /proc/PID/cmdline) finds
+ * it as before. The short name, what top and `ps -e` show, becomes `brief`.
  *
- * 1. The first set() moves the arguments into memory of their own, beside room for the name. It comes before the process has a second
- *    thread, else the line stays as it is, for good. Arguments and environment themselves are not written to.
- * 2. A system that moves no arguments (Linux without CONFIG_CHECKPOINT_RESTORE) shows them alone; the short name is set there too.
- * 3. A later name has HD_TITLE_GROWS bytes more than the first; what is longer is cut. Blanks stand between name and arguments.
+ * 1. The first set() moves the arguments into memory of their own, beside room for the name. It comes before
+ *    the process has a second thread, else the line stays as it is, for good. Arguments and environment
+ *    themselves are not written to.
+ * 2. A system that moves no arguments (Linux without CONFIG_CHECKPOINT_RESTORE) shows them alone; the short
+ *    name is set there too.
+ * 3. A later name has HD_TITLE_GROWS bytes more than the first; what is longer is cut. Blanks stand between
+ *    name and arguments.
  *
  * Ownership: the memory stays until the process ends; a fork has it too. Threads: one at a time, any. */
 #ifndef HD_SYS_TITLE_H
@@ -24,6 +27,7 @@ struct hd_title {
 	size_t room;                      /* bytes, the end's NUL among them */
 };
 
-__attribute__((format(printf, 3, 4))) void hd_title_set(struct hd_title *title, const char *brief, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void hd_title_set(struct hd_title *title, const char *brief,
+	const char *fmt, ...);
 
 #endif

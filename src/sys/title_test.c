@@ -10,7 +10,8 @@
 
 #include "tests/check.h"
 
-/* Each case is a process of its own: a name is for good. It answers with 0, or the number of what was wrong. */
+/* Each case is a process of its own: a name is for good. It answers with 0, or the number of what was
+ * wrong. */
 static void in_a_process(int (*run)(void))
 {
 	int status;
@@ -24,7 +25,8 @@ static void in_a_process(int (*run)(void))
 	if (!pid)
 		_exit(run());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "case %d is wrong, status %d", WEXITSTATUS(status), status);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "case %d is wrong, status %d",
+		WEXITSTATUS(status), status);
 }
 
 static size_t holds(const char *path, char *text, size_t cap)
@@ -55,7 +57,8 @@ static bool line_is(const char *name, size_t room, const char *args, size_t narg
 static int name_then_arguments(void)
 {
 	struct hd_title title = { 0 };
-	size_t nargs = holds("/proc/self/cmdline", before, sizeof before), nenv = holds("/proc/self/environ", around, sizeof around);
+	size_t nargs = holds("/proc/self/cmdline", before, sizeof before),
+		nenv = holds("/proc/self/environ", around, sizeof around);
 	const char *first = "heddle: worker of runs/1", *longer = "heddle: worker 4294967295 of runs/1";
 	size_t room = strlen(first) + HD_TITLE_GROWS + 1;
 	char brief[32];
@@ -76,7 +79,8 @@ static int name_then_arguments(void)
 		return 5;
 	hd_title_set(&title, "heddle worker 3", "%s and what has no room any more", longer);
 	(void)holds("/proc/self/cmdline", after, sizeof after);
-	if (strlen(after) != room - 1 || strncmp(after, longer, strlen(longer)) || memcmp(after + room, before, nargs))
+	if (strlen(after) != room - 1 || strncmp(after, longer, strlen(longer)) ||
+		memcmp(after + room, before, nargs))
 		return 6;
 	return 0;
 }
@@ -96,10 +100,12 @@ static int long_path(void)
 	memset(path, 'p', sizeof path - 1);
 	hd_title_set(&title, "heddle worker", "heddle: worker of %s", path);
 	size_t n = holds("/proc/self/cmdline", after, sizeof after), len = strlen(after);
-	if (len < 4096 || len > sizeof path || strncmp(after, "heddle: worker of ppp", 21) || memcmp(after + n - nargs, before, nargs))
+	if (len < 4096 || len > sizeof path || strncmp(after, "heddle: worker of ppp", 21) ||
+		memcmp(after + n - nargs, before, nargs))
 		return 1;
 	hd_title_set(&title, "heddle worker 7", "heddle: worker 7 of %s", path);
-	if (holds("/proc/self/cmdline", after, sizeof after) != n || strncmp(after, "heddle: worker 7 of p", 21) || memcmp(after + n - nargs, before, nargs))
+	if (holds("/proc/self/cmdline", after, sizeof after) != n ||
+		strncmp(after, "heddle: worker 7 of p", 21) || memcmp(after + n - nargs, before, nargs))
 		return 2;
 	return 0;
 }
@@ -121,7 +127,8 @@ static int fork_has_it(void)
 	int pid = fork();
 	if (!pid) {
 		hd_title_set(&title, "heddle coord", "heddle: coordinator of a");
-		_exit(holds("/proc/self/cmdline", after, sizeof after) && !strcmp(after, "heddle: coordinator of a") ? 0 : 1);
+		_exit(holds("/proc/self/cmdline", after, sizeof after) &&
+			!strcmp(after, "heddle: coordinator of a") ? 0 : 1);
 	}
 	if (waitpid(pid, &status, 0) != pid || status)
 		return 2;

@@ -60,7 +60,8 @@ static void a_terminal_has_its_width_and_colour_unless_told_not(void **state)
 	assert_int_equal(ioctl(fd, TIOCSWINSZ, &size), 0);
 	assert_int_equal(hd_tty_width(fd), 133);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		assert_int_equal(cases[i].no_color ? setenv("NO_COLOR", cases[i].no_color, 1) : unsetenv("NO_COLOR"), 0);
+		assert_int_equal(cases[i].no_color ? setenv("NO_COLOR", cases[i].no_color, 1) :
+			unsetenv("NO_COLOR"), 0);
 		assert_int_equal(cases[i].term ? setenv("TERM", cases[i].term, 1) : unsetenv("TERM"), 0);
 		CHECK(hd_tty_colored(fd, HD_COLOR_AUTO) == cases[i].colored, "case %zu", i);
 		assert_false(hd_tty_colored(fd, HD_COLOR_NEVER));

@@ -25,7 +25,8 @@ bool hd_event_get(const uint8_t slot[HD_SLOT_BYTES], struct hd_event *event)
 	if (hd_slot_is_ext(slot))
 		return false;
 	*event = (struct hd_event){
-		.t0 = hd_get64(slot), .duration = word & HD_EVENT_DURATION_MAX, .flags = (uint8_t)(word >> 48), .kind = (uint8_t)(word >> 56),
+		.t0 = hd_get64(slot), .duration = word & HD_EVENT_DURATION_MAX,
+			.flags = (uint8_t)(word >> 48), .kind = (uint8_t)(word >> 56),
 		.name = hd_get32(slot + 16), .instr = hd_get32(slot + 20), .arg = hd_get64(slot + 24),
 	};
 	return true;
@@ -51,7 +52,8 @@ bool hd_event_get_transfer(const uint8_t slot[HD_SLOT_BYTES], struct hd_event_tr
 		return false;
 	*transfer = (struct hd_event_transfer){
 		.gate_ns = hd_get32(slot), .first_ns = hd_get32(slot + 4), .predicted_ns = hd_get32(slot + 8),
-		.peer = (uint16_t)hd_get16(slot + 12), .primitive = slot[14], .flow = hd_get64(slot + 16), .chunks = hd_get32(slot + 24),
+		.peer = (uint16_t)hd_get16(slot + 12), .primitive = slot[14], .flow = hd_get64(slot + 16),
+		.chunks = hd_get32(slot + 24),
 		.preempted = (uint16_t)hd_get16(slot + 28), .class = (uint16_t)hd_get16(slot + 30),
 	};
 	return true;
@@ -85,9 +87,11 @@ static const char *const waits[] = {
 #undef X
 };
 
-const char *hd_event_text(uint8_t kind) { return kind < sizeof kinds / sizeof kinds[0] ? kinds[kind].text : NULL; }
+const char *hd_event_text(uint8_t kind) { return kind < sizeof kinds / sizeof kinds[0] ? kinds[kind].text :
+	NULL; }
 bool hd_event_has_ext(uint8_t kind) { return kind < sizeof kinds / sizeof kinds[0] && kinds[kind].ext; }
-const char *hd_wait_text(uint8_t reason) { return reason < sizeof waits / sizeof waits[0] ? waits[reason] : NULL; }
+const char *hd_wait_text(uint8_t reason) { return reason < sizeof waits / sizeof waits[0] ? waits[reason] :
+	NULL; }
 
 uint64_t hd_event_flow(uint64_t epoch, uint64_t step, uint64_t transfer, uint64_t source, uint64_t target)
 {

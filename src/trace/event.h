@@ -27,7 +27,7 @@
 enum { HD_SLOT_BYTES = 32, HD_SLOT_KIND_AT = 15, HD_SLOT_IS_EXT = 255 };
 #define HD_EVENT_DURATION_MAX ((UINT64_C(1) << 48) - 1)
 
-/*        id          number text          ext    meaning of t0, duration, arg                                            */
+/*        id          number text          ext    meaning of t0, duration, arg */
 #define HD_EVENTS(X)                                                                                                      \
 	X(STEP_BEGIN,  1, "step_begin", false, "instant; arg: step")                                                     \
 	X(STEP_END,    2, "step_end",   false, "instant; arg: step; instr: 1 committed, 0 dropped")                      \
@@ -77,13 +77,16 @@ enum hd_wait {
 	HD_WAITS(X)
 #undef X
 };
-static inline uint64_t hd_wait_arg(enum hd_wait reason, uint64_t what) { return what << 8 | (uint64_t)reason; }
+static inline uint64_t hd_wait_arg(enum hd_wait reason, uint64_t what) { return what << 8 | (uint64_t)reason;
+	}
 
 struct hd_event { uint64_t t0, duration, arg; uint32_t name, instr; uint8_t flags, kind; };
-struct hd_event_transfer { uint64_t flow; uint32_t gate_ns, first_ns, predicted_ns, chunks; uint16_t peer, preempted, class; uint8_t primitive; };
+struct hd_event_transfer { uint64_t flow; uint32_t gate_ns, first_ns, predicted_ns, chunks; uint16_t peer,
+	preempted, class; uint8_t primitive; };
 struct hd_event_probe { uint64_t between; uint32_t peer; };        /* between: t3 - t2 */
 
-void hd_event_put(uint8_t slot[HD_SLOT_BYTES], const struct hd_event *event);                      /* kind is not 255 */
+/* kind is not 255 */
+void hd_event_put(uint8_t slot[HD_SLOT_BYTES], const struct hd_event *event);
 void hd_event_put_transfer(uint8_t slot[HD_SLOT_BYTES], const struct hd_event_transfer *transfer);
 void hd_event_put_probe(uint8_t slot[HD_SLOT_BYTES], const struct hd_event_probe *probe);
 /* false, and nothing is set: the slot is of the other sort. */
@@ -91,7 +94,8 @@ bool hd_event_get(const uint8_t slot[HD_SLOT_BYTES], struct hd_event *event);
 bool hd_event_get_transfer(const uint8_t slot[HD_SLOT_BYTES], struct hd_event_transfer *transfer);
 bool hd_event_get_probe(const uint8_t slot[HD_SLOT_BYTES], struct hd_event_probe *probe);
 
-static inline bool hd_slot_is_ext(const uint8_t slot[HD_SLOT_BYTES]) { return slot[HD_SLOT_KIND_AT] == HD_SLOT_IS_EXT; }
+static inline bool hd_slot_is_ext(const uint8_t slot[HD_SLOT_BYTES]) { return slot[HD_SLOT_KIND_AT] ==
+	HD_SLOT_IS_EXT; }
 static inline uint32_t hd_span_ns(uint64_t ns) { return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX; }
 
 const char *hd_event_text(uint8_t kind);                 /* NULL: unknown */

@@ -6,13 +6,15 @@
 
 #include "base/le.h"
 
-enum { STATE = 12, JOB = 16, BOOT = 32, WORKER = 48, PID = 52, CLOCK = 56, NRINGS = 60, REALTIME = 64, BOOTTIME = 72, TRACE_TIME = 80,
+enum { STATE = 12, JOB = 16, BOOT = 32, WORKER = 48, PID = 52, CLOCK = 56, NRINGS = 60, REALTIME = 64,
+	BOOTTIME = 72, TRACE_TIME = 80,
        FIRST = 88, LATEST = 104, WHICH = 136, USED = 140, NAMES = 144, NAMES_SIZE = 152, REFUSED = 156,
        DIRECTORY = 1024, ENTRY = 48, PAIR = 16 };
 
 static const char magic[8] = { 'H', 'D', 'F', 'L', 'I', 'G', 'H', 'T' };
 
-_Static_assert(DIRECTORY + HD_FLIGHT_RINGS * ENTRY == HD_FLIGHT_HEADER_BYTES, "the directory ends the header");
+_Static_assert(DIRECTORY + HD_FLIGHT_RINGS * ENTRY == HD_FLIGHT_HEADER_BYTES,
+	"the directory ends the header");
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "the words that change are words of the file");
 
 static _Atomic uint32_t *word_at(uint8_t *memory, size_t at)
@@ -22,7 +24,8 @@ static _Atomic uint32_t *word_at(uint8_t *memory, size_t at)
 
 static uint32_t load_word(const uint8_t *bytes, size_t at)
 {
-	return atomic_load_explicit((const _Atomic uint32_t *)(const void *)(bytes + at), memory_order_acquire);
+	return atomic_load_explicit((const _Atomic uint32_t *)(const void *)(bytes + at),
+		memory_order_acquire);
 }
 
 static const char *const lanes[] = {
@@ -45,7 +48,8 @@ static void put_tick(uint8_t *at, struct hd_tick tick)
 	hd_put64(at + 8, tick.ns);
 }
 
-static struct hd_tick get_tick(const uint8_t *at) { return (struct hd_tick){ hd_get64(at), hd_get64(at + 8) }; }
+static struct hd_tick get_tick(const uint8_t *at) { return (struct hd_tick){ hd_get64(at), hd_get64(at + 8) };
+	}
 
 static void put_header(uint8_t *memory, const struct hd_flight_info *info)
 {
@@ -75,7 +79,8 @@ static void put_lane(uint8_t *entry, const struct hd_flight_lane *lane, uint64_t
 	memcpy(entry + 16, lane->name, strnlen(lane->name, HD_FLIGHT_LANE_NAME));
 }
 
-void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_flight_info *info, uint32_t nslots)
+void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_flight_info *info,
+	uint32_t nslots)
 {
 	uint64_t offset = HD_FLIGHT_HEADER_BYTES + HD_NAMES_BYTES;
 
@@ -83,7 +88,8 @@ void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_fl
 	flight->memory = memory;
 	memset(memory, 0, HD_FLIGHT_HEADER_BYTES);
 	put_header(memory, info);
-	hd_names_init(&flight->names, (char *)memory + HD_FLIGHT_HEADER_BYTES, HD_NAMES_BYTES, word_at(memory, USED));
+	hd_names_init(&flight->names, (char *)memory + HD_FLIGHT_HEADER_BYTES, HD_NAMES_BYTES,
+		word_at(memory, USED));
 	for (uint32_t i = 0; i < info->nrings; i++, offset += hd_ring_bytes(nslots)) {
 		hd_ring_init(&flight->ring[i], (uint8_t *)memory + offset, nslots);
 		put_lane((uint8_t *)memory + DIRECTORY + i * ENTRY, &info->lane[i], offset, nslots);
@@ -107,18 +113,24 @@ void hd_flight_state_set(void *memory, enum hd_flight_state state)
 	atomic_store_explicit(word_at(memory, STATE), (uint32_t)state, memory_order_release);
 }
 
-static enum hd_err parse_header(const uint8_t *bytes, const char *name, struct hd_flight_view *view, struct hd_diag *diag)
+static enum hd_err parse_header(const uint8_t *bytes, const char *name, struct hd_flight_view *view,
+	struct hd_diag *diag)
 {
 	struct hd_flight_info *info = &view->info;
-	uint32_t version = hd_get32(bytes + 8), state = load_word(bytes, STATE), clock = hd_get32(bytes + CLOCK), which = load_word(bytes, WHICH);
+	uint32_t version = hd_get32(bytes + 8), state = load_word(bytes, STATE),
+		clock = hd_get32(bytes + CLOCK), which = load_word(bytes, WHICH);
 
 	if (version != HD_FLIGHT_VERSION)
-		return hd_fail(diag, HD_E_INPUT, "%s is a flight file of version %u; known is %d", name, version, HD_FLIGHT_VERSION);
-	if (state > HD_FLIGHT_SIGNAL || clock < HD_FLIGHT_CLOCK_MONOTONIC_RAW || clock > HD_FLIGHT_CLOCK_SIMULATED || which > 1)
-		return hd_fail(diag, HD_E_INPUT, "%s: the header is damaged (state %u, clock %u, pair %u)", name, state, clock, which);
+		return hd_fail(diag, HD_E_INPUT, "%s is a flight file of version %u; known is %d", name,
+			version, HD_FLIGHT_VERSION);
+	if (state > HD_FLIGHT_SIGNAL || clock < HD_FLIGHT_CLOCK_MONOTONIC_RAW ||
+		clock > HD_FLIGHT_CLOCK_SIMULATED || which > 1)
+		return hd_fail(diag, HD_E_INPUT, "%s: the header is damaged (state %u, clock %u, pair %u)",
+			name, state, clock, which);
 	info->nrings = hd_get32(bytes + NRINGS);
 	if (info->nrings > HD_FLIGHT_RINGS)
-		return hd_fail(diag, HD_E_INPUT, "%s: %u rings, at most %d are possible", name, info->nrings, HD_FLIGHT_RINGS);
+		return hd_fail(diag, HD_E_INPUT, "%s: %u rings, at most %d are possible", name, info->nrings,
+			HD_FLIGHT_RINGS);
 	memcpy(info->job, bytes + JOB, sizeof info->job);
 	memcpy(info->boot, bytes + BOOT, sizeof info->boot);
 	info->worker = hd_get32(bytes + WORKER);
@@ -133,13 +145,16 @@ static enum hd_err parse_header(const uint8_t *bytes, const char *name, struct h
 	return HD_OK;
 }
 
-static enum hd_err parse_names(const uint8_t *bytes, size_t len, const char *name, struct hd_flight_view *view, struct hd_diag *diag)
+static enum hd_err parse_names(const uint8_t *bytes, size_t len, const char *name,
+	struct hd_flight_view *view, struct hd_diag *diag)
 {
 	uint64_t at = hd_get64(bytes + NAMES), size = hd_get32(bytes + NAMES_SIZE);
 	uint32_t used = load_word(bytes, USED);
 
 	if (at < HD_FLIGHT_HEADER_BYTES || at > len || size > len - at || used > size)
-		return hd_fail(diag, HD_E_INPUT, "%s: names at byte %" PRIu64 " (%u of %" PRIu64 " used) do not lie in its %zu bytes", name, at, used,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: names at byte %" PRIu64 " (%u of %" PRIu64 " used) do not lie in its %zu bytes",
+			name, at, used,
 			size, len);
 	view->names = (const char *)bytes + at;
 	view->names_used = used;
@@ -147,7 +162,8 @@ static enum hd_err parse_names(const uint8_t *bytes, size_t len, const char *nam
 	return HD_OK;
 }
 
-static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name, uint32_t i, struct hd_flight_view *view, struct hd_diag *diag)
+static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name, uint32_t i,
+	struct hd_flight_view *view, struct hd_diag *diag)
 {
 	const uint8_t *entry = bytes + DIRECTORY + i * ENTRY;
 	struct hd_flight_lane *lane = &view->info.lane[i];
@@ -155,11 +171,13 @@ static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name
 	uint32_t nslots = hd_get32(entry + 8);
 
 	if (!hd_ring_slots_ok(nslots))
-		return hd_fail(diag, HD_E_INPUT, "%s: ring %u has %u slots, no power of two from %d to %d", name, i, nslots, HD_RING_SLOTS_LOW,
+		return hd_fail(diag, HD_E_INPUT, "%s: ring %u has %u slots, no power of two from %d to %d",
+			name, i, nslots, HD_RING_SLOTS_LOW,
 			HD_RING_SLOTS_HIGH);
 	if (at < HD_FLIGHT_HEADER_BYTES || at % 64 || at > len || hd_ring_bytes(nslots) > len - at)
 		return hd_fail(diag, HD_E_INPUT,
-			"%s: ring %u of %u slots at byte %" PRIu64 " does not lie in its %zu bytes: the file is cut off or damaged", name, i, nslots, at, len);
+			"%s: ring %u of %u slots at byte %" PRIu64 " does not lie in its %zu bytes: the "
+			"file is cut off or damaged", name, i, nslots, at, len);
 	lane->kind = (uint16_t)hd_get16(entry + 12);
 	lane->index = (uint16_t)hd_get16(entry + 14);
 	memcpy(lane->name, entry + 16, HD_FLIGHT_LANE_NAME);
@@ -169,13 +187,16 @@ static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name
 	return HD_OK;
 }
 
-enum hd_err hd_flight_parse(const uint8_t *bytes, size_t len, const char *name, struct hd_flight_view *view, struct hd_diag *diag)
+enum hd_err hd_flight_parse(const uint8_t *bytes, size_t len, const char *name, struct hd_flight_view *view,
+	struct hd_diag *diag)
 {
 	struct hd_flight_view got = { 0 };
 
 	assert((uintptr_t)bytes % 8 == 0);
 	if (len < HD_FLIGHT_HEADER_BYTES)
-		return hd_fail(diag, HD_E_INPUT, "%s is cut off: %zu bytes, the header of a flight file alone has %d", name, len, HD_FLIGHT_HEADER_BYTES);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s is cut off: %zu bytes, the header of a flight file alone has %d", name, len,
+			HD_FLIGHT_HEADER_BYTES);
 	if (memcmp(bytes, magic, sizeof magic) != 0)
 		return hd_fail(diag, HD_E_INPUT, "%s is not a flight file: the magic is wrong", name);
 	enum hd_err err = parse_header(bytes, name, &got, diag);

@@ -77,7 +77,8 @@ struct hd_flight {
 /* Bytes of a file with `nrings` rings of `nslots`. */
 size_t hd_flight_bytes(uint32_t nrings, uint32_t nslots);
 /* memory: hd_flight_bytes(info->nrings, nslots), aligned to 64. */
-void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_flight_info *info, uint32_t nslots);
+void hd_flight_format(struct hd_flight *flight, void *memory, const struct hd_flight_info *info,
+	uint32_t nslots);
 void hd_flight_tick(struct hd_flight *flight, struct hd_tick latest);
 void hd_flight_state_set(void *memory, enum hd_flight_state state);      /* async-signal-safe */
 
@@ -89,6 +90,7 @@ struct hd_flight_view {
 	struct { const void *memory; uint32_t nslots; } ring[HD_FLIGHT_RINGS];
 };
 /* bytes: aligned to 8, may be written by others meanwhile. HD_E_INPUT says which field is wrong. */
-HD_MUST_USE enum hd_err hd_flight_parse(const uint8_t *bytes, size_t len, const char *name, struct hd_flight_view *view, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_flight_parse(const uint8_t *bytes, size_t len, const char *name,
+	struct hd_flight_view *view, struct hd_diag *diag);
 
 #endif

@@ -5,7 +5,8 @@
 #include "base/le.h"
 #include "tests/check.h"
 
-enum { NSLOTS = 16, NRINGS = 3, NAMES_AT = HD_FLIGHT_HEADER_BYTES, RINGS_AT = NAMES_AT + HD_NAMES_BYTES, RING_BYTES = 64 + NSLOTS * 32,
+enum { NSLOTS = 16, NRINGS = 3, NAMES_AT = HD_FLIGHT_HEADER_BYTES, RINGS_AT = NAMES_AT + HD_NAMES_BYTES,
+	RING_BYTES = 64 + NSLOTS * 32,
        LEN = RINGS_AT + NRINGS * RING_BYTES };
 static _Alignas(64) uint8_t memory[LEN];
 static struct hd_flight flight;
@@ -14,9 +15,11 @@ static struct hd_flight_view view;
 static int format(void **state)
 {
 	static struct hd_flight_info info = {
-		.job = { 1, 2, 3 }, .boot = { 9, 8 }, .worker = 5, .pid = 4242, .clock = HD_FLIGHT_CLOCK_TSC, .realtime_ns = -7, .boottime_ns = 11,
+		.job = { 1, 2, 3 }, .boot = { 9, 8 }, .worker = 5, .pid = 4242, .clock = HD_FLIGHT_CLOCK_TSC,
+			.realtime_ns = -7, .boottime_ns = 11,
 		.trace_time = 13, .first = { 100, 200 }, .latest = { 100, 200 }, .nrings = NRINGS,
-		.lane = { { HD_LANE_DEVICE, 0, "device 0" }, { HD_LANE_DEVICE, 1, "device 1" }, { HD_LANE_READER, 0, "a name of 32 bytes, not one less" } },
+		.lane = { { HD_LANE_DEVICE, 0, "device 0" }, { HD_LANE_DEVICE, 1, "device 1" },
+		{ HD_LANE_READER, 0, "a name of 32 bytes, not one less" } },
 	};
 	(void)state;
 
@@ -37,17 +40,21 @@ static void check_refused(size_t len, const char *says)
 	struct hd_diag diag = { "" };
 	enum hd_err err = hd_flight_parse(memory, len, "f.hdfr", &view, &diag);
 
-	CHECK(err == HD_E_INPUT && strstr(diag.text, says) && strstr(diag.text, "f.hdfr"), "%d: '%s' should hold '%s'", (int)err, diag.text, says);
+	CHECK(err == HD_E_INPUT && strstr(diag.text, says) && strstr(diag.text, "f.hdfr"),
+		"%d: '%s' should hold '%s'", (int)err, diag.text, says);
 }
 
 static void what_was_formatted_reads_back(void **state)
 {
 	(void)state;
 	parse();
-	assert_true(view.info.worker == 5 && view.info.pid == 4242 && view.info.clock == HD_FLIGHT_CLOCK_TSC && view.info.nrings == NRINGS);
-	assert_true(view.info.job[2] == 3 && view.info.boot[0] == 9 && view.info.realtime_ns == -7 && view.info.boottime_ns == 11
+	assert_true(view.info.worker == 5 && view.info.pid == 4242 &&
+		view.info.clock == HD_FLIGHT_CLOCK_TSC && view.info.nrings == NRINGS);
+	assert_true(view.info.job[2] == 3 && view.info.boot[0] == 9 && view.info.realtime_ns == -7 &&
+		view.info.boottime_ns == 11
 		&& view.info.trace_time == 13);
-	assert_true(view.info.first.tick == 100 && view.info.latest.ns == 200 && view.state == HD_FLIGHT_RUNNING);
+	assert_true(view.info.first.tick == 100 && view.info.latest.ns == 200 &&
+		view.state == HD_FLIGHT_RUNNING);
 	assert_string_equal(view.info.lane[1].name, "device 1");
 	assert_string_equal(view.info.lane[2].name, "a name of 32 bytes, not one less");
 	assert_true(view.info.lane[2].kind == HD_LANE_READER && view.info.lane[1].index == 1);
@@ -61,11 +68,15 @@ static void the_layout_is_that_of_the_picture(void **state)
 {
 	(void)state;
 	assert_memory_equal(memory, "HDFLIGHT", 8);
-	assert_true(hd_get32(memory + 8) == 1 && hd_get32(memory + 48) == 5 && hd_get32(memory + 52) == 4242 && hd_get32(memory + 56) == 2
+	assert_true(hd_get32(memory + 8) == 1 && hd_get32(memory + 48) == 5 &&
+		hd_get32(memory + 52) == 4242 && hd_get32(memory + 56) == 2
 		&& hd_get32(memory + 60) == 3);
-	assert_true(hd_get64(memory + 72) == 11 && hd_get64(memory + 80) == 13 && hd_get64(memory + 88) == 100 && hd_get64(memory + 96) == 200);
-	assert_true(hd_get64(memory + 144) == 4096 && hd_get32(memory + 152) == 256 << 10 && hd_get32(memory + 140) == 2);
-	assert_true(hd_get64(memory + 1024 + 48) == RINGS_AT + RING_BYTES && hd_get32(memory + 1024 + 48 + 8) == NSLOTS
+	assert_true(hd_get64(memory + 72) == 11 && hd_get64(memory + 80) == 13 &&
+		hd_get64(memory + 88) == 100 && hd_get64(memory + 96) == 200);
+	assert_true(hd_get64(memory + 144) == 4096 && hd_get32(memory + 152) == 256 << 10 &&
+		hd_get32(memory + 140) == 2);
+	assert_true(hd_get64(memory + 1024 + 48) == RINGS_AT + RING_BYTES &&
+		hd_get32(memory + 1024 + 48 + 8) == NSLOTS
 		&& hd_get16(memory + 1024 + 48 + 14) == 1);
 	assert_memory_equal(memory + 1024 + 48 + 16, "device 1", 9);
 }
@@ -95,7 +106,8 @@ static void the_latest_pair_is_turned_and_the_state_is_kept(void **state)
 	for (uint64_t i = 1; i < 5; i++) {
 		hd_flight_tick(&flight, (struct hd_tick){ 1000 * i, 2000 * i });
 		parse();
-		assert_true(view.info.latest.tick == 1000 * i && view.info.latest.ns == 2000 * i && view.info.first.tick == 100);
+		assert_true(view.info.latest.tick == 1000 * i && view.info.latest.ns == 2000 * i &&
+			view.info.first.tick == 100);
 	}
 	hd_flight_state_set(memory, HD_FLIGHT_SIGNAL);
 	parse();
@@ -147,10 +159,12 @@ static void a_flipped_bit_never_leads_outside(void **state)
 	for (size_t bit = 0; bit < 8 * HD_FLIGHT_HEADER_BYTES; bit++) {
 		memory[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		if (hd_flight_parse(memory, LEN, "f", &view, NULL) == HD_OK) {
-			assert_true(view.names >= (char *)memory && view.names + view.names_used <= (char *)memory + LEN);
+			assert_true(view.names >= (char *)memory &&
+				view.names + view.names_used <= (char *)memory + LEN);
 			for (uint32_t i = 0; i < view.info.nrings; i++) {
 				const uint8_t *at = view.ring[i].memory;
-				CHECK(at >= memory && at + hd_ring_bytes(view.ring[i].nslots) <= memory + LEN, "bit %zu", bit);
+				CHECK(at >= memory && at + hd_ring_bytes(view.ring[i].nslots) <= memory + LEN,
+					"bit %zu", bit);
 				hd_ring_read_begin(&reader, at, view.ring[i].nslots);
 				(void)hd_ring_read(&reader, slot, NSLOTS);
 			}

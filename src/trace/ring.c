@@ -47,7 +47,8 @@ void hd_ring_put(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES
 	atomic_store_explicit(&writer->ring->head, writer->head, memory_order_release);
 }
 
-void hd_ring_put_pair(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES], const uint8_t ext[HD_SLOT_BYTES])
+void hd_ring_put_pair(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES],
+	const uint8_t ext[HD_SLOT_BYTES])
 {
 	store_slot(writer, writer->head, slot);
 	store_slot(writer, writer->head + 1, ext);
@@ -91,7 +92,8 @@ uint32_t hd_ring_read(struct hd_ring_reader *reader, uint8_t (*slot)[HD_SLOT_BYT
 	uint64_t h1 = atomic_load_explicit(&reader->ring->head, memory_order_acquire);
 
 	assert(cap >= 2);
-	if (h1 > UINT64_MAX / 2 || h1 <= reader->next)       /* no ring was written 2^63 times: a broken file */
+	/* no ring was written 2^63 times: a broken file */
+	if (h1 > UINT64_MAX / 2 || h1 <= reader->next)
 		return 0;
 	skip_to(reader, oldest(h1, reader->nslots));
 	uint64_t first = reader->next, n = h1 - first;

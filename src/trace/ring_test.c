@@ -12,7 +12,8 @@ static _Alignas(64) uint8_t memory[HD_RING_HEADER_BYTES + MOST * HD_SLOT_BYTES];
 /* Event number i; its slots carry i in every field that can. */
 static void put_number(struct hd_ring_writer *writer, uint64_t i, bool pair)
 {
-	struct hd_event event = { .t0 = i, .duration = i & 0xffff, .kind = pair ? HD_EVENT_SEND : HD_EVENT_OP, .flags = pair, .name = (uint32_t)i,
+	struct hd_event event = { .t0 = i, .duration = i & 0xffff, .kind = pair ? HD_EVENT_SEND : HD_EVENT_OP,
+		.flags = pair, .name = (uint32_t)i,
 		.instr = (uint32_t)~i, .arg = i * 7 };
 	struct hd_event_transfer transfer = { .flow = i, .gate_ns = (uint32_t)i, .chunks = (uint32_t)~i };
 	uint8_t slot[HD_SLOT_BYTES], ext[HD_SLOT_BYTES];
@@ -27,7 +28,8 @@ static void put_number(struct hd_ring_writer *writer, uint64_t i, bool pair)
 
 static bool is_whole(const struct hd_event *e)
 {
-	return e->duration == (e->t0 & 0xffff) && e->name == (uint32_t)e->t0 && e->instr == (uint32_t)~e->t0 && e->arg == e->t0 * 7
+	return e->duration == (e->t0 & 0xffff) && e->name == (uint32_t)e->t0 &&
+		e->instr == (uint32_t)~e->t0 && e->arg == e->t0 * 7
 		&& e->kind == (e->flags ? HD_EVENT_SEND : HD_EVENT_OP);
 }
 
@@ -47,10 +49,12 @@ static void a_snapshot_is_the_newest_events_in_order(void **state)
 			hd_ring_read_begin(&reader, memory, nslots);
 			uint64_t want = n > nslots - 2 ? nslots - 2 : n;
 			uint32_t got = hd_ring_read(&reader, slot, MOST);
-			CHECK(got == want && reader.nlost == n - want, "%u slots, %llu events: %u read", nslots, (unsigned long long)n, got);
+			CHECK(got == want && reader.nlost == n - want, "%u slots, %llu events: %u read",
+				nslots, (unsigned long long)n, got);
 			for (uint32_t i = 0; i < got; i++) {
 				struct hd_event event;
-				CHECK(hd_event_get(slot[i], &event) && is_whole(&event) && event.t0 == n - want + i, "%u slots, %llu events, at %u",
+				CHECK(hd_event_get(slot[i], &event) && is_whole(&event) &&
+					event.t0 == n - want + i, "%u slots, %llu events, at %u",
 					nslots, (unsigned long long)n, i);
 			}
 			assert_int_equal(hd_ring_read(&reader, slot, MOST), 0);
@@ -74,7 +78,8 @@ static void a_drain_takes_up_where_it_left_off(void **state)
 		while ((n = hd_ring_read(&reader, slot, 2)))
 			for (uint32_t k = 0; k < n; k++, next++) {
 				struct hd_event event;
-				CHECK(hd_event_get(slot[k], &event) && event.t0 == next, "event %llu", (unsigned long long)next);
+				CHECK(hd_event_get(slot[k], &event) && event.t0 == next, "event %llu",
+					(unsigned long long)next);
 			}
 	}
 	assert_true(next == 200 && reader.nlost == 0);
@@ -96,7 +101,8 @@ static void an_extension_that_lost_its_base_is_dropped(void **state)
 		hd_ring_read_begin(&reader, memory, 8);
 		uint32_t n = hd_ring_read(&reader, slot, MOST);
 		/* the oldest whole slot is 20 + shift + 2 - 8: a base at 14, an extension at 15 */
-		CHECK(n == 6 - shift && !hd_slot_is_ext(slot[0]), "shift %llu: %u slots", (unsigned long long)shift, n);
+		CHECK(n == 6 - shift && !hd_slot_is_ext(slot[0]), "shift %llu: %u slots",
+			(unsigned long long)shift, n);
 		assert_true(reader.nlost + n == 20 + shift);
 	}
 }
@@ -119,7 +125,8 @@ static void a_pair_cut_by_the_end_of_the_buffer_is_not_a_loss(void **state)
 
 static void a_ring_of_any_bytes_gives_slots_or_none(void **state)
 {
-	static const uint64_t heads[] = { 0, 1, 5, 16, 17, UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2 + 1, UINT64_MAX - 1 };
+	static const uint64_t heads[] = { 0, 1, 5, 16, 17, UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2 + 1,
+		UINT64_MAX - 1 };
 	struct hd_ring_reader reader;
 	uint8_t slot[MOST][HD_SLOT_BYTES];
 	(void)state;
@@ -129,7 +136,8 @@ static void a_ring_of_any_bytes_gives_slots_or_none(void **state)
 		memcpy(memory, &heads[h], 8);
 		hd_ring_read_begin(&reader, memory, 16);
 		for (int again = 0; again < 3; again++)
-			CHECK(hd_ring_read(&reader, slot, MOST) <= 16, "head %llu", (unsigned long long)heads[h]);
+			CHECK(hd_ring_read(&reader, slot, MOST) <= 16, "head %llu",
+				(unsigned long long)heads[h]);
 	}
 }
 
@@ -137,7 +145,8 @@ static void only_powers_of_two_in_range_are_sizes(void **state)
 {
 	(void)state;
 	assert_true(hd_ring_slots_ok(4) && hd_ring_slots_ok(65536) && hd_ring_slots_ok(1 << 24));
-	assert_false(hd_ring_slots_ok(0) || hd_ring_slots_ok(2) || hd_ring_slots_ok(6) || hd_ring_slots_ok(1 << 25) || hd_ring_slots_ok(UINT64_C(1) << 32));
+	assert_false(hd_ring_slots_ok(0) || hd_ring_slots_ok(2) || hd_ring_slots_ok(6) ||
+		hd_ring_slots_ok(1 << 25) || hd_ring_slots_ok(UINT64_C(1) << 32));
 	assert_int_equal(hd_ring_bytes(65536), 64 + (2 << 20));
 }
 
@@ -164,7 +173,8 @@ static void *write_all(void *user)
 	return NULL;
 }
 
-/* One drains while the other laps it: no slot is torn, none comes twice, none is missed without being counted. */
+/* One drains while the other laps it: no slot is torn, none comes twice, none is missed without being
+ * counted. */
 static void a_reader_beside_the_writer_sees_whole_events_only(void **state)
 {
 	struct hd_ring_writer writer;
@@ -193,7 +203,8 @@ static void a_reader_beside_the_writer_sees_whole_events_only(void **state)
 				any = true;
 				want_ext = event.flags != 0;
 			} else {
-				wrong += !hd_event_get_transfer(slot[i], &transfer) || !want_ext || transfer.flow != last || transfer.gate_ns != (uint32_t)last
+				wrong += !hd_event_get_transfer(slot[i], &transfer) || !want_ext ||
+					transfer.flow != last || transfer.gate_ns != (uint32_t)last
 					|| transfer.chunks != (uint32_t)~last;
 				want_ext = false;
 			}
@@ -203,7 +214,8 @@ static void a_reader_beside_the_writer_sees_whole_events_only(void **state)
 			sched_yield();
 	} while (!end);
 	pthread_join(thread, NULL);
-	CHECK(wrong == 0 && nread + reader.nlost == total && nread > 0, "%llu wrong; %llu read, %llu lost of %llu", (unsigned long long)wrong,
+	CHECK(wrong == 0 && nread + reader.nlost == total && nread > 0,
+		"%llu wrong; %llu read, %llu lost of %llu", (unsigned long long)wrong,
 		(unsigned long long)nread, (unsigned long long)reader.nlost, (unsigned long long)total);
 }
 

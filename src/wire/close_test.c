@@ -8,10 +8,12 @@ static void every_reason_has_its_own_number_and_words(void **state)
 {
 	(void)state;
 	for (uint32_t a = 1; a < HD_CLOSE_COUNT; a++) {
-		CHECK(hd_close_from(a) == (enum hd_close)a, "reason %u reads back as %d", a, (int)hd_close_from(a));
+		CHECK(hd_close_from(a) == (enum hd_close)a, "reason %u reads back as %d", a,
+			(int)hd_close_from(a));
 		for (uint32_t b = 1; b < a; b++)
 			CHECK(strcmp(hd_close_text((enum hd_close)a), hd_close_text((enum hd_close)b)) != 0 &&
-				strcmp(hd_close_name((enum hd_close)a), hd_close_name((enum hd_close)b)) != 0, "reasons %u and %u", a, b);
+				strcmp(hd_close_name((enum hd_close)a), hd_close_name((enum hd_close)b)) != 0,
+				"reasons %u and %u", a, b);
 	}
 }
 

@@ -24,7 +24,9 @@ enum hd_stream_kind { HD_KIND_PLANNED = 0, HD_KIND_CONTROL = 1, HD_KIND_BULK = 2
 #define HD_WORKER_NONE UINT32_MAX         /* a process that has no id yet; see `up` */
 
 struct hd_peer_info {
-	uint32_t worker;                  /* by which the hub knows it; of one without an id a number from HD_WORKER_GUEST up, for this connection only */
+	/* by which the hub knows it; of one without an id a number from HD_WORKER_GUEST up, for this
+	 * connection only */
+	uint32_t worker;
 	enum hd_role role;
 	uint32_t detect_ms;
 	const char *transport;            /* row of wire/transport.h */
@@ -35,7 +37,8 @@ struct hd_peer_info {
 /* A control message, whole. */
 struct hd_message {
 	uint32_t worker;                  /* who sent it */
-	uint32_t epoch;                   /* the sender's when it sent it: current, decided next, or any on a link with a coordinator */
+	/* the sender's when it sent it: current, decided next, or any on a link with a coordinator */
+	uint32_t epoch;
 	uint64_t step;
 	uint32_t id;
 	const void *bytes;                /* NULL if len is 0 */
@@ -45,7 +48,9 @@ struct hd_message {
 /* A transfer or a bulk answer, whole, in the buffer that was posted for it. */
 struct hd_arrival {
 	uint32_t worker;
-	enum hd_err err;                  /* HD_OK; HD_E_STALE: a bulk answer that the fence or the other side cut off; the buffer holds nothing */
+	/* HD_OK; HD_E_STALE: a bulk answer that the fence or the other side cut off; the buffer holds
+	 * nothing */
+	enum hd_err err;
 	enum hd_stream_kind kind;                /* PLANNED or BULK */
 	uint32_t transfer;                /* of a planned one */
 	uint64_t request;                 /* of a bulk one */
@@ -59,26 +64,36 @@ struct hd_arrival {
 
 struct hd_sent {
 	uint32_t worker;
-	enum hd_err err;                  /* HD_OK: the last byte is with the transport; HD_E_STALE: the epoch ended or it was cancelled; HD_E_PEERLOST */
+	/* HD_OK: the last byte is with the transport; HD_E_STALE: the epoch ended or it was cancelled;
+	 * HD_E_PEERLOST */
+	enum hd_err err;
 	uint64_t token;                   /* the sender's own */
 	uint64_t flow;
 	uint64_t len;
-	int64_t queued_ns, gate_ns, first_ns, end_ns;     /* asked for; slot granted; first byte; last byte (those reached, else 0) */
+	/* asked for; slot granted; first byte; last byte (those reached, else 0) */
+	int64_t queued_ns, gate_ns, first_ns, end_ns;
 	uint32_t chunks, preempted;       /* times another stream went between two of its chunks */
 };
 
-struct hd_probe { uint32_t worker; uint64_t t1, t2, t3, t4; };     /* of the clocks: PING out, in, PONG out, in */
+/* of the clocks: PING out, in, PONG out, in */
+struct hd_probe { uint32_t worker; uint64_t t1, t2, t3, t4; };
 
 struct hd_wire_events {
-	void *self;                                                                   /* borrowed; the first argument of all */
-	void (*up)(void *self, const struct hd_peer_info *peer);                      /* greeted both ways; send may begin */
-	void (*lost)(void *self, uint32_t worker, enum hd_close why, const char *text);       /* once after up, or after hd_hub_connect() that failed */
-	void (*suspect)(void *self, uint32_t worker, int64_t silent_ms);              /* nothing heard for T: report it; 0: heard again. The connection stays */
+	/* borrowed; the first argument of all */
+	void *self;
+	/* greeted both ways; send may begin */
+	void (*up)(void *self, const struct hd_peer_info *peer);
+	/* once after up, or after hd_hub_connect() that failed */
+	void (*lost)(void *self, uint32_t worker, enum hd_close why, const char *text);
+	/* nothing heard for T: report it; 0: heard again. The connection stays */
+	void (*suspect)(void *self, uint32_t worker, int64_t silent_ms);
 	void (*message)(void *self, const struct hd_message *message);
 	void (*arrived)(void *self, const struct hd_arrival *arrival);
 	void (*sent)(void *self, const struct hd_sent *sent);
-	void (*stale)(void *self, uint32_t worker, uint32_t epoch);                   /* it dropped something of ours: it is in `epoch`, we were behind */
-	void (*ahead)(void *self, uint32_t worker, uint32_t epoch);                   /* its epoch is unknown here for T/4: ask; closed T later */
+	/* it dropped something of ours: it is in `epoch`, we were behind */
+	void (*stale)(void *self, uint32_t worker, uint32_t epoch);
+	/* its epoch is unknown here for T/4: ask; closed T later */
+	void (*ahead)(void *self, uint32_t worker, uint32_t epoch);
 	void (*probed)(void *self, const struct hd_probe *probe);
 };
 

@@ -20,7 +20,8 @@ static const struct row {
 };
 enum { TYPES = sizeof rows / sizeof *rows };
 
-const char *hd_frame_name(enum hd_frame_type type) { return (unsigned)type < TYPES && rows[type].name ? rows[type].name : "?"; }
+const char *hd_frame_name(enum hd_frame_type type) { return (unsigned)type < TYPES &&
+	rows[type].name ? rows[type].name : "?"; }
 bool hd_frame_is_fenced(enum hd_frame_type type) { return rows[type].fenced; }
 
 void hd_frame_put(const struct hd_frame *frame, uint8_t bytes[HD_FRAME_HEADER])
@@ -58,8 +59,10 @@ static enum hd_err judge(const struct hd_frame *frame, const struct row *row, st
 		return refuse(diag, "with flags that its type cannot have", frame->flags);
 	if (frame->len < row->least || frame->len > row->greatest)
 		return refuse(diag, "of a length that its type cannot have", frame->len);
-	if ((frame->stream && !(row->fields & HD_FIELD_STREAM)) || (frame->step && !(row->fields & HD_FIELD_STEP)) ||
-	    (frame->offset && !(row->fields & HD_FIELD_OFFSET)) || (frame->priority && !(row->fields & HD_FIELD_PRIORITY)))
+	if ((frame->stream && !(row->fields & HD_FIELD_STREAM)) ||
+		(frame->step && !(row->fields & HD_FIELD_STEP)) ||
+	    (frame->offset && !(row->fields & HD_FIELD_OFFSET)) ||
+	    (frame->priority && !(row->fields & HD_FIELD_PRIORITY)))
 		return refuse(diag, "with a field that its type does not use", frame->type);
 	if (frame->payload_crc && !(frame->flags & HD_FRAME_CRC))
 		return refuse(diag, "with a payload checksum but not the flag of it", frame->payload_crc);
@@ -70,8 +73,10 @@ enum hd_err hd_frame_get(const uint8_t bytes[HD_FRAME_HEADER], struct hd_frame *
 {
 	struct hd_frame got = {
 		.type = (enum hd_frame_type)bytes[3], .class = bytes[4], .flags = bytes[5],
-		.epoch = hd_get32(bytes + 8), .stream = hd_get32(bytes + 12), .step = hd_get64(bytes + 16), .offset = hd_get64(bytes + 24),
-		.len = hd_get32(bytes + 32), .priority = (int32_t)hd_get32(bytes + 36), .payload_crc = hd_get32(bytes + 40),
+		.epoch = hd_get32(bytes + 8), .stream = hd_get32(bytes + 12), .step = hd_get64(bytes + 16),
+		.offset = hd_get64(bytes + 24),
+		.len = hd_get32(bytes + 32), .priority = (int32_t)hd_get32(bytes + 36),
+		.payload_crc = hd_get32(bytes + 40),
 	};
 
 	if (hd_get16(bytes) != HD_FRAME_MAGIC)

@@ -1,10 +1,13 @@
 /* frame.h -- the bytes of a frame: 48 of header, then a payload whose length the type fixes.
  *
  *     0       2   3    4     5     6   8       12       16     24       32      36         40        44
- *     | magic | v | ty | cls | flg | 0 | epoch | stream | step | offset | length | priority | payload | header |
- *     |  u16  | u8| u8 | u8  | u8  |u16|  u32  |  u32   | u64  |  u64   |  u32   |   i32    |   crc   |  crc   |
+ *     | magic | v | ty | cls | flg | 0 | epoch | stream | step | offset | length | priority | payload |
+ *     header |
+ *     |  u16  | u8| u8 | u8  | u8  |u16|  u32  |  u32   | u64  |  u64   |  u32   |   i32    |   crc   |  crc
+ *     |
  *
- * Little-endian; crc is CRC-32C (base/crc32c.h), the header's of its bytes 0..43. Used by stream and peer alone.
+ * Little-endian; crc is CRC-32C (base/crc32c.h), the header's of its bytes 0..43. Used by stream and peer
+ * alone.
  *
  * 1. hd_frame_get() accepts only what it understands completely: known type, a class and flags that the
  *    type may have, fields that mean nothing for the type zero, a length of the type's. So one frame
@@ -36,8 +39,10 @@ enum hd_frame_flags { HD_FRAME_CRC = 1, HD_FRAME_MINE = 2, HD_FRAME_LAST = 4 };
 enum { HD_CLASS_CONTROL = 0, HD_CLASS_PLANNED = 1, HD_CLASS_BULK = 2, HD_CLASSES = 3 };
 enum hd_frame_field { HD_FIELD_STREAM = 1, HD_FIELD_STEP = 2, HD_FIELD_OFFSET = 4, HD_FIELD_PRIORITY = 8 };
 
-/* Classes as bits. `must`: flags that are always there; `may`: that can be (payload CRC: every type with a payload). `fenced`: by epoch (stream.h).
- *        id         no  classes must  may   fields that mean something       least, greatest payload  fenced */
+/* Classes as bits. `must`: flags that are always there; `may`: that can be (payload CRC: every type with a
+ * payload). `fenced`: by epoch (stream.h).
+ *        id         no  classes must  may   fields that mean something       least, greatest payload
+ *        fenced */
 #define HD_FRAMES(X)                                                                                           \
 	X(HELLO,      1, 1, 0, 0, 0,                                          80,         80,   0)              \
 	X(WELCOME,    2, 1, 0, 0, 0,                                          80,         80,   0)              \
@@ -71,7 +76,8 @@ struct hd_frame {
 
 void hd_frame_put(const struct hd_frame *frame, uint8_t bytes[HD_FRAME_HEADER]);
 /* HD_E_PROTOCOL says which rule is broken; *frame is then untouched. */
-HD_MUST_USE enum hd_err hd_frame_get(const uint8_t bytes[HD_FRAME_HEADER], struct hd_frame *frame, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_frame_get(const uint8_t bytes[HD_FRAME_HEADER], struct hd_frame *frame,
+	struct hd_diag *diag);
 const char *hd_frame_name(enum hd_frame_type type);        /* "HELLO"; "?" of a number without a row */
 bool hd_frame_is_fenced(enum hd_frame_type type);
 

@@ -39,8 +39,10 @@ static void a_frame_has_the_bytes_of_the_drawing(void **state)
 		0x00, 0x00, 0x10, 0x00, 0xfe, 0xff, 0xff, 0xff, /* length, priority -2 */
 		0xef, 0xbe, 0xad, 0xde, /* crc of the payload */
 	};
-	const struct hd_frame frame = { .type = HD_FRAME_DATA, .class = 1, .flags = HD_FRAME_CRC | HD_FRAME_LAST, .epoch = 0x01020304, .stream = 10,
-		.step = 0x1122334455667788, .offset = 16, .len = HD_DATA_MAX, .priority = -2, .payload_crc = 0xdeadbeef };
+	const struct hd_frame frame = { .type = HD_FRAME_DATA, .class = 1,
+		.flags = HD_FRAME_CRC | HD_FRAME_LAST, .epoch = 0x01020304, .stream = 10,
+		.step = 0x1122334455667788, .offset = 16, .len = HD_DATA_MAX, .priority = -2,
+		.payload_crc = 0xdeadbeef };
 	uint8_t bytes[HD_FRAME_HEADER];
 
 	(void)state;
@@ -57,11 +59,15 @@ static void every_type_reads_back_as_it_was_written(void **state)
 		struct hd_frame got;
 		struct hd_diag diag = { "" };
 		hd_frame_put(&good[i], bytes);
-		CHECK(hd_frame_get(bytes, &got, &diag) == HD_OK, "%s: %s", hd_frame_name(good[i].type), diag.text);
+		CHECK(hd_frame_get(bytes, &got, &diag) == HD_OK, "%s: %s", hd_frame_name(good[i].type),
+			diag.text);
 		hd_frame_put(&got, again);
-		CHECK(memcmp(bytes, again, sizeof bytes) == 0 && got.type == good[i].type && got.class == good[i].class &&
-			got.flags == good[i].flags && got.epoch == good[i].epoch && got.stream == good[i].stream && got.step == good[i].step &&
-			got.offset == good[i].offset && got.len == good[i].len && got.priority == good[i].priority &&
+		CHECK(memcmp(bytes, again, sizeof bytes) == 0 && got.type == good[i].type &&
+			got.class == good[i].class &&
+			got.flags == good[i].flags && got.epoch == good[i].epoch &&
+			got.stream == good[i].stream && got.step == good[i].step &&
+			got.offset == good[i].offset && got.len == good[i].len &&
+			got.priority == good[i].priority &&
 			got.payload_crc == good[i].payload_crc, "%s", hd_frame_name(good[i].type));
 	}
 }
@@ -75,7 +81,8 @@ static void any_flipped_bit_of_a_header_is_refused(void **state)
 			struct hd_frame got;
 			hd_frame_put(&good[i], bytes);
 			bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-			CHECK(hd_frame_get(bytes, &got, NULL) == HD_E_PROTOCOL, "%s, bit %zu", hd_frame_name(good[i].type), bit);
+			CHECK(hd_frame_get(bytes, &got, NULL) == HD_E_PROTOCOL, "%s, bit %zu",
+				hd_frame_name(good[i].type), bit);
 		}
 }
 
@@ -161,14 +168,16 @@ static void payloads_have_the_lengths_of_the_frames_that_carry_them(void **state
 
 static void a_greeting_lies_in_the_order_of_its_table(void **state)
 {
-	struct hd_greeting_payload hello = { .least = 1, .greatest = 2, .worker = 3, .role = 2, .detect_ms = 1000 }, got;
+	struct hd_greeting_payload hello = { .least = 1, .greatest = 2, .worker = 3, .role = 2,
+		.detect_ms = 1000 }, got;
 	uint8_t bytes[80], want[80] = { 1, 0, 2, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0xe8, 3 };
 	struct hd_diag diag = { "" };
 
 	(void)state;
 	for (uint8_t i = 0; i < 64; i++) {
 		want[16 + i] = i;
-		(i < 16 ? &hello.job : i < 32 ? &hello.job_hash : i < 48 ? &hello.kernels : &hello.nonce)->byte[i % 16] = i;
+		(i < 16 ? &hello.job : i < 32 ? &hello.job_hash : i < 48 ? &hello.kernels :
+			&hello.nonce)->byte[i % 16] = i;
 	}
 	hd_greeting_put(&hello, bytes);
 	assert_memory_equal(bytes, want, sizeof want);

@@ -7,7 +7,8 @@
 #include "wire/peer.h"
 
 enum {
-	PLACES = HD_HUB_PEERS + 2 * HD_HUB_GREETING,      /* strangers of other machines take none of those of this one */
+	/* strangers of other machines take none of those of this one */
+	PLACES = HD_HUB_PEERS + 2 * HD_HUB_GREETING,
 	LISTENER_TAG = 1 << 15,           /* in the low 16 bits: a listener, not a peer */
 	EVENTS = 64,
 	ACCEPTS = 64,                     /* at one event; the loop tells of the rest again */
@@ -23,7 +24,9 @@ struct hd_hub_impl {
 	uint32_t n_listeners, guests;
 	uint64_t calls;                   /* callbacks made: has anything been done? */
 	struct hd_loop_event events[EVENTS];
-	uint32_t used;                    /* places from here on were never taken: a poll that walks all of them costs more than a small step's work */
+	/* places from here on were never taken: a poll that walks all of them costs more than a small
+	 * step's work */
+	uint32_t used;
 	struct hd_peer places[PLACES];
 };
 
@@ -37,7 +40,8 @@ static const struct hd_wire_events *owner_of(void *self)
 	return &h->owner;
 }
 
-static void pass_up(void *self, const struct hd_peer_info *peer) { const struct hd_wire_events *o = owner_of(self); o->up(o->self, peer); }
+static void pass_up(void *self, const struct hd_peer_info *peer) { const struct hd_wire_events *o =
+	owner_of(self); o->up(o->self, peer); }
 static void pass_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
 	const struct hd_wire_events *o = owner_of(self);
@@ -48,12 +52,18 @@ static void pass_suspect(void *self, uint32_t worker, int64_t silent_ms)
 	const struct hd_wire_events *o = owner_of(self);
 	o->suspect(o->self, worker, silent_ms);
 }
-static void pass_message(void *self, const struct hd_message *message) { const struct hd_wire_events *o = owner_of(self); o->message(o->self, message); }
-static void pass_arrived(void *self, const struct hd_arrival *arrival) { const struct hd_wire_events *o = owner_of(self); o->arrived(o->self, arrival); }
-static void pass_sent(void *self, const struct hd_sent *sent) { const struct hd_wire_events *o = owner_of(self); o->sent(o->self, sent); }
-static void pass_stale(void *self, uint32_t worker, uint32_t epoch) { const struct hd_wire_events *o = owner_of(self); o->stale(o->self, worker, epoch); }
-static void pass_ahead(void *self, uint32_t worker, uint32_t epoch) { const struct hd_wire_events *o = owner_of(self); o->ahead(o->self, worker, epoch); }
-static void pass_probed(void *self, const struct hd_probe *probe) { const struct hd_wire_events *o = owner_of(self); o->probed(o->self, probe); }
+static void pass_message(void *self, const struct hd_message *message) { const struct hd_wire_events *o =
+	owner_of(self); o->message(o->self, message); }
+static void pass_arrived(void *self, const struct hd_arrival *arrival) { const struct hd_wire_events *o =
+	owner_of(self); o->arrived(o->self, arrival); }
+static void pass_sent(void *self, const struct hd_sent *sent) { const struct hd_wire_events *o =
+	owner_of(self); o->sent(o->self, sent); }
+static void pass_stale(void *self, uint32_t worker, uint32_t epoch) { const struct hd_wire_events *o =
+	owner_of(self); o->stale(o->self, worker, epoch); }
+static void pass_ahead(void *self, uint32_t worker, uint32_t epoch) { const struct hd_wire_events *o =
+	owner_of(self); o->ahead(o->self, worker, epoch); }
+static void pass_probed(void *self, const struct hd_probe *probe) { const struct hd_wire_events *o =
+	owner_of(self); o->probed(o->self, probe); }
 
 /* ---- places ---- */
 
@@ -109,13 +119,16 @@ static uint32_t greeting_by(const struct hd_hub_impl *h, const struct hd_transpo
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < h->used; i++)
-		n += is_incoming_greeting(&h->places[i]) && !((h->places[i].conn.ops->powers ^ way->powers) & HD_WIRE_WORLD);
+		n += is_incoming_greeting(&h->places[i]) &&
+			!((h->places[i].conn.ops->powers ^ way->powers) & HD_WIRE_WORLD);
 	return n;
 }
 
-static bool is_stranger(const struct hd_peer *peer) { return is_incoming_greeting(peer) && peer->conn.ops->powers & HD_WIRE_WORLD; }
+static bool is_stranger(const struct hd_peer *peer) { return is_incoming_greeting(peer) &&
+	peer->conn.ops->powers & HD_WIRE_WORLD; }
 
-/* How much the address that `peer` comes from crowds the places, with the one who comes now counted to its own; of equals, its own more. */
+/* How much the address that `peer` comes from crowds the places, with the one who comes now counted to its
+ * own; of equals, its own more. */
 static uint32_t crowding(const struct hd_hub_impl *h, const struct hd_peer *peer, uint64_t now_from)
 {
 	uint64_t from = peer->conn.sock.from;
@@ -126,8 +139,9 @@ static uint32_t crowding(const struct hd_hub_impl *h, const struct hd_peer *peer
 	return 2 * n + (from == now_from);
 }
 
-/* All places of strangers are taken: the oldest of the address that has most goes. So whoever keeps silent keeps out nobody who comes from
- * elsewhere, and who comes from there only while it says nothing either; no address pays for what another takes. */
+/* All places of strangers are taken: the oldest of the address that has most goes. So whoever keeps silent
+ * keeps out nobody who comes from elsewhere, and who comes from there only while it says nothing either;
+ * no address pays for what another takes. */
 static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint64_t from)
 {
 	struct hd_peer *goes = NULL;
@@ -147,10 +161,11 @@ static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint
 	hd_peer_close(goes, HD_CLOSE_CROWDED, "", false);
 }
 
-static bool has_stream(const struct hd_peer *peer) { return peer->stream; }       /* a peer that is down has none */
+/* a peer that is down has none */
+static bool has_stream(const struct hd_peer *peer) { return peer->stream; }
 
-/* Two that call each other at once have one connection: the one that the lower id opened. Who calls again after the other end was
- * lost from sight takes the place of the old connection, once that is suspected. */
+/* Two that call each other at once have one connection: the one that the lower id opened. Who calls again
+ * after the other end was lost from sight takes the place of the old connection, once that is suspected. */
 static bool gives_way(struct hd_peer *old, uint32_t self)
 {
 	if (!old->stream && old->worker < self) {
@@ -185,13 +200,18 @@ static enum hd_close admit(struct hd_peers *peers, uint32_t *worker)
 
 static uint64_t loop_stamp(void *self) { return (uint64_t)hd_clock_now_ns(((struct hd_hub_impl *)self)->peers.loop->clock); }
 
-enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config, const struct hd_wire_events *events, struct hd_loop *loop,
+enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config,
+	const struct hd_wire_events *events, struct hd_loop *loop,
 			struct hd_net *net, struct hd_diag *diag)
 {
-	if (config->peers_cap < 1 || config->peers_cap > HD_HUB_PEERS || config->streams_cap < 1 || config->streams_cap > 65536 ||
-	    config->detect_ms < 10 || config->detect_ms > 600000 || config->role < HD_ROLE_WORKER || config->role > HD_ROLE_FUNCTION ||
+	if (config->peers_cap < 1 || config->peers_cap > HD_HUB_PEERS || config->streams_cap < 1 ||
+		config->streams_cap > 65536 ||
+	    config->detect_ms < 10 || config->detect_ms > 600000 || config->role < HD_ROLE_WORKER ||
+	    config->role > HD_ROLE_FUNCTION ||
 	    (config->worker >= HD_WORKER_GUEST && config->worker != HD_WORKER_NONE))
-		return hd_fail(diag, HD_E_INVAL, "a hub of worker %u for %u peers with %u streams each, T %u ms: out of range", config->worker,
+		return hd_fail(diag, HD_E_INVAL,
+			"a hub of worker %u for %u peers with %u streams each, T %u ms: out of range",
+			config->worker,
 			config->peers_cap, config->streams_cap, config->detect_ms);
 	struct hd_hub_impl *h = hd_alloc(sizeof *h);
 	if (!h)
@@ -199,8 +219,10 @@ enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config, 
 	memset(h, 0, sizeof *h);
 	h->owner = *events;
 	h->peers = (struct hd_peers){ .config = *config, .loop = loop, .net = net, .admit = admit,
-		.events = { h, pass_up, pass_lost, pass_suspect, pass_message, pass_arrived, pass_sent, pass_stale, pass_ahead, pass_probed },
-		.stamp = config->stamp ? config->stamp : loop_stamp, .stamp_self = config->stamp ? events->self : h };
+		.events = { h, pass_up, pass_lost, pass_suspect, pass_message, pass_arrived, pass_sent,
+		pass_stale, pass_ahead, pass_probed },
+		.stamp = config->stamp ? config->stamp : loop_stamp,
+		.stamp_self = config->stamp ? events->self : h };
 	for (uint32_t i = 0; i < PLACES; i++) {
 		h->places[i].index = i;
 		h->places[i].peers = &h->peers;
@@ -266,7 +288,8 @@ bool hd_hub_is_closed(const struct hd_hub *hub)
 
 /* ---- connections ---- */
 
-static enum hd_err transport_of(const struct hd_hub_impl *h, const char *name, const struct hd_transport **transport, struct hd_diag *diag)
+static enum hd_err transport_of(const struct hd_hub_impl *h, const char *name,
+	const struct hd_transport **transport, struct hd_diag *diag)
 {
 	const struct hd_hub_config *c = &h->peers.config;
 
@@ -274,13 +297,15 @@ static enum hd_err transport_of(const struct hd_hub_impl *h, const char *name, c
 	if (!*transport)
 		return hd_fail(diag, HD_E_INVAL, "no transport is called %s", name);
 	if ((*transport)->powers & HD_WIRE_OPEN && !c->plaintext)
-		return hd_fail(diag, HD_E_REFUSED, "transport %s is open to others; use tls with a key, or allow plaintext", name);
+		return hd_fail(diag, HD_E_REFUSED,
+			"transport %s is open to others; use tls with a key, or allow plaintext", name);
 	if ((*transport)->powers & HD_WIRE_PROVES && !c->key)
 		return hd_fail(diag, HD_E_REFUSED, "transport %s needs the job's key", name);
 	return HD_OK;
 }
 
-enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport, char addr[HD_ADDR_CAP], struct hd_diag *diag)
+enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport, char addr[HD_ADDR_CAP],
+	struct hd_diag *diag)
 {
 	struct hd_hub_impl *h = hub->impl;
 	struct listener made = { .transport = NULL };
@@ -293,7 +318,8 @@ enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport, char addr[H
 	err = made.transport->listen(h->peers.net, &made.sock, addr, diag);
 	if (err)
 		return err;
-	err = hd_loop_watch(h->peers.loop, made.sock.id, HD_LOOP_READ, HD_HUB_TAG | LISTENER_TAG | h->n_listeners, diag);
+	err = hd_loop_watch(h->peers.loop, made.sock.id, HD_LOOP_READ,
+		HD_HUB_TAG | LISTENER_TAG | h->n_listeners, diag);
 	if (err) {
 		hd_sock_close(&made.sock);
 		return err;
@@ -303,7 +329,8 @@ enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport, char addr[H
 	return HD_OK;
 }
 
-enum hd_err hd_hub_connect(struct hd_hub *hub, uint32_t worker, const char *transport, const char *addr, struct hd_diag *diag)
+enum hd_err hd_hub_connect(struct hd_hub *hub, uint32_t worker, const char *transport, const char *addr,
+	struct hd_diag *diag)
 {
 	struct hd_hub_impl *h = hub->impl;
 	const struct hd_transport *row;
@@ -368,7 +395,8 @@ void hd_hub_epoch(struct hd_hub *hub, uint32_t epoch, struct hd_hash plan)
 			hd_stream_epoch(hub->impl->places[i].stream, epoch, plan);
 }
 
-enum hd_err hd_hub_channel(struct hd_hub *hub, uint32_t worker, const struct hd_transfer *in, size_t n_in, const struct hd_transfer *out, size_t n_out,
+enum hd_err hd_hub_channel(struct hd_hub *hub, uint32_t worker, const struct hd_transfer *in, size_t n_in,
+	const struct hd_transfer *out, size_t n_out,
 			   struct hd_diag *diag)
 {
 	enum hd_err err;
@@ -380,7 +408,8 @@ enum hd_err hd_hub_channel(struct hd_hub *hub, uint32_t worker, const struct hd_
 
 static int64_t now_ns(const struct hd_hub *hub) { return hd_clock_now_ns(hub->impl->peers.loop->clock); }
 
-enum hd_err hd_hub_tell(struct hd_hub *hub, uint32_t worker, uint32_t id, uint64_t step, const void *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_hub_tell(struct hd_hub *hub, uint32_t worker, uint32_t id, uint64_t step, const void *bytes,
+	size_t len, struct hd_diag *diag)
 {
 	enum hd_err err;
 	struct hd_peer *peer = up(hub, worker, &err, diag);
@@ -394,7 +423,8 @@ enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_sen
 	return peer ? hd_stream_send(peer->stream, send, now_ns(hub), diag) : err;
 }
 
-enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_answer *answer, struct hd_diag *diag)
+enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_answer *answer,
+	struct hd_diag *diag)
 {
 	enum hd_err err;
 	struct hd_peer *peer = up(hub, worker, &err, diag);
@@ -409,14 +439,16 @@ void hd_hub_cancel(struct hd_hub *hub, uint32_t worker, uint64_t token)
 		hd_stream_cancel(peer->stream, token);
 }
 
-enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer, struct hd_diag *diag)
+enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer,
+	struct hd_diag *diag)
 {
 	enum hd_err err;
 	struct hd_peer *peer = up(hub, worker, &err, diag);
 	return peer ? hd_stream_post(peer->stream, transfer, buffer, now_ns(hub), diag) : err;
 }
 
-enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer, uint64_t cap, struct hd_diag *diag)
+enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer, uint64_t cap,
+	struct hd_diag *diag)
 {
 	enum hd_err err;
 	struct hd_peer *peer = up(hub, worker, &err, diag);
@@ -445,7 +477,8 @@ static void accept_some(struct hd_hub_impl *h, struct listener *listener)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
 		struct hd_sock sock;
-		/* Out of descriptors is the machine's trouble, not this connection's: it waits in the queue, and the next event tries again. */
+		/* Out of descriptors is the machine's trouble, not this connection's: it waits in the
+		 * queue, and the next event tries again. */
 		if (hd_sock_accept(&listener->sock, &sock, NULL))
 			return;
 		bool watched = sock.id < HD_LOOP_WATCHED;
@@ -481,7 +514,8 @@ static void step_event(struct hd_hub_impl *h, struct hd_loop_event event)
 static bool is_due(const struct hd_peer *peer)
 {
 	return peer->state != HD_PEER_DOWN && (peer->more ||
-		(peer->stream && (hd_stream_is_due(peer->stream) || (!peer->blocked && hd_stream_has_out(peer->stream)))));
+		(peer->stream && (hd_stream_is_due(peer->stream) ||
+		(!peer->blocked && hd_stream_has_out(peer->stream)))));
 }
 
 static void step_peers(struct hd_hub_impl *h)
@@ -509,10 +543,12 @@ int64_t hd_hub_due_ns(const struct hd_hub *hub)
 	return due;
 }
 
-static enum hd_err poll_events(struct hd_hub_impl *h, int64_t until_ns, size_t cap, size_t *n, struct hd_diag *diag)
+static enum hd_err poll_events(struct hd_hub_impl *h, int64_t until_ns, size_t cap, size_t *n,
+	struct hd_diag *diag)
 {
 	struct hd_loop *loop = h->peers.loop;
-	int64_t now = hd_clock_now_ns(loop->clock), spin_ns = now + SPIN_NS < until_ns ? now + SPIN_NS : until_ns;
+	int64_t now = hd_clock_now_ns(loop->clock), spin_ns = now + SPIN_NS < until_ns ? now + SPIN_NS :
+		until_ns;
 	enum hd_err err = HD_OK;
 
 	*n = 0;
@@ -523,7 +559,8 @@ static enum hd_err poll_events(struct hd_hub_impl *h, int64_t until_ns, size_t c
 	return err || *n ? err : hd_loop_poll(loop, until_ns, h->events, cap, n, diag);
 }
 
-enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_event *other, size_t cap, size_t *n, struct hd_diag *diag)
+enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_event *other, size_t cap,
+	size_t *n, struct hd_diag *diag)
 {
 	struct hd_hub_impl *h = hub->impl;
 	uint64_t calls = h->calls;
@@ -533,7 +570,8 @@ enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_eve
 	step_peers(h);
 	int64_t due = h->calls != calls ? hd_clock_now_ns(h->peers.loop->clock) : hd_hub_due_ns(hub);
 	/* No more at once than the owner has room for: all of them may be its own. */
-	enum hd_err err = poll_events(h, due < until_ns ? due : until_ns, cap < EVENTS ? cap : EVENTS, &n_events, diag);
+	enum hd_err err = poll_events(h, due < until_ns ? due : until_ns, cap < EVENTS ? cap : EVENTS,
+		&n_events, diag);
 	if (err)
 		return err;
 	for (size_t i = 0; i < n_events; i++)

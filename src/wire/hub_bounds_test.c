@@ -1,11 +1,13 @@
-/* What a hub refuses before anything goes over a wire, and what it does for those who are not connected: nothing, and no harm. */
+/* What a hub refuses before anything goes over a wire, and what it does for those who are not connected:
+ * nothing, and no harm. */
 #include <sys/resource.h>
 
 #include "wire/testing_hubs.h"
 
 static void a_hub_out_of_range_is_not_made(void **state)
 {
-	static const struct { uint32_t peers_cap, streams_cap, detect_ms, role, worker; bool fine; } cases[] = {
+	static const struct { uint32_t peers_cap, streams_cap, detect_ms, role, worker; bool fine;
+		} cases[] = {
 		{ 1, 1, 10, HD_ROLE_WORKER, 0, true }, { HD_HUB_PEERS, 65536, 600000, HD_ROLE_FUNCTION, HD_WORKER_GUEST - 1, true },
 		{ 1, 1, 10, HD_ROLE_WORKER, HD_WORKER_NONE, true },
 		{ 0, 1, 10, HD_ROLE_WORKER, 0, false }, { HD_HUB_PEERS + 1, 1, 10, HD_ROLE_WORKER, 0, false }, { 1, 0, 10, HD_ROLE_WORKER, 0, false },
@@ -25,7 +27,8 @@ static void a_hub_out_of_range_is_not_made(void **state)
 		config.detect_ms = cases[i].detect_ms;
 		config.role = cases[i].role;
 		config.worker = cases[i].worker;
-		CHECK(hd_hub_init(&hub, &config, &events, &w->loops[0], net_of(w, 0), NULL) == (cases[i].fine ? HD_OK : HD_E_INVAL), "case %zu", i);
+		CHECK(hd_hub_init(&hub, &config, &events, &w->loops[0], net_of(w, 0),
+			NULL) == (cases[i].fine ? HD_OK : HD_E_INVAL), "case %zu", i);
 		assert_int_equal(hub.impl != NULL, cases[i].fine);
 		hd_hub_finish(&hub);
 		hd_hub_finish(&hub);                              /* takes finished ones */
@@ -69,14 +72,16 @@ static void a_row_that_is_open_to_others_needs_a_word(void **state)
 	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], NULL), HD_OK);
 	for (int i = 0; i < 2 * HD_HUB_LISTENERS; i++) {
 		memcpy(addr, w->addr[0], sizeof addr);
-		assert_int_not_equal(hd_hub_listen(&w->hubs[1], "sim", addr, NULL), HD_OK);       /* somebody listens there */
+		/* somebody listens there */
+		assert_int_not_equal(hd_hub_listen(&w->hubs[1], "sim", addr, NULL), HD_OK);
 	}
 	snprintf(addr, sizeof addr, "unix:%s/free", w->folder);
 	assert_int_equal(hd_hub_listen(&w->hubs[1], "sim", addr, NULL), HD_OK);
 	leave(w);
 }
 
-/* Who spins hears what others hear, and stops in time; where time stands still until the next event it does not spin. */
+/* Who spins hears what others hear, and stops in time; where time stands still until the next event it
+ * does not spin. */
 static void a_hub_that_spins_hears_the_same(void **state)
 {
 	(void)state;
@@ -93,9 +98,11 @@ static void a_hub_that_spins_hears_the_same(void **state)
 		hd_hub_wake(&w->hubs[0]);                         /* said once */
 		struct hd_loop_event other[4];
 		size_t n = 0;
-		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other, 4, &n, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other, 4,
+			&n, &w->diag), HD_OK);
 		assert_true(n == 1 && other[0].what == HD_LOOP_WAKE);
-		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_MS, other, 4, &n, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_MS, other, 4,
+			&n, &w->diag), HD_OK);
 		leave(w);
 	}
 }
@@ -111,11 +118,13 @@ static void a_loop_that_fails_is_told(void **state)
 		start_hub(w, 0);
 		int epoll = dup(w->loops[0].epoll_fd);
 		assert_true(epoll >= 0 && dup2(0, w->loops[0].epoll_fd) >= 0);       /* no loop any more */
-		assert_int_not_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other, 4, &n, NULL), HD_OK);
+		assert_int_not_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other,
+			4, &n, NULL), HD_OK);
 		assert_int_equal(n, 7);
 		assert_true(dup2(epoll, w->loops[0].epoll_fd) >= 0);
 		close(epoll);
-		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock), other, 4, &n, NULL), HD_OK);
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock), other, 4, &n, NULL),
+			HD_OK);
 		leave(w);
 	}
 }
@@ -129,7 +138,8 @@ static void who_cannot_be_called_is_refused(void **state)
 	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST, "sim", w->addr[1], NULL), HD_E_INVAL);
 	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_NONE, "sim", w->addr[1], NULL), HD_E_INVAL);
 	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST - 1, "sim", w->addr[1], NULL), HD_OK);
-	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST - 1, "sim", w->addr[1], NULL), HD_E_EXISTS);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST - 1, "sim", w->addr[1], NULL),
+		HD_E_EXISTS);
 	leave(w);
 }
 
@@ -151,8 +161,10 @@ static void nothing_is_done_for_who_is_not_connected(void **state)
 			run_until(w, &w->heard[0].n_losts, 1, "lost");
 		}
 		assert_int_equal(hd_hub_tell(hub, 1, 20, 0, "x", 1, NULL), HD_E_PEERLOST);
-		assert_int_equal(hd_hub_send(hub, 1, &(struct hd_send){ .bytes = bytes, .len = 8 }, NULL), HD_E_PEERLOST);
-		assert_int_equal(hd_hub_answer(hub, 1, &(struct hd_answer){ .bytes = bytes, .len = 8 }, NULL), HD_E_PEERLOST);
+		assert_int_equal(hd_hub_send(hub, 1, &(struct hd_send){ .bytes = bytes, .len = 8 }, NULL),
+			HD_E_PEERLOST);
+		assert_int_equal(hd_hub_answer(hub, 1, &(struct hd_answer){ .bytes = bytes, .len = 8 }, NULL),
+			HD_E_PEERLOST);
 		assert_int_equal(hd_hub_post(hub, 1, 1, bytes, NULL), HD_E_PEERLOST);
 		assert_int_equal(hd_hub_expect(hub, 1, 1, bytes, 8, NULL), HD_E_PEERLOST);
 		assert_int_equal(hd_hub_channel(hub, 1, NULL, 0, NULL, 0, NULL), HD_E_PEERLOST);
@@ -168,7 +180,8 @@ static void nothing_is_done_for_who_is_not_connected(void **state)
 	leave(w);
 }
 
-/* What was told goes first, however often it is closed; who is on the way is lost for that reason; places that are free stay so. */
+/* What was told goes first, however often it is closed; who is on the way is lost for that reason; places
+ * that are free stay so. */
 static void a_hub_may_be_closed_twice(void **state)
 {
 	struct world *w = enter("sim", 3);
@@ -212,7 +225,8 @@ static void when_all_places_are_taken_nobody_is_called_or_let_in(void **state)
 	assert_int_equal(hd_sock_listen(&w->real, addr, &far, &w->diag), HD_OK);
 	memcpy(addr, far.addr, sizeof addr);
 	for (uint32_t i = 1; i <= PLACES; i++)
-		CHECK(hd_hub_connect(&w->hubs[0], i, "tcp", addr, &w->diag) == HD_OK, "%u: %s", i, w->diag.text);
+		CHECK(hd_hub_connect(&w->hubs[0], i, "tcp", addr, &w->diag) == HD_OK, "%u: %s", i,
+			w->diag.text);
 	assert_int_equal(hd_hub_connect(&w->hubs[0], PLACES + 1, "tcp", addr, NULL), HD_E_AGAIN);
 	assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &stranger, &w->diag), HD_OK);
 	do
@@ -233,7 +247,8 @@ static int next_descriptor(void)
 	return fd;
 }
 
-/* So many strangers are here, and all descriptors that the loop can watch are taken. Who comes then can be watched by nobody: no one gives way. */
+/* So many strangers are here, and all descriptors that the loop can watch are taken. Who comes then can be
+ * watched by nobody: no one gives way. */
 static void refuse_what_cannot_be_watched(int strangers)
 {
 	struct world *w = enter("tcp", 1);
@@ -258,7 +273,8 @@ static void refuse_what_cannot_be_watched(int strangers)
 		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &socks[i], &w->diag), HD_OK);
 		do
 			hd_hub_stats(&w->hubs[0], &stats);
-		while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] + stats.closed[HD_CLOSE_GONE] < (uint32_t)i + 1 && turn(w, INT64_MAX));
+		while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] + stats.closed[HD_CLOSE_GONE] <
+			(uint32_t)i + 1 && turn(w, INT64_MAX));
 	}
 	assert_int_equal(stats.greeting, strangers);
 	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 1);

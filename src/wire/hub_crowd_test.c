@@ -1,4 +1,5 @@
-/* Who gives way when many come at once and have not greeted yet: by how many come of which address, over a simulated net with many hosts. */
+/* Who gives way when many come at once and have not greeted yet: by how many come of which address, over a
+ * simulated net with many hosts. */
 #include "wire/testing_hubs.h"
 
 enum { HOSTS = HD_HUB_GREETING + 3, COME = 160 };
@@ -43,7 +44,8 @@ static void come(struct crowd *c, int way, uint32_t host, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		assert_true(c->n < COME && host < HOSTS);
-		assert_int_equal(hd_sock_connect(&c->host[host].net, c->addr[way], &c->sock[c->n], NULL), HD_OK);
+		assert_int_equal(hd_sock_connect(&c->host[host].net, c->addr[way], &c->sock[c->n], NULL),
+			HD_OK);
 		c->from[c->n++] = host;
 		run_for(c->w, 1);
 	}
@@ -77,7 +79,8 @@ static void greet(struct crowd *c, uint32_t i, uint32_t worker)
 
 static void the_oldest_of_the_address_that_has_most_gives_way(void **state)
 {
-	static const struct { const char *what; struct { uint32_t host, n; } come[6]; uint32_t closed[5]; } cases[] = {
+	static const struct { const char *what; struct { uint32_t host, n; } come[6]; uint32_t closed[5];
+		} cases[] = {
 		{ "one address, while there are places", { { 0, 64 } }, { 0 } },
 		{ "one address, beyond them", { { 0, 70 } }, { 6 } },
 		{ "others come to one that fills all", { { 0, 64 }, { 1, 10 } }, { 10, 0 } },
@@ -96,7 +99,8 @@ static void the_oldest_of_the_address_that_has_most_gives_way(void **state)
 			come(c, 1, cases[i].come[k].host, cases[i].come[k].n);
 		for (uint32_t k = 0; k < c->n; k++) {
 			uint32_t host = c->from[k];
-			CHECK(is_closed(c, k) == (seen[host] < cases[i].closed[host]), "%s: number %u of address %u", cases[i].what, seen[host], host);
+			CHECK(is_closed(c, k) == (seen[host] < cases[i].closed[host]),
+				"%s: number %u of address %u", cases[i].what, seen[host], host);
 			seen[host]++;
 		}
 		for (size_t k = 0; k < 5; k++)
@@ -224,13 +228,15 @@ static void who_is_called_neither_counts_nor_gives_way(void **state)
 	for (uint32_t i = 0; i < c->n; i++)
 		CHECK(is_closed(c, i) == (i == 0), "number %u", i);
 	assert_int_equal(c->w->heard[0].n_losts, 0);
-	assert_false(hd_hub_is_up(&c->w->hubs[0], 500) || hd_hub_is_away(&c->w->hubs[0], 500));    /* not yet */
+	/* not yet */
+	assert_false(hd_hub_is_up(&c->w->hubs[0], 500) || hd_hub_is_away(&c->w->hubs[0], 500));
 	hd_hub_finish(&c->w->hubs[0]);
 	hd_sock_close(&c->far);
 	scatter(c);
 }
 
-/* Two events at one instant: who comes closes the oldest, and the oldest has spoken. What is told of it then is of a connection that is gone. */
+/* Two events at one instant: who comes closes the oldest, and the oldest has spoken. What is told of it
+ * then is of a connection that is gone. */
 static void what_is_told_of_one_that_gave_way_is_nothing(void **state)
 {
 	struct crowd *c = gather();
@@ -248,7 +254,8 @@ static void what_is_told_of_one_that_gave_way_is_nothing(void **state)
 	run_for(c->w, 1);
 	assert_int_equal(hd_sock_connect(&c->host[2].net, addr, &c->sock[c->n++], NULL), HD_OK);
 	assert_int_equal(hd_sock_write(&c->sock[0], "x", 1, &put, NULL), HD_OK);
-	assert_int_equal(hd_hub_poll(&c->w->hubs[0], hd_clock_now_ns(c->w->clock), other, 8, &n, NULL), HD_OK);
+	assert_int_equal(hd_hub_poll(&c->w->hubs[0], hd_clock_now_ns(c->w->clock), other, 8, &n, NULL),
+		HD_OK);
 	assert_int_equal(closed(c->w, 0, HD_CLOSE_CROWDED), 1);
 	run_for(c->w, 1);
 	for (uint32_t i = 0; i < c->n; i++)

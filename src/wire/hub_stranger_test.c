@@ -1,4 +1,5 @@
-/* Who knocks and does not belong: what only one row of the transports has, and greetings that are late, wrong or too many. */
+/* Who knocks and does not belong: what only one row of the transports has, and greetings that are late,
+ * wrong or too many. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static void a_wrong_key_is_refused_on_both_sides(void **state)
 	for (int a = 0; a < 2; a++) {
 		uint32_t losts = w->heard[a].n_losts;
 		uint64_t counted = closed(w, 1 - a, HD_CLOSE_KEY);
-		assert_int_equal(hd_hub_connect(&w->hubs[a], (uint32_t)(1 - a), "tls", w->addr[1 - a], &w->diag), HD_OK);
+		assert_int_equal(hd_hub_connect(&w->hubs[a], (uint32_t)(1 - a), "tls", w->addr[1 - a],
+			&w->diag), HD_OK);
 		run_until(w, &w->heard[a].n_losts, losts + 1, "refusal");
 		assert_int_equal(w->heard[a].losts[losts].why, HD_CLOSE_KEY);
 		assert_non_null(strstr(w->heard[a].losts[losts].text, "do both sides have the same key"));
@@ -71,9 +73,11 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 	struct world *w = enter("tls", 1);
 	struct hd_transport const *tls = hd_transport_find("tls");
 	struct hd_tls_realm realm;
-	struct hd_conn conn = { .ops = tls, .second_id = -1, .ids = { .job = w->config[0].job, .self = 2, .peer = 0, .outgoing = true, .key = job_key,
+	struct hd_conn conn = { .ops = tls, .second_id = -1,
+		.ids = { .job = w->config[0].job, .self = 2, .peer = 0, .outgoing = true, .key = job_key,
 		.key_len = 32, .realm = &realm } };
-	struct hd_greeting_payload hello = { 1, 1, 1, HD_ROLE_WORKER, T_MS, w->config[0].job, w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
+	struct hd_greeting_payload hello = { 1, 1, 1, HD_ROLE_WORKER, T_MS, w->config[0].job,
+		w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 	uint8_t bytes[HD_FRAME_HEADER + 80];
 	enum hd_err err = HD_E_AGAIN;
 	size_t put;
@@ -88,7 +92,8 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 	CHECK(err == HD_OK, "%s", w->diag.text);
 	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);
 	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_HELLO, .len = 80 }, bytes);
-	assert_int_equal(tls->write(&conn, &(struct hd_vec){ bytes, sizeof bytes }, 1, &put, &w->diag), HD_OK);
+	assert_int_equal(tls->write(&conn, &(struct hd_vec){ bytes, sizeof bytes }, 1, &put, &w->diag),
+		HD_OK);
 	run_for(w, 30);
 	tls->close(&conn);
 	hd_tls_realm_finish(&realm);
@@ -110,7 +115,8 @@ static void a_stranger_at_the_door_of_tls_is_counted_and_gone(void **state)
 		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &sock, &w->diag), HD_OK);
 		run_for(w, 20);
 		if (*says[i])
-			assert_int_equal(hd_sock_write(&sock, says[i], strlen(says[i]), &put, &w->diag), HD_OK);
+			assert_int_equal(hd_sock_write(&sock, says[i], strlen(says[i]), &put, &w->diag),
+				HD_OK);
 		run_for(w, 20);
 		hd_sock_close(&sock);
 		run_for(w, 20);
@@ -120,7 +126,8 @@ static void a_stranger_at_the_door_of_tls_is_counted_and_gone(void **state)
 	leave(w);
 }
 
-/* Bytes on the liveness socket, words that cannot be, a block of another length: the ring's peer is not believed. */
+/* Bytes on the liveness socket, words that cannot be, a block of another length: the ring's peer is not
+ * believed. */
 static void who_breaks_the_shared_ring_is_closed(void **state)
 {
 	struct world *w;
@@ -134,14 +141,17 @@ static void who_breaks_the_shared_ring_is_closed(void **state)
 		int id = -1;
 		size_t put;
 		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &sock, &w->diag), HD_OK);
-		assert_int_equal(hd_memory_pair(how ? (2 << 20) + 4096 : 1 << 20, &memory, &id, &w->diag), HD_OK);
+		assert_int_equal(hd_memory_pair(how ? (2 << 20) + 4096 : 1 << 20, &memory, &id, &w->diag),
+			HD_OK);
 		assert_int_equal(hd_bell_make(&bells[0], &w->diag), HD_OK);
 		assert_int_equal(hd_bell_make(&bells[1], &w->diag), HD_OK);
-		assert_int_equal(hd_sock_give(&sock, (int[]){ id, bells[0].id, bells[1].id }, 3, &w->diag), HD_OK);
+		assert_int_equal(hd_sock_give(&sock, (int[]){ id, bells[0].id, bells[1].id }, 3, &w->diag),
+			HD_OK);
 		run_for(w, 20);
 		assert_int_equal(closed(w, 0, HD_CLOSE_FRAME), !how);
 		if (how) {
-			*(uint64_t *)memory.at = (2 << 20) + 1;           /* head of the first ring: more than it holds */
+			/* head of the first ring: more than it holds */
+			*(uint64_t *)memory.at = (2 << 20) + 1;
 			hd_bell_ring(&bells[1]);
 			run_for(w, 20);
 			assert_int_equal(closed(w, 0, HD_CLOSE_FRAME), 1);
@@ -195,18 +205,22 @@ static void who_does_not_greet_in_order_is_closed_without_a_word(void **state)
 		if (cases[i].change == 5)
 			bytes[48 + 8] = 4;
 		if (cases[i].change == 6)
-			memcpy(bytes, "GET / HTTP/1.1\r\nHost: example.org\r\nAccept: text/html, */*\r\n\r\n", 60);
+			memcpy(bytes, "GET / HTTP/1.1\r\nHost: example.org\r\nAccept: text/html, */*\r\n\r\n",
+				60);
 		if (cases[i].change == 7)
 			hd_put32(bytes + 48 + 4, HD_WORKER_GUEST + 1);
 		stranger(w, &sock, bytes, cases[i].len);
 		run_for(w, 4900);
-		CHECK(closed(w, 0, cases[i].why) == (cases[i].why != HD_CLOSE_LATE), "%s: closed too early or for another reason", cases[i].name);
+		CHECK(closed(w, 0, cases[i].why) == (cases[i].why != HD_CLOSE_LATE),
+			"%s: closed too early or for another reason", cases[i].name);
 		enum hd_err err = hd_sock_read(&sock, answer, sizeof answer, &got, NULL);
-		CHECK(got == 0 || cases[i].why == HD_CLOSE_VERSION || cases[i].why == HD_CLOSE_IDENTITY, "%s: answered with %zu bytes (%d)",
+		CHECK(got == 0 || cases[i].why == HD_CLOSE_VERSION || cases[i].why == HD_CLOSE_IDENTITY,
+			"%s: answered with %zu bytes (%d)",
 			cases[i].name, got, (int)err);
 		hd_sock_close(&sock);
 		run_for(w, 1500);
-		CHECK(closed(w, 0, cases[i].why) + closed(w, 0, HD_CLOSE_GONE) == 1, "%s: not counted", cases[i].name);
+		CHECK(closed(w, 0, cases[i].why) + closed(w, 0, HD_CLOSE_GONE) == 1, "%s: not counted",
+			cases[i].name);
 		assert_int_equal(w->heard[0].n_ups + w->heard[0].n_losts, 0);
 		leave(w);
 	}
@@ -252,7 +266,8 @@ static void no_more_than_sixty_four_strangers_are_kept(void **state)
 	leave(w);
 }
 
-/* Whoever reaches the port can connect and keep silent; workers of this machine come by sockets that only their user can open. */
+/* Whoever reaches the port can connect and keep silent; workers of this machine come by sockets that only
+ * their user can open. */
 static void strangers_at_an_open_port_keep_nobody_of_this_machine_out(void **state)
 {
 	struct world *w = enter("unix", 2);

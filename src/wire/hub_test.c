@@ -23,7 +23,8 @@ static void two_workers_say_everything_to_each_other(struct world *w)
 		for (int k = 0; k < 4; k++)
 			assert_non_null(into[i][k] = calloc(1, BIG));
 		for (int k = 0; k < 3; k++)
-			assert_int_equal(hd_hub_post(&w->hubs[i], peer, channel[k].id, into[i][k], &w->diag), HD_OK);
+			assert_int_equal(hd_hub_post(&w->hubs[i], peer, channel[k].id, into[i][k], &w->diag),
+				HD_OK);
 		assert_int_equal(hd_hub_expect(&w->hubs[i], peer, 77, into[i][3], BULK, &w->diag), HD_OK);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -31,7 +32,9 @@ static void two_workers_say_everything_to_each_other(struct world *w)
 		struct hd_answer answer = { .request = 77, .bytes = bytes, .len = BULK, .token = 4 };
 		assert_int_equal(hd_hub_answer(&w->hubs[i], peer, &answer, &w->diag), HD_OK);
 		for (uint32_t k = 0; k < 3; k++)
-			assert_int_equal(hd_hub_send(&w->hubs[i], peer, &(struct hd_send){ channel[k].id, 0, 1, bytes, channel[k].bytes, k }, &w->diag), HD_OK);
+			assert_int_equal(hd_hub_send(&w->hubs[i], peer,
+				&(struct hd_send){ channel[k].id, 0, 1, bytes, channel[k].bytes, k },
+				&w->diag), HD_OK);
 		assert_int_equal(hd_hub_tell(&w->hubs[i], peer, 30, 8, "seal", 4, &w->diag), HD_OK);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -43,10 +46,12 @@ static void two_workers_say_everything_to_each_other(struct world *w)
 	assert_true(!w->simulated || hd_clock_now_ns(w->clock) == began);
 	for (int i = 0; i < 2; i++) {
 		for (int k = 0; k < 3; k++)
-			CHECK(memcmp(into[i][k], bytes, channel[k].bytes) == 0, "%s: transfer %u", w->row, channel[k].id);
+			CHECK(memcmp(into[i][k], bytes, channel[k].bytes) == 0, "%s: transfer %u", w->row,
+				channel[k].id);
 		CHECK(memcmp(into[i][3], bytes, BULK) == 0, "%s: bulk", w->row);
 		assert_memory_equal(w->heard[i].messages[0].first, "seal", 4);
-		assert_true(w->heard[i].messages[0].message.epoch == 1 && w->heard[i].messages[0].message.step == 8);
+		assert_true(w->heard[i].messages[0].message.epoch == 1 &&
+			w->heard[i].messages[0].message.step == 8);
 		for (int k = 0; k < 4; k++) {
 			assert_int_equal(w->heard[i].sents[k].err, HD_OK);
 			free(into[i][k]);
@@ -111,7 +116,8 @@ static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct wor
 	meet(w, 0, 1);
 	hd_hub_epoch(&w->hubs[0], 1, plan);
 	assert_int_equal(hd_hub_channel(&w->hubs[0], 1, NULL, 0, channel, 1, &w->diag), HD_OK);
-	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag),
+		HD_OK);
 	int64_t before = hd_clock_now_ns(w->clock);
 	hd_hub_finish(&w->hubs[1]);
 	run_until(w, &w->heard[0].n_losts, 1, "lost");
@@ -119,7 +125,8 @@ static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct wor
 	assert_true(w->heard[0].losts[0].at_ns - before < w->config[0].detect_ms * HD_NS_PER_MS);
 	assert_int_equal(w->heard[0].n_sents, 1);
 	assert_int_equal(w->heard[0].sents[0].err, HD_E_PEERLOST);
-	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag), HD_E_PEERLOST);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag),
+		HD_E_PEERLOST);
 	assert_int_equal(w->heard[1].n_losts, 0);         /* who finishes hears nothing */
 	start_hub(w, 1);
 	meet(w, 1, 0);
@@ -150,22 +157,27 @@ static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		hd_hub_finish(&w->hubs[1]);
 		struct hd_hub_config was = w->config[1];
-		struct hd_hash *const hashes[] = { &w->config[1].job, &w->config[1].job_hash, &w->config[1].kernels };
+		struct hd_hash *const hashes[] = { &w->config[1].job, &w->config[1].job_hash,
+			&w->config[1].kernels };
 		if (cases[i].field < 3)
 			hashes[cases[i].field]->byte[15] ^= 1;
 		else
 			w->config[1].worker = 0;
 		start_hub(w, 1);
 		uint32_t losts = w->heard[1].n_losts;
-		/* Where a key is proven, job and id are part of what is proven. By an open way another job learns nothing. */
+		/* Where a key is proven, job and id are part of what is proven. By an open way another job
+		 * learns nothing. */
 		unsigned powers = hd_transport_find(w->row)->powers;
-		enum hd_close here = powers & HD_WIRE_PROVES && cases[i].field % 3 == 0 ? HD_CLOSE_KEY : cases[i].why;
+		enum hd_close here = powers & HD_WIRE_PROVES &&
+			cases[i].field % 3 == 0 ? HD_CLOSE_KEY : cases[i].why;
 		enum hd_close there = cases[i].field == 0 && powers & HD_WIRE_OPEN ? HD_CLOSE_GONE : here;
 		uint64_t counted = closed(w, 0, here);
 		/* Under its own id hub 1 would not call 0: it calls somebody who is not there. */
-		assert_int_equal(hd_hub_connect(&w->hubs[1], cases[i].field < 3 ? 0 : 5, w->row, w->addr[0], &w->diag), HD_OK);
+		assert_int_equal(hd_hub_connect(&w->hubs[1], cases[i].field < 3 ? 0 : 5, w->row, w->addr[0],
+			&w->diag), HD_OK);
 		run_until(w, &w->heard[1].n_losts, losts + 1, cases[i].name);
-		CHECK(w->heard[1].losts[losts % KEEP].why == there, "%s, %s: %s", w->row, cases[i].name, w->heard[1].losts[losts % KEEP].text);
+		CHECK(w->heard[1].losts[losts % KEEP].why == there, "%s, %s: %s", w->row, cases[i].name,
+			w->heard[1].losts[losts % KEEP].text);
 		run_for(w, 50);
 		CHECK(closed(w, 0, here) == counted + 1, "%s, %s: not counted", w->row, cases[i].name);
 		assert_int_equal(w->heard[0].n_ups, 0);
@@ -173,7 +185,8 @@ static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
 	}
 }
 
-/* Hub 1 does not know the job. A coordinator takes it in as a guest; a worker does not, nor a coordinator one that has an id. */
+/* Hub 1 does not know the job. A coordinator takes it in as a guest; a worker does not, nor a coordinator
+ * one that has an id. */
 static void the_job_is_asked_of_a_coordinator_alone(struct world *w)
 {
 	static const struct { enum hd_role role; uint32_t asker; bool fits; } cases[] = {
@@ -235,8 +248,10 @@ static void two_that_call_each_other_at_once_meet(struct world *w)
 	assert_int_equal(w->heard[0].n_ups, 1);
 	assert_int_equal(w->heard[1].n_ups, 1);
 	assert_int_equal(w->heard[0].n_losts, 0);
-	/* The greater id may hear that it was refused, before the other's call reaches it; or its own came first and stays. */
-	assert_true(!w->heard[1].n_losts || (w->heard[1].n_losts == 1 && w->heard[1].losts[0].why == HD_CLOSE_LIVE));
+	/* The greater id may hear that it was refused, before the other's call reaches it; or its own came
+	 * first and stays. */
+	assert_true(!w->heard[1].n_losts || (w->heard[1].n_losts == 1 &&
+		w->heard[1].losts[0].why == HD_CLOSE_LIVE));
 	assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 33, 0, NULL, 0, &w->diag), HD_OK);
 	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 33, 0, NULL, 0, &w->diag), HD_OK);
 	run_until(w, &w->heard[0].n_messages, 1, "message");
@@ -263,7 +278,8 @@ static void who_has_no_id_yet_is_a_guest(struct world *w)
 	meet(w, 2, 0);
 	assert_int_equal(w->heard[2].ups[0].worker, 0);
 	assert_true(w->heard[0].ups[0].worker >= HD_WORKER_GUEST);
-	assert_int_equal(hd_hub_tell(&w->hubs[0], w->heard[0].ups[0].worker, 40, 0, "you are 2", 9, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_tell(&w->hubs[0], w->heard[0].ups[0].worker, 40, 0, "you are 2", 9, &w->diag),
+		HD_OK);
 	run_until(w, &w->heard[2].n_messages, 1, "message");
 	hd_hub_drop(&w->hubs[2], 0, HD_CLOSE_DONE, "");
 	run_until(w, &w->heard[2].n_losts, 1, "lost");
@@ -284,12 +300,14 @@ static void three_meet_and_a_wake_ends_a_poll(struct world *w)
 	for (uint32_t i = 0; i < 3; i++)
 		for (uint32_t k = 0; k < 3; k++)
 			if (i != k)
-				assert_int_equal(hd_hub_tell(&w->hubs[i], k, 20 + i, 0, NULL, 0, &w->diag), HD_OK);
+				assert_int_equal(hd_hub_tell(&w->hubs[i], k, 20 + i, 0, NULL, 0, &w->diag),
+					HD_OK);
 	for (int i = 0; i < 3; i++)
 		run_until(w, &w->heard[i].n_messages, 2, "messages");
 	run_for(w, 20);
 	hd_hub_wake(&w->hubs[0]);
-	assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + 100 * HD_NS_PER_MS, other, 4, &n, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + 100 * HD_NS_PER_MS, other, 4,
+		&n, &w->diag), HD_OK);
 	assert_true(n >= 1 && other[0].what == HD_LOOP_WAKE);
 }
 
@@ -316,7 +334,8 @@ static void go_on_message(void *self, const struct hd_message *message)
 		return;
 	hd_hub_epoch(&acting->hubs[0], 2, plan);
 	assert_int_equal(hd_hub_channel(&acting->hubs[0], 1, NULL, 0, act_rows, 1, &acting->diag), HD_OK);
-	assert_int_equal(hd_hub_send(&acting->hubs[0], 1, &(struct hd_send){ 1, 0, 3, act_bytes, sizeof act_bytes, 7 }, &acting->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&acting->hubs[0], 1, &(struct hd_send){ 1, 0, 3, act_bytes,
+		sizeof act_bytes, 7 }, &acting->diag), HD_OK);
 }
 
 /* Hub 1: a transfer that has come is answered by a word, and by the good-bye. */
@@ -333,7 +352,8 @@ static void end_on_arrival(void *self, const struct hd_arrival *arrival)
 static void call_again(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
 	hear_lost(self, worker, why, text);
-	assert_int_equal(hd_hub_connect(&acting->hubs[0], worker, acting->row, acting->addr[1], &acting->diag), HD_OK);
+	assert_int_equal(hd_hub_connect(&acting->hubs[0], worker, acting->row, acting->addr[1],
+		&acting->diag), HD_OK);
 }
 
 static void callbacks_may_ask_for_more(struct world *w)
@@ -346,7 +366,8 @@ static void callbacks_may_ask_for_more(struct world *w)
 		if (i == 0)
 			events.lost = call_again;
 		hd_hub_finish(&w->hubs[i]);
-		assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
+		assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i),
+			&w->diag), HD_OK);
 		assert_int_equal(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag), HD_OK);
 	}
 	fill(act_bytes, sizeof act_bytes, 2);
@@ -403,7 +424,8 @@ static void every_transport_keeps_the_contract(void **state)
 
 /* ---- memory ---- */
 
-/* Init, greeting and channel of both ends with the n-th request for memory refused, for each n until all are granted. */
+/* Init, greeting and channel of both ends with the n-th request for memory refused, for each n until all
+ * are granted. */
 static void memory_that_is_refused_is_told_and_nothing_leaks(void **state)
 {
 	static const struct hd_transfer channel[] = { { 1, 1, 10 } };
@@ -418,7 +440,8 @@ static void memory_that_is_refused_is_told_and_nothing_leaks(void **state)
 		for (int i = 0; i < 2; i++) {
 			struct hd_wire_events events = hear_with(&w->heard[i]);
 			struct hd_diag diag = { "" };
-			enum hd_err err = hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &diag);
+			enum hd_err err = hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i],
+				net_of(w, i), &diag);
 			CHECK(err == HD_OK || err == HD_E_NOMEM, "request %d: %s", (int)n, diag.text);
 			refused |= err != HD_OK;
 		}
@@ -427,8 +450,10 @@ static void memory_that_is_refused_is_told_and_nothing_leaks(void **state)
 			assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], &w->diag), HD_OK);
 			run_for(w, 1);
 			for (int i = 0; i < 2; i++) {
-				enum hd_err err = hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1, NULL);
-				CHECK(err == HD_OK || err == HD_E_NOMEM || err == HD_E_PEERLOST, "request %d: %d", (int)n, (int)err);
+				enum hd_err err = hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1,
+					channel, 1, NULL);
+				CHECK(err == HD_OK || err == HD_E_NOMEM || err == HD_E_PEERLOST,
+					"request %d: %d", (int)n, (int)err);
 				refused |= err != HD_OK;
 			}
 		}

@@ -9,15 +9,18 @@
 static struct hd_net_fate script(void *user, const struct hd_net_trip *trip)
 {
 	const struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } *s = user;
-	bool now = trip->now_ns >= s->from_ns && trip->now_ns < s->to_ns && (s->mute == 9 || s->mute == trip->from);
+	bool now = trip->now_ns >= s->from_ns && trip->now_ns < s->to_ns &&
+		(s->mute == 9 || s->mute == trip->from);
 
-	return (struct hd_net_fate){ .lost = now && s->lost, .delay_ns = now && !s->lost ? s->to_ns - trip->now_ns : 0 };
+	return (struct hd_net_fate){ .lost = now && s->lost, .delay_ns = now &&
+		!s->lost ? s->to_ns - trip->now_ns : 0 };
 }
 
 static void a_silent_peer_is_suspected_after_t_and_heard_again(void **state)
 {
 	struct world *w = enter("sim", 2);
-	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, 8 * HD_NS_PER_S, false, 1 };
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, 8 * HD_NS_PER_S,
+		false, 1 };
 
 	(void)state;
 	meet(w, 0, 1);
@@ -28,8 +31,10 @@ static void a_silent_peer_is_suspected_after_t_and_heard_again(void **state)
 	run_for(w, 6000);
 	assert_int_equal(w->heard[0].n_suspects, 2);
 	struct heard_suspect *first = &w->heard[0].suspects[0], *second = &w->heard[0].suspects[1];
-	CHECK(first->worker == 1 && first->silent_ms >= T_MS && first->at_ns >= 5 * HD_NS_PER_S + T_MS * HD_NS_PER_MS * 3 / 4 &&
-		first->at_ns <= 5 * HD_NS_PER_S + T_MS * HD_NS_PER_MS, "suspected at %lld", (long long)first->at_ns);
+	CHECK(first->worker == 1 && first->silent_ms >= T_MS &&
+		first->at_ns >= 5 * HD_NS_PER_S + T_MS * HD_NS_PER_MS * 3 / 4 &&
+		first->at_ns <= 5 * HD_NS_PER_S + T_MS * HD_NS_PER_MS, "suspected at %lld",
+		(long long)first->at_ns);
 	assert_int_equal(second->silent_ms, 0);
 	assert_true(second->at_ns == 8 * HD_NS_PER_S);
 	assert_int_equal(w->heard[1].n_suspects, 0);      /* the other direction is well */
@@ -40,7 +45,8 @@ static void a_silent_peer_is_suspected_after_t_and_heard_again(void **state)
 static void a_half_open_connection_ends_after_eight_t(void **state)
 {
 	struct world *w = enter("sim", 2);
-	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, INT64_MAX, true, 9 };
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, INT64_MAX, true,
+		9 };
 
 	(void)state;
 	meet(w, 0, 1);
@@ -61,11 +67,13 @@ static void a_half_open_connection_ends_after_eight_t(void **state)
 	leave(w);
 }
 
-/* Hub 1 has lost its side and calls again; hub 0 has not noticed yet: at first it refuses, once it suspects it takes the new one. */
+/* Hub 1 has lost its side and calls again; hub 0 has not noticed yet: at first it refuses, once it
+ * suspects it takes the new one. */
 static void who_calls_again_takes_the_place_of_a_suspected_connection(void **state)
 {
 	struct world *w = enter("sim", 2);
-	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, 5 * HD_NS_PER_S + 1, true, 9 };
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S,
+		5 * HD_NS_PER_S + 1, true, 9 };
 	static const struct hd_transfer channel[] = { { 3, 0, 4 } };
 
 	(void)state;
@@ -73,7 +81,8 @@ static void who_calls_again_takes_the_place_of_a_suspected_connection(void **sta
 	hd_hub_decided(&w->hubs[1], 1);
 	hd_hub_epoch(&w->hubs[0], 1, plan);
 	assert_int_equal(hd_hub_channel(&w->hubs[0], 1, NULL, 0, channel, 1, &w->diag), HD_OK);
-	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag),
+		HD_OK);
 	run_for(w, 4000);
 	w->sim.fate = script;                             /* what hub 1 says as it ends is lost */
 	w->sim.user = &s;
@@ -100,7 +109,8 @@ static void who_calls_again_takes_the_place_of_a_suspected_connection(void **sta
 /* Hub 1 vanishes without a word, and hub 0 comes to suspect it. */
 static void vanish(struct world *w)
 {
-	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { hd_clock_now_ns(w->clock), INT64_MAX, true, 9 };
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { hd_clock_now_ns(w->clock),
+		INT64_MAX, true, 9 };
 
 	w->sim.fate = script;
 	w->sim.user = &s;
@@ -135,7 +145,8 @@ static struct world *calling;
 static void call_back(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
 	hear_lost(self, worker, why, text);
-	assert_int_equal(hd_hub_connect(&calling->hubs[0], worker, "sim", calling->addr[1], &calling->diag), HD_OK);
+	assert_int_equal(hd_hub_connect(&calling->hubs[0], worker, "sim", calling->addr[1], &calling->diag),
+		HD_OK);
 }
 
 /* The old connection gives way to the new one; its owner, told so, has called by itself: that call stays. */
@@ -148,7 +159,8 @@ static void who_is_called_out_of_lost_has_one_connection(void **state)
 	hd_hub_finish(&w->hubs[0]);
 	struct hd_wire_events events = hear_with(&w->heard[0]);
 	events.lost = call_back;
-	assert_int_equal(hd_hub_init(&w->hubs[0], &w->config[0], &events, &w->loops[0], net_of(w, 0), &w->diag), HD_OK);
+	assert_int_equal(hd_hub_init(&w->hubs[0], &w->config[0], &events, &w->loops[0], net_of(w, 0),
+		&w->diag), HD_OK);
 	assert_int_equal(hd_hub_listen(&w->hubs[0], "sim", w->addr[0], &w->diag), HD_OK);
 	meet(w, 1, 0);
 	vanish(w);
@@ -179,9 +191,11 @@ static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
 		meet(w, 0, 1);
 		for (int i = 0; i < 2; i++) {
 			hd_hub_epoch(&w->hubs[i], 1, plan);
-			assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1, &w->diag), HD_OK);
+			assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel,
+				1, &w->diag), HD_OK);
 		}
-		assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 },
+			&w->diag), HD_OK);
 		run_for(w, 7510);
 		assert_int_equal(w->heard[1].n_losts + w->heard[1].n_suspects + w->heard[0].n_suspects, 0);
 		/* Who waits does not spin. */
@@ -208,9 +222,11 @@ static void what_is_cancelled_ends_at_the_next_poll(void **state)
 	meet(w, 0, 1);
 	for (int i = 0; i < 2; i++) {
 		hd_hub_epoch(&w->hubs[i], 1, plan);
-		assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1,
+			&w->diag), HD_OK);
 	}
-	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag),
+		HD_OK);
 	run_for(w, 10);                           /* no buffer is posted: it waits */
 	assert_true(hd_hub_due_ns(&w->hubs[0]) > hd_clock_now_ns(w->clock));
 	hd_hub_cancel(&w->hubs[0], 1, 6);         /* none of that token */
@@ -278,7 +294,8 @@ static void what_a_callback_tells_goes_out_in_the_same_poll(void **state)
 		if (i == 0)
 			events.message = tell_the_third;
 		snprintf(w->addr[i], sizeof w->addr[i], "unix:%d", i);
-		assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
+		assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i),
+			&w->diag), HD_OK);
 		assert_int_equal(hd_hub_listen(&w->hubs[i], "sim", w->addr[i], &w->diag), HD_OK);
 	}
 	meet(w, 0, 2);                            /* its place is before the one that the message comes by */
@@ -303,7 +320,8 @@ static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 		assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 50, 1, "abc", 3, &w->diag), HD_OK);
 		int64_t told = hd_clock_now_ns(w->clock);
 		run_until(w, &w->heard[0].n_aheads, 1, "ahead");
-		assert_true(hd_clock_now_ns(w->clock) - told >= T_MS * HD_NS_PER_MS / 4 && hd_clock_now_ns(w->clock) - told <= T_MS * HD_NS_PER_MS / 2);
+		assert_true(hd_clock_now_ns(w->clock) - told >= T_MS * HD_NS_PER_MS / 4 &&
+			hd_clock_now_ns(w->clock) - told <= T_MS * HD_NS_PER_MS / 2);
 		assert_int_equal(w->heard[0].ahead_epoch, 6);
 		assert_int_equal(w->heard[0].n_messages, 0);
 		if (known)
@@ -313,7 +331,8 @@ static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 		assert_int_equal(w->heard[0].n_losts, !known);
 		if (!known)
 			assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_EPOCH);
-		assert_int_equal(w->heard[0].n_suspects, 0);      /* who does not listen does not call the other silent */
+		/* who does not listen does not call the other silent */
+		assert_int_equal(w->heard[0].n_suspects, 0);
 		leave(w);
 	}
 }
@@ -324,7 +343,8 @@ static struct hd_net_fate dice(void *user, const struct hd_net_trip *trip)
 	uint64_t *random = user;
 
 	*random = *random * 6364136223846793005u + 1442695040888963407u;
-	return (struct hd_net_fate){ .delay_ns = (int64_t)(*random >> 40) * (trip->from + 1), .cut = trip->len && *random >> 59 == 0 };
+	return (struct hd_net_fate){ .delay_ns = (int64_t)(*random >> 40) * (trip->from + 1),
+		.cut = trip->len && *random >> 59 == 0 };
 }
 
 static uint64_t history(uint64_t seed)
@@ -346,12 +366,14 @@ static uint64_t history(uint64_t seed)
 		run_for(w, 100);
 		for (int i = 0; i < 3; i++) {
 			const struct heard *h = &w->heard[i];
-			const uint64_t seen[] = { h->n_messages, h->n_ups, h->n_losts, h->n_suspects, (uint64_t)h->losts[(h->n_losts + KEEP - 1) % KEEP].at_ns,
+			const uint64_t seen[] = { h->n_messages, h->n_ups, h->n_losts, h->n_suspects,
+				(uint64_t)h->losts[(h->n_losts + KEEP - 1) % KEEP].at_ns,
 				h->messages[(h->n_messages + HEARD - 1) % HEARD].crc, h->n_probes };
 			hd_hasher_add(&hasher, seen, sizeof seen);
 		}
 	}
-	CHECK(w->heard[0].n_messages > 10 && w->heard[0].n_losts > 0, "%u messages, %u losts", w->heard[0].n_messages, w->heard[0].n_losts);
+	CHECK(w->heard[0].n_messages > 10 && w->heard[0].n_losts > 0, "%u messages, %u losts",
+		w->heard[0].n_messages, w->heard[0].n_losts);
 	leave(w);
 	struct hd_hash hash = hd_hasher_end(&hasher);
 	return hd_get64(hash.byte);
@@ -367,10 +389,12 @@ static void a_simulation_repeats_itself_by_its_seed(void **state)
 
 /* ---- another thread ---- */
 
-/* One end of a race: a thread with its hub. Heartbeats are minutes apart, so that a wake-up that is lost is not made good by one. */
+/* One end of a race: a thread with its hub. Heartbeats are minutes apart, so that a wake-up that is lost
+ * is not made good by one. */
 struct racer { struct world *w; int me; uint64_t random; const char *failed; uint32_t round; };
 enum { RACE_ROUNDS = 150, RACE_MOST = 1500000 };
-static const struct hd_transfer race_rows[] = { { 1, 0, 1 }, { 2, 0, 3000 }, { 3, 0, RACE_MOST }, { 4, 0, 300000 } };
+static const struct hd_transfer race_rows[] = { { 1, 0, 1 }, { 2, 0, 3000 }, { 3, 0, RACE_MOST },
+	{ 4, 0, 300000 } };
 
 static bool race_until(struct racer *r, const uint32_t *what, uint32_t n)
 {
@@ -397,7 +421,8 @@ static void race(void *user)
 	if (!bytes || !into)
 		goto out;
 	r->failed = "connecting";
-	if ((!r->me && hd_hub_connect(hub, 1, r->w->row, r->w->addr[1], NULL)) || !race_until(r, &heard->n_ups, 1))
+	if ((!r->me && hd_hub_connect(hub, 1, r->w->row, r->w->addr[1], NULL)) ||
+		!race_until(r, &heard->n_ups, 1))
 		goto out;
 	r->failed = "the channel";
 	hd_hub_epoch(hub, 1, plan);
@@ -413,13 +438,16 @@ static void race(void *user)
 		r->failed = "asking";
 		if (senders >> peer & 1 && hd_hub_post(hub, peer, row->id, into, NULL))
 			goto out;
-		if (senders >> r->me & 1 && (hd_hub_tell(hub, peer, 20, r->round, bytes, row->bytes % 5000, NULL) ||
-		    hd_hub_send(hub, peer, &(struct hd_send){ row->id, 0, r->round, bytes, row->bytes, r->round }, NULL)))
+		if (senders >> r->me & 1 && (hd_hub_tell(hub, peer, 20, r->round, bytes, row->bytes % 5000,
+			NULL) ||
+		    hd_hub_send(hub, peer, &(struct hd_send){ row->id, 0, r->round, bytes, row->bytes,
+		    r->round }, NULL)))
 			goto out;
 		said += senders >> r->me & 1;
 		got += senders >> peer & 1;
 		r->failed = "waiting";
-		if (!race_until(r, &heard->n_arrivals, got) || !race_until(r, &heard->n_sents, said) || !race_until(r, &heard->n_messages, got))
+		if (!race_until(r, &heard->n_arrivals, got) || !race_until(r, &heard->n_sents, said) ||
+			!race_until(r, &heard->n_messages, got))
 			goto out;
 		r->failed = "the bytes";
 		fill(bytes, row->bytes, r->round + peer);
@@ -449,11 +477,13 @@ static void two_threads_lose_no_wake_up(void **state)
 			start_hub(w, k);
 		}
 		for (int k = 0; k < 2; k++)
-			assert_int_equal(hd_thread_start(&threads[k], "racer", -1, race, &racers[k], &w->diag), HD_OK);
+			assert_int_equal(hd_thread_start(&threads[k], "racer", -1, race, &racers[k],
+				&w->diag), HD_OK);
 		for (int k = 0; k < 2; k++)
 			hd_thread_join(&threads[k]);
 		for (int k = 0; k < 2; k++)
-			CHECK(!racers[k].failed, "%s, end %d, round %u: %s; %s", w->row, k, racers[k].round, racers[k].failed,
+			CHECK(!racers[k].failed, "%s, end %d, round %u: %s; %s", w->row, k, racers[k].round,
+				racers[k].failed,
 				w->heard[k].n_losts ? w->heard[k].losts[0].text : "");
 		leave(w);
 	}
@@ -475,7 +505,8 @@ static void any_thread_may_wake_a_hub(void **state)
 	(void)state;
 	meet(w, 0, 1);
 	assert_int_equal(hd_thread_start(&thread, "waker", -1, wake_many, &w->hubs[0], &w->diag), HD_OK);
-	for (int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S; !wakes && hd_clock_now_ns(w->clock) < until;) {
+	for (int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S; !wakes &&
+		hd_clock_now_ns(w->clock) < until;) {
 		assert_int_equal(hd_hub_poll(&w->hubs[0], until, other, 4, &n, &w->diag), HD_OK);
 		wakes += n;
 	}

@@ -25,29 +25,35 @@ static void add_open(struct script *s, uint8_t class, uint32_t stream, struct hd
 	uint8_t bytes[hd_open_len];
 
 	hd_open_put(&open, bytes);
-	add(s, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .flags = HD_FRAME_CRC, .stream = stream, .step = 5, .len = hd_open_len }, bytes);
+	add(s, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .flags = HD_FRAME_CRC,
+		.stream = stream, .step = 5, .len = hd_open_len }, bytes);
 }
 
-static void add_data(struct script *s, uint8_t class, uint32_t stream, uint64_t offset, uint32_t len, uint8_t flags)
+static void add_data(struct script *s, uint8_t class, uint32_t stream, uint64_t offset, uint32_t len,
+	uint8_t flags)
 {
 	static const uint8_t zeros[1 << 15];
 
-	add(s, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = flags | HD_FRAME_CRC, .stream = stream, .step = 5, .offset = offset,
+	add(s, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = flags | HD_FRAME_CRC,
+		.stream = stream, .step = 5, .offset = offset,
 		.len = len }, zeros);
 }
 
-static void add_numbers(struct script *s, enum hd_frame_type type, uint8_t class, uint8_t flags, uint32_t stream, uint32_t a, uint32_t b, uint32_t len)
+static void add_numbers(struct script *s, enum hd_frame_type type, uint8_t class, uint8_t flags,
+	uint32_t stream, uint32_t a, uint32_t b, uint32_t len)
 {
 	uint8_t bytes[8];
 
 	hd_put32(bytes, a);
 	hd_put32(bytes + 4, b);
-	add(s, (struct hd_frame){ .type = type, .class = class, .flags = (uint8_t)(flags | HD_FRAME_CRC), .stream = stream, .len = len }, bytes);
+	add(s, (struct hd_frame){ .type = type, .class = class, .flags = (uint8_t)(flags | HD_FRAME_CRC),
+		.stream = stream, .len = len }, bytes);
 }
 
 static void add_epoch(struct script *s, uint32_t epoch, struct hd_hash plan)
 {
-	add(s, (struct hd_frame){ .type = HD_FRAME_EPOCH, .flags = HD_FRAME_CRC, .epoch = epoch, .len = 16 }, plan.byte);
+	add(s, (struct hd_frame){ .type = HD_FRAME_EPOCH, .flags = HD_FRAME_CRC, .epoch = epoch, .len = 16 },
+		plan.byte);
 }
 
 /* What follows is of the epoch before: 0 is what add() does not write, so it is marked. */
@@ -70,20 +76,26 @@ static void without_crc(struct script *s)
 	uint8_t bytes[8] = { 0 };
 	add(s, (struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, bytes);
 }
-static void small_crc(struct script *s) { add_numbers(s, HD_FRAME_PING, 0, 0, 0, 1, 1, 8); s->bytes[s->len - 1] ^= 1; }
+static void small_crc(struct script *s) { add_numbers(s, HD_FRAME_PING, 0, 0, 0, 1, 1, 8);
+	s->bytes[s->len - 1] ^= 1; }
 static void epoch_again(struct script *s) { add_epoch(s, 1, plan_a); }
 static void other_plan(struct script *s) { s->len = 0; add_epoch(s, 1, plan_b); }
 static void unplanned_id(struct script *s) { add_open(s, 1, 1, PLANNED(9, 100)); }
 static void wrong_total(struct script *s) { add_open(s, 1, 1, PLANNED(1, 101)); }
 static void no_slot(struct script *s) { add_open(s, 1, 1, PLANNED(2, 100)); }
-static void slot_twice(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_open(s, 1, 2, PLANNED(1, 100)); }
-static void id_again(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_open(s, 1, 4, PLANNED(3, 100)); }
-static void id_falls(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_open(s, 1, 3, PLANNED(3, 100)); }
+static void slot_twice(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_open(s, 1, 2, PLANNED(1, 100)); }
+static void id_again(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100));
+	add_open(s, 1, 4, PLANNED(3, 100)); }
+static void id_falls(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100));
+	add_open(s, 1, 3, PLANNED(3, 100)); }
 static void id_zero(struct script *s) { add_open(s, 1, 0, PLANNED(1, 100)); }
 static void planned_as_control(struct script *s) { add_open(s, 0, 1, PLANNED(1, 100)); }
 static void control_as_bulk(struct script *s) { add_open(s, 2, 1, TOLD(20, 100)); }
-static void control_with_transfer(struct script *s) { add_open(s, 0, 1, (struct hd_open_payload){ 1, HD_KIND_CONTROL, 10, 20, 0 }); }
-static void control_with_request(struct script *s) { add_open(s, 0, 1, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 10, 20, 3 }); }
+static void control_with_transfer(struct script *s) { add_open(s, 0, 1,
+	(struct hd_open_payload){ 1, HD_KIND_CONTROL, 10, 20, 0 }); }
+static void control_with_request(struct script *s) { add_open(s, 0, 1,
+	(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 10, 20, 3 }); }
 static void kind_unknown(struct script *s)
 {
 	add_open(s, 0, 1, TOLD(20, 10));
@@ -92,21 +104,28 @@ static void kind_unknown(struct script *s)
 	hd_put32(s->bytes + s->len - 80 + 44, hd_crc32c(0, s->bytes + s->len - 80, 44));
 }
 static void told_too_long(struct script *s) { add_open(s, 0, 1, TOLD(20, HD_TELL_MAX + 1)); }
-static void told_inside_told(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_open(s, 0, 2, TOLD(20, 10)); }
+static void told_inside_told(struct script *s) { add_open(s, 0, 1, TOLD(20, 10));
+	add_open(s, 0, 2, TOLD(20, 10)); }
 static void room_id(struct script *s) { add_open(s, 0, 1, TOLD(2, 0)); }
-static void stale_of_wrong_length(struct script *s) { add_open(s, 0, 1, TOLD(HD_CONTROL_STALE, 5)); add_data(s, 0, 1, 0, 5, HD_FRAME_LAST); }
-static void room_id_of_right_length(struct script *s) { add_open(s, 0, 1, TOLD(2, 4)); add_data(s, 0, 1, 0, 4, HD_FRAME_LAST); }
+static void stale_of_wrong_length(struct script *s) { add_open(s, 0, 1, TOLD(HD_CONTROL_STALE, 5));
+	add_data(s, 0, 1, 0, 5, HD_FRAME_LAST); }
+static void room_id_of_right_length(struct script *s) { add_open(s, 0, 1, TOLD(2, 4));
+	add_data(s, 0, 1, 0, 4, HD_FRAME_LAST); }
 static void told_id_too_great(struct script *s) { add_open(s, 0, 1, TOLD((UINT64_C(1) << 32) + 20, 10)); }
-static void cancel_reason(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 9, 0, 4); }
+static void cancel_reason(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 9, 0, 4);
+	}
 static void slot_of_none(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 3, 0, 8); }
 static void credit_of_none(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 0, 0, 0, 0, 0, 8); }
 static void data_of_other_step(struct script *s)
 {
 	add_open(s, 1, 1, PLANNED(1, 100));
-	add(s, (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .flags = HD_FRAME_CRC, .stream = 1, .step = 6, .len = 10 }, s->bytes);
+	add(s, (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .flags = HD_FRAME_CRC, .stream = 1,
+		.step = 6, .len = 10 }, s->bytes);
 }
-static void data_of_other_epoch(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); s->epoch = 2; add_data(s, 1, 1, 0, 10, 0); }
-static void control_data_of_planned(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_data(s, 1, 1, 0, 10, HD_FRAME_LAST); }
+static void data_of_other_epoch(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); s->epoch = 2;
+	add_data(s, 1, 1, 0, 10, 0); }
+static void control_data_of_planned(struct script *s) { add_open(s, 0, 1, TOLD(20, 10));
+	add_data(s, 1, 1, 0, 10, HD_FRAME_LAST); }
 static void data_too_much_later(struct script *s)
 {
 	add_open(s, 1, 1, PLANNED(1, 100));
@@ -114,34 +133,48 @@ static void data_too_much_later(struct script *s)
 	add_data(s, 1, 1, 90, 11, HD_FRAME_LAST);
 }
 static void epoch_falls(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a); add_epoch(s, 1, plan_a); }
-static void slot_while_peer_is_ahead(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a); add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
-static void stale_answer_of_used_id(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_old(s); add_open(s, 2, 4, BULK(7, 100)); }
+static void slot_while_peer_is_ahead(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a);
+	add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
+static void stale_answer_of_used_id(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_old(s);
+	add_open(s, 2, 4, BULK(7, 100)); }
 static void stale_kind_unknown(struct script *s) { add_old(s); kind_unknown(s); }
 static void unasked(struct script *s) { add_open(s, 2, 1, BULK(8, 100)); }
 static void answer_too_long(struct script *s) { add_open(s, 2, 1, BULK(7, 101)); }
 static void answer_empty(struct script *s) { add_open(s, 2, 1, BULK(7, 0)); }
-static void answer_twice(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_open(s, 2, 2, BULK(7, 100)); }
+static void answer_twice(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_open(s, 2, 2, BULK(7, 100));
+	}
 static void data_unopened(struct script *s) { add_data(s, 1, 1, 0, 10, 0); }
 static void data_skips(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 1, 10, 0); }
-static void data_repeats(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 10, 0); add_data(s, 1, 1, 0, 10, 0); }
-static void data_too_much(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 101, 0); }
-static void data_overflows(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, UINT64_MAX - 5, 10, 0); }
-static void last_early(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 10, HD_FRAME_LAST); }
-static void last_missing(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, 0); }
-static void data_of_other_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 2, 1, 0, 10, 0); }
-static void data_crc(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, HD_FRAME_LAST); s->bytes[s->len - 1] ^= 4; }
+static void data_repeats(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 10, 0);
+	add_data(s, 1, 1, 0, 10, 0); }
+static void data_too_much(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_data(s, 1, 1, 0, 101, 0); }
+static void data_overflows(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_data(s, 1, 1, UINT64_MAX - 5, 10, 0); }
+static void last_early(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_data(s, 1, 1, 0, 10, HD_FRAME_LAST); }
+static void last_missing(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, 0);
+	}
+static void data_of_other_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_data(s, 2, 1, 0, 10, 0); }
+static void data_crc(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_data(s, 1, 1, 0, 100, HD_FRAME_LAST); s->bytes[s->len - 1] ^= 4; }
 static void credit_too_much(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 2, 0, 0, 1, 0, 8); }
-static void credit_overflow(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 0, 0, 0, UINT32_MAX, UINT32_MAX, 8); }
+static void credit_overflow(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 0, 0, 0, UINT32_MAX,
+	UINT32_MAX, 8); }
 static void slot_unknown(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 9, 1, 8); }
 static void slot_too_many(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, HD_SLOTS_MAX, 8); }
 static void slot_early(struct script *s) { s->len = 0; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
 static void cancelled_unopened(struct script *s) { add_numbers(s, HD_FRAME_CANCELLED, 1, 0, 9, 0, 0, 8); }
-static void cancelled_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
+static void cancelled_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
 static void next_epoch_planned(struct script *s) { s->epoch = 2; add_open(s, 1, 1, PLANNED(1, 100)); }
-static void next_epoch_slot(struct script *s) { s->epoch = 2; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
+static void next_epoch_slot(struct script *s) { s->epoch = 2; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8);
+	}
 
 /* What is not wrong, or not so wrong that it closes. */
-static void finished_data(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, HD_FRAME_LAST); add_data(s, 1, 1, 100, 50, 0); }
+static void finished_data(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100));
+	add_data(s, 1, 1, 0, 100, HD_FRAME_LAST); add_data(s, 1, 1, 100, 50, 0); }
 static void cancelled_data(struct script *s)
 {
 	add_open(s, 1, 1, PLANNED(1, 100));
@@ -164,12 +197,16 @@ static void planned_before_its_epoch(struct script *s)
 	add_data(s, 1, 1, 0, 100, HD_FRAME_LAST);
 }
 static void stale_answer(struct script *s) { add_old(s); add_open(s, 2, 1, BULK(7, 100)); }
-static void answer_cut_off(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_old(s); add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
-static void message_cut_off(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_old(s); add_data(s, 0, 1, 0, 10, HD_FRAME_LAST); }
+static void answer_cut_off(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_old(s);
+	add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
+static void message_cut_off(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_old(s);
+	add_data(s, 0, 1, 0, 10, HD_FRAME_LAST); }
 static void stale_data_of_no_stream(struct script *s) { add_old(s); add_data(s, 1, 9, 0, 10, 0); }
-static void answer_over_epochs(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); s->epoch = 2; add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
+static void answer_over_epochs(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); s->epoch = 2;
+	add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
 static void epoch_rises(struct script *s) { add_epoch(s, 2, plan_a); }
-static void cancelled_bulk(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
+static void cancelled_bulk(struct script *s) { add_open(s, 2, 1, BULK(7, 100));
+	add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
 static void cancelled_finished(struct script *s)
 {
 	add_open(s, 1, 1, PLANNED(1, 100));
@@ -192,17 +229,21 @@ static void answer_beside_a_transfer(struct script *s)         /* whose request 
 }
 static void prio_unknown(struct script *s)
 {
-	add(s, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE, .stream = 77, .priority = -3 }, s->bytes);
+	add(s, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE, .stream = 77,
+		.priority = -3 }, s->bytes);
 }
-static void cancel_unknown(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 2, 0, 4); }
+static void cancel_unknown(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 2, 0, 4);
+	}
 static void old_epoch(struct script *s)
 {
-	add(s, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = 1, .flags = HD_FRAME_CRC, .epoch = UINT32_MAX, .len = 8 }, (uint8_t[8]){ 1, 0, 0, 0, 1 });
+	add(s, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = 1, .flags = HD_FRAME_CRC,
+		.epoch = UINT32_MAX, .len = 8 }, (uint8_t[8]){ 1, 0, 0, 0, 1 });
 	hd_put32(s->bytes + s->len - 56 + 8, 0);
 	hd_put32(s->bytes + s->len - 56 + 44, hd_crc32c(0, s->bytes + s->len - 56, 44));
 }
 
-static const struct { const char *name; void (*make)(struct script *s); enum hd_close why; uint32_t arrivals; } cases[] = {
+static const struct { const char *name; void (*make)(struct script *s); enum hd_close why; uint32_t arrivals;
+	} cases[] = {
 	{ "a good peer", nothing, HD_CLOSE_NONE, 0 },
 	{ "magic", magic, HD_CLOSE_FRAME, 0 },
 	{ "header crc", header_crc, HD_CLOSE_FRAME, 0 },
@@ -314,9 +355,11 @@ static void who_breaks_a_rule_is_closed_for_it_and_changes_nothing(void **state)
 			for (size_t k = 0; bytewise && k < s.len && !p->closed[1]; k++)
 				pair_feed(p, 1, s.bytes + k, 1);
 			enum hd_close why = bytewise ? p->closed[1] : pair_feed(p, 1, s.bytes, s.len);
-			CHECK(why == cases[i].why, "%s: closed for \"%s\" (%s), not \"%s\"", cases[i].name, why ? hd_close_name(why) : "nothing",
+			CHECK(why == cases[i].why, "%s: closed for \"%s\" (%s), not \"%s\"", cases[i].name,
+				why ? hd_close_name(why) : "nothing",
 				p->diag[1].text, cases[i].why ? hd_close_name(cases[i].why) : "nothing");
-			CHECK(p->heard[1].n_arrivals == cases[i].arrivals && p->heard[1].n_messages == 0 && p->heard[1].n_stales == 0, "%s: %u arrivals",
+			CHECK(p->heard[1].n_arrivals == cases[i].arrivals && p->heard[1].n_messages == 0 &&
+				p->heard[1].n_stales == 0, "%s: %u arrivals",
 				cases[i].name, p->heard[1].n_arrivals);
 			CHECK(!why == !p->diag[1].text[0], "%s: %s", cases[i].name, p->diag[1].text);
 			pair_free(p);
@@ -341,7 +384,8 @@ static void bytes_beyond_the_credit_close(void **state)
 		s.len = 0;
 		add_data(&s, classes[k], 1, 0, 1 << 15, 0);
 		for (size_t fed = 0; fed < windows[k]; fed += 1 << 15)
-			CHECK(pair_feed(p, 1, s.bytes, s.len) == HD_CLOSE_NONE, "after %zu bytes: %s", fed, p->diag[1].text);
+			CHECK(pair_feed(p, 1, s.bytes, s.len) == HD_CLOSE_NONE, "after %zu bytes: %s", fed,
+				p->diag[1].text);
 		assert_int_equal(pair_feed(p, 1, s.bytes, s.len), HD_CLOSE_CREDIT);
 		pair_free(p);
 	}
@@ -363,7 +407,8 @@ static void more_streams_than_may_be_under_way_close(void **state)
 		assert_int_equal(hd_stream_post(p->stream[1], i, into, 0, NULL), HD_OK);
 		s = (struct script){ .epoch = 1 };
 		add_open(&s, 1, i + 1, PLANNED(i, 10));
-		CHECK(pair_feed(p, 1, s.bytes, s.len) == (i < HD_STREAMS_OPEN ? HD_CLOSE_NONE : HD_CLOSE_STREAM), "stream %u: %s", i + 1, p->diag[1].text);
+		CHECK(pair_feed(p, 1, s.bytes, s.len) == (i < HD_STREAMS_OPEN ? HD_CLOSE_NONE :
+			HD_CLOSE_STREAM), "stream %u: %s", i + 1, p->diag[1].text);
 	}
 	pair_free(p);
 }
@@ -512,7 +557,8 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 	pair_free(p);
 }
 
-/* An EPOCH of the first epoch, without a channel here, and by one who is elsewhere: no slot before both ends agree. */
+/* An EPOCH of the first epoch, without a channel here, and by one who is elsewhere: no slot before both
+ * ends agree. */
 static void both_ends_agree_before_a_slot_counts(void **state)
 {
 	static const struct { uint32_t mine, theirs; bool channel, says; enum hd_close why; } ends[] = {
@@ -537,7 +583,8 @@ static void both_ends_agree_before_a_slot_counts(void **state)
 	}
 }
 
-/* Advice goes for what has begun, is planned, is that transfer, and could be more urgent; each is more urgent than the one before. */
+/* Advice goes for what has begun, is planned, is that transfer, and could be more urgent; each is more
+ * urgent than the one before. */
 static void a_wait_is_told_for_its_transfer_alone(void **state)
 {
 	static struct hd_transfer wanted[] = { { 1, 1, 100 }, { 3, 1, 100 }, { 4, 1, 100 } };
@@ -562,7 +609,8 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 	assert_false(hd_stream_has_out(p->stream[1]));
 	s.len = 0;
 	hd_open_put(&PLANNED(4, 100), open);
-	add(&s, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = 1, .flags = HD_FRAME_CRC, .stream = 2, .step = 5, .priority = INT32_MIN,
+	add(&s, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = 1, .flags = HD_FRAME_CRC, .stream = 2,
+		.step = 5, .priority = INT32_MIN,
 		.len = hd_open_len }, open);
 	add_open(&s, 1, 3, PLANNED(3, 100));
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
@@ -590,12 +638,14 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 	for (int32_t i = 0; i < 2; i++) {
 		hd_stream_want(p->stream[1], wanted[i].id);
 		frame = next_out(p);
-		assert_true(frame.type == HD_FRAME_PRIO && frame.stream == (uint32_t)i + 1 && frame.priority == -1 - i);
+		assert_true(frame.type == HD_FRAME_PRIO && frame.stream == (uint32_t)i + 1 &&
+			frame.priority == -1 - i);
 	}
 	pair_free(p);
 }
 
-/* Five buffers of four: what is under way holds one. A cancelled one gives it back and no more is promised than there is. */
+/* Five buffers of four: what is under way holds one. A cancelled one gives it back and no more is promised
+ * than there is. */
 static void buffers_under_way_count(void **state)
 {
 	static const struct hd_transfer two[] = { { 1, 2, 100 } };
@@ -611,14 +661,16 @@ static void buffers_under_way_count(void **state)
 	s = (struct script){ .epoch = 1 };
 	add_epoch(&s, 1, plan_a);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
-	assert_int_equal(next_out(p).type, HD_FRAME_EPOCH);       /* and no slot: two were promised by the plan */
+	/* and no slot: two were promised by the plan */
+	assert_int_equal(next_out(p).type, HD_FRAME_EPOCH);
 	s.len = 0;
 	add_open(&s, 1, 1, PLANNED(1, 100));
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
 	s.len = 0;
 	add_numbers(&s, HD_FRAME_CANCELLED, 1, 0, 1, 0, 0, 8);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
-	assert_false(hd_stream_has_out(p->stream[1]));            /* its other slot is still promised: that is enough for one buffer */
+	/* its other slot is still promised: that is enough for one buffer */
+	assert_false(hd_stream_has_out(p->stream[1]));
 	s.len = 0;
 	add_open(&s, 2, 2, BULK(7, 100));                         /* an answer holds none of them */
 	add_data(&s, 2, 2, 0, 100, HD_FRAME_LAST);
@@ -637,8 +689,10 @@ static void buffers_under_way_count(void **state)
 		add_data(&s, 1, 4 + i, 0, 100, HD_FRAME_LAST);
 	}
 	pair_feed(p, 1, s.bytes, HD_FRAME_HEADER + 8);
-	take_all_out(p);                                          /* the slot that came back is promised again */
-	assert_int_equal(pair_feed(p, 1, s.bytes + HD_FRAME_HEADER + 8, s.len - HD_FRAME_HEADER - 8), HD_CLOSE_NONE);
+	/* the slot that came back is promised again */
+	take_all_out(p);
+	assert_int_equal(pair_feed(p, 1, s.bytes + HD_FRAME_HEADER + 8, s.len - HD_FRAME_HEADER - 8),
+		HD_CLOSE_NONE);
 	assert_int_equal(p->heard[1].n_arrivals, 1 + HD_SLOTS_MAX);
 	for (uint32_t i = 0; i < HD_SLOTS_MAX; i++)
 		assert_ptr_equal(p->heard[1].arrivals[1 + i].buffer, into[i]);
@@ -668,7 +722,8 @@ static void slots_of_a_transfer_are_promised_together(void **state)
 	pair_free(p);
 }
 
-/* A link that is not fenced: planned frames are, all others are of any epoch. On one that is, what keeps it alive is of any epoch too. */
+/* A link that is not fenced: planned frames are, all others are of any epoch. On one that is, what keeps
+ * it alive is of any epoch too. */
 static void only_what_is_fenced_is_dropped(void **state)
 {
 	(void)state;
@@ -749,7 +804,8 @@ static void more_streams_to_cancel_than_may_be_under_way_close(void **state)
 	}
 }
 
-/* What arrives says when its first bytes came; bytes of streams that are over are counted, stale ones as such. */
+/* What arrives says when its first bytes came; bytes of streams that are over are counted, stale ones as
+ * such. */
 static void what_comes_is_counted_and_timed(void **state)
 {
 	uint8_t into[3][100];
@@ -774,7 +830,8 @@ static void what_comes_is_counted_and_timed(void **state)
 	add_data(&s, 1, 1, 100, 10, 0);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
 	assert_int_equal(p->heard[1].n_arrivals, 1);
-	assert_true(p->heard[1].arrivals[0].first_ns == first && p->heard[1].arrivals[0].end_ns == p->now && p->heard[1].arrivals[0].chunks == 2);
+	assert_true(p->heard[1].arrivals[0].first_ns == first && p->heard[1].arrivals[0].end_ns == p->now &&
+		p->heard[1].arrivals[0].chunks == 2);
 	hd_stream_stats(p->stream[1], &stats);
 	assert_true(stats.dropped_cancelled == 2 && stats.dropped_stale == 1);
 	pair_free(p);
@@ -783,7 +840,8 @@ static void what_comes_is_counted_and_timed(void **state)
 /* What a peer says at its end is shown to people. */
 static void a_good_bye_shows_only_what_prints(void **state)
 {
-	static const uint8_t bye[] = { HD_CLOSE_DROPPED, 0, 0, 0, 'a', '\n', 31, ' ', '~', 127, 128, 255, 'z' };
+	static const uint8_t bye[] = { HD_CLOSE_DROPPED, 0, 0, 0, 'a', '\n', 31, ' ', '~', 127, 128, 255,
+		'z' };
 	uint8_t into[3][100];
 	static struct script s;
 	struct pair *p = victim(into);
@@ -811,7 +869,8 @@ static void slots_of_the_plan_are_granted_once(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(hd_stream_turn(p->stream[1], 0, NULL), HD_CLOSE_NONE);
 	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(hd_stream_send(p->stream[1], &(struct hd_send){ 1, 0, i, bytes, 100, i }, 0, NULL), HD_OK);
+		assert_int_equal(hd_stream_send(p->stream[1], &(struct hd_send){ 1, 0, i, bytes, 100, i }, 0,
+			NULL), HD_OK);
 	take_all_out(p);
 	assert_int_equal(hd_stream_turn(p->stream[1], 0, NULL), HD_CLOSE_NONE);
 	take_all_out(p);

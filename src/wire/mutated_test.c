@@ -1,16 +1,20 @@
-/* A generator of malformed peers: strangers and greeted workers send frames of a good conversation with fields changed (and signed
- * again), bits flipped, frames lost, doubled, swapped, cut, to a hub that works with a good peer meanwhile.
+/* A generator of malformed peers: strangers and greeted workers send frames of a good conversation with
+ * fields changed (and signed again), bits flipped, frames lost, doubled, swapped, cut, to a hub that works
+ * with a good peer meanwhile.
  *
- * Each connection ends and is counted once; memory that was not posted to that peer stays as it is; the good peer is not
- * disturbed. HD_TEST_FRAMES says how many frames (50,000; the long run takes 1,000,000 and more), HD_TEST_SEED which. */
+ * Each connection ends and is counted once; memory that was not posted to that peer stays as it is; the good
+ * peer is not disturbed. HD_TEST_FRAMES says how many frames (50,000; the long run takes 1,000,000 and
+ * more), HD_TEST_SEED which. */
 #include "wire/hub.h"
 
 #include "base/le.h"
 #include "wire/testing.h"
 
-enum { GOOD = 1, BAD = 9, HUBS = 2, ROWS = 4, ROW_BYTES = 300, GUARD = 64, MOST = 40, FRAME_MOST = HD_FRAME_HEADER + 700, BULK = 500 };
+enum { GOOD = 1, BAD = 9, HUBS = 2, ROWS = 4, ROW_BYTES = 300, GUARD = 64, MOST = 40,
+	FRAME_MOST = HD_FRAME_HEADER + 700, BULK = 500 };
 
-static const struct hd_transfer rows[ROWS] = { { 1, 1, ROW_BYTES }, { 2, 0, ROW_BYTES }, { 5, 2, ROW_BYTES }, { 6, 4, ROW_BYTES } };
+static const struct hd_transfer rows[ROWS] = { { 1, 1, ROW_BYTES }, { 2, 0, ROW_BYTES }, { 5, 2, ROW_BYTES },
+	{ 6, 4, ROW_BYTES } };
 static const struct hd_hash plan = { { 7 } };
 
 struct world {
@@ -50,11 +54,13 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 	assert_int_equal(hd_hub_channel(&w->hubs[0], BAD, rows, ROWS, rows, ROWS, &w->diag), HD_OK);
 	for (int i = 0, at = 0; i < ROWS; i++)
 		for (uint32_t k = 0; k < (rows[i].slots ? rows[i].slots : 1); k++)
-			assert_int_equal(hd_hub_post(&w->hubs[0], BAD, rows[i].id, w->posted[at++] + GUARD, &w->diag), HD_OK);
+			assert_int_equal(hd_hub_post(&w->hubs[0], BAD, rows[i].id, w->posted[at++] + GUARD,
+				&w->diag), HD_OK);
 	assert_int_equal(hd_hub_expect(&w->hubs[0], BAD, 77, w->bulk + GUARD, BULK, &w->diag), HD_OK);
 	static const uint8_t bytes[ROW_BYTES];
 	for (int i = 0; i < ROWS; i++)
-		assert_int_equal(hd_hub_send(&w->hubs[0], BAD, &(struct hd_send){ rows[i].id, 0, 1, bytes, ROW_BYTES, 1 }, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_send(&w->hubs[0], BAD,
+			&(struct hd_send){ rows[i].id, 0, 1, bytes, ROW_BYTES, 1 }, &w->diag), HD_OK);
 }
 
 static struct world *enter(void)
@@ -68,13 +74,15 @@ static struct world *enter(void)
 	hd_clock_sim(&w->clock, HD_NS_PER_S, 0);
 	assert_int_equal(hd_net_sim_init(&w->sim, &w->clock.clock, NULL, &w->diag), HD_OK);
 	for (uint32_t i = 0; i < HUBS; i++) {
-		struct hd_hub_config config = { .job = { { 1 } }, .worker = i, .role = HD_ROLE_WORKER, .detect_ms = 1000, .peers_cap = 4, .streams_cap = 16,
+		struct hd_hub_config config = { .job = { { 1 } }, .worker = i, .role = HD_ROLE_WORKER,
+			.detect_ms = 1000, .peers_cap = 4, .streams_cap = 16,
 			.plaintext = true };
 		struct hd_wire_events events = hear_with(&w->heard[i]);
 		events.up = on_up;
 		assert_int_equal(hd_loop_sim_init(&w->loops[i], &w->clock, &w->diag), HD_OK);
 		hd_net_sim_host(&w->sim, i, &w->loops[i], &w->hosts[i]);
-		assert_int_equal(hd_hub_init(&w->hubs[i], &config, &events, &w->loops[i], &w->hosts[i].net, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_init(&w->hubs[i], &config, &events, &w->loops[i], &w->hosts[i].net,
+			&w->diag), HD_OK);
 		hd_hub_epoch(&w->hubs[i], 3, plan);
 	}
 	hd_hub_decided(&w->hubs[0], 4);
@@ -158,7 +166,8 @@ static void put_open(struct made *m, uint8_t class, uint32_t stream, struct hd_o
 	uint8_t bytes[hd_open_len];
 
 	hd_open_put(&open, bytes);
-	put(m, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .stream = stream, .step = 1, .len = hd_open_len }, bytes);
+	put(m, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .stream = stream, .step = 1,
+		.len = hd_open_len }, bytes);
 }
 
 /* What a good worker says, from its greeting on. */
@@ -168,32 +177,43 @@ static size_t conversation(struct made m[MOST])
 	uint8_t small[80];
 	size_t n = 0;
 
-	hd_greeting_put(&(struct hd_greeting_payload){ 1, 1, BAD, HD_ROLE_WORKER, 1000, .job = { { 1 } }, .nonce = { { 4 } } }, small);
+	hd_greeting_put(&(struct hd_greeting_payload){ 1, 1, BAD, HD_ROLE_WORKER, 1000, .job = { { 1 } },
+		.nonce = { { 4 } } }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_HELLO, .len = 80 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_EPOCH, .len = 16 }, plan.byte);
 	put_open(&m[n++], 1, 1, (struct hd_open_payload){ 1, HD_KIND_PLANNED, ROW_BYTES, 5, 0 });
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .stream = 1, .step = 1, .len = 100 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .stream = 1, .step = 1,
+		.len = 100 }, bytes);
 	put_open(&m[n++], 0, 2, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 40, 30, 0 });
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 0, .stream = 2, .step = 1, .len = 30 }, bytes);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .stream = 1, .step = 1, .offset = 100, .len = 150 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 0, .stream = 2, .step = 1,
+		.len = 30 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .stream = 1, .step = 1,
+		.offset = 100, .len = 150 }, bytes);
 	put_open(&m[n++], 2, 3, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_BULK, 400, 9, 77 });
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 2, .stream = 3, .step = 1, .len = 300 }, bytes);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 0, .flags = HD_FRAME_LAST, .stream = 2, .step = 1, .offset = 30, .len = 10 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 2, .stream = 3, .step = 1,
+		.len = 300 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 0, .flags = HD_FRAME_LAST,
+		.stream = 2, .step = 1, .offset = 30, .len = 10 }, bytes);
 	hd_slot_put(&(struct hd_slot_payload){ 2, 1 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_SLOT, .class = 1, .len = hd_slot_len }, small);
 	hd_credit_put(&(struct hd_credit_payload){ 1 }, small);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE, .stream = 1, .priority = -4 }, small);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .flags = HD_FRAME_LAST, .stream = 1, .step = 1, .offset = 250, .len = 50 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE,
+		.stream = 1, .priority = -4 }, small);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 1, .flags = HD_FRAME_LAST,
+		.stream = 1, .step = 1, .offset = 250, .len = 50 }, bytes);
 	hd_ping_put(&(struct hd_ping_payload){ 99 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_PING, .len = hd_ping_len }, small);
 	hd_pong_put(&(struct hd_pong_payload){ 1, 2, 3 }, small);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_PONG, .len = hd_pong_len }, small);
 	put_open(&m[n++], 1, 4, (struct hd_open_payload){ 5, HD_KIND_PLANNED, ROW_BYTES, 5, 0 });
 	hd_cancelled_put(&(struct hd_cancelled_payload){ 0 }, small);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_CANCELLED, .class = 1, .stream = 4, .len = hd_cancelled_len }, small);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_CANCELLED, .class = 1, .stream = 4,
+		.len = hd_cancelled_len }, small);
 	hd_cancel_put(&(struct hd_cancel_payload){ HD_CANCEL_NOT_NEEDED }, small);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_CANCEL, .class = 1, .flags = HD_FRAME_MINE, .stream = 2, .len = hd_cancel_len }, small);
-	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 2, .flags = HD_FRAME_LAST, .stream = 3, .step = 1, .offset = 300, .len = 100 }, bytes);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_CANCEL, .class = 1, .flags = HD_FRAME_MINE,
+		.stream = 2, .len = hd_cancel_len }, small);
+	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_DATA, .class = 2, .flags = HD_FRAME_LAST,
+		.stream = 3, .step = 1, .offset = 300, .len = 100 }, bytes);
 	hd_put32(small, HD_CLOSE_DONE);
 	put(&m[n++], (struct hd_frame){ .type = HD_FRAME_BYE, .len = 4 }, small);
 	return n;
@@ -202,9 +222,12 @@ static size_t conversation(struct made m[MOST])
 /* One field of the header, or of the payload, gets a value that somebody may find interesting. */
 static void mutate(struct world *w, struct made *m)
 {
-	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 77, 127, 128, 255, 256, 300, 301, 65535, 1 << 20, (1 << 20) + 1, INT32_MAX,
-		(uint64_t)INT32_MAX + 1, UINT32_MAX, (uint64_t)UINT32_MAX + 1, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX };
-	static const struct { uint8_t at, len; } fields[] = { { 0, 2 }, { 2, 1 }, { 3, 1 }, { 4, 1 }, { 5, 1 }, { 6, 2 }, { 8, 4 }, { 12, 4 }, { 16, 8 },
+	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 77, 127, 128, 255, 256, 300, 301,
+		65535, 1 << 20, (1 << 20) + 1, INT32_MAX,
+		(uint64_t)INT32_MAX + 1, UINT32_MAX, (uint64_t)UINT32_MAX + 1, INT64_MAX,
+		(uint64_t)INT64_MAX + 1, UINT64_MAX };
+	static const struct { uint8_t at, len; } fields[] = { { 0, 2 }, { 2, 1 }, { 3, 1 }, { 4, 1 },
+		{ 5, 1 }, { 6, 2 }, { 8, 4 }, { 12, 4 }, { 16, 8 },
 		{ 24, 8 }, { 32, 4 }, { 36, 4 }, { 40, 4 }, { 44, 4 }, { 48, 2 }, { 48, 4 }, { 48, 8 }, { 52, 4 }, { 56, 8 }, { 64, 8 }, { 72, 8 } };
 	size_t i = dice(w, sizeof fields / sizeof *fields);
 	uint64_t value = dice(w, 4) ? values[dice(w, sizeof values / sizeof *values)] : dice(w, UINT64_MAX);
@@ -273,18 +296,23 @@ static void no_malformed_peer_changes_anything(void **state)
 		uint32_t ups = w->heard[0].n_ups;
 		attack(w);
 		connections++;
-		/* A peer that was greeted may be waited for: an epoch that nobody knows, a frame that stands still. At most 8 T, with four
-		 * times our T if it claims a longer one. */
+		/* A peer that was greeted may be waited for: an epoch that nobody knows, a frame that stands
+		 * still. At most 8 T, with four times our T if it claims a longer one. */
 		if (all_closed(w) != connections)
 			run_for(w, 8 * 4 * 1000 + 1000);
-		CHECK(all_closed(w) == connections, "seed and connection %d: closed %d", (int)connections, (int)all_closed(w));
+		CHECK(all_closed(w) == connections, "seed and connection %d: closed %d", (int)connections,
+			(int)all_closed(w));
 		assert_true(w->heard[0].n_ups <= ups + 1 && w->heard[0].n_losts == w->heard[0].n_ups - 1);
 		for (size_t i = 0; w->heard[0].n_ups > ups && i < 16; i++)
-			CHECK(is_guarded(w->posted[i], ROW_BYTES), "connection %d wrote beside buffer %zu", (int)connections, i);
-		CHECK(w->heard[0].n_ups == ups || is_guarded(w->bulk, BULK), "connection %d wrote beside the answer", (int)connections);
+			CHECK(is_guarded(w->posted[i], ROW_BYTES), "connection %d wrote beside buffer %zu",
+				(int)connections, i);
+		CHECK(w->heard[0].n_ups == ups || is_guarded(w->bulk, BULK),
+			"connection %d wrote beside the answer", (int)connections);
 		if (connections % 64 == 0) {
-			assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 50, connections, &connections, sizeof connections, &w->diag), HD_OK);
-			assert_int_equal(hd_hub_tell(&w->hubs[0], GOOD, 51, connections, NULL, 0, &w->diag), HD_OK);
+			assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 50, connections, &connections,
+				sizeof connections, &w->diag), HD_OK);
+			assert_int_equal(hd_hub_tell(&w->hubs[0], GOOD, 51, connections, NULL, 0, &w->diag),
+				HD_OK);
 			run_for(w, 2);
 			pings++;
 			assert_int_equal(w->heard[1].n_messages, pings);
@@ -295,8 +323,10 @@ static void no_malformed_peer_changes_anything(void **state)
 	hd_hub_stats(&w->hubs[0], &stats);
 	for (int i = 1; i < HD_CLOSE_COUNT; i++)
 		if (stats.closed[i])
-			print_message("  %8llu closed: %s\n", (unsigned long long)stats.closed[i], hd_close_text((enum hd_close)i));
-	print_message("  %llu frames, %llu connections, %u of them greeted\n", (unsigned long long)w->frames, (unsigned long long)connections,
+			print_message("  %8llu closed: %s\n", (unsigned long long)stats.closed[i],
+				hd_close_text((enum hd_close)i));
+	print_message("  %llu frames, %llu connections, %u of them greeted\n", (unsigned long long)w->frames,
+		(unsigned long long)connections,
 		w->heard[0].n_ups - 1);
 	leave(w);
 }

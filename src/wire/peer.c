@@ -34,9 +34,11 @@ static void set_state(struct hd_peer *peer, enum hd_peer_state state)
 	peer->state = state;
 }
 
-static uint64_t tag_of(const struct hd_peer *peer) { return HD_HUB_TAG | (uint64_t)peer->generation << 16 | peer->index; }
+static uint64_t tag_of(const struct hd_peer *peer) { return HD_HUB_TAG | (uint64_t)peer->generation << 16 |
+	peer->index; }
 
-/* The loop is asked for what the row wants; a loop that cannot is a connection that cannot. A second id goes with the first. */
+/* The loop is asked for what the row wants; a loop that cannot is a connection that cannot. A second id
+ * goes with the first. */
 static void watch(struct hd_peer *peer, unsigned wish)
 {
 	unsigned interest = peer->conn.ops->wants(&peer->conn, wish);
@@ -116,7 +118,8 @@ void hd_peer_bye(struct hd_peer *peer, enum hd_close why, const char *text)
 static void put_greeting(struct hd_peer *peer, enum hd_frame_type type, uint16_t least, uint16_t greatest)
 {
 	const struct hd_hub_config *c = &peer->peers->config;
-	struct hd_greeting_payload greeting = { least, greatest, c->worker, (uint32_t)c->role, c->detect_ms, c->job, c->job_hash, c->kernels, peer->nonce };
+	struct hd_greeting_payload greeting = { least, greatest, c->worker, (uint32_t)c->role, c->detect_ms,
+		c->job, c->job_hash, c->kernels, peer->nonce };
 	struct hd_frame frame = { .type = type, .epoch = peer->peers->epoch, .len = hd_greeting_len };
 
 	hd_greeting_put(&greeting, peer->out + HD_FRAME_HEADER);
@@ -129,12 +132,14 @@ static void put_greeting(struct hd_peer *peer, enum hd_frame_type type, uint16_t
 	peer->out_at = 0;
 }
 
-/* A refused greeting is answered with the reason, if who greets may know it: it came a private way, or names the job. */
+/* A refused greeting is answered with the reason, if who greets may know it: it came a private way, or
+ * names the job. */
 static void refuse(struct hd_peer *peer, enum hd_close why, bool may_know, const struct hd_diag *diag)
 {
 	const char *text = hd_close_text(why);
 	size_t len = strlen(text) < HD_BYE_TEXT ? strlen(text) : HD_BYE_TEXT;
-	struct hd_frame frame = { .type = HD_FRAME_BYE, .epoch = peer->peers->epoch, .len = (uint32_t)(4 + len) };
+	struct hd_frame frame = { .type = HD_FRAME_BYE, .epoch = peer->peers->epoch,
+		.len = (uint32_t)(4 + len) };
 
 	if (peer->outgoing || !may_know) {
 		fail(peer, why, diag);
@@ -154,13 +159,15 @@ static void refuse(struct hd_peer *peer, enum hd_close why, bool may_know, const
 	peer->deadline_ns = now_ns(peer) + hd_peer_t_ns(peer);
 }
 
-/* Who joins from elsewhere learns the job from the coordinator: until then its job hash is zero, and it has no id. */
+/* Who joins from elsewhere learns the job from the coordinator: until then its job hash is zero, and it
+ * has no id. */
 static bool may_ask(const struct hd_greeting_payload *hello, const struct hd_hub_config *c, bool outgoing)
 {
 	static const struct hd_hash unknown = { { 0 } };
 
 	return outgoing ? hello->role == HD_ROLE_COORDINATOR && hd_hash_same(c->job_hash, unknown)
-		: c->role == HD_ROLE_COORDINATOR && hello->worker == HD_WORKER_NONE && hd_hash_same(hello->job_hash, unknown);
+		: c->role == HD_ROLE_COORDINATOR && hello->worker == HD_WORKER_NONE &&
+			hd_hash_same(hello->job_hash, unknown);
 }
 
 static enum hd_close judge_greeting(struct hd_peer *peer, const struct hd_greeting_payload *hello)
@@ -168,17 +175,21 @@ static enum hd_close judge_greeting(struct hd_peer *peer, const struct hd_greeti
 	const struct hd_hub_config *c = &peer->peers->config;
 	bool proves = peer->conn.ops->powers & HD_WIRE_PROVES;
 
-	if (!hd_hash_same(hello->job, c->job) || (!hd_hash_same(hello->job_hash, c->job_hash) && !may_ask(hello, c, peer->outgoing)))
+	if (!hd_hash_same(hello->job, c->job) || (!hd_hash_same(hello->job_hash, c->job_hash) &&
+		!may_ask(hello, c, peer->outgoing)))
 		return HD_CLOSE_JOB;
-	if (hello->least > VERSION_GREATEST || hello->greatest < VERSION_LEAST || hello->least > hello->greatest)
+	if (hello->least > VERSION_GREATEST || hello->greatest < VERSION_LEAST ||
+		hello->least > hello->greatest)
 		return HD_CLOSE_VERSION;
 	if (peer->outgoing && (hello->least != hello->greatest || !hd_hash_same(hello->nonce, peer->nonce)))
 		return HD_CLOSE_ORDER;
 	bool computes = hello->role != HD_ROLE_COORDINATOR && c->role != HD_ROLE_COORDINATOR;
 	if (computes && !hd_hash_same(hello->kernels, c->kernels))
 		return HD_CLOSE_KERNELS;
-	if ((hello->worker == c->worker && hello->worker != HD_WORKER_NONE) || (peer->outgoing && hello->worker != peer->worker) ||
-	    (proves && hello->worker != peer->conn.ids.peer) || (hello->worker >= HD_WORKER_GUEST && hello->worker != HD_WORKER_NONE))
+	if ((hello->worker == c->worker && hello->worker != HD_WORKER_NONE) ||
+		(peer->outgoing && hello->worker != peer->worker) ||
+	    (proves && hello->worker != peer->conn.ids.peer) ||
+	    (hello->worker >= HD_WORKER_GUEST && hello->worker != HD_WORKER_NONE))
 		return HD_CLOSE_IDENTITY;
 	return HD_CLOSE_NONE;
 }
@@ -187,9 +198,11 @@ static void come_up(struct hd_peer *peer, const struct hd_greeting_payload *hell
 {
 	struct hd_peers *peers = peer->peers;
 	struct hd_diag diag = { "" };
-	struct hd_stream_config config = { .self = peers->config.worker, .peer = peer->worker, .payload_crc = is_open_path(peer),
+	struct hd_stream_config config = { .self = peers->config.worker, .peer = peer->worker,
+		.payload_crc = is_open_path(peer),
 		.fenced = hello->role != HD_ROLE_COORDINATOR && peers->config.role != HD_ROLE_COORDINATOR,
-		.streams_cap = peers->config.streams_cap, .stamp = peers->stamp, .stamp_self = peers->stamp_self };
+		.streams_cap = peers->config.streams_cap, .stamp = peers->stamp,
+		.stamp_self = peers->stamp_self };
 
 	if (hd_stream_create(&config, &peers->events, &peer->stream, &diag)) {
 		fail(peer, HD_CLOSE_DROPPED, &diag);
@@ -199,12 +212,14 @@ static void come_up(struct hd_peer *peer, const struct hd_greeting_payload *hell
 	if (peers->epoch)
 		hd_stream_epoch(peer->stream, peers->epoch, peers->plan);
 	peer->role = (enum hd_role)hello->role;
-	uint32_t mine = peers->config.detect_ms, longest = HD_PATIENCE_NS(OTHERS_T, mine), larger = hello->detect_ms > mine ? hello->detect_ms : mine;
+	uint32_t mine = peers->config.detect_ms, longest = HD_PATIENCE_NS(OTHERS_T, mine),
+		larger = hello->detect_ms > mine ? hello->detect_ms : mine;
 	peer->detect_ms = larger < longest ? larger : longest;
 	peer->heard_ns = peer->sent_ns = now_ns(peer);
 	set_state(peer, HD_PEER_UP);
 	hd_sock_tune(&peer->conn.sock, HD_SOCK_UNHEARD_MS, peer->detect_ms);
-	struct hd_peer_info info = { peer->worker, peer->role, hello->detect_ms, peer->conn.ops->name, peer->outgoing };
+	struct hd_peer_info info = { peer->worker, peer->role, hello->detect_ms, peer->conn.ops->name,
+		peer->outgoing };
 	peers->events.up(peers->events.self, &info);
 }
 
@@ -221,7 +236,8 @@ static void got_greeting(struct hd_peer *peer, struct hd_diag *diag)
 	if (!why && !peer->outgoing)
 		why = peer->peers->admit(peer->peers, &worker);
 	if (why) {
-		refuse(peer, why, !is_open_path(peer) || hd_hash_same(hello.job, peer->peers->config.job), diag);
+		refuse(peer, why, !is_open_path(peer) || hd_hash_same(hello.job, peer->peers->config.job),
+			diag);
 		return;
 	}
 	if (!peer->outgoing) {
@@ -269,7 +285,8 @@ static void read_greeting(struct hd_peer *peer)
 		size_t want = HD_FRAME_HEADER + frame.len;
 		if (peer->in_len == want)
 			break;
-		enum hd_err err = peer->conn.ops->read(&peer->conn, &(struct hd_vec){ peer->in + peer->in_len, want - peer->in_len }, 1, &got, &diag);
+		enum hd_err err = peer->conn.ops->read(&peer->conn,
+			&(struct hd_vec){ peer->in + peer->in_len, want - peer->in_len }, 1, &got, &diag);
 		if (err == HD_E_AGAIN)
 			return;
 		if (err || !got) {
@@ -278,7 +295,8 @@ static void read_greeting(struct hd_peer *peer)
 		}
 		peer->in_len += got;
 	}
-	if (frame.flags & HD_FRAME_CRC && hd_crc32c(0, peer->in + HD_FRAME_HEADER, frame.len) != frame.payload_crc)
+	if (frame.flags & HD_FRAME_CRC && hd_crc32c(0, peer->in + HD_FRAME_HEADER,
+		frame.len) != frame.payload_crc)
 		fail(peer, HD_CLOSE_CHECKSUM, NULL);
 	else if (frame.type == HD_FRAME_BYE)
 		got_refusal(peer, &frame);
@@ -291,7 +309,8 @@ static void read_greeting(struct hd_peer *peer)
 /* A failpoint's error, as the transport would say it: nothing now, or gone. */
 static enum hd_err struck(int error, struct hd_diag *diag)
 {
-	return !error ? HD_OK : error == EAGAIN ? HD_E_AGAIN : hd_fail(diag, HD_E_PEERLOST, "%s", strerror(error));
+	return !error ? HD_OK : error == EAGAIN ? HD_E_AGAIN : hd_fail(diag, HD_E_PEERLOST, "%s",
+		strerror(error));
 }
 
 /* What lies in `out`: a greeting or a refusal. True: it is gone. */
@@ -301,7 +320,8 @@ static bool write_out(struct hd_peer *peer)
 	size_t put;
 
 	while (peer->out_at < peer->out_len) {
-		enum hd_err err = peer->conn.ops->write(&peer->conn, &(struct hd_vec){ peer->out + peer->out_at, peer->out_len - peer->out_at }, 1,
+		enum hd_err err = peer->conn.ops->write(&peer->conn,
+			&(struct hd_vec){ peer->out + peer->out_at, peer->out_len - peer->out_at }, 1,
 			&put, &diag);
 		if (err == HD_E_AGAIN) {
 			peer->blocked = true;
@@ -365,7 +385,8 @@ static bool read_away(struct hd_peer *peer)
 	uint8_t bytes[4096];
 	size_t got;
 
-	enum hd_err err = peer->conn.ops->read(&peer->conn, &(struct hd_vec){ bytes, sizeof bytes }, 1, &got, NULL);
+	enum hd_err err = peer->conn.ops->read(&peer->conn, &(struct hd_vec){ bytes, sizeof bytes }, 1, &got,
+		NULL);
 	if (err == HD_E_AGAIN || (!err && got))
 		return !err;
 	hd_peer_close(peer, peer->bye, hd_close_text(peer->bye), true);
@@ -468,7 +489,8 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 
 	if (now - peer->sent_ns >= HD_PATIENCE_NS(HEARTBEAT, t)) {
 		hd_stream_ping(peer->stream);
-		peer->sent_ns = now;              /* asked for: the next one in T/4, whether the path takes it or not */
+		/* asked for: the next one in T/4, whether the path takes it or not */
+		peer->sent_ns = now;
 	}
 	if (held) {
 		peer->heard_ns = now;             /* it is we who do not listen */
@@ -485,14 +507,16 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 	if (held == HD_HELD_AHEAD && now - peer->held_ns >= t + HD_PATIENCE_NS(HEARTBEAT, t))
 		fail(peer, HD_CLOSE_EPOCH, NULL);
 	else if (held == HD_HELD_POST && now - peer->held_ns >= HD_PATIENCE_NS(ABANDONED, t))
-		fail(peer, HD_CLOSE_DROPPED, &(struct hd_diag){ "a slot was promised, and no buffer posted for it" });
+		fail(peer, HD_CLOSE_DROPPED,
+			&(struct hd_diag){ "a slot was promised, and no buffer posted for it" });
 	else if (now - peer->heard_ns >= t && hd_stream_inside(peer->stream))
 		fail(peer, HD_CLOSE_STALLED, NULL);
 	else if (now - peer->heard_ns >= HD_PATIENCE_NS(ABANDONED, t))
 		fail(peer, HD_CLOSE_SILENT, NULL);
 	else if (now - peer->heard_ns >= t && !peer->suspected) {
 		peer->suspected = true;
-		peers->events.suspect(peers->events.self, peer->worker, (now - peer->heard_ns) / HD_NS_PER_MS);
+		peers->events.suspect(peers->events.self, peer->worker,
+			(now - peer->heard_ns) / HD_NS_PER_MS);
 	}
 }
 
@@ -524,7 +548,8 @@ int64_t hd_peer_due_ns(const struct hd_peer *peer)
 	if (held && !peer->held_ns)
 		return peer->heard_ns;            /* at once: to note since when */
 	if (held)
-		return sooner(due, peer->held_ns + (held == HD_HELD_POST ? HD_PATIENCE_NS(ABANDONED, t) : peer->asked ? t + beat : beat));
+		return sooner(due, peer->held_ns + (held == HD_HELD_POST ? HD_PATIENCE_NS(ABANDONED, t) :
+			peer->asked ? t + beat : beat));
 	if (peer->suspected)
 		return sooner(due, peer->heard_ns + HD_PATIENCE_NS(ABANDONED, t));
 	return sooner(due, peer->heard_ns + t);
@@ -532,22 +557,28 @@ int64_t hd_peer_due_ns(const struct hd_peer *peer)
 
 /* ---- beginnings ---- */
 
-static void begin(struct hd_peer *peer, const struct hd_transport *transport, struct hd_sock *sock, bool outgoing, uint32_t worker)
+static void begin(struct hd_peer *peer, const struct hd_transport *transport, struct hd_sock *sock,
+	bool outgoing, uint32_t worker)
 {
-	struct hd_peer made = { .index = peer->index, .generation = peer->generation, .peers = peer->peers, .outgoing = outgoing, .worker = worker,
+	struct hd_peer made = { .index = peer->index, .generation = peer->generation, .peers = peer->peers,
+		.outgoing = outgoing, .worker = worker,
 		.detect_ms = peer->peers->config.detect_ms, .role = HD_ROLE_WORKER };
 
-	made.conn = (struct hd_conn){ .ops = transport, .sock = *sock, .second_id = -1, .ids = { .job = peer->peers->config.job,
-		.self = peer->peers->config.worker, .peer = worker, .outgoing = outgoing, .key = peer->peers->config.key,
+	made.conn = (struct hd_conn){ .ops = transport, .sock = *sock, .second_id = -1,
+		.ids = { .job = peer->peers->config.job,
+		.self = peer->peers->config.worker, .peer = worker, .outgoing = outgoing,
+		.key = peer->peers->config.key,
 		.key_len = peer->peers->config.key_len, .realm = &peer->peers->realm } };
 	made.began_ns = now_ns(peer);
 	/* To connect takes T at most; who was accepted has 5 T for its greeting. */
-	made.deadline_ns = made.began_ns + (outgoing ? hd_peer_t_ns(&made) : HD_PATIENCE_NS(GREETING, hd_peer_t_ns(&made)));
+	made.deadline_ns = made.began_ns + (outgoing ? hd_peer_t_ns(&made) : HD_PATIENCE_NS(GREETING,
+		hd_peer_t_ns(&made)));
 	*peer = made;
 	set_state(peer, HD_PEER_CONNECTING);
 }
 
-enum hd_err hd_peer_connect(struct hd_peer *peer, uint32_t worker, const struct hd_transport *transport, const char *addr, struct hd_diag *diag)
+enum hd_err hd_peer_connect(struct hd_peer *peer, uint32_t worker, const struct hd_transport *transport,
+	const char *addr, struct hd_diag *diag)
 {
 	struct hd_sock sock;
 	struct hd_hash nonce;
@@ -561,7 +592,8 @@ enum hd_err hd_peer_connect(struct hd_peer *peer, uint32_t worker, const struct 
 		return err;
 	if (sock.id >= HD_LOOP_WATCHED) {
 		hd_sock_close(&sock);
-		return hd_fail(diag, HD_E_NOSPACE, "the loop watches descriptors below %d; open fewer files", HD_LOOP_WATCHED);
+		return hd_fail(diag, HD_E_NOSPACE, "the loop watches descriptors below %d; open fewer files",
+			HD_LOOP_WATCHED);
 	}
 	begin(peer, transport, &sock, true, worker);
 	peer->nonce = nonce;

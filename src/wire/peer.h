@@ -1,4 +1,5 @@
-/* peer.h -- one connection from its first byte to its last: transport, greeting, stream, heartbeats (private to the room).
+/* peer.h -- one connection from its first byte to its last: transport, greeting, stream, heartbeats (private
+ * to the room).
  *
  * The hub owns an array of these and moves them; nobody else sees them.
  *
@@ -6,9 +7,11 @@
  *
  * 1. Before UP nothing is believed and the memory is this struct: one frame in, one out.
  * 2. The connecting side says HELLO, the other WELCOME or, if it may know the reason, BYE.
- * 3. T is the larger of both ends' workers.detect, but four times our own at most. A PING goes when nothing else went for T/4.
+ * 3. T is the larger of both ends' workers.detect, but four times our own at most. A PING goes when nothing
+ *    else went for T/4.
  * 4. hd_peer_close() is the only way down; it counts and reports once.
- * 5. No callback closes the connection that it comes from: it may say good-bye (hd_peer_bye), and the connection closes later.
+ * 5. No callback closes the connection that it comes from: it may say good-bye (hd_peer_bye), and the
+ *    connection closes later.
  *
  * Ownership: the hub's array; conn and stream are the peer's. Threads: the hub's. */
 #ifndef HD_WIRE_PEER_H
@@ -25,10 +28,12 @@
 
 enum hd_peer_state {
 	HD_PEER_DOWN,             /* the place is free */
-	HD_PEER_CONNECTING,       /* connect or the row's proof is under way; deadline: T to connect, 5 T in all */
+	/* connect or the row's proof is under way; deadline: T to connect, 5 T in all */
+	HD_PEER_CONNECTING,
 	HD_PEER_GREETING,         /* HELLO is awaited, or WELCOME; deadline 5 T */
 	HD_PEER_UP,               /* the stream lives */
-	HD_PEER_CLOSING,          /* BYE was asked for: what was told goes first; then the other side's end is awaited; deadline T */
+	/* BYE was asked for: what was told goes first; then the other side's end is awaited; deadline T */
+	HD_PEER_CLOSING,
 };
 
 /* What the peers of a hub share. */
@@ -70,15 +75,20 @@ struct hd_peer {
 };
 
 /* Both begin a peer in a free place. On failure the place stays free. */
-HD_MUST_USE enum hd_err hd_peer_connect(struct hd_peer *peer, uint32_t worker, const struct hd_transport *transport, const char *addr, struct hd_diag *diag);
-void hd_peer_accept(struct hd_peer *peer, const struct hd_transport *transport, struct hd_sock *sock);        /* takes the socket */
+HD_MUST_USE enum hd_err hd_peer_connect(struct hd_peer *peer, uint32_t worker,
+	const struct hd_transport *transport, const char *addr, struct hd_diag *diag);
+/* takes the socket */
+void hd_peer_accept(struct hd_peer *peer, const struct hd_transport *transport, struct hd_sock *sock);
 
-void hd_peer_move(struct hd_peer *peer);          /* reads, writes and calls back until nothing moves, or enough has */
+/* reads, writes and calls back until nothing moves, or enough has */
+void hd_peer_move(struct hd_peer *peer);
 void hd_peer_tick(struct hd_peer *peer);          /* deadlines and heartbeats that are due */
 int64_t hd_peer_due_ns(const struct hd_peer *peer);       /* when to tick next */
 void hd_peer_bye(struct hd_peer *peer, enum hd_close why, const char *text);      /* of one that is UP */
-void hd_peer_close(struct hd_peer *peer, enum hd_close why, const char *text, bool tell);        /* tell: call `lost` and `sent` */
+/* tell: call `lost` and `sent` */
+void hd_peer_close(struct hd_peer *peer, enum hd_close why, const char *text, bool tell);
 
-static inline int64_t hd_peer_t_ns(const struct hd_peer *peer) { return (int64_t)peer->detect_ms * HD_NS_PER_MS; }
+static inline int64_t hd_peer_t_ns(const struct hd_peer *peer) { return (int64_t)peer->detect_ms *
+	HD_NS_PER_MS; }
 
 #endif

@@ -30,7 +30,8 @@ static size_t lay(struct hd_stream *s, uint8_t *block)
 	return at;
 }
 
-enum hd_err hd_stream_create(const struct hd_stream_config *config, const struct hd_wire_events *events, struct hd_stream **stream, struct hd_diag *diag)
+enum hd_err hd_stream_create(const struct hd_stream_config *config, const struct hd_wire_events *events,
+	struct hd_stream **stream, struct hd_diag *diag)
 {
 	assert(config->streams_cap >= 1 && config->streams_cap <= 65536);
 	struct hd_stream *s = hd_alloc(sizeof *s);
@@ -85,18 +86,23 @@ void hd_stream_epoch(struct hd_stream *s, uint32_t epoch, struct hd_hash plan)
 static bool rows_rise(const struct hd_transfer *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (rows[i].slots > HD_SLOTS_MAX || !rows[i].bytes || rows[i].id == HD_TRANSFER_NONE || (i && rows[i - 1].id >= rows[i].id))
+		if (rows[i].slots > HD_SLOTS_MAX || !rows[i].bytes || rows[i].id == HD_TRANSFER_NONE ||
+			(i && rows[i - 1].id >= rows[i].id))
 			return false;
 	return n < NONE32;
 }
 
-enum hd_err hd_stream_channel(struct hd_stream *s, const struct hd_transfer *in, size_t n_in, const struct hd_transfer *out, size_t n_out,
+enum hd_err hd_stream_channel(struct hd_stream *s, const struct hd_transfer *in, size_t n_in,
+	const struct hd_transfer *out, size_t n_out,
 			      struct hd_diag *diag)
 {
 	if (s->has_channel)
-		return hd_fail(diag, HD_E_EXISTS, "worker %u has its channel of epoch %u already", s->config.peer, s->epoch);
+		return hd_fail(diag, HD_E_EXISTS, "worker %u has its channel of epoch %u already",
+			s->config.peer, s->epoch);
 	if (!rows_rise(in, n_in) || !rows_rise(out, n_out))
-		return hd_fail(diag, HD_E_INVAL, "the transfers with worker %u do not rise by id, or have 0 bytes or more than %d slots", s->config.peer,
+		return hd_fail(diag, HD_E_INVAL,
+			"the transfers with worker %u do not rise by id, or have 0 bytes or more than %d "
+			"slots", s->config.peer,
 			HD_SLOTS_MAX);
 	struct out_row *outs = hd_alloc(n_out * sizeof *outs);
 	struct in_row *ins = hd_alloc(n_in * sizeof *ins);
@@ -109,7 +115,8 @@ enum hd_err hd_stream_channel(struct hd_stream *s, const struct hd_transfer *in,
 	}
 	/* Grants of `out` are the peer's to give, with its EPOCH: both ends have the rows from one plan. */
 	for (size_t i = 0; i < n_out; i++)
-		outs[i] = (struct out_row){ .id = out[i].id, .slots = out[i].slots, .bytes = out[i].bytes, .waiting = { NONE32, NONE32 } };
+		outs[i] = (struct out_row){ .id = out[i].id, .slots = out[i].slots, .bytes = out[i].bytes,
+			.waiting = { NONE32, NONE32 } };
 	for (size_t i = 0; i < n_in; i++)
 		ins[i] = (struct in_row){ .id = in[i].id, .granted = in[i].slots, .bytes = in[i].bytes };
 	hd_free(s->out_rows);
@@ -136,7 +143,8 @@ enum hd_close hd_stream_turn(struct hd_stream *s, int64_t now, struct hd_diag *d
 
 bool hd_stream_is_due(const struct hd_stream *s)
 {
-	return s->ending.first != NONE32 || s->doomed || s->resumes || (!s->open && s->has_channel && s->peer_has_epoch && s->peer_epoch == s->epoch);
+	return s->ending.first != NONE32 || s->doomed || s->resumes ||
+		(!s->open && s->has_channel && s->peer_has_epoch && s->peer_epoch == s->epoch);
 }
 
 /* ---- looks ---- */
@@ -147,7 +155,8 @@ enum hd_held hd_stream_held(const struct hd_stream *s, uint32_t *epoch)
 	return s->held;
 }
 
-bool hd_stream_inside(const struct hd_stream *s) { return !s->held && (s->where != AT_HEADER || s->stage_len > s->stage_at); }
+bool hd_stream_inside(const struct hd_stream *s) { return !s->held &&
+	(s->where != AT_HEADER || s->stage_len > s->stage_at); }
 uint32_t hd_stream_chunk(const struct hd_stream *s) { return s->chunk; }
 bool hd_stream_said_bye(const struct hd_stream *s) { return s->bye_written; }
 

@@ -3,21 +3,23 @@
  * peer.h moves the bytes; here is no descriptor, no clock, no waiting: `now` is an argument, so the same
  * machine runs in simulations and under every interleaving that a test can think of.
  *
- * Out: control before planned before bulk. Planned streams wait in a heap by (priority, arrival), those without a grant
- * outside it; one chunk is committed at a time, then the heap is asked again. A chunk that began goes on.
- * In: payload goes from the transport to the posted buffer; small frames through 4 KiB of staging.
+ * Out: control before planned before bulk. Planned streams wait in a heap by (priority, arrival), those
+ * without a grant outside it; one chunk is committed at a time, then the heap is asked again. A chunk that
+ * began goes on. In: payload goes from the transport to the posted buffer; small frames through 4 KiB of
+ * staging.
  *
  *  1. Bytes that hd_stream_out() named stay where they are until hd_stream_wrote() covered them; those of
  *     hd_stream_in() until hd_stream_read(). Between the two no other call but these, and callbacks come only
  *     from hd_stream_read(), hd_stream_wrote() and hd_stream_turn().
  *  2. Chunk: 2^floor(log2(goodput x 1 ms)), 16 KiB to 1 MiB, 64 KiB until known; goodput weighted 0.2.
  *  3. Class 2 gets a chunk for each 19 chunks' worth of class 1 that it had to let go first.
- *  4. Control: 256 KiB of credit, bulk: 4 MiB, given back as the bytes are consumed. Control messages go in the order of
- *     the calls, one after the other: at most one is incomplete at the receiver.
- *  5. Fence (config.fenced): frames of the current and the decided epoch are accepted; of an older one dropped, counted, and
- *     answered STALE once per epoch; of a newer one: nothing is read until it is known (hd_stream_held()).
- *     OPEN of a planned stream, SLOT and PRIO go only after both ends' EPOCH frames agree. Bulk, and messages from id HD_TELL_ASKS on, are
- *     sent as of the decided epoch once the peer has named it.
+ *  4. Control: 256 KiB of credit, bulk: 4 MiB, given back as the bytes are consumed. Control messages go in
+ *     the order of the calls, one after the other: at most one is incomplete at the receiver.
+ *  5. Fence (config.fenced): frames of the current and the decided epoch are accepted; of an older one
+ *     dropped, counted, and answered STALE once per epoch; of a newer one: nothing is read until it is known
+ *     (hd_stream_held()). OPEN of a planned stream, SLOT and PRIO go only after both ends' EPOCH frames
+ *     agree. Bulk, and messages from id HD_TELL_ASKS on, are sent as of the decided epoch once the peer has
+ *     named it.
  *  6. An EPOCH frame ends the planned streams of earlier epochs in its direction without more words.
  *  7. At most HD_STREAMS_OPEN streams are under way in one direction.
  *
@@ -56,25 +58,34 @@ struct hd_stream_config {
 
 struct hd_stream;
 
-HD_MUST_USE enum hd_err hd_stream_create(const struct hd_stream_config *config, const struct hd_wire_events *events, struct hd_stream **stream,
+HD_MUST_USE enum hd_err hd_stream_create(const struct hd_stream_config *config,
+	const struct hd_wire_events *events, struct hd_stream **stream,
 					 struct hd_diag *diag);
 void hd_stream_destroy(struct hd_stream *stream);         /* no callbacks; takes NULL */
-void hd_stream_lost(struct hd_stream *stream);            /* `sent` of all that is queued says HD_E_PEERLOST */
+/* `sent` of all that is queued says HD_E_PEERLOST */
+void hd_stream_lost(struct hd_stream *stream);
 
 /* ---- what the owner asks for: as in wire/hub.h ---- */
 void hd_stream_decided(struct hd_stream *stream, uint32_t next);
 void hd_stream_epoch(struct hd_stream *stream, uint32_t epoch, struct hd_hash plan);
-HD_MUST_USE enum hd_err hd_stream_channel(struct hd_stream *stream, const struct hd_transfer *in, size_t n_in, const struct hd_transfer *out, size_t n_out,
+HD_MUST_USE enum hd_err hd_stream_channel(struct hd_stream *stream, const struct hd_transfer *in, size_t n_in,
+	const struct hd_transfer *out, size_t n_out,
 					  struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_stream_tell(struct hd_stream *stream, uint32_t id, uint64_t step, const void *bytes, size_t len, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_stream_send(struct hd_stream *stream, const struct hd_send *send, int64_t now, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_stream_answer(struct hd_stream *stream, const struct hd_answer *answer, int64_t now, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_stream_tell(struct hd_stream *stream, uint32_t id, uint64_t step,
+	const void *bytes, size_t len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_stream_send(struct hd_stream *stream, const struct hd_send *send, int64_t now,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_stream_answer(struct hd_stream *stream, const struct hd_answer *answer,
+	int64_t now, struct hd_diag *diag);
 void hd_stream_cancel(struct hd_stream *stream, uint64_t token);
-HD_MUST_USE enum hd_err hd_stream_post(struct hd_stream *stream, uint32_t transfer, void *buffer, int64_t now, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_stream_expect(struct hd_stream *stream, uint64_t request, void *buffer, uint64_t cap, int64_t now, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_stream_post(struct hd_stream *stream, uint32_t transfer, void *buffer, int64_t now,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_stream_expect(struct hd_stream *stream, uint64_t request, void *buffer,
+	uint64_t cap, int64_t now, struct hd_diag *diag);
 void hd_stream_want(struct hd_stream *stream, uint32_t transfer);
 void hd_stream_ping(struct hd_stream *stream);            /* one is pending at most */
-void hd_stream_bye(struct hd_stream *stream, enum hd_close why, const char *text);        /* after what was told; then nothing more goes out */
+/* after what was told; then nothing more goes out */
+void hd_stream_bye(struct hd_stream *stream, enum hd_close why, const char *text);
 
 /* ---- bytes ---- */
 /* What to write next; 0: nothing. At least one chunk's worth where there is as much. */
@@ -91,10 +102,12 @@ enum hd_close hd_stream_turn(struct hd_stream *stream, int64_t now, struct hd_di
 bool hd_stream_is_due(const struct hd_stream *stream);    /* hd_stream_turn() would do something */
 
 /* ---- what the peer watches ---- */
-enum hd_held { HD_HELD_NOT, HD_HELD_AHEAD, HD_HELD_POST };        /* an unknown epoch; a promised slot without its post */
+/* an unknown epoch; a promised slot without its post */
+enum hd_held { HD_HELD_NOT, HD_HELD_AHEAD, HD_HELD_POST };
 enum hd_held hd_stream_held(const struct hd_stream *stream, uint32_t *epoch);
 bool hd_stream_inside(const struct hd_stream *stream);    /* between the first and the last byte of a frame */
 uint32_t hd_stream_chunk(const struct hd_stream *stream);
-void hd_stream_stats(const struct hd_stream *stream, struct hd_hub_stats *stats);         /* adds to what is there */
+/* adds to what is there */
+void hd_stream_stats(const struct hd_stream *stream, struct hd_hub_stats *stats);
 
 #endif

@@ -11,7 +11,8 @@ enum {
 	ENTRIES = HD_STREAM_VECS / 2,
 	HEAD_CAP = 256,                   /* BYE with its text is the longest: 252 */
 	STAGE_CAP = 4096,
-	STAGE_BESIDE = 512,               /* read beside a payload: enough for the frames between two chunks */
+	/* read beside a payload: enough for the frames between two chunks */
+	STAGE_BESIDE = 512,
 	DRAIN_CAP = 64 << 10,
 	TELL_RING = 2 * HD_TELL_MAX + (64 << 10),
 };
@@ -23,7 +24,8 @@ enum job_state {
 	JOB_WAITING,      /* planned, without a grant: in its row's queue */
 	JOB_READY,        /* in the heap of its class */
 	JOB_SPENT,        /* all of it committed, not all written */
-	JOB_STOPPED,      /* ended early, in `ending`: `sent` is due when nothing of it is committed any more */
+	/* ended early, in `ending`: `sent` is due when nothing of it is committed any more */
+	JOB_STOPPED,
 };
 
 /* A queued send or answer. */
@@ -64,8 +66,10 @@ struct out_row { uint32_t id, slots, granted; uint64_t bytes; struct queue waiti
 
 struct posted { void *buffer; int64_t at_ns; };
 
-/* granted: slots the sender still has; owed: grants to be told; posts [0, n_posts) have no stream yet, under_way have one. */
-struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes; struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
+/* granted: slots the sender still has; owed: grants to be told; posts [0, n_posts) have no stream yet,
+ * under_way have one. */
+struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes;
+	struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
 
 struct incoming {
 	uint32_t stream;
@@ -80,7 +84,8 @@ struct incoming {
 
 struct expected { uint64_t request, cap; void *buffer; int64_t at_ns; bool used; };
 
-struct note { enum hd_frame_type type; uint32_t stream; uint8_t class; int32_t priority; uint64_t sent; };      /* CANCEL, CANCELLED or PRIO to go */
+/* CANCEL, CANCELLED or PRIO to go */
+struct note { enum hd_frame_type type; uint32_t stream; uint8_t class; int32_t priority; uint64_t sent; };
 
 enum where { AT_HEADER, AT_SMALL, AT_DATA };
 
@@ -109,7 +114,8 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint64_t credit[HD_CLASSES];
 	uint64_t debt;                    /* bytes of class 1 that went while class 2 waited */
 	uint8_t *ring;                    /* TELL_RING */
-	size_t ring_first, ring_end, ring_next, ring_wrap;        /* oldest, free, to be committed; where the top part ends, 0: not wrapped */
+	/* oldest, free, to be committed; where the top part ends, 0: not wrapped */
+	size_t ring_first, ring_end, ring_next, ring_wrap;
 	uint32_t n_ring, n_told;          /* messages in the ring; of them not wholly committed */
 	uint32_t told_at, told_stream, told_epoch;    /* of the one being committed */
 	struct entry entries[ENTRIES];
@@ -134,7 +140,8 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	struct in_row *in_rows;           /* owned, with owing_rows */
 	uint32_t n_in_rows;
 	struct incoming *incoming;        /* HD_STREAMS_OPEN, by place */
-	uint16_t *order;                  /* places of those under way, by rising stream; behind them the free places */
+	/* places of those under way, by rising stream; behind them the free places */
+	uint16_t *order;
 	uint32_t n_incoming, highest;
 	struct expected expected[HD_EXPECT_MAX];
 	uint64_t window[HD_CLASSES];      /* what the peer may still send */
@@ -164,7 +171,8 @@ enum hd_close out_slot(struct hd_stream *s, const struct hd_slot_payload *slot, 
 enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, struct hd_diag *diag);
 void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream);
 void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority);
-enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);        /* HD_E_AGAIN: no room */
+/* HD_E_AGAIN: no room */
+enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);
 bool out_note(struct hd_stream *s, struct note note);     /* false: full */
 
 /* stream_recv.c */
@@ -172,7 +180,8 @@ void in_init(struct hd_stream *s);
 void in_epoch(struct hd_stream *s);               /* drops planned streams; posts go with the rows */
 void in_owe_slots(struct hd_stream *s, uint32_t row, uint32_t count);
 enum hd_close in_process(struct hd_stream *s, struct hd_diag *diag);
-enum hd_close in_agree(struct hd_stream *s, struct hd_diag *diag);          /* this end or the other entered an epoch */
+/* this end or the other entered an epoch */
+enum hd_close in_agree(struct hd_stream *s, struct hd_diag *diag);
 
 /* rows rise by id; NONE32: none */
 #define HD_ROW_FIND(name, sort) \

@@ -42,7 +42,8 @@ static void told_messages_fill_their_ring_whole(void **state)
 		CHECK(s->n_ring == N, "round %u: %u messages are there", round, s->n_ring);
 		for (uint32_t target = N - 1 - round % 3; s->n_ring > target; forget_out())
 			if (!write_some(p, round % 2 ? SIZE_MAX : 30000))
-				assert_int_equal(hear_credit(p, HD_CLASS_CONTROL, HD_CREDIT_CONTROL - s->credit[HD_CLASS_CONTROL]), HD_CLOSE_NONE);
+				assert_int_equal(hear_credit(p, HD_CLASS_CONTROL,
+					HD_CREDIT_CONTROL - s->credit[HD_CLASS_CONTROL]), HD_CLOSE_NONE);
 	}
 	pair_free(p);
 }
@@ -53,7 +54,8 @@ static void ids_of_the_room_and_messages_too_long_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(tell(p, HD_TELL_FIRST_ID - 1, 1), HD_E_INVAL);
-	assert_int_equal(hd_stream_tell(p->stream[0], HD_TELL_FIRST_ID, 0, bytes, HD_TELL_MAX + 1, NULL), HD_E_INVAL);
+	assert_int_equal(hd_stream_tell(p->stream[0], HD_TELL_FIRST_ID, 0, bytes, HD_TELL_MAX + 1, NULL),
+		HD_E_INVAL);
 	assert_int_equal(tell(p, HD_TELL_FIRST_ID, HD_TELL_MAX), HD_OK);
 	assert_int_equal(p->stream[0]->n_ring, 1);
 	pair_free(p);
@@ -98,7 +100,8 @@ static void a_good_bye_closes_the_door_at_once_and_is_said_once(void **state)
 
 /* ---- which epoch ---- */
 
-/* Rule 5: of the decided epoch once the peer named it; never of an older one than ours, nor of one nobody decided here. */
+/* Rule 5: of the decided epoch once the peer named it; never of an older one than ours, nor of one nobody
+ * decided here. */
 static void bulk_goes_as_of_the_epoch_that_both_know(void **state)
 {
 	static const struct { uint32_t ours, decided, named, bulk; } cases[] = {
@@ -119,7 +122,8 @@ static void bulk_goes_as_of_the_epoch_that_both_know(void **state)
 		write_all(p);
 		assert_int_equal(n_out, 6);               /* messages first */
 		for (uint32_t k = 0; k < 6; k++)
-			CHECK(out[k].frame.epoch == (k == 2 || k == 3 ? cases[i].ours : cases[i].bulk), "case %zu, frame %u: epoch %u", i, k,
+			CHECK(out[k].frame.epoch == (k == 2 || k == 3 ? cases[i].ours : cases[i].bulk),
+				"case %zu, frame %u: epoch %u", i, k,
 				out[k].frame.epoch);
 		pair_free(p);
 	}
@@ -134,13 +138,16 @@ static void a_checksum_is_there_where_it_is_agreed_and_there_are_bytes(void **st
 		struct pair *p = pair_of(4, true, crc, 1);
 		n_out = 0;
 		hd_stream_ping(p->stream[0]);
-		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = 3, .priority = -2 }));
+		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
+			.class = HD_CLASS_PLANNED, .stream = 3, .priority = -2 }));
 		assert_int_equal(tell(p, 20, 10), HD_OK);
 		write_all(p);
 		assert_int_equal(n_out, 4);
 		for (uint32_t i = 0; i < n_out; i++)
-			CHECK(!!(out[i].frame.flags & HD_FRAME_CRC) == (crc && out[i].frame.len), "frame %u: flags %x", i, out[i].frame.flags);
-		CHECK(out[3].frame.payload_crc == (crc ? hd_crc32c(0, bytes, 10) : 0), "checksum %x", out[3].frame.payload_crc);
+			CHECK(!!(out[i].frame.flags & HD_FRAME_CRC) == (crc && out[i].frame.len),
+				"frame %u: flags %x", i, out[i].frame.flags);
+		CHECK(out[3].frame.payload_crc == (crc ? hd_crc32c(0, bytes, 10) : 0), "checksum %x",
+			out[3].frame.payload_crc);
 		pair_free(p);
 	}
 }
@@ -158,17 +165,23 @@ static void small_frames_say_what_they_were_asked_for(void **state)
 	p->now = 3000;
 	hd_stream_ping(s);
 	hd_stream_ping(s);
-	assert_true(out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK, .stream = 4 }));
-	assert_true(out_note(s, (struct note){ .type = HD_FRAME_CANCELLED, .class = HD_CLASS_BULK, .stream = 5, .sent = 77 }));
-	assert_true(out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = 6, .priority = -2 }));
+	assert_true(out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
+		.stream = 4 }));
+	assert_true(out_note(s, (struct note){ .type = HD_FRAME_CANCELLED, .class = HD_CLASS_BULK,
+		.stream = 5, .sent = 77 }));
+	assert_true(out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = 6,
+		.priority = -2 }));
 	write_all(p);
-	static const struct { enum hd_frame_type type; uint32_t flags, len; } want[] = { { HD_FRAME_PONG, 0, hd_pong_len }, { HD_FRAME_PING, 0, hd_ping_len },
+	static const struct { enum hd_frame_type type; uint32_t flags, len;
+		} want[] = { { HD_FRAME_PONG, 0, hd_pong_len }, { HD_FRAME_PING, 0, hd_ping_len },
 		{ HD_FRAME_CANCEL, HD_FRAME_MINE, hd_cancel_len }, { HD_FRAME_CANCELLED, 0, hd_cancelled_len }, { HD_FRAME_PRIO, HD_FRAME_MINE, 0 } };
 	assert_int_equal(n_out, 5);
 	for (uint32_t i = 0; i < 5; i++)
-		CHECK(out[i].frame.type == want[i].type && out[i].frame.flags == want[i].flags && out[i].frame.len == want[i].len, "frame %u: %s", i,
+		CHECK(out[i].frame.type == want[i].type && out[i].frame.flags == want[i].flags &&
+			out[i].frame.len == want[i].len, "frame %u: %s", i,
 			hd_frame_name(out[i].frame.type));
-	assert_true(hd_get64(out[0].payload) == 55 && hd_get64(out[0].payload + 8) == 1000 && hd_get64(out[0].payload + 16) == 3000);
+	assert_true(hd_get64(out[0].payload) == 55 && hd_get64(out[0].payload + 8) == 1000 &&
+		hd_get64(out[0].payload + 16) == 3000);
 	assert_int_equal(hd_get64(out[1].payload), 3000);
 	assert_int_equal(hd_get32(out[2].payload), HD_CANCEL_EPOCH);
 	assert_int_equal(hd_get64(out[3].payload), 77);
@@ -183,15 +196,19 @@ static void notes_go_in_order_and_one_too_many_is_refused(void **state)
 	(void)state;
 	for (uint32_t round = 0, next = 1; round < 2; round++) {
 		for (uint32_t i = 0; i < HD_STREAMS_OPEN; i++)
-			assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = next + i }));
-		assert_false(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = 9999 }));
+			assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
+				.class = HD_CLASS_PLANNED, .stream = next + i }));
+		assert_false(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
+			.class = HD_CLASS_PLANNED, .stream = 9999 }));
 		forget_out();
 		write_all(p);
 		assert_int_equal(n_out, HD_STREAMS_OPEN);
 		for (uint32_t i = 0; i < n_out; i++, next++)
 			assert_int_equal(out[i].frame.stream, next);
-		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = next++ }));
-		write_all(p);                             /* so that the second round begins elsewhere in the ring */
+		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
+			.class = HD_CLASS_PLANNED, .stream = next++ }));
+		/* so that the second round begins elsewhere in the ring */
+		write_all(p);
 	}
 	pair_free(p);
 }
@@ -202,9 +219,11 @@ static void hear_stream(struct pair *p, uint8_t class, uint32_t stream, struct h
 	uint8_t head[HD_FRAME_HEADER], payload[hd_open_len];
 
 	hd_open_put(&open, payload);
-	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .epoch = p->stream[0]->epoch, .stream = stream,
+	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class,
+		.epoch = p->stream[0]->epoch, .stream = stream,
 		.len = hd_open_len }, payload), HD_CLOSE_NONE);
-	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = HD_FRAME_LAST, .epoch = p->stream[0]->epoch, .stream = stream,
+	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = HD_FRAME_LAST,
+		.epoch = p->stream[0]->epoch, .stream = stream,
 		.len = (uint32_t)open.total }, head);
 	assert_int_equal(pair_feed(p, 0, head, sizeof head), HD_CLOSE_NONE);
 	assert_int_equal(pair_feed(p, 0, bytes, open.total), HD_CLOSE_NONE);
@@ -224,12 +243,15 @@ static void it_says_that_something_goes_if_and_only_if_it_does(void **state)
 	write_all(p);
 	hear(p, (struct hd_frame){ .type = HD_FRAME_PING, .len = hd_ping_len }, bytes);
 	write_all(p);
-	hear_stream(p, HD_CLASS_CONTROL, 1, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, HD_CREDIT_CONTROL / 4 - 1, 20, 0 });
+	hear_stream(p, HD_CLASS_CONTROL, 1, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL,
+		HD_CREDIT_CONTROL / 4 - 1, 20, 0 });
 	assert_int_equal(write_some(p, SIZE_MAX), 0);     /* less than a quarter is not given back yet */
-	hear_stream(p, HD_CLASS_CONTROL, 2, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 1, 20, 0 });
+	hear_stream(p, HD_CLASS_CONTROL, 2, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 1,
+		20, 0 });
 	write_all(p);
 	assert_int_equal(hd_stream_expect(s, 8, into, sizeof into, 0, NULL), HD_OK);
-	hear_stream(p, HD_CLASS_BULK, 3, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_BULK, HD_CREDIT_BULK / 4, 0, 8 });
+	hear_stream(p, HD_CLASS_BULK, 3, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_BULK,
+		HD_CREDIT_BULK / 4, 0, 8 });
 	write_all(p);
 	assert_int_equal(out[3].frame.class, HD_CLASS_BULK);
 	assert_int_equal(hd_get64(out[3].payload), HD_CREDIT_BULK / 4);
@@ -257,11 +279,13 @@ static void it_says_that_something_goes_if_and_only_if_it_does(void **state)
 	assert_int_equal(tell(p, 20, HD_CREDIT_CONTROL + 1), HD_OK);
 	write_all(p);
 	hd_stream_bye(s, HD_CLOSE_DONE, "");
-	assert_int_equal(write_some(p, SIZE_MAX), 0);     /* so is the other; the good-bye waits for the message */
+	/* so is the other; the good-bye waits for the message */
+	assert_int_equal(write_some(p, SIZE_MAX), 0);
 	assert_int_equal(hear_credit(p, HD_CLASS_BULK, 1), HD_CLOSE_NONE);
 	write_all(p);
 	assert_int_equal(end_of(p, 4), HD_OK);
-	assert_true(out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = 1 }));
+	assert_true(out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
+		.stream = 1 }));
 	write_all(p);
 	assert_int_equal(hear_credit(p, HD_CLASS_CONTROL, 1), HD_CLOSE_NONE);
 	write_all(p);
@@ -308,7 +332,8 @@ static void what_is_handed_out_at_once_is_filled_up_to_a_chunk(void **state)
 		write_some(p, SIZE_MAX);
 		for (uint32_t k = 0; k < n_out; k++)
 			went += out[k].frame.type == HD_FRAME_DATA ? out[k].frame.len : 0;
-		CHECK(went == cases[i].first + cases[i].goes, "case %zu: %llu bytes", i, (unsigned long long)went);
+		CHECK(went == cases[i].first + cases[i].goes, "case %zu: %llu bytes", i,
+			(unsigned long long)went);
 		pair_free(p);
 	}
 }
@@ -344,7 +369,8 @@ static uint32_t planned_before_bulk(void)
 
 static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(void **state)
 {
-	static const struct hd_transfer rows[] = { { 1, 1, sizeof bytes }, { 2, 1, HD_AGE_SHARE * HD_CHUNK_FIRST } };
+	static const struct hd_transfer rows[] = { { 1, 1, sizeof bytes },
+		{ 2, 1, HD_AGE_SHARE * HD_CHUNK_FIRST } };
 	struct hd_hub_stats stats = { 0 };
 	struct pair *p = alone(rows, 2);
 
@@ -361,7 +387,8 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 	assert_int_equal(stats.aged, 1);
 	pair_free(p);
 
-	p = alone(rows, 2);                               /* its turn has come, and nothing is there to wait for */
+	/* its turn has come, and nothing is there to wait for */
+	p = alone(rows, 2);
 	stats.aged = 0;
 	assert_int_equal(send(p, 2, 0, HD_AGE_SHARE * HD_CHUNK_FIRST, 1), HD_OK);
 	assert_int_equal(answer(p, 1, LONG, 2), HD_OK);
@@ -371,7 +398,8 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 	assert_int_equal(stats.aged, 0);
 	pair_free(p);
 
-	p = alone(rows, 2);                               /* its turn has come, and it is cancelled: the transfer goes on */
+	/* its turn has come, and it is cancelled: the transfer goes on */
+	p = alone(rows, 2);
 	assert_int_equal(send(p, 1, 0, sizeof bytes, 1), HD_OK);
 	assert_int_equal(answer(p, 1, LONG, 2), HD_OK);
 	for (uint32_t i = 0; i < HD_AGE_SHARE; i++)
@@ -379,7 +407,8 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 	hd_stream_cancel(p->stream[0], 2);
 	write_all(p);
 	assert_int_equal(end_of(p, 1), HD_OK);
-	assert_int_equal(answer(p, 3, LONG, 3), HD_OK);   /* what another let go first is not owed to this one */
+	/* what another let go first is not owed to this one */
+	assert_int_equal(answer(p, 3, LONG, 3), HD_OK);
 	assert_int_equal(send(p, 2, 0, HD_AGE_SHARE * HD_CHUNK_FIRST, 4), HD_OK);
 	forget_out();
 	write_all(p);

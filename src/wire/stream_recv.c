@@ -9,7 +9,8 @@
 
 static enum hd_close breach(struct hd_stream *s, enum hd_close why, struct hd_diag *diag, const char *what)
 {
-	(void)!hd_fail(diag, HD_E_PROTOCOL, "%s %u (epoch %u): %s", hd_frame_name(s->frame.type), s->frame.stream, s->frame.epoch, what);
+	(void)!hd_fail(diag, HD_E_PROTOCOL, "%s %u (epoch %u): %s", hd_frame_name(s->frame.type),
+		s->frame.stream, s->frame.epoch, what);
 	return why;
 }
 
@@ -60,7 +61,8 @@ static struct incoming incoming_drop(struct hd_stream *s, uint32_t at)
 static void drop_planned(struct hd_stream *s, uint32_t before_epoch)
 {
 	for (uint32_t i = 0; i < s->n_incoming;)
-		if (s->incoming[s->order[i]].kind == HD_KIND_PLANNED && s->incoming[s->order[i]].epoch < before_epoch)
+		if (s->incoming[s->order[i]].kind == HD_KIND_PLANNED &&
+			s->incoming[s->order[i]].epoch < before_epoch)
 			incoming_drop(s, i);
 		else
 			i++;
@@ -91,12 +93,14 @@ void in_owe_slots(struct hd_stream *s, uint32_t at, uint32_t count)
 	s->owing_rows[(s->first_owing + s->n_owing++) % s->n_in_rows] = at;
 }
 
-enum hd_err hd_stream_post(struct hd_stream *s, uint32_t transfer, void *buffer, int64_t now, struct hd_diag *diag)
+enum hd_err hd_stream_post(struct hd_stream *s, uint32_t transfer, void *buffer, int64_t now,
+	struct hd_diag *diag)
 {
 	uint32_t at = s->has_channel ? in_row_find(s->in_rows, s->n_in_rows, transfer) : NONE32;
 
 	if (at == NONE32)
-		return hd_fail(diag, HD_E_INVAL, "transfer %u is not one of those from worker %u in epoch %u", transfer, s->config.peer, s->epoch);
+		return hd_fail(diag, HD_E_INVAL, "transfer %u is not one of those from worker %u in epoch %u",
+			transfer, s->config.peer, s->epoch);
 	struct in_row *row = &s->in_rows[at];
 	if (row->n_posts + row->under_way == HD_SLOTS_MAX)
 		return HD_E_AGAIN;
@@ -117,10 +121,13 @@ static struct expected *expected_find(struct hd_stream *s, uint64_t request)
 	return NULL;
 }
 
-enum hd_err hd_stream_expect(struct hd_stream *s, uint64_t request, void *buffer, uint64_t cap, int64_t now, struct hd_diag *diag)
+enum hd_err hd_stream_expect(struct hd_stream *s, uint64_t request, void *buffer, uint64_t cap, int64_t now,
+	struct hd_diag *diag)
 {
 	if (!cap || expected_find(s, request))
-		return hd_fail(diag, HD_E_INVAL, "request %llu of worker %u is expected already, or has no room", (unsigned long long)request,
+		return hd_fail(diag, HD_E_INVAL,
+			"request %llu of worker %u is expected already, or has no room",
+			(unsigned long long)request,
 			s->config.peer);
 	for (size_t i = 0; i < HD_EXPECT_MAX; i++)
 		if (!s->expected[i].used) {
@@ -134,11 +141,13 @@ void hd_stream_want(struct hd_stream *s, uint32_t transfer)
 {
 	for (uint32_t i = 0; i < s->n_incoming; i++) {
 		struct incoming *in = &s->incoming[s->order[i]];
-		if (in->kind != HD_KIND_PLANNED || s->in_rows[in->row].id != transfer || in->priority == INT32_MIN)
+		if (in->kind != HD_KIND_PLANNED || s->in_rows[in->row].id != transfer ||
+			in->priority == INT32_MIN)
 			continue;
 		int32_t priority = s->least_priority > INT32_MIN ? s->least_priority - 1 : INT32_MIN;
 		/* An advice: with no room for the note it is not given. */
-		if (out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .stream = in->stream, .priority = priority }))
+		if (out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
+			.stream = in->stream, .priority = priority }))
 			s->least_priority = in->priority = priority;
 		return;
 	}
@@ -148,8 +157,10 @@ void hd_stream_want(struct hd_stream *s, uint32_t transfer)
 
 static void report(struct hd_stream *s, const struct incoming *in, enum hd_err err)
 {
-	struct hd_arrival arrival = { .worker = s->config.peer, .err = err, .kind = in->kind, .request = in->request, .step = in->step,
-		.buffer = in->buffer, .len = err ? 0 : in->total, .flow = in->flow, .posted_ns = in->posted_ns, .first_ns = in->first_ns,
+	struct hd_arrival arrival = { .worker = s->config.peer, .err = err, .kind = in->kind,
+		.request = in->request, .step = in->step,
+		.buffer = in->buffer, .len = err ? 0 : in->total, .flow = in->flow,
+		.posted_ns = in->posted_ns, .first_ns = in->first_ns,
 		.end_ns = s->now, .chunks = in->chunks };
 
 	if (in->kind == HD_KIND_PLANNED)
@@ -179,7 +190,8 @@ static enum hd_close complete(struct hd_stream *s, uint32_t at, struct hd_diag *
 	}
 	if (in.control_id < HD_TELL_FIRST_ID)
 		return stale_message(s, &in, diag);
-	struct hd_message message = { s->config.peer, in.epoch, in.step, in.control_id, in.total ? s->message : NULL, (uint32_t)in.total };
+	struct hd_message message = { s->config.peer, in.epoch, in.step, in.control_id,
+		in.total ? s->message : NULL, (uint32_t)in.total };
 	s->events.message(s->events.self, &message);
 	return HD_CLOSE_NONE;
 }
@@ -193,7 +205,8 @@ static enum verdict fence(struct hd_stream *s, const struct hd_frame *frame)
 	uint8_t epoch[4];
 
 	s->heard_epoch = frame->epoch > s->heard_epoch ? frame->epoch : s->heard_epoch;
-	bool fenced = frame->class == HD_CLASS_PLANNED || (s->config.fenced && hd_frame_is_fenced(frame->type));
+	bool fenced = frame->class == HD_CLASS_PLANNED || (s->config.fenced &&
+		hd_frame_is_fenced(frame->type));
 	if (!fenced || frame->epoch == s->epoch || frame->epoch == s->next)
 		return ACCEPT;
 	if (frame->epoch > s->next)
@@ -212,7 +225,8 @@ enum hd_close in_agree(struct hd_stream *s, struct hd_diag *diag)
 	if (s->open || !s->has_channel || !s->peer_has_epoch || s->peer_epoch != s->epoch)
 		return HD_CLOSE_NONE;
 	if (!hd_hash_same(s->plan, s->peer_plan)) {
-		(void)!hd_fail(diag, HD_E_PROTOCOL, "worker %u runs another plan in epoch %u", s->config.peer, s->epoch);
+		(void)!hd_fail(diag, HD_E_PROTOCOL, "worker %u runs another plan in epoch %u", s->config.peer,
+			s->epoch);
 		return HD_CLOSE_PLAN;
 	}
 	s->open = true;
@@ -238,9 +252,11 @@ static enum hd_close got_epoch(struct hd_stream *s, const uint8_t *payload, stru
 }
 
 /* Which slot, expectation or message an OPEN is for; nothing is changed before all is checked. */
-static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payload *open, struct hd_diag *diag)
+static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payload *open,
+	struct hd_diag *diag)
 {
-	uint32_t at = s->frame.epoch == s->epoch ? in_row_find(s->in_rows, s->n_in_rows, open->transfer) : NONE32;
+	uint32_t at = s->frame.epoch == s->epoch ? in_row_find(s->in_rows, s->n_in_rows, open->transfer) :
+		NONE32;
 
 	if (at == NONE32)
 		return breach(s, HD_CLOSE_STREAM, diag, "a transfer that the plan has not");
@@ -255,8 +271,10 @@ static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payl
 	}
 	row->granted--;
 	row->under_way++;
-	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_PLANNED, .class = HD_CLASS_PLANNED, .row = at,
-		.epoch = s->epoch, .total = open->total, .flow = open->flow, .step = s->frame.step, .buffer = row->posts[0].buffer,
+	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_PLANNED,
+		.class = HD_CLASS_PLANNED, .row = at,
+		.epoch = s->epoch, .total = open->total, .flow = open->flow, .step = s->frame.step,
+		.buffer = row->posts[0].buffer,
 		.posted_ns = row->posts[0].at_ns, .priority = s->frame.priority };
 	memmove(row->posts, row->posts + 1, --row->n_posts * sizeof *row->posts);
 	s->least_priority = s->frame.priority < s->least_priority ? s->frame.priority : s->least_priority;
@@ -272,27 +290,34 @@ static enum hd_close open_bulk(struct hd_stream *s, const struct hd_open_payload
 	if (!open->total || open->total > expected->cap)
 		return breach(s, HD_CLOSE_STREAM, diag, "an answer longer than there was asked for");
 	for (uint32_t i = 0; i < s->n_incoming; i++)
-		if (s->incoming[s->order[i]].kind == HD_KIND_BULK && s->incoming[s->order[i]].request == open->request)
+		if (s->incoming[s->order[i]].kind == HD_KIND_BULK &&
+			s->incoming[s->order[i]].request == open->request)
 			return breach(s, HD_CLOSE_STREAM, diag, "an answer given twice");
-	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_BULK, .class = HD_CLASS_BULK, .request = open->request,
-		.epoch = s->frame.epoch, .total = open->total, .flow = open->flow, .step = s->frame.step, .buffer = expected->buffer,
+	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_BULK,
+		.class = HD_CLASS_BULK, .request = open->request,
+		.epoch = s->frame.epoch, .total = open->total, .flow = open->flow, .step = s->frame.step,
+		.buffer = expected->buffer,
 		.posted_ns = expected->at_ns, .priority = s->frame.priority };
 	return HD_CLOSE_NONE;
 }
 
-static enum hd_close open_control(struct hd_stream *s, const struct hd_open_payload *open, struct hd_diag *diag)
+static enum hd_close open_control(struct hd_stream *s, const struct hd_open_payload *open,
+	struct hd_diag *diag)
 {
 	if (open->total > HD_TELL_MAX || open->flow > UINT32_MAX)
 		return breach(s, HD_CLOSE_STREAM, diag, "a message that is too long");
 	for (uint32_t i = 0; i < s->n_incoming; i++)
 		if (s->incoming[s->order[i]].kind == HD_KIND_CONTROL)
 			return breach(s, HD_CLOSE_STREAM, diag, "a message inside another");
-	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_CONTROL, .class = HD_CLASS_CONTROL, .epoch = s->frame.epoch,
-		.control_id = (uint32_t)open->flow, .total = open->total, .step = s->frame.step, .buffer = s->message };
+	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_CONTROL,
+		.class = HD_CLASS_CONTROL, .epoch = s->frame.epoch,
+		.control_id = (uint32_t)open->flow, .total = open->total, .step = s->frame.step,
+		.buffer = s->message };
 	return open->total ? HD_CLOSE_NONE : complete(s, s->n_incoming - 1, diag);
 }
 
-static const struct { uint8_t class; enum hd_close (*open)(struct hd_stream *s, const struct hd_open_payload *open, struct hd_diag *diag); } opens[] = {
+static const struct { uint8_t class; enum hd_close (*open)(struct hd_stream *s,
+	const struct hd_open_payload *open, struct hd_diag *diag); } opens[] = {
 	[HD_KIND_PLANNED] = { HD_CLASS_PLANNED, open_planned },
 	[HD_KIND_CONTROL] = { HD_CLASS_CONTROL, open_control },
 	[HD_KIND_BULK] = { HD_CLASS_BULK, open_bulk },
@@ -306,7 +331,8 @@ static enum hd_close got_open(struct hd_stream *s, const uint8_t *payload, struc
 		return HD_CLOSE_FRAME;
 	if (s->frame.stream <= s->highest)
 		return breach(s, HD_CLOSE_STREAM, diag, "a number that was used before");
-	if (s->frame.class != opens[open.kind].class || (open.kind == HD_KIND_PLANNED) != (open.transfer != HD_TRANSFER_NONE) ||
+	if (s->frame.class != opens[open.kind].class || (open.kind == HD_KIND_PLANNED) !=
+		(open.transfer != HD_TRANSFER_NONE) ||
 	    (open.request && open.kind != HD_KIND_BULK))
 		return breach(s, HD_CLOSE_STREAM, diag, "a kind that does not fit its class");
 	if (s->n_incoming == HD_STREAMS_OPEN)
@@ -421,7 +447,8 @@ static enum hd_close got_bye(struct hd_stream *s, const uint8_t *payload, struct
 	for (uint32_t i = 4; i < s->frame.len; i++)
 		text[i - 4] = payload[i] >= ' ' && payload[i] < 127 ? (char)payload[i] : '?';
 	enum hd_close why = hd_close_from(hd_get32(payload));
-	(void)!hd_fail(diag, HD_E_PEERLOST, "worker %u closed: %s%s%s", s->config.peer, hd_close_text(why), *text ? ": " : "", text);
+	(void)!hd_fail(diag, HD_E_PEERLOST, "worker %u closed: %s%s%s", s->config.peer, hd_close_text(why),
+		*text ? ": " : "", text);
 	return why;
 }
 
@@ -431,10 +458,14 @@ static enum hd_close got_greeting(struct hd_stream *s, const uint8_t *payload, s
 	return breach(s, HD_CLOSE_ORDER, diag, "a second greeting");
 }
 
-static enum hd_close (*const handlers[])(struct hd_stream *s, const uint8_t *payload, struct hd_diag *diag) = {
-	[HD_FRAME_HELLO] = got_greeting, [HD_FRAME_WELCOME] = got_greeting, [HD_FRAME_EPOCH] = got_epoch, [HD_FRAME_OPEN] = got_open,
-	[HD_FRAME_CANCEL] = got_cancel, [HD_FRAME_CANCELLED] = got_cancelled, [HD_FRAME_PRIO] = got_prio, [HD_FRAME_SLOT] = got_slot,
-	[HD_FRAME_CREDIT] = got_credit, [HD_FRAME_PING] = got_ping, [HD_FRAME_PONG] = got_pong, [HD_FRAME_BYE] = got_bye,
+static enum hd_close (*const handlers[])(struct hd_stream *s, const uint8_t *payload,
+	struct hd_diag *diag) = {
+	[HD_FRAME_HELLO] = got_greeting, [HD_FRAME_WELCOME] = got_greeting, [HD_FRAME_EPOCH] = got_epoch,
+		[HD_FRAME_OPEN] = got_open,
+	[HD_FRAME_CANCEL] = got_cancel, [HD_FRAME_CANCELLED] = got_cancelled, [HD_FRAME_PRIO] = got_prio,
+	[HD_FRAME_SLOT] = got_slot,
+	[HD_FRAME_CREDIT] = got_credit, [HD_FRAME_PING] = got_ping, [HD_FRAME_PONG] = got_pong,
+	[HD_FRAME_BYE] = got_bye,
 };
 
 /* A stale OPEN: its number counts, and who asked for it as an answer is told. */
@@ -452,9 +483,11 @@ static enum hd_close drop_small(struct hd_stream *s, const uint8_t *payload, str
 	struct expected *expected = open.kind == HD_KIND_BULK ? expected_find(s, open.request) : NULL;
 	if (!expected)
 		return HD_CLOSE_NONE;
-	if (!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK, .stream = s->frame.stream }))
+	if (!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
+		.stream = s->frame.stream }))
 		return breach(s, HD_CLOSE_STREAM, diag, "more streams to cancel than may be under way");
-	report(s, &(struct incoming){ .kind = HD_KIND_BULK, .request = open.request, .step = s->frame.step, .buffer = expected->buffer,
+	report(s, &(struct incoming){ .kind = HD_KIND_BULK, .request = open.request, .step = s->frame.step,
+		.buffer = expected->buffer,
 		.posted_ns = expected->at_ns }, HD_E_STALE);
 	return HD_CLOSE_NONE;
 }
@@ -465,7 +498,8 @@ static enum hd_close judge_data(struct hd_stream *s, const struct incoming *in, 
 {
 	const struct hd_frame *frame = &s->frame;
 
-	if (frame->class != in->class || frame->step != in->step || (in->kind == HD_KIND_PLANNED && frame->epoch != in->epoch))
+	if (frame->class != in->class || frame->step != in->step ||
+		(in->kind == HD_KIND_PLANNED && frame->epoch != in->epoch))
 		return breach(s, HD_CLOSE_STREAM, diag, "a class, step or epoch that is not the stream's");
 	if (frame->offset != in->got)
 		return breach(s, HD_CLOSE_STREAM, diag, "bytes that are not the next ones");
@@ -483,7 +517,8 @@ static enum hd_close cut_off(struct hd_stream *s, uint32_t at, struct hd_diag *d
 
 	if (in.kind != HD_KIND_BULK)
 		return HD_CLOSE_NONE;
-	if (!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK, .stream = in.stream }))
+	if (!out_note(s, (struct note){ .type = HD_FRAME_CANCEL, .class = HD_CLASS_BULK,
+		.stream = in.stream }))
 		return breach(s, HD_CLOSE_STREAM, diag, "more streams to cancel than may be under way");
 	report(s, &in, HD_E_STALE);
 	return HD_CLOSE_NONE;
@@ -548,7 +583,8 @@ size_t hd_stream_in(struct hd_stream *s, struct hd_vec vec[2])
 	if (s->held || s->doomed)
 		return 0;
 	if (s->left) {                    /* of DATA alone */
-		vec[0] = s->drops ? (struct hd_vec){ s->drain, s->left < DRAIN_CAP ? s->left : DRAIN_CAP } : (struct hd_vec){ s->dest, s->left };
+		vec[0] = s->drops ? (struct hd_vec){ s->drain, s->left < DRAIN_CAP ? s->left : DRAIN_CAP } :
+			(struct hd_vec){ s->dest, s->left };
 		vec[1] = (struct hd_vec){ s->stage, STAGE_BESIDE };
 		s->stage_at = s->stage_len = 0;
 		return 2;
@@ -569,7 +605,8 @@ static enum hd_close at_header(struct hd_stream *s, bool *more, struct hd_diag *
 	if (hd_frame_get(s->stage + s->stage_at, &s->frame, diag))
 		return HD_CLOSE_FRAME;
 	if (s->frame.len && s->config.payload_crc != !!(s->frame.flags & HD_FRAME_CRC))
-		return breach(s, HD_CLOSE_FRAME, diag, "a payload with a checksum where none belongs, or without");
+		return breach(s, HD_CLOSE_FRAME, diag,
+			"a payload with a checksum where none belongs, or without");
 	enum verdict verdict = fence(s, &s->frame);
 	if (verdict == HOLD) {
 		s->held = HD_HELD_AHEAD;
@@ -600,7 +637,8 @@ static enum hd_close at_small(struct hd_stream *s, bool *more, struct hd_diag *d
 	s->drops = s->drops || fence(s, &s->frame) == DROP;
 	s->stage_at += s->frame.len;
 	s->where = AT_HEADER;
-	enum hd_close why = s->drops ? drop_small(s, payload, diag) : handlers[s->frame.type](s, payload, diag);
+	enum hd_close why = s->drops ? drop_small(s, payload, diag) : handlers[s->frame.type](s, payload,
+		diag);
 	if (s->held == HD_HELD_POST) {    /* by this very frame, and for nothing else */
 		assert(!why);
 		s->stage_at -= s->frame.len;
@@ -641,7 +679,8 @@ enum hd_close hd_stream_read(struct hd_stream *s, size_t len, int64_t now, struc
 {
 	s->now = now;
 	if (s->left) {
-		size_t most = s->drops && s->left > DRAIN_CAP ? DRAIN_CAP : s->left, n = len < most ? len : most;
+		size_t most = s->drops && s->left > DRAIN_CAP ? DRAIN_CAP : s->left,
+			n = len < most ? len : most;
 		data_came(s, n, s->drops ? s->drain : s->dest);
 		if (!s->drops)
 			s->dest += n;

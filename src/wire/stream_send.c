@@ -12,7 +12,8 @@
 
 enum {
 	PIECE_LEAST = 4096,               /* a frame is not filled up with less of a longer stream */
-	SAMPLE_NS = 2000000,              /* goodput is looked at over this or more, and so many bytes or more */
+	/* goodput is looked at over this or more, and so many bytes or more */
+	SAMPLE_NS = 2000000,
 	SAMPLE_BYTES = 64 << 10,
 };
 
@@ -79,7 +80,8 @@ static void heap_drop(struct hd_stream *s, struct heap *h, uint32_t job)
 	heap_sift(s, h, at);
 }
 
-static uint8_t class_of(const struct job *job) { return job->kind == HD_KIND_PLANNED ? HD_CLASS_PLANNED : HD_CLASS_BULK; }
+static uint8_t class_of(const struct job *job) { return job->kind == HD_KIND_PLANNED ? HD_CLASS_PLANNED :
+	HD_CLASS_BULK; }
 
 /* ---- jobs ---- */
 
@@ -96,12 +98,14 @@ void out_init(struct hd_stream *s)
 /* Nothing more is taken. */
 static bool says_bye(const struct hd_stream *s) { return s->bye_due || s->bye_committed; }
 
-static enum hd_err job_new(struct hd_stream *s, struct job made, int64_t now, uint32_t *at, struct hd_diag *diag)
+static enum hd_err job_new(struct hd_stream *s, struct job made, int64_t now, uint32_t *at,
+	struct hd_diag *diag)
 {
 	if (s->free_job == NONE32 && s->fresh_job == s->config.streams_cap)
 		return HD_E_AGAIN;
 	if (says_bye(s))
-		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed", s->config.peer);
+		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed",
+			s->config.peer);
 	if (s->free_job != NONE32) {
 		*at = s->free_job;
 		s->free_job = s->jobs[*at].next;
@@ -124,16 +128,22 @@ static void make_ready(struct hd_stream *s, uint32_t job, int64_t now)
 
 enum hd_err hd_stream_send(struct hd_stream *s, const struct hd_send *send, int64_t now, struct hd_diag *diag)
 {
-	uint32_t row = s->has_channel ? out_row_find(s->out_rows, s->n_out_rows, send->transfer) : NONE32, at = NONE32;
+	uint32_t row = s->has_channel ? out_row_find(s->out_rows, s->n_out_rows, send->transfer) : NONE32,
+		at = NONE32;
 
 	if (row == NONE32)
-		return hd_fail(diag, HD_E_INVAL, "transfer %u is not one of those to worker %u in epoch %u", send->transfer, s->config.peer, s->epoch);
+		return hd_fail(diag, HD_E_INVAL, "transfer %u is not one of those to worker %u in epoch %u",
+			send->transfer, s->config.peer, s->epoch);
 	if (send->len != s->out_rows[row].bytes)
-		return hd_fail(diag, HD_E_INVAL, "transfer %u to worker %u has %llu bytes in the plan, %llu here", send->transfer, s->config.peer,
+		return hd_fail(diag, HD_E_INVAL,
+			"transfer %u to worker %u has %llu bytes in the plan, %llu here", send->transfer,
+			s->config.peer,
 			(unsigned long long)s->out_rows[row].bytes, (unsigned long long)send->len);
-	enum hd_err err = job_new(s, (struct job){ .state = JOB_WAITING, .kind = HD_KIND_PLANNED, .priority = send->priority, .row = row,
+	enum hd_err err = job_new(s, (struct job){ .state = JOB_WAITING, .kind = HD_KIND_PLANNED,
+		.priority = send->priority, .row = row,
 		.transfer = send->transfer, .len = send->len, .step = send->step, .bytes = send->bytes,
-		.sent = { .token = send->token, .flow = hd_event_flow(s->epoch, send->step, send->transfer, s->config.self, s->config.peer) } },
+		.sent = { .token = send->token, .flow = hd_event_flow(s->epoch, send->step, send->transfer,
+		s->config.self, s->config.peer) } },
 		now, &at, diag);
 	if (err)
 		return err;
@@ -145,15 +155,19 @@ enum hd_err hd_stream_send(struct hd_stream *s, const struct hd_send *send, int6
 	return HD_OK;
 }
 
-enum hd_err hd_stream_answer(struct hd_stream *s, const struct hd_answer *answer, int64_t now, struct hd_diag *diag)
+enum hd_err hd_stream_answer(struct hd_stream *s, const struct hd_answer *answer, int64_t now,
+	struct hd_diag *diag)
 {
 	uint32_t at = NONE32;
 
 	if (!answer->len)
-		return hd_fail(diag, HD_E_INVAL, "an answer to worker %u has 0 bytes; say so by a message", s->config.peer);
-	enum hd_err err = job_new(s, (struct job){ .kind = HD_KIND_BULK, .priority = answer->priority, .transfer = HD_TRANSFER_NONE, .len = answer->len,
+		return hd_fail(diag, HD_E_INVAL, "an answer to worker %u has 0 bytes; say so by a message",
+			s->config.peer);
+	enum hd_err err = job_new(s, (struct job){ .kind = HD_KIND_BULK, .priority = answer->priority,
+		.transfer = HD_TRANSFER_NONE, .len = answer->len,
 		.step = answer->step, .request = answer->request, .bytes = answer->bytes,
-		.sent = { .token = answer->token, .flow = hd_event_flow(s->epoch, answer->step, answer->request, s->config.self, s->config.peer) } },
+		.sent = { .token = answer->token, .flow = hd_event_flow(s->epoch, answer->step,
+		answer->request, s->config.self, s->config.peer) } },
 		now, &at, diag);
 	if (!err)
 		make_ready(s, at, now);
@@ -174,7 +188,8 @@ static void stop(struct hd_stream *s, uint32_t at, bool tell)
 	if (!job->stream || !tell)
 		return;
 	s->n_open[class_of(job)]--;
-	bool noted = out_note(s, (struct note){ .type = HD_FRAME_CANCELLED, .stream = job->stream, .class = class_of(job), .sent = job->at });
+	bool noted = out_note(s, (struct note){ .type = HD_FRAME_CANCELLED, .stream = job->stream,
+		.class = class_of(job), .sent = job->at });
 	assert(noted);        /* HD_STREAMS_OPEN notes, and no more streams than that are open */
 	(void)noted;
 }
@@ -199,10 +214,12 @@ void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 		if (job->state == JOB_WAITING)
 			unqueue(s, &s->out_rows[job->row].waiting, i);
 		else if (job->kind == HD_KIND_PLANNED && !job->stream)
-			s->out_rows[job->row].granted++;          /* its grant was not used; who waits for one gets it below */
+			/* its grant was not used; who waits for one gets it below */
+			s->out_rows[job->row].granted++;
 		stop(s, i, true);
 		if (job->kind == HD_KIND_PLANNED)
-			while (s->out_rows[job->row].granted && s->out_rows[job->row].waiting.first != NONE32) {
+			while (s->out_rows[job->row].granted &&
+				s->out_rows[job->row].waiting.first != NONE32) {
 				s->out_rows[job->row].granted--;
 				make_ready(s, queue_take(s, &s->out_rows[job->row].waiting), s->now);
 			}
@@ -229,7 +246,8 @@ void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream)
 void out_epoch(struct hd_stream *s)
 {
 	for (uint32_t i = 0; i < s->fresh_job; i++)
-		if ((s->jobs[i].state == JOB_WAITING || s->jobs[i].state == JOB_READY) && s->jobs[i].kind == HD_KIND_PLANNED)
+		if ((s->jobs[i].state == JOB_WAITING || s->jobs[i].state == JOB_READY) &&
+			s->jobs[i].kind == HD_KIND_PLANNED)
 			stop(s, i, false);
 	s->n_out_rows = 0;
 }
@@ -292,11 +310,13 @@ enum hd_close out_slot(struct hd_stream *s, const struct hd_slot_payload *slot, 
 	uint32_t row = out_row_find(s->out_rows, s->n_out_rows, slot->transfer);
 
 	if (row == NONE32) {
-		(void)!hd_fail(diag, HD_E_PROTOCOL, "a slot of transfer %u, which the plan has not", slot->transfer);
+		(void)!hd_fail(diag, HD_E_PROTOCOL, "a slot of transfer %u, which the plan has not",
+			slot->transfer);
 		return HD_CLOSE_STREAM;
 	}
 	if (slot->count > HD_SLOTS_MAX - s->out_rows[row].granted) {
-		(void)!hd_fail(diag, HD_E_PROTOCOL, "%u more slots of transfer %u", slot->count, slot->transfer);
+		(void)!hd_fail(diag, HD_E_PROTOCOL, "%u more slots of transfer %u", slot->count,
+			slot->transfer);
 		return HD_CLOSE_CREDIT;
 	}
 	grant(s, &s->out_rows[row], slot->count);
@@ -337,7 +357,8 @@ bool out_note(struct hd_stream *s, struct note note)
 
 enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len)
 {
-	struct told told = { step, id, (uint32_t)len, (uint32_t)hd_round_up(sizeof told + len, sizeof(uint64_t)) };
+	struct told told = { step, id, (uint32_t)len, (uint32_t)hd_round_up(sizeof told + len,
+		sizeof(uint64_t)) };
 
 	if (!s->n_ring)
 		s->ring_first = s->ring_end = s->ring_next = s->ring_wrap = 0;
@@ -379,13 +400,17 @@ static void ring_drop(struct hd_stream *s)
 	s->n_ring--;
 }
 
-enum hd_err hd_stream_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_stream_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len,
+	struct hd_diag *diag)
 {
 	if (id < HD_TELL_FIRST_ID || len > HD_TELL_MAX)
-		return hd_fail(diag, HD_E_INVAL, "message %u of %zu bytes to worker %u; ids begin at %d and %d bytes are the most", id, len, s->config.peer,
+		return hd_fail(diag, HD_E_INVAL,
+			"message %u of %zu bytes to worker %u; ids begin at %d and %d bytes are the most", id,
+			len, s->config.peer,
 			HD_TELL_FIRST_ID, HD_TELL_MAX);
 	if (says_bye(s))
-		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed", s->config.peer);
+		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed",
+			s->config.peer);
 	return out_tell(s, id, step, bytes, len);
 }
 
@@ -404,14 +429,17 @@ void hd_stream_bye(struct hd_stream *s, enum hd_close why, const char *text)
 
 static uint64_t stamp(struct hd_stream *s) { return s->config.stamp(s->config.stamp_self); }
 
-/* Of bulk, and of what asks for it: a peer that has gone on to the decided epoch would drop what is said in the present one. */
+/* Of bulk, and of what asks for it: a peer that has gone on to the decided epoch would drop what is said
+ * in the present one. */
 static uint32_t bulk_epoch(const struct hd_stream *s)
 {
 	return s->heard_epoch > s->epoch && s->heard_epoch <= s->next ? s->heard_epoch : s->epoch;
 }
 
-/* Adds a frame to an entry's head; its payload is `small` (of frame.len bytes, if not NULL) or lies in bytes. */
-static void put_frame(struct hd_stream *s, struct entry *entry, struct hd_frame frame, const uint8_t *small, const uint8_t *bytes)
+/* Adds a frame to an entry's head; its payload is `small` (of frame.len bytes, if not NULL) or lies in
+ * bytes. */
+static void put_frame(struct hd_stream *s, struct entry *entry, struct hd_frame frame, const uint8_t *small,
+	const uint8_t *bytes)
 {
 	assert(entry->head_len + HD_FRAME_HEADER + (small ? frame.len : 0) <= HEAD_CAP);
 	frame.epoch = frame.epoch ? frame.epoch : s->epoch;
@@ -443,9 +471,11 @@ static struct entry *entry_new(struct hd_stream *s)
 	return entry;
 }
 
-static void put_small(struct hd_stream *s, enum hd_frame_type type, uint8_t class, const uint8_t *payload, uint32_t len)
+static void put_small(struct hd_stream *s, enum hd_frame_type type, uint8_t class, const uint8_t *payload,
+	uint32_t len)
 {
-	put_frame(s, entry_new(s), (struct hd_frame){ .type = type, .class = class, .len = len }, payload, NULL);
+	put_frame(s, entry_new(s), (struct hd_frame){ .type = type, .class = class, .len = len }, payload,
+		NULL);
 }
 
 static bool put_pong(struct hd_stream *s)
@@ -532,7 +562,8 @@ static bool put_note(struct hd_stream *s)
 	struct note note = s->notes[s->first_note];
 	s->first_note = (s->first_note + 1) % HD_STREAMS_OPEN;
 	s->n_notes--;
-	struct hd_frame frame = { .type = note.type, .class = note.class, .stream = note.stream, .priority = note.priority };
+	struct hd_frame frame = { .type = note.type, .class = note.class, .stream = note.stream,
+		.priority = note.priority };
 	if (note.type != HD_FRAME_CANCELLED)
 		frame.flags = HD_FRAME_MINE;
 	if (note.type == HD_FRAME_CANCELLED) {
@@ -566,7 +597,8 @@ static bool put_bye(struct hd_stream *s)
 /* Small frames go before everything, the first of this list first. */
 static bool put_next_small(struct hd_stream *s)
 {
-	static bool (*const puts[])(struct hd_stream *s) = { put_pong, put_ping, put_epoch, put_credit, put_note, put_slot, put_bye };
+	static bool (*const puts[])(struct hd_stream *s) = { put_pong, put_ping, put_epoch, put_credit,
+		put_note, put_slot, put_bye };
 
 	for (size_t i = 0; i < sizeof puts / sizeof *puts; i++)
 		if (puts[i](s))
@@ -575,7 +607,8 @@ static bool put_next_small(struct hd_stream *s)
 }
 
 /* `frame`: all but type and length. */
-static void put_open(struct hd_stream *s, struct entry *entry, struct hd_frame frame, const struct hd_open_payload *open)
+static void put_open(struct hd_stream *s, struct entry *entry, struct hd_frame frame,
+	const struct hd_open_payload *open)
 {
 	uint8_t bytes[hd_open_len];
 
@@ -597,14 +630,17 @@ static void commit_told(struct hd_stream *s, uint64_t room)
 	if (!s->told_at) {
 		s->told_stream = ++s->last_stream;
 		s->told_epoch = told.id >= HD_TELL_ASKS ? bulk_epoch(s) : 0;
-		put_open(s, entry, (struct hd_frame){ .class = HD_CLASS_CONTROL, .epoch = s->told_epoch, .stream = s->told_stream, .step = told.step },
+		put_open(s, entry, (struct hd_frame){ .class = HD_CLASS_CONTROL, .epoch = s->told_epoch,
+			.stream = s->told_stream, .step = told.step },
 			&(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, told.len, told.id, 0 });
 	}
 	uint32_t piece = (uint32_t)least(told.len - s->told_at, least(room, s->credit[HD_CLASS_CONTROL]));
 	bool last = s->told_at + piece == told.len;
 	if (piece)
-		put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = HD_CLASS_CONTROL, .flags = last ? HD_FRAME_LAST : 0,
-			.epoch = s->told_epoch, .stream = s->told_stream, .step = told.step, .offset = s->told_at, .len = piece }, NULL,
+		put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = HD_CLASS_CONTROL,
+			.flags = last ? HD_FRAME_LAST : 0,
+			.epoch = s->told_epoch, .stream = s->told_stream, .step = told.step,
+			.offset = s->told_at, .len = piece }, NULL,
 			at + sizeof told + s->told_at);
 	s->credit[HD_CLASS_CONTROL] -= piece;
 	s->committed_bytes += piece;
@@ -628,13 +664,18 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 		job->stream = ++s->last_stream;
 		job->sent.first_ns = now;
 		s->n_open[class]++;
-		put_open(s, entry, (struct hd_frame){ .class = class, .epoch = epoch, .stream = job->stream, .step = job->step, .priority = job->priority },
-			&(struct hd_open_payload){ job->transfer, (uint32_t)job->kind, job->len, job->sent.flow, job->request });
+		put_open(s, entry, (struct hd_frame){ .class = class, .epoch = epoch, .stream = job->stream,
+			.step = job->step, .priority = job->priority },
+			&(struct hd_open_payload){ job->transfer, (uint32_t)job->kind, job->len,
+			job->sent.flow, job->request });
 	}
-	uint32_t piece = (uint32_t)least(job->len - job->at, class == HD_CLASS_BULK ? least(room, s->credit[class]) : room);
+	uint32_t piece = (uint32_t)least(job->len - job->at,
+		class == HD_CLASS_BULK ? least(room, s->credit[class]) : room);
 	bool last = job->at + piece == job->len;
-	put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = last ? HD_FRAME_LAST : 0, .epoch = epoch, .stream = job->stream,
-		.step = job->step, .offset = job->at, .priority = job->priority, .len = piece }, NULL, job->bytes + job->at);
+	put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class,
+		.flags = last ? HD_FRAME_LAST : 0, .epoch = epoch, .stream = job->stream,
+		.step = job->step, .offset = job->at, .priority = job->priority, .len = piece }, NULL,
+		job->bytes + job->at);
 	entry->job = at;
 	job->committed++;
 	job->sent.chunks++;
@@ -643,7 +684,8 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 	if (class == HD_CLASS_BULK)
 		s->credit[class] -= piece;
 	if (s->last_chunk_of != NONE32 && s->last_chunk_of != at) {
-		assert(s->jobs[s->last_chunk_of].state == JOB_READY);     /* whoever ends it forgets it here */
+		/* whoever ends it forgets it here */
+		assert(s->jobs[s->last_chunk_of].state == JOB_READY);
 		s->jobs[s->last_chunk_of].sent.preempted++;
 	}
 	s->last_chunk_of = at;
@@ -655,15 +697,18 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 	}
 }
 
-/* The most urgent that may go: with as many streams under way as there can be (one place is kept for messages), one of those. */
+/* The most urgent that may go: with as many streams under way as there can be (one place is kept for
+ * messages), one of those. */
 static uint32_t most_urgent(const struct hd_stream *s, const struct heap *h)
 {
 	uint32_t best = NONE32;
 
-	if (!h->n || s->jobs[h->at[0]].stream || s->n_open[HD_CLASS_PLANNED] + s->n_open[HD_CLASS_BULK] + 1 < HD_STREAMS_OPEN)
+	if (!h->n || s->jobs[h->at[0]].stream || s->n_open[HD_CLASS_PLANNED] + s->n_open[HD_CLASS_BULK] + 1 <
+		HD_STREAMS_OPEN)
 		return h->n ? h->at[0] : NONE32;
 	for (uint32_t i = 0; i < h->n; i++)
-		if (s->jobs[h->at[i]].stream && (best == NONE32 || before(&s->jobs[h->at[i]], &s->jobs[best])))
+		if (s->jobs[h->at[i]].stream && (best == NONE32 ||
+			before(&s->jobs[h->at[i]], &s->jobs[best])))
 			best = h->at[i];
 	return best;
 }
@@ -717,8 +762,10 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 
 bool hd_stream_has_out(const struct hd_stream *s)
 {
-	return s->n_entries || (!s->bye_committed && (s->pong_due || s->ping_due || s->epoch_due || owes_credit(s, HD_CLASS_CONTROL) ||
-		owes_credit(s, HD_CLASS_BULK) || s->n_notes || (s->open && s->n_owing) || (s->bye_due && !s->n_told) ||
+	return s->n_entries || (!s->bye_committed && (s->pong_due || s->ping_due || s->epoch_due ||
+		owes_credit(s, HD_CLASS_CONTROL) ||
+		owes_credit(s, HD_CLASS_BULK) || s->n_notes || (s->open && s->n_owing) ||
+		(s->bye_due && !s->n_told) ||
 		may_tell(s) || s->heap[HD_CLASS_PLANNED].n ||
 		(s->heap[HD_CLASS_BULK].n && s->credit[HD_CLASS_BULK])));
 }
@@ -762,7 +809,8 @@ static void sample_goodput(struct hd_stream *s, size_t len, int64_t now)
 	s->goodput = s->goodput ? (4 * s->goodput + per_ms) / 5 : per_ms;
 	s->busy_ns = now;
 	s->busy_bytes = 0;
-	uint64_t within = s->goodput < HD_CHUNK_LEAST ? HD_CHUNK_LEAST : s->goodput > HD_CHUNK_MOST ? HD_CHUNK_MOST : s->goodput;
+	uint64_t within = s->goodput < HD_CHUNK_LEAST ? HD_CHUNK_LEAST : s->goodput > HD_CHUNK_MOST ?
+		HD_CHUNK_MOST : s->goodput;
 	s->chunk = UINT32_C(1) << hd_floor_log2(within);
 }
 

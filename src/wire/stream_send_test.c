@@ -63,7 +63,8 @@ static void the_most_urgent_goes_first_whatever_changed_meanwhile(void **state)
 			if (out[k].frame.type != HD_FRAME_DATA)
 				continue;
 			at = least_of(w, MANY);
-			CHECK(at < MANY && out[k].frame.stream == w[at].stream, "seed %d: stream %u, not %u", (int)seed, out[k].frame.stream, at + 1);
+			CHECK(at < MANY && out[k].frame.stream == w[at].stream, "seed %d: stream %u, not %u",
+				(int)seed, out[k].frame.stream, at + 1);
 			w[at].over = out[k].frame.flags & HD_FRAME_LAST;
 			left -= w[at].over;
 		}
@@ -99,7 +100,8 @@ static void what_has_not_begun_goes_by_priority_and_arrival(void **state)
 			if (out[k].frame.type != HD_FRAME_OPEN)
 				continue;
 			at = least_of(w, MANY);
-			CHECK(at < MANY && hd_get32(out[k].payload) == at, "seed %d: transfer %u, not %u", (int)seed, hd_get32(out[k].payload), at);
+			CHECK(at < MANY && hd_get32(out[k].payload) == at, "seed %d: transfer %u, not %u",
+				(int)seed, hd_get32(out[k].payload), at);
 			w[at].over = true;
 		}
 		assert_int_equal(least_of(w, MANY), MANY);
@@ -108,7 +110,8 @@ static void what_has_not_begun_goes_by_priority_and_arrival(void **state)
 	}
 }
 
-/* Rule 7. As many have begun as may be; one that has not is the most urgent, and of the others the most urgent goes. */
+/* Rule 7. As many have begun as may be; one that has not is the most urgent, and of the others the most
+ * urgent goes. */
 static void at_the_limit_the_most_urgent_that_has_begun_goes(void **state)
 {
 	enum { N = HD_STREAMS_OPEN + 40, CHUNK = 4096, LEN = 5000 };
@@ -136,11 +139,13 @@ static void at_the_limit_the_most_urgent_that_has_begun_goes(void **state)
 		uint32_t best = least_of(w, i);
 		forget_out();
 		write_some(p, SIZE_MAX);
-		CHECK(n_out == 1 && out[0].frame.stream == w[best].stream, "stream %u of priority %d, not %u", out[0].frame.stream, w[best].priority,
+		CHECK(n_out == 1 && out[0].frame.stream == w[best].stream, "stream %u of priority %d, not %u",
+			out[0].frame.stream, w[best].priority,
 			w[best].stream);
 		w[best].over = true;
 		write_some(p, SIZE_MAX);                  /* its place is the new one's */
-		assert_true(n_out == 3 && out[1].frame.type == HD_FRAME_OPEN && hd_get32(out[1].payload) == i);
+		assert_true(n_out == 3 && out[1].frame.type == HD_FRAME_OPEN &&
+			hd_get32(out[1].payload) == i);
 		w[i] = (struct waiting){ -1, i + 1, false };
 	}
 	pair_free(p);
@@ -237,7 +242,8 @@ static void a_cancelled_one_of_several_that_wait_leaves_the_others_in_order(void
 	pair_free(p);
 }
 
-/* A grant that was not used is there for the next; one that was used is not. Of an answer there never was one. */
+/* A grant that was not used is there for the next; one that was used is not. Of an answer there never was
+ * one. */
 static void a_cancel_gives_back_no_more_than_its_own_unused_grant(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 0, 10 } };
@@ -334,7 +340,8 @@ static void the_peer_cancels_the_stream_it_names_alone(void **state)
 /* A wait of the peer is about one stream, not about one that has not begun or is over. */
 static void the_peer_hurries_the_stream_it_names_alone(void **state)
 {
-	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 1, LONG }, { 3, 1, 10 }, { 4, 1, 10 } };
+	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 1, LONG }, { 3, 1, 10 },
+		{ 4, 1, 10 } };
 	struct pair *p = alone(rows, 4);
 
 	(void)state;
@@ -390,7 +397,8 @@ static void an_epoch_ends_the_planned_that_are_not_wholly_handed_out(void **stat
 	assert_int_equal(send(p, 2, 1, LONG, 2), HD_OK);
 	assert_int_equal(send(p, 3, 0, 10, 3), HD_OK);
 	assert_int_equal(answer(p, 5, 3 * LONG, 4), HD_OK);
-	write_some(p, 1);                                 /* the first is handed out whole, the second in part */
+	/* the first is handed out whole, the second in part */
+	write_some(p, 1);
 	hd_stream_epoch(p->stream[0], 2, plan);
 	assert_int_equal(send(p, 1, 0, 10, 5), HD_E_INVAL);       /* no channel yet */
 	turn(p);
@@ -416,7 +424,8 @@ static void an_epoch_ends_the_planned_that_are_not_wholly_handed_out(void **stat
 /* In each state that a send can be in. */
 static void a_lost_connection_ends_each_send_once_as_it_stood(void **state)
 {
-	static const struct hd_transfer rows[] = { { 1, 1, 10 }, { 2, 1, LONG }, { 3, 0, 10 }, { 4, 1, 10 }, { 5, 1, 10 }, { 6, 0, 10 } };
+	static const struct hd_transfer rows[] = { { 1, 1, 10 }, { 2, 1, LONG }, { 3, 0, 10 }, { 4, 1, 10 },
+		{ 5, 1, 10 }, { 6, 0, 10 } };
 	struct pair *p = alone(rows, 6);
 
 	(void)state;
@@ -424,14 +433,16 @@ static void a_lost_connection_ends_each_send_once_as_it_stood(void **state)
 	write_all(p);
 	assert_int_equal(send(p, 4, 0, 10, 2), HD_OK);
 	assert_int_equal(send(p, 2, 1, LONG, 3), HD_OK);
-	write_some(p, 1);                                 /* the small one is handed out whole, the long one in part */
+	/* the small one is handed out whole, the long one in part */
+	write_some(p, 1);
 	hd_stream_cancel(p->stream[0], 3);
 	assert_int_equal(send(p, 3, 0, 10, 4), HD_OK);
 	hd_stream_cancel(p->stream[0], 4);
 	assert_int_equal(send(p, 5, 0, 10, 5), HD_OK);
 	assert_int_equal(send(p, 6, 0, 10, 6), HD_OK);
 	hd_stream_lost(p->stream[0]);
-	static const enum hd_err ends[] = { HD_OK, HD_E_PEERLOST, HD_E_STALE, HD_E_STALE, HD_E_PEERLOST, HD_E_PEERLOST };
+	static const enum hd_err ends[] = { HD_OK, HD_E_PEERLOST, HD_E_STALE, HD_E_STALE, HD_E_PEERLOST,
+		HD_E_PEERLOST };
 	for (uint64_t token = 1; token <= 6; token++)
 		CHECK(end_of(p, token) == ends[token - 1], "token %d: %d", (int)token, (int)end_of(p, token));
 	hd_stream_lost(p->stream[0]);
@@ -452,7 +463,8 @@ static void slots_are_granted_to_a_row_up_to_four(void **state)
 	for (uint32_t count = HD_SLOTS_MAX - 1; count <= HD_SLOTS_MAX; count++) {
 		struct pair *p = alone(rows, 2);
 		enum hd_close why = hear_slot(p, 1, count);
-		CHECK(why == (count < HD_SLOTS_MAX ? HD_CLOSE_NONE : HD_CLOSE_CREDIT), "%u more slots: %d", count, (int)why);
+		CHECK(why == (count < HD_SLOTS_MAX ? HD_CLOSE_NONE : HD_CLOSE_CREDIT), "%u more slots: %d",
+			count, (int)why);
 		for (uint64_t token = 1; token <= 6; token++)
 			assert_int_equal(send(p, 1, 0, 10, token), HD_OK);
 		write_all(p);
@@ -466,21 +478,26 @@ static void slots_are_granted_to_a_row_up_to_four(void **state)
 
 static void credit_is_spent_and_comes_back_up_to_its_window(void **state)
 {
-	static const struct { uint8_t class; uint64_t window; } cases[] = { { HD_CLASS_CONTROL, HD_CREDIT_CONTROL }, { HD_CLASS_BULK, HD_CREDIT_BULK } };
+	static const struct { uint8_t class; uint64_t window;
+		} cases[] = { { HD_CLASS_CONTROL, HD_CREDIT_CONTROL }, { HD_CLASS_BULK, HD_CREDIT_BULK } };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++)
 		for (int over = 0; over < 2; over++) {
 			struct pair *p = alone(NULL, 0);
 			uint64_t went = 0;
-			assert_int_equal(cases[i].class == HD_CLASS_CONTROL ? tell(p, 20, 1000) : answer(p, 1, 1000, 1), HD_OK);
+			assert_int_equal(cases[i].class == HD_CLASS_CONTROL ? tell(p, 20, 1000) : answer(p, 1,
+				1000, 1), HD_OK);
 			write_all(p);
-			assert_int_equal(cases[i].class == HD_CLASS_CONTROL ? tell(p, 20, HD_TELL_MAX) : answer(p, 1, sizeof bytes, 1), HD_OK);
-			assert_int_equal(hear_credit(p, cases[i].class, 1000 + (unsigned)over), over ? HD_CLOSE_CREDIT : HD_CLOSE_NONE);
+			assert_int_equal(cases[i].class == HD_CLASS_CONTROL ? tell(p, 20, HD_TELL_MAX) :
+				answer(p, 1, sizeof bytes, 1), HD_OK);
+			assert_int_equal(hear_credit(p, cases[i].class, 1000 + (unsigned)over),
+				over ? HD_CLOSE_CREDIT : HD_CLOSE_NONE);
 			write_all(p);
 			for (uint32_t k = 0; k < n_out; k++)
 				went += out[k].frame.type == HD_FRAME_DATA ? out[k].frame.len : 0;
-			CHECK(went == cases[i].window + (over ? 0 : 1000), "class %u, %d over: %llu bytes", cases[i].class, over, (unsigned long long)went);
+			CHECK(went == cases[i].window + (over ? 0 : 1000), "class %u, %d over: %llu bytes",
+				cases[i].class, over, (unsigned long long)went);
 			pair_free(p);
 		}
 }

@@ -16,21 +16,25 @@ static void enter(struct pair *p, uint32_t epoch, const struct hd_transfer *rows
 	}
 }
 
-static enum hd_err send(struct pair *p, int from, uint32_t transfer, int32_t priority, uint64_t step, const uint8_t *bytes, uint64_t len, uint64_t token)
+static enum hd_err send(struct pair *p, int from, uint32_t transfer, int32_t priority, uint64_t step,
+	const uint8_t *bytes, uint64_t len, uint64_t token)
 {
-	return hd_stream_send(p->stream[from], &(struct hd_send){ transfer, priority, step, bytes, len, token }, p->now, &p->diag[from]);
+	return hd_stream_send(p->stream[from], &(struct hd_send){ transfer, priority, step, bytes, len,
+		token }, p->now, &p->diag[from]);
 }
 
 /* ---- whole bytes, whatever the interleaving ---- */
 
 enum { ROWS = 12, LONGEST = 200000 };
 
-struct traffic { uint8_t *source[2][ROWS], *target[2][ROWS], *bulk[2], *bulk_into[2]; struct hd_transfer rows[ROWS]; };
+struct traffic { uint8_t *source[2][ROWS], *target[2][ROWS], *bulk[2], *bulk_into[2];
+	struct hd_transfer rows[ROWS]; };
 
 static void traffic_make(struct traffic *t, struct pair *p)
 {
 	for (uint32_t r = 0; r < ROWS; r++)
-		t->rows[r] = (struct hd_transfer){ 3 * r + 1, r % 3, 1 + pair_random(p) % (r % 4 == 0 ? 100 : LONGEST) };
+		t->rows[r] = (struct hd_transfer){ 3 * r + 1, r % 3,
+			1 + pair_random(p) % (r % 4 == 0 ? 100 : LONGEST) };
 	for (int i = 0; i < 2; i++) {
 		for (uint32_t r = 0; r < ROWS; r++) {
 			t->source[i][r] = malloc(t->rows[r].bytes);
@@ -81,37 +85,52 @@ static void all_bytes_arrive_once_whatever_the_interleaving(void **state)
 		enter(p, 1, t.rows, ROWS);
 		for (int i = 0; i < 2; i++) {
 			for (uint32_t r = 0; r < ROWS; r++) {
-				assert_int_equal(hd_stream_post(p->stream[i], t.rows[r].id, t.target[i][r], p->now, &p->diag[i]), HD_OK);
-				assert_int_equal(send(p, i, t.rows[r].id, (int32_t)(pair_random(p) % 5) - 2, seed, t.source[i][r], t.rows[r].bytes, r), HD_OK);
+				assert_int_equal(hd_stream_post(p->stream[i], t.rows[r].id, t.target[i][r],
+					p->now, &p->diag[i]), HD_OK);
+				assert_int_equal(send(p, i, t.rows[r].id, (int32_t)(pair_random(p) % 5) - 2,
+					seed, t.source[i][r], t.rows[r].bytes, r), HD_OK);
 			}
-			assert_int_equal(hd_stream_expect(p->stream[i], 99, t.bulk_into[i], 3 * LONGEST, p->now, &p->diag[i]), HD_OK);
-			assert_int_equal(hd_stream_answer(p->stream[i], &(struct hd_answer){ .request = 99, .bytes = t.bulk[i], .len = 3 * LONGEST,
+			assert_int_equal(hd_stream_expect(p->stream[i], 99, t.bulk_into[i], 3 * LONGEST,
+				p->now, &p->diag[i]), HD_OK);
+			assert_int_equal(hd_stream_answer(p->stream[i],
+				&(struct hd_answer){ .request = 99, .bytes = t.bulk[i], .len = 3 * LONGEST,
 				.token = 1000 }, p->now, &p->diag[i]), HD_OK);
 			for (uint32_t m = 0; m < 20; m++) {
 				fill(small, sizeof small, m);
-				assert_int_equal(hd_stream_tell(p->stream[i], 20 + m, m, small, m * 10, &p->diag[i]), HD_OK);
+				assert_int_equal(hd_stream_tell(p->stream[i], 20 + m, m, small, m * 10,
+					&p->diag[i]), HD_OK);
 			}
 		}
 		run_at_random(p);
 		pair_run(p);
 		for (int i = 0; i < 2; i++) {
 			struct heard *h = &p->heard[i];
-			CHECK(h->n_sents == ROWS + 1 && h->n_arrivals == ROWS + 1 && h->n_messages == 20, "seed %d: end %d: %u sents, %u arrivals, %u messages",
+			CHECK(h->n_sents == ROWS + 1 && h->n_arrivals == ROWS + 1 && h->n_messages == 20,
+				"seed %d: end %d: %u sents, %u arrivals, %u messages",
 				(int)seed, i, h->n_sents, h->n_arrivals, h->n_messages);
 			for (uint32_t r = 0; r < ROWS; r++)
-				CHECK(memcmp(t.target[i][r], t.source[1 - i][r], t.rows[r].bytes) == 0, "seed %d, transfer %u", (int)seed, t.rows[r].id);
-			CHECK(memcmp(t.bulk_into[i], t.bulk[1 - i], 3 * LONGEST) == 0, "seed %d, bulk", (int)seed);
+				CHECK(memcmp(t.target[i][r], t.source[1 - i][r], t.rows[r].bytes) == 0,
+					"seed %d, transfer %u", (int)seed, t.rows[r].id);
+			CHECK(memcmp(t.bulk_into[i], t.bulk[1 - i], 3 * LONGEST) == 0, "seed %d, bulk",
+				(int)seed);
 			for (uint32_t m = 0; m < 20; m++) {
 				fill(small, sizeof small, m);
-				CHECK(h->messages[m].message.id == 20 + m && h->messages[m].message.len == m * 10 && h->messages[m].message.step == m &&
-					h->messages[m].crc == hd_crc32c(0, small, m * 10), "seed %d, message %u", (int)seed, m);
+				CHECK(h->messages[m].message.id == 20 + m &&
+					h->messages[m].message.len == m * 10 &&
+					h->messages[m].message.step == m &&
+					h->messages[m].crc == hd_crc32c(0, small, m * 10),
+					"seed %d, message %u", (int)seed, m);
 			}
 			for (uint32_t k = 0; k < h->n_sents; k++) {
-				CHECK(h->sents[k].err == HD_OK && h->sents[k].queued_ns && h->sents[k].gate_ns >= h->sents[k].queued_ns &&
+				CHECK(h->sents[k].err == HD_OK && h->sents[k].queued_ns &&
+					h->sents[k].gate_ns >= h->sents[k].queued_ns &&
 					h->sents[k].first_ns >= h->sents[k].gate_ns &&
-					h->sents[k].end_ns >= h->sents[k].first_ns, "seed %d, sent %u", (int)seed, k);
+					h->sents[k].end_ns >= h->sents[k].first_ns, "seed %d, sent %u",
+					(int)seed, k);
 				for (uint32_t l = 0; l < k; l++)
-					CHECK(h->sents[k].token != h->sents[l].token, "seed %d: token %d sent twice", (int)seed, (int)h->sents[k].token);
+					CHECK(h->sents[k].token != h->sents[l].token,
+						"seed %d: token %d sent twice", (int)seed,
+						(int)h->sents[k].token);
 			}
 		}
 		traffic_free(&t);
@@ -131,7 +150,8 @@ static void both_ends_give_a_transfer_the_same_flow(void **state)
 	assert_int_equal(send(p, 0, 5, 0, 42, a, 100, 1), HD_OK);
 	pair_run(p);
 	assert_int_equal(p->heard[1].n_arrivals, 1);
-	assert_true(p->heard[1].arrivals[0].flow == p->heard[0].sents[0].flow && p->heard[1].arrivals[0].flow != 0);
+	assert_true(p->heard[1].arrivals[0].flow == p->heard[0].sents[0].flow &&
+		p->heard[1].arrivals[0].flow != 0);
 	assert_int_equal(p->heard[1].arrivals[0].step, 42);
 	assert_int_equal(p->heard[1].arrivals[0].transfer, 5);
 	assert_int_equal(p->heard[1].arrivals[0].posted_ns, 11);
@@ -160,7 +180,8 @@ static void a_more_urgent_transfer_goes_between_the_chunks_of_another(void **sta
 	pair_run(p);
 	assert_int_equal(p->heard[1].n_arrivals, 3);
 	assert_int_equal(p->heard[1].arrivals[0].transfer, 3);        /* the urgent one */
-	assert_int_equal(p->heard[1].arrivals[1].transfer, 1);        /* equal priority: the order of the calls */
+	/* equal priority: the order of the calls */
+	assert_int_equal(p->heard[1].arrivals[1].transfer, 1);
 	assert_int_equal(p->heard[1].arrivals[2].transfer, 2);
 	assert_int_equal(p->heard[0].sents[1].preempted, 1);
 	free(bytes);
@@ -194,7 +215,8 @@ static void no_more_streams_begin_than_may_be_under_way(void **state)
 	pair_run(p);
 	CHECK(!p->closed[1], "%s", p->diag[1].text);
 	assert_int_equal(p->heard[1].n_arrivals, N);
-	/* When no more could begin (one place is kept for messages), the most urgent of those that had was chosen. */
+	/* When no more could begin (one place is kept for messages), the most urgent of those that had was
+	 * chosen. */
 	assert_int_equal(p->heard[1].arrivals[0].transfer, HD_STREAMS_OPEN - 2);
 	pair_free(p);
 }
@@ -214,7 +236,8 @@ static void a_wait_moves_what_has_begun_to_the_front(void **state)
 	pair_write(p, 0, HD_CHUNK_FIRST + 1000);
 	pair_read(p, 1, SIZE_MAX);
 	assert_int_equal(send(p, 0, 1, 3, 1, bytes, 1 << 20, 1), HD_OK);
-	pair_write(p, 0, HD_CHUNK_FIRST + 1000);          /* the first chunk of the more urgent one: the receiver has seen both */
+	/* the first chunk of the more urgent one: the receiver has seen both */
+	pair_write(p, 0, HD_CHUNK_FIRST + 1000);
 	while (pair_read(p, 1, SIZE_MAX))
 		;
 	hd_stream_want(p->stream[1], 2);
@@ -244,7 +267,8 @@ static void bulk_gets_one_part_in_twenty_while_transfers_go(void **state)
 	assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
 	assert_int_equal(hd_stream_expect(p->stream[1], 7, into + LEN, LEN, 0, NULL), HD_OK);
 	pair_run(p);
-	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = LEN }, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes,
+		.len = LEN }, 0, NULL), HD_OK);
 	assert_int_equal(send(p, 0, 1, 0, 1, bytes, LEN, 1), HD_OK);
 	while (!p->heard[1].n_arrivals) {
 		pair_write(p, 0, SIZE_MAX);
@@ -337,7 +361,8 @@ static void a_promised_slot_without_its_buffer_stops_reading_until_it_is_posted(
 
 static void messages_of_any_length_come_whole_and_in_order(void **state)
 {
-	static const uint32_t lens[] = { HD_TELL_MAX, 0, 1, HD_CREDIT_CONTROL, HD_CREDIT_CONTROL + 1, 1 << 19, 17, HD_TELL_MAX };
+	static const uint32_t lens[] = { HD_TELL_MAX, 0, 1, HD_CREDIT_CONTROL, HD_CREDIT_CONTROL + 1, 1 << 19,
+		17, HD_TELL_MAX };
 	struct pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = malloc(HD_TELL_MAX);
 	uint32_t n = 0;
@@ -345,10 +370,12 @@ static void messages_of_any_length_come_whole_and_in_order(void **state)
 	(void)state;
 	fill(bytes, HD_TELL_MAX, 3);
 	for (uint32_t round = 0; round < 40; round++) {
-		enum hd_err err = hd_stream_tell(p->stream[0], 100 + round, round, bytes, lens[round % 8], &p->diag[0]);
+		enum hd_err err = hd_stream_tell(p->stream[0], 100 + round, round, bytes, lens[round % 8],
+			&p->diag[0]);
 		if (err == HD_E_AGAIN) {
 			pair_run(p);
-			err = hd_stream_tell(p->stream[0], 100 + round, round, bytes, lens[round % 8], &p->diag[0]);
+			err = hd_stream_tell(p->stream[0], 100 + round, round, bytes, lens[round % 8],
+				&p->diag[0]);
 		}
 		CHECK(err == HD_OK, "message %u: %s", round, p->diag[0].text);
 		if (round % 3 == 0) {
@@ -360,7 +387,8 @@ static void messages_of_any_length_come_whole_and_in_order(void **state)
 	pair_run(p);
 	assert_int_equal(p->heard[1].n_messages, n);
 	for (uint32_t i = 0; i < n; i++)
-		CHECK(p->heard[1].messages[i].message.id == 100 + i && p->heard[1].messages[i].message.len == lens[i % 8] &&
+		CHECK(p->heard[1].messages[i].message.id == 100 + i &&
+			p->heard[1].messages[i].message.len == lens[i % 8] &&
 			p->heard[1].messages[i].crc == hd_crc32c(0, bytes, lens[i % 8]), "message %u", i);
 	assert_int_equal(hd_stream_tell(p->stream[0], 15, 0, bytes, 1, NULL), HD_E_INVAL);
 	assert_int_equal(hd_stream_tell(p->stream[0], 16, 0, bytes, HD_TELL_MAX + 1, NULL), HD_E_INVAL);
@@ -430,21 +458,25 @@ static void messages_survive_the_turns_of_their_ring(void **state)
 	(void)state;
 	fill(bytes, HD_TELL_MAX + 256, 9);
 	while (checked < N) {
-		uint32_t len = (uint32_t)(pair_random(p) % (pair_random(p) % 40 == 0 ? HD_TELL_MAX : 60000)), at = (uint32_t)(pair_random(p) % 256);
-		enum hd_err err = told < N ? hd_stream_tell(p->stream[0], 16, told, bytes + at, len, NULL) : HD_E_AGAIN;
+		uint32_t len = (uint32_t)(pair_random(p) % (pair_random(p) % 40 == 0 ? HD_TELL_MAX : 60000)),
+			at = (uint32_t)(pair_random(p) % 256);
+		enum hd_err err = told < N ? hd_stream_tell(p->stream[0], 16, told, bytes + at, len, NULL) :
+			HD_E_AGAIN;
 		if (!err)
 			crcs[told++] = hd_crc32c(0, bytes + at, len);
 		again += err != 0;
 		if (err || pair_random(p) % 16 == 0) {
 			for (uint64_t k = pair_random(p) % 6; k || told == N; k -= k > 0) {
-				size_t moved = pair_write(p, 0, 1 + pair_random(p) % 200000) + pair_read(p, 1, SIZE_MAX) + pair_write(p, 1, SIZE_MAX) +
+				size_t moved = pair_write(p, 0, 1 + pair_random(p) % 200000) + pair_read(p, 1,
+					SIZE_MAX) + pair_write(p, 1, SIZE_MAX) +
 					pair_read(p, 0, SIZE_MAX);
 				if (!moved)
 					break;
 			}
 		}
 		for (; checked < p->heard[1].n_messages; checked++)
-			CHECK(p->heard[1].messages[checked].crc == crcs[checked] && p->heard[1].messages[checked].message.step == checked, "message %u",
+			CHECK(p->heard[1].messages[checked].crc == crcs[checked] &&
+				p->heard[1].messages[checked].message.step == checked, "message %u",
 				checked);
 	}
 	CHECK(again > 100, "the ring was full %u times", again);
@@ -492,7 +524,8 @@ static void a_cancelled_transfer_gives_its_slot_back(void **state)
 	pair_write(p, 0, 100000);
 	pair_read(p, 1, SIZE_MAX);
 	hd_stream_cancel(p->stream[0], 5);
-	assert_int_equal(p->heard[0].n_sents, 0);         /* not before a turn, nor before what was committed is written */
+	/* not before a turn, nor before what was committed is written */
+	assert_int_equal(p->heard[0].n_sents, 0);
 	pair_run(p);
 	assert_int_equal(p->heard[0].n_sents, 1);
 	assert_int_equal(p->heard[0].sents[0].err, HD_E_STALE);
@@ -517,7 +550,8 @@ static void an_epoch_ends_all_transfers_and_none_comes_after_it(void **state)
 	for (int first = 0; first < 2; first++)
 		for (size_t stage = 0; stage < 1200000; stage += 130000) {
 			struct pair *p = pair_make(true, true, stage + 1);
-			uint8_t *bytes = malloc(1 << 20), *into = calloc(1, 1 << 20), *later = calloc(1, 1 << 20);
+			uint8_t *bytes = malloc(1 << 20), *into = calloc(1, 1 << 20),
+				*later = calloc(1, 1 << 20);
 			uint32_t at_change;
 			fill(bytes, 1 << 20, 1);
 			enter(p, 1, rows, 3);
@@ -537,21 +571,27 @@ static void an_epoch_ends_all_transfers_and_none_comes_after_it(void **state)
 				if (i == 1)
 					memset(into, 0xee, 1 << 20);
 				at_change = p->heard[1].n_arrivals;
-				assert_int_equal(hd_stream_channel(p->stream[i], rows, 3, rows, 3, NULL), HD_OK);
+				assert_int_equal(hd_stream_channel(p->stream[i], rows, 3, rows, 3, NULL),
+					HD_OK);
 				if (i == 1)
-					assert_int_equal(hd_stream_post(p->stream[1], 1, later, 0, NULL), HD_OK);
+					assert_int_equal(hd_stream_post(p->stream[1], 1, later, 0, NULL),
+						HD_OK);
 				if (stage % 260000)
 					pair_run(p);
 			}
 			pair_run(p);
-			CHECK(!p->closed[0] && !p->closed[1], "stage %zu: %s %s", stage, p->diag[0].text, p->diag[1].text);
-			CHECK(p->heard[1].n_arrivals == at_change || first == 0, "stage %zu: %u arrivals", stage, p->heard[1].n_arrivals);
+			CHECK(!p->closed[0] && !p->closed[1], "stage %zu: %s %s", stage, p->diag[0].text,
+				p->diag[1].text);
+			CHECK(p->heard[1].n_arrivals == at_change || first == 0, "stage %zu: %u arrivals",
+				stage, p->heard[1].n_arrivals);
 			assert_int_equal(p->heard[0].n_sents, 2);
 			for (size_t b = 0; b < 1 << 20; b++)
-				CHECK(into[b] == 0xee || first == 0, "stage %zu: byte %zu was written after the epoch", stage, b);
+				CHECK(into[b] == 0xee || first == 0,
+					"stage %zu: byte %zu was written after the epoch", stage, b);
 			assert_int_equal(send(p, 0, 1, 0, 9, bytes, 1 << 20, 3), HD_OK);
 			pair_run(p);
-			CHECK(p->heard[1].arrivals[p->heard[1].n_arrivals - 1].step == 9 && memcmp(later, bytes, 1 << 20) == 0, "stage %zu", stage);
+			CHECK(p->heard[1].arrivals[p->heard[1].n_arrivals - 1].step == 9 &&
+				memcmp(later, bytes, 1 << 20) == 0, "stage %zu", stage);
 			free(bytes);
 			free(into);
 			free(later);
@@ -625,7 +665,8 @@ static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
 
 	(void)state;
 	assert_int_equal(hd_stream_expect(p->stream[1], 7, into, 1 << 20, 0, NULL), HD_OK);
-	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = 1 << 20 }, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes,
+		.len = 1 << 20 }, 0, NULL), HD_OK);
 	pair_write(p, 0, 100000);
 	while (pair_read(p, 1, SIZE_MAX))
 		;
@@ -638,7 +679,8 @@ static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
 	assert_int_equal(p->heard[0].sents[0].err, HD_E_STALE);
 	hd_stream_epoch(p->stream[0], 1, plan_a);
 	assert_int_equal(hd_stream_expect(p->stream[1], 7, into, 1 << 20, 0, NULL), HD_OK);
-	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = 1 << 20 }, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes,
+		.len = 1 << 20 }, 0, NULL), HD_OK);
 	pair_run(p);
 	assert_int_equal(p->heard[1].arrivals[1].err, HD_OK);
 	assert_int_equal(p->closed[0] | p->closed[1], 0);
@@ -647,7 +689,8 @@ static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
 	pair_free(p);
 }
 
-/* A scribe that saves at the step where a view begins asks members that have gone on already, and is asked by them. */
+/* A scribe that saves at the step where a view begins asks members that have gone on already, and is asked
+ * by them. */
 static void questions_and_bulk_reach_who_is_in_the_decided_epoch_already(void **state)
 {
 	struct pair *p = pair_make(true, true, 1);
@@ -664,8 +707,10 @@ static void questions_and_bulk_reach_who_is_in_the_decided_epoch_already(void **
 	assert_int_equal(hd_stream_expect(p->stream[1], 8, into[1], 300, 0, NULL), HD_OK);
 	pair_run(p);
 	assert_int_equal(p->heard[1].n_messages, 1);
-	assert_int_equal(hd_stream_answer(p->stream[1], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = 300 }, 0, NULL), HD_OK);
-	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 8, .bytes = bytes, .len = 300 }, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[1], &(struct hd_answer){ .request = 7, .bytes = bytes,
+		.len = 300 }, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 8, .bytes = bytes,
+		.len = 300 }, 0, NULL), HD_OK);
 	pair_run(p);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(p->heard[i].n_arrivals, 1);
@@ -673,7 +718,8 @@ static void questions_and_bulk_reach_who_is_in_the_decided_epoch_already(void **
 		assert_memory_equal(into[i], bytes, 300);
 	}
 	assert_int_equal(hd_stream_tell(p->stream[0], HD_TELL_ASKS - 1, 1, "abc", 3, NULL), HD_OK);
-	pair_run(p);                                      /* any other message stays one of the epoch that is over there */
+	/* any other message stays one of the epoch that is over there */
+	pair_run(p);
 	assert_int_equal(p->heard[1].n_messages, 1);
 	hd_stream_stats(p->stream[1], &stats);
 	assert_int_equal(stats.dropped_stale, 2);
@@ -728,7 +774,8 @@ static void a_lost_connection_reports_every_send_once(void **state)
 	hd_stream_lost(p->stream[0]);
 	assert_int_equal(p->heard[0].n_sents, 3);
 	for (int i = 0; i < 3; i++)
-		assert_true(p->heard[0].sents[i].err == HD_E_PEERLOST || (p->heard[0].sents[i].token == 3 && !p->heard[0].sents[i].err));
+		assert_true(p->heard[0].sents[i].err == HD_E_PEERLOST ||
+			(p->heard[0].sents[i].token == 3 && !p->heard[0].sents[i].err));
 	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 1 << 20, 9), HD_E_PEERLOST);
 	free(bytes);
 	pair_free(p);
@@ -752,7 +799,8 @@ static void a_ping_brings_four_stamps(void **state)
 	pair_read(p, 0, SIZE_MAX);
 	assert_int_equal(p->heard[0].n_probes, 1);
 	assert_int_equal(p->heard[0].probe.worker, 1);
-	assert_true(p->heard[0].probe.t1 == 1000 && p->heard[0].probe.t2 == 3000 && p->heard[0].probe.t3 == 4000 && p->heard[0].probe.t4 == 9000);
+	assert_true(p->heard[0].probe.t1 == 1000 && p->heard[0].probe.t2 == 3000 &&
+		p->heard[0].probe.t3 == 4000 && p->heard[0].probe.t4 == 9000);
 	pair_free(p);
 }
 
@@ -778,14 +826,16 @@ static void chunks_follow_the_goodput(void **state)
 				;
 			p->now += (int64_t)(n * 1000000 / cases[i].bytes_per_ms);
 		}
-		CHECK(hd_stream_chunk(p->stream[0]) == cases[i].chunk, "case %zu: %u", i, hd_stream_chunk(p->stream[0]));
+		CHECK(hd_stream_chunk(p->stream[0]) == cases[i].chunk, "case %zu: %u", i,
+			hd_stream_chunk(p->stream[0]));
 		free(bytes);
 		free(into);
 		pair_free(p);
 	}
 }
 
-/* Each connection has room for 65,536 sends, some 12 MiB: what no send reached was never written, and is not there. */
+/* Each connection has room for 65,536 sends, some 12 MiB: what no send reached was never written, and is
+ * not there. */
 static void places_that_no_send_took_were_never_written(void **state)
 {
 	enum { SENDS = 3 };
@@ -806,7 +856,8 @@ static void places_that_no_send_took_were_never_written(void **state)
 	const struct hd_stream *s = p->stream[0];
 	assert_true(s->fresh_job >= 2 && s->fresh_job <= SENDS + 1);
 	for (uint32_t i = 0; i < s->config.streams_cap; i++)
-		CHECK((memcmp(&s->jobs[i], &never, sizeof never) != 0) == (i < s->fresh_job), "place %u of %u that sends took", i, s->fresh_job);
+		CHECK((memcmp(&s->jobs[i], &never, sizeof never) != 0) == (i < s->fresh_job),
+			"place %u of %u that sends took", i, s->fresh_job);
 	pair_free(p);
 }
 

@@ -1,4 +1,5 @@
-/* testing.h -- two streams joined by pipes of bytes, and a record of what their owners heard (for the room's tests). */
+/* testing.h -- two streams joined by pipes of bytes, and a record of what their owners heard (for the
+ * room's tests). */
 #ifndef HD_WIRE_TESTING_H
 #define HD_WIRE_TESTING_H
 
@@ -49,7 +50,8 @@ static inline void hear_lost(void *self, uint32_t worker, enum hd_close why, con
 static inline void hear_suspect(void *self, uint32_t worker, int64_t ms)
 {
 	struct heard *h = self;
-	h->suspects[h->n_suspects++ % KEEP] = (struct heard_suspect){ worker, ms, h->clock ? hd_clock_now_ns(h->clock) : 0 };
+	h->suspects[h->n_suspects++ % KEEP] = (struct heard_suspect){ worker, ms,
+		h->clock ? hd_clock_now_ns(h->clock) : 0 };
 }
 static inline void hear_ahead(void *self, uint32_t worker, uint32_t epoch)
 {
@@ -99,7 +101,8 @@ static inline void hear_probed(void *self, const struct hd_probe *probe)
 
 static inline struct hd_wire_events hear_with(struct heard *heard)
 {
-	return (struct hd_wire_events){ heard, hear_up, hear_lost, hear_suspect, hear_message, hear_arrived, hear_sent, hear_stale, hear_ahead, hear_probed };
+	return (struct hd_wire_events){ heard, hear_up, hear_lost, hear_suspect, hear_message, hear_arrived,
+		hear_sent, hear_stale, hear_ahead, hear_probed };
 }
 
 struct pipe_end { uint8_t bytes[PIPE]; size_t first, used; };
@@ -134,7 +137,8 @@ static inline struct pair *pair_of(uint32_t streams_cap, bool fenced, bool crc, 
 	p->random = seed * 2654435761u + 88172645463325252u;
 	p->most = PIPE;
 	for (uint32_t i = 0; i < 2; i++) {
-		struct hd_stream_config config = { .self = i, .peer = 1 - i, .fenced = fenced, .payload_crc = crc, .streams_cap = streams_cap,
+		struct hd_stream_config config = { .self = i, .peer = 1 - i, .fenced = fenced,
+			.payload_crc = crc, .streams_cap = streams_cap,
 			.stamp = pair_stamp, .stamp_self = p };
 		struct hd_wire_events events = hear_with(&p->heard[i]);
 		assert_int_equal(hd_stream_create(&config, &events, &p->stream[i], &p->diag[i]), HD_OK);
@@ -142,7 +146,8 @@ static inline struct pair *pair_of(uint32_t streams_cap, bool fenced, bool crc, 
 	return p;
 }
 
-static inline struct pair *pair_make(bool fenced, bool crc, uint64_t seed) { return pair_of(256, fenced, crc, seed); }
+static inline struct pair *pair_make(bool fenced, bool crc,
+	uint64_t seed) { return pair_of(256, fenced, crc, seed); }
 
 static inline void pair_free(struct pair *p)
 {

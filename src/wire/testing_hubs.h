@@ -1,4 +1,5 @@
-/* testing_hubs.h -- two or three hubs over one transport, in one process: simulated, or on the machine's clock (for the room's tests). */
+/* testing_hubs.h -- two or three hubs over one transport, in one process: simulated, or on the machine's
+ * clock (for the room's tests). */
 #ifndef HD_WIRE_TESTING_HUBS_H
 #define HD_WIRE_TESTING_HUBS_H
 
@@ -32,15 +33,18 @@ static const struct hd_hash plan = { { 7 } };
 static const char *const rows[] __attribute__((unused)) = { "sim", "unix", "tcp", "shm", "tls" };
 static const uint8_t job_key[32] = "a key of the job, thirty-two by.";
 
-static inline struct hd_net *net_of(struct world *w, int i) { return w->simulated ? &w->hosts[i].net : &w->real; }
+static inline struct hd_net *net_of(struct world *w, int i) { return w->simulated ? &w->hosts[i].net :
+	&w->real; }
 
 static inline void start_hub(struct world *w, int i)
 {
 	struct hd_wire_events events = hear_with(&w->heard[i]);
 
 	w->heard[i].clock = w->clock;
-	assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
-	snprintf(w->addr[i], sizeof w->addr[i], strcmp(w->row, "tcp") != 0 && strcmp(w->row, "tls") != 0 ? "unix:%s/%d" : "tcp:127.0.0.1:0", w->folder, i);
+	assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i),
+		&w->diag), HD_OK);
+	snprintf(w->addr[i], sizeof w->addr[i], strcmp(w->row, "tcp") != 0 &&
+		strcmp(w->row, "tls") != 0 ? "unix:%s/%d" : "tcp:127.0.0.1:0", w->folder, i);
 	CHECK(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag) == HD_OK, "%s", w->diag.text);
 }
 
@@ -63,8 +67,10 @@ static inline struct world *enter(const char *row, int n)
 		assert_int_equal(w->simulated ? hd_loop_sim_init(&w->loops[i], &w->clock_sim, &w->diag) :
 			hd_loop_init(&w->loops[i], w->clock, &w->diag), HD_OK);
 		hd_net_sim_host(&w->sim, (uint32_t)i, &w->loops[i], &w->hosts[i]);
-		w->config[i] = (struct hd_hub_config){ .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } }, .worker = (uint32_t)i,
-			.role = HD_ROLE_WORKER, .detect_ms = w->simulated ? T_MS : T_REAL_MS, .peers_cap = 8, .streams_cap = 64, .plaintext = true,
+		w->config[i] = (struct hd_hub_config){ .job = { { 1 } }, .job_hash = { { 2 } },
+			.kernels = { { 3 } }, .worker = (uint32_t)i,
+			.role = HD_ROLE_WORKER, .detect_ms = w->simulated ? T_MS : T_REAL_MS, .peers_cap = 8,
+			.streams_cap = 64, .plaintext = true,
 			.key = job_key, .key_len = 32 };
 	}
 	for (int i = 0; i < n; i++)
@@ -84,7 +90,8 @@ static inline void leave(struct world *w)
 	free(w);
 }
 
-/* One turn of whoever is due first (simulated), or of each (real). False: nothing more can happen before until_ns. */
+/* One turn of whoever is due first (simulated), or of each (real). False: nothing more can happen before
+ * until_ns. */
 static inline bool turn(struct world *w, int64_t until_ns)
 {
 	struct hd_loop_event other[8];
@@ -96,7 +103,8 @@ static inline bool turn(struct world *w, int64_t until_ns)
 		if (!w->hubs[i].impl)
 			continue;
 		if (!w->simulated) {
-			assert_int_equal(hd_hub_poll(&w->hubs[i], hd_clock_now_ns(w->clock) + 200000, other, 8, &n, &w->diag), HD_OK);
+			assert_int_equal(hd_hub_poll(&w->hubs[i], hd_clock_now_ns(w->clock) + 200000, other,
+				8, &n, &w->diag), HD_OK);
 			continue;
 		}
 		int64_t due = hd_hub_due_ns(&w->hubs[i]), next = hd_loop_sim_next_ns(&w->loops[i]);
@@ -130,23 +138,28 @@ static inline void run_until(struct world *w, const uint32_t *what, uint32_t n, 
 	int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S;
 
 	while (*(const volatile uint32_t *)what < n)
-		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n, "%s: waited too long for %s; lost: %s", w->row, name,
-			w->heard[0].n_losts ? w->heard[0].losts[0].text : w->heard[1].n_losts ? w->heard[1].losts[0].text : "nobody");
+		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n,
+			"%s: waited too long for %s; lost: %s", w->row, name,
+			w->heard[0].n_losts ? w->heard[0].losts[0].text : w->heard[1].n_losts ?
+			w->heard[1].losts[0].text : "nobody");
 }
 
 static inline void meet(struct world *w, int a, int b)
 {
 	uint32_t ups_a = w->heard[a].n_ups, ups_b = w->heard[b].n_ups;
 
-	CHECK(hd_hub_connect(&w->hubs[a], w->config[b].worker, w->row, w->addr[b], &w->diag) == HD_OK, "%s: %s", w->row, w->diag.text);
+	CHECK(hd_hub_connect(&w->hubs[a], w->config[b].worker, w->row, w->addr[b], &w->diag) == HD_OK,
+		"%s: %s", w->row, w->diag.text);
 	run_until(w, &w->heard[a].n_ups, ups_a + 1, "up");
 	run_until(w, &w->heard[b].n_ups, ups_b + 1, "up");
 }
 
 /* What worker says first; `crc`: by a way that is open to others. */
-static inline void put_hello(const struct world *w, uint32_t worker, bool crc, uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len])
+static inline void put_hello(const struct world *w, uint32_t worker, bool crc,
+	uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len])
 {
-	struct hd_greeting_payload hello = { 1, 1, worker, HD_ROLE_WORKER, T_MS, w->config[0].job, w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
+	struct hd_greeting_payload hello = { 1, 1, worker, HD_ROLE_WORKER, T_MS, w->config[0].job,
+		w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 
 	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);
 	struct hd_frame frame = { .type = HD_FRAME_HELLO, .len = hd_greeting_len };

@@ -1,5 +1,5 @@
-/* testing_out.h -- one end of a connection alone: all frames that it sends are looked at, and the test says what the peer
- * answers (for the tests of stream_send.c). */
+/* testing_out.h -- one end of a connection alone: all frames that it sends are looked at, and the test says
+ * what the peer answers (for the tests of stream_send.c). */
 #ifndef HD_WIRE_TESTING_OUT_H
 #define HD_WIRE_TESTING_OUT_H
 
@@ -101,7 +101,8 @@ static inline enum hd_close hear(struct pair *p, struct hd_frame frame, const ui
 
 static inline void hear_epoch(struct pair *p, uint32_t epoch)
 {
-	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_EPOCH, .epoch = epoch, .len = 16 }, plan.byte), HD_CLOSE_NONE);
+	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_EPOCH, .epoch = epoch, .len = 16 },
+		plan.byte), HD_CLOSE_NONE);
 }
 
 static inline enum hd_close hear_slot(struct pair *p, uint32_t transfer, uint32_t count)
@@ -109,7 +110,8 @@ static inline enum hd_close hear_slot(struct pair *p, uint32_t transfer, uint32_
 	uint8_t bytes[hd_slot_len];
 
 	hd_slot_put(&(struct hd_slot_payload){ transfer, count }, bytes);
-	return hear(p, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = HD_CLASS_PLANNED, .epoch = p->stream[0]->epoch, .len = hd_slot_len }, bytes);
+	return hear(p, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = HD_CLASS_PLANNED,
+		.epoch = p->stream[0]->epoch, .len = hd_slot_len }, bytes);
 }
 
 static inline enum hd_close hear_credit(struct pair *p, uint8_t class, uint64_t bytes)
@@ -117,7 +119,8 @@ static inline enum hd_close hear_credit(struct pair *p, uint8_t class, uint64_t 
 	uint8_t payload[hd_credit_len];
 
 	hd_credit_put(&(struct hd_credit_payload){ bytes }, payload);
-	return hear(p, (struct hd_frame){ .type = HD_FRAME_CREDIT, .class = class, .epoch = p->stream[0]->epoch, .len = hd_credit_len }, payload);
+	return hear(p, (struct hd_frame){ .type = HD_FRAME_CREDIT, .class = class,
+		.epoch = p->stream[0]->epoch, .len = hd_credit_len }, payload);
 }
 
 static inline void hear_cancel(struct pair *p, uint8_t class, uint32_t stream)
@@ -125,17 +128,21 @@ static inline void hear_cancel(struct pair *p, uint8_t class, uint32_t stream)
 	uint8_t bytes[hd_cancel_len];
 
 	hd_cancel_put(&(struct hd_cancel_payload){ HD_CANCEL_NOT_NEEDED }, bytes);
-	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_CANCEL, .class = class, .flags = HD_FRAME_MINE, .epoch = p->stream[0]->epoch,
+	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_CANCEL, .class = class,
+		.flags = HD_FRAME_MINE, .epoch = p->stream[0]->epoch,
 		.stream = stream, .len = hd_cancel_len }, bytes), HD_CLOSE_NONE);
 }
 
 static inline void hear_prio(struct pair *p, uint32_t stream, int32_t priority)
 {
-	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED, .flags = HD_FRAME_MINE,
-		.epoch = p->stream[0]->epoch, .stream = stream, .priority = priority }, plan.byte), HD_CLOSE_NONE);
+	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
+		.flags = HD_FRAME_MINE,
+		.epoch = p->stream[0]->epoch, .stream = stream, .priority = priority }, plan.byte),
+		HD_CLOSE_NONE);
 }
 
-/* One end alone, fenced, without checksums, in epoch 1 with these rows both ways; its EPOCH went and the peer's came. */
+/* One end alone, fenced, without checksums, in epoch 1 with these rows both ways; its EPOCH went and the
+ * peer's came. */
 static inline struct pair *alone(const struct hd_transfer *rows, size_t n)
 {
 	struct pair *p = pair_of(1200, true, false, 1);
@@ -155,19 +162,24 @@ static inline struct pair *alone(const struct hd_transfer *rows, size_t n)
 
 static uint8_t bytes[4 << 20];
 
-static inline enum hd_err send(struct pair *p, uint32_t transfer, int32_t priority, uint64_t len, uint64_t token)
+static inline enum hd_err send(struct pair *p, uint32_t transfer, int32_t priority, uint64_t len,
+	uint64_t token)
 {
-	return hd_stream_send(p->stream[0], &(struct hd_send){ transfer, priority, token, bytes, len, token }, p->now, &p->diag[0]);
+	return hd_stream_send(p->stream[0], &(struct hd_send){ transfer, priority, token, bytes, len, token },
+		p->now, &p->diag[0]);
 }
 
 static inline enum hd_err answer(struct pair *p, uint64_t request, uint64_t len, uint64_t token)
 {
-	return hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = request, .bytes = bytes, .len = len, .token = token }, p->now, &p->diag[0]);
+	return hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = request, .bytes = bytes,
+		.len = len, .token = token }, p->now, &p->diag[0]);
 }
 
-static inline enum hd_err tell(struct pair *p, uint32_t id, size_t len) { return hd_stream_tell(p->stream[0], id, 7, bytes, len, &p->diag[0]); }
+static inline enum hd_err tell(struct pair *p, uint32_t id,
+	size_t len) { return hd_stream_tell(p->stream[0], id, 7, bytes, len, &p->diag[0]); }
 
-static inline void turn(struct pair *p) { assert_int_equal(hd_stream_turn(p->stream[0], p->now, &p->diag[0]), HD_CLOSE_NONE); }
+static inline void turn(struct pair *p) { assert_int_equal(hd_stream_turn(p->stream[0], p->now, &p->diag[0]),
+	HD_CLOSE_NONE); }
 
 /* Frames of this type among those that went. */
 static inline uint32_t count_out(enum hd_frame_type type)

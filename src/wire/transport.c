@@ -4,7 +4,8 @@
 
 #include "wire/transport_int.h"
 
-/*	name, powers,                         listen,      ready,      read,      write,      wants,      seen,      chunk,      close */
+/* 	name, powers,                         listen,      ready,      read,      write,      wants,      seen,
+ * 	chunk,      close */
 const struct hd_transport hd_transports[] = {
 	{ "unix", 0,                             unix_listen, unix_ready, sock_read, sock_write, sock_wants, sock_seen, sock_chunk, sock_close },
 	{ "shm",  0,                             unix_listen, shm_ready,  shm_read,  shm_write,  shm_wants,  shm_seen,  shm_chunk,  shm_close },

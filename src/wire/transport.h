@@ -2,9 +2,12 @@
  *
  * Rows: hd_transports in transport.c. A connection moves bytes and knows no frames; the peer (peer.h) does.
  *
- * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer keeps the loop's interest as `wants` tells.
- * 2. A read of 0 bytes is the orderly end. HD_E_PEERLOST: the connection is gone; HD_E_REFUSED: it has no right to be here.
- * 3. No byte is handed up before `ready` said HD_OK: it is connected, and where the row proves who is there, proven.
+ * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer keeps the loop's interest as `wants`
+ *    tells.
+ * 2. A read of 0 bytes is the orderly end. HD_E_PEERLOST: the connection is gone; HD_E_REFUSED: it has no
+ *    right to be here.
+ * 3. No byte is handed up before `ready` said HD_OK: it is connected, and where the row proves who is there,
+ *    proven.
  *
  * Ownership: a connection that was begun or accepted is closed once. Threads: the hub's. */
 #ifndef HD_WIRE_TRANSPORT_H
@@ -20,8 +23,11 @@
 #include "sys/socket.h"
 
 enum hd_wire_power {
-	HD_WIRE_OPEN = 1,                 /* others can read and change what goes by: payloads carry checksums, and a key or a flag is asked for */
-	HD_WIRE_PROVES = 2,               /* who is there has proven the job's key, as the worker it says it is */
+	/* others can read and change what goes by: payloads carry checksums, and a key or a flag is asked
+	 * for */
+	HD_WIRE_OPEN = 1,
+	/* who is there has proven the job's key, as the worker it says it is */
+	HD_WIRE_PROVES = 2,
 	HD_WIRE_WORLD = 4,                /* may name other hosts */
 };
 
@@ -29,17 +35,22 @@ struct hd_conn;
 struct hd_tls_realm;
 
 /* What a proof needs: fixed before `ready` is called. */
-struct hd_conn_ids { struct hd_hash job; uint32_t self, peer; bool outgoing; const void *key; size_t key_len; const struct hd_tls_realm *realm; };
+struct hd_conn_ids { struct hd_hash job; uint32_t self, peer; bool outgoing; const void *key; size_t key_len;
+	const struct hd_tls_realm *realm; };
 
 struct hd_transport {
 	const char *name;
 	unsigned powers;
 	/* Checks what makes the place safe to listen at. */
-	enum hd_err (*listen)(struct hd_net *net, struct hd_sock *sock, const char *addr, struct hd_diag *diag);
-	/* After the socket is connected or accepted: goes on with whatever comes before bytes. HD_E_AGAIN until it is done. */
+	enum hd_err (*listen)(struct hd_net *net, struct hd_sock *sock, const char *addr,
+		struct hd_diag *diag);
+	/* After the socket is connected or accepted: goes on with whatever comes before bytes. HD_E_AGAIN
+	 * until it is done. */
 	enum hd_err (*ready)(struct hd_conn *conn, struct hd_diag *diag);
-	enum hd_err (*read)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
-	enum hd_err (*write)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+	enum hd_err (*read)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+		struct hd_diag *diag);
+	enum hd_err (*write)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+		struct hd_diag *diag);
 	/* Interest in the socket, given what the peer wishes to do (HD_LOOP_READ, HD_LOOP_WRITE). */
 	unsigned (*wants)(struct hd_conn *conn, unsigned wish);
 	/* Something was told of the connection, or it is looked at anyway: before reading and writing. */

@@ -7,8 +7,10 @@
 /* transport_sock.c: rows over a socket of sys */
 enum hd_err sock_listen(struct hd_net *net, struct hd_sock *sock, const char *addr, struct hd_diag *diag);
 enum hd_err sock_ready(struct hd_conn *conn, struct hd_diag *diag);
-enum hd_err sock_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
-enum hd_err sock_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+enum hd_err sock_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag);
+enum hd_err sock_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag);
 unsigned sock_wants(struct hd_conn *conn, unsigned wish);
 void sock_seen(struct hd_conn *conn);
 void sock_chunk(struct hd_conn *conn, uint32_t bytes);
@@ -18,8 +20,10 @@ enum hd_err unix_ready(struct hd_conn *conn, struct hd_diag *diag);
 
 /* transport_shm.c */
 enum hd_err shm_ready(struct hd_conn *conn, struct hd_diag *diag);
-enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
-enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag);
+enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag);
 unsigned shm_wants(struct hd_conn *conn, unsigned wish);
 void shm_seen(struct hd_conn *conn);
 void shm_chunk(struct hd_conn *conn, uint32_t bytes);
@@ -27,8 +31,10 @@ void shm_close(struct hd_conn *conn);
 
 /* transport_tls.c */
 enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag);
-enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
-enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag);
+enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag);
 unsigned tls_wants(struct hd_conn *conn, unsigned wish);
 void tls_close(struct hd_conn *conn);
 

@@ -1,16 +1,17 @@
 /* Two rings of bytes in memory that both processes map, one each way.
  *
- *     0      a page of words, each on its own cache lines: ring 0 {head, tail, reader sleeps, writer sleeps}, ring 1 the same
+ *     0      a page of words, each on its own cache lines: ring 0 {head, tail, reader sleeps, writer sleeps},
+ *     ring 1 the same
  *     4096   1 MiB of ring 0 (from who connected), 1 MiB of ring 1 (to it)
  *
- * head: bytes ever written, tail: bytes ever read; a writer stores head alone, a reader tail alone, and each keeps its own in
- * private: what it reads of the other's is checked against that. The peer can write anywhere at any time, so nothing is
- * used twice from there: bytes are copied out, then looked at. The memory and two bells (one wakes each end) go over a
- * Unix socket that stays: its end is the news of the other's death.
+ * head: bytes ever written, tail: bytes ever read; a writer stores head alone, a reader tail alone, and each
+ * keeps its own in private: what it reads of the other's is checked against that. The peer can write anywhere
+ * at any time, so nothing is used twice from there: bytes are copied out, then looked at. The memory and two
+ * bells (one wakes each end) go over a Unix socket that stays: its end is the news of the other's death.
  *
- * Sleeping: who finds nothing to do says so in its word, then looks once more; who makes something to do takes the word
- * back and rings. Each side stores and then looks at what the other stores, all four with sequential consistency, so in their one
- * order the later look sees the other's store. */
+ * Sleeping: who finds nothing to do says so in its word, then looks once more; who makes something to do
+ * takes the word back and rings. Each side stores and then looks at what the other stores, all four with
+ * sequential consistency, so in their one order the later look sees the other's store. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -90,7 +91,8 @@ static enum hd_err nod(struct hd_conn *conn, struct hd_diag *diag)
 
 	enum hd_err err = hd_sock_read(&conn->sock, &byte, 1, &got, diag);
 	if (!err && !got)
-		return hd_fail(diag, HD_E_PEERLOST, "%s: the other process ended while connecting", conn->sock.addr);
+		return hd_fail(diag, HD_E_PEERLOST, "%s: the other process ended while connecting",
+			conn->sock.addr);
 	return err || byte == 'k' ? err : breach(conn, diag);
 }
 
@@ -139,7 +141,8 @@ static bool looks_again(_Atomic uint64_t *sleeps, const _Atomic uint64_t *word, 
 static void pass_on(struct shm *s, _Atomic uint64_t *word, uint64_t at, _Atomic uint64_t *sleeps)
 {
 	atomic_store_explicit(word, at, memory_order_seq_cst);
-	if (atomic_load_explicit(sleeps, memory_order_seq_cst) && atomic_exchange_explicit(sleeps, 0, memory_order_relaxed))
+	if (atomic_load_explicit(sleeps, memory_order_seq_cst) &&
+		atomic_exchange_explicit(sleeps, 0, memory_order_relaxed))
 		hd_bell_ring(&s->far);
 }
 
@@ -174,7 +177,8 @@ static enum hd_err empty(struct hd_conn *conn, struct shm *s, size_t *got, struc
 	return HD_OK;
 }
 
-enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag)
 {
 	struct shm *s = conn->own;
 	size_t done = 0;
@@ -210,13 +214,15 @@ enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, s
 	return HD_OK;
 }
 
-enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
+enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag)
 {
 	struct shm *s = conn->own;
 	size_t done = 0;
 
 	for (size_t i = 0, at = 0; i < n;) {
-		uint64_t tail = atomic_load_explicit(&s->out->tail.v, memory_order_acquire), used = s->out_head - tail;
+		uint64_t tail = atomic_load_explicit(&s->out->tail.v, memory_order_acquire),
+			used = s->out_head - tail;
 		if (used > RING || tail < s->out_tail)
 			return breach(conn, diag);
 		s->out_tail = tail;

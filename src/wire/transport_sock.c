@@ -15,12 +15,14 @@ enum hd_err sock_ready(struct hd_conn *conn, struct hd_diag *diag)
 	return err;
 }
 
-enum hd_err sock_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+enum hd_err sock_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag)
 {
 	return hd_sock_read_vec(&conn->sock, vec, n, got, diag);
 }
 
-enum hd_err sock_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
+enum hd_err sock_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag)
 {
 	return hd_sock_write_vec(&conn->sock, vec, n, put, diag);
 }
@@ -32,17 +34,21 @@ unsigned sock_wants(struct hd_conn *conn, unsigned wish)
 
 void sock_seen(struct hd_conn *conn) { (void)conn; }
 
-/* Two chunks may wait in the kernel: one goes while the next is chosen. What waits there cannot be overtaken. */
-void sock_chunk(struct hd_conn *conn, uint32_t bytes) { hd_sock_tune(&conn->sock, HD_SOCK_UNSENT_BYTES, 2 * bytes); }
+/* Two chunks may wait in the kernel: one goes while the next is chosen. What waits there cannot be
+ * overtaken. */
+void sock_chunk(struct hd_conn *conn, uint32_t bytes) { hd_sock_tune(&conn->sock, HD_SOCK_UNSENT_BYTES,
+	2 * bytes); }
 
 void sock_close(struct hd_conn *conn) { hd_sock_close(&conn->sock); }
 
 enum hd_err unix_listen(struct hd_net *net, struct hd_sock *sock, const char *addr, struct hd_diag *diag)
 {
 	if (strncmp(addr, "unix:", 5) != 0)
-		return hd_fail(diag, HD_E_INVAL, "%s is not the address of a Unix socket; write unix:PATH", addr);
+		return hd_fail(diag, HD_E_INVAL, "%s is not the address of a Unix socket; write unix:PATH",
+			addr);
 	if (!hd_sock_is_private(net, addr))
-		return hd_fail(diag, HD_E_REFUSED, "%s: its folder is not this user's alone; give it the mode 0700", addr);
+		return hd_fail(diag, HD_E_REFUSED,
+			"%s: its folder is not this user's alone; give it the mode 0700", addr);
 	return hd_sock_listen(net, addr, sock, diag);
 }
 
@@ -53,5 +59,6 @@ enum hd_err unix_ready(struct hd_conn *conn, struct hd_diag *diag)
 	if (err || hd_sock_is_same_user(&conn->sock))
 		return err;
 	conn->is_ready = false;
-	return hd_fail(diag, HD_E_REFUSED, "%s: at the other end is a process of another user", conn->sock.addr);
+	return hd_fail(diag, HD_E_REFUSED, "%s: at the other end is a process of another user",
+		conn->sock.addr);
 }

@@ -1,5 +1,6 @@
-/* TLS over TCP. The identity of a connection is "hd1/JOB/CONNECTING/LISTENING" (the job's id in hex, two worker ids in decimals): one
- * secret per ordered pair, so what a worker says cannot be reflected to it, nor used to call another. */
+/* TLS over TCP. The identity of a connection is "hd1/JOB/CONNECTING/LISTENING" (the job's id in hex, two
+ * worker ids in decimals): one secret per ordered pair, so what a worker says cannot be reflected to it,
+ * nor used to call another. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,11 +13,13 @@ enum { RECORD = 16 << 10 };               /* the greatest of TLS */
 
 struct tls {
 	struct hd_tls tls;
-	size_t pending;                   /* of `record`: offered once, to be offered again with the same bytes */
+	/* of `record`: offered once, to be offered again with the same bytes */
+	size_t pending;
 	uint8_t *record;                  /* owned: RECORD; NULL before the proof */
 };
 
-static void name(const struct hd_conn *conn, uint32_t connecting, uint32_t listening, char identity[HD_TLS_IDENTITY])
+static void name(const struct hd_conn *conn, uint32_t connecting, uint32_t listening,
+	char identity[HD_TLS_IDENTITY])
 {
 	char job[HD_HASH_HEX];
 
@@ -42,7 +45,8 @@ static bool accepts(void *self, const char *identity)
 
 static enum hd_err begin(struct hd_conn *conn, struct hd_diag *diag)
 {
-	struct hd_tls_config config = { .key = conn->ids.key, .key_len = conn->ids.key_len, .listens = !conn->ids.outgoing, .accept = accepts, .self = conn };
+	struct hd_tls_config config = { .key = conn->ids.key, .key_len = conn->ids.key_len,
+		.listens = !conn->ids.outgoing, .accept = accepts, .self = conn };
 	struct tls *t = hd_alloc(sizeof *t);
 
 	if (!t)
@@ -73,14 +77,16 @@ enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag)
 	return err;
 }
 
-enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag)
 {
 	struct tls *t = conn->own;
 	size_t done = 0;
 
 	for (size_t i = 0, at = 0; i < n;) {
 		size_t piece = 0;
-		enum hd_err err = hd_tls_read(&t->tls, (uint8_t *)vec[i].at + at, vec[i].len - at, &piece, diag);
+		enum hd_err err = hd_tls_read(&t->tls, (uint8_t *)vec[i].at + at, vec[i].len - at, &piece,
+			diag);
 		if ((err || !piece) && done)
 			break;            /* said again at the next read */
 		if (err)
@@ -114,8 +120,10 @@ static size_t gather(const struct hd_vec *vec, size_t n, size_t skip, uint8_t re
 	return len;
 }
 
-/* Head and payload go in records of 16 KiB: a copy within the first cache, instead of a record for each head. */
-enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
+/* Head and payload go in records of 16 KiB: a copy within the first cache, instead of a record for each
+ * head. */
+enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag)
 {
 	struct tls *t = conn->own;
 	size_t done = 0;

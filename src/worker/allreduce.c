@@ -6,13 +6,15 @@
 #include "base/alloc.h"
 #include "protocol/exchange.h"
 
-enum { BLOCK = 2048 };                    /* floats that are added through all levels at once: a few of them fit the first cache */
+/* floats that are added through all levels at once: a few of them fit the first cache */
+enum { BLOCK = 2048 };
 enum { FLOATS = HD_ALLREDUCE_BUCKET / (int)sizeof(float) };
 
 /* ---- adding ---- */
 
 /* The part of members [low, end) of the tree; `out` is none of the operands. Levels: 16 members have 4. */
-static void add_tree(const float *const *at, uint32_t low, uint32_t end, uint64_t from, uint32_t n, float *restrict out)
+static void add_tree(const float *const *at, uint32_t low, uint32_t end, uint64_t from, uint32_t n,
+	float *restrict out)
 {
 	float right[BLOCK];
 	uint32_t half = 1;
@@ -57,38 +59,47 @@ static void add(const float *const *at, uint32_t n, uint32_t me, float *to, uint
 /* ---- where things are ---- */
 
 static uint32_t bucket_count(uint64_t len) { return (uint32_t)((len + FLOATS - 1) / FLOATS); }
-static float *bucket_at(const struct hd_allreduce *s, uint32_t bucket) { return s->spec.values + (uint64_t)bucket * FLOATS; }
+static float *bucket_at(const struct hd_allreduce *s, uint32_t bucket) { return s->spec.values +
+	(uint64_t)bucket * FLOATS; }
 static uint64_t bucket_len(const struct hd_allreduce *s, uint32_t bucket)
 {
 	uint64_t left = s->spec.len - (uint64_t)bucket * FLOATS;
 	return left < FLOATS ? left : FLOATS;
 }
-static uint32_t first_of(const struct hd_allreduce *s, uint32_t member) { return hd_bucket_first(member, s->nbuckets, s->spec.n); }
+static uint32_t first_of(const struct hd_allreduce *s, uint32_t member) { return hd_bucket_first(member,
+	s->nbuckets, s->spec.n); }
 static uint32_t own_count(const struct hd_allreduce *s) { return s->end - s->first; }
 static uint32_t place_of(uint64_t counted) { return (uint32_t)(counted % HD_ALLREDUCE_AHEAD); }
 static float *room_of(const struct hd_allreduce *s, uint32_t member, uint64_t counted)
 {
 	return (float *)s->block.at + ((uint64_t)member * HD_ALLREDUCE_AHEAD + place_of(counted)) * FLOATS;
 }
-static uint32_t name(enum hd_transfer_kind kind, uint32_t bucket) { return hd_transfer_id((struct hd_transfer_name){ kind, 0, bucket }); }
+static uint32_t name(enum hd_transfer_kind kind,
+	uint32_t bucket) { return hd_transfer_id((struct hd_transfer_name){ kind, 0, bucket }); }
 
 /* ---- life ---- */
 
 uint32_t hd_allreduce_streams(uint64_t len, uint32_t n) { return 2 * (bucket_count(len) / n + 1); }
 
-enum hd_err hd_allreduce_init(struct hd_allreduce *sum, const struct hd_allreduce_spec *spec, struct hd_diag *diag)
+enum hd_err hd_allreduce_init(struct hd_allreduce *sum, const struct hd_allreduce_spec *spec,
+	struct hd_diag *diag)
 {
 	*sum = (struct hd_allreduce){ .spec = *spec };
-	if (spec->n < 2 || spec->n > HD_ALLREDUCE_MEMBERS || spec->me >= spec->n || !spec->len || spec->len > HD_ALLREDUCE_MOST / sizeof(float))
-		return hd_fail(diag, HD_E_INVAL, "a sum of %llu floats over %u members; 2 to %d members and 1 to %llu floats can be had",
-			(unsigned long long)spec->len, spec->n, HD_ALLREDUCE_MEMBERS, (unsigned long long)(HD_ALLREDUCE_MOST / sizeof(float)));
+	if (spec->n < 2 || spec->n > HD_ALLREDUCE_MEMBERS || spec->me >= spec->n || !spec->len ||
+		spec->len > HD_ALLREDUCE_MOST / sizeof(float))
+		return hd_fail(diag, HD_E_INVAL,
+			"a sum of %llu floats over %u members; 2 to %d members and 1 to %llu floats can be "
+			"had",
+			(unsigned long long)spec->len, spec->n, HD_ALLREDUCE_MEMBERS,
+			(unsigned long long)(HD_ALLREDUCE_MOST / sizeof(float)));
 	sum->nbuckets = bucket_count(spec->len);
 	sum->first = first_of(sum, spec->me);
 	sum->end = first_of(sum, spec->me + 1);
 	sum->nadded = own_count(sum);     /* parts that come before the first round wait for it */
 	if (!own_count(sum))
 		return HD_OK;
-	return hd_memory_take((size_t)spec->n * HD_ALLREDUCE_AHEAD * HD_ALLREDUCE_BUCKET, HD_MEMORY_TOUCH, &sum->block, diag);
+	return hd_memory_take((size_t)spec->n * HD_ALLREDUCE_AHEAD * HD_ALLREDUCE_BUCKET, HD_MEMORY_TOUCH,
+		&sum->block, diag);
 }
 
 void hd_allreduce_finish(struct hd_allreduce *sum) { hd_memory_give(&sum->block); }
@@ -97,21 +108,27 @@ void hd_allreduce_finish(struct hd_allreduce *sum) { hd_memory_give(&sum->block)
 static enum hd_err post_part(struct hd_allreduce *s, uint32_t member, uint64_t counted, struct hd_diag *diag)
 {
 	uint32_t bucket = s->first + (uint32_t)(counted % own_count(s));
-	return hd_hub_post(s->spec.hub, member, name(HD_TRANSFER_ROOT, bucket), room_of(s, member, counted), diag);
+	return hd_hub_post(s->spec.hub, member, name(HD_TRANSFER_ROOT, bucket), room_of(s, member, counted),
+		diag);
 }
 
-static enum hd_err open_with(struct hd_allreduce *s, uint32_t member, struct hd_transfer *in, struct hd_transfer *out, struct hd_diag *diag)
+static enum hd_err open_with(struct hd_allreduce *s, uint32_t member, struct hd_transfer *in,
+	struct hd_transfer *out, struct hd_diag *diag)
 {
 	uint32_t n_in = 0, n_out = 0, low = first_of(s, member), end = first_of(s, member + 1);
 
 	for (uint32_t b = s->first; b < s->end; b++)
-		in[n_in++] = (struct hd_transfer){ name(HD_TRANSFER_ROOT, b), 0, bucket_len(s, b) * sizeof(float) };
+		in[n_in++] = (struct hd_transfer){ name(HD_TRANSFER_ROOT, b), 0,
+			bucket_len(s, b) * sizeof(float) };
 	for (uint32_t b = low; b < end; b++) {
-		in[n_in++] = (struct hd_transfer){ name(HD_TRANSFER_SUM, b), 1, bucket_len(s, b) * sizeof(float) };
-		out[n_out++] = (struct hd_transfer){ name(HD_TRANSFER_ROOT, b), 0, bucket_len(s, b) * sizeof(float) };
+		in[n_in++] = (struct hd_transfer){ name(HD_TRANSFER_SUM, b), 1,
+			bucket_len(s, b) * sizeof(float) };
+		out[n_out++] = (struct hd_transfer){ name(HD_TRANSFER_ROOT, b), 0,
+			bucket_len(s, b) * sizeof(float) };
 	}
 	for (uint32_t b = s->first; b < s->end; b++)
-		out[n_out++] = (struct hd_transfer){ name(HD_TRANSFER_SUM, b), 1, bucket_len(s, b) * sizeof(float) };
+		out[n_out++] = (struct hd_transfer){ name(HD_TRANSFER_SUM, b), 1,
+			bucket_len(s, b) * sizeof(float) };
 	enum hd_err err = hd_hub_channel(s->spec.hub, member, in, n_in, out, n_out, diag);
 	for (uint32_t b = low; b < end && !err; b++)
 		err = hd_hub_post(s->spec.hub, member, name(HD_TRANSFER_SUM, b), bucket_at(s, b), diag);
@@ -135,16 +152,19 @@ enum hd_err hd_allreduce_open(struct hd_allreduce *sum, struct hd_diag *diag)
 
 /* ---- a round ---- */
 
-static enum hd_err send(struct hd_allreduce *s, uint32_t to, enum hd_transfer_kind kind, uint32_t bucket, int32_t priority, struct hd_diag *diag)
+static enum hd_err send(struct hd_allreduce *s, uint32_t to, enum hd_transfer_kind kind, uint32_t bucket,
+	int32_t priority, struct hd_diag *diag)
 {
-	struct hd_send what = { .transfer = name(kind, bucket), .priority = priority, .step = s->round, .bytes = bucket_at(s, bucket),
+	struct hd_send what = { .transfer = name(kind, bucket), .priority = priority, .step = s->round,
+		.bytes = bucket_at(s, bucket),
 		.len = bucket_len(s, bucket) * sizeof(float), .token = bucket };
 
 	s->nunsent++;
 	return hd_hub_send(s->spec.hub, to, &what, diag);
 }
 
-/* Parts in the order in which their owners will add them; sums, which others wait for with nothing left to do, before parts. */
+/* Parts in the order in which their owners will add them; sums, which others wait for with nothing left to
+ * do, before parts. */
 enum hd_err hd_allreduce_begin(struct hd_allreduce *sum, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -154,26 +174,34 @@ enum hd_err hd_allreduce_begin(struct hd_allreduce *sum, struct hd_diag *diag)
 	sum->nsums = sum->nadded = 0;
 	memset(sum->here, 0, sizeof sum->here);
 	for (uint32_t i = 0; i < sum->spec.n; i++)
-		for (uint32_t b = first_of(sum, i); b < first_of(sum, i + 1) && i != sum->spec.me && !err; b++)
+		for (uint32_t b = first_of(sum, i); b < first_of(sum, i + 1) && i != sum->spec.me && !err;
+			b++)
 			err = send(sum, i, HD_TRANSFER_ROOT, b, (int32_t)(b - first_of(sum, i)) + 1, diag);
 	return err;
 }
 
 /* Of this round, from the owner, for the first time. */
-static bool is_sum(const struct hd_allreduce *s, const struct hd_arrival *arrival, struct hd_transfer_name what)
+static bool is_sum(const struct hd_allreduce *s, const struct hd_arrival *arrival,
+	struct hd_transfer_name what)
 {
-	return what.kind == HD_TRANSFER_SUM && arrival->step == s->round && what.bucket >= first_of(s, arrival->worker) &&
-		what.bucket < first_of(s, arrival->worker + 1) && !(s->here[what.bucket / 64] >> what.bucket % 64 & 1);
+	return what.kind == HD_TRANSFER_SUM && arrival->step == s->round &&
+		what.bucket >= first_of(s, arrival->worker) &&
+		what.bucket < first_of(s, arrival->worker + 1) &&
+		!(s->here[what.bucket / 64] >> what.bucket % 64 & 1);
 }
 
-/* Of an own bucket that there is room for, for the first time: what is added already has a lower number, which wraps. */
-static bool is_part(const struct hd_allreduce *s, const struct hd_arrival *arrival, struct hd_transfer_name what, uint64_t counted)
+/* Of an own bucket that there is room for, for the first time: what is added already has a lower number,
+ * which wraps. */
+static bool is_part(const struct hd_allreduce *s, const struct hd_arrival *arrival,
+	struct hd_transfer_name what, uint64_t counted)
 {
-	return what.kind == HD_TRANSFER_ROOT && what.bucket >= s->first && what.bucket < s->end && counted - s->ncounted < HD_ALLREDUCE_AHEAD &&
+	return what.kind == HD_TRANSFER_ROOT && what.bucket >= s->first && what.bucket < s->end &&
+		counted - s->ncounted < HD_ALLREDUCE_AHEAD &&
 		!(s->part[place_of(counted)].here >> arrival->worker & 1);
 }
 
-enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arrival *arrival, struct hd_diag *diag)
+enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arrival *arrival,
+	struct hd_diag *diag)
 {
 	struct hd_transfer_name what;
 
@@ -188,7 +216,9 @@ enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arriv
 	}
 	uint64_t counted = (arrival->step - 1) * own_count(sum) + what.bucket - sum->first;
 	if (!other || !is_part(sum, arrival, what, counted))
-		return hd_fail(diag, HD_E_PROTOCOL, "member %u sent transfer %08x of round %llu in round %llu", arrival->worker, arrival->transfer,
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"member %u sent transfer %08x of round %llu in round %llu", arrival->worker,
+			arrival->transfer,
 			(unsigned long long)arrival->step, (unsigned long long)sum->round);
 	struct hd_allreduce_part *part = &sum->part[place_of(counted)];
 	part->at[arrival->worker] = arrival->buffer;
@@ -207,7 +237,8 @@ enum hd_err hd_allreduce_sent(struct hd_allreduce *sum, const struct hd_sent *se
 /* Is the next own bucket of this round all here? */
 static bool is_ready(const struct hd_allreduce *s)
 {
-	return s->nadded < own_count(s) && s->part[place_of(s->ncounted)].here == ((1u << s->spec.n) - 1 - (1u << s->spec.me));
+	return s->nadded < own_count(s) && s->part[place_of(s->ncounted)].here ==
+		((1u << s->spec.n) - 1 - (1u << s->spec.me));
 }
 
 enum hd_err hd_allreduce_turn(struct hd_allreduce *sum, bool *more, struct hd_diag *diag)

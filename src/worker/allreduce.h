@@ -43,20 +43,24 @@ struct hd_allreduce_spec {
 };
 
 /* An own bucket whose parts come in. */
-struct hd_allreduce_part { const float *at[HD_ALLREDUCE_MEMBERS]; uint32_t here; };        /* here: bits of members */
+/* here: bits of members */
+struct hd_allreduce_part { const float *at[HD_ALLREDUCE_MEMBERS]; uint32_t here; };
 
 struct hd_allreduce {
 	struct hd_allreduce_spec spec;
 	uint32_t nbuckets, first, end;    /* first..end - 1 are this member's */
 	uint64_t round;                   /* 1, 2, ... */
 	uint32_t nsums, nadded, nunsent;  /* of this round: sums of others here, own added, sends not over */
-	uint64_t here[HD_ALLREDUCE_MOST / HD_ALLREDUCE_BUCKET / 64];      /* bits of buckets: sums of others that are here, of this round */
+	/* bits of buckets: sums of others that are here, of this round */
+	uint64_t here[HD_ALLREDUCE_MOST / HD_ALLREDUCE_BUCKET / 64];
 	struct hd_memory block;           /* owned: the room for parts, [members][AHEAD] buckets */
-	struct hd_allreduce_part part[HD_ALLREDUCE_AHEAD];        /* of own bucket b, counted through all rounds: place b % AHEAD */
+	/* of own bucket b, counted through all rounds: place b % AHEAD */
+	struct hd_allreduce_part part[HD_ALLREDUCE_AHEAD];
 	uint64_t ncounted;                /* own buckets added, of all rounds */
 };
 
-HD_MUST_USE enum hd_err hd_allreduce_init(struct hd_allreduce *sum, const struct hd_allreduce_spec *spec, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_allreduce_init(struct hd_allreduce *sum, const struct hd_allreduce_spec *spec,
+	struct hd_diag *diag);
 void hd_allreduce_finish(struct hd_allreduce *sum);       /* takes zeroed and finished ones */
 uint32_t hd_allreduce_streams(uint64_t len, uint32_t n);  /* streams_cap that the hub needs */
 
@@ -64,8 +68,10 @@ uint32_t hd_allreduce_streams(uint64_t len, uint32_t n);  /* streams_cap that th
 HD_MUST_USE enum hd_err hd_allreduce_open(struct hd_allreduce *sum, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_allreduce_begin(struct hd_allreduce *sum, struct hd_diag *diag);
 /* From the hub's callbacks. HD_E_PROTOCOL: an arrival that no rule allows. */
-HD_MUST_USE enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arrival *arrival, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_allreduce_sent(struct hd_allreduce *sum, const struct hd_sent *sent, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arrival *arrival,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_allreduce_sent(struct hd_allreduce *sum, const struct hd_sent *sent,
+	struct hd_diag *diag);
 /* Adds a bucket whose parts are all here, and sends its sum. *more: there is another. */
 HD_MUST_USE enum hd_err hd_allreduce_turn(struct hd_allreduce *sum, bool *more, struct hd_diag *diag);
 /* All sums are here and what was lent is the owner's again. */

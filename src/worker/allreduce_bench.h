@@ -26,7 +26,8 @@
 #include "sys/process.h"
 #include "worker/allreduce.h"
 
-enum { HD_ALLREDUCE_WARMUP = 3, HD_ALLREDUCE_ROUNDS = 1000 };     /* rounds before those that count; of those, at most */
+/* rounds before those that count; of those, at most */
+enum { HD_ALLREDUCE_WARMUP = 3, HD_ALLREDUCE_ROUNDS = 1000 };
 
 struct hd_allreduce_bench {
 	uint32_t n;                       /* members, 2..HD_ALLREDUCE_MEMBERS */
@@ -37,16 +38,19 @@ struct hd_allreduce_bench {
 	struct hd_clock *clock;           /* borrowed */
 };
 
-HD_MUST_USE enum hd_err hd_allreduce_bench_verify(const struct hd_allreduce_bench *bench, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_allreduce_bench_verify(const struct hd_allreduce_bench *bench,
+	struct hd_diag *diag);
 
 /* What the leader gathers: of each round the slowest member's time. */
 struct hd_allreduce_times { bool checked; double *ms; };          /* ms[rounds]: the caller's */
 
 /* Starts `argv` n times, each with HD_ALLREDUCE_MEMBER=I:FOLDER in its environment, and waits for all. */
 #define HD_ALLREDUCE_MEMBER "HEDDLE_BENCH_MEMBER"
-HD_MUST_USE enum hd_err hd_allreduce_bench_lead(const struct hd_allreduce_bench *bench, struct hd_host *host, const char *const *argv,
+HD_MUST_USE enum hd_err hd_allreduce_bench_lead(const struct hd_allreduce_bench *bench, struct hd_host *host,
+	const char *const *argv,
 						struct hd_allreduce_times *times, struct hd_diag *diag);
 /* A member's whole life. */
-HD_MUST_USE enum hd_err hd_allreduce_bench_member(const struct hd_allreduce_bench *bench, uint32_t me, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_allreduce_bench_member(const struct hd_allreduce_bench *bench, uint32_t me,
+	struct hd_diag *diag);
 
 #endif

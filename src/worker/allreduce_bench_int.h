@@ -22,10 +22,13 @@ enum {
 };
 #define HD_ALLREDUCE_PATIENCE_NS (60 * HD_NS_PER_S)       /* of every wait */
 
-static inline struct hd_hub_config hd_allreduce_config(const struct hd_allreduce_bench *bench, uint32_t worker, enum hd_role role, const uint8_t *key)
+static inline struct hd_hub_config hd_allreduce_config(const struct hd_allreduce_bench *bench,
+	uint32_t worker, enum hd_role role, const uint8_t *key)
 {
-	return (struct hd_hub_config){ .job = { "heddle bench" }, .worker = worker, .role = role, .detect_ms = HD_ALLREDUCE_DETECT_MS,
-		.peers_cap = bench->n + 1, .streams_cap = hd_allreduce_streams(bench->bytes / sizeof(float), bench->n), .plaintext = true,
+	return (struct hd_hub_config){ .job = { "heddle bench" }, .worker = worker, .role = role,
+		.detect_ms = HD_ALLREDUCE_DETECT_MS,
+		.peers_cap = bench->n + 1, .streams_cap = hd_allreduce_streams(bench->bytes / sizeof(float),
+		bench->n), .plaintext = true,
 		.key = key, .key_len = HD_ALLREDUCE_KEY };
 }
 

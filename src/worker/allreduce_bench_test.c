@@ -1,4 +1,5 @@
-/* The leader and the members of the bench, each in a thread, against others that say what a test tells them. */
+/* The leader and the members of the bench, each in a thread, against others that say what a test tells
+ * them. */
 #include "worker/allreduce_bench_int.h"
 
 #include <stdio.h>

@@ -6,7 +6,8 @@
 #include "sys/signal.h"
 #include "worker/allreduce_bench_int.h"
 
-enum { LOOK_MS = 100 };                   /* how often it is asked whether a process has ended, or somebody wants an end */
+/* how often it is asked whether a process has ended, or somebody wants an end */
+enum { LOOK_MS = 100 };
 
 struct leader {
 	const struct hd_allreduce_bench *bench;
@@ -39,7 +40,8 @@ static void got_addr(struct leader *l, const struct hd_message *message)
 	l->addrs_of |= 1u << message->worker;
 	if (l->addrs_of == all_of(l))
 		for (uint32_t i = 0; i < l->bench->n; i++)
-			failed(l, hd_hub_tell(&l->hub, i, HD_SAYS_PEERS, 0, l->addrs, l->bench->n * HD_ADDR_CAP, &l->diag));
+			failed(l, hd_hub_tell(&l->hub, i, HD_SAYS_PEERS, 0, l->addrs,
+				l->bench->n * HD_ADDR_CAP, &l->diag));
 }
 
 static void got_result(struct leader *l, const struct hd_message *message)
@@ -56,7 +58,8 @@ static void got_result(struct leader *l, const struct hd_message *message)
 static void on_message(void *self, const struct hd_message *message)
 {
 	struct leader *l = self;
-	uint32_t bit = message->worker < l->bench->n ? 1u << message->worker : 0;        /* 0: it is no member */
+	/* 0: it is no member */
+	uint32_t bit = message->worker < l->bench->n ? 1u << message->worker : 0;
 	bool has_addr = l->addrs_of & bit, has_result = l->results_of & bit;
 
 	if (bit && !has_addr && message->id == HD_SAYS_ADDR && message->len == HD_ADDR_CAP)
@@ -65,7 +68,8 @@ static void on_message(void *self, const struct hd_message *message)
 		 message->len == l->bench->rounds * sizeof(uint64_t))
 		got_result(l, message);
 	else
-		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u said %u in %u bytes", message->worker, message->id, message->len));
+		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u said %u in %u bytes", message->worker,
+			message->id, message->len));
 }
 
 /* A member that ended is told of by its exit code; one that broke a rule did not end. */
@@ -76,7 +80,8 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 	if (hd_close_blame(why) == HD_BLAME_PEER || why == HD_CLOSE_CHECKSUM)
 		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u: %s", worker, text));
 }
-static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self, (void)worker, (void)silent_ms; }
+static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self, (void)worker,
+	(void)silent_ms; }
 static void on_arrived(void *self, const struct hd_arrival *arrival) { (void)self, (void)arrival; }
 static void on_sent(void *self, const struct hd_sent *sent) { (void)self, (void)sent; }
 static void on_epoch(void *self, uint32_t worker, uint32_t epoch) { (void)self, (void)worker, (void)epoch; }
@@ -86,8 +91,10 @@ static void on_probed(void *self, const struct hd_probe *probe) { (void)self, (v
 
 static enum hd_err begin(struct leader *l)
 {
-	struct hd_hub_config config = hd_allreduce_config(l->bench, HD_ALLREDUCE_LEADER, HD_ROLE_COORDINATOR, NULL);
-	struct hd_wire_events events = { l, on_up, on_lost, on_suspect, on_message, on_arrived, on_sent, on_epoch, on_epoch, on_probed };
+	struct hd_hub_config config = hd_allreduce_config(l->bench, HD_ALLREDUCE_LEADER, HD_ROLE_COORDINATOR,
+		NULL);
+	struct hd_wire_events events = { l, on_up, on_lost, on_suspect, on_message, on_arrived, on_sent,
+		on_epoch, on_epoch, on_probed };
 	char addr[HD_ADDR_CAP];
 
 	hd_allreduce_leader_addr(l->bench, addr);
@@ -107,7 +114,8 @@ static enum hd_err start_all(struct leader *l, struct hd_host *host, const char 
 	for (uint32_t i = 0; i < l->bench->n && !err; i++) {
 		char member[HD_ADDR_CAP + 40];
 		snprintf(member, sizeof member, HD_ALLREDUCE_MEMBER "=%u:%s", i, l->bench->folder);
-		struct hd_spawn how = { .argv = argv, .env = (const char *const[]){ member, NULL }, .in = -1, .out = 2, .err = -1 };
+		struct hd_spawn how = { .argv = argv, .env = (const char *const[]){ member, NULL }, .in = -1,
+			.out = 2, .err = -1 };
 		err = hd_proc_spawn(host, &how, &l->proc[i], &l->diag);
 	}
 	return err;
@@ -126,21 +134,24 @@ static void look_at(struct leader *l, uint32_t i)
 
 static enum hd_err gather(struct leader *l)
 {
-	int64_t rounds = l->bench->rounds + HD_ALLREDUCE_WARMUP + 1, deadline_ns = hd_clock_now_ns(l->bench->clock) + rounds * HD_ALLREDUCE_PATIENCE_NS;
+	int64_t rounds = l->bench->rounds + HD_ALLREDUCE_WARMUP + 1,
+		deadline_ns = hd_clock_now_ns(l->bench->clock) + rounds * HD_ALLREDUCE_PATIENCE_NS;
 	struct hd_loop_event event;
 	size_t n;
 
 	while (!l->err && l->results_of != all_of(l)) {
 		int64_t now = hd_clock_now_ns(l->bench->clock);
 		if (now >= deadline_ns)
-			failed(l, hd_fail(&l->diag, HD_E_WORKERS, "%d of %u members have not finished in time",
+			failed(l, hd_fail(&l->diag, HD_E_WORKERS,
+				"%d of %u members have not finished in time",
 				__builtin_popcount(all_of(l) & ~l->results_of), l->bench->n));
 		failed(l, hd_hub_poll(&l->hub, now + LOOK_MS * HD_NS_PER_MS, &event, 1, &n, &l->diag));
 		for (uint32_t i = 0; i < l->bench->n; i++)
 			look_at(l, i);
 		enum hd_wish wish = hd_signal_wish();
 		if (wish)
-			failed(l, hd_fail(&l->diag, hd_wish_err(wish), "ended by %s", hd_signal_name(hd_signal_number())));
+			failed(l, hd_fail(&l->diag, hd_wish_err(wish), "ended by %s",
+				hd_signal_name(hd_signal_number())));
 	}
 	return l->err;
 }
@@ -155,10 +166,13 @@ static enum hd_err dismiss(struct leader *l)
 	for (uint32_t i = 0; i < l->bench->n && !err; i++) {
 		err = hd_proc_wait(&l->proc[i], HD_ALLREDUCE_PATIENCE_NS, &code, &l->diag);
 		if (err == HD_E_AGAIN)
-			err = hd_fail(&l->diag, HD_E_WORKERS, "member %u of %u has not ended %d s after all was summed",
+			err = hd_fail(&l->diag, HD_E_WORKERS,
+				"member %u of %u has not ended %d s after all was summed",
 				i, l->bench->n, (int)(HD_ALLREDUCE_PATIENCE_NS / HD_NS_PER_S));
 		else if (!err && code)
-			err = hd_fail(&l->diag, HD_E_WORKERS, "member %u of %u ended with exit code %d after all was summed", i, l->bench->n, code);
+			err = hd_fail(&l->diag, HD_E_WORKERS,
+				"member %u of %u ended with exit code %d after all was summed", i,
+				l->bench->n, code);
 	}
 	return err;
 }
@@ -166,16 +180,21 @@ static enum hd_err dismiss(struct leader *l)
 enum hd_err hd_allreduce_bench_verify(const struct hd_allreduce_bench *bench, struct hd_diag *diag)
 {
 	if (bench->n < 2 || bench->n > HD_ALLREDUCE_MEMBERS)
-		return hd_fail(diag, HD_E_INVAL, "%u members; 2 to %d can sum", bench->n, HD_ALLREDUCE_MEMBERS);
+		return hd_fail(diag, HD_E_INVAL, "%u members; 2 to %d can sum", bench->n,
+			HD_ALLREDUCE_MEMBERS);
 	if (bench->bytes < sizeof(float) || bench->bytes % sizeof(float) || bench->bytes > HD_ALLREDUCE_MOST)
-		return hd_fail(diag, HD_E_INVAL, "%llu bytes; floats are summed: 4 to %llu bytes, a multiple of 4", (unsigned long long)bench->bytes,
+		return hd_fail(diag, HD_E_INVAL,
+			"%llu bytes; floats are summed: 4 to %llu bytes, a multiple of 4",
+			(unsigned long long)bench->bytes,
 			(unsigned long long)HD_ALLREDUCE_MOST);
 	if (bench->rounds < 1 || bench->rounds > HD_ALLREDUCE_ROUNDS)
-		return hd_fail(diag, HD_E_INVAL, "%u rounds; 1 to %d can be timed", bench->rounds, HD_ALLREDUCE_ROUNDS);
+		return hd_fail(diag, HD_E_INVAL, "%u rounds; 1 to %d can be timed", bench->rounds,
+			HD_ALLREDUCE_ROUNDS);
 	return HD_OK;
 }
 
-enum hd_err hd_allreduce_bench_lead(const struct hd_allreduce_bench *bench, struct hd_host *host, const char *const *argv,
+enum hd_err hd_allreduce_bench_lead(const struct hd_allreduce_bench *bench, struct hd_host *host,
+	const char *const *argv,
 				    struct hd_allreduce_times *times, struct hd_diag *diag)
 {
 	struct leader l = { .bench = bench, .times = times };

@@ -56,8 +56,11 @@ static enum hd_err compare(const struct member *m, struct hd_diag *diag)
 	for (uint64_t k = 0; k < m->bench->bytes / sizeof(float); k++) {
 		float expected = sum_of(0, m->bench->n, k);
 		if (memcmp(&expected, &values[k], sizeof expected) != 0)
-			return hd_fail(diag, HD_E_INTEGRITY, "element %llu of the sum at member %u is %.9g, not %.9g; the transport or the adding is wrong: "
-				"tell us of it", (unsigned long long)k, m->me, (double)values[k], (double)expected);
+			return hd_fail(diag, HD_E_INTEGRITY,
+				"element %llu of the sum at member %u is %.9g, not %.9g; the transport or "
+				"the adding is wrong: "
+				"tell us of it", (unsigned long long)k, m->me, (double)values[k],
+				(double)expected);
 	}
 	return HD_OK;
 }
@@ -79,16 +82,19 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 	(void)why;
 	m->dismissed = m->dismissed || worker == HD_ALLREDUCE_LEADER;
 	if (!m->told)
-		failed(m, hd_fail(&m->diag, HD_E_PEERLOST, "member %u lost %s %u: %s", m->me, worker == HD_ALLREDUCE_LEADER ? "the leader," : "member",
+		failed(m, hd_fail(&m->diag, HD_E_PEERLOST, "member %u lost %s %u: %s", m->me,
+			worker == HD_ALLREDUCE_LEADER ? "the leader," : "member",
 			worker, text));
 }
 
 /* The leader says START and PEERS once each; of each round the others say READY to member 0, once, and it
- * says GO to them. None is a round ahead: READY for the one after the next would need a GO that was not said. */
+ * says GO to them. None is a round ahead: READY for the one after the next would need a GO that was not
+ * said. */
 static void on_message(void *self, const struct hd_message *message)
 {
 	struct member *m = self;
-	uint32_t bit = message->worker < m->bench->n ? 1u << message->worker : 0;        /* 0: it is no member */
+	/* 0: it is no member */
+	uint32_t bit = message->worker < m->bench->n ? 1u << message->worker : 0;
 	bool leads = message->worker == HD_ALLREDUCE_LEADER, next = message->step == m->sum.round + 1;
 
 	if (message->id == HD_SAYS_READY && !m->me && bit && next && !(m->ready_of & bit))
@@ -119,7 +125,8 @@ static void on_sent(void *self, const struct hd_sent *sent)
 	failed(m, hd_allreduce_sent(&m->sum, sent, &m->diag));
 }
 
-static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self, (void)worker, (void)silent_ms; }
+static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self, (void)worker,
+	(void)silent_ms; }
 static void on_epoch(void *self, uint32_t worker, uint32_t epoch) { (void)self, (void)worker, (void)epoch; }
 static void on_probed(void *self, const struct hd_probe *probe) { (void)self, (void)probe; }
 
@@ -143,7 +150,8 @@ static enum hd_err wait_until(struct member *m, bool (*is)(const struct member *
 	while (!m->err && !is(m)) {
 		int64_t now = hd_clock_now_ns(m->bench->clock);
 		if (now >= deadline_ns)
-			return hd_fail(&m->diag, HD_E_PEERLOST, "member %u waited %d s for %s", m->me, (int)(HD_ALLREDUCE_PATIENCE_NS / HD_NS_PER_S), what);
+			return hd_fail(&m->diag, HD_E_PEERLOST, "member %u waited %d s for %s", m->me,
+				(int)(HD_ALLREDUCE_PATIENCE_NS / HD_NS_PER_S), what);
 		failed(m, hd_hub_poll(&m->hub, more ? now : deadline_ns, &event, 1, &n, &m->diag));
 		failed(m, hd_allreduce_turn(&m->sum, &more, &m->diag));
 	}
@@ -156,7 +164,8 @@ static enum hd_err take(struct member *m)
 {
 	uint64_t len = m->bench->bytes / sizeof(float);
 	struct hd_hub_config config = hd_allreduce_config(m->bench, m->me, HD_ROLE_WORKER, m->key);
-	struct hd_wire_events events = { m, on_up, on_lost, on_suspect, on_message, on_arrived, on_sent, on_epoch, on_epoch, on_probed };
+	struct hd_wire_events events = { m, on_up, on_lost, on_suspect, on_message, on_arrived, on_sent,
+		on_epoch, on_epoch, on_probed };
 	struct hd_cores cores;
 
 	hd_cores_usable(&cores);
@@ -170,7 +179,8 @@ static enum hd_err take(struct member *m)
 	if (!err)
 		err = hd_hub_init(&m->hub, &config, &events, &m->loop, &m->net, &m->diag);
 	if (!err)
-		err = hd_allreduce_init(&m->sum, &(struct hd_allreduce_spec){ &m->hub, m->me, m->bench->n, m->values.at, len }, &m->diag);
+		err = hd_allreduce_init(&m->sum, &(struct hd_allreduce_spec){ &m->hub, m->me, m->bench->n,
+			m->values.at, len }, &m->diag);
 	for (uint64_t k = 0; k < len && !err; k++)
 		((float *)m->first.at)[k] = value_of(m->me, k);
 	return err;
@@ -184,7 +194,8 @@ static enum hd_err listen_there(struct member *m)
 	if (!over_ip)
 		snprintf(addr, sizeof addr, "unix:%s/%u", m->bench->folder, m->me);
 	enum hd_err err = hd_hub_listen(&m->hub, m->bench->transport, addr, &m->diag);
-	return err ? err : hd_hub_tell(&m->hub, HD_ALLREDUCE_LEADER, HD_SAYS_ADDR, 0, addr, sizeof addr, &m->diag);
+	return err ? err : hd_hub_tell(&m->hub, HD_ALLREDUCE_LEADER, HD_SAYS_ADDR, 0, addr, sizeof addr,
+		&m->diag);
 }
 
 static enum hd_err meet(struct member *m)
@@ -255,12 +266,14 @@ static enum hd_err all_rounds(struct member *m)
 			hd_put64(result + (r - HD_ALLREDUCE_WARMUP) * sizeof ns, ns);
 	}
 	if (!err)
-		err = hd_hub_tell(&m->hub, HD_ALLREDUCE_LEADER, HD_SAYS_RESULT, 0, result, m->bench->rounds * sizeof(uint64_t), &m->diag);
+		err = hd_hub_tell(&m->hub, HD_ALLREDUCE_LEADER, HD_SAYS_RESULT, 0, result,
+			m->bench->rounds * sizeof(uint64_t), &m->diag);
 	m->told = !err;
 	return err ? err : wait_until(m, is_dismissed, "the leader's good-bye");
 }
 
-enum hd_err hd_allreduce_bench_member(const struct hd_allreduce_bench *bench, uint32_t me, struct hd_diag *diag)
+enum hd_err hd_allreduce_bench_member(const struct hd_allreduce_bench *bench, uint32_t me,
+	struct hd_diag *diag)
 {
 	struct member m = { .bench = bench, .me = me };
 

@@ -53,7 +53,8 @@ static void on_sent(void *self, const struct hd_sent *sent)
 }
 
 static bool all_up(const struct world *w, const struct one *o) { return o->nup == w->n - 1; }
-static bool is_summed(const struct world *w, const struct one *o) { (void)w; return hd_allreduce_done(&o->sum); }
+static bool is_summed(const struct world *w, const struct one *o) { (void)w;
+	return hd_allreduce_done(&o->sum); }
 
 static void run_until(struct world *w, bool (*is)(const struct world *w, const struct one *o))
 {
@@ -66,9 +67,11 @@ static void run_until(struct world *w, bool (*is)(const struct world *w, const s
 			struct hd_loop_event event;
 			bool more = true;
 			size_t n;
-			CHECK(!hd_hub_poll(&o->hub, hd_clock_now_ns(&w->clock), &event, 1, &n, &o->diag) && !o->err, "member %u: %s", m, o->diag.text);
+			CHECK(!hd_hub_poll(&o->hub, hd_clock_now_ns(&w->clock), &event, 1, &n, &o->diag) &&
+				!o->err, "member %u: %s", m, o->diag.text);
 			while (more)
-				CHECK(!hd_allreduce_turn(&o->sum, &more, &o->diag), "member %u: %s", m, o->diag.text);
+				CHECK(!hd_allreduce_turn(&o->sum, &more, &o->diag), "member %u: %s", m,
+					o->diag.text);
 			left += !is(w, o);
 		}
 	}
@@ -88,19 +91,24 @@ static struct world *enter(uint32_t n, uint64_t len)
 	hd_net_real(&w->net);
 	for (uint32_t m = 0; m < n; m++) {
 		struct one *o = &w->one[m];
-		struct hd_hub_config config = { .worker = m, .role = HD_ROLE_WORKER, .detect_ms = 60000, .peers_cap = n,
+		struct hd_hub_config config = { .worker = m, .role = HD_ROLE_WORKER, .detect_ms = 60000,
+			.peers_cap = n,
 			.streams_cap = hd_allreduce_streams(len, n) };
-		struct hd_wire_events events = { o, on_up, on_lost, on_suspect, on_message, on_arrived, on_sent, on_epoch, on_epoch, on_probed };
+		struct hd_wire_events events = { o, on_up, on_lost, on_suspect, on_message, on_arrived,
+			on_sent, on_epoch, on_epoch, on_probed };
 		o->values = calloc(len, sizeof *o->values);
 		assert_non_null(o->values);
 		assert_int_equal(hd_loop_init(&o->loop, &w->clock, &o->diag), HD_OK);
-		CHECK(!hd_hub_init(&o->hub, &config, &events, &o->loop, &w->net, &o->diag), "%s", o->diag.text);
+		CHECK(!hd_hub_init(&o->hub, &config, &events, &o->loop, &w->net, &o->diag), "%s",
+			o->diag.text);
 		snprintf(w->addr[m], HD_ADDR_CAP, "unix:%s/%u", w->folder, m);
 		CHECK(!hd_hub_listen(&o->hub, "unix", w->addr[m], &o->diag), "%s", o->diag.text);
 		hd_hub_epoch(&o->hub, 1, (struct hd_hash){ "sum" });
-		CHECK(!hd_allreduce_init(&o->sum, &(struct hd_allreduce_spec){ &o->hub, m, n, o->values, len }, &o->diag), "%s", o->diag.text);
+		CHECK(!hd_allreduce_init(&o->sum, &(struct hd_allreduce_spec){ &o->hub, m, n, o->values,
+			len }, &o->diag), "%s", o->diag.text);
 		for (uint32_t to = 0; to < m; to++)
-			CHECK(!hd_hub_connect(&o->hub, to, "unix", w->addr[to], &o->diag), "%s", o->diag.text);
+			CHECK(!hd_hub_connect(&o->hub, to, "unix", w->addr[to], &o->diag), "%s",
+				o->diag.text);
 	}
 	run_until(w, all_up);
 	for (uint32_t m = 0; m < n; m++)
@@ -142,7 +150,8 @@ static float expected(uint32_t n, uint64_t k, uint32_t round)
 	}
 }
 
-static void begin(struct world *w, uint32_t m) { CHECK(!hd_allreduce_begin(&w->one[m].sum, &w->one[m].diag), "%s", w->one[m].diag.text); }
+static void begin(struct world *w, uint32_t m) { CHECK(!hd_allreduce_begin(&w->one[m].sum, &w->one[m].diag),
+	"%s", w->one[m].diag.text); }
 
 static void rounds(struct world *w, uint32_t nrounds)
 {
@@ -157,8 +166,10 @@ static void rounds(struct world *w, uint32_t nrounds)
 			for (uint64_t k = 0; k < w->len; k++) {
 				float want = expected(w->n, k, r);
 				if (memcmp(&want, &w->one[m].values[k], sizeof want) != 0)
-					fail_msg("%u members, %llu floats, round %u: element %llu at member %u is %.9g, not %.9g", w->n,
-						(unsigned long long)w->len, r, (unsigned long long)k, m, (double)w->one[m].values[k], (double)want);
+					fail_msg("%u members, %llu floats, round %u: element %llu at member "
+						"%u is %.9g, not %.9g", w->n,
+						(unsigned long long)w->len, r, (unsigned long long)k, m,
+						(double)w->one[m].values[k], (double)want);
 			}
 	}
 }
@@ -184,12 +195,14 @@ static void turn_all(struct world *w, int times)
 			struct hd_loop_event event;
 			bool more;
 			size_t n;
-			CHECK(!hd_hub_poll(&o->hub, hd_clock_now_ns(&w->clock), &event, 1, &n, &o->diag), "%s", o->diag.text);
+			CHECK(!hd_hub_poll(&o->hub, hd_clock_now_ns(&w->clock), &event, 1, &n, &o->diag),
+				"%s", o->diag.text);
 			CHECK(!hd_allreduce_turn(&o->sum, &more, &o->diag) && !o->err, "%s", o->diag.text);
 		}
 }
 
-/* Member 1 stands still while the others go as far as they can: parts come to it before it has begun, in the first round and later. */
+/* Member 1 stands still while the others go as far as they can: parts come to it before it has begun, in
+ * the first round and later. */
 static void a_member_that_lags_a_round_behind_loses_nothing(void **state)
 {
 	(void)state;
@@ -205,12 +218,14 @@ static void a_member_that_lags_a_round_behind_loses_nothing(void **state)
 		turn_all(w, 2000);
 		assert_false(hd_allreduce_done(&w->one[0].sum));
 		for (uint64_t k = 0; k < w->len; k++)
-			CHECK(w->one[1].values[k] == term(1, k, r), "element %llu changed before the round began", (unsigned long long)k);
+			CHECK(w->one[1].values[k] == term(1, k, r),
+				"element %llu changed before the round began", (unsigned long long)k);
 		begin(w, 1);
 		run_until(w, is_summed);
 		for (uint32_t m = 0; m < 3; m++)
 			for (uint64_t k = 0; k < w->len; k++)
-				CHECK(w->one[m].values[k] == expected(3, k, r), "element %llu at member %u", (unsigned long long)k, m);
+				CHECK(w->one[m].values[k] == expected(3, k, r), "element %llu at member %u",
+					(unsigned long long)k, m);
 		leave(w);
 	}
 }
@@ -221,7 +236,8 @@ static void a_member_that_lags_a_round_behind_loses_nothing(void **state)
 #define SUM(bucket) (1u << 30 | (uint32_t)(bucket))
 #define ORDINAL (1u << 20)
 
-static enum hd_err arrives(struct world *w, uint32_t at, uint32_t from, uint32_t transfer, uint64_t step, float *buffer)
+static enum hd_err arrives(struct world *w, uint32_t at, uint32_t from, uint32_t transfer, uint64_t step,
+	float *buffer)
 {
 	struct hd_arrival arrival = { .worker = from, .transfer = transfer, .step = step, .buffer = buffer };
 	return hd_allreduce_arrived(&w->one[at].sum, &arrival, &w->one[at].diag);
@@ -256,16 +272,20 @@ static void what_no_rule_allows_is_refused(void **state)
 	rounds(w, 1);
 	begin(w, 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK(arrives(w, 0, bad[i].from, bad[i].transfer, bad[i].step, w->one[0].values) == HD_E_PROTOCOL, "%s is taken", bad[i].name);
+		CHECK(arrives(w, 0, bad[i].from, bad[i].transfer, bad[i].step,
+			w->one[0].values) == HD_E_PROTOCOL, "%s is taken", bad[i].name);
 	leave(w);
-	w = enter(3, 6 * BUCKET);         /* member 1's first bucket is 2: what is below is not its, in any round */
+	/* member 1's first bucket is 2: what is below is not its, in any round */
+	w = enter(3, 6 * BUCKET);
 	begin(w, 1);
-	for (uint32_t bucket = 0; bucket < 2; bucket++)       /* in round 2 its number would be that of an own one in round 1 */
+	/* in round 2 its number would be that of an own one in round 1 */
+	for (uint32_t bucket = 0; bucket < 2; bucket++)
 		assert_int_equal(arrives(w, 1, 0, ROOT(bucket), 2, w->one[1].values), HD_E_PROTOCOL);
 	for (uint64_t step = 1; step < 4; step++)
 		for (uint32_t bucket = 0; bucket < 6; bucket++) {
 			bool own = bucket == 2 || bucket == 3, room = step < 3;
-			CHECK(!arrives(w, 1, 0, ROOT(bucket), step, w->one[1].values) == (own && room), "bucket %u, round %u", bucket, (unsigned)step);
+			CHECK(!arrives(w, 1, 0, ROOT(bucket), step, w->one[1].values) == (own && room),
+				"bucket %u, round %u", bucket, (unsigned)step);
 		}
 	leave(w);
 }
@@ -280,13 +300,15 @@ static void sizes_that_cannot_be_summed_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_allreduce made;
-		CHECK(hd_allreduce_init(&made, &cases[i].spec, &(struct hd_diag){ "" }) == cases[i].err, "case %zu", i);
+		CHECK(hd_allreduce_init(&made, &cases[i].spec, &(struct hd_diag){ "" }) == cases[i].err,
+			"case %zu", i);
 		CHECK(cases[i].spec.len > 1 || !made.block.at, "case %zu: room for parts of no bucket", i);
 		hd_allreduce_finish(&made);
 	}
 }
 
-/* Member 0 owns two buckets of six: it adds the first when both others' parts are here, not when one came twice. */
+/* Member 0 owns two buckets of six: it adds the first when both others' parts are here, not when one came
+ * twice. */
 static void a_part_that_comes_again_does_not_stand_for_another(void **state)
 {
 	static float part[2][BUCKET];
@@ -300,7 +322,8 @@ static void a_part_that_comes_again_does_not_stand_for_another(void **state)
 	begin(w, 0);
 	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_E_PROTOCOL);
 	assert_false(adds(w, 0));
-	assert_int_equal(arrives(w, 0, 1, ROOT(0), 2, part[0]), HD_OK);       /* of the next round, whose place is another */
+	/* of the next round, whose place is another */
+	assert_int_equal(arrives(w, 0, 1, ROOT(0), 2, part[0]), HD_OK);
 	assert_false(adds(w, 0));
 	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_OK);
 	assert_true(adds(w, 0));
@@ -315,7 +338,8 @@ static void a_part_that_comes_again_does_not_stand_for_another(void **state)
 
 static void sent(struct world *w, uint32_t at)
 {
-	CHECK(!hd_allreduce_sent(&w->one[at].sum, &(struct hd_sent){ .worker = 1 }, &w->one[at].diag), "%s", w->one[at].diag.text);
+	CHECK(!hd_allreduce_sent(&w->one[at].sum, &(struct hd_sent){ .worker = 1 }, &w->one[at].diag), "%s",
+		w->one[at].diag.text);
 }
 
 /* Done: all sums of others, once each, all own buckets added, and all that was lent is back. */
@@ -325,7 +349,8 @@ static void a_round_is_done_when_nothing_of_it_is_left(void **state)
 
 	(void)state;
 	for (int missing = 0; missing < 4; missing++) {
-		struct world *w = enter(2, 4 * BUCKET);       /* 0 and 1 are of member 0, 2 and 3 of member 1 */
+		/* 0 and 1 are of member 0, 2 and 3 of member 1 */
+		struct world *w = enter(2, 4 * BUCKET);
 		struct hd_allreduce *sum = &w->one[0].sum;
 		begin(w, 0);
 		for (uint32_t b = 0; b < 2 - (missing == 1); b++) {
@@ -338,7 +363,8 @@ static void a_round_is_done_when_nothing_of_it_is_left(void **state)
 			sent(w, 0);
 		CHECK(hd_allreduce_done(sum) == !missing, "without %d", missing);
 		if (missing == 2) {               /* one that comes again is not the other */
-			assert_int_equal(arrives(w, 0, 1, SUM(2), 1, w->one[0].values + 2 * BUCKET), HD_E_PROTOCOL);
+			assert_int_equal(arrives(w, 0, 1, SUM(2), 1, w->one[0].values + 2 * BUCKET),
+				HD_E_PROTOCOL);
 			assert_false(hd_allreduce_done(sum));
 		}
 		leave(w);
@@ -353,9 +379,11 @@ static void a_send_that_fails_is_said_and_not_over(void **state)
 	(void)state;
 	begin(w, 0);
 	uint32_t unsent = sum->nunsent;
-	assert_int_equal(hd_allreduce_sent(sum, &(struct hd_sent){ .worker = 1, .err = HD_E_STALE }, &(struct hd_diag){ "" }), HD_E_STALE);
+	assert_int_equal(hd_allreduce_sent(sum, &(struct hd_sent){ .worker = 1, .err = HD_E_STALE },
+		&(struct hd_diag){ "" }), HD_E_STALE);
 	assert_int_equal(sum->nunsent, unsent);
-	assert_int_equal(hd_allreduce_sent(sum, &(struct hd_sent){ .worker = 1 }, &(struct hd_diag){ "" }), HD_OK);
+	assert_int_equal(hd_allreduce_sent(sum, &(struct hd_sent){ .worker = 1 }, &(struct hd_diag){ "" }),
+		HD_OK);
 	assert_int_equal(sum->nunsent, unsent - 1);
 	leave(w);
 }

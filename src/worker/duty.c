@@ -2,7 +2,8 @@
 
 #include "base/alloc.h"
 
-enum { HD_DUTY_LOOK_NS = 1000000000 };    /* a wake-up is sent; the look is only the bound that every wait has */
+/* a wake-up is sent; the look is only the bound that every wait has */
+enum { HD_DUTY_LOOK_NS = 1000000000 };
 
 enum hd_err hd_duties_init(struct hd_duties *d, void (*wake)(void *user), void *user, struct hd_diag *diag)
 {
@@ -40,7 +41,8 @@ enum hd_err hd_duties_give(struct hd_duties *d, const struct hd_duty *duty, stru
 		d->duty[d->end++ % HD_DUTIES] = *duty;
 	hd_lock_give(&d->lock);
 	if (idle)
-		hd_cond_wake(&d->given);          /* with the lock given back: who is woken needs it at once */
+		/* with the lock given back: who is woken needs it at once */
+		hd_cond_wake(&d->given);
 	return full ? hd_fail(diag, HD_E_AGAIN, "%d duties are open", HD_DUTIES) : HD_OK;
 }
 

@@ -1,12 +1,15 @@
-/* duty.h -- what the thread that talks to others asks of the thread that owns the worker, and what came of it.
+/* duty.h -- what the thread that talks to others asks of the thread that owns the worker, and what came of
+ * it.
  *
- * A process that shares a job has two threads besides its devices': the *wire's* owns the hub and the member machine
- * and never computes; the *hand* owns the worker (share.h) and never talks. Duties go one way, results the other, in order.
+ * A process that shares a job has two threads besides its devices': the *wire's* owns the hub and the member
+ * machine and never computes; the *hand* owns the worker (share.h) and never talks. Duties go one way,
+ * results the other, in order.
  *
- * 1. Duties are done in the order given. Neighbouring folds, and neighbouring sums that arrived, are handed to
- *    the hand as one run, so that the devices share them.
+ * 1. Duties are done in the order given. Neighbouring folds, and neighbouring sums that arrived, are handed
+ *    to the hand as one run, so that the devices share them.
  * 2. Neither end waits for the other: giving fails with HD_E_AGAIN only when HD_DUTIES are open, which is
- *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (teach.h, rule 2).
+ *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (teach.h, rule
+ *    2).
  * 3. A result is put before the wire's thread is woken (`wake`).
  *
  * Ownership: plain values are copied; what a duty points to is the giver's until its result.
@@ -24,7 +27,7 @@
 #include "protocol/view.h"
 #include "engine/worker.h"
 
-/*        id         reads                  the hand                                                             */
+/*        id         reads                  the hand */
 #define HD_DUTIES_TABLE(X)                                                                                        \
 	X(PREPARE,   "view",                "prepares its share of a coming view")                            \
 	X(BEGIN,     "step, view",          "adopts the view if it is another one, and begins the step")      \
@@ -52,7 +55,8 @@ struct hd_duty {
 	enum hd_duty_kind kind;
 	uint64_t step;
 	uint32_t pass, bucket, worker, number, nranges;
-	const uint8_t *own;               /* a byte for each bucket. UPDATE: to bring on; BOUNDARY, gathered: whose slots stay */
+	/* a byte for each bucket. UPDATE: to bring on; BOUNDARY, gathered: whose slots stay */
+	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
 	const void *bytes;                /* LESSON */
@@ -67,7 +71,8 @@ struct hd_duty_done {
 	struct hd_duty duty;
 	enum hd_err err;
 	bool halt;                        /* BOUNDARY: the target is reached */
-	bool lacks;                       /* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
+	/* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
+	bool lacks;
 	bool learned;                     /* LESSON: all of X_step is here */
 	bool over;                        /* LESSON: its teacher gave up */
 	bool for_all;                     /* FINISH, UPDATE: nobody can finish the step */
@@ -93,10 +98,12 @@ struct hd_duties {
 };
 enum { HD_DUTIES_RESULTS = 1 << 12 };
 
-HD_MUST_USE enum hd_err hd_duties_init(struct hd_duties *duties, void (*wake)(void *user), void *user, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_duties_init(struct hd_duties *duties, void (*wake)(void *user), void *user,
+	struct hd_diag *diag);
 void hd_duties_finish(struct hd_duties *duties);          /* takes zeroed ones; nobody waits */
 
-HD_MUST_USE enum hd_err hd_duties_give(struct hd_duties *duties, const struct hd_duty *duty, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_duties_give(struct hd_duties *duties, const struct hd_duty *duty,
+	struct hd_diag *diag);
 /* The oldest result; false: none. */
 bool hd_duties_result(struct hd_duties *duties, struct hd_duty_done *done);
 

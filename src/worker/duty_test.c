@@ -28,12 +28,14 @@ static int close_all(void **state)
 
 static void give(enum hd_duty_kind kind, uint32_t bucket)
 {
-	assert_int_equal(hd_duties_give(&duties, &(struct hd_duty){ .kind = kind, .bucket = bucket }, NULL), HD_OK);
+	assert_int_equal(hd_duties_give(&duties, &(struct hd_duty){ .kind = kind, .bucket = bucket }, NULL),
+		HD_OK);
 }
 
 static void neighbouring_folds_are_one_run_and_nothing_is_reordered(void **state)
 {
-	static const enum hd_duty_kind kind[] = { HD_DUTY_BEGIN, HD_DUTY_FOLD, HD_DUTY_FOLD, HD_DUTY_FOLD, HD_DUTY_ARRIVED, HD_DUTY_ARRIVED,
+	static const enum hd_duty_kind kind[] = { HD_DUTY_BEGIN, HD_DUTY_FOLD, HD_DUTY_FOLD, HD_DUTY_FOLD,
+		HD_DUTY_ARRIVED, HD_DUTY_ARRIVED,
 		HD_DUTY_COMPUTE, HD_DUTY_COMPUTE, HD_DUTY_FOLD };
 	static const uint32_t runs[] = { 1, 2, 1, 2, 1, 1, 1 };       /* of at most 2 */
 	struct hd_duty got[2];
@@ -100,13 +102,15 @@ static void a_full_queue_says_so(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < HD_DUTIES; i++)
 		give(HD_DUTY_FOLD, i);
-	assert_int_equal(hd_duties_give(&duties, &(struct hd_duty){ .kind = HD_DUTY_FOLD }, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_duties_give(&duties, &(struct hd_duty){ .kind = HD_DUTY_FOLD }, NULL),
+		HD_E_AGAIN);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(neighbouring_folds_are_one_run_and_nothing_is_reordered, open_all, close_all),
+		cmocka_unit_test_setup_teardown(neighbouring_folds_are_one_run_and_nothing_is_reordered,
+			open_all, close_all),
 		cmocka_unit_test_setup_teardown(every_duty_has_its_result_in_order, open_all, close_all),
 		cmocka_unit_test_setup_teardown(a_full_queue_says_so, open_all, close_all),
 	};

@@ -9,12 +9,15 @@
 
 enum { HD_ELASTIC_STREAMS = 65536 };
 
-enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP], struct hd_diag *diag)
+enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],
+	struct hd_diag *diag)
 {
 	const char *blank = strchr(text, ' ');
 
 	if (!blank || blank == text || blank - text >= 16 || strlen(blank + 1) >= HD_ADDR_CAP || !blank[1])
-		return hd_fail(diag, HD_E_INVAL, "address \"%s\": write TRANSPORT ADDRESS, as \"shm unix:run.sock\" or \"tls tcp:127.0.0.1:7000\"", text);
+		return hd_fail(diag, HD_E_INVAL,
+			"address \"%s\": write TRANSPORT ADDRESS, as \"shm unix:run.sock\" or \"tls "
+			"tcp:127.0.0.1:7000\"", text);
 	snprintf(transport, 16, "%.*s", (int)(blank - text), text);
 	snprintf(addr, HD_ADDR_CAP, "%s", blank + 1);
 	return HD_OK;
@@ -26,7 +29,8 @@ const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_
 	const char *end = strchr(told, ';'), *path = strstr(told, "unix:");
 	bool two = end && (!path || end < path);
 
-	snprintf(one, HD_ELASTIC_ADDR, "%.*s", two && remote ? (int)(end - told) : HD_MSG_ADDR, two && !remote ? end + 1 : told);
+	snprintf(one, HD_ELASTIC_ADDR, "%.*s", two && remote ? (int)(end - told) : HD_MSG_ADDR, two &&
+		!remote ? end + 1 : told);
 	return one;
 }
 
@@ -113,8 +117,10 @@ static uint64_t last_step(const struct hd_elastic *e)
 static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 {
 	struct hd_member_config config = {
-		.nvns = e->task->job->nvns, .nbuckets = e->nbuckets, .copies = e->copies, .nsteps = last_step(e), .detect_ns = e->detect_ns,
-		.job = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker), .ndevices = hd_run_spec(e->run)->ndevices,
+		.nvns = e->task->job->nvns, .nbuckets = e->nbuckets, .copies = e->copies,
+			.nsteps = last_step(e), .detect_ns = e->detect_ns,
+		.job = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker),
+		.ndevices = hd_run_spec(e->run)->ndevices,
 		.takes_over = e->spec->take_over != NULL,
 	};
 	struct hd_memory_info memory;
@@ -137,8 +143,10 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 {
 	struct hd_wire_events events = hd_elastic_events;
 	struct hd_hub_config config = {
-		.job = hd_elastic_realm(e->spec->realm, e->task->job_hash), .job_hash = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker),
-		.worker = HD_WORKER_NONE, .role = HD_ROLE_WORKER, .detect_ms = (uint32_t)(e->detect_ns / 1000000),
+		.job = hd_elastic_realm(e->spec->realm, e->task->job_hash), .job_hash = e->task->job_hash,
+			.kernels = hd_worker_fingerprint(e->worker),
+		.worker = HD_WORKER_NONE, .role = HD_ROLE_WORKER,
+		.detect_ms = (uint32_t)(e->detect_ns / 1000000),
 		.peers_cap = HD_HUB_PEERS, .streams_cap = HD_ELASTIC_STREAMS,
 		.plaintext = e->spec->plaintext, .key = e->spec->key, .key_len = e->spec->key_len,
 	};
@@ -158,7 +166,8 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 			err = hd_hub_listen(&e->hub, transport, addr, diag);
 		hd_text_addf(&told, "%s%s %s", i ? ";" : "", transport, addr);
 	}
-	return err || !told.full ? err : hd_fail(diag, HD_E_REFUSED, "the addresses of this worker, %s, are too long to be told", e->address);
+	return err || !told.full ? err : hd_fail(diag, HD_E_REFUSED,
+		"the addresses of this worker, %s, are too long to be told", e->address);
 }
 
 static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
@@ -172,7 +181,8 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
 	enum hd_err err = hd_elastic_slots_init(e, diag);
-	return err ? err : hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns, diag);
+	return err ? err : hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns,
+		diag);
 }
 
 static void give_back(struct hd_elastic *e)
@@ -210,7 +220,8 @@ static enum hd_err verdict(const struct hd_elastic *e, bool *fenced, struct hd_d
 		return hd_fail(diag, e->wire_err, "%s", e->wire_diag.text);
 	if (e->fenced || e->exit_code == 0)
 		return HD_OK;
-	return hd_fail(diag, hd_err_of_exit((int)e->exit_code), "%s", e->exit_text[0] ? e->exit_text : "the coordinator ended the run");
+	return hd_fail(diag, hd_err_of_exit((int)e->exit_code), "%s",
+		e->exit_text[0] ? e->exit_text : "the coordinator ended the run");
 }
 
 enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, struct hd_diag *diag)
@@ -219,7 +230,8 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 
 	if (!e)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
-	*e = (struct hd_elastic){ .spec = spec, .run = spec->run, .worker = hd_run_worker(spec->run), .task = hd_run_task(spec->run),
+	*e = (struct hd_elastic){ .spec = spec, .run = spec->run, .worker = hd_run_worker(spec->run),
+		.task = hd_run_task(spec->run),
 		.self = HD_NOBODY, .readmit = HD_NOBODY, .donor = HD_NOBODY, .between = true };
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
 	e->copies = hd_job_copies(e->task->job);
@@ -243,11 +255,13 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!err)
 		err = hd_share_aside_open(e->worker, diag);
 	if (!err) {
-		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval, .evaluating = on_evaluating });
+		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval,
+			.evaluating = on_evaluating });
 		hd_share_watch(e->worker, on_final, &e->finals);
 		hd_run_begin(e->run);
 		e->relay.digest_every = hd_run_digest_every(e->run);
-		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS * 1e3);
+		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS *
+			1e3);
 		e->ntook = 1;
 		err = hd_thread_start(&e->wire, "wire", -1, hd_elastic_wire, e, diag);
 	}

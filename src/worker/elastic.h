@@ -1,18 +1,21 @@
-/* elastic.h -- a process as one worker of a job: joins, learns, computes its part, goes, whatever happens to the others.
+/* elastic.h -- a process as one worker of a job: joins, learns, computes its part, goes, whatever happens to
+ * the others.
  *
- * Three machines meet here and nothing else is decided: the member machine says what to do (member.h), the share computes
- * (share.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *hand*, which owns the worker; a second
- * one, the *wire*'s, owns hub and machine (duty.h). Neither ever waits for the other without a bound.
+ * Three machines meet here and nothing else is decided: the member machine says what to do (member.h), the
+ * share computes (share.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *hand*,
+ * which owns the worker; a second one, the *wire*'s, owns hub and machine (duty.h). Neither ever waits for
+ * the other without a bound.
  *
- * 1. attend() returns when the job is over for this worker: done, released, failed, asked to go, or *fenced*: the others
- *    went on without it. A fenced one joins again as a new worker: attend() with a run made anew.
- * 2. State that counts is written by the scribe alone, into the run's folder. A *remote* worker cannot reach that folder: it is never
- *    the scribe, starts no coordinator, and learns its state from a member.
+ * 1. attend() returns when the job is over for this worker: done, released, failed, asked to go, or *fenced*:
+ *    the others went on without it. A fenced one joins again as a new worker: attend() with a run made anew.
+ * 2. State that counts is written by the scribe alone, into the run's folder. A *remote* worker cannot reach
+ *    that folder: it is never the scribe, starts no coordinator, and learns its state from a member.
  * 3. What this process cannot do (data gone, memory) ends it with an error; to the others it is lost.
  *
- * An address is "TRANSPORT ADDRESS": a row of wire/transport.h and what it understands: "shm unix:runs/x/w12.sock",
- * "tls tcp:127.0.0.1:7000". What a worker tells of itself may be two, parted by a semicolon, the one that other machines can
- * call first: who calls takes the last that it can reach, so members of one machine keep to memory. */
+ * An address is "TRANSPORT ADDRESS": a row of wire/transport.h and what it understands: "shm
+ * unix:runs/x/w12.sock", "tls tcp:127.0.0.1:7000". What a worker tells of itself may be two, parted by a
+ * semicolon, the one that other machines can call first: who calls takes the last that it can reach, so
+ * members of one machine keep to memory. */
 #ifndef HD_WORKER_ELASTIC_H
 #define HD_WORKER_ELASTIC_H
 
@@ -32,26 +35,35 @@ struct hd_elastic_spec {
 	struct hd_clock *clock;
 	const char *dir;                  /* of the run; NULL: remote */
 	const char *coordinator;          /* its address */
-	const char *listen[HD_ELASTIC_LISTENS];       /* own addresses, as they are told; a port 0 is chosen; NULL: no more */
+	/* own addresses, as they are told; a port 0 is chosen; NULL: no more */
+	const char *listen[HD_ELASTIC_LISTENS];
 	struct hd_hash realm;             /* what the wire takes for the job's id; zeros: its hash */
 	const void *key;                  /* of the job; NULL: none */
 	size_t key_len;
 	uint64_t stop_at;                 /* no step from this one on is run; 0: the job says */
-	double slow;                      /* computing takes so many times as long (for tests and demonstrations); 0 and 1: as it is */
-	uint64_t vn_ps;                   /* time of one virtual node on a device, picoseconds; 0: not known */
+	/* computing takes so many times as long (for tests and demonstrations); 0 and 1: as it is */
+	double slow;
+	/* time of one virtual node on a device, picoseconds; 0: not known */
+	uint64_t vn_ps;
 	bool plaintext;                   /* TCP without a key: the user was warned */
-	/* Starts a coordinator in place of one that is gone (it may find that there is one). NULL: this worker cannot. A remote one cannot. */
-	enum hd_err (*take_over)(void *user, struct hd_diag *diag);      /* HD_E_NOTFOUND: the run is gone, so this worker goes too; else it is tried again */
+	/* Starts a coordinator in place of one that is gone (it may find that there is one). NULL: this
+	 * worker cannot. A remote one cannot. */
+	/* HD_E_NOTFOUND: the run is gone, so this worker goes too; else it is tried again */
+	enum hd_err (*take_over)(void *user, struct hd_diag *diag);
 	void (*admitted)(void *user, uint32_t worker);      /* as which worker; or NULL. The wire's thread */
-	enum hd_err (*wish)(void *user);  /* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker shall go. Any thread */
+	/* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker shall go. Any thread */
+	enum hd_err (*wish)(void *user);
 	void *user;
 };
 
-/* HD_OK: the job is done, or this worker was released. *fenced: join again. Else the code with which to leave. */
-HD_MUST_USE enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, struct hd_diag *diag);
+/* HD_OK: the job is done, or this worker was released. *fenced: join again. Else the code with which to
+ * leave. */
+HD_MUST_USE enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced,
+	struct hd_diag *diag);
 
 /* "TRANSPORT ADDRESS" in its two parts. HD_E_INVAL: it is not of that form. */
-HD_MUST_USE enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP], struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],
+	struct hd_diag *diag);
 /* Of what a worker tells of itself: the address for who is remote, or here. One alone is everybody's. */
 const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR]);
 struct hd_hash hd_elastic_realm(struct hd_hash realm, struct hd_hash job);        /* zeros: the job's */

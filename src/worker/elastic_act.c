@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "sys/failpoint.h"
 
-/* One event in, its actions out. Actions and all they point to hold until the next event, so they are carried out
- * at once; events that come of them wait in a queue. */
+/* One event in, its actions out. Actions and all they point to hold until the next event, so they are carried
+ * out at once; events that come of them wait in a queue. */
 
 enum { HD_FOLD_LOOK_NS = 200000 };
 #define HD_FOLDS_MOST_NS INT64_C(60000000000)
@@ -56,7 +56,8 @@ static uint32_t link_of(uint32_t worker) { return worker == HD_COORDINATOR ? HD_
 
 /* A link that is not up drops it: the machine asks again for what it needs. */
 /* Deaths before a message, by its kind. */
-static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BEFORE, [HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
+static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BEFORE,
+	[HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
 	[HD_MSG_LEARNED] = 1 + HD_FP_LEARN_DONE };
 
 ACT(send)
@@ -69,7 +70,8 @@ ACT(send)
 	enum hd_err err = hd_msg_encode(a->msg, e->room, HD_TELL_MAX, &len, &diag);
 
 	if (!err)
-		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind, a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len,
+		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind,
+			a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len,
 			&diag);
 	if (err == HD_E_AGAIN)            /* it does not read what it is told */
 		hd_hub_drop(&e->hub, link_of(a->worker), HD_CLOSE_DROPPED, "its queue is full");
@@ -81,12 +83,14 @@ static void connect_to(struct hd_elastic *e, uint32_t worker, const char *text)
 {
 	char transport[16], addr[HD_ADDR_CAP], one[HD_ELASTIC_ADDR];
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_elastic_address(hd_elastic_reach(text, !e->spec->dir, one), transport, addr, &diag);
+	enum hd_err err = hd_elastic_address(hd_elastic_reach(text, !e->spec->dir, one), transport, addr,
+		&diag);
 
 	if (!err)
 		err = hd_hub_connect(&e->hub, link_of(worker), transport, addr, &diag);
 	if (err && err != HD_E_EXISTS)
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker, .why = HD_CLOSED, .text = "" });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker,
+			.why = HD_CLOSED, .text = "" });
 }
 
 ACT(connect) { connect_to(e, a->worker, a->text); }
@@ -127,7 +131,8 @@ ACT(admitted)
 ACT(warm)
 {
 	(void)a;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_WARMED });       /* hd_worker_create() has warmed all there is */
+	/* hd_worker_create() has warmed all there is */
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_WARMED });
 }
 
 ACT(learn)
@@ -147,7 +152,8 @@ ACT(prepare)
 
 ACT(decided) { hd_hub_decided(&e->hub, a->epoch); }
 
-/* What members must agree on in an epoch follows from their coordinator's messages; the hash only says which epoch of which job. */
+/* What members must agree on in an epoch follows from their coordinator's messages; the hash only says
+ * which epoch of which job. */
 ACT(epoch)
 {
 	struct { struct hd_hash job; uint32_t epoch, zero; } of = { e->task->job_hash, a->epoch, 0 };
@@ -156,7 +162,8 @@ ACT(epoch)
 	hd_relay_epoch(&e->relay, a->epoch);
 }
 
-/* A plan lies in the run's folder before a step of its view can commit: the scribe's part of it stands behind RECORD. */
+/* A plan lies in the run's folder before a step of its view can commit: the scribe's part of it stands
+ * behind RECORD. */
 ACT(adopt)
 {
 	uint32_t self = hd_member_worker(e->member);
@@ -176,7 +183,8 @@ static void open_exchange(struct hd_elastic *e)
 	judge(e, hd_relay_open(&e->relay, hd_member_exchange(e->member), &diag), &diag);
 }
 
-/* Where sums and roots lie is known once the hand has adopted the view: of another map the exchange opens then. */
+/* Where sums and roots lie is known once the hand has adopted the view: of another map the exchange opens
+ * then. */
 ACT(begin)
 {
 	const struct hd_view *now = hd_member_view(e->member);
@@ -194,7 +202,8 @@ ACT(begin)
 		open_exchange(e);
 }
 
-/* The hand may be folding from the addresses that are about to change: folds are short and stand before anything long. */
+/* The hand may be folding from the addresses that are about to change: folds are short and stand before
+ * anything long. */
 ACT(again)
 {
 	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_FOLDS_MOST_NS;
@@ -222,7 +231,8 @@ ACT(compute)
 		return;
 	}
 	memcpy(range, a->range, a->nranges * sizeof *range);
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range, .nranges = a->nranges,
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range,
+		.nranges = a->nranges,
 		.round = e->round, .flag = !hd_exchange_any_sum(hd_member_exchange(e->member)) });
 }
 
@@ -242,7 +252,8 @@ ACT(leaves)
 	judge(e, hd_relay_leaves_out(&e->relay, a->pass, &diag), &diag);
 }
 
-/* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from its peers. */
+/* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from
+ * its peers. */
 bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold)
 {
 	struct hd_diag diag = { "" };
@@ -259,10 +270,12 @@ ACT(fold)
 	const struct hd_share_fold fold = { a->bucket, hd_relay_operands(&e->relay, a->bucket) };
 
 	if (hd_elastic_aside(e, &fold)) {
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = a->step, .bucket = a->bucket });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = a->step,
+			.bucket = a->bucket });
 		return;
 	}
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_FOLD, .step = a->step, .bucket = a->bucket, .operand = fold.operand });
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_FOLD, .step = a->step, .bucket = a->bucket,
+		.operand = fold.operand });
 	e->folds_open++;
 }
 
@@ -309,12 +322,14 @@ ACT(parm)
 }
 
 ACT(finish) { give(e, &(struct hd_duty){ .kind = HD_DUTY_FINISH, .step = a->step }); }
-ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->step, .flag = a->flag, .final = a->final }); }
+ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->step, .flag = a->flag,
+	.final = a->final }); }
 
 ACT(cancel)
 {
 	e->round++;
-	e->open_pending = false;                          /* a BEGIN that is still with the hand opens nothing any more; the next one does */
+	/* a BEGIN that is still with the hand opens nothing any more; the next one does */
+	e->open_pending = false;
 	e->opened.epoch = 0;
 	give(e, &(struct hd_duty){ .kind = HD_DUTY_CANCEL, .step = a->step });
 }
@@ -333,12 +348,18 @@ ACT(fenced)
 }
 
 static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_member_action *a) = {
-	[HD_DO_SEND] = do_send, [HD_DO_CONNECT] = do_connect, [HD_DO_CALL] = do_call, [HD_DO_TAKE_OVER] = do_take_over,
-	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM] = do_warm, [HD_DO_LEARN] = do_learn, [HD_DO_DONATE] = do_donate, [HD_DO_PREPARE] = do_prepare,
-	[HD_DO_DECIDED] = do_decided, [HD_DO_EPOCH] = do_epoch, [HD_DO_ADOPT] = do_adopt, [HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
-	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves, [HD_DO_FOLD] = do_fold, [HD_DO_PUBLISH] = do_publish,
-	[HD_DO_TABLE] = do_table, [HD_DO_NORM] = do_norm, [HD_DO_FETCH] = do_fetch, [HD_DO_UPDATE] = do_update, [HD_DO_PARM] = do_parm,
-	[HD_DO_FINISH] = do_finish, [HD_DO_BOUNDARY] = do_boundary, [HD_DO_CANCEL] = do_cancel, [HD_DO_EXIT] = do_exit,
+	[HD_DO_SEND] = do_send, [HD_DO_CONNECT] = do_connect, [HD_DO_CALL] = do_call,
+		[HD_DO_TAKE_OVER] = do_take_over,
+	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM] = do_warm, [HD_DO_LEARN] = do_learn,
+	[HD_DO_DONATE] = do_donate, [HD_DO_PREPARE] = do_prepare,
+	[HD_DO_DECIDED] = do_decided, [HD_DO_EPOCH] = do_epoch, [HD_DO_ADOPT] = do_adopt,
+	[HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
+	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves,
+	[HD_DO_FOLD] = do_fold, [HD_DO_PUBLISH] = do_publish,
+	[HD_DO_TABLE] = do_table, [HD_DO_NORM] = do_norm, [HD_DO_FETCH] = do_fetch,
+	[HD_DO_UPDATE] = do_update, [HD_DO_PARM] = do_parm,
+	[HD_DO_FINISH] = do_finish, [HD_DO_BOUNDARY] = do_boundary, [HD_DO_CANCEL] = do_cancel,
+	[HD_DO_EXIT] = do_exit,
 	[HD_DO_FENCED] = do_fenced,
 };
 
@@ -356,10 +377,12 @@ void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 		const struct hd_member_event next = e->queue[e->first];
 		e->first = (e->first + 1) % HD_ELASTIC_EVENTS;
 		e->nqueued--;
-		struct hd_member_actions done = hd_member_step(e->member, &next, hd_clock_now_ns(e->spec->clock));
+		struct hd_member_actions done = hd_member_step(e->member, &next,
+			hd_clock_now_ns(e->spec->clock));
 		for (size_t i = 0; i < done.n; i++) {
 			const struct hd_member_action *a = &done.at[i];
-			assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) || a->step == hd_member_exchange(e->member)->step);
+			assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) ||
+				a->step == hd_member_exchange(e->member)->step);
 			act[a->kind](e, a);
 		}
 	}
@@ -372,8 +395,10 @@ static struct hd_step_news news_of(const struct hd_duty_done *done)
 {
 	const struct hd_step_record *r = &done->record;
 
-	return (struct hd_step_news){ .loss_sum = r->loss_sum, .weight = r->weight, .correct = r->correct, .gnorm = r->gnorm, .lr = (double)r->lr,
-		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns, .wait_ns = done->waited_ns,
+	return (struct hd_step_news){ .loss_sum = r->loss_sum, .weight = r->weight, .correct = r->correct,
+		.gnorm = r->gnorm, .lr = (double)r->lr,
+		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns,
+		.wait_ns = done->waited_ns,
 		.compute_ns = done->computed_ns, .redone = done->duty.number,
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
@@ -385,7 +410,8 @@ static void failed(struct hd_elastic *e, const struct hd_duty_done *done)
 
 	if (step && (done->err == HD_E_DIVERGED || done->for_all)) {
 		snprintf(e->text, sizeof e->text, "%s", done->diag.text);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED, .step = done->duty.step, .code = (uint32_t)hd_err_exit(done->err),
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED, .step = done->duty.step,
+			.code = (uint32_t)hd_err_exit(done->err),
 			.text = e->text });
 		return;
 	}
@@ -399,19 +425,23 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 
 	switch (d->kind) {
 	case HD_DUTY_PREPARE:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED, .epoch = d->view->epoch });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
+			.epoch = d->view->epoch });
 		break;
 	case HD_DUTY_COMPUTE:
 		if (d->round == e->round)
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step, .pass = d->pass });
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step,
+				.pass = d->pass });
 		break;
 	case HD_DUTY_FOLD:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step, .bucket = d->bucket });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step,
+			.bucket = d->bucket });
 		break;
 	case HD_DUTY_FINISH:
 		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
 		*news = news_of(done);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step, .news = news, .sum_digest = done->sum_digest,
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,
+			.news = news, .sum_digest = done->sum_digest,
 			.state_digest = done->state_digest });
 		break;
 	case HD_DUTY_UPDATE:
@@ -425,7 +455,8 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		if (d->gathered)
 			hd_elastic_slots_saved(e);
 		hd_elastic_answer(e);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step, .halt = done->halt });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step,
+			.halt = done->halt });
 		break;
 	case HD_DUTY_RESTORE:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = done->step });
@@ -438,7 +469,8 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		break;
 	case HD_DUTY_BEGIN:
 		e->begins_open--;
-		if (e->open_pending && !e->begins_open) {         /* of several the last has the view in force */
+		/* of several the last has the view in force */
+		if (e->open_pending && !e->begins_open) {
 			e->open_pending = false;
 			open_exchange(e);
 		}
@@ -448,15 +480,18 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 	}
 }
 
-/* Roots that are final while devices still compute. The exchange must be open, and the machine at leisure: all else comes first. */
+/* Roots that are final while devices still compute. The exchange must be open, and the machine at leisure:
+ * all else comes first. */
 static void finals(struct hd_elastic *e)
 {
 	struct hd_finals_pass of;
-	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->finals, e->round, &of);
+	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->finals, e->round,
+		&of);
 
 	for (uint32_t b = 0; bit && b < e->nbuckets && of.round == e->round; b++)
 		if (bit[b / 64] >> b % 64 & 1)
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = of.step, .pass = of.pass, .bucket = b });
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = of.step,
+				.pass = of.pass, .bucket = b });
 }
 
 void hd_elastic_results(struct hd_elastic *e)

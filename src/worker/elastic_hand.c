@@ -10,7 +10,8 @@
 
 /* The hand: the thread that owns the worker, doing one duty after the other. */
 
-enum { HD_TEACH_SHARE = 32,               /* a boundary copies for a learner what takes about 1/32 of a step ... */
+/* a boundary copies for a learner what takes about 1/32 of a step ... */
+enum { HD_TEACH_SHARE = 32,
        HD_COPY_BYTES_PER_US = 4000,       /* ... at this rate */
        HD_TEACH_LEAST = 1 << 20 };
 
@@ -18,12 +19,14 @@ enum { HD_TEACH_SHARE = 32,               /* a boundary copies for a learner wha
 
 static struct hd_plan_job plan_job(const struct hd_elastic *e)
 {
-	return (struct hd_plan_job){ .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1,
+	return (struct hd_plan_job){ .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks,
+		.nstages = 1,
 		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
 }
 
 /* The plan of a view, in the place that is not in use. */
-static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share, struct hd_diag *diag)
+static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share,
+	struct hd_diag *diag)
 {
 	const struct hd_plan_job job = plan_job(e);
 	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
@@ -32,7 +35,8 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 
 	hd_arena_reset(arena);
 	enum hd_err err = hd_plan_of_view(plan, view, &job, arena, diag);
-	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY : (uint16_t)me };
+	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY :
+		(uint16_t)me };
 	if (!err)
 		err = hd_view_received(view, atomic_load(&e->self), job.nvns, e->nbuckets, &share->nreceived);
 	return err;
@@ -115,13 +119,15 @@ DUTY(begin)
 	e->idle_ns = e->computed_ns = 0;
 	e->computed = e->between = false;
 	if (!err && hd_worker_at(e->worker) != d->step)
-		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu", (unsigned long long)d->step,
+		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu",
+			(unsigned long long)d->step,
 			(unsigned long long)hd_worker_at(e->worker));
 	return err ? err : hd_share_begin(e->worker, hd_run_digest_due(e->run), diag);
 }
 
-/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. So is that share when there are sums
- * already: they may come at any time, to a buffer that the pass would use (adopt.c). */
+/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. So is
+ * that share when there are sums already: they may come at any time, to a buffer that the pass would use
+ * (adopt.c). */
 static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
@@ -167,7 +173,8 @@ DUTY(compute)
 		err = compute_again(e, d, diag);
 	}
 	if (e->spec->slow > 1)
-		hd_clock_wait_until(e->spec->clock, began + (int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
+		hd_clock_wait_until(e->spec->clock, began +
+			(int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
 	if (own)
 		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
 	if (err)
@@ -190,7 +197,8 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, stru
 		if (hd_share_summed(e->worker, b))
 			continue;
 		if (e->relay.nroots != 1 || of->worker != e->relay.self)
-			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum", (unsigned long long)d->step, b);
+			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum",
+				(unsigned long long)d->step, b);
 		const float *own = hd_share_root_at(e->worker, e->relay.share_pass[of->pass], 0, b);
 		const struct hd_share_fold fold = { b, &own };
 		err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
@@ -200,7 +208,8 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, stru
 	return err;
 }
 
-/* Before the state changes: what was computed of files that were written to went to the others, too. Hashing them takes its time. */
+/* Before the state changes: what was computed of files that were written to went to the others, too.
+ * Hashing them takes its time. */
 static enum hd_err look_at_data(struct hd_elastic *e, struct hd_duty_done *done, struct hd_diag *diag)
 {
 	atomic_store(&e->moving, false);
@@ -239,7 +248,8 @@ DUTY(finish)
 		hd_relay_take_digests(&e->relay, e->owns);
 	if (!err && !sharded)
 		err = fold_rest(e, d, diag);
-	/* of sharded state nobody has all sums; who is alone says no more than those before it did, or it would be taken for corrupt */
+	/* of sharded state nobody has all sums; who is alone says no more than those before it did, or it
+	 * would be taken for corrupt */
 	if (!err && digest && !e->copies)
 		done->sum_digest = hd_share_sums_digest(e->worker);
 	if (!err)
@@ -267,7 +277,8 @@ static uint64_t teaching_budget(const struct hd_elastic *e)
 	return bytes > HD_TEACH_LEAST ? bytes : HD_TEACH_LEAST;
 }
 
-static bool learns(const struct hd_taught *t, const struct hd_view *view) { return t->teacher.worker && !hd_view_has(view, t->learner); }
+static bool learns(const struct hd_taught *t, const struct hd_view *view) { return t->teacher.worker &&
+	!hd_view_has(view, t->learner); }
 
 /* A learner that has become a member makes its own steps. */
 static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
@@ -281,7 +292,8 @@ static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t
 static void wait_for_laggards(struct hd_elastic *e, const struct hd_view *view)
 {
 	int64_t most_ns = HD_PATIENCE_NS(LAGGARD, e->detect_ns);
-	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->computed_ns > most_ns ? e->computed_ns : most_ns);
+	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->computed_ns > most_ns ? e->computed_ns :
+		most_ns);
 
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
 		if (learns(&e->taught[i], view))
@@ -292,11 +304,13 @@ DUTY(boundary)
 {
 	if (!d->gathered)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
-	if (e->copies && d->flag && !d->gathered && !hd_share_whole(e->worker) && hd_run_saves(e->run, d->final)) {
+	if (e->copies && d->flag && !d->gathered && !hd_share_whole(e->worker) &&
+		hd_run_saves(e->run, d->final)) {
 		done->lacks = true;
 		return HD_OK;
 	}
-	if (e->between) {                 /* whoever becomes the scribe in a step has its boundary again, in the midst of it */
+	/* whoever becomes the scribe in a step has its boundary again, in the midst of it */
+	if (e->between) {
 		if (!d->final)            /* what is left is to be saved before the machine goes */
 			wait_for_laggards(e, &e->adopted);
 		teach_all(e, &e->adopted, d->step, teaching_budget(e));
@@ -327,15 +341,17 @@ DUTY(restore)
 		return HD_OK;                             /* so far all slots are here */
 	e->touched = true;
 	if (d->step == 0)
-		return hd_fail(diag, HD_E_PEERLOST, "all members are gone before the first checkpoint: this worker begins anew");
+		return hd_fail(diag, HD_E_PEERLOST,
+			"all members are gone before the first checkpoint: this worker begins anew");
 	if (!e->spec->dir)
-		return hd_fail(diag, HD_E_PEERLOST, "no member is left to learn from: this worker begins anew");
+		return hd_fail(diag, HD_E_PEERLOST,
+			"no member is left to learn from: this worker begins anew");
 	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
 	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
 }
 
-/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. The view in force may not have been adopted
- * here: that comes with its first step. */
+/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. The view in
+ * force may not have been adopted here: that comes with its first step. */
 DUTY(teach)
 {
 	struct hd_taught *t = &e->taught[d->number];
@@ -378,9 +394,12 @@ DUTY(lesson)
 		err = hd_pupil_take(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
 	done->over = !err && e->pupil.over;
 	if (done->over)
-		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow", d->worker);
+		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow",
+			d->worker);
 	if (!err && done->learned && e->pupil.unprobed)
-		hd_elastic_note(e, "unprobed", "there was no memory to compute a virtual node here and at the teacher: nobody compared the bits of this "
+		hd_elastic_note(e, "unprobed",
+			"there was no memory to compute a virtual node here and at the teacher: nobody "
+			"compared the bits of this "
 			"worker");
 	done->step = e->pupil.step;
 	e->learnt = done->learned;
@@ -403,7 +422,8 @@ static enum hd_err fold_run(struct hd_elastic *e, const struct hd_duty *d, uint3
 	return err;
 }
 
-static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
+static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+	struct hd_diag *diag)
 {
 	uint32_t bucket[HD_DUTIES_RUN];
 
@@ -412,7 +432,8 @@ static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, ui
 	return hd_share_arrived(e->worker, bucket, n, diag);
 }
 
-static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, enum hd_err (*act)(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+	enum hd_err (*act)(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
 	struct hd_diag *diag))
 {
 	struct hd_duty_done done = { .duty = *d };
@@ -424,14 +445,17 @@ static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, enum 
 	}
 }
 
-static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag) = {
-	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute, [HD_DUTY_UPDATE] = do_update, [HD_DUTY_FINISH] = do_finish,
-	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore, [HD_DUTY_TEACH] = do_teach,
+static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d,
+	struct hd_duty_done *done, struct hd_diag *diag) = {
+	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute,
+		[HD_DUTY_UPDATE] = do_update, [HD_DUTY_FINISH] = do_finish,
+	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore,
+	[HD_DUTY_TEACH] = do_teach,
 	[HD_DUTY_LESSON] = do_lesson, [HD_DUTY_RECORD] = do_record,
 };
 
-/* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is one, what the
- * operations of a virtual node would take on a slow core. */
+/* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is
+ * one, what the operations of a virtual node would take on a slow core. */
 static void remember(struct hd_elastic *e)
 {
 	uint64_t most = 0;
@@ -442,10 +466,12 @@ static void remember(struct hd_elastic *e)
 	atomic_store(&e->longest_ns, most);
 }
 
-/* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation) standing still means nothing. */
+/* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation)
+ * standing still means nothing. */
 static bool moves(enum hd_duty_kind kind)
 {
-	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED || kind == HD_DUTY_UPDATE || kind == HD_DUTY_FINISH;
+	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED ||
+		kind == HD_DUTY_UPDATE || kind == HD_DUTY_FINISH;
 }
 
 void hd_elastic_hand(struct hd_elastic *e)

@@ -12,8 +12,10 @@
 #include "worker/teach.h"
 
 enum {
-	HD_ASK_ID = HD_TELL_ASKS,         /* a control message of the pupil: u64 number of the piece that it wants */
-	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,             /* of one who lacks slots: step, request, bucket (elastic_slots.c) */
+	/* a control message of the pupil: u64 number of the piece that it wants */
+	HD_ASK_ID = HD_TELL_ASKS,
+	/* of one who lacks slots: step, request, bucket (elastic_slots.c) */
+	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,
 	HD_ELASTIC_SLOTS = 8,             /* buckets' slots asked for at a time */
 	HD_SLOTS_LATER = 64,              /* questions of others that wait for a step */
 	HD_ELASTIC_PUPILS = 4,            /* taught at a time */
@@ -27,25 +29,30 @@ enum {
 
 struct hd_note { char kind[32], json[1500]; };
 
-/* A piece under way to a pupil: number n lies in slot n mod HD_ELASTIC_ASKED until n + HD_ELASTIC_ASKED is asked for,
- * which says that n came. */
+/* A piece under way to a pupil: number n lies in slot n mod HD_ELASTIC_ASKED until n + HD_ELASTIC_ASKED is
+ * asked for, which says that n came. */
 struct hd_lesson_out { struct hd_handout *piece; uint64_t number, request; bool asked, sending; };
 
 struct hd_taught {                        /* a learner of ours */
 	uint32_t worker;                  /* HD_NOBODY: free */
-	bool made, ended, let_go;         /* the hand has made the teacher; the wire wants no more; the hand has done away with it */
-	struct hd_teacher teacher;        /* the hand's to init and finish, as is learner; the wire takes from it between made and ended */
+	/* the hand has made the teacher; the wire wants no more; the hand has done away with it */
+	bool made, ended, let_go;
+	/* the hand's to init and finish, as is learner; the wire takes from it between made and ended */
+	struct hd_teacher teacher;
 	uint32_t learner;
 	uint64_t taken;                   /* number of the next piece to take */
 	struct hd_lesson_out out[HD_ELASTIC_ASKED];
 };
 
-/* A buffer of the pupil: expected from `worker` (open), filled (here), with the hand (learning), or free. One that is still open when the
- * donor changes stays so until it is filled or that link is lost. */
-struct hd_lesson { uint8_t *bytes; uint32_t worker, lessons; uint64_t number, request, len; int64_t asked_ns; bool open, here, learning; };
+/* A buffer of the pupil: expected from `worker` (open), filled (here), with the hand (learning), or free. One
+ * that is still open when the donor changes stays so until it is filled or that link is lost. */
+struct hd_lesson { uint8_t *bytes; uint32_t worker, lessons; uint64_t number, request, len; int64_t asked_ns;
+	bool open, here, learning; };
 
-/* Slots of sharded state that are got from others. An ask of an earlier round stays open until its answer comes or its link is lost. */
-struct hd_slots_ask { uint8_t *bytes; uint32_t worker, bucket, round; uint64_t request; int64_t asked_ns; bool open; };
+/* Slots of sharded state that are got from others. An ask of an earlier round stays open until its answer
+ * comes or its link is lost. */
+struct hd_slots_ask { uint8_t *bytes; uint32_t worker, bucket, round; uint64_t request; int64_t asked_ns;
+	bool open; };
 /* Asked for by one who is in a step that is not begun here: answered when it is. */
 struct hd_slots_later { uint64_t step, request; uint32_t worker, bucket; };
 struct hd_slots_out { struct hd_slots_out *next; uint32_t worker; uint64_t request; uint8_t bytes[]; };
@@ -61,14 +68,17 @@ struct hd_slots {
 	uint64_t step, fetch_step;
 	uint32_t fetch_epoch, round, left, tries;
 	uint8_t *want;                    /* owned: [nbuckets] */
-	uint8_t *keep;                    /* owned: [nbuckets] that were here before; the hand's while it saves */
-	uint8_t *own;                     /* owned: [nbuckets] those that the UPDATE given last brings on; the hand's until its FINISH */
+	/* owned: [nbuckets] that were here before; the hand's while it saves */
+	uint8_t *keep;
+	/* owned: [nbuckets] those that the UPDATE given last brings on; the hand's until its FINISH */
+	uint8_t *own;
 	struct hd_duty boundary;
 	struct hd_slots_ask ask[HD_ELASTIC_SLOTS];    /* bytes owned */
 	struct hd_slots_out *out;         /* owned: being sent */
 	struct hd_slots_later later[HD_SLOTS_LATER];
 	uint32_t nlater;
-	struct hd_slots_told { uint64_t request; uint32_t worker; } told[HD_SLOTS_LATER];     /* answers that went out whole, the last ones */
+	/* answers that went out whole, the last ones */
+	struct hd_slots_told { uint64_t request; uint32_t worker; } told[HD_SLOTS_LATER];
 	uint32_t ntold;
 };
 
@@ -95,11 +105,15 @@ struct hd_elastic {
 	bool stepping;
 	struct hd_step_news news[HD_ELASTIC_NEWS];
 	uint32_t nnews;
-	_Atomic uint32_t self;            /* own worker id; HD_NOBODY before it is admitted; the wire sets it, any thread reads */
-	uint32_t readmit;                 /* the id under which to call again once the link is down; HD_NOBODY */
+	/* own worker id; HD_NOBODY before it is admitted; the wire sets it, any thread reads */
+	_Atomic uint32_t self;
+	/* the id under which to call again once the link is down; HD_NOBODY */
+	uint32_t readmit;
 	uint32_t folds_open;
-	uint32_t begins_open;             /* the hand has not begun the step at hand: what it computes is of one that was cancelled */
-	uint32_t round;                   /* counts steps that were cancelled: what was computed for them is void */
+	/* the hand has not begun the step at hand: what it computes is of one that was cancelled */
+	uint32_t begins_open;
+	/* counts steps that were cancelled: what was computed for them is void */
+	uint32_t round;
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	bool open_pending;                /* the exchange opens when the hand has begun the step */
 	bool leaving, fenced, drained;
@@ -107,14 +121,16 @@ struct hd_elastic {
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
 	char address[HD_ELASTIC_ADDR];
 	struct hd_taught taught[HD_ELASTIC_PUPILS];
-	uint32_t pupil_to_be[HD_MAX_MEMBERS], npupils_to_be; /* whom the coordinator named, the oldest first: taught whenever they ask */
+	/* whom the coordinator named, the oldest first: taught whenever they ask */
+	uint32_t pupil_to_be[HD_MAX_MEMBERS], npupils_to_be;
 	bool teaching;                    /* TEACH of nobody is with the hand */
 	uint32_t donor;                   /* from whom we learn; HD_NOBODY */
 	uint64_t next_piece, next_lesson; /* to ask for; for the hand to learn */
 	struct hd_lesson lesson[HD_ELASTIC_LESSONS];  /* bytes owned */
 	uint64_t next_request;
 	struct hd_slots slots;
-	bool whole;                       /* the last piece made X_step whole, and none is with the hand that may change it */
+	/* the last piece made X_step whole, and none is with the hand that may change it */
+	bool whole;
 	uint32_t lessons;                 /* counts donors; results of an earlier one's pieces are void */
 	enum hd_err wire_err;
 	struct hd_diag wire_diag;
@@ -154,7 +170,8 @@ void hd_elastic_wire(void *elastic);
 /* elastic_act.c: one event into the machine, its actions carried out; others that come of it follow. */
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event);
 void hd_elastic_call(struct hd_elastic *e);           /* tries to reach the coordinator */
-void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);      /* the wire's: this process must go */
+/* the wire's: this process must go */
+void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);
 /* A bucket summed here because the hand computes; false: it is the hand's. */
 bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* what the hand has done becomes events */
@@ -169,22 +186,27 @@ void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step);
 void hd_elastic_graduate(struct hd_elastic *e);       /* it is a member now */
 void hd_elastic_ask(struct hd_elastic *e);            /* for what is missing; also again, now and then */
 void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival);
-void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);      /* an event; on the hand */
+/* an event; on the hand */
+void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);
 void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done);      /* LESSON is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
 /* elastic_slots.c: slots of sharded state, from who holds to who lacks them; the wire's. */
 HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag);
 void hd_elastic_slots_finish(struct hd_elastic *e);
-void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step);          /* of the own chains; then FETCHED */
-void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary);       /* all; then the duty again */
+/* of the own chains; then FETCHED */
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step);
+/* all; then the duty again */
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary);
 void hd_elastic_slots_saved(struct hd_elastic *e);    /* that duty is done */
 void hd_elastic_slots_void(struct hd_elastic *e);      /* no fetch any more */
 void hd_elastic_slots_forget(struct hd_elastic *e);    /* nothing any more: the state comes from elsewhere */
 void hd_elastic_slots_ask(struct hd_elastic *e);      /* now and then */
-void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker);        /* it dropped something: what it is asked for is asked for again */
+/* it dropped something: what it is asked for is asked for again */
+void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker);
 void hd_elastic_slots_later(struct hd_elastic *e);    /* answers what waited for the step that is reached */
 void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len);
-bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival);       /* false: it is none of these */
+/* false: it is none of these */
+bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival);
 bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent);
 void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker);
 

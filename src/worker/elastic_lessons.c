@@ -6,10 +6,11 @@
 #include "base/le.h"
 #include "sys/failpoint.h"
 
-/* Teaching, the wire's part. A pupil asks for piece after piece, two at a time, and asks again while one does not come: the
- * end of an epoch may cut off a piece, or drop the question. A coordinator that came later, or back, says DONATE again: the teaching
- * goes on. That the link to a pupil closed may be heard after DONATE: who was named is taught when it asks. Whether the pupil goes on, its
- * questions say: piece 0 begins anew, and one beyond what was taught is of a teaching that has ended. */
+/* Teaching, the wire's part. A pupil asks for piece after piece, two at a time, and asks again while one does
+ * not come: the end of an epoch may cut off a piece, or drop the question. A coordinator that came later, or
+ * back, says DONATE again: the teaching goes on. That the link to a pupil closed may be heard after DONATE:
+ * who was named is taught when it asks. Whether the pupil goes on, its questions say: piece 0 begins anew,
+ * and one beyond what was taught is of a teaching that has ended. */
 
 enum { HD_ASK_BYTES = 16 };               /* u64 number of the piece, u64 request to answer */
 
@@ -26,7 +27,8 @@ static struct hd_taught *pupil_of(struct hd_elastic *e, uint32_t worker)
 static void give_teach(struct hd_elastic *e, struct hd_taught *t, bool on)
 {
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH, .worker = t->worker, .number = (uint32_t)(t - e->taught),
+	enum hd_err err = hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH,
+		.worker = t->worker, .number = (uint32_t)(t - e->taught),
 		.flag = on }, &diag);
 
 	if (err)
@@ -120,7 +122,8 @@ void hd_elastic_teach_standing(struct hd_elastic *e)
 		return;                   /* without memory: the next time */
 	*view = *hd_member_view(e->member);
 	e->teaching = true;
-	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH, .worker = HD_NOBODY, .flag = true, .view = view }, &diag))
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH, .worker = HD_NOBODY,
+		.flag = true, .view = view }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
@@ -146,7 +149,8 @@ static void answer(struct hd_elastic *e, struct hd_taught *t, struct hd_lesson_o
 	if (!out->piece)
 		return;
 	(void)HD_FAILPOINT(TEACH_PIECE);
-	const struct hd_answer a = { .request = out->request, .bytes = out->piece->bytes, .len = out->piece->len,
+	const struct hd_answer a = { .request = out->request, .bytes = out->piece->bytes,
+		.len = out->piece->len,
 		.token = (uint64_t)(uintptr_t)out };
 	if (hd_hub_answer(&e->hub, t->worker, &a, NULL))
 		return;                   /* it is gone, or will ask again */
@@ -275,7 +279,8 @@ void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step)
 		e->lesson[i].here = false;
 	if (donor != HD_NOBODY)
 		hd_elastic_ask(e);
-	else if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_RESTORE, .step = step }, &diag))
+	else if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_RESTORE, .step = step },
+		&diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
@@ -292,7 +297,8 @@ static void unlearned(struct hd_elastic *e, bool slow)
 {
 	e->donor = HD_NOBODY;
 	e->lessons++;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = e->whole, .slow = slow });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = e->whole,
+		.slow = slow });
 }
 
 /* The next piece in order, if it is here, to the hand. */
@@ -306,7 +312,8 @@ static void teach_hand(struct hd_elastic *e)
 	l->here = false;
 	l->learning = true;
 	e->whole = false;
-	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_LESSON, .step = l->number, .worker = e->donor, .pass = e->lessons,
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_LESSON, .step = l->number,
+		.worker = e->donor, .pass = e->lessons,
 		.number = (uint32_t)(l - e->lesson), .bytes = l->bytes, .len = l->len }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
@@ -329,7 +336,8 @@ void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *a)
 /* It says why it goes, if it may go at once; whoever was decided into a view cannot wait for that. */
 static void refused(struct hd_elastic *e, const struct hd_diag *diag)
 {
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = (uint32_t)hd_err_exit(HD_E_INTEGRITY), .text = diag->text });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
+		.code = (uint32_t)hd_err_exit(HD_E_INTEGRITY), .text = diag->text });
 	if (!e->leaving)
 		hd_elastic_fail(e, HD_E_INTEGRITY, diag);
 }
@@ -349,7 +357,8 @@ void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done)
 		e->next_lesson++;
 		e->whole = done->learned;
 		if (done->learned)
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = done->step });
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LEARNED,
+				.step = done->step });
 	}
 	teach_hand(e);
 	hd_elastic_ask(e);

@@ -7,13 +7,15 @@
 #include "base/le.h"
 #include "sys/failpoint.h"
 
-/* Slots of sharded state, from who holds them to who lacks them: for the chains of another view (a fetch), and for a scribe that saves them all
- * (a gathering). The one who lacks them asks bucket by bucket, a few at a time, and asks again while one does not come. Slots stand still
- * meanwhile (member.h, rule 7), so both ends copy on the wire's thread. Who is a step behind answers when it is there. An answer of one byte says:
+/* Slots of sharded state, from who holds them to who lacks them: for the chains of another view (a fetch),
+ * and for a scribe that saves them all (a gathering). The one who lacks them asks bucket by bucket, a few at
+ * a time, and asks again while one does not come. Slots stand still meanwhile (member.h, rule 7), so both
+ * ends copy on the wire's thread. Who is a step behind answers when it is there. An answer of one byte says:
  * not here, not of that step.
  *
- * A member that becomes the scribe in a view that repairs a step may have fetched for that step already. So the two take turns, and what the hand
- * drops when it has saved is what was gathered, nothing that this member is to keep. */
+ * A member that becomes the scribe in a view that repairs a step may have fetched for that step already. So
+ * the two take turns, and what the hand drops when it has saved is what was gathered, nothing that this
+ * member is to keep. */
 
 enum { HD_ASK_SLOTS_BYTES = 20 };         /* u64 step, u64 request, u32 bucket */
 
@@ -69,27 +71,32 @@ static struct hd_slots_out **sending(struct hd_elastic *e, uint32_t worker, uint
 
 static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 {
-	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step && hd_member_has_slots(e->member, asked->bucket);
+	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step &&
+		hd_member_has_slots(e->member, asked->bucket);
 	uint64_t n = here ? hd_share_slot_bytes(e->worker, asked->bucket) : 0;
 
 	(void)HD_FAILPOINT(SLOTS_ANSWER);
-	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL : hd_alloc(sizeof *out + (n ? n : 1));
+	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL :
+		hd_alloc(sizeof *out + (n ? n : 1));
 
 	if (!out)
 		return;                   /* on its way, or no memory: it asks again */
-	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = asked->worker, .request = asked->request };
+	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = asked->worker,
+		.request = asked->request };
 	if (n)
 		hd_share_slot_get(e->worker, asked->bucket, out->bytes);
 	else
 		out->bytes[0] = 0;
-	const struct hd_answer a = { .request = asked->request, .bytes = out->bytes, .len = n ? n : 1, .token = (uint64_t)(uintptr_t)out };
+	const struct hd_answer a = { .request = asked->request, .bytes = out->bytes, .len = n ? n : 1,
+		.token = (uint64_t)(uintptr_t)out };
 	if (hd_hub_answer(&e->hub, asked->worker, &a, NULL))
 		hd_free(out);
 	else
 		e->slots.out = out;
 }
 
-/* An answer that went out whole came there whole, or its asker has taken another number; a second one would answer nobody. */
+/* An answer that went out whole came there whole, or its asker has taken another number; a second one
+ * would answer nobody. */
 static bool was_told(const struct hd_slots *s, const struct hd_slots_later *asked)
 {
 	uint32_t n = s->ntold < HD_SLOTS_LATER ? s->ntold : HD_SLOTS_LATER;
@@ -114,7 +121,8 @@ void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t
 
 	if (len != HD_ASK_SLOTS_BYTES)
 		return;
-	const struct hd_slots_later asked = { hd_get64(bytes), hd_get64(bytes + 8), worker, hd_get32(bytes + 16) };
+	const struct hd_slots_later asked = { hd_get64(bytes), hd_get64(bytes + 8), worker,
+		hd_get32(bytes + 16) };
 	if (was_told(s, &asked))
 		return;
 	if (asked.step <= hd_member_at(e->member) || (s->nlater == HD_SLOTS_LATER && !waits(s, &asked)))
@@ -143,7 +151,8 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 			struct hd_slots_out *out = *at;
 			*at = out->next;
 			if (!sent->err)
-				e->slots.told[e->slots.ntold++ % HD_SLOTS_LATER] = (struct hd_slots_told){ out->request, out->worker };
+				e->slots.told[e->slots.ntold++ % HD_SLOTS_LATER] =
+					(struct hd_slots_told){ out->request, out->worker };
 			hd_free(out);
 			return true;
 		}
@@ -155,7 +164,8 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 static bool is_asked(const struct hd_elastic *e, uint32_t bucket)
 {
 	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
-		if (e->slots.ask[i].open && e->slots.ask[i].round == e->slots.round && e->slots.ask[i].bucket == bucket)
+		if (e->slots.ask[i].open && e->slots.ask[i].round == e->slots.round &&
+			e->slots.ask[i].bucket == bucket)
 			return true;
 	return false;
 }
@@ -171,7 +181,8 @@ static uint32_t next_to_ask(const struct hd_elastic *e, uint32_t bucket)
 /* One of the holders that is connected, another one at each try. */
 static uint32_t holder(struct hd_elastic *e, uint32_t bucket)
 {
-	uint32_t worker[HD_MAX_MEMBERS], n = hd_member_holders(e->member, bucket, worker), first = e->slots.tries++;
+	uint32_t worker[HD_MAX_MEMBERS], n = hd_member_holders(e->member, bucket, worker),
+		first = e->slots.tries++;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t w = worker[(first + i) % n];
@@ -216,8 +227,10 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 		uint32_t from = a->open || b == e->nbuckets ? HD_NOBODY : holder(e, b);
 		if (from == HD_NOBODY)
 			continue;
-		*a = (struct hd_slots_ask){ .bytes = a->bytes, .worker = from, .bucket = b, .round = s->round, .request = ++e->next_request };
-		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_share_slot_bytes(e->worker, b), NULL))
+		*a = (struct hd_slots_ask){ .bytes = a->bytes, .worker = from, .bucket = b, .round = s->round,
+			.request = ++e->next_request };
+		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_share_slot_bytes(e->worker, b),
+			NULL))
 			continue;
 		a->open = true;
 		ask(e, a, now);
@@ -234,7 +247,8 @@ static void want(struct hd_elastic *e, uint64_t step)
 	s->step = step;
 	for (uint32_t b = 0; b < e->nbuckets; b++) {
 		s->keep[b] = hd_member_has_slots(e->member, b);
-		s->want[b] = hd_share_slot_bytes(e->worker, b) && (s->now == HD_SLOTS_GATHER || hd_exchange_chained(x, b)) && !s->keep[b];
+		s->want[b] = hd_share_slot_bytes(e->worker, b) &&
+			(s->now == HD_SLOTS_GATHER || hd_exchange_chained(x, b)) && !s->keep[b];
 		s->left += s->want[b];
 	}
 	hd_elastic_slots_ask(e);
@@ -272,7 +286,8 @@ static void go_on(struct hd_elastic *e)
 			save(e);
 		} else if (s->now == HD_SLOTS_FETCH && !s->left) {
 			s->now = HD_SLOTS_IDLE;
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = s->fetch_epoch, .step = s->step });
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED,
+				.epoch = s->fetch_epoch, .step = s->step });
 		} else {
 			return;
 		}
@@ -299,7 +314,8 @@ void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step)
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary)
 {
 	if (boundary->step != hd_member_at(e->member))
-		return;                   /* all began again from disk meanwhile: that boundary is of no step any more */
+		/* all began again from disk meanwhile: that boundary is of no step any more */
+		return;
 	e->slots.boundary = *boundary;
 	e->slots.gather_due = true;
 	go_on(e);
@@ -338,7 +354,8 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		a->open = false;
 		if (arrival->err || a->round != s->round || arrival->len == 1)
 			return true;      /* of another round; or it is asked for again with the next tick */
-		assert(s->left && s->want[a->bucket]);            /* a bucket is asked for once at a time in a round */
+		/* a bucket is asked for once at a time in a round */
+		assert(s->left && s->want[a->bucket]);
 		(void)HD_FAILPOINT(SLOTS_HERE);
 		if (hd_share_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
 			hd_elastic_fail(e, HD_E_BUG, &diag);

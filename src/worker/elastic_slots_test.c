@@ -1,7 +1,8 @@
 /* Slots of sharded state between workers: who holds answers once, who lacks asks until they are here.
  *
- * What the file under test calls is played by this one (it is linked in the place of the library's): the state of a member, what a hub is
- * told to do, slots of so many bytes. Each test sets that, calls, and looks at what was done. */
+ * What the file under test calls is played by this one (it is linked in the place of the library's): the
+ * state of a member, what a hub is told to do, slots of so many bytes. Each test sets that, calls, and
+ * looks at what was done. */
 #include "worker/elastic_int.h"
 
 #include <string.h>
@@ -25,8 +26,10 @@ static uint32_t holds[8], nholds;         /* of every bucket */
 
 uint64_t hd_member_at(const struct hd_member *member) { (void)member; return at; }
 uint32_t hd_member_epoch(const struct hd_member *member) { (void)member; return EPOCH; }
-bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket) { (void)member; assert_true(bucket < B); return has[bucket]; }
-const struct hd_exchange *hd_member_exchange(const struct hd_member *member) { (void)member; return &exchange; }
+bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket) { (void)member;
+	assert_true(bucket < B); return has[bucket]; }
+const struct hd_exchange *hd_member_exchange(const struct hd_member *member) { (void)member; return &exchange;
+	}
 
 uint32_t hd_member_holders(const struct hd_member *member, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS])
 {
@@ -41,11 +44,14 @@ static uint8_t slots[B][8 + B];
 static enum hd_err put_err;
 static uint32_t nput;
 
-uint64_t hd_share_slot_bytes(const struct hd_worker *worker, uint32_t bucket) { (void)worker; return bucket == B - 1 ? 0 : 8 + bucket; }
+uint64_t hd_share_slot_bytes(const struct hd_worker *worker, uint32_t bucket) { (void)worker;
+	return bucket == B - 1 ? 0 : 8 + bucket; }
 
-void hd_share_slot_get(const struct hd_worker *worker, uint32_t bucket, uint8_t *bytes) { memcpy(bytes, slots[bucket], hd_share_slot_bytes(worker, bucket)); }
+void hd_share_slot_get(const struct hd_worker *worker, uint32_t bucket,
+	uint8_t *bytes) { memcpy(bytes, slots[bucket], hd_share_slot_bytes(worker, bucket)); }
 
-enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len,
+	struct hd_diag *diag)
 {
 	(void)worker;
 	assert_true(len == 8 + bucket);
@@ -64,11 +70,13 @@ static uint32_t ntold, nexpected, nanswered;
 
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker) { (void)hub; return !down[worker]; }
 
-enum hd_err hd_hub_tell(struct hd_hub *hub, uint32_t worker, uint32_t id, uint64_t step, const void *bytes, size_t len, struct hd_diag *diag)
+enum hd_err hd_hub_tell(struct hd_hub *hub, uint32_t worker, uint32_t id, uint64_t step, const void *bytes,
+	size_t len, struct hd_diag *diag)
 {
 	const uint8_t *b = bytes;
 
-	assert_true(hub == &e.hub && id == HD_ASK_SLOTS_ID && len == 20 && hd_get64(b) == step && ntold < LOG);
+	assert_true(hub == &e.hub && id == HD_ASK_SLOTS_ID && len == 20 && hd_get64(b) == step &&
+		ntold < LOG);
 	if (tell_err)
 		return hd_fail(diag, tell_err, "played");
 	told[ntold].worker = worker;
@@ -78,7 +86,8 @@ enum hd_err hd_hub_tell(struct hd_hub *hub, uint32_t worker, uint32_t id, uint64
 	return HD_OK;
 }
 
-enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer, uint64_t cap, struct hd_diag *diag)
+enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer, uint64_t cap,
+	struct hd_diag *diag)
 {
 	(void)hub;
 	assert_true(nexpected < LOG && buffer);
@@ -91,7 +100,8 @@ enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request,
 	return HD_OK;
 }
 
-enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_answer *answer, struct hd_diag *diag)
+enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_answer *answer,
+	struct hd_diag *diag)
 {
 	(void)hub;
 	assert_true(nanswered < LOG && answer->len > 0);
@@ -111,8 +121,10 @@ static struct hd_member_event fed[LOG];
 static struct hd_duty given[LOG];
 static uint32_t nfed, ngiven;
 
-void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event) { assert_true(of == &e && nfed < LOG); fed[nfed++] = *event; }
-void hd_elastic_fail(struct hd_elastic *of, enum hd_err err, const struct hd_diag *diag) { assert_true(of == &e && diag->text[0]); failed = err; }
+void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event) { assert_true(of == &e &&
+	nfed < LOG); fed[nfed++] = *event; }
+void hd_elastic_fail(struct hd_elastic *of, enum hd_err err,
+	const struct hd_diag *diag) { assert_true(of == &e && diag->text[0]); failed = err; }
 
 enum hd_err hd_duties_give(struct hd_duties *duties, const struct hd_duty *duty, struct hd_diag *diag)
 {
@@ -168,9 +180,11 @@ static void ask_len(uint32_t worker, uint64_t step, uint64_t request, uint32_t b
 	hd_elastic_slots_asked(&e, worker, bytes, len);
 }
 
-static void ask(uint32_t worker, uint64_t step, uint64_t request, uint32_t bucket) { ask_len(worker, step, request, bucket, 20); }
+static void ask(uint32_t worker, uint64_t step, uint64_t request,
+	uint32_t bucket) { ask_len(worker, step, request, bucket, 20); }
 
-static bool went(uint64_t token, enum hd_err err) { return hd_elastic_slots_sent(&e, &(struct hd_sent){ .token = token, .err = err }); }
+static bool went(uint64_t token, enum hd_err err) { return hd_elastic_slots_sent(&e,
+	&(struct hd_sent){ .token = token, .err = err }); }
 
 /* Its slots, of this step; else one byte says that they are not here. */
 static void what_is_held_is_answered(void **state)
@@ -184,15 +198,18 @@ static void what_is_held_is_answered(void **state)
 	memset(slots[2], 0x77, sizeof slots[2]);
 	for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		ask(4, cases[i].step, 100 + i, cases[i].bucket);
-		CHECK(nanswered == i + 1 && answered[i].worker == 4 && answered[i].request == 100 + i, "case %u", i);
-		CHECK(answered[i].len == cases[i].len && answered[i].first == (cases[i].len > 1 ? 0x77 : 0), "case %u", i);
+		CHECK(nanswered == i + 1 && answered[i].worker == 4 && answered[i].request == 100 + i,
+			"case %u", i);
+		CHECK(answered[i].len == cases[i].len && answered[i].first == (cases[i].len > 1 ? 0x77 : 0),
+			"case %u", i);
 	}
 	ask_len(4, 7, 200, 2, 19);
 	ask_len(4, 7, 200, 2, 21);
 	assert_int_equal(nanswered, sizeof cases / sizeof *cases);
 }
 
-/* One question has one answer: while it is on its way, and when all of it went out. One that did not is given again. */
+/* One question has one answer: while it is on its way, and when all of it went out. One that did not is
+ * given again. */
 static void a_question_is_answered_once(void **state)
 {
 	(void)state;
@@ -266,7 +283,8 @@ static void who_is_ahead_waits_until_this_one_is_there(void **state)
 	at = 8;
 	hd_elastic_slots_later(&e);
 	assert_int_equal(nanswered, 2);
-	assert_true(answered[0].worker == 4 && answered[0].request == 1 && answered[0].len == 10 && answered[1].worker == 5);
+	assert_true(answered[0].worker == 4 && answered[0].request == 1 && answered[0].len == 10 &&
+		answered[1].worker == 5);
 	at = 9;
 	hd_elastic_slots_later(&e);
 	hd_elastic_slots_later(&e);
@@ -305,7 +323,8 @@ static void chained(uint32_t bucket) { chain[bucket] |= 1u << exchange.me; }
 static bool comes_as(uint32_t i, uint64_t len, enum hd_err err)
 {
 	memset(expected[i].buffer, 0x55, len);
-	return hd_elastic_slots_here(&e, &(struct hd_arrival){ .worker = expected[i].worker, .request = expected[i].request, .len = len, .err = err });
+	return hd_elastic_slots_here(&e, &(struct hd_arrival){ .worker = expected[i].worker,
+		.request = expected[i].request, .len = len, .err = err });
 }
 
 static bool comes(uint32_t i) { return comes_as(i, expected[i].cap, HD_OK); }
@@ -321,7 +340,8 @@ static void a_fetch_asks_for_what_the_chain_lacks(void **state)
 	assert_int_equal(ntold, 2);
 	assert_true(told[0].worker == 4 && told[0].step == 7 && told[0].bucket == 1 && told[1].bucket == 5);
 	assert_true(told[0].request == expected[0].request && told[1].request != told[0].request);
-	assert_true(expected[0].cap == 9 && expected[1].cap == 13 && expected[0].buffer != expected[1].buffer);
+	assert_true(expected[0].cap == 9 && expected[1].cap == 13 &&
+		expected[0].buffer != expected[1].buffer);
 	assert_true(comes(1));
 	assert_false(comes(1));                            /* it was here */
 	assert_int_equal(nfed, 0);
@@ -395,7 +415,8 @@ static void many_are_asked_for_some_at_a_time(void **state)
 	assert_int_equal(ntold, HD_ELASTIC_SLOTS);
 	for (uint32_t i = 0; i < B - 1; i++) {
 		assert_true(comes(i));
-		CHECK(ntold == (i + 1 + HD_ELASTIC_SLOTS < B - 1 ? i + 1 + HD_ELASTIC_SLOTS : B - 1), "%u: %u", i, ntold);
+		CHECK(ntold == (i + 1 + HD_ELASTIC_SLOTS < B - 1 ? i + 1 + HD_ELASTIC_SLOTS : B - 1),
+			"%u: %u", i, ntold);
 	}
 	for (uint32_t i = 0; i < B - 1; i++) {
 		assert_false(seen[told[i].bucket]);
@@ -504,7 +525,8 @@ static void who_dropped_it_is_asked_again(void **state)
 	assert_int_equal(ntold, 3 + of_four);
 }
 
-/* What was asked for a step that began again is not taken for this one's; its place is free when it came, or its link is lost. */
+/* What was asked for a step that began again is not taken for this one's; its place is free when it came,
+ * or its link is lost. */
 static void an_earlier_round_is_void(void **state)
 {
 	(void)state;
@@ -558,7 +580,8 @@ static void slots_that_do_not_fit_end_this_worker(void **state)
 
 /* ---- a scribe's */
 
-static struct hd_duty boundary(uint64_t step) { return (struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = step, .number = 11 }; }
+static struct hd_duty boundary(uint64_t step) { return (struct hd_duty){ .kind = HD_DUTY_BOUNDARY,
+	.step = step, .number = 11 }; }
 
 /* All, of whosever chain; then the duty again, with what was here before. */
 static void a_gathering_gets_all_and_gives_the_duty_again(void **state)
@@ -579,7 +602,8 @@ static void a_gathering_gets_all_and_gives_the_duty_again(void **state)
 		assert_true(comes(i));
 	}
 	assert_int_equal(ngiven, 1);
-	assert_true(given[0].kind == HD_DUTY_BOUNDARY && given[0].number == 11 && given[0].gathered && given[0].own == e.slots.keep);
+	assert_true(given[0].kind == HD_DUTY_BOUNDARY && given[0].number == 11 && given[0].gathered &&
+		given[0].own == e.slots.keep);
 	for (uint32_t b = 0; b < B; b++)
 		assert_int_equal(given[0].own[b], has[b]);
 	assert_int_equal(nfed, 0);
@@ -627,7 +651,8 @@ static void a_duty_that_is_not_taken_ends_this_worker(void **state)
 	assert_int_equal(failed, HD_E_BUG);
 }
 
-/* A step that begins again ends a fetch, begun or due, and no gathering; all is forgotten where the state comes from elsewhere. */
+/* A step that begins again ends a fetch, begun or due, and no gathering; all is forgotten where the state
+ * comes from elsewhere. */
 static void what_is_void_does_not_come(void **state)
 {
 	const struct hd_duty duty = boundary(7);
@@ -698,7 +723,8 @@ static void memory_that_ends_is_said(void **state)
 		hd_alloc_arm(n);
 		err = hd_elastic_slots_init(&e, &diag);
 		hd_alloc_arm(0);
-		CHECK((err == HD_E_NOMEM && strstr(diag.text, "no memory")) || (!err && n == 4 + HD_ELASTIC_SLOTS), "request %d: %d", (int)n, err);
+		CHECK((err == HD_E_NOMEM && strstr(diag.text, "no memory")) ||
+			(!err && n == 4 + HD_ELASTIC_SLOTS), "request %d: %d", (int)n, err);
 	}
 	hd_elastic_slots_finish(&e);
 	memset(&e.slots, 0, sizeof e.slots);
@@ -714,12 +740,18 @@ int main(void)
 #define T_(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	static const struct CMUnitTest tests[] = {
 		T_(what_is_held_is_answered), T_(a_question_is_answered_once), T_(old_answers_are_forgotten),
-		T_(what_could_not_be_answered_is_answered_when_asked_again), T_(who_is_ahead_waits_until_this_one_is_there),
-		T_(as_many_wait_as_there_are_places), T_(a_fetch_asks_for_what_the_chain_lacks), T_(a_fetch_of_nothing_ends_at_once),
-		T_(an_answer_is_of_who_was_asked), T_(what_did_not_come_is_asked_for_again), T_(many_are_asked_for_some_at_a_time),
-		T_(holders_take_turns_and_those_that_are_away_none), T_(who_holds_them_may_come_later), T_(a_question_is_repeated),
-		T_(a_question_that_did_not_go_out_is_asked_with_the_next_look), T_(who_dropped_it_is_asked_again), T_(an_earlier_round_is_void),
-		T_(places_of_earlier_rounds_are_used_again_when_they_are_free), T_(slots_that_do_not_fit_end_this_worker),
+		T_(what_could_not_be_answered_is_answered_when_asked_again),
+		T_(who_is_ahead_waits_until_this_one_is_there),
+		T_(as_many_wait_as_there_are_places), T_(a_fetch_asks_for_what_the_chain_lacks),
+		T_(a_fetch_of_nothing_ends_at_once),
+		T_(an_answer_is_of_who_was_asked), T_(what_did_not_come_is_asked_for_again),
+		T_(many_are_asked_for_some_at_a_time),
+		T_(holders_take_turns_and_those_that_are_away_none), T_(who_holds_them_may_come_later),
+		T_(a_question_is_repeated),
+		T_(a_question_that_did_not_go_out_is_asked_with_the_next_look),
+		T_(who_dropped_it_is_asked_again), T_(an_earlier_round_is_void),
+		T_(places_of_earlier_rounds_are_used_again_when_they_are_free),
+		T_(slots_that_do_not_fit_end_this_worker),
 		T_(a_gathering_gets_all_and_gives_the_duty_again), T_(a_fetch_and_a_gathering_take_turns),
 		T_(a_duty_that_is_not_taken_ends_this_worker), T_(what_is_void_does_not_come),
 		T_(a_gathering_that_waited_begins_when_the_fetch_is_void), T_(memory_that_ends_is_said),

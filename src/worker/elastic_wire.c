@@ -33,7 +33,8 @@ static void say_lost(uint32_t worker, const char *why, const char *text)
 	if (worker == HD_COORDINATOR_LINK)
 		fprintf(stderr, "link to the coordinator: %s%s%s\n", why, more ? ": " : "", more ? text : "");
 	else
-		fprintf(stderr, "link to worker %u: %s%s%s\n", worker, why, more ? ": " : "", more ? text : "");
+		fprintf(stderr, "link to worker %u: %s%s%s\n", worker, why, more ? ": " : "",
+			more ? text : "");
 }
 
 static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
@@ -44,14 +45,17 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 		hd_hub_call_me(&e->hub, e->readmit);
 		atomic_store(&e->self, e->readmit);
 		e->readmit = HD_NOBODY;
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = "" });
-		hd_elastic_call(e);       /* at once, not at the next tick: T/4 would be a good part of a start */
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
+			.why = HD_CLOSED, .text = "" });
+		/* at once, not at the next tick: T/4 would be a good part of a start */
+		hd_elastic_call(e);
 		return;
 	}
 	if (hd_close_blame(why) != HD_BLAME_NOBODY)
 		say_lost(worker, hd_close_text(why), text ? text : "");
 	hd_elastic_peer_lost(e, worker);
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = text ? text : "" });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
+		.why = HD_CLOSED, .text = text ? text : "" });
 }
 
 static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
@@ -60,11 +64,14 @@ static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
 }
 
-/* Deaths when a message came, by its kind; when a transfer came, by its kind and, of sums, by what it brings. */
-static const uint8_t came[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_HERE, [HD_MSG_VIEW] = 1 + HD_FP_CHANGE_VIEW };
+/* Deaths when a message came, by its kind; when a transfer came, by its kind and, of sums, by what it
+ * brings. */
+static const uint8_t came[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_HERE,
+	[HD_MSG_VIEW] = 1 + HD_FP_CHANGE_VIEW };
 static const enum hd_failpoint here[] = { [HD_TRANSFER_ROOT] = HD_FP_EXCHANGE_ROOT_HERE,
 	[HD_TRANSFER_LEAVES] = HD_FP_EXCHANGE_LEAVES_HERE, [HD_TRANSFER_TABLE] = HD_FP_EXCHANGE_LEAVES_HERE };
-static const enum hd_failpoint of_part[HD_NPARTS] = { [HD_PART_SUM] = HD_FP_EXCHANGE_SUM_HERE, [HD_PART_NORM] = HD_FP_NORM_HERE,
+static const enum hd_failpoint of_part[HD_NPARTS] = { [HD_PART_SUM] = HD_FP_EXCHANGE_SUM_HERE,
+	[HD_PART_NORM] = HD_FP_NORM_HERE,
 	[HD_PART_PARM] = HD_FP_PARAMS_HERE, [HD_PART_DIGEST] = HD_FP_PARAMS_HERE };
 
 static void on_message(void *self, const struct hd_message *m)
@@ -91,7 +98,8 @@ static void on_message(void *self, const struct hd_message *m)
 	} else {
 		if (came[msg.kind])
 			(void)HD_FAILPOINT_AT((enum hd_failpoint)(came[msg.kind] - 1));
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = worker_of(m->worker), .epoch = m->epoch,
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE,
+			.worker = worker_of(m->worker), .epoch = m->epoch,
 			.step = m->step, .msg = &msg });
 	}
 }
@@ -102,13 +110,15 @@ static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, con
 
 	if (hd_elastic_aside(e, &(struct hd_share_fold){ .bucket = news->bucket }))
 		return;
-	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_ARRIVED, .step = a->step, .bucket = news->bucket }, &diag))
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_ARRIVED, .step = a->step,
+		.bucket = news->bucket }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
 static void on_arrived(void *self, const struct hd_arrival *a)
 {
-	static const enum hd_member_event_kind kind[] = { [HD_TRANSFER_ROOT] = HD_IN_ROOT, [HD_TRANSFER_SUM] = HD_IN_SUM,
+	static const enum hd_member_event_kind kind[] = { [HD_TRANSFER_ROOT] = HD_IN_ROOT,
+		[HD_TRANSFER_SUM] = HD_IN_SUM,
 		[HD_TRANSFER_LEAVES] = HD_IN_LEAVES, [HD_TRANSFER_TABLE] = HD_IN_TABLE };
 	struct hd_elastic *e = self;
 	struct hd_relay_news news;
@@ -136,7 +146,8 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		what = news.ordinal == HD_PART_NORM ? HD_IN_NORM : HD_IN_PARM;
 	if (what == HD_IN_PARM && !news.parm_done)
 		return;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member), .worker = a->worker, .step = a->step,
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member),
+		.worker = a->worker, .step = a->step,
 		.pass = news.pass, .ordinal = news.ordinal, .bucket = news.bucket });
 }
 
@@ -166,7 +177,8 @@ static void on_probed(void *self, const struct hd_probe *probe)
 	(void)probe;
 }
 
-const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message, .arrived = on_arrived,
+const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, .suspect = on_suspect,
+	.message = on_message, .arrived = on_arrived,
 	.sent = on_sent, .stale = on_stale, .ahead = on_ahead, .probed = on_probed };
 
 static void tell_notes(struct hd_elastic *e)
@@ -182,7 +194,8 @@ static void tell_notes(struct hd_elastic *e)
 		hd_lock_give(&e->notes_lock);
 		if (!some)
 			return;
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TELL, .name = note.kind, .text = note.json });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TELL, .name = note.kind,
+			.text = note.json });
 	}
 }
 
@@ -193,7 +206,8 @@ static void look_at_wish(struct hd_elastic *e)
 	if (!wish || e->drained)
 		return;
 	e->drained = true;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
+		.code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
 }
 
 static void tick(struct hd_elastic *e)
@@ -202,7 +216,8 @@ static void tick(struct hd_elastic *e)
 	hd_elastic_ask(e);
 	hd_elastic_slots_ask(e);
 	hd_elastic_teach_standing(e);
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK,
+		.done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
 		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
 }
 
@@ -216,7 +231,8 @@ static void say_last_words(struct hd_elastic *e)
 
 	do {
 		hd_hub_stats(&e->hub, &before);
-		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS / 20, other, 4, &n, NULL))
+		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS / 20, other, 4, &n,
+			NULL))
 			return;
 		hd_hub_stats(&e->hub, &after);
 	} while (after.bytes_sent != before.bytes_sent && hd_clock_now_ns(e->spec->clock) < until);

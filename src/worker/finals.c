@@ -4,7 +4,8 @@
 
 #include "base/alloc.h"
 
-enum hd_err hd_finals_init(struct hd_finals *f, uint32_t nbuckets, void (*wake)(void *user), void *user, struct hd_diag *diag)
+enum hd_err hd_finals_init(struct hd_finals *f, uint32_t nbuckets, void (*wake)(void *user), void *user,
+	struct hd_diag *diag)
 {
 	*f = (struct hd_finals){ .words = (nbuckets + 63) / 64, .wake = wake, .user = user };
 	f->bit     = hd_alloc(f->words * sizeof *f->bit);

@@ -68,7 +68,8 @@ static void a_pass_that_is_over_or_cancelled_leaves_nothing(void **state)
 	(void)state;
 	begin(7, 0, 1);
 	hd_finals_note(&finals, 3);
-	assert_null(hd_finals_fetch(&finals, 2, &pass));         /* it was cancelled: the wire is in round 2 */
+	/* it was cancelled: the wire is in round 2 */
+	assert_null(hd_finals_fetch(&finals, 2, &pass));
 	begin(7, 0, 2);
 	assert_null(hd_finals_fetch(&finals, 2, &pass));
 	hd_finals_note(&finals, 4);
@@ -108,8 +109,10 @@ static void two_devices_lose_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_noted_is_fetched_once_and_wakes_once, open_all, close_all),
-		cmocka_unit_test_setup_teardown(a_pass_that_is_over_or_cancelled_leaves_nothing, open_all, close_all),
+		cmocka_unit_test_setup_teardown(what_was_noted_is_fetched_once_and_wakes_once, open_all,
+			close_all),
+		cmocka_unit_test_setup_teardown(a_pass_that_is_over_or_cancelled_leaves_nothing, open_all,
+		close_all),
 		cmocka_unit_test_setup_teardown(two_devices_lose_nothing, open_all, close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

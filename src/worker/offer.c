@@ -47,11 +47,15 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 	if (a->over)
 		return;
 	if (why == HD_CLOSE_KEY)
-		fail(a, hd_fail(&a->diag, HD_E_INVAL, "%s does not take this key: give the file that the run was started with, by --key", a->where));
+		fail(a, hd_fail(&a->diag, HD_E_INVAL,
+			"%s does not take this key: give the file that the run was started with, by --key",
+			a->where));
 	else if (hd_close_blame(why) == HD_BLAME_PEER)
-		fail(a, hd_fail(&a->diag, HD_E_INVAL, "%s cannot be joined: %s", a->where, hd_close_text(why)));
+		fail(a, hd_fail(&a->diag, HD_E_INVAL, "%s cannot be joined: %s", a->where,
+			hd_close_text(why)));
 	else
-		fail(a, hd_fail(&a->diag, HD_E_PEERLOST, "nobody answers at %s: %s; is the run there, and started with --listen?", a->where,
+		fail(a, hd_fail(&a->diag, HD_E_PEERLOST,
+			"nobody answers at %s: %s; is the run there, and started with --listen?", a->where,
 			text && *text ? text : hd_close_text(why)));
 }
 
@@ -65,15 +69,18 @@ static void on_message(void *self, const struct hd_message *m)
 		return;                   /* the coordinator's other news are not for us */
 	if (!err) {
 		const struct hd_msg_offer *o = &msg.offer;
-		*a->offer = (struct hd_offer){ .job = o->job, .data = o->data, .data_count = o->data_count, .len = o->ntext,
-			.text = hd_arena_text(a->arena, o->text, o->ntext), .folder = hd_arena_text(a->arena, o->folder, o->nfolder) };
+		*a->offer = (struct hd_offer){ .job = o->job, .data = o->data, .data_count = o->data_count,
+			.len = o->ntext,
+			.text = hd_arena_text(a->arena, o->text, o->ntext),
+			.folder = hd_arena_text(a->arena, o->folder, o->nfolder) };
 		if (!a->offer->text || !a->offer->folder)
 			err = hd_fail(&a->diag, HD_E_NOMEM, "no memory for the job of the run");
 	}
 	fail(a, err);
 }
 
-static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self; (void)worker; (void)silent_ms; }
+static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self; (void)worker;
+	(void)silent_ms; }
 static void on_arrived(void *self, const struct hd_arrival *arrival) { (void)self; (void)arrival; }
 static void on_sent(void *self, const struct hd_sent *sent) { (void)self; (void)sent; }
 static void on_epoch(void *self, uint32_t worker, uint32_t epoch) { (void)self; (void)worker; (void)epoch; }
@@ -99,13 +106,18 @@ static void wait_for_answer(struct asking *a, struct hd_clock *clock)
 			return;
 }
 
-enum hd_err hd_offer_ask(const struct hd_offer_spec *spec, struct hd_arena *arena, struct hd_offer *offer, struct hd_diag *diag)
+enum hd_err hd_offer_ask(const struct hd_offer_spec *spec, struct hd_arena *arena, struct hd_offer *offer,
+	struct hd_diag *diag)
 {
 	struct asking a = { .arena = arena, .offer = offer };
-	const struct hd_wire_events events = { .self = &a, .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message,
-		.arrived = on_arrived, .sent = on_sent, .stale = on_epoch, .ahead = on_epoch, .probed = on_probed };
-	const struct hd_hub_config config = { .job = spec->realm, .worker = HD_WORKER_NONE, .role = HD_ROLE_WORKER, .detect_ms = OFFER_DETECT_MS,
-		.peers_cap = 1, .streams_cap = OFFER_STREAMS, .plaintext = spec->plaintext, .key = spec->key, .key_len = spec->key_len };
+	const struct hd_wire_events events = { .self = &a, .up = on_up, .lost = on_lost,
+		.suspect = on_suspect, .message = on_message,
+		.arrived = on_arrived, .sent = on_sent, .stale = on_epoch, .ahead = on_epoch,
+		.probed = on_probed };
+	const struct hd_hub_config config = { .job = spec->realm, .worker = HD_WORKER_NONE,
+		.role = HD_ROLE_WORKER, .detect_ms = OFFER_DETECT_MS,
+		.peers_cap = 1, .streams_cap = OFFER_STREAMS, .plaintext = spec->plaintext, .key = spec->key,
+		.key_len = spec->key_len };
 	char transport[16], addr[HD_ADDR_CAP];
 	struct hd_loop loop = { 0 };
 	struct hd_net net;

@@ -27,15 +27,19 @@ static void *grown(void *old, uint64_t *cap, uint64_t need, size_t size)
 
 static uint64_t digest_at(const struct hd_relay *r, uint32_t bucket)
 {
-	uint64_t one = r->nbuckets ? hd_share_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout, 0).nsegments : 0;
+	uint64_t one = r->nbuckets ? hd_share_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout,
+		0).nsegments : 0;
 
-	return one * (bucket < r->nbuckets ? hd_layout_bucket(r->layout, bucket).first_segment : r->layout->nsegments);
+	return one * (bucket < r->nbuckets ? hd_layout_bucket(r->layout, bucket).first_segment :
+		r->layout->nsegments);
 }
 
-enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_worker *worker, const struct hd_layout *layout,
+enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_worker *worker,
+	const struct hd_layout *layout,
 	uint32_t nvns, struct hd_diag *diag)
 {
-	*r = (struct hd_relay){ .hub = hub, .worker = worker, .layout = layout, .nvns = nvns, .nbuckets = hd_layout_nbuckets(layout),
+	*r = (struct hd_relay){ .hub = hub, .worker = worker, .layout = layout, .nvns = nvns,
+		.nbuckets = hd_layout_nbuckets(layout),
 		.leaf_len = hd_share_leaves_bytes(worker, 1) };
 	const struct { uint8_t **at; uint64_t bytes; } taken[] = {
 		{ &r->leaf, nvns * r->leaf_len }, { &r->table, hd_share_leaves_bytes(worker, nvns) }, { &r->own, hd_share_leaves_bytes(worker, nvns) },
@@ -87,9 +91,11 @@ static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 	r->nroots = 0;
 	for (uint32_t m = 0; m < r->view.nmembers; m++) {
 		uint32_t worker = r->view.member[m], at = r->nroots;
-		enum hd_err err = hd_passes_roots(&r->x->passes, r->nvns, worker, r->root + at, HD_VIEW_ROOTS - at, first, &npasses);
+		enum hd_err err = hd_passes_roots(&r->x->passes, r->nvns, worker, r->root + at,
+			HD_VIEW_ROOTS - at, first, &npasses);
 		if (err)
-			return hd_fail(diag, err, "the roots of step %llu are more than %d", (unsigned long long)r->x->step, HD_VIEW_ROOTS);
+			return hd_fail(diag, err, "the roots of step %llu are more than %d",
+				(unsigned long long)r->x->step, HD_VIEW_ROOTS);
 		for (uint32_t p = 0; p < npasses; p++)
 			for (uint32_t i = first[p]; i < first[p + 1]; i++)
 				r->of[r->nroots++] = (struct hd_relay_root){ worker, i, p, i - first[p] };
@@ -99,7 +105,8 @@ static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 
 static float *place(const struct hd_relay *r, uint32_t bucket, uint32_t foreign)
 {
-	return r->room + ((uint64_t)foreign * r->nowned + (bucket - r->first_owned)) * (HD_BUCKET_BYTES / sizeof(float));
+	return r->room + ((uint64_t)foreign * r->nowned + (bucket - r->first_owned)) *
+		(HD_BUCKET_BYTES / sizeof(float));
 }
 
 /* Every operand of every owned bucket has its address; own roots have theirs when they are computed. */
@@ -112,15 +119,18 @@ static enum hd_err make_places(struct hd_relay *r, struct hd_diag *diag)
 	void *room = grown(r->room, &r->room_cap, (uint64_t)nforeign * r->nowned, HD_BUCKET_BYTES);
 	if (room)
 		r->room = room;
-	void *operand = grown(r->operand, &r->operand_cap, (uint64_t)r->nroots * r->nowned, sizeof *r->operand);
+	void *operand = grown(r->operand, &r->operand_cap, (uint64_t)r->nroots * r->nowned,
+		sizeof *r->operand);
 	if (operand)
 		r->operand = operand;
 	if ((nforeign && r->nowned && !room) || (r->nroots && r->nowned && !operand))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots that others send: %u of %u buckets", nforeign, r->nowned);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots that others send: %u of %u buckets",
+			nforeign, r->nowned);
 	for (uint32_t i = 0; i < r->nroots; i++) {
 		bool own = r->of[i].worker == r->self;
 		for (uint32_t b = 0; b < r->nowned; b++)
-			r->operand[(uint64_t)b * r->nroots + i] = own ? NULL : place(r, r->first_owned + b, at);
+			r->operand[(uint64_t)b * r->nroots + i] = own ? NULL : place(r, r->first_owned + b,
+				at);
 		at += !own;
 	}
 	return HD_OK;
@@ -132,7 +142,8 @@ const float *const *hd_relay_operands(struct hd_relay *r, uint32_t bucket)
 
 	for (uint32_t i = 0; i < r->nroots; i++)
 		if (r->of[i].worker == r->self)
-			row[i] = hd_share_root_at(r->worker, r->share_pass[r->of[i].pass], r->of[i].index, bucket);
+			row[i] = hd_share_root_at(r->worker, r->share_pass[r->of[i].pass], r->of[i].index,
+				bucket);
 	return row;
 }
 
@@ -146,7 +157,8 @@ static uint32_t roots_under(const struct hd_relay *r, const struct hd_vrange *ra
 	return hd_ranges_roots(r->nvns, range, nranges, root, HD_VIEW_ROOTS, &n) ? 0 : n;
 }
 
-/* The most roots that a worker sends in a step of this epoch: of the step at hand, or of its share of the view. */
+/* The most roots that a worker sends in a step of this epoch: of the step at hand, or of its share of the
+ * view. */
 static uint32_t most_roots(const struct hd_relay *r, uint32_t worker)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
@@ -176,23 +188,28 @@ static void mark_leaves(const struct hd_relay *r, uint32_t worker, uint8_t *has)
 			mark(has, p->range + p->pass[i].first_range, p->pass[i].nranges);
 }
 
-static uint64_t bucket_bytes(const struct hd_relay *r, uint32_t b) { return hd_layout_bucket(r->layout, b).len * sizeof(float); }
+static uint64_t bucket_bytes(const struct hd_relay *r, uint32_t b) { return hd_layout_bucket(r->layout,
+	b).len * sizeof(float); }
 
-/* The transfers of one part of a bucket between two members: those of the view's steps, and of the step at hand if it is another chain's. */
+/* The transfers of one part of a bucket between two members: those of the view's steps, and of the step at
+ * hand if it is another chain's. */
 static bool part_goes(const struct hd_relay *r, enum hd_sum_part part, uint32_t b, uint32_t from, uint32_t to)
 {
 	uint32_t n = r->view.nmembers, copies = r->x->copies, owner = hd_bucket_owner(b, r->nbuckets, n);
-	uint64_t line = hd_bucket_chain(b, r->nbuckets, n, copies) | r->x->chain[b] | r->x->have[b] | UINT64_C(1) << owner;
+	uint64_t line = hd_bucket_chain(b, r->nbuckets, n, copies) | r->x->chain[b] | r->x->have[b] |
+		UINT64_C(1) << owner;
 
 	if (!copies)
-		return owner == from || hd_exchange_source(r->x, b) == from;        /* there is no other part */
+		/* there is no other part */
+		return owner == from || hd_exchange_source(r->x, b) == from;
 	if (part == HD_PART_SUM)
 		return line >> from & 1 && line >> to & 1;
 	if (part == HD_PART_NORM)
 		return owner == from || hd_exchange_source(r->x, b) == from;
 	if (part == HD_PART_DIGEST && !hd_share_digest_bytes(r->worker, b))
 		return false;
-	return from == (owner + (copies < n ? copies : n) - 1) % n || hd_exchange_parm_source(r->x, b) == from;
+	return from == (owner + (copies < n ? copies : n) - 1) % n ||
+		hd_exchange_parm_source(r->x, b) == from;
 }
 
 static uint64_t part_bytes(const struct hd_relay *r, enum hd_sum_part part, uint32_t b)
@@ -205,15 +222,18 @@ static uint64_t part_bytes(const struct hd_relay *r, enum hd_sum_part part, uint
 	return bucket_bytes(r, b);
 }
 
-/* Rows of what `from` may send to `to`, indices of members; ids rise. The table's row is there always: whoever needs it. */
+/* Rows of what `from` may send to `to`, indices of members; ids rise. The table's row is there always:
+ * whoever needs it. */
 static size_t rows_of(struct hd_relay *r, uint32_t from, uint32_t to, struct hd_transfer *row, uint8_t *has)
 {
 	uint32_t most = most_roots(r, r->view.member[from]), n = r->view.nmembers;
 	size_t at = 0;
 
 	for (uint32_t o = 0; o < most; o++)
-		for (uint32_t b = hd_bucket_first(to, r->nbuckets, n); b < hd_bucket_first(to + 1, r->nbuckets, n); b++)
-			row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_ROOT, o, b), .bytes = bucket_bytes(r, b) };
+		for (uint32_t b = hd_bucket_first(to, r->nbuckets, n);
+			b < hd_bucket_first(to + 1, r->nbuckets, n); b++)
+			row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_ROOT, o, b),
+				.bytes = bucket_bytes(r, b) };
 	for (uint32_t part = 0; part < (r->x->copies ? (uint32_t)HD_NPARTS : 1); part++)
 		for (uint32_t b = 0; b < r->nbuckets; b++)
 			if (part_goes(r, (enum hd_sum_part)part, b, from, to))
@@ -222,16 +242,20 @@ static size_t rows_of(struct hd_relay *r, uint32_t from, uint32_t to, struct hd_
 	mark_leaves(r, r->view.member[from], has);
 	for (uint32_t v = 0; v < r->nvns; v++)
 		if (has[v])
-			row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_LEAVES, 0, v), .bytes = r->leaf_len };
-	row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_TABLE, 0, 0), .bytes = hd_share_leaves_bytes(r->worker, r->nvns) };
+			row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_LEAVES, 0, v),
+				.bytes = r->leaf_len };
+	row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_TABLE, 0, 0),
+		.bytes = hd_share_leaves_bytes(r->worker, r->nvns) };
 	return at;
 }
 
 static enum hd_err open_channel(struct hd_relay *r, uint32_t member, struct hd_diag *diag)
 {
 	uint32_t me = hd_view_index(&r->view, r->self), worker = r->view.member[member];
-	uint64_t cap = r->rows_cap, one = (uint64_t)r->nbuckets * (r->x->copies ? HD_NPARTS : 1) + r->nvns + 1;
-	uint32_t most = most_roots(r, worker) > most_roots(r, r->self) ? most_roots(r, worker) : most_roots(r, r->self);
+	uint64_t cap = r->rows_cap, one = (uint64_t)r->nbuckets * (r->x->copies ? HD_NPARTS : 1) + r->nvns +
+		1;
+	uint32_t most = most_roots(r, worker) > most_roots(r, r->self) ? most_roots(r, worker) : most_roots(r,
+		r->self);
 
 	one += (uint64_t)most * r->nbuckets;
 	void *rows = grown(r->rows, &cap, 2 * one + r->nvns / sizeof *r->rows + 1, sizeof *r->rows);
@@ -240,7 +264,8 @@ static enum hd_err open_channel(struct hd_relay *r, uint32_t member, struct hd_d
 	r->rows = rows;
 	r->rows_cap = (size_t)cap;
 	uint8_t *has = (uint8_t *)(r->rows + 2 * one);
-	size_t n_in = rows_of(r, member, me, r->rows, has), n_out = rows_of(r, me, member, r->rows + n_in, has);
+	size_t n_in = rows_of(r, member, me, r->rows, has),
+		n_out = rows_of(r, me, member, r->rows + n_in, has);
 	enum hd_err err = hd_hub_channel(r->hub, worker, r->rows, n_in, r->rows + n_in, n_out, diag);
 	if (!err)
 		r->open_epoch[member] = (uint64_t)r->view.epoch + 1;
@@ -259,7 +284,8 @@ static void *place_of(const struct hd_relay *r, uint32_t worker, uint32_t id)
 	case HD_TRANSFER_ROOT:
 		for (uint32_t i = 0; i < r->nroots && number - r->first_owned < r->nowned; i++)
 			if (r->of[i].worker == worker && r->of[i].ordinal == ordinal)
-				return (float *)(uintptr_t)r->operand[(uint64_t)(number - r->first_owned) * r->nroots + i];
+				return (float *)(uintptr_t)r->operand[(uint64_t)(number - r->first_owned) *
+					r->nroots + i];
 		return NULL;
 	case HD_TRANSFER_SUM:
 		switch ((enum hd_sum_part)ordinal) {
@@ -291,8 +317,10 @@ static enum hd_err post_roots(struct hd_relay *r, uint32_t worker, struct hd_dia
 	for (uint32_t i = 0; i < r->nroots; i++)
 		for (uint32_t b = 0; b < r->nowned && !err && r->of[i].worker == worker; b++) {
 			uint32_t bucket = r->first_owned + b;
-			if (hd_exchange_wants_roots(r->x, bucket) && !hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
-				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket), diag);
+			if (hd_exchange_wants_roots(r->x, bucket) &&
+				!hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
+				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket),
+					diag);
 		}
 	return err;
 }
@@ -303,7 +331,8 @@ static enum hd_err post_leaves(struct hd_relay *r, uint32_t worker, struct hd_di
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < p->npasses; i++)
-		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == worker && !hd_exchange_has_leaves(r->x, i); k++) {
+		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == worker &&
+			!hd_exchange_has_leaves(r->x, i); k++) {
 			const struct hd_vrange *range = &p->range[p->pass[i].first_range + k];
 			for (uint32_t v = range->first; v < range->first + range->n && !err; v++)
 				err = post(r, worker, id_of(HD_TRANSFER_LEAVES, 0, v), diag);
@@ -313,17 +342,21 @@ static enum hd_err post_leaves(struct hd_relay *r, uint32_t worker, struct hd_di
 
 static bool has_digest(const struct hd_relay *r, uint32_t b)
 {
-	return r->digest_every && (r->x->step + 1) % r->digest_every == 0 && hd_share_digest_bytes(r->worker, b);
+	return r->digest_every && (r->x->step + 1) % r->digest_every == 0 &&
+		hd_share_digest_bytes(r->worker, b);
 }
 
 /* Of sharded state: what a member sends of a bucket. */
-static enum hd_err post_parts(struct hd_relay *r, uint32_t worker, uint32_t member, uint32_t b, struct hd_diag *diag)
+static enum hd_err post_parts(struct hd_relay *r, uint32_t worker, uint32_t member, uint32_t b,
+	struct hd_diag *diag)
 {
 	uint64_t mine = UINT64_C(1) << r->x->me;
-	bool parm = hd_exchange_parm_source(r->x, b) == member && hd_exchange_parm_to(r->x, b) & mine && !hd_exchange_fresh(r->x, b);
+	bool parm = hd_exchange_parm_source(r->x, b) == member && hd_exchange_parm_to(r->x, b) & mine &&
+		!hd_exchange_fresh(r->x, b);
 	enum hd_err err = HD_OK;
 
-	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine) && !(r->parts[b] & 1u << HD_PART_NORM))
+	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine) &&
+		!(r->parts[b] & 1u << HD_PART_NORM))
 		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_NORM, b), diag);
 	if (parm && !err)
 		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_PARM, b), diag);
@@ -352,10 +385,12 @@ static enum hd_err post_from(struct hd_relay *r, uint32_t member, struct hd_diag
 
 static bool is_open(const struct hd_relay *r, uint32_t member)
 {
-	return r->open_epoch[member] == (uint64_t)r->view.epoch + 1 && hd_hub_is_up(r->hub, r->view.member[member]);
+	return r->open_epoch[member] == (uint64_t)r->view.epoch + 1 &&
+		hd_hub_is_up(r->hub, r->view.member[member]);
 }
 
-/* Once for each step and channel: a transfer posted twice would be filled twice, the second time by the next step. */
+/* Once for each step and channel: a transfer posted twice would be filled twice, the second time by the
+ * next step. */
 static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -375,15 +410,19 @@ static enum hd_err check_filled(const struct hd_relay *r, uint64_t step, struct 
 {
 	for (uint32_t m = 0; m < r->view.nmembers; m++)
 		if (is_open(r, m) && r->awaited[m])
-			return hd_fail(diag, HD_E_INTEGRITY, "step %llu is begun while %u transfers of step %llu are awaited from worker %u",
-				(unsigned long long)step, r->awaited[m], (unsigned long long)r->step, r->view.member[m]);
+			return hd_fail(diag, HD_E_INTEGRITY,
+				"step %llu is begun while %u transfers of step %llu are awaited from worker "
+				"%u",
+				(unsigned long long)step, r->awaited[m], (unsigned long long)r->step,
+				r->view.member[m]);
 	return HD_OK;
 }
 
 /* An epoch has ended and the view of the next is not here: it opens its own channels, with its own rows. */
 static bool is_between(const struct hd_relay *r) { return r->view.epoch != r->epoch; }
 
-/* The first time in this view. A step that begins again keeps what leaves said if all of it was there; else all of it comes again. */
+/* The first time in this view. A step that begins again keeps what leaves said if all of it was there;
+ * else all of it comes again. */
 static enum hd_err name_all(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
 {
 	enum hd_err err = check_filled(r, x->step, diag);
@@ -402,7 +441,8 @@ static enum hd_err name_all(struct hd_relay *r, const struct hd_exchange *x, str
 enum hd_err hd_relay_open(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
 {
 	if (is_between(r))
-		return HD_OK;             /* a step that was begun just before: it begins again under that view */
+		/* a step that was begun just before: it begins again under that view */
+		return HD_OK;
 	enum hd_err err = r->x && r->step == x->step ? HD_OK : name_all(r, x, diag);
 	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
 		err = serve(r, m, diag);
@@ -416,58 +456,69 @@ enum hd_err hd_relay_up(struct hd_relay *r, uint32_t worker, struct hd_diag *dia
 	if (member == HD_NOBODY || !r->x || is_between(r))
 		return HD_OK;
 	r->open_epoch[member] = 0;
-	/* A step that waits for the hand opens with all who are up then; its roots and places are not named yet, those of the step before lie. */
+	/* A step that waits for the hand opens with all who are up then; its roots and places are not
+	 * named yet, those of the step before lie. */
 	return r->step == r->x->step ? serve(r, member, diag) : HD_OK;
 }
 
 /* ---- sending ---- */
 
-static enum hd_err send(struct hd_relay *r, uint32_t worker, uint32_t id, int32_t priority, const void *bytes, uint64_t len, struct hd_diag *diag)
+static enum hd_err send(struct hd_relay *r, uint32_t worker, uint32_t id, int32_t priority, const void *bytes,
+	uint64_t len, struct hd_diag *diag)
 {
-	struct hd_send s = { .transfer = id, .priority = priority, .step = r->x->step, .bytes = bytes, .len = len, .token = id };
+	struct hd_send s = { .transfer = id, .priority = priority, .step = r->x->step, .bytes = bytes,
+		.len = len, .token = id };
 	enum hd_err err = hd_hub_send(r->hub, worker, &s, diag);
 
 	return err == HD_E_PEERLOST ? HD_OK : err;
 }
 
-enum hd_err hd_relay_roots(struct hd_relay *r, uint32_t pass, uint32_t bucket, uint32_t to, struct hd_diag *diag)
+enum hd_err hd_relay_roots(struct hd_relay *r, uint32_t pass, uint32_t bucket, uint32_t to,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < r->nroots && !err; i++)
 		if (r->of[i].worker == r->self && r->of[i].pass == pass)
 			err = send(r, to, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket), (int32_t)bucket,
-				hd_share_root_at(r->worker, r->share_pass[pass], r->of[i].index, bucket), bucket_bytes(r, bucket), diag);
+				hd_share_root_at(r->worker, r->share_pass[pass], r->of[i].index, bucket),
+				bucket_bytes(r, bucket), diag);
 	return err;
 }
 
-static enum hd_err send_part(struct hd_relay *r, enum hd_sum_part part, uint32_t bucket, uint64_t members, int32_t priority, const void *bytes,
+static enum hd_err send_part(struct hd_relay *r, enum hd_sum_part part, uint32_t bucket, uint64_t members,
+	int32_t priority, const void *bytes,
 	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
 	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
 		if (members >> m & 1 && r->view.member[m] != r->self)
-			err = send(r, r->view.member[m], id_of(HD_TRANSFER_SUM, part, bucket), priority, bytes, part_bytes(r, part, bucket), diag);
+			err = send(r, r->view.member[m], id_of(HD_TRANSFER_SUM, part, bucket), priority,
+				bytes, part_bytes(r, part, bucket), diag);
 	return err;
 }
 
 enum hd_err hd_relay_sum(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
-	return send_part(r, HD_PART_SUM, bucket, members, (int32_t)bucket, hd_share_sum_at(r->worker, bucket), diag);
+	return send_part(r, HD_PART_SUM, bucket, members, (int32_t)bucket, hd_share_sum_at(r->worker, bucket),
+		diag);
 }
 
 /* All wait for them. */
 enum hd_err hd_relay_norm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
-	return send_part(r, HD_PART_NORM, bucket, members, INT32_MIN, hd_share_norm_at(r->worker, bucket), diag);
+	return send_part(r, HD_PART_NORM, bucket, members, INT32_MIN, hd_share_norm_at(r->worker, bucket),
+		diag);
 }
 
 enum hd_err hd_relay_parm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
-	enum hd_err err = send_part(r, HD_PART_PARM, bucket, members, (int32_t)bucket, hd_share_parm_at(r->worker, bucket), diag);
+	enum hd_err err = send_part(r, HD_PART_PARM, bucket, members, (int32_t)bucket,
+		hd_share_parm_at(r->worker, bucket), diag);
 
-	return err || !has_digest(r, bucket) ? err : send_part(r, HD_PART_DIGEST, bucket, members, (int32_t)bucket, r->digest + digest_at(r, bucket), diag);
+	return err || !has_digest(r, bucket) ? err : send_part(r, HD_PART_DIGEST, bucket, members,
+		(int32_t)bucket, r->digest + digest_at(r, bucket), diag);
 }
 
 enum hd_err hd_relay_leaves_out(struct hd_relay *r, uint32_t pass, struct hd_diag *diag)
@@ -480,7 +531,8 @@ enum hd_err hd_relay_leaves_out(struct hd_relay *r, uint32_t pass, struct hd_dia
 			uint32_t v = r->x->passes.range[p->first_range + k].first + i;
 			for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
 				if (r->view.member[m] != r->self)
-					err = send(r, r->view.member[m], id_of(HD_TRANSFER_LEAVES, 0, v), INT32_MIN, r->leaf + v * r->leaf_len, r->leaf_len,
+					err = send(r, r->view.member[m], id_of(HD_TRANSFER_LEAVES, 0, v),
+						INT32_MIN, r->leaf + v * r->leaf_len, r->leaf_len,
 						diag);
 		}
 	return err;
@@ -497,7 +549,8 @@ enum hd_err hd_relay_table(struct hd_relay *r, uint64_t members, struct hd_diag 
 		memcpy(r->table + HD_LEAF_HEAD + v * entry, r->leaf + v * r->leaf_len + HD_LEAF_HEAD, entry);
 	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
 		if (members >> m & 1 && r->view.member[m] != r->self)
-			err = send(r, r->view.member[m], id_of(HD_TRANSFER_TABLE, 0, 0), INT32_MIN, r->table, len, diag);
+			err = send(r, r->view.member[m], id_of(HD_TRANSFER_TABLE, 0, 0), INT32_MIN, r->table,
+				len, diag);
 	return err;
 }
 
@@ -534,15 +587,19 @@ static void split_table(struct hd_relay *r)
 	}
 }
 
-enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arrival, struct hd_relay_news *news, struct hd_diag *diag)
+enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arrival, struct hd_relay_news *news,
+	struct hd_diag *diag)
 {
 	uint32_t number = arrival->transfer & 0xfffff, member = hd_view_index(&r->view, arrival->worker);
 
 	if (!r->x || arrival->step != r->x->step || arrival->step != r->step || member == HD_NOBODY)
-		return hd_fail(diag, HD_E_PROTOCOL, "worker %u sends of step %llu while step %llu is open", arrival->worker, (unsigned long long)arrival->step,
+		return hd_fail(diag, HD_E_PROTOCOL, "worker %u sends of step %llu while step %llu is open",
+			arrival->worker, (unsigned long long)arrival->step,
 			(unsigned long long)(r->x ? r->x->step : 0));
 	if (!r->awaited[member] || arrival->buffer != place_of(r, arrival->worker, arrival->transfer))
-		return hd_fail(diag, HD_E_INTEGRITY, "step %llu: transfer %08x of worker %u came to a place of another one", (unsigned long long)arrival->step,
+		return hd_fail(diag, HD_E_INTEGRITY,
+			"step %llu: transfer %08x of worker %u came to a place of another one",
+			(unsigned long long)arrival->step,
 			arrival->transfer, arrival->worker);
 	r->awaited[member]--;
 	*news = (struct hd_relay_news){ .kind = (enum hd_transfer_kind)(arrival->transfer >> 30),
@@ -558,7 +615,8 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 		break;
 	case HD_TRANSFER_SUM:
 		r->parts[number] |= (uint8_t)(1u << news->ordinal);
-		news->parm_done = r->parts[number] & 1u << HD_PART_PARM && (!has_digest(r, number) || r->parts[number] & 1u << HD_PART_DIGEST);
+		news->parm_done = r->parts[number] & 1u << HD_PART_PARM &&
+			(!has_digest(r, number) || r->parts[number] & 1u << HD_PART_DIGEST);
 		break;
 	case HD_TRANSFER_ROOT:
 		break;
@@ -598,7 +656,9 @@ void hd_relay_take_norms(struct hd_relay *r)
 {
 	for (uint32_t b = 0; b < r->nbuckets; b++)
 		if (!hd_share_summed(r->worker, b))
-			memcpy(hd_share_norm_at(r->worker, b), r->norm + hd_layout_bucket(r->layout, b).first_segment, hd_share_norm_bytes(r->worker, b));
+			memcpy(hd_share_norm_at(r->worker, b),
+				r->norm + hd_layout_bucket(r->layout, b).first_segment,
+				hd_share_norm_bytes(r->worker, b));
 }
 
 void hd_relay_own_digests(struct hd_relay *r, const uint8_t *own)

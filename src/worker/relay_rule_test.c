@@ -1,5 +1,6 @@
-/* The rules of relay.h, one by one, where a step is opened and where transfers come: in an epoch without its view, before the first step, over
- * places that are awaited, of a link that was lost, without memory, and with each call to the wire failing. */
+/* The rules of relay.h, one by one, where a step is opened and where transfers come: in an epoch without its
+ * view, before the first step, over places that are awaited, of a link that was lost, without memory, and
+ * with each call to the wire failing. */
 #include "worker/testing_relays.h"
 
 static enum hd_err open_of(uint32_t m) { return hd_relay_open(&world->node[m]->r, &world->node[m]->x, NULL); }
@@ -90,7 +91,8 @@ static void a_link_that_comes_up_before_its_step_is_opened_waits_for_that(void *
 	leave();
 }
 
-/* Rule 2: in a channel all of a step comes before the next begins; what a channel that is gone was to bring is not waited for. */
+/* Rule 2: in a channel all of a step comes before the next begins; what a channel that is gone was to
+ * bring is not waited for. */
 static void a_step_begins_when_what_was_awaited_came_or_its_link_is_lost(void **state)
 {
 	const struct scene s = { "three", .n = 3 };
@@ -114,7 +116,8 @@ static void a_step_begins_when_what_was_awaited_came_or_its_link_is_lost(void **
 			assert_int_equal(hd_relay_up(&o->r, id_of_member(1), NULL), HD_OK);
 			assert_int_equal(o->r.awaited[1], o->with[1].nposts);
 		} else
-			assert_non_null(strstr(diag.text, lost & 1 ? "step 4 are awaited from worker 11" : "step 4 are awaited from worker 7"));
+			assert_non_null(strstr(diag.text, lost & 1 ? "step 4 are awaited from worker 11" :
+				"step 4 are awaited from worker 7"));
 		leave();
 	}
 	/* Under another view the step begins again, whatever was awaited. */
@@ -153,7 +156,8 @@ static void each_call_to_the_wire_may_fail(void **state)
 				world->fails = HD_E_IO;
 				world->fail_at = at;
 				err = hd_relay_open(&world->node[m]->r, &world->node[m]->x, &diag);
-				CHECK(err ? err == HD_E_IO && world->ncalls == at : world->ncalls < at, "%s: call %u of %u at %u", s->what,
+				CHECK(err ? err == HD_E_IO && world->ncalls == at : world->ncalls < at,
+					"%s: call %u of %u at %u", s->what,
 					at, world->ncalls, m);
 				nfailed += err != HD_OK;
 			}
@@ -192,7 +196,8 @@ static void a_step_of_too_many_roots_is_not_opened(void **state)
 	struct node *o = world->node[0];
 	o->x.passes.npasses = HD_MAX_PASSES + 1;
 	for (uint32_t i = 0; i <= HD_MAX_PASSES; i++)
-		o->x.passes.pass[i] = (struct hd_pass){ .worker = id_of_member(1), .pass = i, .first_range = 0, .nranges = 1 };
+		o->x.passes.pass[i] = (struct hd_pass){ .worker = id_of_member(1), .pass = i,
+			.first_range = 0, .nranges = 1 };
 	assert_int_equal(hd_relay_open(&o->r, &o->x, &diag), HD_E_NOSPACE);
 	assert_non_null(strstr(diag.text, "the roots of step 4"));
 	assert_int_equal(nopened(0) + nposts(0), 0);
@@ -213,7 +218,8 @@ static enum hd_err say(struct node *o, uint32_t what, uint64_t members)
 	}
 }
 
-/* `members` may name this one, too: nothing goes to itself. Of three the first owns bucket 0; it is the last of the chain of bucket 4. */
+/* `members` may name this one, too: nothing goes to itself. Of three the first owns bucket 0; it is the
+ * last of the chain of bucket 4. */
 static void what_is_said_goes_to_the_others_once(void **state)
 {
 	static const uint32_t id[] = { 0x40000000, 0x40100000, 0x40200004, 0xc0000000, 0x80000000 };
@@ -221,7 +227,8 @@ static void what_is_said_goes_to_the_others_once(void **state)
 
 	(void)state;
 	for (uint32_t what = 0; what < 5; what++) {
-		uint32_t each = what == 2 ? 2 : what == 4 ? 6 : 1;        /* parameters and digests; the entries of six virtual nodes */
+		/* parameters and digests; the entries of six virtual nodes */
+		uint32_t each = what == 2 ? 2 : what == 4 ? 6 : 1;
 		enter(3, 3, true);
 		struct node *o = world->node[0];
 		begin(&s, 5);
@@ -233,7 +240,8 @@ static void what_is_said_goes_to_the_others_once(void **state)
 			CHECK(o->with[a].nsent == each, "%u: %u go to %u", what, o->with[a].nsent, a);
 			assert_int_equal(o->with[a].sent[0].transfer, id[what]);
 			assert_int_equal(o->with[a].sent[0].step, 5);
-			assert_int_equal(o->with[a].sent[0].priority, what == 0 ? 0 : what == 2 ? 4 : INT32_MIN);
+			assert_int_equal(o->with[a].sent[0].priority,
+				what == 0 ? 0 : what == 2 ? 4 : INT32_MIN);
 		}
 		if (what < 4) {
 			assert_int_equal(say(o, what, 4), HD_OK);
@@ -308,17 +316,21 @@ static bool tells_of(uint32_t m, uint32_t v)
 	bool tells = false;
 
 	for (uint32_t r = 0; r < world->view.nranks; first += world->view.rank[r++].nvns)
-		tells |= world->view.rank[r].worker == id_of_member(m) && v - first < world->view.rank[r].nvns;
+		tells |= world->view.rank[r].worker == id_of_member(m) &&
+			v - first < world->view.rank[r].nvns;
 	for (uint32_t i = 0; i < p->npasses; i++)
 		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == id_of_member(m); k++)
-			tells |= v - p->range[p->pass[i].first_range + k].first < p->range[p->pass[i].first_range + k].n;
+			tells |= v - p->range[p->pass[i].first_range + k].first <
+				p->range[p->pass[i].first_range + k].n;
 	return tells;
 }
 
-/* Rule 1: of the entries those of the sender's share of the view, and of the step at hand; the table whoever needs it. */
+/* Rule 1: of the entries those of the sender's share of the view, and of the step at hand; the table
+ * whoever needs it. */
 static void entries_come_from_those_who_compute_them(void **state)
 {
-	static const struct scene scenes[] = { { "three", .n = 3 }, { "repairs", .n = 3, .again = true, .repaired = true } };
+	static const struct scene scenes[] = { { "three", .n = 3 },
+		{ "repairs", .n = 3, .again = true, .repaired = true } };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -330,7 +342,8 @@ static void entries_come_from_those_who_compute_them(void **state)
 			for (uint32_t b = 0; b < 3; b++) {
 				const struct channel *c = &world->node[a]->with[b];
 				for (uint32_t v = 0; v < VNS && a != b; v++)
-					CHECK(!!row_bytes(c->out, c->n_out, 2u << 30 | v) == tells_of(a, v), "%s: entry %u from %u to %u",
+					CHECK(!!row_bytes(c->out, c->n_out, 2u << 30 | v) == tells_of(a, v),
+						"%s: entry %u from %u to %u",
 						scenes[i].what, v, a, b);
 				assert_true(a == b || row_bytes(c->out, c->n_out, 3u << 30));
 			}
@@ -393,14 +406,16 @@ static void a_pass_is_done_by_its_own_worker(void **state)
 		begin(&s, 4);
 		struct node *o = world->node[0];
 		assert_int_equal(open_of(0), HD_OK);
-		struct hd_arrival arrival = { .worker = id_of_member(from), .step = 4, .transfer = 2u << 30 | 5, .buffer = o->r.leaf + 5 * o->r.leaf_len };
+		struct hd_arrival arrival = { .worker = id_of_member(from), .step = 4,
+			.transfer = 2u << 30 | 5, .buffer = o->r.leaf + 5 * o->r.leaf_len };
 		assert_int_equal(hd_relay_arrived(&o->r, &arrival, &news, NULL), HD_OK);
 		assert_int_equal(news.pass_done, from == 2);
 		leave();
 	}
 }
 
-/* A table that was whole stays when the step begins again in another view; entries of one that was not come again, all of them. */
+/* A table that was whole stays when the step begins again in another view; entries of one that was not
+ * come again, all of them. */
 static void a_whole_table_stays_when_a_step_begins_again(void **state)
 {
 	const struct scene first = { "two", .n = 2, .again = true, .table = 1 };

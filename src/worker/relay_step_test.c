@@ -1,9 +1,11 @@
 /* What relays open, post and send in a step, of replicated and of sharded state, begun and taken up again. */
 #include "worker/testing_relays.h"
 
-static bool digests_in(const struct scene *s, uint64_t step) { return s->copies && s->digests && (step + 1) % EVERY == 0; }
+static bool digests_in(const struct scene *s, uint64_t step) { return s->copies && s->digests &&
+	(step + 1) % EVERY == 0; }
 
-/* The sum of a bucket is here: it goes on, and if this one is the first of its line, so do its sums of squares. */
+/* The sum of a bucket is here: it goes on, and if this one is the first of its line, so do its sums of
+ * squares. */
 static void sum_here(struct node *o, uint32_t b)
 {
 	o->w.summed[b] = true;
@@ -18,7 +20,8 @@ static void sum_here(struct node *o, uint32_t b)
 
 static void root_here(struct node *o, uint32_t worker, uint32_t ordinal, uint32_t b)
 {
-	CHECK(hd_exchange_root(&o->x, worker, ordinal, b), "root %u of worker %u, bucket %u", ordinal, worker, b);
+	CHECK(hd_exchange_root(&o->x, worker, ordinal, b), "root %u of worker %u, bucket %u", ordinal, worker,
+		b);
 	if (!hd_exchange_fold(&o->x, b))
 		return;
 	const float *const *operand = hd_relay_operands(&o->r, b);
@@ -26,7 +29,8 @@ static void root_here(struct node *o, uint32_t worker, uint32_t ordinal, uint32_
 		uint32_t first, end;
 		hd_tree_cover(VNS, o->r.root[i], &first, &end);
 		for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
-			CHECK(operand[i][k] == sum_value(o->w.step, first, end, b * BUCKET + k), "operand %u of bucket %u, element %u", i, b, k);
+			CHECK(operand[i][k] == sum_value(o->w.step, first, end, b * BUCKET + k),
+				"operand %u of bucket %u, element %u", i, b, k);
 	}
 	for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
 		o->w.sum[b * BUCKET + k] = sum_value(o->w.step, 0, VNS, b * BUCKET + k);
@@ -62,7 +66,8 @@ static void speak(const struct scene *s, struct node *o, uint32_t m)
 	for (uint32_t p = 0, ordinal = 0; p < at; p++) {
 		uint32_t first[HD_MAX_PASSES + 1], npasses;
 		struct hd_tnode root[HD_VIEW_ROOTS];
-		assert_int_equal(hd_passes_roots(&o->x.passes, VNS, id_of_member(m), root, HD_VIEW_ROOTS, first, &npasses), HD_OK);
+		assert_int_equal(hd_passes_roots(&o->x.passes, VNS, id_of_member(m), root, HD_VIEW_ROOTS,
+			first, &npasses), HD_OK);
 		if (!s->table) {
 			hd_exchange_leaves(&o->x, id_of_member(m), p);
 			assert_int_equal(hd_relay_leaves_out(&o->r, p, NULL), HD_OK);
@@ -89,7 +94,8 @@ static void take(struct node *o, uint32_t worker, const struct hd_relay_news *ne
 	case HD_TRANSFER_ROOT: root_here(o, worker, news->ordinal, b); break;
 	case HD_TRANSFER_LEAVES:
 		if (news->pass_done)
-			CHECK(hd_exchange_leaves(&o->x, worker, news->pass), "pass %u of worker %u came twice", news->pass, worker);
+			CHECK(hd_exchange_leaves(&o->x, worker, news->pass),
+				"pass %u of worker %u came twice", news->pass, worker);
 		break;
 	case HD_TRANSFER_TABLE: assert_true(hd_exchange_table(&o->x)); break;
 	case HD_TRANSFER_SUM:
@@ -97,23 +103,27 @@ static void take(struct node *o, uint32_t worker, const struct hd_relay_news *ne
 		case HD_PART_SUM:
 			assert_true(hd_exchange_sum(&o->x, b));
 			for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
-				CHECK(o->w.sum[b * BUCKET + k] == sum_value(o->w.step, 0, VNS, b * BUCKET + k), "the sum of bucket %u, element %u", b, k);
+				CHECK(o->w.sum[b * BUCKET + k] == sum_value(o->w.step, 0, VNS,
+					b * BUCKET + k), "the sum of bucket %u, element %u", b, k);
 			assert_false(news->parm_done);
 			sum_here(o, b);
 			break;
 		case HD_PART_NORM:
 			hd_exchange_norm(&o->x, b);
 			for (uint32_t i = 0; i < nsegments(b); i++)
-				CHECK(o->r.norm[segment + i] == norm_value(o->w.step, segment + i), "sums of squares of bucket %u", b);
+				CHECK(o->r.norm[segment + i] == norm_value(o->w.step, segment + i),
+					"sums of squares of bucket %u", b);
 			break;
 		case HD_PART_PARM: case HD_PART_DIGEST:
-			CHECK(news->parm_done == (o->told[b] || !digest), "bucket %u: both of two parts are news", b);
+			CHECK(news->parm_done == (o->told[b] || !digest),
+				"bucket %u: both of two parts are news", b);
 			o->told[b] = true;
 			if (!news->parm_done)
 				break;
 			assert_true(hd_exchange_parm(&o->x, b));
 			for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
-				CHECK(o->w.parm[b * BUCKET + k] == parm_value(o->w.step, b * BUCKET + k), "parameters of bucket %u", b);
+				CHECK(o->w.parm[b * BUCKET + k] == parm_value(o->w.step, b * BUCKET + k),
+					"parameters of bucket %u", b);
 			break;
 		case HD_NPARTS: fail();
 		}
@@ -131,7 +141,8 @@ static bool deliver(struct node *o, uint32_t m, uint32_t a, bool last)
 		for (uint32_t k = 0; k < to->nposts; k++) {
 			if (to->post[k].transfer != s.transfer)
 				continue;
-			struct hd_arrival arrival = { .worker = id_of_member(a), .transfer = s.transfer, .step = s.step, .buffer = to->post[k].buffer,
+			struct hd_arrival arrival = { .worker = id_of_member(a), .transfer = s.transfer,
+				.step = s.step, .buffer = to->post[k].buffer,
 				.len = s.len };
 			struct hd_relay_news news;
 			struct hd_diag diag = { "" };
@@ -160,7 +171,8 @@ static bool update(const struct scene *s, struct node *o, uint32_t m, uint64_t s
 		return false;
 	hd_relay_take_norms(&o->r);
 	for (uint32_t i = 0; i < CHUNKS; i++)
-		CHECK(o->w.norm[i] == norm_value(step, i), "%s: sums of squares of segment %u at %u", s->what, i, m);
+		CHECK(o->w.norm[i] == norm_value(step, i), "%s: sums of squares of segment %u at %u", s->what,
+			i, m);
 	for (uint32_t b = 0; b < NB; b++)
 		for (uint32_t k = 0; k < nsegments(b) * CHUNK && own[b]; k++) {
 			o->w.parm[b * BUCKET + k] = parm_value(step, b * BUCKET + k);
@@ -171,7 +183,8 @@ static bool update(const struct scene *s, struct node *o, uint32_t m, uint64_t s
 		if (own[b]) {
 			assert_true(hd_exchange_parm(&o->x, b));
 			if (hd_exchange_parm_source(&o->x, b) == m)
-				assert_int_equal(hd_relay_parm(&o->r, b, hd_exchange_parm_to(&o->x, b), NULL), HD_OK);
+				assert_int_equal(hd_relay_parm(&o->r, b, hd_exchange_parm_to(&o->x, b), NULL),
+					HD_OK);
 		}
 	return true;
 }
@@ -180,12 +193,15 @@ static void check_end(const struct scene *s, struct node *o, uint32_t m, uint64_
 {
 	uint8_t own[NB];
 
-	CHECK(hd_exchange_complete(&o->x), "%s: step %llu is not complete at %u", s->what, (unsigned long long)step, m);
+	CHECK(hd_exchange_complete(&o->x), "%s: step %llu is not complete at %u", s->what,
+		(unsigned long long)step, m);
 	for (uint32_t a = 0; a < s->n; a++) {
 		CHECK(!o->with[a].nposts && !o->with[a].nsent && !o->r.awaited[a],
-			"%s: step %llu, %u from %u: %u posts are left, %u of what it sends, %u awaited", s->what,
+			"%s: step %llu, %u from %u: %u posts are left, %u of what it sends, %u awaited",
+			s->what,
 			(unsigned long long)step, m, a, o->with[a].nposts, o->with[a].nsent, o->r.awaited[a]);
-		CHECK(o->with[a].nopened == (a != m), "%s: %u channels with %u", s->what, o->with[a].nopened, a);
+		CHECK(o->with[a].nopened == (a != m), "%s: %u channels with %u", s->what, o->with[a].nopened,
+			a);
 	}
 	struct hd_diag diag = { "" };
 	CHECK(!hd_relay_take(&o->r, &diag), "%s", diag.text);
@@ -193,7 +209,8 @@ static void check_end(const struct scene *s, struct node *o, uint32_t m, uint64_
 		bool mine = s->table >> m & 1;
 		for (uint32_t p = 0; p < PASSES && o->w.pass[p] && !s->table; p++)
 			mine |= holds(&o->w, o->w.pass[p], v);
-		CHECK(o->w.known[v] == !mine, "%s: virtual node %u at %u: taken %d", s->what, v, m, o->w.known[v]);
+		CHECK(o->w.known[v] == !mine, "%s: virtual node %u at %u: taken %d", s->what, v, m,
+			o->w.known[v]);
 	}
 	for (uint32_t b = 0; b < NB; b++)
 		own[b] = hd_exchange_chained(&o->x, b) || s->parm[b] >> m & 1;
@@ -201,7 +218,8 @@ static void check_end(const struct scene *s, struct node *o, uint32_t m, uint64_
 	hd_relay_take_digests(&o->r, own);
 	for (uint32_t i = 0; i < CHUNKS * DIGEST; i++) {
 		bool comes = digests_in(s, step) && !own[i / (HD_BUCKET_CHUNKS * DIGEST)];
-		CHECK(o->w.taken[i] == (comes ? digest_value(step, i) : 0), "%s: digest %u at %u is %u", s->what, i, m, o->w.taken[i]);
+		CHECK(o->w.taken[i] == (comes ? digest_value(step, i) : 0), "%s: digest %u at %u is %u",
+			s->what, i, m, o->w.taken[i]);
 	}
 }
 
@@ -237,7 +255,8 @@ static void both_ends_name_the_same_rows(const char *what)
 	for (uint32_t a = 0; a < world->n; a++)
 		for (uint32_t b = 0; b < world->n; b++) {
 			const struct channel *out = &world->node[a]->with[b], *in = &world->node[b]->with[a];
-			CHECK(out->n_out == in->n_in && !memcmp(out->out, in->in, in->n_in * sizeof *in->in), "%s: %u to %u: %zu rows, %zu", what,
+			CHECK(out->n_out == in->n_in && !memcmp(out->out, in->in, in->n_in * sizeof *in->in),
+				"%s: %u to %u: %zu rows, %zu", what,
 				a, b, out->n_out, in->n_in);
 		}
 }
@@ -285,7 +304,8 @@ static void each_step_brings_what_it_lacks_and_nothing_else(void **state)
 			}
 }
 
-/* Rule 1, spelled out for three and four members: what may go of each bucket from whom to whom, by numbers of members. */
+/* Rule 1, spelled out for three and four members: what may go of each bucket from whom to whom, by numbers
+ * of members. */
 static void what_may_go_of_a_bucket_follows_from_the_view_and_the_step(void **state)
 {
 	static const char *parts[] = { "sum", "norm", "parm", "digest" };
@@ -322,11 +342,13 @@ static void what_may_go_of_a_bucket_follows_from_the_view_and_the_step(void **st
 			.parm = { 0, 0, 1, 8, 0 } }, {
 			"sum 0>1 0>2 0>3 1>0 1>2 1>3 2>0 2>1 2>3 3>0 3>1 3>2 norm 0>1 0>2 0>3 3>0 3>1 3>2"
 				" parm 1>0 1>2 1>3 2>0 2>1 2>3 digest 1>0 1>2 1>3 2>0 2>1 2>3",
-			"sum 0>1 0>3 1>0 1>3 3>0 3>1 norm 0>1 0>2 0>3 parm 1>0 1>2 1>3 3>0 3>1 3>2 digest 1>0 1>2 1>3 3>0 3>1 3>2",
+			"sum 0>1 0>3 1>0 1>3 3>0 3>1 norm 0>1 0>2 0>3 parm 1>0 1>2 1>3 3>0 3>1 3>2 digest "
+			"1>0 1>2 1>3 3>0 3>1 3>2",
 			"sum 0>1 0>2 0>3 1>0 1>2 1>3 2>0 2>1 2>3 3>0 3>1 3>2 norm 1>0 1>2 1>3 2>0 2>1 2>3"
 				" parm 0>1 0>2 0>3 2>0 2>1 2>3 digest 0>1 0>2 0>3 2>0 2>1 2>3",
 			"sum 1>2 1>3 2>1 2>3 3>1 3>2 norm 2>0 2>1 2>3 parm 3>0 3>1 3>2 digest 3>0 3>1 3>2",
-			"sum 0>1 0>3 1>0 1>3 3>0 3>1 norm 3>0 3>1 3>2 parm 0>1 0>2 0>3 1>0 1>2 1>3 digest 0>1 0>2 0>3 1>0 1>2 1>3",
+			"sum 0>1 0>3 1>0 1>3 3>0 3>1 norm 3>0 3>1 3>2 parm 0>1 0>2 0>3 1>0 1>2 1>3 digest "
+			"0>1 0>2 0>3 1>0 1>2 1>3",
 		} },
 	};
 	(void)state;
@@ -345,7 +367,8 @@ static void what_may_go_of_a_bucket_follows_from_the_view_and_the_step(void **st
 						const struct channel *c = &world->node[from]->with[to];
 						if (!row_bytes(c->out, c->n_out, 1u << 30 | part << 20 | b))
 							continue;
-						len += (size_t)snprintf(text + len, sizeof text - len, "%s%s %u>%u", any || !len ? "" : " ",
+						len += (size_t)snprintf(text + len, sizeof text - len,
+							"%s%s %u>%u", any || !len ? "" : " ",
 							any ? "" : parts[part], from, to);
 						any = true;
 					}
@@ -366,7 +389,8 @@ static bool posted(const struct post *post, uint32_t n, struct post it)
 	return false;
 }
 
-/* What may be posted though it came: entries of a pass that is not whole, and both parts of parameters of which one is here. */
+/* What may be posted though it came: entries of a pass that is not whole, and both parts of parameters of
+ * which one is here. */
 static bool comes_again(const struct node *o, uint32_t worker, uint32_t transfer)
 {
 	uint32_t number = transfer & 0xfffff, part = transfer >> 20 & 0x3ff;
@@ -389,18 +413,23 @@ static void come_up_again(const struct scene *s, uint32_t m, uint32_t a)
 	memcpy(before, c->post, n * sizeof *before);
 	c->nposts = 0;
 	o->up[a] = false;
-	assert_int_equal(hd_relay_open(&o->r, &o->x, NULL), HD_OK);        /* to whom there is no link nothing is opened */
+	/* to whom there is no link nothing is opened */
+	assert_int_equal(hd_relay_open(&o->r, &o->x, NULL), HD_OK);
 	CHECK(!c->nposts && c->nopened == 1, "%s: %u opens a channel to %u without a link", s->what, m, a);
 	o->up[a] = true;
 	assert_int_equal(hd_relay_up(&o->r, id_of_member(a), NULL), HD_OK);
-	CHECK(c->nopened == 2 && o->r.awaited[a] == c->nposts, "%s: %u of %u are awaited", s->what, o->r.awaited[a], c->nposts);
+	CHECK(c->nopened == 2 && o->r.awaited[a] == c->nposts, "%s: %u of %u are awaited", s->what,
+		o->r.awaited[a], c->nposts);
 	for (uint32_t i = 0; i < n; i++)
-		CHECK(posted(c->post, c->nposts, before[i]), "%s: %08x from %u to %u is not posted again", s->what, before[i].transfer, a, m);
+		CHECK(posted(c->post, c->nposts, before[i]), "%s: %08x from %u to %u is not posted again",
+			s->what, before[i].transfer, a, m);
 	for (uint32_t i = 0; i < c->nposts; i++)
-		CHECK(posted(before, n, c->post[i]) || comes_again(o, id_of_member(a), c->post[i].transfer), "%s: %08x from %u to %u came, and is posted again",
+		CHECK(posted(before, n, c->post[i]) || comes_again(o, id_of_member(a), c->post[i].transfer),
+			"%s: %08x from %u to %u came, and is posted again",
 			s->what, c->post[i].transfer, a, m);
 	n = c->nposts;
-	assert_int_equal(hd_relay_open(&o->r, &o->x, NULL), HD_OK);        /* and once it is open, nothing more */
+	/* and once it is open, nothing more */
+	assert_int_equal(hd_relay_open(&o->r, &o->x, NULL), HD_OK);
 	CHECK(c->nopened == 2 && c->nposts == n, "%s: %u opens to %u what is open", s->what, m, a);
 }
 
@@ -471,7 +500,8 @@ static void trouble_of_the_wire_is_told_at_once_and_a_loss_by_itself(void **stat
 		world->fail_at = ++at;
 		world->node[0]->x.chain[4] = 1;           /* so that it has all of its kinds to send */
 		err = say_all(world->node[0], &diag);
-		CHECK(err ? err == HD_E_IO && !strcmp(diag.text, "trouble") : at == world->ncalls + 1, "call %u of %u: %s", at, world->ncalls, diag.text);
+		CHECK(err ? err == HD_E_IO && !strcmp(diag.text, "trouble") : at == world->ncalls + 1,
+			"call %u of %u: %s", at, world->ncalls, diag.text);
 		leave();
 	}
 	assert_true(at > 40);
@@ -486,12 +516,14 @@ static void trouble_of_the_wire_is_told_at_once_and_a_loss_by_itself(void **stat
 
 static void without_memory_a_step_is_not_opened(void **state)
 {
-	const struct scene s = { "memory", .n = 3 }, more = { "memory", .n = 3, .again = true, .repaired = true };
+	const struct scene s = { "memory", .n = 3 }, more = { "memory", .n = 3, .again = true,
+		.repaired = true };
 	enum hd_err err = HD_E_NOMEM;
 
 	(void)state;
 	for (uint64_t n = 1; err; n++) {
-		for (uint32_t first = 0; first < 2; first++) {    /* where it has none yet, and where there are too few */
+		/* where it has none yet, and where there are too few */
+		for (uint32_t first = 0; first < 2; first++) {
 			struct hd_diag diag = { "" };
 			enter(3, 0, false);
 			if (first)
@@ -503,7 +535,8 @@ static void without_memory_a_step_is_not_opened(void **state)
 			hd_alloc_arm(n);
 			err = hd_relay_open(&world->node[0]->r, &world->node[0]->x, &diag);
 			hd_alloc_arm(0);
-			CHECK(err == HD_OK || (err == HD_E_NOMEM && strstr(diag.text, "no memory")), "request %u: %s", (uint32_t)n, diag.text);
+			CHECK(err == HD_OK || (err == HD_E_NOMEM && strstr(diag.text, "no memory")),
+				"request %u: %s", (uint32_t)n, diag.text);
 			if (n == 1)
 				assert_int_equal(err, HD_E_NOMEM);
 			leave();

@@ -21,7 +21,8 @@ static void sweep(const char *name, struct r_plan fault, uint32_t nworkers, uint
 	for (uint32_t at = 1; at < turns; at += every) {
 		char what[120];
 		fault.turn = at;
-		snprintf(what, sizeof what, "%s at turn %u, %u workers, seed %llu", name, at, nworkers, (unsigned long long)seed);
+		snprintf(what, sizeof what, "%s at turn %u, %u workers, seed %llu", name, at, nworkers,
+			(unsigned long long)seed);
 		r_run(what, seed, nworkers, &fault, 1, 4);
 	}
 }
@@ -49,23 +50,28 @@ static void refuses(struct hd_relay *r, struct hd_arrival arrival, enum hd_err e
 	struct hd_relay_news news;
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_relay_arrived(r, &arrival, &news, &diag) == err && diag.text[0], "%s: %s, turn %u: %s", r_now->what, what, r_now->turn, diag.text);
-	CHECK(!memcmp(&before, r, sizeof *r), "%s: %s, turn %u: it was taken in part", r_now->what, what, r_now->turn);
+	CHECK(hd_relay_arrived(r, &arrival, &news, &diag) == err && diag.text[0], "%s: %s, turn %u: %s",
+		r_now->what, what, r_now->turn, diag.text);
+	CHECK(!memcmp(&before, r, sizeof *r), "%s: %s, turn %u: it was taken in part", r_now->what, what,
+		r_now->turn);
 }
 
-/* Rule 2: of another step, of nobody of the view, to another place than that of its name, or when nothing is awaited. */
+/* Rule 2: of another step, of nobody of the view, to another place than that of its name, or when nothing
+ * is awaited. */
 static void forge_arrivals(struct hd_relay *r)
 {
 	const uint32_t table = (uint32_t)HD_TRANSFER_TABLE << 30;
 
 	if (!r->x || r->step != r->x->step) {
 		if (r->has_view && r->x)
-			refuses(r, (struct hd_arrival){ .worker = r->view.member[0], .step = r->x->step, .transfer = table, .buffer = r->table }, HD_E_PROTOCOL,
+			refuses(r, (struct hd_arrival){ .worker = r->view.member[0], .step = r->x->step,
+				.transfer = table, .buffer = r->table }, HD_E_PROTOCOL,
 				"not open");
 		return;
 	}
 	for (uint32_t m = 0; m < r->view.nmembers; m++) {
-		struct hd_arrival good = { .worker = r->view.member[m], .step = r->step, .transfer = table, .buffer = r->table }, bad = good;
+		struct hd_arrival good = { .worker = r->view.member[m], .step = r->step, .transfer = table,
+			.buffer = r->table }, bad = good;
 		bad.step = r->step + 1;
 		refuses(r, bad, HD_E_PROTOCOL, "of a step to come");
 		bad.step = r->step - 1;
@@ -95,19 +101,22 @@ static void refuse_the_rest(struct r_world *w)
 			continue;
 		forge_arrivals(r);
 		assert_int_equal(hd_relay_up(r, 77, &diag), HD_OK);        /* no member */
-		if (r->x && r->epoch != r->view.epoch) {                   /* between two epochs nothing is opened */
+		/* between two epochs nothing is opened */
+		if (r->x && r->epoch != r->view.epoch) {
 			assert_int_equal(hd_relay_open(r, r->x, &diag), HD_OK);
 			assert_int_equal(hd_relay_up(r, r->view.member[0], &diag), HD_OK);
 			nbetween++;
 		}
 		bool awaits = false;
 		for (uint32_t m = 0; m < r->view.nmembers; m++)
-			awaits |= r->view.member[m] != r->self && r->awaited[m] && r->open_epoch[m] == (uint64_t)r->view.epoch + 1 &&
+			awaits |= r->view.member[m] != r->self && r->awaited[m] &&
+				r->open_epoch[m] == (uint64_t)r->view.epoch + 1 &&
 				hd_hub_is_up(r->hub, r->view.member[m]);
 		if (r->x && r->epoch == r->view.epoch && awaits && r->step == r->x->step) {
 			other = *r->x;
 			other.step++;
-			CHECK(hd_relay_open(r, &other, &diag) == HD_E_INTEGRITY, "%s, turn %u: a step began over places that are awaited", w->what, w->turn);
+			CHECK(hd_relay_open(r, &other, &diag) == HD_E_INTEGRITY,
+				"%s, turn %u: a step began over places that are awaited", w->what, w->turn);
 			assert_non_null(strstr(diag.text, "are awaited from worker"));
 			nunfilled++;
 		}
@@ -117,14 +126,16 @@ static void refuse_the_rest(struct r_world *w)
 
 static void what_is_not_awaited_here_and_now_is_refused(void **state)
 {
-	static const struct r_plan plans[] = { { R_FENCE, 150, 0, 0, 0, 0, false }, { R_CUT, 300, 0, 1, 100, 20, true }, { R_FENCE, 500, 0, 0, 0, 0, false } };
+	static const struct r_plan plans[] = { { R_FENCE, 150, 0, 0, 0, 0, false },
+		{ R_CUT, 300, 0, 1, 100, 20, true }, { R_FENCE, 500, 0, 0, 0, 0, false } };
 
 	(void)state;
 	r_each_turn = refuse_the_rest;
 	for (uint64_t seed = 0; seed < 3; seed++)
 		r_run("refusals", seed, 3, plans, 3, 5);
 	r_each_turn = NULL;
-	CHECK(nforeign > 100 && nplaces > 100 && nunawaited > 100 && nunfilled > 20 && nbetween > 5, "tried too little: %u, %u, %u, %u, %u", nforeign, nplaces,
+	CHECK(nforeign > 100 && nplaces > 100 && nunawaited > 100 && nunfilled > 20 && nbetween > 5,
+		"tried too little: %u, %u, %u, %u, %u", nforeign, nplaces,
 		nunawaited, nunfilled, nbetween);
 }
 
@@ -139,7 +150,8 @@ static void count_the_rooms(struct r_world *w)
 		if (!w->node[i]->alive || !r->has_view || !r->x)
 			continue;
 		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, R_BUCKETS, &n), HD_OK);
-		CHECK(r->room_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu", w->what, w->turn, r->self,
+		CHECK(r->room_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu",
+			w->what, w->turn, r->self,
 			(unsigned long long)r->room_cap, (unsigned long long)n);
 		ntaken += n > 0;
 	}
@@ -160,7 +172,8 @@ static void without_memory_no_relay_is_made(void **state)
 	static struct hd_worker worker;
 	static struct hd_segment segment[R_CHUNKS];
 	static struct hd_chunk chunk[R_CHUNKS];
-	struct hd_layout layout = { .elems = R_FLAT, .nsegments = R_CHUNKS, .nchunks = R_CHUNKS, .segment = segment, .chunk = chunk };
+	struct hd_layout layout = { .elems = R_FLAT, .nsegments = R_CHUNKS, .nchunks = R_CHUNKS,
+		.segment = segment, .chunk = chunk };
 	enum hd_err err = HD_E_NOMEM;
 
 	(void)state;
@@ -189,21 +202,24 @@ static void a_member_may_be_lost_at_any_instant(void **state)
 {
 	(void)state;
 	for (uint32_t who = 0; who < 3; who++)
-		sweep("a loss", (struct r_plan){ .kind = R_LOSE, .a = who, .fence = 5 }, 3, 20 + who, every(17));
+		sweep("a loss", (struct r_plan){ .kind = R_LOSE, .a = who, .fence = 5 }, 3, 20 + who,
+			every(17));
 }
 
 static void a_link_may_break_at_any_instant(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < 4; i++)
-		sweep("a broken link", (struct r_plan){ .kind = R_CUT, .a = i == 2, .b = 1 + (i > 0), .mend = i & 1 ? 0 : 300, .fence = i & 1 ? 400 : 20,
+		sweep("a broken link", (struct r_plan){ .kind = R_CUT, .a = i == 2, .b = 1 + (i > 0),
+			.mend = i & 1 ? 0 : 300, .fence = i & 1 ? 400 : 20,
 			.again = i > 1 }, 3, 30 + i, every(17));
 }
 
 static void runs_of_many_faults_give_the_same_sums(void **state)
 {
 	const char *first = getenv("HD_RELAY_FIRST"), *count = getenv("HD_RELAY_RUNS");
-	uint64_t from = first ? strtoull(first, NULL, 10) : 0, n = count ? strtoull(count, NULL, 10) : DRAWS(120);
+	uint64_t from = first ? strtoull(first, NULL, 10) : 0,
+		n = count ? strtoull(count, NULL, 10) : DRAWS(120);
 
 	(void)state;
 	for (uint64_t seed = from; seed < from + n; seed++) {
@@ -212,11 +228,13 @@ static void runs_of_many_faults_give_the_same_sums(void **state)
 		struct r_plan plan[12];
 		char what[80];
 		for (uint32_t i = 0; i < nplans; i++) {
-			plan[i] = (struct r_plan){ (enum r_fault)r_draw(&draw, R_NFAULTS), 1 + r_draw(&draw, 6000), r_draw(&draw, nworkers - 1), 0,
+			plan[i] = (struct r_plan){ (enum r_fault)r_draw(&draw, R_NFAULTS),
+				1 + r_draw(&draw, 6000), r_draw(&draw, nworkers - 1), 0,
 				r_draw(&draw, 400), r_draw(&draw, 300), r_draw(&draw, 2) };
 			plan[i].b = plan[i].a + 1 + r_draw(&draw, nworkers - 1 - plan[i].a);
 		}
-		snprintf(what, sizeof what, "seed %llu, %u workers, %u faults", (unsigned long long)seed, nworkers, nplans);
+		snprintf(what, sizeof what, "seed %llu, %u workers, %u faults", (unsigned long long)seed,
+			nworkers, nplans);
 		r_run(what, seed, nworkers, plan, nplans, 8);
 	}
 }

@@ -19,7 +19,8 @@ static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
 
 void hd_teacher_init(struct hd_teacher *t, struct hd_worker *worker, const struct hd_layout *layout)
 {
-	*t = (struct hd_teacher){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
+	*t = (struct hd_teacher){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
+		.nbuckets = hd_layout_nbuckets(layout) };
 	hd_lock_init(&t->lock);
 	hd_cond_init(&t->less);
 }
@@ -156,7 +157,8 @@ static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
 {
 	uint64_t spent = 0;
 
-	while (t->given < t->nsnaps && !t->over && t->queued < HD_TEACH_QUEUE && (spent == 0 || spent < budget)) {
+	while (t->given < t->nsnaps && !t->over && t->queued < HD_TEACH_QUEUE &&
+		(spent == 0 || spent < budget)) {
 		uint32_t end = hd_share_snap_end(t->worker, t->given);
 		for (; t->given < end; t->given++)
 			spent += put_snap(t, t->given, step);
@@ -246,9 +248,11 @@ struct hd_handout *hd_teacher_take(struct hd_teacher *t)
 
 /* ---- the pupil ---- */
 
-enum hd_err hd_pupil_init(struct hd_pupil *p, struct hd_worker *worker, const struct hd_layout *layout, struct hd_diag *diag)
+enum hd_err hd_pupil_init(struct hd_pupil *p, struct hd_worker *worker, const struct hd_layout *layout,
+	struct hd_diag *diag)
 {
-	*p = (struct hd_pupil){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
+	*p = (struct hd_pupil){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
+		.nbuckets = hd_layout_nbuckets(layout) };
 	p->has = hd_alloc(p->nsnaps);
 	p->sum = p->has ? hd_alloc(p->nbuckets * sizeof *p->sum) : NULL;
 	if (!p->sum)
@@ -269,7 +273,8 @@ struct record { uint32_t kind, index; uint64_t step, len; };
 
 static struct record record_of(const struct hd_pupil *p)
 {
-	return (struct record){ hd_get32(p->head), hd_get32(p->head + 4), hd_get64(p->head + 8), hd_get64(p->head + 16) };
+	return (struct record){ hd_get32(p->head), hd_get32(p->head + 4), hd_get64(p->head + 8),
+		hd_get64(p->head + 16) };
 }
 
 static bool has_all(const struct hd_pupil *p)
@@ -286,17 +291,22 @@ static bool expected(const struct hd_pupil *p, const struct record *r)
 {
 	switch (r->kind) {
 	case HD_RECORD_SNAP:
-		return p->begun && r->step == p->step && p->nsums == 0 && r->index < p->nsnaps && !p->has[r->index]
+		return p->begun && r->step == p->step && p->nsums == 0 && r->index < p->nsnaps &&
+			!p->has[r->index]
 			&& r->len == hd_share_snap_bytes(p->worker, r->index);
 	case HD_RECORD_SUM:
-		return r->step == p->step && r->index < p->nbuckets && p->has[r->index]         /* so it has begun */
-			&& (p->nsums == 0 || p->sum[p->nsums - 1] < r->index) && r->len == sum_bytes(p->layout, r->index);
+		/* so it has begun */
+		return r->step == p->step && r->index < p->nbuckets && p->has[r->index]
+			&& (p->nsums == 0 || p->sum[p->nsums - 1] < r->index) &&
+				r->len == sum_bytes(p->layout, r->index);
 	case HD_RECORD_STEP:
-		return p->begun && r->step == p->step && r->index == 0 && r->len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(p->worker);
+		return p->begun && r->step == p->step && r->index == 0 &&
+			r->len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(p->worker);
 	case HD_RECORD_REST:
 		return !p->begun && r->index == 0 && r->len == hd_share_rest_bytes(p->worker);
 	case HD_RECORD_PROBE:
-		return r->step == p->step && p->nsums == 0 && !p->asked && r->index == hd_share_probed(p->worker, p->step)
+		return r->step == p->step && p->nsums == 0 && !p->asked &&
+			r->index == hd_share_probed(p->worker, p->step)
 			&& (r->len == 0 || r->len == sizeof(struct hd_hash)) && has_all(p);
 	case HD_RECORD_EVEN:
 		return p->asked && r->step == p->step && p->nsums == 0 && r->index == 0 && r->len == 0;
@@ -312,10 +322,12 @@ static enum hd_err take_step(struct hd_pupil *p, struct hd_diag *diag)
 	for (uint32_t b = 0; b < p->nbuckets; b++)
 		follow += p->has[b];
 	if (p->nsums != follow)
-		return hd_fail(diag, HD_E_PROTOCOL, "step %llu came with %u of %u sums", (unsigned long long)p->step, p->nsums, follow);
+		return hd_fail(diag, HD_E_PROTOCOL, "step %llu came with %u of %u sums",
+			(unsigned long long)p->step, p->nsums, follow);
 	enum hd_err err = hd_share_apply(p->worker, p->sum, p->nsums, p->room, diag);
 	if (!err)
-		err = hd_share_rest_put(p->worker, p->room + HD_SHARE_SCALARS_BYTES, hd_share_rest_bytes(p->worker), diag);
+		err = hd_share_rest_put(p->worker, p->room + HD_SHARE_SCALARS_BYTES,
+			hd_share_rest_bytes(p->worker), diag);
 	p->nsums = 0;
 	p->step++;
 	return err;
@@ -338,8 +350,10 @@ static enum hd_err compare(struct hd_pupil *p, const struct record *r, struct hd
 	if (err)
 		return p->unprobed ? HD_OK : hd_fail(diag, err, "%s", why.text);
 	(void)HD_FAILPOINT_BYTES(LEARN_PROBE, &mine, &len);
-	return hd_hash_same(mine, theirs) ? HD_OK : hd_fail(diag, HD_E_INTEGRITY, "virtual node %u of step %llu has other bits here than at the member "
-		"that this worker learned from, with the same state: its memory or its processor gives wrong bits, or its data are others. It is refused; "
+	return hd_hash_same(mine, theirs) ? HD_OK : hd_fail(diag, HD_E_INTEGRITY,
+		"virtual node %u of step %llu has other bits here than at the member "
+		"that this worker learned from, with the same state: its memory or its processor gives "
+		"wrong bits, or its data are others. It is refused; "
 		"have the machine looked at", r->index, (unsigned long long)p->step);
 }
 
@@ -385,13 +399,15 @@ static enum hd_err where(struct hd_pupil *p, const struct record *r, uint8_t **a
 		p->room = hd_alloc(r->len);
 		p->room_cap = p->room ? r->len : 0;
 		if (!p->room)
-			return hd_fail(diag, HD_E_NOMEM, "no memory for %llu bytes of the state", (unsigned long long)r->len);
+			return hd_fail(diag, HD_E_NOMEM, "no memory for %llu bytes of the state",
+				(unsigned long long)r->len);
 	}
 	*at = p->room;
 	return HD_OK;
 }
 
-enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len, bool *even, struct hd_diag *diag)
+enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len, bool *even,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -410,13 +426,17 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 		uint64_t in = p->got - HD_TEACH_HEAD;
 		uint8_t *at = NULL;
 		if (!expected(p, &r))
-			return hd_fail(diag, HD_E_PROTOCOL, "what is taught is out of order: record %u, %u of step %llu with %llu bytes, at step %llu", r.kind,
-				r.index, (unsigned long long)r.step, (unsigned long long)r.len, (unsigned long long)p->step);
+			return hd_fail(diag, HD_E_PROTOCOL,
+				"what is taught is out of order: record %u, %u of step %llu with %llu "
+				"bytes, at step %llu", r.kind,
+				r.index, (unsigned long long)r.step, (unsigned long long)r.len,
+				(unsigned long long)p->step);
 		err = where(p, &r, &at, diag);
 		if (err)
 			break;
 		size_t n = r.len - in < len ? (size_t)(r.len - in) : len;
-		memcpy(at + in, bytes, n);        /* the room is there since the first record, which is never empty */
+		/* the room is there since the first record, which is never empty */
+		memcpy(at + in, bytes, n);
 		p->got += n;
 		bytes += n;
 		len -= n;
@@ -428,13 +448,16 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 	return err;
 }
 
-enum hd_err hd_pupil_take(struct hd_pupil *p, const uint8_t *piece, size_t len, bool *even, struct hd_diag *diag)
+enum hd_err hd_pupil_take(struct hd_pupil *p, const uint8_t *piece, size_t len, bool *even,
+	struct hd_diag *diag)
 {
 	*even = false;
 	p->over |= len == 1 && piece[0] == HD_PIECE_OVER;
 	if (p->over)
 		return HD_OK;
 	if (len < 2 || piece[0] != HD_PIECE_MORE)
-		return hd_fail(diag, HD_E_PROTOCOL, "what is taught came in a piece of %zu bytes that begins with no word known here", len);
+		return hd_fail(diag, HD_E_PROTOCOL,
+			"what is taught came in a piece of %zu bytes that begins with no word known here",
+			len);
 	return hd_pupil_learn(p, piece + 1, len - 1, even, diag);
 }

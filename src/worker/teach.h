@@ -45,18 +45,21 @@ struct hd_teacher {
 	struct hd_lock lock;              /* of what follows */
 	struct hd_cond less;              /* a piece was taken */
 	bool over, told;                  /* gave up; the word was taken */
-	struct hd_handout *first, *last;    /* the last one may still be filled; it is handed out when it is full or the boundary is done */
+	/* the last one may still be filled; it is handed out when it is full or the boundary is done */
+	struct hd_handout *first, *last;
 	uint64_t queued, next;            /* bytes; number of the next piece */
 };
 
 void hd_teacher_init(struct hd_teacher *teacher, struct hd_worker *worker, const struct hd_layout *layout);
 void hd_teacher_finish(struct hd_teacher *teacher);       /* takes zeroed ones */
-/* Between steps: the state is X_step, and step - 1 was just finished (or nothing yet). Of the same step again: more snaps, for a
- * learner of those who stand and wait for it. */
+/* Between steps: the state is X_step, and step - 1 was just finished (or nothing yet). Of the same step
+ * again: more snaps, for a learner of those who stand and wait for it. */
 void hd_teacher_boundary(struct hd_teacher *teacher, uint64_t step, uint64_t budget);
-/* Until less than HD_TEACH_QUEUE is queued, or nobody learns any more; false: the deadline, on the clock of hd_clock_real(), has passed. */
+/* Until less than HD_TEACH_QUEUE is queued, or nobody learns any more; false: the deadline, on the clock
+ * of hd_clock_real(), has passed. */
 bool hd_teacher_wait(struct hd_teacher *teacher, int64_t until_ns);
-void hd_teacher_leave(struct hd_teacher *teacher);        /* nobody learns any more: it gives up, and whoever waits for the learner goes on */
+/* nobody learns any more: it gives up, and whoever waits for the learner goes on */
+void hd_teacher_leave(struct hd_teacher *teacher);
 struct hd_handout *hd_teacher_take(struct hd_teacher *teacher);         /* the oldest; NULL: none */
 void hd_teacher_free(struct hd_handout *piece);
 
@@ -71,14 +74,19 @@ struct hd_pupil {
 	uint8_t head[HD_TEACH_HEAD];
 	uint64_t step;                    /* of the state, once something was learned */
 	bool begun, over, asked;          /* asked: PROBE came */
-	bool unprobed;                    /* nobody knows whether its bits are those of the members: there was no room here or there */
+	/* nobody knows whether its bits are those of the members: there was no room here or there */
+	bool unprobed;
 };
 
-HD_MUST_USE enum hd_err hd_pupil_init(struct hd_pupil *pupil, struct hd_worker *worker, const struct hd_layout *layout, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_pupil_init(struct hd_pupil *pupil, struct hd_worker *worker,
+	const struct hd_layout *layout, struct hd_diag *diag);
 void hd_pupil_finish(struct hd_pupil *pupil);             /* takes zeroed ones */
-/* The next piece. *even: all of X_step is here (pupil->step); hd_share_learned() before the worker steps. pupil->over: the teacher gave up. */
-HD_MUST_USE enum hd_err hd_pupil_take(struct hd_pupil *pupil, const uint8_t *piece, size_t len, bool *even, struct hd_diag *diag);
+/* The next piece. *even: all of X_step is here (pupil->step); hd_share_learned() before the worker steps.
+ * pupil->over: the teacher gave up. */
+HD_MUST_USE enum hd_err hd_pupil_take(struct hd_pupil *pupil, const uint8_t *piece, size_t len, bool *even,
+	struct hd_diag *diag);
 /* The next bytes of the stream, cut anywhere. */
-HD_MUST_USE enum hd_err hd_pupil_learn(struct hd_pupil *pupil, const uint8_t *bytes, size_t len, bool *even, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_pupil_learn(struct hd_pupil *pupil, const uint8_t *bytes, size_t len, bool *even,
+	struct hd_diag *diag);
 
 #endif

@@ -4,8 +4,8 @@
 #include "base/le.h"
 #include "engine/testing.h"
 
-/* A member steps and teaches; a second worker learns from its pieces, cut anywhere, at its own pace. Whenever the
- * stream says that all is there, both states are equal bit for bit. */
+/* A member steps and teaches; a second worker learns from its pieces, cut anywhere, at its own pace. Whenever
+ * the stream says that all is there, both states are equal bit for bit. */
 
 static uint64_t seed = 7;
 static uint32_t draw(uint32_t n)
@@ -14,8 +14,10 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(seed >> 33) % n;
 }
 
-static const char two_buckets[] = "model: {use: builtin:mlp, args: {hidden: [300, 300]}}\ndata: {kind: synthetic, count: 61}\n";
-static const char more_buckets[] = "model: {use: builtin:mlp, args: {hidden: [600, 600]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char two_buckets[] =
+	"model: {use: builtin:mlp, args: {hidden: [300, 300]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char more_buckets[] =
+	"model: {use: builtin:mlp, args: {hidden: [600, 600]}}\ndata: {kind: synthetic, count: 61}\n";
 static const char adamw[] = "optim: {kind: adamw, lr: 1e-2}";
 
 struct school {
@@ -33,7 +35,8 @@ static void open_school(struct school *s, const char *model, const char *optim)
 	hd_rig_open(&s->a, model, 24, 8, optim, 2);
 	hd_rig_open(&s->b, model, 24, 8, optim, 1);
 	hd_teacher_init(&s->teacher, s->a.worker, &s->a.task->layout);
-	CHECK(hd_share_prepare(s->b.worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_share_prepare(s->b.worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY },
+		&diag) == HD_OK, "%s", diag.text);
 	hd_share_adopt(s->b.worker);
 	CHECK(hd_pupil_init(&s->pupil, s->b.worker, &s->b.task->layout, &diag) == HD_OK, "%s", diag.text);
 }
@@ -50,7 +53,8 @@ static void check_even(struct school *s, bool even)
 {
 	s->evens += even;
 	if (even && s->pupil.step == hd_worker_at(s->a.worker))
-		CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)), "step %llu: what was learned differs",
+		CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)),
+			"step %llu: what was learned differs",
 			(unsigned long long)s->pupil.step);
 }
 
@@ -68,7 +72,8 @@ static bool learn_one(struct school *s)
 	return true;
 }
 
-/* All that is queued, in parts of any size; each time all is there the states are compared, if the donor stands there still. */
+/* All that is queued, in parts of any size; each time all is there the states are compared, if the donor
+ * stands there still. */
 static void learn_all(struct school *s)
 {
 	struct hd_handout *piece;
@@ -79,7 +84,8 @@ static void learn_all(struct school *s)
 			size_t n = 1 + draw(draw(2) ? 40 : 300000);
 			bool even = false;
 			n = n < piece->len - at ? n : piece->len - at;
-			CHECK(hd_pupil_learn(&s->pupil, piece->bytes + at, n, &even, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_pupil_learn(&s->pupil, piece->bytes + at, n, &even, &diag) == HD_OK, "%s",
+				diag.text);
 			at += n;
 			check_even(s, even);
 		}
@@ -98,7 +104,8 @@ static void step(struct school *s, uint64_t budget)
 
 static void a_pupil_comes_to_the_state_and_follows(void **state)
 {
-	static const char *const optim[] = { "optim: {kind: adamw, lr: 1e-2}", "optim: {kind: sgd, lr: 1e-2, clip: 0.1}", "optim: {kind: lamb, lr: 1e-2}" };
+	static const char *const optim[] = { "optim: {kind: adamw, lr: 1e-2}",
+		"optim: {kind: sgd, lr: 1e-2, clip: 0.1}", "optim: {kind: lamb, lr: 1e-2}" };
 	const char *const model[] = { hd_rig_mlp, hd_rig_gpt, hd_rig_bn() };
 
 	(void)state;
@@ -106,7 +113,8 @@ static void a_pupil_comes_to_the_state_and_follows(void **state)
 		struct school s;
 		open_school(&s, model[round % 3], optim[round / 3]);
 		step(&s, 0);
-		hd_teacher_boundary(&s.teacher, hd_worker_at(s.a.worker), 0);         /* comes again: adds nothing */
+		/* comes again: adds nothing */
+		hd_teacher_boundary(&s.teacher, hd_worker_at(s.a.worker), 0);
 		for (uint32_t k = 0; k < 12; k++) {
 			if (draw(3))
 				learn_all(&s);
@@ -118,7 +126,8 @@ static void a_pupil_comes_to_the_state_and_follows(void **state)
 		uint32_t before = s.evens;
 		step(&s, 0);
 		learn_all(&s);
-		assert_int_equal(s.evens, before + 1);        /* it hears so at each boundary: a newcomer seals the step before its first */
+		/* it hears so at each boundary: a newcomer seals the step before its first */
+		assert_int_equal(s.evens, before + 1);
 		close_school(&s);
 	}
 }
@@ -165,7 +174,8 @@ static void a_stream_that_was_tampered_with_is_refused(void **state)
 		piece->bytes[byte] ^= 0x40;
 		hd_pupil_finish(&pupil);
 	}
-	assert_int_equal(refused, 1 + HD_TEACH_HEAD);         /* also another step: what follows is not of it */
+	/* also another step: what follows is not of it */
+	assert_int_equal(refused, 1 + HD_TEACH_HEAD);
 	hd_teacher_free(piece);
 	close_school(&s);
 }
@@ -178,7 +188,8 @@ enum { MOST_SNAPS = 64 };
 struct expects { bool begun, asked, has[MOST_SNAPS]; uint64_t step; uint32_t nhas, nsums, last; };
 
 /* Rules 1, 3 and 4. `nbuckets` snaps, all of them of buckets. */
-static bool is_next(const struct expects *x, struct hd_worker *w, const struct hd_layout *layout, uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
+static bool is_next(const struct expects *x, struct hd_worker *w, const struct hd_layout *layout,
+	uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
 {
 	uint32_t n = hd_share_nsnaps(w);
 
@@ -188,9 +199,11 @@ static bool is_next(const struct expects *x, struct hd_worker *w, const struct h
 		return false;
 	switch (kind) {
 	case SNAP:  return !x->nsums && index < n && !x->has[index] && len == hd_share_snap_bytes(w, index);
-	case SUM:   return index < n && x->has[index] && (!x->nsums || index > x->last) && len == hd_layout_bucket(layout, index).len * sizeof(float);
+	case SUM:   return index < n && x->has[index] && (!x->nsums || index > x->last) &&
+		len == hd_layout_bucket(layout, index).len * sizeof(float);
 	case STEP:  return index == 0 && len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(w);
-	case PROBE: return !x->nsums && x->nhas == n && !x->asked && index == hd_share_probed(w, step) && (len == 0 || len == 16);
+	case PROBE: return !x->nsums && x->nhas == n && !x->asked && index == hd_share_probed(w, step) &&
+		(len == 0 || len == 16);
 	case EVEN:  return !x->nsums && x->asked && index == 0 && len == 0;
 	default:    return false;
 	}
@@ -216,7 +229,8 @@ static void put_record_head(uint8_t *at, uint32_t kind, uint32_t index, uint64_t
 	hd_put64(at + 16, len);
 }
 
-/* The stream of a lesson without the first bytes of its pieces: pupils that come at once, step by step, and stand at the end. */
+/* The stream of a lesson without the first bytes of its pieces: pupils that come at once, step by step,
+ * and stand at the end. */
 static uint8_t *whole_stream(struct school *s, size_t *len)
 {
 	uint8_t *all = NULL;
@@ -238,7 +252,8 @@ static uint8_t *whole_stream(struct school *s, size_t *len)
 	return all;
 }
 
-/* At each record of a lesson every other head there could be is refused, and only what the rules allow is taken. */
+/* At each record of a lesson every other head there could be is refused, and only what the rules allow is
+ * taken. */
 static void nothing_but_the_next_record_is_taken(void **state)
 {
 	struct school s;
@@ -255,10 +270,13 @@ static void nothing_but_the_next_record_is_taken(void **state)
 	while (at < len) {
 		uint32_t kind = hd_get32(all + at), index = hd_get32(all + at + 4);
 		uint64_t step = hd_get64(all + at + 8), bytes = hd_get64(all + at + 16);
-		const uint32_t indices[] = { 0, 1, index, x.last, n - 1, n, UINT32_MAX, hd_share_probed(s.b.worker, x.step) };
+		const uint32_t indices[] = { 0, 1, index, x.last, n - 1, n, UINT32_MAX,
+			hd_share_probed(s.b.worker, x.step) };
 		const uint64_t steps[] = { x.step, x.step + 1, x.step - 1, 0 };
-		const uint64_t lens[] = { bytes, 0, 16, 17, hd_share_rest_bytes(s.b.worker), HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(s.b.worker),
-			hd_share_snap_bytes(s.b.worker, 0), hd_share_snap_bytes(s.b.worker, n - 1), hd_layout_bucket(&s.b.task->layout, 0).len * sizeof(float),
+		const uint64_t lens[] = { bytes, 0, 16, 17, hd_share_rest_bytes(s.b.worker),
+			HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(s.b.worker),
+			hd_share_snap_bytes(s.b.worker, 0), hd_share_snap_bytes(s.b.worker, n - 1),
+			hd_layout_bucket(&s.b.task->layout, 0).len * sizeof(float),
 			hd_layout_bucket(&s.b.task->layout, n - 1).len * sizeof(float) };
 		for (uint32_t k = 0; k < 8; k++)
 			for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
@@ -266,19 +284,28 @@ static void nothing_but_the_next_record_is_taken(void **state)
 					for (size_t l = 0; l < sizeof lens / sizeof *lens; l++) {
 						uint8_t head[HD_TEACH_HEAD];
 						bool even;
-						if (is_next(&x, s.b.worker, &s.b.task->layout, k, indices[i], steps[t], lens[l]))
+						if (is_next(&x, s.b.worker, &s.b.task->layout, k, indices[i],
+							steps[t], lens[l]))
 							continue;
 						put_record_head(head, k, indices[i], steps[t], lens[l]);
-						enum hd_err err = hd_pupil_learn(&s.pupil, head, sizeof head, &even, &diag);
-						CHECK(err == HD_E_PROTOCOL, "at byte %zu: kind %u, index %u, step %llu, %llu bytes: %d", at, k, indices[i],
-							(unsigned long long)steps[t], (unsigned long long)lens[l], err);
-						s.pupil.got = 0;          /* a pupil that goes on in spite of it */
+						enum hd_err err = hd_pupil_learn(&s.pupil, head, sizeof head,
+							&even, &diag);
+						CHECK(err == HD_E_PROTOCOL,
+							"at byte %zu: kind %u, index %u, step %llu, %llu "
+							"bytes: %d", at, k, indices[i],
+							(unsigned long long)steps[t],
+							(unsigned long long)lens[l], err);
+						/* a pupil that goes on in spite of it */
+						s.pupil.got = 0;
 						refused++;
 					}
-		CHECK(is_next(&x, s.b.worker, &s.b.task->layout, kind, index, step, bytes), "kind %u, index %u", kind, index);
+		CHECK(is_next(&x, s.b.worker, &s.b.task->layout, kind, index, step, bytes),
+			"kind %u, index %u", kind, index);
 		bool even = false;
-		CHECK(hd_pupil_learn(&s.pupil, all + at, HD_TEACH_HEAD + bytes, &even, &diag) == HD_OK, "%s", diag.text);
-		CHECK(even == (kind == EVEN), "kind %u", kind);         /* with its last byte, not with the next record */
+		CHECK(hd_pupil_learn(&s.pupil, all + at, HD_TEACH_HEAD + bytes, &even, &diag) == HD_OK, "%s",
+			diag.text);
+		/* with its last byte, not with the next record */
+		CHECK(even == (kind == EVEN), "kind %u", kind);
 		evens += even;
 		note(&x, kind, index, step);
 		at += HD_TEACH_HEAD + bytes;
@@ -359,7 +386,8 @@ static void a_piece_is_more_or_the_end(void **state)
 		struct hd_pupil pupil;
 		bool even;
 		assert_int_equal(hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL), HD_OK);
-		CHECK(hd_pupil_take(&pupil, cases[i].bytes, cases[i].len, &even, NULL) == cases[i].err && pupil.over == cases[i].over, "case %zu", i);
+		CHECK(hd_pupil_take(&pupil, cases[i].bytes, cases[i].len, &even, NULL) == cases[i].err &&
+			pupil.over == cases[i].over, "case %zu", i);
 		hd_pupil_finish(&pupil);
 	}
 	close_school(&s);
@@ -375,7 +403,8 @@ static void a_boundary_adds_what_its_limits_allow(void **state)
 	open_school(&s, two_buckets, adamw);
 	uint64_t at = hd_worker_at(s.a.worker), queued;
 	assert_int_equal(at, 0);
-	hd_teacher_boundary(t, 0, 1);                             /* the first, of step 0: REST and one group */
+	/* the first, of step 0: REST and one group */
+	hd_teacher_boundary(t, 0, 1);
 	assert_true(t->begun && t->given == 1 && !t->even);
 	queued = t->queued;
 	hd_teacher_boundary(t, 0, 0);
@@ -424,7 +453,8 @@ static void pieces_stay_in_order_when_one_is_taken(void **state)
 	close_school(&s);
 }
 
-/* Each request for memory fails in turn: the teacher gives up at once, holds nothing, and does not call itself even; the pupil says so. */
+/* Each request for memory fails in turn: the teacher gives up at once, holds nothing, and does not call
+ * itself even; the pupil says so. */
 static void without_memory_nobody_teaches_and_nobody_learns(void **state)
 {
 	struct school s;
@@ -442,7 +472,8 @@ static void without_memory_nobody_teaches_and_nobody_learns(void **state)
 		hd_alloc_arm(0);
 		over = s.teacher.over;
 		if (over)
-			CHECK(!s.teacher.even && !s.teacher.first && s.teacher.queued == 0 && asked <= n + 3, "request %llu of %llu", (unsigned long long)n,
+			CHECK(!s.teacher.even && !s.teacher.first && s.teacher.queued == 0 && asked <= n + 3,
+				"request %llu of %llu", (unsigned long long)n,
 				(unsigned long long)asked);
 	}
 	assert_true(n > 5 && s.teacher.even);
@@ -477,7 +508,8 @@ static void a_pupil_of_other_bits_is_refused(void **state)
 	step(&s, 1 << 24);
 	while (!err && (piece = hd_teacher_take(&s.teacher))) {
 		size_t snap = 1 + HD_TEACH_HEAD + (size_t)hd_share_rest_bytes(s.a.worker) + HD_TEACH_HEAD;
-		for (uint32_t i = 0; i < 10000 && first; i += 100)        /* of several units: one may be off for all samples */
+		/* of several units: one may be off for all samples */
+		for (uint32_t i = 0; i < 10000 && first; i += 100)
 			piece->bytes[snap + 4 * i + 2] ^= 0x40;
 		first = false;
 		err = hd_pupil_take(&s.pupil, piece->bytes, piece->len, &even, &diag);
@@ -522,7 +554,8 @@ static void without_memory_for_a_probe_it_is_said(void **state)
 		bool even, probe = hd_get32(all + at) == PROBE;
 		hd_alloc_arm(probe);
 		enum hd_err err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
-		CHECK(err == HD_OK && (!probe || (hd_alloc_count() > 0 && s.pupil.unprobed)), "%s", diag.text);
+		CHECK(err == HD_OK && (!probe || (hd_alloc_count() > 0 && s.pupil.unprobed)), "%s",
+			diag.text);
 		hd_alloc_arm(0);
 		at += record;
 	}
@@ -532,7 +565,8 @@ static void without_memory_for_a_probe_it_is_said(void **state)
 	close_school(&s);
 }
 
-static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char wide[] =
+	"model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
 
 /* The pupil is in the middle of a record when it is told. */
 static void a_teacher_that_nobody_hears_gives_up(void **state)

@@ -1,11 +1,13 @@
-/* testing_relay.h -- the members of a job in one thread: real machines, actions, exchanges, relays and hubs, over a simulated net; coordinator, hand and
- * devices are the test's (for the room's tests).
+/* testing_relay.h -- the members of a job in one thread: real machines, actions, exchanges, relays and hubs,
+ * over a simulated net; coordinator, hand and devices are the test's (for the room's tests).
  *
- * A gradient is a small whole number of (step, virtual node, bucket, element), so each way of adding them is exact and each sum its own: a
- * value of another step, one too many or one too few shows, whatever was added to what. Every turn a seed draws who moves: a hub, a hand, the
- * coordinator to one member, a link that comes up again. So links come and go, views arrive, and hands fall behind, at every instant of a step.
+ * A gradient is a small whole number of (step, virtual node, bucket, element), so each way of adding them is
+ * exact and each sum its own: a value of another step, one too many or one too few shows, whatever was added
+ * to what. Every turn a seed draws who moves: a hub, a hand, the coordinator to one member, a link that comes
+ * up again. So links come and go, views arrive, and hands fall behind, at every instant of a step.
  *
- *  1. A fold is given the roots that its tree names, of its step (the operands, one by one); a sum that came is that of all virtual nodes.
+ *  1. A fold is given the roots that its tree names, of its step (the operands, one by one); a sum that came
+ *     is that of all virtual nodes.
  *  2. Whoever finishes a step has all sums and every entry of the table, of that step.
  *  3. No member gives up, and no link is closed for what came over it.
  *  4. When faults stop, steps go on. */
@@ -24,11 +26,13 @@
 #include "tests/check.h"
 
 enum {
-	R_WORKERS = 4, R_VNS = 12, R_BUCKETS = 3, R_CHUNKS = R_BUCKETS * HD_BUCKET_CHUNKS, R_CHUNK = 4, R_BUCKET = R_CHUNK * HD_BUCKET_CHUNKS,
+	R_WORKERS = 4, R_VNS = 12, R_BUCKETS = 3, R_CHUNKS = R_BUCKETS * HD_BUCKET_CHUNKS, R_CHUNK = 4,
+		R_BUCKET = R_CHUNK * HD_BUCKET_CHUNKS,
 	R_FLAT = R_CHUNKS * R_CHUNK, R_TURNS = 200000, R_ENTRY = 16, R_HEAD = 8,
 };
 
-struct r_pass { bool computed; struct hd_vrange range[R_VNS]; uint32_t nranges, nroots; struct hd_tnode root[R_VNS]; float flat[R_VNS][R_FLAT]; };
+struct r_pass { bool computed; struct hd_vrange range[R_VNS]; uint32_t nranges, nroots;
+	struct hd_tnode root[R_VNS]; float flat[R_VNS][R_FLAT]; };
 
 /* The worker that the relay asks for addresses: share.h with nothing behind it. */
 struct hd_worker {
@@ -49,13 +53,15 @@ struct r_node {
 	struct hd_net_host host;
 	struct r_world *world;
 	struct hd_duty computing;         /* of the pass at hand */
-	uint32_t number, next, slowness;  /* its number in share.h; the bucket that becomes final next; turns that its hand waits, on average */
+	/* its number in share.h; the bucket that becomes final next; turns that its hand waits, on average */
+	uint32_t number, next, slowness;
 	struct hd_view adopted;
 	bool alive;
 };
 
 enum r_fault { R_FENCE, R_CUT, R_LOSE, R_PLAN, R_NFAULTS };
-struct r_plan { enum r_fault kind; uint32_t turn, a, b, mend, fence; bool again; };    /* mend, fence: turns after it until the link comes up; until a fence */
+/* mend, fence: turns after it until the link comes up; until a fence */
+struct r_plan { enum r_fault kind; uint32_t turn, a, b, mend, fence; bool again; };
 enum r_phase { R_IDLE, R_ASKING, R_VIEWING, R_PREPARING, R_DECIDING };
 
 struct r_world {
@@ -97,7 +103,8 @@ static inline uint32_t r_draw(struct r_world *w, uint32_t n)
 
 static inline uint32_t r_leaf(uint64_t step, uint32_t vn, uint32_t at)
 {
-	uint64_t x = (step + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (vn + 1) * UINT64_C(0xbf58476d1ce4e5b9) ^ (at + 1) * UINT64_C(0x94d049bb133111eb);
+	uint64_t x = (step + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (vn + 1) *
+		UINT64_C(0xbf58476d1ce4e5b9) ^ (at + 1) * UINT64_C(0x94d049bb133111eb);
 
 	x ^= x >> 31;
 	x *= UINT64_C(0xd6e8feb86659fd93);
@@ -120,39 +127,49 @@ static inline const char *r_origin(float x, uint32_t at, char text[80])
 		for (uint32_t first = 0; first < R_VNS; first++)
 			for (uint32_t end = first + 1; end <= R_VNS; end++)
 				if (x == r_sum_of(s, first, end, at)) {
-					snprintf(text, 80, "that of virtual nodes %u..%u in step %llu", first, end - 1, (unsigned long long)s);
+					snprintf(text, 80, "that of virtual nodes %u..%u in step %llu", first,
+						end - 1, (unsigned long long)s);
 					return text;
 				}
 	snprintf(text, 80, isnan(x) ? "scratch" : "%.0f, of no step", (double)x);
 	return text;
 }
 
-static inline void r_verify(const struct hd_worker *w, const char *what, uint32_t bucket, const float *at, uint32_t first, uint32_t end)
+static inline void r_verify(const struct hd_worker *w, const char *what, uint32_t bucket, const float *at,
+	uint32_t first, uint32_t end)
 {
 	char text[80];
 
 	for (uint32_t i = 0; i < R_BUCKET; i++)
 		CHECK(at[i] == r_sum_of(w->at, first, end, bucket * R_BUCKET + i),
-			"%s; turn %u: worker %u, step %llu: %s, bucket %u: virtual nodes %u..%u: is %s", r_now->what, r_now->turn, w->id,
-			(unsigned long long)w->at, what, bucket, first, end - 1, r_origin(at[i], bucket * R_BUCKET + i, text));
+			"%s; turn %u: worker %u, step %llu: %s, bucket %u: virtual nodes %u..%u: is %s",
+			r_now->what, r_now->turn, w->id,
+			(unsigned long long)w->at, what, bucket, first, end - 1,
+			r_origin(at[i], bucket * R_BUCKET + i, text));
 }
 
 /* ---- share.h ---- */
 
-uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w; return R_HEAD + (uint64_t)n * R_ENTRY; }
-uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 0; }
+uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w;
+	return R_HEAD + (uint64_t)n * R_ENTRY; }
+uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 0;
+	}
 uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 8; }
-void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes) { (void)w; (void)bucket; (void)bytes; }
-void hd_share_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes) { (void)w; (void)bucket; (void)bytes; }
+void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes) { (void)w; (void)bucket;
+	(void)bytes; }
+void hd_share_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes) { (void)w; (void)bucket;
+	(void)bytes; }
 double *hd_share_norm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
 float *hd_share_parm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
 bool hd_share_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }
-float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return (float *)(uintptr_t)&w->sum[w->map][bucket * R_BUCKET]; }
+float *hd_share_sum_at(const struct hd_worker *w,
+	uint32_t bucket) { return (float *)(uintptr_t)&w->sum[w->map][bucket * R_BUCKET]; }
 uint64_t hd_worker_pulse(const struct hd_worker *w) { (void)w; return 0; }
 
 const float *hd_share_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {
-	CHECK(pass < w->npasses && i < w->pass[pass].nroots, "%s: worker %u has no root %u of pass %u", r_now->what, w->id, i, pass);
+	CHECK(pass < w->npasses && i < w->pass[pass].nroots, "%s: worker %u has no root %u of pass %u",
+		r_now->what, w->id, i, pass);
 	return &w->pass[pass].flat[i][bucket * R_BUCKET];
 }
 
@@ -193,19 +210,23 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 	uint32_t v = hd_get32(bytes + R_HEAD);
 
 	(void)diag;
-	CHECK(len == R_HEAD + R_ENTRY && hd_get32(bytes + 4) == 1 && v < R_VNS && hd_get64(bytes + R_HEAD + 8) == (w->at << 32 | r_leaf(w->at, v, R_FLAT)),
-		"%s; turn %u: worker %u, step %llu: the entry of virtual node %u is one of step %llu", r_now->what, r_now->turn, w->id,
+	CHECK(len == R_HEAD + R_ENTRY && hd_get32(bytes + 4) == 1 && v < R_VNS &&
+		hd_get64(bytes + R_HEAD + 8) == (w->at << 32 | r_leaf(w->at, v, R_FLAT)),
+		"%s; turn %u: worker %u, step %llu: the entry of virtual node %u is one of step %llu",
+		r_now->what, r_now->turn, w->id,
 		(unsigned long long)w->at, v, (unsigned long long)(hd_get64(bytes + R_HEAD + 8) >> 32));
 	w->known[v] = true;
 	return HD_OK;
 }
 
-static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_t bucket, const float *const *operand)
+static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_t bucket,
+	const float *const *operand)
 {
 	for (uint32_t i = 0; i < r->nroots; i++) {
 		uint32_t first, end;
 		hd_tree_cover(R_VNS, r->root[i], &first, &end);
-		r_verify(w, r->of[i].worker == w->id ? "an own root" : "a root that came", bucket, operand[i], first, end);
+		r_verify(w, r->of[i].worker == w->id ? "an own root" : "a root that came", bucket, operand[i],
+			first, end);
 	}
 	float *sum = hd_share_sum_at(w, bucket);
 	for (uint32_t k = 0; k < R_BUCKET; k++) {
@@ -222,7 +243,8 @@ static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_
 
 static inline struct r_node *r_node_of(const struct hd_worker *w) { return r_now->node[w->id]; }
 
-enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots, const struct hd_share_fold *fold, bool *taken,
+enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots,
+	const struct hd_share_fold *fold, bool *taken,
 	struct hd_diag *diag)
 {
 	(void)root;
@@ -240,37 +262,45 @@ enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uin
 
 /* ---- teaching, and slots of sharded state: none ---- */
 
-enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP], struct hd_diag *diag)
+enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],
+	struct hd_diag *diag)
 {
 	(void)text;
 	(void)transport;
 	(void)addr;
 	return hd_fail(diag, HD_E_INVAL, "the test connects");
 }
-const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR]) { (void)remote; (void)one; return told; }
+const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR]) { (void)remote;
+	(void)one; return told; }
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on) { (void)e; (void)learner; (void)on; }
 void hd_elastic_teach_standing(struct hd_elastic *e) { (void)e; }
 void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done) { (void)e; (void)done; }
-void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len) { (void)e; (void)learner; (void)bytes; (void)len; }
+void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len) { (void)e;
+	(void)learner; (void)bytes; (void)len; }
 void hd_elastic_answer(struct hd_elastic *e) { (void)e; }
 void hd_elastic_piece_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent; }
-void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step) { (void)e; (void)donor; (void)step; }
+void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step) { (void)e; (void)donor; (void)step;
+	}
 void hd_elastic_graduate(struct hd_elastic *e) { (void)e; }
 void hd_elastic_ask(struct hd_elastic *e) { (void)e; }
 void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival; }
 void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done) { (void)e; (void)done; }
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step) { (void)e; (void)step; }
-void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary) { (void)e; (void)boundary; }
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary) { (void)e; (void)boundary;
+	}
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_saved(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_forget(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_later(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_slots_ask(struct hd_elastic *e) { (void)e; }
-void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len) { (void)e; (void)worker; (void)bytes; (void)len; }
-bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival; return false; }
-bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent; return true; }
+void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes,
+	uint32_t len) { (void)e; (void)worker; (void)bytes; (void)len; }
+bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival;
+	return false; }
+bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent;
+	return true; }
 
 /* ---- the hand ---- */
 
@@ -279,9 +309,11 @@ static inline void r_compute_begin(struct r_node *n, const struct hd_duty *d)
 	struct hd_worker *w = &n->w;
 	struct hd_vrange range[HD_VIEW_RANKS];
 	uint32_t mine = hd_view_ranges(&n->adopted, w->id, range);
-	bool own = !w->computed && mine == d->nranges && !memcmp(range, d->range, mine * sizeof *range) && d->flag;
+	bool own = !w->computed && mine == d->nranges && !memcmp(range, d->range, mine * sizeof *range) &&
+		d->flag;
 
-	CHECK(w->begun && w->at == d->step, "%s: worker %u computes step %llu", r_now->what, w->id, (unsigned long long)d->step);
+	CHECK(w->begun && w->at == d->step, "%s: worker %u computes step %llu", r_now->what, w->id,
+		(unsigned long long)d->step);
 	n->number = n->e.relay.share_pass[d->pass] = own ? 0 : w->npasses++;
 	hd_finals_begin(&n->e.finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	struct r_pass *p = &w->pass[n->number];
@@ -290,7 +322,8 @@ static inline void r_compute_begin(struct r_node *n, const struct hd_duty *d)
 	p->nranges = d->nranges;
 	memcpy(p->range, d->range, d->nranges * sizeof *d->range);
 	assert_int_equal(hd_ranges_roots(R_VNS, p->range, p->nranges, p->root, R_VNS, &p->nroots), HD_OK);
-	for (uint32_t i = 0; own && i < R_FLAT; i++)      /* the sums may lie in a buffer that the pass uses (adopt.c) */
+	/* the sums may lie in a buffer that the pass uses (adopt.c) */
+	for (uint32_t i = 0; own && i < R_FLAT; i++)
 		w->sum[w->map][i] = NAN;
 	n->computing = *d;
 	n->next = 0;
@@ -320,7 +353,8 @@ static inline void r_begin(struct r_node *n, const struct hd_duty *d)
 {
 	struct hd_worker *w = &n->w;
 
-	CHECK(w->at == d->step && !w->begun, "%s: worker %u begins step %llu at %llu", r_now->what, w->id, (unsigned long long)d->step,
+	CHECK(w->at == d->step && !w->begun, "%s: worker %u begins step %llu at %llu", r_now->what, w->id,
+		(unsigned long long)d->step,
 		(unsigned long long)w->at);
 	if (!n->adopted.epoch || !hd_view_same_map(&n->adopted, d->view)) {
 		w->map = !w->map;
@@ -345,11 +379,14 @@ static inline void r_finish(struct r_node *n)
 		bool own = false;
 		for (uint32_t p = 0; p < w->npasses; p++)
 			own |= w->pass[p].computed && r_in(&w->pass[p], v);
-		CHECK(own || w->known[v], "%s; turn %u: worker %u finishes step %llu without the entry of virtual node %u", r_now->what, r_now->turn, w->id,
+		CHECK(own || w->known[v],
+			"%s; turn %u: worker %u finishes step %llu without the entry of virtual node %u",
+			r_now->what, r_now->turn, w->id,
 			(unsigned long long)w->at, v);
 	}
 	for (uint32_t b = 0; b < R_BUCKETS; b++) {
-		CHECK(w->summed[b], "%s; turn %u: worker %u finishes step %llu without the sum of bucket %u", r_now->what, r_now->turn, w->id,
+		CHECK(w->summed[b], "%s; turn %u: worker %u finishes step %llu without the sum of bucket %u",
+			r_now->what, r_now->turn, w->id,
 			(unsigned long long)w->at, b);
 		r_verify(w, "a sum of a step that ends", b, hd_share_sum_at(w, b), 0, R_VNS);
 	}
@@ -357,7 +394,8 @@ static inline void r_finish(struct r_node *n)
 	w->begun = false;
 }
 
-static inline bool r_has_work(const struct r_node *n) { return n->w.computing || n->e.duties.first != n->e.duties.end; }
+static inline bool r_has_work(const struct r_node *n) { return n->w.computing ||
+	n->e.duties.first != n->e.duties.end; }
 
 static inline void r_hand(struct r_node *n)
 {
@@ -406,11 +444,13 @@ static inline void r_lost(void *self, uint32_t worker, enum hd_close why, const 
 	struct r_node *n = self;
 	struct r_world *w = n->world;
 
-	CHECK(why != HD_CLOSE_STREAM && why != HD_CLOSE_ORDER && why != HD_CLOSE_FRAME && why != HD_CLOSE_PLAN, "%s; turn %u: worker %u lost %u: %s", w->what,
+	CHECK(why != HD_CLOSE_STREAM && why != HD_CLOSE_ORDER && why != HD_CLOSE_FRAME &&
+		why != HD_CLOSE_PLAN, "%s; turn %u: worker %u lost %u: %s", w->what,
 		w->turn, n->w.id, worker, text);
 	if (!w->fence_at)
 		w->fence_at = w->turn + 1 + w->fence_delay;
-	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker, .why = HD_CLOSED, .text = text ? text : "" });
+	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker,
+		.why = HD_CLOSED, .text = text ? text : "" });
 }
 
 /* What was to be sent while it was down is lost: a new epoch mends that too. */
@@ -425,7 +465,8 @@ static inline void r_up(void *self, const struct hd_peer_info *peer)
 
 static inline bool r_may_connect(const struct r_world *w, uint32_t a, uint32_t b)
 {
-	return w->node[a] && w->node[b] && w->node[a]->alive && w->node[b]->alive && w->turn >= w->mend_at[a][b] && !hd_hub_is_up(&w->node[a]->e.hub, b) &&
+	return w->node[a] && w->node[b] && w->node[a]->alive && w->node[b]->alive &&
+		w->turn >= w->mend_at[a][b] && !hd_hub_is_up(&w->node[a]->e.hub, b) &&
 		!hd_hub_is_up(&w->node[b]->e.hub, a);
 }
 
@@ -443,7 +484,8 @@ static inline void r_connect(struct r_world *w, uint32_t a, uint32_t b)
 static inline void r_tell(struct r_node *n, struct hd_msg msg)
 {
 	msg.term = 1;
-	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR, .epoch = msg.epoch, .msg = &msg });
+	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR,
+		.epoch = msg.epoch, .msg = &msg });
 }
 
 static inline void r_nothing(void *user) { (void)user; }
@@ -452,9 +494,11 @@ static inline void r_node_open(struct r_world *w, uint32_t id)
 {
 	struct r_node *n = w->node[id] = calloc(1, sizeof *n);
 	struct hd_wire_events events = hd_elastic_events;
-	const struct hd_member_config config = { .nvns = R_VNS, .nbuckets = R_BUCKETS, .nsteps = 1 << 20, .detect_ns = 60 * HD_NS_PER_S, .ndevices = 1,
+	const struct hd_member_config config = { .nvns = R_VNS, .nbuckets = R_BUCKETS, .nsteps = 1 << 20,
+		.detect_ns = 60 * HD_NS_PER_S, .ndevices = 1,
 		.nonce = 7 };
-	const struct hd_hub_config hub = { .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } }, .worker = id, .role = HD_ROLE_WORKER,
+	const struct hd_hub_config hub = { .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } },
+		.worker = id, .role = HD_ROLE_WORKER,
 		.detect_ms = 60000, .peers_cap = 8, .streams_cap = 1024 };
 	struct hd_diag diag = { "" };
 
@@ -481,7 +525,8 @@ static inline void r_node_open(struct r_world *w, uint32_t id)
 	hd_net_sim_host(&w->net, id, &n->e.loop, &n->host);
 	events.lost = r_lost;
 	events.up = r_up;
-	CHECK(hd_hub_init(&n->e.hub, &hub, &events, &n->e.loop, &n->host.net, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_hub_init(&n->e.hub, &hub, &events, &n->e.loop, &n->host.net, &diag) == HD_OK, "%s",
+		diag.text);
 	snprintf(w->addr[id], sizeof w->addr[id], "unix:/%u", id);
 	CHECK(hd_hub_listen(&n->e.hub, "sim", w->addr[id], &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(hd_duties_init(&n->e.duties, r_nothing, NULL, &diag), HD_OK);
@@ -529,7 +574,8 @@ static inline void r_map(struct r_world *w, struct hd_view *view)
 
 	view->nranks = view->nmembers;
 	for (uint32_t i = 0; i < view->nmembers; i++) {
-		uint32_t n = i + 1 == view->nmembers ? left : r_draw(w, 3) ? left / (view->nmembers - i) : r_draw(w, left + 1);
+		uint32_t n = i + 1 == view->nmembers ? left : r_draw(w, 3) ? left / (view->nmembers - i) :
+			r_draw(w, left + 1);
 		view->rank[i] = (struct hd_vrank){ view->member[i], n };
 		left -= n;
 	}
@@ -551,12 +597,14 @@ static inline void r_fence(struct r_world *w)
 	memset(w->told, 0, sizeof w->told);
 }
 
-static inline struct hd_member *r_member(const struct r_world *w, uint32_t id) { return w->node[id]->e.member; }
+static inline struct hd_member *r_member(const struct r_world *w, uint32_t id) { return w->node[id]->e.member;
+	}
 
 static inline bool r_all_said(const struct r_world *w)
 {
 	for (uint32_t i = 0; i < w->nworkers; i++)
-		if (w->node[i]->alive && !(w->told[i] && r_member(w, i)->epoch == w->epoch && r_member(w, i)->held && r_member(w, i)->status_said))
+		if (w->node[i]->alive && !(w->told[i] && r_member(w, i)->epoch == w->epoch &&
+			r_member(w, i)->held && r_member(w, i)->status_said))
 			return false;
 	return true;
 }
@@ -570,7 +618,8 @@ static inline void r_deal(struct r_world *w)
 	for (uint32_t i = 0; i < n; i++) {                /* each range to somebody, in one or two parts */
 		uint32_t cut = r_draw(w, missing[i].n);
 		for (uint32_t part = cut ? 0 : 1; part < 2; part++) {
-			struct hd_vrange range = { missing[i].first + (part ? cut : 0), part ? missing[i].n - cut : cut };
+			struct hd_vrange range = { missing[i].first + (part ? cut : 0),
+				part ? missing[i].n - cut : cut };
 			uint32_t who, pass = 0;
 			do
 				who = w->view.member[r_draw(w, w->view.nmembers)];
@@ -582,7 +631,8 @@ static inline void r_deal(struct r_world *w)
 	}
 }
 
-static inline bool r_prev(const struct hd_member *m) { return !m->begun && m->at && m->x.step == m->at - 1 && hd_exchange_complete(&m->x); }
+static inline bool r_prev(const struct hd_member *m) { return !m->begun && m->at && m->x.step == m->at - 1 &&
+	hd_exchange_complete(&m->x); }
 
 static inline void r_decide(struct r_world *w)
 {
@@ -597,7 +647,8 @@ static inline void r_decide(struct r_world *w)
 	w->passes.npasses = w->passes.nranges = 0;
 	for (uint32_t i = 0; i < w->view.nmembers; i++) {
 		const struct hd_member *m = r_member(w, w->view.member[i]);
-		CHECK(m->at <= step + 1, "%s: worker %u is at step %llu, another at %llu", w->what, m->worker, (unsigned long long)m->at,
+		CHECK(m->at <= step + 1, "%s: worker %u is at step %llu, another at %llu", w->what, m->worker,
+			(unsigned long long)m->at,
 			(unsigned long long)step);
 		w->at[i] = m->at;
 		open |= m->at > step || m->begun;
@@ -612,14 +663,16 @@ static inline void r_decide(struct r_world *w)
 			const struct hd_member *m = r_member(w, w->view.member[i]);
 			w->open.table |= (uint64_t)(m->at > step ? r_prev(m) : m->begun && m->x.table) << i;
 			for (uint32_t p = 0; m->at == step && m->begun && p < m->own.passes.npasses; p++)
-				assert_int_equal(hd_passes_add(&w->passes, m->worker, p, m->own.passes.range + m->own.passes.pass[p].first_range,
+				assert_int_equal(hd_passes_add(&w->passes, m->worker, p,
+					m->own.passes.range + m->own.passes.pass[p].first_range,
 					m->own.passes.pass[p].nranges), HD_OK);
 		}
 		for (uint32_t b = 0; b < R_BUCKETS; b++) {
 			w->have[b] = (struct hd_have){ b, 0 };
 			for (uint32_t i = 0; i < w->view.nmembers; i++) {
 				const struct hd_member *m = r_member(w, w->view.member[i]);
-				w->have[b].members |= (uint64_t)(m->at > step ? r_prev(m) : m->begun && m->x.sum[0] >> b & 1) << i;
+				w->have[b].members |= (uint64_t)(m->at > step ? r_prev(m) : m->begun &&
+					m->x.sum[0] >> b & 1) << i;
 			}
 			whole &= w->have[b].members != 0;
 		}
@@ -642,7 +695,8 @@ static inline void r_decide(struct r_world *w)
 	memset(w->told, 0, sizeof w->told);
 }
 
-/* The next step of what the coordinator is at, to one member that was not told. False: nothing is to be said now. */
+/* The next step of what the coordinator is at, to one member that was not told. False: nothing is to be
+ * said now. */
 static inline bool r_coordinate(struct r_world *w)
 {
 	uint32_t left[R_WORKERS], n = 0;
@@ -657,14 +711,19 @@ static inline bool r_coordinate(struct r_world *w)
 		struct r_node *node = w->node[id];
 		w->told[id] = true;
 		switch (w->phase) {
-		case R_ASKING:  r_tell(node, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = w->epoch }); break;
-		case R_VIEWING: r_tell(node, (struct hd_msg){ .kind = HD_MSG_VIEW, .epoch = w->epoch, .view = w->open }); break;
+		case R_ASKING:  r_tell(node, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = w->epoch });
+			break;
+		case R_VIEWING: r_tell(node, (struct hd_msg){ .kind = HD_MSG_VIEW, .epoch = w->epoch,
+			.view = w->open }); break;
 		case R_PREPARING:
-			r_tell(node, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = w->view.epoch, .prepare = { .next = w->next.epoch,
-				.nold = w->view.nmembers, .old = w->view.member, .nmember = w->next.nmembers, .member = w->next.member, .nrank = w->next.nranks,
+			r_tell(node, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = w->view.epoch,
+				.prepare = { .next = w->next.epoch,
+				.nold = w->view.nmembers, .old = w->view.member, .nmember = w->next.nmembers,
+				.member = w->next.member, .nrank = w->next.nranks,
 				.rank = w->next.rank } });
 			break;
-		case R_DECIDING: r_tell(node, (struct hd_msg){ .kind = HD_MSG_DECIDE, .epoch = w->view.epoch, .decided = { w->next.epoch } }); break;
+		case R_DECIDING: r_tell(node, (struct hd_msg){ .kind = HD_MSG_DECIDE, .epoch = w->view.epoch,
+			.decided = { w->next.epoch } }); break;
 		case R_IDLE: break;
 		}
 		return true;
@@ -683,7 +742,8 @@ static inline bool r_coordinate(struct r_world *w)
 		memset(w->told, 0, sizeof w->told);
 		return true;
 	case R_DECIDING:
-		w->view = w->next;                        /* a fence beforehand goes by what is in force at each */
+		/* a fence beforehand goes by what is in force at each */
+		w->view = w->next;
 		w->phase = R_IDLE;
 		return true;
 	case R_VIEWING: w->phase = R_IDLE; return true;
@@ -745,9 +805,11 @@ static inline void r_poll(struct r_node *n)
 	struct hd_diag diag = { "" };
 	size_t got;
 
-	CHECK(hd_hub_poll(&n->e.hub, hd_clock_now_ns(n->spec.clock), other, 8, &got, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_hub_poll(&n->e.hub, hd_clock_now_ns(n->spec.clock), other, 8, &got, &diag) == HD_OK, "%s",
+		diag.text);
 	hd_elastic_results(&n->e);
-	CHECK(!n->e.leaving, "%s; turn %u: worker %u leaves: %s%s", n->world->what, n->world->turn, n->w.id, n->e.wire_diag.text, n->e.exit_text);
+	CHECK(!n->e.leaving, "%s; turn %u: worker %u leaves: %s%s", n->world->what, n->world->turn, n->w.id,
+		n->e.wire_diag.text, n->e.exit_text);
 }
 
 /* Nothing can move: time goes on to whatever is due first. */
@@ -758,7 +820,8 @@ static inline void r_wait(struct r_world *w)
 	for (uint32_t i = 0; i < w->nworkers; i++) {
 		if (!w->node[i]->alive)
 			continue;
-		int64_t hub = hd_hub_due_ns(&w->node[i]->e.hub), loop = hd_loop_sim_next_ns(&w->node[i]->e.loop);
+		int64_t hub = hd_hub_due_ns(&w->node[i]->e.hub),
+			loop = hd_loop_sim_next_ns(&w->node[i]->e.loop);
 		due = hub < due ? hub : due;
 		due = loop < due ? loop : due;
 	}
@@ -782,7 +845,8 @@ static inline bool r_moves(struct r_world *w)
 		r_hand(n);
 		return true;
 	}
-	if (hd_hub_due_ns(&n->e.hub) <= now || hd_loop_sim_next_ns(&n->e.loop) <= now || n->e.duties.first_done != n->e.duties.end_done || n->e.finals.some) {
+	if (hd_hub_due_ns(&n->e.hub) <= now || hd_loop_sim_next_ns(&n->e.loop) <= now ||
+		n->e.duties.first_done != n->e.duties.end_done || n->e.finals.some) {
 		r_poll(n);
 		return true;
 	}
@@ -800,7 +864,8 @@ static inline uint64_t r_least(const struct r_world *w)
 }
 
 /* Until all have made `steps` steps. How many turns that took. */
-static inline uint32_t r_run(const char *what, uint64_t seed, uint32_t nworkers, const struct r_plan *plan, uint32_t nplans, uint64_t steps)
+static inline uint32_t r_run(const char *what, uint64_t seed, uint32_t nworkers, const struct r_plan *plan,
+	uint32_t nplans, uint64_t steps)
 {
 	struct r_world *w = r_now = calloc(1, sizeof *w);
 	struct hd_diag diag = { "" };
@@ -814,7 +879,8 @@ static inline uint32_t r_run(const char *what, uint64_t seed, uint32_t nworkers,
 		w->chunk[i] = (struct hd_chunk){ (uint64_t)i * R_CHUNK, R_CHUNK, i, 1 };
 		w->segment[i] = (struct hd_segment){ (uint64_t)i * R_CHUNK, R_CHUNK, i, i };
 	}
-	w->layout = (struct hd_layout){ .elems = R_FLAT, .nsegments = R_CHUNKS, .nchunks = R_CHUNKS, .segment = w->segment, .chunk = w->chunk };
+	w->layout = (struct hd_layout){ .elems = R_FLAT, .nsegments = R_CHUNKS, .nchunks = R_CHUNKS,
+		.segment = w->segment, .chunk = w->chunk };
 	hd_clock_sim(&w->clock, HD_NS_PER_S, 0);
 	assert_int_equal(hd_net_sim_init(&w->net, &w->clock.clock, NULL, &diag), HD_OK);
 	w->net.fate = r_fate;

@@ -1,8 +1,10 @@
-/* testing_relays.h -- relays of all members over a net of the test's own, which has nothing but the four calls that a relay makes, with a
- * worker in the place of share.h (for the room's tests; one test file a program).
+/* testing_relays.h -- relays of all members over a net of the test's own, which has nothing but the four
+ * calls that a relay makes, with a worker in the place of share.h (for the room's tests; one test file a
+ * program).
  *
- * enter() makes the members of a view; begin() has each of them begin a step, or take one up again as a scene says; leave() ends all.
- * The net asserts what any hub may: rows rise, a post and a send have a row, nothing is posted twice. */
+ * enter() makes the members of a view; begin() has each of them begin a step, or take one up again as a scene
+ * says; leave() ends all. The net asserts what any hub may: rows rise, a post and a send have a row,
+ * nothing is posted twice. */
 #ifndef HD_WORKER_TESTING_RELAYS_H
 #define HD_WORKER_TESTING_RELAYS_H
 
@@ -15,7 +17,8 @@
 #include "worker/relay.h"
 #include "tests/check.h"
 
-enum { VNS = 8, NB = 5, CHUNK = 4, CHUNKS = NB * HD_BUCKET_CHUNKS - 1, FLAT = CHUNKS * CHUNK, BUCKET = CHUNK * HD_BUCKET_CHUNKS, MOST = 6, PASSES = 3,
+enum { VNS = 8, NB = 5, CHUNK = 4, CHUNKS = NB * HD_BUCKET_CHUNKS - 1, FLAT = CHUNKS * CHUNK,
+	BUCKET = CHUNK * HD_BUCKET_CHUNKS, MOST = 6, PASSES = 3,
 	HEAD = 8, ENTRY = 16, DIGEST = 4, POSTS = 512, ROWS = 1024, EVERY = 2 };
 
 /* ---- share.h ---- */
@@ -31,9 +34,12 @@ struct hd_worker {
 	bool summed[NB], known[VNS];
 };
 
-static inline uint32_t nsegments(uint32_t bucket) { return bucket == NB - 1 ? HD_BUCKET_CHUNKS - 1 : HD_BUCKET_CHUNKS; }
-static inline uint32_t share_pass(uint32_t pass) { return 2 * pass + 1; }       /* numbers of share.h are its own */
-static inline float leaf_value(uint64_t step, uint32_t vn, uint32_t at) { return (float)(step * 100000 + (vn + 1) * (at + 3) + vn * vn); }
+static inline uint32_t nsegments(uint32_t bucket) { return bucket == NB - 1 ? HD_BUCKET_CHUNKS - 1 :
+	HD_BUCKET_CHUNKS; }
+/* numbers of share.h are its own */
+static inline uint32_t share_pass(uint32_t pass) { return 2 * pass + 1; }
+static inline float leaf_value(uint64_t step, uint32_t vn, uint32_t at) { return (float)(step * 100000 +
+	(vn + 1) * (at + 3) + vn * vn); }
 static inline float sum_value(uint64_t step, uint32_t first, uint32_t end, uint32_t at)
 {
 	float sum = 0;
@@ -43,15 +49,22 @@ static inline float sum_value(uint64_t step, uint32_t first, uint32_t end, uint3
 	return sum;
 }
 static inline float parm_value(uint64_t step, uint32_t at) { return (float)(step * 1000 + at) + 0.5f; }
-static inline double norm_value(uint64_t step, uint32_t segment) { return (double)(step * 1000 + segment) + 0.25; }
+static inline double norm_value(uint64_t step, uint32_t segment) { return (double)(step * 1000 + segment) +
+	0.25; }
 static inline uint8_t digest_value(uint64_t step, uint32_t at) { return (uint8_t)(step * 31 + at * 7 + 1); }
 
-uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w; return HEAD + (uint64_t)n * ENTRY; }
-uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t b) { return w->digests ? (uint64_t)nsegments(b) * DIGEST : 0; }
-uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t b) { (void)w; return nsegments(b) * sizeof(double); }
-double *hd_share_norm_at(const struct hd_worker *w, uint32_t b) { return (double *)(uintptr_t)w->norm + b * HD_BUCKET_CHUNKS; }
-float *hd_share_parm_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->parm + b * BUCKET; }
-float *hd_share_sum_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->sum + b * BUCKET; }
+uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w;
+	return HEAD + (uint64_t)n * ENTRY; }
+uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t b) { return w->digests ?
+	(uint64_t)nsegments(b) * DIGEST : 0; }
+uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t b) { (void)w;
+	return nsegments(b) * sizeof(double); }
+double *hd_share_norm_at(const struct hd_worker *w, uint32_t b) { return (double *)(uintptr_t)w->norm + b *
+	HD_BUCKET_CHUNKS; }
+float *hd_share_parm_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->parm + b *
+	BUCKET; }
+float *hd_share_sum_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->sum + b *
+	BUCKET; }
 bool hd_share_summed(const struct hd_worker *w, uint32_t b) { return w->summed[b]; }
 void hd_share_digest_get(const struct hd_worker *w, uint32_t b, uint8_t *bytes)
 {
@@ -102,8 +115,10 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 
 	if (v == VNS)                             /* what a test puts there to be refused */
 		return hd_fail(diag, HD_E_INTEGRITY, "refused");
-	CHECK(len == HEAD + ENTRY && hd_get32(bytes) == 1 && hd_get32(bytes + 4) == 1 && v < VNS && hd_get32(bytes + HEAD + 4) == 77, "entry of %u", v);
-	CHECK(hd_get64(bytes + HEAD + 8) == w->step * 100 + v, "virtual node %u: an entry of another step", v);
+	CHECK(len == HEAD + ENTRY && hd_get32(bytes) == 1 && hd_get32(bytes + 4) == 1 && v < VNS &&
+		hd_get32(bytes + HEAD + 4) == 77, "entry of %u", v);
+	CHECK(hd_get64(bytes + HEAD + 8) == w->step * 100 + v, "virtual node %u: an entry of another step",
+		v);
 	assert_false(w->known[v]);
 	w->known[v] = true;
 	return HD_OK;
@@ -122,7 +137,8 @@ struct channel {
 };
 
 /* `up`: also of a member with itself, so that a relay that would call itself shows. */
-struct node { struct hd_hub *hub; struct hd_worker w; struct hd_relay r; struct hd_exchange x; struct channel with[MOST]; bool up[MOST], told[NB]; };
+struct node { struct hd_hub *hub; struct hd_worker w; struct hd_relay r; struct hd_exchange x;
+	struct channel with[MOST]; bool up[MOST], told[NB]; };
 
 static struct world {
 	uint32_t n, copies;
@@ -139,7 +155,8 @@ static struct world {
 
 static inline uint32_t id_of_member(uint32_t m) { return 3 + 4 * m; }
 static inline uint32_t member_of_hub(const struct hd_hub *hub) { return (uint32_t)((uintptr_t)hub / 64 - 1); }
-static inline struct channel *channel_of(struct hd_hub *hub, uint32_t worker) { return &world->node[member_of_hub(hub)]->with[(worker - 3) / 4]; }
+static inline struct channel *channel_of(struct hd_hub *hub,
+	uint32_t worker) { return &world->node[member_of_hub(hub)]->with[(worker - 3) / 4]; }
 
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker)
 {
@@ -159,10 +176,12 @@ static inline enum hd_err trouble(struct hd_diag *diag)
 static inline void rows_rise(const struct hd_transfer *row, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		CHECK(row[i].bytes && !row[i].slots && (!i || row[i - 1].id < row[i].id), "row %zu is %08x", i, row[i].id);
+		CHECK(row[i].bytes && !row[i].slots && (!i || row[i - 1].id < row[i].id), "row %zu is %08x",
+			i, row[i].id);
 }
 
-enum hd_err hd_hub_channel(struct hd_hub *hub, uint32_t worker, const struct hd_transfer *in, size_t n_in, const struct hd_transfer *out, size_t n_out,
+enum hd_err hd_hub_channel(struct hd_hub *hub, uint32_t worker, const struct hd_transfer *in, size_t n_in,
+	const struct hd_transfer *out, size_t n_out,
 	struct hd_diag *diag)
 {
 	struct channel *c = channel_of(hub, worker);
@@ -186,13 +205,16 @@ static inline uint64_t row_bytes(const struct hd_transfer *row, size_t n, uint32
 	return 0;
 }
 
-enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer, struct hd_diag *diag)
+enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer,
+	struct hd_diag *diag)
 {
 	struct channel *c = channel_of(hub, worker);
 
-	CHECK(row_bytes(c->in, c->n_in, transfer) && buffer, "member %u: no row %08x, or no place", member_of_hub(hub), transfer);
+	CHECK(row_bytes(c->in, c->n_in, transfer) && buffer, "member %u: no row %08x, or no place",
+		member_of_hub(hub), transfer);
 	for (uint32_t i = 0; i < c->nposts; i++)
-		CHECK(c->post[i].transfer != transfer, "member %u: %08x is posted twice", member_of_hub(hub), transfer);
+		CHECK(c->post[i].transfer != transfer, "member %u: %08x is posted twice", member_of_hub(hub),
+			transfer);
 	if (world->lost)
 		return hd_fail(diag, HD_E_PEERLOST, "lost");
 	enum hd_err err = trouble(diag);
@@ -205,7 +227,8 @@ enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_sen
 {
 	struct channel *c = channel_of(hub, worker);
 
-	CHECK(row_bytes(c->out, c->n_out, s->transfer) == s->len && s->token == s->transfer, "member %u sends %08x of %llu bytes, without a row",
+	CHECK(row_bytes(c->out, c->n_out, s->transfer) == s->len && s->token == s->transfer,
+		"member %u sends %08x of %llu bytes, without a row",
 		member_of_hub(hub), s->transfer, (unsigned long long)s->len);
 	if (world->lost)
 		return hd_fail(diag, HD_E_PEERLOST, "lost");
@@ -240,7 +263,8 @@ static inline void enter(uint32_t n, uint32_t copies, bool digests)
 		world->chunk[i] = (struct hd_chunk){ (uint64_t)i * CHUNK, CHUNK, i, 1 };
 		world->segment[i] = (struct hd_segment){ (uint64_t)i * CHUNK, CHUNK, i, i };
 	}
-	world->layout = (struct hd_layout){ .elems = FLAT, .nsegments = CHUNKS, .nchunks = CHUNKS, .segment = world->segment, .chunk = world->chunk };
+	world->layout = (struct hd_layout){ .elems = FLAT, .nsegments = CHUNKS, .nchunks = CHUNKS,
+		.segment = world->segment, .chunk = world->chunk };
 	name_view(n, 5);
 	for (uint32_t m = 0; m < n; m++) {
 		struct node *o = world->node[m] = calloc(1, sizeof *o);
@@ -271,7 +295,8 @@ static inline void leave(void)
 /* ---- a step ---- */
 
 /* What there was of a step that is taken up again; members are bits. Without `again` the step begins. */
-struct scene { const char *what; uint32_t n, copies; bool digests, again, repaired, empty; uint64_t have[NB], parm[NB], chain[NB], table, done; };
+struct scene { const char *what; uint32_t n, copies; bool digests, again, repaired, empty; uint64_t have[NB],
+	parm[NB], chain[NB], table, done; };
 
 static inline void begin(const struct scene *s, uint64_t step)
 {
@@ -281,7 +306,9 @@ static inline void begin(const struct scene *s, uint64_t step)
 
 	assert_int_equal(hd_passes_of_view(&world->passes, &world->view), HD_OK);
 	whole = world->passes;
-	if (s->repaired) {                        /* the last member's share was computed by others: by the first in two more passes, by the second in one */
+	/* the last member's share was computed by others: by the first in two more passes, by the second
+	 * in one */
+	if (s->repaired) {
 		const struct hd_vrange all[] = { { 0, 1 }, { 3, 1 }, { 1, 2 }, { 4, 1 }, { 5, 3 } };
 		world->passes.npasses = world->passes.nranges = 0;
 		assert_int_equal(hd_passes_add(&world->passes, id_of_member(0), 0, all, 2), HD_OK);
@@ -300,19 +327,23 @@ static inline void begin(const struct scene *s, uint64_t step)
 	for (uint32_t m = 0; m < s->n; m++) {
 		struct node *o = world->node[m];
 		uint32_t me = id_of_member(m), at = 0;
-		assert_int_equal(hd_exchange_begin(&o->x, &world->view, me, step, s->again ? &whole : &world->passes, slots, NULL), HD_OK);
+		assert_int_equal(hd_exchange_begin(&o->x, &world->view, me, step,
+			s->again ? &whole : &world->passes, slots, NULL), HD_OK);
 		for (uint32_t b = 0; b < NB; b++) {
 			if (s->have[b] >> m & 1)
-				assert_true(hd_exchange_sum(&o->x, b) && (!s->copies || hd_exchange_norm(&o->x, b)));
+				assert_true(hd_exchange_sum(&o->x, b) &&
+					(!s->copies || hd_exchange_norm(&o->x, b)));
 			if (s->parm[b] >> m & 1)
 				assert_true(hd_exchange_parm(&o->x, b));
 		}
 		if (s->table >> m & 1)
 			assert_true(hd_exchange_table(&o->x));
-		struct hd_exchange_past past = { .have = have, .parm = parm, .chain = chain, .nhave = NB, .nparm = NB, .nchain = NB, .table = s->table,
+		struct hd_exchange_past past = { .have = have, .parm = parm, .chain = chain, .nhave = NB,
+			.nparm = NB, .nchain = NB, .table = s->table,
 			.done = s->done };
 		if (s->again)
-			assert_int_equal(hd_exchange_again(&o->x, &world->view, me, step, &world->passes, &past, NULL), HD_OK);
+			assert_int_equal(hd_exchange_again(&o->x, &world->view, me, step, &world->passes,
+				&past, NULL), HD_OK);
 		struct hd_worker w = { .step = step, .digests = s->digests, .passes = &o->x.passes };
 		memset(w.sum, 0xff, sizeof w.sum);
 		for (uint32_t k = 0; k < FLAT; k++) {
@@ -329,7 +360,8 @@ static inline void begin(const struct scene *s, uint64_t step)
 		for (uint32_t p = 0; p < at; p++) {
 			struct hd_tnode root[VNS];
 			uint32_t n, first, end;
-			assert_int_equal(hd_ranges_roots(VNS, o->x.passes.range + w.pass[p]->first_range, w.pass[p]->nranges, root, VNS, &n), HD_OK);
+			assert_int_equal(hd_ranges_roots(VNS, o->x.passes.range + w.pass[p]->first_range,
+				w.pass[p]->nranges, root, VNS, &n), HD_OK);
 			for (uint32_t i = 0; i < n; i++) {
 				hd_tree_cover(VNS, root[i], &first, &end);
 				for (uint32_t k = 0; k < FLAT; k++)
@@ -337,7 +369,8 @@ static inline void begin(const struct scene *s, uint64_t step)
 			}
 		}
 		o->w = w;
-		for (uint32_t i = 0; i < CHUNKS * DIGEST; i++)    /* who has the parameters has the digests, in the relay that sends them on */
+		/* who has the parameters has the digests, in the relay that sends them on */
+		for (uint32_t i = 0; i < CHUNKS * DIGEST; i++)
 			if (s->parm[i / (HD_BUCKET_CHUNKS * DIGEST)] >> m & 1)
 				o->r.digest[i] = digest_value(step, i);
 		memset(o->told, 0, sizeof o->told);

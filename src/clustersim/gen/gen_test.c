@@ -25,7 +25,8 @@ static void the_published_generator_draws_the_published_jobs(void **state)
 		{ "jobs_seed42_single_rate0.8", { .per_hour = 0.8, .seed = 42 } },
 		{ "jobs_seed0_multi_priority_slo_rate1", { .per_hour = 1, .multi = true, .priorities = true, .slos = true } },
 	};
-	const struct hd_json *vectors = shared_json("data/gavel/generator_vectors.json", &arena), *table = shared_json("data/gavel/job_table.json", &arena);
+	const struct hd_json *vectors = shared_json("data/gavel/generator_vectors.json", &arena),
+		*table = shared_json("data/gavel/job_table.json", &arena);
 	struct hd_rates rates;
 	(void)state;
 
@@ -46,10 +47,13 @@ static void the_published_generator_draws_the_published_jobs(void **state)
 			assert_int_equal(hd_json_get_text(want, "job_type", &kind, NULL), HD_OK);
 			if (hd_json_kind(slo) != HD_JSON_NULL)
 				assert_int_equal(hd_json_as_f64(slo, &factor, NULL), HD_OK);
-			CHECK(!strcmp(job.kind, kind) && job.scale == number(want, "scale_factor") && job.weight == number(want, "priority")
+			CHECK(!strcmp(job.kind, kind) && job.scale == number(want, "scale_factor") &&
+				job.weight == number(want, "priority")
 				&& job.slo == factor, "%s, job %zu: %s", lists[l].key, i, job.kind);
-			CHECK(fabs(job.steps / number(want, "total_steps") - 1) < 1e-14 && fabs(job.duration_s / number(want, "duration") - 1) < 1e-14
-				&& fabs(job.arrival_s - number(want, "arrival")) <= 1e-14 * job.arrival_s, "%s, job %zu", lists[l].key, i);
+			CHECK(fabs(job.steps / number(want, "total_steps") - 1) < 1e-14 &&
+				fabs(job.duration_s / number(want, "duration") - 1) < 1e-14
+				&& fabs(job.arrival_s - number(want, "arrival")) <= 1e-14 * job.arrival_s,
+					"%s, job %zu", lists[l].key, i);
 		}
 	}
 	hd_arena_reset(&arena);
@@ -81,7 +85,8 @@ static void a_synthetic_year_has_the_marginals_it_promises(void **state)
 	CHECK(fabs((double)single / 1e5 - 0.93) < 0.01, "%zu of one device", single);
 	CHECK(fabs((double)below / 1e5 - 0.5) < 0.02, "%zu below the median", below);
 	CHECK(sum / 1e5 > 5 * 780, "mean %g s: no heavy tail", sum / 1e5);
-	CHECK(fabs(list.at[list.n - 1].arrival_s / (8760.0 * 3600) - 1) < 0.02, "ends at %g s", list.at[list.n - 1].arrival_s);
+	CHECK(fabs(list.at[list.n - 1].arrival_s / (8760.0 * 3600) - 1) < 0.02, "ends at %g s",
+		list.at[list.n - 1].arrival_s);
 	/* 1 - 0.6 (1 + cos) / 2 averaged over four hours about 4 h, and about 16 h */
 	CHECK(fabs((double)night / (double)noon - 0.427) < 0.03, "%zu at night, %zu by day", night, noon);
 	CHECK(fabs((double)weekend / 1e5 - 2 * 0.55 / (5 + 2 * 0.55)) < 0.01, "%zu at weekends", weekend);

@@ -1,8 +1,8 @@
-/* Marginals of the published analysis of Philly's trace: nine jobs of ten have one device, durations span minutes to weeks (a
- * log-normal with a mean ten times the median), arrivals follow day and week.
+/* Marginals of the published analysis of Philly's trace: nine jobs of ten have one device, durations span
+ * minutes to weeks (a log-normal with a mean ten times the median), arrivals follow day and week.
  *
- * Arrivals are a Poisson process whose rate is constant within an hour: unit exponentials, one a job, walked along the integral
- * of the rate. So a job more at the end changes none before it. */
+ * Arrivals are a Poisson process whose rate is constant within an hour: unit exponentials, one a job, walked
+ * along the integral of the rate. So a job more at the end changes none before it. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ enum { HOURS = 168 };
 
 static struct hd_philox draw(const struct hd_job_synthesis *how, enum hd_rng_cluster what, uint64_t job)
 {
-	return hd_philox((uint32_t[4]){ what, (uint32_t)job, (uint32_t)(job >> 32), 0 }, hd_philox_key(how->seed, HD_RNG_CLUSTER));
+	return hd_philox((uint32_t[4]){ what, (uint32_t)job, (uint32_t)(job >> 32), 0 },
+		hd_philox_key(how->seed, HD_RNG_CLUSTER));
 }
 
 /* (0, 1), 53 bits: never an end of the interval. */
@@ -37,12 +38,14 @@ static void make_week(const struct hd_job_synthesis *how, double rate[HOURS])
 		rate[h] *= HOURS / sum;
 }
 
-struct clock { double hour, in_hour; const double *rate; double per_hour; };      /* in_hour: how much of the hour is over, [0, 1) */
+/* in_hour: how much of the hour is over, [0, 1) */
+struct clock { double hour, in_hour; const double *rate; double per_hour; };
 
 static double walk(struct clock *c, double amount)
 {
 	for (;;) {
-		double rate = c->rate[(int)fmod(c->hour, HOURS)] * c->per_hour, left = rate * (1 - c->in_hour);
+		double rate = c->rate[(int)fmod(c->hour, HOURS)] * c->per_hour,
+			left = rate * (1 - c->in_hour);
 		if (amount < left) {
 			c->in_hour += amount / rate;
 			return (c->hour + c->in_hour) * 3600;
@@ -95,13 +98,17 @@ static enum hd_err complete(struct hd_job_synthesis *how, uint32_t *reference, s
 	*reference = how->rates && how->reference ? hd_rates_type(how->rates, how->reference) : HD_RATES_NONE;
 	if (how->rates && how->reference && *reference == HD_RATES_NONE)
 		return hd_fail(diag, HD_E_INVAL, "the rates have no type \"%.60s\"", how->reference);
-	if (!(how->per_hour > 0) || how->per_hour > 1e9 || how->day >= 1 || how->week >= 1 || how->single > 1 || how->sigma > 10 || how->n > HD_JOB_LIST)
-		return hd_fail(diag, HD_E_INVAL, "%zu jobs at %g per hour, %g of them of one device: 1 to %d jobs, above 0 per hour, shares below 1", how->n,
+	if (!(how->per_hour > 0) || how->per_hour > 1e9 || how->day >= 1 || how->week >= 1 ||
+		how->single > 1 || how->sigma > 10 || how->n > HD_JOB_LIST)
+		return hd_fail(diag, HD_E_INVAL,
+			"%zu jobs at %g per hour, %g of them of one device: 1 to %d jobs, above 0 per hour, "
+			"shares below 1", how->n,
 			how->per_hour, how->single, HD_JOB_LIST);
 	return HD_OK;
 }
 
-enum hd_err hd_job_synthesize(struct hd_job_list *list, const struct hd_job_synthesis *asked, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_synthesize(struct hd_job_list *list, const struct hd_job_synthesis *asked,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_synthesis how = *asked;
 	uint32_t reference;
@@ -114,22 +121,27 @@ enum hd_err hd_job_synthesize(struct hd_job_list *list, const struct hd_job_synt
 	make_week(&how, rate);
 	struct clock clock = { .rate = rate, .per_hour = how.per_hour };
 	for (size_t i = 0; i < how.n; i++) {
-		struct hd_philox came = draw(&how, HD_RNG_CLUSTER_ARRIVAL, i), wide = draw(&how, HD_RNG_CLUSTER_SCALE, i), took = draw(&how,
+		struct hd_philox came = draw(&how, HD_RNG_CLUSTER_ARRIVAL, i),
+			wide = draw(&how, HD_RNG_CLUSTER_SCALE, i), took = draw(&how,
 			HD_RNG_CLUSTER_DURATION, i);
 		float normal[2];
 		struct hd_listed_job *job = &jobs[i];
 		hd_normal2(took.word[0], took.word[1], normal);
-		*job = (struct hd_listed_job){ .kind = "", .command = "", .folder = "", .steps_arg = "", .user = "", .name = "", .weight = 1,
+		*job = (struct hd_listed_job){ .kind = "", .command = "", .folder = "", .steps_arg = "",
+			.user = "", .name = "", .weight = 1,
 			.deadline_s = INFINITY };
 		job->arrival_s = floor(walk(&clock, -log(unit(&came, 0))) * 1000) / 1000;
 		job->scale = scale_of(&how, unit(&wide, 0));
-		job->duration_s = fmax(1, floor(fmin(how.median_s * exp(how.sigma * (double)normal[0]), how.longest_s)));
+		job->duration_s = fmax(1, floor(fmin(how.median_s * exp(how.sigma * (double)normal[0]),
+			how.longest_s)));
 		job->steps = job->duration_s;
 		if (!how.rates)
 			continue;
-		uint32_t kind = kind_of(how.rates, reference, job->scale, draw(&how, HD_RNG_CLUSTER_KIND, i).word[0]);
+		uint32_t kind = kind_of(how.rates, reference, job->scale,
+			draw(&how, HD_RNG_CLUSTER_KIND, i).word[0]);
 		if (kind == HD_RATES_NONE)
-			return hd_fail(diag, HD_E_INVAL, "the rates have no kind of job on %u devices", job->scale);
+			return hd_fail(diag, HD_E_INVAL, "the rates have no kind of job on %u devices",
+				job->scale);
 		job->kind = how.rates->kind[kind].name;
 		job->steps = job->duration_s * reference_rate(how.rates, kind, reference);
 	}

@@ -9,7 +9,8 @@
 #include "base/utf8.h"
 #include "data/csv.h"
 
-enum hd_err cells_open(struct cells **out, const char *name, const uint8_t *bytes, size_t len, char sep, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err cells_open(struct cells **out, const char *name, const uint8_t *bytes, size_t len, char sep,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const uint8_t mark[] = { 0xef, 0xbb, 0xbf };
 	struct cells *cells = hd_arena_take(arena, 1, sizeof *cells);
@@ -39,7 +40,8 @@ enum hd_err cells_fail(const struct cells *cells, uint32_t i, struct hd_diag *di
 	va_start(args, fmt);
 	(void)vsnprintf(what, sizeof what, fmt, args);
 	va_end(args);
-	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", cells->name, cells->line, i < cells->n ? cells->cell[i].column : 1, what);
+	return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":%" PRIu64 ": %s", cells->name, cells->line,
+		i < cells->n ? cells->cell[i].column : 1, what);
 }
 
 /* A cell is complete: it may not hold what would end up in a terminal. */
@@ -66,7 +68,9 @@ static enum hd_err next_csv(struct cells *cells, struct hd_diag *diag)
 		if ((err = hd_csv_next(cells->csv, diag)))
 			return err;
 		if (cells->n == HD_CELLS || used + cells->csv->len + 1 > HD_CELLS_BYTES)
-			return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ": a record of more than %d fields or %d bytes", cells->name, cells->line, HD_CELLS,
+			return hd_fail(diag, HD_E_INPUT,
+				"%s:%" PRIu64 ": a record of more than %d fields or %d bytes", cells->name,
+				cells->line, HD_CELLS,
 				HD_CELLS_BYTES);
 		memcpy(cells->bytes + used, cells->csv->text, cells->csv->len + 1);
 		cells->cell[cells->n++] = (struct cell){ cells->bytes + used, cells->csv->field_column };
@@ -87,7 +91,8 @@ static enum hd_err next_line(struct cells *cells, struct hd_diag *diag)
 	cells->at = stop ? stop + 1 : cells->end;
 	len -= len && line[len - 1] == '\r';
 	if (len >= HD_CELLS_BYTES || memchr(line, 0, len))
-		return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":1: %s", cells->name, cells->line, len >= HD_CELLS_BYTES ? "a line of more than 65535 bytes"
+		return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ":1: %s", cells->name, cells->line,
+			len >= HD_CELLS_BYTES ? "a line of more than 65535 bytes"
 			: "the line holds a zero byte: this is no text");
 	if (len)
 		memcpy(cells->bytes, line, len);
@@ -97,7 +102,8 @@ static enum hd_err next_line(struct cells *cells, struct hd_diag *diag)
 			continue;
 		cells->bytes[k] = 0;
 		if (cells->n == HD_CELLS)
-			return cells_fail(cells, HD_CELLS - 1, diag, "a line of more than %d fields", HD_CELLS);
+			return cells_fail(cells, HD_CELLS - 1, diag, "a line of more than %d fields",
+				HD_CELLS);
 		cells->cell[cells->n++] = (struct cell){ start, (uint64_t)(start - cells->bytes) + 1 };
 		start = cells->bytes + k + 1;
 		err = check_cell(cells, cells->n - 1, diag);
@@ -117,7 +123,8 @@ bool cells_next(struct cells *cells, enum hd_err *err, struct hd_diag *diag)
 	return !*err;
 }
 
-enum hd_err cells_f64(const struct cells *cells, uint32_t i, const char *what, double min, double max, double *out, struct hd_diag *diag)
+enum hd_err cells_f64(const struct cells *cells, uint32_t i, const char *what, double min, double max,
+	double *out, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 
@@ -126,7 +133,8 @@ enum hd_err cells_f64(const struct cells *cells, uint32_t i, const char *what, d
 	return HD_OK;
 }
 
-enum hd_err cells_u32(const struct cells *cells, uint32_t i, const char *what, uint32_t min, uint32_t max, uint32_t *out, struct hd_diag *diag)
+enum hd_err cells_u32(const struct cells *cells, uint32_t i, const char *what, uint32_t min, uint32_t max,
+	uint32_t *out, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 	int64_t value;
@@ -151,10 +159,12 @@ static bool digits(const char **at, int n, int min, int max, int *out)
 
 static bool sign(const char **at, char c) { return **at == c && ((*at)++, true); }
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar; March is the first month, so that the leap day ends a year. */
+/* Days since 1970-01-01 in the proleptic Gregorian calendar; March is the first month, so that the leap
+ * day ends a year. */
 static int64_t days_of(int year, int month, int day)
 {
-	int64_t y = year - (month <= 2), era = y / 400, yoe = y - era * 400, doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+	int64_t y = year - (month <= 2), era = y / 400, yoe = y - era * 400,
+		doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
 
 	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
 }
@@ -166,7 +176,8 @@ bool when_parse(const char *text, double *seconds)
 	double fraction = 0, east = 0;
 	bool leap;
 
-	if (!digits(&text, 4, 1600, 9999, &year) || !sign(&text, '-') || !digits(&text, 2, 1, 12, &month) || !sign(&text, '-') || !digits(&text, 2, 1, 31,
+	if (!digits(&text, 4, 1600, 9999, &year) || !sign(&text, '-') || !digits(&text, 2, 1, 12, &month) ||
+		!sign(&text, '-') || !digits(&text, 2, 1, 31,
 		&day))
 		return false;
 	leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -176,7 +187,8 @@ bool when_parse(const char *text, double *seconds)
 		*seconds = (double)days_of(year, month, day) * 86400;
 		return true;
 	}
-	if ((!sign(&text, 'T') && !sign(&text, ' ')) || !digits(&text, 2, 0, 23, &hour) || !sign(&text, ':') || !digits(&text, 2, 0, 59, &minute))
+	if ((!sign(&text, 'T') && !sign(&text, ' ')) || !digits(&text, 2, 0, 23, &hour) ||
+		!sign(&text, ':') || !digits(&text, 2, 0, 59, &minute))
 		return false;
 	if (sign(&text, ':') && !digits(&text, 2, 0, 60, &second))
 		return false;
@@ -199,15 +211,18 @@ bool when_parse(const char *text, double *seconds)
 	}
 	if (*text)
 		return false;
-	*seconds = (double)(days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second) + fraction - east * (zone_h * 3600 + zone_min * 60);
+	*seconds = (double)(days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second) +
+		fraction - east * (zone_h * 3600 + zone_min * 60);
 	return true;
 }
 
-enum hd_err cells_when(const struct cells *cells, uint32_t i, const char *what, double *seconds, struct hd_diag *diag)
+enum hd_err cells_when(const struct cells *cells, uint32_t i, const char *what, double *seconds,
+	struct hd_diag *diag)
 {
 	const char *text = cells->cell[i].text;
 
 	if (when_parse(text, seconds) || hd_num_f64(text, -1e15, 1e15, seconds, NULL) == HD_OK)
 		return HD_OK;
-	return cells_fail(cells, i, diag, "%s \"%.60s\" is no time: write seconds, or YYYY-MM-DD HH:MM:SS", what, text);
+	return cells_fail(cells, i, diag, "%s \"%.60s\" is no time: write seconds, or YYYY-MM-DD HH:MM:SS",
+		what, text);
 }

@@ -8,6 +8,7 @@
 struct jobs { struct hd_job_list list; size_t cap; struct hd_arena *arena; };
 
 HD_MUST_USE enum hd_err jobs_add(struct jobs *jobs, const struct hd_listed_job *job, struct hd_diag *diag);
-const char *jobs_text(struct jobs *jobs, const char *text, const char **last);       /* a copy, or *last if it is the same; NULL: no memory */
+/* a copy, or *last if it is the same; NULL: no memory */
+const char *jobs_text(struct jobs *jobs, const char *text, const char **last);
 
 #endif

@@ -6,26 +6,32 @@
 #include "base/num.h"
 #include "clustersim/io/table.h"
 
-/* What Slurm's accounting says of jobs: `sacct --parsable`. It is written by machines over years and cut together by hand: what cannot be read
- * costs its row, not the file. */
+/* What Slurm's accounting says of jobs: `sacct --parsable`. It is written by machines over years and cut
+ * together by hand: what cannot be read costs its row, not the file. */
 
-enum field { JOB_ID, JOB_NAME, USER, SUBMIT, ELAPSED, ELAPSED_RAW, START, STATE, ACCOUNT, PARTITION, QOS, TIMELIMIT, TIMELIMIT_RAW, ALLOC_TRES, REQ_TRES,
+enum field { JOB_ID, JOB_NAME, USER, SUBMIT, ELAPSED, ELAPSED_RAW, START, STATE, ACCOUNT, PARTITION, QOS,
+	TIMELIMIT, TIMELIMIT_RAW, ALLOC_TRES, REQ_TRES,
 	ALLOC_GRES, REQ_GRES, NNODES, NFIELDS };
 static const char *const field_name[NFIELDS] = {
-	[JOB_ID] = "JobID", [JOB_NAME] = "JobName", [USER] = "User", [SUBMIT] = "Submit", [ELAPSED] = "Elapsed", [ELAPSED_RAW] = "ElapsedRaw",
-	[START] = "Start", [STATE] = "State", [ACCOUNT] = "Account", [PARTITION] = "Partition", [QOS] = "QOS", [TIMELIMIT] = "Timelimit",
-	[TIMELIMIT_RAW] = "TimelimitRaw", [ALLOC_TRES] = "AllocTRES", [REQ_TRES] = "ReqTRES", [ALLOC_GRES] = "AllocGRES", [REQ_GRES] = "ReqGRES",
+	[JOB_ID] = "JobID", [JOB_NAME] = "JobName", [USER] = "User", [SUBMIT] = "Submit",
+		[ELAPSED] = "Elapsed", [ELAPSED_RAW] = "ElapsedRaw",
+	[START] = "Start", [STATE] = "State", [ACCOUNT] = "Account", [PARTITION] = "Partition", [QOS] = "QOS",
+	[TIMELIMIT] = "Timelimit",
+	[TIMELIMIT_RAW] = "TimelimitRaw", [ALLOC_TRES] = "AllocTRES", [REQ_TRES] = "ReqTRES",
+	[ALLOC_GRES] = "AllocGRES", [REQ_GRES] = "ReqGRES",
 	[NNODES] = "NNodes",
 };
 enum { TYPE_CAP = 64, HET_CAP = 24 };
 
-/* A heterogeneous job has a row a part, "123+0", "123+1", one after the other: together they are one job, which has all of their devices. */
+/* A heterogeneous job has a row a part, "123+0", "123+1", one after the other: together they are one job,
+ * which has all of their devices. */
 struct het {
 	char base[HET_CAP];                       /* "123"; "": none is open */
 	struct hd_listed_job job;
 	double gpus;
 	bool running, many_types;                 /* of its parts */
-	uint64_t line;                            /* of the first of them, with the cell of its kind; NULL: there is none */
+	/* of the first of them, with the cell of its kind; NULL: there is none */
+	uint64_t line;
 	struct cell kind;
 };
 
@@ -42,10 +48,12 @@ struct sacct {
 
 /* ---- cells ---- */
 
-/* GPUs of one kind: "gres/gpu=2", "gres/gpu:a100=2", "gpu:a100:2", "gres:gpu:2"; "gpu:a100" and "gpu" are one. False: something else. */
+/* GPUs of one kind: "gres/gpu=2", "gres/gpu:a100=2", "gpu:a100:2", "gres:gpu:2"; "gpu:a100" and "gpu" are
+ * one. False: something else. */
 static bool gpus_of_item(char *item, const char **type, uint64_t *n, bool *bad)
 {
-	char *gpu = !strncmp(item, "gres/", 5) || !strncmp(item, "gres:", 5) ? item + 5 : item, *value, *brace = strchr(item, '(');
+	char *gpu = !strncmp(item, "gres/", 5) || !strncmp(item, "gres:", 5) ? item + 5 : item, *value,
+		*brace = strchr(item, '(');
 
 	if (brace)
 		*brace = 0;                       /* which of a node they were: gpu:a100:2(IDX:0-1) */
@@ -67,7 +75,8 @@ static bool gpus_of_item(char *item, const char **type, uint64_t *n, bool *bad)
 	return true;
 }
 
-/* "PER_NODE:gpu:2": what it says is of each node, "PER_JOB:" of all; of tasks and sockets nobody said how many there are. */
+/* "PER_NODE:gpu:2": what it says is of each node, "PER_JOB:" of all; of tasks and sockets nobody said how
+ * many there are. */
 static const char *per_of(const char *item, double nodes, double *times)
 {
 	*times = 1;
@@ -79,8 +88,9 @@ static const char *per_of(const char *item, double nodes, double *times)
 
 enum { NO_NUMBER = -1, NOT_SAID = -2 };
 
-/* The sum over types, or the number without one if that is greater: some have no type then. `type`: of all of them, else "". Below 0: no number, or
- * one of parts of which it is not said how many there are. `nodes`: NAN, not said. */
+/* The sum over types, or the number without one if that is greater: some have no type then. `type`: of all of
+ * them, else "". Below 0: no number, or one of parts of which it is not said how many there are. `nodes`:
+ * NAN, not said. */
 static double gpus_of(const char *tres, double nodes, char type[TYPE_CAP])
 {
 	double times = 1;
@@ -117,7 +127,8 @@ static double gpus_of(const char *tres, double nodes, char type[TYPE_CAP])
 	return (double)(all > typed ? all : typed);
 }
 
-/* What Slurm prints, [DD-]HH:MM:SS and of old MM:SS, with a fraction where it measured one; and what it takes for a limit: behind days the hours come first. */
+/* What Slurm prints, [DD-]HH:MM:SS and of old MM:SS, with a fraction where it measured one; and what it
+ * takes for a limit: behind days the hours come first. */
 static bool elapsed_of(const char *text, double *seconds)
 {
 	static const double behind_days[] = { 3600, 60, 1 };
@@ -152,18 +163,22 @@ static bool elapsed_of(const char *text, double *seconds)
 	return true;
 }
 
-static const char *cell(const struct sacct *s, enum field f) { return s->at[f] == TABLE_NONE ? "" : s->c->cell[s->at[f]].text; }
+static const char *cell(const struct sacct *s, enum field f) { return s->at[f] == TABLE_NONE ? "" :
+	s->c->cell[s->at[f]].text; }
 
 static enum hd_err bad_cell(const struct sacct *s, enum field f, const char *what, struct hd_diag *diag)
 {
-	return cells_fail(s->c, (uint32_t)s->at[f], diag, "%s \"%.60s\" is no %s", field_name[f], cell(s, f), what);
+	return cells_fail(s->c, (uint32_t)s->at[f], diag, "%s \"%.60s\" is no %s", field_name[f], cell(s, f),
+		what);
 }
 
 /* A copy of a text that the row before may have had too. */
-static const char *text_of(struct sacct *s, enum field f) { return jobs_text(&s->t.jobs, cell(s, f), &s->last[f]); }
+static const char *text_of(struct sacct *s, enum field f) { return jobs_text(&s->t.jobs, cell(s, f),
+	&s->last[f]); }
 
 /* Seconds since 1970 where SLURM_TIME_FORMAT is %s. */
-static bool time_of(const char *text, double *seconds) { return when_parse(text, seconds) || !hd_num_f64(text, 0, 1e15, seconds, NULL); }
+static bool time_of(const char *text, double *seconds) { return when_parse(text, seconds) ||
+	!hd_num_f64(text, 0, 1e15, seconds, NULL); }
 
 /* NAN: it does not say ("Partition_Limit"). */
 static double limit_of(const struct sacct *s)
@@ -180,10 +195,13 @@ static double limit_of(const struct sacct *s)
 static enum hd_err duration_of(const struct sacct *s, double *seconds, struct hd_diag *diag)
 {
 	if (s->t.how->columns.duration && !*cell(s, ELAPSED_RAW))
-		return cells_fail(s->c, (uint32_t)s->at[ELAPSED_RAW], diag, "\"%.60s\" is empty: no duration", s->t.how->columns.duration);
+		return cells_fail(s->c, (uint32_t)s->at[ELAPSED_RAW], diag, "\"%.60s\" is empty: no duration",
+			s->t.how->columns.duration);
 	if (*cell(s, ELAPSED_RAW))
-		return hd_num_f64(cell(s, ELAPSED_RAW), 0, 1e12, seconds, NULL) ? bad_cell(s, ELAPSED_RAW, "number of seconds", diag) : HD_OK;
-	return elapsed_of(cell(s, ELAPSED), seconds) ? HD_OK : bad_cell(s, ELAPSED, "duration ([DD-]HH:MM:SS)", diag);
+		return hd_num_f64(cell(s, ELAPSED_RAW), 0, 1e12, seconds, NULL) ? bad_cell(s, ELAPSED_RAW,
+			"number of seconds", diag) : HD_OK;
+	return elapsed_of(cell(s, ELAPSED), seconds) ? HD_OK : bad_cell(s, ELAPSED,
+		"duration ([DD-]HH:MM:SS)", diag);
 }
 
 /* How many from the first field that says it, of which type from the first that names one. */
@@ -199,8 +217,10 @@ static enum hd_err devices_of(const struct sacct *s, double *gpus, char type[TYP
 		char named[TYPE_CAP];
 		double n = gpus_of(cell(s, f), nodes, named);
 		if (n <= NOT_SAID && !(*gpus > 0))
-			return cells_fail(s->c, (uint32_t)s->at[f], diag, "%s \"%.60s\" says how many GPUs a part of the job has, "
-				"not all: add NNodes (for PER_NODE) or AllocTRES to --format", field_name[f], cell(s, f));
+			return cells_fail(s->c, (uint32_t)s->at[f], diag,
+				"%s \"%.60s\" says how many GPUs a part of the job has, "
+				"not all: add NNodes (for PER_NODE) or AllocTRES to --format", field_name[f],
+				cell(s, f));
 		if (n < 0 && n > NOT_SAID)
 			return bad_cell(s, f, "list of resources with a number of GPUs", diag);
 		*gpus = *gpus > 0 || n < 0 ? *gpus : n;
@@ -211,13 +231,15 @@ static enum hd_err devices_of(const struct sacct *s, double *gpus, char type[TYP
 		return HD_OK;
 	enum hd_err err = table_number(s->c, s->gpus, "number of devices", 0, gpus, diag);
 	if (!err && (*gpus != floor(*gpus) || *gpus < 0 || *gpus > HD_JOB_SCALE))
-		err = cells_fail(s->c, (uint32_t)s->gpus, diag, "%g devices: a whole number, at most %d", *gpus, HD_JOB_SCALE);
+		err = cells_fail(s->c, (uint32_t)s->gpus, diag, "%g devices: a whole number, at most %d",
+			*gpus, HD_JOB_SCALE);
 	return err;
 }
 
 /* ---- rows ---- */
 
-static enum hd_err keep_texts(struct sacct *s, struct hd_listed_job *job, const char *type, struct hd_diag *diag)
+static enum hd_err keep_texts(struct sacct *s, struct hd_listed_job *job, const char *type,
+	struct hd_diag *diag)
 {
 	struct hd_job_record *r = hd_arena_take(s->t.jobs.arena, 1, sizeof *r);
 	const char *id = hd_arena_text(s->t.jobs.arena, cell(s, JOB_ID), strlen(cell(s, JOB_ID)));
@@ -228,15 +250,18 @@ static enum hd_err keep_texts(struct sacct *s, struct hd_listed_job *job, const 
 	job->type = *type ? jobs_text(&s->t.jobs, type, &s->last_type) : NULL;
 	if (!r || !id || !job->user || !job->name || (*type && !job->type))
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
-	*r = (struct hd_job_record){ .id = id, .account = text_of(s, ACCOUNT), .partition = text_of(s, PARTITION), .qos = text_of(s, QOS),
+	*r = (struct hd_job_record){ .id = id, .account = text_of(s, ACCOUNT),
+		.partition = text_of(s, PARTITION), .qos = text_of(s, QOS),
 		.limit_s = limit_of(s), .waited_s = NAN };
 	if (time_of(cell(s, START), &start_s) && start_s >= job->arrival_s)
 		r->waited_s = start_s - job->arrival_s;
 	job->record = r;
-	return r->account && r->partition && r->qos ? HD_OK : hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+	return r->account && r->partition && r->qos ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"%s: no memory for its jobs", s->c->name);
 }
 
-static enum hd_err add(struct sacct *s, int kind, struct hd_listed_job *job, double gpus, bool running, struct hd_diag *diag)
+static enum hd_err add(struct sacct *s, int kind, struct hd_listed_job *job, double gpus, bool running,
+	struct hd_diag *diag)
 {
 	size_t before = s->t.jobs.list.n;
 
@@ -250,9 +275,11 @@ static enum hd_err add(struct sacct *s, int kind, struct hd_listed_job *job, dou
 	return err;
 }
 
-static enum hd_err leave_out(struct hd_job_list *list, const struct hd_diag *why, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err leave_out(struct hd_job_list *list, const struct hd_diag *why, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	if (list->nbad < HD_JOB_BAD && !(list->bad[list->nbad] = hd_arena_text(arena, why->text, strlen(why->text))))
+	if (list->nbad < HD_JOB_BAD && !(list->bad[list->nbad] = hd_arena_text(arena, why->text,
+		strlen(why->text))))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for what is wrong with rows");
 	list->nbad++;
 	return HD_OK;
@@ -281,7 +308,8 @@ static enum hd_err close_het(struct sacct *s, struct hd_diag *diag)
 }
 
 /* `het` as its first part. */
-static enum hd_err open_het(struct sacct *s, const struct hd_listed_job *job, double gpus, bool running, struct hd_diag *diag)
+static enum hd_err open_het(struct sacct *s, const struct hd_listed_job *job, double gpus, bool running,
+	struct hd_diag *diag)
 {
 	struct het h = { .job = *job, .gpus = gpus, .running = running, .line = s->c->line };
 
@@ -307,11 +335,13 @@ static bool het_base(const char *id, char base[HET_CAP])
 	return true;
 }
 
-/* Parts begin together and end apart. A part without GPUs has no type, and says nothing against that of the others. */
+/* Parts begin together and end apart. A part without GPUs has no type, and says nothing against that of
+ * the others. */
 static void merge(struct het *h, const struct hd_listed_job *job, double gpus, bool running)
 {
 	if (gpus > 0 && h->gpus > 0)
-		h->many_types |= !h->job.type != !job->type || (job->type && strcmp(job->type, h->job.type) != 0);
+		h->many_types |= !h->job.type != !job->type ||
+			(job->type && strcmp(job->type, h->job.type) != 0);
 	else if (gpus > 0)
 		h->job.type = job->type;
 	h->gpus += gpus;
@@ -336,8 +366,10 @@ static enum hd_err read_job(struct sacct *s, struct hd_diag *diag)
 	if (!(gpus > 0) && !part)
 		return add(s, s->kind, &job, gpus, running, diag);
 	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job.weight))
-		return cells_fail(s->c, (uint32_t)s->weight, diag, "weight is %g; it is %s", job.weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
-	if (s->deadline != TABLE_NONE && *s->c->cell[s->deadline].text && !(err = cells_when(s->c, (uint32_t)s->deadline, "deadline", &until_s, diag)))
+		return cells_fail(s->c, (uint32_t)s->weight, diag, "weight is %g; it is %s", job.weight,
+			hd_sched_range_words(HD_SCHED_IN_WEIGHT));
+	if (s->deadline != TABLE_NONE && *s->c->cell[s->deadline].text &&
+		!(err = cells_when(s->c, (uint32_t)s->deadline, "deadline", &until_s, diag)))
 		job.deadline_s = until_s - job.arrival_s;
 	if (!err)
 		err = keep_texts(s, &job, type, diag);
@@ -364,13 +396,19 @@ static enum hd_err look_for_columns(struct sacct *s, struct hd_diag *diag)
 	s->gpus = s->kind = s->weight = s->deadline = TABLE_NONE;
 	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
 		if (others[k].name && (*others[k].at = table_cell(s->c, others[k].name)) == TABLE_NONE)
-			return cells_fail(s->c, s->c->n, diag, "the header has no column \"%.60s\"", others[k].name);
-	if (s->at[JOB_ID] == TABLE_NONE || s->at[SUBMIT] == TABLE_NONE || (s->at[ELAPSED] == TABLE_NONE && s->at[ELAPSED_RAW] == TABLE_NONE))
-		return cells_fail(s->c, s->c->n, diag, "the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed: "
+			return cells_fail(s->c, s->c->n, diag, "the header has no column \"%.60s\"",
+				others[k].name);
+	if (s->at[JOB_ID] == TABLE_NONE || s->at[SUBMIT] == TABLE_NONE ||
+		(s->at[ELAPSED] == TABLE_NONE && s->at[ELAPSED_RAW] == TABLE_NONE))
+		return cells_fail(s->c, s->c->n, diag,
+			"the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed: "
 			"sacct --parsable --format=JobID,JobName,User,Account,Partition,QOS,Submit,Start,State,Timelimit,ElapsedRaw,ReqTRES,AllocTRES");
-	if (s->at[ALLOC_TRES] == TABLE_NONE && s->at[REQ_TRES] == TABLE_NONE && s->at[ALLOC_GRES] == TABLE_NONE && s->at[REQ_GRES] == TABLE_NONE &&
+	if (s->at[ALLOC_TRES] == TABLE_NONE && s->at[REQ_TRES] == TABLE_NONE &&
+		s->at[ALLOC_GRES] == TABLE_NONE && s->at[REQ_GRES] == TABLE_NONE &&
 		s->gpus == TABLE_NONE)
-		return cells_fail(s->c, s->c->n, diag, "no field says how many GPUs a job has: add AllocTRES to --format, or name what counts "
+		return cells_fail(s->c, s->c->n, diag,
+			"no field says how many GPUs a job has: add AllocTRES to --format, or name what "
+			"counts "
 			"instead (--map gpus=NNodes)");
 	s->columns = s->c->n;
 	return HD_OK;
@@ -390,12 +428,14 @@ static enum hd_err find_columns(struct sacct *s, struct hd_diag *diag)
 /* Files of several months are put together with their headers. */
 static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
 {
-	if (table_cell(s->c, field_name[JOB_ID]) != TABLE_NONE && table_cell(s->c, s->t.how->columns.submit ? s->t.how->columns.submit :
+	if (table_cell(s->c, field_name[JOB_ID]) != TABLE_NONE &&
+		table_cell(s->c, s->t.how->columns.submit ? s->t.how->columns.submit :
 		field_name[SUBMIT]) != TABLE_NONE)
 		return find_columns(s, diag);
 	if (s->c->n != s->columns) {
 		s->njobs++;
-		return cells_fail(s->c, s->c->n - 1, diag, "%u fields, the header has %u", s->c->n, s->columns);
+		return cells_fail(s->c, s->c->n - 1, diag, "%u fields, the header has %u", s->c->n,
+			s->columns);
 	}
 	if (strchr(cell(s, JOB_ID), '.'))
 		return HD_OK;
@@ -406,7 +446,8 @@ static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
 		return err;
 	s->njobs++;
 	if (!*cell(s, JOB_ID))
-		return cells_fail(s->c, (uint32_t)s->at[JOB_ID], diag, "a job without %s", field_name[JOB_ID]);
+		return cells_fail(s->c, (uint32_t)s->at[JOB_ID], diag, "a job without %s",
+			field_name[JOB_ID]);
 	return read_job(s, diag);
 }
 
@@ -416,12 +457,16 @@ static enum hd_err nothing_left(const struct sacct *s, const char *name, struct 
 
 	if (!s->njobs && !l->nbad)
 		return hd_fail(diag, HD_E_INPUT, "%s: it has a header and no job", name);
-	return hd_fail(diag, HD_E_INPUT, "%s: no job is left: %llu have no GPU%s, %llu took no time or too many, and %llu rows could not be read%s%.240s", name,
-		(unsigned long long)l->ncpu, l->ncpu ? " (--map gpus=NNodes takes one device a node)" : "", (unsigned long long)l->ndropped,
+	return hd_fail(diag, HD_E_INPUT,
+		"%s: no job is left: %llu have no GPU%s, %llu took no time or too many, and %llu rows could "
+		"not be read%s%.240s", name,
+		(unsigned long long)l->ncpu, l->ncpu ? " (--map gpus=NNodes takes one device a node)" : "",
+		(unsigned long long)l->ndropped,
 		(unsigned long long)l->nbad, l->nbad ? ": " : "", l->nbad ? l->bad[0] : "");
 }
 
-enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, const struct hd_job_table_how *how,
+enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
+	const struct hd_job_table_how *how,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct sacct s = { .columns = 0 };
@@ -433,7 +478,8 @@ enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const 
 		return err;
 	if (!cells_next(s.c, &err, diag))
 		return err ? err : hd_fail(diag, HD_E_INPUT,
-			"%s:1:1: the file is empty: its first line names the fields (sacct --parsable, without --noheader)", name);
+			"%s:1:1: the file is empty: its first line names the fields (sacct --parsable, "
+			"without --noheader)", name);
 	if ((err = find_columns(&s, diag)))
 		return err;
 	for (bool more = true; more;) {

@@ -37,9 +37,11 @@ static const struct { const char *key; const char *usual[NUSUAL]; size_t offset;
 #undef X
 };
 
-static const char **column_of(struct hd_job_columns *columns, enum field f) { return (const char **)(void *)((char *)columns + fields[f].offset); }
+static const char **column_of(struct hd_job_columns *columns,
+	enum field f) { return (const char **)(void *)((char *)columns + fields[f].offset); }
 
-enum hd_err hd_job_columns_parse(struct hd_job_columns *columns, const char *text, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_columns_parse(struct hd_job_columns *columns, const char *text, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct hd_job_columns read = { 0 };
 	char *at = hd_arena_text(arena, text, strlen(text)), *next;
@@ -51,15 +53,20 @@ enum hd_err hd_job_columns_parse(struct hd_job_columns *columns, const char *tex
 		if ((next = strchr(at, ',')))
 			*next++ = 0;
 		if (!equals || (next && equals >= next) || !equals[1] || equals == at)
-			return hd_fail(diag, HD_E_INVAL, "\"%.60s\" maps no column: write FIELD=COLUMN, for example submit=timestamp,gpus=num_gpus", at);
+			return hd_fail(diag, HD_E_INVAL,
+				"\"%.60s\" maps no column: write FIELD=COLUMN, for example "
+				"submit=timestamp,gpus=num_gpus", at);
 		*equals = 0;
 		struct hd_near near = hd_near_to(at);
 		int f;
 		for (f = 0; f < NFIELDS && strcmp(fields[f].key, at) != 0; f++)
 			hd_near_offer(&near, fields[f].key);
 		if (f == NFIELDS)
-			return hd_fail(diag, HD_E_INVAL, "there is no field \"%.60s\" (submit, duration, gpus, type, weight, user, deadline)%s%s%s", at,
-				near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
+			return hd_fail(diag, HD_E_INVAL,
+				"there is no field \"%.60s\" (submit, duration, gpus, type, weight, user, "
+				"deadline)%s%s%s", at,
+				near.best ? "; did you mean " : "", near.best ? near.best : "",
+				near.best ? "?" : "");
 		*column_of(&read, (enum field)f) = equals + 1;
 	}
 	*columns = read;
@@ -74,7 +81,8 @@ int table_cell(const struct cells *c, const char *name)
 	return TABLE_NONE;
 }
 
-static enum hd_err find_columns(const struct cells *header, const struct hd_job_columns *named, int at[NFIELDS], struct hd_diag *diag)
+static enum hd_err find_columns(const struct cells *header, const struct hd_job_columns *named,
+	int at[NFIELDS], struct hd_diag *diag)
 {
 	struct hd_job_columns columns = *named;
 
@@ -85,7 +93,8 @@ static enum hd_err find_columns(const struct cells *header, const struct hd_job_
 			at[f] = table_cell(header, fields[f].usual[u]);
 		if (at[f] == TABLE_NONE && (name || f <= GPUS))
 			return cells_fail(header, header->n, diag,
-				name ? "the header has no column \"%s\" (%s)" : "no column of the header \"%s\" is known to hold %s: "
+				name ? "the header has no column \"%s\" (%s)" :
+				"no column of the header \"%s\" is known to hold %s: "
 				"name it with --map", name ? name : header->cell[0].text, fields[f].key);
 	}
 	return HD_OK;
@@ -93,7 +102,8 @@ static enum hd_err find_columns(const struct cells *header, const struct hd_job_
 
 /* ---- what a row of any table becomes ---- */
 
-enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	*t = (struct table){ .jobs = { .arena = arena }, .how = how, .reference = HD_RATES_NONE };
 	if (!how->rates)
@@ -104,7 +114,8 @@ enum hd_err table_open(struct table *t, const char *name, const struct hd_job_ta
 	return t->choice ? HD_OK : hd_fail(diag, HD_E_NOMEM, "%s: no memory to read it", name);
 }
 
-/* Steps/s that durations are on; 0: the kind does not run there. `type`: where the job ran, if somebody says so and the rates know it. */
+/* Steps/s that durations are on; 0: the kind does not run there. `type`: where the job ran, if somebody
+ * says so and the rates know it. */
 static double reference_rate(const struct table *t, uint32_t kind, const char *type)
 {
 	const struct hd_rates *rates = t->how->rates;
@@ -123,7 +134,8 @@ static double reference_rate(const struct table *t, uint32_t kind, const char *t
 static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale, const char *type)
 {
 	const struct hd_rates *rates = t->how->rates;
-	struct hd_philox word = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, (uint32_t)row, (uint32_t)(row >> 32), 0 },
+	struct hd_philox word = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, (uint32_t)row,
+		(uint32_t)(row >> 32), 0 },
 		hd_philox_key(t->how->seed, HD_RNG_CLUSTER));
 	uint32_t n = 0;
 
@@ -133,7 +145,8 @@ static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale, const c
 	return n ? t->choice[(uint32_t)(((uint64_t)word.word[0] * n) >> 32)] : HD_RATES_NONE;
 }
 
-enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, struct hd_listed_job *job, double gpus, struct hd_diag *diag)
+enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, struct hd_listed_job *job,
+	double gpus, struct hd_diag *diag)
 {
 	uint64_t row = t->jobs.list.nrows++;
 	uint32_t kind = HD_RATES_NONE;
@@ -148,8 +161,11 @@ enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, str
 	if (t->how->rates) {
 		while (job->scale & (job->scale - 1))
 			job->scale += job->scale & -job->scale;
-		if (type_cell != TABLE_NONE && (kind = hd_rates_kind(t->how->rates, c->cell[type_cell].text, job->scale)) == HD_RATES_NONE)
-			return cells_fail(c, (uint32_t)type_cell, diag, "type \"%.80s\" on %u devices is not in the table of rates", c->cell[type_cell].text,
+		if (type_cell != TABLE_NONE && (kind = hd_rates_kind(t->how->rates, c->cell[type_cell].text,
+			job->scale)) == HD_RATES_NONE)
+			return cells_fail(c, (uint32_t)type_cell, diag,
+				"type \"%.80s\" on %u devices is not in the table of rates",
+				c->cell[type_cell].text,
 				job->scale);
 		if (type_cell == TABLE_NONE)
 			kind = draw_kind(t, row, job->scale, job->type);
@@ -160,9 +176,11 @@ enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, str
 		job->kind = t->how->rates->kind[kind].name;
 		job->steps = job->duration_s * reference_rate(t, kind, job->type);
 		if (!hd_sched_in(HD_SCHED_IN_STEPS, job->steps))
-			return cells_fail(c, 0, diag, "%g s at %g steps/s are %g steps; it is %s", job->duration_s, reference_rate(t, kind, job->type),
+			return cells_fail(c, 0, diag, "%g s at %g steps/s are %g steps; it is %s",
+				job->duration_s, reference_rate(t, kind, job->type),
 				job->steps, hd_sched_range_words(HD_SCHED_IN_STEPS));
-	} else if (type_cell != TABLE_NONE && !(job->kind = hd_arena_text(t->jobs.arena, c->cell[type_cell].text, strlen(c->cell[type_cell].text)))) {
+	} else if (type_cell != TABLE_NONE && !(job->kind = hd_arena_text(t->jobs.arena,
+		c->cell[type_cell].text, strlen(c->cell[type_cell].text)))) {
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
 	}
 	return jobs_add(&t->jobs, job, diag);
@@ -201,13 +219,16 @@ enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *l
 
 /* ---- comma-separated ---- */
 
-enum hd_err table_number(const struct cells *c, int at, const char *what, double otherwise, double *out, struct hd_diag *diag)
+enum hd_err table_number(const struct cells *c, int at, const char *what, double otherwise, double *out,
+	struct hd_diag *diag)
 {
 	*out = otherwise;
-	return at == TABLE_NONE || !*c->cell[at].text ? HD_OK : cells_f64(c, (uint32_t)at, what, -1e15, 1e15, out, diag);
+	return at == TABLE_NONE || !*c->cell[at].text ? HD_OK : cells_f64(c, (uint32_t)at, what, -1e15, 1e15,
+		out, diag);
 }
 
-static enum hd_err read_row(struct table *t, const struct cells *c, const int at[NFIELDS], struct hd_diag *diag)
+static enum hd_err read_row(struct table *t, const struct cells *c, const int at[NFIELDS],
+	struct hd_diag *diag)
 {
 	struct hd_listed_job job = { .weight = 1, .deadline_s = INFINITY, .user = "", .name = "" };
 	double gpus = 0, until;
@@ -218,19 +239,24 @@ static enum hd_err read_row(struct table *t, const struct cells *c, const int at
 	if (!err)
 		err = table_number(c, at[GPUS], "gpus", 0, &gpus, diag);
 	if (!err && (gpus != floor(gpus) || gpus > HD_JOB_SCALE))
-		err = cells_fail(c, (uint32_t)at[GPUS], diag, "gpus is %g: a whole number, at most %d", gpus, HD_JOB_SCALE);
+		err = cells_fail(c, (uint32_t)at[GPUS], diag, "gpus is %g: a whole number, at most %d", gpus,
+			HD_JOB_SCALE);
 	if (!err)
 		err = table_number(c, at[WEIGHT], "weight", 1, &job.weight, diag);
 	if (!err && !hd_sched_in(HD_SCHED_IN_WEIGHT, job.weight))
-		err = cells_fail(c, (uint32_t)at[WEIGHT], diag, "weight is %g; it is %s", job.weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
-	if (!err && at[DEADLINE] != TABLE_NONE && *c->cell[at[DEADLINE]].text && !(err = cells_when(c, (uint32_t)at[DEADLINE], "deadline", &until, diag)))
+		err = cells_fail(c, (uint32_t)at[WEIGHT], diag, "weight is %g; it is %s", job.weight,
+			hd_sched_range_words(HD_SCHED_IN_WEIGHT));
+	if (!err && at[DEADLINE] != TABLE_NONE && *c->cell[at[DEADLINE]].text &&
+		!(err = cells_when(c, (uint32_t)at[DEADLINE], "deadline", &until, diag)))
 		job.deadline_s = until - job.arrival_s;
-	if (!err && at[USER] != TABLE_NONE && !(job.user = jobs_text(&t->jobs, c->cell[at[USER]].text, &t->last_user)))
+	if (!err && at[USER] != TABLE_NONE && !(job.user = jobs_text(&t->jobs, c->cell[at[USER]].text,
+		&t->last_user)))
 		err = hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
 	return err ? err : table_add(t, c, at[TYPE], &job, gpus, diag);
 }
 
-enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, const struct hd_job_table_how *how,
+enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
+	const struct hd_job_table_how *how,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct table t;
@@ -243,10 +269,12 @@ enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const ui
 	if (err)
 		return err;
 	if (!cells_next(c, &err, diag))
-		return err ? err : hd_fail(diag, HD_E_INPUT, "%s:1:1: the table is empty: its first line names the columns", name);
+		return err ? err : hd_fail(diag, HD_E_INPUT,
+			"%s:1:1: the table is empty: its first line names the columns", name);
 	uint32_t columns = c->n;
 	err = find_columns(c, &how->columns, at, diag);
 	while (!err && cells_next(c, &err, diag))
-		err = c->n == columns ? read_row(&t, c, at, diag) : cells_fail(c, c->n - 1, diag, "%u fields, the header has %u", c->n, columns);
+		err = c->n == columns ? read_row(&t, c, at, diag) : cells_fail(c, c->n - 1, diag,
+			"%u fields, the header has %u", c->n, columns);
 	return err ? err : table_close(&t, name, list, diag);
 }

@@ -18,7 +18,8 @@ enum hd_err jobs_add(struct jobs *jobs, const struct hd_listed_job *job, struct 
 {
 	if (jobs->list.n == jobs->cap) {
 		size_t cap = jobs->cap ? 2 * jobs->cap : 256;
-		struct hd_listed_job *grown = cap <= HD_JOB_LIST ? hd_arena_take(jobs->arena, cap, sizeof *grown) : NULL;
+		struct hd_listed_job *grown = cap <= HD_JOB_LIST ? hd_arena_take(jobs->arena, cap,
+			sizeof *grown) : NULL;
 		if (!grown)
 			return cap <= HD_JOB_LIST ? hd_fail(diag, HD_E_NOMEM, "no memory for %zu jobs", cap)
 				: hd_fail(diag, HD_E_INPUT, "more than %d jobs in one list", HD_JOB_LIST);
@@ -39,7 +40,8 @@ const char *jobs_text(struct jobs *jobs, const char *text, const char **last)
 	return *last = hd_arena_text(jobs->arena, text, strlen(text));
 }
 
-static enum hd_err read_line(const struct cells *c, const struct form *form, struct hd_listed_job *job, struct hd_diag *diag)
+static enum hd_err read_line(const struct cells *c, const struct form *form, struct hd_listed_job *job,
+	struct hd_diag *diag)
 {
 	uint32_t needs = 0;
 	enum hd_err err = cells_u32(c, (uint32_t)form->at[NEEDS_DATA], "needs data", 0, 1, &needs, diag);
@@ -52,12 +54,14 @@ static enum hd_err read_line(const struct cells *c, const struct form *form, str
 	if (!err && form->at[WEIGHT] >= 0)
 		err = cells_f64(c, (uint32_t)form->at[WEIGHT], "weight", 0, 1e9, &job->weight, diag);
 	if (!err && !hd_sched_in(HD_SCHED_IN_WEIGHT, job->weight))
-		err = cells_fail(c, (uint32_t)form->at[WEIGHT], diag, "weight: %g; it is %s", job->weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
+		err = cells_fail(c, (uint32_t)form->at[WEIGHT], diag, "weight: %g; it is %s", job->weight,
+			hd_sched_range_words(HD_SCHED_IN_WEIGHT));
 	if (!err && form->at[SLO] >= 0)
 		err = cells_f64(c, (uint32_t)form->at[SLO], "SLO", -1, 1e9, &job->slo, diag);
 	if (!err && job->slo <= 0) {
 		if (job->slo != -1 && job->slo != 0)
-			return cells_fail(c, (uint32_t)form->at[SLO], diag, "SLO is %g: a factor above 0, or -1 for none", job->slo);
+			return cells_fail(c, (uint32_t)form->at[SLO], diag,
+				"SLO is %g: a factor above 0, or -1 for none", job->slo);
 		job->slo = 0;
 	}
 	if (!err)
@@ -65,7 +69,8 @@ static enum hd_err read_line(const struct cells *c, const struct form *form, str
 	return err;
 }
 
-enum hd_err hd_job_list_trace(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+enum hd_err hd_job_list_trace(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
+	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct jobs jobs = { .arena = arena };
@@ -82,17 +87,21 @@ enum hd_err hd_job_list_trace(struct hd_job_list *list, const char *name, const 
 			if (forms[f].n == c->n)
 				form = &forms[f];
 		if (!form)
-			return cells_fail(c, 0, diag, "%u fields: a line of a trace has 10 between tabs, or 7", c->n);
+			return cells_fail(c, 0, diag,
+				"%u fields: a line of a trace has 10 between tabs, or 7", c->n);
 		if (c->n != form->n)
-			return cells_fail(c, 0, diag, "%u fields, where the first line has %u", c->n, form->n);
+			return cells_fail(c, 0, diag, "%u fields, where the first line has %u", c->n,
+				form->n);
 		if ((err = read_line(c, form, &job, diag)))
 			return err;
 		if (jobs.list.n && job.arrival_s < jobs.list.at[jobs.list.n - 1].arrival_s)
-			return cells_fail(c, (uint32_t)form->at[ARRIVAL], diag, "arrival %.17g is before that of the line before, %.17g: sort the lines",
+			return cells_fail(c, (uint32_t)form->at[ARRIVAL], diag,
+				"arrival %.17g is before that of the line before, %.17g: sort the lines",
 				job.arrival_s, jobs.list.at[jobs.list.n - 1].arrival_s);
 		job.kind = jobs_text(&jobs, c->cell[form->at[KIND]].text, &kind);
 		job.command = jobs_text(&jobs, c->cell[form->at[COMMAND]].text, &command);
-		job.folder = jobs_text(&jobs, form->at[FOLDER] >= 0 ? c->cell[form->at[FOLDER]].text : "", &folder);
+		job.folder = jobs_text(&jobs, form->at[FOLDER] >= 0 ? c->cell[form->at[FOLDER]].text : "",
+			&folder);
 		job.steps_arg = jobs_text(&jobs, c->cell[form->at[STEPS_ARG]].text, &steps_arg);
 		job.user = job.name = "";
 		if (!job.kind || !job.command || !job.folder || !job.steps_arg)
@@ -116,7 +125,8 @@ void hd_job_list_print(const struct hd_job_list *list, struct hd_text *to)
 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct hd_listed_job *job = &list->at[i];
-		hd_text_addf(to, "%s\t%s\t%s\t%s\t%d\t", some(job->kind), some(job->command), some(job->folder), some(job->steps_arg), job->needs_data);
+		hd_text_addf(to, "%s\t%s\t%s\t%s\t%d\t", some(job->kind), some(job->command),
+			some(job->folder), some(job->steps_arg), job->needs_data);
 		hd_text_addf(to, "%s\t%u\t", hd_num_print_f64(number, job->steps), job->scale);
 		hd_text_addf(to, "%s\t", hd_num_print_f64(number, job->weight));
 		hd_text_addf(to, "%s\t", hd_num_print_f64(number, job->slo > 0 ? job->slo : -1));

@@ -9,7 +9,8 @@
 
 #include "clustersim/io/cells.h"
 
-static enum hd_err grow(struct hd_arena *arena, void *list, size_t n, size_t *cap, size_t size, const char *name, struct hd_diag *diag)
+static enum hd_err grow(struct hd_arena *arena, void *list, size_t n, size_t *cap, size_t size,
+	const char *name, struct hd_diag *diag)
 {
 	void **at = list, *grown;
 
@@ -35,7 +36,8 @@ static int find(const struct cells *c, const char *name)
 	return -1;
 }
 
-enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, const uint8_t *bytes,
+	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_machine_list out = { 0 };
@@ -46,11 +48,13 @@ enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, 
 	if (err)
 		return err;
 	if (!cells_next(c, &err, diag))
-		return err ? err : hd_fail(diag, HD_E_INPUT, "%s:1:1: the list is empty: its first line names the columns", name);
+		return err ? err : hd_fail(diag, HD_E_INPUT,
+			"%s:1:1: the list is empty: its first line names the columns", name);
 	int sn = find(c, "sn"), gpu = find(c, "gpu"), model = find(c, "model");
 	uint32_t columns = c->n;
 	if (sn < 0 || gpu < 0 || model < 0)
-		return cells_fail(c, c->n, diag, "a list of nodes has the columns sn, gpu and model; \"%s\" is missing",
+		return cells_fail(c, c->n, diag,
+			"a list of nodes has the columns sn, gpu and model; \"%s\" is missing",
 			sn < 0 ? "sn" : gpu < 0 ? "gpu" : "model");
 	while (!err && cells_next(c, &err, diag)) {
 		uint32_t devices = 0;
@@ -80,7 +84,8 @@ enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, 
 
 struct reader { struct hd_machine_events out; size_t cap; struct hd_arena *arena; };
 
-static enum hd_err add(struct reader *r, double at_s, int32_t change, const char *who, const char *name, struct hd_diag *diag)
+static enum hd_err add(struct reader *r, double at_s, int32_t change, const char *who, const char *name,
+	struct hd_diag *diag)
 {
 	enum hd_err err = grow(r->arena, &r->out.at, r->out.n, &r->cap, sizeof *r->out.at, name, diag);
 
@@ -118,7 +123,8 @@ static enum hd_err sort(struct reader *r, const char *name, struct hd_diag *diag
 
 static int by_name(const void *a, const void *b)
 {
-	const struct hd_machine_event *x = *(const struct hd_machine_event *const *)a, *y = *(const struct hd_machine_event *const *)b;
+	const struct hd_machine_event *x = *(const struct hd_machine_event *const *)a,
+		*y = *(const struct hd_machine_event *const *)b;
 	int order = strcmp(x->name, y->name);
 
 	return order ? order : (x > y) - (x < y);
@@ -137,10 +143,14 @@ static enum hd_err check_names(const struct reader *r, const char *name, struct 
 	if (n)
 		qsort(at, n, sizeof *at, by_name);
 	for (size_t i = 0; i < n; i++) {
-		bool first = i == 0 || strcmp(at[i - 1]->name, at[i]->name) != 0, third = i > 1 && !strcmp(at[i - 2]->name, at[i]->name);
+		bool first = i == 0 || strcmp(at[i - 1]->name, at[i]->name) != 0, third = i > 1 &&
+			!strcmp(at[i - 2]->name, at[i]->name);
 		if (first != (at[i]->change > 0) || third)
-			return hd_fail(diag, HD_E_INPUT, "%s: \"%.60s\" is %s at %.3f s: a name is added once, and removed once after that", name, at[i]->name,
-				at[i]->change > 0 ? "added again" : first ? "removed before it is added" : "removed again", at[i]->at_s);
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: \"%.60s\" is %s at %.3f s: a name is added once, and removed once "
+				"after that", name, at[i]->name,
+				at[i]->change > 0 ? "added again" : first ? "removed before it is added" :
+				"removed again", at[i]->at_s);
 	}
 	return HD_OK;
 }
@@ -165,7 +175,8 @@ static enum hd_err read_named(struct reader *r, const struct cells *c, struct hd
 static enum hd_err read_sample(struct reader *r, const struct cells *c, struct hd_diag *diag)
 {
 	char when[128];
-	const char *time = c->cell[1].text + strspn(c->cell[1].text, " "), *count = c->cell[2].text + strspn(c->cell[2].text, " ");
+	const char *time = c->cell[1].text + strspn(c->cell[1].text, " "),
+		*count = c->cell[2].text + strspn(c->cell[2].text, " ");
 	struct cells bare = { .name = c->name, .line = c->line, .n = 1 };
 	double at_s = 0;
 	uint32_t n = 0;
@@ -191,13 +202,15 @@ static void make_differences(struct hd_machine_events *events)
 		int32_t count = events->at[i].change;
 		if (!last || (count == before && i))
 			continue;
-		events->at[n++] = (struct hd_machine_event){ events->at[i].at_s - start_s, count - before, "" };
+		events->at[n++] = (struct hd_machine_event){ events->at[i].at_s - start_s, count - before,
+			"" };
 		before = count;
 	}
 	events->n = n;
 }
 
-enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name, const uint8_t *bytes,
+	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct reader r = { .arena = arena };
@@ -210,7 +223,8 @@ enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *
 		return err;
 	for (; !err && cells_next(c, &err, diag); first = false) {
 		if (c->n != 3)
-			return cells_fail(c, 0, diag, "%u fields: a line is milliseconds,add|remove,name or date,time,count", c->n);
+			return cells_fail(c, 0, diag,
+				"%u fields: a line is milliseconds,add|remove,name or date,time,count", c->n);
 		if (first)
 			samples = when_parse(c->cell[0].text, &at_s);
 		err = samples ? read_sample(&r, c, diag) : read_named(&r, c, diag);

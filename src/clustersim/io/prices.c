@@ -36,17 +36,23 @@ static enum hd_err open_reader(struct reader *r, struct hd_arena *arena, struct 
 	return r->p.type && r->p.zone ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for prices");
 }
 
-static enum hd_err add(struct reader *r, const char *type, const char *zone, double at_s, double usd_h, struct hd_diag *diag)
+static enum hd_err add(struct reader *r, const char *type, const char *zone, double at_s, double usd_h,
+	struct hd_diag *diag)
 {
-	struct hd_price price = { name_of(r, r->p.type, &r->p.ntypes, type), name_of(r, r->p.zone, &r->p.nzones, zone), at_s, usd_h };
+	struct hd_price price = { name_of(r, r->p.type, &r->p.ntypes, type),
+		name_of(r, r->p.zone, &r->p.nzones, zone), at_s, usd_h };
 
 	if (price.type == HD_PRICE_NONE || price.zone == HD_PRICE_NONE)
-		return hd_fail(diag, HD_E_INPUT, "more than %d types or zones of prices, or no memory for their names", HD_PRICE_NAMES);
+		return hd_fail(diag, HD_E_INPUT,
+			"more than %d types or zones of prices, or no memory for their names",
+			HD_PRICE_NAMES);
 	if (r->p.n == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 1024;
-		struct hd_price *grown = cap <= HD_PRICES ? hd_arena_take(r->arena, cap, sizeof *grown) : NULL;
+		struct hd_price *grown = cap <= HD_PRICES ? hd_arena_take(r->arena, cap, sizeof *grown) :
+			NULL;
 		if (!grown)
-			return hd_fail(diag, cap <= HD_PRICES ? HD_E_NOMEM : HD_E_INPUT, "no room for %zu prices (at most %d)", cap, HD_PRICES);
+			return hd_fail(diag, cap <= HD_PRICES ? HD_E_NOMEM : HD_E_INPUT,
+				"no room for %zu prices (at most %d)", cap, HD_PRICES);
 		if (r->p.n)
 			memcpy(grown, r->p.at, r->p.n * sizeof *grown);
 		r->p.at = grown;
@@ -58,13 +64,15 @@ static enum hd_err add(struct reader *r, const char *type, const char *zone, dou
 
 static int by_text(const void *a, const void *b, void *names)
 {
-	return strcmp(((const char **)names)[*(const uint32_t *)a], ((const char **)names)[*(const uint32_t *)b]);
+	return strcmp(((const char **)names)[*(const uint32_t *)a],
+		((const char **)names)[*(const uint32_t *)b]);
 }
 
 /* Sorts names; to[i] is the new place of the i-th. */
 static uint32_t *sort_names(struct hd_arena *arena, const char **names, uint32_t n)
 {
-	uint32_t *order = hd_arena_take(arena, n + 1, sizeof *order), *to = hd_arena_take(arena, n + 1, sizeof *to);
+	uint32_t *order = hd_arena_take(arena, n + 1, sizeof *order),
+		*to = hd_arena_take(arena, n + 1, sizeof *to);
 	const char **sorted = hd_arena_take(arena, n + 1, sizeof *sorted);
 
 	if (!order || !to || !sorted)
@@ -96,10 +104,12 @@ static int by_place(const void *a, const void *b, void *prices)
 	return (i > k) - (i < k);
 }
 
-static enum hd_err close_reader(struct reader *r, const char *name, struct hd_prices *out, struct hd_diag *diag)
+static enum hd_err close_reader(struct reader *r, const char *name, struct hd_prices *out,
+	struct hd_diag *diag)
 {
 	struct hd_prices *p = &r->p;
-	uint32_t *type = sort_names(r->arena, p->type, p->ntypes), *zone = sort_names(r->arena, p->zone, p->nzones);
+	uint32_t *type = sort_names(r->arena, p->type, p->ntypes),
+		*zone = sort_names(r->arena, p->zone, p->nzones);
 	size_t *order = hd_arena_take(r->arena, p->n + 1, sizeof *order);
 	struct hd_price *sorted = hd_arena_take(r->arena, p->n + 1, sizeof *sorted);
 
@@ -149,7 +159,8 @@ static enum hd_err read_tsv(struct reader *r, struct cells *c, struct hd_diag *d
 
 	while (!err && cells_next(c, &err, diag)) {
 		if (c->n != 5)
-			return cells_fail(c, 0, diag, "%u fields: a line is zone, type, product, price, time between tabs", c->n);
+			return cells_fail(c, 0, diag,
+				"%u fields: a line is zone, type, product, price, time between tabs", c->n);
 		if (!(err = price_of(c, 3, &usd_h, diag)) && !(err = cells_when(c, 4, "time", &at_s, diag)))
 			err = add(r, c->cell[1].text, c->cell[0].text, at_s, usd_h, diag);
 	}
@@ -165,7 +176,8 @@ static enum hd_err read_lines(struct reader *r, struct cells *c, const int at[4]
 	while (!err && cells_next(c, &err, diag)) {
 		if (c->n != columns)
 			return cells_fail(c, c->n - 1, diag, "%u fields, the header has %u", c->n, columns);
-		if (!(err = cells_when(c, (uint32_t)at[0], "time", &at_s, diag)) && !(err = price_of(c, (uint32_t)at[3], &usd_h, diag)))
+		if (!(err = cells_when(c, (uint32_t)at[0], "time", &at_s, diag)) &&
+			!(err = price_of(c, (uint32_t)at[3], &usd_h, diag)))
 			err = add(r, c->cell[at[2]].text, c->cell[at[1]].text, at_s, usd_h, diag);
 	}
 	return err;
@@ -180,7 +192,8 @@ static enum hd_err read_wide(struct reader *r, struct cells *c, struct hd_diag *
 
 	for (uint32_t i = 0; i < columns; i++) {
 		bool is_type = c->cell[i].text[0] == '$';
-		if (is_type && !(type[i] = hd_arena_text(r->arena, c->cell[i].text + 1, strlen(c->cell[i].text + 1))))
+		if (is_type && !(type[i] = hd_arena_text(r->arena, c->cell[i].text + 1,
+			strlen(c->cell[i].text + 1))))
 			return hd_fail(diag, HD_E_NOMEM, "%s: no memory to read it", c->name);
 		if (!is_type)
 			type[i] = NULL;
@@ -198,7 +211,8 @@ static enum hd_err read_wide(struct reader *r, struct cells *c, struct hd_diag *
 	return err;
 }
 
-enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uint8_t *bytes, size_t len,
+	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	static const char *const wanted[] = { "time", "zone", "type", "price" };
@@ -222,13 +236,16 @@ enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uin
 		for (uint32_t i = 0; i < c->n; i++)
 			wide |= c->cell[i].text[0] == '$';
 		if (!all && (!wide || c->n < 2 || (find(c, "date") < 0 && c->cell[0].text[0] == '$')))
-			return cells_fail(c, 0, diag, "no form of prices is known with this header: time,zone,type,price, or date and one column $TYPE a type");
+			return cells_fail(c, 0, diag,
+				"no form of prices is known with this header: time,zone,type,price, or date "
+				"and one column $TYPE a type");
 		err = all ? read_lines(&r, c, at, diag) : read_wide(&r, c, diag);
 	}
 	return err ? err : close_reader(&r, name, prices, diag);
 }
 
-enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct reader r;
 	const struct hd_json *list;
@@ -241,20 +258,25 @@ enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file,
 		const struct hd_json *item = hd_json_item(list, i);
 		const char *type, *zone, *when, *price;
 		double at_s = 0, usd_h = 0;
-		if ((err = hd_json_get_text(item, "InstanceType", &type, diag)) || (err = hd_json_get_text(item, "AvailabilityZone", &zone, diag))
+		if ((err = hd_json_get_text(item, "InstanceType", &type, diag)) ||
+			(err = hd_json_get_text(item, "AvailabilityZone", &zone, diag))
 			|| (err = hd_json_get_text(item, "Timestamp", &when, diag)) || (err = hd_json_get_text(item, "SpotPrice", &price, diag)))
 			return err;
 		if (!when_parse(when, &at_s))
-			return hd_fail(diag, HD_E_INPUT, "%s.Timestamp is \"%.60s\": no time (YYYY-MM-DDTHH:MM:SSZ)", hd_json_path(item, path, sizeof path),
+			return hd_fail(diag, HD_E_INPUT,
+				"%s.Timestamp is \"%.60s\": no time (YYYY-MM-DDTHH:MM:SSZ)",
+				hd_json_path(item, path, sizeof path),
 				when);
 		if (hd_num_f64(price, 0, 1e9, &usd_h, NULL) || !(usd_h > 0))
-			return hd_fail(diag, HD_E_INPUT, "%s.SpotPrice is \"%.60s\": a price above 0", hd_json_path(item, path, sizeof path), price);
+			return hd_fail(diag, HD_E_INPUT, "%s.SpotPrice is \"%.60s\": a price above 0",
+				hd_json_path(item, path, sizeof path), price);
 		err = add(&r, type, zone, at_s, usd_h, diag);
 	}
 	return err ? err : close_reader(&r, hd_json_path(file, path, sizeof path), prices, diag);
 }
 
-enum hd_err hd_prices_join(struct hd_prices *prices, uint32_t n, const struct hd_prices *parts, uint32_t nzones, const char *const *zones,
+enum hd_err hd_prices_join(struct hd_prices *prices, uint32_t n, const struct hd_prices *parts,
+	uint32_t nzones, const char *const *zones,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	bool *seen = hd_arena_take(arena, nzones + 1, sizeof *seen);
@@ -272,11 +294,14 @@ enum hd_err hd_prices_join(struct hd_prices *prices, uint32_t n, const struct hd
 			if (z == nzones && nzones)
 				continue;
 			seen[z] = true;
-			err = add(&r, parts[k].type[line->type], parts[k].zone[line->zone], line->at_s, line->usd_h, diag);
+			err = add(&r, parts[k].type[line->type], parts[k].zone[line->zone], line->at_s,
+				line->usd_h, diag);
 		}
 	for (uint32_t z = 0; z < nzones && !err; z++)
 		if (!seen[z])
-			err = hd_fail(diag, HD_E_INPUT, "no price is of the zone \"%.60s\"; the first zone is \"%.60s\"", zones[z], n ? parts[0].zone[0] : "");
+			err = hd_fail(diag, HD_E_INPUT,
+				"no price is of the zone \"%.60s\"; the first zone is \"%.60s\"", zones[z],
+				n ? parts[0].zone[0] : "");
 	return err ? err : close_reader(&r, "prices", prices, diag);
 }
 
@@ -284,7 +309,8 @@ enum hd_err hd_prices_time(const char *text, double *at_s, struct hd_diag *diag)
 {
 	if (!hd_num_f64(text, 0, 1e12, at_s, NULL) || when_parse(text, at_s))
 		return HD_OK;
-	return hd_fail(diag, HD_E_INVAL, "\"%.60s\" is no time: seconds since 1970, or YYYY-MM-DDTHH:MM:SS", text);
+	return hd_fail(diag, HD_E_INVAL, "\"%.60s\" is no time: seconds since 1970, or YYYY-MM-DDTHH:MM:SS",
+		text);
 }
 
 uint32_t hd_prices_type(const struct hd_prices *prices, const char *name)

@@ -1,4 +1,5 @@
-/* table.h -- a table of jobs while it is read: what its rows become, whatever the form of the file. For the importers of this folder. */
+/* table.h -- a table of jobs while it is read: what its rows become, whatever the form of the file. For
+ * the importers of this folder. */
 #ifndef HD_CLUSTERSIM_IO_TABLE_H
 #define HD_CLUSTERSIM_IO_TABLE_H
 
@@ -15,14 +16,19 @@ struct table {
 	const char *last_user;
 };
 
-HD_MUST_USE enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how,
+	struct hd_arena *arena, struct hd_diag *diag);
 /* `type_cell` TABLE_NONE: the kind is drawn. Rows that are no work are counted and forgotten. */
-HD_MUST_USE enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, struct hd_listed_job *job, double gpus, struct hd_diag *diag);
+HD_MUST_USE enum hd_err table_add(struct table *t, const struct cells *c, int type_cell,
+	struct hd_listed_job *job, double gpus, struct hd_diag *diag);
 /* The earliest arrival becomes 0; sorted stably. */
-HD_MUST_USE enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *list, struct hd_diag *diag);
+HD_MUST_USE enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *list,
+	struct hd_diag *diag);
 
-int table_cell(const struct cells *c, const char *name);         /* of a header, whatever its case; TABLE_NONE: none is called so */
+/* of a header, whatever its case; TABLE_NONE: none is called so */
+int table_cell(const struct cells *c, const char *name);
 /* A cell of column `at`; `otherwise` where there is no such column or nothing in it. */
-HD_MUST_USE enum hd_err table_number(const struct cells *c, int at, const char *what, double otherwise, double *out, struct hd_diag *diag);
+HD_MUST_USE enum hd_err table_number(const struct cells *c, int at, const char *what, double otherwise,
+	double *out, struct hd_diag *diag);
 
 #endif

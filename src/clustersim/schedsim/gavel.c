@@ -1,4 +1,5 @@
-/* The published simulator's turn, step by step: what it does is kept, right or wrong; the header says what is wrong. */
+/* The published simulator's turn, step by step: what it does is kept, right or wrong; the header says what
+ * is wrong. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,8 @@ static void complete(struct turns *t, const struct going *g)
 		if (type < sizeof row->device_s / sizeof *row->device_s)
 			row->device_s[type] += seconds * g->run.ndevices;
 		if (sim->set->watch)
-			sim->set->watch->ran(sim->set->watch->self, job->id, type, 1.0 / g->run.nmembers * g->run.ndevices,
+			sim->set->watch->ran(sim->set->watch->self, job->id, type,
+				1.0 / g->run.nmembers * g->run.ndevices,
 				sim->price[type] * seconds / 3600 * g->run.ndevices, t->start_s, g->finish_s);
 	}
 	for (uint8_t m = 0; m < g->run.nmembers; m++) {
@@ -104,11 +106,13 @@ static void complete(struct turns *t, const struct going *g)
 
 static enum hd_err remember(struct turns *t)
 {
-	enum hd_err err = hd_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last, "entries of a simulation", t->sim->diag);
+	enum hd_err err = hd_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last,
+		"entries of a simulation", t->sim->diag);
 
 	for (uint32_t i = 0; i < t->ngoing && !err; i++) {
 		t->last[2 * i] = t->going[i].run.id[0];
-		t->last[2 * i + 1] = t->going[i].run.nmembers == 2 ? t->going[i].run.id[1] : t->going[i].run.id[0];
+		t->last[2 * i + 1] = t->going[i].run.nmembers == 2 ? t->going[i].run.id[1] :
+			t->going[i].run.id[0];
 	}
 	t->nlast = t->ngoing;
 	return err;
@@ -118,7 +122,8 @@ static enum hd_err start_runs(struct turns *t)
 {
 	struct sim *sim = t->sim;
 	double round_s = sim->set->round_s > 0 ? sim->set->round_s : 360;
-	enum hd_err err = hd_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going, "entries of a simulation", sim->diag);
+	enum hd_err err = hd_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going,
+		"entries of a simulation", sim->diag);
 
 	t->ngoing = 0;
 	for (uint32_t i = 0; i < t->nlast; i++)

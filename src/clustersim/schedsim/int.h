@@ -1,4 +1,5 @@
-/* int.h -- what both fidelities of the simulator share: the jobs that are there, the state that a policy sees, the rows. */
+/* int.h -- what both fidelities of the simulator share: the jobs that are there, the state that a policy
+ * sees, the rows. */
 #ifndef HD_CLUSTERSIM_SCHEDSIM_INT_H
 #define HD_CLUSTERSIM_SCHEDSIM_INT_H
 
@@ -13,7 +14,8 @@ struct sim_job {
 	double redo;                              /* steps to do again */
 	bool over;
 	uint32_t run;                             /* ours: of the run it is in; UINT32_MAX */
-	bool resizes;                             /* ours: in the round that begins it keeps some of its devices, not all */
+	/* ours: in the round that begins it keeps some of its devices, not all */
+	bool resizes;
 	double rate[];                            /* [ntypes] alone */
 };
 
@@ -40,7 +42,8 @@ struct sim {
 	double jobs_time;                         /* integral of the number of jobs */
 };
 
-HD_MUST_USE enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *setting, struct hd_sched_sim_result *result, struct hd_arena *arena,
+HD_MUST_USE enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *setting,
+	struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag);
 void schedsim_close(struct sim *sim);
 /* The job at hand enters; the one after it is fetched. */
@@ -49,7 +52,8 @@ struct sim_job *schedsim_job(const struct sim *sim, uint64_t id);
 struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id);
 /* The job is over, or dropped: its row is completed, its place freed. */
 void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped);
-HD_MUST_USE enum hd_err schedsim_solve(struct sim *sim);                   /* asks the policy and hands its shares to the rounds */
+/* asks the policy and hands its shares to the rounds */
+HD_MUST_USE enum hd_err schedsim_solve(struct sim *sim);
 /* Two jobs begin to run beside each other, perhaps at rates that were guessed: now they are seen. */
 void schedsim_begin_pair(const struct sim *sim, struct hd_run *run);
 bool schedsim_wanted(const struct sim *sim, uint64_t id);

@@ -6,9 +6,12 @@
 
 #define SETTING(name, kind) { #name, kind, offsetof(struct hd_sched_sim_setting, name), false }
 const struct log_field log_setting_fields[] = {
-	SETTING(round_s, LOG_F64), SETTING(min_reset_s, LOG_F64), SETTING(kappa, LOG_F64), SETTING(seed, LOG_U32), SETTING(trace, LOG_BOOL),
-	SETTING(first, LOG_U64), SETTING(end, LOG_U64), SETTING(stop_s, LOG_F64), SETTING(deadline_factor, LOG_F64), SETTING(free_switching, LOG_BOOL),
-	SETTING(lost_s, LOG_F64), SETTING(away_s, LOG_F64), SETTING(failures_per_s, LOG_F64), SETTING(prices_from_s, LOG_F64),
+	SETTING(round_s, LOG_F64), SETTING(min_reset_s, LOG_F64), SETTING(kappa, LOG_F64),
+		SETTING(seed, LOG_U32), SETTING(trace, LOG_BOOL),
+	SETTING(first, LOG_U64), SETTING(end, LOG_U64), SETTING(stop_s, LOG_F64),
+	SETTING(deadline_factor, LOG_F64), SETTING(free_switching, LOG_BOOL),
+	SETTING(lost_s, LOG_F64), SETTING(away_s, LOG_F64), SETTING(failures_per_s, LOG_F64),
+	SETTING(prices_from_s, LOG_F64),
 	{ "start_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.start_s), false },
 	{ "resize_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.resize_s), false },
 	{ "move_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.move_s), false },
@@ -18,20 +21,24 @@ const struct log_field log_setting_fields[] = {
 
 #define POLICY(name, kind) { #name, kind, offsetof(struct hd_policy_setting, name), false }
 const struct log_field log_policy_fields[] = {
-	POLICY(seed, LOG_U32), POLICY(npops, LOG_U32), POLICY(pack_threshold, LOG_F64), POLICY(beta, LOG_F64), POLICY(phi, LOG_F64),
+	POLICY(seed, LOG_U32), POLICY(npops, LOG_U32), POLICY(pack_threshold, LOG_F64), POLICY(beta, LOG_F64),
+		POLICY(phi, LOG_F64),
 	{ "patience", LOG_F64, offsetof(struct hd_policy_setting, patience), true }, POLICY(delay_usd_h, LOG_F64),
-	POLICY(alpha, LOG_F64), POLICY(published, LOG_BOOL), POLICY(deadlines, LOG_BOOL), POLICY(slo_factor, LOG_F64), POLICY(backfill, LOG_BOOL),
+	POLICY(alpha, LOG_F64), POLICY(published, LOG_BOOL), POLICY(deadlines, LOG_BOOL),
+	POLICY(slo_factor, LOG_F64), POLICY(backfill, LOG_BOOL),
 	POLICY(preempt, LOG_BOOL), POLICY(entity_kind, LOG_INT), { NULL, LOG_F64, 0, false },
 };
 
 #define ELASTIC(name, kind) { #name, kind, offsetof(struct hd_sched_elastic, name), false }
 const struct log_field log_elastic_fields[] = {
-	ELASTIC(min, LOG_U32), ELASTIC(max, LOG_U32), ELASTIC(nvns, LOG_U32), ELASTIC(resize_s, LOG_F64), ELASTIC(mixed, LOG_BOOL), { NULL, LOG_F64, 0, false },
+	ELASTIC(min, LOG_U32), ELASTIC(max, LOG_U32), ELASTIC(nvns, LOG_U32), ELASTIC(resize_s, LOG_F64),
+		ELASTIC(mixed, LOG_BOOL), { NULL, LOG_F64, 0, false },
 };
 
 #define ESTIMATE(name, kind) { #name, kind, offsetof(struct hd_estimate_setting, name), false }
 const struct log_field log_estimate_fields[] = {
-	ESTIMATE(q, LOG_F64), ESTIMATE(references, LOG_U32), ESTIMATE(seed, LOG_U32), ESTIMATE(published, LOG_BOOL), { NULL, LOG_F64, 0, false },
+	ESTIMATE(q, LOG_F64), ESTIMATE(references, LOG_U32), ESTIMATE(seed, LOG_U32),
+		ESTIMATE(published, LOG_BOOL), { NULL, LOG_F64, 0, false },
 };
 
 static void put_fields(struct hd_json_writer *w, const struct log_field *field, const void *from)
@@ -123,7 +130,8 @@ static void put_prices(struct hd_json_writer *w, const struct hd_sched_sim_setti
 	for (uint32_t t = 0; t < set->ntypes; t++) {
 		uint32_t as = set->price_type[t];
 		hd_json_open_array(w, NULL);
-		for (size_t i = as == HD_PRICE_NONE ? 0 : set->prices->first[as]; as != HD_PRICE_NONE && i < set->prices->first[as + 1]; i++) {
+		for (size_t i = as == HD_PRICE_NONE ? 0 : set->prices->first[as]; as != HD_PRICE_NONE &&
+			i < set->prices->first[as + 1]; i++) {
 			hd_json_open_array(w, NULL);
 			hd_json_put_i64(w, NULL, set->prices->at[i].zone);
 			hd_json_put_f64(w, NULL, set->prices->at[i].at_s);
@@ -222,7 +230,8 @@ void schedsim_log_job(const struct sim *sim, uint64_t id, const struct hd_listed
 
 /* ---- what is decided ---- */
 
-static void put_shape(struct hd_json_writer *w, const struct hd_sched_state *state, const struct hd_shape *shape, double x)
+static void put_shape(struct hd_json_writer *w, const struct hd_sched_state *state,
+	const struct hd_shape *shape, double x)
 {
 	hd_json_open_object(w, NULL);
 	hd_json_put_i64(w, "job", (int64_t)state->jobs[shape->member[0]].id);
@@ -234,7 +243,8 @@ static void put_shape(struct hd_json_writer *w, const struct hd_sched_state *sta
 	hd_json_close(w);
 }
 
-void schedsim_log_solve(const struct sim *sim, const struct hd_sched_state *state, const struct hd_shares *shares)
+void schedsim_log_solve(const struct sim *sim, const struct hd_sched_state *state,
+	const struct hd_shares *shares)
 {
 	struct hd_json_writer w;
 
@@ -304,7 +314,8 @@ static bool next_decision(const char **at, const char *end, uint64_t *line, cons
 	return false;
 }
 
-bool hd_sched_log_differ(const char *a, size_t alen, const char *b, size_t blen, struct hd_sched_log_difference *where)
+bool hd_sched_log_differ(const char *a, size_t alen, const char *b, size_t blen,
+	struct hd_sched_log_difference *where)
 {
 	const char *at[2] = { a, b }, *end[2] = { a + alen, b + blen };
 	uint64_t line[2] = { 0 };
@@ -318,6 +329,7 @@ bool hd_sched_log_differ(const char *a, size_t alen, const char *b, size_t blen,
 		}
 		if (!has[0] && !has[1])
 			return false;
-	} while (has[0] && has[1] && where->len[0] == where->len[1] && !memcmp(where->text[0], where->text[1], where->len[0]));
+	} while (has[0] && has[1] && where->len[0] == where->len[1] &&
+		!memcmp(where->text[0], where->text[1], where->len[0]));
 	return true;
 }

@@ -23,11 +23,14 @@ struct reader {
 	bool has_setting;
 };
 
-static bool begins(const char *text, size_t len, const char *with) { return len >= strlen(with) && !memcmp(text, with, strlen(with)); }
+static bool begins(const char *text, size_t len, const char *with) { return len >= strlen(with) &&
+	!memcmp(text, with, strlen(with)); }
 
-bool hd_sched_log_is(const uint8_t *bytes, size_t len) { return begins((const char *)bytes, len, first_line); }
+bool hd_sched_log_is(const uint8_t *bytes, size_t len) { return begins((const char *)bytes, len, first_line);
+	}
 
-static enum hd_err get_fields(const struct hd_json *from, const struct log_field *field, void *to, struct hd_diag *diag)
+static enum hd_err get_fields(const struct hd_json *from, const struct log_field *field, void *to,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -57,12 +60,14 @@ static enum hd_err get_fields(const struct hd_json *from, const struct log_field
 }
 
 /* An array of the object, with `n` items at most. */
-static enum hd_err list_of(struct reader *r, const struct hd_json *from, const char *key, uint64_t most, const struct hd_json **list)
+static enum hd_err list_of(struct reader *r, const struct hd_json *from, const char *key, uint64_t most,
+	const struct hd_json **list)
 {
 	enum hd_err err = hd_json_get(from, key, HD_JSON_ARRAY, list, r->diag);
 
 	if (!err && hd_json_count(*list) > most)
-		err = hd_fail(r->diag, HD_E_INPUT, "%zu %s; at most %" PRIu64, hd_json_count(*list), key, most);
+		err = hd_fail(r->diag, HD_E_INPUT, "%zu %s; at most %" PRIu64, hd_json_count(*list), key,
+			most);
 	return err;
 }
 
@@ -87,7 +92,8 @@ static enum hd_err read_policy(struct reader *r, const struct hd_json *line)
 
 	if (!err)
 		err = get_fields(policy, log_policy_fields, p, r->diag);
-	if (err || (err = hd_json_get_text(policy, "name", &name, r->diag)) || (err = hd_json_get_text(policy, "variant", &variant, r->diag))
+	if (err || (err = hd_json_get_text(policy, "name", &name, r->diag)) ||
+		(err = hd_json_get_text(policy, "variant", &variant, r->diag))
 		|| (err = hd_json_get_bool(policy, "gavel", &gavel, r->diag)))
 		return err;
 	(void)snprintf(both, sizeof both, "%.64s-%.64s", name, variant);
@@ -96,7 +102,8 @@ static enum hd_err read_policy(struct reader *r, const struct hd_json *line)
 	p->policy = named.policy;
 	p->variant = named.variant;
 	p->fidelity = gavel ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
-	return hd_json_find(policy, "reference_type") ? hd_json_get_text(policy, "reference_type", &p->reference_type, r->diag) : HD_OK;
+	return hd_json_find(policy, "reference_type") ? hd_json_get_text(policy, "reference_type",
+		&p->reference_type, r->diag) : HD_OK;
 }
 
 static enum hd_err read_types(struct reader *r, const struct hd_json *line)
@@ -116,15 +123,19 @@ static enum hd_err read_types(struct reader *r, const struct hd_json *line)
 		const struct hd_json *item = hd_json_item(list, t);
 		struct hd_sched_type *type = &r->types[t];
 		uint64_t devices = 0;
-		if ((err = hd_json_get_text(item, "name", &type->name, r->diag)) || (err = hd_json_get_u64(item, "n", HD_SCHED_DEVICES, &devices, r->diag))
+		if ((err = hd_json_get_text(item, "name", &type->name, r->diag)) ||
+			(err = hd_json_get_u64(item, "n", HD_SCHED_DEVICES, &devices, r->diag))
 			|| (err = hd_json_get_f64(item, "price", &type->price_usd_h, r->diag))
 			|| (err = hd_json_get_f64(item, "revoked_per_s", &type->revoked_per_s, r->diag))
 			|| (err = hd_json_get_f64(item, "speed", &r->speed[t], r->diag)))
 			break;
 		type->n = (uint32_t)devices;
-		if (!(type->price_usd_h >= 0) || !(type->revoked_per_s >= 0) || !(r->speed[t] >= 0) || !isfinite(type->price_usd_h + type->revoked_per_s
+		if (!(type->price_usd_h >= 0) || !(type->revoked_per_s >= 0) || !(r->speed[t] >= 0) ||
+			!isfinite(type->price_usd_h + type->revoked_per_s
 			+ r->speed[t]) || (t && strcmp(r->types[t - 1].name, type->name) >= 0))
-			err = hd_fail(r->diag, HD_E_INPUT, "type %.60s: types are sorted by name; price, revocations and speed are 0 or more", type->name);
+			err = hd_fail(r->diag, HD_E_INPUT,
+				"type %.60s: types are sorted by name; price, revocations and speed are 0 "
+				"or more", type->name);
 	}
 	set->types = r->types;
 	set->ntypes = (uint32_t)n;
@@ -146,7 +157,8 @@ static enum hd_err read_hosts(struct reader *r, const struct hd_json *line)
 	if ((err = list_of(r, line, "hosts", ndevices, &list)))
 		return err;
 	if (hd_json_count(list) != ndevices)
-		return hd_fail(r->diag, HD_E_INPUT, "%zu hosts of %" PRIu64 " devices", hd_json_count(list), ndevices);
+		return hd_fail(r->diag, HD_E_INPUT, "%zu hosts of %" PRIu64 " devices", hd_json_count(list),
+			ndevices);
 	err = room(r, &hosts, (size_t)ndevices, sizeof *hosts);
 	for (size_t d = 0; d < ndevices && !err; d++)
 		if (!(err = hd_json_as_u64(hd_json_item(list, d), UINT32_MAX - 1, &host, r->diag)))
@@ -164,17 +176,20 @@ static enum hd_err read_entities(struct reader *r, const struct hd_json *line)
 
 	if (!hd_json_find(line, "entities"))
 		return HD_OK;
-	if ((err = list_of(r, line, "entities", HD_SCHED_ENTITIES, &list)) || (err = room(r, &e, n = hd_json_count(list), sizeof *e)))
+	if ((err = list_of(r, line, "entities", HD_SCHED_ENTITIES, &list)) ||
+		(err = room(r, &e, n = hd_json_count(list), sizeof *e)))
 		return err;
 	for (size_t i = 0; i < n && !err; i++) {
 		const struct hd_json *item = hd_json_item(list, i);
 		bool fifo;
-		if ((err = hd_json_get_text(item, "name", &e[i].name, r->diag)) || (err = hd_json_get_f64(item, "weight", &e[i].weight, r->diag))
+		if ((err = hd_json_get_text(item, "name", &e[i].name, r->diag)) ||
+			(err = hd_json_get_f64(item, "weight", &e[i].weight, r->diag))
 			|| (err = hd_json_get_bool(item, "fifo", &fifo, r->diag)))
 			break;
 		e[i].kind = fifo ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS;
 		if (!(e[i].weight > 0) || !isfinite(e[i].weight))
-			err = hd_fail(r->diag, HD_E_INPUT, "entity %.60s: weight %g: above 0", e[i].name, e[i].weight);
+			err = hd_fail(r->diag, HD_E_INPUT, "entity %.60s: weight %g: above 0", e[i].name,
+				e[i].weight);
 	}
 	r->log->setting.entities = e;
 	r->log->setting.nentities = (uint32_t)n;
@@ -190,15 +205,20 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *line)
 
 	if (!from)
 		return HD_OK;
-	if ((err = get_fields(from, log_elastic_fields, to, r->diag)) || (err = list_of(r, from, "speedup", HD_JOB_SCALE, &list)))
+	if ((err = get_fields(from, log_elastic_fields, to, r->diag)) ||
+		(err = list_of(r, from, "speedup", HD_JOB_SCALE, &list)))
 		return err;
 	if (!to->min || to->max < to->min || hd_json_count(list) != (size_t)to->max + 1)
-		return hd_fail(r->diag, HD_E_INPUT, "elastic: min %u, max %u, %zu speedups: 1 <= min <= max, and one for 0 to max", to->min, to->max,
+		return hd_fail(r->diag, HD_E_INPUT,
+			"elastic: min %u, max %u, %zu speedups: 1 <= min <= max, and one for 0 to max",
+			to->min, to->max,
 			hd_json_count(list));
 	err = room(r, &speedup, (size_t)to->max + 1, sizeof *speedup);
 	for (size_t k = 0; k <= to->max && !err; k++)
-		if (!(err = hd_json_as_f64(hd_json_item(list, k), &speedup[k], r->diag)) && !(speedup[k] >= 0 && isfinite(speedup[k])))
-			err = hd_fail(r->diag, HD_E_INPUT, "elastic: the speedup of %zu devices is %g", k, speedup[k]);
+		if (!(err = hd_json_as_f64(hd_json_item(list, k), &speedup[k], r->diag)) &&
+			!(speedup[k] >= 0 && isfinite(speedup[k])))
+			err = hd_fail(r->diag, HD_E_INPUT, "elastic: the speedup of %zu devices is %g", k,
+				speedup[k]);
 	to->speedup = speedup;
 	r->log->setting.elastic = to;
 	return err;
@@ -222,14 +242,18 @@ static enum hd_err read_setting(struct reader *r, const struct hd_json *line)
 	enum hd_err err = hd_json_get_i64(line, "log", 0, INT32_MAX, &version, r->diag);
 
 	if (!err && version != HD_SCHED_LOG_VERSION)
-		return hd_fail(r->diag, HD_E_INPUT, "a log of version %" PRId64 "; this program reads version %d", version, HD_SCHED_LOG_VERSION);
+		return hd_fail(r->diag, HD_E_INPUT,
+			"a log of version %" PRId64 "; this program reads version %d", version,
+			HD_SCHED_LOG_VERSION);
 	if (!err)
 		err = get_fields(line, log_setting_fields, set, r->diag);
-	if (err || (err = hd_json_get_text(line, "fidelity", &fidelity, r->diag)) || (err = read_policy(r, line)) || (err = read_types(r, line))
+	if (err || (err = hd_json_get_text(line, "fidelity", &fidelity, r->diag)) ||
+		(err = read_policy(r, line)) || (err = read_types(r, line))
 		|| (err = read_hosts(r, line)) || (err = read_entities(r, line)) || (err = read_elastic(r, line)) || (err = read_estimate(r, line)))
 		return err;
 	if (set->round_s > 0 && set->round_s < LEAST_ROUND_S)
-		return hd_fail(r->diag, HD_E_INPUT, "a round of %g s: %g at least", set->round_s, LEAST_ROUND_S);
+		return hd_fail(r->diag, HD_E_INPUT, "a round of %g s: %g at least", set->round_s,
+			LEAST_ROUND_S);
 	set->fidelity = !strcmp(fidelity, "gavel") ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
 	set->policy = &r->log->policy;
 	r->has_setting = true;
@@ -247,7 +271,8 @@ static enum hd_err read_rates(struct reader *r, const struct hd_json *line)
 	if (err)
 		return err;
 	for (uint32_t t = 0; t < set->ntypes; t++)
-		if (r->log->rates.ntypes != set->ntypes || strcmp(r->log->rates.type[t], set->types[t].name) != 0)
+		if (r->log->rates.ntypes != set->ntypes || strcmp(r->log->rates.type[t],
+			set->types[t].name) != 0)
 			return hd_fail(r->diag, HD_E_INPUT, "the rates are of other types than the setting");
 	set->rates = &r->log->rates;
 	return HD_OK;
@@ -264,7 +289,8 @@ static enum hd_err read_price(struct reader *r, const struct hd_json *line, stru
 		|| (err = hd_json_as_f64(hd_json_item(line, 1), &to->at_s, r->diag)) || (err = hd_json_as_f64(hd_json_item(line, 2), &to->usd_h, r->diag)))
 		return err;
 	to->zone = (uint32_t)zone;
-	return isfinite(to->at_s) && to->usd_h > 0 && isfinite(to->usd_h) ? HD_OK : hd_fail(r->diag, HD_E_INPUT, "price %g at %g s", to->usd_h, to->at_s);
+	return isfinite(to->at_s) && to->usd_h > 0 && isfinite(to->usd_h) ? HD_OK : hd_fail(r->diag,
+		HD_E_INPUT, "price %g at %g s", to->usd_h, to->at_s);
 }
 
 static enum hd_err read_prices(struct reader *r, const struct hd_json *line)
@@ -274,15 +300,18 @@ static enum hd_err read_prices(struct reader *r, const struct hd_json *line)
 	const struct hd_json *lists;
 	uint32_t *as;
 	size_t n = 0;
-	enum hd_err err = set->prices ? hd_fail(r->diag, HD_E_INPUT, "a second list of prices") : list_of(r, line, "prices", set->ntypes, &lists);
+	enum hd_err err = set->prices ? hd_fail(r->diag, HD_E_INPUT, "a second list of prices") : list_of(r,
+		line, "prices", set->ntypes, &lists);
 
 	if (!err && hd_json_count(lists) != set->ntypes)
-		err = hd_fail(r->diag, HD_E_INPUT, "prices of %zu types; there are %u", hd_json_count(lists), set->ntypes);
+		err = hd_fail(r->diag, HD_E_INPUT, "prices of %zu types; there are %u", hd_json_count(lists),
+			set->ntypes);
 	for (uint32_t t = 0; t < set->ntypes && !err; t++) {
 		err = hd_json_as(hd_json_item(lists, t), HD_JSON_ARRAY, r->diag);
 		n += err ? 0 : hd_json_count(hd_json_item(lists, t));
 	}
-	if (err || (err = room(r, &as, set->ntypes, sizeof *as)) || (err = room(r, &p->first, (size_t)set->ntypes + 1, sizeof *p->first))
+	if (err || (err = room(r, &as, set->ntypes, sizeof *as)) ||
+		(err = room(r, &p->first, (size_t)set->ntypes + 1, sizeof *p->first))
 		|| (err = room(r, &p->at, n, sizeof *p->at)))
 		return err;
 	for (uint32_t t = 0; t < set->ntypes && !err; t++) {
@@ -291,9 +320,11 @@ static enum hd_err read_prices(struct reader *r, const struct hd_json *line)
 		for (size_t i = 0; i < hd_json_count(list) && !err; i++) {
 			struct hd_price *to = &p->at[p->n++];
 			to->type = t;
-			if (!(err = read_price(r, hd_json_item(list, i), to)) && i && (to->zone < to[-1].zone || (to->zone == to[-1].zone
+			if (!(err = read_price(r, hd_json_item(list, i), to)) && i &&
+				(to->zone < to[-1].zone || (to->zone == to[-1].zone
 				&& to->at_s < to[-1].at_s)))
-				err = hd_fail(r->diag, HD_E_INPUT, "prices of a type are sorted by zone, then by time");
+				err = hd_fail(r->diag, HD_E_INPUT,
+					"prices of a type are sorted by zone, then by time");
 		}
 		p->first[t + 1] = p->n;
 	}
@@ -309,9 +340,11 @@ static enum hd_err read_events(struct reader *r, const struct hd_json *line)
 	const struct hd_json *list;
 	uint64_t type = 0;
 	int64_t change = 0, there = 0;
-	enum hd_err err = r->log->setting.events ? hd_fail(r->diag, HD_E_INPUT, "a second list of events") : list_of(r, line, "events", HD_MACHINES, &list);
+	enum hd_err err = r->log->setting.events ? hd_fail(r->diag, HD_E_INPUT, "a second list of events") :
+		list_of(r, line, "events", HD_MACHINES, &list);
 
-	if (err || (err = hd_json_get_u64(line, "type", r->log->setting.ntypes - 1, &type, r->diag)) || (err = room(r, &e->at, hd_json_count(list),
+	if (err || (err = hd_json_get_u64(line, "type", r->log->setting.ntypes - 1, &type, r->diag)) ||
+		(err = room(r, &e->at, hd_json_count(list),
 		sizeof *e->at)))
 		return err;
 	for (size_t i = 0; i < hd_json_count(list) && !err; i++) {
@@ -319,15 +352,18 @@ static enum hd_err read_events(struct reader *r, const struct hd_json *line)
 		struct hd_machine_event *to = &e->at[i];
 		if (hd_json_count(item) != 2)
 			return hd_fail(r->diag, HD_E_INPUT, "an event is [time, change]");
-		if ((err = hd_json_as_f64(hd_json_item(item, 0), &to->at_s, r->diag)) || (err = hd_json_as_i64(hd_json_item(item, 1), -HD_MACHINES, HD_MACHINES,
+		if ((err = hd_json_as_f64(hd_json_item(item, 0), &to->at_s, r->diag)) ||
+			(err = hd_json_as_i64(hd_json_item(item, 1), -HD_MACHINES, HD_MACHINES,
 			&change, r->diag)))
 			return err;
 		to->change = (int32_t)change;
 		to->name = "";
 		there += change;
-		if (!isfinite(to->at_s) || (i && to->at_s < to[-1].at_s) || there < 0 || there > r->types[type].n)
+		if (!isfinite(to->at_s) || (i && to->at_s < to[-1].at_s) || there < 0 ||
+			there > r->types[type].n)
 			err = hd_fail(r->diag, HD_E_INPUT,
-				"event %zu at %g s makes %" PRId64 " machines of %u: sorted by time, from 0 to what there is", i, to->at_s, there,
+				"event %zu at %g s makes %" PRId64 " machines of %u: sorted by time, from 0 "
+				"to what there is", i, to->at_s, there,
 				r->types[type].n);
 	}
 	e->n = hd_json_count(list);
@@ -348,7 +384,8 @@ static enum hd_err grow_jobs(struct reader *r)
 	r->jobs_cap = r->jobs_cap ? 2 * r->jobs_cap : 256;
 	if (r->jobs_cap > HD_JOB_LIST)
 		return hd_fail(r->diag, HD_E_INPUT, "more than %d jobs in one log", HD_JOB_LIST);
-	if ((err = room(r, &jobs, r->jobs_cap, sizeof *jobs)) || (err = room(r, &ids, r->jobs_cap, sizeof *ids)))
+	if ((err = room(r, &jobs, r->jobs_cap, sizeof *jobs)) ||
+		(err = room(r, &ids, r->jobs_cap, sizeof *ids)))
 		return err;
 	if (list->n) {
 		memcpy(jobs, list->at, list->n * sizeof *jobs);
@@ -369,16 +406,22 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *line)
 	uint64_t id = 0, scale = 0;
 	enum hd_err err = grow_jobs(r);
 
-	if (err || (err = hd_json_get_u64(line, "job", HD_JOB_LIST, &id, r->diag)) || (err = hd_json_get_text(line, "kind", &job.kind, r->diag))
+	if (err || (err = hd_json_get_u64(line, "job", HD_JOB_LIST, &id, r->diag)) ||
+		(err = hd_json_get_text(line, "kind", &job.kind, r->diag))
 		|| (err = hd_json_get_text(line, "user", &job.user, r->diag)) || (err = hd_json_get_u64(line, "scale", HD_JOB_SCALE, &scale, r->diag)))
 		return err;
 	if (hd_json_find(line, "type"))
 		err = hd_json_get_text(line, "type", &job.type, r->diag);
 	for (size_t k = 0; k < sizeof numbers / sizeof *numbers && !err; k++)
-		if (!(err = hd_json_get_f64(line, numbers[k].key, numbers[k].to, r->diag)) && !(*numbers[k].to >= numbers[k].least))
-			err = hd_fail(r->diag, HD_E_INPUT, "job %" PRIu64 ": %s is %g", id, numbers[k].key, *numbers[k].to);
-	if (!err && (!scale || !(job.weight > 0) || !isfinite(job.weight + job.steps + job.arrival_s + job.slo + job.duration_s)))
-		err = hd_fail(r->diag, HD_E_INPUT, "job %" PRIu64 ": scale and weight are above 0, and all but the deadline is finite", id);
+		if (!(err = hd_json_get_f64(line, numbers[k].key, numbers[k].to, r->diag)) &&
+			!(*numbers[k].to >= numbers[k].least))
+			err = hd_fail(r->diag, HD_E_INPUT, "job %" PRIu64 ": %s is %g", id, numbers[k].key,
+				*numbers[k].to);
+	if (!err && (!scale || !(job.weight > 0) || !isfinite(job.weight + job.steps + job.arrival_s +
+		job.slo + job.duration_s)))
+		err = hd_fail(r->diag, HD_E_INPUT,
+			"job %" PRIu64 ": scale and weight are above 0, and all but the deadline is finite",
+			id);
 	job.scale = (uint32_t)scale;
 	r->ids[r->log->list.n] = id;
 	r->log->list.at[r->log->list.n++] = job;
@@ -387,7 +430,8 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *line)
 
 /* ---- lines ---- */
 
-static const struct { const char *begins; enum hd_err (*read)(struct reader *, const struct hd_json *); } givens[] = {
+static const struct { const char *begins; enum hd_err (*read)(struct reader *, const struct hd_json *);
+	} givens[] = {
 	{ "{\"job\":", read_job }, { "{\"rates\":", read_rates }, { "{\"prices\":", read_prices }, { "{\"events\":", read_events },
 	{ first_line, read_setting },
 };
@@ -407,7 +451,9 @@ static enum hd_err read_line(struct reader *r, const char *text, size_t len)
 		if (!begins(text, len, givens[k].begins))
 			continue;
 		if ((givens[k].read == read_setting) == r->has_setting)
-			return hd_fail(diag, HD_E_INPUT, "%s: %s", where, r->has_setting ? "a second setting" : "the first line of a log is its setting");
+			return hd_fail(diag, HD_E_INPUT, "%s: %s", where,
+				r->has_setting ? "a second setting" :
+				"the first line of a log is its setting");
 		enum hd_err err = hd_json_parse(r->arena, where, text, len, &json, diag);
 		if (err)
 			return err;
@@ -415,11 +461,13 @@ static enum hd_err read_line(struct reader *r, const char *text, size_t len)
 		err = givens[k].read(r, json);
 		r->diag = diag;
 		if (err)
-			return hd_fail(diag, err, "%s%s%s", begins(why.text, strlen(why.text), where) ? "" : where,
+			return hd_fail(diag, err, "%s%s%s",
+				begins(why.text, strlen(why.text), where) ? "" : where,
 				begins(why.text, strlen(why.text), where) ? "" : ": ", why.text);
 		return HD_OK;
 	}
-	return hd_fail(r->diag, HD_E_INPUT, "%s: \"%.*s\" begins no line of a log", where, (int)(len < 40 ? len : 40), text);
+	return hd_fail(r->diag, HD_E_INPUT, "%s: \"%.*s\" begins no line of a log", where,
+		(int)(len < 40 ? len : 40), text);
 }
 
 /* Jobs to their ids, which are 0 to n - 1. */
@@ -435,7 +483,9 @@ static enum hd_err sort_jobs(struct reader *r)
 	for (size_t i = 0; i < list->n && !err; i++) {
 		uint64_t id = r->ids[i];
 		if (id >= list->n || has[id])
-			return hd_fail(r->diag, HD_E_INPUT, "%s: job %" PRIu64 " of %zu: every number below the count once", r->name, id, list->n);
+			return hd_fail(r->diag, HD_E_INPUT,
+				"%s: job %" PRIu64 " of %zu: every number below the count once", r->name, id,
+				list->n);
 		has[id] = true;
 		sorted[id] = list->at[i];
 	}
@@ -454,7 +504,8 @@ static bool next_job(void *source, struct hd_listed_job *job)
 	return true;
 }
 
-enum hd_err hd_sched_log_read(struct hd_sched_log *log, const char *name, const uint8_t *bytes, size_t len, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_sched_log_read(struct hd_sched_log *log, const char *name, const uint8_t *bytes, size_t len,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct reader r = { .log = log, .name = name, .arena = arena, .diag = diag };
 	const char *at = (const char *)bytes, *end = at + len;
@@ -466,7 +517,9 @@ enum hd_err hd_sched_log_read(struct hd_sched_log *log, const char *name, const 
 		size_t n = (size_t)((eol ? eol : end) - at);
 		r.line++;
 		if (!r.has_setting && !begins(at, n, first_line))
-			return hd_fail(diag, HD_E_INPUT, "%s:%" PRIu64 ": the first line of a log is its setting ({\"log\":...)", name, r.line);
+			return hd_fail(diag, HD_E_INPUT,
+				"%s:%" PRIu64 ": the first line of a log is its setting ({\"log\":...)", name,
+				r.line);
 		err = read_line(&r, at, n);
 		at = eol ? eol + 1 : end;
 	}

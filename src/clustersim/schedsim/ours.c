@@ -1,5 +1,5 @@
-/* Events in place of turns. Between two events every run goes at one rate, so the time of its end is known when it starts and
- * nothing is stepped through. */
+/* Events in place of turns. Between two events every run goes at one rate, so the time of its end is known
+ * when it starts and nothing is stepped through. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "base/room.h"
 #include "clustersim/schedsim/int.h"
 
-enum { PATIENCE = 2000 };                         /* boundaries without anybody running, coming or returning: nobody ever will */
+/* boundaries without anybody running, coming or returning: nobody ever will */
+enum { PATIENCE = 2000 };
 
 struct live {
 	struct hd_run run;
@@ -38,9 +39,11 @@ struct events {
 	uint64_t same, leases;
 };
 
-static double exponential(const struct sim *sim, enum hd_rng_cluster what, uint64_t who, uint32_t draw, double rate)
+static double exponential(const struct sim *sim, enum hd_rng_cluster what, uint64_t who, uint32_t draw,
+	double rate)
 {
-	struct hd_philox x = hd_philox((uint32_t[4]){ what, (uint32_t)who, (uint32_t)(who >> 32), draw }, hd_philox_key(sim->set->seed, HD_RNG_CLUSTER));
+	struct hd_philox x = hd_philox((uint32_t[4]){ what, (uint32_t)who, (uint32_t)(who >> 32), draw },
+		hd_philox_key(sim->set->seed, HD_RNG_CLUSTER));
 
 	return rate > 0 ? -log(((double)x.word[0] + 0.5) * 0x1p-32) / rate : INFINITY;
 }
@@ -71,7 +74,8 @@ static void tell(const struct sim *sim, uint64_t id, const struct live *l, doubl
 
 	for (uint8_t k = 0; watch && k < l->run.nneeds; k++) {
 		uint32_t type = l->run.need[k].type, n = l->run.need[k].n;
-		watch->ran(watch->self, id, type, part * n, part * n * sim->price[type] * (now_s - l->at_s) / 3600, l->at_s, now_s);
+		watch->ran(watch->self, id, type, part * n,
+			part * n * sim->price[type] * (now_s - l->at_s) / 3600, l->at_s, now_s);
 	}
 }
 
@@ -115,7 +119,8 @@ static void set_ends(struct events *e, struct live *l)
 {
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
 		const struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
-		l->end_s[m] = fmax(l->at_s, l->ready_s) + fmax(0, job->listed.steps - job->done) / l->run.rate[m];
+		l->end_s[m] = fmax(l->at_s, l->ready_s) + fmax(0,
+			job->listed.steps - job->done) / l->run.rate[m];
 	}
 }
 
@@ -191,7 +196,8 @@ static void draw_failure(struct events *e, struct live *l)
 	struct sim_job *job = schedsim_job(e->sim, l->run.id[0]);
 
 	l->fails_s = e->sim->set->failures_per_s > 0
-		? e->sim->now_s + exponential(e->sim, HD_RNG_CLUSTER_FAILURE, job->id, job->draws++, e->sim->set->failures_per_s * l->run.ndevices) : INFINITY;
+		? e->sim->now_s + exponential(e->sim, HD_RNG_CLUSTER_FAILURE, job->id, job->draws++,
+			e->sim->set->failures_per_s * l->run.ndevices) : INFINITY;
 }
 
 static void fail(struct events *e)
@@ -237,7 +243,8 @@ static void draw_devices(struct events *e)
 		bool away = !e->away[d];
 		turn_device(e, d, away);
 		e->next_s[d] = e->sim->now_s + (away ? set->away_s
-			: exponential(e->sim, HD_RNG_CLUSTER_REVOKED, d, e->draws[d]++, set->types[type_of(e->sim, d)].revoked_per_s));
+			: exponential(e->sim, HD_RNG_CLUSTER_REVOKED, d, e->draws[d]++,
+				set->types[type_of(e->sim, d)].revoked_per_s));
 	}
 }
 
@@ -249,7 +256,8 @@ static void follow_log(struct events *e)
 
 	for (uint32_t t = 0; set->events && t < set->event_type; t++)
 		from += set->types[t].n;
-	for (; set->events && e->event < set->events->n && e->start_s + set->events->at[e->event].at_s <= e->sim->now_s; e->event++) {
+	for (; set->events && e->event < set->events->n && e->start_s +
+		set->events->at[e->event].at_s <= e->sim->now_s; e->event++) {
 		int32_t change = set->events->at[e->event].change;
 		uint32_t n = set->types[set->event_type].n;
 		for (uint32_t d = 0; d < n && change > 0; d++)
@@ -277,7 +285,8 @@ static void read_prices(struct events *e)
 		if (set->price_type[t] == HD_PRICE_NONE)
 			continue;
 		e->sim->price[t] = hd_price_at(set->prices, set->price_type[t], at_s);
-		e->price_s = fmin(e->price_s, hd_price_change(set->prices, set->price_type[t], at_s) - at_s + e->sim->now_s);
+		e->price_s = fmin(e->price_s, hd_price_change(set->prices, set->price_type[t],
+			at_s) - at_s + e->sim->now_s);
 	}
 }
 
@@ -298,7 +307,8 @@ static void log_round(struct events *e, const char *why)
 		const struct live *l = &e->live[i];
 		if (l->run.kind == HD_RUN_SAME)
 			continue;
-		hd_text_addf(log, "%s{\"%s\":%llu", follows ? "," : "", kinds[l->run.kind], (unsigned long long)l->run.id[0]);
+		hd_text_addf(log, "%s{\"%s\":%llu", follows ? "," : "", kinds[l->run.kind],
+			(unsigned long long)l->run.id[0]);
 		if (l->run.nmembers == 2)
 			hd_text_addf(log, ",\"with\":%llu", (unsigned long long)l->run.id[1]);
 		hd_text_add(log, ",\"on\":[");
@@ -326,10 +336,12 @@ static void log_round(struct events *e, const char *why)
 
 static double resize_cost(const struct sim *sim)
 {
-	return sim->set->elastic && sim->set->elastic->resize_s > 0 ? sim->set->elastic->resize_s : sim->set->costs.resize_s;
+	return sim->set->elastic && sim->set->elastic->resize_s > 0 ? sim->set->elastic->resize_s :
+		sim->set->costs.resize_s;
 }
 
-/* Until whoever had the device has let go of it: one that goes on with fewer resizes, all others commit and leave. */
+/* Until whoever had the device has let go of it: one that goes on with fewer resizes, all others commit
+ * and leave. */
 static double let_go(const struct events *e, uint32_t owner)
 {
 	const struct sim_job *job = schedsim_job(e->sim, e->old[owner].run.id[0]);
@@ -337,14 +349,17 @@ static double let_go(const struct events *e, uint32_t owner)
 	return job && job->resizes ? resize_cost(e->sim) : e->sim->set->costs.preempt_s;
 }
 
-static void begin(struct events *e, struct live *l, const struct hd_run *run, const uint32_t *device, uint32_t *used)
+static void begin(struct events *e, struct live *l, const struct hd_run *run, const uint32_t *device,
+	uint32_t *used)
 {
 	const struct hd_switch_costs *costs = &e->sim->set->costs;
-	const double cost[] = { [HD_RUN_START] = costs->start_s, [HD_RUN_SAME] = 0, [HD_RUN_RESIZE] = resize_cost(e->sim), [HD_RUN_MOVE] = costs->move_s };
+	const double cost[] = { [HD_RUN_START] = costs->start_s, [HD_RUN_SAME] = 0,
+		[HD_RUN_RESIZE] = resize_cost(e->sim), [HD_RUN_MOVE] = costs->move_s };
 	uint32_t was = schedsim_job(e->sim, run->id[0])->run;
 	double now_s = e->sim->now_s, from_s = now_s;
 
-	*l = (struct live){ .run = *run, .first = *used, .at_s = now_s, .ready_s = now_s, .fails_s = INFINITY };
+	*l = (struct live){ .run = *run, .first = *used, .at_s = now_s, .ready_s = now_s,
+		.fails_s = INFINITY };
 	schedsim_begin_pair(e->sim, &l->run);
 	memcpy(&e->device[*used], &device[run->first], run->ndevices * sizeof *device);
 	*used += run->ndevices;
@@ -359,13 +374,15 @@ static void begin(struct events *e, struct live *l, const struct hd_run *run, co
 		if (owner && owner - 1 != was && e->old[owner - 1].run.nmembers)
 			from_s = fmax(from_s, now_s + let_go(e, owner - 1));
 	}
-	bool starting = was != UINT32_MAX && e->old[was].ready_s > now_s;       /* what it was charged for is not done yet */
+	/* what it was charged for is not done yet */
+	bool starting = was != UINT32_MAX && e->old[was].ready_s > now_s;
 	if (starting && run->kind == HD_RUN_RESIZE)
 		from_s = fmax(from_s, e->old[was].ready_s);
 	if (e->sim->set->free_switching)
 		from_s = now_s;
 	else
-		from_s += starting && run->kind == HD_RUN_MOVE ? fmax(costs->start_s, costs->move_s) : cost[run->kind];
+		from_s += starting && run->kind == HD_RUN_MOVE ? fmax(costs->start_s, costs->move_s) :
+			cost[run->kind];
 	l->ready_s = from_s;
 	draw_failure(e, l);
 	set_ends(e, l);
@@ -385,7 +402,8 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	e->live = live;
 	e->live_cap = cap;
 	e->device = device;
-	if ((err = hd_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live, "entries of a simulation", sim->diag)))
+	if ((err = hd_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live,
+		"entries of a simulation", sim->diag)))
 		return err;
 	e->nlive = 0;
 	for (uint32_t i = 0; i < sim->njobs; i++)
@@ -425,7 +443,8 @@ static bool prices_moved(const struct events *e)
 	if (e->sim->set->policy->patience > 0 && e->sim->now_s - e->solved_s >= 3600)
 		return true;                              /* who waits has an hour less */
 	for (uint32_t t = 0; t < e->sim->set->ntypes; t++)
-		if (fabs(e->sim->price[t] - e->solved_price[t]) >= 0.1 * e->solved_price[t] && e->solved_price[t] > 0)
+		if (fabs(e->sim->price[t] - e->solved_price[t]) >= 0.1 * e->solved_price[t] &&
+			e->solved_price[t] > 0)
 			return e->sim->now_s - e->solved_s >= 3600;
 	return false;
 }
@@ -482,7 +501,8 @@ static enum hd_err step(struct events *e)
 		err = schedsim_admit(sim);
 		e->came = true;
 	}
-	if (!isfinite(e->boundary_s) && sim->njobs)        /* after an empty cluster, and at the start: decide now */
+	/* after an empty cluster, and at the start: decide now */
+	if (!isfinite(e->boundary_s) && sim->njobs)
 		e->boundary_s = sim->now_s;
 	if (!err)
 		err = decide(e);
@@ -495,7 +515,8 @@ static enum hd_err open_events(struct events *e, struct sim *sim)
 	uint32_t n = sim->ndevices;
 	bool revokes = false;
 
-	*e = (struct events){ .sim = sim, .start_s = sim->now_s, .round_s = sim->set->round_s > 0 ? sim->set->round_s : 60, .boundary_s = INFINITY,
+	*e = (struct events){ .sim = sim, .start_s = sim->now_s,
+		.round_s = sim->set->round_s > 0 ? sim->set->round_s : 60, .boundary_s = INFINITY,
 		.price_s = sim->set->prices ? sim->now_s : INFINITY, .nusable = n };
 	for (uint32_t t = 0; t < sim->set->ntypes; t++)
 		revokes |= sim->set->types[t].revoked_per_s > 0;
@@ -511,7 +532,8 @@ static enum hd_err open_events(struct events *e, struct sim *sim)
 	memset(e->away, 0, n * sizeof *e->away);
 	memset(e->draws, 0, n * sizeof *e->draws);
 	for (uint32_t d = 0; d < n && revokes; d++)
-		e->next_s[d] = sim->now_s + exponential(sim, HD_RNG_CLUSTER_REVOKED, d, e->draws[d]++, sim->set->types[type_of(sim, d)].revoked_per_s);
+		e->next_s[d] = sim->now_s + exponential(sim, HD_RNG_CLUSTER_REVOKED, d, e->draws[d]++,
+			sim->set->types[type_of(sim, d)].revoked_per_s);
 	/* a log starts with no machine there */
 	for (uint32_t d = 0; d < n && sim->set->events; d++)
 		if (type_of(sim, d) == sim->set->event_type) {
@@ -544,7 +566,8 @@ enum hd_err schedsim_ours(struct sim *sim)
 			break;
 		}
 		err = step(&e);
-		e.patience = e.nlive || sim->more || (sim->set->events && e.event < sim->set->events->n) || e.next_s || waits(sim) ? 0 : e.patience + 1;
+		e.patience = e.nlive || sim->more || (sim->set->events && e.event < sim->set->events->n) ||
+			e.next_s || waits(sim) ? 0 : e.patience + 1;
 		if (!err && e.patience > PATIENCE) {
 			sim->result->ended = "jobs are left that the policy never gives devices";
 			break;

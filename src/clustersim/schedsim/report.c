@@ -18,7 +18,8 @@ struct report {
 	const char *name[HD_REPORT_RUNS];
 };
 
-static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end || (id >= set->first && id < set->end); }
+static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end ||
+	(id >= set->first && id < set->end); }
 
 /* ---- numbers ---- */
 
@@ -44,7 +45,8 @@ static void print_table(const struct report *r)
 {
 	static const char head[] = "<section><h2>Summary</h2><div class=\"wide\"><table>"
 		"<tr><th>policy</th><th>jobs over</th><th>JCT average</th><th>median</th>"
-		"<th>95 %</th><th>makespan</th><th>&rho; average</th><th>&rho; worst</th><th>busy</th><th>computing</th><th>cost, $</th><th>missed</th>"
+		"<th>95 %</th><th>makespan</th><th>&rho; average</th><th>&rho; "
+		"worst</th><th>busy</th><th>computing</th><th>cost, $</th><th>missed</th>"
 		"<th>moves</th><th>resizes</th><th>revoked</th><th>extended</th><th>solves</th></tr>\n";
 
 	hd_text_add(r->page, head);
@@ -52,7 +54,8 @@ static void print_table(const struct report *r)
 		const struct hd_sched_sim_result *s = r->run[i].result;
 		hd_text_add(r->page, "<tr><td class=\"k\">");
 		hd_page_text(r->page, r->run[i].policy);
-		hd_text_addf(r->page, "</td><td class=\"n\">%" PRIu64 " of %" PRIu64 "</td>", s->nover, s->njobs);
+		hd_text_addf(r->page, "</td><td class=\"n\">%" PRIu64 " of %" PRIu64 "</td>", s->nover,
+			s->njobs);
 		put_seconds(r->page, s->avg_jct_s);
 		put_seconds(r->page, s->median_jct_s);
 		put_seconds(r->page, s->p95_jct_s);
@@ -62,15 +65,20 @@ static void print_table(const struct report *r)
 		put_number(r->page, "1 %", 100 * s->utilisation);
 		put_number(r->page, "1 %", 100 * s->productive);
 		put_number(r->page, "2", s->cost_usd);
-		hd_text_addf(r->page, s->deadlines ? "<td class=\"n\">%" PRIu64 " of %" PRIu64 "</td>" : "<td class=\"n\">-</td>", s->missed, s->deadlines);
-		hd_text_addf(r->page, "<td class=\"n\">%" PRIu64 "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">%" PRIu64 "</td>", s->moves, s->resizes,
+		hd_text_addf(r->page, s->deadlines ? "<td class=\"n\">%" PRIu64 " of %" PRIu64 "</td>" :
+			"<td class=\"n\">-</td>", s->missed, s->deadlines);
+		hd_text_addf(r->page,
+			"<td class=\"n\">%" PRIu64 "</td><td class=\"n\">%" PRIu64 "</td><td "
+			"class=\"n\">%" PRIu64 "</td>", s->moves, s->resizes,
 			s->revoked);
 		put_number(r->page, "1 %", 100 * s->extended);
 		hd_text_addf(r->page, "<td class=\"n\">%" PRIu64 "</td></tr>\n", s->solves);
 	}
 	hd_text_add(r->page,
-		"</table></div><p class=\"note\">JCT: from arrival to the end. &rho;, finish-time fairness: JCT over the time alone on an equal part "
-		"of the cluster; above 1 the job was worse off. Busy devices are paid; computing leaves out starts and moves. Extended: leases whose job kept "
+		"</table></div><p class=\"note\">JCT: from arrival to the end. &rho;, finish-time fairness: "
+		"JCT over the time alone on an equal part "
+		"of the cluster; above 1 the job was worse off. Busy devices are paid; computing leaves out "
+		"starts and moves. Extended: leases whose job kept "
 		"its devices.</p></section>\n");
 	for (uint32_t i = 0; i < r->nruns; i++) {
 		if (!*r->run[i].result->ended)
@@ -96,7 +104,8 @@ static int up(const void *a, const void *b)
 }
 
 /* Sorted finite values of a run's jobs; NULL: no memory. */
-static double *values(const struct report *r, uint32_t run, double (*value)(const struct hd_sim_row *), size_t *n)
+static double *values(const struct report *r, uint32_t run, double (*value)(const struct hd_sim_row *),
+	size_t *n)
 {
 	const struct hd_sched_sim_result *s = r->run[run].result;
 	double *at = hd_arena_take(r->arena, (size_t)s->nrows + 1, sizeof *at);
@@ -110,9 +119,11 @@ static double *values(const struct report *r, uint32_t run, double (*value)(cons
 	return at;
 }
 
-static void print_distribution(const struct report *r, const char *title, const char *x_name, double (*value)(const struct hd_sim_row *))
+static void print_distribution(const struct report *r, const char *title, const char *x_name,
+	double (*value)(const struct hd_sim_row *))
 {
-	struct hd_plot p = { .title = title, .unit = "share of the jobs at or below", .x_name = x_name, .high = 1 };
+	struct hd_plot p = { .title = title, .unit = "share of the jobs at or below", .x_name = x_name,
+		.high = 1 };
 	double *at[HD_REPORT_RUNS];
 	size_t n[HD_REPORT_RUNS], most = 0;
 
@@ -124,7 +135,8 @@ static void print_distribution(const struct report *r, const char *title, const 
 		most = n[i] > most ? n[i] : most;
 	}
 	if (!most || !(p.x_end > 0)) {
-		hd_text_addf(r->page, "<section><h2>%s</h2><p class=\"empty\">no job is over</p></section>\n", title);
+		hd_text_addf(r->page, "<section><h2>%s</h2><p class=\"empty\">no job is over</p></section>\n",
+			title);
 		return;
 	}
 	hd_plot_open(r->page, &p);
@@ -143,8 +155,10 @@ static void print_distribution(const struct report *r, const char *title, const 
 
 /* ---- over time ---- */
 
-static double busy_of(const struct hd_sched_story *s, uint32_t bin, double ndevices) { return 100 * s->bin[bin].device_s / s->bin_s / ndevices; }
-static double usd_of(const struct hd_sched_story *s, uint32_t bin, double ndevices) { return (void)ndevices, s->bin[bin].usd; }
+static double busy_of(const struct hd_sched_story *s, uint32_t bin,
+	double ndevices) { return 100 * s->bin[bin].device_s / s->bin_s / ndevices; }
+static double usd_of(const struct hd_sched_story *s, uint32_t bin, double ndevices) { return (void)ndevices,
+	s->bin[bin].usd; }
 
 static uint32_t nbins(const struct hd_sched_story *s)
 {
@@ -171,7 +185,8 @@ static void print_over_time(const struct report *r, const char *title, const cha
 		p.x_end = fmax(p.x_end, nbins(s) * s->bin_s / 3600);
 	}
 	if (!(high > 0) || !(p.x_end > 0)) {
-		hd_text_addf(r->page, "<section><h2>%s</h2><p class=\"empty\">%s</p></section>\n", title, sums ? "no prices are known" : "nobody ran");
+		hd_text_addf(r->page, "<section><h2>%s</h2><p class=\"empty\">%s</p></section>\n", title,
+			sums ? "no prices are known" : "nobody ran");
 		return;
 	}
 	p.high = sums ? high * 1.05 : fmax(100, high);
@@ -199,7 +214,8 @@ static void print_gantt(const struct report *r, uint32_t run)
 	uint32_t shown = njobs < HD_STORY_JOBS ? (uint32_t)njobs : HD_STORY_JOBS;
 	char text[HD_STORY_JOBS][24], note[200];
 	const char *row_name[HD_STORY_JOBS], *types[HD_SCHED_TYPES];
-	struct hd_plot p = { .title = "Devices of each job", .unit = r->run[run].policy, .x_name = "hour", .rows = shown, .row_name = row_name };
+	struct hd_plot p = { .title = "Devices of each job", .unit = r->run[run].policy, .x_name = "hour",
+		.rows = shown, .row_name = row_name };
 	bool joined = false;
 
 	for (uint32_t j = 0; j < shown; j++) {
@@ -218,20 +234,25 @@ static void print_gantt(const struct report *r, uint32_t run)
 		for (uint32_t b = 0; b < s->job[j].n; b++) {
 			const struct story_bar *bar = &s->job[j].bar[b];
 			char title[200];
-			(void)snprintf(title, sizeof title, "job %" PRIu64 ": %.9g %.80s, %.3f h to %.3f h", s->first + j, bar->devices, types[bar->type],
+			(void)snprintf(title, sizeof title, "job %" PRIu64 ": %.9g %.80s, %.3f h to %.3f h",
+				s->first + j, bar->devices, types[bar->type],
 				(bar->from_s - s->start_s) / 3600, (bar->to_s - s->start_s) / 3600);
-			hd_plot_bar(r->page, &p, j, bar->type, (bar->from_s - s->start_s) / 3600, (bar->to_s - s->start_s) / 3600, title);
+			hd_plot_bar(r->page, &p, j, bar->type, (bar->from_s - s->start_s) / 3600,
+				(bar->to_s - s->start_s) / 3600, title);
 		}
-	(void)snprintf(note, sizeof note, "one row a job%s%s", shown < njobs ? ", the first of them only" : "",
+	(void)snprintf(note, sizeof note, "one row a job%s%s",
+		shown < njobs ? ", the first of them only" : "",
 		joined ? "; where a job changed often, neighbouring stays are drawn as one" : "");
 	hd_plot_close(r->page, &p, note);
 	hd_plot_legend(r->page, r->set->ntypes, types);
 }
 
-void hd_sched_report_print(struct hd_text *page, const char *title, const struct hd_sched_sim_setting *set, const struct hd_sched_report_run *run,
+void hd_sched_report_print(struct hd_text *page, const char *title, const struct hd_sched_sim_setting *set,
+	const struct hd_sched_report_run *run,
 	uint32_t nruns, struct hd_arena *arena)
 {
-	struct report r = { .page = page, .set = set, .run = run, .nruns = nruns < HD_REPORT_RUNS ? nruns : HD_REPORT_RUNS, .arena = arena };
+	struct report r = { .page = page, .set = set, .run = run,
+		.nruns = nruns < HD_REPORT_RUNS ? nruns : HD_REPORT_RUNS, .arena = arena };
 
 	for (uint32_t i = 0; i < r.nruns; i++)
 		r.name[i] = run[i].policy;
@@ -241,7 +262,8 @@ void hd_sched_report_print(struct hd_text *page, const char *title, const struct
 		hd_text_addf(page, "%s%u ", t ? ", " : "", set->types[t].n);
 		hd_page_text(page, set->types[t].name);
 	}
-	hd_text_addf(page, "; %s.</p>\n", set->fidelity == HD_FIDELITY_GAVEL ? "the published simulator's rules, its faults included" : "exact rules");
+	hd_text_addf(page, "; %s.</p>\n", set->fidelity == HD_FIDELITY_GAVEL ?
+		"the published simulator's rules, its faults included" : "exact rules");
 	print_table(&r);
 	if (r.nruns > 1)
 		hd_plot_legend(page, r.nruns, r.name);

@@ -9,18 +9,23 @@
 
 enum { POLICY_BYTES = 1 << 30 };
 
-static bool packs(const struct hd_policy_setting *set) { return set->variant == HD_VARIANT_PACKED || set->variant == HD_VARIANT_KINDS; }
+static bool packs(const struct hd_policy_setting *set) { return set->variant == HD_VARIANT_PACKED ||
+	set->variant == HD_VARIANT_KINDS; }
 
-/* The published scheduler draws the order of types anew each round for policies that do not look at speeds: the plain variants, and
- * those of fixed parts that have no variant. It holds back jobs without share for FIFO alone, whose row is the one of a queue with variants. */
+/* The published scheduler draws the order of types anew each round for policies that do not look at speeds:
+ * the plain variants, and those of fixed parts that have no variant. It holds back jobs without share for
+ * FIFO alone, whose row is the one of a queue with variants. */
 static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set)
 {
 	const struct hd_sched_policy *row = set->policy->policy;
-	bool gavel = set->fidelity == HD_FIDELITY_GAVEL, parts = !(row->powers & (HD_POLICY_LP | HD_POLICY_WHOLE)) && row->variants == 1u << HD_VARIANT_HETERO;
+	bool gavel = set->fidelity == HD_FIDELITY_GAVEL, parts =
+		!(row->powers & (HD_POLICY_LP | HD_POLICY_WHOLE)) && row->variants == 1u << HD_VARIANT_HETERO;
 
-	return (struct hd_rounds_setting){ .fidelity = set->fidelity, .round_s = set->round_s, .min_reset_s = set->min_reset_s, .kappa = set->kappa,
+	return (struct hd_rounds_setting){ .fidelity = set->fidelity, .round_s = set->round_s,
+		.min_reset_s = set->min_reset_s, .kappa = set->kappa,
 		.steady = row->powers & HD_POLICY_STEADY,
-		.queue = (row->powers & HD_POLICY_QUEUE) && (!gavel || row->variants & 1u << HD_VARIANT_PLAIN),
+		.queue = (row->powers & HD_POLICY_QUEUE) &&
+		(!gavel || row->variants & 1u << HD_VARIANT_PLAIN),
 		.blind = set->policy->variant == HD_VARIANT_PLAIN || parts, .seed = set->seed };
 }
 
@@ -31,20 +36,24 @@ static void fetch(struct sim *sim)
 		schedsim_log_job(sim, sim->admitted, &sim->ahead);
 }
 
-enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *set, struct hd_sched_sim_result *result, struct hd_arena *arena,
+enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *set,
+	struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_rounds_setting rounds = rounds_of(set);
 	enum hd_err err;
 
-	*sim = (struct sim){ .set = set, .result = result, .arena = arena, .diag = diag, .packs = packs(set->policy) };
+	*sim = (struct sim){ .set = set, .result = result, .arena = arena, .diag = diag,
+		.packs = packs(set->policy) };
 	*result = (struct hd_sched_sim_result){ .ended = "" };
 	hd_arena_init(&sim->call, POLICY_BYTES);
 	if (sim->packs && set->rates && set->rates->pair)
 		sim->table = (struct hd_pair_table){ set->rates->nkinds, set->rates->pair };
 	if (set->estimate) {
 		if (!sim->table.rate)
-			return hd_fail(diag, HD_E_INVAL, "nothing is to be estimated: the policy packs no pairs, or their rates are in no table");
+			return hd_fail(diag, HD_E_INVAL,
+				"nothing is to be estimated: the policy packs no pairs, or their rates are "
+				"in no table");
 		if ((err = hd_estimator_create(&sim->estimator, set->estimate, set->rates, diag)))
 			return err;
 		sim->table = *hd_estimator_table(sim->estimator);
@@ -54,7 +63,8 @@ enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *se
 		sim->ndevices += set->types[t].n;
 	}
 	sim->wanted = set->end ? set->end - set->first : UINT64_MAX;
-	if ((err = hd_policy_create(&sim->policy, set->policy, diag)) || (err = hd_rounds_create(&sim->rounds, &rounds, set->ntypes, set->types, set->host,
+	if ((err = hd_policy_create(&sim->policy, set->policy, diag)) ||
+		(err = hd_rounds_create(&sim->rounds, &rounds, set->ntypes, set->types, set->host,
 		diag)))
 		return err;
 	schedsim_log_setting(sim);
@@ -101,7 +111,8 @@ struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id)
 	return &sim->result->row[id];
 }
 
-bool schedsim_wanted(const struct sim *sim, uint64_t id) { return !sim->set->end || (id >= sim->set->first && id < sim->set->end); }
+bool schedsim_wanted(const struct sim *sim, uint64_t id) { return !sim->set->end ||
+	(id >= sim->set->first && id < sim->set->end); }
 
 bool schedsim_is_done(const struct sim *sim)
 {
@@ -150,8 +161,10 @@ static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
 	}
 	struct hd_sim_row *row = &result->row[result->nrows++];
 	const struct hd_listed_job *listed = &job->listed;
-	*row = (struct hd_sim_row){ .id = job->id, .kind = listed->kind, .user = listed->user, .scale = listed->scale, .arrival_s = listed->arrival_s,
-		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN, .deadline_s = listed->arrival_s + deadline_of(sim, job),
+	*row = (struct hd_sim_row){ .id = job->id, .kind = listed->kind, .user = listed->user,
+		.scale = listed->scale, .arrival_s = listed->arrival_s,
+		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN,
+		.deadline_s = listed->arrival_s + deadline_of(sim, job),
 		.name = listed->name, .type = listed->type, .record = listed->record };
 	return HD_OK;
 }
@@ -166,7 +179,9 @@ static enum hd_err keep_to_type(const struct sim *sim, struct sim_job *job)
 		known |= own;
 		job->rate[t] = own ? job->rate[t] : 0;
 	}
-	return known ? HD_OK : hd_fail(sim->diag, HD_E_INPUT, "job %llu runs on type \"%.60s\" alone, which this cluster has not", (unsigned long long)job->id,
+	return known ? HD_OK : hd_fail(sim->diag, HD_E_INPUT,
+		"job %llu runs on type \"%.60s\" alone, which this cluster has not",
+		(unsigned long long)job->id,
 		job->listed.type);
 }
 
@@ -175,20 +190,29 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 	const struct hd_sched_sim_setting *set = sim->set;
 
 	job->ikind = HD_SCHED_NONE;
-	if (set->rates && (job->ikind = hd_rates_kind(set->rates, job->listed.kind, job->listed.scale)) == HD_RATES_NONE)
-		return hd_fail(sim->diag, HD_E_INPUT, "job %llu is \"%.80s\" on %u devices, which the rates do not know", (unsigned long long)job->id,
+	if (set->rates && (job->ikind = hd_rates_kind(set->rates, job->listed.kind, job->listed.scale)) ==
+		HD_RATES_NONE)
+		return hd_fail(sim->diag, HD_E_INPUT,
+			"job %llu is \"%.80s\" on %u devices, which the rates do not know",
+			(unsigned long long)job->id,
 			job->listed.kind, job->listed.scale);
 	for (uint32_t t = 0; t < set->ntypes; t++)
-		if (!hd_sched_in(HD_SCHED_IN_RATE, job->rate[t] = set->rates ? hd_rates_alone(set->rates, job->ikind, t) : set->speed ? set->speed[t] : 1))
-			return hd_fail(sim->diag, HD_E_INPUT, "job %llu has %g steps/s on type %s; it is %s", (unsigned long long)job->id, job->rate[t],
+		if (!hd_sched_in(HD_SCHED_IN_RATE, job->rate[t] = set->rates ? hd_rates_alone(set->rates,
+			job->ikind, t) : set->speed ? set->speed[t] : 1))
+			return hd_fail(sim->diag, HD_E_INPUT, "job %llu has %g steps/s on type %s; it is %s",
+				(unsigned long long)job->id, job->rate[t],
 				set->types[t].name, hd_sched_range_words(HD_SCHED_IN_RATE));
 	if (job->listed.type && keep_to_type(sim, job))
 		return HD_E_INPUT;
 	if (sim->estimator)
 		hd_estimator_came(sim->estimator, job->ikind);
-	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job->listed.weight) || !hd_sched_in(HD_SCHED_IN_STEPS, job->listed.steps))
-		return hd_fail(sim->diag, HD_E_INPUT, "job %llu has %g steps and a weight of %g; these are %s and %s", (unsigned long long)job->id,
-			job->listed.steps, job->listed.weight, hd_sched_range_words(HD_SCHED_IN_STEPS), hd_sched_range_words(HD_SCHED_IN_WEIGHT));
+	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job->listed.weight) ||
+		!hd_sched_in(HD_SCHED_IN_STEPS, job->listed.steps))
+		return hd_fail(sim->diag, HD_E_INPUT,
+			"job %llu has %g steps and a weight of %g; these are %s and %s",
+			(unsigned long long)job->id,
+			job->listed.steps, job->listed.weight, hd_sched_range_words(HD_SCHED_IN_STEPS),
+			hd_sched_range_words(HD_SCHED_IN_WEIGHT));
 	return HD_OK;
 }
 
@@ -206,7 +230,8 @@ static enum hd_err set_entity(struct sim *sim, struct sim_job *job)
 	for (uint32_t e = 0; e < set->nentities; e++)
 		if (!strcmp(set->entities[e].name, job->listed.user))
 			job->entity = e;
-	return job->entity != HD_SCHED_NONE ? HD_OK : hd_fail(sim->diag, HD_E_INPUT, "job %llu is of \"%.80s\", who is no entity",
+	return job->entity != HD_SCHED_NONE ? HD_OK : hd_fail(sim->diag, HD_E_INPUT,
+		"job %llu is of \"%.80s\", who is no entity",
 		(unsigned long long)job->id, job->listed.user);
 }
 
@@ -216,10 +241,12 @@ static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job
 	const struct hd_sim_row *row = schedsim_row(sim, job->id);
 	double left = listed->steps - job->done;
 
-	return (struct hd_sched_job){ .id = job->id, .kind = listed->kind, .ikind = job->ikind, .scale = listed->scale, .weight = listed->weight,
+	return (struct hd_sched_job){ .id = job->id, .kind = listed->kind, .ikind = job->ikind,
+		.scale = listed->scale, .weight = listed->weight,
 		.steps_left = left > 0 ? left : 0, .age_s = sim->now_s - listed->arrival_s,
 		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - sim->now_s : INFINITY,
-		.entity = job->entity, .lost_s = sim->set->lost_s, .rate = job->rate, .elastic = sim->set->elastic };
+		.entity = job->entity, .lost_s = sim->set->lost_s, .rate = job->rate,
+		.elastic = sim->set->elastic };
 }
 
 static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
@@ -233,7 +260,9 @@ static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
 		if (with->listed.scale != job->listed.scale)
 			continue;
 		for (uint32_t t = 0; t < n; t++) {
-			const double *rate = sim->table.rate ? &sim->table.rate[(((size_t)with->ikind * sim->table.nkinds + job->ikind) * n + t) * 2] : NULL;
+			const double *rate = sim->table.rate ?
+				&sim->table.rate[(((size_t)with->ikind * sim->table.nkinds + job->ikind) * n +
+				t) * 2] : NULL;
 			other[t] = rate ? rate[0] : 0;
 			mine[t] = rate ? rate[1] : 0;
 		}
@@ -245,20 +274,23 @@ static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
 enum hd_err schedsim_admit(struct sim *sim)
 {
 	struct sim_job *job = hd_alloc(sizeof *job + sim->set->ntypes * sizeof *job->rate);
-	enum hd_err err = job ? hd_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job, "jobs of a simulation", sim->diag)
+	enum hd_err err = job ? hd_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job,
+		"jobs of a simulation", sim->diag)
 		: HD_E_NOMEM;
 
 	if (err) {
 		hd_free(job);
 		return hd_fail(sim->diag, err, "no memory for a job");
 	}
-	*job = (struct sim_job){ .listed = sim->ahead, .id = sim->admitted, .admitted_s = sim->now_s, .jobs_before = sim->jobs_time, .run = UINT32_MAX };
+	*job = (struct sim_job){ .listed = sim->ahead, .id = sim->admitted, .admitted_s = sim->now_s,
+		.jobs_before = sim->jobs_time, .run = UINT32_MAX };
 	sim->job[sim->njobs++] = job;
 	sim->admitted++;
 	double came = sim->ahead.arrival_s;
 	fetch(sim);
 	if (sim->more && !(sim->ahead.arrival_s >= came))
-		return hd_fail(sim->diag, HD_E_INPUT, "job %llu arrives at %.17g s, the one before at %.17g s: sort the list",
+		return hd_fail(sim->diag, HD_E_INPUT,
+			"job %llu arrives at %.17g s, the one before at %.17g s: sort the list",
 			(unsigned long long)sim->admitted,
 			sim->ahead.arrival_s, came);
 	if ((err = set_rates(sim, job)) || (err = set_entity(sim, job)) || (err = add_row(sim, job)))
@@ -266,17 +298,21 @@ enum hd_err schedsim_admit(struct sim *sim)
 	if (sim->njobs > sim->result->most_at_once)
 		sim->result->most_at_once = sim->njobs;
 	struct hd_sched_job as_seen = seen(sim, job);
-	if ((err = hd_rounds_arrive(sim->rounds, &as_seen, sim->set->free_switching ? 0 : sim->set->costs.move_s, sim->diag)))
+	if ((err = hd_rounds_arrive(sim->rounds, &as_seen, sim->set->free_switching ? 0 :
+		sim->set->costs.move_s, sim->diag)))
 		return err;
 	return sim->set->fidelity == HD_FIDELITY_GAVEL && sim->packs ? pair_up(sim, job) : HD_OK;
 }
 
 static double rho_of(const struct sim *sim, const struct sim_job *job, double finish_s)
 {
-	const struct hd_sched_state state = { .ntypes = sim->set->ntypes, .njobs = 1, .types = sim->set->types,
+	const struct hd_sched_state state = { .ntypes = sim->set->ntypes, .njobs = 1,
+		.types = sim->set->types,
 		.jobs = &(struct hd_sched_job){ .scale = job->listed.scale, .rate = job->rate } };
-	double jct = finish_s - job->listed.arrival_s, x[HD_SCHED_TYPES], among = jct > 0 ? (sim->jobs_time - job->jobs_before) / jct : 1;
-	double e = hd_sched_isolated(&state, 0, job->rate, (uint32_t)(among > 1.5 ? among + 0.5 : 1), sim->set->fidelity == HD_FIDELITY_EXACT, x);
+	double jct = finish_s - job->listed.arrival_s, x[HD_SCHED_TYPES],
+		among = jct > 0 ? (sim->jobs_time - job->jobs_before) / jct : 1;
+	double e = hd_sched_isolated(&state, 0, job->rate, (uint32_t)(among > 1.5 ? among + 0.5 : 1),
+		sim->set->fidelity == HD_FIDELITY_EXACT, x);
 
 	return e > 0 && job->listed.steps > 0 ? jct * e / job->listed.steps : NAN;
 }
@@ -286,7 +322,8 @@ void schedsim_begin_pair(const struct sim *sim, struct hd_run *run)
 	if (!sim->estimator || run->nmembers != 2)
 		return;
 	const struct hd_rates *rates = sim->set->rates;
-	const uint32_t a = schedsim_job(sim, run->id[0])->ikind, b = schedsim_job(sim, run->id[1])->ikind, t = run->need[0].type;
+	const uint32_t a = schedsim_job(sim, run->id[0])->ikind, b = schedsim_job(sim, run->id[1])->ikind,
+		t = run->need[0].type;
 	const double *is = &rates->pair[(((size_t)a * rates->nkinds + b) * rates->ntypes + t) * 2];
 
 	hd_estimator_ran(sim->estimator, a, b, t);
@@ -317,7 +354,8 @@ void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool 
 enum hd_err schedsim_solve(struct sim *sim)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
-	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs, .table = sim->table.rate ? &sim->table : NULL,
+	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs,
+		.table = sim->table.rate ? &sim->table : NULL,
 		.nentities = set->nentities, .entities = set->entities };
 	struct hd_shares shares = { 0 };
 
@@ -403,7 +441,8 @@ void schedsim_finish(struct sim *sim, double busy_s, double device_s)
 	result->utilisation = device_s > 0 ? busy_s / device_s : 0;
 }
 
-enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sched_sim_setting *setting, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sched_sim_setting *setting,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct sim sim;
 	struct hd_sched_sim_result made;

@@ -8,7 +8,8 @@ static const double FIRST_BIN_S = 60;
 static void widen(struct hd_sched_story *s)
 {
 	for (uint32_t i = 0; i < HD_STORY_BINS / 2; i++)
-		s->bin[i] = (struct story_bin){ s->bin[2 * i].device_s + s->bin[2 * i + 1].device_s, s->bin[2 * i].usd + s->bin[2 * i + 1].usd };
+		s->bin[i] = (struct story_bin){ s->bin[2 * i].device_s + s->bin[2 * i + 1].device_s,
+			s->bin[2 * i].usd + s->bin[2 * i + 1].usd };
 	memset(s->bin + HD_STORY_BINS / 2, 0, HD_STORY_BINS / 2 * sizeof *s->bin);
 	s->bin_s *= 2;
 }
@@ -28,7 +29,8 @@ static void fill_bins(struct hd_sched_story *s, double devices, double usd, doub
 	}
 }
 
-/* Full: the two neighbours that span least become one, of the devices of the longer; so all bars stay about equally fine. */
+/* Full: the two neighbours that span least become one, of the devices of the longer; so all bars stay
+ * about equally fine. */
 static void join_bars(struct story_bar *bar, uint32_t *n)
 {
 	uint32_t best = 0;
@@ -36,7 +38,8 @@ static void join_bars(struct story_bar *bar, uint32_t *n)
 	for (uint32_t i = 1; i + 1 < *n; i++)
 		if (bar[i + 1].to_s - bar[i].from_s < bar[best + 1].to_s - bar[best].from_s)
 			best = i;
-	struct story_bar a = bar[best], b = bar[best + 1], joined = a.to_s - a.from_s >= b.to_s - b.from_s ? a : b;
+	struct story_bar a = bar[best], b = bar[best + 1], joined = a.to_s - a.from_s >= b.to_s - b.from_s ?
+		a : b;
 	joined.from_s = a.from_s;
 	joined.to_s = b.to_s;
 	bar[best] = joined;
@@ -44,7 +47,8 @@ static void join_bars(struct story_bar *bar, uint32_t *n)
 	--*n;
 }
 
-static void ran(void *self, uint64_t job, uint32_t type, double devices, double usd, double from_s, double to_s)
+static void ran(void *self, uint64_t job, uint32_t type, double devices, double usd, double from_s,
+	double to_s)
 {
 	struct hd_sched_story *s = self;
 
@@ -57,7 +61,8 @@ static void ran(void *self, uint64_t job, uint32_t type, double devices, double 
 		return;
 	uint32_t *n = &s->job[job - s->first].n;
 	struct story_bar *bar = s->job[job - s->first].bar, *last = *n ? &bar[*n - 1] : NULL;
-	if (last && last->type == type && !(last->devices < devices || last->devices > devices) && from_s <= last->to_s) {
+	if (last && last->type == type && !(last->devices < devices || last->devices > devices) &&
+		from_s <= last->to_s) {
 		last->to_s = fmax(last->to_s, to_s);
 		return;
 	}
@@ -68,7 +73,8 @@ static void ran(void *self, uint64_t job, uint32_t type, double devices, double 
 	bar[(*n)++] = (struct story_bar){ from_s, to_s, devices, type };
 }
 
-enum hd_err hd_sched_story_open(struct hd_sched_story **story, const struct hd_sched_sim_setting *set, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_sched_story_open(struct hd_sched_story **story, const struct hd_sched_sim_setting *set,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_sched_story *s = hd_arena_take(arena, 1, sizeof *s);
 

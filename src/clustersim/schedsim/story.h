@@ -1,4 +1,5 @@
-/* story.h -- what a page shows of a run over time: kept while it goes on, bounded (sched_report.h, rule 1). */
+/* story.h -- what a page shows of a run over time: kept while it goes on, bounded (sched_report.h, rule
+ * 1). */
 #ifndef HD_CLUSTERSIM_SCHEDSIM_STORY_H
 #define HD_CLUSTERSIM_SCHEDSIM_STORY_H
 

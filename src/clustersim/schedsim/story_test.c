@@ -51,7 +51,8 @@ static void bins_hold_what_the_stays_come_to(void **unused)
 		double low = s->start_s + b * s->bin_s, high = low + s->bin_s, want = 0;
 		for (int i = 0; i < STAYS; i++)
 			want += stay[i].devices * fmax(0, fmin(high, stay[i].to) - fmax(low, stay[i].from));
-		CHECK(fabs(s->bin[b].device_s - want) <= 1e-9 * (1 + want), "bin %u: %g, not %g", b, s->bin[b].device_s, want);
+		CHECK(fabs(s->bin[b].device_s - want) <= 1e-9 * (1 + want), "bin %u: %g, not %g", b,
+			s->bin[b].device_s, want);
 	}
 }
 
@@ -92,8 +93,10 @@ static bool next_job(void *from, struct hd_listed_job *job)
 
 	if (s->at == s->n)
 		return false;
-	*job = (struct hd_listed_job){ .kind = "", .command = "", .folder = "", .steps_arg = "", .user = "", .name = "", .scale = 1 + s->at % 2,
-		.arrival_s = s->at * 30, .steps = 500 + 100 * (s->at % 5), .weight = 1, .slo = 2, .deadline_s = INFINITY };
+	*job = (struct hd_listed_job){ .kind = "", .command = "", .folder = "", .steps_arg = "", .user = "",
+		.name = "", .scale = 1 + s->at % 2,
+		.arrival_s = s->at * 30, .steps = 500 + 100 * (s->at % 5), .weight = 1, .slo = 2,
+		.deadline_s = INFINITY };
 	s->at++;
 	return true;
 }
@@ -102,7 +105,8 @@ static void a_page_shows_every_run_and_what_the_rows_come_to(void **unused)
 {
 	static struct hd_sched_sim_result result[2];
 	struct hd_sched_report_run runs[2];
-	struct hd_sched_type types[] = { { .name = "k80", .n = 2, .price_usd_h = 0.5 }, { .name = "v<100", .n = 3, .price_usd_h = 2 } };
+	struct hd_sched_type types[] = { { .name = "k80", .n = 2, .price_usd_h = 0.5 },
+		{ .name = "v<100", .n = 3, .price_usd_h = 2 } };
 	struct hd_text page;
 
 	(void)unused;
@@ -111,7 +115,8 @@ static void a_page_shows_every_run_and_what_the_rows_come_to(void **unused)
 		struct source source = { .n = 70 };
 		struct hd_sched_story *s;
 		double device_s, usd, want_s = 0;
-		struct hd_sched_sim_setting set = { .fidelity = HD_FIDELITY_EXACT, .policy = &policy, .ntypes = 2, .types = types, .next = next_job,
+		struct hd_sched_sim_setting set = { .fidelity = HD_FIDELITY_EXACT, .policy = &policy,
+			.ntypes = 2, .types = types, .next = next_job,
 			.source = &source, .costs = HD_SWITCH_COSTS, .speed = (double[]){ 1, 3 } };
 		assert_int_equal(hd_policy_parse(&policy, k ? "fifo" : "isolated", NULL), HD_OK);
 		assert_int_equal(hd_sched_story_open(&s, &set, &arena, NULL), HD_OK);
@@ -121,7 +126,8 @@ static void a_page_shows_every_run_and_what_the_rows_come_to(void **unused)
 		sums(s, &device_s, &usd);
 		for (uint64_t i = 0; i < result[k].nrows; i++)
 			want_s += result[k].row[i].device_s[0] + result[k].row[i].device_s[1];
-		CHECK(fabs(device_s / want_s - 1) < 1e-9 && fabs(usd / result[k].cost_usd - 1) < 1e-9, "run %d: %g of %g, $%g of $%g", k, device_s, want_s, usd,
+		CHECK(fabs(device_s / want_s - 1) < 1e-9 && fabs(usd / result[k].cost_usd - 1) < 1e-9,
+			"run %d: %g of %g, $%g of $%g", k, device_s, want_s, usd,
 			result[k].cost_usd);
 		if (k) {
 			hd_text_init(&page, &arena);
@@ -129,7 +135,8 @@ static void a_page_shows_every_run_and_what_the_rows_come_to(void **unused)
 		}
 	}
 	assert_false(page.full);
-	static const char *const has[] = { "fi&amp;fo", "v&lt;100", "of 70</td>", "the first of them only", "Job completion time", "Finish-time fairness",
+	static const char *const has[] = { "fi&amp;fo", "v&lt;100", "of 70</td>", "the first of them only",
+		"Job completion time", "Finish-time fairness",
 		"Busy devices", "Cost so far", "</body></html>" };
 	for (size_t i = 0; i < sizeof has / sizeof *has; i++)
 		CHECK(strstr(page.at, has[i]), "the page does not say %s", has[i]);

@@ -15,7 +15,8 @@
 #define HD_UNITS(i, len, n) \
 	for (size_t i = 0, len; i < (n) && ((len = (n) - i < HD_UNIT ? (n) - i : HD_UNIT), true); i += HD_UNIT)
 
-HD_INLINE struct vf vf_positive(struct vf x, struct vf yes, struct vf no) { return vf_select(vf_lt(vf_set(0.0f), x), yes, no); }
+HD_INLINE struct vf vf_positive(struct vf x, struct vf yes,
+	struct vf no) { return vf_select(vf_lt(vf_set(0.0f), x), yes, no); }
 
 HD_INLINE struct vf act_clip(struct vf x, const float *f)
 {
@@ -121,14 +122,17 @@ HD_INLINE void act_run(int act, const float *f, const float *x, float *y, uint64
 HD_INLINE void act_dx_run(int act, const float *f, const float *dy, const float *x, float *dx, uint64_t n)
 {
 	HD_UNITS(i, len, n)
-		vf_store_n(dx + i, vf_mul(vf_load_n(dy + i, len), act_slope(act, f, vf_load_n(x + i, len))), len);
+		vf_store_n(dx + i, vf_mul(vf_load_n(dy + i, len), act_slope(act, f, vf_load_n(x + i, len))),
+			len);
 }
 
 #define X(id, text, nf, about) case HD_ACT_##id: act_run(HD_ACT_##id, f, x, y, n); break;
-static __attribute__((noinline)) void act_all(int act, const float *f, const float *x, float *y, uint64_t n) { switch (act) { HD_ACTS(X) default: break; } }
+static __attribute__((noinline)) void act_all(int act, const float *f, const float *x, float *y,
+	uint64_t n) { switch (act) { HD_ACTS(X) default: break; } }
 #undef X
 #define X(id, text, nf, about) case HD_ACT_##id: act_dx_run(HD_ACT_##id, f, dy, x, dx, n); break;
-static __attribute__((noinline)) void act_dx_all(int act, const float *f, const float *dy, const float *x, float *dx, uint64_t n)
+static __attribute__((noinline)) void act_dx_all(int act, const float *f, const float *dy, const float *x,
+	float *dx, uint64_t n)
 {
 	switch (act) { HD_ACTS(X) default: break; }
 }

@@ -39,7 +39,8 @@ struct head {
 	int32_t pad;
 };
 
-/* How the operands of a call lie: `first` is the operand q (or qkv, packed), y and lse are what forward makes. */
+/* How the operands of a call lie: `first` is the operand q (or qkv, packed), y and lse are what forward
+ * makes. */
 struct att { int64_t t, d, heads, kv; int first; bool packed, padded; };
 
 HD_INLINE struct att att_of(const struct hd_call *call, int first, bool packed, bool padded)
@@ -47,12 +48,14 @@ HD_INLINE struct att att_of(const struct hd_call *call, int first, bool packed, 
 	const struct hd_operand *q = &call->in[first];
 	int64_t heads = call->attr.i[0];
 
-	return (struct att){ .t = q->dim[1], .d = q->dim[2] / (packed ? 3 : 1) / heads, .heads = heads, .kv = packed ? heads : call->attr.i[1],
+	return (struct att){ .t = q->dim[1], .d = q->dim[2] / (packed ? 3 : 1) / heads, .heads = heads,
+		.kv = packed ? heads : call->attr.i[1],
 		.first = first, .packed = packed, .padded = padded };
 }
 
 /* `which`: q, k or v. The same places serve the gradients, whose operands begin at *at. */
-HD_INLINE struct lines lines_of(const struct att *s, const struct hd_operand *at, int which, int64_t sample, int64_t head)
+HD_INLINE struct lines lines_of(const struct att *s, const struct hd_operand *at, int which, int64_t sample,
+	int64_t head)
 {
 	int64_t heads = which == 0 ? s->heads : s->kv, step = heads * s->d * (s->packed ? 3 : 1);
 	float *from = s->packed ? (float *)at[0].at + which * s->heads * s->d : at[which].at;
@@ -66,12 +69,14 @@ HD_INLINE struct lines outs_of(const struct att *s, const struct hd_operand *y, 
 	return (struct lines){ (float *)y->at + sample * s->t * step + head * s->d, step };
 }
 
-static inline struct head head_of(const struct hd_call *call, const struct att *s, const struct hd_operand *y, const struct hd_operand *lse,
+static inline struct head head_of(const struct hd_call *call, const struct att *s, const struct hd_operand *y,
+	const struct hd_operand *lse,
 	int64_t sample, int64_t head)
 {
 	const struct hd_operand *in = &call->in[s->first];
 	int64_t reads = head / (s->heads / s->kv);
-	struct head h = { .t = s->t, .d = s->d, .causal = call->attr.i[s->packed ? 1 : 2] != 0, .scale = 1.0f / __builtin_sqrtf((float)s->d) };
+	struct head h = { .t = s->t, .d = s->d, .causal = call->attr.i[s->packed ? 1 : 2] != 0,
+		.scale = 1.0f / __builtin_sqrtf((float)s->d) };
 
 	h.q = lines_of(s, in, 0, sample, head);
 	h.k = lines_of(s, in, 1, sample, reads);
@@ -85,17 +90,22 @@ static inline struct head head_of(const struct hd_call *call, const struct att *
 	return h;
 }
 
-HD_INLINE struct mat mat_of(struct lines x, int64_t row, bool turned) { return (struct mat){ x.at + row * x.step, x.step, turned }; }
+HD_INLINE struct mat mat_of(struct lines x, int64_t row, bool turned) { return (struct mat){ x.at + row *
+	x.step, x.step, turned }; }
 
 /* Rows of scores start on whole vectors. */
 HD_INLINE int64_t score_step(int64_t t) { return round_up(t, HD_UNIT); }
 
 /* Keys that the queries [at, at + rows) may see, and those that query `i` of them may. */
-HD_INLINE int64_t keys_of(const struct head *h, int64_t at, int64_t rows) { return h->causal ? at + rows : h->t; }
-HD_INLINE int64_t seen_by(const struct head *h, int64_t at, int64_t i) { return h->causal ? at + i + 1 : h->t; }
+HD_INLINE int64_t keys_of(const struct head *h, int64_t at,
+	int64_t rows) { return h->causal ? at + rows : h->t; }
+HD_INLINE int64_t seen_by(const struct head *h, int64_t at, int64_t i) { return h->causal ? at + i + 1 : h->t;
+	}
 
-/* to[rows, keys] = x b for rows [at, at + rows) of x and b packed for `packed_keys` keys, of which whole panels are computed. */
-HD_INLINE void against_keys(struct lines x, int64_t at, int64_t rows, const float *b, int64_t packed_keys, int64_t keys, int64_t d,
+/* to[rows, keys] = x b for rows [at, at + rows) of x and b packed for `packed_keys` keys, of which whole
+ * panels are computed. */
+HD_INLINE void against_keys(struct lines x, int64_t at, int64_t rows, const float *b, int64_t packed_keys,
+	int64_t keys, int64_t d,
 	float *to, int64_t pitch, float *work)
 {
 	struct gemm_out out = { to, pitch, rows, min64(round_up(keys, GEMM_WIDTH), packed_keys), false };
@@ -111,14 +121,16 @@ static inline void hide_padding(const struct head *h, float *s, int64_t keys)
 			s[j] = -__builtin_inff();
 }
 
-/* One row of scores becomes weights e^(s - top); the rest up to `keys` becomes 0. Returns lse; *sum is that of the weights. */
+/* One row of scores becomes weights e^(s - top); the rest up to `keys` becomes 0. Returns lse; *sum is
+ * that of the weights. */
 HD_INLINE float soften(float *s, size_t seen, size_t keys, float scale, float *sum)
 {
 	struct vf lanes = vf_set(0.0f), by = vf_set(scale);
 	float top = row_max(s, seen, -__builtin_inff()) * scale, base = top == -__builtin_inff() ? 0.0f : top;
 
 	HD_UNITS(i, len, seen) {
-		struct vf e = vf_only(vf_exp(vf_sub(vf_mul(vf_load_n(s + i, len), by), vf_set(base))), len, vf_set(0.0f));
+		struct vf e = vf_only(vf_exp(vf_sub(vf_mul(vf_load_n(s + i, len), by), vf_set(base))), len,
+			vf_set(0.0f));
 		vf_store_n(s + i, e, len);
 		lanes = vf_add(lanes, e);
 	}
@@ -146,7 +158,8 @@ HD_INLINE int64_t work_room(int64_t t, int64_t d) { return packed_a(ATT_ROWS, d 
 
 static inline size_t attend_bytes(int64_t t, int64_t d)
 {
-	return (size_t)(packed_b(t, d) + packed_b(d, t) + scores_room(t, ATT_ROWS) + work_room(t, d)) * sizeof(float);
+	return (size_t)(packed_b(t, d) + packed_b(d, t) + scores_room(t, ATT_ROWS) + work_room(t, d)) *
+		sizeof(float);
 }
 
 static inline struct attend_room attend_room(int64_t t, int64_t d, float *at)
@@ -162,7 +175,8 @@ static inline uint32_t attend_tiles(const struct hd_call *call, struct att s)
 	return (uint32_t)(call->in[0].dim[0] * s.heads * query_parts(s.t));
 }
 
-static inline void attend_block(const struct head *h, int64_t at, int64_t rows, int64_t packed_keys, const struct attend_room *room)
+static inline void attend_block(const struct head *h, int64_t at, int64_t rows, int64_t packed_keys,
+	const struct attend_room *room)
 {
 	int64_t keys = keys_of(h, at, rows), pitch = score_step(h->t);
 	struct gemm_out y = { h->y.at + at * h->y.step, h->y.step, rows, h->d, false };
@@ -183,8 +197,10 @@ static inline void attend_block(const struct head *h, int64_t at, int64_t rows, 
 
 static inline void attend_run(const struct hd_call *call, struct att s, uint32_t tile, void *scratch)
 {
-	int64_t parts = query_parts(s.t), per = div_up(s.t, parts), first = tile % parts * per, rows = min64(per, s.t - first);
-	struct head h = head_of(call, &s, &call->out[0], &call->out[1], tile / parts / s.heads, tile / parts % s.heads);
+	int64_t parts = query_parts(s.t), per = div_up(s.t, parts), first = tile % parts * per,
+		rows = min64(per, s.t - first);
+	struct head h = head_of(call, &s, &call->out[0], &call->out[1], tile / parts / s.heads,
+		tile / parts % s.heads);
 	struct attend_room room = attend_room(h.t, h.d, scratch);
 	int64_t keys = keys_of(&h, first, rows);
 
@@ -200,7 +216,8 @@ struct attend_dx_room { float *kt, *vt, *k, *q, *dy, *s, *ds, *work; };
 
 static inline size_t attend_dx_bytes(int64_t t, int64_t d)
 {
-	int64_t whole = 2 * packed_b(t, d) + packed_b(d, t), deep = 2 * packed_b(d, ATT_DEEP) + 2 * scores_room(t, ATT_DEEP);
+	int64_t whole = 2 * packed_b(t, d) + packed_b(d, t),
+		deep = 2 * packed_b(d, ATT_DEEP) + 2 * scores_room(t, ATT_DEEP);
 	return (size_t)(whole + deep + work_room(t, d)) * sizeof(float);
 }
 
@@ -245,7 +262,8 @@ HD_INLINE float row_dot(const float *a, const float *b, size_t n)
 struct grads { struct lines dy, dq, dk, dv; };
 
 /* Rows [at, at + rows) of p and of ds, into rows `to` of the scratch, and those of dq. */
-static inline void attend_dx_rows(const struct head *h, const struct grads *g, int64_t at, int64_t rows, int64_t to, const struct attend_dx_room *room)
+static inline void attend_dx_rows(const struct head *h, const struct grads *g, int64_t at, int64_t rows,
+	int64_t to, const struct attend_dx_room *room)
 {
 	int64_t keys = keys_of(h, at, rows), pitch = score_step(h->t);
 	float *s = room->s + to * pitch, *ds = room->ds + to * pitch;
@@ -254,18 +272,21 @@ static inline void attend_dx_rows(const struct head *h, const struct grads *g, i
 	against_keys(h->q, at, rows, room->kt, h->t, keys, h->d, s, pitch, room->work);
 	against_keys(g->dy, at, rows, room->vt, h->t, keys, h->d, ds, pitch, room->work);
 	for (int64_t i = 0; i < rows; i++) {
-		float along = row_dot(g->dy.at + (at + i) * g->dy.step, h->y.at + (at + i) * h->y.step, (size_t)h->d);
+		float along = row_dot(g->dy.at + (at + i) * g->dy.step, h->y.at + (at + i) * h->y.step,
+			(size_t)h->d);
 		if (h->ids)
 			hide_padding(h, s + i * pitch, seen_by(h, at, i));
-		soften_dx(s + i * pitch, ds + i * pitch, (size_t)seen_by(h, at, i), (size_t)keys, h->scale, h->lse[at + i], along);
+		soften_dx(s + i * pitch, ds + i * pitch, (size_t)seen_by(h, at, i), (size_t)keys, h->scale,
+			h->lse[at + i], along);
 	}
 	gemm_pack_a(room->work, (struct mat){ ds, pitch, false }, 0, rows, 0, keys);
 	gemm_block(room->work, room->k, h->t, keys, &dq);
 }
 
-/* What the queries [at, at + rows), whose p and ds lie in scratch, add to the rows of dk and dv that they see. Blocks of keys
- * start where blocks of queries do, so a causal block skips whole rows of zeros. */
-static inline void attend_dx_keys(const struct head *h, const struct grads *g, int64_t at, int64_t rows, const struct attend_dx_room *room)
+/* What the queries [at, at + rows), whose p and ds lie in scratch, add to the rows of dk and dv that they
+ * see. Blocks of keys start where blocks of queries do, so a causal block skips whole rows of zeros. */
+static inline void attend_dx_keys(const struct head *h, const struct grads *g, int64_t at, int64_t rows,
+	const struct attend_dx_room *room)
 {
 	int64_t keys = keys_of(h, at, rows), pitch = score_step(h->t);
 
@@ -292,7 +313,8 @@ static inline void attend_dx_run(const struct hd_call *call, struct att s, uint3
 	const struct hd_operand *y = &call->in[s.packed ? 2 : 4], *lse = y + 1;
 	struct attend_dx_room room = attend_dx_room(s.t, s.d, scratch);
 	struct head h = head_of(call, &s, y, lse, sample, kv * group);
-	struct grads g = { .dk = lines_of(&s, call->out, 1, sample, kv), .dv = lines_of(&s, call->out, 2, sample, kv) };
+	struct grads g = { .dk = lines_of(&s, call->out, 1, sample, kv),
+		.dv = lines_of(&s, call->out, 2, sample, kv) };
 
 	zero_lines(g.dk, h.t, h.d);
 	zero_lines(g.dv, h.t, h.d);

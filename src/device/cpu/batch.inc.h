@@ -24,20 +24,24 @@ struct batch {
 
 HD_INLINE struct batch batch_of(const struct hd_operand *x, int32_t axis)
 {
-	uint64_t n = (uint64_t)x->dim[0], c = (uint64_t)(axis == 16 ? x->dim[1] * 16 : axis == 1 ? x->dim[1] : hd_cols(x));
+	uint64_t n = (uint64_t)x->dim[0], c = (uint64_t)(axis == 16 ? x->dim[1] * 16 : axis == 1 ? x->dim[1] :
+		hd_cols(x));
 	uint64_t inner = x->elems / (n * c);
 
 	if (axis == 16)
-		return (struct batch){ false, c, n, inner * c, inner, HD_UNIT, inner * HD_UNIT, n * inner, HD_UNIT };
+		return (struct batch){ false, c, n, inner * c, inner, HD_UNIT, inner * HD_UNIT, n * inner,
+			HD_UNIT };
 	if (axis == 1 && inner > 1)
-		return (struct batch){ true, c, n, inner * c, (inner + HD_UNIT - 1) / HD_UNIT, HD_UNIT, inner, n * inner,
+		return (struct batch){ true, c, n, inner * c, (inner + HD_UNIT - 1) / HD_UNIT, HD_UNIT, inner,
+			n * inner,
 			(size_t)(inner - (inner - 1) / HD_UNIT * HD_UNIT) };
 	return (struct batch){ false, c, 1, 0, x->elems / c, c, HD_UNIT, x->elems / c, HD_UNIT };
 }
 
 /* Channels of group g, and lanes of a unit. */
 HD_INLINE uint64_t batch_width(const struct batch *b) { return b->planes ? 1 : HD_UNIT; }
-HD_INLINE uint64_t batch_groups(const struct batch *b) { return (b->channels + batch_width(b) - 1) / batch_width(b); }
+HD_INLINE uint64_t batch_groups(const struct batch *b) { return (b->channels + batch_width(b) -
+	1) / batch_width(b); }
 HD_INLINE size_t batch_lanes(const struct batch *b, uint64_t group)
 {
 	uint64_t left = b->channels - group * batch_width(b);
@@ -80,22 +84,26 @@ HD_INLINE struct lanes64 batch_join(const struct batch *b, struct vd sum)
 }
 
 /* Values of a channel, spread over the lanes of its group. */
-HD_INLINE void batch_take(const struct batch *b, const float *from, uint64_t group, size_t lanes, float lane[HD_UNIT])
+HD_INLINE void batch_take(const struct batch *b, const float *from, uint64_t group, size_t lanes,
+	float lane[HD_UNIT])
 {
 	for (size_t j = 0; j < HD_UNIT; j++)
 		lane[j] = b->planes ? from[group] : j < lanes ? from[group * HD_UNIT + j] : 0.0f;
 }
-HD_INLINE void batch_take64(const struct batch *b, const double *from, uint64_t group, size_t lanes, double lane[HD_UNIT])
+HD_INLINE void batch_take64(const struct batch *b, const double *from, uint64_t group, size_t lanes,
+	double lane[HD_UNIT])
 {
 	for (size_t j = 0; j < HD_UNIT; j++)
 		lane[j] = b->planes ? from[group] : j < lanes ? from[group * HD_UNIT + j] : 0.0;
 }
-HD_INLINE void batch_put(const struct batch *b, float *to, uint64_t group, size_t lanes, const float lane[HD_UNIT])
+HD_INLINE void batch_put(const struct batch *b, float *to, uint64_t group, size_t lanes,
+	const float lane[HD_UNIT])
 {
 	for (size_t j = 0; j < (b->planes ? 1 : lanes); j++)
 		to[group * batch_width(b) + j] = lane[j];
 }
-HD_INLINE void batch_put64(const struct batch *b, double *to, uint64_t group, size_t lanes, const double lane[HD_UNIT])
+HD_INLINE void batch_put64(const struct batch *b, double *to, uint64_t group, size_t lanes,
+	const double lane[HD_UNIT])
 {
 	for (size_t j = 0; j < (b->planes ? 1 : lanes); j++)
 		to[group * batch_width(b) + j] = lane[j];
@@ -110,7 +118,8 @@ HD_INLINE struct lanes64 batch_sum(const struct batch *b, const float *x, size_t
 	return batch_join(b, sum);
 }
 
-HD_INLINE struct lanes64 batch_spread(const struct batch *b, const float *x, size_t lanes, const struct lanes64 *mean)
+HD_INLINE struct lanes64 batch_spread(const struct batch *b, const float *x, size_t lanes,
+	const struct lanes64 *mean)
 {
 	struct vd sum = vd_set(0), middle = vd_load(mean->at);
 
@@ -122,7 +131,8 @@ HD_INLINE struct lanes64 batch_spread(const struct batch *b, const float *x, siz
 }
 
 /* y = (x - mean) times + plus */
-HD_INLINE void batch_apply(const struct batch *b, const float *x, size_t lanes, const float mean[HD_UNIT], const float times[HD_UNIT],
+HD_INLINE void batch_apply(const struct batch *b, const float *x, size_t lanes, const float mean[HD_UNIT],
+	const float times[HD_UNIT],
 	const float plus[HD_UNIT], float *y)
 {
 	struct vf m = vf_load(mean), t = vf_load(times), p = vf_load(plus);
@@ -147,7 +157,8 @@ HD_INLINE struct moments64 batch_moments(const struct batch *b, const float *x, 
 	return m;
 }
 
-HD_INLINE void batch_put_moments(const struct batch *b, double *to, uint64_t group, size_t lanes, const struct moments64 *m)
+HD_INLINE void batch_put_moments(const struct batch *b, double *to, uint64_t group, size_t lanes,
+	const struct moments64 *m)
 {
 	batch_put64(b, to, group, lanes, m->n.at);
 	batch_put64(b, to + b->channels, group, lanes, m->mean.at);
@@ -155,9 +166,11 @@ HD_INLINE void batch_put_moments(const struct batch *b, double *to, uint64_t gro
 }
 
 /* x gamma beta running_mean running_var -> y stats; of fewer than two values: the running statistics. */
-HD_INLINE void batch_normalise(const struct batch *b, const struct hd_call *call, uint64_t group, size_t lanes, const struct moments64 *m)
+HD_INLINE void batch_normalise(const struct batch *b, const struct hd_call *call, uint64_t group,
+	size_t lanes, const struct moments64 *m)
 {
-	float gamma[HD_UNIT], beta[HD_UNIT], mean[HD_UNIT], variance[HD_UNIT], rstd[HD_UNIT], times[HD_UNIT], share[HD_UNIT];
+	float gamma[HD_UNIT], beta[HD_UNIT], mean[HD_UNIT], variance[HD_UNIT], rstd[HD_UNIT], times[HD_UNIT],
+		share[HD_UNIT];
 	float *stats = call->out[1].at;
 
 	batch_take(b, call->in[1].at, group, lanes, gamma);
@@ -245,7 +258,8 @@ static inline void batchnorm_sync_tile(const struct hd_call *call, uint32_t tile
 }
 
 /* Sums over a group of dy and of dy times the normalised x. */
-HD_INLINE void batch_sums(const struct batch *b, const float *dy, const float *x, size_t lanes, const float mean[HD_UNIT],
+HD_INLINE void batch_sums(const struct batch *b, const float *dy, const float *x, size_t lanes,
+	const float mean[HD_UNIT],
 	const float rstd[HD_UNIT], struct lanes64 *sum, struct lanes64 *along)
 {
 	struct vd s = vd_set(0), a = vd_set(0), middle = vd_of(mean);
@@ -261,7 +275,8 @@ HD_INLINE void batch_sums(const struct batch *b, const float *dy, const float *x
 		along->at[j] *= (double)rstd[j];
 }
 
-HD_INLINE void batch_put_sums(const struct batch *b, double *to, uint64_t group, size_t lanes, const struct lanes64 *sum,
+HD_INLINE void batch_put_sums(const struct batch *b, double *to, uint64_t group, size_t lanes,
+	const struct lanes64 *sum,
 	const struct lanes64 *along)
 {
 	batch_put64(b, to, group, lanes, sum->at);
@@ -278,14 +293,16 @@ HD_INLINE void batchnorm_sums_group(const struct batch *b, const struct hd_call 
 
 	batch_take(b, stats, group, lanes, mean);
 	batch_take(b, stats + b->channels, group, lanes, rstd);
-	batch_sums(b, (const float *)call->in[0].at + at, (const float *)call->in[1].at + at, lanes, mean, rstd, &sum, &along);
+	batch_sums(b, (const float *)call->in[0].at + at, (const float *)call->in[1].at + at, lanes, mean,
+		rstd, &sum, &along);
 	batch_put_sums(b, call->out[0].at, group, lanes, &sum, &along);
 }
 
 HD_BATCH_TILE(batchnorm_sums, 1)
 
 /* With u = (x - mean) rstd and means over n: dx = gamma rstd (dy - mean(dy) - u mean(dy u)). */
-HD_INLINE void batch_dx(const struct batch *b, const float *dy, const float *x, size_t lanes, const float mean[HD_UNIT],
+HD_INLINE void batch_dx(const struct batch *b, const float *dy, const float *x, size_t lanes,
+	const float mean[HD_UNIT],
 	const float slope[HD_UNIT], const float level[HD_UNIT], const float times[HD_UNIT], float *dx)
 {
 	struct vf m = vf_load(mean), s = vf_load(slope), l = vf_load(level), t = vf_load(times);
@@ -300,7 +317,8 @@ HD_INLINE void batch_dx(const struct batch *b, const float *dy, const float *x, 
 /* Values of a group's channels that both halves of the gradient need. */
 struct norm_of { float mean[HD_UNIT], rstd[HD_UNIT]; };
 
-HD_INLINE struct norm_of batch_norm_of(const struct batch *b, const struct hd_call *call, uint64_t group, size_t lanes)
+HD_INLINE struct norm_of batch_norm_of(const struct batch *b, const struct hd_call *call, uint64_t group,
+	size_t lanes)
 {
 	const float *stats = call->in[3].at;
 	struct norm_of n;
@@ -310,7 +328,8 @@ HD_INLINE struct norm_of batch_norm_of(const struct batch *b, const struct hd_ca
 	return n;
 }
 
-HD_INLINE void batch_dx_group(const struct batch *b, const struct hd_call *call, uint64_t group, size_t lanes, const struct norm_of *n,
+HD_INLINE void batch_dx_group(const struct batch *b, const struct hd_call *call, uint64_t group, size_t lanes,
+	const struct norm_of *n,
 	const struct lanes64 *sum, const struct lanes64 *along)
 {
 	const uint64_t at = group * b->group_step;
@@ -323,7 +342,8 @@ HD_INLINE void batch_dx_group(const struct batch *b, const struct hd_call *call,
 		slope[j] = (float)(-along->at[j] * (double)share[j] * (double)n->rstd[j]);
 		times[j] = gamma[j] * n->rstd[j];
 	}
-	batch_dx(b, (const float *)call->in[0].at + at, (const float *)call->in[1].at + at, lanes, n->mean, slope, level, times,
+	batch_dx(b, (const float *)call->in[0].at + at, (const float *)call->in[1].at + at, lanes, n->mean,
+		slope, level, times,
 		(float *)call->out[0].at + at);
 }
 
@@ -334,7 +354,8 @@ HD_INLINE void batchnorm_dx_group(const struct batch *b, const struct hd_call *c
 	struct norm_of n = batch_norm_of(b, call, group, lanes);
 	struct lanes64 sum, along;
 
-	batch_sums(b, (const float *)call->in[0].at + at, (const float *)call->in[1].at + at, lanes, n.mean, n.rstd, &sum, &along);
+	batch_sums(b, (const float *)call->in[0].at + at, (const float *)call->in[1].at + at, lanes, n.mean,
+		n.rstd, &sum, &along);
 	batch_dx_group(b, call, group, lanes, &n, &sum, &along);
 	batch_put_sums(b, call->out[1].at, group, lanes, &sum, &along);
 }

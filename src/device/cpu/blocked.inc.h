@@ -26,10 +26,13 @@
 enum {
 	BLK_GROUP = (int)HD_WIDTH == (int)HD_UNIT ? 2 : 1,  /* blocks of result channels held at once */
 	BLK_PIXELS = HD_HEIGHT,                   /* of them */
-	BLK_TERMS = (int)HD_WIDTH == (int)HD_UNIT ? 8 : 4,  /* channels of the source held at once by conv2d_b_dw */
-	BLK_CHUNK = 16384 / (int)sizeof(float),   /* of a spread source: it shares the first-level cache with a panel */
+	/* channels of the source held at once by conv2d_b_dw */
+	BLK_TERMS = (int)HD_WIDTH == (int)HD_UNIT ? 8 : 4,
+	/* of a spread source: it shares the first-level cache with a panel */
+	BLK_CHUNK = 16384 / (int)sizeof(float),
 	BLK_TILE = 1024,                          /* pixels of a tile, so that a panel is used often */
-	BLK_DW_PIXELS = 128,                      /* of a chunk of conv2d_b_dw: sums stay in registers so long */
+	/* of a chunk of conv2d_b_dw: sums stay in registers so long */
+	BLK_DW_PIXELS = 128,
 };
 
 /* x[n,c,h,w] w[k,c,r,s] y[n,k,p,q], whatever role each plays in the call. */
@@ -59,7 +62,8 @@ HD_INLINE void blk_zero(float *to, int64_t n)
 }
 
 /* Rows of the source for `rows` result rows from `first` on. */
-static inline void blk_spread(const struct blk_lens *g, const float *from, int64_t first, int64_t rows, float *to)
+static inline void blk_spread(const struct blk_lens *g, const float *from, int64_t first, int64_t rows,
+	float *to)
 {
 	int64_t ny = blk_span(g, rows);
 
@@ -76,20 +80,23 @@ static inline void blk_spread(const struct blk_lens *g, const float *from, int64
 				inside(g->w, g->run, g->jump, f - g->left, &begin, &end);
 			blk_zero(to, begin);
 			for (int64_t i = begin; i < end; i++)
-				vf_store(to + i * HD_UNIT, vf_load(row + (f - g->left + i * g->jump) * HD_UNIT));
+				vf_store(to + i * HD_UNIT, vf_load(row + (f - g->left + i * g->jump) *
+					HD_UNIT));
 			blk_zero(to + end * HD_UNIT, g->run - end);
 		}
 	}
 }
 
-/* Results of one call of the innermost loop: pixels `pixel` apart in rows `row` apart, blocks `block` apart. */
+/* Results of one call of the innermost loop: pixels `pixel` apart in rows `row` apart, blocks `block`
+ * apart. */
 struct blk_out { float *at; int64_t row, pixel, block; bool more; };
 struct blk_in { const float *x; int64_t row; const float *w; const struct blk_tap *tap; int64_t ntaps, nc; };
 
 typedef part blk_acc[2][BLK_PIXELS][BLK_GROUP * HD_PARTS];
 
 /* One channel of the source. */
-HD_INLINE void blk_term(const int a, const int b, const int v, const float *x, int64_t row, const float *w, blk_acc acc)
+HD_INLINE void blk_term(const int a, const int b, const int v, const float *x, int64_t row, const float *w,
+	blk_acc acc)
 {
 	part wk[BLK_GROUP * HD_PARTS];
 
@@ -108,7 +115,8 @@ HD_INLINE void blk_term(const int a, const int b, const int v, const float *x, i
 }
 
 /* a rows x b pixels x nb blocks of results in registers; constants after inlining. */
-HD_INLINE void blk_micro(const int a, const int b, const int nb, const struct blk_in *in, const struct blk_out *out)
+HD_INLINE void blk_micro(const int a, const int b, const int nb, const struct blk_in *in,
+	const struct blk_out *out)
 {
 	blk_acc acc;
 	const int v = nb * HD_PARTS;
@@ -119,7 +127,8 @@ HD_INLINE void blk_micro(const int a, const int b, const int nb, const struct bl
 		for (int j = 0; j < b; j++)
 #pragma GCC unroll 4
 			for (int k = 0; k < v; k++)
-				acc[i][j][k] = out->more ? part_load(out->at + i * out->row + j * out->pixel + k / HD_PARTS * out->block +
+				acc[i][j][k] = out->more ? part_load(out->at + i * out->row + j * out->pixel +
+					k / HD_PARTS * out->block +
 					k % HD_PARTS * HD_WIDTH) : part_set(0.0f);
 	for (int64_t t = 0; t < in->ntaps; t++) {
 		const float *x = in->x + in->tap[t].x, *w = in->w + in->tap[t].w;
@@ -138,7 +147,8 @@ HD_INLINE void blk_micro(const int a, const int b, const int nb, const struct bl
 		for (int j = 0; j < b; j++)
 #pragma GCC unroll 4
 			for (int k = 0; k < v; k++)
-				part_store(out->at + i * out->row + j * out->pixel + k / HD_PARTS * out->block + k % HD_PARTS * HD_WIDTH,
+				part_store(out->at + i * out->row + j * out->pixel + k / HD_PARTS *
+					out->block + k % HD_PARTS * HD_WIDTH,
 					acc[i][j][k]);
 }
 typedef void blk_micro_fn(const struct blk_in *in, const struct blk_out *out);
@@ -164,11 +174,13 @@ BLK_BLOCKS(X, BLK_ONE)
 BLK_BLOCKS(X, BLK_TWO)
 #undef X
 #define X(a, b, nb) [a - 1][b - 1][nb - 1] = blk_micro_##a##x##b##x##nb,
-static blk_micro_fn *const blk_micros[2][BLK_PIXELS][BLK_GROUP] = { BLK_BLOCKS(X, BLK_ONE) BLK_BLOCKS(X, BLK_TWO) };
+static blk_micro_fn *const blk_micros[2][BLK_PIXELS][BLK_GROUP] = { BLK_BLOCKS(X, BLK_ONE) BLK_BLOCKS(X,
+	BLK_TWO) };
 #undef X
 
 /* rows x cols results in nearly equal pieces. */
-static inline void blk_field(const struct blk_in *in, const struct blk_out *out, int64_t step, int64_t rows, int64_t cols, int64_t nb)
+static inline void blk_field(const struct blk_in *in, const struct blk_out *out, int64_t step, int64_t rows,
+	int64_t cols, int64_t nb)
 {
 	int64_t pieces = div_up(cols, BLK_PIXELS), high = cols <= BLK_PIXELS / 2 ? 2 : 1;
 
@@ -187,17 +199,20 @@ static inline void blk_field(const struct blk_in *in, const struct blk_out *out,
 	}
 }
 
-/* HD_WIDTH or fewer rows `step` apart from `from` on, HD_WIDTH or fewer columns: to(column) receives a column. */
+/* HD_WIDTH or fewer rows `step` apart from `from` on, HD_WIDTH or fewer columns: to(column) receives a
+ * column. */
 HD_INLINE void blk_turn(part square[HD_WIDTH], const float *from, int64_t step, int64_t rows, int64_t cols)
 {
 #pragma GCC unroll 16
 	for (int64_t i = 0; i < HD_WIDTH; i++)
-		square[i] = i >= rows ? part_set(0.0f) : cols >= HD_WIDTH ? part_load(from + i * step) : part_load_n(from + i * step, (size_t)cols);
+		square[i] = i >= rows ? part_set(0.0f) : cols >= HD_WIDTH ? part_load(from + i * step) :
+			part_load_n(from + i * step, (size_t)cols);
 	part_transpose(square);
 }
 
 /* The panel of conv2d_b: [R*S][nc][nb*16] of the kernels of nb blocks from k0 on, channels [c0, c0 + nc). */
-static inline void blk_pack(const struct blk_conv *g, const float *w, int64_t k0, int64_t nb, int64_t c0, int64_t nc, float *to)
+static inline void blk_pack(const struct blk_conv *g, const float *w, int64_t k0, int64_t nb, int64_t c0,
+	int64_t nc, float *to)
 {
 	int64_t taps = g->r * g->s, wide = nb * HD_UNIT, kernel = g->c * taps;
 
@@ -217,9 +232,11 @@ static inline void blk_pack(const struct blk_conv *g, const float *w, int64_t k0
 	}
 }
 
-/* The panel of conv2d_b_dx: [R*S][nk][nb*16] of kernels [k0, k0 + nk), nb blocks of channels from c0 on. Each block
- * is turned twice: into vectors of kernels in `spare`, [16][R*S][16], and back into vectors of channels. */
-static inline void blk_pack_dx(const struct blk_conv *g, const float *w, int64_t c0, int64_t nb, int64_t k0, int64_t nk, float *to, float *spare)
+/* The panel of conv2d_b_dx: [R*S][nk][nb*16] of kernels [k0, k0 + nk), nb blocks of channels from c0 on. Each
+ * block is turned twice: into vectors of kernels in `spare`, [16][R*S][16], and back into vectors of
+ * channels. */
+static inline void blk_pack_dx(const struct blk_conv *g, const float *w, int64_t c0, int64_t nb, int64_t k0,
+	int64_t nk, float *to, float *spare)
 {
 	int64_t taps = g->r * g->s, wide = nb * HD_UNIT;
 
@@ -238,7 +255,8 @@ static inline void blk_pack_dx(const struct blk_conv *g, const float *w, int64_t
 			for (int64_t i = 0; i < HD_UNIT; i += HD_WIDTH)
 				for (int64_t k = 0; k < nk; k += HD_WIDTH) {
 					part square[HD_WIDTH];
-					blk_turn(square, spare + (i * taps + t) * HD_UNIT + k, taps * HD_UNIT, nc - i, HD_WIDTH);
+					blk_turn(square, spare + (i * taps + t) * HD_UNIT + k, taps * HD_UNIT,
+						nc - i, HD_WIDTH);
 					for (int64_t j = 0; j < min64(HD_WIDTH, nk - k); j++)
 						part_store(to + (t * nk + k + j) * wide + c + i, square[j]);
 				}
@@ -249,8 +267,8 @@ HD_INLINE int64_t blk_blocks(int64_t channels) { return div_up(channels, HD_UNIT
 /* Samples of a tile. */
 HD_INLINE int64_t blk_samples(int64_t n, int64_t pixels) { return min64(n, div_up(BLK_TILE, pixels)); }
 
-/* A convolution or its gradient by the source, as one thing: results of `out` channels and extents h x w in sh x sw
- * interleaved fields, each with taps of its own. */
+/* A convolution or its gradient by the source, as one thing: results of `out` channels and extents h x w in
+ * sh x sw interleaved fields, each with taps of its own. */
 struct blk_work {
 	struct blk_conv conv;
 	struct blk_lens lens;
@@ -260,7 +278,8 @@ struct blk_work {
 
 static inline struct blk_work blk_forward(const struct blk_conv *g)
 {
-	struct blk_lens lens = { g->h, g->w, g->ph, g->pw, g->sh, g->r, g->sw, min64(g->sw, g->s), g->q + (g->s - 1) / g->sw };
+	struct blk_lens lens = { g->h, g->w, g->ph, g->pw, g->sh, g->r, g->sw, min64(g->sw, g->s),
+		g->q + (g->s - 1) / g->sw };
 	bool direct = g->ph == 0 && g->pw == 0 && g->sw == 1;
 	if (direct)
 		lens.run = g->w;
@@ -271,7 +290,8 @@ static inline struct blk_work blk_backward(const struct blk_conv *g)
 {
 	int64_t top = (g->r - 1 - g->ph) / g->sh, left = (g->s - 1 - g->pw) / g->sw;
 	int64_t cols = left + (g->w - 1 + g->pw) / g->sw + 1;
-	struct blk_lens lens = { g->p, g->q, top, left, 1, top + (g->sh - 1 + g->ph) / g->sh + 1, 1, 1, cols };
+	struct blk_lens lens = { g->p, g->q, top, left, 1, top + (g->sh - 1 + g->ph) / g->sh + 1, 1, 1,
+		cols };
 	bool direct = top == 0 && left == 0 && lens.reach == 1 && cols <= g->q && div_up(g->h, g->sh) <= g->p;
 	if (direct)
 		lens.run = g->q;
@@ -282,16 +302,19 @@ static inline struct blk_work blk_work_of(const struct hd_call *call)
 {
 	struct blk_conv g;
 	bool back = call->op == HD_OP_CONV2D_B_DX;
-	const struct hd_operand *x = back ? &call->out[0] : &call->in[0], *y = back ? &call->in[0] : &call->out[0], *w = &call->in[1];
+	const struct hd_operand *x = back ? &call->out[0] : &call->in[0],
+		*y = back ? &call->in[0] : &call->out[0], *w = &call->in[1];
 	const int32_t *at = call->attr.i;
 
-	g = (struct blk_conv){ x->dim[0], w->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3], y->dim[2], y->dim[3],
+	g = (struct blk_conv){ x->dim[0], w->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3],
+		y->dim[2], y->dim[3],
 		at[0], at[1], at[2], at[3] };
 	return back ? blk_backward(&g) : blk_forward(&g);
 }
 
 /* The taps of field (fh, fw), panels of n channels and `wide` results. */
-static inline int64_t blk_taps(const struct blk_work *k, int64_t fh, int64_t fw, int64_t panel, struct blk_tap *tap)
+static inline int64_t blk_taps(const struct blk_work *k, int64_t fh, int64_t fw, int64_t panel,
+	struct blk_tap *tap)
 {
 	const struct blk_conv *g = &k->conv;
 	int64_t n = 0;
@@ -300,9 +323,11 @@ static inline int64_t blk_taps(const struct blk_work *k, int64_t fh, int64_t fw,
 		for (int64_t s = 0; s < g->s; s++) {
 			int64_t up = fh + g->ph - r, left = fw + g->pw - s, at = (r * g->s + s) * panel;
 			if (!k->back)
-				tap[n++] = (struct blk_tap){ r * blk_pitch(&k->lens) + (s % g->sw * k->lens.run + s / g->sw) * HD_UNIT, at };
+				tap[n++] = (struct blk_tap){ r * blk_pitch(&k->lens) +
+					(s % g->sw * k->lens.run + s / g->sw) * HD_UNIT, at };
 			else if (up % g->sh == 0 && left % g->sw == 0)
-				tap[n++] = (struct blk_tap){ (up / g->sh + k->lens.top) * blk_pitch(&k->lens) +
+				tap[n++] = (struct blk_tap){ (up / g->sh + k->lens.top) *
+					blk_pitch(&k->lens) +
 					(left / g->sw + k->lens.left) * HD_UNIT, at };
 		}
 	return n;
@@ -317,7 +342,8 @@ static inline struct blk_scratch blk_scratch_of(const struct blk_work *k)
 		(size_t)round_up(taps * (int64_t)(sizeof(struct blk_tap) / sizeof(float)), HD_UNIT),
 		(size_t)(taps * HD_UNIT * BLK_GROUP * HD_UNIT),
 		k->back ? (size_t)(taps * HD_UNIT * HD_UNIT) : 0,
-		k->direct ? 0 : (size_t)(blk_span(&k->lens, blk_rows(&k->lens, high)) * blk_pitch(&k->lens)) };
+		k->direct ? 0 : (size_t)(blk_span(&k->lens,
+		blk_rows(&k->lens, high)) * blk_pitch(&k->lens)) };
 }
 static inline size_t blk_conv_scratch(const struct blk_work *k)
 {
@@ -327,14 +353,17 @@ static inline size_t blk_conv_scratch(const struct blk_work *k)
 
 static inline uint32_t blk_conv_ntiles(const struct blk_work *k)
 {
-	return (uint32_t)(div_up(blk_blocks(k->nout), BLK_GROUP) * div_up(k->conv.n, blk_samples(k->conv.n, k->out_h * k->out_w)));
+	return (uint32_t)(div_up(blk_blocks(k->nout), BLK_GROUP) * div_up(k->conv.n,
+		blk_samples(k->conv.n, k->out_h * k->out_w)));
 }
 
 /* One block of source channels of one sample, added to nb blocks of its results. */
-static inline void blk_sample(const struct blk_work *k, const float *from, float *to, struct blk_in *in, struct blk_tap *tap, float *source,
+static inline void blk_sample(const struct blk_work *k, const float *from, float *to, struct blk_in *in,
+	struct blk_tap *tap, float *source,
 	int64_t nb, bool more)
 {
-	int64_t high = div_up(k->out_h, k->fh), chunk = k->direct ? high : blk_rows(&k->lens, high), area = k->out_h * k->out_w * HD_UNIT;
+	int64_t high = div_up(k->out_h, k->fh), chunk = k->direct ? high : blk_rows(&k->lens, high),
+		area = k->out_h * k->out_w * HD_UNIT;
 
 	in->row = blk_pitch(&k->lens);
 	for (int64_t i = 0; i < high; i += chunk) {
@@ -344,39 +373,48 @@ static inline void blk_sample(const struct blk_work *k, const float *from, float
 			blk_spread(&k->lens, from, i, rows, source);
 		for (int64_t f = 0; f < k->fh * k->fw; f++) {
 			int64_t fh = f / k->fw, fw = f % k->fw;
-			struct blk_out out = { to + ((i * k->fh + fh) * k->out_w + fw) * HD_UNIT, k->fh * k->out_w * HD_UNIT, k->fw * HD_UNIT, area, more };
+			struct blk_out out = { to + ((i * k->fh + fh) * k->out_w + fw) * HD_UNIT,
+				k->fh * k->out_w * HD_UNIT, k->fw * HD_UNIT, area, more };
 			if (k->fh * k->fw > 1)
 				in->ntaps = blk_taps(k, fh, fw, in->nc * nb * HD_UNIT, tap);
-			blk_field(in, &out, k->lens.step, min64(rows, div_up(k->out_h - fh, k->fh) - i), div_up(k->out_w - fw, k->fw), nb);
+			blk_field(in, &out, k->lens.step, min64(rows, div_up(k->out_h - fh, k->fh) - i),
+				div_up(k->out_w - fw, k->fw), nb);
 		}
 	}
 }
 
-static inline void blk_conv_tile(const struct hd_call *call, const struct blk_work *k, uint32_t tile, float *scratch)
+static inline void blk_conv_tile(const struct hd_call *call, const struct blk_work *k, uint32_t tile,
+	float *scratch)
 {
 	struct blk_scratch s = blk_scratch_of(k);
-	int64_t groups = div_up(blk_blocks(k->nout), BLK_GROUP), each = blk_samples(k->conv.n, k->out_h * k->out_w);
+	int64_t groups = div_up(blk_blocks(k->nout), BLK_GROUP),
+		each = blk_samples(k->conv.n, k->out_h * k->out_w);
 	int64_t b0 = tile % groups * BLK_GROUP, nb = min64(BLK_GROUP, blk_blocks(k->nout) - b0);
 	int64_t n0 = tile / groups * each, n1 = min64(n0 + each, k->conv.n);
-	int64_t nin = blk_blocks(k->nin), area = k->lens.h * k->lens.w * HD_UNIT, out_area = k->out_h * k->out_w * HD_UNIT;
+	int64_t nin = blk_blocks(k->nin), area = k->lens.h * k->lens.w * HD_UNIT,
+		out_area = k->out_h * k->out_w * HD_UNIT;
 	struct blk_tap *tap = (struct blk_tap *)scratch;
 	float *panel = scratch + s.taps, *spare = panel + s.panel, *source = spare + s.spare;
 
 	for (int64_t b = 0; b < nin; b++) {
 		int64_t nc = min64(HD_UNIT, k->nin - b * HD_UNIT);
-		struct blk_in in = { .w = panel, .tap = tap, .nc = nc, .ntaps = blk_taps(k, 0, 0, nc * nb * HD_UNIT, tap) };
+		struct blk_in in = { .w = panel, .tap = tap, .nc = nc,
+			.ntaps = blk_taps(k, 0, 0, nc * nb * HD_UNIT, tap) };
 		if (k->back)
-			blk_pack_dx(&k->conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel, spare);
+			blk_pack_dx(&k->conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel,
+				spare);
 		else
 			blk_pack(&k->conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel);
 		for (int64_t n = n0; n < n1; n++)
 			blk_sample(k, (const float *)call->in[0].at + (n * nin + b) * area,
-				(float *)call->out[0].at + (n * blk_blocks(k->nout) + b0) * out_area, &in, tap, source, nb, b > 0);
+				(float *)call->out[0].at + (n * blk_blocks(k->nout) + b0) * out_area, &in,
+				tap, source, nb, b > 0);
 	}
 }
 
 /* hc channels of x times nb blocks of dy, over a chunk of samples and rows. */
-struct blk_dw { const float *x, *dy; int64_t nsamples, rows, cols, xsample, xrow, ysample, yblock; float *sum; int64_t wide; bool more; };
+struct blk_dw { const float *x, *dy; int64_t nsamples, rows, cols, xsample, xrow, ysample, yblock; float *sum;
+	int64_t wide; bool more; };
 
 HD_INLINE void blk_dw_micro(const int hc, const int nb, const struct blk_dw *d)
 {
@@ -396,7 +434,8 @@ HD_INLINE void blk_dw_micro(const int hc, const int nb, const struct blk_dw *d)
 				part yk[BLK_GROUP * HD_PARTS];
 #pragma GCC unroll 4
 				for (int k = 0; k < v; k++)
-					yk[k] = part_load(dy + k / HD_PARTS * d->yblock + k % HD_PARTS * HD_WIDTH);
+					yk[k] = part_load(dy + k / HD_PARTS * d->yblock + k % HD_PARTS *
+						HD_WIDTH);
 #pragma GCC unroll 8
 				for (int c = 0; c < hc; c++) {
 					part xc = part_set(x[c]);
@@ -432,7 +471,8 @@ static inline struct blk_conv blk_dw_of(const struct hd_call *call)
 {
 	const struct hd_operand *dy = &call->in[0], *x = &call->in[1], *w = &call->out[0];
 	const int32_t *at = call->attr.i;
-	return (struct blk_conv){ x->dim[0], w->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3], dy->dim[2], dy->dim[3],
+	return (struct blk_conv){ x->dim[0], w->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3],
+		dy->dim[2], dy->dim[3],
 		at[0], at[1], at[2], at[3] };
 }
 
@@ -446,7 +486,8 @@ HD_INLINE int64_t blk_dw_samples(const struct blk_conv *g)
 static inline size_t blk_dw_scratch(const struct blk_conv *g)
 {
 	struct blk_work k = blk_forward(g);
-	int64_t source = k.direct ? 0 : blk_dw_samples(g) * blk_span(&k.lens, blk_dw_rows(g)) * blk_pitch(&k.lens);
+	int64_t source = k.direct ? 0 : blk_dw_samples(g) * blk_span(&k.lens,
+		blk_dw_rows(g)) * blk_pitch(&k.lens);
 	return (size_t)(g->r * g->s * HD_UNIT * BLK_GROUP * HD_UNIT + source) * sizeof(float);
 }
 static inline uint32_t blk_dw_ntiles(const struct blk_conv *g)
@@ -455,7 +496,8 @@ static inline uint32_t blk_dw_ntiles(const struct blk_conv *g)
 }
 
 /* All taps and channels of one chunk. */
-static inline void blk_dw_chunk(const struct blk_work *k, struct blk_dw *d, const float *x, float *sums, int64_t nc, int64_t nb)
+static inline void blk_dw_chunk(const struct blk_work *k, struct blk_dw *d, const float *x, float *sums,
+	int64_t nc, int64_t nb)
 {
 	const struct blk_conv *g = &k->conv;
 
@@ -466,17 +508,20 @@ static inline void blk_dw_chunk(const struct blk_work *k, struct blk_dw *d, cons
 			for (int64_t c = 0, hc; c < nc; c += hc) {
 				for (hc = BLK_TERMS; hc > nc - c; hc /= 2)
 					;
-				d->x = x + r * blk_pitch(&k->lens) + (s % g->sw * k->lens.run + s / g->sw) * HD_UNIT + c;
+				d->x = x + r * blk_pitch(&k->lens) + (s % g->sw * k->lens.run + s / g->sw) *
+					HD_UNIT + c;
 				d->sum = sums + ((r * g->s + s) * nc + c) * d->wide;
 				blk_dws[hc][nb - 1](d);
 			}
 }
 
-/* One part's share of a gradient's tile: its operands, and where the leaf goes: [K][C*R*S] from the tile's first element on. */
+/* One part's share of a gradient's tile: its operands, and where the leaf goes: [K][C*R*S] from the tile's
+ * first element on. */
 struct blk_leaf { const float *dy, *x; struct rect to; const struct gemm_adds *adds; };
 
 /* sums[R*S][nc][nb*16] of kernels k and channels c (from the tile's first on) as parameters lie. */
-static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64_t k0, int64_t nk, int64_t c0, int64_t nc, const struct blk_leaf *leaf)
+static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64_t k0, int64_t nk, int64_t c0,
+	int64_t nc, const struct blk_leaf *leaf)
 {
 	int64_t taps = g->r * g->s, wide = round_up(nk, HD_UNIT);
 
@@ -486,7 +531,8 @@ static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64
 			int64_t cols = min64(HD_WIDTH, nc * taps - j), col = c0 * taps + j;
 			part square[HD_WIDTH];
 			for (int64_t i = 0; i < HD_WIDTH; i++) {
-				square[i] = i < cols ? part_load(sums + (t * nc + c) * wide + k) : part_set(0.0f);
+				square[i] = i < cols ? part_load(sums + (t * nc + c) * wide + k) :
+					part_set(0.0f);
 				c += ++t == taps;
 				t = t == taps ? 0 : t;
 			}
@@ -494,8 +540,10 @@ static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64
 			for (int64_t i = 0; i < rows; i++) {
 				int64_t row = k0 + k + i;
 				for (uint32_t a = 0; a < leaf->adds->n; a++)
-					square[i] = part_load_n(leaf->adds->of[a].at + row * leaf->adds->of[a].step + col, (size_t)cols) + square[i];
-				part_store_n(leaf->to.at + row * leaf->to.step + col, square[i], (size_t)cols);
+					square[i] = part_load_n(leaf->adds->of[a].at + row *
+						leaf->adds->of[a].step + col, (size_t)cols) + square[i];
+				part_store_n(leaf->to.at + row * leaf->to.step + col, square[i],
+					(size_t)cols);
 			}
 		}
 	}
@@ -511,11 +559,14 @@ static inline struct blk_patch blk_dw_patch(const struct blk_conv *g, uint32_t t
 	return (struct blk_patch){ k0, min64(BLK_GROUP * HD_UNIT, g->k - k0), c0, min64(HD_UNIT, g->c - c0) };
 }
 
-static inline void blk_dw_leaf(const struct blk_conv *g, const struct blk_patch *at, const struct blk_leaf *leaf, float *scratch)
+static inline void blk_dw_leaf(const struct blk_conv *g, const struct blk_patch *at,
+	const struct blk_leaf *leaf, float *scratch)
 {
 	struct blk_work k = blk_forward(g);
-	int64_t ncb = blk_blocks(g->c), nkb = blk_blocks(g->k), b = at->c0 / HD_UNIT, b0 = at->k0 / HD_UNIT, nb = blk_blocks(at->nk);
-	int64_t rows = blk_dw_rows(g), samples = blk_dw_samples(g), xarea = g->h * g->w * HD_UNIT, yarea = g->p * g->q * HD_UNIT;
+	int64_t ncb = blk_blocks(g->c), nkb = blk_blocks(g->k), b = at->c0 / HD_UNIT, b0 = at->k0 / HD_UNIT,
+		nb = blk_blocks(at->nk);
+	int64_t rows = blk_dw_rows(g), samples = blk_dw_samples(g), xarea = g->h * g->w * HD_UNIT,
+		yarea = g->p * g->q * HD_UNIT;
 	float *sums = scratch, *source = sums + g->r * g->s * HD_UNIT * BLK_GROUP * HD_UNIT;
 	struct blk_dw d = { .cols = g->q, .ysample = nkb * yarea, .yblock = yarea };
 
@@ -528,7 +579,8 @@ static inline void blk_dw_leaf(const struct blk_conv *g, const struct blk_patch 
 			d.xsample = k.direct ? ncb * xarea : blk_span(&k.lens, d.rows) * blk_pitch(&k.lens);
 			for (int64_t i = 0; i < d.nsamples && !k.direct; i++)
 				blk_spread(&k.lens, x + i * ncb * xarea, p, d.rows, source + i * d.xsample);
-			blk_dw_chunk(&k, &d, k.direct ? x + p * g->sh * g->w * HD_UNIT : source, sums, at->nc, nb);
+			blk_dw_chunk(&k, &d, k.direct ? x + p * g->sh * g->w * HD_UNIT : source, sums, at->nc,
+				nb);
 			d.more = true;
 		}
 	if (g->n == 0)
@@ -537,12 +589,14 @@ static inline void blk_dw_leaf(const struct blk_conv *g, const struct blk_patch 
 }
 
 /* [N,C,H,W] <-> [N,C/16,H,W,16]: a unit is a row of one block. */
-static inline void blk_move(const struct hd_operand *plain, const struct hd_operand *blocked, uint64_t unit, bool into)
+static inline void blk_move(const struct hd_operand *plain, const struct hd_operand *blocked, uint64_t unit,
+	bool into)
 {
 	int64_t w = plain->dim[3], h = plain->dim[2], channels = plain->dim[1], blocks = blocked->dim[1];
 	int64_t y = (int64_t)unit % h, b = (int64_t)unit / h % blocks, n = (int64_t)unit / (h * blocks);
 	int64_t nc = min64(HD_UNIT, channels - b * HD_UNIT), plane = h * w;
-	float *p = (float *)plain->at + ((n * channels + b * HD_UNIT) * h + y) * w, *q = (float *)blocked->at + (int64_t)unit * w * HD_UNIT;
+	float *p = (float *)plain->at + ((n * channels + b * HD_UNIT) * h + y) * w,
+		*q = (float *)blocked->at + (int64_t)unit * w * HD_UNIT;
 
 	for (int64_t i = 0; i < w; i += HD_WIDTH) {
 		int64_t cols = min64(HD_WIDTH, w - i);
@@ -561,7 +615,8 @@ static inline void blk_move(const struct hd_operand *plain, const struct hd_oper
 	}
 }
 
-static inline uint64_t blk_units(const struct hd_operand *blocked) { return (uint64_t)(blocked->dim[0] * blocked->dim[1] * blocked->dim[2]); }
+static inline uint64_t blk_units(const struct hd_operand *blocked) { return (uint64_t)(blocked->dim[0] *
+	blocked->dim[1] * blocked->dim[2]); }
 static inline uint32_t block_ntiles(const struct hd_call *call)
 {
 	const struct hd_operand *b = call->op == HD_OP_BLOCK ? &call->out[0] : &call->in[0];
@@ -570,7 +625,8 @@ static inline uint32_t block_ntiles(const struct hd_call *call)
 static inline void block_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	bool into = call->op == HD_OP_BLOCK;
-	const struct hd_operand *blocked = into ? &call->out[0] : &call->in[0], *plain = into ? &call->in[0] : &call->out[0];
+	const struct hd_operand *blocked = into ? &call->out[0] : &call->in[0],
+		*plain = into ? &call->in[0] : &call->out[0];
 	struct run run = row_run(blk_units(blocked), (uint64_t)(blocked->dim[3] * HD_UNIT), tile);
 	(void)scratch;
 

@@ -8,7 +8,8 @@
 
 struct hd_cpu_isa {
 	const struct hd_cpu_row *rows;            /* [HD_NOPS] all ours */
-	const struct hd_cpu_row *library_rows;    /* [HD_NOPS] the library's where library.h has them, else ours */
+	/* [HD_NOPS] the library's where library.h has them, else ours */
+	const struct hd_cpu_row *library_rows;
 	const struct hd_cpu_vector *vector;
 	/* Sixteen values of a function of vmath.h for tests; pow is x^2.5. */
 	void (*math)(int function, const float in[16], float out[16]);
@@ -20,7 +21,8 @@ HD_CPU_PATHS(X)
 
 const struct hd_cpu_isa *hd_cpu_isa_of(const char *path);
 
-enum hd_cpu_math { HD_MATH_EXP, HD_MATH_LOG, HD_MATH_TANH, HD_MATH_SIGMOID, HD_MATH_GELU_GATE, HD_MATH_LOG_ANY, HD_MATH_EXPM1,
+enum hd_cpu_math { HD_MATH_EXP, HD_MATH_LOG, HD_MATH_TANH, HD_MATH_SIGMOID, HD_MATH_GELU_GATE,
+	HD_MATH_LOG_ANY, HD_MATH_EXPM1,
 	HD_MATH_SOFTPLUS, HD_MATH_ERF, HD_MATH_NORMAL, HD_MATH_POW, HD_NMATHS };
 
 /* For rows that need no preparation. */

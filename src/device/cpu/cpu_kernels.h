@@ -28,7 +28,8 @@ struct hd_cpu_row {
 	/* For one op and shape (operands without addresses). `*prepared` may be NULL on success. */
 	enum hd_err (*prepare)(const struct hd_call *call, void **prepared, struct hd_diag *diag);
 	void (*release)(void *prepared);          /* takes NULL */
-	bool (*takes)(const struct hd_call *call);        /* false: our own row does this shape (a function of shape alone); NULL: all */
+	/* false: our own row does this shape (a function of shape alone); NULL: all */
+	bool (*takes)(const struct hd_call *call);
 };
 
 /* Loops over flat vectors, any alignment, any length; the caller splits them among threads
@@ -37,7 +38,8 @@ struct hd_cpu_vector {
 	void   (*update)(const struct hd_step_scalars *scalars, float *param, const float *grad,
 		float *slot0, float *slot1, uint64_t len);      /* bits of hd_optim_update_plain() */
 	void   (*measure)(const struct hd_step_scalars *scalars, const float *param, const float *grad,
-		float *slot0, float *slot1, uint64_t len, double sums[2]);      /* bits of hd_optim_measure_plain() */
+		/* bits of hd_optim_measure_plain() */
+		float *slot0, float *slot1, uint64_t len, double sums[2]);
 	void   (*add)(float *dst, const float *a, const float *b, uint64_t len);      /* dst may be a or b */
 	void   (*copy)(float *dst, const float *src, uint64_t len);
 	double (*sumsq)(const float *at, uint64_t len);         /* bits of hd_lanes_sumsq() */

@@ -30,14 +30,17 @@ enum hd_dnnl_conv_kind { HD_DNNL_CONV, HD_DNNL_CONV_DX, HD_DNNL_CONV_DW };
  * `astep` and `bstep` apart, stored transposed if ta, tb. */
 struct hd_dnnl_matmul { int64_t m, n, k, astep, bstep, cstep; bool ta, tb; };
 /* x[n,c,h,w] w[k,c/groups,r,s] y[n,k,p,q]; window elements lie dh and dw apart */
-struct hd_dnnl_conv { enum hd_dnnl_conv_kind kind; int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
+struct hd_dnnl_conv { enum hd_dnnl_conv_kind kind; int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups,
+	dh, dw; };
 
 bool hd_dnnl_present(void);
 /* The library's threads are a setting of the calling thread: one. */
 void hd_dnnl_thread_init(void);
 
-HD_MUST_USE enum hd_err hd_dnnl_matmul_make(struct hd_dnnl **made, const struct hd_dnnl_matmul *shape, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_dnnl_conv_make(struct hd_dnnl **made, const struct hd_dnnl_conv *shape, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dnnl_matmul_make(struct hd_dnnl **made, const struct hd_dnnl_matmul *shape,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dnnl_conv_make(struct hd_dnnl **made, const struct hd_dnnl_conv *shape,
+	struct hd_diag *diag);
 void hd_dnnl_destroy(struct hd_dnnl *made);              /* takes NULL */
 
 size_t hd_dnnl_scratch(const struct hd_dnnl *made);      /* bytes, 64-byte aligned memory */

@@ -7,10 +7,12 @@ void hd_dnnl_thread_init(void) {}
 
 static enum hd_err absent(struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_REFUSED, "this build has no oneDNN; install libdnnl-dev and build again, or set kernels: portable");
+	return hd_fail(diag, HD_E_REFUSED,
+		"this build has no oneDNN; install libdnnl-dev and build again, or set kernels: portable");
 }
 
-enum hd_err hd_dnnl_matmul_make(struct hd_dnnl **made, const struct hd_dnnl_matmul *shape, struct hd_diag *diag)
+enum hd_err hd_dnnl_matmul_make(struct hd_dnnl **made, const struct hd_dnnl_matmul *shape,
+	struct hd_diag *diag)
 {
 	(void)made;
 	(void)shape;

@@ -43,7 +43,8 @@ static enum hd_err check(dnnl_status_t status, const char *what, struct hd_diag 
 		return HD_OK;
 	if (status == dnnl_out_of_memory)
 		return hd_fail(diag, HD_E_NOMEM, "oneDNN: no memory for %s", what);
-	return hd_fail(diag, HD_E_REFUSED, "oneDNN refuses %s (status %d); set kernels: portable", what, (int)status);
+	return hd_fail(diag, HD_E_REFUSED, "oneDNN refuses %s (status %d); set kernels: portable", what,
+		(int)status);
 }
 
 static size_t place(struct hd_dnnl *d, size_t len_bytes)
@@ -74,7 +75,8 @@ static enum hd_err settle(struct hd_dnnl *d, int i, const dnnl_memory_desc_t *ow
 }
 
 /* The primitive of `op` with its scratch in our hands. */
-static enum hd_err finish(struct hd_dnnl *d, const_dnnl_op_desc_t op, dnnl_primitive_desc_t hint, const dnnl_query_t query[NOPERANDS],
+static enum hd_err finish(struct hd_dnnl *d, const_dnnl_op_desc_t op, dnnl_primitive_desc_t hint,
+	const dnnl_query_t query[NOPERANDS],
 	const char *what, struct hd_diag *diag)
 {
 	dnnl_primitive_attr_t attr = NULL;
@@ -82,7 +84,8 @@ static enum hd_err finish(struct hd_dnnl *d, const_dnnl_op_desc_t op, dnnl_primi
 	enum hd_err err = check(dnnl_primitive_attr_create(&attr), what, diag);
 
 	if (err == HD_OK)
-		err = check(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user), what, diag);
+		err = check(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user), what,
+			diag);
 	if (err == HD_OK)
 		err = check(dnnl_primitive_desc_create(&desc, op, attr, d->engine, hint), what, diag);
 	if (err == HD_OK)
@@ -128,7 +131,8 @@ static dnnl_status_t matrix(dnnl_memory_desc_t *desc, int64_t rows, int64_t cols
 
 enum hd_err hd_dnnl_matmul_make(struct hd_dnnl **made, const struct hd_dnnl_matmul *s, struct hd_diag *diag)
 {
-	static const dnnl_query_t query[NOPERANDS] = { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md };
+	static const dnnl_query_t query[NOPERANDS] = { dnnl_query_src_md, dnnl_query_weights_md,
+		dnnl_query_dst_md };
 	static const int arg[NOPERANDS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
 	struct hd_dnnl *d = NULL;
 	dnnl_matmul_desc_t op;
@@ -143,7 +147,8 @@ enum hd_err hd_dnnl_matmul_make(struct hd_dnnl **made, const struct hd_dnnl_matm
 	if (err == HD_OK)
 		err = check(matrix(&d->side[2].plain, s->m, s->n, s->cstep, false), "a matrix", diag);
 	if (err == HD_OK)
-		err = check(dnnl_matmul_desc_init(&op, &d->side[0].plain, &d->side[1].plain, NULL, &d->side[2].plain), "a product", diag);
+		err = check(dnnl_matmul_desc_init(&op, &d->side[0].plain, &d->side[1].plain, NULL,
+			&d->side[2].plain), "a product", diag);
 	if (err == HD_OK)
 		err = finish(d, &op, NULL, query, "a product", diag);
 	return end(made, d, err);
@@ -165,9 +170,11 @@ static const struct role {
 
 /* Plain layouts for our side, the library's choice for its own: with plain layouts on both
  * sides it would take its slow path. */
-static enum hd_err images(struct hd_dnnl *d, const struct hd_dnnl_conv *s, dnnl_memory_desc_t any[3], struct hd_diag *diag)
+static enum hd_err images(struct hd_dnnl *d, const struct hd_dnnl_conv *s, dnnl_memory_desc_t any[3],
+	struct hd_diag *diag)
 {
-	dnnl_dims_t dims[3] = { { s->n, s->c, s->h, s->w }, { s->k, s->c, s->r, s->s }, { s->n, s->k, s->p, s->q } };
+	dnnl_dims_t dims[3] = { { s->n, s->c, s->h, s->w }, { s->k, s->c, s->r, s->s },
+		{ s->n, s->k, s->p, s->q } };
 	dnnl_dims_t grouped = { s->groups, s->k / s->groups, s->c / s->groups, s->r, s->s };
 	enum hd_err err = HD_OK;
 
@@ -176,14 +183,17 @@ static enum hd_err images(struct hd_dnnl *d, const struct hd_dnnl_conv *s, dnnl_
 		bool kernels = i == 1 && s->groups > 1;           /* then with an extent more */
 		const int64_t *dim = kernels ? grouped : dims[i];
 		side->arg = roles[s->kind].arg[i];
-		err = check(dnnl_memory_desc_init_by_tag(&side->plain, kernels ? 5 : 4, dim, dnnl_f32, kernels ? dnnl_abcde : dnnl_abcd), "an image", diag);
+		err = check(dnnl_memory_desc_init_by_tag(&side->plain, kernels ? 5 : 4, dim, dnnl_f32,
+			kernels ? dnnl_abcde : dnnl_abcd), "an image", diag);
 		if (err == HD_OK)
-			err = check(dnnl_memory_desc_init_by_tag(&any[i], kernels ? 5 : 4, dim, dnnl_f32, dnnl_format_tag_any), "an image", diag);
+			err = check(dnnl_memory_desc_init_by_tag(&any[i], kernels ? 5 : 4, dim, dnnl_f32,
+				dnnl_format_tag_any), "an image", diag);
 	}
 	return err;
 }
 
-static enum hd_err convolve(struct hd_dnnl *d, const struct hd_dnnl_conv *s, const dnnl_memory_desc_t any[3], struct hd_diag *diag)
+static enum hd_err convolve(struct hd_dnnl *d, const struct hd_dnnl_conv *s, const dnnl_memory_desc_t any[3],
+	struct hd_diag *diag)
 {
 	const struct role *role = &roles[s->kind];
 	dnnl_dims_t strides = { s->sh, s->sw }, before = { s->ph, s->pw }, between = { s->dh - 1, s->dw - 1 };
@@ -193,19 +203,23 @@ static enum hd_err convolve(struct hd_dnnl *d, const struct hd_dnnl_conv *s, con
 	dnnl_convolution_desc_t forward, op;
 	dnnl_primitive_desc_t hint = NULL;
 	dnnl_query_t query[NOPERANDS];
-	enum hd_err err = check(dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct,
+	enum hd_err err = check(dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training,
+		dnnl_convolution_direct,
 		&any[0], &any[1], NULL, &any[2], strides, between, before, after), "a convolution", diag);
 
 	for (int i = 0; i < 3; i++)
 		query[role->place[i]] = role->query[i];
 	if (err != HD_OK || s->kind == HD_DNNL_CONV)
 		return err == HD_OK ? finish(d, &forward, NULL, query, "a convolution", diag) : err;
-	err = check(dnnl_primitive_desc_create(&hint, &forward, NULL, d->engine, NULL), "a convolution", diag);
+	err = check(dnnl_primitive_desc_create(&hint, &forward, NULL, d->engine, NULL), "a convolution",
+		diag);
 	if (err == HD_OK && s->kind == HD_DNNL_CONV_DX)
-		err = check(dnnl_dilated_convolution_backward_data_desc_init(&op, dnnl_convolution_direct, &any[0], &any[1], &any[2],
+		err = check(dnnl_dilated_convolution_backward_data_desc_init(&op, dnnl_convolution_direct,
+			&any[0], &any[1], &any[2],
 			strides, between, before, after), "a convolution's gradient", diag);
 	if (err == HD_OK && s->kind == HD_DNNL_CONV_DW)
-		err = check(dnnl_dilated_convolution_backward_weights_desc_init(&op, dnnl_convolution_direct, &any[0], &any[1], NULL, &any[2],
+		err = check(dnnl_dilated_convolution_backward_weights_desc_init(&op, dnnl_convolution_direct,
+			&any[0], &any[1], NULL, &any[2],
 			strides, between, before, after), "a convolution's gradient", diag);
 	if (err == HD_OK)
 		err = finish(d, &op, hint, query, "a convolution's gradient", diag);
@@ -242,7 +256,8 @@ size_t hd_dnnl_scratch(const struct hd_dnnl *d) { return d->scratch_bytes; }
 /* Handles of one run: of each operand as ours and as the primitive's, and of its scratch. */
 struct handles { dnnl_stream_t stream; dnnl_memory_t plain[NOPERANDS], own[NOPERANDS], pad; };
 
-static dnnl_status_t hold(const struct hd_dnnl *d, void *const at[NOPERANDS], uint8_t *scratch, struct handles *h)
+static dnnl_status_t hold(const struct hd_dnnl *d, void *const at[NOPERANDS], uint8_t *scratch,
+	struct handles *h)
 {
 	dnnl_status_t status = dnnl_stream_create(&h->stream, d->engine, dnnl_stream_default_flags);
 
@@ -250,9 +265,11 @@ static dnnl_status_t hold(const struct hd_dnnl *d, void *const at[NOPERANDS], ui
 		const struct side *side = &d->side[i];
 		status = dnnl_memory_create(&h->plain[i], &side->plain, d->engine, at[i]);
 		if (status == dnnl_success && side->reorder)
-			status = dnnl_memory_create(&h->own[i], &side->own, d->engine, scratch + side->at_bytes);
+			status = dnnl_memory_create(&h->own[i], &side->own, d->engine,
+				scratch + side->at_bytes);
 	}
-	return status == dnnl_success ? dnnl_memory_create(&h->pad, &d->pad, d->engine, scratch + d->pad_at_bytes) : status;
+	return status == dnnl_success ? dnnl_memory_create(&h->pad, &d->pad, d->engine,
+		scratch + d->pad_at_bytes) : status;
 }
 
 static void release(struct handles *h)
@@ -268,9 +285,11 @@ static void release(struct handles *h)
 static dnnl_status_t reorder(const struct hd_dnnl *d, int i, struct handles *h)
 {
 	bool out = i == OUT;
-	dnnl_exec_arg_t arg[] = { { DNNL_ARG_FROM, out ? h->own[i] : h->plain[i] }, { DNNL_ARG_TO, out ? h->plain[i] : h->own[i] } };
+	dnnl_exec_arg_t arg[] = { { DNNL_ARG_FROM, out ? h->own[i] : h->plain[i] },
+		{ DNNL_ARG_TO, out ? h->plain[i] : h->own[i] } };
 
-	return d->side[i].reorder ? dnnl_primitive_execute(d->side[i].reorder, h->stream, 2, arg) : dnnl_success;
+	return d->side[i].reorder ? dnnl_primitive_execute(d->side[i].reorder, h->stream, 2, arg) :
+		dnnl_success;
 }
 
 static dnnl_status_t execute(const struct hd_dnnl *d, struct handles *h)

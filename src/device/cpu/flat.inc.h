@@ -13,7 +13,8 @@
 #include "device/optim.h"
 
 /* What every formula calls g: scaled, clipped, with the L2 term. */
-HD_INLINE struct vf flat_gradient(const struct hd_step_scalars *s, struct vf grad, struct vf param, float decay)
+HD_INLINE struct vf flat_gradient(const struct hd_step_scalars *s, struct vf grad, struct vf param,
+	float decay)
 {
 	struct vf g = vf_mul(vf_mul(grad, vf_set(s->scale)), vf_set(s->clip));
 	return vf_add(g, vf_mul(vf_set(decay), param));
@@ -36,7 +37,8 @@ static inline void flat_sgd(const struct hd_step_scalars *s, float *param, const
 	}
 }
 
-HD_INLINE void flat_momentum_of(bool nesterov, const struct hd_step_scalars *s, float *param, const float *grad, float *slot, uint64_t len)
+HD_INLINE void flat_momentum_of(bool nesterov, const struct hd_step_scalars *s, float *param,
+	const float *grad, float *slot, uint64_t len)
 {
 	struct vf mu = vf_set(s->optim.momentum);
 
@@ -61,7 +63,8 @@ HD_INLINE struct flat_moments flat_moments_of(const struct hd_step_scalars *s, f
 	const struct hd_optim *o = &s->optim;
 	float root2 = __builtin_sqrtf(s->c2), ahead = rate / s->c1;
 
-	return (struct flat_moments){ vf_set(o->beta1), vf_set(o->beta2), vf_set(1.0f - o->beta1), vf_set(1.0f - o->beta2),
+	return (struct flat_moments){ vf_set(o->beta1), vf_set(o->beta2), vf_set(1.0f - o->beta1),
+		vf_set(1.0f - o->beta2),
 		vf_set(ahead * root2), vf_set(o->eps * root2) };
 }
 
@@ -84,7 +87,8 @@ HD_INLINE struct vf flat_kept(const struct hd_step_scalars *s)
 	return vf_set(1.0f - lrwd);
 }
 
-static inline void flat_adam(const struct hd_step_scalars *s, float *param, const float *grad, float *slot0, float *slot1, uint64_t len)
+static inline void flat_adam(const struct hd_step_scalars *s, float *param, const float *grad, float *slot0,
+	float *slot1, uint64_t len)
 {
 	const bool decoupled = s->optim.kind == HD_OPTIM_ADAMW;
 	const struct flat_moments k = flat_moments_of(s, s->lr);
@@ -96,7 +100,8 @@ static inline void flat_adam(const struct hd_step_scalars *s, float *param, cons
 		flat_ahead(grad + i);
 		flat_ahead(slot0 + i);
 		flat_ahead(slot1 + i);
-		struct vf p = vf_load_n(param + i, n), m = vf_load_n(slot0 + i, n), v = vf_load_n(slot1 + i, n);
+		struct vf p = vf_load_n(param + i, n), m = vf_load_n(slot0 + i, n),
+			v = vf_load_n(slot1 + i, n);
 		flat_move_moments(&k, flat_gradient(s, vf_load_n(grad + i, n), p, decay), &m, &v);
 		vf_store_n(slot0 + i, m, n);
 		vf_store_n(slot1 + i, v, n);
@@ -104,7 +109,8 @@ static inline void flat_adam(const struct hd_step_scalars *s, float *param, cons
 	}
 }
 
-static inline void flat_adagrad(const struct hd_step_scalars *s, float *param, const float *grad, float *slot, uint64_t len)
+static inline void flat_adagrad(const struct hd_step_scalars *s, float *param, const float *grad, float *slot,
+	uint64_t len)
 {
 	HD_UNITS(i, n, len) {
 		flat_ahead(param + i);
@@ -119,10 +125,12 @@ static inline void flat_adagrad(const struct hd_step_scalars *s, float *param, c
 	}
 }
 
-static inline void flat_lion(const struct hd_step_scalars *s, float *param, const float *grad, float *slot, uint64_t len)
+static inline void flat_lion(const struct hd_step_scalars *s, float *param, const float *grad, float *slot,
+	uint64_t len)
 {
 	const struct hd_optim *o = &s->optim;
-	const struct vf b1 = vf_set(o->beta1), b2 = vf_set(o->beta2), n1 = vf_set(1.0f - o->beta1), n2 = vf_set(1.0f - o->beta2);
+	const struct vf b1 = vf_set(o->beta1), b2 = vf_set(o->beta2), n1 = vf_set(1.0f - o->beta1),
+		n2 = vf_set(1.0f - o->beta2);
 	const struct vf keep = flat_kept(s), zero = vf_set(0.0f);
 
 	HD_UNITS(i, n, len) {
@@ -132,18 +140,21 @@ static inline void flat_lion(const struct hd_step_scalars *s, float *param, cons
 		struct vf p = vf_load_n(param + i, n), m = vf_load_n(slot + i, n);
 		struct vf g = flat_gradient(s, vf_load_n(grad + i, n), p, 0.0f);
 		struct vf side = vf_add(vf_mul(b1, m), vf_mul(n1, g));
-		struct vf move = vf_select(vf_lt(zero, side), vf_set(s->lr), vf_select(vf_lt(side, zero), vf_set(-s->lr), side));
+		struct vf move = vf_select(vf_lt(zero, side), vf_set(s->lr),
+			vf_select(vf_lt(side, zero), vf_set(-s->lr), side));
 		vf_store_n(param + i, vf_sub(vf_mul(p, keep), move), n);
 		vf_store_n(slot + i, vf_add(vf_mul(b2, m), vf_mul(n2, g)), n);
 	}
 }
 
-HD_INLINE struct vf flat_lamb_direction(const struct hd_step_scalars *s, const struct flat_moments *k, struct vf p, struct vf m, struct vf v)
+HD_INLINE struct vf flat_lamb_direction(const struct hd_step_scalars *s, const struct flat_moments *k,
+	struct vf p, struct vf m, struct vf v)
 {
 	return vf_add(flat_quotient(k, m, v), vf_mul(vf_set(s->optim.weight_decay), p));
 }
 
-static inline void flat_lamb(const struct hd_step_scalars *s, float *param, const float *slot0, const float *slot1, uint64_t len)
+static inline void flat_lamb(const struct hd_step_scalars *s, float *param, const float *slot0,
+	const float *slot1, uint64_t len)
 {
 	const struct flat_moments k = flat_moments_of(s, 1.0f);
 	const struct vf rate = vf_set(s->lr * s->ratio);
@@ -158,7 +169,8 @@ static inline void flat_lamb(const struct hd_step_scalars *s, float *param, cons
 	}
 }
 
-static inline void flat_update(const struct hd_step_scalars *s, float *param, const float *grad, float *slot0, float *slot1, uint64_t len)
+static inline void flat_update(const struct hd_step_scalars *s, float *param, const float *grad, float *slot0,
+	float *slot1, uint64_t len)
 {
 	if (s->skip)
 		return;
@@ -181,7 +193,8 @@ static inline void flat_add(float *dst, const float *a, const float *b, uint64_t
 		vf_store_n(dst + i, vf_add(vf_load_n(a + i, n), vf_load_n(b + i, n)), n);
 }
 
-static inline void flat_copy(float *dst, const float *src, uint64_t len) { memcpy(dst, src, len * sizeof *dst); }
+static inline void flat_copy(float *dst, const float *src, uint64_t len) { memcpy(dst, src,
+	len * sizeof *dst); }
 
 /* The lanes of lanes.h, compiled for the registers of this path. Several runs of one sum: all but
  * the last are multiples of HD_LANES. */
@@ -205,7 +218,8 @@ static inline double flat_sumsq(const float *at, uint64_t len)
 }
 
 /* Moves the slots of a block and leaves its directions in `out`. */
-static inline void flat_lamb_block(const struct hd_step_scalars *s, const struct flat_moments *k, const float *param, const float *grad,
+static inline void flat_lamb_block(const struct hd_step_scalars *s, const struct flat_moments *k,
+	const float *param, const float *grad,
 	float *slot0, float *slot1, uint64_t len, float *out)
 {
 	HD_UNITS(i, n, len) {
@@ -213,7 +227,8 @@ static inline void flat_lamb_block(const struct hd_step_scalars *s, const struct
 		flat_ahead(grad + i);
 		flat_ahead(slot0 + i);
 		flat_ahead(slot1 + i);
-		struct vf p = vf_load_n(param + i, n), m = vf_load_n(slot0 + i, n), v = vf_load_n(slot1 + i, n);
+		struct vf p = vf_load_n(param + i, n), m = vf_load_n(slot0 + i, n),
+			v = vf_load_n(slot1 + i, n);
 		flat_move_moments(k, flat_gradient(s, vf_load_n(grad + i, n), p, 0.0f), &m, &v);
 		vf_store_n(slot0 + i, m, n);
 		vf_store_n(slot1 + i, v, n);
@@ -221,7 +236,8 @@ static inline void flat_lamb_block(const struct hd_step_scalars *s, const struct
 	}
 }
 
-static inline void flat_measure(const struct hd_step_scalars *s, const float *param, const float *grad, float *slot0, float *slot1,
+static inline void flat_measure(const struct hd_step_scalars *s, const float *param, const float *grad,
+	float *slot0, float *slot1,
 	uint64_t len, double sums[2])
 {
 	enum { BLOCK = 64 * HD_LANES };           /* directions stay in the first-level cache */

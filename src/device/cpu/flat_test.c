@@ -27,7 +27,8 @@ static void fill(struct vectors *v)
 
 static struct hd_step_scalars scalars_of(uint32_t kind)
 {
-	struct hd_step_scalars s = { .optim = { kind, 0.9f, 0.9f, 0.95f, 1e-8f, 0.1f, false }, .lr = 0.003f, .scale = 1.0f / 48, .clip = 0.7f, .ratio = 1.75f };
+	struct hd_step_scalars s = { .optim = { kind, 0.9f, 0.9f, 0.95f, 1e-8f, 0.1f, false }, .lr = 0.003f,
+		.scale = 1.0f / 48, .clip = 0.7f, .ratio = 1.75f };
 
 	hd_optim_corrections(&s, 3);
 	return s;
@@ -43,9 +44,12 @@ static void updates_have_the_bits_of_the_plain_formulas(void **state)
 				struct hd_step_scalars s = scalars_of(kind);
 				fill(&plain);
 				fill(&ours);
-				hd_optim_update_plain(&s, plain.param, plain.grad, plain.slot0, plain.slot1, len);
-				hd_cpu_vectors(path[p])->update(&s, ours.param, ours.grad, ours.slot0, ours.slot1, len);
-				CHECK(memcmp(&plain, &ours, sizeof plain) == 0, "%s on %s, length %d", hd_optims[kind].name, path[p], (int)len);
+				hd_optim_update_plain(&s, plain.param, plain.grad, plain.slot0, plain.slot1,
+					len);
+				hd_cpu_vectors(path[p])->update(&s, ours.param, ours.grad, ours.slot0,
+					ours.slot1, len);
+				CHECK(memcmp(&plain, &ours, sizeof plain) == 0, "%s on %s, length %d",
+					hd_optims[kind].name, path[p], (int)len);
 			}
 }
 
@@ -58,16 +62,21 @@ static void the_first_pass_has_the_bits_of_the_plain_formulas(void **state)
 
 	(void)state;
 	for (int p = 0; p < NPATHS; p++)
-		for (uint64_t len = 0; hd_cpu_path(path[p]) && len <= 2200; len += len < 40 || (len > 1010 && len < 1040) ? 1 : 39) {
+		for (uint64_t len = 0; hd_cpu_path(path[p]) && len <= 2200; len += len < 40 ||
+			(len > 1010 && len < 1040) ? 1 : 39) {
 			double want[2], got[2];
 			for (size_t i = 0; i < sizeof plain / sizeof *at; i++)
 				at[i] = (float)((i * 7919) % 1009 + 1) * 0x1p-9f;
 			memcpy(&ours, &plain, sizeof plain);
-			hd_optim_measure_plain(&s, plain.param, plain.grad, plain.slot0, plain.slot1, len, want);
-			hd_cpu_vectors(path[p])->measure(&s, ours.param, ours.grad, ours.slot0, ours.slot1, len, got);
+			hd_optim_measure_plain(&s, plain.param, plain.grad, plain.slot0, plain.slot1, len,
+				want);
+			hd_cpu_vectors(path[p])->measure(&s, ours.param, ours.grad, ours.slot0, ours.slot1,
+				len, got);
 			CHECK(memcmp(&plain, &ours, sizeof plain) == 0, "%s, length %d", path[p], (int)len);
-			CHECK(memcmp(want, got, sizeof want) == 0, "%s, length %d: %.17g and %.17g", path[p], (int)len, got[0], got[1]);
-			CHECK((len == 0) == (got[0] == 0) && (len == 0) == (got[1] == 0), "length %d", (int)len);
+			CHECK(memcmp(want, got, sizeof want) == 0, "%s, length %d: %.17g and %.17g", path[p],
+				(int)len, got[0], got[1]);
+			CHECK((len == 0) == (got[0] == 0) && (len == 0) == (got[1] == 0), "length %d",
+				(int)len);
 		}
 }
 
@@ -84,7 +93,8 @@ static void a_split_update_is_the_whole_one(void **state)
 		v->update(&s, whole.param, whole.grad, whole.slot0, whole.slot1, LEN);
 		for (uint64_t at = 0, n; at < LEN; at += n) {
 			n = LEN - at < 37 ? LEN - at : 37;
-			v->update(&s, parts.param + at, parts.grad + at, parts.slot0 + at, parts.slot1 + at, n);
+			v->update(&s, parts.param + at, parts.grad + at, parts.slot0 + at, parts.slot1 + at,
+				n);
 		}
 		CHECK(memcmp(&whole, &parts, sizeof whole) == 0, "%s", hd_optims[kind].name);
 	}
@@ -111,7 +121,8 @@ static void sums_have_the_order_of_lanes(void **state)
 	fill(&v);
 	for (int p = 0; p < NPATHS; p++)
 		for (uint64_t len = 0; hd_cpu_path(path[p]) && len <= LEN; len += len < 40 ? 1 : 97) {
-			double want = hd_lanes_sumsq(v.param, len), got = hd_cpu_vectors(path[p])->sumsq(v.param, len);
+			double want = hd_lanes_sumsq(v.param, len),
+				got = hd_cpu_vectors(path[p])->sumsq(v.param, len);
 			CHECK(memcmp(&want, &got, sizeof want) == 0, "%s, length %d", path[p], (int)len);
 		}
 }
@@ -130,7 +141,8 @@ static void addition_may_overwrite_either_operand(void **state)
 			ops->add(w.grad, w.param, w.grad, len);
 			assert_memory_equal(v.param, w.grad, len * sizeof(float));
 			for (uint64_t i = 0; i < LEN; i++)
-				CHECK(v.param[i] == (i < len ? w.param[i] + v.grad[i] : w.param[i]), "%s, length %d, element %d", path[p], (int)len, (int)i);
+				CHECK(v.param[i] == (i < len ? w.param[i] + v.grad[i] : w.param[i]),
+					"%s, length %d, element %d", path[p], (int)len, (int)i);
 			ops->copy(v.slot0, v.slot1, len);
 			assert_memory_equal(v.slot0, v.slot1, len * sizeof(float));
 			assert_memory_equal(v.slot0 + len, w.slot0 + len, (LEN - len) * sizeof(float));

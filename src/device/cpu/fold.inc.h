@@ -25,11 +25,13 @@ static inline int64_t fold_temps(uint32_t max_parts)
 
 static inline struct rect fold_rect(const struct fold_site *s, const float *flat, uint8_t temp)
 {
-	return temp ? (struct rect){ s->temp + (temp - 1) * s->len, s->temp_step } : (struct rect){ (float *)(uintptr_t)flat + s->at, s->step };
+	return temp ? (struct rect){ s->temp + (temp - 1) * s->len, s->temp_step } :
+		(struct rect){ (float *)(uintptr_t)flat + s->at, s->step };
 }
 
 /* The moves of a part as what its leaf is added to and where the sum goes (kernel.h: they are a chain). */
-static inline struct rect fold_chain(const struct fold_site *s, const struct hd_part *of, struct gemm_adds *adds)
+static inline struct rect fold_chain(const struct fold_site *s, const struct hd_part *of,
+	struct gemm_adds *adds)
 {
 	struct rect dst = { NULL, 0 };
 

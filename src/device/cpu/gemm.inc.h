@@ -51,7 +51,8 @@ static inline size_t gemm_scratch(int64_t m, int64_t n, int64_t k)
  * belongs to the next k, or to the next panel, and is written after it. */
 
 /* Consecutive i are consecutive in memory. */
-static inline void pack_straight(float *to, int64_t pitch, const float *from, int64_t step, int64_t n, int64_t depth)
+static inline void pack_straight(float *to, int64_t pitch, const float *from, int64_t step, int64_t n,
+	int64_t depth)
 {
 	for (int64_t k = 0; k < depth; k++, to += pitch, from += step)
 		for (int64_t i = 0; i < pitch; i += HD_WIDTH)
@@ -76,7 +77,8 @@ HD_INLINE void turn_square(float *to, int64_t pitch, const float *from, int64_t 
 }
 
 /* Consecutive k are consecutive in memory: squares of a register's width are turned. */
-static inline void pack_turned(float *to, int64_t pitch, const float *from, int64_t step, int64_t n, int64_t depth)
+static inline void pack_turned(float *to, int64_t pitch, const float *from, int64_t step, int64_t n,
+	int64_t depth)
 {
 	for (int64_t k = 0; k < depth; k += HD_WIDTH) {
 		size_t len = (size_t)min64(HD_WIDTH, depth - k);
@@ -93,11 +95,13 @@ struct gemm_adds { uint32_t n; struct gemm_add of[24]; };
 
 /* The innermost loop: h x v registers of results. h and v are constants after inlining. `step`: from
  * one k to the next in a; a packed panel has its height there. */
-HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
+HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, const float *b, int64_t depth,
+	const struct gemm_out *c,
 	const struct gemm_adds *adds)
 {
 	part acc[GEMM_HEIGHT][GEMM_VECS];
-	bool whole = c->m >= h && c->n >= v * HD_WIDTH;      /* every loop over acc is unrolled, or it would live in memory */
+	/* every loop over acc is unrolled, or it would live in memory */
+	bool whole = c->m >= h && c->n >= v * HD_WIDTH;
 
 #define EACH_ROW _Pragma("GCC unroll 14") for (int i = 0; i < h; i++)
 #define EACH_PART _Pragma("GCC unroll 2") for (int j = 0; j < v; j++)
@@ -108,7 +112,8 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 	} else if (whole) {
 		EACH_ROW EACH_PART acc[i][j] = part_load(PART_AT);
 	} else {
-		EACH_ROW EACH_PART acc[i][j] = i < c->m && j * HD_WIDTH < c->n ? part_load_n(PART_AT, PART_LEN) : part_set(0.0f);
+		EACH_ROW EACH_PART acc[i][j] = i < c->m && j * HD_WIDTH < c->n ? part_load_n(PART_AT,
+			PART_LEN) : part_set(0.0f);
 	}
 	for (int64_t k = 0; k < depth; k++, a += step, b += v * HD_WIDTH) {
 		part bk[GEMM_VECS];
@@ -121,7 +126,8 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 	if (whole) {
 		for (uint32_t k = 0; adds && k < adds->n; k++) {
 			const float *from = adds->of[k].at;
-			EACH_ROW EACH_PART acc[i][j] = part_load(from + i * adds->of[k].step + j * HD_WIDTH) + acc[i][j];
+			EACH_ROW EACH_PART acc[i][j] = part_load(from + i * adds->of[k].step + j * HD_WIDTH) +
+				acc[i][j];
 		}
 		EACH_ROW EACH_PART part_store(PART_AT, acc[i][j]);
 	} else {
@@ -129,7 +135,8 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 			if (i >= c->m || j * HD_WIDTH >= c->n)
 				continue;
 			for (uint32_t k = 0; adds && k < adds->n; k++)
-				acc[i][j] = part_load_n(adds->of[k].at + i * adds->of[k].step + j * HD_WIDTH, PART_LEN) + acc[i][j];
+				acc[i][j] = part_load_n(adds->of[k].at + i * adds->of[k].step + j * HD_WIDTH,
+					PART_LEN) + acc[i][j];
 			part_store_n(PART_AT, acc[i][j], PART_LEN);
 		}
 	}
@@ -139,7 +146,8 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 #undef PART_LEN
 }
 typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c);
-typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds);
+typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
+	const struct gemm_adds *adds);
 
 #define MICRO(h, v)                                                                                                             \
 	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c) \
@@ -191,7 +199,8 @@ static inline void gemm_pack_b(float *to, struct mat b, int64_t n0, int64_t n, i
 /* One packed block of a times one of b: panels of b outside, so that each stays in the
  * first-level cache while all of a passes. Panels of b hold `packed` >= depth terms, of which
  * the first `depth` are read. */
-static inline void gemm_block(const float *a, const float *b, int64_t packed, int64_t depth, const struct gemm_out *c)
+static inline void gemm_block(const float *a, const float *b, int64_t packed, int64_t depth,
+	const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
 
@@ -199,15 +208,18 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
 		for (int64_t i = 0; i < c->m; i += height) {
 			int64_t h = round_up(min64(height, c->m - i), 2);
-			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i), c->n - j, c->more };
+			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
+				c->n - j, c->more };
 			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out);
 		}
 	}
 }
 
-/* The same over the terms from .. depth of b, with a as it lies in memory: element (i, k) at a[(k - from)*step + i],
- * one float after i = m - 1 may be read. For products whose a is used once, so that packing it would not pay. */
-static inline void gemm_turned(const float *a, int64_t step, const float *b, int64_t packed, int64_t from, int64_t depth, const struct gemm_out *c)
+/* The same over the terms from .. depth of b, with a as it lies in memory: element (i, k) at a[(k -
+ * from)*step + i], one float after i = m - 1 may be read. For products whose a is used once, so that
+ * packing it would not pay. */
+static inline void gemm_turned(const float *a, int64_t step, const float *b, int64_t packed, int64_t from,
+	int64_t depth, const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
 
@@ -215,15 +227,18 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
 		for (int64_t i = 0; i < c->m; i += height) {
 			int64_t h = round_up(min64(height, c->m - i), 2);
-			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i), c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH, depth - from, &out);
+			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
+				c->n - j, c->more };
+			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH,
+				depth - from, &out);
 		}
 	}
 }
 
 /* Floats of n columns of b packed as panels of `depth` terms, and of m rows of a. */
 HD_INLINE int64_t packed_b(int64_t n, int64_t depth) { return round_up(n, GEMM_WIDTH) * depth + HD_UNIT; }
-HD_INLINE int64_t packed_a(int64_t m, int64_t depth) { return round_up((round_up(m, GEMM_HEIGHT) + GEMM_HEIGHT) * depth + HD_WIDTH, HD_UNIT); }
+HD_INLINE int64_t packed_a(int64_t m, int64_t depth) { return round_up((round_up(m,
+	GEMM_HEIGHT) + GEMM_HEIGHT) * depth + HD_WIDTH, HD_UNIT); }
 
 /* c = a b over `depth` terms, or c continued when c.more. No terms: zeros. */
 static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t depth, float *scratch)
@@ -239,7 +254,8 @@ static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t d
 			gemm_pack_b(pb, b, j, n, k, len);
 			for (int64_t i = 0; i < c.m; i += GEMM_ROWS) {
 				int64_t m = min64(GEMM_ROWS, c.m - i);
-				struct gemm_out out = { c.at + i * c.step + j, c.step, m, n, c.more || k > 0 };
+				struct gemm_out out = { c.at + i * c.step + j, c.step, m, n, c.more ||
+					k > 0 };
 				gemm_pack_a(pa, a, i, m, k, len);
 				gemm_block(pa, pb, len, len, &out);
 			}

@@ -28,17 +28,20 @@ static void define(const struct product *p, const float *a, const float *b, floa
 		for (int64_t j = 0; j < p->n; j++) {
 			float sum = 0;
 			for (int64_t k = 0; k < p->k; k++)
-				sum = fmaf(p->ta ? a[k * p->m + i] : a[i * p->k + k], p->tb ? b[j * p->k + k] : b[k * p->n + j], sum);
+				sum = fmaf(p->ta ? a[k * p->m + i] : a[i * p->k + k],
+					p->tb ? b[j * p->k + k] : b[k * p->n + j], sum);
 			c[i * p->n + j] = sum;
 		}
 }
 
 static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
 {
-	return (struct hd_operand){ .at = (void *)at, .dim = { rows, cols }, .rank = 2, .dtype = HD_F32, .elems = (uint64_t)(rows * cols) };
+	return (struct hd_operand){ .at = (void *)at, .dim = { rows, cols }, .rank = 2, .dtype = HD_F32,
+		.elems = (uint64_t)(rows * cols) };
 }
 
-static void compute(const struct hd_cpu_isa *isa, const struct product *p, const float *a, const float *b, float *c)
+static void compute(const struct hd_cpu_isa *isa, const struct product *p, const float *a, const float *b,
+	float *c)
 {
 	struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2, .nout = 1 };
 	const struct hd_kernel *kernel = &isa->rows[HD_OP_MATMUL].kernel;
@@ -67,8 +70,10 @@ static void check(const struct product *p, bool portable)
 		if (hd_cpu_path(path[i])) {
 			memset(got, 0xff, bytes);
 			compute(hd_cpu_isa_of(path[i]), p, a, b, got);
-			CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d", path[i],
-				(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb);
+			CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d",
+				path[i],
+				(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta,
+				p->tb);
 		}
 	free(a), free(b), free(want), free(got);
 }
@@ -98,7 +103,8 @@ static void shapes_beyond_every_block_are_the_same_chain(void **state)
 static void rows_do_not_depend_on_how_many_there_are(void **state)
 {
 	struct product all = { 100, 48, 70, 0, 0 }, some = { 37, 48, 70, 0, 0 };
-	float *a = values(100 * 70, 5), *b = values(70 * 48, 6), *c = malloc(100 * 48 * sizeof *c), *d = malloc(37 * 48 * sizeof *d);
+	float *a = values(100 * 70, 5), *b = values(70 * 48, 6), *c = malloc(100 * 48 * sizeof *c),
+		*d = malloc(37 * 48 * sizeof *d);
 	const struct hd_cpu_isa *isa = hd_cpu_isa_of(hd_cpu_path(NULL));
 
 	(void)state;

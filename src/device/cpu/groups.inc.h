@@ -35,12 +35,14 @@ static inline void groupnorm_tile(const struct hd_call *call, uint32_t tile, voi
 	for (uint64_t u = run.at; u < run.at + run.n; u++) {
 		const float *x = (const float *)call->in[0].at + u * len;
 		float *y = (float *)call->out[0].at + u * len, *stats = (float *)call->out[1].at + 2 * u;
-		float mean = row_mean(x, len), rstd = 1.0f / __builtin_sqrtf(row_variance(x, len, mean) + call->attr.f[0]);
+		float mean = row_mean(x, len), rstd = 1.0f / __builtin_sqrtf(row_variance(x, len,
+			mean) + call->attr.f[0]);
 		for (uint64_t c = 0; c < g.own; c++, x += g.inner, y += g.inner) {
 			struct vf gamma = vf_set(((const float *)call->in[1].at)[u % g.groups * g.own + c]);
 			struct vf beta = vf_set(((const float *)call->in[2].at)[u % g.groups * g.own + c]);
 			HD_UNITS(i, n, g.inner) {
-				struct vf unit = vf_mul(vf_sub(vf_load_n(x + i, n), vf_set(mean)), vf_set(rstd));
+				struct vf unit = vf_mul(vf_sub(vf_load_n(x + i, n), vf_set(mean)),
+					vf_set(rstd));
 				vf_store_n(y + i, vf_fma(unit, gamma, beta), n);
 			}
 		}
@@ -51,20 +53,23 @@ static inline void groupnorm_tile(const struct hd_call *call, uint32_t tile, voi
 
 /* Sums along one plane: of dy, and of dy times the normalised x. */
 struct plane_pair { float sum, along; };
-HD_INLINE struct plane_pair groups_plane(const float *dy, const float *x, uint64_t inner, const float stats[2])
+HD_INLINE struct plane_pair groups_plane(const float *dy, const float *x, uint64_t inner,
+	const float stats[2])
 {
 	struct vf sum = vf_set(0.0f), along = vf_set(0.0f), mean = vf_set(stats[0]), rstd = vf_set(stats[1]);
 
 	HD_UNITS(i, n, inner) {
 		struct vf d = vf_load_n(dy + i, n);
 		sum = vf_add(sum, d);
-		along = vf_fma(d, vf_mul(vf_sub(vf_load_n(x + i, n), mean), rstd), along);         /* d is 0 beyond the edge */
+		/* d is 0 beyond the edge */
+		along = vf_fma(d, vf_mul(vf_sub(vf_load_n(x + i, n), mean), rstd), along);
 	}
 	return (struct plane_pair){ vf_sum(sum), vf_sum(along) };
 }
 
 /* The formula of norm_dx_row(), gamma being constant along a plane. */
-HD_INLINE void groupnorm_dx_group(const struct groups *g, const float *dy, const float *x, const float *gamma, const float stats[2], float *dx)
+HD_INLINE void groupnorm_dx_group(const struct groups *g, const float *dy, const float *x, const float *gamma,
+	const float stats[2], float *dx)
 {
 	float sum = 0.0f, along = 0.0f, count = (float)(g->own * g->inner);
 
@@ -73,7 +78,8 @@ HD_INLINE void groupnorm_dx_group(const struct groups *g, const float *dy, const
 		sum = __builtin_fmaf(gamma[c], s.sum, sum);
 		along = __builtin_fmaf(gamma[c], s.along, along);
 	}
-	struct vf gmean = vf_set(sum / count), umean = vf_set(along / count), mean = vf_set(stats[0]), rstd = vf_set(stats[1]);
+	struct vf gmean = vf_set(sum / count), umean = vf_set(along / count), mean = vf_set(stats[0]),
+		rstd = vf_set(stats[1]);
 	for (uint64_t c = 0; c < g->own; c++, dy += g->inner, x += g->inner, dx += g->inner)
 		HD_UNITS(i, n, g->inner) {
 			struct vf d = vf_mul(vf_load_n(dy + i, n), vf_set(gamma[c]));
@@ -90,11 +96,14 @@ static inline void groupnorm_dx_tile(const struct hd_call *call, uint32_t tile, 
 	(void)scratch;
 
 	for (uint64_t u = run.at; u < run.at + run.n; u++)
-		groupnorm_dx_group(&g, (const float *)call->in[0].at + u * len, (const float *)call->in[1].at + u * len,
-			(const float *)call->in[2].at + u % g.groups * g.own, (const float *)call->in[3].at + 2 * u, (float *)call->out[0].at + u * len);
+		groupnorm_dx_group(&g, (const float *)call->in[0].at + u * len,
+			(const float *)call->in[1].at + u * len,
+			(const float *)call->in[2].at + u % g.groups * g.own,
+			(const float *)call->in[3].at + 2 * u, (float *)call->out[0].at + u * len);
 }
 
-static inline uint32_t groupnorm_dg_ntiles(const struct hd_call *call) { return (uint32_t)call->out[0].elems; }
+static inline uint32_t groupnorm_dg_ntiles(const struct hd_call *call) { return (uint32_t)call->out[0].elems;
+	}
 
 static inline void groupnorm_dg_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
@@ -105,7 +114,8 @@ static inline void groupnorm_dg_tile(const struct hd_call *call, uint32_t tile, 
 
 	for (uint64_t n = 0; n < g.n; n++) {
 		uint64_t at = (n * c + tile) * g.inner;
-		total += groups_plane((const float *)call->in[0].at + at, (const float *)call->in[1].at + at, g.inner,
+		total += groups_plane((const float *)call->in[0].at + at, (const float *)call->in[1].at + at,
+			g.inner,
 			(const float *)call->in[2].at + 2 * (n * g.groups + tile / g.own)).along;
 	}
 	((float *)call->out[0].at)[tile] = total;

@@ -81,7 +81,9 @@ HD_INLINE void fma_run(float *to, float by, const float *from, int64_t step, int
 {
 	if (n > 0)
 		HD_UNITS(i, len, (size_t)n)
-			vf_store_n(to + i, vf_fma(vf_set(by), vf_load_step(from + (int64_t)i * step, step, len), vf_load_n(to + i, len)), len);
+			vf_store_n(to + i, vf_fma(vf_set(by),
+				vf_load_step(from + (int64_t)i * step, step, len), vf_load_n(to + i, len)),
+				len);
 }
 
 /* The pixel row that window row r of output row p sees; -1: a pad. */
@@ -102,7 +104,9 @@ static inline void depthwise_plane(const struct conv *g, const float *plane, con
 			for (int64_t p = 0; p < g->p; p++) {
 				int64_t y = row_seen(g, p, r);
 				if (y >= 0)
-					fma_run(out + p * g->q + first, *w, plane + y * g->w + first * g->sw + s * g->dw - g->pw, g->sw, last - first);
+					fma_run(out + p * g->q + first, *w,
+						plane + y * g->w + first * g->sw + s * g->dw - g->pw, g->sw,
+						last - first);
 			}
 		}
 }
@@ -129,7 +133,8 @@ static inline void depthwise_dx_plane(const struct conv *g, const float *dy, con
 		}
 }
 
-static inline struct vf depthwise_dw_lanes(const struct conv *g, const float *dy, const float *plane, int64_t r, int64_t s, struct vf lanes)
+static inline struct vf depthwise_dw_lanes(const struct conv *g, const float *dy, const float *plane,
+	int64_t r, int64_t s, struct vf lanes)
 {
 	int64_t first, last;
 
@@ -138,14 +143,17 @@ static inline struct vf depthwise_dw_lanes(const struct conv *g, const float *dy
 		int64_t y = row_seen(g, p, r);
 		if (y < 0)
 			continue;
-		const float *from = plane + y * g->w + first * g->sw + s * g->dw - g->pw, *with = dy + p * g->q + first;
+		const float *from = plane + y * g->w + first * g->sw + s * g->dw - g->pw,
+			*with = dy + p * g->q + first;
 		HD_UNITS(i, len, (size_t)(last - first))
-			lanes = vf_fma(vf_load_n(with + i, len), vf_load_step(from + (int64_t)i * g->sw, g->sw, len), lanes);
+			lanes = vf_fma(vf_load_n(with + i, len),
+				vf_load_step(from + (int64_t)i * g->sw, g->sw, len), lanes);
 	}
 	return lanes;
 }
 
-static inline struct conv conv2d_of(const struct hd_call *call) { return conv_of(call, &call->in[0], &call->in[1], &call->out[0]); }
+static inline struct conv conv2d_of(const struct hd_call *call) { return conv_of(call, &call->in[0],
+	&call->in[1], &call->out[0]); }
 static inline uint32_t conv2d_ntiles(const struct hd_call *call)
 {
 	struct conv g = conv2d_of(call);
@@ -156,7 +164,8 @@ static inline size_t conv2d_scratch(const struct hd_call *call)
 	struct conv g = conv2d_of(call);
 	if (conv_is_narrow(&g, g.q))
 		return narrow_scratch(&g, false);
-	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, g.own, gemm_scratch(g.each, g.p * g.q, g.own * g.r * g.s));
+	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, g.own,
+		gemm_scratch(g.each, g.p * g.q, g.own * g.r * g.s));
 }
 
 static inline void conv2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)
@@ -172,15 +181,19 @@ static inline void conv2d_tile(const struct hd_call *call, uint32_t tile, void *
 
 	for (int64_t k = 0; conv_is_depthwise(&g) && k < g.k; k++)
 		depthwise_plane(&g, x + k / g.each * plane, w + k * window, y + k * area);
-	for (int64_t i = 0; !conv_is_depthwise(&g) && i < g.groups; i++, x += g.own * plane, w += g.each * window, y += g.each * area) {
+	for (int64_t i = 0; !conv_is_depthwise(&g) && i < g.groups; i++, x += g.own * plane,
+		w += g.each * window, y += g.each * area) {
 		if (!conv_is_flat(&g))
 			unfold_all(&g, x, g.own, scratch);
-		gemm((struct mat){ w, window, false }, (struct mat){ conv_is_flat(&g) ? x : scratch, area, false },
-			(struct gemm_out){ y, area, g.each, area, false }, window, after_windows(&g, g.own, scratch));
+		gemm((struct mat){ w, window, false }, (struct mat){ conv_is_flat(&g) ? x : scratch, area,
+			false },
+			(struct gemm_out){ y, area, g.each, area, false }, window,
+			after_windows(&g, g.own, scratch));
 	}
 }
 
-static inline struct conv conv2d_dx_of(const struct hd_call *call) { return conv_of(call, &call->out[0], &call->in[1], &call->in[0]); }
+static inline struct conv conv2d_dx_of(const struct hd_call *call) { return conv_of(call, &call->out[0],
+	&call->in[1], &call->in[0]); }
 static inline uint32_t conv2d_dx_ntiles(const struct hd_call *call)
 {
 	struct conv g = conv2d_dx_of(call);
@@ -191,16 +204,19 @@ static inline size_t conv2d_dx_scratch(const struct hd_call *call)
 	struct conv g = conv2d_dx_of(call);
 	if (conv_is_narrow(&g, g.w))
 		return narrow_scratch(&g, true);
-	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, g.own, gemm_scratch(g.own * g.r * g.s, g.p * g.q, g.each));
+	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, g.own,
+		gemm_scratch(g.own * g.r * g.s, g.p * g.q, g.each));
 }
 
-static inline void conv2d_dx_group(const struct conv *g, const float *dy, const float *w, float *dx, void *scratch)
+static inline void conv2d_dx_group(const struct conv *g, const float *dy, const float *w, float *dx,
+	void *scratch)
 {
 	int64_t window = g->own * g->r * g->s, area = g->p * g->q, plane = g->h * g->w;
 	const float *from = scratch;
 
 	gemm((struct mat){ w, window, true }, (struct mat){ dy, area, false },
-		(struct gemm_out){ conv_is_flat(g) ? dx : scratch, area, window, area, false }, g->each, after_windows(g, g->own, scratch));
+		(struct gemm_out){ conv_is_flat(g) ? dx : scratch, area, window, area, false }, g->each,
+		after_windows(g, g->own, scratch));
 	if (conv_is_flat(g))
 		return;
 	memset(dx, 0, (size_t)(g->own * plane) * sizeof *dx);
@@ -227,10 +243,12 @@ static inline void conv2d_dx_tile(const struct hd_call *call, uint32_t tile, voi
 		return;
 	}
 	for (int64_t i = 0; i < g.groups; i++)
-		conv2d_dx_group(&g, dy + i * g.each * area, w + i * g.each * window, dx + i * g.own * plane, scratch);
+		conv2d_dx_group(&g, dy + i * g.each * area, w + i * g.each * window, dx + i * g.own * plane,
+			scratch);
 }
 
-static inline struct conv conv2d_dw_of(const struct hd_call *call) { return conv_of(call, &call->in[1], &call->out[0], &call->in[0]); }
+static inline struct conv conv2d_dw_of(const struct hd_call *call) { return conv_of(call, &call->in[1],
+	&call->out[0], &call->in[0]); }
 
 /* Channels of a tile: some 64 columns of dw. Tiles of a group lie side by side. */
 HD_INLINE int64_t dw_channels(const struct conv *g) { return min64(g->own, div_up(64, g->r * g->s)); }
@@ -247,7 +265,8 @@ static inline size_t conv2d_dw_scratch(const struct hd_call *call)
 	int64_t nc = dw_channels(&g);
 	if (conv_is_narrow(&g, g.q))
 		return narrow_dw_scratch(&g);
-	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, nc, gemm_scratch(g.each, nc * g.r * g.s, g.p * g.q));
+	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, nc,
+		gemm_scratch(g.each, nc * g.r * g.s, g.p * g.q));
 }
 
 static inline void depthwise_dw_tile(const struct hd_call *call, const struct conv *g, int64_t channel)
@@ -260,8 +279,10 @@ static inline void depthwise_dw_tile(const struct hd_call *call, const struct co
 			for (int64_t s = 0; s < g->s; s++) {
 				struct vf lanes = vf_set(0.0f);
 				for (int64_t n = 0; n < g->n; n++)
-					lanes = depthwise_dw_lanes(g, (const float *)call->in[0].at + (n * g->k + k) * area,
-						(const float *)call->in[1].at + (n * g->c + channel) * plane, r, s, lanes);
+					lanes = depthwise_dw_lanes(g,
+						(const float *)call->in[0].at + (n * g->k + k) * area,
+						(const float *)call->in[1].at + (n * g->c + channel) * plane,
+						r, s, lanes);
 				*dw++ = vf_sum(lanes);
 			}
 }
@@ -269,7 +290,8 @@ static inline void depthwise_dw_tile(const struct hd_call *call, const struct co
 static inline void conv2d_dw_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct conv g = conv2d_dw_of(call);
-	int64_t group = tile / dw_tiles(&g), first = tile % dw_tiles(&g) * dw_channels(&g), nc = min64(dw_channels(&g), g.own - first);
+	int64_t group = tile / dw_tiles(&g), first = tile % dw_tiles(&g) * dw_channels(&g),
+		nc = min64(dw_channels(&g), g.own - first);
 	int64_t window = g.r * g.s, area = g.p * g.q;
 	float *dw = (float *)call->out[0].at + (group * g.each * g.own + first) * window;
 
@@ -282,12 +304,15 @@ static inline void conv2d_dw_tile(const struct hd_call *call, uint32_t tile, voi
 		return;
 	}
 	for (int64_t n = 0; n < g.n; n++) {
-		const float *x = (const float *)call->in[1].at + (n * g.c + group * g.own + first) * g.h * g.w;
+		const float *x = (const float *)call->in[1].at + (n * g.c + group * g.own + first) * g.h *
+			g.w;
 		if (!conv_is_flat(&g))
 			unfold_all(&g, x, nc, scratch);
-		gemm((struct mat){ (const float *)call->in[0].at + (n * g.k + group * g.each) * area, area, false },
+		gemm((struct mat){ (const float *)call->in[0].at + (n * g.k + group * g.each) * area, area,
+			false },
 			(struct mat){ conv_is_flat(&g) ? x : scratch, area, true },
-			(struct gemm_out){ dw, g.own * window, g.each, nc * window, n > 0 }, area, after_windows(&g, dw_channels(&g), scratch));
+			(struct gemm_out){ dw, g.own * window, g.each, nc * window, n > 0 }, area,
+			after_windows(&g, dw_channels(&g), scratch));
 	}
 }
 

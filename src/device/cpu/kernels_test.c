@@ -12,7 +12,8 @@
 #include "tests/check.h"
 
 /* An operand: extents, 0 ends them. `ids`: i32 below that bound, one in five -1 if `masked`. */
-struct shape { int64_t dim[5]; int32_t ids; bool masked, wide, positive; };      /* wide: f64; an output with ids is i32 */
+/* wide: f64; an output with ids is i32 */
+struct shape { int64_t dim[5]; int32_t ids; bool masked, wide, positive; };
 struct example {
 	uint16_t op;
 	struct hd_attr attr;
@@ -92,25 +93,35 @@ struct example {
 	{ HD_OP_RECUR_DW, ATTR(0), { { .dim = { n, t, 4 * (h) } }, { .dim = { n, t, h } } }, { { .dim = { 4 * (h), h } } }, false, n * t }
 
 static const struct example examples[] = {
-	MATMUL(0, 0, 1, 1, 1), MATMUL(0, 1, 65, 33, 300), MATMUL(1, 0, 170, 10, 64), MATMUL(1, 1, 31, 47, 19), MATMUL(0, 0, 200, 530, 270),
+	MATMUL(0, 0, 1, 1, 1), MATMUL(0, 1, 65, 33, 300), MATMUL(1, 0, 170, 10, 64), MATMUL(1, 1, 31, 47, 19),
+		MATMUL(0, 0, 200, 530, 270),
 	CONV(3, 1, 28, 28, 6, 5, 5, 28, 28, 1, 1, 2, 2), CONV(2, 6, 14, 14, 16, 5, 5, 10, 10, 1, 1, 0, 0),
-	CONV(2, 3, 9, 7, 4, 3, 2, 5, 3, 2, 3, 1, 1), CONV(1, 2, 3, 3, 2, 3, 3, 3, 3, 1, 1, 1, 1), CONV(2, 70, 4, 4, 3, 1, 1, 4, 4, 1, 1, 0, 0),
-	GROUPED(3, 4, 9, 7, 6, 2, 3, 3, 9, 7, 1, 1, 1, 1, 2), GROUPED(2, 5, 11, 37, 10, 1, 3, 3, 6, 19, 2, 2, 1, 1, 5),
-	GROUPED(2, 16, 5, 40, 16, 1, 3, 3, 5, 40, 1, 1, 1, 1, 16), GROUPED(2, 6, 12, 9, 6, 2, 3, 2, 7, 9, 2, 1, 4, 1, 3, 3, 2),
+	CONV(2, 3, 9, 7, 4, 3, 2, 5, 3, 2, 3, 1, 1), CONV(1, 2, 3, 3, 2, 3, 3, 3, 3, 1, 1, 1, 1),
+	CONV(2, 70, 4, 4, 3, 1, 1, 4, 4, 1, 1, 0, 0),
+	GROUPED(3, 4, 9, 7, 6, 2, 3, 3, 9, 7, 1, 1, 1, 1, 2),
+	GROUPED(2, 5, 11, 37, 10, 1, 3, 3, 6, 19, 2, 2, 1, 1, 5),
+	GROUPED(2, 16, 5, 40, 16, 1, 3, 3, 5, 40, 1, 1, 1, 1, 16),
+	GROUPED(2, 6, 12, 9, 6, 2, 3, 2, 7, 9, 2, 1, 4, 1, 3, 3, 2),
 	CONV(2, 3, 9, 10, 5, 3, 3, 9, 10, 1, 1, 2, 2, 0, 2, 2),
 	CONV(5, 2, 40, 33, 7, 3, 5, 40, 33, 1, 1, 1, 2), CONV(3, 9, 12, 12, 13, 2, 7, 11, 10, 1, 1, 0, 2),
 	CONV(2, 2, 3, 11, 2, 5, 3, 7, 11, 1, 1, 4, 1),
 	CONV(13, 1, 9, 10, 3, 3, 3, 9, 10, 1, 1, 1, 1), CONV(2, 16, 6, 16, 1, 1, 4, 6, 13, 1, 1, 0, 0),
-	CONV_B(2, 2, 32, 9, 15, 3, 48, 3, 3, 9, 15, 1, 1, 1, 1), CONV_B(3, 1, 3, 11, 7, 2, 20, 3, 3, 6, 4, 2, 2, 1, 1),
-	CONV_B(2, 2, 19, 8, 9, 1, 16, 1, 1, 4, 5, 2, 2, 0, 0), CONV_B(9, 1, 16, 4, 4, 5, 70, 3, 3, 4, 4, 1, 1, 1, 1),
-	CONV_B(3, 2, 24, 7, 9, 3, 40, 3, 3, 7, 9, 1, 1, 1, 1), CONV_B(4, 6, 88, 14, 13, 2, 32, 3, 3, 14, 13, 1, 1, 1, 1),
+	CONV_B(2, 2, 32, 9, 15, 3, 48, 3, 3, 9, 15, 1, 1, 1, 1),
+	CONV_B(3, 1, 3, 11, 7, 2, 20, 3, 3, 6, 4, 2, 2, 1, 1),
+	CONV_B(2, 2, 19, 8, 9, 1, 16, 1, 1, 4, 5, 2, 2, 0, 0),
+	CONV_B(9, 1, 16, 4, 4, 5, 70, 3, 3, 4, 4, 1, 1, 1, 1),
+	CONV_B(3, 2, 24, 7, 9, 3, 40, 3, 3, 7, 9, 1, 1, 1, 1),
+	CONV_B(4, 6, 88, 14, 13, 2, 32, 3, 3, 14, 13, 1, 1, 1, 1),
 	CONV_B(2, 5, 80, 6, 5, 1, 16, 3, 3, 4, 7, 1, 1, 0, 2),
-	CONV_B(1, 1, 7, 40, 33, 1, 5, 5, 4, 14, 31, 3, 1, 2, 0), CONV_B(2, 1, 16, 5, 6, 2, 32, 1, 1, 5, 6, 1, 1, 0, 0),
+	CONV_B(1, 1, 7, 40, 33, 1, 5, 5, 4, 14, 31, 3, 1, 2, 0),
+	CONV_B(2, 1, 16, 5, 6, 2, 32, 1, 1, 5, 6, 1, 1, 0, 0),
 	CONV_B(1, 1, 1, 3, 3, 1, 1, 2, 3, 1, 1, 4, 5, 0, 2),
 	{ HD_OP_BLOCK, ATTR(0), { { .dim = { 3, 21, 5, 18 } } }, { { .dim = { 3, 2, 5, 18, 16 } } }, false, 1 },
 	{ HD_OP_UNBLOCK, ATTR(37), { { .dim = { 2, 3, 4, 7, 16 } } }, { { .dim = { 2, 37, 4, 7 } } }, false, 1 },
-	ATTENTION(2, 7, 12, 3, 0), ATTENTION(1, 130, 32, 2, 1), ATTENTION(2, 64, 16, 1, 1), ATTENTION(1, 65, 20, 1, 0), ATTENTION(1, 1, 4, 2, 1),
-	MAP2(ADD, ATTR(0), 1000), MAP2(SUB, ATTR(0), 33), MAP2(MUL, ATTR(0), 40000), MAP1(SCALE, REAL(0.37f), 47),
+	ATTENTION(2, 7, 12, 3, 0), ATTENTION(1, 130, 32, 2, 1), ATTENTION(2, 64, 16, 1, 1),
+	ATTENTION(1, 65, 20, 1, 0), ATTENTION(1, 1, 4, 2, 1),
+	MAP2(ADD, ATTR(0), 1000), MAP2(SUB, ATTR(0), 33), MAP2(MUL, ATTR(0), 40000),
+	MAP1(SCALE, REAL(0.37f), 47),
 	{ HD_OP_ADD, ATTR(0), { { .dim = { 5, 3, 7 } }, { .dim = { 3, 7 } } }, { { .dim = { 5, 3, 7 } } }, false, 1 },
 	{ HD_OP_ADD, ATTR(0), { { .dim = { 50, 40, 17 } }, { .dim = { 40, 17 } } }, { { .dim = { 50, 40, 17 } } }, false, 1 },
 	{ HD_OP_BIAS, ATTR(-1), { { .dim = { 33, 10 } }, { .dim = { 10 } } }, { { .dim = { 33, 10 } } }, false, 1 },
@@ -126,11 +137,14 @@ static const struct example examples[] = {
 	{ HD_OP_MAXPOOL2D, ATTR(3, 2, 1, 2), { { .dim = { 40, 30, 7, 9 } } }, { { .dim = { 40, 30, 5, 4 } } }, false, 1 },
 	{ HD_OP_MAXPOOL2D_DX, ATTR(2, 2, 2, 2), { { .dim = { 2, 3, 4, 5 } }, { .dim = { 2, 3, 8, 10 } } }, { { .dim = { 2, 3, 8, 10 } } }, false, 1 },
 	{ HD_OP_MAXPOOL2D_DX, ATTR(3, 2, 1, 1), { { .dim = { 2, 3, 5, 8 } }, { .dim = { 2, 3, 7, 9 } } }, { { .dim = { 2, 3, 7, 9 } } }, false, 6 },
-	POOLS(2, 13, 71, 7, 36, 3, 3, 2, 2, 1, 1), POOLS(30, 9, 37, 9, 37, 3, 3, 1, 1, 1, 1), POOLS(2, 7, 50, 3, 17, 2, 4, 3, 3, 1, 2),
+	POOLS(2, 13, 71, 7, 36, 3, 3, 2, 2, 1, 1), POOLS(30, 9, 37, 9, 37, 3, 3, 1, 1, 1, 1),
+	POOLS(2, 7, 50, 3, 17, 2, 4, 3, 3, 1, 2),
 	POOLS(2, 5, 9, 1, 1, 5, 9, 1, 1),
-	POOLS(2, 9, 71, 4, 35, 2, 2, 2, 2), POOLS(2, 9, 41, 4, 20, 3, 2, 2, 2), POOLS(2, 7, 36, 3, 18, 2, 2, 3, 2, 1, 0), POOLS(2, 7, 9, 4, 4, 1, 2, 2, 2),
+	POOLS(2, 9, 71, 4, 35, 2, 2, 2, 2), POOLS(2, 9, 41, 4, 20, 3, 2, 2, 2),
+	POOLS(2, 7, 36, 3, 18, 2, 2, 3, 2, 1, 0), POOLS(2, 7, 9, 4, 4, 1, 2, 2, 2),
 	{ HD_OP_AVGPOOL2D, ATTR(3, 3, 2, 2, 1, 1, 1), { { .dim = { 2, 3, 13, 71 } } }, { { .dim = { 2, 3, 7, 36 } } }, false, 9 },
-	GROUPNORM(3, 6, 5, 7, 3), GROUPNORM(40, 32, 6, 6, 8), GROUPNORM(2, 4, 9, 9, 4), GROUPNORM(3, 4, 1, 1, 2),
+	GROUPNORM(3, 6, 5, 7, 3), GROUPNORM(40, 32, 6, 6, 8), GROUPNORM(2, 4, 9, 9, 4),
+	GROUPNORM(3, 4, 1, 1, 2),
 	{ HD_OP_EMBED, ATTR(0), { { .dim = { 9, 5 }, .ids = 11 }, { .dim = { 11, 70 } } }, { { .dim = { 9, 5, 70 } } }, false, 1 },
 	{ HD_OP_EMBED_DW, ATTR(0), { { .dim = { 9, 5, 70 } }, { .dim = { 9, 5 }, .ids = 11 }, { .dim = { 11, 70 } } }, { { .dim = { 11, 70 } } }, false, 45 },
 	{ HD_OP_SUM_ROWS, ATTR(-1), { { .dim = { 200, 77 } } }, { { .dim = { 77 } } }, false, 200 },
@@ -144,8 +158,10 @@ static const struct example examples[] = {
 	{ HD_OP_SUM64, ATTR(0), { { .dim = { 9, 33 } } }, { { .dim = { 1 } } }, true, 0 },
 	{ HD_OP_COUNT64, ATTR(0), { { .dim = { 77 }, .ids = 5, .masked = true } }, { { .dim = { 1 } } }, true, 0 },
 	{ HD_OP_COUNT64, ATTR(0), { { .dim = { 77, 3 } } }, { { .dim = { 1 } } }, true, 0 },
-	BATCHNORM(1, 0, 5, 3, 5, 7, 7), BATCHNORM(1, 0, 70, 2, 70, 4, 8), BATCHNORM(1, 0, 37, 9, 37), BATCHNORM(-1, 0, 100, 30, 3, 100),
-	BATCHNORM(16, 0, 32, 2, 2, 3, 5, 16), BATCHNORM(1, 1, 5, 3, 5, 7, 7), BATCHNORM(1, 0, 3, 1, 3), BATCHNORM(1, 0, 2, 8, 2, 40, 40),
+	BATCHNORM(1, 0, 5, 3, 5, 7, 7), BATCHNORM(1, 0, 70, 2, 70, 4, 8), BATCHNORM(1, 0, 37, 9, 37),
+	BATCHNORM(-1, 0, 100, 30, 3, 100),
+	BATCHNORM(16, 0, 32, 2, 2, 3, 5, 16), BATCHNORM(1, 1, 5, 3, 5, 7, 7), BATCHNORM(1, 0, 3, 1, 3),
+	BATCHNORM(1, 0, 2, 8, 2, 40, 40),
 	{ HD_OP_BATCHNORM_SYNC, ATTR(1), { { .dim = { 3, 19 }, .wide = true } }, { { .dim = { 3, 19 }, .wide = true } }, false, 0 },
 	{ HD_OP_BATCHNORM_DP, ATTR(1), { { .dim = { 2, 19 }, .wide = true } }, { { .dim = { 19 } } }, false, 0 },
 	RMS(9, 768), RMS(300, 70), RMS(3, 1),
@@ -153,11 +169,13 @@ static const struct example examples[] = {
 	{ HD_OP_ROTARY, { .i = { 1, 1 }, .f = { 100 } }, { { .dim = { 3, 5, 130 } } }, { { .dim = { 3, 5, 130 } } }, false, 1 },
 	MAP2(SWIGLU, ATTR(0), 20001),
 	{ HD_OP_SWIGLU_DX, ATTR(0), { { .dim = { 77 } }, { .dim = { 77 } }, { .dim = { 77 } } }, { { .dim = { 77 } }, { .dim = { 77 } } }, false, 4 },
-	ATTEND(2, 7, 3, 1, 4, 0), ATTEND(1, 300, 4, 2, 16, 1), ATTEND(2, 29, 2, 2, 33, 1), ATTEND(1, 1, 2, 1, 4, 1), ATTEND(1, 257, 1, 1, 8, 0),
+	ATTEND(2, 7, 3, 1, 4, 0), ATTEND(1, 300, 4, 2, 16, 1), ATTEND(2, 29, 2, 2, 33, 1),
+	ATTEND(1, 1, 2, 1, 4, 1), ATTEND(1, 257, 1, 1, 8, 0),
 	ATTEND_PAD(2, 70, 4, 2, 8, 0, 6), ATTEND_PAD(2, 30, 2, 2, 5, 1, 3),
 	CELLS(3, 4, 5), CELLS(17, 3, 40), CELLS(2, 1, 1),
 	{ HD_OP_MASK_TOKENS, { .i = { 3, 90 }, .f = { 0.3f } }, { { .dim = { 9, 70 }, .ids = 90 } }, { { .dim = { 9, 70 }, .ids = 1 }, { .dim = { 9, 70 }, .ids = 1 } }, false, 1 },
-	MAP1(DROPOUT, REAL(0.3f), 5001), MAP1(DROPOUT_DX, REAL(0.3f), 5001), MAP1(DROPOUT, REAL(0.0f), 17), MAP1(DROPOUT, REAL(0.9f), 40003),
+	MAP1(DROPOUT, REAL(0.3f), 5001), MAP1(DROPOUT_DX, REAL(0.3f), 5001), MAP1(DROPOUT, REAL(0.0f), 17),
+	MAP1(DROPOUT, REAL(0.9f), 40003),
 #include "tests/kernels_tensors.inc.h"
 };
 /* The results of a family's examples; changes whenever an example or an order of sums does. */
@@ -225,14 +243,16 @@ static void fill(struct hd_operand *o, const struct shape *s, uint64_t *state)
 		else if (!s->ids)
 			((float *)o->at)[i] = s->positive ? fabsf(x * 3.0f) : x * 3.0f;
 		else
-			((int32_t *)o->at)[i] = s->masked && x > 0.6f ? -1 : (int32_t)((x + 1.0f) * 0.4999f * (float)s->ids);
+			((int32_t *)o->at)[i] = s->masked &&
+				x > 0.6f ? -1 : (int32_t)((x + 1.0f) * 0.4999f * (float)s->ids);
 	}
 }
 
 static void poison(struct hd_call *call)
 {
 	for (int i = 0; i < call->nout; i++)
-		memset(call->out[i].at, 0xff, call->out[i].elems * hd_dtype_bytes((enum hd_dtype)call->out[i].dtype));
+		memset(call->out[i].at, 0xff, call->out[i].elems *
+			hd_dtype_bytes((enum hd_dtype)call->out[i].dtype));
 }
 
 /* All tiles, last first when `backwards`; scratch of exactly the promised size, filled with no numbers. */
@@ -269,7 +289,8 @@ static void prime(struct hd_call *call)
 		break;
 	case HD_OP_ATTEND_DX:
 	case HD_OP_ATTEND_PAD_DX:
-		f.op = call->op == HD_OP_ATTEND_DX ? HD_OP_ATTEND : HD_OP_ATTEND_PAD, f.nin = (uint8_t)(call->nin - 3), f.nout = 2;
+		f.op = call->op == HD_OP_ATTEND_DX ? HD_OP_ATTEND : HD_OP_ATTEND_PAD,
+			f.nin = (uint8_t)(call->nin - 3), f.nout = 2;
 		f.in[0] = call->in[1], f.in[1] = call->in[2], f.in[2] = call->in[3], f.in[3] = call->in[6];
 		f.out[0] = call->in[4], f.out[1] = call->in[5];
 		break;
@@ -291,16 +312,20 @@ static void call_make(struct hd_call *call, const struct example *e)
 {
 	uint64_t state = 88172645463325252u;
 
-	for (const char *at = hd_ops[e->op].name; *at; at++)          /* by name: numbers move when another family grows */
+	/* by name: numbers move when another family grows */
+	for (const char *at = hd_ops[e->op].name; *at; at++)
 		state = state * 131 + (uint8_t)*at;
 	*call = (struct hd_call){ .op = e->op, .attr = e->attr };
-	call->draw = (struct hd_draw){ .seed = 7, .step = ((uint64_t)1 << 33) + 5, .vn = 3, .op = 11, .row0 = 2 };
+	call->draw = (struct hd_draw){ .seed = 7, .step = ((uint64_t)1 << 33) + 5, .vn = 3, .op = 11,
+		.row0 = 2 };
 	for (; call->nin < 7 && e->in[call->nin].dim[0]; call->nin++) {
-		take(&call->in[call->nin], &e->in[call->nin], e->in[call->nin].ids ? HD_I32 : e->in[call->nin].wide ? HD_F64 : HD_F32);
+		take(&call->in[call->nin], &e->in[call->nin],
+			e->in[call->nin].ids ? HD_I32 : e->in[call->nin].wide ? HD_F64 : HD_F32);
 		fill(&call->in[call->nin], &e->in[call->nin], &state);
 	}
 	for (; call->nout < 3 && e->out[call->nout].dim[0]; call->nout++)
-		take(&call->out[call->nout], &e->out[call->nout], e->wide || e->out[call->nout].wide ? HD_F64 : e->out[call->nout].ids ? HD_I32 : HD_F32);
+		take(&call->out[call->nout], &e->out[call->nout], e->wide ||
+			e->out[call->nout].wide ? HD_F64 : e->out[call->nout].ids ? HD_I32 : HD_F32);
 	prime(call);
 }
 
@@ -354,8 +379,11 @@ static void paths_give_the_same_bits_in_any_order_of_tiles(void **state)
 			call_make(&call, &examples[i]);
 			run(hd_cpu_table(HD_KERNELS_PORTABLE, path[p]), &call, true);
 			for (int o = 0; o < call.nout; o++)
-				CHECK(memcmp(call.out[o].at, plain.out[o].at, call.out[o].elems * hd_dtype_bytes((enum hd_dtype)call.out[o].dtype)) == 0,
-					"example %d (%s), path %s, output %d", i, hd_ops[call.op].name, path[p], o);
+				CHECK(memcmp(call.out[o].at, plain.out[o].at,
+					call.out[o].elems *
+					hd_dtype_bytes((enum hd_dtype)call.out[o].dtype)) == 0,
+					"example %d (%s), path %s, output %d", i, hd_ops[call.op].name,
+					path[p], o);
 			call_drop(&call);
 		}
 		call_drop(&plain);
@@ -370,7 +398,8 @@ static double element(const struct hd_operand *o, uint64_t i)
 }
 
 /* Error of a sum of n terms of size about s: some units of s times sqrt(n), doubled. */
-static void near(const struct hd_operand *got, const struct hd_operand *want, double terms, int example, int output)
+static void near(const struct hd_operand *got, const struct hd_operand *want, double terms, int example,
+	int output)
 {
 	double size = 0;
 
@@ -379,8 +408,10 @@ static void near(const struct hd_operand *got, const struct hd_operand *want, do
 	for (uint64_t i = 0; i < want->elems; i++) {
 		double a = element(got, i), b = element(want, i);
 		double tolerance = 0x1p-23 * (4 + 4 * sqrt(terms)) * fmax(1.0, fmax(size, fabs(b)));
-		CHECK(fabs(a - b) <= tolerance || (isnan(a) && isnan(b)), "example %d (%s), output %d, element %llu: %.9g, reference %.9g, tolerance %.2g",
-			example, hd_ops[examples[example].op].name, output, (unsigned long long)i, a, b, tolerance);
+		CHECK(fabs(a - b) <= tolerance || (isnan(a) && isnan(b)),
+			"example %d (%s), output %d, element %llu: %.9g, reference %.9g, tolerance %.2g",
+			example, hd_ops[examples[example].op].name, output, (unsigned long long)i, a, b,
+			tolerance);
 	}
 }
 
@@ -393,7 +424,8 @@ static void results_are_near_those_of_the_reference(void **state)
 		call_make(&call, &examples[i]);
 		run(hd_ref_table(), &ref, false);
 		for (int kernels = HD_KERNELS_LIBRARY; kernels <= HD_KERNELS_PORTABLE; kernels++) {
-			run(hd_cpu_table((enum hd_kernels)kernels, hd_cpu_path(NULL)), &call, kernels == HD_KERNELS_LIBRARY);
+			run(hd_cpu_table((enum hd_kernels)kernels, hd_cpu_path(NULL)), &call,
+				kernels == HD_KERNELS_LIBRARY);
 			for (int o = 0; o < call.nout; o++)
 				if (examples[i].wide)
 					assert_memory_equal(call.out[o].at, ref.out[o].at, 8);
@@ -419,7 +451,8 @@ static void results_are_those_of_every_other_build(void **state)
 		call_make(&call, &examples[i]);
 		run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
 		for (int o = 0; o < call.nout; o++)
-			hd_hasher_add(&hasher[family_of(call.op)], call.out[o].at, call.out[o].elems * hd_dtype_bytes((enum hd_dtype)call.out[o].dtype));
+			hd_hasher_add(&hasher[family_of(call.op)], call.out[o].at,
+				call.out[o].elems * hd_dtype_bytes((enum hd_dtype)call.out[o].dtype));
 		call_drop(&call);
 	}
 	for (int f = 0; f < NFAMILIES; f++) {
@@ -433,8 +466,10 @@ static void results_are_those_of_every_other_build(void **state)
 
 static void a_slice_draws_what_the_whole_would(void **state)
 {
-	const struct example whole = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 9, 7 } } }, { { .dim = { 9, 7 } } }, false, 1 };
-	const struct example part = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 4, 7 } } }, { { .dim = { 4, 7 } } }, false, 1 };
+	const struct example whole = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 9, 7 } } },
+		{ { .dim = { 9, 7 } } }, false, 1 };
+	const struct example part = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 4, 7 } } },
+		{ { .dim = { 4, 7 } } }, false, 1 };
 	struct hd_call all, slice;
 
 	(void)state;
@@ -454,8 +489,10 @@ static void a_slice_draws_what_the_whole_would(void **state)
 static void a_part_draws_what_its_place_in_the_whole_would(void **state)
 {
 	enum { ALL = 8, FROM = 3, PART = 4, COLS = 1003 };
-	const struct example whole = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 9, ALL, COLS } } }, { { .dim = { 9, ALL, COLS } } }, false, 1 };
-	const struct example part = { HD_OP_DROPOUT, { .i = { FROM, ALL }, .f = { 0.5f } }, { { .dim = { 3, PART, COLS } } },
+	const struct example whole = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 9, ALL, COLS } } },
+		{ { .dim = { 9, ALL, COLS } } }, false, 1 };
+	const struct example part = { HD_OP_DROPOUT, { .i = { FROM, ALL }, .f = { 0.5f } },
+		{ { .dim = { 3, PART, COLS } } },
 		{ { .dim = { 3, PART, COLS } } }, false, 1 };
 	const size_t bytes = PART * COLS * sizeof(float);
 	struct hd_call all, piece;
@@ -466,11 +503,13 @@ static void a_part_draws_what_its_place_in_the_whole_would(void **state)
 	all.draw.row0 = 0;
 	piece.draw.row0 = 5;
 	for (size_t row = 0; row < 3; row++)
-		memcpy((float *)piece.in[0].at + row * PART * COLS, (float *)all.in[0].at + ((5 + row) * ALL + FROM) * COLS, bytes);
+		memcpy((float *)piece.in[0].at + row * PART * COLS,
+			(float *)all.in[0].at + ((5 + row) * ALL + FROM) * COLS, bytes);
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &all, false);
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &piece, false);
 	for (size_t row = 0; row < 3; row++)
-		assert_memory_equal((float *)piece.out[0].at + row * PART * COLS, (float *)all.out[0].at + ((5 + row) * ALL + FROM) * COLS, bytes);
+		assert_memory_equal((float *)piece.out[0].at + row * PART * COLS,
+			(float *)all.out[0].at + ((5 + row) * ALL + FROM) * COLS, bytes);
 	call_drop(&all);
 	call_drop(&piece);
 }
@@ -478,7 +517,8 @@ static void a_part_draws_what_its_place_in_the_whole_would(void **state)
 /* The same samples in another order, slice and virtual node; another step draws anew. */
 static void a_sample_is_masked_alike_wherever_it_lies(void **state)
 {
-	const struct example whole = { HD_OP_MASK_TOKENS, { .i = { 9, 30 }, .f = { 0.3f } }, { { .dim = { 6, 50 }, .ids = 30 } },
+	const struct example whole = { HD_OP_MASK_TOKENS, { .i = { 9, 30 }, .f = { 0.3f } },
+		{ { .dim = { 6, 50 }, .ids = 30 } },
 		{ { .dim = { 6, 50 }, .ids = 1 }, { .dim = { 6, 50 }, .ids = 1 } }, false, 1 };
 	struct hd_call all, turned;
 	int differ = 0;
@@ -487,14 +527,16 @@ static void a_sample_is_masked_alike_wherever_it_lies(void **state)
 	call_make(&all, &whole);
 	call_make(&turned, &whole);
 	for (int row = 0; row < 6; row++)
-		memcpy((int32_t *)turned.in[0].at + row * 50, (int32_t *)all.in[0].at + (5 - row) * 50, 50 * sizeof(int32_t));
+		memcpy((int32_t *)turned.in[0].at + row * 50, (int32_t *)all.in[0].at + (5 - row) * 50,
+			50 * sizeof(int32_t));
 	turned.draw.row0 = 77;
 	turned.draw.vn = 1;
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &all, false);
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &turned, false);
 	for (int row = 0; row < 6; row++)
 		for (int o = 0; o < 2; o++)
-			assert_memory_equal((int32_t *)turned.out[o].at + row * 50, (int32_t *)all.out[o].at + (5 - row) * 50, 50 * sizeof(int32_t));
+			assert_memory_equal((int32_t *)turned.out[o].at + row * 50,
+				(int32_t *)all.out[o].at + (5 - row) * 50, 50 * sizeof(int32_t));
 	turned.draw.step++;
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &turned, false);
 	for (int i = 0; i < 50; i++)
@@ -504,10 +546,12 @@ static void a_sample_is_masked_alike_wherever_it_lies(void **state)
 	call_drop(&turned);
 }
 
-/* Of 40000 tokens: a share of 0.15, of these 0.8 masked, 0.1 * 29/30 changed; within five standard deviations. */
+/* Of 40000 tokens: a share of 0.15, of these 0.8 masked, 0.1 * 29/30 changed; within five standard
+ * deviations. */
 static void tokens_are_masked_in_the_shares_of_the_paper(void **state)
 {
-	const struct example many = { HD_OP_MASK_TOKENS, { .i = { 29, 30 }, .f = { 0.15f } }, { { .dim = { 400, 100 }, .ids = 29 } },
+	const struct example many = { HD_OP_MASK_TOKENS, { .i = { 29, 30 }, .f = { 0.15f } },
+		{ { .dim = { 400, 100 }, .ids = 29 } },
 		{ { .dim = { 400, 100 }, .ids = 1 }, { .dim = { 400, 100 }, .ids = 1 } }, false, 1 };
 	double chosen = 0, masked = 0, changed = 0;
 	struct hd_call call;
@@ -516,7 +560,8 @@ static void tokens_are_masked_in_the_shares_of_the_paper(void **state)
 	call_make(&call, &many);
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
 	for (int i = 0; i < 40000; i++) {
-		int32_t x = ((int32_t *)call.in[0].at)[i], id = ((int32_t *)call.out[0].at)[i], label = ((int32_t *)call.out[1].at)[i];
+		int32_t x = ((int32_t *)call.in[0].at)[i], id = ((int32_t *)call.out[0].at)[i],
+			label = ((int32_t *)call.out[1].at)[i];
 		assert_true(label == -1 ? id == x : label == x);
 		chosen += label != -1;
 		masked += id == 29;
@@ -531,8 +576,10 @@ static void tokens_are_masked_in_the_shares_of_the_paper(void **state)
 /* May select the element away, or has results that are numbers whatever comes. */
 static bool selects(uint16_t op)
 {
-	static const uint16_t ops[] = { HD_OP_MAXPOOL2D, HD_OP_DROPOUT, HD_OP_DROPOUT_DX, HD_OP_SOFTMAX_XENT_DX, HD_OP_LESS, HD_OP_LESS_EQ,
-		HD_OP_EQUAL, HD_OP_WHERE, HD_OP_SLICE, HD_OP_GATHER, HD_OP_SCATTER_ADD, HD_OP_ARGMAX, HD_OP_CAST, HD_OP_RECUR_DW };
+	static const uint16_t ops[] = { HD_OP_MAXPOOL2D, HD_OP_DROPOUT, HD_OP_DROPOUT_DX,
+		HD_OP_SOFTMAX_XENT_DX, HD_OP_LESS, HD_OP_LESS_EQ,
+		HD_OP_EQUAL, HD_OP_WHERE, HD_OP_SLICE, HD_OP_GATHER, HD_OP_SCATTER_ADD, HD_OP_ARGMAX,
+		HD_OP_CAST, HD_OP_RECUR_DW };
 
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
 		if (ops[i] == op)
@@ -547,7 +594,8 @@ static void a_number_that_is_none_stays_none(void **state)
 		const struct example *e = &examples[i];
 		struct hd_call call;
 		bool seen = false;
-		if (e->in[0].ids || e->in[0].wide || e->wide || selects(e->op) || (e->op == HD_OP_ATTEND_PAD && e->attr.i[2]))
+		if (e->in[0].ids || e->in[0].wide || e->wide || selects(e->op) ||
+			(e->op == HD_OP_ATTEND_PAD && e->attr.i[2]))
 			continue;
 		call_make(&call, e);
 		((float *)call.in[0].at)[0] = NAN;
@@ -562,7 +610,8 @@ static void a_number_that_is_none_stays_none(void **state)
 
 static void of_equal_logits_the_first_is_the_answer(void **state)
 {
-	const struct example two = { HD_OP_SOFTMAX_XENT, ATTR(0), { { .dim = { 2, 40 } }, { .dim = { 2 }, .ids = 40 } },
+	const struct example two = { HD_OP_SOFTMAX_XENT, ATTR(0),
+		{ { .dim = { 2, 40 } }, { .dim = { 2 }, .ids = 40 } },
 		{ { .dim = { 2 } }, { .dim = { 2 } }, { .dim = { 2 } } }, false, 40 };
 	struct hd_call call;
 
@@ -592,8 +641,10 @@ static void of_equal_pixels_the_first_is_the_maximum(void **state)
 		run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
 		for (int y = 0; y < 2 * side; y++)
 			for (int x = 0; x < 20 * side; x++) {
-				float want = y % side || x % side ? 0.0f : ((float *)call.in[0].at)[y / side * 20 + x / side];
-				CHECK(((float *)call.out[0].at)[y * 20 * side + x] == want, "window of %d, pixel %d %d", side, y, x);
+				float want = y % side || x % side ? 0.0f :
+					((float *)call.in[0].at)[y / side * 20 + x / side];
+				CHECK(((float *)call.out[0].at)[y * 20 * side + x] == want,
+					"window of %d, pixel %d %d", side, y, x);
 			}
 		call_drop(&call);
 	}
@@ -603,7 +654,8 @@ static void of_equal_pixels_the_first_is_the_maximum(void **state)
 static void logits_of_minus_infinity_weigh_nothing(void **state)
 {
 	enum { COLS = 4 * 1024 + 40, LEFT = 24 };
-	const struct example wide = { HD_OP_SOFTMAX_XENT, ATTR(0), { { .dim = { 3, COLS } }, { .dim = { 3 }, .ids = COLS } },
+	const struct example wide = { HD_OP_SOFTMAX_XENT, ATTR(0),
+		{ { .dim = { 3, COLS } }, { .dim = { 3 }, .ids = COLS } },
 		{ { .dim = { 3 } }, { .dim = { 3 } }, { .dim = { 3 } } }, false, COLS };
 	static const int first[] = { 0, 2 * 1024 + 500, COLS - LEFT };
 	struct hd_call call;
@@ -612,7 +664,8 @@ static void logits_of_minus_infinity_weigh_nothing(void **state)
 	call_make(&call, &wide);
 	for (int row = 0; row < 3; row++) {
 		for (int i = 0; i < COLS; i++)
-			((float *)call.in[0].at)[row * COLS + i] = i >= first[row] && i < first[row] + LEFT ? -2.0f : -INFINITY;
+			((float *)call.in[0].at)[row * COLS + i] = i >= first[row] &&
+				i < first[row] + LEFT ? -2.0f : -INFINITY;
 		((int32_t *)call.in[1].at)[row] = first[row];
 	}
 	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);

@@ -72,7 +72,8 @@ enum hd_err hd_library_matmul_prepare(const struct hd_call *call, void **prepare
 
 	for (int i = 0; err == HD_OK && i < 4; i++) {
 		bool tall = i / 2, wide = i % 2;          /* in the last row, in the last column */
-		struct hd_dnnl_matmul shape = { tall ? g.m - (g.ntall - 1) * g.rows : g.rows, wide ? g.n - (g.nwide - 1) * g.cols : g.cols,
+		struct hd_dnnl_matmul shape = { tall ? g.m - (g.ntall - 1) * g.rows : g.rows,
+			wide ? g.n - (g.nwide - 1) * g.cols : g.cols,
 			g.k, ta ? g.m : g.k, tb ? g.k : g.n, g.n, ta, tb };
 		if ((tall || g.ntall > 1) && (wide || g.nwide > 1))
 			err = hd_dnnl_matmul_make(&p->of[tall][wide], &shape, diag);
@@ -88,7 +89,8 @@ void hd_library_matmul_tile(const struct hd_call *call, uint32_t tile, void *scr
 	const float *a = (const float *)call->in[0].at + (call->attr.i[0] ? i : i * g.k);
 	const float *b = (const float *)call->in[1].at + (call->attr.i[1] ? j * g.k : j);
 
-	hd_dnnl_run(p->of[row == g.ntall - 1][col == g.nwide - 1], a, b, (float *)call->out[0].at + i * g.n + j, scratch);
+	hd_dnnl_run(p->of[row == g.ntall - 1][col == g.nwide - 1], a, b,
+		(float *)call->out[0].at + i * g.n + j, scratch);
 }
 
 /* Convolutions and their input gradients: some samples to a tile, the last tile takes what is left. */
@@ -98,24 +100,28 @@ static uint32_t sample_tiles(int64_t n) { return (uint32_t)div_up(n, samples_of_
 
 static struct hd_dnnl_conv shape_of(const struct conv *g, enum hd_dnnl_conv_kind kind, int64_t n)
 {
-	return (struct hd_dnnl_conv){ kind, n, g->c, g->h, g->w, g->k, g->r, g->s, g->p, g->q, g->sh, g->sw, g->ph, g->pw,
+	return (struct hd_dnnl_conv){ kind, n, g->c, g->h, g->w, g->k, g->r, g->s, g->p, g->q, g->sh, g->sw,
+		g->ph, g->pw,
 		g->groups, g->dh, g->dw };
 }
 
-/* The library has blocks of 16 channels; groups that are no whole blocks go through its plain loops, some hundred times
- * slower than a product. Depthwise kernels it has for whole blocks of groups. */
+/* The library has blocks of 16 channels; groups that are no whole blocks go through its plain loops, some
+ * hundred times slower than a product. Depthwise kernels it has for whole blocks of groups. */
 enum { CONV_BLOCK = 16 };
 static bool library_is_slow(const struct conv *g)
 {
 	bool depthwise = g->own == 1 && g->each == 1;
 
-	return g->groups > 1 && (depthwise ? g->groups % CONV_BLOCK != 0 : g->own % CONV_BLOCK != 0 || g->each % CONV_BLOCK != 0);
+	return g->groups > 1 && (depthwise ? g->groups % CONV_BLOCK != 0 : g->own % CONV_BLOCK != 0 ||
+		g->each % CONV_BLOCK != 0);
 }
 
-static enum hd_err samples_prepare(const struct conv *g, enum hd_dnnl_conv_kind kind, void **prepared, struct hd_diag *diag)
+static enum hd_err samples_prepare(const struct conv *g, enum hd_dnnl_conv_kind kind, void **prepared,
+	struct hd_diag *diag)
 {
 	int64_t each = samples_of_tile(g->n), ntiles = sample_tiles(g->n);
-	struct hd_dnnl_conv whole = shape_of(g, kind, each), last = shape_of(g, kind, g->n - (ntiles - 1) * each);
+	struct hd_dnnl_conv whole = shape_of(g, kind, each),
+		last = shape_of(g, kind, g->n - (ntiles - 1) * each);
 	struct prepared *p = NULL;
 	enum hd_err err = prepared_take(&p, diag);
 

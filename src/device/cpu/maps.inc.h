@@ -58,14 +58,16 @@ static inline void act_tile(const struct hd_call *call, uint32_t tile, void *scr
 {
 	struct run run = map_run(call, tile);
 	(void)scratch;
-	act_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at, (float *)call->out[0].at + run.at, run.n);
+	act_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at,
+		(float *)call->out[0].at + run.at, run.n);
 }
 
 static inline void act_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct run run = map_run(call, tile);
 	(void)scratch;
-	act_dx_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at, (const float *)call->in[1].at + run.at,
+	act_dx_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at,
+		(const float *)call->in[1].at + run.at,
 		(float *)call->out[0].at + run.at, run.n);
 }
 
@@ -107,7 +109,8 @@ static inline void bias_tile(const struct hd_call *call, uint32_t tile, void *sc
 	struct run run = row_run(s.rows, s.cols, tile);
 	(void)scratch;
 	for (uint64_t row = run.at; row < run.at + run.n; row++)
-		bias_row(&s, (const float *)call->in[0].at + row * s.cols, call->in[1].at, row, (float *)call->out[0].at + row * s.cols);
+		bias_row(&s, (const float *)call->in[0].at + row * s.cols, call->in[1].at, row,
+			(float *)call->out[0].at + row * s.cols);
 }
 
 static inline void bias_act_tile(const struct hd_call *call, uint32_t tile, void *scratch)
@@ -137,7 +140,8 @@ static inline void embed_tile(const struct hd_call *call, uint32_t tile, void *s
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
 		float *to = (float *)call->out[0].at + row * cols;
 		if (id[row] >= 0 && id[row] < call->in[1].dim[0])
-			memcpy(to, (const float *)call->in[1].at + (uint64_t)id[row] * cols, cols * sizeof(float));
+			memcpy(to, (const float *)call->in[1].at + (uint64_t)id[row] * cols,
+				cols * sizeof(float));
 		else                                               /* no such row: no number, which the step will tell */
 			for (uint64_t i = 0; i < cols; i++)
 				to[i] = NAN;
@@ -201,7 +205,8 @@ HD_INLINE void draws_of(const struct hd_draw *draw, uint64_t block, int32_t flat
 }
 
 /* `count` elements that draw the numbers from `element` on. */
-static inline void dropout_run(const struct hd_call *call, const float *x, float *y, uint64_t element, uint64_t count)
+static inline void dropout_run(const struct hd_call *call, const float *x, float *y, uint64_t element,
+	uint64_t count)
 {
 	struct vf kept = vf_set(1.0f - call->attr.f[0]), zero = vf_set(0.0f);
 	struct vi from = vi_set((int32_t)(hd_keep_from((double)call->attr.f[0]) ^ 0x80000000u));
@@ -212,8 +217,10 @@ static inline void dropout_run(const struct hd_call *call, const float *x, float
 		n = count - i < 4 * HD_UNIT - skip ? count - i : 4 * HD_UNIT - skip;
 		draws_of(&call->draw, (element + i) / 4, flat);
 		HD_UNITS(j, len, n) {
-			struct vi drop = vi_lt(vf_bits(vf_load((const float *)(const void *)(flat + skip + j))), from);
-			vf_store_n(y + i + j, vf_select(drop, zero, vf_div(vf_load_n(x + i + j, len), kept)), len);
+			struct vi drop = vi_lt(vf_bits(vf_load((const float *)(const void *)(flat + skip +
+				j))), from);
+			vf_store_n(y + i + j, vf_select(drop, zero, vf_div(vf_load_n(x + i + j, len), kept)),
+				len);
 		}
 	}
 }
@@ -234,7 +241,8 @@ static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void 
 		first = per / (uint64_t)out->dim[1] * (uint64_t)call->attr.i[0];
 	}
 	for (uint64_t i = 0, n; i < run.n; i += n) {
-		uint64_t row = (run.at + i) / per, inside = (run.at + i) % per, left = whole == per ? run.n : per - inside;
+		uint64_t row = (run.at + i) / per, inside = (run.at + i) % per,
+			left = whole == per ? run.n : per - inside;
 		n = run.n - i < left ? run.n - i : left;
 		dropout_run(call, x + i, y + i, (call->draw.row0 + row) * whole + first + inside, n);
 	}

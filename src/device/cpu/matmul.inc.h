@@ -45,7 +45,8 @@ static inline struct matmul matmul_of(const struct hd_call *call)
 	const struct hd_operand *a = &call->in[0], *b = &call->in[1];
 	bool ta = call->attr.i[0] != 0, tb = call->attr.i[1] != 0;
 
-	return matmul_grid(ta ? hd_cols(a) : hd_rows(a), tb ? hd_rows(b) : hd_cols(b), ta ? hd_rows(a) : hd_cols(a));
+	return matmul_grid(ta ? hd_cols(a) : hd_rows(a), tb ? hd_rows(b) : hd_cols(b),
+		ta ? hd_rows(a) : hd_cols(a));
 }
 
 static inline uint32_t matmul_ntiles(const struct hd_call *call)
@@ -68,18 +69,20 @@ static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *
 	int64_t i = tile % g.ntall * g.rows, j = tile / g.ntall * g.cols;
 	struct mat left = { ta ? a + i : a + i * g.k, ta ? g.m : g.k, ta };
 	struct mat right = { tb ? b + j * g.k : b + j, tb ? g.k : g.n, tb };
-	struct gemm_out out = { (float *)call->out[0].at + i * g.n + j, g.n, min64(g.rows, g.m - i), min64(g.cols, g.n - j), false };
+	struct gemm_out out = { (float *)call->out[0].at + i * g.n + j, g.n, min64(g.rows, g.m - i),
+		min64(g.cols, g.n - j), false };
 
 	gemm(left, right, out, g.k, scratch);
 }
 
 /* The gradient of a weight over the parts of a wave: a part's rows are its terms. For a micro-tile of the
  * result the leaves of several parts are made one after the other in registers and folded at once, so that
- * the pending sums stay in the first-level cache and the gradient goes through memory once per wave. Parts with more
- * terms than a packed block holds make their leaf in a rectangle of their own. */
+ * the pending sums stay in the first-level cache and the gradient goes through memory once per wave. Parts
+ * with more terms than a packed block holds make their leaf in a rectangle of their own. */
 enum { FOLD_ROWS = 112, FOLD_COLS = 256, FOLD_ENOUGH = 8 };
 
-static inline bool matmul_fold_takes(const struct hd_call *call) { return call->attr.i[0] != 0 && call->attr.i[1] == 0; }
+static inline bool matmul_fold_takes(const struct hd_call *call) { return call->attr.i[0] != 0 &&
+	call->attr.i[1] == 0; }
 
 static inline struct matmul matmul_fold_grid(const struct hd_call *call)
 {
@@ -110,12 +113,15 @@ struct fold_scratch { float *a, *b, *gemm, *leaf, *temp; int64_t len; };       /
 static inline size_t fold_place(const struct matmul *g, int64_t ntemps, float *from, struct fold_scratch *s)
 {
 	int64_t a = round_up((round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT) * GEMM_DEPTH + HD_UNIT, HD_UNIT);
-	int64_t b = round_up(round_up(g->cols, GEMM_WIDTH) * GEMM_DEPTH + HD_UNIT, HD_UNIT), len = round_up(g->rows * g->cols, HD_UNIT);
+	int64_t b = round_up(round_up(g->cols, GEMM_WIDTH) * GEMM_DEPTH + HD_UNIT, HD_UNIT),
+		len = round_up(g->rows * g->cols, HD_UNIT);
 
-	int64_t block = round_up((int64_t)(gemm_scratch(g->rows, g->cols, GEMM_DEPTH) / sizeof(float)), HD_UNIT);
+	int64_t block = round_up((int64_t)(gemm_scratch(g->rows, g->cols, GEMM_DEPTH) / sizeof(float)),
+		HD_UNIT);
 
 	if (s)
-		*s = (struct fold_scratch){ from, from + a, from + a + b, from + a + b + block, from + a + b + block + len, len };
+		*s = (struct fold_scratch){ from, from + a, from + a + b, from + a + b + block,
+			from + a + b + block + len, len };
 	return (size_t)(a + b + block + len * (1 + ntemps)) * sizeof(float);
 }
 
@@ -150,7 +156,8 @@ static inline struct mat part_operand(const struct fold_tile *t, uint32_t p, int
 /* Parts [first, end), packed: leaves and folds of every micro-tile in turn. */
 static inline void fold_packed(const struct fold_tile *t, uint32_t first, uint32_t end)
 {
-	int64_t height = panel_height(t->m), tall = div_up(t->m, height) * height, wide = round_up(t->n, GEMM_WIDTH);
+	int64_t height = panel_height(t->m), tall = div_up(t->m, height) * height,
+		wide = round_up(t->n, GEMM_WIDTH);
 	struct gemm_adds adds[HD_MAX_WAVE], here;
 	struct rect to[HD_MAX_WAVE];
 
@@ -158,14 +165,18 @@ static inline void fold_packed(const struct fold_tile *t, uint32_t first, uint32
 		to[p] = fold_chain(&t->site, &t->job->part[p], &adds[p]);
 	for (int64_t j = 0; j < t->n; j += GEMM_WIDTH)
 		for (int64_t i = 0; i < t->m; i += height) {
-			int64_t h = round_up(min64(height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH, before = 0;
+			int64_t h = round_up(min64(height, t->m - i), 2),
+				v = panel_width(t->n - j) / HD_WIDTH, before = 0;
 			for (uint32_t p = first; p < end; p++) {
 				int64_t depth = part_terms(t, p);
-				struct gemm_out out = { to[p].at + i * to[p].step + j, to[p].step, min64(h, t->m - i), t->n - j, false };
+				struct gemm_out out = { to[p].at + i * to[p].step + j, to[p].step,
+					min64(h, t->m - i), t->n - j, false };
 				here.n = adds[p].n;
 				for (uint32_t k = 0; k < here.n; k++)
-					here.of[k] = (struct gemm_add){ adds[p].of[k].at + i * adds[p].of[k].step + j, adds[p].of[k].step };
-				micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth, t->s.b + before * wide + j * depth, depth, &out, &here);
+					here.of[k] = (struct gemm_add){ adds[p].of[k].at + i *
+						adds[p].of[k].step + j, adds[p].of[k].step };
+				micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth,
+					t->s.b + before * wide + j * depth, depth, &out, &here);
 				before += depth;
 			}
 		}
@@ -187,7 +198,8 @@ static inline void fold_leaf(const struct fold_tile *t, uint32_t p)
 		}
 }
 
-static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile, void *scratch)
+static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
+	void *scratch)
 {
 	struct fold_tile t = { .call = call, .job = job, .g = matmul_fold_grid(call) };
 	int64_t tall, wide;
@@ -198,7 +210,8 @@ static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_
 	t.m = min64(t.g.rows, t.g.m - t.i);
 	t.n = min64(t.g.cols, t.g.n - t.j);
 	fold_place(&t.g, 0, scratch, &t.s);
-	t.site = (struct fold_site){ (int64_t)job->at + t.i * t.g.n + t.j, t.g.n, t.s.temp, t.s.len, t.g.cols };
+	t.site = (struct fold_site){ (int64_t)job->at + t.i * t.g.n + t.j, t.g.n, t.s.temp, t.s.len,
+		t.g.cols };
 	tall = div_up(t.m, panel_height(t.m)) * panel_height(t.m);
 	wide = round_up(t.n, GEMM_WIDTH);
 	for (uint32_t p = 0; p < job->nparts; p = end) {

@@ -1,13 +1,14 @@
 /* narrow.inc.h -- convolutions of plain images with few channels. One source for all paths.
  *
- * Where 16 channels at most become 16 at most, laying out windows costs as much as the products and blocks of 16
- * channels would be part empty. Here a vector holds pixels of one row of the result instead: some rows times
- * some kernels stay in registers, each term is one element of a kernel times a row of the source. A
+ * Where 16 channels at most become 16 at most, laying out windows costs as much as the products and blocks of
+ * 16 channels would be part empty. Here a vector holds pixels of one row of the result instead: some rows
+ * times some kernels stay in registers, each term is one element of a kernel times a row of the source. A
  * tile copies its source between zeros, so that the inner loop knows no edges.
  *
- * 1. conv2d: each element is one chain of fused multiply-adds from +0 over (c, r, s) ascending; conv2d_dx over
- *    k ascending, (r, s) ascending. Rows of pads that no row of a group of NAR_GROUP sees are left out.
- * 2. conv2d_dw: each element has 16 lanes along q, chains over (n, p, q) ascending, and their tree at the end.
+ * 1. conv2d: each element is one chain of fused multiply-adds from +0 over (c, r, s) ascending; conv2d_dx
+ *    over k ascending, (r, s) ascending. Rows of pads that no row of a group of NAR_GROUP sees are left out.
+ * 2. conv2d_dw: each element has 16 lanes along q, chains over (n, p, q) ascending, and their tree at the
+ *    end.
  * 3. So registers, pieces, tiles and the number of samples in a call change no bit. */
 #ifndef HD_DEVICE_CPU_NARROW_INC_H
 #define HD_DEVICE_CPU_NARROW_INC_H
@@ -18,25 +19,30 @@ enum {
 	NAR_CHANNELS = 16,                        /* the most that are few */
 	NAR_KERNELS = (int)HD_HEIGHT < 6 ? HD_HEIGHT : 6,   /* held at once */
 	NAR_GROUP = 4,                            /* rows that leave out the same rows of pads */
-	NAR_TILE = 512,                           /* pixels of a tile, so that a panel of kernels is used often */
-	NAR_CHUNK = 16384 / (int)sizeof(float),   /* of padded planes that conv2d_dw goes over again and again */
+	/* pixels of a tile, so that a panel of kernels is used often */
+	NAR_TILE = 512,
+	/* of padded planes that conv2d_dw goes over again and again */
+	NAR_CHUNK = 16384 / (int)sizeof(float),
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 	NAR_HIGH = 4, NAR_DW_KERNELS = 4, NAR_DW_TAPS = 5,
 #else
 	NAR_HIGH = 2, NAR_DW_KERNELS = 2, NAR_DW_TAPS = 2,
 #endif
-	NAR_WIDE = 2,                             /* registers of a row held at once; then half as many rows */
+	/* registers of a row held at once; then half as many rows */
+	NAR_WIDE = 2,
 };
 
 /* Results `cols` wide: pads and the end of the last vector may be three eighths of the work. */
 HD_INLINE bool conv_is_narrow(const struct conv *g, int64_t cols)
 {
-	return g->groups == 1 && g->c <= NAR_CHANNELS && g->k <= NAR_CHANNELS && g->r * g->s > 1 && g->sh == 1 && g->sw == 1 && g->dh == 1 &&
+	return g->groups == 1 && g->c <= NAR_CHANNELS && g->k <= NAR_CHANNELS && g->r * g->s > 1 &&
+		g->sh == 1 && g->sw == 1 && g->dh == 1 &&
 		g->dw == 1 && cols * 8 >= round_up(cols, HD_UNIT) * 5;
 }
 
-/* A convolution or its gradient by the source, as one thing: planes h x w with `top` and `left` zeros before them become
- * planes rows x cols. Window element (r, s) lies at row r, column s, or counted from the end when `back`. */
+/* A convolution or its gradient by the source, as one thing: planes h x w with `top` and `left` zeros before
+ * them become planes rows x cols. Window element (r, s) lies at row r, column s, or counted from the end
+ * when `back`. */
 struct narrow { int64_t nin, nout, h, w, top, left, rows, cols, r, s, pitch, plane; bool back; };
 
 static inline struct narrow narrow_of(const struct conv *g, bool back)
@@ -44,7 +50,8 @@ static inline struct narrow narrow_of(const struct conv *g, bool back)
 	struct narrow f = { g->c, g->k, g->h, g->w, g->ph, g->pw, g->p, g->q, g->r, g->s, 0, 0, back };
 
 	if (back)
-		f = (struct narrow){ g->k, g->c, g->p, g->q, g->r - 1 - g->ph, g->s - 1 - g->pw, g->h, g->w, g->r, g->s, 0, 0, back };
+		f = (struct narrow){ g->k, g->c, g->p, g->q, g->r - 1 - g->ph, g->s - 1 - g->pw, g->h, g->w,
+			g->r, g->s, 0, 0, back };
 	f.pitch = f.cols + f.s - 1;
 	f.plane = (f.rows + f.r - 1) * f.pitch;
 	return f;
@@ -52,20 +59,24 @@ static inline struct narrow narrow_of(const struct conv *g, bool back)
 
 /* n planes between zeros, `from` each `step` floats; a vector may read over the end of the last. */
 enum { NAR_SLACK = NAR_WIDE * HD_UNIT };
-static inline void narrow_spread(const struct narrow *f, const float *from, int64_t step, int64_t n, float *to)
+static inline void narrow_spread(const struct narrow *f, const float *from, int64_t step, int64_t n,
+	float *to)
 {
 	memset(to, 0, (size_t)(n * f->plane + NAR_SLACK) * sizeof *to);
 	for (int64_t i = 0; i < n; i++, from += step)
 		for (int64_t y = 0; y < f->h; y++)
-			copy_run(to + i * f->plane + (f->top + y) * f->pitch + f->left, from + y * f->w, f->w);
+			copy_run(to + i * f->plane + (f->top + y) * f->pitch + f->left, from + y * f->w,
+				f->w);
 }
 
-/* What a call of the innermost loop sees: `nr` rows of windows from x on, steps from one element to the next. */
+/* What a call of the innermost loop sees: `nr` rows of windows from x on, steps from one element to the
+ * next. */
 struct narrow_in { const float *x, *w; int64_t nin, nr, s, plane, pitch, rstep, sstep, kernel; };
 struct narrow_out { float *at; int64_t row, plane, nk, len; };
 
 /* a rows x v registers x h kernels of results; constants after inlining. */
-HD_INLINE void narrow_micro(const int a, const int v, const int h, const struct narrow_in *in, const struct narrow_out *out)
+HD_INLINE void narrow_micro(const int a, const int v, const int h, const struct narrow_in *in,
+	const struct narrow_out *out)
 {
 	part acc[NAR_HIGH][NAR_WIDE][NAR_KERNELS];
 
@@ -82,7 +93,8 @@ HD_INLINE void narrow_micro(const int a, const int v, const int h, const struct 
 				EACH_ROW EACH_PART seen[i][j] = part_load(x + i * in->pitch + j * HD_WIDTH);
 				EACH_KERNEL {
 					part wk = part_set(w[k]);
-					EACH_ROW EACH_PART acc[i][j][k] = part_fma(wk, seen[i][j], acc[i][j][k]);
+					EACH_ROW EACH_PART acc[i][j][k] = part_fma(wk, seen[i][j],
+						acc[i][j][k]);
 				}
 			}
 		}
@@ -132,16 +144,19 @@ static inline void narrow_pack(const struct narrow *f, const float *w, float *to
 	for (int64_t k = 0, h; k < f->nout; k += h, to += h * f->nin * taps) {
 		h = narrow_piece(f->nout - k);
 		if (!f->back)
-			pack_turned(to, h, w + k * f->nin * taps, f->nin * taps, min64(h, f->nout - k), f->nin * taps);
+			pack_turned(to, h, w + k * f->nin * taps, f->nin * taps, min64(h, f->nout - k),
+				f->nin * taps);
 		for (int64_t c = 0; f->back && c < f->nin; c++)
-			pack_turned(to + c * taps * h, h, w + (c * f->nout + k) * taps, taps, min64(h, f->nout - k), taps);
+			pack_turned(to + c * taps * h, h, w + (c * f->nout + k) * taps, taps,
+				min64(h, f->nout - k), taps);
 	}
 }
 
 /* Window rows [first, last) that some of the rows [y, y + NAR_GROUP) of the result see inside the image. */
 HD_INLINE void narrow_seen(const struct narrow *f, int64_t y, int64_t *first, int64_t *last)
 {
-	int64_t lo = f->top - (y + NAR_GROUP - 1), hi = f->h + f->top - y;      /* counted from the window's top */
+	/* counted from the window's top */
+	int64_t lo = f->top - (y + NAR_GROUP - 1), hi = f->h + f->top - y;
 
 	lo = lo < 0 ? 0 : min64(lo, f->r);
 	hi = hi < lo ? lo : min64(hi, f->r);
@@ -150,7 +165,8 @@ HD_INLINE void narrow_seen(const struct narrow *f, int64_t y, int64_t *first, in
 }
 
 /* A group of rows of all results of one sample. */
-static inline void narrow_rows(const struct narrow *f, const float *panel, const float *source, int64_t y0, int64_t rows, float *to)
+static inline void narrow_rows(const struct narrow *f, const float *panel, const float *source, int64_t y0,
+	int64_t rows, float *to)
 {
 	struct narrow_in in = { .nin = f->nin, .s = f->s, .plane = f->plane, .pitch = f->pitch };
 	int64_t first, last, taps = f->r * f->s;
@@ -159,7 +175,8 @@ static inline void narrow_rows(const struct narrow *f, const float *panel, const
 	in.nr = last - first;
 	in.rstep = f->back ? -f->pitch : f->pitch;
 	in.sstep = f->back ? -1 : 1;
-	const float *corner = source + (f->back ? (f->r - 1 - first) * f->pitch + f->s - 1 : first * f->pitch);
+	const float *corner = source + (f->back ? (f->r - 1 - first) * f->pitch + f->s - 1 :
+		first * f->pitch);
 	for (int64_t k = 0, h; k < f->nout; k += h, panel += h * f->nin * taps) {
 		h = narrow_piece(f->nout - k);
 		in.kernel = taps * h;
@@ -170,27 +187,32 @@ static inline void narrow_rows(const struct narrow *f, const float *panel, const
 				for (a = NAR_HIGH / v; a > rows - y; a /= 2)
 					;
 				in.x = corner + (y0 + y) * f->pitch + x;
-				narrow_fns[a][v - 1][h / 2 - 1](&in, &(struct narrow_out){ to + (k * f->rows + y0 + y) * f->cols + x, f->cols,
+				narrow_fns[a][v - 1][h / 2 - 1](&in,
+					&(struct narrow_out){ to + (k * f->rows + y0 + y) * f->cols + x,
+					f->cols,
 					f->rows * f->cols, f->nout - k, f->cols - x });
 			}
 		}
 	}
 }
 
-HD_INLINE int64_t narrow_samples(const struct conv *g, const struct narrow *f) { return min64(g->n, div_up(NAR_TILE, f->rows * f->cols)); }
+HD_INLINE int64_t narrow_samples(const struct conv *g, const struct narrow *f) { return min64(g->n,
+	div_up(NAR_TILE, f->rows * f->cols)); }
 HD_INLINE uint32_t narrow_ntiles(const struct conv *g, bool back)
 {
 	struct narrow f = narrow_of(g, back);
 	return g->n ? (uint32_t)div_up(g->n, narrow_samples(g, &f)) : 0;
 }
-HD_INLINE int64_t narrow_panel(const struct narrow *f) { return round_up((f->nout + 1) * f->nin * f->r * f->s + HD_UNIT, HD_UNIT); }
+HD_INLINE int64_t narrow_panel(const struct narrow *f) { return round_up((f->nout + 1) * f->nin * f->r *
+	f->s + HD_UNIT, HD_UNIT); }
 HD_INLINE size_t narrow_scratch(const struct conv *g, bool back)
 {
 	struct narrow f = narrow_of(g, back);
 	return (size_t)(narrow_panel(&f) + f.nin * f.plane + NAR_SLACK) * sizeof(float);
 }
 
-static inline void narrow_tile(const struct conv *g, bool back, const float *from, const float *w, float *to, uint32_t tile, float *panel)
+static inline void narrow_tile(const struct conv *g, bool back, const float *from, const float *w, float *to,
+	uint32_t tile, float *panel)
 {
 	struct narrow f = narrow_of(g, back);
 	int64_t each = narrow_samples(g, &f), end = min64((tile + 1) * each, g->n);
@@ -200,14 +222,17 @@ static inline void narrow_tile(const struct conv *g, bool back, const float *fro
 	for (int64_t n = tile * each; n < end; n++) {
 		narrow_spread(&f, from + n * f.nin * f.h * f.w, f.h * f.w, f.nin, source);
 		for (int64_t y = 0; y < f.rows; y += NAR_GROUP)
-			narrow_rows(&f, panel, source, y, min64(NAR_GROUP, f.rows - y), to + n * f.nout * f.rows * f.cols);
+			narrow_rows(&f, panel, source, y, min64(NAR_GROUP, f.rows - y),
+				to + n * f.nout * f.rows * f.cols);
 	}
 }
 
 /* h planes of dy times b neighbours of a window row, over the rows that the image holds. */
-struct narrow_dw { const float *x, *dy; int64_t nsamples, rows, cols, xsample, pitch, ysample, plane; float *sum; int64_t kernel; bool more; };
+struct narrow_dw { const float *x, *dy; int64_t nsamples, rows, cols, xsample, pitch, ysample, plane;
+	float *sum; int64_t kernel; bool more; };
 
-HD_INLINE void narrow_dw_step(const int h, const int b, const float *x, const float *dy, int64_t plane, size_t len,
+HD_INLINE void narrow_dw_step(const int h, const int b, const float *x, const float *dy, int64_t plane,
+	size_t len,
 	struct vf acc[NAR_DW_KERNELS][NAR_DW_TAPS])
 {
 	struct vf yk[NAR_DW_KERNELS];
@@ -224,10 +249,12 @@ HD_INLINE void narrow_dw_step(const int h, const int b, const float *x, const fl
 HD_INLINE void narrow_dw_micro(const int h, const int b, const struct narrow_dw *d)
 {
 	struct vf acc[NAR_DW_KERNELS][NAR_DW_TAPS];
-	const int64_t cols = d->cols, whole = cols / HD_UNIT * HD_UNIT, rows = d->rows, pitch = d->pitch, plane = d->plane;
+	const int64_t cols = d->cols, whole = cols / HD_UNIT * HD_UNIT, rows = d->rows, pitch = d->pitch,
+		plane = d->plane;
 	const size_t rest = (size_t)(cols - whole);
 
-	EACH_KERNEL EACH_TAP acc[k][j] = d->more ? vf_load(d->sum + k * d->kernel + j * HD_UNIT) : vf_set(0.0f);
+	EACH_KERNEL EACH_TAP acc[k][j] = d->more ? vf_load(d->sum + k * d->kernel + j * HD_UNIT) :
+		vf_set(0.0f);
 	for (int64_t n = 0; n < d->nsamples; n++) {
 		const float *x = d->x + n * d->xsample, *dy = d->dy + n * d->ysample;
 		for (int64_t p = 0; p < rows; p++, x += pitch, dy += cols) {
@@ -258,15 +285,18 @@ static narrow_dw_fn *const narrow_dws[NAR_DW_KERNELS][NAR_DW_TAPS] = { NAR_DW_SH
 
 /* Scratch of a tile: 16 lanes per sum, the sums, padded planes of one channel. */
 HD_INLINE int64_t narrow_dw_sums(const struct conv *g) { return round_up(g->k * g->r * g->s, HD_WIDTH); }
-HD_INLINE int64_t narrow_dw_samples(const struct conv *g, const struct narrow *f) { return g->n < 1 ? 1 : min64(g->n, div_up(NAR_CHUNK, f->plane)); }
+HD_INLINE int64_t narrow_dw_samples(const struct conv *g, const struct narrow *f) { return g->n < 1 ? 1 :
+	min64(g->n, div_up(NAR_CHUNK, f->plane)); }
 static inline size_t narrow_dw_scratch(const struct conv *g)
 {
 	struct narrow f = narrow_of(g, false);
-	return (size_t)(narrow_dw_sums(g) * (HD_UNIT + 1) + narrow_dw_samples(g, &f) * f.plane + NAR_SLACK) * sizeof(float);
+	return (size_t)(narrow_dw_sums(g) * (HD_UNIT + 1) + narrow_dw_samples(g, &f) * f.plane + NAR_SLACK) *
+		sizeof(float);
 }
 
 /* All kernels and window elements of some samples of one channel. */
-static inline void narrow_dw_chunk(const struct conv *g, const struct narrow *f, struct narrow_dw *d, const float *source, const float *dy, float *lanes)
+static inline void narrow_dw_chunk(const struct conv *g, const struct narrow *f, struct narrow_dw *d,
+	const float *source, const float *dy, float *lanes)
 {
 	for (int64_t r = 0; r < g->r; r++) {
 		int64_t first = g->ph > r ? min64(g->ph - r, g->p) : 0, last = min64(g->p, g->h + g->ph - r);
@@ -306,12 +336,14 @@ static inline void narrow_trees(const float *lanes, int64_t n, float *to)
 }
 
 /* A tile is one channel of x. */
-static inline void narrow_dw_tile(const struct conv *g, const float *all_dy, const float *all_x, float *dw, uint32_t tile, float *lanes)
+static inline void narrow_dw_tile(const struct conv *g, const float *all_dy, const float *all_x, float *dw,
+	uint32_t tile, float *lanes)
 {
 	struct narrow f = narrow_of(g, false);
 	int64_t each = narrow_dw_samples(g, &f), taps = g->r * g->s, area = g->p * g->q, plane = g->h * g->w;
 	float *sums = lanes + narrow_dw_sums(g) * HD_UNIT, *source = sums + narrow_dw_sums(g);
-	struct narrow_dw d = { .cols = g->q, .xsample = f.plane, .pitch = f.pitch, .ysample = g->k * area, .plane = area, .kernel = taps * HD_UNIT };
+	struct narrow_dw d = { .cols = g->q, .xsample = f.plane, .pitch = f.pitch, .ysample = g->k * area,
+		.plane = area, .kernel = taps * HD_UNIT };
 
 	memset(lanes, 0, (size_t)(narrow_dw_sums(g) * HD_UNIT) * sizeof *lanes);
 	for (int64_t n = 0; n < g->n; n += each, d.more = true) {

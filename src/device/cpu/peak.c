@@ -25,7 +25,8 @@ double hd_core_peak(const char *path, struct hd_clock *clock)
 		volatile float kept = peaks[i].run(rounds);
 		(void)kept;
 		int64_t took_ns = hd_clock_now_ns(clock) - began_ns;
-		double rate = (double)rounds * peaks[i].flops() / ((double)(took_ns > 0 ? took_ns : 1) * 1e-9);
+		double rate = (double)rounds * peaks[i].flops() / ((double)(took_ns > 0 ? took_ns : 1) *
+			1e-9);
 		best = rate > best ? rate : best;
 		if (took_ns < TRIAL_NS && took_ns > 0)
 			rounds = rounds * TRIAL_NS / (uint64_t)took_ns + 1;

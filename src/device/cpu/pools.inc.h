@@ -2,8 +2,8 @@
  *
  * A unit of work is a plane; a tile is some planes. Of a row of windows the *inner* ones, which lie
  * between the left and the right edge of the image, are made sixteen at a time; the others
- * are clipped to the image one by one. Maxima of windows two wide and two apart ("pairs") read each row once, and
- * their gradient writes each row once where rows of windows share none.
+ * are clipped to the image one by one. Maxima of windows two wide and two apart ("pairs") read each row once,
+ * and their gradient writes each row once where rows of windows share none.
  *
  * 1. The first maximum of a window in row-major order wins; pads are no candidates.
  * 2. maxpool2d_dx adds to a pixel in order of the windows.
@@ -19,10 +19,12 @@
 struct pool { int64_t planes, h, w, p, q, kh, kw, sh, sw, ph, pw, first, last; bool all; };
 
 /* Windows [first, last) of a row are inner; an offset in a window fits 32 bits there. */
-static inline struct pool pool_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *y)
+static inline struct pool pool_of(const struct hd_call *call, const struct hd_operand *x,
+	const struct hd_operand *y)
 {
 	const int32_t *a = call->attr.i;
-	struct pool g = { x->dim[0] * x->dim[1], x->dim[2], x->dim[3], y->dim[2], y->dim[3], a[0], a[1], a[2], a[3], a[4], a[5], 0, 0, a[6] != 0 };
+	struct pool g = { x->dim[0] * x->dim[1], x->dim[2], x->dim[3], y->dim[2], y->dim[3], a[0], a[1], a[2],
+		a[3], a[4], a[5], 0, 0, a[6] != 0 };
 
 	g.first = min64(div_up(g.pw, g.sw), g.q);
 	g.last = g.w + g.pw < g.kw || g.kh * g.w > INT32_MAX ? 0 : min64((g.w + g.pw - g.kw) / g.sw + 1, g.q);
@@ -31,8 +33,8 @@ static inline struct pool pool_of(const struct hd_call *call, const struct hd_op
 	return g;
 }
 
-/* A window, or a row of windows, clipped to the image: rows [r, rend) and columns [s, send) of the window, whose
- * own corner lies at pixel `corner`, perhaps on a pad. */
+/* A window, or a row of windows, clipped to the image: rows [r, rend) and columns [s, send) of the window,
+ * whose own corner lies at pixel `corner`, perhaps on a pad. */
 struct clip { int64_t corner, r, rend, s, send; };
 
 HD_INLINE struct clip clip_row(const struct pool *g, int64_t p)
@@ -43,7 +45,8 @@ HD_INLINE struct clip clip_row(const struct pool *g, int64_t p)
 HD_INLINE struct clip clip_window(const struct pool *g, const struct clip *row, int64_t q)
 {
 	int64_t x = q * g->sw - g->pw;
-	return (struct clip){ row->corner + q * g->sw, row->r, row->rend, x < 0 ? -x : 0, min64(g->kw, g->w - x) };
+	return (struct clip){ row->corner + q * g->sw, row->r, row->rend, x < 0 ? -x : 0,
+		min64(g->kw, g->w - x) };
 }
 HD_INLINE float clip_divisor(const struct pool *g, const struct clip *c)
 {
@@ -63,7 +66,8 @@ HD_INLINE int64_t first_max(const struct pool *g, const struct clip *c, const fl
 }
 
 /* Of `len` inner windows from q on: the maxima, and where they lie from the window's corner on. */
-HD_INLINE struct vf inner_max(const struct pool *g, const struct clip *row, const float *x, int64_t q, size_t len, struct vf *where)
+HD_INLINE struct vf inner_max(const struct pool *g, const struct clip *row, const float *x, int64_t q,
+	size_t len, struct vf *where)
 {
 	const float *corner = x + row->corner + q * g->sw;
 	struct vf top = vf_load_step(corner + row->r * g->w, g->sw, len);
@@ -80,7 +84,8 @@ HD_INLINE struct vf inner_max(const struct pool *g, const struct clip *row, cons
 }
 
 /* Windows of two columns, two apart: `len` of them from pixel `corner` of the plane on. */
-HD_INLINE struct vf pairs_max(const struct pool *g, const struct clip *row, const float *corner, size_t len, struct vf *where)
+HD_INLINE struct vf pairs_max(const struct pool *g, const struct clip *row, const float *corner, size_t len,
+	struct vf *where)
 {
 	struct vf top = vf_set(0.0f), seen[2];
 
@@ -96,7 +101,8 @@ HD_INLINE struct vf pairs_max(const struct pool *g, const struct clip *row, cons
 	}
 	return top;
 }
-HD_INLINE bool pool_is_pairs(const struct pool *g) { return g->kw == 2 && g->sw == 2 && g->pw == 0 && g->kh * g->w <= INT32_MAX; }
+HD_INLINE bool pool_is_pairs(const struct pool *g) { return g->kw == 2 && g->sw == 2 && g->pw == 0 &&
+	g->kh * g->w <= INT32_MAX; }
 HD_INLINE bool pool_shares_no_row(const struct pool *g) { return g->kh <= g->sh; }
 
 static inline void maxpool_pairs_row(const struct pool *g, const float *x, int64_t p, float *y)
@@ -109,7 +115,8 @@ static inline void maxpool_pairs_row(const struct pool *g, const float *x, int64
 }
 
 /* dx is zero here. A sum with it, as for other windows: no zero keeps a sign. */
-static inline void maxpool_dx_pairs_row(const struct pool *g, const float *x, int64_t p, const float *dy, float *dx)
+static inline void maxpool_dx_pairs_row(const struct pool *g, const float *x, int64_t p, const float *dy,
+	float *dx)
 {
 	struct clip row = clip_row(g, p);
 	struct vf where, got[2], none = vf_set(0.0f);
@@ -120,7 +127,8 @@ static inline void maxpool_dx_pairs_row(const struct pool *g, const float *x, in
 		(void)pairs_max(g, &row, x + corner, len, &where);
 		for (int64_t r = row.r; r < row.rend; r++) {
 			for (int s = 0; s < 2; s++)
-				got[s] = vf_select(vi_eq(vf_bits(where), vi_set((int32_t)(r * g->w + s))), each, none);
+				got[s] = vf_select(vi_eq(vf_bits(where), vi_set((int32_t)(r * g->w + s))),
+					each, none);
 			vf_store_pairs(dx + corner + r * g->w, got[0], got[1], len);
 		}
 	}
@@ -187,7 +195,8 @@ static inline void avgpool_row(const struct pool *g, const float *x, int64_t p, 
 	}
 }
 
-static inline void avgpool_dx_inner(const struct pool *g, const struct clip *row, int64_t q, size_t len, const float *dy, float *dx)
+static inline void avgpool_dx_inner(const struct pool *g, const struct clip *row, int64_t q, size_t len,
+	const float *dy, float *dx)
 {
 	struct vf piece = vf_div(vf_load_n(dy + q, len), vf_set(clip_divisor(g, row)));
 	float each[HD_UNIT];
@@ -218,7 +227,8 @@ static inline void avgpool_dx_row(const struct pool *g, int64_t p, const float *
 		avgpool_dx_inner(g, &row, g->first + (int64_t)i, len, dy, dx);
 }
 
-HD_INLINE bool pool_is_global(const struct pool *g) { return g->kh == g->h && g->kw == g->w && g->ph == 0 && g->pw == 0; }
+HD_INLINE bool pool_is_global(const struct pool *g) { return g->kh == g->h && g->kw == g->w && g->ph == 0 &&
+	g->pw == 0; }
 
 HD_INLINE float plane_mean(const float *x, int64_t n)
 {
@@ -235,13 +245,19 @@ HD_INLINE void plane_fill(float *x, float value, int64_t n)
 		vf_store_n(x + i, vf_set(value), len);
 }
 
-HD_INLINE uint32_t pool_ntiles(const struct pool *g) { return row_ntiles((uint64_t)g->planes, (uint64_t)(g->h * g->w)); }
-HD_INLINE struct run pool_run(const struct pool *g, uint32_t tile) { return row_run((uint64_t)g->planes, (uint64_t)(g->h * g->w), tile); }
+HD_INLINE uint32_t pool_ntiles(const struct pool *g) { return row_ntiles((uint64_t)g->planes,
+	(uint64_t)(g->h * g->w)); }
+HD_INLINE struct run pool_run(const struct pool *g, uint32_t tile) { return row_run((uint64_t)g->planes,
+	(uint64_t)(g->h * g->w), tile); }
 
-static inline struct pool pool2d_of(const struct hd_call *call) { return pool_of(call, &call->in[0], &call->out[0]); }
-static inline struct pool pool2d_dx_of(const struct hd_call *call) { return pool_of(call, &call->in[1], &call->in[0]); }
-static inline uint32_t pool2d_ntiles(const struct hd_call *call) { struct pool g = pool2d_of(call); return pool_ntiles(&g); }
-static inline uint32_t pool2d_dx_ntiles(const struct hd_call *call) { struct pool g = pool2d_dx_of(call); return pool_ntiles(&g); }
+static inline struct pool pool2d_of(const struct hd_call *call) { return pool_of(call, &call->in[0],
+	&call->out[0]); }
+static inline struct pool pool2d_dx_of(const struct hd_call *call) { return pool_of(call, &call->in[1],
+	&call->in[0]); }
+static inline uint32_t pool2d_ntiles(const struct hd_call *call) { struct pool g = pool2d_of(call);
+	return pool_ntiles(&g); }
+static inline uint32_t pool2d_dx_ntiles(const struct hd_call *call) { struct pool g = pool2d_dx_of(call);
+	return pool_ntiles(&g); }
 
 static inline void maxpool2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
@@ -268,7 +284,8 @@ static inline void maxpool2d_dx_tile(const struct hd_call *call, uint32_t tile, 
 	memset(dx, 0, run.n * (uint64_t)(g.h * g.w) * sizeof *dx);
 	for (uint64_t i = 0; i < run.n; i++, x += g.h * g.w, dx += g.h * g.w)
 		for (int64_t p = 0; p < g.p; p++, dy += g.q)
-			pool_is_pairs(&g) && pool_shares_no_row(&g) ? maxpool_dx_pairs_row(&g, x, p, dy, dx) : maxpool_dx_row(&g, x, p, dy, dx);
+			pool_is_pairs(&g) && pool_shares_no_row(&g) ? maxpool_dx_pairs_row(&g, x, p, dy, dx) :
+				maxpool_dx_row(&g, x, p, dy, dx);
 }
 
 static inline void avgpool2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)

@@ -3,8 +3,8 @@
  *
  * 1. x is seen as groups of neighbouring extents, kept or reduced in turn. Where the innermost
  *    group is reduced, an element of the result has 16 lanes over all its terms in order of memory,
- *    joined by vf_sum(), or as it does: lane j with j + 8, then 4, 2, 1. Where it is kept, each column is its own chain: 64 terms at a time, the
- *    partial sums added in order. No sum is split between tiles.
+ *    joined by vf_sum(), or as it does: lane j with j + 8, then 4, 2, 1. Where it is kept, each column is its
+ *    own chain: 64 terms at a time, the partial sums added in order. No sum is split between tiles.
  * 2. A product of matrices is that of gemm.inc.h, one grid per member of the batch. */
 #ifndef HD_DEVICE_CPU_REDUCE_INC_H
 #define HD_DEVICE_CPU_REDUCE_INC_H
@@ -16,8 +16,8 @@ enum { FOLD_SUM, FOLD_MAX, FOLD_MIN, FOLD_PROD };
 
 /* Groups of extents, outermost first; at most three of a kind, as they take turns. */
 struct spans { int n; int64_t dim[3], step[3]; };
-/* The result is rows x cols; `columns`: the innermost group is kept. Extents of 1 count as others do: the order of a sum
- * is a matter of axes, not of how many rows there are. */
+/* The result is rows x cols; `columns`: the innermost group is kept. Extents of 1 count as others do: the
+ * order of a sum is a matter of axes, not of how many rows there are. */
 struct fold { struct spans kept, reduced; int64_t terms, rows, cols; bool columns; };
 
 HD_INLINE void group_add(struct spans *g, bool more, int64_t n, int64_t step)
@@ -61,11 +61,13 @@ HD_INLINE int64_t group_at(const struct spans *g, int n, int64_t i)
 
 HD_INLINE struct vf fold_join(int kind, struct vf acc, struct vf x)
 {
-	return kind == FOLD_SUM ? vf_add(acc, x) : kind == FOLD_PROD ? vf_mul(acc, x) : kind == FOLD_MAX ? vf_larger(x, acc) : vf_smaller(x, acc);
+	return kind == FOLD_SUM ? vf_add(acc, x) : kind == FOLD_PROD ? vf_mul(acc, x) : kind == FOLD_MAX ?
+		vf_larger(x, acc) : vf_smaller(x, acc);
 }
 HD_INLINE float fold_none(int kind)
 {
-	return kind == FOLD_SUM ? 0.0f : kind == FOLD_PROD ? 1.0f : kind == FOLD_MAX ? -__builtin_inff() : __builtin_inff();
+	return kind == FOLD_SUM ? 0.0f : kind == FOLD_PROD ? 1.0f : kind == FOLD_MAX ? -__builtin_inff() :
+		__builtin_inff();
 }
 
 HD_INLINE float fold_lanes(int kind, struct vf a)
@@ -78,7 +80,8 @@ HD_INLINE float fold_lanes(int kind, struct vf a)
 	for (int half = HD_UNIT / 2; half > 0; half /= 2)
 		for (int j = 0; j < half; j++) {
 			float x = lane[j], y = lane[j + half];
-			lane[j] = kind == FOLD_PROD ? x * y : x != x || (kind == FOLD_MAX ? x > y : x < y) ? x : y;
+			lane[j] = kind == FOLD_PROD ? x * y : x != x ||
+				(kind == FOLD_MAX ? x > y : x < y) ? x : y;
 		}
 	return lane[0];
 }
@@ -93,7 +96,8 @@ HD_INLINE float fold_row(int kind, const struct fold *f, const float *x)
 	for (int64_t t = 0; t < runs; t++) {
 		const float *from = x + group_at(&f->reduced, outer, t);
 		HD_UNITS(i, len, (uint64_t)run)
-			lanes = fold_join(kind, lanes, vf_only(vf_load_n(from + i, len), len, vf_set(fold_none(kind))));
+			lanes = fold_join(kind, lanes, vf_only(vf_load_n(from + i, len), len,
+				vf_set(fold_none(kind))));
 	}
 	return fold_lanes(kind, lanes);
 }
@@ -107,7 +111,8 @@ HD_INLINE struct vf fold_columns(int kind, const struct fold *f, const float *x,
 		int64_t end = first + ROW_BLOCK < f->terms ? first + ROW_BLOCK : f->terms;
 		struct vf chain = vf_set(fold_none(kind));
 		for (int64_t t = first; t < end; t++)
-			chain = fold_join(kind, chain, vf_load_n(x + group_at(&f->reduced, f->reduced.n, t), len));
+			chain = fold_join(kind, chain, vf_load_n(x + group_at(&f->reduced, f->reduced.n, t),
+				len));
 		total = fold_join(kind, total, chain);
 	}
 	return total;
@@ -137,15 +142,20 @@ HD_INLINE void reduce_run(int kind, const struct hd_call *call, uint32_t tile, f
 			out[row] = fold_row(kind, &f, from) / by;
 		} else {
 			size_t len = (size_t)(f.cols - col < HD_UNIT ? f.cols - col : HD_UNIT);
-			vf_store_n(out + row * f.cols + col, vf_div(fold_columns(kind, &f, from, len), vf_set(by)), len);
+			vf_store_n(out + row * f.cols + col,
+				vf_div(fold_columns(kind, &f, from, len), vf_set(by)), len);
 		}
 	}
 }
 
-static inline void reduce_sum_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_SUM, call, tile, 1.0f); }
-static inline void reduce_max_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_MAX, call, tile, 1.0f); }
-static inline void reduce_min_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_MIN, call, tile, 1.0f); }
-static inline void reduce_prod_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_PROD, call, tile, 1.0f); }
+static inline void reduce_sum_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch;
+	reduce_run(FOLD_SUM, call, tile, 1.0f); }
+static inline void reduce_max_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch;
+	reduce_run(FOLD_MAX, call, tile, 1.0f); }
+static inline void reduce_min_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch;
+	reduce_run(FOLD_MIN, call, tile, 1.0f); }
+static inline void reduce_prod_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch;
+	reduce_run(FOLD_PROD, call, tile, 1.0f); }
 static inline void reduce_mean_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	(void)scratch;
@@ -167,7 +177,8 @@ static inline void argmax_tile(const struct hd_call *call, uint32_t tile, void *
 		const float *x = (const float *)call->in[0].at + e / b.inner * b.axis * b.inner + e % b.inner;
 		int64_t best = 0;
 		for (int64_t i = 1; i < b.axis; i++)
-			if (x[i * b.inner] > x[best * b.inner] || (x[i * b.inner] != x[i * b.inner] && x[best * b.inner] == x[best * b.inner]))
+			if (x[i * b.inner] > x[best * b.inner] ||
+				(x[i * b.inner] != x[i * b.inner] && x[best * b.inner] == x[best * b.inner]))
 				best = i;
 		((int32_t *)call->out[0].at)[e] = (int32_t)best;
 	}
@@ -183,7 +194,8 @@ static inline void cumsum_tile(const struct hd_call *call, uint32_t tile, void *
 		const float *x = (const float *)call->in[0].at + o * b.axis * b.inner;
 		float *y = (float *)call->out[0].at + o * b.axis * b.inner;
 		for (int64_t k = 0; k < b.axis; k++) {
-			int64_t at = (call->attr.i[1] ? b.axis - 1 - k : k) * b.inner, prev = at + (call->attr.i[1] ? b.inner : -b.inner);
+			int64_t at = (call->attr.i[1] ? b.axis - 1 - k : k) * b.inner,
+				prev = at + (call->attr.i[1] ? b.inner : -b.inner);
 			for (int64_t i = 0; i < b.inner; i++)
 				y[at + i] = k == 0 ? x[at + i] : y[prev + i] + x[at + i];
 		}
@@ -203,7 +215,8 @@ static inline void softmax_tile(const struct hd_call *call, uint32_t tile, void 
 		float *y = (float *)call->out[0].at + row * cols, top = row_max(x, cols, -__builtin_inff());
 		struct vf lanes = vf_set(0.0f);
 		HD_UNITS(i, len, cols) {
-			struct vf e = vf_only(vf_exp(vf_sub(vf_load_n(x + i, len), vf_set(top))), len, vf_set(0.0f));
+			struct vf e = vf_only(vf_exp(vf_sub(vf_load_n(x + i, len), vf_set(top))), len,
+				vf_set(0.0f));
 			lanes = vf_add(lanes, e);
 			vf_store_n(y + i, e, len);
 		}
@@ -235,27 +248,33 @@ HD_INLINE void softmax_dx_run(bool log, const struct hd_call *call, uint32_t til
 	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
-		const float *dy = (const float *)call->in[0].at + row * cols, *y = (const float *)call->in[1].at + row * cols;
+		const float *dy = (const float *)call->in[0].at + row * cols,
+			*y = (const float *)call->in[1].at + row * cols;
 		float *dx = (float *)call->out[0].at + row * cols;
 		struct vf lanes = vf_set(0.0f);
 		HD_UNITS(i, len, cols)
-			lanes = log ? vf_add(lanes, vf_load_n(dy + i, len)) : vf_fma(vf_load_n(dy + i, len), vf_load_n(y + i, len), lanes);
+			lanes = log ? vf_add(lanes, vf_load_n(dy + i, len)) : vf_fma(vf_load_n(dy + i, len),
+				vf_load_n(y + i, len), lanes);
 		struct vf sum = vf_set(vf_sum(lanes));
 		HD_UNITS(i, len, cols) {
 			struct vf d = vf_load_n(dy + i, len), v = vf_load_n(y + i, len);
-			vf_store_n(dx + i, log ? vf_sub(d, vf_mul(vf_exp(v), sum)) : vf_mul(v, vf_sub(d, sum)), len);
+			vf_store_n(dx + i, log ? vf_sub(d, vf_mul(vf_exp(v), sum)) : vf_mul(v,
+				vf_sub(d, sum)), len);
 		}
 	}
 }
-static inline void softmax_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; softmax_dx_run(false, call, tile); }
-static inline void log_softmax_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; softmax_dx_run(true, call, tile); }
+static inline void softmax_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch;
+	softmax_dx_run(false, call, tile); }
+static inline void log_softmax_dx_tile(const struct hd_call *call, uint32_t tile,
+	void *scratch) { (void)scratch; softmax_dx_run(true, call, tile); }
 
 /* Batched products. */
 
 static inline struct matmul contract_of(const struct hd_call *call)
 {
 	const struct hd_operand *a = &call->in[0], *out = &call->out[0];
-	return matmul_grid(out->dim[out->rank - 2], out->dim[out->rank - 1], a->dim[a->rank - (call->attr.i[0] ? 2 : 1)]);
+	return matmul_grid(out->dim[out->rank - 2], out->dim[out->rank - 1],
+		a->dim[a->rank - (call->attr.i[0] ? 2 : 1)]);
 }
 
 static inline uint32_t contract_ntiles(const struct hd_call *call)
@@ -294,7 +313,8 @@ static inline void contract_tile(const struct hd_call *call, uint32_t tile, void
 	int64_t i = t % g.ntall * g.rows, j = t / g.ntall * g.cols;
 	struct mat left = { ta ? a + i : a + i * g.k, ta ? g.m : g.k, ta };
 	struct mat right = { tb ? b + j * g.k : b + j, tb ? g.k : g.n, tb };
-	struct gemm_out out = { (float *)call->out[0].at + batch * g.m * g.n + i * g.n + j, g.n, min64(g.rows, g.m - i), min64(g.cols, g.n - j), false };
+	struct gemm_out out = { (float *)call->out[0].at + batch * g.m * g.n + i * g.n + j, g.n,
+		min64(g.rows, g.m - i), min64(g.cols, g.n - j), false };
 
 	gemm(left, right, out, g.k, scratch);
 }

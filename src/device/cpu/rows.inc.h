@@ -87,7 +87,8 @@ static inline void softmax_xent_tile(const struct hd_call *call, uint32_t tile, 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
 		const float *x = (const float *)call->in[0].at + row * cols;
 		lse[row] = row_lse(x, cols, &most);
-		if (label[row] >= (int64_t)cols) {                 /* no such class: no number, which the step will tell */
+		/* no such class: no number, which the step will tell */
+		if (label[row] >= (int64_t)cols) {
 			loss[row] = NAN;
 			hit[row] = 0.0f;
 			continue;
@@ -131,7 +132,8 @@ static inline void mse_tile(const struct hd_call *call, uint32_t tile, void *scr
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
-		const float *a = (const float *)call->in[0].at + row * cols, *b = (const float *)call->in[1].at + row * cols;
+		const float *a = (const float *)call->in[0].at + row * cols,
+			*b = (const float *)call->in[1].at + row * cols;
 		struct vf lanes = vf_set(0.0f);
 		HD_UNITS(i, len, cols) {
 			struct vf gap = vf_sub(vf_load_n(a + i, len), vf_load_n(b + i, len));
@@ -163,9 +165,11 @@ HD_INLINE float row_variance(const float *x, size_t n, float mean)
 	return vf_sum(lanes) / (float)n;
 }
 
-HD_INLINE void norm_row(const float *x, size_t n, const float *gamma, const float *beta, float eps, float *y, float stats[2])
+HD_INLINE void norm_row(const float *x, size_t n, const float *gamma, const float *beta, float eps, float *y,
+	float stats[2])
 {
-	float mean = row_mean(x, n), spread = row_variance(x, n, mean) + eps, rstd = 1.0f / __builtin_sqrtf(spread);
+	float mean = row_mean(x, n), spread = row_variance(x, n, mean) + eps,
+		rstd = 1.0f / __builtin_sqrtf(spread);
 
 	HD_UNITS(i, len, n) {
 		struct vf unit = vf_mul(vf_sub(vf_load_n(x + i, len), vf_set(mean)), vf_set(rstd));
@@ -187,7 +191,8 @@ static inline void layernorm_tile(const struct hd_call *call, uint32_t tile, voi
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++)
-		norm_row((const float *)call->in[0].at + row * cols, cols, call->in[1].at, call->in[2].at, call->attr.f[0],
+		norm_row((const float *)call->in[0].at + row * cols, cols, call->in[1].at, call->in[2].at,
+			call->attr.f[0],
 			(float *)call->out[0].at + row * cols, (float *)call->out[1].at + 2 * row);
 }
 
@@ -198,7 +203,8 @@ static inline void add_layernorm_tile(const struct hd_call *call, uint32_t tile,
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
-		const float *a = (const float *)call->in[0].at + row * cols, *b = (const float *)call->in[1].at + row * cols;
+		const float *a = (const float *)call->in[0].at + row * cols,
+			*b = (const float *)call->in[1].at + row * cols;
 		float *s = (float *)call->out[1].at + row * cols;
 		HD_UNITS(i, len, cols)
 			vf_store_n(s + i, vf_add(vf_load_n(a + i, len), vf_load_n(b + i, len)), len);
@@ -208,7 +214,8 @@ static inline void add_layernorm_tile(const struct hd_call *call, uint32_t tile,
 }
 
 /* With u = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - u mean(g u)). */
-HD_INLINE void norm_dx_row(const float *dy, const float *x, const float *gamma, const float stats[2], size_t n, float *dx)
+HD_INLINE void norm_dx_row(const float *dy, const float *x, const float *gamma, const float stats[2],
+	size_t n, float *dx)
 {
 	struct vf sum = vf_set(0.0f), along = vf_set(0.0f), mean = vf_set(stats[0]), rstd = vf_set(stats[1]);
 
@@ -234,20 +241,23 @@ static inline void layernorm_dx_tile(const struct hd_call *call, uint32_t tile, 
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++)
-		norm_dx_row((const float *)call->in[0].at + row * cols, (const float *)call->in[1].at + row * cols, call->in[2].at,
+		norm_dx_row((const float *)call->in[0].at + row * cols,
+			(const float *)call->in[1].at + row * cols, call->in[2].at,
 			(const float *)call->in[3].at + 2 * row, cols, (float *)call->out[0].at + row * cols);
 }
 
 /* Sums over rows. */
 
-static inline uint32_t column_ntiles(uint64_t cols) { return (uint32_t)((cols + COLUMN_BLOCK - 1) / COLUMN_BLOCK); }
+static inline uint32_t column_ntiles(uint64_t cols) { return (uint32_t)((cols + COLUMN_BLOCK -
+	1) / COLUMN_BLOCK); }
 
 enum { COLUMN_UNITS = COLUMN_BLOCK / HD_UNIT };
 
 /* n columns, those of nunits units, of `rows` rows; with x and stats each element is first
  * multiplied by its row's normalised x. nunits is a constant after inlining: several units
  * share each line of memory that a row brings. */
-HD_INLINE void column_sums(const int nunits, const float *dy, const float *x, const float *stats, uint64_t rows, uint64_t cols, size_t n, float *out)
+HD_INLINE void column_sums(const int nunits, const float *dy, const float *x, const float *stats,
+	uint64_t rows, uint64_t cols, size_t n, float *out)
 {
 	struct vf total[COLUMN_UNITS], block[COLUMN_UNITS];
 
@@ -263,7 +273,8 @@ HD_INLINE void column_sums(const int nunits, const float *dy, const float *x, co
 				size_t len = nunits > 1 ? HD_UNIT : n;
 				struct vf d = vf_load_n(dy + row * cols + u * HD_UNIT, len);
 				if (x) {
-					struct vf gap = vf_sub(vf_load_n(x + row * cols + u * HD_UNIT, len), vf_set(stats[2 * row]));
+					struct vf gap = vf_sub(vf_load_n(x + row * cols + u * HD_UNIT, len),
+						vf_set(stats[2 * row]));
 					d = vf_mul(d, vf_mul(gap, vf_set(stats[2 * row + 1])));
 				}
 				block[u] = vf_add(block[u], d);
@@ -275,16 +286,20 @@ HD_INLINE void column_sums(const int nunits, const float *dy, const float *x, co
 		vf_store_n(out + u * HD_UNIT, total[u], nunits > 1 ? HD_UNIT : n);
 }
 
-HD_INLINE void column_tile(const float *dy, const float *x, const float *stats, uint64_t rows, uint64_t cols, uint32_t tile, float *out)
+HD_INLINE void column_tile(const float *dy, const float *x, const float *stats, uint64_t rows, uint64_t cols,
+	uint32_t tile, float *out)
 {
-	uint64_t first = (uint64_t)tile * COLUMN_BLOCK, n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
+	uint64_t first = (uint64_t)tile * COLUMN_BLOCK, n = cols - first < COLUMN_BLOCK ? cols - first :
+		COLUMN_BLOCK;
 
 	if (n == COLUMN_BLOCK) {
-		column_sums(COLUMN_UNITS, dy + first, x ? x + first : NULL, stats, rows, cols, n, out + first);
+		column_sums(COLUMN_UNITS, dy + first, x ? x + first : NULL, stats, rows, cols, n,
+			out + first);
 		return;
 	}
 	HD_UNITS(i, len, n)
-		column_sums(1, dy + first + i, x ? x + first + i : NULL, stats, rows, cols, len, out + first + i);
+		column_sums(1, dy + first + i, x ? x + first + i : NULL, stats, rows, cols, len,
+			out + first + i);
 }
 
 static inline uint32_t layernorm_dg_ntiles(const struct hd_call *call) { return column_ntiles(call->out[0].elems); }
@@ -293,7 +308,8 @@ static inline void layernorm_dg_tile(const struct hd_call *call, uint32_t tile, 
 {
 	uint64_t cols = call->out[0].elems;
 	(void)scratch;
-	column_tile(call->in[0].at, call->in[1].at, call->in[2].at, call->in[0].elems / cols, cols, tile, call->out[0].at);
+	column_tile(call->in[0].at, call->in[1].at, call->in[2].at, call->in[0].elems / cols, cols, tile,
+		call->out[0].at);
 }
 
 /* The operand seen as [outer, kept, inner]. */
@@ -329,7 +345,8 @@ HD_INLINE float plane_sums(const float *x, uint64_t outer, uint64_t step, uint64
 
 static inline void sum_rows_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	uint64_t kept = call->out[0].elems, inner = sum_inner(call), outer = call->in[0].elems / (kept * inner);
+	uint64_t kept = call->out[0].elems, inner = sum_inner(call),
+		outer = call->in[0].elems / (kept * inner);
 	const float *x = call->in[0].at;
 	float *out = call->out[0].at;
 	(void)scratch;

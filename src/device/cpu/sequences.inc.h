@@ -1,8 +1,10 @@
-/* sequences.inc.h -- root-mean-square norms, rotary positions, gates, masked tokens. One source for all paths.
+/* sequences.inc.h -- root-mean-square norms, rotary positions, gates, masked tokens. One source for all
+ * paths.
  *
  * 1. Rows are those of rows.inc.h: a sum along a row has 16 lanes; a sum over rows goes up in blocks of 64.
- * 2. An angle is counted in turns, t f / (2 pi), as the sum of two floats, so that its fraction is exact to 2^-40 at
- *    any position; sine and cosine of the fraction are polynomials of our own (error below 2^-22 of 1). */
+ * 2. An angle is counted in turns, t f / (2 pi), as the sum of two floats, so that its fraction is exact to
+ *    2^-40 at any position; sine and cosine of the fraction are polynomials of our own (error below 2^-22
+ *    of 1). */
 #ifndef HD_DEVICE_CPU_SEQUENCES_INC_H
 #define HD_DEVICE_CPU_SEQUENCES_INC_H
 
@@ -21,7 +23,8 @@ HD_INLINE void rms_row(const float *x, size_t n, const float *gamma, float eps, 
 	}
 	float mean = vf_sum(lanes) / (float)n + eps, r = 1.0f / __builtin_sqrtf(mean);
 	HD_UNITS(i, len, n)
-		vf_store_n(y + i, vf_mul(vf_mul(vf_load_n(x + i, len), vf_set(r)), vf_load_n(gamma + i, len)), len);
+		vf_store_n(y + i, vf_mul(vf_mul(vf_load_n(x + i, len), vf_set(r)), vf_load_n(gamma + i, len)),
+			len);
 	*root = r;
 }
 
@@ -43,11 +46,13 @@ static inline void add_rmsnorm_tile(const struct hd_call *call, uint32_t tile, v
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
-		const float *a = (const float *)call->in[0].at + row * cols, *b = (const float *)call->in[1].at + row * cols;
+		const float *a = (const float *)call->in[0].at + row * cols,
+			*b = (const float *)call->in[1].at + row * cols;
 		float *s = (float *)call->out[1].at + row * cols;
 		HD_UNITS(i, len, cols)
 			vf_store_n(s + i, vf_add(vf_load_n(a + i, len), vf_load_n(b + i, len)), len);
-		rms_row(s, cols, call->in[2].at, call->attr.f[0], (float *)call->out[0].at + row * cols, (float *)call->out[2].at + row);
+		rms_row(s, cols, call->in[2].at, call->attr.f[0], (float *)call->out[0].at + row * cols,
+			(float *)call->out[2].at + row);
 	}
 }
 
@@ -60,7 +65,8 @@ static inline void rmsnorm_dx_tile(const struct hd_call *call, uint32_t tile, vo
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
-		const float *dy = (const float *)call->in[0].at + row * cols, *x = (const float *)call->in[1].at + row * cols;
+		const float *dy = (const float *)call->in[0].at + row * cols,
+			*x = (const float *)call->in[1].at + row * cols;
 		float *dx = (float *)call->out[0].at + row * cols;
 		struct vf along = vf_set(0.0f), r = vf_set(((const float *)call->in[3].at)[row]);
 		HD_UNITS(i, len, cols) {
@@ -77,7 +83,8 @@ static inline void rmsnorm_dx_tile(const struct hd_call *call, uint32_t tile, vo
 }
 
 /* Columns of one unit. */
-HD_INLINE void rms_columns(const float *dy, const float *x, const float *root, uint64_t rows, uint64_t cols, size_t n, float *out)
+HD_INLINE void rms_columns(const float *dy, const float *x, const float *root, uint64_t rows, uint64_t cols,
+	size_t n, float *out)
 {
 	struct vf total = vf_set(0.0f);
 
@@ -95,24 +102,29 @@ HD_INLINE void rms_columns(const float *dy, const float *x, const float *root, u
 
 static inline void rmsnorm_dg_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	uint64_t cols = call->out[0].elems, first = (uint64_t)tile * COLUMN_BLOCK, n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
+	uint64_t cols = call->out[0].elems, first = (uint64_t)tile * COLUMN_BLOCK,
+		n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
 	(void)scratch;
 
 	HD_UNITS(i, len, n)
-		rms_columns((const float *)call->in[0].at + first + i, (const float *)call->in[1].at + first + i, call->in[2].at,
+		rms_columns((const float *)call->in[0].at + first + i,
+			(const float *)call->in[1].at + first + i, call->in[2].at,
 			call->in[0].elems / cols, cols, len, (float *)call->out[0].at + first + i);
 }
 
 /* Rotary positions. */
 
-/* sin and cos of 2 pi (p + e) for |e| much below 1: the nearest quarter is taken off, the rest is at most an eighth of a turn. */
+/* sin and cos of 2 pi (p + e) for |e| much below 1: the nearest quarter is taken off, the rest is at most
+ * an eighth of a turn. */
 HD_INLINE void turn_of(struct vf p, struct vf e, struct vf *sine, struct vf *cosine)
 {
 	const struct vf magic = vf_set(0x1.8p23f);
 	struct vf k = vf_fma(p, vf_set(4.0f), magic), q = vf_sub(k, magic);
-	struct vf rest = vf_add(vf_fma(q, vf_set(-0.25f), p), e), a = vf_mul(rest, vf_set(0x1.921fb6p+2f)), aa = vf_mul(a, a);
+	struct vf rest = vf_add(vf_fma(q, vf_set(-0.25f), p), e), a = vf_mul(rest, vf_set(0x1.921fb6p+2f)),
+		aa = vf_mul(a, a);
 	/* Taylor: the first terms left out are a^11/11! and a^12/12!, below 2^-28 for a <= pi/4 */
-	struct vf s = vf_fma(aa, vf_set(1.0f / 362880), vf_set(-1.0f / 5040)), c = vf_fma(aa, vf_set(-1.0f / 3628800), vf_set(1.0f / 40320));
+	struct vf s = vf_fma(aa, vf_set(1.0f / 362880), vf_set(-1.0f / 5040)),
+		c = vf_fma(aa, vf_set(-1.0f / 3628800), vf_set(1.0f / 40320));
 	s = vf_fma(s, aa, vf_set(1.0f / 120));
 	s = vf_fma(s, aa, vf_set(-1.0f / 6));
 	s = vf_fma(vf_mul(s, aa), a, a);
@@ -169,11 +181,13 @@ static inline size_t rotary_scratch(const struct hd_call *call)
 	return (size_t)(4 * ((half + HD_UNIT - 1) / HD_UNIT * HD_UNIT)) * sizeof(float);
 }
 
-static inline void rotary_row(const float *x, float *y, int64_t heads, size_t half, const float *sine, const float *cosine)
+static inline void rotary_row(const float *x, float *y, int64_t heads, size_t half, const float *sine,
+	const float *cosine)
 {
 	for (int64_t h = 0; h < heads; h++, x += 2 * half, y += 2 * half)
 		HD_UNITS(i, len, half) {
-			struct vf a = vf_load_n(x + i, len), b = vf_load_n(x + half + i, len), s = vf_load_n(sine + i, len), c = vf_load_n(cosine + i, len);
+			struct vf a = vf_load_n(x + i, len), b = vf_load_n(x + half + i, len),
+				s = vf_load_n(sine + i, len), c = vf_load_n(cosine + i, len);
 			vf_store_n(y + i, vf_sub(vf_mul(a, c), vf_mul(b, s)), len);
 			vf_store_n(y + half + i, vf_add(vf_mul(b, c), vf_mul(a, s)), len);
 		}
@@ -181,7 +195,8 @@ static inline void rotary_row(const float *x, float *y, int64_t heads, size_t ha
 
 static inline void rotary_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	int64_t heads = call->attr.i[0], t = call->in[0].dim[1], cols = call->in[0].dim[2], half = cols / heads / 2;
+	int64_t heads = call->attr.i[0], t = call->in[0].dim[1], cols = call->in[0].dim[2],
+		half = cols / heads / 2;
 	int64_t room = (half + HD_UNIT - 1) / HD_UNIT * HD_UNIT;
 	struct run run = row_run((uint64_t)hd_rows(&call->in[0]), (uint64_t)cols, tile);
 	float *high = scratch, *low = high + room, *sine = low + room, *cosine = sine + room;
@@ -192,12 +207,14 @@ static inline void rotary_tile(const struct hd_call *call, uint32_t tile, void *
 		struct vf at = vf_set((float)((int64_t)row % t));
 		HD_UNITS(i, len, (size_t)half) {
 			struct vf f = vf_load_n(high + i, len), p = vf_mul(at, f), s, c;
-			struct vf e = vf_fma(at, vf_load_n(low + i, len), vf_fma(at, f, vf_sub(vf_set(0.0f), p)));
+			struct vf e = vf_fma(at, vf_load_n(low + i, len),
+				vf_fma(at, f, vf_sub(vf_set(0.0f), p)));
 			turn_of(p, e, &s, &c);
 			vf_store_n(sine + i, vi_float_of(vi_xor(vf_bits(s), sign)), len);
 			vf_store_n(cosine + i, c, len);
 		}
-		rotary_row((const float *)call->in[0].at + row * (uint64_t)cols, (float *)call->out[0].at + row * (uint64_t)cols, heads, (size_t)half,
+		rotary_row((const float *)call->in[0].at + row * (uint64_t)cols,
+			(float *)call->out[0].at + row * (uint64_t)cols, heads, (size_t)half,
 			sine, cosine);
 	}
 }
@@ -220,11 +237,13 @@ static inline void swiglu_tile(const struct hd_call *call, uint32_t tile, void *
 static inline void swiglu_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct run run = map_run(call, tile);
-	const float *dy = (const float *)call->in[0].at + run.at, *a = (const float *)call->in[1].at + run.at, *b = (const float *)call->in[2].at + run.at;
+	const float *dy = (const float *)call->in[0].at + run.at, *a = (const float *)call->in[1].at + run.at,
+		*b = (const float *)call->in[2].at + run.at;
 	float *da = (float *)call->out[0].at + run.at, *db = (float *)call->out[1].at + run.at;
 	(void)scratch;
 	HD_UNITS(i, len, run.n) {
-		struct vf x = vf_load_n(a + i, len), d = vf_load_n(dy + i, len), s = vf_sigmoid(x), silu = vf_mul(x, s);
+		struct vf x = vf_load_n(a + i, len), d = vf_load_n(dy + i, len), s = vf_sigmoid(x),
+			silu = vf_mul(x, s);
 		struct vf slope = vf_fma(silu, vf_sub(vf_set(1.0f), s), s);
 		vf_store_n(da + i, vf_mul(vf_mul(d, vf_load_n(b + i, len)), slope), len);
 		vf_store_n(db + i, vf_mul(d, silu), len);
@@ -245,7 +264,8 @@ static inline void mask_tokens_tile(const struct hd_call *call, uint32_t tile, v
 	(void)scratch;
 
 	for (int64_t i = 0; i < t; i++) {
-		struct hd_philox draw = hd_philox_mask(call->draw.seed, call->draw.step, call->draw.op, sample, (uint32_t)i);
+		struct hd_philox draw = hd_philox_mask(call->draw.seed, call->draw.step, call->draw.op,
+			sample, (uint32_t)i);
 		bool chosen = (double)draw.word[0] < share;
 		double fate = (double)draw.word[1] * 0x1p-32;
 		int32_t other = (int32_t)(draw.word[2] % (uint32_t)call->attr.i[1]);

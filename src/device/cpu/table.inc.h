@@ -19,7 +19,8 @@
 #include "device/cpu/table_tensors.inc.h"
 
 static inline uint32_t no_tiles(const struct hd_call *call) { (void)call; return 0; }
-static inline void view_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)call; (void)tile; (void)scratch; }
+static inline void view_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)call;
+	(void)tile; (void)scratch; }
 
 static inline void math_unit(int function, const float in[HD_UNIT], float out[HD_UNIT])
 {
@@ -43,7 +44,8 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 }
 
 /* The gradient of a weight folds as it goes. */
-static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles, matmul_fold_scratch, matmul_fold_tile };
+static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles,
+	matmul_fold_scratch, matmul_fold_tile };
 
 /*    op               rows  tiles                scratch               tile; rows: see rowwise in kernel.h */
 #define HD_FOLD_ROWS(F)                                                               \

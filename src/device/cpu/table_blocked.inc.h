@@ -4,7 +4,8 @@
 
 #include "device/cpu/conv_b.inc.h"
 
-static const struct hd_fold_kernel conv2d_b_dw_fold = { 2, conv2d_b_dw_fold_takes, conv2d_b_dw_ntiles, conv2d_b_dw_fold_scratch,
+static const struct hd_fold_kernel conv2d_b_dw_fold = { 2, conv2d_b_dw_fold_takes, conv2d_b_dw_ntiles,
+	conv2d_b_dw_fold_scratch,
 	conv2d_b_dw_fold_tile };
 
 #define HD_BLOCKED_FOLD_ROWS(F)                                                     \

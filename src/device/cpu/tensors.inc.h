@@ -12,8 +12,10 @@
 #include "device/cpu/walk.inc.h"
 
 /* What is no number wins, so that it shows. */
-HD_INLINE struct vf vf_larger(struct vf a, struct vf b) { return vf_select(vi_or(vf_lt(b, a), vi_xor(vf_eq(a, a), vi_set(-1))), a, b); }
-HD_INLINE struct vf vf_smaller(struct vf a, struct vf b) { return vf_select(vi_or(vf_lt(a, b), vi_xor(vf_eq(a, a), vi_set(-1))), a, b); }
+HD_INLINE struct vf vf_larger(struct vf a, struct vf b) { return vf_select(vi_or(vf_lt(b, a),
+	vi_xor(vf_eq(a, a), vi_set(-1))), a, b); }
+HD_INLINE struct vf vf_smaller(struct vf a, struct vf b) { return vf_select(vi_or(vf_lt(a, b),
+	vi_xor(vf_eq(a, a), vi_set(-1))), a, b); }
 HD_INLINE struct vf vf_truth(struct vi mask) { return vf_select(mask, vf_set(1.0f), vf_set(0.0f)); }
 
 HD_INLINE struct vf pair_of(int op, struct vf a, struct vf b)
@@ -44,9 +46,11 @@ HD_INLINE int32_t pair_of_int(int op, int32_t a, int32_t b)
 	default:            return a < b ? a : b;
 	}
 }
-HD_INLINE float truth_of_int(int op, int32_t a, int32_t b) { return (op == HD_OP_LESS ? a < b : op == HD_OP_LESS_EQ ? a <= b : a == b) ? 1.0f : 0.0f; }
+HD_INLINE float truth_of_int(int op, int32_t a, int32_t b) { return (op == HD_OP_LESS ? a < b :
+	op == HD_OP_LESS_EQ ? a <= b : a == b) ? 1.0f : 0.0f; }
 
-HD_INLINE struct vf still_or_load(const float *at, bool still, size_t n) { return still ? vf_set(*at) : vf_load_n(at, n); }
+HD_INLINE struct vf still_or_load(const float *at, bool still,
+	size_t n) { return still ? vf_set(*at) : vf_load_n(at, n); }
 
 /* Steps of the innermost axis are 0 or 1. */
 HD_INLINE void pair_run(int op, const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n)
@@ -57,11 +61,13 @@ HD_INLINE void pair_run(int op, const float *a, bool sa, const float *b, bool sb
 		return;
 	}
 	HD_UNITS(i, len, n)
-		vf_store_n(out + i, pair_of(op, still_or_load(sa ? a : a + i, sa, len), still_or_load(sb ? b : b + i, sb, len)), len);
+		vf_store_n(out + i, pair_of(op, still_or_load(sa ? a : a + i, sa, len),
+			still_or_load(sb ? b : b + i, sb, len)), len);
 }
 
 /* All of them in one loop: integers are few. */
-static __attribute__((noinline)) void pair_run_int(int op, const int32_t *a, int64_t sa, const int32_t *b, int64_t sb, void *out, uint64_t n)
+static __attribute__((noinline)) void pair_run_int(int op, const int32_t *a, int64_t sa, const int32_t *b,
+	int64_t sb, void *out, uint64_t n)
 {
 	bool compares = op == HD_OP_LESS || op == HD_OP_LESS_EQ || op == HD_OP_EQUAL;
 
@@ -82,10 +88,12 @@ static __attribute__((noinline)) void pair_tile(const struct hd_call *call, uint
 	bool ints = call->in[0].dtype == HD_I32;
 
 	HD_WALK(w, p, i, n, run) {
-		const float *a = (const float *)call->in[0].at + p.off[0] + p.col * sa, *b = (const float *)call->in[1].at + p.off[1] + p.col * sb;
+		const float *a = (const float *)call->in[0].at + p.off[0] + p.col * sa,
+			*b = (const float *)call->in[1].at + p.off[1] + p.col * sb;
 		float *out = (float *)call->out[0].at + i;
 		if (ints)
-			pair_run_int(call->op, (const int32_t *)(const void *)a, sa, (const int32_t *)(const void *)b, sb, out, n);
+			pair_run_int(call->op, (const int32_t *)(const void *)a, sa,
+				(const int32_t *)(const void *)b, sb, out, n);
 		else
 			fn(a, sa == 0, b, sb == 0, out, n);
 	}
@@ -101,7 +109,8 @@ HD_PAIRS(X)
 
 HD_INLINE bool is_true(const struct hd_operand *c, int64_t i)
 {
-	return c->dtype == HD_U8 ? ((const uint8_t *)c->at)[i] != 0 : c->dtype == HD_I32 ? ((const int32_t *)c->at)[i] != 0 :
+	return c->dtype == HD_U8 ? ((const uint8_t *)c->at)[i] != 0 : c->dtype == HD_I32 ?
+		((const int32_t *)c->at)[i] != 0 :
 		((const float *)c->at)[i] != 0.0f;
 }
 
@@ -118,7 +127,8 @@ static inline void where_tile(const struct hd_call *call, uint32_t tile, void *s
 			int64_t col = p.col + j;
 			bool yes = is_true(&call->in[0], p.off[0] + col * w.step[0][last]);
 			const uint32_t *from = call->in[yes ? 1 : 2].at;
-			((uint32_t *)call->out[0].at)[(int64_t)i + j] = from[p.off[yes ? 1 : 2] + col * w.step[yes ? 1 : 2][last]];
+			((uint32_t *)call->out[0].at)[(int64_t)i + j] =
+				from[p.off[yes ? 1 : 2] + col * w.step[yes ? 1 : 2][last]];
 		}
 }
 
@@ -136,7 +146,8 @@ HD_INLINE void move_run(void *to, const void *from, int64_t step, uint64_t n, si
 		HD_MOVE(uint8_t);
 }
 
-static __attribute__((noinline)) void move_tile(const struct hd_call *call, uint32_t tile, struct walk w, int64_t base)
+static __attribute__((noinline)) void move_tile(const struct hd_call *call, uint32_t tile, struct walk w,
+	int64_t base)
 {
 	struct run run = map_run(call, tile);
 	struct place p = walk_start(&w, run.at);
@@ -144,7 +155,8 @@ static __attribute__((noinline)) void move_tile(const struct hd_call *call, uint
 	size_t bytes = hd_dtype_bytes((enum hd_dtype)call->in[0].dtype);
 
 	HD_WALK(w, p, i, n, run)
-		move_run((uint8_t *)call->out[0].at + i * bytes, (const uint8_t *)call->in[0].at + (base + p.off[0] + p.col * step) * (int64_t)bytes,
+		move_run((uint8_t *)call->out[0].at + i * bytes,
+			(const uint8_t *)call->in[0].at + (base + p.off[0] + p.col * step) * (int64_t)bytes,
 			step, n, bytes);
 }
 
@@ -206,14 +218,16 @@ static inline uint32_t blocks_ntiles(const struct hd_call *call)
 	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
 	return row_ntiles((uint64_t)b.outer, (uint64_t)(b.axis * b.inner));
 }
-HD_INLINE struct run blocks_run(struct blocks b, uint32_t tile) { return row_run((uint64_t)b.outer, (uint64_t)(b.axis * b.inner), tile); }
+HD_INLINE struct run blocks_run(struct blocks b, uint32_t tile) { return row_run((uint64_t)b.outer,
+	(uint64_t)(b.axis * b.inner), tile); }
 
 static inline void slice_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
 	struct run run = blocks_run(b, tile);
 	const int32_t *a = call->attr.i;
-	size_t bytes = hd_dtype_bytes((enum hd_dtype)call->out[0].dtype), row = (size_t)(b.axis * b.inner) * bytes, piece = (size_t)b.inner * bytes;
+	size_t bytes = hd_dtype_bytes((enum hd_dtype)call->out[0].dtype),
+		row = (size_t)(b.axis * b.inner) * bytes, piece = (size_t)b.inner * bytes;
 	(void)scratch;
 
 	for (uint64_t o = run.at; o < run.at + run.n; o++) {
@@ -230,7 +244,8 @@ static inline void concat_tile(const struct hd_call *call, uint32_t tile, void *
 	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
 	struct run run = blocks_run(b, tile);
 	size_t piece = (size_t)b.inner * hd_dtype_bytes((enum hd_dtype)call->out[0].dtype);
-	size_t first = (size_t)call->in[0].dim[call->attr.i[0]] * piece, second = (size_t)call->in[1].dim[call->attr.i[0]] * piece;
+	size_t first = (size_t)call->in[0].dim[call->attr.i[0]] * piece,
+		second = (size_t)call->in[1].dim[call->attr.i[0]] * piece;
 	(void)scratch;
 
 	for (uint64_t o = run.at; o < run.at + run.n; o++) {
@@ -253,7 +268,8 @@ HD_INLINE uint32_t pad_word(const struct hd_call *call)
 	uint32_t word;
 	int32_t whole = (int32_t)between(whole_of((double)call->attr.f[0]), INT32_MIN, INT32_MAX);
 
-	memcpy(&word, call->in[0].dtype == HD_I32 ? (const void *)&whole : (const void *)&call->attr.f[0], sizeof word);
+	memcpy(&word, call->in[0].dtype == HD_I32 ? (const void *)&whole : (const void *)&call->attr.f[0],
+		sizeof word);
 	return word;
 }
 
@@ -261,7 +277,8 @@ static inline void pad_tile(const struct hd_call *call, uint32_t tile, void *scr
 {
 	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
 	struct run run = blocks_run(b, tile);
-	int64_t before = call->attr.i[1] * b.inner, n = call->in[0].dim[call->attr.i[0]] * b.inner, row = b.axis * b.inner;
+	int64_t before = call->attr.i[1] * b.inner, n = call->in[0].dim[call->attr.i[0]] * b.inner,
+		row = b.axis * b.inner;
 	uint32_t word = pad_word(call);
 	(void)scratch;
 
@@ -269,7 +286,8 @@ static inline void pad_tile(const struct hd_call *call, uint32_t tile, void *scr
 		uint32_t *to = (uint32_t *)call->out[0].at + (int64_t)o * row;
 		for (int64_t i = 0; i < before; i++)
 			to[i] = word;
-		memcpy(to + before, (const uint32_t *)call->in[0].at + (int64_t)o * n, (size_t)n * sizeof *to);
+		memcpy(to + before, (const uint32_t *)call->in[0].at + (int64_t)o * n,
+			(size_t)n * sizeof *to);
 		for (int64_t i = before + n; i < row; i++)
 			to[i] = word;
 	}
@@ -303,7 +321,8 @@ static inline void gather_tile(const struct hd_call *call, uint32_t tile, void *
 		if (id < 0 || id >= g.axis)
 			memset(to, 0, piece);
 		else
-			memcpy(to, (const uint8_t *)call->in[0].at + (size_t)(outer * g.axis + id) * piece, piece);
+			memcpy(to, (const uint8_t *)call->in[0].at + (size_t)(outer * g.axis + id) * piece,
+				piece);
 	}
 }
 
@@ -317,7 +336,8 @@ static inline uint32_t scatter_add_ntiles(const struct hd_call *call)
 static inline void scatter_add_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct gather g = gather_of(&call->out[0], &call->in[1], call->attr.i[0]);
-	int64_t wide = column_ntiles((uint64_t)g.inner), outer = tile / wide, first = tile % wide * COLUMN_BLOCK;
+	int64_t wide = column_ntiles((uint64_t)g.inner), outer = tile / wide,
+		first = tile % wide * COLUMN_BLOCK;
 	uint64_t n = (uint64_t)(g.inner - first < COLUMN_BLOCK ? g.inner - first : COLUMN_BLOCK);
 	const int32_t *ids = call->in[1].at;
 	float *out = (float *)call->out[0].at + outer * g.axis * g.inner + first;
@@ -331,11 +351,13 @@ static inline void scatter_add_tile(const struct hd_call *call, uint32_t tile, v
 		if (ids[at] < 0 || ids[at] >= g.axis)
 			continue;
 		HD_UNITS(i, len, n)
-			vf_store_n(to + i, vf_add(vf_load_n(to + i, len), vf_load_n(dy + at * g.inner + (int64_t)i, len)), len);
+			vf_store_n(to + i, vf_add(vf_load_n(to + i, len),
+				vf_load_n(dy + at * g.inner + (int64_t)i, len)), len);
 	}
 }
 
-static inline uint32_t one_hot_ntiles(const struct hd_call *call) { return row_ntiles(call->in[0].elems, (uint64_t)call->attr.i[0]); }
+static inline uint32_t one_hot_ntiles(const struct hd_call *call) { return row_ntiles(call->in[0].elems,
+	(uint64_t)call->attr.i[0]); }
 
 static inline void one_hot_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {

@@ -39,9 +39,11 @@ HD_VEC2(struct vf, vf_sub, struct vf, a.p[i] - b.p[i])
 HD_VEC2(struct vf, vf_mul, struct vf, a.p[i] * b.p[i])
 HD_VEC2(struct vf, vf_div, struct vf, a.p[i] / b.p[i])
 HD_VEC1(struct vf, vf_sqrt, struct vf, part_sqrt(a.p[i]))
-HD_VEC2(struct vi, vf_lt, struct vf, (ipart)(a.p[i] < b.p[i]))              /* masks: all ones or zero per lane */
+/* masks: all ones or zero per lane */
+HD_VEC2(struct vi, vf_lt, struct vf, (ipart)(a.p[i] < b.p[i]))
 HD_VEC2(struct vi, vf_eq, struct vf, (ipart)(a.p[i] == b.p[i]))
-HD_VEC2(struct vf, vf_max, struct vf, part_select((ipart)(a.p[i] > b.p[i]), a.p[i], b.p[i]))   /* b where either is no number */
+/* b where either is no number */
+HD_VEC2(struct vf, vf_max, struct vf, part_select((ipart)(a.p[i] > b.p[i]), a.p[i], b.p[i]))
 HD_VEC1(struct vf, vi_to_float, struct vi, part_from_int(a.p[i]))
 HD_VEC1(struct vi, vf_bits, struct vf, (ipart)a.p[i])
 HD_VEC1(struct vf, vi_float_of, struct vi, (part)a.p[i])                   /* the same bits */
@@ -57,7 +59,8 @@ HD_VEC1(struct vi, vi_down23, struct vi, a.p[i] >> 23)
 #undef HD_VEC1
 #undef HD_VEC2
 
-HD_INLINE struct vf vf_set(float x) { struct vf r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = part_set(x); return r; }
+HD_INLINE struct vf vf_set(float x) { struct vf r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = part_set(x);
+	return r; }
 HD_INLINE struct vi vi_set(int32_t x)
 {
 	struct vi r;
@@ -136,7 +139,8 @@ HD_INLINE struct vf vf_load_step(const float *at, int64_t step, size_t n)
 		both[0] = vf_load_n(at, span < HD_UNIT ? span : HD_UNIT);
 		both[1] = span > HD_UNIT ? vf_load_n(at + HD_UNIT, span - HD_UNIT) : vf_set(0.0f);
 		for (int i = 0; i < HD_PARTS; i++)
-			r.p[i] = part_even(both[2 * i / HD_PARTS].p[2 * i % HD_PARTS], both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS]);
+			r.p[i] = part_even(both[2 * i / HD_PARTS].p[2 * i % HD_PARTS],
+				both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS]);
 		return r;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -152,7 +156,8 @@ HD_INLINE void vf_load_pairs(const float *at, size_t n, struct vf *first, struct
 	if (n > HD_UNIT / 2)
 		both[1] = vf_load_n(at + HD_UNIT, 2 * n - HD_UNIT);
 	for (int i = 0; i < HD_PARTS; i++) {
-		part a = both[2 * i / HD_PARTS].p[2 * i % HD_PARTS], b = both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS];
+		part a = both[2 * i / HD_PARTS].p[2 * i % HD_PARTS],
+			b = both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS];
 		first->p[i] = part_even(a, b);
 		second->p[i] = part_odd(a, b);
 	}

@@ -9,7 +9,8 @@
 
 #define HD_INLINE static inline __attribute__((always_inline))
 
-enum { HD_WIDTH = 8, HD_HEIGHT = 6 };        /* floats in a register; rows of results held at once by gemm.inc.h */
+/* floats in a register; rows of results held at once by gemm.inc.h */
+enum { HD_WIDTH = 8, HD_HEIGHT = 6 };
 #define HD_HEIGHTS(X) X(2) X(4) X(6)
 typedef float part __attribute__((vector_size(32)));
 typedef int32_t ipart __attribute__((vector_size(32)));
@@ -19,7 +20,8 @@ typedef uint64_t uwide __attribute__((vector_size(32)));      /* the same regist
 HD_INLINE part part_set(float x) { return (part)_mm256_set1_ps(x); }
 HD_INLINE part part_load(const float *at) { return (part)_mm256_loadu_ps(at); }
 HD_INLINE void part_store(float *at, part a) { _mm256_storeu_ps(at, (__m256)a); }
-HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm256_fmadd_ps((__m256)a, (__m256)b,
+	(__m256)c); }
 HD_INLINE part part_sqrt(part a) { return (part)_mm256_sqrt_ps((__m256)a); }
 HD_INLINE part part_from_int(ipart a) { return (part)_mm256_cvtepi32_ps((__m256i)a); }
 HD_INLINE part part_select(ipart mask, part yes, part no)
@@ -32,7 +34,8 @@ HD_INLINE __m256i part_first(size_t n)
 	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 HD_INLINE part part_load_n(const float *at, size_t n) { return (part)_mm256_maskload_ps(at, part_first(n)); }
-HD_INLINE void part_store_n(float *at, part a, size_t n) { _mm256_maskstore_ps(at, part_first(n), (__m256)a); }
+HD_INLINE void part_store_n(float *at, part a, size_t n) { _mm256_maskstore_ps(at, part_first(n), (__m256)a);
+	}
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
 HD_INLINE part part_odd(part a, part b)
 {

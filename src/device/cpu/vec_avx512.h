@@ -9,7 +9,8 @@
 
 #define HD_INLINE static inline __attribute__((always_inline))
 
-enum { HD_WIDTH = 16, HD_HEIGHT = 14 };        /* floats in a register; rows of results held at once by gemm.inc.h */
+/* floats in a register; rows of results held at once by gemm.inc.h */
+enum { HD_WIDTH = 16, HD_HEIGHT = 14 };
 #define HD_HEIGHTS(X) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
 typedef float part __attribute__((vector_size(64)));
 typedef int32_t ipart __attribute__((vector_size(64)));
@@ -19,7 +20,8 @@ typedef uint64_t uwide __attribute__((vector_size(64)));      /* the same regist
 HD_INLINE part part_set(float x) { return (part)_mm512_set1_ps(x); }
 HD_INLINE part part_load(const float *at) { return (part)_mm512_loadu_ps(at); }
 HD_INLINE void part_store(float *at, part a) { _mm512_storeu_ps(at, (__m512)a); }
-HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm512_fmadd_ps((__m512)a, (__m512)b,
+	(__m512)c); }
 HD_INLINE part part_sqrt(part a) { return (part)_mm512_sqrt_ps((__m512)a); }
 HD_INLINE part part_from_int(ipart a) { return (part)_mm512_cvtepi32_ps((__m512i)a); }
 HD_INLINE part part_select(ipart mask, part yes, part no)

@@ -13,7 +13,8 @@
 
 #define HD_INLINE static inline __attribute__((always_inline))
 
-enum { HD_WIDTH = 4, HD_HEIGHT = 4 };        /* floats in a register; rows of results held at once by gemm.inc.h */
+/* floats in a register; rows of results held at once by gemm.inc.h */
+enum { HD_WIDTH = 4, HD_HEIGHT = 4 };
 #define HD_HEIGHTS(X) X(2) X(4)
 typedef float part __attribute__((vector_size(16)));
 typedef int32_t ipart __attribute__((vector_size(16)));
@@ -25,12 +26,15 @@ HD_INLINE part part_load(const float *at) { part a; memcpy(&a, at, sizeof a); re
 HD_INLINE void part_store(float *at, part a) { memcpy(at, &a, sizeof a); }
 HD_INLINE part part_fma(part a, part b, part c)
 {
-	return (part){ fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]), fmaf(a[3], b[3], c[3]) };
+	return (part){ fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]),
+		fmaf(a[3], b[3], c[3]) };
 }
 HD_INLINE part part_sqrt(part a) { return (part){ sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3]) }; }
 HD_INLINE part part_from_int(ipart a) { return __builtin_convertvector(a, part); }
-HD_INLINE part part_select(ipart mask, part yes, part no) { return (part)((mask & (ipart)yes) | (~mask & (ipart)no)); }
-HD_INLINE part part_load_n(const float *at, size_t n) { part a = { 0 }; memcpy(&a, at, n * sizeof *at); return a; }
+HD_INLINE part part_select(ipart mask, part yes, part no) { return (part)((mask & (ipart)yes) |
+	(~mask & (ipart)no)); }
+HD_INLINE part part_load_n(const float *at, size_t n) { part a = { 0 }; memcpy(&a, at, n * sizeof *at);
+	return a; }
 HD_INLINE void part_store_n(float *at, part a, size_t n) { memcpy(at, &a, n * sizeof *at); }
 
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }

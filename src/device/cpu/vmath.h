@@ -30,7 +30,8 @@
 /* x = n ln 2 + r; adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
 HD_INLINE struct vf vf_exp(struct vf x)
 {
-	static const float coeff[] = { 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f };
+	static const float coeff[] = { 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f,
+		1.0f };
 	const struct vf magic = vf_set(0x1.8p23f);
 	struct vf t = vf_fma(x, vf_set(0x1.715476p+0f), magic), n = vf_sub(t, magic);
 	struct vf r = vf_fma(n, vf_set(-HD_LN2_LOW), vf_fma(n, vf_set(-HD_LN2_HIGH), x));
@@ -73,9 +74,11 @@ HD_INLINE struct vf vf_sigmoid(struct vf x)
 /* Near 0 an odd polynomial, since 1 - 2/(e^2x + 1) cancels there. */
 HD_INLINE struct vf vf_tanh(struct vf x)
 {
-	static const float coeff[] = { -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f };
+	static const float coeff[] = { -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f,
+		1.33314422036e-1f, -3.33332819422e-1f };
 	const struct vi sign = vi_set(INT32_MIN);
-	struct vf one = vf_set(1.0f), a = vi_float_of(vi_and(vf_bits(x), vi_set(INT32_MAX))), xx = vf_mul(x, x);
+	struct vf one = vf_set(1.0f), a = vi_float_of(vi_and(vf_bits(x), vi_set(INT32_MAX))),
+		xx = vf_mul(x, x);
 	struct vf big = vf_sub(one, vf_div(vf_set(2.0f), vf_add(vf_exp(vf_add(a, a)), one)));
 	struct vf p = vf_set(coeff[0]);
 
@@ -99,7 +102,8 @@ HD_INLINE struct vf vf_gelu_gate(struct vf x)
 
 HD_INLINE struct vf vf_abs(struct vf x) { return vi_float_of(vi_and(vf_bits(x), vi_set(INT32_MAX))); }
 HD_INLINE struct vf vf_neg(struct vf x) { return vi_float_of(vi_xor(vf_bits(x), vi_set(INT32_MIN))); }
-HD_INLINE struct vf vf_signed(struct vf size, struct vf sign) { return vi_float_of(vi_or(vf_bits(size), vi_and(vf_bits(sign), vi_set(INT32_MIN)))); }
+HD_INLINE struct vf vf_signed(struct vf size, struct vf sign) { return vi_float_of(vi_or(vf_bits(size),
+	vi_and(vf_bits(sign), vi_set(INT32_MIN)))); }
 
 /* Minus infinity at 0, no number below; subnormal numbers are scaled by 2^23 first. */
 HD_INLINE struct vf vf_log_any(struct vf x)
@@ -117,7 +121,8 @@ HD_INLINE struct vf vf_log_any(struct vf x)
 /* Near 0 the series without its first term, since e^x - 1 cancels there. */
 HD_INLINE struct vf vf_expm1(struct vf x)
 {
-	static const float coeff[] = { 1.0f / 40320, 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f };
+	static const float coeff[] = { 1.0f / 40320, 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6,
+		0.5f };
 	struct vf p = vf_set(coeff[0]);
 
 	for (int i = 1; i < 7; i++)
@@ -142,7 +147,8 @@ HD_INLINE struct vf vf_normal_tail(struct vf a)
 		5.415121996e-05f, 1.160378306e-04f, -3.399116977e-04f, -9.841832798e-04f, 2.904702676e-03f,
 		6.132183131e-03f, -4.621331394e-02f, 1.232250184e-01f, -2.064026147e-01f, 1.215139478e-01f,
 	};
-	struct vf cut = vf_select(vf_lt(vf_set(14.0f), a), vf_set(14.0f), a), three = vf_set(3.0f);      /* nothing is left there */
+	/* nothing is left there */
+	struct vf cut = vf_select(vf_lt(vf_set(14.0f), a), vf_set(14.0f), a), three = vf_set(3.0f);
 	struct vf s = vf_div(vf_sub(cut, three), vf_add(cut, three)), p = vf_set(coeff[0]);
 	struct vf square = vf_mul(cut, cut), lost = vf_fma(cut, cut, vf_neg(square));
 
@@ -163,17 +169,21 @@ HD_INLINE struct vf vf_normal(struct vf x)
 HD_INLINE struct vf vf_erf(struct vf x)
 {
 	static const float coeff[] = {
-		0x1.6512c0p-14f, -0x1.aca43cp-11f, 0x1.550a5ap-8f, -0x1.b81526p-6f, 0x1.ce2e54p-4f, -0x1.812744p-2f, 0x1.20dd76p+0f,
+		0x1.6512c0p-14f, -0x1.aca43cp-11f, 0x1.550a5ap-8f, -0x1.b81526p-6f, 0x1.ce2e54p-4f,
+			-0x1.812744p-2f, 0x1.20dd76p+0f,
 	};
-	struct vf a = vf_abs(x), xx = vf_mul(x, x), p = vf_set(coeff[0]), tail = vf_normal_tail(vf_mul(a, vf_set(0x1.6a09e6p+0f)));
+	struct vf a = vf_abs(x), xx = vf_mul(x, x), p = vf_set(coeff[0]),
+		tail = vf_normal_tail(vf_mul(a, vf_set(0x1.6a09e6p+0f)));
 
 	for (int i = 1; i < 7; i++)
 		p = vf_fma(p, xx, vf_set(coeff[i]));
-	struct vf y = vf_select(vf_lt(a, vf_set(0.9f)), vf_mul(p, x), vf_signed(vf_fma(vf_set(-2.0f), tail, vf_set(1.0f)), x));
+	struct vf y = vf_select(vf_lt(a, vf_set(0.9f)), vf_mul(p, x),
+		vf_signed(vf_fma(vf_set(-2.0f), tail, vf_set(1.0f)), x));
 	return vf_select(vf_eq(x, x), y, x);
 }
 
-/* One power in f64: e^(y log x), whose error is far below half a unit of f32. log m = 2 atanh((m-1)/(m+1)). */
+/* One power in f64: e^(y log x), whose error is far below half a unit of f32. log m = 2
+ * atanh((m-1)/(m+1)). */
 static inline double log64(double x)
 {
 	int64_t bits;
@@ -197,7 +207,8 @@ static inline double exp64(double x)
 	double r = x - (n - 0x1.8p52) * 0.693147180559945309417;
 	for (int k = 13; k >= 1; k--)
 		p = 1 + p * r / k;
-	low = ((low & 0xfff) + 1023) << 52 & 0x7ff0000000000000;            /* the exponent lies in the low bits of n */
+	/* the exponent lies in the low bits of n */
+	low = ((low & 0xfff) + 1023) << 52 & 0x7ff0000000000000;
 	memcpy(&scale, &low, sizeof scale);
 	return p * scale;
 }
@@ -205,7 +216,8 @@ static inline double exp64(double x)
 static inline float one_pow(float x, float y)
 {
 	const float inf = __builtin_inff(), size = x < 0 ? -x : x, ysize = y < 0 ? -y : y;
-	bool whole = ysize >= 0x1p23f || (y == y && (float)(int32_t)y == y), odd = whole && ysize < 0x1p24f && ((int32_t)y & 1);
+	bool whole = ysize >= 0x1p23f || (y == y && (float)(int32_t)y == y), odd = whole && ysize < 0x1p24f &&
+		((int32_t)y & 1);
 
 	if (y == 0.0f || x == 1.0f)
 		return 1.0f;

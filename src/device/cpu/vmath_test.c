@@ -6,13 +6,15 @@
 #include "device/cpu/cpu_isa.h"
 #include "tests/check.h"
 
-static double gelu_gate(double x) { return 1 / (1 + exp(-2 * sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+static double gelu_gate(double x) { return 1 / (1 + exp(-2 * sqrt(2 / 3.14159265358979323846) *
+	(x + 0.044715 * x * x * x))); }
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double softplus(double x) { return x > 700 ? x : log1p(exp(x)); }
 static double normal(double x) { return erfc(-x * sqrt(0.5)) / 2; }
 static double pow_half5(double x) { return pow(x, 2.5); }
 
-static const struct range { int function; const char *name; double (*oracle)(double); float from, to; double ulps; } ranges[] = {
+static const struct range { int function; const char *name; double (*oracle)(double); float from, to;
+	double ulps; } ranges[] = {
 	{ HD_MATH_EXP,       "exp",       exp,       -87.33f,  88.722f,  1 },
 	{ HD_MATH_LOG,       "log",       log,       1.2e-38f, 3.4e38f,  1 },
 	{ HD_MATH_TANH,      "tanh",      tanh,      -20.0f,   20.0f,    2 },
@@ -67,8 +69,10 @@ static void errors_stay_below_the_documented_bounds(void **state)
 	for (int i = 0; i < NRANGES; i++)
 		for (uint32_t sign = 0; sign <= 1; sign++) {
 			double worst = worst_of(&ranges[i], hd_cpu_isa_of(path), sign << 31);
-			CHECK(worst <= ranges[i].ulps, "%s: %.3f units in the last place, sign %u", ranges[i].name, worst, sign);
-			print_message("             %-9s %c %.3f ulp\n", ranges[i].name, sign ? '-' : '+', worst);
+			CHECK(worst <= ranges[i].ulps, "%s: %.3f units in the last place, sign %u",
+				ranges[i].name, worst, sign);
+			print_message("             %-9s %c %.3f ulp\n", ranges[i].name, sign ? '-' : '+',
+				worst);
 		}
 }
 
@@ -121,7 +125,8 @@ static void paths_agree_on_every_stride_of_all_floats(void **state)
 		for (uint64_t bits = 0; bits < UINT32_MAX; bits += 16 * 9973) {
 			float x[16], plain[16], y[16];
 			for (uint64_t i = 0; i < 16; i++)
-				x[i] = f == HD_MATH_LOG ? fabsf(float_of((uint32_t)(bits + i * 9973))) : float_of((uint32_t)(bits + i * 9973));
+				x[i] = f == HD_MATH_LOG ? fabsf(float_of((uint32_t)(bits + i * 9973))) :
+					float_of((uint32_t)(bits + i * 9973));
 			hd_cpu_portable.math(f, x, plain);
 #define X(path) if (hd_cpu_path(#path)) { \
 				hd_cpu_##path.math(f, x, y); \

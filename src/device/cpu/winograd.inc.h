@@ -34,7 +34,8 @@ enum {
 	WIN_DW_DEPTH = 2,                         /* blocks of source channels of its tile */
 };
 
-/* A source of n samples, h x w, seen through windows whose first begins at (-top, -left), 2 pixels apart, high x wide a sample. */
+/* A source of n samples, h x w, seen through windows whose first begins at (-top, -left), 2 pixels apart,
+ * high x wide a sample. */
 struct win_view { int64_t n, blocks, h, w, top, left, high, wide; };
 
 /* Where a window lies, and the one after it. */
@@ -58,9 +59,11 @@ HD_INLINE int64_t win_count(const struct win_view *v) { return v->n * v->high * 
 
 static inline bool win_takes(const struct blk_conv *g)
 {
-	int64_t pixels = g->p * g->q, covered = 4 * div_up(g->p, 2) * div_up(g->q, 2), source = 4 * div_up(g->h, 2) * div_up(g->w, 2);
+	int64_t pixels = g->p * g->q, covered = 4 * div_up(g->p, 2) * div_up(g->q, 2),
+		source = 4 * div_up(g->h, 2) * div_up(g->w, 2);
 
-	return g->r == 3 && g->s == 3 && g->sh == 1 && g->sw == 1 && g->ph <= 2 && g->pw <= 2 && g->c >= HD_UNIT && g->k >= HD_UNIT &&
+	return g->r == 3 && g->s == 3 && g->sh == 1 && g->sw == 1 && g->ph <= 2 && g->pw <= 2 &&
+		g->c >= HD_UNIT && g->k >= HD_UNIT &&
 		2 * covered <= 3 * pixels && 2 * source <= 3 * g->h * g->w;
 }
 
@@ -71,12 +74,14 @@ HD_INLINE void win_transform_source(win_square d)
 {
 #pragma GCC unroll 4
 	for (int j = 0; j < 4; j++) {
-		part a = d[0][j] - d[2][j], b = d[1][j] + d[2][j], c = d[2][j] - d[1][j], e = d[1][j] - d[3][j];
+		part a = d[0][j] - d[2][j], b = d[1][j] + d[2][j], c = d[2][j] - d[1][j],
+			e = d[1][j] - d[3][j];
 		d[0][j] = a, d[1][j] = b, d[2][j] = c, d[3][j] = e;
 	}
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
-		part a = d[i][0] - d[i][2], b = d[i][1] + d[i][2], c = d[i][2] - d[i][1], e = d[i][1] - d[i][3];
+		part a = d[i][0] - d[i][2], b = d[i][1] + d[i][2], c = d[i][2] - d[i][1],
+			e = d[i][1] - d[i][3];
 		d[i][0] = a, d[i][1] = b, d[i][2] = c, d[i][3] = e;
 	}
 }
@@ -89,7 +94,8 @@ HD_INLINE void win_scatter(win_square d, float *to, int64_t point)
 }
 
 /* A square of `size` x `size` pixels from (y, x) on; outside the image +0. */
-HD_INLINE void win_pick(const int size, const float *plane, int64_t h, int64_t w, int64_t y, int64_t x, int part_at, win_square d)
+HD_INLINE void win_pick(const int size, const float *plane, int64_t h, int64_t w, int64_t y, int64_t x,
+	int part_at, win_square d)
 {
 	const float *from = plane + (y * w + x) * HD_UNIT + part_at * HD_WIDTH;
 
@@ -102,12 +108,15 @@ HD_INLINE void win_pick(const int size, const float *plane, int64_t h, int64_t w
 #pragma GCC unroll 16
 	for (int i = 0; i < size * size; i++) {
 		bool in = y + i / size >= 0 && y + i / size < h && x + i % size >= 0 && x + i % size < w;
-		d[i / size][i % size] = in ? part_load(from + (i / size * w + i % size) * HD_UNIT) : part_set(0.0f);
+		d[i / size][i % size] = in ? part_load(from + (i / size * w + i % size) * HD_UNIT) :
+			part_set(0.0f);
 	}
 }
 
-/* Windows [first, first + count) of one block: to[point][window][16], `point` floats from a point to the next. */
-static inline void win_sources(const struct win_view *v, const float *image, int64_t block, int64_t first, int64_t count, float *to, int64_t point)
+/* Windows [first, first + count) of one block: to[point][window][16], `point` floats from a point to the
+ * next. */
+static inline void win_sources(const struct win_view *v, const float *image, int64_t block, int64_t first,
+	int64_t count, float *to, int64_t point)
 {
 	struct win_at at = win_find(v, first);
 
@@ -123,7 +132,8 @@ static inline void win_sources(const struct win_view *v, const float *image, int
 }
 
 /* A dY A' of the same windows: `v` is what the windows of 2 x 2 see. */
-static inline void win_slopes(const struct win_view *v, const float *image, int64_t block, int64_t first, int64_t count, float *to, int64_t point)
+static inline void win_slopes(const struct win_view *v, const float *image, int64_t block, int64_t first,
+	int64_t count, float *to, int64_t point)
 {
 	struct win_at at = win_find(v, first);
 
@@ -161,7 +171,8 @@ static inline void win_kernels(const float *panel, int64_t n, bool turned, float
 			for (int r = 0; r < 3; r++)
 				g[r] = part_load(panel + (turned ? 8 - (r * 3 + s) : r * 3 + s) * n + at);
 			part ends = g[0] + g[2];
-			a[0][s] = g[0], a[1][s] = half * (ends + g[1]), a[2][s] = half * (ends - g[1]), a[3][s] = g[2];
+			a[0][s] = g[0], a[1][s] = half * (ends + g[1]), a[2][s] = half * (ends - g[1]),
+				a[3][s] = g[2];
 		}
 #pragma GCC unroll 4
 		for (int i = 0; i < 4; i++) {
@@ -202,8 +213,10 @@ static inline void win_gradients(const float *sums, int64_t n, float *to)
 	}
 }
 
-/* A' m A of windows [first, first + count) of one block: from[point][window][16]; pixels past the edge are dropped. */
-static inline void win_results(const struct win_view *v, int64_t h, int64_t w, const float *from, int64_t point, float *image, int64_t block,
+/* A' m A of windows [first, first + count) of one block: from[point][window][16]; pixels past the edge are
+ * dropped. */
+static inline void win_results(const struct win_view *v, int64_t h, int64_t w, const float *from,
+	int64_t point, float *image, int64_t block,
 	int64_t blocks, int64_t first, int64_t count)
 {
 	struct win_at at = win_find(v, first);
@@ -240,10 +253,12 @@ struct win_work { struct win_view view; int64_t nin, nout, out_h, out_w, range, 
 static inline struct win_work win_work_of(const struct blk_work *k)
 {
 	const struct blk_conv *g = &k->conv;
-	struct win_view v = { g->n, blk_blocks(k->nin), k->back ? g->p : g->h, k->back ? g->q : g->w, k->back ? 2 - g->ph : g->ph,
+	struct win_view v = { g->n, blk_blocks(k->nin), k->back ? g->p : g->h, k->back ? g->q : g->w,
+		k->back ? 2 - g->ph : g->ph,
 		k->back ? 2 - g->pw : g->pw, div_up(k->out_h, 2), div_up(k->out_w, 2) };
 	bool single = v.blocks <= WIN_DEPTH && k->nin % HD_UNIT == 0;
-	return (struct win_work){ v, k->nin, k->nout, k->out_h, k->out_w, single ? WIN_LONG : WIN_RANGE, WIN_CHUNK, single };
+	return (struct win_work){ v, k->nin, k->nout, k->out_h, k->out_w, single ? WIN_LONG : WIN_RANGE,
+		WIN_CHUNK, single };
 }
 
 /* Scratch: the panel of blocked.inc.h and what turns it, transformed kernels, transformed windows, sums. */
@@ -268,14 +283,16 @@ static inline uint32_t win_conv_ntiles(const struct blk_work *k)
 }
 
 /* Kernels of `depth` blocks of nc channels from block b on: [pair of result blocks][block][16][nc][nb*16]. */
-static inline void win_pack(const struct blk_work *k, const float *w, int64_t b0, int64_t nblocks, int64_t b, int64_t depth, int64_t nc,
+static inline void win_pack(const struct blk_work *k, const float *w, int64_t b0, int64_t nblocks, int64_t b,
+	int64_t depth, int64_t nc,
 	float *panel, float *spare, float *to)
 {
 	for (int64_t i = 0; i < nblocks; i += BLK_GROUP)
 		for (int64_t d = 0; d < depth; d++) {
 			int64_t nb = min64(BLK_GROUP, nblocks - i), vectors = nc * nb * HD_UNIT;
 			if (k->back)
-				blk_pack_dx(&k->conv, w, (b0 + i) * HD_UNIT, nb, (b + d) * HD_UNIT, nc, panel, spare);
+				blk_pack_dx(&k->conv, w, (b0 + i) * HD_UNIT, nb, (b + d) * HD_UNIT, nc, panel,
+					spare);
 			else
 				blk_pack(&k->conv, w, (b0 + i) * HD_UNIT, nb, (b + d) * HD_UNIT, nc, panel);
 			win_kernels(panel, vectors, k->back, to);
@@ -283,8 +300,10 @@ static inline void win_pack(const struct blk_work *k, const float *w, int64_t b0
 		}
 }
 
-/* sums[point][result block][window][16] of `count` windows (+)= transformed windows times transformed kernels. */
-static inline void win_multiply(const float *windows, const float *kernels, int64_t chunk, int64_t count, int64_t nblocks, int64_t depth, int64_t nc,
+/* sums[point][result block][window][16] of `count` windows (+)= transformed windows times transformed
+ * kernels. */
+static inline void win_multiply(const float *windows, const float *kernels, int64_t chunk, int64_t count,
+	int64_t nblocks, int64_t depth, int64_t nc,
 	float *sums, int64_t room, bool more)
 {
 	struct blk_tap tap[WIN_DEPTH];
@@ -292,23 +311,30 @@ static inline void win_multiply(const float *windows, const float *kernels, int6
 	for (int64_t i = 0; i < nblocks; i += BLK_GROUP) {
 		int64_t nb = min64(BLK_GROUP, nblocks - i), vectors = nc * nb * HD_UNIT;
 		for (int64_t d = 0; d < depth; d++)
-			tap[d] = (struct blk_tap){ d * WIN_POINTS * chunk * HD_UNIT, d * WIN_POINTS * vectors };
+			tap[d] = (struct blk_tap){ d * WIN_POINTS * chunk * HD_UNIT,
+				d * WIN_POINTS * vectors };
 		for (int p = 0; p < WIN_POINTS; p++) {
-			struct blk_in in = { windows + p * chunk * HD_UNIT, 0, kernels + p * vectors, tap, depth, nc };
-			struct blk_out out = { sums + (p * nblocks + i) * room * HD_UNIT, 0, HD_UNIT, room * HD_UNIT, more };
+			struct blk_in in = { windows + p * chunk * HD_UNIT, 0, kernels + p * vectors, tap,
+				depth, nc };
+			struct blk_out out = { sums + (p * nblocks + i) * room * HD_UNIT, 0, HD_UNIT,
+				room * HD_UNIT, more };
 			blk_field(&in, &out, 1, 1, count, nb);
 		}
 		kernels += depth * WIN_POINTS * vectors;
 	}
 }
 
-static inline void win_conv_tile(const struct hd_call *call, const struct blk_work *k, uint32_t tile, float *scratch)
+static inline void win_conv_tile(const struct hd_call *call, const struct blk_work *k, uint32_t tile,
+	float *scratch)
 {
 	struct win_work w = win_work_of(k);
 	struct win_scratch s = win_scratch_of(k);
-	int64_t all = blk_blocks(w.nout), groups = div_up(all, WIN_BLOCKS), b0 = tile % groups * WIN_BLOCKS, nblocks = min64(WIN_BLOCKS, all - b0);
-	int64_t first = tile / groups * w.range, end = min64(first + w.range, win_count(&w.view)), room = w.single ? w.chunk : w.range;
-	float *panel = scratch, *spare = panel + s.panel, *kernels = spare + s.spare, *windows = kernels + s.kernels, *sums = windows + s.windows;
+	int64_t all = blk_blocks(w.nout), groups = div_up(all, WIN_BLOCKS), b0 = tile % groups * WIN_BLOCKS,
+		nblocks = min64(WIN_BLOCKS, all - b0);
+	int64_t first = tile / groups * w.range, end = min64(first + w.range, win_count(&w.view)),
+		room = w.single ? w.chunk : w.range;
+	float *panel = scratch, *spare = panel + s.panel, *kernels = spare + s.spare,
+		*windows = kernels + s.kernels, *sums = windows + s.windows;
 
 	for (int64_t b = 0, depth; b < w.view.blocks; b += depth) {
 		int64_t nc = min64(HD_UNIT, w.nin - b * HD_UNIT), point = w.chunk * HD_UNIT;
@@ -318,16 +344,19 @@ static inline void win_conv_tile(const struct hd_call *call, const struct blk_wo
 			int64_t count = min64(w.chunk, end - t);
 			float *to = w.single ? sums : sums + (t - first) * HD_UNIT;
 			for (int64_t d = 0; d < depth; d++)
-				win_sources(&w.view, call->in[0].at, b + d, t, count, windows + d * WIN_POINTS * point, point);
+				win_sources(&w.view, call->in[0].at, b + d, t, count,
+					windows + d * WIN_POINTS * point, point);
 			win_multiply(windows, kernels, w.chunk, count, nblocks, depth, nc, to, room, b > 0);
 			for (int64_t i = 0; i < nblocks && b + depth == w.view.blocks; i++)
-				win_results(&w.view, w.out_h, w.out_w, to + i * room * HD_UNIT, nblocks * room * HD_UNIT, call->out[0].at, b0 + i, all,
+				win_results(&w.view, w.out_h, w.out_w, to + i * room * HD_UNIT,
+					nblocks * room * HD_UNIT, call->out[0].at, b0 + i, all,
 					t, count);
 		}
 	}
 }
 
-/* conv2d_b_dw: WIN_DW_DEPTH blocks of source channels, WIN_BLOCKS of results. Scratch: transformed windows, slopes, sums, a panel. */
+/* conv2d_b_dw: WIN_DW_DEPTH blocks of source channels, WIN_BLOCKS of results. Scratch: transformed
+ * windows, slopes, sums, a panel. */
 struct win_dw { int64_t ncb, nkb, cgroups, kgroups; };
 static inline struct win_dw win_dw_of(const struct blk_conv *g)
 {
@@ -343,16 +372,19 @@ static inline uint32_t win_dw_ntiles(const struct blk_conv *g)
 enum {
 	WIN_DW_WINDOWS = WIN_DW_DEPTH * WIN_POINTS * WIN_DW_CHUNK * HD_UNIT,
 	WIN_DW_SLOPES = WIN_BLOCKS * WIN_POINTS * WIN_DW_CHUNK * HD_UNIT,
-	WIN_DW_SUMS = WIN_POINTS * HD_UNIT * BLK_GROUP * HD_UNIT,           /* of a block of the source and BLK_GROUP of results */
+	/* of a block of the source and BLK_GROUP of results */
+	WIN_DW_SUMS = WIN_POINTS * HD_UNIT * BLK_GROUP * HD_UNIT,
 	WIN_DW_PAIRS = WIN_DW_DEPTH * (WIN_BLOCKS / BLK_GROUP),
 };
 static inline size_t win_dw_scratch(void)
 {
-	return (WIN_DW_WINDOWS + WIN_DW_SLOPES + WIN_DW_PAIRS * WIN_DW_SUMS + 9 * HD_UNIT * BLK_GROUP * HD_UNIT) * sizeof(float);
+	return (WIN_DW_WINDOWS + WIN_DW_SLOPES + WIN_DW_PAIRS * WIN_DW_SUMS + 9 * HD_UNIT * BLK_GROUP *
+		HD_UNIT) * sizeof(float);
 }
 
 /* sums[point][nc][nb*16] (+)= windows' times slopes */
-static inline void win_dw_multiply(const float *windows, const float *slopes, int64_t count, int64_t nc, int64_t nb, float *sums, bool more)
+static inline void win_dw_multiply(const float *windows, const float *slopes, int64_t count, int64_t nc,
+	int64_t nb, float *sums, bool more)
 {
 	const int64_t point = WIN_DW_CHUNK * HD_UNIT;
 
@@ -360,8 +392,10 @@ static inline void win_dw_multiply(const float *windows, const float *slopes, in
 		for (int64_t c = 0, hc; c < nc; c += hc) {
 			for (hc = BLK_TERMS; hc > nc - c; hc /= 2)
 				;
-			struct blk_dw d = { .x = windows + p * point + c, .dy = slopes + p * point, .nsamples = 1, .rows = 1, .cols = count,
-				.yblock = WIN_POINTS * point, .sum = sums + (p * nc + c) * nb * HD_UNIT, .wide = nb * HD_UNIT, .more = more };
+			struct blk_dw d = { .x = windows + p * point + c, .dy = slopes + p * point,
+				.nsamples = 1, .rows = 1, .cols = count,
+				.yblock = WIN_POINTS * point, .sum = sums + (p * nc + c) * nb * HD_UNIT,
+				.wide = nb * HD_UNIT, .more = more };
 			blk_dws[hc][nb - 1](&d);
 		}
 }
@@ -370,13 +404,17 @@ static inline struct blk_patch win_dw_patch(const struct blk_conv *g, uint32_t t
 {
 	struct win_dw w = win_dw_of(g);
 	int64_t c0 = tile % w.cgroups * WIN_DW_DEPTH * HD_UNIT, k0 = tile / w.cgroups * WIN_BLOCKS * HD_UNIT;
-	return (struct blk_patch){ k0, min64(WIN_BLOCKS * HD_UNIT, g->k - k0), c0, min64(WIN_DW_DEPTH * HD_UNIT, g->c - c0) };
+	return (struct blk_patch){ k0, min64(WIN_BLOCKS * HD_UNIT, g->k - k0), c0,
+		min64(WIN_DW_DEPTH * HD_UNIT, g->c - c0) };
 }
 
-static inline void win_dw_leaf(const struct blk_conv *g, const struct blk_patch *at, const struct blk_leaf *leaf, float *scratch)
+static inline void win_dw_leaf(const struct blk_conv *g, const struct blk_patch *at,
+	const struct blk_leaf *leaf, float *scratch)
 {
-	struct win_view source = { g->n, blk_blocks(g->c), g->h, g->w, g->ph, g->pw, div_up(g->p, 2), div_up(g->q, 2) }, slope = source;
-	int64_t nblocks = blk_blocks(at->nk), depth = blk_blocks(at->nc), all = win_count(&source), point = WIN_DW_CHUNK * HD_UNIT;
+	struct win_view source = { g->n, blk_blocks(g->c), g->h, g->w, g->ph, g->pw, div_up(g->p, 2),
+		div_up(g->q, 2) }, slope = source;
+	int64_t nblocks = blk_blocks(at->nk), depth = blk_blocks(at->nc), all = win_count(&source),
+		point = WIN_DW_CHUNK * HD_UNIT;
 	float *windows = scratch, *slopes = windows + WIN_DW_WINDOWS, *sums = slopes + WIN_DW_SLOPES;
 	float *panel = sums + WIN_DW_PAIRS * WIN_DW_SUMS;
 
@@ -386,19 +424,25 @@ static inline void win_dw_leaf(const struct blk_conv *g, const struct blk_patch 
 	for (int64_t t = 0; t < all; t += WIN_DW_CHUNK) {
 		int64_t count = min64(WIN_DW_CHUNK, all - t);
 		for (int64_t i = 0; i < depth; i++)
-			win_sources(&source, leaf->x, at->c0 / HD_UNIT + i, t, count, windows + i * WIN_POINTS * point, point);
+			win_sources(&source, leaf->x, at->c0 / HD_UNIT + i, t, count,
+				windows + i * WIN_POINTS * point, point);
 		for (int64_t i = 0; i < nblocks; i++)
-			win_slopes(&slope, leaf->dy, at->k0 / HD_UNIT + i, t, count, slopes + i * WIN_POINTS * point, point);
+			win_slopes(&slope, leaf->dy, at->k0 / HD_UNIT + i, t, count,
+				slopes + i * WIN_POINTS * point, point);
 		for (int64_t i = 0; i < depth; i++)
 			for (int64_t j = 0; j < nblocks; j += BLK_GROUP)
-				win_dw_multiply(windows + i * WIN_POINTS * point, slopes + j * WIN_POINTS * point, count,
+				win_dw_multiply(windows + i * WIN_POINTS * point,
+					slopes + j * WIN_POINTS * point, count,
 					min64(HD_UNIT, at->nc - i * HD_UNIT), min64(BLK_GROUP, nblocks - j),
-					sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS, t > 0);
+					sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS,
+					t > 0);
 	}
 	for (int64_t i = 0; i < depth; i++)
 		for (int64_t j = 0; j < nblocks; j += BLK_GROUP) {
-			int64_t nc = min64(HD_UNIT, at->nc - i * HD_UNIT), nk = min64(BLK_GROUP * HD_UNIT, at->nk - j * HD_UNIT);
-			win_gradients(sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS, nc * round_up(nk, HD_UNIT), panel);
+			int64_t nc = min64(HD_UNIT, at->nc - i * HD_UNIT),
+				nk = min64(BLK_GROUP * HD_UNIT, at->nk - j * HD_UNIT);
+			win_gradients(sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS,
+				nc * round_up(nk, HD_UNIT), panel);
 			blk_unpack(g, panel, j * HD_UNIT, nk, i * HD_UNIT, nc, leaf);
 		}
 }

@@ -9,12 +9,14 @@
 
 static void no_init(void) { }
 
-static enum hd_err null_open(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag)
+static enum hd_err null_open(struct hd_device *device, const struct hd_device_spec *spec,
+	struct hd_diag *diag)
 {
 	struct hd_device_spec alone = *spec;
 
 	alone.nthreads = 1;               /* nobody has anything to do */
-	enum hd_err err = hd_grid_open(device, &alone, &(struct hd_grid_kernels){ .init = no_init, .path = "none" }, diag);
+	enum hd_err err = hd_grid_open(device, &alone, &(struct hd_grid_kernels){ .init = no_init,
+		.path = "none" }, diag);
 	device->spec = *spec;
 	return err;
 }
@@ -33,16 +35,19 @@ static enum hd_err null_load(struct hd_device *device, const struct hd_program *
 	return HD_OK;
 }
 
-static enum hd_err null_run(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
+static enum hd_err null_run(struct hd_device *device, const struct hd_program *program,
+	enum hd_run_phase phase,
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag)
 {
 	(void)phase;
 	if (!bind->nparts && bind->rows && hd_program_variant(program, bind->rows) == HD_NONE)
-		return hd_fail(diag, HD_E_BUG, "device null: a slice of %llu rows was not prepared", (unsigned long long)bind->rows);
+		return hd_fail(diag, HD_E_BUG, "device null: a slice of %llu rows was not prepared",
+			(unsigned long long)bind->rows);
 	return null_done(device, token);
 }
 
-static enum hd_err null_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+static enum hd_err null_add(struct hd_device *device, float *dst, const float *a, const float *b,
+	uint64_t len, uint64_t *token,
 	struct hd_diag *diag)
 {
 	(void)diag;
@@ -53,7 +58,8 @@ static enum hd_err null_add(struct hd_device *device, float *dst, const float *a
 	return null_done(device, token);
 }
 
-static enum hd_err null_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag)
+static enum hd_err null_reduce(struct hd_device *device, const struct hd_reduction *reduction,
+	uint64_t *token, struct hd_diag *diag)
 {
 	(void)diag;
 	if (reduction->partial)
@@ -61,7 +67,8 @@ static enum hd_err null_reduce(struct hd_device *device, const struct hd_reducti
 	return null_done(device, token);
 }
 
-static enum hd_err null_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+static enum hd_err null_measure(struct hd_device *device, const struct hd_update *update,
+	const struct hd_segment *segment, uint32_t n,
 	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag)
 {
 	(void)diag;
@@ -72,7 +79,8 @@ static enum hd_err null_measure(struct hd_device *device, const struct hd_update
 	return null_done(device, token);
 }
 
-static enum hd_err null_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag)
+static enum hd_err null_update(struct hd_device *device, const struct hd_update *update, uint64_t *token,
+	struct hd_diag *diag)
 {
 	(void)diag;
 	(void)update;
@@ -84,5 +92,6 @@ const struct hd_device_ops hd_device_null = {
 	.powers = HD_DEVICE_HOST_MEMORY | HD_DEVICE_NO_RESULT,
 	.size = sizeof(struct hd_grid), .open = null_open, .take = hd_grid_take, .give = hd_grid_give,
 	.write = hd_grid_move, .read = hd_grid_move, .load = null_load, .run = null_run, .add = null_add,
-	.reduce = null_reduce, .measure = null_measure, .update = null_update, .wait = hd_grid_wait, .close = hd_grid_close,
+	.reduce = null_reduce, .measure = null_measure, .update = null_update, .wait = hd_grid_wait,
+	.close = hd_grid_close,
 };

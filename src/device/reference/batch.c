@@ -27,7 +27,8 @@ static uint64_t place(const struct channels *s, uint64_t channel, uint64_t i)
 	return (o * s->c + channel) * s->inner + at;
 }
 
-static uint64_t channels_x(const struct hd_call *call) { return channels_of(&call->in[0], call->attr.i[0]).c; }
+static uint64_t channels_x(const struct hd_call *call) { return channels_of(&call->in[0], call->attr.i[0]).c;
+	}
 static uint64_t channels_dp(const struct hd_call *call) { return call->out[0].elems; }
 
 static void moments_of(const struct hd_call *call, const struct channels *s, uint64_t channel, double m[3])
@@ -53,7 +54,8 @@ static void apply(const struct hd_call *call, const struct channels *s, uint64_t
 	float *stats = hd_ref_out(call, 1);
 
 	for (uint64_t i = 0; i < count_of(s); i++)
-		hd_ref_out(call, 0)[place(s, c, i)] = (float)(((double)hd_ref_in(call, 0)[place(s, c, i)] - mean) * rstd *
+		hd_ref_out(call, 0)[place(s, c, i)] = (float)(((double)hd_ref_in(call,
+			0)[place(s, c, i)] - mean) * rstd *
 			(double)hd_ref_in(call, 1)[c] + (double)hd_ref_in(call, 2)[c]);
 	stats[c] = (float)mean;
 	stats[s->c + c] = (float)rstd;
@@ -110,13 +112,15 @@ static void batchnorm_sync(const struct hd_call *call, uint64_t first, uint64_t 
 }
 
 /* Sums over a channel of dy and of dy times the normalised x. */
-static void sums_of(const struct hd_call *call, const struct channels *s, const float *stats, uint64_t c, double sum[2])
+static void sums_of(const struct hd_call *call, const struct channels *s, const float *stats, uint64_t c,
+	double sum[2])
 {
 	sum[0] = sum[1] = 0;
 	for (uint64_t i = 0; i < count_of(s); i++) {
 		double dy = (double)hd_ref_in(call, 0)[place(s, c, i)];
 		sum[0] += dy;
-		sum[1] += dy * ((double)hd_ref_in(call, 1)[place(s, c, i)] - (double)stats[c]) * (double)stats[s->c + c];
+		sum[1] += dy * ((double)hd_ref_in(call, 1)[place(s, c, i)] - (double)stats[c]) *
+			(double)stats[s->c + c];
 	}
 }
 
@@ -133,11 +137,13 @@ static void batchnorm_sums(const struct hd_call *call, uint64_t first, uint64_t 
 	}
 }
 
-/* With u = (x - mean) rstd: dx = gamma rstd (dy - mean(dy) - u mean(dy u)); the means are 0 where the statistics did not depend on x. */
+/* With u = (x - mean) rstd: dx = gamma rstd (dy - mean(dy) - u mean(dy u)); the means are 0 where the
+ * statistics did not depend on x. */
 static void dx_of(const struct hd_call *call, const struct channels *s, uint64_t c, const double sum[2])
 {
 	const float *stats = hd_ref_in(call, 3);
-	const double mean = (double)stats[c], rstd = (double)stats[s->c + c], share = (double)stats[2 * s->c + c];
+	const double mean = (double)stats[c], rstd = (double)stats[s->c + c],
+		share = (double)stats[2 * s->c + c];
 
 	for (uint64_t i = 0; i < count_of(s); i++) {
 		uint64_t at = place(s, c, i);

@@ -3,7 +3,8 @@
 /* Element (n, c, h, w) of an image in blocks of 16 channels. */
 static uint64_t at(const struct hd_operand *o, int64_t n, int64_t c, int64_t h, int64_t w)
 {
-	return (uint64_t)((((n * o->dim[1] + c / HD_BLOCK) * o->dim[2] + h) * o->dim[3] + w) * HD_BLOCK + c % HD_BLOCK);
+	return (uint64_t)((((n * o->dim[1] + c / HD_BLOCK) * o->dim[2] + h) * o->dim[3] + w) * HD_BLOCK +
+		c % HD_BLOCK);
 }
 
 /* The other way: the place of element e of a blocked image. */
@@ -12,7 +13,8 @@ static struct place place_of(const struct hd_operand *o, uint64_t e)
 {
 	int64_t pixel = (int64_t)e / HD_BLOCK, row = pixel / o->dim[3], plane = row / o->dim[2];
 
-	return (struct place){ plane / o->dim[1], plane % o->dim[1] * HD_BLOCK + (int64_t)e % HD_BLOCK, row % o->dim[2], pixel % o->dim[3] };
+	return (struct place){ plane / o->dim[1], plane % o->dim[1] * HD_BLOCK + (int64_t)e % HD_BLOCK,
+		row % o->dim[2], pixel % o->dim[3] };
 }
 
 static double read(const struct hd_operand *o, int64_t n, int64_t c, int64_t h, int64_t w)
@@ -27,7 +29,8 @@ static void block(const struct hd_call *call, uint64_t first, uint64_t last, voi
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
 		struct place p = place_of(&call->out[0], e);
-		hd_ref_out(call, 0)[e] = p.c < x->dim[1] ? hd_ref_in(call, 0)[((p.n * x->dim[1] + p.c) * x->dim[2] + p.h) * x->dim[3] + p.w] : 0;
+		hd_ref_out(call, 0)[e] = p.c < x->dim[1] ? hd_ref_in(call,
+			0)[((p.n * x->dim[1] + p.c) * x->dim[2] + p.h) * x->dim[3] + p.w] : 0;
 	}
 }
 
@@ -37,7 +40,8 @@ static void unblock(const struct hd_call *call, uint64_t first, uint64_t last, v
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t w = (int64_t)e % y[3], h = (int64_t)e / y[3] % y[2], c = (int64_t)e / (y[3] * y[2]) % y[1], n = (int64_t)e / (y[3] * y[2] * y[1]);
+		int64_t w = (int64_t)e % y[3], h = (int64_t)e / y[3] % y[2],
+			c = (int64_t)e / (y[3] * y[2]) % y[1], n = (int64_t)e / (y[3] * y[2] * y[1]);
 		hd_ref_out(call, 0)[e] = (float)read(&call->in[0], n, c, h, w);
 	}
 }
@@ -82,8 +86,10 @@ static void conv2d_b_dx(const struct hd_call *call, uint64_t first, uint64_t las
 			for (int64_t r = 0; r < w->dim[2]; r++)
 				for (int64_t s = 0; s < w->dim[3]; s++) {
 					int64_t up = x.h + a[2] - r, left = x.w + a[3] - s;
-					if (up >= 0 && left >= 0 && up % a[0] == 0 && left % a[1] == 0 && up / a[0] < dy->dim[2] && left / a[1] < dy->dim[3])
-						sum += read(dy, x.n, k, up / a[0], left / a[1]) * weight(w, k, x.c, r, s);
+					if (up >= 0 && left >= 0 && up % a[0] == 0 && left % a[1] == 0 &&
+						up / a[0] < dy->dim[2] && left / a[1] < dy->dim[3])
+						sum += read(dy, x.n, k, up / a[0], left / a[1]) * weight(w, k,
+							x.c, r, s);
 				}
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
@@ -97,7 +103,8 @@ static void conv2d_b_dw(const struct hd_call *call, uint64_t first, uint64_t las
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t s = (int64_t)e % w[3], r = (int64_t)e / w[3] % w[2], c = (int64_t)e / (w[3] * w[2]) % w[1], k = (int64_t)e / (w[3] * w[2] * w[1]);
+		int64_t s = (int64_t)e % w[3], r = (int64_t)e / w[3] % w[2],
+			c = (int64_t)e / (w[3] * w[2]) % w[1], k = (int64_t)e / (w[3] * w[2] * w[1]);
 		double sum = 0;
 		for (int64_t n = 0; n < x->dim[0]; n++)
 			for (int64_t p = 0; p < dy->dim[2]; p++)

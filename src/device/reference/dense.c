@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-/* [M,K] x [K,N]: leading extents of both operands are flattened, a transposed one is stored [K,M] or [N,K]. */
+/* [M,K] x [K,N]: leading extents of both operands are flattened, a transposed one is stored [K,M] or
+ * [N,K]. */
 static void matmul(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const float *a = hd_ref_in(call, 0), *b = hd_ref_in(call, 1);
-	const int64_t acols = hd_cols(&call->in[0]), bcols = hd_cols(&call->in[1]), n = hd_cols(&call->out[0]);
+	const int64_t acols = hd_cols(&call->in[0]), bcols = hd_cols(&call->in[1]),
+		n = hd_cols(&call->out[0]);
 	const bool ta = call->attr.i[0], tb = call->attr.i[1];
 	const int64_t k = ta ? hd_rows(&call->in[0]) : acols;
 
@@ -27,12 +29,14 @@ static void matmul(const struct hd_call *call, uint64_t first, uint64_t last, vo
 /* x[N,C,H,W] w[K,C,R,S] y[N,K,P,Q], whatever role each plays in the call. */
 struct conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
 
-static struct conv conv_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *w, const struct hd_operand *y)
+static struct conv conv_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *w,
+	const struct hd_operand *y)
 {
 	const int32_t *at = call->attr.i;
 
 	return (struct conv){ x->dim[0], x->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3],
-		y->dim[2], y->dim[3], at[0], at[1], at[2], at[3], at[4] ? at[4] : 1, at[5] ? at[5] : 1, at[6] ? at[6] : 1 };
+		y->dim[2], y->dim[3], at[0], at[1], at[2], at[3], at[4] ? at[4] : 1, at[5] ? at[5] : 1,
+		at[6] ? at[6] : 1 };
 }
 
 /* Where the kernel of output channel k has its element for channel `c` of its group. */
@@ -48,15 +52,18 @@ static void conv2d(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t q = (int64_t)e % v.q, p = (int64_t)e / v.q % v.p, k = (int64_t)e / (v.q * v.p) % v.k, n = (int64_t)e / (v.q * v.p * v.k);
+		int64_t q = (int64_t)e % v.q, p = (int64_t)e / v.q % v.p, k = (int64_t)e / (v.q * v.p) % v.k,
+			n = (int64_t)e / (v.q * v.p * v.k);
 		const int64_t own = v.c / v.groups, first_c = k / (v.k / v.groups) * own;
 		double sum = 0;
 		for (int64_t c = 0; c < own; c++)
 			for (int64_t r = 0; r < v.r; r++)
 				for (int64_t s = 0; s < v.s; s++) {
-					int64_t h = p * v.sh + r * v.dh - v.ph, i = q * v.sw + s * v.dw - v.pw;
+					int64_t h = p * v.sh + r * v.dh - v.ph,
+						i = q * v.sw + s * v.dw - v.pw;
 					if (h >= 0 && h < v.h && i >= 0 && i < v.w)
-						sum += (double)x[((n * v.c + first_c + c) * v.h + h) * v.w + i] * (double)w[weight_at(&v, k, c, r, s)];
+						sum += (double)x[((n * v.c + first_c + c) * v.h + h) * v.w +
+							i] * (double)w[weight_at(&v, k, c, r, s)];
 				}
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
@@ -70,16 +77,19 @@ static void conv2d_dx(const struct hd_call *call, uint64_t first, uint64_t last,
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t i = (int64_t)e % v.w, h = (int64_t)e / v.w % v.h, c = (int64_t)e / (v.w * v.h) % v.c, n = (int64_t)e / (v.w * v.h * v.c);
+		int64_t i = (int64_t)e % v.w, h = (int64_t)e / v.w % v.h, c = (int64_t)e / (v.w * v.h) % v.c,
+			n = (int64_t)e / (v.w * v.h * v.c);
 		const int64_t own = v.c / v.groups, each = v.k / v.groups, group = c / own;
 		double sum = 0;
 		for (int64_t k = group * each; k < (group + 1) * each; k++)
 			for (int64_t r = 0; r < v.r; r++)
 				for (int64_t s = 0; s < v.s; s++) {
 					int64_t up = h + v.ph - r * v.dh, left = i + v.pw - s * v.dw;
-					if (up < 0 || left < 0 || up % v.sh || left % v.sw || up / v.sh >= v.p || left / v.sw >= v.q)
+					if (up < 0 || left < 0 || up % v.sh || left % v.sw ||
+						up / v.sh >= v.p || left / v.sw >= v.q)
 						continue;
-					sum += (double)dy[((n * v.k + k) * v.p + up / v.sh) * v.q + left / v.sw] *
+					sum += (double)dy[((n * v.k + k) * v.p + up / v.sh) * v.q +
+						left / v.sw] *
 						(double)w[weight_at(&v, k, c - group * own, r, s)];
 				}
 		hd_ref_out(call, 0)[e] = (float)sum;
@@ -100,9 +110,11 @@ static void conv2d_dw(const struct hd_call *call, uint64_t first, uint64_t last,
 		for (int64_t n = 0; n < v.n; n++)
 			for (int64_t p = 0; p < v.p; p++)
 				for (int64_t q = 0; q < v.q; q++) {
-					int64_t h = p * v.sh + r * v.dh - v.ph, i = q * v.sw + s * v.dw - v.pw;
+					int64_t h = p * v.sh + r * v.dh - v.ph,
+						i = q * v.sw + s * v.dw - v.pw;
 					if (h >= 0 && h < v.h && i >= 0 && i < v.w)
-						sum += (double)dy[((n * v.k + k) * v.p + p) * v.q + q] * (double)x[((n * v.c + c) * v.h + h) * v.w + i];
+						sum += (double)dy[((n * v.k + k) * v.p + p) * v.q + q] *
+							(double)x[((n * v.c + c) * v.h + h) * v.w + i];
 				}
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
@@ -115,7 +127,8 @@ static struct heads heads_of(const struct hd_call *call, const struct hd_operand
 {
 	int64_t c = qkv->dim[2] / 3, heads = call->attr.i[0];
 
-	return (struct heads){ qkv->dim[1], c, heads, c / heads, call->attr.i[1] != 0, 1.0 / sqrt((double)(c / heads)) };
+	return (struct heads){ qkv->dim[1], c, heads, c / heads, call->attr.i[1] != 0,
+		1.0 / sqrt((double)(c / heads)) };
 }
 
 /* Softmax of row i of the scores of one head into p[0..visible); returns its logarithmic sum. */
@@ -145,7 +158,8 @@ static uint64_t image_heads(const struct hd_call *call)
 	return (uint64_t)(qkv->dim[0] * call->attr.i[0]);
 }
 
-static size_t attention_scratch(const struct hd_call *call) { return (size_t)call->in[0].dim[1] * sizeof(double); }
+static size_t attention_scratch(const struct hd_call *call) { return (size_t)call->in[0].dim[1] *
+	sizeof(double); }
 
 /* A unit is a head of a sequence. */
 static void attention(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -155,8 +169,10 @@ static void attention(const struct hd_call *call, uint64_t first, uint64_t last,
 
 	for (uint64_t unit = first; unit < last; unit++) {
 		int64_t n = (int64_t)unit / h.heads, head = (int64_t)unit % h.heads;
-		const float *q = hd_ref_in(call, 0) + n * h.t * 3 * h.c + head * h.d, *k = q + h.c, *v = k + h.c;
-		float *y = hd_ref_out(call, 0) + n * h.t * h.c + head * h.d, *lse = hd_ref_out(call, 1) + (int64_t)unit * h.t;
+		const float *q = hd_ref_in(call, 0) + n * h.t * 3 * h.c + head * h.d, *k = q + h.c,
+			*v = k + h.c;
+		float *y = hd_ref_out(call, 0) + n * h.t * h.c + head * h.d,
+			*lse = hd_ref_out(call, 1) + (int64_t)unit * h.t;
 		for (int64_t i = 0; i < h.t; i++) {
 			int64_t visible = h.causal ? i + 1 : h.t;
 			lse[i] = (float)attend(&h, q + i * 3 * h.c, k, visible, p);

@@ -9,10 +9,12 @@ static struct pool pool_of(const struct hd_call *call, const struct hd_operand *
 {
 	const int32_t *a = call->attr.i;
 
-	return (struct pool){ x->dim[2], x->dim[3], y->dim[2], y->dim[3], a[0], a[1], a[2], a[3], a[4], a[5], a[6] != 0 };
+	return (struct pool){ x->dim[2], x->dim[3], y->dim[2], y->dim[3], a[0], a[1], a[2], a[3], a[4], a[5],
+		a[6] != 0 };
 }
 
-static uint64_t planes(const struct hd_call *call) { return (uint64_t)(call->out[0].dim[0] * call->out[0].dim[1]); }
+static uint64_t planes(const struct hd_call *call) { return (uint64_t)(call->out[0].dim[0] *
+	call->out[0].dim[1]); }
 
 /* Where element k of window (p, q) lies in its plane; -1: on a pad. */
 static int64_t window_at(const struct pool *v, int64_t p, int64_t q, int64_t k)
@@ -54,7 +56,8 @@ static void maxpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t la
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
-		const float *plane = hd_ref_in(call, 1) + (int64_t)u * v.h * v.w, *from = hd_ref_in(call, 0) + (int64_t)u * v.p * v.q;
+		const float *plane = hd_ref_in(call, 1) + (int64_t)u * v.h * v.w,
+			*from = hd_ref_in(call, 0) + (int64_t)u * v.p * v.q;
 		float *to = hd_ref_out(call, 0) + (int64_t)u * v.h * v.w;
 		for (int64_t i = 0; i < v.h * v.w; i++)
 			to[i] = 0;
@@ -85,7 +88,8 @@ static void avgpool2d(const struct hd_call *call, uint64_t first, uint64_t last,
 				int64_t at = window_at(&v, e / v.q, e % v.q, k);
 				sum += at < 0 ? 0 : (double)hd_ref_in(call, 0)[(int64_t)u * v.h * v.w + at];
 			}
-			hd_ref_out(call, 0)[(int64_t)u * v.p * v.q + e] = (float)(sum / divisor(&v, e / v.q, e % v.q));
+			hd_ref_out(call, 0)[(int64_t)u * v.p * v.q + e] = (float)(sum / divisor(&v, e / v.q,
+				e % v.q));
 		}
 }
 
@@ -97,16 +101,20 @@ static void avgpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t la
 	for (uint64_t u = first; u < last; u++)
 		for (int64_t i = 0; i < v.h * v.w; i++) {
 			double sum = 0;
-			for (int64_t k = 0; k < v.kh * v.kw; k++) {       /* the windows whose element k is pixel i */
-				int64_t h = i / v.w + v.ph - k / v.kw, w = i % v.w + v.pw - k % v.kw, p = h / v.sh, q = w / v.sw;
+			/* the windows whose element k is pixel i */
+			for (int64_t k = 0; k < v.kh * v.kw; k++) {
+				int64_t h = i / v.w + v.ph - k / v.kw, w = i % v.w + v.pw - k % v.kw,
+					p = h / v.sh, q = w / v.sw;
 				if (h >= 0 && w >= 0 && h % v.sh == 0 && w % v.sw == 0 && p < v.p && q < v.q)
-					sum += (double)hd_ref_in(call, 0)[((int64_t)u * v.p + p) * v.q + q] / divisor(&v, p, q);
+					sum += (double)hd_ref_in(call,
+						0)[((int64_t)u * v.p + p) * v.q + q] / divisor(&v, p, q);
 			}
 			hd_ref_out(call, 0)[(int64_t)u * v.h * v.w + i] = (float)sum;
 		}
 }
 
-/* x[N,C,..] seen as [N,C,inner]; a unit is a group of `own` channels of one sample, `len` elements side by side. */
+/* x[N,C,..] seen as [N,C,inner]; a unit is a group of `own` channels of one sample, `len` elements side by
+ * side. */
 struct group { int64_t c, inner, own, len, groups; };
 
 static struct group group_of(const struct hd_call *call, const struct hd_operand *x)
@@ -116,7 +124,8 @@ static struct group group_of(const struct hd_call *call, const struct hd_operand
 	return (struct group){ x->dim[1], inner, own, own * inner, call->attr.i[0] };
 }
 
-static uint64_t sample_groups(const struct hd_call *call) { return (uint64_t)(call->out[0].dim[0] * call->attr.i[0]); }
+static uint64_t sample_groups(const struct hd_call *call) { return (uint64_t)(call->out[0].dim[0] *
+	call->attr.i[0]); }
 
 static void groupnorm(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
@@ -135,7 +144,8 @@ static void groupnorm(const struct hd_call *call, uint64_t first, uint64_t last,
 		for (int64_t i = 0; i < v.len; i++) {
 			int64_t c = (int64_t)u % v.groups * v.own + i / v.inner;
 			hd_ref_out(call, 0)[(int64_t)u * v.len + i] =
-				(float)(((double)x[i] - mean) * rstd * (double)hd_ref_in(call, 1)[c] + (double)hd_ref_in(call, 2)[c]);
+				(float)(((double)x[i] - mean) * rstd * (double)hd_ref_in(call,
+				1)[c] + (double)hd_ref_in(call, 2)[c]);
 		}
 		hd_ref_out(call, 1)[2 * u] = (float)mean;
 		hd_ref_out(call, 1)[2 * u + 1] = (float)rstd;
@@ -149,9 +159,11 @@ static void groupnorm_dx(const struct hd_call *call, uint64_t first, uint64_t la
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
-		const float *dy = hd_ref_in(call, 0) + (int64_t)u * v.len, *x = hd_ref_in(call, 1) + (int64_t)u * v.len;
+		const float *dy = hd_ref_in(call, 0) + (int64_t)u * v.len,
+			*x = hd_ref_in(call, 1) + (int64_t)u * v.len;
 		const float *gamma = hd_ref_in(call, 2) + (int64_t)u % v.groups * v.own;
-		double mean = (double)hd_ref_in(call, 3)[2 * u], rstd = (double)hd_ref_in(call, 3)[2 * u + 1], gmean = 0, along = 0;
+		double mean = (double)hd_ref_in(call, 3)[2 * u], rstd = (double)hd_ref_in(call, 3)[2 * u + 1],
+			gmean = 0, along = 0;
 
 		for (int64_t i = 0; i < v.len; i++) {
 			double g = (double)dy[i] * (double)gamma[i / v.inner];
@@ -160,7 +172,8 @@ static void groupnorm_dx(const struct hd_call *call, uint64_t first, uint64_t la
 		}
 		for (int64_t i = 0; i < v.len; i++)
 			hd_ref_out(call, 0)[(int64_t)u * v.len + i] =
-				(float)(rstd * ((double)dy[i] * (double)gamma[i / v.inner] - gmean - ((double)x[i] - mean) * rstd * along));
+				(float)(rstd * ((double)dy[i] * (double)gamma[i / v.inner] - gmean -
+				((double)x[i] - mean) * rstd * along));
 	}
 }
 
@@ -175,7 +188,9 @@ static void groupnorm_dg(const struct hd_call *call, uint64_t first, uint64_t la
 			const float *stats = hd_ref_in(call, 2) + 2 * (n * v.groups + (int64_t)c / v.own);
 			for (int64_t i = 0; i < v.inner; i++) {
 				int64_t at = (n * v.c + (int64_t)c) * v.inner + i;
-				sum += (double)hd_ref_in(call, 0)[at] * ((double)hd_ref_in(call, 1)[at] - (double)stats[0]) * (double)stats[1];
+				sum += (double)hd_ref_in(call,
+					0)[at] * ((double)hd_ref_in(call, 1)[at] - (double)stats[0]) *
+					(double)stats[1];
 			}
 		}
 		hd_ref_out(call, 0)[c] = (float)sum;

@@ -9,7 +9,8 @@ static double act_of(int act, const float *f, double x)
 {
 	switch ((enum hd_act)act) {
 	case HD_ACT_RELU:     return x < 0 ? 0 : x;
-	case HD_ACT_GELU:     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+	case HD_ACT_GELU:     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) *
+		(x + 0.044715 * x * x * x)));
 	case HD_ACT_TANH:     return tanh(x);
 	case HD_ACT_SIGMOID:  return 1 / (1 + exp(-x));
 	case HD_ACT_SILU:     return x / (1 + exp(-x));
@@ -74,7 +75,8 @@ static void map(const struct hd_call *call, uint64_t first, uint64_t last, void 
 		switch (call->op) {
 		case HD_OP_SCALE:  out[e] = a[e] * call->attr.f[0]; break;
 		case HD_OP_ACT:    out[e] = (float)act_of(call->attr.i[0], call->attr.f, (double)a[e]); break;
-		case HD_OP_ACT_DX: out[e] = (float)((double)a[e] * slope_of(call->attr.i[0], call->attr.f, (double)b[e])); break;
+		case HD_OP_ACT_DX: out[e] = (float)((double)a[e] * slope_of(call->attr.i[0], call->attr.f,
+			(double)b[e])); break;
 		default:           break;
 		}
 }
@@ -110,18 +112,22 @@ static void embed(const struct hd_call *call, uint64_t first, uint64_t last, voi
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++)
 		for (int64_t i = 0; i < c; i++)
-			hd_ref_out(call, 0)[(int64_t)u * c + i] = ids[u] >= 0 && ids[u] < call->in[1].dim[0] ? hd_ref_in(call, 1)[ids[u] * c + i] : NAN;
+			hd_ref_out(call, 0)[(int64_t)u * c + i] = ids[u] >= 0 &&
+				ids[u] < call->in[1].dim[0] ? hd_ref_in(call, 1)[ids[u] * c + i] : NAN;
 }
 
-/* The number that element `e` of the call has in its virtual node: row0 counts extent 0, and of a part extent 1 begins at `from`. */
+/* The number that element `e` of the call has in its virtual node: row0 counts extent 0, and of a part
+ * extent 1 begins at `from`. */
 static uint64_t number_of(const struct hd_call *call, uint64_t e)
 {
 	const struct hd_operand *y = &call->out[0];
-	const uint64_t per = y->elems / (uint64_t)y->dim[0], row = call->draw.row0 + e / per, inside = e % per;
+	const uint64_t per = y->elems / (uint64_t)y->dim[0], row = call->draw.row0 + e / per,
+		inside = e % per;
 
 	if (!call->attr.i[1])
 		return row * per + inside;
-	return (row * (uint64_t)call->attr.i[1] + (uint64_t)call->attr.i[0]) * (per / (uint64_t)y->dim[1]) + inside;
+	return (row * (uint64_t)call->attr.i[1] + (uint64_t)call->attr.i[0]) * (per / (uint64_t)y->dim[1]) +
+		inside;
 }
 
 static void dropout(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -133,8 +139,10 @@ static void dropout(const struct hd_call *call, uint64_t first, uint64_t last, v
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
 		uint64_t element = number_of(call, e);
-		struct hd_philox random = hd_philox_model(draw->seed, draw->step, draw->vn, draw->op, element / 4);
-		hd_ref_out(call, 0)[e] = random.word[element % 4] >= from ? hd_ref_in(call, 0)[e] / kept : 0.0f;
+		struct hd_philox random = hd_philox_model(draw->seed, draw->step, draw->vn, draw->op,
+			element / 4);
+		hd_ref_out(call, 0)[e] = random.word[element % 4] >= from ? hd_ref_in(call, 0)[e] / kept :
+			0.0f;
 	}
 }
 
@@ -148,7 +156,8 @@ static void softmax_xent_dx(const struct hd_call *call, uint64_t first, uint64_t
 		const float *x = hd_ref_in(call, 0) + (int64_t)u * v;
 		float *dx = hd_ref_out(call, 0) + (int64_t)u * v;
 		for (int64_t i = 0; i < v; i++)
-			dx[i] = labels[u] == -1 ? 0.0f : (float)(exp((double)x[i] - (double)hd_ref_in(call, 2)[u]) - (i == labels[u]));
+			dx[i] = labels[u] == -1 ? 0.0f : (float)(exp((double)x[i] - (double)hd_ref_in(call,
+				2)[u]) - (i == labels[u]));
 	}
 }
 
@@ -158,7 +167,8 @@ static void mse_dx(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++)
-		hd_ref_out(call, 0)[e] = (float)(2 * ((double)hd_ref_in(call, 0)[e] - (double)hd_ref_in(call, 1)[e]) / (double)c);
+		hd_ref_out(call, 0)[e] = (float)(2 * ((double)hd_ref_in(call, 0)[e] - (double)hd_ref_in(call,
+			1)[e]) / (double)c);
 }
 
 static void view(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)

@@ -8,7 +8,8 @@
 /* A unit is a row of the table: the positions that name it, in order. */
 static uint64_t table_rows(const struct hd_call *call) { return (uint64_t)hd_rows(&call->out[0]); }
 
-static size_t row_of_sums(const struct hd_call *call) { return (size_t)hd_cols(&call->out[0]) * sizeof(double); }
+static size_t row_of_sums(const struct hd_call *call) { return (size_t)hd_cols(&call->out[0]) *
+	sizeof(double); }
 
 static void embed_dw(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
@@ -27,7 +28,8 @@ static void embed_dw(const struct hd_call *call, uint64_t first, uint64_t last, 
 	}
 }
 
-/* Sum over all extents but one (axis), or over the leading ones (keep). The input is seen as [outer, kept, inner]. */
+/* Sum over all extents but one (axis), or over the leading ones (keep). The input is seen as [outer, kept,
+ * inner]. */
 static void sum_rows(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct hd_operand *x = &call->in[0];
@@ -58,7 +60,8 @@ static void layernorm(const struct hd_call *call, uint64_t first, uint64_t last,
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
 		const float *x = hd_ref_in(call, 0) + (int64_t)u * c;
-		float *y = hd_ref_out(call, 0) + (int64_t)u * c, *stats = hd_ref_out(call, fused ? 2 : 1) + 2 * u;
+		float *y = hd_ref_out(call, 0) + (int64_t)u * c,
+			*stats = hd_ref_out(call, fused ? 2 : 1) + 2 * u;
 		double mean = 0, variance = 0;
 
 		if (fused) {
@@ -88,8 +91,10 @@ static void layernorm_dx(const struct hd_call *call, uint64_t first, uint64_t la
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
-		const float *dy = hd_ref_in(call, 0) + (int64_t)u * c, *x = hd_ref_in(call, 1) + (int64_t)u * c;
-		const double mean = (double)hd_ref_in(call, 3)[2 * u], rstd = (double)hd_ref_in(call, 3)[2 * u + 1];
+		const float *dy = hd_ref_in(call, 0) + (int64_t)u * c,
+			*x = hd_ref_in(call, 1) + (int64_t)u * c;
+		const double mean = (double)hd_ref_in(call, 3)[2 * u],
+			rstd = (double)hd_ref_in(call, 3)[2 * u + 1];
 		double sum = 0, along = 0;
 		for (int64_t i = 0; i < c; i++) {
 			double g = (double)dy[i] * (double)gamma[i];
@@ -98,7 +103,8 @@ static void layernorm_dx(const struct hd_call *call, uint64_t first, uint64_t la
 		}
 		for (int64_t i = 0; i < c; i++) {
 			double g = (double)dy[i] * (double)gamma[i], n = ((double)x[i] - mean) * rstd;
-			hd_ref_out(call, 0)[(int64_t)u * c + i] = (float)(rstd * (g - sum / (double)c - n * along / (double)c));
+			hd_ref_out(call, 0)[(int64_t)u * c + i] =
+				(float)(rstd * (g - sum / (double)c - n * along / (double)c));
 		}
 	}
 }
@@ -113,7 +119,8 @@ static void layernorm_dg(const struct hd_call *call, uint64_t first, uint64_t la
 		double sum = 0;
 		for (uint64_t n = 0; n < rows; n++)
 			sum += (double)hd_ref_in(call, 0)[n * c + u] *
-				((double)hd_ref_in(call, 1)[n * c + u] - (double)stats[2 * n]) * (double)stats[2 * n + 1];
+				((double)hd_ref_in(call, 1)[n * c + u] - (double)stats[2 * n]) *
+				(double)stats[2 * n + 1];
 		hd_ref_out(call, 0)[u] = (float)sum;
 	}
 }
@@ -135,7 +142,8 @@ static void softmax_xent(const struct hd_call *call, uint64_t first, uint64_t la
 		for (int64_t i = 0; i < v; i++)
 			sum += exp((double)x[i] - (double)x[most]);
 		double lse = (double)x[most] + log(sum);
-		hd_ref_out(call, 0)[u] = labels[u] == -1 ? 0.0f : labels[u] >= v ? NAN : (float)(lse - (double)x[labels[u]]);
+		hd_ref_out(call, 0)[u] = labels[u] == -1 ? 0.0f : labels[u] >= v ? NAN :
+			(float)(lse - (double)x[labels[u]]);
 		hd_ref_out(call, 1)[u] = (float)lse;
 		hd_ref_out(call, 2)[u] = labels[u] == most ? 1.0f : 0.0f;
 	}
@@ -149,7 +157,8 @@ static void mse(const struct hd_call *call, uint64_t first, uint64_t last, void 
 	for (uint64_t u = first; u < last; u++) {
 		double sum = 0;
 		for (int64_t i = 0; i < c; i++) {
-			double gap = (double)hd_ref_in(call, 0)[(int64_t)u * c + i] - (double)hd_ref_in(call, 1)[(int64_t)u * c + i];
+			double gap = (double)hd_ref_in(call, 0)[(int64_t)u * c + i] - (double)hd_ref_in(call,
+				1)[(int64_t)u * c + i];
 			sum += gap * gap;
 		}
 		hd_ref_out(call, 0)[u] = (float)(sum / (double)c);

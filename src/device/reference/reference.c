@@ -14,7 +14,8 @@ size_t hd_ref_no_scratch(const struct hd_call *call) { (void)call; return 0; }
 static const struct hd_ref_op *find(uint16_t op)
 {
 	static const struct hd_ref_op *(*const files[])(uint16_t op) = {
-		hd_ref_batch, hd_ref_blocked, hd_ref_dense, hd_ref_images, hd_ref_map, hd_ref_sequences, hd_ref_tensors, hd_ref_reduce,
+		hd_ref_batch, hd_ref_blocked, hd_ref_dense, hd_ref_images, hd_ref_map, hd_ref_sequences,
+			hd_ref_tensors, hd_ref_reduce,
 	};
 	enum { NFILES = sizeof files / sizeof files[0] };
 
@@ -72,14 +73,17 @@ static void copy(float *dst, const float *src, uint64_t len)
 static double sumsq(const float *at, uint64_t len) { return hd_lanes_sumsq(at, len); }
 
 const struct hd_cpu_vector hd_ref_vector = {
-	.update = hd_optim_update_plain, .measure = hd_optim_measure_plain, .add = add, .copy = copy, .sumsq = sumsq,
+	.update = hd_optim_update_plain, .measure = hd_optim_measure_plain, .add = add, .copy = copy,
+		.sumsq = sumsq,
 };
 
 static void no_init(void) { }
 
-static enum hd_err reference_open(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag)
+static enum hd_err reference_open(struct hd_device *device, const struct hd_device_spec *spec,
+	struct hd_diag *diag)
 {
-	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ rows, rows, &hd_ref_vector, no_init, "none" }, diag);
+	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ rows, rows, &hd_ref_vector, no_init,
+		"none" }, diag);
 }
 
 const struct hd_device_ops hd_device_reference = {

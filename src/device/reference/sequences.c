@@ -41,13 +41,15 @@ static void rmsnorm_dx(const struct hd_call *call, uint64_t first, uint64_t last
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
-		const float *dy = hd_ref_in(call, 0) + (int64_t)u * c, *x = hd_ref_in(call, 1) + (int64_t)u * c, *gamma = hd_ref_in(call, 2);
+		const float *dy = hd_ref_in(call, 0) + (int64_t)u * c,
+			*x = hd_ref_in(call, 1) + (int64_t)u * c, *gamma = hd_ref_in(call, 2);
 		const double root = (double)hd_ref_in(call, 3)[u];
 		double along = 0;
 		for (int64_t i = 0; i < c; i++)
 			along += (double)dy[i] * (double)gamma[i] * (double)x[i];
 		for (int64_t i = 0; i < c; i++)
-			hd_ref_out(call, 0)[(int64_t)u * c + i] = (float)(root * (double)dy[i] * (double)gamma[i] -
+			hd_ref_out(call, 0)[(int64_t)u * c + i] =
+				(float)(root * (double)dy[i] * (double)gamma[i] -
 				(double)x[i] * root * root * root * along / (double)c);
 	}
 }
@@ -60,7 +62,8 @@ static void rmsnorm_dg(const struct hd_call *call, uint64_t first, uint64_t last
 	for (uint64_t u = first; u < last; u++) {
 		double sum = 0;
 		for (uint64_t n = 0; n < rows; n++)
-			sum += (double)hd_ref_in(call, 0)[n * c + u] * (double)hd_ref_in(call, 1)[n * c + u] * (double)hd_ref_in(call, 2)[n];
+			sum += (double)hd_ref_in(call, 0)[n * c + u] * (double)hd_ref_in(call,
+				1)[n * c + u] * (double)hd_ref_in(call, 2)[n];
 		hd_ref_out(call, 0)[u] = (float)sum;
 	}
 }
@@ -75,8 +78,10 @@ static void rotary(const struct hd_call *call, uint64_t first, uint64_t last, vo
 		for (int64_t e = 0; e < x->dim[2]; e++) {
 			const int64_t row = (int64_t)u * x->dim[2], i = e % d % half;
 			const bool high = e % d >= half;
-			double angle = (double)((int64_t)u % x->dim[1]) * pow((double)call->attr.f[0], -2.0 * (double)i / (double)d);
-			double a = (double)hd_ref_in(call, 0)[row + e], b = (double)hd_ref_in(call, 0)[row + (high ? e - half : e + half)];
+			double angle = (double)((int64_t)u % x->dim[1]) * pow((double)call->attr.f[0],
+				-2.0 * (double)i / (double)d);
+			double a = (double)hd_ref_in(call, 0)[row + e],
+				b = (double)hd_ref_in(call, 0)[row + (high ? e - half : e + half)];
 			double turn = (call->attr.i[1] ? -sin(angle) : sin(angle)) * (high ? 1 : -1);
 			hd_ref_out(call, 0)[row + e] = (float)(a * cos(angle) + b * turn);
 		}
@@ -97,7 +102,8 @@ static void swiglu_dx(const struct hd_call *call, uint64_t first, uint64_t last,
 {
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
-		double dy = (double)hd_ref_in(call, 0)[u], a = (double)hd_ref_in(call, 1)[u], b = (double)hd_ref_in(call, 2)[u], s = sigmoid(a);
+		double dy = (double)hd_ref_in(call, 0)[u], a = (double)hd_ref_in(call, 1)[u],
+			b = (double)hd_ref_in(call, 2)[u], s = sigmoid(a);
 		hd_ref_out(call, 0)[u] = (float)(dy * b * (s + a * s * (1 - s)));
 		hd_ref_out(call, 1)[u] = (float)(dy * a * s);
 	}
@@ -111,7 +117,8 @@ static struct attend attend_of(const struct hd_call *call, int q)
 	const bool padded = call->op == HD_OP_ATTEND_PAD || call->op == HD_OP_ATTEND_PAD_DX;
 	const int64_t heads = call->attr.i[0];
 
-	return (struct attend){ call->in[q].dim[1], heads, call->attr.i[1], call->in[q].dim[2] / heads, call->attr.i[2] != 0,
+	return (struct attend){ call->in[q].dim[1], heads, call->attr.i[1], call->in[q].dim[2] / heads,
+		call->attr.i[2] != 0,
 		padded ? call->in[call->nin - 1].at : NULL, call->attr.i[3] };
 }
 
@@ -121,7 +128,8 @@ static bool seen(const struct attend *a, int64_t sample, int64_t i, int64_t j)
 }
 
 /* Probabilities of one query; returns their logarithmic sum, 0 where nothing is seen. */
-static double weigh(const struct attend *a, const float *q, const float *k, int64_t sample, int64_t i, double *p)
+static double weigh(const struct attend *a, const float *q, const float *k, int64_t sample, int64_t i,
+	double *p)
 {
 	double most = -INFINITY, sum = 0;
 
@@ -140,8 +148,10 @@ static double weigh(const struct attend *a, const float *q, const float *k, int6
 	return lse;
 }
 
-static uint64_t attend_units(const struct hd_call *call) { return (uint64_t)(call->in[0].dim[0] * call->attr.i[0]); }
-static size_t attend_scratch(const struct hd_call *call) { return (size_t)call->in[0].dim[1] * sizeof(double); }
+static uint64_t attend_units(const struct hd_call *call) { return (uint64_t)(call->in[0].dim[0] *
+	call->attr.i[0]); }
+static size_t attend_scratch(const struct hd_call *call) { return (size_t)call->in[0].dim[1] * sizeof(double);
+	}
 
 /* A unit is a head of queries of a sample. */
 static void attend(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -149,12 +159,15 @@ static void attend(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	const struct attend a = attend_of(call, 0);
 
 	for (uint64_t u = first; u < last; u++) {
-		const int64_t n = (int64_t)u / a.heads, head = (int64_t)u % a.heads, reads = head / (a.heads / a.kv);
-		const float *k = hd_ref_in(call, 1) + (n * a.t * a.kv + reads) * a.d, *v = hd_ref_in(call, 2) + (n * a.t * a.kv + reads) * a.d;
+		const int64_t n = (int64_t)u / a.heads, head = (int64_t)u % a.heads,
+			reads = head / (a.heads / a.kv);
+		const float *k = hd_ref_in(call, 1) + (n * a.t * a.kv + reads) * a.d,
+			*v = hd_ref_in(call, 2) + (n * a.t * a.kv + reads) * a.d;
 		double *p = scratch;
 		for (int64_t i = 0; i < a.t; i++) {
 			const int64_t at = ((n * a.t + i) * a.heads + head) * a.d;
-			hd_ref_out(call, 1)[(int64_t)u * a.t + i] = (float)weigh(&a, hd_ref_in(call, 0) + at, k, n, i, p);
+			hd_ref_out(call, 1)[(int64_t)u * a.t + i] = (float)weigh(&a, hd_ref_in(call, 0) + at,
+				k, n, i, p);
 			for (int64_t e = 0; e < a.d; e++) {
 				double sum = 0;
 				for (int64_t j = 0; j < a.t; j++)
@@ -165,7 +178,8 @@ static void attend(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	}
 }
 
-static uint64_t attend_dx_units(const struct hd_call *call) { return (uint64_t)(call->in[1].dim[0] * call->attr.i[1]); }
+static uint64_t attend_dx_units(const struct hd_call *call) { return (uint64_t)(call->in[1].dim[0] *
+	call->attr.i[1]); }
 
 static size_t attend_dx_scratch(const struct hd_call *call)
 {
@@ -176,11 +190,14 @@ static size_t attend_dx_scratch(const struct hd_call *call)
 struct attend_sums { double *p, *dp, *dq, *dk, *dv; };
 
 /* One query: its dq, and what it adds to dk and dv of its head of keys. Formulas as in dense.c. */
-static void attend_dx_query(const struct hd_call *call, const struct attend *a, int64_t n, int64_t head, int64_t i, const struct attend_sums *s)
+static void attend_dx_query(const struct hd_call *call, const struct attend *a, int64_t n, int64_t head,
+	int64_t i, const struct attend_sums *s)
 {
-	const int64_t at = ((n * a->t + i) * a->heads + head) * a->d, reads = head / (a->heads / a->kv), step = a->kv * a->d;
+	const int64_t at = ((n * a->t + i) * a->heads + head) * a->d, reads = head / (a->heads / a->kv),
+		step = a->kv * a->d;
 	const float *dy = hd_ref_in(call, 0) + at, *q = hd_ref_in(call, 1) + at;
-	const float *k = hd_ref_in(call, 2) + (n * a->t * a->kv + reads) * a->d, *v = hd_ref_in(call, 3) + (n * a->t * a->kv + reads) * a->d;
+	const float *k = hd_ref_in(call, 2) + (n * a->t * a->kv + reads) * a->d,
+		*v = hd_ref_in(call, 3) + (n * a->t * a->kv + reads) * a->d;
 	double along = 0;
 
 	weigh(a, q, k, n, i, s->p);
@@ -230,9 +247,11 @@ static void attend_dx(const struct hd_call *call, uint64_t first, uint64_t last,
 	}
 }
 
-/* Recurrent cells. A unit is a sample; its state, in f64, lies in scratch: what is stored is rounded, what goes on is not. */
+/* Recurrent cells. A unit is a sample; its state, in f64, lies in scratch: what is stored is rounded, what
+ * goes on is not. */
 static uint64_t samples(const struct hd_call *call) { return (uint64_t)call->out[0].dim[0]; }
-static size_t cell_scratch(const struct hd_call *call) { return (size_t)(call->in[1].dim[0] + 4 * call->in[1].dim[1]) * sizeof(double); }
+static size_t cell_scratch(const struct hd_call *call) { return (size_t)(call->in[1].dim[0] + 4 *
+	call->in[1].dim[1]) * sizeof(double); }
 
 /* to = w h + b, all gates. */
 static void recur(const struct hd_call *call, const double *h, double *to)
@@ -281,9 +300,12 @@ static void lstm_dx(const struct hd_call *call, uint64_t first, uint64_t last, v
 			const int64_t at = ((int64_t)u * t + s) * width;
 			for (int64_t j = 0; j < width; j++) {
 				const float *gate = hd_ref_in(call, 3) + 4 * at + j;
-				double i = (double)gate[0], f = (double)gate[width], n = (double)gate[2 * width], o = (double)gate[3 * width];
-				double before = s ? (double)hd_ref_in(call, 2)[at - width + j] : 0, squashed = tanh((double)hd_ref_in(call, 2)[at + j]);
-				double d = dh[j] + (double)hd_ref_in(call, 0)[at + j], c = dc[j] + d * o * (1 - squashed * squashed);
+				double i = (double)gate[0], f = (double)gate[width],
+					n = (double)gate[2 * width], o = (double)gate[3 * width];
+				double before = s ? (double)hd_ref_in(call, 2)[at - width + j] : 0,
+					squashed = tanh((double)hd_ref_in(call, 2)[at + j]);
+				double d = dh[j] + (double)hd_ref_in(call, 0)[at + j],
+					c = dc[j] + d * o * (1 - squashed * squashed);
 				dg[j] = c * n * i * (1 - i);
 				dg[width + j] = c * before * f * (1 - f);
 				dg[2 * width + j] = c * i * (1 - n * n);
@@ -312,7 +334,8 @@ static void gru(const struct hd_call *call, uint64_t first, uint64_t last, void 
 			const float *x = hd_ref_in(call, 0) + s * 3 * width;
 			recur(call, h, g);
 			for (int64_t i = 0; i < width; i++) {
-				double r = sigmoid((double)x[i] + g[i]), z = sigmoid((double)x[width + i] + g[width + i]);
+				double r = sigmoid((double)x[i] + g[i]),
+					z = sigmoid((double)x[width + i] + g[width + i]);
 				double n = tanh((double)x[2 * width + i] + r * g[2 * width + i]);
 				h[i] = (1 - z) * n + z * h[i];
 				hd_ref_out(call, 0)[s * width + i] = (float)h[i];
@@ -336,8 +359,10 @@ static void gru_dx(const struct hd_call *call, uint64_t first, uint64_t last, vo
 			const int64_t at = ((int64_t)u * t + s) * width;
 			for (int64_t j = 0; j < width; j++) {
 				const float *gate = hd_ref_in(call, 3) + 3 * at + j;
-				double r = (double)gate[0], z = (double)gate[width], n = (double)gate[2 * width], pre = (double)hd_ref_in(call, 4)[at + j];
-				double before = s ? (double)hd_ref_in(call, 2)[at - width + j] : 0, d = dh[j] + (double)hd_ref_in(call, 0)[at + j];
+				double r = (double)gate[0], z = (double)gate[width],
+					n = (double)gate[2 * width], pre = (double)hd_ref_in(call, 4)[at + j];
+				double before = s ? (double)hd_ref_in(call, 2)[at - width + j] : 0,
+					d = dh[j] + (double)hd_ref_in(call, 0)[at + j];
 				double dn = d * (1 - z) * (1 - n * n);
 				dg[j] = dn * pre * r * (1 - r);
 				dg[width + j] = d * (before - n) * z * (1 - z);
@@ -359,14 +384,16 @@ static void gru_dx(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 static void recur_dw(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const int64_t n = call->in[0].dim[0], t = call->in[0].dim[1], g = call->in[0].dim[2], width = call->in[1].dim[2];
+	const int64_t n = call->in[0].dim[0], t = call->in[0].dim[1], g = call->in[0].dim[2],
+		width = call->in[1].dim[2];
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
 		const int64_t i = (int64_t)u / width, k = (int64_t)u % width;
 		double sum = 0;
 		for (int64_t s = 0; s < n * t; s++)
-			sum += s % t ? (double)hd_ref_in(call, 0)[s * g + i] * (double)hd_ref_in(call, 1)[(s - 1) * width + k] : 0;
+			sum += s % t ? (double)hd_ref_in(call, 0)[s * g + i] * (double)hd_ref_in(call,
+				1)[(s - 1) * width + k] : 0;
 		hd_ref_out(call, 0)[u] = (float)sum;
 	}
 }
@@ -381,7 +408,8 @@ static void mask_tokens(const struct hd_call *call, uint64_t first, uint64_t las
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
 		const uint32_t sample = (uint32_t)hd_hash64(x + (int64_t)u / t * t, (size_t)t * sizeof *x);
-		const struct hd_philox draw = hd_philox_mask(call->draw.seed, call->draw.step, call->draw.op, sample, (uint32_t)((int64_t)u % t));
+		const struct hd_philox draw = hd_philox_mask(call->draw.seed, call->draw.step, call->draw.op,
+			sample, (uint32_t)((int64_t)u % t));
 		const bool chosen = (double)draw.word[0] < (double)call->attr.f[0] * 4294967296.0;
 		const double fate = (double)draw.word[1] / 4294967296.0;
 

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Index arithmetic: element e of a shape as coordinates, and back for an operand that is repeated where its extent is 1. */
+/* Index arithmetic: element e of a shape as coordinates, and back for an operand that is repeated where
+ * its extent is 1. */
 static void coords_of(const struct hd_operand *o, uint64_t e, int64_t *at)
 {
 	for (int d = o->rank - 1; d >= 0; d--) {
@@ -68,11 +69,14 @@ static void pairs(const struct hd_call *call, uint64_t first, uint64_t last, voi
 	for (uint64_t e = first; e < last; e++) {
 		int64_t i = paired(call, 0, e), j = paired(call, 1, e);
 		if (call->in[0].dtype == HD_F32)
-			hd_ref_out(call, 0)[e] = (float)pair_of(call->op, (double)hd_ref_in(call, 0)[i], (double)hd_ref_in(call, 1)[j]);
+			hd_ref_out(call, 0)[e] = (float)pair_of(call->op, (double)hd_ref_in(call, 0)[i],
+				(double)hd_ref_in(call, 1)[j]);
 		else if (compares(call->op))
-			hd_ref_out(call, 0)[e] = (float)pair_of(call->op, ((const int32_t *)call->in[0].at)[i], ((const int32_t *)call->in[1].at)[j]);
+			hd_ref_out(call, 0)[e] = (float)pair_of(call->op,
+				((const int32_t *)call->in[0].at)[i], ((const int32_t *)call->in[1].at)[j]);
 		else
-			((int32_t *)call->out[0].at)[e] = pair_of_int(call->op, ((const int32_t *)call->in[0].at)[i], ((const int32_t *)call->in[1].at)[j]);
+			((int32_t *)call->out[0].at)[e] = pair_of_int(call->op,
+				((const int32_t *)call->in[0].at)[i], ((const int32_t *)call->in[1].at)[j]);
 	}
 }
 
@@ -91,7 +95,8 @@ static void copy(const struct hd_call *call, uint64_t to, const struct hd_operan
 {
 	size_t bytes = hd_dtype_bytes((enum hd_dtype)from->dtype);
 
-	memcpy((uint8_t *)call->out[0].at + to * bytes, (const uint8_t *)from->at + (size_t)at * bytes, bytes);
+	memcpy((uint8_t *)call->out[0].at + to * bytes, (const uint8_t *)from->at + (size_t)at * bytes,
+		bytes);
 }
 
 static void where(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -143,7 +148,8 @@ static void store(const struct hd_operand *o, uint64_t e, double x)
 	case HD_F32: ((float *)o->at)[e] = (float)x; break;
 	case HD_F64: ((double *)o->at)[e] = x; break;
 	case HD_I32: ((int32_t *)o->at)[e] = (int32_t)fmin(fmax(trunc(x), INT32_MIN), INT32_MAX); break;
-	case HD_I64: ((int64_t *)o->at)[e] = x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : (int64_t)x; break;
+	case HD_I64: ((int64_t *)o->at)[e] = x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : (int64_t)x;
+		break;
 	default:     ((uint8_t *)o->at)[e] = (uint8_t)fmin(fmax(trunc(x), 0), UINT8_MAX); break;
 	}
 }
@@ -180,10 +186,13 @@ static void cast(const struct hd_call *call, uint64_t first, uint64_t last, void
 {
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		if (call->in[0].dtype != HD_I64 || call->out[0].dtype == HD_F64 || call->out[0].dtype == HD_F32)
+		if (call->in[0].dtype != HD_I64 || call->out[0].dtype == HD_F64 ||
+			call->out[0].dtype == HD_F32)
 			store(&call->out[0], e, number(&call->in[0], (int64_t)e));
 		else
-			store(&call->out[0], e, (double)fmin(fmax((double)((const int64_t *)call->in[0].at)[e], INT32_MIN), INT32_MAX));
+			store(&call->out[0], e,
+				(double)fmin(fmax((double)((const int64_t *)call->in[0].at)[e], INT32_MIN),
+				INT32_MAX));
 		if (call->in[0].dtype == HD_I64 && call->out[0].dtype == HD_F32)
 			hd_ref_out(call, 0)[e] = (float)((const int64_t *)call->in[0].at)[e];
 	}
@@ -195,7 +204,8 @@ static void one_hot(const struct hd_call *call, uint64_t first, uint64_t last, v
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++)
-		hd_ref_out(call, 0)[e] = ((const int32_t *)call->in[0].at)[e / depth] == (int32_t)(e % depth) ? 1 : 0;
+		hd_ref_out(call, 0)[e] = ((const int32_t *)call->in[0].at)[e / depth] ==
+			(int32_t)(e % depth) ? 1 : 0;
 }
 
 /* Elements of extents d on. */
@@ -211,11 +221,13 @@ static int64_t span(const struct hd_operand *o, int d)
 static void gather(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct hd_operand *x = &call->in[0];
-	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]], nids = (int64_t)call->in[1].elems;
+	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]],
+		nids = (int64_t)call->in[1].elems;
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t id = ((const int32_t *)call->in[1].at)[(int64_t)e / inner % nids], outer = (int64_t)e / inner / nids;
+		int64_t id = ((const int32_t *)call->in[1].at)[(int64_t)e / inner % nids],
+			outer = (int64_t)e / inner / nids;
 		if (id >= 0 && id < axis)
 			copy(call, e, x, (outer * axis + id) * inner + (int64_t)e % inner);
 		else
@@ -226,7 +238,8 @@ static void gather(const struct hd_call *call, uint64_t first, uint64_t last, vo
 static void scatter_add(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct hd_operand *x = &call->out[0];
-	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]], nids = (int64_t)call->in[1].elems;
+	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]],
+		nids = (int64_t)call->in[1].elems;
 	const int32_t *ids = call->in[1].at;
 
 	(void)scratch;
@@ -235,7 +248,8 @@ static void scatter_add(const struct hd_call *call, uint64_t first, uint64_t las
 		double sum = 0;
 		for (int64_t k = 0; k < nids; k++)
 			if (ids[k] == mine)
-				sum += (double)hd_ref_in(call, 0)[(outer * nids + k) * inner + (int64_t)e % inner];
+				sum += (double)hd_ref_in(call,
+					0)[(outer * nids + k) * inner + (int64_t)e % inner];
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
 }
@@ -249,14 +263,16 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		double acc = call->op == HD_OP_REDUCE_MAX ? (double)-INFINITY : call->op == HD_OP_REDUCE_MIN ? (double)INFINITY :
+		double acc = call->op == HD_OP_REDUCE_MAX ? (double)-INFINITY : call->op == HD_OP_REDUCE_MIN ?
+			(double)INFINITY :
 			call->op == HD_OP_REDUCE_PROD ? 1 : 0;
 		uint64_t count = 0;
 		for (uint64_t i = 0; i < x->elems; i++) {
 			uint64_t falls_on = 0;
 			coords_of(x, i, at);
 			for (int d = 0; d < x->rank; d++)
-				falls_on = axes >> d & 1 ? falls_on : falls_on * (uint64_t)x->dim[d] + (uint64_t)at[d];
+				falls_on = axes >> d & 1 ? falls_on :
+					falls_on * (uint64_t)x->dim[d] + (uint64_t)at[d];
 			if (falls_on != e)
 				continue;
 			double v = (double)hd_ref_in(call, 0)[i];
@@ -271,7 +287,8 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 /* A line along an axis: element i of line `of` lies at (of / inner * axis + i) * inner + of % inner. */
 struct line { int64_t axis, inner; };
-static int64_t on_line(struct line l, uint64_t of, int64_t i) { return ((int64_t)of / l.inner * l.axis + i) * l.inner + (int64_t)of % l.inner; }
+static int64_t on_line(struct line l, uint64_t of, int64_t i) { return ((int64_t)of / l.inner * l.axis + i) *
+	l.inner + (int64_t)of % l.inner; }
 static struct line line_of(const struct hd_call *call)
 {
 	return (struct line){ call->in[0].dim[call->attr.i[0]], span(&call->in[0], call->attr.i[0] + 1) };
@@ -285,7 +302,8 @@ static void argmax(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	for (uint64_t e = first; e < last; e++) {
 		int32_t best = 0;
 		for (int64_t i = l.axis - 1; i >= 0; i--)
-			if (hd_ref_in(call, 0)[on_line(l, e, i)] >= hd_ref_in(call, 0)[on_line(l, e, best)] || best == 0)
+			if (hd_ref_in(call, 0)[on_line(l, e, i)] >= hd_ref_in(call, 0)[on_line(l, e, best)] ||
+				best == 0)
 				best = (int32_t)i;
 		((int32_t *)call->out[0].at)[e] = best;
 	}
@@ -321,7 +339,8 @@ static void softmax(const struct hd_call *call, uint64_t first, uint64_t last, v
 		for (int64_t i = 0; i < n; i++)
 			sum += exp((double)x[i] - top);
 		for (int64_t i = 0; i < n; i++)
-			hd_ref_out(call, 0)[(int64_t)u * n + i] = call->op == HD_OP_SOFTMAX ? (float)(exp((double)x[i] - top) / sum) :
+			hd_ref_out(call, 0)[(int64_t)u * n + i] = call->op == HD_OP_SOFTMAX ?
+				(float)(exp((double)x[i] - top) / sum) :
 				(float)((double)x[i] - top - log(sum));
 	}
 }
@@ -333,12 +352,14 @@ static void softmax_dx(const struct hd_call *call, uint64_t first, uint64_t last
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
-		const float *dy = hd_ref_in(call, 0) + (int64_t)u * n, *y = hd_ref_in(call, 1) + (int64_t)u * n;
+		const float *dy = hd_ref_in(call, 0) + (int64_t)u * n,
+			*y = hd_ref_in(call, 1) + (int64_t)u * n;
 		double sum = 0;
 		for (int64_t i = 0; i < n; i++)
 			sum += (double)dy[i] * (log ? 1 : (double)y[i]);
 		for (int64_t i = 0; i < n; i++)
-			hd_ref_out(call, 0)[(int64_t)u * n + i] = log ? (float)((double)dy[i] - exp((double)y[i]) * sum) :
+			hd_ref_out(call, 0)[(int64_t)u * n + i] = log ?
+				(float)((double)dy[i] - exp((double)y[i]) * sum) :
 				(float)((double)y[i] * ((double)dy[i] - sum));
 	}
 }

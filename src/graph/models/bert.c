@@ -1,7 +1,7 @@
-/* The encoder of Devlin et al., "BERT: pre-training of deep bidirectional transformers" (2018): norms after each block, learned
- * positions and kinds of tokens, gelu in its exact form. Its head guesses masked tokens (`mlm`) or tells the class of the whole
- * sample from its first position (`cls`). Names and storage ([out, in]) of Hugging Face's BertForMaskedLM and
- * BertForSequenceClassification. Every token is of kind 0. */
+/* The encoder of Devlin et al., "BERT: pre-training of deep bidirectional transformers" (2018): norms after
+ * each block, learned positions and kinds of tokens, gelu in its exact form. Its head guesses masked tokens
+ * (`mlm`) or tells the class of the whole sample from its first position (`cls`). Names and storage ([out,
+ * in]) of Hugging Face's BertForMaskedLM and BertForSequenceClassification. Every token is of kind 0. */
 #include "graph/models/rows.h"
 
 #include <stdio.h>
@@ -13,16 +13,23 @@ const struct hd_model_param hd_bert_params[] = {
 	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
 	[WIDTH]   = { "width",   HD_ARG_INT,  "128",   2, 1 << 16, "channels; a multiple of heads" },
 	[HEADS]   = { "heads",   HD_ARG_INT,  "4",     1, 1024,    "attention heads" },
-	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",     0, 1 << 18, "channels inside the mlp; 0: four times width" },
+	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",     0, 1 << 18,
+	"channels inside the mlp; 0: four times width" },
 	[CONTEXT] = { "context", HD_ARG_INT,  "128",   2, 1 << 16, "positions of a sample" },
 	[VOCAB]   = { "vocab",   HD_ARG_INT,  "257",   2, 1 << 20, "tokens; 257: bytes and the mask" },
-	[TYPES]   = { "types",   HD_ARG_INT,  "2",     1, 16,      "kinds of tokens in the table; 0 is used" },
-	[MASK]    = { "mask",    HD_ARG_INT,  "-1",    -1, 1 << 20, "token that stands for a masked one; -1: the last of the vocabulary" },
-	[SHARE]   = { "share",   HD_ARG_REAL, "0.15",  0, 1,       "share of tokens to guess; 0: y says which, -1 elsewhere" },
-	[PAD]     = { "pad",     HD_ARG_INT,  "-1",    -1, 1 << 20, "token that nothing attends to; -1: none" },
-	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",     0, 0.95,    "share of elements dropped after embedding, attention and mlp" },
+	[TYPES]   = { "types",   HD_ARG_INT,  "2",     1, 16,
+	"kinds of tokens in the table; 0 is used" },
+	[MASK]    = { "mask",    HD_ARG_INT,  "-1",    -1, 1 << 20,
+	"token that stands for a masked one; -1: the last of the vocabulary" },
+	[SHARE]   = { "share",   HD_ARG_REAL, "0.15",  0, 1,
+	"share of tokens to guess; 0: y says which, -1 elsewhere" },
+	[PAD]     = { "pad",     HD_ARG_INT,  "-1",    -1, 1 << 20,
+	"token that nothing attends to; -1: none" },
+	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",     0, 0.95,
+	"share of elements dropped after embedding, attention and mlp" },
 	[EPS]     = { "eps",     HD_ARG_REAL, "1e-12", 1e-30, 1,   "added to the variance of norms" },
-	[HEAD]    = { "head",    HD_ARG_WORD, "mlm",   0, 0,       "mlm: guesses masked tokens; cls: one of `classes` for the sample, nothing is masked" },
+	[HEAD]    = { "head",    HD_ARG_WORD, "mlm",   0, 0,
+	"mlm: guesses masked tokens; cls: one of `classes` for the sample, nothing is masked" },
 	[CLASSES] = { "classes", HD_ARG_INT,  "2",     1, 1 << 20, "classes with head: cls" },
 	{ 0 },
 };
@@ -42,7 +49,8 @@ static uint32_t norm(struct bert *b, const char *prefix, const char *name, uint3
 	return hd_make3(&b->m, HD_OP_LAYERNORM, x, gamma, beta, (struct hd_attr){ .f = { b->eps } });
 }
 
-static uint32_t linear(struct bert *b, const char *prefix, const char *name, uint32_t x, int64_t in, int64_t out)
+static uint32_t linear(struct bert *b, const char *prefix, const char *name, uint32_t x, int64_t in,
+	int64_t out)
 {
 	char full[HD_MAX_NAME];
 
@@ -52,11 +60,13 @@ static uint32_t linear(struct bert *b, const char *prefix, const char *name, uin
 	return hd_make2(&b->m, HD_OP_BIAS, hd_make2(&b->m, HD_OP_MATMUL, x, w, turned), bias, last);
 }
 
-static uint32_t act(struct bert *b, enum hd_act which, uint32_t x) { return hd_make1(&b->m, HD_OP_ACT, x, (struct hd_attr){ .i = { (int32_t)which } }); }
+static uint32_t act(struct bert *b, enum hd_act which, uint32_t x) { return hd_make1(&b->m, HD_OP_ACT, x,
+	(struct hd_attr){ .i = { (int32_t)which } }); }
 
 static uint32_t drop(struct bert *b, uint32_t x)
 {
-	return b->dropout > 0 ? hd_make1(&b->m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { b->dropout } }) : x;
+	return b->dropout > 0 ? hd_make1(&b->m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { b->dropout } }) :
+		x;
 }
 
 static uint32_t attention(struct bert *b, const char *prefix, uint32_t x)
@@ -66,8 +76,10 @@ static uint32_t attention(struct bert *b, const char *prefix, uint32_t x)
 	uint32_t v = linear(b, prefix, "attention.self.value", x, b->width, b->width);
 
 	if (b->pad < 0)
-		return hd_make3(&b->m, HD_OP_ATTEND, q, k, v, (struct hd_attr){ .i = { b->heads, b->heads, 0 } });
-	return hd_make4(&b->m, HD_OP_ATTEND_PAD, q, k, v, b->x, (struct hd_attr){ .i = { b->heads, b->heads, 0, b->pad } });
+		return hd_make3(&b->m, HD_OP_ATTEND, q, k, v,
+			(struct hd_attr){ .i = { b->heads, b->heads, 0 } });
+	return hd_make4(&b->m, HD_OP_ATTEND_PAD, q, k, v, b->x,
+		(struct hd_attr){ .i = { b->heads, b->heads, 0, b->pad } });
 }
 
 static uint32_t block(struct bert *b, int64_t i, uint32_t x)
@@ -75,7 +87,8 @@ static uint32_t block(struct bert *b, int64_t i, uint32_t x)
 	char prefix[64];
 
 	snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
-	uint32_t h = drop(b, linear(b, prefix, "attention.output.dense", attention(b, prefix, x), b->width, b->width));
+	uint32_t h = drop(b, linear(b, prefix, "attention.output.dense", attention(b, prefix, x), b->width,
+		b->width));
 	x = norm(b, prefix, "attention.output.LayerNorm", hd_make2(&b->m, HD_OP_ADD, h, x, none));
 	h = act(b, HD_ACT_GELU_ERF, linear(b, prefix, "intermediate.dense", x, b->width, b->hidden));
 	h = drop(b, linear(b, prefix, "output.dense", h, b->hidden, b->width));
@@ -86,10 +99,14 @@ static uint32_t block(struct bert *b, int64_t i, uint32_t x)
 static uint32_t encoder(struct bert *b, const struct hd_model_value *value, uint32_t ids, uint32_t *table)
 {
 	int64_t c = b->width, context = value[CONTEXT].n;
-	uint32_t tokens = hd_make_param(&b->m, "bert.embeddings.word_embeddings", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(value[VOCAB].n, c));
-	uint32_t places = hd_make_param(&b->m, "bert.embeddings.position_embeddings", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(context, c));
-	uint32_t types = hd_make_param(&b->m, "bert.embeddings.token_type_embeddings", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(value[TYPES].n, c));
-	uint32_t type = hd_make2(&b->m, HD_OP_EMBED, hd_make_zeros(&b->m, HD_I32, HD_DIMS(context)), types, none);
+	uint32_t tokens = hd_make_param(&b->m, "bert.embeddings.word_embeddings", ".weight", HD_INIT_NORMAL,
+		init_scale, HD_DIMS(value[VOCAB].n, c));
+	uint32_t places = hd_make_param(&b->m, "bert.embeddings.position_embeddings", ".weight",
+		HD_INIT_NORMAL, init_scale, HD_DIMS(context, c));
+	uint32_t types = hd_make_param(&b->m, "bert.embeddings.token_type_embeddings", ".weight",
+		HD_INIT_NORMAL, init_scale, HD_DIMS(value[TYPES].n, c));
+	uint32_t type = hd_make2(&b->m, HD_OP_EMBED, hd_make_zeros(&b->m, HD_I32, HD_DIMS(context)), types,
+		none);
 	uint32_t h = hd_make2(&b->m, HD_OP_EMBED, ids, tokens, none);
 
 	h = hd_make2(&b->m, HD_OP_ADD, h, hd_make2(&b->m, HD_OP_ADD, places, type, none), none);
@@ -103,18 +120,22 @@ static uint32_t encoder(struct bert *b, const struct hd_model_value *value, uint
 /* The inputs are masked here unless y marks the masked tokens already. */
 static void masked(struct bert *b, const struct hd_model_value *value, const struct hd_model_opts *opts)
 {
-	int64_t context = value[CONTEXT].n, vocab = value[VOCAB].n, mask = value[MASK].n < 0 ? vocab - 1 : value[MASK].n;
+	int64_t context = value[CONTEXT].n, vocab = value[VOCAB].n,
+		mask = value[MASK].n < 0 ? vocab - 1 : value[MASK].n;
 	uint32_t y = hd_make_input(&b->m, "y", HD_I32, HD_DIMS(-1, context)), ids = b->x, table;
 
 	if (value[SHARE].real > 0) {
-		ids = hd_make1(&b->m, HD_OP_MASK_TOKENS, b->x, (struct hd_attr){ .i = { (int32_t)mask, (int32_t)vocab }, .f = { (float)value[SHARE].real } });
+		ids = hd_make1(&b->m, HD_OP_MASK_TOKENS, b->x,
+			(struct hd_attr){ .i = { (int32_t)mask, (int32_t)vocab },
+			.f = { (float)value[SHARE].real } });
 		y = ids + 1;
 	}
 	uint32_t h = encoder(b, value, ids, &table);
 	h = act(b, HD_ACT_GELU_ERF, linear(b, "cls.predictions.transform.", "dense", h, b->width, b->width));
 	h = norm(b, "cls.predictions.transform.", "LayerNorm", h);
 	uint32_t bias = hd_make_param(&b->m, "cls.predictions", ".bias", HD_INIT_ZEROS, 0, HD_DIMS(vocab));
-	uint32_t logits = hd_make2(&b->m, HD_OP_BIAS, hd_make2(&b->m, HD_OP_MATMUL, h, table, turned), bias, last);
+	uint32_t logits = hd_make2(&b->m, HD_OP_BIAS, hd_make2(&b->m, HD_OP_MATMUL, h, table, turned), bias,
+		last);
 	hd_make_losses(&b->m, opts, logits, y, logits, context);
 }
 
@@ -130,7 +151,8 @@ static void classified(struct bert *b, const struct hd_model_value *value, const
 	hd_make_ends(&b->m, opts, logits, logits, 1, value[CLASSES].n);
 }
 
-static const struct head { const char *name; void (*build)(struct bert *b, const struct hd_model_value *value, const struct hd_model_opts *opts); } ends[] = {
+static const struct head { const char *name; void (*build)(struct bert *b, const struct hd_model_value *value,
+	const struct hd_model_opts *opts); } ends[] = {
 	{ "mlm", masked },
 	{ "cls", classified },
 };
@@ -145,24 +167,31 @@ static enum hd_err head_find(const char *name, const struct head **head, struct 
 	return hd_fail(diag, HD_E_INVAL, "argument 'head': '%s' is none of mlm, cls", name);
 }
 
-static enum hd_err check(const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+static enum hd_err check(const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
 {
 	long long width = value[WIDTH].n, heads = value[HEADS].n, vocab = value[VOCAB].n;
 
 	if (width % heads != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld", width, heads);
+		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld",
+			width, heads);
 	if (value[MASK].n >= vocab || value[PAD].n >= vocab)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'mask' and 'pad' are tokens below 'vocab', %lld", vocab);
+		return hd_fail(diag, HD_E_INVAL, "arguments 'mask' and 'pad' are tokens below 'vocab', %lld",
+			vocab);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
-		return hd_fail(diag, HD_E_INVAL, "model 'bert' predicts tokens or classes: its loss is cross-entropy");
+		return hd_fail(diag, HD_E_INVAL,
+			"model 'bert' predicts tokens or classes: its loss is cross-entropy");
 	return HD_OK;
 }
 
-enum hd_err hd_bert_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+enum hd_err hd_bert_build(struct hd_graph *graph, const struct hd_model_value *value,
+	const struct hd_model_opts *opts,
 	struct hd_diag *diag)
 {
-	struct bert b = { .m = { graph, diag, HD_OK }, .width = value[WIDTH].n, .hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * value[WIDTH].n,
-		.heads = (int32_t)value[HEADS].n, .pad = (int32_t)value[PAD].n, .dropout = (float)value[DROPOUT].real, .eps = (float)value[EPS].real };
+	struct bert b = { .m = { graph, diag, HD_OK }, .width = value[WIDTH].n,
+		.hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * value[WIDTH].n,
+		.heads = (int32_t)value[HEADS].n, .pad = (int32_t)value[PAD].n,
+		.dropout = (float)value[DROPOUT].real, .eps = (float)value[EPS].real };
 	const struct head *head = NULL;
 	enum hd_err err = check(value, opts, diag);
 

@@ -14,9 +14,12 @@ const struct hd_model_param hd_gpt_params[] = {
 	[HEADS]   = { "heads",   HD_ARG_INT,  "4",   1, 1024,    "attention heads" },
 	[CONTEXT] = { "context", HD_ARG_INT,  "128", 2, 1 << 16, "positions of a sample" },
 	[VOCAB]   = { "vocab",   HD_ARG_INT,  "256", 2, 1 << 20, "tokens; 256: bytes" },
-	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",   0, 0.95,    "share of elements dropped after embedding, attention and mlp" },
-	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",   0, 1 << 18, "channels inside the mlp; 0: four times width", .late = true },
-	[EPS]     = { "eps",     HD_ARG_REAL, "1e-05", 1e-12, 1, "added to the variance of norms", .late = true },
+	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",   0, 0.95,
+	"share of elements dropped after embedding, attention and mlp" },
+	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",   0, 1 << 18,
+	"channels inside the mlp; 0: four times width", .late = true },
+	[EPS]     = { "eps",     HD_ARG_REAL, "1e-05", 1e-12, 1, "added to the variance of norms",
+	.late = true },
 	{ 0 },
 };
 
@@ -34,7 +37,8 @@ static uint32_t layernorm(struct gpt *g, const char *prefix, const char *name, u
 	return hd_make3(&g->m, HD_OP_LAYERNORM, x, gamma, beta, (struct hd_attr){ .f = { g->eps } });
 }
 
-static uint32_t linear(struct gpt *g, const char *prefix, const char *name, uint32_t x, int64_t in, int64_t out, float scale)
+static uint32_t linear(struct gpt *g, const char *prefix, const char *name, uint32_t x, int64_t in,
+	int64_t out, float scale)
 {
 	char full[HD_MAX_NAME];
 
@@ -47,7 +51,8 @@ static uint32_t linear(struct gpt *g, const char *prefix, const char *name, uint
 
 static uint32_t drop(struct gpt *g, uint32_t x)
 {
-	return g->dropout > 0 ? hd_make1(&g->m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { g->dropout } }) : x;
+	return g->dropout > 0 ? hd_make1(&g->m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { g->dropout } }) :
+		x;
 }
 
 static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
@@ -62,26 +67,33 @@ static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
 	h = drop(g, linear(g, prefix, "attn.c_proj", h, g->width, g->width, g->residual_scale));
 	x = hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 	h = layernorm(g, prefix, "ln_2", x);
-	h = hd_make1(&g->m, HD_OP_ACT, linear(g, prefix, "mlp.c_fc", h, g->width, g->hidden, init_scale), gelu);
+	h = hd_make1(&g->m, HD_OP_ACT, linear(g, prefix, "mlp.c_fc", h, g->width, g->hidden, init_scale),
+		gelu);
 	h = drop(g, linear(g, prefix, "mlp.c_proj", h, g->hidden, g->width, g->residual_scale));
 	return hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 }
 
-enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value,
+	const struct hd_model_opts *opts,
 	struct hd_diag *diag)
 {
-	int64_t width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n, vocab = value[VOCAB].n;
-	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width, .hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * width, .eps = (float)value[EPS].real,
+	int64_t width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n,
+		vocab = value[VOCAB].n;
+	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width,
+		.hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * width, .eps = (float)value[EPS].real,
 		.heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,
 		.residual_scale = init_scale / sqrtf(2.0f * (float)value[LAYERS].n) };
 
 	if (width % heads != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld", (long long)width, (long long)heads);
+		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld",
+			(long long)width, (long long)heads);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
 		return hd_fail(diag, HD_E_INVAL, "model 'gpt' predicts tokens: its loss is cross-entropy");
 	uint32_t x = hd_make_input(&g.m, "x", HD_I32, HD_DIMS(-1, context));
-	uint32_t wte = hd_make_param(&g.m, "wte", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(vocab, width));
-	uint32_t wpe = hd_make_param(&g.m, "wpe", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(context, width));
+	uint32_t wte = hd_make_param(&g.m, "wte", ".weight", HD_INIT_NORMAL, init_scale,
+		HD_DIMS(vocab, width));
+	uint32_t wpe = hd_make_param(&g.m, "wpe", ".weight", HD_INIT_NORMAL, init_scale,
+		HD_DIMS(context, width));
 	uint32_t h = hd_make2(&g.m, HD_OP_EMBED, x, wte, (struct hd_attr){ 0 });
 	h = drop(&g, hd_make2(&g.m, HD_OP_ADD, h, wpe, (struct hd_attr){ 0 }));
 	for (int64_t i = 0; i < value[LAYERS].n; i++)

@@ -23,30 +23,36 @@ enum hd_err hd_stem_find(const char *name, const struct hd_stem **stem, struct h
 	return hd_fail(diag, HD_E_INVAL, "argument 'stem': '%s' is none of imagenet, cifar, small", name);
 }
 
-enum hd_err hd_norm_groups(const char *norm, int64_t groups, const char *of, int64_t channels, int32_t *out, struct hd_diag *diag)
+enum hd_err hd_norm_groups(const char *norm, int64_t groups, const char *of, int64_t channels, int32_t *out,
+	struct hd_diag *diag)
 {
 	bool group = strcmp(norm, "group") == 0;
 
 	if (!group && strcmp(norm, "batch") != 0)
 		return hd_fail(diag, HD_E_INVAL, "argument 'norm': '%s' is none of batch, group", norm);
 	if (group && channels % groups != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'base' and 'groups': %s, %lld, is no multiple of %lld", of, (long long)channels,
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'base' and 'groups': %s, %lld, is no multiple of %lld", of,
+			(long long)channels,
 			(long long)groups);
 	*out = group ? (int32_t)groups : 0;
 	return HD_OK;
 }
 
-int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d) { return m->err == HD_OK ? m->graph->value[x].dim[d] : 1; }
+int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d) { return m->err == HD_OK ?
+	m->graph->value[x].dim[d] : 1; }
 
 uint32_t hd_make_conv(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv c)
 {
 	float deviation = sqrtf(2.0f / ((float)c.out * (float)(c.kernel * c.kernel)));
-	uint32_t w = hd_make_param(m, prefix, ".weight", HD_INIT_NORMAL, deviation, HD_DIMS(c.out, hd_make_dim(m, x, 1), c.kernel, c.kernel));
+	uint32_t w = hd_make_param(m, prefix, ".weight", HD_INIT_NORMAL, deviation,
+		HD_DIMS(c.out, hd_make_dim(m, x, 1), c.kernel, c.kernel));
 
 	return hd_make2(m, HD_OP_CONV2D, x, w, (struct hd_attr){ .i = { c.stride, c.stride, c.pad, c.pad } });
 }
 
-static uint32_t buffer(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init, int64_t len)
+static uint32_t buffer(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init,
+	int64_t len)
 {
 	uint32_t value = 0;
 	char name[HD_MAX_NAME];
@@ -67,26 +73,32 @@ uint32_t hd_make_norm(struct hd_maker *m, const char *prefix, uint32_t x, int32_
 	in[1] = hd_make_param(m, prefix, ".weight", HD_INIT_ONES, 0, HD_DIMS(c));
 	in[2] = hd_make_param(m, prefix, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(c));
 	if (groups)
-		return hd_make3(m, HD_OP_GROUPNORM, in[0], in[1], in[2], (struct hd_attr){ .i = { groups }, .f = { eps } });
+		return hd_make3(m, HD_OP_GROUPNORM, in[0], in[1], in[2],
+			(struct hd_attr){ .i = { groups }, .f = { eps } });
 	in[3] = buffer(m, prefix, ".running_mean", HD_INIT_ZEROS, c);
 	in[4] = buffer(m, prefix, ".running_var", HD_INIT_ONES, c);
 	if (m->err == HD_OK)
-		m->err = hd_graph_node(m->graph, HD_OP_BATCHNORM, 5, in, &(struct hd_attr){ .i = { 1 }, .f = { eps } }, 0, &y, m->diag);
+		m->err = hd_graph_node(m->graph, HD_OP_BATCHNORM, 5, in,
+			&(struct hd_attr){ .i = { 1 }, .f = { eps } }, 0, &y, m->diag);
 	if (m->err == HD_OK)
-		m->err = hd_graph_running(m->graph, &(struct hd_running){ in[3], in[4], y + 2, momentum }, m->diag);
+		m->err = hd_graph_running(m->graph, &(struct hd_running){ in[3], in[4], y + 2, momentum },
+			m->diag);
 	return y;
 }
 
-uint32_t hd_make_relu(struct hd_maker *m, uint32_t x) { return hd_make1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { HD_ACT_RELU } }); }
+uint32_t hd_make_relu(struct hd_maker *m, uint32_t x) { return hd_make1(m, HD_OP_ACT, x,
+	(struct hd_attr){ .i = { HD_ACT_RELU } }); }
 
 uint32_t hd_make_maxpool(struct hd_maker *m, uint32_t x, int32_t kernel, int32_t stride, int32_t pad)
 {
-	return hd_make1(m, HD_OP_MAXPOOL2D, x, (struct hd_attr){ .i = { kernel, kernel, stride, stride, pad, pad } });
+	return hd_make1(m, HD_OP_MAXPOOL2D, x, (struct hd_attr){ .i = { kernel, kernel, stride, stride, pad,
+		pad } });
 }
 
 uint32_t hd_make_global_pool(struct hd_maker *m, uint32_t x)
 {
-	int32_t c = (int32_t)hd_make_dim(m, x, 1), h = (int32_t)hd_make_dim(m, x, 2), w = (int32_t)hd_make_dim(m, x, 3);
+	int32_t c = (int32_t)hd_make_dim(m, x, 1), h = (int32_t)hd_make_dim(m, x, 2),
+		w = (int32_t)hd_make_dim(m, x, 3);
 
 	x = hd_make1(m, HD_OP_AVGPOOL2D, x, (struct hd_attr){ .i = { h, w, 1, 1 } });
 	return hd_make1(m, HD_OP_RESHAPE, x, (struct hd_attr){ .i = { -1, c } });

@@ -18,7 +18,8 @@ enum { KERNEL = 5 };
 static uint32_t layer(struct hd_maker *m, const char *name, uint32_t x, int64_t in, int64_t out, int32_t pad)
 {
 	float bound = 1.0f / sqrtf((float)(in * KERNEL * KERNEL));
-	uint32_t w = hd_make_param(m, name, ".weight", HD_INIT_UNIFORM, bound, HD_DIMS(out, in, KERNEL, KERNEL));
+	uint32_t w = hd_make_param(m, name, ".weight", HD_INIT_UNIFORM, bound,
+		HD_DIMS(out, in, KERNEL, KERNEL));
 	uint32_t b = hd_make_param(m, name, ".bias", HD_INIT_UNIFORM, bound, HD_DIMS(out));
 	uint32_t h = hd_make2(m, HD_OP_CONV2D, x, w, (struct hd_attr){ .i = { 1, 1, pad, pad } });
 
@@ -27,7 +28,8 @@ static uint32_t layer(struct hd_maker *m, const char *name, uint32_t x, int64_t 
 	return hd_make1(m, HD_OP_MAXPOOL2D, h, (struct hd_attr){ .i = { 2, 2, 2, 2 } });
 }
 
-enum hd_err hd_lenet_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+enum hd_err hd_lenet_build(struct hd_graph *graph, const struct hd_model_value *value,
+	const struct hd_model_opts *opts,
 	struct hd_diag *diag)
 {
 	static const struct hd_attr relu = { .i = { HD_ACT_RELU } };

@@ -1,6 +1,6 @@
-/* The decoder of Touvron et al., "LLaMA: open and efficient foundation language models" (2023): root-mean-square
- * norms before each block, rotary positions, gated mlp, no biases; heads of keys may be shared by several heads of
- * queries. Names and storage ([out, in]) of Hugging Face's LlamaForCausalLM. */
+/* The decoder of Touvron et al., "LLaMA: open and efficient foundation language models" (2023):
+ * root-mean-square norms before each block, rotary positions, gated mlp, no biases; heads of keys may be
+ * shared by several heads of queries. Names and storage ([out, in]) of Hugging Face's LlamaForCausalLM. */
 #include "graph/models/rows.h"
 
 #include <stdio.h>
@@ -10,16 +10,21 @@ enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE, H
 
 const struct hd_model_param hd_llama_params[] = {
 	[LAYERS]   = { "layers",   HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
-	[WIDTH]    = { "width",    HD_ARG_INT,  "128",   2, 1 << 16, "channels; an even number for each head, or head_dim says how many" },
+	[WIDTH]    = { "width",    HD_ARG_INT,  "128",   2, 1 << 16,
+	"channels; an even number for each head, or head_dim says how many" },
 	[HEADS]    = { "heads",    HD_ARG_INT,  "4",     1, 1024,    "heads of queries" },
-	[KV_HEADS] = { "kv_heads", HD_ARG_INT,  "0",     0, 1024,    "heads of keys and values, a divisor of heads; 0: as many" },
-	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "0",     0, 1 << 18, "channels inside the mlp; 0: 8/3 of width, rounded up to a multiple of 32" },
+	[KV_HEADS] = { "kv_heads", HD_ARG_INT,  "0",     0, 1024,
+	"heads of keys and values, a divisor of heads; 0: as many" },
+	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "0",     0, 1 << 18,
+	"channels inside the mlp; 0: 8/3 of width, rounded up to a multiple of 32" },
 	[CONTEXT]  = { "context",  HD_ARG_INT,  "128",   2, 1 << 16, "positions of a sample" },
 	[VOCAB]    = { "vocab",    HD_ARG_INT,  "256",   2, 1 << 20, "tokens; 256: bytes" },
 	[ROPE]     = { "rope",     HD_ARG_REAL, "10000", 1.5, 1e9,   "base of the rotary frequencies" },
-	[EPS]      = { "eps",      HD_ARG_REAL, "1e-5",  1e-12, 1,   "added to the mean square before the root" },
+	[EPS]      = { "eps",      HD_ARG_REAL, "1e-5",  1e-12, 1,
+	"added to the mean square before the root" },
 	[TIE]      = { "tie",      HD_ARG_WORD, "false", 0, 0,       "true: the head is the token table" },
-	[HEAD_DIM] = { "head_dim", HD_ARG_INT,  "0",     0, 1 << 14, "channels of each head, an even number; 0: width / heads", .late = true },
+	[HEAD_DIM] = { "head_dim", HD_ARG_INT,  "0",     0, 1 << 14,
+	"channels of each head, an even number; 0: width / heads", .late = true },
 	{ 0 },
 };
 
@@ -37,12 +42,14 @@ static uint32_t norm(struct llama *l, const char *prefix, const char *name, uint
 	return hd_make2(&l->m, HD_OP_RMSNORM, x, gamma, (struct hd_attr){ .f = { l->eps } });
 }
 
-static uint32_t linear(struct llama *l, const char *prefix, const char *name, uint32_t x, int64_t in, int64_t out)
+static uint32_t linear(struct llama *l, const char *prefix, const char *name, uint32_t x, int64_t in,
+	int64_t out)
 {
 	char full[HD_MAX_NAME];
 
 	snprintf(full, sizeof full, "%s%s", prefix, name);
-	return hd_make2(&l->m, HD_OP_MATMUL, x, hd_make_param(&l->m, full, ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(out, in)), turned);
+	return hd_make2(&l->m, HD_OP_MATMUL, x, hd_make_param(&l->m, full, ".weight", HD_INIT_NORMAL,
+		init_scale, HD_DIMS(out, in)), turned);
 }
 
 static uint32_t rotated(struct llama *l, uint32_t x, int32_t heads)
@@ -63,41 +70,53 @@ static uint32_t block(struct llama *l, int64_t i, uint32_t x)
 	h = hd_make3(&l->m, HD_OP_ATTEND, q, k, v, (struct hd_attr){ .i = { l->heads, l->kv, 1 } });
 	x = hd_make2(&l->m, HD_OP_ADD, x, linear(l, prefix, "self_attn.o_proj", h, all, c), none);
 	h = norm(l, prefix, "post_attention_layernorm", x);
-	uint32_t gate = linear(l, prefix, "mlp.gate_proj", h, c, l->hidden), up = linear(l, prefix, "mlp.up_proj", h, c, l->hidden);
+	uint32_t gate = linear(l, prefix, "mlp.gate_proj", h, c, l->hidden),
+		up = linear(l, prefix, "mlp.up_proj", h, c, l->hidden);
 	h = hd_make2(&l->m, HD_OP_SWIGLU, gate, up, none);
 	return hd_make2(&l->m, HD_OP_ADD, x, linear(l, prefix, "mlp.down_proj", h, l->hidden, c), none);
 }
 
-static enum hd_err check(const struct hd_model_value *value, int64_t kv, const struct hd_model_opts *opts, struct hd_diag *diag)
+static enum hd_err check(const struct hd_model_value *value, int64_t kv, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
 {
 	long long width = value[WIDTH].n, heads = value[HEADS].n;
 
 	if (value[HEAD_DIM].n ? value[HEAD_DIM].n % 2 != 0 : width % heads != 0 || width / heads % 2 != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'width', 'heads' and 'head_dim': %lld channels and head_dim %lld are not an even number "
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'width', 'heads' and 'head_dim': %lld channels and head_dim %lld are not "
+			"an even number "
 			"for each of %lld heads", width, (long long)value[HEAD_DIM].n, heads);
 	if (heads % kv != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'heads' and 'kv_heads': %lld is no multiple of %lld", heads, (long long)kv);
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'heads' and 'kv_heads': %lld is no multiple of %lld", heads,
+			(long long)kv);
 	if (strcmp(value[TIE].word, "true") != 0 && strcmp(value[TIE].word, "false") != 0)
-		return hd_fail(diag, HD_E_INVAL, "argument 'tie' is '%s': it is true or false", value[TIE].word);
+		return hd_fail(diag, HD_E_INVAL, "argument 'tie' is '%s': it is true or false",
+			value[TIE].word);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
 		return hd_fail(diag, HD_E_INVAL, "model 'llama' predicts tokens: its loss is cross-entropy");
 	return HD_OK;
 }
 
-enum hd_err hd_llama_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+enum hd_err hd_llama_build(struct hd_graph *graph, const struct hd_model_value *value,
+	const struct hd_model_opts *opts,
 	struct hd_diag *diag)
 {
-	int64_t width = value[WIDTH].n, context = value[CONTEXT].n, vocab = value[VOCAB].n, hidden = value[HIDDEN].n;
+	int64_t width = value[WIDTH].n, context = value[CONTEXT].n, vocab = value[VOCAB].n,
+		hidden = value[HIDDEN].n;
 	int64_t kv = value[KV_HEADS].n ? value[KV_HEADS].n : value[HEADS].n;
-	struct llama l = { .m = { graph, diag, HD_OK }, .width = width, .hidden = hidden ? hidden : (8 * width / 3 + 31) / 32 * 32,
-		.head_dim = value[HEAD_DIM].n ? value[HEAD_DIM].n : width / value[HEADS].n, .heads = (int32_t)value[HEADS].n, .kv = (int32_t)kv,
+	struct llama l = { .m = { graph, diag, HD_OK }, .width = width,
+		.hidden = hidden ? hidden : (8 * width / 3 + 31) / 32 * 32,
+		.head_dim = value[HEAD_DIM].n ? value[HEAD_DIM].n : width / value[HEADS].n,
+		.heads = (int32_t)value[HEADS].n, .kv = (int32_t)kv,
 		.base = (float)value[ROPE].real, .eps = (float)value[EPS].real };
 	enum hd_err err = check(value, kv, opts, diag);
 
 	if (err != HD_OK)
 		return err;
 	uint32_t x = hd_make_input(&l.m, "x", HD_I32, HD_DIMS(-1, context));
-	uint32_t table = hd_make_param(&l.m, "model.embed_tokens", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(vocab, width));
+	uint32_t table = hd_make_param(&l.m, "model.embed_tokens", ".weight", HD_INIT_NORMAL, init_scale,
+		HD_DIMS(vocab, width));
 	uint32_t h = hd_make2(&l.m, HD_OP_EMBED, x, table, none);
 	for (int64_t i = 0; i < value[LAYERS].n; i++)
 		h = block(&l, i, h);

@@ -4,7 +4,8 @@
 #include "base/text.h"
 #include "graph/models/rows.h"
 
-uint32_t hd_make_input(struct hd_maker *m, const char *name, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+uint32_t hd_make_input(struct hd_maker *m, const char *name, enum hd_dtype dtype, uint8_t rank,
+	const int64_t *dim)
 {
 	uint32_t value = 0;
 
@@ -13,7 +14,8 @@ uint32_t hd_make_input(struct hd_maker *m, const char *name, enum hd_dtype dtype
 	return value;
 }
 
-uint32_t hd_make_param(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init, float scale,
+uint32_t hd_make_param(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init,
+	float scale,
 	uint8_t rank, const int64_t *dim)
 {
 	uint32_t value = 0;
@@ -36,7 +38,8 @@ static uint32_t make(struct hd_maker *m, enum hd_op op, uint8_t nin, const uint3
 	return value;
 }
 
-uint32_t hd_make1(struct hd_maker *m, enum hd_op op, uint32_t a, struct hd_attr attr) { return make(m, op, 1, &a, attr); }
+uint32_t hd_make1(struct hd_maker *m, enum hd_op op, uint32_t a,
+	struct hd_attr attr) { return make(m, op, 1, &a, attr); }
 
 uint32_t hd_make2(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr)
 {
@@ -48,7 +51,8 @@ uint32_t hd_make3(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uin
 	return make(m, op, 3, (uint32_t[]){ a, b, c }, attr);
 }
 
-uint32_t hd_make4(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uint32_t c, uint32_t d, struct hd_attr attr)
+uint32_t hd_make4(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uint32_t c, uint32_t d,
+	struct hd_attr attr)
 {
 	return make(m, op, 4, (uint32_t[]){ a, b, c, d }, attr);
 }
@@ -59,7 +63,8 @@ uint32_t hd_make_zeros(struct hd_maker *m, enum hd_dtype dtype, uint8_t rank, co
 	void *zeros = NULL;
 
 	if (m->err == HD_OK)
-		zeros = hd_arena_take(m->graph->arena, (size_t)hd_dims_product(dim, rank), hd_dtype_bytes(dtype));
+		zeros = hd_arena_take(m->graph->arena, (size_t)hd_dims_product(dim, rank),
+			hd_dtype_bytes(dtype));
 	if (m->err == HD_OK && !zeros)
 		m->err = hd_fail(m->diag, HD_E_NOMEM, "no memory for a constant");
 	if (m->err == HD_OK)
@@ -92,7 +97,8 @@ static uint32_t rows_of(const struct hd_maker *m, uint32_t x, uint32_t logits)
 }
 
 /* The losses and hits of a row with several positions weigh 1/positions each, so that a row weighs 1. */
-void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels, uint32_t logits, int64_t positions)
+void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels,
+	uint32_t logits, int64_t positions)
 {
 	uint32_t loss = hd_make2(m, HD_OP_SOFTMAX_XENT, logits, labels, none);
 	uint32_t hit = loss + 2;
@@ -103,12 +109,14 @@ void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32
 		hit = hd_make1(m, HD_OP_SCALE, hit, (struct hd_attr){ .f = { 1.0f / (float)positions } });
 	}
 	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
-	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? rows_of(m, x, logits) : labels, none));
+	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? rows_of(m, x, logits) : labels,
+		none));
 	hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, hit, none));
 	hd_make_output(m, "logits", logits);
 }
 
-void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits, int64_t positions, int64_t classes)
+void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
+	int64_t positions, int64_t classes)
 {
 	if (opts->loss == HD_LOSS_MSE) {
 		uint32_t y = hd_make_input(m, "y", HD_F32, HD_DIMS(-1, classes));

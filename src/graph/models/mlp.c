@@ -5,14 +5,18 @@
 enum { INPUT, HIDDEN, CLASSES, ACT };
 
 const struct hd_model_param hd_mlp_params[] = {
-	[INPUT]   = { "input",   HD_ARG_LIST, "[1, 28, 28]",  1, 1 << 20, "extents of one sample; flattened" },
+	[INPUT]   = { "input",   HD_ARG_LIST, "[1, 28, 28]",  1, 1 << 20,
+		"extents of one sample; flattened" },
 	[HIDDEN]  = { "hidden",  HD_ARG_LIST, "[1024, 1024]", 1, 1 << 20, "width of each hidden layer" },
-	[CLASSES] = { "classes", HD_ARG_INT,  "10",           1, 1 << 20, "outputs: classes, or numbers with mse" },
-	[ACT]     = { "act",     HD_ARG_WORD, "relu",         0, 0,       "after each hidden layer: relu, gelu, tanh, sigmoid, silu, gelu_erf, softplus" },
+	[CLASSES] = { "classes", HD_ARG_INT,  "10",           1, 1 << 20,
+	"outputs: classes, or numbers with mse" },
+	[ACT]     = { "act",     HD_ARG_WORD, "relu",         0, 0,
+	"after each hidden layer: relu, gelu, tanh, sigmoid, silu, gelu_erf, softplus" },
 	{ 0 },
 };
 
-enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *value,
+	const struct hd_model_opts *opts,
 	struct hd_diag *diag)
 {
 	struct hd_maker m = { graph, diag, HD_OK };
@@ -22,7 +26,9 @@ enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *va
 	int act;
 
 	if (!hd_act_parse(value[ACT].word, &act) || hd_act_floats(act) > 0)
-		return hd_fail(diag, HD_E_INVAL, "argument 'act': '%s' is no activation without numbers: relu, gelu, tanh, sigmoid, silu, gelu_erf, "
+		return hd_fail(diag, HD_E_INVAL,
+			"argument 'act': '%s' is no activation without numbers: relu, gelu, tanh, sigmoid, "
+			"silu, gelu_erf, "
 			"softplus", value[ACT].word);
 	if (input->nlist == 0 || input->nlist >= HD_MAX_DIMS)
 		return hd_fail(diag, HD_E_INVAL, "argument 'input': 1 to %d extents", HD_MAX_DIMS - 1);
@@ -30,7 +36,8 @@ enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *va
 		dim[i + 1] = input->list[i];
 	width = hd_dims_product(dim + 1, input->nlist);
 	if (width == 0 || width > HD_MAX_EXTENT)
-		return hd_fail(diag, HD_E_INVAL, "argument 'input': a sample of more than %d elements", HD_MAX_EXTENT);
+		return hd_fail(diag, HD_E_INVAL, "argument 'input': a sample of more than %d elements",
+			HD_MAX_EXTENT);
 	uint32_t x = hd_make_input(&m, "x", HD_F32, (uint8_t)(input->nlist + 1), dim), h = x;
 	if (input->nlist > 1)
 		h = hd_make1(&m, HD_OP_RESHAPE, x, (struct hd_attr){ .i = { -1, (int32_t)width } });

@@ -15,10 +15,14 @@ const struct hd_model_param hd_vgg_params[] = {
 	[HEIGHT]   = { "height",   HD_ARG_INT,  "224",  32, 4096,    "rows of an image" },
 	[WIDTH]    = { "width",    HD_ARG_INT,  "224",  32, 4096,    "columns of an image" },
 	[CLASSES]  = { "classes",  HD_ARG_INT,  "1000", 1,  1 << 20, "classes" },
-	[BASE]     = { "base",     HD_ARG_INT,  "64",   1,  4096,    "channels of the first layers; the deepest have 8 times as many" },
-	[NORM]     = { "norm",     HD_ARG_WORD, "none", 0,  0,       "none; batch: after each convolution, over the virtual node" },
-	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "4096", 1,  1 << 20, "width of the two hidden layers of the classifier" },
-	[DROPOUT]  = { "dropout",  HD_ARG_REAL, "0.5",  0,  0.95,    "share of elements dropped in the classifier" },
+	[BASE]     = { "base",     HD_ARG_INT,  "64",   1,  4096,
+	"channels of the first layers; the deepest have 8 times as many" },
+	[NORM]     = { "norm",     HD_ARG_WORD, "none", 0,  0,
+	"none; batch: after each convolution, over the virtual node" },
+	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "4096", 1,  1 << 20,
+	"width of the two hidden layers of the classifier" },
+	[DROPOUT]  = { "dropout",  HD_ARG_REAL, "0.5",  0,  0.95,
+	"share of elements dropped in the classifier" },
 	{ 0 },
 };
 
@@ -52,7 +56,8 @@ static uint32_t convolutions(struct hd_maker *m, uint32_t x, int64_t base, bool 
 
 static uint32_t linear(struct hd_maker *m, const char *name, uint32_t x, int64_t out)
 {
-	uint32_t w = hd_make_param(m, name, ".weight", HD_INIT_NORMAL, 0.01f, HD_DIMS(out, hd_make_dim(m, x, 1)));
+	uint32_t w = hd_make_param(m, name, ".weight", HD_INIT_NORMAL, 0.01f,
+		HD_DIMS(out, hd_make_dim(m, x, 1)));
 	uint32_t b = hd_make_param(m, name, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(out));
 
 	x = hd_make2(m, HD_OP_MATMUL, x, w, (struct hd_attr){ .i = { 0, 1 } });
@@ -65,21 +70,26 @@ static uint32_t hidden(struct hd_maker *m, const char *name, uint32_t x, int64_t
 	return dropout > 0 ? hd_make1(m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { dropout } }) : x;
 }
 
-enum hd_err hd_vgg16_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+enum hd_err hd_vgg16_build(struct hd_graph *graph, const struct hd_model_value *value,
+	const struct hd_model_opts *opts, struct hd_diag *diag)
 {
 	struct hd_maker m = { graph, diag, HD_OK };
 	bool norm = strcmp(value[NORM].word, "batch") == 0;
 	float dropout = (float)value[DROPOUT].real;
 
 	if (!norm && strcmp(value[NORM].word, "none") != 0)
-		return hd_fail(diag, HD_E_INVAL, "argument 'norm': '%s' is none of none, batch", value[NORM].word);
+		return hd_fail(diag, HD_E_INVAL, "argument 'norm': '%s' is none of none, batch",
+			value[NORM].word);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
 		return hd_fail(diag, HD_E_INVAL, "model 'vgg16' predicts classes: its loss is cross-entropy");
-	uint32_t x = hd_make_input(&m, "x", HD_F32, HD_DIMS(-1, value[CHANNELS].n, value[HEIGHT].n, value[WIDTH].n));
+	uint32_t x = hd_make_input(&m, "x", HD_F32, HD_DIMS(-1, value[CHANNELS].n, value[HEIGHT].n,
+		value[WIDTH].n));
 	uint32_t h = convolutions(&m, x, value[BASE].n, norm);
 	int64_t flat = hd_make_dim(&m, h, 1) * hd_make_dim(&m, h, 2) * hd_make_dim(&m, h, 3);
 	if (m.err == HD_OK && flat > HD_MAX_EXTENT)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'height', 'width' and 'base': the classifier would read %lld numbers", (long long)flat);
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'height', 'width' and 'base': the classifier would read %lld numbers",
+			(long long)flat);
 	h = hd_make1(&m, HD_OP_RESHAPE, h, (struct hd_attr){ .i = { -1, (int32_t)flat } });
 	h = hidden(&m, "classifier.0", h, value[HIDDEN].n, dropout);
 	h = hidden(&m, "classifier.3", h, value[HIDDEN].n, dropout);

@@ -21,13 +21,15 @@ static enum hd_err matrix(struct hd_onnx_call *call, uint32_t i, bool turned, ui
 
 static enum hd_err scale(struct hd_onnx_call *call, uint32_t *value, double by)
 {
-	return by == 1 ? HD_OK : hd_onnx_node1(call, HD_OP_SCALE, *value, (struct hd_attr){ .f = { (float)by } }, value);
+	return by == 1 ? HD_OK : hd_onnx_node1(call, HD_OP_SCALE, *value,
+		(struct hd_attr){ .f = { (float)by } }, value);
 }
 
 enum hd_err hd_onnx_gemm(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *a = hd_onnx_in(call, 0), *b = hd_onnx_in(call, 1), *c = hd_onnx_in(call, 2);
-	bool ta = hd_onnx_attr_int(call->node, "transA", 0) != 0, tb = hd_onnx_attr_int(call->node, "transB", 0) != 0;
+	bool ta = hd_onnx_attr_int(call->node, "transA", 0) != 0,
+		tb = hd_onnx_attr_int(call->node, "transB", 0) != 0;
 	double beta = hd_onnx_attr_float(call->node, "beta", 1);
 	uint32_t x, w, y, k;
 	int32_t tx, tw;
@@ -48,7 +50,8 @@ enum hd_err hd_onnx_gemm(struct hd_onnx_call *call)
 		err = scale(call, &k, beta);
 	if (err || !c || beta == 0)
 		return err ? err : hd_onnx_put(call, 0, y, 2, dim);
-	if (c->rank && c->dim[c->rank - 1] == dim[1] && (c->rank == 1 || (c->rank == 2 && c->dim[0] == 1 && dim[0] != 1))) {
+	if (c->rank && c->dim[c->rank - 1] == dim[1] && (c->rank == 1 ||
+		(c->rank == 2 && c->dim[0] == 1 && dim[0] != 1))) {
 		err = hd_onnx_reshape(call, k, 1, &dim[1], &k);
 		if (!err)
 			err = hd_onnx_node2(call, HD_OP_BIAS, y, k, (struct hd_attr){ .i = { -1 } }, &y);
@@ -58,16 +61,20 @@ enum hd_err hd_onnx_gemm(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, y, 2, dim);
 }
 
-/* numpy.matmul: extents before the last two are broadcast; a missing row or column is put in and taken out. */
-static enum hd_err product_dims(struct hd_onnx_call *call, uint32_t ra, const int64_t *da, uint32_t rb, const int64_t *db, uint32_t *rank, int64_t *dim)
+/* numpy.matmul: extents before the last two are broadcast; a missing row or column is put in and taken
+ * out. */
+static enum hd_err product_dims(struct hd_onnx_call *call, uint32_t ra, const int64_t *da, uint32_t rb,
+	const int64_t *db, uint32_t *rank, int64_t *dim)
 {
 	*rank = ra > rb ? ra : rb;
 	if (da[ra - 1] != db[rb - 2])
-		return hd_onnx_no(call, "the extents summed over, %lld and %lld, differ", (long long)da[ra - 1], (long long)db[rb - 2]);
+		return hd_onnx_no(call, "the extents summed over, %lld and %lld, differ",
+			(long long)da[ra - 1], (long long)db[rb - 2]);
 	for (uint32_t d = 2; d < *rank; d++) {
 		int64_t ea = d < ra ? da[ra - 1 - d] : 1, eb = d < rb ? db[rb - 1 - d] : 1;
 		if (ea != eb && ea != 1 && eb != 1)
-			return hd_onnx_no(call, "extents %lld and %lld cannot be broadcast", (long long)ea, (long long)eb);
+			return hd_onnx_no(call, "extents %lld and %lld cannot be broadcast", (long long)ea,
+				(long long)eb);
 		dim[*rank - 1 - d] = ea == 1 ? eb : ea;
 	}
 	dim[*rank - 2] = da[ra - 2];
@@ -105,7 +112,8 @@ enum hd_err hd_onnx_matmul(struct hd_onnx_call *call)
 	if (!err)
 		err = hd_onnx_attention(call, x, w, &y);
 	if (!err && y == HD_NONE)
-		err = hd_onnx_node2(call, rb == 2 ? HD_OP_MATMUL : HD_OP_CONTRACT, x, w, (struct hd_attr){ .i = { ta, tw } }, &y);
+		err = hd_onnx_node2(call, rb == 2 ? HD_OP_MATMUL : HD_OP_CONTRACT, x, w,
+			(struct hd_attr){ .i = { ta, tw } }, &y);
 	if (err)
 		return err;
 	if (a->rank == 1) {
@@ -122,7 +130,8 @@ enum hd_err hd_onnx_matmul(struct hd_onnx_call *call)
 struct window { int64_t size[2], stride[2], before[2], after[2], apart[2]; };
 
 /* One spatial axis is made two: a height of 1. */
-static enum hd_err ints2(struct hd_onnx_call *call, const char *name, uint32_t axes, int64_t standard, int64_t out[2])
+static enum hd_err ints2(struct hd_onnx_call *call, const char *name, uint32_t axes, int64_t standard,
+	int64_t out[2])
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, name);
 
@@ -143,7 +152,8 @@ static void same_pads(struct window *w, const int64_t *image, bool upper)
 {
 	for (int d = 0; d < 2; d++) {
 		int64_t reach = (w->size[d] - 1) * w->apart[d] + 1;
-		int64_t out = (image[d] + w->stride[d] - 1) / w->stride[d], all = (out - 1) * w->stride[d] + reach - image[d];
+		int64_t out = (image[d] + w->stride[d] - 1) / w->stride[d],
+			all = (out - 1) * w->stride[d] + reach - image[d];
 		all = all < 0 ? 0 : all;
 		w->before[d] = upper ? all / 2 : all - all / 2;
 		w->after[d] = all - w->before[d];
@@ -166,21 +176,24 @@ static enum hd_err pads_of(struct hd_onnx_call *call, uint32_t axes, const int64
 	for (uint32_t d = 0; d < axes; d++) {
 		w->before[2 - axes + d] = a->ints[d];
 		w->after[2 - axes + d] = a->ints[axes + d];
-		if (a->ints[d] < 0 || a->ints[d] > 1 << 20 || a->ints[axes + d] < 0 || a->ints[axes + d] > 1 << 20)
+		if (a->ints[d] < 0 || a->ints[d] > 1 << 20 || a->ints[axes + d] < 0 ||
+			a->ints[axes + d] > 1 << 20)
 			return hd_onnx_no(call, "a pad is negative or huge");
 	}
 	return HD_OK;
 }
 
 /* Pads that are not the same on both sides are put on by a node of their own. */
-static enum hd_err pad_uneven(struct hd_onnx_call *call, struct window *w, float value, uint32_t *x, int64_t *image)
+static enum hd_err pad_uneven(struct hd_onnx_call *call, struct window *w, float value, uint32_t *x,
+	int64_t *image)
 {
 	enum hd_err err = HD_OK;
 
 	for (int d = 0; d < 2 && !err; d++) {
 		if (w->before[d] == w->after[d])
 			continue;
-		err = hd_onnx_node1(call, HD_OP_PAD, *x, (struct hd_attr){ .i = { 2 + d, (int32_t)w->before[d], (int32_t)w->after[d] }, .f = { value } }, x);
+		err = hd_onnx_node1(call, HD_OP_PAD, *x, (struct hd_attr){ .i = { 2 + d,
+			(int32_t)w->before[d], (int32_t)w->after[d] }, .f = { value } }, x);
 		image[d] += w->before[d] + w->after[d];
 		w->before[d] = w->after[d] = 0;
 	}
@@ -202,7 +215,8 @@ static enum hd_err image_of(struct hd_onnx_call *call, uint32_t *x, uint32_t *ax
 	image[1] = v->dim[v->rank - 1];
 	if (image[0] < 1 || image[1] < 1)
 		return hd_onnx_no(call, "the size of the image depends on the number of rows");
-	return *axes == 2 ? HD_OK : hd_onnx_reshape(call, *x, 4, (int64_t[]){ v->dim[0], v->dim[1], 1, v->dim[2] }, x);
+	return *axes == 2 ? HD_OK : hd_onnx_reshape(call, *x, 4,
+		(int64_t[]){ v->dim[0], v->dim[1], 1, v->dim[2] }, x);
 }
 
 static enum hd_err put_image(struct hd_onnx_call *call, uint32_t y, uint32_t axes)
@@ -230,7 +244,8 @@ enum hd_err hd_onnx_conv(struct hd_onnx_call *call)
 	if (err)
 		return err;
 	if (wv->rank != axes + 2 || groups < 1 || groups > INT32_MAX)
-		return hd_onnx_no(call, "the kernel has %u extents, or there are %lld groups", wv->rank, (long long)groups);
+		return hd_onnx_no(call, "the kernel has %u extents, or there are %lld groups", wv->rank,
+			(long long)groups);
 	if (axes == 1)
 		err = hd_onnx_reshape(call, w, 4, (int64_t[]){ wv->dim[0], wv->dim[1], 1, wv->dim[2] }, &w);
 	win.size[0] = axes == 2 ? wv->dim[2] : 1;
@@ -245,8 +260,10 @@ enum hd_err hd_onnx_conv(struct hd_onnx_call *call)
 		err = pad_uneven(call, &win, 0, &x, image);
 	if (err)
 		return err;
-	struct hd_attr attr = { .i = { (int32_t)win.stride[0], (int32_t)win.stride[1], (int32_t)win.before[0], (int32_t)win.before[1],
-		groups == 1 ? 0 : (int32_t)groups, win.apart[0] == 1 ? 0 : (int32_t)win.apart[0], win.apart[1] == 1 ? 0 : (int32_t)win.apart[1] } };
+	struct hd_attr attr = { .i = { (int32_t)win.stride[0], (int32_t)win.stride[1], (int32_t)win.before[0],
+		(int32_t)win.before[1],
+		groups == 1 ? 0 : (int32_t)groups, win.apart[0] == 1 ? 0 : (int32_t)win.apart[0],
+		win.apart[1] == 1 ? 0 : (int32_t)win.apart[1] } };
 	err = hd_onnx_node2(call, HD_OP_CONV2D, x, w, attr, &y);
 	if (!err && hd_onnx_in(call, 2)) {
 		err = hd_onnx_value(call, 2, &b);
@@ -256,20 +273,24 @@ enum hd_err hd_onnx_conv(struct hd_onnx_call *call)
 	return err ? err : put_image(call, y, axes);
 }
 
-/* ceil_mode: one window more where elements are left, if it begins in the image or in the pads before it (PyTorch's rule);
- * `more` is what it reaches beyond the pads. */
+/* ceil_mode: one window more where elements are left, if it begins in the image or in the pads before it
+ * (PyTorch's rule); `more` is what it reaches beyond the pads. */
 static void count_up(const int64_t *image, const struct window *w, int64_t more[2])
 {
 	for (int d = 0; d < 2; d++) {
-		int64_t room = image[d] + w->before[d] + w->after[d] - w->size[d], n = room / w->stride[d] + 1;
-		more[d] = room > 0 && room % w->stride[d] && n * w->stride[d] < image[d] + w->before[d] ? w->stride[d] - room % w->stride[d] : 0;
+		int64_t room = image[d] + w->before[d] + w->after[d] - w->size[d],
+			n = room / w->stride[d] + 1;
+		more[d] = room > 0 && room % w->stride[d] &&
+			n * w->stride[d] < image[d] + w->before[d] ? w->stride[d] - room % w->stride[d] : 0;
 	}
 }
 
-static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const int64_t *image, struct window *w, int64_t more[2])
+static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const int64_t *image,
+	struct window *w, int64_t more[2])
 {
 	const Onnx__AttributeProto *size = hd_onnx_attr(call->node, "kernel_shape");
-	enum hd_err err = size ? ints2(call, "kernel_shape", axes, 1, w->size) : hd_onnx_no(call, "has no kernel_shape");
+	enum hd_err err = size ? ints2(call, "kernel_shape", axes, 1, w->size) : hd_onnx_no(call,
+		"has no kernel_shape");
 
 	if (!err)
 		err = ints2(call, "strides", axes, 1, w->stride);
@@ -287,7 +308,8 @@ static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const i
 
 static struct hd_attr pool_attr(const struct window *w, int32_t all)
 {
-	return (struct hd_attr){ .i = { (int32_t)w->size[0], (int32_t)w->size[1], (int32_t)w->stride[0], (int32_t)w->stride[1], (int32_t)w->before[0],
+	return (struct hd_attr){ .i = { (int32_t)w->size[0], (int32_t)w->size[1], (int32_t)w->stride[0],
+		(int32_t)w->stride[1], (int32_t)w->before[0],
 		(int32_t)w->before[1], all } };
 }
 
@@ -327,18 +349,21 @@ static int64_t counted(const struct window *w, int d, int64_t image, bool all, i
 }
 
 /* A mean over whole windows becomes that over the elements that count: a factor per window. */
-static enum hd_err recount(struct hd_onnx_call *call, const struct window *w, const int64_t *image, bool all, uint32_t *y)
+static enum hd_err recount(struct hd_onnx_call *call, const struct window *w, const int64_t *image, bool all,
+	uint32_t *y)
 {
 	const struct hd_value *v = hd_onnx_shape(call, *y);
 	const int64_t dim[2] = { v->dim[2], v->dim[3] }, whole = w->size[0] * w->size[1];
-	float *by = dim[0] * dim[1] < 1 << 24 ? hd_arena_take(&call->im->file.arena, (size_t)(dim[0] * dim[1]), sizeof *by) : NULL;
+	float *by = dim[0] * dim[1] < 1 << 24 ? hd_arena_take(&call->im->file.arena,
+		(size_t)(dim[0] * dim[1]), sizeof *by) : NULL;
 	uint32_t factor;
 
 	if (!by)
 		return hd_onnx_no(call, "no memory for its windows");
 	for (int64_t p = 0; p < dim[0]; p++)
 		for (int64_t q = 0; q < dim[1]; q++) {
-			int64_t rows = counted(w, 0, image[0], all, p), columns = counted(w, 1, image[1], all, q);
+			int64_t rows = counted(w, 0, image[0], all, p),
+				columns = counted(w, 1, image[1], all, q);
 			if (rows < 1 || columns < 1)
 				return hd_onnx_no(call, "a window sees nothing of the image");
 			by[p * dim[1] + q] = (float)((double)whole / (double)(rows * columns));
@@ -359,7 +384,8 @@ enum hd_err hd_onnx_avgpool(struct hd_onnx_call *call)
 		err = pool_window(call, axes, image, &w, more);
 	if (err)
 		return err;
-	bool uneven = w.before[0] != w.after[0] || w.before[1] != w.after[1], plain = !more[0] && !more[1] && (all || !uneven);
+	bool uneven = w.before[0] != w.after[0] || w.before[1] != w.after[1], plain = !more[0] && !more[1] &&
+		(all || !uneven);
 	put = w;
 	for (int d = 0; d < 2; d++) {
 		padded[d] = image[d];
@@ -380,7 +406,8 @@ static enum hd_err whole(struct hd_onnx_call *call, enum hd_op op)
 	enum hd_err err = image_of(call, &x, &axes, image);
 
 	if (!err)
-		err = hd_onnx_node1(call, op, x, (struct hd_attr){ .i = { (int32_t)image[0], (int32_t)image[1], 1, 1 } }, &y);
+		err = hd_onnx_node1(call, op, x, (struct hd_attr){ .i = { (int32_t)image[0],
+			(int32_t)image[1], 1, 1 } }, &y);
 	return err ? err : put_image(call, y, axes);
 }
 
@@ -388,20 +415,25 @@ enum hd_err hd_onnx_global_avgpool(struct hd_onnx_call *call) { return whole(cal
 enum hd_err hd_onnx_global_maxpool(struct hd_onnx_call *call) { return whole(call, HD_OP_MAXPOOL2D); }
 
 /* Pads that are the edge, or what lies behind it: a gather by the indices. */
-static enum hd_err pad_by_own(struct hd_onnx_call *call, uint32_t axis, int64_t before, int64_t after, bool reflect, uint32_t *x)
+static enum hd_err pad_by_own(struct hd_onnx_call *call, uint32_t axis, int64_t before, int64_t after,
+	bool reflect, uint32_t *x)
 {
 	int64_t have = hd_onnx_shape(call, *x)->dim[axis], n = before + have + after;
-	int32_t *at = have > 0 && n < 1 << 24 ? hd_arena_take(&call->im->file.arena, (size_t)n, sizeof *at) : NULL;
+	int32_t *at = have > 0 && n < 1 << 24 ? hd_arena_take(&call->im->file.arena, (size_t)n, sizeof *at) :
+		NULL;
 	uint32_t index;
 
 	if (!at || (reflect && (before >= have || after >= have)))
-		return hd_onnx_no(call, "a pad along axis %u is larger than the axis, or that is the rows", axis);
+		return hd_onnx_no(call, "a pad along axis %u is larger than the axis, or that is the rows",
+			axis);
 	for (int64_t k = 0; k < n; k++) {
-		int64_t from = k - before, low = reflect ? -from : 0, high = reflect ? 2 * (have - 1) - from : have - 1;
+		int64_t from = k - before, low = reflect ? -from : 0,
+			high = reflect ? 2 * (have - 1) - from : have - 1;
 		at[k] = (int32_t)(from < 0 ? low : from >= have ? high : from);
 	}
 	enum hd_err err = hd_graph_const(call->im->graph, HD_I32, 1, &n, at, &index, &call->why);
-	return err ? err : hd_onnx_node2(call, HD_OP_GATHER, *x, index, (struct hd_attr){ .i = { (int32_t)axis } }, x);
+	return err ? err : hd_onnx_node2(call, HD_OP_GATHER, *x, index,
+		(struct hd_attr){ .i = { (int32_t)axis } }, x);
 }
 
 enum hd_err hd_onnx_pad(struct hd_onnx_call *call)
@@ -418,19 +450,24 @@ enum hd_err hd_onnx_pad(struct hd_onnx_call *call)
 		err = hd_onnx_ints(call, "pads", 1, s, 2 * HD_ONNX_DIMS, &n, &given);
 	if (err)
 		return err;
-	bool constant = hd_onnx_attr_is(call->node, "mode", "constant", true), reflect = hd_onnx_attr_is(call->node, "mode", "reflect", false);
-	if ((!constant && !reflect && !hd_onnx_attr_is(call->node, "mode", "edge", false)) || n != 2u * v->rank || hd_onnx_in(call, 3) ||
+	bool constant = hd_onnx_attr_is(call->node, "mode", "constant", true),
+		reflect = hd_onnx_attr_is(call->node, "mode", "reflect", false);
+	if ((!constant && !reflect && !hd_onnx_attr_is(call->node, "mode", "edge", false)) ||
+		n != 2u * v->rank || hd_onnx_in(call, 3) ||
 	    (hd_onnx_in(call, 2) && !hd_onnx_number(call, 2, &value)))
 		return hd_onnx_no(call, "pads are constants, edges or reflections, two an axis");
 	memcpy(dim, v->dim, sizeof dim);
 	for (uint32_t d = 0; d < v->rank && !err; d++) {
 		int64_t before = s[d].a, after = s[v->rank + d].a;
-		if (before < 0 || after < 0 || before > INT32_MAX / 4 || after > INT32_MAX / 4 || s[d].rows || s[v->rank + d].rows)
+		if (before < 0 || after < 0 || before > INT32_MAX / 4 || after > INT32_MAX / 4 || s[d].rows ||
+			s[v->rank + d].rows)
 			return hd_onnx_no(call, "a pad is negative, or depends on the rows");
 		if (before + after == 0)
 			continue;
 		if (constant)
-			err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)d, (int32_t)before, (int32_t)after }, .f = { (float)value } },
+			err = hd_onnx_node1(call, HD_OP_PAD, x,
+				(struct hd_attr){ .i = { (int32_t)d, (int32_t)before, (int32_t)after },
+				.f = { (float)value } },
 				&x);
 		else
 			err = pad_by_own(call, d, before, after, reflect, &x);

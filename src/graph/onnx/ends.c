@@ -16,15 +16,18 @@ static const struct hd_onnx_tensor *given(const struct hd_importer *im, const ch
 	return NULL;
 }
 
-static enum hd_err take_known(struct hd_importer *im, const Onnx__ValueInfoProto *info, struct hd_onnx_val *v, const struct hd_onnx_tensor *t,
+static enum hd_err take_known(struct hd_importer *im, const Onnx__ValueInfoProto *info, struct hd_onnx_val *v,
+	const struct hd_onnx_tensor *t,
 	struct hd_diag *diag)
 {
 	bool typed = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
 	struct hd_host *h = hd_arena_take(&im->file.arena, 1, sizeof *h);
 
 	if (!typed || info->type->tensor_type->elem_type != t->type)
-		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is given as %s", im->file.name, v->name, hd_onnx_type_text(t->type));
-	enum hd_err err = h ? hd_host_make(h, &im->file.arena, t->type, t->rank, t->dim, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for an input");
+		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is given as %s", im->file.name, v->name,
+			hd_onnx_type_text(t->type));
+	enum hd_err err = h ? hd_host_make(h, &im->file.arena, t->type, t->rank, t->dim, diag) : hd_fail(diag,
+		HD_E_NOMEM, "no memory for an input");
 
 	for (uint64_t k = 0; !err && k < h->n; k++)
 		if (h->is_float)
@@ -41,12 +44,15 @@ static enum hd_err take_known(struct hd_importer *im, const Onnx__ValueInfoProto
 	return HD_OK;
 }
 
-static enum hd_err extents(struct hd_importer *im, const Onnx__ValueInfoProto *info, struct hd_onnx_val *v, struct hd_diag *diag)
+static enum hd_err extents(struct hd_importer *im, const Onnx__ValueInfoProto *info, struct hd_onnx_val *v,
+	struct hd_diag *diag)
 {
-	const Onnx__TypeProto__Tensor *t = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? info->type->tensor_type : NULL;
+	const Onnx__TypeProto__Tensor *t = info->type && info->type->value_case ==
+		ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? info->type->tensor_type : NULL;
 
 	if (!t || !t->shape || t->shape->n_dim > HD_MAX_DIMS)
-		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is no tensor of at most %d extents", im->file.name, v->name, HD_MAX_DIMS);
+		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is no tensor of at most %d extents",
+			im->file.name, v->name, HD_MAX_DIMS);
 	v->type = t->elem_type;
 	v->rank = (uint8_t)t->shape->n_dim;
 	for (uint32_t d = 0; d < v->rank; d++) {
@@ -54,7 +60,9 @@ static enum hd_err extents(struct hd_importer *im, const Onnx__ValueInfoProto *i
 		bool number = e->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 		bool rows = d == 0 && !im->opts->as_is;
 		if (!rows && (!number || e->dim_value < 1 || e->dim_value > INT32_MAX))
-			return hd_fail(diag, HD_E_INPUT, "%s: extent %u of input '%s' is not fixed; only the first (the batch) may be free: export with "
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: extent %u of input '%s' is not fixed; only the first (the batch) may "
+				"be free: export with "
 				"dynamic_axes of axis 0 alone", im->file.name, d, v->name);
 		if (rows && number && e->dim_value > 0 && e->dim_value < INT32_MAX)
 			im->batch = e->dim_value;
@@ -63,22 +71,27 @@ static enum hd_err extents(struct hd_importer *im, const Onnx__ValueInfoProto *i
 	return HD_OK;
 }
 
-static enum hd_err dtype_of(struct hd_importer *im, const struct hd_onnx_val *v, enum hd_dtype *dtype, struct hd_diag *diag)
+static enum hd_err dtype_of(struct hd_importer *im, const struct hd_onnx_val *v, enum hd_dtype *dtype,
+	struct hd_diag *diag)
 {
 	bool is_int = v->type == T(INT64) || v->type == T(INT32);
 
 	/* Node cases are given in many types; a job's data are not. */
-	bool small = im->opts->as_is && (v->type == T(UINT8) || v->type == T(INT8) || v->type == T(UINT16) || v->type == T(INT16));
-	bool real = v->type == T(FLOAT) || v->type == T(BOOL) || (im->opts->as_is && hd_onnx_type_is_float(v->type));
+	bool small = im->opts->as_is && (v->type == T(UINT8) || v->type == T(INT8) || v->type == T(UINT16) ||
+		v->type == T(INT16));
+	bool real = v->type == T(FLOAT) || v->type == T(BOOL) ||
+		(im->opts->as_is && hd_onnx_type_is_float(v->type));
 	if (!real && !small && !is_int)
-		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is %s; Heddle feeds float, int32 and int64", im->file.name, v->name,
+		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is %s; Heddle feeds float, int32 and int64",
+			im->file.name, v->name,
 			hd_onnx_type_text(v->type));
 	*dtype = is_int || small ? HD_I32 : HD_F32;
 	return HD_OK;
 }
 
 /* Data inputs are called x and y in a job, whatever the file says; node cases keep names. */
-static void name_input(const struct hd_importer *im, const struct hd_onnx_val *v, uint32_t index, uint32_t count, char name[HD_MAX_NAME])
+static void name_input(const struct hd_importer *im, const struct hd_onnx_val *v, uint32_t index,
+	uint32_t count, char name[HD_MAX_NAME])
 {
 	bool mine = !strcmp(v->name, "x") || !strcmp(v->name, "y");
 
@@ -95,7 +108,8 @@ static bool is_data(const struct hd_importer *im, const Onnx__ValueInfoProto *in
 	return !v || (v->kind == HD_VAL_NONE && !given(im, info->name));
 }
 
-static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto *info, uint32_t index, uint32_t count, struct hd_diag *diag)
+static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto *info, uint32_t index,
+	uint32_t count, struct hd_diag *diag)
 {
 	struct hd_onnx_val *v = hd_onnx_find(im, info->name);
 	char name[HD_MAX_NAME];
@@ -104,8 +118,10 @@ static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto
 	if (!v)                                           /* read by nothing */
 		return HD_OK;
 	if (v->maker != HD_NONE)
-		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is made by a node too", im->file.name, v->name);
-	if (v->kind != HD_VAL_NONE)                       /* an initializer listed as input, as old files do */
+		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is made by a node too", im->file.name,
+			v->name);
+	/* an initializer listed as input, as old files do */
+	if (v->kind != HD_VAL_NONE)
 		return HD_OK;
 	if (given(im, v->name))
 		return take_known(im, info, v, given(im, v->name), diag);
@@ -115,7 +131,8 @@ static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto
 	if (err)
 		return err;
 	name_input(im, v, index, count, name);
-	err = hd_graph_input(im->graph, name, dtype, v->rank ? v->rank : 1, v->rank ? v->dim : (int64_t[]){ 1 }, &v->value, diag);
+	err = hd_graph_input(im->graph, name, dtype, v->rank ? v->rank : 1,
+		v->rank ? v->dim : (int64_t[]){ 1 }, &v->value, diag);
 	v->kind = HD_VAL_GRAPH;
 	return err;
 }
@@ -132,7 +149,9 @@ enum hd_err hd_onnx_inputs(struct hd_importer *im, struct hd_diag *diag)
 		count += is_data(im, g->input[i]);
 	}
 	if (!im->opts->as_is && (count == 0 || count > 2))
-		return hd_fail(diag, HD_E_INPUT, "%s: %u data inputs; a job feeds x, and y to a graph with a loss of its own", im->file.name, count);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: %u data inputs; a job feeds x, and y to a graph with a loss of its own",
+			im->file.name, count);
 	for (size_t i = 0; i < g->n_input && !err; i++) {
 		bool data = is_data(im, g->input[i]);
 		err = take_input(im, g->input[i], index, count, diag);
@@ -152,14 +171,17 @@ static enum hd_err put_outputs(struct hd_importer *im, struct hd_diag *diag)
 
 	for (size_t i = 0; i < g->n_output; i++) {
 		struct hd_onnx_val *v = hd_onnx_find(im, g->output[i]->name);
-		if (!v || v->kind == HD_VAL_NONE || (v->kind == HD_VAL_GRAPH && v->value == HD_NONE && v->turned == HD_NONE))
-			return hd_fail(diag, HD_E_INPUT, "%s: output '%s' is made by no node", im->file.name, g->output[i]->name);
+		if (!v || v->kind == HD_VAL_NONE || (v->kind == HD_VAL_GRAPH && v->value == HD_NONE &&
+			v->turned == HD_NONE))
+			return hd_fail(diag, HD_E_INPUT, "%s: output '%s' is made by no node", im->file.name,
+				g->output[i]->name);
 		enum hd_err err = hd_onnx_value_of(&call, v, &value);
 		snprintf(name, sizeof name, "out%zu", i);
 		if (!err)
 			err = hd_graph_output(im->graph, name, value, &call.why);
 		if (err)
-			return hd_fail(diag, HD_E_INPUT, "%s: output '%s': %s", im->file.name, v->name, call.why.text);
+			return hd_fail(diag, HD_E_INPUT, "%s: output '%s': %s", im->file.name, v->name,
+				call.why.text);
 	}
 	return HD_OK;
 }
@@ -173,11 +195,15 @@ static enum hd_err add_loss(struct hd_importer *im, uint32_t logits, struct hd_d
 	const struct hd_value *v = &im->graph->value[logits];
 	int64_t classes = v->dim[v->rank - 1], positions = v->rank == 3 ? v->dim[1] : 1;
 
-	if (x == HD_NONE || v->dtype != HD_F32 || v->rank < 2 || v->rank > 3 || v->dim[0] != -1 || classes < 1 || positions < 1)
-		return hd_fail(diag, HD_E_INPUT, "%s: the output is %s; a loss needs f32 [rows,classes] or [rows,positions,classes]", im->file.name,
+	if (x == HD_NONE || v->dtype != HD_F32 || v->rank < 2 || v->rank > 3 || v->dim[0] != -1 ||
+		classes < 1 || positions < 1)
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: the output is %s; a loss needs f32 [rows,classes] or [rows,positions,classes]",
+			im->file.name,
 			hd_value_shape(v).at);
 	if (loss.loss == HD_LOSS_MSE && positions != 1)
-		return hd_fail(diag, HD_E_INPUT, "%s: the output is %s; mse needs [rows,values]", im->file.name, hd_value_shape(v).at);
+		return hd_fail(diag, HD_E_INPUT, "%s: the output is %s; mse needs [rows,values]",
+			im->file.name, hd_value_shape(v).at);
 	if (positions > 1 && im->opts->token_if_rows)
 		loss.normalize = HD_NORMALIZE_TOKEN;
 	hd_make_ends(&m, &loss, im->graph->input[x], logits, positions, classes);
@@ -196,13 +222,18 @@ static enum hd_err own_loss(struct hd_importer *im, const struct hd_onnx_val *v,
 	bool labels = mean && yv && yv->dtype == HD_I32 && hd_dims_same(each, yv);
 
 	if (x == HD_NONE || each->dim[0] != -1)
-		return hd_fail(diag, HD_E_INPUT, "%s: output '%s' is no sum over the rows of x", im->file.name, v->name);
-	uint32_t loss = of, rows = im->graph->value[im->graph->input[x]].dtype == HD_F32 ? im->graph->input[x] : of;      /* ids count one by one */
+		return hd_fail(diag, HD_E_INPUT, "%s: output '%s' is no sum over the rows of x",
+			im->file.name, v->name);
+	/* ids count one by one */
+	uint32_t loss = of, rows = im->graph->value[im->graph->input[x]].dtype == HD_F32 ?
+		im->graph->input[x] : of;
 	/* A mean over positions too is one over rows of what each row's positions have on average. */
 	if (mean && !labels && each->rank > 1)
-		loss = hd_make1(&m, HD_OP_REDUCE_MEAN, of, (struct hd_attr){ .i = { (1 << each->rank) - 2 } });
+		loss = hd_make1(&m, HD_OP_REDUCE_MEAN, of, (struct hd_attr){ .i =
+			{ (1 << each->rank) - 2 } });
 	hd_make_output(&m, "loss", hd_make1(&m, HD_OP_SUM64, loss, (struct hd_attr){ .i = { 0 } }));
-	hd_make_output(&m, "weight", hd_make1(&m, HD_OP_COUNT64, labels ? im->graph->input[y] : rows, (struct hd_attr){ .i = { 0 } }));
+	hd_make_output(&m, "weight", hd_make1(&m, HD_OP_COUNT64, labels ? im->graph->input[y] : rows,
+		(struct hd_attr){ .i = { 0 } }));
 	return m.err;
 }
 
@@ -223,15 +254,21 @@ static enum hd_err put_ends(struct hd_importer *im, struct hd_diag *diag)
 			logits = v;
 	}
 	if (im->opts->loss && loss)
-		return hd_fail(diag, HD_E_INPUT, "%s: output '%s' is a loss of the file's own; write model.loss: none", im->file.name, loss->name);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: output '%s' is a loss of the file's own; write model.loss: none", im->file.name,
+			loss->name);
 	if (!im->opts->loss && !loss)
-		return hd_fail(diag, HD_E_INPUT, "%s: no output is a loss over the batch; write model.loss: cross-entropy or mse", im->file.name);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: no output is a loss over the batch; write model.loss: cross-entropy or mse",
+			im->file.name);
 	if (!logits && !loss)
-		return hd_fail(diag, HD_E_INPUT, "%s: the graph has no output that depends on its input", im->file.name);
+		return hd_fail(diag, HD_E_INPUT, "%s: the graph has no output that depends on its input",
+			im->file.name);
 	if (logits)
 		err = hd_onnx_value_of(&call, logits, &value);
 	if (err)
-		return hd_fail(diag, HD_E_INPUT, "%s: output '%s': %s", im->file.name, logits->name, call.why.text);
+		return hd_fail(diag, HD_E_INPUT, "%s: output '%s': %s", im->file.name, logits->name,
+			call.why.text);
 	if (loss)
 		err = own_loss(im, loss, diag);
 	else

@@ -12,7 +12,8 @@
 /* What the sum of losses is divided by: rows are counted by f32 values, labels by those that are not -1. */
 static void a_sample_weighs_one_whatever_its_tokens(void **state)
 {
-	static const struct { const char *what, *text; int64_t y[2]; int ytype; bool own; enum hd_loss loss; enum hd_normalize by; bool labels; } cases[] = {
+	static const struct { const char *what, *text; int64_t y[2]; int ytype; bool own; enum hd_loss loss;
+		enum hd_normalize by; bool labels; } cases[] = {
 		{ "one label", ONE "out\n", { 0 }, 0, false, HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE, false },
 		{ "one label, by tokens", ONE "out\n", { 0 }, 0, false, HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN, true },
 		{ "a label each", EACH "out\n", { 0 }, 0, false, HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE, false },
@@ -29,14 +30,16 @@ static void a_sample_weighs_one_whatever_its_tokens(void **state)
 		static struct model m;
 		const struct hd_model_opts opts = { cases[i].loss, cases[i].by };
 		const struct hd_onnx_opts how = { .loss = cases[i].own ? NULL : &opts };
-		Onnx__ValueInfoProto *in[2] = { info("x", INT, (int64_t[]){ 2, 4 }, 2), cases[i].ytype ? info("y", cases[i].ytype, cases[i].y, 2) : NULL };
+		Onnx__ValueInfoProto *in[2] = { info("x", INT, (int64_t[]){ 2, 4 }, 2),
+			cases[i].ytype ? info("y", cases[i].ytype, cases[i].y, 2) : NULL };
 		struct hd_diag diag = { "" };
 		struct hd_arena arena;
 		struct hd_graph g;
 		hd_arena_init(&arena, 0);
 		hd_graph_init(&g, &arena);
 		write_inputs(&m, cases[i].text, in, cases[i].ytype ? 2 : 1, 17);
-		CHECK(hd_onnx_import(&g, "t.onnx", m.bytes, m.len, &how, NULL, &diag) == HD_OK, "%s: %s", cases[i].what, diag.text);
+		CHECK(hd_onnx_import(&g, "t.onnx", m.bytes, m.len, &how, NULL, &diag) == HD_OK, "%s: %s",
+			cases[i].what, diag.text);
 		const struct hd_node *weight = NULL;
 		for (uint32_t n = 0; n < g.nnodes; n++)
 			if (g.node[n].op == HD_OP_COUNT64)
@@ -45,9 +48,11 @@ static void a_sample_weighs_one_whatever_its_tokens(void **state)
 		const struct hd_value *counted = &g.value[weight->in[0]];
 		uint32_t y = hd_graph_find_input(&g, "y");
 		if (cases[i].labels)
-			CHECK(y != HD_NONE && weight->in[0] == g.input[y], "%s: counts no labels", cases[i].what);
+			CHECK(y != HD_NONE && weight->in[0] == g.input[y], "%s: counts no labels",
+				cases[i].what);
 		else
-			CHECK(counted->dtype == HD_F32 && counted->dim[0] == -1, "%s: counts %s", cases[i].what, hd_value_shape(counted).at);
+			CHECK(counted->dtype == HD_F32 && counted->dim[0] == -1, "%s: counts %s",
+				cases[i].what, hd_value_shape(counted).at);
 		hd_arena_finish(&arena);
 	}
 }

@@ -57,7 +57,8 @@ static Onnx__NodeProto *pool(struct hd_ox *w, const char *op)
 }
 
 static void w_maxpool(struct hd_ox *w) { pool(w, "MaxPool"); }
-static void w_avgpool(struct hd_ox *w) { hd_ox_set_int(w, pool(w, "AveragePool"), "count_include_pad", hd_ox_attr(w, 6)); }
+static void w_avgpool(struct hd_ox *w) { hd_ox_set_int(w, pool(w, "AveragePool"), "count_include_pad",
+	hd_ox_attr(w, 6)); }
 
 /* A bias of channels that are not last stands as [C,1,..]. */
 static void w_bias(struct hd_ox *w)
@@ -76,27 +77,34 @@ static void w_bias(struct hd_ox *w)
 	hd_ox_last(w, "Add", hd_ox_name(w, 0), b, NULL);
 }
 
-static void w_scale(struct hd_ox *w) { hd_ox_last(w, "Mul", hd_ox_name(w, 0), hd_ox_number(w, (double)w->at->attr.f[0]), NULL); }
+static void w_scale(struct hd_ox *w) { hd_ox_last(w, "Mul", hd_ox_name(w, 0),
+	hd_ox_number(w, (double)w->at->attr.f[0]), NULL); }
 static void w_identity(struct hd_ox *w) { hd_ox_last(w, "Identity", hd_ox_name(w, 0), NULL, NULL); }
 
 static void gelu(struct hd_ox *w, const char *inner)
 {
-	const char *one = hd_ox_emit(w, "Add", inner, hd_ox_number(w, 1), NULL), *half = hd_ox_emit(w, "Mul", hd_ox_name(w, 0), hd_ox_number(w, 0.5), NULL);
+	const char *one = hd_ox_emit(w, "Add", inner, hd_ox_number(w, 1), NULL),
+		*half = hd_ox_emit(w, "Mul", hd_ox_name(w, 0), hd_ox_number(w, 0.5), NULL);
 
 	hd_ox_last(w, "Mul", half, one, NULL);
 }
 
 static void w_gelu_tanh(struct hd_ox *w)
 {
-	const char *x = hd_ox_name(w, 0), *cube = hd_ox_emit(w, "Mul", x, hd_ox_emit(w, "Mul", x, x, NULL), NULL);
-	const char *sum = hd_ox_emit(w, "Add", x, hd_ox_emit(w, "Mul", cube, hd_ox_number(w, 0.044715), NULL), NULL);
+	const char *x = hd_ox_name(w, 0), *cube = hd_ox_emit(w, "Mul", x, hd_ox_emit(w, "Mul", x, x, NULL),
+		NULL);
+	const char *sum = hd_ox_emit(w, "Add", x, hd_ox_emit(w, "Mul", cube, hd_ox_number(w, 0.044715), NULL),
+		NULL);
 
-	gelu(w, hd_ox_emit(w, "Tanh", hd_ox_emit(w, "Mul", sum, hd_ox_number(w, 0.7978845608028654), NULL), NULL, NULL));
+	gelu(w, hd_ox_emit(w, "Tanh", hd_ox_emit(w, "Mul", sum, hd_ox_number(w, 0.7978845608028654), NULL),
+		NULL, NULL));
 }
 
 static const char *const plain_acts[HD_NACTS] = {
-	[HD_ACT_RELU] = "Relu", [HD_ACT_TANH] = "Tanh", [HD_ACT_SIGMOID] = "Sigmoid", [HD_ACT_SOFTPLUS] = "Softplus", [HD_ACT_ELU] = "Elu",
-	[HD_ACT_LEAKY] = "LeakyRelu", [HD_ACT_EXP] = "Exp", [HD_ACT_LOG] = "Log", [HD_ACT_SQRT] = "Sqrt", [HD_ACT_ERF] = "Erf",
+	[HD_ACT_RELU] = "Relu", [HD_ACT_TANH] = "Tanh", [HD_ACT_SIGMOID] = "Sigmoid",
+		[HD_ACT_SOFTPLUS] = "Softplus", [HD_ACT_ELU] = "Elu",
+	[HD_ACT_LEAKY] = "LeakyRelu", [HD_ACT_EXP] = "Exp", [HD_ACT_LOG] = "Log", [HD_ACT_SQRT] = "Sqrt",
+	[HD_ACT_ERF] = "Erf",
 	[HD_ACT_NEG] = "Neg", [HD_ACT_ABS] = "Abs", [HD_ACT_RECIP] = "Reciprocal",
 };
 
@@ -109,7 +117,8 @@ static void w_act(struct hd_ox *w)
 	if (act == HD_ACT_GELU)
 		w_gelu_tanh(w);
 	else if (act == HD_ACT_GELU_ERF)
-		gelu(w, hd_ox_emit(w, "Erf", hd_ox_emit(w, "Div", x, hd_ox_number(w, sqrt(2)), NULL), NULL, NULL));
+		gelu(w, hd_ox_emit(w, "Erf", hd_ox_emit(w, "Div", x, hd_ox_number(w, sqrt(2)), NULL), NULL,
+			NULL));
 	else if (act == HD_ACT_SILU)
 		hd_ox_last(w, "Mul", x, hd_ox_emit(w, "Sigmoid", x, NULL, NULL), NULL);
 	else if (act == HD_ACT_SQUARE)
@@ -129,7 +138,8 @@ static void w_embed(struct hd_ox *w) { hd_ox_last(w, "Gather", hd_ox_name(w, 1),
 
 static void w_layernorm(struct hd_ox *w)
 {
-	Onnx__NodeProto *n = hd_ox_last(w, "LayerNormalization", hd_ox_name(w, 0), hd_ox_name(w, 1), hd_ox_name(w, 2));
+	Onnx__NodeProto *n = hd_ox_last(w, "LayerNormalization", hd_ox_name(w, 0), hd_ox_name(w, 1),
+		hd_ox_name(w, 2));
 
 	hd_ox_set_int(w, n, "axis", -1);
 	hd_ox_set_float(w, n, "epsilon", w->at->attr.f[0]);
@@ -161,23 +171,28 @@ static void w_batchnorm(struct hd_ox *w)
 		hd_ox_set_ints(w, hd_ox_last(w, "Transpose", y, NULL, NULL), "perm", rank, back);
 }
 
-/* A norm of groups is that of instances whose channels are the groups; then each channel's own factor and addend. */
+/* A norm of groups is that of instances whose channels are the groups; then each channel's own factor and
+ * addend. */
 static void w_groupnorm(struct hd_ox *w)
 {
 	const struct hd_value *x = hd_ox_in(w, 0);
 	int64_t groups = hd_ox_attr(w, 0), dim[HD_MAX_DIMS] = { x->dim[1] };
-	float *ones = hd_ox_take(w, (size_t)groups, sizeof *ones), *zeros = hd_ox_take(w, (size_t)groups, sizeof *zeros);
+	float *ones = hd_ox_take(w, (size_t)groups, sizeof *ones),
+		*zeros = hd_ox_take(w, (size_t)groups, sizeof *zeros);
 	const char *normed = hd_ox_fresh(w), *back = hd_ox_fresh(w);
 
 	for (int64_t k = 0; k < groups && !w->full; k++)
 		ones[k] = 1;
 	for (uint32_t d = 1; d + 1 < x->rank; d++)
 		dim[d] = 1;
-	const char *cut = hd_ox_emit(w, "Reshape", hd_ox_name(w, 0), hd_ox_ints(w, 3, (int64_t[]){ 0, groups, -1 }), NULL);
-	Onnx__NodeProto *n = hd_ox_emit_to(w, normed, "InstanceNormalization", cut, hd_ox_floats(w, 1, &groups, ones), hd_ox_floats(w, 1, &groups, zeros));
+	const char *cut = hd_ox_emit(w, "Reshape", hd_ox_name(w, 0),
+		hd_ox_ints(w, 3, (int64_t[]){ 0, groups, -1 }), NULL);
+	Onnx__NodeProto *n = hd_ox_emit_to(w, normed, "InstanceNormalization", cut,
+		hd_ox_floats(w, 1, &groups, ones), hd_ox_floats(w, 1, &groups, zeros));
 	hd_ox_set_float(w, n, "epsilon", w->at->attr.f[0]);
 	hd_ox_shape_to(w, back, normed, x->rank, x->dim);
-	const char *scaled = hd_ox_emit(w, "Mul", back, hd_ox_reshaped(w, hd_ox_name(w, 1), x->rank - 1u, dim), NULL);
+	const char *scaled = hd_ox_emit(w, "Mul", back, hd_ox_reshaped(w, hd_ox_name(w, 1), x->rank - 1u,
+		dim), NULL);
 	hd_ox_last(w, "Add", scaled, hd_ox_reshaped(w, hd_ox_name(w, 2), x->rank - 1u, dim), NULL);
 }
 
@@ -186,9 +201,12 @@ static void w_sub(struct hd_ox *w) { hd_ox_last(w, "Sub", hd_ox_name(w, 0), hd_o
 static void w_mul(struct hd_ox *w) { hd_ox_last(w, "Mul", hd_ox_name(w, 0), hd_ox_name(w, 1), NULL); }
 
 static hd_ox_writes *const writers[HD_NOPS] = {
-	[HD_OP_MATMUL] = w_matmul,       [HD_OP_CONV2D] = w_conv,         [HD_OP_GROUPNORM] = w_groupnorm, [HD_OP_RESHAPE] = w_reshape,
-	[HD_OP_ADD] = w_add,             [HD_OP_SUB] = w_sub,             [HD_OP_MUL] = w_mul,             [HD_OP_SCALE] = w_scale,
-	[HD_OP_BIAS] = w_bias,           [HD_OP_ACT] = w_act,             [HD_OP_MAXPOOL2D] = w_maxpool,   [HD_OP_EMBED] = w_embed,
+	[HD_OP_MATMUL] = w_matmul,       [HD_OP_CONV2D] = w_conv,         [HD_OP_GROUPNORM] = w_groupnorm,
+		[HD_OP_RESHAPE] = w_reshape,
+	[HD_OP_ADD] = w_add,             [HD_OP_SUB] = w_sub,             [HD_OP_MUL] = w_mul,
+	[HD_OP_SCALE] = w_scale,
+	[HD_OP_BIAS] = w_bias,           [HD_OP_ACT] = w_act,             [HD_OP_MAXPOOL2D] = w_maxpool,
+	[HD_OP_EMBED] = w_embed,
 	[HD_OP_LAYERNORM] = w_layernorm, [HD_OP_DROPOUT] = w_identity,    [HD_OP_BATCHNORM] = w_batchnorm,
 	[HD_OP_AVGPOOL2D] = w_avgpool,
 };
@@ -199,7 +217,8 @@ static hd_ox_writes *const writers[HD_NOPS] = {
 static bool *needed(struct hd_ox *w, uint32_t logits)
 {
 	const struct hd_graph *g = w->graph;
-	bool *node = hd_ox_take(w, g->nnodes, sizeof *node), *wanted = hd_ox_take(w, g->nvalues, sizeof *wanted);
+	bool *node = hd_ox_take(w, g->nnodes, sizeof *node),
+		*wanted = hd_ox_take(w, g->nvalues, sizeof *wanted);
 
 	if (w->full)
 		return NULL;
@@ -219,7 +238,8 @@ static Onnx__ValueInfoProto *info(struct hd_ox *w, const char *called, const str
 	Onnx__TypeProto *type = hd_ox_take(w, 1, sizeof *type);
 	Onnx__TypeProto__Tensor *t = hd_ox_take(w, 1, sizeof *t);
 	Onnx__TensorShapeProto *shape = hd_ox_take(w, 1, sizeof *shape);
-	Onnx__TensorShapeProto__Dimension **dim = hd_ox_take(w, v->rank, sizeof *dim), *each = hd_ox_take(w, v->rank, sizeof *each);
+	Onnx__TensorShapeProto__Dimension **dim = hd_ox_take(w, v->rank, sizeof *dim),
+		*each = hd_ox_take(w, v->rank, sizeof *each);
 
 	if (w->full)
 		return vi;
@@ -235,7 +255,8 @@ static Onnx__ValueInfoProto *info(struct hd_ox *w, const char *called, const str
 		if (v->dim[d] == -1)
 			each[d].dim_param = (char *)(uintptr_t)"rows";
 		else if (v->dim[d] < 0)
-			each[d].dim_param = (char *)(uintptr_t)hd_ox_text(w, "rows_%lld", (long long)-v->dim[d]);
+			each[d].dim_param = (char *)(uintptr_t)hd_ox_text(w, "rows_%lld",
+				(long long)-v->dim[d]);
 		else
 			each[d].dim_value = v->dim[d];
 	}
@@ -258,15 +279,18 @@ static void write_nodes(struct hd_ox *w, const bool *node)
 			continue;
 		w->at = &w->graph->node[i];
 		const uint16_t op = w->at->op;
-		hd_ox_writes *writes = writers[op] ? writers[op] : hd_ox_tensors[op] ? hd_ox_tensors[op] : hd_ox_sequences[op];
+		hd_ox_writes *writes = writers[op] ? writers[op] : hd_ox_tensors[op] ? hd_ox_tensors[op] :
+			hd_ox_sequences[op];
 		if (writes)
 			writes(w);
 		else
-			hd_text_addf(&w->bad, "%s%s (node %u)", w->nbad++ ? ", " : "", hd_ops[w->at->op].name, i);
+			hd_text_addf(&w->bad, "%s%s (node %u)", w->nbad++ ? ", " : "", hd_ops[w->at->op].name,
+				i);
 	}
 }
 
-static enum hd_err pack(struct hd_ox *w, Onnx__GraphProto *graph, uint8_t **bytes, uint64_t *len, struct hd_diag *diag)
+static enum hd_err pack(struct hd_ox *w, Onnx__GraphProto *graph, uint8_t **bytes, uint64_t *len,
+	struct hd_diag *diag)
 {
 	Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
 	Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets = &opset;
@@ -282,7 +306,8 @@ static enum hd_err pack(struct hd_ox *w, Onnx__GraphProto *graph, uint8_t **byte
 	model.graph = graph;
 	size_t n = onnx__model_proto__get_packed_size(&model);
 	if (n > INT32_MAX)
-		return hd_fail(diag, HD_E_INVAL, "the model has %zu bytes; an ONNX file holds at most 2 GiB", n);
+		return hd_fail(diag, HD_E_INVAL, "the model has %zu bytes; an ONNX file holds at most 2 GiB",
+			n);
 	*bytes = hd_arena_take(w->arena, n, 1);
 	if (!*bytes)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for an ONNX model of %zu bytes", n);
@@ -290,7 +315,8 @@ static enum hd_err pack(struct hd_ox *w, Onnx__GraphProto *graph, uint8_t **byte
 	return HD_OK;
 }
 
-enum hd_err hd_onnx_export(const struct hd_graph *graph, const struct hd_onnx_values *values, struct hd_arena *arena, uint8_t **bytes,
+enum hd_err hd_onnx_export(const struct hd_graph *graph, const struct hd_onnx_values *values,
+	struct hd_arena *arena, uint8_t **bytes,
 	uint64_t *len, struct hd_diag *diag)
 {
 	struct hd_ox w = { .graph = graph, .values = values, .arena = arena };
@@ -299,7 +325,8 @@ enum hd_err hd_onnx_export(const struct hd_graph *graph, const struct hd_onnx_va
 	uint32_t logits = hd_graph_find_output(graph, "logits"), x = hd_graph_find_input(graph, "x");
 
 	if (logits == HD_NONE || x == HD_NONE || graph->value[logits].kind != HD_TEMP)
-		return hd_fail(diag, HD_E_INVAL, "the graph has no input x, or no output logits that is made of it");
+		return hd_fail(diag, HD_E_INVAL,
+			"the graph has no input x, or no output logits that is made of it");
 	hd_text_init(&w.bad, arena);
 	w.name = hd_ox_take(&w, graph->nvalues, sizeof *w.name);
 	const bool *node = needed(&w, logits);
@@ -309,10 +336,12 @@ enum hd_err hd_onnx_export(const struct hd_graph *graph, const struct hd_onnx_va
 	w.name[logits] = "logits";
 	write_nodes(&w, node);
 	if (w.nbad)
-		return hd_fail(diag, HD_E_INVAL, "ONNX export: no words for %u node%s: %s", w.nbad, w.nbad == 1 ? "" : "s", w.bad.at);
+		return hd_fail(diag, HD_E_INVAL, "ONNX export: no words for %u node%s: %s", w.nbad,
+			w.nbad == 1 ? "" : "s", w.bad.at);
 	in_info = info(&w, "x", &graph->value[graph->input[x]]);
 	out_info = info(&w, "logits", &graph->value[logits]);
-	g.name = (char *)(uintptr_t)hd_ox_text(&w, "%s", graph->name == HD_NONE ? "heddle" : hd_graph_text_of(graph, graph->name));
+	g.name = (char *)(uintptr_t)hd_ox_text(&w, "%s", graph->name == HD_NONE ? "heddle" :
+		hd_graph_text_of(graph, graph->name));
 	g.n_node = w.nnodes;
 	g.node = w.node;
 	g.n_initializer = w.ninits;

@@ -10,11 +10,13 @@
 static void w_rmsnorm(struct hd_ox *w)
 {
 	const char *x = hd_ox_name(w, 0), *mean = hd_ox_fresh(w);
-	Onnx__NodeProto *n = hd_ox_emit_to(w, mean, "ReduceMean", hd_ox_emit(w, "Mul", x, x, NULL), NULL, NULL);
+	Onnx__NodeProto *n = hd_ox_emit_to(w, mean, "ReduceMean", hd_ox_emit(w, "Mul", x, x, NULL), NULL,
+		NULL);
 
 	hd_ox_set_ints(w, n, "axes", 1, (int64_t[]){ -1 });
 	hd_ox_set_int(w, n, "keepdims", 1);
-	const char *root = hd_ox_emit(w, "Sqrt", hd_ox_emit(w, "Add", mean, hd_ox_number(w, (double)w->at->attr.f[0]), NULL), NULL, NULL);
+	const char *root = hd_ox_emit(w, "Sqrt", hd_ox_emit(w, "Add", mean,
+		hd_ox_number(w, (double)w->at->attr.f[0]), NULL), NULL, NULL);
 	hd_ox_last(w, "Mul", hd_ox_emit(w, "Div", x, root, NULL), hd_ox_name(w, 1), NULL);
 }
 
@@ -22,7 +24,8 @@ static void w_swiglu(struct hd_ox *w)
 {
 	const char *a = hd_ox_name(w, 0);
 
-	hd_ox_last(w, "Mul", hd_ox_emit(w, "Mul", a, hd_ox_emit(w, "Sigmoid", a, NULL, NULL), NULL), hd_ox_name(w, 1), NULL);
+	hd_ox_last(w, "Mul", hd_ox_emit(w, "Mul", a, hd_ox_emit(w, "Sigmoid", a, NULL, NULL), NULL),
+		hd_ox_name(w, 1), NULL);
 }
 
 /* Cosines and sines of every position and pair, [T,1,D]: both halves of a head have the same. */
@@ -32,7 +35,8 @@ static const char *angles(struct hd_ox *w, int64_t tokens, int64_t each, double 
 
 	for (int64_t t = 0; t < tokens && !w->full; t++)
 		for (int64_t e = 0; e < each; e++)
-			at[t * each + e] = sign * (float)of((double)t * pow((double)w->at->attr.f[0], -2.0 * (double)(e % (each / 2)) / (double)each));
+			at[t * each + e] = sign * (float)of((double)t * pow((double)w->at->attr.f[0],
+				-2.0 * (double)(e % (each / 2)) / (double)each));
 	return hd_ox_floats(w, 3, (int64_t[]){ tokens, 1, each }, at);
 }
 
@@ -41,23 +45,29 @@ static void w_rotary(struct hd_ox *w)
 {
 	const struct hd_value *x = hd_ox_in(w, 0);
 	int64_t tokens = x->dim[1], heads = hd_ox_attr(w, 0), each = x->dim[2] / heads, half = each / 2;
-	const char *cut = hd_ox_reshaped(w, hd_ox_name(w, 0), 4, (int64_t[]){ -1, tokens, heads, each }), *part[2], *turned = hd_ox_fresh(w);
+	const char *cut = hd_ox_reshaped(w, hd_ox_name(w, 0), 4, (int64_t[]){ -1, tokens, heads, each }),
+		*part[2], *turned = hd_ox_fresh(w);
 
 	for (int k = 0; k < 2; k++) {
 		part[k] = hd_ox_fresh(w);
-		Onnx__NodeProto *n = hd_ox_emit_to(w, part[k], "Slice", cut, hd_ox_ints(w, 1, (int64_t[]){ k * half }),
+		Onnx__NodeProto *n = hd_ox_emit_to(w, part[k], "Slice", cut,
+			hd_ox_ints(w, 1, (int64_t[]){ k * half }),
 			hd_ox_ints(w, 1, (int64_t[]){ (k + 1) * half }));
 		hd_ox_more(w, n, hd_ox_ints(w, 1, (int64_t[]){ 3 }));
 	}
-	hd_ox_set_int(w, hd_ox_emit_to(w, turned, "Concat", hd_ox_emit(w, "Neg", part[1], NULL, NULL), part[0], NULL), "axis", -1);
+	hd_ox_set_int(w, hd_ox_emit_to(w, turned, "Concat", hd_ox_emit(w, "Neg", part[1], NULL, NULL),
+		part[0], NULL), "axis", -1);
 	const char *straight = hd_ox_emit(w, "Mul", cut, angles(w, tokens, each, cos, 1), NULL);
-	const char *across = hd_ox_emit(w, "Mul", turned, angles(w, tokens, each, sin, hd_ox_attr(w, 1) ? -1 : 1), NULL);
-	hd_ox_shape_to(w, hd_ox_result(w), hd_ox_emit(w, "Add", straight, across, NULL), 3, (int64_t[]){ -1, tokens, x->dim[2] });
+	const char *across = hd_ox_emit(w, "Mul", turned, angles(w, tokens, each, sin,
+		hd_ox_attr(w, 1) ? -1 : 1), NULL);
+	hd_ox_shape_to(w, hd_ox_result(w), hd_ox_emit(w, "Add", straight, across, NULL), 3,
+		(int64_t[]){ -1, tokens, x->dim[2] });
 }
 
 /* ---- attention */
 
-struct attention { int64_t tokens, heads, kv, each; bool causal; const char *ids; int32_t pad; };      /* ids NULL: nothing is padded */
+/* ids NULL: nothing is padded */
+struct attention { int64_t tokens, heads, kv, each; bool causal; const char *ids; int32_t pad; };
 
 /* [N,T,H D] as [N,H,T,D]; keys and values of fewer heads are repeated for those that share them. */
 static const char *heads_of(struct hd_ox *w, const char *x, const struct attention *a, int64_t heads)
@@ -68,7 +78,8 @@ static const char *heads_of(struct hd_ox *w, const char *x, const struct attenti
 	if (heads == a->heads)
 		return moved;
 	const char *apart = hd_ox_reshaped(w, moved, 5, (int64_t[]){ -1, heads, 1, a->tokens, a->each });
-	const char *each = hd_ox_emit(w, "Expand", apart, hd_ox_ints(w, 5, (int64_t[]){ 1, 1, a->heads / heads, 1, 1 }), NULL);
+	const char *each = hd_ox_emit(w, "Expand", apart, hd_ox_ints(w, 5,
+		(int64_t[]){ 1, 1, a->heads / heads, 1, 1 }), NULL);
 	return hd_ox_reshaped(w, each, 4, (int64_t[]){ -1, a->heads, a->tokens, a->each });
 }
 
@@ -82,14 +93,16 @@ static const char *hidden(struct hd_ox *w, const struct attention *a)
 		later = hd_ox_fresh(w);
 		for (int64_t i = 0; i < a->tokens * a->tokens && !w->full; i++)
 			mask[i] = i % a->tokens > i / a->tokens;
-		hd_ox_tensor(w, later, T(BOOL), 2, (int64_t[]){ a->tokens, a->tokens }, mask, (size_t)(a->tokens * a->tokens));
+		hd_ox_tensor(w, later, T(BOOL), 2, (int64_t[]){ a->tokens, a->tokens }, mask,
+			(size_t)(a->tokens * a->tokens));
 	}
 	if (a->ids) {
 		int32_t *pad = hd_ox_take(w, 1, sizeof *pad);
 		const char *number = hd_ox_fresh(w);
 		*pad = a->pad;
 		hd_ox_tensor(w, number, T(INT32), 0, NULL, pad, sizeof *pad);
-		padded = hd_ox_reshaped(w, hd_ox_emit(w, "Equal", a->ids, number, NULL), 4, (int64_t[]){ -1, 1, 1, a->tokens });
+		padded = hd_ox_reshaped(w, hd_ox_emit(w, "Equal", a->ids, number, NULL), 4,
+			(int64_t[]){ -1, 1, 1, a->tokens });
 	}
 	return later && padded ? hd_ox_emit(w, "Or", later, padded, NULL) : later ? later : padded;
 }
@@ -97,7 +110,8 @@ static const char *hidden(struct hd_ox *w, const struct attention *a)
 /* A query that sees nothing has zeros: its weights are taken away once more behind the softmax. */
 static void attend(struct hd_ox *w, const char *q, const char *k, const char *v, const struct attention *a)
 {
-	const char *turned = hd_ox_turned(w, heads_of(w, k, a, a->kv), 4), *weights = hd_ox_fresh(w), *mask = hidden(w, a);
+	const char *turned = hd_ox_turned(w, heads_of(w, k, a, a->kv), 4), *weights = hd_ox_fresh(w),
+		*mask = hidden(w, a);
 	const char *scores = hd_ox_emit(w, "MatMul", heads_of(w, q, a, a->heads), turned, NULL);
 
 	scores = hd_ox_emit(w, "Mul", scores, hd_ox_number(w, 1 / sqrt((double)a->each)), NULL);
@@ -115,7 +129,8 @@ static void w_attend(struct hd_ox *w)
 {
 	const struct hd_value *q = hd_ox_in(w, 0);
 	bool padded = w->at->op == HD_OP_ATTEND_PAD;
-	struct attention a = { q->dim[1], hd_ox_attr(w, 0), hd_ox_attr(w, 1), q->dim[2] / hd_ox_attr(w, 0), hd_ox_attr(w, 2), NULL, hd_ox_attr(w, 3) };
+	struct attention a = { q->dim[1], hd_ox_attr(w, 0), hd_ox_attr(w, 1), q->dim[2] / hd_ox_attr(w, 0),
+		hd_ox_attr(w, 2), NULL, hd_ox_attr(w, 3) };
 
 	a.ids = padded ? hd_ox_name(w, 3) : NULL;
 	attend(w, hd_ox_name(w, 0), hd_ox_name(w, 1), hd_ox_name(w, 2), &a);
@@ -131,7 +146,8 @@ static void w_attention(struct hd_ox *w)
 
 	for (int64_t k = 0; k < 3; k++) {
 		part[k] = hd_ox_fresh(w);
-		Onnx__NodeProto *n = hd_ox_emit_to(w, part[k], "Slice", hd_ox_name(w, 0), hd_ox_ints(w, 1, (int64_t[]){ k * width }),
+		Onnx__NodeProto *n = hd_ox_emit_to(w, part[k], "Slice", hd_ox_name(w, 0),
+			hd_ox_ints(w, 1, (int64_t[]){ k * width }),
 			hd_ox_ints(w, 1, (int64_t[]){ (k + 1) * width }));
 		hd_ox_more(w, n, hd_ox_ints(w, 1, (int64_t[]){ 2 }));
 	}
@@ -142,6 +158,7 @@ static void w_attention(struct hd_ox *w)
 static void w_unmasked(struct hd_ox *w) { hd_ox_last(w, "Identity", hd_ox_name(w, 0), NULL, NULL); }
 
 hd_ox_writes *const hd_ox_sequences[HD_NOPS] = {
-	[HD_OP_ATTENTION] = w_attention, [HD_OP_ATTEND] = w_attend, [HD_OP_ATTEND_PAD] = w_attend, [HD_OP_RMSNORM] = w_rmsnorm,
+	[HD_OP_ATTENTION] = w_attention, [HD_OP_ATTEND] = w_attend, [HD_OP_ATTEND_PAD] = w_attend,
+		[HD_OP_RMSNORM] = w_rmsnorm,
 	[HD_OP_ROTARY] = w_rotary,       [HD_OP_SWIGLU] = w_swiglu, [HD_OP_MASK_TOKENS] = w_unmasked,
 };

@@ -33,12 +33,14 @@ struct hd_onnx_file {
 	int64_t opset;
 };
 
-HD_MUST_USE enum hd_err hd_onnx_file_open(struct hd_onnx_file *file, const char *name, const void *bytes, uint64_t len,
+HD_MUST_USE enum hd_err hd_onnx_file_open(struct hd_onnx_file *file, const char *name, const void *bytes,
+	uint64_t len,
 	const struct hd_onnx_opts *opts, struct hd_diag *diag);
 void hd_onnx_file_close(struct hd_onnx_file *file);      /* takes zeroed and half-opened ones */
 
 /* One tensor message. */
-HD_MUST_USE enum hd_err hd_onnx_init_read(struct hd_onnx_file *file, const uint8_t *bytes, uint64_t len, const struct hd_onnx_opts *opts,
+HD_MUST_USE enum hd_err hd_onnx_init_read(struct hd_onnx_file *file, const uint8_t *bytes, uint64_t len,
+	const struct hd_onnx_opts *opts,
 	struct hd_onnx_init *init, struct hd_diag *diag);
 
 #endif

@@ -14,14 +14,17 @@ static enum hd_err make(struct hd_fold *x, int32_t type, uint32_t rank, const in
 	return hd_host_make(&x->out[0], x->arena, type, rank, dim, x->diag);
 }
 
-static const struct hd_host *input(const struct hd_fold *x, uint32_t i) { return i < x->nin ? x->in[i] : NULL; }
+static const struct hd_host *input(const struct hd_fold *x, uint32_t i) { return i < x->nin ? x->in[i] : NULL;
+	}
 
 /* What an integer type holds; our i64 is all that is computed in. */
 static bool fits(int32_t type, int64_t v)
 {
 	static const struct { int64_t low, high; } range[] = {
-		[T(UINT8)] = { 0, UINT8_MAX }, [T(INT8)] = { INT8_MIN, INT8_MAX }, [T(UINT16)] = { 0, UINT16_MAX }, [T(INT16)] = { INT16_MIN, INT16_MAX },
-		[T(INT32)] = { INT32_MIN, INT32_MAX }, [T(INT64)] = { INT64_MIN, INT64_MAX }, [T(BOOL)] = { 0, 1 }, [T(UINT32)] = { 0, UINT32_MAX },
+		[T(UINT8)] = { 0, UINT8_MAX }, [T(INT8)] = { INT8_MIN, INT8_MAX },
+			[T(UINT16)] = { 0, UINT16_MAX }, [T(INT16)] = { INT16_MIN, INT16_MAX },
+		[T(INT32)] = { INT32_MIN, INT32_MAX }, [T(INT64)] = { INT64_MIN, INT64_MAX },
+		[T(BOOL)] = { 0, 1 }, [T(UINT32)] = { 0, UINT32_MAX },
 	};
 
 	return v >= range[type].low && v <= range[type].high;
@@ -38,7 +41,8 @@ static void put(struct hd_host *to, uint64_t at, const struct hd_host *from, uin
 /* ---- elementwise */
 
 /* MOD has the sign of what is divided by, FMOD that of what is divided. */
-enum binary { ADD, SUB, MUL, DIV, POW, MIN, MAX, MOD, FMOD, EQUAL, LESS, LESSEQ, GREATER, GREATEREQ, AND, OR };
+enum binary { ADD, SUB, MUL, DIV, POW, MIN, MAX, MOD, FMOD, EQUAL, LESS, LESSEQ, GREATER, GREATEREQ, AND,
+	OR };
 
 static double real(enum binary op, double a, double b)
 {
@@ -102,7 +106,8 @@ static bool divide(struct hd_sym a, struct hd_sym b, struct hd_sym *out)
 	if ((b.rows && (b.a || a.a)) || !quotient(a.a, by, &q.a) || !quotient(a.rows, by, &q.rows))
 		return false;
 	*out = b.rows ? (struct hd_sym){ q.rows, 0 } : q;
-	back = (struct hd_sym){ q.a * by, q.rows * by };      /* truncated: no further from 0 than the number divided */
+	/* truncated: no further from 0 than the number divided */
+	back = (struct hd_sym){ q.a * by, q.rows * by };
 	return !a.rows || (back.a == a.a && back.rows == a.rows);
 }
 
@@ -144,12 +149,14 @@ static bool whole(enum binary op, struct hd_sym a, struct hd_sym b, struct hd_sy
 		return true;
 	case MIN: case MAX: case EQUAL: case LESS: case LESSEQ: case GREATER: case GREATEREQ: break;
 	}
-	if (!hd_sub_i64(a.a, b.a, &d.a) || !hd_sub_i64(a.rows, b.rows, &d.rows) || d.rows == INT64_MIN || !order(d, &sign))
+	if (!hd_sub_i64(a.a, b.a, &d.a) || !hd_sub_i64(a.rows, b.rows, &d.rows) || d.rows == INT64_MIN ||
+		!order(d, &sign))
 		return false;
 	if (op == MIN || op == MAX)
 		*out = (sign < 0) == (op == MIN) ? a : b;
 	else
-		*out = (struct hd_sym){ op == EQUAL ? !sign : op == LESS ? sign < 0 : op == LESSEQ ? sign <= 0 : op == GREATER ? sign > 0 : sign >= 0, 0 };
+		*out = (struct hd_sym){ op == EQUAL ? !sign : op == LESS ? sign < 0 : op == LESSEQ ?
+			sign <= 0 : op == GREATER ? sign > 0 : sign >= 0, 0 };
 	return true;
 }
 
@@ -169,7 +176,8 @@ static uint64_t spread(const struct hd_host *h, const struct hd_host *out, uint6
 	return k;
 }
 
-static enum hd_err join(struct hd_fold *x, const struct hd_host *const *in, uint32_t n, uint32_t *rank, int64_t *dim)
+static enum hd_err join(struct hd_fold *x, const struct hd_host *const *in, uint32_t n, uint32_t *rank,
+	int64_t *dim)
 {
 	*rank = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -201,8 +209,11 @@ static enum hd_err binary(struct hd_fold *x, enum binary op)
 	for (uint64_t k = 0; !err && k < x->out->n; k++) {
 		uint64_t ka = spread(a, x->out, k), kb = spread(b, x->out, k);
 		if (!a->is_float) {
-			if (!whole(op, a->i[ka], b->i[kb], &x->out->i[k]) || !fits(x->out->type, x->out->i[k].a))
-				return no(x, "integer arithmetic overflows, divides by 0, or its result depends on the number of rows in no simple way");
+			if (!whole(op, a->i[ka], b->i[kb], &x->out->i[k]) ||
+				!fits(x->out->type, x->out->i[k].a))
+				return no(x,
+					"integer arithmetic overflows, divides by 0, or its result depends "
+					"on the number of rows in no simple way");
 		} else if (op >= EQUAL) {
 			x->out->i[k].a = real(op, a->f[ka], b->f[kb]) != 0;
 		} else {
@@ -218,9 +229,12 @@ static enum hd_err f_sub(struct hd_fold *x) { return binary(x, SUB); }
 static enum hd_err f_mul(struct hd_fold *x) { return binary(x, MUL); }
 static enum hd_err f_div(struct hd_fold *x) { return binary(x, DIV); }
 static enum hd_err f_pow(struct hd_fold *x) { return binary(x, POW); }
-static enum hd_err f_mod(struct hd_fold *x) { return binary(x, hd_onnx_attr_int(x->node, "fmod", 0) ? FMOD : MOD); }
-static enum hd_err f_min(struct hd_fold *x) { return x->nin == 2 ? binary(x, MIN) : no(x, "takes two constants"); }
-static enum hd_err f_max(struct hd_fold *x) { return x->nin == 2 ? binary(x, MAX) : no(x, "takes two constants"); }
+static enum hd_err f_mod(struct hd_fold *x) { return binary(x,
+	hd_onnx_attr_int(x->node, "fmod", 0) ? FMOD : MOD); }
+static enum hd_err f_min(struct hd_fold *x) { return x->nin == 2 ? binary(x, MIN) : no(x,
+	"takes two constants"); }
+static enum hd_err f_max(struct hd_fold *x) { return x->nin == 2 ? binary(x, MAX) : no(x,
+	"takes two constants"); }
 static enum hd_err f_equal(struct hd_fold *x) { return binary(x, EQUAL); }
 static enum hd_err f_less(struct hd_fold *x) { return binary(x, LESS); }
 static enum hd_err f_lesseq(struct hd_fold *x) { return binary(x, LESSEQ); }
@@ -298,7 +312,8 @@ static enum hd_err f_cast(struct hd_fold *x)
 	enum hd_err err = make(x, to, a->rank, a->dim);
 	for (uint64_t k = 0; !err && k < a->n; k++)
 		if (x->out->is_float)
-			x->out->f[k] = to == T(FLOAT) ? (double)(float)(a->is_float ? a->f[k] : (double)a->i[k].a) : a->is_float ? a->f[k] : (double)a->i[k].a;
+			x->out->f[k] = to == T(FLOAT) ? (double)(float)(a->is_float ? a->f[k] :
+				(double)a->i[k].a) : a->is_float ? a->f[k] : (double)a->i[k].a;
 		else if (!a->is_float && to != T(BOOL) && (!fits(to, a->i[k].a) || !fits(to, a->i[k].rows)))
 			return hd_fail(x->diag, HD_E_INPUT, "%lld does not fit the integer type",
 				(long long)(fits(to, a->i[k].a) ? a->i[k].rows : a->i[k].a));
@@ -341,9 +356,11 @@ static enum hd_err same(struct hd_fold *x, uint32_t rank, const int64_t *dim)
 	return err;
 }
 
-static enum hd_err f_identity(struct hd_fold *x) { return input(x, 0) ? same(x, input(x, 0)->rank, input(x, 0)->dim) : no(x, "takes a constant"); }
+static enum hd_err f_identity(struct hd_fold *x) { return input(x, 0) ? same(x, input(x, 0)->rank,
+	input(x, 0)->dim) : no(x, "takes a constant"); }
 
-/* Integers of an attribute or, since its opset, of an input: bit i of `set` for axis i; none given: *given is false. */
+/* Integers of an attribute or, since its opset, of an input: bit i of `set` for axis i; none given: *given
+ * is false. */
 static enum hd_err axes_of(struct hd_fold *x, uint32_t rank, uint32_t *set, bool *given)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(x->node, "axes");
@@ -405,7 +422,8 @@ static enum hd_err f_reshape(struct hd_fold *x)
 	if (!a || !s || s->is_float || s->n > HD_ONNX_DIMS || !hd_host_plain(s))
 		return no(x, "takes a constant and its new extents");
 	for (uint32_t d = 0; d < s->n; d++) {
-		dim[d] = s->i[d].a == 0 && d < a->rank && !hd_onnx_attr_int(x->node, "allowzero", 0) ? a->dim[d] : s->i[d].a;
+		dim[d] = s->i[d].a == 0 && d < a->rank && !hd_onnx_attr_int(x->node, "allowzero", 0) ?
+			a->dim[d] : s->i[d].a;
 		if (dim[d] == -1 && hole < 0)
 			hole = d;
 		else if (dim[d] < 0 || !hd_mul_i64(n, dim[d], &n))
@@ -438,7 +456,8 @@ static void strides_of(const struct hd_host *h, uint64_t *stride)
 }
 
 /* out[..] = a[first + stride . index]: slices and transpositions. */
-static enum hd_err stride_copy(struct hd_fold *x, uint32_t rank, const int64_t *dim, uint64_t first, const int64_t *stride)
+static enum hd_err stride_copy(struct hd_fold *x, uint32_t rank, const int64_t *dim, uint64_t first,
+	const int64_t *stride)
 {
 	const struct hd_host *a = input(x, 0);
 	enum hd_err err = make(x, a->type, rank, dim);
@@ -465,7 +484,8 @@ static enum hd_err f_transpose(struct hd_fold *x)
 		return no(x, "takes a constant and an order of its axes");
 	strides_of(a, from);
 	for (uint32_t d = 0; d < a->rank; d++) {
-		if (!hd_onnx_axis(perm ? perm->ints[d] : (int64_t)(a->rank - 1u - d), a->rank, &at) || set >> at & 1)
+		if (!hd_onnx_axis(perm ? perm->ints[d] : (int64_t)(a->rank - 1u - d), a->rank, &at) ||
+			set >> at & 1)
 			return no(x, "an axis does not exist");
 		set |= 1u << at;
 		dim[d] = a->dim[at];
@@ -475,7 +495,8 @@ static enum hd_err f_transpose(struct hd_fold *x)
 }
 
 /* Starts, ends, axes, steps: inputs since opset 10, attributes before. */
-static bool slice_number(const struct hd_fold *x, uint32_t in, const char *attr, uint64_t k, int64_t *v, uint64_t *n)
+static bool slice_number(const struct hd_fold *x, uint32_t in, const char *attr, uint64_t k, int64_t *v,
+	uint64_t *n)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(x->node, attr);
 	const struct hd_host *h = input(x, in);
@@ -492,7 +513,8 @@ static enum hd_err f_slice(struct hd_fold *x)
 {
 	const struct hd_host *a = input(x, 0);
 	uint64_t from[HD_ONNX_DIMS], n, m, first = 0;
-	int64_t dim[HD_ONNX_DIMS], stride[HD_ONNX_DIMS], start = 0, end = 0, axis = 0, step = 1, begin, ignored = 0;
+	int64_t dim[HD_ONNX_DIMS], stride[HD_ONNX_DIMS], start = 0, end = 0, axis = 0, step = 1, begin,
+		ignored = 0;
 	uint32_t at, set = 0;
 
 	if (!a || !slice_number(x, 1, "starts", 0, &ignored, &n))
@@ -505,8 +527,10 @@ static enum hd_err f_slice(struct hd_fold *x)
 	for (uint64_t k = 0; k < n; k++) {
 		axis = (int64_t)k;
 		step = 1;
-		if (!slice_number(x, 1, "starts", k, &start, &m) || !slice_number(x, 2, "ends", k, &end, &m) || m != n ||
-		    !slice_number(x, 3, "axes", k, &axis, &m) || !slice_number(x, 4, "steps", k, &step, &m) || step == 0 || step == INT64_MIN ||
+		if (!slice_number(x, 1, "starts", k, &start, &m) ||
+			!slice_number(x, 2, "ends", k, &end, &m) || m != n ||
+		    !slice_number(x, 3, "axes", k, &axis, &m) || !slice_number(x, 4, "steps", k, &step, &m) ||
+		    step == 0 || step == INT64_MIN ||
 		    !hd_onnx_axis(axis, a->rank, &at))
 			return no(x, "starts, ends, axes and steps do not fit");
 		if (set >> at & 1)
@@ -526,7 +550,8 @@ static enum hd_err f_gather(struct hd_fold *x)
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t axis, rank = 0;
 
-	if (!a || !ids || ids->is_float || !hd_host_plain(ids) || !hd_onnx_axis(hd_onnx_attr_int(x->node, "axis", 0), a->rank, &axis) ||
+	if (!a || !ids || ids->is_float || !hd_host_plain(ids) ||
+		!hd_onnx_axis(hd_onnx_attr_int(x->node, "axis", 0), a->rank, &axis) ||
 	    a->rank + ids->rank > HD_ONNX_DIMS + 1)
 		return no(x, "takes a constant and indices along one of its axes");
 	for (uint32_t d = 0; d < a->rank; d++) {
@@ -544,7 +569,8 @@ static enum hd_err f_gather(struct hd_fold *x)
 			if (at < 0 || at >= a->dim[axis])
 				return no(x, "an index does not exist");
 			for (uint64_t i = 0; i < inner; i++)
-				put(x->out, (o * ids->n + k) * inner + i, a, (o * (uint64_t)a->dim[axis] + (uint64_t)at) * inner + i);
+				put(x->out, (o * ids->n + k) * inner + i, a,
+					(o * (uint64_t)a->dim[axis] + (uint64_t)at) * inner + i);
 		}
 	return err;
 }
@@ -564,7 +590,8 @@ static enum hd_err f_concat(struct hd_fold *x)
 			*(d < axis ? &outer : &inner) *= (uint64_t)a->dim[d];
 	}
 	for (uint32_t k = 0; k < x->nin; k++) {
-		if (!x->in[k] || x->in[k]->rank != a->rank || x->in[k]->is_float != a->is_float || !hd_add_i64(total, x->in[k]->dim[axis], &total))
+		if (!x->in[k] || x->in[k]->rank != a->rank || x->in[k]->is_float != a->is_float ||
+			!hd_add_i64(total, x->in[k]->dim[axis], &total))
 			return no(x, "the constants have different types or numbers of extents");
 		for (uint32_t d = 0; d < a->rank; d++)
 			if (d != axis && x->in[k]->dim[d] != a->dim[d])
@@ -591,7 +618,8 @@ static enum hd_err f_split(struct hd_fold *x)
 	uint32_t axis;
 	enum hd_err err = HD_OK;
 
-	if (!a || !hd_onnx_axis(hd_onnx_attr_int(x->node, "axis", 0), a->rank, &axis) || (given && (given->is_float || given->n != x->nout)) ||
+	if (!a || !hd_onnx_axis(hd_onnx_attr_int(x->node, "axis", 0), a->rank, &axis) ||
+		(given && (given->is_float || given->n != x->nout)) ||
 	    (attr && attr->n_ints != x->nout))
 		return no(x, "takes a constant and sizes along one of its axes");
 	if (given && !hd_host_plain(given))
@@ -603,7 +631,8 @@ static enum hd_err f_split(struct hd_fold *x)
 	}
 	for (uint32_t k = 0; k < x->nout && !err; k++) {
 		int64_t even = (a->dim[axis] + (int64_t)x->nout - 1) / (int64_t)x->nout;
-		dim[axis] = given ? given->i[k].a : attr ? attr->ints[k] : even < a->dim[axis] - at ? even : a->dim[axis] - at;
+		dim[axis] = given ? given->i[k].a : attr ? attr->ints[k] : even < a->dim[axis] - at ? even :
+			a->dim[axis] - at;
 		if (dim[axis] < 0 || dim[axis] > a->dim[axis] - at)
 			return no(x, "the sizes exceed the axis");
 		x->out = out + k;
@@ -612,7 +641,8 @@ static enum hd_err f_split(struct hd_fold *x)
 	}
 	x->out = out;
 	return err || at == a->dim[axis] ? err :
-		hd_fail(x->diag, HD_E_INPUT, "the sizes add up to %lld, and the axis has %lld", (long long)at, (long long)a->dim[axis]);
+		hd_fail(x->diag, HD_E_INPUT, "the sizes add up to %lld, and the axis has %lld", (long long)at,
+		(long long)a->dim[axis]);
 }
 
 static bool extents_from(const struct hd_host *h, uint32_t *rank, int64_t *dim)
@@ -674,12 +704,14 @@ static enum hd_err whole_range(struct hd_fold *x, int64_t start, int64_t end, in
 	uint64_t by = up ? (uint64_t)step : 0 - (uint64_t)step, n = 0;
 
 	if (step && up ? start < end : start > end)
-		n = ((up ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end) - 1) / (by ? by : 1) + 1;
+		n = ((up ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end) - 1) / (by ?
+			by : 1) + 1;
 	if (!step || n > HD_HOST_ELEMS)
 		return no(x, "has no step, or too many numbers");
 	enum hd_err err = make(x, x->in[0]->type, 1, (int64_t[]){ (int64_t)n });
 	for (uint64_t k = 0; !err && k < n; k++)
-		x->out->i[k].a = (int64_t)((uint64_t)start + k * (uint64_t)step);      /* between start and end, whatever wraps on the way */
+		/* between start and end, whatever wraps on the way */
+		x->out->i[k].a = (int64_t)((uint64_t)start + k * (uint64_t)step);
 	return err;
 }
 
@@ -687,7 +719,8 @@ static enum hd_err f_range(struct hd_fold *x)
 {
 	const struct hd_host *a = input(x, 0), *b = input(x, 1), *s = input(x, 2);
 
-	if (!a || !b || !s || a->n != 1 || b->n != 1 || s->n != 1 || a->is_float != b->is_float || a->is_float != s->is_float ||
+	if (!a || !b || !s || a->n != 1 || b->n != 1 || s->n != 1 || a->is_float != b->is_float ||
+		a->is_float != s->is_float ||
 	    !hd_host_plain(a) || !hd_host_plain(b) || !hd_host_plain(s))
 		return no(x, "takes three numbers that do not depend on the rows");
 	if (!a->is_float)
@@ -697,7 +730,8 @@ static enum hd_err f_range(struct hd_fold *x)
 		return no(x, "has no step, or too many numbers");
 	enum hd_err err = make(x, a->type, 1, (int64_t[]){ n > 0 ? (int64_t)n : 0 });
 	for (uint64_t k = 0; !err && k < x->out->n; k++)
-		x->out->f[k] = a->type == T(FLOAT) ? (double)(float)(start + (double)k * step) : start + (double)k * step;
+		x->out->f[k] = a->type == T(FLOAT) ? (double)(float)(start + (double)k * step) :
+			start + (double)k * step;
 	return err;
 }
 
@@ -726,7 +760,8 @@ static enum hd_err f_reduce(struct hd_fold *x, enum binary op)
 
 	if (!a || a->is_float || a->n == 0 || a->rank != 1)
 		return no(x, "takes a row of whole numbers");
-	enum hd_err err = make(x, a->type, hd_onnx_attr_int(x->node, "keepdims", 1) ? 1 : 0, (int64_t[]){ 1 });
+	enum hd_err err = make(x, a->type, hd_onnx_attr_int(x->node, "keepdims", 1) ? 1 : 0,
+		(int64_t[]){ 1 });
 	if (!err)
 		x->out->i[0] = a->i[0];
 	for (uint64_t k = 1; !err && k < a->n; k++)
@@ -761,6 +796,7 @@ enum hd_err hd_host_fold(struct hd_fold *fold)
 {
 	for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
 		if (!strcmp(folds[i].op, fold->node->op_type))
-			return fold->nout > 1 && folds[i].fold != f_split ? no(fold, "has one output") : folds[i].fold(fold);
+			return fold->nout > 1 && folds[i].fold != f_split ? no(fold, "has one output") :
+				folds[i].fold(fold);
 	return HD_E_NOTFOUND;
 }

@@ -33,7 +33,8 @@ static const struct { const char *text; uint8_t bytes; bool is_float; } types[] 
 enum { NTYPES = sizeof types / sizeof types[0] };
 
 uint32_t hd_onnx_type_bytes(int32_t type) { return type > 0 && type < NTYPES ? types[type].bytes : 0; }
-const char *hd_onnx_type_text(int32_t type) { return type > 0 && type < NTYPES ? types[type].text : "of an unknown type"; }
+const char *hd_onnx_type_text(int32_t type) { return type > 0 &&
+	type < NTYPES ? types[type].text : "of an unknown type"; }
 bool hd_onnx_type_is_float(int32_t type) { return type > 0 && type < NTYPES && types[type].is_float; }
 
 /* An extent of 0 makes the product 0, and leaves the others bounded: strides are their products. */
@@ -43,16 +44,20 @@ static bool times(uint64_t *n, int64_t dim, uint64_t most, bool *none)
 	return dim >= 0 && (dim == 0 || hd_mul_u64(*n, (uint64_t)dim, n)) && *n <= most;
 }
 
-enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t type, uint32_t rank, const int64_t *dim, struct hd_diag *diag)
+enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t type, uint32_t rank,
+	const int64_t *dim, struct hd_diag *diag)
 {
 	bool none = false;
 
-	*host = (struct hd_host){ .type = type, .is_float = hd_onnx_type_is_float(type), .rank = (uint8_t)rank, .n = 1 };
+	*host = (struct hd_host){ .type = type, .is_float = hd_onnx_type_is_float(type),
+		.rank = (uint8_t)rank, .n = 1 };
 	if (rank > HD_ONNX_DIMS)
 		return hd_fail(diag, HD_E_INPUT, "%u extents; at most %d", rank, HD_ONNX_DIMS);
 	for (uint32_t i = 0; i < rank; i++) {
 		if (!times(&host->n, dim[i], HD_HOST_ELEMS, &none))
-			return hd_fail(diag, HD_E_INPUT, "a constant of more than %d elements, or with a negative extent", HD_HOST_ELEMS);
+			return hd_fail(diag, HD_E_INPUT,
+				"a constant of more than %d elements, or with a negative extent",
+				HD_HOST_ELEMS);
 		host->dim[i] = dim[i];
 	}
 	host->n = none ? 0 : host->n;
@@ -60,19 +65,23 @@ enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t t
 		host->f = hd_arena_take(arena, host->n + 1, sizeof *host->f);
 	else
 		host->i = hd_arena_take(arena, host->n + 1, sizeof *host->i);
-	return host->f || host->i ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a constant of %llu elements", (unsigned long long)host->n);
+	return host->f || host->i ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for a constant of %llu elements", (unsigned long long)host->n);
 }
 
-enum hd_err hd_host_ints(struct hd_host *host, struct hd_arena *arena, uint32_t n, const struct hd_sym *values, struct hd_diag *diag)
+enum hd_err hd_host_ints(struct hd_host *host, struct hd_arena *arena, uint32_t n,
+	const struct hd_sym *values, struct hd_diag *diag)
 {
-	enum hd_err err = hd_host_make(host, arena, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 1, (int64_t[]){ n }, diag);
+	enum hd_err err = hd_host_make(host, arena, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 1, (int64_t[]){ n },
+		diag);
 
 	if (!err && n)
 		memcpy(host->i, values, n * sizeof *values);
 	return err;
 }
 
-enum hd_err hd_onnx_extents(const Onnx__TensorProto *t, int64_t dim[HD_ONNX_DIMS], uint64_t *n, struct hd_diag *diag)
+enum hd_err hd_onnx_extents(const Onnx__TensorProto *t, int64_t dim[HD_ONNX_DIMS], uint64_t *n,
+	struct hd_diag *diag)
 {
 	const char *name = t->name ? t->name : "";
 
@@ -80,18 +89,23 @@ enum hd_err hd_onnx_extents(const Onnx__TensorProto *t, int64_t dim[HD_ONNX_DIMS
 
 	*n = 1;
 	if (t->n_dims > HD_ONNX_DIMS)
-		return hd_fail(diag, HD_E_INPUT, "tensor '%s' has %zu extents; at most %d", name, t->n_dims, HD_ONNX_DIMS);
+		return hd_fail(diag, HD_E_INPUT, "tensor '%s' has %zu extents; at most %d", name, t->n_dims,
+			HD_ONNX_DIMS);
 	for (size_t i = 0; i < t->n_dims; i++) {
 		if (!times(n, t->dims[i], (uint64_t)1 << 40, &none))
-			return hd_fail(diag, HD_E_INPUT, "tensor '%s': extent %zu is %lld, or there are more than 2^40 elements", name, i,
+			return hd_fail(diag, HD_E_INPUT,
+				"tensor '%s': extent %zu is %lld, or there are more than 2^40 elements", name,
+				i,
 				(long long)t->dims[i]);
 		dim[i] = t->dims[i];
 	}
 	*n = none ? 0 : *n;
 	if (!hd_onnx_type_bytes(t->data_type))
-		return hd_fail(diag, HD_E_INPUT, "tensor '%s' is %s, which Heddle does not read", name, hd_onnx_type_text(t->data_type));
+		return hd_fail(diag, HD_E_INPUT, "tensor '%s' is %s, which Heddle does not read", name,
+			hd_onnx_type_text(t->data_type));
 	if (t->segment)
-		return hd_fail(diag, HD_E_INPUT, "tensor '%s' is stored in segments, which Heddle does not read", name);
+		return hd_fail(diag, HD_E_INPUT,
+			"tensor '%s' is stored in segments, which Heddle does not read", name);
 	return HD_OK;
 }
 
@@ -160,7 +174,8 @@ static int64_t int_at(int32_t type, const uint8_t *p)
 /* The typed fields: which of them a type uses is a rule of the format. */
 static bool from_fields(struct hd_host *host, const Onnx__TensorProto *t)
 {
-	bool narrow = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 || t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
+	bool narrow = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
+		t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
 	size_t have = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ? t->n_float_data :
 		t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE ? t->n_double_data :
 		t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ? t->n_int64_data :
@@ -174,16 +189,20 @@ static bool from_fields(struct hd_host *host, const Onnx__TensorProto *t)
 			hd_put16(p, (uint32_t)t->int32_data[k]);
 			host->f[k] = float_at(t->data_type, p);
 		} else if (host->is_float) {
-			host->f[k] = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ? (double)t->float_data[k] : t->double_data[k];
+			host->f[k] = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ?
+				(double)t->float_data[k] : t->double_data[k];
 		} else {
-			host->i[k].a = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ? t->int64_data[k] :
-				t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT32 ? (int64_t)(t->uint64_data[k] & UINT32_MAX) : t->int32_data[k];
+			host->i[k].a = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ?
+				t->int64_data[k] :
+				t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT32 ?
+				(int64_t)(t->uint64_data[k] & UINT32_MAX) : t->int32_data[k];
 		}
 	}
 	return true;
 }
 
-enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena, const struct hd_onnx_init *init, struct hd_diag *diag)
+enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena, const struct hd_onnx_init *init,
+	struct hd_diag *diag)
 {
 	const Onnx__TensorProto *t = init->tensor;
 	int64_t dim[HD_ONNX_DIMS];
@@ -196,7 +215,8 @@ enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena, const str
 		return err;
 	uint32_t size = hd_onnx_type_bytes(t->data_type);
 	if (init->raw ? init->raw_len != n * size : !from_fields(host, t))
-		return hd_fail(diag, HD_E_INPUT, "tensor '%s' does not hold the %llu elements of its extents", t->name ? t->name : "", (unsigned long long)n);
+		return hd_fail(diag, HD_E_INPUT, "tensor '%s' does not hold the %llu elements of its extents",
+			t->name ? t->name : "", (unsigned long long)n);
 	for (uint64_t k = 0; init->raw && k < n; k++)
 		if (host->is_float)
 			host->f[k] = float_at(t->data_type, init->raw + k * size);
@@ -247,5 +267,6 @@ void hd_onnx_slice(int64_t extent, int64_t start, int64_t end, int64_t step, int
 	start = start < 0 ? 0 : start > high ? high : start;
 	end = end < low ? low : end > extent ? extent : end;
 	*first = start;
-	*count = step > 0 ? (end > start ? (end - start - 1) / step + 1 : 0) : (start > end ? (start - end - 1) / -step + 1 : 0);
+	*count = step > 0 ? (end > start ? (end - start - 1) / step + 1 : 0) :
+		(start > end ? (start - end - 1) / -step + 1 : 0);
 }

@@ -29,13 +29,17 @@ struct hd_host {
 	struct hd_sym *i;                 /* else; bool: 0 and 1 */
 };
 
-HD_MUST_USE enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t type, uint32_t rank, const int64_t *dim,
+HD_MUST_USE enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t type,
+	uint32_t rank, const int64_t *dim,
 	struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena, const struct hd_onnx_init *init, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_host_ints(struct hd_host *host, struct hd_arena *arena, uint32_t n, const struct hd_sym *values, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena,
+	const struct hd_onnx_init *init, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_host_ints(struct hd_host *host, struct hd_arena *arena, uint32_t n,
+	const struct hd_sym *values, struct hd_diag *diag);
 
 /* Extents and element count of a tensor message, checked; the type is one of those read. */
-HD_MUST_USE enum hd_err hd_onnx_extents(const Onnx__TensorProto *tensor, int64_t dim[HD_ONNX_DIMS], uint64_t *n, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_onnx_extents(const Onnx__TensorProto *tensor, int64_t dim[HD_ONNX_DIMS],
+	uint64_t *n, struct hd_diag *diag);
 uint32_t hd_onnx_type_bytes(int32_t type);         /* 0: a type that is not read */
 const char *hd_onnx_type_text(int32_t type);
 bool hd_onnx_type_is_float(int32_t type);
@@ -53,7 +57,8 @@ static inline bool hd_host_plain(const struct hd_host *host)
 int64_t hd_onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t standard);
 double hd_onnx_attr_float(const Onnx__NodeProto *node, const char *name, double standard);
 bool hd_onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool standard);
-const Onnx__AttributeProto *hd_onnx_attr(const Onnx__NodeProto *node, const char *name);      /* NULL: absent */
+/* NULL: absent */
+const Onnx__AttributeProto *hd_onnx_attr(const Onnx__NodeProto *node, const char *name);
 
 /* One op on known tensors; in[i] NULL: absent. HD_E_NOTFOUND: no such op here. */
 struct hd_fold {

@@ -35,7 +35,8 @@ struct hd_onnx_val *hd_onnx_note(struct hd_importer *im, const char *name)
 	struct hd_onnx_val *v = &im->val[place(im, name)];
 
 	if (!v->name)
-		*v = (struct hd_onnx_val){ .name = name, .value = HD_NONE, .turned = HD_NONE, .maker = HD_NONE, .first = HD_NONE, .sum_of = HD_NONE,
+		*v = (struct hd_onnx_val){ .name = name, .value = HD_NONE, .turned = HD_NONE,
+			.maker = HD_NONE, .first = HD_NONE, .sum_of = HD_NONE,
 			.mean_of = HD_NONE };
 	return v;
 }
@@ -50,7 +51,8 @@ static enum hd_err note_inits(struct hd_importer *im, struct hd_diag *diag)
 			return hd_fail(diag, HD_E_INPUT, "%s: initializer %u has no name", im->file.name, i);
 		struct hd_onnx_val *v = hd_onnx_note(im, init->tensor->name);
 		if (v->kind != HD_VAL_NONE)
-			return hd_fail(diag, HD_E_INPUT, "%s: two initializers are called '%s'", im->file.name, v->name);
+			return hd_fail(diag, HD_E_INPUT, "%s: two initializers are called '%s'",
+				im->file.name, v->name);
 		enum hd_err err = hd_onnx_extents(init->tensor, v->dim, &n, diag);
 		if (err)
 			return err;
@@ -77,7 +79,8 @@ static enum hd_err note_nodes(struct hd_importer *im, struct hd_diag *diag)
 				continue;
 			struct hd_onnx_val *v = hd_onnx_note(im, g->node[i]->output[k]);
 			if (v->maker != HD_NONE || v->kind != HD_VAL_NONE)
-				return hd_fail(diag, HD_E_INPUT, "%s: '%s' is made twice", im->file.name, v->name);
+				return hd_fail(diag, HD_E_INPUT, "%s: '%s' is made twice", im->file.name,
+					v->name);
 			v->maker = (uint32_t)i;
 		}
 	}
@@ -97,7 +100,8 @@ static enum hd_err make_table(struct hd_importer *im, struct hd_diag *diag)
 	while (cap < 2 * n)
 		cap *= 2;
 	if (cap > UINT32_MAX || !(im->val = hd_arena_take(&im->file.arena, cap, sizeof *im->val)))
-		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %llu names", im->file.name, (unsigned long long)n);
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %llu names", im->file.name,
+			(unsigned long long)n);
 	im->val_cap = (uint32_t)cap;
 	im->match = hd_arena_take(&im->file.arena, g->n_node + 1, sizeof *im->match);
 	if (!im->match)
@@ -125,9 +129,11 @@ static void complain(struct hd_importer *im, const Onnx__NodeProto *node, const 
 {
 	const char *name = node->name && *node->name ? node->name : node->n_output ? node->output[0] : "";
 
-	hd_text_addf(&im->bad, "%s%s '%s'%s%s", im->nbad++ ? "; " : "", node->op_type, name, why ? ": " : "", why ? why : "");
+	hd_text_addf(&im->bad, "%s%s '%s'%s%s", im->nbad++ ? "; " : "", node->op_type, name, why ? ": " : "",
+		why ? why : "");
 	if (im->opts->report)
-		hd_text_addf(im->opts->report, "%s '%s': %s\n", node->op_type, name, why ? why : "no such op in Heddle");
+		hd_text_addf(im->opts->report, "%s '%s': %s\n", node->op_type, name,
+			why ? why : "no such op in Heddle");
 }
 
 static void spoil(struct hd_importer *im, const Onnx__NodeProto *node)
@@ -140,7 +146,8 @@ static void spoil(struct hd_importer *im, const Onnx__NodeProto *node)
 /* ---- values */
 
 /* Letters, digits and _ . - / only, a letter or _ first ("0.weight" is _0.weight), and not yet taken. */
-static enum hd_err clean_name(struct hd_importer *im, const char *name, char out[HD_MAX_NAME], struct hd_diag *diag)
+static enum hd_err clean_name(struct hd_importer *im, const char *name, char out[HD_MAX_NAME],
+	struct hd_diag *diag)
 {
 	size_t n = 0;
 
@@ -152,17 +159,20 @@ static enum hd_err clean_name(struct hd_importer *im, const char *name, char out
 		out[n++] = letter || later ? *p : '_';
 	}
 	out[n] = '\0';
-	for (unsigned k = 2; hd_graph_find_param(im->graph, out) != HD_NONE || hd_graph_find_input(im->graph, out) != HD_NONE ||
+	for (unsigned k = 2; hd_graph_find_param(im->graph, out) != HD_NONE ||
+		hd_graph_find_input(im->graph, out) != HD_NONE ||
 	     hd_graph_find_buffer(im->graph, out) != HD_NONE; k++) {
 		if (k > HD_MAX_PARAMS)
-			return hd_fail(diag, HD_E_INPUT, "%s: too many tensors have names like '%s'", im->file.name, name);
+			return hd_fail(diag, HD_E_INPUT, "%s: too many tensors have names like '%s'",
+				im->file.name, name);
 		snprintf(out + n, HD_MAX_NAME - n, "-%u", k);
 	}
 	return HD_OK;
 }
 
 /* The values as f32: the file's own bytes where they are that already. */
-static enum hd_err weights_of(struct hd_importer *im, const struct hd_onnx_val *v, struct hd_onnx_weight *weight, struct hd_diag *diag)
+static enum hd_err weights_of(struct hd_importer *im, const struct hd_onnx_val *v,
+	struct hd_onnx_weight *weight, struct hd_diag *diag)
 {
 	const struct hd_onnx_init *init = v->init;
 	struct hd_host host;
@@ -170,15 +180,19 @@ static enum hd_err weights_of(struct hd_importer *im, const struct hd_onnx_val *
 	uint64_t n;
 
 	if (!init)
-		return hd_fail(diag, HD_E_INPUT, "tensor '%s' is used as a parameter and has no values of its own", v->name);
+		return hd_fail(diag, HD_E_INPUT,
+			"tensor '%s' is used as a parameter and has no values of its own", v->name);
 	enum hd_err err = hd_onnx_extents(init->tensor, dim, &n, diag);
 	if (err)
 		return err;
 	weight->len_bytes = n * sizeof(float);
 	if (v->type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT && init->raw) {
 		if (init->raw_len != weight->len_bytes)
-			return hd_fail(diag, HD_E_INPUT, "tensor '%s' does not hold the %llu elements of its extents", v->name, (unsigned long long)n);
-		uint8_t *copy = init->tensor->has_raw_data ? hd_arena_take(im->graph->arena, n, sizeof(float)) : NULL;
+			return hd_fail(diag, HD_E_INPUT,
+				"tensor '%s' does not hold the %llu elements of its extents", v->name,
+				(unsigned long long)n);
+		uint8_t *copy = init->tensor->has_raw_data ? hd_arena_take(im->graph->arena, n,
+			sizeof(float)) : NULL;
 		if (init->tensor->has_raw_data && !copy)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for tensor '%s'", v->name);
 		if (copy)
@@ -210,11 +224,13 @@ static void init_of(const struct hd_onnx_weight *weight, enum hd_init_kind *init
 		sum += (double)f * (double)f;
 	}
 	double rms = n ? __builtin_sqrt(sum / (double)n) : 0;
-	*init = ones == n ? HD_INIT_ONES : zeros == n || !(rms > 0 && rms < 1e6) ? HD_INIT_ZEROS : HD_INIT_NORMAL;
+	*init = ones == n ? HD_INIT_ONES : zeros == n || !(rms > 0 && rms < 1e6) ? HD_INIT_ZEROS :
+		HD_INIT_NORMAL;
 	*scale = *init == HD_INIT_NORMAL ? (float)rms : 0;
 }
 
-static enum hd_err keep(struct hd_arena *arena, struct hd_onnx_weight **at, uint32_t *cap, uint32_t n, struct hd_onnx_weight weight, struct hd_diag *diag)
+static enum hd_err keep(struct hd_arena *arena, struct hd_onnx_weight **at, uint32_t *cap, uint32_t n,
+	struct hd_onnx_weight weight, struct hd_diag *diag)
 {
 	if (n == *cap) {
 		uint32_t more = *cap ? 2 * *cap : 64;
@@ -244,7 +260,8 @@ static enum hd_err make_param(struct hd_importer *im, struct hd_onnx_val *v, str
 		return err;
 	init_of(&weight, &init, &scale);
 	err = keep(im->graph->arena, &im->weight, &im->weight_cap, im->graph->nparams, weight, diag);
-	return err ? err : hd_graph_param(im->graph, name, v->rank ? v->rank : 1, v->rank ? v->dim : (int64_t[]){ 1 }, init, scale, &v->value, diag);
+	return err ? err : hd_graph_param(im->graph, name, v->rank ? v->rank : 1,
+		v->rank ? v->dim : (int64_t[]){ 1 }, init, scale, &v->value, diag);
 }
 
 enum hd_err hd_onnx_buffer(struct hd_onnx_call *call, uint32_t i, uint32_t *value)
@@ -262,18 +279,21 @@ enum hd_err hd_onnx_buffer(struct hd_onnx_call *call, uint32_t i, uint32_t *valu
 	if (!err)
 		err = clean_name(im, v->name, name, &call->why);
 	if (!err)
-		err = keep(im->graph->arena, &im->buffer, &im->buffer_cap, im->graph->nbuffers, weight, &call->why);
+		err = keep(im->graph->arena, &im->buffer, &im->buffer_cap, im->graph->nbuffers, weight,
+			&call->why);
 	if (err)
 		return err;
 	init_of(&weight, &init, &scale);
-	err = hd_graph_buffer(im->graph, name, v->rank ? v->rank : 1, v->rank ? v->dim : (int64_t[]){ 1 }, init == HD_INIT_ONES ? init : HD_INIT_ZEROS,
+	err = hd_graph_buffer(im->graph, name, v->rank ? v->rank : 1, v->rank ? v->dim : (int64_t[]){ 1 },
+		init == HD_INIT_ONES ? init : HD_INIT_ZEROS,
 		&v->value, &call->why);
 	*value = v->value;
 	return err == HD_E_INVAL ? HD_E_INPUT : err;
 }
 
 /* A known tensor as a constant of our graph: f32 (bools too: what `where` takes), or i32. */
-static enum hd_err make_const(struct hd_importer *im, const struct hd_host *h, uint32_t *value, struct hd_diag *diag)
+static enum hd_err make_const(struct hd_importer *im, const struct hd_host *h, uint32_t *value,
+	struct hd_diag *diag)
 {
 	bool is_float = h->is_float || h->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL;
 	union { float f; int32_t i; } *at = h->n ? hd_arena_take(&im->file.arena, h->n, sizeof *at) : NULL;
@@ -288,11 +308,14 @@ static enum hd_err make_const(struct hd_importer *im, const struct hd_host *h, u
 		else if (h->i[k].rows)
 			return hd_fail(diag, HD_E_INPUT, "a number of rows is used as a value");
 		else if (!hd_i32_from(h->i[k].a, &at[k].i))
-			return hd_fail(diag, HD_E_INPUT, "%lld does not fit 32 bits, which integers have here", (long long)h->i[k].a);
-	return hd_graph_const(im->graph, is_float ? HD_F32 : HD_I32, h->rank ? h->rank : 1, h->rank ? h->dim : (int64_t[]){ 1 }, at, value, diag);
+			return hd_fail(diag, HD_E_INPUT,
+				"%lld does not fit 32 bits, which integers have here", (long long)h->i[k].a);
+	return hd_graph_const(im->graph, is_float ? HD_F32 : HD_I32, h->rank ? h->rank : 1,
+		h->rank ? h->dim : (int64_t[]){ 1 }, at, value, diag);
 }
 
-/* Integers, and floats without extents (what an exporter writes for literals) unless the file says otherwise. */
+/* Integers, and floats without extents (what an exporter writes for literals) unless the file says
+ * otherwise. */
 bool hd_onnx_is_constant(const struct hd_onnx_val *v)
 {
 	if (v->kind != HD_VAL_INIT || v->role == HD_ROLE_PARAM)
@@ -363,7 +386,8 @@ bool hd_onnx_number(struct hd_onnx_call *call, uint32_t i, double *number)
 	return true;
 }
 
-enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i, struct hd_sym *at, uint32_t cap, uint32_t *n, bool *given)
+enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i, struct hd_sym *at,
+	uint32_t cap, uint32_t *n, bool *given)
 {
 	const Onnx__AttributeProto *a = name ? hd_onnx_attr(call->node, name) : NULL;
 	struct hd_onnx_val *v = i == HD_NONE ? NULL : hd_onnx_in(call, i);
@@ -375,7 +399,8 @@ enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i
 	if (v && (!h || h->is_float))
 		return hd_onnx_no(call, "its input %u ('%s') is not known before the graph runs", i, v->name);
 	if (have > cap)
-		return hd_onnx_no(call, "%s has %llu numbers, at most %u", name ? name : "an input", (unsigned long long)have, cap);
+		return hd_onnx_no(call, "%s has %llu numbers, at most %u", name ? name : "an input",
+			(unsigned long long)have, cap);
 	for (uint64_t k = 0; k < have; k++)
 		at[k] = h ? h->i[k] : (struct hd_sym){ a->ints[k], 0 };
 	*n = (uint32_t)have;
@@ -384,26 +409,32 @@ enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i
 
 /* ---- nodes of ours */
 
-enum hd_err hd_onnx_node(struct hd_onnx_call *call, enum hd_op op, uint32_t nin, const uint32_t *in, struct hd_attr attr, uint32_t *out)
+enum hd_err hd_onnx_node(struct hd_onnx_call *call, enum hd_op op, uint32_t nin, const uint32_t *in,
+	struct hd_attr attr, uint32_t *out)
 {
-	enum hd_err err = hd_graph_node(call->im->graph, (uint16_t)op, (uint8_t)nin, in, &attr, 0, out, &call->why);
+	enum hd_err err = hd_graph_node(call->im->graph, (uint16_t)op, (uint8_t)nin, in, &attr, 0, out,
+		&call->why);
 
 	return err == HD_E_INVAL ? HD_E_INPUT : err;
 }
 
-enum hd_err hd_onnx_node1(struct hd_onnx_call *call, enum hd_op op, uint32_t a, struct hd_attr attr, uint32_t *out)
+enum hd_err hd_onnx_node1(struct hd_onnx_call *call, enum hd_op op, uint32_t a, struct hd_attr attr,
+	uint32_t *out)
 {
 	return hd_onnx_node(call, op, 1, &a, attr, out);
 }
 
-enum hd_err hd_onnx_node2(struct hd_onnx_call *call, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr, uint32_t *out)
+enum hd_err hd_onnx_node2(struct hd_onnx_call *call, enum hd_op op, uint32_t a, uint32_t b,
+	struct hd_attr attr, uint32_t *out)
 {
 	return hd_onnx_node(call, op, 2, (uint32_t[]){ a, b }, attr, out);
 }
 
-const struct hd_value *hd_onnx_shape(const struct hd_onnx_call *call, uint32_t value) { return &call->im->graph->value[value]; }
+const struct hd_value *hd_onnx_shape(const struct hd_onnx_call *call,
+	uint32_t value) { return &call->im->graph->value[value]; }
 
-enum hd_err hd_onnx_reshape(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const int64_t *dim, uint32_t *out)
+enum hd_err hd_onnx_reshape(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const int64_t *dim,
+	uint32_t *out)
 {
 	const struct hd_value *v = hd_onnx_shape(call, value);
 	struct hd_attr attr = { .i = { 0 } };
@@ -444,10 +475,12 @@ enum hd_err hd_onnx_float_const(struct hd_onnx_call *call, double number, uint32
 
 struct hd_onnx_val *hd_onnx_out(struct hd_onnx_call *call, uint32_t k)
 {
-	return k < call->node->n_output && *call->node->output[k] ? hd_onnx_find(call->im, call->node->output[k]) : NULL;
+	return k < call->node->n_output && *call->node->output[k] ? hd_onnx_find(call->im,
+		call->node->output[k]) : NULL;
 }
 
-enum hd_err hd_onnx_put(struct hd_onnx_call *call, uint32_t k, uint32_t value, uint32_t rank, const int64_t *dim)
+enum hd_err hd_onnx_put(struct hd_onnx_call *call, uint32_t k, uint32_t value, uint32_t rank,
+	const int64_t *dim)
 {
 	struct hd_onnx_val *v = hd_onnx_out(call, k);
 
@@ -460,7 +493,8 @@ enum hd_err hd_onnx_put(struct hd_onnx_call *call, uint32_t k, uint32_t value, u
 	v->rank = (uint8_t)rank;
 	for (uint32_t d = 0; d < rank; d++)
 		v->dim[d] = dim[d];
-	v->type = value == HD_NONE || hd_onnx_shape(call, value)->dtype == HD_F32 ? ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT :
+	v->type = value == HD_NONE || hd_onnx_shape(call, value)->dtype == HD_F32 ?
+		ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT :
 		ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
 	return HD_OK;
 }
@@ -512,7 +546,8 @@ static enum hd_err fold(struct hd_onnx_call *call)
 	const struct hd_host *in[HD_ONNX_MAX_IN];
 	uint32_t nout = (uint32_t)call->node->n_output;
 	struct hd_host *out = hd_arena_take(&call->im->file.arena, nout + 1, sizeof *out);
-	struct hd_fold x = { call->node, call->im->file.opset, in, call->nin, out, nout, &call->im->file.arena, &call->why };
+	struct hd_fold x = { call->node, call->im->file.opset, in, call->nin, out, nout,
+		&call->im->file.arena, &call->why };
 
 	if (!out)
 		return hd_fail(&call->why, HD_E_NOMEM, "no memory for a constant");
@@ -532,7 +567,8 @@ static enum hd_err fold(struct hd_onnx_call *call)
 static bool grows(struct hd_onnx_call *call)
 {
 	bool expand = !strcmp(call->node->op_type, "Expand");
-	const struct hd_host *shape = expand || !strcmp(call->node->op_type, "ConstantOfShape") ? hd_onnx_known(call, expand) : NULL;
+	const struct hd_host *shape = expand || !strcmp(call->node->op_type, "ConstantOfShape") ?
+		hd_onnx_known(call, expand) : NULL;
 
 	return shape && !hd_host_plain(shape);
 }
@@ -576,25 +612,29 @@ static enum hd_err take_node(struct hd_importer *im, size_t at, struct hd_diag *
 	enum hd_err err = take_inputs(call);
 	int state = err ? 0 : state_of(call, &missing);
 	bool old = im->file.opset < (row && row->since ? row->since : HD_ONNX_OPSET_MIN);
-	bool folds = state == 1 && !grows(call) && !im->match[at].op && hd_host_folds(node->op_type) && (!node->domain || !*node->domain);
+	bool folds = state == 1 && !grows(call) && !im->match[at].op && hd_host_folds(node->op_type) &&
+		(!node->domain || !*node->domain);
 	if (missing)
 		err = hd_onnx_no(call, "its input '%s' is made by nothing before it", missing);
 	else if (old && (row || hd_host_folds(node->op_type)))
-		err = hd_onnx_no(call, "has changed since opset %lld: export with opset_version=17", (long long)im->file.opset);
+		err = hd_onnx_no(call, "has changed since opset %lld: export with opset_version=17",
+			(long long)im->file.opset);
 	else if (!row && !folds && !im->match[at].op && !(state < 0 && hd_host_folds(node->op_type)))
 		err = HD_E_INPUT;
 	else if (state < 0) {
 		spoil(im, node);
 		return HD_OK;
 	} else if (!err) {
-		err = im->match[at].op ? im->match[at].op->lower(call) : folds ? fold(call) : row->lower(call);
+		err = im->match[at].op ? im->match[at].op->lower(call) : folds ? fold(call) :
+			row->lower(call);
 	}
 	if (err == HD_E_INPUT || err == HD_E_NOTFOUND) {
 		complain(im, node, call->why.text[0] ? call->why.text : NULL);
 		spoil(im, node);
 		return HD_OK;
 	}
-	return err ? hd_fail(diag, err, "%s: node %zu (%s): %s", im->file.name, at, node->op_type, call->why.text) : HD_OK;
+	return err ? hd_fail(diag, err, "%s: node %zu (%s): %s", im->file.name, at, node->op_type,
+		call->why.text) : HD_OK;
 }
 
 static enum hd_err take_nodes(struct hd_importer *im, struct hd_diag *diag)
@@ -605,11 +645,13 @@ static enum hd_err take_nodes(struct hd_importer *im, struct hd_diag *diag)
 		if (!im->match[i].inside)
 			err = take_node(im, i, diag);
 	if (!err && im->nbad)
-		err = hd_fail(diag, HD_E_INPUT, "%s: %u node%s cannot be had: %s", im->file.name, im->nbad, im->nbad == 1 ? "" : "s", im->bad.at);
+		err = hd_fail(diag, HD_E_INPUT, "%s: %u node%s cannot be had: %s", im->file.name, im->nbad,
+			im->nbad == 1 ? "" : "s", im->bad.at);
 	return err;
 }
 
-static enum hd_err import(struct hd_importer *im, const void *bytes, uint64_t len, const char *name, struct hd_diag *diag)
+static enum hd_err import(struct hd_importer *im, const void *bytes, uint64_t len, const char *name,
+	struct hd_diag *diag)
 {
 	enum hd_err err = hd_onnx_file_open(&im->file, name, bytes, len, im->opts, diag);
 
@@ -628,7 +670,8 @@ static enum hd_err import(struct hd_importer *im, const void *bytes, uint64_t le
 	return err ? err : hd_graph_verify(im->graph, 1, diag);
 }
 
-enum hd_err hd_onnx_import(struct hd_graph *graph, const char *name, const void *bytes, uint64_t len, const struct hd_onnx_opts *opts,
+enum hd_err hd_onnx_import(struct hd_graph *graph, const char *name, const void *bytes, uint64_t len,
+	const struct hd_onnx_opts *opts,
 	struct hd_onnx_values *values, struct hd_diag *diag)
 {
 	struct hd_importer im = { .graph = graph, .opts = opts };
@@ -640,7 +683,8 @@ enum hd_err hd_onnx_import(struct hd_graph *graph, const char *name, const void 
 	return err == HD_E_INVAL || err == HD_E_NOTFOUND ? HD_E_INPUT : err;
 }
 
-enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *arena, const char *file, const void *bytes, uint64_t len,
+enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *arena, const char *file,
+	const void *bytes, uint64_t len,
 	struct hd_diag *diag)
 {
 	static const struct hd_onnx_opts opts;
@@ -658,9 +702,11 @@ enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *
 		int64_t *plain = host.is_float ? NULL : hd_arena_take(arena, host.n + 1, sizeof *plain);
 		for (uint64_t k = 0; plain && k < host.n; k++)
 			plain[k] = host.i[k].a;
-		*tensor = (struct hd_onnx_tensor){ .type = host.type, .is_float = host.is_float, .rank = host.rank, .n = host.n, .f = host.f, .i = plain };
+		*tensor = (struct hd_onnx_tensor){ .type = host.type, .is_float = host.is_float,
+			.rank = host.rank, .n = host.n, .f = host.f, .i = plain };
 		memcpy(tensor->dim, host.dim, sizeof tensor->dim);
-		tensor->name = hd_arena_text(arena, init.tensor->name ? init.tensor->name : "", init.tensor->name ? strlen(init.tensor->name) : 0);
+		tensor->name = hd_arena_text(arena, init.tensor->name ? init.tensor->name : "",
+			init.tensor->name ? strlen(init.tensor->name) : 0);
 		if ((!host.is_float && !plain) || !tensor->name)
 			err = hd_fail(diag, HD_E_NOMEM, "no memory for a tensor");
 	}

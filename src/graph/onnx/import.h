@@ -24,19 +24,25 @@ enum hd_onnx_kind { HD_VAL_NONE, HD_VAL_BAD, HD_VAL_GRAPH, HD_VAL_HOST, HD_VAL_I
 struct hd_onnx_val {
 	const char *name;                 /* NULL: an empty place of the table */
 	uint8_t kind, rank;
-	uint8_t role, read_as;            /* owners.c: enum hd_onnx_role of an initializer, and how it is read */
+	/* owners.c: enum hd_onnx_role of an initializer, and how it is read */
+	uint8_t role, read_as;
 	int64_t dim[HD_ONNX_DIMS];        /* -k: k times the rows */
 	int32_t type;
 	uint32_t value;                   /* GRAPH, and INIT once it is a parameter; HD_NONE: not yet made */
-	uint32_t turned;                  /* a transposed matrix: the value it is the transpose of, else HD_NONE */
-	uint32_t maker, nuses;            /* index of the node that makes it, HD_NONE; how many read it (outputs count) */
-	uint32_t first, copies, said;     /* owners.c: who keeps it, how many copies have names; signature.c: 1 + its entry, 0: none */
-	uint32_t sum_of, mean_of;         /* loss.c: the values [rows..] this scalar sums or averages, else HD_NONE */
+	/* a transposed matrix: the value it is the transpose of, else HD_NONE */
+	uint32_t turned;
+	/* index of the node that makes it, HD_NONE; how many read it (outputs count) */
+	uint32_t maker, nuses;
+	/* owners.c: who keeps it, how many copies have names; signature.c: 1 + its entry, 0: none */
+	uint32_t first, copies, said;
+	/* loss.c: the values [rows..] this scalar sums or averages, else HD_NONE */
+	uint32_t sum_of, mean_of;
 	struct hd_host *host;
 	const struct hd_onnx_init *init;
 };
 
-/* What the file says of an initializer; nothing: floats with extents are parameters, all else are constants. */
+/* What the file says of an initializer; nothing: floats with extents are parameters, all else are
+ * constants. */
 enum hd_onnx_role { HD_ROLE_UNSAID, HD_ROLE_PARAM, HD_ROLE_CONST };
 
 struct hd_onnx_match;                     /* pattern.h */
@@ -73,8 +79,10 @@ extern const struct hd_onnx_op hd_onnx_ops[];      /* ends with name == NULL */
 
 __attribute__((format(printf, 2, 3))) enum hd_err hd_onnx_no(struct hd_onnx_call *call, const char *fmt, ...);
 
-static inline struct hd_onnx_val *hd_onnx_in(const struct hd_onnx_call *call, uint32_t i) { return i < call->nin ? call->in[i] : NULL; }
-/* Input i as a value of our graph: a parameter or constant is made when it is first asked for; i32 for integers. */
+static inline struct hd_onnx_val *hd_onnx_in(const struct hd_onnx_call *call,
+	uint32_t i) { return i < call->nin ? call->in[i] : NULL; }
+/* Input i as a value of our graph: a parameter or constant is made when it is first asked for; i32 for
+ * integers. */
 HD_MUST_USE enum hd_err hd_onnx_value(struct hd_onnx_call *call, uint32_t i, uint32_t *value);
 HD_MUST_USE enum hd_err hd_onnx_value_of(struct hd_onnx_call *call, struct hd_onnx_val *val, uint32_t *value);
 /* Input i as a buffer with the file's values (of the file: a float initializer), else as any value. */
@@ -83,26 +91,36 @@ HD_MUST_USE enum hd_err hd_onnx_buffer(struct hd_onnx_call *call, uint32_t i, ui
 const struct hd_host *hd_onnx_known(struct hd_onnx_call *call, uint32_t i);
 /* A single known float of any shape. */
 bool hd_onnx_number(struct hd_onnx_call *call, uint32_t i, double *number);
-/* Integers of attribute `name`, or of input i (NULL: no such attribute, HD_NONE: no such input); *n 0 and *given false: absent. */
-HD_MUST_USE enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i, struct hd_sym *at, uint32_t cap, uint32_t *n, bool *given);
+/* Integers of attribute `name`, or of input i (NULL: no such attribute, HD_NONE: no such input); *n 0 and
+ * *given false: absent. */
+HD_MUST_USE enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i,
+	struct hd_sym *at, uint32_t cap, uint32_t *n, bool *given);
 
 /* Adds a node of ours; a broken rule becomes the reason. */
-HD_MUST_USE enum hd_err hd_onnx_node(struct hd_onnx_call *call, enum hd_op op, uint32_t nin, const uint32_t *in, struct hd_attr attr, uint32_t *out);
-HD_MUST_USE enum hd_err hd_onnx_node1(struct hd_onnx_call *call, enum hd_op op, uint32_t a, struct hd_attr attr, uint32_t *out);
-HD_MUST_USE enum hd_err hd_onnx_node2(struct hd_onnx_call *call, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr, uint32_t *out);
-HD_MUST_USE enum hd_err hd_onnx_reshape(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const int64_t *dim, uint32_t *out);
+HD_MUST_USE enum hd_err hd_onnx_node(struct hd_onnx_call *call, enum hd_op op, uint32_t nin,
+	const uint32_t *in, struct hd_attr attr, uint32_t *out);
+HD_MUST_USE enum hd_err hd_onnx_node1(struct hd_onnx_call *call, enum hd_op op, uint32_t a,
+	struct hd_attr attr, uint32_t *out);
+HD_MUST_USE enum hd_err hd_onnx_node2(struct hd_onnx_call *call, enum hd_op op, uint32_t a, uint32_t b,
+	struct hd_attr attr, uint32_t *out);
+HD_MUST_USE enum hd_err hd_onnx_reshape(struct hd_onnx_call *call, uint32_t value, uint32_t rank,
+	const int64_t *dim, uint32_t *out);
 HD_MUST_USE enum hd_err hd_onnx_float_const(struct hd_onnx_call *call, double number, uint32_t *value);
 const struct hd_value *hd_onnx_shape(const struct hd_onnx_call *call, uint32_t value);
 
 /* Output k of the node. */
-HD_MUST_USE enum hd_err hd_onnx_put(struct hd_onnx_call *call, uint32_t k, uint32_t value, uint32_t rank, const int64_t *dim);
-HD_MUST_USE enum hd_err hd_onnx_put_like(struct hd_onnx_call *call, uint32_t k, uint32_t value);      /* extents of the value itself */
+HD_MUST_USE enum hd_err hd_onnx_put(struct hd_onnx_call *call, uint32_t k, uint32_t value, uint32_t rank,
+	const int64_t *dim);
+/* extents of the value itself */
+HD_MUST_USE enum hd_err hd_onnx_put_like(struct hd_onnx_call *call, uint32_t k, uint32_t value);
 HD_MUST_USE enum hd_err hd_onnx_put_host(struct hd_onnx_call *call, uint32_t k, struct hd_host *host);
-struct hd_onnx_val *hd_onnx_out(struct hd_onnx_call *call, uint32_t k);      /* NULL: the node has no such output */
+/* NULL: the node has no such output */
+struct hd_onnx_val *hd_onnx_out(struct hd_onnx_call *call, uint32_t k);
 
 struct hd_onnx_val *hd_onnx_find(const struct hd_importer *im, const char *name);      /* NULL: unknown */
 struct hd_onnx_val *hd_onnx_note(struct hd_importer *im, const char *name);            /* made if it is new */
-bool hd_onnx_is_constant(const struct hd_onnx_val *v);                                 /* an initializer that is no parameter */
+/* an initializer that is no parameter */
+bool hd_onnx_is_constant(const struct hd_onnx_val *v);
 
 /* A known extent as ours; false: it is not one. */
 static inline bool hd_onnx_extent(struct hd_sym s, int64_t *dim)
@@ -112,25 +130,39 @@ static inline bool hd_onnx_extent(struct hd_sym s, int64_t *dim)
 }
 
 /* shape.c, for the others */
-HD_MUST_USE enum hd_err hd_onnx_permute(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const uint32_t *perm, uint32_t *out);
-HD_MUST_USE enum hd_err hd_onnx_axis_last(struct hd_onnx_call *call, uint32_t value, uint32_t rank, uint32_t axis, bool back, uint32_t *out);
-HD_MUST_USE enum hd_err hd_onnx_indices(struct hd_onnx_call *call, uint32_t i, int64_t extent, uint32_t *value);
-HD_MUST_USE enum hd_err hd_onnx_axes(struct hd_onnx_call *call, uint32_t rank, uint32_t *set, uint32_t *n, bool *given);
+HD_MUST_USE enum hd_err hd_onnx_permute(struct hd_onnx_call *call, uint32_t value, uint32_t rank,
+	const uint32_t *perm, uint32_t *out);
+HD_MUST_USE enum hd_err hd_onnx_axis_last(struct hd_onnx_call *call, uint32_t value, uint32_t rank,
+	uint32_t axis, bool back, uint32_t *out);
+HD_MUST_USE enum hd_err hd_onnx_indices(struct hd_onnx_call *call, uint32_t i, int64_t extent,
+	uint32_t *value);
+HD_MUST_USE enum hd_err hd_onnx_axes(struct hd_onnx_call *call, uint32_t rank, uint32_t *set, uint32_t *n,
+	bool *given);
 
-/* attention.c: where `weights` is a softmax of scores, attention as one op: `y` like v; HD_NONE: it is none. */
-HD_MUST_USE enum hd_err hd_onnx_attention(struct hd_onnx_call *call, uint32_t weights, uint32_t v, uint32_t *y);
+/* attention.c: where `weights` is a softmax of scores, attention as one op: `y` like v; HD_NONE: it is
+ * none. */
+HD_MUST_USE enum hd_err hd_onnx_attention(struct hd_onnx_call *call, uint32_t weights, uint32_t v,
+	uint32_t *y);
 
 /* ---- the families */
-hd_onnx_lower hd_onnx_gemm, hd_onnx_matmul, hd_onnx_conv, hd_onnx_maxpool, hd_onnx_avgpool, hd_onnx_global_avgpool, hd_onnx_global_maxpool,
+hd_onnx_lower hd_onnx_gemm, hd_onnx_matmul, hd_onnx_conv, hd_onnx_maxpool, hd_onnx_avgpool,
+	hd_onnx_global_avgpool, hd_onnx_global_maxpool,
 	hd_onnx_pad;                                                          /* dense.c */
-hd_onnx_lower hd_onnx_act, hd_onnx_act_alpha, hd_onnx_clip, hd_onnx_pow, hd_onnx_binary, hd_onnx_variadic, hd_onnx_not, hd_onnx_where,
+hd_onnx_lower hd_onnx_act, hd_onnx_act_alpha, hd_onnx_clip, hd_onnx_pow, hd_onnx_binary, hd_onnx_variadic,
+	hd_onnx_not, hd_onnx_where,
 	hd_onnx_cast, hd_onnx_identity, hd_onnx_dropout;                      /* map.c */
-hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsqueeze, hd_onnx_shape_op, hd_onnx_size, hd_onnx_constant,
-	hd_onnx_transpose, hd_onnx_gather, hd_onnx_slice_op, hd_onnx_split, hd_onnx_concat, hd_onnx_expand, hd_onnx_filled;      /* shape.c */
-hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_instancenorm, hd_onnx_argmax, hd_onnx_cumsum, hd_onnx_xent,
+hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsqueeze, hd_onnx_shape_op,
+	hd_onnx_size, hd_onnx_constant,
+	/* shape.c */
+	hd_onnx_transpose, hd_onnx_gather, hd_onnx_slice_op, hd_onnx_split, hd_onnx_concat, hd_onnx_expand,
+	hd_onnx_filled;
+hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_instancenorm,
+	hd_onnx_argmax, hd_onnx_cumsum, hd_onnx_xent,
 	hd_onnx_nll;                                                          /* norm.c */
-hd_onnx_lower hd_onnx_function, hd_onnx_prelu, hd_onnx_xor, hd_onnx_mod, hd_onnx_reduce_of, hd_onnx_hardmax, hd_onnx_one_hot,
-	hd_onnx_gather_elements, hd_onnx_scatter_elements, hd_onnx_scatter_nd, hd_onnx_tile, hd_onnx_depth_space, hd_onnx_mean, hd_onnx_einsum,
+hd_onnx_lower hd_onnx_function, hd_onnx_prelu, hd_onnx_xor, hd_onnx_mod, hd_onnx_reduce_of, hd_onnx_hardmax,
+	hd_onnx_one_hot,
+	hd_onnx_gather_elements, hd_onnx_scatter_elements, hd_onnx_scatter_nd, hd_onnx_tile,
+	hd_onnx_depth_space, hd_onnx_mean, hd_onnx_einsum,
 	hd_onnx_eye, hd_onnx_mvn;                                             /* made.c */
 hd_onnx_lower hd_onnx_recurrent;                                              /* recurrent.c */
 

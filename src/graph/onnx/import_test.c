@@ -44,7 +44,9 @@ static void gelu_is_known_by_its_constants(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		struct hd_diag diag = { "" };
 		int n = 0;
-		snprintf(text, sizeof text, "r: %s\none: 1.0\nh: %s\nDiv x,r -> a\nErf a -> b\nAdd b,one -> c\nMul x,c -> d\nMul d,h -> out\n", cases[i].root,
+		snprintf(text, sizeof text,
+			"r: %s\none: 1.0\nh: %s\nDiv x,r -> a\nErf a -> b\nAdd b,one -> c\nMul x,c -> "
+			"d\nMul d,h -> out\n", cases[i].root,
 			cases[i].half);
 		write_model(&m, text, 2);
 		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "%s", diag.text);
@@ -55,15 +57,18 @@ static void gelu_is_known_by_its_constants(void **state)
 	}
 }
 
-/* Shape, Gather, Mul, Concat, Reshape, as an exporter writes view(x.size(0), -1); and the traced number in their place. */
+/* Shape, Gather, Mul, Concat, Reshape, as an exporter writes view(x.size(0), -1); and the traced number in
+ * their place. */
 static void the_batch_is_free_whatever_was_traced(void **state)
 {
 	static const char *const text[] = {
-		"zero: 0\nrest: -1\nShape x -> s\nGather s,zero -> n axis=0\nConcat n,rest -> to axis=0\nReshape x,to -> f\nRelu f -> out\n",
+		"zero: 0\nrest: -1\nShape x -> s\nGather s,zero -> n axis=0\nConcat n,rest -> to "
+			"axis=0\nReshape x,to -> f\nRelu f -> out\n",
 		"to: 3,24\nReshape x,to -> f\nRelu f -> out\n",
 		"to: 3,-1\nReshape x,to -> f\nRelu f -> out\n",
 		"Flatten x -> f\nRelu f -> out\n",
-		("one: 1\nthree: 3\nShape x -> s\nSlice s,one,three -> t\nReduceProd t -> c\nunused: 0\nzero: 0\nGather s,zero -> n axis=0\n"
+		("one: 1\nthree: 3\nShape x -> s\nSlice s,one,three -> t\nReduceProd t -> c\nunused: "
+		"0\nzero: 0\nGather s,zero -> n axis=0\n"
 		 "Concat n,c -> to axis=0\nReshape x,to -> f\nRelu f -> out\n"),
 	};
 	static struct model m;
@@ -76,7 +81,8 @@ static void the_batch_is_free_whatever_was_traced(void **state)
 		write_model(&m, text[i], 3);
 		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
 		const struct hd_value *v = &g.value[hd_graph_find_output(&g, "logits")];
-		CHECK(v->rank == 2 && v->dim[0] == -1 && v->dim[1] == 24, "case %zu: %s", i, hd_value_shape(v).at);
+		CHECK(v->rank == 2 && v->dim[0] == -1 && v->dim[1] == 24, "case %zu: %s", i,
+			hd_value_shape(v).at);
 		hd_arena_finish(&arena);
 	}
 }
@@ -90,9 +96,13 @@ static void what_cannot_be_had_is_told_at_once(void **state)
 	struct hd_graph g;
 	(void)state;
 
-	write_model(&m, "Cos x -> a\nRelu a -> b\nDet b -> c\nto: 2,5\nReshape x,to -> d\nSin x -> e\nAdd c,e -> out\n", 2);
+	write_model(&m,
+		"Cos x -> a\nRelu a -> b\nDet b -> c\nto: 2,5\nReshape x,to -> d\nSin x -> e\nAdd c,e -> "
+		"out\n", 2);
 	assert_int_equal(import(&m, &arena, &g, &report, &diag), HD_E_INPUT);
-	assert_string_equal(diag.text, "test.onnx: 4 nodes cannot be had: Cos 'a'; Det 'c'; Reshape 'd': reshape: the new extents hold another number of "
+	assert_string_equal(diag.text,
+		"test.onnx: 4 nodes cannot be had: Cos 'a'; Det 'c'; Reshape 'd': reshape: the new extents "
+		"hold another number of "
 		"elements; operands are f32 [*,4,6]; Sin 'e'");
 	assert_non_null(strstr(report.at, "Det 'c': no such op in Heddle\n"));
 	assert_null(strstr(report.at, "Relu"));
@@ -180,10 +190,13 @@ static void whole_numbers_are_exact(void **state)
 	static const char *const text[] = {
 		"a: -9007199254740993\nb: 9007199254740996\nNeg a -> c\nSub b,c -> d\n",
 		"a: -9007199254740993\nb: 9007199254740996\nAbs a -> c\nSub b,c -> d\n",
-		"a: 9223372036854775806\nb: 9223372036854775807\ns: 1\nc: 9223372036854775803\nRange a,b,s -> r\nSub r,c -> d\n",
-		("a: 9223372036854775806\nb: -9223372036854775806\ns: -9223372036854775807\nRange a,b,s -> r\nReduceSum r -> t\nc: 9223372036854775802\n"
+		"a: 9223372036854775806\nb: 9223372036854775807\ns: 1\nc: 9223372036854775803\nRange a,b,s "
+		"-> r\nSub r,c -> d\n",
+		("a: 9223372036854775806\nb: -9223372036854775806\ns: -9223372036854775807\nRange a,b,s -> "
+		"r\nReduceSum r -> t\nc: 9223372036854775802\n"
 		 "Sub t,c -> d\n"),
-		"a: 9223372036854775806\nb: 9223372036854775807\nc: 9223372036854775803\nMod a,b -> r\nSub r,c -> d\n",
+		"a: 9223372036854775806\nb: 9223372036854775807\nc: 9223372036854775803\nMod a,b -> r\nSub "
+		"r,c -> d\n",
 		"a: -5\nb: 4\nMod a,b -> d\n",
 		"a: 5\nb: -4\nc: 6\nMod a,b -> r\nAdd r,c -> d\n",
 		"a: -5\nb: 4\nc: 4\nMod a,b -> r fmod=1\nAdd r,c -> d\n",
@@ -197,11 +210,14 @@ static void whole_numbers_are_exact(void **state)
 
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
 		struct hd_diag diag = { "" };
-		snprintf(all, sizeof all, "zero: 0\neight: 8\n%sConcat zero,d,eight -> to axis=0\nReshape x,to -> f\nRelu f -> out\n", text[i]);
+		snprintf(all, sizeof all,
+			"zero: 0\neight: 8\n%sConcat zero,d,eight -> to axis=0\nReshape x,to -> f\nRelu f "
+			"-> out\n", text[i]);
 		write_model(&m, all, 2);
 		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
 		const struct hd_value *v = &g.value[hd_graph_find_output(&g, "logits")];
-		CHECK(v->rank == 3 && v->dim[1] == 3 && v->dim[2] == 8, "case %zu: %s", i, hd_value_shape(v).at);
+		CHECK(v->rank == 3 && v->dim[1] == 3 && v->dim[2] == 8, "case %zu: %s", i,
+			hd_value_shape(v).at);
 		hd_arena_finish(&arena);
 	}
 }
@@ -217,12 +233,14 @@ static void a_file_without_an_opset_is_refused(void **state)
 		struct hd_diag diag = { "" };
 		write_opset(&m, KEEP, 2, opset);
 		assert_int_equal(import(&m, &arena, &g, NULL, &diag), HD_E_INPUT);
-		CHECK(strstr(diag.text, "test.onnx: names no opset of ai.onnx"), "opset %d: %s", (int)opset, diag.text);
+		CHECK(strstr(diag.text, "test.onnx: names no opset of ai.onnx"), "opset %d: %s", (int)opset,
+			diag.text);
 		hd_arena_finish(&arena);
 	}
 }
 
-static enum hd_err eight_bytes(void *user, const char *name, struct hd_onnx_bytes *bytes, struct hd_diag *diag)
+static enum hd_err eight_bytes(void *user, const char *name, struct hd_onnx_bytes *bytes,
+	struct hd_diag *diag)
 {
 	static const uint8_t data[32] = { 0, 0, 0x80, 0x3f };
 	(void)user, (void)diag;
@@ -246,13 +264,15 @@ static void external_data_lie_in_the_same_folder(void **state)
 		Onnx__TensorProto *w = tensor_of("w", "[6]");
 		Onnx__StringStringEntryProto e[3], *list[3] = { &e[0], &e[1], &e[2] };
 		Onnx__NodeProto *n = node_of(copied("Add x,w -> out"));
-		Onnx__ValueInfoProto *x = info("x", 1, (int64_t[]){ 2, 4, 6 }, 3), *y = info("out", 1, NULL, 0);
+		Onnx__ValueInfoProto *x = info("x", 1, (int64_t[]){ 2, 4, 6 }, 3),
+			*y = info("out", 1, NULL, 0);
 		struct hd_onnx_opts opts = { .loss = &loss, .data = eight_bytes };
 		struct hd_onnx_values values;
 		struct hd_diag diag = { "" };
 		struct hd_arena arena;
 		struct hd_graph graph;
-		const char *pair[3][2] = { { "location", cases[i].location }, { "offset", cases[i].offset }, { "length", "24" } };
+		const char *pair[3][2] = { { "location", cases[i].location }, { "offset", cases[i].offset },
+			{ "length", "24" } };
 		for (int k = 0; k < 3; k++) {
 			onnx__string_string_entry_proto__init(&e[k]);
 			e[k].key = copied(pair[k][0]);
@@ -287,7 +307,8 @@ static void messages_are_walked_to_a_bounded_depth(void **state)
 
 	for (uint32_t depth = 1; depth < 60; depth++) {
 		size_t len = 0;
-		for (uint32_t k = depth; k-- > 0;) {            /* TypeProto.sequence_type (4) and its elem_type (1), in turn */
+		/* TypeProto.sequence_type (4) and its elem_type (1), in turn */
+		for (uint32_t k = depth; k-- > 0;) {
 			bytes[len++] = (depth - 1 - k) % 2 ? 0x0a : 0x22;
 			bytes[len++] = (uint8_t)(2 * k);
 		}
@@ -297,16 +318,21 @@ static void messages_are_walked_to_a_bounded_depth(void **state)
 	}
 	assert_non_null(strstr(diag.text, "nested deeper than 32"));
 	/* A length that leaves its message, a tag of nothing, a group. */
-	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3a, 2, 0x0a }, 3, NULL), HD_E_INPUT);
-	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3a, 2, 0x0a, 1 }, 4, NULL), HD_E_INPUT);
-	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0, 0 }, 2, NULL), HD_E_INPUT);
-	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3b }, 1, NULL), HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3a, 2, 0x0a }, 3,
+		NULL), HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3a, 2, 0x0a, 1 }, 4,
+		NULL), HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0, 0 }, 2, NULL),
+		HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3b }, 1, NULL),
+		HD_E_INPUT);
 }
 
 #define SCORES "Transpose x -> k perm=0,2,1\nMatMul x,k -> s\n"
 #define LATER "four: 4,4\nnull: 0.0\nfill: 1.0\nExpand fill,four -> ones\nTrilu ones -> low upper=0\nEqual low,null -> late\n"
 
-/* One head over [rows,4,6]; x is queries, keys and values. `by` is the factor of q that is left of the scale, 0: none. */
+/* One head over [rows,4,6]; x is queries, keys and values. `by` is the factor of q that is left of the
+ * scale, 0: none. */
 static void attention_is_known_by_its_mask_and_its_shape(void **state)
 {
 	static const struct { const char *text; int attends, causal, softmaxes; float by; } cases[] = {
@@ -324,7 +350,8 @@ static void attention_is_known_by_its_mask_and_its_shape(void **state)
 		{ SCORES LATER "Where late,null,null -> m\nAdd m,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 0, 0, 2.4494898f },
 		/* the last query does not see itself either */
 		{ SCORES LATER "from: 0\nto: 16\none: 1\nlast: 14\nfar: -1000000000000.0\nRange from,to,one -> r\nReshape r,four -> sq\nGreater sq,last -> end\n"
-			"Or late,end -> more\nWhere more,far,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
+			"Or late,end -> more\nWhere more,far,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0,
+			0, 1, 0 },
 		/* weights that something else reads stay, and a product of other shapes is none */
 		{ SCORES "Softmax s -> p\nMatMul p,x -> y\nReduceSum p -> z axes=-1\nAdd y,z -> out\n", 1, 0, 1, 2.4494898f },
 		{ SCORES "w [4,4]\nSoftmax s -> p\nMatMul p,w -> out\n", 0, 0, 1, 0 },
@@ -339,17 +366,22 @@ static void attention_is_known_by_its_mask_and_its_shape(void **state)
 		struct hd_diag diag = { "" };
 		float by = 0;
 		write_model(&m, cases[i].text, 2);
-		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK && hd_graph_prune(&g, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK && hd_graph_prune(&g, &diag) == HD_OK,
+			"case %zu: %s", i, diag.text);
 		int attends = (int)count(&g, HD_OP_ATTEND), softmaxes = (int)count(&g, HD_OP_SOFTMAX);
-		CHECK(attends == cases[i].attends && softmaxes == cases[i].softmaxes, "case %zu: %d, %d", i, attends, softmaxes);
+		CHECK(attends == cases[i].attends && softmaxes == cases[i].softmaxes, "case %zu: %d, %d", i,
+			attends, softmaxes);
 		for (uint32_t k = 0; k < g.nnodes; k++) {
 			if (g.node[k].op != HD_OP_ATTEND)
 				continue;
-			CHECK(g.node[k].attr.i[2] == cases[i].causal && g.node[k].attr.i[0] == 1, "case %zu: causal %d", i, g.node[k].attr.i[2]);
+			CHECK(g.node[k].attr.i[2] == cases[i].causal && g.node[k].attr.i[0] == 1,
+				"case %zu: causal %d", i, g.node[k].attr.i[2]);
 			const struct hd_value *q = &g.value[g.node[k].in[0]];
-			by = q->kind == HD_TEMP && g.node[q->node].op == HD_OP_SCALE ? g.node[q->node].attr.f[0] : 0;
+			by = q->kind == HD_TEMP && g.node[q->node].op == HD_OP_SCALE ?
+				g.node[q->node].attr.f[0] : 0;
 		}
-		CHECK(by - cases[i].by < 1e-6f && cases[i].by - by < 1e-6f, "case %zu: q times %.9g", i, (double)by);
+		CHECK(by - cases[i].by < 1e-6f && cases[i].by - by < 1e-6f, "case %zu: q times %.9g", i,
+			(double)by);
 		hd_arena_finish(&arena);
 	}
 }
@@ -373,7 +405,8 @@ static void a_last_window_counts_what_it_sees(void **state)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_diag diag = { "" };
-		snprintf(text, sizeof text, "AveragePool x -> out kernel_shape=4 strides=3 %s\n", cases[i].attrs);
+		snprintf(text, sizeof text, "AveragePool x -> out kernel_shape=4 strides=3 %s\n",
+			cases[i].attrs);
 		write_model(&m, text, 2);
 		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
 		const struct hd_value *v = &g.value[hd_graph_find_output(&g, "logits")];
@@ -381,7 +414,8 @@ static void a_last_window_counts_what_it_sees(void **state)
 		assert_int_equal(count(&g, HD_OP_MUL), cases[i].factor[0] > 0);
 		for (uint32_t k = 0; k < g.nvalues; k++)
 			if (g.value[k].kind == HD_CONST)
-				assert_memory_equal(g.consts + g.value[k].data, cases[i].factor, (size_t)cases[i].windows * sizeof(float));
+				assert_memory_equal(g.consts + g.value[k].data, cases[i].factor,
+					(size_t)cases[i].windows * sizeof(float));
 		hd_arena_finish(&arena);
 	}
 }
@@ -426,17 +460,20 @@ static void an_exported_graph_comes_back(void **state)
 	hd_graph_init(&graph, &arena);
 	CHECK(hd_model_build(&graph, "lenet", arg, 2, &loss, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t p = 0; p < graph.nparams; p++)
-		weight[p] = (struct hd_onnx_weight){ zeros, hd_value_bytes(&graph.value[graph.param[p].value], 1) };
+		weight[p] = (struct hd_onnx_weight){ zeros,
+			hd_value_bytes(&graph.value[graph.param[p].value], 1) };
 	CHECK(hd_onnx_export(&graph, &values, &arena, &bytes, &len, &diag) == HD_OK, "%s", diag.text);
 	hd_graph_init(&again, &arena);
 	CHECK(hd_onnx_import(&again, "back.onnx", bytes, len, &opts, &read, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_graph_prune(&again, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(again.nparams, graph.nparams);
 	for (uint32_t p = 0; p < graph.nparams; p++)
-		CHECK(hd_graph_find_param(&again, hd_graph_text_of(&graph, graph.value[graph.param[p].value].name)) != HD_NONE, "parameter %u", p);
+		CHECK(hd_graph_find_param(&again, hd_graph_text_of(&graph,
+			graph.value[graph.param[p].value].name)) != HD_NONE, "parameter %u", p);
 	for (int op = 0; op < HD_NOPS; op++)
 		if (op != HD_OP_RESHAPE)
-			CHECK(count(&again, (enum hd_op)op) == count(&graph, (enum hd_op)op), "%s: %u and %u", hd_ops[op].name, count(&again, (enum hd_op)op),
+			CHECK(count(&again, (enum hd_op)op) == count(&graph, (enum hd_op)op), "%s: %u and %u",
+				hd_ops[op].name, count(&again, (enum hd_op)op),
 				count(&graph, (enum hd_op)op));
 	hd_arena_finish(&arena);
 }

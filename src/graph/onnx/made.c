@@ -1,5 +1,5 @@
-/* Ops that are several of ours: elementwise functions, reductions of them, gathers along an axis, images in blocks.
- * Each is the plain definition; only WHERE chooses, so that what is not chosen may be infinite. */
+/* Ops that are several of ours: elementwise functions, reductions of them, gathers along an axis, images in
+ * blocks. Each is the plain definition; only WHERE chooses, so that what is not chosen may be infinite. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +12,11 @@
 
 static const struct hd_attr none;
 
-static struct hd_maker maker(struct hd_onnx_call *call) { return (struct hd_maker){ call->im->graph, &call->why, HD_OK }; }
+static struct hd_maker maker(struct hd_onnx_call *call) { return (struct hd_maker){ call->im->graph,
+	&call->why, HD_OK }; }
 
-static enum hd_err put(struct hd_onnx_call *call, const struct hd_maker *m, uint32_t y, uint32_t rank, const int64_t *dim)
+static enum hd_err put(struct hd_onnx_call *call, const struct hd_maker *m, uint32_t y, uint32_t rank,
+	const int64_t *dim)
 {
 	if (m->err)
 		return m->err == HD_E_INVAL ? HD_E_INPUT : m->err;
@@ -34,24 +36,31 @@ static uint32_t number(struct hd_maker *m, double value)
 
 static uint32_t act(struct hd_maker *m, enum hd_act which, uint32_t x, double alpha, double beta)
 {
-	return hd_make1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { (int32_t)which }, .f = { (float)alpha, (float)beta } });
+	return hd_make1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { (int32_t)which },
+		.f = { (float)alpha, (float)beta } });
 }
 
-static uint32_t scale(struct hd_maker *m, uint32_t x, double by) { return hd_make1(m, HD_OP_SCALE, x, (struct hd_attr){ .f = { (float)by } }); }
+static uint32_t scale(struct hd_maker *m, uint32_t x, double by) { return hd_make1(m, HD_OP_SCALE, x,
+	(struct hd_attr){ .f = { (float)by } }); }
 static uint32_t add(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_ADD, a, b, none); }
 static uint32_t sub(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_SUB, a, b, none); }
 static uint32_t mul(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_MUL, a, b, none); }
-static uint32_t less(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_LESS, a, b, none); }
-static uint32_t equal(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_EQUAL, a, b, none); }
-static uint32_t where(struct hd_maker *m, uint32_t c, uint32_t a, uint32_t b) { return hd_make3(m, HD_OP_WHERE, c, a, b, none); }
+static uint32_t less(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_LESS, a, b, none);
+	}
+static uint32_t equal(struct hd_maker *m, uint32_t a, uint32_t b) { return hd_make2(m, HD_OP_EQUAL, a, b,
+	none); }
+static uint32_t where(struct hd_maker *m, uint32_t c, uint32_t a,
+	uint32_t b) { return hd_make3(m, HD_OP_WHERE, c, a, b, none); }
 
 /* ---- functions of one number */
 
-static double given(const struct hd_onnx_call *call, const char *name, double standard) { return hd_onnx_attr_float(call->node, name, standard); }
+static double given(const struct hd_onnx_call *call, const char *name,
+	double standard) { return hd_onnx_attr_float(call->node, name, standard); }
 
 static uint32_t selu(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x)
 {
-	return scale(m, act(m, HD_ACT_ELU, x, given(call, "alpha", 1.6732632423543772), 0), given(call, "gamma", 1.0507009873554805));
+	return scale(m, act(m, HD_ACT_ELU, x, given(call, "alpha", 1.6732632423543772), 0),
+		given(call, "gamma", 1.0507009873554805));
 }
 
 static uint32_t celu(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x)
@@ -71,7 +80,8 @@ static uint32_t hard_sigmoid(struct hd_maker *m, const struct hd_onnx_call *call
 	return hard(m, x, given(call, "alpha", 0.2), given(call, "beta", 0.5));
 }
 
-static uint32_t hard_swish(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x) { (void)call; return mul(m, x, hard(m, x, 1.0 / 6, 0.5)); }
+static uint32_t hard_swish(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x) { (void)call;
+	return mul(m, x, hard(m, x, 1.0 / 6, 0.5)); }
 
 static uint32_t softsign(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x)
 {
@@ -100,17 +110,21 @@ static uint32_t sign(struct hd_maker *m, const struct hd_onnx_call *call, uint32
 	return sub(m, less(m, zero, x), less(m, x, zero));
 }
 
-static uint32_t is_nan(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x) { (void)call; return sub(m, number(m, 1), equal(m, x, x)); }
+static uint32_t is_nan(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x) { (void)call;
+	return sub(m, number(m, 1), equal(m, x, x)); }
 
 static uint32_t is_inf(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x)
 {
-	uint32_t above = less(m, number(m, (double)FLT_MAX), x), below = less(m, x, number(m, (double)-FLT_MAX));
-	bool up = hd_onnx_attr_int(call->node, "detect_positive", 1), down = hd_onnx_attr_int(call->node, "detect_negative", 1);
+	uint32_t above = less(m, number(m, (double)FLT_MAX), x),
+		below = less(m, x, number(m, (double)-FLT_MAX));
+	bool up = hd_onnx_attr_int(call->node, "detect_positive", 1),
+		down = hd_onnx_attr_int(call->node, "detect_negative", 1);
 
 	return up && down ? add(m, above, below) : up ? above : down ? below : sub(m, above, above);
 }
 
-static const struct { const char *op; uint32_t (*of)(struct hd_maker *m, const struct hd_onnx_call *call, uint32_t x); } functions[] = {
+static const struct { const char *op; uint32_t (*of)(struct hd_maker *m, const struct hd_onnx_call *call,
+	uint32_t x); } functions[] = {
 	{ "Selu", selu },           { "Celu", celu },       { "HardSigmoid", hard_sigmoid }, { "HardSwish", hard_swish },
 	{ "Softsign", softsign },   { "Shrink", shrink },   { "ThresholdedRelu", thresholded }, { "Sign", sign },
 	{ "IsNaN", is_nan },        { "IsInf", is_inf },
@@ -145,7 +159,8 @@ enum hd_err hd_onnx_prelu(struct hd_onnx_call *call)
 	if (err)
 		return err;
 	uint32_t below = act(&m, HD_ACT_RELU, act(&m, HD_ACT_NEG, x, 0, 0), 0, 0);
-	return put(call, &m, sub(&m, act(&m, HD_ACT_RELU, x, 0, 0), mul(&m, slope, below)), call->in[0]->rank, call->in[0]->dim);
+	return put(call, &m, sub(&m, act(&m, HD_ACT_RELU, x, 0, 0), mul(&m, slope, below)), call->in[0]->rank,
+		call->in[0]->dim);
 }
 
 /* Truth values are f32 0 and 1: of two that differ the difference is not 0. */
@@ -163,7 +178,8 @@ enum hd_err hd_onnx_xor(struct hd_onnx_call *call)
 	return m.err ? put(call, &m, y, 0, NULL) : hd_onnx_put_like(call, 0, y);
 }
 
-/* Integers: a - (a / b) b has the sign of a; with fmod = 0 that of b. Of floats the quotient may be too large to be whole. */
+/* Integers: a - (a / b) b has the sign of a; with fmod = 0 that of b. Of floats the quotient may be too
+ * large to be whole. */
 enum hd_err hd_onnx_mod(struct hd_onnx_call *call)
 {
 	struct hd_maker m = maker(call);
@@ -190,15 +206,18 @@ enum hd_err hd_onnx_mod(struct hd_onnx_call *call)
 
 static uint32_t reduced(struct hd_maker *m, enum hd_op op, uint32_t x, uint32_t set, bool keep)
 {
-	return set ? hd_make1(m, op, x, (struct hd_attr){ .i = { (int32_t)set, keep ? (int32_t)set : 0 } }) : x;
+	return set ? hd_make1(m, op, x, (struct hd_attr){ .i = { (int32_t)set, keep ? (int32_t)set : 0 } }) :
+		x;
 }
 
 /* log of the sum of e^x as max + log sum e^(x - max): nothing overflows. */
 static uint32_t log_sum_exp(struct hd_maker *m, uint32_t x, uint32_t set, bool keep)
 {
-	uint32_t top = reduced(m, HD_OP_REDUCE_MAX, x, set, true), rest = act(m, HD_ACT_EXP, sub(m, x, top), 0, 0);
+	uint32_t top = reduced(m, HD_OP_REDUCE_MAX, x, set, true),
+		rest = act(m, HD_ACT_EXP, sub(m, x, top), 0, 0);
 
-	return add(m, reduced(m, HD_OP_REDUCE_MAX, x, set, keep), act(m, HD_ACT_LOG, reduced(m, HD_OP_REDUCE_SUM, rest, set, keep), 0, 0));
+	return add(m, reduced(m, HD_OP_REDUCE_MAX, x, set, keep),
+		act(m, HD_ACT_LOG, reduced(m, HD_OP_REDUCE_SUM, rest, set, keep), 0, 0));
 }
 
 enum hd_err hd_onnx_reduce_of(struct hd_onnx_call *call)
@@ -254,8 +273,10 @@ enum hd_err hd_onnx_mvn(struct hd_onnx_call *call)
 		set |= 1u << at;
 	}
 	uint32_t d = sub(&m, x, reduced(&m, HD_OP_REDUCE_MEAN, x, set, true));
-	uint32_t deviation = act(&m, HD_ACT_SQRT, reduced(&m, HD_OP_REDUCE_MEAN, act(&m, HD_ACT_SQUARE, d, 0, 0), set, true), 0, 0);
-	return put(call, &m, hd_make2(&m, HD_OP_DIV, d, add(&m, deviation, number(&m, 1e-9)), none), v->rank, v->dim);
+	uint32_t deviation = act(&m, HD_ACT_SQRT, reduced(&m, HD_OP_REDUCE_MEAN,
+		act(&m, HD_ACT_SQUARE, d, 0, 0), set, true), 0, 0);
+	return put(call, &m, hd_make2(&m, HD_OP_DIV, d, add(&m, deviation, number(&m, 1e-9)), none), v->rank,
+		v->dim);
 }
 
 /* ---- choosing along an axis */
@@ -270,7 +291,8 @@ enum hd_err hd_onnx_hardmax(struct hd_onnx_call *call)
 
 	if (err)
 		return err;
-	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", flat ? 1 : -1), v->rank, &axis) || v->dim[axis] < 0 ||
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", flat ? 1 : -1), v->rank, &axis) ||
+		v->dim[axis] < 0 ||
 	    v->dim[axis] > INT32_MAX || (flat && axis + 1u < v->rank))
 		return hd_onnx_no(call, "there is no such axis, it is the rows, or there are several");
 	uint32_t at = hd_make1(&m, HD_OP_ARGMAX, x, (struct hd_attr){ .i = { (int32_t)axis } });
@@ -290,9 +312,12 @@ enum hd_err hd_onnx_one_hot(struct hd_onnx_call *call)
 	double depth = 0;
 	uint32_t x, values, axis, n = 0;
 
-	if (!ids || !pair || !hd_onnx_number(call, 1, &depth) || !(depth >= 1 && depth <= INT32_MAX) || pair->rank != 1 || pair->dim[0] != 2)
-		return hd_onnx_no(call, "its depth is not known before the graph runs, or there are not two values");
-	if (ids->rank >= HD_MAX_DIMS || !hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", -1), ids->rank + 1u, &axis))
+	if (!ids || !pair || !hd_onnx_number(call, 1, &depth) || !(depth >= 1 && depth <= INT32_MAX) ||
+		pair->rank != 1 || pair->dim[0] != 2)
+		return hd_onnx_no(call,
+			"its depth is not known before the graph runs, or there are not two values");
+	if (ids->rank >= HD_MAX_DIMS || !hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", -1),
+		ids->rank + 1u, &axis))
 		return hd_onnx_no(call, "there is no such axis");
 	int64_t ndepth = (int64_t)depth;
 	enum hd_err err = hd_onnx_indices(call, 0, ndepth, &x);
@@ -315,8 +340,9 @@ enum hd_err hd_onnx_one_hot(struct hd_onnx_call *call)
 	return err ? err : put(call, &m, y, ids->rank + 1u, dim);
 }
 
-/* One element per index along the axis: the axis goes last, indices become a choice over it, and what is not chosen is 0 of the
- * sum. Costs an element of work per element of the axis; a graph op for it is not worth a kernel. */
+/* One element per index along the axis: the axis goes last, indices become a choice over it, and what is not
+ * chosen is 0 of the sum. Costs an element of work per element of the axis; a graph op for it is not worth
+ * a kernel. */
 enum hd_err hd_onnx_gather_elements(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1);
@@ -324,11 +350,15 @@ enum hd_err hd_onnx_gather_elements(struct hd_onnx_call *call)
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t x, index, axis;
 
-	if (!v || !ids || v->rank != ids->rank || v->rank >= HD_MAX_DIMS || !hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis))
-		return hd_onnx_no(call, "an input is missing, or its axis, or there are more than %d extents", HD_MAX_DIMS - 1);
+	if (!v || !ids || v->rank != ids->rank || v->rank >= HD_MAX_DIMS ||
+		!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis))
+		return hd_onnx_no(call, "an input is missing, or its axis, or there are more than %d extents",
+			HD_MAX_DIMS - 1);
 	for (uint32_t d = 0; d < v->rank; d++)
-		if ((d != axis && ids->dim[d] != v->dim[d]) || (d == axis && (v->dim[d] < 0 || v->dim[d] > INT32_MAX)))
-			return hd_onnx_no(call, "the indices have other extents beside the axis, or the axis is the rows");
+		if ((d != axis && ids->dim[d] != v->dim[d]) ||
+			(d == axis && (v->dim[d] < 0 || v->dim[d] > INT32_MAX)))
+			return hd_onnx_no(call,
+				"the indices have other extents beside the axis, or the axis is the rows");
 	enum hd_err err = hd_onnx_value(call, 0, &x);
 	if (!err)
 		err = hd_onnx_indices(call, 1, v->dim[axis], &index);
@@ -348,8 +378,8 @@ enum hd_err hd_onnx_gather_elements(struct hd_onnx_call *call)
 	return put(call, &m, y, ids->rank, ids->dim);
 }
 
-/* What an element of `data` becomes by the updates that fall on it, which lie along `axis` of `u`; `hot` says which do. None: the
- * one that does, for ONNX forbids several. */
+/* What an element of `data` becomes by the updates that fall on it, which lie along `axis` of `u`; `hot` says
+ * which do. None: the one that does, for ONNX forbids several. */
 struct scatter { const char *reduction; enum hd_op among, with; double none; };
 static const struct scatter scatters[] = {
 	{ "none", HD_OP_REDUCE_SUM,  HD_NOPS,       0 },
@@ -367,7 +397,8 @@ static const struct scatter *scatter_of(const struct hd_onnx_call *call)
 	return NULL;
 }
 
-static uint32_t scatter(struct hd_maker *m, const struct scatter *how, uint32_t data, uint32_t u, uint32_t hot, uint32_t axis)
+static uint32_t scatter(struct hd_maker *m, const struct scatter *how, uint32_t data, uint32_t u,
+	uint32_t hot, uint32_t axis)
 {
 	uint32_t s = reduced(m, how->among, where(m, hot, u, number(m, how->none)), 1u << axis, false);
 
@@ -375,21 +406,27 @@ static uint32_t scatter(struct hd_maker *m, const struct scatter *how, uint32_t 
 		where(m, reduced(m, HD_OP_REDUCE_MAX, hot, 1u << axis, false), s, data);
 }
 
-/* As gather, a choice over the axis, which goes last: an element of work per index and element of the axis. */
+/* As gather, a choice over the axis, which goes last: an element of work per index and element of the
+ * axis. */
 enum hd_err hd_onnx_scatter_elements(struct hd_onnx_call *call)
 {
-	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1), *updates = hd_onnx_in(call, 2);
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1),
+		*updates = hd_onnx_in(call, 2);
 	const struct scatter *how = scatter_of(call);
 	struct hd_maker m = maker(call);
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t x, u, index, axis;
 
-	if (!v || !ids || !updates || v->rank != ids->rank || updates->rank != ids->rank || v->rank >= HD_MAX_DIMS || !how ||
+	if (!v || !ids || !updates || v->rank != ids->rank || updates->rank != ids->rank ||
+		v->rank >= HD_MAX_DIMS || !how ||
 	    !hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis))
-		return hd_onnx_no(call, "an input is missing, or its axis, or there are more than %d extents", HD_MAX_DIMS - 1);
+		return hd_onnx_no(call, "an input is missing, or its axis, or there are more than %d extents",
+			HD_MAX_DIMS - 1);
 	for (uint32_t d = 0; d < v->rank; d++)
-		if (updates->dim[d] != ids->dim[d] || (d != axis && ids->dim[d] != v->dim[d]) || (d == axis && (v->dim[d] < 0 || ids->dim[d] < 1)))
-			return hd_onnx_no(call, "the indices have other extents beside the axis, or the axis is the rows");
+		if (updates->dim[d] != ids->dim[d] || (d != axis && ids->dim[d] != v->dim[d]) ||
+			(d == axis && (v->dim[d] < 0 || ids->dim[d] < 1)))
+			return hd_onnx_no(call,
+				"the indices have other extents beside the axis, or the axis is the rows");
 	enum hd_err err = hd_onnx_value(call, 0, &x);
 	if (!err)
 		err = hd_onnx_indices(call, 1, v->dim[axis], &index);
@@ -415,7 +452,8 @@ enum hd_err hd_onnx_scatter_elements(struct hd_onnx_call *call)
 /* Whole slices of the first axis. */
 enum hd_err hd_onnx_scatter_nd(struct hd_onnx_call *call)
 {
-	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1), *updates = hd_onnx_in(call, 2);
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1),
+		*updates = hd_onnx_in(call, 2);
 	const struct scatter *how = scatter_of(call);
 	struct hd_maker m = maker(call);
 	uint32_t x, u, index;
@@ -427,7 +465,8 @@ enum hd_err hd_onnx_scatter_nd(struct hd_onnx_call *call)
 		if (v->dim[d] < 1)
 			return hd_onnx_no(call, "the data have rows, or nothing");
 	if (n < 1 || hd_dims_product(updates->dim, updates->rank) != n * inner)
-		return hd_onnx_no(call, "there is not one slice of updates for each index, or they are of the rows");
+		return hd_onnx_no(call,
+			"there is not one slice of updates for each index, or they are of the rows");
 	enum hd_err err = hd_onnx_value(call, 0, &x);
 	if (!err)
 		err = hd_onnx_indices(call, 1, v->dim[0], &index);
@@ -472,8 +511,10 @@ enum hd_err hd_onnx_tile(struct hd_onnx_call *call)
 		return hd_onnx_no(call, "there is not one number of repetitions for each axis");
 	memcpy(dim, v->dim, sizeof dim);
 	for (uint32_t d = 0; d < n && !err; d++) {
-		if (by[d].rows || by[d].a < 1 || (by[d].a > 1 && v->dim[d] < 0) || !hd_mul_i64(v->dim[d], by[d].a, &dim[d]) || dim[d] > INT32_MAX)
-			return hd_onnx_no(call, "axis %u is repeated not at all, too often, or it is the rows", d);
+		if (by[d].rows || by[d].a < 1 || (by[d].a > 1 && v->dim[d] < 0) ||
+			!hd_mul_i64(v->dim[d], by[d].a, &dim[d]) || dim[d] > INT32_MAX)
+			return hd_onnx_no(call,
+				"axis %u is repeated not at all, too often, or it is the rows", d);
 		if (by[d].a == 1)
 			continue;
 		/* [before, 1, here, behind] -> [before, times, here, behind] */
@@ -482,7 +523,8 @@ enum hd_err hd_onnx_tile(struct hd_onnx_call *call)
 		cut[2] = v->dim[d];
 		cut[3] = hd_dims_product(v->dim + d + 1, n - d - 1);
 		err = hd_onnx_reshape(call, x, 4, cut, &x);
-		struct hd_attr to = { .i = { (int32_t)cut[0], (int32_t)by[d].a, (int32_t)cut[2], (int32_t)cut[3] } };
+		struct hd_attr to = { .i = { (int32_t)cut[0], (int32_t)by[d].a, (int32_t)cut[2],
+			(int32_t)cut[3] } };
 		x = hd_make1(&m, HD_OP_EXPAND, x, to);
 	}
 	return err ? err : put(call, &m, x, n, dim);
@@ -491,9 +533,11 @@ enum hd_err hd_onnx_tile(struct hd_onnx_call *call)
 /* DCR: a channel is (row, column, c); CRD: (c, row, column). SpaceToDepth is the way back of DCR. */
 enum hd_err hd_onnx_depth_space(struct hd_onnx_call *call)
 {
-	static const int32_t dcr[6] = { 0, 3, 4, 1, 5, 2 }, crd[6] = { 0, 1, 4, 2, 5, 3 }, back[6] = { 0, 3, 5, 1, 2, 4 };
+	static const int32_t dcr[6] = { 0, 3, 4, 1, 5, 2 }, crd[6] = { 0, 1, 4, 2, 5, 3 },
+		back[6] = { 0, 3, 5, 1, 2, 4 };
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	bool to_space = !strcmp(call->node->op_type, "DepthToSpace"), crossed = !hd_onnx_attr_is(call->node, "mode", "DCR", true);
+	bool to_space = !strcmp(call->node->op_type, "DepthToSpace"),
+		crossed = !hd_onnx_attr_is(call->node, "mode", "DCR", true);
 	int64_t b = hd_onnx_attr_int(call->node, "blocksize", 0);
 	struct hd_maker m = maker(call);
 	struct hd_attr perm = none;
@@ -507,7 +551,8 @@ enum hd_err hd_onnx_depth_space(struct hd_onnx_call *call)
 		return hd_onnx_no(call, "x is no image of whole blocks of %lld", (long long)b);
 	int64_t c = v->dim[1], h = v->dim[2], w = v->dim[3];
 	int64_t cut[6] = { v->dim[0], crossed ? c / (b * b) : b, b, crossed ? b : c / (b * b), h, w };
-	int64_t cut_back[6] = { v->dim[0], c, h / b, b, w / b, b }, dim[4] = { v->dim[0], c / (b * b), h * b, w * b };
+	int64_t cut_back[6] = { v->dim[0], c, h / b, b, w / b, b },
+		dim[4] = { v->dim[0], c / (b * b), h * b, w * b };
 	memcpy(perm.i, !to_space ? back : crossed ? crd : dcr, sizeof dcr);
 	if (!to_space) {
 		dim[1] = c * b * b;
@@ -573,10 +618,12 @@ enum hd_err hd_onnx_eye(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
 	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
-	int64_t type = hd_onnx_attr_int(call->node, "dtype", v ? v->type : 0), k = hd_onnx_attr_int(call->node, "k", 0);
+	int64_t type = hd_onnx_attr_int(call->node, "dtype", v ? v->type : 0),
+		k = hd_onnx_attr_int(call->node, "k", 0);
 	int32_t kind;
 
-	if (!h || !v || v->rank != 2 || v->dim[0] < 0 || v->dim[1] < 0 || !hd_i32_from(type, &kind) || !hd_onnx_type_bytes(kind) || llabs(k) > INT32_MAX)
+	if (!h || !v || v->rank != 2 || v->dim[0] < 0 || v->dim[1] < 0 || !hd_i32_from(type, &kind) ||
+		!hd_onnx_type_bytes(kind) || llabs(k) > INT32_MAX)
 		return hd_onnx_no(call, "takes a matrix whose extents are known, and a type that is read");
 	enum hd_err err = hd_host_make(h, &call->im->file.arena, kind, 2, v->dim, &call->why);
 	for (int64_t r = 0; !err && r < v->dim[0]; r++)

@@ -57,9 +57,11 @@ static enum hd_err clip_whole(struct hd_onnx_call *call)
 
 enum hd_err hd_onnx_clip(struct hd_onnx_call *call)
 {
-	double low = hd_onnx_attr_float(call->node, "min", (double)-FLT_MAX), high = hd_onnx_attr_float(call->node, "max", (double)FLT_MAX);
+	double low = hd_onnx_attr_float(call->node, "min", (double)-FLT_MAX),
+		high = hd_onnx_attr_float(call->node, "max", (double)FLT_MAX);
 
-	if ((hd_onnx_in(call, 1) && !hd_onnx_number(call, 1, &low)) || (hd_onnx_in(call, 2) && !hd_onnx_number(call, 2, &high)))
+	if ((hd_onnx_in(call, 1) && !hd_onnx_number(call, 1, &low)) ||
+		(hd_onnx_in(call, 2) && !hd_onnx_number(call, 2, &high)))
 		return hd_onnx_no(call, "its bounds are not known before the graph runs");
 	if (hd_onnx_in(call, 0) && !hd_onnx_type_is_float(call->in[0]->type))
 		return clip_whole(call);
@@ -72,7 +74,8 @@ enum hd_err hd_onnx_pow(struct hd_onnx_call *call)
 {
 	double by;
 
-	if (!hd_onnx_number(call, 1, &by) || (hd_onnx_in(call, 0) && hd_onnx_in(call, 1)->rank > hd_onnx_in(call, 0)->rank))
+	if (!hd_onnx_number(call, 1, &by) || (hd_onnx_in(call, 0) &&
+		hd_onnx_in(call, 1)->rank > hd_onnx_in(call, 0)->rank))
 		return hd_onnx_binary(call);
 	if (by == 2)
 		return put_act(call, (struct hd_attr){ .i = { HD_ACT_SQUARE } });
@@ -83,13 +86,16 @@ enum hd_err hd_onnx_pow(struct hd_onnx_call *call)
 
 /* ---- two operands, broadcast */
 
-static enum hd_err join(struct hd_onnx_call *call, const struct hd_onnx_val *a, const struct hd_onnx_val *b, uint32_t *rank, int64_t *dim)
+static enum hd_err join(struct hd_onnx_call *call, const struct hd_onnx_val *a, const struct hd_onnx_val *b,
+	uint32_t *rank, int64_t *dim)
 {
 	*rank = a->rank > b->rank ? a->rank : b->rank;
 	for (uint32_t d = 0; d < *rank; d++) {
-		int64_t da = d < a->rank ? a->dim[a->rank - 1u - d] : 1, db = d < b->rank ? b->dim[b->rank - 1u - d] : 1;
+		int64_t da = d < a->rank ? a->dim[a->rank - 1u - d] : 1,
+			db = d < b->rank ? b->dim[b->rank - 1u - d] : 1;
 		if (da != db && da != 1 && db != 1)
-			return hd_onnx_no(call, "extents %lld and %lld cannot be broadcast", (long long)da, (long long)db);
+			return hd_onnx_no(call, "extents %lld and %lld cannot be broadcast", (long long)da,
+				(long long)db);
 		dim[*rank - 1 - d] = da == 1 ? db : da;
 	}
 	return HD_OK;
@@ -100,7 +106,8 @@ static uint32_t origin(const struct hd_graph *g, uint32_t value)
 {
 	const struct hd_value *v = &g->value[value];
 
-	if (v->kind != HD_TEMP || g->node[v->node].op != HD_OP_RESHAPE || g->value[g->node[v->node].in[0]].kind == HD_TEMP)
+	if (v->kind != HD_TEMP || g->node[v->node].op != HD_OP_RESHAPE ||
+		g->value[g->node[v->node].in[0]].kind == HD_TEMP)
 		return value;
 	return g->node[v->node].in[0];
 }
@@ -123,7 +130,8 @@ static int32_t bias_axis(const struct hd_graph *g, const struct hd_onnx_val *x, 
 			other++;
 			at = x->rank - b->rank + d;
 		}
-	if (!is_fixed(g, b) || x->rank < 2 || b->rank > x->rank || other != 1 || b->dim[at + b->rank - x->rank] != x->dim[at])
+	if (!is_fixed(g, b) || x->rank < 2 || b->rank > x->rank || other != 1 ||
+		b->dim[at + b->rank - x->rank] != x->dim[at])
 		return 0;
 	return at == x->rank - 1u ? -1 : at == 1 ? 1 : 0;
 }
@@ -137,8 +145,10 @@ static enum hd_err add(struct hd_onnx_call *call, struct hd_onnx_val *a, struct 
 	if (!err)
 		err = hd_onnx_value_of(call, b, &w);
 	if (!err && axis && hd_onnx_shape(call, x)->dtype == HD_F32) {
-		err = hd_onnx_reshape(call, origin(call->im->graph, w), 1, (int64_t[]){ a->dim[axis < 0 ? a->rank - 1 : 1] }, &w);
-		return err ? err : hd_onnx_node2(call, HD_OP_BIAS, x, w, (struct hd_attr){ .i = { axis } }, y);
+		err = hd_onnx_reshape(call, origin(call->im->graph, w), 1,
+			(int64_t[]){ a->dim[axis < 0 ? a->rank - 1 : 1] }, &w);
+		return err ? err : hd_onnx_node2(call, HD_OP_BIAS, x, w, (struct hd_attr){ .i = { axis } },
+			y);
 	}
 	return err ? err : hd_onnx_node2(call, HD_OP_ADD, x, w, (struct hd_attr){ .i = { 0 } }, y);
 }
@@ -177,11 +187,13 @@ static bool scales(struct hd_onnx_call *call, uint32_t x, uint32_t by, double *n
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, x), *k = hd_onnx_in(call, by);
 
-	return v && k && hd_onnx_type_is_float(v->type) && k->rank <= v->rank && hd_onnx_number(call, by, number) && isfinite((float)*number);
+	return v && k && hd_onnx_type_is_float(v->type) && k->rank <= v->rank &&
+		hd_onnx_number(call, by, number) && isfinite((float)*number);
 }
 
 /* Computed in f32; the result is of the type of the base. */
-static enum hd_err power(struct hd_onnx_call *call, uint32_t base, uint32_t by, uint32_t rank, const int64_t *dim)
+static enum hd_err power(struct hd_onnx_call *call, uint32_t base, uint32_t by, uint32_t rank,
+	const int64_t *dim)
 {
 	static const struct hd_attr to_float = { .i = { HD_F32 } }, to_int = { .i = { HD_I32 } };
 	bool whole = hd_onnx_shape(call, base)->dtype == HD_I32;
@@ -211,7 +223,8 @@ enum hd_err hd_onnx_binary(struct hd_onnx_call *call)
 	if (is(call, "Mul") && (scales(call, 0, 1, &number) || scales(call, 1, 0, &number)))
 		return scaled(call, scales(call, 0, 1, &number) ? 0 : 1, number);
 	/* 1/number is exact only of powers of two; the rest divides. */
-	if (is(call, "Div") && scales(call, 0, 1, &number) && number != 0 && fabs(frexp(number, &(int){ 0 })) == 0.5)
+	if (is(call, "Div") && scales(call, 0, 1, &number) && number != 0 &&
+		fabs(frexp(number, &(int){ 0 })) == 0.5)
 		return scaled(call, 0, 1 / number);
 	enum hd_err err = join(call, a, b, &rank, dim);
 	if (!err)
@@ -308,7 +321,8 @@ static enum hd_err not_zero(struct hd_onnx_call *call, uint32_t x, uint32_t *y)
 {
 	const int32_t nought = 0;             /* the bits of 0 in either type */
 	uint32_t zero, one, same;
-	enum hd_err err = hd_graph_const(call->im->graph, hd_onnx_shape(call, x)->dtype, 1, (int64_t[]){ 1 }, &nought, &zero, &call->why);
+	enum hd_err err = hd_graph_const(call->im->graph, hd_onnx_shape(call, x)->dtype, 1, (int64_t[]){ 1 },
+		&nought, &zero, &call->why);
 
 	if (!err)
 		err = hd_onnx_node2(call, HD_OP_EQUAL, x, zero, (struct hd_attr){ .i = { 0 } }, &same);
@@ -329,13 +343,15 @@ enum hd_err hd_onnx_cast(struct hd_onnx_call *call)
 	if (err)
 		return err;
 	if (to != T(FLOAT) && to != T(BOOL) && !to_int)
-		return hd_onnx_no(call, "to %s: the graph computes in f32 and i32", hd_onnx_type_text((int32_t)to));
+		return hd_onnx_no(call, "to %s: the graph computes in f32 and i32",
+			hd_onnx_type_text((int32_t)to));
 	bool is_int = hd_onnx_shape(call, x)->dtype == HD_I32;
 	y = x;
 	if (to == T(BOOL) && v->type != T(BOOL))
 		err = not_zero(call, x, &y);
 	else if (is_int != to_int)
-		err = hd_onnx_node1(call, HD_OP_CAST, x, (struct hd_attr){ .i = { to_int ? HD_I32 : HD_F32 } }, &y);
+		err = hd_onnx_node1(call, HD_OP_CAST, x, (struct hd_attr){ .i = { to_int ? HD_I32 :
+			HD_F32 } }, &y);
 	if (!err)
 		err = hd_onnx_put(call, 0, y, v->rank, v->dim);
 	if (!err && out)

@@ -11,7 +11,8 @@ static const struct hd_attr none;
 
 static enum hd_op reduction(const struct hd_onnx_call *call)
 {
-	static const struct { const char *name; enum hd_op op; } ops[] = { { "ReduceSum", HD_OP_REDUCE_SUM }, { "ReduceMean", HD_OP_REDUCE_MEAN },
+	static const struct { const char *name; enum hd_op op; } ops[] = { { "ReduceSum", HD_OP_REDUCE_SUM },
+		{ "ReduceMean", HD_OP_REDUCE_MEAN },
 		{ "ReduceMax", HD_OP_REDUCE_MAX }, { "ReduceMin", HD_OP_REDUCE_MIN }, { "ReduceProd", HD_OP_REDUCE_PROD } };
 	size_t i = 0;
 
@@ -21,16 +22,19 @@ static enum hd_op reduction(const struct hd_onnx_call *call)
 }
 
 /* Over `set` of x, which stay as extents of 1 if `keep`. */
-static enum hd_err reduce(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t set, bool keep, uint32_t *y)
+static enum hd_err reduce(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t set,
+	bool keep, uint32_t *y)
 {
 	*y = x;
 	if (rank == 0 || !set)
 		return HD_OK;
-	return hd_onnx_node1(call, op, x, (struct hd_attr){ .i = { (int32_t)set, keep ? (int32_t)set : 0 } }, y);
+	return hd_onnx_node1(call, op, x, (struct hd_attr){ .i = { (int32_t)set, keep ? (int32_t)set : 0 } },
+		y);
 }
 
 /* A sum or mean that takes in the rows is no value of a slice: it can only be the loss (ends.c). */
-static enum hd_err over_rows(struct hd_onnx_call *call, uint32_t x, uint32_t rank, uint32_t set, uint32_t rows)
+static enum hd_err over_rows(struct hd_onnx_call *call, uint32_t x, uint32_t rank, uint32_t set,
+	uint32_t rows)
 {
 	bool mean = is(call, "ReduceMean");
 	struct hd_onnx_val *out = hd_onnx_out(call, 0);
@@ -38,7 +42,8 @@ static enum hd_err over_rows(struct hd_onnx_call *call, uint32_t x, uint32_t ran
 
 	if ((!mean && !is(call, "ReduceSum")) || set != all || !out)
 		return hd_onnx_no(call, "reduces over the rows of the batch");
-	enum hd_err err = reduce(call, mean ? HD_OP_REDUCE_MEAN : HD_OP_REDUCE_SUM, x, rank, set & ~(1u << rows), false, &y);
+	enum hd_err err = reduce(call, mean ? HD_OP_REDUCE_MEAN : HD_OP_REDUCE_SUM, x, rank,
+		set & ~(1u << rows), false, &y);
 	if (!err)
 		err = hd_onnx_put(call, 0, HD_NONE, 0, NULL);
 	if (!err)
@@ -76,14 +81,16 @@ enum hd_err hd_onnx_reduce(struct hd_onnx_call *call)
 enum hd_err hd_onnx_argmax(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	bool keep = hd_onnx_attr_int(call->node, "keepdims", 1) != 0, from_end = hd_onnx_attr_int(call->node, "select_last_index", 0) != 0;
+	bool keep = hd_onnx_attr_int(call->node, "keepdims", 1) != 0,
+		from_end = hd_onnx_attr_int(call->node, "select_last_index", 0) != 0;
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t axis, x, y, end, rank = 0;
 	enum hd_err err = hd_onnx_value(call, 0, &x);
 
 	if (err)
 		return err;
-	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || v->dim[axis] < 1 || v->dim[axis] > INT32_MAX)
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || v->dim[axis] < 1 ||
+		v->dim[axis] > INT32_MAX)
 		return hd_onnx_no(call, "there is no such axis, or it is the rows");
 	const int32_t last = (int32_t)v->dim[axis] - 1;
 	for (uint32_t d = 0; d < v->rank; d++)
@@ -92,7 +99,8 @@ enum hd_err hd_onnx_argmax(struct hd_onnx_call *call)
 	if (is(call, "ArgMin"))
 		err = hd_onnx_node1(call, HD_OP_ACT, x, (struct hd_attr){ .i = { HD_ACT_NEG } }, &x);
 	if (!err && from_end)
-		err = hd_onnx_node1(call, HD_OP_SLICE, x, (struct hd_attr){ .i = { (int32_t)axis, last, -1, last + 1 } }, &x);
+		err = hd_onnx_node1(call, HD_OP_SLICE, x, (struct hd_attr){ .i = { (int32_t)axis, last, -1,
+			last + 1 } }, &x);
 	if (!err)
 		err = hd_onnx_node1(call, HD_OP_ARGMAX, x, (struct hd_attr){ .i = { (int32_t)axis } }, &y);
 	if (!err && from_end) {
@@ -114,14 +122,17 @@ enum hd_err hd_onnx_cumsum(struct hd_onnx_call *call)
 
 	if (err)
 		return err;
-	if (!hd_onnx_number(call, 1, &axis) || !hd_onnx_axis((int64_t)axis, v->rank, &at) || v->dim[at] < 1 || v->dim[at] > INT32_MAX)
+	if (!hd_onnx_number(call, 1, &axis) || !hd_onnx_axis((int64_t)axis, v->rank, &at) || v->dim[at] < 1 ||
+		v->dim[at] > INT32_MAX)
 		return hd_onnx_no(call, "its axis is not known, or it is the rows");
 	bool back = hd_onnx_attr_int(call->node, "reverse", 0) != 0;
 	/* Exclusive: of elements moved on by one. */
 	if (hd_onnx_attr_int(call->node, "exclusive", 0)) {
-		err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)at, !back, back } }, &x);
+		err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)at, !back, back } },
+			&x);
 		if (!err)
-			err = hd_onnx_node1(call, HD_OP_SLICE, x, (struct hd_attr){ .i = { (int32_t)at, back, 1, (int32_t)v->dim[at] } }, &x);
+			err = hd_onnx_node1(call, HD_OP_SLICE, x,
+				(struct hd_attr){ .i = { (int32_t)at, back, 1, (int32_t)v->dim[at] } }, &x);
 		if (err)
 			return err;
 	}
@@ -131,7 +142,8 @@ enum hd_err hd_onnx_cumsum(struct hd_onnx_call *call)
 
 /* ---- softmax */
 
-static enum hd_err softmax(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t axis, uint32_t *y)
+static enum hd_err softmax(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t axis,
+	uint32_t *y)
 {
 	enum hd_err err = hd_onnx_axis_last(call, x, rank, axis, false, &x);
 
@@ -181,7 +193,8 @@ static enum hd_err filled(struct hd_onnx_call *call, int64_t n, float value, uin
 	return err == HD_E_INVAL ? HD_E_INPUT : err;
 }
 
-/* Mean and 1/deviation, which lie side by side: outputs 1 and 2, with extents of 1 where moments were taken. */
+/* Mean and 1/deviation, which lie side by side: outputs 1 and 2, with extents of 1 where moments were
+ * taken. */
 static enum hd_err put_moments(struct hd_onnx_call *call, uint32_t stats, uint32_t axis)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
@@ -194,7 +207,9 @@ static enum hd_err put_moments(struct hd_onnx_call *call, uint32_t stats, uint32
 		uint32_t part;
 		if (!hd_onnx_out(call, k) || !hd_onnx_out(call, k)->nuses)
 			continue;
-		err = hd_onnx_node1(call, HD_OP_SLICE, stats, (struct hd_attr){ .i = { hd_onnx_shape(call, stats)->rank - 1, (int32_t)k - 1, 1, 1 } }, &part);
+		err = hd_onnx_node1(call, HD_OP_SLICE, stats,
+			(struct hd_attr){ .i = { hd_onnx_shape(call, stats)->rank - 1, (int32_t)k - 1, 1,
+			1 } }, &part);
 		if (!err)
 			err = hd_onnx_reshape(call, part, v->rank, dim, &part);
 		if (!err)
@@ -242,21 +257,26 @@ enum hd_err hd_onnx_layernorm(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
 }
 
-/* Outputs 1 and 2 of a node case: the running statistics after this batch. In a job they are buffers that move. */
+/* Outputs 1 and 2 of a node case: the running statistics after this batch. In a job they are buffers that
+ * move. */
 static enum hd_err put_moved(struct hd_onnx_call *call, const struct hd_running *r)
 {
 	struct hd_maker m = { call->im->graph, &call->why, HD_OK };
 	const int64_t channels = hd_onnx_shape(call, r->moments)->dim[1];
-	uint32_t all = hd_make1(&m, HD_OP_CAST, r->moments, (struct hd_attr){ .i = { HD_F32 } }), row[3], old[2] = { r->mean, r->variance };
+	uint32_t all = hd_make1(&m, HD_OP_CAST, r->moments, (struct hd_attr){ .i = { HD_F32 } }), row[3],
+		old[2] = { r->mean, r->variance };
 	enum hd_err err = HD_OK;
 
 	for (int32_t k = 0; k < 3; k++)           /* n, mean, sum of squared distances */
-		row[k] = hd_make1(&m, HD_OP_RESHAPE, hd_make1(&m, HD_OP_SLICE, all, (struct hd_attr){ .i = { 0, k, 1, 1 } }),
+		row[k] = hd_make1(&m, HD_OP_RESHAPE, hd_make1(&m, HD_OP_SLICE, all,
+			(struct hd_attr){ .i = { 0, k, 1, 1 } }),
 			(struct hd_attr){ .i = { (int32_t)channels } });
 	row[2] = hd_make2(&m, HD_OP_DIV, row[2], row[0], none);
 	for (uint32_t k = 0; k < 2 && !m.err && !err; k++) {
-		uint32_t now = hd_make1(&m, HD_OP_SCALE, row[1 + k], (struct hd_attr){ .f = { r->momentum } });
-		uint32_t then = hd_make1(&m, HD_OP_SCALE, old[k], (struct hd_attr){ .f = { 1 - r->momentum } });
+		uint32_t now = hd_make1(&m, HD_OP_SCALE, row[1 + k],
+			(struct hd_attr){ .f = { r->momentum } });
+		uint32_t then = hd_make1(&m, HD_OP_SCALE, old[k],
+			(struct hd_attr){ .f = { 1 - r->momentum } });
 		uint32_t y = hd_make2(&m, HD_OP_ADD, now, then, none);
 		err = m.err ? HD_OK : hd_onnx_put(call, 1 + k, y, 1, &channels);
 	}
@@ -276,7 +296,8 @@ enum hd_err hd_onnx_instancenorm(struct hd_onnx_call *call)
 		return err;
 	if (v->rank < 2 || v->dim[1] < 1 || v->dim[1] > INT32_MAX)
 		return hd_onnx_no(call, "x has no channels");
-	struct hd_attr attr = { .i = { (int32_t)v->dim[1] }, .f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
+	struct hd_attr attr = { .i = { (int32_t)v->dim[1] },
+		.f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
 	err = hd_onnx_node(call, HD_OP_GROUPNORM, 3, in, attr, &y);
 	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
 }
@@ -285,7 +306,8 @@ enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
 	bool training = hd_onnx_attr_int(call->node, "training_mode", 0) != 0 || !call->im->opts->as_is;
-	struct hd_running running = { .momentum = 1 - (float)hd_onnx_attr_float(call->node, "momentum", 0.9) };
+	struct hd_running running = { .momentum = 1 - (float)hd_onnx_attr_float(call->node, "momentum",
+		0.9) };
 	uint32_t in[5], y;
 	enum hd_err err = HD_OK;
 
@@ -298,13 +320,18 @@ enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < call->im->graph->nrunning; i++)
-		if (call->im->graph->running[i].mean == in[3] || call->im->graph->running[i].variance == in[4])
-			return hd_onnx_no(call, "another node moves its running statistics, too; Heddle moves each once a step");
+		if (call->im->graph->running[i].mean == in[3] ||
+			call->im->graph->running[i].variance == in[4])
+			return hd_onnx_no(call,
+				"another node moves its running statistics, too; Heddle moves each once a "
+				"step");
 	for (uint32_t k = 3; k < 5 && !call->im->opts->as_is; k++)
 		if (call->im->graph->value[in[k]].kind != HD_BUFFER)
-			return hd_onnx_no(call, "its running %s '%s' is no tensor of its own in the file", k == 3 ? "mean" : "variance",
+			return hd_onnx_no(call, "its running %s '%s' is no tensor of its own in the file",
+				k == 3 ? "mean" : "variance",
 				call->in[k] ? call->in[k]->name : "");
-	struct hd_attr attr = { .i = { v->rank > 2 ? 1 : -1, !training }, .f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
+	struct hd_attr attr = { .i = { v->rank > 2 ? 1 : -1, !training },
+		.f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
 	err = hd_onnx_node(call, HD_OP_BATCHNORM, 5, in, attr, &y);
 	running.mean = in[3];
 	running.variance = in[4];
@@ -331,7 +358,8 @@ static enum hd_err put_loss(struct hd_onnx_call *call, uint32_t loss, uint32_t w
 {
 	const struct hd_onnx_val *t = hd_onnx_in(call, 1);
 	struct hd_onnx_val *out = hd_onnx_out(call, 0);
-	bool mean = hd_onnx_attr_is(call->node, "reduction", "mean", true), sum = hd_onnx_attr_is(call->node, "reduction", "sum", false);
+	bool mean = hd_onnx_attr_is(call->node, "reduction", "mean", true),
+		sum = hd_onnx_attr_is(call->node, "reduction", "sum", false);
 	uint32_t y, w, all = (1u << t->rank) - 1;
 	enum hd_err err;
 
@@ -345,7 +373,8 @@ static enum hd_err put_loss(struct hd_onnx_call *call, uint32_t loss, uint32_t w
 			*(mean ? &out->mean_of : &out->sum_of) = loss;
 		return err;
 	}
-	err = reduce(call, mean && weight == HD_NONE ? HD_OP_REDUCE_MEAN : HD_OP_REDUCE_SUM, loss, t->rank, all, false, &y);
+	err = reduce(call, mean && weight == HD_NONE ? HD_OP_REDUCE_MEAN : HD_OP_REDUCE_SUM, loss, t->rank,
+		all, false, &y);
 	if (!err && mean && weight != HD_NONE) {
 		err = reduce(call, HD_OP_REDUCE_SUM, weight, t->rank, all, false, &w);
 		if (!err)
@@ -357,11 +386,13 @@ static enum hd_err put_loss(struct hd_onnx_call *call, uint32_t loss, uint32_t w
 }
 
 /* Weight of each label: that of its class, 0 where it is the one to ignore. */
-static enum hd_err label_weights(struct hd_onnx_call *call, uint32_t labels, bool ignores, int64_t ignored, uint32_t *weight)
+static enum hd_err label_weights(struct hd_onnx_call *call, uint32_t labels, bool ignores, int64_t ignored,
+	uint32_t *weight)
 {
 	uint32_t table, which, same, one;
 	struct hd_host *number = hd_arena_take(&call->im->file.arena, 1, sizeof *number);
-	struct hd_onnx_val constant = { .kind = HD_VAL_HOST, .value = HD_NONE, .turned = HD_NONE, .host = number };
+	struct hd_onnx_val constant = { .kind = HD_VAL_HOST, .value = HD_NONE, .turned = HD_NONE,
+		.host = number };
 	enum hd_err err = HD_OK;
 
 	*weight = HD_NONE;
@@ -372,7 +403,8 @@ static enum hd_err label_weights(struct hd_onnx_call *call, uint32_t labels, boo
 	}
 	if (err || !ignores)
 		return err;
-	err = number ? hd_host_ints(number, &call->im->file.arena, 1, &(struct hd_sym){ ignored, 0 }, &call->why) : hd_onnx_no(call, "no memory");
+	err = number ? hd_host_ints(number, &call->im->file.arena, 1, &(struct hd_sym){ ignored, 0 },
+		&call->why) : hd_onnx_no(call, "no memory");
 	if (!err)
 		err = hd_onnx_value_of(call, &constant, &which);
 	if (!err)
@@ -393,7 +425,8 @@ static enum hd_err pick(struct hd_onnx_call *call, uint32_t logp, uint32_t label
 	const struct hd_value *v = hd_onnx_shape(call, logp);
 	int64_t classes = v->dim[v->rank - 1];
 	uint32_t hot, last = v->rank - 1u;
-	enum hd_err err = hd_onnx_node1(call, HD_OP_ONE_HOT, labels, (struct hd_attr){ .i = { (int32_t)classes } }, &hot);
+	enum hd_err err = hd_onnx_node1(call, HD_OP_ONE_HOT, labels,
+		(struct hd_attr){ .i = { (int32_t)classes } }, &hot);
 
 	if (!err)
 		err = hd_onnx_node2(call, HD_OP_MUL, hot, logp, none, &hot);
@@ -429,7 +462,8 @@ enum hd_err hd_onnx_nll(struct hd_onnx_call *call)
 enum hd_err hd_onnx_xent(struct hd_onnx_call *call)
 {
 	const Onnx__AttributeProto *ignore = hd_onnx_attr(call->node, "ignore_index");
-	bool plain = !hd_onnx_in(call, 2) && (!ignore || (!call->im->opts->as_is && ignore->i < 0)) && !hd_onnx_out(call, 1);
+	bool plain = !hd_onnx_in(call, 2) && (!ignore || (!call->im->opts->as_is && ignore->i < 0)) &&
+		!hd_onnx_out(call, 1);
 	const struct hd_onnx_val *t = hd_onnx_in(call, 1), *x = hd_onnx_in(call, 0);
 	uint32_t scores, labels, loss, logp, back;
 	enum hd_err err = classes_last(call, &scores);

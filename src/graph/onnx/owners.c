@@ -11,7 +11,8 @@ bool hd_onnx_is_uniform(struct hd_importer *im, const struct hd_onnx_val *v)
 	struct hd_host host;
 
 	if (v->type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT && v->init->raw)
-		return v->init->raw_len >= size && !memcmp(v->init->raw, v->init->raw + size, v->init->raw_len - size);
+		return v->init->raw_len >= size && !memcmp(v->init->raw, v->init->raw + size,
+			v->init->raw_len - size);
 	if (hd_host_read(&host, &im->file.arena, v->init, NULL) || !host.is_float || !host.n)
 		return false;
 	for (uint64_t k = 1; k < host.n; k++)
@@ -20,7 +21,8 @@ bool hd_onnx_is_uniform(struct hd_importer *im, const struct hd_onnx_val *v)
 	return true;
 }
 
-static struct hd_onnx_init *copy_of(struct hd_importer *im, const struct hd_onnx_init *init, const char *name, struct hd_diag *diag)
+static struct hd_onnx_init *copy_of(struct hd_importer *im, const struct hd_onnx_init *init, const char *name,
+	struct hd_diag *diag)
 {
 	struct hd_onnx_init *copy = hd_arena_take(&im->file.arena, 1, sizeof *copy);
 	Onnx__TensorProto *tensor = hd_arena_take(&im->file.arena, 1, sizeof *tensor);
@@ -43,9 +45,12 @@ enum hd_err hd_onnx_own(struct hd_importer *im, size_t at, size_t k, const char 
 	struct hd_onnx_val *from = hd_onnx_find(im, node->input[k]), *v;
 	char free_name[300];
 
-	im->copied += from->init->tensor->raw_data.len + from->init->raw_len + from->init->tensor->n_float_data * sizeof(float);
+	im->copied += from->init->tensor->raw_data.len + from->init->raw_len +
+		from->init->tensor->n_float_data * sizeof(float);
 	if (im->copied > HD_ONNX_MEMORY)
-		return hd_fail(diag, HD_E_INPUT, "%s: tensors that several nodes read as their own, '%s' for one, would take more than %zu MiB", im->file.name,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: tensors that several nodes read as their own, '%s' for one, would take more "
+			"than %zu MiB", im->file.name,
 			from->name, HD_ONNX_MEMORY >> 20);
 	snprintf(free_name, sizeof free_name, "%.280s", name);
 	for (from->copies = from->copies ? from->copies : 1; hd_onnx_find(im, free_name);)
@@ -54,8 +59,10 @@ enum hd_err hd_onnx_own(struct hd_importer *im, size_t at, size_t k, const char 
 	if (!init)
 		return HD_E_NOMEM;
 	v = hd_onnx_note(im, init->tensor->name);
-	*v = (struct hd_onnx_val){ .name = init->tensor->name, .kind = HD_VAL_INIT, .rank = from->rank, .type = from->type, .role = from->role,
-		.value = HD_NONE, .turned = HD_NONE, .maker = HD_NONE, .sum_of = HD_NONE, .mean_of = HD_NONE, .first = HD_NONE, .nuses = 1, .init = init };
+	*v = (struct hd_onnx_val){ .name = init->tensor->name, .kind = HD_VAL_INIT, .rank = from->rank,
+		.type = from->type, .role = from->role,
+		.value = HD_NONE, .turned = HD_NONE, .maker = HD_NONE, .sum_of = HD_NONE, .mean_of = HD_NONE,
+		.first = HD_NONE, .nuses = 1, .init = init };
 	memcpy(v->dim, from->dim, sizeof v->dim);
 	from->nuses--;
 	node->input[k] = init->tensor->name;
@@ -64,7 +71,8 @@ enum hd_err hd_onnx_own(struct hd_importer *im, size_t at, size_t k, const char 
 
 /* ---- a file that does not say */
 
-static bool is_statistic(const Onnx__NodeProto *node, size_t k) { return (k == 3 || k == 4) && !strcmp(node->op_type, "BatchNormalization"); }
+static bool is_statistic(const Onnx__NodeProto *node, size_t k) { return (k == 3 || k == 4) &&
+	!strcmp(node->op_type, "BatchNormalization"); }
 
 static struct hd_onnx_val *init_at(struct hd_importer *im, const Onnx__NodeProto *node, size_t k)
 {
@@ -80,7 +88,8 @@ static enum hd_err own_identities(struct hd_importer *im, struct hd_diag *diag)
 
 	for (size_t i = 0; i < g->n_node; i++) {
 		Onnx__NodeProto *node = g->node[i];
-		if (strcmp(node->op_type, "Identity") != 0 || node->n_input != 1 || node->n_output != 1 || !*node->output[0])
+		if (strcmp(node->op_type, "Identity") != 0 || node->n_input != 1 || node->n_output != 1 ||
+			!*node->output[0])
 			continue;
 		struct hd_onnx_val *from = init_at(im, node, 0), *v = hd_onnx_find(im, node->output[0]);
 		if (!from || v->kind != HD_VAL_NONE || !hd_onnx_is_uniform(im, from))
@@ -118,7 +127,8 @@ static void note_reads(struct hd_importer *im)
 static bool was_made_smaller(struct hd_importer *im)
 {
 	for (uint32_t at = 0; at < im->val_cap; at++)
-		if (im->val[at].name && im->val[at].read_as == (READ_PLAINLY | READ_AS_STATISTIC) && hd_onnx_is_uniform(im, &im->val[at]))
+		if (im->val[at].name && im->val[at].read_as == (READ_PLAINLY | READ_AS_STATISTIC) &&
+			hd_onnx_is_uniform(im, &im->val[at]))
 			return true;
 	return false;
 }

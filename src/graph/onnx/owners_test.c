@@ -2,7 +2,8 @@
 
 #include "graph/onnx/testing_files.h"
 
-/* x [rows,4,6]. Parameters and buffers by name, in the graph's order; constants with more than one element are counted. */
+/* x [rows,4,6]. Parameters and buffers by name, in the graph's order; constants with more than one element
+ * are counted. */
 static void describe(const struct hd_graph *g, char *out, size_t cap)
 {
 	struct hd_text text;
@@ -10,9 +11,11 @@ static void describe(const struct hd_graph *g, char *out, size_t cap)
 
 	hd_text_fixed(&text, out, cap);
 	for (uint32_t i = 0; i < g->nparams; i++)
-		hd_text_addf(&text, "%s%s", i ? " " : "", hd_graph_text_of(g, g->value[g->param[i].value].name));
+		hd_text_addf(&text, "%s%s", i ? " " : "", hd_graph_text_of(g,
+			g->value[g->param[i].value].name));
 	for (uint32_t i = 0; i < g->nbuffers; i++)
-		hd_text_addf(&text, "%s%s", i ? " " : " | ", hd_graph_text_of(g, g->value[g->buffer[i].value].name));
+		hd_text_addf(&text, "%s%s", i ? " " : " | ",
+			hd_graph_text_of(g, g->value[g->buffer[i].value].name));
 	for (uint32_t i = 0; i < g->nvalues; i++)
 		consts += g->value[i].kind == HD_CONST && hd_value_elems(&g->value[i], 1) > 1;
 	if (consts)
@@ -47,14 +50,16 @@ static void equal_tensors_made_one_are_several_again(void **state)
 	static const struct row rows[] = {
 		/* as the older exporter writes a fresh model for evaluation */
 		{ "w [4]=1\nb [4]=0\nIdentity w -> v\nIdentity b -> m\nIdentity w -> w2\nIdentity b -> b2\nIdentity b -> m2\nIdentity w -> v2\n"
-		  BN("x", "w", "b", "m", "v", "h") BN("h", "w2", "b2", "m2", "v2", "out"), "w b w2 b2 | m v m2 v2" },
+		  BN("x", "w", "b", "m", "v", "h") BN("h", "w2", "b2", "m2", "v2", "out"),
+		  "w b w2 b2 | m v m2 v2" },
 		/* the same, made smaller further */
 		{ "w [4]=1\nb [4]=0\n" BN("x", "w", "b", "b", "w", "h") BN("h", "w", "b", "b", "w", "out"), "w b w-3 b-3 | b-2 w-2 b-4 w-4" },
 		/* one module used twice, and one of which only the gain is used twice */
 		{ "w [4]=1\nb [4]=0\nm [4]=0\nv [4]=1\n" BN("x", "w", "b", "m", "v", "h") BN("h", "w", "b", "m", "v", "out"),
 		  "another node moves its running statistics" },
 		{ "w [4]\nb [4]=0\nb2 [4]\nm [4]=0\nv [4]=1\n" BN("x", "w", "b", "m", "v", "h") BN("h", "w", "b2", "m", "v", "out"), "w b b2 | m v m-2 v-2" },
-		/* ties of tensors that are no one number stay, and so do shared gains where nothing shows that the file was made smaller */
+		/* ties of tensors that are no one number stay, and so do shared gains where nothing shows
+		 * that the file was made smaller */
 		{ "w [6,6]\nIdentity w -> u\nMatMul x,w -> h\nMatMul h,u -> out\n", "w" },
 		{ "w [6]=1\nMul x,w -> h\nMul h,w -> out\n", "w" },
 		{ "w [6]=1\nIdentity w -> u\nMul x,w -> h\nMul h,u -> out\n", "w u" },
@@ -74,28 +79,34 @@ static void a_signature_says_what_is_trained(void **state)
 	static const struct row rows[] = {
 		/* buffers, constants and what was computed are constants, whatever they are called */
 		{ "!p_w: PARAMETER target='w'\n!b_s: BUFFER target='s' persistent=True\n!c_lifted: CONSTANT_TENSOR target='lifted'\n!x: USER_INPUT\n"
-		  "w [6,6]\ns [6]\nlifted [6]\nval_9 [6]\nMatMul x,w -> a@%linear : (%x, %p_w)\nMul a,s -> b@%mul : (%a, %b_s)\n"
+		  "w [6,6]\ns [6]\nlifted [6]\nval_9 [6]\nMatMul x,w -> a@%linear : (%x, %p_w)\nMul a,s -> "
+		  "b@%mul : (%a, %b_s)\n"
 		  "Add b,lifted -> c@%add : (%b, %lifted)\nMul c,val_9 -> out@%mul_1 : (%c, %d)\n", "w + 3" },
 		/* one norm in the place of another: each its own, under its own name; used twice it is one */
 		{ "!p_a_w: PARAMETER target='a.w'\n!p_a_b: PARAMETER target='a.b'\n!p_b_w: PARAMETER target='b.w'\n!p_b_b: PARAMETER target='b.b'\n"
-		  "a.w [6]=1\na.b [6]=0\n" NORM("x", "a.w", "a.b", "h", "%n : (%x, %p_a_w, %p_a_b)") NORM("h", "a.w", "a.b", "i", "%m : (%h, %p_b_w, %p_b_b)")
+		  "a.w [6]=1\na.b [6]=0\n" NORM("x", "a.w", "a.b", "h", "%n : (%x, %p_a_w, %p_a_b)") NORM("h",
+		  "a.w", "a.b", "i", "%m : (%h, %p_b_w, %p_b_b)")
 		  NORM("i", "a.w", "a.b", "out", "%o : (%i, %p_a_w, %p_a_b)"), "a.w a.b b.w b.b" },
-		/* a turned weight is the weight; so are both norms' constants of their own making constants */
+		/* a turned weight is the weight; so are both norms' constants of their own making
+		 * constants */
 		{ "!p_w: PARAMETER target='w'\nval_1 [6,6]\nMatMul x,val_1 -> out@%linear : (%x, %p_w)\n", "val_1" },
 		{ "!p_w: PARAMETER target='w'\n!p_b: PARAMETER target='b'\n!p_g_w: PARAMETER target='g.w'\n!p_g_b: PARAMETER target='g.b'\nw [6]=1\nb [6]=0\n"
 		  "val_1 [4]=1\nval_2 [4]=0\nMul x,w -> a@%mul : (%x, %p_w)\nAdd a,b -> c@%add : (%a, %p_b)\n"
-		  "InstanceNormalization c,val_1,val_2 -> d@%gn : (%c, 2, %p_g_w, %p_g_b)\nMul d,w -> e@%gn : (%c, 2, %p_g_w, %p_g_b)\n"
+		  "InstanceNormalization c,val_1,val_2 -> d@%gn : (%c, 2, %p_g_w, %p_g_b)\nMul d,w -> e@%gn "
+		  ": (%c, 2, %p_g_w, %p_g_b)\n"
 		  "Add e,b -> out@%gn : (%c, 2, %p_g_w, %p_g_b)\n", "w b g.w g.b + 2" },
 		/* used twice: it stays one; an equal one is another */
 		{ "!p_w: PARAMETER target='w'\n!p_u: PARAMETER target='u'\nval_1 [6,6]\nMatMul x,val_1 -> h@%l : (%x, %p_w)\n"
-		  "MatMul h,val_1 -> i@%m : (%h, %p_u)\nMatMul i,val_1 -> j@%n : (%i, %p_w)\nMatMul j,val_1 -> out@%o : (%j, %p_u)\n", "val_1 val_1-2" },
+		  "MatMul h,val_1 -> i@%m : (%h, %p_u)\nMatMul i,val_1 -> j@%n : (%i, %p_w)\nMatMul j,val_1 "
+		  "-> out@%o : (%j, %p_u)\n", "val_1 val_1-2" },
 		{ "!p_w: PARAMETER target='w'\n!p_u: PARAMETER target='u'\nw [6]=1\nMul x,w -> h@%l : (%x, %p_u)\n"
 		  "Mul h,w -> i@%m : (%h, %p_w)\nMul i,w -> out@%n : (%i, %p_u)\n", "u w" },
 		/* a buffer that has an equal parameter's values */
 		{ "!p_w: PARAMETER target='w'\n!b_s: BUFFER target='s' persistent=False\nw [6]=1\nMul x,w -> a@%mul : (%x, %p_w)\n"
 		  "Mul a,w -> out@%mul_1 : (%a, %b_s)\n", "w + 1" },
 		{ "!p_w: PARAMETER target='n.w'\n!p_b: PARAMETER target='n.b'\n!b_m: BUFFER target='n.m' persistent=True\n!b_v: BUFFER target='n.v' persistent=True\n"
-		  "n.w [4]=1\nn.b [4]=0\nBatchNormalization x,n.w,n.b,n.b,n.w -> out@%bn : (%x, %p_w, %p_b, %b_m, %b_v)\n", "n.w n.b | n.m n.v" },
+		  "n.w [4]=1\nn.b [4]=0\nBatchNormalization x,n.w,n.b,n.b,n.w -> out@%bn : (%x, %p_w, %p_b, "
+		  "%b_m, %b_v)\n", "n.w n.b | n.m n.v" },
 		/* a number that is trained, and one that is not used */
 		{ "!p_s: PARAMETER target='s'\n!p_u: PARAMETER target='u'\ns: 0.5\nMul x,s -> out@%mul : (%x, %p_s)\n", "s" },
 		/* what cannot be told is refused by name */

@@ -26,7 +26,8 @@ struct pattern { const struct hd_onnx_op *op; uint8_t nin; struct step step[HD_P
 #define CUBIC     0.044715
 
 static hd_onnx_lower fused_layernorm, fused_gelu, fused_gelu_tanh;
-static const struct hd_onnx_op layernorm = { "LayerNorm", fused_layernorm, 0 }, gelu = { "Gelu", fused_gelu, 0 }, gelu_tanh = { "Gelu", fused_gelu_tanh, 0 };
+static const struct hd_onnx_op layernorm = { "LayerNorm", fused_layernorm, 0 },
+	gelu = { "Gelu", fused_gelu, 0 }, gelu_tanh = { "Gelu", fused_gelu_tanh, 0 };
 
 static const struct pattern patterns[] = {
 	/* (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta */
@@ -76,13 +77,15 @@ static bool number_of(struct hd_importer *im, const char *name, double *value)
 {
 	const struct hd_onnx_val *v = *name ? hd_onnx_find(im, name) : NULL;
 	const Onnx__NodeProto *node = v && v->maker != HD_NONE ? im->file.graph->node[v->maker] : NULL;
-	const Onnx__AttributeProto *a = node && !strcmp(node->op_type, "Constant") ? hd_onnx_attr(node, "value") : NULL;
+	const Onnx__AttributeProto *a = node && !strcmp(node->op_type, "Constant") ? hd_onnx_attr(node,
+		"value") : NULL;
 	struct hd_onnx_init made = { 0 };
 	const struct hd_onnx_init *init = v && hd_onnx_is_constant(v) && v->rank == 0 ? v->init : NULL;
 	struct hd_host host;
 
 	if (a && a->t) {
-		made = (struct hd_onnx_init){ a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL, a->t->has_raw_data ? a->t->raw_data.len : 0 };
+		made = (struct hd_onnx_init){ a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL,
+			a->t->has_raw_data ? a->t->raw_data.len : 0 };
 		init = &made;
 	}
 	if (!init || hd_host_read(&host, &im->file.arena, init, NULL) || host.n != 1 || !host.is_float)
@@ -130,11 +133,13 @@ static bool match_node(struct search *s, const struct step *t, const Onnx__NodeP
 	bool two = t->in[1].what != NONE;
 	struct bound before = s->bound;
 
-	if (strcmp(node->op_type, t->op) != 0 || (node->domain && *node->domain) || node->n_input != (two ? 2 : 1) || node->n_output != 1)
+	if (strcmp(node->op_type, t->op) != 0 || (node->domain && *node->domain) ||
+		node->n_input != (two ? 2 : 1) || node->n_output != 1)
 		return false;
 	if (!strcmp(t->op, "ReduceMean") && !mean_of_last(s->im, node))
 		return false;
-	if (match_operand(s, &t->in[0], node->input[0]) && (!two || match_operand(s, &t->in[1], node->input[1])))
+	if (match_operand(s, &t->in[0], node->input[0]) && (!two ||
+		match_operand(s, &t->in[1], node->input[1])))
 		return true;
 	s->bound = before;
 	if (!two || (strcmp(t->op, "Add") != 0 && strcmp(t->op, "Mul") != 0))
@@ -169,10 +174,12 @@ static bool closed(const struct search *s)
 	for (uint32_t k = 1; k < HD_PATTERN_STEPS; k++) {
 		if (s->bound.node[k] == HD_NONE)
 			continue;
-		const struct hd_onnx_val *v = hd_onnx_find(im, im->file.graph->node[s->bound.node[k]]->output[0]);
+		const struct hd_onnx_val *v = hd_onnx_find(im,
+			im->file.graph->node[s->bound.node[k]]->output[0]);
 		uint32_t n = 0;
 		for (uint32_t j = 0; j < HD_PATTERN_STEPS; j++) {
-			const Onnx__NodeProto *reader = s->bound.node[j] == HD_NONE ? NULL : im->file.graph->node[s->bound.node[j]];
+			const Onnx__NodeProto *reader = s->bound.node[j] == HD_NONE ? NULL :
+				im->file.graph->node[s->bound.node[j]];
 			for (size_t i = 0; reader && i < reader->n_input; i++)
 				n += !strcmp(reader->input[i], v->name);
 		}
@@ -222,7 +229,8 @@ static enum hd_err fused_layernorm(struct hd_onnx_call *call)
 		if (err)
 			return err;
 	}
-	enum hd_err err = hd_onnx_node(call, HD_OP_LAYERNORM, 3, in, (struct hd_attr){ .f = { (float)call->match->number[0] } }, &y);
+	enum hd_err err = hd_onnx_node(call, HD_OP_LAYERNORM, 3, in,
+		(struct hd_attr){ .f = { (float)call->match->number[0] } }, &y);
 	return err ? err : hd_onnx_put_like(call, 0, y);
 }
 

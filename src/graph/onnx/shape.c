@@ -18,7 +18,8 @@ enum hd_err hd_onnx_constant(struct hd_onnx_call *call)
 	if (!a || !a->name)
 		return hd_onnx_no(call, "a Constant has one attribute");
 	if (!strcmp(a->name, "value") && a->t) {
-		struct hd_onnx_init init = { a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL, a->t->has_raw_data ? a->t->raw_data.len : 0 };
+		struct hd_onnx_init init = { a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL,
+			a->t->has_raw_data ? a->t->raw_data.len : 0 };
 		if (a->t->has_raw_data && !init.raw)
 			init.raw = (const uint8_t *)"";
 		err = hd_host_read(h, arena, &init, &call->why);
@@ -49,7 +50,8 @@ enum hd_err hd_onnx_shape_op(struct hd_onnx_call *call)
 		return hd_onnx_no(call, "there is no input");
 	for (uint32_t d = 0; d < v->rank; d++)
 		dim[d] = v->dim[d] < 0 ? (struct hd_sym){ 0, -v->dim[d] } : (struct hd_sym){ v->dim[d], 0 };
-	hd_onnx_slice(v->rank, hd_onnx_attr_int(call->node, "start", 0), hd_onnx_attr_int(call->node, "end", INT64_MAX), 1, &first, &n);
+	hd_onnx_slice(v->rank, hd_onnx_attr_int(call->node, "start", 0),
+		hd_onnx_attr_int(call->node, "end", INT64_MAX), 1, &first, &n);
 	enum hd_err err = hd_host_ints(h, &call->im->file.arena, (uint32_t)n, dim + first, &call->why);
 	return err ? err : hd_onnx_put_host(call, 0, h);
 }
@@ -102,7 +104,8 @@ static void free_batch(const struct hd_importer *im, int64_t total, uint32_t ran
 		dim[0] = -(dim[0] / im->batch);
 }
 
-static enum hd_err fill_hole(struct hd_onnx_call *call, int64_t total, uint32_t rank, int64_t *dim, uint32_t hole)
+static enum hd_err fill_hole(struct hd_onnx_call *call, int64_t total, uint32_t rank, int64_t *dim,
+	uint32_t hole)
 {
 	const struct hd_importer *im = call->im;
 	int64_t rest = 1;
@@ -130,14 +133,16 @@ enum hd_err hd_onnx_reshape_op(struct hd_onnx_call *call)
 	if (!v)
 		return hd_onnx_no(call, "there is no input");
 	for (uint32_t d = 0; d < n; d++) {
-		bool copies = !s[d].rows && s[d].a == 0 && !hd_onnx_attr_int(call->node, "allowzero", 0) && d < v->rank;
+		bool copies = !s[d].rows && s[d].a == 0 && !hd_onnx_attr_int(call->node, "allowzero", 0) &&
+			d < v->rank;
 		if (!s[d].rows && s[d].a == -1 && hole == HD_NONE) {
 			hole = d;
 			dim[d] = 1;
 		} else if (copies) {
 			dim[d] = v->dim[d];
 		} else if (!hd_onnx_extent(s[d], &dim[d])) {
-			return hd_onnx_no(call, "extent %u of the new shape is none, or no multiple of the rows", d);
+			return hd_onnx_no(call,
+				"extent %u of the new shape is none, or no multiple of the rows", d);
 		}
 	}
 	int64_t total = hd_dims_product(v->dim, v->rank);
@@ -172,7 +177,8 @@ enum hd_err hd_onnx_axes(struct hd_onnx_call *call, uint32_t rank, uint32_t *set
 	*set = 0;
 	for (uint32_t k = 0; k < *n && !err; k++) {
 		if (s[k].rows || !hd_onnx_axis(s[k].a, rank, &at) || *set >> at & 1)
-			return hd_onnx_no(call, "axis %lld does not exist, or is given twice", (long long)s[k].a);
+			return hd_onnx_no(call, "axis %lld does not exist, or is given twice",
+				(long long)s[k].a);
 		*set |= 1u << at;
 	}
 	return err;
@@ -228,7 +234,8 @@ enum hd_err hd_onnx_transpose(struct hd_onnx_call *call)
 	if (!v || (perm && perm->n_ints != v->rank))
 		return hd_onnx_no(call, "perm has another number of axes");
 	for (uint32_t d = 0; d < v->rank; d++) {
-		if (!hd_onnx_axis(perm ? perm->ints[d] : v->rank - 1 - (int64_t)d, v->rank, &at[d]) || set >> at[d] & 1)
+		if (!hd_onnx_axis(perm ? perm->ints[d] : v->rank - 1 - (int64_t)d, v->rank, &at[d]) ||
+			set >> at[d] & 1)
 			return hd_onnx_no(call, "perm is no order of the axes");
 		set |= 1u << at[d];
 		dim[d] = v->dim[at[d]];
@@ -249,7 +256,8 @@ enum hd_err hd_onnx_transpose(struct hd_onnx_call *call)
 }
 
 /* Of a permuted value: one permutation of what that was made of, or that itself. */
-enum hd_err hd_onnx_permute(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const uint32_t *perm, uint32_t *out)
+enum hd_err hd_onnx_permute(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const uint32_t *perm,
+	uint32_t *out)
 {
 	const struct hd_value *v = hd_onnx_shape(call, value);
 	const struct hd_node *before = v->kind == HD_TEMP ? &call->im->graph->node[v->node] : NULL;
@@ -269,7 +277,8 @@ enum hd_err hd_onnx_permute(struct hd_onnx_call *call, uint32_t value, uint32_t 
 }
 
 /* One axis to the last place and back. */
-enum hd_err hd_onnx_axis_last(struct hd_onnx_call *call, uint32_t value, uint32_t rank, uint32_t axis, bool back, uint32_t *out)
+enum hd_err hd_onnx_axis_last(struct hd_onnx_call *call, uint32_t value, uint32_t rank, uint32_t axis,
+	bool back, uint32_t *out)
 {
 	uint32_t perm[HD_ONNX_DIMS], n = 0;
 
@@ -304,7 +313,8 @@ enum hd_err hd_onnx_gather(struct hd_onnx_call *call)
 	if (!err && axis == 0 && v->rank == 2 && v->dim[0] > 0 && v->dim[1] > 0)
 		err = hd_onnx_node2(call, HD_OP_EMBED, index, table, (struct hd_attr){ .i = { 0 } }, &y);
 	else if (!err)
-		err = hd_onnx_node2(call, HD_OP_GATHER, table, index, (struct hd_attr){ .i = { (int32_t)axis } }, &y);
+		err = hd_onnx_node2(call, HD_OP_GATHER, table, index,
+			(struct hd_attr){ .i = { (int32_t)axis } }, &y);
 	if (!err)
 		err = hd_onnx_reshape(call, y, n, dim, &y);
 	return err ? err : hd_onnx_put(call, 0, y, n, dim);
@@ -323,7 +333,8 @@ enum hd_err hd_onnx_indices(struct hd_onnx_call *call, uint32_t i, int64_t exten
 		if (extent < 0 && a < 0)
 			return hd_onnx_no(call, "an index from the end of the rows");
 		if (extent >= 0 && (a < -extent || a >= extent))
-			return hd_onnx_no(call, "index %lld does not exist: the axis has %lld", (long long)a, (long long)extent);
+			return hd_onnx_no(call, "index %lld does not exist: the axis has %lld", (long long)a,
+				(long long)extent);
 		negative = negative || a < 0;
 	}
 	if (!negative)
@@ -337,11 +348,13 @@ enum hd_err hd_onnx_indices(struct hd_onnx_call *call, uint32_t i, int64_t exten
 	return err ? err : hd_onnx_value_of(call, &turned, value);
 }
 
-static enum hd_err slice(struct hd_onnx_call *call, uint32_t value, uint32_t axis, int64_t from, int64_t step, int64_t count, uint32_t *out)
+static enum hd_err slice(struct hd_onnx_call *call, uint32_t value, uint32_t axis, int64_t from, int64_t step,
+	int64_t count, uint32_t *out)
 {
 	struct hd_attr attr = { .i = { (int32_t)axis } };
 
-	if (count < 1 || !hd_i32_from(from, &attr.i[1]) || !hd_i32_from(step, &attr.i[2]) || !hd_i32_from(count, &attr.i[3]))
+	if (count < 1 || !hd_i32_from(from, &attr.i[1]) || !hd_i32_from(step, &attr.i[2]) ||
+		!hd_i32_from(count, &attr.i[3]))
 		return hd_onnx_no(call, "nothing is left of axis %u", axis);
 	*out = value;
 	if (hd_onnx_shape(call, value)->dim[axis] == count && step == 1)
@@ -371,14 +384,16 @@ enum hd_err hd_onnx_slice_op(struct hd_onnx_call *call)
 	memcpy(dim, v->dim, sizeof dim);
 	for (uint32_t k = 0; k < n[0] && !err; k++) {
 		struct hd_sym by = k < n[3] ? step[k] : (struct hd_sym){ 1, 0 };
-		bool there = k < n[1] && hd_onnx_axis(k < n[2] ? axis[k].a : (int64_t)k, v->rank, &at) && by.a && !by.rows && by.a != INT64_MIN;
+		bool there = k < n[1] && hd_onnx_axis(k < n[2] ? axis[k].a : (int64_t)k, v->rank, &at) &&
+			by.a && !by.rows && by.a != INT64_MIN;
 		if (!there)
 			return hd_onnx_no(call, "starts, ends, axes and steps do not fit");
 		if (set >> at & 1)
 			return hd_onnx_no(call, "an axis is given twice");
 		set |= 1u << at;
 		bool all = start[k].a == 0 && !start[k].rows && by.a == 1 &&
-			(end[k].rows || end[k].a >= (int64_t)1 << 31) && (!end[k].rows || (end[k].a == 0 && end[k].rows == -v->dim[at]));
+			(end[k].rows || end[k].a >= (int64_t)1 << 31) &&
+			(!end[k].rows || (end[k].a == 0 && end[k].rows == -v->dim[at]));
 		if (all)
 			continue;
 		if (start[k].rows || end[k].rows || v->dim[at] < 0)
@@ -400,7 +415,8 @@ static enum hd_err sizes_fit(struct hd_onnx_call *call, const struct hd_sym *siz
 		if (size[k].a < 0 || !hd_add_i64(sum, size[k].a, &sum))
 			return hd_onnx_no(call, "a size is negative or too large");
 	}
-	return sum == extent ? HD_OK : hd_onnx_no(call, "the sizes add up to %lld, and the axis has %lld", (long long)sum, (long long)extent);
+	return sum == extent ? HD_OK : hd_onnx_no(call, "the sizes add up to %lld, and the axis has %lld",
+		(long long)sum, (long long)extent);
 }
 
 enum hd_err hd_onnx_split(struct hd_onnx_call *call)
@@ -416,8 +432,11 @@ enum hd_err hd_onnx_split(struct hd_onnx_call *call)
 		err = hd_onnx_ints(call, "split", 1, size, HD_ONNX_MAX_OUT, &n, &given);
 	if (err)
 		return err;
-	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || (n && n != nout) || v->dim[axis] < 0)
-		return hd_onnx_no(call, "there is no such axis, it is the rows, or there are %u sizes for %u outputs", n, nout);
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || (n && n != nout) ||
+		v->dim[axis] < 0)
+		return hd_onnx_no(call,
+			"there is no such axis, it is the rows, or there are %u sizes for %u outputs", n,
+			nout);
 	memcpy(dim, v->dim, sizeof dim);
 	err = n ? sizes_fit(call, size, n, v->dim[axis]) : HD_OK;
 	for (uint32_t k = 0; k < nout && !err; k++) {
@@ -446,7 +465,8 @@ enum hd_err hd_onnx_concat(struct hd_onnx_call *call)
 	for (uint32_t k = 1; k < call->nin && !err; k++) {
 		err = hd_onnx_value(call, k, &y);
 		if (!err)
-			err = hd_onnx_node2(call, HD_OP_CONCAT, x, y, (struct hd_attr){ .i = { (int32_t)axis } }, &x);
+			err = hd_onnx_node2(call, HD_OP_CONCAT, x, y,
+				(struct hd_attr){ .i = { (int32_t)axis } }, &x);
 		if (!err)
 			dim[axis] += call->in[k]->dim[axis];
 	}
@@ -478,15 +498,18 @@ enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 		return err;
 	uint32_t rank = n > v->rank ? n : v->rank;
 	const struct hd_host *h = hd_onnx_known(call, 0);
-	bool one = h && is_one_number(h), repeats = false;       /* repeats: over as many rows as were traced, which are made any number */
+	/* repeats: over as many rows as were traced, which are made any number */
+	bool one = h && is_one_number(h), repeats = false;
 	for (uint32_t d = 0; d < rank; d++) {
 		int64_t have = d + v->rank >= rank ? v->dim[d + v->rank - rank] : 1, want = 1, traced;
 		if (d + n >= rank && !hd_onnx_extent(s[d + n - rank], &want))
 			return hd_onnx_no(call, "extent %u is none, or no multiple of the rows", d);
-		if (have > 1 && want < 0 && one && hd_mul_i64(-want, call->im->batch, &traced) && have == traced)
+		if (have > 1 && want < 0 && one && hd_mul_i64(-want, call->im->batch, &traced) &&
+			have == traced)
 			have = 1, repeats = true;
 		dim[d] = want == 1 ? have : want;
-		if (have != 1 && dim[d] != have && !(have < 0 && hd_mul_i64(-have, call->im->batch, &traced) && want == traced))
+		if (have != 1 && dim[d] != have && !(have < 0 &&
+			hd_mul_i64(-have, call->im->batch, &traced) && want == traced))
 			return hd_onnx_no(call, "extent %u cannot become %lld", d, (long long)want);
 		dim[d] = have != 1 ? have : dim[d];
 	}
@@ -499,7 +522,8 @@ enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 	if (repeats)
 		err = hd_onnx_float_const(call, h->f[0], &x);
 	if (!err && !same)
-		err = rank > HD_MAX_DIMS ? hd_onnx_no(call, "more than %d extents", HD_MAX_DIMS) : hd_onnx_node1(call, HD_OP_EXPAND, x, attr, &y);
+		err = rank > HD_MAX_DIMS ? hd_onnx_no(call, "more than %d extents", HD_MAX_DIMS) :
+			hd_onnx_node1(call, HD_OP_EXPAND, x, attr, &y);
 	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
 }
 
@@ -519,7 +543,8 @@ enum hd_err hd_onnx_filled(struct hd_onnx_call *call)
 	if (err || !h)
 		return err ? err : hd_onnx_no(call, "no memory");
 	if (a && a->t) {
-		struct hd_onnx_init init = { a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL, a->t->has_raw_data ? a->t->raw_data.len : 0 };
+		struct hd_onnx_init init = { a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL,
+			a->t->has_raw_data ? a->t->raw_data.len : 0 };
 		err = hd_host_read(h, &call->im->file.arena, &init, &call->why);
 	} else {
 		err = hd_host_make(h, &call->im->file.arena, T(FLOAT), 0, NULL, &call->why);
@@ -528,7 +553,8 @@ enum hd_err hd_onnx_filled(struct hd_onnx_call *call)
 		return hd_onnx_no(call, "its value is not one number");
 	for (uint32_t d = 0; d < n && !err; d++)
 		if (n > HD_MAX_DIMS || !hd_onnx_extent(s[d], &dim[d]) || !hd_i32_from(dim[d], &attr.i[d]))
-			return hd_onnx_no(call, "extent %u is none, too large, or no multiple of the rows", d);
+			return hd_onnx_no(call, "extent %u is none, too large, or no multiple of the rows",
+				d);
 	if (!err)
 		err = hd_onnx_value_of(call, &constant, &y);
 	if (!err)

@@ -17,7 +17,8 @@
 #include "graph/onnx/owners.h"
 #include "graph/onnx/wire.h"
 
-enum { GRAPH_NODE = 1, GRAPH_METADATA = 16, NODE_METADATA = 9, ENTRY_KEY = 1, ENTRY_VALUE = 2 };       /* field numbers of onnx.proto */
+/* field numbers of onnx.proto */
+enum { GRAPH_NODE = 1, GRAPH_METADATA = 16, NODE_METADATA = 9, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
 struct slice { const char *at; uint64_t len; };
 
@@ -41,14 +42,16 @@ struct signature {
 	uint32_t ncalls;
 	/* of one call */
 	uint32_t *missed, nmissed;        /* entries, in the order of the text */
-	struct place *other, *made;       /* reads of a tensor that the text does not name; of one that the module has not */
+	/* reads of a tensor that the text does not name; of one that the module has not */
+	struct place *other, *made;
 	uint32_t nother, nmade, nstatistics;      /* of `other` */
 	struct hd_diag *diag;
 };
 
 /* ---- the texts */
 
-static bool is(struct slice s, const char *word) { return s.len == strlen(word) && !memcmp(s.at, word, s.len); }
+static bool is(struct slice s, const char *word) { return s.len == strlen(word) && !memcmp(s.at, word, s.len);
+	}
 
 static struct slice field_of(const uint8_t *bytes, uint64_t len, uint32_t id)
 {
@@ -88,19 +91,23 @@ static struct slice line_of(struct slice *rest)
 /* "ARG: KIND target='NAME' ..." of the kinds that have a tensor. */
 static bool take_line(struct signature *s, struct slice line)
 {
-	static const char *const kinds[] = { ": PARAMETER target='", ": BUFFER target='", ": CONSTANT_TENSOR target='" };
+	static const char *const kinds[] = { ": PARAMETER target='", ": BUFFER target='",
+		": CONSTANT_TENSOR target='" };
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		uint64_t n = strlen(kinds[k]);
 		const char *colon = memchr(line.at, ':', line.len), *end = colon;
 		uint64_t left = colon ? line.len - (uint64_t)(colon - line.at) : 0;
-		if (left <= n || memcmp(colon, kinds[k], n) != 0 || !(end = memchr(colon + n, '\'', left - n)))
+		if (left <= n || memcmp(colon, kinds[k], n) != 0 ||
+			!(end = memchr(colon + n, '\'', left - n)))
 			continue;
-		char *target = hd_arena_text(&s->im->file.arena, colon + n, (size_t)(end - colon - (ptrdiff_t)n));
+		char *target = hd_arena_text(&s->im->file.arena, colon + n,
+			(size_t)(end - colon - (ptrdiff_t)n));
 		if (!target)
 			return false;
 		struct hd_onnx_val *v = hd_onnx_find(s->im, target);
-		s->entry[s->nentries++] = (struct entry){ .arg = { line.at, (uint64_t)(colon - line.at) }, .target = target, .is_param = k == 0,
+		s->entry[s->nentries++] = (struct entry){ .arg = { line.at, (uint64_t)(colon - line.at) },
+			.target = target, .is_param = k == 0,
 			.init = v && v->kind == HD_VAL_INIT ? v : NULL };
 	}
 	return true;
@@ -113,7 +120,8 @@ static int by_slice(const struct slice *a, const struct slice *b)
 	return order ? order : a->len < b->len ? -1 : a->len > b->len;
 }
 
-static int by_arg(const void *a, const void *b) { return by_slice(&((const struct entry *)a)->arg, &((const struct entry *)b)->arg); }
+static int by_arg(const void *a, const void *b) { return by_slice(&((const struct entry *)a)->arg,
+	&((const struct entry *)b)->arg); }
 
 static struct entry *entry_of(const struct signature *s, struct slice arg)
 {
@@ -128,7 +136,8 @@ static struct entry *entry_with(const struct signature *s, const struct hd_onnx_
 	return v->said ? &s->entry[v->said - 1] : NULL;
 }
 
-static enum hd_err no_memory(const struct signature *s) { return hd_fail(s->diag, HD_E_NOMEM, "%s: no memory for its metadata", s->im->file.name); }
+static enum hd_err no_memory(const struct signature *s) { return hd_fail(s->diag, HD_E_NOMEM,
+	"%s: no memory for its metadata", s->im->file.name); }
 
 static enum hd_err read_signature(struct signature *s, struct slice text)
 {
@@ -169,7 +178,9 @@ static enum hd_err read_calls(struct signature *s)
 		cap *= 2;
 	for (size_t i = 0; i < n; i++)
 		nin += s->im->file.graph->node[i]->n_input;
-	uint32_t *place = hd_arena_take(arena, cap, sizeof *place), *last = hd_arena_take(arena, n + 1, sizeof *last);      /* call + 1, by text */
+	/* call + 1, by text */
+	uint32_t *place = hd_arena_take(arena, cap, sizeof *place),
+		*last = hd_arena_take(arena, n + 1, sizeof *last);
 	s->text = hd_arena_take(arena, n + 1, sizeof *s->text);
 	s->next = hd_arena_take(arena, n + 1, sizeof *s->next);
 	s->head = hd_arena_take(arena, n + 1, sizeof *s->head);
@@ -184,7 +195,8 @@ static enum hd_err read_calls(struct signature *s)
 		s->text[at] = metadata(field.bytes, field.len, NODE_METADATA, "pkg.torch.onnx.fx_node");
 		s->next[at] = HD_NONE;
 		size_t p = s->text[at].len ? hd_hash64(s->text[at].at, s->text[at].len) & (cap - 1) : 0;
-		while (s->text[at].len && place[p] && by_slice(&s->text[s->head[place[p] - 1]], &s->text[at]) != 0)
+		while (s->text[at].len && place[p] && by_slice(&s->text[s->head[place[p] - 1]],
+			&s->text[at]) != 0)
 			p = (p + 1) & (cap - 1);
 		if (s->text[at].len && !place[p]) {
 			s->head[s->ncalls++] = (uint32_t)at;
@@ -199,7 +211,8 @@ static enum hd_err read_calls(struct signature *s)
 	return HD_OK;
 }
 
-static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	(c >= '0' && c <= '9') || c == '_'; }
 
 /* Entries that the text names: %p_fc_weight. */
 static void name_entries(struct signature *s, struct slice text, uint32_t call, bool missed)
@@ -218,10 +231,12 @@ static void name_entries(struct signature *s, struct slice text, uint32_t call, 
 	}
 }
 
-/* Of these an op has constants of its own making beside the tensors of the call: zeros to start from, gains of 1. */
+/* Of these an op has constants of its own making beside the tensors of the call: zeros to start from,
+ * gains of 1. */
 static bool is_ops_own(const Onnx__NodeProto *node, uint32_t k)
 {
-	static const struct { const char *op; uint32_t from; } rows[] = { { "LSTM", 4 }, { "GRU", 4 }, { "RNN", 4 }, { "InstanceNormalization", 1 } };
+	static const struct { const char *op; uint32_t from; } rows[] = { { "LSTM", 4 }, { "GRU", 4 },
+		{ "RNN", 4 }, { "InstanceNormalization", 1 } };
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (!strcmp(rows[i].op, node->op_type) && k >= rows[i].from)
@@ -229,7 +244,8 @@ static bool is_ops_own(const Onnx__NodeProto *node, uint32_t k)
 	return false;
 }
 
-static bool is_statistic(const Onnx__NodeProto *node, uint32_t k) { return k >= 3 && !strcmp(node->op_type, "BatchNormalization"); }
+static bool is_statistic(const Onnx__NodeProto *node, uint32_t k) { return k >= 3 &&
+	!strcmp(node->op_type, "BatchNormalization"); }
 
 static void read_entries(struct signature *s, uint32_t call)
 {
@@ -240,7 +256,8 @@ static void read_entries(struct signature *s, uint32_t call)
 			struct entry *e = v && v->kind == HD_VAL_INIT ? entry_with(s, v) : NULL;
 			if (e)
 				e->read = call;
-			if (e && (e->named != call || (e->is_param && is_statistic(node, k))) && hd_onnx_is_float_init(v)) {
+			if (e && (e->named != call || (e->is_param && is_statistic(node, k))) &&
+				hd_onnx_is_float_init(v)) {
 				s->nstatistics += is_statistic(node, k);
 				s->other[s->nother++] = (struct place){ at, k };
 			}
@@ -257,7 +274,8 @@ static struct hd_onnx_val *value_at(const struct signature *s, struct place p)
 	return hd_onnx_find(s->im, s->im->file.graph->node[p.node]->input[p.k]);
 }
 
-/* The tensor at `p` is entry e of the module (another may be read in the same place elsewhere), in every call that misses e. */
+/* The tensor at `p` is entry e of the module (another may be read in the same place elsewhere), in every
+ * call that misses e. */
 static enum hd_err own(struct signature *s, struct place p, uint32_t e, bool keeps, bool is_param)
 {
 	struct hd_onnx_val *v = value_at(s, p);
@@ -296,13 +314,15 @@ static enum hd_err take_made(struct signature *s, struct place p)
 	return own(s, p, s->missed[e], v->first == s->missed[e], true);
 }
 
-/* Equal tensors in the place of what the call misses, in the order of its text: statistics for buffers, others for parameters. */
+/* Equal tensors in the place of what the call misses, in the order of its text: statistics for buffers,
+ * others for parameters. */
 static enum hd_err take_others(struct signature *s, uint32_t nparams)
 {
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0, next[2] = { 0, 0 }; i < s->nother && !err && s->nmissed; i++) {
-		bool is_param = nparams && !is_statistic(s->im->file.graph->node[s->other[i].node], s->other[i].k);
+		bool is_param = nparams && !is_statistic(s->im->file.graph->node[s->other[i].node],
+			s->other[i].k);
 		uint32_t *m = &next[is_param];
 		while (*m < s->nmissed && s->entry[s->missed[*m]].is_param != is_param)
 			++*m;
@@ -316,7 +336,8 @@ static enum hd_err take_others(struct signature *s, uint32_t nparams)
 static bool is_recurrent(const struct signature *s, uint32_t call)
 {
 	for (uint32_t at = s->head[call - 1]; at != HD_NONE; at = s->next[at])
-		if (!strcmp(s->im->file.graph->node[at]->op_type, "LSTM") || !strcmp(s->im->file.graph->node[at]->op_type, "GRU"))
+		if (!strcmp(s->im->file.graph->node[at]->op_type, "LSTM") ||
+			!strcmp(s->im->file.graph->node[at]->op_type, "GRU"))
 			return true;
 	return false;
 }
@@ -339,7 +360,9 @@ static enum hd_err take_call(struct signature *s, uint32_t call)
 	err = take_others(s, nparams);
 	bool all = s->nother - s->nstatistics >= nparams;
 	if (!all && s->nmade && turned != HD_NONE)
-		return hd_fail(s->diag, HD_E_INPUT, "%s: node '%s' reads a copy of '%s' that the exporter computed, so the two would not be trained as one: "
+		return hd_fail(s->diag, HD_E_INPUT,
+			"%s: node '%s' reads a copy of '%s' that the exporter computed, so the two would "
+			"not be trained as one: "
 			"export with optimize=False", s->im->file.name, first->name, s->entry[turned].target);
 	for (uint32_t i = 0; i < s->nmade && !err && !all; i++)
 		err = take_made(s, s->made[i]);
@@ -349,20 +372,24 @@ static enum hd_err take_call(struct signature *s, uint32_t call)
 	return err;
 }
 
-/* Parameters that no call misses and no call reads were computed with, or the module does not use them: without a computed
- * tensor it is the second. */
+/* Parameters that no call misses and no call reads were computed with, or the module does not use them:
+ * without a computed tensor it is the second. */
 static enum hd_err find_lost(const struct signature *s)
 {
 	const char *made = NULL;
 
 	for (uint32_t at = 0; at < s->im->val_cap; at++)
-		if (s->im->val[at].name && hd_onnx_is_float_init(&s->im->val[at]) && s->im->val[at].role == HD_ROLE_CONST && !s->im->val[at].said)
+		if (s->im->val[at].name && hd_onnx_is_float_init(&s->im->val[at]) &&
+			s->im->val[at].role == HD_ROLE_CONST && !s->im->val[at].said)
 			made = s->im->val[at].name;
 	for (uint32_t i = 0; i < s->nentries; i++) {
 		const struct entry *e = &s->entry[i];
 		if (e->is_param && !e->init && !e->found && (e->missed || made))
-			return hd_fail(s->diag, HD_E_INPUT, "%s: the module's parameter '%s' is not in the file: the exporter left it out%s%s%s; "
-				"export with optimize=False", s->im->file.name, e->target, e->missed ? " as it does not count now" : " or computed '",
+			return hd_fail(s->diag, HD_E_INPUT,
+				"%s: the module's parameter '%s' is not in the file: the exporter left it "
+				"out%s%s%s; "
+				"export with optimize=False", s->im->file.name, e->target,
+				e->missed ? " as it does not count now" : " or computed '",
 				e->missed ? "" : made, e->missed ? "" : "' from it");
 	}
 	return HD_OK;
@@ -371,7 +398,8 @@ static enum hd_err find_lost(const struct signature *s)
 enum hd_err hd_onnx_signature(struct hd_importer *im, bool *known, struct hd_diag *diag)
 {
 	struct signature s = { .im = im, .diag = diag };
-	struct slice text = metadata(im->file.graph_bytes, im->file.graph_len, GRAPH_METADATA, "pkg.torch.export.ExportedProgram.graph_signature");
+	struct slice text = metadata(im->file.graph_bytes, im->file.graph_len, GRAPH_METADATA,
+		"pkg.torch.export.ExportedProgram.graph_signature");
 
 	*known = text.len > 0;
 	enum hd_err err = *known ? read_signature(&s, text) : HD_OK;

@@ -12,9 +12,10 @@
 #include "graph/op.h"
 #include "tests/check.h"
 
-/* A model written as lines "Op in,in -> out attr=1,2", of PyTorch's newer exporter with "@the call it came from"; lines of its
- * signature begin with "!"; numbers and shapes are initializers "name: 1,2" (ints, i64) or
- * "name: 0.5" (one float without extents); weights "name [3,4]" (floats 0, 1, 2 ...; "name [3,4]=1": all 1). x is [rows,4,6] unless said otherwise. */
+/* A model written as lines "Op in,in -> out attr=1,2", of PyTorch's newer exporter with "@the call it came
+ * from"; lines of its signature begin with "!"; numbers and shapes are initializers "name: 1,2" (ints, i64)
+ * or "name: 0.5" (one float without extents); weights "name [3,4]" (floats 0, 1, 2 ...; "name [3,4]=1":
+ * all 1). x is [rows,4,6] unless said otherwise. */
 struct model { uint8_t bytes[1 << 16]; size_t len; };
 
 enum { MAX = 64 };
@@ -22,7 +23,8 @@ enum { MAX = 64 };
 /* What a message points at lives as long as the program: dozens of small things, packed and forgotten. */
 static struct hd_arena messages;
 
-static inline void *made(size_t n, size_t size) { return memset(hd_arena_take(&messages, n ? n : 1, size), 0, n * size); }
+static inline void *made(size_t n, size_t size) { return memset(hd_arena_take(&messages, n ? n : 1, size), 0,
+	n * size); }
 
 static inline char *copied(const char *text) { return hd_arena_text(&messages, text, strlen(text)); }
 
@@ -140,7 +142,8 @@ static inline void add_metadata(ProtobufCMessage *message, uint32_t id, const ch
 {
 	size_t nkey = strlen(key), nvalue = strlen(value), n = 0;
 	uint8_t *data = made(nkey + nvalue + 16, 1), entry[2048];
-	const struct { uint8_t tag; const char *text; size_t len; } part[] = { { 0x0a, key, nkey }, { 0x12, value, nvalue } };
+	const struct { uint8_t tag; const char *text; size_t len; } part[] = { { 0x0a, key, nkey },
+		{ 0x12, value, nvalue } };
 
 	assert_true(nkey + nvalue + 8 < sizeof entry);
 	for (int k = 0; k < 2; k++) {
@@ -154,7 +157,8 @@ static inline void add_metadata(ProtobufCMessage *message, uint32_t id, const ch
 	data[1] = (uint8_t)(n >> 7);
 	memcpy(data + 2, entry, n);
 	message->unknown_fields = made(1, sizeof *message->unknown_fields);
-	message->unknown_fields[0] = (ProtobufCMessageUnknownField){ id, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, n + 2, data };
+	message->unknown_fields[0] = (ProtobufCMessageUnknownField){ id, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+		n + 2, data };
 	message->n_unknown_fields = 1;
 }
 
@@ -177,7 +181,8 @@ static inline void pack_opset(struct model *m, Onnx__GraphProto *g, int64_t opse
 static inline void pack(struct model *m, Onnx__GraphProto *g) { pack_opset(m, g, 17); }
 
 /* The output is "out". */
-static inline void write_inputs(struct model *m, const char *text, Onnx__ValueInfoProto **in, size_t nin, int64_t opset)
+static inline void write_inputs(struct model *m, const char *text, Onnx__ValueInfoProto **in, size_t nin,
+	int64_t opset)
 {
 	Onnx__GraphProto g = ONNX__GRAPH_PROTO__INIT;
 	Onnx__NodeProto *node[MAX];
@@ -219,16 +224,19 @@ static inline void write_inputs(struct model *m, const char *text, Onnx__ValueIn
 
 static inline void write_opset(struct model *m, const char *text, int64_t traced, int64_t opset)
 {
-	Onnx__ValueInfoProto *x = info("x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (int64_t[]){ traced, 4, 6 }, 3);
+	Onnx__ValueInfoProto *x = info("x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (int64_t[]){ traced, 4, 6 },
+		3);
 
 	write_inputs(m, text, &x, 1, opset);
 }
 
-static inline void write_model(struct model *m, const char *text, int64_t traced) { write_opset(m, text, traced, 17); }
+static inline void write_model(struct model *m, const char *text,
+	int64_t traced) { write_opset(m, text, traced, 17); }
 
 static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
 
-static inline enum hd_err import(const struct model *m, struct hd_arena *arena, struct hd_graph *graph, struct hd_text *report, struct hd_diag *diag)
+static inline enum hd_err import(const struct model *m, struct hd_arena *arena, struct hd_graph *graph,
+	struct hd_text *report, struct hd_diag *diag)
 {
 	struct hd_onnx_opts opts = { .loss = &loss, .report = report };
 

@@ -78,7 +78,8 @@ static const ProtobufCMessageDescriptor *inside(const ProtobufCMessageDescriptor
 	return field && field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
 }
 
-enum hd_err hd_wire_walk(const ProtobufCMessageDescriptor *kind, const char *file, const void *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_wire_walk(const ProtobufCMessageDescriptor *kind, const char *file, const void *bytes,
+	uint64_t len, struct hd_diag *diag)
 {
 	struct { struct hd_wire wire; const ProtobufCMessageDescriptor *kind; } stack[HD_WIRE_DEPTH];
 	struct hd_wire_field field;
@@ -91,15 +92,19 @@ enum hd_err hd_wire_walk(const ProtobufCMessageDescriptor *kind, const char *fil
 		uint64_t at = (uint64_t)(wire->at - (const uint8_t *)bytes) + wire->pos;
 		int got = hd_wire_next(wire, &field);
 		if (got < 0)
-			return hd_fail(diag, HD_E_INPUT, "%s: byte %llu: no field of an ONNX message stands here (in %s); is the file whole?", file,
+			return hd_fail(diag, HD_E_INPUT,
+				"%s: byte %llu: no field of an ONNX message stands here (in %s); is the "
+				"file whole?", file,
 				(unsigned long long)at, stack[depth - 1].kind->short_name);
-		const ProtobufCMessageDescriptor *sub = got && field.type == BYTES ? inside(stack[depth - 1].kind, field.id) : NULL;
+		const ProtobufCMessageDescriptor *sub = got &&
+			field.type == BYTES ? inside(stack[depth - 1].kind, field.id) : NULL;
 		if (!got)
 			depth--;
 		if (!sub)
 			continue;
 		if (depth == HD_WIRE_DEPTH)
-			return hd_fail(diag, HD_E_INPUT, "%s: byte %llu: messages are nested deeper than %d", file, (unsigned long long)at, HD_WIRE_DEPTH);
+			return hd_fail(diag, HD_E_INPUT, "%s: byte %llu: messages are nested deeper than %d",
+				file, (unsigned long long)at, HD_WIRE_DEPTH);
 		stack[depth].wire = (struct hd_wire){ field.bytes, field.len, 0 };
 		stack[depth++].kind = sub;
 	}
@@ -109,7 +114,8 @@ enum hd_err hd_wire_walk(const ProtobufCMessageDescriptor *kind, const char *fil
 static void *take(void *arena, size_t size) { return hd_arena_take(arena, size ? size : 1, 1); }
 static void give(void *arena, void *at) { (void)arena, (void)at; }      /* it all goes with the arena */
 
-static enum hd_err slim(const uint8_t *bytes, uint64_t len, uint32_t without, struct hd_arena *arena, uint8_t **out, uint64_t *out_len,
+static enum hd_err slim(const uint8_t *bytes, uint64_t len, uint32_t without, struct hd_arena *arena,
+	uint8_t **out, uint64_t *out_len,
 	struct hd_diag *diag)
 {
 	struct hd_wire wire = { bytes, len, 0 };
@@ -120,7 +126,8 @@ static enum hd_err slim(const uint8_t *bytes, uint64_t len, uint32_t without, st
 		n += field.id == without ? 0 : field.to - field.from;
 	*out = hd_arena_take(arena, n ? n : 1, 1);
 	if (!*out)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for an ONNX message of %llu bytes", (unsigned long long)n);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for an ONNX message of %llu bytes",
+			(unsigned long long)n);
 	*out_len = 0;
 	wire.pos = 0;
 	while (hd_wire_next(&wire, &field) > 0)
@@ -131,7 +138,8 @@ static enum hd_err slim(const uint8_t *bytes, uint64_t len, uint32_t without, st
 	return HD_OK;
 }
 
-enum hd_err hd_wire_unpack(const ProtobufCMessageDescriptor *kind, const char *file, const void *bytes, uint64_t len, uint32_t without,
+enum hd_err hd_wire_unpack(const ProtobufCMessageDescriptor *kind, const char *file, const void *bytes,
+	uint64_t len, uint32_t without,
 	struct hd_arena *arena, ProtobufCMessage **message, struct hd_diag *diag)
 {
 	ProtobufCAllocator allocator = { take, give, arena };
@@ -145,7 +153,9 @@ enum hd_err hd_wire_unpack(const ProtobufCMessageDescriptor *kind, const char *f
 	}
 	*message = protobuf_c_message_unpack(kind, &allocator, len, bytes);
 	if (!*message)
-		return hd_fail(diag, HD_E_INPUT, "%s: a %s in it cannot be unpacked: a field has the wrong type, or it needs more than %zu MiB", file,
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: a %s in it cannot be unpacked: a field has the wrong type, or it needs more "
+			"than %zu MiB", file,
 			kind->short_name, arena->budget_bytes >> 20);
 	return HD_OK;
 }

@@ -35,11 +35,14 @@ struct hd_wire_field {
 int hd_wire_next(struct hd_wire *wire, struct hd_wire_field *field);
 
 /* HD_E_INPUT with file and offset when the bytes are no such message. */
-HD_MUST_USE enum hd_err hd_wire_walk(const ProtobufCMessageDescriptor *kind, const char *file, const void *bytes, uint64_t len,
+HD_MUST_USE enum hd_err hd_wire_walk(const ProtobufCMessageDescriptor *kind, const char *file,
+	const void *bytes, uint64_t len,
 	struct hd_diag *diag);
 
-/* Unpacks a walked message without its fields number `skip` (0: with all); memory is the arena's. HD_E_INPUT, HD_E_NOMEM. */
-HD_MUST_USE enum hd_err hd_wire_unpack(const ProtobufCMessageDescriptor *kind, const char *file, const void *bytes, uint64_t len,
+/* Unpacks a walked message without its fields number `skip` (0: with all); memory is the arena's.
+ * HD_E_INPUT, HD_E_NOMEM. */
+HD_MUST_USE enum hd_err hd_wire_unpack(const ProtobufCMessageDescriptor *kind, const char *file,
+	const void *bytes, uint64_t len,
 	uint32_t skip, struct hd_arena *arena, ProtobufCMessage **message, struct hd_diag *diag);
 
 #endif

@@ -62,7 +62,8 @@ static void add_init(struct hd_ox *w, Onnx__TensorProto *t)
 	w->init[w->ninits++] = t;
 }
 
-void hd_ox_tensor(struct hd_ox *w, const char *name, int32_t type, uint32_t rank, const int64_t *dim, const void *at, size_t bytes)
+void hd_ox_tensor(struct hd_ox *w, const char *name, int32_t type, uint32_t rank, const int64_t *dim,
+	const void *at, size_t bytes)
 {
 	Onnx__TensorProto *t = hd_ox_take(w, 1, sizeof *t);
 
@@ -123,7 +124,8 @@ const char *hd_ox_floats(struct hd_ox *w, uint32_t rank, const int64_t *dim, con
 	return name;
 }
 
-Onnx__NodeProto *hd_ox_emit_to(struct hd_ox *w, const char *out, const char *op, const char *a, const char *b, const char *c)
+Onnx__NodeProto *hd_ox_emit_to(struct hd_ox *w, const char *out, const char *op, const char *a, const char *b,
+	const char *c)
 {
 	Onnx__NodeProto *n = hd_ox_take(w, 1, sizeof *n);
 	Onnx__NodeProto **list = push(w, w->node, &w->nnodes, &w->node_cap);
@@ -161,7 +163,8 @@ const char *hd_ox_emit(struct hd_ox *w, const char *op, const char *a, const cha
 	return out;
 }
 
-static Onnx__AttributeProto *attribute(struct hd_ox *w, Onnx__NodeProto *n, const char *name, Onnx__AttributeProto__AttributeType type)
+static Onnx__AttributeProto *attribute(struct hd_ox *w, Onnx__NodeProto *n, const char *name,
+	Onnx__AttributeProto__AttributeType type)
 {
 	Onnx__AttributeProto *a = hd_ox_take(w, 1, sizeof *a);
 
@@ -193,7 +196,8 @@ void hd_ox_set_float(struct hd_ox *w, Onnx__NodeProto *n, const char *name, floa
 	a->f = value;
 }
 
-void hd_ox_set_ints(struct hd_ox *w, Onnx__NodeProto *n, const char *name, uint32_t count, const int64_t *values)
+void hd_ox_set_ints(struct hd_ox *w, Onnx__NodeProto *n, const char *name, uint32_t count,
+	const int64_t *values)
 {
 	Onnx__AttributeProto *a = attribute(w, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
 	int64_t *copy = hd_ox_take(w, count, sizeof *copy);
@@ -217,13 +221,15 @@ const char *hd_ox_name(struct hd_ox *w, int i)
 	uint32_t id = w->at->in[i];
 	const struct hd_value *v = hd_ox_value(w, id);
 	bool is_param = v->kind == HD_PARAM, is_const = v->kind == HD_CONST;
-	const struct hd_onnx_weight *weight = is_param ? &w->values->param[v->data] : v->kind == HD_BUFFER ? &w->values->buffer[v->data] : NULL;
+	const struct hd_onnx_weight *weight = is_param ? &w->values->param[v->data] : v->kind == HD_BUFFER ?
+		&w->values->buffer[v->data] : NULL;
 
 	if (w->name[id])
 		return w->name[id];
 	if (is_const) {
 		w->name[id] = hd_ox_text(w, "c%u", id);
-		hd_ox_tensor(w, w->name[id], v->dtype == HD_I32 ? T(INT32) : v->dtype == HD_I64 ? T(INT64) : v->dtype == HD_F64 ? T(DOUBLE) : T(FLOAT), v->rank,
+		hd_ox_tensor(w, w->name[id], v->dtype == HD_I32 ? T(INT32) : v->dtype == HD_I64 ? T(INT64) :
+			v->dtype == HD_F64 ? T(DOUBLE) : T(FLOAT), v->rank,
 			v->dim, w->graph->consts + v->data, hd_value_bytes(v, 1));
 	} else if (weight) {
 		w->name[id] = hd_graph_text_of(w->graph, v->name);

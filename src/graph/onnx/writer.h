@@ -27,7 +27,8 @@ struct hd_ox {
 	uint32_t fresh;
 	bool full;                        /* no memory */
 	struct hd_text bad; uint32_t nbad;
-	_Alignas(64) uint8_t nothing[512];        /* what take() gives when there is none: written, never read */
+	/* what take() gives when there is none: written, never read */
+	_Alignas(64) uint8_t nothing[512];
 };
 
 typedef void hd_ox_writes(struct hd_ox *w);
@@ -36,8 +37,10 @@ void *hd_ox_take(struct hd_ox *w, size_t n, size_t size);
 __attribute__((format(printf, 2, 3))) const char *hd_ox_text(struct hd_ox *w, const char *fmt, ...);
 const char *hd_ox_fresh(struct hd_ox *w);
 
-/* Constants: by name, or under a new one: i64 [n], an i64 or a float without extents, floats of some extents. */
-void hd_ox_tensor(struct hd_ox *w, const char *name, int32_t type, uint32_t rank, const int64_t *dim, const void *at, size_t bytes);
+/* Constants: by name, or under a new one: i64 [n], an i64 or a float without extents, floats of some
+ * extents. */
+void hd_ox_tensor(struct hd_ox *w, const char *name, int32_t type, uint32_t rank, const int64_t *dim,
+	const void *at, size_t bytes);
 const char *hd_ox_ints(struct hd_ox *w, uint32_t n, const int64_t *values);
 const char *hd_ox_whole(struct hd_ox *w, int64_t value);
 const char *hd_ox_number(struct hd_ox *w, double value);
@@ -45,12 +48,14 @@ const char *hd_ox_floats(struct hd_ox *w, uint32_t rank, const int64_t *dim, con
 
 /* A node; b and c may be NULL. _to: under that name, _last: under that of the value at hand. */
 const char *hd_ox_emit(struct hd_ox *w, const char *op, const char *a, const char *b, const char *c);
-Onnx__NodeProto *hd_ox_emit_to(struct hd_ox *w, const char *out, const char *op, const char *a, const char *b, const char *c);
+Onnx__NodeProto *hd_ox_emit_to(struct hd_ox *w, const char *out, const char *op, const char *a, const char *b,
+	const char *c);
 Onnx__NodeProto *hd_ox_last(struct hd_ox *w, const char *op, const char *a, const char *b, const char *c);
 void hd_ox_more(struct hd_ox *w, Onnx__NodeProto *n, const char *in);      /* one more operand, at most 7 */
 void hd_ox_set_int(struct hd_ox *w, Onnx__NodeProto *n, const char *name, int64_t value);
 void hd_ox_set_float(struct hd_ox *w, Onnx__NodeProto *n, const char *name, float value);
-void hd_ox_set_ints(struct hd_ox *w, Onnx__NodeProto *n, const char *name, uint32_t count, const int64_t *values);
+void hd_ox_set_ints(struct hd_ox *w, Onnx__NodeProto *n, const char *name, uint32_t count,
+	const int64_t *values);
 
 /* The node at hand: its operands, attributes and names. */
 const struct hd_value *hd_ox_value(const struct hd_ox *w, uint32_t v);
@@ -61,7 +66,8 @@ const char *hd_ox_result(struct hd_ox *w);
 
 void hd_ox_shape_to(struct hd_ox *w, const char *out, const char *x, uint32_t rank, const int64_t *dim);
 const char *hd_ox_reshaped(struct hd_ox *w, const char *x, uint32_t rank, const int64_t *dim);
-const char *hd_ox_turned(struct hd_ox *w, const char *x, uint32_t rank);                    /* the last two extents */
+/* the last two extents */
+const char *hd_ox_turned(struct hd_ox *w, const char *x, uint32_t rank);
 const char *hd_ox_permuted(struct hd_ox *w, const char *x, uint32_t rank, const int64_t *perm);
 const char *hd_ox_cast(struct hd_ox *w, const char *x, int32_t type);
 

@@ -1,5 +1,5 @@
-/* Rules about what stands around the lists: the layers of stages (K5), members of tensor groups (K26), pipelines (K28),
- * and what a period leaves behind (K30). */
+/* Rules about what stands around the lists: the layers of stages (K5), members of tensor groups (K26),
+ * pipelines (K28), and what a period leaves behind (K30). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 #define NO_ONE UINT32_MAX
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory to check a schedule"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory to check a schedule"); }
 
 /* ---- K5 */
 
@@ -19,7 +20,8 @@ enum hd_err hd_lists_layers(const struct hd_lists *l, struct hd_diag *diag)
 	if (!stage)
 		return no_memory(diag);
 	if (g->nstages != l->s->nstages)
-		hd_lists_say_all(l, "K5", "the nodes are given to %u stages, the lists have %u", g->nstages, l->s->nstages);
+		hd_lists_say_all(l, "K5", "the nodes are given to %u stages, the lists have %u", g->nstages,
+			l->s->nstages);
 	for (uint32_t n = 0; n < g->nnodes; n++)
 		stage[n] = NO_ONE;
 	for (uint32_t s = 0; s < g->nstages; s++)
@@ -28,7 +30,8 @@ enum hd_err hd_lists_layers(const struct hd_lists *l, struct hd_diag *diag)
 			if (n >= g->nnodes)
 				hd_lists_say_all(l, "K5", "stage %u has node %u of %u", s, n, g->nnodes);
 			else if (stage[n] != NO_ONE)
-				hd_lists_say_all(l, "K5", "node %s belongs to stages %u and %u", g->name[n], stage[n], s);
+				hd_lists_say_all(l, "K5", "node %s belongs to stages %u and %u", g->name[n],
+					stage[n], s);
 			else
 				stage[n] = s;
 		}
@@ -38,9 +41,11 @@ enum hd_err hd_lists_layers(const struct hd_lists *l, struct hd_diag *diag)
 	for (uint32_t e = 0; e < g->nedges; e++) {
 		uint32_t from = g->edge[e][0], to = g->edge[e][1];
 		if (from >= g->nnodes || to >= g->nnodes)
-			hd_lists_say_all(l, "K5", "an edge names node %u of %u", from >= g->nnodes ? from : to, g->nnodes);
+			hd_lists_say_all(l, "K5", "an edge names node %u of %u",
+				from >= g->nnodes ? from : to, g->nnodes);
 		else if (stage[from] != NO_ONE && stage[to] != NO_ONE && stage[from] > stage[to])
-			hd_lists_say_all(l, "K5", "edge %s -> %s runs backwards from stage %u to %u", g->name[from], g->name[to], stage[from], stage[to]);
+			hd_lists_say_all(l, "K5", "edge %s -> %s runs backwards from stage %u to %u",
+				g->name[from], g->name[to], stage[from], stage[to]);
 	}
 	return HD_OK;
 }
@@ -58,13 +63,18 @@ enum hd_err hd_lists_pipelines(const struct hd_lists *l, struct hd_diag *diag)
 		owner[v] = NO_ONE;
 	for (uint32_t p = 0; p < job->npipelines; p++) {
 		if (job->pipeline[p].len != l->step_vns)
-			hd_lists_say_all(l, "K28", "pipeline %u is given %u virtual nodes, its lists have m = %u", p, job->pipeline[p].len, l->step_vns);
+			hd_lists_say_all(l, "K28",
+				"pipeline %u is given %u virtual nodes, its lists have m = %u", p,
+				job->pipeline[p].len, l->step_vns);
 		for (uint32_t i = 0; i < job->pipeline[p].len; i++) {
 			uint32_t v = job->pipeline[p].at[i];
 			if (v >= job->nvns)
-				hd_lists_say_all(l, "K28", "pipeline %u is given virtual node %u, the job has %u", p, v, job->nvns);
+				hd_lists_say_all(l, "K28",
+					"pipeline %u is given virtual node %u, the job has %u", p, v,
+					job->nvns);
 			else if (owner[v] != NO_ONE)
-				hd_lists_say_all(l, "K28", "virtual node %u is assigned to pipelines %u and %u", v, owner[v], p);
+				hd_lists_say_all(l, "K28",
+					"virtual node %u is assigned to pipelines %u and %u", v, owner[v], p);
 			else
 				owner[v] = p;
 		}
@@ -77,13 +87,15 @@ enum hd_err hd_lists_pipelines(const struct hd_lists *l, struct hd_diag *diag)
 
 /* ---- K26 */
 
-static const struct hd_ilist *section(const struct hd_schedule *s, int i) { return i == 0 ? s->prologue : i == 1 ? s->list : s->epilogue; }
+static const struct hd_ilist *section(const struct hd_schedule *s,
+	int i) { return i == 0 ? s->prologue : i == 1 ? s->list : s->epilogue; }
 
 /* Peers are compared by their group: each member talks to its like. */
 static bool alike(const struct hd_ins *a, const struct hd_ins *b, const uint32_t *group, uint32_t nranks)
 {
 	struct hd_ins x = *a, y = *b;
-	uint32_t to_a = a->peer < nranks ? group[a->peer] : a->peer, to_b = b->peer < nranks ? group[b->peer] : b->peer;
+	uint32_t to_a = a->peer < nranks ? group[a->peer] : a->peer,
+		to_b = b->peer < nranks ? group[b->peer] : b->peer;
 
 	x.peer = y.peer = 0;
 	return memcmp(&x, &y, sizeof x) == 0 && (to_a == to_b || a->peer == b->peer);
@@ -92,7 +104,8 @@ static bool alike(const struct hd_ins *a, const struct hd_ins *b, const uint32_t
 static void compare_member(const struct hd_lists *l, uint32_t rank, uint32_t leader)
 {
 	for (int k = 0; k < 3; k++) {
-		const struct hd_ilist *all = section(l->s, k), *a = all ? &all[leader] : NULL, *b = all ? &all[rank] : NULL;
+		const struct hd_ilist *all = section(l->s, k), *a = all ? &all[leader] : NULL,
+			*b = all ? &all[rank] : NULL;
 		uint32_t i = 0;
 		if (!all)
 			continue;
@@ -101,16 +114,20 @@ static void compare_member(const struct hd_lists *l, uint32_t rank, uint32_t lea
 		if (i == a->len && i == b->len)
 			continue;
 		if (k == 1 && i < a->len && i < b->len)
-			hd_lists_say_both(l, "K26", rank, i, leader, i, "ranks of one tensor group run different lists (first difference at #%u)", i);
+			hd_lists_say_both(l, "K26", rank, i, leader, i,
+				"ranks of one tensor group run different lists (first difference at #%u)", i);
 		else
-			hd_lists_say_all(l, "K26", "ranks %u and %u: ranks of one tensor group run different lists (first difference at #%u%s)", leader,
+			hd_lists_say_all(l, "K26",
+				"ranks %u and %u: ranks of one tensor group run different lists (first "
+				"difference at #%u%s)", leader,
 				rank, i, k == 1 ? "" : k == 0 ? " of the prologue" : " of the epilogue");
 		return;
 	}
 }
 
 /* The lists of the first members, with groups for ranks. */
-static bool keep_leaders(struct hd_schedule *out, const struct hd_schedule *s, const uint32_t *group, uint32_t ngroups, struct hd_arena *arena)
+static bool keep_leaders(struct hd_schedule *out, const struct hd_schedule *s, const uint32_t *group,
+	uint32_t ngroups, struct hd_arena *arena)
 {
 	struct hd_ilist *lists[3] = { NULL };
 
@@ -129,7 +146,9 @@ static bool keep_leaders(struct hd_schedule *out, const struct hd_schedule *s, c
 			memcpy(to->at, from->at, from->len * sizeof *to->at);
 			to->len = to->cap = from->len;
 			for (uint32_t i = 0; i < to->len; i++)
-				to->at[i].peer = hd_is_transfer(to->at[i].op) && to->at[i].peer < s->nranks ? (uint16_t)group[to->at[i].peer] : to->at[i].peer;
+				to->at[i].peer = hd_is_transfer(to->at[i].op) &&
+					to->at[i].peer < s->nranks ? (uint16_t)group[to->at[i].peer] :
+					to->at[i].peer;
 		}
 	}
 	*out = *s;
@@ -147,7 +166,9 @@ enum hd_err hd_lists_tensor_groups(const struct hd_lists *l, struct hd_schedule 
 
 	for (uint32_t r = 0, leader = 0; r < s->nranks; r++) {
 		if (group[r] != (r ? group[r - 1] + (group[r] != group[r - 1]) : 0)) {
-			hd_lists_say_all(l, "K26", "tensor groups count up from 0 and stand together: rank %u is of group %u", r, group[r]);
+			hd_lists_say_all(l, "K26",
+				"tensor groups count up from 0 and stand together: rank %u is of group %u", r,
+				group[r]);
 			return HD_OK;
 		}
 		leader = r && group[r] == group[r - 1] ? leader : r;
@@ -169,7 +190,8 @@ static int by_number(const void *a, const void *b)
 {
 	const struct held *x = a, *y = b;
 
-	return x->stage != y->stage ? (x->stage > y->stage) - (x->stage < y->stage) : (x->vn > y->vn) - (x->vn < y->vn);
+	return x->stage != y->stage ? (x->stage > y->stage) - (x->stage < y->stage) :
+		(x->vn > y->vn) - (x->vn < y->vn);
 }
 
 static uint32_t add(struct held *at, uint32_t n, const struct hd_ilist *list)
@@ -216,7 +238,8 @@ enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_
 
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		size_t most = (size_t)s->prologue[r].len + s->list[r].len;
-		struct held *before = hd_arena_take(l->arena, most + 1, sizeof *before), *after = hd_arena_take(l->arena, most + 1, sizeof *after);
+		struct held *before = hd_arena_take(l->arena, most + 1, sizeof *before),
+			*after = hd_arena_take(l->arena, most + 1, sizeof *after);
 		char was[24], is[24];
 		if (!before || !after)
 			return no_memory(diag);
@@ -227,13 +250,16 @@ enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_
 		uint32_t left = settle(after, add(after, n, &s->list[r]));
 		for (uint32_t k = 0; k < left; k++)
 			after[k].vn -= m;
-		while (i < n && i < left && by_number(&before[i], &after[i]) == 0 && before[i].count == after[i].count)
+		while (i < n && i < left && by_number(&before[i], &after[i]) == 0 &&
+			before[i].count == after[i].count)
 			i++;
 		if (i == n && i == left)
 			continue;
 		name(was, before, i, n);
 		name(is, after, i, left);
-		hd_lists_say_all(l, "K30", "the period does not repeat: after it rank %u holds %s, before it it held %s", r, is, was);
+		hd_lists_say_all(l, "K30",
+			"the period does not repeat: after it rank %u holds %s, before it it held %s", r, is,
+			was);
 		return HD_OK;
 	}
 	return HD_OK;

@@ -16,7 +16,8 @@ struct rank {
 };
 
 /* Ranks that do something together, time after time: RED of a stage, TIE of a group, NORM, VAL. */
-struct meeting { uint32_t first, n, here, began; };       /* members: who[first .. first + n); `here` of them, round `began`, have come */
+/* members: who[first .. first + n); `here` of them, round `began`, have come */
+struct meeting { uint32_t first, n, here, began; };
 struct member { uint32_t rank, came; };                   /* rounds */
 
 struct run {
@@ -32,14 +33,17 @@ struct run {
 	uint32_t *counts;                         /* used messages of channel (from, to, kind) */
 };
 
-static const struct hd_ins *now(const struct run *x, uint32_t r) { return &x->l->s->list[r].at[x->rank[r].at]; }
+static const struct hd_ins *now(const struct run *x, uint32_t r) { return &x->l->s->list[r].at[x->rank[r].at];
+	}
 static bool ended(const struct run *x, uint32_t r) { return x->rank[r].at >= x->l->s->list[r].len; }
-static size_t index_of(const struct run *x, uint32_t stage, uint32_t vn) { return (size_t)stage * x->l->s->nvns + vn; }
+static size_t index_of(const struct run *x, uint32_t stage,
+	uint32_t vn) { return (size_t)stage * x->l->s->nvns + vn; }
 
 /* The tensor a transfer moves: by the (stage, virtual node) that makes it. */
 static size_t moved(const struct run *x, const struct hd_ins *ins)
 {
-	uint32_t from = ins->op == HD_INS_RA ? ins->stage - 1u : ins->op == HD_INS_RG ? ins->stage + 1u : ins->stage;
+	uint32_t from = ins->op == HD_INS_RA ? ins->stage - 1u : ins->op == HD_INS_RG ? ins->stage + 1u :
+		ins->stage;
 
 	return index_of(x, from, ins->vn);
 }
@@ -58,11 +62,13 @@ static uint32_t missing(const struct run *x, uint32_t r, const struct hd_ins *in
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
 
-	if ((!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) || from == x->l->s->nstages)
+	if ((!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) ||
+		from == x->l->s->nstages)
 		return NOBODY;
 	size_t i = index_of(x, from, ins->vn);
 	uint32_t maker = f ? x->l->done[i].f.rank : x->l->done[i].b.rank;
-	uint16_t want = maker == r || !x->l->transfers ? f ? HD_DID_F : HD_DID_B | HD_DID_I : f ? HD_GOT_A : HD_GOT_G;
+	uint16_t want = maker == r || !x->l->transfers ? f ? HD_DID_F : HD_DID_B | HD_DID_I : f ? HD_GOT_A :
+		HD_GOT_G;
 	return x->seen[i] & want ? NOBODY : maker;
 }
 
@@ -72,7 +78,8 @@ static void use_up(const struct run *x, uint32_t r, const struct hd_ins *ins)
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
 
-	if (!x->counts || (!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) || from == x->l->s->nstages)
+	if (!x->counts || (!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) ||
+		from == x->l->s->nstages)
 		return;
 	const struct hd_done *d = &x->l->done[index_of(x, from, ins->vn)];
 	++*channel(x, f ? d->f.rank : d->b.rank, r, !f);          /* its own: nobody sends there */
@@ -114,13 +121,15 @@ static uint32_t barrier(struct run *x, uint32_t r, uint32_t *moves)
 	return NOBODY;
 }
 
-static bool is_meeting(uint8_t op) { return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM || op == HD_INS_VAL; }
+static bool is_meeting(uint8_t op) { return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM ||
+	op == HD_INS_VAL; }
 
 static struct meeting *meeting_of(const struct run *x, const struct hd_ins *ins)
 {
 	uint32_t s = x->l->s->nstages;
 
-	return &x->meeting[ins->op == HD_INS_RED ? ins->stage : ins->op == HD_INS_TIE ? s + ins->stage : s + x->ngroups + (ins->op == HD_INS_VAL)];
+	return &x->meeting[ins->op == HD_INS_RED ? ins->stage : ins->op == HD_INS_TIE ? s + ins->stage :
+		s + x->ngroups + (ins->op == HD_INS_VAL)];
 }
 
 /* Members stand in the order of ranks. */
@@ -138,8 +147,9 @@ static struct member *member_of(const struct run *x, const struct meeting *m, ui
 	return &x->who[low];
 }
 
-/* All have come as often as this one. `here` walks over those who have, from the last, since ranks are walked from the first:
- * who waits is woken by the last to come and by few others, and a round costs as many steps as members. */
+/* All have come as often as this one. `here` walks over those who have, from the last, since ranks are walked
+ * from the first: who waits is woken by the last to come and by few others, and a round costs as many
+ * steps as members. */
 static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	struct meeting *m = meeting_of(x, ins);
@@ -194,8 +204,10 @@ static uint32_t meet(struct run *x, uint32_t r, const struct hd_ins *ins, uint32
 	const struct hd_ins *other = now(x, ins->peer);
 	if (!hd_is_transfer(other->op) || moved(x, other) != moved(x, ins))
 		return ins->peer;
-	/* A tensor has one send and one receive, on the ranks that K10 names; and who stood at its gradient first would never end (K7). */
-	assert(is_send(other->op) != is_send(ins->op) && is_grad(other->op) == is_grad(ins->op) && other->peer == r);
+	/* A tensor has one send and one receive, on the ranks that K10 names; and who stood at its
+	 * gradient first would never end (K7). */
+	assert(is_send(other->op) != is_send(ins->op) && is_grad(other->op) == is_grad(ins->op) &&
+		other->peer == r);
 	x->seen[moved(x, ins)] |= is_grad(ins->op) ? HD_SENT_G | HD_GOT_G : HD_SENT_A | HD_GOT_A;
 	x->rank[ins->peer].at++;
 	*moves = 1;
@@ -212,11 +224,13 @@ static uint32_t group(struct run *x, uint32_t r, uint32_t *moves)
 		end++;
 	for (uint32_t k = first; k < end; k++) {
 		const struct hd_ins *ins = &list->at[k];
-		x->seen[moved(x, ins)] |= is_send(ins->op) ? is_grad(ins->op) ? HD_SENT_G : HD_SENT_A : is_grad(ins->op) ? HD_POSTED_G : HD_POSTED_A;
+		x->seen[moved(x, ins)] |= is_send(ins->op) ? is_grad(ins->op) ? HD_SENT_G : HD_SENT_A :
+			is_grad(ins->op) ? HD_POSTED_G : HD_POSTED_A;
 	}
 	for (uint32_t k = first; k < end; k++) {
 		const struct hd_ins *ins = &list->at[k];
-		uint16_t want = is_send(ins->op) ? is_grad(ins->op) ? HD_POSTED_G : HD_POSTED_A : is_grad(ins->op) ? HD_SENT_G : HD_SENT_A;
+		uint16_t want = is_send(ins->op) ? is_grad(ins->op) ? HD_POSTED_G : HD_POSTED_A :
+			is_grad(ins->op) ? HD_SENT_G : HD_SENT_A;
 		if (!(x->seen[moved(x, ins)] & want))
 			return ins->peer;
 	}
@@ -343,8 +357,10 @@ static bool take(struct run *x, struct hd_arena *arena)
 	x->rank = hd_arena_take(arena, p + 1, sizeof *x->rank);
 	x->seen = hd_arena_take(arena, n + 1, sizeof *x->seen);
 	x->ready = hd_arena_take(arena, 2 * p + 1, sizeof *x->ready);
-	x->counts = x->transport == HD_TRANSPORT_BUFFERED ? hd_arena_take(arena, 2 * p * p, sizeof *x->counts) : NULL;
-	return x->rank && x->seen && x->ready && (x->counts || x->transport != HD_TRANSPORT_BUFFERED) && take_meetings(x, arena);
+	x->counts = x->transport == HD_TRANSPORT_BUFFERED ? hd_arena_take(arena, 2 * p * p,
+		sizeof *x->counts) : NULL;
+	return x->rank && x->seen && x->ready && (x->counts || x->transport != HD_TRANSPORT_BUFFERED) &&
+		take_meetings(x, arena);
 }
 
 /* HD_OK and *stuck: some rank that has not ended, or NOBODY. */
@@ -360,7 +376,8 @@ static enum hd_err execute(struct run *x, uint32_t *stuck, struct hd_diag *diag)
 	}
 	while (x->nready) {
 		uint32_t r = x->ready[--x->nready];
-		assert(x->rank[r].waits_for == NOBODY);           /* who waits stands in one list, and here only when it was taken out of that */
+		/* who waits stands in one list, and here only when it was taken out of that */
+		assert(x->rank[r].waits_for == NOBODY);
 		advance(x, r);
 	}
 	*stuck = NOBODY;
@@ -401,7 +418,8 @@ static void say_circle(const struct run *x, uint32_t stuck)
 
 	hd_text_fixed(&text, room, sizeof room);
 	if (r == NOBODY) {
-		hd_lists_say(x->l, "K7", stuck, x->rank[stuck].at, "it waits for rank %u, which has ended", x->rank[stuck].waits_for);
+		hd_lists_say(x->l, "K7", stuck, x->rank[stuck].at, "it waits for rank %u, which has ended",
+			x->rank[stuck].waits_for);
 		return;
 	}
 	uint32_t first = r;
@@ -413,7 +431,8 @@ static void say_circle(const struct run *x, uint32_t stuck)
 		hd_text_addf(&text, "(%u more) -> ", n - 4);
 	hd_text_addf(&text, "rank %u", first);
 	uint32_t other = x->rank[first].waits_for;
-	hd_lists_say_drawn(x->l, "K7", first, x->rank[first].at, other, other == first ? HD_NOWHERE : x->rank[other].at,
+	hd_lists_say_drawn(x->l, "K7", first, x->rank[first].at, other,
+		other == first ? HD_NOWHERE : x->rank[other].at,
 		"these instructions wait for each other: %s", room);
 }
 
@@ -456,12 +475,15 @@ static enum hd_err say_stuck(const struct run *x, struct hd_diag *diag)
 		hd_text_addf(&say, "%u buffers per channel", x->credits);
 	else
 		hd_text_addf(&say, "transport %s", hd_transport_names[x->transport]);
-	hd_lists_say_drawn(x->l, "K8", a, x->rank[a].at, b, x->rank[b].at, "with %s ranks %u and %u wait for each other: %s, %s; %sN = %u is enough",
-		how, a, b, room[0], room[1], x->transport == HD_TRANSPORT_BUFFERED ? "" : "buffered with ", least);
+	hd_lists_say_drawn(x->l, "K8", a, x->rank[a].at, b, x->rank[b].at,
+		"with %s ranks %u and %u wait for each other: %s, %s; %sN = %u is enough",
+		how, a, b, room[0], room[1], x->transport == HD_TRANSPORT_BUFFERED ? "" : "buffered with ",
+		least);
 	return HD_OK;
 }
 
-enum hd_err hd_lists_run(const struct hd_lists *l, const struct hd_schedule_rules *rules, struct hd_diag *diag)
+enum hd_err hd_lists_run(const struct hd_lists *l, const struct hd_schedule_rules *rules,
+	struct hd_diag *diag)
 {
 	struct run x = { .l = l, .transport = l->transfers ? rules->transport : HD_TRANSPORT_EAGER,
 		.credits = rules->credits ? rules->credits : HD_CREDITS };

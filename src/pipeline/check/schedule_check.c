@@ -38,7 +38,8 @@ static void put_sentence(struct hd_text *text, const char *fmt, va_list args)
 	hd_text_add(text, sentence);
 }
 
-static void say_at(const struct hd_lists *l, const char *rule, const struct hd_at place[2], bool named, const char *fmt, va_list args)
+static void say_at(const struct hd_lists *l, const char *rule, const struct hd_at place[2], bool named,
+	const char *fmt, va_list args)
 {
 	struct hd_finding *f = begin_finding(l->report, rule);
 	uint32_t n = place[0].at == HD_NOWHERE ? 0 : place[1].at == HD_NOWHERE ? 1 : 2;
@@ -58,10 +59,12 @@ static void say_at(const struct hd_lists *l, const char *rule, const struct hd_a
 		hd_text_add(&text, "]");
 	}
 	for (uint32_t i = 0; i < n; i++)
-		hd_fragment_draw(f->fragment[i], sizeof f->fragment[i], &l->s->list[place[i].rank], place[i].rank, place[i].at);
+		hd_fragment_draw(f->fragment[i], sizeof f->fragment[i], &l->s->list[place[i].rank],
+			place[i].rank, place[i].at);
 }
 
-void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, const char *fmt, ...)
+void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, const char *fmt,
+	...)
 {
 	va_list args;
 
@@ -70,21 +73,25 @@ void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uin
 	va_end(args);
 }
 
-void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...)
+void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other,
+	uint32_t other_at, const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
-	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, true, fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, true,
+		fmt, args);
 	va_end(args);
 }
 
-void hd_lists_say_drawn(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...)
+void hd_lists_say_drawn(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at,
+	uint32_t other, uint32_t other_at, const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
-	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, false, fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } },
+		false, fmt, args);
 	va_end(args);
 }
 
@@ -102,42 +109,51 @@ void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fm
 
 /* ---- first walk: what each rank computes, in its own order */
 
-static void forward(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct hd_done *d)
+static void forward(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	struct hd_done *d)
 {
 	if (d->seen & HD_DID_F)
-		HERE_AND(l, "K1", d->f, "forward of %u.%u appears twice (ranks %u #%u and %u #%u)", x->stage, x->vn, d->f.rank, d->f.at, rank, at);
+		HERE_AND(l, "K1", d->f, "forward of %u.%u appears twice (ranks %u #%u and %u #%u)", x->stage,
+			x->vn, d->f.rank, d->f.at, rank, at);
 	else if (d->seen & HD_LOADED && d->f.rank != rank)
-		HERE_AND(l, "K3", d->f, "what stage %u needs of virtual node %u is read on rank %u, not here", x->stage, x->vn, d->f.rank);
+		HERE_AND(l, "K3", d->f, "what stage %u needs of virtual node %u is read on rank %u, not here",
+			x->stage, x->vn, d->f.rank);
 	d->f = (struct hd_at){ at, (uint16_t)rank };
 	d->seen |= (uint16_t)(HD_DID_F | (x->flags & HD_INS_CHECKPOINT ? HD_KEPT_INPUT : 0));
 }
 
-static void need_activations(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, const struct hd_done *d)
+static void need_activations(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	const struct hd_done *d)
 {
 	if (d->seen & HD_KEPT_INPUT)
-		HERE_AND(l, "K23", d->f, "activations of %u.%u were not kept; insert R or drop the flag c", x->stage, x->vn);
+		HERE_AND(l, "K23", d->f, "activations of %u.%u were not kept; insert R or drop the flag c",
+			x->stage, x->vn);
 	if (d->seen & HD_ON_HOST)
 		HERE(l, "K24", "activations of %u.%u are on the host at #%u", x->stage, x->vn, at);
 }
 
-static void back(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct hd_done *d)
+static void back(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	struct hd_done *d)
 {
 	bool whole = x->op == HD_INS_B;
 
 	if (d->seen & (whole ? HD_DID_B : HD_DID_I))
-		HERE_AND(l, "K2", d->b, whole ? "%u.%u has two backwards" : "%u.%u has I twice", x->stage, x->vn);
+		HERE_AND(l, "K2", d->b, whole ? "%u.%u has two backwards" : "%u.%u has I twice", x->stage,
+			x->vn);
 	else if (d->seen & (whole ? HD_DID_I | HD_DID_W : HD_DID_B))
 		HERE_AND(l, "K2", d->b, "%u.%u has both a full and a split backward", x->stage, x->vn);
 	else if (!(d->seen & HD_DID_F))
 		HERE(l, "K6", "backward before forward");
 	else if (d->f.rank != rank)
-		HERE_AND(l, "K3", d->f, "stage %u lives on rank %u for virtual node %u, not here", x->stage, d->f.rank, x->vn);
+		HERE_AND(l, "K3", d->f, "stage %u lives on rank %u for virtual node %u, not here", x->stage,
+			d->f.rank, x->vn);
 	need_activations(l, rank, at, x, d);
 	d->b = (struct hd_at){ at, (uint16_t)rank };
 	d->seen |= whole ? HD_DID_B : HD_DID_I;
 }
 
-static void weights(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct hd_done *d)
+static void weights(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	struct hd_done *d)
 {
 	if (d->seen & HD_DID_W)
 		HERE_AND(l, "K2", d->w, "%u.%u has W twice", x->stage, x->vn);
@@ -146,13 +162,15 @@ static void weights(const struct hd_lists *l, uint32_t rank, uint32_t at, const 
 	else if (!(d->seen & HD_DID_I))
 		HERE(l, "K6", "W before I");
 	else if (d->b.rank != rank)
-		HERE_AND(l, "K3", d->b, "stage %u lives on rank %u for virtual node %u, not here", x->stage, d->b.rank, x->vn);
+		HERE_AND(l, "K3", d->b, "stage %u lives on rank %u for virtual node %u, not here", x->stage,
+			d->b.rank, x->vn);
 	need_activations(l, rank, at, x, d);
 	d->w = (struct hd_at){ at, (uint16_t)rank };
 	d->seen |= HD_DID_W;
 }
 
-static void move(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct hd_done *d)
+static void move(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	struct hd_done *d)
 {
 	bool live = d->seen & HD_DID_F && d->f.rank == rank && !(d->seen & (HD_DID_B | HD_DID_W));
 
@@ -171,7 +189,8 @@ static void move(const struct hd_lists *l, uint32_t rank, uint32_t at, const str
 		break;
 	case HD_INS_ON:
 		if (!live || !(d->seen & HD_ON_HOST))
-			HERE(l, "K24", "activations of %u.%u are not on the host at #%u", x->stage, x->vn, at);
+			HERE(l, "K24", "activations of %u.%u are not on the host at #%u", x->stage, x->vn,
+				at);
 		d->seen &= (uint16_t)~HD_ON_HOST;
 		break;
 	default:
@@ -185,7 +204,8 @@ static void move(const struct hd_lists *l, uint32_t rank, uint32_t at, const str
 	}
 }
 
-static void check_pair(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, const struct hd_ins *next)
+static void check_pair(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	const struct hd_ins *next)
 {
 	if (x->flags & HD_INS_PAIR_END && (at == 0 || !(x[-1].flags & HD_INS_PAIR_BEGIN)))
 		HERE(l, "K25", "the second half of a pair without the first");
@@ -219,8 +239,10 @@ static bool check_numbers(const struct hd_lists *l, uint32_t rank, uint32_t at, 
 	if (hd_ins_verify(x, &why))
 		hd_lists_say_all(l, "K4", "rank %u, #%u: %.160s", rank, at, why.text);
 	else if (hd_ins_uses(x->op, 'v') && x->vn >= l->s->nvns)
-		HERE(l, "K4", "virtual node %d does not exist in this step (m = %u)", (int32_t)x->vn, l->s->nvns);
-	else if (hd_ins_uses(x->op, 's') && x->op != HD_INS_BAR && x->op != HD_INS_TIE && x->stage >= l->s->nstages)
+		HERE(l, "K4", "virtual node %d does not exist in this step (m = %u)", (int32_t)x->vn,
+			l->s->nvns);
+	else if (hd_ins_uses(x->op, 's') && x->op != HD_INS_BAR && x->op != HD_INS_TIE &&
+		x->stage >= l->s->nstages)
 		HERE(l, "K4", "stage %u does not exist (there are %u)", x->stage, l->s->nstages);
 	else if (hd_is_transfer(x->op) && (x->peer >= l->s->nranks || x->peer == rank))
 		HERE(l, "K4", "rank %u is not another rank of %u", x->peer, l->s->nranks);
@@ -245,22 +267,29 @@ static void walk_compute(const struct hd_lists *l)
 			const struct hd_done *d = hd_done_of(l, s, v);
 			uint16_t seen = d->seen;
 			if (!(seen & HD_DID_F))
-				hd_lists_say_all(l, "K1", "stage %u never runs forward for virtual node %u", s, v);
+				hd_lists_say_all(l, "K1", "stage %u never runs forward for virtual node %u",
+					s, v);
 			else if (l->loads && !(seen & HD_LOADED) && (s == 0 || s + 1 == l->s->nstages))
-				hd_lists_say(l, "K10", d->f.rank, d->f.at, "nothing reads virtual node %u for stage %u: LD%u.%u is missing", v, s, s, v);
+				hd_lists_say(l, "K10", d->f.rank, d->f.at,
+					"nothing reads virtual node %u for stage %u: LD%u.%u is missing", v,
+					s, s, v);
 			if (!(seen & (HD_DID_B | HD_DID_I | HD_DID_W)))
-				hd_lists_say_drawn(l, "K2", d->f.rank, seen & HD_DID_F ? d->f.at : HD_NOWHERE, 0, HD_NOWHERE, "%u.%u has no backward", s, v);
+				hd_lists_say_drawn(l, "K2", d->f.rank, seen & HD_DID_F ? d->f.at : HD_NOWHERE,
+					0, HD_NOWHERE, "%u.%u has no backward", s, v);
 			else if (seen & HD_DID_I && !(seen & HD_DID_W))
-				hd_lists_say_drawn(l, "K2", d->b.rank, d->b.at, 0, HD_NOWHERE, "%u.%u has I but no W: its weights would miss a gradient", s, v);
+				hd_lists_say_drawn(l, "K2", d->b.rank, d->b.at, 0, HD_NOWHERE,
+					"%u.%u has I but no W: its weights would miss a gradient", s, v);
 		}
 }
 
 /* ---- second walk: transfers, held against what the first has found */
 
 /* The (stage, virtual node) whose tensor a transfer moves, and where that is used. */
-struct message { struct hd_done *made; const struct hd_done *used; struct hd_at maker, user; bool grad, send; };
+struct message { struct hd_done *made; const struct hd_done *used; struct hd_at maker, user; bool grad, send;
+	};
 
-static bool message_of(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct message *m)
+static bool message_of(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	struct message *m)
 {
 	bool grad = x->op == HD_INS_SG || x->op == HD_INS_RG, send = x->op == HD_INS_SA || x->op == HD_INS_SG;
 	uint32_t from = x->stage;
@@ -274,7 +303,8 @@ static bool message_of(const struct hd_lists *l, uint32_t rank, uint32_t at, con
 		HERE(l, "K10", "there is no stage that this tensor comes from or goes to");
 		return false;
 	}
-	struct hd_done *made = hd_done_of(l, from, x->vn), *used = hd_done_of(l, grad ? from - 1 : from + 1, x->vn);
+	struct hd_done *made = hd_done_of(l, from, x->vn), *used = hd_done_of(l, grad ? from - 1 : from + 1,
+		x->vn);
 	*m = (struct message){ made, used, grad ? made->b : made->f, grad ? used->b : used->f, grad, send };
 	return true;
 }
@@ -282,18 +312,22 @@ static bool message_of(const struct hd_lists *l, uint32_t rank, uint32_t at, con
 static const char *tensor(const struct message *m) { return m->grad ? "input gradient" : "activation"; }
 
 /* What a stage gives is what the next one takes; gradients likewise. Once a boundary: at virtual node 0. */
-static void check_size(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, uint32_t stage, const struct message *m)
+static void check_size(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	uint32_t stage, const struct message *m)
 {
 	uint32_t lower = m->grad ? stage - 1 : stage;
 
 	if (!l->job || !l->job->costs || x->vn != 0 || lower + 1 >= l->job->costs->nstages)
 		return;
-	int64_t out = l->job->costs->stage[lower].out, in = l->job->costs->stage[lower + 1].in, sent = m->grad ? in : out, expected = m->grad ? out : in;
+	int64_t out = l->job->costs->stage[lower].out, in = l->job->costs->stage[lower + 1].in,
+		sent = m->grad ? in : out, expected = m->grad ? out : in;
 	if (sent != expected)
-		HERE_AND(l, "K10", m->user, "sizes differ: %u sends %lld bytes, %u expects %lld", rank, (long long)sent, x->peer, (long long)expected);
+		HERE_AND(l, "K10", m->user, "sizes differ: %u sends %lld bytes, %u expects %lld", rank,
+			(long long)sent, x->peer, (long long)expected);
 }
 
-static void check_transfer(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, uint32_t *nth)
+static void check_transfer(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x,
+	uint32_t *nth)
 {
 	struct message m;
 
@@ -304,15 +338,21 @@ static void check_transfer(const struct hd_lists *l, uint32_t rank, uint32_t at,
 	uint32_t here = m.send ? m.maker.rank : m.user.rank, there = m.send ? m.user.rank : m.maker.rank;
 
 	if (m.made->seen & bit)
-		HERE(l, "K10", "%s of %u.%u is %s twice", tensor(&m), stage, x->vn, m.send ? "sent" : "received");
+		HERE(l, "K10", "%s of %u.%u is %s twice", tensor(&m), stage, x->vn,
+			m.send ? "sent" : "received");
 	else if (here != rank || there != x->peer)
-		HERE(l, "K10", "%s of %u.%u goes from rank %u to rank %u", tensor(&m), stage, x->vn, m.maker.rank, m.user.rank);
+		HERE(l, "K10", "%s of %u.%u goes from rank %u to rank %u", tensor(&m), stage, x->vn,
+			m.maker.rank, m.user.rank);
 	else if (m.send && at < m.maker.at)
-		HERE(l, "K10", "%s of %u.%u is sent before it is made (#%u)", tensor(&m), stage, x->vn, m.maker.at);
+		HERE(l, "K10", "%s of %u.%u is sent before it is made (#%u)", tensor(&m), stage, x->vn,
+			m.maker.at);
 	else if (!m.send && at > m.user.at)
-		HERE(l, "K10", "%s of %u.%u is received after it is needed (#%u)", tensor(&m), stage, x->vn, m.user.at);
-	else if (!m.send && x->slot && (m.grad ? m.made->slot_g : m.made->slot_a) && (m.grad ? m.made->slot_g : m.made->slot_a) != x->slot)
-		HERE(l, "K10", "%s of %u.%u is sent into slot %u", tensor(&m), stage, x->vn, m.grad ? m.made->slot_g : m.made->slot_a);
+		HERE(l, "K10", "%s of %u.%u is received after it is needed (#%u)", tensor(&m), stage, x->vn,
+			m.user.at);
+	else if (!m.send && x->slot && (m.grad ? m.made->slot_g : m.made->slot_a) &&
+		(m.grad ? m.made->slot_g : m.made->slot_a) != x->slot)
+		HERE(l, "K10", "%s of %u.%u is sent into slot %u", tensor(&m), stage, x->vn,
+			m.grad ? m.made->slot_g : m.made->slot_a);
 	else if (m.send)
 		check_size(l, rank, at, x, stage, &m);
 	m.made->seen |= bit;
@@ -322,7 +362,8 @@ static void check_transfer(const struct hd_lists *l, uint32_t rank, uint32_t at,
 	if (m.send)
 		*place = nth[x->peer]++;
 	else if (*place != nth[x->peer]++)
-		HERE(l, "K9", "rank %u expects the %s of %u.%u but rank %u sends another one first", rank, tensor(&m), stage, x->vn, x->peer);
+		HERE(l, "K9", "rank %u expects the %s of %u.%u but rank %u sends another one first", rank,
+			tensor(&m), stage, x->vn, x->peer);
 }
 
 /* Sends number the messages of their channel, receives compare. */
@@ -343,17 +384,21 @@ static void walk_transfers(const struct hd_lists *l, uint32_t *nth)
 	for (uint32_t s = 0; s < l->s->nstages; s++)
 		for (uint32_t v = 0; v < l->s->nvns; v++) {
 			const struct hd_done *d = hd_done_of(l, s, v);
-			const struct hd_done *next = hd_done_of(l, s + 1 < l->s->nstages ? s + 1 : s, v), *before = hd_done_of(l, s ? s - 1 : s, v);
-			const struct { const char *what; uint16_t sent, got; struct hd_at made, used; } side[] = {
+			const struct hd_done *next = hd_done_of(l, s + 1 < l->s->nstages ? s + 1 : s, v),
+				*before = hd_done_of(l, s ? s - 1 : s, v);
+			const struct { const char *what; uint16_t sent, got; struct hd_at made, used;
+				} side[] = {
 				{ "activation", HD_SENT_A, HD_GOT_A, d->f, next->f }, { "input gradient", HD_SENT_G, HD_GOT_G, d->b, before->b },
 			};
 			for (int i = 0; i < 2; i++) {
 				bool sent = d->seen & side[i].sent, got = d->seen & side[i].got;
 				if (sent && !got)
-					hd_lists_say_drawn(l, "K10", side[i].made.rank, side[i].made.at, side[i].used.rank, side[i].used.at,
+					hd_lists_say_drawn(l, "K10", side[i].made.rank, side[i].made.at,
+						side[i].used.rank, side[i].used.at,
 						"%s of %u.%u is sent and never received", side[i].what, s, v);
 				else if (!sent && (got || side[i].made.rank != side[i].used.rank))
-					hd_lists_say_drawn(l, "K10", side[i].made.rank, side[i].made.at, side[i].used.rank, side[i].used.at,
+					hd_lists_say_drawn(l, "K10", side[i].made.rank, side[i].made.at,
+						side[i].used.rank, side[i].used.at,
 						"%s of %u.%u is received and never sent", side[i].what, s, v);
 			}
 		}
@@ -417,9 +462,11 @@ static bool count_holders(struct hd_lists *l)
 	return last && l->holders;
 }
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory to check a schedule"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory to check a schedule"); }
 
-static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rules *rules, struct hd_diag *diag)
+static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rules *rules,
+	struct hd_diag *diag)
 {
 	const struct hd_schedule *s = l->s;
 	uint64_t nins = 0;
@@ -427,11 +474,14 @@ static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rule
 	for (uint32_t r = 0; r < s->nranks; r++)
 		nins += s->list[r].len;
 	if (s->nvns == 0 || s->nstages == 0) {
-		hd_lists_say_all(l, "K1", "it computes nothing: there is no forward in its %llu instructions", (unsigned long long)nins);
+		hd_lists_say_all(l, "K1", "it computes nothing: there is no forward in its %llu instructions",
+			(unsigned long long)nins);
 		return HD_OK;
 	}
 	if (nins == 0 || (uint64_t)s->nstages * s->nvns > nins) {
-		hd_lists_say_all(l, "K1", "%u stages of %u virtual nodes need more than its %llu instructions", s->nstages, s->nvns, (unsigned long long)nins);
+		hd_lists_say_all(l, "K1",
+			"%u stages of %u virtual nodes need more than its %llu instructions", s->nstages,
+			s->nvns, (unsigned long long)nins);
 		return HD_OK;
 	}
 	uint32_t *nth = hd_arena_take(l->arena, s->nranks, sizeof *nth);
@@ -451,7 +501,8 @@ static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rule
 }
 
 /* `s`: lists of one section. */
-static enum hd_err check_flat(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
+static enum hd_err check_flat(struct hd_lists *l, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules, struct hd_diag *diag)
 {
 	const struct hd_schedule_rules eager = { HD_TRANSPORT_EAGER, 0 };
 	struct hd_lists flat = *l;
@@ -466,8 +517,8 @@ static enum hd_err check_flat(struct hd_lists *l, const struct hd_schedule *s, c
 	return err ? err : check_flush(&flat, rules, diag);
 }
 
-/* The steps that the prologue covers, those whose versions reach back to the initial weights, and two more: what is wrong
- * with the period shows in the second. */
+/* The steps that the prologue covers, those whose versions reach back to the initial weights, and two more:
+ * what is wrong with the period shows in the second. */
 static uint32_t steps_that_show(const struct hd_lists *l, const struct hd_schedule *s)
 {
 	uint64_t back = 0;
@@ -479,11 +530,13 @@ static uint32_t steps_that_show(const struct hd_lists *l, const struct hd_schedu
 	return (uint32_t)(3 + (s->nranks + s->nvns) / s->nvns + (back + s->nvns - 1) / s->nvns);
 }
 
-static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
+static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 	struct hd_schedule run;
-	enum hd_err err = s->nvns ? hd_schedule_unroll(&run, s, steps_that_show(l, s), l->arena, &why) : hd_fail(&why, HD_E_BADPLAN, "it has no instruction");
+	enum hd_err err = s->nvns ? hd_schedule_unroll(&run, s, steps_that_show(l, s), l->arena, &why) :
+		hd_fail(&why, HD_E_BADPLAN, "it has no instruction");
 
 	if (err == HD_E_NOMEM)
 		return no_memory(diag);
@@ -495,16 +548,20 @@ static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s
 		return HD_OK;
 	}
 	if (run.nstages != s->nstages) {
-		hd_lists_say_all(l, "K30", "the period does not repeat: it has %u stages, the other sections name %u", s->nstages, run.nstages);
+		hd_lists_say_all(l, "K30",
+			"the period does not repeat: it has %u stages, the other sections name %u",
+			s->nstages, run.nstages);
 		return HD_OK;
 	}
 	err = check_flat(l, &run, rules, diag);
 	if (!err && !l->report->total && s->update == HD_UPDATE_2BW && s->nvns < s->nranks)
-		hd_lists_say_all(l, "K13", "2bw needs m >= p; m = %u, p = %u; the nearest that works: m = %u", s->nvns, s->nranks, s->nranks);
+		hd_lists_say_all(l, "K13", "2bw needs m >= p; m = %u, p = %u; the nearest that works: m = %u",
+			s->nvns, s->nranks, s->nranks);
 	return err ? err : hd_lists_period(l, hd_schedule_prologue_steps(s), diag);
 }
 
-static enum hd_err check_all(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
+static enum hd_err check_all(struct hd_lists *l, const struct hd_schedule *s,
+	const struct hd_schedule_rules *rules, struct hd_diag *diag)
 {
 	struct hd_stage_rule *rule = hd_arena_take(l->arena, (size_t)s->nstages + 1, sizeof *rule);
 	struct hd_diag why = { "" };
@@ -535,12 +592,14 @@ static enum hd_err check_around(struct hd_lists *l, struct hd_schedule *groups, 
 	return err;
 }
 
-enum hd_err hd_schedule_check(const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_report *report, struct hd_diag *diag)
+enum hd_err hd_schedule_check(const struct hd_schedule *s, const struct hd_schedule_rules *rules,
+	struct hd_report *report, struct hd_diag *diag)
 {
 	return hd_schedule_check_job(s, NULL, rules, report, diag);
 }
 
-enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_schedule_job *job, const struct hd_schedule_rules *rules,
+enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_schedule_job *job,
+	const struct hd_schedule_rules *rules,
 	struct hd_report *report, struct hd_diag *diag)
 {
 	struct hd_report own;

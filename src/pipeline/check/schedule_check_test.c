@@ -1,5 +1,5 @@
-/* The checker of schedules: the outcomes of blocking transfers that the plan documents list, generated schedules, and
- * mutants of legal ones. Each rule by a text that breaks it: schedule_rules_test.c. */
+/* The checker of schedules: the outcomes of blocking transfers that the plan documents list, generated
+ * schedules, and mutants of legal ones. Each rule by a text that breaks it: schedule_rules_test.c. */
 #include "pipeline/schedule_check.h"
 
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static void blocking_transfers_end_or_not_as_documented(void **state)
 		struct hd_report report;
 		enum hd_err err = hd_schedule_check(&all.at[i], &blocking, &report, NULL);
 		bool ok = strstr(all.at[i].heading, "blocking=ok");
-		CHECK((err == HD_OK) == ok, "%s: %s", all.at[i].heading, report.total ? report.at[0].text : "ends");
+		CHECK((err == HD_OK) == ok, "%s: %s", all.at[i].heading,
+			report.total ? report.at[0].text : "ends");
 		CHECK(ok || !strcmp(report.at[0].rule, "K8"), "%s", report.at[0].text);
 	}
 }
@@ -51,11 +52,15 @@ static void generated_schedules_are_accepted(void **state)
 					struct hd_report report;
 					struct hd_schedule s = hd_named_schedule(k->name, p, m, v), whole;
 					enum hd_err err = hd_schedule_check(&s, &eager, &report, NULL);
-					CHECK(err == HD_OK, "%s p %u m %u v %u: %s", k->name, p, m, v, report.at[0].text);
-					const struct hd_schedule_rules few = { HD_TRANSPORT_BUFFERED, v > 1 && m % p ? p + 1 : 2 };
-					assert_int_equal(hd_schedule_complete(&whole, &s, &(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
+					CHECK(err == HD_OK, "%s p %u m %u v %u: %s", k->name, p, m, v,
+						report.at[0].text);
+					const struct hd_schedule_rules few = { HD_TRANSPORT_BUFFERED, v > 1 &&
+						m % p ? p + 1 : 2 };
+					assert_int_equal(hd_schedule_complete(&whole, &s,
+						&(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
 					err = hd_schedule_check_job(&whole, &job, &few, &report, NULL);
-					CHECK(err == HD_OK, "%s p %u m %u v %u, whole: %s", k->name, p, m, v, report.at[0].text);
+					CHECK(err == HD_OK, "%s p %u m %u v %u, whole: %s", k->name, p, m, v,
+						report.at[0].text);
 					hd_arena_reset(&arena);
 				}
 }
@@ -72,14 +77,16 @@ static void enough_buffers_are_enough_and_one_less_is_not(void **state)
 	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_E_BADPLAN);
 	assert_string_equal(report.at[0].rule, "K8");
 	assert_string_equal(report.at[0].text,
-		"plan: with 1 buffers per channel ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #1 RA1.1<0; N = 2 is enough");
+		"plan: with 1 buffers per channel ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, "
+		"rank 1 #1 RA1.1<0; N = 2 is enough");
 	rules.credits = 2;
 	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_OK);
 	rules.credits = 0;                        /* HD_CREDITS */
 	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_OK);
 }
 
-/* Where p divides m one credit is enough, if it comes back each time. (interleaved, p = 2, m = 5 needs two.) */
+/* Where p divides m one credit is enough, if it comes back each time. (interleaved, p = 2, m = 5 needs
+ * two.) */
 static void generated_schedules_end_with_one_credit(void **state)
 {
 	static const struct hd_schedule_rules one = { HD_TRANSPORT_BUFFERED, 1 };
@@ -98,7 +105,8 @@ static void generated_schedules_end_with_one_credit(void **state)
 /* A transport that waits less ends wherever one that waits more ends. */
 static void transports_that_wait_less_end_more_often(void **state)
 {
-	static const struct hd_schedule_rules rules[] = { { HD_TRANSPORT_RENDEZVOUS, 0 }, { HD_TRANSPORT_GROUPED, 0 }, { HD_TRANSPORT_EAGER, 0 } };
+	static const struct hd_schedule_rules rules[] = { { HD_TRANSPORT_RENDEZVOUS, 0 },
+		{ HD_TRANSPORT_GROUPED, 0 }, { HD_TRANSPORT_EAGER, 0 } };
 	uint32_t ends[3] = { 0 };
 
 	(void)state;
@@ -109,7 +117,8 @@ static void transports_that_wait_less_end_more_often(void **state)
 				bool before = false;
 				for (int t = 0; t < 3; t++) {
 					bool now = hd_schedule_check(&s, &rules[t], NULL, NULL) == HD_OK;
-					CHECK(now || !before, "%s p %u m %u: %s", k->name, p, m, hd_transport_names[rules[t].transport]);
+					CHECK(now || !before, "%s p %u m %u: %s", k->name, p, m,
+						hd_transport_names[rules[t].transport]);
 					before = now;
 					ends[t] += now;
 				}
@@ -127,7 +136,9 @@ static void transfers_are_added_once_around_what_needs_them(void **state)
 	assert_int_equal(hd_schedule_comms(&whole, &s, &arena, NULL), HD_OK);
 	hd_text_init(&text, &arena);
 	hd_schedule_print(&whole, &text);
-	assert_string_equal(text.at, "## 1f1b p=2 m=2 stages=2\n0: LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n"
+	assert_string_equal(text.at,
+		"## 1f1b p=2 m=2 stages=2\n0: LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 "
+		"B0.1\n"
 		"1: LD1.0 RA1.0<0 F1.0 B1.0 SG1.0>0 LD1.1 RA1.1<0 F1.1 B1.1 SG1.1>0\n");
 	assert_int_equal(hd_schedule_comms(&again, &whole, &arena, NULL), HD_OK);
 	assert_ptr_equal(again.list, whole.list);
@@ -148,7 +159,8 @@ static bool complete(const struct hd_schedule *s, uint32_t stages, uint32_t vns)
 			n[x->stage * vns + x->vn][x->op - HD_INS_F]++;
 		}
 	for (uint32_t k = 0; k < stages * vns; k++)
-		if (n[k][0] != 1 || !((n[k][1] == 1 && !n[k][2] && !n[k][3]) || (!n[k][1] && n[k][2] == 1 && n[k][3] == 1)))
+		if (n[k][0] != 1 || !((n[k][1] == 1 && !n[k][2] && !n[k][3]) ||
+			(!n[k][1] && n[k][2] == 1 && n[k][3] == 1)))
 			return false;
 	return true;
 }
@@ -160,7 +172,8 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(((uint64_t)(state_of >> 4) * n) >> 28);
 }
 
-/* One change: swapped neighbours, swapped at a distance, dropped, doubled, another number, op, flag or rank. */
+/* One change: swapped neighbours, swapped at a distance, dropped, doubled, another number, op, flag or
+ * rank. */
 static void mutate(struct hd_schedule *s)
 {
 	struct hd_ilist *list = &s->list[draw(s->nranks)], *other = &s->list[draw(s->nranks)];
@@ -170,7 +183,8 @@ static void mutate(struct hd_schedule *s)
 	switch (draw(8)) {
 	case 0: b = a ? a - 1 : 0; /* fallthrough */
 	case 1: list->at[a] = list->at[b]; list->at[b] = kept; break;
-	case 2: memmove(&list->at[a], &list->at[a + 1], (list->len - a - 1) * sizeof kept); list->len--; break;
+	case 2: memmove(&list->at[a], &list->at[a + 1], (list->len - a - 1) * sizeof kept); list->len--;
+		break;
 	case 3: list->at[b] = kept; break;
 	case 4: list->at[a].vn = draw(s->nvns + 1); break;
 	case 5: list->at[a].stage = (uint16_t)draw(s->nstages + 1); break;
@@ -181,7 +195,8 @@ static void mutate(struct hd_schedule *s)
 
 static void mutants_are_refused_or_harmless(void **state)
 {
-	static const char *const names[] = { "1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipev" };
+	static const char *const names[] = { "1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v",
+		"v-half", "v-min", "dualpipev" };
 	const char *asked = getenv("HD_MUTANTS");
 	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : DRAWS(5000), refused = 0;
 
@@ -201,7 +216,8 @@ static void mutants_are_refused_or_harmless(void **state)
 			CHECK(err == HD_E_BADPLAN && report.total && diag.text[0], "mutant %u", k);
 		} else {
 			CHECK(complete(&s, s.nstages, s.nvns), "mutant %u is accepted and not complete", k);
-			CHECK(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena, &diag) == HD_OK, "mutant %u: %s", k, diag.text);
+			CHECK(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena,
+				&diag) == HD_OK, "mutant %u: %s", k, diag.text);
 		}
 		hd_arena_reset(&arena);
 	}

@@ -1,5 +1,5 @@
-/* Computing, moving and pairing (K1 - K10, K23 - K30): lists that break one rule, with all that is said of them, and lists beside
- * them that break none. */
+/* Computing, moving and pairing (K1 - K10, K23 - K30): lists that break one rule, with all that is said of
+ * them, and lists beside them that break none. */
 #include "pipeline/schedule_check.h"
 
 #include <string.h>
@@ -11,10 +11,13 @@
 #include "tests/check.h"
 
 static const struct hd_stage_cost unequal[] = { { .in = 8, .out = 64 }, { .in = 32, .out = 4 } };
-static const struct hd_stage_costs sizes = { .nstages = 2, .stage = (struct hd_stage_cost *)unequal, .ovl = 1, .comm_tax = 1 };
+static const struct hd_stage_costs sizes = { .nstages = 2, .stage = (struct hd_stage_cost *)unequal, .ovl = 1,
+	.comm_tax = 1 };
 static const char *const nodes[] = { "a", "b", "c" };
-static const struct hd_layers lost = { nodes, 3, (const uint32_t[]){ 0, 1, 2 }, (const uint32_t[]){ 0, 2 }, 2, NULL, 0 };
-static const uint32_t one_group[] = { 0, 0 }, three_groups[] = { 0, 0, 1, 1, 2, 2 }, one_and_two[] = { 0, 1, 1 };
+static const struct hd_layers lost = { nodes, 3, (const uint32_t[]){ 0, 1, 2 }, (const uint32_t[]){ 0, 2 }, 2,
+	NULL, 0 };
+static const uint32_t one_group[] = { 0, 0 }, three_groups[] = { 0, 0, 1, 1, 2, 2 },
+	one_and_two[] = { 0, 1, 1 };
 static const int64_t none[] = { 0, 0 }, little[] = { 1, 1 };
 
 /* `said`: all findings, a line each; "" is accepted. */
@@ -326,7 +329,8 @@ static void a_list_breaks_exactly_its_rule(void **state)
 static void half_a_pair_is_none(void **state)
 {
 	enum { BEGIN = HD_INS_PAIR_BEGIN, END = HD_INS_PAIR_END };
-	static const char two[] = "0: F0.0 B0.0 F0.1 B0.1\n", split[] = "0: F0.0 I0.0 F0.1 W0.0 F0.2 I0.1 W0.1 B0.2\n";
+	static const char two[] = "0: F0.0 B0.0 F0.1 B0.1\n",
+		split[] = "0: F0.0 I0.0 F0.1 W0.0 F0.2 I0.1 W0.1 B0.2\n";
 	static const struct { const char *text; uint8_t flags[5]; const char *said; } halves[] = {
 		{ two, { END }, "K25 plan: rank 0, #0 F0.0: the second half of a pair without the first\n" },
 		{ two, { [2] = END }, "K25 plan: rank 0, #2 F0.1: the second half of a pair without the first\n" },
@@ -344,11 +348,13 @@ static void half_a_pair_is_none(void **state)
 		struct hd_schedule s = hd_parsed_schedule(halves[i].text);
 		for (uint32_t at = 0; at < 5 && at < s.list[0].len; at++)
 			s.list[0].at[at].flags |= halves[i].flags[at];
-		CHECK(!strcmp(hd_all_said(&s, NULL, HD_TRANSPORT_EAGER), halves[i].said), "case %zu: %s", i, hd_all_said(&s, NULL, HD_TRANSPORT_EAGER));
+		CHECK(!strcmp(hd_all_said(&s, NULL, HD_TRANSPORT_EAGER), halves[i].said), "case %zu: %s", i,
+			hd_all_said(&s, NULL, HD_TRANSPORT_EAGER));
 	}
 }
 
-/* Stages without virtual nodes, and the reverse, compute nothing; a finding is told once whatever the transport; few virtual nodes are for 2bw alone. */
+/* Stages without virtual nodes, and the reverse, compute nothing; a finding is told once whatever the
+ * transport; few virtual nodes are for 2bw alone. */
 static void what_no_text_says(void **state)
 {
 	struct hd_schedule s = hd_parsed_schedule("0: BAR0\n");
@@ -356,10 +362,12 @@ static void what_no_text_says(void **state)
 
 	(void)state;
 	s.nstages = 1;
-	assert_string_equal(hd_all_said(&s, NULL, HD_TRANSPORT_EAGER), "K1 plan: it computes nothing: there is no forward in its 1 instructions\n");
+	assert_string_equal(hd_all_said(&s, NULL, HD_TRANSPORT_EAGER),
+		"K1 plan: it computes nothing: there is no forward in its 1 instructions\n");
 	s.nstages = 0;
 	s.nvns = 1;
-	assert_string_equal(hd_all_said(&s, NULL, HD_TRANSPORT_EAGER), "K1 plan: it computes nothing: there is no forward in its 1 instructions\n");
+	assert_string_equal(hd_all_said(&s, NULL, HD_TRANSPORT_EAGER),
+		"K1 plan: it computes nothing: there is no forward in its 1 instructions\n");
 	s = hd_parsed_schedule("0: F0.0 B0.0 F0.1\n1: F1.0 B1.0 F1.1 B1.1\n");
 	assert_string_equal(hd_all_said(&s, NULL, HD_TRANSPORT_RENDEZVOUS), "K2 plan: 0.1 has no backward\n");
 	for (int k = 0; k < 2; k++) {
@@ -379,15 +387,18 @@ static void what_cannot_be_simulated_is_no_verdict(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	assert_int_equal(hd_schedule_check_job(&s, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, &report, &diag), HD_E_INVAL);
-	CHECK(report.total == 0 && diag.text[0], "%llu: %s", (unsigned long long)report.total, report.at[0].text);
+	assert_int_equal(hd_schedule_check_job(&s, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 },
+		&report, &diag), HD_E_INVAL);
+	CHECK(report.total == 0 && diag.text[0], "%llu: %s", (unsigned long long)report.total,
+		report.at[0].text);
 }
 
 /* HD_E_NOMEM, and never a verdict: of layers and pipelines, and of a period at each place in turn. */
 static void memory_that_ends_is_no_verdict(void **state)
 {
 	const struct hd_vn_list all = { (const uint32_t[]){ 0 }, 1 };
-	const struct hd_schedule_job jobs[] = { { .layers = &lost }, { .pipeline = &all, .npipelines = 1, .nvns = 1 } };
+	const struct hd_schedule_job jobs[] = { { .layers = &lost },
+		{ .pipeline = &all, .npipelines = 1, .nvns = 1 } };
 	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0\n");
 	enum hd_err err = HD_E_NOMEM;
 	struct hd_report report = { 0 };
@@ -395,7 +406,8 @@ static void memory_that_ends_is_no_verdict(void **state)
 	(void)state;
 	for (int k = 0; k < 2; k++) {
 		hd_alloc_arm(1);
-		err = hd_schedule_check_job(&s, &jobs[k], &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, &report, NULL);
+		err = hd_schedule_check_job(&s, &jobs[k], &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER,
+			0 }, &report, NULL);
 		hd_alloc_arm(0);
 		CHECK(err == HD_E_NOMEM && report.total == 0, "job %d: %d", k, err);
 	}
@@ -404,7 +416,8 @@ static void memory_that_ends_is_no_verdict(void **state)
 	for (size_t budget = 64; err == HD_E_NOMEM; budget += 64) {
 		struct hd_arena short_one;
 		hd_arena_init(&short_one, budget);
-		err = hd_lists_period(&(struct hd_lists){ .s = &s, .report = &report, .arena = &short_one }, hd_schedule_prologue_steps(&s), NULL);
+		err = hd_lists_period(&(struct hd_lists){ .s = &s, .report = &report, .arena = &short_one },
+			hd_schedule_prologue_steps(&s), NULL);
 		hd_arena_finish(&short_one);
 		CHECK(report.total == 0 && (err == HD_OK || err == HD_E_NOMEM), "%zu bytes: %d", budget, err);
 	}
@@ -416,7 +429,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_breaks_exactly_its_rule, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(half_a_pair_is_none, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_no_text_says, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(what_cannot_be_simulated_is_no_verdict, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_cannot_be_simulated_is_no_verdict, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(memory_that_ends_is_no_verdict, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

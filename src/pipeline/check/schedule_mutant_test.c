@@ -1,5 +1,6 @@
 /* Random changes of legal, completed lists: each is refused, or an executor that shares no code with the
- * checker (tests/lists_oracle.inc.h) computes with it what one device computes, under the transport that was checked.
+ * checker (tests/lists_oracle.inc.h) computes with it what one device computes, under the transport that was
+ * checked.
  *
  * HD_MUTANTS: how many; HD_MUTANT: only this one, printed. */
 #include "pipeline/schedule_check.h"
@@ -64,7 +65,8 @@ static void tell_oracle(struct plan *plan, uint32_t m)
 	plan->o.ngroups = plan->job.ntied;
 	for (uint32_t k = 0; k < s->nstages; k++) {
 		plan->o.every[k] = s->update == HD_UPDATE_STASH || s->update == HD_UPDATE_VSYNC ? 1 : m;
-		plan->o.delay[k] = s->update == HD_UPDATE_2BW ? 1 : s->update == HD_UPDATE_VSYNC ? s->nranks - 1 :
+		plan->o.delay[k] = s->update == HD_UPDATE_2BW ? 1 : s->update == HD_UPDATE_VSYNC ?
+			s->nranks - 1 :
 			s->update == HD_UPDATE_STASH ? s->nranks - 1 - k : 0;
 		plan->o.buckets[k] = plan->buckets[k];
 		plan->o.tied[0][k] = plan->holds[k];
@@ -79,7 +81,8 @@ static void make_plan(struct plan *plan)
 {
 	static bool recompute[O_STAGES], offload[O_STAGES];
 	uint32_t kind = draw(NKINDS), p = 1 + draw(O_RANKS), m = p + draw(3), more = draw(8);
-	struct hd_schedule_ask ask = { .name = kinds[kind].name, .p = p, .m = !strcmp(kinds[kind].name, "dualpipev") ? 2 * p : m, .v = kinds[kind].v };
+	struct hd_schedule_ask ask = { .name = kinds[kind].name, .p = p,
+		.m = !strcmp(kinds[kind].name, "dualpipev") ? 2 * p : m, .v = kinds[kind].v };
 	struct hd_schedule bare;
 	struct hd_diag diag = { "" };
 
@@ -96,11 +99,14 @@ static void make_plan(struct plan *plan)
 		plan->buckets[k] = (uint16_t)(1 + draw(2));
 		plan->holds[k] = k == 0 || k + 1 == bare.nstages;
 	}
-	plan->tied[0] = (struct hd_tied_group){ .name = "embedding", .nstages = bare.nstages, .holds = plan->holds };
-	plan->job = (struct hd_schedule_job){ .whole = true, .clips = draw(2), .slots = draw(3), .buckets = plan->buckets, .tied = plan->tied,
+	plan->tied[0] = (struct hd_tied_group){ .name = "embedding", .nstages = bare.nstages,
+		.holds = plan->holds };
+	plan->job = (struct hd_schedule_job){ .whole = true, .clips = draw(2), .slots = draw(3),
+		.buckets = plan->buckets, .tied = plan->tied,
 		.ntied = bare.nstages > 1 ? draw(2) : 0 };
 	plan->job.eager = !bare.prologue && draw(3) == 0;
-	CHECK(hd_schedule_complete(&plan->s, &bare, &(struct hd_passes){ more & 4, recompute, offload, &plan->job }, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_schedule_complete(&plan->s, &bare, &(struct hd_passes){ more & 4, recompute, offload,
+		&plan->job }, &arena, &diag) == HD_OK, "%s", diag.text);
 	if (bare.prologue)
 		plan->steps = 5 + (p - 1 + ask.m - 1) / ask.m;
 	tell_oracle(plan, ask.m);
@@ -111,7 +117,8 @@ static struct hd_ilist *copy_lists(const struct hd_ilist *from, uint32_t n)
 	struct hd_ilist *to = from ? hd_arena_take(&arena, n, sizeof *to) : NULL;
 
 	for (uint32_t r = 0; from && r < n; r++) {
-		to[r] = (struct hd_ilist){ hd_arena_take(&arena, from[r].len + 2, sizeof *to[r].at), from[r].len, from[r].len + 2 };
+		to[r] = (struct hd_ilist){ hd_arena_take(&arena, from[r].len + 2, sizeof *to[r].at),
+			from[r].len, from[r].len + 2 };
 		memcpy(to[r].at, from[r].at, from[r].len * sizeof *to[r].at);
 	}
 	return to;
@@ -180,7 +187,8 @@ static void insert(struct hd_ilist *l, uint32_t at, struct hd_ins x)
 
 static void mutate(struct hd_schedule *s)
 {
-	static const uint8_t kinds_to_forget[] = { HD_INS_TIE, HD_INS_NORM, HD_INS_REL, HD_INS_PIN, HD_INS_RED, HD_INS_VAL, HD_INS_LD, HD_INS_STEP };
+	static const uint8_t kinds_to_forget[] = { HD_INS_TIE, HD_INS_NORM, HD_INS_REL, HD_INS_PIN,
+		HD_INS_RED, HD_INS_VAL, HD_INS_LD, HD_INS_STEP };
 	struct hd_ilist *l = any_list(s), *other = any_list(s);
 	uint32_t a = draw(l->len), b = draw(l->len);
 	struct hd_ins *x = &l->at[a];
@@ -192,12 +200,15 @@ static void mutate(struct hd_schedule *s)
 	case 3: exchange(l, a, b); break;
 	case 4: x->stage = (uint16_t)draw(s->nstages + 1); break;
 	case 5: x->vn = hd_ins_uses(x->op, 'v') ? draw(s->nvns + 1) : x->vn; break;
-	case 6: x->ver = hd_ins_versioned(x) ? hd_ver_of(hd_ver_value(x->ver) + (int32_t)draw(3) - 1) : x->ver; break;
-	case 7: x->peer = x->peer || hd_ins_uses(x->op, '>') || hd_ins_uses(x->op, '<') ? (uint16_t)draw(s->nranks + 1) : 0; break;
+	case 6: x->ver = hd_ins_versioned(x) ? hd_ver_of(hd_ver_value(x->ver) + (int32_t)draw(3) - 1) :
+		x->ver; break;
+	case 7: x->peer = x->peer || hd_ins_uses(x->op, '>') ||
+		hd_ins_uses(x->op, '<') ? (uint16_t)draw(s->nranks + 1) : 0; break;
 	case 8: x->slot = hd_ins_uses(x->op, '#') ? (uint16_t)draw(4) : 0; break;
 	case 9: exchange(l, a, next_like(l, a)); break;
 	case 10: forget(s, kinds_to_forget[draw(8)]); break;
-	case 11: insert(other, draw(other->len + 1), *x); memmove(x, x + 1, (l->len - (uint32_t)(x - l->at) - 1) * sizeof *x); l->len--; break;
+	case 11: insert(other, draw(other->len + 1), *x); memmove(x, x + 1,
+		(l->len - (uint32_t)(x - l->at) - 1) * sizeof *x); l->len--; break;
 	case 12: x->op = (uint8_t)(HD_INS_LD + draw(HD_INS_BAR)); break;
 	default: x->flags ^= (uint8_t)(1u << draw(6)); break;
 	}
@@ -225,9 +236,11 @@ static void completed_lists_compute_what_one_device_does(void **state)
 		struct hd_report report;
 		seed = n * 2654435761u + 99;
 		make_plan(&plan);
-		CHECK(hd_schedule_check_job(&plan.s, &plan.job, &two, &report, NULL) == HD_OK, "plan %u: %s\n%s", n, report.at[0].text,
+		CHECK(hd_schedule_check_job(&plan.s, &plan.job, &two, &report, NULL) == HD_OK,
+			"plan %u: %s\n%s", n, report.at[0].text,
 			hd_printed_schedule(&plan.s));
-		CHECK(harmless(&plan, &plan.s), "plan %u: %s\n%s", n, world->why, hd_printed_schedule(&plan.s));
+		CHECK(harmless(&plan, &plan.s), "plan %u: %s\n%s", n, world->why,
+			hd_printed_schedule(&plan.s));
 		hd_arena_reset(&arena);
 	}
 }
@@ -235,7 +248,8 @@ static void completed_lists_compute_what_one_device_does(void **state)
 static void mutants_are_refused_or_compute_the_same(void **state)
 {
 	const char *asked = getenv("HD_MUTANTS"), *only = getenv("HD_MUTANT");
-	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : DRAWS(100000), refused = 0, same = 0, tried = 0, strict = 0;
+	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : DRAWS(100000), refused = 0, same = 0,
+		tried = 0, strict = 0;
 	struct plan plan = { .steps = 0 };
 
 	(void)state;
@@ -258,7 +272,8 @@ static void mutants_are_refused_or_compute_the_same(void **state)
 		bool fine = err == HD_OK || k % 8 == 0 ? harmless(&plan, &s) : false;
 		CHECK(err || fine, "mutant %u is accepted: %s", k, world->why);
 		if (only)
-			printf("%s, %s\n", err ? report.at[0].text : "accepted", fine ? "harmless" : world->why);
+			printf("%s, %s\n", err ? report.at[0].text : "accepted",
+				fine ? "harmless" : world->why);
 		refused += err != HD_OK;
 		same += err == HD_OK;
 		tried += err != HD_OK && k % 8 == 0;
@@ -266,7 +281,8 @@ static void mutants_are_refused_or_compute_the_same(void **state)
 		if (only)
 			break;
 	}
-	print_message("%u mutants: %u refused, %u accepted and equal to the replay; of %u refused ones tried, %u were harmless\n",
+	print_message("%u mutants: %u refused, %u accepted and equal to the replay; of %u refused ones "
+		"tried, %u were harmless\n",
 		n, refused, same, tried, strict);
 	assert_true(only || (refused > n / 2 && same > 0 && strict < tried / 2));
 }

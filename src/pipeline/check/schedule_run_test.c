@@ -13,7 +13,8 @@
 #define MEET HD_TRANSPORT_RENDEZVOUS
 #define GROUPED HD_TRANSPORT_GROUPED
 
-/* Rank 0 sends its second tensor before it takes the first gradient; rank 1 sends that gradient before it takes the tensor. */
+/* Rank 0 sends its second tensor before it takes the first gradient; rank 1 sends that gradient before it
+ * takes the tensor. */
 #define CROSSED "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 RA1.1<0 F1.1 B1.1 SG1.1>0\n"
 /* The same with a barrier between: no group holds both. */
 #define APART "0: F0.0 SA0.0>1 F0.1 SA0.1>1 BAR0 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 BAR0 RA1.1<0 F1.1 B1.1 SG1.1>0\n"
@@ -22,20 +23,25 @@
 #define PLAIN "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n"
 #define CIRCLE "plan: these instructions wait for each other: "
 
-static const struct { const char *text; enum hd_transport transport; uint32_t credits; const char *rule, *want; } runs[] = {
+static const struct { const char *text; enum hd_transport transport; uint32_t credits; const char *rule,
+	*want; } runs[] = {
 	{ PLAIN, MEET, 0, NULL, "" }, { PLAIN, GROUPED, 0, NULL, "" }, { PLAIN, BUFFERED, 1, NULL, "" },
 	{ CROSSED, EAGER, 0, NULL, "" }, { CROSSED, GROUPED, 0, NULL, "" }, { CROSSED, BUFFERED, 1, NULL, "" },
 	{ CROSSED, MEET, 0, "K8",
-	  "plan: with transport rendezvous ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #3 SG1.0>0; buffered with N = 1 is enough" },
+	  "plan: with transport rendezvous ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #3 "
+	  "SG1.0>0; buffered with N = 1 is enough" },
 	{ APART, EAGER, 0, NULL, "" },
 	{ APART, GROUPED, 0, "K8",
-	  "plan: with transport grouped ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #3 SG1.0>0; buffered with N = 1 is enough" },
+	  "plan: with transport grouped ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #3 "
+	  "SG1.0>0; buffered with N = 1 is enough" },
 	{ AT_ONCE, BUFFERED, 2, NULL, "" }, { AT_ONCE, BUFFERED, 0, NULL, "" },
 	{ AT_ONCE, BUFFERED, 1, "K8",
-	  "plan: with 1 buffers per channel ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #1 RA1.1<0; N = 2 is enough" },
+	  "plan: with 1 buffers per channel ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #1 "
+	  "RA1.1<0; N = 2 is enough" },
 	{ BAR_FIRST, EAGER, 0, NULL, "" },
 	{ BAR_FIRST, MEET, 0, "K8",
-	  "plan: with transport rendezvous ranks 0 and 1 wait for each other: rank 0 #1 SA0.0>1, rank 1 #0 BAR0; buffered with N = 1 is enough" },
+	  "plan: with transport rendezvous ranks 0 and 1 wait for each other: rank 0 #1 SA0.0>1, rank 1 #0 "
+	  "BAR0; buffered with N = 1 is enough" },
 	/* an input gradient is waited for like a whole backward; reading makes none */
 	{ "0: F0.0 I0.0 W0.0 F0.1 I0.1 W0.1\n1: F1.1 I1.1 W1.1 F1.0 I1.0 W1.0\n", EAGER, 0, "K7", CIRCLE "rank 0 #1 I0.0 -> rank 1 #0 F1.1 -> rank 0" },
 	{ "0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1\n1: LD1.0 LD1.1 F1.1 B1.1 F1.0 B1.0\n", EAGER, 0, "K7",
@@ -46,7 +52,8 @@ static const struct { const char *text; enum hd_transport transport; uint32_t cr
 	{ "0: F0.0 B0.0 BAR0\n1: F1.0 B1.0 BAR0\n2: F2.0 B2.0 BAR0\n3: BAR0 F3.0 B3.0\n", EAGER, 0, "K7",
 	  CIRCLE "rank 0 #1 B0.0 -> rank 1 #1 B1.0 -> rank 2 #1 B2.0 -> rank 3 #0 BAR0 -> rank 0" },
 	{ "0: F0.0 B0.0 BAR0\n1: F1.0 B1.0 BAR0\n2: F2.0 B2.0 BAR0\n3: F3.0 B3.0 BAR0\n4: BAR0 F4.0 B4.0\n", EAGER, 0, "K7",
-	  CIRCLE "rank 0 #1 B0.0 -> rank 1 #1 B1.0 -> rank 2 #1 B2.0 -> rank 3 #1 B3.0 -> (1 more) -> rank 0" },
+	  CIRCLE "rank 0 #1 B0.0 -> rank 1 #1 B1.0 -> rank 2 #1 B2.0 -> rank 3 #1 B3.0 -> (1 more) -> rank "
+	  "0" },
 	/* a circle of two beside one that has ended */
 	{ "0: F0.0 F1.0 B1.0 B0.0 BAR0\n1: BAR0 F2.0 B2.0\n2: BAR0\n", EAGER, 0, "K7", CIRCLE "rank 0 #2 B1.0 -> rank 1 #0 BAR0 -> rank 0" },
 	/* NORM, VAL and sums of tied groups are meetings, each its own */
@@ -65,8 +72,10 @@ static void who_waits_for_whom(void **state)
 		struct hd_schedule s = hd_parsed_schedule(runs[i].text);
 		struct hd_report report = { 0 };
 		enum hd_err err = hd_schedule_check(&s, &rules, &report, NULL);
-		CHECK(err == (runs[i].rule ? HD_E_BADPLAN : HD_OK), "case %zu: %s%s", i, runs[i].text, report.at[0].text);
-		CHECK(!runs[i].rule || (!strcmp(report.at[0].rule, runs[i].rule) && !strcmp(report.at[0].text, runs[i].want)),
+		CHECK(err == (runs[i].rule ? HD_E_BADPLAN : HD_OK), "case %zu: %s%s", i, runs[i].text,
+			report.at[0].text);
+		CHECK(!runs[i].rule || (!strcmp(report.at[0].rule, runs[i].rule) &&
+			!strcmp(report.at[0].text, runs[i].want)),
 			"case %zu: %s %s", i, report.at[0].rule, report.at[0].text);
 	}
 }
@@ -77,7 +86,9 @@ static void who_has_ended_is_waited_for(void **state)
 	static const struct hd_schedule_rules eager = { EAGER, 0 };
 	static const struct hd_stage_rule each[] = { { 1, 0 }, { 1, 0 } };
 	const struct hd_schedule_job job = { .rule = each };
-	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0 TIE0 STEP0 F0.1 B0.1 TIE0 STEP0\n1: F1.0 B1.0 TIE0 STEP1 F1.1 B1.1 STEP1\n");
+	struct hd_schedule s =
+		hd_parsed_schedule("0: F0.0 B0.0 TIE0 STEP0 F0.1 B0.1 TIE0 STEP0\n1: F1.0 B1.0 TIE0 STEP1 "
+		"F1.1 B1.1 STEP1\n");
 	struct hd_report report = { 0 };
 
 	(void)state;
@@ -92,22 +103,26 @@ static void memory_that_ends_is_no_verdict(void **state)
 	static const struct hd_schedule_rules meet = { MEET, 0 }, two = { BUFFERED, 2 };
 
 	(void)state;
-	struct hd_schedule wide = hd_named_schedule("1f1b", 24, 480, 1), crossed = hd_parsed_schedule(CROSSED);
+	struct hd_schedule wide = hd_named_schedule("1f1b", 24, 480, 1),
+		crossed = hd_parsed_schedule(CROSSED);
 	for (int k = 0; k < 3; k++) {
 		enum hd_err err = HD_E_NOMEM;
 		for (uint64_t n = 1; err == HD_E_NOMEM; n++) {
 			struct hd_report report;
 			hd_alloc_arm(n);
-			err = hd_schedule_check(k < 2 ? &wide : &crossed, k == 1 ? &two : &meet, &report, NULL);
+			err = hd_schedule_check(k < 2 ? &wide : &crossed, k == 1 ? &two : &meet, &report,
+				NULL);
 			hd_alloc_arm(0);
-			CHECK(err != HD_E_NOMEM || report.total == 0, "schedule %d, request %llu: %s", k, (unsigned long long)n, report.at[0].text);
+			CHECK(err != HD_E_NOMEM || report.total == 0, "schedule %d, request %llu: %s", k,
+				(unsigned long long)n, report.at[0].text);
 		}
 		CHECK(err == (k == 1 ? HD_OK : HD_E_BADPLAN), "schedule %d: %d", k, err);
 	}
 }
 
 /* What the walk over lists leaves for their execution, of lists without findings. */
-static struct hd_lists lists_of(const struct hd_schedule *s, struct hd_arena *memory, struct hd_report *report)
+static struct hd_lists lists_of(const struct hd_schedule *s, struct hd_arena *memory,
+	struct hd_report *report)
 {
 	struct hd_lists l = { .s = s, .arena = memory, .report = report };
 	uint32_t *sent = hd_arena_take(&arena, (size_t)s->nranks * s->nranks * 2, sizeof *sent);
@@ -118,9 +133,11 @@ static struct hd_lists lists_of(const struct hd_schedule *s, struct hd_arena *me
 			const struct hd_ins *x = &s->list[r].at[i];
 			l.transfers |= hd_is_transfer(x->op);
 			if (x->op == HD_INS_SA)
-				hd_done_of(&l, x->stage, x->vn)->nth_a = sent[(r * s->nranks + x->peer) * 2]++;
+				hd_done_of(&l, x->stage, x->vn)->nth_a =
+					sent[(r * s->nranks + x->peer) * 2]++;
 			else if (x->op == HD_INS_SG)
-				hd_done_of(&l, x->stage, x->vn)->nth_g = sent[(r * s->nranks + x->peer) * 2 + 1]++;
+				hd_done_of(&l, x->stage, x->vn)->nth_g =
+					sent[(r * s->nranks + x->peer) * 2 + 1]++;
 			else if (x->op == HD_INS_F)
 				hd_done_of(&l, x->stage, x->vn)->f = (struct hd_at){ i, (uint16_t)r };
 			else if (x->op == HD_INS_B || x->op == HD_INS_I)
@@ -146,14 +163,16 @@ static void a_list_ends_where_it_ends(void **state)
 	assert_int_equal(report.total, 0);
 }
 
-/* The room that is there grows by the least that can be taken: each request in turn is the first that is too large, and those after it that are
- * smaller are not. */
+/* The room that is there grows by the least that can be taken: each request in turn is the first that is too
+ * large, and those after it that are smaller are not. */
 static void room_that_is_too_small_is_no_verdict(void **state)
 {
-	static const struct { const char *text, *name; uint32_t p, m; struct hd_schedule_rules rules; const char *says; } cases[] = {
+	static const struct { const char *text, *name; uint32_t p, m; struct hd_schedule_rules rules;
+		const char *says; } cases[] = {
 		/* stuck: executed again for the fewest buffers */
 		{ CROSSED, NULL, 0, 0, { MEET, 0 },
-		  "plan: with transport rendezvous ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #3 SG1.0>0; buffered with N = 1 is enough" },
+		  "plan: with transport rendezvous ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, "
+		  "rank 1 #3 SG1.0>0; buffered with N = 1 is enough" },
 		{ NULL, "1f1b", 24, 6, { EAGER, 0 }, NULL },                           /* more of ranks than of tensors */
 		{ NULL, "1f1b", 4, 64, { EAGER, 0 }, NULL },                           /* more of tensors */
 		{ NULL, "1f1b", 24, 6, { BUFFERED, 2 }, NULL },                        /* of channels */
@@ -164,7 +183,8 @@ static void room_that_is_too_small_is_no_verdict(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct hd_schedule s = cases[i].name ? hd_named_schedule(cases[i].name, cases[i].p, cases[i].m, 1) : hd_parsed_schedule(cases[i].text);
+		struct hd_schedule s = cases[i].name ? hd_named_schedule(cases[i].name, cases[i].p,
+			cases[i].m, 1) : hd_parsed_schedule(cases[i].text);
 		enum hd_err err = HD_E_NOMEM;
 		uint64_t found = 0;
 		char said[sizeof ((struct hd_report *)0)->at[0].text] = "";
@@ -180,7 +200,8 @@ static void room_that_is_too_small_is_no_verdict(void **state)
 			hd_arena_finish(&little);
 			found = report.total;
 			snprintf(said, sizeof said, "%s", report.at[0].text);
-			CHECK(!err || (err == HD_E_NOMEM && !found && diag.text[0]), "case %zu, %zu bytes: %d, %s", i, bytes, err, report.at[0].text);
+			CHECK(!err || (err == HD_E_NOMEM && !found && diag.text[0]),
+				"case %zu, %zu bytes: %d, %s", i, bytes, err, report.at[0].text);
 		}
 		CHECK(!err && found == (cases[i].says != NULL), "case %zu: %d", i, err);
 		CHECK(!cases[i].says || !strcmp(said, cases[i].says), "case %zu: %s", i, said);

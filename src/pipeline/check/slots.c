@@ -1,4 +1,5 @@
-/* K11: the buffers that receives name. A tensor is needed until its consumer has run; a rank's own order decides. */
+/* K11: the buffers that receives name. A tensor is needed until its consumer has run; a rank's own order
+ * decides. */
 #include <string.h>
 
 #include "pipeline/check/int.h"
@@ -19,7 +20,8 @@ static struct buffer *find(const struct table *t, uint32_t rank, uint32_t peer, 
 	}
 }
 
-static bool receives_into_one(const struct hd_ins *x) { return (x->op == HD_INS_RA || x->op == HD_INS_RG) && x->slot; }
+static bool receives_into_one(const struct hd_ins *x) { return (x->op == HD_INS_RA || x->op == HD_INS_RG) &&
+	x->slot; }
 
 static void receive(const struct hd_lists *l, const struct table *t, uint32_t rank, uint32_t at)
 {
@@ -30,8 +32,10 @@ static void receive(const struct hd_lists *l, const struct table *t, uint32_t ra
 	struct buffer *b = find(t, rank, x->peer, grad, x->slot);
 
 	if (b->of == rank + 1 && b->needed_at > at)
-		hd_lists_say_both(l, "K11", rank, at, rank, b->needed_at, "slot %u still holds %u.%u, needed by #%u", x->slot, b->stage, b->vn, b->needed_at);
-	*b = (struct buffer){ rank + 1, x->peer, stage, x->vn, at, grad ? user->b.at : user->f.at, x->slot, grad };
+		hd_lists_say_both(l, "K11", rank, at, rank, b->needed_at,
+			"slot %u still holds %u.%u, needed by #%u", x->slot, b->stage, b->vn, b->needed_at);
+	*b = (struct buffer){ rank + 1, x->peer, stage, x->vn, at, grad ? user->b.at : user->f.at, x->slot,
+		grad };
 }
 
 enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag)
@@ -47,7 +51,8 @@ enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag)
 				continue;
 			n++;
 			if (slots && x->slot > slots)
-				hd_lists_say(l, "K4", r, i, "slot %u does not exist (there are %u, from 1)", x->slot, slots);
+				hd_lists_say(l, "K4", r, i, "slot %u does not exist (there are %u, from 1)",
+					x->slot, slots);
 		}
 		most = n > most ? n : most;
 	}

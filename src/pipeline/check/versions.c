@@ -33,7 +33,8 @@ struct walk {
 	uint32_t *here, nhere;                    /* stages of the rank at hand */
 	uint32_t *held;                           /* [stages] the last rank (+ 1) with a forward of it */
 	uint32_t rank, at;
-	uint32_t *open_tie, nnamed;               /* [nnamed] where no job says what is tied: TIE (+ 1) of the rank that no update followed yet */
+	/* [nnamed] where no job says what is tied: TIE (+ 1) of the rank that no update followed yet */
+	uint32_t *open_tie, nnamed;
 	uint32_t nnorms, norm_at, nvals, val_at, nopen;
 	bool implied, together;                   /* together: all stages are updated at once */
 	bool norms;                               /* the rank at hand takes a norm somewhere */
@@ -42,7 +43,8 @@ struct walk {
 #define HERE(w, rule, ...) hd_lists_say((w)->l, rule, (w)->rank, (w)->at, __VA_ARGS__)
 #define HERE_AND(w, rule, other, ...) hd_lists_say_both((w)->l, rule, (w)->rank, (w)->at, (w)->rank, other, __VA_ARGS__)
 
-/* Its own place, or where a version that stays longer has pushed it; where it is nowhere, one that may be had for it: K14 leaves one. */
+/* Its own place, or where a version that stays longer has pushed it; where it is nowhere, one that may be
+ * had for it: K14 leaves one. */
 static struct version *version_of(const struct state *st, int32_t number)
 {
 	struct version *own = &st->version[(uint32_t)number % st->nversions], *may = own;
@@ -66,7 +68,8 @@ static bool is_pinned(const struct state *st, int32_t number)
 	return v->number == number && v->pins;
 }
 
-static bool is_there(const struct state *st, int32_t number) { return number == st->made || is_pinned(st, number); }
+static bool is_there(const struct state *st, int32_t number) { return number == st->made ||
+	is_pinned(st, number); }
 
 static struct state *state_of(struct walk *w, uint32_t stage)
 {
@@ -92,7 +95,8 @@ static int32_t rule_of(const struct walk *w, const struct hd_ins *x)
 	return u > 0 ? u : 0;
 }
 
-static uint32_t updates_of(const struct walk *w, uint32_t stage) { return w->l->s->nvns / w->rule[stage].every; }
+static uint32_t updates_of(const struct walk *w,
+	uint32_t stage) { return w->l->s->nvns / w->rule[stage].every; }
 
 /* ---- versions */
 
@@ -114,12 +118,16 @@ static void say_not_made(const struct walk *w, uint32_t stage, int32_t u, uint32
 	char more[120] = "";
 
 	if (w->l->update == HD_UPDATE_2BW && w->l->step_vns < s->nranks)
-		snprintf(more, sizeof more, "; 2bw needs m >= p; m = %u, p = %u; the nearest that works: m = %u",
+		snprintf(more, sizeof more,
+			"; 2bw needs m >= p; m = %u, p = %u; the nearest that works: m = %u",
 			w->l->step_vns, s->nranks, s->nranks);
 	if (other == NEVER)
-		HERE(w, "K13", "version %d of stage %u is not made yet: its update comes after #%u%s", u, stage, w->at, more);
+		HERE(w, "K13", "version %d of stage %u is not made yet: its update comes after #%u%s", u,
+			stage, w->at, more);
 	else
-		HERE_AND(w, "K13", other, "version %d of stage %u is not made yet: its update comes after #%u%s", u, stage, w->at, more);
+		HERE_AND(w, "K13", other,
+			"version %d of stage %u is not made yet: its update comes after #%u%s", u, stage,
+			w->at, more);
 }
 
 static void need_version(const struct walk *w, const struct state *st, uint32_t stage, int32_t u)
@@ -131,7 +139,8 @@ static void need_version(const struct walk *w, const struct state *st, uint32_t 
 	else if (!is_there(st, u)) {
 		const struct version *v = version_of(st, u);
 		uint32_t gone = v->number == u ? v->gone_at : st->made_at;
-		HERE_AND(w, "K15", gone, "version %d of stage %u is used after its release at #%u", u, stage, gone);
+		HERE_AND(w, "K15", gone, "version %d of stage %u is used after its release at #%u", u, stage,
+			gone);
 	}
 }
 
@@ -156,7 +165,8 @@ static void use_version(struct walk *w, const struct hd_ins *x, const struct sta
 	int32_t want = rule_of(w, x);
 
 	if (x->flags & HD_INS_VERSIONED && hd_ver_value(x->ver) != want) {
-		HERE(w, "K12", "virtual node %u must use version %d of stage %u, the list uses %d", x->vn, want, x->stage, hd_ver_value(x->ver));
+		HERE(w, "K12", "virtual node %u must use version %d of stage %u, the list uses %d", x->vn,
+			want, x->stage, hd_ver_value(x->ver));
 		return;
 	}
 	if (w->implied) {
@@ -165,7 +175,8 @@ static void use_version(struct walk *w, const struct hd_ins *x, const struct sta
 	}
 	need_version(w, st, x->stage, want);
 	if (st->eager && want == st->made)
-		HERE_AND(w, "K21", st->made_at, "version %d of stage %u is used before it is validated", want, x->stage);
+		HERE_AND(w, "K21", st->made_at, "version %d of stage %u is used before it is validated", want,
+			x->stage);
 }
 
 static void pin(struct walk *w, const struct hd_ins *x, struct state *st, bool keep)
@@ -206,7 +217,8 @@ static void make_version(struct walk *w, struct state *st, uint32_t stage, bool 
 	for (uint32_t i = 0; i < st->nversions; i++)
 		live += st->version[i].pins && st->version[i].number != st->made;
 	if (live > allowed)
-		HERE(w, "K14", "stage %u would keep %u versions at #%u, the job allows %u", stage, live, w->at, allowed);
+		HERE(w, "K14", "stage %u would keep %u versions at #%u, the job allows %u", stage, live,
+			w->at, allowed);
 }
 
 /* ---- gradients and what is done with them */
@@ -220,19 +232,23 @@ static void gradient(struct walk *w, const struct hd_ins *x, struct state *st)
 	if (w->implied)
 		return;
 	if ((int32_t)u <= st->made) {
-		hd_lists_say_both(w->l, "K16", w->rank, st->made_at, w->rank, w->at, "update %d of stage %u happens before the gradient of virtual node %u",
+		hd_lists_say_both(w->l, "K16", w->rank, st->made_at, w->rank, w->at,
+			"update %d of stage %u happens before the gradient of virtual node %u",
 			st->made, x->stage, x->vn);
 		return;
 	}
 	if ((int32_t)u == st->made + 1 && st->nbuckets)
 		hd_lists_say_both(w->l, "K16", w->rank, st->red_at, w->rank, w->at,
-			"the reduction of stage %u must stand between its last gradient (#%u) and its update", x->stage, w->at);
+			"the reduction of stage %u must stand between its last gradient (#%u) and its update",
+			x->stage, w->at);
 	for (uint32_t g = 0; g < w->job->ntied; g++)
 		if (w->job->tied[g].holds[x->stage] && w->tie_rank[g] == w->rank + 1 && w->nties[g] >= u)
 			hd_lists_say_both(w->l, "K19", w->rank, w->tie_at[g], w->rank, w->at,
-				"%s is summed before the gradient of virtual node %u", w->job->tied[g].name, x->vn);
+				"%s is summed before the gradient of virtual node %u", w->job->tied[g].name,
+				x->vn);
 	if (w->together && w->nvals >= u)
-		hd_lists_say_both(w->l, "K21", w->rank, w->val_at, w->rank, w->at, "version %u is validated before the gradient of virtual node %u", u, x->vn);
+		hd_lists_say_both(w->l, "K21", w->rank, w->val_at, w->rank, w->at,
+			"version %u is validated before the gradient of virtual node %u", u, x->vn);
 	if (w->together && w->nnorms >= u)
 		hd_lists_say_both(w->l, "K20", w->rank, w->norm_at, w->rank, w->at,
 			"the norm is taken before the gradient of virtual node %u", x->vn);
@@ -243,7 +259,9 @@ static void reduce(struct walk *w, const struct hd_ins *x, struct state *st)
 	uint32_t u = (uint32_t)st->made + 1, n = hd_buckets_of(w->job, x->stage);
 
 	if (u > updates_of(w, x->stage)) {
-		HERE_AND(w, "K16", st->made_at, "the reduction of stage %u must stand between its last gradient (#%u) and its update (#%u)",
+		HERE_AND(w, "K16", st->made_at,
+			"the reduction of stage %u must stand between its last gradient (#%u) and its "
+			"update (#%u)",
 			x->stage, st->grad_at, st->made_at);
 		return;
 	}
@@ -287,7 +305,8 @@ static void close_ties(struct walk *w, bool updated)
 		if (!w->open_tie[g])
 			continue;
 		if (!updated)
-			hd_lists_say(w->l, "K19", w->rank, w->open_tie[g] - 1, "no update follows the sum of tied group %u", g);
+			hd_lists_say(w->l, "K19", w->rank, w->open_tie[g] - 1,
+				"no update follows the sum of tied group %u", g);
 		w->open_tie[g] = 0;
 		w->nopen--;
 	}
@@ -333,7 +352,8 @@ static void say_untied(const struct walk *w, const struct hd_tied_group *group, 
 
 	for (uint32_t s = 0; s < w->l->s->nstages; s++)
 		other = group->holds[s] && other == stage ? s : other;
-	HERE(w, "K19", "%s is shared by stages %u and %u but no TIE joins them", group->name, other < stage ? other : stage, other < stage ? stage : other);
+	HERE(w, "K19", "%s is shared by stages %u and %u but no TIE joins them", group->name,
+		other < stage ? other : stage, other < stage ? stage : other);
 }
 
 static void update(struct walk *w, const struct hd_ins *x, struct state *st)
@@ -347,7 +367,8 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 		else if (u > st->made && x->ver != HD_VER_RULE)
 			HERE(w, "K17", "version %d is made before version %d", u, u - 1);
 		else
-			HERE_AND(w, "K16", st->made_at, "update %d of stage %u happens twice", u <= st->made ? u : st->made, x->stage);
+			HERE_AND(w, "K16", st->made_at, "update %d of stage %u happens twice",
+				u <= st->made ? u : st->made, x->stage);
 		return;
 	}
 	if (u > st->made + 1) {
@@ -356,24 +377,31 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 	}
 	uint32_t nholders = w->l->holders ? w->l->holders[x->stage] : 1, n = hd_buckets_of(w->job, x->stage);
 	if ((nholders > 1 || w->job->npipelines > 1) && st->nbuckets == 0)
-		HERE(w, "K18", "stage %u has %u replicas and no RED", x->stage, nholders > 1 ? nholders : w->job->npipelines);
+		HERE(w, "K18", "stage %u has %u replicas and no RED", x->stage,
+			nholders > 1 ? nholders : w->job->npipelines);
 	else if (st->nbuckets && st->nbuckets < n)
-		HERE_AND(w, "K18", st->red_at, "only %u of the %u buckets of stage %u are reduced", st->nbuckets, n, x->stage);
+		HERE_AND(w, "K18", st->red_at, "only %u of the %u buckets of stage %u are reduced",
+			st->nbuckets, n, x->stage);
 	else if (st->nbuckets && nholders == 1 && w->job->npipelines == 1)
-		HERE_AND(w, "K18", st->red_at, "stage %u has one holder: there is nothing to reduce", x->stage);
+		HERE_AND(w, "K18", st->red_at, "stage %u has one holder: there is nothing to reduce",
+			x->stage);
 	for (uint32_t g = 0; g < w->job->ntied; g++)
-		if (w->job->tied[g].holds[x->stage] && (w->tie_rank[g] != w->rank + 1 || w->nties[g] < (uint32_t)u))
+		if (w->job->tied[g].holds[x->stage] && (w->tie_rank[g] != w->rank + 1 ||
+			w->nties[g] < (uint32_t)u))
 			say_untied(w, &w->job->tied[g], x->stage);
 	if (w->job->clips && !eager && w->nnorms < (uint32_t)u)
 		HERE(w, "K20", "the job clips gradients but no NORM (or VAL) precedes the commit");
 	else if (w->norms && w->together && !eager && w->nnorms < (uint32_t)u)
 		HERE(w, "K20", "update %d of stage %u happens before its NORM", u, x->stage);
 	if (eager && w->together && w->nvals >= (uint32_t)u)
-		HERE_AND(w, "K21", w->val_at, "version %d is validated before stage %u makes it", u, x->stage);
+		HERE_AND(w, "K21", w->val_at, "version %d is validated before stage %u makes it", u,
+			x->stage);
 	if (st->eager)
-		hd_lists_say_both(w->l, "K21", w->rank, st->made_at, w->rank, w->at, "STEP! of version %d is never validated", st->made);
+		hd_lists_say_both(w->l, "K21", w->rank, st->made_at, w->rank, w->at,
+			"STEP! of version %d is never validated", st->made);
 	if (eager && !is_pinned(st, st->made))
-		HERE(w, "K15", "an eager update must be able to go back: pin version %d of stage %u", st->made, x->stage);
+		HERE(w, "K15", "an eager update must be able to go back: pin version %d of stage %u",
+			st->made, x->stage);
 	make_version(w, st, x->stage, eager);
 	st->nbuckets = 0;
 	close_ties(w, true);
@@ -391,7 +419,8 @@ static void validate(struct walk *w, const struct hd_ins *x)
 		st->eager = false;
 		if (!is_there(st, st->made - 1)) {
 			uint32_t gone = version_of(st, st->made - 1)->gone_at;
-			HERE_AND(w, "K15", gone, "version %d of stage %u is used after its release at #%u", st->made - 1, w->here[i], gone);
+			HERE_AND(w, "K15", gone, "version %d of stage %u is used after its release at #%u",
+				st->made - 1, w->here[i], gone);
 		}
 	}
 	w->nvals++;
@@ -416,7 +445,8 @@ static void visit(struct walk *w, const struct hd_ins *x)
 
 	if (of_stage && w->held[x->stage] != w->rank + 1) {
 		if (!hd_ins_uses(x->op, 'v'))
-			HERE(w, "K3", "stage %u lives on rank %u, not here", x->stage, w->l->s->place[x->stage]);
+			HERE(w, "K3", "stage %u lives on rank %u, not here", x->stage,
+				w->l->s->place[x->stage]);
 		return;
 	}
 	struct state *st = of_stage ? state_of(w, x->stage) : NULL;
@@ -443,13 +473,17 @@ static void end_of_list(struct walk *w)
 		const struct state *st = &w->state[w->here[i]];
 		uint32_t s = w->here[i];
 		if (!w->implied && st->made < (int32_t)updates_of(w, s))
-			hd_lists_say_drawn(l, "K16", w->rank, st->grad_at, w->rank, HD_NOWHERE, "rank %u: update %d of stage %u never happens", w->rank,
+			hd_lists_say_drawn(l, "K16", w->rank, st->grad_at, w->rank, HD_NOWHERE,
+				"rank %u: update %d of stage %u never happens", w->rank,
 				st->made + 1, s);
 		if (st->eager)
-			hd_lists_say(l, "K21", w->rank, st->made_at, "STEP! of version %d is never validated", st->made);
+			hd_lists_say(l, "K21", w->rank, st->made_at, "STEP! of version %d is never validated",
+				st->made);
 		for (uint32_t v = 0; v < st->nversions; v++)
 			if (st->version[v].pins)
-				hd_lists_say_all(l, "K15", "rank %u: version %d of stage %u is never released", w->rank, st->version[v].number, s);
+				hd_lists_say_all(l, "K15",
+					"rank %u: version %d of stage %u is never released", w->rank,
+					st->version[v].number, s);
 	}
 }
 
@@ -459,9 +493,11 @@ static void compare_meetings(const struct walk *w, uint32_t *nnorms, uint32_t *n
 	if (!w->nhere)
 		return;
 	if (*nnorms != NEVER && *nnorms != w->nnorms)
-		hd_lists_say_all(w->l, "K20", "rank %u has %u NORM, others have %u: it is a meeting of all", w->rank, w->nnorms, *nnorms);
+		hd_lists_say_all(w->l, "K20", "rank %u has %u NORM, others have %u: it is a meeting of all",
+			w->rank, w->nnorms, *nnorms);
 	else if (*nvals != NEVER && *nvals != w->nvals)
-		hd_lists_say_all(w->l, "K21", "rank %u has %u VAL, others have %u: it is a meeting of all", w->rank, w->nvals, *nvals);
+		hd_lists_say_all(w->l, "K21", "rank %u has %u VAL, others have %u: it is a meeting of all",
+			w->rank, w->nvals, *nvals);
 	*nnorms = w->nnorms;
 	*nvals = w->nvals;
 }
@@ -482,7 +518,8 @@ static bool reduces(const struct hd_ilist *list, const struct hd_ins *what)
 	return at < list->len;
 }
 
-/* Each rank beside the first holder of what it reduces first: where both reduce two buckets, they do it in one order. */
+/* Each rank beside the first holder of what it reduces first: where both reduce two buckets, they do it in
+ * one order. */
 static void compare_reductions(const struct hd_lists *l)
 {
 	for (uint32_t r = 0; r < l->s->nranks; r++) {
@@ -492,13 +529,16 @@ static void compare_reductions(const struct hd_lists *l)
 			continue;
 		const struct hd_ilist *first = &l->s->list[lead];
 		uint32_t other = next_red(first, 0);
-		while (at < mine->len && other < first->len && mine->at[at].stage == first->at[other].stage && mine->at[at].slot == first->at[other].slot) {
+		while (at < mine->len && other < first->len && mine->at[at].stage == first->at[other].stage &&
+			mine->at[at].slot == first->at[other].slot) {
 			at = next_red(mine, at + 1);
 			other = next_red(first, other + 1);
 		}
-		if (at < mine->len && other < first->len && reduces(mine, &first->at[other]) && reduces(first, &mine->at[at]))
+		if (at < mine->len && other < first->len && reduces(mine, &first->at[other]) &&
+			reduces(first, &mine->at[at]))
 			hd_lists_say_both(l, "K18", r, at, lead, other,
-				"replicas reduce buckets in different order: rank %u starts with stage %u, rank %u with stage %u",
+				"replicas reduce buckets in different order: rank %u starts with stage %u, "
+				"rank %u with stage %u",
 				lead, first->at[other].stage, r, mine->at[at].stage);
 	}
 }
@@ -544,7 +584,8 @@ static bool take(struct walk *w, struct hd_arena *arena)
 		/* one more than may live, and one for where the last went */
 		uint32_t most = updates_of(w, k) + 1;
 		w->state[k].nversions = w->rule[k].delay + 3 < most ? w->rule[k].delay + 3 : most;
-		if (!(w->state[k].version = hd_arena_take(arena, w->state[k].nversions, sizeof *w->state[k].version)))
+		if (!(w->state[k].version = hd_arena_take(arena, w->state[k].nversions,
+			sizeof *w->state[k].version)))
 			return false;
 	}
 	return true;
@@ -560,7 +601,8 @@ static void check_together(struct walk *w)
 		w->together = false;
 		if (w->job->clips)
 			hd_lists_say_all(w->l, "K20",
-				"the job clips gradients, so all stages are updated together: stage 0 is every %u virtual nodes, stage %u every %u",
+				"the job clips gradients, so all stages are updated together: stage 0 is "
+				"every %u virtual nodes, stage %u every %u",
 				w->rule[0].every, s, w->rule[s].every);
 		return;
 	}

@@ -1,5 +1,5 @@
-/* Versions, gradients and updates (K12 - K21): lists that break one rule, with all that is said of them, and lists beside
- * them that break none. */
+/* Versions, gradients and updates (K12 - K21): lists that break one rule, with all that is said of them, and
+ * lists beside them that break none. */
 #include "pipeline/schedule_check.h"
 
 #include <string.h>
@@ -8,11 +8,14 @@
 #include "pipeline/testing_said.h"
 #include "tests/check.h"
 
-static const struct hd_stage_rule each[] = { { 1, 0 }, { 1, 0 }, { 1, 0 } }, later[] = { { 1, 1 } }, flush[] = { { 0, 0 } },
+static const struct hd_stage_rule each[] = { { 1, 0 }, { 1, 0 }, { 1, 0 } }, later[] = { { 1, 1 } },
+	flush[] = { { 0, 0 } },
 	apart[] = { { 1, 0 }, { 2, 0 } }, apart_too[] = { { 2, 0 }, { 1, 0 } };
 #define GROUP(...) { .name = "head", .nstages = 3, .holds = (bool[]){ __VA_ARGS__ } }
-static const struct hd_tied_group both[] = { GROUP(true, true, false) }, ends[] = { GROUP(true, false, true) },
-	last_two[] = { GROUP(false, true, true) }, all[] = { GROUP(true, true, true) }, first[] = { GROUP(true, false, false) };
+static const struct hd_tied_group both[] = { GROUP(true, true, false) },
+	ends[] = { GROUP(true, false, true) },
+	last_two[] = { GROUP(false, true, true) }, all[] = { GROUP(true, true, true) },
+	first[] = { GROUP(true, false, false) };
 
 #define TIED(group) .tied = (group), .ntied = 1
 
@@ -86,7 +89,8 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	  "1: F2.0 B2.0 RED2 TIE0 STEP2\n", { TIED(last_two), .npipelines = 2 }, "" },
 	/* sums of the update before do not count */
 	{ "0: F0.0 B0.0 RED0 TIE0 STEP0 F0.1 B0.1 RED0 TIE0 STEP0\n"
-	  "1: F1.0 B1.0 RED1 TIE0 STEP1 F1.1 B1.1 RED1 TIE0 STEP1\n", { TIED(both), .rule = each, .npipelines = 2 }, "" },
+	  "1: F1.0 B1.0 RED1 TIE0 STEP1 F1.1 B1.1 RED1 TIE0 STEP1\n",
+	  { TIED(both), .rule = each, .npipelines = 2 }, "" },
 	{ "0: F0.0 B0.0 TIE0 RED0 STEP0\n"
 	  "1: F1.0 B1.0 RED1 TIE0 STEP1\n", { TIED(both), .npipelines = 2 },
 	  "K19 plan: rank 0, #2 TIE0: head is summed before stage 0 is reduced [rank 0, #3 RED0]\n" },
@@ -219,7 +223,8 @@ static void memory_that_ends_is_no_verdict(void **state)
 		hd_arena_init(&little, budget);
 		const struct hd_lists l = { .s = &s, .rule = rule, .report = &report, .arena = &little };
 		err = hd_lists_versions(&l, NULL);
-		CHECK(report.total == 0 && (err == HD_OK || err == HD_E_NOMEM), "%zu bytes: %d: %s", budget, err, report.at[0].text);
+		CHECK(report.total == 0 && (err == HD_OK || err == HD_E_NOMEM), "%zu bytes: %d: %s", budget,
+			err, report.at[0].text);
 		hd_arena_finish(&little);
 	}
 }

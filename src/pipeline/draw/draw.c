@@ -60,7 +60,9 @@ enum hd_err hd_draw_text(const struct hd_sim *sim, struct hd_text *text, struct 
 	char word[24];
 
 	if (cells == 0 || cells > HD_DRAW_CELLS)
-		return hd_fail(diag, HD_E_INVAL, "as text it is %lld cells wide; %d are the most: draw a picture (-o FILE.svg) or fewer virtual nodes",
+		return hd_fail(diag, HD_E_INVAL,
+			"as text it is %lld cells wide; %d are the most: draw a picture (-o FILE.svg) or "
+			"fewer virtual nodes",
 			(long long)cells, HD_DRAW_CELLS);
 	char *row = hd_arena_take(text->arena, (size_t)cells * f.width + 1, 1);
 	if (!row)
@@ -76,7 +78,8 @@ enum hd_err hd_draw_text(const struct hd_sim *sim, struct hd_text *text, struct 
 			bool half = ins->flags & HD_INS_PAIR_END;
 			size_t n = (size_t)((span.end - span.start) / f.cell), skip = half ? n / 2 : 0;
 			label(sim, ins, word);
-			put_span(row + ((size_t)(span.start / f.cell) + skip) * f.width, n - skip, f.width, word, ins->flags & HD_INS_PAIR);
+			put_span(row + ((size_t)(span.start / f.cell) + skip) * f.width, n - skip, f.width,
+				word, ins->flags & HD_INS_PAIR);
 		}
 		hd_text_addf(text, "%4u |%.*s|\n", r, (int)((size_t)cells * f.width), row);
 	}
@@ -92,10 +95,12 @@ static const struct { uint8_t op; const char *fill, *name; } fills[] = {
 };
 enum { NFILLS = sizeof fills / sizeof fills[0], LINE = 28, LEFT = 60, TOP = 40, WIDE = 1600 };
 
-static void put_box(const struct hd_sim *sim, uint32_t r, const struct hd_ins *ins, struct hd_sim_span span, double scale, struct hd_text *text)
+static void put_box(const struct hd_sim *sim, uint32_t r, const struct hd_ins *ins, struct hd_sim_span span,
+	double scale, struct hd_text *text)
 {
 	bool first = ins->flags & HD_INS_PAIR_BEGIN, second = ins->flags & HD_INS_PAIR_END;
-	double x = LEFT + (double)span.start * scale, w = (double)(span.end - span.start) * scale, h = LINE - 4;
+	double x = LEFT + (double)span.start * scale, w = (double)(span.end - span.start) * scale,
+		h = LINE - 4;
 	double y = TOP + (double)r * LINE + (second ? h / 2 : 0);
 	const char *fill = "#bab0ac";
 	char word[24];
@@ -105,46 +110,65 @@ static void put_box(const struct hd_sim *sim, uint32_t r, const struct hd_ins *i
 			fill = fills[i].fill;
 	label(sim, ins, word);
 	h = first || second ? h / 2 : h;
-	hd_text_addf(text, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"0.5\""
-		" fill-opacity=\"%s\"><title>rank %u %s, %g to %g</title></rect>\n", x, y, w, h, fill, ins->stage >= sim->ran.nranks ? "0.65" : "1", r, word,
+	hd_text_addf(text,
+		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"#fff\" "
+		"stroke-width=\"0.5\""
+		" fill-opacity=\"%s\"><title>rank %u %s, %g to %g</title></rect>\n", x, y, w, h, fill,
+		ins->stage >= sim->ran.nranks ? "0.65" : "1", r, word,
 		hd_sim_units(sim, span.start), hd_sim_units(sim, span.end));
 	if (w > 14)
-		hd_text_addf(text, "<text x=\"%.2f\" y=\"%.2f\">%d</text>\n", x + w / 2, y + h / 2 + 3.5, (int32_t)ins->vn);
+		hd_text_addf(text, "<text x=\"%.2f\" y=\"%.2f\">%d</text>\n", x + w / 2, y + h / 2 + 3.5,
+			(int32_t)ins->vn);
 }
 
-/* Why a rank stands still, as letters and as pale boxes behind the instructions. The drain is what is left. */
+/* Why a rank stands still, as letters and as pale boxes behind the instructions. The drain is what is
+ * left. */
 static const struct { char letter; const char *fill; } idles[HD_NIDLES] = {
-	[HD_IDLE_WARM_UP] = { 'w', "#f2f2f2" }, [HD_IDLE_DRAIN] = { ' ', "#f2f2f2" }, [HD_IDLE_DEPENDENCY] = { '.', "#e0e0e0" },
+	[HD_IDLE_WARM_UP] = { 'w', "#f2f2f2" }, [HD_IDLE_DRAIN] = { ' ', "#f2f2f2" },
+		[HD_IDLE_DEPENDENCY] = { '.', "#e0e0e0" },
 	[HD_IDLE_TRANSFER] = { 't', "#f6c6c7" }, [HD_IDLE_CREDIT] = { 'c', "#d4a6c8" },
 };
 
-static void put_waits(const struct hd_sim *sim, uint32_t r, const struct hd_sim_waits *waits, double scale, struct hd_text *text)
+static void put_waits(const struct hd_sim *sim, uint32_t r, const struct hd_sim_waits *waits, double scale,
+	struct hd_text *text)
 {
 	for (uint32_t k = 0; k < waits->n; k++) {
 		const struct hd_sim_wait *w = &waits->at[k];
-		hd_text_addf(text, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>rank %u waits: %s, %g to %g</title></rect>\n",
-			LEFT + (double)w->start * scale, TOP + (double)r * LINE, (double)(w->end - w->start) * scale, (double)LINE - 4, idles[w->why].fill, r,
+		hd_text_addf(text,
+			"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>rank "
+			"%u waits: %s, %g to %g</title></rect>\n",
+			LEFT + (double)w->start * scale, TOP + (double)r * LINE,
+			(double)(w->end - w->start) * scale, (double)LINE - 4, idles[w->why].fill, r,
 			hd_idle_names[w->why], hd_sim_units(sim, w->start), hd_sim_units(sim, w->end));
 	}
 }
 
-static enum hd_err draw_svg(const struct hd_sim *sim, const struct hd_sim_waits *waits, struct hd_text *text, struct hd_diag *diag)
+static enum hd_err draw_svg(const struct hd_sim *sim, const struct hd_sim_waits *waits, struct hd_text *text,
+	struct hd_diag *diag)
 {
 	double scale = sim->makespan ? (double)WIDE / (double)sim->makespan : 0;
 	int height = TOP + (int)sim->ran.nranks * LINE + 10;
 
 	if (sim->nins > HD_DRAW_BOXES)
-		return hd_fail(diag, HD_E_INVAL, "a picture of %llu instructions: %d are the most", (unsigned long long)sim->nins, HD_DRAW_BOXES);
-	hd_text_addf(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"10\""
+		return hd_fail(diag, HD_E_INVAL, "a picture of %llu instructions: %d are the most",
+			(unsigned long long)sim->nins, HD_DRAW_BOXES);
+	hd_text_addf(text,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		"font-family=\"sans-serif\" font-size=\"10\""
 		" text-anchor=\"middle\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", LEFT + WIDE + 20, height);
 	for (int i = 0; i < NFILLS; i++)
-		hd_text_addf(text, "<rect x=\"%d\" y=\"12\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%d\" y=\"22\" text-anchor=\"start\">%s</text>\n",
+		hd_text_addf(text,
+			"<rect x=\"%d\" y=\"12\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%d\" "
+			"y=\"22\" text-anchor=\"start\">%s</text>\n",
 			LEFT + 130 * i, fills[i].fill, LEFT + 130 * i + 16, fills[i].name);
-	hd_text_addf(text, "<text x=\"%d\" y=\"22\" text-anchor=\"start\">makespan %g, bubble over ideal %.4f</text>\n", LEFT + 130 * NFILLS,
+	hd_text_addf(text,
+		"<text x=\"%d\" y=\"22\" text-anchor=\"start\">makespan %g, bubble over ideal %.4f</text>\n",
+		LEFT + 130 * NFILLS,
 		hd_sim_units(sim, sim->makespan), hd_sim_bubble(sim));
 	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
-		hd_text_addf(text, "<text x=\"%d\" y=\"%d\">rank %u</text>\n", LEFT / 2, TOP + (int)r * LINE + LINE / 2 + 2, r);
+		hd_text_addf(text, "<text x=\"%d\" y=\"%d\">rank %u</text>\n", LEFT / 2,
+			TOP + (int)r * LINE + LINE / 2 + 2, r);
 		if (waits)
 			put_waits(sim, r, &waits[r], scale, text);
 		for (uint32_t i = 0; i < sim->ran.list[r].len; i++)
@@ -155,11 +179,13 @@ static enum hd_err draw_svg(const struct hd_sim *sim, const struct hd_sim_waits 
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a drawing") : HD_OK;
 }
 
-enum hd_err hd_draw_svg(const struct hd_sim *sim, struct hd_text *text, struct hd_diag *diag) { return draw_svg(sim, NULL, text, diag); }
+enum hd_err hd_draw_svg(const struct hd_sim *sim, struct hd_text *text,
+	struct hd_diag *diag) { return draw_svg(sim, NULL, text, diag); }
 
 enum hd_err hd_draw_plan_svg(const struct hd_sim_plan *sim, struct hd_text *text, struct hd_diag *diag)
 {
-	const struct hd_sim view = { .ran = sim->ran, .per_ps = sim->per_ps, .per_rank = 1, .makespan = sim->makespan, .busiest = sim->busiest,
+	const struct hd_sim view = { .ran = sim->ran, .per_ps = sim->per_ps, .per_rank = 1,
+		.makespan = sim->makespan, .busiest = sim->busiest,
 		.span_idle = sim->span_idle, .nins = sim->nins, .span = sim->span };
 
 	return draw_svg(&view, sim->wait, text, diag);
@@ -188,7 +214,9 @@ enum hd_err hd_draw_plan_text(const struct hd_sim_plan *sim, struct hd_text *tex
 		row[HD_DRAW_COLUMNS] = '\0';
 		hd_text_addf(text, "%4u |%s|\n", r, row);
 	}
-	hd_text_addf(text, "     F B I W R as instructions; w warm-up, . dependency, t transfer, c credit; a column is %g s\n",
+	hd_text_addf(text,
+		"     F B I W R as instructions; w warm-up, . dependency, t transfer, c credit; a column is "
+		"%g s\n",
 		hd_sim_plan_s(sim, sim->makespan) / HD_DRAW_COLUMNS);
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a drawing") : HD_OK;
 }

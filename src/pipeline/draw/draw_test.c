@@ -5,13 +5,15 @@
 
 #include "tests/check.h"
 
-static struct hd_sim simulate(struct hd_arena *arena, const char *name, uint32_t p, uint32_t m, struct hd_rank_costs costs)
+static struct hd_sim simulate(struct hd_arena *arena, const char *name, uint32_t p, uint32_t m,
+	struct hd_rank_costs costs)
 {
 	struct hd_schedule s;
 	struct hd_sim sim = { 0 };
 	const struct hd_sim_ask ask = { .costs = costs, .spans = true };
 
-	assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = name, .p = p, .m = m }, arena, NULL), HD_OK);
+	assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = name, .p = p, .m = m },
+		arena, NULL), HD_OK);
 	assert_int_equal(hd_simulate(&sim, &s, &ask, arena, NULL), HD_OK);
 	return sim;
 }
@@ -87,10 +89,14 @@ static void why_ranks_stand_still_is_drawn(void **state)
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	/* F 2, B 2, hop 1, two ranks, one virtual node: F0 2, 1, F1 2, B1 2, 1, B0 2: ten parts of twelve columns */
-	CHECK(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = "gpipe", .p = 2, .m = 1 }, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_stage_costs_even(&costs, &(struct hd_rank_costs){ 2000, 1000, 1000, 0 }, 2, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_sim_plan(&sim, &s, &(struct hd_sim_setting){ .costs = &costs, .hop = 1000, .spans = true }, &arena, &diag) == HD_OK, "%s", diag.text);
+	/* F 2, B 2, hop 1, two ranks, one virtual node: F0 2, 1, F1 2, B1 2, 1, B0 2: ten parts of twelve
+	 * columns */
+	CHECK(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = "gpipe", .p = 2, .m = 1 }, &arena,
+		&diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_stage_costs_even(&costs, &(struct hd_rank_costs){ 2000, 1000, 1000, 0 }, 2, &arena,
+		&diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sim_plan(&sim, &s, &(struct hd_sim_setting){ .costs = &costs, .hop = 1000, .spans = true },
+		&arena, &diag) == HD_OK, "%s", diag.text);
 	hd_text_init(&text, &arena);
 	assert_int_equal(hd_draw_plan_text(&sim, &text, &diag), HD_OK);
 	char want[2][HD_DRAW_COLUMNS + 16] = { "   0 |", "   1 |" };
@@ -116,7 +122,8 @@ static void what_does_not_fit_is_refused(void **state)
 
 	(void)state;
 	hd_arena_init(&arena, 0);
-	struct hd_sim sim = simulate(&arena, "1f1b", 2, 8, (struct hd_rank_costs){ HD_UNIT_PS, HD_UNIT_PS, HD_UNIT_PS + 1, 0 });
+	struct hd_sim sim = simulate(&arena, "1f1b", 2, 8, (struct hd_rank_costs){ HD_UNIT_PS, HD_UNIT_PS,
+		HD_UNIT_PS + 1, 0 });
 	hd_text_init(&text, &arena);
 	assert_int_equal(hd_draw_text(&sim, &text, &diag), HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "draw a picture"));

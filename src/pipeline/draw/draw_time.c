@@ -19,7 +19,8 @@ static char letter_of(uint8_t op, bool compute)
 }
 
 /* Columns whose middle lies in the span: [*from, *to). */
-static void columns_of(const struct hd_sim_span *span, int64_t makespan, uint32_t columns, uint32_t *from, uint32_t *to)
+static void columns_of(const struct hd_sim_span *span, int64_t makespan, uint32_t columns, uint32_t *from,
+	uint32_t *to)
 {
 	double scale = (double)columns / (double)makespan;
 
@@ -49,7 +50,8 @@ static void put(char *row, uint32_t from, uint32_t to, const char *word)
 		row[c] = *word++;
 }
 
-static void draw_rank(const struct hd_sim_plan *sim, uint32_t r, const uint32_t *chunks, char *row, uint32_t columns)
+static void draw_rank(const struct hd_sim_plan *sim, uint32_t r, const uint32_t *chunks, char *row,
+	uint32_t columns)
 {
 	const struct hd_ilist *list = &sim->ran.list[r];
 	char word[24];
@@ -73,18 +75,22 @@ static void draw_rank(const struct hd_sim_plan *sim, uint32_t r, const uint32_t 
 		if (ins->op == HD_INS_STEP)
 			snprintf(word, sizeof word, "%c", letter);
 		else
-			snprintf(word, sizeof word, "%c%d%.1s", letter, (int32_t)ins->vn, chunk ? (char[2]){ (char)('a' + chunk % 26), 0 } : "");
+			snprintf(word, sizeof word, "%c%d%.1s", letter, (int32_t)ins->vn,
+				chunk ? (char[2]){ (char)('a' + chunk % 26), 0 } : "");
 		put(row, from, to, word);
 	}
 }
 
-enum hd_err hd_draw_time(const struct hd_sim_plan *sim, uint32_t columns, struct hd_text *text, struct hd_diag *diag)
+enum hd_err hd_draw_time(const struct hd_sim_plan *sim, uint32_t columns, struct hd_text *text,
+	struct hd_diag *diag)
 {
 	char *row = hd_arena_take(text->arena, (size_t)columns + 1, 1);
 	uint32_t *chunks = hd_arena_take(text->arena, (size_t)sim->ran.nstages + 1, sizeof *chunks);
 
 	if (!sim->span || !columns || columns > HD_DRAW_TIME_COLUMNS || sim->makespan <= 0)
-		return hd_fail(diag, HD_E_INVAL, "a timeline needs a simulation with spans, and from 1 to %d columns, not %u", HD_DRAW_TIME_COLUMNS, columns);
+		return hd_fail(diag, HD_E_INVAL,
+			"a timeline needs a simulation with spans, and from 1 to %d columns, not %u",
+			HD_DRAW_TIME_COLUMNS, columns);
 	if (!row || !chunks)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a drawing");
 	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
@@ -92,6 +98,7 @@ enum hd_err hd_draw_time(const struct hd_sim_plan *sim, uint32_t columns, struct
 		draw_rank(sim, r, chunks, row, columns);
 		hd_text_addf(text, "%5u |%s|\n", r, row);
 	}
-	hd_text_addf(text, "      one column is %.4g ms\n", hd_sim_plan_s(sim, sim->makespan) / columns * 1e3);
+	hd_text_addf(text, "      one column is %.4g ms\n",
+		hd_sim_plan_s(sim, sim->makespan) / columns * 1e3);
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a drawing") : HD_OK;
 }

@@ -5,7 +5,8 @@
 
 struct adder {
 	const struct hd_schedule *s;
-	uint32_t *holder;                         /* [stages * vns] rank that runs F, by the number inside a step; + 1 */
+	/* [stages * vns] rank that runs F, by the number inside a step; + 1 */
+	uint32_t *holder;
 	bool loads;                               /* LD is added too */
 	struct hd_ilist *to;
 	uint32_t rank;
@@ -23,7 +24,8 @@ static uint32_t elsewhere(const struct adder *a, int64_t stage, uint32_t vn)
 static void add(struct adder *a, uint8_t op, const struct hd_ins *x, uint32_t peer)
 {
 	if (peer != HD_NO_RANK)
-		hd_pass_put(a->to, (struct hd_ins){ .op = op, .stage = x->stage, .vn = x->vn, .peer = (uint16_t)peer });
+		hd_pass_put(a->to, (struct hd_ins){ .op = op, .stage = x->stage, .vn = x->vn,
+			.peer = (uint16_t)peer });
 }
 
 static void add_before(struct adder *a, const struct hd_ins *x)
@@ -68,23 +70,29 @@ static enum hd_err find_holders(struct adder *a, struct hd_arena *arena, struct 
 	for (uint32_t r = 0; r < s->nranks; r++)
 		nins += s->list[r].len;
 	if (n > nins)
-		return hd_fail(diag, HD_E_BADPLAN, "%u stages of %u virtual nodes need more than its %llu instructions", s->nstages, s->nvns,
+		return hd_fail(diag, HD_E_BADPLAN,
+			"%u stages of %u virtual nodes need more than its %llu instructions", s->nstages,
+			s->nvns,
 			(unsigned long long)nins);
 	if (!(a->holder = hd_arena_take(arena, (size_t)n + 1, sizeof *a->holder)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a pass over a schedule");
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t i = 0; i < s->list[r].len; i++)
 			if (s->list[r].at[i].op == HD_INS_F)
-				a->holder[(size_t)s->list[r].at[i].stage * s->nvns + hd_inside(s, s->list[r].at[i].vn)] = r + 1;
+				a->holder[(size_t)s->list[r].at[i].stage * s->nvns + hd_inside(s,
+					s->list[r].at[i].vn)] = r + 1;
 	for (uint64_t k = 0; k < n; k++)
 		if (!a->holder[k])
-			return hd_fail(diag, HD_E_BADPLAN, "stage %u never runs forward for virtual node %u", (uint32_t)(k / s->nvns), (uint32_t)(k % s->nvns));
+			return hd_fail(diag, HD_E_BADPLAN, "stage %u never runs forward for virtual node %u",
+				(uint32_t)(k / s->nvns), (uint32_t)(k % s->nvns));
 	return HD_OK;
 }
 
-enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *s, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *s, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	static const uint8_t transfers[] = { HD_INS_SA, HD_INS_SG, HD_INS_RA, HD_INS_RG, 0 }, loads[] = { HD_INS_LD, 0 };
+	static const uint8_t transfers[] = { HD_INS_SA, HD_INS_SG, HD_INS_RA, HD_INS_RG, 0 },
+		loads[] = { HD_INS_LD, 0 };
 	struct adder a = { .s = s, .loads = !hd_schedule_has(s, loads) };
 	struct hd_schedule o;
 
@@ -130,7 +138,8 @@ static bool has_slots(const struct hd_schedule *s)
 	return false;
 }
 
-enum hd_err hd_schedule_slots(struct hd_schedule *out, const struct hd_schedule *s, uint32_t slots, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_slots(struct hd_schedule *out, const struct hd_schedule *s, uint32_t slots,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t *next[2];
 	struct hd_schedule o;
@@ -140,7 +149,8 @@ enum hd_err hd_schedule_slots(struct hd_schedule *out, const struct hd_schedule 
 		return HD_OK;
 	}
 	if (slots > UINT16_MAX)
-		return hd_fail(diag, HD_E_INVAL, "%u buffers of a channel; %u are the most", slots, UINT16_MAX);
+		return hd_fail(diag, HD_E_INVAL, "%u buffers of a channel; %u are the most", slots,
+			UINT16_MAX);
 	enum hd_err err = hd_pass_begin(&o, s, 1, 0, arena, diag);
 	for (int g = 0; g < 2; g++)
 		if (!(next[g] = hd_arena_take(arena, UINT16_MAX + 1u, sizeof *next[g])) && !err)

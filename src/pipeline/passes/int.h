@@ -9,7 +9,8 @@
 enum { HD_SECTIONS = 3 };
 
 /* Prologue, the only list or the period, epilogue; NULL: there is none. */
-static inline struct hd_ilist *hd_section(const struct hd_schedule *s, int i) { return i == 0 ? s->prologue : i == 1 ? s->list : s->epilogue; }
+static inline struct hd_ilist *hd_section(const struct hd_schedule *s,
+	int i) { return i == 0 ? s->prologue : i == 1 ? s->list : s->epilogue; }
 
 static inline void hd_pass_put(struct hd_ilist *to, struct hd_ins ins)
 {
@@ -18,7 +19,8 @@ static inline void hd_pass_put(struct hd_ilist *to, struct hd_ins ins)
 }
 
 /* `out` like `s`, its lists empty with room for `times` the instructions and `more`. */
-HD_MUST_USE enum hd_err hd_pass_begin(struct hd_schedule *out, const struct hd_schedule *s, uint32_t times, uint32_t more,
+HD_MUST_USE enum hd_err hd_pass_begin(struct hd_schedule *out, const struct hd_schedule *s, uint32_t times,
+	uint32_t more,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Any section has an instruction of these (0 ends them). */
 bool hd_schedule_has(const struct hd_schedule *s, const uint8_t *ops);

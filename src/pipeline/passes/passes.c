@@ -2,9 +2,11 @@
 
 #include "pipeline/passes/int.h"
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a pass over a schedule"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory for a pass over a schedule"); }
 
-enum hd_err hd_pass_begin(struct hd_schedule *out, const struct hd_schedule *s, uint32_t times, uint32_t more, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_pass_begin(struct hd_schedule *out, const struct hd_schedule *s, uint32_t times, uint32_t more,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_ilist *lists[HD_SECTIONS] = { NULL };
 
@@ -17,7 +19,8 @@ enum hd_err hd_pass_begin(struct hd_schedule *out, const struct hd_schedule *s, 
 		for (uint32_t r = 0; r < s->nranks; r++) {
 			struct hd_ilist *l = &lists[i][r];
 			uint64_t cap = (uint64_t)times * from[r].len + more;
-			if (cap > UINT32_MAX || !(l->at = hd_arena_take(arena, (size_t)cap + 1, sizeof *l->at)))
+			if (cap > UINT32_MAX || !(l->at = hd_arena_take(arena, (size_t)cap + 1,
+				sizeof *l->at)))
 				return no_memory(diag);
 			l->cap = (uint32_t)cap;
 		}
@@ -51,9 +54,13 @@ enum hd_err hd_pass_numbers(const struct hd_schedule *s, struct hd_diag *diag)
 				const struct hd_ins *x = &hd_section(s, i)[r].at[k];
 				bool label = x->op == HD_INS_BAR || x->op == HD_INS_TIE;
 				if (hd_ins_uses(x->op, 's') && !label && x->stage >= s->nstages)
-					return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: stage %u does not exist (there are %u)", r, k, x->stage, s->nstages);
+					return hd_fail(diag, HD_E_BADPLAN,
+						"rank %u, #%u: stage %u does not exist (there are %u)", r, k,
+						x->stage, s->nstages);
 				if (hd_ins_uses(x->op, 'v') && !s->prologue && x->vn >= s->nvns)
-					return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: virtual node %d does not exist in this step (m = %u)", r, k,
+					return hd_fail(diag, HD_E_BADPLAN,
+						"rank %u, #%u: virtual node %d does not exist in this step "
+						"(m = %u)", r, k,
 						(int32_t)x->vn, s->nvns);
 			}
 	return s->nvns ? HD_OK : hd_fail(diag, HD_E_BADPLAN, "it has no instruction");
@@ -62,13 +69,15 @@ enum hd_err hd_pass_numbers(const struct hd_schedule *s, struct hd_diag *diag)
 static bool is_back(uint8_t op) { return op == HD_INS_B || op == HD_INS_I; }
 
 /* How many records stand for one place: 2 of a pair. */
-static uint32_t width(const struct hd_ilist *l, uint32_t i) { return l->at[i].flags & HD_INS_PAIR_BEGIN && i + 1 < l->len ? 2 : 1; }
+static uint32_t width(const struct hd_ilist *l, uint32_t i) { return l->at[i].flags & HD_INS_PAIR_BEGIN &&
+	i + 1 < l->len ? 2 : 1; }
 
 static bool splits(const struct hd_ilist *l, uint32_t i)
 {
 	const struct hd_ins *x = &l->at[i];
 
-	return i + 1 < l->len && x[0].op == HD_INS_I && x[1].op == HD_INS_W && x[0].stage == x[1].stage && x[0].vn == x[1].vn &&
+	return i + 1 < l->len && x[0].op == HD_INS_I && x[1].op == HD_INS_W && x[0].stage == x[1].stage &&
+		x[0].vn == x[1].vn &&
 	       !((x[0].flags | x[1].flags) & HD_INS_PAIR);
 }
 
@@ -92,7 +101,8 @@ static void recompute(struct hd_ilist *to, const struct hd_ilist *from, const bo
 		n = width(from, i);
 		for (uint32_t k = i; k < i + n; k++)
 			if (is_back(from->at[k].op) && stages[from->at[k].stage])
-				hd_pass_put(to, (struct hd_ins){ .op = HD_INS_R, .stage = from->at[k].stage, .vn = from->at[k].vn });
+				hd_pass_put(to, (struct hd_ins){ .op = HD_INS_R, .stage = from->at[k].stage,
+					.vn = from->at[k].vn });
 		for (uint32_t k = i; k < i + n; k++) {
 			struct hd_ins x = from->at[k];
 			x.flags |= x.op == HD_INS_F && stages[x.stage] ? HD_INS_CHECKPOINT : 0;
@@ -117,20 +127,25 @@ static void offload(struct hd_ilist *to, const struct hd_ilist *from, const bool
 		n = width(from, i);
 		for (uint32_t k = i; k < i + n; k++) {
 			const struct hd_ins *x = &from->at[k];
-			if (stages[x->stage] && (x->op == HD_INS_R || (is_back(x->op) && !is_recomputed(from, i, x))))
-				hd_pass_put(to, (struct hd_ins){ .op = HD_INS_ON, .stage = x->stage, .vn = x->vn });
+			if (stages[x->stage] && (x->op == HD_INS_R ||
+				(is_back(x->op) && !is_recomputed(from, i, x))))
+				hd_pass_put(to, (struct hd_ins){ .op = HD_INS_ON, .stage = x->stage,
+					.vn = x->vn });
 		}
 		for (uint32_t k = i; k < i + n; k++)
 			hd_pass_put(to, from->at[k]);
 		for (uint32_t k = i; k < i + n; k++)
 			if (from->at[k].op == HD_INS_F && stages[from->at[k].stage])
-				hd_pass_put(to, (struct hd_ins){ .op = HD_INS_OFF, .stage = from->at[k].stage, .vn = from->at[k].vn });
+				hd_pass_put(to, (struct hd_ins){ .op = HD_INS_OFF, .stage = from->at[k].stage,
+					.vn = from->at[k].vn });
 	}
 }
 
 /* Passes that look at one list at a time. `done`: what shows that it has been. */
-static enum hd_err each_list(struct hd_schedule *out, const struct hd_schedule *s, const uint8_t *done, const bool *stages,
-	void (*pass)(struct hd_ilist *to, const struct hd_ilist *from, const bool *stages), struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err each_list(struct hd_schedule *out, const struct hd_schedule *s, const uint8_t *done,
+	const bool *stages,
+	void (*pass)(struct hd_ilist *to, const struct hd_ilist *from, const bool *stages),
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o;
 
@@ -148,22 +163,26 @@ static enum hd_err each_list(struct hd_schedule *out, const struct hd_schedule *
 	return err;
 }
 
-enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *s, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *s, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	return each_list(out, s, (const uint8_t[]){ 0 }, NULL, merge, arena, diag);
 }
 
-enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *s, const bool *stages, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *s, const bool *stages,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	return each_list(out, s, (const uint8_t[]){ HD_INS_R, 0 }, stages, recompute, arena, diag);
 }
 
-enum hd_err hd_schedule_offload(struct hd_schedule *out, const struct hd_schedule *s, const bool *stages, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_offload(struct hd_schedule *out, const struct hd_schedule *s, const bool *stages,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	return each_list(out, s, (const uint8_t[]){ HD_INS_OFF, HD_INS_ON, 0 }, stages, offload, arena, diag);
 }
 
-enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *s, const struct hd_passes *p, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *s,
+	const struct hd_passes *p, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o = *s;
 	enum hd_err err = p->merge ? hd_schedule_merge(&o, &o, arena, diag) : HD_OK;

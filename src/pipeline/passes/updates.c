@@ -1,8 +1,9 @@
-/* Versions and updates: both hang on the last gradient of a block, the virtual nodes of one update, on a rank.
+/* Versions and updates: both hang on the last gradient of a block, the virtual nodes of one update, on a
+ * rank.
  *
- * Of one section the last one is where it stands. A period is a template: which virtual node of a block is the
- * rank's last follows from its number inside the step, and which of two stages ends its block later from how many
- * steps, then how many instructions, each of them lags behind. */
+ * Of one section the last one is where it stands. A period is a template: which virtual node of a block is
+ * the rank's last follows from its number inside the step, and which of two stages ends its block later from
+ * how many steps, then how many instructions, each of them lags behind. */
 #include "pipeline/passes/int.h"
 
 #define NEVER UINT32_MAX
@@ -17,11 +18,13 @@ struct pass {
 	uint32_t *last;                           /* [stages * vns] flush: place of the last gradient of a block (by its number) + 1;
 						   * period: 1 + the rank whose last of its block this virtual node is */
 	uint32_t *nholders;                       /* [stages] */
-	uint32_t *held, nheld;                    /* stages of the rank at hand, in the order of their first forward */
+	/* stages of the rank at hand, in the order of their first forward */
+	uint32_t *held, nheld;
 	uint32_t *held_by;                        /* [stages] rank + 1 */
 	uint32_t rank;
 	/* of updates, for the rank at hand */
-	struct moment *end;                       /* [stages * vns] of block b of stage s at s * vns + b: b inside a step */
+	/* [stages * vns] of block b of stage s at s * vns + b: b inside a step */
+	struct moment *end;
 	struct hd_ilist *to;
 	struct hd_ins *wait; uint32_t nwait;      /* last gradients met */
 	bool pins;                                /* a version that is made is pinned */
@@ -30,8 +33,10 @@ struct pass {
 
 static bool is_gradient(uint8_t op) { return op == HD_INS_B || op == HD_INS_W; }
 static bool is_send(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG; }
-static size_t cell(const struct pass *p, uint32_t stage, uint32_t k) { return (size_t)stage * p->s->nvns + k; }
-static int32_t block_of(const struct pass *p, const struct hd_ins *x) { return hd_block_of((int32_t)x->vn, p->rule[x->stage].every); }
+static size_t cell(const struct pass *p, uint32_t stage, uint32_t k) { return (size_t)stage * p->s->nvns + k;
+	}
+static int32_t block_of(const struct pass *p, const struct hd_ins *x) { return hd_block_of((int32_t)x->vn,
+	p->rule[x->stage].every); }
 static uint32_t nblocks(const struct pass *p, uint32_t stage) { return p->s->nvns / p->rule[stage].every; }
 static uint32_t inside(const struct pass *p, uint32_t stage, int32_t block)
 {
@@ -113,15 +118,19 @@ static enum hd_err begin(struct pass *p, struct hd_arena *arena, struct hd_diag 
 	for (uint32_t r = 0; r < p->s->nranks; r++)
 		nins += p->s->list[r].len;
 	if (!err && (uint64_t)p->s->nstages * p->s->nvns > nins)
-		err = hd_fail(diag, HD_E_BADPLAN, "%u stages of %u virtual nodes need more than its %llu instructions", p->s->nstages, p->s->nvns,
+		err = hd_fail(diag, HD_E_BADPLAN,
+			"%u stages of %u virtual nodes need more than its %llu instructions", p->s->nstages,
+			p->s->nvns,
 			(unsigned long long)nins);
 	if (!err && !take(p, arena))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for a pass over a schedule");
 	err = err ? err : hd_stage_rules(p->rule, p->s, p->job, diag);
 	for (uint32_t s = 0; !err && s < p->s->nstages; s++)
 		if (p->rule[s].delay && (!p->s->prologue || p->job->eager))
-			err = hd_fail(diag, HD_E_INVAL, p->s->prologue ? "stage %u is updated late: eager updates (STEP!) are for updates at once" :
-				"stage %u is updated late: that needs the sections prologue, period and epilogue", s);
+			err = hd_fail(diag, HD_E_INVAL, p->s->prologue ?
+				"stage %u is updated late: eager updates (STEP!) are for updates at once" :
+				"stage %u is updated late: that needs the sections prologue, period and "
+				"epilogue", s);
 	for (p->rank = 0; !err && p->rank < p->s->nranks; p->rank++) {
 		find_held(p);
 		for (uint32_t h = 0; h < p->nheld; h++)
@@ -156,7 +165,8 @@ static void versions_of_list(struct pass *p, const struct hd_ilist *from)
 		bool more = i + 1 < from->len && (is_send(from->at[i + 1].op) || x.flags & HD_INS_PAIR_BEGIN);
 		if (ends_block(p, &x, i))
 			p->wait[p->nwait++] = x;
-		if (p->s->prologue && hd_ins_flags_of(x.op) & HD_INS_VERSIONED && !(x.flags & HD_INS_VERSIONED)) {
+		if (p->s->prologue && hd_ins_flags_of(x.op) & HD_INS_VERSIONED &&
+			!(x.flags & HD_INS_VERSIONED)) {
 			x.flags |= HD_INS_VERSIONED;
 			x.ver = hd_ver_of(block_of(p, &x) - (int32_t)p->rule[x.stage].delay);
 		}
@@ -179,7 +189,9 @@ static enum hd_err refuse_eager(const struct pass *p, struct hd_diag *diag)
 {
 	for (uint32_t s = 0; p->job->eager && s < p->s->nstages; s++)
 		if (nblocks(p, s) > 1)
-			return hd_fail(diag, HD_E_INVAL, "stage %u is updated %u times in a step: eager updates (STEP!) are for one", s, nblocks(p, s));
+			return hd_fail(diag, HD_E_INVAL,
+				"stage %u is updated %u times in a step: eager updates (STEP!) are for one",
+				s, nblocks(p, s));
 	return HD_OK;
 }
 
@@ -192,7 +204,8 @@ static uint32_t most_delay(const struct pass *p)
 	return most;
 }
 
-enum hd_err hd_schedule_versions(struct hd_schedule *out, const struct hd_schedule *s, const struct hd_schedule_job *job,
+enum hd_err hd_schedule_versions(struct hd_schedule *out, const struct hd_schedule *s,
+	const struct hd_schedule_job *job,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const struct hd_schedule_job nothing = { 0 };
@@ -228,7 +241,8 @@ enum hd_err hd_schedule_versions(struct hd_schedule *out, const struct hd_schedu
 
 /* ---- updates */
 
-static bool later(struct moment a, struct moment b) { return a.steps != b.steps ? a.steps > b.steps : a.at > b.at; }
+static bool later(struct moment a, struct moment b) { return a.steps != b.steps ? a.steps > b.steps :
+	a.at > b.at; }
 
 static void find_ends(struct pass *p)
 {
@@ -242,7 +256,8 @@ static void find_ends(struct pass *p)
 		if (!ends_block(p, x, i))
 			continue;
 		int32_t b = block_of(p, x);
-		p->end[cell(p, x->stage, inside(p, x->stage, b))] = (struct moment){ -hd_block_of(b, nblocks(p, x->stage)), i };
+		p->end[cell(p, x->stage, inside(p, x->stage, b))] = (struct moment){ -hd_block_of(b,
+			nblocks(p, x->stage)), i };
 	}
 }
 
@@ -268,11 +283,12 @@ static bool is_tied(const struct pass *p, uint32_t stage)
 	return tied;
 }
 
-/* The update of a stage waits for all others of the rank: where the lists end, where one norm clips them, and behind a TIE,
- * which must not keep a rank from what it still computes for those that it meets. */
+/* The update of a stage waits for all others of the rank: where the lists end, where one norm clips them, and
+ * behind a TIE, which must not keep a rank from what it still computes for those that it meets. */
 static bool waits_for_all(const struct pass *p, uint32_t stage)
 {
-	return (!p->s->prologue && !p->job->eager && nblocks(p, 0) == 1) || (p->job->clips && !p->job->eager) || is_tied(p, stage);
+	return (!p->s->prologue && !p->job->eager && nblocks(p, 0) == 1) ||
+		(p->job->clips && !p->job->eager) || is_tied(p, stage);
 }
 
 /* Stages that wait for all, in the order in which they end the block. */
@@ -286,7 +302,8 @@ static uint32_t find_waiting(struct pass *p, int32_t block)
 			continue;
 		for (k = n++; k > 0; k--) {
 			uint32_t before = p->order[k - 1];
-			if (!later(p->end[cell(p, before, inside(p, before, block))], p->end[cell(p, s, inside(p, s, block))]))
+			if (!later(p->end[cell(p, before, inside(p, before, block))],
+				p->end[cell(p, s, inside(p, s, block))]))
 				break;
 			p->order[k] = before;
 		}
@@ -297,7 +314,8 @@ static uint32_t find_waiting(struct pass *p, int32_t block)
 
 static void put_step(struct pass *p, uint32_t stage, int32_t version)
 {
-	hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_STEP, .flags = p->job->eager ? HD_INS_EAGER : 0, .stage = (uint16_t)stage,
+	hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_STEP, .flags = p->job->eager ? HD_INS_EAGER : 0,
+		.stage = (uint16_t)stage,
 		.ver = hd_ver_of(version) });
 	if (p->pins && (p->s->prologue || version < (int32_t)nblocks(p, stage)))
 		put_version(p, HD_INS_PIN, stage, version);
@@ -326,23 +344,26 @@ static void end_block(struct pass *p, const struct hd_ins *x)
 	bool reduced = p->nholders[x->stage] > 1 || p->job->npipelines > 1;
 
 	for (uint32_t k = 0; reduced && k < hd_buckets_of(p->job, x->stage); k++)
-		hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_RED, .stage = x->stage, .slot = (uint16_t)k });
+		hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_RED, .stage = x->stage,
+			.slot = (uint16_t)k });
 	if (!waits_for_all(p, x->stage))
 		put_step(p, x->stage, block + 1);
 	if (closes(p, x->stage, block))
 		end_all(p, block);
 }
 
-/* What follows a last gradient and stays before its reduction: sends, and the release of what it used; a pin of
- * what is made goes behind its STEP. */
+/* What follows a last gradient and stays before its reduction: sends, and the release of what it used; a pin
+ * of what is made goes behind its STEP. */
 static bool stays_before(const struct pass *p, const struct hd_ins *x)
 {
 	if (is_send(x->op) || x->flags & HD_INS_PAIR_END)
 		return true;
 	for (uint32_t k = 0; k < p->nwait && !p->job->eager; k++) {
-		int32_t block = block_of(p, &p->wait[k]), used = block - (int32_t)p->rule[p->wait[k].stage].delay;
+		int32_t block = block_of(p, &p->wait[k]), used = block -
+			(int32_t)p->rule[p->wait[k].stage].delay;
 		uint32_t version = hd_ver_of(x->op == HD_INS_PIN ? block + 1 : used);
-		if (x->stage == p->wait[k].stage && (x->op == HD_INS_REL || x->op == HD_INS_PIN) && x->ver == version)
+		if (x->stage == p->wait[k].stage && (x->op == HD_INS_REL || x->op == HD_INS_PIN) &&
+			x->ver == version)
 			return true;
 	}
 	return false;
@@ -369,7 +390,9 @@ static enum hd_err check_together(const struct pass *p, struct hd_diag *diag)
 {
 	for (uint32_t s = 1; p->job->clips && s < p->s->nstages; s++)
 		if (p->rule[s].every != p->rule[0].every)
-			return hd_fail(diag, HD_E_BADPLAN, "the job clips gradients, so all stages are updated together: stage 0 is every %u virtual nodes, "
+			return hd_fail(diag, HD_E_BADPLAN,
+				"the job clips gradients, so all stages are updated together: stage 0 is "
+				"every %u virtual nodes, "
 				"stage %u every %u", p->rule[0].every, s, p->rule[s].every);
 	for (uint32_t g = 0; g < p->job->ntied; g++)
 		for (uint32_t s = 0, first = p->s->nstages; s < p->s->nstages; s++) {
@@ -377,8 +400,11 @@ static enum hd_err check_together(const struct pass *p, struct hd_diag *diag)
 				continue;
 			first = first == p->s->nstages ? s : first;
 			if (p->rule[s].every != p->rule[first].every)
-				return hd_fail(diag, HD_E_BADPLAN, "%s ties stages %u and %u, so they are updated together: one is every %u virtual nodes, "
-					"the other every %u", p->job->tied[g].name, first, s, p->rule[first].every, p->rule[s].every);
+				return hd_fail(diag, HD_E_BADPLAN,
+					"%s ties stages %u and %u, so they are updated together: one is "
+					"every %u virtual nodes, "
+					"the other every %u", p->job->tied[g].name, first, s,
+					p->rule[first].every, p->rule[s].every);
 		}
 	return HD_OK;
 }
@@ -392,7 +418,8 @@ static uint32_t most_buckets(const struct pass *p)
 	return most;
 }
 
-enum hd_err hd_schedule_updates(struct hd_schedule *out, const struct hd_schedule *s, const struct hd_schedule_job *job,
+enum hd_err hd_schedule_updates(struct hd_schedule *out, const struct hd_schedule *s,
+	const struct hd_schedule_job *job,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const struct hd_schedule_job nothing = { 0 };

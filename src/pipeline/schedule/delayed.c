@@ -59,7 +59,8 @@ static enum hd_err all(struct hd_emit *e)
 }
 
 /* With fewer virtual nodes than ranks a version would be read before its update is made. */
-static enum hd_err two_limits(const struct hd_emit *e) { return e->m < e->p ? hd_limit(e, "m >= p", e->p) : HD_OK; }
+static enum hd_err two_limits(const struct hd_emit *e) { return e->m < e->p ? hd_limit(e, "m >= p", e->p) :
+	HD_OK; }
 
 const struct hd_schedule_maker
 	hd_make_delayed = { HD_PLACE_MOD, false, hd_no_limits, NULL, all },

@@ -5,7 +5,8 @@
 struct state {
 	struct hd_emit *e;
 	uint32_t stage[2], forwards[2], backs[2];         /* of chunk a (0) and z (1) */
-	uint32_t pending;                                 /* where the oldest I without its W stands, at the earliest */
+	/* where the oldest I without its W stands, at the earliest */
+	uint32_t pending;
 	uint32_t nweights;
 };
 enum { A, Z };
@@ -89,6 +90,7 @@ static void list(struct hd_emit *e)
 		weights(&s);
 }
 
-static enum hd_err limits(const struct hd_emit *e) { return e->m < 2 * e->p ? hd_limit(e, "m >= 2p", 2 * e->p) : HD_OK; }
+static enum hd_err limits(const struct hd_emit *e) { return e->m < 2 * e->p ? hd_limit(e, "m >= 2p",
+	2 * e->p) : HD_OK; }
 
 const struct hd_schedule_maker hd_make_dualpipev = { HD_PLACE_V, true, limits, list, NULL };

@@ -23,7 +23,8 @@ static void gpipe_list(struct hd_emit *e)
 }
 
 /* The n virtual nodes first, first + stride, ...; w forwards ahead. */
-static void one_one(struct hd_emit *e, uint32_t stage, uint32_t w, uint32_t n, uint32_t first, uint32_t stride)
+static void one_one(struct hd_emit *e, uint32_t stage, uint32_t w, uint32_t n, uint32_t first,
+	uint32_t stride)
 {
 	w = hd_least(w, n);
 	for (uint32_t i = 0; i < w; i++)
@@ -59,11 +60,15 @@ static enum hd_err replicas_limits(const struct hd_emit *e)
 
 	for (uint32_t s = 0; e->ask->replicas && s < e->ask->nreplicas; s++) {
 		if (e->ask->replicas[s] == 0)
-			return hd_fail(e->diag, HD_E_INVAL, "%s: stage %u has no replica; each stage needs at least one", e->ask->name, s);
+			return hd_fail(e->diag, HD_E_INVAL,
+				"%s: stage %u has no replica; each stage needs at least one", e->ask->name,
+				s);
 		sum += e->ask->replicas[s];
 	}
 	if (e->ask->replicas && sum != e->p)
-		return hd_fail(e->diag, HD_E_INVAL, "%s: the replicas of all stages make %llu ranks, not p = %u; the nearest that works: -p %llu",
+		return hd_fail(e->diag, HD_E_INVAL,
+			"%s: the replicas of all stages make %llu ranks, not p = %u; the nearest that "
+			"works: -p %llu",
 			e->ask->name, (unsigned long long)sum, e->p, (unsigned long long)sum);
 	return HD_OK;
 }

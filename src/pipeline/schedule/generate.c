@@ -24,7 +24,8 @@ const struct hd_schedule_kind hd_schedule_kinds[] = {
 	{ 0 },
 };
 
-static bool named(const struct hd_schedule_kind *k, const char *name) { return !strcmp(k->name, name) || (k->other && !strcmp(k->other, name)); }
+static bool named(const struct hd_schedule_kind *k, const char *name) { return !strcmp(k->name, name) ||
+	(k->other && !strcmp(k->other, name)); }
 
 static enum hd_err there_is_none(const char *name, struct hd_diag *diag)
 {
@@ -42,7 +43,8 @@ static enum hd_err there_is_none(const char *name, struct hd_diag *diag)
 		near.best ? "; did you mean " : ";", near.best ? near.best : "", near.best ? "?" : "", all);
 }
 
-enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const char *name, struct hd_diag *diag)
+enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const char *name,
+	struct hd_diag *diag)
 {
 	const struct hd_schedule_kind *k = hd_schedule_kinds;
 
@@ -62,12 +64,14 @@ enum hd_err hd_no_limits(const struct hd_emit *e)
 
 enum hd_err hd_limit(const struct hd_emit *e, const char *needs, uint32_t m_works)
 {
-	return hd_fail(e->diag, HD_E_INVAL, "%s needs %s: m = %u, p = %u; the nearest that works: -m %u", e->ask->name, needs, e->m, e->p, m_works);
+	return hd_fail(e->diag, HD_E_INVAL, "%s needs %s: m = %u, p = %u; the nearest that works: -m %u",
+		e->ask->name, needs, e->m, e->p, m_works);
 }
 
 static enum hd_err no_memory(const struct hd_emit *e)
 {
-	return hd_fail(e->diag, HD_E_NOMEM, "no memory for a schedule of %u ranks and %u virtual nodes", e->p, e->m);
+	return hd_fail(e->diag, HD_E_NOMEM, "no memory for a schedule of %u ranks and %u virtual nodes", e->p,
+		e->m);
 }
 
 static enum hd_err check_ask(const struct hd_schedule_kind *k, struct hd_emit *e)
@@ -76,20 +80,30 @@ static enum hd_err check_ask(const struct hd_schedule_kind *k, struct hd_emit *e
 	uint64_t nins;
 
 	if (e->p == 0 || e->p > HD_MAX_RANKS)
-		return hd_fail(e->diag, HD_E_INVAL, "%s: %u ranks (-p); 1 to %d are possible", ask->name, e->p, HD_MAX_RANKS);
+		return hd_fail(e->diag, HD_E_INVAL, "%s: %u ranks (-p); 1 to %d are possible", ask->name,
+			e->p, HD_MAX_RANKS);
 	if (e->m == 0 || e->m > HD_MAX_VNS)
-		return hd_fail(e->diag, HD_E_INVAL, "%s: %u virtual nodes (-m); 1 to %u are possible", ask->name, e->m, (unsigned)HD_MAX_VNS);
+		return hd_fail(e->diag, HD_E_INVAL, "%s: %u virtual nodes (-m); 1 to %u are possible",
+			ask->name, e->m, (unsigned)HD_MAX_VNS);
 	if (e->v < k->vmin || e->v > k->vmax)
 		return k->vmin == k->vmax ?
-			hd_fail(e->diag, HD_E_INVAL, "%s has %u model chunk%s a rank, not %u; for more there is interleaved", ask->name, k->vmin,
+			hd_fail(e->diag, HD_E_INVAL,
+			"%s has %u model chunk%s a rank, not %u; for more there is interleaved", ask->name,
+			k->vmin,
 				k->vmin > 1 ? "s" : "", e->v) :
-			hd_fail(e->diag, HD_E_INVAL, "%s has %u to %u model chunks a rank, not %u; the nearest that works: --chunks %u", ask->name,
+			hd_fail(e->diag, HD_E_INVAL,
+			"%s has %u to %u model chunks a rank, not %u; the nearest that works: --chunks %u",
+			ask->name,
 				k->vmin, k->vmax, e->v, e->v < k->vmin ? k->vmin : k->vmax);
 	if ((uint64_t)e->p * e->v > HD_MAX_STAGES)
-		return hd_fail(e->diag, HD_E_INVAL, "%s: %u ranks of %u chunks are more than %d stages", ask->name, e->p, e->v, HD_MAX_STAGES);
-	nins = (uint64_t)e->m * e->v * (k->maker->place == HD_PLACE_REPLICAS && !ask->replicas ? 1 : e->p) * (k->maker->split ? 3 : 2);
+		return hd_fail(e->diag, HD_E_INVAL, "%s: %u ranks of %u chunks are more than %d stages",
+			ask->name, e->p, e->v, HD_MAX_STAGES);
+	nins = (uint64_t)e->m * e->v * (k->maker->place == HD_PLACE_REPLICAS &&
+		!ask->replicas ? 1 : e->p) * (k->maker->split ? 3 : 2);
 	if (nins > HD_MAX_INS)
-		return hd_fail(e->diag, HD_E_INVAL, "%s: p = %u, m = %u, v = %u make %llu instructions; %d are the most", ask->name, e->p, e->m, e->v,
+		return hd_fail(e->diag, HD_E_INVAL,
+			"%s: p = %u, m = %u, v = %u make %llu instructions; %d are the most", ask->name, e->p,
+			e->m, e->v,
 			(unsigned long long)nins, HD_MAX_INS);
 	return k->maker->limits(e);
 }
@@ -121,11 +135,13 @@ static enum hd_err write_lists(const struct hd_schedule_kind *k, struct hd_emit 
 	return HD_OK;
 }
 
-enum hd_err hd_schedule_make(struct hd_schedule *out, const struct hd_schedule_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_make(struct hd_schedule *out, const struct hd_schedule_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_schedule_kind *kind = NULL;
 	struct hd_schedule s = { .nranks = ask->p, .nvns = ask->m };
-	struct hd_emit e = { .ask = ask, .p = ask->p, .m = ask->m, .schedule = &s, .arena = arena, .diag = diag };
+	struct hd_emit e = { .ask = ask, .p = ask->p, .m = ask->m, .schedule = &s, .arena = arena,
+		.diag = diag };
 	enum hd_err err = hd_schedule_kind_find(&kind, ask->name, diag);
 
 	if (err)
@@ -141,7 +157,8 @@ enum hd_err hd_schedule_make(struct hd_schedule *out, const struct hd_schedule_a
 	hd_text_addf(&heading, "%s p=%u m=%u stages=%u", kind->name, s.nranks, s.nvns, s.nstages);
 	s.heading = heading.at;
 	if (!err && (heading.full || s.nvns != ask->m))
-		err = heading.full ? no_memory(&e) : hd_fail(diag, HD_E_BUG, "the schedule %s has %u virtual nodes, not %u", kind->name, s.nvns, ask->m);
+		err = heading.full ? no_memory(&e) : hd_fail(diag, HD_E_BUG,
+			"the schedule %s has %u virtual nodes, not %u", kind->name, s.nvns, ask->m);
 	if (!err)
 		*out = s;
 	return err;

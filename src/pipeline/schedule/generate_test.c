@@ -25,7 +25,8 @@ static void lists_equal_the_stored_ones(void **state)
 		assert_int_equal(sscanf(all.at[i].heading, "%39s", name), 1);
 		if ((v = strstr(name, "-v2")))
 			*v = '\0';
-		struct hd_schedule s = hd_named_schedule(name, all.at[i].nranks, all.at[i].nvns, all.at[i].nstages / all.at[i].nranks);
+		struct hd_schedule s = hd_named_schedule(name, all.at[i].nranks, all.at[i].nvns,
+			all.at[i].nstages / all.at[i].nranks);
 		s.heading = all.at[i].heading;
 		hd_text_init(&want, &arena);
 		hd_text_init(&got, &arena);
@@ -38,7 +39,8 @@ static void lists_equal_the_stored_ones(void **state)
 /* What the lists of a schedule hold of each (stage, virtual node), in three sections or one. */
 struct seen { uint32_t f, b, i, w, rank; };
 
-static void count(const struct hd_schedule *s, const struct hd_ilist *list, uint32_t base, uint32_t total, struct seen *seen, const char *name)
+static void count(const struct hd_schedule *s, const struct hd_ilist *list, uint32_t base, uint32_t total,
+	struct seen *seen, const char *name)
 {
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t k = 0; k < list[r].len; k++) {
@@ -46,13 +48,15 @@ static void count(const struct hd_schedule *s, const struct hd_ilist *list, uint
 			uint32_t vn = base + ins->vn;
 			CHECK(vn < total && ins->stage < s->nstages, "%s: %u.%d", name, ins->stage, (int)vn);
 			struct seen *x = &seen[ins->stage * total + vn];
-			CHECK(x->f + x->b + x->i + x->w == 0 || x->rank == r, "%s: %u.%u on two ranks", name, ins->stage, vn);
+			CHECK(x->f + x->b + x->i + x->w == 0 || x->rank == r, "%s: %u.%u on two ranks", name,
+				ins->stage, vn);
 			x->rank = r;
 			x->f += ins->op == HD_INS_F;
 			x->b += ins->op == HD_INS_B;
 			x->i += ins->op == HD_INS_I;
 			x->w += ins->op == HD_INS_W;
-			CHECK(ins->op != HD_INS_F || x->b + x->i + x->w == 0, "%s: %u.%u backward before forward", name, ins->stage, vn);
+			CHECK(ins->op != HD_INS_F || x->b + x->i + x->w == 0,
+				"%s: %u.%u backward before forward", name, ins->stage, vn);
 			CHECK(ins->op != HD_INS_W || x->i == 1, "%s: %u.%u W before I", name, ins->stage, vn);
 		}
 }
@@ -72,8 +76,10 @@ static void check_complete(const struct hd_schedule *s, const char *name)
 	if (s->epilogue)
 		count(s, s->epilogue, steps * m, m * steps, seen, name);
 	for (uint32_t x = 0; x < s->nstages * m * steps; x++)
-		CHECK(seen[x].f == 1 && ((seen[x].b == 1 && !seen[x].i && !seen[x].w) || (!seen[x].b && seen[x].i == 1 && seen[x].w == 1)),
-			"%s: %u.%u F %u B %u I %u W %u", name, x / (m * steps), x % (m * steps), seen[x].f, seen[x].b, seen[x].i, seen[x].w);
+		CHECK(seen[x].f == 1 && ((seen[x].b == 1 && !seen[x].i && !seen[x].w) ||
+			(!seen[x].b && seen[x].i == 1 && seen[x].w == 1)),
+			"%s: %u.%u F %u B %u I %u W %u", name, x / (m * steps), x % (m * steps), seen[x].f,
+			seen[x].b, seen[x].i, seen[x].w);
 }
 
 /* Of each op of each stage, and of a stage's copies each by itself. */
@@ -86,7 +92,8 @@ static void check_ascending(const struct hd_schedule *s, const char *name)
 				bool same = a->op == b->op || (a->op == HD_INS_B && b->op == HD_INS_I);
 				if (a->stage != b->stage || !same)
 					continue;
-				CHECK((int32_t)a->vn < (int32_t)b->vn, "%s: rank %u takes %d before %d", name, r, (int32_t)a->vn, (int32_t)b->vn);
+				CHECK((int32_t)a->vn < (int32_t)b->vn, "%s: rank %u takes %d before %d", name,
+					r, (int32_t)a->vn, (int32_t)b->vn);
 				break;
 			}
 }
@@ -99,7 +106,8 @@ static void all_kinds_are_complete_and_ascend(void **state)
 			for (uint32_t m = 1; m <= 20; m++)
 				for (uint32_t v = k->vmin; v <= k->vmax && v <= 4; v++) {
 					struct hd_schedule s;
-					if ((!strcmp(k->limits, "m >= 2p") && m < 2 * p) || (!strcmp(k->limits, "m >= p") && m < p))
+					if ((!strcmp(k->limits, "m >= 2p") && m < 2 * p) ||
+						(!strcmp(k->limits, "m >= p") && m < p))
 						continue;
 					s = hd_named_schedule(k->name, p, m, v);
 					check_complete(&s, k->name);
@@ -111,7 +119,8 @@ static void all_kinds_are_complete_and_ascend(void **state)
 static void replicated_stages_take_turns(void **state)
 {
 	static const uint32_t replicas[] = { 2, 1 };
-	const struct hd_schedule_ask ask = { .name = "1f1b-rr", .p = 3, .m = 5, .replicas = replicas, .nreplicas = 2 };
+	const struct hd_schedule_ask ask = { .name = "1f1b-rr", .p = 3, .m = 5, .replicas = replicas,
+		.nreplicas = 2 };
 	struct hd_schedule s;
 	struct hd_text text;
 
@@ -119,7 +128,8 @@ static void replicated_stages_take_turns(void **state)
 	assert_int_equal(hd_schedule_make(&s, &ask, &arena, NULL), HD_OK);
 	hd_text_init(&text, &arena);
 	hd_schedule_print(&s, &text);
-	assert_string_equal(text.at, "## 1f1b-rr p=3 m=5 stages=2\n0: F0.0 F0.2 B0.0 F0.4 B0.2 B0.4\n1: F0.1 F0.3 B0.1 B0.3\n"
+	assert_string_equal(text.at,
+		"## 1f1b-rr p=3 m=5 stages=2\n0: F0.0 F0.2 B0.0 F0.4 B0.2 B0.4\n1: F0.1 F0.3 B0.1 B0.3\n"
 		"2: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3 F1.4 B1.4\n");
 }
 
@@ -132,8 +142,10 @@ static void delayed_updates_never_drain(void **state)
 	hd_text_init(&text, &arena);
 	hd_schedule_print(&s, &text);
 	assert_string_equal(text.at, "## 2bw p=3 m=3 stages=3\nupdate 2bw\n"
-		"section prologue\n0: F0.0 F0.1 F0.2 B0.0\n1: F1.0 F1.1 B1.0 F1.2 B1.1\n2: F2.0 B2.0 F2.1 B2.1 F2.2 B2.2\n"
-		"section period\n0: F0.0 B0.-2 F0.1 B0.-1 F0.2 B0.0\n1: F1.0 B1.-1 F1.1 B1.0 F1.2 B1.1\n2: F2.0 B2.0 F2.1 B2.1 F2.2 B2.2\n"
+		"section prologue\n0: F0.0 F0.1 F0.2 B0.0\n1: F1.0 F1.1 B1.0 F1.2 B1.1\n2: F2.0 B2.0 F2.1 "
+		"B2.1 F2.2 B2.2\n"
+		"section period\n0: F0.0 B0.-2 F0.1 B0.-1 F0.2 B0.0\n1: F1.0 B1.-1 F1.1 B1.0 F1.2 B1.1\n2: "
+		"F2.0 B2.0 F2.1 B2.1 F2.2 B2.2\n"
 		"section epilogue\n0: B0.-2 B0.-1\n1: B1.-1\n2:\n");
 }
 
@@ -162,7 +174,8 @@ static void what_cannot_work_is_refused_with_what_can(void **state)
 		struct hd_diag diag = { "" };
 		struct hd_schedule s;
 		enum hd_err err = hd_schedule_make(&s, &cases[i].ask, &arena, &diag);
-		CHECK(err == HD_E_INVAL && !strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s", diag.text);
+		CHECK(err == HD_E_INVAL && !strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s",
+			diag.text);
 	}
 }
 

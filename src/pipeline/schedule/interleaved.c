@@ -64,8 +64,10 @@ static enum hd_err limits(const struct hd_emit *e)
 	uint32_t n = e->ask->group;
 
 	if (n && (n < e->p || e->m % n))
-		return hd_fail(e->diag, HD_E_INVAL, "%s: a group has at least p virtual nodes and divides m: group = %u, p = %u, m = %u; "
-			"without --group the groups are near-equal, which always works", e->ask->name, n, e->p, e->m);
+		return hd_fail(e->diag, HD_E_INVAL,
+			"%s: a group has at least p virtual nodes and divides m: group = %u, p = %u, m = %u; "
+			"without --group the groups are near-equal, which always works", e->ask->name, n,
+			e->p, e->m);
 	return HD_OK;
 }
 

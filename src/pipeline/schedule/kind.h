@@ -25,7 +25,8 @@ struct hd_emit {
 struct hd_schedule_maker {
 	enum hd_place place;
 	bool split;                               /* I and W, not B */
-	enum hd_err (*limits)(const struct hd_emit *e);       /* rule K29; NULL slots are not allowed: hd_no_limits */
+	/* rule K29; NULL slots are not allowed: hd_no_limits */
+	enum hd_err (*limits)(const struct hd_emit *e);
 	void (*list)(struct hd_emit *e);          /* NULL: `all` writes them */
 	enum hd_err (*all)(struct hd_emit *e);    /* NULL: `list`, rank by rank */
 };
@@ -46,8 +47,10 @@ enum hd_err hd_no_limits(const struct hd_emit *e);
 /* "KIND needs REASON: m = M, p = P", and the nearest that works: -m `m_works` (0: none). */
 enum hd_err hd_limit(const struct hd_emit *e, const char *needs, uint32_t m_works);
 
-extern const struct hd_schedule_maker hd_make_data, hd_make_gpipe, hd_make_1f1b, hd_make_1f1b_rr, hd_make_interleaved,
-	hd_make_zb_h1, hd_make_zb_h2, hd_make_zb_v, hd_make_v_half, hd_make_v_min, hd_make_dualpipev, hd_make_zb_auto,
+extern const struct hd_schedule_maker hd_make_data, hd_make_gpipe, hd_make_1f1b, hd_make_1f1b_rr,
+	hd_make_interleaved,
+	hd_make_zb_h1, hd_make_zb_h2, hd_make_zb_v, hd_make_v_half, hd_make_v_min, hd_make_dualpipev,
+	hd_make_zb_auto,
 	hd_make_delayed, hd_make_2bw;
 
 #endif

@@ -17,16 +17,19 @@ struct reader {
 	struct hd_scan scan;
 	struct hd_arena *arena;
 	struct hd_schedule now;
-	uint32_t cap, ins_left, said_m, said_stages;      /* cap: lists of `now`; said: by directive, 0 unsaid */
+	/* cap: lists of `now`; said: by directive, 0 unsaid */
+	uint32_t cap, ins_left, said_m, said_stages;
 	uint32_t *said_place, nplace;
 	bool any_place;                           /* mod, v: it goes on for stages without end */
-	struct hd_ilist *section[NSECTIONS];              /* of `now`; [0] is the only one until a second is begun */
+	/* of `now`; [0] is the only one until a second is begun */
+	struct hd_ilist *section[NSECTIONS];
 	uint32_t nsections, nread;                        /* named; lists read of the last one */
 };
 
 static enum hd_err no_memory(const struct reader *r)
 {
-	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for schedules", r->scan.file, r->scan.nline);
+	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for schedules", r->scan.file,
+		r->scan.nline);
 }
 
 static bool at_section(const struct hd_scan *scan)
@@ -70,7 +73,8 @@ static enum hd_err read_list(struct reader *r)
 	if (err)
 		return err;
 	if (rank != r->nread || rank >= r->cap)
-		return hd_scan_refuse(&r->scan, at, r->nread < r->cap ? "the list of rank %u comes next" : "there are lists of %u ranks", r->nread);
+		return hd_scan_refuse(&r->scan, at, r->nread < r->cap ? "the list of rank %u comes next" :
+			"there are lists of %u ranks", r->nread);
 	uint32_t s = r->nsections ? r->nsections - 1 : 0;
 	r->now.nranks = r->cap;
 	return hd_scan_list(&r->scan, &r->section[s][r->nread++], &r->ins_left, r->arena);
@@ -96,7 +100,8 @@ static enum hd_err read_p(struct reader *r)
 	uint32_t p = 0;
 	enum hd_err err = read_number(r, HD_MAX_RANKS, &p);
 
-	return !err && p != r->cap ? hd_scan_refuse(&r->scan, at, "p is %u, there are lists of %u ranks", p, r->cap) : err;
+	return !err && p != r->cap ? hd_scan_refuse(&r->scan, at, "p is %u, there are lists of %u ranks", p,
+		r->cap) : err;
 }
 
 static enum hd_err read_m(struct reader *r) { return read_number(r, INT32_MAX, &r->said_m); }
@@ -119,9 +124,11 @@ static enum hd_err read_place(struct reader *r)
 		return no_memory(r);
 	if (mod || v) {
 		for (uint32_t s = 0; s < HD_MAX_STAGES && r->cap; s++)
-			r->said_place[s] = mod ? s % r->cap : s < r->cap ? s : s < 2 * r->cap ? 2 * r->cap - 1 - s : HD_NO_RANK;
+			r->said_place[s] = mod ? s % r->cap : s < r->cap ? s : s < 2 * r->cap ?
+				2 * r->cap - 1 - s : HD_NO_RANK;
 		r->nplace = HD_MAX_STAGES;
-		return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word, "the line ends here") : HD_OK;
+		return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word,
+			"the line ends here") : HD_OK;
 	}
 	enum hd_err err;
 	do {
@@ -133,7 +140,8 @@ static enum hd_err read_place(struct reader *r)
 	return err;
 }
 
-static bool is_word(const char *word, size_t len, const char *name) { return strlen(name) == len && !memcmp(word, name, len); }
+static bool is_word(const char *word, size_t len, const char *name) { return strlen(name) == len &&
+	!memcmp(word, name, len); }
 
 /* They come in order, each with the lists of all ranks. */
 static enum hd_err read_section(struct reader *r)
@@ -141,15 +149,19 @@ static enum hd_err read_section(struct reader *r)
 	const char *word;
 	size_t len;
 
-	if (!hd_scan_word(&r->scan, &word, &len) || r->nsections == NSECTIONS || !is_word(word, len, section_names[r->nsections]))
-		return hd_scan_refuse(&r->scan, word, r->nsections < NSECTIONS ? "section %s comes here" : "%s was the last section",
+	if (!hd_scan_word(&r->scan, &word, &len) || r->nsections == NSECTIONS ||
+		!is_word(word, len, section_names[r->nsections]))
+		return hd_scan_refuse(&r->scan, word, r->nsections < NSECTIONS ? "section %s comes here" :
+			"%s was the last section",
 			section_names[r->nsections < NSECTIONS ? r->nsections : NSECTIONS - 1]);
 	if (r->nread != (r->nsections ? r->cap : 0))
-		return hd_scan_refuse(&r->scan, r->scan.line, r->nsections ? "a section has a list of each of %u ranks" :
+		return hd_scan_refuse(&r->scan, r->scan.line,
+			r->nsections ? "a section has a list of each of %u ranks" :
 			"the first section stands before all lists", r->cap);
 	if (hd_scan_word(&r->scan, &word, &len))
 		return hd_scan_refuse(&r->scan, word, "the line ends here");
-	if (!r->section[r->nsections] && !(r->section[r->nsections] = hd_arena_take(r->arena, (size_t)r->cap + 1, sizeof *r->section[0])))
+	if (!r->section[r->nsections] && !(r->section[r->nsections] = hd_arena_take(r->arena,
+		(size_t)r->cap + 1, sizeof *r->section[0])))
 		return no_memory(r);
 	r->nsections++;
 	r->nread = 0;
@@ -170,10 +182,12 @@ static enum hd_err read_update(struct reader *r)
 	if (u == HD_NUPDATES)
 		return hd_scan_refuse(&r->scan, word, "flush, stash, vsync or 2bw belongs here");
 	r->now.update = (enum hd_update)u;
-	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word, "the line ends here") : HD_OK;
+	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word, "the line ends here") :
+		HD_OK;
 }
 
-static const struct { const char *word; bool anywhere; enum hd_err (*read)(struct reader *r); } directives[] = {
+static const struct { const char *word; bool anywhere; enum hd_err (*read)(struct reader *r);
+	} directives[] = {
 	{ "p", false, read_p }, { "m", false, read_m }, { "stages", false, read_stages }, { "place", false, read_place },
 	{ "update", false, read_update }, { "section", true, read_section },
 };
@@ -185,10 +199,12 @@ static enum hd_err read_directive(struct reader *r)
 	size_t len, d = 0;
 
 	hd_scan_word(&r->scan, &word, &len);
-	while (d < NDIRECTIVES && (strlen(directives[d].word) != len || memcmp(directives[d].word, word, len) != 0))
+	while (d < NDIRECTIVES && (strlen(directives[d].word) != len ||
+		memcmp(directives[d].word, word, len) != 0))
 		d++;
 	if (d == NDIRECTIVES)
-		return hd_scan_refuse(&r->scan, word, "\"%.*s\" is neither a rank nor a directive", (int)(len < 20 ? len : 20), word);
+		return hd_scan_refuse(&r->scan, word, "\"%.*s\" is neither a rank nor a directive",
+			(int)(len < 20 ? len : 20), word);
 	if (r->now.nranks && !directives[d].anywhere)
 		return hd_scan_refuse(&r->scan, word, "directives stand before the lists");
 	return directives[d].read(r);
@@ -200,7 +216,8 @@ static void infer_size(struct hd_schedule *s)
 	for (uint32_t rank = 0; rank < s->nranks; rank++)
 		for (uint32_t i = 0; i < s->list[rank].len; i++) {
 			const struct hd_ins *ins = &s->list[rank].at[i];
-			if (ins->op == HD_INS_BAR || ins->op == HD_INS_TIE)      /* the field is a label, or a group */
+			/* the field is a label, or a group */
+			if (ins->op == HD_INS_BAR || ins->op == HD_INS_TIE)
 				continue;
 			if (hd_ins_uses(ins->op, 's') && ins->stage >= s->nstages)
 				s->nstages = ins->stage + 1u;
@@ -229,12 +246,17 @@ static enum hd_err compare(const struct reader *r)
 	const struct hd_schedule *s = &r->now;
 
 	if ((r->said_m && r->said_m != s->nvns) || (r->said_stages && r->said_stages != s->nstages))
-		return hd_scan_refuse(&r->scan, r->scan.line, "the lists above have m = %u and %u stages, not what their directives say", s->nvns, s->nstages);
+		return hd_scan_refuse(&r->scan, r->scan.line,
+			"the lists above have m = %u and %u stages, not what their directives say", s->nvns,
+			s->nstages);
 	if (r->nplace > s->nstages && !r->any_place)
-		return hd_scan_refuse(&r->scan, r->scan.line, "place names the ranks of %u stages, the lists above run %u", r->nplace, s->nstages);
+		return hd_scan_refuse(&r->scan, r->scan.line,
+			"place names the ranks of %u stages, the lists above run %u", r->nplace, s->nstages);
 	for (uint32_t stage = 0; r->nplace && stage < s->nstages; stage++)
-		if (s->place[stage] != HD_NO_RANK && (stage >= r->nplace || r->said_place[stage] != s->place[stage]))
-			return hd_scan_refuse(&r->scan, r->scan.line, "the lists above run stage %u on rank %u, not where their place says",
+		if (s->place[stage] != HD_NO_RANK && (stage >= r->nplace ||
+			r->said_place[stage] != s->place[stage]))
+			return hd_scan_refuse(&r->scan, r->scan.line,
+				"the lists above run stage %u on rank %u, not where their place says",
 				stage, s->place[stage]);
 	return HD_OK;
 }
@@ -246,21 +268,26 @@ static enum hd_err close_sections(struct reader *r)
 	if (!r->nsections) {
 		s->list = r->section[0];
 		return s->update == HD_UPDATE_FLUSH ? HD_OK :
-			hd_scan_refuse(&r->scan, r->scan.line, "update %s needs the sections prologue, period and epilogue", hd_update_names[s->update]);
+			hd_scan_refuse(&r->scan, r->scan.line,
+			"update %s needs the sections prologue, period and epilogue",
+			hd_update_names[s->update]);
 	}
 	if (r->nsections < NSECTIONS || r->nread != r->cap)
-		return hd_scan_refuse(&r->scan, r->scan.line, "the schedule above ends before the lists of its sections");
+		return hd_scan_refuse(&r->scan, r->scan.line,
+			"the schedule above ends before the lists of its sections");
 	s->prologue = r->section[0];
 	s->list = r->section[1];
 	s->epilogue = r->section[2];
 	return s->update != HD_UPDATE_FLUSH ? HD_OK :
-		hd_scan_refuse(&r->scan, r->scan.line, "sections belong to delayed updates: write update stash, vsync or 2bw");
+		hd_scan_refuse(&r->scan, r->scan.line,
+		"sections belong to delayed updates: write update stash, vsync or 2bw");
 }
 
 static enum hd_err finish(struct reader *r, struct hd_schedules *out)
 {
 	if (!r->now.nranks)
-		return r->nsections ? hd_scan_refuse(&r->scan, r->scan.line, "the schedule above ends before the lists of its sections") : HD_OK;
+		return r->nsections ? hd_scan_refuse(&r->scan, r->scan.line,
+			"the schedule above ends before the lists of its sections") : HD_OK;
 	enum hd_err err = close_sections(r);
 	err = err ? err : hd_schedule_infer(&r->now, r->arena, r->scan.diag);
 	err = err ? err : compare(r);
@@ -272,7 +299,8 @@ static enum hd_err finish(struct reader *r, struct hd_schedules *out)
 enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct reader r = { .scan = hd_scan_of(text, len, file, diag), .arena = arena, .ins_left = HD_MAX_INS };
+	struct reader r = { .scan = hd_scan_of(text, len, file, diag), .arena = arena,
+		.ins_left = HD_MAX_INS };
 	struct hd_scan count = r.scan;
 	struct hd_schedules all = { 0 };
 	uint32_t nheadings = 0;

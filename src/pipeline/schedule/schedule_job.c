@@ -15,7 +15,8 @@ static void count_holders(struct hd_stage_rule *holders, const struct hd_schedul
 		}
 }
 
-/* PipeDream: replicas take turns, and a stage runs ahead by the ranks behind it, divided over its replicas. */
+/* PipeDream: replicas take turns, and a stage runs ahead by the ranks behind it, divided over its
+ * replicas. */
 static void stash(struct hd_stage_rule *rule, const struct hd_schedule *s)
 {
 	uint32_t before = 0;
@@ -28,9 +29,11 @@ static void stash(struct hd_stage_rule *rule, const struct hd_schedule *s)
 	}
 }
 
-enum hd_err hd_stage_rules(struct hd_stage_rule *rule, const struct hd_schedule *s, const struct hd_schedule_job *job, struct hd_diag *diag)
+enum hd_err hd_stage_rules(struct hd_stage_rule *rule, const struct hd_schedule *s,
+	const struct hd_schedule_job *job, struct hd_diag *diag)
 {
-	static const struct hd_stage_rule of_update[] = { [HD_UPDATE_FLUSH] = { 0, 0 }, [HD_UPDATE_2BW] = { 0, 1 } };
+	static const struct hd_stage_rule of_update[] = { [HD_UPDATE_FLUSH] = { 0, 0 },
+		[HD_UPDATE_2BW] = { 0, 1 } };
 
 	if (!(job && job->rule) && s->update == HD_UPDATE_STASH)
 		stash(rule, s);
@@ -43,7 +46,9 @@ enum hd_err hd_stage_rules(struct hd_stage_rule *rule, const struct hd_schedule 
 			rule[k] = of_update[s->update];
 		rule[k].every = rule[k].every ? rule[k].every : s->nvns;
 		if (rule[k].every == 0 || s->nvns % rule[k].every)
-			return hd_fail(diag, HD_E_BADPLAN, "stage %u is updated every %u virtual nodes, which do not divide the step's m = %u", k,
+			return hd_fail(diag, HD_E_BADPLAN,
+				"stage %u is updated every %u virtual nodes, which do not divide the step's "
+				"m = %u", k,
 				rule[k].every, s->nvns);
 	}
 	return HD_OK;

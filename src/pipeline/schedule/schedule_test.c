@@ -9,7 +9,8 @@
 static void sizes_and_places_are_inferred(void **state)
 {
 	struct hd_schedules all = hd_parsed_schedules("# a remark\n"
-		"## first one  T=3\n0: F0.0 B0.0\n1: F1.0 (F1.1&B1.0)\n\n## second\n0:\n1: F0.4\n## only a remark\n");
+		"## first one  T=3\n0: F0.0 B0.0\n1: F1.0 (F1.1&B1.0)\n\n## second\n0:\n1: F0.4\n## only a "
+		"remark\n");
 
 	(void)state;
 	assert_int_equal(all.len, 2);
@@ -18,7 +19,8 @@ static void sizes_and_places_are_inferred(void **state)
 	assert_true(all.at[0].place[0] == 0 && all.at[0].place[1] == 1);
 	assert_int_equal(all.at[0].list[1].at[1].flags, HD_INS_PAIR_BEGIN);
 	assert_int_equal(all.at[0].list[1].at[2].flags, HD_INS_PAIR_END);
-	assert_true(all.at[1].nranks == 2 && all.at[1].nvns == 5 && all.at[1].list[0].len == 0 && all.at[1].place[0] == 1);
+	assert_true(all.at[1].nranks == 2 && all.at[1].nvns == 5 && all.at[1].list[0].len == 0 &&
+		all.at[1].place[0] == 1);
 }
 
 static void directives_must_agree_with_the_lists(void **state)
@@ -56,9 +58,11 @@ static void directives_must_agree_with_the_lists(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct hd_schedules all;
 		struct hd_diag diag = { "" };
-		enum hd_err err = hd_schedules_parse(&all, cases[i].text, strlen(cases[i].text), "s.txt", &arena, &diag);
+		enum hd_err err = hd_schedules_parse(&all, cases[i].text, strlen(cases[i].text), "s.txt",
+			&arena, &diag);
 		CHECK(err == (cases[i].want ? HD_E_INPUT : HD_OK), "%s: %s", cases[i].text, diag.text);
-		CHECK(!cases[i].want || !strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s: %s", cases[i].text, diag.text);
+		CHECK(!cases[i].want || !strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s: %s",
+			cases[i].text, diag.text);
 	}
 }
 
@@ -81,21 +85,25 @@ static void every_stored_schedule_prints_back(void **state)
 		unsigned p = 0, m = 0, stages = 0;
 		const char *sizes = strstr(all.at[i].heading, " p=");
 		assert_int_equal(sscanf(sizes, " p=%u m=%u stages=%u", &p, &m, &stages), 3);
-		CHECK(all.at[i].nranks == p && all.at[i].nvns == m && all.at[i].nstages == stages, "%s", all.at[i].heading);
+		CHECK(all.at[i].nranks == p && all.at[i].nvns == m && all.at[i].nstages == stages, "%s",
+			all.at[i].heading);
 	}
 	print_message("%u schedules\n", all.len);
 }
 
 static void sections_print_back(void **state)
 {
-	static const char text[] = "## x\nupdate 2bw\nsection prologue\n0: F0.0 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\n"
-		"section period\n0: F0.0 B0.-1 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\nsection epilogue\n0: B0.-1\n1:\n";
+	static const char text[] =
+		"## x\nupdate 2bw\nsection prologue\n0: F0.0 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\n"
+		"section period\n0: F0.0 B0.-1 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\nsection epilogue\n0: "
+		"B0.-1\n1:\n";
 	struct hd_schedules all = hd_parsed_schedules(text);
 	struct hd_text printed;
 
 	(void)state;
 	assert_int_equal(all.len, 1);
-	assert_true(all.at[0].update == HD_UPDATE_2BW && all.at[0].nvns == 2 && all.at[0].nranks == 2 && all.at[0].epilogue[1].len == 0);
+	assert_true(all.at[0].update == HD_UPDATE_2BW && all.at[0].nvns == 2 && all.at[0].nranks == 2 &&
+		all.at[0].epilogue[1].len == 0);
 	hd_text_init(&printed, &arena);
 	hd_schedule_print(&all.at[0], &printed);
 	assert_string_equal(printed.at, text);

@@ -13,14 +13,16 @@ static void emit_slots(struct hd_emit *e, const uint32_t offset[KINDS])
 	const uint32_t a = hd_v_down(e), z = hd_v_up(e);
 	const struct slot kind[KINDS] = { { HD_INS_F, (uint16_t)a, 0 }, { HD_INS_F, (uint16_t)z, 0 },
 		{ HD_INS_I, (uint16_t)z, 0 }, { HD_INS_I, (uint16_t)a, 0 } };
-	uint32_t last = 0, ran = 0, pending = 0;          /* pending: where the oldest I without its W stands in the list */
+	/* pending: where the oldest I without its W stands in the list */
+	uint32_t last = 0, ran = 0, pending = 0;
 
 	for (uint32_t k = 0; k < KINDS; k++)
 		last = offset[k] > last ? offset[k] : last;
 	last += SLOTS * (e->m - 1);
 	for (uint32_t t = 0; t <= last || ran; t++) {
 		uint32_t k = 0;
-		while (t <= last && k < KINDS && (t < offset[k] || (t - offset[k]) % SLOTS || (t - offset[k]) / SLOTS >= e->m))
+		while (t <= last && k < KINDS && (t < offset[k] || (t - offset[k]) % SLOTS ||
+			(t - offset[k]) / SLOTS >= e->m))
 			k++;
 		if (t <= last && k < KINDS) {
 			hd_emit(e, kind[k].op, kind[k].stage, (t - offset[k]) / SLOTS);
@@ -46,7 +48,8 @@ static void half_list(struct hd_emit *e)
 {
 	const uint32_t p = e->p, r = e->r, x = p % 2 ? 0 : 3;
 
-	emit_slots(e, (const uint32_t[KINDS]){ 2 * r, 3 * p - 2 - r, 3 * p + x - 1 + 2 * r, 6 * p + x - 2 - r });
+	emit_slots(e, (const uint32_t[KINDS]){ 2 * r, 3 * p - 2 - r, 3 * p + x - 1 + 2 * r,
+		6 * p + x - 2 - r });
 }
 
 const struct hd_schedule_maker

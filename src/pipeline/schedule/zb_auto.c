@@ -64,7 +64,8 @@ static void offer(struct search *x, const struct hd_schedule *s)
 
 /* ---- greedy */
 
-struct lane { int64_t free; uint32_t live, forwards[2], inputs[2], weights, pending; };      /* pending: where the oldest I without W stands */
+/* pending: where the oldest I without W stands */
+struct lane { int64_t free; uint32_t live, forwards[2], inputs[2], weights, pending; };
 
 struct greedy {
 	const struct hd_emit *e;
@@ -94,17 +95,21 @@ static bool may_forward(const struct greedy *g, uint32_t r, uint32_t c)
 
 	if (cap && l->live + 1 + room > cap)
 		return false;
-	return !(g->switches & LIMIT) || c || l->inputs[0] + l->inputs[1] || l->forwards[0] < 2 * (g->e->p - r) - 1;
+	return !(g->switches & LIMIT) || c || l->inputs[0] + l->inputs[1] ||
+		l->forwards[0] < 2 * (g->e->p - r) - 1;
 }
 
-static void consider(const struct greedy *g, uint32_t r, struct choice *best, uint8_t op, uint32_t stage, uint32_t vn, int64_t there)
+static void consider(const struct greedy *g, uint32_t r, struct choice *best, uint8_t op, uint32_t stage,
+	uint32_t vn, int64_t there)
 {
 	int64_t start = there > g->lane[r].free ? there : g->lane[r].free;
-	bool preferred = op == (g->switches & PREFER_I ? HD_INS_I : HD_INS_F), was = best->op == (g->switches & PREFER_I ? HD_INS_I : HD_INS_F);
+	bool preferred = op == (g->switches & PREFER_I ? HD_INS_I : HD_INS_F),
+		was = best->op == (g->switches & PREFER_I ? HD_INS_I : HD_INS_F);
 
 	if (there == NEVER)
 		return;
-	if (best->op && (start > best->start || (start == best->start && (was > preferred || (was == preferred && stage < best->stage)))))
+	if (best->op && (start > best->start || (start == best->start &&
+		(was > preferred || (was == preferred && stage < best->stage)))))
 		return;
 	*best = (struct choice){ start, op, stage, vn };
 }
@@ -121,9 +126,11 @@ static struct choice choose(const struct greedy *g, uint32_t r)
 		if (i < e->m && may_forward(g, r, c))
 			consider(g, r, &best, HD_INS_F, s, i, s ? arrival(g, g->act, s - 1, r, i) : 0);
 		if (k < i)
-			consider(g, r, &best, HD_INS_I, s, k, s == last ? g->act[(size_t)s * e->m + k] : arrival(g, g->grad, s + 1, r, k));
+			consider(g, r, &best, HD_INS_I, s, k,
+				s == last ? g->act[(size_t)s * e->m + k] : arrival(g, g->grad, s + 1, r, k));
 	}
-	if (l->weights && (!best.op || best.start - l->free >= (g->switches & FILL ? 1 : g->c.w ? g->c.w : 1))) {
+	if (l->weights && (!best.op || best.start - l->free >= (g->switches & FILL ? 1 : g->c.w ? g->c.w :
+		1))) {
 		const struct hd_ins *at = &g->s.list[r].at[l->pending];
 		while (at->op != HD_INS_I)
 			at++;
@@ -199,7 +206,8 @@ static bool run_greedy(struct greedy *g, struct hd_arena *arena)
 
 static bool may_swap(const struct hd_ins *a, const struct hd_ins *b)
 {
-	bool same_node = a->stage == b->stage && a->vn == b->vn, same_row = a->stage == b->stage && a->op == b->op;
+	bool same_node = a->stage == b->stage && a->vn == b->vn, same_row = a->stage == b->stage &&
+		a->op == b->op;
 
 	return !same_node && !same_row;
 }
@@ -232,7 +240,9 @@ static enum hd_err hand_over(struct search *x)
 	struct hd_emit *e = x->e;
 
 	if (!x->found)
-		return hd_fail(e->diag, HD_E_INVAL, "%s: no schedule of p = %u, m = %u holds at most %u chunks of activations on each rank; "
+		return hd_fail(e->diag, HD_E_INVAL,
+			"%s: no schedule of p = %u, m = %u holds at most %u chunks of activations on each "
+			"rank; "
 			"the nearest that works: %u", e->ask->name, e->p, e->m, e->ask->cap, x->least_peak);
 	for (uint32_t r = 0; r < e->p; r++) {
 		struct hd_ilist *to = &e->schedule->list[r];
@@ -246,14 +256,17 @@ static enum hd_err hand_over(struct search *x)
 
 static enum hd_err all(struct hd_emit *e)
 {
-	static const char *const closed[2][3] = { { "1f1b", "zb-h1", "zb-h2" }, { "zb-v", "v-half", "v-min" } };
+	static const char *const closed[2][3] = { { "1f1b", "zb-h1", "zb-h2" },
+		{ "zb-v", "v-half", "v-min" } };
 	const struct hd_rank_costs c = e->ask->costs;
-	struct search x = { .e = e, .costs = c.f || c.i || c.w ? c : HD_UNIT_COSTS, .least_peak = UINT32_MAX, .left = SEARCH_INS };
+	struct search x = { .e = e, .costs = c.f || c.i || c.w ? c : HD_UNIT_COSTS, .least_peak = UINT32_MAX,
+		.left = SEARCH_INS };
 
 	hd_arena_init(&x.scratch, 0);
 	for (int k = 0; k < 3; k++) {
 		struct hd_schedule s;
-		if (!hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = closed[e->v - 1][k], .p = e->p, .m = e->m }, e->arena, NULL))
+		if (!hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = closed[e->v - 1][k], .p = e->p,
+			.m = e->m }, e->arena, NULL))
 			offer(&x, &s);
 	}
 	for (unsigned switches = 0; switches < SWITCHES; switches++) {
@@ -272,7 +285,9 @@ static enum hd_err limits(const struct hd_emit *e)
 	uint64_t work = (uint64_t)e->p * e->p * e->v * e->m * 3;
 
 	if (work > GREEDY_MOST)
-		return hd_fail(e->diag, HD_E_INVAL, "%s searches at most p * p * v * m * 3 = %d; p = %u, m = %u, v = %u make %llu: take zb-h2 or zb-v",
+		return hd_fail(e->diag, HD_E_INVAL,
+			"%s searches at most p * p * v * m * 3 = %d; p = %u, m = %u, v = %u make %llu: take "
+			"zb-h2 or zb-v",
 			e->ask->name, GREEDY_MOST, e->p, e->m, e->v, (unsigned long long)work);
 	if (e->ask->costs.f < 0 || e->ask->costs.i < 0 || e->ask->costs.w < 0 || e->ask->costs.hop < 0)
 		return hd_fail(e->diag, HD_E_INVAL, "costs are 0 or more");

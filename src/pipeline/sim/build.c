@@ -21,7 +21,8 @@ static struct sim_token *made_by(const struct sim *x, const struct hd_ins *ins)
 	if (ins->flags & HD_INS_SHADOW)
 		return NULL;
 	return ins->op == HD_INS_F ? &x->act[sim_index(x, ins->stage, ins->vn)] :
-		ins->op == HD_INS_B || ins->op == HD_INS_I ? &x->grad[sim_index(x, ins->stage, ins->vn)] : NULL;
+		ins->op == HD_INS_B || ins->op == HD_INS_I ? &x->grad[sim_index(x, ins->stage, ins->vn)] :
+		NULL;
 }
 
 static struct sim_token *used_by(const struct sim *x, const struct hd_ins *ins)
@@ -31,7 +32,8 @@ static struct sim_token *used_by(const struct sim *x, const struct hd_ins *ins)
 	if (ins->op == HD_INS_F)
 		return ins->stage ? &x->act[sim_index(x, ins->stage - 1u, ins->vn)] : NULL;
 	if (ins->op == HD_INS_B || ins->op == HD_INS_I)
-		return ins->stage + 1u < x->s->nstages ? &x->grad[sim_index(x, ins->stage + 1u, ins->vn)] : NULL;
+		return ins->stage + 1u < x->s->nstages ? &x->grad[sim_index(x, ins->stage + 1u, ins->vn)] :
+			NULL;
 	return NULL;
 }
 
@@ -43,19 +45,28 @@ static enum hd_err check(struct sim *x, struct hd_diag *diag)
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
 			const struct hd_ins *ins = &s->list[r].at[i];
 			if (hd_ins_uses(ins->op, 'v') && (ins->vn >= s->nvns || ins->stage >= s->nstages))
-				return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: virtual node %d of stage %u does not exist in this step (m = %u)", r, i,
+				return hd_fail(diag, HD_E_BADPLAN,
+					"rank %u, #%u: virtual node %d of stage %u does not exist in this "
+					"step (m = %u)", r, i,
 					(int32_t)ins->vn, ins->stage, s->nvns);
-			if (hd_ins_uses(ins->op, 's') && ins->op != HD_INS_BAR && ins->op != HD_INS_TIE && ins->stage >= s->nstages)
-				return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: stage %u does not exist (there are %u)", r, i, ins->stage, s->nstages);
-			if ((ins->op == HD_INS_RA && ins->stage == 0) || (ins->op == HD_INS_RG && ins->stage + 1u == s->nstages))
-				return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: stage %u has nothing to receive", r, i, ins->stage);
+			if (hd_ins_uses(ins->op, 's') && ins->op != HD_INS_BAR && ins->op != HD_INS_TIE &&
+				ins->stage >= s->nstages)
+				return hd_fail(diag, HD_E_BADPLAN,
+					"rank %u, #%u: stage %u does not exist (there are %u)", r, i,
+					ins->stage, s->nstages);
+			if ((ins->op == HD_INS_RA && ins->stage == 0) ||
+				(ins->op == HD_INS_RG && ins->stage + 1u == s->nstages))
+				return hd_fail(diag, HD_E_BADPLAN,
+					"rank %u, #%u: stage %u has nothing to receive", r, i, ins->stage);
 			x->transfers |= sim_is_transfer(ins->op);
 			x->updates |= ins->op == HD_INS_STEP;
 			x->pins |= ins->op == HD_INS_PIN;
 			x->nins++;
 		}
 	if ((uint64_t)s->nstages * s->nvns > x->nins)
-		return hd_fail(diag, HD_E_BADPLAN, "%u stages of %u virtual nodes need more than its %llu instructions", s->nstages, s->nvns,
+		return hd_fail(diag, HD_E_BADPLAN,
+			"%u stages of %u virtual nodes need more than its %llu instructions", s->nstages,
+			s->nvns,
 			(unsigned long long)x->nins);
 	return HD_OK;
 }
@@ -70,15 +81,18 @@ static enum hd_err tokens(struct sim *x, struct hd_diag *diag)
 		return HD_E_NOMEM;
 	x->grad = x->act + n;
 	for (size_t i = 0; i < 2 * n; i++)
-		x->act[i] = (struct sim_token){ .there = SIM_NEVER, .handed = SIM_NEVER, .channel = SIM_NONE, .next = SIM_NONE, .maker = UINT16_MAX,
+		x->act[i] = (struct sim_token){ .there = SIM_NEVER, .handed = SIM_NEVER, .channel = SIM_NONE,
+			.next = SIM_NONE, .maker = UINT16_MAX,
 			.user = UINT16_MAX };
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
 			const struct hd_ins *ins = &s->list[r].at[i];
 			struct sim_token *t = made_by(x, ins);
 			if (t && t->maker != UINT16_MAX)
-				return hd_fail(diag, HD_E_BADPLAN, "%s of stage %u, virtual node %u stands twice, on ranks %u and %u",
-					ins->op == HD_INS_F ? "forward" : "backward", ins->stage, ins->vn, t->maker, r);
+				return hd_fail(diag, HD_E_BADPLAN,
+					"%s of stage %u, virtual node %u stands twice, on ranks %u and %u",
+					ins->op == HD_INS_F ? "forward" : "backward", ins->stage, ins->vn,
+					t->maker, r);
 			if (t)
 				t->maker = (uint16_t)r;
 			if ((t = used_by(x, ins)))
@@ -110,7 +124,8 @@ static bool path(struct sim *x, struct sim_channel *c)
 
 static struct sim_token *sent_by(const struct sim *x, const struct hd_ins *ins)
 {
-	struct sim_token *t = x->transfers ? sim_is_send(ins->op) ? sim_moved(x, ins) : NULL : made_by(x, ins);
+	struct sim_token *t = x->transfers ? sim_is_send(ins->op) ? sim_moved(x, ins) : NULL : made_by(x,
+		ins);
 
 	return t && t->user != UINT16_MAX && t->maker != UINT16_MAX && t->user != t->maker ? t : NULL;
 }
@@ -119,7 +134,8 @@ static struct sim_token *sent_by(const struct sim *x, const struct hd_ins *ins)
 static bool channels(struct sim *x)
 {
 	const struct hd_schedule *s = x->s;
-	uint32_t *head = hd_arena_take(x->arena, (size_t)s->nranks + 1, sizeof *head), *next = NULL, cap = 0, total = 0;
+	uint32_t *head = hd_arena_take(x->arena, (size_t)s->nranks + 1, sizeof *head), *next = NULL, cap = 0,
+		total = 0;
 
 	if (!head)
 		return false;
@@ -135,7 +151,8 @@ static bool channels(struct sim *x)
 				c = next[c];
 			if (c == SIM_NONE) {
 				if (x->nchannels == cap) {
-					uint32_t more = cap ? 2 * cap : 16, *links = hd_arena_take(x->arena, more, sizeof *links);
+					uint32_t more = cap ? 2 * cap : 16,
+						*links = hd_arena_take(x->arena, more, sizeof *links);
 					struct sim_channel *all = hd_arena_take(x->arena, more, sizeof *all);
 					if (!links || !all)
 						return false;
@@ -148,7 +165,8 @@ static bool channels(struct sim *x)
 					cap = more;
 				}
 				c = x->nchannels++;
-				x->channel[c] = (struct sim_channel){ .from = r, .to = t->user, .head = SIM_NONE, .tail = SIM_NONE, .grad = grad };
+				x->channel[c] = (struct sim_channel){ .from = r, .to = t->user,
+					.head = SIM_NONE, .tail = SIM_NONE, .grad = grad };
 				next[c] = head[r];
 				head[r] = c;
 			}
@@ -172,7 +190,8 @@ static bool channels(struct sim *x)
 
 /* ---- collectives */
 
-struct met { uint32_t first, now, rank; };        /* of an (op, number): the first; the last that `rank` has come to */
+/* of an (op, number): the first; the last that `rank` has come to */
+struct met { uint32_t first, now, rank; };
 
 static bool collectives(struct sim *x)
 {
@@ -184,8 +203,10 @@ static bool collectives(struct sim *x)
 			if (sim_is_collective(s->list[r].at[i].op)) {
 				x->rank[r].ncollectives++;
 				total++;
-				stages = s->list[r].at[i].stage >= stages ? s->list[r].at[i].stage + 1u : stages;
-				buckets = s->list[r].at[i].slot >= buckets ? s->list[r].at[i].slot + 1u : buckets;
+				stages = s->list[r].at[i].stage >= stages ? s->list[r].at[i].stage + 1u :
+					stages;
+				buckets = s->list[r].at[i].slot >= buckets ? s->list[r].at[i].slot + 1u :
+					buckets;
 			}
 	size_t numbers = (size_t)stages * buckets;
 	struct met *met = total ? hd_arena_take(x->arena, numbers * NKINDS, sizeof *met) : NULL;
@@ -199,7 +220,8 @@ static bool collectives(struct sim *x)
 		met[k] = (struct met){ SIM_NONE, SIM_NONE, SIM_NONE };
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		struct sim_rank *rank = &x->rank[r];
-		rank->collective = hd_arena_take(x->arena, (size_t)rank->ncollectives + 1, sizeof *rank->collective);
+		rank->collective = hd_arena_take(x->arena, (size_t)rank->ncollectives + 1,
+			sizeof *rank->collective);
 		rank->lane = hd_arena_take(x->arena, (size_t)rank->ncollectives + 1, sizeof *rank->lane);
 		if (!rank->collective || !rank->lane)
 			return false;
@@ -214,7 +236,8 @@ static bool collectives(struct sim *x)
 				uint32_t nth = m->rank == r ? x->collective[m->now].nth + 1 : 0;
 				*link = x->ncollectives++;
 				next[*link] = SIM_NONE;
-				x->collective[*link] = (struct sim_collective){ .op = ins->op, .stage = ins->stage, .bucket = ins->slot, .nth = nth };
+				x->collective[*link] = (struct sim_collective){ .op = ins->op,
+					.stage = ins->stage, .bucket = ins->slot, .nth = nth };
 				if (ins->op == HD_INS_RED && ins->slot > x->nbuckets[ins->stage])
 					x->nbuckets[ins->stage] = ins->slot;
 			}
@@ -248,7 +271,8 @@ static uint32_t log2_up(uint32_t n)
 	return h;
 }
 
-/* The ring of the members in the order of their devices: its slowest level carries it, over a port out and a port in of each component. */
+/* The ring of the members in the order of their devices: its slowest level carries it, over a port out and
+ * a port in of each component. */
 static bool route(struct sim *x, struct sim_collective *c)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
@@ -261,10 +285,12 @@ static bool route(struct sim *x, struct sim_collective *c)
 		return true;
 	}
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t a = x->rank[x->member[c->first + k]].device, b = x->rank[x->member[c->first + (k + 1) % n]].device;
+		uint32_t a = x->rank[x->member[c->first + k]].device,
+			b = x->rank[x->member[c->first + (k + 1) % n]].device;
 		uint32_t level = a == b ? 0 : hd_cluster_between(cluster, a, b);
 		far = level > far ? level : far;
-		slow = cluster->level[level].bytes_per_s < cluster->level[slow].bytes_per_s || (k == 0 && a != b) ? level : slow;
+		slow = cluster->level[level].bytes_per_s < cluster->level[slow].bytes_per_s ||
+			(k == 0 && a != b) ? level : slow;
 	}
 	c->level = slow;
 	c->latency = sim_clip((sim_wide)cluster->level[far].latency_ps * 2 * log2_up(n) * x->links.per_ps);
@@ -272,7 +298,8 @@ static bool route(struct sim *x, struct sim_collective *c)
 	if (!c->port)
 		return false;
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t out = hd_sim_port(&x->links, slow, x->rank[x->member[c->first + k]].device, false), seen = 0;
+		uint32_t out = hd_sim_port(&x->links, slow, x->rank[x->member[c->first + k]].device, false),
+			seen = 0;
 		while (seen < c->nports && c->port[seen] != out)
 			seen++;
 		if (seen == c->nports) {
@@ -308,7 +335,8 @@ static bool holdings(struct sim *x)
 		struct sim_rank *rank = &x->rank[r];
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
 			const struct hd_ins *ins = &s->list[r].at[i];
-			bool holds = (hd_ins_uses(ins->op, 's') && ins->op != HD_INS_BAR && ins->op != HD_INS_TIE && ins->op != HD_INS_LD);
+			bool holds = (hd_ins_uses(ins->op, 's') && ins->op != HD_INS_BAR &&
+				ins->op != HD_INS_TIE && ins->op != HD_INS_LD);
 			if (!holds || stamp[ins->stage] == r + 1)
 				continue;
 			stamp[ins->stage] = r + 1;
@@ -318,11 +346,13 @@ static bool holdings(struct sim *x)
 			return false;
 		for (uint32_t k = 0, n = 0; k < s->nstages; k++)
 			if (stamp[k] == r + 1)
-				rank->held[n++] = (struct sim_held){ .stage = (uint16_t)k, .red = SIM_NONE, .window = SIM_NONE };
+				rank->held[n++] = (struct sim_held){ .stage = (uint16_t)k, .red = SIM_NONE,
+					.window = SIM_NONE };
 	}
 	for (uint32_t k = 0; k < s->nstages; k++) {
 		x->span[k] = nodes_of(x->rule[k].every);
-		if (!(x->node[k] = hd_arena_take(x->arena, (size_t)(s->nvns / x->rule[k].every + 1) * x->span[k], sizeof **x->node)))
+		if (!(x->node[k] = hd_arena_take(x->arena, (size_t)(s->nvns / x->rule[k].every + 1) *
+			x->span[k], sizeof **x->node)))
 			return false;
 	}
 	for (uint32_t r = 0; r < s->nranks; r++) {
@@ -334,7 +364,8 @@ static bool holdings(struct sim *x)
 			if (c->work > rank->bytes[HD_MEMORY_WORKSPACE])
 				rank->bytes[HD_MEMORY_WORKSPACE] = c->work;
 			if (!x->pins)
-				rank->bytes[HD_MEMORY_VERSIONS] += x->rule[rank->held[k].stage].delay * c->param;
+				rank->bytes[HD_MEMORY_VERSIONS] += x->rule[rank->held[k].stage].delay *
+					c->param;
 		}
 		for (int k = 0; k < HD_NMEMORIES; k++)
 			rank->total += rank->bytes[k];
@@ -369,11 +400,15 @@ static enum hd_err ranks(struct sim *x, struct hd_diag *diag)
 	for (uint32_t r = 0; r < p; r++) {
 		uint32_t device = x->set->device ? x->set->device[r] : r;
 		if (cluster && device >= cluster->ndevices)
-			return hd_fail(diag, HD_E_INVAL, "rank %u is on device %u; the cluster has %u", r, device, cluster->ndevices);
-		x->rank[r] = (struct sim_rank){ .list = &x->s->list[r], .number = r, .device = device, .tie = SIM_NONE, .waits_collective = SIM_NONE,
-			.speed = (cluster ? hd_cluster_kind_of(cluster, device)->speed : 1) * (x->set->speed ? x->set->speed[r] : 1) };
+			return hd_fail(diag, HD_E_INVAL, "rank %u is on device %u; the cluster has %u", r,
+				device, cluster->ndevices);
+		x->rank[r] = (struct sim_rank){ .list = &x->s->list[r], .number = r, .device = device,
+			.tie = SIM_NONE, .waits_collective = SIM_NONE,
+			.speed = (cluster ? hd_cluster_kind_of(cluster, device)->speed : 1) * (x->set->speed ?
+			x->set->speed[r] : 1) };
 		if (!(x->rank[r].speed > 0))
-			return hd_fail(diag, HD_E_INVAL, "rank %u has speed %g; it is above 0", r, x->rank[r].speed);
+			return hd_fail(diag, HD_E_INVAL, "rank %u has speed %g; it is above 0", r,
+				x->rank[r].speed);
 	}
 	return HD_OK;
 }
@@ -392,7 +427,8 @@ enum hd_err hd_sim_build(struct sim *x, struct hd_diag *diag)
 	for (uint32_t c = 0; c < x->ncollectives && !err; c++)
 		err = route(x, &x->collective[c]) ? HD_OK : HD_E_NOMEM;
 	if (err == HD_E_NOMEM)
-		return hd_fail(diag, err, "no memory to simulate %llu instructions", (unsigned long long)x->nins);
+		return hd_fail(diag, err, "no memory to simulate %llu instructions",
+			(unsigned long long)x->nins);
 	if (!err)
 		open_slots(x);
 	return err;

@@ -1,6 +1,7 @@
 /* int.h -- the state of a simulation. Private to this folder.
  *
- * build.c reads the lists once and lays out who makes and uses what; run.c executes; memory.c counts bytes. */
+ * build.c reads the lists once and lays out who makes and uses what; run.c executes; memory.c counts
+ * bytes. */
 #ifndef HD_PIPELINE_SIM_INT_H
 #define HD_PIPELINE_SIM_INT_H
 
@@ -14,15 +15,19 @@
 /* The output of F, or the input gradient of B or I, of a (stage, virtual node). */
 struct sim_token {
 	int64_t there, handed;                    /* where it is used; to its channel (or NEVER) */
-	int64_t live, host;                       /* of an output of F: bytes of activations on the rank; when OFF or ON is over */
-	uint32_t channel, next, nth;              /* NONE: it stays on its rank; behind it in the channel; its place in it */
-	uint16_t maker, user, sides;              /* ranks; sides: 1 the sender stands at it, 2 the receiver */
+	/* of an output of F: bytes of activations on the rank; when OFF or ON is over */
+	int64_t live, host;
+	/* NONE: it stays on its rank; behind it in the channel; its place in it */
+	uint32_t channel, next, nth;
+	/* ranks; sides: 1 the sender stands at it, 2 the receiver */
+	uint16_t maker, user, sides;
 	bool made, kept;                          /* kept: F had flag c */
 };
 
 struct sim_channel {
 	uint32_t from, to, head, tail;            /* tokens handed and not gone, NONE: none */
-	uint32_t first, total, used;              /* its tokens in `order`, in the order of sending; used up */
+	/* its tokens in `order`, in the order of sending; used up */
+	uint32_t first, total, used;
 	uint32_t port[2], nports;
 	int64_t latency;
 	double bytes_per_s;
@@ -33,14 +38,16 @@ struct sim_channel {
 struct sim_collective {
 	uint8_t op; bool done;
 	uint16_t stage, bucket;
-	uint32_t nth, first, nmembers, nheads, npartials, level, step;      /* members: member[first ..]; level: that carries it */
+	/* members: member[first ..]; level: that carries it */
+	uint32_t nth, first, nmembers, nheads, npartials, level, step;
 	int64_t start, end, ticks, latency, bytes;
 	uint32_t *port, nports;
 };
 
 struct sim_held {                                 /* a stage that a rank holds */
 	uint16_t stage;
-	uint32_t npartials, nsent, npending, window, red;      /* nsent: given to REDs, of which so many go on; red: the last one, NONE */
+	/* nsent: given to REDs, of which so many go on; red: the last one, NONE */
+	uint32_t npartials, nsent, npending, window, red;
 	uint32_t version, *pin, npins, pincap;    /* the newest; what PINs hold, one each */
 };
 
@@ -55,7 +62,8 @@ struct sim_rank {
 	uint32_t *collective, ncollectives;       /* in the order of the list */
 	uint32_t *lane, nlane, at_lane;           /* issued, in order; the first not ended */
 	uint32_t at, number, device, next_collective, tie, step, serial;
-	int64_t free, began;                      /* end of the last instruction, begin of the one that runs */
+	/* end of the last instruction, begin of the one that runs */
+	int64_t free, began;
 	int64_t left, since; uint32_t nflows;     /* rule 5: work left of it, as of; transfers of the rank */
 	int64_t host_free[2];                     /* OFF, ON: end of the last one */
 	double speed;
@@ -75,7 +83,8 @@ struct sim {
 	uint32_t credits, step_vns, nsteps;
 	bool transfers, updates, pins;            /* transfers, STEPs, PINs stand in the lists */
 	int64_t now, hop;
-	const char *beyond;                       /* what to change: it takes more than LONGEST; NULL: it does not */
+	/* what to change: it takes more than LONGEST; NULL: it does not */
+	const char *beyond;
 	struct sim_token *act, *grad;             /* [stages * vns] */
 	struct sim_channel *channel; uint32_t nchannels, *order;
 	struct sim_collective *collective; uint32_t ncollectives;
@@ -93,22 +102,27 @@ struct sim {
 	struct hd_arena *arena;
 };
 
-static inline size_t sim_index(const struct sim *x, uint32_t stage, uint32_t vn) { return (size_t)stage * x->s->nvns + vn; }
+static inline size_t sim_index(const struct sim *x, uint32_t stage,
+	uint32_t vn) { return (size_t)stage * x->s->nvns + vn; }
 static inline bool sim_is_grad(uint8_t op) { return op == HD_INS_SG || op == HD_INS_RG; }
 static inline bool sim_is_send(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG; }
-static inline bool sim_is_transfer(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG || op == HD_INS_RA || op == HD_INS_RG; }
+static inline bool sim_is_transfer(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG ||
+	op == HD_INS_RA || op == HD_INS_RG; }
 static inline bool sim_is_collective(uint8_t op)
 {
-	return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM || op == HD_INS_VAL || op == HD_INS_BAR || op == HD_INS_FL || op == HD_INS_BL;
+	return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM || op == HD_INS_VAL ||
+		op == HD_INS_BAR || op == HD_INS_FL || op == HD_INS_BL;
 }
 /* The token that a transfer moves. */
 static inline struct sim_token *sim_moved(const struct sim *x, const struct hd_ins *ins)
 {
-	uint32_t from = ins->op == HD_INS_RA ? ins->stage - 1u : ins->op == HD_INS_RG ? ins->stage + 1u : ins->stage;
+	uint32_t from = ins->op == HD_INS_RA ? ins->stage - 1u : ins->op == HD_INS_RG ? ins->stage + 1u :
+		ins->stage;
 
 	return (sim_is_grad(ins->op) ? x->grad : x->act) + sim_index(x, from, ins->vn);
 }
-static inline bool sim_is_act(const struct sim *x, const struct sim_token *t) { return t >= x->act && t < x->act + (size_t)x->s->nstages * x->s->nvns; }
+static inline bool sim_is_act(const struct sim *x, const struct sim_token *t) { return t >= x->act &&
+	t < x->act + (size_t)x->s->nstages * x->s->nvns; }
 static inline int64_t sim_clip(sim_wide ticks) { return ticks < INT64_MAX ? (int64_t)ticks : INT64_MAX; }
 /* Bytes of a token: of an activation what leaves its stage, of a gradient what entered it. */
 static inline int64_t sim_bytes(const struct sim *x, const struct sim_token *t)
@@ -132,6 +146,7 @@ struct sim_held *hd_sim_held(struct sim_rank *r, uint32_t stage);      /* NULL: 
 void hd_sim_run(struct sim *x);
 
 /* noise.c: what a cost becomes; `part` tells the draws of one instruction apart. */
-int64_t hd_sim_draw(uint64_t seed, uint32_t step, uint32_t rank, uint32_t index, uint32_t part, const struct hd_spread *of);
+int64_t hd_sim_draw(uint64_t seed, uint32_t step, uint32_t rank, uint32_t index, uint32_t part,
+	const struct hd_spread *of);
 
 #endif

@@ -6,7 +6,8 @@
 
 enum { PARTS = 256 };
 
-bool hd_sim_links_make(struct sim_links *l, const struct hd_cluster *cluster, uint32_t nflows, struct hd_arena *arena)
+bool hd_sim_links_make(struct sim_links *l, const struct hd_cluster *cluster, uint32_t nflows,
+	struct hd_arena *arena)
 {
 	uint32_t size = 1;
 
@@ -50,8 +51,10 @@ static void set_share(struct sim_links *l, uint32_t flow, int64_t now)
 		count_up(f, now);
 	f->share = share;
 	f->serial++;
-	sim_wide at = now + (f->left * share + PARTS - 1) / PARTS;      /* beyond INT64_MAX: others end before, and it is put again */
-	hd_sim_queue_put(l->queue, (struct sim_event){ at < INT64_MAX ? (int64_t)at : INT64_MAX, SIM_FLOW_ENDS, flow, f->serial });
+	/* beyond INT64_MAX: others end before, and it is put again */
+	sim_wide at = now + (f->left * share + PARTS - 1) / PARTS;
+	hd_sim_queue_put(l->queue, (struct sim_event){ at < INT64_MAX ? (int64_t)at : INT64_MAX,
+		SIM_FLOW_ENDS, flow, f->serial });
 }
 
 static void set_shares(struct sim_links *l, const uint32_t *port, uint32_t nports, int64_t now)
@@ -77,12 +80,14 @@ static bool join(struct sim_links *l, struct sim_port *p, uint32_t flow, int64_t
 	return true;
 }
 
-void hd_sim_flow_begin(struct sim_links *l, uint32_t flow, int64_t ticks, int64_t bytes, const uint32_t *port, uint32_t nports, int64_t now)
+void hd_sim_flow_begin(struct sim_links *l, uint32_t flow, int64_t ticks, int64_t bytes, const uint32_t *port,
+	uint32_t nports, int64_t now)
 {
 	struct sim_flow *f = &l->flow[flow];
 
 	assert(ticks > 0 && f->share == 0);
-	*f = (struct sim_flow){ .left = (sim_wide)ticks * PARTS, .since = now, .port = port, .nports = nports, .serial = f->serial };
+	*f = (struct sim_flow){ .left = (sim_wide)ticks * PARTS, .since = now, .port = port, .nports = nports,
+		.serial = f->serial };
 	for (uint32_t p = 0; p < nports; p++) {
 		l->port[port[p]].bytes += bytes;
 		l->full |= !join(l, &l->port[port[p]], flow, now);

@@ -16,7 +16,8 @@ struct sim_held *hd_sim_held(struct sim_rank *r, uint32_t stage)
 	return low < r->nheld && r->held[low].stage == stage ? &r->held[low] : NULL;
 }
 
-/* What the sum is once time goes on: all that changes at one time is one change, so what is released goes first. */
+/* What the sum is once time goes on: all that changes at one time is one change, so what is released goes
+ * first. */
 void hd_sim_memory_settle(struct sim *x, struct sim_rank *r)
 {
 	if (r->total > r->out->peak) {
@@ -37,12 +38,15 @@ void hd_sim_memory_add(struct sim *x, struct sim_rank *r, enum hd_memory_kind ki
 		r->changed_at = r->at;
 }
 
-/* ---- partial sums of gradients: one buffer a node of the tree, in windows of the virtual nodes of one update */
+/* ---- partial sums of gradients: one buffer a node of the tree, in windows of the virtual nodes of one
+ * update */
 
-static void drop_partials(struct sim *x, struct sim_rank *r, const struct sim_held *h, uint32_t *count, uint32_t keep)
+static void drop_partials(struct sim *x, struct sim_rank *r, const struct sim_held *h, uint32_t *count,
+	uint32_t keep)
 {
 	if (*count > keep) {
-		hd_sim_memory_add(x, r, HD_MEMORY_PARTIALS, -(int64_t)(*count - keep) * x->cost[h->stage].param);
+		hd_sim_memory_add(x, r, HD_MEMORY_PARTIALS,
+			-(int64_t)(*count - keep) * x->cost[h->stage].param);
 		*count = keep;
 	}
 }
@@ -69,7 +73,8 @@ static void leaf_ends(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 {
 	struct sim_held *h = hd_sim_held(r, ins->stage);
 	uint32_t n = x->rule[ins->stage].every, at = ins->vn % n;
-	uint16_t *level = x->node[ins->stage] + (size_t)(ins->vn / n) * x->span[ins->stage], mine = (uint16_t)(r->number + 1);
+	uint16_t *level = x->node[ins->stage] + (size_t)(ins->vn / n) * x->span[ins->stage],
+		mine = (uint16_t)(r->number + 1);
 
 	for (;; level += n, n = (n + 1) / 2, at /= 2) {
 		level[at] = mine;
@@ -108,7 +113,8 @@ static void change_versions(struct sim *x, struct sim_rank *r, const struct hd_i
 		h->version = hd_ins_versioned(ins) ? ins->ver : h->version + 1;
 	} else if (ins->op == HD_INS_PIN) {
 		if (h->npins == h->pincap) {
-			uint32_t cap = h->pincap ? 2 * h->pincap : 4, *pin = hd_arena_take(x->arena, cap, sizeof *pin);
+			uint32_t cap = h->pincap ? 2 * h->pincap : 4,
+				*pin = hd_arena_take(x->arena, cap, sizeof *pin);
 			if (!pin) {
 				x->queue.full = true;
 				return;
@@ -164,7 +170,8 @@ void hd_sim_memory_begin(struct sim *x, struct sim_rank *r, const struct hd_ins 
 	}
 }
 
-/* The tensor that came in over a channel is used up: its slot goes, buffered ones open for the next message in turn. */
+/* The tensor that came in over a channel is used up: its slot goes, buffered ones open for the next
+ * message in turn. */
 static void use_up(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	bool f = ins->op == HD_INS_F;
@@ -177,7 +184,8 @@ static void use_up(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 		return;
 	struct sim_channel *c = &x->channel[t->channel];
 	uint32_t next = c->used++ + x->credits;
-	int64_t opened = x->transfers && x->transport == HD_TRANSPORT_BUFFERED && next < c->total ? sim_bytes(x, &x->act[x->order[c->first + next]]) : 0;
+	int64_t opened = x->transfers && x->transport == HD_TRANSPORT_BUFFERED &&
+		next < c->total ? sim_bytes(x, &x->act[x->order[c->first + next]]) : 0;
 	if (opened != sim_bytes(x, t))
 		hd_sim_memory_add(x, r, HD_MEMORY_SLOTS, opened - sim_bytes(x, t));
 }

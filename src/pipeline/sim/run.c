@@ -1,5 +1,5 @@
-/* The execution: a rank goes on until something is missing, and is looked at again when that has come. What takes time ends by an
- * entry of the queue; everything of one time happens before time goes on. */
+/* The execution: a rank goes on until something is missing, and is looked at again when that has come. What
+ * takes time ends by an entry of the queue; everything of one time happens before time goes on. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 enum { TAX_PARTS = 65536 };
 
-/* Whatever begins comes by here: an end beyond LONGEST ends the simulation. What others slow down on its way is seen when it ends. */
+/* Whatever begins comes by here: an end beyond LONGEST ends the simulation. What others slow down on its
+ * way is seen when it ends. */
 static bool lasts(struct sim *x, int64_t from, sim_wide ticks, const char *advice)
 {
 	if (!x->beyond && from + ticks > SIM_LONGEST)
@@ -26,14 +27,16 @@ static void wake(struct sim *x, uint32_t r)
 
 /* ---- compute, slowed by transfers (rule 5) */
 
-static sim_wide taxed(const struct sim *x, sim_wide work) { return work * llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS; }
+static sim_wide taxed(const struct sim *x, sim_wide work) { return work *
+	llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS; }
 
 static void plan_end(struct sim *x, struct sim_rank *r)
 {
 	sim_wide takes = r->nflows && x->set->costs->comm_tax > 1 ? taxed(x, r->left) : r->left;
 
 	r->since = x->now;
-	hd_sim_queue_put(&x->queue, (struct sim_event){ sim_clip(x->now + takes), SIM_RANK, r->number, ++r->serial });
+	hd_sim_queue_put(&x->queue, (struct sim_event){ sim_clip(x->now + takes), SIM_RANK, r->number,
+		++r->serial });
 }
 
 /* A transfer of the rank begins or ends. */
@@ -44,7 +47,8 @@ static void touch(struct sim *x, uint32_t rank, int change)
 
 	if (r->computes && x->set->costs->comm_tax > 1 && before != (r->nflows + (uint32_t)change > 0)) {
 		int64_t took = x->now - r->since;
-		r->left -= before ? (int64_t)((sim_wide)took * TAX_PARTS / llround(x->set->costs->comm_tax * TAX_PARTS)) : took;
+		r->left -= before ? (int64_t)((sim_wide)took *
+			TAX_PARTS / llround(x->set->costs->comm_tax * TAX_PARTS)) : took;
 		r->left = r->left > 0 ? r->left : 0;
 		r->nflows += (uint32_t)change;
 		plan_end(x, r);
@@ -72,7 +76,8 @@ static void pump(struct sim *x, uint32_t channel)
 
 	while (!c->busy && c->head != SIM_NONE) {
 		struct sim_token *t = &x->act[c->head];
-		int64_t bytes = sim_bytes(x, t), alone = c->nports ? hd_sim_alone(c->bytes_per_s, bytes, x->links.per_ps) : 0;
+		int64_t bytes = sim_bytes(x, t), alone = c->nports ? hd_sim_alone(c->bytes_per_s, bytes,
+			x->links.per_ps) : 0;
 		if (!lasts(x, x->now, (sim_wide)alone + c->latency, faster_links))
 			return;
 		if (alone > 0) {
@@ -123,7 +128,8 @@ static sim_wide cost_of(struct sim *x, const struct sim_rank *r, const struct hd
 
 static void collective_over(struct sim *x, struct sim_collective *c)
 {
-	hd_sim_queue_put(&x->queue, (struct sim_event){ x->now + c->latency, SIM_COLLECTIVE_ENDS, (uint32_t)(c - x->collective), 0 });
+	hd_sim_queue_put(&x->queue, (struct sim_event){ x->now + c->latency, SIM_COLLECTIVE_ENDS,
+		(uint32_t)(c - x->collective), 0 });
 }
 
 /* Rule 4: what goes over the link, and the time beside it. */
@@ -135,13 +141,15 @@ static void size_up(const struct sim *x, struct sim_collective *c)
 
 	if (c->op == HD_INS_RED) {
 		weights = x->cost[c->stage].param / x->nbuckets[c->stage];
-		c->latency = sim_clip(c->latency + (sim_wide)(x->cost[c->stage].add / x->nbuckets[c->stage]) * (n - 1) / n * c->npartials);
+		c->latency = sim_clip(c->latency + (sim_wide)(x->cost[c->stage].add / x->nbuckets[c->stage]) *
+			(n - 1) / n * c->npartials);
 	} else if (c->op == HD_INS_TIE && c->stage < costs->ntied) {
 		weights = costs->tied[c->stage].param;
 		c->npartials = 1;
 	}
 	c->bytes = sim_clip((sim_wide)weights * (n - 1) * (c->npartials + 1) / n);
-	c->ticks = c->nports ? hd_sim_alone(cluster->level[c->level].bytes_per_s, c->bytes, x->links.per_ps) : 0;
+	c->ticks = c->nports ? hd_sim_alone(cluster->level[c->level].bytes_per_s, c->bytes, x->links.per_ps) :
+		0;
 }
 
 static void begin_collective(struct sim *x, uint32_t number)
@@ -150,7 +158,8 @@ static void begin_collective(struct sim *x, uint32_t number)
 
 	c->start = x->now;
 	size_up(x, c);
-	if (!lasts(x, x->now, (sim_wide)c->ticks + c->latency, c->ticks > c->latency ? faster_links : cheaper_work))
+	if (!lasts(x, x->now, (sim_wide)c->ticks + c->latency,
+		c->ticks > c->latency ? faster_links : cheaper_work))
 		return;
 	if (c->ticks == 0) {
 		collective_over(x, c);
@@ -262,7 +271,8 @@ static bool computed(struct sim *x, struct sim_rank *r, const struct hd_ins *ins
 	if (x->act[i].host > x->now) {
 		r->why = SIM_WHY_TOKEN;
 		r->waits = NULL;
-		hd_sim_queue_put(&x->queue, (struct sim_event){ x->act[i].host, SIM_RANK, r->number, r->serial });
+		hd_sim_queue_put(&x->queue, (struct sim_event){ x->act[i].host, SIM_RANK, r->number,
+			r->serial });
 		return false;
 	}
 	return true;
@@ -294,7 +304,8 @@ static bool transferred(struct sim *x, struct sim_rank *r, const struct hd_ins *
 {
 	if (x->transport == HD_TRANSPORT_EAGER || x->transport == HD_TRANSPORT_BUFFERED) {
 		struct sim_token *t = sim_moved(x, ins);
-		return t->channel == SIM_NONE || (sim_is_send(ins->op) ? has_credit(x, r, t) : is_there(x, r, t));
+		return t->channel == SIM_NONE || (sim_is_send(ins->op) ? has_credit(x, r, t) : is_there(x, r,
+			t));
 	}
 	if (!r->posted) {
 		r->posted = true;
@@ -311,7 +322,8 @@ static bool transferred(struct sim *x, struct sim_rank *r, const struct hd_ins *
 
 static bool blocks(const struct sim *x, uint8_t op)
 {
-	return (op != HD_INS_RED && op != HD_INS_TIE) || (x->transport == HD_TRANSPORT_RENDEZVOUS && x->transfers);
+	return (op != HD_INS_RED && op != HD_INS_TIE) || (x->transport == HD_TRANSPORT_RENDEZVOUS &&
+		x->transfers);
 }
 
 static bool met(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
@@ -340,9 +352,11 @@ static bool can_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 
 /* ---- time */
 
-static sim_wide part_of(struct sim *x, const struct sim_rank *r, uint32_t part, int64_t p50, const struct hd_spread *of)
+static sim_wide part_of(struct sim *x, const struct sim_rank *r, uint32_t part, int64_t p50,
+	const struct hd_spread *of)
 {
-	int64_t t = x->set->noise && of->mean ? hd_sim_draw(x->set->seed, r->step, r->number, r->at, part, of) : p50;
+	int64_t t = x->set->noise && of->mean ? hd_sim_draw(x->set->seed, r->step, r->number, r->at, part,
+		of) : p50;
 
 	double slowed = (double)t / r->speed;
 
@@ -441,7 +455,8 @@ static void account_lockstep(struct sim *x, struct sim_rank *r, int64_t own)
 	r->out->busy += own;
 }
 
-/* ---- offloading: a lane each way, beside compute; an ON that has to wait for its OFF has its room already */
+/* ---- offloading: a lane each way, beside compute; an ON that has to wait for its OFF has its room
+ * already */
 
 static int64_t offloaded(const struct sim *x, const struct sim_token *t)
 {
@@ -455,7 +470,8 @@ static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 	struct sim_token *t = &x->act[sim_index(x, ins->stage, ins->vn)];
 	bool on = ins->op == HD_INS_ON;
 	int64_t bytes = offloaded(x, t);
-	int64_t takes = x->set->host_bytes_per_s > 0 ? hd_sim_alone(x->set->host_bytes_per_s, bytes, x->links.per_ps) : 0;
+	int64_t takes = x->set->host_bytes_per_s > 0 ? hd_sim_alone(x->set->host_bytes_per_s, bytes,
+		x->links.per_ps) : 0;
 	int64_t begin = r->host_free[on] > x->now ? r->host_free[on] : x->now;
 
 	begin = on && t->host > begin ? t->host : begin;
@@ -466,7 +482,8 @@ static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 		t->live += bytes;
 		hd_sim_memory_add(x, r, HD_MEMORY_ACTIVATIONS, bytes);
 	} else {
-		hd_sim_queue_put(&x->queue, (struct sim_event){ t->host, SIM_ON_HOST, (uint32_t)(t - x->act), 0 });
+		hd_sim_queue_put(&x->queue, (struct sim_event){ t->host, SIM_ON_HOST, (uint32_t)(t - x->act),
+			0 });
 	}
 }
 
@@ -509,16 +526,20 @@ static void made(struct sim *x, struct sim_rank *r, struct sim_token *t)
 
 static void finish(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
-	if (sim_is_send(ins->op) && (x->transport == HD_TRANSPORT_EAGER || x->transport == HD_TRANSPORT_BUFFERED) && sim_moved(x, ins)->channel != SIM_NONE)
+	if (sim_is_send(ins->op) && (x->transport == HD_TRANSPORT_EAGER ||
+		x->transport == HD_TRANSPORT_BUFFERED) && sim_moved(x, ins)->channel != SIM_NONE)
 		hand_over(x, sim_moved(x, ins));
 	if (ins->op == HD_INS_OFF || ins->op == HD_INS_ON)
 		move_host(x, r, ins);
 	if (ins->op != HD_INS_RED)
 		hd_sim_memory_end(x, r, ins);
-	if (!(ins->flags & HD_INS_SHADOW) && (ins->op == HD_INS_F || ins->op == HD_INS_B || ins->op == HD_INS_I)) {
+	if (!(ins->flags & HD_INS_SHADOW) && (ins->op == HD_INS_F || ins->op == HD_INS_B ||
+		ins->op == HD_INS_I)) {
 		bool f = ins->op == HD_INS_F;
 		uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
-		struct sim_token *in = (f && ins->stage == 0) || (!f && from == x->s->nstages) ? NULL : (f ? x->act : x->grad) + sim_index(x, from, ins->vn);
+		struct sim_token *in = (f && ins->stage == 0) ||
+			(!f && from == x->s->nstages) ? NULL : (f ? x->act : x->grad) + sim_index(x, from,
+			ins->vn);
 		if (in && in->channel != SIM_NONE && x->transport == HD_TRANSPORT_BUFFERED)
 			wake(x, in->maker);
 		made(x, r, (f ? x->act : x->grad) + sim_index(x, ins->stage, ins->vn));
@@ -566,7 +587,9 @@ static void go_on(struct sim *x, struct sim_rank *r)
 
 		if (!can_begin(x, r, ins, n)) {
 			if (r->why == SIM_WHY_TOKEN && r->waits && r->waits->there != SIM_NEVER)
-				hd_sim_queue_put(&x->queue, (struct sim_event){ r->waits->there, SIM_RANK, r->number, r->serial });
+				hd_sim_queue_put(&x->queue,
+					(struct sim_event){ r->waits->there, SIM_RANK, r->number,
+					r->serial });
 			return;
 		}
 		bool lockstep = ins->op == HD_INS_FL || ins->op == HD_INS_BL;
@@ -605,7 +628,8 @@ void hd_sim_run(struct sim *x)
 		struct sim_rank *r = &x->rank[e.kind == SIM_RANK ? e.number : 0];
 		if (e.kind == SIM_RANK && (e.serial != r->serial || r->ended))
 			continue;
-		if (e.kind == SIM_FLOW_ENDS && (e.serial != x->links.flow[e.number].serial || !x->links.flow[e.number].share))
+		if (e.kind == SIM_FLOW_ENDS && (e.serial != x->links.flow[e.number].serial ||
+			!x->links.flow[e.number].share))
 			continue;
 		if (!lasts(x, e.at, 0, faster_links))
 			break;

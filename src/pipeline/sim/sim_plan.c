@@ -17,10 +17,12 @@ const char *const hd_memory_names[HD_NMEMORIES] = {
 #undef X
 };
 
-enum hd_err hd_stage_costs_even(struct hd_stage_costs *costs, const struct hd_rank_costs *full, uint32_t nstages, struct hd_arena *arena,
+enum hd_err hd_stage_costs_even(struct hd_stage_costs *costs, const struct hd_rank_costs *full,
+	uint32_t nstages, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_stage_costs c = { .nstages = nstages, .ovl = 1, .comm_tax = 1, .stage = hd_arena_take(arena, nstages, sizeof *c.stage) };
+	struct hd_stage_costs c = { .nstages = nstages, .ovl = 1, .comm_tax = 1,
+		.stage = hd_arena_take(arena, nstages, sizeof *c.stage) };
 
 	if (full->f < 0 || full->i < 0 || full->w < 0)
 		return hd_fail(diag, HD_E_INVAL, "costs are 0 or more");
@@ -32,7 +34,8 @@ enum hd_err hd_stage_costs_even(struct hd_stage_costs *costs, const struct hd_ra
 	return HD_OK;
 }
 
-enum hd_err hd_schedule_repeat(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_repeat(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o = *s;
 	uint64_t nins = 0;
@@ -46,7 +49,8 @@ enum hd_err hd_schedule_repeat(struct hd_schedule *out, const struct hd_schedule
 	if (s->prologue || steps == 0)
 		return hd_fail(diag, HD_E_INVAL, "only whole steps are repeated, once or more");
 	if (nins > HD_MAX_INS || (uint64_t)steps * s->nvns > INT32_MAX)
-		return hd_fail(diag, HD_E_INVAL, "%u steps make %llu instructions; %d are the most", steps, (unsigned long long)nins, HD_MAX_INS);
+		return hd_fail(diag, HD_E_INVAL, "%u steps make %llu instructions; %d are the most", steps,
+			(unsigned long long)nins, HD_MAX_INS);
 	o.nvns = s->nvns * steps;
 	if (!(o.list = hd_arena_take(arena, (size_t)s->nranks + 1, sizeof *o.list)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u steps", steps);
@@ -68,7 +72,8 @@ enum hd_err hd_schedule_repeat(struct hd_schedule *out, const struct hd_schedule
 }
 
 /* All steps in one list a rank, with the transfers that the transport needs. */
-static enum hd_err lay_out(struct hd_sim_plan *o, const struct hd_schedule *s, const struct hd_sim_setting *set, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err lay_out(struct hd_sim_plan *o, const struct hd_schedule *s,
+	const struct hd_sim_setting *set, struct hd_arena *arena, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 	bool transfers = false;
@@ -99,7 +104,9 @@ static enum hd_err check_collectives(const struct sim *x, struct hd_diag *diag)
 		for (uint32_t m = 0; !k->done && m < k->nmembers; m++) {
 			const struct sim_rank *r = &x->rank[x->member[k->first + m]];
 			if (r->at_lane < r->nlane && r->lane[r->at_lane] != c)
-				return hd_fail(diag, HD_E_BADPLAN, "%s%u never begins: it stands behind another on rank %u", hd_ins_row(k->op)->text,
+				return hd_fail(diag, HD_E_BADPLAN,
+					"%s%u never begins: it stands behind another on rank %u",
+					hd_ins_row(k->op)->text,
 					k->stage, r->number);
 		}
 	}
@@ -121,9 +128,12 @@ static enum hd_err check_ended(const struct sim *x, struct hd_diag *diag)
 		who[n++] = r;
 	}
 	if (n == 2)
-		return hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0], x->rank[who[0]].at, word[0], who[1],
+		return hd_fail(diag, HD_E_BADPLAN,
+			"it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0],
+			x->rank[who[0]].at, word[0], who[1],
 			x->rank[who[1]].at, word[1]);
-	return n ? hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s for what nobody makes", who[0], x->rank[who[0]].at, word[0]) :
+	return n ? hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s for what nobody makes",
+		who[0], x->rank[who[0]].at, word[0]) :
 		check_collectives(x, diag);
 }
 
@@ -152,7 +162,8 @@ static void show_lanes(const struct sim *x)
 				const struct sim_collective *c = &x->collective[x->rank[r].collective[k++]];
 				x->rank[r].span[i] = (struct hd_sim_span){ c->start, c->end };
 			} else if (sim_is_transfer(ins->op) && sim_moved(x, ins)->channel != SIM_NONE) {
-				x->rank[r].span[i] = (struct hd_sim_span){ sim_moved(x, ins)->handed, sim_moved(x, ins)->there };
+				x->rank[r].span[i] = (struct hd_sim_span){ sim_moved(x, ins)->handed,
+					sim_moved(x, ins)->there };
 			}
 		}
 }
@@ -183,16 +194,20 @@ static bool take(struct hd_sim_plan *o, const struct hd_sim_setting *set, struct
 	return o->rank && o->step_end && ((o->span && o->wait) || !set->spans);
 }
 
-enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *schedule, const struct hd_sim_setting *set, struct hd_arena *arena,
+enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *schedule,
+	const struct hd_sim_setting *set, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_sim_plan o = { .per_ps = set->per_ps ? set->per_ps : 1 };
-	struct sim x = { .s = &o.ran, .set = set, .cost = set->costs->stage, .transport = set->transport, .arena = arena, .hop = set->hop,
-		.credits = set->credits ? set->credits : HD_CREDITS, .links = { .per_ps = o.per_ps, .queue = &x.queue }, .queue = { .arena = arena } };
+	struct sim x = { .s = &o.ran, .set = set, .cost = set->costs->stage, .transport = set->transport,
+		.arena = arena, .hop = set->hop,
+		.credits = set->credits ? set->credits : HD_CREDITS,
+		.links = { .per_ps = o.per_ps, .queue = &x.queue }, .queue = { .arena = arena } };
 	enum hd_err err = lay_out(&o, schedule, set, arena, diag);
 
 	if (!err && set->costs->nstages != o.ran.nstages)
-		err = hd_fail(diag, HD_E_INVAL, "costs of %u stages for a schedule of %u", set->costs->nstages, o.ran.nstages);
+		err = hd_fail(diag, HD_E_INVAL, "costs of %u stages for a schedule of %u",
+			set->costs->nstages, o.ran.nstages);
 	if (err)
 		return err;
 	struct hd_stage_rule *rule = hd_arena_take(arena, o.ran.nstages, sizeof *rule);
@@ -208,7 +223,8 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	if (err)
 		return err;
 	if (!take(&o, set, arena))
-		return hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions", (unsigned long long)x.nins);
+		return hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions",
+			(unsigned long long)x.nins);
 	x.step_end = o.step_end;
 	for (uint32_t r = 0; r < o.ran.nranks; r++) {
 		x.rank[r].out = &o.rank[r];
@@ -217,9 +233,11 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	}
 	hd_sim_run(&x);
 	if (x.queue.full || x.links.full || !list_links(&o, &x, arena))
-		return hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions", (unsigned long long)x.nins);
+		return hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions",
+			(unsigned long long)x.nins);
 	if (x.beyond)
-		return hd_fail(diag, HD_E_INVAL, "it takes more than %.3g s (2^62 ticks), the most that is simulated: %s",
+		return hd_fail(diag, HD_E_INVAL,
+			"it takes more than %.3g s (2^62 ticks), the most that is simulated: %s",
 			hd_sim_plan_s(&o, SIM_LONGEST), x.beyond);
 	err = check_ended(&x, diag);
 	if (err)
@@ -237,7 +255,8 @@ double hd_sim_plan_rate(const struct hd_sim_plan *sim)
 	uint32_t first = sim->steps < 4 ? 0 : 2;
 	int64_t took = sim->step_end[sim->steps - 1] - (first ? sim->step_end[first - 1] : 0);
 
-	return took ? (double)(sim->ran.nvns / sim->steps * (sim->steps - first)) / hd_sim_plan_s(sim, took) : 0;
+	return took ? (double)(sim->ran.nvns / sim->steps * (sim->steps - first)) / hd_sim_plan_s(sim, took) :
+		0;
 }
 
 /* ---- warnings */
@@ -263,15 +282,18 @@ uint32_t hd_sim_plan_warnings(const struct hd_sim_plan *sim, struct hd_sim_warni
 	uint32_t n = 0;
 
 	if (bubble > 0.5)
-		SAY("the bubble is %.0f %% of the busiest rank's work: more virtual nodes a step, or fewer ranks, make it smaller", 100 * bubble);
+		SAY("the bubble is %.0f %% of the busiest rank's work: more virtual nodes a step, or fewer "
+			"ranks, make it smaller", 100 * bubble);
 	if (uneven > 0.25)
-		SAY("the slowest rank works %.0f %% longer than the mean of all: other cuts would balance the stages", 100 * uneven);
+		SAY("the slowest rank works %.0f %% longer than the mean of all: other cuts would balance "
+			"the stages", 100 * uneven);
 	for (uint32_t r = 0; r < sim->ran.nranks; r++)
 		if (sim->rank[r].busy == 0)
 			SAY("rank %u has no work", r);
 	for (uint32_t r = 0; r < sim->ran.nranks; r++)
 		if (2 * sim->rank[r].at_peak[HD_MEMORY_VERSIONS] > sim->rank[r].peak)
-			SAY("rank %u: older versions of weights are %lld of its %lld bytes at most", r, (long long)sim->rank[r].at_peak[HD_MEMORY_VERSIONS],
+			SAY("rank %u: older versions of weights are %lld of its %lld bytes at most", r,
+				(long long)sim->rank[r].at_peak[HD_MEMORY_VERSIONS],
 				(long long)sim->rank[r].peak);
 	return n;
 }

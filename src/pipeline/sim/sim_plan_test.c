@@ -21,24 +21,31 @@ static void agree(const struct hd_schedule *s, const struct hd_rank_costs *costs
 	CHECK(hd_stage_costs_even(&even, costs, fast.ran.nstages, &arena, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t k = 0; k < even.nstages; k++)
 		even.stage[k].saved = even.stage[k].saved_w = 1;       /* a byte a chunk */
-	const struct hd_sim_setting set = { .costs = &even, .per_ps = fast.per_ps, .hop = costs->hop * fast.per_ps, .steps = steps };
+	const struct hd_sim_setting set = { .costs = &even, .per_ps = fast.per_ps,
+		.hop = costs->hop * fast.per_ps, .steps = steps };
 	struct hd_sim_plan full = hd_sim_adds_up(s, &set);
-	CHECK(full.makespan == fast.makespan && full.span_idle == fast.span_idle && full.busiest == fast.busiest && full.nins == fast.nins,
-		"%s: %lld, the fast one %lld; idle %lld, %lld", s->heading, (long long)full.makespan, (long long)fast.makespan, (long long)full.span_idle,
+	CHECK(full.makespan == fast.makespan && full.span_idle == fast.span_idle &&
+		full.busiest == fast.busiest && full.nins == fast.nins,
+		"%s: %lld, the fast one %lld; idle %lld, %lld", s->heading, (long long)full.makespan,
+		(long long)fast.makespan, (long long)full.span_idle,
 		(long long)fast.span_idle);
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		const struct hd_sim_rank *want = &fast.rank[r];
 		const struct hd_sim_share *have = &full.rank[r];
-		CHECK(have->first == want->first && have->last == want->last && have->busy == want->busy, "%s: rank %u", s->heading, r);
-		CHECK(have->peak == want->peak, "%s: rank %u: %lld chunks, the fast one says %u", s->heading, r, (long long)have->peak, want->peak);
+		CHECK(have->first == want->first && have->last == want->last && have->busy == want->busy,
+			"%s: rank %u", s->heading, r);
+		CHECK(have->peak == want->peak, "%s: rank %u: %lld chunks, the fast one says %u", s->heading,
+			r, (long long)have->peak, want->peak);
 	}
 	for (uint32_t k = 0; k < fast.steps; k++)
-		CHECK(full.steps == fast.steps && (fast.steps == 1 || full.step_end[k] == fast.step_end[k]), "%s: step %u", s->heading, k);
+		CHECK(full.steps == fast.steps && (fast.steps == 1 || full.step_end[k] == fast.step_end[k]),
+			"%s: step %u", s->heading, k);
 }
 
 static void both_simulators_agree_on_every_family(void **state)
 {
-	static const struct hd_rank_costs costs[] = { { U, U, U, 0 }, { U, U, U, U / 10 }, { U, 2 * U, U / 2, U / 3 }, { 3 * U, U, 5 * U, U } };
+	static const struct hd_rank_costs costs[] = { { U, U, U, 0 }, { U, U, U, U / 10 },
+		{ U, 2 * U, U / 2, U / 3 }, { 3 * U, U, 5 * U, U } };
 	uint32_t compared = 0;
 
 	(void)state;
@@ -48,7 +55,8 @@ static void both_simulators_agree_on_every_family(void **state)
 				for (uint32_t v = k->vmin; v <= k->vmax && v <= 3; v++) {
 					struct hd_schedule s;
 					struct hd_diag diag = { "" };
-					const struct hd_schedule_ask ask = { .name = k->name, .p = p, .m = m, .v = v };
+					const struct hd_schedule_ask ask = { .name = k->name, .p = p, .m = m,
+						.v = v };
 					if (!strcmp(k->name, "zb-auto") && p > 3)
 						continue;                    /* seconds of search */
 					if (hd_schedule_make(&s, &ask, &arena, &diag))
@@ -74,13 +82,16 @@ static void both_simulators_agree_on_the_stored_schedules(void **state)
 	}
 }
 
-/* Stages of 100 forward, 60 and 40 backward, 50 again; 1000 bytes of weights, 300 of activations (90 for W), 20 of input. */
+/* Stages of 100 forward, 60 and 40 backward, 50 again; 1000 bytes of weights, 300 of activations (90 for
+ * W), 20 of input. */
 static struct hd_stage_costs plain(uint32_t nstages)
 {
-	struct hd_stage_costs c = { .nstages = nstages, .ovl = 1, .comm_tax = 1, .stage = hd_arena_take(&arena, nstages, sizeof *c.stage) };
+	struct hd_stage_costs c = { .nstages = nstages, .ovl = 1, .comm_tax = 1,
+		.stage = hd_arena_take(&arena, nstages, sizeof *c.stage) };
 
 	for (uint32_t s = 0; s < nstages; s++)
-		c.stage[s] = (struct hd_stage_cost){ .f = 100, .i = 60, .w = 40, .r = 50, .saved = 300, .saved_w = 90, .kept = 20, .in = s ? 20 : 0,
+		c.stage[s] = (struct hd_stage_cost){ .f = 100, .i = 60, .w = 40, .r = 50, .saved = 300,
+			.saved_w = 90, .kept = 20, .in = s ? 20 : 0,
 			.out = s + 1 < nstages ? 20 : 0, .param = 1000, .opt = 70, .work = 5, .step = 8 };
 	return c;
 }
@@ -91,13 +102,15 @@ static struct hd_cluster two_servers(double inner, double outer, int64_t latency
 	struct hd_cluster c = { 0 };
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_cluster_make(&c, level, 2, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cluster_make(&c, level, 2, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag) == HD_OK,
+		"%s", diag.text);
 	return c;
 }
 
 static void sums_go_over_the_slowest_level_beside_compute(void **state)
 {
-	/* four holders: 1000 bytes * 3/4 * 2 over the network at 0.1 byte a tick: 15000; and 2 * 2 latencies of 7 */
+	/* four holders: 1000 bytes * 3/4 * 2 over the network at 0.1 byte a tick: 15000; and 2 * 2
+	 * latencies of 7 */
 	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0 RED0 F0.4 STEP0\n"
 		"1: F0.1 B0.1 RED0 F0.5 STEP0\n2: F0.2 B0.2 RED0 F0.6 STEP0\n3: F0.3 B0.3 RED0 F0.7 STEP0\n");
 	struct hd_stage_costs costs = plain(1);
@@ -117,7 +130,8 @@ static void sums_go_over_the_slowest_level_beside_compute(void **state)
 	/* weights, optimizer and workspace, one buffer of the sum, and its own activations */
 	assert_int_equal(sim.rank[0].peak, 1075 + 1000 + 300);
 	/* two buckets go one after the other, half each */
-	struct hd_schedule b = hd_parsed_schedule("0: F0.0 B0.0 RED0#1 RED0#2 STEP0\n1: F0.1 B0.1 RED0#1 RED0#2 STEP0\n");
+	struct hd_schedule b =
+		hd_parsed_schedule("0: F0.0 B0.0 RED0#1 RED0#2 STEP0\n1: F0.1 B0.1 RED0#1 RED0#2 STEP0\n");
 	costs = plain(1);
 	struct hd_cluster two = hd_small_cluster(2, 0);
 	const struct hd_sim_setting bucket = { .costs = &costs, .cluster = &two, .spans = true };
@@ -130,7 +144,9 @@ static void sums_go_over_the_slowest_level_beside_compute(void **state)
 static void a_sum_leaves_one_buffer(void **state)
 {
 	/* each rank holds every other virtual node: no two of its sums join */
-	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0 F0.2 B0.2 RED0 NORM F0.4 F0.6\n1: F0.1 B0.1 F0.3 B0.3 RED0 NORM F0.5 F0.7\n");
+	struct hd_schedule s =
+		hd_parsed_schedule("0: F0.0 B0.0 F0.2 B0.2 RED0 NORM F0.4 F0.6\n1: F0.1 B0.1 F0.3 B0.3 RED0 "
+		"NORM F0.5 F0.7\n");
 	struct hd_stage_costs costs = plain(1);
 	struct hd_cluster two = hd_small_cluster(2, 0);
 	const struct hd_sim_setting set = { .costs = &costs, .cluster = &two, .spans = true };
@@ -139,12 +155,14 @@ static void a_sum_leaves_one_buffer(void **state)
 	costs.stage[0].param = 100;
 	struct hd_sim_plan sim = hd_sim_adds_up(&s, &set);
 	assert_int_equal(sim.rank[0].peak, 100 + 75 + 600 + 100);
-	assert_int_equal(sim.span[0][4].end, 400 + 100 * 3 / 2);      /* two sums over, one back, half of each */
+	/* two sums over, one back, half of each */
+	assert_int_equal(sim.span[0][4].end, 400 + 100 * 3 / 2);
 }
 
 static void norms_ties_and_barriers_wait_for_all(void **state)
 {
-	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0 TIE0 NORM STEP0\n1: F1.0 B1.0 TIE0 NORM STEP1\n");
+	struct hd_schedule s =
+		hd_parsed_schedule("0: F0.0 B0.0 TIE0 NORM STEP0\n1: F1.0 B1.0 TIE0 NORM STEP1\n");
 	struct hd_stage_costs costs = plain(2);
 	struct hd_tied_group tied = { "words", 400, 2, NULL };
 	struct hd_cluster c = hd_small_cluster(2, 5);
@@ -189,7 +207,8 @@ static void offloaded_activations_leave_and_come_back(void **state)
 
 static void pinned_versions_are_kept(void **state)
 {
-	struct hd_schedule s = hd_parsed_schedule("0: PIN0@0 F0.0 B0.0 STEP0@1 PIN0@1 F0.1 REL0@0 B0.1 STEP0@2 REL0@1\n");
+	struct hd_schedule s =
+		hd_parsed_schedule("0: PIN0@0 F0.0 B0.0 STEP0@1 PIN0@1 F0.1 REL0@0 B0.1 STEP0@2 REL0@1\n");
 	struct hd_stage_costs costs = plain(1);
 	const struct hd_stage_rule rule = { 1, 1 };
 	const struct hd_schedule_job job = { .rule = &rule };
@@ -199,7 +218,8 @@ static void pinned_versions_are_kept(void **state)
 	struct hd_sim_plan sim = hd_sim_adds_up(&s, &set);
 	/* version 0 is beside 1 while F0.1 runs; version 1 beside 2 for no time; a gradient while B runs */
 	assert_int_equal(sim.rank[0].peak, 1075 + 300 + 1000);
-	assert_true(sim.rank[0].at_peak[HD_MEMORY_VERSIONS] + sim.rank[0].at_peak[HD_MEMORY_PARTIALS] == 1000);
+	assert_true(sim.rank[0].at_peak[HD_MEMORY_VERSIONS] + sim.rank[0].at_peak[HD_MEMORY_PARTIALS] ==
+		1000);
 	/* without pins: as many as the rule keeps */
 	struct hd_schedule bare = hd_parsed_schedule("0: F0.0 B0.0 F0.1 B0.1\n");
 	assert_int_equal(hd_sim_adds_up(&bare, &set).rank[0].at_peak[HD_MEMORY_VERSIONS], 1000);
@@ -214,13 +234,16 @@ static void pairs_overlap_and_transfers_tax_compute(void **state)
 
 	(void)state;
 	costs.ovl = 0.75;
-	assert_int_equal(hd_sim_adds_up(&pair, &(struct hd_sim_setting){ .costs = &costs }).makespan, 100 + 150 + 100);
+	assert_int_equal(hd_sim_adds_up(&pair, &(struct hd_sim_setting){ .costs = &costs }).makespan,
+		100 + 150 + 100);
 	/* F0.0 ends at 100; while its 50 bytes go, F0.1 takes twice its time: 50 ticks do 25, then 75 more */
 	two.comm_tax = 2;
 	two.stage[0].out = two.stage[1].in = 50;
-	struct hd_sim_plan sim = hd_sim_adds_up(&far, &(struct hd_sim_setting){ .costs = &two, .cluster = &c, .spans = true });
+	struct hd_sim_plan sim = hd_sim_adds_up(&far, &(struct hd_sim_setting){ .costs = &two, .cluster = &c,
+		.spans = true });
 	assert_int_equal(sim.span[0][1].end, 100 + 50 + 75);
-	/* F1.0 from 150; the second tensor goes from 225: of F1.0 75 are done, of the other 25 half while it goes, until 275 */
+	/* F1.0 from 150; the second tensor goes from 225: of F1.0 75 are done, of the other 25 half while
+	 * it goes, until 275 */
 	assert_int_equal(sim.span[1][0].end, 225 + 50);
 }
 
@@ -236,7 +259,8 @@ static void steps_repeat_and_give_a_rate(void **state)
 	assert_int_equal(sim.steps, 6);
 	/* a step is 4 virtual nodes of 200 ticks, and one more stage to fill */
 	assert_int_equal(sim.step_end[5] - sim.step_end[1], 4 * 1000);
-	CHECK(hd_sim_plan_rate(&sim) > 3.99e9 && hd_sim_plan_rate(&sim) < 4.01e9, "%g", hd_sim_plan_rate(&sim));
+	CHECK(hd_sim_plan_rate(&sim) > 3.99e9 && hd_sim_plan_rate(&sim) < 4.01e9, "%g",
+		hd_sim_plan_rate(&sim));
 }
 
 static void noise_follows_the_seed_alone(void **state)
@@ -256,15 +280,18 @@ static void noise_follows_the_seed_alone(void **state)
 	set.seed = 8;
 	int64_t other = hd_sim_adds_up(&s, &set).makespan;
 	assert_true(one == again && one != other && one != quiet);
-	CHECK(one > quiet * 9 / 10 && one < quiet * 13 / 10, "%lld, %lld without noise", (long long)one, (long long)quiet);
+	CHECK(one > quiet * 9 / 10 && one < quiet * 13 / 10, "%lld, %lld without noise", (long long)one,
+		(long long)quiet);
 	/* the mean of many draws is the mean, their deviation the deviation */
 	double sum = 0, square = 0;
 	for (uint32_t i = 0; i < 4000; i++) {
-		double d = (double)(hd_sim_draw(3, 1, 2, i, 0, &(struct hd_spread){ 100000, 1000 }) - 100000) / 1000;
+		double d = (double)(hd_sim_draw(3, 1, 2, i, 0,
+			&(struct hd_spread){ 100000, 1000 }) - 100000) / 1000;
 		sum += d;
 		square += d * d;
 	}
-	CHECK(sum / 4000 < 0.06 && sum / 4000 > -0.06 && square / 4000 > 0.92 && square / 4000 < 1.08, "mean %g, variance %g", sum / 4000, square / 4000);
+	CHECK(sum / 4000 < 0.06 && sum / 4000 > -0.06 && square / 4000 > 0.92 && square / 4000 < 1.08,
+		"mean %g, variance %g", sum / 4000, square / 4000);
 }
 
 static void what_is_odd_is_warned_of(void **state)
@@ -279,15 +306,20 @@ static void what_is_odd_is_warned_of(void **state)
 	costs.stage[0].f = 900;
 	struct hd_sim_plan sim = hd_sim_adds_up(&s, &(struct hd_sim_setting){ .costs = &costs, .job = &job });
 	assert_int_equal(hd_sim_plan_warnings(&sim, w, HD_SIM_WARNINGS), 3);
-	assert_string_equal(w[0].text, "the slowest rank works 67 % longer than the mean of all: other cuts would balance the stages");
+	assert_string_equal(w[0].text,
+		"the slowest rank works 67 % longer than the mean of all: other cuts would balance the "
+		"stages");
 	assert_string_equal(w[1].text, "rank 2 has no work");
-	assert_string_equal(w[2].text, "rank 0: older versions of weights are 9000 of its 11395 bytes at most");
+	assert_string_equal(w[2].text,
+		"rank 0: older versions of weights are 9000 of its 11395 bytes at most");
 	assert_int_equal(hd_sim_plan_warnings(&sim, w, 1), 1);
 	s = hd_named_schedule("gpipe", 4, 2, 0);
 	costs = plain(4);
 	sim = hd_sim_adds_up(&s, &(struct hd_sim_setting){ .costs = &costs });
 	assert_int_equal(hd_sim_plan_warnings(&sim, w, HD_SIM_WARNINGS), 1);
-	assert_string_equal(w[0].text, "the bubble is 150 % of the busiest rank's work: more virtual nodes a step, or fewer ranks, make it smaller");
+	assert_string_equal(w[0].text,
+		"the bubble is 150 % of the busiest rank's work: more virtual nodes a step, or fewer ranks, "
+		"make it smaller");
 }
 
 /* 2^62 ticks, or told: no time is taken for none. */
@@ -315,15 +347,19 @@ static void slower_links_take_longer_or_are_refused(void **state)
 				const struct hd_cluster_level level = { "net", 2, slower[b], 0 };
 				struct hd_cluster c;
 				struct hd_diag diag = { "" };
-				assert_int_equal(hd_cluster_make(&c, &level, 1, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag), HD_OK);
+				assert_int_equal(hd_cluster_make(&c, &level, 1,
+					(struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag), HD_OK);
 				const struct hd_sim_setting set = { .costs = &costs, .cluster = &c };
 				double least = (double)(cases[k].moved * larger) * 1e12 / slower[b];
 				enum hd_err err = hd_sim_plan(&sim, &s, &set, &arena, &diag);
-				CHECK(err == HD_OK || (err == HD_E_INVAL && least > 0x1p58), "case %zu: %lld times at %g B/s: %s", k, (long long)larger,
+				CHECK(err == HD_OK || (err == HD_E_INVAL && least > 0x1p58),
+					"case %zu: %lld times at %g B/s: %s", k, (long long)larger,
 					slower[b], diag.text);
 				CHECK(!err || strstr(diag.text, "raise bytes_per_s"), "%s", diag.text);
-				CHECK(err || (!refused && sim.makespan >= before.makespan && (double)sim.makespan >= least),
-					"case %zu: %lld times at %g B/s: %lld", k, (long long)larger, slower[b], (long long)sim.makespan);
+				CHECK(err || (!refused && sim.makespan >= before.makespan &&
+					(double)sim.makespan >= least),
+					"case %zu: %lld times at %g B/s: %lld", k, (long long)larger,
+					slower[b], (long long)sim.makespan);
 				refused |= err != HD_OK;
 				before = err ? before : sim;
 			}
@@ -369,18 +405,24 @@ static void what_cannot_be_simulated_is_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both_simulators_agree_on_every_family, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(both_simulators_agree_on_the_stored_schedules, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(sums_go_over_the_slowest_level_beside_compute, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(both_simulators_agree_on_every_family, make_arena,
+			drop_arena),
+		cmocka_unit_test_setup_teardown(both_simulators_agree_on_the_stored_schedules, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(sums_go_over_the_slowest_level_beside_compute, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(a_sum_leaves_one_buffer, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(norms_ties_and_barriers_wait_for_all, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(offloaded_activations_leave_and_come_back, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(offloaded_activations_leave_and_come_back, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(pinned_versions_are_kept, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(pairs_overlap_and_transfers_tax_compute, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(pairs_overlap_and_transfers_tax_compute, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(steps_repeat_and_give_a_rate, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(noise_follows_the_seed_alone, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_odd_is_warned_of, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(slower_links_take_longer_or_are_refused, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(slower_links_take_longer_or_are_refused, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(what_cannot_be_simulated_is_refused, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

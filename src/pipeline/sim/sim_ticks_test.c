@@ -1,4 +1,5 @@
-/* The full simulator on random plans: against a clock that ticks and keeps no queue (an oracle that shares no code), and laws. */
+/* The full simulator on random plans: against a clock that ticks and keeps no queue (an oracle that shares
+ * no code), and laws. */
 #include "pipeline/sim_plan.h"
 
 #include <stdio.h>
@@ -22,7 +23,8 @@ struct t_flow {
 	bool used;
 };
 
-struct t_rank { uint32_t at, nred; long end, free, busy; long idle[HD_NIDLES]; bool computes, ended, posted, worked; int64_t peak; };
+struct t_rank { uint32_t at, nred; long end, free, busy; long idle[HD_NIDLES]; bool computes, ended, posted,
+	worked; int64_t peak; };
 
 static struct ticker {
 	const struct hd_schedule *s;
@@ -35,7 +37,9 @@ static struct ticker {
 	struct t_flow flow[T_FLOWS];
 	int nflows;
 	struct t_rank rank[T_RANKS];
-	int state[T_STAGES][T_VNS];	/* 1 F begun, 2 F done, 4 R begun, 8 I done, 16 B or W begun, 32 B or W done, 64 checkpoint, 128 I or B done */
+	/* 1 F begun, 2 F done, 4 R begun, 8 I done, 16 B or W begun, 32 B or W done, 64 checkpoint, 128 I
+	 * or B done */
+	int state[T_STAGES][T_VNS];
 	int where[T_STAGES][T_VNS];
 	int stands[T_STAGES][T_VNS][2];           /* 1 sender, 2 receiver; of activation and gradient */
 	int sum[T_STAGES], came[T_STAGES];        /* flow of its RED, members that have come */
@@ -75,7 +79,8 @@ static struct t_flow *t_find(int stage, int vn, int grad)
 }
 
 /* The rank that uses a tensor. */
-static int t_user(int stage, int vn, int grad) { return grad ? t_rank_of(stage - 1, vn, HD_INS_B, HD_INS_I) : t_rank_of(stage + 1, vn, HD_INS_F, HD_INS_F); }
+static int t_user(int stage, int vn, int grad) { return grad ? t_rank_of(stage - 1, vn, HD_INS_B, HD_INS_I) :
+	t_rank_of(stage + 1, vn, HD_INS_F, HD_INS_F); }
 
 static void t_send(int stage, int vn, int grad, int from)
 {
@@ -85,14 +90,16 @@ static void t_send(int stage, int vn, int grad, int from)
 		return;
 	for (int i = 0; i < tk.nflows; i++)
 		nth += tk.flow[i].from == from && tk.flow[i].to == to && tk.flow[i].grad == grad;
-	tk.flow[tk.nflows++] = (struct t_flow){ 1u << from, 1u << to, tk.shared ? (double)(grad ? tk.costs->stage[stage].in : tk.costs->stage[stage].out) : 0,
+	tk.flow[tk.nflows++] = (struct t_flow){ 1u << from, 1u << to,
+		tk.shared ? (double)(grad ? tk.costs->stage[stage].in : tk.costs->stage[stage].out) : 0,
 		tk.now, -1, false, false, stage, vn, grad, from, to, nth, false };
 }
 
 /* When a tensor is on the rank; -1: it is not under way. */
 static long t_there(int stage, int vn, int grad, int rank)
 {
-	int maker = grad ? t_rank_of(stage, vn, HD_INS_B, HD_INS_I) : t_rank_of(stage, vn, HD_INS_F, HD_INS_F);
+	int maker = grad ? t_rank_of(stage, vn, HD_INS_B, HD_INS_I) : t_rank_of(stage, vn, HD_INS_F,
+		HD_INS_F);
 	struct t_flow *f = t_find(stage, vn, grad);
 
 	if (maker == rank)
@@ -127,7 +134,8 @@ static int t_partials(int rank, int stage, int low, int size)
 		return 0;
 	for (int v = low; v < low + size && v < (int)tk.s->nvns; v++)
 		all &= tk.where[stage][v] == rank && tk.state[stage][v] & 32;
-	return all ? 1 : size == 1 ? 0 : t_partials(rank, stage, low, size / 2) + t_partials(rank, stage, low + size / 2, size / 2);
+	return all ? 1 : size == 1 ? 0 : t_partials(rank, stage, low, size / 2) + t_partials(rank, stage,
+		low + size / 2, size / 2);
 }
 
 static bool t_blocked(struct t_rank *r, int rank, const struct hd_ins *x, enum hd_idle *why)
@@ -146,22 +154,28 @@ static bool t_blocked(struct t_rank *r, int rank, const struct hd_ins *x, enum h
 			uint32_t all = 0;
 			for (uint32_t k = 0; k < tk.s->nranks; k++)
 				for (uint32_t i = 0; i < tk.s->list[k].len; i++)
-					all |= tk.s->list[k].at[i].op == HD_INS_RED && tk.s->list[k].at[i].stage == s ? 1u << k : 0;
+					all |= tk.s->list[k].at[i].op == HD_INS_RED &&
+						tk.s->list[k].at[i].stage == s ? 1u << k : 0;
 			for (int k = 0; k < (int)tk.s->nranks; k++)
-				partials = t_partials(k, s, 0, 16) > partials ? t_partials(k, s, 0, 16) : partials;
+				partials = t_partials(k, s, 0, 16) > partials ? t_partials(k, s, 0, 16) :
+					partials;
 			tk.sum[s] = tk.nflows;
-			double left = tk.shared ? (double)(tk.costs->stage[s].param * (n - 1) * (partials + 1) / n) : 0;
-			tk.flow[tk.nflows++] = (struct t_flow){ all, all, left, tk.now, -1, false, false, s, -1, 2, -1, -1, 0, false };
+			double left = tk.shared ? (double)(tk.costs->stage[s].param * (n - 1) *
+				(partials + 1) / n) : 0;
+			tk.flow[tk.nflows++] = (struct t_flow){ all, all, left, tk.now, -1, false, false, s,
+				-1, 2, -1, -1, 0, false };
 		}
 		r->posted = tk.transport == HD_TRANSPORT_RENDEZVOUS;
 		if (!r->posted)
 			return false;
 		*why = tk.came[s] == t_holders(s) ? HD_IDLE_TRANSFER : HD_IDLE_DEPENDENCY;
-		return tk.came[s] < t_holders(s) || tk.flow[tk.sum[s]].there < 0 || tk.flow[tk.sum[s]].there > tk.now;
+		return tk.came[s] < t_holders(s) || tk.flow[tk.sum[s]].there < 0 ||
+			tk.flow[tk.sum[s]].there > tk.now;
 	}
 	if (x->op == HD_INS_STEP && t_holders(s)) {
 		*why = tk.came[s] == t_holders(s) ? HD_IDLE_TRANSFER : HD_IDLE_DEPENDENCY;
-		return tk.came[s] < t_holders(s) || tk.flow[tk.sum[s]].there < 0 || tk.flow[tk.sum[s]].there > tk.now;
+		return tk.came[s] < t_holders(s) || tk.flow[tk.sum[s]].there < 0 ||
+			tk.flow[tk.sum[s]].there > tk.now;
 	}
 	if (!send && x->op != HD_INS_RA && x->op != HD_INS_RG)
 		return false;
@@ -171,23 +185,27 @@ static bool t_blocked(struct t_rank *r, int rank, const struct hd_ins *x, enum h
 			return t_misses(maker, v, grad, rank, why);
 		uint32_t open = 0;
 		for (int i = 0; i < tk.nflows; i++)
-			open += tk.flow[i].from == rank && tk.flow[i].to == t_user(s, v, grad) && tk.flow[i].grad == (int)grad && !tk.flow[i].used;
+			open += tk.flow[i].from == rank && tk.flow[i].to == t_user(s, v, grad) &&
+				tk.flow[i].grad == (int)grad && !tk.flow[i].used;
 		*why = HD_IDLE_CREDIT;
 		return tk.transport == HD_TRANSPORT_BUFFERED && open >= tk.credits;
 	}
 	/* both sides stand at it; under grouped, at all up to the next work */
 	const struct hd_ilist *list = &tk.s->list[rank];
 	uint32_t end = r->at + 1;
-	while (tk.transport == HD_TRANSPORT_GROUPED && end < list->len && list->at[end].op >= HD_INS_SA && list->at[end].op <= HD_INS_RG)
+	while (tk.transport == HD_TRANSPORT_GROUPED && end < list->len && list->at[end].op >= HD_INS_SA &&
+		list->at[end].op <= HD_INS_RG)
 		end++;
 	bool missing = false;
 	for (uint32_t k = r->at; k < end; k++) {
 		const struct hd_ins *y = &list->at[k];
-		bool g = y->op == HD_INS_SG || y->op == HD_INS_RG, out = y->op == HD_INS_SA || y->op == HD_INS_SG;
+		bool g = y->op == HD_INS_SG || y->op == HD_INS_RG, out = y->op == HD_INS_SA ||
+			y->op == HD_INS_SG;
 		int from = out ? y->stage : g ? y->stage + 1 : y->stage - 1;
 		int *stands = &tk.stands[from][y->vn][g];
 		if (!(*stands & (out ? 1 : 2)) && (*stands |= out ? 1 : 2) == 3)
-			t_send(from, (int)y->vn, g, g ? t_rank_of(from, (int)y->vn, HD_INS_B, HD_INS_I) : t_rank_of(from, (int)y->vn, HD_INS_F, HD_INS_F));
+			t_send(from, (int)y->vn, g, g ? t_rank_of(from, (int)y->vn, HD_INS_B, HD_INS_I) :
+				t_rank_of(from, (int)y->vn, HD_INS_F, HD_INS_F));
 		struct t_flow *f = t_find(from, (int)y->vn, g);
 		if (!f || f->there < 0 || f->there > tk.now) {
 			missing = true;
@@ -202,7 +220,8 @@ static bool t_blocked(struct t_rank *r, int rank, const struct hd_ins *x, enum h
 static long t_cost(int rank, const struct hd_ins *x)
 {
 	const struct hd_stage_cost *c = &tk.costs->stage[x->stage];
-	int64_t t = x->op == HD_INS_F ? c->f : x->op == HD_INS_I ? c->i : x->op == HD_INS_W ? c->w : x->op == HD_INS_B ? c->i + c->w :
+	int64_t t = x->op == HD_INS_F ? c->f : x->op == HD_INS_I ? c->i : x->op == HD_INS_W ? c->w :
+		x->op == HD_INS_B ? c->i + c->w :
 		x->op == HD_INS_R ? c->r :
 		x->op == HD_INS_STEP ? c->step : 0;
 
@@ -279,14 +298,16 @@ static bool t_step_flows(void)
 		struct t_flow *f = &tk.flow[i];
 		bool first = !f->moving && !f->moved;
 		for (int k = 0; k < i && first; k++)
-			first = tk.flow[k].moved || tk.flow[k].grad != f->grad || tk.flow[k].from != f->from || tk.flow[k].to != f->to ||
+			first = tk.flow[k].moved || tk.flow[k].grad != f->grad ||
+				tk.flow[k].from != f->from || tk.flow[k].to != f->to ||
 				(f->grad == 2 && !(tk.flow[k].in & f->in));
 		if (first)
 			changed = f->moving = true;
 		if (f->moving && f->left <= 1e-6) {
 			f->moving = false;
 			changed = f->moved = true;
-			f->there = tk.now + (f->grad == 2 ? 2 * tk.hop * (__builtin_popcount(f->in) > 2 ? 2 : 1) : tk.hop);
+			f->there = tk.now + (f->grad == 2 ?
+				2 * tk.hop * (__builtin_popcount(f->in) > 2 ? 2 : 1) : tk.hop);
 		}
 	}
 	return changed;
@@ -314,7 +335,8 @@ static int64_t t_memory(int rank)
 		const struct hd_stage_cost *c = &tk.costs->stage[s];
 		bool holds = false;
 		int partials = tk.stepped[rank][s] ? 0 : t_partials(rank, s, 0, 16);
-		if (t_holders(s) && tk.came[s] == t_holders(s) && tk.flow[tk.sum[s]].there >= 0 && tk.flow[tk.sum[s]].there <= tk.now && !tk.stepped[rank][s])
+		if (t_holders(s) && tk.came[s] == t_holders(s) && tk.flow[tk.sum[s]].there >= 0 &&
+			tk.flow[tk.sum[s]].there <= tk.now && !tk.stepped[rank][s])
 			partials = partials > 1 ? 1 : partials;
 		for (int v = 0; v < (int)tk.s->nvns; v++) {
 			if (tk.where[s][v] != rank)
@@ -323,7 +345,8 @@ static int64_t t_memory(int rank)
 			holds = true;
 			partials += (st & 16) && !(st & 32);
 			if (st & 1 && !(st & 32))
-				sum += (st & 64 && !(st & 4) ? c->kept : c->saved + (st & 64 ? c->in : 0)) - (st & 8 ? c->saved - c->saved_w : 0);
+				sum += (st & 64 && !(st & 4) ? c->kept : c->saved + (st & 64 ? c->in : 0)) -
+					(st & 8 ? c->saved - c->saved_w : 0);
 		}
 		sum += holds ? c->param + c->opt : 0;
 		sum += partials * c->param;
@@ -333,19 +356,24 @@ static int64_t t_memory(int rank)
 		for (int grad = 0; grad < 2; grad++) {
 			uint32_t used = 0, nth = 0;
 			for (int i = 0; i < tk.nflows; i++)
-				used += tk.flow[i].from == from && tk.flow[i].to == rank && tk.flow[i].grad == grad && tk.flow[i].used;
+				used += tk.flow[i].from == from && tk.flow[i].to == rank &&
+					tk.flow[i].grad == grad && tk.flow[i].used;
 			for (uint32_t i = 0; i < tk.s->list[from].len; i++) {
 				const struct hd_ins *x = &tk.s->list[from].at[i];
-				bool sends = tk.explicit ? x->op == (grad ? HD_INS_SG : HD_INS_SA) : !grad ? x->op == HD_INS_F :
+				bool sends = tk.explicit ? x->op == (grad ? HD_INS_SG : HD_INS_SA) : !grad ?
+					x->op == HD_INS_F :
 					x->op == HD_INS_B || x->op == HD_INS_I;
-				if (!sends || (grad ? x->stage == 0 : x->stage + 1u == tk.s->nstages) || t_user(x->stage, (int)x->vn, grad) != rank ||
+				if (!sends || (grad ? x->stage == 0 : x->stage + 1u == tk.s->nstages) ||
+					t_user(x->stage, (int)x->vn, grad) != rank ||
 				    from == rank)
 					continue;
 				const struct t_flow *f = t_find(x->stage, (int)x->vn, grad);
-				bool open = tk.explicit && tk.transport == HD_TRANSPORT_BUFFERED ? nth < used + tk.credits : f != NULL;
+				bool open = tk.explicit && tk.transport == HD_TRANSPORT_BUFFERED ?
+					nth < used + tk.credits : f != NULL;
 				if (tk.explicit && tk.transport >= HD_TRANSPORT_RENDEZVOUS)
 					open = tk.stands[x->stage][x->vn][grad] & 2;
-				sum += open && !(f && f->used) ? grad ? tk.costs->stage[x->stage].in : tk.costs->stage[x->stage].out : 0;
+				sum += open && !(f && f->used) ? grad ? tk.costs->stage[x->stage].in :
+					tk.costs->stage[x->stage].out : 0;
 				nth++;
 			}
 		}
@@ -361,7 +389,8 @@ static void t_tick(void)
 		enum hd_idle why = HD_IDLE_DRAIN;
 		int64_t bytes = t_memory((int)r);
 		k->peak = bytes > k->peak ? bytes : k->peak;
-		if (!k->ended && !k->computes && t_blocked(k, (int)r, &tk.s->list[r].at[k->at], &why) && !k->worked)
+		if (!k->ended && !k->computes && t_blocked(k, (int)r, &tk.s->list[r].at[k->at], &why) &&
+			!k->worked)
 			why = HD_IDLE_WARM_UP;
 		k->idle[why] += !k->computes;
 	}
@@ -429,11 +458,14 @@ static uint32_t dice(uint32_t below)
 
 static void dice_costs(struct hd_stage_costs *costs, uint32_t nstages)
 {
-	*costs = (struct hd_stage_costs){ .nstages = nstages, .ovl = 1, .comm_tax = 1, .stage = hd_arena_take(&arena, nstages, sizeof *costs->stage) };
+	*costs = (struct hd_stage_costs){ .nstages = nstages, .ovl = 1, .comm_tax = 1,
+		.stage = hd_arena_take(&arena, nstages, sizeof *costs->stage) };
 	for (uint32_t s = 0; s < nstages; s++) {
 		int64_t saved = 20 + dice(50);
-		costs->stage[s] = (struct hd_stage_cost){ .f = 60 * (1 + dice(6)), .i = 60 * (1 + dice(6)), .w = 60 * (1 + dice(6)), .r = 60 * (1 + dice(3)),
-			.saved = saved, .saved_w = saved / 3, .param = 60 * dice(5), .opt = dice(9), .step = 60 * dice(3) };
+		costs->stage[s] = (struct hd_stage_cost){ .f = 60 * (1 + dice(6)), .i = 60 * (1 + dice(6)),
+			.w = 60 * (1 + dice(6)), .r = 60 * (1 + dice(3)),
+			.saved = saved, .saved_w = saved / 3, .param = 60 * dice(5), .opt = dice(9),
+			.step = 60 * dice(3) };
 	}
 	for (uint32_t s = 0; s + 1 < nstages; s++)
 		costs->stage[s].out = costs->stage[s + 1].in = 60 * (1 + dice(5));
@@ -482,23 +514,29 @@ static void compare(const struct hd_schedule *s, const struct hd_sim_setting *se
 		CHECK(hd_schedule_comms(&lists, s, &arena, &diag) == HD_OK, "%s", diag.text);
 	tick_through(&lists, set);
 	enum hd_err err = hd_sim_plan(&sim, s, set, &arena, &diag);
-	CHECK((err == HD_E_BADPLAN) == tk.stuck, "%s: %s %s", what, s->heading, err ? diag.text : "ends, the clock does not");
+	CHECK((err == HD_E_BADPLAN) == tk.stuck, "%s: %s %s", what, s->heading,
+		err ? diag.text : "ends, the clock does not");
 	if (err)
 		return;
 	/* costs are such that even what shares a port ends on whole ticks */
-	CHECK(sim.makespan == tk.now, "%s: %s: makespan %lld, the clock says %ld", what, s->heading, (long long)sim.makespan, tk.now);
+	CHECK(sim.makespan == tk.now, "%s: %s: makespan %lld, the clock says %ld", what, s->heading,
+		(long long)sim.makespan, tk.now);
 	(void)hd_sim_adds_up(s, set);
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		const struct t_rank *k = &tk.rank[r];
 		const struct hd_sim_share *have = &sim.rank[r];
-		CHECK(have->busy == k->busy, "%s: %s: rank %u busy %lld, the clock says %ld", what, s->heading, r, (long long)have->busy, k->busy);
+		CHECK(have->busy == k->busy, "%s: %s: rank %u busy %lld, the clock says %ld", what,
+			s->heading, r, (long long)have->busy, k->busy);
 		/* of a group's tensors the one that came last says why: the clock looks at them one by one */
 		for (int i = 0; i < HD_NIDLES; i++)
-			CHECK((set->transport == HD_TRANSPORT_GROUPED && i >= HD_IDLE_DEPENDENCY) || have->idle[i] == k->idle[i],
-				"%s: %s: rank %u %s %lld, the clock says %ld", what, s->heading, r, hd_idle_names[i],
+			CHECK((set->transport == HD_TRANSPORT_GROUPED && i >= HD_IDLE_DEPENDENCY) ||
+				have->idle[i] == k->idle[i],
+				"%s: %s: rank %u %s %lld, the clock says %ld", what, s->heading, r,
+				hd_idle_names[i],
 				(long long)have->idle[i], k->idle[i]);
 		if (!set->cluster)
-			CHECK(have->peak == k->peak, "%s: %s: rank %u peak %lld at #%u, the clock says %lld", what, s->heading, r, (long long)have->peak,
+			CHECK(have->peak == k->peak, "%s: %s: rank %u peak %lld at #%u, the clock says %lld",
+				what, s->heading, r, (long long)have->peak,
 				have->peak_at, (long long)k->peak);
 	}
 }
@@ -517,9 +555,11 @@ static void it_agrees_with_a_clock_that_ticks(void **state)
 		char what[64];
 		dice_costs(&costs, s.nstages);
 		struct hd_cluster cluster = hd_small_cluster(s.nranks, 60 * (int64_t)dice(3));
-		struct hd_sim_setting set = { .costs = &costs, .cluster = round % 2 ? &cluster : NULL, .hop = 60 * (int64_t)dice(4), .speed = speed,
+		struct hd_sim_setting set = { .costs = &costs, .cluster = round % 2 ? &cluster : NULL,
+			.hop = 60 * (int64_t)dice(4), .speed = speed,
 			.transport = (enum hd_transport)dice(HD_NTRANSPORTS), .credits = 1 + dice(3) };
-		snprintf(what, sizeof what, "round %d, %s %u%s", round, hd_transport_names[set.transport], set.credits, set.cluster ? ", links" : "");
+		snprintf(what, sizeof what, "round %d, %s %u%s", round, hd_transport_names[set.transport],
+			set.credits, set.cluster ? ", links" : "");
 		compare(&s, &set, what);
 		stuck += tk.stuck;
 		hd_arena_reset(&arena);
@@ -531,7 +571,8 @@ static void it_agrees_with_a_clock_that_ticks(void **state)
 
 static void slower_parts_and_stricter_transports_never_help(void **state)
 {
-	static const enum hd_transport order[] = { HD_TRANSPORT_EAGER, HD_TRANSPORT_BUFFERED, HD_TRANSPORT_RENDEZVOUS };
+	static const enum hd_transport order[] = { HD_TRANSPORT_EAGER, HD_TRANSPORT_BUFFERED,
+		HD_TRANSPORT_RENDEZVOUS };
 	uint32_t met = 0;
 
 	(void)state;
@@ -548,7 +589,8 @@ static void slower_parts_and_stricter_transports_never_help(void **state)
 			if (err == HD_E_BADPLAN)
 				break;                               /* it ends in a circle */
 			assert_int_equal(err, HD_OK);
-			CHECK(sim.makespan >= before, "round %d: %s: %s takes %lld, the one before %lld", round, s.heading, hd_transport_names[order[t]],
+			CHECK(sim.makespan >= before, "round %d: %s: %s takes %lld, the one before %lld",
+				round, s.heading, hd_transport_names[order[t]],
 				(long long)sim.makespan, (long long)before);
 			before = sim.makespan;
 			met += t == 2;
@@ -558,7 +600,8 @@ static void slower_parts_and_stricter_transports_never_help(void **state)
 		struct hd_stage_cost *one = &costs.stage[dice(s.nstages)];
 		int64_t *const part[] = { &one->f, &one->i, &one->w, &one->r, &one->step, &set.hop };
 		*part[dice(6)] += 1 + dice(200);
-		CHECK(hd_sim_adds_up(&s, &set).makespan >= before, "round %d: %s: faster with a slower part", round, s.heading);
+		CHECK(hd_sim_adds_up(&s, &set).makespan >= before, "round %d: %s: faster with a slower part",
+			round, s.heading);
 		hd_arena_reset(&arena);
 	}
 	CHECK(met > DRAWS(20), "%u ended under rendezvous", met);
@@ -568,7 +611,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_agrees_with_a_clock_that_ticks, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(slower_parts_and_stricter_transports_never_help, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(slower_parts_and_stricter_transports_never_help, make_arena,
+		drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@ struct writer {
 };
 
 static uint64_t ns(const struct writer *w, int64_t ticks) { return (uint64_t)ticks / w->sim->per_ps / 1000; }
-static uint64_t length(const struct writer *w, int64_t start, int64_t end) { return ns(w, end) - ns(w, start); }
+static uint64_t length(const struct writer *w, int64_t start, int64_t end) { return ns(w, end) - ns(w, start);
+	}
 
 static bool is_send(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG; }
 static bool is_transfer(uint8_t op) { return is_send(op) || op == HD_INS_RA || op == HD_INS_RG; }
@@ -33,12 +34,16 @@ static void put_transfer(const struct writer *w, uint32_t rank, uint32_t at)
 	const struct hd_ins *ins = &w->sim->ran.list[rank].at[at];
 	const struct hd_sim_span span = w->sim->span[rank][at];
 	bool send = is_send(ins->op), grad = ins->op == HD_INS_SG || ins->op == HD_INS_RG;
-	uint32_t from = send ? ins->stage : grad ? ins->stage + 1u : ins->stage - 1u, source = send ? rank : ins->peer, target = send ? ins->peer : rank;
+	uint32_t from = send ? ins->stage : grad ? ins->stage + 1u : ins->stage - 1u,
+		source = send ? rank : ins->peer, target = send ? ins->peer : rank;
 	const struct hd_stage_cost *cost = &w->set->costs->stage[from];
 	uint64_t took = length(w, span.start, span.end);
-	struct hd_event event = { .t0 = ns(w, span.start), .duration = took, .arg = (uint64_t)(grad ? cost->in : cost->out), .name = w->name[ins->op],
-		.instr = at, .flags = HD_EVENT_FLAG_EXT | HD_EVENT_FLAG_SIMULATED, .kind = send ? HD_EVENT_SEND : HD_EVENT_RECV };
-	const struct hd_event_transfer more = { .flow = hd_event_flow(0, 0, ((uint64_t)from << 32 | ins->vn) * 2 + grad, source, target),
+	struct hd_event event = { .t0 = ns(w, span.start), .duration = took,
+		.arg = (uint64_t)(grad ? cost->in : cost->out), .name = w->name[ins->op],
+		.instr = at, .flags = HD_EVENT_FLAG_EXT | HD_EVENT_FLAG_SIMULATED,
+		.kind = send ? HD_EVENT_SEND : HD_EVENT_RECV };
+	const struct hd_event_transfer more = { .flow = hd_event_flow(0, 0,
+		((uint64_t)from << 32 | ins->vn) * 2 + grad, source, target),
 		.predicted_ns = hd_span_ns(took), .chunks = 1, .peer = (uint16_t)ins->peer };
 	uint8_t slot[2][HD_SLOT_BYTES];
 
@@ -49,7 +54,8 @@ static void put_transfer(const struct writer *w, uint32_t rank, uint32_t at)
 
 static enum hd_wait reason_of(enum hd_idle why)
 {
-	return why == HD_IDLE_TRANSFER ? HD_WAIT_TRANSFER : why == HD_IDLE_CREDIT ? HD_WAIT_SLOT : HD_WAIT_OTHER;
+	return why == HD_IDLE_TRANSFER ? HD_WAIT_TRANSFER : why == HD_IDLE_CREDIT ? HD_WAIT_SLOT :
+		HD_WAIT_OTHER;
 }
 
 static void put_rank(const struct writer *w, uint32_t rank)
@@ -62,25 +68,32 @@ static void put_rank(const struct writer *w, uint32_t rank)
 		const struct hd_ins *ins = &list->at[i];
 		const struct hd_sim_span span = w->sim->span[rank][i];
 		for (; k < waits->n && waits->at[k].at <= i; k++)
-			put(w, rank, (struct hd_event){ .t0 = ns(w, waits->at[k].start), .duration = length(w, waits->at[k].start, waits->at[k].end),
+			put(w, rank, (struct hd_event){ .t0 = ns(w, waits->at[k].start),
+				.duration = length(w, waits->at[k].start, waits->at[k].end),
 				.arg = hd_wait_arg(reason_of(waits->at[k].why), i), .kind = HD_EVENT_WAIT });
-		if (rank == 0 && hd_ins_uses(ins->op, 'v') && (step == UINT32_MAX || ins->vn / step_vns > step)) {
+		if (rank == 0 && hd_ins_uses(ins->op, 'v') &&
+			(step == UINT32_MAX || ins->vn / step_vns > step)) {
 			if (step != UINT32_MAX)
-				put(w, 0, (struct hd_event){ .t0 = ns(w, w->sim->step_end[step]), .arg = step, .instr = 1, .kind = HD_EVENT_STEP_END });
+				put(w, 0, (struct hd_event){ .t0 = ns(w, w->sim->step_end[step]), .arg = step,
+					.instr = 1, .kind = HD_EVENT_STEP_END });
 			step = ins->vn / step_vns;
-			put(w, 0, (struct hd_event){ .t0 = ns(w, span.start), .arg = step, .kind = HD_EVENT_STEP_BEGIN });
+			put(w, 0, (struct hd_event){ .t0 = ns(w, span.start), .arg = step,
+				.kind = HD_EVENT_STEP_BEGIN });
 		}
 		if (is_transfer(ins->op))
 			put_transfer(w, rank, i);
 		else
-			put(w, rank, (struct hd_event){ .t0 = ns(w, span.start), .duration = length(w, span.start, span.end), .name = w->name[ins->op],
+			put(w, rank, (struct hd_event){ .t0 = ns(w, span.start),
+				.duration = length(w, span.start, span.end), .name = w->name[ins->op],
 				.instr = i, .kind = HD_EVENT_OP });
 	}
 	if (rank == 0 && step != UINT32_MAX)
-		put(w, 0, (struct hd_event){ .t0 = ns(w, w->sim->step_end[step]), .arg = step, .instr = 1, .kind = HD_EVENT_STEP_END });
+		put(w, 0, (struct hd_event){ .t0 = ns(w, w->sim->step_end[step]), .arg = step, .instr = 1,
+			.kind = HD_EVENT_STEP_END });
 }
 
-enum hd_err hd_sim_trace(const struct hd_sim_plan *sim, const struct hd_sim_setting *set, uint8_t **bytes, size_t *len, struct hd_arena *arena,
+enum hd_err hd_sim_trace(const struct hd_sim_plan *sim, const struct hd_sim_setting *set, uint8_t **bytes,
+	size_t *len, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct writer w = { .sim = sim, .set = set, .flight = hd_arena_take(arena, 1, sizeof *w.flight) };
@@ -88,7 +101,8 @@ enum hd_err hd_sim_trace(const struct hd_sim_plan *sim, const struct hd_sim_sett
 	uint64_t most = 0, nslots = HD_RING_SLOTS_LOW;
 
 	if (sim->ran.nranks > HD_FLIGHT_RINGS)
-		return hd_fail(diag, HD_E_INVAL, "a trace of %u ranks: a file has rings for %d", sim->ran.nranks, HD_FLIGHT_RINGS);
+		return hd_fail(diag, HD_E_INVAL, "a trace of %u ranks: a file has rings for %d",
+			sim->ran.nranks, HD_FLIGHT_RINGS);
 	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
 		uint64_t n = 2 * (uint64_t)sim->ran.list[r].len + sim->wait[r].n + 2 * sim->steps + 2;
 		most = n > most ? n : most;
@@ -96,7 +110,8 @@ enum hd_err hd_sim_trace(const struct hd_sim_plan *sim, const struct hd_sim_sett
 	while (nslots < most)
 		nslots *= 2;
 	if (nslots > HD_RING_SLOTS_HIGH)
-		return hd_fail(diag, HD_E_INVAL, "a trace of %llu events on one rank; a ring holds %d", (unsigned long long)most, HD_RING_SLOTS_HIGH);
+		return hd_fail(diag, HD_E_INVAL, "a trace of %llu events on one rank; a ring holds %d",
+			(unsigned long long)most, HD_RING_SLOTS_HIGH);
 	*len = hd_flight_bytes(info.nrings, (uint32_t)nslots);
 	*bytes = hd_arena_take(arena, *len, 1);
 	if (!w.flight || !*bytes)
@@ -109,7 +124,8 @@ enum hd_err hd_sim_trace(const struct hd_sim_plan *sim, const struct hd_sim_sett
 	hd_flight_format(w.flight, *bytes, &info, (uint32_t)nslots);
 	for (uint8_t op = 1; op < HD_INS_END; op++)
 		if (hd_ins_row(op))
-			w.name[op] = hd_names_intern(&w.flight->names, hd_ins_row(op)->text, strlen(hd_ins_row(op)->text));
+			w.name[op] = hd_names_intern(&w.flight->names, hd_ins_row(op)->text,
+				strlen(hd_ins_row(op)->text));
 	for (uint32_t r = 0; r < info.nrings; r++)
 		put_rank(&w, r);
 	hd_flight_state_set(*bytes, HD_FLIGHT_FINISHED);

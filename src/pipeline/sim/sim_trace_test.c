@@ -7,20 +7,27 @@
 #include "tests/planning.h"
 #include "tests/check.h"
 
-static const char lists[] = "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 RA1.1<0 F1.1 B1.1 SG1.1>0\n";
+static const char lists[] =
+	"0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 RA1.1<0 F1.1 "
+	"B1.1 SG1.1>0\n";
 
-static struct hd_sim_plan simulate(struct hd_sim_setting *set, struct hd_stage_costs *costs, struct hd_cluster *cluster)
+static struct hd_sim_plan simulate(struct hd_sim_setting *set, struct hd_stage_costs *costs,
+	struct hd_cluster *cluster)
 {
 	const struct hd_cluster_level level = { "net", 2, 1e12, 0 };
 	struct hd_schedules all;
 	struct hd_sim_plan sim = { 0 };
 	struct hd_diag diag = { "" };
 
-	*costs = (struct hd_stage_costs){ .nstages = 2, .ovl = 1, .comm_tax = 1, .stage = hd_arena_take(&arena, 2, sizeof *costs->stage) };
+	*costs = (struct hd_stage_costs){ .nstages = 2, .ovl = 1, .comm_tax = 1,
+		.stage = hd_arena_take(&arena, 2, sizeof *costs->stage) };
 	for (int s = 0; s < 2; s++)
-		costs->stage[s] = (struct hd_stage_cost){ .f = 100000, .i = 60000, .w = 40000, .in = s ? 30000 : 0, .out = s ? 0 : 30000 };
-	CHECK(hd_cluster_make(cluster, &level, 1, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_schedules_parse(&all, lists, sizeof lists - 1, "lists", &arena, &diag) == HD_OK, "%s", diag.text);
+		costs->stage[s] = (struct hd_stage_cost){ .f = 100000, .i = 60000, .w = 40000,
+			.in = s ? 30000 : 0, .out = s ? 0 : 30000 };
+	CHECK(hd_cluster_make(cluster, &level, 1, (struct hd_cluster_kind){ "any", 1, 0 }, &arena,
+		&diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_schedules_parse(&all, lists, sizeof lists - 1, "lists", &arena, &diag) == HD_OK, "%s",
+		diag.text);
 	*set = (struct hd_sim_setting){ .costs = costs, .cluster = cluster, .spans = true };
 	CHECK(hd_sim_plan(&sim, &all.at[0], set, &arena, &diag) == HD_OK, "%s", diag.text);
 	return sim;
@@ -86,11 +93,13 @@ static void it_reads_as_a_recorded_file(void **state)
 		assert_int_equal(seen[r].nsends, 2);
 		assert_int_equal(seen[r].busy, 400);
 		/* with the drain, which is no wait, all of the makespan */
-		assert_int_equal(seen[r].busy + seen[r].waited, (sim.makespan - sim.rank[r].idle[HD_IDLE_DRAIN]) / 1000);
+		assert_int_equal(seen[r].busy + seen[r].waited,
+			(sim.makespan - sim.rank[r].idle[HD_IDLE_DRAIN]) / 1000);
 	}
 	assert_int_equal(seen[1].first_f, 130);
 	assert_true(seen[0].nbegun == 1 && seen[0].nended == 1 && seen[1].nbegun == 0);
-	/* the two ends of a transfer have one flow: rank 0 sends twice, then receives twice; rank 1 takes turns */
+	/* the two ends of a transfer have one flow: rank 0 sends twice, then receives twice; rank 1 takes
+	 * turns */
 	assert_true(seen[0].flow[0][0] == seen[1].flow[1][0] && seen[0].flow[0][1] == seen[1].flow[1][2]);
 	assert_true(seen[0].flow[0][2] == seen[1].flow[1][1] && seen[0].flow[0][3] == seen[1].flow[1][3]);
 	assert_true(seen[0].flow[0][0] != seen[0].flow[0][1]);

@@ -30,7 +30,8 @@ struct sim {
 	bool crowded;                             /* two ranks wait for one tensor */
 };
 
-static size_t index_of(const struct sim *sim, const struct hd_ins *ins) { return (size_t)ins->stage * sim->s->nvns + ins->vn; }
+static size_t index_of(const struct sim *sim, const struct hd_ins *ins) { return (size_t)ins->stage *
+	sim->s->nvns + ins->vn; }
 
 /* When a token is there for the rank; false: not made yet, and the rank is noted. */
 static bool fetch(struct sim *sim, struct rank *r, struct token *t, int64_t *start)
@@ -54,7 +55,9 @@ static bool needs(struct sim *sim, struct rank *r, const struct hd_ins *ins, int
 	case HD_INS_F:
 		return ins->stage == 0 || fetch(sim, r, &sim->act[i - sim->s->nvns], start);
 	case HD_INS_B: case HD_INS_I:
-		return fetch(sim, r, &sim->act[i], start) && (ins->stage + 1u == sim->s->nstages || fetch(sim, r, &sim->grad[i + sim->s->nvns], start));
+		return fetch(sim, r, &sim->act[i], start) &&
+			(ins->stage + 1u == sim->s->nstages ||
+			fetch(sim, r, &sim->grad[i + sim->s->nvns], start));
 	case HD_INS_W:
 		return fetch(sim, r, &sim->grad[i], start);
 	default:
@@ -146,21 +149,28 @@ static enum hd_err check_done(const struct sim *sim, struct hd_diag *diag)
 			break;
 	}
 	if (n == 2)
-		return hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0], sim->rank[who[0]].at, word[0],
+		return hd_fail(diag, HD_E_BADPLAN,
+			"it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0],
+			sim->rank[who[0]].at, word[0],
 			who[1], sim->rank[who[1]].at, word[1]);
 	if (n)
-		return hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s for what nobody makes", who[0], sim->rank[who[0]].at, word[0]);
+		return hd_fail(diag, HD_E_BADPLAN,
+			"it never ends: rank %u waits at #%u %s for what nobody makes", who[0],
+			sim->rank[who[0]].at, word[0]);
 	return sim->crowded ? hd_fail(diag, HD_E_BADPLAN, "two ranks wait for the same tensor") : HD_OK;
 }
 
 /* Costs in ticks of 1/v ps: a chunk's share of the rank's cost is the cost itself. */
-static enum hd_err set_costs(struct sim *sim, const struct hd_rank_costs *c, uint32_t v, uint64_t nins, struct hd_diag *diag)
+static enum hd_err set_costs(struct sim *sim, const struct hd_rank_costs *c, uint32_t v, uint64_t nins,
+	struct hd_diag *diag)
 {
 	if (c->f < 0 || c->i < 0 || c->w < 0 || c->hop < 0)
 		return hd_fail(diag, HD_E_INVAL, "costs are 0 or more");
-	if (c->f > INT64_MAX / 8 || c->i > INT64_MAX / 8 || c->w > INT64_MAX / 8 || c->hop > INT64_MAX / 8 / v ||
+	if (c->f > INT64_MAX / 8 || c->i > INT64_MAX / 8 || c->w > INT64_MAX / 8 ||
+		c->hop > INT64_MAX / 8 / v ||
 	    ((double)c->f + (double)c->i + (double)c->w + (double)c->hop * v) * (double)(nins + 1) > 0x1p62)
-		return hd_fail(diag, HD_E_INVAL, "%llu instructions of such costs pass 2^62 ps", (unsigned long long)nins);
+		return hd_fail(diag, HD_E_INVAL, "%llu instructions of such costs pass 2^62 ps",
+			(unsigned long long)nins);
 	sim->cost[HD_INS_F] = c->f;
 	sim->cost[HD_INS_I] = c->i;
 	sim->cost[HD_INS_W] = c->w;
@@ -176,14 +186,18 @@ static enum hd_err check_bounds(const struct hd_schedule *s, uint64_t *nins, str
 		for (uint32_t i = 0; i < s->list[r].len; i++) {
 			const struct hd_ins *ins = &s->list[r].at[i];
 			if (hd_ins_uses(ins->op, 'v') && (ins->vn >= s->nvns || ins->stage >= s->nstages))
-				return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: virtual node %d of stage %u does not exist in this step (m = %u)", r, i,
+				return hd_fail(diag, HD_E_BADPLAN,
+					"rank %u, #%u: virtual node %d of stage %u does not exist in this "
+					"step (m = %u)", r, i,
 					(int32_t)ins->vn, ins->stage, s->nvns);
 		}
 	*nins = 0;
 	for (uint32_t r = 0; r < s->nranks; r++)
 		*nins += s->list[r].len;
 	if ((uint64_t)s->nstages * s->nvns > *nins)
-		return hd_fail(diag, HD_E_BADPLAN, "%u stages of %u virtual nodes need more than its %llu instructions", s->nstages, s->nvns,
+		return hd_fail(diag, HD_E_BADPLAN,
+			"%u stages of %u virtual nodes need more than its %llu instructions", s->nstages,
+			s->nvns,
 			(unsigned long long)*nins);
 	return HD_OK;
 }
@@ -209,11 +223,13 @@ static bool take(struct sim *sim, struct hd_sim *out, bool spans, struct hd_aren
 	out->rank = hd_arena_take(arena, (size_t)s->nranks + 1, sizeof *out->rank);
 	out->step_end = hd_arena_take(arena, out->steps, sizeof *out->step_end);
 	out->span = spans ? hd_arena_take(arena, (size_t)s->nranks + 1, sizeof *out->span) : NULL;
-	if (!sim->act || !sim->grad || !sim->rank || !sim->ready || !out->rank || !out->step_end || (spans && !out->span))
+	if (!sim->act || !sim->grad || !sim->rank || !sim->ready || !out->rank || !out->step_end ||
+		(spans && !out->span))
 		return false;
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		sim->rank[r] = (struct rank){ .list = &s->list[r], .out = &out->rank[r], .number = r };
-		if (spans && !(sim->rank[r].span = out->span[r] = hd_arena_take(arena, (size_t)s->list[r].len + 1, sizeof **out->span)))
+		if (spans && !(sim->rank[r].span = out->span[r] = hd_arena_take(arena,
+			(size_t)s->list[r].len + 1, sizeof **out->span)))
 			return false;
 	}
 	return true;
@@ -240,14 +256,16 @@ enum hd_err hd_simulate(struct hd_sim *out, const struct hd_schedule *schedule, 
 	if (schedule->nvns == 0)
 		return hd_fail(diag, HD_E_BADPLAN, "it has no instruction");
 	if (schedule->prologue) {
-		o.steps = ask->steps ? ask->steps : 4 + (schedule->nranks + schedule->nvns - 1) / schedule->nvns;
+		o.steps = ask->steps ? ask->steps : 4 + (schedule->nranks + schedule->nvns -
+			1) / schedule->nvns;
 		err = hd_schedule_unroll(&o.ran, schedule, o.steps, arena, diag);
 	}
 	o.per_ps = o.per_rank = o.ran.nranks ? (o.ran.nstages + o.ran.nranks - 1) / o.ran.nranks : 1;
 	err = err ? err : check_bounds(&o.ran, &o.nins, diag);
 	err = err ? err : set_costs(&sim, &ask->costs, o.per_ps, o.nins, diag);
 	if (!err && !take(&sim, &o, ask->spans, arena))
-		err = hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions", (unsigned long long)o.nins);
+		err = hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions",
+			(unsigned long long)o.nins);
 	if (err)
 		return err;
 	sim.step_end = o.steps > 1 ? o.step_end : NULL;
@@ -263,7 +281,8 @@ enum hd_err hd_simulate(struct hd_sim *out, const struct hd_schedule *schedule, 
 double hd_sim_steady_bubble(const struct hd_sim *sim, const struct hd_rank_costs *costs)
 {
 	int64_t took = sim->step_end[sim->steps - 1] - sim->step_end[1];
-	int64_t ideal = (int64_t)(sim->ran.nvns / sim->steps) * (sim->steps - 2) * (costs->f + costs->i + costs->w);
+	int64_t ideal = (int64_t)(sim->ran.nvns / sim->steps) * (sim->steps - 2) *
+		(costs->f + costs->i + costs->w);
 
 	return (double)(took - ideal) / (double)ideal;
 }
@@ -287,8 +306,10 @@ static void find_pace(struct pace *pace, const struct hd_ilist *period, uint32_t
 	}
 }
 
-/* Virtual nodes and versions of a section that begins `step` steps after the first. Versions before 0 are the initial weights. */
-static void copy(struct hd_ilist *to, const struct hd_ilist *from, uint32_t step, uint32_t m, const struct pace *pace, uint32_t nstages)
+/* Virtual nodes and versions of a section that begins `step` steps after the first. Versions before 0 are
+ * the initial weights. */
+static void copy(struct hd_ilist *to, const struct hd_ilist *from, uint32_t step, uint32_t m,
+	const struct pace *pace, uint32_t nstages)
 {
 	for (uint32_t i = 0; i < from->len; i++) {
 		struct hd_ins *ins = &to->at[to->len++];
@@ -297,7 +318,8 @@ static void copy(struct hd_ilist *to, const struct hd_ilist *from, uint32_t step
 			ins->vn += step * m;
 		if (!hd_ins_versioned(ins))
 			continue;
-		uint32_t s = ins->stage, n = !hd_ins_uses(ins->op, 's') || s >= nstages ? pace->most : pace->made[s] ? pace->made[s] : pace->pinned[s];
+		uint32_t s = ins->stage, n = !hd_ins_uses(ins->op, 's') ||
+			s >= nstages ? pace->most : pace->made[s] ? pace->made[s] : pace->pinned[s];
 		int64_t version = hd_ver_value(ins->ver) + (int64_t)n * step;
 		ins->ver = version < 0 ? 0 : version > INT32_MAX ? INT32_MAX : (uint32_t)version;
 	}
@@ -314,7 +336,8 @@ uint32_t hd_schedule_prologue_steps(const struct hd_schedule *s)
 	return first;
 }
 
-enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o = { .heading = s->heading, .nranks = s->nranks };
 	uint32_t m = s->nvns, first = hd_schedule_prologue_steps(s);
@@ -323,11 +346,13 @@ enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule
 
 	pace.pinned = hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *pace.pinned);
 	if (steps < first || steps == 0)
-		return hd_fail(diag, HD_E_INVAL, "the prologue takes %u steps, %u are asked for", first, steps);
+		return hd_fail(diag, HD_E_INVAL, "the prologue takes %u steps, %u are asked for", first,
+			steps);
 	for (uint32_t r = 0; r < s->nranks; r++)
 		nins += s->prologue[r].len + (uint64_t)s->list[r].len * (steps - first) + s->epilogue[r].len;
 	if (nins > HD_MAX_INS || (uint64_t)steps * m > INT32_MAX)
-		return hd_fail(diag, HD_E_INVAL, "%u steps make %llu instructions; %d are the most", steps, (unsigned long long)nins, HD_MAX_INS);
+		return hd_fail(diag, HD_E_INVAL, "%u steps make %llu instructions; %d are the most", steps,
+			(unsigned long long)nins, HD_MAX_INS);
 	o.list = pace.made && pace.pinned ? hd_arena_take(arena, s->nranks, sizeof *o.list) : NULL;
 	for (uint32_t r = 0; o.list && r < s->nranks; r++) {
 		struct hd_ilist *l = &o.list[r];
@@ -344,7 +369,8 @@ enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u steps", steps);
 	enum hd_err err = hd_schedule_infer(&o, arena, diag);
 	if (!err && o.nvns != steps * m)
-		err = hd_fail(diag, HD_E_BADPLAN, "%u steps of %u virtual nodes make %u, not %u", steps, m, o.nvns, steps * m);
+		err = hd_fail(diag, HD_E_BADPLAN, "%u steps of %u virtual nodes make %u, not %u", steps, m,
+			o.nvns, steps * m);
 	if (!err)
 		*out = o;
 	return err;

@@ -22,7 +22,8 @@ static struct hd_sim simulate(const struct hd_schedule *s, int64_t f, int64_t i,
 	return sim;
 }
 
-static struct hd_sim simulate_named(const char *name, uint32_t p, uint32_t m, uint32_t v, int64_t f, int64_t i, int64_t w, int64_t hop)
+static struct hd_sim simulate_named(const char *name, uint32_t p, uint32_t m, uint32_t v, int64_t f,
+	int64_t i, int64_t w, int64_t hop)
 {
 	struct hd_schedule s = hd_named_schedule(name, p, m, v);
 
@@ -58,15 +59,21 @@ static void stored_figures_are_reproduced(void **state)
 	assert_int_equal(all.len, 9);
 	for (uint32_t i = 0; i < all.len; i++) {
 		const char *h = all.at[i].heading;
-		struct hd_sim sim = simulate(&all.at[i], U, U, U, 0), far = simulate(&all.at[i], U, U, U, U / 10);
-		CHECK(hd_sim_units(&sim, sim.makespan) == after(h, " T="), "%s: %g", h, hd_sim_units(&sim, sim.makespan));
-		CHECK(fabs(hd_sim_bubble(&sim) - after(h, " bubble=")) < 1e-6, "%s: %g", h, hd_sim_bubble(&sim));
-		CHECK(hd_sim_units(&sim, sim.span_idle) == after(h, " span_idle="), "%s: %g", h, hd_sim_units(&sim, sim.span_idle));
-		CHECK(hd_sim_units(&far, far.makespan) == after(h, " c01="), "%s: %g", h, hd_sim_units(&far, far.makespan));
+		struct hd_sim sim = simulate(&all.at[i], U, U, U, 0),
+			far = simulate(&all.at[i], U, U, U, U / 10);
+		CHECK(hd_sim_units(&sim, sim.makespan) == after(h, " T="), "%s: %g", h,
+			hd_sim_units(&sim, sim.makespan));
+		CHECK(fabs(hd_sim_bubble(&sim) - after(h, " bubble=")) < 1e-6, "%s: %g", h,
+			hd_sim_bubble(&sim));
+		CHECK(hd_sim_units(&sim, sim.span_idle) == after(h, " span_idle="), "%s: %g", h,
+			hd_sim_units(&sim, sim.span_idle));
+		CHECK(hd_sim_units(&far, far.makespan) == after(h, " c01="), "%s: %g", h,
+			hd_sim_units(&far, far.makespan));
 		double act[2];
 		assert_int_equal(sscanf(strstr(h, " act="), " act=[%lf, %lf]", &act[0], &act[1]), 2);
 		for (int r = 0; r < 2; r++)
-			CHECK((double)sim.rank[r].peak / sim.per_rank == act[r], "%s: rank %d %u", h, r, sim.rank[r].peak);
+			CHECK((double)sim.rank[r].peak / sim.per_rank == act[r], "%s: rank %d %u", h, r,
+				sim.rank[r].peak);
 	}
 }
 
@@ -91,11 +98,16 @@ static void the_published_table_is_reproduced(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
 		for (int x = 0; x < 3; x++) {
-			struct hd_sim near = simulate_named(table[k].name, p[x], m[x], table[k].v, U, U, U, 0);
-			struct hd_sim far = simulate_named(table[k].name, p[x], m[x], table[k].v, U, U, U, U / 10);
-			CHECK(fabs(hd_sim_bubble(&near) - table[k].b[x][0]) <= 0.5001e-4, "%s %u,%u: %g", table[k].name, p[x], m[x], hd_sim_bubble(&near));
-			CHECK(fabs(hd_sim_bubble(&far) - table[k].b[x][1]) <= 0.5001e-4, "%s %u,%u: %g", table[k].name, p[x], m[x], hd_sim_bubble(&far));
-			CHECK((double)worst(&near) / near.per_rank == table[k].act[x], "%s %u,%u: %u", table[k].name, p[x], m[x], worst(&near));
+			struct hd_sim near = simulate_named(table[k].name, p[x], m[x], table[k].v, U, U, U,
+				0);
+			struct hd_sim far = simulate_named(table[k].name, p[x], m[x], table[k].v, U, U, U,
+				U / 10);
+			CHECK(fabs(hd_sim_bubble(&near) - table[k].b[x][0]) <= 0.5001e-4, "%s %u,%u: %g",
+				table[k].name, p[x], m[x], hd_sim_bubble(&near));
+			CHECK(fabs(hd_sim_bubble(&far) - table[k].b[x][1]) <= 0.5001e-4, "%s %u,%u: %g",
+				table[k].name, p[x], m[x], hd_sim_bubble(&far));
+			CHECK((double)worst(&near) / near.per_rank == table[k].act[x], "%s %u,%u: %u",
+				table[k].name, p[x], m[x], worst(&near));
 		}
 }
 
@@ -107,7 +119,8 @@ struct form { int64_t p, m, v, f, i, w; };
 #define TWELFTHS 12
 static int64_t drained(const struct form *x) { return (x->p - 1) * (x->f + x->i + x->w) * TWELFTHS; }
 static int64_t shared(const struct form *x) { return x->m % x->p ? NOT_SAID : drained(x) / x->v; }
-static int64_t h1_idle(const struct form *x) { return x->w <= x->f && x->w <= x->i ? (x->p - 1) * (x->f + x->i - x->w) * TWELFTHS : NOT_SAID; }
+static int64_t h1_idle(const struct form *x) { return x->w <= x->f &&
+	x->w <= x->i ? (x->p - 1) * (x->f + x->i - x->w) * TWELFTHS : NOT_SAID; }
 static bool equal_costs(const struct form *x) { return x->f == 1 && x->i == 1 && x->w == 1; }
 static int64_t h2_idle(const struct form *x)
 {
@@ -117,9 +130,11 @@ static int64_t h2_idle(const struct form *x)
 }
 static int64_t v_idle(const struct form *x)
 {
-	return !equal_costs(x) ? NOT_SAID : x->m >= 2 * x->p - 1 ? 0 : x->m == x->p ? (x->p - 1) * TWELFTHS : NOT_SAID;
+	return !equal_costs(x) ? NOT_SAID : x->m >= 2 * x->p - 1 ? 0 : x->m == x->p ? (x->p - 1) * TWELFTHS :
+		NOT_SAID;
 }
-static int64_t half_idle(const struct form *x) { return !equal_costs(x) ? NOT_SAID : x->p % 2 ? 21 * (x->p - 1) : 21 * x->p - 12; }
+static int64_t half_idle(const struct form *x) { return !equal_costs(x) ? NOT_SAID : x->p % 2 ?
+	21 * (x->p - 1) : 21 * x->p - 12; }
 static int64_t min_idle(const struct form *x)
 {
 	int64_t idle = x->p % 3 ? 24 * x->p - 30 : 24 * x->p - 18;
@@ -129,8 +144,10 @@ static int64_t min_idle(const struct form *x)
 static int64_t dual_idle(const struct form *x) { return equal_costs(x) ? (x->p - 1) * TWELFTHS : NOT_SAID; }
 
 /* makespan where it is not m (F+I+W) + span idle */
-static int64_t h2_time(const struct form *x) { return equal_costs(x) && x->m >= 2 * x->p - 1 ? (3 * x->m + x->p - 1) * TWELFTHS : NOT_SAID; }
-static int64_t v_time(const struct form *x) { return equal_costs(x) && x->m >= 2 * x->p - 1 ? 3 * x->m * TWELFTHS + 6 * (x->p - 1) : NOT_SAID; }
+static int64_t h2_time(const struct form *x) { return equal_costs(x) &&
+	x->m >= 2 * x->p - 1 ? (3 * x->m + x->p - 1) * TWELFTHS : NOT_SAID; }
+static int64_t v_time(const struct form *x) { return equal_costs(x) &&
+	x->m >= 2 * x->p - 1 ? 3 * x->m * TWELFTHS + 6 * (x->p - 1) : NOT_SAID; }
 
 /* activations of rank r in chunks */
 static int64_t all_live(const struct form *x, int64_t r) { (void)r; return x->m; }
@@ -141,8 +158,10 @@ static int64_t interleaved_live(const struct form *x, int64_t r)
 }
 static int64_t p_live(const struct form *x, int64_t r) { (void)r; return x->p * x->v; }
 /* below 2p - 1 virtual nodes there are too few to fill all ranks */
-static int64_t v_live(const struct form *x, int64_t r) { (void)r; return x->m >= 2 * x->p - 1 ? 2 * x->p : NOT_SAID; }
-static int64_t h2_live(const struct form *x, int64_t r) { (void)r; return x->m >= 2 * x->p - 1 ? 2 * x->p - 1 : NOT_SAID; }
+static int64_t v_live(const struct form *x, int64_t r) { (void)r;
+	return x->m >= 2 * x->p - 1 ? 2 * x->p : NOT_SAID; }
+static int64_t h2_live(const struct form *x, int64_t r) { (void)r;
+	return x->m >= 2 * x->p - 1 ? 2 * x->p - 1 : NOT_SAID; }
 /* of the worst rank */
 static int64_t half_worst(const struct form *x) { return 2 * (x->p / 2 + 1); }
 static int64_t min_worst(const struct form *x) { return 2 * ((x->p + 1) / 3 + 1); }
@@ -165,19 +184,24 @@ static const struct {
 
 static void check_form(size_t k, struct form x)
 {
-	struct hd_sim sim = simulate_named(forms[k].name, (uint32_t)x.p, (uint32_t)x.m, (uint32_t)x.v, x.f * U, x.i * U, x.w * U, 0);
+	struct hd_sim sim = simulate_named(forms[k].name, (uint32_t)x.p, (uint32_t)x.m, (uint32_t)x.v,
+		x.f * U, x.i * U, x.w * U, 0);
 	int64_t twelfth = U / TWELFTHS * sim.per_ps, idle = forms[k].idle(&x);
-	int64_t time = forms[k].time ? forms[k].time(&x) : idle == NOT_SAID ? NOT_SAID : x.m * (x.f + x.i + x.w) * TWELFTHS + idle;
+	int64_t time = forms[k].time ? forms[k].time(&x) : idle == NOT_SAID ? NOT_SAID :
+		x.m * (x.f + x.i + x.w) * TWELFTHS + idle;
 	char what[120];
 
-	snprintf(what, sizeof what, "%s p %d m %d v %d costs %d,%d,%d", forms[k].name, (int)x.p, (int)x.m, (int)x.v, (int)x.f, (int)x.i, (int)x.w);
+	snprintf(what, sizeof what, "%s p %d m %d v %d costs %d,%d,%d", forms[k].name, (int)x.p, (int)x.m,
+		(int)x.v, (int)x.f, (int)x.i, (int)x.w);
 	CHECK(idle == NOT_SAID || sim.span_idle == idle * twelfth, "%s: span idle %g, not %d twelfths", what,
 		(double)sim.span_idle / (double)twelfth, (int)idle);
-	CHECK(time == NOT_SAID || sim.makespan == time * twelfth, "%s: %g, not %d twelfths", what, (double)sim.makespan / (double)twelfth, (int)time);
+	CHECK(time == NOT_SAID || sim.makespan == time * twelfth, "%s: %g, not %d twelfths", what,
+		(double)sim.makespan / (double)twelfth, (int)time);
 	for (uint32_t r = 0; r < x.p; r++) {
 		int64_t live = forms[k].live ? forms[k].live(&x, r) : NOT_SAID;
 		CHECK(sim.rank[r].busy == x.m * (x.f + x.i + x.w) * TWELFTHS * twelfth, "%s", what);
-		CHECK(live == NOT_SAID || sim.rank[r].peak == live, "%s: rank %u holds %u, not %d", what, r, sim.rank[r].peak, (int)live);
+		CHECK(live == NOT_SAID || sim.rank[r].peak == live, "%s: rank %u holds %u, not %d", what, r,
+			sim.rank[r].peak, (int)live);
 	}
 	CHECK(!forms[k].worst || worst(&sim) == forms[k].worst(&x), "%s: %u", what, worst(&sim));
 }
@@ -193,7 +217,8 @@ static void closed_forms_hold(void **state)
 				for (size_t c = 0; c < sizeof costs / sizeof *costs; c++) {
 					if (!strcmp(forms[k].name, "dualpipev") && m < 2 * p)
 						continue;
-					check_form(k, (struct form){ p, m, forms[k].v, costs[c][0], costs[c][1], costs[c][2] });
+					check_form(k, (struct form){ p, m, forms[k].v, costs[c][0],
+						costs[c][1], costs[c][2] });
 					hd_arena_reset(&arena);
 				}
 }
@@ -206,7 +231,8 @@ static void interleaving_is_never_above_its_closed_form(void **state)
 			for (uint32_t v = 2; v <= 4; v++) {
 				struct hd_sim sim = simulate_named("interleaved", p, m, v, U, U, U, 0);
 				if (m >= p)
-					CHECK(sim.span_idle <= (int64_t)(p - 1) * 3 * U, "p %u m %u v %u: %g", p, m, v, hd_sim_units(&sim, sim.span_idle));
+					CHECK(sim.span_idle <= (int64_t)(p - 1) * 3 * U, "p %u m %u v %u: %g",
+						p, m, v, hd_sim_units(&sim, sim.span_idle));
 				hd_arena_reset(&arena);
 			}
 }
@@ -220,9 +246,11 @@ static void delayed_updates_lose_nothing_in_steady_state(void **state)
 	for (size_t k = 0; k < 3; k++)
 		for (uint32_t p = 1; p <= 8; p++)
 			for (uint32_t m = p; m <= 2 * p; m++) {
-				struct hd_sim sim = simulate_named(names[k], p, m, 1, costs.f, costs.i, costs.w, 0);
+				struct hd_sim sim = simulate_named(names[k], p, m, 1, costs.f, costs.i,
+					costs.w, 0);
 				assert_true(sim.steps >= 4);
-				CHECK(hd_sim_steady_bubble(&sim, &costs) == 0, "%s p %u m %u: %g", names[k], p, m, hd_sim_steady_bubble(&sim, &costs));
+				CHECK(hd_sim_steady_bubble(&sim, &costs) == 0, "%s p %u m %u: %g", names[k],
+					p, m, hd_sim_steady_bubble(&sim, &costs));
 				for (uint32_t r = 0; r < p; r++)
 					assert_int_equal(sim.rank[r].peak, p - r);
 			}
@@ -234,7 +262,8 @@ static void delayed_updates_lose_nothing_in_steady_state(void **state)
 enum { VNS = 256 };      /* of all steps of delayed updates */
 struct tick_state { int64_t act[16][VNS], grad[16][VNS]; uint8_t act_by[16][VNS], grad_by[16][VNS]; };
 
-static bool there(int64_t end, uint8_t by, uint32_t r, int64_t hop, int64_t now) { return end >= 0 && end + (by == r ? 0 : hop) <= now; }
+static bool there(int64_t end, uint8_t by, uint32_t r, int64_t hop, int64_t now) { return end >= 0 &&
+	end + (by == r ? 0 : hop) <= now; }
 
 static int64_t tick(const struct hd_schedule *s, const int64_t cost[HD_INS_END], int64_t hop)
 {
@@ -252,9 +281,11 @@ static int64_t tick(const struct hd_schedule *s, const int64_t cost[HD_INS_END],
 				const struct hd_ins *x = &s->list[r].at[at[r]];
 				bool f = x->op == HD_INS_F, w = x->op == HD_INS_W;
 				uint32_t from = f ? x->stage - 1u : x->stage + 1u;
-				if (f && x->stage && !there(t->act[from][x->vn], t->act_by[from][x->vn], r, hop, now))
+				if (f && x->stage && !there(t->act[from][x->vn], t->act_by[from][x->vn], r,
+					hop, now))
 					break;
-				if (!f && !w && from < s->nstages && !there(t->grad[from][x->vn], t->grad_by[from][x->vn], r, hop, now))
+				if (!f && !w && from < s->nstages &&
+					!there(t->grad[from][x->vn], t->grad_by[from][x->vn], r, hop, now))
 					break;
 				until[r] = now + cost[x->op];
 				last = until[r] > last ? until[r] : last;
@@ -280,11 +311,16 @@ static void a_ticking_clock_agrees(void **state)
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
 		for (uint32_t p = 1; p <= 5; p++)
 			for (uint32_t m = 2 * p; m <= 2 * p + 3; m++)
-				for (size_t c = 0; c < 3 && strcmp(k->name, "dualpipev"); c++) {      /* no pairs */
+				/* no pairs */
+				for (size_t c = 0; c < 3 && strcmp(k->name, "dualpipev"); c++) {
 					const int64_t *x = costs[c];
-					struct hd_sim sim = simulate_named(k->name, p, m, 0, x[0], x[1], x[2], x[3]);
-					const int64_t cost[HD_INS_END] = { [HD_INS_F] = x[0], [HD_INS_B] = x[1] + x[2], [HD_INS_I] = x[1], [HD_INS_W] = x[2] };
-					CHECK(sim.makespan == tick(&sim.ran, cost, x[3] * sim.per_ps), "%s p %u m %u costs %zu", k->name, p, m, c);
+					struct hd_sim sim = simulate_named(k->name, p, m, 0, x[0], x[1], x[2],
+						x[3]);
+					const int64_t cost[HD_INS_END] = { [HD_INS_F] = x[0],
+						[HD_INS_B] = x[1] + x[2], [HD_INS_I] = x[1],
+						[HD_INS_W] = x[2] };
+					CHECK(sim.makespan == tick(&sim.ran, cost, x[3] * sim.per_ps),
+						"%s p %u m %u costs %zu", k->name, p, m, c);
 					hd_arena_reset(&arena);
 				}
 }
@@ -292,14 +328,17 @@ static void a_ticking_clock_agrees(void **state)
 /* Never slower than the closed forms that hold no more; how many of them it beats. */
 static uint32_t check_search(uint32_t p, uint32_t m, uint32_t v, uint32_t cap, const int64_t x[4])
 {
-	static const char *const closed[2][3] = { { "1f1b", "zb-h1", "zb-h2" }, { "zb-v", "v-half", "v-min" } };
-	const struct hd_schedule_ask ask = { .name = "zb-auto", .p = p, .m = m, .v = v, .cap = cap, .costs = { x[0], x[1], x[2], x[3] } };
+	static const char *const closed[2][3] = { { "1f1b", "zb-h1", "zb-h2" },
+		{ "zb-v", "v-half", "v-min" } };
+	const struct hd_schedule_ask ask = { .name = "zb-auto", .p = p, .m = m, .v = v, .cap = cap,
+		.costs = { x[0], x[1], x[2], x[3] } };
 	struct hd_schedule s;
 	struct hd_diag diag = { "" };
 	uint32_t wins = 0;
 
 	if (hd_schedule_make(&s, &ask, &arena, &diag)) {
-		CHECK(cap && strstr(diag.text, "the nearest that works"), "p %u m %u v %u cap %u: %s", p, m, v, cap, diag.text);
+		CHECK(cap && strstr(diag.text, "the nearest that works"), "p %u m %u v %u cap %u: %s", p, m,
+			v, cap, diag.text);
 		return 0;
 	}
 	struct hd_sim found = simulate(&s, x[0], x[1], x[2], x[3]);
@@ -307,7 +346,8 @@ static uint32_t check_search(uint32_t p, uint32_t m, uint32_t v, uint32_t cap, c
 	for (int k = 0; k < 3; k++) {
 		struct hd_sim other = simulate_named(closed[v - 1][k], p, m, 0, x[0], x[1], x[2], x[3]);
 		bool fits = !cap || worst(&other) <= cap;
-		CHECK(!fits || found.makespan <= other.makespan, "p %u m %u v %u cap %u: %s is faster", p, m, v, cap, closed[v - 1][k]);
+		CHECK(!fits || found.makespan <= other.makespan, "p %u m %u v %u cap %u: %s is faster", p, m,
+			v, cap, closed[v - 1][k]);
 		wins += fits && found.makespan < other.makespan;
 	}
 	return wins;
@@ -358,15 +398,19 @@ static void what_never_ends_is_said(void **state)
 		struct hd_schedules all;
 		struct hd_diag diag = { "" };
 		struct hd_sim sim;
-		assert_int_equal(hd_schedules_parse(&all, cases[i].text, strlen(cases[i].text), "s", &arena, NULL), HD_OK);
-		CHECK(hd_simulate(&sim, &all.at[0], &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena, &diag) == HD_E_BADPLAN, "%s", cases[i].text);
+		assert_int_equal(hd_schedules_parse(&all, cases[i].text, strlen(cases[i].text), "s", &arena,
+			NULL), HD_OK);
+		CHECK(hd_simulate(&sim, &all.at[0], &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena,
+			&diag) == HD_E_BADPLAN, "%s", cases[i].text);
 		CHECK(!strcmp(diag.text, cases[i].want), "%s", diag.text);
 	}
 	struct hd_schedule s;
 	struct hd_sim sim;
 	s = hd_named_schedule("1f1b", 2, 4, 0);
-	assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = { INT64_MAX / 16, 1, 1, 1 } }, &arena, NULL), HD_E_INVAL);
-	assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = { 1, -1, 1, 1 } }, &arena, NULL), HD_E_INVAL);
+	assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = { INT64_MAX / 16, 1, 1, 1 } },
+		&arena, NULL), HD_E_INVAL);
+	assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = { 1, -1, 1, 1 } }, &arena,
+		NULL), HD_E_INVAL);
 }
 
 int main(void)

@@ -15,10 +15,12 @@ static inline struct hd_sim_plan hd_sim_adds_up(const struct hd_schedule *s, con
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		int64_t sum = sim.rank[r].busy;
 		for (int k = 0; k < HD_NIDLES; k++) {
-			CHECK(sim.rank[r].idle[k] >= 0, "%s: rank %u, %s %lld", s->heading, r, hd_idle_names[k], (long long)sim.rank[r].idle[k]);
+			CHECK(sim.rank[r].idle[k] >= 0, "%s: rank %u, %s %lld", s->heading, r,
+				hd_idle_names[k], (long long)sim.rank[r].idle[k]);
 			sum += sim.rank[r].idle[k];
 		}
-		CHECK(sum == sim.makespan, "%s: rank %u: work and idle times are %lld, the makespan %lld", s->heading, r, (long long)sum,
+		CHECK(sum == sim.makespan, "%s: rank %u: work and idle times are %lld, the makespan %lld",
+			s->heading, r, (long long)sum,
 			(long long)sim.makespan);
 		sum = 0;
 		for (int k = 0; k < HD_NMEMORIES; k++)
@@ -35,7 +37,8 @@ static inline struct hd_cluster hd_small_cluster(uint32_t n, int64_t latency)
 	struct hd_diag diag = { "" };
 	const struct hd_cluster_level level = { "net", n, 1e12, latency };
 
-	CHECK(hd_cluster_make(&c, &level, 1, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cluster_make(&c, &level, 1, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag) == HD_OK,
+		"%s", diag.text);
 	return c;
 }
 

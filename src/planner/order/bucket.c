@@ -5,7 +5,8 @@
 
 __extension__ typedef __int128 wide;
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for buckets"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory for buckets"); }
 
 /* ---- compute orders */
 
@@ -21,7 +22,8 @@ static bool begin(struct walker *x, const struct hd_order_graph *g, struct hd_ar
 	const size_t n = (size_t)g->nops + 1;
 
 	*x = (struct walker){ .graph = g, .seen = hd_arena_take(arena, n, sizeof *x->seen),
-		.stack = hd_arena_take(arena, n, sizeof *x->stack), .order = hd_arena_take(arena, n, sizeof *x->order) };
+		.stack = hd_arena_take(arena, n, sizeof *x->stack),
+		.order = hd_arena_take(arena, n, sizeof *x->order) };
 	return x->seen && x->stack && x->order;
 }
 
@@ -56,7 +58,8 @@ static void run_rest(struct walker *x)
 		run(x, o);
 }
 
-enum hd_err hd_compute_declared(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_compute_declared(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct walker x;
 
@@ -67,8 +70,8 @@ enum hd_err hd_compute_declared(uint32_t **order, const struct hd_bucket_problem
 	return HD_OK;
 }
 
-/* Which gradients need an op, and how much time of what each needs is missing: an op that is computed lowers the time of those that
- * need it, so nothing is walked again. */
+/* Which gradients need an op, and how much time of what each needs is missing: an op that is computed lowers
+ * the time of those that need it, so nothing is walked again. */
 struct needs {
 	const struct hd_bucket_problem *problem;
 	uint32_t *op, n, nwords;                  /* [n] gradients as declared */
@@ -76,7 +79,8 @@ struct needs {
 	uint64_t *by;                             /* [nops][nwords] the gradients that need the op, as bits */
 };
 
-static enum hd_err find_needs(struct needs *x, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err find_needs(struct needs *x, const struct hd_bucket_problem *p, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	const struct hd_order_graph *g = &p->graph;
 
@@ -85,10 +89,13 @@ static enum hd_err find_needs(struct needs *x, const struct hd_bucket_problem *p
 		if (p->bytes[o] > 0)
 			x->op[x->n++] = o;
 	if (x->n > HD_BUCKET_GRADIENTS)
-		return hd_fail(diag, HD_E_INVAL, "%u gradients: the greedy order is for at most %d", x->n, HD_BUCKET_GRADIENTS);
+		return hd_fail(diag, HD_E_INVAL, "%u gradients: the greedy order is for at most %d", x->n,
+			HD_BUCKET_GRADIENTS);
 	x->nwords = (x->n + 63) / 64;
 	if ((uint64_t)g->nops * x->nwords * sizeof *x->by > HD_ORDER_SET_BYTES)
-		return hd_fail(diag, HD_E_INVAL, "%u gradients of %u ops: which need which takes more than %d MiB", x->n, g->nops, HD_ORDER_SET_BYTES >> 20);
+		return hd_fail(diag, HD_E_INVAL,
+			"%u gradients of %u ops: which need which takes more than %d MiB", x->n, g->nops,
+			HD_ORDER_SET_BYTES >> 20);
 	x->missing = hd_arena_take(arena, (size_t)x->n + 1, sizeof *x->missing);
 	x->by = hd_arena_take(arena, (size_t)g->nops * x->nwords + 1, sizeof *x->by);
 	if (!x->op || !x->missing || !x->by)
@@ -100,7 +107,8 @@ static enum hd_err find_needs(struct needs *x, const struct hd_bucket_problem *p
 		const uint64_t *mine = &x->by[(size_t)g->topo[k] * x->nwords];
 		for (uint32_t i = 0; i < op->ninputs; i++) {
 			uint32_t from = g->input[op->first + i];
-			uint64_t *its = from < g->nrecvs ? NULL : &x->by[(size_t)(from - g->nrecvs) * x->nwords];
+			uint64_t *its = from < g->nrecvs ? NULL :
+				&x->by[(size_t)(from - g->nrecvs) * x->nwords];
 			for (uint32_t w = 0; its && w < x->nwords; w++)
 				its[w] |= mine[w];
 		}
@@ -129,7 +137,8 @@ static uint32_t least_per_byte(const struct needs *x, const bool *done)
 	return best;
 }
 
-enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	struct walker x;
 	struct needs needs = { 0 };
@@ -152,14 +161,18 @@ enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *
 
 /* ---- buckets */
 
-struct line { const struct hd_bucket_problem *problem; int64_t *ready, *upto; uint32_t n; };      /* upto[j]: bytes of the first j pieces */
+/* upto[j]: bytes of the first j pieces */
+struct line { const struct hd_bucket_problem *problem; int64_t *ready, *upto; uint32_t n; };
 
-static int64_t cost(const struct hd_bucket_problem *p, int64_t bytes) { return p->alpha + llround(p->beta * (double)bytes); }
+static int64_t cost(const struct hd_bucket_problem *p, int64_t bytes) { return p->alpha +
+	llround(p->beta * (double)bytes); }
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Gradients as they are made, the large ones in pieces. Ops that end at once stand as declared: times may be 0. */
-static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint32_t *order, int64_t most, struct hd_arena *arena, struct hd_diag *diag)
+/* Gradients as they are made, the large ones in pieces. Ops that end at once stand as declared: times may
+ * be 0. */
+static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint32_t *order, int64_t most,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_bucket_problem *p = l->problem;
 	uint64_t pieces = 0;
@@ -167,7 +180,9 @@ static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint3
 	for (uint32_t o = 0; o < p->graph.nops; o++)
 		pieces += p->bytes[o] <= 0 ? 0 : most > 0 ? (uint64_t)((p->bytes[o] + most - 1) / most) : 1;
 	if (pieces > HD_BUCKET_PIECES)
-		return hd_fail(diag, HD_E_INVAL, "%llu gradients, or pieces of at most %lld bytes: %d are the most", (unsigned long long)pieces,
+		return hd_fail(diag, HD_E_INVAL,
+			"%llu gradients, or pieces of at most %lld bytes: %d are the most",
+			(unsigned long long)pieces,
 			(long long)most, HD_BUCKET_PIECES);
 	out->gradient = hd_arena_take(arena, pieces + 1, sizeof *out->gradient);
 	out->piece = hd_arena_take(arena, pieces + 1, sizeof *out->piece);
@@ -180,7 +195,8 @@ static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint3
 		for (int64_t left = p->bytes[order[k]], n; left > 0; left -= n) {
 			uint32_t at = l->n++;
 			n = most > 0 && left > most ? most : left;
-			for (; at && l->ready[at - 1] == out->compute_end && out->gradient[at - 1] > order[k]; at--) {
+			for (; at && l->ready[at - 1] == out->compute_end && out->gradient[at - 1] > order[k];
+				at--) {
 				out->gradient[at] = out->gradient[at - 1];
 				out->piece[at] = out->piece[at - 1];
 			}
@@ -196,7 +212,8 @@ static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint3
 }
 
 /* Where the bucket that ends before piece j begins. */
-static enum hd_err solve(const struct line *l, int64_t most, uint32_t *from, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err solve(const struct line *l, int64_t most, uint32_t *from, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	int64_t *f = hd_arena_take(arena, (size_t)l->n + 1, sizeof *f);
 	uint32_t *count = hd_arena_take(arena, (size_t)l->n + 1, sizeof *count);
@@ -229,7 +246,8 @@ static void fill(struct hd_bucketing *out, const struct line *l, const uint32_t 
 	for (uint32_t j = l->n; j; j = from[j])
 		out->nbuckets++;
 	for (uint32_t j = l->n, k = out->nbuckets; j; j = from[j])
-		out->bucket[--k] = (struct hd_bucket){ .first = from[j], .n = j - from[j], .bytes = l->upto[j] - l->upto[from[j]], .ready = l->ready[j - 1] };
+		out->bucket[--k] = (struct hd_bucket){ .first = from[j], .n = j - from[j],
+			.bytes = l->upto[j] - l->upto[from[j]], .ready = l->ready[j - 1] };
 	for (uint32_t k = 0; k < out->nbuckets; k++) {
 		out->bucket[k].start = later(free, out->bucket[k].ready);
 		out->bucket[k].end = free = out->bucket[k].start + cost(l->problem, out->bucket[k].bytes);
@@ -237,7 +255,8 @@ static void fill(struct hd_bucketing *out, const struct line *l, const uint32_t 
 	out->end = later(free, out->compute_end);
 }
 
-enum hd_err hd_buckets_make(struct hd_bucketing *result, const struct hd_bucket_problem *p, const uint32_t *order, enum hd_bucket_rule rule, int64_t most,
+enum hd_err hd_buckets_make(struct hd_bucketing *result, const struct hd_bucket_problem *p,
+	const uint32_t *order, enum hd_bucket_rule rule, int64_t most,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_bucketing out = { 0 };

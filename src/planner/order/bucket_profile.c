@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Ops of node v: I, then W where it has weights or a time. Both need the I of every node that reads v, which is the gradient of v's output. */
+/* Ops of node v: I, then W where it has weights or a time. Both need the I of every node that reads v,
+ * which is the gradient of v's output. */
 struct building {
 	const struct hd_profile *profile;
 	struct hd_bucket_problem *problem;
@@ -34,7 +35,8 @@ static uint32_t add(struct building *b, uint32_t v, const char *what, int64_t ns
 	struct hd_order_graph *g = &b->problem->graph;
 	struct hd_order_op *op = &g->op[g->nops];
 
-	*op = (struct hd_order_op){ .name = name(b, what, b->profile->node[v].id), .time = ns * 1000, .first = g->ninputs };
+	*op = (struct hd_order_op){ .name = name(b, what, b->profile->node[v].id), .time = ns * 1000,
+		.first = g->ninputs };
 	for (uint32_t e = b->first[v]; e < b->first[v + 1]; e++)
 		g->input[g->ninputs++] = b->of[b->to[e]];
 	op->ninputs = g->ninputs - op->first;
@@ -55,15 +57,19 @@ static void sort_edges(struct building *b)
 		b->to[b->first[p->edge[e].from + 1]++] = p->edge[e].to;
 }
 
-enum hd_err hd_bucket_of_profile(struct hd_bucket_problem *out, const struct hd_profile *p, uint32_t devices, double bytes_per_s, int64_t latency_ps,
+enum hd_err hd_bucket_of_profile(struct hd_bucket_problem *out, const struct hd_profile *p, uint32_t devices,
+	double bytes_per_s, int64_t latency_ps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const size_t n = (size_t)p->nnodes + 2, edges = (size_t)p->nedges + 1;
-	struct hd_bucket_problem made = { .graph = { .name = "", .measured = p->method == HD_PROFILE_MEASURED, .unit = 1e12,
-		.op = hd_arena_take(arena, 2 * n, sizeof *made.graph.op), .input = hd_arena_take(arena, 2 * edges, sizeof *made.graph.input) },
+	struct hd_bucket_problem made = { .graph = { .name = "", .measured = p->method == HD_PROFILE_MEASURED,
+		.unit = 1e12,
+		.op = hd_arena_take(arena, 2 * n, sizeof *made.graph.op),
+		.input = hd_arena_take(arena, 2 * edges, sizeof *made.graph.input) },
 		.bytes = hd_arena_take(arena, 2 * n, sizeof *made.bytes), .alpha = 2 * latency_ps,
 		.beta = 2.0 * (devices - 1) / devices * (1e12 / bytes_per_s) };
-	struct building b = { .profile = p, .problem = &made, .of = hd_arena_take(arena, n, sizeof *b.of), .first = hd_arena_take(arena, n, sizeof *b.first),
+	struct building b = { .profile = p, .problem = &made, .of = hd_arena_take(arena, n, sizeof *b.of),
+		.first = hd_arena_take(arena, n, sizeof *b.first),
 		.to = hd_arena_take(arena, edges, sizeof *b.to), .arena = arena };
 
 	if (!made.graph.op || !made.graph.input || !made.bytes || !b.of || !b.first || !b.to)
@@ -80,7 +86,9 @@ enum hd_err hd_bucket_of_profile(struct hd_bucket_problem *out, const struct hd_
 		if (!made.graph.op[o].name)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for names of gradients");
 	if (!(hd_bucket_ticks(&made) <= HD_BUCKET_TICKS_MAX))
-		return hd_fail(diag, HD_E_INVAL, "at %g bytes a second all gradients together take %g s; %g s is the most", bytes_per_s,
+		return hd_fail(diag, HD_E_INVAL,
+			"at %g bytes a second all gradients together take %g s; %g s is the most",
+			bytes_per_s,
 			hd_bucket_ticks(&made) / made.graph.unit, HD_BUCKET_TICKS_MAX / made.graph.unit);
 	*out = made;
 	return hd_order_settle(&out->graph, arena, diag);

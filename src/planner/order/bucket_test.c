@@ -3,13 +3,16 @@
 #include "base/json.h"
 #include "tests/planning.h"
 
-/* Against stored answers (shared/data/timed), against all ways to cut a line of gradients in runs, against all compute orders. */
+/* Against stored answers (shared/data/timed), against all ways to cut a line of gradients in runs, against
+ * all compute orders. */
 
 enum { OPS = 9 };
 
-static int64_t time_of(const struct hd_bucket_problem *p, int64_t bytes) { return p->alpha + (int64_t)(p->beta * (double)bytes + 0.5); }
+static int64_t time_of(const struct hd_bucket_problem *p, int64_t bytes) { return p->alpha +
+	(int64_t)(p->beta * (double)bytes + 0.5); }
 
-static struct hd_bucketing buckets(const struct hd_bucket_problem *p, const uint32_t *order, enum hd_bucket_rule rule, int64_t most)
+static struct hd_bucketing buckets(const struct hd_bucket_problem *p, const uint32_t *order,
+	enum hd_bucket_rule rule, int64_t most)
 {
 	struct hd_bucketing out = { 0 };
 	struct hd_diag diag = { "" };
@@ -44,7 +47,8 @@ static void is_an_order(const struct hd_bucket_problem *p, const uint32_t *order
 		const struct hd_order_op *op = &p->graph.op[order[k]];
 		CHECK(order[k] < p->graph.nops && !done[order[k]], "%s: op %u twice", which, order[k]);
 		for (uint32_t i = 0; i < op->ninputs; i++)
-			CHECK(done[p->graph.input[op->first + i] - p->graph.nrecvs], "%s: op %u before what it needs", which, order[k]);
+			CHECK(done[p->graph.input[op->first + i] - p->graph.nrecvs],
+				"%s: op %u before what it needs", which, order[k]);
 		done[order[k]] = true;
 	}
 }
@@ -99,7 +103,8 @@ static struct f f_of(const struct hd_bucket_problem *p, const struct line *l, in
 	for (uint32_t i = j; i-- > 0;) {
 		struct f before = f_of(p, l, most, i);
 		bytes += l->bytes[i];
-		int64_t end = (before.end > l->ready[j - 1] ? before.end : l->ready[j - 1]) + time_of(p, bytes);
+		int64_t end = (before.end > l->ready[j - 1] ? before.end : l->ready[j - 1]) + time_of(p,
+			bytes);
 		if (most && bytes > most)
 			break;
 		if (end < best.end || (end == best.end && before.buckets + 1 < best.buckets))
@@ -110,7 +115,8 @@ static struct f f_of(const struct hd_bucket_problem *p, const struct line *l, in
 
 static struct hd_bucket_problem dice_problem(struct hd_dice *d, bool zeros)
 {
-	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 1 + hd_roll(d, OPS), .unit = 1, .measured = true }, .alpha = hd_roll(d, 6),
+	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 1 + hd_roll(d, OPS), .unit = 1,
+		.measured = true }, .alpha = hd_roll(d, 6),
 		.beta = hd_roll(d, 4) };
 	struct hd_diag diag = { "" };
 
@@ -118,7 +124,8 @@ static struct hd_bucket_problem dice_problem(struct hd_dice *d, bool zeros)
 	p.graph.input = hd_arena_take(&arena, OPS * OPS, sizeof *p.graph.input);
 	p.bytes = hd_arena_take(&arena, OPS, sizeof *p.bytes);
 	for (uint32_t o = 0; o < p.graph.nops; o++) {
-		p.graph.op[o] = (struct hd_order_op){ .name = "o", .time = hd_roll(d, 5) + !zeros, .first = p.graph.ninputs };
+		p.graph.op[o] = (struct hd_order_op){ .name = "o", .time = hd_roll(d, 5) + !zeros,
+			.first = p.graph.ninputs };
 		p.bytes[o] = hd_roll(d, 3) ? hd_roll(d, 7) : 0;
 		for (uint32_t i = 0; i < o; i++)
 			if (!hd_roll(d, 3))
@@ -144,18 +151,23 @@ static void buckets_are_the_best_of_all_runs(void **state)
 		is_an_order(&p, order, n % 2 ? "greedy" : "declared");
 		CHECK(b.end == want, "problem %d: %lld, not %lld", n, (long long)b.end, (long long)want);
 		for (uint32_t j = l.n, k = b.nbuckets; j; j = f_of(&p, &l, most, j).from)
-			CHECK(k && b.bucket[--k].first == f_of(&p, &l, most, j).from, "problem %d: bucket %u begins elsewhere", n, k);
+			CHECK(k && b.bucket[--k].first == f_of(&p, &l, most, j).from,
+				"problem %d: bucket %u begins elsewhere", n, k);
 		uint32_t at = 0;
 		for (uint32_t k = 0; k < b.nbuckets; k++) {
-			CHECK(b.bucket[k].first == at && b.bucket[k].n && (!most || b.bucket[k].bytes <= most), "problem %d: bucket %u", n, k);
+			CHECK(b.bucket[k].first == at && b.bucket[k].n &&
+				(!most || b.bucket[k].bytes <= most), "problem %d: bucket %u", n, k);
 			at += b.bucket[k].n;
 			CHECK(b.bucket[k].start == (free > b.bucket[k].ready ? free : b.bucket[k].ready)
-				&& b.bucket[k].end == b.bucket[k].start + time_of(&p, b.bucket[k].bytes), "problem %d: times of bucket %u", n, k);
+				&& b.bucket[k].end == b.bucket[k].start + time_of(&p, b.bucket[k].bytes),
+					"problem %d: times of bucket %u", n, k);
 			free = b.bucket[k].end;
 		}
 		CHECK(at == b.ngradients, "problem %d: %u of %u gradients", n, at, b.ngradients);
-		CHECK(buckets(&p, order, HD_BUCKETS_EACH, 0).end >= b.end || most, "problem %d: one each is better", n);
-		CHECK(buckets(&p, order, HD_BUCKETS_ONE, 0).end >= b.end || most, "problem %d: one for all is better", n);
+		CHECK(buckets(&p, order, HD_BUCKETS_EACH, 0).end >= b.end || most,
+			"problem %d: one each is better", n);
+		CHECK(buckets(&p, order, HD_BUCKETS_ONE, 0).end >= b.end || most,
+			"problem %d: one for all is better", n);
 		hd_arena_reset(&arena);
 	}
 }
@@ -199,7 +211,8 @@ static void greedy_is_what_its_rule_says(void **state)
 				needs(&p, o, done, in);
 				for (uint32_t i = 0; i < p.graph.nops; i++)
 					time += in[i] ? p.graph.op[i].time : 0;
-				if (p.bytes[o] > 0 && !done[o] && (which == UINT32_MAX || (double)time / (double)p.bytes[o] < best)) {
+				if (p.bytes[o] > 0 && !done[o] &&
+					(which == UINT32_MAX || (double)time / (double)p.bytes[o] < best)) {
 					which = o;
 					best = (double)time / (double)p.bytes[o];
 				}
@@ -215,12 +228,14 @@ static void greedy_is_what_its_rule_says(void **state)
 	}
 }
 
-/* Graphs of a size at which the rule in its words takes a while: the order walked anew for every choice, the recurrence without a shortcut. */
+/* Graphs of a size at which the rule in its words takes a while: the order walked anew for every choice,
+ * the recurrence without a shortcut. */
 enum { MANY = 120 };
 
 static struct hd_bucket_problem many_ops(struct hd_dice *d)
 {
-	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 1 + hd_roll(d, MANY), .unit = 1, .measured = true }, .alpha = hd_roll(d, 9),
+	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 1 + hd_roll(d, MANY), .unit = 1,
+		.measured = true }, .alpha = hd_roll(d, 9),
 		.beta = hd_roll(d, 3) ? hd_roll(d, 4) : 0.25 };
 	uint32_t far = 2 + hd_roll(d, MANY), few = 1 + hd_roll(d, 9);
 	struct hd_diag diag = { "" };
@@ -229,7 +244,8 @@ static struct hd_bucket_problem many_ops(struct hd_dice *d)
 	p.graph.input = hd_arena_take(&arena, (size_t)MANY * MANY, sizeof *p.graph.input);
 	p.bytes = hd_arena_take(&arena, MANY + 1, sizeof *p.bytes);
 	for (uint32_t o = 0; o < p.graph.nops; o++) {
-		p.graph.op[o] = (struct hd_order_op){ .name = "o", .time = hd_roll(d, 4) ? hd_roll(d, 50) : 0, .first = p.graph.ninputs };
+		p.graph.op[o] = (struct hd_order_op){ .name = "o", .time = hd_roll(d, 4) ? hd_roll(d, 50) : 0,
+			.first = p.graph.ninputs };
 		p.bytes[o] = hd_roll(d, 3) ? hd_roll(d, 30) : 0;
 		for (uint32_t i = o > far ? o - far : 0; i < o; i++)
 			if (!hd_roll(d, few))
@@ -272,7 +288,8 @@ static void walked_anew(const struct hd_bucket_problem *p, uint32_t *want)
 }
 
 /* Where the buckets begin, by the recurrence as it stands in the header. */
-static void recurrence(const struct hd_bucket_problem *p, const struct hd_bucketing *b, const int64_t *ready, int64_t most, uint32_t *from)
+static void recurrence(const struct hd_bucket_problem *p, const struct hd_bucketing *b, const int64_t *ready,
+	int64_t most, uint32_t *from)
 {
 	static int64_t f[MANY + 1];
 	static uint32_t count[MANY + 1];
@@ -302,7 +319,8 @@ static void large_graphs_have_the_same_answers(void **state)
 	for (int k = 0; k < 120; k++) {
 		struct hd_bucket_problem p = many_ops(&d);
 		const uint32_t *order = greedy(&p);
-		int64_t at[MANY] = { 0 }, ready[MANY] = { 0 }, now = 0, most = k % 2 ? 0 : 30 + hd_roll(&d, 60);
+		int64_t at[MANY] = { 0 }, ready[MANY] = { 0 }, now = 0,
+			most = k % 2 ? 0 : 30 + hd_roll(&d, 60);
 		uint32_t want[MANY], from[MANY + 1] = { 0 };
 		walked_anew(&p, want);
 		CHECK(!memcmp(order, want, p.graph.nops * sizeof *want), "problem %d: another order", k);
@@ -314,18 +332,21 @@ static void large_graphs_have_the_same_answers(void **state)
 		recurrence(&p, &b, ready, most, from);
 		uint32_t n = b.nbuckets;
 		for (uint32_t j = b.ngradients; j; j = from[j])
-			CHECK(n && b.bucket[--n].first == from[j], "problem %d: bucket %u begins elsewhere", k, n);
+			CHECK(n && b.bucket[--n].first == from[j], "problem %d: bucket %u begins elsewhere",
+				k, n);
 		CHECK(n == 0, "problem %d: %u buckets too many", k, n);
 		hd_arena_reset(&arena);
 	}
 }
 
-/* As many gradients as are allowed, each behind a chain of what flows back: what is missing of one is a difference of prefix sums. */
+/* As many gradients as are allowed, each behind a chain of what flows back: what is missing of one is a
+ * difference of prefix sums. */
 static void the_most_gradients_are_ordered_by_their_prefixes(void **state)
 {
 	enum { N = HD_BUCKET_GRADIENTS };
 	struct hd_dice d = { 11 };
-	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 2 * N, .unit = 1, .measured = true }, .alpha = 3, .beta = 1 };
+	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 2 * N, .unit = 1, .measured = true },
+		.alpha = 3, .beta = 1 };
 	static int64_t upto[N + 1], own[N];
 	static bool taken[N];
 	struct hd_diag diag = { "" };
@@ -353,7 +374,8 @@ static void the_most_gradients_are_ordered_by_their_prefixes(void **state)
 		int64_t best_time = 0;
 		for (uint32_t k = 0; k < N; k++) {
 			int64_t time = own[k] + (k < flowed ? 0 : upto[k + 1] - upto[flowed]);
-			if (!taken[k] && (best == N || time * p.bytes[2 * best + 1] < best_time * p.bytes[2 * k + 1])) {
+			if (!taken[k] && (best == N || time * p.bytes[2 * best + 1] < best_time *
+				p.bytes[2 * k + 1])) {
 				best = k;
 				best_time = time;
 			}
@@ -369,35 +391,43 @@ static void the_most_gradients_are_ordered_by_their_prefixes(void **state)
 
 static void a_unit_of_time_may_be_as_small_as_one_likes(void **state)
 {
-	const char *text = "{\"ops\": {\"a\": {\"time\": 50, \"inputs\": []}}, \"gradient_size\": {\"a\": 4}, \"alpha\": 1, \"beta\": 250}";
+	const char *text =
+		"{\"ops\": {\"a\": {\"time\": 50, \"inputs\": []}}, \"gradient_size\": {\"a\": 4}, "
+		"\"alpha\": 1, \"beta\": 250}";
 	struct hd_bucket_problem *p = NULL;
 	struct hd_diag diag = { "" };
 	uint32_t n = 0;
 
 	(void)state;
-	CHECK(hd_bucket_read(&p, &n, text, strlen(text), "f", &arena, &diag) == HD_OK && n == 1, "%s", diag.text);
+	CHECK(hd_bucket_read(&p, &n, text, strlen(text), "f", &arena, &diag) == HD_OK && n == 1, "%s",
+		diag.text);
 	assert_true(buckets(p, declared(p), HD_BUCKETS_EXACT, 0).end == (int64_t)(1051 * HD_ORDER_TICKS));
 }
 
 static void a_large_gradient_is_cut_and_ends_no_later_than_a_bucket_allows(void **state)
 {
-	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 2, .op = (struct hd_order_op[]){ { "a", 5, 0, 0 }, { "b", 5, 0, 0 } } },
+	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 2,
+		.op = (struct hd_order_op[]){ { "a", 5, 0, 0 }, { "b", 5, 0, 0 } } },
 		.bytes = (int64_t[]){ 25, 10 }, .alpha = 1, .beta = 1 };
 	uint32_t *order = declared(&p);
 	struct hd_bucketing b = buckets(&p, order, HD_BUCKETS_EXACT, 10);
-	static const struct { uint32_t gradient; int64_t bytes, start, end; } want[] = { { 0, 10, 5, 16 }, { 0, 10, 16, 27 }, { 0, 5, 27, 33 },
+	static const struct { uint32_t gradient; int64_t bytes, start, end; } want[] = { { 0, 10, 5, 16 },
+		{ 0, 10, 16, 27 }, { 0, 5, 27, 33 },
 		{ 1, 10, 33, 44 } };
 	struct hd_diag diag = { "" };
 
 	(void)state;
 	assert_int_equal(b.nbuckets, 4);
 	for (uint32_t k = 0; k < 4; k++)
-		CHECK(b.bucket[k].n == 1 && b.gradient[k] == want[k].gradient && b.bucket[k].bytes == want[k].bytes && b.bucket[k].start == want[k].start
-			&& b.bucket[k].end == want[k].end, "bucket %u: %lld bytes from %lld to %lld", k, (long long)b.bucket[k].bytes,
+		CHECK(b.bucket[k].n == 1 && b.gradient[k] == want[k].gradient &&
+			b.bucket[k].bytes == want[k].bytes && b.bucket[k].start == want[k].start
+			&& b.bucket[k].end == want[k].end, "bucket %u: %lld bytes from %lld to %lld", k,
+				(long long)b.bucket[k].bytes,
 			(long long)b.bucket[k].start, (long long)b.bucket[k].end);
 	CHECK(b.end == 44 && b.compute_end == 10, "%lld", (long long)b.end);
 	p.bytes[0] = (int64_t)HD_BUCKET_PIECES * 10;
-	CHECK(hd_buckets_make(&b, &p, order, HD_BUCKETS_EXACT, 10, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "16384 are the most"), "%s", diag.text);
+	CHECK(hd_buckets_make(&b, &p, order, HD_BUCKETS_EXACT, 10, &arena, &diag) == HD_E_INVAL &&
+		strstr(diag.text, "16384 are the most"), "%s", diag.text);
 }
 
 /* ---- stored answers */
@@ -442,26 +472,35 @@ static void stored_cases_have_their_answers(void **state)
 	(void)state;
 	if (!text)
 		SKIP("data/timed is neither in HEDDLE_SHARED nor in tests");
-	CHECK(hd_bucket_read(&p, &n, text, strlen(text), "bucket_cases.json", &arena, &diag) == HD_OK && n == 2, "%s", diag.text);
-	CHECK(hd_json_parse(&arena, "bucket_cases.json", text, strlen(text), &root, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_bucket_read(&p, &n, text, strlen(text), "bucket_cases.json", &arena, &diag) == HD_OK &&
+		n == 2, "%s", diag.text);
+	CHECK(hd_json_parse(&arena, "bucket_cases.json", text, strlen(text), &root, &diag) == HD_OK, "%s",
+		diag.text);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct hd_json *from = hd_json_item(hd_json_find(root, "cases"), i), *list = hd_json_find(hd_json_find(from, "greedy_start_boundary"),
+		const struct hd_json *from = hd_json_item(hd_json_find(root, "cases"), i),
+			*list = hd_json_find(hd_json_find(from, "greedy_start_boundary"),
 			"compute_order");
 		uint32_t *order = greedy(&p[i]), *plain = declared(&p[i]), any[OPS];
 		bool done[OPS] = { false };
 		for (uint32_t k = 0; k < p[i].graph.nops; k++) {
 			const char *name = NULL;
 			assert_int_equal(hd_json_as_text(hd_json_item(list, k), &name, NULL), HD_OK);
-			CHECK(!strcmp(name, p[i].graph.op[order[k]].name), "%s, place %u: %s, stored is %s", p[i].graph.name, k,
+			CHECK(!strcmp(name, p[i].graph.op[order[k]].name), "%s, place %u: %s, stored is %s",
+				p[i].graph.name, k,
 				p[i].graph.op[order[k]].name, name);
 		}
-		CHECK((double)buckets(&p[i], order, HD_BUCKETS_EXACT, 0).end == stored(from, "greedy_start_boundary", "iteration_time"), "%s: greedy",
+		CHECK((double)buckets(&p[i], order, HD_BUCKETS_EXACT, 0).end == stored(from,
+			"greedy_start_boundary", "iteration_time"), "%s: greedy",
 			p[i].graph.name);
-		CHECK((double)buckets(&p[i], plain, HD_BUCKETS_EXACT, 0).end == stored(from, "declared_order", "best_batching"), "%s: declared",
+		CHECK((double)buckets(&p[i], plain, HD_BUCKETS_EXACT, 0).end == stored(from, "declared_order",
+			"best_batching"), "%s: declared",
 			p[i].graph.name);
-		CHECK((double)buckets(&p[i], plain, HD_BUCKETS_EACH, 0).end == stored(from, "declared_order", "unbatched"), "%s: one each", p[i].graph.name);
-		CHECK((double)buckets(&p[i], plain, HD_BUCKETS_ONE, 0).end == stored(from, "declared_order", "one_batch"), "%s: one", p[i].graph.name);
-		CHECK((double)best_of_orders(&p[i], any, done, 0) == stored(from, "optimum", "iteration_time"), "%s: optimum", p[i].graph.name);
+		CHECK((double)buckets(&p[i], plain, HD_BUCKETS_EACH, 0).end == stored(from, "declared_order",
+			"unbatched"), "%s: one each", p[i].graph.name);
+		CHECK((double)buckets(&p[i], plain, HD_BUCKETS_ONE, 0).end == stored(from, "declared_order",
+			"one_batch"), "%s: one", p[i].graph.name);
+		CHECK((double)best_of_orders(&p[i], any, done, 0) == stored(from, "optimum",
+			"iteration_time"), "%s: optimum", p[i].graph.name);
 	}
 }
 
@@ -487,15 +526,18 @@ static void what_is_no_problem_is_refused_with_its_place(void **state)
 		struct hd_bucket_problem *p = NULL;
 		struct hd_diag diag = { "" };
 		uint32_t n = 0;
-		CHECK(hd_bucket_read(&p, &n, cases[i].text, strlen(cases[i].text), "f", &arena, &diag) == HD_E_INPUT, "case %zu is read", i);
+		CHECK(hd_bucket_read(&p, &n, cases[i].text, strlen(cases[i].text), "f", &arena,
+			&diag) == HD_E_INPUT, "case %zu is read", i);
 		CHECK(strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
 	}
 }
 
-/* A chain of three, the first and last tied: I and W backwards, W of the tied weights with the first node; two devices send all once each way. */
+/* A chain of three, the first and last tied: I and W backwards, W of the tied weights with the first node;
+ * two devices send all once each way. */
 static void the_backward_pass_of_a_profile(void **state)
 {
-	static const struct { const char *name; int64_t ns, bytes; } want[] = { { "I n2", 30, 0 }, { "W n2", 300, 0 }, { "I n1", 20, 0 },
+	static const struct { const char *name; int64_t ns, bytes; } want[] = { { "I n2", 30, 0 },
+		{ "W n2", 300, 0 }, { "I n1", 20, 0 },
 		{ "W n1", 200, 2000 }, { "I n0", 10, 0 }, { "W n0", 100, 1000 } };
 	struct hd_profile p = hd_chain_profile(3);
 	struct hd_bucket_problem made;
@@ -511,10 +553,14 @@ static void the_backward_pass_of_a_profile(void **state)
 	CHECK(hd_bucket_of_profile(&made, &p, 2, 1e9, 7, &arena, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(made.graph.nops, 6);
 	for (uint32_t o = 0; o < 6; o++)
-		CHECK(!strcmp(made.graph.op[o].name, want[o].name) && made.graph.op[o].time == 1000 * want[o].ns && made.bytes[o] == want[o].bytes,
-			"op %u: %s, %lld ps, %lld bytes", o, made.graph.op[o].name, (long long)made.graph.op[o].time, (long long)made.bytes[o]);
-	CHECK(made.graph.op[5].ninputs == 1 && made.graph.input[made.graph.op[5].first] == 2 && made.graph.op[0].ninputs == 0, "W n0 needs another op");
-	CHECK(made.alpha == 14 && made.beta == 1000, "%lld ps and %g a byte", (long long)made.alpha, made.beta);
+		CHECK(!strcmp(made.graph.op[o].name, want[o].name) &&
+			made.graph.op[o].time == 1000 * want[o].ns && made.bytes[o] == want[o].bytes,
+			"op %u: %s, %lld ps, %lld bytes", o, made.graph.op[o].name,
+			(long long)made.graph.op[o].time, (long long)made.bytes[o]);
+	CHECK(made.graph.op[5].ninputs == 1 && made.graph.input[made.graph.op[5].first] == 2 &&
+		made.graph.op[0].ninputs == 0, "W n0 needs another op");
+	CHECK(made.alpha == 14 && made.beta == 1000, "%lld ps and %g a byte", (long long)made.alpha,
+		made.beta);
 }
 
 int main(void)
@@ -523,11 +569,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(buckets_are_the_best_of_all_runs, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(greedy_is_what_its_rule_says, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(large_graphs_have_the_same_answers, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(the_most_gradients_are_ordered_by_their_prefixes, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(a_unit_of_time_may_be_as_small_as_one_likes, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(the_most_gradients_are_ordered_by_their_prefixes, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(a_unit_of_time_may_be_as_small_as_one_likes, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(a_large_gradient_is_cut_and_ends_no_later_than_a_bucket_allows, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(stored_cases_have_their_answers, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(what_is_no_problem_is_refused_with_its_place, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_is_no_problem_is_refused_with_its_place, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(the_backward_pass_of_a_profile, make_arena, drop_arena),
 	};
 

@@ -3,10 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a graph of receives"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory for a graph of receives"); }
 
-/* An op that waits, and one that it waits for: from any op that is left, always to an input that is left, until one comes again. */
-static enum hd_err tell_cycle(const struct hd_order_graph *g, const uint32_t *missing, bool *seen, struct hd_diag *diag)
+/* An op that waits, and one that it waits for: from any op that is left, always to an input that is left,
+ * until one comes again. */
+static enum hd_err tell_cycle(const struct hd_order_graph *g, const uint32_t *missing, bool *seen,
+	struct hd_diag *diag)
 {
 	uint32_t at = 0;
 
@@ -21,7 +24,8 @@ static enum hd_err tell_cycle(const struct hd_order_graph *g, const uint32_t *mi
 				next = from - g->nrecvs;
 		}
 		if (seen[next])
-			return hd_fail(diag, HD_E_INPUT, "%s%sop %.80s needs %.80s, which needs it: a cycle", g->name, *g->name ? ": " : "", g->op[at].name,
+			return hd_fail(diag, HD_E_INPUT, "%s%sop %.80s needs %.80s, which needs it: a cycle",
+				g->name, *g->name ? ": " : "", g->op[at].name,
 				g->op[next].name);
 		at = next;
 	}
@@ -30,7 +34,8 @@ static enum hd_err tell_cycle(const struct hd_order_graph *g, const uint32_t *mi
 
 enum hd_err hd_order_settle(struct hd_order_graph *g, struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t *missing = hd_arena_take(arena, (size_t)g->nops + 1, sizeof *missing), *first = hd_arena_take(arena, (size_t)g->nops + 2, sizeof *first);
+	uint32_t *missing = hd_arena_take(arena, (size_t)g->nops + 1, sizeof *missing),
+		*first = hd_arena_take(arena, (size_t)g->nops + 2, sizeof *first);
 	uint32_t *reader = hd_arena_take(arena, (size_t)g->ninputs + 1, sizeof *reader), n = 0;
 	bool *seen = hd_arena_take(arena, (size_t)g->nops + 1, sizeof *seen);
 
@@ -83,13 +88,17 @@ static void sort_edges(const struct hd_profile *p, uint32_t *first, uint32_t *at
 		at[first[p->edge[e].to + 1]++] = p->edge[e].from;
 }
 
-enum hd_err hd_order_of_profile(struct hd_order_graph *out, const struct hd_profile *p, double bytes_per_s, int64_t latency_ps, struct hd_arena *arena,
+enum hd_err hd_order_of_profile(struct hd_order_graph *out, const struct hd_profile *p, double bytes_per_s,
+	int64_t latency_ps, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	const size_t n = (size_t)p->nnodes + 2;
-	struct hd_order_graph g = { .name = "", .nops = p->nnodes, .measured = p->method == HD_PROFILE_MEASURED, .unit = 1e12,
-		.recv = hd_arena_take(arena, n, sizeof *g.recv), .recv_time = hd_arena_take(arena, n, sizeof *g.recv_time),
-		.op = hd_arena_take(arena, n, sizeof *g.op), .input = hd_arena_take(arena, (size_t)p->nedges + n, sizeof *g.input) };
+	struct hd_order_graph g = { .name = "", .nops = p->nnodes,
+		.measured = p->method == HD_PROFILE_MEASURED, .unit = 1e12,
+		.recv = hd_arena_take(arena, n, sizeof *g.recv),
+		.recv_time = hd_arena_take(arena, n, sizeof *g.recv_time),
+		.op = hd_arena_take(arena, n, sizeof *g.op),
+		.input = hd_arena_take(arena, (size_t)p->nedges + n, sizeof *g.input) };
 	uint32_t *of = hd_arena_take(arena, n, sizeof *of), *first = hd_arena_take(arena, n, sizeof *first);
 	uint32_t *from = hd_arena_take(arena, (size_t)p->nedges + 1, sizeof *from);
 
@@ -106,7 +115,8 @@ enum hd_err hd_order_of_profile(struct hd_order_graph *out, const struct hd_prof
 	}
 	sort_edges(p, first, from);
 	for (uint32_t v = 0; v < p->nnodes; v++) {
-		g.op[v] = (struct hd_order_op){ .name = p->node[v].op, .time = p->node[v].f.p50_ns * 1000, .first = g.ninputs };
+		g.op[v] = (struct hd_order_op){ .name = p->node[v].op, .time = p->node[v].f.p50_ns * 1000,
+			.first = g.ninputs };
 		if (of[v] != HD_ORDER_RECVS)
 			g.input[g.ninputs++] = of[v];
 		for (uint32_t e = first[v]; e < first[v + 1]; e++)

@@ -7,11 +7,13 @@
 
 HD_MUST_USE enum hd_err hd_order_time(const struct hd_json *at, int64_t *ticks, struct hd_diag *diag);
 /* "name", "recv" (absent where `bare`) and "ops" of an object. */
-HD_MUST_USE enum hd_err hd_order_graph_read(struct hd_order_graph *graph, const struct hd_json *from, bool bare, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_order_graph_read(struct hd_order_graph *graph, const struct hd_json *from,
+	bool bare, struct hd_arena *arena,
 	struct hd_diag *diag);
 /* The object itself, or those of its "cases". */
 struct hd_order_cases { const struct hd_json *root, *list; uint32_t n; };
-HD_MUST_USE enum hd_err hd_order_cases(struct hd_order_cases *cases, const char *text, size_t len, const char *file, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_order_cases(struct hd_order_cases *cases, const char *text, size_t len,
+	const char *file, struct hd_arena *arena,
 	struct hd_diag *diag);
 static inline const struct hd_json *hd_order_case(const struct hd_order_cases *cases, uint32_t i)
 {

@@ -6,7 +6,8 @@
 #include "base/hash.h"
 #include "base/philox.h"
 
-/* Ops with equal dep are one group: real networks have about as many groups as receives. A group has the sums over what is outstanding. */
+/* Ops with equal dep are one group: real networks have about as many groups as receives. A group has the
+ * sums over what is outstanding. */
 
 #define NEVER INT64_MAX
 
@@ -32,7 +33,8 @@ struct maker {
 	struct hd_diag *diag;
 };
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory to order receives"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory to order receives"); }
 
 static uint32_t size_of(const struct maker *m, const uint64_t *set)
 {
@@ -51,7 +53,9 @@ static enum hd_err find_deps(struct maker *m)
 
 	m->words = g->nrecvs / 64 + 1;
 	if ((uint64_t)m->words * g->nops > HD_ORDER_SET_BYTES / sizeof *m->dep)
-		return hd_fail(m->diag, HD_E_INVAL, "%u receives and %u ops: what each op needs would take more than %d MiB", g->nrecvs, g->nops,
+		return hd_fail(m->diag, HD_E_INVAL,
+			"%u receives and %u ops: what each op needs would take more than %d MiB", g->nrecvs,
+			g->nops,
 			HD_ORDER_SET_BYTES >> 20);
 	m->dep = hd_arena_take(m->arena, (size_t)m->words * g->nops + 1, sizeof *m->dep);
 	if (!m->dep)
@@ -84,10 +88,12 @@ static enum hd_err find_groups(struct maker *m)
 		return no_memory(m->diag);
 	for (uint32_t o = 0; o < g->nops; o++) {
 		const uint64_t *set = m->dep + (size_t)o * m->words;
-		uint32_t n = size_of(m, set), hash = (uint32_t)hd_hash64(set, m->words * sizeof *set), at = hash & (cap - 1);
+		uint32_t n = size_of(m, set), hash = (uint32_t)hd_hash64(set, m->words * sizeof *set),
+			at = hash & (cap - 1);
 		if (!n)
 			continue;
-		while (slot[at] && (m->group[slot[at] - 1].hash != hash || memcmp(m->group[slot[at] - 1].dep, set, m->words * sizeof *set) != 0))
+		while (slot[at] && (m->group[slot[at] - 1].hash != hash ||
+			memcmp(m->group[slot[at] - 1].dep, set, m->words * sizeof *set) != 0))
 			at = (at + 1) & (cap - 1);
 		if (!slot[at]) {
 			m->group[m->ngroups++] = (struct group){ .dep = set, .hash = hash, .left = n };
@@ -106,7 +112,8 @@ static enum hd_err list_groups(struct maker *m)
 	for (uint32_t k = 0; k < m->ngroups; k++)
 		total += m->group[k].left;
 	m->first = hd_arena_take(m->arena, (size_t)n + 2, sizeof *m->first);
-	m->of = total <= HD_ORDER_SET_BYTES / sizeof *m->of ? hd_arena_take(m->arena, total + 1, sizeof *m->of) : NULL;
+	m->of = total <= HD_ORDER_SET_BYTES / sizeof *m->of ? hd_arena_take(m->arena, total + 1,
+		sizeof *m->of) : NULL;
 	if (!m->first || !m->of)
 		return no_memory(m->diag);
 	for (int round = 0; round < 2; round++) {         /* how many, then which */
@@ -180,7 +187,8 @@ static int by_key(const void *a, const void *b)
 {
 	const struct keyed *x = a, *y = b;
 
-	return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->recv > y->recv) - (x->recv < y->recv);
+	return x->key != y->key ? (x->key > y->key) - (x->key < y->key) :
+		(x->recv > y->recv) - (x->recv < y->recv);
 }
 
 static enum hd_err sort_by(struct maker *m, struct hd_order *out, const int64_t *key)
@@ -238,8 +246,10 @@ static enum hd_err by_size(struct maker *m, struct hd_order *out, uint32_t least
 	return sort_by(m, out, key);
 }
 
-static enum hd_err make_tic(struct maker *m, struct hd_order *out, uint64_t seed) { return (void)seed, by_size(m, out, 2); }
-static enum hd_err make_tic_plus(struct maker *m, struct hd_order *out, uint64_t seed) { return (void)seed, by_size(m, out, 1); }
+static enum hd_err make_tic(struct maker *m, struct hd_order *out, uint64_t seed) { return (void)seed,
+	by_size(m, out, 2); }
+static enum hd_err make_tic_plus(struct maker *m, struct hd_order *out, uint64_t seed) { return (void)seed,
+	by_size(m, out, 1); }
 
 /* ---- tac */
 
@@ -348,7 +358,8 @@ static void move(uint32_t *order, uint32_t from, uint32_t to)
 	order[to] = moved;
 }
 
-/* The best strictly better move, made; false: there is none. `left`: how many makespans may still be found. */
+/* The best strictly better move, made; false: there is none. `left`: how many makespans may still be
+ * found. */
 static bool improve(struct maker *m, uint32_t *order, int64_t *makespan, uint64_t *left)
 {
 	const uint32_t n = m->graph->nrecvs, reach = n > 64 ? 8 : n;
@@ -380,13 +391,15 @@ static enum hd_err take_order(struct maker *m, struct hd_order *out)
 {
 	const size_t n = (size_t)m->graph->nrecvs + 1;
 
-	*out = (struct hd_order){ .recv = hd_arena_take(m->arena, n, sizeof *out->recv), .priority = hd_arena_take(m->arena, n, sizeof *out->priority) };
+	*out = (struct hd_order){ .recv = hd_arena_take(m->arena, n, sizeof *out->recv),
+		.priority = hd_arena_take(m->arena, n, sizeof *out->priority) };
 	return out->recv && out->priority ? HD_OK : no_memory(m->diag);
 }
 
 static enum hd_err make_search(struct maker *m, struct hd_order *out, uint64_t seed)
 {
-	static enum hd_err (*const starts[])(struct maker *, struct hd_order *, uint64_t) = { make_tac, make_tic_plus, make_tic };
+	static enum hd_err (*const starts[])(struct maker *, struct hd_order *, uint64_t) = { make_tac,
+		make_tic_plus, make_tic };
 	const uint32_t n = m->graph->nrecvs;
 	uint64_t left = n > 64 ? 2000 : 20 * (uint64_t)n * n;
 	int64_t best = NEVER;
@@ -410,11 +423,14 @@ static enum hd_err make_search(struct maker *m, struct hd_order *out, uint64_t s
 	return HD_OK;
 }
 
-enum hd_err hd_order_make(struct hd_order *out, const struct hd_order_graph *graph, enum hd_order_mode mode, uint64_t seed, struct hd_arena *arena,
+enum hd_err hd_order_make(struct hd_order *out, const struct hd_order_graph *graph, enum hd_order_mode mode,
+	uint64_t seed, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	static enum hd_err (*const makers[HD_NORDERS])(struct maker *, struct hd_order *, uint64_t) = { [HD_ORDER_FIFO] = make_fifo,
-		[HD_ORDER_RANDOM] = make_random, [HD_ORDER_TIC] = make_tic, [HD_ORDER_TIC_PLUS] = make_tic_plus, [HD_ORDER_TAC] = make_tac,
+	static enum hd_err (*const makers[HD_NORDERS])(struct maker *, struct hd_order *,
+		uint64_t) = { [HD_ORDER_FIFO] = make_fifo,
+		[HD_ORDER_RANDOM] = make_random, [HD_ORDER_TIC] = make_tic,
+		[HD_ORDER_TIC_PLUS] = make_tic_plus, [HD_ORDER_TAC] = make_tac,
 		[HD_ORDER_SEARCH] = make_search };
 	struct maker m = { .graph = graph, .arena = arena, .diag = diag };
 	struct hd_order order;
@@ -437,5 +453,6 @@ struct hd_order_bounds hd_order_bounds(const struct hd_order_graph *g)
 		receives += g->recv_time[r];
 	for (uint32_t o = 0; o < g->nops; o++)
 		work += g->op[o].time;
-	return (struct hd_order_bounds){ .upper = receives + work, .lower = receives > work ? receives : work };
+	return (struct hd_order_bounds){ .upper = receives + work,
+		.lower = receives > work ? receives : work };
 }

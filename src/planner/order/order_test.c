@@ -3,11 +3,13 @@
 #include "base/json.h"
 #include "tests/planning.h"
 
-/* Ours against stored answers (shared/data/timed), and against an evaluator that runs ops one by one and never heard of groups or sums. */
+/* Ours against stored answers (shared/data/timed), and against an evaluator that runs ops one by one and
+ * never heard of groups or sums. */
 
 enum { RECVS = 7, OPS = 9 };
 
-/* The first virtual node of rule 3's model, run: of the ops whose inputs are done the one that became ready first. */
+/* The first virtual node of rule 3's model, run: of the ops whose inputs are done the one that became
+ * ready first. */
 static int64_t run_through(const struct hd_order_graph *g, const uint32_t *order)
 {
 	int64_t arrive[64], end[64], now = 0, most = 0;
@@ -26,7 +28,8 @@ static int64_t run_through(const struct hd_order_graph *g, const uint32_t *order
 			for (uint32_t i = 0; i < g->op[o].ninputs && may; i++) {
 				uint32_t from = g->input[g->op[o].first + i];
 				may = from < g->nrecvs || done[from - g->nrecvs];
-				int64_t at = !may ? 0 : from < g->nrecvs ? arrive[from] : end[from - g->nrecvs];
+				int64_t at = !may ? 0 : from < g->nrecvs ? arrive[from] :
+					end[from - g->nrecvs];
 				ready = at > ready ? at : ready;
 			}
 			if (may && ready < best_ready) {
@@ -46,14 +49,16 @@ static struct hd_order make(const struct hd_order_graph *g, enum hd_order_mode m
 	struct hd_diag diag = { "" };
 	struct hd_order order = { 0 };
 
-	CHECK(hd_order_make(&order, g, mode, 7, &arena, &diag) == HD_OK, "%s: %s", hd_order_names[mode], diag.text);
+	CHECK(hd_order_make(&order, g, mode, 7, &arena, &diag) == HD_OK, "%s: %s", hd_order_names[mode],
+		diag.text);
 	return order;
 }
 
 /* A random graph: op o needs some receives and earlier ops. */
 static struct hd_order_graph dice_graph(struct hd_dice *d)
 {
-	struct hd_order_graph g = { .name = "", .nrecvs = 1 + hd_roll(d, RECVS), .nops = 1 + hd_roll(d, OPS), .unit = 1, .measured = true };
+	struct hd_order_graph g = { .name = "", .nrecvs = 1 + hd_roll(d, RECVS), .nops = 1 + hd_roll(d, OPS),
+		.unit = 1, .measured = true };
 	struct hd_diag diag = { "" };
 
 	g.recv = hd_arena_take(&arena, RECVS, sizeof *g.recv);
@@ -86,11 +91,13 @@ static void an_order_takes_what_running_it_takes(void **state)
 			struct hd_order order = make(&g, (enum hd_order_mode)mode);
 			bool seen[RECVS] = { false };
 			for (uint32_t k = 0; k < g.nrecvs; k++) {
-				CHECK(order.recv[k] < g.nrecvs && !seen[order.recv[k]], "graph %d, %s: receive %u twice", n, hd_order_names[mode],
+				CHECK(order.recv[k] < g.nrecvs && !seen[order.recv[k]],
+					"graph %d, %s: receive %u twice", n, hd_order_names[mode],
 					order.recv[k]);
 				seen[order.recv[k]] = true;
 			}
-			CHECK(order.makespan == run_through(&g, order.recv), "graph %d, %s: %lld, when it is run %lld", n, hd_order_names[mode],
+			CHECK(order.makespan == run_through(&g, order.recv),
+				"graph %d, %s: %lld, when it is run %lld", n, hd_order_names[mode],
 				(long long)order.makespan, (long long)run_through(&g, order.recv));
 		}
 		hd_arena_reset(&arena);
@@ -150,7 +157,8 @@ static void tac_is_what_its_rule_says(void **state)
 		uint32_t want[RECVS];
 		tac_of_words(&g, want);
 		for (uint32_t k = 0; k < g.nrecvs; k++)
-			CHECK(order.recv[k] == want[k], "graph %d, place %u: receive %u, not %u", n, k, order.recv[k], want[k]);
+			CHECK(order.recv[k] == want[k], "graph %d, place %u: receive %u, not %u", n, k,
+				order.recv[k], want[k]);
 		hd_arena_reset(&arena);
 	}
 }
@@ -217,13 +225,15 @@ static void search_makes_the_best_move_each_time(void **state)
 			if (now < before)
 				memcpy(order, best, sizeof order);
 		}
-		CHECK(!memcmp(order, found.recv, g.nrecvs * sizeof *order), "graph %d: another order, %lld, not %lld", n, (long long)found.makespan,
+		CHECK(!memcmp(order, found.recv, g.nrecvs * sizeof *order),
+			"graph %d: another order, %lld, not %lld", n, (long long)found.makespan,
 			(long long)now);
 		hd_arena_reset(&arena);
 	}
 }
 
-/* Published here: search is optimal in 397 of 400, at most 4.8 % off; it is never worse than what it starts from. */
+/* Published here: search is optimal in 397 of 400, at most 4.8 % off; it is never worse than what it
+ * starts from. */
 static void search_is_rarely_beaten(void **state)
 {
 	struct hd_dice d = { 11 };
@@ -235,8 +245,11 @@ static void search_is_rarely_beaten(void **state)
 		uint32_t order[RECVS] = { 0, 1, 2, 3, 4, 5, 6 };
 		if (g.nrecvs >= 3 && g.nrecvs <= 6) {
 			int64_t found = make(&g, HD_ORDER_SEARCH).makespan, best = best_of_all(&g, order, 0);
-			CHECK(found >= best && found <= make(&g, HD_ORDER_TAC).makespan && found <= make(&g, HD_ORDER_TIC_PLUS).makespan
-				&& found <= make(&g, HD_ORDER_TIC).makespan, "graph %u: %lld, the best is %lld", graphs, (long long)found, (long long)best);
+			CHECK(found >= best && found <= make(&g, HD_ORDER_TAC).makespan &&
+				found <= make(&g, HD_ORDER_TIC_PLUS).makespan
+				&& found <= make(&g, HD_ORDER_TIC).makespan,
+					"graph %u: %lld, the best is %lld", graphs, (long long)found,
+					(long long)best);
 			optimal += found == best;
 			graphs++;
 		}
@@ -259,29 +272,34 @@ static uint32_t recv_named(const struct hd_order_graph *g, const char *name)
 static void agrees(const struct hd_order_graph *g, const struct hd_json *stored, enum hd_order_mode mode)
 {
 	struct hd_order order = make(g, mode);
-	const struct hd_json *list = hd_json_find(stored, "order"), *priority = hd_json_find(stored, "priority");
+	const struct hd_json *list = hd_json_find(stored, "order"),
+		*priority = hd_json_find(stored, "priority");
 	double makespan = 0;
 
 	assert_int_equal(hd_json_count(list), g->nrecvs);
 	for (uint32_t k = 0; k < g->nrecvs; k++) {
 		const char *name = NULL;
 		assert_int_equal(hd_json_as_text(hd_json_item(list, k), &name, NULL), HD_OK);
-		CHECK(!strcmp(name, g->recv[order.recv[k]]), "%s, %s, place %u: %s, stored is %s", g->name, hd_order_names[mode], k,
+		CHECK(!strcmp(name, g->recv[order.recv[k]]), "%s, %s, place %u: %s, stored is %s", g->name,
+			hd_order_names[mode], k,
 			g->recv[order.recv[k]], name);
 	}
 	for (size_t i = 0; priority && i < hd_json_count(priority); i++) {
 		int64_t want = 0;
 		assert_int_equal(hd_json_as_i64(hd_json_item(priority, i), 0, 1000, &want, NULL), HD_OK);
-		CHECK(order.priority[recv_named(g, hd_json_key(priority, i))] == want, "%s, %s: %s", g->name, hd_order_names[mode], hd_json_key(priority, i));
+		CHECK(order.priority[recv_named(g, hd_json_key(priority, i))] == want, "%s, %s: %s", g->name,
+			hd_order_names[mode], hd_json_key(priority, i));
 	}
 	assert_int_equal(hd_json_get_f64(stored, "makespan", &makespan, NULL), HD_OK);
-	CHECK((double)order.makespan == makespan * HD_ORDER_TICKS, "%s, %s: %g, stored is %g", g->name, hd_order_names[mode],
+	CHECK((double)order.makespan == makespan * HD_ORDER_TICKS, "%s, %s: %g, stored is %g", g->name,
+		hd_order_names[mode],
 		(double)order.makespan / HD_ORDER_TICKS, makespan);
 }
 
 static void stored_cases_have_their_answers(void **state)
 {
-	static const struct { const char *key; enum hd_order_mode mode; } modes[] = { { "tic", HD_ORDER_TIC }, { "tic_plus", HD_ORDER_TIC_PLUS },
+	static const struct { const char *key; enum hd_order_mode mode; } modes[] = { { "tic", HD_ORDER_TIC },
+		{ "tic_plus", HD_ORDER_TIC_PLUS },
 		{ "tac", HD_ORDER_TAC } };
 	struct hd_order_graph *g = NULL;
 	struct hd_diag diag = { "" };
@@ -292,8 +310,10 @@ static void stored_cases_have_their_answers(void **state)
 	(void)state;
 	if (!text)
 		SKIP("data/timed is neither in HEDDLE_SHARED nor in tests");
-	CHECK(hd_order_read(&g, &n, text, strlen(text), "order_cases.json", &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_json_parse(&arena, "order_cases.json", text, strlen(text), &root, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_order_read(&g, &n, text, strlen(text), "order_cases.json", &arena, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_json_parse(&arena, "order_cases.json", text, strlen(text), &root, &diag) == HD_OK, "%s",
+		diag.text);
 	assert_int_equal(n, 7);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_json *stored = hd_json_item(hd_json_find(root, "cases"), i);
@@ -302,10 +322,14 @@ static void stored_cases_have_their_answers(void **state)
 		for (size_t k = 0; k < sizeof modes / sizeof modes[0]; k++)
 			if (hd_json_find(stored, modes[k].key))
 				agrees(&g[i], hd_json_find(stored, modes[k].key), modes[k].mode);
-		assert_int_equal(hd_json_get_f64(stored, "U", &upper, NULL) || hd_json_get_f64(stored, "L", &lower, NULL), 0);
-		CHECK((double)bounds.upper == upper * HD_ORDER_TICKS && (double)bounds.lower == lower * HD_ORDER_TICKS, "%s: bounds", g[i].name);
-		assert_int_equal(hd_json_get_f64(hd_json_find(stored, "optimal"), "makespan", &best, NULL), HD_OK);
-		CHECK((double)make(&g[i], HD_ORDER_SEARCH).makespan >= best * HD_ORDER_TICKS, "%s: better than the best", g[i].name);
+		assert_int_equal(hd_json_get_f64(stored, "U", &upper, NULL) ||
+			hd_json_get_f64(stored, "L", &lower, NULL), 0);
+		CHECK((double)bounds.upper == upper * HD_ORDER_TICKS &&
+			(double)bounds.lower == lower * HD_ORDER_TICKS, "%s: bounds", g[i].name);
+		assert_int_equal(hd_json_get_f64(hd_json_find(stored, "optimal"), "makespan", &best, NULL),
+			HD_OK);
+		CHECK((double)make(&g[i], HD_ORDER_SEARCH).makespan >= best * HD_ORDER_TICKS,
+			"%s: better than the best", g[i].name);
 	}
 }
 
@@ -334,20 +358,24 @@ static void what_is_no_graph_is_refused_with_the_place_or_both_names(void **stat
 		struct hd_order_graph *g = NULL;
 		struct hd_diag diag = { "" };
 		uint32_t n = 0;
-		CHECK(hd_order_read(&g, &n, cases[i].text, strlen(cases[i].text), "f", &arena, &diag) == HD_E_INPUT, "case %zu is read", i);
+		CHECK(hd_order_read(&g, &n, cases[i].text, strlen(cases[i].text), "f", &arena,
+			&diag) == HD_E_INPUT, "case %zu is read", i);
 		CHECK(strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
 	}
 }
 
 static void no_receives_have_an_empty_order_and_unknown_times_are_told(void **state)
 {
-	static const char text[] = "{\"recv\": {}, \"ops\": {\"a\": {\"inputs\": []}, \"b\": {\"time\": 2.5, \"inputs\": [\"a\"]}}}";
+	static const char text[] =
+		"{\"recv\": {}, \"ops\": {\"a\": {\"inputs\": []}, \"b\": {\"time\": 2.5, \"inputs\": "
+		"[\"a\"]}}}";
 	struct hd_order_graph *g = NULL;
 	struct hd_diag diag = { "" };
 	uint32_t n = 0;
 
 	(void)state;
-	CHECK(hd_order_read(&g, &n, text, strlen(text), "f", &arena, &diag) == HD_OK && n == 1, "%s", diag.text);
+	CHECK(hd_order_read(&g, &n, text, strlen(text), "f", &arena, &diag) == HD_OK && n == 1, "%s",
+		diag.text);
 	CHECK(!g->measured && hd_order_auto(g) == HD_ORDER_TIC_PLUS, "it knows a's time");
 	for (int mode = 0; mode < HD_NORDERS; mode++)
 		assert_int_equal(make(g, (enum hd_order_mode)mode).makespan, 3500000);
@@ -368,12 +396,15 @@ static void weights_of_a_profile_are_received_once(void **state)
 	p.node[0].tied = p.node[2].tied = "wte";
 	CHECK(hd_order_of_profile(&g, &p, 1e9, 5, &arena, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(g.nrecvs, 2);
-	CHECK(!strcmp(g.recv[0], "wte") && g.recv_time[0] == 1000005 && g.recv_time[1] == 2000005, "%s: %lld and %lld ps", g.recv[0],
+	CHECK(!strcmp(g.recv[0], "wte") && g.recv_time[0] == 1000005 && g.recv_time[1] == 2000005,
+		"%s: %lld and %lld ps", g.recv[0],
 		(long long)g.recv_time[0], (long long)g.recv_time[1]);
-	CHECK(g.input[g.op[2].first] == 0 && g.input[g.op[1].first] == 1, "the last needs %u", g.input[g.op[2].first]);
+	CHECK(g.input[g.op[2].first] == 0 && g.input[g.op[1].first] == 1, "the last needs %u",
+		g.input[g.op[2].first]);
 	struct hd_order order = make(&g, HD_ORDER_TAC);
 	CHECK(order.recv[0] == 0, "the first layer's weights come second");
-	assert_int_equal(order.makespan, 3000010 + 20000 + 30000);      /* both have come, then the last two ops */
+	/* both have come, then the last two ops */
+	assert_int_equal(order.makespan, 3000010 + 20000 + 30000);
 }
 
 int main(void)
@@ -384,9 +415,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(search_makes_the_best_move_each_time, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(search_is_rarely_beaten, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(stored_cases_have_their_answers, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(what_is_no_graph_is_refused_with_the_place_or_both_names, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(no_receives_have_an_empty_order_and_unknown_times_are_told, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(weights_of_a_profile_are_received_once, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_is_no_graph_is_refused_with_the_place_or_both_names,
+		make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(no_receives_have_an_empty_order_and_unknown_times_are_told,
+		make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(weights_of_a_profile_are_received_once, make_arena,
+		drop_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,8 @@ struct reader {
 	struct hd_diag *diag;
 };
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a graph of receives"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory for a graph of receives"); }
 
 static enum hd_err bad(const struct hd_json *at, const char *what, struct hd_diag *diag)
 {
@@ -32,7 +33,8 @@ enum hd_err hd_order_time(const struct hd_json *at, int64_t *out, struct hd_diag
 	return err;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct name *)a)->name, ((const struct name *)b)->name); }
+static int by_name(const void *a, const void *b) { return strcmp(((const struct name *)a)->name,
+	((const struct name *)b)->name); }
 
 static enum hd_err list_names(struct reader *x, const struct hd_json *ops)
 {
@@ -46,7 +48,8 @@ static enum hd_err list_names(struct reader *x, const struct hd_json *ops)
 	for (uint32_t i = 1; i < x->nnames; i++)
 		if (!strcmp(x->name[i].name, x->name[i - 1].name)) {
 			char path[256];
-			return hd_fail(x->diag, HD_E_INPUT, "%s: %.80s is a receive, too", hd_json_path(ops, path, sizeof path), x->name[i].name);
+			return hd_fail(x->diag, HD_E_INPUT, "%s: %.80s is a receive, too",
+				hd_json_path(ops, path, sizeof path), x->name[i].name);
 		}
 	return HD_OK;
 }
@@ -64,7 +67,8 @@ static enum hd_err take_inputs(struct reader *x, const struct hd_json *list, str
 		const struct name *found = bsearch(&want, x->name, x->nnames, sizeof want, by_name);
 		if (!found) {
 			char path[256];
-			return hd_fail(x->diag, HD_E_INPUT, "%s: op %.80s needs %.80s, which is neither a receive nor an op",
+			return hd_fail(x->diag, HD_E_INPUT,
+				"%s: op %.80s needs %.80s, which is neither a receive nor an op",
 				hd_json_path(hd_json_item(list, i), path, sizeof path), op->name, want.name);
 		}
 		g->input[g->ninputs++] = found->id;
@@ -79,7 +83,8 @@ static enum hd_err take_ops(struct reader *x, const struct hd_json *ops)
 	enum hd_err err = list_names(x, ops);
 
 	for (uint32_t i = 0; i < g->nops && !err; i++) {
-		const struct hd_json *from = hd_json_item(ops, i), *time = hd_json_find(from, "time"), *list = NULL;
+		const struct hd_json *from = hd_json_item(ops, i), *time = hd_json_find(from, "time"),
+			*list = NULL;
 		bool known = time && hd_json_kind(time) != HD_JSON_NULL;
 		g->op[i].time = (int64_t)HD_ORDER_TICKS;
 		g->measured &= known;
@@ -104,7 +109,8 @@ static uint64_t count_inputs(const struct hd_json *ops)
 	return n;
 }
 
-enum hd_err hd_order_graph_read(struct hd_order_graph *g, const struct hd_json *from, bool bare, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_order_graph_read(struct hd_order_graph *g, const struct hd_json *from, bool bare,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_json *recv = NULL, *ops = NULL, *name = hd_json_find(from, "name");
 	struct reader x = { .graph = g, .diag = diag };
@@ -137,7 +143,8 @@ enum hd_err hd_order_graph_read(struct hd_order_graph *g, const struct hd_json *
 	return err ? err : hd_order_settle(g, arena, diag);
 }
 
-enum hd_err hd_order_cases(struct hd_order_cases *out, const char *text, size_t len, const char *file, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_order_cases(struct hd_order_cases *out, const char *text, size_t len, const char *file,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_order_cases c = { .n = 1 };
 	enum hd_err err = hd_json_parse(arena, file, text, len, &c.root, diag);
@@ -156,7 +163,8 @@ enum hd_err hd_order_cases(struct hd_order_cases *out, const char *text, size_t 
 	return err;
 }
 
-enum hd_err hd_order_read(struct hd_order_graph **out, uint32_t *n, const char *text, size_t len, const char *file, struct hd_arena *arena,
+enum hd_err hd_order_read(struct hd_order_graph **out, uint32_t *n, const char *text, size_t len,
+	const char *file, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_order_cases cases;

@@ -45,7 +45,8 @@ static void put_shifted(uint64_t *to, const uint64_t *from, uint32_t by, uint32_
 typedef bool (*keeps_fn)(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t m, double limit);
 
 /* The least m of lo..hi that keeps the limit, of a term that falls with m; hi + 1: none. */
-static uint32_t least_of(keeps_fn keeps, const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t lo, uint32_t hi, double limit)
+static uint32_t least_of(keeps_fn keeps, const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t lo,
+	uint32_t hi, double limit)
 {
 	uint32_t end = hi + 1;
 
@@ -60,7 +61,8 @@ static uint32_t least_of(keeps_fn keeps, const struct hd_terms *t, uint32_t k, u
 }
 
 /* The last m of lo..hi before the first that breaks the limit, of a term that rises; lo - 1: none. */
-static uint32_t most_of(keeps_fn keeps, const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t lo, uint32_t hi, double limit)
+static uint32_t most_of(keeps_fn keeps, const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t lo,
+	uint32_t hi, double limit)
 {
 	uint32_t end = hi + 1;
 
@@ -74,8 +76,10 @@ static uint32_t most_of(keeps_fn keeps, const struct hd_terms *t, uint32_t k, ui
 	return lo - 1;
 }
 
-static bool one_keeps(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x, double limit) { return hd_terms_one(t, i, j, x) <= limit; }
-static bool last_keeps(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t m, double limit) { return hd_terms_last(t, k, j, m) <= limit; }
+static bool one_keeps(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x,
+	double limit) { return hd_terms_one(t, i, j, x) <= limit; }
+static bool last_keeps(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t m,
+	double limit) { return hd_terms_last(t, k, j, m) <= limit; }
 
 /* The two parts of `printed`, of the range i..j: max(a,b)/m <= limit if a/m and b/m are. */
 static bool time_keeps(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t m, double limit)
@@ -85,16 +89,19 @@ static bool time_keeps(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_
 
 static bool reduce_keeps(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t m, double limit)
 {
-	return hd_terms_reduce(t, (double)hd_terms_range(t->cuts->param, i, j), (double)m) / (double)m <= limit;
+	return hd_terms_reduce(t, (double)hd_terms_range(t->cuts->param, i, j),
+		(double)m) / (double)m <= limit;
 }
 
-static struct hd_span printed_span(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t most, double limit)
+static struct hd_span printed_span(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t most,
+	double limit)
 {
 	if (!reduce_keeps(t, i, j, 2, limit))
 		return (struct hd_span){ 2, 1, false };
 	uint32_t lo = least_of(time_keeps, t, i, j, 2, most, limit);
 
-	return (struct hd_span){ lo, lo > most || reduce_keeps(t, i, j, most, limit) ? most : most_of(reduce_keeps, t, i, j, 2, most, limit), false };
+	return (struct hd_span){ lo, lo > most || reduce_keeps(t, i, j, most, limit) ? most :
+		most_of(reduce_keeps, t, i, j, 2, most, limit), false };
 }
 
 struct hd_span hd_bound_span(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t most, double limit)
@@ -104,7 +111,8 @@ struct hd_span hd_bound_span(const struct hd_terms *t, uint32_t k, uint32_t j, u
 	if (t->how->straight || most < 2)
 		return span;
 	if (t->variant != HD_PART_PRINTED) {
-		span.lo = last_keeps(t, k, j, most, limit) ? least_of(last_keeps, t, k, j, 2, most, limit) : most + 1;
+		span.lo = last_keeps(t, k, j, most, limit) ? least_of(last_keeps, t, k, j, 2, most, limit) :
+			most + 1;
 		span.hi = most;
 	} else if (2 * (double)t->cuts->out[k] / t->b <= limit) {
 		bool alone = span.alone;
@@ -125,13 +133,15 @@ static uint32_t put_one(const struct hd_bound *b, uint32_t j, uint64_t *set, dou
 	if (t->how->straight || most < 2)
 		return most + 1;
 	struct hd_span span = t->variant == HD_PART_PRINTED ? printed_span(t, 0, j, most, limit)
-							    : (struct hd_span){ least_of(one_keeps, t, 0, j, 2, most, limit), most, false };
+							    : (struct hd_span){ least_of(one_keeps, t, 0, j,
+							    	2, most, limit), most, false };
 	put_all(set, span.lo, span.hi);
 	return span.hi == most ? span.lo : most + 1;
 }
 
 /* {y + m: y in from, m in lo..hi}, by doubling. */
-static void put_spread(uint64_t *to, const uint64_t *from, struct hd_span span, uint32_t words, uint64_t *work)
+static void put_spread(uint64_t *to, const uint64_t *from, struct hd_span span, uint32_t words,
+	uint64_t *work)
 {
 	uint32_t len = 1, want = span.hi - span.lo + 1;
 
@@ -149,10 +159,12 @@ static void put_spread(uint64_t *to, const uint64_t *from, struct hd_span span, 
 /* Seconds of one component for k+1..j, near enough for a quick refusal. */
 static double about(const struct hd_terms *t, uint32_t k, uint32_t j)
 {
-	return t->time ? hd_terms_time(t, k + 1, j) : (double)(t->cuts->time_ns[j] - t->cuts->time_ns[k]) * (1 / HD_NS_PER_S);
+	return t->time ? hd_terms_time(t, k + 1, j) : (double)(t->cuts->time_ns[j] - t->cuts->time_ns[k]) *
+		(1 / HD_NS_PER_S);
 }
 
-/* Multiplied out: code (T + c(m-1)/m)/m, paper c(m-1)/m^2, printed c(m-1)/m at its least, m = 2; c = 4w/b or 2w/b. */
+/* Multiplied out: code (T + c(m-1)/m)/m, paper c(m-1)/m^2, printed c(m-1)/m at its least, m = 2; c = 4w/b
+ * or 2w/b. */
 bool hd_bound_hopeless(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t most, double limit)
 {
 	double m = t->how->straight ? 1 : (double)most, room = limit * m * SLACK, time = about(t, k, j), w;
@@ -167,7 +179,8 @@ bool hd_bound_hopeless(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_
 	return t->variant == HD_PART_PAPER ? 2 * w * (m - 1) > room * m * t->b : w > limit * SLACK * t->b;
 }
 
-/* What a stage k+1..j adds to F[j]. Counts from *solid up are in F[j] whatever comes, so only what is below matters. */
+/* What a stage k+1..j adds to F[j]. Counts from *solid up are in F[j] whatever comes, so only what is
+ * below matters. */
 struct sum {
 	struct hd_bound *b;
 	double limit;
@@ -179,7 +192,8 @@ static void add_alone(struct sum *s, uint32_t k)
 {
 	uint32_t words = s->solid / WORD + 1;
 
-	put_shifted(s->set, s->b->set + (size_t)k * s->b->words, 1, words < s->b->words ? words : s->b->words);
+	put_shifted(s->set, s->b->set + (size_t)k * s->b->words, 1,
+		words < s->b->words ? words : s->b->words);
 }
 
 static void add_stage(struct sum *s, uint32_t k)

@@ -25,7 +25,8 @@ struct hd_bound {
 	uint32_t *least;                  /* [n] the least member; UINT32_MAX: empty */
 };
 
-HD_MUST_USE enum hd_err hd_bound_init(struct hd_bound *bound, const struct hd_terms *t, struct hd_arena *arena);
+HD_MUST_USE enum hd_err hd_bound_init(struct hd_bound *bound, const struct hd_terms *t,
+	struct hd_arena *arena);
 /* Fills the sets for this bound; whether all cuts can be on exactly M machines. */
 bool hd_bound_holds(struct hd_bound *bound, double limit);
 /* The best time; INFINITY: there is no split. The sets stand for it. */
@@ -33,7 +34,8 @@ double hd_bound_best(struct hd_bound *bound);
 
 /* Surely no m' from 1 to `most` keeps the limit. Quick, and may miss some. */
 bool hd_bound_hopeless(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t most, double limit);
-/* Those m' from 2 to `most` with which the stage keeps the limit, and whether 1 does. `most` < 2: alone only. */
+/* Those m' from 2 to `most` with which the stage keeps the limit, and whether 1 does. `most` < 2: alone
+ * only. */
 struct hd_span hd_bound_span(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t most, double limit);
 
 #endif

@@ -54,7 +54,8 @@ static void fill(const struct chooser *c, uint32_t j, uint32_t *m)
 }
 
 /* The earliest cut, then the fewest machines, that give the best merit of (j, x). */
-static bool step_back(const struct chooser *c, uint32_t *j, uint32_t *x, uint32_t *m, struct hd_part_stage *stage)
+static bool step_back(const struct chooser *c, uint32_t *j, uint32_t *x, uint32_t *m,
+	struct hd_part_stage *stage)
 {
 	struct hd_merit want = c->best[(size_t)*j * c->t->machines + *x - 1];
 
@@ -71,9 +72,11 @@ static bool step_back(const struct chooser *c, uint32_t *j, uint32_t *x, uint32_
 	return false;
 }
 
-enum hd_err hd_part_choose(struct hd_part_split *split, const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x, double bound, struct hd_arena *arena)
+enum hd_err hd_part_choose(struct hd_part_split *split, const struct hd_terms *t, uint32_t i, uint32_t j,
+	uint32_t x, double bound, struct hd_arena *arena)
 {
-	struct chooser c = { t, i, x, bound, hd_arena_take(arena, (size_t)(j + 1) * t->machines, sizeof *c.best) };
+	struct chooser c = { t, i, x, bound, hd_arena_take(arena, (size_t)(j + 1) * t->machines,
+		sizeof *c.best) };
 	uint32_t *m = hd_arena_take(arena, (size_t)t->machines + 1, sizeof *m);
 
 	if (!c.best || !m)

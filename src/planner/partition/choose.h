@@ -13,12 +13,15 @@ static inline bool hd_merit_less(struct hd_merit a, struct hd_merit b)
 {
 	return a.stages != b.stages ? a.stages < b.stages : a.out < b.out;
 }
-static inline bool hd_merit_same(struct hd_merit a, struct hd_merit b) { return a.stages == b.stages && a.out == b.out; }
+static inline bool hd_merit_same(struct hd_merit a, struct hd_merit b) { return a.stages == b.stages &&
+	a.out == b.out; }
 
 /* Writes the stages' cuts and replicas; HD_E_BUG: no split keeps the bound. */
-HD_MUST_USE enum hd_err hd_part_choose(struct hd_part_split *split, const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x, double bound,
+HD_MUST_USE enum hd_err hd_part_choose(struct hd_part_split *split, const struct hd_terms *t, uint32_t i,
+	uint32_t j, uint32_t x, double bound,
 	struct hd_arena *arena);
 /* The same answer for row 0 and the last cut of a large problem; no memory limit. */
-HD_MUST_USE enum hd_err hd_part_choose_wide(struct hd_part_split *split, const struct hd_terms *t, uint32_t x, double bound, struct hd_arena *arena);
+HD_MUST_USE enum hd_err hd_part_choose_wide(struct hd_part_split *split, const struct hd_terms *t, uint32_t x,
+	double bound, struct hd_arena *arena);
 
 #endif

@@ -1,8 +1,8 @@
 /* choose.h's choice where a table over all machine counts would be too large.
  *
  * Of cut j only the counts from least[j], the fewest that reach it, to M - tail[j], what the cuts after it
- * need at least, can be part of an answer. The m' of a stage are 1 and an interval (bound.h), so that a stage on
- * many machines looks at one prefix minimum and not at each count. */
+ * need at least, can be part of an answer. The m' of a stage are 1 and an interval (bound.h), so that a stage
+ * on many machines looks at one prefix minimum and not at each count. */
 #include "planner/partition/choose.h"
 
 #include "planner/partition/bound.h"
@@ -10,7 +10,8 @@
 enum { WORD = 64 };
 static const struct hd_merit none = { UINT32_MAX, 0 };
 
-struct window { uint32_t low, high; struct hd_merit *best, *upto; };      /* [high - low + 1]; upto: best of all counts up to it */
+/* [high - low + 1]; upto: best of all counts up to it */
+struct window { uint32_t low, high; struct hd_merit *best, *upto; };
 
 struct wide {
 	const struct hd_terms *t;
@@ -36,7 +37,8 @@ static void tails(const struct wide *s, uint32_t *tail)
 		tail[j] = j == c->n - 1 ? 0 : s->machines + 1;
 	for (uint32_t j = c->n; j-- > 0;)
 		EACH_PRED_DOWN(c, j, k) {
-			if (tail[j] + 1 >= tail[k] || hd_bound_hopeless(s->t, k, j, tail[k] - tail[j] - 1, s->limit))
+			if (tail[j] + 1 >= tail[k] || hd_bound_hopeless(s->t, k, j, tail[k] - tail[j] - 1,
+				s->limit))
 				continue;
 			struct hd_span span = hd_bound_span(s->t, k, j, tail[k] - tail[j] - 1, s->limit);
 			if (span.alone)
@@ -80,7 +82,8 @@ static void offer(struct hd_merit *mine, struct hd_merit before, int64_t out)
 }
 
 /* Stages that end at j and begin after k, of m' machines in [lo, hi]. */
-static void offer_span(const struct window *from, struct window *to, uint32_t lo, uint32_t hi, bool all, int64_t out)
+static void offer_span(const struct window *from, struct window *to, uint32_t lo, uint32_t hi, bool all,
+	int64_t out)
 {
 	uint32_t x = from->low + lo > to->low ? from->low + lo : to->low;
 
@@ -103,10 +106,12 @@ static void fill(const struct wide *s, uint32_t j)
 	struct hd_merit least = none;
 
 	for (uint32_t x = mine->low; x <= mine->high; x++)
-		mine->best[x - mine->low] = hd_terms_one(s->t, 0, j, x) <= s->limit ? (struct hd_merit){ 1, 0 } : none;
+		mine->best[x - mine->low] = hd_terms_one(s->t, 0, j, x) <= s->limit ? (struct hd_merit){ 1,
+			0 } : none;
 	EACH_PRED_DOWN(c, j, k) {
 		const struct window *from = &s->at[k];
-		if (!open_at(from) || from->low >= mine->high || hd_bound_hopeless(s->t, k, j, mine->high - from->low, s->limit))
+		if (!open_at(from) || from->low >= mine->high ||
+			hd_bound_hopeless(s->t, k, j, mine->high - from->low, s->limit))
 			continue;
 		uint32_t most = mine->high - from->low;
 		struct hd_span span = hd_bound_span(s->t, k, j, most, s->limit);
@@ -127,7 +132,8 @@ static bool gives(const struct window *from, uint32_t x, uint32_t m, int64_t out
 	if (x < m + from->low || x - m > from->high)
 		return false;
 	struct hd_merit before = from->best[x - m - from->low];
-	return before.stages != UINT32_MAX && hd_merit_same((struct hd_merit){ before.stages + 1, before.out + out }, want);
+	return before.stages != UINT32_MAX && hd_merit_same((struct hd_merit){ before.stages + 1,
+		before.out + out }, want);
 }
 
 /* The earliest cut, then the fewest machines, that give the best merit of (j, x). */
@@ -138,7 +144,8 @@ static bool step_back(const struct wide *s, uint32_t *j, uint32_t *x, struct hd_
 
 	for (uint32_t k = 0; k < *j; k++) {
 		const struct window *from = &s->at[k];
-		if (!hd_cuts_precede(c, k, *j) || !open_at(from) || from->low >= *x || hd_bound_hopeless(s->t, k, *j, *x - from->low, s->limit))
+		if (!hd_cuts_precede(c, k, *j) || !open_at(from) || from->low >= *x ||
+			hd_bound_hopeless(s->t, k, *j, *x - from->low, s->limit))
 			continue;
 		struct hd_span span = hd_bound_span(s->t, k, *j, *x - from->low, s->limit);
 		uint32_t m = span.alone && gives(from, *x, 1, c->out[k], want) ? 1 : span.lo;
@@ -154,7 +161,8 @@ static bool step_back(const struct wide *s, uint32_t *j, uint32_t *x, struct hd_
 	return false;
 }
 
-enum hd_err hd_part_choose_wide(struct hd_part_split *split, const struct hd_terms *t, uint32_t x, double bound, struct hd_arena *arena)
+enum hd_err hd_part_choose_wide(struct hd_part_split *split, const struct hd_terms *t, uint32_t x,
+	double bound, struct hd_arena *arena)
 {
 	uint32_t j = t->cuts->n - 1;
 	struct wide s = { t, hd_arena_take(arena, t->cuts->n, sizeof *s.at), x, bound };

@@ -28,7 +28,8 @@ static double leading(const struct hd_part_how *how, uint32_t level, struct rang
 }
 
 /* The stage behind another: `in` bytes come, `out` bytes go (-1: it is the end of the model). */
-static double following(const struct hd_part_how *how, uint32_t level, struct range r, double m, double in, double out)
+static double following(const struct hd_part_how *how, uint32_t level, struct range r, double m, double in,
+	double out)
 {
 	double b = how->level[level].bytes_per_s, time;
 
@@ -44,26 +45,31 @@ static double following(const struct hd_part_how *how, uint32_t level, struct ra
 	return time;
 }
 
-static bool breaks_memory(const struct hd_part_how *how, uint32_t level, const struct hd_cuts *cuts, const struct hd_part_stage *s, uint32_t used)
+static bool breaks_memory(const struct hd_part_how *how, uint32_t level, const struct hd_cuts *cuts,
+	const struct hd_part_stage *s, uint32_t used)
 {
 	double copies = ceil((double)(how->level[level].machines - used) / (double)s->replicas);
 
 	if (how->variant != HD_PART_CODE)
 		copies = max2(copies, 1);
 	return how->memory_bytes > 0 &&
-		copies * (difference(cuts->act, s->first, s->last) + difference(cuts->param, s->first, s->last)) > how->memory_bytes;
+		copies * (difference(cuts->act, s->first, s->last) + difference(cuts->param, s->first,
+		s->last)) > how->memory_bytes;
 }
 
-double hd_part_cost(const struct hd_part_split *split, const struct hd_cuts *cuts, const struct hd_part_how *how, uint32_t level, uint32_t first, uint32_t last)
+double hd_part_cost(const struct hd_part_split *split, const struct hd_cuts *cuts,
+	const struct hd_part_how *how, uint32_t level, uint32_t first, uint32_t last)
 {
 	uint32_t used = 0, next = first;
 	double time = -INFINITY;
 
 	for (uint32_t i = 0; i < split->nstages; i++) {
 		const struct hd_part_stage *s = &split->stage[i];
-		struct range r = { difference(cuts->time_ns, s->first, s->last) / 1e9, difference(cuts->param, s->first, s->last) };
+		struct range r = { difference(cuts->time_ns, s->first, s->last) / 1e9,
+			difference(cuts->param, s->first, s->last) };
 		used += s->replicas;
-		if (s->first != next || s->last < s->first || s->last > last || !s->replicas || used > how->level[level].machines
+		if (s->first != next || s->last < s->first || s->last > last || !s->replicas ||
+			used > how->level[level].machines
 			|| (level > 0) != (s->split != NULL))
 			return -INFINITY;
 		if (i > 0 && !hd_cuts_precede(cuts, s->first - 1, s->last))
@@ -75,7 +81,8 @@ double hd_part_cost(const struct hd_part_split *split, const struct hd_cuts *cut
 		if (breaks_memory(how, level, cuts, s, used))
 			return INFINITY;
 		time = max2(time, i == 0 ? leading(how, level, r, (double)s->replicas)
-					 : following(how, level, r, (double)s->replicas, (double)cuts->out[s->first - 1],
+					 : following(how, level, r, (double)s->replicas,
+					 	(double)cuts->out[s->first - 1],
 						   s->last == cuts->n - 1 ? -1 : (double)cuts->out[s->last]));
 		next = s->last + 1;
 	}

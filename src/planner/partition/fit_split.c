@@ -16,19 +16,23 @@ struct fit {
 	struct hd_diag *diag;
 };
 
-static enum hd_err no_memory(struct fit *f) { return hd_fail(f->diag, HD_E_NOMEM, "no memory to look for a split"); }
+static enum hd_err no_memory(struct fit *f) { return hd_fail(f->diag, HD_E_NOMEM,
+	"no memory to look for a split"); }
 
 static enum hd_err simulate(struct fit *f, const struct hd_stage_costs *costs, struct hd_sim_plan *sim)
 {
-	const struct hd_sim_setting set = { .costs = costs, .transport = f->rules->transport, .credits = f->rules->credits };
+	const struct hd_sim_setting set = { .costs = costs, .transport = f->rules->transport,
+		.credits = f->rules->credits };
 
 	return hd_sim_plan(sim, f->s, &set, f->arena, f->diag);
 }
 
-static uint32_t rank_of(const struct fit *f, uint32_t stage) { return f->s->place[stage] < f->s->nranks ? f->s->place[stage] : 0; }
+static uint32_t rank_of(const struct fit *f, uint32_t stage) { return f->s->place[stage] < f->s->nranks ?
+	f->s->place[stage] : 0; }
 
 /* One byte of one kind on one stage of each rank at a time: `chunk` says which of its stages. */
-static enum hd_err count_kind(struct fit *f, struct hd_stage_cost *cost, int kind, uint32_t chunk, const uint32_t *order)
+static enum hd_err count_kind(struct fit *f, struct hd_stage_cost *cost, int kind, uint32_t chunk,
+	const uint32_t *order)
 {
 	struct hd_stage_costs costs = { .nstages = f->s->nstages, .stage = cost, .ovl = 1, .comm_tax = 1 };
 	struct hd_sim_plan sim;
@@ -58,7 +62,8 @@ static enum hd_err count_kinds(struct fit *f)
 {
 	uint32_t n = f->s->nstages, most = 0;
 	struct hd_stage_cost *cost = hd_arena_take(f->arena, (size_t)n + 1, sizeof *cost);
-	uint32_t *order = hd_arena_take(f->arena, (size_t)n + 1, sizeof *order), *on = hd_arena_take(f->arena, (size_t)f->s->nranks + 1, sizeof *on);
+	uint32_t *order = hd_arena_take(f->arena, (size_t)n + 1, sizeof *order),
+		*on = hd_arena_take(f->arena, (size_t)f->s->nranks + 1, sizeof *on);
 	enum hd_err err = HD_OK;
 
 	f->held = hd_arena_take(f->arena, (size_t)n + 1, sizeof *f->held);
@@ -95,7 +100,8 @@ static bool fill(const struct fit *f, int64_t memory, uint32_t *first)
 		uint32_t best = at, most = f->ncuts - (n - 1 - s);
 		first[s] = at;
 		for (uint32_t last = s + 1 == n ? f->ncuts : at + 1; last <= most; last++)
-			if (hd_cut_sums_is_stage(f->sums, at, last) && need(f, s, at, last) <= memory / f->share[s])
+			if (hd_cut_sums_is_stage(f->sums, at, last) &&
+				need(f, s, at, last) <= memory / f->share[s])
 				best = last;
 		if (best == at)
 			return false;
@@ -163,10 +169,12 @@ static enum hd_err aim(struct fit *f, int64_t memory, struct hd_fit *best)
 	return err;
 }
 
-enum hd_err hd_fit_split(struct hd_fit *fit, const struct hd_schedule *s, const struct hd_cut_sums *sums, const struct hd_schedule_rules *rules,
+enum hd_err hd_fit_split(struct hd_fit *fit, const struct hd_schedule *s, const struct hd_cut_sums *sums,
+	const struct hd_schedule_rules *rules,
 	int64_t memory, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct fit f = { .s = s, .sums = sums, .rules = rules, .ncuts = sums->cuts->n, .arena = arena, .diag = diag };
+	struct fit f = { .s = s, .sums = sums, .rules = rules, .ncuts = sums->cuts->n, .arena = arena,
+		.diag = diag };
 	struct hd_fit best = { hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *best.first), INT64_MAX };
 
 	memory = memory > 0 ? memory : 1;
@@ -177,7 +185,8 @@ enum hd_err hd_fit_split(struct hd_fit *fit, const struct hd_schedule *s, const 
 	enum hd_err err = count_kinds(&f);
 	err = err ? err : aim(&f, memory, &best);
 	if (!err && best.memory == INT64_MAX)
-		err = hd_fail(diag, HD_E_NOTFOUND, "no split into %u stages was found, whatever the memory", s->nstages);
+		err = hd_fail(diag, HD_E_NOTFOUND, "no split into %u stages was found, whatever the memory",
+			s->nstages);
 	if (!err)
 		*fit = (struct hd_fit){ best.first, best.memory > memory ? best.memory : memory };
 	return err;

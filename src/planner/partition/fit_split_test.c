@@ -22,7 +22,8 @@ static int make_model(void **state)
 
 	make_arena(state);
 	for (int i = 0; i < NODES; i++)
-		len += (size_t)snprintf(text + len, sizeof text - len, "n%d -- Linear -- forward_compute_time=1.000, backward_compute_time=2.000, "
+		len += (size_t)snprintf(text + len, sizeof text - len,
+			"n%d -- Linear -- forward_compute_time=1.000, backward_compute_time=2.000, "
 			"activation_size=%d, parameter_size=%d\n", i, 4000 - 400 * i, 1000 * (i + 1));
 	for (int i = 0; i + 1 < NODES; i++)
 		len += (size_t)snprintf(text + len, sizeof text - len, "\tn%d -- n%d\n", i, i + 1);
@@ -42,16 +43,19 @@ static int64_t peak_of(const struct hd_schedule *s, const uint32_t *first)
 	int64_t most = 0;
 
 	assert_int_equal(hd_stage_costs_make(&costs, &sums, first, s->nstages, &arena, NULL), HD_OK);
-	assert_int_equal(hd_sim_plan(&sim, s, &(struct hd_sim_setting){ .costs = &costs }, &arena, NULL), HD_OK);
+	assert_int_equal(hd_sim_plan(&sim, s, &(struct hd_sim_setting){ .costs = &costs }, &arena, NULL),
+		HD_OK);
 	for (uint32_t r = 0; r < s->nranks; r++)
 		most = sim.rank[r].peak > most ? sim.rank[r].peak : most;
 	return most;
 }
 
-/* Whatever is asked for: the split stays below what it says, and that is what was asked for where that is enough. */
+/* Whatever is asked for: the split stays below what it says, and that is what was asked for where that is
+ * enough. */
 static void a_split_keeps_to_the_memory_that_it_names(void **state)
 {
-	static const char *const names[] = { "gpipe", "1f1b", "zb-h1", "zb-v", "interleaved", "2bw", "stash" };
+	static const char *const names[] = { "gpipe", "1f1b", "zb-h1", "zb-v", "interleaved", "2bw",
+		"stash" };
 
 	(void)state;
 	for (int n = 0; n < 7; n++)
@@ -60,8 +64,10 @@ static void a_split_keeps_to_the_memory_that_it_names(void **state)
 				struct hd_schedule s = hd_named_schedule(names[n], p, 2 * p, 0);
 				struct hd_fit fit;
 				struct hd_diag diag = { "" };
-				CHECK(hd_fit_split(&fit, &s, &sums, &eager, memory, &arena, &diag) == HD_OK, "%s p %u: %s", names[n], p, diag.text);
-				CHECK(fit.memory >= memory && peak_of(&s, fit.first) <= fit.memory, "%s p %u: %lld", names[n], p, (long long)fit.memory);
+				CHECK(hd_fit_split(&fit, &s, &sums, &eager, memory, &arena, &diag) == HD_OK,
+					"%s p %u: %s", names[n], p, diag.text);
+				CHECK(fit.memory >= memory && peak_of(&s, fit.first) <= fit.memory,
+					"%s p %u: %lld", names[n], p, (long long)fit.memory);
 			}
 }
 
@@ -80,7 +86,8 @@ static void two_stages_are_split_nearly_as_well_as_can_be(void **state)
 			best = peak < best ? peak : best;
 		}
 		assert_int_equal(hd_fit_split(&fit, &s, &sums, &eager, 1, &arena, NULL), HD_OK);
-		CHECK(fit.memory >= best && fit.memory <= best + best / 4, "%s: %lld, the best is %lld", names[n], (long long)fit.memory, (long long)best);
+		CHECK(fit.memory >= best && fit.memory <= best + best / 4, "%s: %lld, the best is %lld",
+			names[n], (long long)fit.memory, (long long)best);
 	}
 }
 

@@ -7,7 +7,8 @@
 #include "planner/partition/cost.h"
 #include "planner/partition/recur.h"
 
-/* The recurrence takes n^2 M^2 / 4 steps; with that many machines the bound, at some sixty times n^2 / 2, is quicker. */
+/* The recurrence takes n^2 M^2 / 4 steps; with that many machines the bound, at some sixty times n^2 / 2,
+ * is quicker. */
 enum { BOUND_MACHINES = 48 };
 
 static const struct { const char *name, *about; } variants[HD_NPART_VARIANTS] = {
@@ -31,16 +32,22 @@ static enum hd_err check_levels(const struct hd_part_how *how, struct hd_diag *d
 	uint64_t all = 1;
 
 	if (how->nlevels < 1 || how->nlevels > HD_PART_LEVELS)
-		return hd_fail(diag, HD_E_INVAL, "machines form from 1 to %d levels, not %u", HD_PART_LEVELS, how->nlevels);
+		return hd_fail(diag, HD_E_INVAL, "machines form from 1 to %d levels, not %u", HD_PART_LEVELS,
+			how->nlevels);
 	for (uint32_t l = 0; l < how->nlevels; l++) {
 		if (how->level[l].machines < 1 || how->level[l].machines > HD_PART_MACHINES)
-			return hd_fail(diag, HD_E_INVAL, "level %u has %u machines; 1 to %d can be planned for", l + 1, how->level[l].machines,
+			return hd_fail(diag, HD_E_INVAL,
+				"level %u has %u machines; 1 to %d can be planned for", l + 1,
+				how->level[l].machines,
 				HD_PART_MACHINES);
 		if (!(how->level[l].bytes_per_s > 0) || !isfinite(how->level[l].bytes_per_s))
-			return hd_fail(diag, HD_E_INVAL, "the bandwidth of level %u is %g bytes/s; it must be above 0", l + 1, how->level[l].bytes_per_s);
+			return hd_fail(diag, HD_E_INVAL,
+				"the bandwidth of level %u is %g bytes/s; it must be above 0", l + 1,
+				how->level[l].bytes_per_s);
 		all *= how->level[l].machines;
 	}
-	return all <= UINT32_MAX ? HD_OK : hd_fail(diag, HD_E_INVAL, "%llu machines are more than can be counted", (unsigned long long)all);
+	return all <= UINT32_MAX ? HD_OK : hd_fail(diag, HD_E_INVAL,
+		"%llu machines are more than can be counted", (unsigned long long)all);
 }
 
 static enum hd_err check(const struct hd_cuts *cuts, const struct hd_part_how *how, struct hd_diag *diag)
@@ -53,18 +60,25 @@ static enum hd_err check(const struct hd_cuts *cuts, const struct hd_part_how *h
 	if (!(how->activations >= 0) || !(how->memory_bytes >= 0))
 		return hd_fail(diag, HD_E_INVAL, "a compression ratio and a memory limit are not negative");
 	if (how->activations > 0 && how->variant != HD_PART_CODE)
-		return hd_fail(diag, HD_E_INVAL, "the variant %s always counts activations, as they are: a compression ratio is for %s",
+		return hd_fail(diag, HD_E_INVAL,
+			"the variant %s always counts activations, as they are: a compression ratio is for "
+			"%s",
 			variants[how->variant].name,
 			variants[HD_PART_CODE].name);
 	if (how->fewer && (how->memory_bytes > 0 || how->straight))
-		return hd_fail(diag, HD_E_INVAL, "leaving machines idle goes neither with a memory limit, whose copies are counted by machines, nor with "
+		return hd_fail(diag, HD_E_INVAL,
+			"leaving machines idle goes neither with a memory limit, whose copies are counted "
+			"by machines, nor with "
 			"straight");
 	for (uint32_t l = 0; l < how->nlevels && how->straight; l++)
 		if (cuts->n < how->level[l].machines)
-			return hd_fail(diag, HD_E_INVAL, "straight needs a cut per machine: %u machines, %u cuts", how->level[l].machines, cuts->n);
+			return hd_fail(diag, HD_E_INVAL,
+				"straight needs a cut per machine: %u machines, %u cuts",
+				how->level[l].machines, cuts->n);
 	for (uint32_t j = 0; j < cuts->n; j++)
 		if (cuts->out[j] > INT64_MAX / 2 - out)
-			return hd_fail(diag, HD_E_INPUT, "activations over all cuts add up to more than 2^62 bytes");
+			return hd_fail(diag, HD_E_INPUT,
+				"activations over all cuts add up to more than 2^62 bytes");
 		else
 			out += cuts->out[j];
 	return HD_OK;
@@ -91,10 +105,12 @@ static struct hd_terms terms_of(const struct solver *s, uint32_t level)
 	const struct hd_part_level *l = &s->how->level[level];
 	double u = level ? (double)s->how->level[level - 1].machines : 1;
 
-	return (struct hd_terms){ .cuts = s->cuts, .how = s->how, .variant = s->how->variant, .b = l->bytes_per_s, .u = u, .machines = l->machines };
+	return (struct hd_terms){ .cuts = s->cuts, .how = s->how, .variant = s->how->variant,
+		.b = l->bytes_per_s, .u = u, .machines = l->machines };
 }
 
-/* With `fewer`, as few machines as give the best time. Of one cut alone none are left idle, as in the recurrence. */
+/* With `fewer`, as few machines as give the best time. Of one cut alone none are left idle, as in the
+ * recurrence. */
 static uint32_t machines_for(const double *row, uint32_t machines, bool fewer)
 {
 	uint32_t x = fewer ? 1 : machines;
@@ -104,7 +120,8 @@ static uint32_t machines_for(const double *row, uint32_t machines, bool fewer)
 	return x;
 }
 
-static enum hd_err split_row(struct solver *s, uint32_t level, uint32_t first, uint32_t last, struct hd_part_split *split)
+static enum hd_err split_row(struct solver *s, uint32_t level, uint32_t first, uint32_t last,
+	struct hd_part_split *split)
 {
 	const struct hd_terms *t = &s->level[level];
 	struct hd_recur r;
@@ -115,7 +132,8 @@ static enum hd_err split_row(struct solver *s, uint32_t level, uint32_t first, u
 	double best = row[t->machines - 1];
 	if (!isfinite(best))
 		return HD_E_NOTFOUND;
-	return hd_part_choose(split, t, first, last, machines_for(row, t->machines, s->how->fewer && last > first), best, s->arena);
+	return hd_part_choose(split, t, first, last, machines_for(row, t->machines, s->how->fewer &&
+		last > first), best, s->arena);
 }
 
 static enum hd_err split_wide(struct solver *s, uint32_t level, struct hd_part_split *split)
@@ -128,7 +146,8 @@ static enum hd_err split_wide(struct solver *s, uint32_t level, struct hd_part_s
 	double best = hd_bound_best(&b);
 	if (!isfinite(best))
 		return HD_E_NOTFOUND;
-	return hd_part_choose_wide(split, t, s->how->fewer && s->cuts->n > 1 ? b.least[s->cuts->n - 1] : t->machines, best, s->arena);
+	return hd_part_choose_wide(split, t, s->how->fewer &&
+		s->cuts->n > 1 ? b.least[s->cuts->n - 1] : t->machines, best, s->arena);
 }
 
 static enum hd_err split_down(struct solver *s, uint32_t level, struct hd_part_split *split)
@@ -138,7 +157,8 @@ static enum hd_err split_down(struct solver *s, uint32_t level, struct hd_part_s
 	for (uint32_t i = 0; i < split->nstages && level > 0 && !err; i++) {
 		struct hd_part_stage *stage = &split->stage[i];
 		stage->split = hd_arena_take(s->arena, 1, sizeof *stage->split);
-		err = stage->split ? split_row(s, level - 1, stage->first, stage->last, stage->split) : HD_E_NOMEM;
+		err = stage->split ? split_row(s, level - 1, stage->first, stage->last, stage->split) :
+			HD_E_NOMEM;
 		if (!err)
 			err = split_down(s, level - 1, stage->split);
 	}
@@ -149,7 +169,8 @@ static bool wide(const struct solver *s, uint32_t level)
 {
 	bool can = s->how->memory_bytes <= 0;
 
-	return can && (s->how->search == HD_PART_BOUND || (s->how->search == HD_PART_AUTO && s->level[level].machines > BOUND_MACHINES));
+	return can && (s->how->search == HD_PART_BOUND || (s->how->search == HD_PART_AUTO &&
+		s->level[level].machines > BOUND_MACHINES));
 }
 
 static enum hd_err solve(struct solver *s, struct hd_part_split *split)
@@ -173,13 +194,15 @@ static double data_parallel(const struct hd_cuts *c, const struct hd_part_how *h
 
 	for (uint32_t l = 0; l < how->nlevels; l++) {
 		double m = (double)how->level[l].machines;
-		time = (time + 4 * (m - 1) * (double)c->param[c->n - 1] / (how->level[l].bytes_per_s * m) / u) / m;
+		time = (time + 4 * (m - 1) * (double)c->param[c->n - 1] / (how->level[l].bytes_per_s *
+			m) / u) / m;
 		u = m;
 	}
 	return time;
 }
 
-enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts, const struct hd_part_how *how, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts, const struct hd_part_how *how,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct solver s = { .cuts = cuts, .how = how, .arena = arena };
 	struct hd_part_split top;
@@ -189,15 +212,20 @@ enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts, cons
 		return err;
 	err = solve(&s, &top);
 	if (err == HD_E_NOMEM)
-		return hd_fail(diag, err, "no memory to partition %u cuts over %u levels of machines", cuts->n, how->nlevels);
+		return hd_fail(diag, err, "no memory to partition %u cuts over %u levels of machines",
+			cuts->n, how->nlevels);
 	if (err == HD_E_NOTFOUND)
 		return hd_fail(diag, HD_E_INVAL, "no partition of %u cuts keeps to %s", cuts->n,
-			how->memory_bytes > 0 ? "the memory limit" : "the machines asked for; are there fewer cuts in a row than machines?");
+			how->memory_bytes > 0 ? "the memory limit" :
+			"the machines asked for; are there fewer cuts in a row than machines?");
 	double again = err ? -INFINITY : hd_part_cost(&top, cuts, how, how->nlevels - 1, 0, cuts->n - 1);
 	if (err || again != top.time_s)
-		return hd_fail(diag, HD_E_BUG, "the partition found does not take the time found (%.17g s, not %.17g s): please report this profile", again,
+		return hd_fail(diag, HD_E_BUG,
+			"the partition found does not take the time found (%.17g s, not %.17g s): please "
+			"report this profile", again,
 			err ? INFINITY : top.time_s);
-	*part = (struct hd_part){ top, top.time_s, (double)cuts->time_ns[cuts->n - 1] / HD_NS_PER_S, data_parallel(cuts, how) };
+	*part = (struct hd_part){ top, top.time_s, (double)cuts->time_ns[cuts->n - 1] / HD_NS_PER_S,
+		data_parallel(cuts, how) };
 	return HD_OK;
 }
 
@@ -206,7 +234,8 @@ static void print_level(const struct hd_part_split *split, uint32_t at, uint32_t
 	if (at == level) {
 		hd_text_addf(text, "%sL%u:", text->len ? "; " : "", level);
 		for (uint32_t i = 0; i < split->nstages; i++)
-			hd_text_addf(text, " %u-%u x%u", split->stage[i].first, split->stage[i].last + 1, split->stage[i].replicas);
+			hd_text_addf(text, " %u-%u x%u", split->stage[i].first, split->stage[i].last + 1,
+				split->stage[i].replicas);
 		return;
 	}
 	for (uint32_t i = 0; i < split->nstages; i++)

@@ -1,5 +1,5 @@
-/* Stored answers of the PipeDream program for its published profiles, of its recurrences as the paper has them, and the
- * splits that our tie-breaks choose (HEDDLE_SHARED/data/pipedream/reference.json). */
+/* Stored answers of the PipeDream program for its published profiles, of its recurrences as the paper has
+ * them, and the splits that our tie-breaks choose (HEDDLE_SHARED/data/pipedream/reference.json). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,8 @@ static const struct hd_cuts *cuts_of(const char *model)
 	char *text = hd_shared_text(name);
 	CHECK(text, "%s is not there", name);
 	CHECK(hd_profile_import(&p, text, strlen(text), name, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_cuts_make(&models[i].cuts, &p, (struct hd_cuts_how){ .compress = compressed }, name, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cuts_make(&models[i].cuts, &p, (struct hd_cuts_how){ .compress = compressed }, name, &arena,
+		&diag) == HD_OK, "%s", diag.text);
 	models[i].name = model;
 	return &models[i].cuts;
 }
@@ -75,26 +76,32 @@ static const char *word(const struct hd_json *row, const char *key)
 
 static struct hd_part_how how_of(const struct hd_json *row, enum hd_part_variant variant)
 {
-	struct hd_part_how how = { .variant = variant, .straight = flag(row, "straight"), .fewer = flag(row, "fewer") };
-	const struct hd_json *machines = hd_json_find(row, "machines"), *bandwidth = hd_json_find(row, "bandwidth");
+	struct hd_part_how how = { .variant = variant, .straight = flag(row, "straight"),
+		.fewer = flag(row, "fewer") };
+	const struct hd_json *machines = hd_json_find(row, "machines"),
+		*bandwidth = hd_json_find(row, "bandwidth");
 
 	how.activations = variant == HD_PART_CODE ? number(row, "activation_ratio") : 0;
 	how.memory_bytes = number(row, "memory");
 	for (; how.nlevels < hd_json_count(machines); how.nlevels++) {
 		int64_t n = 0;
-		CHECK(hd_json_as_i64(hd_json_item(machines, how.nlevels), 1, 1000, &n, NULL) == HD_OK, "machines");
+		CHECK(hd_json_as_i64(hd_json_item(machines, how.nlevels), 1, 1000, &n, NULL) == HD_OK,
+			"machines");
 		how.level[how.nlevels].machines = (uint32_t)n;
-		CHECK(hd_json_as_f64(hd_json_item(bandwidth, how.nlevels), &how.level[how.nlevels].bytes_per_s, NULL) == HD_OK, "bandwidth");
+		CHECK(hd_json_as_f64(hd_json_item(bandwidth, how.nlevels),
+			&how.level[how.nlevels].bytes_per_s, NULL) == HD_OK, "bandwidth");
 	}
 	return how;
 }
 
-static struct hd_part solved(const struct hd_json *row, struct hd_part_how how, size_t i, struct hd_text *split, struct hd_arena *work)
+static struct hd_part solved(const struct hd_json *row, struct hd_part_how how, size_t i,
+	struct hd_text *split, struct hd_arena *work)
 {
 	struct hd_part part;
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_part_solve(&part, cuts_of(word(row, "model")), &how, work, &diag) == HD_OK, "row %zu (%s): %s", i, word(row, "model"), diag.text);
+	CHECK(hd_part_solve(&part, cuts_of(word(row, "model")), &how, work, &diag) == HD_OK,
+		"row %zu (%s): %s", i, word(row, "model"), diag.text);
 	hd_text_init(split, work);
 	hd_part_print(&part, how.nlevels, split);
 	return part;
@@ -110,14 +117,18 @@ static void check_row(const struct hd_json *row, struct hd_part_how how, size_t 
 		struct hd_text split;
 		hd_arena_init(&work, 0);
 		struct hd_part part = solved(row, how, i, &split, &work);
-		CHECK(fabs(part.time_s - tp) <= TP_REL * tp, "row %zu (%s): %.17g s, not %.17g", i, word(row, "model"), part.time_s, tp);
-		CHECK(!strcmp(split.at, word(row, "split_canonical")), "row %zu (%s):\n  have %s\n  want %s", i, word(row, "model"), split.at, word(row,
+		CHECK(fabs(part.time_s - tp) <= TP_REL * tp, "row %zu (%s): %.17g s, not %.17g", i,
+			word(row, "model"), part.time_s, tp);
+		CHECK(!strcmp(split.at, word(row, "split_canonical")), "row %zu (%s):\n  have %s\n  want %s",
+			i, word(row, "model"), split.at, word(row,
 			"split_canonical"));
 		if (hd_json_find(row, "gain_over_dp"))
-			CHECK(fabs(part.data_s / part.time_s - number(row, "gain_over_dp")) <= 0.5001e-4, "row %zu (%s): gain %.6f", i, word(row, "model"),
+			CHECK(fabs(part.data_s / part.time_s - number(row, "gain_over_dp")) <= 0.5001e-4,
+				"row %zu (%s): gain %.6f", i, word(row, "model"),
 				part.data_s / part.time_s);
 		if (hd_json_find(row, "t_one_s"))
-			CHECK(fabs(part.one_s - number(row, "t_one_s")) <= TP_REL, "row %zu (%s): %.9g on one machine", i, word(row, "model"), part.one_s);
+			CHECK(fabs(part.one_s - number(row, "t_one_s")) <= TP_REL,
+				"row %zu (%s): %.9g on one machine", i, word(row, "model"), part.one_s);
 		hd_arena_finish(&work);
 	}
 	if (hd_json_find(row, "states"))
@@ -171,11 +182,13 @@ static void the_papers_plans_for_sixteen_gpus_come_out(void **state)
 	if (!answers)
 		SKIP("data/pipedream/reference.json is neither in HEDDLE_SHARED nor in tests");
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
-		struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1, .level = { { 16, 1.25e9 } } };
+		struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1,
+			.level = { { 16, 1.25e9 } } };
 		struct hd_part part;
 		struct hd_text split;
 		struct hd_diag diag = { "" };
-		CHECK(hd_part_solve(&part, cuts_of(published[i].model), &how, &arena, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_part_solve(&part, cuts_of(published[i].model), &how, &arena, &diag) == HD_OK, "%s",
+			diag.text);
 		hd_text_init(&split, &arena);
 		hd_part_print(&part, 1, &split);
 		assert_string_equal(split.at, published[i].split);

@@ -1,4 +1,5 @@
-/* The partitioner against all partitions there are, on small problems, and its two searches against each other. */
+/* The partitioner against all partitions there are, on small problems, and its two searches against each
+ * other. */
 #include "planner/partition.h"
 
 #include <math.h>
@@ -11,12 +12,14 @@
 enum { CUTS_MOST = 48 };
 
 /* Cuts as a random order that is not only a chain: i precedes j with chance, and transitively. */
-struct made { struct hd_cuts cuts; int64_t time[CUTS_MOST], param[CUTS_MOST], act[CUTS_MOST], out[CUTS_MOST]; uint64_t pred[CUTS_MOST];
+struct made { struct hd_cuts cuts; int64_t time[CUTS_MOST], param[CUTS_MOST], act[CUTS_MOST], out[CUTS_MOST];
+	uint64_t pred[CUTS_MOST];
 	const char *name[CUTS_MOST]; };
 
 static void make(struct made *m, struct hd_dice *d, uint32_t n, uint32_t size, bool chain)
 {
-	*m = (struct made){ .cuts = { .n = n, .nnodes = n, .time_ns = m->time, .param = m->param, .act = m->act, .out = m->out, .pred = m->pred, .words = 1,
+	*m = (struct made){ .cuts = { .n = n, .nnodes = n, .time_ns = m->time, .param = m->param,
+		.act = m->act, .out = m->out, .pred = m->pred, .words = 1,
 		.name = m->name } };
 	for (uint32_t j = 0; j < n; j++) {
 		m->name[j] = "cut";
@@ -53,7 +56,8 @@ struct brute {
 
 static bool before(const struct made *m, uint32_t k, uint32_t j) { return m->pred[j] >> k & 1; }
 
-static double brute_time(const struct made *m, const struct hd_part_how *how, uint32_t level, uint32_t i, uint32_t j);
+static double brute_time(const struct made *m, const struct hd_part_how *how, uint32_t level, uint32_t i,
+	uint32_t j);
 
 static double range_time(const struct brute *b, uint32_t i, uint32_t j)
 {
@@ -66,8 +70,10 @@ static double range_time(const struct brute *b, uint32_t i, uint32_t j)
 static double term(const struct brute *b, uint32_t i, uint32_t j, double x, double used, bool first)
 {
 	const struct hd_part_how *h = b->how;
-	double t = range_time(b, i, j), w = (double)(b->m->param[j] - (i ? b->m->param[i - 1] : 0)), B = h->level[b->level].bytes_per_s;
-	double u = b->level ? h->level[b->level - 1].machines : 1, memory = (double)(b->m->act[j] - (i ? b->m->act[i - 1] : 0)) + w, v;
+	double t = range_time(b, i, j), w = (double)(b->m->param[j] - (i ? b->m->param[i - 1] : 0)),
+		B = h->level[b->level].bytes_per_s;
+	double u = b->level ? h->level[b->level - 1].machines : 1,
+		memory = (double)(b->m->act[j] - (i ? b->m->act[i - 1] : 0)) + w, v;
 
 	double copies = ceil((h->level[b->level].machines - used) / x);
 
@@ -95,7 +101,9 @@ static int compare(const struct brute *b, int64_t out)
 		return out < b->pick.out ? -1 : 1;
 	for (uint32_t s = 0; s < b->n; s++)
 		if (b->stage[s].k != b->pick.stage[s].k || b->stage[s].m != b->pick.stage[s].m)
-			return b->stage[s].k < b->pick.stage[s].k || (b->stage[s].k == b->pick.stage[s].k && b->stage[s].m < b->pick.stage[s].m) ? -1 : 1;
+			return b->stage[s].k < b->pick.stage[s].k ||
+				(b->stage[s].k == b->pick.stage[s].k && b->stage[s].m < b->pick.stage[s].m) ?
+				-1 : 1;
 	return 0;
 }
 
@@ -119,7 +127,8 @@ static void all(struct brute *b, uint32_t j, uint32_t x, double worst, int64_t o
 	done(b, fmax(worst, term(b, b->row, j, x, x, true)), out);
 	b->n--;
 	for (uint32_t k = b->row; k < j; k++) {
-		if (!before(b->m, k, j) || (b->row && b->how->variant != HD_PART_CODE && !before(b->m, b->row - 1, k)))
+		if (!before(b->m, k, j) || (b->row && b->how->variant != HD_PART_CODE &&
+			!before(b->m, b->row - 1, k)))
 			continue;
 		for (uint32_t m = 1; m < x; m++) {
 			b->stage[b->n].k = k;
@@ -153,7 +162,8 @@ static double brute_best(struct brute *b, uint32_t j, uint32_t *total)
 	return best;
 }
 
-static double brute_time(const struct made *m, const struct hd_part_how *how, uint32_t level, uint32_t i, uint32_t j)
+static double brute_time(const struct made *m, const struct hd_part_how *how, uint32_t level, uint32_t i,
+	uint32_t j)
 {
 	struct brute b = { .m = m, .how = how, .level = level, .row = i };
 	uint32_t total;
@@ -161,20 +171,24 @@ static double brute_time(const struct made *m, const struct hd_part_how *how, ui
 	return brute_best(&b, j, &total);
 }
 
-static void check_split(const struct made *m, const struct hd_part_how *how, uint32_t level, uint32_t i, uint32_t j, const struct hd_part_split *split,
+static void check_split(const struct made *m, const struct hd_part_how *how, uint32_t level, uint32_t i,
+	uint32_t j, const struct hd_part_split *split,
 	const char *what)
 {
 	struct brute b = { .m = m, .how = how, .level = level, .row = i };
 	uint32_t total, used = 0;
 	double best = brute_best(&b, j, &total);
 
-	CHECK(split->time_s == best, "%s: level %u, cuts %u-%u: %.17g, not %.17g", what, level, i, j, split->time_s, best);
+	CHECK(split->time_s == best, "%s: level %u, cuts %u-%u: %.17g, not %.17g", what, level, i, j,
+		split->time_s, best);
 	(void)brute_run(&b, j, total, best);
-	CHECK(split->nstages == b.pick.n, "%s: level %u, cuts %u-%u: %u stages, not %u", what, level, i, j, split->nstages, b.pick.n);
+	CHECK(split->nstages == b.pick.n, "%s: level %u, cuts %u-%u: %u stages, not %u", what, level, i, j,
+		split->nstages, b.pick.n);
 	for (uint32_t s = 0; s < split->nstages; s++) {
 		const struct hd_part_stage *have = &split->stage[split->nstages - 1 - s];
 		uint32_t first = s + 1 == b.pick.n ? i : b.pick.stage[s].k + 1;
-		CHECK(have->first == first && have->replicas == b.pick.stage[s].m, "%s: level %u, stage %u from the end: cut %u x%u, not %u x%u", what,
+		CHECK(have->first == first && have->replicas == b.pick.stage[s].m,
+			"%s: level %u, stage %u from the end: cut %u x%u, not %u x%u", what,
 			level, s, have->first,
 			have->replicas, first, b.pick.stage[s].m);
 		used += have->replicas;
@@ -184,7 +198,8 @@ static void check_split(const struct made *m, const struct hd_part_how *how, uin
 	assert_int_equal(used, total);
 }
 
-static const struct { const char *name; uint32_t machines[2]; bool straight, fewer; double c, memory; } options[] = {
+static const struct { const char *name; uint32_t machines[2]; bool straight, fewer; double c, memory;
+	} options[] = {
 	{ "plain",            { 4 },    false, false, 0,   0 },
 	{ "one machine",      { 1 },    false, false, 0,   0 },
 	{ "five",             { 5 },    false, false, 1,   0 },
@@ -202,11 +217,13 @@ enum { NOPTIONS = sizeof options / sizeof *options };
 
 static struct hd_part_how how_of(uint32_t i, enum hd_part_variant variant, struct hd_dice *d)
 {
-	struct hd_part_how how = { .variant = variant, .straight = options[i].straight, .fewer = options[i].fewer, .memory_bytes = options[i].memory };
+	struct hd_part_how how = { .variant = variant, .straight = options[i].straight,
+		.fewer = options[i].fewer, .memory_bytes = options[i].memory };
 
 	how.activations = variant == HD_PART_CODE ? options[i].c : 0;
 	for (uint32_t l = 0; l < 2 && options[i].machines[l]; l++)
-		how.level[how.nlevels++] = (struct hd_part_level){ options[i].machines[l], 0.5 + hd_roll(d, 12) };
+		how.level[how.nlevels++] = (struct hd_part_level){ options[i].machines[l],
+			0.5 + hd_roll(d, 12) };
 	return how;
 }
 
@@ -223,15 +240,19 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 				struct hd_part_how how = how_of(i, (enum hd_part_variant)v, &d);
 				struct hd_part part;
 				struct hd_diag diag = { "" };
-				uint32_t n = (how.straight ? 3 : 1) + hd_roll(&d, how.nlevels > 1 ? 4 : 6), total;
+				uint32_t n = (how.straight ? 3 : 1) + hd_roll(&d, how.nlevels > 1 ? 4 : 6),
+					total;
 				make(&m, &d, n, 5, round % 2);
 				struct brute b = { .m = &m, .how = &how, .level = how.nlevels - 1 };
 				enum hd_err err = hd_part_solve(&part, &m.cuts, &how, &arena, &diag);
 				if (isfinite(brute_best(&b, n - 1, &total))) {
-					CHECK(err == HD_OK, "%s, %s: %s", options[i].name, hd_part_variant_name(how.variant), diag.text);
-					check_split(&m, &how, how.nlevels - 1, 0, n - 1, &part.top, options[i].name);
+					CHECK(err == HD_OK, "%s, %s: %s", options[i].name,
+						hd_part_variant_name(how.variant), diag.text);
+					check_split(&m, &how, how.nlevels - 1, 0, n - 1, &part.top,
+						options[i].name);
 				} else {
-					CHECK(err == HD_E_INVAL && strstr(diag.text, "no partition"), "%s: %d %s", options[i].name, err, diag.text);
+					CHECK(err == HD_E_INVAL && strstr(diag.text, "no partition"),
+						"%s: %d %s", options[i].name, err, diag.text);
 					none++;
 				}
 				hd_arena_reset(&arena);
@@ -239,7 +260,8 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 	CHECK(none > 0, "no problem was without an answer: the memory limit of this test is too wide");
 }
 
-static void solve_both(const struct made *m, struct hd_part_how how, struct hd_text text[2], double time[2], enum hd_err err[2])
+static void solve_both(const struct made *m, struct hd_part_how how, struct hd_text text[2], double time[2],
+	enum hd_err err[2])
 {
 	struct hd_part part;
 
@@ -261,8 +283,10 @@ static void asking_for_a_bound_gives_what_the_recurrence_gives(void **state)
 	(void)state;
 
 	for (uint32_t round = 0; round < DRAWS(600); round++) {
-		uint32_t kind = hd_roll(&d, 4), n = 1 + (hd_roll(&d, 8) ? hd_roll(&d, CUTS_MOST - 1) : 0), machines = 1 + hd_roll(&d, kind == 1 ? n : 130);
-		struct hd_part_how how = { .variant = (enum hd_part_variant)hd_roll(&d, HD_NPART_VARIANTS), .nlevels = 1, .straight = kind == 1,
+		uint32_t kind = hd_roll(&d, 4), n = 1 + (hd_roll(&d, 8) ? hd_roll(&d, CUTS_MOST - 1) : 0),
+			machines = 1 + hd_roll(&d, kind == 1 ? n : 130);
+		struct hd_part_how how = { .variant = (enum hd_part_variant)hd_roll(&d, HD_NPART_VARIANTS),
+			.nlevels = 1, .straight = kind == 1,
 			.fewer = kind == 2 };
 		struct hd_text text[2];
 		double time[2];
@@ -273,7 +297,8 @@ static void asking_for_a_bound_gives_what_the_recurrence_gives(void **state)
 		solve_both(&m, how, text, time, err);
 		CHECK(err[0] == err[1] && time[0] == time[1] && !strcmp(text[0].at, text[1].at),
 			"round %u, %s, %u cuts, %u machines: %d %.17g %s; %d %.17g %s", round,
-			hd_part_variant_name(how.variant), n, machines, err[0], time[0], text[0].at, err[1], time[1], text[1].at);
+			hd_part_variant_name(how.variant), n, machines, err[0], time[0], text[0].at, err[1],
+			time[1], text[1].at);
 		hd_arena_reset(&arena);
 	}
 }
@@ -298,7 +323,8 @@ static void laws_of_machines_bandwidth_variants_and_scale(void **state)
 	(void)state;
 
 	for (uint32_t round = 0; round < DRAWS(60); round++) {
-		struct hd_part_how how = { .variant = (enum hd_part_variant)(round % HD_NPART_VARIANTS), .nlevels = 1, .fewer = true };
+		struct hd_part_how how = { .variant = (enum hd_part_variant)(round % HD_NPART_VARIANTS),
+			.nlevels = 1, .fewer = true };
 		uint32_t n = 6 + hd_roll(&d, 10);
 		double before = INFINITY;
 		make(&m, &d, n, 100, true);
@@ -329,7 +355,8 @@ static void laws_of_machines_bandwidth_variants_and_scale(void **state)
 			m.out[j] *= 8;
 		}
 		paper *= 8;
-		CHECK(time_of(&m, &how, again) == paper, "eight times the costs are not eight times the time");
+		CHECK(time_of(&m, &how, again) == paper,
+			"eight times the costs are not eight times the time");
 		(void)time_of(&m, &how, text);
 		assert_string_equal(text, again);
 	}
@@ -357,15 +384,18 @@ static void a_split_that_lies_is_found_out(void **state)
 	stages[0].replicas = 3;
 	stages[1].replicas = 1;
 	assert_true(isfinite(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5)));
-	how.memory_bytes = 0.5;                                              /* one machine behind three: a copy of the first stage */
+	/* one machine behind three: a copy of the first stage */
+	how.memory_bytes = 0.5;
 	assert_true(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5) == INFINITY);
-	how.level[0].machines = 1;                                           /* nothing behind: a copy all the same, but for the program */
+	/* nothing behind: a copy all the same, but for the program */
+	how.level[0].machines = 1;
 	for (how.variant = 0; how.variant < HD_NPART_VARIANTS; how.variant++) {
 		struct hd_part part;
 		struct hd_diag diag = { "" };
 		enum hd_err err = hd_part_solve(&part, &m.cuts, &how, &arena, &diag);
 		hd_arena_reset(&arena);
-		CHECK(how.variant == HD_PART_CODE ? err == HD_OK : err == HD_E_INVAL && strstr(diag.text, "keeps to the memory limit"), "%s: %s",
+		CHECK(how.variant == HD_PART_CODE ? err == HD_OK : err == HD_E_INVAL &&
+			strstr(diag.text, "keeps to the memory limit"), "%s: %s",
 			hd_part_variant_name(how.variant), diag.text);
 	}
 }
@@ -392,7 +422,8 @@ static void bad_requests_are_refused_with_their_reason(void **state)
 		struct hd_part part;
 		struct hd_diag diag = { "" };
 		enum hd_err err = hd_part_solve(&part, &m.cuts, &cases[i].how, &arena, &diag);
-		CHECK(err == HD_E_INVAL && strstr(diag.text, cases[i].says), "case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
+		CHECK(err == HD_E_INVAL && strstr(diag.text, cases[i].says),
+			"case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
 	}
 }
 
@@ -400,10 +431,13 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(on_small_problems_time_and_split_are_the_best_of_all_partitions, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(asking_for_a_bound_gives_what_the_recurrence_gives, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(laws_of_machines_bandwidth_variants_and_scale, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(asking_for_a_bound_gives_what_the_recurrence_gives,
+		make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(laws_of_machines_bandwidth_variants_and_scale, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(a_split_that_lies_is_found_out, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(bad_requests_are_refused_with_their_reason, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(bad_requests_are_refused_with_their_reason, make_arena,
+		drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

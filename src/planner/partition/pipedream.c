@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Patterns repeat after a round of all replicas and after as many minibatches as are under way: a third holds both, whole. */
+/* Patterns repeat after a round of all replicas and after as many minibatches as are under way: a third
+ * holds both, whole. */
 enum { ROUNDS = 4 };
 
 /* The buckets of all stages: bucket b is cuts [first[b], first[b + 1]), of stage of[b]. */
@@ -18,10 +19,12 @@ struct maker {
 void hd_pd_stages(struct hd_pd_stage *stage, const struct hd_part_split *split)
 {
 	for (uint32_t i = 0; i < split->nstages; i++)
-		stage[i] = (struct hd_pd_stage){ split->stage[i].first, split->stage[i].last + 1, split->stage[i].replicas };
+		stage[i] = (struct hd_pd_stage){ split->stage[i].first, split->stage[i].last + 1,
+			split->stage[i].replicas };
 }
 
-/* A bucket ends where its weights are enough and what is left is a stage still. Stages that are not replicated are one. */
+/* A bucket ends where its weights are enough and what is left is a stage still. Stages that are not
+ * replicated are one. */
 static bool find_buckets(struct maker *m, const struct hd_cut_sums *sums, struct hd_arena *arena)
 {
 	uint32_t n = sums->cuts->n;
@@ -62,7 +65,8 @@ static uint32_t common(uint32_t a, uint32_t b)
 
 static void put(struct hd_ilist *l, uint8_t op, uint32_t stage, uint32_t vn)
 {
-	l->at[l->len++] = (struct hd_ins){ .op = op, .stage = (uint16_t)stage, .vn = vn, .ver = op == HD_INS_STEP ? HD_VER_RULE : 0 };
+	l->at[l->len++] = (struct hd_ins){ .op = op, .stage = (uint16_t)stage, .vn = vn,
+		.ver = op == HD_INS_STEP ? HD_VER_RULE : 0 };
 }
 
 static void forward(const struct maker *m, struct hd_ilist *l, uint32_t s, uint32_t vn, bool updated)
@@ -84,9 +88,11 @@ static void backward(const struct maker *m, struct hd_ilist *l, uint32_t s, uint
 }
 
 /* Rule 1. An update waits where the next forward begins, or at the end. */
-static bool make_list(const struct maker *m, struct hd_ilist *l, uint32_t s, uint32_t q, uint32_t before, struct hd_arena *arena)
+static bool make_list(const struct maker *m, struct hd_ilist *l, uint32_t s, uint32_t q, uint32_t before,
+	struct hd_arena *arena)
 {
-	uint32_t r = m->stage[s].replicas, own = m->nvns / r, ahead = (m->nranks - 1 - before) / r, begun = 0, ended = 0;
+	uint32_t r = m->stage[s].replicas, own = m->nvns / r, ahead = (m->nranks - 1 - before) / r, begun = 0,
+		ended = 0;
 
 	l->cap = own * (m->begin[s + 1] - m->begin[s]) * 4;
 	if (!(l->at = hd_arena_take(arena, (size_t)l->cap + 1, sizeof *l->at)))
@@ -104,9 +110,11 @@ static bool make_list(const struct maker *m, struct hd_ilist *l, uint32_t s, uin
 	return true;
 }
 
-static enum hd_err make_schedule(struct hd_schedule *out, const struct maker *m, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err make_schedule(struct hd_schedule *out, const struct maker *m, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
-	struct hd_schedule s = { .heading = "pipedream", .nranks = m->nranks, .list = hd_arena_take(arena, m->nranks, sizeof *s.list) };
+	struct hd_schedule s = { .heading = "pipedream", .nranks = m->nranks,
+		.list = hd_arena_take(arena, m->nranks, sizeof *s.list) };
 	uint32_t rank = 0;
 
 	for (uint32_t k = 0; s.list && k < m->nstages; k++)
@@ -127,13 +135,15 @@ static int64_t all_done(const struct hd_pd_run *run, uint32_t n)
 	for (uint32_t r = 0; r < run->sim.ran.nranks; r++)
 		for (uint32_t i = 0; i < run->sim.ran.list[r].len; i++) {
 			const struct hd_ins *ins = &run->sim.ran.list[r].at[i];
-			if (ins->op == HD_INS_B && ins->stage == 0 && ins->vn < n && run->sim.span[r][i].end > latest)
+			if (ins->op == HD_INS_B && ins->stage == 0 && ins->vn < n &&
+				run->sim.span[r][i].end > latest)
 				latest = run->sim.span[r][i].end;
 		}
 	return latest;
 }
 
-enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sums *sums, const struct hd_pd_stage *stage, uint32_t nstages,
+enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sums *sums, const struct hd_pd_stage *stage,
+	uint32_t nstages,
 	const struct hd_cluster *cluster, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct maker m = { .stage = stage, .nstages = nstages, .round = 1 };
@@ -146,10 +156,12 @@ enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sums *sums, con
 	uint32_t third = m.round ? common(m.round, m.nranks) * ROUNDS : 0;
 	m.nvns = 3 * third;
 	if (m.nvns == 0 || m.nvns > HD_PD_MINIBATCHES)
-		return hd_fail(diag, HD_E_INVAL, "the replicas of %u stages have no common round below %d minibatches", nstages,
+		return hd_fail(diag, HD_E_INVAL,
+			"the replicas of %u stages have no common round below %d minibatches", nstages,
 			HD_PD_MINIBATCHES / 3 / ROUNDS);
 	if (m.nranks != cluster->ndevices)
-		return hd_fail(diag, HD_E_INVAL, "a partition over %u devices, a cluster of %u", m.nranks, cluster->ndevices);
+		return hd_fail(diag, HD_E_INVAL, "a partition over %u devices, a cluster of %u", m.nranks,
+			cluster->ndevices);
 	if (!find_buckets(&m, sums, arena))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the buckets of %u stages", nstages);
 	struct hd_stage_rule *rule = hd_arena_take(arena, m.b.n, sizeof *rule);
@@ -158,10 +170,12 @@ enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sums *sums, con
 	for (uint32_t b = 0, before = 0, s = 0; b < m.b.n; b++) {
 		for (; s < m.b.of[b]; s++)
 			before += stage[s].replicas;
-		rule[b] = (struct hd_stage_rule){ stage[s].replicas, (m.nranks - 1 - before) / stage[s].replicas };
+		rule[b] = (struct hd_stage_rule){ stage[s].replicas,
+			(m.nranks - 1 - before) / stage[s].replicas };
 	}
 	const struct hd_schedule_job job = { .rule = rule };
-	const struct hd_sim_setting set = { .costs = &run.costs, .cluster = cluster, .job = &job, .spans = true };
+	const struct hd_sim_setting set = { .costs = &run.costs, .cluster = cluster, .job = &job,
+		.spans = true };
 	enum hd_err err = hd_stage_costs_make(&run.costs, sums, m.b.first, m.b.n, arena, diag);
 	err = err ? err : make_schedule(&run.schedule, &m, arena, diag);
 	err = err ? err : hd_sim_plan(&run.sim, &run.schedule, &set, arena, diag);
@@ -181,11 +195,13 @@ const char *const hd_pd_way_names[HD_NPD_WAYS] = {
 #undef X
 };
 
-static enum hd_err split_of(struct hd_part_split *out, enum hd_pd_way way, const struct hd_cuts *cuts, const struct hd_cluster *cluster,
+static enum hd_err split_of(struct hd_part_split *out, enum hd_pd_way way, const struct hd_cuts *cuts,
+	const struct hd_cluster *cluster,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_cluster_level *top = &cluster->level[cluster->nlevels - 1];
-	struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1, .level = { { cluster->ndevices, top->bytes_per_s } },
+	struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1,
+		.level = { { cluster->ndevices, top->bytes_per_s } },
 		.straight = way == HD_PD_STRAIGHT };
 	struct hd_part part;
 
@@ -205,7 +221,8 @@ static enum hd_err split_of(struct hd_part_split *out, enum hd_pd_way way, const
 }
 
 /* What a way cannot do (too few cuts, no common round) is told; what fails otherwise ends it. */
-enum hd_err hd_pd_choose(struct hd_pd_choice *out, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, struct hd_arena *arena,
+enum hd_err hd_pd_choose(struct hd_pd_choice *out, const struct hd_cut_sums *sums,
+	const struct hd_cluster *cluster, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_pd_choice c = { .best = HD_PD_DATA };
@@ -213,8 +230,10 @@ enum hd_err hd_pd_choose(struct hd_pd_choice *out, const struct hd_cut_sums *sum
 	for (int w = 0; w < HD_NPD_WAYS; w++) {
 		struct hd_diag why = { "" };
 		struct hd_pd_run run;
-		enum hd_err err = split_of(&c.way[w].split, (enum hd_pd_way)w, sums->cuts, cluster, arena, &why);
-		struct hd_pd_stage *stage = err ? NULL : hd_arena_take(arena, c.way[w].split.nstages, sizeof *stage);
+		enum hd_err err = split_of(&c.way[w].split, (enum hd_pd_way)w, sums->cuts, cluster, arena,
+			&why);
+		struct hd_pd_stage *stage = err ? NULL : hd_arena_take(arena, c.way[w].split.nstages,
+			sizeof *stage);
 		if (!err && !stage)
 			err = hd_fail(&why, HD_E_NOMEM, "no memory for %u stages", c.way[w].split.nstages);
 		if (!err) {

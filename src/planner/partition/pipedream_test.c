@@ -1,5 +1,6 @@
-/* The shape of PipeDream's published table: which models pipeline, which stay data parallel, and in which split. The profiles are
- * those that were published; the clusters have the published links between servers. Rates are by hand where they can be. */
+/* The shape of PipeDream's published table: which models pipeline, which stay data parallel, and in which
+ * split. The profiles are those that were published; the clusters have the published links between
+ * servers. Rates are by hand where they can be. */
 #include "planner/pipedream.h"
 
 #include <stdio.h>
@@ -22,11 +23,13 @@ static void read_text(const char *text)
 
 static struct hd_cluster cluster_of(uint32_t inner, double inner_bps, uint32_t outer, double outer_bps)
 {
-	const struct hd_cluster_level level[] = { { "server", inner, inner_bps, 0 }, { "network", outer, outer_bps, 0 } };
+	const struct hd_cluster_level level[] = { { "server", inner, inner_bps, 0 },
+		{ "network", outer, outer_bps, 0 } };
 	struct hd_cluster c = { 0 };
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_cluster_make(&c, level, outer > 1 ? 2 : 1, (struct hd_cluster_kind){ "v100", 1, 0 }, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cluster_make(&c, level, outer > 1 ? 2 : 1, (struct hd_cluster_kind){ "v100", 1, 0 }, &arena,
+		&diag) == HD_OK, "%s", diag.text);
 	return c;
 }
 
@@ -37,7 +40,9 @@ static void chain(uint32_t n, const char *weights)
 
 	hd_text_init(&text, &arena);
 	for (uint32_t i = 0; i < n; i++)
-		hd_text_addf(&text, "n%u -- Op -- forward_compute_time=1.000, backward_compute_time=2.000, activation_size=1000000, parameter_size=%s\n", i,
+		hd_text_addf(&text,
+			"n%u -- Op -- forward_compute_time=1.000, backward_compute_time=2.000, "
+			"activation_size=1000000, parameter_size=%s\n", i,
 			weights);
 	for (uint32_t i = 1; i < n; i++)
 		hd_text_addf(&text, "\tn%u -- n%u\n", i - 1, i);
@@ -65,7 +70,8 @@ static bool near(double a, double b) { return a > 0.999 * b && a < 1.001 * b; }
 
 static void rates_are_those_of_the_slowest_stage_or_link(void **state)
 {
-	struct hd_cluster one = cluster_of(4, 1e12, 1, 0), slow = cluster_of(4, 1e8, 1, 0), two = cluster_of(2, 1e8, 1, 0);
+	struct hd_cluster one = cluster_of(4, 1e12, 1, 0), slow = cluster_of(4, 1e8, 1, 0),
+		two = cluster_of(2, 1e8, 1, 0);
 	const struct hd_pd_stage straight[] = { { 0, 1, 1 }, { 1, 2, 1 }, { 2, 3, 1 }, { 3, 4, 1 } };
 	const struct hd_pd_stage uneven[] = { { 0, 3, 3 }, { 3, 4, 1 } }, all[] = { { 0, 4, 4 } };
 
@@ -80,11 +86,13 @@ static void rates_are_those_of_the_slowest_stage_or_link(void **state)
 	/* a megabyte takes 10 ms there and 10 back, two are under way: 10 + 3 + 10 + 2 + 1 ms for both */
 	chain(2, "0");
 	CHECK(near(rate_of(straight, 2, &two), 2 / 0.026), "slow links: %g", rate_of(straight, 2, &two));
-	/* 4 layers of 40 MB: backward of 2 ms a layer hides nothing of four sums of 2 * 3/4 * 400 ms; they begin after the forwards and one backward */
+	/* 4 layers of 40 MB: backward of 2 ms a layer hides nothing of four sums of 2 * 3/4 * 400 ms; they
+	 * begin after the forwards and one backward */
 	chain(4, "40000000");
 	assert_int_equal(nbuckets(all, 1, &slow), 4);
 	assert_int_equal(nbuckets(straight, 4, &slow), 4);
-	CHECK(near(rate_of(all, 1, &slow), 4 / (4 * 0.6 + 0.006)), "sums: %g, %g", rate_of(all, 1, &slow), 4 / (4 * 0.6 + 0.006));
+	CHECK(near(rate_of(all, 1, &slow), 4 / (4 * 0.6 + 0.006)), "sums: %g, %g", rate_of(all, 1, &slow),
+		4 / (4 * 0.6 + 0.006));
 }
 
 static void what_cannot_be_run_is_refused(void **state)
@@ -106,7 +114,8 @@ static void what_cannot_be_run_is_refused(void **state)
 }
 
 /* One published row. `split`: what is fastest; NULL: not said. */
-struct row { const char *model; int servers, gpus; double inner, outer; uint32_t share; enum hd_pd_way ways[2]; const char *split; double published; };
+struct row { const char *model; int servers, gpus; double inner, outer; uint32_t share;
+	enum hd_pd_way ways[2]; const char *split; double published; };
 
 #define V 12e9      /* PCIe 3 x16 */
 #define N 24e9      /* NVLink, a direction */
@@ -154,16 +163,22 @@ static void the_published_table_keeps_its_shape(void **state)
 		if (!read_model(row)) {
 			SKIP("data/pipedream is neither in HEDDLE_SHARED nor in tests");
 		}
-		struct hd_cluster cluster = cluster_of((uint32_t)row->gpus, row->inner, (uint32_t)row->servers, row->outer);
-		CHECK(hd_pd_choose(&c, &sums, &cluster, &arena, &diag) == HD_OK, "%s: %s", row->model, diag.text);
+		struct hd_cluster cluster = cluster_of((uint32_t)row->gpus, row->inner,
+			(uint32_t)row->servers, row->outer);
+		CHECK(hd_pd_choose(&c, &sums, &cluster, &arena, &diag) == HD_OK, "%s: %s", row->model,
+			diag.text);
 		double gain = c.way[c.best].rate / c.way[HD_PD_DATA].rate;
 		hd_text_init(&text, &arena);
 		hd_part_print(&(struct hd_part){ .top = c.way[c.best].split }, 1, &text);
-		printf("%dx%d %-9s %-14s %.2f (published %.2f)  %s\n", row->servers, row->gpus, row->model, hd_pd_way_names[c.best], gain,
+		printf("%dx%d %-9s %-14s %.2f (published %.2f)  %s\n", row->servers, row->gpus, row->model,
+			hd_pd_way_names[c.best], gain,
 			row->published, text.at);
-		CHECK(c.best == row->ways[0] || c.best == row->ways[1], "%s %dx%d: %s", row->model, row->servers, row->gpus, hd_pd_way_names[c.best]);
-		CHECK((row->published > 1) == (gain > 1.1), "%s %dx%d: %.2f, published %.2f", row->model, row->servers, row->gpus, gain, row->published);
-		CHECK(!row->split || !strcmp(text.at, row->split), "%s %dx%d: %s", row->model, row->servers, row->gpus, text.at);
+		CHECK(c.best == row->ways[0] || c.best == row->ways[1], "%s %dx%d: %s", row->model,
+			row->servers, row->gpus, hd_pd_way_names[c.best]);
+		CHECK((row->published > 1) == (gain > 1.1), "%s %dx%d: %.2f, published %.2f", row->model,
+			row->servers, row->gpus, gain, row->published);
+		CHECK(!row->split || !strcmp(text.at, row->split), "%s %dx%d: %s", row->model, row->servers,
+			row->gpus, text.at);
 		hd_arena_reset(&arena);
 	}
 }
@@ -171,7 +186,8 @@ static void the_published_table_keeps_its_shape(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(rates_are_those_of_the_slowest_stage_or_link, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(rates_are_those_of_the_slowest_stage_or_link, make_arena,
+			drop_arena),
 		cmocka_unit_test_setup_teardown(what_cannot_be_run_is_refused, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(the_published_table_keeps_its_shape, make_arena, drop_arena),
 	};

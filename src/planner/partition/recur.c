@@ -2,7 +2,8 @@
 
 enum { WORD = 64 };
 
-static void relax(const struct hd_recur *r, uint32_t k, uint32_t j, const double *from, const double *last, double *to)
+static void relax(const struct hd_recur *r, uint32_t k, uint32_t j, const double *from, const double *last,
+	double *to)
 {
 	uint32_t machines = r->t->machines, most = hd_terms_most(r->t);
 	double worst = 0;
@@ -52,7 +53,8 @@ static void fill(const struct hd_recur *r, uint32_t j, double *last)
 	for (uint32_t w = 0; w < c->words && t->machines > 1; w++)
 		for (uint64_t left = c->pred[(size_t)j * c->words + w]; left; left &= left - 1) {
 			uint32_t k = w * WORD + (uint32_t)__builtin_ctzll(left);
-			if (k < from || (!r->all && (!hd_terms_may(t, r->row, k) || hopeless(r, k, j, hd_recur_at(r, r->row, j)))))
+			if (k < from || (!r->all && (!hd_terms_may(t, r->row, k) ||
+				hopeless(r, k, j, hd_recur_at(r, r->row, j)))))
 				continue;
 			for (uint32_t m = 1; m <= most; m++)
 				last[m] = hd_terms_last(t, k, j, m);
@@ -84,7 +86,8 @@ enum hd_err hd_recur_all(struct hd_recur *r, const struct hd_terms *t, struct hd
 	return run(r, (size_t)t->cuts->n * (t->cuts->n + 1) / 2, arena);
 }
 
-enum hd_err hd_recur_row(struct hd_recur *r, const struct hd_terms *t, uint32_t i, uint32_t last, struct hd_arena *arena)
+enum hd_err hd_recur_row(struct hd_recur *r, const struct hd_terms *t, uint32_t i, uint32_t last,
+	struct hd_arena *arena)
 {
 	*r = (struct hd_recur){ .t = t, .row = i, .end = last + 1 };
 	return run(r, t->cuts->n, arena);

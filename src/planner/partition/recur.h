@@ -22,6 +22,7 @@ static inline double *hd_recur_at(const struct hd_recur *r, uint32_t i, uint32_t
 
 HD_MUST_USE enum hd_err hd_recur_all(struct hd_recur *r, const struct hd_terms *t, struct hd_arena *arena);
 /* Row i, cuts i..last. */
-HD_MUST_USE enum hd_err hd_recur_row(struct hd_recur *r, const struct hd_terms *t, uint32_t i, uint32_t last, struct hd_arena *arena);
+HD_MUST_USE enum hd_err hd_recur_row(struct hd_recur *r, const struct hd_terms *t, uint32_t i, uint32_t last,
+	struct hd_arena *arena);
 
 #endif

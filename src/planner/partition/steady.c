@@ -24,12 +24,14 @@ enum { BOUND_TRIES = 6 };
 
 /* ---- ranges of the cuts that are considered */
 
-/* Rule 5: the share of the time that the cut ends in. Sums do not rise along the order where the graph branches. */
+/* Rule 5: the share of the time that the cut ends in. Sums do not rise along the order where the graph
+ * branches. */
 static uint32_t share_of(const struct hd_cuts *c, uint32_t j, uint32_t most)
 {
 	double all = (double)c->time_ns[c->n - 1];
 
-	return c->n <= most ? j : (uint32_t)((double)(most - 1) * ((double)c->time_ns[j] / (all > 0 ? all : 1)));
+	return c->n <= most ? j : (uint32_t)((double)(most - 1) *
+		((double)c->time_ns[j] / (all > 0 ? all : 1)));
 }
 
 static uint32_t thin(const struct hd_cuts *c, uint32_t most, uint32_t *pick, uint32_t *cut)
@@ -48,9 +50,11 @@ static uint32_t thin(const struct hd_cuts *c, uint32_t most, uint32_t *pick, uin
 	return n;
 }
 
-enum hd_err hd_steady_table_make(struct hd_steady_table *table, const struct hd_cut_sums *sums, uint32_t most, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_steady_table_make(struct hd_steady_table *table, const struct hd_cut_sums *sums, uint32_t most,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_steady_table t = { .sums = sums, .cut = hd_arena_take(arena, (size_t)most + 1, sizeof *t.cut) };
+	struct hd_steady_table t = { .sums = sums, .cut = hd_arena_take(arena, (size_t)most + 1,
+		sizeof *t.cut) };
 	uint32_t *pick = hd_arena_take(arena, most, sizeof *pick);
 
 	assert(most >= 2);
@@ -86,18 +90,23 @@ static uint32_t partials(uint32_t n)
 	return p;
 }
 
-/* Sizes of one virtual node are below 2^53 (profile.h); what is more than devices can have (cluster.h) is all the same. */
-int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every, bool recompute)
+/* Sizes of one virtual node are below 2^53 (profile.h); what is more than devices can have (cluster.h) is
+ * all the same. */
+int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every,
+	bool recompute)
 {
-	int64_t each = recompute && cost->kept < cost->saved ? cost->kept : cost->saved, again = recompute ? cost->saved - each : 0, kept;
+	int64_t each = recompute && cost->kept < cost->saved ? cost->kept : cost->saved,
+		again = recompute ? cost->saved - each : 0, kept;
 
 	if (!hd_mul_i64(held, each, &kept) || kept > STEADY_BYTES_MAX)
 		kept = STEADY_BYTES_MAX;
-	return cost->param * (versions + partials(every)) + cost->opt + cost->work + kept + again + HD_CREDITS * (cost->in + cost->out);
+	return cost->param * (versions + partials(every)) + cost->opt + cost->work + kept + again +
+		HD_CREDITS * (cost->in + cost->out);
 }
 
 /* Sites x .. x + r - 1 as one stage sees them. */
-struct spot { double speed; int64_t memory; double inv, latency, red_inv, red_latency; uint32_t n, held, copies, versions, every; };
+struct spot { double speed; int64_t memory; double inv, latency, red_inv, red_latency; uint32_t n, held,
+	copies, versions, every; };
 
 struct solver {
 	const struct hd_steady_table *t;
@@ -106,7 +115,8 @@ struct solver {
 	bool straight, plain;             /* plain: all sites alike, no limit of memory */
 	double top_speed;
 	uint32_t nlogs;
-	double *slowest; int64_t *tightest;       /* [nlogs][nsites] over 2^log sites: of clusters of several kinds */
+	/* [nlogs][nsites] over 2^log sites: of clusters of several kinds */
+	double *slowest; int64_t *tightest;
 	double cap, best;
 	struct spot *spots;               /* [nsites] straight: of each site */
 	double *rest;                     /* [n] of the fill, at least, behind each cut */
@@ -135,8 +145,10 @@ static struct spot spot_of_devices(const struct solver *s, uint32_t x, uint32_t 
 	const int64_t *tight = s->tightest + (size_t)log * s->nsites;
 	uint32_t other = x + r - (UINT32_C(1) << log);
 
-	return (struct spot){ .speed = slow[x] < slow[other] ? slow[x] : slow[other], .memory = tight[x] < tight[other] ? tight[x] : tight[other],
-		.inv = hop ? PS_PER_S / hop->bytes_per_s : 0, .latency = hop ? (double)hop->latency_ps : 0, .red_inv = red ? PS_PER_S / red->bytes_per_s : 0,
+	return (struct spot){ .speed = slow[x] < slow[other] ? slow[x] : slow[other],
+		.memory = tight[x] < tight[other] ? tight[x] : tight[other],
+		.inv = hop ? PS_PER_S / hop->bytes_per_s : 0, .latency = hop ? (double)hop->latency_ps : 0,
+		.red_inv = red ? PS_PER_S / red->bytes_per_s : 0,
 		.red_latency = red ? (double)red->latency_ps : 0, .n = (s->how->m + r - 1) / r,
 		.held = fewer(behind / r + 1, (s->how->m + r - 1) / r), .copies = r,
 		.versions = s->versions, .every = (s->how->m + r - 1) / r };
@@ -146,10 +158,12 @@ static struct spot spot_straight(const struct solver *s, uint32_t x)
 {
 	const struct hd_steady_site *site = &s->how->site[x];
 
-	return (struct spot){ .speed = site->speed, .memory = limit(site->memory), .inv = site->inv_bytes_ps, .latency = site->latency_ps,
+	return (struct spot){ .speed = site->speed, .memory = limit(site->memory), .inv = site->inv_bytes_ps,
+		.latency = site->latency_ps,
 		.red_inv = site->red_inv_bytes_ps, .red_latency = site->red_latency_ps, .n = s->how->m,
 		.held = site->every ? site->inflight : fewer(site->inflight, s->how->m),
-		.copies = s->how->copies, .versions = site->versions ? site->versions : s->versions, .every = site->every ? site->every : s->how->m };
+		.copies = s->how->copies, .versions = site->versions ? site->versions : s->versions,
+		.every = site->every ? site->every : s->how->m };
 }
 
 static const struct spot *spot_of(const struct solver *s, uint32_t x, uint32_t r, struct spot *room)
@@ -163,7 +177,8 @@ static const struct spot *spot_of(const struct solver *s, uint32_t x, uint32_t r
 struct price { double fill, slow; bool fits, recompute; };
 
 /* The range on its spot: plainly if that fits and may be, else computing again. */
-static struct price price_of(const struct solver *s, const struct hd_stage_cost *cost, const struct spot *spot, bool first)
+static struct price price_of(const struct solver *s, const struct hd_stage_cost *cost,
+	const struct spot *spot, bool first)
 {
 	struct price p = { .recompute = s->how->recompute == HD_STEADY_ALWAYS };
 
@@ -177,7 +192,8 @@ static struct price price_of(const struct solver *s, const struct hd_stage_cost 
 	double t = (double)(cost->f + cost->i + cost->w + (p.recompute ? cost->r : 0)) / spot->speed;
 	double hop = first ? 0 : spot->latency + (double)cost->in * spot->inv;
 	double copies = spot->copies, rounds = (double)(spot->n - 1) * (double)s->chunks;
-	double red = spot->copies > 1 ? 2 * (copies - 1) / copies * (double)cost->param * spot->red_inv + 2 * spot->red_latency : 0;
+	double red = spot->copies > 1 ? 2 * (copies - 1) / copies * (double)cost->param * spot->red_inv + 2 *
+		spot->red_latency : 0;
 	double busy = rounds * t + red, sent = rounds * hop;
 	p.fill = t + 2 * hop;
 	p.slow = busy < sent ? sent : busy;
@@ -186,7 +202,8 @@ static struct price price_of(const struct solver *s, const struct hd_stage_cost 
 
 /* ---- the recurrence for one cap */
 
-static inline size_t state(const struct solver *s, uint32_t j, uint32_t x) { return (size_t)j * (s->nsites + 1) + x; }
+static inline size_t state(const struct solver *s, uint32_t j,
+	uint32_t x) { return (size_t)j * (s->nsites + 1) + x; }
 
 static void relax(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t r, const struct price *p)
 {
@@ -209,7 +226,8 @@ static bool hopeless(const struct solver *s, const struct hd_stage_cost *cost)
 {
 	uint32_t most = s->straight ? 1 : s->nsites, n = (s->how->m + most - 1) / most;
 
-	return !((double)(n - 1) * (double)s->chunks * ((double)(cost->f + cost->i + cost->w) / s->top_speed) < s->cap);
+	return !((double)(n - 1) * (double)s->chunks * ((double)(cost->f + cost->i +
+		cost->w) / s->top_speed) < s->cap);
 }
 
 /* Fewer copies cannot keep the cap, even on the fastest devices. */
@@ -239,7 +257,8 @@ static void offer(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint3
 	relax(s, k, j, from, r, &p);
 }
 
-/* Rule 5, many sites: the fewest copies that can serve, and the next that end where a component of a level does. */
+/* Rule 5, many sites: the fewest copies that can serve, and the next that end where a component of a level
+ * does. */
 static void offer_few(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t least, uint32_t most)
 {
 	uint32_t size = 1, last = least;
@@ -258,7 +277,8 @@ static void spread(struct solver *s, uint32_t k, uint32_t j)
 	const struct hd_stage_cost *cost = &s->t->range[hd_steady_at(k, j)];
 	static const uint32_t none[1] = { 0 };
 	const uint32_t *from = k ? s->open + state(s, k - 1, 0) : none;
-	uint32_t nfrom = k ? s->nopen[k - 1] : 1, all = s->straight ? 1 : s->nsites, least = s->straight ? 1 : least_copies(s, cost, all);
+	uint32_t nfrom = k ? s->nopen[k - 1] : 1, all = s->straight ? 1 : s->nsites,
+		least = s->straight ? 1 : least_copies(s, cost, all);
 
 	for (uint32_t i = 0; i < nfrom; i++) {
 		if (s->straight && s->t->n - 1 - j < s->nsites - 1 - from[i])
@@ -271,8 +291,9 @@ static void spread(struct solver *s, uint32_t k, uint32_t j)
 	}
 }
 
-/* Sites all alike: the fewest copies that keep the cap, the same wherever they are (so what is too slow for the best time so far is not
- * left out: more copies might do). But for the first site: it has no link before it. */
+/* Sites all alike: the fewest copies that keep the cap, the same wherever they are (so what is too slow for
+ * the best time so far is not left out: more copies might do). But for the first site: it has no link
+ * before it. */
 static void spread_plain(struct solver *s, uint32_t k, uint32_t j)
 {
 	const struct hd_stage_cost *cost = &s->t->range[hd_steady_at(k, j)];
@@ -320,7 +341,8 @@ static void fill_rows(struct solver *s)
 			s->at[state(s, j, x)].stages = NONE;
 		}
 		for (uint32_t k = 0; k <= j; k++)
-			if (s->t->may[hd_steady_at(k, j)] && (k == 0 || s->nopen[k - 1]) && !hopeless(s, &s->t->range[hd_steady_at(k, j)]))
+			if (s->t->may[hd_steady_at(k, j)] && (k == 0 || s->nopen[k - 1]) &&
+				!hopeless(s, &s->t->range[hd_steady_at(k, j)]))
 				(s->plain ? spread_plain : spread)(s, k, j);
 		close_row(s, j);
 	}
@@ -338,7 +360,8 @@ static void find_rest(struct solver *s)
 	for (uint32_t j = 0; j < s->t->n; j++) {
 		const struct hd_stage_cost *upto = &s->t->range[hd_steady_at(0, j)];
 		int64_t left = all->f + all->i + all->w - (upto->f + upto->i + upto->w);
-		s->rest[j] = s->t->may[hd_steady_at(0, j)] && left > 0 ? SAFELY * ((double)left / s->top_speed) : 0;
+		s->rest[j] = s->t->may[hd_steady_at(0, j)] &&
+			left > 0 ? SAFELY * ((double)left / s->top_speed) : 0;
 	}
 }
 
@@ -349,8 +372,10 @@ static uint32_t best_sites(const struct solver *s)
 
 	for (uint32_t x = s->straight ? s->nsites : 1; x <= s->nsites; x++) {
 		size_t at = state(s, j, x);
-		if (s->at[at].fill < NO_FILL && (best == NONE || s->at[at].fill < s->at[state(s, j, best)].fill ||
-			(s->at[at].fill == s->at[state(s, j, best)].fill && s->at[at].stages < s->at[state(s, j, best)].stages)))
+		if (s->at[at].fill < NO_FILL && (best == NONE ||
+			s->at[at].fill < s->at[state(s, j, best)].fill ||
+			(s->at[at].fill == s->at[state(s, j, best)].fill &&
+			s->at[at].stages < s->at[state(s, j, best)].stages)))
 			best = x;
 	}
 	return best;
@@ -371,7 +396,8 @@ static void walk_back(const struct solver *s, uint32_t x, struct hd_steady *out)
 		struct spot room;
 		const struct spot *spot = spot_of(s, x - r, r, &room);
 		struct price p = price_of(s, cost, spot, k == 0);
-		out->stage[i] = (struct hd_steady_stage){ k ? s->t->cut[k - 1] + 1 : 0, s->t->cut[j], r, p.recompute,
+		out->stage[i] = (struct hd_steady_stage){ k ? s->t->cut[k - 1] + 1 : 0, s->t->cut[j], r,
+			p.recompute,
 			hd_steady_bytes(cost, spot->held, spot->versions, spot->every, p.recompute) };
 		if (p.slow >= out->steady_ps) {
 			out->steady_ps = p.slow;
@@ -418,7 +444,8 @@ static bool prepare(struct solver *s, struct hd_arena *scratch)
 	}
 	for (uint32_t log = 1; log < s->nlogs; log++)
 		for (uint32_t x = 0; x + (UINT32_C(1) << log) <= s->nsites; x++) {
-			size_t a = (size_t)(log - 1) * s->nsites + x, b = a + (UINT32_C(1) << (log - 1)), to = (size_t)log * s->nsites + x;
+			size_t a = (size_t)(log - 1) * s->nsites + x, b = a + (UINT32_C(1) << (log - 1)),
+				to = (size_t)log * s->nsites + x;
 			s->slowest[to] = s->slowest[a] < s->slowest[b] ? s->slowest[a] : s->slowest[b];
 			s->tightest[to] = s->tightest[a] < s->tightest[b] ? s->tightest[a] : s->tightest[b];
 		}
@@ -427,8 +454,10 @@ static bool prepare(struct solver *s, struct hd_arena *scratch)
 
 static struct solver solver_of(const struct hd_steady_table *table, const struct hd_steady_how *how)
 {
-	return (struct solver){ .t = table, .how = how, .straight = how->site != NULL, .nsites = how->site ? how->nsites : how->cluster->ndevices,
-		.chunks = how->chunks ? how->chunks : 1, .versions = how->versions ? how->versions : 1, .cap = INFINITY, .best = INFINITY };
+	return (struct solver){ .t = table, .how = how, .straight = how->site != NULL,
+		.nsites = how->site ? how->nsites : how->cluster->ndevices,
+		.chunks = how->chunks ? how->chunks : 1, .versions = how->versions ? how->versions : 1,
+		.cap = INFINITY, .best = INFINITY };
 }
 
 static struct hd_stage_cost range_again(const struct hd_steady_table *t, const struct hd_steady_stage *g)
@@ -442,12 +471,14 @@ static struct hd_stage_cost range_again(const struct hd_steady_table *t, const s
 	return t->range[(size_t)j * (j + 1) / 2 + (g->first ? k + 1 : 0)];
 }
 
-/* A time that is surely reached, found by halving the room for the cap from twice an even share down; INFINITY: none at hand.
- * It only spares the search what cannot be better, and lets through what is as good. */
+/* A time that is surely reached, found by halving the room for the cap from twice an even share down;
+ * INFINITY: none at hand. It only spares the search what cannot be better, and lets through what is as
+ * good. */
 static double bound(struct solver *s, struct hd_steady *now)
 {
 	const struct hd_stage_cost *all = &s->t->range[hd_steady_at(0, s->t->n - 1)];
-	double even = (double)s->how->m * s->chunks * ((double)(all->f + all->i + all->w) / s->top_speed) / s->nsites, low = 0, high = 2 * even;
+	double even = (double)s->how->m * s->chunks * ((double)(all->f + all->i +
+		all->w) / s->top_speed) / s->nsites, low = 0, high = 2 * even;
 
 	s->best = INFINITY;
 	for (int tries = 0; tries < BOUND_TRIES && even > 0; tries++) {
@@ -469,7 +500,8 @@ static double bound(struct solver *s, struct hd_steady *now)
 }
 
 /* Rule 6: the two sums again, from the stages, the costs and the cluster. */
-static double cost_again(const struct hd_steady *a, const struct hd_steady_table *t, const struct hd_steady_how *h)
+static double cost_again(const struct hd_steady *a, const struct hd_steady_table *t,
+	const struct hd_steady_how *h)
 {
 	double fill = 0, slow = -1, chunks = h->chunks ? h->chunks : 1;
 	uint32_t x = 0;
@@ -477,22 +509,27 @@ static double cost_again(const struct hd_steady *a, const struct hd_steady_table
 	for (uint32_t i = 0; i < a->nstages; i++) {
 		const struct hd_steady_stage *g = &a->stage[i];
 		struct hd_stage_cost c = range_again(t, g);
-		double speed = INFINITY, in = 0, sum = 0, own = (double)((h->m + g->replicas - 1) / g->replicas) - 1;
+		double speed = INFINITY, in = 0, sum = 0, own =
+			(double)((h->m + g->replicas - 1) / g->replicas) - 1;
 		for (uint32_t d = x; !h->site && d < x + g->replicas; d++)
 			speed = fmin(speed, hd_cluster_kind_of(h->cluster, d)->speed);
 		if (h->site) {
 			const struct hd_steady_site *at = &h->site[x];
 			speed = at->speed;
 			in = i ? at->latency_ps + (double)c.in * at->inv_bytes_ps : 0;
-			sum = h->copies > 1 ? 2 * ((double)h->copies - 1) / (double)h->copies * (double)c.param * at->red_inv_bytes_ps
+			sum = h->copies > 1 ? 2 * ((double)h->copies - 1) / (double)h->copies *
+				(double)c.param * at->red_inv_bytes_ps
 				+ 2 * at->red_latency_ps : 0;
 			own = (double)h->m - 1;
 		} else {
 			const struct hd_cluster_level *level = h->cluster->level;
 			uint32_t to = i ? hd_cluster_between(h->cluster, x - 1, x + g->replicas - 1) : 0;
-			in = i ? (double)level[to].latency_ps + (double)c.in * (PS_PER_S / level[to].bytes_per_s) : 0;
-			uint32_t over = g->replicas > 1 ? hd_cluster_between(h->cluster, x, x + g->replicas - 1) : 0;
-			sum = g->replicas > 1 ? 2 * ((double)g->replicas - 1) / (double)g->replicas * (double)c.param * (PS_PER_S / level[over].bytes_per_s) +
+			in = i ? (double)level[to].latency_ps + (double)c.in *
+				(PS_PER_S / level[to].bytes_per_s) : 0;
+			uint32_t over = g->replicas > 1 ? hd_cluster_between(h->cluster, x,
+				x + g->replicas - 1) : 0;
+			sum = g->replicas > 1 ? 2 * ((double)g->replicas - 1) / (double)g->replicas *
+				(double)c.param * (PS_PER_S / level[over].bytes_per_s) +
 				2 * (double)level[over].latency_ps : 0;
 		}
 		double time = (double)(c.f + c.i + c.w + (g->recompute ? c.r : 0)) / speed;
@@ -503,7 +540,8 @@ static double cost_again(const struct hd_steady *a, const struct hd_steady_table
 	return fill + slow;
 }
 
-enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table *table, const struct hd_steady_how *how, struct hd_arena *arena,
+enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table *table,
+	const struct hd_steady_how *how, struct hd_arena *arena,
 	struct hd_arena *scratch, struct hd_diag *diag)
 {
 	struct solver s = solver_of(table, how);
@@ -516,7 +554,8 @@ enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table 
 	best.stage = hd_arena_take(arena, most, sizeof *best.stage);
 	now.stage = hd_arena_take(scratch, most, sizeof *now.stage);
 	if (!best.stage || !now.stage || !prepare(&s, scratch))
-		return hd_fail(diag, HD_E_NOMEM, "no memory to split %u cuts over %u devices", table->n, s.nsites);
+		return hd_fail(diag, HD_E_NOMEM, "no memory to split %u cuts over %u devices", table->n,
+			s.nsites);
 	s.best = bound(&s, &now);
 	while (fill_rows(&s), (sites = best_sites(&s)) != NONE) {
 		walk_back(&s, sites, &now);
@@ -527,13 +566,16 @@ enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table 
 			best.stage = keep;
 			s.best = hd_steady_ps(&now);
 		}
-		double next = nextafter(s.best - now.fill_ps, INFINITY);      /* the difference may be rounded */
+		/* the difference may be rounded */
+		double next = nextafter(s.best - now.fill_ps, INFINITY);
 		s.cap = now.steady_ps < next ? now.steady_ps : next;
 	}
 	if (!best.nstages)
 		return HD_E_NOTFOUND;
 	if (cost_again(&best, table, how) != hd_steady_ps(&best))
-		return hd_fail(diag, HD_E_BUG, "the stages found do not take the time found (%.17g ps, not %.17g ps): please report this profile",
+		return hd_fail(diag, HD_E_BUG,
+			"the stages found do not take the time found (%.17g ps, not %.17g ps): please "
+			"report this profile",
 			cost_again(&best, table, how), hd_steady_ps(&best));
 	*out = best;
 	return HD_OK;
@@ -546,20 +588,23 @@ static int64_t least_of(const struct solver *s, const struct hd_stage_cost *cost
 	struct spot room;
 	const struct spot *spot = spot_of(s, x, r, &room);
 	bool may = s->how->recompute != HD_STEADY_NEVER;
-	int64_t plain = hd_steady_bytes(cost, spot->held, spot->versions, spot->every, s->how->recompute == HD_STEADY_ALWAYS);
+	int64_t plain = hd_steady_bytes(cost, spot->held, spot->versions, spot->every,
+		s->how->recompute == HD_STEADY_ALWAYS);
 	int64_t again = may ? hd_steady_bytes(cost, spot->held, spot->versions, spot->every, true) : plain;
 
 	return plain < again ? plain : again;
 }
 
-enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_steady_table *table, const struct hd_steady_how *how, struct hd_arena *scratch,
+enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_steady_table *table,
+	const struct hd_steady_how *how, struct hd_arena *scratch,
 	struct hd_diag *diag)
 {
 	struct solver s = solver_of(table, how);
 	uint32_t n = table->n;
 	int64_t *least, best = INT64_MAX;
 
-	if (!prepare(&s, scratch) || !(least = hd_arena_take(scratch, (size_t)n * (s.nsites + 1), sizeof *least)))
+	if (!prepare(&s, scratch) || !(least = hd_arena_take(scratch, (size_t)n * (s.nsites + 1),
+		sizeof *least)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to split %u cuts over %u devices", n, s.nsites);
 	for (size_t i = 0; i < (size_t)n * (s.nsites + 1); i++)
 		least[i] = INT64_MAX;
@@ -569,7 +614,8 @@ enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_steady_table *
 				int64_t before = k ? least[state(&s, k - 1, x)] : x ? INT64_MAX : 0;
 				uint32_t rmost = s.straight ? 1 : s.nsites - x;
 				for (uint32_t r = 1; before < INT64_MAX && r <= rmost; r++) {
-					int64_t mine = least_of(&s, &table->range[hd_steady_at(k, j)], x, r), worst = mine > before ? mine : before;
+					int64_t mine = least_of(&s, &table->range[hd_steady_at(k, j)], x, r),
+						worst = mine > before ? mine : before;
 					if (worst < least[state(&s, j, x + r)])
 						least[state(&s, j, x + r)] = worst;
 				}

@@ -1,4 +1,5 @@
-/* Fill and steady state against all stages there are, on chains of up to 12 cuts and small sets of devices. */
+/* Fill and steady state against all stages there are, on chains of up to 12 cuts and small sets of
+ * devices. */
 #include "planner/steady.h"
 
 #include <math.h>
@@ -12,7 +13,8 @@ enum { NODES_MOST = 12, DEVICES_MOST = 6 };
 static struct hd_arena scratch;
 
 /* A chain of n nodes; times are scaled by a power of two, and sizes too. */
-struct model { struct hd_profile profile; struct hd_cuts cuts; struct hd_cut_sums sums; struct hd_steady_table table; };
+struct model { struct hd_profile profile; struct hd_cuts cuts; struct hd_cut_sums sums;
+	struct hd_steady_table table; };
 
 static void make_chain(struct model *m, struct hd_dice d, uint32_t n, int64_t scale)
 {
@@ -34,16 +36,22 @@ static void make_chain(struct model *m, struct hd_dice d, uint32_t n, int64_t sc
 }
 
 /* 2 kinds of devices at the most, one or two levels, bandwidths that are powers of two. */
-static void make_cluster(struct hd_cluster *c, struct hd_dice *d, uint32_t inner, uint32_t outer, bool alike, bool limited, int64_t scale)
+static void make_cluster(struct hd_cluster *c, struct hd_dice *d, uint32_t inner, uint32_t outer, bool alike,
+	bool limited, int64_t scale)
 {
 	static struct hd_cluster_kind kind[2];
 	static uint32_t of[DEVICES_MOST];
 
-	kind[0] = (struct hd_cluster_kind){ "a", 1, limited ? scale * (int64_t)(1 + hd_roll(d, 64)) * 65536 : 0 };
-	kind[1] = (struct hd_cluster_kind){ "b", 0.5, limited ? scale * (int64_t)(1 + hd_roll(d, 64)) * 65536 : 0 };
-	*c = (struct hd_cluster){ .kind = kind, .nkinds = 2, .nlevels = outer > 1 ? 2 : 1, .device_kind = of, .ndevices = inner * outer };
-	c->level[0] = (struct hd_cluster_level){ "in", inner, ldexp(1, 28 + (int)hd_roll(d, 4)), scale * (int64_t)hd_roll(d, 1000) };
-	c->level[1] = (struct hd_cluster_level){ "out", outer, ldexp(1, 26 + (int)hd_roll(d, 3)), scale * (int64_t)hd_roll(d, 100000) };
+	kind[0] = (struct hd_cluster_kind){ "a", 1, limited ? scale * (int64_t)(1 + hd_roll(d, 64)) * 65536 :
+		0 };
+	kind[1] = (struct hd_cluster_kind){ "b", 0.5, limited ?
+		scale * (int64_t)(1 + hd_roll(d, 64)) * 65536 : 0 };
+	*c = (struct hd_cluster){ .kind = kind, .nkinds = 2, .nlevels = outer > 1 ? 2 : 1, .device_kind = of,
+		.ndevices = inner * outer };
+	c->level[0] = (struct hd_cluster_level){ "in", inner, ldexp(1, 28 + (int)hd_roll(d, 4)),
+		scale * (int64_t)hd_roll(d, 1000) };
+	c->level[1] = (struct hd_cluster_level){ "out", outer, ldexp(1, 26 + (int)hd_roll(d, 3)),
+		scale * (int64_t)hd_roll(d, 100000) };
 	for (uint32_t x = 0; x < c->ndevices; x++)
 		of[x] = alike ? 0 : hd_roll(d, 2);
 }
@@ -63,10 +71,12 @@ static uint32_t counter_bits(uint32_t n)
 	return bits;
 }
 
-static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint32_t x, uint32_t r, double *fill, double *slow, bool *fits)
+static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint32_t x, uint32_t r,
+	double *fill, double *slow, bool *fits)
 {
 	const struct hd_steady_how *h = b->how;
-	double t = 0, again = 0, param = 0, saved = 0, in = first ? (double)b->p->node[first - 1].out[0] : 0, speed = 1e9, memory = INFINITY, hop = 0,
+	double t = 0, again = 0, param = 0, saved = 0, in = first ? (double)b->p->node[first - 1].out[0] : 0,
+		speed = 1e9, memory = INFINITY, hop = 0,
 		red = 0;
 	double m = h->m, n, flight, copies = r;
 
@@ -82,7 +92,8 @@ static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint3
 		memory = h->site[x].memory ? (double)h->site[x].memory : INFINITY;
 		hop = h->site[x].latency_ps + in * h->site[x].inv_bytes_ps;
 		copies = h->copies;
-		red = copies > 1 ? 2 * (copies - 1) / copies * param * h->site[x].red_inv_bytes_ps + 2 * h->site[x].red_latency_ps : 0;
+		red = copies > 1 ? 2 * (copies - 1) / copies * param * h->site[x].red_inv_bytes_ps + 2 *
+			h->site[x].red_latency_ps : 0;
 		n = m;
 		flight = h->site[x].inflight;
 	} else {
@@ -95,7 +106,8 @@ static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint3
 		if (first)
 			in_level = (x - 1) / span != (x + r - 1) / span;
 		level = x / span != (x + r - 1) / span;
-		hop = first ? (double)h->cluster->level[in_level].latency_ps + in * 1e12 / h->cluster->level[in_level].bytes_per_s : 0;
+		hop = first ? (double)h->cluster->level[in_level].latency_ps + in *
+			1e12 / h->cluster->level[in_level].bytes_per_s : 0;
 		red = r > 1 ? 2 * (copies - 1) / copies * param * 1e12 / h->cluster->level[level].bytes_per_s
 			+ 2 * (double)h->cluster->level[level].latency_ps : 0;
 		n = ceil(m / r);
@@ -103,10 +115,13 @@ static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint3
 	}
 	flight = h->site && h->site[x].every ? flight : fmin(flight, n);
 	double out = last + 1 < b->p->nnodes ? (double)b->p->node[last].out[0] : 0;
-	double versions = h->site && h->site[x].versions ? h->site[x].versions : 1, every = h->site && h->site[x].every ? h->site[x].every : n;
+	double versions = h->site && h->site[x].versions ? h->site[x].versions : 1, every = h->site &&
+		h->site[x].every ? h->site[x].every : n;
 	double fixed = param * (versions + counter_bits((uint32_t)every)) + 2 * (in + out);
-	double plain = fixed + flight * saved, less = fixed + flight * fmin(in, saved) + (saved - fmin(in, saved));
-	bool recompute = h->recompute == HD_STEADY_ALWAYS || (h->recompute == HD_STEADY_IF_NEEDED && plain > memory);
+	double plain = fixed + flight * saved, less = fixed + flight * fmin(in,
+		saved) + (saved - fmin(in, saved));
+	bool recompute = h->recompute == HD_STEADY_ALWAYS ||
+		(h->recompute == HD_STEADY_IF_NEEDED && plain > memory);
 	*fits = (recompute ? less : plain) <= memory;
 	t = (t + (recompute ? again : 0)) / speed;
 	hop = first ? hop : 0;
@@ -140,9 +155,11 @@ static void compare(const struct model *m, const struct hd_steady_how *how, cons
 
 	all_stages(&b, 0, 0, 0, 0);
 	enum hd_err err = hd_steady_solve(&got, &m->table, how, &arena, &scratch, &diag);
-	CHECK(err == (b.best < INFINITY ? HD_OK : HD_E_NOTFOUND), "%s %u: error %d %s, best is %g", what, seed, err, diag.text, b.best);
+	CHECK(err == (b.best < INFINITY ? HD_OK : HD_E_NOTFOUND), "%s %u: error %d %s, best is %g", what,
+		seed, err, diag.text, b.best);
 	if (!err)
-		CHECK(fabs(hd_steady_ps(&got) - b.best) <= 1e-12 * b.best, "%s %u: %.17g ps, all stages there are give %.17g", what, seed,
+		CHECK(fabs(hd_steady_ps(&got) - b.best) <= 1e-12 * b.best,
+			"%s %u: %.17g ps, all stages there are give %.17g", what, seed,
 			hd_steady_ps(&got), b.best);
 	hd_arena_reset(&scratch);
 }
@@ -160,7 +177,8 @@ static void copies_on_devices_are_as_good_as_all_stages_there_are(void **state)
 		bool alike = hd_roll(&d, 2), limited = hd_roll(&d, 2);
 		make_chain(&m, d, 1 + seed % (devices > 4 ? 7 : 10), 1);
 		make_cluster(&c, &d, inner, outer, alike, limited, 1);
-		struct hd_steady_how how = { .m = 1 + hd_roll(&d, 12), .cluster = &c, .recompute = (enum hd_steady_recompute)hd_roll(&d, 3) };
+		struct hd_steady_how how = { .m = 1 + hd_roll(&d, 12), .cluster = &c,
+			.recompute = (enum hd_steady_recompute)hd_roll(&d, 3) };
 		compare(&m, &how, "copies", seed);
 		struct hd_steady got;
 		enum hd_err err = hd_steady_solve(&got, &m.table, &how, &arena, &scratch, NULL);
@@ -183,11 +201,14 @@ static void straight_stages_are_as_good_as_all_there_are(void **state)
 		struct model m;
 		uint32_t sites = 1 + hd_roll(&d, 4);
 		for (uint32_t s = 0; s < sites; s++)
-			site[s] = (struct hd_steady_site){ hd_roll(&d, 2) ? 1 : 0.5, hd_roll(&d, 2) ? (int64_t)(1 + hd_roll(&d, 64)) * 65536 : 0,
+			site[s] = (struct hd_steady_site){ hd_roll(&d, 2) ? 1 : 0.5,
+				hd_roll(&d, 2) ? (int64_t)(1 + hd_roll(&d, 64)) * 65536 : 0,
 				ldexp(1e12, -28 - (int)hd_roll(&d, 4)),
-				hd_roll(&d, 100000), ldexp(1e12, -28), 100, 1 + hd_roll(&d, sites), hd_roll(&d, 3), hd_roll(&d, 2) };
+				hd_roll(&d, 100000), ldexp(1e12, -28), 100, 1 + hd_roll(&d, sites),
+				hd_roll(&d, 3), hd_roll(&d, 2) };
 		make_chain(&m, d, 1 + seed % NODES_MOST, 1);
-		compare(&m, &(struct hd_steady_how){ .m = 1 + hd_roll(&d, 20), .chunks = 1 + hd_roll(&d, 3), .site = site, .nsites = sites,
+		compare(&m, &(struct hd_steady_how){ .m = 1 + hd_roll(&d, 20), .chunks = 1 + hd_roll(&d, 3),
+			.site = site, .nsites = sites,
 			.copies = 1 + hd_roll(&d, 3),
 			.recompute = (enum hd_steady_recompute)hd_roll(&d, 3) }, "straight", seed);
 		hd_arena_reset(&arena);
@@ -199,7 +220,8 @@ static void a_slow_device_is_given_less(void **state)
 {
 	static struct hd_cluster_kind kind[2] = { { "fast", 1, 0 }, { "slow", 0.5, 0 } };
 	static uint32_t of[2];
-	struct hd_cluster c = { .kind = kind, .nkinds = 2, .level = { { "l", 2, 1e12, 0 } }, .nlevels = 1, .device_kind = of, .ndevices = 2 };
+	struct hd_cluster c = { .kind = kind, .nkinds = 2, .level = { { "l", 2, 1e12, 0 } }, .nlevels = 1,
+		.device_kind = of, .ndevices = 2 };
 	struct hd_steady_site site[2] = { { 1, 0, 0, 0, 0, 0, 2, 0, 0 }, { 0.5, 0, 0, 0, 0, 0, 1, 0, 0 } };
 	struct model m;
 	struct hd_steady a;
@@ -210,7 +232,8 @@ static void a_slow_device_is_given_less(void **state)
 		m.profile.node[v].f.p50_ns = m.profile.node[v].i.p50_ns = m.profile.node[v].w.p50_ns = 1000;
 	hd_sums_of(&m.sums, &m.cuts, &m.profile, (struct hd_cuts_how){ 0 });
 	assert_int_equal(hd_steady_table_make(&m.table, &m.sums, HD_STEADY_CUTS, &arena, NULL), HD_OK);
-	assert_int_equal(hd_steady_solve(&a, &m.table, &(struct hd_steady_how){ .m = 1000, .site = site, .nsites = 2, .copies = 1 }, &arena, &scratch,
+	assert_int_equal(hd_steady_solve(&a, &m.table, &(struct hd_steady_how){ .m = 1000, .site = site,
+		.nsites = 2, .copies = 1 }, &arena, &scratch,
 		NULL), HD_OK);
 	assert_int_equal(a.stage[0].last, 7);
 	assert_int_equal(a.stage[1].first, 8);
@@ -232,14 +255,17 @@ static void scaling_times_and_sizes_by_a_power_of_two_scales_the_time_exactly(vo
 		make_chain(&eight, d, n, 8);
 		same = d;
 		make_cluster(&c, &d, 2, 2, false, true, 1);
-		enum hd_err e = hd_steady_solve(&a, &one.table, &(struct hd_steady_how){ .m = m, .cluster = &c }, &arena, &scratch, NULL);
+		enum hd_err e = hd_steady_solve(&a, &one.table,
+			&(struct hd_steady_how){ .m = m, .cluster = &c }, &arena, &scratch, NULL);
 		make_cluster(&c, &same, 2, 2, false, true, 8);
 		hd_arena_reset(&scratch);
-		assert_int_equal(hd_steady_solve(&b, &eight.table, &(struct hd_steady_how){ .m = m, .cluster = &c }, &arena, &scratch, NULL), e);
+		assert_int_equal(hd_steady_solve(&b, &eight.table,
+			&(struct hd_steady_how){ .m = m, .cluster = &c }, &arena, &scratch, NULL), e);
 		if (!e)
 			CHECK(8 * hd_steady_ps(&a) == hd_steady_ps(&b) && a.nstages == b.nstages &&
 				memcmp(&a.stage[0].replicas, &b.stage[0].replicas, 4) == 0,
-				"%u: %.17g ps, 8 times it is %.17g", seed, hd_steady_ps(&a), hd_steady_ps(&b));
+				"%u: %.17g ps, 8 times it is %.17g", seed, hd_steady_ps(&a),
+				hd_steady_ps(&b));
 		hd_arena_reset(&arena);
 		hd_arena_reset(&scratch);
 	}
@@ -257,13 +283,16 @@ static void never_slower_than_one_device_or_all_alike(void **state)
 		uint32_t n = 1 + hd_roll(&d, 30), devices = 1 + hd_roll(&d, 6), vns = 1 + hd_roll(&d, 40);
 		make_chain(&m, d, n, 1);
 		make_cluster(&c, &d, devices, 1, true, false, 1);
-		assert_int_equal(hd_steady_solve(&a, &m.table, &(struct hd_steady_how){ .m = vns, .cluster = &c }, &arena, &scratch, NULL), HD_OK);
+		assert_int_equal(hd_steady_solve(&a, &m.table,
+			&(struct hd_steady_how){ .m = vns, .cluster = &c }, &arena, &scratch, NULL), HD_OK);
 		struct hd_stage_cost all = hd_cut_sums_range(&m.sums, 0, n);
 		double t = (double)(all.f + all.i + all.w), one = vns * t;
 		double data = ceil((double)vns / devices) * t
-			+ (devices > 1 ? 2 * (devices - 1.0) / devices * (double)all.param * 1e12 / c.level[0].bytes_per_s +
+			+ (devices > 1 ? 2 * (devices - 1.0) / devices * (double)all.param *
+				1e12 / c.level[0].bytes_per_s +
 			2 * (double)c.level[0].latency_ps : 0);
-		CHECK(hd_steady_ps(&a) <= one && hd_steady_ps(&a) <= data * (1 + 1e-12), "%u: %g ps, one device %g, data parallel %g", seed,
+		CHECK(hd_steady_ps(&a) <= one && hd_steady_ps(&a) <= data * (1 + 1e-12),
+			"%u: %g ps, one device %g, data parallel %g", seed,
 			hd_steady_ps(&a), one, data);
 		hd_arena_reset(&arena);
 		hd_arena_reset(&scratch);
@@ -284,9 +313,11 @@ static void the_least_memory_fits_and_a_byte_less_does_not(void **state)
 		struct hd_steady_how how = { .m = 1 + hd_roll(&d, 12), .cluster = &c };
 		assert_int_equal(hd_steady_least_bytes(&bytes, &m.table, &how, &scratch, NULL), HD_OK);
 		c.kind[0].memory = bytes;
-		CHECK(hd_steady_solve(&a, &m.table, &how, &arena, &scratch, NULL) == HD_OK, "%u: %lld bytes are not enough", seed, (long long)bytes);
+		CHECK(hd_steady_solve(&a, &m.table, &how, &arena, &scratch, NULL) == HD_OK,
+			"%u: %lld bytes are not enough", seed, (long long)bytes);
 		c.kind[0].memory = bytes - 1;
-		CHECK(hd_steady_solve(&a, &m.table, &how, &arena, &scratch, NULL) == HD_E_NOTFOUND, "%u: a byte less is enough", seed);
+		CHECK(hd_steady_solve(&a, &m.table, &how, &arena, &scratch, NULL) == HD_E_NOTFOUND,
+			"%u: a byte less is enough", seed);
 		hd_arena_reset(&arena);
 		hd_arena_reset(&scratch);
 	}
@@ -308,7 +339,8 @@ static void many_cuts_are_thinned_to_the_cheapest_of_each_share(void **state)
 	for (uint32_t i = 0; i + 1 < t.n; i++)
 		for (uint32_t j = 0; j < 1999; j++) {
 			double all = (double)m.cuts.time_ns[1999];
-			if ((uint32_t)(63 * ((double)m.cuts.time_ns[j] / all)) == (uint32_t)(63 * ((double)m.cuts.time_ns[t.cut[i]] / all)))
+			if ((uint32_t)(63 * ((double)m.cuts.time_ns[j] / all)) ==
+				(uint32_t)(63 * ((double)m.cuts.time_ns[t.cut[i]] / all)))
 				assert_true(m.cuts.out[t.cut[i]] <= m.cuts.out[j]);
 		}
 	hd_arena_reset(&arena);

@@ -1,7 +1,7 @@
 /* terms.h -- what a stage costs: the two terms of the recurrence on one level, of three variants.
  *
- * Private to the partitioner. The search, the choice among equals and the bound all take their numbers from here, so that
- * they compare the same doubles; the check of the answer (cost.c) does not.
+ * Private to the partitioner. The search, the choice among equals and the bound all take their numbers from
+ * here, so that they compare the same doubles; the check of the answer (cost.c) does not.
  *
  * 1. A term that the options forbid is infinite.
  * 2. The conditions on k, beyond that it precedes j and is not below i, are hd_terms_may(). */
@@ -20,7 +20,8 @@ struct hd_terms {
 	enum hd_part_variant variant;
 	double b, u;                      /* bandwidth; machines of the level below */
 	uint32_t machines;
-	const double *time;               /* [n][n] T of a component, by first and last cut; NULL: one machine */
+	/* [n][n] T of a component, by first and last cut; NULL: one machine */
+	const double *time;
 };
 
 static inline double hd_terms_time(const struct hd_terms *t, uint32_t i, uint32_t j)
@@ -30,7 +31,8 @@ static inline double hd_terms_time(const struct hd_terms *t, uint32_t i, uint32_
 	return (double)(t->cuts->time_ns[j] - (i ? t->cuts->time_ns[i - 1] : 0)) / HD_NS_PER_S;
 }
 
-static inline int64_t hd_terms_range(const int64_t *sum, uint32_t i, uint32_t j) { return sum[j] - (i ? sum[i - 1] : 0); }
+static inline int64_t hd_terms_range(const int64_t *sum, uint32_t i,
+	uint32_t j) { return sum[j] - (i ? sum[i - 1] : 0); }
 
 static inline double hd_larger(double a, double b) { return a > b ? a : b; }
 
@@ -42,7 +44,8 @@ static inline double hd_terms_reduce(const struct hd_terms *t, double w, double 
 	return 2 * (m - 1) * w / (t->variant == HD_PART_PRINTED ? t->b : t->b * m);
 }
 
-/* Copies of `bytes` for the work in flight of the x.. machines after this stage; at the end there is still one, but not for `code`. */
+/* Copies of `bytes` for the work in flight of the x.. machines after this stage; at the end there is still
+ * one, but not for `code`. */
 static inline bool hd_terms_fits(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x, uint32_t m)
 {
 	double bytes = (double)(hd_terms_range(t->cuts->act, i, j) + hd_terms_range(t->cuts->param, i, j));
@@ -55,7 +58,8 @@ static inline bool hd_terms_fits(const struct hd_terms *t, uint32_t i, uint32_t 
 
 static inline double hd_terms_one(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x)
 {
-	double time = hd_terms_time(t, i, j), m = (double)x, reduce = hd_terms_reduce(t, (double)hd_terms_range(t->cuts->param, i, j), m);
+	double time = hd_terms_time(t, i, j), m = (double)x,
+		reduce = hd_terms_reduce(t, (double)hd_terms_range(t->cuts->param, i, j), m);
 
 	if ((t->how->straight && x > 1) || !hd_terms_fits(t, i, j, x, x))
 		return INFINITY;
@@ -65,7 +69,8 @@ static inline double hd_terms_one(const struct hd_terms *t, uint32_t i, uint32_t
 /* Without the memory rule, which alone looks at x. */
 static inline double hd_terms_last(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t m_)
 {
-	double time = hd_terms_time(t, k + 1, j), m = (double)m_, reduce = hd_terms_reduce(t, (double)hd_terms_range(t->cuts->param, k + 1, j), m);
+	double time = hd_terms_time(t, k + 1, j), m = (double)m_,
+		reduce = hd_terms_reduce(t, (double)hd_terms_range(t->cuts->param, k + 1, j), m);
 	double in = (double)t->cuts->out[k], out = (double)t->cuts->out[j], c = t->how->activations;
 
 	if (t->variant != HD_PART_CODE)
@@ -85,6 +90,7 @@ static inline bool hd_terms_may(const struct hd_terms *t, uint32_t i, uint32_t k
 }
 
 /* The most machines that one stage beside others may have. */
-static inline uint32_t hd_terms_most(const struct hd_terms *t) { return t->how->straight ? 1 : t->machines - 1; }
+static inline uint32_t hd_terms_most(const struct hd_terms *t) { return t->how->straight ? 1 :
+	t->machines - 1; }
 
 #endif

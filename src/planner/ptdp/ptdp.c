@@ -51,7 +51,8 @@ double hd_ptdp_slots(double m, uint32_t p, uint32_t v) { return m + (double)(p -
 
 double hd_ptdp_bubble(double m, uint32_t p, uint32_t v) { return (double)(p - 1) / (v * m); }
 
-struct hd_ptdp_volume hd_ptdp_volume(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, double m, bool scatter)
+struct hd_ptdp_volume hd_ptdp_volume(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	double m, bool scatter)
 {
 	double tensor = (double)split->b * model->seq * model->hidden, t = split->t, d = split->d;
 
@@ -67,7 +68,8 @@ double hd_ptdp_activation_bytes(const struct hd_ptdp_model *model, uint32_t b, u
 {
 	double tensor = (double)model->seq * b * model->hidden, e = element / 2.;
 	double scores = (double)model->heads * model->seq / model->hidden * (4 * e + 1) / t;
-	double whole = 8 * e + 2, split = 24 * e;         /* of 34: what each member of a tensor group holds alike, and its share */
+	/* of 34: what each member of a tensor group holds alike, and its share */
+	double whole = 8 * e + 2, split = 24 * e;
 
 	if (recompute == HD_PTDP_FULL)
 		return element * tensor / (sequence ? t : 1);
@@ -92,8 +94,10 @@ enum hd_err hd_ptdp_model_check(const struct hd_ptdp_model *model, struct hd_dia
 
 	for (uint32_t i = 0; i < sizeof extents / sizeof *extents; i++)
 		if (extents[i].is < 1 || extents[i].is > extents[i].max)
-			return hd_fail(diag, HD_E_INVAL, "%s: %u is not from 1 to %u", extents[i].name, extents[i].is, extents[i].max);
+			return hd_fail(diag, HD_E_INVAL, "%s: %u is not from 1 to %u", extents[i].name,
+				extents[i].is, extents[i].max);
 	if (model->hidden % model->heads)
-		return hd_fail(diag, HD_E_INVAL, "%u heads do not divide a hidden width of %u", model->heads, model->hidden);
+		return hd_fail(diag, HD_E_INVAL, "%u heads do not divide a hidden width of %u", model->heads,
+			model->hidden);
 	return HD_OK;
 }

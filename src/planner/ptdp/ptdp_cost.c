@@ -1,10 +1,13 @@
 /* Of what a layer does, per virtual node of b q tokens on one of t devices, forward:
  *
- *   products    QKV [bq, H] x [H, 3H/t], scores and sums a/t b times [q, H/a] x [H/a, q] and [q, q] x [q, H/a], projection
+ *   products    QKV [bq, H] x [H, 3H/t], scores and sums a/t b times [q, H/a] x [H/a, q] and [q, q] x [q,
+ *   H/a], projection
  *               [bq, H/t] x [H/t, H], feed-forward [bq, H] x [H, 4H/t] and [bq, 4H/t] x [4H/t, H]
- *   traffic     of whole tensors [bq, H]: two norms (read, write: 4) and twice bias + dropout + residual (read two, write
+ *   traffic     of whole tensors [bq, H]: two norms (read, write: 4) and twice bias + dropout + residual
+ *   (read two, write
  *               one and a mask of bytes: 7 with elements of two bytes); of shares 1/t: bias and GELU on
- *               4H (8), bias of QKV (6); of scores [a/t b, q, q]: softmax (read, write) and dropout (read, write, mask)
+ *               4H (8), bias of QKV (6); of scores [a/t b, q, q]: softmax (read, write) and dropout (read,
+ *               write, mask)
  *   sums        two over t, each 2 (t-1)/t of [bq, H]
  */
 #include "planner/ptdp_cost.h"
@@ -15,19 +18,21 @@
 
 #include "base/checked.h"
 
-/* A100 80 GB: NVIDIA's data sheet (312e12 dense half-precision operations a second, 2039e9 bytes a second, NVLink 600e9
- * both ways). Its server, the DGX A100 of the published runs: eight of them, eight HDR InfiniBand cards of 200 Gb/s for
- * training, as section 5 of the SC 2021 paper says. */
+/* A100 80 GB: NVIDIA's data sheet (312e12 dense half-precision operations a second, 2039e9 bytes a second,
+ * NVLink 600e9 both ways). Its server, the DGX A100 of the published runs: eight of them, eight HDR
+ * InfiniBand cards of 200 Gb/s for training, as section 5 of the SC 2021 paper says. */
 const struct hd_ptdp_device hd_ptdp_devices[] = {
 	{ "a100-80gb", 312e12, 2039e9, 80000000000, 8, 300e9, 25e9, "A100 data sheet; 8 a server, an HDR card of 200 Gb/s each (SC 2021, section 5)" },
 	{ 0 },
 };
 
 const struct hd_ptdp_shares hd_ptdp_guess = { .75, .8, .8 };
-const struct hd_ptdp_shares hd_ptdp_fitted = { 0.71540817221745701, 0.69613343461873489, 0.84461171957395997 };
+const struct hd_ptdp_shares hd_ptdp_fitted = { 0.71540817221745701, 0.69613343461873489,
+	0.84461171957395997 };
 
-/* Architecture, devices, batch, t, p and achieved TFLOP/s: table 1 of the SC 2021 paper. Micro-batch b, layers a chunk (hence
- * v) and full recomputation: its authors' script for that table, NVIDIA/Megatron-LM examples/sc21/run_table_1.sh. */
+/* Architecture, devices, batch, t, p and achieved TFLOP/s: table 1 of the SC 2021 paper. Micro-batch b,
+ * layers a chunk (hence v) and full recomputation: its authors' script for that table, NVIDIA/Megatron-LM
+ * examples/sc21/run_table_1.sh. */
 #define RUN(name, l, h, a, t, p, n, batch, b, v, params, tflop) \
 	{ name, { l, h, a, 51200, 2048 }, { t, p, (n) / ((t) * (p)), v, b, HD_PTDP_FULL }, n, batch, params, tflop }
 const struct hd_ptdp_run hd_ptdp_runs[HD_PTDP_RUNS] = {
@@ -45,15 +50,18 @@ const struct hd_ptdp_run hd_ptdp_runs[HD_PTDP_RUNS] = {
 const uint32_t hd_ptdp_fit_rows[3] = { 0, 4, 9 };
 
 #define PS 1e12
-/* Half precision, also of gradients' sums; Adam reads the gradient, master and two slots, writes these three and the weight. */
+/* Half precision, also of gradients' sums; Adam reads the gradient, master and two slots, writes these
+ * three and the weight. */
 enum { ELEMENT = 2, SUM_ELEMENT = 2, UPDATE_BYTES = 30 };
 
 /* Work of one layer, forward, on one device: operations, bytes of memory, bytes over the server's links. */
 struct work { double flop, score_flop, traffic, score_traffic, sums; };
 
-static struct work layer_work(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, bool sequence)
+static struct work layer_work(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	bool sequence)
 {
-	double h = model->hidden, q = model->seq, a = model->heads, t = split->t, tokens = split->b * q, whole = tokens * h;
+	double h = model->hidden, q = model->seq, a = model->heads, t = split->t, tokens = split->b * q,
+		whole = tokens * h;
 
 	return (struct work){
 		.flop = 24 * tokens * h * h / t,
@@ -64,32 +72,41 @@ static struct work layer_work(const struct hd_ptdp_model *model, const struct hd
 	};
 }
 
-/* Seconds of a virtual node on the slowest stage, forward and backward together, and what of them is backward. */
+/* Seconds of a virtual node on the slowest stage, forward and backward together, and what of them is
+ * backward. */
 struct spans { double products, memory, tensor, pipeline, forward, all; };
 
-static struct spans stage_spans(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, const struct hd_ptdp_site *site)
+static struct spans stage_spans(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	const struct hd_ptdp_site *site)
 {
 	const struct hd_ptdp_device *device = site->device;
 	double layers = (model->layers + split->p - 1) / split->p, t = split->t;
-	double tokens = (double)split->b * model->seq, whole = tokens * model->hidden * ELEMENT, logits = tokens * model->vocab / t;
-	double flop_per_s = device->flop_per_s * site->shares.products, memory = device->memory_bytes_per_s * site->shares.memory;
-	double inside = device->server_bytes_per_s * site->shares.network, outside = device->network_bytes_per_s * site->shares.network;
+	double tokens = (double)split->b * model->seq, whole = tokens * model->hidden * ELEMENT,
+		logits = tokens * model->vocab / t;
+	double flop_per_s = device->flop_per_s * site->shares.products,
+		memory = device->memory_bytes_per_s * site->shares.memory;
+	double inside = device->server_bytes_per_s * site->shares.network,
+		outside = device->network_bytes_per_s * site->shares.network;
 	double between = split->t * split->p <= device->per_server ? inside : outside;
 	struct work work = layer_work(model, split, site->sequence);
 	double again = split->recompute == HD_PTDP_FULL, scores_again = split->recompute != HD_PTDP_NONE;
 	double head_flop = 2 * logits * model->hidden, head_traffic = logits * 4;
 	/* once forward, once backward; the gathering inside the server likewise */
-	double hop = split->p > 1 ? split->v * (whole / t / between + (site->sequence ? 0 : whole * (t - 1) / t / inside)) : 0;
+	double hop = split->p > 1 ? split->v * (whole / t / between + (site->sequence ? 0 :
+		whole * (t - 1) / t / inside)) : 0;
 	struct spans s = {
-		.products = (layers * (work.flop * (3 + again) + work.score_flop * (3 + scores_again)) + 3 * head_flop) / flop_per_s,
-		.memory = (layers * (work.traffic * (3 + again) + work.score_traffic * (3 + scores_again)) + 3 * head_traffic) / memory,
+		.products = (layers * (work.flop * (3 + again) + work.score_flop * (3 + scores_again)) + 3 *
+			head_flop) / flop_per_s,
+		.memory = (layers * (work.traffic * (3 + again) + work.score_traffic * (3 + scores_again)) +
+		3 * head_traffic) / memory,
 		.tensor = layers * work.sums * (2 + again) / inside,
 		.pipeline = 2 * hop,
 	};
 
 	s.all = s.products + s.memory + s.tensor + s.pipeline;
 	s.forward = (layers * (work.flop + work.score_flop) + head_flop) / flop_per_s
-		+ (layers * (work.traffic + work.score_traffic) + head_traffic) / memory + layers * work.sums / inside + hop;
+		+ (layers * (work.traffic + work.score_traffic) + head_traffic) / memory + layers *
+			work.sums / inside + hop;
 	return s;
 }
 
@@ -122,27 +139,34 @@ static uint32_t vns(const struct hd_ptdp_split *split, uint32_t batch)
 	return (samples + split->b - 1) / split->b;
 }
 
-struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t m, const struct hd_ptdp_site *site)
+struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	uint32_t m, const struct hd_ptdp_site *site)
 {
 	enum hd_ptdp_state state = site->state;
 	double t = split->t, h = model->hidden, p = split->p, v = split->v;
 	double layers = (model->layers + split->p - 1) / split->p, table = model->vocab / t * h;
 	double per_param = hd_ptdp_state_bytes(state, 1, 1), element = state == HD_PTDP_MIXED_ADAM ? 2 : 4;
-	double kept = hd_ptdp_activation_bytes(model, split->b, split->t, site->sequence, split->recompute, (uint32_t)element);
-	double inside = hd_ptdp_activation_bytes(model, split->b, split->t, site->sequence, HD_PTDP_NONE, (uint32_t)element);
+	double kept = hd_ptdp_activation_bytes(model, split->b, split->t, site->sequence, split->recompute,
+		(uint32_t)element);
+	double inside = hd_ptdp_activation_bytes(model, split->b, split->t, site->sequence, HD_PTDP_NONE,
+		(uint32_t)element);
 	double logits = (double)split->b * model->seq * model->vocab / t * (element + 4);
 	/* full ranks' activations in flight at most, of the first rank and of the last */
-	double first = v > 1 ? (2 * (p - 1) + (v - 1) * p + 1) / v : p, last = v > 1 ? ((v - 1) * p + 1) / v : 1;
+	double first = v > 1 ? (2 * (p - 1) + (v - 1) * p + 1) / v : p,
+		last = v > 1 ? ((v - 1) * p + 1) / v : 1;
 	struct hd_ptdp_memory most = { 0 };
 
-	for (uint32_t end = 0; end < 2; end++) {          /* the first stage holds most in flight, the last the logits */
+	/* the first stage holds most in flight, the last the logits */
+	for (uint32_t end = 0; end < 2; end++) {
 		bool has_tables = end == 0, has_head = end == 1 || split->p == 1;
-		double params = layers * hd_ptdp_layer_params(model) / t + (has_tables ? table + model->seq * h : 0) + (end == 1 && split->p > 1 ? table : 0);
+		double params = layers * hd_ptdp_layer_params(model) / t + (has_tables ?
+			table + model->seq * h : 0) + (end == 1 && split->p > 1 ? table : 0);
 		double flight = has_tables ? first : last;
 		struct hd_ptdp_memory need = {
 			.state = whole(params * per_param),
 			.activations = whole((flight < m ? flight : m) * layers * kept),
-			.work = whole((split->recompute == HD_PTDP_NONE ? 0 : inside) + (has_head ? logits : 0)),
+			.work = whole((split->recompute == HD_PTDP_NONE ? 0 : inside) + (has_head ? logits :
+			0)),
 		};
 		need.total = sum(sum(need.state, need.activations), need.work);
 		if (need.total > most.total)
@@ -151,7 +175,8 @@ struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const stru
 	return most;
 }
 
-struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t batch,
+struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	uint32_t batch,
 	const struct hd_ptdp_site *site)
 {
 	struct hd_ptdp_cost cost = { .m = vns(split, batch) };
@@ -173,31 +198,37 @@ struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct
 	cost.bubble = (slots - cost.m) * s.all / step;
 	cost.data = data / step;
 	cost.update = update / step;
-	cost.flop_per_s = hd_ptdp_flop(model, batch, split->recompute) / ((double)split->t * split->p * split->d) / step;
+	cost.flop_per_s = hd_ptdp_flop(model, batch, split->recompute) / ((double)split->t * split->p *
+		split->d) / step;
 	cost.need = hd_ptdp_need(model, split, cost.m, site);
 	return cost;
 }
 
-double hd_ptdp_utilization(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t batch, int64_t step_ps,
+double hd_ptdp_utilization(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+	uint32_t batch, int64_t step_ps,
 	const struct hd_ptdp_device *device)
 {
 	double devices = (double)split->t * split->p * split->d;
 
-	return hd_ptdp_flop(model, batch, HD_PTDP_NONE) / devices / ((double)step_ps / PS) / device->flop_per_s;
+	return hd_ptdp_flop(model, batch,
+		HD_PTDP_NONE) / devices / ((double)step_ps / PS) / device->flop_per_s;
 }
 
-double hd_ptdp_error(const struct hd_ptdp_run *run, const struct hd_ptdp_shares *shares, const struct hd_ptdp_device *device)
+double hd_ptdp_error(const struct hd_ptdp_run *run, const struct hd_ptdp_shares *shares,
+	const struct hd_ptdp_device *device)
 {
 	struct hd_ptdp_site site = { device, *shares, HD_PTDP_MIXED_ADAM, 0, false };
 
-	return hd_ptdp_cost(&run->model, &run->split, run->batch, &site).flop_per_s / (run->tflop_per_s * 1e12) - 1;
+	return hd_ptdp_cost(&run->model, &run->split, run->batch,
+		&site).flop_per_s / (run->tflop_per_s * 1e12) - 1;
 }
 
 enum { FREE = 3, ROUNDS = 40 };
 
 static struct hd_ptdp_shares shares_of(const double x[FREE])
 {
-	return (struct hd_ptdp_shares){ hd_ptdp_guess.products * x[0], hd_ptdp_guess.memory * x[1], hd_ptdp_guess.network * x[2] };
+	return (struct hd_ptdp_shares){ hd_ptdp_guess.products * x[0], hd_ptdp_guess.memory * x[1],
+		hd_ptdp_guess.network * x[2] };
 }
 
 /* Solves a x = b, three by three, symmetric and positive: Cholesky's way. */
@@ -225,8 +256,8 @@ static void solve(double a[FREE][FREE], const double b[FREE], double x[FREE])
 	}
 }
 
-/* Gauss and Newton's steps on x, the shares over their guesses: 3 % over 20 % is the weight of x - 1 (rule 1). Slopes
- * are differences; forty steps are four times what it takes. */
+/* Gauss and Newton's steps on x, the shares over their guesses: 3 % over 20 % is the weight of x - 1 (rule
+ * 1). Slopes are differences; forty steps are four times what it takes. */
 struct hd_ptdp_shares hd_ptdp_fit(const uint32_t *rows, uint32_t n, const struct hd_ptdp_device *device)
 {
 	const double hold = .03 / .2, width = 1e-6;

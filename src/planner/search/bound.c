@@ -7,9 +7,11 @@
 
 static double surely(double ps, double nrounded) { return fmax(0, ps * (1 - 1e-9) - nrounded); }
 
-/* ---- ports of the cluster, as the simulator has them (sim/links.h): picoseconds that what goes over them takes */
+/* ---- ports of the cluster, as the simulator has them (sim/links.h): picoseconds that what goes over them
+ * takes */
 
-struct ports { const struct hd_cluster *cluster; double *ps[HD_CLUSTER_LEVELS][2]; uint32_t size[HD_CLUSTER_LEVELS], n[HD_CLUSTER_LEVELS]; };
+struct ports { const struct hd_cluster *cluster; double *ps[HD_CLUSTER_LEVELS][2];
+	uint32_t size[HD_CLUSTER_LEVELS], n[HD_CLUSTER_LEVELS]; };
 
 static bool make_ports(struct ports *p, const struct hd_cluster *cluster, struct hd_arena *scratch)
 {
@@ -41,11 +43,13 @@ static void exchange(struct ports *p, uint32_t a, uint32_t b, double ps)
 static void exchange_bytes(struct ports *p, uint32_t a, uint32_t b, int64_t bytes, double times)
 {
 	if (a != b && bytes > 0)
-		exchange(p, a, b, times * fmax(0, (double)bytes * 1e12 / p->cluster->level[hd_cluster_between(p->cluster, a, b)].bytes_per_s - 1));
+		exchange(p, a, b, times * fmax(0, (double)bytes *
+			1e12 / p->cluster->level[hd_cluster_between(p->cluster, a, b)].bytes_per_s - 1));
 }
 
-/* The sum of a stage's gradients over `n` copies (sim_plan.h, rule 4) with one partial sum each: picoseconds of a byte of weights at the
- * slowest level of their ring, over a port each way of each component there. `device` gives the k-th of them. */
+/* The sum of a stage's gradients over `n` copies (sim_plan.h, rule 4) with one partial sum each: picoseconds
+ * of a byte of weights at the slowest level of their ring, over a port each way of each component there.
+ * `device` gives the k-th of them. */
 struct ring { double inv, latency; uint32_t level, n; const uint32_t *device; };
 
 static struct ring ring_of(const struct hd_cluster *cluster, const uint32_t *device, uint32_t n)
@@ -66,7 +70,8 @@ static struct ring ring_of(const struct hd_cluster *cluster, const uint32_t *dev
 }
 
 /* Whole bytes go over it: at least half of them are lost to that with a byte of weights less. */
-static double sent_ps(const struct ring *ring, int64_t param) { return param > 0 ? ring->inv * (double)(param - 1) : 0; }
+static double sent_ps(const struct ring *ring, int64_t param) { return param > 0 ?
+	ring->inv * (double)(param - 1) : 0; }
 
 /* Devices of a ring ascend: those of one component are neighbours. Returns how many components there are. */
 static uint32_t reduce(struct ports *p, const struct ring *ring, double ps)
@@ -95,7 +100,8 @@ static double busiest_port(const struct ports *p)
 
 /* ---- stages */
 
-static struct hd_stage_cost stage_of(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t stage)
+static struct hd_stage_cost stage_of(const struct hd_auto_space *s, const struct hd_auto_cand *c,
+	uint32_t stage)
 {
 	uint32_t end = stage + 1 < c->stages.nstages ? c->stages.stage[stage + 1].first : s->sums->cuts->n;
 
@@ -109,7 +115,8 @@ static double work_of(const struct hd_auto_cand *c, uint32_t stage, const struct
 
 /* ---- stages with copies in different numbers: copy k of r has the virtual nodes i with i mod r = k */
 
-static double busiest_copy(const struct hd_auto_space *s, const struct hd_auto_cand *c, const struct hd_stage_cost *cost)
+static double busiest_copy(const struct hd_auto_space *s, const struct hd_auto_cand *c,
+	const struct hd_stage_cost *cost)
 {
 	double most = 0, way = 0;
 	uint32_t rank = 0;
@@ -120,7 +127,8 @@ static double busiest_copy(const struct hd_auto_space *s, const struct hd_auto_c
 		for (uint32_t i = 0; i < replicas; i++, rank++) {
 			double speed = hd_cluster_kind_of(s->cluster, rank)->speed;
 			fastest = fmax(fastest, speed);
-			most = fmax(most, surely(way + work_of(c, stage, &cost[stage]) * vns / speed, 4. * vns + 2. * stage));
+			most = fmax(most, surely(way + work_of(c, stage, &cost[stage]) * vns / speed,
+				4. * vns + 2. * stage));
 		}
 		way += (double)(cost[stage].f + cost[stage].i + cost[stage].w) / fastest;
 	}
@@ -131,7 +139,8 @@ static double busiest_copy(const struct hd_auto_space *s, const struct hd_auto_c
 static uint32_t working(uint32_t replicas, uint32_t vns) { return replicas < vns ? replicas : vns; }
 
 /* Rank r is device r. */
-static void exchange_of_copies(struct ports *p, const struct hd_auto_space *s, const struct hd_auto_cand *c, const struct hd_stage_cost *cost,
+static void exchange_of_copies(struct ports *p, const struct hd_auto_space *s, const struct hd_auto_cand *c,
+	const struct hd_stage_cost *cost,
 	uint32_t *room)
 {
 	uint32_t before = 0, at = 0;              /* first rank of the stage before */
@@ -155,7 +164,8 @@ static void exchange_of_copies(struct ports *p, const struct hd_auto_space *s, c
 /* ---- pipelines of one shape */
 
 /* Rank r of all pipelines; room: [d]. */
-static struct ring ring_of_rank(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t r, uint32_t *room)
+static struct ring ring_of_rank(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t r,
+	uint32_t *room)
 {
 	for (uint32_t q = 0; q < c->shape.d; q++)
 		room[q] = hd_auto_device(c, q, r);
@@ -165,7 +175,8 @@ static struct ring ring_of_rank(const struct hd_auto_space *s, const struct hd_a
 static double sum_ps(const struct ring *ring, int64_t param) { return ring->latency + sent_ps(ring, param); }
 
 /* What a tensor is under way between stage - 1 and stage of pipeline q, alone. */
-static double hop_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t q, uint32_t stage, double bytes)
+static double hop_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t q, uint32_t stage,
+	double bytes)
 {
 	uint32_t a = hd_auto_device(c, q, hd_auto_rank_of(c->row, c->shape.p, stage - 1));
 	uint32_t b = hd_auto_device(c, q, hd_auto_rank_of(c->row, c->shape.p, stage));
@@ -179,8 +190,10 @@ static double hop_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c
 /* A rank of one pipeline: its stages, what is before them, behind them and back. */
 struct rank { double speed, work, there, back, sum, trips, nstages; };
 
-/* Its trips: of each of its stages, from a virtual node's F to its backward there, through all stages behind. */
-static struct rank look_at(const struct hd_auto_space *s, const struct hd_auto_cand *c, const struct hd_stage_cost *cost, const struct ring *ring,
+/* Its trips: of each of its stages, from a virtual node's F to its backward there, through all stages
+ * behind. */
+static struct rank look_at(const struct hd_auto_space *s, const struct hd_auto_cand *c,
+	const struct hd_stage_cost *cost, const struct ring *ring,
 	uint32_t q, uint32_t r)
 {
 	struct rank x = { .speed = hd_auto_speed_at(s, c, q, r), .sum = INFINITY };
@@ -189,7 +202,8 @@ static struct rank look_at(const struct hd_auto_space *s, const struct hd_auto_c
 
 	for (uint32_t stage = c->stages.nstages; stage-- > 0;) {
 		uint32_t home = hd_auto_rank_of(c->row, p, stage);
-		double speed = hd_auto_speed_at(s, c, q, home), hop = stage ? hop_ps(s, c, q, stage, (double)cost[stage].in) : 0;
+		double speed = hd_auto_speed_at(s, c, q, home),
+			hop = stage ? hop_ps(s, c, q, stage, (double)cost[stage].in) : 0;
 		trip += (double)(cost[stage].f + cost[stage].i) / speed;
 		if (home == r) {
 			x.work += work_of(c, stage, &cost[stage]);
@@ -202,13 +216,15 @@ static struct rank look_at(const struct hd_auto_space *s, const struct hd_auto_c
 			x.there += stage == r ? hop : 0, x.back += stage == r && c->row->whole_back ? hop : 0;
 		else {
 			x.there += (double)cost[stage].f / speed + hop;
-			x.back += c->row->whole_back ? (double)(cost[stage].i + cost[stage].w) / speed + hop : 0;
+			x.back += c->row->whole_back ? (double)(cost[stage].i + cost[stage].w) / speed + hop :
+				0;
 		}
 	}
 	return x;
 }
 
-static double busiest_rank(const struct hd_auto_space *s, const struct hd_auto_cand *c, const struct hd_stage_cost *cost, const struct ring *ring,
+static double busiest_rank(const struct hd_auto_space *s, const struct hd_auto_cand *c,
+	const struct hd_stage_cost *cost, const struct ring *ring,
 	uint32_t r)
 {
 	double most = 0;
@@ -218,7 +234,8 @@ static double busiest_rank(const struct hd_auto_space *s, const struct hd_auto_c
 		const struct rank x = look_at(s, c, cost, ring, q, r);
 		double share = c->share[q], rounded = 4 * x.nstages * share + 8. * c->stages.nstages + 4;
 		most = fmax(most, surely(x.there + x.work / x.speed * share + fmax(x.back, x.sum), rounded));
-		most = fmax(most, surely(x.trips * share, rounded * c->stages.nstages) / ((double)c->row->inflight(p, c->share[q], v, r) * v));
+		most = fmax(most, surely(x.trips * share, rounded *
+			c->stages.nstages) / ((double)c->row->inflight(p, c->share[q], v, r) * v));
 	}
 	return most;
 }
@@ -227,11 +244,14 @@ static void exchange_of_ranks(struct ports *p, const struct hd_auto_cand *c, con
 {
 	for (uint32_t q = 0; q < c->shape.d; q++)
 		for (uint32_t stage = 1; stage < c->stages.nstages; stage++)
-			exchange_bytes(p, hd_auto_device(c, q, hd_auto_rank_of(c->row, c->shape.p, stage - 1)),
-				hd_auto_device(c, q, hd_auto_rank_of(c->row, c->shape.p, stage)), cost[stage].in, c->share[q]);
+			exchange_bytes(p, hd_auto_device(c, q,
+				hd_auto_rank_of(c->row, c->shape.p, stage - 1)),
+				hd_auto_device(c, q, hd_auto_rank_of(c->row, c->shape.p, stage)),
+				cost[stage].in, c->share[q]);
 }
 
-enum hd_err hd_auto_bound(const struct hd_auto_space *s, const struct hd_auto_cand *c, struct hd_arena *scratch, double *ps)
+enum hd_err hd_auto_bound(const struct hd_auto_space *s, const struct hd_auto_cand *c,
+	struct hd_arena *scratch, double *ps)
 {
 	struct hd_stage_cost *cost;
 	struct ports ports;
@@ -267,12 +287,15 @@ enum hd_err hd_auto_bound(const struct hd_auto_space *s, const struct hd_auto_ca
 /* Steps of the search over places: cuts squared times stages; and ports times stages. */
 enum { MOST_PLACES = 4000000, MOST_PORTS = 1000000 };
 
-/* What a stage takes of each picosecond of work and each byte of weights; the boundary before it of each byte: on the port that it
- * and the boundary before use most, and over all ports; and of a tensor by itself. */
+/* What a stage takes of each picosecond of work and each byte of weights; the boundary before it of each
+ * byte: on the port that it and the boundary before use most, and over all ports; and of a tensor by
+ * itself. */
 struct weights {
 	double work, before, own, latency, inv;
-	double param, sum;                        /* of a byte of weights, and latencies: their sum over copies */
-	double all[HD_CLUSTER_LEVELS], reds[HD_CLUSTER_LEVELS];      /* over all ports of a level: of a byte over the boundary, of one of weights */
+	/* of a byte of weights, and latencies: their sum over copies */
+	double param, sum;
+	/* over all ports of a level: of a byte over the boundary, of one of weights */
+	double all[HD_CLUSTER_LEVELS], reds[HD_CLUSTER_LEVELS];
 	uint32_t firsts, behind;                  /* ranks whose first stage it is; or is not before it */
 	uint32_t trips;                           /* stages of rank 0 up to it */
 };
@@ -288,11 +311,13 @@ struct places {
 	uint32_t *room;                           /* [devices] */
 };
 
-/* Sums over all stages that have a least value: what all ports of a level carry; what ranks wait for their first virtual node, and after
- * their last; and how long virtual nodes are in the stages of rank 0, from F to the backward there. */
+/* Sums over all stages that have a least value: what all ports of a level carry; what ranks wait for their
+ * first virtual node, and after their last; and how long virtual nodes are in the stages of rank 0, from F
+ * to the backward there. */
 enum sum { SUM_PORTS, SUM_WAITS = HD_CLUSTER_LEVELS, SUM_TRIPS };
 
-static void find_most(const struct places *x, const struct ports *now, const struct ports *before, struct weights *w)
+static void find_most(const struct places *x, const struct ports *now, const struct ports *before,
+	struct weights *w)
 {
 	double most = -1;
 
@@ -309,8 +334,10 @@ static void find_most(const struct places *x, const struct ports *now, const str
 		}
 }
 
-/* What is kept of the stage's weights. Tied ones count once in a stage: then nothing is known of a range of cuts. */
-static void weigh_sums(const struct places *x, const struct ring *ring, struct weights *w, struct ports *scratch)
+/* What is kept of the stage's weights. Tied ones count once in a stage: then nothing is known of a range
+ * of cuts. */
+static void weigh_sums(const struct places *x, const struct ring *ring, struct weights *w,
+	struct ports *scratch)
 {
 	w->sum = ring->latency;
 	if (x->space->sums->ntwins || ring->n < 2)
@@ -339,7 +366,8 @@ static void exchange_over(const struct places *x, struct ports *p, uint32_t a, u
 static void weigh_rank(const struct places *x, uint32_t stage, struct weights *w, struct ports *p)
 {
 	const struct hd_auto_cand *c = x->cand;
-	uint32_t r = hd_auto_rank_of(c->row, c->shape.p, stage), before = stage ? hd_auto_rank_of(c->row, c->shape.p, stage - 1) : r;
+	uint32_t r = hd_auto_rank_of(c->row, c->shape.p, stage),
+		before = stage ? hd_auto_rank_of(c->row, c->shape.p, stage - 1) : r;
 
 	w->work = c->share[x->slow] / hd_auto_speed_at(x->space, c, x->slow, r);
 	clear(p);
@@ -358,7 +386,8 @@ static void weigh_rank(const struct places *x, uint32_t stage, struct weights *w
 }
 
 /* Of copies in different numbers, from rank `first` on. */
-static void weigh_copies(const struct places *x, uint32_t stage, uint32_t first, struct weights *w, struct ports *p)
+static void weigh_copies(const struct places *x, uint32_t stage, uint32_t first, struct weights *w,
+	struct ports *p)
 {
 	const struct hd_steady_stage *s = &x->cand->stages.stage[stage];
 	const struct hd_cluster *cluster = x->space->cluster;
@@ -397,7 +426,8 @@ static enum hd_err weigh(struct places *x, struct hd_arena *scratch)
 	x->used = hd_arena_take(scratch, (size_t)cluster->ndevices * cluster->nlevels, sizeof *x->used);
 	x->room = hd_arena_take(scratch, cluster->ndevices, sizeof *x->room);
 	x->stage = hd_arena_take(scratch, (size_t)x->nstages + 1, sizeof *x->stage);
-	if (!x->used || !x->room || !x->stage || !make_ports(&turn[0], cluster, scratch) || !make_ports(&turn[1], cluster, scratch))
+	if (!x->used || !x->room || !x->stage || !make_ports(&turn[0], cluster, scratch) ||
+		!make_ports(&turn[1], cluster, scratch))
 		return hd_fail(x->space->diag, HD_E_NOMEM, "no memory for the bound of a plan");
 	for (uint32_t stage = 0; stage < x->nstages; stage++) {
 		struct ports *now = &turn[stage % 2];
@@ -414,24 +444,29 @@ static enum hd_err weigh(struct places *x, struct hd_arena *scratch)
 	return HD_OK;
 }
 
-/* Of a range [first, end) of cuts, by differences: times on the fastest device but for `work`, bytes; and the way of a virtual node
- * before it, there and back. */
+/* Of a range [first, end) of cuts, by differences: times on the fastest device but for `work`, bytes; and the
+ * way of a virtual node before it, there and back. */
 struct range { double work, f, i, param, in, out, there, back; };
 
 static struct range range_of(const struct places *x, uint32_t first, uint32_t end)
 {
 	const struct hd_cut_sums *sums = x->space->sums;
-	const struct hd_stage_cost *to = &sums->upto[end - 1], zero = { 0 }, *from = first ? &sums->upto[first - 1] : &zero;
+	const struct hd_stage_cost *to = &sums->upto[end - 1], zero = { 0 },
+		*from = first ? &sums->upto[first - 1] : &zero;
 
-	return (struct range){ .work = (double)(to->f - from->f + to->i - from->i + to->w - from->w), .f = (double)(to->f - from->f) / x->fastest,
-		.i = (double)(to->i - from->i) / x->fastest, .param = fmax(0, (double)(to->param - from->param - 1)),
-		.in = first ? (double)sums->cuts->out[first - 1] : 0, .out = end < sums->cuts->n ? (double)sums->cuts->out[end - 1] : 0,
+	return (struct range){ .work = (double)(to->f - from->f + to->i - from->i + to->w - from->w),
+		.f = (double)(to->f - from->f) / x->fastest,
+		.i = (double)(to->i - from->i) / x->fastest,
+		.param = fmax(0, (double)(to->param - from->param - 1)),
+		.in = first ? (double)sums->cuts->out[first - 1] : 0,
+		.out = end < sums->cuts->n ? (double)sums->cuts->out[end - 1] : 0,
 		.there = (double)from->f / x->fastest, .back = (double)(from->i + from->w) / x->fastest };
 }
 
 static bool whole_back(const struct places *x) { return !x->cand->row || x->cand->row->whole_back; }
 
-/* A stage of the range: its rank's work with the way to it and what follows; and the ports of both its ends. */
+/* A stage of the range: its rank's work with the way to it and what follows; and the ports of both its
+ * ends. */
 static bool stage_may(const struct places *x, uint32_t stage, const struct range *range)
 {
 	const struct weights *w = &x->stage[stage];
@@ -452,7 +487,8 @@ static double adds(const struct places *x, enum sum sum, uint32_t stage, const s
 	if (sum < SUM_WAITS)
 		return w->all[sum] * range->in + w->reds[sum] * range->param;
 	if (sum == SUM_WAITS)
-		return (range->there + (whole_back(x) ? range->back : 0)) * w->firsts + (whole_back(x) ? 2 : 1) * hop * w->behind;
+		return (range->there + (whole_back(x) ? range->back : 0)) * w->firsts + (whole_back(x) ? 2 :
+			1) * hop * w->behind;
 	return w->trips * (range->f + range->i) + (stage ? w[-1].trips : 0) * 2 * hop;
 }
 
@@ -469,7 +505,8 @@ static double least_sum(const struct places *x, enum sum sum, double *at, double
 		for (uint32_t k = 0; k <= n; k++)
 			next[k] = INFINITY;
 		for (uint32_t first = stage; first < n; first++)
-			for (uint32_t end = last ? n : first + 1; at[first] < INFINITY && end <= (last ? n : n - 1); end++) {
+			for (uint32_t end = last ? n : first + 1; at[first] < INFINITY &&
+				end <= (last ? n : n - 1); end++) {
 				if (!hd_cut_sums_is_stage(sums, first, end))
 					continue;
 				const struct range range = range_of(x, first, end);
@@ -481,17 +518,21 @@ static double least_sum(const struct places *x, enum sum sum, double *at, double
 	return at[n];
 }
 
-/* Over all ranks: ports have their bandwidth and ranks their speed, and rank 0 as many virtual nodes as its list leaves open. */
+/* Over all ranks: ports have their bandwidth and ranks their speed, and rank 0 as many virtual nodes as
+ * its list leaves open. */
 static bool sums_may(const struct places *x, double *at, double *next)
 {
 	const struct hd_auto_cand *c = x->cand;
-	double rounded = (4. * x->space->ask->vns + 8. * x->nstages + 4) * x->nstages, all = range_of(x, 0, x->space->sums->cuts->n).work * x->vns;
+	double rounded = (4. * x->space->ask->vns + 8. * x->nstages + 4) * x->nstages,
+		all = range_of(x, 0, x->space->sums->cuts->n).work * x->vns;
 
 	for (uint32_t l = 0; l < x->space->cluster->nlevels; l++)
-		if (x->nports[l] && surely(least_sum(x, SUM_PORTS + l, at, next), rounded) > x->target * x->nports[l])
+		if (x->nports[l] && surely(least_sum(x, SUM_PORTS + l, at, next),
+			rounded) > x->target * x->nports[l])
 			return false;
 	/* none waits with less speed than the slowest */
-	if (surely(all + least_sum(x, SUM_WAITS, at, next) * x->slowest, rounded * x->nstages) > x->target * x->speeds)
+	if (surely(all + least_sum(x, SUM_WAITS, at, next) * x->slowest,
+		rounded * x->nstages) > x->target * x->speeds)
 		return false;
 	return !c->row || surely(least_sum(x, SUM_TRIPS, at, next) * x->vns, rounded * x->nstages) <=
 		x->target * c->row->inflight(c->shape.p, x->vns, c->shape.v, 0) * c->shape.v;
@@ -538,7 +579,8 @@ static void find_slow(struct places *x)
 	}
 }
 
-enum hd_err hd_auto_may_take(const struct hd_auto_space *s, const struct hd_auto_cand *c, int64_t target_ps, struct hd_arena *scratch, bool *may)
+enum hd_err hd_auto_may_take(const struct hd_auto_space *s, const struct hd_auto_cand *c, int64_t target_ps,
+	struct hd_arena *scratch, bool *may)
 {
 	uint32_t n = s->sums->cuts->n, stages = c->stages.nstages;
 	struct places x = { .space = s, .cand = c, .nstages = stages, .target = (double)target_ps };
@@ -546,9 +588,11 @@ enum hd_err hd_auto_may_take(const struct hd_auto_space *s, const struct hd_auto
 	*may = true;
 	if (s->ask->update != HD_UPDATE_FLUSH || c->shape.t > 1 || stages == 1)
 		return HD_OK;
-	if ((uint64_t)n * n * stages > MOST_PLACES || (uint64_t)s->cluster->ndevices * s->cluster->nlevels * stages > MOST_PORTS)
+	if ((uint64_t)n * n * stages > MOST_PLACES || (uint64_t)s->cluster->ndevices * s->cluster->nlevels *
+		stages > MOST_PORTS)
 		return HD_OK;
-	double *at = hd_arena_take(scratch, (size_t)n + 1, sizeof *at), *next = hd_arena_take(scratch, (size_t)n + 1, sizeof *next);
+	double *at = hd_arena_take(scratch, (size_t)n + 1, sizeof *at),
+		*next = hd_arena_take(scratch, (size_t)n + 1, sizeof *next);
 	if (!at || !next)
 		return hd_fail(s->diag, HD_E_NOMEM, "no memory for the bound of a plan");
 	if (c->row)

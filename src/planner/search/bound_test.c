@@ -1,4 +1,5 @@
-/* Bounds against every place of all boundaries, each simulated: none is ever missed, and they are worth something. */
+/* Bounds against every place of all boundaries, each simulated: none is ever missed, and they are worth
+ * something. */
 #include "planner/search/bound.h"
 
 #include <string.h>
@@ -36,18 +37,23 @@ static void make(struct rig *x, struct hd_dice *d)
 			node->param = x->profile.node[0].param;
 	}
 	hd_sums_of(&x->sums, &x->cuts, &x->profile, (struct hd_cuts_how){ 0 });
-	x->cluster = (struct hd_cluster){ .kind = x->kind, .nkinds = 2, .nlevels = 2, .device_kind = x->of, .ndevices = 6 };
-	x->cluster.level[0] = (struct hd_cluster_level){ "in", 3, rates[hd_roll(d, 3)], hd_roll(d, 2) * 50000000 };
-	x->cluster.level[1] = (struct hd_cluster_level){ "out", 2, rates[hd_roll(d, 4)], hd_roll(d, 2) * 500000000 };
+	x->cluster = (struct hd_cluster){ .kind = x->kind, .nkinds = 2, .nlevels = 2, .device_kind = x->of,
+		.ndevices = 6 };
+	x->cluster.level[0] = (struct hd_cluster_level){ "in", 3, rates[hd_roll(d, 3)],
+		hd_roll(d, 2) * 50000000 };
+	x->cluster.level[1] = (struct hd_cluster_level){ "out", 2, rates[hd_roll(d, 4)],
+		hd_roll(d, 2) * 500000000 };
 	for (uint32_t k = 0, alike = hd_roll(d, 2); k < 6; k++)
 		x->of[k] = alike ? 0 : hd_roll(d, 2);
 	x->ask.vns = 2 + hd_roll(d, 12);
 	hd_arena_init(&x->work, 0);
 	hd_arena_init(&x->scratch, 0);
 	hd_arena_init(&x->bounds, 0);
-	x->space = (struct hd_auto_space){ .cluster = &x->cluster, .ask = &x->ask, .sums = &x->sums, .work = &x->work, .scratch = &x->scratch,
+	x->space = (struct hd_auto_space){ .cluster = &x->cluster, .ask = &x->ask, .sums = &x->sums,
+		.work = &x->work, .scratch = &x->scratch,
 		.diag = &x->diag, .memo = hd_arena_take(&x->work, HD_AUTO_MEMO, sizeof *x->space.memo) };
-	assert_int_equal(hd_steady_table_make(&x->space.whole, &x->sums, HD_AUTO_CUTS, &x->work, &x->diag), HD_OK);
+	assert_int_equal(hd_steady_table_make(&x->space.whole, &x->sums, HD_AUTO_CUTS, &x->work, &x->diag),
+		HD_OK);
 	assert_int_equal(hd_auto_shard(&x->space, 1), HD_OK);
 }
 
@@ -68,24 +74,28 @@ static bool draw(struct rig *x, struct hd_dice *d, struct hd_auto_cand *c)
 	while (hd_auto_rows[rows].update == HD_UPDATE_FLUSH)
 		rows++;
 	const struct hd_auto_row *row = &hd_auto_rows[1 + hd_roll(d, rows - 1)];
-	*c = (struct hd_auto_cand){ .row = row, .shape = { row->schedule, 1, p, copies, row->vmin, (enum hd_auto_place)hd_roll(d, 2) } };
+	*c = (struct hd_auto_cand){ .row = row, .shape = { row->schedule, 1, p, copies, row->vmin,
+		(enum hd_auto_place)hd_roll(d, 2) } };
 	if (copies * p <= 6 && p * row->vmin <= x->cuts.n && hd_roll(d, 5))
 		return hd_auto_estimate(&x->space, c, &unfit) == HD_OK;
 	*c = (struct hd_auto_cand){ .shape = { "1f1b-rr", 1, p, 0, 1, HD_AUTO_WIDE } };
-	c->stages = (struct hd_steady){ .nstages = p, .stage = hd_arena_take(&x->work, p, sizeof *c->stages.stage) };
+	c->stages = (struct hd_steady){ .nstages = p, .stage = hd_arena_take(&x->work, p,
+		sizeof *c->stages.stage) };
 	for (uint32_t s = 0; s < p; s++)
 		c->stages.stage[s].replicas = 1 + hd_roll(d, 6 / p);
 	return true;
 }
 
-/* All places of the boundaries from stage `stage` on: the least time, and of each that its bound is no more. */
+/* All places of the boundaries from stage `stage` on: the least time, and of each that its bound is no
+ * more. */
 static void try_all(struct rig *x, struct hd_auto_cand *c, uint32_t stage, int64_t *best)
 {
 	struct hd_steady_stage *at = c->stages.stage;
 	uint32_t n = c->stages.nstages;
 
 	if (stage < n) {
-		for (at[stage].first = at[stage - 1].first + 1; at[stage].first + (n - stage) <= x->cuts.n; at[stage].first++)
+		for (at[stage].first = at[stage - 1].first + 1; at[stage].first + (n - stage) <= x->cuts.n;
+			at[stage].first++)
 			try_all(x, c, stage + 1, best);
 		return;
 	}
@@ -98,10 +108,12 @@ static void try_all(struct rig *x, struct hd_auto_cand *c, uint32_t stage, int64
 	}
 	hd_arena_reset(&x->scratch);
 	CHECK(hd_auto_build(&plan, &x->space, c, &x->scratch, &x->diag) == HD_OK, "%s", x->diag.text);
-	CHECK(hd_auto_judge(&plan, &x->space, HD_AUTO_TO_PROVE, &late, &x->scratch, &x->diag) == HD_OK, "%s", x->diag.text);
+	CHECK(hd_auto_judge(&plan, &x->space, HD_AUTO_TO_PROVE, &late, &x->scratch, &x->diag) == HD_OK, "%s",
+		x->diag.text);
 	assert_int_equal(hd_auto_bound(&x->space, c, &x->bounds, &bound), HD_OK);
 	hd_arena_reset(&x->bounds);
-	CHECK(bound <= (double)plan.makespan_ps, "%s p %u d %u: %lld ps are bounded by %.0f", c->shape.schedule, c->shape.p, c->shape.d,
+	CHECK(bound <= (double)plan.makespan_ps, "%s p %u d %u: %lld ps are bounded by %.0f",
+		c->shape.schedule, c->shape.p, c->shape.d,
 		(long long)plan.makespan_ps, bound);
 	*best = plan.makespan_ps < *best ? plan.makespan_ps : *best;
 }
@@ -121,7 +133,8 @@ static void no_place_of_all_is_excluded_that_is_as_fast_as_was_asked(void **stat
 		if (draw(&x, &d, &c)) {
 			try_all(&x, &c, 1, &best);
 			assert_int_equal(hd_auto_may_take(&x.space, &c, best, &x.bounds, &may), HD_OK);
-			CHECK(may, "%u: %s p %u d %u: %lld ps are said to be out of reach", seed, c.shape.schedule, c.shape.p, c.shape.d, (long long)best);
+			CHECK(may, "%u: %s p %u d %u: %lld ps are said to be out of reach", seed,
+				c.shape.schedule, c.shape.p, c.shape.d, (long long)best);
 			assert_int_equal(hd_auto_may_take(&x.space, &c, best / 2, &x.bounds, &half), HD_OK);
 			drawn++;
 			sharp += !half;
@@ -129,13 +142,15 @@ static void no_place_of_all_is_excluded_that_is_as_fast_as_was_asked(void **stat
 		drop(&x);
 	}
 	print_message("%u shapes; half of the best time is excluded of %u\n", drawn, sharp);
-	CHECK(drawn > DRAWS(600) / 2 && sharp > drawn / 2, "%u shapes; half of the best time is excluded of %u", drawn, sharp);
+	CHECK(drawn > DRAWS(600) / 2 && sharp > drawn / 2,
+		"%u shapes; half of the best time is excluded of %u", drawn, sharp);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(no_place_of_all_is_excluded_that_is_as_fast_as_was_asked, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(no_place_of_all_is_excluded_that_is_as_fast_as_was_asked,
+			make_arena, drop_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,8 +38,10 @@ static void keep(struct hd_auto_search *s, const struct hd_auto_cand *c)
 
 bool hd_auto_same_shape(const struct hd_auto_cand *a, const struct hd_auto_cand *b)
 {
-	return a->row == b->row && a->base == b->base && a->shape.t == b->shape.t && a->shape.p == b->shape.p && a->shape.d == b->shape.d &&
-		a->shape.v == b->shape.v && (a->shape.d == 1 || a->shape.p == 1 || a->shape.place == b->shape.place);
+	return a->row == b->row && a->base == b->base && a->shape.t == b->shape.t &&
+		a->shape.p == b->shape.p && a->shape.d == b->shape.d &&
+		a->shape.v == b->shape.v && (a->shape.d == 1 || a->shape.p == 1 ||
+		a->shape.place == b->shape.place);
 }
 
 static bool is_reference(const struct hd_auto_search *s, const struct hd_auto_cand *c)
@@ -51,7 +53,8 @@ static bool is_reference(const struct hd_auto_search *s, const struct hd_auto_ca
 	return same;
 }
 
-/* Of a shape that computes something again, and need not by what was asked, the one that does not, too: other cuts may do without. */
+/* Of a shape that computes something again, and need not by what was asked, the one that does not, too:
+ * other cuts may do without. */
 static enum hd_err offer_never(struct hd_auto_search *s, const struct hd_auto_cand *c)
 {
 	struct hd_auto_cand never = *c;
@@ -59,7 +62,8 @@ static enum hd_err offer_never(struct hd_auto_search *s, const struct hd_auto_ca
 
 	for (uint32_t k = 0; k < c->stages.nstages; k++)
 		any |= c->stages.stage[k].recompute;
-	if (!s->second || !any || c->variant != HD_AUTO_AS_NEEDED || s->space.ask->recompute != HD_AUTO_IF_NEEDED)
+	if (!s->second || !any || c->variant != HD_AUTO_AS_NEEDED ||
+		s->space.ask->recompute != HD_AUTO_IF_NEEDED)
 		return HD_OK;
 	never.variant = HD_AUTO_KEPT;
 	never.order = s->order++;
@@ -94,7 +98,8 @@ static double bound(const struct hd_auto_search *s, uint32_t t, uint32_t p, uint
 {
 	const struct hd_steady_table *table = &s->space.sharded;
 	struct hd_stage_cost all = table->range[hd_steady_at(0, table->n - 1)];
-	double work = (double)(all.f + all.i + all.w) * t, vns = s->space.ask->vns, used = s->speeds[t * p * d];
+	double work = (double)(all.f + all.i + all.w) * t, vns = s->space.ask->vns,
+		used = s->speeds[t * p * d];
 
 	if (s->alike)
 		return ceil(vns / d) * work / (used / d);
@@ -104,7 +109,8 @@ static double bound(const struct hd_auto_search *s, uint32_t t, uint32_t p, uint
 /* The first round goes by estimates; the second leaves out what surely takes longer than what is there. */
 static bool too_slow(const struct hd_auto_search *s, double bound_ps)
 {
-	return s->second ? bound_ps * (1 - 1e-9) > (double)s->best_made_ps : bound_ps > s->best_ps * HD_AUTO_SLACK;
+	return s->second ? bound_ps * (1 - 1e-9) > (double)s->best_made_ps :
+		bound_ps > s->best_ps * HD_AUTO_SLACK;
 }
 
 static enum hd_err offer_all(struct hd_auto_search *s, uint32_t t, uint32_t p, uint32_t d)
@@ -115,8 +121,10 @@ static enum hd_err offer_all(struct hd_auto_search *s, uint32_t t, uint32_t p, u
 	for (uint32_t v = 1; v <= HD_AUTO_CHUNKS; v++)
 		for (const struct hd_auto_row *row = hd_auto_rows; row->schedule; row++)
 			for (int place = 0; place < (p > 1 && d > 1 ? HD_AUTO_NPLACES : 1); place++)
-				if (hd_auto_wanted(ask->v, v) && hd_auto_row_may(row, ask, p, v) && p * v <= s->space.whole.n && !err)
-					err = offer(s, (struct hd_auto_cand){ .shape = { row->schedule, t, p, d, v, (enum hd_auto_place)place },
+				if (hd_auto_wanted(ask->v, v) && hd_auto_row_may(row, ask, p, v) &&
+					p * v <= s->space.whole.n && !err)
+					err = offer(s, (struct hd_auto_cand){ .shape = { row->schedule, t, p,
+						d, v, (enum hd_auto_place)place },
 						.row = row });
 	return err;
 }
@@ -128,7 +136,8 @@ static bool no_use(const struct hd_auto_search *s, uint32_t d)
 
 	if (d > 1 && hd_auto_of_each(s->space.ask->update))
 		return true;
-	return !s->second && s->alike && d > 1 && !s->space.ask->d && (vns + d - 1) / d == (vns + d - 2) / (d - 1);
+	return !s->second && s->alike && d > 1 && !s->space.ask->d &&
+		(vns + d - 1) / d == (vns + d - 2) / (d - 1);
 }
 
 static enum hd_err straight(struct hd_auto_search *s, uint32_t t)
@@ -152,7 +161,8 @@ static enum hd_err straight(struct hd_auto_search *s, uint32_t t)
 static enum hd_err every_width(struct hd_auto_search *s)
 {
 	const struct hd_auto_ask *ask = s->space.ask;
-	uint32_t shards = ask->tensor_shards ? ask->tensor_shards : 1, inner = s->space.cluster->level[0].components;
+	uint32_t shards = ask->tensor_shards ? ask->tensor_shards : 1,
+		inner = s->space.cluster->level[0].components;
 	enum hd_err err = HD_OK;
 
 	for (uint32_t t = 1; t <= shards && t <= inner && !err; t++) {
@@ -168,7 +178,8 @@ static enum hd_err every_width(struct hd_auto_search *s)
 /* ---- stages with copies in different numbers */
 
 /* The generator takes no more. */
-static bool too_long(const struct hd_auto_search *s, uint32_t ranks) { return 2 * (uint64_t)ranks * s->space.ask->vns > HD_MAX_INS; }
+static bool too_long(const struct hd_auto_search *s, uint32_t ranks) { return 2 * (uint64_t)ranks *
+	s->space.ask->vns > HD_MAX_INS; }
 
 static struct hd_auto_cand replicated(const struct hd_auto_search *s)
 {
@@ -200,8 +211,9 @@ static double least_speed(const struct hd_cluster *cluster)
 	return least;
 }
 
-/* PipeDream's recurrence over the first n devices as one level, its slowest link: the steady state alone. It knows devices of speed 1:
- * for others the link is slower by as much, and the time that comes out is divided. */
+/* PipeDream's recurrence over the first n devices as one level, its slowest link: the steady state alone. It
+ * knows devices of speed 1: for others the link is slower by as much, and the time that comes out is
+ * divided. */
 static enum hd_err offer_paper(struct hd_auto_search *s, uint32_t n)
 {
 	const struct hd_cluster *cluster = s->space.cluster;
@@ -214,7 +226,8 @@ static enum hd_err offer_paper(struct hd_auto_search *s, uint32_t n)
 	if (cluster->ndevices > PAPER_MACHINES || cuts->n > PAPER_CUTS)
 		return HD_OK;
 	for (uint32_t l = 0; l < cluster->nlevels; l++)
-		how.level[0].bytes_per_s = fmin(how.level[0].bytes_per_s, cluster->level[l].bytes_per_s / speed);
+		how.level[0].bytes_per_s = fmin(how.level[0].bytes_per_s,
+			cluster->level[l].bytes_per_s / speed);
 	s->out.nshapes += !s->second;
 	if (hd_part_solve(&part, cuts, &how, s->space.work, &why))
 		return HD_OK;
@@ -223,7 +236,8 @@ static enum hd_err offer_paper(struct hd_auto_search *s, uint32_t n)
 	if (!stages.stage)
 		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for %u stages", stages.nstages);
 	for (uint32_t i = 0; i < stages.nstages; i++)
-		stages.stage[i] = (struct hd_steady_stage){ part.top.stage[i].first, part.top.stage[i].last, part.top.stage[i].replicas,
+		stages.stage[i] = (struct hd_steady_stage){ part.top.stage[i].first, part.top.stage[i].last,
+			part.top.stage[i].replicas,
 			s->again || s->space.ask->recompute == HD_AUTO_ALWAYS, 0 };
 	stages.steady_ps = part.time_s * 1e12 / speed * s->space.ask->vns;
 	struct hd_auto_cand c = replicated(s);
@@ -240,9 +254,11 @@ static enum hd_err enumerate_replicas(struct hd_auto_search *s)
 {
 	const struct hd_auto_ask *ask = s->space.ask;
 
-	if (ask->update != HD_UPDATE_FLUSH || ask->p || ask->d || !hd_auto_wanted(ask->t, 1) || !hd_auto_wanted(ask->v, 1) || s->space.cluster->ndevices == 1)
+	if (ask->update != HD_UPDATE_FLUSH || ask->p || ask->d || !hd_auto_wanted(ask->t, 1) ||
+		!hd_auto_wanted(ask->v, 1) || s->space.cluster->ndevices == 1)
 		return HD_OK;
-	if (too_long(s, s->space.cluster->ndevices) || (ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0))
+	if (too_long(s, s->space.cluster->ndevices) || (ask->schedule &&
+		strcmp(ask->schedule, "1f1b-rr") != 0))
 		return HD_OK;
 	enum hd_err err = offer_ours(s);
 	for (uint32_t n = s->space.cluster->ndevices, most = n; n > 1 && n + FEWER > most && !err; n--)
@@ -273,7 +289,8 @@ static const struct hd_auto_row *row_of(enum hd_update update)
 
 bool hd_auto_may_be_chosen(const struct hd_auto_ask *ask, const struct hd_auto_shape *shape)
 {
-	return hd_auto_wanted(ask->t, 1) && hd_auto_wanted(ask->p, 1) && hd_auto_wanted(ask->d, shape->d) && hd_auto_wanted(ask->v, 1) &&
+	return hd_auto_wanted(ask->t, 1) && hd_auto_wanted(ask->p, 1) && hd_auto_wanted(ask->d, shape->d) &&
+		hd_auto_wanted(ask->v, 1) &&
 		(!ask->schedule || !strcmp(ask->schedule, shape->schedule));
 }
 
@@ -281,7 +298,8 @@ static enum hd_err refer(struct hd_auto_search *s, struct hd_auto_cand *c, uint3
 {
 	bool unfit;
 
-	*c = (struct hd_auto_cand){ .row = row_of(s->space.ask->update), .reference = true, .base = base, .order = s->order++ };
+	*c = (struct hd_auto_cand){ .row = row_of(s->space.ask->update), .reference = true, .base = base,
+		.order = s->order++ };
 	c->shape = (struct hd_auto_shape){ c->row->schedule, 1, 1, d, 1, HD_AUTO_DEEP };
 	s->out.nshapes++;
 	enum hd_err err = hd_auto_estimate(&s->space, c, &unfit);
@@ -294,11 +312,13 @@ static enum hd_err refer(struct hd_auto_search *s, struct hd_auto_cand *c, uint3
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
-/* Fewer copies take as long where the busiest has as much to do, and sum less; of different devices the slow ones may be left out. */
+/* Fewer copies take as long where the busiest has as much to do, and sum less; of different devices the
+ * slow ones may be left out. */
 enum hd_err hd_auto_refer(struct hd_auto_search *s)
 {
 	const struct hd_cluster *cluster = s->space.cluster;
-	uint32_t vns = s->space.ask->vns, fastest = 0, most = cluster->ndevices < vns ? cluster->ndevices : vns;
+	uint32_t vns = s->space.ask->vns, fastest = 0, most = cluster->ndevices < vns ? cluster->ndevices :
+		vns;
 
 	most = hd_auto_of_each(s->space.ask->update) ? 1 : most;
 	s->data = hd_arena_take(s->space.work, (size_t)most + 1, sizeof *s->data);

@@ -8,20 +8,25 @@
 
 #define MIB 0x1p-20
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	}
 
 /* ---- refusals */
 
-enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish, size_t n, struct hd_diag *diag)
+enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish, size_t n,
+	struct hd_diag *diag)
 {
 	for (size_t i = 0; i < n; i++)
 		if (wish[i].given)
-			return hd_fail(diag, HD_E_INVAL, "the planner %s decides the %s itself; leave it out, or take --planner auto", plan->planner,
+			return hd_fail(diag, HD_E_INVAL,
+				"the planner %s decides the %s itself; leave it out, or take --planner auto",
+				plan->planner,
 				wish[i].key);
 	return HD_OK;
 }
 
-enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	plan->device = hd_arena_take(arena, nranks, sizeof *plan->device);
 	for (uint32_t r = 0; plan->device && r < nranks; r++)
@@ -39,7 +44,8 @@ const struct hd_job_planner hd_job_planners[] = {
 	{ "ptdp", "the rules of PTD-P: as wide and as deep as memory needs, then as many copies as there are devices", hd_job_plan_ptdp, NULL },
 	{ 0 },
 };
-static_assert(sizeof hd_job_planners / sizeof *hd_job_planners <= HD_JOB_PLANNERS + 1, "who prints all planners has room for HD_JOB_PLANNERS");
+static_assert(sizeof hd_job_planners / sizeof *hd_job_planners <= HD_JOB_PLANNERS + 1,
+	"who prints all planners has room for HD_JOB_PLANNERS");
 
 enum hd_err hd_job_planner_find(const struct hd_job_planner **planner, const char *name, struct hd_diag *diag)
 {
@@ -55,23 +61,30 @@ enum hd_err hd_job_planner_find(const struct hd_job_planner **planner, const cha
 		strncat(all, *all ? ", " : "", sizeof all - strlen(all) - 1);
 		strncat(all, p->name, sizeof all - strlen(all) - 1);
 	}
-	return hd_fail(diag, HD_E_INVAL, "there is no planner \"%.40s\"%s%s%s there are %s", name, near.best ? "; did you mean " : ";",
+	return hd_fail(diag, HD_E_INVAL, "there is no planner \"%.40s\"%s%s%s there are %s", name,
+		near.best ? "; did you mean " : ";",
 		near.best ? near.best : "", near.best ? "?" : "", all);
 }
 
-static enum hd_err fits(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_diag *diag)
+static enum hd_err fits(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_diag *diag)
 {
 	for (uint32_t r = 0; r < plan->schedule.nranks; r++) {
-		int64_t has = hd_cluster_kind_of(ask->cluster, plan->device[r])->memory, needs = plan->sim.rank[r].peak;
+		int64_t has = hd_cluster_kind_of(ask->cluster, plan->device[r])->memory,
+			needs = plan->sim.rank[r].peak;
 		if (has && needs > has)
-			return hd_fail(diag, HD_E_INVAL, "the plan of %s does not fit: rank %u needs %.1f MiB at its worst, device %u has %.1f MiB; more "
-				"stages, recomputation or smaller virtual nodes need less", plan->planner, r, (double)needs * MIB, plan->device[r],
+			return hd_fail(diag, HD_E_INVAL,
+				"the plan of %s does not fit: rank %u needs %.1f MiB at its worst, device "
+				"%u has %.1f MiB; more "
+				"stages, recomputation or smaller virtual nodes need less", plan->planner, r,
+				(double)needs * MIB, plan->device[r],
 				(double)has * MIB);
 	}
 	return HD_OK;
 }
 
-static enum hd_err make_and_simulate(struct hd_job_plan *out, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+static enum hd_err make_and_simulate(struct hd_job_plan *out, const struct hd_job_planner *planner,
+	const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_plan plan = { .planner = planner->name };
@@ -86,8 +99,10 @@ static enum hd_err make_and_simulate(struct hd_job_plan *out, const struct hd_jo
 	job.tied = plan.costs.tied;
 	job.ntied = plan.costs.ntied;
 	job.costs = &plan.costs;
-	err = hd_schedule_complete(&plan.schedule, &plan.skeleton, &(struct hd_passes){ .job = &job, .recompute = plan.recompute }, arena, diag);
-	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster, .device = plan.device, .transport = HD_TRANSPORT_BUFFERED,
+	err = hd_schedule_complete(&plan.schedule, &plan.skeleton,
+		&(struct hd_passes){ .job = &job, .recompute = plan.recompute }, arena, diag);
+	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster,
+		.device = plan.device, .transport = HD_TRANSPORT_BUFFERED,
 		.spans = ask->spans };
 	if (!err)
 		err = hd_sim_plan(&plan.sim, &plan.schedule, &setting, arena, diag);
@@ -114,9 +129,11 @@ bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b)
 {
 	const struct hd_schedule *x = &a->schedule, *y = &b->schedule;
 
-	if (a->nstages != b->nstages || (a->tensor ? a->tensor : 1) != (b->tensor ? b->tensor : 1) || x->nranks != y->nranks || x->nvns != y->nvns)
+	if (a->nstages != b->nstages || (a->tensor ? a->tensor : 1) != (b->tensor ? b->tensor : 1) ||
+		x->nranks != y->nranks || x->nvns != y->nvns)
 		return false;
-	return !memcmp(a->first, b->first, a->nstages * sizeof *a->first) && !memcmp(a->device, b->device, x->nranks * sizeof *a->device) &&
+	return !memcmp(a->first, b->first, a->nstages * sizeof *a->first) &&
+		!memcmp(a->device, b->device, x->nranks * sizeof *a->device) &&
 		same_lists(x->prologue, y->prologue, x->nranks) && same_lists(x->list, y->list, x->nranks) &&
 		same_lists(x->epilogue, y->epilogue, x->nranks);
 }
@@ -130,7 +147,8 @@ static bool devices_differ(const struct hd_cluster *cluster)
 }
 
 /* What the planner's shapes do not have: copies with uneven counts. A refusal of it refuses nothing. */
-static enum hd_err also_uneven(struct hd_job_plan *plan, enum hd_err made, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+static enum hd_err also_uneven(struct hd_job_plan *plan, enum hd_err made,
+	const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag, const struct hd_diag *why)
 {
 	const struct hd_job_planner uneven = { planner->name, planner->about, planner->also, NULL };
@@ -140,14 +158,16 @@ static enum hd_err also_uneven(struct hd_job_plan *plan, enum hd_err made, const
 
 	if (!err && (made || hd_job_plan_step_s(&other) < hd_job_plan_step_s(plan))) {
 		if (!made)
-			hd_text_addf(&other.why, "the best with equal counts or stages takes %.3f ms\n", hd_job_plan_step_s(plan) * 1e3);
+			hd_text_addf(&other.why, "the best with equal counts or stages takes %.3f ms\n",
+				hd_job_plan_step_s(plan) * 1e3);
 		*plan = other;
 		return HD_OK;
 	}
 	return made ? hd_fail(diag, made, "%s", why->text) : HD_OK;
 }
 
-enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planner *planner,
+	const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_plan plan;
@@ -163,14 +183,17 @@ enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planne
 	return err;
 }
 
-void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_text *text)
+void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_text *text)
 {
 	const struct hd_cuts *cuts = ask->sums->cuts;
 
-	hd_text_addf(text, "# made by the planner %s for %u devices: %.6g s a step\n", plan->planner, ask->cluster->ndevices, hd_job_plan_step_s(plan));
+	hd_text_addf(text, "# made by the planner %s for %u devices: %.6g s a step\n", plan->planner,
+		ask->cluster->ndevices, hd_job_plan_step_s(plan));
 	for (uint32_t s = 0; s < plan->nstages; s++) {
 		uint32_t last = (s + 1 < plan->nstages ? plan->first[s + 1] : cuts->n) - 1;
-		hd_text_addf(text, "# stage %u: cuts %u-%u, up to %s\n", s, plan->first[s], last, cuts->name[last]);
+		hd_text_addf(text, "# stage %u: cuts %u-%u, up to %s\n", s, plan->first[s], last,
+			cuts->name[last]);
 	}
 	for (uint32_t r = 0; r < plan->schedule.nranks; r++)
 		hd_text_addf(text, "# rank %u: device %u\n", r, plan->device[r]);

@@ -3,11 +3,13 @@
 #include "planner/search/job_plan_int.h"
 #include "planner/planner.h"
 
-/* Planners that ask the automatic one (planner.h): with what the job wishes, or one choice after the other as PTD-P's rules. */
+/* Planners that ask the automatic one (planner.h): with what the job wishes, or one choice after the other
+ * as PTD-P's rules. */
 
 static enum hd_auto_recompute recompute_of(const struct hd_job_plan_ask *ask)
 {
-	static const enum hd_auto_recompute of[] = { [HD_RECOMPUTES_IF_NEEDED] = HD_AUTO_IF_NEEDED, [HD_RECOMPUTES_NEVER] = HD_AUTO_NEVER,
+	static const enum hd_auto_recompute of[] = { [HD_RECOMPUTES_IF_NEEDED] = HD_AUTO_IF_NEEDED,
+		[HD_RECOMPUTES_NEVER] = HD_AUTO_NEVER,
 		[HD_RECOMPUTES_ALWAYS] = HD_AUTO_ALWAYS };
 
 	return of[ask->recompute];
@@ -19,14 +21,18 @@ static enum hd_err question(struct hd_auto_ask *out, const struct hd_job_plan_as
 	uint32_t v = ask->chunks ? ask->chunks : ask->stages ? 1 : 0;
 
 	if (ask->stages && ask->stages % v)
-		return hd_fail(diag, HD_E_INVAL, "parallel.stages %u is no multiple of parallel.chunks %u: every device has as many chunks", ask->stages, v);
-	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards, .sequence = ask->sequence, .t = ask->tensor,
+		return hd_fail(diag, HD_E_INVAL,
+			"parallel.stages %u is no multiple of parallel.chunks %u: every device has as many "
+			"chunks", ask->stages, v);
+	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards,
+		.sequence = ask->sequence, .t = ask->tensor,
 		.p = ask->stages ? ask->stages / v : 0, .v = v,
 		.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
 	return HD_OK;
 }
 
-static enum hd_err take(struct hd_job_plan *plan, const struct hd_auto_plan *found, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err take(struct hd_job_plan *plan, const struct hd_auto_plan *found, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	plan->skeleton = found->schedule;
 	plan->costs = found->costs;
@@ -42,13 +48,17 @@ static enum hd_err take(struct hd_job_plan *plan, const struct hd_auto_plan *fou
 }
 
 /* Of mode pipeline: every depth from 2, the fastest; ties: the shallower. */
-static enum hd_err deep(struct hd_auto *best, const struct hd_job_plan_ask *ask, struct hd_auto_ask *how, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err deep(struct hd_auto *best, const struct hd_job_plan_ask *ask, struct hd_auto_ask *how,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t most = ask->cluster->ndevices < ask->sums->cuts->n ? ask->cluster->ndevices : ask->sums->cuts->n, chosen = 0;
+	uint32_t most = ask->cluster->ndevices < ask->sums->cuts->n ? ask->cluster->ndevices :
+		ask->sums->cuts->n, chosen = 0;
 	struct hd_diag first = { "" };
 
 	if (most < 2)
-		return hd_fail(diag, HD_E_INVAL, "a pipeline needs two devices and two stages: there are %u devices and %u cuts", ask->cluster->ndevices,
+		return hd_fail(diag, HD_E_INVAL,
+			"a pipeline needs two devices and two stages: there are %u devices and %u cuts",
+			ask->cluster->ndevices,
 			ask->sums->cuts->n);
 	for (how->p = 2; how->p <= most && how->p <= HD_JOB_PLAN_DEEPEST; how->p++) {
 		struct hd_auto made;
@@ -67,7 +77,8 @@ static enum hd_err deep(struct hd_auto *best, const struct hd_job_plan_ask *ask,
 	return chosen ? HD_OK : hd_fail(diag, HD_E_INVAL, "%s", first.text);
 }
 
-enum hd_err hd_job_plan_auto(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_plan_auto(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_auto_ask how = { 0 };
 	struct hd_auto found;
@@ -91,27 +102,34 @@ static uint32_t next_width(const struct hd_job_plan_ask *ask, uint32_t t)
 	return t <= ask->tensor_shards && t <= ask->cluster->level[0].components ? t : 0;
 }
 
-/* PTD-P's rules on a profile: while it does not fit, the next larger t that a server holds, then p by one; what devices remain are
- * copies. Chunks, schedule and recomputation are what the automatic planner finds best for this t, p, d. */
-enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+/* PTD-P's rules on a profile: while it does not fit, the next larger t that a server holds, then p by one;
+ * what devices remain are copies. Chunks, schedule and recomputation are what the automatic planner finds
+ * best for this t, p, d. */
+enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" }, { ask->tensor > 0, "tensor width" } };
+	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" },
+		{ ask->tensor > 0, "tensor width" } };
 	uint32_t n = ask->cluster->ndevices, cuts = ask->sums->cuts->n, t = 1, p = ask->deep ? 2 : 1;
 	struct hd_diag last = { "there are too few devices or cuts for two stages" };
 	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);
 
 	while (!err && p <= cuts && (uint64_t)p * t <= n) {
-		uint32_t d = n / (t * p) < ask->vns ? n / (t * p) : ask->vns, wider = p == 1 ? next_width(ask, t) : 0;
-		struct hd_auto_ask how = { .vns = ask->vns, .tensor_shards = ask->tensor_shards, .sequence = ask->sequence, .t = t,
+		uint32_t d = n / (t * p) < ask->vns ? n / (t * p) : ask->vns,
+			wider = p == 1 ? next_width(ask, t) : 0;
+		struct hd_auto_ask how = { .vns = ask->vns, .tensor_shards = ask->tensor_shards,
+			.sequence = ask->sequence, .t = t,
 			.p = p, .d = d, .v = ask->chunks,
 			.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
 		struct hd_auto found;
 		struct hd_diag why = { "" };
 		err = hd_plan_auto(&found, ask->sums, ask->cluster, &how, arena, &why);
 		if (!err) {
-			hd_text_addf(&plan->why, "t = %u, p = %u: %s\n", t, p, t * p == 1 ? "the whole model fits a device" : ask->deep && p == 2 && t == 1 ?
+			hd_text_addf(&plan->why, "t = %u, p = %u: %s\n", t, p,
+				t * p == 1 ? "the whole model fits a device" : ask->deep && p == 2 && t == 1 ?
 				"a pipeline was asked for, and two stages fit" : "less does not fit");
-			hd_text_addf(&plan->why, "d = %u: %u devices by t p; %u stay idle\n", d, n, n - d * t * p);
+			hd_text_addf(&plan->why, "d = %u: %u devices by t p; %u stay idle\n", d, n,
+				n - d * t * p);
 			hd_auto_explain_short(&found, ask->sums, ask->cluster, &how, &plan->why);
 			return take(plan, &found.plan[0], arena, diag);
 		}
@@ -122,14 +140,19 @@ enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_
 		t = wider ? wider : t;
 		p += !wider;
 	}
-	return err ? err : hd_fail(diag, HD_E_INVAL, "PTD-P's rules end without a plan on %u devices: %s", n, last.text);
+	return err ? err : hd_fail(diag, HD_E_INVAL, "PTD-P's rules end without a plan on %u devices: %s", n,
+		last.text);
 }
 
-enum hd_err hd_job_plan_2bw(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_plan_2bw(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	(void)plan;
 	(void)ask;
 	(void)arena;
-	return hd_fail(diag, HD_E_INVAL, "the planner 2bw is for jobs whose updates are delayed by one, which is another algorithm: optim.update is flush, and "
-		"this build trains no other; `heddle plan 2bw` shows what it would choose, --planner auto plans the job");
+	return hd_fail(diag, HD_E_INVAL,
+		"the planner 2bw is for jobs whose updates are delayed by one, which is another algorithm: "
+		"optim.update is flush, and "
+		"this build trains no other; `heddle plan 2bw` shows what it would choose, --planner auto "
+		"plans the job");
 }

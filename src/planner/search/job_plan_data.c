@@ -3,10 +3,11 @@
 #include "balance/solver.h"
 #include "planner/search/job_plan_int.h"
 
-/* Every device used has the whole model; how many virtual nodes each gets, and which are used at all, is what the solver says
- * (solver.h). Devices that stand nearer to one another exchange faster, so every component of every level is asked for by
- * itself, with the links of that level: a server's own, then the rack's. A sum of gradients is joined after the last backward
- * here, as the schedule says, so nothing of it hides behind computing. */
+/* Every device used has the whole model; how many virtual nodes each gets, and which are used at all, is what
+ * the solver says (solver.h). Devices that stand nearer to one another exchange faster, so every component of
+ * every level is asked for by itself, with the links of that level: a server's own, then the rack's. A sum of
+ * gradients is joined after the last backward here, as the schedule says, so nothing of it hides behind
+ * computing. */
 
 struct sharing {
 	const struct hd_job_plan_ask *ask;
@@ -21,7 +22,8 @@ struct sharing {
 /* What a component of a level would do. */
 struct answer { uint32_t level, first; struct hd_solve_ask ask; struct hd_solve solve; bool mixed; };
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	}
 
 static int64_t on(double speed, int64_t ps) { return (int64_t)((double)ps / speed + 0.5); }
 
@@ -41,12 +43,14 @@ static enum hd_err cost_kinds(struct sharing *s)
 	if (!s->type || !s->device || !s->worker)
 		return no_memory(s->diag);
 	for (uint32_t d = 0; d < cluster->ndevices; d++)
-		any |= !hd_cluster_kind_of(cluster, d)->memory || needs(&c) <= hd_cluster_kind_of(cluster, d)->memory;
+		any |= !hd_cluster_kind_of(cluster, d)->memory ||
+			needs(&c) <= hd_cluster_kind_of(cluster, d)->memory;
 	for (uint32_t k = 0; k < s->ntypes; k++) {
 		const struct hd_cluster_kind *kind = &cluster->kind[k];
 		const struct hd_wave_time wave = { 1, on(kind->speed, c.f + c.i + c.w), 0, needs(&c) };
 		/* where nothing fits the simulator says so, to the byte */
-		struct hd_vn_profile profile = { kind->name, on(kind->speed, c.step), any ? kind->memory : 0, &wave, 1 };
+		struct hd_vn_profile profile = { kind->name, on(kind->speed, c.step), any ? kind->memory : 0,
+			&wave, 1 };
 		enum hd_err err = hd_vn_cost_make(&s->type[k], &profile, s->ask->vns, s->arena, s->diag);
 		if (err)
 			return err;
@@ -67,7 +71,8 @@ static uint32_t components_size(const struct hd_cluster *cluster, uint32_t level
 static bool seen(const struct hd_cluster *cluster, uint32_t first, uint32_t size)
 {
 	for (uint32_t other = 0; other < first; other += size)
-		if (!memcmp(&cluster->device_kind[other], &cluster->device_kind[first], size * sizeof *cluster->device_kind))
+		if (!memcmp(&cluster->device_kind[other], &cluster->device_kind[first],
+			size * sizeof *cluster->device_kind))
 			return true;
 	return false;
 }
@@ -86,7 +91,8 @@ static bool is_mixed(const struct answer *a)
 	return false;
 }
 
-static enum hd_err ask_component(const struct sharing *s, uint32_t level, uint32_t first, uint32_t size, struct answer *a, struct hd_diag *why)
+static enum hd_err ask_component(const struct sharing *s, uint32_t level, uint32_t first, uint32_t size,
+	struct answer *a, struct hd_diag *why)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
 	struct hd_solve_device *device = hd_arena_take(s->arena, size, sizeof *device);
@@ -98,8 +104,10 @@ static enum hd_err ask_component(const struct sharing *s, uint32_t level, uint32
 		device[d] = (struct hd_solve_device){ cluster->device_kind[first + d], d };
 		worker[d].bytes_per_s = (uint64_t)cluster->level[level].bytes_per_s;
 	}
-	*a = (struct answer){ .level = level, .first = first, .ask = { .nvns = s->ask->vns, .type = s->type, .ntypes = s->ntypes, .device = device,
-		.ndevices = size, .worker = worker, .nworkers = size, .gradient_bytes = s->gradient_bytes, .latency_ps = cluster->level[level].latency_ps } };
+	*a = (struct answer){ .level = level, .first = first,
+		.ask = { .nvns = s->ask->vns, .type = s->type, .ntypes = s->ntypes, .device = device,
+		.ndevices = size, .worker = worker, .nworkers = size, .gradient_bytes = s->gradient_bytes,
+		.latency_ps = cluster->level[level].latency_ps } };
 	enum hd_err err = hd_solve(&a->solve, &a->ask, s->arena, why);
 	a->mixed = !err && is_mixed(a);
 	return err;
@@ -109,10 +117,12 @@ static bool better(const struct answer *a, const struct answer *b)
 {
 	if (a->solve.plan.step_ps != b->solve.plan.step_ps)
 		return a->solve.plan.step_ps < b->solve.plan.step_ps;
-	return a->solve.plan.nmembers < b->solve.plan.nmembers;       /* else the one asked first: inner levels, lower devices */
+	/* else the one asked first: inner levels, lower devices */
+	return a->solve.plan.nmembers < b->solve.plan.nmembers;
 }
 
-/* The fastest of all, unless the fastest of one kind is within the margin (solver.h, rule 6). `widest` is all devices. */
+/* The fastest of all, unless the fastest of one kind is within the margin (solver.h, rule 6). `widest` is
+ * all devices. */
 static enum hd_err choose(const struct sharing *s, struct answer *chosen, struct answer *widest)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
@@ -142,14 +152,16 @@ static enum hd_err choose(const struct sharing *s, struct answer *chosen, struct
 	}
 	if (!any)
 		return hd_fail(s->diag, HD_E_INVAL, "%s", first_why.text);
-	bool gains = !best.mixed || !any_simple || hd_solve_gains(best.solve.plan.step_ps, simple.solve.plan.step_ps, best.solve.margin_ppm);
+	bool gains = !best.mixed || !any_simple || hd_solve_gains(best.solve.plan.step_ps,
+		simple.solve.plan.step_ps, best.solve.margin_ppm);
 	*chosen = gains ? best : simple;
 	return HD_OK;
 }
 
 /* ---- from counts to a schedule: ranks are the used devices in the order of their ranges */
 
-static enum hd_err ranks_of(struct hd_job_plan *plan, const struct answer *a, uint32_t *nranks, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err ranks_of(struct hd_job_plan *plan, const struct answer *a, uint32_t *nranks,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_solve_plan *p = &a->solve.plan;
 	uint32_t n = 0;
@@ -168,11 +180,13 @@ static enum hd_err ranks_of(struct hd_job_plan *plan, const struct answer *a, ui
 	return HD_OK;
 }
 
-static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint32_t nranks, uint32_t vns, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint32_t nranks, uint32_t vns,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t vn = 0;
 
-	*s = (struct hd_schedule){ .heading = "data parallel", .nranks = nranks, .nvns = vns, .list = hd_arena_take(arena, nranks, sizeof *s->list) };
+	*s = (struct hd_schedule){ .heading = "data parallel", .nranks = nranks, .nvns = vns,
+		.list = hd_arena_take(arena, nranks, sizeof *s->list) };
 	for (uint32_t r = 0; s->list && r < nranks; r++) {
 		struct hd_ilist *list = &s->list[r];
 		list->cap = 2 * counts[r] + 1;
@@ -189,12 +203,15 @@ static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint
 
 /* ---- words */
 
-static void explain(const struct sharing *s, const struct answer *chosen, const struct answer *widest, struct hd_text *why)
+static void explain(const struct sharing *s, const struct answer *chosen, const struct answer *widest,
+	struct hd_text *why)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
 	uint32_t idle = cluster->ndevices - chosen->solve.plan.ndevices;
 
-	hd_text_addf(why, "every device used has the whole model, and the gradients are summed once a step, over the %s\n",
+	hd_text_addf(why,
+		"every device used has the whole model, and the gradients are summed once a step, over the "
+		"%s\n",
 		cluster->level[chosen->level].name);
 	if (chosen->ask.ndevices < cluster->ndevices)
 		hd_text_addf(why, "devices %u-%u: ", chosen->first, chosen->first + chosen->ask.ndevices - 1);
@@ -202,19 +219,25 @@ static void explain(const struct sharing *s, const struct answer *chosen, const 
 	if (widest->ask.ndevices > chosen->ask.ndevices) {
 		int32_t ppm = hd_solve_slower_ppm(widest->solve.plan.step_ps, chosen->solve.plan.step_ps);
 		bool exchange = widest->solve.plan.compute_ps <= chosen->solve.plan.compute_ps;
-		hd_text_addf(why, "%u devices over the %s: would be %.1f %% %s: %s; %.3f ms\n", widest->solve.plan.ndevices, cluster->level[widest->level].name,
-			(ppm < 0 ? -ppm : ppm) * 1e-4, ppm < 0 ? "faster" : "slower", hd_verdict_words(ppm < 0 ? HD_VERDICT_WITHIN_ERROR
-			: exchange ? HD_VERDICT_EXCHANGE : HD_VERDICT_SLOWER), (double)widest->solve.plan.step_ps * 1e-9);
+		hd_text_addf(why, "%u devices over the %s: would be %.1f %% %s: %s; %.3f ms\n",
+			widest->solve.plan.ndevices, cluster->level[widest->level].name,
+			(ppm < 0 ? -ppm : ppm) * 1e-4, ppm < 0 ? "faster" : "slower",
+			hd_verdict_words(ppm < 0 ? HD_VERDICT_WITHIN_ERROR
+			: exchange ? HD_VERDICT_EXCHANGE : HD_VERDICT_SLOWER),
+				(double)widest->solve.plan.step_ps * 1e-9);
 	}
 	if (idle && s->ask->vns < cluster->ndevices)
-		hd_text_addf(why, "%u of %u devices stay idle: the step has %u virtual nodes\n", idle, cluster->ndevices, s->ask->vns);
+		hd_text_addf(why, "%u of %u devices stay idle: the step has %u virtual nodes\n", idle,
+			cluster->ndevices, s->ask->vns);
 	else if (idle)
 		hd_text_addf(why, "%u of %u devices stay idle\n", idle, cluster->ndevices);
 }
 
-enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_job_wish wishes[] = { { ask->stages > 1, "stages" }, { ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
+	const struct hd_job_wish wishes[] = { { ask->stages > 1, "stages" }, { ask->chunks > 1, "chunks" },
+		{ ask->tensor > 1, "tensor width" },
 		{ ask->schedule && strcmp(ask->schedule, "data-parallel") != 0, "schedule" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" },
 		{ ask->deep, "depth (one stage)" } };
 	struct sharing s = { .ask = ask, .arena = arena, .diag = diag };

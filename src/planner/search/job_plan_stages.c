@@ -3,12 +3,15 @@
 #include "planner/search/job_plan_int.h"
 #include "planner/steady.h"
 
-/* Stages with copies, found by a recurrence over cuts and run by 1f1b-rr: PipeDream's, for equal devices and links and the steady
- * state alone; or steady.h, which knows the devices, their memory and the fill of a step. */
+/* Stages with copies, found by a recurrence over cuts and run by 1f1b-rr: PipeDream's, for equal devices and
+ * links and the steady state alone; or steady.h, which knows the devices, their memory and the fill of a
+ * step. */
 
-static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan"); }
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	}
 
-static enum hd_err take(struct hd_job_plan *plan, uint32_t nstages, uint32_t **replicas, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err take(struct hd_job_plan *plan, uint32_t nstages, uint32_t **replicas,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	plan->nstages = nstages;
 	plan->first = hd_arena_take(arena, nstages, sizeof *plan->first);
@@ -26,16 +29,19 @@ static double slowest_link(const struct hd_cluster *cluster)
 	return slowest;
 }
 
-static enum hd_err by_pipedream(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, uint32_t **replicas, struct hd_arena *arena,
+static enum hd_err by_pipedream(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	uint32_t **replicas, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	uint32_t n = ask->cluster->ndevices < ask->vns ? ask->cluster->ndevices : ask->vns;
-	struct hd_part_how how = { .variant = ask->variant, .nlevels = 1, .level = { { n, slowest_link(ask->cluster) } } };
+	struct hd_part_how how = { .variant = ask->variant, .nlevels = 1,
+		.level = { { n, slowest_link(ask->cluster) } } };
 	struct hd_part part;
 	struct hd_text split;
 
 	if (n > HD_PART_MACHINES)
-		return hd_fail(diag, HD_E_INVAL, "the planner pipedream takes at most %d devices, not %u", HD_PART_MACHINES, n);
+		return hd_fail(diag, HD_E_INVAL, "the planner pipedream takes at most %d devices, not %u",
+			HD_PART_MACHINES, n);
 	enum hd_err err = hd_part_solve(&part, ask->sums->cuts, &how, arena, diag);
 	err = err ? err : take(plan, part.top.nstages, replicas, arena, diag);
 	if (err)
@@ -46,23 +52,29 @@ static enum hd_err by_pipedream(struct hd_job_plan *plan, const struct hd_job_pl
 	}
 	hd_text_init(&split, arena);
 	hd_part_print(&part, 1, &split);
-	hd_text_addf(&plan->why, "the recurrence of PipeDream (%s) over %u equal devices at %.4g bytes/s: cuts %s; its slowest stage takes %.6g s a virtual "
-		"node, all on one device %.6g s\n", hd_part_variant_name(ask->variant), n, how.level[0].bytes_per_s, split.full ? "" : split.at, part.time_s,
+	hd_text_addf(&plan->why,
+		"the recurrence of PipeDream (%s) over %u equal devices at %.4g bytes/s: cuts %s; its "
+		"slowest stage takes %.6g s a virtual "
+		"node, all on one device %.6g s\n", hd_part_variant_name(ask->variant), n,
+		how.level[0].bytes_per_s, split.full ? "" : split.at, part.time_s,
 		part.one_s);
 	return HD_OK;
 }
 
-static enum hd_err by_steady(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, uint32_t **replicas, struct hd_arena *arena,
+static enum hd_err by_steady(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, uint32_t **replicas,
+	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	static const enum hd_steady_recompute recompute[] = { [HD_RECOMPUTES_IF_NEEDED] = HD_STEADY_IF_NEEDED,
 		[HD_RECOMPUTES_NEVER] = HD_STEADY_NEVER, [HD_RECOMPUTES_ALWAYS] = HD_STEADY_ALWAYS };
-	struct hd_steady_how how = { .m = ask->vns, .cluster = ask->cluster, .recompute = recompute[ask->recompute] };
+	struct hd_steady_how how = { .m = ask->vns, .cluster = ask->cluster,
+		.recompute = recompute[ask->recompute] };
 	struct hd_steady_table table;
 	struct hd_steady found;
 	struct hd_arena scratch;
 	int64_t least = 0;
-	enum hd_err err = hd_steady_table_make(&table, ask->sums, hd_steady_cuts(ask->cluster->ndevices), arena, diag);
+	enum hd_err err = hd_steady_table_make(&table, ask->sums, hd_steady_cuts(ask->cluster->ndevices),
+		arena, diag);
 
 	if (err)
 		return err;
@@ -71,7 +83,9 @@ static enum hd_err by_steady(struct hd_job_plan *plan, const struct hd_job_plan_
 	hd_arena_reset(&scratch);
 	if (err == HD_E_NOTFOUND) {
 		err = hd_steady_least_bytes(&least, &table, &how, &scratch, diag);
-		err = err ? err : hd_fail(diag, HD_E_INVAL, "no stages fit the devices: the least that the fullest would need is %lld bytes", (long long)least);
+		err = err ? err : hd_fail(diag, HD_E_INVAL,
+			"no stages fit the devices: the least that the fullest would need is %lld bytes",
+			(long long)least);
 	}
 	hd_arena_finish(&scratch);
 	err = err ? err : take(plan, found.nstages, replicas, arena, diag);
@@ -88,10 +102,12 @@ static enum hd_err by_steady(struct hd_job_plan *plan, const struct hd_job_plan_
 	return err;
 }
 
-enum hd_err hd_job_plan_pipedream(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_plan_pipedream(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	bool ours = ask->variant == HD_NPART_VARIANTS;
-	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" }, { ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
+	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" },
+		{ ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
 		{ ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0, "schedule (1f1b-rr)" },
 		{ ask->recompute == HD_RECOMPUTES_ALWAYS && !ours, "recomputation" } };
 	uint32_t *replicas = NULL, n = 0;
@@ -102,7 +118,8 @@ enum hd_err hd_job_plan_pipedream(struct hd_job_plan *plan, const struct hd_job_
 		return err;
 	for (uint32_t s = 0; s < plan->nstages; s++)
 		n += replicas[s];
-	struct hd_schedule_ask rr = { .name = "1f1b-rr", .p = n, .m = ask->vns, .replicas = replicas, .nreplicas = plan->nstages };
+	struct hd_schedule_ask rr = { .name = "1f1b-rr", .p = n, .m = ask->vns, .replicas = replicas,
+		.nreplicas = plan->nstages };
 	err = hd_schedule_make(&plan->skeleton, &rr, arena, diag);
 	return err ? err : hd_job_plan_in_order(plan, n, arena, diag);
 }

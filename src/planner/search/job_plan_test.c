@@ -33,11 +33,14 @@ static void on_devices(struct subject *t, uint32_t n, uint32_t vns, double bytes
 {
 	struct hd_cluster_level level = { "link", n, bytes_per_s, 0 };
 
-	CHECK(hd_cluster_make(&t->cluster, &level, 1, (struct hd_cluster_kind){ "device", 1, memory }, &arena, &t->diag) == HD_OK, "%s", t->diag.text);
-	t->ask = (struct hd_job_plan_ask){ .sums = &t->sums, .cluster = &t->cluster, .vns = vns, .tensor_shards = 1, .variant = HD_PART_PAPER };
+	CHECK(hd_cluster_make(&t->cluster, &level, 1, (struct hd_cluster_kind){ "device", 1, memory }, &arena,
+		&t->diag) == HD_OK, "%s", t->diag.text);
+	t->ask = (struct hd_job_plan_ask){ .sums = &t->sums, .cluster = &t->cluster, .vns = vns,
+		.tensor_shards = 1, .variant = HD_PART_PAPER };
 }
 
-static enum hd_err make(struct subject *t, const char *planner, struct hd_job_plan *plan, struct hd_diag *diag)
+static enum hd_err make(struct subject *t, const char *planner, struct hd_job_plan *plan,
+	struct hd_diag *diag)
 {
 	const struct hd_job_planner *row = NULL;
 
@@ -64,7 +67,8 @@ static void without_weights_n_devices_take_an_nth(void **state)
 		on_devices(&t, n, 12, 1e9, 0);
 		must(&t, "data", &plan);
 		uint32_t most = (12 + n - 1) / n;
-		CHECK(plan.whole && plan.sim.makespan == (int64_t)most * 18 * PS_PER_MS, "%u devices: %lld ps", n, (long long)plan.sim.makespan);
+		CHECK(plan.whole && plan.sim.makespan == (int64_t)most * 18 * PS_PER_MS,
+			"%u devices: %lld ps", n, (long long)plan.sim.makespan);
 		uint32_t sum = 0;
 		for (uint32_t r = 0; r < plan.schedule.nranks; r++)
 			sum += plan.counts[r];
@@ -74,7 +78,9 @@ static void without_weights_n_devices_take_an_nth(void **state)
 
 static void virtual_nodes_are_shared_out_by_speed(void **state)
 {
-	static const char text[] = "kinds:\n  fast: {speed: 1}\n  slow: {speed: 0.5}\nlevels:\n  - {name: l, components: 3, bytes_per_s: 1e9, latency_ns: 0}\n"
+	static const char text[] =
+		"kinds:\n  fast: {speed: 1}\n  slow: {speed: 0.5}\nlevels:\n  - {name: l, components: 3, "
+		"bytes_per_s: 1e9, latency_ns: 0}\n"
 		"devices:\n  - {kind: slow, count: 1}\n  - {kind: fast, count: 2}\n";
 	static const int f_ms[] = { 1, 1 };
 	struct hd_job_plan plan;
@@ -83,17 +89,19 @@ static void virtual_nodes_are_shared_out_by_speed(void **state)
 	(void)state;
 	open_chain(&t, 2, f_ms, KIB, 0);
 	on_devices(&t, 3, 11, 1e9, 0);
-	CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &arena, &t.diag) == HD_OK, "%s",
+		t.diag.text);
 	must(&t, "data", &plan);
 	uint32_t has[3] = { 0 };
 	for (uint32_t r = 0; r < plan.schedule.nranks; r++)
 		has[plan.device[r]] = plan.counts[r];
-	CHECK(has[0] == 2 && has[1] + has[2] == 9 && has[1] <= 5 && has[2] <= 5, "%u %u %u", has[0], has[1], has[2]);
+	CHECK(has[0] == 2 && has[1] + has[2] == 9 && has[1] <= 5 && has[2] <= 5, "%u %u %u", has[0], has[1],
+		has[2]);
 	assert_int_equal(plan.sim.makespan, 5 * 6 * PS_PER_MS);      /* 2 on the slow one take 24 ms */
 }
 
-/* Two servers of two, the second of half the speed: what the solver predicts is what the simulator finds, and the rack is used only
- * when its exchange is short. */
+/* Two servers of two, the second of half the speed: what the solver predicts is what the simulator finds, and
+ * the rack is used only when its exchange is short. */
 static void uneven_devices_take_what_was_predicted(void **state)
 {
 	static const char *const levels[] = { "1e9", "1e8", "1e6" };
@@ -106,23 +114,31 @@ static void uneven_devices_take_what_was_predicted(void **state)
 		struct hd_job_plan plan, best;
 		struct subject t;
 		double predicted = 0;
-		snprintf(text, sizeof text, "kinds:\n  fast: {speed: 1}\n  slow: {speed: 0.5}\nlevels:\n  - {name: server, components: 2, bytes_per_s: 1e12, "
-			"latency_ns: 1000}\n  - {name: rack, components: 2, bytes_per_s: %s, latency_ns: 5000}\ndevices:\n  - {kind: fast, count: 2}\n"
+		snprintf(text, sizeof text,
+			"kinds:\n  fast: {speed: 1}\n  slow: {speed: 0.5}\nlevels:\n  - {name: server, "
+			"components: 2, bytes_per_s: 1e12, "
+			"latency_ns: 1000}\n  - {name: rack, components: 2, bytes_per_s: %s, latency_ns: "
+			"5000}\ndevices:\n  - {kind: fast, count: 2}\n"
 			"  - {kind: slow, count: 2}\n", levels[i]);
 		open_chain(&t, 2, f_ms, KIB, 256 * KIB);
 		on_devices(&t, 4, 16, 1e9, 0);
-		CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &arena, &t.diag) == HD_OK, "%s", t.diag.text);
+		CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &arena, &t.diag) == HD_OK,
+			"%s", t.diag.text);
 		must(&t, "data", &plan);
 		const char *at = strstr(plan.why.at, ": ");
-		CHECK(at && (at = strstr(plan.why.at, "virtual nodes ")) && (at = strstr(at, ": ")) && sscanf(at, ": %lf ms a step", &predicted) == 1, "%s",
+		CHECK(at && (at = strstr(plan.why.at, "virtual nodes ")) && (at = strstr(at, ": ")) &&
+			sscanf(at, ": %lf ms a step", &predicted) == 1, "%s",
 			plan.why.at);
 		double step = hd_job_plan_step_s(&plan) * 1e3;
-		CHECK(step < predicted * 1.0001 && step > predicted * 0.9999, "predicted %g ms, simulated %g: %s", predicted, step, plan.why.at);
+		CHECK(step < predicted * 1.0001 && step > predicted * 0.9999,
+			"predicted %g ms, simulated %g: %s", predicted, step, plan.why.at);
 		CHECK(plan.schedule.nranks <= used, "%s B/s: %u devices", levels[i], plan.schedule.nranks);
 		used = plan.schedule.nranks;
 		must(&t, "auto", &best);
-		CHECK(best.sim.makespan <= plan.sim.makespan, "auto takes %g s, data %g", hd_job_plan_step_s(&best), hd_job_plan_step_s(&plan));
-		CHECK(i == 2 || best.sim.makespan < plan.sim.makespan, "%s B/s: a pipeline is faster here, and auto has none", levels[i]);
+		CHECK(best.sim.makespan <= plan.sim.makespan, "auto takes %g s, data %g",
+			hd_job_plan_step_s(&best), hd_job_plan_step_s(&plan));
+		CHECK(i == 2 || best.sim.makespan < plan.sim.makespan,
+			"%s B/s: a pipeline is faster here, and auto has none", levels[i]);
 		if (i == 0)
 			CHECK(used == 4 && strstr(plan.why.at, "over the rack"), "%s", plan.why.at);
 	}
@@ -163,7 +179,8 @@ static void pipedream_runs_what_its_recurrence_finds(void **state)
 	assert_int_equal(plan.nstages, part.top.nstages);
 	for (uint32_t s = 0; s < 2; s++)
 		assert_int_equal(plan.first[s], part.top.stage[s].first);
-	CHECK(part.top.stage[0].replicas == 3 && plan.schedule.nranks == 4 && !plan.whole, "%u", part.top.stage[0].replicas);
+	CHECK(part.top.stage[0].replicas == 3 && plan.schedule.nranks == 4 && !plan.whole, "%u",
+		part.top.stage[0].replicas);
 	struct hd_job_plan data;
 	must(&t, "data", &data);
 	assert_true(plan.sim.makespan < data.sim.makespan);
@@ -182,7 +199,8 @@ static void a_tensor_group_shares_what_a_rank_runs(void **state)
 	on_devices(&t, 2, 4, 1e9, 0);
 	t.ask.tensor_shards = t.ask.tensor = 2;
 	must(&t, "auto", &plan);
-	CHECK(plan.tensor == 2 && plan.schedule.nranks == 1 && !plan.whole, "%u devices a rank, %u ranks", plan.tensor, plan.schedule.nranks);
+	CHECK(plan.tensor == 2 && plan.schedule.nranks == 1 && !plan.whole, "%u devices a rank, %u ranks",
+		plan.tensor, plan.schedule.nranks);
 	CHECK(plan.sim.makespan == 4 * 3 * PS_PER_MS, "%lld ps", (long long)plan.sim.makespan);
 }
 
@@ -217,7 +235,8 @@ static void our_stages_know_the_memory_of_devices(void **state)
 
 	(void)state;
 	open_chain(&t, 4, f_ms, 64 * KIB, 2 << 20);
-	on_devices(&t, 3, 9, 1e9, 22 << 20);              /* less than the model with its gradients and copies */
+	/* less than the model with its gradients and copies */
+	on_devices(&t, 3, 9, 1e9, 22 << 20);
 	assert_int_equal(make(&t, "data", &papers, &diag), HD_E_INVAL);
 	t.ask.variant = HD_NPART_VARIANTS;
 	must(&t, "pipedream", &ours);
@@ -235,7 +254,8 @@ static void our_stages_know_the_memory_of_devices(void **state)
 static void wishes_of_the_job_are_kept(void **state)
 {
 	static const int f_ms[] = { 2, 1, 3, 1, 2, 1 };
-	static const struct { uint32_t stages, chunks; const char *schedule; bool deep; uint32_t want; } cases[] = {
+	static const struct { uint32_t stages, chunks; const char *schedule; bool deep; uint32_t want;
+		} cases[] = {
 		{ 2, 0, NULL, false, 2 }, { 4, 2, NULL, false, 4 }, { 3, 0, "gpipe", false, 3 }, { 0, 0, "zb-h1", true, 0 }, { 0, 0, NULL, true, 0 },
 	};
 
@@ -250,7 +270,8 @@ static void wishes_of_the_job_are_kept(void **state)
 		t.ask.schedule = cases[i].schedule;
 		t.ask.deep = cases[i].deep;
 		must(&t, "auto", &plan);
-		CHECK(cases[i].want ? plan.nstages == cases[i].want : plan.nstages >= 2, "case %zu: %u stages", i, plan.nstages);
+		CHECK(cases[i].want ? plan.nstages == cases[i].want : plan.nstages >= 2,
+			"case %zu: %u stages", i, plan.nstages);
 		CHECK(!plan.whole, "case %zu", i);
 		for (uint32_t s = 1; s < plan.nstages; s++)
 			assert_true(plan.first[s] > plan.first[s - 1]);
@@ -291,7 +312,8 @@ static void what_does_not_fit_says_who_and_how_much(void **state)
 	open_chain(&t, 2, f_ms, KIB, 1 << 20);
 	on_devices(&t, 2, 4, 1e9, 1 << 20);
 	assert_int_equal(make(&t, "data", &plan, &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "the plan of data does not fit: rank 0 needs ") && strstr(diag.text, "device 0 has 1.0 MiB"), "%s", diag.text);
+	CHECK(strstr(diag.text, "the plan of data does not fit: rank 0 needs ") &&
+		strstr(diag.text, "device 0 has 1.0 MiB"), "%s", diag.text);
 	on_devices(&t, 2, 4, 1e9, 0);
 	must(&t, "data", &plan);
 	int64_t peak = plan.sim.rank[0].peak;
@@ -307,7 +329,8 @@ static void what_does_not_fit_says_who_and_how_much(void **state)
 
 static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
 {
-	static const struct { const char *planner; struct hd_job_plan_ask wish; const char *says; } cases[] = {
+	static const struct { const char *planner; struct hd_job_plan_ask wish; const char *says;
+		} cases[] = {
 		{ "data", { .stages = 2 }, "the planner data decides the stages itself" },
 		{ "data", { .schedule = "gpipe" }, "the planner data decides the schedule itself" },
 		{ "data", { .recompute = HD_RECOMPUTES_ALWAYS }, "recomputation" },
@@ -332,7 +355,8 @@ static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
 		t.ask.tensor = cases[i].wish.tensor;
 		t.ask.schedule = cases[i].wish.schedule;
 		t.ask.recompute = cases[i].wish.recompute;
-		CHECK(make(&t, cases[i].planner, &plan, &diag) == HD_E_INVAL && strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
+		CHECK(make(&t, cases[i].planner, &plan, &diag) == HD_E_INVAL &&
+			strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
 	}
 }
 
@@ -354,7 +378,8 @@ static void what_is_printed_is_a_schedule_and_the_same_every_time(void **state)
 		hd_job_plan_print(&plan, &t.ask, &text[i]);
 	}
 	assert_string_equal(text[0].at, text[1].at);
-	CHECK(hd_schedules_parse(&back, text[0].at, text[0].len, "p", &arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	CHECK(hd_schedules_parse(&back, text[0].at, text[0].len, "p", &arena, &t.diag) == HD_OK, "%s",
+		t.diag.text);
 	assert_int_equal(back.len, 1);
 	struct hd_schedule_rules rules = { HD_TRANSPORT_BUFFERED, 0 };
 	CHECK(hd_schedule_check(&back.at[0], &rules, &report, &t.diag) == HD_OK, "%s", t.diag.text);
@@ -367,10 +392,12 @@ static void a_planner_that_there_is_not_is_answered_with_those_there_are(void **
 
 	(void)state;
 	assert_int_equal(hd_job_planner_find(&row, "pipedreem", &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "did you mean pipedream? there are auto, data, pipedream, 2bw, ptdp"), "%s", diag.text);
+	CHECK(strstr(diag.text, "did you mean pipedream? there are auto, data, pipedream, 2bw, ptdp"), "%s",
+		diag.text);
 }
 
-/* Without weights copies win: what auto chooses then is what data makes, the wait for the norm of a job that clips included. */
+/* Without weights copies win: what auto chooses then is what data makes, the wait for the norm of a job
+ * that clips included. */
 static void the_same_plan_of_two_planners_is_known_as_such(void **state)
 {
 	static const int f_ms[] = { 4, 1, 1 };
@@ -387,7 +414,8 @@ static void the_same_plan_of_two_planners_is_known_as_such(void **state)
 		must(&t, "auto", &found);
 		must(&t, "pipedream", &other);
 		assert_int_equal(found.nstages, 1);
-		CHECK(hd_job_plan_same(&data, &found) && found.sim.makespan == data.sim.makespan, "clips %d: %lld ps, auto %lld", clips,
+		CHECK(hd_job_plan_same(&data, &found) && found.sim.makespan == data.sim.makespan,
+			"clips %d: %lld ps, auto %lld", clips,
 			(long long)data.sim.makespan, (long long)found.sim.makespan);
 		assert_true(hd_job_plan_same(&found, &found));
 		assert_false(hd_job_plan_same(&data, &other));
@@ -414,28 +442,42 @@ static void a_tensor_group_takes_what_its_planner_found(void **state)
 	const struct hd_auto_ask ask = { .vns = 4, .tensor_shards = 2, .t = 2 };
 	CHECK(hd_plan_auto(&a, &t.sums, &t.cluster, &ask, &arena, &t.diag) == HD_OK, "%s", t.diag.text);
 	assert_int_equal(plan.sim.makespan, a.plan[0].makespan_ps);
-	CHECK(plan.sim.makespan >= 4 * 9 * PS_PER_MS && plan.sim.makespan < 4 * 10 * PS_PER_MS, "%lld ps", (long long)plan.sim.makespan);
+	CHECK(plan.sim.makespan >= 4 * 9 * PS_PER_MS && plan.sim.makespan < 4 * 10 * PS_PER_MS, "%lld ps",
+		(long long)plan.sim.makespan);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(without_weights_n_devices_take_an_nth, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(virtual_nodes_are_shared_out_by_speed, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(uneven_devices_take_what_was_predicted, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(devices_without_virtual_nodes_stay_idle, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(pipedream_runs_what_its_recurrence_finds, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(a_tensor_group_shares_what_a_rank_runs, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(without_weights_n_devices_take_an_nth, make_arena,
+			drop_arena),
+		cmocka_unit_test_setup_teardown(virtual_nodes_are_shared_out_by_speed, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(uneven_devices_take_what_was_predicted, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(devices_without_virtual_nodes_stay_idle, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(pipedream_runs_what_its_recurrence_finds, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(a_tensor_group_shares_what_a_rank_runs, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(auto_is_never_slower_than_the_others, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(our_stages_know_the_memory_of_devices, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(our_stages_know_the_memory_of_devices, make_arena,
+		drop_arena),
 		cmocka_unit_test_setup_teardown(wishes_of_the_job_are_kept, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(ptdp_is_as_deep_as_memory_needs, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(what_does_not_fit_says_who_and_how_much, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(wishes_that_a_planner_does_not_hear_are_refused, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(what_is_printed_is_a_schedule_and_the_same_every_time, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(the_same_plan_of_two_planners_is_known_as_such, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(a_tensor_group_takes_what_its_planner_found, make_arena, drop_arena),
-		cmocka_unit_test_setup_teardown(a_planner_that_there_is_not_is_answered_with_those_there_are, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_does_not_fit_says_who_and_how_much, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(wishes_that_a_planner_does_not_hear_are_refused, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(what_is_printed_is_a_schedule_and_the_same_every_time,
+		make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(the_same_plan_of_two_planners_is_known_as_such, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(a_tensor_group_takes_what_its_planner_found, make_arena,
+		drop_arena),
+		cmocka_unit_test_setup_teardown(a_planner_that_there_is_not_is_answered_with_those_there_are,
+		make_arena, drop_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

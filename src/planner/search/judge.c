@@ -8,7 +8,8 @@
 #include "planner/search/bound.h"
 
 enum { RANK_INS = 64, POLISHED = 5 };
-/* How often a shape that does not fit as it was cut is cut again; widths of copies that are simulated for their own sake. */
+/* How often a shape that does not fit as it was cut is cut again; widths of copies that are simulated for
+ * their own sake. */
 enum { RETRIES = 8, WIDTHS = 8 };
 
 /* ---- order */
@@ -40,7 +41,8 @@ static void remember(struct hd_auto_search *s, const struct hd_auto_plan *plan)
 
 	for (uint32_t r = 0; r < plan->nranks; r++) {
 		const struct hd_auto_rank *rank = &plan->rank[r];
-		if (rank->memory && rank->peak > rank->memory && rank->peak - rank->memory > worst.bytes - worst.has)
+		if (rank->memory && rank->peak > rank->memory &&
+			rank->peak - rank->memory > worst.bytes - worst.has)
 			worst = (struct hd_auto_need){ rank->peak, rank->memory, plan->shape };
 	}
 	if (worst.bytes && worst.bytes < s->least.bytes)
@@ -48,7 +50,8 @@ static void remember(struct hd_auto_search *s, const struct hd_auto_plan *plan)
 }
 
 /* The candidate, cut as it is, surely takes longer than `ps`. Resets the scratch memory. */
-static enum hd_err surely_above(struct hd_auto_search *s, const struct hd_auto_cand *c, int64_t ps, bool *above)
+static enum hd_err surely_above(struct hd_auto_search *s, const struct hd_auto_cand *c, int64_t ps,
+	bool *above)
 {
 	double bound_ps;
 
@@ -67,7 +70,8 @@ static bool below(const struct hd_auto_search *s, const struct hd_auto_cand *c, 
 }
 
 /* Simulated in scratch memory. */
-static enum hd_err try_out(struct hd_auto_search *s, const struct hd_auto_cand *c, enum hd_auto_proof how, struct hd_auto_plan *plan)
+static enum hd_err try_out(struct hd_auto_search *s, const struct hd_auto_cand *c, enum hd_auto_proof how,
+	struct hd_auto_plan *plan)
 {
 	bool late = false;
 
@@ -127,7 +131,8 @@ static enum hd_err make_room(struct hd_auto_search *s)
 }
 
 /* At its place in the order; *at says which. */
-static enum hd_err put(struct hd_auto_search *s, const struct hd_auto_plan *plan, const struct hd_auto_cand *c, uint32_t *at)
+static enum hd_err put(struct hd_auto_search *s, const struct hd_auto_plan *plan,
+	const struct hd_auto_cand *c, uint32_t *at)
 {
 	enum hd_err err = make_room(s);
 
@@ -141,10 +146,12 @@ static enum hd_err put(struct hd_auto_search *s, const struct hd_auto_plan *plan
 	return HD_OK;
 }
 
-static void take_out(struct hd_auto_search *s, uint32_t at) { memmove(&s->list[at], &s->list[at + 1], (--s->n - at) * sizeof *s->list); }
+static void take_out(struct hd_auto_search *s, uint32_t at) { memmove(&s->list[at], &s->list[at + 1],
+	(--s->n - at) * sizeof *s->list); }
 
 /* Simulates one, and puts it in order: *at; UINT32_MAX: it does not work, or is only to compare with. */
-static enum hd_err judge(struct hd_auto_search *s, const struct hd_auto_cand *given, uint32_t *at, int64_t *took)
+static enum hd_err judge(struct hd_auto_search *s, const struct hd_auto_cand *given, uint32_t *at,
+	int64_t *took)
 {
 	struct hd_auto_cand *c = hd_arena_take(s->space.work, 1, sizeof *c);
 	struct hd_auto_plan plan;
@@ -185,9 +192,11 @@ static void compare_with(struct hd_auto_search *s, const struct hd_auto_cand *c,
 
 static int by_estimate(const void *a, const void *b)
 {
-	const struct hd_auto_cand *x = *(const struct hd_auto_cand *const *)a, *y = *(const struct hd_auto_cand *const *)b;
+	const struct hd_auto_cand *x = *(const struct hd_auto_cand *const *)a,
+		*y = *(const struct hd_auto_cand *const *)b;
 
-	return x->estimate_ps != y->estimate_ps ? (x->estimate_ps > y->estimate_ps) - (x->estimate_ps < y->estimate_ps) :
+	return x->estimate_ps != y->estimate_ps ? (x->estimate_ps > y->estimate_ps) -
+		(x->estimate_ps < y->estimate_ps) :
 		(x->order > y->order) - (x->order < y->order);
 }
 
@@ -302,7 +311,8 @@ static enum hd_err polish(struct hd_auto_search *s, struct hd_auto_judged *j, ui
 					j->plan = plan;
 					again = true;
 				} else if (!move(s, &c->stages, stage, -steps[k]))
-					return hd_fail(s->space.diag, HD_E_BUG, "a boundary that was moved cannot be moved back");
+					return hd_fail(s->space.diag, HD_E_BUG,
+						"a boundary that was moved cannot be moved back");
 			}
 	}
 	*ended = c->polished = *left >= nins;
@@ -315,7 +325,8 @@ static bool find(const struct hd_auto_search *s, const struct hd_auto_cand *c, u
 {
 	for (*at = 0; *at < s->n; ++*at) {
 		const struct hd_auto_cand *x = s->list[*at].cand;
-		if (x->variant == c->variant && x->paper == c->paper && (c->row ? hd_auto_same_shape(x, c) : !x->row))
+		if (x->variant == c->variant && x->paper == c->paper &&
+			(c->row ? hd_auto_same_shape(x, c) : !x->row))
 			return true;
 	}
 	return false;
@@ -400,7 +411,8 @@ enum hd_err hd_auto_sweep(struct hd_auto_search *s)
 			err = judge(s, c, &at, &took);
 		}
 		bool ended = true;
-		if (!err && at != UINT32_MAX && !s->list[at].cand->polished && s->list[at].cand->stages.nstages > 1)
+		if (!err && at != UINT32_MAX && !s->list[at].cand->polished &&
+			s->list[at].cand->stages.nstages > 1)
 			err = polish_at(s, at, &left, &ended);
 		if (!err && !ended)
 			hd_auto_leave(s, c, true);

@@ -23,14 +23,17 @@ static enum hd_err hand_out(struct hd_auto_search *s, struct hd_auto *out, struc
 		struct hd_auto_plan *to = &s->out.plan[i];
 		const struct hd_auto_plan *from = &s->list[i].plan;
 		if (i >= 3) {
-			*to = (struct hd_auto_plan){ .shape = from->shape, .order = from->order, .nstages = from->nstages, .nranks = from->nranks,
-				.estimate_ps = from->estimate_ps, .makespan_ps = from->makespan_ps, .peak = from->peak, .low_ps = from->low_ps,
+			*to = (struct hd_auto_plan){ .shape = from->shape, .order = from->order,
+				.nstages = from->nstages, .nranks = from->nranks,
+				.estimate_ps = from->estimate_ps, .makespan_ps = from->makespan_ps,
+				.peak = from->peak, .low_ps = from->low_ps,
 				.high_ps = from->high_ps };
 			continue;
 		}
 		hd_arena_reset(s->space.scratch);
 		err = hd_auto_build(to, &s->space, s->list[i].cand, arena, s->space.diag);
-		err = err ? err : hd_auto_judge(to, &s->space, HD_AUTO_TO_PROVE, &late, s->space.scratch, s->space.diag);
+		err = err ? err : hd_auto_judge(to, &s->space, HD_AUTO_TO_PROVE, &late, s->space.scratch,
+			s->space.diag);
 	}
 	if (!err)
 		*out = s->out;
@@ -39,38 +42,54 @@ static enum hd_err hand_out(struct hd_auto_search *s, struct hd_auto *out, struc
 
 /* ---- the whole */
 
-static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_profile *profile, const struct hd_cluster *cluster, struct hd_diag *diag)
+static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_profile *profile,
+	const struct hd_cluster *cluster, struct hd_diag *diag)
 {
 	const struct hd_schedule_kind *kind;
 	uint32_t shards = ask->tensor_shards ? ask->tensor_shards : 1;
 
 	if (shards > 1 && (profile->tensor_shards <= 1 || profile->tensor_shards % shards))
-		return hd_fail(diag, HD_E_INVAL, "%u tensor shards: the profile is of a job with %u, so its nodes are not divided that way; profile the job "
-			"with tensor_shards = %u, or leave the shards out", shards, profile->tensor_shards ? profile->tensor_shards : 1, shards);
+		return hd_fail(diag, HD_E_INVAL,
+			"%u tensor shards: the profile is of a job with %u, so its nodes are not divided "
+			"that way; profile the job "
+			"with tensor_shards = %u, or leave the shards out", shards,
+			profile->tensor_shards ? profile->tensor_shards : 1, shards);
 
 	if (ask->vns == 0 || ask->vns > HD_MAX_VNS)
-		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes a step: 1 to %u can be planned for", ask->vns, (unsigned)HD_MAX_VNS);
+		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes a step: 1 to %u can be planned for",
+			ask->vns, (unsigned)HD_MAX_VNS);
 	if (cluster->ndevices > HD_MAX_RANKS)
-		return hd_fail(diag, HD_E_INVAL, "the cluster has %u devices; plans are made for at most %d", cluster->ndevices, HD_MAX_RANKS);
+		return hd_fail(diag, HD_E_INVAL, "the cluster has %u devices; plans are made for at most %d",
+			cluster->ndevices, HD_MAX_RANKS);
 	if (hd_auto_of_each(ask->update) && ask->d > 1)
-		return hd_fail(diag, HD_E_INVAL, "d = %u: every virtual node of update %s updates the weights by itself, so there is one pipeline", ask->d,
+		return hd_fail(diag, HD_E_INVAL,
+			"d = %u: every virtual node of update %s updates the weights by itself, so there is "
+			"one pipeline", ask->d,
 			hd_update_names[ask->update]);
 	if (ask->t && (shards % ask->t || cluster->level[0].components % ask->t))
-		return hd_fail(diag, HD_E_INVAL, "t = %u: tensor groups divide the job's %u shards and the %u devices of a %s", ask->t, shards,
+		return hd_fail(diag, HD_E_INVAL,
+			"t = %u: tensor groups divide the job's %u shards and the %u devices of a %s", ask->t,
+			shards,
 			cluster->level[0].components, cluster->level[0].name);
-	if ((uint64_t)(ask->t ? ask->t : 1) * (ask->p ? ask->p : 1) * (ask->d ? ask->d : 1) > cluster->ndevices)
-		return hd_fail(diag, HD_E_INVAL, "t = %u, p = %u, d = %u are more than the %u devices of the cluster", ask->t ? ask->t : 1,
+	if ((uint64_t)(ask->t ? ask->t : 1) * (ask->p ? ask->p : 1) * (ask->d ? ask->d : 1) >
+		cluster->ndevices)
+		return hd_fail(diag, HD_E_INVAL,
+			"t = %u, p = %u, d = %u are more than the %u devices of the cluster",
+			ask->t ? ask->t : 1,
 			ask->p ? ask->p : 1,
 			ask->d ? ask->d : 1, cluster->ndevices);
 	if (ask->p > HD_AUTO_RANKS || ask->v > HD_AUTO_CHUNKS)
-		return hd_fail(diag, HD_E_INVAL, "the planner makes pipelines of at most %d ranks and %d chunks a rank", HD_AUTO_RANKS, HD_AUTO_CHUNKS);
+		return hd_fail(diag, HD_E_INVAL,
+			"the planner makes pipelines of at most %d ranks and %d chunks a rank", HD_AUTO_RANKS,
+			HD_AUTO_CHUNKS);
 	return ask->schedule ? hd_schedule_kind_find(&kind, ask->schedule, diag) : HD_OK;
 }
 
 static enum hd_err prepare(struct hd_auto_search *s, struct hd_diag *diag)
 {
 	const struct hd_cluster *c = s->space.cluster;
-	enum hd_err err = hd_steady_table_make(&s->space.whole, s->space.sums, HD_AUTO_CUTS, s->space.work, diag);
+	enum hd_err err = hd_steady_table_make(&s->space.whole, s->space.sums, HD_AUTO_CUTS, s->space.work,
+		diag);
 
 	s->space.memo = hd_arena_take(s->space.work, HD_AUTO_MEMO, sizeof *s->space.memo);
 	s->speeds = hd_arena_take(s->space.work, (size_t)c->ndevices + 1, sizeof *s->speeds);
@@ -124,7 +143,8 @@ static enum hd_err second_round(struct hd_auto_search *s)
 	return err;
 }
 
-static enum hd_err run(struct hd_auto_search *s, struct hd_auto *out, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err run(struct hd_auto_search *s, struct hd_auto *out, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	enum hd_err err = prepare(s, diag);
 
@@ -141,7 +161,8 @@ static enum hd_err run(struct hd_auto_search *s, struct hd_auto *out, struct hd_
 	return err ? err : hand_out(s, out, arena);
 }
 
-enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
+enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums,
+	const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_arena work, scratch;
@@ -156,7 +177,8 @@ enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums, co
 	if (!s)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory to plan for %u devices", cluster->ndevices);
 	else {
-		*s = (struct hd_auto_search){ .space = { .cluster = cluster, .ask = ask, .sums = sums, .work = &work, .scratch = &scratch, .diag = diag },
+		*s = (struct hd_auto_search){ .space = { .cluster = cluster, .ask = ask, .sums = sums,
+			.work = &work, .scratch = &scratch, .diag = diag },
 			.best_ps = INFINITY, .best_made_ps = INT64_MAX, .least = { .bytes = INT64_MAX } };
 		err = run(s, out, arena, diag);
 	}

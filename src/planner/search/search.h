@@ -11,8 +11,8 @@
 #include "planner/search/build.h"
 #include "planner/search/refuse.h"
 
-/* What all simulations of a round together may take: instructions, and RANK_INS for a rank's sums and updates. The first SURE are
- * simulated however long they are. */
+/* What all simulations of a round together may take: instructions, and RANK_INS for a rank's sums and
+ * updates. The first SURE are simulated however long they are. */
 enum { HD_AUTO_ALL_INS = 6000000, HD_AUTO_SWEEP_INS = 2000000, HD_AUTO_SURE = 4 };
 
 struct hd_auto_judged { struct hd_auto_plan plan; const struct hd_auto_cand *cand; };
@@ -20,9 +20,11 @@ struct hd_auto_judged { struct hd_auto_plan plan; const struct hd_auto_cand *can
 struct hd_auto_search {
 	struct hd_auto_space space;
 	struct hd_auto_cand *kept; uint32_t nkept, most;      /* [most] by estimate */
-	struct hd_auto_cand one, *data; uint32_t ndata;      /* data: by width, the widest first; all that may be the best */
+	/* data: by width, the widest first; all that may be the best */
+	struct hd_auto_cand one, *data; uint32_t ndata;
 	double best_ps;                           /* first round: least estimate so far */
-	int64_t best_made_ps;                     /* of what was simulated and may be chosen; INT64_MAX: nothing */
+	/* of what was simulated and may be chosen; INT64_MAX: nothing */
+	int64_t best_made_ps;
 	uint32_t order;
 	bool alike;                               /* all devices */
 	bool second;                              /* round */

@@ -9,14 +9,23 @@
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static uint32_t flight_all(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)p, (void)v, (void)rank, m; }
-static uint32_t flight_1f1b(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, least(p - rank, m); }
-static uint32_t flight_on(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)m, (void)v, p - rank; }      /* over steps */
-static uint32_t flight_p(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(p, m); }
-static uint32_t flight_2p(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(2 * p - 1, m); }
-static uint32_t flight_half(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(p / 2 + 1, m); }
-static uint32_t flight_third(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least((p + 1) / 3 + 1, m); }
-static uint32_t flight_dual(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(p + 1, m); }
+static uint32_t flight_all(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)p, (void)v,
+	(void)rank, m; }
+static uint32_t flight_1f1b(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v,
+	least(p - rank, m); }
+/* over steps */
+static uint32_t flight_on(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)m, (void)v,
+	p - rank; }
+static uint32_t flight_p(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank,
+	least(p, m); }
+static uint32_t flight_2p(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank,
+	least(2 * p - 1, m); }
+static uint32_t flight_half(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank,
+	least(p / 2 + 1, m); }
+static uint32_t flight_third(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank,
+	least((p + 1) / 3 + 1, m); }
+static uint32_t flight_dual(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank,
+	least(p + 1, m); }
 
 /* Chunks ahead with near-equal groups, the first of g. */
 static uint32_t flight_interleaved(uint32_t p, uint32_t m, uint32_t v, uint32_t rank)
@@ -27,12 +36,16 @@ static uint32_t flight_interleaved(uint32_t p, uint32_t m, uint32_t v, uint32_t 
 	return least((uint32_t)((chunks + v - 1) / v), m);
 }
 
-static double total(const struct hd_stage_cost *c) { return c->f + c->i + c->w > 0 ? (double)(c->f + c->i + c->w) : 1; }
+static double total(const struct hd_stage_cost *c) { return c->f + c->i + c->w > 0 ?
+	(double)(c->f + c->i + c->w) : 1; }
 static double positive(double x) { return x > 0 ? x : 0; }
 
-static double idle_all(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p, (void)m, (void)v, (void)c, 1; }
-static double idle_none(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p, (void)m, (void)v, (void)c, 0; }
-static double idle_interleaved(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p, (void)m, (void)c, 1.0 / v; }
+static double idle_all(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p,
+	(void)m, (void)v, (void)c, 1; }
+static double idle_none(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p,
+	(void)m, (void)v, (void)c, 0; }
+static double idle_interleaved(uint32_t p, uint32_t m, uint32_t v,
+	const struct hd_stage_cost *c) { return (void)p, (void)m, (void)c, 1.0 / v; }
 
 static double idle_h1(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c)
 {
@@ -41,11 +54,13 @@ static double idle_h1(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_
 
 static double idle_h2(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c)
 {
-	return m < 2 * p - 1 ? idle_h1(p, m, v, c) : ((double)c->f + positive((double)(c->f + c->i - 2 * c->w))) / total(c);
+	return m < 2 * p - 1 ? idle_h1(p, m, v, c) : ((double)c->f +
+		positive((double)(c->f + c->i - 2 * c->w))) / total(c);
 }
 
 /* These hold for F = I = W. */
-static double idle_v(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)v, (void)c, m < 2 * p - 1 ? 1.0 / 2 : 1.0 / 6; }
+static double idle_v(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)v,
+	(void)c, m < 2 * p - 1 ? 1.0 / 2 : 1.0 / 6; }
 static double idle_half(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c)
 {
 	return (void)m, (void)v, (void)c, p > 1 ? (1.75 * p - 1) / (3.0 * (p - 1)) : 0;
@@ -54,7 +69,8 @@ static double idle_third(uint32_t p, uint32_t m, uint32_t v, const struct hd_sta
 {
 	return (void)m, (void)v, (void)c, p > 1 ? (2.0 * p - 1.5) / (3.0 * (p - 1)) : 0;
 }
-static double idle_dual(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p, (void)m, (void)v, (void)c, 1.0 / 3; }
+static double idle_dual(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *c) { return (void)p,
+	(void)m, (void)v, (void)c, 1.0 / 3; }
 
 static uint32_t any_m(uint32_t p) { return (void)p, 1; }
 static uint32_t m_of_p(uint32_t p) { return p; }
@@ -79,17 +95,20 @@ const struct hd_auto_row hd_auto_rows[] = {
 
 bool hd_auto_row_may(const struct hd_auto_row *row, const struct hd_auto_ask *ask, uint32_t p, uint32_t v)
 {
-	if (row->update != ask->update || v < row->vmin || v > row->vmax || (p == 1 && row->update == HD_UPDATE_FLUSH) != row->alone)
+	if (row->update != ask->update || v < row->vmin || v > row->vmax ||
+		(p == 1 && row->update == HD_UPDATE_FLUSH) != row->alone)
 		return false;
 	return !ask->schedule || !strcmp(ask->schedule, row->schedule);
 }
 
 /* ---- tensor groups */
 
-/* Ops that shards leave whole (graph/shard.h) unless they are split along the sequence; names of weights may follow the op. */
+/* Ops that shards leave whole (graph/shard.h) unless they are split along the sequence; names of weights
+ * may follow the op. */
 static bool lies_between(const char *op)
 {
-	static const char *const ops[] = { "layernorm", "add_layernorm", "rmsnorm", "add_rmsnorm", "dropout", "add" };
+	static const char *const ops[] = { "layernorm", "add_layernorm", "rmsnorm", "add_rmsnorm", "dropout",
+		"add" };
 	size_t len = strcspn(op, " ");
 
 	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -98,7 +117,8 @@ static bool lies_between(const char *op)
 	return false;
 }
 
-/* What a device of a group has whole of such a node: its weights; its work and activations, but along the sequence. */
+/* What a device of a group has whole of such a node: its weights; its work and activations, but along the
+ * sequence. */
 static void add_whole(struct hd_stage_cost *to, const struct hd_stage_cost *x, bool sequence)
 {
 	to->param += x->param;
@@ -119,9 +139,11 @@ static void add_whole(struct hd_stage_cost *to, const struct hd_stage_cost *x, b
 /* With the 2^62 ps of all nodes still below 2^63. */
 #define MOST_SUMS_PS 0x1p60
 
-/* The sums of a group's shards: every other node with weights sums its output on the way forward and as much on the way back.
- * Of pairs of linear nodes one sum each would do: this is a bound. `whole`: what is not divided. */
-static double shard_sums_ps(const struct hd_auto_space *space, uint32_t first, uint32_t last, uint32_t t, struct hd_stage_cost *whole)
+/* The sums of a group's shards: every other node with weights sums its output on the way forward and as much
+ * on the way back. Of pairs of linear nodes one sum each would do: this is a bound. `whole`: what is not
+ * divided. */
+static double shard_sums_ps(const struct hd_auto_space *space, uint32_t first, uint32_t last, uint32_t t,
+	struct hd_stage_cost *whole)
 {
 	const struct hd_cut_sums *sums = space->sums;
 	const struct hd_cluster_level *inner = &space->cluster->level[0];
@@ -132,7 +154,8 @@ static double shard_sums_ps(const struct hd_auto_space *space, uint32_t first, u
 	for (uint32_t v = 0; v < sums->profile->nnodes; v++) {
 		const struct hd_profile_node *node = &sums->profile->node[v];
 		uint32_t home = cuts->home[v];
-		if ((node->param <= 0 && !space->between[v]) || home == HD_NO_NODE || !hd_cuts_ran(cuts, last, home) ||
+		if ((node->param <= 0 && !space->between[v]) || home == HD_NO_NODE ||
+			!hd_cuts_ran(cuts, last, home) ||
 		    (first && hd_cuts_ran(cuts, first - 1, home)))
 			continue;
 		if (space->between[v]) {
@@ -144,10 +167,12 @@ static double shard_sums_ps(const struct hd_auto_space *space, uint32_t first, u
 		for (uint32_t o = 0; o < node->nouts; o++)
 			bytes += (double)node->out[o];
 	}
-	return 2 * (double)(t - 1) / t * bytes * (1e12 / inner->bytes_per_s) + n * 2 * (double)inner->latency_ps;
+	return 2 * (double)(t - 1) / t * bytes * (1e12 / inner->bytes_per_s) + n * 2 *
+		(double)inner->latency_ps;
 }
 
-struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struct hd_stage_cost cost, uint32_t first, uint32_t last, uint32_t t)
+struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struct hd_stage_cost cost,
+	uint32_t first, uint32_t last, uint32_t t)
 {
 	struct hd_stage_cost whole;
 
@@ -199,7 +224,8 @@ enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t)
 	for (uint32_t j = 0; j < w->n; j++)
 		for (uint32_t k = 0; k <= j; k++)
 			if (w->may[hd_steady_at(k, j)])
-				space->sharded.range[hd_steady_at(k, j)] = hd_auto_shard_cost(space, w->range[hd_steady_at(k, j)],
+				space->sharded.range[hd_steady_at(k, j)] = hd_auto_shard_cost(space,
+					w->range[hd_steady_at(k, j)],
 					k ? w->cut[k - 1] + 1 : 0, w->cut[j], t);
 	return HD_OK;
 }
@@ -259,11 +285,13 @@ static int64_t memory_at(const struct hd_auto_space *s, const struct hd_auto_can
 }
 
 /* What stages may count on, of memory with a limit: never 0, which is none. */
-static int64_t left_of(int64_t has, int64_t spare) { return has - spare > HD_AUTO_CHUNKS ? has - spare : HD_AUTO_CHUNKS; }
+static int64_t left_of(int64_t has, int64_t spare) { return has - spare > HD_AUTO_CHUNKS ? has - spare :
+	HD_AUTO_CHUNKS; }
 
 static enum hd_steady_recompute recompute_of(const struct hd_auto_space *s, const struct hd_auto_cand *c)
 {
-	return c->again || c->variant == HD_AUTO_AGAIN ? HD_STEADY_ALWAYS : c->variant == HD_AUTO_KEPT ? HD_STEADY_NEVER :
+	return c->again || c->variant == HD_AUTO_AGAIN ? HD_STEADY_ALWAYS : c->variant == HD_AUTO_KEPT ?
+		HD_STEADY_NEVER :
 		(enum hd_steady_recompute)s->ask->recompute;
 }
 
@@ -274,28 +302,35 @@ static void worse(double *inv, double *latency, const struct hd_cluster_level *l
 }
 
 /* Site s: the device of the pipeline `slow` that decides, memory and links of the worst of all pipelines. */
-static void settle_site(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t slow, uint32_t stage, struct hd_steady_site *site)
+static void settle_site(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t slow,
+	uint32_t stage, struct hd_steady_site *site)
 {
-	uint32_t p = c->shape.p, d = c->shape.d, r = hd_auto_rank_of(c->row, p, stage), before = stage ? hd_auto_rank_of(c->row, p, stage - 1) : r;
+	uint32_t p = c->shape.p, d = c->shape.d, r = hd_auto_rank_of(c->row, p, stage),
+		before = stage ? hd_auto_rank_of(c->row, p, stage - 1) : r;
 	uint32_t low = UINT32_MAX, high = 0;
 
-	*site = (struct hd_steady_site){ .speed = hd_auto_speed_at(s, c, slow, r), .inflight = c->row->inflight(p, c->share[slow], c->shape.v, r) };
+	*site = (struct hd_steady_site){ .speed = hd_auto_speed_at(s, c, slow, r),
+		.inflight = c->row->inflight(p, c->share[slow], c->shape.v, r) };
 	if (hd_auto_of_each(c->row->update)) {
 		site->versions = c->row->update == HD_UPDATE_STASH ? p - r : p;
 		site->every = 1;
 	}
 	for (uint32_t q = 0; q < d; q++) {
-		int64_t has = memory_at(s, c, q, r), memory = has ? left_of(has, c->spare ? c->spare[r] : 0) / c->shape.v : 0;
+		int64_t has = memory_at(s, c, q, r), memory = has ? left_of(has,
+			c->spare ? c->spare[r] : 0) / c->shape.v : 0;
 		uint32_t device = hd_auto_device(c, q, r);
 		site->memory = memory && (!site->memory || memory < site->memory) ? memory : site->memory;
 		low = device < low ? device : low;
 		high = device > high ? device : high;
 		if (before != r)
-			worse(&site->inv_bytes_ps, &site->latency_ps, &s->cluster->level[hd_cluster_between(s->cluster, hd_auto_device(c, q, before),
+			worse(&site->inv_bytes_ps, &site->latency_ps,
+				&s->cluster->level[hd_cluster_between(s->cluster,
+				hd_auto_device(c, q, before),
 				device)]);
 	}
 	if (d > 1)
-		worse(&site->red_inv_bytes_ps, &site->red_latency_ps, &s->cluster->level[hd_cluster_between(s->cluster, low, high)]);
+		worse(&site->red_inv_bytes_ps, &site->red_latency_ps,
+			&s->cluster->level[hd_cluster_between(s->cluster, low, high)]);
 }
 
 /* Shares of the pipelines, and the one that takes longest. */
@@ -337,14 +372,16 @@ static enum hd_err ask_of(struct hd_auto_space *s, struct hd_auto_cand *c, struc
 		return hd_fail(s->diag, HD_E_NOMEM, "no memory for %u stages", stages);
 	for (uint32_t stage = 0; stage < stages; stage++)
 		settle_site(s, c, slow, stage, &site[stage]);
-	*how = (struct hd_steady_how){ .m = c->share[slow], .chunks = c->shape.v, .site = site, .nsites = stages, .copies = c->shape.d,
+	*how = (struct hd_steady_how){ .m = c->share[slow], .chunks = c->shape.v, .site = site,
+		.nsites = stages, .copies = c->shape.d,
 		.recompute = recompute_of(s, c), .versions = c->row->update == HD_UPDATE_2BW ? 2 : 1 };
 	return HD_OK;
 }
 
 static uint64_t hash_of(const struct hd_steady_how *how)
 {
-	uint64_t parts[] = { how->m, how->chunks, how->nsites, how->copies, how->versions, (uint64_t)how->recompute,
+	uint64_t parts[] = { how->m, how->chunks, how->nsites, how->copies, how->versions,
+		(uint64_t)how->recompute,
 		hd_hash64(how->site, how->nsites * sizeof *how->site) };
 
 	return hd_hash64(parts, sizeof parts);
@@ -381,7 +418,8 @@ enum hd_err hd_auto_estimate(struct hd_auto_space *s, struct hd_auto_cand *c, bo
 	if (err)
 		return err;
 	struct hd_stage_cost all = s->sharded.range[hd_steady_at(0, s->sharded.n - 1)];
-	double slowest = c->stages.steady_ps / (how.m > 1 ? how.m - 1 : 1), idle = c->row->idle(c->shape.p, how.m, c->shape.v, &all);
+	double slowest = c->stages.steady_ps / (how.m > 1 ? how.m - 1 : 1),
+		idle = c->row->idle(c->shape.p, how.m, c->shape.v, &all);
 	if (how.m == 1)
 		slowest = c->stages.fill_ps / c->shape.p;
 	slowest = slowest < c->stages.fill_ps ? slowest : c->stages.fill_ps;
@@ -410,7 +448,8 @@ enum hd_err hd_auto_replicate(struct hd_auto_space *s, struct hd_auto_cand *c)
 	return HD_OK;
 }
 
-/* Where leaving all that was too much leaves no way, half of it may, or a quarter: other cuts need something else. */
+/* Where leaving all that was too much leaves no way, half of it may, or a quarter: other cuts need
+ * something else. */
 enum { HALVES = 4 };
 
 static enum hd_err cut_again(struct hd_auto_space *s, struct hd_auto_cand *c)
@@ -420,10 +459,12 @@ static enum hd_err cut_again(struct hd_auto_space *s, struct hd_auto_cand *c)
 	return c->row ? hd_auto_estimate(s, c, &unfit) : hd_auto_replicate(s, c);
 }
 
-enum hd_err hd_auto_tighten(struct hd_auto_space *s, struct hd_auto_cand *c, const struct hd_auto_plan *judged)
+enum hd_err hd_auto_tighten(struct hd_auto_space *s, struct hd_auto_cand *c,
+	const struct hd_auto_plan *judged)
 {
 	uint32_t n = c->row ? c->shape.p : 1;
-	int64_t *more = hd_arena_take(s->work, n, sizeof *more), *spare = hd_arena_take(s->work, n, sizeof *spare), *before = c->spare;
+	int64_t *more = hd_arena_take(s->work, n, sizeof *more),
+		*spare = hd_arena_take(s->work, n, sizeof *spare), *before = c->spare;
 	bool over = false;
 
 	if (!spare || !more)
@@ -440,7 +481,8 @@ enum hd_err hd_auto_tighten(struct hd_auto_space *s, struct hd_auto_cand *c, con
 			spare[at] = (before ? before[at] : 0) + (more[at] >> halves);
 		err = cut_again(s, c);
 	}
-	if (!over || err != HD_E_NOTFOUND || c->again || c->variant != HD_AUTO_AS_NEEDED || s->ask->recompute != HD_AUTO_IF_NEEDED)
+	if (!over || err != HD_E_NOTFOUND || c->again || c->variant != HD_AUTO_AS_NEEDED ||
+		s->ask->recompute != HD_AUTO_IF_NEEDED)
 		return err;
 	c->again = true;
 	c->spare = NULL;

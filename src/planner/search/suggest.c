@@ -26,7 +26,8 @@ static uint32_t list(struct hd_suggestion *out, uint64_t batch, uint32_t own)
 }
 
 /* HD_OK also where nothing fits: the suggestion says it. */
-static enum hd_err judge(struct hd_suggestion *s, const struct hd_suggest_ask *ask, struct hd_arena *work, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err judge(struct hd_suggestion *s, const struct hd_suggest_ask *ask, struct hd_arena *work,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_plan_ask how = ask->plan;
 	struct hd_profile profile;
@@ -60,7 +61,8 @@ static enum hd_err judge(struct hd_suggestion *s, const struct hd_suggest_ask *a
 	return HD_OK;
 }
 
-enum hd_err hd_suggest(struct hd_suggestion out[HD_SUGGEST_MOST], uint32_t *n, const struct hd_suggest_ask *ask, struct hd_arena *arena,
+enum hd_err hd_suggest(struct hd_suggestion out[HD_SUGGEST_MOST], uint32_t *n,
+	const struct hd_suggest_ask *ask, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_arena work;
@@ -81,5 +83,6 @@ enum hd_err hd_suggest(struct hd_suggestion out[HD_SUGGEST_MOST], uint32_t *n, c
 	hd_arena_finish(&work);
 	if (!err && best)
 		best->best = true;
-	return err || best ? err : hd_fail(diag, HD_E_INVAL, "no size of virtual nodes has a plan; with the job's own: %s", own);
+	return err || best ? err : hd_fail(diag, HD_E_INVAL,
+		"no size of virtual nodes has a plan; with the job's own: %s", own);
 }

@@ -1,4 +1,5 @@
-/* 2BW's planner against nested loops that write the paper's formulas out for uniform models, and by its rules. */
+/* 2BW's planner against nested loops that write the paper's formulas out for uniform models, and by its
+ * rules. */
 #include "planner/two_bw.h"
 
 #include <math.h>
@@ -35,20 +36,24 @@ static struct hd_cut_sums chain(uint32_t n, const struct block *block, bool same
 	return sums;
 }
 
-static struct hd_cluster cluster(uint32_t servers, uint32_t per_server, double inner, double outer, int64_t memory)
+static struct hd_cluster cluster(uint32_t servers, uint32_t per_server, double inner, double outer,
+	int64_t memory)
 {
-	const struct hd_cluster_level level[2] = { { "server", per_server, inner, 0 }, { "cluster", servers, outer, 0 } };
+	const struct hd_cluster_level level[2] = { { "server", per_server, inner, 0 },
+		{ "cluster", servers, outer, 0 } };
 	struct hd_cluster c;
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_cluster_make(&c, level, 2, (struct hd_cluster_kind){ "v100", 1, memory }, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_cluster_make(&c, level, 2, (struct hd_cluster_kind){ "v100", 1, memory }, &arena,
+		&diag) == HD_OK, "%s", diag.text);
 	return c;
 }
 
 struct best { uint32_t p, d; bool recompute; double time, need, least; };
 
 /* The formulas as the paper prints them, of BLOCKS equal blocks and p that divides them. */
-static struct best brute(const struct block *b, uint32_t servers, uint32_t per, double inner, double outer, uint32_t vns, double memory)
+static struct best brute(const struct block *b, uint32_t servers, uint32_t per, double inner, double outer,
+	uint32_t vns, double memory)
 {
 	struct best best = { .least = INFINITY };
 
@@ -57,18 +62,23 @@ static struct best brute(const struct block *b, uint32_t servers, uint32_t per, 
 			for (uint32_t d = 1; p * d <= servers * per; d++) {
 				if (BLOCKS % p || vns % d || vns / d < p)
 					continue;
-				double w = (double)b->param * BLOCKS, a = (double)b->saved * BLOCKS, in = p > 1 ? (double)b->out : 0, c = r ? 4. / 3 : 1;
+				double w = (double)b->param * BLOCKS, a = (double)b->saved * BLOCKS,
+					in = p > 1 ? (double)b->out : 0, c = r ? 4. / 3 : 1;
 				double need = r ? 2 * w / p + a / p + p * in : 2 * w / p + p * a / p + p * in;
-				double width = d <= per ? inner : outer, depth = p * d <= per ? inner : outer, m = vns / d;
-				double sum = 2. * (d - 1) / d * w / p / width, time = c * (double)b->ns * 1e-9 * BLOCKS / p;
+				double width = d <= per ? inner : outer, depth = p * d <= per ? inner : outer,
+					m = vns / d;
+				double sum = 2. * (d - 1) / d * w / p / width,
+					time = c * (double)b->ns * 1e-9 * BLOCKS / p;
 				/* a stage with two neighbours, where there is one */
-				time = p == 1 ? BLOCKS * fmax(time / BLOCKS, sum / BLOCKS / m) : fmax(time + 2 * (p > 2 ? 2 : 1) * in / depth, sum / m);
+				time = p == 1 ? BLOCKS * fmax(time / BLOCKS, sum / BLOCKS / m) :
+					fmax(time + 2 * (p > 2 ? 2 : 1) * in / depth, sum / m);
 				best.least = need < best.least ? need : best.least;
 				if (need > memory)
 					continue;
 				bool win = !best.p || time / d < best.time / best.d * (1 - 1e-12);
 				bool tie = best.p && !win && time / d < best.time / best.d * (1 + 1e-12);
-				if (win || (tie && r == best.recompute && (p < best.p || (p == best.p && d < best.d))))
+				if (win || (tie && r == best.recompute &&
+					(p < best.p || (p == best.p && d < best.d))))
 					best = (struct best){ p, d, r, time, need, best.least };
 			}
 	return best;
@@ -86,17 +96,22 @@ static void compare(const struct block *block, double outer, double memory, uint
 	struct hd_diag diag = { "" };
 
 	if (hd_2bw_plan(&got, &sums, &c, &ask, &arena, &diag)) {
-		CHECK(!want.p && strstr(diag.text, "no (p,d) fits: the smallest need is "), "%s; p=%u d=%u fits", diag.text, want.p, want.d);
+		CHECK(!want.p && strstr(diag.text, "no (p,d) fits: the smallest need is "),
+			"%s; p=%u d=%u fits", diag.text, want.p, want.d);
 		seen->none++;
 		return;
 	}
 	double time = (double)got.vn_ps / 1e12 / got.d;
-	CHECK(want.p && time <= want.time / want.d * (1 + 1e-6), "p=%u d=%u takes %g, p=%u d=%u %g", got.p, got.d, time, want.p, want.d, want.time / want.d);
+	CHECK(want.p && time <= want.time / want.d * (1 + 1e-6), "p=%u d=%u takes %g, p=%u d=%u %g", got.p,
+		got.d, time, want.p, want.d, want.time / want.d);
 	CHECK(got.m * got.d == vns && got.m >= got.p, "m %u", got.m);
-	if (BLOCKS % got.p == 0) {                    /* other depths the formulas do not know: they may be faster, no more */
-		CHECK(got.p == want.p && got.d == want.d && got.recompute == want.recompute, "%g bytes/s, V %u: p=%u d=%u r=%d, not p=%u d=%u r=%d", outer, vns,
+	/* other depths the formulas do not know: they may be faster, no more */
+	if (BLOCKS % got.p == 0) {
+		CHECK(got.p == want.p && got.d == want.d && got.recompute == want.recompute,
+			"%g bytes/s, V %u: p=%u d=%u r=%d, not p=%u d=%u r=%d", outer, vns,
 			got.p, got.d, got.recompute, want.p, want.d, want.recompute);
-		CHECK(fabs((double)got.need - want.need) < 1, "%lld is not %g", (long long)got.need, want.need);
+		CHECK(fabs((double)got.need - want.need) < 1, "%lld is not %g", (long long)got.need,
+			want.need);
 	}
 	seen->pipelines += got.p > 1;
 	seen->again += got.recompute;
@@ -117,7 +132,8 @@ static void uniform_models_get_what_the_formulas_say(void **state)
 			for (uint32_t k = 0; k < 4; k++)
 				for (uint32_t vns = 6; vns <= 48; vns *= 2)
 					compare(&blocks[i], outers[o], memories[k], vns, &seen);
-	CHECK(seen.pipelines > 10 && seen.again > 5 && seen.none > 5, "%u pipelines, %u recompute, %u without a plan: too tame",
+	CHECK(seen.pipelines > 10 && seen.again > 5 && seen.none > 5,
+		"%u pipelines, %u recompute, %u without a plan: too tame",
 		seen.pipelines, seen.again, seen.none);
 }
 
@@ -131,17 +147,20 @@ static void equal_throughput_goes_to_the_simpler_plan(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	/* nothing is lost by sums or transfers: p = 1 on eight devices and p = 8 on one pipeline are equally fast */
+	/* nothing is lost by sums or transfers: p = 1 on eight devices and p = 8 on one pipeline are
+	 * equally fast */
 	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(plan.p == 1 && plan.d == 8 && !plan.recompute && plan.m == 3, "p=%u d=%u", plan.p, plan.d);
 	const struct block no_time = { 0, 100, 10, 0 };
 	sums = chain(BLOCKS, &no_time, true);
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.p == 1 && plan.d == 1 && !plan.recompute, "p=%u d=%u r=%d", plan.p, plan.d,
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.p == 1 && plan.d == 1 &&
+		!plan.recompute, "p=%u d=%u r=%d", plan.p, plan.d,
 		plan.recompute);
 	sums = chain(BLOCKS, &free_links, true);
 	c = cluster(1, 5, 1e15, 1e15, 0);            /* 24 virtual nodes do not go by five */
 	ask.p = 1;
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.d == 4 && plan.m == 6, "p=%u d=%u m=%u", plan.p, plan.d, plan.m);
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.d == 4 && plan.m == 6,
+		"p=%u d=%u m=%u", plan.p, plan.d, plan.m);
 	ask.p = 0;
 	c = cluster(1, 8, 1e15, 1e15, 0);
 	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
@@ -162,16 +181,19 @@ static void too_few_virtual_nodes_are_refused_in_the_checkers_words(void **state
 	(void)state;
 	for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_2bw_plan(&plan, &sums, &c, &bad[i].ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, bad[i].says), "%u: %s", i, diag.text);
+		CHECK(hd_2bw_plan(&plan, &sums, &c, &bad[i].ask, &arena, &diag) == HD_E_INVAL &&
+			strstr(diag.text, bad[i].says), "%u: %s", i, diag.text);
 	}
 	struct hd_2bw_ask eight = { .vns = 8, .p = 8 };
 	struct hd_diag diag = { "" };
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &eight, &arena, &diag) == HD_OK && plan.p == 8 && plan.m == 8 && plan.d == 1, "%s", diag.text);
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &eight, &arena, &diag) == HD_OK && plan.p == 8 && plan.m == 8 &&
+		plan.d == 1, "%s", diag.text);
 }
 
 static void what_takes_longer_than_is_counted_is_refused(void **state)
 {
-	const struct block slow = { 3000, 100, 10, INT64_C(1000000000000) }, large = { 3000, 100, INT64_C(1) << 48, INT64_C(1) << 48 };
+	const struct block slow = { 3000, 100, 10, INT64_C(1000000000000) },
+		large = { 3000, 100, INT64_C(1) << 48, INT64_C(1) << 48 };
 	struct hd_cut_sums sums = chain(BLOCKS, &slow, true);
 	struct hd_cluster c = cluster(1, 4, 1e3, 1e3, 0);
 	struct hd_2bw_ask ask = { .vns = 16, .p = 2 };
@@ -179,18 +201,22 @@ static void what_takes_longer_than_is_counted_is_refused(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "takes 2e+09 s, and times are counted up to 2^62 ps"), "%s",
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_E_INVAL &&
+		strstr(diag.text, "takes 2e+09 s, and times are counted up to 2^62 ps"), "%s",
 		diag.text);
 	c = cluster(1, 4, 1e9, 1e9, 0);
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.vn_ps > 0, "the same over a faster link: %s", diag.text);
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.vn_ps > 0,
+		"the same over a faster link: %s", diag.text);
 	sums = chain(BLOCKS, &large, true);
 	c = cluster(1, 4, 1e12, 1e12, 0);
 	ask.vns = 1 << 16;
 	diag = (struct hd_diag){ "" };
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.gpipe == -1, "only gpipe holds that much: %s", diag.text);
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.gpipe == -1,
+		"only gpipe holds that much: %s", diag.text);
 }
 
-/* Two stages send over a link that takes years, one device needs none; of a link of the innermost level alone the same is best. */
+/* Two stages send over a link that takes years, one device needs none; of a link of the innermost level
+ * alone the same is best. */
 static void what_takes_longer_than_is_counted_is_left_out_beside_others(void **state)
 {
 	const struct block block = { 3000, 100, 10, INT64_C(1000000000000) };
@@ -203,27 +229,34 @@ static void what_takes_longer_than_is_counted_is_left_out_beside_others(void **s
 	(void)state;
 	CHECK(hd_2bw_plan(&plan, &sums, &far, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_2bw_plan(&alone, &sums, &near, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(plan.nlate > 0 && alone.nlate == 0, "%llu, %llu left out", (unsigned long long)plan.nlate, (unsigned long long)alone.nlate);
-	CHECK(plan.p * plan.d <= 2 && plan.p == alone.p && plan.d == alone.d && plan.vn_ps == alone.vn_ps, "p=%u d=%u, %lld ps", plan.p, plan.d,
+	CHECK(plan.nlate > 0 && alone.nlate == 0, "%llu, %llu left out", (unsigned long long)plan.nlate,
+		(unsigned long long)alone.nlate);
+	CHECK(plan.p * plan.d <= 2 && plan.p == alone.p && plan.d == alone.d && plan.vn_ps == alone.vn_ps,
+		"p=%u d=%u, %lld ps", plan.p, plan.d,
 		(long long)plan.vn_ps);
 }
 
-/* Boundaries of an uneven chain, by hand: times 1 1 1 1 6 2; half of it is at 6, behind the fourth or the fifth. */
+/* Boundaries of an uneven chain, by hand: times 1 1 1 1 6 2; half of it is at 6, behind the fourth or the
+ * fifth. */
 static void stages_end_nearest_to_their_share(void **state)
 {
-	static const struct block blocks[6] = { { 3, 1, 1, 7 }, { 3, 1, 1, 5 }, { 3, 1, 1, 3 }, { 3, 1, 1, 2 }, { 18, 1, 1, 1 }, { 6, 1, 1, 1 } };
+	static const struct block blocks[6] = { { 3, 1, 1, 7 }, { 3, 1, 1, 5 }, { 3, 1, 1, 3 },
+		{ 3, 1, 1, 2 }, { 18, 1, 1, 1 }, { 6, 1, 1, 1 } };
 	struct hd_cut_sums sums = chain(6, blocks, false);
 	uint32_t thin[6], first[6];
 
 	(void)state;
 	CHECK(hd_2bw_thin_cuts(thin, sums.cuts) == 6, "a chain's cuts are all thin");
 	CHECK(hd_2bw_cut(first, 2, &sums, thin, 6) && first[0] == 0 && first[1] == 4, "%u", first[1]);
-	CHECK(hd_2bw_cut(first, 3, &sums, thin, 6) && first[1] == 4 && first[2] == 5, "%u %u", first[1], first[2]);
+	CHECK(hd_2bw_cut(first, 3, &sums, thin, 6) && first[1] == 4 && first[2] == 5, "%u %u", first[1],
+		first[2]);
 	CHECK(hd_2bw_cut(first, 6, &sums, thin, 6), "six stages");
-	CHECK(hd_2bw_cut(first, 4, &sums, thin, 6) && first[1] == 3, "a share of 3 of 12 ends behind the third, %u", first[1]);
+	CHECK(hd_2bw_cut(first, 4, &sums, thin, 6) && first[1] == 3,
+		"a share of 3 of 12 ends behind the third, %u", first[1]);
 	const struct block equal = { 30, 1, 1, 1 };
 	struct hd_cut_sums three = chain(3, &equal, true);
-	CHECK(hd_2bw_cut(first, 2, &three, thin, 3) && first[1] == 1, "equally near: the earlier, %u", first[1]);
+	CHECK(hd_2bw_cut(first, 2, &three, thin, 3) && first[1] == 1, "equally near: the earlier, %u",
+		first[1]);
 	CHECK(hd_2bw_cut(first, 6, &sums, thin, 6), "six stages");
 	for (uint32_t s = 0; s < 6; s++)
 		CHECK(first[s] == s, "stage %u begins at %u", s, first[s]);
@@ -244,7 +277,8 @@ static void no_stage_ends_inside_a_branch(void **state)
 
 	(void)state;
 	for (int v = 0; v < 5; v++)
-		node[v] = (struct hd_profile_node){ .id = ids[v], .op = "x", .tied = "", .f = { .p50_ns = 10 }, .r_ns = -1, .out = &one, .nouts = 1,
+		node[v] = (struct hd_profile_node){ .id = ids[v], .op = "x", .tied = "",
+			.f = { .p50_ns = 10 }, .r_ns = -1, .out = &one, .nouts = 1,
 			.recompute_ok = true };
 	hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 	uint32_t n = hd_2bw_thin_cuts(thin, &cuts);
@@ -252,7 +286,8 @@ static void no_stage_ends_inside_a_branch(void **state)
 	CHECK(n == 4 && cuts.n == 6, "%u thin cuts of %u", n, cuts.n);
 	for (uint32_t k = 0; k < n; k++)
 		CHECK(!strcmp(cuts.name[thin[k]], names[k]), "%s", cuts.name[thin[k]]);
-	CHECK(hd_2bw_cut(first, 4, &sums, thin, n) && !hd_2bw_cut(first, 5, &sums, thin, n), "four stages, not five");
+	CHECK(hd_2bw_cut(first, 4, &sums, thin, n) && !hd_2bw_cut(first, 5, &sums, thin, n),
+		"four stages, not five");
 	for (uint32_t s = 0; s < 4; s++)
 		CHECK(s == 0 || hd_cut_sums_is_stage(&sums, first[s - 1], first[s]), "stage %u", s);
 }
@@ -269,7 +304,8 @@ static void ladder(struct hd_profile *p, uint32_t rungs, uint64_t seed)
 	uint64_t rng = seed + 1;
 	uint32_t n = 3 * rungs + 1;
 
-	*p = (struct hd_profile){ .node = hd_arena_take(&arena, n, sizeof *p->node), .edge = hd_arena_take(&arena, 4 * rungs, sizeof *p->edge), .nnodes = n,
+	*p = (struct hd_profile){ .node = hd_arena_take(&arena, n, sizeof *p->node),
+		.edge = hd_arena_take(&arena, 4 * rungs, sizeof *p->edge), .nnodes = n,
 		.vn_size = 1, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .ignored = "" };
 	for (uint32_t v = 0; v < n; v++) {
 		char name[16];
@@ -278,12 +314,15 @@ static void ladder(struct hd_profile *p, uint32_t rungs, uint64_t seed)
 		bool tied = v == 1 || v == n - 1;
 		snprintf(name, sizeof name, "n%u", v);
 		*out = (int64_t)below(&rng, 5) * 100000;
-		p->node[v] = (struct hd_profile_node){ .id = hd_arena_text(&arena, name, strlen(name)), .op = "x", .tied = tied ? "t" : "",
-			.f = { .p50_ns = ns }, .i = { .p50_ns = ns / 2 }, .w = { .p50_ns = ns }, .r_ns = -1, .out = out, .nouts = 1,
+		p->node[v] = (struct hd_profile_node){ .id = hd_arena_text(&arena, name, strlen(name)),
+			.op = "x", .tied = tied ? "t" : "",
+			.f = { .p50_ns = ns }, .i = { .p50_ns = ns / 2 }, .w = { .p50_ns = ns }, .r_ns = -1,
+			.out = out, .nouts = 1,
 			.param = tied ? 7000000 : param, .saved = 10, .recompute_ok = true };
 	}
 	for (uint32_t r = 0; r < rungs; r++) {
-		const struct hd_profile_edge four[] = { { 3 * r, 3 * r + 1, 0 }, { 3 * r, 3 * r + 2, 0 }, { 3 * r + 1, 3 * r + 3, 0 },
+		const struct hd_profile_edge four[] = { { 3 * r, 3 * r + 1, 0 }, { 3 * r, 3 * r + 2, 0 },
+			{ 3 * r + 1, 3 * r + 3, 0 },
 			{ 3 * r + 2, 3 * r + 3, 0 } };
 		memcpy(p->edge + 4 * r, four, sizeof four);
 	}
@@ -298,9 +337,11 @@ static bool lies_in(const struct hd_cuts *cuts, const struct hd_2bw_plan *plan, 
 }
 
 /* Rule 4 from the nodes alone, without sums up to cuts. */
-static double naive(const struct hd_profile *p, const struct hd_cuts *cuts, const struct hd_2bw_plan *plan, double bytes_per_s)
+static double naive(const struct hd_profile *p, const struct hd_cuts *cuts, const struct hd_2bw_plan *plan,
+	double bytes_per_s)
 {
-	double slowest = 0, layers = 0, share = 2. * (plan->d - 1) / plan->d / bytes_per_s / plan->m, c = plan->recompute ? 4. / 3 : 1;
+	double slowest = 0, layers = 0, share = 2. * (plan->d - 1) / plan->d / bytes_per_s / plan->m,
+		c = plan->recompute ? 4. / 3 : 1;
 
 	for (uint32_t s = 0; s < plan->p; s++) {
 		double compute = 0, param = 0, in = s ? (double)cuts->out[plan->first[s] - 1] : 0;
@@ -310,7 +351,8 @@ static double naive(const struct hd_profile *p, const struct hd_cuts *cuts, cons
 			const struct hd_profile_node *n = &p->node[v];
 			if (!lies_in(cuts, plan, s, v))
 				continue;
-			double time = c * (double)(n->f.p50_ns + n->i.p50_ns + n->w.p50_ns) / 1e9, own = twin && *n->tied ? 0 : (double)n->param;
+			double time = c * (double)(n->f.p50_ns + n->i.p50_ns + n->w.p50_ns) / 1e9,
+				own = twin && *n->tied ? 0 : (double)n->param;
 			twin |= *n->tied != 0;
 			compute += time;
 			param += own;
@@ -340,7 +382,9 @@ static void branches_take_what_their_nodes_take(void **state)
 			hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 			CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
 			double want = naive(&p, &cuts, &plan, bytes_per_s), got = (double)plan.vn_ps / 1e12;
-			CHECK(fabs(got - want) <= want * 1e-9 + 2e-12, "seed %llu p=%u d=%u: %.12g s, not %.12g", (unsigned long long)seed, plan.p, plan.d,
+			CHECK(fabs(got - want) <= want * 1e-9 + 2e-12,
+				"seed %llu p=%u d=%u: %.12g s, not %.12g", (unsigned long long)seed, plan.p,
+				plan.d,
 				got, want);
 			wide += depth == 1 && plan.d > 1;
 			deep += plan.p > 1;
@@ -370,13 +414,15 @@ static void each_boundary_is_the_nearest_of_all(void **state)
 				for (uint32_t k = best; k < BLOCKS - (p - s); k++)
 					if (fabs((double)time[k] - share) < fabs((double)time[best] - share))
 						best = k;
-				CHECK(first[s] == best + 1, "trial %u: stage %u of %u begins at %u, not %u", trial, s, p, first[s], best + 1);
+				CHECK(first[s] == best + 1, "trial %u: stage %u of %u begins at %u, not %u",
+					trial, s, p, first[s], best + 1);
 			}
 		}
 	}
 }
 
-/* The delayed schedule itself: two versions, p - r virtual nodes in flight, nothing idle in steady state when m >= p. */
+/* The delayed schedule itself: two versions, p - r virtual nodes in flight, nothing idle in steady state
+ * when m >= p. */
 static void the_schedule_holds_what_the_formula_counts(void **state)
 {
 	const struct hd_schedule_ask how = { .name = "2bw", .p = 4, .m = 8 };
@@ -386,8 +432,10 @@ static void the_schedule_holds_what_the_formula_counts(void **state)
 	struct hd_sim sim;
 
 	(void)state;
-	CHECK(hd_schedule_make(&schedule, &how, &arena, &diag) == HD_OK && hd_simulate(&sim, &schedule, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(sim.rank[0].peak == 4 * sim.per_rank && fabs(hd_sim_steady_bubble(&sim, &ask.costs)) < 1e-12, "%u in flight", sim.rank[0].peak);
+	CHECK(hd_schedule_make(&schedule, &how, &arena, &diag) == HD_OK &&
+		hd_simulate(&sim, &schedule, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(sim.rank[0].peak == 4 * sim.per_rank && fabs(hd_sim_steady_bubble(&sim, &ask.costs)) < 1e-12,
+		"%u in flight", sim.rank[0].peak);
 }
 
 int main(void)

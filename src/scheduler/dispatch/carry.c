@@ -4,8 +4,8 @@
 
 #include "scheduler/dispatch/int.h"
 
-/* From what a job holds towards its target. Jobs in the order of their ids; each turn changes what is safe now, the rest waits for what
- * will be seen. */
+/* From what a job holds towards its target. Jobs in the order of their ids; each turn changes what is safe
+ * now, the rest waits for what will be seen. */
 
 bool dispatch_holds(const struct live *j, uint32_t device)
 {
@@ -46,7 +46,8 @@ static void grant(struct hd_dispatch *d, struct live *j, uint32_t device)
 	for (; at && j->lease.device[at - 1] > device; at--)
 		j->lease.device[at] = j->lease.device[at - 1];
 	j->lease.device[at] = device;
-	d->device[device] = (struct device){ .job = j->row.id, .type = d->device[device].type, .usable = true, .asked_s = -INFINITY, .code = -1 };
+	d->device[device] = (struct device){ .job = j->row.id, .type = d->device[device].type, .usable = true,
+		.asked_s = -INFINITY, .code = -1 };
 	j->lease_dirty = true;
 }
 
@@ -64,9 +65,11 @@ static void release(struct hd_dispatch *d, struct live *j, uint32_t device)
 	j->lease_dirty = true;
 }
 
-static enum hd_err order(struct hd_dispatch *d, struct live *j, enum hd_dispatch_out_kind kind, uint32_t device, uint32_t n, struct hd_diag *diag)
+static enum hd_err order(struct hd_dispatch *d, struct live *j, enum hd_dispatch_out_kind kind,
+	uint32_t device, uint32_t n, struct hd_diag *diag)
 {
-	return dispatch_put(d, &(struct hd_dispatch_out){ .kind = kind, .job = j->row.id, .device = device, .n = n, .lease = j->lease.number }, diag);
+	return dispatch_put(d, &(struct hd_dispatch_out){ .kind = kind, .job = j->row.id, .device = device,
+		.n = n, .lease = j->lease.number }, diag);
 }
 
 static void drain(struct hd_dispatch *d, struct live *j, enum hd_lease_event event)
@@ -84,7 +87,8 @@ static const char *names_of(struct hd_dispatch *d, const uint32_t *device, uint3
 
 	hd_text_fixed(&t, text, 200);
 	for (uint32_t i = 0; i < n; i++)
-		hd_text_addf(&t, "%s%s-%u", i ? " " : "", d->type[d->device[device[i]].type].name, device[i] - d->first_device[d->device[device[i]].type]);
+		hd_text_addf(&t, "%s%s-%u", i ? " " : "", d->type[d->device[device[i]].type].name,
+			device[i] - d->first_device[d->device[device[i]].type]);
 	return text;
 }
 
@@ -96,7 +100,8 @@ static enum hd_err begin(struct hd_dispatch *d, struct live *j)
 	if (j->row.started_s < 0)
 		j->row.started_s = d->now_s;
 	j->row_dirty = true;
-	j->lease = (struct hd_dispatch_lease){ .job = j->row.id, .number = j->row.leases, .epoch = 1, .state = HD_LEASE_OFFERED, .since_s = d->now_s,
+	j->lease = (struct hd_dispatch_lease){ .job = j->row.id, .number = j->row.leases, .epoch = 1,
+		.state = HD_LEASE_OFFERED, .since_s = d->now_s,
 		.until_s = d->now_s + d->set.start_s };
 	for (uint32_t i = 0; i < j->ntarget; i++)
 		grant(d, j, j->target[i]);
@@ -109,7 +114,8 @@ static enum hd_err begin(struct hd_dispatch *d, struct live *j)
 
 /* ---- the end of a run ---- */
 
-static enum hd_err finish(struct hd_dispatch *d, struct live *j, enum hd_dispatch_state state, const char *why)
+static enum hd_err finish(struct hd_dispatch *d, struct live *j, enum hd_dispatch_state state,
+	const char *why)
 {
 	if (j->row.state != HD_DISPATCH_OPEN)
 		return HD_OK;
@@ -134,7 +140,8 @@ static enum hd_err failed(struct hd_dispatch *d, struct live *j, const char *tex
 	snprintf(j->row.why, sizeof j->row.why, "%s", text);
 	if (j->row.failures < HD_DISPATCH_FAILURES)
 		return dispatch_note(d, j->row.id, "failed_run", "%u in a row: %s", j->row.failures, text);
-	snprintf(why, sizeof why, "%u runs in a row failed without a step, the last: %.120s", j->row.failures, text);
+	snprintf(why, sizeof why, "%u runs in a row failed without a step, the last: %.120s", j->row.failures,
+		text);
 	return finish(d, j, HD_DISPATCH_FAILED, why);
 }
 
@@ -152,7 +159,8 @@ static bool is_told(const struct hd_dispatch *d, const struct live *j)
 enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e)
 {
 	const char *text = e->text ? e->text : "";
-	bool draining = j->lease.state >= HD_LEASE_DRAIN, told = is_told(d, j), early = e->code == 0 && e->early;
+	bool draining = j->lease.state >= HD_LEASE_DRAIN, told = is_told(d, j), early = e->code == 0 &&
+		e->early;
 	char why[HD_DISPATCH_WHY];
 
 	j->row.done = e->step > j->row.done ? e->step : j->row.done;
@@ -165,7 +173,8 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	j->row.exit = e->code;
 	j->row_dirty = true;
 	if (early) {
-		snprintf(why, sizeof why, "its run ended with exit code 0 at step %llu, before its last one", (unsigned long long)e->step);
+		snprintf(why, sizeof why, "its run ended with exit code 0 at step %llu, before its last one",
+			(unsigned long long)e->step);
 		text = why;
 	}
 	switch (early ? 75 : e->code) {
@@ -173,15 +182,18 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 		j->row.failures = 0;
 		return finish(d, j, HD_DISPATCH_DONE, "");
 	case 2: case 3: case 4: case 5:
-		return finish(d, j, HD_DISPATCH_FAILED, *text ? text : "its run ended with an error of the job");
+		return finish(d, j, HD_DISPATCH_FAILED, *text ? text :
+			"its run ended with an error of the job");
 	case 75: case 10:
 		if (j->row.done > j->first_step)
 			j->row.failures = 0;
 		else if (!told)                   /* by itself, and at once: it would again */
 			return failed(d, j, *text ? text : "its run left by itself without a step");
-		return dispatch_note(d, j->row.id, "left", "at step %llu%s%s", (unsigned long long)j->row.done, early ? ": " : "", early ? why : "");
+		return dispatch_note(d, j->row.id, "left", "at step %llu%s%s",
+			(unsigned long long)j->row.done, early ? ": " : "", early ? why : "");
 	default:
-		return j->killed || j->row.cancel ? HD_OK : failed(d, j, *text ? text : "its run ended without a word");
+		return j->killed || j->row.cancel ? HD_OK : failed(d, j,
+			*text ? text : "its run ended without a word");
 	}
 }
 
@@ -208,7 +220,8 @@ static enum hd_err leave_all(struct hd_dispatch *d, struct live *j, struct hd_di
 	if (d->now_s >= j->lease.until_s && j->lease.state == HD_LEASE_DRAIN) {
 		dispatch_turn(j, HD_LEASE_ON_LATE);
 		j->asked_s = -INFINITY;
-		if ((err = dispatch_note(d, j->row.id, "late", "it did not leave within %g s, and is killed", d->set.drain_s)))
+		if ((err = dispatch_note(d, j->row.id, "late", "it did not leave within %g s, and is killed",
+			d->set.drain_s)))
 			return err;
 	}
 	if (d->now_s < j->asked_s + AGAIN_S)
@@ -221,7 +234,8 @@ static enum hd_err leave_all(struct hd_dispatch *d, struct live *j, struct hd_di
 	}
 	if (!j->lease.over)
 		return order(d, j, HD_DISPATCH_DO_STOP, 0, 0, diag);
-	for (uint32_t i = 0; i < j->lease.n && !err; i++)         /* the run is over: who is left of it goes too */
+	/* the run is over: who is left of it goes too */
+	for (uint32_t i = 0; i < j->lease.n && !err; i++)
 		if (d->device[j->lease.device[i]].there)
 			err = order(d, j, HD_DISPATCH_DO_LEAVE, j->lease.device[i], 0, diag);
 	return err;
@@ -231,7 +245,8 @@ static enum hd_err leave_all(struct hd_dispatch *d, struct live *j, struct hd_di
 
 static double again_s(const struct device *v)
 {
-	return v->leaving ? AGAIN_S : fmin(WORKER_LAST_S, WORKER_FIRST_S * (double)(1u << (v->starts < 8 ? v->starts : 8)));
+	return v->leaving ? AGAIN_S : fmin(WORKER_LAST_S, WORKER_FIRST_S *
+		(double)(1u << (v->starts < 8 ? v->starts : 8)));
 }
 
 /* Others of the run take part, so it goes on; who looks is told once. */
@@ -245,7 +260,9 @@ static enum hd_err tell_failing(struct hd_dispatch *d, const struct live *j, uin
 	if (v->code >= 0)
 		snprintf(last, sizeof last, ", the last with exit code %d", v->code);
 	names_of(d, &device, 1, name);
-	return dispatch_note(d, j->row.id, "failing", "%u workers in a row ended on %.80s before they took part%s: log/%.80s.log in the folder of its run "
+	return dispatch_note(d, j->row.id, "failing",
+		"%u workers in a row ended on %.80s before they took part%s: log/%.80s.log in the folder of "
+		"its run "
 		"says why", v->starts, name, last, name);
 }
 
@@ -255,7 +272,8 @@ static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_
 
 	for (uint32_t i = 0; i < j->lease.n && !err; i++) {
 		struct device *v = &d->device[j->lease.device[i]];
-		bool goes = v->there && (v->leaving || v->whose != j->row.id), comes = !v->there && !v->leaving;
+		bool goes = v->there && (v->leaving || v->whose != j->row.id), comes = !v->there &&
+			!v->leaving;
 		if (d->now_s < v->asked_s + again_s(v) || (!goes && !comes))
 			continue;
 		v->asked_s = d->now_s;
@@ -266,7 +284,8 @@ static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_
 			v->whose = j->row.id;
 		}
 		if (!err)
-			err = order(d, j, goes ? HD_DISPATCH_DO_LEAVE : HD_DISPATCH_DO_WORKER, j->lease.device[i], 0, diag);
+			err = order(d, j, goes ? HD_DISPATCH_DO_LEAVE : HD_DISPATCH_DO_WORKER,
+				j->lease.device[i], 0, diag);
 	}
 	return err;
 }
@@ -284,7 +303,8 @@ static enum hd_err give_up(struct hd_dispatch *d, struct live *j, bool *gave_up)
 	if (j->n_seen || !worst || worst->starts < WORKER_STARTS || worst->there)
 		return HD_OK;
 	*gave_up = true;
-	snprintf(text, sizeof text, "workers end before they take part, the last with exit code %d", worst->code);
+	snprintf(text, sizeof text, "workers end before they take part, the last with exit code %d",
+		worst->code);
 	drain(d, j, HD_LEASE_ON_LEAVE);
 	j->killed = true;
 	dispatch_turn(j, HD_LEASE_ON_LATE);
@@ -298,7 +318,8 @@ static bool is_blocked(const struct hd_dispatch *d, const struct live *j)
 	for (uint32_t i = 0; i < j->ntarget; i++) {
 		const struct device *v = &d->device[j->target[i]];
 		const struct live *by = v->job && v->job != j->row.id ? dispatch_find(d, v->job) : NULL;
-		bool goes = by && (v->leaving || (by->lease.state >= HD_LEASE_DRAIN && by->lease.state < HD_LEASE_RELEASED));
+		bool goes = by && (v->leaving || (by->lease.state >= HD_LEASE_DRAIN &&
+			by->lease.state < HD_LEASE_RELEASED));
 		if (by && !goes)
 			return true;
 	}
@@ -325,7 +346,8 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 			return HD_OK;             /* whoever is there leaves by itself */
 		drain(d, j, HD_LEASE_ON_LEAVE);
 		j->again = true;
-		return dispatch_note(d, j->row.id, "move", "by a checkpoint, to %s", names_of(d, j->target, j->ntarget, text));
+		return dispatch_note(d, j->row.id, "move", "by a checkpoint, to %s",
+			names_of(d, j->target, j->ntarget, text));
 	}
 	for (uint32_t i = 0; i < j->ntarget; i++)
 		if (!dispatch_holds(j, j->target[i]) && is_free(d, j->target[i])) {
@@ -367,7 +389,8 @@ static enum hd_err go_on(struct hd_dispatch *d, struct live *j, struct hd_diag *
 
 	if (!j->ntarget || j->row.cancel) {
 		drain(d, j, HD_LEASE_ON_LEAVE);
-		enum hd_err err = dispatch_note(d, j->row.id, "leave", "%s", j->row.cancel ? "cancelled" : "its devices go to others");
+		enum hd_err err = dispatch_note(d, j->row.id, "leave", "%s",
+			j->row.cancel ? "cancelled" : "its devices go to others");
 		return err ? err : leave_all(d, j, diag);
 	}
 	if (j->lease.state == HD_LEASE_OFFERED && !j->n_seen && d->now_s >= j->lease.until_s) {
@@ -423,7 +446,8 @@ static enum hd_err chase(struct hd_dispatch *d, struct hd_diag *diag)
 	for (uint32_t v = 0; v < d->ndevices && !err; v++)
 		if (d->device[v].there && !d->device[v].job && d->now_s >= d->device[v].asked_s + AGAIN_S) {
 			d->device[v].asked_s = d->now_s;
-			err = dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_LEAVE, .device = v }, diag);
+			err = dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_LEAVE,
+				.device = v }, diag);
 		}
 	return err;
 }
@@ -450,7 +474,8 @@ double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j)
 		next = fmin(next, j->lease.until_s > d->now_s ? j->lease.until_s : INFINITY);
 	if (!j->going || j->lease.state >= HD_LEASE_DRAIN || j->scaled != j->lease.n)
 		next = fmin(next, isfinite(j->asked_s) ? j->asked_s + AGAIN_S : d->now_s);
-	for (uint32_t i = 0; i < j->lease.n && j->lease.state < HD_LEASE_DRAIN; i++) {      /* a run that leaves is asked as a whole */
+	/* a run that leaves is asked as a whole */
+	for (uint32_t i = 0; i < j->lease.n && j->lease.state < HD_LEASE_DRAIN; i++) {
 		const struct device *v = &d->device[j->lease.device[i]];
 		if (v->there == v->leaving && isfinite(v->asked_s))
 			next = fmin(next, v->asked_s + again_s(v));

@@ -6,22 +6,27 @@
 #include "scheduler/dispatch/int.h"
 #include "scheduler/sched_why.h"
 
-/* Shares and rounds, as in the simulator (schedsim/ours.c): only that work is done elsewhere, and targets come out. */
+/* Shares and rounds, as in the simulator (schedsim/ours.c): only that work is done elsewhere, and targets
+ * come out. */
 
 enum { POLICY_BYTES = 1 << 30 };
 
-static size_t policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ? d->set.policy_bytes : POLICY_BYTES; }
+static size_t policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ? d->set.policy_bytes :
+	POLICY_BYTES; }
 
 static bool is_here(const struct live *j) { return j->row.state == HD_DISPATCH_OPEN && !j->row.cancel; }
 
 enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	struct hd_rounds_setting set = { .fidelity = HD_FIDELITY_EXACT, .round_s = d->set.round_s, .min_reset_s = d->set.min_reset_s,
-		.kappa = d->set.kappa, .queue = d->policy_set.policy->powers & HD_POLICY_QUEUE, .blind = d->policy_set.variant == HD_VARIANT_PLAIN,
+	struct hd_rounds_setting set = { .fidelity = HD_FIDELITY_EXACT, .round_s = d->set.round_s,
+		.min_reset_s = d->set.min_reset_s,
+		.kappa = d->set.kappa, .queue = d->policy_set.policy->powers & HD_POLICY_QUEUE,
+		.blind = d->policy_set.variant == HD_VARIANT_PLAIN,
 		.steady = d->policy_set.policy->powers & HD_POLICY_STEADY, .seed = d->policy_set.seed };
 
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
-		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n, .price_usd_h = d->type[t].price_usd_h };
+		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n,
+			.price_usd_h = d->type[t].price_usd_h };
 	hd_arena_init(&d->call, policy_bytes(d));
 	return hd_rounds_create(&d->rounds, &set, d->set.ntypes, d->sched, NULL, diag);
 }
@@ -35,19 +40,24 @@ static const struct hd_sched_elastic *elastic(struct hd_arena *arena, const stru
 	for (uint32_t k = 1; speedup && k <= row->max; k++)
 		speedup[k] = row->nvns ? (double)row->nvns / ceil((double)row->nvns / k) : k;
 	if (speedup)
-		*e = (struct hd_sched_elastic){ .min = row->min, .max = row->max, .nvns = row->nvns, .speedup = speedup, .resize_s = 1 };
+		*e = (struct hd_sched_elastic){ .min = row->min, .max = row->max, .nvns = row->nvns,
+			.speedup = speedup, .resize_s = 1 };
 	return speedup ? e : NULL;
 }
 
-static struct hd_sched_job seen(const struct hd_dispatch *d, struct hd_arena *arena, const struct hd_dispatch_job *row, double now_s)
+static struct hd_sched_job seen(const struct hd_dispatch *d, struct hd_arena *arena,
+	const struct hd_dispatch_job *row, double now_s)
 {
 	double *rate = hd_arena_take(arena, HD_DISPATCH_TYPES, sizeof *rate);
 
 	if (rate)
 		dispatch_steps_s(d, row, rate);
-	return (struct hd_sched_job){ .id = row->id, .kind = "", .ikind = HD_SCHED_NONE, .scale = row->scale, .weight = row->weight,
-		.steps_left = row->steps > row->done ? (double)(row->steps - row->done) : 1, .age_s = now_s - row->submitted_s,
-		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - now_s : INFINITY, .entity = HD_SCHED_NONE, .rate = rate,
+	return (struct hd_sched_job){ .id = row->id, .kind = "", .ikind = HD_SCHED_NONE, .scale = row->scale,
+		.weight = row->weight,
+		.steps_left = row->steps > row->done ? (double)(row->steps - row->done) : 1,
+		.age_s = now_s - row->submitted_s,
+		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - now_s : INFINITY,
+		.entity = HD_SCHED_NONE, .rate = rate,
 		.elastic = elastic(arena, row) };
 }
 
@@ -61,7 +71,8 @@ enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct 
 }
 
 /* What the policy is asked about, in an arena that is empty. */
-static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
+static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct hd_arena *arena,
+	struct hd_sched_state *state, struct hd_diag *diag)
 {
 	uint32_t n = 0;
 	struct hd_sched_type *types = hd_arena_take(arena, d->set.ntypes, sizeof *types);
@@ -71,7 +82,8 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		types[t] = d->sched[t];
-		types[t].name = hd_arena_text(arena, d->sched[t].name, strlen(d->sched[t].name));      /* a question outlives the machine */
+		/* a question outlives the machine */
+		types[t].name = hd_arena_text(arena, d->sched[t].name, strlen(d->sched[t].name));
 		types[t].n = hd_rounds_usable(d->rounds, t);
 		if (!types[t].name)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
@@ -80,14 +92,16 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 		if (is_here(d->job[i])) {
 			jobs[n] = seen(d, arena, &d->job[i]->row, now_s);
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
-				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
+				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs",
+					d->njobs);
 			n++;
 		}
 	*state = (struct hd_sched_state){ .ntypes = d->set.ntypes, .njobs = n, .types = types, .jobs = jobs };
 	return HD_OK;
 }
 
-enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, double now_s, struct hd_arena *arena, struct hd_policy_setting *setting,
+enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, double now_s, struct hd_arena *arena,
+	struct hd_policy_setting *setting,
 	struct hd_sched_state *state, struct hd_diag *diag)
 {
 	*setting = d->policy_set;
@@ -101,7 +115,8 @@ static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, 
 	bool news = shares->kept && !d->gave_up;
 	d->shared |= !err;
 	d->gave_up = shares->kept;
-	return err || !news ? err : dispatch_note(d, 0, "policy", "it gave up (%.200s): jobs keep the shares they had, new ones get an equal part",
+	return err || !news ? err : dispatch_note(d, 0, "policy",
+		"it gave up (%.200s): jobs keep the shares they had, new ones get an equal part",
 		shares->kept_why);
 }
 
@@ -112,7 +127,8 @@ static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct 
 	hd_rounds_stale(d->rounds);
 	d->state = (struct hd_sched_state){ 0 };
 	d->shares = (struct hd_shares){ 0 };
-	return dispatch_note(d, 0, "policy", "%.300s%s", why->text, err == HD_E_NOMEM ? ": the answer takes more memory than there is for it; what was "
+	return dispatch_note(d, 0, "policy", "%.300s%s", why->text,
+		err == HD_E_NOMEM ? ": the answer takes more memory than there is for it; what was "
 		"decided last stays. Choose another policy (POST /v1/policy)" : "");
 }
 
@@ -207,7 +223,8 @@ enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_
 }
 
 /* Shares of those that are still here. */
-static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_question *a, struct hd_shares *valid, struct hd_diag *diag)
+static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_question *a,
+	struct hd_shares *valid, struct hd_diag *diag)
 {
 	struct hd_shape *shape = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *shape);
 	double *x = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *x);
@@ -219,7 +236,8 @@ static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_
 	for (uint32_t i = 0; i < a->shares.nshapes; i++) {
 		bool here = true;
 		for (uint8_t m = 0; m < a->shares.shape[i].nmembers; m++) {
-			const struct live *j = dispatch_find(d, a->state.jobs[a->shares.shape[i].member[m]].id);
+			const struct live *j = dispatch_find(d,
+				a->state.jobs[a->shares.shape[i].member[m]].id);
 			here &= j && is_here(j);
 		}
 		if (!here)
@@ -261,7 +279,8 @@ enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
 	return hd_policy_allocate(d->question->policy, &nobody, &d->call, &shares, diag);
 }
 
-enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop, struct hd_diag *diag)
+enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s,
+	const atomic_bool *stop, struct hd_diag *diag)
 {
 	struct hd_policy_setting set = d->policy_set;
 	struct hd_dispatch_job one = *row;
@@ -275,17 +294,21 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 	dispatch_guess(d, &one);
 	hd_arena_init(&arena, policy_bytes(d));
 	struct hd_sched_job job = seen(d, &arena, &one, now_s);
-	const struct hd_sched_state alone = { .ntypes = d->set.ntypes, .njobs = 1, .types = d->sched, .jobs = &job };
-	enum hd_err err = !job.rate || (one.max && !job.elastic) ? hd_fail(diag, HD_E_NOMEM, "no memory for the state of a job")
+	const struct hd_sched_state alone = { .ntypes = d->set.ntypes, .njobs = 1, .types = d->sched,
+		.jobs = &job };
+	enum hd_err err = !job.rate || (one.max && !job.elastic) ? hd_fail(diag, HD_E_NOMEM,
+		"no memory for the state of a job")
 		: hd_policy_create(&policy, &set, diag);
 	if (!err && (err = hd_policy_allocate(policy, &alone, &arena, &shares, &why)))
-		err = hd_fail(diag, err == HD_E_NOMEM ? err : HD_E_INVAL, "policy %s refuses it: %.300s", d->policy_name, why.text);
+		err = hd_fail(diag, err == HD_E_NOMEM ? err : HD_E_INVAL, "policy %s refuses it: %.300s",
+			d->policy_name, why.text);
 	hd_policy_destroy(policy);
 	hd_arena_finish(&arena);
 	return err;
 }
 
-bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatch_job *row, char text[HD_DISPATCH_WHY])
+bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatch_job *row,
+	char text[HD_DISPATCH_WHY])
 {
 	bool resizes = row->max && d->policy_set.policy->powers & HD_POLICY_ELASTIC;
 	uint32_t need = resizes ? row->min : row->scale, most = 0;
@@ -299,18 +322,23 @@ bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatc
 		return false;
 	int len = snprintf(text, HD_DISPATCH_WHY, "%s: ", hd_why_name(HD_WHY_UNRUNNABLE));
 	if (!most)
-		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len, "its rate is 0 on every type of device that is served");
+		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len,
+			"its rate is 0 on every type of device that is served");
 	else if (row->min > most)
-		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len, "it needs %u devices of one type, and none that it can use has more than %u: serve larger "
+		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len,
+			"it needs %u devices of one type, and none that it can use has more than %u: serve "
+			"larger "
 			"pools, or submit it with a smaller workers.min", need, most);
 	else
-		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len, "it needs %u devices of one type, and none that it can use has more than %u: submit it for "
+		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len,
+			"it needs %u devices of one type, and none that it can use has more than %u: submit "
+			"it for "
 			"%u, serve larger pools, or choose a policy that resizes", need, most, most);
 	return true;
 }
 
-/* Time goes to the books once a decision: so calls that decide nothing change nothing. In parts of 1/1024 s: who had a round each had equally
- * much, whatever was lost in the last digits of the time of day. */
+/* Time goes to the books once a decision: so calls that decide nothing change nothing. In parts of 1/1024 s:
+ * who had a round each had equally much, whatever was lost in the last digits of the time of day. */
 void dispatch_charge(struct hd_dispatch *d, double until_s)
 {
 	double took_s = nearbyint((until_s - d->charged_s) * 1024) / 1024;
@@ -331,7 +359,8 @@ static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, st
 		const struct hd_run *run = &round->run[i];
 		struct live *j = dispatch_find(d, run->id[0]);
 		if (run->nmembers != 1 || !j || run->ndevices > HD_DISPATCH_SET)
-			return hd_fail(diag, HD_E_BUG, "the round runs job %llu with %u others on %u devices", (unsigned long long)run->id[0],
+			return hd_fail(diag, HD_E_BUG, "the round runs job %llu with %u others on %u devices",
+				(unsigned long long)run->id[0],
 				run->nmembers - 1u, run->ndevices);
 		j->run = *run;
 		for (uint32_t k = 0; k < run->ndevices; k++) {       /* ascending, as leases are */
@@ -367,7 +396,8 @@ static void set_boundary(struct hd_dispatch *d, bool anybody)
 	while (d->boundary_s <= d->now_s);
 }
 
-/* While nobody says who gets what, all goes on as it is, but for who has a device that is out of service: it is to be left, answer or not. */
+/* While nobody says who gets what, all goes on as it is, but for who has a device that is out of service:
+ * it is to be left, answer or not. */
 static void leave_what_is_out_of_service(struct hd_dispatch *d)
 {
 	for (uint32_t i = 0; i < d->njobs; i++) {
@@ -392,11 +422,13 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 
 	if (anybody && d->began_s < 0)
 		d->began_s = d->now_s;
-	if (anybody && !isfinite(d->boundary_s))          /* after an empty cluster, and at the start: decide now */
+	/* after an empty cluster, and at the start: decide now */
+	if (anybody && !isfinite(d->boundary_s))
 		d->boundary_s = d->now_s;
 	bool answered = d->asked.answered, boundary = d->now_s >= d->boundary_s;
 	if (boundary || answered) {
-		dispatch_charge(d, boundary && d->now_s < d->boundary_s + d->set.round_s ? d->boundary_s : d->now_s);
+		dispatch_charge(d, boundary && d->now_s < d->boundary_s + d->set.round_s ? d->boundary_s :
+			d->now_s);
 		for (uint32_t i = 0; i < d->njobs && boundary; i++)
 			dispatch_measure(d, d->job[i]);
 		d->asked.waits = false;
@@ -404,7 +436,8 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 			err = take_up(d, diag);
 		else if (!d->asked.open && hd_rounds_due(d->rounds, d->now_s))
 			err = d->set.apart ? lay_by(d, diag) : solve(d, diag);
-		d->asked.waits |= d->asked.open && !d->shared;    /* who has a lease keeps it until there are shares that say otherwise */
+		/* who has a lease keeps it until there are shares that say otherwise */
+		d->asked.waits |= d->asked.open && !d->shared;
 		if (d->asked.waits) {
 			leave_what_is_out_of_service(d);
 			set_boundary(d, anybody);

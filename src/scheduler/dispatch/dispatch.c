@@ -53,32 +53,40 @@ void dispatch_turn(struct live *j, enum hd_lease_event event)
 	j->lease_dirty = true;
 }
 
-static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
+static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispatch_job *row,
+	struct hd_diag *diag)
 {
 	if (row->id <= d->newest)
-		return hd_fail(diag, HD_E_INVAL, "job %llu comes after job %llu: ids ascend", (unsigned long long)row->id, (unsigned long long)d->newest);
+		return hd_fail(diag, HD_E_INVAL, "job %llu comes after job %llu: ids ascend",
+			(unsigned long long)row->id, (unsigned long long)d->newest);
 	if (row->scale < 1 || row->scale > HD_DISPATCH_SET)
-		return hd_fail(diag, HD_E_INVAL, "scale %u: a job takes 1 to %d devices at once", row->scale, HD_DISPATCH_SET);
+		return hd_fail(diag, HD_E_INVAL, "scale %u: a job takes 1 to %d devices at once", row->scale,
+			HD_DISPATCH_SET);
 	if (row->max && (row->min < 1 || row->min > row->max || row->max > HD_DISPATCH_SET))
-		return hd_fail(diag, HD_E_INVAL, "min %u and max %u devices: from 1 to %d, min first", row->min, row->max, HD_DISPATCH_SET);
+		return hd_fail(diag, HD_E_INVAL, "min %u and max %u devices: from 1 to %d, min first",
+			row->min, row->max, HD_DISPATCH_SET);
 	if (!(row->weight > 0) || isinf(row->weight))
 		return hd_fail(diag, HD_E_INVAL, "priority %g: a number above 0", row->weight);
 	if (isnan(row->deadline_s))
 		return hd_fail(diag, HD_E_INVAL, "the deadline is no number");
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		if (isnan(row->rate[t].steps_s) || isinf(row->rate[t].steps_s))
-			return hd_fail(diag, HD_E_INVAL, "a rate of %g steps/s on %s", row->rate[t].steps_s, d->type[t].name);
+			return hd_fail(diag, HD_E_INVAL, "a rate of %g steps/s on %s", row->rate[t].steps_s,
+				d->type[t].name);
 	return HD_OK;
 }
 
-static enum hd_err add(struct hd_dispatch *d, const struct hd_dispatch_job *row, struct live **out, struct hd_diag *diag)
+static enum hd_err add(struct hd_dispatch *d, const struct hd_dispatch_job *row, struct live **out,
+	struct hd_diag *diag)
 {
-	enum hd_err err = hd_room(&d->job, &d->jobs_cap, (uint64_t)d->njobs + 1, sizeof *d->job, "entries of the scheduler", diag);
+	enum hd_err err = hd_room(&d->job, &d->jobs_cap, (uint64_t)d->njobs + 1, sizeof *d->job,
+		"entries of the scheduler", diag);
 	struct live *j = err ? NULL : hd_alloc(sizeof *j);
 
 	if (err || !j)
 		return err ? err : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
-	*j = (struct live){ .row = *row, .lease = { .job = row->id, .state = HD_LEASE_RELEASED }, .asked_s = -INFINITY };
+	*j = (struct live){ .row = *row, .lease = { .job = row->id, .state = HD_LEASE_RELEASED },
+		.asked_s = -INFINITY };
 	d->job[d->njobs++] = j;
 	d->newest = row->id;
 	*out = j;
@@ -102,7 +110,8 @@ static void bury(struct hd_dispatch *d)
 
 enum hd_err dispatch_put(struct hd_dispatch *d, const struct hd_dispatch_out *out, struct hd_diag *diag)
 {
-	enum hd_err err = hd_room(&d->out, &d->outs_cap, (uint64_t)d->nouts + 1, sizeof *d->out, "entries of the scheduler", diag);
+	enum hd_err err = hd_room(&d->out, &d->outs_cap, (uint64_t)d->nouts + 1, sizeof *d->out,
+		"entries of the scheduler", diag);
 
 	if (!err)
 		d->out[d->nouts++] = *out;
@@ -118,12 +127,14 @@ enum hd_err dispatch_note(struct hd_dispatch *d, uint64_t job, const char *name,
 	vsnprintf(room, sizeof room, fmt, args);
 	va_end(args);
 	const char *text = hd_arena_text(&d->texts, room, strlen(room));
-	return text ? dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_NOTE, .job = job, .name = name, .text = text }, NULL) : HD_E_NOMEM;
+	return text ? dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_NOTE, .job = job,
+		.name = name, .text = text }, NULL) : HD_E_NOMEM;
 }
 
 static int by_kind(const struct hd_dispatch_out *out)
 {
-	return out->kind == HD_DISPATCH_DO_JOB ? 0 : out->kind == HD_DISPATCH_DO_LEASE ? 1 : out->kind == HD_DISPATCH_DO_NOTE ? 2 : 3;
+	return out->kind == HD_DISPATCH_DO_JOB ? 0 : out->kind == HD_DISPATCH_DO_LEASE ? 1 :
+		out->kind == HD_DISPATCH_DO_NOTE ? 2 : 3;
 }
 
 /* Records first; within a kind in the order in which they were made. */
@@ -135,13 +146,16 @@ static enum hd_err put_records(struct hd_dispatch *d, struct hd_dispatch_outs *o
 	for (uint32_t i = 0; i < d->njobs && !err; i++) {
 		struct live *j = d->job[i];
 		if (j->row_dirty)
-			err = dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_JOB, .job = j->row.id, .row = &j->row }, diag);
+			err = dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_JOB,
+				.job = j->row.id, .row = &j->row }, diag);
 		if (j->lease_dirty && !err)
-			err = dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_LEASE, .job = j->row.id, .lease = j->lease.number,
+			err = dispatch_put(d, &(struct hd_dispatch_out){ .kind = HD_DISPATCH_DO_LEASE,
+				.job = j->row.id, .lease = j->lease.number,
 				.held = &j->lease }, diag);
 		j->row_dirty = j->lease_dirty = false;
 	}
-	if (err || (err = hd_room(&d->out, &d->outs_cap, 2 * (uint64_t)d->nouts + 1, sizeof *d->out, "entries of the scheduler", diag)))
+	if (err || (err = hd_room(&d->out, &d->outs_cap, 2 * (uint64_t)d->nouts + 1, sizeof *d->out,
+		"entries of the scheduler", diag)))
 		return err;
 	struct hd_dispatch_out *sorted = &d->out[d->nouts];
 	for (int kind = 0; kind < 4; kind++)
@@ -176,7 +190,8 @@ ON(submit)
 	made->row_dirty = true;
 	d->came = true;
 	err = dispatch_arrive(d, made, diag);
-	return err ? err : dispatch_note(d, row.id, "submit", "%u device%s at once", row.scale, row.scale == 1 ? "" : "s");
+	return err ? err : dispatch_note(d, row.id, "submit", "%u device%s at once", row.scale,
+		row.scale == 1 ? "" : "s");
 }
 
 ON(cancel)
@@ -195,7 +210,8 @@ ON(cancel)
 ON(weight)
 {
 	if (j->row.state != HD_DISPATCH_OPEN)
-		return hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)e->job, hd_dispatch_state_name(j->row.state));
+		return hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)e->job,
+			hd_dispatch_state_name(j->row.state));
 	if (!(e->value > 0) || isinf(e->value))
 		return hd_fail(diag, HD_E_INVAL, "priority %g: a number above 0", e->value);
 	j->row.weight = e->value;
@@ -215,7 +231,8 @@ ON(device)
 	v->usable = e->ok;
 	hd_rounds_device(d->rounds, e->device, e->ok);
 	d->freed = true;
-	return dispatch_note(d, 0, "device", "%s-%u %s", d->type[v->type].name, e->device - d->first_device[v->type], e->ok ? "is back" : "is out of service");
+	return dispatch_note(d, 0, "device", "%s-%u %s", d->type[v->type].name,
+		e->device - d->first_device[v->type], e->ok ? "is back" : "is out of service");
 }
 
 static bool is_whole(const struct hd_dispatch *d, const struct live *j)
@@ -297,11 +314,14 @@ ON(tick) { (void)d; (void)j; (void)e; (void)diag; return HD_OK; }
 
 enum { NEEDS_JOB = 1, NEEDS_DEVICE = 2 };
 
-static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, const struct hd_dispatch_event *, struct hd_diag *); int needs; }
+static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, const struct hd_dispatch_event *,
+	struct hd_diag *); int needs; }
 	row_of[HD_DISPATCH_IN_NKINDS] = {
-	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB }, [HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB },
+	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB },
+		[HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB },
 	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE }, [HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
-	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE }, [HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },
+	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE },
+	[HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },
 	[HD_DISPATCH_IN_SHARES] = { on_shares, 0 }, [HD_DISPATCH_IN_GIVE_UP] = { on_give_up, 0 },
 	[HD_DISPATCH_IN_TICK] = { on_tick, 0 },
 };
@@ -311,7 +331,8 @@ static enum hd_err apply(struct hd_dispatch *d, const struct hd_dispatch_event *
 	struct live *j = row_of[e->kind].needs == NEEDS_JOB ? dispatch_find(d, e->job) : NULL;
 
 	if (row_of[e->kind].needs == NEEDS_JOB && !j)
-		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu that is not over", (unsigned long long)e->job);
+		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu that is not over",
+			(unsigned long long)e->job);
 	if (row_of[e->kind].needs == NEEDS_DEVICE && e->device >= d->ndevices)
 		return hd_fail(diag, HD_E_NOTFOUND, "there is no device %u", e->device);
 	return row_of[e->kind].on(d, j, e, diag);
@@ -321,14 +342,16 @@ static void extend(struct hd_dispatch *d)
 {
 	for (uint32_t i = 0; i < d->njobs; i++) {
 		struct live *j = d->job[i];
-		if ((j->lease.state == HD_LEASE_HELD || j->lease.state == HD_LEASE_RESIZE) && j->lease.until_s < d->boundary_s && isfinite(d->boundary_s)) {
+		if ((j->lease.state == HD_LEASE_HELD || j->lease.state == HD_LEASE_RESIZE) &&
+			j->lease.until_s < d->boundary_s && isfinite(d->boundary_s)) {
 			j->lease.until_s = d->boundary_s;
 			j->lease_dirty = true;
 		}
 	}
 }
 
-enum hd_err hd_dispatch_step(struct hd_dispatch *d, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
+enum hd_err hd_dispatch_step(struct hd_dispatch *d, const struct hd_dispatch_event *event, double now_s,
+	struct hd_dispatch_outs *outs,
 	struct hd_diag *diag)
 {
 	double was = d->now_s;
@@ -354,7 +377,8 @@ enum hd_err hd_dispatch_step(struct hd_dispatch *d, const struct hd_dispatch_eve
 	extend(d);
 	if (!err && d->open)
 		err = dispatch_carry(d, diag);
-	if (!err && d->open && d->freed) {                   /* somebody ended on the way: what it had is offered in the same call */
+	/* somebody ended on the way: what it had is offered in the same call */
+	if (!err && d->open && d->freed) {
 		err = dispatch_decide(d, diag);
 		if (!err)
 			err = dispatch_carry(d, diag);
@@ -374,22 +398,30 @@ double hd_dispatch_next_s(const struct hd_dispatch *d)
 		next = fmin(next, dispatch_patience_s(d, d->job[i]));
 	for (uint32_t v = 0; v < d->ndevices; v++)
 		if (d->device[v].there && !d->device[v].job)
-			next = fmin(next, isfinite(d->device[v].asked_s) ? d->device[v].asked_s + AGAIN_S : d->now_s);
+			next = fmin(next, isfinite(d->device[v].asked_s) ? d->device[v].asked_s + AGAIN_S :
+				d->now_s);
 	return next;
 }
 
 /* ---- from beginning to end ---- */
 
-static enum hd_err take_types(struct hd_dispatch *d, const struct hd_dispatch_setting *set, struct hd_diag *diag)
+static enum hd_err take_types(struct hd_dispatch *d, const struct hd_dispatch_setting *set,
+	struct hd_diag *diag)
 {
 	if (set->ntypes < 1 || set->ntypes > HD_DISPATCH_TYPES)
-		return hd_fail(diag, HD_E_INVAL, "%u types of devices: 1 to %d", set->ntypes, HD_DISPATCH_TYPES);
+		return hd_fail(diag, HD_E_INVAL, "%u types of devices: 1 to %d", set->ntypes,
+			HD_DISPATCH_TYPES);
 	for (uint32_t t = 0; t < set->ntypes; t++) {
 		const struct hd_dispatch_type *type = &set->type[t];
 		if (strlen(type->name) >= sizeof d->name[t] || (t && strcmp(d->name[t - 1], type->name) >= 0))
-			return hd_fail(diag, HD_E_INVAL, "device type \"%.64s\": names are sorted, different, and shorter than 64 bytes", type->name);
-		if (!(type->speed > 0) || isinf(type->speed) || !(type->price_usd_h >= 0) || isinf(type->price_usd_h))
-			return hd_fail(diag, HD_E_INVAL, "device type %s: speed %g is above 0, price %g not below", type->name, type->speed, type->price_usd_h);
+			return hd_fail(diag, HD_E_INVAL,
+				"device type \"%.64s\": names are sorted, different, and shorter than 64 "
+				"bytes", type->name);
+		if (!(type->speed > 0) || isinf(type->speed) || !(type->price_usd_h >= 0) ||
+			isinf(type->price_usd_h))
+			return hd_fail(diag, HD_E_INVAL,
+				"device type %s: speed %g is above 0, price %g not below", type->name,
+				type->speed, type->price_usd_h);
 		snprintf(d->name[t], sizeof d->name[t], "%s", type->name);
 		d->type[t] = *type;
 		d->type[t].name = d->name[t];
@@ -401,7 +433,8 @@ static enum hd_err take_types(struct hd_dispatch *d, const struct hd_dispatch_se
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u devices", d->ndevices);
 	for (uint32_t t = 0; t < set->ntypes; t++)
 		for (uint32_t v = d->first_device[t]; v < d->first_device[t + 1]; v++)
-			d->device[v] = (struct device){ .type = t, .usable = true, .asked_s = -INFINITY, .code = -1 };
+			d->device[v] = (struct device){ .type = t, .usable = true, .asked_s = -INFINITY,
+				.code = -1 };
 	return HD_OK;
 }
 
@@ -409,8 +442,10 @@ enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *set, 
 {
 	enum hd_err err = hd_policy_parse(set, name, diag);
 
-	if (!err && (set->variant == HD_VARIANT_PACKED || set->variant == HD_VARIANT_KINDS || !strcmp(set->policy->name, "gandiva")))
-		err = hd_fail(diag, HD_E_INVAL, "policy %.100s puts two jobs on a device, which only the simulator does", name);
+	if (!err && (set->variant == HD_VARIANT_PACKED || set->variant == HD_VARIANT_KINDS ||
+		!strcmp(set->policy->name, "gandiva")))
+		err = hd_fail(diag, HD_E_INVAL,
+			"policy %.100s puts two jobs on a device, which only the simulator does", name);
 	return err;
 }
 
@@ -421,7 +456,8 @@ static enum hd_err take_policy(struct hd_dispatch *d, struct hd_diag *diag)
 	return err ? err : dispatch_new_question(d, diag);
 }
 
-enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch, const struct hd_dispatch_setting *setting, struct hd_text *log, struct hd_diag *diag)
+enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch, const struct hd_dispatch_setting *setting,
+	struct hd_text *log, struct hd_diag *diag)
 {
 	struct hd_dispatch *d = hd_alloc(sizeof *d);
 
@@ -470,15 +506,19 @@ void hd_dispatch_destroy(struct hd_dispatch *d)
 	hd_free(d);
 }
 
-static enum hd_err take_lease(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_lease *lease, struct hd_diag *diag)
+static enum hd_err take_lease(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_lease *lease,
+	struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < lease->n; i++) {
 		uint32_t v = lease->device[i];
 		if (v >= d->ndevices)
-			return hd_fail(diag, HD_E_INVAL, "job %llu holds device %u, and there are %u: serve with the pools that were there",
+			return hd_fail(diag, HD_E_INVAL,
+				"job %llu holds device %u, and there are %u: serve with the pools that were "
+				"there",
 				(unsigned long long)j->row.id, v, d->ndevices);
 		if (d->device[v].job)
-			return hd_fail(diag, HD_E_INTEGRITY, "jobs %llu and %llu both hold device %u", (unsigned long long)d->device[v].job,
+			return hd_fail(diag, HD_E_INTEGRITY, "jobs %llu and %llu both hold device %u",
+				(unsigned long long)d->device[v].job,
 				(unsigned long long)j->row.id, v);
 		d->device[v].job = j->row.id;
 	}
@@ -492,7 +532,8 @@ static enum hd_err take_lease(struct hd_dispatch *d, struct live *j, const struc
 	return hd_rounds_hold(d->rounds, j->row.id, lease->device, lease->n, diag);
 }
 
-enum hd_err hd_dispatch_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease, struct hd_diag *diag)
+enum hd_err hd_dispatch_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease, struct hd_diag *diag)
 {
 	struct live *j = NULL;
 

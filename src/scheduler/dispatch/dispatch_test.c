@@ -9,12 +9,14 @@
 #include "scheduler/dispatch/int.h"
 #include "tests/check.h"
 
-/* A world without processes: devices on which a worker is or is not, runs that compute, leave, die; a disk that keeps what was stored. The
- * machine can be dropped at any record or order and is built anew from that disk. Nothing here looks at how the machine decides. */
+/* A world without processes: devices on which a worker is or is not, runs that compute, leave, die; a disk
+ * that keeps what was stored. The machine can be dropped at any record or order and is built anew from
+ * that disk. Nothing here looks at how the machine decides. */
 
 enum { DEVICES = 6, JOBS = 24, STEP_PER_S = 5 };
 
-static const struct hd_dispatch_type types[] = { { "fast", 3, 2, 2 }, { "slow", 3, 1, 1 } }, one[] = { { "only", DEVICES, 1, 1 } };
+static const struct hd_dispatch_type types[] = { { "fast", 3, 2, 2 }, { "slow", 3, 1, 1 } },
+	one[] = { { "only", DEVICES, 1, 1 } };
 
 struct run {
 	bool alive, halting, ends_badly;
@@ -69,7 +71,8 @@ static void check_disk(const struct world *w)
 	for (uint64_t id = 1; id <= w->njobs; id++) {
 		const struct hd_dispatch_lease *l = &w->lease[id];
 		for (uint32_t i = 0; i < l->n && l->state != HD_LEASE_RELEASED; i++) {
-			CHECK(of[l->device[i]] == 0, "device %u is in the leases of jobs %llu and %llu", l->device[i], (unsigned long long)of[l->device[i]],
+			CHECK(of[l->device[i]] == 0, "device %u is in the leases of jobs %llu and %llu",
+				l->device[i], (unsigned long long)of[l->device[i]],
 				(unsigned long long)id);
 			of[l->device[i]] = id;
 		}
@@ -99,20 +102,26 @@ static void do_start(struct world *w, const struct hd_dispatch_out *o)
 {
 	struct run *r = &w->run[o->job];
 
-	CHECK(w->row[o->job].state == HD_DISPATCH_OPEN, "job %llu is started, and is %s", (unsigned long long)o->job,
+	CHECK(w->row[o->job].state == HD_DISPATCH_OPEN, "job %llu is started, and is %s",
+		(unsigned long long)o->job,
 		hd_dispatch_state_name(w->row[o->job].state));
 	if (r->alive || (r->left >= 0 && r->lease == o->lease))
-		return;                           /* its lock is held, or what it left behind is of this lease */
+		/* its lock is held, or what it left behind is of this lease */
+		return;
 	CHECK(r->times_done == 0, "job %llu is done, and started", (unsigned long long)o->job);
-	*r = (struct run){ .alive = true, .lease = o->lease, .steps = r->steps, .left = -1, .ends_badly = r->ends_badly };
+	*r = (struct run){ .alive = true, .lease = o->lease, .steps = r->steps, .left = -1,
+		.ends_badly = r->ends_badly };
 	w->nstarts++;
 }
 
 static void do_worker(struct world *w, const struct hd_dispatch_out *o)
 {
-	CHECK(leased(w, o->job, o->device), "a worker of job %llu on device %u, which the disk knows in no lease of it", (unsigned long long)o->job,
+	CHECK(leased(w, o->job, o->device),
+		"a worker of job %llu on device %u, which the disk knows in no lease of it",
+		(unsigned long long)o->job,
 		o->device);
-	CHECK(w->worker[o->device] == 0 || w->worker[o->device] == o->job, "two jobs on device %u", o->device);
+	CHECK(w->worker[o->device] == 0 || w->worker[o->device] == o->job, "two jobs on device %u",
+		o->device);
 	if (w->run[o->job].alive && !w->barren[o->device])
 		w->worker[o->device] = o->job;
 }
@@ -174,8 +183,10 @@ static bool is_record(const struct hd_dispatch_out *o) { return o->kind <= HD_DI
 
 static void build(struct world *w)
 {
-	const struct hd_dispatch_setting set = { .policy = w->policy, .round_s = 20, .min_reset_s = 5, .move_s = 1, .start_s = 30, .drain_s = 15,
-		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one, .began_s = w->njobs ? 0 : -1,
+	const struct hd_dispatch_setting set = { .policy = w->policy, .round_s = 20, .min_reset_s = 5,
+		.move_s = 1, .start_s = 30, .drain_s = 15,
+		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one,
+		.began_s = w->njobs ? 0 : -1,
 		.apart = apart };
 	struct hd_diag diag = { "" };
 
@@ -185,9 +196,11 @@ static void build(struct world *w)
 			CHECK(!hd_dispatch_restore(w->d, &w->row[id], &w->lease[id], &diag), "%s", diag.text);
 	for (uint32_t v = 0; v < DEVICES; v++) {
 		if (w->device_out[v])
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v });
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+				.device = v });
 		if (w->worker[v])
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v, .job = w->worker[v], .ok = true, .code = -1 });
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS,
+				.device = v, .job = w->worker[v], .ok = true, .code = -1 });
 	}
 }
 
@@ -268,7 +281,8 @@ static void look(struct world *w)
 		struct hd_dispatch_device seen = hd_dispatch_device(w->d, v);
 		if (seen.there != (w->worker[v] != 0) || (w->worker[v] && told[v] != w->worker[v])) {
 			told[v] = w->worker[v];
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v, .job = w->worker[v], .ok = w->worker[v] != 0,
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS,
+				.device = v, .job = w->worker[v], .ok = w->worker[v] != 0,
 				.code = -1 });
 		}
 	}
@@ -277,22 +291,27 @@ static void look(struct world *w)
 		if (!hd_dispatch_lease(w->d, id))
 			continue;
 		if (r->alive)
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SEEN, .job = id, .lease = r->lease, .step = (uint64_t)r->steps,
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SEEN, .job = id,
+				.lease = r->lease, .step = (uint64_t)r->steps,
 				.n = workers_of(w, id) });
 		else if (r->left >= 0)
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = id, .lease = r->lease, .code = r->left,
-				.step = (uint64_t)r->steps, .early = r->left == 0 && r->steps < (double)w->row[id].steps,
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = id,
+				.lease = r->lease, .code = r->left,
+				.step = (uint64_t)r->steps, .early = r->left == 0 &&
+				r->steps < (double)w->row[id].steps,
 				.text = r->left == 1 ? "it fell over" : "" });
 	}
 }
 
-/* As a thread that goes on with its question when nobody waits for it any more; the machine may be gone before it is. */
+/* As a thread that goes on with its question when nobody waits for it any more; the machine may be gone
+ * before it is. */
 static void give_up(struct world *w)
 {
 	struct hd_dispatch_question *q = hd_dispatch_asks(w->d);
 
 	hd_dispatch_hold(q);
-	(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_GIVE_UP, .text = "it takes too long" });
+	(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_GIVE_UP,
+		.text = "it takes too long" });
 	CHECK(hd_dispatch_asks(w->d) != q, "what was given up is asked for");
 	hd_dispatch_solve(q);
 	hd_dispatch_release(q);
@@ -311,7 +330,9 @@ static void pass(struct world *w, double took_s)
 		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
 	}
 	if (step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }))
-		CHECK(hd_dispatch_next_s(w->d) > w->now_s, "at %.17g s it wants to be called again at %.17g s", w->now_s, hd_dispatch_next_s(w->d));
+		CHECK(hd_dispatch_next_s(w->d) > w->now_s,
+			"at %.17g s it wants to be called again at %.17g s", w->now_s,
+			hd_dispatch_next_s(w->d));
 }
 
 static void begin(struct world *w, const char *policy, uint64_t seed)
@@ -338,7 +359,8 @@ static void finish(struct world *w)
 
 static void submit(struct world *w, uint64_t steps, uint32_t scale)
 {
-	const struct hd_dispatch_job row = { .id = w->njobs + 1, .scale = scale, .weight = 1, .deadline_s = INFINITY, .steps = steps,
+	const struct hd_dispatch_job row = { .id = w->njobs + 1, .scale = scale, .weight = 1,
+		.deadline_s = INFINITY, .steps = steps,
 		.min = strcmp(w->policy, "wfs") ? 0 : 1, .max = strcmp(w->policy, "wfs") ? 0 : 3, .nvns = 16,
 		.rate = { { -1, -1, HD_RATE_GUESSED }, { -1, -1, HD_RATE_GUESSED } } };
 
@@ -360,8 +382,11 @@ static void run_out(struct world *w)
 	for (int i = 0; i < 4000 && !is_over(w); i++)
 		pass(w, 0.5);
 	for (uint64_t id = 1; id <= w->njobs; id++)
-		CHECK(w->row[id].state != HD_DISPATCH_OPEN, "job %llu is lost: lease %s, %u devices, step %g of %llu, why %s", (unsigned long long)id,
-			hd_lease_name(w->lease[id].state), w->lease[id].n, w->run[id].steps, (unsigned long long)w->row[id].steps, w->row[id].why);
+		CHECK(w->row[id].state != HD_DISPATCH_OPEN,
+			"job %llu is lost: lease %s, %u devices, step %g of %llu, why %s",
+			(unsigned long long)id,
+			hd_lease_name(w->lease[id].state), w->lease[id].n, w->run[id].steps,
+			(unsigned long long)w->row[id].steps, w->row[id].why);
 	CHECK(is_over(w), "a lease is left");
 	for (uint32_t v = 0; v < DEVICES; v++)
 		CHECK(w->worker[v] == 0, "a worker is left on device %u", v);
@@ -371,7 +396,8 @@ static void check_done(const struct world *w)
 {
 	for (uint64_t id = 1; id <= w->njobs; id++) {
 		bool done = w->row[id].state == HD_DISPATCH_DONE;
-		CHECK(w->run[id].times_done == done, "job %llu is %s and ended %u times", (unsigned long long)id, hd_dispatch_state_name(w->row[id].state),
+		CHECK(w->run[id].times_done == done, "job %llu is %s and ended %u times",
+			(unsigned long long)id, hd_dispatch_state_name(w->row[id].state),
 			w->run[id].times_done);
 	}
 }
@@ -393,7 +419,8 @@ static void jobs_are_started_run_and_end(void **state)
 		run_out(&w);
 		check_done(&w);
 		for (uint64_t id = 1; id <= w.njobs; id++)
-			CHECK(w.row[id].state == HD_DISPATCH_DONE, "%s: job %llu: %s", policies[p], (unsigned long long)id, w.row[id].why);
+			CHECK(w.row[id].state == HD_DISPATCH_DONE, "%s: job %llu: %s", policies[p],
+				(unsigned long long)id, w.row[id].why);
 		finish(&w);
 	}
 }
@@ -416,7 +443,8 @@ static int story(struct world *w, int crash_at)
 	submit(w, 40, 2);
 	pass(w, 1);
 	if (hd_dispatch_job(w->d, 2) && !w->row[2].cancel && w->row[2].state == HD_DISPATCH_OPEN) {
-		while (!step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 2 }) && !w->row[2].cancel)
+		while (!step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 2 }) &&
+			!w->row[2].cancel)
 			;
 	}
 	pass(w, 1);
@@ -439,8 +467,10 @@ static void a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice(void
 		(void)story(&w, k);
 		CHECK(w.crashes == 1, "point %d was not reached", k);
 		for (uint64_t id = 1; id <= w.njobs; id++)
-			CHECK(w.row[id].state == (id == 2 ? HD_DISPATCH_CANCELLED : HD_DISPATCH_DONE), "death at %d: job %llu is %s: %s", k,
-				(unsigned long long)id, hd_dispatch_state_name(w.row[id].state), w.row[id].why);
+			CHECK(w.row[id].state == (id == 2 ? HD_DISPATCH_CANCELLED : HD_DISPATCH_DONE),
+				"death at %d: job %llu is %s: %s", k,
+				(unsigned long long)id, hd_dispatch_state_name(w.row[id].state),
+				w.row[id].why);
 		finish(&w);
 	}
 }
@@ -457,16 +487,21 @@ static void happen(struct world *w)
 			submit(w, 20 + draw(w, 200), 1 + (uint32_t)draw(w, 3));
 		break;
 	case 1:
-		if (draw(w, 4) == 0 && hd_dispatch_job(w->d, id) && hd_dispatch_job(w->d, id)->state == HD_DISPATCH_OPEN && !hd_dispatch_job(w->d, id)->cancel)
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = id });
+		if (draw(w, 4) == 0 && hd_dispatch_job(w->d, id) &&
+			hd_dispatch_job(w->d, id)->state == HD_DISPATCH_OPEN &&
+			!hd_dispatch_job(w->d, id)->cancel)
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL,
+				.job = id });
 		break;
 	case 2:
 		w->device_out[v] = !w->device_out[v];
-		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v, .ok = !w->device_out[v] });
+		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v,
+			.ok = !w->device_out[v] });
 		break;
 	case 3:
 		if (hd_dispatch_job(w->d, id) && hd_dispatch_job(w->d, id)->state == HD_DISPATCH_OPEN)
-			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_WEIGHT, .job = id, .value = 0.25 * (double)(1 + draw(w, 16)) });
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_WEIGHT, .job = id,
+				.value = 0.25 * (double)(1 + draw(w, 16)) });
 		break;
 	case 4:                                   /* a worker dies */
 		w->worker[v] = 0;
@@ -486,7 +521,8 @@ static void happen(struct world *w)
 		w->crash_at = w->point + (int)draw(w, 6);
 		break;
 	case 9:                                   /* nonsense is refused and changes nothing */
-		assert_int_equal(hd_dispatch_step(w->d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 1000 }, w->now_s, &outs, NULL),
+		assert_int_equal(hd_dispatch_step(w->d, &(struct hd_dispatch_event){ .kind =
+			HD_DISPATCH_IN_CANCEL, .job = 1000 }, w->now_s, &outs, NULL),
 			HD_E_NOTFOUND);
 		assert_int_equal(outs.n, 0);
 		break;
@@ -497,7 +533,8 @@ static void happen(struct world *w)
 
 static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void **state)
 {
-	static const char *const policies[] = { "las", "wfs", "fifo", "isolated", "makespan", "wfs", "sjf", "las-plain" };
+	static const char *const policies[] = { "las", "wfs", "fifo", "isolated", "makespan", "wfs", "sjf",
+		"las-plain" };
 	uint32_t resized = 0, moved = 0, killed = 0, crashes = 0;
 	const char *more = getenv("HD_DISPATCH_SEEDS");
 	(void)state;
@@ -512,7 +549,8 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 		for (uint32_t i = 0; i < DEVICES; i++)
 			if (w.device_out[i]) {
 				w.device_out[i] = false;
-				(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = i, .ok = true });
+				(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+					.device = i, .ok = true });
 			}
 		for (uint64_t id = 0; id <= JOBS; id++)
 			w.stubborn[id] = false;
@@ -524,7 +562,8 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 		crashes += w.crashes;
 		finish(&w);
 	}
-	CHECK(resized > 10 && moved > 0 && killed > 0 && crashes > 100, "%u resized, %u moved, %u killed, %u crashes", resized, moved, killed, crashes);
+	CHECK(resized > 10 && moved > 0 && killed > 0 && crashes > 100,
+		"%u resized, %u moved, %u killed, %u crashes", resized, moved, killed, crashes);
 }
 
 static void a_log_repeated_writes_the_same_bytes(void **state)
@@ -541,14 +580,17 @@ static void a_log_repeated_writes_the_same_bytes(void **state)
 		for (int i = 0; i < 80; i++)
 			happen(&w);
 		hd_text_init(&again, &w.arena);
-		CHECK(!hd_dispatch_replay("log", w.log.at, w.log.len, &w.arena, &again, &diag), "%s", diag.text);
-		CHECK(again.len == w.log.len && !memcmp(again.at, w.log.at, w.log.len), "%zu bytes, then %zu", w.log.len, again.len);
+		CHECK(!hd_dispatch_replay("log", w.log.at, w.log.len, &w.arena, &again, &diag), "%s",
+			diag.text);
+		CHECK(again.len == w.log.len && !memcmp(again.at, w.log.at, w.log.len), "%zu bytes, then %zu",
+			w.log.len, again.len);
 		CHECK(w.log.len > 2000, "%zu bytes", w.log.len);
 		started += strstr(w.log.at, "\"do\":\"worker\"") != NULL;
 		given_up |= strstr(w.log.at, "\"in\":\"GIVE_UP\"") != NULL;
 		finish(&w);
 	}
-	CHECK(started >= 4 && given_up == apart, "logs with a start: %u; a policy that was given up: %d", started, given_up);
+	CHECK(started >= 4 && given_up == apart, "logs with a start: %u; a policy that was given up: %d",
+		started, given_up);
 }
 
 static void a_run_that_fails_five_times_is_dropped_with_the_reason(void **state)
@@ -564,11 +606,13 @@ static void a_run_that_fails_five_times_is_dropped_with_the_reason(void **state)
 	assert_int_equal(w.row[1].state, HD_DISPATCH_FAILED);
 	assert_int_equal(w.row[1].failures, HD_DISPATCH_FAILURES);
 	assert_int_equal(w.nstarts, HD_DISPATCH_FAILURES);
-	CHECK(strstr(w.row[1].why, "5 runs in a row failed without a step") && strstr(w.row[1].why, "it fell over"), "%s", w.row[1].why);
+	CHECK(strstr(w.row[1].why, "5 runs in a row failed without a step") &&
+		strstr(w.row[1].why, "it fell over"), "%s", w.row[1].why);
 	finish(&w);
 }
 
-/* 10 and 75 say "again" of a run that was told to go; one that goes by itself before its first step would do so for ever. */
+/* 10 and 75 say "again" of a run that was told to go; one that goes by itself before its first step would
+ * do so for ever. */
 static void a_run_that_leaves_by_itself_without_a_step_counts_as_failed(void **state)
 {
 	static const int32_t codes[] = { 10, 75 };
@@ -583,7 +627,8 @@ static void a_run_that_leaves_by_itself_without_a_step_counts_as_failed(void **s
 				end_run(&w, 1, codes[k]);
 			pass(&w, 0.01);
 		}
-		CHECK(w.row[1].state == HD_DISPATCH_FAILED && w.nstarts == HD_DISPATCH_FAILURES, "code %d: %u starts", codes[k], w.nstarts);
+		CHECK(w.row[1].state == HD_DISPATCH_FAILED && w.nstarts == HD_DISPATCH_FAILURES,
+			"code %d: %u starts", codes[k], w.nstarts);
 		finish(&w);
 	}
 }
@@ -603,13 +648,16 @@ static void a_run_that_ends_with_0_before_its_last_step_goes_on(void **state)
 	CHECK(w.run[1].steps > 1 && w.run[1].steps < 900, "at step %g", w.run[1].steps);
 	end_run(&w, 1, 0);
 	pass(&w, 0.5);
-	CHECK(w.row[1].state == HD_DISPATCH_OPEN && w.row[1].failures == 0, "it is %s: %s", hd_dispatch_state_name(w.row[1].state), w.row[1].why);
+	CHECK(w.row[1].state == HD_DISPATCH_OPEN && w.row[1].failures == 0, "it is %s: %s",
+		hd_dispatch_state_name(w.row[1].state), w.row[1].why);
 	run_out(&w);
 	check_done(&w);
-	CHECK(w.row[1].state == HD_DISPATCH_DONE && w.row[1].done == 1000 && w.nstarts == 2, "%u starts", w.nstarts);
+	CHECK(w.row[1].state == HD_DISPATCH_DONE && w.row[1].done == 1000 && w.nstarts == 2, "%u starts",
+		w.nstarts);
 	hd_text_init(&again, &w.arena);
 	CHECK(!hd_dispatch_replay("log", w.log.at, w.log.len, &w.arena, &again, &diag), "%s", diag.text);
-	CHECK(again.len == w.log.len && !memcmp(again.at, w.log.at, w.log.len), "%zu bytes, then %zu", w.log.len, again.len);
+	CHECK(again.len == w.log.len && !memcmp(again.at, w.log.at, w.log.len), "%zu bytes, then %zu",
+		w.log.len, again.len);
 	finish(&w);
 	begin(&w, "fifo", 3);
 	submit(&w, 1000, 1);
@@ -618,7 +666,8 @@ static void a_run_that_ends_with_0_before_its_last_step_goes_on(void **state)
 			end_run(&w, 1, 0);
 		pass(&w, 0.01);
 	}
-	CHECK(w.row[1].state == HD_DISPATCH_FAILED && strstr(w.row[1].why, "exit code 0 at step 0, before its last one"), "%s", w.row[1].why);
+	CHECK(w.row[1].state == HD_DISPATCH_FAILED && strstr(w.row[1].why,
+		"exit code 0 at step 0, before its last one"), "%s", w.row[1].why);
 	finish(&w);
 }
 
@@ -636,8 +685,10 @@ static void a_device_on_which_workers_fail_is_told(void **state)
 		pass(&w, 0.5);
 	for (const char *at = w.log.at; (at = strstr(at, "\"kind\":\"failing\"")); at++)
 		told++;
-	CHECK(told == 1 && w.row[1].state == HD_DISPATCH_OPEN && workers_of(&w, 1) == 1, "told %u times", told);
-	CHECK(strstr(w.log.at, "6 workers in a row ended on fast-1 before they took part: log/fast-1.log"), "%s", w.row[1].why);
+	CHECK(told == 1 && w.row[1].state == HD_DISPATCH_OPEN && workers_of(&w, 1) == 1, "told %u times",
+		told);
+	CHECK(strstr(w.log.at, "6 workers in a row ended on fast-1 before they took part: log/fast-1.log"),
+		"%s", w.row[1].why);
 	finish(&w);
 }
 
@@ -652,7 +703,8 @@ static void an_error_of_the_job_is_not_tried_again(void **state)
 		pass(&w, 1);
 		end_run(&w, 1, code);
 		run_out(&w);
-		CHECK(w.row[1].state == HD_DISPATCH_FAILED && w.row[1].exit == code && w.nstarts == 1, "code %d", code);
+		CHECK(w.row[1].state == HD_DISPATCH_FAILED && w.row[1].exit == code && w.nstarts == 1,
+			"code %d", code);
 		finish(&w);
 	}
 }
@@ -675,18 +727,23 @@ static void measured_speed_takes_half_and_the_impossible_waits(void **state)
 	for (int i = 0; i < 5; i++)
 		pass(&w, 1);
 	rate = w.row[1].rate;
-	CHECK(rate[0].from == HD_RATE_GUESSED && rate[0].steps_s == 2 && rate[1].steps_s == 1, "%g %g", rate[0].steps_s, rate[1].steps_s);
+	CHECK(rate[0].from == HD_RATE_GUESSED && rate[0].steps_s == 2 && rate[1].steps_s == 1, "%g %g",
+		rate[0].steps_s, rate[1].steps_s);
 	pass_a_boundary(&w);
-	CHECK(rate[0].from == HD_RATE_MEASURED && fabs(rate[0].steps_s - 16) < 0.5, "measured %g", rate[0].steps_s);
-	CHECK(rate[1].from == HD_RATE_GUESSED && fabs(rate[1].steps_s - 8) < 0.5, "guessed by it %g", rate[1].steps_s);
+	CHECK(rate[0].from == HD_RATE_MEASURED && fabs(rate[0].steps_s - 16) < 0.5, "measured %g",
+		rate[0].steps_s);
+	CHECK(rate[1].from == HD_RATE_GUESSED && fabs(rate[1].steps_s - 8) < 0.5, "guessed by it %g",
+		rate[1].steps_s);
 	w.speed_of[1] = 4;
 	double was = rate[0].steps_s;
 	pass_a_boundary(&w);
-	CHECK(fabs(rate[0].steps_s - (0.5 * was + 4)) < 0.5, "halfway from %g to 8: %g", was, rate[0].steps_s);
+	CHECK(fabs(rate[0].steps_s - (0.5 * was + 4)) < 0.5, "halfway from %g to 8: %g", was,
+		rate[0].steps_s);
 	was = rate[0].steps_s;
 	w.speed_of[1] = was / 2 * 1.08;           /* nearly what is believed: no news */
 	pass_a_boundary(&w);
-	CHECK(rate[0].steps_s == was && rate[0].from == HD_RATE_MEASURED, "%g, then %g", was, rate[0].steps_s);
+	CHECK(rate[0].steps_s == was && rate[0].from == HD_RATE_MEASURED, "%g, then %g", was,
+		rate[0].steps_s);
 	w.speed_of[1] = 1000;
 	pass_a_boundary(&w);
 	CHECK(rate[0].aside > 1000 && rate[0].steps_s == was, "aside %g, %g", rate[0].aside, rate[0].steps_s);
@@ -713,7 +770,8 @@ static void a_job_that_goes_elsewhere_never_stops_if_the_place_is_free(void **st
 		CHECK(n >= 1 && w.run[1].alive, "turn %d: %u workers", i, n);
 		most = n > most ? n : most;
 	}
-	CHECK(w.worker[0] == 0 && w.worker[1] == 1 && w.worker[2] == 1, "on %llu %llu %llu", (unsigned long long)w.worker[0],
+	CHECK(w.worker[0] == 0 && w.worker[1] == 1 && w.worker[2] == 1, "on %llu %llu %llu",
+		(unsigned long long)w.worker[0],
 		(unsigned long long)w.worker[1], (unsigned long long)w.worker[2]);
 	assert_int_equal(w.nstarts, 1);
 	assert_true(w.nresized >= 1);
@@ -737,7 +795,8 @@ static void a_job_whose_type_goes_runs_on_another(void **state)
 	pass_a_boundary(&w);
 	for (int i = 0; i < 10; i++)
 		pass(&w, 0.5);
-	CHECK(w.worker[3] == 1 && w.worker[4] == 1 && w.run[1].alive, "it waits for ever: %s", hd_lease_name(w.lease[1].state));
+	CHECK(w.worker[3] == 1 && w.worker[4] == 1 && w.run[1].alive, "it waits for ever: %s",
+		hd_lease_name(w.lease[1].state));
 	finish(&w);
 }
 
@@ -757,12 +816,14 @@ static void a_round_ends_at_its_boundary(void **state)
 		pass(&w, 0.95 + 0.1 * k);
 	}
 	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, NULL, &why, NULL), HD_OK);
-	CHECK(hd_dispatch_boundary_s(w.d) == at_s + 60 && fabs(why.type[0].received_s - 60) < 0.5, "from %g s on, first boundary %g s: received %g s",
+	CHECK(hd_dispatch_boundary_s(w.d) == at_s + 60 && fabs(why.type[0].received_s - 60) < 0.5,
+		"from %g s on, first boundary %g s: received %g s",
 		began_s, at_s, why.type[0].received_s);
 	finish(&w);
 }
 
-/* Under a policy that starts nobody without a share, too: there is a free device, so the run does not stop. */
+/* Under a policy that starts nobody without a share, too: there is a free device, so the run does not
+ * stop. */
 static void a_job_whose_only_device_goes_moves_while_it_runs(void **state)
 {
 	struct world w;
@@ -773,18 +834,22 @@ static void a_job_whose_only_device_goes_moves_while_it_runs(void **state)
 	for (int i = 0; i < 4; i++)
 		pass(&w, 0.5);
 	assert_int_equal(w.worker[0], 1);
-	for (uint32_t v = 0; v < 3; v++) {        /* those that stand free go first, so it has nowhere to go but to the other type */
+	/* those that stand free go first, so it has nowhere to go but to the other type */
+	for (uint32_t v = 0; v < 3; v++) {
 		w.device_out[2 - v] = true;
 		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = 2 - v });
 	}
 	for (int i = 0; i < 12; i++) {
 		pass(&w, 0.25);
-		CHECK(workers_of(&w, 1) >= 1 && w.run[1].alive, "turn %d: it stands still, its lease is %s", i, hd_lease_name(w.lease[1].state));
+		CHECK(workers_of(&w, 1) >= 1 && w.run[1].alive, "turn %d: it stands still, its lease is %s",
+			i, hd_lease_name(w.lease[1].state));
 	}
-	CHECK(w.worker[0] == 0 && w.worker[3] == 1 && w.nstarts == 1, "on %llu and %llu, %u starts", (unsigned long long)w.worker[0],
+	CHECK(w.worker[0] == 0 && w.worker[3] == 1 && w.nstarts == 1, "on %llu and %llu, %u starts",
+		(unsigned long long)w.worker[0],
 		(unsigned long long)w.worker[3], w.nstarts);
 	pass_a_boundary(&w);
-	CHECK(w.worker[3] == 1 && w.nstarts == 1 && w.lease[1].state == HD_LEASE_HELD, "after the boundary its lease is %s, %u starts",
+	CHECK(w.worker[3] == 1 && w.nstarts == 1 && w.lease[1].state == HD_LEASE_HELD,
+		"after the boundary its lease is %s, %u starts",
 		hd_lease_name(w.lease[1].state), w.nstarts);
 	finish(&w);
 }
@@ -805,7 +870,8 @@ static void why_has_a_code_for_everybody(void **state)
 		for (uint64_t id = 1; id <= w.njobs; id++) {
 			if (!hd_dispatch_job(w.d, id))
 				continue;
-			CHECK(!hd_dispatch_explain(w.d, id, w.now_s, true, NULL, &why, &diag), "%s", diag.text);
+			CHECK(!hd_dispatch_explain(w.d, id, w.now_s, true, NULL, &why, &diag), "%s",
+				diag.text);
 			CHECK(*why.code && *why.text, "job %llu has no code", (unsigned long long)id);
 			if (id == 13 && k > 9)
 				assert_string_equal(why.code, "UNRUNNABLE");
@@ -821,7 +887,8 @@ static void why_has_a_code_for_everybody(void **state)
 
 static void a_setting_that_makes_no_sense_is_refused(void **state)
 {
-	static const struct hd_dispatch_type twice[] = { { "a", 1, 1, 0 }, { "a", 1, 1, 0 } }, slow[] = { { "a", 1, 0, 0 } };
+	static const struct hd_dispatch_type twice[] = { { "a", 1, 1, 0 }, { "a", 1, 1, 0 } },
+		slow[] = { { "a", 1, 0, 0 } };
 	const struct hd_dispatch_setting bad[] = {
 		{ .policy = "nobody", .ntypes = 2, .type = types }, { .policy = "las-packed", .ntypes = 2, .type = types },
 		{ .policy = "gandiva", .ntypes = 2, .type = types }, { .policy = "wfs", .ntypes = 2, .type = types }, { .policy = "fifo", .ntypes = 0 }, { .policy = "fifo", .ntypes = 2, .type = twice },
@@ -832,29 +899,36 @@ static void a_setting_that_makes_no_sense_is_refused(void **state)
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_dispatch_create(&d, &bad[i], NULL, &diag) == HD_E_INVAL && *diag.text, "case %zu: %s", i, diag.text);
+		CHECK(hd_dispatch_create(&d, &bad[i], NULL, &diag) == HD_E_INVAL && *diag.text,
+			"case %zu: %s", i, diag.text);
 	}
 }
 
-/* allox and wfs-2020 know jobs of one device; what they would refuse later, with everybody's decisions, is refused as it comes. */
+/* allox and wfs-2020 know jobs of one device; what they would refuse later, with everybody's decisions, is
+ * refused as it comes. */
 static void a_job_that_the_policy_does_not_know_is_refused_alone(void **state)
 {
-	static const struct { const char *policy; uint32_t scale; bool fits; } rows[] = { { "allox", 1, true }, { "allox", 2, false },
+	static const struct { const char *policy; uint32_t scale; bool fits;
+		} rows[] = { { "allox", 1, true }, { "allox", 2, false },
 		{ "wfs-2020", 1, true }, { "wfs-2020", 2, false }, { "fifo", 2, true }, { "isolated", 2, true }, { "las", 2, true } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = 1, .type = one, .began_s = -1 };
-		struct hd_dispatch_job job = { .id = 1, .scale = rows[i].scale, .weight = 1, .deadline_s = INFINITY, .steps = 100 };
+		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = 1, .type = one,
+			.began_s = -1 };
+		struct hd_dispatch_job job = { .id = 1, .scale = rows[i].scale, .weight = 1,
+			.deadline_s = INFINITY, .steps = 100 };
 		struct hd_dispatch *d = NULL;
 		struct hd_diag diag = { "" };
 		for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
 			job.rate[t] = (struct hd_dispatch_rate){ -1, -1, HD_RATE_GUESSED };
 		if (!strcmp(rows[i].policy, "las") && !hd_policy_has_lp())
 			continue;
-		CHECK(hd_dispatch_create(&d, &set, NULL, &diag) == HD_OK, "%s: %s", rows[i].policy, diag.text);
+		CHECK(hd_dispatch_create(&d, &set, NULL, &diag) == HD_OK, "%s: %s", rows[i].policy,
+			diag.text);
 		enum hd_err err = hd_dispatch_fits(d, &job, 5, NULL, &diag);
-		CHECK(err == (rows[i].fits ? HD_OK : HD_E_INVAL), "%s, %u devices: error %d, %s", rows[i].policy, job.scale, err, diag.text);
+		CHECK(err == (rows[i].fits ? HD_OK : HD_E_INVAL), "%s, %u devices: error %d, %s",
+			rows[i].policy, job.scale, err, diag.text);
 		CHECK(rows[i].fits || strstr(diag.text, rows[i].policy), "%s", diag.text);
 		hd_dispatch_destroy(d);
 	}
@@ -863,7 +937,8 @@ static void a_job_that_the_policy_does_not_know_is_refused_alone(void **state)
 /* A row as a submission makes it is elastic (max is set) whether or not the policy resizes. */
 static void a_job_that_no_type_can_run_is_called_so(void **state)
 {
-	static const struct { const char *policy; uint32_t scale, min; double slow; const char *says; } rows[] = {
+	static const struct { const char *policy; uint32_t scale, min; double slow; const char *says;
+		} rows[] = {
 		{ "fifo", 3, 1, -1, "" }, { "fifo", 4, 1, -1, "submit it for 3" }, { "fifo", 6, 4, -1, "smaller workers.min" }, { "wfs", 6, 3, -1, "" },
 		{ "wfs", 6, 4, -1, "it needs 4 devices" }, { "isolated", 4, 1, -1, "or choose a policy that resizes" }, { "fifo", 1, 1, 0, "rate is 0" },
 	};
@@ -871,11 +946,14 @@ static void a_job_that_no_type_can_run_is_called_so(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = strcmp(rows[i].policy, "wfs") ? 2 : 1, .type = types,
+		const struct hd_dispatch_setting set = { .policy = rows[i].policy,
+			.ntypes = strcmp(rows[i].policy, "wfs") ? 2 : 1, .type = types,
 			.began_s = -1 };
-		struct hd_dispatch_job job = { .id = 1, .scale = rows[i].scale, .min = rows[i].min, .max = 8, .nvns = 8, .weight = 1,
+		struct hd_dispatch_job job = { .id = 1, .scale = rows[i].scale, .min = rows[i].min, .max = 8,
+			.nvns = 8, .weight = 1,
 			.deadline_s = INFINITY, .steps = 100 };
-		const struct hd_dispatch_event submit = { .kind = HD_DISPATCH_IN_SUBMIT, .job = 1, .row = &job };
+		const struct hd_dispatch_event submit = { .kind = HD_DISPATCH_IN_SUBMIT, .job = 1,
+			.row = &job };
 		char text[HD_DISPATCH_WHY] = "?";
 		struct hd_dispatch_outs outs;
 		struct hd_dispatch *d = NULL;
@@ -884,11 +962,14 @@ static void a_job_that_no_type_can_run_is_called_so(void **state)
 		for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
 			job.rate[t] = (struct hd_dispatch_rate){ rows[i].slow, -1, HD_RATE_GUESSED };
 		CHECK(!hd_dispatch_create(&d, &set, NULL, &diag), "%s", diag.text);
-		CHECK(hd_dispatch_unrunnable(d, &job, text) == (*rows[i].says != 0), "case %zu: \"%s\"", i, text);
+		CHECK(hd_dispatch_unrunnable(d, &job, text) == (*rows[i].says != 0), "case %zu: \"%s\"", i,
+			text);
 		CHECK(!*rows[i].says == !*text && strstr(text, rows[i].says), "case %zu: \"%s\"", i, text);
-		CHECK(!hd_dispatch_step(d, &submit, 1, &outs, &diag) && !hd_dispatch_step(d, &tick, 2, &outs, &diag), "%s", diag.text);
+		CHECK(!hd_dispatch_step(d, &submit, 1, &outs, &diag) &&
+			!hd_dispatch_step(d, &tick, 2, &outs, &diag), "%s", diag.text);
 		CHECK(!hd_dispatch_explain(d, 1, 2, false, NULL, &why, &diag), "%s", diag.text);
-		CHECK(!strcmp(why.code, "UNRUNNABLE") == (*rows[i].says != 0), "case %zu: %s, \"%s\"", i, why.code, why.text);
+		CHECK(!strcmp(why.code, "UNRUNNABLE") == (*rows[i].says != 0), "case %zu: %s, \"%s\"", i,
+			why.code, why.text);
 		hd_dispatch_destroy(d);
 	}
 }
@@ -909,11 +990,13 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 	CHECK(hd_dispatch_asks(w.d), "nobody is asked for shares");
 	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 1 });
 	submit(&w, 100, 1);
-	CHECK(w.lease[2].state == HD_LEASE_RELEASED && w.lease[3].state == HD_LEASE_RELEASED, "somebody has devices before there are shares");
+	CHECK(w.lease[2].state == HD_LEASE_RELEASED && w.lease[3].state == HD_LEASE_RELEASED,
+		"somebody has devices before there are shares");
 	hd_dispatch_solve(hd_dispatch_asks(w.d));
 	CHECK(!hd_dispatch_asks(w.d) && w.lease[2].state == HD_LEASE_RELEASED, "who solves decides");
 	(void)step(&w, &shares);
-	CHECK(w.lease[1].state == HD_LEASE_RELEASED && w.row[1].state == HD_DISPATCH_CANCELLED, "a job that left got devices");
+	CHECK(w.lease[1].state == HD_LEASE_RELEASED && w.row[1].state == HD_DISPATCH_CANCELLED,
+		"a job that left got devices");
 	CHECK(w.lease[2].state == HD_LEASE_OFFERED, "a job that stayed got none");
 	for (int i = 0; i < 400 && w.row[3].state == HD_DISPATCH_OPEN; i++)
 		pass(&w, 1);
@@ -921,7 +1004,8 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 	finish(&w);
 }
 
-/* 30 jobs on 6 devices, the first with priority 10. Who was told to stop gives each the same (sched_policy.h, rule 5); who has no memory, nothing. */
+/* 30 jobs on 6 devices, the first with priority 10. Who was told to stop gives each the same
+ * (sched_policy.h, rule 5); who has no memory, nothing. */
 static void who_is_told_to_stop_or_has_no_memory_decides_nothing(void **state)
 {
 	static const struct { const char *policy; size_t bytes; bool stop; double share; } rows[] = {
@@ -930,9 +1014,11 @@ static void who_is_told_to_stop_or_has_no_memory_decides_nothing(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = 1, .type = one, .began_s = -1, .apart = true,
+		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = 1, .type = one,
+			.began_s = -1, .apart = true,
 			.policy_bytes = rows[i].bytes };
-		struct hd_dispatch_job job = { .id = 1, .scale = 1, .weight = 10, .deadline_s = INFINITY, .steps = 100 };
+		struct hd_dispatch_job job = { .id = 1, .scale = 1, .weight = 10, .deadline_s = INFINITY,
+			.steps = 100 };
 		struct hd_policy_setting asked;
 		struct hd_sched_state seen;
 		struct hd_dispatch_outs outs;
@@ -947,24 +1033,31 @@ static void who_is_told_to_stop_or_has_no_memory_decides_nothing(void **state)
 			job.rate[t] = (struct hd_dispatch_rate){ -1, -1, HD_RATE_GUESSED };
 		CHECK(hd_dispatch_create(&d, &set, NULL, &diag) == HD_OK, "row %zu: %s", i, diag.text);
 		for (; job.id <= 30; job.id++, job.weight = 1)
-			CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .row = &job }, 1, &outs, &diag),
+			CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT,
+				.row = &job }, 1, &outs, &diag),
 				"row %zu: %s", i, diag.text);
 		hd_arena_init(&arena, 0);
-		CHECK(!hd_dispatch_snapshot(d, 2, &arena, &asked, &seen, &diag) && seen.njobs == 30, "row %zu: %u jobs", i, seen.njobs);
-		CHECK(seen.jobs[29].age_s >= 0 && seen.jobs[0].age_s <= 2, "before the first step jobs are %g s old", seen.jobs[0].age_s);
+		CHECK(!hd_dispatch_snapshot(d, 2, &arena, &asked, &seen, &diag) && seen.njobs == 30,
+			"row %zu: %u jobs", i, seen.njobs);
+		CHECK(seen.jobs[29].age_s >= 0 && seen.jobs[0].age_s <= 2,
+			"before the first step jobs are %g s old", seen.jobs[0].age_s);
 		hd_arena_finish(&arena);
-		CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }, 2, &outs, &diag), "row %zu: %s", i, diag.text);
+		CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }, 2,
+			&outs, &diag), "row %zu: %s", i, diag.text);
 		CHECK(hd_dispatch_asks(d), "row %zu", i);
 		if (rows[i].stop)
 			hd_dispatch_stop(hd_dispatch_asks(d));
 		hd_dispatch_solve(hd_dispatch_asks(d));
-		CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, 3, &outs, &diag), "row %zu: %s", i, diag.text);
+		CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, 3,
+			&outs, &diag), "row %zu: %s", i, diag.text);
 		for (size_t k = 0; k < outs.n; k++)
-			said += outs.at[k].kind == HD_DISPATCH_DO_NOTE && strstr(outs.at[k].text, "more memory than there is");
+			said += outs.at[k].kind == HD_DISPATCH_DO_NOTE &&
+				strstr(outs.at[k].text, "more memory than there is");
 		for (uint64_t id = 1; id <= 30; id++)
 			offered += hd_dispatch_lease(d, id) != NULL;
 		CHECK(!hd_dispatch_explain(d, 30, 3, false, NULL, &why, &diag), "row %zu: %s", i, diag.text);
-		CHECK(fabs(why.type[0].share - rows[i].share) < 1e-6, "row %zu: the last job has %g of a device", i, why.type[0].share);
+		CHECK(fabs(why.type[0].share - rows[i].share) < 1e-6,
+			"row %zu: the last job has %g of a device", i, why.type[0].share);
 		CHECK(offered == (rows[i].bytes ? 0 : 6), "row %zu: %u jobs got devices", i, offered);
 		CHECK(said == (rows[i].bytes > 0), "row %zu: %u notes of the memory", i, said);
 		hd_dispatch_destroy(d);
@@ -980,12 +1073,14 @@ static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void
 
 	(void)state;
 	begin(&w, "fifo", 2);
-	CHECK(hd_dispatch_step(w.d, &event, 0, &outs, &diag) == HD_E_INVAL, "a question that nobody asked was given up");
+	CHECK(hd_dispatch_step(w.d, &event, 0, &outs, &diag) == HD_E_INVAL,
+		"a question that nobody asked was given up");
 	submit(&w, 1000000, 1);
 	for (int i = 0; i < 60; i++)
 		pass(&w, 1);
 	CHECK(w.lease[1].state == HD_LEASE_HELD, "the job has no devices: %d", w.lease[1].state);
-	crash(&w);                                /* the first question of a machine, which has no shares yet, and then one that has */
+	/* the first question of a machine, which has no shares yet, and then one that has */
+	crash(&w);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 100 && !hd_dispatch_asks(w.d); i++) {
 			if (!i && round)
@@ -994,11 +1089,14 @@ static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void
 			w.now_s += 1;
 			look(&w);
 			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
-			CHECK(w.lease[1].state == HD_LEASE_HELD, "round %d, after %d s the job has lost its devices: %d", round, i, w.lease[1].state);
+			CHECK(w.lease[1].state == HD_LEASE_HELD,
+				"round %d, after %d s the job has lost its devices: %d", round, i,
+				w.lease[1].state);
 		}
 		CHECK(hd_dispatch_asks(w.d), "round %d: nobody asks anew", round);
 		give_up(&w);
-		CHECK(!hd_dispatch_asks(w.d) && w.lease[1].state == HD_LEASE_HELD, "round %d: %d", round, w.lease[1].state);
+		CHECK(!hd_dispatch_asks(w.d) && w.lease[1].state == HD_LEASE_HELD, "round %d: %d", round,
+			w.lease[1].state);
 		for (int i = 0; i < 100 && !hd_dispatch_asks(w.d); i++) {
 			if (!i && !round)
 				submit(&w, 100, 1);
@@ -1006,7 +1104,8 @@ static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void
 			w.now_s += 1;
 			look(&w);
 			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
-			CHECK(w.lease[1].state == HD_LEASE_HELD, "round %d, given up for %d s: %d", round, i, w.lease[1].state);
+			CHECK(w.lease[1].state == HD_LEASE_HELD, "round %d, given up for %d s: %d", round, i,
+				w.lease[1].state);
 		}
 		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
 	}
@@ -1034,17 +1133,20 @@ static void who_runs_runs_on_while_a_new_scheduler_asks_its_first_question(void 
 		w.now_s += 1;
 		look(&w);
 		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
-		CHECK(w.lease[1].state == HD_LEASE_HELD, "after %d s it lost its devices: %d", i, w.lease[1].state);
+		CHECK(w.lease[1].state == HD_LEASE_HELD, "after %d s it lost its devices: %d", i,
+			w.lease[1].state);
 	}
 	CHECK(hd_dispatch_asks(w.d), "nothing was asked");
 	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
 	for (int i = 0; i < 50; i++)
 		pass(&w, 1);
-	CHECK(w.lease[1].state == HD_LEASE_HELD && w.run[1].times_done == 0, "and keeps them with the answer: %d", w.lease[1].state);
+	CHECK(w.lease[1].state == HD_LEASE_HELD && w.run[1].times_done == 0,
+		"and keeps them with the answer: %d", w.lease[1].state);
 	finish(&w);
 }
 
-/* Nor does it keep anybody on a device that is out of service: so a scheduler that ends, and drains, does end. */
+/* Nor does it keep anybody on a device that is out of service: so a scheduler that ends, and drains, does
+ * end. */
 static void a_device_out_of_service_is_left_while_nobody_answers(void **state)
 {
 	struct world w;
@@ -1065,12 +1167,16 @@ static void a_device_out_of_service_is_left_while_nobody_answers(void **state)
 			if (i == 10 && given_up)
 				give_up(&w);
 			for (uint32_t v = 0; v < DEVICES && i == 50; v++)
-				(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v });
-			CHECK(i >= 50 || w.lease[1].state == HD_LEASE_HELD, "after %d s it lost its devices: %d", i, w.lease[1].state);
+				(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+					.device = v });
+			CHECK(i >= 50 || w.lease[1].state == HD_LEASE_HELD,
+				"after %d s it lost its devices: %d", i, w.lease[1].state);
 		}
-		CHECK(w.lease[1].state == HD_LEASE_RELEASED, "it stays on a device that is out of service: %d", w.lease[1].state);
+		CHECK(w.lease[1].state == HD_LEASE_RELEASED,
+			"it stays on a device that is out of service: %d", w.lease[1].state);
 		for (uint32_t v = 0; v < DEVICES; v++)
-			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v, .ok = true });
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+				.device = v, .ok = true });
 		for (int i = 0; i < 100; i++)
 			pass(&w, 1);
 		CHECK(w.lease[1].state == HD_LEASE_HELD, "it did not go on: %d", w.lease[1].state);
@@ -1104,7 +1210,8 @@ static void an_error_in_place_of_the_first_answer_takes_nothing_away(void **stat
 		} else if (hd_dispatch_asks(w.d)) {
 			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
 		}
-		CHECK(w.lease[1].state == HD_LEASE_HELD, "after %d s and %d errors it lost its devices: %d", i, errors, w.lease[1].state);
+		CHECK(w.lease[1].state == HD_LEASE_HELD, "after %d s and %d errors it lost its devices: %d",
+			i, errors, w.lease[1].state);
 	}
 	CHECK(w.run[1].times_done == 0, "it was run again");
 	finish(&w);
@@ -1131,12 +1238,15 @@ int main(void)
 		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
 		cmocka_unit_test(a_job_that_no_type_can_run_is_called_so),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
-		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds,
+		set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
 		cmocka_unit_test(who_is_told_to_stop_or_has_no_memory_decides_nothing),
 		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
-		cmocka_unit_test_setup_teardown(a_device_out_of_service_is_left_while_nobody_answers, set_apart, set_within),
-		cmocka_unit_test_setup_teardown(an_error_in_place_of_the_first_answer_takes_nothing_away, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(a_device_out_of_service_is_left_while_nobody_answers,
+		set_apart, set_within),
+		cmocka_unit_test_setup_teardown(an_error_in_place_of_the_first_answer_takes_nothing_away,
+		set_apart, set_within),
 		{ "apart: jobs_are_started_run_and_end", jobs_are_started_run_and_end, set_apart, set_within, NULL },
 		{ "apart: a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice", a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice, set_apart, set_within, NULL },
 		{ "apart: whatever_happens_no_device_is_in_two_leases_and_every_job_ends", whatever_happens_no_device_is_in_two_leases_and_every_job_ends, set_apart, set_within, NULL },

@@ -73,7 +73,8 @@ struct hd_dispatch {
 	struct hd_sched_state state;
 	struct hd_shares shares;
 	bool gave_up;                             /* the policy, the last time: told of once */
-	bool shared;                              /* the rounds have had shares: those of a machine made from a store have none yet */
+	/* the rounds have had shares: those of a machine made from a store have none yet */
+	bool shared;
 	/* what is asked, rule 10; waits: the round does; answered: to be taken up in this call */
 	struct asked { bool open, waits, answered; uint64_t newest; } asked;
 	/* of this call */
@@ -84,15 +85,19 @@ struct hd_dispatch {
 };
 
 struct live *dispatch_find(const struct hd_dispatch *d, uint64_t id);
-HD_MUST_USE enum hd_err dispatch_put(struct hd_dispatch *d, const struct hd_dispatch_out *out, struct hd_diag *diag);
-__attribute__((format(printf, 4, 5))) HD_MUST_USE enum hd_err dispatch_note(struct hd_dispatch *d, uint64_t job, const char *name, const char *fmt, ...);
+HD_MUST_USE enum hd_err dispatch_put(struct hd_dispatch *d, const struct hd_dispatch_out *out,
+	struct hd_diag *diag);
+__attribute__((format(printf, 4, 5))) HD_MUST_USE enum hd_err dispatch_note(struct hd_dispatch *d,
+	uint64_t job, const char *name, const char *fmt, ...);
 static inline bool dispatch_leased(const struct live *j) { return j->lease.state != HD_LEASE_RELEASED; }
 bool dispatch_holds(const struct live *j, uint32_t device);
 bool dispatch_wants(const struct live *j, uint32_t device);
-void dispatch_turn(struct live *j, enum hd_lease_event event);                /* its lease, which must allow it */
+/* its lease, which must allow it */
+void dispatch_turn(struct live *j, enum hd_lease_event event);
 
 /* decide.c: shares and rounds; sets the targets. */
-HD_MUST_USE enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag);    /* in the place of the one that is there */
+/* in the place of the one that is there */
+HD_MUST_USE enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag);
@@ -102,17 +107,21 @@ void dispatch_charge(struct hd_dispatch *d, double until_s);
 
 /* carry.c: from what is held towards the targets. */
 HD_MUST_USE enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag);
-HD_MUST_USE enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e);
-double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j);         /* when time changes something for it */
+HD_MUST_USE enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j,
+	const struct hd_dispatch_event *e);
+/* when time changes something for it */
+double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j);
 
 /* rate.c */
 void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row);
-void dispatch_measure(struct hd_dispatch *d, struct live *j);                 /* ends a stretch, begins the next */
+/* ends a stretch, begins the next */
+void dispatch_measure(struct hd_dispatch *d, struct live *j);
 void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double *rate);
 
 /* log.c */
 void dispatch_log_open(struct hd_dispatch *d);
-void dispatch_log_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease);
+void dispatch_log_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease);
 void dispatch_log_step(struct hd_dispatch *d, const struct hd_dispatch_event *e);
 
 #endif

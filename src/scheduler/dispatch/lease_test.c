@@ -24,7 +24,8 @@ static void a_released_lease_stays_released_and_every_other_can_end(void **state
 	for (int e = 0; e < HD_LEASE_NEVENTS; e++)
 		CHECK(!hd_lease_next(HD_LEASE_RELEASED, (enum hd_lease_event)e, &next), "event %d", e);
 	for (int s = 0; s < HD_LEASE_RELEASED; s++)
-		CHECK(hd_lease_next((enum hd_lease_state)s, HD_LEASE_ON_GONE, &next) && next == HD_LEASE_RELEASED, "state %d", s);
+		CHECK(hd_lease_next((enum hd_lease_state)s, HD_LEASE_ON_GONE, &next) &&
+			next == HD_LEASE_RELEASED, "state %d", s);
 }
 
 static void who_was_told_to_leave_does_not_run_again(void **state)

@@ -9,7 +9,8 @@
 
 /* ---- records ---- */
 
-static void put_row(struct hd_json_writer *w, const char *key, const struct hd_dispatch_job *r, uint32_t ntypes)
+static void put_row(struct hd_json_writer *w, const char *key, const struct hd_dispatch_job *r,
+	uint32_t ntypes)
 {
 	hd_json_open_object(w, key);
 	hd_json_put_i64(w, "id", (int64_t)r->id);
@@ -59,7 +60,8 @@ static void put_lease(struct hd_json_writer *w, const char *key, const struct hd
 
 struct field { const char *key; void *at; enum { U32, I32, U64, F64, BOOL } type; int64_t max; };
 
-static enum hd_err read_fields(const struct hd_json *json, const struct field *field, size_t n, struct hd_diag *diag)
+static enum hd_err read_fields(const struct hd_json *json, const struct field *field, size_t n,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -73,7 +75,8 @@ static enum hd_err read_fields(const struct hd_json *json, const struct field *f
 			err = hd_json_get_bool(json, field[i].key, field[i].at, diag);
 			continue;
 		}
-		err = hd_json_get_i64(json, field[i].key, field[i].type == I32 ? -1 : 0, field[i].max, &v, diag);
+		err = hd_json_get_i64(json, field[i].key, field[i].type == I32 ? -1 : 0, field[i].max, &v,
+			diag);
 		if (err)
 			break;
 		if (field[i].type == U32)
@@ -90,7 +93,8 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 {
 	uint32_t state = 0;
 	const struct hd_json *rates = NULL;
-	const struct field fields[] = { { "id", &r->id, U64, INT64_MAX }, { "scale", &r->scale, U32, UINT32_MAX }, { "min", &r->min, U32, UINT32_MAX },
+	const struct field fields[] = { { "id", &r->id, U64, INT64_MAX },
+		{ "scale", &r->scale, U32, UINT32_MAX }, { "min", &r->min, U32, UINT32_MAX },
 		{ "max", &r->max, U32, UINT32_MAX }, { "nvns", &r->nvns, U32, UINT32_MAX }, { "weight", &r->weight, F64, 0 },
 		{ "submitted_s", &r->submitted_s, F64, 0 }, { "started_s", &r->started_s, F64, 0 }, { "ended_s", &r->ended_s, F64, 0 },
 		{ "deadline_s", &r->deadline_s, F64, 0 }, { "steps", &r->steps, U64, INT64_MAX }, { "done", &r->done, U64, INT64_MAX },
@@ -117,11 +121,13 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 	return err;
 }
 
-static enum hd_err read_lease(const struct hd_json *json, uint64_t job, struct hd_dispatch_lease *l, struct hd_diag *diag)
+static enum hd_err read_lease(const struct hd_json *json, uint64_t job, struct hd_dispatch_lease *l,
+	struct hd_diag *diag)
 {
 	const struct hd_json *devices = NULL;
 	uint32_t state = 0;
-	const struct field fields[] = { { "number", &l->number, U32, UINT32_MAX }, { "epoch", &l->epoch, U32, UINT32_MAX },
+	const struct field fields[] = { { "number", &l->number, U32, UINT32_MAX },
+		{ "epoch", &l->epoch, U32, UINT32_MAX },
 		{ "state", &state, U32, HD_LEASE_NSTATES - 1 }, { "over", &l->over, BOOL, 0 }, { "since_s", &l->since_s, F64, 0 },
 		{ "until_s", &l->until_s, F64, 0 } };
 
@@ -133,7 +139,8 @@ static enum hd_err read_lease(const struct hd_json *json, uint64_t job, struct h
 	for (size_t i = 0; !err && i < hd_json_count(devices); i++) {
 		int64_t v = 0;
 		if (i >= HD_DISPATCH_SET)
-			return hd_fail(diag, HD_E_INPUT, "a lease of the log has more than %d devices", HD_DISPATCH_SET);
+			return hd_fail(diag, HD_E_INPUT, "a lease of the log has more than %d devices",
+				HD_DISPATCH_SET);
 		err = hd_json_as_i64(hd_json_item(devices, i), 0, UINT32_MAX, &v, diag);
 		l->device[l->n++] = (uint32_t)v;
 	}
@@ -186,7 +193,8 @@ void dispatch_log_open(struct hd_dispatch *d)
 	end(d, &w);
 }
 
-void dispatch_log_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease)
+void dispatch_log_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease)
 {
 	if (!d->log)
 		return;
@@ -275,9 +283,11 @@ void dispatch_log_step(struct hd_dispatch *d, const struct hd_dispatch_event *e)
 
 /* ---- again ---- */
 
-static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *arena, struct hd_dispatch_setting *set, struct hd_diag *diag)
+static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *arena,
+	struct hd_dispatch_setting *set, struct hd_diag *diag)
 {
-	const struct field fields[] = { { "round_s", &set->round_s, F64, 0 }, { "min_reset_s", &set->min_reset_s, F64, 0 }, { "kappa", &set->kappa, F64, 0 },
+	const struct field fields[] = { { "round_s", &set->round_s, F64, 0 },
+		{ "min_reset_s", &set->min_reset_s, F64, 0 }, { "kappa", &set->kappa, F64, 0 },
 		{ "move_s", &set->move_s, F64, 0 }, { "start_s", &set->start_s, F64, 0 }, { "drain_s", &set->drain_s, F64, 0 },
 		{ "began_s", &set->began_s, F64, 0 } };
 	const struct hd_json *types = NULL;
@@ -294,7 +304,8 @@ static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *are
 	if (!err && !(type = hd_arena_take(arena, set->ntypes + 1, sizeof *type)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u types", set->ntypes);
 	for (uint32_t t = 0; t < set->ntypes && !err; t++) {
-		const struct field of[] = { { "n", &type[t].n, U32, HD_SCHED_DEVICES }, { "speed", &type[t].speed, F64, 0 },
+		const struct field of[] = { { "n", &type[t].n, U32, HD_SCHED_DEVICES },
+			{ "speed", &type[t].speed, F64, 0 },
 			{ "price_usd_h", &type[t].price_usd_h, F64, 0 } };
 		err = hd_json_get_text(hd_json_item(types, t), "name", &type[t].name, diag);
 		if (!err)
@@ -304,9 +315,11 @@ static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *are
 	return err;
 }
 
-static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_event *e, struct hd_dispatch_job *row, struct hd_diag *diag)
+static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_event *e,
+	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
-	const struct field fields[] = { { "job", &e->job, U64, INT64_MAX }, { "step", &e->step, U64, INT64_MAX }, { "lease", &e->lease, U32, UINT32_MAX },
+	const struct field fields[] = { { "job", &e->job, U64, INT64_MAX },
+		{ "step", &e->step, U64, INT64_MAX }, { "lease", &e->lease, U32, UINT32_MAX },
 		{ "device", &e->device, U32, UINT32_MAX }, { "n", &e->n, U32, UINT32_MAX }, { "code", &e->code, I32, INT32_MAX },
 		{ "value", &e->value, F64, 0 }, { "ok", &e->ok, BOOL, 0 } };
 	const char *name = "";
@@ -317,7 +330,8 @@ static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_eve
 	while (!err && kind < HD_DISPATCH_IN_NKINDS && strcmp(name, in_names[kind]) != 0)
 		kind++;
 	if (!err && kind == HD_DISPATCH_IN_NKINDS)
-		return hd_fail(diag, HD_E_INPUT, "the log has an event \"%.40s\", which this program does not know", name);
+		return hd_fail(diag, HD_E_INPUT,
+			"the log has an event \"%.40s\", which this program does not know", name);
 	e->kind = (enum hd_dispatch_event_kind)kind;
 	if (err || e->kind == HD_DISPATCH_IN_TICK || e->kind == HD_DISPATCH_IN_SHARES)
 		return err;
@@ -333,7 +347,8 @@ static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_eve
 	return err;
 }
 
-static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, struct hd_arena *arena, struct hd_text *again, struct hd_diag *diag)
+static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, struct hd_arena *arena,
+	struct hd_text *again, struct hd_diag *diag)
 {
 	struct hd_dispatch_setting set = { 0 };
 	struct hd_dispatch_lease lease;
@@ -343,7 +358,8 @@ static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, st
 	enum hd_err err;
 	double at_s = 0;
 
-	if (hd_json_find(json, "open")) {                 /* a scheduler that starts again begins its log anew */
+	/* a scheduler that starts again begins its log anew */
+	if (hd_json_find(json, "open")) {
 		hd_dispatch_destroy(*d);
 		*d = NULL;
 		err = read_setting(json, arena, &set, diag);
@@ -368,7 +384,8 @@ static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, st
 	return err ? err : hd_dispatch_step(*d, &event, at_s, &outs, diag);
 }
 
-enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len, struct hd_arena *arena, struct hd_text *again, struct hd_diag *diag)
+enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len, struct hd_arena *arena,
+	struct hd_text *again, struct hd_diag *diag)
 {
 	struct hd_dispatch *d = NULL;
 	struct hd_arena lines;

@@ -11,7 +11,8 @@ void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row)
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		struct hd_dispatch_rate *r = &row->rate[t];
 		bool asked = r->steps_s >= 0;
-		*r = (struct hd_dispatch_rate){ asked ? r->steps_s : d->type[t].speed * row->scale, -1, asked ? HD_RATE_ASKED : HD_RATE_GUESSED };
+		*r = (struct hd_dispatch_rate){ asked ? r->steps_s : d->type[t].speed * row->scale, -1,
+			asked ? HD_RATE_ASKED : HD_RATE_GUESSED };
 	}
 }
 
@@ -26,7 +27,8 @@ static void correct_guesses(const struct hd_dispatch *d, struct hd_dispatch_job 
 {
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		if (row->rate[t].from == HD_RATE_GUESSED)
-			row->rate[t].steps_s = row->rate[type].steps_s * d->type[t].speed / d->type[type].speed;
+			row->rate[t].steps_s = row->rate[type].steps_s *
+				d->type[t].speed / d->type[type].speed;
 }
 
 static void take(const struct hd_dispatch *d, struct hd_dispatch_job *row, uint32_t type, double measured)
@@ -48,8 +50,10 @@ static void take(const struct hd_dispatch *d, struct hd_dispatch_job *row, uint3
 		r->aside = measured;
 		return;
 	}
-	*r = (struct hd_dispatch_rate){ odd ? measured : 0.5 * r->steps_s + 0.5 * measured, -1, HD_RATE_MEASURED };
-	if (!(r->steps_s > 0))                    /* it does run there, however slowly: 0 would say that it cannot */
+	*r = (struct hd_dispatch_rate){ odd ? measured : 0.5 * r->steps_s + 0.5 * measured, -1,
+		HD_RATE_MEASURED };
+	/* it does run there, however slowly: 0 would say that it cannot */
+	if (!(r->steps_s > 0))
 		*r = (struct hd_dispatch_rate){ 1e-6, -1, HD_RATE_MEASURED };
 }
 
@@ -68,7 +72,8 @@ void dispatch_measure(struct hd_dispatch *d, struct live *j)
 	double took_s = j->seen_s - j->from_s, was, rate[HD_DISPATCH_TYPES];
 	uint32_t type;
 
-	if (j->measuring && took_s > 0 && (steps >= HD_DISPATCH_STEPS || (!steps && took_s >= d->set.round_s)) && on_one_type(d, j, &type) &&
+	if (j->measuring && took_s > 0 && (steps >= HD_DISPATCH_STEPS ||
+		(!steps && took_s >= d->set.round_s)) && on_one_type(d, j, &type) &&
 		j->row.rate[type].steps_s > 0) {
 		was = j->row.rate[type].steps_s;
 		j->rate_now = (double)steps / took_s;

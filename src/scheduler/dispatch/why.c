@@ -27,21 +27,26 @@ static uint32_t free_of(const struct hd_dispatch *d, uint32_t type)
 	return n;
 }
 
-static void fill_types(const struct hd_dispatch *d, const struct live *j, double now_s, struct hd_dispatch_why *why)
+static void fill_types(const struct hd_dispatch *d, const struct live *j, double now_s,
+	struct hd_dispatch_why *why)
 {
 	why->ntypes = d->set.ntypes;
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		struct hd_cell_view cell = { 0 };
 		bool known = hd_rounds_view(d->rounds, j->row.id, t, &cell);
-		why->type[t] = (struct hd_dispatch_why_type){ t, hd_rounds_usable(d->rounds, t), free_of(d, t), j->row.rate[t].steps_s, cell.x,
-			known ? fmax(0, cell.t - d->set.round_s / 2) : 0, known ? cell.x * fmax(0, now_s - d->began_s) : 0, cell.priority };
+		why->type[t] = (struct hd_dispatch_why_type){ t, hd_rounds_usable(d->rounds, t),
+			free_of(d, t), j->row.rate[t].steps_s, cell.x,
+			known ? fmax(0, cell.t - d->set.round_s / 2) : 0,
+			known ? cell.x * fmax(0, now_s - d->began_s) : 0, cell.priority };
 	}
 }
 
-enum { ASK_JOBS = 500 };                  /* with more the policy is not asked for ways out: it would be, a dozen times, while leases wait */
+/* with more the policy is not asked for ways out: it would be, a dozen times, while leases wait */
+enum { ASK_JOBS = 500 };
 
 /* Shares and walk: the rounds tell. */
-static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if, const atomic_bool *stop,
+static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if,
+	const atomic_bool *stop,
 	struct hd_dispatch_why *why, struct hd_diag *diag)
 {
 	struct hd_policy_setting set = d->policy_set;
@@ -52,7 +57,9 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, do
 
 	if (hd_sched_find(&d->state, j->row.id) == HD_SCHED_NONE || j->row.id > d->solved) {
 		why->code = hd_why_name(HD_WHY_QUEUED_NEW);
-		snprintf(why->text, sizeof why->text, "it came after the last shares were made; the next are made at %.1f s", d->boundary_s);
+		snprintf(why->text, sizeof why->text,
+			"it came after the last shares were made; the next are made at %.1f s",
+			d->boundary_s);
 		return HD_OK;
 	}
 	set.stop = stop;
@@ -65,41 +72,48 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, do
 	}
 	if (!err && said.code == HD_WHY_RUNS) {
 		why->code = codes[WHY_VACATING];
-		snprintf(why->text, sizeof why->text, "the round gives it devices, and they are not free yet");
+		snprintf(why->text, sizeof why->text,
+			"the round gives it devices, and they are not free yet");
 	}
 	hd_arena_finish(&arena);
 	return err;
 }
 
-enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s, bool what_if, const atomic_bool *stop, struct hd_dispatch_why *why,
+enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s, bool what_if,
+	const atomic_bool *stop, struct hd_dispatch_why *why,
 	struct hd_diag *diag)
 {
 	const struct live *j = dispatch_find(d, id);
 
 	*why = (struct hd_dispatch_why){ .code = "" };
 	if (!j)
-		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu that is not over", (unsigned long long)id);
+		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu that is not over",
+			(unsigned long long)id);
 	if (j->row.state != HD_DISPATCH_OPEN) {
 		why->code = hd_why_name(HD_WHY_OVER);
-		snprintf(why->text, sizeof why->text, "it is %s; its workers leave", hd_dispatch_state_name(j->row.state));
+		snprintf(why->text, sizeof why->text, "it is %s; its workers leave",
+			hd_dispatch_state_name(j->row.state));
 		return HD_OK;
 	}
 	fill_types(d, j, now_s, why);
 	if (dispatch_leased(j) && j->lease.state >= HD_LEASE_DRAIN) {
 		why->code = hd_why_name(HD_WHY_DRAINING);
-		snprintf(why->text, sizeof why->text, "it commits and leaves its %u devices by %.1f s%s", j->lease.n, j->lease.until_s,
+		snprintf(why->text, sizeof why->text, "it commits and leaves its %u devices by %.1f s%s",
+			j->lease.n, j->lease.until_s,
 			j->again ? ", to go on elsewhere" : "");
 		return HD_OK;
 	}
 	if (dispatch_leased(j)) {
 		why->code = hd_why_name(HD_WHY_RUNS);
-		snprintf(why->text, sizeof why->text, "it runs on %u devices, its lease is %s until %.1f s", j->lease.n, hd_lease_name(j->lease.state),
+		snprintf(why->text, sizeof why->text, "it runs on %u devices, its lease is %s until %.1f s",
+			j->lease.n, hd_lease_name(j->lease.state),
 			j->lease.until_s);
 		return HD_OK;
 	}
 	if (j->ntarget) {
 		why->code = codes[WHY_VACATING];
-		snprintf(why->text, sizeof why->text, "%u devices are given to it, and others are about to leave them", j->ntarget);
+		snprintf(why->text, sizeof why->text,
+			"%u devices are given to it, and others are about to leave them", j->ntarget);
 		return HD_OK;
 	}
 	return explain_share(d, j, now_s, what_if, stop, why, diag);

@@ -1,4 +1,5 @@
-/* Alternating ridge least squares (probabilistic matrix factorisation). A turn costs cells * rank^2 + (rows + cols) * rank^3. */
+/* Alternating ridge least squares (probabilistic matrix factorisation). A turn costs cells * rank^2 +
+ * (rows + cols) * rank^3. */
 #include <math.h>
 #include <string.h>
 
@@ -6,9 +7,11 @@
 
 static const double STOP = 1e-3;
 
-struct half { const double *x; const bool *known; size_t along, across; uint32_t n; };        /* strides: from cell to cell, from row to row */
+/* strides: from cell to cell, from row to row */
+struct half { const double *x; const bool *known; size_t along, across; uint32_t n; };
 
-/* Solves a s = b in place, a symmetric and positive: lower triangle to its Cholesky factor, then two substitutions. */
+/* Solves a s = b in place, a symmetric and positive: lower triangle to its Cholesky factor, then two
+ * substitutions. */
 static void solve(double *a, double *b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -31,7 +34,8 @@ static void solve(double *a, double *b, uint32_t n)
 }
 
 /* One row of u (or, with the other strides, of v) from all of the other. */
-static void fit_row(const struct half *h, uint32_t row, uint32_t rank, double mu, double *u, const double *v, double *gram)
+static void fit_row(const struct half *h, uint32_t row, uint32_t rank, double mu, double *u, const double *v,
+	double *gram)
 {
 	const double *x = h->x + row * h->across;
 	const bool *known = h->known + row * h->across;
@@ -62,10 +66,12 @@ static double dot(const double *a, const double *b, uint32_t n)
 	return sum;
 }
 
-enum hd_err hd_complete(double *x, const bool *known, uint32_t rows, uint32_t cols, uint32_t rank, double mu, double *u, double *v,
+enum hd_err hd_complete(double *x, const bool *known, uint32_t rows, uint32_t cols, uint32_t rank, double mu,
+	double *u, double *v,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	double *gram = hd_arena_take(arena, (size_t)rank * rank, sizeof *gram), *last = hd_arena_take(arena, (size_t)rows * cols, sizeof *last);
+	double *gram = hd_arena_take(arena, (size_t)rank * rank, sizeof *gram),
+		*last = hd_arena_take(arena, (size_t)rows * cols, sizeof *last);
 	const struct half by_row = { x, known, 1, cols, cols }, by_col = { x, known, cols, 1, rows };
 
 	if (!gram || !last)
@@ -78,7 +84,8 @@ enum hd_err hd_complete(double *x, const bool *known, uint32_t rows, uint32_t co
 			fit_row(&by_col, c, rank, mu, v + (size_t)c * rank, u, gram);
 		for (uint32_t i = 0; i < rows; i++)
 			for (uint32_t c = 0; c < cols; c++) {
-				double product = dot(u + (size_t)i * rank, v + (size_t)c * rank, rank), *was = &last[(size_t)i * cols + c];
+				double product = dot(u + (size_t)i * rank, v + (size_t)c * rank, rank),
+					*was = &last[(size_t)i * cols + c];
 				moved += (product - *was) * (product - *was);
 				*was = product;
 			}

@@ -19,7 +19,8 @@ struct hd_estimator {
 	double caution;
 	struct hd_arena arena;                    /* owned: everything below */
 	double *rate;                             /* the table's */
-	bool *known, *measured, *ran;             /* [nkinds][nkinds][ntypes]; measured: cells of the row's own kind, and all of references */
+	/* [nkinds][nkinds][ntypes]; measured: cells of the row's own kind, and all of references */
+	bool *known, *measured, *ran;
 	bool *came, *is_reference;                /* [nkinds] */
 	uint32_t *near;                           /* [nkinds] */
 };
@@ -32,7 +33,8 @@ static size_t cell(const struct hd_estimator *e, uint32_t a, uint32_t b, uint32_
 /* A number in (0, 1) of its own for each kind, cell and purpose. */
 static double draw(const struct hd_estimator *e, enum draw what, uint32_t kind, uint32_t i)
 {
-	struct hd_philox x = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_PROFILE, kind, i, what }, hd_philox_key(e->set.seed, HD_RNG_CLUSTER));
+	struct hd_philox x = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_PROFILE, kind, i, what },
+		hd_philox_key(e->set.seed, HD_RNG_CLUSTER));
 
 	return ((double)x.word[0] + 0.5) * 0x1p-32;
 }
@@ -79,7 +81,8 @@ static enum hd_err choose_references(struct hd_estimator *e, uint32_t scale, str
 
 struct group {
 	uint32_t nrefs, *ref;
-	double *x, *u, *v;                        /* rows: the references, and last the kind that is looked at */
+	/* rows: the references, and last the kind that is looked at */
+	double *x, *u, *v;
 	bool *known;
 	uint32_t rows, cols;
 };
@@ -114,7 +117,8 @@ static void measure(struct hd_estimator *e, const struct group *g, uint32_t kind
 	}
 }
 
-/* The matrix: references are known, of the kind what is measured. A reference is looked at as any other kind would be. */
+/* The matrix: references are known, of the kind what is measured. A reference is looked at as any other
+ * kind would be. */
 static void fill(const struct hd_estimator *e, struct group *g, uint32_t kind)
 {
 	for (uint32_t i = 0; i < g->rows; i++) {
@@ -132,7 +136,8 @@ static void fill(const struct hd_estimator *e, struct group *g, uint32_t kind)
 		g->v[i] = draw(e, DRAW_START, 1, i);
 }
 
-/* A measurement says two things: how the kind fares beside a reference, and how that one fares beside the kind. */
+/* A measurement says two things: how the kind fares beside a reference, and how that one fares beside the
+ * kind. */
 static double distance(const struct hd_estimator *e, const struct group *g, uint32_t row, uint32_t kind)
 {
 	const double *x = g->x + (size_t)row * g->cols, *own = g->x + (size_t)g->nrefs * g->cols;
@@ -251,8 +256,10 @@ static void fill_table(struct hd_estimator *e)
 		for (uint32_t b = 0; b < r->nkinds; b++)
 			for (uint32_t t = 0; t < r->ntypes && r->kind[a].scale == r->kind[b].scale; t++) {
 				double *rate = &e->rate[2 * cell(e, a, b, t)];
-				rate[0] = e->caution * value(e, e->near[a], e->near[b], t) * hd_rates_alone(r, a, t);
-				rate[1] = e->caution * value(e, e->near[b], e->near[a], t) * hd_rates_alone(r, b, t);
+				rate[0] = e->caution * value(e, e->near[a], e->near[b], t) * hd_rates_alone(r,
+					a, t);
+				rate[1] = e->caution * value(e, e->near[b], e->near[a], t) * hd_rates_alone(r,
+					b, t);
 				if (!fits(e, a, b, t) || !(rate[0] > 0) || !(rate[1] > 0))
 					rate[0] = rate[1] = 0;
 			}
@@ -263,16 +270,20 @@ static void fill_table(struct hd_estimator *e)
 					know(e, a, b, t);
 }
 
-enum hd_err hd_estimator_create(struct hd_estimator **estimator, const struct hd_estimate_setting *set, const struct hd_rates *truth, struct hd_diag *diag)
+enum hd_err hd_estimator_create(struct hd_estimator **estimator, const struct hd_estimate_setting *set,
+	const struct hd_rates *truth, struct hd_diag *diag)
 {
 	struct hd_estimator *e;
 	size_t n = truth->nkinds, cells = n * n * truth->ntypes;
 	enum hd_err err = HD_OK;
 
 	if (!(set->q > 0 && set->q <= 1))
-		return hd_fail(diag, HD_E_INVAL, "estimate: q is %g: the part of the cells that is measured, above 0, at most 1", set->q);
+		return hd_fail(diag, HD_E_INVAL,
+			"estimate: q is %g: the part of the cells that is measured, above 0, at most 1",
+			set->q);
 	if (!truth->pair)
-		return hd_fail(diag, HD_E_INVAL, "estimate: the rates have no pairs, so there is nothing to estimate");
+		return hd_fail(diag, HD_E_INVAL,
+			"estimate: the rates have no pairs, so there is nothing to estimate");
 	if (!(e = hd_alloc(sizeof *e)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for an estimator");
 	*e = (struct hd_estimator){ .set = *set, .truth = truth, .caution = set->published ? 1 : CAUTION };
@@ -331,10 +342,13 @@ void hd_estimator_account(const struct hd_estimator *e, struct hd_estimate_accou
 
 	for (uint32_t x = 0; x < r->nkinds; x++)
 		for (uint32_t y = 0; y < r->nkinds; y++)
-			for (uint32_t t = 0; t < r->ntypes && e->came[x] && e->came[y] && r->kind[x].scale == r->kind[y].scale; t++) {
-				const double *have = &e->rate[2 * cell(e, x, y, t)], *want = &r->pair[2 * cell(e, x, y, t)];
+			for (uint32_t t = 0; t < r->ntypes && e->came[x] && e->came[y] &&
+				r->kind[x].scale == r->kind[y].scale; t++) {
+				const double *have = &e->rate[2 * cell(e, x, y, t)],
+					*want = &r->pair[2 * cell(e, x, y, t)];
 				double guess = e->known[cell(e, x, y, t)] ? 1 : 1 / e->caution;
-				double alone[2] = { hd_rates_alone(r, x, t), hd_rates_alone(r, y, t) }, sum = 0, off = 0;
+				double alone[2] = { hd_rates_alone(r, x, t), hd_rates_alone(r, y, t) },
+					sum = 0, off = 0;
 				a.pairs++;
 				a.ran += e->ran[cell(e, x, y, t)];
 				a.measured += e->known[cell(e, x, y, t)] && !e->ran[cell(e, x, y, t)];

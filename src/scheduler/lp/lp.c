@@ -72,7 +72,8 @@ static enum hd_err room_for_rows(struct hd_lp *lp, uint32_t need)
 static enum hd_err room_for_entries(struct hd_lp *lp, uint32_t need)
 {
 	uint32_t cap = doubled(lp->entry_cap, need);
-	enum hd_err err = need > lp->entry_cap ? grow((void **)&lp->entry, lp->nentries, cap, sizeof *lp->entry) : HD_OK;
+	enum hd_err err = need > lp->entry_cap ? grow((void **)&lp->entry, lp->nentries, cap,
+		sizeof *lp->entry) : HD_OK;
 
 	if (!err && need > lp->entry_cap)
 		lp->entry_cap = cap;
@@ -93,14 +94,16 @@ void hd_lp_free(struct hd_lp *lp)
 	if (!lp)
 		return;
 	hd_lp_solver_drop(lp);
-	double *arrays[] = { lp->lo, lp->hi, lp->cost, lp->row_lo, lp->row_hi, lp->row_scale, lp->x, lp->dual, lp->reduced, lp->activity };
+	double *arrays[] = { lp->lo, lp->hi, lp->cost, lp->row_lo, lp->row_hi, lp->row_scale, lp->x, lp->dual,
+		lp->reduced, lp->activity };
 	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
 		hd_free(arrays[i]);
 	hd_free(lp->entry);
 	hd_free(lp);
 }
 
-enum hd_err hd_lp_cols(struct hd_lp *lp, uint32_t n, const double lo[], const double hi[], const double cost[], const uint32_t start[],
+enum hd_err hd_lp_cols(struct hd_lp *lp, uint32_t n, const double lo[], const double hi[],
+	const double cost[], const uint32_t start[],
 	const uint32_t idx[], const double val[])
 {
 	enum hd_err err = room_for_cols(lp, lp->ncols + n);
@@ -123,7 +126,8 @@ enum hd_err hd_lp_cols(struct hd_lp *lp, uint32_t n, const double lo[], const do
 	return err;
 }
 
-enum hd_err hd_lp_rows(struct hd_lp *lp, uint32_t n, const double lo[], const double hi[], const uint32_t start[], const uint32_t idx[],
+enum hd_err hd_lp_rows(struct hd_lp *lp, uint32_t n, const double lo[], const double hi[],
+	const uint32_t start[], const uint32_t idx[],
 	const double val[])
 {
 	enum hd_err err = room_for_rows(lp, lp->nrows + n);
@@ -171,16 +175,18 @@ void hd_lp_edit(struct hd_lp *lp, enum hd_lp_what what, uint32_t index, double l
 
 static double outside(double v, double lo, double hi, double unit)
 {
-	double below = isfinite(lo) ? (lo - v) / unit / (1 + fabs(lo) / unit) : 0, above = isfinite(hi) ? (v - hi) / unit / (1 + fabs(hi) / unit) : 0;
+	double below = isfinite(lo) ? (lo - v) / unit / (1 + fabs(lo) / unit) : 0,
+		above = isfinite(hi) ? (v - hi) / unit / (1 + fabs(hi) / unit) : 0;
 
 	return fmax(0, fmax(below, above));
 }
 
-/* Rule 4. Duals and reduced costs bound the objective from the other side (weak duality): a multiplier whose bound is
- * missing counts as residual, all others enter the dual objective, whatever their sign. */
+/* Rule 4. Duals and reduced costs bound the objective from the other side (weak duality): a multiplier whose
+ * bound is missing counts as residual, all others enter the dual objective, whatever their sign. */
 static double certify(struct hd_lp *lp, double *objective)
 {
-	double worst = 0, primal = 0, dual = 0, unit = 0, sign = lp->maximise ? 1 : -1, *activity = lp->activity;
+	double worst = 0, primal = 0, dual = 0, unit = 0, sign = lp->maximise ? 1 : -1,
+		*activity = lp->activity;
 
 	if (lp->nrows)
 		memset(activity, 0, lp->nrows * sizeof *activity);
@@ -251,7 +257,8 @@ static enum hd_err refine(struct hd_lp *lp, const struct hd_lp_limits *within, s
 	struct hd_lp_raw raw = { HD_LP_OPTIMAL, 0 };
 	enum hd_err err = HD_OK;
 
-	for (int turn = 0; turn < HD_REFINED && !err && raw.status == HD_LP_OPTIMAL && result->gap > within->gap && result->gap < HD_ROUGH; turn++) {
+	for (int turn = 0; turn < HD_REFINED && !err && raw.status == HD_LP_OPTIMAL &&
+		result->gap > within->gap && result->gap < HD_ROUGH; turn++) {
 		err = hd_lp_solver_refine(lp, within, &raw);
 		result->iterations += raw.iterations;
 		result->gap = certify(lp, &result->objective);
@@ -261,7 +268,8 @@ static enum hd_err refine(struct hd_lp *lp, const struct hd_lp_limits *within, s
 
 enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_result *result)
 {
-	struct hd_lp_limits within = { limits && limits->seconds > 0 ? limits->seconds : 10, limits && limits->iterations ? limits->iterations : 1000000,
+	struct hd_lp_limits within = { limits && limits->seconds > 0 ? limits->seconds : 10, limits &&
+		limits->iterations ? limits->iterations : 1000000,
 		limits && limits->gap > 0 ? limits->gap : HD_LP_GAP };
 	struct hd_lp_raw raw = { HD_LP_NUMERIC, 0 };
 	enum hd_err err = room_for_result(lp);
@@ -276,7 +284,8 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 		if (err || raw.status == HD_LP_LIMIT)
 			break;
 		if (raw.status == HD_LP_INFEASIBLE || raw.status == HD_LP_UNBOUNDED)
-			continue;                         /* nothing to certify: said thrice, twice from nothing, it is believed */
+			/* nothing to certify: said thrice, twice from nothing, it is believed */
+			continue;
 		if (raw.status == HD_LP_OPTIMAL) {
 			result->gap = certify(lp, &result->objective);
 			err = refine(lp, &within, result);
@@ -292,7 +301,8 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 	return err;
 }
 
-enum hd_err hd_lp_check(struct hd_lp *lp, const double *x, const double *dual, const struct hd_lp_limits *limits, struct hd_lp_result *result)
+enum hd_err hd_lp_check(struct hd_lp *lp, const double *x, const double *dual,
+	const struct hd_lp_limits *limits, struct hd_lp_result *result)
 {
 	enum hd_err err = room_for_result(lp);
 

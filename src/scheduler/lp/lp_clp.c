@@ -1,9 +1,9 @@
 /* CLP (coin-or), by its C interface: the only file that knows it.
  *
- * It always minimises, with costs divided by the largest: its tolerances are absolute. First solve: its own choice with presolve;
- * without it and without perturbation when its duals fail the certificate: they are what suffers. After edits dual simplex (bounds
- * moved) or primal (costs moved or columns came), from the basis it has. Never its barrier, which lacks a sparse factorisation in
- * the packaged build. */
+ * It always minimises, with costs divided by the largest: its tolerances are absolute. First solve: its own
+ * choice with presolve; without it and without perturbation when its duals fail the certificate: they are
+ * what suffers. After edits dual simplex (bounds moved) or primal (costs moved or columns came), from the
+ * basis it has. Never its barrier, which lacks a sparse factorisation in the packaged build. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -30,9 +30,11 @@ void hd_lp_solver_drop(struct hd_lp *lp)
 	lp->solver = NULL;
 }
 
-static double unit(const struct hd_lp *lp, const struct hd_lp_solver *solver, uint32_t row) { return solver->how != HD_LP_BARE ? lp->row_scale[row] : 1; }
+static double unit(const struct hd_lp *lp, const struct hd_lp_solver *solver,
+	uint32_t row) { return solver->how != HD_LP_BARE ? lp->row_scale[row] : 1; }
 
-/* A batch of new columns or new rows: entries [from, to) of the program whose major index is in [first, first + n). */
+/* A batch of new columns or new rows: entries [from, to) of the program whose major index is in [first,
+ * first + n). */
 struct batch { CoinBigIndex *start; int *index; double *value, *bound[3]; };
 
 static void batch_drop(struct batch *b)
@@ -56,8 +58,10 @@ static enum hd_err batch_make(struct batch *b, uint32_t n, uint32_t nentries)
 	return HD_OK;
 }
 
-/* Counting sort of the new entries: by column those in rows it knows, by row those in new rows. `first`: of the new columns or rows. */
-static void batch_sort(struct batch *b, const struct hd_lp *lp, const struct hd_lp_solver *solver, bool by_row, uint32_t first, uint32_t n)
+/* Counting sort of the new entries: by column those in rows it knows, by row those in new rows. `first`:
+ * of the new columns or rows. */
+static void batch_sort(struct batch *b, const struct hd_lp *lp, const struct hd_lp_solver *solver,
+	bool by_row, uint32_t first, uint32_t n)
 {
 	for (uint32_t k = solver->nentries; k < lp->nentries; k++)
 		if ((lp->entry[k].row >= solver->nrows) == by_row)
@@ -98,7 +102,8 @@ static enum hd_err add_cols(struct hd_lp *lp, struct hd_lp_solver *solver)
 			b.bound[1][c] = clp_bound(lp->hi[solver->ncols + c]);
 			b.bound[2][c] = 0;
 		}
-		Clp_addColumns(solver->model, (int)n, b.bound[0], b.bound[1], b.bound[2], b.start, b.index, b.value);
+		Clp_addColumns(solver->model, (int)n, b.bound[0], b.bound[1], b.bound[2], b.start, b.index,
+			b.value);
 	}
 	batch_drop(&b);
 	return err;
@@ -113,8 +118,10 @@ static enum hd_err add_rows(struct hd_lp *lp, struct hd_lp_solver *solver)
 	if (!err && n) {
 		batch_sort(&b, lp, solver, true, solver->nrows, n);
 		for (uint32_t r = 0; r < n; r++) {
-			b.bound[0][r] = clp_bound(lp->row_lo[solver->nrows + r] / unit(lp, solver, solver->nrows + r));
-			b.bound[1][r] = clp_bound(lp->row_hi[solver->nrows + r] / unit(lp, solver, solver->nrows + r));
+			b.bound[0][r] = clp_bound(lp->row_lo[solver->nrows + r] / unit(lp, solver,
+				solver->nrows + r));
+			b.bound[1][r] = clp_bound(lp->row_hi[solver->nrows + r] / unit(lp, solver,
+				solver->nrows + r));
 		}
 		Clp_addRows(solver->model, (int)n, b.bound[0], b.bound[1], b.start, b.index, b.value);
 	}
@@ -154,14 +161,16 @@ static enum hd_err make(struct hd_lp *lp, enum hd_lp_try how)
 		Clp_scaling(solver->model, 0);
 	if (how != HD_LP_USUAL)
 		Clp_setPerturbation(solver->model, 102);        /* never */
-	Clp_resize(solver->model, (int)lp->nrows, 0);       /* rows come empty: their entries with the columns */
+	/* rows come empty: their entries with the columns */
+	Clp_resize(solver->model, (int)lp->nrows, 0);
 	solver->nrows = lp->nrows;
 	return HD_OK;
 }
 
 static enum hd_lp_status status_of(const struct hd_lp_solver *solver)
 {
-	static const enum hd_lp_status map[] = { HD_LP_OPTIMAL, HD_LP_INFEASIBLE, HD_LP_UNBOUNDED, HD_LP_LIMIT };
+	static const enum hd_lp_status map[] = { HD_LP_OPTIMAL, HD_LP_INFEASIBLE, HD_LP_UNBOUNDED,
+		HD_LP_LIMIT };
 	int status = Clp_status(solver->model);
 
 	return status >= 0 && status < 4 ? map[status] : HD_LP_NUMERIC;
@@ -183,7 +192,8 @@ static void solve(struct hd_lp_solver *solver, bool fresh, bool costs)
 	}
 }
 
-enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits, enum hd_lp_try how, struct hd_lp_raw *raw)
+enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits, enum hd_lp_try how,
+	struct hd_lp_raw *raw)
 {
 	enum hd_err err = HD_OK;
 	bool fresh, costs;
@@ -230,11 +240,13 @@ enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits
 
 #define HD_ENLARGED 1e6
 
-/* The program of what is missing: rows and bounds less what x comes to, costs less what the duals pay for, both enlarged. Its solution is a
- * correction, as exact as the tolerances are absolute (iterative refinement). */
+/* The program of what is missing: rows and bounds less what x comes to, costs less what the duals pay for,
+ * both enlarged. Its solution is a correction, as exact as the tolerances are absolute (iterative
+ * refinement). */
 static void enlarge(struct hd_lp *lp, struct hd_lp_solver *solver, const double *activity, double most)
 {
-	double *lo = Clp_rowLower(solver->model), *hi = Clp_rowUpper(solver->model), *cost = Clp_objective(solver->model), sign = lp->maximise ? -1 : 1;
+	double *lo = Clp_rowLower(solver->model), *hi = Clp_rowUpper(solver->model),
+		*cost = Clp_objective(solver->model), sign = lp->maximise ? -1 : 1;
 
 	for (uint32_t r = 0; r < lp->nrows; r++) {
 		lo[r] = clp_bound((lp->row_lo[r] - activity[r]) / unit(lp, solver, r) * HD_ENLARGED);
@@ -255,7 +267,8 @@ enum hd_err hd_lp_solver_refine(struct hd_lp *lp, const struct hd_lp_limits *lim
 	double most = largest_cost(lp), sign = lp->maximise ? -1 : 1;
 
 	enlarge(lp, solver, lp->activity, most);
-	lp->costs_moved = lp->bounds_moved = true;          /* the next run begins from the program as given */
+	/* the next run begins from the program as given */
+	lp->costs_moved = lp->bounds_moved = true;
 	Clp_setNumberIterations(solver->model, 0);
 	Clp_setMaximumIterations(solver->model, (int)limits->iterations);
 	Clp_setMaximumSeconds(solver->model, limits->seconds);

@@ -5,7 +5,8 @@
 
 bool hd_lp_solver_built(void) { return false; }
 
-enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits, enum hd_lp_try how, struct hd_lp_raw *raw)
+enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits, enum hd_lp_try how,
+	struct hd_lp_raw *raw)
 {
 	(void)lp, (void)limits, (void)how, (void)raw;
 	assert(!lp);                              /* hd_lp_new made none */

@@ -16,10 +16,12 @@ static struct hd_lp *built(bool maximise)
 	return hd_lp_new(maximise);
 }
 
-/* max 3a + 2b, a + b <= 4, a + 3b <= 7, a <= 3: (3, 1), 11; one more of the first row is worth 2, of the column's bound 1. */
+/* max 3a + 2b, a + b <= 4, a + 3b <= 7, a <= 3: (3, 1), 11; one more of the first row is worth 2, of the
+ * column's bound 1. */
 static void signs_are_those_of_the_header(void **state)
 {
-	static const double lo[] = { 0, 0 }, hi[] = { 3, INF }, cost[] = { 3, 2 }, row_lo[] = { -INF, -INF }, row_hi[] = { 4, 7 };
+	static const double lo[] = { 0, 0 }, hi[] = { 3, INF }, cost[] = { 3, 2 }, row_lo[] = { -INF, -INF },
+		row_hi[] = { 4, 7 };
 	static const uint32_t start[] = { 0, 2, 4 }, idx[] = { 0, 1, 0, 1 };
 	static const double val[] = { 1, 1, 1, 3 };
 	double minus[] = { -3, -2 };
@@ -32,17 +34,21 @@ static void signs_are_those_of_the_header(void **state)
 		assert_int_equal(hd_lp_cols(lp, 2, lo, hi, maximise ? cost : minus, NULL, NULL, NULL), HD_OK);
 		assert_int_equal(hd_lp_rows(lp, 2, row_lo, row_hi, start, idx, val), HD_OK);
 		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
-		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.objective - sign * 11) < 1e-9, "%s %g", hd_lp_status_text(r.status), r.objective);
+		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.objective - sign * 11) < 1e-9, "%s %g",
+			hd_lp_status_text(r.status), r.objective);
 		CHECK(fabs(r.x[0] - 3) < 1e-9 && fabs(r.x[1] - 1) < 1e-9, "%g %g", r.x[0], r.x[1]);
-		CHECK(fabs(r.dual[0] - sign * 2) < 1e-9 && fabs(r.dual[1]) < 1e-9, "%g %g", r.dual[0], r.dual[1]);
-		CHECK(fabs(r.reduced[0] - sign) < 1e-9 && fabs(r.reduced[1]) < 1e-9, "%g %g", r.reduced[0], r.reduced[1]);
+		CHECK(fabs(r.dual[0] - sign * 2) < 1e-9 && fabs(r.dual[1]) < 1e-9, "%g %g", r.dual[0],
+			r.dual[1]);
+		CHECK(fabs(r.reduced[0] - sign) < 1e-9 && fabs(r.reduced[1]) < 1e-9, "%g %g", r.reduced[0],
+			r.reduced[1]);
 		hd_lp_free(lp);
 	}
 }
 
 static void edits_and_additions_count_as_if_built_anew(void **state)
 {
-	static const double lo[] = { 0, 0 }, hi[] = { 3, INF }, cost[] = { 3, 2 }, row_lo[] = { -INF, -INF }, row_hi[] = { 4, 7 };
+	static const double lo[] = { 0, 0 }, hi[] = { 3, INF }, cost[] = { 3, 2 }, row_lo[] = { -INF, -INF },
+		row_hi[] = { 4, 7 };
 	static const uint32_t start[] = { 0, 2, 4 }, idx[] = { 0, 1, 0, 1 };
 	static const double val[] = { 1, 1, 1, 3 };
 	struct hd_lp *lp = built(true);
@@ -63,12 +69,14 @@ static void edits_and_additions_count_as_if_built_anew(void **state)
 	CHECK(fabs(r.objective - 70) < 1e-9, "%g", r.objective);
 	static const uint32_t one_start[] = { 0, 1 }, second[] = { 1 };
 	static const double zero[] = { 0 }, inf[] = { INF }, hundred[] = { 100 }, two[] = { 2 };
-	assert_int_equal(hd_lp_cols(lp, 1, zero, inf, hundred, one_start, second, two), HD_OK);     /* c in the second row alone: c 3.5 */
+	/* c in the second row alone: c 3.5 */
+	assert_int_equal(hd_lp_cols(lp, 1, zero, inf, hundred, one_start, second, two), HD_OK);
 	assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
 	CHECK(fabs(r.objective - 350) < 1e-9, "%g", r.objective);
 	static const uint32_t third[] = { 2 };
 	static const double half[] = { 0.5 }, none[] = { -INF }, unit[] = { 1 };
-	assert_int_equal(hd_lp_rows(lp, 1, none, half, one_start, third, unit), HD_OK);             /* c <= 0.5: b takes the rest, 2 */
+	/* c <= 0.5: b takes the rest, 2 */
+	assert_int_equal(hd_lp_rows(lp, 1, none, half, one_start, third, unit), HD_OK);
 	assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
 	CHECK(fabs(r.objective - 110) < 1e-9, "%g", r.objective);
 	hd_lp_free(lp);
@@ -76,7 +84,8 @@ static void edits_and_additions_count_as_if_built_anew(void **state)
 
 static void what_has_no_answer_says_why(void **state)
 {
-	static const double lo[] = { 0 }, hi[] = { INF }, cost[] = { 1 }, val[] = { 1 }, no[] = { -INF }, five[] = { 5 }, four[] = { 4 };
+	static const double lo[] = { 0 }, hi[] = { INF }, cost[] = { 1 }, val[] = { 1 }, no[] = { -INF },
+		five[] = { 5 }, four[] = { 4 };
 	static const uint32_t start[] = { 0, 1 }, idx[] = { 0 };
 	struct hd_lp *lp = built(true);
 	struct hd_lp_result r;
@@ -96,7 +105,8 @@ static void what_has_no_answer_says_why(void **state)
 /* No job that could run: rows and not one column, which CLP does not survive. Columns may still come. */
 static void a_program_without_columns_is_solved(void **state)
 {
-	static const double no[] = { -INF, -INF }, hi[] = { 4, 0 }, one[] = { 1 }, zero[] = { 0 }, inf[] = { INF };
+	static const double no[] = { -INF, -INF }, hi[] = { 4, 0 }, one[] = { 1 }, zero[] = { 0 },
+		inf[] = { INF };
 	static const uint32_t start[] = { 0, 0, 0 }, one_start[] = { 0, 1 }, first[] = { 0 };
 	(void)state;
 
@@ -104,17 +114,21 @@ static void a_program_without_columns_is_solved(void **state)
 		struct hd_lp *lp = built(maximise);
 		struct hd_lp_result r;
 		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
-		CHECK(r.status == HD_LP_OPTIMAL && r.objective == 0, "no row: %s", hd_lp_status_text(r.status));
+		CHECK(r.status == HD_LP_OPTIMAL && r.objective == 0, "no row: %s",
+			hd_lp_status_text(r.status));
 		assert_int_equal(hd_lp_rows(lp, 2, no, hi, start, NULL, NULL), HD_OK);
 		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
-		CHECK(r.status == HD_LP_OPTIMAL && r.objective == 0 && r.gap == 0, "%s %g", hd_lp_status_text(r.status), r.objective);
+		CHECK(r.status == HD_LP_OPTIMAL && r.objective == 0 && r.gap == 0, "%s %g",
+			hd_lp_status_text(r.status), r.objective);
 		CHECK(r.dual[0] == 0 && r.dual[1] == 0, "%g %g", r.dual[0], r.dual[1]);
 		hd_lp_edit(lp, HD_LP_ROW, 0, 1, INF);                /* 0 >= 1 */
 		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
 		CHECK(r.status == HD_LP_INFEASIBLE, "%s", hd_lp_status_text(r.status));
-		assert_int_equal(hd_lp_cols(lp, 1, zero, inf, maximise ? (double[]){ -1 } : one, one_start, first, one), HD_OK);
+		assert_int_equal(hd_lp_cols(lp, 1, zero, inf, maximise ? (double[]){ -1 } : one, one_start,
+			first, one), HD_OK);
 		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
-		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.x[0] - 1) < 1e-9, "%s", hd_lp_status_text(r.status));
+		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.x[0] - 1) < 1e-9, "%s",
+			hd_lp_status_text(r.status));
 		hd_lp_free(lp);
 	}
 }
@@ -177,7 +191,8 @@ static void small_programs_end_at_their_best_vertex(void **state)
 	for (uint32_t seed = 0; seed < 300; seed++) {
 		struct hd_lp *lp = built(true);
 		struct hd_lp_result r;
-		double a[M][N], b[M], c[N], lo[N] = { 0 }, hi[N] = { INF, INF, INF }, none[M] = { -INF, -INF, -INF };
+		double a[M][N], b[M], c[N], lo[N] = { 0 }, hi[N] = { INF, INF, INF },
+			none[M] = { -INF, -INF, -INF };
 		uint32_t start[M + 1] = { 0 }, idx[M * N];
 		double flat[M * N];
 		for (uint32_t k = 0; k < M * N; k++) {
@@ -192,7 +207,8 @@ static void small_programs_end_at_their_best_vertex(void **state)
 		assert_int_equal(hd_lp_rows(lp, M, none, b, start, idx, flat), HD_OK);
 		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
 		double want = best_vertex(a, b, c);
-		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.objective - want) <= 1e-9 * fmax(1, want), "seed %u: %s %g, best vertex %g", seed,
+		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.objective - want) <= 1e-9 * fmax(1, want),
+			"seed %u: %s %g, best vertex %g", seed,
 			hd_lp_status_text(r.status), r.objective, want);
 		CHECK(r.gap <= HD_LP_GAP, "seed %u: gap %g", seed, r.gap);
 		hd_lp_free(lp);

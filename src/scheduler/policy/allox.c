@@ -1,8 +1,9 @@
-/* AlloX (Le et al., EuroSys 2020): jobs of one device each, assigned to the k-th last place of a device so that the sum of
- * completion times is least. A job keeps its device until it ends; only the one that comes first on a device is remembered.
+/* AlloX (Le et al., EuroSys 2020): jobs of one device each, assigned to the k-th last place of a device so
+ * that the sum of completion times is least. A job keeps its device until it ends; only the one that comes
+ * first on a device is remembered.
  *
- * As published the columns are k blocks of all free devices. exact: of a type with F free devices no more than ceil(m / F)
- * blocks, since equal devices fill evenly: the same sum, over some m columns a type. */
+ * As published the columns are k blocks of all free devices. exact: of a type with F free devices no more
+ * than ceil(m / F) blocks, since equal devices fill evenly: the same sum, over some m columns a type. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -49,13 +50,15 @@ static uint32_t columns(struct column *col, const uint32_t *free, uint32_t ntype
 
 	for (uint32_t block = 1; block <= m; block++)
 		for (uint32_t j = 0, device = 0; j < ntypes; device += free[j], j++)
-			for (uint32_t d = 0; d < free[j] && (theirs || block <= (m + free[j] - 1) / free[j]); d++, n++)
+			for (uint32_t d = 0; d < free[j] && (theirs || block <= (m + free[j] - 1) / free[j]);
+				d++, n++)
 				if (col)
 					col[n] = (struct column){ device + d, j, block };
 	return n;
 }
 
-static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_state *s, struct turn *turns, uint32_t devices)
+static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_state *s, struct turn *turns,
+	uint32_t devices)
 {
 	const struct hd_ledger *ledger = policy->memory;
 	double alpha = policy->set.alpha > 0 ? policy->set.alpha : 1;
@@ -70,14 +73,16 @@ static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_sta
 	return cut < m ? cut : m;
 }
 
-static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state *s, const uint32_t *free, uint32_t devices, struct hd_arena *arena)
+static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state *s, const uint32_t *free,
+	uint32_t devices, struct hd_arena *arena)
 {
 	struct turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
 	uint32_t m = turns ? oldest(policy, s, turns, devices) : 0;
 	bool theirs = policy->set.fidelity == HD_FIDELITY_GAVEL;
 	uint32_t ncols = columns(NULL, free, s->ntypes, m, theirs);
 	struct column *col = hd_arena_take(arena, ncols + 1, sizeof *col);
-	uint32_t *row = hd_arena_take(arena, m + 1, sizeof *row), *of = hd_arena_take(arena, m + 1, sizeof *of);
+	uint32_t *row = hd_arena_take(arena, m + 1, sizeof *row),
+		*of = hd_arena_take(arena, m + 1, sizeof *of);
 	uint32_t *first = hd_arena_take(arena, devices + 1, sizeof *first);
 	enum hd_err err = turns && col && row && of && first ? HD_OK : HD_E_NOMEM;
 
@@ -106,7 +111,8 @@ static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state 
 	return err;
 }
 
-enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct hd_ledger *ledger = policy->memory;
@@ -116,13 +122,15 @@ enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_st
 
 	for (uint32_t i = 0; i < state->njobs; i++)
 		if (!hd_sched_absent(state, i) && state->jobs[i].scale != 1)
-			return hd_fail(diag, HD_E_INVAL, "the policy allox knows jobs of one device only; job %llu wants %u",
+			return hd_fail(diag, HD_E_INVAL,
+				"the policy allox knows jobs of one device only; job %llu wants %u",
 				(unsigned long long)state->jobs[i].id, state->jobs[i].scale);
 	for (uint32_t j = 0; j < state->ntypes; j++)
 		free[j] = state->types[j].n;
 	uint32_t kept = 0;
 	struct placed *was = ledger->at;
-	for (uint32_t k = 0; k < ledger->n; k++) {                /* a type that shrank lets its latest jobs go */
+	/* a type that shrank lets its latest jobs go */
+	for (uint32_t k = 0; k < ledger->n; k++) {
 		uint32_t i = hd_sched_find(state, was[k].id);
 		if (i == HD_SCHED_NONE || hd_sched_absent(state, i) || free[was[k].type] == 0)
 			continue;
@@ -139,8 +147,10 @@ enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_st
 		err = hd_collect(&c, &shape, 1);
 	}
 	if (err == HD_E_AGAIN)
-		return hd_fail(diag, err, "an assignment of %u jobs: nobody waits for it any more", state->njobs);
+		return hd_fail(diag, err, "an assignment of %u jobs: nobody waits for it any more",
+			state->njobs);
 	if (err == HD_E_INVAL)
-		return hd_fail(diag, err, "an age or a time that is left of one of %u jobs is no number", state->njobs);
+		return hd_fail(diag, err, "an age or a time that is left of one of %u jobs is no number",
+			state->njobs);
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
 }

@@ -1,6 +1,6 @@
-/* Rectangular assignment by shortest augmenting paths (Jonker, Volgenant 1987; Crouse 2016), with the tie-breaks of the solver
- * that the published scheduler calls: columns wait in a list of descending index, a free column wins among equals, the place of
- * a scanned one is taken by the last of the list. */
+/* Rectangular assignment by shortest augmenting paths (Jonker, Volgenant 1987; Crouse 2016), with the
+ * tie-breaks of the solver that the published scheduler calls: columns wait in a list of descending index, a
+ * free column wins among equals, the place of a scanned one is taken by the last of the list. */
 #include <math.h>
 #include <string.h>
 
@@ -42,7 +42,8 @@ static uint32_t reach(struct assign *a, uint32_t start, double *far)
 				best = k;
 			}
 		}
-		if (best == HD_SCHED_NONE || !isfinite(lowest))          /* no column has a cost that is a number */
+		/* no column has a cost that is a number */
+		if (best == HD_SCHED_NONE || !isfinite(lowest))
 			return HD_SCHED_NONE;
 		reached = lowest;
 		uint32_t j = a->remaining[best];
@@ -77,10 +78,12 @@ static void augment(struct assign *a, uint32_t start, uint32_t sink, double far)
 	}
 }
 
-enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context, const struct hd_policy_setting *set,
+enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context,
+	const struct hd_policy_setting *set,
 	struct hd_arena *arena, uint32_t *column)
 {
-	struct assign a = { .nrows = nrows, .ncols = ncols, .cost = cost, .context = context, .column = column };
+	struct assign a = { .nrows = nrows, .ncols = ncols, .cost = cost, .context = context,
+		.column = column };
 
 	a.u = hd_arena_take(arena, nrows, sizeof *a.u);
 	a.v = hd_arena_take(arena, ncols, sizeof *a.v);

@@ -35,21 +35,25 @@ struct block {
 	uint32_t first, count;                    /* in `member` */
 	uint32_t npoints, nhull;
 	double s, lo, g;                          /* of one of them; lo >= 0 */
-	uint32_t a, b;                            /* points of its edge, HD_SCHED_NONE: the origin; b == a: it has no more than a, or no need of more */
+	/* points of its edge, HD_SCHED_NONE: the origin; b == a: it has no more than a, or no need of more */
+	uint32_t a, b;
 	double t0, t1;                            /* the part of b at level c: t0 + t1 c */
 	bool open;                                /* in the last program itself */
 	uint32_t col, row;                        /* there */
 	double margin;
 };
 
-struct point { double gain, worth, row[HD_PROGRAM_ROWS]; uint32_t type; };      /* row: what it takes of each row over all */
+/* row: what it takes of each row over all */
+struct point { double gain, worth, row[HD_PROGRAM_ROWS]; uint32_t type; };
 struct corner { double gain, cost; uint32_t point; };      /* point HD_SCHED_NONE: the origin */
 
-struct asked { double part, y[HD_COUPLED]; };     /* prices, and the part of their answer in the master's last solution */
+/* prices, and the part of their answer in the master's last solution */
+struct asked { double part, y[HD_COUPLED]; };
 
 struct blocks {
 	const struct hd_program *pg;
-	uint32_t n, m, nrows, nmaster;            /* blocks, types, what is coupled (types, then rows over all), columns of the master */
+	/* blocks, types, what is coupled (types, then rows over all), columns of the master */
+	uint32_t n, m, nrows, nmaster;
 	struct block *block;
 	uint32_t *member;                         /* jobs, block by block */
 	struct point *point;                      /* [n * m] */
@@ -81,7 +85,8 @@ static int by_values(const double *a, const double *b, int n)
 static int by_content(const void *x, const void *y)
 {
 	const struct key *a = x, *b = y;
-	int order = by_values((double[]){ a->npoints, a->s, a->lo, a->g }, (double[]){ b->npoints, b->s, b->lo, b->g }, 4);
+	int order = by_values((double[]){ a->npoints, a->s, a->lo, a->g },
+		(double[]){ b->npoints, b->s, b->lo, b->g }, 4);
 
 	for (uint32_t k = 0; !order && k < a->npoints; k++)
 		order = by_values((double[]){ a->point[k].type, a->point[k].gain, a->point[k].worth },
@@ -130,16 +135,21 @@ static bool gather(struct blocks *b)
 	for (uint32_t k = 0; k < pg->nshapes; k++) {
 		uint32_t i = pg->shape[k].member[0];
 		if (n == 0 || key[n - 1].job != i)
-			key[n++] = (struct key){ b, i, s->jobs[i].scale, fmax(0, pg->promise_lo[i] * (1 - pg->slack)), b->level ? pg->g[i] : 0, &all[k], 0 };
+			key[n++] = (struct key){ b, i, s->jobs[i].scale,
+				fmax(0, pg->promise_lo[i] * (1 - pg->slack)), b->level ? pg->g[i] : 0,
+				&all[k], 0 };
 		key[n - 1].npoints++;
-		all[k] = (struct point){ .gain = pg->gain[k][0], .worth = pg->worth ? pg->worth(pg, k, pg->context) : 0, .type = pg->shape[k].need[0].type };
+		all[k] = (struct point){ .gain = pg->gain[k][0],
+			.worth = pg->worth ? pg->worth(pg, k, pg->context) : 0,
+			.type = pg->shape[k].need[0].type };
 		for (uint32_t over = 0; over < pg->nrows_over; over++)
 			all[k].row[over] = -pg->row_worth[over](pg, k, pg->row_context[over]);
 	}
 	qsort(key, n, sizeof *key, by_job);
 	for (uint32_t k = 0; k < n; k++) {
 		if (k == 0 || by_content(&key[k], &key[k - 1])) {
-			b->block[b->n] = (struct block){ .first = k, .npoints = key[k].npoints, .s = key[k].s, .lo = key[k].lo, .g = key[k].g };
+			b->block[b->n] = (struct block){ .first = k, .npoints = key[k].npoints, .s = key[k].s,
+				.lo = key[k].lo, .g = key[k].g };
 			memcpy(points(b, b->n), key[k].point, key[k].npoints * sizeof *key[k].point);
 			qsort(points(b, b->n), key[k].npoints, sizeof *key[k].point, by_gain);
 			b->n++;
@@ -184,7 +194,8 @@ static void make_hull(struct blocks *b, uint32_t i, const double *y)
 		if (p->gain <= h[n - 1].gain && cost >= h[n - 1].cost)
 			continue;
 		while (n > 0 && (p->gain <= h[n - 1].gain || (n > 1 &&
-			(h[n - 1].cost - h[n - 2].cost) * (p->gain - h[n - 2].gain) >= (cost - h[n - 2].cost) * (h[n - 1].gain - h[n - 2].gain))))
+			(h[n - 1].cost - h[n - 2].cost) * (p->gain - h[n - 2].gain) >= (cost -
+			h[n - 2].cost) * (h[n - 1].gain - h[n - 2].gain))))
 			n--;
 		h[n++] = (struct corner){ p->gain, cost, k };
 	}
@@ -194,7 +205,8 @@ static void make_hull(struct blocks *b, uint32_t i, const double *y)
 	block->nhull = n - from;
 }
 
-/* The edge [e, e + 1] that holds r: the last with hull[e].gain < r; nhull: r is reached at corner 0 already. */
+/* The edge [e, e + 1] that holds r: the last with hull[e].gain < r; nhull: r is reached at corner 0
+ * already. */
 static uint32_t edge_of(const struct blocks *b, uint32_t i, double r)
 {
 	const struct corner *h = hull(b, i);
@@ -208,7 +220,8 @@ static uint32_t edge_of(const struct blocks *b, uint32_t i, double r)
 	return 0;
 }
 
-static double slope(const struct corner *h, uint32_t e) { return (h[e + 1].cost - h[e].cost) / (h[e + 1].gain - h[e].gain); }
+static double slope(const struct corner *h, uint32_t e) { return (h[e + 1].cost -
+	h[e].cost) / (h[e + 1].gain - h[e].gain); }
 
 /* What one more c costs just below it. */
 static double dear(const struct blocks *b, double c)
@@ -290,7 +303,8 @@ static bool master_open(struct blocks *b, double most)
 	for (uint32_t j = 0; ok && j < b->nrows; j++)
 		ok = !hd_lp_rows(b->lp, 1, &lo, &b->there[j], none, NULL, NULL);
 	ok = ok && !hd_lp_rows(b->lp, 1, &one, &one, none, NULL, NULL);
-	for (uint32_t j = 0; ok && j < b->nrows; j++) {           /* devices beyond: the dearest that a price can be; a whole row as all devices */
+	/* devices beyond: the dearest that a price can be; a whole row as all devices */
+	for (uint32_t j = 0; ok && j < b->nrows; j++) {
 		double cost = j < b->m ? -most : -most * devices / fmax(1e-300, fabs(b->there[j]));
 		ok = !hd_lp_cols(b->lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 1 }, &j, (double[]){ -1 });
 	}
@@ -328,13 +342,17 @@ static double dearest(struct blocks *b)
 	return 1e3 * fmax(all, b->c / devices);
 }
 
-/* The prices that bound it best into the last answer; its level that of the master: there may be several for the prices. */
+/* The prices that bound it best into the last answer; its level that of the master: there may be several
+ * for the prices. */
 static bool find_prices(struct blocks *b, double *best_y)
 {
-	double y[HD_COUPLED] = { 0 }, level[HD_PRICINGS], c = 0, best = INFINITY, value = -INFINITY, most = dearest(b);
-	bool ok = most > 0 && master_open(b, most) && (b->asked = hd_arena_take(b->pg->arena, HD_PRICINGS, sizeof *b->asked));
+	double y[HD_COUPLED] = { 0 }, level[HD_PRICINGS], c = 0, best = INFINITY, value = -INFINITY,
+		most = dearest(b);
+	bool ok = most > 0 && master_open(b, most) && (b->asked = hd_arena_take(b->pg->arena, HD_PRICINGS,
+		sizeof *b->asked));
 
-	for (uint32_t turn = 0; ok && !b->close && turn < HD_PRICINGS && !hd_policy_is_stopped(b->pg->seen->set); turn++) {
+	for (uint32_t turn = 0; ok && !b->close && turn < HD_PRICINGS &&
+		!hd_policy_is_stopped(b->pg->seen->set); turn++) {
 		if (turn > 0) {
 			ok = !hd_lp_solve(b->lp, NULL, &b->last) && b->last.status == HD_LP_OPTIMAL;
 			value = ok ? b->last.objective : value;
@@ -344,7 +362,8 @@ static bool find_prices(struct blocks *b, double *best_y)
 		for (int smooth = turn > 1; smooth >= 0; smooth--) {
 			for (uint32_t j = 0; j < b->nrows; j++) {
 				double dual = turn > 0 ? fmax(0, b->last.dual[j]) : 0;
-				y[j] = j < b->m && b->there[j] <= 0 ? 0 : smooth ? HD_SMOOTH * best_y[j] + (1 - HD_SMOOTH) * dual : dual;
+				y[j] = j < b->m && b->there[j] <= 0 ? 0 : smooth ?
+					HD_SMOOTH * best_y[j] + (1 - HD_SMOOTH) * dual : dual;
 			}
 			answer(b, y);
 			double reduced = turn > 0 ? b->worth - b->last.dual[b->nrows] : 1;
@@ -355,7 +374,8 @@ static bool find_prices(struct blocks *b, double *best_y)
 				best = b->bound;
 				memcpy(best_y, y, sizeof y);
 			}
-			if (reduced > 0 || better)        /* else the master knows it: ask where the master is */
+			/* else the master knows it: ask where the master is */
+			if (reduced > 0 || better)
 				break;
 		}
 		level[turn] = b->c;
@@ -380,7 +400,8 @@ static bool find_prices(struct blocks *b, double *best_y)
 
 /* ---- rule 3 ---- */
 
-static double gain_of(const struct blocks *b, uint32_t i, uint32_t point) { return point == HD_SCHED_NONE ? 0 : points(b, i)[point].gain; }
+static double gain_of(const struct blocks *b, uint32_t i, uint32_t point) { return point == HD_SCHED_NONE ?
+	0 : points(b, i)[point].gain; }
 
 /* The block at its edge for the prices of the last answer. */
 static void fix(struct blocks *b, uint32_t i)
@@ -403,11 +424,13 @@ static void own_prices(const struct blocks *b, uint32_t i, const double *y, doub
 {
 	const struct block *k = &b->block[i];
 
-	*l = k->a == k->b ? 0 : (cost_of(b, i, k->b, y) - cost_of(b, i, k->a, y)) / (gain_of(b, i, k->b) - gain_of(b, i, k->a));
+	*l = k->a == k->b ? 0 : (cost_of(b, i, k->b, y) - cost_of(b, i, k->a, y)) / (gain_of(b, i,
+		k->b) - gain_of(b, i, k->a));
 	*u = *l * gain_of(b, i, k->a) - cost_of(b, i, k->a, y);
 }
 
-/* The least reduced cost of what is off the edge, prices of the block's rows with it, by what the block costs at most. */
+/* The least reduced cost of what is off the edge, prices of the block's rows with it, by what the block
+ * costs at most. */
 static double margin(const struct blocks *b, uint32_t i, const double *y)
 {
 	const struct block *k = &b->block[i];
@@ -446,7 +469,8 @@ static int by_margin(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* Opens whoever's edge may be another one: the nearest `least` of them, all within `near`, all that leave their edge within `step` of c. */
+/* Opens whoever's edge may be another one: the nearest `least` of them, all within `near`, all that leave
+ * their edge within `step` of c. */
 static bool open_some(struct blocks *b, uint32_t least, double near, double step)
 {
 	double *sorted = hd_arena_take(b->pg->arena, b->n, sizeof *sorted), low, high;
@@ -467,7 +491,8 @@ static bool open_some(struct blocks *b, uint32_t least, double near, double step
 }
 
 /* A point, `at0` + `slope` c of all jobs of its block. */
-static void fixed_point(const struct blocks *b, uint32_t i, uint32_t point, double at0, double slope, double *sum0, double *sum_c, double *worth_c)
+static void fixed_point(const struct blocks *b, uint32_t i, uint32_t point, double at0, double slope,
+	double *sum0, double *sum_c, double *worth_c)
 {
 	const struct block *k = &b->block[i];
 
@@ -514,16 +539,19 @@ static bool rows_of_open(struct blocks *b, const double *at0)
 			continue;
 		k->row = row;
 		row += 2;
-		ok = !hd_lp_rows(b->lp, 1, &least, &one, none, NULL, NULL) && !hd_lp_rows(b->lp, 1, &k->lo, &inf, none, NULL, NULL);
+		ok = !hd_lp_rows(b->lp, 1, &least, &one, none, NULL, NULL) &&
+			!hd_lp_rows(b->lp, 1, &k->lo, &inf, none, NULL, NULL);
 	}
 	return ok;
 }
 
 /* The level first, then the points of the open blocks: shares of one of its jobs. */
-static bool columns_of_open(struct blocks *b, const double *slope_c, double worth_c, double low, double high, uint32_t nopen)
+static bool columns_of_open(struct blocks *b, const double *slope_c, double worth_c, double low, double high,
+	uint32_t nopen)
 {
 	uint32_t *idx = hd_arena_take(b->pg->arena, b->nrows + nopen + 1, sizeof *idx), n = 0, col = 1;
-	double *val = hd_arena_take(b->pg->arena, b->nrows + nopen + 1, sizeof *val), zero = 0, inf = INFINITY, cost = b->level + worth_c;
+	double *val = hd_arena_take(b->pg->arena, b->nrows + nopen + 1, sizeof *val), zero = 0,
+		inf = INFINITY, cost = b->level + worth_c;
 	bool ok = idx && val;
 
 	for (uint32_t j = 0; ok && j < b->nrows; j++)
@@ -572,7 +600,8 @@ static enum tried try_open(struct blocks *b, double step)
 	hd_lp_free(b->lp);
 	b->lp = hd_lp_new(true);
 	fixed_use(b, at0, slope_c, &worth_c);
-	if (!b->lp || !rows_of_open(b, at0) || !columns_of_open(b, slope_c, worth_c, low, high, nopen) || hd_lp_solve(b->lp, NULL, &b->last))
+	if (!b->lp || !rows_of_open(b, at0) || !columns_of_open(b, slope_c, worth_c, low, high, nopen) ||
+		hd_lp_solve(b->lp, NULL, &b->last))
 		return TRIED_FAILED;
 	if (b->last.status != HD_LP_OPTIMAL)
 		return TRIED_NARROW;
@@ -601,7 +630,8 @@ static bool close_in(struct blocks *b)
 		return false;
 	for (int round = 0; round < HD_ROUNDS; round++) {
 		enum tried tried = try_open(b, step);
-		if (tried == TRIED_DONE || tried == TRIED_FAILED || (tried == TRIED_NARROW && ++narrow > HD_NARROWS))
+		if (tried == TRIED_DONE || tried == TRIED_FAILED ||
+			(tried == TRIED_NARROW && ++narrow > HD_NARROWS))
 			return tried == TRIED_DONE;
 		if (tried == TRIED_REFUTED)
 			continue;
@@ -662,15 +692,16 @@ static bool write(struct blocks *b, double *x, double *dual)
 			dual[pg->promise_row[job]] = fmin(0, -l);
 			for (uint32_t p = 0; p < k->npoints; p++) {
 				double share = p == k->a ? 1 - part : p == k->b ? part : 0;
-				x[pg->col[shapes[points(b, i)[p].type]]] = k->open ? b->last.x[k->col + p] : share;
+				x[pg->col[shapes[points(b, i)[p].type]]] = k->open ? b->last.x[k->col + p] :
+					share;
 			}
 		}
 	}
 	return true;
 }
 
-/* Prices of the rows of all jobs at the prices of the last answer. Of a level they are not known there but where no type is short: what bounds it
- * then is one job that can have no more. */
+/* Prices of the rows of all jobs at the prices of the last answer. Of a level they are not known there but
+ * where no type is short: what bounds it then is one job that can have no more. */
 static bool own_rows(struct blocks *b, double *dual)
 {
 	bool found = !b->level;
@@ -724,7 +755,8 @@ static bool mix(struct blocks *b, const double *y, double *x, double *dual)
 				for (int side = 0; side < 1 + (e < k->nhull); side++) {
 					const struct corner *h = &hull(b, i)[first + (uint32_t)side];
 					if (h->point != HD_SCHED_NONE)
-						x[pg->col[shape_of[(size_t)b->member[k->first + q] * b->m + points(b, i)[h->point].type]]] +=
+						x[pg->col[shape_of[(size_t)b->member[k->first + q] * b->m +
+							points(b, i)[h->point].type]]] +=
 							b->asked[a].part * (side ? part : 1 - part);
 				}
 		}
@@ -747,7 +779,8 @@ enum hd_err hd_blocks_solve(struct hd_program *pg, const struct hd_lp_limits *li
 	*solved = false;
 	if (!x || !dual)
 		return HD_E_NOMEM;
-	if (gather(&b) && find_prices(&b, y) && ((b.close && close_in(&b) && write(&b, x, dual)) || mix(&b, y, x, dual))) {
+	if (gather(&b) && find_prices(&b, y) && ((b.close && close_in(&b) && write(&b, x, dual)) ||
+		mix(&b, y, x, dual))) {
 		err = hd_lp_check(pg->lp, x, dual, limits, &pg->last);
 		*solved = !err && pg->last.status == HD_LP_OPTIMAL;
 	}

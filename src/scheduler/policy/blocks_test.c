@@ -12,11 +12,12 @@ static double weighed(const struct hd_program *pg, uint32_t k, const void *conte
 	return -(double)pg->shape[k].need[0].n * (1 + pg->shape[k].need[0].type);
 }
 
-/* LEVEL: max c; THEN: a second level above promises; WORTH: sum w z; FEWEST: fewest devices for promises; KEPT: fewest devices with a part of
- * the best sum w z kept, SETTLED: with all of it but 1e-9. */
+/* LEVEL: max c; THEN: a second level above promises; WORTH: sum w z; FEWEST: fewest devices for promises;
+ * KEPT: fewest devices with a part of the best sum w z kept, SETTLED: with all of it but 1e-9. */
 enum what { LEVEL, THEN, WORTH, FEWEST, KEPT, SETTLED, NWHATS };
 
-static enum hd_err make(struct hd_program *pg, const struct hd_seen *seen, enum what what, double *g, uint32_t seed)
+static enum hd_err make(struct hd_program *pg, const struct hd_seen *seen, enum what what, double *g,
+	uint32_t seed)
 {
 	static const double plus = 1, minus = -1;
 	enum hd_err err = hd_program_open(pg, seen, &arena, NULL);
@@ -36,7 +37,9 @@ static enum hd_err make(struct hd_program *pg, const struct hd_seen *seen, enum 
 	if (!err && what >= KEPT) {
 		err = hd_program_solve(pg);
 		if (!err)
-			err = hd_program_row(pg, weighed, &plus, pg->last.objective * (what == KEPT ? 0.5 + 0.5 * draw(seed, 73, 0, 0) : 1 - 1e-9));
+			err = hd_program_row(pg, weighed, &plus,
+				pg->last.objective * (what == KEPT ? 0.5 + 0.5 * draw(seed, 73, 0, 0) :
+				1 - 1e-9));
 		hd_program_worth(pg, weighed, &minus);
 	}
 	return err;
@@ -59,7 +62,8 @@ static void prices_find_the_optimum_of_the_solver(void **state)
 			double g[80], got, gap;
 			uint32_t n = 2 + seed * 7 % 70;
 			random_state(&s, seed, n, 1 + seed % 5, &arena);
-			for (uint32_t i = 0; i < n && seed % 3 == 0; i++) {       /* few kinds, all equal in them */
+			/* few kinds, all equal in them */
+			for (uint32_t i = 0; i < n && seed % 3 == 0; i++) {
 				struct hd_sched_job *jobs = (struct hd_sched_job *)s.jobs;
 				jobs[i].rate = jobs[i % 4].rate;
 				jobs[i].scale = jobs[i % 4].scale;
@@ -76,8 +80,10 @@ static void prices_find_the_optimum_of_the_solver(void **state)
 				gap = done ? pg.last.gap : 0;
 				assert_int_equal(hd_lp_solve(pg.lp, NULL, &pg.last), HD_OK);
 				CHECK(pg.last.status == HD_LP_OPTIMAL, "seed %u, program %d", seed, what);
-				CHECK(!done || (fabs(got - pg.last.objective) <= 1e-8 * fmax(1e-6, fabs(pg.last.objective)) && gap <= 1e-7),
-					"seed %u, program %d of %u jobs: %.12g, the solver %.12g", seed, what, n, got, pg.last.objective);
+				CHECK(!done || (fabs(got - pg.last.objective) <= 1e-8 * fmax(1e-6,
+					fabs(pg.last.objective)) && gap <= 1e-7),
+					"seed %u, program %d of %u jobs: %.12g, the solver %.12g", seed, what,
+					n, got, pg.last.objective);
 				solved += done;
 				tried++;
 				hd_program_close(&pg);
@@ -89,7 +95,8 @@ static void prices_find_the_optimum_of_the_solver(void **state)
 	CHECK(solved * 20 >= tried * 19, "%u of %u", solved, tried);
 }
 
-/* 1,200 jobs of five kinds, as equal as can be: what solvers have fallen over. All of a kind get the same, and the solver sees none of it. */
+/* 1,200 jobs of five kinds, as equal as can be: what solvers have fallen over. All of a kind get the same,
+ * and the solver sees none of it. */
 static void equals_in_thousands_get_equal_parts(void **state)
 {
 	struct hd_sched_state s;
@@ -106,9 +113,11 @@ static void equals_in_thousands_get_equal_parts(void **state)
 	for (uint32_t t = 0; t < 3; t++)
 		((struct hd_sched_type *)s.types)[t].n = 120;
 	ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
-	CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "kept %d, %u pivots, gap %g", out.kept, out.iterations, out.gap);
+	CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "kept %d, %u pivots, gap %g", out.kept,
+		out.iterations, out.gap);
 	for (uint32_t i = 5; i < s.njobs; i++)
-		CHECK(fabs(out.z[i] - out.z[i % 5]) <= 1e-9, "job %u: %.12g, job %u: %.12g", i, out.z[i], i % 5, out.z[i % 5]);
+		CHECK(fabs(out.z[i] - out.z[i % 5]) <= 1e-9, "job %u: %.12g, job %u: %.12g", i, out.z[i],
+			i % 5, out.z[i % 5]);
 	hd_arena_reset(&arena);
 }
 
@@ -128,14 +137,16 @@ static void a_second_answer_of_thousands_is_as_good(void **state)
 		s.npairs = 0;
 		assert_int_equal(hd_policy_allocate(policy, &s, &arena, &out, NULL), HD_OK);
 		CHECK(!out.kept && out.iterations == 0, "kept %d, %u pivots", out.kept, out.iterations);
-		CHECK(!turn || fabs(out.objective - first) <= 1e-9 * first, "%.12g, then %.12g", first, out.objective);
+		CHECK(!turn || fabs(out.objective - first) <= 1e-9 * first, "%.12g, then %.12g", first,
+			out.objective);
 		first = out.objective;
 		hd_arena_reset(&arena);
 	}
 	hd_policy_destroy(policy);
 }
 
-/* Devices for everybody, and one job that is longest: no type has a price, all edges may change, and the program is the answers mixed. */
+/* Devices for everybody, and one job that is longest: no type has a price, all edges may change, and the
+ * program is the answers mixed. */
 static void a_long_job_among_idle_devices_bounds_the_end(void **state)
 {
 	struct hd_sched_state s;
@@ -154,7 +165,8 @@ static void a_long_job_among_idle_devices_bounds_the_end(void **state)
 		((struct hd_sched_job *)s.jobs)[i].steps_left = i ? s.jobs[i].steps_left : 1e9;
 	}
 	ask("makespan", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
-	CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "kept %d, %u pivots, gap %g", out.kept, out.iterations, out.gap);
+	CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "kept %d, %u pivots, gap %g", out.kept,
+		out.iterations, out.gap);
 	CHECK(fabs(out.objective - end) <= 1e-6 * end, "ends after %.12g s, not %.12g s", out.objective, end);
 	hd_arena_reset(&arena);
 }
@@ -173,7 +185,8 @@ static void objectives_of_thousands_are_settled_by_prices(void **state)
 		for (uint32_t j = 0; j < 3; j++)
 			((struct hd_sched_type *)s.types)[j].n *= 20;
 		ask(names[p], (struct hd_policy_setting){ 0 }, &s, &arena, &out);
-		CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "%s: kept %d, %u pivots, gap %g", names[p], out.kept, out.iterations, out.gap);
+		CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "%s: kept %d, %u pivots, gap %g",
+			names[p], out.kept, out.iterations, out.gap);
 		hd_arena_reset(&arena);
 	}
 }

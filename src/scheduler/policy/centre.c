@@ -20,8 +20,10 @@ enum { HD_STEPS = 80, HD_COLUMNS = 1 << 17, HD_ENTRIES = 6 };
 #define HD_NEAR 1e-6                              /* of x z and s y, at the end */
 #define HD_TINY 1e-9                              /* of the rows */
 
-struct column { struct hd_shape shape; uint32_t row[HD_ENTRIES]; double at[HD_ENTRIES], x, z, dx, dz, q; int n; };
-struct row { double b, v, s, y, ds, dy, left; uint32_t first; double *factor; };      /* factor: [first .. itself] */
+struct column { struct hd_shape shape; uint32_t row[HD_ENTRIES]; double at[HD_ENTRIES], x, z, dx, dz, q;
+	int n; };
+/* factor: [first .. itself] */
+struct row { double b, v, s, y, ds, dy, left; uint32_t first; double *factor; };
 
 struct centre {
 	const struct hd_seen *seen;
@@ -40,7 +42,8 @@ static void enter(struct column *c, uint32_t row, double at)
 	}
 }
 
-static bool add(struct centre *c, const struct hd_shape *shape, const double rate[2], const struct hd_middle *m)
+static bool add(struct centre *c, const struct hd_shape *shape, const double rate[2],
+	const struct hd_middle *m)
 {
 	const struct hd_seen *seen = c->seen;
 	double devices = shape->need[0].n / (double)seen->state->types[shape->need[0].type].n;
@@ -107,7 +110,8 @@ static bool rows(struct centre *c, const struct hd_middle *m)
 		return false;
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		c->time[i] = c->seen->absent[i] ? HD_SCHED_NONE : add_row(c, 1, 1);
-		c->promise[i] = !c->seen->absent[i] && m->lo && m->lo[i] > 0 ? add_row(c, -(1 - HD_INSIDE), m->v > 0 ? m->v : 1) : HD_SCHED_NONE;
+		c->promise[i] = !c->seen->absent[i] && m->lo &&
+			m->lo[i] > 0 ? add_row(c, -(1 - HD_INSIDE), m->v > 0 ? m->v : 1) : HD_SCHED_NONE;
 	}
 	for (uint32_t j = 0; j < s->ntypes; j++)
 		c->type[j] = s->types[j].n ? add_row(c, 1, 1) : HD_SCHED_NONE;
@@ -123,7 +127,8 @@ static bool shape_factor(struct centre *c)
 		for (int i = 0; i < c->col[k].n; i++)
 			least = c->col[k].row[i] < least ? c->col[k].row[i] : least;
 		for (int i = 0; i < c->col[k].n; i++)
-			c->row[c->col[k].row[i]].first = least < c->row[c->col[k].row[i]].first ? least : c->row[c->col[k].row[i]].first;
+			c->row[c->col[k].row[i]].first = least < c->row[c->col[k].row[i]].first ? least :
+				c->row[c->col[k].row[i]].first;
 	}
 	for (uint32_t r = 0; r < c->nrows; r++)
 		if (!(c->row[r].factor = hd_arena_take(c->arena, r - c->row[r].first + 1, sizeof(double))))
@@ -131,7 +136,8 @@ static bool shape_factor(struct centre *c)
 	return true;
 }
 
-static double *entry(const struct centre *c, uint32_t r, uint32_t k) { return &c->row[r].factor[k - c->row[r].first]; }
+static double *entry(const struct centre *c, uint32_t r, uint32_t k) { return &c->row[r].factor[k -
+	c->row[r].first]; }
 
 static bool factor(struct centre *c)
 {
@@ -144,14 +150,16 @@ static bool factor(struct centre *c)
 		for (int i = 0; i < col->n; i++)
 			for (int j = 0; j < col->n; j++)
 				if (col->row[j] <= col->row[i])
-					*entry(c, col->row[i], col->row[j]) += col->at[i] * col->at[j] * col->x / col->z;
+					*entry(c, col->row[i],
+						col->row[j]) += col->at[i] * col->at[j] * col->x / col->z;
 	}
 	for (uint32_t r = 0; r < c->nrows; r++) {
 		struct row *row = &c->row[r];
 		for (uint32_t k = row->first; k <= r; k++) {
 			const struct row *other = &c->row[k];
 			uint32_t from = row->first > other->first ? row->first : other->first;
-			const double *a = row->factor + (from - row->first), *b = other->factor + (from - other->first);
+			const double *a = row->factor + (from - row->first),
+				*b = other->factor + (from - other->first);
 			double sum = *entry(c, r, k);
 			for (uint32_t l = 0; l < k - from; l++)
 				sum -= a[l] * b[l];
@@ -262,7 +270,8 @@ static void begin(struct centre *c)
 	}
 }
 
-enum hd_err hd_middle(const struct hd_seen *seen, const struct hd_middle *m, struct hd_arena *arena, struct hd_shares *out)
+enum hd_err hd_middle(const struct hd_seen *seen, const struct hd_middle *m, struct hd_arena *arena,
+	struct hd_shares *out)
 {
 	struct centre c = { .seen = seen, .arena = arena };
 	struct hd_collect to = { .out = out, .arena = arena };

@@ -1,23 +1,27 @@
 /* Cost.
  *
- * Published: max sum (T_ij / c_j) X_ij; with deadlines e_i >= n_i / (deadline - now) for every job, and none of them if not all
- * can be met.
+ * Published: max sum (T_ij / c_j) X_ij; with deadlines e_i >= n_i / (deadline - now) for every job, and none
+ * of them if not all can be met.
  *
- * Ours, in money a second: a step is worth v = (1 + beta) of what it costs where it is cheapest, or what its owner says. Maximise
- * worth less price of the devices, less penalties of missed deadlines (20 times the cheapest step, a step) and of a floor of phi
- * times the isolated share (5 times). A share whose steps cost more than they are worth stays 0: devices are left idle.
+ * Ours, in money a second: a step is worth v = (1 + beta) of what it costs where it is cheapest, or what its
+ * owner says. Maximise worth less price of the devices, less penalties of missed deadlines (20 times the
+ * cheapest step, a step) and of a floor of phi times the isolated share (5 times). A share whose steps cost
+ * more than they are worth stays 0: devices are left idle.
  *
- * With patience h: to a job that could be over in less than h of the time to its deadline a step is worth the price that the past says will do for that
- * (cost_patience.h), if it is less; until then its deadline is no row. */
+ * With patience h: to a job that could be over in less than h of the time to its deadline a step is worth the
+ * price that the past says will do for that (cost_patience.h), if it is less; until then its deadline is
+ * no row. */
 #include <math.h>
 #include <string.h>
 
 #include "scheduler/policy/cost_patience.h"
 
-enum hd_err hd_cost_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_cost_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_cost_finish(struct hd_policy *policy) { hd_patience_finish(policy->memory); }
 
-struct worth { const struct hd_sched_state *state; double *step_usd, *cheapest_usd; bool *waits; };      /* [njobs] */
+/* [njobs] */
+struct worth { const struct hd_sched_state *state; double *step_usd, *cheapest_usd; bool *waits; };
 
 static double per_price(const struct hd_program *pg, uint32_t k, const void *context)
 {
@@ -26,7 +30,8 @@ static double per_price(const struct hd_program *pg, uint32_t k, const void *con
 
 	(void)context;
 	for (int m = 0; m < s->nmembers; m++)
-		sum += pg->gain[k][m] * pg->seen->p[s->member[m]] / pg->seen->state->types[s->need[0].type].price_usd_h;
+		sum += pg->gain[k][m] *
+			pg->seen->p[s->member[m]] / pg->seen->state->types[s->need[0].type].price_usd_h;
 	return sum;
 }
 
@@ -50,7 +55,8 @@ static double deadline_of(const struct hd_policy *policy, const struct hd_seen *
 	if (!(policy->set.slo_factor > 0))
 		return s->jobs[i].deadline_s;
 	for (uint32_t j = 0; j < s->ntypes; j++)
-		if (policy->set.reference_type && !strcmp(s->types[j].name, policy->set.reference_type) && s->jobs[i].rate[j] > 0)
+		if (policy->set.reference_type && !strcmp(s->types[j].name, policy->set.reference_type) &&
+			s->jobs[i].rate[j] > 0)
 			return policy->set.slo_factor * s->jobs[i].steps_left / s->jobs[i].rate[j];
 	return INFINITY;
 }
@@ -59,7 +65,9 @@ static enum hd_err prices_known(const struct hd_sched_state *s, struct hd_diag *
 {
 	for (uint32_t j = 0; j < s->ntypes; j++)
 		if (s->types[j].n && !(s->types[j].price_usd_h > 0))
-			return hd_fail(diag, HD_E_INPUT, "the policy cost needs the price of every type; %s has none (\"prices_per_hour\" of a state file)",
+			return hd_fail(diag, HD_E_INPUT,
+				"the policy cost needs the price of every type; %s has none "
+				"(\"prices_per_hour\" of a state file)",
 				s->types[j].name);
 	return HD_OK;
 }
@@ -73,7 +81,8 @@ static double per_price_of(const struct hd_shape *shape, const double rate[2], c
 
 static enum hd_err middle(const struct hd_program *pg, struct hd_shares *out)
 {
-	return hd_middle(pg->seen, &(struct hd_middle){ .lo = pg->promise_lo, .worth = per_price_of, .context = pg->seen->state, .least = out->objective },
+	return hd_middle(pg->seen, &(struct hd_middle){ .lo = pg->promise_lo, .worth = per_price_of,
+		.context = pg->seen->state, .least = out->objective },
 		pg->arena, out);
 }
 
@@ -87,7 +96,8 @@ static enum hd_err published(struct hd_program *pg, struct hd_policy *policy, st
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		double deadline = deadline_of(policy, pg->seen, i);
 		if (all && isfinite(deadline) && !pg->seen->absent[i])        /* passed: no rate is enough */
-			hd_program_promise(pg, i, s->jobs[i].steps_left / fmax(deadline, 1e-9) / pg->seen->p[i]);
+			hd_program_promise(pg, i, s->jobs[i].steps_left / fmax(deadline,
+				1e-9) / pg->seen->p[i]);
 	}
 	hd_program_worth(pg, per_price, NULL);
 	err = hd_program_solve(pg);
@@ -108,7 +118,8 @@ static enum hd_err published(struct hd_program *pg, struct hd_policy *policy, st
 	return hd_program_row(pg, per_price, NULL, out->objective * (1 - 1e-9));
 }
 
-enum { ASKED_S = 7200 };                          /* prices are looked at once an hour (sched_sim.h); one hour more to start */
+/* prices are looked at once an hour (sched_sim.h); one hour more to start */
+enum { ASKED_S = 7200 };
 
 /* Whether the job may wait for cheaper hours, and what it pays for a step while it does. */
 static bool patient(const struct hd_policy *policy, const struct hd_seen *seen, uint32_t i, double *usd)
@@ -117,16 +128,19 @@ static bool patient(const struct hd_policy *policy, const struct hd_seen *seen, 
 	const double deadline = deadline_of(policy, seen, i);
 	double need, price;
 
-	if (!(policy->set.patience > 0) || !policy->set.deadlines || !isfinite(deadline) || deadline <= 0 || s->jobs[i].usd_per_step > 0 || seen->absent[i])
+	if (!(policy->set.patience > 0) || !policy->set.deadlines || !isfinite(deadline) || deadline <= 0 ||
+		s->jobs[i].usd_per_step > 0 || seen->absent[i])
 		return false;
 	need = s->jobs[i].steps_left / fmax(policy->set.patience * deadline - ASKED_S, 1e-9);
-	price = need < hd_seen_best(seen, i) ? hd_patience_price(policy->memory, &seen->rate[(size_t)i * s->ntypes], s->jobs[i].scale, need) : INFINITY;
+	price = need < hd_seen_best(seen, i) ? hd_patience_price(policy->memory,
+		&seen->rate[(size_t)i * s->ntypes], s->jobs[i].scale, need) : INFINITY;
 	if (isfinite(price))
 		*usd = price;
 	return isfinite(price);
 }
 
-static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *seen, struct worth *w, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *seen, struct worth *w,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_sched_state *s = seen->state;
 	double beta = policy->set.beta < 0 ? 0 : policy->set.beta > 0 ? policy->set.beta : 0.25;
@@ -141,9 +155,11 @@ static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *
 		double least = INFINITY;
 		for (uint32_t j = 0; j < s->ntypes; j++)
 			if (hd_seen_rate(seen, i, j) > 0)
-				least = fmin(least, s->types[j].price_usd_h / 3600 * s->jobs[i].scale / hd_seen_rate(seen, i, j));
+				least = fmin(least, s->types[j].price_usd_h / 3600 *
+					s->jobs[i].scale / hd_seen_rate(seen, i, j));
 		w->cheapest_usd[i] = isfinite(least) ? least : 0;
-		w->step_usd[i] = s->jobs[i].usd_per_step > 0 ? s->jobs[i].usd_per_step : (1 + beta) * w->cheapest_usd[i];
+		w->step_usd[i] = s->jobs[i].usd_per_step > 0 ? s->jobs[i].usd_per_step :
+			(1 + beta) * w->cheapest_usd[i];
 		w->waits[i] = patient(policy, seen, i, &w->step_usd[i]);
 	}
 	return HD_OK;
@@ -172,9 +188,11 @@ static enum hd_err floor_row(struct hd_program *pg, uint32_t i, double lo, uint3
 	return hd_program_rows(pg, 1, &lo, &inf, (uint32_t[]){ 0, n }, idx, val, row);
 }
 
-struct misses { uint32_t *deadline, *floor; double *shortage; };         /* [njobs] columns or HD_SCHED_NONE; steps/s */
+/* [njobs] columns or HD_SCHED_NONE; steps/s */
+struct misses { uint32_t *deadline, *floor; double *shortage; };
 
-static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const struct worth *w, struct misses *miss)
+static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const struct worth *w,
+	struct misses *miss)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double phi = policy->set.phi < 0 ? 0 : policy->set.phi > 0 ? policy->set.phi : 0.25;
@@ -188,7 +206,8 @@ static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const
 			continue;
 		need = s->jobs[i].steps_left / deadline;
 		if (policy->set.deadlines && isfinite(deadline) && (deadline <= 0 || need > best)) {
-			miss->shortage[i] = deadline > 0 ? need - best : INFINITY;       /* lost whatever it gets: no row, so it eats no capacity */
+			/* lost whatever it gets: no row, so it eats no capacity */
+			miss->shortage[i] = deadline > 0 ? need - best : INFINITY;
 		} else if (policy->set.deadlines && isfinite(deadline) && !w->waits[i]) {
 			hd_program_promise(pg, i, fmin(1.05 * need, best) / pg->seen->p[i]);
 			err = soft(pg, i, pg->promise_row[i], 20 * w->cheapest_usd[i], &miss->deadline[i]);
@@ -202,10 +221,12 @@ static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const
 	return err;
 }
 
-static enum hd_err ours(struct hd_program *pg, struct hd_policy *policy, struct worth *w, struct hd_shares *out)
+static enum hd_err ours(struct hd_program *pg, struct hd_policy *policy, struct worth *w,
+	struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
-	struct misses miss = { hd_arena_take(pg->arena, s->njobs, sizeof(uint32_t)), hd_arena_take(pg->arena, s->njobs, sizeof(uint32_t)),
+	struct misses miss = { hd_arena_take(pg->arena, s->njobs, sizeof(uint32_t)),
+		hd_arena_take(pg->arena, s->njobs, sizeof(uint32_t)),
 		hd_arena_take(pg->arena, s->njobs, sizeof(double)) };
 	double shares_usd = 0;
 	enum hd_err err = worths(policy, pg->seen, w, pg->arena, pg->diag);
@@ -227,7 +248,8 @@ static enum hd_err ours(struct hd_program *pg, struct hd_policy *policy, struct 
 	out->objective = pg->last.objective;
 	for (uint32_t k = 0; k < pg->nshapes; k++)
 		shares_usd += gained(pg, k, w) * pg->last.x[pg->col[k]];
-	for (uint32_t i = 0; i < s->njobs; i++) {                         /* the misses stay as they are, so shares_usd does */
+	/* the misses stay as they are, so shares_usd does */
+	for (uint32_t i = 0; i < s->njobs; i++) {
 		uint32_t cols[] = { miss.deadline[i], miss.floor[i] };
 		for (int c = 0; c < 2; c++) {
 			double was = cols[c] == HD_SCHED_NONE ? 0 : fmax(0, pg->last.x[cols[c]]);
@@ -243,7 +265,8 @@ static enum hd_err ours(struct hd_program *pg, struct hd_policy *policy, struct 
 	return hd_program_row(pg, gained, w, shares_usd - 1e-9 * fabs(shares_usd));
 }
 
-enum hd_err hd_cost_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_cost_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct hd_seen seen;

@@ -29,7 +29,8 @@ static void thin(struct hd_patience *p)
 	p->n = HD_PATIENCE_SEEN / 2;
 	for (uint32_t k = 0; k < p->n; k++) {
 		size_t longer = 2 * (size_t)k + (p->span_s[2 * k + 1] > p->span_s[2 * k]);
-		memmove(&p->usd_h[(size_t)k * p->ntypes], &p->usd_h[longer * p->ntypes], p->ntypes * sizeof *p->usd_h);
+		memmove(&p->usd_h[(size_t)k * p->ntypes], &p->usd_h[longer * p->ntypes],
+			p->ntypes * sizeof *p->usd_h);
 		p->span_s[k] = p->span_s[2 * k] + p->span_s[2 * k + 1];
 	}
 }
@@ -68,7 +69,8 @@ enum hd_err hd_patience_see(struct hd_patience *p, const struct hd_sched_state *
 	return HD_OK;
 }
 
-/* Steps/s on average over the past, of a job to which a step is worth v: it takes the type on which it gains most, if it gains. */
+/* Steps/s on average over the past, of a job to which a step is worth v: it takes the type on which it
+ * gains most, if it gains. */
 static double made(const struct hd_patience *p, const double *rate, uint32_t scale, double v)
 {
 	double steps = 0, all_s = 0;
@@ -95,9 +97,11 @@ double hd_patience_price(const struct hd_patience *p, const double *rate, uint32
 	for (uint32_t k = 0; k < p->n; k++)
 		for (uint32_t t = 0; t < p->ntypes; t++)
 			if (rate[t] > 0)
-				high = fmax(high, p->usd_h[(size_t)k * p->ntypes + t] / 3600 * scale / rate[t]);
+				high = fmax(high, p->usd_h[(size_t)k * p->ntypes + t] / 3600 *
+					scale / rate[t]);
 	high *= 1 + 1e-6;
-	for (int k = 0; k < 60 && made(p, rate, scale, high) < need; k++)       /* dearer types are faster: worth more than the dearest step */
+	/* dearer types are faster: worth more than the dearest step */
+	for (int k = 0; k < 60 && made(p, rate, scale, high) < need; k++)
 		high *= 2;
 	if (made(p, rate, scale, high) < need)
 		return INFINITY;

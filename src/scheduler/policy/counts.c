@@ -21,7 +21,8 @@ static uint64_t millionths(double weight)
 	return w < 1 ? 1 : (uint64_t)w;
 }
 
-/* Whether job a is before job b at its count: count/weight crosswise. 2^24 devices times 10^12 fit in 64 bits. */
+/* Whether job a is before job b at its count: count/weight crosswise. 2^24 devices times 10^12 fit in 64
+ * bits. */
 static bool before(const struct give *g, uint32_t a, uint32_t b)
 {
 	uint64_t x = g->counts[a] * g->weight[b], y = g->counts[b] * g->weight[a];
@@ -95,7 +96,8 @@ static void hand_on(struct give *g, uint32_t n, uint32_t pool)
 		uint32_t best = n;
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t to = next_step(&g->want[i], g->counts[i]);
-			if (to && to <= g->cap[i] && to - g->counts[i] <= pool && (best == n || before(g, i, best)))
+			if (to && to <= g->cap[i] && to - g->counts[i] <= pool &&
+				(best == n || before(g, i, best)))
 				best = i;
 		}
 		if (best == n)
@@ -106,7 +108,8 @@ static void hand_on(struct give *g, uint32_t n, uint32_t pool)
 	}
 }
 
-enum hd_err hd_wfs_counts(uint32_t n, const struct hd_want *want, uint32_t devices, struct hd_arena *arena, uint32_t *counts)
+enum hd_err hd_wfs_counts(uint32_t n, const struct hd_want *want, uint32_t devices, struct hd_arena *arena,
+	uint32_t *counts)
 {
 	struct give g = { .want = want, .counts = counts };
 	uint64_t sum = 0;
@@ -176,7 +179,8 @@ static uint32_t power_below(double x)
 	return 1u << (e - 1);
 }
 
-/* Powers of two of the fair parts, halved in ascending order of weight until they fit. Leaves `todo` in order of the list. */
+/* Powers of two of the fair parts, halved in ascending order of weight until they fit. Leaves `todo` in
+ * order of the list. */
 static void halve(struct share *todo, uint32_t n, uint32_t free)
 {
 	double weights = 0;
@@ -207,9 +211,11 @@ static void double_up(struct share *all, uint32_t n, uint32_t free)
 		}
 }
 
-enum hd_err hd_wfs_2020_counts(uint32_t n, const struct hd_want *want, uint32_t devices, struct hd_arena *arena, uint32_t *counts)
+enum hd_err hd_wfs_2020_counts(uint32_t n, const struct hd_want *want, uint32_t devices,
+	struct hd_arena *arena, uint32_t *counts)
 {
-	struct share *todo = hd_arena_take(arena, (size_t)n + 1, sizeof *todo), *all = hd_arena_take(arena, (size_t)n + 1, sizeof *all);
+	struct share *todo = hd_arena_take(arena, (size_t)n + 1, sizeof *todo),
+		*all = hd_arena_take(arena, (size_t)n + 1, sizeof *all);
 	uint32_t free = devices, left = n;
 
 	if (!todo || !all)

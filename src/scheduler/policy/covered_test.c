@@ -1,9 +1,11 @@
-/* Every policy that has an answer to compare on every state of shared/data/gavel: 4 job sets and 72 hierarchical states. Half of them have no
- * stored answer: testing_oracle.h finds it, and where one is stored the oracle must find the stored one. Prints what was compared and how far off. */
+/* Every policy that has an answer to compare on every state of shared/data/gavel: 4 job sets and 72
+ * hierarchical states. Half of them have no stored answer: testing_oracle.h finds it, and where one is
+ * stored the oracle must find the stored one. Prints what was compared and how far off. */
 #include "scheduler/policy/testing_oracle.h"
 
 enum { NSETS = 4, NGROUPS = NSETS + 4, RANDOM = NGROUPS };       /* RANDOM: in no table */
-static const char *const groups[NGROUPS] = { "A_three_single", "B_six_single", "C_multi", "D_thirty", "fairness_random", "fairness_measured", "fifo_random",
+static const char *const groups[NGROUPS] = { "A_three_single", "B_six_single", "C_multi", "D_thirty",
+	"fairness_random", "fairness_measured", "fifo_random",
 	"fifo_measured" };
 
 static double *each(const struct hd_sched_state *s, double (*of)(const struct hd_sched_state *s, uint32_t i))
@@ -48,7 +50,8 @@ static double least_z(const struct hd_sched_state *s, const struct question *a)
 
 static double all_end(const struct hd_sched_state *s, const struct question *a)
 {
-	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts, .g = each(s, steps) };
+	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts,
+		.g = each(s, steps) };
 
 	return 1 / oracle_best(&o);
 }
@@ -57,17 +60,20 @@ static double all_end(const struct hd_sched_state *s, const struct question *a)
 static double latest_rho(const struct hd_sched_state *s, const struct question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts };
-	double low = 0, high = 1, *d = hd_arena_take(&arena, s->njobs, sizeof *d), *lo = hd_arena_take(&arena, s->njobs, sizeof *lo), x[HD_SCHED_TYPES];
+	double low = 0, high = 1, *d = hd_arena_take(&arena, s->njobs, sizeof *d),
+		*lo = hd_arena_take(&arena, s->njobs, sizeof *lo), x[HD_SCHED_TYPES];
 	bool bounded = false;
 	uint32_t n = 0;
 
 	o.lo = lo;
 	for (uint32_t i = 0; i < s->njobs; i++)
 		n += !hd_sched_absent(s, i);
-	for (uint32_t i = 0; i < s->njobs; i++) {                 /* of each type N_j / n / s_i, a row at most 1 */
+	/* of each type N_j / n / s_i, a row at most 1 */
+	for (uint32_t i = 0; i < s->njobs; i++) {
 		double sum = 0, iso = 0;
 		for (uint32_t j = 0; j < s->ntypes; j++)
-			sum += x[j] = a->parts || is_whole(s, i, j) ? (double)s->types[j].n / n / s->jobs[i].scale : 0;
+			sum += x[j] = a->parts || is_whole(s, i, j) ?
+				(double)s->types[j].n / n / s->jobs[i].scale : 0;
 		for (uint32_t j = 0; j < s->ntypes; j++)
 			iso += x[j] / fmax(1, sum) * o.rate[i * s->ntypes + j];
 		d[i] = s->jobs[i].steps_left / iso * (a->published ? 1 : s->jobs[i].weight);
@@ -77,7 +83,8 @@ static double latest_rho(const struct hd_sched_state *s, const struct question *
 		bool can = true;
 		for (uint32_t i = 0; can && i < s->njobs; i++) {
 			can = hd_sched_absent(s, i) || rho * d[i] > s->jobs[i].age_s;
-			lo[i] = hd_sched_absent(s, i) ? 0 : s->jobs[i].steps_left / (rho * d[i] - s->jobs[i].age_s);
+			lo[i] = hd_sched_absent(s, i) ? 0 :
+				s->jobs[i].steps_left / (rho * d[i] - s->jobs[i].age_s);
 		}
 		can = can && !isnan(oracle_best(&o));
 		*(can ? &high : &low) = rho;
@@ -98,7 +105,8 @@ static double most_steps(const struct hd_sched_state *s, const struct question *
 /* Of slo times what the job takes on v100, of all of them or none. */
 static double most_for_money(const struct hd_sched_state *s, const struct question *a)
 {
-	struct oracle o = { .s = s, .rate = oracle_rates(s, ORACLE_HETERO), .worth = each(s, one), .per = prices(s, 1, true) };
+	struct oracle o = { .s = s, .rate = oracle_rates(s, ORACLE_HETERO), .worth = each(s, one),
+		.per = prices(s, 1, true) };
 	double *lo = hd_arena_take(&arena, s->njobs, sizeof *lo), best;
 	const double *v100 = oracle_rates(s, ORACLE_V100);
 
@@ -112,11 +120,14 @@ static double most_for_money(const struct hd_sched_state *s, const struct questi
 	return isnan(best) ? oracle_best(&o) : best;
 }
 
-/* Ours: steps at 1.25 of what they cost where they are cheapest, less the devices, less 5 times that for what is below a quarter of an equal part. */
+/* Ours: steps at 1.25 of what they cost where they are cheapest, less the devices, less 5 times that for
+ * what is below a quarter of an equal part. */
 static double most_money(const struct hd_sched_state *s, const struct question *a)
 {
-	struct oracle o = { .s = s, .rate = oracle_rates(s, ORACLE_HETERO), .price = prices(s, 1 / 3600.0, false) };
-	double *worth = hd_arena_take(&arena, s->njobs, sizeof *worth), *need = hd_arena_take(&arena, s->njobs, sizeof *need);
+	struct oracle o = { .s = s, .rate = oracle_rates(s, ORACLE_HETERO),
+		.price = prices(s, 1 / 3600.0, false) };
+	double *worth = hd_arena_take(&arena, s->njobs, sizeof *worth),
+		*need = hd_arena_take(&arena, s->njobs, sizeof *need);
 	double *usd = hd_arena_take(&arena, s->njobs, sizeof *usd);
 	uint32_t n = 0;
 
@@ -126,8 +137,10 @@ static double most_money(const struct hd_sched_state *s, const struct question *
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		double least = INFINITY, sum = 0, iso = 0;
 		for (uint32_t j = 0; j < s->ntypes; j++) {
-			double rate = is_whole(s, i, j) ? s->jobs[i].rate[j] : 0, part = is_whole(s, i, j) ? (double)s->types[j].n / n / s->jobs[i].scale : 0;
-			least = rate > 0 && s->types[j].n ? fmin(least, o.price[j] * s->jobs[i].scale / rate) : least;
+			double rate = is_whole(s, i, j) ? s->jobs[i].rate[j] : 0,
+				part = is_whole(s, i, j) ? (double)s->types[j].n / n / s->jobs[i].scale : 0;
+			least = rate > 0 && s->types[j].n ? fmin(least,
+				o.price[j] * s->jobs[i].scale / rate) : least;
 			sum += part;
 			iso += part * rate;
 		}
@@ -202,7 +215,8 @@ enum { NVECTORS = sizeof vectors / sizeof *vectors };
 
 /* ---- the walk ---- */
 
-struct cell { uint32_t states, stored; double off; };      /* compared, of them with a stored answer; the worst by which it is worse */
+/* compared, of them with a stored answer; the worst by which it is worse */
+struct cell { uint32_t states, stored; double off; };
 
 struct walk {
 	struct cell cell[NPROMISES + NVECTORS][NGROUPS + 1];
@@ -219,11 +233,13 @@ static void check_feasible(const struct walk *w, const char *policy, const struc
 
 	for (uint32_t k = 0; k < out->nshapes; k++) {
 		for (int m = 0; m < out->shape[k].nmembers; m++)
-			CHECK((time[out->shape[k].member[m]] += out->x[k]) <= 1 + 1e-9, "%s, %s: time", w->name, policy);
+			CHECK((time[out->shape[k].member[m]] += out->x[k]) <= 1 + 1e-9, "%s, %s: time",
+				w->name, policy);
 		used[out->shape[k].need[0].type] += out->x[k] * out->shape[k].need[0].n;
 	}
 	for (uint32_t j = 0; j < w->s.ntypes; j++)
-		CHECK(used[j] <= w->s.types[j].n * (1 + 1e-9), "%s, %s: %.12g of %u devices", w->name, policy, used[j], w->s.types[j].n);
+		CHECK(used[j] <= w->s.types[j].n * (1 + 1e-9), "%s, %s: %.12g of %u devices", w->name, policy,
+			used[j], w->s.types[j].n);
 	CHECK(!out->kept && !out->cut && out->gap <= 1e-7, "%s, %s: gap %g", w->name, policy, out->gap);
 }
 
@@ -241,20 +257,27 @@ static void promise_is_kept(struct walk *w, uint32_t row)
 			return;
 	want = p->best(&w->s, &asked);
 	theirs = has_parts(&w->s) ? p->best(&w->s, &published) : want;
-	if (p->stored && w->answer && w->group < NSETS && hd_json_find(hd_json_find(w->answer, "exact_optimum"), p->stored)) {
-		assert_int_equal(hd_json_get_f64(hd_json_find(w->answer, "exact_optimum"), p->stored, &stored, NULL), HD_OK);
-		CHECK(fabs(theirs - stored) <= 1e-6 * fabs(stored), "%s, %s: the oracle says %.12g, stored is %.12g", w->name, p->policy, theirs, stored);
+	if (p->stored && w->answer && w->group < NSETS && hd_json_find(hd_json_find(w->answer,
+		"exact_optimum"), p->stored)) {
+		assert_int_equal(hd_json_get_f64(hd_json_find(w->answer, "exact_optimum"), p->stored, &stored,
+			NULL), HD_OK);
+		CHECK(fabs(theirs - stored) <= 1e-6 * fabs(stored),
+			"%s, %s: the oracle says %.12g, stored is %.12g", w->name, p->policy, theirs, stored);
 		cell->stored++;
 	}
 	for (int fidelity = 0; fidelity < 2; fidelity++) {
 		bool bisected = fidelity && p->best == all_end;
 		if (fidelity && !p->question.published && (p->best == most_steps || p->best == most_money))
 			continue;                         /* ours has an objective of its own */
-		ask(p->policy, (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &w->s, &arena, &out);
+		ask(p->policy, (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &w->s,
+			&arena, &out);
 		check_feasible(w, p->policy, &out);
-		double best = fidelity ? theirs : want, worse = (p->least ? out.objective - best : best - out.objective) / fabs(best);
-		CHECK(bisected ? worse > -1e-6 && (out.objective < 110 || worse <= 0.05) : fabs(worse) <= 1e-6,
-			"%s, %s, fidelity %d: %.12g, the best is %.12g", w->name, p->policy, fidelity, out.objective, best);
+		double best = fidelity ? theirs : want, worse = (p->least ? out.objective - best :
+			best - out.objective) / fabs(best);
+		CHECK(bisected ? worse > -1e-6 && (out.objective < 110 || worse <= 0.05) :
+			fabs(worse) <= 1e-6,
+			"%s, %s, fidelity %d: %.12g, the best is %.12g", w->name, p->policy, fidelity,
+			out.objective, best);
 		cell->off = bisected ? cell->off : fmax(cell->off, fabs(worse));
 	}
 	cell->states++;
@@ -264,12 +287,14 @@ static void vector_is_the_best(struct walk *w, uint32_t row)
 {
 	const struct vector *v = &vectors[row];
 	struct cell *cell = &w->cell[NPROMISES + row][w->group];
-	const struct hd_json *stored = w->answer && w->group < NSETS ? hd_json_find(w->answer, "exact_optimum") : w->answer;
+	const struct hd_json *stored = w->answer && w->group < NSETS ? hd_json_find(w->answer,
+		"exact_optimum") : w->answer;
 	const char *key = w->group < NSETS ? v->of_set : v->of_state;
 	struct hd_shares out;
 	double *want, *theirs, *got, is = 0;
 
-	if (v->kind && w->group >= NSETS && w->group < NGROUPS)                       /* the state says of what kind its entities are */
+	/* the state says of what kind its entities are */
+	if (v->kind && w->group >= NSETS && w->group < NGROUPS)
 		return;
 	want = theirs = oracle_filled(&w->s, v->as, v->pairs, false, v->entities, v->kind);
 	if (has_parts(&w->s) && stored && key)
@@ -278,7 +303,8 @@ static void vector_is_the_best(struct walk *w, uint32_t row)
 	cell->stored += stored != NULL;
 	for (uint32_t i = 0; stored && i < w->s.njobs; i++) {
 		assert_int_equal(hd_json_as_f64(hd_json_item(stored, i), &is, NULL), HD_OK);
-		CHECK(fabs(theirs[i] - is) <= 1e-5, "%s, %s: job %u: the oracle says %.9g, stored is %.9g", w->name, v->policy, i, theirs[i], is);
+		CHECK(fabs(theirs[i] - is) <= 1e-5, "%s, %s: job %u: the oracle says %.9g, stored is %.9g",
+			w->name, v->policy, i, theirs[i], is);
 	}
 	ask(v->policy, (struct hd_policy_setting){ 0 }, &w->s, &arena, &out);
 	check_feasible(w, v->policy, &out);
@@ -290,13 +316,15 @@ static void vector_is_the_best(struct walk *w, uint32_t row)
 	for (uint32_t k = 0; v->as == ORACLE_ONE && k < out.nshapes; k++)
 		got[out.shape[k].member[0]] += out.x[k];
 	for (uint32_t i = 0; i < w->s.njobs; i++) {
-		CHECK(fabs(got[i] - want[i]) <= 1e-5, "%s, %s: job %u: %.9g, not %.9g", w->name, v->policy, i, got[i], want[i]);
+		CHECK(fabs(got[i] - want[i]) <= 1e-5, "%s, %s: job %u: %.9g, not %.9g", w->name, v->policy, i,
+			got[i], want[i]);
 		cell->off = fmax(cell->off, fabs(got[i] - want[i]));
 	}
 	cell->states++;
 }
 
-/* Under a sanitizer two hierarchical states of each group: nearly all of its time is the solver's own memory. */
+/* Under a sanitizer two hierarchical states of each group: nearly all of its time is the solver's own
+ * memory. */
 enum { EACH = 9 };
 
 static void walk(struct walk *w, const char *sets, const char *answers, uint32_t *nstates, uint32_t *taken)
@@ -309,7 +337,8 @@ static void walk(struct walk *w, const char *sets, const char *answers, uint32_t
 	for (uint32_t k = 0; k < hd_json_count(file); k++, ++*nstates) {
 		struct hd_diag diag = { "" };
 		w->name = hd_json_key(file, k);
-		for (w->group = 0; w->group < NGROUPS && strncmp(w->name, groups[w->group], strlen(groups[w->group])); w->group++)
+		for (w->group = 0; w->group < NGROUPS && strncmp(w->name, groups[w->group],
+			strlen(groups[w->group])); w->group++)
 			;
 		CHECK(w->group < NGROUPS, "%s is a state of no group", w->name);
 		if (SANITIZED && w->group >= NSETS && k % EACH != EACH / 2)
@@ -335,7 +364,8 @@ static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 	if (!shared_json("data/gavel/job_sets.json", &arena))
 		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	walk(&w, "data/gavel/job_sets.json", "data/gavel/answers/allocations.json", &nstates, &taken);
-	walk(&w, "data/gavel/hierarchical_states.json", "data/gavel/answers/hierarchical.json", &nstates, &taken);
+	walk(&w, "data/gavel/hierarchical_states.json", "data/gavel/answers/hierarchical.json", &nstates,
+		&taken);
 	for (uint32_t r = 0; r < NPROMISES + NVECTORS; r++) {
 		printf("| `%s` |", r < NPROMISES ? promises[r].policy : vectors[r - NPROMISES].policy);
 		for (uint32_t g = 0; g < NGROUPS; g++) {
@@ -348,11 +378,13 @@ static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 		}
 		printf("\n");
 	}
-	CHECK(nstates == 76 && taken == (SANITIZED ? NSETS + 72 / EACH : 76) && compared >= taken * (NPROMISES - 4), "%u of %u states, %u comparisons",
+	CHECK(nstates == 76 && taken == (SANITIZED ? NSETS + 72 / EACH : 76) &&
+		compared >= taken * (NPROMISES - 4), "%u of %u states, %u comparisons",
 		taken, nstates, compared);
 }
 
-/* Random clusters in which some gang is larger than some type: a share of it there would count in the program and never run. */
+/* Random clusters in which some gang is larger than some type: a share of it there would count in the
+ * program and never run. */
 static void no_objective_counts_what_no_round_could_give(void **state)
 {
 	static struct walk w;
@@ -371,7 +403,8 @@ static void no_objective_counts_what_no_round_could_give(void **state)
 		}
 		tried++;
 		for (uint32_t r = 0; r < NPROMISES; r++)
-			if (promises[r].question.as != ORACLE_V100 && !(promises[r].question.slo > 0))     /* not every cluster has it */
+			/* not every cluster has it */
+			if (promises[r].question.as != ORACLE_V100 && !(promises[r].question.slo > 0))
 				promise_is_kept(&w, r);
 		for (uint32_t r = 0; r < NVECTORS; r++)
 			vector_is_the_best(&w, r);

@@ -1,11 +1,13 @@
 /* Lexicographic max-min, level by level (water filling), for single jobs and for entities that hold jobs.
  *
- * A level raises the z of all active jobs at speeds g_i = w_i / s_i as far as all can follow. A job whose promise has a price
- * (dual above 0) is tight in every optimal solution: it is final. The prices times speeds sum to 1, so that at least one job
- * becomes final a level; a bottleneck that a degenerate dual hides becomes final in a later level with c = 0. Jobs at the most
- * that any shape of theirs gives are final too: without that rule n equal jobs on idle devices take n levels.
+ * A level raises the z of all active jobs at speeds g_i = w_i / s_i as far as all can follow. A job whose
+ * promise has a price (dual above 0) is tight in every optimal solution: it is final. The prices times speeds
+ * sum to 1, so that at least one job becomes final a level; a bottleneck that a degenerate dual hides becomes
+ * final in a later level with c = 0. Jobs at the most that any shape of theirs gives are final too: without
+ * that rule n equal jobs on idle devices take n levels.
  *
- * The published method asks a mixed program which jobs can still rise and stops early when that fails; nothing here can fail so. */
+ * The published method asks a mixed program which jobs can still rise and stops early when that fails;
+ * nothing here can fail so. */
 #include <math.h>
 #include <string.h>
 
@@ -88,12 +90,14 @@ static enum hd_err level(struct fill *f)
 			break;
 	}
 	if (!err && pg->last.status != HD_LP_OPTIMAL)
-		err = hd_fail(pg->diag, HD_E_AGAIN, "a level of the filling: %s", hd_lp_status_text(pg->last.status));
+		err = hd_fail(pg->diag, HD_E_AGAIN, "a level of the filling: %s",
+			hd_lp_status_text(pg->last.status));
 	return err;
 }
 
-/* The level that each job has now: no more than the solution found gives it, scaled to keep to time and devices. What the tolerances of the
- * solver promise beyond that, nothing can keep, and prices of thousands make much of it in the levels to come. */
+/* The level that each job has now: no more than the solution found gives it, scaled to keep to time and
+ * devices. What the tolerances of the solver promise beyond that, nothing can keep, and prices of
+ * thousands make much of it in the levels to come. */
 static void reach(struct fill *f, double c)
 {
 	const struct hd_program *pg = f->pg;
@@ -108,7 +112,8 @@ static void reach(struct fill *f, double c)
 			over = fmax(over, pg->last.activity[pg->cap_row[j]] / s->types[j].n);
 	for (uint32_t i = 0; i < s->njobs; i++)
 		if (pg->promise_row[i] != HD_SCHED_NONE)
-			f->so[i] = fmin(f->so[i] + c * f->g[i], (pg->last.activity[pg->promise_row[i]] + c * f->g[i]) / over);
+			f->so[i] = fmin(f->so[i] + c * f->g[i],
+				(pg->last.activity[pg->promise_row[i]] + c * f->g[i]) / over);
 }
 
 static void freeze(struct fill *f)
@@ -126,10 +131,12 @@ static void freeze(struct fill *f)
 			most = price;
 			dearest = i;
 		}
-		f->final[i] = price > HD_PRICED || (!pg->generate && !pg->mixed && f->so[i] >= f->top[i] * (1 - 1e-12));
+		f->final[i] = price > HD_PRICED || (!pg->generate && !pg->mixed &&
+			f->so[i] >= f->top[i] * (1 - 1e-12));
 		frozen += f->final[i];
 	}
-	if (!frozen)                                      /* prices below what counts: the largest of them does */
+	/* prices below what counts: the largest of them does */
+	if (!frozen)
 		f->final[dearest] = true;
 }
 

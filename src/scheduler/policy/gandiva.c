@@ -1,8 +1,9 @@
-/* Gandiva (Xiao et al., OSDI 2018), as the published scheduler models it: when there are more wants than devices, jobs are paired
- * at random, pairs that do not pay are dissolved, and every single or pair gets the same part of all types.
+/* Gandiva (Xiao et al., OSDI 2018), as the published scheduler models it: when there are more wants than
+ * devices, jobs are paired at random, pairs that do not pay are dissolved, and every single or pair gets the
+ * same part of all types.
  *
- * exact: pairs by the largest gain on their best type, greedily, nothing random; on a type where a pair does not pay its members
- * take turns. */
+ * exact: pairs by the largest gain on their best type, greedily, nothing random; on a type where a pair does
+ * not pay its members take turns. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,10 +28,12 @@ static double summed(const struct hd_sched_state *s, uint32_t a, uint32_t b, uin
 	double rate[2];
 
 	(void)hd_sched_pair_rate(s, a, b, type, rate);
-	return (s->jobs[a].rate[type] > 0 ? rate[0] / s->jobs[a].rate[type] : 0) + (s->jobs[b].rate[type] > 0 ? rate[1] / s->jobs[b].rate[type] : 0);
+	return (s->jobs[a].rate[type] > 0 ? rate[0] / s->jobs[a].rate[type] : 0) +
+		(s->jobs[b].rate[type] > 0 ? rate[1] / s->jobs[b].rate[type] : 0);
 }
 
-/* Over all types: a pair is judged by what it gains anywhere, but is worth nothing if there is a type where it cannot run. */
+/* Over all types: a pair is judged by what it gains anywhere, but is worth nothing if there is a type
+ * where it cannot run. */
 static double summed_everywhere(const struct hd_sched_state *s, uint32_t a, uint32_t b)
 {
 	double sum = 0, rate[2];
@@ -43,7 +46,8 @@ static double summed_everywhere(const struct hd_sched_state *s, uint32_t a, uint
 	return sum;
 }
 
-static enum hd_err match_at_random(struct hd_gandiva *g, const struct hd_sched_state *s, uint32_t *other, uint32_t *alone)
+static enum hd_err match_at_random(struct hd_gandiva *g, const struct hd_sched_state *s, uint32_t *other,
+	uint32_t *alone)
 {
 	uint32_t n = 0, turns;
 
@@ -82,7 +86,8 @@ static void remember(struct hd_gandiva *g, const struct hd_sched_state *s, uint3
 
 	for (uint32_t k = 0; k < g->partners.n; k++) {
 		uint32_t a = hd_sched_find(s, all[k].id), b = hd_sched_find(s, all[k].other);
-		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_never_whole(s, a) || hd_never_whole(s, b) || summed_everywhere(s, a, b) < 1)
+		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_never_whole(s, a) ||
+			hd_never_whole(s, b) || summed_everywhere(s, a, b) < 1)
 			continue;
 		other[a] = b;
 		all[kept++] = all[k];
@@ -101,7 +106,8 @@ static int by_gain(const void *a, const void *b)
 	return x->a != y->a ? (x->a < y->a ? -1 : 1) : x->b < y->b ? -1 : x->b > y->b;
 }
 
-static enum hd_err match_by_gain(const struct hd_policy *policy, const struct hd_sched_state *s, uint32_t *other, struct hd_arena *arena)
+static enum hd_err match_by_gain(const struct hd_policy *policy, const struct hd_sched_state *s,
+	uint32_t *other, struct hd_arena *arena)
 {
 	double threshold = policy->set.pack_threshold > 0 ? policy->set.pack_threshold : 1;
 	struct gain *gains = hd_arena_take(arena, (size_t)s->njobs * s->njobs / 2 + 1, sizeof *gains);
@@ -112,8 +118,10 @@ static enum hd_err match_by_gain(const struct hd_policy *policy, const struct hd
 	for (uint32_t a = 0; a < s->njobs; a++)
 		for (uint32_t b = a + 1; b < s->njobs; b++) {
 			double most = 0;
-			for (uint32_t j = 0; !hd_never_whole(s, a) && !hd_never_whole(s, b) && j < s->ntypes; j++)
-				most = hd_whole(&policy->set, s, a, j) ? fmax(most, summed(s, a, b, j)) : most;
+			for (uint32_t j = 0; !hd_never_whole(s, a) && !hd_never_whole(s, b) && j < s->ntypes;
+				j++)
+				most = hd_whole(&policy->set, s, a, j) ? fmax(most, summed(s, a, b, j)) :
+					most;
 			if (most > threshold)
 				gains[n++] = (struct gain){ most, a, b };
 		}
@@ -127,7 +135,8 @@ static enum hd_err match_by_gain(const struct hd_policy *policy, const struct hd
 }
 
 /* Each of `units` combinations gets N_j / units / scale of every type, at most all its time. */
-static enum hd_err share(const struct hd_policy *policy, const struct hd_sched_state *s, const uint32_t *other, uint32_t units, struct hd_arena *arena,
+static enum hd_err share(const struct hd_policy *policy, const struct hd_sched_state *s,
+	const uint32_t *other, uint32_t units, struct hd_arena *arena,
 	struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = arena };
@@ -147,8 +156,10 @@ static enum hd_err share(const struct hd_policy *policy, const struct hd_sched_s
 				err = one.rate[0] > 0 ? hd_collect(&c, &one, x[j]) : HD_OK;
 				continue;
 			}
-			struct hd_shape pair = hd_way_pair(s, i, other[i], j), two = hd_way_single(s, other[i], j);
-			bool pays = hd_sched_pair_rate(s, i, other[i], j, rate) && (!exact || summed(s, i, other[i], j) >= 1);
+			struct hd_shape pair = hd_way_pair(s, i, other[i], j),
+				two = hd_way_single(s, other[i], j);
+			bool pays = hd_sched_pair_rate(s, i, other[i], j, rate) &&
+				(!exact || summed(s, i, other[i], j) >= 1);
 			if (pays || (!exact && (pair.rate[0] > 0 || pair.rate[1] > 0))) {
 				err = hd_collect(&c, &pair, x[j]);
 			} else if (exact) {
@@ -161,11 +172,13 @@ static enum hd_err share(const struct hd_policy *policy, const struct hd_sched_s
 	return err;
 }
 
-enum hd_err hd_gandiva_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_gandiva_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct hd_gandiva *g = policy->memory;
-	uint32_t *other = hd_arena_take(arena, state->njobs + 1, sizeof *other), *alone = hd_arena_take(arena, state->njobs + 1, sizeof *alone);
+	uint32_t *other = hd_arena_take(arena, state->njobs + 1, sizeof *other),
+		*alone = hd_arena_take(arena, state->njobs + 1, sizeof *alone);
 	uint64_t wanted = 0, devices = 0;
 	uint32_t units = 0;
 	enum hd_err err = other && alone ? HD_OK : HD_E_NOMEM;

@@ -1,10 +1,14 @@
-/* A gang gets no share of a type that has fewer devices than it needs, nor of several types unless it may mix them: over all policies, on random
- * clusters with gangs larger than some types and with elastic jobs. What the objectives come to then: covered_test.c. */
+/* A gang gets no share of a type that has fewer devices than it needs, nor of several types unless it may mix
+ * them: over all policies, on random clusters with gangs larger than some types and with elastic jobs.
+ * What the objectives come to then: covered_test.c. */
 #include "scheduler/policy/testing.h"
 
-static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain",
-	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "nash", "nash-plain",
-	"fifo", "fifo-plain", "fifo-packed", "sjf", "priority", "priority-backfill", "gandiva", "gandiva-packed", "pop:2:las", "pop:3:makespan-packed",
+static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain",
+	"ftf-packed", "makespan", "makespan-plain",
+	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain",
+	"hierarchy-packed", "isolated", "nash", "nash-plain",
+	"fifo", "fifo-plain", "fifo-packed", "sjf", "priority", "priority-backfill", "gandiva",
+	"gandiva-packed", "pop:2:las", "pop:3:makespan-packed",
 	"heddle", "heddle-packed", "goodput", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
 enum { NALL = sizeof all / sizeof *all, CLUSTERS = SANITIZED ? 15 : 60 };
 
@@ -18,7 +22,8 @@ static void draw_state(struct hd_sched_state *s, uint32_t seed, uint32_t call)
 		double *speedup = hd_arena_take(&arena, 2 * (size_t)job->scale + 1, sizeof *speedup);
 		for (uint32_t k = 1; k <= 2 * job->scale; k++)
 			speedup[k] = pow(k, 0.8);
-		*e = (struct hd_sched_elastic){ .min = 1, .max = 2 * job->scale, .nvns = 16, .speedup = speedup, .mixed = i % 2 };
+		*e = (struct hd_sched_elastic){ .min = 1, .max = 2 * job->scale, .nvns = 16,
+			.speedup = speedup, .mixed = i % 2 };
 		job->elastic = e;
 	}
 }
@@ -45,7 +50,8 @@ static const char *fault_of(const struct hd_sched_state *s, const struct hd_shap
 	return NULL;
 }
 
-/* Asked twice, so that the shares of the last call take part, and a third time with the largest type shrunk to one device. */
+/* Asked twice, so that the shares of the last call take part, and a third time with the largest type
+ * shrunk to one device. */
 static void no_share_needs_what_is_not_there(void **state)
 {
 	(void)state;
@@ -55,19 +61,23 @@ static void no_share_needs_what_is_not_there(void **state)
 			struct hd_policy_setting set = { .deadlines = true, .seed = seed };
 			struct hd_policy *policy;
 			struct hd_diag diag = { "" };
-			CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK && hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK &&
+				hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
 			for (uint32_t call = 0; call < 3; call++) {
 				struct hd_sched_state s;
 				struct hd_shares out;
 				draw_state(&s, seed, call);
 				if (call == 2)
 					((struct hd_sched_type *)s.types)[seed % s.ntypes].n = 1;
-				CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK, "%s, seed %u: %s", all[p], seed, diag.text);
+				CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK,
+					"%s, seed %u: %s", all[p], seed, diag.text);
 				for (uint32_t k = 0; k < out.nshapes; k++) {
 					const struct hd_shape *shape = &out.shape[k];
 					const char *fault = fault_of(&s, shape);
-					CHECK(!fault, "%s, seed %u: job %u has %.3g of %u of %u %s: %s", all[p], seed, shape->member[0], out.x[k],
-						shape->need[0].n, s.types[shape->need[0].type].n, s.types[shape->need[0].type].name, fault);
+					CHECK(!fault, "%s, seed %u: job %u has %.3g of %u of %u %s: %s",
+						all[p], seed, shape->member[0], out.x[k],
+						shape->need[0].n, s.types[shape->need[0].type].n,
+						s.types[shape->need[0].type].name, fault);
 				}
 			}
 			hd_policy_destroy(policy);
@@ -94,9 +104,11 @@ static void whoever_gives_up_counts_no_parts_either(void **state)
 			draw_state(&s, seed, call);
 			if (call == 2)
 				((struct hd_sched_type *)s.types)[seed % s.ntypes].n = 1;
-			CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK, "%s, seed %u: %s", names[seed % 4], seed, diag.text);
+			CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK, "%s, seed %u: %s",
+				names[seed % 4], seed, diag.text);
 			for (uint32_t k = 0; k < out.nshapes; k++)
-				CHECK(!fault_of(&s, &out.shape[k]), "%s, seed %u, call %u: %s", names[seed % 4], seed, call, fault_of(&s, &out.shape[k]));
+				CHECK(!fault_of(&s, &out.shape[k]), "%s, seed %u, call %u: %s",
+					names[seed % 4], seed, call, fault_of(&s, &out.shape[k]));
 			atomic_store(&stop, true);
 		}
 		hd_policy_destroy(policy);
@@ -104,7 +116,8 @@ static void whoever_gives_up_counts_no_parts_either(void **state)
 	}
 }
 
-/* As published: a part of a gang counts. Whoever repeats the published scheduler gets its faults, or nothing is repeated. */
+/* As published: a part of a gang counts. Whoever repeats the published scheduler gets its faults, or
+ * nothing is repeated. */
 static void the_published_programs_keep_the_fault(void **state)
 {
 	static const char *const names[] = { "las", "ftf", "makespan", "sum", "isolated", "gandiva-packed" };
@@ -116,7 +129,8 @@ static void the_published_programs_keep_the_fault(void **state)
 			struct hd_sched_state s;
 			struct hd_shares out;
 			random_state(&s, seed, 1 + seed * 7 % 12, 1 + seed % 5, &arena);
-			ask(names[p], (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
+			ask(names[p], (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena,
+				&out);
 			for (uint32_t k = 0; k < out.nshapes; k++)
 				parts += out.shape[k].need[0].n > s.types[out.shape[k].need[0].type].n;
 			hd_arena_reset(&arena);

@@ -45,7 +45,8 @@ double hd_goodput_at(const struct hd_sched_goodput *m, uint32_t k, double batch)
 	more = fmax(more, 0);
 	local = local / (more + 1);
 	s = k * local * (more + 1) / m->batch;
-	return k * local * (more + 1) / step_s(m, k, local, more) * ((m->var + m->sqr) / (m->var / s + m->sqr)) / s;
+	return k * local * (more + 1) / step_s(m, k, local,
+		more) * ((m->var + m->sqr) / (m->var / s + m->sqr)) / s;
 }
 
 static void batches_of(const struct hd_sched_goodput *m, double batch[HD_BATCHES])
@@ -54,7 +55,8 @@ static void batches_of(const struct hd_sched_goodput *m, double batch[HD_BATCHES
 		batch[i] = m->batch * pow((double)m->most_batch / m->batch, (double)i / (HD_BATCHES - 1));
 }
 
-static double best_batch(const struct hd_sched_goodput *m, uint32_t k, const double from[HD_BATCHES], double *batch)
+static double best_batch(const struct hd_sched_goodput *m, uint32_t k, const double from[HD_BATCHES],
+	double *batch)
 {
 	double best = 0;
 
@@ -81,7 +83,8 @@ double hd_goodput(const struct hd_sched_goodput *m, uint32_t k, double *batch)
 
 /* ---- who gets what ---- */
 
-struct way { uint32_t type, n; double wait; };             /* wait: w / speedup, less than of a job that waits */
+/* wait: w / speedup, less than of a job that waits */
+struct way { uint32_t type, n; double wait; };
 
 struct given {
 	const struct hd_policy *policy;
@@ -90,22 +93,27 @@ struct given {
 	struct way *way;                          /* of all jobs: by job, type, n */
 	uint32_t nways, cap;
 	uint32_t *first;                          /* [njobs * ntypes + 1]: of a job and type, n ascending */
-	uint32_t *least;                          /* [nways]: of those of its job and type up to it the one that waits least */
-	double *lowest;                           /* [njobs]: the wait of its best way, if all devices were its */
+	/* [nways]: of those of its job and type up to it the one that waits least */
+	uint32_t *least;
+	/* [njobs]: the wait of its best way, if all devices were its */
+	double *lowest;
 	uint32_t *has;                            /* [njobs] its way; HD_SCHED_NONE: waits */
 	int64_t free[HD_SCHED_TYPES];
 	uint32_t tries;
 };
 
 static uint32_t first_of(const struct given *g, uint32_t job) { return g->first[(size_t)job * g->s->ntypes]; }
-static uint32_t end_of(const struct given *g, uint32_t job) { return g->first[(size_t)(job + 1) * g->s->ntypes]; }
+static uint32_t end_of(const struct given *g, uint32_t job) { return g->first[(size_t)(job + 1) *
+	g->s->ntypes]; }
 
 /* Goodput of one job by devices, which is the same on every type: found once each. */
-struct curve { double batch[HD_BATCHES], *at; uint32_t cap; };       /* at: [cap], NAN where nobody asked yet */
+/* at: [cap], NAN where nobody asked yet */
+struct curve { double batch[HD_BATCHES], *at; uint32_t cap; };
 
 static bool told_to_stop(const struct given *g) { return hd_policy_is_stopped(&g->policy->set); }
 
-static enum hd_err begin_curve(struct curve *c, const struct hd_sched_state *s, uint32_t job, struct hd_arena *arena)
+static enum hd_err begin_curve(struct curve *c, const struct hd_sched_state *s, uint32_t job,
+	struct hd_arena *arena)
 {
 	uint32_t most = hd_sched_most(&s->jobs[job]), devices = 0;
 
@@ -125,7 +133,8 @@ static enum hd_err begin_curve(struct curve *c, const struct hd_sched_state *s, 
 	return HD_OK;
 }
 
-static double worth(struct curve *c, const struct hd_sched_job *job, uint32_t type, uint32_t n, uint32_t ntypes)
+static double worth(struct curve *c, const struct hd_sched_job *job, uint32_t type, uint32_t n,
+	uint32_t ntypes)
 {
 	double most = 0, batch;
 
@@ -177,7 +186,8 @@ static double change_s(const struct given *g, uint32_t job, uint32_t type, uint3
 }
 
 static double waiting(const struct given *g, uint32_t job) { return g->s->jobs[job].weight / HD_WAITS; }
-static double now(const struct given *g, uint32_t job) { return g->has[job] == HD_SCHED_NONE ? waiting(g, job) : g->way[g->has[job]].wait; }
+static double now(const struct given *g, uint32_t job) { return g->has[job] == HD_SCHED_NONE ? waiting(g,
+	job) : g->way[g->has[job]].wait; }
 
 static enum hd_err add_way(struct given *g, struct way way)
 {
@@ -207,9 +217,11 @@ static enum hd_err ways_of(struct given *g, struct curve *c, uint32_t i, uint32_
 	g->lowest[i] = waiting(g, i);
 	for (uint32_t t = 0; !err && t < s->ntypes; t++) {
 		g->first[(size_t)i * s->ntypes + t] = g->nways;
-		for (uint32_t n = hd_sched_fewest(j); !err && part > 0 && n <= hd_sched_most(j) && n <= s->types[t].n;
+		for (uint32_t n = hd_sched_fewest(j); !err && part > 0 && n <= hd_sched_most(j) &&
+			n <= s->types[t].n;
 			n = j->elastic ? hd_way_next(n) : n + 1) {
-			double good = worth(c, j, t, n, s->ntypes) * (1 - fmin(0.9, change_s(g, i, t, n) / HD_LASTS_S));
+			double good = worth(c, j, t, n, s->ntypes) * (1 - fmin(0.9,
+				change_s(g, i, t, n) / HD_LASTS_S));
 			double wait = good > 0 ? j->weight * part / good : INFINITY;
 			if (wait < waiting(g, i))
 				err = add_way(g, (struct way){ t, n, wait });
@@ -232,7 +244,8 @@ static enum hd_err ways(struct given *g, uint32_t present)
 		return err ? err : HD_E_NOMEM;
 	for (uint32_t l = 0; l < nlists; l++)
 		for (uint32_t k = g->first[l]; k < g->first[l + 1]; k++) {
-			bool better = k == g->first[l] || g->way[k].wait < g->way[g->least[k - 1]].wait * (1 - 1e-12);
+			bool better = k == g->first[l] || g->way[k].wait < g->way[g->least[k - 1]].wait *
+				(1 - 1e-12);
 			g->least[k] = better ? k : g->least[k - 1];
 		}
 	return HD_OK;
@@ -248,13 +261,15 @@ static void give(struct given *g, uint32_t job, uint32_t way)
 		g->free[g->way[way].type] -= g->way[way].n;
 }
 
-static bool fits(const struct given *g, uint32_t way) { return way == HD_SCHED_NONE || g->way[way].n <= g->free[g->way[way].type]; }
+static bool fits(const struct given *g, uint32_t way) { return way == HD_SCHED_NONE ||
+	g->way[way].n <= g->free[g->way[way].type]; }
 
 /* ---- rule 1 ---- */
 
 struct offer { double saved; uint32_t way; };             /* way HD_SCHED_NONE: nothing fits */
 
-/* A start, or more devices of the same type, by what it saves for a power of their number, which stands in `many`. */
+/* A start, or more devices of the same type, by what it saves for a power of their number, which stands in
+ * `many`. */
 static struct offer look(const struct given *g, uint32_t job, const double *many)
 {
 	struct offer best = { 0, HD_SCHED_NONE };
@@ -262,7 +277,8 @@ static struct offer look(const struct given *g, uint32_t job, const double *many
 
 	for (uint32_t k = first_of(g, job); k < end_of(g, job); k++) {
 		const struct way *to = &g->way[k];
-		if ((had && to->type != g->way[g->has[job]].type) || to->n <= had || to->n - had > g->free[to->type])
+		if ((had && to->type != g->way[g->has[job]].type) || to->n <= had ||
+			to->n - had > g->free[to->type])
 			continue;
 		double saved = (now(g, job) - to->wait) / many[to->n - had];
 		if (saved > best.saved * (1 + 1e-12))
@@ -397,7 +413,8 @@ static bool improve(struct given *g)
 	return any;
 }
 
-enum hd_err hd_goodput_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_goodput_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_goodput_finish(struct hd_policy *policy) { (void)policy; }
 
 static double sum_of(const struct given *g)
@@ -447,14 +464,16 @@ static enum hd_err collect(struct given *g, struct hd_shares *out)
 		if (g->has[i] == HD_SCHED_NONE)
 			continue;
 		const struct way *w = &g->way[g->has[i]];
-		struct hd_shape shape = { .nmembers = 1, .nneeds = 1, .member = { i, HD_SCHED_NONE }, .need = { { w->type, w->n } } };
+		struct hd_shape shape = { .nmembers = 1, .nneeds = 1, .member = { i, HD_SCHED_NONE },
+			.need = { { w->type, w->n } } };
 		shape.rate[0] = hd_sched_rate_on(&g->s->jobs[i], w->type, w->n);
 		err = hd_collect(&c, &shape, 1);
 	}
 	return err;
 }
 
-enum hd_err hd_goodput_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_goodput_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct given g = { .policy = policy, .s = state, .arena = arena };
@@ -478,6 +497,7 @@ enum hd_err hd_goodput_allocate(struct hd_policy *policy, const struct hd_sched_
 		err = collect(&g, out);
 	out->work_conserving = false;
 	if (err == HD_E_AGAIN)
-		return hd_fail(diag, err, "devices for %u jobs by goodput: nobody waits for them any more", state->njobs);
+		return hd_fail(diag, err, "devices for %u jobs by goodput: nobody waits for them any more",
+			state->njobs);
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
 }

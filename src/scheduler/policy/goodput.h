@@ -1,4 +1,5 @@
-/* goodput.h -- the model of Pollux (sched_state.h has its formulas): what a batch on k devices is worth. Pure. For the policy and its tests. */
+/* goodput.h -- the model of Pollux (sched_state.h has its formulas): what a batch on k devices is worth.
+ * Pure. For the policy and its tests. */
 #ifndef HD_SCHEDULER_POLICY_GOODPUT_H
 #define HD_SCHEDULER_POLICY_GOODPUT_H
 
@@ -6,7 +7,8 @@
 
 /* Samples/s on k devices of the fastest type, in samples of the first batch's worth. */
 double hd_goodput_at(const struct hd_sched_goodput *model, uint32_t k, double batch);
-/* The best of 50 batches from the first to the largest, in equal factors; 0 where none has a sample for each device. */
+/* The best of 50 batches from the first to the largest, in equal factors; 0 where none has a sample for
+ * each device. */
 double hd_goodput(const struct hd_sched_goodput *model, uint32_t k, double *batch);
 
 #endif

@@ -3,24 +3,29 @@
 
 #include "scheduler/policy/goodput.h"
 
-/* Two devices of one machine, 64 samples each twice: T_acc = 0.1 + 0.01 * 64 = 0.74, T_net = 0.3; a step is 0.74 + (0.74^2 + 0.3^2)^(1/2)
- * = 0.74 + 0.7984985 s; 256 samples. s = 256 / 128 = 2; worth (1000 + 10) / (1000 / 2 + 10) / 2 = 0.990196. */
+/* Two devices of one machine, 64 samples each twice: T_acc = 0.1 + 0.01 * 64 = 0.74, T_net = 0.3; a step is
+ * 0.74 + (0.74^2 + 0.3^2)^(1/2) = 0.74 + 0.7984985 s; 256 samples. s = 256 / 128 = 2; worth (1000 + 10) /
+ * (1000 / 2 + 10) / 2 = 0.990196. */
 static void the_model_is_the_formula(void **state)
 {
-	const struct hd_sched_goodput m = { .ac = 0.1, .bc = 0.01, .an = 0.9, .bn = 0.2, .ar = 0.3, .br = 0.05, .g = 2, .var = 1000, .sqr = 10, .batch = 128,
+	const struct hd_sched_goodput m = { .ac = 0.1, .bc = 0.01, .an = 0.9, .bn = 0.2, .ar = 0.3,
+		.br = 0.05, .g = 2, .var = 1000, .sqr = 10, .batch = 128,
 		.most_batch = 4096, .most_local = 64, .node = 4 };
 	double batch = 0;
 	(void)state;
 	assert_true(fabs(hd_goodput_at(&m, 2, 256) - 256 / 1.5384985 * 0.99019608) < 1e-4);
 	/* one device, its first batch in two passes, exchanges nothing: 0.74 + 0.74 */
 	assert_true(fabs(hd_goodput_at(&m, 1, 128) - 128 / 1.48) < 1e-6);
-	/* eight devices of two machines, 64 samples each, one pass: T_net = 0.9 + 0.2 * 6 = 2.1; s = 4: 1010 / 260 / 4 */
-	assert_true(fabs(hd_goodput_at(&m, 8, 512) - 512 / sqrt(0.74 * 0.74 + 2.1 * 2.1) * 1010 / 260 / 4) < 1e-6);
+	/* eight devices of two machines, 64 samples each, one pass: T_net = 0.9 + 0.2 * 6 = 2.1; s = 4:
+	 * 1010 / 260 / 4 */
+	assert_true(fabs(hd_goodput_at(&m, 8, 512) - 512 / sqrt(0.74 * 0.74 + 2.1 * 2.1) * 1010 / 260 / 4) <
+		1e-6);
 	/* the best of the 50 batches is none of the others' */
 	double best = hd_goodput(&m, 4, &batch);
 	for (int i = 0; i < 50; i++)
 		assert_true(hd_goodput_at(&m, 4, 128 * pow(32, i / 49.0)) <= best * (1 + 1e-12));
-	assert_true(fabs(hd_goodput_at(&m, 4, batch) - best) < 1e-12 * best && batch >= 128 && batch <= 4096 * (1 + 1e-12));
+	assert_true(fabs(hd_goodput_at(&m, 4, batch) - best) < 1e-12 * best && batch >= 128 &&
+		batch <= 4096 * (1 + 1e-12));
 }
 
 /* Noise says how much a large batch teaches: without it devices beyond the first batch are of no use. */
@@ -39,10 +44,13 @@ static void noise_gets_devices(void **state)
 	for (uint32_t k = 0; k <= 8; k++)
 		speedup[k] = k;
 	for (uint32_t i = 0; i < 2; i++) {
-		m[i] = (struct hd_sched_goodput){ .ac = 0.05, .bc = 0.001, .ar = 0.05, .br = 0.02, .g = 1, .var = i ? 1e4 : 1, .sqr = 10, .batch = 64,
+		m[i] = (struct hd_sched_goodput){ .ac = 0.05, .bc = 0.001, .ar = 0.05, .br = 0.02, .g = 1,
+			.var = i ? 1e4 : 1, .sqr = 10, .batch = 64,
 			.most_batch = 4096, .most_local = 256 };
-		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = 1, .steps_left = 1e4,
-			.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = rate, .elastic = &e, .goodput = &m[i] };
+		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1,
+			.weight = 1, .steps_left = 1e4,
+			.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = rate, .elastic = &e,
+			.goodput = &m[i] };
 	}
 	ask("goodput", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
 	for (uint32_t k = 0; k < out.nshapes; k++)
@@ -52,7 +60,8 @@ static void noise_gets_devices(void **state)
 
 /* ---- every way ---- */
 
-/* w / speedup of a job on n devices of a type, from nothing: what the head of goodput.c says, written again. */
+/* w / speedup of a job on n devices of a type, from nothing: what the head of goodput.c says, written
+ * again. */
 static double wait_of(const struct hd_sched_state *s, uint32_t job, uint32_t type, uint32_t n)
 {
 	const struct hd_sched_job *j = &s->jobs[job];
@@ -100,7 +109,8 @@ static void little_is_lost_against_every_way(void **state)
 		struct hd_sched_elastic e[4];
 		double rate[4][2], speedup[4][7];
 		uint32_t free[2];
-		struct hd_sched_state s = { .ntypes = 1 + seed % 2, .njobs = 2 + seed % 3, .types = types, .jobs = jobs };
+		struct hd_sched_state s = { .ntypes = 1 + seed % 2, .njobs = 2 + seed % 3, .types = types,
+			.jobs = jobs };
 		struct hd_shares out;
 		for (uint32_t t = 0; t < 2; t++) {
 			free[t] = 1 + (uint32_t)(5 * draw(seed, 60, t, 0));
@@ -112,13 +122,17 @@ static void little_is_lost_against_every_way(void **state)
 				speedup[i][k] = pow(k, curve);
 			for (uint32_t t = 0; t < 2; t++)
 				rate[i][t] = 0.5 + 3 * draw(seed, 62, i, t);
-			e[i] = (struct hd_sched_elastic){ .min = 1, .max = 6, .nvns = 6000, .speedup = speedup[i] };
-			jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = 1 + seed % 3 * (i % 2),
-				.steps_left = 1e4, .deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = rate[i], .elastic = &e[i] };
+			e[i] = (struct hd_sched_elastic){ .min = 1, .max = 6, .nvns = 6000,
+				.speedup = speedup[i] };
+			jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = HD_SCHED_NONE,
+				.scale = 1, .weight = 1 + seed % 3 * (i % 2),
+				.steps_left = 1e4, .deadline_s = INFINITY, .entity = HD_SCHED_NONE,
+				.rate = rate[i], .elastic = &e[i] };
 		}
 		ask("goodput", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
 		double best = best_of_all(&s, 0, free);
-		CHECK(out.objective >= best * (1 - 1e-9), "seed %u: %.9g is less than the best, %.9g", seed, out.objective, best);
+		CHECK(out.objective >= best * (1 - 1e-9), "seed %u: %.9g is less than the best, %.9g", seed,
+			out.objective, best);
 		worst = fmax(worst, out.objective / best);
 		equal += out.objective <= best * (1 + 1e-9);
 		tried++;
@@ -135,7 +149,8 @@ static void a_small_gain_moves_nobody(void **state)
 	double speedup[] = { 0, 1 };
 	const struct hd_sched_elastic e = { .min = 1, .max = 1, .nvns = 1, .speedup = speedup };
 	double rate[] = { 1, 1.01 };
-	const struct hd_sched_job job = { .id = 4, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = 1, .steps_left = 1e4, .deadline_s = INFINITY,
+	const struct hd_sched_job job = { .id = 4, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1,
+		.weight = 1, .steps_left = 1e4, .deadline_s = INFINITY,
 		.entity = HD_SCHED_NONE, .rate = rate, .elastic = &e };
 	const struct hd_sched_state s = { .ntypes = 2, .njobs = 1, .types = types, .jobs = &job };
 	struct hd_policy_setting set = { 0 };
@@ -145,7 +160,8 @@ static void a_small_gain_moves_nobody(void **state)
 	assert_int_equal(hd_policy_parse(&set, "goodput", NULL), HD_OK);
 	assert_int_equal(hd_policy_create(&policy, &set, NULL), HD_OK);
 	for (int turn = 0; turn < 3; turn++) {
-		types[1].n = turn > 0;                            /* a slightly faster one comes, then it is twice as fast */
+		/* a slightly faster one comes, then it is twice as fast */
+		types[1].n = turn > 0;
 		rate[1] = turn < 2 ? 1.01 : 2;
 		assert_int_equal(hd_policy_allocate(policy, &s, &arena, &out, NULL), HD_OK);
 		assert_int_equal(out.nshapes, 1);

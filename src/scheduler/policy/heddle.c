@@ -50,11 +50,14 @@ struct plan {
 	struct hd_arena *arena;
 	struct hd_diag *diag;
 	uint32_t nintervals;
-	double length[HD_INTERVALS], middle[HD_INTERVALS];      /* of the last: what is guessed, which is the unit of E */
-	double weight, total;                     /* sum of w; the guess of the makespan, unit of the objective */
+	/* of the last: what is guessed, which is the unit of E */
+	double length[HD_INTERVALS], middle[HD_INTERVALS];
+	/* sum of w; the guess of the makespan, unit of the objective */
+	double weight, total;
 	double usd_unit;                          /* objective per money */
 	const struct hd_alike *alike;             /* [njobs] each job stands for some; NULL: for itself */
-	double room[HD_SCHED_TYPES][HD_INTERVALS];        /* the part of the devices that is there for the plan */
+	/* the part of the devices that is there for the plan */
+	double room[HD_SCHED_TYPES][HD_INTERVALS];
 	struct hd_lp *lp;                         /* owned */
 	uint32_t *time_row, *device_row, *work_row;
 	struct column *col;
@@ -65,14 +68,17 @@ struct plan {
 	bool cut;
 };
 
-enum hd_err hd_heddle_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_heddle_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_heddle_finish(struct hd_policy *policy) { (void)policy; }
 
-static enum hd_err no_memory(struct plan *p) { return hd_fail(p->diag, HD_E_NOMEM, "no memory for a plan of %u jobs", p->s->njobs); }
+static enum hd_err no_memory(struct plan *p) { return hd_fail(p->diag, HD_E_NOMEM,
+	"no memory for a plan of %u jobs", p->s->njobs); }
 
 /* ---- time ---- */
 
-/* A makespan that nobody can beat by much: all work where it needs the fewest device seconds, on all devices; no less than the longest job. */
+/* A makespan that nobody can beat by much: all work where it needs the fewest device seconds, on all
+ * devices; no less than the longest job. */
 static double guess(const struct plan *p)
 {
 	double work = 0, devices = 0, longest = 0;
@@ -84,9 +90,11 @@ static double guess(const struct plan *p)
 		if (p->seen.absent[i])
 			continue;
 		for (uint32_t j = 0; j < p->s->ntypes; j++)
-			best = fmax(best, p->s->types[j].n >= p->s->jobs[i].scale ? p->s->jobs[i].rate[j] : 0);
+			best = fmax(best, p->s->types[j].n >= p->s->jobs[i].scale ? p->s->jobs[i].rate[j] :
+				0);
 		for (uint32_t j = 0; j < p->s->ntypes && !(best > 0); j++)
-			best = fmax(best, hd_sched_rate_on(&p->s->jobs[i], j, hd_sched_fewest(&p->s->jobs[i])));
+			best = fmax(best, hd_sched_rate_on(&p->s->jobs[i], j,
+				hd_sched_fewest(&p->s->jobs[i])));
 		if (!(best > 0))
 			continue;
 		work += p->s->jobs[i].scale * p->s->jobs[i].steps_left / best;
@@ -143,10 +151,12 @@ static double work_of(const struct plan *p, const struct column *c, int member)
 
 	if (c->m == 0)
 		seconds -= fmin(change_s(p, &c->shape), 0.9 * seconds);
-	return c->shape.rate[member] * hd_way_risk(p->s, i, c->shape.need, c->shape.nneeds) * seconds / p->s->jobs[i].steps_left;
+	return c->shape.rate[member] * hd_way_risk(p->s, i, c->shape.need,
+		c->shape.nneeds) * seconds / p->s->jobs[i].steps_left;
 }
 
-static double times(const struct plan *p, const struct column *c) { return p->alike ? p->alike[c->shape.member[0]].n : 1; }
+static double times(const struct plan *p, const struct column *c) { return p->alike ?
+	p->alike[c->shape.member[0]].n : 1; }
 
 static double cost_of(const struct plan *p, const struct column *c)
 {
@@ -155,7 +165,8 @@ static double cost_of(const struct plan *p, const struct column *c)
 	for (int k = 0; k < c->shape.nmembers; k++) {
 		uint32_t i = c->shape.member[k];
 		double tie = 1 - 1e-5 * i / p->s->njobs;  /* equal jobs: the older first */
-		cost += p->s->jobs[i].weight * unit * tie * (work_of(p, c, k) * p->middle[c->m] + 0.5 * p->length[c->m]);
+		cost += p->s->jobs[i].weight * unit * tie * (work_of(p, c,
+			k) * p->middle[c->m] + 0.5 * p->length[c->m]);
 	}
 	return cost * times(p, c);
 }
@@ -195,16 +206,20 @@ static enum hd_err add(struct plan *p, const struct column *c)
 	}
 	entries_of(p, c, &e);
 	p->col[p->ncols++] = *c;
-	return hd_lp_cols(p->lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, e.n }, e.row, e.val) ? no_memory(p) : HD_OK;
+	return hd_lp_cols(p->lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, e.n }, e.row, e.val) ? no_memory(p) :
+		HD_OK;
 }
 
 static enum hd_err rows(struct plan *p)
 {
 	const struct hd_sched_state *s = p->s;
 	uint32_t m = p->nintervals, n = 0, most = (s->njobs + s->ntypes) * m + s->njobs, last = 0;
-	double *lo = hd_arena_take(p->arena, most + 1, sizeof *lo), *hi = hd_arena_take(p->arena, most + 1, sizeof *hi);
-	uint32_t *none = hd_arena_take(p->arena, (size_t)most + 2, sizeof *none), *idx = hd_arena_take(p->arena, s->njobs + s->ntypes + 1, sizeof *idx);
-	double *val = hd_arena_take(p->arena, s->njobs + s->ntypes + 1, sizeof *val), zero = 0, inf = INFINITY, mu = HD_MU * p->length[m - 1] / p->total;
+	double *lo = hd_arena_take(p->arena, most + 1, sizeof *lo),
+		*hi = hd_arena_take(p->arena, most + 1, sizeof *hi);
+	uint32_t *none = hd_arena_take(p->arena, (size_t)most + 2, sizeof *none),
+		*idx = hd_arena_take(p->arena, s->njobs + s->ntypes + 1, sizeof *idx);
+	double *val = hd_arena_take(p->arena, s->njobs + s->ntypes + 1, sizeof *val), zero = 0,
+		inf = INFINITY, mu = HD_MU * p->length[m - 1] / p->total;
 
 	p->time_row = hd_arena_take(p->arena, (size_t)s->njobs * m + 1, sizeof *p->time_row);
 	p->device_row = hd_arena_take(p->arena, (size_t)s->ntypes * m + 1, sizeof *p->device_row);
@@ -237,7 +252,8 @@ static enum hd_err rows(struct plan *p)
 	}
 	if (hd_lp_rows(p->lp, n, lo, hi, none, NULL, NULL))
 		return no_memory(p);
-	p->col = hd_arena_take(p->arena, p->cap = 1024, sizeof *p->col);         /* column 0 is E, in units of the last interval */
+	/* column 0 is E, in units of the last interval */
+	p->col = hd_arena_take(p->arena, p->cap = 1024, sizeof *p->col);
 	if (!p->col || hd_lp_cols(p->lp, 1, &zero, &inf, &mu, (uint32_t[]){ 0, last }, idx, val))
 		return no_memory(p);
 	p->col[p->ncols++] = (struct column){ .m = m - 1 };
@@ -305,7 +321,8 @@ static int better(const void *a, const void *b)
 	for (int k = 0; k < 2; k++)
 		if (x->col.shape.member[k] != y->col.shape.member[k])
 			return x->col.shape.member[k] < y->col.shape.member[k] ? -1 : 1;
-	return x->col.shape.need[0].type < y->col.shape.need[0].type ? -1 : x->col.shape.need[0].type > y->col.shape.need[0].type;
+	return x->col.shape.need[0].type < y->col.shape.need[0].type ? -1 :
+		x->col.shape.need[0].type > y->col.shape.need[0].type;
 }
 
 static enum hd_err price_pairs(struct plan *p, uint32_t *added)
@@ -347,7 +364,8 @@ static enum hd_err add_own(void *context, const struct hd_shape *shape)
 {
 	struct plan *p = context;
 	const struct hd_sched_job *job = &p->s->jobs[shape->member[0]];
-	bool own = shape->nneeds == 1 && (shape->need[0].n == job->scale || shape->need[0].n == hd_sched_fewest(job));
+	bool own = shape->nneeds == 1 && (shape->need[0].n == job->scale ||
+		shape->need[0].n == hd_sched_fewest(job));
 	enum hd_err err = HD_OK;
 
 	for (uint32_t m = 0; !err && own && m < p->nintervals; m++)
@@ -362,18 +380,21 @@ static enum hd_err solve(struct plan *p)
 	for (uint32_t i = 0; !err && i < p->s->njobs; i++)
 		if (!p->seen.absent[i])
 			err = hd_ways_each(p->s, i, add_own, p);
-	const struct hd_lp_limits limits = { .iterations = p->policy->set.lp_iterations, .gap = p->policy->set.lp_gap };
+	const struct hd_lp_limits limits = { .iterations = p->policy->set.lp_iterations,
+		.gap = p->policy->set.lp_gap };
 	for (uint32_t turn = 0, added = 1; !err && added; turn++) {
 		added = 0;
 		if (hd_policy_is_stopped(&p->policy->set))
-			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: nobody waits for it any more", p->s->njobs);
+			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: nobody waits for it any more",
+				p->s->njobs);
 		if (hd_lp_solve(p->lp, &limits, &p->last))
 			return no_memory(p);
 		p->nlps++;
 		p->iterations += p->last.iterations;
 		p->nsolved = p->ncols;
 		if (p->last.status != HD_LP_OPTIMAL)
-			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: %s", p->s->njobs, hd_lp_status_text(p->last.status));
+			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: %s", p->s->njobs,
+				hd_lp_status_text(p->last.status));
 		p->gap = fmax(p->gap, p->last.gap);
 		err = price_jobs(p, &added);
 		if (!err && p->policy->set.variant == HD_VARIANT_PACKED)
@@ -388,14 +409,16 @@ static enum hd_err solve(struct plan *p)
 
 /* ---- from the plan to devices ---- */
 
-struct step { struct hd_shape shape; uint32_t number, m; bool part; double when, y; };     /* members as the whole counts them */
+/* members as the whole counts them */
+struct step { struct hd_shape shape; uint32_t number, m; bool part; double when, y; };
 
 /* What the plan comes to, of one part or of all. */
 struct steps {
 	struct step *at;
 	uint32_t n, cap;
 	double objective;                       /* of parts: without the end of all */
-	double last, used[HD_SCHED_TYPES];      /* of parts: how long somebody runs in the last interval, and devices of each type, in units of it */
+	/* of parts: how long somebody runs in the last interval, and devices of each type, in units of it */
+	double last, used[HD_SCHED_TYPES];
 };
 
 static int by_plan(const void *a, const void *b)
@@ -420,7 +443,8 @@ static void mean_busy(const struct plan *p, double *when)
 		when[i] = 0;
 	for (uint32_t k = 1; k < p->nsolved; k++)
 		for (int m = 0; m < p->col[k].shape.nmembers && p->last.x[k] > 0; m++)
-			when[p->col[k].shape.member[m]] += work_of(p, &p->col[k], m) * p->last.x[k] * p->middle[p->col[k].m];
+			when[p->col[k].shape.member[m]] += work_of(p, &p->col[k],
+				m) * p->last.x[k] * p->middle[p->col[k].m];
 }
 
 static bool take(const struct hd_shape *shape, bool *placed, uint32_t *left)
@@ -475,7 +499,8 @@ static void gather_last(const struct plan *p, double *runs, struct steps *to)
 /* `job`: the number in the whole of each job of the part; NULL: it is the whole. */
 static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
 {
-	double *when = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *when), last_s = p->last.x[0] * p->length[p->nintervals - 1];
+	double *when = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *when),
+		last_s = p->last.x[0] * p->length[p->nintervals - 1];
 	enum hd_err err = when ? HD_OK : no_memory(p);
 
 	if (err)
@@ -485,12 +510,14 @@ static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
 	mean_busy(p, when);
 	for (uint32_t k = 1; !err && k < p->nsolved; k++) {
 		struct hd_shape shape = p->col[k].shape;
-		double first = fmin(when[shape.member[0]], shape.nmembers == 2 ? when[shape.member[1]] : INFINITY);
+		double first = fmin(when[shape.member[0]], shape.nmembers == 2 ? when[shape.member[1]] :
+			INFINITY);
 		if (!(p->last.x[k] > 1e-6))
 			continue;
 		for (int m = 0; job && m < shape.nmembers; m++)
 			shape.member[m] = job[shape.member[m]];
-		err = add_step(p, to, &(struct step){ shape, to->n, p->col[k].m, p->last.x[k] < 0.99, first, p->last.x[k] });
+		err = add_step(p, to, &(struct step){ shape, to->n, p->col[k].m, p->last.x[k] < 0.99, first,
+			p->last.x[k] });
 	}
 	to->objective += p->last.objective * p->total * p->weight - (job ? HD_MU * last_s * p->weight : 0);
 	return err;
@@ -539,9 +566,11 @@ static void set_units(struct plan *p, double total)
 
 /* ---- large plans in parts ---- */
 
-/* Jobs up to which the plan is made as a whole, and jobs of a part beyond. A solve grows faster than its jobs: by pairs most, by sizes next. */
+/* Jobs up to which the plan is made as a whole, and jobs of a part beyond. A solve grows faster than its
+ * jobs: by pairs most, by sizes next. */
 enum { PLAIN, SIZES, PAIRS };
-static const struct { uint32_t whole, part; } in_parts[] = { [PLAIN] = { 600, 250 }, [SIZES] = { 400, 100 }, [PAIRS] = { 150, 50 } };
+static const struct { uint32_t whole, part; } in_parts[] = { [PLAIN] = { 600, 250 }, [SIZES] = { 400, 100 },
+	[PAIRS] = { 150, 50 } };
 
 /* Parts, and jobs of each. */
 static uint32_t parts_of(const struct plan *p, uint32_t *size)
@@ -583,7 +612,8 @@ static enum hd_err make(struct plan *p, const uint32_t *job, struct steps *steps
 
 static struct plan part_plan(const struct plan *whole, const struct hd_sched_state *state)
 {
-	struct plan p = { .policy = whole->policy, .s = state, .arena = whole->arena, .diag = whole->diag, .nintervals = whole->nintervals };
+	struct plan p = { .policy = whole->policy, .s = state, .arena = whole->arena, .diag = whole->diag,
+		.nintervals = whole->nintervals };
 
 	memcpy(p.length, whole->length, sizeof p.length);
 	memcpy(p.middle, whole->middle, sizeof p.middle);
@@ -599,8 +629,10 @@ static void count(struct plan *whole, const struct plan *p)
 	whole->cut |= p->cut;
 }
 
-/* Of each type and interval the part that jobs of large gangs' parts run on. Of the last interval nobody gets all or nothing: it must end whatever is left. */
-static void measure_large(const struct plan *p, const struct hd_dealt *dealt, const uint32_t *job, double room[HD_SCHED_TYPES][HD_INTERVALS])
+/* Of each type and interval the part that jobs of large gangs' parts run on. Of the last interval nobody
+ * gets all or nothing: it must end whatever is left. */
+static void measure_large(const struct plan *p, const struct hd_dealt *dealt, const uint32_t *job,
+	double room[HD_SCHED_TYPES][HD_INTERVALS])
 {
 	uint32_t last = p->nintervals - 1;
 
@@ -609,7 +641,8 @@ static void measure_large(const struct plan *p, const struct hd_dealt *dealt, co
 		const struct column *c = &p->col[k];
 		bool large = dealt->part_of[job[c->shape.member[0]]] >= dealt->nparts - dealt->nlarge;
 		for (int d = 0; large && d < c->shape.nneeds; d++)
-			room[c->shape.need[d].type][c->m] += c->shape.need[d].n * times(p, c) * p->last.x[k] / p->s->types[c->shape.need[d].type].n;
+			room[c->shape.need[d].type][c->m] += c->shape.need[d].n * times(p,
+				c) * p->last.x[k] / p->s->types[c->shape.need[d].type].n;
 	}
 	for (uint32_t j = 0; j < p->s->ntypes; j++) {
 		for (uint32_t m = 0; m < last; m++)
@@ -619,9 +652,10 @@ static void measure_large(const struct plan *p, const struct hd_dealt *dealt, co
 	}
 }
 
-/* A plan of the jobs that stand for others says when the large gangs run, and on how many devices: that is the room of their parts,
- * and what is left is that of the others. */
-static enum hd_err plan_rough(struct plan *whole, const struct hd_dealt *dealt, uint32_t *job, double room[HD_SCHED_TYPES][HD_INTERVALS])
+/* A plan of the jobs that stand for others says when the large gangs run, and on how many devices: that is
+ * the room of their parts, and what is left is that of the others. */
+static enum hd_err plan_rough(struct plan *whole, const struct hd_dealt *dealt, uint32_t *job,
+	double room[HD_SCHED_TYPES][HD_INTERVALS])
 {
 	uint32_t njobs = whole->s->njobs, *stands = hd_arena_take(whole->arena, njobs + 1, sizeof *stands);
 	struct hd_alike *alike = hd_arena_take(whole->arena, njobs + 1, sizeof *alike);
@@ -672,7 +706,8 @@ static enum hd_err narrow(struct plan *p, struct hd_sched_state *state, uint32_t
 	return HD_OK;
 }
 
-/* One after the other over the same intervals: side by side they are a plan of the whole, so that its objective is that of the joined plan. */
+/* One after the other over the same intervals: side by side they are a plan of the whole, so that its
+ * objective is that of the joined plan. */
 static enum hd_err make_parts(struct plan *whole, uint32_t k, uint32_t size, struct steps *steps)
 {
 	uint32_t *job = hd_arena_take(whole->arena, whole->s->njobs + 1, sizeof *job), nsmall;
@@ -697,7 +732,8 @@ static enum hd_err make_parts(struct plan *whole, uint32_t k, uint32_t size, str
 			return no_memory(whole);
 		for (uint32_t j = 0; j < state.ntypes; j++)
 			for (uint32_t m = 0; m < p.nintervals && dealt.nlarge; m++)
-				p.room[j][m] *= !large ? 1 - room[j][m] : (nsmall ? room[j][m] : 1) / dealt.nlarge;
+				p.room[j][m] *= !large ? 1 - room[j][m] :
+					(nsmall ? room[j][m] : 1) / dealt.nlarge;
 		if ((err = hd_see(&p.seen, whole->policy, &state, HD_FLAT_ONE, whole->arena, whole->diag)))
 			return err;
 		set_units(&p, whole->total);
@@ -706,12 +742,14 @@ static enum hd_err make_parts(struct plan *whole, uint32_t k, uint32_t size, str
 		count(whole, &p);
 	}
 	for (uint32_t j = 0; j < whole->s->ntypes; j++)
-		steps->last = whole->s->types[j].n ? fmax(steps->last, steps->used[j] / whole->s->types[j].n) : steps->last;
+		steps->last = whole->s->types[j].n ? fmax(steps->last,
+			steps->used[j] / whole->s->types[j].n) : steps->last;
 	steps->objective += HD_MU * steps->last * whole->length[whole->nintervals - 1] * whole->weight;
 	return HD_OK;
 }
 
-enum hd_err hd_heddle_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_heddle_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct plan p = { .policy = policy, .s = state, .arena = arena, .diag = diag };

@@ -3,10 +3,12 @@
 
 #include "scheduler/policy/int.h"
 
-enum hd_err hd_isolated_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_isolated_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_isolated_finish(struct hd_policy *policy) { (void)policy; }
 
-enum hd_err hd_isolated_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_isolated_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct hd_collect c = { .out = out, .arena = arena };
@@ -20,7 +22,8 @@ enum hd_err hd_isolated_allocate(struct hd_policy *policy, const struct hd_sched
 	for (uint32_t i = 0; !err && i < state->njobs; i++) {
 		if (hd_never_whole(state, i))
 			continue;
-		(void)hd_sched_isolated(state, i, state->jobs[i].rate, present, policy->set.fidelity == HD_FIDELITY_EXACT, x);
+		(void)hd_sched_isolated(state, i, state->jobs[i].rate, present,
+			policy->set.fidelity == HD_FIDELITY_EXACT, x);
 		for (uint32_t j = 0; !err && j < state->ntypes; j++) {
 			struct hd_shape shape = hd_way_single(state, i, j);
 			if (x[j] > 0 && state->jobs[i].rate[j] > 0)

@@ -26,13 +26,15 @@ static bool same_kind(const struct hd_sched_job *a, const struct hd_sched_job *b
 	return *a->kind && !strcmp(a->kind, b->kind);
 }
 
-static enum hd_err no_memory(const struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM, "no memory for kinds of %u jobs", pg->seen->state->njobs); }
+static enum hd_err no_memory(const struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM,
+	"no memory for kinds of %u jobs", pg->seen->state->njobs); }
 
 /* Jobs by kind, in order of their ids. */
 static enum hd_err sort_out(struct hd_kinds *ks, const struct hd_program *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
-	uint32_t *of = hd_arena_take(pg->arena, s->njobs + 1, sizeof *of), *head = hd_arena_take(pg->arena, s->njobs + 1, sizeof *head), at = 0;
+	uint32_t *of = hd_arena_take(pg->arena, s->njobs + 1, sizeof *of),
+		*head = hd_arena_take(pg->arena, s->njobs + 1, sizeof *head), at = 0;
 
 	ks->member = hd_arena_take(pg->arena, s->njobs + 1, sizeof *ks->member);
 	ks->first = hd_arena_take(pg->arena, s->njobs + 2, sizeof *ks->first);
@@ -60,16 +62,20 @@ static enum hd_err sort_out(struct hd_kinds *ks, const struct hd_program *pg)
 
 static uint32_t count(const struct hd_kinds *ks, uint32_t k) { return ks->first[k + 1] - ks->first[k]; }
 
-static bool rates(const struct hd_kinds *ks, const struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type, double rate[2])
+static bool rates(const struct hd_kinds *ks, const struct hd_program *pg, uint32_t a, uint32_t b,
+	uint32_t type, double rate[2])
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double other[2];
 
-	if ((a == b && count(ks, a) < 2) || !hd_seen_pair(pg->seen, ks->member[ks->first[a]], ks->member[ks->first[b] + (a == b)], type, rate))
+	if ((a == b && count(ks, a) < 2) || !hd_seen_pair(pg->seen, ks->member[ks->first[a]],
+		ks->member[ks->first[b] + (a == b)], type, rate))
 		return false;
-	for (uint32_t q = 0; s->npairs && q < count(ks, a); q++)         /* a table of pairs knows kinds alone */
+	/* a table of pairs knows kinds alone */
+	for (uint32_t q = 0; s->npairs && q < count(ks, a); q++)
 		for (uint32_t r = a == b ? q + 1 : 0; r < count(ks, b); r++)
-			if (!hd_seen_pair(pg->seen, ks->member[ks->first[a] + q], ks->member[ks->first[b] + r], type, other) ||
+			if (!hd_seen_pair(pg->seen, ks->member[ks->first[a] + q],
+				ks->member[ks->first[b] + r], type, other) ||
 				memcmp(other, rate, sizeof other) != 0)
 				return false;
 	return true;
@@ -78,7 +84,8 @@ static bool rates(const struct hd_kinds *ks, const struct hd_program *pg, uint32
 static enum hd_err room(struct hd_kinds *ks, const struct hd_program *pg, uint32_t *cap)
 {
 	uint32_t more = *cap ? 2 * *cap : 64;
-	struct hd_kinds_group *group = ks->ngroups < *cap ? ks->group : hd_arena_take(pg->arena, more, sizeof *group);
+	struct hd_kinds_group *group = ks->ngroups < *cap ? ks->group : hd_arena_take(pg->arena, more,
+		sizeof *group);
 
 	if (!group)
 		return no_memory(pg);
@@ -90,7 +97,8 @@ static enum hd_err room(struct hd_kinds *ks, const struct hd_program *pg, uint32
 }
 
 /* The columns of kind `a` beside another in one group: their time is bound by `balance`. */
-static enum hd_err beside(struct hd_program *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type, double rate, uint32_t balance, double sign,
+static enum hd_err beside(struct hd_program *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type,
+	double rate, uint32_t balance, double sign,
 	uint32_t *first)
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -107,7 +115,8 @@ static enum hd_err beside(struct hd_program *pg, const struct hd_kinds *ks, uint
 	return err;
 }
 
-static enum hd_err among(struct hd_program *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type, double rate, uint32_t *col)
+static enum hd_err among(struct hd_program *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type,
+	double rate, uint32_t *col)
 {
 	uint32_t n = count(ks, a), *idx = hd_arena_take(pg->arena, 2 * (size_t)n + 1, sizeof *idx);
 	double *val = hd_arena_take(pg->arena, 2 * (size_t)n + 1, sizeof *val), zero = 0, inf = INFINITY;
@@ -138,7 +147,8 @@ enum hd_err hd_kinds_open(struct hd_kinds *ks, struct hd_program *pg)
 				struct hd_kinds_group g = { .a = a, .b = b, .type = j };
 				uint32_t row = 0, none[2] = { 0, 0 };
 				double zero = 0;
-				if (s->types[j].n == 0 || s->jobs[ks->member[ks->first[a]]].scale != s->jobs[ks->member[ks->first[b]]].scale ||
+				if (s->types[j].n == 0 || s->jobs[ks->member[ks->first[a]]].scale !=
+					s->jobs[ks->member[ks->first[b]]].scale ||
 					!rates(ks, pg, a, b, j, g.rate))
 					continue;
 				err = room(ks, pg, &cap);
@@ -167,7 +177,8 @@ void hd_kinds_dear(const struct hd_kinds *ks, struct hd_program *pg)
 		mean += s->types[j].price_usd_h / s->ntypes;
 	for (uint32_t k = 0; k < ks->ngroups; k++) {
 		const struct hd_kinds_group *g = &ks->group[k];
-		double cost = -0.5 * s->jobs[ks->member[ks->first[g->a]]].scale * (mean > 0 ? s->types[g->type].price_usd_h / mean : 1) * (1 + 1e-6);
+		double cost = -0.5 * s->jobs[ks->member[ks->first[g->a]]].scale * (mean > 0 ?
+			s->types[g->type].price_usd_h / mean : 1) * (1 + 1e-6);
 		if (g->a == g->b) {
 			hd_lp_edit(pg->lp, HD_LP_COST, g->col[0], 0, cost * count(ks, g->a));
 			continue;
@@ -182,7 +193,8 @@ void hd_kinds_dear(const struct hd_kinds *ks, struct hd_program *pg)
 
 struct back { struct hd_collect collect; struct hd_program *pg; const struct hd_kinds *ks; bool gavel; };
 
-static double time_of(const struct back *b, const struct hd_kinds_group *g, int side, uint32_t q) { return fmax(0, b->pg->last.x[g->col[side] + q]); }
+static double time_of(const struct back *b, const struct hd_kinds_group *g, int side,
+	uint32_t q) { return fmax(0, b->pg->last.x[g->col[side] + q]); }
 
 static enum hd_err pair(struct back *b, const struct hd_kinds_group *g, uint32_t qa, uint32_t qb, double x)
 {
@@ -241,7 +253,8 @@ static enum hd_err in_turn(struct back *b, const struct hd_kinds_group *g)
 
 enum hd_err hd_kinds_shares(const struct hd_kinds *ks, struct hd_program *pg, struct hd_shares *out)
 {
-	struct back b = { { out, (struct hd_shape *)out->shape, (double *)out->x, out->nshapes, pg->arena }, pg, ks,
+	struct back b = { { out, (struct hd_shape *)out->shape, (double *)out->x, out->nshapes, pg->arena },
+		pg, ks,
 		pg->seen->set->fidelity == HD_FIDELITY_GAVEL };
 	enum hd_err err = HD_OK;
 
@@ -259,7 +272,8 @@ void hd_kinds_z(const struct hd_kinds *ks, const struct hd_program *pg, double *
 		for (int side = 0; side < 1 + (g->a != g->b); side++)
 			for (uint32_t q = 0; q < count(ks, side ? g->b : g->a); q++) {
 				uint32_t i = ks->member[ks->first[side ? g->b : g->a] + q];
-				z[i] += pg->last.x[g->col[side] + (g->a == g->b ? 0 : q)] * g->rate[side] / pg->seen->p[i];
+				z[i] += pg->last.x[g->col[side] + (g->a == g->b ? 0 : q)] *
+					g->rate[side] / pg->seen->p[i];
 			}
 	}
 }

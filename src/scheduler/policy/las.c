@@ -3,7 +3,8 @@
 
 #include "scheduler/policy/int.h"
 
-enum hd_err hd_las_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_las_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_las_finish(struct hd_policy *policy) { (void)policy; }
 
 static enum hd_err one_level(struct hd_program *pg, struct hd_shares *out, double *z)
@@ -31,10 +32,12 @@ static enum hd_err one_level(struct hd_program *pg, struct hd_shares *out, doubl
 	for (uint32_t i = 0; i < s->njobs; i++)
 		g[i] = z[i] * hd_program_c(pg);
 	hd_program_z(pg, z);
-	return pg->seen->set->variant == HD_VARIANT_KINDS ? HD_OK : hd_middle(pg->seen, &(struct hd_middle){ .lo = g }, pg->arena, out);
+	return pg->seen->set->variant == HD_VARIANT_KINDS ? HD_OK : hd_middle(pg->seen,
+		&(struct hd_middle){ .lo = g }, pg->arena, out);
 }
 
-static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *state, bool entities, struct hd_arena *arena, struct hd_shares *out,
+static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *state, bool entities,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct hd_seen seen;
@@ -42,7 +45,8 @@ static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *s
 	struct hd_kinds kinds = { 0 };
 	bool by_kind = policy->set.variant == HD_VARIANT_KINDS;
 	double *z = hd_arena_take(arena, state->njobs, sizeof *z);
-	enum hd_err err = z ? hd_see(&seen, policy, state, HD_FLAT_ONE, arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
+	enum hd_err err = z ? hd_see(&seen, policy, state, HD_FLAT_ONE, arena, diag) : hd_fail(diag,
+		HD_E_NOMEM, "no memory for %u jobs", state->njobs);
 
 	if (err)
 		return err;
@@ -68,15 +72,18 @@ static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *s
 	return err;
 }
 
-enum hd_err hd_las_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+enum hd_err hd_las_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	return fill(policy, state, false, arena, out, diag);
 }
 
-enum hd_err hd_hierarchy_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_hierarchy_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_hierarchy_finish(struct hd_policy *policy) { (void)policy; }
 
-enum hd_err hd_hierarchy_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_hierarchy_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	return fill(policy, state, true, arena, out, diag);

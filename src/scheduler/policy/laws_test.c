@@ -4,16 +4,20 @@
 #include "scheduler/lp.h"
 #include "scheduler/policy/int.h"
 
-static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain",
-	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "fifo", "fifo-plain",
-	"fifo-packed", "sjf", "gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "heddle", "heddle-packed", "nash", "nash-plain", "goodput",
+static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain",
+	"ftf-packed", "makespan", "makespan-plain",
+	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain",
+	"hierarchy-packed", "isolated", "fifo", "fifo-plain",
+	"fifo-packed", "sjf", "gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "heddle",
+	"heddle-packed", "nash", "nash-plain", "goodput",
 	"max_sum_throughput_normalized_by_cost_perf_SLOs" };
 enum { NALL = sizeof all / sizeof *all };
 
 static uint32_t jobs_of(uint32_t seed) { return 1 + seed * 7 % 24; }
 static uint32_t types_of(uint32_t seed) { return 1 + seed % 5; }
 
-/* Every call checks them and would end in HD_E_BUG: here twice, so that memory of the last call takes part. */
+/* Every call checks them and would end in HD_E_BUG: here twice, so that memory of the last call takes
+ * part. */
 static void every_policy_keeps_time_and_devices(void **state)
 {
 	(void)state;
@@ -21,16 +25,20 @@ static void every_policy_keeps_time_and_devices(void **state)
 	for (uint32_t seed = 0; seed < DRAWS(60); seed++)
 		for (int p = 0; p < NALL; p++)
 			for (int fidelity = 0; fidelity < 2; fidelity++) {
-				struct hd_policy_setting set = { .fidelity = (enum hd_fidelity)fidelity, .deadlines = true, .seed = seed };
+				struct hd_policy_setting set = { .fidelity = (enum hd_fidelity)fidelity,
+					.deadlines = true, .seed = seed };
 				struct hd_policy *policy;
 				struct hd_sched_state s;
 				struct hd_shares out;
 				struct hd_diag diag = { "" };
-				CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK && hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
+				CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK &&
+					hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
 				for (uint32_t call = 0; call < 2; call++) {
 					random_state(&s, seed, jobs_of(seed) + call, types_of(seed), &arena);
-					CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK, "%s, seed %u: %s", all[p], seed, diag.text);
-					CHECK(!out.kept && out.gap <= 1e-7, "%s, seed %u: gap %g, kept %d", all[p], seed, out.gap, out.kept);
+					CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK,
+						"%s, seed %u: %s", all[p], seed, diag.text);
+					CHECK(!out.kept && out.gap <= 1e-7, "%s, seed %u: gap %g, kept %d",
+						all[p], seed, out.gap, out.kept);
 				}
 				hd_policy_destroy(policy);
 				hd_arena_reset(&arena);
@@ -53,7 +61,8 @@ static void the_order_of_jobs_and_types_in_a_file_changes_no_byte(void **state)
 			for (uint32_t i = 0; i < n; i++)
 				jobs[i] = s.jobs[n - 1 - i];
 			for (uint32_t k = 0; k < s.npairs; k++)
-				pairs[k] = (struct hd_sched_pair){ n - 1 - s.pairs[k].b, n - 1 - s.pairs[k].a, { s.pairs[k].rate[1], s.pairs[k].rate[0] } };
+				pairs[k] = (struct hd_sched_pair){ n - 1 - s.pairs[k].b, n - 1 - s.pairs[k].a,
+					{ s.pairs[k].rate[1], s.pairs[k].rate[0] } };
 			mixed = s;
 			mixed.jobs = jobs;
 			mixed.pairs = pairs;
@@ -68,7 +77,8 @@ static void the_order_of_jobs_and_types_in_a_file_changes_no_byte(void **state)
 /* Steps of another size: rates and steps of one job times 1000. */
 static void a_job_in_smaller_steps_gets_the_same_share(void **state)
 {
-	static const char *const names[] = { "las", "ftf", "makespan", "sum", "hierarchy", "isolated", "nash" };
+	static const char *const names[] = { "las", "ftf", "makespan", "sum", "hierarchy", "isolated",
+		"nash" };
 	(void)state;
 	need_lp();
 	for (uint32_t seed = 0; seed < DRAWS(20); seed++)
@@ -89,8 +99,10 @@ static void a_job_in_smaller_steps_gets_the_same_share(void **state)
 			ask(names[p], (struct hd_policy_setting){ 0 }, &s, &arena, &a);
 			ask(names[p], (struct hd_policy_setting){ 0 }, &finer, &arena, &b);
 			for (uint32_t k = 0; k < a.nshapes; k++) {
-				double other = share_of(&b, a.shape[k].member[0], HD_SCHED_NONE, a.shape[k].need[0].type);
-				CHECK(fabs(a.x[k] - other) < 1e-5, "%s, seed %u, job %u on %u: %.9g and %.9g", names[p], seed, a.shape[k].member[0],
+				double other = share_of(&b, a.shape[k].member[0], HD_SCHED_NONE,
+					a.shape[k].need[0].type);
+				CHECK(fabs(a.x[k] - other) < 1e-5, "%s, seed %u, job %u on %u: %.9g and %.9g",
+					names[p], seed, a.shape[k].member[0],
 					a.shape[k].need[0].type, a.x[k], other);
 			}
 			hd_arena_reset(&arena);
@@ -118,8 +130,10 @@ static void nobody_is_worse_off_than_alone(void **state)
 				least[0] = fmin(least[0], las.z[i] * s.jobs[i].scale);
 				least[1] = fmin(least[1], iso.z[i] * s.jobs[i].scale);
 			}
-		CHECK(!(least[0] < least[1] * (1 - 1e-8)), "seed %u: %.9g, alone %.9g", seed, least[0], least[1]);
-		CHECK(isnan(ftf.objective) || ftf.objective <= 1 + 1e-9, "seed %u: rho %.12g", seed, ftf.objective);
+		CHECK(!(least[0] < least[1] * (1 - 1e-8)), "seed %u: %.9g, alone %.9g", seed, least[0],
+			least[1]);
+		CHECK(isnan(ftf.objective) || ftf.objective <= 1 + 1e-9, "seed %u: rho %.12g", seed,
+			ftf.objective);
 		hd_arena_reset(&arena);
 	}
 }
@@ -162,15 +176,19 @@ static void the_bisected_makespan_is_within_5_percent_above(void **state)
 		struct hd_sched_state s;
 		struct hd_shares exact, theirs;
 		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
-		for (uint32_t j = 0; j < s.ntypes; j++)           /* large enough for every gang: theirs counts parts of a gang as well */
+		/* large enough for every gang: theirs counts parts of a gang as well */
+		for (uint32_t j = 0; j < s.ntypes; j++)
 			((struct hd_sched_type *)s.types)[j].n += 3;
 		ask("makespan", (struct hd_policy_setting){ 0 }, &s, &arena, &exact);
-		ask("makespan", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &theirs);
+		ask("makespan", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena,
+			&theirs);
 		if (exact.objective > 100)
-			CHECK(theirs.objective >= exact.objective * (1 - 1e-9) && theirs.objective <= exact.objective * 1.05, "seed %u: %.9g, exact %.9g", seed,
+			CHECK(theirs.objective >= exact.objective * (1 - 1e-9) &&
+				theirs.objective <= exact.objective * 1.05, "seed %u: %.9g, exact %.9g", seed,
 				theirs.objective, exact.objective);
 		for (uint32_t i = 0; i < s.njobs; i++)
-			CHECK(hd_sched_absent(&s, i) || s.jobs[i].steps_left <= exact.e[i] * exact.objective * (1 + 1e-6), "seed %u: job %u ends later", seed,
+			CHECK(hd_sched_absent(&s, i) || s.jobs[i].steps_left <= exact.e[i] * exact.objective *
+				(1 + 1e-6), "seed %u: job %u ends later", seed,
 				i);
 		hd_arena_reset(&arena);
 	}
@@ -187,14 +205,17 @@ static void one_entity_of_all_shares_as_without_entities(void **state)
 		for (uint32_t i = 0; i < s.njobs; i++)
 			((struct hd_sched_job *)s.jobs)[i].entity = 0;
 		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &a);
-		ask("hierarchy", (struct hd_policy_setting){ .entity_kind = 1 + HD_ENTITY_FAIRNESS }, &s, &arena, &b);
+		ask("hierarchy", (struct hd_policy_setting){ .entity_kind = 1 + HD_ENTITY_FAIRNESS }, &s,
+			&arena, &b);
 		for (uint32_t i = 0; i < s.njobs; i++)
-			CHECK(fabs(a.z[i] - b.z[i]) <= 1e-6 * fmax(1, a.z[i]), "seed %u, job %u: %.9g and %.9g", seed, i, a.z[i], b.z[i]);
+			CHECK(fabs(a.z[i] - b.z[i]) <= 1e-6 * fmax(1, a.z[i]),
+				"seed %u, job %u: %.9g and %.9g", seed, i, a.z[i], b.z[i]);
 		hd_arena_reset(&arena);
 	}
 }
 
-/* Without a floor and deadlines nobody buys a step for more than 1.25 of what it costs where it is cheapest. */
+/* Without a floor and deadlines nobody buys a step for more than 1.25 of what it costs where it is
+ * cheapest. */
 static void no_step_is_bought_above_its_worth(void **state)
 {
 	(void)state;
@@ -212,14 +233,16 @@ static void no_step_is_bought_above_its_worth(void **state)
 				if (job->rate[j] > 0 && is_whole(&s, out.shape[k].member[0], j))
 					least = fmin(least, s.types[j].price_usd_h / job->rate[j]);
 			paid = s.types[out.shape[k].need[0].type].price_usd_h / job->rate[out.shape[k].need[0].type];
-			CHECK(paid <= 1.25 * least * (1 + 1e-9), "seed %u, job %u: pays %.6g, cheapest %.6g", seed, out.shape[k].member[0], paid, least);
+			CHECK(paid <= 1.25 * least * (1 + 1e-9), "seed %u, job %u: pays %.6g, cheapest %.6g",
+				seed, out.shape[k].member[0], paid, least);
 		}
 		hd_arena_reset(&arena);
 	}
 }
 
-/* las: whoever has more weight has its level raised faster. sum: of two optima each is the better one for its own weights. Not of nash, whose
- * discount grows with what a job takes; ftf and makespan promise by work; cost by money; in hierarchies weight is taken from brothers. */
+/* las: whoever has more weight has its level raised faster. sum: of two optima each is the better one for its
+ * own weights. Not of nash, whose discount grows with what a job takes; ftf and makespan promise by work;
+ * cost by money; in hierarchies weight is taken from brothers. */
 static void more_weight_is_never_less(void **state)
 {
 	static const char *const names[] = { "las", "las-packed", "las-kinds", "sum", "sum-packed" };
@@ -234,12 +257,14 @@ static void more_weight_is_never_less(void **state)
 			ask(names[p], (struct hd_policy_setting){ 0 }, &s, &arena, &before);
 			((struct hd_sched_job *)s.jobs)[i].weight *= 2;
 			ask(names[p], (struct hd_policy_setting){ 0 }, &s, &arena, &after);
-			CHECK(after.z[i] >= before.z[i] * (1 - 1e-6), "%s, seed %u: %.9g, before %.9g", names[p], seed, after.z[i], before.z[i]);
+			CHECK(after.z[i] >= before.z[i] * (1 - 1e-6), "%s, seed %u: %.9g, before %.9g",
+				names[p], seed, after.z[i], before.z[i]);
 			hd_arena_reset(&arena);
 		}
 }
 
-/* Errors of the solver in thousands of rows add up: what it reached must not be refused by the programs that follow. */
+/* Errors of the solver in thousands of rows add up: what it reached must not be refused by the programs
+ * that follow. */
 static void thousands_of_jobs_are_settled(void **state)
 {
 	struct hd_sched_state s;
@@ -250,16 +275,19 @@ static void thousands_of_jobs_are_settled(void **state)
 	for (uint32_t j = 0; j < 3; j++)
 		((struct hd_sched_type *)s.types)[j].n = 250;
 	ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
-	CHECK(!out.kept && out.gap <= 1e-7 && out.objective > 0, "kept %d, gap %g, %g", out.kept, out.gap, out.objective);
+	CHECK(!out.kept && out.gap <= 1e-7 && out.objective > 0, "kept %d, gap %g, %g", out.kept, out.gap,
+		out.objective);
 	hd_arena_reset(&arena);
 }
 
-/* The program of packed sharing with every pair a column, straight from the state: the best sum of w z, or the best least z s / w. `parts`: as
- * published, also of types that are too small for a gang. */
+/* The program of packed sharing with every pair a column, straight from the state: the best sum of w z, or
+ * the best least z s / w. `parts`: as published, also of types that are too small for a gang. */
 static double best_of_all_pairs(const struct hd_sched_state *s, bool least, bool parts, uint32_t *npairs)
 {
-	uint32_t n = s->njobs, m = s->ntypes, nrows = 2 * n + m, *none = hd_arena_take(&arena, nrows + 1, sizeof *none);
-	double *lo = hd_arena_take(&arena, nrows, sizeof *lo), *hi = hd_arena_take(&arena, nrows, sizeof *hi), *p = hd_arena_take(&arena, n, sizeof *p);
+	uint32_t n = s->njobs, m = s->ntypes, nrows = 2 * n + m,
+		*none = hd_arena_take(&arena, nrows + 1, sizeof *none);
+	double *lo = hd_arena_take(&arena, nrows, sizeof *lo), *hi = hd_arena_take(&arena, nrows, sizeof *hi),
+		*p = hd_arena_take(&arena, n, sizeof *p);
 	double zero = 0, inf = INFINITY, one = 1;
 	struct hd_lp *lp = hd_lp_new(true);
 	struct hd_lp_result r;
@@ -281,7 +309,8 @@ static double best_of_all_pairs(const struct hd_sched_state *s, bool least, bool
 		for (uint32_t j = 0; j < m; j++) {
 			double gain = s->jobs[i].rate[j] / p[i], cost = least ? 0 : s->jobs[i].weight * gain;
 			if (gain > 0 && (parts || is_whole(s, i, j)))
-				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 3 }, (uint32_t[]){ i, n + i, 2 * n + j },
+				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 3 },
+					(uint32_t[]){ i, n + i, 2 * n + j },
 					(double[]){ 1, gain, s->jobs[i].scale }), HD_OK);
 		}
 	for (uint32_t k = 0; k < s->npairs; k++)
@@ -292,9 +321,11 @@ static double best_of_all_pairs(const struct hd_sched_state *s, bool least, bool
 				continue;
 			if (q->rate[0][j] / a->rate[j] + q->rate[1][j] / b->rate[j] < 1)
 				continue;
-			double gain[] = { q->rate[0][j] / p[q->a], q->rate[1][j] / p[q->b] }, cost = least ? 0 : a->weight * gain[0] + b->weight * gain[1];
+			double gain[] = { q->rate[0][j] / p[q->a], q->rate[1][j] / p[q->b] },
+				cost = least ? 0 : a->weight * gain[0] + b->weight * gain[1];
 			assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 5 },
-				(uint32_t[]){ q->a, q->b, n + q->a, n + q->b, 2 * n + j }, (double[]){ 1, 1, gain[0], gain[1], a->scale }), HD_OK);
+				(uint32_t[]){ q->a, q->b, n + q->a, n + q->b, 2 * n + j },
+				(double[]){ 1, 1, gain[0], gain[1], a->scale }), HD_OK);
 			++*npairs;
 		}
 	for (uint32_t i = 0; i < n; i++) {
@@ -323,10 +354,13 @@ static void pairs_that_are_priced_reach_what_all_pairs_reach(void **state)
 		struct hd_shares out;
 		uint32_t npairs;
 		random_state(&s, 3, 130, 5, &arena);
-		ask(cases[c].name, (struct hd_policy_setting){ .fidelity = cases[c].fidelity }, &s, &arena, &out);
-		double want = best_of_all_pairs(&s, cases[c].least, cases[c].fidelity == HD_FIDELITY_GAVEL, &npairs);
+		ask(cases[c].name, (struct hd_policy_setting){ .fidelity = cases[c].fidelity }, &s, &arena,
+			&out);
+		double want = best_of_all_pairs(&s, cases[c].least, cases[c].fidelity == HD_FIDELITY_GAVEL,
+			&npairs);
 		CHECK(npairs > 6000, "%u pair columns are listed, not priced", npairs);
-		CHECK(!out.kept && fabs(out.objective - want) <= 1e-7 * want, "%s, fidelity %d: %.12g, with all %u pair columns %.12g", cases[c].name,
+		CHECK(!out.kept && fabs(out.objective - want) <= 1e-7 * want,
+			"%s, fidelity %d: %.12g, with all %u pair columns %.12g", cases[c].name,
 			(int)cases[c].fidelity, out.objective, npairs, want);
 		hd_arena_reset(&arena);
 	}
@@ -337,7 +371,8 @@ static void state_of_kinds(struct hd_sched_state *s, uint32_t seed, bool weights
 {
 	static const char *const names[] = { "k0", "k1", "k2", "k3", "k4" };
 	uint32_t n = 2 + seed * 5 % 19, m = 1 + seed % 4, nkinds = 1 + seed % 5, k = 0;
-	double *alone = hd_arena_take(&arena, 5 * (size_t)m, sizeof *alone), *beside = hd_arena_take(&arena, 25 * (size_t)m, sizeof *beside);
+	double *alone = hd_arena_take(&arena, 5 * (size_t)m, sizeof *alone),
+		*beside = hd_arena_take(&arena, 25 * (size_t)m, sizeof *beside);
 
 	random_state(s, seed, n, m, &arena);
 	struct hd_sched_job *jobs = (struct hd_sched_job *)s->jobs;
@@ -346,7 +381,8 @@ static void state_of_kinds(struct hd_sched_state *s, uint32_t seed, bool weights
 		for (uint32_t j = 0; j < m; j++) {
 			alone[a * m + j] = exp(4 * draw(seed, 80, a, 0)) * (0.3 + j * draw(seed, 81, a, j));
 			for (uint32_t b = 0; b < nkinds; b++)
-				beside[(a * 5 + b) * m + j] = alone[a * m + j] * (0.35 + 0.6 * draw(seed, 82, a * 5 + b, j));
+				beside[(a * 5 + b) * m + j] = alone[a * m + j] * (0.35 + 0.6 * draw(seed, 82,
+					a * 5 + b, j));
 		}
 	for (uint32_t i = 0; i < n; i++) {
 		jobs[i].kind = names[i % nkinds];
@@ -356,12 +392,15 @@ static void state_of_kinds(struct hd_sched_state *s, uint32_t seed, bool weights
 	}
 	for (uint32_t a = 0; a < n; a++)
 		for (uint32_t b = a + 1; b < n; b++)
-			pairs[k++] = (struct hd_sched_pair){ a, b, { &beside[(a % nkinds * 5 + b % nkinds) * m], &beside[(b % nkinds * 5 + a % nkinds) * m] } };
+			pairs[k++] = (struct hd_sched_pair){ a, b,
+				{ &beside[(a % nkinds * 5 + b % nkinds) * m],
+				&beside[(b % nkinds * 5 + a % nkinds) * m] } };
 	s->pairs = pairs;
 	s->npairs = k;
 }
 
-/* Of equal weights any pairs can be evened out over the jobs of a kind; of others jobs of one kind may pair less freely. */
+/* Of equal weights any pairs can be evened out over the jobs of a kind; of others jobs of one kind may
+ * pair less freely. */
 static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 {
 	uint32_t gained = 0;
@@ -374,14 +413,20 @@ static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 				struct hd_shares out, alone;
 				uint32_t npairs;
 				state_of_kinds(&s, seed, weights);
-				ask("las-kinds", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &out);
-				ask("las", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &alone);
+				ask("las-kinds", (struct hd_policy_setting){ .fidelity =
+					(enum hd_fidelity)fidelity }, &s, &arena, &out);
+				ask("las", (struct hd_policy_setting){ .fidelity =
+					(enum hd_fidelity)fidelity }, &s, &arena, &alone);
 				double want = best_of_all_pairs(&s, true, false, &npairs), got = INFINITY;
-				for (uint32_t i = 0; i < s.njobs; i++)           /* of the pairs that came back, not of the program's columns */
+				/* of the pairs that came back, not of the program's columns */
+				for (uint32_t i = 0; i < s.njobs; i++)
 					got = fmin(got, out.z[i] / s.jobs[i].weight);
-				bool as_good = weights ? got >= alone.objective * (1 - 1e-7) : got >= want * (1 - 1e-7);
-				CHECK(!out.kept && got <= want * (1 + 1e-7) && as_good && fabs(got - out.objective) <= 1e-7 * got,
-					"seed %u, weights %d, fidelity %d: %.9g of %.9g with all pairs, %.9g without", seed, weights, fidelity, got, want,
+				bool as_good = weights ? got >= alone.objective * (1 - 1e-7) :
+					got >= want * (1 - 1e-7);
+				CHECK(!out.kept && got <= want * (1 + 1e-7) && as_good &&
+					fabs(got - out.objective) <= 1e-7 * got,
+					"seed %u, weights %d, fidelity %d: %.9g of %.9g with all pairs, "
+					"%.9g without", seed, weights, fidelity, got, want,
 					alone.objective);
 				gained += got > alone.objective * (1 + 1e-3);
 				hd_arena_reset(&arena);
@@ -389,7 +434,8 @@ static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 	CHECK(gained >= (SANITIZED ? 1 : 60), "%u of %d gain by pairs", gained, 4 * DRAWS(60));
 }
 
-/* One pair in four is struck from the list, one in eight cannot share: nobody is put beside whom the state does not know it to run with. */
+/* One pair in four is struck from the list, one in eight cannot share: nobody is put beside whom the state
+ * does not know it to run with. */
 static void kinds_never_meet_whom_they_cannot_run_with(void **state)
 {
 	uint32_t met = 0;
@@ -411,14 +457,18 @@ static void kinds_never_meet_whom_they_cannot_run_with(void **state)
 				left += u >= 0.25 || u < 0.125;
 			}
 			s.npairs = left;
-			ask("las-kinds", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &out);
+			ask("las-kinds", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity },
+				&s, &arena, &out);
 			for (uint32_t k = 0; k < out.nshapes; k++) {
 				const struct hd_shape *shape = &out.shape[k];
 				double rate[2];
 				if (shape->nmembers < 2)
 					continue;
-				bool known = hd_sched_pair_rate(&s, shape->member[0], shape->member[1], shape->need[0].type, rate);
-				CHECK(known && rate[0] > 0 && rate[1] > 0 && !memcmp(rate, shape->rate, sizeof rate), "seed %u, fidelity %d: jobs %u and %u",
+				bool known = hd_sched_pair_rate(&s, shape->member[0], shape->member[1],
+					shape->need[0].type, rate);
+				CHECK(known && rate[0] > 0 && rate[1] > 0 &&
+					!memcmp(rate, shape->rate, sizeof rate),
+					"seed %u, fidelity %d: jobs %u and %u",
 					seed, fidelity, shape->member[0], shape->member[1]);
 				met++;
 			}
@@ -442,7 +492,8 @@ static void pairs_are_priced_in_any_currency(void **state)
 		objective[tiny] = out.objective * (tiny ? 1e7 : 1);
 		hd_arena_reset(&arena);
 	}
-	CHECK(fabs(objective[1] - objective[0]) <= 1e-7 * fabs(objective[0]), "$%.12g, in another currency $%.12g", objective[0], objective[1]);
+	CHECK(fabs(objective[1] - objective[0]) <= 1e-7 * fabs(objective[0]),
+		"$%.12g, in another currency $%.12g", objective[0], objective[1]);
 }
 
 /* Jobs in plenty of few kinds: the parts are like the whole. */
@@ -460,7 +511,8 @@ static void parts_are_nearly_as_good_as_the_whole(void **state)
 			((struct hd_sched_type *)s.types)[j].n = 40;
 		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &whole);
 		ask("pop:4:las", (struct hd_policy_setting){ 0 }, &s, &arena, &parts);
-		bool near = parts.objective <= whole.objective * (1 + 1e-7) && parts.objective >= 0.9 * whole.objective;
+		bool near = parts.objective <= whole.objective * (1 + 1e-7) &&
+			parts.objective >= 0.9 * whole.objective;
 		CHECK(near, "seed %u: %.6g of %.6g", seed, parts.objective, whole.objective);
 		hd_arena_reset(&arena);
 	}
@@ -502,7 +554,8 @@ static double best_least(const struct hd_sched_state *s)
 		for (uint32_t j = 0; j < 2; j++) {
 			rows[i][2 * i + j] = 1;
 			rows[3 + j][2 * i + j] = s->jobs[i].scale;
-			rows[5 + i][2 * i + j] = is_whole(s, i, j) ? -s->jobs[i].rate[j] / p * s->jobs[i].scale / s->jobs[i].weight : 0;
+			rows[5 + i][2 * i + j] = is_whole(s, i, j) ?
+				-s->jobs[i].rate[j] / p * s->jobs[i].scale / s->jobs[i].weight : 0;
 			rows[8 + 2 * i + j][2 * i + j] = -1;
 			rows[3 + j][V] = s->types[j].n;
 		}
@@ -549,7 +602,8 @@ static void max_min_of_three_jobs_is_the_best_vertex(void **state)
 		tried++;
 		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
 		double want = best_least(&s);
-		CHECK(fabs(out.objective - want) <= 1e-8 * want, "seed %u: %.12g, best vertex %.12g", seed, out.objective, want);
+		CHECK(fabs(out.objective - want) <= 1e-8 * want, "seed %u: %.12g, best vertex %.12g", seed,
+			out.objective, want);
 		hd_arena_reset(&arena);
 	}
 	CHECK(tried >= 10, "%u", tried);
@@ -557,9 +611,11 @@ static void max_min_of_three_jobs_is_the_best_vertex(void **state)
 
 struct table { double at[6][8]; };
 
-static double at(const void *context, uint32_t row, uint32_t col) { return ((const struct table *)context)->at[row][col]; }
+static double at(const void *context, uint32_t row,
+	uint32_t col) { return ((const struct table *)context)->at[row][col]; }
 
-static double by_permutations(const struct table *t, uint32_t nrows, uint32_t ncols, uint32_t row, uint32_t used)
+static double by_permutations(const struct table *t, uint32_t nrows, uint32_t ncols, uint32_t row,
+	uint32_t used)
 {
 	double best = INFINITY;
 
@@ -567,7 +623,8 @@ static double by_permutations(const struct table *t, uint32_t nrows, uint32_t nc
 		return 0;
 	for (uint32_t c = 0; c < ncols; c++)
 		if (!(used >> c & 1))
-			best = fmin(best, t->at[row][c] + by_permutations(t, nrows, ncols, row + 1, used | 1u << c));
+			best = fmin(best, t->at[row][c] + by_permutations(t, nrows, ncols, row + 1,
+				used | 1u << c));
 	return best;
 }
 
@@ -606,7 +663,8 @@ static void assignments_are_the_best_permutation(void **state)
 		double sum = 0;
 		for (uint32_t r = 0; r < 6; r++)
 			for (uint32_t c = 0; c < 8; c++)
-				t.at[r][c] = seed % 2 ? floor(4 * draw(seed, 1, r, c)) : draw(seed, 1, r, c);        /* with ties, without */
+				/* with ties, without */
+				t.at[r][c] = seed % 2 ? floor(4 * draw(seed, 1, r, c)) : draw(seed, 1, r, c);
 		assert_int_equal(hd_assign(nrows, ncols, at, &t, &set, &arena, of), HD_OK);
 		for (uint32_t r = 0; r < nrows; r++) {
 			CHECK(of[r] < ncols && !(used >> of[r] & 1), "seed %u", seed);
@@ -618,8 +676,10 @@ static void assignments_are_the_best_permutation(void **state)
 	hd_arena_reset(&arena);
 }
 
-/* The least sum of completion times when `of` says on which device each job is, the shortest first; into `first` who begins on each. */
-static double sum_of_completions(const struct hd_sched_state *s, const uint32_t *of, const uint32_t *type, uint32_t ndevices, uint32_t *first)
+/* The least sum of completion times when `of` says on which device each job is, the shortest first; into
+ * `first` who begins on each. */
+static double sum_of_completions(const struct hd_sched_state *s, const uint32_t *of, const uint32_t *type,
+	uint32_t ndevices, uint32_t *first)
 {
 	double sum = 0;
 
@@ -629,16 +689,20 @@ static double sum_of_completions(const struct hd_sched_state *s, const uint32_t 
 		double time = s->jobs[i].steps_left / s->jobs[i].rate[type[of[i]]];
 		uint32_t behind = 1;                              /* who waits for it, itself too */
 		for (uint32_t k = 0; k < s->njobs; k++)
-			behind += k != i && of[k] == of[i] && s->jobs[k].steps_left / s->jobs[k].rate[type[of[k]]] > time;
+			behind += k != i && of[k] == of[i] &&
+				s->jobs[k].steps_left / s->jobs[k].rate[type[of[k]]] > time;
 		sum += behind * time;
 		uint32_t *f = &first[of[i]];
-		*f = *f == HD_SCHED_NONE || s->jobs[*f].steps_left / s->jobs[*f].rate[type[of[*f]]] > time ? i : *f;
+		*f = *f == HD_SCHED_NONE || s->jobs[*f].steps_left / s->jobs[*f].rate[type[of[*f]]] > time ?
+			i : *f;
 	}
 	return sum;
 }
 
-/* Every way to put the jobs on the devices: the best, and the best of those that begin with what runs in `out`. */
-static void best_completions(const struct hd_sched_state *s, const struct hd_shares *out, double *best, double *theirs)
+/* Every way to put the jobs on the devices: the best, and the best of those that begin with what runs in
+ * `out`. */
+static void best_completions(const struct hd_sched_state *s, const struct hd_shares *out, double *best,
+	double *theirs)
 {
 	uint32_t type[4], first[4], of[6] = { 0 }, ndevices = 0, ways = 1;
 
@@ -656,7 +720,8 @@ static void best_completions(const struct hd_sched_state *s, const struct hd_sha
 		double sum = sum_of_completions(s, of, type, ndevices, first);
 		for (uint32_t d = 0; d < ndevices; d++) {
 			running += first[d] != HD_SCHED_NONE;
-			same &= first[d] == HD_SCHED_NONE || share_of(out, first[d], HD_SCHED_NONE, type[d]) > 0.5;
+			same &= first[d] == HD_SCHED_NONE ||
+				share_of(out, first[d], HD_SCHED_NONE, type[d]) > 0.5;
 		}
 		*best = fmin(*best, sum);
 		if (same && running == out->nshapes)
@@ -678,17 +743,22 @@ static void allox_begins_as_the_least_sum_of_completions_does(void **state)
 			for (uint32_t i = 0; i < s.njobs; i++) {
 				((struct hd_sched_job *)s.jobs)[i].scale = 1;
 				for (uint32_t j = 0; j < s.ntypes; j++)
-					((double *)s.jobs[i].rate)[j] += 0.01;       /* none that cannot run */
+					/* none that cannot run */
+					((double *)s.jobs[i].rate)[j] += 0.01;
 			}
-			ask("allox", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &out);
+			ask("allox", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s,
+				&arena, &out);
 			best_completions(&s, &out, &best, &theirs);
-			CHECK(theirs <= best * (1 + 1e-9), "seed %u, fidelity %d: %u jobs begin, of which %.12g s come at best, not %.12g s", seed, fidelity,
+			CHECK(theirs <= best * (1 + 1e-9),
+				"seed %u, fidelity %d: %u jobs begin, of which %.12g s come at best, not "
+				"%.12g s", seed, fidelity,
 				out.nshapes, theirs, best);
 			hd_arena_reset(&arena);
 		}
 }
 
-/* N_j / n / s_i, by the row's sum where that is above 1, in this order: to the last bit, also where a row adds up to 1 and an ulp. */
+/* N_j / n / s_i, by the row's sum where that is above 1, in this order: to the last bit, also where a row
+ * adds up to 1 and an ulp. */
 static void published_isolated_shares_are_not_touched(void **state)
 {
 	uint32_t above = 0;
@@ -698,7 +768,8 @@ static void published_isolated_shares_are_not_touched(void **state)
 		struct hd_shares out;
 		uint32_t n = 0;
 		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
-		ask("isolated", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
+		ask("isolated", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena,
+			&out);
 		for (uint32_t i = 0; i < s.njobs; i++)
 			n += !hd_sched_absent(&s, i);
 		for (uint32_t k = 0; k < out.nshapes; k++) {
@@ -708,7 +779,8 @@ static void published_isolated_shares_are_not_touched(void **state)
 				sum += x[j] = (double)s.types[j].n / n / s.jobs[i].scale;
 			for (uint32_t j = 0; j < s.ntypes; j++)
 				row += x[j] /= fmax(1, sum);
-			CHECK(out.x[k] == x[out.shape[k].need[0].type], "seed %u, job %u: %.17g, not %.17g", seed, i, out.x[k], x[out.shape[k].need[0].type]);
+			CHECK(out.x[k] == x[out.shape[k].need[0].type], "seed %u, job %u: %.17g, not %.17g",
+				seed, i, out.x[k], x[out.shape[k].need[0].type]);
 			above += row > 1;
 		}
 		hd_arena_reset(&arena);

@@ -1,10 +1,12 @@
-/* Solvers that give up, at every solve there is; what the whole answer promises: nobody can have more for nothing; parts of a large cluster. */
+/* Solvers that give up, at every solve there is; what the whole answer promises: nobody can have more for
+ * nothing; parts of a large cluster. */
 #include "scheduler/policy/testing.h"
 
 #include "scheduler/lp.h"
 #include "scheduler/policy/int.h"
 
-static const char *const programs[] = { "las", "las-plain", "las-packed", "ftf", "ftf-packed", "makespan", "makespan-packed", "sum", "cost", "cost-packed",
+static const char *const programs[] = { "las", "las-plain", "las-packed", "ftf", "ftf-packed", "makespan",
+	"makespan-packed", "sum", "cost", "cost-packed",
 	"hierarchy", "heddle", "heddle-packed", "nash", "pop:2:las" };
 enum { NPROGRAMS = sizeof programs / sizeof *programs };
 
@@ -18,8 +20,8 @@ static double total_of(const struct hd_shares *out, const struct hd_sched_state 
 	return sum;
 }
 
-/* The first 8 jobs in peace, then the 9th comes and the solver gives up: by its number of iterations at one solve or another, or because
- * no certificate is good enough. */
+/* The first 8 jobs in peace, then the 9th comes and the solver gives up: by its number of iterations at one
+ * solve or another, or because no certificate is good enough. */
 static void a_solver_that_gives_up_empties_no_cluster(void **state)
 {
 	static const uint32_t iterations[] = { 1, 2, 4, 8, 16, 32 };
@@ -41,7 +43,8 @@ static void a_solver_that_gives_up_empties_no_cluster(void **state)
 				all.npairs = 0;
 				assert_int_equal(hd_policy_parse(&set, programs[p], NULL), HD_OK);
 				assert_int_equal(hd_policy_create(&policy, &set, NULL), HD_OK);
-				CHECK(hd_policy_allocate(policy, &first, &arena, &before, &diag) == HD_OK, "%s", diag.text);
+				CHECK(hd_policy_allocate(policy, &first, &arena, &before, &diag) == HD_OK,
+					"%s", diag.text);
 				bool numeric = how == sizeof iterations / sizeof *iterations;
 				policy->set.lp_iterations = numeric ? 0 : iterations[how];
 				policy->set.lp_gap = numeric ? 1e-300 : 0;
@@ -49,21 +52,28 @@ static void a_solver_that_gives_up_empties_no_cluster(void **state)
 					policy->parts[part]->set.lp_iterations = policy->set.lp_iterations;
 					policy->parts[part]->set.lp_gap = policy->set.lp_gap;
 				}
-				CHECK(hd_policy_allocate(policy, &all, &arena, &after, &diag) == HD_OK, "%s, seed %u, how %u: %s", programs[p], seed, how,
+				CHECK(hd_policy_allocate(policy, &all, &arena, &after, &diag) == HD_OK,
+					"%s, seed %u, how %u: %s", programs[p], seed, how,
 					diag.text);
 				tried++;
 				kept += after.kept;
 				/* all is in proportion to what it was, the newcomer has a part as well */
 				double scale = 0;
 				for (uint32_t i = 0; after.kept && i < 8 && !policy->parts; i++) {
-					double was = total_of(&before, &first, all.jobs[i].id), is = total_of(&after, &all, all.jobs[i].id);
+					double was = total_of(&before, &first, all.jobs[i].id),
+						is = total_of(&after, &all, all.jobs[i].id);
 					if (was > 1e-6 && !(scale > 0))
 						scale = is / was;
-					bool in_step = !(was > 1e-6) || (is > 0 && fabs(is / was - scale) < 1e-6);
-					CHECK(in_step, "%s, seed %u, how %u: job %u had %g, has %g; others %g", programs[p], seed, how, i, was, is, scale);
+					bool in_step = !(was > 1e-6) ||
+						(is > 0 && fabs(is / was - scale) < 1e-6);
+					CHECK(in_step,
+						"%s, seed %u, how %u: job %u had %g, has %g; others %g",
+						programs[p], seed, how, i, was, is, scale);
 				}
-				bool has_part = hd_sched_absent(&all, 8) || total_of(&after, &all, all.jobs[8].id) > 0;
-				CHECK(!after.kept || has_part, "%s, seed %u: the newcomer has nothing", programs[p], seed);
+				bool has_part = hd_sched_absent(&all, 8) ||
+					total_of(&after, &all, all.jobs[8].id) > 0;
+				CHECK(!after.kept || has_part, "%s, seed %u: the newcomer has nothing",
+					programs[p], seed);
 				hd_policy_destroy(policy);
 				hd_arena_reset(&arena);
 			}
@@ -91,9 +101,12 @@ static double most_together(const struct hd_sched_state *s, const double *z)
 	assert_int_equal(hd_lp_rows(lp, 2 * n + m, lo, hi, none, NULL, NULL), HD_OK);
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < m; j++) {
-			double gain = hd_sched_absent(s, i) || !is_whole(s, i, j) ? 0 : s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate);
+			double gain = hd_sched_absent(s, i) ||
+				!is_whole(s, i, j) ? 0 : s->jobs[i].rate[j] / hd_sched_proportional(s,
+				s->jobs[i].rate);
 			if (gain > 0)
-				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &gain, (uint32_t[]){ 0, 3 }, (uint32_t[]){ i, n + i, 2 * n + j },
+				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &gain, (uint32_t[]){ 0, 3 },
+					(uint32_t[]){ i, n + i, 2 * n + j },
 					(double[]){ 1, gain, s->jobs[i].scale }), HD_OK);
 		}
 	assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
@@ -115,13 +128,18 @@ static void nobody_can_have_more_without_another_having_less(void **state)
 			double sum = 0;
 			random_state(&s, seed, 1 + seed * 7 % 24, 1 + seed % 5, &arena);
 			for (uint32_t i = 0; i < s.njobs; i++)
-				((struct hd_sched_job *)s.jobs)[i].weight = p == 0 || p == 3 ? s.jobs[i].weight : 1;      /* ftf, makespan: sum w z */
-			ask(exact[p], (struct hd_policy_setting){ .entity_kind = 1 + HD_ENTITY_FAIRNESS }, &s, &arena, &out);
+				/* ftf, makespan: sum w z */
+				((struct hd_sched_job *)s.jobs)[i].weight = p == 0 ||
+					p == 3 ? s.jobs[i].weight : 1;
+			ask(exact[p], (struct hd_policy_setting){ .entity_kind = 1 + HD_ENTITY_FAIRNESS }, &s,
+				&arena, &out);
 			for (uint32_t i = 0; i < s.njobs; i++)
 				sum += out.z[i];
 			double most = most_together(&s, out.z);
-			/* what is held may be 1e-7 less here and in the policy, and a little less of one can be much more of another */
-			CHECK(most <= sum * (1 + 2e-4) + 1e-6, "%s, seed %u: %.9g together, %.9g could be had", exact[p], seed, sum, most);
+			/* what is held may be 1e-7 less here and in the policy, and a little less of one
+			 * can be much more of another */
+			CHECK(most <= sum * (1 + 2e-4) + 1e-6,
+				"%s, seed %u: %.9g together, %.9g could be had", exact[p], seed, sum, most);
 			hd_arena_reset(&arena);
 		}
 }
@@ -140,12 +158,15 @@ static void shares_keep_to_1e_9(void **state)
 			ask(programs[p], (struct hd_policy_setting){ 0 }, &s, &arena, &out);
 			for (uint32_t k = 0; k < out.nshapes; k++) {
 				for (int m = 0; m < out.shape[k].nmembers; m++)
-					CHECK((time[out.shape[k].member[m]] += out.x[k]) <= 1 + 1e-9, "%s, seed %u: time", programs[p], seed);
+					CHECK((time[out.shape[k].member[m]] += out.x[k]) <= 1 + 1e-9,
+						"%s, seed %u: time", programs[p], seed);
 				for (int d = 0; d < out.shape[k].nneeds; d++)
 					used[out.shape[k].need[d].type] += out.x[k] * out.shape[k].need[d].n;
 			}
 			for (uint32_t j = 0; j < s.ntypes; j++)
-				CHECK(used[j] <= s.types[j].n * (1 + 1e-9), "%s, seed %u: %.12g of %u devices", programs[p], seed, used[j], s.types[j].n);
+				CHECK(used[j] <= s.types[j].n * (1 + 1e-9),
+					"%s, seed %u: %.12g of %u devices", programs[p], seed, used[j],
+					s.types[j].n);
 			hd_arena_reset(&arena);
 		}
 }
@@ -157,11 +178,13 @@ static void four_parts_of_1024_jobs_are_as_good_as_the_whole(void **state)
 	(void)state;
 	need_lp();
 	random_state(&s, 7, 1024, 3, &arena);
-	for (uint32_t i = 0; i < s.njobs; i++) {                   /* 26 kinds, as the published generator draws: one of eight devices' worth is a gang */
+	/* 26 kinds, as the published generator draws: one of eight devices' worth is a gang */
+	for (uint32_t i = 0; i < s.njobs; i++) {
 		struct hd_sched_job *j = &((struct hd_sched_job *)s.jobs)[i];
 		uint32_t kind = (uint32_t)(26 * draw(7, 40, i, 0));
 		for (uint32_t t = 0; t < 3; t++)
-			((double *)j->rate)[t] = (1 + t * draw(9, 41, kind, 0) * 4) * exp(5 * draw(9, 42, kind, 0));
+			((double *)j->rate)[t] = (1 + t * draw(9, 41, kind, 0) * 4) * exp(5 * draw(9, 42,
+				kind, 0));
 		j->weight = 1;
 		j->scale = 1;
 	}
@@ -174,8 +197,9 @@ static void four_parts_of_1024_jobs_are_as_good_as_the_whole(void **state)
 	hd_arena_reset(&arena);
 }
 
-/* Types that are thousands of times faster for one job and slower for the next make prices of thousands: levels that hold to the tolerance
- * of a solver alone, and certificates that fail by what the tolerances leave. */
+/* Types that are thousands of times faster for one job and slower for the next make prices of thousands:
+ * levels that hold to the tolerance of a solver alone, and certificates that fail by what the tolerances
+ * leave. */
 static void no_level_is_given_up_where_speeds_are_far_apart(void **state)
 {
 	static const char *const filled[] = { "hierarchy-packed", "hierarchy", "las-packed", "las" };
@@ -201,7 +225,9 @@ static void no_level_is_given_up_where_speeds_are_far_apart(void **state)
 		}
 		hd_arena_reset(&arena);
 	}
-	CHECK(kept[0] + kept[1] + kept[2] + kept[3] == 0, "given up: hierarchy-packed %u, hierarchy %u, las-packed %u, las %u", kept[0], kept[1], kept[2],
+	CHECK(kept[0] + kept[1] + kept[2] + kept[3] == 0,
+		"given up: hierarchy-packed %u, hierarchy %u, las-packed %u, las %u", kept[0], kept[1],
+		kept[2],
 		kept[3]);
 }
 

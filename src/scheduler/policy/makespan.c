@@ -1,13 +1,15 @@
 /* Makespan: the smallest T in which every job could end, e_i >= n_i / T.
  *
- * gavel: bisection of [100, 1e6] while hi > 1.05 lo, as published (0 to 5 % above the least); [1e6, 1e7] and on when nothing fits. The
- * shares are the middle of all that end by then (centre.c), as the published solver's are.
- * exact: one program, max r with e_i >= r n_i, T = 1 / r; then the rest of the capacity by the second promise. */
+ * gavel: bisection of [100, 1e6] while hi > 1.05 lo, as published (0 to 5 % above the least); [1e6, 1e7] and
+ * on when nothing fits. The shares are the middle of all that end by then (centre.c), as the published
+ * solver's are. exact: one program, max r with e_i >= r n_i, T = 1 / r; then the rest of the capacity by
+ * the second promise. */
 #include <math.h>
 
 #include "scheduler/policy/int.h"
 
-enum hd_err hd_makespan_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_makespan_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_makespan_finish(struct hd_policy *policy) { (void)policy; }
 
 static void promise(struct hd_program *pg, double r)
@@ -90,20 +92,23 @@ static enum hd_err exact(struct hd_program *pg, struct hd_policy *policy, double
 	return err ? err : hd_program_settle(pg, policy, out);
 }
 
-enum hd_err hd_makespan_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_makespan_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct hd_seen seen;
 	struct hd_program pg = { 0 };
 	double *g = hd_arena_take(arena, state->njobs, sizeof *g);
-	enum hd_err err = g ? hd_see(&seen, policy, state, HD_FLAT_REFERENCE, arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
+	enum hd_err err = g ? hd_see(&seen, policy, state, HD_FLAT_REFERENCE, arena, diag) : hd_fail(diag,
+		HD_E_NOMEM, "no memory for %u jobs", state->njobs);
 
 	if (err)
 		return err;
 	out->work_conserving = true;
 	err = hd_program_open(&pg, &seen, arena, diag);
 	if (!err && seen.npresent)
-		err = policy->set.fidelity == HD_FIDELITY_GAVEL ? bisect(&pg, out, &out->objective) : exact(&pg, policy, g, out);
+		err = policy->set.fidelity == HD_FIDELITY_GAVEL ? bisect(&pg, out, &out->objective) :
+			exact(&pg, policy, g, out);
 	hd_program_close(&pg);
 	return err;
 }

@@ -69,7 +69,8 @@ static enum hd_err published(struct hd_policy_setting *set, const struct alias *
 	set->entity_kind = alias->entity_kind;
 	set->reference_type = "v100";
 	set->published = true;
-	return set->policy ? HD_OK : hd_fail(diag, HD_E_INVAL, "the policy %s is not in this build", alias->name);
+	return set->policy ? HD_OK : hd_fail(diag, HD_E_INVAL, "the policy %s is not in this build",
+		alias->name);
 }
 
 /* "..._slo=3x_v100_time": deadlines of 3 times the work on v100. */
@@ -94,7 +95,9 @@ static enum hd_err unknown(const char *name, struct hd_diag *diag)
 		hd_near_offer(&near, row->name);
 	for (uint32_t i = 0; i < NALIASES; i++)
 		hd_near_offer(&near, aliases[i].name);
-	return hd_fail(diag, HD_E_INVAL, "there is no policy \"%.60s\"%s%s%s (heddle sched policies lists them)", name, near.best ? "; did you mean " : "",
+	return hd_fail(diag, HD_E_INVAL,
+		"there is no policy \"%.60s\"%s%s%s (heddle sched policies lists them)", name,
+		near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 }
 
@@ -116,7 +119,8 @@ enum hd_err hd_policy_parse(struct hd_policy_setting *set, const char *name, str
 	}
 	for (int v = 0; v < HD_NVARIANTS; v++) {          /* "las-plain"; a bare name is hetero */
 		size_t tail = strlen(variants[v]);
-		bool fits = len > tail + 1 && name[len - tail - 1] == '-' && !strcmp(name + len - tail, variants[v]);
+		bool fits = len > tail + 1 && name[len - tail - 1] == '-' &&
+			!strcmp(name + len - tail, variants[v]);
 		if (fits && row_of(name, len - tail - 1)) {
 			set->policy = row_of(name, len - tail - 1);
 			set->variant = (enum hd_variant)v;

@@ -43,17 +43,20 @@ struct nash {
 	uint32_t n, m, nways, out;                /* persons; `out` is not there, n: all are */
 	struct person *person;                    /* by job */
 	struct way *way;
-	double r[HD_SCHED_TYPES], y[HD_SCHED_TYPES], dr[HD_SCHED_TYPES], dy[HD_SCHED_TYPES];      /* slacks of devices, their prices */
+	/* slacks of devices, their prices */
+	double r[HD_SCHED_TYPES], y[HD_SCHED_TYPES], dr[HD_SCHED_TYPES], dy[HD_SCHED_TYPES];
 	double *matrix, *block;                   /* [m * m] of the types, of a person */
 	uint32_t nlps, iterations;
 	double gap;
 	bool cut;                                 /* an optimum has a gap above HD_LP_GAP */
 };
 
-enum hd_err hd_nash_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_nash_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_nash_finish(struct hd_policy *policy) { (void)policy; }
 
-static enum hd_err no_memory(struct nash *n) { return hd_fail(n->diag, HD_E_NOMEM, "no memory for %u jobs", n->seen.state->njobs); }
+static enum hd_err no_memory(struct nash *n) { return hd_fail(n->diag, HD_E_NOMEM, "no memory for %u jobs",
+	n->seen.state->njobs); }
 
 static enum hd_err open(struct nash *n, bool weights)
 {
@@ -70,10 +73,12 @@ static enum hd_err open(struct nash *n, bool weights)
 		struct person *p = &n->person[n->n];
 		if (n->seen.absent[i])
 			continue;
-		*p = (struct person){ .job = i, .first = n->nways, .w = weights ? s->jobs[i].weight : 1, .s = s->jobs[i].scale };
+		*p = (struct person){ .job = i, .first = n->nways, .w = weights ? s->jobs[i].weight : 1,
+			.s = s->jobs[i].scale };
 		for (uint32_t j = 0; j < n->m; j++)
 			if (hd_seen_rate(&n->seen, i, j) > 0)
-				n->way[n->nways++] = (struct way){ .type = j, .gain = hd_seen_rate(&n->seen, i, j) / n->seen.p[i] };
+				n->way[n->nways++] = (struct way){ .type = j,
+					.gain = hd_seen_rate(&n->seen, i, j) / n->seen.p[i] };
 		p->n = n->nways - p->first;
 		n->n++;
 	}
@@ -184,7 +189,8 @@ static double bound(const struct nash *n)
 
 /* ---- a Newton step ---- */
 
-/* In place: L with L L' = a positive definite matrix of its lower half. A pivot lost to rounding stops its direction. */
+/* In place: L with L L' = a positive definite matrix of its lower half. A pivot lost to rounding stops its
+ * direction. */
 static void factor(double *at, uint32_t m)
 {
 	for (uint32_t c = 0; c < m; c++) {
@@ -221,7 +227,8 @@ static void block(const struct nash *n, const struct person *p, double *at)
 
 	for (uint32_t k = 0; k < p->n; k++)
 		for (uint32_t l = 0; l <= k; l++)
-			at[k * p->n + l] = w[k].gain * w[l].gain * p->w / (p->z * p->z) + p->u / p->t + (k == l ? w[k].v / w[k].x : 0);
+			at[k * p->n + l] = w[k].gain * w[l].gain * p->w / (p->z * p->z) + p->u / p->t +
+				(k == l ? w[k].v / w[k].x : 0);
 	factor(at, p->n);
 }
 
@@ -285,7 +292,8 @@ static void direct(struct nash *n, double mu)
 	}
 	for (uint32_t j = 0; j < m; j++) {
 		double exact = n->y[j] > 0 ? -n->r[j] / n->y[j] * q[j] : 0;
-		/* y / r of what they use more is q, which the sum of dx has lost where r is small; where no pivot was left it is the sum */
+		/* y / r of what they use more is q, which the sum of dx has lost where r is small; where
+		 * no pivot was left it is the sum */
 		if (fabs(n->dr[j] - exact) <= HD_LOST * n->seen.state->types[j].n)
 			n->dr[j] = exact;
 		n->dy[j] = n->y[j] > 0 ? mu / n->r[j] - n->y[j] - n->y[j] / n->r[j] * n->dr[j] : 0;
@@ -309,7 +317,8 @@ static double reach(const struct nash *n, double mu)
 		most = fmin(most, fmin(within(p->t, p->dt), within(p->u, p->du)));
 		for (uint32_t k = 0; k < p->n; k++) {
 			const struct way *w = &ways(n, p)[k];
-			most = fmin(most, fmin(within(w->x, w->dx), within(w->v, mu / w->x - w->v - w->v / w->x * w->dx)));
+			most = fmin(most, fmin(within(w->x, w->dx),
+				within(w->v, mu / w->x - w->v - w->v / w->x * w->dx)));
 		}
 	}
 	return fmin(1, 0.99 * most);
@@ -373,8 +382,9 @@ static void take_back(struct nash *n)
 	measure(n);
 }
 
-/* The optimum without person `out` (n: of all); z stay in the persons, its sum of w log z in *best. Ends where rounding makes the certificate
- * worse again, with the best shares and the best bound: any prices bound it. */
+/* The optimum without person `out` (n: of all); z stay in the persons, its sum of w log z in *best. Ends
+ * where rounding makes the certificate worse again, with the best shares and the best bound: any prices
+ * bound it. */
 static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
 {
 	uint32_t limit = n->seen.set->lp_iterations;
@@ -397,7 +407,8 @@ static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
 		if (hd_policy_is_stopped(n->seen.set))
 			return hd_fail(n->diag, HD_E_AGAIN, "the product: nobody waits for it any more");
 		if (limit && turn >= limit)
-			return hd_fail(n->diag, HD_E_AGAIN, "the product: the limit of iterations was reached");
+			return hd_fail(n->diag, HD_E_AGAIN,
+				"the product: the limit of iterations was reached");
 		direct(n, fall * mu);
 		double part = reach(n, fall * mu);
 		step(n, fall * mu, part);
@@ -443,8 +454,10 @@ static enum hd_err as_solved(struct nash *n, const double *x, const double *f, s
 	return err ? no_memory(n) : HD_OK;
 }
 
-/* Fewest and cheapest devices that give everyone z, then f of them: the discount must hit what the optimum gives, or a lie could pay. */
-static enum hd_err settled(struct nash *n, const struct hd_policy *policy, const double *z, const double *f, struct hd_shares *out)
+/* Fewest and cheapest devices that give everyone z, then f of them: the discount must hit what the optimum
+ * gives, or a lie could pay. */
+static enum hd_err settled(struct nash *n, const struct hd_policy *policy, const double *z, const double *f,
+	struct hd_shares *out)
 {
 	struct hd_program pg = { 0 };
 	enum hd_err err = hd_program_open(&pg, &n->seen, n->arena, n->diag);
@@ -467,13 +480,16 @@ static enum hd_err settled(struct nash *n, const struct hd_policy *policy, const
 	return err;
 }
 
-enum hd_err hd_nash_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_nash_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct nash n = { .arena = arena, .diag = diag };
 	bool exact = policy->set.fidelity == HD_FIDELITY_EXACT;
-	double *f = hd_arena_take(arena, state->njobs + 1, sizeof *f), *z = hd_arena_take(arena, state->njobs + 1, sizeof *z), *x = NULL;
-	enum hd_err err = f && z ? hd_see(&n.seen, policy, state, HD_FLAT_ONE, arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
+	double *f = hd_arena_take(arena, state->njobs + 1, sizeof *f),
+		*z = hd_arena_take(arena, state->njobs + 1, sizeof *z), *x = NULL;
+	enum hd_err err = f && z ? hd_see(&n.seen, policy, state, HD_FLAT_ONE, arena, diag) : hd_fail(diag,
+		HD_E_NOMEM, "no memory for %u jobs", state->njobs);
 
 	if (err)
 		return err;

@@ -1,4 +1,5 @@
-/* The strategy-proof policy: cases worked out by hand, the condition of the optimum by a program of its own, and that lying does not pay. */
+/* The strategy-proof policy: cases worked out by hand, the condition of the optimum by a program of its
+ * own, and that lying does not pay. */
 #include "scheduler/policy/testing.h"
 
 #include "scheduler/lp.h"
@@ -7,11 +8,13 @@ static const double ones[3] = { 1, 1, 1 };
 
 static struct hd_sched_job job(uint64_t id, double weight, const double *rate)
 {
-	return (struct hd_sched_job){ .id = id, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = weight, .steps_left = 1e4, .deadline_s = INFINITY,
+	return (struct hd_sched_job){ .id = id, .kind = "", .ikind = HD_SCHED_NONE, .scale = 1,
+		.weight = weight, .steps_left = 1e4, .deadline_s = INFINITY,
 		.entity = HD_SCHED_NONE, .rate = rate };
 }
 
-/* n equals on one device have 1 / n each, without one 1 / (n - 1): the discount is ((n - 1) / n) ^ (n - 1). */
+/* n equals on one device have 1 / n each, without one 1 / (n - 1): the discount is ((n - 1) / n) ^ (n -
+ * 1). */
 static void equals_pay_what_the_others_lose(void **state)
 {
 	const struct hd_sched_type type = { .name = "v", .n = 1 };
@@ -20,19 +23,24 @@ static void equals_pay_what_the_others_lose(void **state)
 	need_lp();
 	for (uint32_t n = 1; n <= 5; n++)
 		for (int fidelity = 0; fidelity < 2; fidelity++) {
-			const struct hd_sched_state s = { .ntypes = 1, .njobs = n, .types = &type, .jobs = jobs };
+			const struct hd_sched_state s = { .ntypes = 1, .njobs = n, .types = &type,
+				.jobs = jobs };
 			struct hd_shares out;
 			double want = pow((n - 1.0) / n, n - 1.0) / n;
 			for (uint32_t i = 0; i < n; i++)
 				jobs[i] = job(i, 1, ones);
-			ask("nash", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &out);
+			ask("nash", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s,
+				&arena, &out);
 			for (uint32_t i = 0; i < n; i++)
-				CHECK(fabs(out.z[i] - (n == 1 ? 1 : want)) < 1e-6, "%u jobs: %.9g, not %.9g", n, out.z[i], want);
-			CHECK(fabs(out.objective + n * log(n)) < 1e-6 && !out.work_conserving, "%u jobs: %.9g", n, out.objective);
+				CHECK(fabs(out.z[i] - (n == 1 ? 1 : want)) < 1e-6, "%u jobs: %.9g, not %.9g",
+					n, out.z[i], want);
+			CHECK(fabs(out.objective + n * log(n)) < 1e-6 && !out.work_conserving,
+				"%u jobs: %.9g", n, out.objective);
 		}
 }
 
-/* Weights 1 and 3: z* are 1/4 and 3/4, alone both have 1. The first leaves the other 3/4 of what it had: (3/4)^3; and it (1/4)^(1/3). */
+/* Weights 1 and 3: z* are 1/4 and 3/4, alone both have 1. The first leaves the other 3/4 of what it had:
+ * (3/4)^3; and it (1/4)^(1/3). */
 static void weights_count_in_ours_and_not_in_theirs(void **state)
 {
 	const struct hd_sched_type type = { .name = "v", .n = 1 };
@@ -42,10 +50,12 @@ static void weights_count_in_ours_and_not_in_theirs(void **state)
 	(void)state;
 	need_lp();
 	ask("nash", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
-	CHECK(fabs(out.z[0] - 0.25 * pow(0.75, 3)) < 1e-5 && fabs(out.z[1] - 0.75 * pow(0.25, 1.0 / 3)) < 1e-5, "%.9g %.9g", out.z[0], out.z[1]);
+	CHECK(fabs(out.z[0] - 0.25 * pow(0.75, 3)) < 1e-5 &&
+		fabs(out.z[1] - 0.75 * pow(0.25, 1.0 / 3)) < 1e-5, "%.9g %.9g", out.z[0], out.z[1]);
 	ask("nash", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
 	CHECK(fabs(out.z[0] - 0.25) < 1e-5 && fabs(out.z[1] - 0.25) < 1e-5, "%.9g %.9g", out.z[0], out.z[1]);
-	ask("max_min_fairness_strategy_proof", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
+	ask("max_min_fairness_strategy_proof", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL },
+		&s, &arena, &out);
 	CHECK(fabs(out.z[1] - 0.25) < 1e-5, "%.9g", out.z[1]);
 }
 
@@ -65,11 +75,13 @@ static double most_of(const struct hd_sched_state *s, const double *c, uint32_t 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < m; j++) {
 			bool there = !hd_sched_absent(s, i) && i != gone && is_whole(s, i, j);
-			gain[ncols] = there ? s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate) : 0;
+			gain[ncols] = there ? s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate) :
+				0;
 			of[ncols] = i;
 			double cost = c[i] * gain[ncols];
 			if (gain[ncols] > 0) {
-				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 2 }, (uint32_t[]){ i, n + j },
+				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 2 },
+					(uint32_t[]){ i, n + j },
 					(double[]){ 1, s->jobs[i].scale }), HD_OK);
 				ncols++;
 			}
@@ -115,7 +127,8 @@ static void between(const struct hd_sched_state *s, uint32_t gone, double *low, 
 		for (int k = 0; k < 60; k++) {                    /* how far: where the slope is 0 */
 			double mid = (a + b) / 2, slope = 0;
 			for (uint32_t i = 0; i < s->njobs; i++)
-				slope += z[i] > 0 ? s->jobs[i].weight * (corner[i] - z[i]) / (z[i] + mid * (corner[i] - z[i])) : 0;
+				slope += z[i] > 0 ? s->jobs[i].weight *
+					(corner[i] - z[i]) / (z[i] + mid * (corner[i] - z[i])) : 0;
 			*(slope > 0 ? &a : &b) = mid;
 		}
 		for (uint32_t i = 0; i < s->njobs; i++)
@@ -123,7 +136,8 @@ static void between(const struct hd_sched_state *s, uint32_t gone, double *low, 
 	}
 }
 
-/* With F the most of sum w log z of all and F_i that without job i, what the job gets is w_i log z_i = F - F_i, by the definition of the discount. */
+/* With F the most of sum w log z of all and F_i that without job i, what the job gets is w_i log z_i = F -
+ * F_i, by the definition of the discount. */
 static void the_product_is_the_largest_and_so_are_those_without_one(void **state)
 {
 	uint32_t tried = 0;
@@ -144,13 +158,15 @@ static void the_product_is_the_largest_and_so_are_those_without_one(void **state
 		ask("nash", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
 		CHECK(!out.kept && !out.cut, "seed %u", seed);
 		between(&s, HD_SCHED_NONE, &low, &high);
-		CHECK(out.objective >= low - 1e-7 && out.objective <= high + 1e-7, "seed %u: %.9g is not in [%.9g, %.9g]", seed, out.objective, low, high);
+		CHECK(out.objective >= low - 1e-7 && out.objective <= high + 1e-7,
+			"seed %u: %.9g is not in [%.9g, %.9g]", seed, out.objective, low, high);
 		for (uint32_t i = 0; i < s.njobs; i++) {
 			if (hd_sched_absent(&s, i))
 				continue;
 			between(&s, i, &low_i, &high_i);
 			double got = s.jobs[i].weight * log(out.z[i]);
-			CHECK(got >= low - high_i - 1e-5 && got <= high - low_i + 1e-5, "seed %u: job %u has %.9g, not in [%.9g, %.9g]", seed, i, got,
+			CHECK(got >= low - high_i - 1e-5 && got <= high - low_i + 1e-5,
+				"seed %u: job %u has %.9g, not in [%.9g, %.9g]", seed, i, got,
 				low - high_i, high - low_i);
 			tried++;
 		}
@@ -164,7 +180,8 @@ static double true_rate(const struct hd_sched_state *s, const struct hd_shares *
 	double sum = 0;
 
 	for (uint32_t k = 0; k < out->nshapes; k++)
-		sum += out->shape[k].member[0] == job ? out->x[k] * s->jobs[job].rate[out->shape[k].need[0].type] : 0;
+		sum += out->shape[k].member[0] == job ? out->x[k] *
+			s->jobs[job].rate[out->shape[k].need[0].type] : 0;
 	return sum;
 }
 
@@ -189,17 +206,22 @@ static void who_lies_about_its_speeds_goes_no_faster(void **state)
 			jobs[i].rate = said;
 			lied = s;
 			lied.jobs = jobs;
-			ask("nash", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &truth);
-			ask("nash", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &lied, &arena, &lie);
+			ask("nash", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s,
+				&arena, &truth);
+			ask("nash", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity },
+				&lied, &arena, &lie);
 			double with = true_rate(&s, &truth, i), without = true_rate(&s, &lie, i);
-			CHECK(without <= with * (1 + 1e-5), "seed %u, fidelity %d: job %u goes at %.9g, having lied at %.9g", seed, fidelity, i, with, without);
+			CHECK(without <= with * (1 + 1e-5),
+				"seed %u, fidelity %d: job %u goes at %.9g, having lied at %.9g", seed,
+				fidelity, i, with, without);
 			tried++;
 			hd_arena_reset(&arena);
 		}
 	CHECK(tried >= DRAWS(60), "%u", tried);
 }
 
-/* Not seconds but work: a Newton step costs as much as the jobs are many, and 301 optima must not take more of them each than a few do. */
+/* Not seconds but work: a Newton step costs as much as the jobs are many, and 301 optima must not take
+ * more of them each than a few do. */
 static void hundreds_of_jobs_take_few_steps_each(void **state)
 {
 	(void)state;
@@ -215,8 +237,10 @@ static void hundreds_of_jobs_take_few_steps_each(void **state)
 		for (uint32_t i = 0; i < s.njobs; i++)
 			present += !hd_sched_absent(&s, i);
 		ask("nash", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
-		CHECK(!out.kept && !out.cut && out.gap <= 1e-7, "seed %u: kept %d, cut %d, gap %g", seed, out.kept, out.cut, out.gap);
-		CHECK(out.nlps == present + 1 && out.iterations <= 40 * out.nlps, "seed %u: %u optima in %u steps", seed, out.nlps, out.iterations);
+		CHECK(!out.kept && !out.cut && out.gap <= 1e-7, "seed %u: kept %d, cut %d, gap %g", seed,
+			out.kept, out.cut, out.gap);
+		CHECK(out.nlps == present + 1 && out.iterations <= 40 * out.nlps,
+			"seed %u: %u optima in %u steps", seed, out.nlps, out.iterations);
 		hd_arena_reset(&arena);
 	}
 }

@@ -7,8 +7,10 @@
 #include "scheduler/policy/cost_patience.h"
 
 enum {
-	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED, B = 1 << HD_VARIANT_KINDS,
-	LP = HD_POLICY_LP, MIN = HD_POLICY_LEAST, MAX = HD_POLICY_LARGEST, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
+	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
+		B = 1 << HD_VARIANT_KINDS,
+	LP = HD_POLICY_LP, MIN = HD_POLICY_LEAST, MAX = HD_POLICY_LARGEST, PUB = HD_POLICY_PUBLISHED,
+	WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
 	ELASTIC = HD_POLICY_ELASTIC, STEADY = HD_POLICY_STEADY,
 };
 
@@ -56,19 +58,28 @@ static enum hd_err check(const struct hd_policy_setting *set, struct hd_diag *di
 	const struct hd_sched_policy *row = set->policy;
 
 	if ((row->powers & HD_POLICY_LP) && !hd_lp_built())
-		return hd_fail(diag, HD_E_INVAL, "the policy %s needs a solver of linear programs, which this build lacks (build with coinor-libclp-dev)",
+		return hd_fail(diag, HD_E_INVAL,
+			"the policy %s needs a solver of linear programs, which this build lacks (build "
+			"with coinor-libclp-dev)",
 			row->name);
 	if (!(row->variants & 1u << set->variant))
-		return hd_fail(diag, HD_E_INVAL, "the policy %s has no variant %s", row->name, variants[set->variant]);
-	if (!(set->pack_threshold >= 0) || isnan(set->beta) || isnan(set->phi) || !(set->alpha >= 0) || !(set->slo_factor >= 0))
-		return hd_fail(diag, HD_E_INVAL, "policy %s: pack_threshold %g, alpha %g, slo_factor %g are 0 or more; beta %g, phi %g are numbers", row->name,
+		return hd_fail(diag, HD_E_INVAL, "the policy %s has no variant %s", row->name,
+			variants[set->variant]);
+	if (!(set->pack_threshold >= 0) || isnan(set->beta) || isnan(set->phi) || !(set->alpha >= 0) ||
+		!(set->slo_factor >= 0))
+		return hd_fail(diag, HD_E_INVAL,
+			"policy %s: pack_threshold %g, alpha %g, slo_factor %g are 0 or more; beta %g, phi "
+			"%g are numbers", row->name,
 			set->pack_threshold, set->alpha, set->slo_factor, set->beta, set->phi);
 	if (!(set->patience >= 0 && set->patience <= 1))
-		return hd_fail(diag, HD_E_INVAL, "policy %s: patience %g is a part of the time to a deadline, 0 to 1", row->name, set->patience);
+		return hd_fail(diag, HD_E_INVAL,
+			"policy %s: patience %g is a part of the time to a deadline, 0 to 1", row->name,
+			set->patience);
 	return HD_OK;
 }
 
-enum hd_err hd_policy_create(struct hd_policy **policy, const struct hd_policy_setting *setting, struct hd_diag *diag)
+enum hd_err hd_policy_create(struct hd_policy **policy, const struct hd_policy_setting *setting,
+	struct hd_diag *diag)
 {
 	enum hd_err err = check(setting, diag);
 	struct hd_policy *p = err ? NULL : hd_alloc(sizeof *p);
@@ -111,7 +122,8 @@ struct listed { struct hd_shape shape; double x; };
 
 static int by_rule(const void *a, const void *b)
 {
-	const struct hd_shape *x = &((const struct listed *)a)->shape, *y = &((const struct listed *)b)->shape;
+	const struct hd_shape *x = &((const struct listed *)a)->shape,
+		*y = &((const struct listed *)b)->shape;
 
 	if (x->nmembers != y->nmembers)
 		return x->nmembers < y->nmembers ? -1 : 1;
@@ -152,7 +164,8 @@ static enum hd_err sort(struct hd_shares *out, struct hd_arena *arena)
 
 static enum hd_err measure(const struct hd_sched_state *s, struct hd_shares *out, struct hd_arena *arena)
 {
-	double *e = hd_arena_take(arena, s->njobs + 1, sizeof *e), *z = hd_arena_take(arena, s->njobs + 1, sizeof *z);
+	double *e = hd_arena_take(arena, s->njobs + 1, sizeof *e),
+		*z = hd_arena_take(arena, s->njobs + 1, sizeof *z);
 
 	if (!e || !z)
 		return HD_E_NOMEM;
@@ -172,11 +185,14 @@ static bool is_faulty(const struct hd_policy *policy)
 	return policy->set.fidelity == HD_FIDELITY_GAVEL && (policy->set.policy->powers & HD_POLICY_QUEUE);
 }
 
-/* What a solver's tolerance left above time or devices is taken off those who share in it; more than that stays for verify() to find. Published
- * shares of no solver stay to the last bit: they add up to 1 and an ulp now and then, and in the rounds a tie less is another order. */
-static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sched_state *s, struct hd_shares *out, struct hd_arena *arena)
+/* What a solver's tolerance left above time or devices is taken off those who share in it; more than that
+ * stays for verify() to find. Published shares of no solver stay to the last bit: they add up to 1 and an
+ * ulp now and then, and in the rounds a tie less is another order. */
+static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sched_state *s,
+	struct hd_shares *out, struct hd_arena *arena)
 {
-	double *time = hd_arena_take(arena, s->njobs + 1, sizeof *time), *x = hd_arena_take(arena, out->nshapes + 1, sizeof *x), used[HD_SCHED_TYPES] = { 0 };
+	double *time = hd_arena_take(arena, s->njobs + 1, sizeof *time),
+		*x = hd_arena_take(arena, out->nshapes + 1, sizeof *x), used[HD_SCHED_TYPES] = { 0 };
 
 	if (policy->set.fidelity == HD_FIDELITY_GAVEL && !(policy->set.policy->powers & HD_POLICY_LP))
 		return HD_OK;
@@ -193,7 +209,8 @@ static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sche
 		for (int m = 0; m < out->shape[k].nmembers; m++)
 			over = fmax(over, time[out->shape[k].member[m]]);
 		for (int d = 0; d < out->shape[k].nneeds; d++)
-			over = fmax(over, used[out->shape[k].need[d].type] / s->types[out->shape[k].need[d].type].n);
+			over = fmax(over,
+				used[out->shape[k].need[d].type] / s->types[out->shape[k].need[d].type].n);
 		x[k] = over <= 1 + HD_OVER ? out->x[k] / over : out->x[k];
 	}
 	out->x = x;
@@ -201,7 +218,8 @@ static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sche
 }
 
 /* The base constraints, in every build: rule 1. */
-static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_state *s, const struct hd_shares *out, struct hd_arena *arena,
+static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_state *s,
+	const struct hd_shares *out, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	double *time = hd_arena_take(arena, s->njobs + 1, sizeof *time), used[HD_SCHED_TYPES] = { 0 };
@@ -212,12 +230,15 @@ static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_
 	for (uint32_t k = 0; k < out->nshapes; k++) {
 		const struct hd_shape *shape = &out->shape[k];
 		if (!(out->x[k] >= 0 && out->x[k] <= 1 + HD_BASE))
-			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu a share of %g", name, (unsigned long long)s->jobs[shape->member[0]].id,
+			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu a share of %g", name,
+				(unsigned long long)s->jobs[shape->member[0]].id,
 				out->x[k]);
 		for (int m = 0; m < shape->nmembers; m++) {
 			time[shape->member[m]] += out->x[k];
-			if (hd_sched_absent(s, shape->member[m]) || !(shape->rate[0] > 0 || shape->rate[1] > 0))
-				return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu a share of what it cannot use", name,
+			if (hd_sched_absent(s, shape->member[m]) ||
+				!(shape->rate[0] > 0 || shape->rate[1] > 0))
+				return hd_fail(diag, HD_E_BUG,
+					"policy %s gives job %llu a share of what it cannot use", name,
 					(unsigned long long)s->jobs[shape->member[m]].id);
 		}
 		for (int d = 0; d < shape->nneeds; d++)
@@ -225,10 +246,12 @@ static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_
 	}
 	for (uint32_t i = 0; i < s->njobs; i++)
 		if (time[i] > 1 + HD_BASE)
-			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu %.12g of its time", name, (unsigned long long)s->jobs[i].id, time[i]);
+			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu %.12g of its time", name,
+				(unsigned long long)s->jobs[i].id, time[i]);
 	for (uint32_t j = 0; j < s->ntypes && !is_faulty(policy); j++)
 		if (used[j] > s->types[j].n * (1 + HD_BASE))
-			return hd_fail(diag, HD_E_BUG, "policy %s gives away %.12g of %u devices of type %s", name, used[j], s->types[j].n, s->types[j].name);
+			return hd_fail(diag, HD_E_BUG, "policy %s gives away %.12g of %u devices of type %s",
+				name, used[j], s->types[j].n, s->types[j].name);
 	return HD_OK;
 }
 
@@ -255,13 +278,15 @@ static int by_ids(const struct hd_kept_share *x, const struct hd_kept_share *y)
 static struct hd_kept_share kept_of(const struct hd_sched_state *s, const struct hd_shape *shape, double x)
 {
 	uint64_t second = shape->nmembers == 2 ? s->jobs[shape->member[1]].id : 0;
-	struct hd_kept_share k = { s->jobs[shape->member[0]].id, second, shape->nmembers, shape->nneeds, { { 0 } }, x };
+	struct hd_kept_share k = { s->jobs[shape->member[0]].id, second, shape->nmembers, shape->nneeds,
+		{ { 0 } }, x };
 
 	memcpy(k.need, shape->need, sizeof k.need);
 	return k;
 }
 
-const struct hd_kept_share *hd_kept_find(const struct hd_policy *policy, const struct hd_sched_state *s, const struct hd_shape *shape)
+const struct hd_kept_share *hd_kept_find(const struct hd_policy *policy, const struct hd_sched_state *s,
+	const struct hd_shape *shape)
 {
 	struct hd_kept_share key = kept_of(s, shape, 0);
 	uint32_t lo = 0, hi = policy->nkept;
@@ -293,7 +318,8 @@ static enum hd_err keep(struct hd_policy *policy, const struct hd_sched_state *s
 }
 
 /* The shape of a share of the last answer, if all its members and types still are. */
-static bool still_there(const struct hd_policy_setting *set, const struct hd_sched_state *s, const struct hd_kept_share *was, struct hd_shape *shape)
+static bool still_there(const struct hd_policy_setting *set, const struct hd_sched_state *s,
+	const struct hd_kept_share *was, struct hd_shape *shape)
 {
 	uint32_t a = hd_sched_find(s, was->a), b = was->nmembers == 2 ? hd_sched_find(s, was->b) : a;
 
@@ -301,7 +327,8 @@ static bool still_there(const struct hd_policy_setting *set, const struct hd_sch
 		return false;
 	for (int d = 0; d < was->nneeds; d++) {
 		uint32_t type = was->need[d].type;
-		if (type >= s->ntypes || s->types[type].n == 0 || (set->fidelity == HD_FIDELITY_EXACT && s->types[type].n < was->need[d].n))
+		if (type >= s->ntypes || s->types[type].n == 0 ||
+			(set->fidelity == HD_FIDELITY_EXACT && s->types[type].n < was->need[d].n))
 			return false;
 	}
 	if (was->nmembers == 2) {
@@ -314,8 +341,10 @@ static bool still_there(const struct hd_policy_setting *set, const struct hd_sch
 	return shape->rate[0] > 0;
 }
 
-/* Rule 5: the last shares of jobs that are still there, isolated ones of the others, scaled down where types have become too small. */
-static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sched_state *s, struct hd_arena *arena, struct hd_shares *out)
+/* Rule 5: the last shares of jobs that are still there, isolated ones of the others, scaled down where
+ * types have become too small. */
+static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sched_state *s,
+	struct hd_arena *arena, struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = arena };
 	bool *known = hd_arena_take(arena, s->njobs + 1, sizeof *known);
@@ -337,7 +366,8 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 	for (uint32_t i = 0; !err && i < s->njobs; i++) {
 		if (known[i] || hd_sched_absent(s, i))
 			continue;
-		(void)hd_sched_isolated(s, i, s->jobs[i].rate, present, policy->set.fidelity == HD_FIDELITY_EXACT, x);
+		(void)hd_sched_isolated(s, i, s->jobs[i].rate, present,
+			policy->set.fidelity == HD_FIDELITY_EXACT, x);
 		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
 			struct hd_shape shape = hd_way_single(s, i, j);
 			if (s->types[j].n && s->jobs[i].rate[j] > 0 && hd_whole(&policy->set, s, i, j))
@@ -355,7 +385,8 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 	return err;
 }
 
-enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *shares,
+enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *shares,
 	struct hd_diag *diag)
 {
 	struct hd_shares out = { .objective = NAN };
@@ -366,7 +397,8 @@ enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_s
 	for (uint32_t i = 0; nobody && i < state->njobs; i++)
 		nobody = hd_sched_absent(state, i);
 	if (!nobody || !(policy->set.policy->powers & HD_POLICY_LP))
-		err = (policy->set.npops > 1 ? hd_pop_allocate : policy->set.policy->allocate)(policy, state, arena, &out, &why);
+		err = (policy->set.npops > 1 ? hd_pop_allocate : policy->set.policy->allocate)(policy, state,
+			arena, &out, &why);
 
 	if (err == HD_E_AGAIN) {
 		err = fall_back(policy, state, arena, &out);

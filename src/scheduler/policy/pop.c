@@ -1,11 +1,13 @@
-/* POP (Narayanan et al., "Solving Large-Scale Granular Resource Allocation Problems Efficiently with POP", SOSP 2021): jobs and the
- * devices of each type dealt into k problems that are solved separately, in 1/k of the size and far less than 1/k of the time.
+/* POP (Narayanan et al., "Solving Large-Scale Granular Resource Allocation Problems Efficiently with POP",
+ * SOSP 2021): jobs and the devices of each type dealt into k problems that are solved separately, in 1/k of
+ * the size and far less than 1/k of the time.
  *
- * Dealt round-robin after sorting by (scale, best type, weight, id), since a skewed deal costs much more than chance would. Devices that k
- * does not divide go to the parts in turn. Where a part would be too small for one of its gangs, k is lowered until none is.
- * Who can give devices for a part of the time (heddle.c) deals by the work that is left on the mean of the devices, and lowers k to half
- * at most: gangs that are too large for k parts are dealt among themselves then, into parts of all devices for some of the time.
- * Prices of the parts are not prices of the whole: there are none. */
+ * Dealt round-robin after sorting by (scale, best type, weight, id), since a skewed deal costs much more than
+ * chance would. Devices that k does not divide go to the parts in turn. Where a part would be too small for
+ * one of its gangs, k is lowered until none is. Who can give devices for a part of the time (heddle.c) deals
+ * by the work that is left on the mean of the devices, and lowers k to half at most: gangs that are too large
+ * for k parts are dealt among themselves then, into parts of all devices for some of the time. Prices of
+ * the parts are not prices of the whole: there are none. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,8 @@
 #include "base/alloc.h"
 #include "scheduler/policy/int.h"
 
-struct turn { uint32_t scale, best, job; double weight, work; };        /* work: device seconds left, 0 where it does not count */
+/* work: device seconds left, 0 where it does not count */
+struct turn { uint32_t scale, best, job; double weight, work; };
 
 static int by_kind(const void *a, const void *b)
 {
@@ -46,7 +49,8 @@ static bool fits_in(const struct hd_sched_state *s, uint32_t job, uint32_t part,
 }
 
 /* To and fro where work counts: who got the most of one turn gets the least of the next. */
-static uint32_t part_at(uint32_t turn, uint32_t k, bool work) { return work && turn / k % 2 ? k - 1 - turn % k : turn % k; }
+static uint32_t part_at(uint32_t turn, uint32_t k, bool work) { return work &&
+	turn / k % 2 ? k - 1 - turn % k : turn % k; }
 
 /* Where devices are dealt by the time: a part has all that are begun. */
 static bool fits_begun(const struct hd_sched_state *s, uint32_t job, uint32_t k)
@@ -57,16 +61,20 @@ static bool fits_begun(const struct hd_sched_state *s, uint32_t job, uint32_t k)
 	return false;
 }
 
-static bool all_fit(const struct hd_sched_state *s, const struct turn *turns, uint32_t n, uint32_t k, bool work)
+static bool all_fit(const struct hd_sched_state *s, const struct turn *turns, uint32_t n, uint32_t k,
+	bool work)
 {
 	for (uint32_t t = 0; t < n; t++)
-		if (!(work ? fits_begun(s, turns[t].job, k) : fits_in(s, turns[t].job, part_at(t, k, work), k)))
+		if (!(work ? fits_begun(s, turns[t].job, k) : fits_in(s, turns[t].job, part_at(t, k, work),
+			k)))
 			return false;
 	return true;
 }
 
-/* The turns of gangs that not all of k parts could run go last, each kind in its order; how many can run anywhere. */
-static uint32_t large_last(const struct hd_sched_state *s, struct turn *turns, uint32_t n, uint32_t k, struct turn *room)
+/* The turns of gangs that not all of k parts could run go last, each kind in its order; how many can run
+ * anywhere. */
+static uint32_t large_last(const struct hd_sched_state *s, struct turn *turns, uint32_t n, uint32_t k,
+	struct turn *room)
 {
 	uint32_t nsmall = 0, nlarge = 0;
 
@@ -79,7 +87,8 @@ static uint32_t large_last(const struct hd_sched_state *s, struct turn *turns, u
 	return nsmall;
 }
 
-static void deal(const struct turn *turns, uint32_t n, uint32_t first, uint32_t k, bool work, uint32_t *part_of)
+static void deal(const struct turn *turns, uint32_t n, uint32_t first, uint32_t k, bool work,
+	uint32_t *part_of)
 {
 	for (uint32_t t = 0; t < n; t++)
 		part_of[turns[t].job] = first + part_at(t, k, work);
@@ -102,7 +111,8 @@ static void group(const struct turn *turns, uint32_t n, uint32_t k, struct hd_al
 
 static uint32_t parts_of(uint32_t n, uint32_t size) { return (n + size - 1) / size; }
 
-static enum hd_err deal_large(const struct hd_sched_state *s, struct turn *turns, uint32_t n, uint32_t size, struct hd_arena *arena, struct hd_dealt *to)
+static enum hd_err deal_large(const struct hd_sched_state *s, struct turn *turns, uint32_t n, uint32_t size,
+	struct hd_arena *arena, struct hd_dealt *to)
 {
 	struct turn *room = hd_arena_take(arena, n + 1, sizeof *room);
 
@@ -119,13 +129,15 @@ static enum hd_err deal_large(const struct hd_sched_state *s, struct turn *turns
 	return HD_OK;
 }
 
-enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t k, uint32_t size, struct hd_arena *arena, struct hd_dealt *to)
+enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t k, uint32_t size, struct hd_arena *arena,
+	struct hd_dealt *to)
 {
 	struct turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
 	uint32_t n = 0, least = size ? (k + 1) / 2 : 1, fit = k;
 	bool work = size;
 
-	*to = (struct hd_dealt){ .part_of = hd_arena_take(arena, s->njobs + 1, sizeof *to->part_of), .nparts = k };
+	*to = (struct hd_dealt){ .part_of = hd_arena_take(arena, s->njobs + 1, sizeof *to->part_of),
+		.nparts = k };
 	if (!turns || !to->part_of)
 		return HD_E_NOMEM;
 
@@ -149,7 +161,8 @@ enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t k, uint32_t siz
 	return HD_OK;
 }
 
-enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of, struct hd_arena *arena,
+enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of,
+	struct hd_arena *arena,
 	struct hd_sched_state *to, uint32_t *job)
 {
 	uint32_t njobs = 0, npairs = 0;
@@ -161,7 +174,8 @@ enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t part, uint32_t 
 	struct hd_sched_type *types = hd_arena_take(arena, s->ntypes, sizeof *types);
 	struct hd_sched_job *jobs = hd_arena_take(arena, njobs, sizeof *jobs);
 	struct hd_sched_pair *pairs = hd_arena_take(arena, npairs, sizeof *pairs);
-	uint32_t *where = hd_arena_take(arena, s->njobs, sizeof *where);         /* the number in the part of a job of the whole */
+	/* the number in the part of a job of the whole */
+	uint32_t *where = hd_arena_take(arena, s->njobs, sizeof *where);
 
 	if (!types || !jobs || !pairs || !where)
 		return HD_E_NOMEM;
@@ -193,7 +207,8 @@ static double joined(const struct hd_sched_policy *row, double a, double b)
 {
 	if (isnan(a) || isnan(b))
 		return isnan(a) ? b : a;
-	return row->powers & HD_POLICY_LEAST ? fmin(a, b) : row->powers & HD_POLICY_LARGEST ? fmax(a, b) : a + b;
+	return row->powers & HD_POLICY_LEAST ? fmin(a, b) : row->powers & HD_POLICY_LARGEST ? fmax(a, b) :
+		a + b;
 }
 
 static enum hd_err open_parts(struct hd_policy *policy, struct hd_diag *diag)
@@ -220,12 +235,14 @@ void hd_pop_finish(struct hd_policy *policy)
 	hd_free(policy->parts);
 }
 
-enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	uint32_t *job = hd_arena_take(arena, state->njobs + 1, sizeof *job);
 	struct hd_dealt dealt;
 	struct hd_collect c = { .out = out, .arena = arena };
-	enum hd_err err = job && !hd_pop_deal(state, policy->set.npops, 0, arena, &dealt) ? open_parts(policy, diag)
+	enum hd_err err = job && !hd_pop_deal(state, policy->set.npops, 0, arena, &dealt) ? open_parts(policy,
+		diag)
 		: hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
 
 	if (err)

@@ -1,13 +1,16 @@
-/* The one linear program behind the share policies: shapes as columns, time of each job and devices of each type as rows, and
- * for each job a promise row in normalised throughput, z_i - g_i c >= lo_i. A policy chooses g, lo and the worth of shapes.
+/* The one linear program behind the share policies: shapes as columns, time of each job and devices of each
+ * type as rows, and for each job a promise row in normalised throughput, z_i - g_i c >= lo_i. A policy
+ * chooses g, lo and the worth of shapes.
  *
- * A coefficient of the level column c cannot be edited (lp.h): hd_program_level closes the old column at 0 and adds a new one.
+ * A coefficient of the level column c cannot be edited (lp.h): hd_program_level closes the old column at 0
+ * and adds a new one.
  *
- * Many pairs are not listed but priced: after a solve every pair of jobs of equal scale is held against the prices, the
- * HD_BEST best reduced costs become columns, until none is above HD_IMPROVES of the largest cost. What is optimal over the listed
- * columns and leaves no reduced cost is optimal over all.
+ * Many pairs are not listed but priced: after a solve every pair of jobs of equal scale is held against the
+ * prices, the HD_BEST best reduced costs become columns, until none is above HD_IMPROVES of the largest cost.
+ * What is optimal over the listed columns and leaves no reduced cost is optimal over all.
  *
- * Programs of many single jobs are tried by prices first (blocks.c); the solver is asked where that does not get there. */
+ * Programs of many single jobs are tried by prices first (blocks.c); the solver is asked where that does
+ * not get there. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +22,8 @@ enum { HD_LARGE = 3000, HD_LISTED = 6000, HD_BEST = 200, HD_TURNS = 500 };      
 										 * columns up to which all are listed; added a turn; turns */
 #define HD_IMPROVES 1e-9
 
-static enum hd_err no_memory(struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM, "no memory for a program of %u shapes", pg->nshapes); }
+static enum hd_err no_memory(struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM,
+	"no memory for a program of %u shapes", pg->nshapes); }
 
 /* ---- shapes ---- */
 
@@ -72,7 +76,8 @@ static enum hd_err room_in_table(struct hd_program *pg, uint32_t npairs)
 	pg->listed_cap = cap;
 	for (uint32_t k = 0; k < pg->nshapes; k++)
 		if (pg->shape[k].nmembers == 2)
-			*slot(pg, pg->shape[k].member[0], pg->shape[k].member[1], pg->shape[k].need[0].type) = k + 1;
+			*slot(pg, pg->shape[k].member[0], pg->shape[k].member[1],
+				pg->shape[k].need[0].type) = k + 1;
 	return HD_OK;
 }
 
@@ -156,9 +161,12 @@ static void column_of(const struct hd_program *pg, uint32_t k, struct entries *e
 static enum hd_err columns(struct hd_program *pg, uint32_t from)
 {
 	uint32_t n = pg->nshapes - from, used = 0;
-	double *lo = hd_arena_take(pg->arena, n + 1, sizeof *lo), *hi = hd_arena_take(pg->arena, n + 1, sizeof *hi);
-	double *cost = hd_arena_take(pg->arena, n + 1, sizeof *cost), *val = hd_arena_take(pg->arena, 16 * (size_t)n + 1, sizeof *val);
-	uint32_t *start = hd_arena_take(pg->arena, n + 1, sizeof *start), *idx = hd_arena_take(pg->arena, 16 * (size_t)n + 1, sizeof *idx);
+	double *lo = hd_arena_take(pg->arena, n + 1, sizeof *lo),
+		*hi = hd_arena_take(pg->arena, n + 1, sizeof *hi);
+	double *cost = hd_arena_take(pg->arena, n + 1, sizeof *cost),
+		*val = hd_arena_take(pg->arena, 16 * (size_t)n + 1, sizeof *val);
+	uint32_t *start = hd_arena_take(pg->arena, n + 1, sizeof *start),
+		*idx = hd_arena_take(pg->arena, 16 * (size_t)n + 1, sizeof *idx);
 	struct entries e;
 
 	if (!lo || !hi || !cost || !val || !start || !idx)
@@ -235,7 +243,8 @@ static enum hd_err base_rows(struct hd_program *pg)
 static enum hd_err base_columns(struct hd_program *pg)
 {
 	uint32_t n = pg->nshapes;
-	double *zero = hd_arena_take(pg->arena, n + 1, sizeof *zero), *inf = hd_arena_take(pg->arena, n + 1, sizeof *inf);
+	double *zero = hd_arena_take(pg->arena, n + 1, sizeof *zero),
+		*inf = hd_arena_take(pg->arena, n + 1, sizeof *inf);
 
 	if (!zero || !inf)
 		return no_memory(pg);
@@ -247,7 +256,8 @@ static enum hd_err base_columns(struct hd_program *pg)
 	return hd_lp_cols(pg->lp, n, zero, inf, zero, NULL, NULL, NULL) ? no_memory(pg) : HD_OK;
 }
 
-enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	const struct hd_sched_state *s = seen->state;
 	uint32_t npairs = 0;
@@ -320,9 +330,11 @@ void hd_program_relax(struct hd_program *pg, double slack)
 	pg->slack = slack;
 	for (uint32_t i = 0; i < pg->seen->state->njobs; i++)
 		if (pg->promise_row[i] != HD_SCHED_NONE && isfinite(pg->promise_lo[i]))
-			hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[i], pg->promise_lo[i] - slack * fabs(pg->promise_lo[i]), INFINITY);
+			hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[i],
+				pg->promise_lo[i] - slack * fabs(pg->promise_lo[i]), INFINITY);
 	for (uint32_t r = 0; r < pg->nrows_over; r++)
-		hd_lp_edit(pg->lp, HD_LP_ROW, pg->row_over[r], pg->row_lo[r] - slack * fabs(pg->row_lo[r]), INFINITY);
+		hd_lp_edit(pg->lp, HD_LP_ROW, pg->row_over[r], pg->row_lo[r] - slack * fabs(pg->row_lo[r]),
+			INFINITY);
 }
 
 void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *context)
@@ -333,7 +345,8 @@ void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *contex
 		hd_lp_edit(pg->lp, HD_LP_COST, pg->col[k], 0, worth ? worth(pg, k, context) : 0);
 }
 
-enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[], const double hi[], const uint32_t start[], const uint32_t idx[],
+enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[], const double hi[],
+	const uint32_t start[], const uint32_t idx[],
 	const double val[], uint32_t *first)
 {
 	*first = pg->nrows;
@@ -342,7 +355,8 @@ enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[]
 	return hd_lp_rows(pg->lp, n, lo, hi, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
-enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[], const double hi[], const double cost[], const uint32_t start[],
+enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[], const double hi[],
+	const double cost[], const uint32_t start[],
 	const uint32_t idx[], const double val[], uint32_t *first)
 {
 	*first = pg->ncols;
@@ -435,7 +449,8 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 			for (uint32_t j = 0; s->jobs[a].scale == s->jobs[b].scale && j < s->ntypes; j++) {
 				if (!hd_seen_pair(pg->seen, a, b, j, rate) || *slot(pg, a, b, j))
 					continue;
-				pg->shape[pg->nshapes] = (struct hd_shape){ .nmembers = 2, .nneeds = 1, .member = { a, b }, .rate = { rate[0], rate[1] },
+				pg->shape[pg->nshapes] = (struct hd_shape){ .nmembers = 2, .nneeds = 1,
+					.member = { a, b }, .rate = { rate[0], rate[1] },
 					.need = { { j, s->jobs[a].scale } } };
 				pg->gain[pg->nshapes][0] = rate[0] / pg->seen->p[a];
 				pg->gain[pg->nshapes][1] = rate[1] / pg->seen->p[b];
@@ -461,11 +476,13 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 
 static enum hd_err solve_once(struct hd_program *pg)
 {
-	const struct hd_lp_limits limits = { .iterations = pg->seen->set->lp_iterations, .gap = pg->seen->set->lp_gap };
+	const struct hd_lp_limits limits = { .iterations = pg->seen->set->lp_iterations,
+		.gap = pg->seen->set->lp_gap };
 	bool solved = false;
 
 	if (hd_policy_is_stopped(pg->seen->set))
-		return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: nobody waits for it any more", pg->nshapes);
+		return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: nobody waits for it any more",
+			pg->nshapes);
 	enum hd_err err = pg->large && !pg->mixed ? hd_blocks_solve(pg, &limits, &solved) : HD_OK;
 
 	if (!err && !solved)
@@ -485,7 +502,8 @@ static enum hd_err solve_once(struct hd_program *pg)
 	case HD_LP_NUMERIC:
 		break;
 	}
-	return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: %s", pg->nshapes, hd_lp_status_text(pg->last.status));
+	return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: %s", pg->nshapes,
+		hd_lp_status_text(pg->last.status));
 }
 
 enum hd_err hd_program_solve(struct hd_program *pg)
@@ -493,16 +511,19 @@ enum hd_err hd_program_solve(struct hd_program *pg)
 	uint32_t added = 1;
 	enum hd_err err = solve_once(pg);
 
-	for (uint32_t turn = 0; !err && pg->generate && added && turn < HD_TURNS && pg->last.status == HD_LP_OPTIMAL; turn++) {
+	for (uint32_t turn = 0; !err && pg->generate && added && turn < HD_TURNS &&
+		pg->last.status == HD_LP_OPTIMAL; turn++) {
 		err = price(pg, &added);
 		if (!err && added)
 			err = solve_once(pg);
-		pg->cut |= added && turn + 1 == HD_TURNS;         /* who asks is told: nothing better was looked for any more */
+		/* who asks is told: nothing better was looked for any more */
+		pg->cut |= added && turn + 1 == HD_TURNS;
 	}
 	return err;
 }
 
-double hd_program_c(const struct hd_program *pg) { return pg->level == HD_SCHED_NONE ? 0 : pg->last.x[pg->level]; }
+double hd_program_c(const struct hd_program *pg) { return pg->level == HD_SCHED_NONE ? 0 :
+	pg->last.x[pg->level]; }
 
 void hd_program_z(const struct hd_program *pg, double *z)
 {
@@ -521,7 +542,8 @@ double hd_program_l(const struct hd_program *pg, uint32_t job)
 enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
-	double *y = hd_arena_take(pg->arena, s->ntypes, sizeof *y), *u = hd_arena_take(pg->arena, s->njobs, sizeof *u);
+	double *y = hd_arena_take(pg->arena, s->ntypes, sizeof *y),
+		*u = hd_arena_take(pg->arena, s->njobs, sizeof *u);
 	double *l = hd_arena_take(pg->arena, s->njobs, sizeof *l);
 
 	if (!y || !u || !l)
@@ -535,7 +557,8 @@ enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out
 	out->y = y;
 	out->u = u;
 	out->l = l;
-	for (uint32_t k = 0; k < pg->nshapes; k++)           /* nonbasic at 0 without a reduced cost: another optimum is as good */
+	/* nonbasic at 0 without a reduced cost: another optimum is as good */
+	for (uint32_t k = 0; k < pg->nshapes; k++)
 		out->degenerate |= pg->last.x[pg->col[k]] <= 0 && fabs(pg->last.reduced[pg->col[k]]) < 1e-12;
 	return HD_OK;
 }

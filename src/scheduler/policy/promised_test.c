@@ -1,5 +1,6 @@
-/* Which law each policy promises: one table, walked on random clusters, printed for docs/results/laws.md. A law that is not promised is tried as well, and what
- * is printed is how often it was broken: nothing is claimed of it. allox is not here: it refuses gangs, which these clusters have. */
+/* Which law each policy promises: one table, walked on random clusters, printed for docs/results/laws.md. A
+ * law that is not promised is tried as well, and what is printed is how often it was broken: nothing is
+ * claimed of it. allox is not here: it refuses gangs, which these clusters have. */
 #include "scheduler/policy/testing_oracle.h"
 
 enum { CLUSTERS = SANITIZED ? 6 : 24 };
@@ -68,7 +69,8 @@ static void draw_state(struct trial *t)
 	t->jobs = (struct hd_sched_job *)t->s.jobs;
 }
 
-static void answer(const struct trial *t, struct hd_shares *out) { ask(t->policy, (struct hd_policy_setting){ .deadlines = true }, &t->s, &arena, out); }
+static void answer(const struct trial *t, struct hd_shares *out) { ask(t->policy,
+	(struct hd_policy_setting){ .deadlines = true }, &t->s, &arena, out); }
 
 static bool capacity(struct trial *t)
 {
@@ -96,11 +98,14 @@ static bool packing(struct trial *t)
 	answer(t, &out);
 	for (uint32_t k = 0; k < out.nshapes; k++) {
 		const struct hd_shape *shape = &out.shape[k];
-		const struct hd_sched_job *a = &t->s.jobs[shape->member[0]], *b = shape->nmembers == 2 ? &t->s.jobs[shape->member[1]] : a;
+		const struct hd_sched_job *a = &t->s.jobs[shape->member[0]],
+			*b = shape->nmembers == 2 ? &t->s.jobs[shape->member[1]] : a;
 		uint32_t j = shape->need[0].type;
 		if (shape->nmembers == 2)
-			kept &= a != b && a->scale == b->scale && shape->nneeds == 1 && shape->need[0].n == a->scale && shape->rate[0] > 0 &&
-				shape->rate[1] > 0 && shape->rate[0] / a->rate[j] + shape->rate[1] / b->rate[j] >= 1;
+			kept &= a != b && a->scale == b->scale && shape->nneeds == 1 &&
+				shape->need[0].n == a->scale && shape->rate[0] > 0 &&
+				shape->rate[1] > 0 && shape->rate[0] / a->rate[j] +
+				shape->rate[1] / b->rate[j] >= 1;
 	}
 	return kept;
 }
@@ -148,8 +153,10 @@ static bool incentive(struct trial *t) { return beside_isolated(t, true); }
 static bool pareto(struct trial *t)
 {
 	struct hd_shares out;
-	double sum = 0, *lo = hd_arena_take(&arena, t->s.njobs, sizeof *lo), *worth = hd_arena_take(&arena, t->s.njobs, sizeof *worth);
-	struct oracle o = { .s = &t->s, .rate = oracle_rates(&t->s, ORACLE_HETERO), .lo = lo, .worth = worth };
+	double sum = 0, *lo = hd_arena_take(&arena, t->s.njobs, sizeof *lo),
+		*worth = hd_arena_take(&arena, t->s.njobs, sizeof *worth);
+	struct oracle o = { .s = &t->s, .rate = oracle_rates(&t->s, ORACLE_HETERO), .lo = lo,
+		.worth = worth };
 
 	t->s.npairs = 0;
 	for (uint32_t i = 0; i < t->s.njobs; i++)
@@ -160,7 +167,8 @@ static bool pareto(struct trial *t)
 		worth[i] = 1 / oracle_p(&t->s, ORACLE_HETERO, i);
 		sum += out.z[i];
 	}
-	return oracle_best(&o) <= sum * (1 + 2e-4) + 1e-6;        /* a little less of one can be much more of another */
+	/* a little less of one can be much more of another */
+	return oracle_best(&o) <= sum * (1 + 2e-4) + 1e-6;
 }
 
 static bool scale(struct trial *t)
@@ -178,7 +186,8 @@ static bool scale(struct trial *t)
 	t->jobs[who].steps_left *= 1000;
 	answer(t, &b);
 	for (uint32_t k = 0; k < a.nshapes; k++)
-		kept &= fabs(a.x[k] - share_of(&b, a.shape[k].member[0], HD_SCHED_NONE, a.shape[k].need[0].type)) < 1e-5;
+		kept &= fabs(a.x[k] - share_of(&b, a.shape[k].member[0], HD_SCHED_NONE,
+			a.shape[k].need[0].type)) < 1e-5;
 	return kept;
 }
 
@@ -217,7 +226,8 @@ static bool zero(struct trial *t)
 	t->s.npairs = 0;
 	answer(t, &out);
 	for (uint32_t k = 0; k < out.nshapes; k++)
-		kept &= out.x[k] > 0 && t->s.types[out.shape[k].need[0].type].n > 0 && !hd_sched_absent(&t->s, out.shape[k].member[0]);
+		kept &= out.x[k] > 0 && t->s.types[out.shape[k].need[0].type].n > 0 &&
+			!hd_sched_absent(&t->s, out.shape[k].member[0]);
 	for (uint32_t i = 0; i < t->s.njobs; i++)
 		kept &= isfinite(out.z[i]) && (!hd_sched_absent(&t->s, i) || out.z[i] == 0);
 	return kept;
@@ -234,7 +244,8 @@ static bool weight(struct trial *t)
 	return b.z[who] >= a.z[who] * (1 - 1e-6) - 1e-9;
 }
 
-static bool (*const laws[NLAWS])(struct trial *t) = { capacity, packing, whole, least, incentive, pareto, scale, order, zero, weight };
+static bool (*const laws[NLAWS])(struct trial *t) = { capacity, packing, whole, least, incentive, pareto,
+	scale, order, zero, weight };
 
 static void policies_keep_what_the_table_promises(void **state)
 {
@@ -258,7 +269,9 @@ static void policies_keep_what_the_table_promises(void **state)
 				struct trial t = { .policy = promised[p].policy, .seed = seed };
 				draw_state(&t);
 				bool kept = laws[l](&t);
-				CHECK(kept || !(promised[p].laws & 1u << l), "%s breaks the law \"%s\" on cluster %u", t.policy, law_texts[l].name, seed);
+				CHECK(kept || !(promised[p].laws & 1u << l),
+					"%s breaks the law \"%s\" on cluster %u", t.policy, law_texts[l].name,
+					seed);
 				broken += !kept;
 				hd_arena_reset(&arena);
 			}

@@ -1,11 +1,13 @@
-/* Queues on whole devices: fifo in order of arrival, sjf by shortest time to run, priority by descending weight.
+/* Queues on whole devices: fifo in order of arrival, sjf by shortest time to run, priority by descending
+ * weight.
  *
- * The published plain fifo is repeated with its faults: a job goes to the last listed type, whatever type was drawn, also beyond
- * the devices there, and then the drawn type is struck off. Its packed variant loses the head that found no room.
+ * The published plain fifo is repeated with its faults: a job goes to the last listed type, whatever type was
+ * drawn, also beyond the devices there, and then the drawn type is struck off. Its packed variant loses the
+ * head that found no room.
  *
- * exact: a job goes to the fastest type with room and stays until it ends; the head blocks. With backfill (EASY) a later job may
- * start where it does not delay the head's earliest start by estimated ends: always so in priority-backfill. sjf with preempt forgets
- * its placements each call. */
+ * exact: a job goes to the fastest type with room and stays until it ends; the head blocks. With backfill
+ * (EASY) a later job may start where it does not delay the head's earliest start by estimated ends: always so
+ * in priority-backfill. sjf with preempt forgets its placements each call. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +44,10 @@ static enum hd_err init(struct hd_policy *policy)
 
 enum hd_err hd_fifo_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
 enum hd_err hd_sjf_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
-enum hd_err hd_priority_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
-enum hd_err hd_priority_backfill_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
+enum hd_err hd_priority_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag;
+	return init(policy); }
+enum hd_err hd_priority_backfill_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag;
+	return init(policy); }
 void hd_fifo_finish(struct hd_policy *policy) { hd_ledger_finish(&((struct hd_queue *)policy->memory)->placed); }
 void hd_sjf_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 void hd_priority_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
@@ -67,12 +71,14 @@ static uint32_t fastest(const struct walk *w, uint32_t job)
 	uint32_t best = HD_SCHED_NONE;
 
 	for (uint32_t j = 0; j < w->s->ntypes; j++)
-		if (w->free[j] >= w->s->jobs[job].scale && (best == HD_SCHED_NONE || w->s->jobs[job].rate[j] > w->s->jobs[job].rate[best]))
+		if (w->free[j] >= w->s->jobs[job].scale && (best == HD_SCHED_NONE ||
+			w->s->jobs[job].rate[j] > w->s->jobs[job].rate[best]))
 			best = j;
 	return best;
 }
 
-/* Those that still are there keep their devices; as published, the head takes the type of one that is gone. */
+/* Those that still are there keep their devices; as published, the head takes the type of one that is
+ * gone. */
 static enum hd_err stay(struct walk *w, bool inherit)
 {
 	struct hd_ledger *ledger = &memory(w)->placed;
@@ -84,7 +90,8 @@ static enum hd_err stay(struct walk *w, bool inherit)
 		memcpy(was, ledger->at, n * sizeof *was);
 	for (uint32_t k = 0; !err && k < n; k++) {
 		uint32_t i = hd_sched_find(w->s, was[k].id);
-		if (i != HD_SCHED_NONE && !hd_sched_absent(w->s, i) && (inherit || w->free[was[k].type] >= w->s->jobs[i].scale)) {
+		if (i != HD_SCHED_NONE && !hd_sched_absent(w->s, i) &&
+			(inherit || w->free[was[k].type] >= w->s->jobs[i].scale)) {
 			err = place(w, i, was[k].type);
 			continue;
 		}
@@ -173,7 +180,8 @@ static double summed(const struct hd_sched_state *s, uint32_t a, uint32_t b, uin
 	double rate[2];
 
 	(void)hd_sched_pair_rate(s, a, b, type, rate);
-	return (s->jobs[a].rate[type] > 0 ? rate[0] / s->jobs[a].rate[type] : 0) + (s->jobs[b].rate[type] > 0 ? rate[1] / s->jobs[b].rate[type] : 0);
+	return (s->jobs[a].rate[type] > 0 ? rate[0] / s->jobs[a].rate[type] : 0) +
+		(s->jobs[b].rate[type] > 0 ? rate[1] / s->jobs[b].rate[type] : 0);
 }
 
 static void published_packed(struct walk *w)
@@ -183,14 +191,17 @@ static void published_packed(struct walk *w)
 		double most = 1.5;
 		for (uint32_t k = 0; k < w->norder; k++) {
 			uint32_t other = w->order[k], type = w->shape[other].need[0].type;
-			if (w->shape[other].nmembers != 1 || w->s->jobs[other].scale != w->s->jobs[job].scale || summed(w->s, other, job, type) <= most)
+			if (w->shape[other].nmembers != 1 ||
+				w->s->jobs[other].scale != w->s->jobs[job].scale ||
+				summed(w->s, other, job, type) <= most)
 				continue;
 			most = summed(w->s, other, job, type);
 			best = other;
 		}
 		if (best == HD_SCHED_NONE)
 			break;
-		w->shape[best] = hd_way_pair(w->s, best < job ? best : job, best < job ? job : best, w->shape[best].need[0].type);
+		w->shape[best] = hd_way_pair(w->s, best < job ? best : job, best < job ? job : best,
+			w->shape[best].need[0].type);
 	}
 }
 
@@ -220,7 +231,8 @@ static double start_of(const struct walk *w, uint32_t job, uint32_t type, int64_
 	for (uint32_t k = 0; k < w->norder; k++) {
 		const struct placed *p = hd_ledger_find(&memory(w)->placed, w->s->jobs[w->order[k]].id);
 		if (p->type == type)
-			ends[n++] = (struct end){ runs_for(w->s, w->order[k], type), w->s->jobs[w->order[k]].scale };
+			ends[n++] = (struct end){ runs_for(w->s, w->order[k], type),
+				w->s->jobs[w->order[k]].scale };
 	}
 	qsort(ends, n, sizeof *ends, by_time);
 	for (uint32_t k = 0; k < n && have < needs; k++) {
@@ -319,9 +331,11 @@ static enum hd_err line_up(struct walk *w, bool afresh)
 	if (!turns)
 		return hd_fail(w->diag, HD_E_NOMEM, "no memory for %u jobs", w->s->njobs);
 	for (uint32_t i = 0; i < w->s->njobs; i++) {
-		if (hd_never_whole(w->s, i) || (!afresh && hd_ledger_find(&memory(w)->placed, w->s->jobs[i].id)))
+		if (hd_never_whole(w->s, i) || (!afresh && hd_ledger_find(&memory(w)->placed,
+			w->s->jobs[i].id)))
 			continue;
-		turns[n++] = (struct turn){ w->by == BY_TIME ? shortest(w->s, i) : w->by == BY_WEIGHT ? -w->s->jobs[i].weight : 0, i };
+		turns[n++] = (struct turn){ w->by == BY_TIME ? shortest(w->s, i) : w->by == BY_WEIGHT ?
+			-w->s->jobs[i].weight : 0, i };
 	}
 	qsort(turns, n, sizeof *turns, by_turn);
 	for (uint32_t k = 0; k < n; k++)
@@ -341,11 +355,14 @@ static enum hd_err answer(struct walk *w, struct hd_shares *out)
 	return err ? hd_fail(w->diag, err, "no memory for %u jobs", w->s->njobs) : HD_OK;
 }
 
-static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *state, enum order by, bool backfills, struct hd_arena *arena,
+static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *state, enum order by,
+	bool backfills, struct hd_arena *arena,
 	struct hd_shares *out, struct hd_diag *diag)
 {
-	struct walk w = { .policy = policy, .s = state, .arena = arena, .diag = diag, .by = by, .backfills = backfills };
-	bool theirs = policy->set.fidelity == HD_FIDELITY_GAVEL, plain = policy->set.variant == HD_VARIANT_PLAIN;
+	struct walk w = { .policy = policy, .s = state, .arena = arena, .diag = diag, .by = by,
+		.backfills = backfills };
+	bool theirs = policy->set.fidelity == HD_FIDELITY_GAVEL,
+		plain = policy->set.variant == HD_VARIANT_PLAIN;
 	bool packed = policy->set.variant == HD_VARIANT_PACKED;
 	bool afresh = (theirs && !plain) || packed || (by == BY_TIME && policy->set.preempt);
 	enum hd_err err = open_walk(&w);
@@ -376,23 +393,27 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 	return answer(&w, out);
 }
 
-enum hd_err hd_fifo_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+enum hd_err hd_fifo_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	return run(policy, state, BY_ARRIVAL, policy->set.backfill, arena, out, diag);
 }
 
-enum hd_err hd_sjf_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+enum hd_err hd_sjf_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	return run(policy, state, BY_TIME, policy->set.backfill, arena, out, diag);
 }
 
-enum hd_err hd_priority_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_priority_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	return run(policy, state, BY_WEIGHT, policy->set.backfill, arena, out, diag);
 }
 
-enum hd_err hd_priority_backfill_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_priority_backfill_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	return run(policy, state, BY_WEIGHT, true, arena, out, diag);

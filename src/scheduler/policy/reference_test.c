@@ -1,7 +1,8 @@
 /* Objectives and vectors against the stored answers of the published code and of exact solvers. */
 #include "scheduler/policy/testing.h"
 
-static bool same(double got, double want, double tolerance) { return fabs(got - want) <= tolerance * fmax(1e-9, fabs(want)); }
+static bool same(double got, double want, double tolerance) { return fabs(got - want) <= tolerance *
+	fmax(1e-9, fabs(want)); }
 
 static const struct { const char *policy, *key; } exact[] = {
 	{ "max_min_fairness_perf", "max_min_fairness_perf" }, { "max_min_fairness_packed", "max_min_fairness_packed" },
@@ -44,15 +45,24 @@ static void objectives_are_the_exact_optimum(void **state)
 				double want = 0;
 				const char *set = hd_json_key(answers, s);
 				CHECK(hd_sched_read(&st, sets, set, &arena, &diag) == HD_OK, "%s", diag.text);
-				CHECK(hd_json_get_f64(answer_of(answers, s, "exact_optimum"), exact[i].key, &want, &diag) == HD_OK, "%s", diag.text);
-				ask(exact[i].policy, (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &st, &arena, &out);
-				bool less = strstr(exact[i].key, "min_total") || strstr(exact[i].key, "finish_time");
-				bool bisected = fidelity && strstr(exact[i].key, "min_total"), parts = !fidelity && has_parts(&st);
+				CHECK(hd_json_get_f64(answer_of(answers, s, "exact_optimum"), exact[i].key,
+					&want, &diag) == HD_OK, "%s", diag.text);
+				ask(exact[i].policy, (struct hd_policy_setting){ .fidelity =
+					(enum hd_fidelity)fidelity }, &st, &arena, &out);
+				bool less = strstr(exact[i].key, "min_total") ||
+					strstr(exact[i].key, "finish_time");
+				bool bisected = fidelity && strstr(exact[i].key, "min_total"),
+					parts = !fidelity && has_parts(&st);
 				double worse = (less ? 1 : -1) * (out.objective / want - 1);
-				/* C is stored with parts of a gang of eight on types of four, which ours never count: covered_test.c has what it comes to */
-				CHECK(bisected ? worse >= -1e-6 && worse <= 0.05 : parts ? worse >= -1e-6 : same(out.objective, want, 1e-6),
-					"%s, %s, fidelity %d: %.9g, not %.9g", set, exact[i].policy, fidelity, out.objective, want);
-				CHECK(out.gap <= 1e-7 && !out.kept, "%s, %s: gap %g", set, exact[i].policy, out.gap);
+				/* C is stored with parts of a gang of eight on types of four, which ours
+				 * never count: covered_test.c has what it comes to */
+				CHECK(bisected ? worse >= -1e-6 &&
+					worse <= 0.05 : parts ? worse >= -1e-6 : same(out.objective, want,
+					1e-6),
+					"%s, %s, fidelity %d: %.9g, not %.9g", set, exact[i].policy, fidelity,
+					out.objective, want);
+				CHECK(out.gap <= 1e-7 && !out.kept, "%s, %s: gap %g", set, exact[i].policy,
+					out.gap);
 			}
 	hd_arena_reset(&arena);
 }
@@ -75,7 +85,8 @@ static double time_of(const struct hd_shares *out, uint32_t job)
 	return sum;
 }
 
-static void check_vector(const char *what, const struct hd_sched_state *st, const struct hd_shares *out, const struct hd_json *want, bool time)
+static void check_vector(const char *what, const struct hd_sched_state *st, const struct hd_shares *out,
+	const struct hd_json *want, bool time)
 {
 	for (uint32_t i = 0; i < st->njobs; i++) {
 		double v = 0;
@@ -94,18 +105,22 @@ static void filled_vectors_are_the_exact_ones(void **state)
 		for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 			struct hd_sched_state st;
 			struct hd_shares out;
-			assert_int_equal(hd_sched_read(&st, sets, hd_json_key(answers, s), &arena, NULL), HD_OK);
+			assert_int_equal(hd_sched_read(&st, sets, hd_json_key(answers, s), &arena, NULL),
+				HD_OK);
 			ask(vectors[i].policy, (struct hd_policy_setting){ 0 }, &st, &arena, &out);
-			const struct hd_json *want = hd_json_find(answer_of(answers, s, "exact_optimum"), vectors[i].key);
+			const struct hd_json *want = hd_json_find(answer_of(answers, s, "exact_optimum"),
+				vectors[i].key);
 			if (!has_parts(&st))                      /* of C: covered_test.c */
 				check_vector(vectors[i].policy, &st, &out, want, vectors[i].time);
-			CHECK(out.nlps <= st.njobs + 1, "%s: %u programs of %u jobs", vectors[i].policy, out.nlps, st.njobs);
+			CHECK(out.nlps <= st.njobs + 1, "%s: %u programs of %u jobs", vectors[i].policy,
+				out.nlps, st.njobs);
 		}
 	hd_arena_reset(&arena);
 }
 
-/* 72 states, answers of 36; the published vectors are of a method that stops early, so the sum is never below theirs (fairness).
- * In 3 of the 18 the stored exact vector itself gives somebody less than the published run does. */
+/* 72 states, answers of 36; the published vectors are of a method that stops early, so the sum is never below
+ * theirs (fairness). In 3 of the 18 the stored exact vector itself gives somebody less than the published
+ * run does. */
 static void hierarchies_are_the_exact_ones(void **state)
 {
 	uint32_t states = 0, nobody_less = 0, compared = 0;
@@ -140,10 +155,12 @@ static void hierarchies_are_the_exact_ones(void **state)
 		if (theirs && !strncmp(name, "fairness", 8)) {
 			compared++;
 			nobody_less += !less;
-			CHECK(sum >= theirs_sum - 1e-6 * theirs_sum, "%s: sum of z %.9g, theirs %.9g", name, sum, theirs_sum);
+			CHECK(sum >= theirs_sum - 1e-6 * theirs_sum, "%s: sum of z %.9g, theirs %.9g", name,
+				sum, theirs_sum);
 		}
 	}
-	CHECK(states >= 36 && 6 * nobody_less >= 5 * compared, "%u states, %u of %u in which nobody gets less", states, nobody_less, compared);
+	CHECK(states >= 36 && 6 * nobody_less >= 5 * compared,
+		"%u states, %u of %u in which nobody gets less", states, nobody_less, compared);
 	hd_arena_reset(&arena);
 }
 
@@ -166,15 +183,18 @@ static void shares_that_are_unique_are_the_published_ones(void **state)
 	const struct hd_json *answers = shared_json("data/gavel/answers/allocations.json", &arena);
 	for (uint32_t s = 0; s < hd_json_count(answers); s++)
 		for (size_t p = 0; p < sizeof unique / sizeof *unique; p++) {
-			const struct hd_json *answer = hd_json_find(answer_of(answers, s, "policies"), unique[p]);
+			const struct hd_json *answer = hd_json_find(answer_of(answers, s, "policies"),
+				unique[p]);
 			const struct hd_json *rows = answer ? hd_json_find(answer, "allocation") : NULL;
 			struct hd_sched_state st;
 			struct hd_shares out;
 			uint32_t listed = 0;
 			if (!rows)
 				continue;
-			assert_int_equal(hd_sched_read(&st, sets, hd_json_key(answers, s), &arena, NULL), HD_OK);
-			ask(unique[p], (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &st, &arena, &out);
+			assert_int_equal(hd_sched_read(&st, sets, hd_json_key(answers, s), &arena, NULL),
+				HD_OK);
+			ask(unique[p], (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &st,
+				&arena, &out);
 			for (uint32_t i = 0; i < hd_json_count(rows); i++)
 				for (uint32_t k = 0; k < hd_json_count(hd_json_item(rows, i)); k++) {
 					const struct hd_json *row = hd_json_item(rows, i);
@@ -183,13 +203,16 @@ static void shares_that_are_unique_are_the_published_ones(void **state)
 					members_of(hd_json_key(rows, i), &st, who);
 					while (strcmp(st.types[type].name, hd_json_key(row, k)) != 0)
 						type++;
-					assert_int_equal(hd_json_as_f64(hd_json_item(row, k), &want, NULL), HD_OK);
+					assert_int_equal(hd_json_as_f64(hd_json_item(row, k), &want, NULL),
+						HD_OK);
 					double got = share_of(&out, who[0], who[1], type);
-					CHECK(fabs(got - want) <= 1e-9, "%s, %s: %s on %s: %.12g, not %.12g", hd_json_key(answers, s), unique[p],
+					CHECK(fabs(got - want) <= 1e-9, "%s, %s: %s on %s: %.12g, not %.12g",
+						hd_json_key(answers, s), unique[p],
 						hd_json_key(rows, i), hd_json_key(row, k), got, want);
 					listed++;
 				}
-			CHECK(out.nshapes == listed, "%s, %s: %u shares, not %u", hd_json_key(answers, s), unique[p], out.nshapes, listed);
+			CHECK(out.nshapes == listed, "%s, %s: %u shares, not %u", hd_json_key(answers, s),
+				unique[p], out.nshapes, listed);
 		}
 	hd_arena_reset(&arena);
 }

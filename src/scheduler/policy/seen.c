@@ -32,25 +32,30 @@ static double flat_rate(const struct hd_sched_state *state, uint32_t job, enum h
 	return most;
 }
 
-static double rate_of(const struct hd_policy_setting *set, const struct hd_sched_state *state, uint32_t job, uint32_t j, enum hd_flat flat, uint32_t ref)
+static double rate_of(const struct hd_policy_setting *set, const struct hd_sched_state *state, uint32_t job,
+	uint32_t j, enum hd_flat flat, uint32_t ref)
 {
 	if (state->types[j].n == 0)
 		return 0;
 	if (set->variant == HD_VARIANT_PLAIN)
 		return state->jobs[job].rate[j] > 0 ? flat_rate(state, job, flat, ref) : 0;
-	return state->jobs[job].rate[j] * (set->fidelity == HD_FIDELITY_EXACT ? kept(&state->jobs[job], &state->types[j]) : 1);
+	return state->jobs[job].rate[j] * (set->fidelity == HD_FIDELITY_EXACT ? kept(&state->jobs[job],
+		&state->types[j]) : 1);
 }
 
-enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const struct hd_sched_state *state, enum hd_flat flat, struct hd_arena *arena,
+enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const struct hd_sched_state *state,
+	enum hd_flat flat, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	uint32_t n = state->njobs, m = state->ntypes, ref = reference(state, policy->set.reference_type);
 	bool *absent = hd_arena_take(arena, n, sizeof *absent);
-	double *rate = hd_arena_take(arena, (size_t)n * m, sizeof *rate), *p = hd_arena_take(arena, n, sizeof *p);
+	double *rate = hd_arena_take(arena, (size_t)n * m, sizeof *rate),
+		*p = hd_arena_take(arena, n, sizeof *p);
 	double *iso = hd_arena_take(arena, n, sizeof *iso), x[HD_SCHED_TYPES];
 	bool elastic = policy->set.policy->powers & HD_POLICY_ELASTIC;
 
-	*seen = (struct hd_seen){ .state = state, .set = &policy->set, .absent = absent, .rate = rate, .p = p, .iso = iso };
+	*seen = (struct hd_seen){ .state = state, .set = &policy->set, .absent = absent, .rate = rate, .p = p,
+		.iso = iso };
 	if (!absent || !rate || !p || !iso)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -65,10 +70,12 @@ enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const s
 		for (uint32_t j = 0; j < m; j++)
 			row[j] = rate_of(&policy->set, state, i, j, flat, ref);
 		/* all T are 1 then, also where the job cannot run: it is not owed less for that */
-		p[i] = policy->set.variant == HD_VARIANT_PLAIN && flat == HD_FLAT_ONE ? 1 : hd_sched_proportional(state, row);
+		p[i] = policy->set.variant == HD_VARIANT_PLAIN &&
+			flat == HD_FLAT_ONE ? 1 : hd_sched_proportional(state, row);
 		for (uint32_t j = 0; j < m && !elastic; j++)
 			row[j] = hd_whole(&policy->set, state, i, j) ? row[j] : 0;
-		iso[i] = hd_sched_isolated(state, i, row, seen->npresent, !elastic && policy->set.fidelity == HD_FIDELITY_EXACT, x);
+		iso[i] = hd_sched_isolated(state, i, row, seen->npresent, !elastic &&
+			policy->set.fidelity == HD_FIDELITY_EXACT, x);
 	}
 	return HD_OK;
 }
@@ -87,7 +94,8 @@ bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t t
 	const struct hd_sched_state *s = seen->state;
 	double threshold = seen->set->pack_threshold > 0 ? seen->set->pack_threshold : 1;
 
-	if (seen->absent[a] || seen->absent[b] || !hd_whole(seen->set, s, a, type) || !hd_sched_pair_rate(s, a, b, type, rate) ||
+	if (seen->absent[a] || seen->absent[b] || !hd_whole(seen->set, s, a, type) ||
+		!hd_sched_pair_rate(s, a, b, type, rate) ||
 		!(s->jobs[a].rate[type] > 0 && s->jobs[b].rate[type] > 0))
 		return false;
 	double worth = rate[0] / s->jobs[a].rate[type] + rate[1] / s->jobs[b].rate[type];
@@ -100,13 +108,15 @@ bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t t
 
 struct hd_shape hd_way_single(const struct hd_sched_state *state, uint32_t job, uint32_t type)
 {
-	return (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { job, HD_SCHED_NONE }, .rate = { state->jobs[job].rate[type] },
+	return (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { job, HD_SCHED_NONE },
+		.rate = { state->jobs[job].rate[type] },
 		.need = { { type, state->jobs[job].scale } } };
 }
 
 struct hd_shape hd_way_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type)
 {
-	struct hd_shape shape = { .nmembers = 2, .nneeds = 1, .member = { a, b }, .need = { { type, state->jobs[a].scale } } };
+	struct hd_shape shape = { .nmembers = 2, .nneeds = 1, .member = { a, b },
+		.need = { { type, state->jobs[a].scale } } };
 
 	(void)hd_sched_pair_rate(state, a, b, type, shape.rate);
 	return shape;

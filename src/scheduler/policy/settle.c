@@ -30,23 +30,28 @@ enum hd_err hd_program_second(struct hd_program *pg)
 
 struct change { const struct hd_policy *policy; double mean_price; };
 
-/* Devices, weighted by price; ties go to lower ids and first types by a weight too small to matter otherwise. */
+/* Devices, weighted by price; ties go to lower ids and first types by a weight too small to matter
+ * otherwise. */
 static double dear(const struct hd_program *pg, uint32_t k, const void *context)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	const struct hd_shape *shape = &pg->shape[k];
 	const struct change *c = context;
-	double sum = 0, rank = pg->large ? 0 : (double)(s->njobs - shape->member[0]) / s->njobs, moves = hd_kept_find(c->policy, s, shape) ? 0 : 0.01;
+	double sum = 0, rank = pg->large ? 0 : (double)(s->njobs - shape->member[0]) / s->njobs,
+		moves = hd_kept_find(c->policy, s, shape) ? 0 : 0.01;
 
 	for (int d = 0; d < shape->nneeds; d++) {
-		double price = c->mean_price > 0 ? s->types[shape->need[d].type].price_usd_h / c->mean_price : 1;
-		sum += shape->need[d].n * (price + moves + 1e-5 * rank * (shape->need[d].type + 1) / s->ntypes);
+		double price = c->mean_price > 0 ? s->types[shape->need[d].type].price_usd_h / c->mean_price :
+			1;
+		sum += shape->need[d].n * (price + moves + 1e-5 * rank *
+			(shape->need[d].type + 1) / s->ntypes);
 	}
 	return -sum * (1 + 1e-6 * (shape->nmembers - 1));
 }
 
-/* For each shape that had a share: d >= |x - before|, at 0.01 a device; of all others the share is the distance, see dear(). Large
- * programs have neither these nor ranks: equal jobs get equal shares there, and least change counts shapes, not how much of them. */
+/* For each shape that had a share: d >= |x - before|, at 0.01 a device; of all others the share is the
+ * distance, see dear(). Large programs have neither these nor ranks: equal jobs get equal shares there,
+ * and least change counts shapes, not how much of them. */
 static enum hd_err distances(struct hd_program *pg, const struct hd_policy *policy)
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -65,8 +70,10 @@ static enum hd_err distances(struct hd_program *pg, const struct hd_policy *poli
 			continue;
 		err = hd_program_cols(pg, 1, &zero, &inf, &cost, NULL, NULL, NULL, &col);
 		if (!err)
-			err = hd_program_rows(pg, 2, (double[]){ -was->x, was->x }, (double[]){ INFINITY, INFINITY }, (uint32_t[]){ 0, 2, 4 },
-				(uint32_t[]){ col, pg->col[k], col, pg->col[k] }, (double[]){ 1, -1, 1, 1 }, &row);
+			err = hd_program_rows(pg, 2, (double[]){ -was->x, was->x },
+				(double[]){ INFINITY, INFINITY }, (uint32_t[]){ 0, 2, 4 },
+				(uint32_t[]){ col, pg->col[k], col, pg->col[k] }, (double[]){ 1, -1, 1, 1 },
+				&row);
 	}
 	return err;
 }
@@ -87,7 +94,8 @@ enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *pol
 	hd_program_worth(pg, dear, &c);
 	if (!err)
 		err = distances(pg, policy);
-	/* What was reached holds to the tolerance of the solver in every row, and thousands of rows add up. */
+	/* What was reached holds to the tolerance of the solver in every row, and thousands of rows add
+	 * up. */
 	for (double slack = 0; !err && slack < 1e-7; slack = slack > 0 ? 10 * slack : 1e-9) {
 		hd_program_relax(pg, slack);
 		err = hd_program_solve(pg);

@@ -1,7 +1,9 @@
-/* Most throughput: published, the sum of e_i in steps, which favours jobs of many small steps; ours, the sum of w_i z_i. */
+/* Most throughput: published, the sum of e_i in steps, which favours jobs of many small steps; ours, the
+ * sum of w_i z_i. */
 #include "scheduler/policy/int.h"
 
-enum hd_err hd_sum_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
+enum hd_err hd_sum_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag;
+	return HD_OK; }
 void hd_sum_finish(struct hd_policy *policy) { (void)policy; }
 
 static double steps(const struct hd_program *pg, uint32_t k, const void *context)
@@ -32,11 +34,13 @@ static double normalised(const struct hd_program *pg, uint32_t k, const void *co
 	return sum;
 }
 
-enum hd_err hd_sum_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+enum hd_err hd_sum_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	struct hd_seen seen;
 	struct hd_program pg = { 0 };
-	hd_worth *worth = policy->set.published || policy->set.fidelity == HD_FIDELITY_GAVEL ? steps : normalised;
+	hd_worth *worth = policy->set.published || policy->set.fidelity == HD_FIDELITY_GAVEL ? steps :
+		normalised;
 	enum hd_err err = hd_see(&seen, policy, state, HD_FLAT_ONE, arena, diag);
 
 	if (err)
@@ -51,12 +55,14 @@ enum hd_err hd_sum_allocate(struct hd_policy *policy, const struct hd_sched_stat
 		err = hd_program_prices(&pg, out);
 	if (!err) {
 		out->objective = pg.last.objective;
-		err = policy->set.fidelity == HD_FIDELITY_GAVEL ? hd_program_shares(&pg, out) : hd_program_row(&pg, worth, NULL, out->objective * (1 - 1e-9));
+		err = policy->set.fidelity == HD_FIDELITY_GAVEL ? hd_program_shares(&pg, out) :
+			hd_program_row(&pg, worth, NULL, out->objective * (1 - 1e-9));
 	}
 	if (!err && policy->set.fidelity == HD_FIDELITY_EXACT)
 		err = hd_program_settle(&pg, policy, out);
 	else if (!err && policy->set.variant != HD_VARIANT_KINDS)
-		err = hd_middle(&seen, &(struct hd_middle){ .worth = steps_of, .least = out->objective }, arena, out);
+		err = hd_middle(&seen, &(struct hd_middle){ .worth = steps_of, .least = out->objective },
+			arena, out);
 	hd_program_close(&pg);
 	return err;
 }

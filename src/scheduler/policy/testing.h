@@ -1,4 +1,5 @@
-/* testing.h -- for the tests of the policies: reference files, random clusters, a policy asked once, an arena for each test file. */
+/* testing.h -- for the tests of the policies: reference files, random clusters, a policy asked once, an
+ * arena for each test file. */
 #ifndef HD_SCHEDULER_POLICY_TESTING_H
 #define HD_SCHEDULER_POLICY_TESTING_H
 
@@ -35,7 +36,8 @@ static inline void need_lp(void)
 		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
 }
 
-static inline void ask(const char *name, struct hd_policy_setting set, const struct hd_sched_state *state, struct hd_arena *in, struct hd_shares *out)
+static inline void ask(const char *name, struct hd_policy_setting set, const struct hd_sched_state *state,
+	struct hd_arena *in, struct hd_shares *out)
 {
 	struct hd_policy *policy;
 	struct hd_diag diag = { "" };
@@ -53,8 +55,10 @@ static inline bool same_shares(const struct hd_shares *a, const struct hd_shares
 
 	for (uint32_t i = 0; i < a->nshapes && same; i++) {
 		const struct hd_shape *p = &a->shape[i], *q = &b->shape[i];
-		same = p->nmembers == q->nmembers && p->nneeds == q->nneeds && !memcmp(p->member, q->member, sizeof p->member) &&
-			!memcmp(p->rate, q->rate, sizeof p->rate) && !memcmp(p->need, q->need, sizeof p->need);
+		same = p->nmembers == q->nmembers && p->nneeds == q->nneeds &&
+			!memcmp(p->member, q->member, sizeof p->member) &&
+			!memcmp(p->rate, q->rate, sizeof p->rate) &&
+			!memcmp(p->need, q->need, sizeof p->need);
 	}
 	return same;
 }
@@ -63,21 +67,25 @@ static inline double share_of(const struct hd_shares *out, uint32_t a, uint32_t 
 {
 	for (uint32_t k = 0; k < out->nshapes; k++) {
 		const struct hd_shape *s = &out->shape[k];
-		if (s->member[0] == a && (b == HD_SCHED_NONE ? s->nmembers == 1 : s->nmembers == 2 && s->member[1] == b) && s->need[0].type == type)
+		if (s->member[0] == a && (b == HD_SCHED_NONE ? s->nmembers == 1 : s->nmembers == 2 &&
+			s->member[1] == b) && s->need[0].type == type)
 			return out->x[k];
 	}
 	return 0;
 }
 
 /* Whether there are the devices for all of the job at once; a share of less can never be used. */
-static inline bool is_whole(const struct hd_sched_state *s, uint32_t job, uint32_t type) { return s->types[type].n >= s->jobs[job].scale; }
+static inline bool is_whole(const struct hd_sched_state *s, uint32_t job,
+	uint32_t type) { return s->types[type].n >= s->jobs[job].scale; }
 
-/* Whether some type is too small for a gang that has a speed on it: there the published programs promise what they cannot give. */
+/* Whether some type is too small for a gang that has a speed on it: there the published programs promise
+ * what they cannot give. */
 static inline bool has_parts(const struct hd_sched_state *s)
 {
 	for (uint32_t i = 0; i < s->njobs; i++)
 		for (uint32_t j = 0; j < s->ntypes; j++)
-			if (s->jobs[i].rate[j] > 0 && s->types[j].n > 0 && !is_whole(s, i, j) && !hd_sched_absent(s, i))
+			if (s->jobs[i].rate[j] > 0 && s->types[j].n > 0 && !is_whole(s, i, j) &&
+				!hd_sched_absent(s, i))
 				return true;
 	return false;
 }
@@ -87,8 +95,10 @@ static inline double draw(uint32_t seed, uint32_t what, uint32_t i, uint32_t j)
 	return (double)hd_philox((uint32_t[]){ what, i, j, 0 }, seed).word[0] / 4294967296.0;
 }
 
-/* A random cluster of n jobs and m types: mixed scales, weights, ages, deadlines, prices, some speeds 0, pairs in a third. */
-static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_t n, uint32_t m, struct hd_arena *in)
+/* A random cluster of n jobs and m types: mixed scales, weights, ages, deadlines, prices, some speeds 0,
+ * pairs in a third. */
+static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_t n, uint32_t m,
+	struct hd_arena *in)
 {
 	static const char *const names[] = { "a100", "k80", "p100", "t4", "v100" };
 	struct hd_sched_type *types = hd_arena_take(in, m, sizeof *types);
@@ -97,26 +107,33 @@ static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_
 	struct hd_sched_entity *entities = hd_arena_take(in, 3, sizeof *entities);
 	struct hd_diag diag = { "" };
 
-	*s = (struct hd_sched_state){ .ntypes = m, .njobs = n, .nentities = 3, .types = types, .jobs = jobs, .pairs = pairs, .entities = entities };
+	*s = (struct hd_sched_state){ .ntypes = m, .njobs = n, .nentities = 3, .types = types, .jobs = jobs,
+		.pairs = pairs, .entities = entities };
 	for (uint32_t e = 0; e < 3; e++)
 		entities[e] = (struct hd_sched_entity){ e == 0 ? "e0" : e == 1 ? "e1" : "e2", 1 + e,
 			draw(seed, 20, e, 0) < 0.4 ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
 	for (uint32_t j = 0; j < m; j++)
-		types[j] = (struct hd_sched_type){ names[j], 1 + (uint32_t)(12 * draw(seed, 1, j, 0)), 0.1 + 3 * draw(seed, 2, j, 0), 0 };
+		types[j] = (struct hd_sched_type){ names[j], 1 + (uint32_t)(12 * draw(seed, 1, j, 0)),
+			0.1 + 3 * draw(seed, 2, j, 0), 0 };
 	for (uint32_t i = 0; i < n; i++) {
 		double *rate = hd_arena_take(in, m, sizeof *rate), size = exp(6 * draw(seed, 3, i, 0) - 2);
 		uint32_t scale = draw(seed, 4, i, 0) < 0.7 ? 1 : draw(seed, 4, i, 1) < 0.6 ? 2 : 4;
 		for (uint32_t j = 0; j < m; j++)
-			rate[j] = draw(seed, 5, i, j) < 0.12 ? 0 : size * (0.2 + (1 + j) * draw(seed, 6, i, j));
-		jobs[i] = (struct hd_sched_job){ .id = 10 + 3 * i, .kind = "job", .ikind = HD_SCHED_NONE, .scale = scale,
-			.weight = 1 + (uint32_t)(5 * draw(seed, 7, i, 0)), .steps_left = 1 + 1e5 * size * draw(seed, 8, i, 0),
+			rate[j] = draw(seed, 5, i, j) < 0.12 ? 0 :
+				size * (0.2 + (1 + j) * draw(seed, 6, i, j));
+		jobs[i] = (struct hd_sched_job){ .id = 10 + 3 * i, .kind = "job", .ikind = HD_SCHED_NONE,
+			.scale = scale,
+			.weight = 1 + (uint32_t)(5 * draw(seed, 7, i, 0)),
+			.steps_left = 1 + 1e5 * size * draw(seed, 8, i, 0),
 			.age_s = 5000 * draw(seed, 9, i, 0),
 			.entity = i % 3, .rate = rate,
-			.deadline_s = draw(seed, 10, i, 0) < 0.5 ? INFINITY : 3e5 * draw(seed, 11, i, 0) - 1e4 };
+			.deadline_s = draw(seed, 10, i, 0) < 0.5 ? INFINITY : 3e5 * draw(seed, 11, i,
+			0) - 1e4 };
 	}
 	for (uint32_t a = 0; a < n; a++)
 		for (uint32_t b = a + 1; b < n; b++) {
-			double *first = hd_arena_take(in, m, sizeof *first), *second = hd_arena_take(in, m, sizeof *second);
+			double *first = hd_arena_take(in, m, sizeof *first),
+				*second = hd_arena_take(in, m, sizeof *second);
 			if (jobs[a].scale != jobs[b].scale || draw(seed, 12, a, b) > 0.6)
 				continue;
 			for (uint32_t j = 0; j < m; j++) {

@@ -36,7 +36,8 @@ static inline const double *oracle_rates(const struct hd_sched_state *s, enum or
 		for (uint32_t j = 0; j < s->ntypes; j++)
 			v100 = strcmp(s->types[j].name, "v100") ? v100 : s->jobs[i].rate[j];
 		for (uint32_t j = 0; j < s->ntypes; j++)
-			rate[i * s->ntypes + j] = !(s->jobs[i].rate[j] > 0) ? 0 : as == ORACLE_HETERO ? s->jobs[i].rate[j] : as == ORACLE_ONE ? 1 : v100;
+			rate[i * s->ntypes + j] = !(s->jobs[i].rate[j] > 0) ? 0 : as == ORACLE_HETERO ?
+				s->jobs[i].rate[j] : as == ORACLE_ONE ? 1 : v100;
 	}
 	return rate;
 }
@@ -61,11 +62,14 @@ static inline void oracle_columns(const struct oracle *o, struct hd_lp *lp)
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < m; j++) {
-			double rate = hd_sched_absent(s, i) ? 0 : o->rate[i * m + j], scale = s->jobs[i].scale;
-			double cost = (o->worth ? o->worth[i] : 0) * rate * (o->per ? o->per[j] : 1) - (o->price ? o->price[j] : 0) * scale;
+			double rate = hd_sched_absent(s, i) ? 0 : o->rate[i * m + j],
+				scale = s->jobs[i].scale;
+			double cost = (o->worth ? o->worth[i] : 0) * rate * (o->per ? o->per[j] : 1) -
+				(o->price ? o->price[j] : 0) * scale;
 			uint32_t idx[] = { i, n + i, 2 * n + j, 2 * n + m + i, 3 * n + m + i };
 			if (rate > 0 && (o->parts || is_whole(s, i, j)))
-				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 5 }, idx,
+				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 5 },
+					idx,
 					(double[]){ 1, rate, scale, rate, rate }), HD_OK);
 		}
 	for (uint32_t k = 0; o->pairs && k < s->npairs; k++)
@@ -73,11 +77,15 @@ static inline void oracle_columns(const struct oracle *o, struct hd_lp *lp)
 			const struct hd_sched_pair *q = &s->pairs[k];
 			const struct hd_sched_job *a = &s->jobs[q->a], *b = &s->jobs[q->b];
 			double x = q->rate[0][j], y = q->rate[1][j], scale = a->scale;
-			bool worth_it = a->rate[j] > 0 && b->rate[j] > 0 && x > 0 && y > 0 && x / a->rate[j] + y / b->rate[j] >= 1;
-			double cost = o->worth ? (o->worth[q->a] * x + o->worth[q->b] * y) * (o->per ? o->per[j] : 1) : 0;
-			if (worth_it && (o->parts || is_whole(s, q->a, j)) && !hd_sched_absent(s, q->a) && !hd_sched_absent(s, q->b))
+			bool worth_it = a->rate[j] > 0 && b->rate[j] > 0 && x > 0 && y > 0 &&
+				x / a->rate[j] + y / b->rate[j] >= 1;
+			double cost = o->worth ? (o->worth[q->a] * x + o->worth[q->b] * y) * (o->per ?
+				o->per[j] : 1) : 0;
+			if (worth_it && (o->parts || is_whole(s, q->a, j)) && !hd_sched_absent(s, q->a) &&
+				!hd_sched_absent(s, q->b))
 				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 5 },
-					(uint32_t[]){ q->a, q->b, n + q->a, n + q->b, 2 * n + j }, (double[]){ 1, 1, x, y, scale }), HD_OK);
+					(uint32_t[]){ q->a, q->b, n + q->a, n + q->b, 2 * n + j },
+					(double[]){ 1, 1, x, y, scale }), HD_OK);
 		}
 }
 
@@ -85,8 +93,10 @@ static inline void oracle_columns(const struct oracle *o, struct hd_lp *lp)
 static inline double oracle_best(const struct oracle *o)
 {
 	const struct hd_sched_state *s = o->s;
-	uint32_t n = s->njobs, m = s->ntypes, nrows = 4 * n + m, *idx = hd_arena_take(&arena, nrows + 1, sizeof *idx), used = 0;
-	double *lo = hd_arena_take(&arena, nrows, sizeof *lo), *hi = hd_arena_take(&arena, nrows, sizeof *hi), *val = hd_arena_take(&arena, nrows, sizeof *val);
+	uint32_t n = s->njobs, m = s->ntypes, nrows = 4 * n + m,
+		*idx = hd_arena_take(&arena, nrows + 1, sizeof *idx), used = 0;
+	double *lo = hd_arena_take(&arena, nrows, sizeof *lo), *hi = hd_arena_take(&arena, nrows, sizeof *hi),
+		*val = hd_arena_take(&arena, nrows, sizeof *val);
 	double zero = 0, inf = INFINITY, one = 1, objective = NAN;
 	struct hd_lp *lp = hd_lp_new(true);
 	struct hd_lp_result r;
@@ -96,7 +106,8 @@ static inline double oracle_best(const struct oracle *o)
 		hi[i] = 1;
 		lo[n + i] = hd_sched_absent(s, i) ? -INFINITY : o->lo ? o->lo[i] : 0;
 		for (uint32_t k = 0; k < ORACLE_SOFT; k++)
-			lo[2 * n + m + k * n + i] = o->need[k] && !hd_sched_absent(s, i) ? o->need[k][i] : -INFINITY;
+			lo[2 * n + m + k * n + i] = o->need[k] &&
+				!hd_sched_absent(s, i) ? o->need[k][i] : -INFINITY;
 	}
 	for (uint32_t k = n; k < nrows; k++)
 		hi[k] = INFINITY;
@@ -109,7 +120,8 @@ static inline double oracle_best(const struct oracle *o)
 	for (uint32_t k = 0; k < ORACLE_SOFT; k++)
 		for (uint32_t i = 0; o->need[k] && i < n; i++) {
 			double cost = -o->usd[k][i];
-			assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 1 }, (uint32_t[]){ 2 * n + m + k * n + i }, &one), HD_OK);
+			assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 1 },
+				(uint32_t[]){ 2 * n + m + k * n + i }, &one), HD_OK);
 		}
 	for (uint32_t i = 0; o->g && i < n; i++)
 		if (!hd_sched_absent(s, i) && o->g[i] > 0) {
@@ -117,7 +129,8 @@ static inline double oracle_best(const struct oracle *o)
 			val[used++] = -o->g[i];
 		}
 	if (o->g && used)
-		assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &one, (uint32_t[]){ 0, used }, idx, val), HD_OK);
+		assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &one, (uint32_t[]){ 0, used }, idx, val),
+			HD_OK);
 	assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
 	CHECK(r.status == HD_LP_OPTIMAL || r.status == HD_LP_INFEASIBLE, "%s", hd_lp_status_text(r.status));
 	if (r.status == HD_LP_OPTIMAL)
@@ -126,11 +139,13 @@ static inline double oracle_best(const struct oracle *o)
 	return objective;
 }
 
-/* ---- filling by the book: raise all, then ask of each by a program of its own whether it can still rise ---- */
+/* ---- filling by the book: raise all, then ask of each by a program of its own whether it can still rise
+ * ---- */
 
 struct oracle_fill { const struct oracle *o; bool entities; int kind; double *z, *p, *g, *lo; bool *final; };
 
-/* Speeds of those who are not final: weight over scale; of entities their weight, by brothers' weights or to the head of the queue. */
+/* Speeds of those who are not final: weight over scale; of entities their weight, by brothers' weights or
+ * to the head of the queue. */
 static inline bool oracle_speeds(struct oracle_fill *f)
 {
 	const struct hd_sched_state *s = f->o->s;
@@ -147,7 +162,8 @@ static inline bool oracle_speeds(struct oracle_fill *f)
 			}
 		if (f->entities && e != HD_SCHED_NONE) {
 			int kind = f->kind ? f->kind - 1 : (int)s->entities[e].kind;
-			w = kind == HD_ENTITY_FIFO ? (first ? s->entities[e].weight : 0) : s->entities[e].weight * w / sum;
+			w = kind == HD_ENTITY_FIFO ? (first ? s->entities[e].weight : 0) :
+				s->entities[e].weight * w / sum;
 		}
 		f->g[i] = f->final[i] ? 0 : w / s->jobs[i].scale;
 		any |= f->g[i] > 0;
@@ -156,12 +172,15 @@ static inline bool oracle_speeds(struct oracle_fill *f)
 }
 
 /* z of each job, lexicographically largest. */
-static inline double *oracle_filled(const struct hd_sched_state *s, enum oracle_rates as, bool pairs, bool parts, bool entities, int kind)
+static inline double *oracle_filled(const struct hd_sched_state *s, enum oracle_rates as, bool pairs,
+	bool parts, bool entities, int kind)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, as), .pairs = pairs, .parts = parts };
 	uint32_t n = s->njobs;
-	struct oracle_fill f = { &o, entities, kind, hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(double)),
-		hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(bool)) };
+	struct oracle_fill f = { &o, entities, kind, hd_arena_take(&arena, n, sizeof(double)),
+		hd_arena_take(&arena, n, sizeof(double)),
+		hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(double)),
+		hd_arena_take(&arena, n, sizeof(bool)) };
 	double *g = hd_arena_take(&arena, n, sizeof *g), *one = hd_arena_take(&arena, n, sizeof *one);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -198,7 +217,8 @@ static inline double *oracle_filled(const struct hd_sched_state *s, enum oracle_
 			least = by < rise ? i : least;
 			rise = fmin(by, rise);
 		}
-		f.final[least] = true;                            /* somebody must be: all were raised as far as they could be */
+		/* somebody must be: all were raised as far as they could be */
+		f.final[least] = true;
 		CHECK(rise < 1e-5, "a level that stops nobody: job %u could rise by %g", least, rise);
 	}
 	return f.z;

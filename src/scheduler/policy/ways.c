@@ -3,8 +3,9 @@
 
 #include "scheduler/policy/int.h"
 
-/* Virtual nodes are dealt so that all devices of a step end together as nearly as whole nodes allow: the least T with
- * sum_j n_j floor(T / t_j) >= V, where t_j is the time of one node on type j in a job of so many devices. */
+/* Virtual nodes are dealt so that all devices of a step end together as nearly as whole nodes allow: the
+ * least T with sum_j n_j floor(T / t_j) >= V, where t_j is the time of one node on type j in a job of so
+ * many devices. */
 static double mixed(const struct hd_sched_job *job, const struct hd_need *need, uint8_t nneeds, uint32_t n)
 {
 	double node_s[HD_SHAPE_NEEDS], fluid = 0, v = job->elastic->nvns, took, held;
@@ -73,7 +74,8 @@ enum hd_err hd_ways_each(const struct hd_sched_state *s, uint32_t job, hd_way_vi
 	enum hd_err err = HD_OK;
 
 	for (uint32_t a = 0; !err && a < s->ntypes; a++)
-		for (uint32_t n = hd_sched_fewest(j); !err && j->rate[a] > 0 && n <= most && n <= s->types[a].n; n = j->elastic ? hd_way_next(n) : most + 1) {
+		for (uint32_t n = hd_sched_fewest(j); !err && j->rate[a] > 0 && n <= most &&
+			n <= s->types[a].n; n = j->elastic ? hd_way_next(n) : most + 1) {
 			shape.nneeds = 1;
 			shape.need[0] = (struct hd_need){ a, n };
 			shape.rate[0] = hd_way_rate(j, shape.need, 1);
@@ -82,7 +84,8 @@ enum hd_err hd_ways_each(const struct hd_sched_state *s, uint32_t job, hd_way_vi
 		}
 	for (uint32_t a = 0; !err && j->elastic && j->elastic->mixed && a < s->ntypes; a++)
 		for (uint32_t b = a + 1; !err && b < s->ntypes; b++)
-			for (uint32_t n = 1; !err && j->rate[a] > 0 && j->rate[b] > 0 && n < most && n <= s->types[a].n; n *= 2)
+			for (uint32_t n = 1; !err && j->rate[a] > 0 && j->rate[b] > 0 && n < most &&
+				n <= s->types[a].n; n *= 2)
 				for (uint32_t k = 1; !err && n + k <= most && k <= s->types[b].n; k *= 2) {
 					shape.nneeds = 2;
 					shape.need[0] = (struct hd_need){ a, n };

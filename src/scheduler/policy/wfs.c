@@ -22,7 +22,8 @@
 #define HD_PATIENCE_S 60.0
 #define HD_PAYS 2.0                               /* times its cost that a change must save */
 
-struct grant { uint64_t id, since; uint32_t count; double age_s; };        /* since: number of the start; age_s: of the job at its last change */
+/* since: number of the start; age_s: of the job at its last change */
+struct grant { uint64_t id, since; uint32_t count; double age_s; };
 
 struct sharing {
 	struct hd_policy *policy;
@@ -46,7 +47,8 @@ static enum hd_err init(struct hd_policy *policy)
 }
 
 enum hd_err hd_wfs_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
-enum hd_err hd_wfs_2020_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
+enum hd_err hd_wfs_2020_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag;
+	return init(policy); }
 void hd_wfs_finish(struct hd_policy *policy) { hd_ledger_finish(&((struct hd_wfs *)policy->memory)->grants); }
 void hd_wfs_2020_finish(struct hd_policy *policy) { hd_wfs_finish(policy); }
 
@@ -61,7 +63,9 @@ static enum hd_err one_type(struct sharing *sh)
 		}
 	sh->devices = types ? sh->s->types[sh->type].n : 0;
 	if (types > 1)
-		return hd_fail(sh->diag, HD_E_INVAL, "the policy %s shares devices of one type, here are %u (the policy heddle resizes jobs over several)",
+		return hd_fail(sh->diag, HD_E_INVAL,
+			"the policy %s shares devices of one type, here are %u (the policy heddle resizes "
+			"jobs over several)",
 			sh->policy->set.policy->name, types);
 	return HD_OK;
 }
@@ -80,7 +84,8 @@ static struct hd_want want_of(const struct hd_sched_job *job)
 	return w;
 }
 
-static const struct grant *grant_of(const struct sharing *sh, uint32_t job) { return hd_ledger_find(&memory(sh)->grants, sh->s->jobs[job].id); }
+static const struct grant *grant_of(const struct sharing *sh,
+	uint32_t job) { return hd_ledger_find(&memory(sh)->grants, sh->s->jobs[job].id); }
 
 struct turn { double claim; uint64_t since; uint32_t job; };
 
@@ -100,11 +105,13 @@ static int by_claim(const void *a, const void *b)
 	return x->job < y->job ? -1 : x->job > y->job;
 }
 
-/* Running jobs by start into job[], the others by weight into queue[]. Where devices were lost the last started go back to the queue. */
+/* Running jobs by start into job[], the others by weight into queue[]. Where devices were lost the last
+ * started go back to the queue. */
 static enum hd_err line_up(struct sharing *sh, bool ours)
 {
 	uint32_t n = sh->s->njobs, running = 0, waiting = 0, fits = 0;
-	struct turn *runs = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *runs), *waits = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *waits);
+	struct turn *runs = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *runs),
+		*waits = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *waits);
 
 	sh->job = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *sh->job);
 	sh->queue = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *sh->queue);
@@ -116,7 +123,8 @@ static enum hd_err line_up(struct sharing *sh, bool ours)
 		return hd_fail(sh->diag, HD_E_NOMEM, "no memory for %u jobs", n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct grant *g = grant_of(sh, i);
-		struct turn turn = { sh->s->jobs[i].weight * (ours ? HD_PATIENCE_S + sh->s->jobs[i].age_s : 1), g ? g->since : 0, i };
+		struct turn turn = { sh->s->jobs[i].weight * (ours ? HD_PATIENCE_S + sh->s->jobs[i].age_s :
+			1), g ? g->since : 0, i };
 		if (hd_sched_absent(sh->s, i))
 			continue;
 		*(g ? &runs[running++] : &waits[waiting++]) = turn;
@@ -148,7 +156,8 @@ static void admit(struct sharing *sh, uint32_t job)
 
 /* ---- 2020 ---- */
 
-static bool takes_from_above(const struct sharing *sh, const uint32_t *fair, const uint32_t *pot, double weight)
+static bool takes_from_above(const struct sharing *sh, const uint32_t *fair, const uint32_t *pot,
+	double weight)
 {
 	for (uint32_t k = 0; k < sh->nrunning; k++)
 		if (sh->want[k].weight > weight && pot[k] < fair[k])
@@ -161,8 +170,11 @@ static enum hd_err all_elastic(const struct sharing *sh)
 {
 	for (uint32_t i = 0; i < sh->s->njobs; i++) {
 		const struct hd_sched_job *job = &sh->s->jobs[i];
-		if (!hd_sched_absent(sh->s, i) && (hd_sched_fewest(job) > 1 || (!job->elastic && job->scale > 1)))
-			return hd_fail(sh->diag, HD_E_INVAL, "the policy wfs-2020 resizes every job from 1 device on, job %llu runs on %u or not at all",
+		if (!hd_sched_absent(sh->s, i) && (hd_sched_fewest(job) > 1 ||
+			(!job->elastic && job->scale > 1)))
+			return hd_fail(sh->diag, HD_E_INVAL,
+				"the policy wfs-2020 resizes every job from 1 device on, job %llu runs on "
+				"%u or not at all",
 				(unsigned long long)job->id, hd_sched_fewest(job));
 	}
 	return HD_OK;
@@ -171,7 +183,8 @@ static enum hd_err all_elastic(const struct sharing *sh)
 static enum hd_err fill_2020(struct sharing *sh)
 {
 	uint32_t *pot = hd_arena_take(sh->arena, (size_t)sh->s->njobs + 1, sizeof *pot);
-	enum hd_err err = pot ? hd_wfs_2020_counts(sh->n, sh->want, sh->devices, sh->arena, sh->count) : HD_E_NOMEM;
+	enum hd_err err = pot ? hd_wfs_2020_counts(sh->n, sh->want, sh->devices, sh->arena, sh->count) :
+		HD_E_NOMEM;
 
 	for (uint32_t q = 0; !err && q < sh->nqueue && sh->n < sh->devices; q++) {
 		admit(sh, sh->queue[q]);
@@ -208,7 +221,8 @@ static void shrink_for_new(struct sharing *sh, uint32_t *now, int64_t *free)
 	while (*free < 0) {
 		uint32_t most = sh->n;
 		for (uint32_t k = 0; k < sh->nrunning; k++)
-			if (now[k] > sh->count[k] && (most == sh->n || now[k] - sh->count[k] > now[most] - sh->count[most]))
+			if (now[k] > sh->count[k] && (most == sh->n ||
+				now[k] - sh->count[k] > now[most] - sh->count[most]))
 				most = k;
 		int64_t over = most == sh->n ? 0 : (int64_t)(now[most] - sh->count[most]);
 		if (!over)
@@ -295,7 +309,8 @@ static enum hd_err answer(struct sharing *sh, struct hd_shares *out)
 	for (uint32_t k = 0; !err && k < sh->n; k++) {
 		const struct hd_sched_job *job = &sh->s->jobs[sh->job[k]];
 		struct hd_shape shape = { .nmembers = 1, .nneeds = 1, .member = { sh->job[k], HD_SCHED_NONE },
-			.rate = { hd_sched_rate_on(job, sh->type, sh->count[k]) }, .need = { { sh->type, sh->count[k] } } };
+			.rate = { hd_sched_rate_on(job, sh->type, sh->count[k]) },
+			.need = { { sh->type, sh->count[k] } } };
 		struct grant *g = hd_ledger_add(&memory(sh)->grants, job->id);
 		if (!g || (err = hd_collect(&c, &shape, 1)))
 			return hd_fail(sh->diag, HD_E_NOMEM, "no memory for %u jobs", sh->s->njobs);
@@ -308,7 +323,8 @@ static enum hd_err answer(struct sharing *sh, struct hd_shares *out)
 	return err;
 }
 
-static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *state, bool ours, struct hd_arena *arena, struct hd_shares *out,
+static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *state, bool ours,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct sharing sh = { .policy = policy, .s = state, .arena = arena, .diag = diag };
@@ -323,12 +339,14 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 	return err ? err : answer(&sh, out);
 }
 
-enum hd_err hd_wfs_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+enum hd_err hd_wfs_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	return run(policy, state, true, arena, out, diag);
 }
 
-enum hd_err hd_wfs_2020_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+enum hd_err hd_wfs_2020_allocate(struct hd_policy *policy, const struct hd_sched_state *state,
+	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	return run(policy, state, false, arena, out, diag);

@@ -1,11 +1,13 @@
-/* Sharing by resize: counts against their definition, against a second writing of the published rule, and what a policy does with them. */
+/* Sharing by resize: counts against their definition, against a second writing of the published rule, and
+ * what a policy does with them. */
 #include "scheduler/policy/testing.h"
 
 #include "scheduler/policy/counts.h"
 
 enum { MOST = 12 };
 
-static const struct { uint32_t devices, n; double weight[8]; uint32_t demand[8], theirs[8], ours[8]; } examples[] = {
+static const struct { uint32_t devices, n; double weight[8]; uint32_t demand[8], theirs[8], ours[8];
+	} examples[] = {
 	{ 12, 3, { 1, 1, 2 }, { 4, 8, 16 }, { 2, 2, 8 }, { 3, 3, 6 } },
 	{ 16, 2, { 1, 3 }, { 16, 16 }, { 8, 8 }, { 4, 12 } },
 	{ 16, 3, { 5, 1, 1 }, { 2, 16, 16 }, { 2, 8, 4 }, { 2, 7, 7 } },
@@ -21,13 +23,18 @@ static void worked_examples_come_out(void **state)
 		struct hd_want want[8];
 		uint32_t counts[8];
 		for (uint32_t i = 0; i < examples[e].n; i++)
-			want[i] = (struct hd_want){ examples[e].weight[i], 1, examples[e].demand[i], 0, NULL };
-		assert_int_equal(hd_wfs_counts(examples[e].n, want, examples[e].devices, &arena, counts), HD_OK);
+			want[i] = (struct hd_want){ examples[e].weight[i], 1, examples[e].demand[i], 0,
+				NULL };
+		assert_int_equal(hd_wfs_counts(examples[e].n, want, examples[e].devices, &arena, counts),
+			HD_OK);
 		for (uint32_t i = 0; i < examples[e].n; i++)
-			CHECK(counts[i] == examples[e].ours[i], "example %zu, job %u: %u, not %u", e, i, counts[i], examples[e].ours[i]);
-		assert_int_equal(hd_wfs_2020_counts(examples[e].n, want, examples[e].devices, &arena, counts), HD_OK);
+			CHECK(counts[i] == examples[e].ours[i], "example %zu, job %u: %u, not %u", e, i,
+				counts[i], examples[e].ours[i]);
+		assert_int_equal(hd_wfs_2020_counts(examples[e].n, want, examples[e].devices, &arena, counts),
+			HD_OK);
 		for (uint32_t i = 0; i < examples[e].n; i++)
-			CHECK(counts[i] == examples[e].theirs[i], "2020, example %zu, job %u: %u, not %u", e, i, counts[i], examples[e].theirs[i]);
+			CHECK(counts[i] == examples[e].theirs[i], "2020, example %zu, job %u: %u, not %u", e,
+				i, counts[i], examples[e].theirs[i]);
 	}
 	hd_arena_reset(&arena);
 }
@@ -39,7 +46,8 @@ static uint32_t random_wants(uint32_t seed, struct hd_want *want, uint32_t *devi
 
 	*devices = n + (uint32_t)((seed % 3 ? 20 : 200) * draw(seed, 2, 0, 0));
 	for (uint32_t i = 0; i < n; i++)
-		want[i] = (struct hd_want){ seed % 2 ? 1 + (uint32_t)(5 * draw(seed, 3, i, 0)) : 0.01 + 20 * draw(seed, 3, i, 1), 1,
+		want[i] = (struct hd_want){ seed % 2 ? 1 + (uint32_t)(5 * draw(seed, 3, i, 0)) :
+			0.01 + 20 * draw(seed, 3, i, 1), 1,
 			1 + (uint32_t)(40 * draw(seed, 4, i, 0)), 0, NULL };
 	return n;
 }
@@ -120,7 +128,8 @@ static void the_published_rule_is_the_same_written_twice(void **state)
 		assert_int_equal(hd_wfs_2020_counts(n, want, devices, &arena, counts), HD_OK);
 		again_2020(n, want, devices, again);
 		for (uint32_t i = 0; i < n; i++)
-			CHECK(counts[i] == again[i], "seed %u: job %u of %u on %u devices gets %u, not %u", seed, i, n, devices, counts[i], again[i]);
+			CHECK(counts[i] == again[i], "seed %u: job %u of %u on %u devices gets %u, not %u",
+				seed, i, n, devices, counts[i], again[i]);
 		if (seed % 64 == 0)
 			hd_arena_reset(&arena);
 	}
@@ -134,24 +143,33 @@ static void counts_keep_their_laws(void **state)
 		for (int ours = 0; ours < 2; ours++) {
 			struct hd_want want[MOST];
 			uint32_t devices, counts[MOST], sum = 0, n = random_wants(seed, want, &devices);
-			assert_int_equal((ours ? hd_wfs_counts : hd_wfs_2020_counts)(n, want, devices, &arena, counts), HD_OK);
+			assert_int_equal((ours ? hd_wfs_counts : hd_wfs_2020_counts)(n, want, devices, &arena,
+				counts), HD_OK);
 			for (uint32_t i = 0; i < n; i++) {
-				CHECK(counts[i] >= 1 && counts[i] <= want[i].most, "seed %u, job %u: %u of %u", seed, i, counts[i], want[i].most);
-				CHECK(ours || counts[i] == want[i].most || !(counts[i] & (counts[i] - 1)), "seed %u, job %u: %u", seed, i, counts[i]);
+				CHECK(counts[i] >= 1 && counts[i] <= want[i].most,
+					"seed %u, job %u: %u of %u", seed, i, counts[i], want[i].most);
+				CHECK(ours || counts[i] == want[i].most || !(counts[i] & (counts[i] - 1)),
+					"seed %u, job %u: %u", seed, i, counts[i]);
 				sum += counts[i];
 			}
 			CHECK(sum <= devices, "seed %u: %u of %u devices", seed, sum, devices);
-			for (uint32_t i = 0; ours && i < n; i++)      /* max-min within one device: who could have one more has it not from a richer one */
+			/* max-min within one device: who could have one more has it not from a richer one */
+			for (uint32_t i = 0; ours && i < n; i++)
 				for (uint32_t j = 0; j < n && counts[i] < want[i].most; j++)
-					CHECK(sum == devices && (counts[j] == 1 || (counts[j] - 1) / want[j].weight <= counts[i] / want[i].weight + 1e-4),
-						"seed %u: job %u has %u for %g, job %u has %u for %g", seed, i, counts[i], want[i].weight, j, counts[j],
+					CHECK(sum == devices &&
+						(counts[j] == 1 ||
+						(counts[j] -
+						1) / want[j].weight <= counts[i] / want[i].weight + 1e-4),
+						"seed %u: job %u has %u for %g, job %u has %u for %g", seed,
+						i, counts[i], want[i].weight, j, counts[j],
 						want[j].weight);
 			hd_arena_reset(&arena);
 		}
 }
 
 /* How often (weight, count) is in the list. */
-static uint32_t often(const struct hd_want *want, const uint32_t *counts, uint32_t n, double weight, uint32_t count)
+static uint32_t often(const struct hd_want *want, const uint32_t *counts, uint32_t n, double weight,
+	uint32_t count)
 {
 	uint32_t found = 0;
 
@@ -171,11 +189,16 @@ static void equal_jobs_in_another_order_only_exchange_their_counts(void **state)
 				want[i].most = want[0].most;
 			for (uint32_t i = 0; i < n; i++)
 				back[i] = want[n - 1 - i];
-			assert_int_equal((ours ? hd_wfs_counts : hd_wfs_2020_counts)(n, want, devices, &arena, a), HD_OK);
-			assert_int_equal((ours ? hd_wfs_counts : hd_wfs_2020_counts)(n, back, devices, &arena, b), HD_OK);
+			assert_int_equal((ours ? hd_wfs_counts : hd_wfs_2020_counts)(n, want, devices, &arena,
+				a), HD_OK);
+			assert_int_equal((ours ? hd_wfs_counts : hd_wfs_2020_counts)(n, back, devices, &arena,
+				b), HD_OK);
 			for (uint32_t i = 0; i < n; i++) {
-				uint32_t here = often(want, a, n, want[i].weight, a[i]), there = often(back, b, n, want[i].weight, a[i]);
-				CHECK(here == there, "seed %u: %u jobs of weight %g have %u, in the other order %u", seed, here, want[i].weight, a[i], there);
+				uint32_t here = often(want, a, n, want[i].weight, a[i]),
+					there = often(back, b, n, want[i].weight, a[i]);
+				CHECK(here == there,
+					"seed %u: %u jobs of weight %g have %u, in the other order %u", seed,
+					here, want[i].weight, a[i], there);
 			}
 			hd_arena_reset(&arena);
 		}
@@ -195,12 +218,15 @@ static void no_device_is_held_that_does_not_help(void **state)
 		left = devices;
 		for (uint32_t i = 0; i < n; i++) {
 			left -= counts[i];
-			bool helps = counts[i] == 1 || fullest(want[i].nvns, counts[i] - 1) > fullest(want[i].nvns, counts[i]);
+			bool helps = counts[i] == 1 || fullest(want[i].nvns,
+				counts[i] - 1) > fullest(want[i].nvns, counts[i]);
 			CHECK(helps, "seed %u: %u devices for %u nodes", seed, counts[i], want[i].nvns);
 		}
 		for (uint32_t i = 0; i < n; i++)
-			for (uint32_t k = counts[i]; k <= counts[i] + left && k <= want[i].most && k <= want[i].nvns; k++)
-				CHECK(fullest(want[i].nvns, k) == fullest(want[i].nvns, counts[i]), "seed %u: job %u of %u nodes has %u, %u are left", seed, i,
+			for (uint32_t k = counts[i]; k <= counts[i] + left && k <= want[i].most &&
+				k <= want[i].nvns; k++)
+				CHECK(fullest(want[i].nvns, k) == fullest(want[i].nvns, counts[i]),
+					"seed %u: job %u of %u nodes has %u, %u are left", seed, i,
 					want[i].nvns, counts[i], left);
 		hd_arena_reset(&arena);
 	}
@@ -214,7 +240,8 @@ static struct hd_sched_elastic curve = { 1, 16, 16, line, 0, false };
 
 static struct hd_sched_job job(uint64_t id, double weight, uint32_t demand, double steps, double age_s)
 {
-	return (struct hd_sched_job){ .id = id, .kind = "", .ikind = HD_SCHED_NONE, .scale = demand, .weight = weight, .steps_left = steps, .age_s = age_s,
+	return (struct hd_sched_job){ .id = id, .kind = "", .ikind = HD_SCHED_NONE, .scale = demand,
+		.weight = weight, .steps_left = steps, .age_s = age_s,
 		.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = one, .elastic = &curve };
 }
 
@@ -242,7 +269,8 @@ static const char *given(struct hd_policy *policy, struct hd_sched_job *jobs, ui
 	CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t k = 0; k < out.nshapes; k++) {
 		assert_true(out.x[k] > 1 - 1e-12 && out.shape[k].nneeds == 1);
-		at += snprintf(text + at, sizeof text - (size_t)at, "%s%llu:%u", k ? " " : "", (unsigned long long)jobs[out.shape[k].member[0]].id,
+		at += snprintf(text + at, sizeof text - (size_t)at, "%s%llu:%u", k ? " " : "",
+			(unsigned long long)jobs[out.shape[k].member[0]].id,
 			out.shape[k].need[0].n);
 	}
 	hd_arena_reset(&arena);
@@ -259,7 +287,8 @@ static void a_job_that_waits_is_let_in_by_shrinking_the_others(void **state)
 	assert_string_equal(given(ours, jobs, 1, 8), "0:8");
 	assert_string_equal(given(ours, jobs, 2, 8), "0:4 1:4");
 	assert_string_equal(given(ours, jobs, 3, 8), "0:1 1:1 2:6");
-	jobs[2].steps_left = 0;                           /* over: what it leaves would have to pay for the resize */
+	/* over: what it leaves would have to pay for the resize */
+	jobs[2].steps_left = 0;
 	assert_string_equal(given(ours, jobs, 3, 8), "0:1 1:1");
 	curve.resize_s = 1;
 	assert_string_equal(given(ours, jobs, 3, 8), "0:1 1:1");         /* resized less than 30 s ago */
@@ -324,13 +353,17 @@ static void rigid_jobs_keep_their_size_and_other_types_are_refused(void **state)
 	assert_string_equal(given(p, jobs, 2, 6), "0:2 1:4");
 	hd_policy_destroy(p);
 	p = open("wfs-2020");
-	const struct hd_sched_state alone = { .ntypes = 1, .njobs = 2, .types = &(struct hd_sched_type){ .name = "v", .n = 8 }, .jobs = jobs };
+	const struct hd_sched_state alone = { .ntypes = 1, .njobs = 2,
+		.types = &(struct hd_sched_type){ .name = "v", .n = 8 }, .jobs = jobs };
 	assert_int_equal(hd_policy_allocate(p, &alone, &arena, &out, &diag), HD_E_INVAL);
-	assert_string_equal(diag.text, "the policy wfs-2020 resizes every job from 1 device on, job 1 runs on 4 or not at all");
+	assert_string_equal(diag.text,
+		"the policy wfs-2020 resizes every job from 1 device on, job 1 runs on 4 or not at all");
 	jobs[0].rate = jobs[1].rate = two;
 	diag.text[0] = 0;
 	assert_int_equal(hd_policy_allocate(p, &s, &arena, &out, &diag), HD_E_INVAL);
-	assert_string_equal(diag.text, "the policy wfs-2020 shares devices of one type, here are 2 (the policy heddle resizes jobs over several)");
+	assert_string_equal(diag.text,
+		"the policy wfs-2020 shares devices of one type, here are 2 (the policy heddle resizes jobs "
+		"over several)");
 	hd_policy_destroy(p);
 	hd_arena_reset(&arena);
 }
@@ -338,7 +371,8 @@ static void rigid_jobs_keep_their_size_and_other_types_are_refused(void **state)
 static void gangs_go_by_weight_and_the_head_blocks_unless_backfilled(void **state)
 {
 	/* by weight: 2, then 0, 1, 3; job 0 does not fit beside 2 and holds back 1 and 3 */
-	struct hd_sched_job jobs[] = { job(0, 5, 8, 100, 0), job(1, 1, 2, 50, 0), job(2, 10, 4, 100, 0), job(3, 1, 2, 200, 0) };
+	struct hd_sched_job jobs[] = { job(0, 5, 8, 100, 0), job(1, 1, 2, 50, 0), job(2, 10, 4, 100, 0),
+		job(3, 1, 2, 200, 0) };
 	struct hd_policy *p = open("priority");
 	(void)state;
 
@@ -348,7 +382,8 @@ static void gangs_go_by_weight_and_the_head_blocks_unless_backfilled(void **stat
 	hd_policy_destroy(p);
 	p = open("priority-backfill");
 	jobs[2].steps_left = 100;
-	assert_string_equal(given(p, jobs, 4, 8), "1:2 2:4");       /* 1 ends before the head can start, 3 does not */
+	/* 1 ends before the head can start, 3 does not */
+	assert_string_equal(given(p, jobs, 4, 8), "1:2 2:4");
 	hd_policy_destroy(p);
 }
 

@@ -8,8 +8,8 @@
 #include "scheduler/rounds/int.h"
 
 /* What the published code calls fast first; a type that is not in it comes after, by name. */
-/* Drawn workloads, rounds of 60 s, moves of 20 s: the policy cost pays 4 to 17 % less than with 1, and misses fewer deadlines; 60 gains no more
- * (docs/results/prices.md). */
+/* Drawn workloads, rounds of 60 s, moves of 20 s: the policy cost pays 4 to 17 % less than with 1, and misses
+ * fewer deadlines; 60 gains no more (docs/results/prices.md). */
 static const double STEADY_KAPPA = 20;
 static const char *const published_order[] = { "v100", "p100", "k80" };
 
@@ -52,7 +52,8 @@ static enum hd_err take_devices(struct hd_rounds *r, const uint32_t *host, struc
 	return HD_OK;
 }
 
-enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_setting *setting, uint32_t ntypes, const struct hd_sched_type *types,
+enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_setting *setting,
+	uint32_t ntypes, const struct hd_sched_type *types,
 	const uint32_t *host, struct hd_diag *diag)
 {
 	bool gavel = setting->fidelity == HD_FIDELITY_GAVEL;
@@ -62,10 +63,13 @@ enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_s
 	for (uint32_t t = 0; t < ntypes && t < HD_SCHED_TYPES; t++)
 		n += types[t].n;
 	if (ntypes == 0 || ntypes > HD_SCHED_TYPES || n == 0 || n > HD_SCHED_DEVICES)
-		return hd_fail(diag, HD_E_INVAL, "%llu devices of %u types: 1 to %d of 1 to %d", (unsigned long long)n, ntypes, HD_SCHED_DEVICES,
+		return hd_fail(diag, HD_E_INVAL, "%llu devices of %u types: 1 to %d of 1 to %d",
+			(unsigned long long)n, ntypes, HD_SCHED_DEVICES,
 			HD_SCHED_TYPES);
 	if (!(setting->round_s >= 0) || !(setting->min_reset_s >= 0) || isinf(setting->round_s))
-		return hd_fail(diag, HD_E_INVAL, "a round of %g s and %g s between resets: both are 0 (standard) or more", setting->round_s,
+		return hd_fail(diag, HD_E_INVAL,
+			"a round of %g s and %g s between resets: both are 0 (standard) or more",
+			setting->round_s,
 			setting->min_reset_s);
 	if (!(r = hd_alloc(sizeof *r)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the rounds");
@@ -73,7 +77,8 @@ enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_s
 	r->set = *setting;
 	r->set.round_s = setting->round_s > 0 ? setting->round_s : gavel ? 360 : 60;
 	r->set.min_reset_s = setting->min_reset_s > 0 ? setting->min_reset_s : gavel ? 1920 : 30;
-	r->set.kappa = gavel || setting->kappa < 0 ? 0 : setting->kappa > 0 ? setting->kappa : setting->steady ? STEADY_KAPPA : 1;
+	r->set.kappa = gavel || setting->kappa < 0 ? 0 : setting->kappa > 0 ? setting->kappa :
+		setting->steady ? STEADY_KAPPA : 1;
 	r->set.reserve_after = setting->reserve_after ? setting->reserve_after : 3;
 	r->ntypes = ntypes;
 	for (uint32_t t = 0; t < ntypes; t++) {
@@ -95,7 +100,8 @@ void hd_rounds_destroy(struct hd_rounds *r)
 {
 	if (!r)
 		return;
-	void *owned[] = { r->host, r->usable, r->taken, r->kept_for, r->free_at_host, r->cell, r->job, r->list, r->pick, r->run, r->old_run, r->device,
+	void *owned[] = { r->host, r->usable, r->taken, r->kept_for, r->free_at_host, r->cell, r->job,
+		r->list, r->pick, r->run, r->old_run, r->device,
 		r->old_device };
 	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
 		hd_free(owned[i]);
@@ -152,7 +158,8 @@ static struct cell *find(const struct hd_rounds *r, const struct cell *key)
 
 static enum hd_err add(struct hd_rounds *r, const struct cell *cell, struct hd_diag *diag)
 {
-	enum hd_err err = hd_room(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell, "entries of the rounds", diag);
+	enum hd_err err = hd_room(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell,
+		"entries of the rounds", diag);
 
 	if (err)
 		return err;
@@ -163,35 +170,42 @@ static enum hd_err add(struct hd_rounds *r, const struct cell *cell, struct hd_d
 	return HD_OK;
 }
 
-enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job, double switch_s, struct hd_diag *diag)
+enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job, double switch_s,
+	struct hd_diag *diag)
 {
 	enum hd_err err;
 
 	rounds_bury(r);
 	if (r->njobs && r->job[r->njobs - 1].id >= job->id)
-		return hd_fail(diag, HD_E_INVAL, "job %llu arrives after job %llu: ids ascend", (unsigned long long)job->id,
+		return hd_fail(diag, HD_E_INVAL, "job %llu arrives after job %llu: ids ascend",
+			(unsigned long long)job->id,
 			(unsigned long long)r->job[r->njobs - 1].id);
-	if ((err = hd_room(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job, "entries of the rounds", diag)))
+	if ((err = hd_room(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job,
+		"entries of the rounds", diag)))
 		return err;
 	for (uint32_t t = 0; t < r->ntypes; t++) {
-		struct cell cell = { .id = { job->id }, .nmembers = 1, .nneeds = 1, .own = true, .need = { { t, job->scale } }, .rate = { job->rate[t] },
+		struct cell cell = { .id = { job->id }, .nmembers = 1, .nneeds = 1, .own = true,
+			.need = { { t, job->scale } }, .rate = { job->rate[t] },
 			.t = r->set.round_s / 2 };
 		if (r->type[t].n && (err = add(r, &cell, diag)))
 			return err;
 	}
-	r->job[r->njobs++] = (struct job){ .id = job->id, .scale = job->scale, .switch_s = switch_s, .held = UINT32_MAX };
+	r->job[r->njobs++] = (struct job){ .id = job->id, .scale = job->scale, .switch_s = switch_s,
+		.held = UINT32_MAX };
 	r->stale = true;
 	return HD_OK;
 }
 
-enum hd_err hd_rounds_pair(struct hd_rounds *r, uint64_t a, uint64_t b, const double *rate_a, const double *rate_b, struct hd_diag *diag)
+enum hd_err hd_rounds_pair(struct hd_rounds *r, uint64_t a, uint64_t b, const double *rate_a,
+	const double *rate_b, struct hd_diag *diag)
 {
 	const struct job *job = rounds_job(r, a);
 	enum hd_err err = HD_OK;
 
 	assert(a < b && job && rounds_job(r, b) && rounds_job(r, b)->scale == job->scale);
 	for (uint32_t t = 0; t < r->ntypes && !err; t++) {
-		struct cell cell = { .id = { a, b }, .nmembers = 2, .nneeds = 1, .own = true, .need = { { t, job->scale } }, .rate = { rate_a[t], rate_b[t] } };
+		struct cell cell = { .id = { a, b }, .nmembers = 2, .nneeds = 1, .own = true,
+			.need = { { t, job->scale } }, .rate = { rate_a[t], rate_b[t] } };
 		if (r->type[t].n)
 			err = add(r, &cell, diag);
 	}
@@ -281,16 +295,19 @@ static void close_books(struct hd_rounds *r, double now_s)
 	}
 }
 
-static enum hd_err open_shape(struct hd_rounds *r, const struct hd_sched_state *state, const struct hd_shape *shape, double x, struct hd_diag *diag)
+static enum hd_err open_shape(struct hd_rounds *r, const struct hd_sched_state *state,
+	const struct hd_shape *shape, double x, struct hd_diag *diag)
 {
-	struct cell key = { .nmembers = shape->nmembers, .nneeds = shape->nneeds, .known = true, .x = x, .t = r->set.round_s / 2 };
+	struct cell key = { .nmembers = shape->nmembers, .nneeds = shape->nneeds, .known = true, .x = x,
+		.t = r->set.round_s / 2 };
 	struct cell *found;
 
 	for (uint8_t m = 0; m < shape->nmembers; m++) {
 		key.id[m] = state->jobs[shape->member[m]].id;
 		key.rate[m] = shape->rate[m];
 		if (!rounds_job(r, key.id[m]))
-			return hd_fail(diag, HD_E_BUG, "shares of job %llu, which never arrived", (unsigned long long)key.id[m]);
+			return hd_fail(diag, HD_E_BUG, "shares of job %llu, which never arrived",
+				(unsigned long long)key.id[m]);
 	}
 	memcpy(key.need, shape->need, sizeof key.need);
 	if ((found = find(r, &key))) {
@@ -302,7 +319,8 @@ static enum hd_err open_shape(struct hd_rounds *r, const struct hd_sched_state *
 	return add(r, &key, diag);
 }
 
-enum hd_err hd_rounds_adopt(struct hd_rounds *r, double now_s, const struct hd_sched_state *state, const struct hd_shares *shares, struct hd_diag *diag)
+enum hd_err hd_rounds_adopt(struct hd_rounds *r, double now_s, const struct hd_sched_state *state,
+	const struct hd_shares *shares, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 	uint32_t n = 0;
@@ -336,13 +354,15 @@ static void set_priorities(struct hd_rounds *r)
 		struct cell *c = &r->cell[i];
 		double worked = r->worked[c->need[0].type], fraction = worked > 0 ? c->t / worked : 0;
 		bool runs = c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0);
-		c->priority = !c->known || !(c->x > 0) || !runs ? 0 : fraction > 0 ? c->x / fraction : c->x * 1e9;
+		c->priority = !c->known || !(c->x > 0) || !runs ? 0 : fraction > 0 ? c->x / fraction :
+			c->x * 1e9;
 		c->plain = c->priority;
 		const struct job *job = r->set.kappa > 0 && c->priority > 0 ? rounds_job(r, c->id[0]) : NULL;
 		if (!job || job->held == UINT32_MAX)
 			continue;
 		const struct hd_run *held = &r->run[job->held];
-		if (held->nneeds == c->nneeds && held->nmembers == c->nmembers && held->id[1] == c->id[1] && !memcmp(held->need, c->need,
+		if (held->nneeds == c->nneeds && held->nmembers == c->nmembers && held->id[1] == c->id[1] &&
+			!memcmp(held->need, c->need,
 			c->nneeds * sizeof *c->need))
 			c->priority *= 1 + r->set.kappa * job->switch_s / r->set.round_s;
 	}
@@ -394,17 +414,23 @@ static enum hd_err close_round(struct hd_rounds *r, struct hd_round *round)
 static enum hd_err room(struct hd_rounds *r, struct hd_diag *diag)
 {
 	uint32_t devices = r->first_device[r->ntypes];
-	enum hd_err err = hd_room(&r->list, &r->list_cap, (uint64_t)r->ncells + r->njobs + 1, sizeof *r->list, "entries of the rounds", diag);
+	enum hd_err err = hd_room(&r->list, &r->list_cap, (uint64_t)r->ncells + r->njobs + 1, sizeof *r->list,
+		"entries of the rounds", diag);
 
 	if (!err)
-		err = hd_room(&r->pick, &r->picks_cap, (uint64_t)r->njobs + 1, sizeof *r->pick, "entries of the rounds", diag);
+		err = hd_room(&r->pick, &r->picks_cap, (uint64_t)r->njobs + 1, sizeof *r->pick,
+			"entries of the rounds", diag);
 	if (!err)
-		err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->njobs + 1, sizeof *r->run, "entries of the rounds", diag);
+		err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->njobs + 1, sizeof *r->run,
+			"entries of the rounds", diag);
 	if (!err)
-		err = hd_room(&r->old_run, &r->old_cap, (uint64_t)r->njobs + 1, sizeof *r->old_run, "entries of the rounds", diag);
+		err = hd_room(&r->old_run, &r->old_cap, (uint64_t)r->njobs + 1, sizeof *r->old_run,
+			"entries of the rounds", diag);
 	if (!err)
-		err = hd_room(&r->device, &r->device_cap, devices, sizeof *r->device, "entries of the rounds", diag);
-	return err ? err : hd_room(&r->old_device, &r->old_device_cap, devices, sizeof *r->old_device, "entries of the rounds", diag);
+		err = hd_room(&r->device, &r->device_cap, devices, sizeof *r->device, "entries of the rounds",
+			diag);
+	return err ? err : hd_room(&r->old_device, &r->old_device_cap, devices, sizeof *r->old_device,
+		"entries of the rounds", diag);
 }
 
 enum hd_err hd_rounds_next(struct hd_rounds *r, struct hd_round *round, struct hd_diag *diag)
@@ -458,7 +484,8 @@ enum hd_err hd_rounds_offer(struct hd_rounds *r, struct hd_round *round, struct 
 
 void hd_rounds_ran(struct hd_rounds *r, const struct hd_run *run, double seconds)
 {
-	struct cell key = { .nmembers = run->nmembers, .nneeds = run->nneeds, .id = { run->id[0], run->id[1] } }, *c;
+	struct cell key = { .nmembers = run->nmembers, .nneeds = run->nneeds,
+		.id = { run->id[0], run->id[1] } }, *c;
 
 	memcpy(key.need, run->need, sizeof key.need);
 	if (!(c = find(r, &key)))
@@ -471,7 +498,8 @@ void hd_rounds_ran(struct hd_rounds *r, const struct hd_run *run, double seconds
 bool hd_rounds_view(const struct hd_rounds *r, uint64_t id, uint32_t type, struct hd_cell_view *view)
 {
 	const struct job *job = rounds_job(r, id);
-	struct cell key = { .id = { id }, .nmembers = 1, .nneeds = 1, .need = { { type, job ? job->scale : 0 } } };
+	struct cell key = { .id = { id }, .nmembers = 1, .nneeds = 1,
+		.need = { { type, job ? job->scale : 0 } } };
 	const struct cell *c = job ? find(r, &key) : NULL;
 
 	if (c)

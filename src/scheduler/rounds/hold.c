@@ -14,7 +14,8 @@ void hd_rounds_rate(struct hd_rounds *r, uint64_t id, const double *rate)
 	}
 	for (uint32_t i = 0; i < r->nruns; i++) {
 		struct hd_run *run = &r->run[i];
-		const struct job *job = run->nmembers == 1 && run->nneeds == 1 && run->id[0] == id ? rounds_job(r, id) : NULL;
+		const struct job *job = run->nmembers == 1 && run->nneeds == 1 &&
+			run->id[0] == id ? rounds_job(r, id) : NULL;
 		if (job && run->need[0].n == job->scale)
 			run->rate[0] = rate[run->need[0].type];
 	}
@@ -45,25 +46,33 @@ static bool count_needs(const struct hd_rounds *r, struct hd_run *run, const uin
 	return run->nneeds;
 }
 
-enum hd_err hd_rounds_hold(struct hd_rounds *r, uint64_t id, const uint32_t *device, uint32_t n, struct hd_diag *diag)
+enum hd_err hd_rounds_hold(struct hd_rounds *r, uint64_t id, const uint32_t *device, uint32_t n,
+	struct hd_diag *diag)
 {
 	struct job *job = rounds_job(r, id);
-	struct hd_run run = { .id = { id }, .nmembers = 1, .kind = HD_RUN_SAME, .first = r->ndevices_used, .ndevices = n };
+	struct hd_run run = { .id = { id }, .nmembers = 1, .kind = HD_RUN_SAME, .first = r->ndevices_used,
+		.ndevices = n };
 	enum hd_err err;
 
 	for (uint32_t d = 0; d < n; d++)
 		if (device[d] >= r->first_device[r->ntypes])
-			return hd_fail(diag, HD_E_INVAL, "job %llu holds device %u, which is not there", (unsigned long long)id, device[d]);
-	if (!job || job->held != UINT32_MAX || !count_needs(r, &run, device, n) || r->ndevices_used + n > r->first_device[r->ntypes])
-		return hd_fail(diag, HD_E_INVAL, "job %llu cannot hold those %u devices", (unsigned long long)id, n);
-	if ((err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->nruns + 1, sizeof *r->run, "entries of the rounds", diag)) ||
-		(err = hd_room(&r->device, &r->device_cap, r->first_device[r->ntypes], sizeof *r->device, "entries of the rounds", diag)))
+			return hd_fail(diag, HD_E_INVAL, "job %llu holds device %u, which is not there",
+				(unsigned long long)id, device[d]);
+	if (!job || job->held != UINT32_MAX || !count_needs(r, &run, device, n) ||
+		r->ndevices_used + n > r->first_device[r->ntypes])
+		return hd_fail(diag, HD_E_INVAL, "job %llu cannot hold those %u devices",
+			(unsigned long long)id, n);
+	if ((err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->nruns + 1, sizeof *r->run,
+		"entries of the rounds", diag)) ||
+		(err = hd_room(&r->device, &r->device_cap, r->first_device[r->ntypes], sizeof *r->device,
+		"entries of the rounds", diag)))
 		return err;
 	memcpy(&r->device[r->ndevices_used], device, n * sizeof *device);
 	r->ndevices_used += n;
 	for (uint32_t i = 0; i < r->ncells; i++) {
 		const struct cell *c = &r->cell[i];
-		if (c->own && c->nmembers == 1 && c->id[0] == id && run.nneeds == 1 && c->need[0].type == run.need[0].type && c->need[0].n == n)
+		if (c->own && c->nmembers == 1 && c->id[0] == id && run.nneeds == 1 &&
+			c->need[0].type == run.need[0].type && c->need[0].n == n)
 			run.rate[0] = c->rate[0];
 	}
 	job->held = r->nruns;

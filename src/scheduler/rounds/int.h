@@ -11,7 +11,8 @@ struct cell {
 	uint64_t id[2];                           /* ascending */
 	uint8_t nmembers, nneeds;
 	bool known;                               /* the last shares knew the job: gavel places no other */
-	bool own;                                 /* a job on its scale of one type: stays while the job does */
+	/* a job on its scale of one type: stays while the job does */
+	bool own;
 	bool dead;                                /* the job left; goes before the next round */
 	struct hd_need need[HD_SHAPE_NEEDS];
 	double rate[2], x, t, deficit, priority;
@@ -44,7 +45,8 @@ struct hd_rounds {
 	uint32_t *free_at_host;                   /* owned scratch, [nhosts] */
 	uint32_t nhosts;
 	bool *taken;                              /* owned scratch, [ndevices] */
-	uint32_t *kept_for;                       /* owned scratch, [ndevices] 1 + pick that had it and finds it again; 0: nobody */
+	/* owned scratch, [ndevices] 1 + pick that had it and finds it again; 0: nobody */
+	uint32_t *kept_for;
 	struct cell *cell;                        /* owned, sorted */
 	uint32_t ncells, cells_cap;
 	struct job *job;                          /* owned, by id */

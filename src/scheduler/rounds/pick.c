@@ -80,7 +80,8 @@ static void sink(uint32_t *list, uint32_t n, uint32_t at, struct published *p)
 	}
 }
 
-/* In the published order until no device is left, which is after a few of many jobs: so a heap and not a sort. */
+/* In the published order until no device is left, which is after a few of many jobs: so a heap and not a
+ * sort. */
 static void walk_published(struct hd_rounds *r, uint32_t n, uint32_t *left, struct published *p)
 {
 	uint32_t any = 0;
@@ -94,7 +95,8 @@ static void walk_published(struct hd_rounds *r, uint32_t n, uint32_t *left, stru
 		const struct cell *c = &r->cell[i];
 		r->list[0] = r->list[--n];
 		sink(r->list, n, 0, p);
-		if (!rounds_fits(c, left) || !can_run(c) || (r->set.queue && !(c->priority > 0)) || is_picked(r, c))
+		if (!rounds_fits(c, left) || !can_run(c) || (r->set.queue && !(c->priority > 0)) ||
+			is_picked(r, c))
 			continue;
 		take(r, i, !(c->x > 0), left);
 		any = 0;
@@ -169,12 +171,15 @@ static uint32_t own_cells(const struct hd_rounds *r, uint64_t id)
 }
 
 /* Its fastest way alone that fits, faster than `above`; UINT32_MAX: none. `shared`: only with a share. */
-static uint32_t fastest(const struct hd_rounds *r, uint64_t id, double above, bool shared, const uint32_t *left)
+static uint32_t fastest(const struct hd_rounds *r, uint64_t id, double above, bool shared,
+	const uint32_t *left)
 {
 	uint32_t best = UINT32_MAX;
 
-	for (uint32_t i = own_cells(r, id); i < r->ncells && r->cell[i].nmembers == 1 && r->cell[i].id[0] == id; i++)
-		if (r->cell[i].own && r->cell[i].rate[0] > above && (!shared || r->cell[i].x > 0) && rounds_fits(&r->cell[i], left)) {
+	for (uint32_t i = own_cells(r, id); i < r->ncells && r->cell[i].nmembers == 1 &&
+		r->cell[i].id[0] == id; i++)
+		if (r->cell[i].own && r->cell[i].rate[0] > above && (!shared || r->cell[i].x > 0) &&
+			rounds_fits(&r->cell[i], left)) {
 			best = i;
 			above = r->cell[i].rate[0];
 		}
@@ -185,7 +190,8 @@ static bool holds(const struct hd_rounds *r, const struct job *job, const struct
 {
 	const struct hd_run *held = job->held == UINT32_MAX ? NULL : &r->old_run[job->held];
 
-	return held && held->nmembers == c->nmembers && held->nneeds == c->nneeds && !memcmp(held->need, c->need, c->nneeds * sizeof *c->need);
+	return held && held->nmembers == c->nmembers && held->nneeds == c->nneeds &&
+		!memcmp(held->need, c->need, c->nneeds * sizeof *c->need);
 }
 
 static void upgrade(struct hd_rounds *r, uint32_t *left)
@@ -248,7 +254,8 @@ static void go_on(struct hd_rounds *r)
 			uint32_t c = own_cells(r, run.id[0]);
 			run.nmembers = 1;
 			run.id[1] = 0;
-			for (; c < r->ncells && r->cell[c].id[0] == run.id[0] && r->cell[c].nmembers == 1; c++)
+			for (; c < r->ncells && r->cell[c].id[0] == run.id[0] && r->cell[c].nmembers == 1;
+				c++)
 				if (r->cell[c].need[0].type == run.need[0].type && r->cell[c].own)
 					run.rate[0] = r->cell[c].rate[0];
 		}
@@ -293,7 +300,8 @@ void rounds_pick(struct hd_rounds *r, bool mid)
 	for (i = 0; i < n && is_picked(r, &r->cell[r->list[i]]); i++)
 		;
 	for (uint32_t j = 0; j < r->njobs && !mid; j++)
-		r->job[j].first_out = i < n && r->job[j].id == r->cell[r->list[i]].id[0] ? r->job[j].first_out + 1 : 0;
+		r->job[j].first_out = i < n && r->job[j].id == r->cell[r->list[i]].id[0] ?
+			r->job[j].first_out + 1 : 0;
 	upgrade(r, left);
 	if ((r->conserving && !r->set.queue) || mid)
 		fill(r, !r->conserving || r->set.queue, left);

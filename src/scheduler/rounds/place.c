@@ -7,7 +7,8 @@
 static struct hd_run run_of(const struct hd_rounds *r, const struct pick *pick)
 {
 	const struct cell *c = &r->cell[pick->cell];
-	struct hd_run run = { .id = { c->id[0], c->id[1] }, .nmembers = c->nmembers, .nneeds = c->nneeds, .rate = { c->rate[0], c->rate[1] },
+	struct hd_run run = { .id = { c->id[0], c->id[1] }, .nmembers = c->nmembers, .nneeds = c->nneeds,
+		.rate = { c->rate[0], c->rate[1] },
 		.spare = pick->spare, .cell = pick->cell };
 
 	memcpy(run.need, c->need, sizeof run.need);
@@ -69,15 +70,18 @@ static void keep(struct hd_rounds *r, const struct pick *pick, const struct hd_r
 	r->run[r->nruns++] = run;
 }
 
-/* ---- gavel: type by type, scale by scale downwards; first who stays, then who comes, in the order of picking ---- */
+/* ---- gavel: type by type, scale by scale downwards; first who stays, then who comes, in the order of
+ * picking ---- */
 
 enum { PLACED = 1 };
 
-static enum hd_err place_scale(struct hd_rounds *r, uint32_t type, uint32_t scale, uint8_t *placed, uint32_t *next, struct hd_diag *diag)
+static enum hd_err place_scale(struct hd_rounds *r, uint32_t type, uint32_t scale, uint8_t *placed,
+	uint32_t *next, struct hd_diag *diag)
 {
 	for (uint32_t p = 0; p < r->npicks; p++) {
 		const struct cell *c = &r->cell[r->pick[p].cell];
-		const struct hd_run *old = c->need[0].type == type && c->need[0].n == scale ? before(r, c) : NULL;
+		const struct hd_run *old = c->need[0].type == type &&
+			c->need[0].n == scale ? before(r, c) : NULL;
 		if (old && keeps(r, old, c)) {
 			keep(r, &r->pick[p], old);
 			placed[p] = PLACED;
@@ -94,7 +98,9 @@ static enum hd_err place_scale(struct hd_rounds *r, uint32_t type, uint32_t scal
 			if (!r->taken[*next] && r->usable[*next])
 				give(r, &run, *next);
 		if (run.ndevices < scale)
-			return hd_fail(diag, HD_E_BUG, "job %llu was picked for %u devices of %s, there are %u", (unsigned long long)c->id[0], scale,
+			return hd_fail(diag, HD_E_BUG,
+				"job %llu was picked for %u devices of %s, there are %u",
+				(unsigned long long)c->id[0], scale,
 				r->type[type].name, run.ndevices);
 		r->run[r->nruns++] = run;
 	}
@@ -126,9 +132,11 @@ enum hd_err rounds_place_gavel(struct hd_rounds *r, const uint32_t *types, struc
 
 /* ---- exact ---- */
 
-static bool is_free(const struct hd_rounds *r, uint32_t device) { return r->usable[device] && !r->taken[device] && !r->kept_for[device]; }
+static bool is_free(const struct hd_rounds *r, uint32_t device) { return r->usable[device] &&
+	!r->taken[device] && !r->kept_for[device]; }
 
-/* Of the free devices of a type the n that lie on the fewest hosts, the tightest first, then of the lowest numbers. */
+/* Of the free devices of a type the n that lie on the fewest hosts, the tightest first, then of the lowest
+ * numbers. */
 static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, uint32_t n)
 {
 	uint32_t from = r->first_device[type], to = r->first_device[type + 1];
@@ -149,7 +157,8 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
 		for (uint32_t d = from; d < to; d++)
 			r->free_at_host[r->host[d]] += is_free(r, d);
 		for (uint32_t d = from; d < to; d++) {
-			uint32_t here = r->free_at_host[r->host[d]], there = best == UINT32_MAX ? 0 : r->free_at_host[r->host[best]];
+			uint32_t here = r->free_at_host[r->host[d]],
+				there = best == UINT32_MAX ? 0 : r->free_at_host[r->host[best]];
 			if (here && (there < n ? here > there : here >= n && here < there))
 				best = d;
 		}
@@ -164,7 +173,8 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
 	return true;
 }
 
-/* Devices that a member had, as far as they are free and of a type it needs, are put by for it: who grows takes none of who shrinks. */
+/* Devices that a member had, as far as they are free and of a type it needs, are put by for it: who grows
+ * takes none of who shrinks. */
 static void put_by(struct hd_rounds *r, uint32_t p)
 {
 	const struct cell *c = &r->cell[r->pick[p].cell];
@@ -173,7 +183,8 @@ static void put_by(struct hd_rounds *r, uint32_t p)
 		uint32_t left = c->need[k].n;
 		for (uint8_t m = 0; m < c->nmembers; m++) {
 			uint32_t held = rounds_job(r, c->id[m])->held;
-			for (uint32_t d = 0; held != UINT32_MAX && d < r->old_run[held].ndevices && left; d++) {
+			for (uint32_t d = 0; held != UINT32_MAX && d < r->old_run[held].ndevices && left;
+				d++) {
 				uint32_t device = r->old_device[r->old_run[held].first + d];
 				if (type_of(r, device) != c->need[k].type || !is_free(r, device))
 					continue;
@@ -216,7 +227,9 @@ static enum hd_err place_one(struct hd_rounds *r, uint32_t p, struct hd_diag *di
 		uint32_t old = held ? take_old(r, &run, p, run.need[k].type) : 0;
 		got += old;
 		if (!take_free(r, &run, run.need[k].type, run.need[k].n - old))
-			return hd_fail(diag, HD_E_BUG, "job %llu was picked for %u devices of %s, which are not free", (unsigned long long)run.id[0],
+			return hd_fail(diag, HD_E_BUG,
+				"job %llu was picked for %u devices of %s, which are not free",
+				(unsigned long long)run.id[0],
 				run.need[k].n, r->type[run.need[k].type].name);
 	}
 	run.kind = got ? HD_RUN_RESIZE : held ? HD_RUN_MOVE : HD_RUN_START;
@@ -257,7 +270,8 @@ enum hd_err rounds_place(struct hd_rounds *r, struct hd_diag *diag)
 			for (uint32_t p = 0; p < r->npicks; p++) {
 				const struct cell *c = &r->cell[r->pick[p].cell];
 				uint32_t n = size_of(c);
-				bool had = rounds_job(r, c->id[0])->held != UINT32_MAX || (c->nmembers == 2 && rounds_job(r, c->id[1])->held != UINT32_MAX);
+				bool had = rounds_job(r, c->id[0])->held != UINT32_MAX ||
+					(c->nmembers == 2 && rounds_job(r, c->id[1])->held != UINT32_MAX);
 				if (placed[p] || had != held)
 					continue;
 				if (n == size) {

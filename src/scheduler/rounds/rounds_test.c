@@ -40,7 +40,8 @@ static void make_world(struct world *w, uint32_t njobs, bool gangs)
 		w->ndevices += w->type[t].n;
 	}
 	for (uint32_t i = 0; i < njobs; i++) {
-		w->job[i] = (struct hd_sched_job){ .id = 10 + 3 * i, .scale = gangs ? 1u << (uint32_t)(unit() * 3) : 1, .weight = 1, .rate = w->rate[i] };
+		w->job[i] = (struct hd_sched_job){ .id = 10 + 3 * i,
+			.scale = gangs ? 1u << (uint32_t)(unit() * 3) : 1, .weight = 1, .rate = w->rate[i] };
 		double sum = 0;
 		for (uint32_t t = 0; t < TYPES; t++) {
 			w->rate[i][t] = unit() < 0.15 ? 0 : 0.5 + unit();
@@ -48,9 +49,11 @@ static void make_world(struct world *w, uint32_t njobs, bool gangs)
 		}
 		for (uint32_t t = 0; t < TYPES; t++)
 			if (w->rate[i][t] > 0 && w->type[t].n >= w->job[i].scale) {
-				w->shape[w->shares.nshapes] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { w->rate[i][t] },
+				w->shape[w->shares.nshapes] = (struct hd_shape){ .nmembers = 1, .nneeds = 1,
+					.member = { i }, .rate = { w->rate[i][t] },
 					.need = { { t, w->job[i].scale } } };
-				w->x[w->shares.nshapes++] = (double)w->type[t].n / njobs / w->job[i].scale / fmax(1, sum);
+				w->x[w->shares.nshapes++] =
+					(double)w->type[t].n / njobs / w->job[i].scale / fmax(1, sum);
 			}
 	}
 	w->shares.shape = w->shape;
@@ -58,7 +61,8 @@ static void make_world(struct world *w, uint32_t njobs, bool gangs)
 	w->shares.work_conserving = true;
 }
 
-static struct hd_rounds *open_world(struct world *w, const struct hd_rounds_setting *setting, const uint32_t *host)
+static struct hd_rounds *open_world(struct world *w, const struct hd_rounds_setting *setting,
+	const uint32_t *host)
 {
 	struct hd_rounds *r;
 
@@ -108,7 +112,8 @@ static void rounds_keep_to_devices_in_both_fidelities(void **state)
 		make_world(&w, 1 + c % JOBS, true);
 		for (uint32_t d = 0; d < w.ndevices; d++)
 			host[d] = d / 3;
-		const struct hd_rounds_setting setting = { .fidelity = c % 2 ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT, .blind = c % 4 == 1, .seed = c };
+		const struct hd_rounds_setting setting = { .fidelity = c % 2 ? HD_FIDELITY_GAVEL :
+			HD_FIDELITY_EXACT, .blind = c % 4 == 1, .seed = c };
 		struct hd_rounds *r = open_world(&w, &setting, c % 3 ? NULL : host);
 		for (uint32_t k = 0; k < 40; k++) {
 			if (k == 20)
@@ -122,7 +127,8 @@ static void rounds_keep_to_devices_in_both_fidelities(void **state)
 	}
 }
 
-/* 3.6's long-run law: received / elapsed is within 1.5 R (jobs + 1) / elapsed of X, with one device a job and no switching charged. */
+/* 3.6's long-run law: received / elapsed is within 1.5 R (jobs + 1) / elapsed of X, with one device a job
+ * and no switching charged. */
 static void what_is_received_approaches_the_share(void **state)
 {
 	enum { ROUNDS = 200 };
@@ -134,7 +140,8 @@ static void what_is_received_approaches_the_share(void **state)
 		double got[JOBS][TYPES] = { { 0 } };
 		make_world(&w, 3 + c % (JOBS - 3), false);
 		w.shares.work_conserving = false;
-		const struct hd_rounds_setting setting = { .fidelity = c % 2 ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT, .round_s = 60, .kappa = -1,
+		const struct hd_rounds_setting setting = { .fidelity = c % 2 ? HD_FIDELITY_GAVEL :
+			HD_FIDELITY_EXACT, .round_s = 60, .kappa = -1,
 			.queue = true };
 		struct hd_rounds *r = open_world(&w, &setting, NULL);
 		for (uint32_t k = 0; k < ROUNDS; k++) {
@@ -144,7 +151,8 @@ static void what_is_received_approaches_the_share(void **state)
 				hd_rounds_ran(r, &round.run[i], 60);
 			}
 		}
-		double bound = 1.5 * (w.state.njobs + 1) / ROUNDS, time[JOBS] = { 0 }, share[JOBS] = { 0 }, steps[JOBS] = { 0 }, due[JOBS] = { 0 };
+		double bound = 1.5 * (w.state.njobs + 1) / ROUNDS, time[JOBS] = { 0 }, share[JOBS] = { 0 },
+			steps[JOBS] = { 0 }, due[JOBS] = { 0 };
 		for (uint32_t k = 0; k < w.shares.nshapes; k++) {
 			uint32_t job = w.shape[k].member[0], type = w.shape[k].need[0].type;
 			double part = got[job][type] / (60.0 * ROUNDS);
@@ -153,10 +161,13 @@ static void what_is_received_approaches_the_share(void **state)
 			steps[job] += part * w.rate[job][type];
 			due[job] += w.x[k] * w.rate[job][type];
 		}
-		/* Which type it was is another matter where types have room for all: gavel takes the first in its order, exact the faster. */
+		/* Which type it was is another matter where types have room for all: gavel takes the first
+		 * in its order, exact the faster. */
 		for (uint32_t i = 0; i < w.state.njobs; i++) {
-			CHECK(time[i] > share[i] - bound, "world %u: job %u ran %.3f of the time, due %.3f", c, i, time[i], share[i]);
-			CHECK(setting.fidelity == HD_FIDELITY_GAVEL || steps[i] > due[i] - 1.5 * bound, "world %u: job %u did %.3f steps/s, due %.3f", c, i,
+			CHECK(time[i] > share[i] - bound, "world %u: job %u ran %.3f of the time, due %.3f",
+				c, i, time[i], share[i]);
+			CHECK(setting.fidelity == HD_FIDELITY_GAVEL || steps[i] > due[i] - 1.5 * bound,
+				"world %u: job %u did %.3f steps/s, due %.3f", c, i,
 				steps[i], due[i]);
 		}
 		hd_rounds_destroy(r);
@@ -221,8 +232,10 @@ static void between_boundaries_runs_go_on_and_freed_devices_are_given(void **sta
 		check_round(&w, &round, NULL);
 		for (uint32_t i = 1; i < n; i++) {
 			const struct hd_run *now = &round.run[i - 1];
-			assert_true(now->id[0] == before[i].id[0] && now->kind == HD_RUN_SAME && now->ndevices == before[i].ndevices);
-			assert_memory_equal(&round.device[now->first], &device[before[i].first], now->ndevices * sizeof *device);
+			assert_true(now->id[0] == before[i].id[0] && now->kind == HD_RUN_SAME &&
+				now->ndevices == before[i].ndevices);
+			assert_memory_equal(&round.device[now->first], &device[before[i].first],
+				now->ndevices * sizeof *device);
 		}
 		for (uint32_t i = 0; i < round.nruns; i++)
 			assert_true(round.run[i].id[0] != before[0].id[0]);
@@ -232,7 +245,8 @@ static void between_boundaries_runs_go_on_and_freed_devices_are_given(void **sta
 	CHECK(given > 10, "somebody new started %u times of 40", given);
 }
 
-/* Two gangs of 4 and many single jobs on 4 devices: without its reserve a gang with a small share would wait for its share to lead. */
+/* Two gangs of 4 and many single jobs on 4 devices: without its reserve a gang with a small share would
+ * wait for its share to lead. */
 static void nobody_with_a_share_waits_for_ever(void **state)
 {
 	(void)state;
@@ -251,12 +265,14 @@ static void nobody_with_a_share_waits_for_ever(void **state)
 			}
 		}
 		for (uint32_t s = 0; s < w.shares.nshapes; s++)
-			CHECK(last[w.shape[s].member[0]] > 100, "world %u: job %u last ran in round %u", c, w.shape[s].member[0], last[w.shape[s].member[0]]);
+			CHECK(last[w.shape[s].member[0]] > 100, "world %u: job %u last ran in round %u", c,
+				w.shape[s].member[0], last[w.shape[s].member[0]]);
 		hd_rounds_destroy(r);
 	}
 }
 
-/* Two jobs share eight devices; one gives some of its up to the other, then everything back: whoever goes on keeps devices it has. */
+/* Two jobs share eight devices; one gives some of its up to the other, then everything back: whoever goes
+ * on keeps devices it has. */
 static void who_is_resized_keeps_devices_it_has(void **state)
 {
 	static const uint32_t sizes[][2] = { { 4, 4 }, { 2, 6 }, { 7, 1 }, { 1, 7 }, { 4, 4 }, { 5, 3 } };
@@ -267,9 +283,11 @@ static void who_is_resized_keeps_devices_it_has(void **state)
 	struct hd_rounds *r;
 	(void)state;
 
-	assert_int_equal(hd_rounds_create(&r, &(struct hd_rounds_setting){ .min_reset_s = 1 }, 1, &type, NULL, NULL), HD_OK);
+	assert_int_equal(hd_rounds_create(&r, &(struct hd_rounds_setting){ .min_reset_s = 1 }, 1, &type, NULL,
+		NULL), HD_OK);
 	for (uint32_t i = 0; i < 2; i++) {
-		job[i] = (struct hd_sched_job){ .id = i, .scale = 4, .weight = 1, .steps_left = 1, .rate = one };
+		job[i] = (struct hd_sched_job){ .id = i, .scale = 4, .weight = 1, .steps_left = 1,
+			.rate = one };
 		assert_int_equal(hd_rounds_arrive(r, &job[i], 20, NULL), HD_OK);
 	}
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -278,19 +296,23 @@ static void who_is_resized_keeps_devices_it_has(void **state)
 		const struct hd_shares shares = { .nshapes = 2, .shape = shape, .x = (double[]){ 1, 1 } };
 		struct hd_round round;
 		for (uint32_t i = 0; i < 2; i++)
-			shape[i] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { 1 }, .need = { { 0, sizes[k][i] } } };
+			shape[i] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i },
+				.rate = { 1 }, .need = { { 0, sizes[k][i] } } };
 		assert_int_equal(hd_rounds_adopt(r, 100.0 * (double)k, &s, &shares, NULL), HD_OK);
 		assert_int_equal(hd_rounds_next(r, &round, NULL), HD_OK);
 		assert_int_equal(round.nruns, 2);
 		for (uint32_t n = 0; n < 2; n++) {
 			const struct hd_run *run = &round.run[n];
-			uint32_t i = (uint32_t)run->id[0], same = 0, least = nbefore[i] < run->ndevices ? nbefore[i] : run->ndevices;
+			uint32_t i = (uint32_t)run->id[0], same = 0,
+				least = nbefore[i] < run->ndevices ? nbefore[i] : run->ndevices;
 			for (uint32_t d = 0; d < run->ndevices; d++)
 				for (uint32_t b = 0; b < nbefore[i]; b++)
 					same += round.device[run->first + d] == before[i][b];
-			CHECK(run->ndevices == sizes[k][i] && same == least, "change %zu: job %u has %u devices, %u of its %u", k, i, run->ndevices, same,
+			CHECK(run->ndevices == sizes[k][i] && same == least,
+				"change %zu: job %u has %u devices, %u of its %u", k, i, run->ndevices, same,
 				nbefore[i]);
-			CHECK(run->kind == (k ? HD_RUN_RESIZE : HD_RUN_START), "change %zu: kind %d", k, (int)run->kind);
+			CHECK(run->kind == (k ? HD_RUN_RESIZE : HD_RUN_START), "change %zu: kind %d", k,
+				(int)run->kind);
 			nbefore[i] = run->ndevices;
 			memcpy(before[i], &round.device[run->first], run->ndevices * sizeof *before[i]);
 		}
@@ -306,15 +328,18 @@ static void equal_calls_give_equal_rounds(void **state)
 
 	make_world(&w, 20, true);
 	for (int fidelity = 0; fidelity < 2; fidelity++) {
-		const struct hd_rounds_setting setting = { .fidelity = fidelity ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT, .seed = 4, .blind = true };
+		const struct hd_rounds_setting setting = { .fidelity = fidelity ? HD_FIDELITY_GAVEL :
+			HD_FIDELITY_EXACT, .seed = 4, .blind = true };
 		struct hd_rounds *x = open_world(&w, &setting, NULL), *y = open_world(&w, &setting, NULL);
 		for (uint32_t k = 0; k < 50; k++) {
 			assert_int_equal(hd_rounds_next(x, &a, NULL), HD_OK);
 			assert_int_equal(hd_rounds_next(y, &b, NULL), HD_OK);
 			assert_int_equal(a.nruns, b.nruns);
 			for (uint32_t i = 0; i < a.nruns; i++) {
-				assert_true(a.run[i].id[0] == b.run[i].id[0] && a.run[i].kind == b.run[i].kind && a.run[i].first == b.run[i].first);
-				assert_memory_equal(&a.device[a.run[i].first], &b.device[b.run[i].first], a.run[i].ndevices * sizeof(uint32_t));
+				assert_true(a.run[i].id[0] == b.run[i].id[0] &&
+					a.run[i].kind == b.run[i].kind && a.run[i].first == b.run[i].first);
+				assert_memory_equal(&a.device[a.run[i].first], &b.device[b.run[i].first],
+					a.run[i].ndevices * sizeof(uint32_t));
 				hd_rounds_ran(x, &a.run[i], 60);
 				hd_rounds_ran(y, &b.run[i], 60);
 			}

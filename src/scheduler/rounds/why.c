@@ -11,8 +11,10 @@
 
 enum { CELLS_TRIED = 1 << 20 };           /* patience is tried for so many cells times rounds */
 
-static bool belongs(const struct cell *c, uint64_t id) { return c->id[0] == id || (c->nmembers == 2 && c->id[1] == id); }
-static bool runs_there(const struct cell *c) { return c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0); }
+static bool belongs(const struct cell *c, uint64_t id) { return c->id[0] == id ||
+	(c->nmembers == 2 && c->id[1] == id); }
+static bool runs_there(const struct cell *c) { return c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0);
+	}
 
 /* ---- the walk, once more ---- */
 
@@ -34,7 +36,8 @@ static int by_priority(const void *a, const void *b, void *user)
 	const struct order *o = user;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
 	const struct cell *x = &o->r->cell[i], *y = &o->r->cell[k];
-	double pairs[][2] = { { o->plain ? x->plain : x->priority, o->plain ? y->plain : y->priority }, { x->deficit, y->deficit }, { x->x, y->x } };
+	double pairs[][2] = { { o->plain ? x->plain : x->priority, o->plain ? y->plain : y->priority },
+		{ x->deficit, y->deficit }, { x->x, y->x } };
 
 	for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
 		if (pairs[p][0] != pairs[p][1])
@@ -53,7 +56,8 @@ static void begin_left(const struct hd_rounds *r, const struct again *how, bool 
 		for (uint32_t p = 0; p < r->npicks; p++)
 			now |= r->cell[r->pick[p].cell].id[0] == run->id[0];
 		for (uint8_t k = 0; k < run->nneeds && !now; k++)
-			left[run->need[k].type] -= run->need[k].n < left[run->need[k].type] ? run->need[k].n : left[run->need[k].type];
+			left[run->need[k].type] -= run->need[k].n < left[run->need[k].type] ? run->need[k].n :
+				left[run->need[k].type];
 		for (uint8_t m = 0; m < run->nmembers && !now; m++) {
 			const struct job *job = rounds_job(r, run->id[m]);
 			if (job)
@@ -87,7 +91,8 @@ static bool needs(const struct cell *c, uint32_t type)
 }
 
 /* Whether any way of job `id` is taken; what was there when cell `best` had its turn. */
-static enum hd_err walk_again(const struct hd_rounds *r, const struct again *how, uint64_t id, uint32_t best, struct at_turn *turn, struct hd_diag *diag)
+static enum hd_err walk_again(const struct hd_rounds *r, const struct again *how, uint64_t id, uint32_t best,
+	struct at_turn *turn, struct hd_diag *diag)
 {
 	uint32_t *list = hd_alloc((r->ncells + 1) * sizeof *list), left[HD_SCHED_TYPES], n = 0;
 	bool *picked = hd_alloc(r->njobs * sizeof *picked), met = false;
@@ -166,7 +171,8 @@ static enum hd_err copy(const struct hd_rounds *r, struct hd_rounds **to, struct
 	c->old_run = NULL;
 	c->old_device = NULL;
 	c->list_cap = c->picks_cap = c->old_cap = c->old_device_cap = c->npicks = c->nold = 0;
-	if (!c->host || !c->usable || !c->taken || !c->kept_for || !c->free_at_host || !c->cell || !c->job || !c->run || !c->device) {
+	if (!c->host || !c->usable || !c->taken || !c->kept_for || !c->free_at_host || !c->cell || !c->job ||
+		!c->run || !c->device) {
 		hd_rounds_destroy(c);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a copy of the rounds");
 	}
@@ -200,7 +206,8 @@ static enum hd_err be_patient(const struct hd_rounds *r, uint64_t id, uint32_t *
 /* ---- the code ---- */
 
 /* Devices that must come to `type` until the walk takes the job: with as many as all want there it does. */
-static enum hd_err find_add(const struct hd_rounds *r, uint64_t id, uint32_t best, uint32_t type, uint32_t from, uint32_t *add, struct hd_diag *diag)
+static enum hd_err find_add(const struct hd_rounds *r, uint64_t id, uint32_t best, uint32_t type,
+	uint32_t from, uint32_t *add, struct hd_diag *diag)
 {
 	uint64_t all = 0;
 	struct at_turn turn = { 0 };
@@ -211,11 +218,13 @@ static enum hd_err find_add(const struct hd_rounds *r, uint64_t id, uint32_t bes
 			all += r->cell[i].need[k].type == type ? r->cell[i].need[k].n : 0;
 	*add = 0;
 	for (uint64_t n = from; !err && n <= all && !*add; n += n < from + 16 ? 1 : n / 2) {
-		err = walk_again(r, &(struct again){ .type = type, .add = (uint32_t)n }, id, best, &turn, diag);
+		err = walk_again(r, &(struct again){ .type = type, .add = (uint32_t)n }, id, best, &turn,
+			diag);
 		*add = !err && turn.taken ? (uint32_t)n : 0;
 	}
 	if (!err && !*add) {
-		err = walk_again(r, &(struct again){ .type = type, .add = (uint32_t)all }, id, best, &turn, diag);
+		err = walk_again(r, &(struct again){ .type = type, .add = (uint32_t)all }, id, best, &turn,
+			diag);
 		*add = !err && turn.taken ? (uint32_t)all : 0;
 	}
 	return err;
@@ -228,14 +237,17 @@ static uint32_t best_cell(const struct hd_rounds *r, uint64_t id)
 
 	for (uint32_t i = 0; i < r->ncells; i++) {
 		const struct cell *c = &r->cell[i];
-		if (belongs(c, id) && !c->dead && c->x > 0 && runs_there(c) && (best == UINT32_MAX || c->priority > r->cell[best].priority))
+		if (belongs(c, id) && !c->dead && c->x > 0 && runs_there(c) &&
+			(best == UINT32_MAX || c->priority > r->cell[best].priority))
 			best = i;
 	}
 	return best;
 }
 
-/* Of its ways alone: whether a type is large enough, whether enough of it is in service; on which type the least is missing. */
-static void look_at_types(const struct hd_rounds *r, uint64_t id, bool *large, bool *enough, bool *known, uint32_t *type, uint32_t *missing)
+/* Of its ways alone: whether a type is large enough, whether enough of it is in service; on which type the
+ * least is missing. */
+static void look_at_types(const struct hd_rounds *r, uint64_t id, bool *large, bool *enough, bool *known,
+	uint32_t *type, uint32_t *missing)
 {
 	*large = *enough = *known = false;
 	*type = HD_SCHED_NONE;
@@ -257,13 +269,15 @@ static void look_at_types(const struct hd_rounds *r, uint64_t id, bool *large, b
 	}
 }
 
-static enum hd_err judge_walk(const struct hd_rounds *r, uint64_t id, uint32_t best, struct hd_wait *w, struct hd_diag *diag)
+static enum hd_err judge_walk(const struct hd_rounds *r, uint64_t id, uint32_t best, struct hd_wait *w,
+	struct hd_diag *diag)
 {
 	struct at_turn turn = { 0 }, plain = { 0 };
 	enum hd_err err = walk_again(r, &(struct again){ .type = HD_SCHED_NONE }, id, best, &turn, diag);
 
 	if (!err)
-		err = walk_again(r, &(struct again){ .type = HD_SCHED_NONE, .plain = true }, id, best, &plain, diag);
+		err = walk_again(r, &(struct again){ .type = HD_SCHED_NONE, .plain = true }, id, best, &plain,
+			diag);
 	if (err)
 		return err;
 	w->free = turn.free;
@@ -276,13 +290,16 @@ static enum hd_err judge_walk(const struct hd_rounds *r, uint64_t id, uint32_t b
 		w->code = HD_WHY_QUEUED_NEW;
 		return HD_OK;
 	}
-	w->code = plain.taken ? HD_WHY_HELD_BACK : w->received_s >= w->due_s ? HD_WHY_SHARE_PAID : turn.free ? HD_WHY_GANG_NO_FIT : HD_WHY_OUTRANKED;
+	w->code = plain.taken ? HD_WHY_HELD_BACK : w->received_s >= w->due_s ? HD_WHY_SHARE_PAID : turn.free ?
+		HD_WHY_GANG_NO_FIT : HD_WHY_OUTRANKED;
 	if (w->code == HD_WHY_GANG_NO_FIT || w->code == HD_WHY_OUTRANKED)
-		err = find_add(r, id, best, w->type, w->need > w->free ? w->need - w->free : 1, &w->add, diag);
+		err = find_add(r, id, best, w->type, w->need > w->free ? w->need - w->free : 1, &w->add,
+			diag);
 	return err ? err : be_patient(r, id, &w->rounds, diag);
 }
 
-enum hd_err hd_rounds_why(const struct hd_rounds *r, double now_s, uint64_t id, struct hd_wait *w, struct hd_diag *diag)
+enum hd_err hd_rounds_why(const struct hd_rounds *r, double now_s, uint64_t id, struct hd_wait *w,
+	struct hd_diag *diag)
 {
 	const struct job *job = rounds_job(r, id);
 	uint32_t best, type, missing;
@@ -292,7 +309,8 @@ enum hd_err hd_rounds_why(const struct hd_rounds *r, double now_s, uint64_t id, 
 	if (r->set.fidelity != HD_FIDELITY_EXACT)
 		return hd_fail(diag, HD_E_INVAL, "rounds of fidelity gavel explain nothing");
 	if (!job || job->dead)
-		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu in the rounds", (unsigned long long)id);
+		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu in the rounds",
+			(unsigned long long)id);
 	if (job->held != UINT32_MAX) {
 		w->code = HD_WHY_RUNS;
 		return HD_OK;
@@ -336,7 +354,8 @@ static void say_ahead(const struct hd_wait *w, char *to, size_t cap)
 
 	to[0] = 0;
 	for (uint32_t k = 0; k < w->nahead && len < cap; k++)
-		len += (size_t)snprintf(to + len, cap - len, "%s%llu (priority %.3g)", k ? ", " : w->nahead == 1 ? "job " : "jobs ",
+		len += (size_t)snprintf(to + len, cap - len, "%s%llu (priority %.3g)",
+			k ? ", " : w->nahead == 1 ? "job " : "jobs ",
 			(unsigned long long)w->ahead[k].id, w->ahead[k].priority);
 }
 
@@ -353,27 +372,37 @@ static void say_walk(const struct hd_explain *e, uint64_t id, const struct hd_wa
 		snprintf(to, cap, "job %llu has devices", job);
 		break;
 	case HD_WHY_DRAINING:
-		snprintf(to, cap, "job %llu waits: it needs %u %s at once, %u are in service", job, w->need, type, w->free);
+		snprintf(to, cap, "job %llu waits: it needs %u %s at once, %u are in service", job, w->need,
+			type, w->free);
 		break;
 	case HD_WHY_QUEUED_NEW:
 		if (isfinite(e->boundary_s))
-			snprintf(to, cap, "job %llu is new to the round: devices are given out again in %.3g s", job, fmax(0, e->boundary_s - e->now_s));
+			snprintf(to, cap,
+				"job %llu is new to the round: devices are given out again in %.3g s", job,
+				fmax(0, e->boundary_s - e->now_s));
 		else
 			snprintf(to, cap, "job %llu is new to the round", job);
 		break;
 	case HD_WHY_HELD_BACK:
-		snprintf(to, cap, "job %llu leads on %s by its share (priority %.3g), and %s keep what they have: a change would cost more than it brings", job,
+		snprintf(to, cap,
+			"job %llu leads on %s by its share (priority %.3g), and %s keep what they have: a "
+			"change would cost more than it brings", job,
 			type, w->priority, *ahead ? ahead : "others");
 		break;
 	case HD_WHY_SHARE_PAID:
-		snprintf(to, cap, "job %llu has had its share for now: %.3g of the time on %s, %.3g s received, %.3g s due", job, w->share, type, w->received_s,
+		snprintf(to, cap,
+			"job %llu has had its share for now: %.3g of the time on %s, %.3g s received, %.3g "
+			"s due", job, w->share, type, w->received_s,
 			w->due_s);
 		break;
 	case HD_WHY_GANG_NO_FIT:
-		snprintf(to, cap, "job %llu waits: it needs %u %s at once and %u were left at its turn, after %s", job, w->need, type, w->free, ahead);
+		snprintf(to, cap,
+			"job %llu waits: it needs %u %s at once and %u were left at its turn, after %s", job,
+			w->need, type, w->free, ahead);
 		break;
 	case HD_WHY_OUTRANKED:
-		snprintf(to, cap, "job %llu waits: its priority on %s is %.3g, and the last %s went to %s", job, type, w->priority, type, ahead);
+		snprintf(to, cap, "job %llu waits: its priority on %s is %.3g, and the last %s went to %s",
+			job, type, w->priority, type, ahead);
 		break;
 	case HD_WHY_OVER: case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE: case HD_WHY_TOO_DEAR: case HD_WHY_QUEUED:
 	case HD_WHY_NO_SHARE:
@@ -402,14 +431,16 @@ static void say_help(const struct hd_explain *e, const struct hd_wait *w, struct
 	} else if (w->rounds) {
 		why->fix = w->code == HD_WHY_HELD_BACK ? HD_FIX_KAPPA : HD_FIX_ROUNDS;
 		why->value = w->rounds;
-		snprintf(to, cap, "if nothing changes it runs in %u round%s", w->rounds, w->rounds == 1 ? "" : "s");
+		snprintf(to, cap, "if nothing changes it runs in %u round%s", w->rounds,
+			w->rounds == 1 ? "" : "s");
 	} else if (w->code == HD_WHY_HELD_BACK) {
 		why->fix = HD_FIX_KAPPA;
 		snprintf(to, cap, "its priority grows with every round");
 	}
 }
 
-enum hd_err hd_rounds_explain(const struct hd_explain *e, uint64_t id, struct hd_arena *arena, struct hd_why *why, struct hd_diag *diag)
+enum hd_err hd_rounds_explain(const struct hd_explain *e, uint64_t id, struct hd_arena *arena,
+	struct hd_why *why, struct hd_diag *diag)
 {
 	uint32_t job = hd_sched_find(e->state, id);
 	struct hd_wait w;

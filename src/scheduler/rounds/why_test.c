@@ -1,4 +1,5 @@
-/* Explanations of random clusters, round after round: one code a job, and what it names as the way out is one. */
+/* Explanations of random clusters, round after round: one code a job, and what it names as the way out is
+ * one. */
 #include "scheduler/rounds_why.h"
 
 #include <math.h>
@@ -40,8 +41,10 @@ static void add_job(struct world *w)
 	uint32_t i = w->state.njobs++;
 	struct hd_diag diag = { "" };
 
-	w->job[i] = (struct hd_sched_job){ .id = w->next_id++, .kind = "", .ikind = HD_SCHED_NONE, .scale = unit() < 0.6 ? 1 : 1 + (uint32_t)(unit() * 4),
-		.weight = unit() < 0.7 ? 1 : 0.1 + 5 * unit(), .steps_left = 1e5, .deadline_s = unit() < 0.3 ? 100 + 3000 * unit() : INFINITY,
+	w->job[i] = (struct hd_sched_job){ .id = w->next_id++, .kind = "", .ikind = HD_SCHED_NONE,
+		.scale = unit() < 0.6 ? 1 : 1 + (uint32_t)(unit() * 4),
+		.weight = unit() < 0.7 ? 1 : 0.1 + 5 * unit(), .steps_left = 1e5,
+		.deadline_s = unit() < 0.3 ? 100 + 3000 * unit() : INFINITY,
 		.entity = HD_SCHED_NONE, .rate = w->rate[i] };
 	for (uint32_t t = 0; t < TYPES; t++)
 		w->rate[i][t] = unit() < 0.2 ? 0 : 0.5 + 3 * unit();
@@ -66,7 +69,8 @@ static void open_world(struct world *w, uint64_t seed, const char *policy)
 	*w = (struct world){ .state = { .ntypes = TYPES, .types = w->type, .jobs = w->job }, .next_id = 1 };
 	hd_arena_init(&w->arena, 0);
 	for (uint32_t t = 0; t < TYPES; t++)
-		w->type[t] = (struct hd_sched_type){ .name = names[t], .n = 1 + (uint32_t)(unit() * 5), .price_usd_h = 0.2 + t };
+		w->type[t] = (struct hd_sched_type){ .name = names[t], .n = 1 + (uint32_t)(unit() * 5),
+			.price_usd_h = 0.2 + t };
 	struct hd_rounds_setting setting = { .round_s = 60, .min_reset_s = 30 };
 	struct hd_diag diag = { "" };
 	CHECK(hd_policy_parse(&w->set, policy, &diag) == HD_OK, "%s", diag.text);
@@ -84,7 +88,8 @@ static void close_world(struct world *w)
 	hd_arena_finish(&w->arena);
 }
 
-/* As the live scheduler does: shares if they are stale, the round; arrivals, departures and lost devices before it. */
+/* As the live scheduler does: shares if they are stale, the round; arrivals, departures and lost devices
+ * before it. */
 static void next_round(struct world *w, struct hd_policy *policy, bool quiet)
 {
 	struct hd_diag diag = { "" };
@@ -97,10 +102,13 @@ static void next_round(struct world *w, struct hd_policy *policy, bool quiet)
 	if (!quiet && unit() < 0.15 && w->state.njobs > 2)
 		remove_job(w, (uint32_t)(unit() * w->state.njobs));
 	if (!quiet && unit() < 0.1)
-		hd_rounds_device(w->rounds, (uint32_t)(unit() * (w->type[0].n + w->type[1].n + w->type[2].n)), unit() < 0.6);
+		hd_rounds_device(w->rounds, (uint32_t)(unit() * (w->type[0].n + w->type[1].n + w->type[2].n)),
+			unit() < 0.6);
 	if (!quiet && hd_rounds_due(w->rounds, w->now)) {
-		CHECK(hd_policy_allocate(policy, &w->state, &w->arena, &w->shares, &diag) == HD_OK, "%s", diag.text);
-		CHECK(hd_rounds_adopt(w->rounds, w->now, &w->state, &w->shares, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_policy_allocate(policy, &w->state, &w->arena, &w->shares, &diag) == HD_OK, "%s",
+			diag.text);
+		CHECK(hd_rounds_adopt(w->rounds, w->now, &w->state, &w->shares, &diag) == HD_OK, "%s",
+			diag.text);
 	}
 	CHECK(hd_rounds_next(w->rounds, &w->round, &diag) == HD_OK, "%s", diag.text);
 	w->fresh = 0;
@@ -108,8 +116,10 @@ static void next_round(struct world *w, struct hd_policy *policy, bool quiet)
 		w->fresh = w->next_id;
 		add_job(w);
 		if (unit() < 0.5) {
-			CHECK(hd_policy_allocate(policy, &w->state, &w->arena, &w->shares, &diag) == HD_OK, "%s", diag.text);
-			CHECK(hd_rounds_adopt(w->rounds, w->now, &w->state, &w->shares, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_policy_allocate(policy, &w->state, &w->arena, &w->shares, &diag) == HD_OK,
+				"%s", diag.text);
+			CHECK(hd_rounds_adopt(w->rounds, w->now, &w->state, &w->shares, &diag) == HD_OK, "%s",
+				diag.text);
 		}
 		CHECK(hd_rounds_offer(w->rounds, &w->round, &diag) == HD_OK, "%s", diag.text);
 	}
@@ -161,9 +171,11 @@ static void check_walk(struct world *w, uint32_t job, const struct hd_wait *wait
 
 	if (wait->type == HD_SCHED_NONE || wait->share <= 0)
 		return;
-	CHECK(hd_rounds_view(w->rounds, id, wait->type, &view) && view.x == wait->share && view.priority == wait->priority, "job %llu", LL(id));
+	CHECK(hd_rounds_view(w->rounds, id, wait->type, &view) && view.x == wait->share &&
+		view.priority == wait->priority, "job %llu", LL(id));
 	for (uint32_t t = 0; t < TYPES; t++)
-		CHECK(!hd_rounds_view(w->rounds, id, t, &view) || !(view.x > 0) || view.priority <= wait->priority, "job %llu: %s leads", LL(id),
+		CHECK(!hd_rounds_view(w->rounds, id, t, &view) || !(view.x > 0) ||
+			view.priority <= wait->priority, "job %llu: %s leads", LL(id),
 			names[t]);
 	if (wait->code == HD_WHY_SHARE_PAID)
 		CHECK(wait->received_s >= wait->due_s, "%g %g", wait->received_s, wait->due_s);
@@ -172,7 +184,8 @@ static void check_walk(struct world *w, uint32_t job, const struct hd_wait *wait
 	if (wait->code == HD_WHY_GANG_NO_FIT)
 		CHECK(wait->free > 0 && wait->free < wait->need, "free %u of %u", wait->free, wait->need);
 	for (uint32_t k = 0; k < wait->nahead; k++)
-		CHECK(runs(&w->round, wait->ahead[k].id), "job %llu is said to be ahead and does not run", (unsigned long long)wait->ahead[k].id);
+		CHECK(runs(&w->round, wait->ahead[k].id), "job %llu is said to be ahead and does not run",
+			(unsigned long long)wait->ahead[k].id);
 }
 
 /* Patience: the very rounds go on with nobody coming or going. */
@@ -180,7 +193,8 @@ static void check_patience(struct world *w, struct hd_policy *policy, uint64_t i
 {
 	for (uint32_t k = 1; k <= rounds; k++) {
 		next_round(w, policy, true);
-		CHECK(runs(&w->round, id) == (k == rounds), "seed %llu: job %llu was to run in %u rounds, not in %u", seed_now,
+		CHECK(runs(&w->round, id) == (k == rounds),
+			"seed %llu: job %llu was to run in %u rounds, not in %u", seed_now,
 			LL(id), rounds, k);
 	}
 }
@@ -192,19 +206,25 @@ static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on
 	struct hd_diag diag = { "" };
 
 	for (uint32_t i = 0; i < w->state.njobs; i++) {
-		struct hd_explain e = { &w->set, &w->state, &w->shares, w->rounds, w->now, w->now + 60, true };
+		struct hd_explain e = { &w->set, &w->state, &w->shares, w->rounds, w->now, w->now + 60,
+			true };
 		struct hd_why why, fast;
 		struct hd_wait wait;
 		uint64_t id = w->job[i].id;
 
 		CHECK(hd_rounds_explain(&e, id, &w->arena, &why, &diag) == HD_OK, "%s", diag.text);
 		e.ask = false;
-		CHECK(hd_rounds_explain(&e, id, &w->arena, &fast, &diag) == HD_OK && fast.code == why.code, "%s", diag.text);
+		CHECK(hd_rounds_explain(&e, id, &w->arena, &fast, &diag) == HD_OK && fast.code == why.code,
+			"%s", diag.text);
 		CHECK(hd_rounds_why(w->rounds, w->now, id, &wait, &diag) == HD_OK, "%s", diag.text);
-		CHECK((why.code == HD_WHY_RUNS) == runs(&w->round, id), "seed %llu, job %llu: %s", seed_now, LL(id), why.text);
-		CHECK(why.text[0], "seed %llu, job %llu: %s without a sentence", seed_now, LL(id), hd_why_name(why.code));
+		CHECK((why.code == HD_WHY_RUNS) == runs(&w->round, id), "seed %llu, job %llu: %s", seed_now,
+			LL(id), why.text);
+		CHECK(why.text[0], "seed %llu, job %llu: %s without a sentence", seed_now, LL(id),
+			hd_why_name(why.code));
 
-					CHECK(id != w->fresh || why.code == HD_WHY_RUNS || why.code == HD_WHY_QUEUED_NEW || why.code == HD_WHY_UNRUNNABLE ||
+					CHECK(id != w->fresh || why.code == HD_WHY_RUNS ||
+						why.code == HD_WHY_QUEUED_NEW ||
+						why.code == HD_WHY_UNRUNNABLE ||
 			why.code == HD_WHY_DRAINING, "seed %llu, job %llu: %s", seed_now, LL(id), why.text);
 		count[why.code]++;
 		if (why.code == HD_WHY_RUNS)
@@ -213,7 +233,8 @@ static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on
 		helped[why.code] += why.fix != HD_FIX_NONE;
 		switch (why.code) {
 		case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE: case HD_WHY_TOO_DEAR: case HD_WHY_QUEUED: case HD_WHY_NO_SHARE:
-			CHECK(!why.fix || code_with(w, i, &why) == HD_WHY_RUNS, "seed %llu, job %llu: %s, and \"%s\" does not help", seed_now, LL(id),
+			CHECK(!why.fix || code_with(w, i, &why) == HD_WHY_RUNS,
+				"seed %llu, job %llu: %s, and \"%s\" does not help", seed_now, LL(id),
 				why.text, why.help);
 			break;
 		case HD_WHY_SHARE_PAID: case HD_WHY_GANG_NO_FIT: case HD_WHY_OUTRANKED: case HD_WHY_HELD_BACK:
@@ -231,7 +252,8 @@ static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on
 
 static void every_waiting_job_has_one_code_and_its_way_out_is_one(void **state)
 {
-	static const char *const policies[] = { "las", "las-plain", "cost", "fifo", "isolated", "sjf", "makespan", "sum", "cost" };
+	static const char *const policies[] = { "las", "las-plain", "cost", "fifo", "isolated", "sjf",
+		"makespan", "sum", "cost" };
 	(void)state;
 
 	memset(count, 0, sizeof count);
@@ -255,16 +277,20 @@ static void every_waiting_job_has_one_code_and_its_way_out_is_one(void **state)
 		close_world(w);
 	}
 	for (int c = 0; c < NCODES; c++)
-		print_message("%-14s %5u, with a way out %5u\n", hd_why_name((enum hd_why_code)c), count[c], helped[c]);
+		print_message("%-14s %5u, with a way out %5u\n", hd_why_name((enum hd_why_code)c), count[c],
+			helped[c]);
 	/* a test of codes that never come would show nothing */
-	static const enum hd_why_code met[] = { HD_WHY_RUNS, HD_WHY_UNRUNNABLE, HD_WHY_DRAINING, HD_WHY_QUEUED_NEW, HD_WHY_QUEUED, HD_WHY_HELD_BACK,
-		HD_WHY_SHARE_PAID, HD_WHY_GANG_NO_FIT, HD_WHY_OUTRANKED, HD_WHY_NO_SHARE, HD_WHY_LEFT_IDLE, HD_WHY_TOO_DEAR, HD_WHY_DEADLINE_SHORT };
+	static const enum hd_why_code met[] = { HD_WHY_RUNS, HD_WHY_UNRUNNABLE, HD_WHY_DRAINING,
+		HD_WHY_QUEUED_NEW, HD_WHY_QUEUED, HD_WHY_HELD_BACK,
+		HD_WHY_SHARE_PAID, HD_WHY_GANG_NO_FIT, HD_WHY_OUTRANKED, HD_WHY_NO_SHARE, HD_WHY_LEFT_IDLE,
+		HD_WHY_TOO_DEAR, HD_WHY_DEADLINE_SHORT };
 	for (size_t i = 0; i < sizeof met / sizeof *met - (hd_policy_has_lp() ? 0 : 4); i++)
 		CHECK(count[met[i]], "no job was ever %s", hd_why_name(met[i]));
 }
 
 /* Two jobs on one device: the cases that can be told by hand. */
-static void by_hand(uint32_t ndevices, const uint32_t *scale, const double *x, uint32_t njobs, const struct hd_rounds_setting *setting, uint32_t nrounds,
+static void by_hand(uint32_t ndevices, const uint32_t *scale, const double *x, uint32_t njobs,
+	const struct hd_rounds_setting *setting, uint32_t nrounds,
 	struct hd_wait wait[])
 {
 	static const double ones[1] = { 1 };
@@ -276,8 +302,10 @@ static void by_hand(uint32_t ndevices, const uint32_t *scale, const double *x, u
 
 	assert_int_equal(hd_rounds_create(&r, setting, 1, &type, NULL, NULL), HD_OK);
 	for (uint32_t i = 0; i < njobs; i++) {
-		job[i] = (struct hd_sched_job){ .id = i + 1, .scale = scale[i], .weight = 1, .steps_left = 100, .rate = ones };
-		shape[i] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { 1 }, .need = { { 0, scale[i] } } };
+		job[i] = (struct hd_sched_job){ .id = i + 1, .scale = scale[i], .weight = 1,
+			.steps_left = 100, .rate = ones };
+		shape[i] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { 1 },
+			.need = { { 0, scale[i] } } };
 		assert_int_equal(hd_rounds_arrive(r, &job[i], 30, NULL), HD_OK);
 	}
 	const struct hd_sched_state state = { .ntypes = 1, .njobs = njobs, .types = &type, .jobs = job };
@@ -299,7 +327,8 @@ static void cases_that_can_be_told_by_hand(void **state)
 	struct hd_wait w[4];
 	(void)state;
 
-	/* equal shares of one device: the first round is job 1's; job 2 has had nothing and is due nothing yet: at time 0 that is its share */
+	/* equal shares of one device: the first round is job 1's; job 2 has had nothing and is due nothing
+	 * yet: at time 0 that is its share */
 	by_hand(1, (uint32_t[]){ 1, 1 }, (double[]){ 0.5, 0.5 }, 2, &setting, 1, w);
 	assert_int_equal(w[0].code, HD_WHY_RUNS);
 	assert_int_equal(w[1].code, HD_WHY_SHARE_PAID);
@@ -307,28 +336,34 @@ static void cases_that_can_be_told_by_hand(void **state)
 	/* the second round is job 2's; job 1 had 60 s and was due 30 */
 	by_hand(1, (uint32_t[]){ 1, 1 }, (double[]){ 0.5, 0.5 }, 2, &setting, 2, w);
 	assert_int_equal(w[0].code, HD_WHY_SHARE_PAID);
-	CHECK(w[0].received_s == 60 && w[0].due_s == 30 && w[1].code == HD_WHY_RUNS, "%g %g", w[0].received_s, w[0].due_s);
+	CHECK(w[0].received_s == 60 && w[0].due_s == 30 && w[1].code == HD_WHY_RUNS, "%g %g", w[0].received_s,
+		w[0].due_s);
 	/* the small share goes last again: due 6 of 60 s, received none; one more device and both run */
 	by_hand(1, (uint32_t[]){ 1, 1 }, (double[]){ 0.9, 0.1 }, 2, &setting, 2, w);
-	CHECK(w[1].code == HD_WHY_OUTRANKED && w[1].nahead == 1 && w[1].ahead[0].id == 1 && w[1].add == 1, "%s", hd_why_name(w[1].code));
+	CHECK(w[1].code == HD_WHY_OUTRANKED && w[1].nahead == 1 && w[1].ahead[0].id == 1 && w[1].add == 1,
+		"%s", hd_why_name(w[1].code));
 	/* three devices, gangs of two: one is left over */
 	by_hand(3, (uint32_t[]){ 2, 2 }, (double[]){ 0.8, 0.2 }, 2, &setting, 2, w);
-	CHECK(w[1].code == HD_WHY_GANG_NO_FIT && w[1].free == 1 && w[1].need == 2 && w[1].add == 1, "%s %u", hd_why_name(w[1].code), w[1].free);
+	CHECK(w[1].code == HD_WHY_GANG_NO_FIT && w[1].free == 1 && w[1].need == 2 && w[1].add == 1, "%s %u",
+		hd_why_name(w[1].code), w[1].free);
 	/* no share, and a share that nobody has devices for */
 	by_hand(1, (uint32_t[]){ 1, 2, 1 }, (double[]){ 1, 0, 0 }, 3, &setting, 1, w);
 	assert_int_equal(w[1].code, HD_WHY_UNRUNNABLE);
 	assert_int_equal(w[2].code, HD_WHY_NO_SHARE);
-	/* a dear switch: job 2 leads in the second round (share 0.5, nothing received), and job 1 keeps the device */
+	/* a dear switch: job 2 leads in the second round (share 0.5, nothing received), and job 1 keeps
+	 * the device */
 	const struct hd_rounds_setting sticky = { .round_s = 60, .kappa = 8, .queue = true };
 	by_hand(1, (uint32_t[]){ 1, 1 }, (double[]){ 0.5, 0.5 }, 2, &sticky, 2, w);
-	CHECK(w[0].code == HD_WHY_RUNS && w[1].code == HD_WHY_HELD_BACK && w[1].rounds > 0, "%s", hd_why_name(w[1].code));
+	CHECK(w[0].code == HD_WHY_RUNS && w[1].code == HD_WHY_HELD_BACK && w[1].rounds > 0, "%s",
+		hd_why_name(w[1].code));
 }
 
 static void a_what_if_tells_who_gains_and_who_loses(void **state)
 {
 	static const double rate[2] = { 1, 1 };
 	struct hd_sched_type type = { .name = "cpu", .n = 1, .price_usd_h = 1 };
-	const struct hd_sched_job one = { .id = 7, .kind = "", .scale = 1, .weight = 1, .steps_left = 10, .deadline_s = INFINITY, .entity = HD_SCHED_NONE,
+	const struct hd_sched_job one = { .id = 7, .kind = "", .scale = 1, .weight = 1, .steps_left = 10,
+		.deadline_s = INFINITY, .entity = HD_SCHED_NONE,
 		.rate = rate };
 	struct hd_sched_job job[2] = { one, one };
 	const struct hd_sched_state s = { .ntypes = 1, .njobs = 2, .types = &type, .jobs = job };
@@ -345,34 +380,45 @@ static void a_what_if_tells_who_gains_and_who_loses(void **state)
 	hd_arena_init(&arena, 0);
 	assert_int_equal(hd_policy_parse(&set, "las", NULL), HD_OK);
 	/* weights 1 and 3: a quarter and three quarters */
-	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_WEIGHT, 1, 3 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_WEIGHT, 1, 3 }, 1, &arena,
+		&rows, &n, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(n, 2);
-	CHECK(rows[0].job == 0 && fabs(rows[0].share[0] - 0.5) < 1e-7 && fabs(rows[0].share[1] - 0.25) < 1e-7, "%g", rows[0].share[1]);
+	CHECK(rows[0].job == 0 && fabs(rows[0].share[0] - 0.5) < 1e-7 && fabs(rows[0].share[1] - 0.25) < 1e-7,
+		"%g", rows[0].share[1]);
 	CHECK(rows[1].job == 1 && fabs(rows[1].share[1] - 0.75) < 1e-7, "%g", rows[1].share[1]);
 	/* one more device: everybody all the time */
-	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_ADD, 0, 1 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_ADD, 0, 1 }, 1, &arena, &rows,
+		&n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(n == 2 && fabs(rows[0].share[1] - 1) < 1e-7 && fabs(rows[1].rate[1] - 1) < 1e-7, "%u", n);
 	/* a gang of two does not fit one device: it loses all, the other gains */
-	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_SCALE, 0, 2 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
-	CHECK(n == 2 && rows[0].job == 0 && rows[0].share[1] == 0 && fabs(rows[1].share[1] - 1) < 1e-7, "%u", n);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_SCALE, 0, 2 }, 1, &arena, &rows,
+		&n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(n == 2 && rows[0].job == 0 && rows[0].share[1] == 0 && fabs(rows[1].share[1] - 1) < 1e-7, "%u",
+		n);
 	/* ... on two devices it is as fast again, half the time: as many steps as the other */
 	const struct hd_change both[] = { { HD_CHANGE_ADD, 0, 1 }, { HD_CHANGE_SCALE, 0, 2 } };
 	CHECK(hd_sched_what_if(&set, NULL, &s, both, 2, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
-	CHECK(n == 2 && fabs(rows[0].rate[1] - 1) < 1e-6 && fabs(rows[0].share[1] - 0.5) < 1e-6 && fabs(rows[1].rate[1] - 1) < 1e-6, "%g", rows[0].rate[1]);
+	CHECK(n == 2 && fabs(rows[0].rate[1] - 1) < 1e-6 && fabs(rows[0].share[1] - 0.5) < 1e-6 &&
+		fabs(rows[1].rate[1] - 1) < 1e-6, "%g", rows[0].rate[1]);
 	/* the price of the only type changes nothing under las */
-	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_PRICE, 0, 5 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_PRICE, 0, 5 }, 1, &arena, &rows,
+		&n, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(n, 0);
 	/* without the first the other has all */
-	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_REMOVE, 0, 0 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
-	CHECK(n == 2 && rows[0].job == 0 && rows[0].share[1] == 0 && fabs(rows[1].share[1] - 1) < 1e-7, "%u", n);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_REMOVE, 0, 0 }, 1, &arena,
+		&rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(n == 2 && rows[0].job == 0 && rows[0].share[1] == 0 && fabs(rows[1].share[1] - 1) < 1e-7, "%u",
+		n);
 	/* another policy: first come, first served */
 	assert_int_equal(hd_policy_parse(&then, "fifo", NULL), HD_OK);
 	CHECK(hd_sched_what_if(&set, &then, &s, NULL, 0, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(n == 2 && rows[0].share[1] == 0 && rows[1].share[1] == 1, "%u", n);
-	static const struct hd_change bad[] = { { HD_CHANGE_WEIGHT, 0, 0 }, { HD_CHANGE_SCALE, 0, 1.5 }, { HD_CHANGE_ADD, 0, -2 }, { HD_CHANGE_PRICE, 0, -1 },
+	static const struct hd_change bad[] = { { HD_CHANGE_WEIGHT, 0, 0 }, { HD_CHANGE_SCALE, 0, 1.5 },
+		{ HD_CHANGE_ADD, 0, -2 }, { HD_CHANGE_PRICE, 0, -1 },
 		{ HD_CHANGE_WEIGHT, 0, NAN } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK(hd_sched_what_if(&set, NULL, &s, &bad[i], 1, &arena, &rows, &n, NULL) == HD_E_INVAL, "case %zu", i);
+		CHECK(hd_sched_what_if(&set, NULL, &s, &bad[i], 1, &arena, &rows, &n, NULL) == HD_E_INVAL,
+			"case %zu", i);
 	hd_arena_finish(&arena);
 }
 

@@ -35,13 +35,17 @@ static enum hd_err bad(struct reader *r, const struct hd_json *at, const char *w
 
 /* ---- what may stand where ---- */
 
-static const char *const of_state[] = { "jobs", "cluster", "pairs", "prices_per_hour", "entities", "entity_weights", "entity_kind", "kind", NULL };
-static const char *const of_bare_state[] = { "throughputs", "priority", "num_jobs", "cluster", "pairs", "prices_per_hour", "entities", "entity_weights",
+static const char *const of_state[] = { "jobs", "cluster", "pairs", "prices_per_hour", "entities",
+	"entity_weights", "entity_kind", "kind", NULL };
+static const char *const of_bare_state[] = { "throughputs", "priority", "num_jobs", "cluster", "pairs",
+	"prices_per_hour", "entities", "entity_weights",
 	"entity_kind", "kind", NULL };
-static const char *const of_job[] = { "id", "job_type", "scale_factor", "priority", "steps_remaining", "time_since_start", "throughput", "deadline_s",
+static const char *const of_job[] = { "id", "job_type", "scale_factor", "priority", "steps_remaining",
+	"time_since_start", "throughput", "deadline_s",
 	"usd_per_step", "elastic", "goodput", NULL };
 static const char *const of_elastic[] = { "min", "speedup", "virtual_nodes", "resize_s", "mixed", NULL };
-static const char *const of_goodput[] = { "ac", "bc", "an", "bn", "ar", "br", "g", "var", "sqr", "batch", "most_batch", "most_local", "node", NULL };
+static const char *const of_goodput[] = { "ac", "bc", "an", "bn", "ar", "br", "g", "var", "sqr", "batch",
+	"most_batch", "most_local", "node", NULL };
 static const char *const of_pair[] = { "a", "b", "throughput", NULL };
 
 static enum hd_err number(struct reader *r, const struct hd_json *at, enum hd_sched_range range, double *out)
@@ -51,14 +55,16 @@ static enum hd_err number(struct reader *r, const struct hd_json *at, enum hd_sc
 	enum hd_err err = hd_json_as_f64(at, &v, r->diag);
 
 	if (!err && !hd_sched_in(range, v))
-		return hd_fail(r->diag, HD_E_INPUT, "%s is %g; it is %s", hd_json_path(at, path, sizeof path), v, hd_sched_range_words(range));
+		return hd_fail(r->diag, HD_E_INPUT, "%s is %g; it is %s", hd_json_path(at, path, sizeof path),
+			v, hd_sched_range_words(range));
 	if (!err)
 		*out = v;
 	return err;
 }
 
 /* A member that may be missing, or null: then `out` keeps its value. */
-static enum hd_err maybe(struct reader *r, const struct hd_json *object, const char *key, enum hd_sched_range range, double *out)
+static enum hd_err maybe(struct reader *r, const struct hd_json *object, const char *key,
+	enum hd_sched_range range, double *out)
 {
 	const struct hd_json *at = hd_json_find(object, key);
 
@@ -80,17 +86,21 @@ static enum hd_err no_type(struct reader *r, const struct hd_json *at, const cha
 
 	for (uint32_t j = 0; j < r->state->ntypes; j++)
 		hd_near_offer(&near, r->types[j].name);
-	return hd_fail(r->diag, HD_E_INPUT, "%s is of a type that \"cluster\" does not list%s%s%s", hd_json_path(at, path, sizeof path),
-		near.best ? "; did you mean " : ": add it there, with 0 if there are none", near.best ? near.best : "", near.best ? "?" : "");
+	return hd_fail(r->diag, HD_E_INPUT, "%s is of a type that \"cluster\" does not list%s%s%s",
+		hd_json_path(at, path, sizeof path),
+		near.best ? "; did you mean " : ": add it there, with 0 if there are none",
+		near.best ? near.best : "", near.best ? "?" : "");
 }
 
 /* Of a table by name: a row that must be there, as the table is. */
-static enum hd_err row_of(struct reader *r, const struct hd_json *table, const char *name, const char *what, enum hd_sched_range range, double *out)
+static enum hd_err row_of(struct reader *r, const struct hd_json *table, const char *name, const char *what,
+	enum hd_sched_range range, double *out)
 {
 	const struct hd_json *at = hd_json_find(table, name);
 	char path[200];
 
-	return at ? number(r, at, range, out) : hd_fail(r->diag, HD_E_INPUT, "%s lacks %s %.60s: give every one, or leave the table out",
+	return at ? number(r, at, range, out) : hd_fail(r->diag, HD_E_INPUT,
+		"%s lacks %s %.60s: give every one, or leave the table out",
 		hd_json_path(table, path, sizeof path), what, name);
 }
 
@@ -105,7 +115,8 @@ static enum hd_err no_other(struct reader *r, const struct hd_json *table, const
 			continue;
 		for (size_t i = 0; i < hd_json_count(all); i++)
 			hd_near_offer(&near, hd_json_key(all, i));
-		return hd_fail(r->diag, HD_E_INPUT, "%s is of nothing that the state has%s%s%s", hd_json_path(hd_json_item(table, k), path, sizeof path),
+		return hd_fail(r->diag, HD_E_INPUT, "%s is of nothing that the state has%s%s%s",
+			hd_json_path(hd_json_item(table, k), path, sizeof path),
 			near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
 	}
 	return HD_OK;
@@ -130,7 +141,8 @@ static enum hd_err read_types(struct reader *r, const struct hd_json *root)
 		err = hd_json_as_i64(hd_json_item(cluster, j), 0, HD_SCHED_DEVICES, &n, r->diag);
 		r->types[j].n = (uint32_t)n;
 		if (!err && prices)
-			err = row_of(r, prices, r->types[j].name, "the price of", HD_SCHED_IN_MONEY, &r->types[j].price_usd_h);
+			err = row_of(r, prices, r->types[j].name, "the price of", HD_SCHED_IN_MONEY,
+				&r->types[j].price_usd_h);
 	}
 	return err || !prices ? err : no_other(r, prices, cluster);
 }
@@ -141,7 +153,8 @@ static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double
 
 	for (uint32_t k = 0; !err && k < hd_json_count(at); k++) {
 		uint32_t j = type_of(r, hd_json_key(at, k));
-		err = j == HD_SCHED_NONE ? no_type(r, hd_json_item(at, k), hd_json_key(at, k)) : number(r, hd_json_item(at, k), HD_SCHED_IN_RATE, &rate[j]);
+		err = j == HD_SCHED_NONE ? no_type(r, hd_json_item(at, k), hd_json_key(at, k)) : number(r,
+			hd_json_item(at, k), HD_SCHED_IN_RATE, &rate[j]);
 	}
 	return err;
 }
@@ -166,7 +179,8 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, stru
 		err = hd_json_get_i64(at, "virtual_nodes", 1, HD_SCHED_DEVICES, &nvns, r->diag);
 	if (err)
 		return err;
-	*e = (struct hd_sched_elastic){ .min = (uint32_t)min, .max = (uint32_t)hd_json_count(curve), .nvns = (uint32_t)nvns, .speedup = speedup };
+	*e = (struct hd_sched_elastic){ .min = (uint32_t)min, .max = (uint32_t)hd_json_count(curve),
+		.nvns = (uint32_t)nvns, .speedup = speedup };
 	if (hd_json_find(at, "mixed"))
 		err = hd_json_get_bool(at, "mixed", &e->mixed, r->diag);
 	job->elastic = e;
@@ -197,7 +211,8 @@ static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, stru
 		if (numbers[i].must || hd_json_find(at, numbers[i].key))
 			err = hd_json_get_f64(at, numbers[i].key, to, r->diag);
 		if (!err && !(*to >= numbers[i].lo && *to <= numbers[i].hi))
-			err = bad(r, hd_json_find(at, numbers[i].key), "is out of range (docs/scheduling.md)");
+			err = bad(r, hd_json_find(at, numbers[i].key),
+				"is out of range (docs/scheduling.md)");
 	}
 	for (size_t i = 0; !err && i < sizeof counts / sizeof *counts; i++) {
 		int64_t n = 0;
@@ -213,7 +228,8 @@ static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, stru
 
 static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
-	const struct hd_json *rates = NULL, *kind = hd_json_find(at, "job_type"), *elastic = hd_json_find(at, "elastic");
+	const struct hd_json *rates = NULL, *kind = hd_json_find(at, "job_type"),
+		*elastic = hd_json_find(at, "elastic");
 	const struct hd_json *goodput = hd_json_find(at, "goodput");
 	enum hd_err err = hd_json_only(at, of_job, r->diag);
 	double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
@@ -223,7 +239,8 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct h
 	};
 	int64_t scale = 1;
 
-	*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .weight = 1, .deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = rate };
+	*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .weight = 1, .deadline_s = INFINITY,
+		.entity = HD_SCHED_NONE, .rate = rate };
 	if (!err)
 		err = hd_json_get_u64(at, "id", UINT64_MAX, &job->id, r->diag);
 	if (!err && kind)
@@ -265,14 +282,16 @@ static enum hd_err read_jobs(struct reader *r, const struct hd_json *root)
 /* The format of hierarchical_states.json: throughputs and priority by id, one step left and no age. */
 static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates, const struct hd_json *root)
 {
-	const struct hd_json *weights = hd_json_find(root, "priority"), *count = hd_json_find(root, "num_jobs");
+	const struct hd_json *weights = hd_json_find(root, "priority"),
+		*count = hd_json_find(root, "num_jobs");
 	int64_t n = 0;
 	enum hd_err err = hd_json_as(rates, HD_JSON_OBJECT, r->diag);
 
 	if (!err && hd_json_count(rates) > HD_SCHED_JOBS)
 		err = bad(r, rates, "has more jobs than a state may hold");
 	if (!err && count)
-		err = hd_json_as_i64(count, (int64_t)hd_json_count(rates), (int64_t)hd_json_count(rates), &n, r->diag);
+		err = hd_json_as_i64(count, (int64_t)hd_json_count(rates), (int64_t)hd_json_count(rates), &n,
+			r->diag);
 	if (!err && weights)
 		err = hd_json_as(weights, HD_JSON_OBJECT, r->diag);
 	if (!err && weights)
@@ -284,14 +303,16 @@ static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates,
 	for (uint32_t i = 0; !err && i < r->state->njobs; i++) {
 		struct hd_sched_job *job = &r->jobs[i];
 		double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
-		*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = 1, .steps_left = 1, .deadline_s = INFINITY,
+		*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = 1,
+			.steps_left = 1, .deadline_s = INFINITY,
 			.entity = HD_SCHED_NONE, .rate = rate };
 		if (!err && hd_num_u64(hd_json_key(rates, i), UINT64_MAX, &job->id, NULL))
 			err = bad(r, hd_json_item(rates, i), "is named by no number");
 		if (!err)
 			err = read_rates(r, hd_json_item(rates, i), rate);
 		if (!err && weights)
-			err = row_of(r, weights, hd_json_key(rates, i), "the priority of job", HD_SCHED_IN_WEIGHT, &job->weight);
+			err = row_of(r, weights, hd_json_key(rates, i), "the priority of job",
+				HD_SCHED_IN_WEIGHT, &job->weight);
 	}
 	return err;
 }
@@ -325,7 +346,8 @@ static enum hd_err read_pair(struct reader *r, const struct hd_json *at, struct 
 	pair->b = job_of(r, b);
 	if (pair->a == HD_SCHED_NONE || pair->b == HD_SCHED_NONE || a == b)
 		return bad(r, at, "pairs a job that is not there, or with itself");
-	double *first = take(r, r->state->ntypes, sizeof *first, &err), *second = take(r, r->state->ntypes, sizeof *second, &err);
+	double *first = take(r, r->state->ntypes, sizeof *first, &err),
+		*second = take(r, r->state->ntypes, sizeof *second, &err);
 	pair->rate[0] = first;
 	pair->rate[1] = second;
 	for (uint32_t k = 0; !err && k < hd_json_count(rates); k++) {
@@ -367,7 +389,8 @@ static enum hd_err read_members(struct reader *r, const struct hd_json *ids, uin
 		err = hd_json_as_u64(hd_json_item(ids, k), UINT64_MAX, &id, r->diag);
 		uint32_t i = err ? 0 : job_of(r, id);
 		if (!err && (i == HD_SCHED_NONE || r->jobs[i].entity != HD_SCHED_NONE))
-			err = bad(r, hd_json_item(ids, k), i == HD_SCHED_NONE ? "is no job" : "belongs to another entity already");
+			err = bad(r, hd_json_item(ids, k), i == HD_SCHED_NONE ? "is no job" :
+				"belongs to another entity already");
 		if (!err)
 			r->jobs[i].entity = entity;
 	}
@@ -391,7 +414,8 @@ static enum hd_err read_entity_kind(struct reader *r, const struct hd_json *root
 
 static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
 {
-	const struct hd_json *entities = hd_json_find(root, "entities"), *weights = hd_json_find(root, "entity_weights");
+	const struct hd_json *entities = hd_json_find(root, "entities"),
+		*weights = hd_json_find(root, "entity_weights");
 	enum hd_entity_kind kind = HD_ENTITY_FAIRNESS;
 	enum hd_err err = entities ? hd_json_as(entities, HD_JSON_OBJECT, r->diag) : HD_OK;
 
@@ -411,22 +435,26 @@ static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
 	for (uint32_t k = 0; !err && k < r->state->nentities; k++) {
 		r->entities[k] = (struct hd_sched_entity){ hd_json_key(entities, k), 1, kind };
 		if (weights)
-			err = row_of(r, weights, r->entities[k].name, "the weight of", HD_SCHED_IN_WEIGHT, &r->entities[k].weight);
+			err = row_of(r, weights, r->entities[k].name, "the weight of", HD_SCHED_IN_WEIGHT,
+				&r->entities[k].weight);
 		if (!err)
 			err = read_members(r, hd_json_item(entities, k), k);
 	}
 	return err;
 }
 
-static enum hd_err find_set(const struct hd_json *file, const char *set, const struct hd_json **root, struct hd_diag *diag)
+static enum hd_err find_set(const struct hd_json *file, const char *set, const struct hd_json **root,
+	struct hd_diag *diag)
 {
 	struct hd_near near = hd_near_to(set ? set : "");
 	char name[100];
 
 	*root = file;
 	hd_json_path(file, name, sizeof name);
-	for (size_t i = 0; !set && i < hd_json_count(file); i++)         /* a state has lists; whatever holds states has none */
-		if (hd_json_find(file, "cluster") || hd_json_kind(file) != HD_JSON_OBJECT || hd_json_kind(hd_json_item(file, i)) != HD_JSON_OBJECT)
+	/* a state has lists; whatever holds states has none */
+	for (size_t i = 0; !set && i < hd_json_count(file); i++)
+		if (hd_json_find(file, "cluster") || hd_json_kind(file) != HD_JSON_OBJECT ||
+			hd_json_kind(hd_json_item(file, i)) != HD_JSON_OBJECT)
 			return HD_OK;
 	if (!set && hd_json_count(file) == 1) {
 		*root = hd_json_item(file, 0);
@@ -439,13 +467,17 @@ static enum hd_err find_set(const struct hd_json *file, const char *set, const s
 	for (size_t i = 0; i < hd_json_count(file); i++)
 		hd_near_offer(&near, hd_json_key(file, i));
 	if (!set)
-		return hd_fail(diag, HD_E_INPUT, "%s holds %zu states: choose one by its name (the first is %s)", name, hd_json_count(file),
+		return hd_fail(diag, HD_E_INPUT,
+			"%s holds %zu states: choose one by its name (the first is %s)", name,
+			hd_json_count(file),
 			hd_json_count(file) ? hd_json_key(file, 0) : "missing");
-	return hd_fail(diag, HD_E_INPUT, "%s has no state \"%.60s\"%s%s%s", name, set, near.best ? "; did you mean " : "", near.best ? near.best : "",
+	return hd_fail(diag, HD_E_INPUT, "%s has no state \"%.60s\"%s%s%s", name, set,
+		near.best ? "; did you mean " : "", near.best ? near.best : "",
 		near.best ? "?" : "");
 }
 
-enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct reader r = { .state = state, .arena = arena, .diag = diag };
 	const struct hd_json *root = NULL, *bare;
@@ -474,5 +506,6 @@ enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *fi
 	state->pairs = r.pairs;
 	state->entities = r.entities;
 	err = hd_sched_order(state, arena, &why);
-	return err ? hd_fail(diag, err == HD_E_INVAL ? HD_E_INPUT : err, "%s: %s", hd_json_path(root, path, sizeof path), why.text) : HD_OK;
+	return err ? hd_fail(diag, err == HD_E_INVAL ? HD_E_INPUT : err, "%s: %s",
+		hd_json_path(root, path, sizeof path), why.text) : HD_OK;
 }

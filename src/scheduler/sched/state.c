@@ -36,7 +36,8 @@ const char *hd_sched_range_words(enum hd_sched_range range) { return ranges[rang
 
 bool hd_sched_in(enum hd_sched_range range, double v)
 {
-	return (v >= ranges[range].least && v <= ranges[range].most) || (range == HD_SCHED_IN_RATE && v == 0) || (range == HD_SCHED_IN_UNTIL && v == INFINITY);
+	return (v >= ranges[range].least && v <= ranges[range].most) ||
+		(range == HD_SCHED_IN_RATE && v == 0) || (range == HD_SCHED_IN_UNTIL && v == INFINITY);
 }
 
 static bool good(double v, bool zero) { return isfinite(v) && (zero ? v >= 0 : v > 0); }
@@ -44,15 +45,19 @@ static bool good(double v, bool zero) { return isfinite(v) && (zero ? v >= 0 : v
 static enum hd_err check_types(const struct hd_sched_state *s, struct hd_diag *diag)
 {
 	if (s->ntypes == 0 || s->ntypes > HD_SCHED_TYPES)
-		return hd_fail(diag, HD_E_INVAL, "%u types of devices: there are 1 to %d", s->ntypes, HD_SCHED_TYPES);
+		return hd_fail(diag, HD_E_INVAL, "%u types of devices: there are 1 to %d", s->ntypes,
+			HD_SCHED_TYPES);
 	for (uint32_t j = 0; j < s->ntypes; j++) {
 		const struct hd_sched_type *t = &s->types[j];
 		if (j && !strcmp(t->name, s->types[j - 1].name))
 			return hd_fail(diag, HD_E_INVAL, "the type \"%s\" is there twice", t->name);
 		if (t->n > HD_SCHED_DEVICES)
-			return hd_fail(diag, HD_E_INVAL, "type %s: %u devices, %d at most", t->name, t->n, HD_SCHED_DEVICES);
+			return hd_fail(diag, HD_E_INVAL, "type %s: %u devices, %d at most", t->name, t->n,
+				HD_SCHED_DEVICES);
 		if (!good(t->price_usd_h, true) || !good(t->revoked_per_s, true))
-			return hd_fail(diag, HD_E_INVAL, "type %s: a price of %g and %g revocations a second; both are numbers from 0", t->name, t->price_usd_h,
+			return hd_fail(diag, HD_E_INVAL,
+				"type %s: a price of %g and %g revocations a second; both are numbers from 0",
+				t->name, t->price_usd_h,
 				t->revoked_per_s);
 	}
 	return HD_OK;
@@ -65,13 +70,17 @@ static enum hd_err check_elastic(const struct hd_sched_job *job, struct hd_diag 
 	if (!e)
 		return HD_OK;
 	if (e->min == 0 || e->min > e->max || e->max > HD_SCHED_DEVICES || !good(e->resize_s, true))
-		return hd_fail(diag, HD_E_INVAL, "job %llu: %u to %u devices, %g s a resize", (unsigned long long)job->id, e->min, e->max, e->resize_s);
+		return hd_fail(diag, HD_E_INVAL, "job %llu: %u to %u devices, %g s a resize",
+			(unsigned long long)job->id, e->min, e->max, e->resize_s);
 	if (e->min > job->scale || e->nvns == 0)
-		return hd_fail(diag, HD_E_INVAL, "job %llu: elastic from %u devices on with %u virtual nodes, a scale of %u: at least one node, and no more "
+		return hd_fail(diag, HD_E_INVAL,
+			"job %llu: elastic from %u devices on with %u virtual nodes, a scale of %u: at "
+			"least one node, and no more "
 			"devices than the scale", (unsigned long long)job->id, e->min, e->nvns, job->scale);
 	for (uint32_t k = 1; k <= e->max; k++)
 		if (!good(e->speedup[k], false))
-			return hd_fail(diag, HD_E_INVAL, "job %llu: a speed-up of %g on %u devices", (unsigned long long)job->id, e->speedup[k], k);
+			return hd_fail(diag, HD_E_INVAL, "job %llu: a speed-up of %g on %u devices",
+				(unsigned long long)job->id, e->speedup[k], k);
 	return HD_OK;
 }
 
@@ -83,13 +92,18 @@ static enum hd_err check_job(const struct hd_sched_state *s, uint32_t i, struct 
 	if (i && s->jobs[i - 1].id == job->id)
 		return hd_fail(diag, HD_E_INVAL, "job %llu is there twice", id);
 	if (job->scale == 0 || job->scale > HD_SCHED_DEVICES)
-		return hd_fail(diag, HD_E_INVAL, "job %llu: a scale of %u; it is the number of devices, 1 to %d", id, job->scale, HD_SCHED_DEVICES);
+		return hd_fail(diag, HD_E_INVAL,
+			"job %llu: a scale of %u; it is the number of devices, 1 to %d", id, job->scale,
+			HD_SCHED_DEVICES);
 	if (!good(job->weight, false))
 		return hd_fail(diag, HD_E_INVAL, "job %llu: a weight of %g; it is above 0", id, job->weight);
 	if (!good(job->steps_left, true))
 		return hd_fail(diag, HD_E_INVAL, "job %llu: %g steps left", id, job->steps_left);
-	if (!good(job->age_s, true) || isnan(job->deadline_s) || !good(job->usd_per_step, true) || !good(job->lost_s, true))
-		return hd_fail(diag, HD_E_INVAL, "job %llu: age %g s, deadline %g s, value %g a step, loss %g s: numbers from 0 (a deadline may be passed)",
+	if (!good(job->age_s, true) || isnan(job->deadline_s) || !good(job->usd_per_step, true) ||
+		!good(job->lost_s, true))
+		return hd_fail(diag, HD_E_INVAL,
+			"job %llu: age %g s, deadline %g s, value %g a step, loss %g s: numbers from 0 (a "
+			"deadline may be passed)",
 			id, job->age_s, job->deadline_s, job->usd_per_step, job->lost_s);
 	if (job->entity != HD_SCHED_NONE && job->entity >= s->nentities)
 		return hd_fail(diag, HD_E_INVAL, "job %llu: entity %u of %u", id, job->entity, s->nentities);
@@ -97,7 +111,9 @@ static enum hd_err check_job(const struct hd_sched_state *s, uint32_t i, struct 
 		return hd_fail(diag, HD_E_INVAL, "job %llu: kind %u of %u", id, job->ikind, s->table->nkinds);
 	for (uint32_t j = 0; j < s->ntypes; j++)
 		if (!good(job->rate[j], true))
-			return hd_fail(diag, HD_E_INVAL, "job %llu: %g steps/s on type %s; 0 stands for cannot run there", id, job->rate[j], s->types[j].name);
+			return hd_fail(diag, HD_E_INVAL,
+				"job %llu: %g steps/s on type %s; 0 stands for cannot run there", id,
+				job->rate[j], s->types[j].name);
 	return check_elastic(job, diag);
 }
 
@@ -106,13 +122,15 @@ static enum hd_err check_pair(const struct hd_sched_state *s, uint32_t i, struct
 	const struct hd_sched_pair *p = &s->pairs[i];
 
 	if (p->a >= p->b || p->b >= s->njobs)
-		return hd_fail(diag, HD_E_INVAL, "a pair of jobs number %u and %u of %u", p->a, p->b, s->njobs);
+		return hd_fail(diag, HD_E_INVAL, "a pair of jobs number %u and %u of %u", p->a, p->b,
+			s->njobs);
 	unsigned long long a = s->jobs[p->a].id, b = s->jobs[p->b].id;
 	if (i && !by_jobs(p - 1, p))
 		return hd_fail(diag, HD_E_INVAL, "the pair of jobs %llu and %llu is there twice", a, b);
 	for (uint32_t k = 0; k < 2 * s->ntypes; k++)
 		if (!good(p->rate[k % 2][k / 2], true))
-			return hd_fail(diag, HD_E_INVAL, "jobs %llu and %llu together: %g steps/s on type %s", a, b, p->rate[k % 2][k / 2],
+			return hd_fail(diag, HD_E_INVAL, "jobs %llu and %llu together: %g steps/s on type %s",
+				a, b, p->rate[k % 2][k / 2],
 				s->types[k / 2].name);
 	return HD_OK;
 }
@@ -127,7 +145,8 @@ static const double *moved(const double *rate, const uint32_t *from, uint32_t n,
 	return to;
 }
 
-struct order { uint32_t *type, *job, *place; };      /* where the new i-th was; place: where the old i-th job is now */
+/* where the new i-th was; place: where the old i-th job is now */
+struct order { uint32_t *type, *job, *place; };
 
 static enum hd_err find_order(const struct hd_sched_state *s, struct order *o, struct hd_arena *arena)
 {
@@ -196,9 +215,11 @@ enum hd_err hd_sched_order(struct hd_sched_state *s, struct hd_arena *arena, str
 	enum hd_err err;
 
 	if (s->njobs > HD_SCHED_JOBS || s->nentities > HD_SCHED_ENTITIES)
-		return hd_fail(diag, HD_E_INVAL, "%u jobs and %u entities: %d and %d at most", s->njobs, s->nentities, HD_SCHED_JOBS, HD_SCHED_ENTITIES);
+		return hd_fail(diag, HD_E_INVAL, "%u jobs and %u entities: %d and %d at most", s->njobs,
+			s->nentities, HD_SCHED_JOBS, HD_SCHED_ENTITIES);
 	if (s->table && s->table->nkinds > HD_SCHED_KINDS)
-		return hd_fail(diag, HD_E_INVAL, "%u kinds of jobs: %d at most", s->table->nkinds, HD_SCHED_KINDS);
+		return hd_fail(diag, HD_E_INVAL, "%u kinds of jobs: %d at most", s->table->nkinds,
+			HD_SCHED_KINDS);
 	err = find_order(s, &o, arena);
 	if (!err)
 		err = reorder(s, &o, arena);
@@ -207,7 +228,8 @@ enum hd_err hd_sched_order(struct hd_sched_state *s, struct hd_arena *arena, str
 	err = check_types(s, diag);
 	for (uint32_t i = 0; !err && i < s->nentities; i++)
 		if (!good(s->entities[i].weight, false))
-			err = hd_fail(diag, HD_E_INVAL, "entity %s: a weight of %g; it is above 0", s->entities[i].name, s->entities[i].weight);
+			err = hd_fail(diag, HD_E_INVAL, "entity %s: a weight of %g; it is above 0",
+				s->entities[i].name, s->entities[i].weight);
 	for (uint32_t i = 0; !err && i < s->njobs; i++)
 		err = check_job(s, i, diag);
 	for (uint32_t k = 0; !err && k < s->npairs; k++)
@@ -256,7 +278,8 @@ bool hd_sched_fits_whole(const struct hd_sched_state *s, uint32_t job)
 	return false;
 }
 
-bool hd_sched_absent(const struct hd_sched_state *s, uint32_t job) { return !(s->jobs[job].steps_left > 0) || hd_sched_blocked(s, job); }
+bool hd_sched_absent(const struct hd_sched_state *s, uint32_t job) { return !(s->jobs[job].steps_left > 0) ||
+	hd_sched_blocked(s, job); }
 
 static const struct hd_sched_pair *listed(const struct hd_sched_state *s, uint32_t a, uint32_t b)
 {
@@ -285,7 +308,8 @@ bool hd_sched_pair_rate(const struct hd_sched_state *s, uint32_t a, uint32_t b, 
 		rate[0] = pair->rate[a > b][type];
 		rate[1] = pair->rate[a < b][type];
 	} else if (s->table && x->ikind != HD_SCHED_NONE && y->ikind != HD_SCHED_NONE) {
-		const double *at = &s->table->rate[(((size_t)x->ikind * s->table->nkinds + y->ikind) * s->ntypes + type) * 2];
+		const double *at = &s->table->rate[(((size_t)x->ikind * s->table->nkinds + y->ikind) *
+			s->ntypes + type) * 2];
 		rate[0] = at[0];
 		rate[1] = at[1];
 	}
@@ -303,12 +327,14 @@ double hd_sched_proportional(const struct hd_sched_state *s, const double *rate)
 	return devices > 0 ? sum / devices : 0;
 }
 
-double hd_sched_isolated(const struct hd_sched_state *s, uint32_t job, const double *rate, uint32_t n, bool whole, double *x)
+double hd_sched_isolated(const struct hd_sched_state *s, uint32_t job, const double *rate, uint32_t n,
+	bool whole, double *x)
 {
 	double sum = 0, steps = 0;
 
 	for (uint32_t j = 0; j < s->ntypes; j++) {
-		x[j] = whole && s->types[j].n < s->jobs[job].scale ? 0 : (double)s->types[j].n / n / s->jobs[job].scale;
+		x[j] = whole && s->types[j].n < s->jobs[job].scale ? 0 :
+			(double)s->types[j].n / n / s->jobs[job].scale;
 		sum += x[j];
 	}
 	for (uint32_t j = 0; j < s->ntypes; j++) {
