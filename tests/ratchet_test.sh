@@ -17,9 +17,10 @@ printf '/* Who told nobody, whoever was; told_it. */\n\t%s\n%s\n' "${long:0:103}
 printf 'X(%s)\n| %s |\n\t{ %s }\n/* %s */\n' $long $long $long $long >src/run/b.h
 printf 'who\n' >docs/bugs.md
 printf 'who\n' >docs/adr/0001.md
+printf '%s\n```\n%s\n```\n' $long $long >docs/a.md
 printf 'who\n' >tests/data/a.sh
 turn
-printf '# kept\nrun 3 1\n' >want
+printf '# kept\ndocs 0 1\nrun 3 1\n' >want
 cmp want tools/ratchet || fail "counts are $(cat tools/ratchet)"
 turn --check || fail "what is allowed is refused"
 
