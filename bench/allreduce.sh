@@ -1,12 +1,14 @@
 #!/bin/bash
-# allreduce.sh -- sums over processes of one machine: ours beside Open MPI and gloo, the same bytes, taking turns.
+# allreduce.sh -- sums over processes of one machine: ours beside Open MPI and gloo, the same bytes, taking
+# turns.
 #
 #	HD_TORCH_PYTHON=python3 bench/allreduce.sh          # the table of docs/results/allreduce.md
 #
-# Each time is of the slowest process, values put back and all waiting for one another before; the median of HD_BENCH_STEPS, and of two
-# turns the better. Open MPI is tried with its own choice of algorithm, the ring, the ring in segments and Rabenseifner's, over shared
-# memory and over TCP, bound to cores where there is one for each process: its best counts. gloo uses loopback, one thread a process.
-# `ratio` is ours over the best peer's: below 1 ours is faster; where it is not, the line ends with SLOWER.
+# Each time is of the slowest process, values put back and all waiting for one another before; the median of
+# HD_BENCH_STEPS, and of two turns the better. Open MPI is tried with its own choice of algorithm, the ring,
+# the ring in segments and Rabenseifner's, over shared memory and over TCP, bound to cores where there is one
+# for each process: its best counts. gloo uses loopback, one thread a process. `ratio` is ours over the best
+# peer's: below 1 ours is faster; where it is not, the line ends with SLOWER.
 #
 #	HD_TORCH_PYTHON    a Python with PyTorch; without it gloo's column says "-"; without mpicc, Open MPI's
 #	HD_BENCH_WORKERS   numbers of processes (default: 2 3 4)
@@ -21,8 +23,19 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 least() { printf '%s\n' "$@" | grep -v -x -e - | sort -g | head -n 1 | grep . || echo -; }
-ours() { "$heddle" bench allreduce --workers "$1" --bytes "$2" --transport "$3" --repeat "$repeat" --json | sed -n 's/.*"time_ms_median": *\([^,}]*\).*/\1/p'; }
-gloo() { [ -n "${HD_TORCH_PYTHON:-}" ] || { echo -; return; }; "$HD_TORCH_PYTHON" bench/allreduce_gloo.py "$1" "$2" "$repeat" 2>>"$work/log"; }
+ours()
+{
+	"$heddle" bench allreduce --workers "$1" --bytes "$2" --transport "$3" --repeat "$repeat" --json |
+		sed -n 's/.*"time_ms_median": *\([^,}]*\).*/\1/p'
+}
+gloo()
+{
+	[ -n "${HD_TORCH_PYTHON:-}" ] || {
+		echo -
+		return
+	}
+	"$HD_TORCH_PYTHON" bench/allreduce_gloo.py "$1" "$2" "$repeat" 2>>"$work/log"
+}
 mpi()
 {
 	local ways=() place=(--bind-to none --mca mpi_yield_when_idle 1)
@@ -33,10 +46,16 @@ mpi()
 		--mca btl "self,$3" "${ways[@]}" "$work/mpi" "$2" "$repeat" 2>>"$work/log" || echo -
 }
 # Which of its algorithms is the best there, found once.
-best_way() { for way in 0 4 5 6; do echo "$(mpi "$1" "$2" "$3" $way) $way"; done | grep -v '^-' | sort -g | head -n 1 | cut -d ' ' -f 2; }
+best_way()
+{
+	for way in 0 4 5 6; do
+		echo "$(mpi "$1" "$2" "$3" $way) $way"
+	done | grep -v '^-' | sort -g | head -n 1 | cut -d ' ' -f 2
+}
 mpicc -O3 -o "$work/mpi" bench/allreduce_mpi.c 2>"$work/log" || echo "# no Open MPI: $(head -n 1 "$work/log")"
 
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores cores; medians of $repeat, two turns, ms"
+echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
+	/proc/cpuinfo | head -n 1), $cores cores; medians of $repeat, two turns, ms"
 format='%9s %10s %10s %10s %10s %10s %10s %10s %8s %8s\n'
 # shellcheck disable=SC2059
 printf "$format" processes bytes ours_shm ours_tcp ours_tls mpi_shm mpi_tcp gloo shm_ratio tcp_ratio
@@ -52,10 +71,15 @@ for n in ${HD_BENCH_WORKERS:-2 3 4}; do
 			g=$(least "$g" "$(gloo "$n" "$bytes")")
 			tls=$(least "$tls" "$(ours "$n" "$bytes" tls)")
 		done
-		ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b == "-") print "-"; else printf "%.2f", a / b }'; }
+		ratio()
+		{
+			awk -v a="$1" -v b="$2" 'BEGIN { if (b == "-") print "-"; else printf "%.2f", a / b }'
+		}
 		rs=$(ratio "$shm" "$(least "$msm" "$mtcp" "$g")") rt=$(ratio "$tcp" "$(least "$mtcp" "$g")")
 		# shellcheck disable=SC2059
-		printf "$format" "$n" "$bytes" $(printf '%.3f ' "$shm" "$tcp" "$tls") "$msm" "$mtcp" "$g" "$rs" "$rt" | tr -d '\n'
-		awk -v s="$rs" -v t="$rt" 'BEGIN { print (s != "-" && s >= 1 || t != "-" && t >= 1) ? "  SLOWER" : "" }'
+		printf "$format" "$n" "$bytes" $(printf '%.3f ' "$shm" "$tcp" "$tls") "$msm" "$mtcp" "$g" \
+			"$rs" "$rt" | tr -d '\n'
+		awk -v s="$rs" -v t="$rt" \
+			'BEGIN { print (s != "-" && s >= 1 || t != "-" && t >= 1) ? "  SLOWER" : "" }'
 	done
 done

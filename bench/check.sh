@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
-echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
+echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo |
+	head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
 file=$(mktemp)
 trap 'rm -f "$file"' EXIT
 for name in 1f1b zb-h1 interleaved 2bw; do

@@ -49,11 +49,15 @@ train()
 
 echo '# The contrast that motivates virtual nodes'
 echo
-echo "Made by \`bench/contrast.sh\` on $(date -u +%F) with $("$heddle" version | sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
-echo 'One device, the same hyperparameters, the same number of samples. `whole`: the batch in one pass; `virtual`: the same batch as'
-echo 'virtual nodes on a device whose memory holds a small part of it; `small`: on that device without them, the batch that fits.'
+echo "Made by \`bench/contrast.sh\` on $(date -u +%F) with $("$heddle" version |
+	sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
+echo \
+	'One device, the same hyperparameters, the same number of samples. `whole`: the batch in one pass; `virtual`: the same batch as'
+echo \
+	'virtual nodes on a device whose memory holds a small part of it; `small`: on that device without them, the batch that fits.'
 echo
-echo "| model | batch | way | virtual nodes | memory limit |$(for seed in $seeds; do printf ' seed %s |' "$seed"; done)"
+echo "| model | batch | way | virtual nodes | memory limit |$(for seed in $seeds; do printf ' seed %s |' \
+	"$seed"; done)"
 echo "|---|--:|---|--:|--:|$(for seed in $seeds; do printf -- '--:|'; done)"
 # model batch vns small-batch limit | steps of the whole and of the small one (text has no epochs here)
 while read -r name batch vns small limit steps; do
@@ -75,7 +79,8 @@ lenet 256 32 8 6MiB 0
 gpt 64 32 2 7MiB 600
 T
 echo
-echo 'lenet: share of the 10,000 test images of Fashion-MNIST recognised after 3 epochs; gpt: nats per byte of the last tenth of the text.'
+echo \
+	'lenet: share of the 10,000 test images of Fashion-MNIST recognised after 3 epochs; gpt: nats per byte of the last tenth of the text.'
 for job in "lenet 256 6MiB" "gpt 64 7MiB"; do
 	read -r name batch limit <<<"$job"
 	echo

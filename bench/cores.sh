@@ -1,10 +1,12 @@
 #!/bin/bash
-# cores.sh -- one core against all of them: a job's step on 1 device and on all cores, as devices and as threads of one, and what the
-# machine itself gives: copies of the one-device run side by side, which share nothing but its caches and memory. Prints a page:
+# cores.sh -- one core against all of them: a job's step on 1 device and on all cores, as devices and as
+# threads of one, and what the machine itself gives: copies of the one-device run side by side, which share
+# nothing but its caches and memory. Prints a page:
 #
 #	bench/cores.sh >docs/results/cores.md
 #
-#	HD_BENCH_JOBS (default: all five), HD_BENCH_STEPS (default 30; of mlp 4 times, of lenet 40 times as many, of the larger models a third), HD_BENCH_ROUNDS (default 3)
+# HD_BENCH_JOBS (default: all five), HD_BENCH_STEPS (default 30; of mlp 4 times, of lenet 40 times as many, of
+# the larger models a third), HD_BENCH_ROUNDS (default 3)
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
@@ -36,7 +38,9 @@ row()
 	cat "$work"/copy? >"$work/copies"
 	# middle of medians, least of least times
 	for what in one devices threads copies; do
-		sort -g "$work/$what" | awk '{ m[NR] = $1; if (NR == 1 || $2 < l) l = $2 } END { print m[int((NR + 1) / 2)], l }'
+		sort -g "$work/$what" |
+			awk \
+			'{ m[NR] = $1; if (NR == 1 || $2 < l) l = $2 } END { print m[int((NR + 1) / 2)], l }'
 	done | awk -v job="$job" -v n="$n" '{ m[NR] = $1; l[NR] = $2 }
 		END { printf "| %s | %.3f | %.3f | %.3f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", job, m[1], m[2], m[3],
 			m[1] / m[2], l[1] / l[2], m[1] / m[3], l[1] / l[3], n * m[1] / m[4], n * l[1] / l[4] }'
@@ -44,12 +48,16 @@ row()
 
 echo "# From one core to $n"
 echo
-echo "Made by \`bench/cores.sh\` on $(date -u +%F) with $("$heddle" version | sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
-echo "Medians in ms of $steps steps (mlp 4 times, lenet 40 times, the larger models a third as many), the middle of $rounds rounds that take turns; times faster by these and by least times."
-echo "Copies: what $n one-device runs side by side do of one's steps in its time. They share nothing but the machine, so it gives no more than that to"
+echo "Made by \`bench/cores.sh\` on $(date -u +%F) with $("$heddle" version |
+	sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
+echo \
+	"Medians in ms of $steps steps (mlp 4 times, lenet 40 times, the larger models a third as many), the middle of $rounds rounds that take turns; times faster by these and by least times."
+echo \
+	"Copies: what $n one-device runs side by side do of one's steps in its time. They share nothing but the machine, so it gives no more than that to"
 echo 'any program that does the same work on each core.'
 echo
-echo "| job | 1 device | $n devices | 1 of $n threads | devices, times faster | least | threads, times faster | least | copies | least |"
+echo \
+	"| job | 1 device | $n devices | 1 of $n threads | devices, times faster | least | threads, times faster | least | copies | least |"
 echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|'
 for job in ${HD_BENCH_JOBS:-mlp lenet resnet18 gpt-byte gpt-50k}; do
 	case $job in

@@ -8,18 +8,22 @@ field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }
 last=$(tail -n 1 "$run/metrics.ndjson")
 echo "# $title"
 echo
-echo "Made by \`bench/curve.sh\` on $(date -u +%F) from the run's metrics and events; program $("$heddle" version | sed -n 1p),"
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, shared with other work: times are not a benchmark."
+echo "Made by \`bench/curve.sh\` on $(date -u +%F) from the run's metrics and events; program $("$heddle" \
+	version | sed -n 1p),"
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo |
+	head -n 1), $(nproc) cores, shared with other work: times are not a benchmark."
 echo
 echo '```yaml'
 cat "$run/job.yaml"
 echo '```'
 echo
-echo "$(field samples <<<"$last") samples, step $(($(field step <<<"$last") + 1)), $(field t <<<"$last") s since the last start."
+echo "$(field samples <<<"$last") samples, step $(($(field step <<<"$last") + 1)), $(field t \
+	<<<"$last") s since the last start."
 echo
 echo '| step | split | loss | accuracy | rows |'
 echo '|--:|---|--:|--:|--:|'
 grep '"kind":"eval"' "$run/events.ndjson" | sort -t: -k5 -u | while read -r line; do
 	printf '| %s | %s | %.4f | %.2f %% | %s |\n' "$(field step <<<"$line")" "$(field split <<<"$line")" "$(field loss <<<"$line")" \
-		"$(awk -v a="$(field accuracy <<<"$line")" 'BEGIN { print a * 100 }')" "$(field rows <<<"$line")"
+		"$(awk -v a="$(field accuracy <<<"$line")" 'BEGIN { print a * 100 }')" \
+			"$(field rows <<<"$line")"
 done | sort -t'|' -k2 -n -u

@@ -1,7 +1,8 @@
 #!/bin/bash
-# A scheduler with 10,000 queued jobs: how long a submission, a status (asked over the socket, and by the verb) and a list take.
-# The goal: status below 100 ms. Jobs want more devices than there are, so they stay; nothing trains meanwhile. $1: how many jobs.
-# Prints the table of docs/results/daemon.md. The store lies in TMPDIR: a submission is one fsync there.
+# A scheduler with 10,000 queued jobs: how long a submission, a status (asked over the socket, and by the
+# verb) and a list take. The goal: status below 100 ms. Jobs want more devices than there are, so they stay;
+# nothing trains meanwhile. $1: how many jobs. Prints the table of docs/results/daemon.md. The store lies in
+# TMPDIR: a submission is one fsync there.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle} n=${1:-10000}
@@ -12,7 +13,8 @@ dir=$(mktemp -d)
 "$heddle" serve --dir "$dir" --pool cpu:2 --policy "${POLICY:-las}" --round 60 -q 2>"$dir/serve.err" &
 daemon=$!
 trap 'kill $daemon 2>/dev/null; wait; rm -rf "$dir"' EXIT
-echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg), policy ${POLICY:-las}"
+echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo |
+	head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg), policy ${POLICY:-las}"
 HEDDLE=$heddle python3 - "$dir" "$n" "$daemon" <<'END'
 import http.client, json, os, socket, subprocess, sys, time
 dir, n, pid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

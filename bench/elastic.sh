@@ -1,9 +1,11 @@
 #!/bin/bash
-# elastic.sh -- what several workers cost: against one worker of as many devices, when nothing happens, around a change of members, and
-# while a newcomer learns. Times are those between commits, as the run's own metrics tell them. Prints the tables of docs/results/elastic.md:
+# elastic.sh -- what several workers cost: against one worker of as many devices, when nothing happens, around
+# a change of members, and while a newcomer learns. Times are those between commits, as the run's own metrics
+# tell them. Prints the tables of docs/results/elastic.md:
 #
 #	bench/elastic.sh                                   # all
-#	HD_BENCH_PARTS="ratio idle pause learner" HD_BENCH_JOBS="gpt-byte resnet18" HD_BENCH_STEPS=12 HD_BENCH_ROUNDS=3 bench/elastic.sh
+# HD_BENCH_PARTS="ratio idle pause learner" HD_BENCH_JOBS="gpt-byte resnet18" HD_BENCH_STEPS=12
+# HD_BENCH_ROUNDS=3 bench/elastic.sh
 #
 # Nothing else may run meanwhile; it takes two cores.
 set -eu
@@ -17,7 +19,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 member() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2"; }
 # the mean of the middle half: commits are told in whole milliseconds
-usual() { sort -g | awk '{ v[NR] = $1 } END { for (i = int(NR / 4) + 1; i <= NR - int(NR / 4); i++) { s += v[i]; n++ }; printf "%.6f\n", n ? s / n : 0 }'; }
+usual()
+{
+	sort -g |
+		awk \
+		'{ v[NR] = $1 } END { for (i = int(NR / 4) + 1; i <= NR - int(NR / 4); i++) { s += v[i]; n++ }; printf "%.6f\n", n ? s / n : 0 }'
+}
 mean() { awk '{ s += $1 } END { printf "%.6f\n", NR ? s / NR : 0 }'; }
 middle() { sort -g | awk '{ v[NR] = $1 } END { printf "%.6f", NR ? v[int((NR + 1) / 2)] : 0 }'; }
 calc() { awk "BEGIN { printf \"$1\", $2 }"; }
@@ -25,7 +32,8 @@ calc() { awk "BEGIN { printf \"$1\", $2 }"; }
 # gaps FOLDER: "step milliseconds members t" of each commit after the first `skip`
 gaps()
 {
-	sed -n 's/.*"step":\([0-9]*\),"t":\([0-9.e+-]*\),.*"workers":\([0-9]*\).*/\1 \2 \3/p' "$1/metrics.ndjson" |
+	sed -n 's/.*"step":\([0-9]*\),"t":\([0-9.e+-]*\),.*"workers":\([0-9]*\).*/\1 \2 \3/p' \
+		"$1/metrics.ndjson" |
 		awk -v skip=$skip 'NR > skip { print $1, ($2 - t) * 1e3, $3, $2 } { t = $2 }'
 }
 
@@ -35,12 +43,14 @@ run()
 	local file=$1 job=$2 steps=$3
 	shift 3
 	rm -rf "$work/run"
-	"$heddle" run "bench/jobs/$job.yaml" --out "$work/run" --steps "$steps" -s eval.every=0 -q "$@" >"$work/log" 2>&1 ||
+	"$heddle" run "bench/jobs/$job.yaml" --out "$work/run" --steps "$steps" -s eval.every=0 -q "$@" \
+		>"$work/log" 2>&1 ||
 		{ cat "$work/log" >&2; exit 1; }
 	gaps "$work/run" | cut -d ' ' -f 2 | ${how:-usual} >>"$file"
 }
 
-# updates FILE JOB: appends the median ms of norm and optimizer in a step of one device, while another one does the same
+# updates FILE JOB: appends the median ms of norm and optimizer in a step of one device, while another one
+# does the same
 updates()
 {
 	"$heddle" bench step "bench/jobs/$2.yaml" --devices 1 --repeat 8 --json -q >"$1.out"
@@ -51,8 +61,10 @@ ratio()
 {
 	echo '## Two workers of one device against one worker of two'
 	echo
-	echo "Means in ms of the middle half of $((steps - skip)) steps, the middle of $rounds rounds that take turns. Optimizer: what a pass of it takes on one of two devices that both"
-	echo 'run it whole, side by side; two workers do that, the devices of one worker run half of it each, so half of it is done twice. Beyond: the rest of'
+	echo \
+		"Means in ms of the middle half of $((steps - skip)) steps, the middle of $rounds rounds that take turns. Optimizer: what a pass of it takes on one of two devices that both"
+	echo \
+		'run it whole, side by side; two workers do that, the devices of one worker run half of it each, so half of it is done twice. Beyond: the rest of'
 	echo 'the difference, in % of the step of one worker.'
 	echo
 	echo '| job | 1 worker x 2 devices | 2 workers x 1 device | ratio | optimizer | twice | beyond % |'
@@ -77,7 +89,8 @@ idle()
 {
 	echo '## One worker with the machinery, and without'
 	echo
-	echo "\`--workers 1\` against a plain run, two devices; means in ms of the middle half of the steps (lenet: of all), the middle of $rounds rounds that take turns."
+	echo \
+		"\`--workers 1\` against a plain run, two devices; means in ms of the middle half of the steps (lenet: of all), the middle of $rounds rounds that take turns."
 	echo
 	echo '| job | steps | plain | --workers 1 | difference % |'
 	echo '|---|--:|--:|--:|--:|'
@@ -92,13 +105,21 @@ idle()
 		done
 		plain=$(middle <"$work/plain.ms") one=$(middle <"$work/one.ms")
 		how=usual
-		echo "| $job | $n | $(calc %.2f "$plain") | $(calc %.2f "$one") | $(calc %.2f "100 * ($one - $plain) / $plain") |"
+		echo \
+			"| $job | $n | $(calc %.2f "$plain") | $(calc %.2f "$one") | $(calc %.2f \
+			"100 * ($one - $plain) / $plain") |"
 	done
 	echo
 }
 
 at() { { tail -n 1 "$1/metrics.ndjson" 2>/dev/null || true; } | sed -n 's/.*"step":\([0-9]*\),.*/\1/p'; }
-until_step() { while [ "$(at "$1" || echo 0)" = "" ] || [ "$(at "$1")" -lt "$2" ]; do kill -0 "$3" 2>/dev/null || return 0; sleep 0.02; done; }
+until_step()
+{
+	while [ "$(at "$1" || echo 0)" = "" ] || [ "$(at "$1")" -lt "$2" ]; do
+		kill -0 "$3" 2>/dev/null || return 0
+		sleep 0.02
+	done
+}
 
 # change JOB OPTION...: from one worker to two and back, twice; leaves the run in $work/run
 change()
@@ -106,7 +127,8 @@ change()
 	local job=$1 run=$work/run pid
 	shift
 	rm -rf "$run"
-	"$heddle" run "bench/jobs/$job.yaml" --out "$run" --steps 400 -s eval.every=0 -q --workers 1 --devices 1 "$@" >"$work/log" 2>&1 &
+	"$heddle" run "bench/jobs/$job.yaml" --out "$run" --steps 400 -s eval.every=0 -q --workers 1 \
+		--devices 1 "$@" >"$work/log" 2>&1 &
 	pid=$!
 	until_step "$run" 6 $pid
 	for n in 2 1 2 1; do
@@ -121,8 +143,10 @@ pause()
 {
 	echo '## The pause of a change'
 	echo
-	echo 'One worker of one device, another one asked for, and sent away again, twice each, on two cores. The longest time between two commits from two'
-	echo 'before the change to two after it, beyond the median of the steps before or after, whichever is longer.'
+	echo \
+		'One worker of one device, another one asked for, and sent away again, twice each, on two cores. The longest time between two commits from two'
+	echo \
+		'before the change to two after it, beyond the median of the steps before or after, whichever is longer.'
 	echo
 	echo '| job | change | median ms | longest ms | beyond ms | goal: a step + 50 ms |'
 	echo '|---|---|--:|--:|--:|---|'
@@ -153,7 +177,8 @@ learner()
 {
 	echo '## Members while a newcomer learns'
 	echo
-	echo 'One member of one device on core 0, the newcomer on core 1. Steps of the member from the start of the newcomer to the change of members, which is'
+	echo \
+		'One member of one device on core 0, the newcomer on core 1. Steps of the member from the start of the newcomer to the change of members, which is'
 	echo 'asked for 8 steps later, against the usual step before.'
 	echo
 	echo '| job | usual ms | steps taught | their mean ms | slower % | longest ms |'
@@ -161,7 +186,8 @@ learner()
 	for job in $jobs; do
 		local run=$work/run pid joiner alone
 		rm -rf "$run"
-		taskset -c 0 "$heddle" run "bench/jobs/$job.yaml" --out "$run" --steps 400 -s eval.every=0 -q --workers 1 --devices 1 >"$work/log" 2>&1 &
+		taskset -c 0 "$heddle" run "bench/jobs/$job.yaml" --out "$run" --steps 400 -s eval.every=0 \
+			-q --workers 1 --devices 1 >"$work/log" 2>&1 &
 		pid=$!
 		until_step "$run" 12 $pid
 		alone=$(at "$run")
@@ -182,6 +208,7 @@ learner()
 	echo
 }
 
-echo "Made by \`bench/elastic.sh\` on $(date -u +%F) with $("$heddle" version | sed -n 1p), $(nproc) cores of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
+echo "Made by \`bench/elastic.sh\` on $(date -u +%F) with $("$heddle" version |
+	sed -n 1p), $(nproc) cores of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
 echo
 for part in $parts; do $part; done

@@ -1,9 +1,11 @@
 #!/bin/bash
-# What guessing costs: policies that pack, with all pairs known, with a fifth of the cells measured (--estimate q=0.2), and without pairs. The published
-# experiment: 12 devices of three types, mean completion time; and a makespan. Prints the table of docs/results/estimate.md. Nothing is timed.
+# What guessing costs: policies that pack, with all pairs known, with a fifth of the cells measured
+# (--estimate q=0.2), and without pairs. The published experiment: 12 devices of three types, mean completion
+# time; and a makespan. Prints the table of docs/results/estimate.md. Nothing is timed.
 set -eu
 cd "$(dirname "$0")/.."
-heddle=${HEDDLE_BIN:-build/release/heddle} rates=${HEDDLE_SHARED:?names the folder with data/gavel}/data/gavel/throughputs/simulation_throughputs.json
+heddle=${HEDDLE_BIN:-build/release/heddle} \
+	rates=${HEDDLE_SHARED:?names the folder with data/gavel}/data/gavel/throughputs/simulation_throughputs.json
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
 HEDDLE=$heddle RATES=$rates python3 - "${SEEDS:-5}" <<'P'
 import json, os, subprocess, sys

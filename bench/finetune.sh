@@ -1,6 +1,7 @@
 #!/bin/bash
-# finetune.sh -- does beginning from weights help? Pre-trains a small GPT on the first part of a text, exports it with public
-# names, imports that, and gives it and a fresh model the same few steps on the last part; prints Markdown.
+# finetune.sh -- does beginning from weights help? Pre-trains a small GPT on the first part of a text, exports
+# it with public names, imports that, and gives it and a fresh model the same few steps on the last part;
+# prints Markdown.
 #
 #	bench/finetune.sh [STEPS_BEFORE] [STEPS_AFTER] >docs/results/finetune.md
 #
@@ -38,10 +39,12 @@ train()    # all five runs of one seed
 {
 	job pretrained "$before" first.txt 3e-3 ""
 	"$heddle" model export pretrained --names torch -o public.safetensors -q
-	"$heddle" model import public.safetensors --model gpt -s layers=3 -s width=96 -s heads=4 -s context=96 -s vocab=256 -o weights -q
+	"$heddle" model import public.safetensors --model gpt -s layers=3 -s width=96 -s heads=4 \
+		-s context=96 -s vocab=256 -o weights -q
 	job scratch "$after" last.txt 3e-3 ""
 	job finetuned "$after" last.txt 1e-3 ", weights: weights/model.safetensors"
-	job adapters "$after" last.txt 3e-3 ", weights: weights/model.safetensors, lora: {rank: 8, alpha: 16, targets: ['h.*.attn.*.weight', 'h.*.mlp.*.weight']}"
+	job adapters "$after" last.txt 3e-3 \
+		", weights: weights/model.safetensors, lora: {rank: 8, alpha: 16, targets: ['h.*.attn.*.weight', 'h.*.mlp.*.weight']}"
 	job begin 1 last.txt 0 ", weights: weights/model.safetensors"
 }
 losses() { for seed in $seeds; do printf ' %s |' "$(cd "$work/$seed" && loss "$1")"; done; }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Which law each policy promises, from the table that the test walks. Prints the tables of docs/results/laws.md. Nothing is timed.
+# Which law each policy promises, from the table that the test walks. Prints the tables of
+# docs/results/laws.md. Nothing is timed.
 set -eu
 cd "$(dirname "$0")/.."
 test=${HD_PROMISED_TEST:-build/release/scheduler_promised_test}

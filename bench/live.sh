@@ -1,17 +1,19 @@
 #!/bin/bash
-# 12 real jobs on 2 types of devices, one of each: when each was over, live and by the simulator, under the same policy and rounds; and
-# whether every job ended with the bits of its undisturbed run. Prints the table of docs/results/live.md.
+# 12 real jobs on 2 types of devices, one of each: when each was over, live and by the simulator, under the
+# same policy and rounds; and whether every job ended with the bits of its undisturbed run. Prints the table
+# of docs/results/live.md.
 #
 #	bench/live.sh [POLICY [ROUND]]       fifo, 30 s
 #
-# First, with a scheduler of their own, two kinds of jobs run on each type: that gives their rates (steps/s) and
-# what a start and a preemption cost. Last the simulator is compared with itself, all rates of one kind 2 % higher or lower: below that
-# distance no measured figures could bring the two. The simulator gets these figures and the instants of the live submissions, and nothing else of the live run.
-# Both devices together have 0.9 of a core, so that two cores have room for coordinators and scheduler. Where control groups of version 1 are
-# the means, those of the devices, and one that scheduler and coordinators are put into, have the greatest weight: what else runs on the
-# machine has what is left.
-# HD_LIVE_SECONDS (32): how long a job is, alone on the fast type; HD_LIVE_EVERY (8): between two submissions; HD_LIVE_KEEP: a folder that
-# both logs of decisions are copied to.
+# First, with a scheduler of their own, two kinds of jobs run on each type: that gives their rates (steps/s)
+# and what a start and a preemption cost. Last the simulator is compared with itself, all rates of one kind 2
+# % higher or lower: below that distance no measured figures could bring the two. The simulator gets these
+# figures and the instants of the live submissions, and nothing else of the live run. Both devices together
+# have 0.9 of a core, so that two cores have room for coordinators and scheduler. Where control groups of
+# version 1 are the means, those of the devices, and one that scheduler and coordinators are put into, have
+# the greatest weight: what else runs on the machine has what is left. HD_LIVE_SECONDS (32): how long a job
+# is, alone on the fast type; HD_LIVE_EVERY (8): between two submissions; HD_LIVE_KEEP: a folder that both
+# logs of decisions are copied to.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-$PWD/build/release/heddle}
@@ -21,7 +23,8 @@ work=$(mktemp -d)
 cleanup()
 {
 	for seat in "$work"/*/devices/* "$work"/*/runs/*/seat; do
-		[ -s "$seat" ] && read -r _ _ who _ <"$seat" && [ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$heddle")" ] && kill -9 "$who"
+		[ -s "$seat" ] && read -r _ _ who _ <"$seat" &&
+			[ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$heddle")" ] && kill -9 "$who"
 	done 2>/dev/null || true
 	rm -rf "$work"
 }

@@ -1,10 +1,13 @@
 #!/bin/bash
-# memory.sh -- training in less memory than one pass needs, and one model on many small devices or few large ones. Prints a page:
+# memory.sh -- training in less memory than one pass needs, and one model on many small devices or few large
+# ones. Prints a page:
 #
 #	bench/memory.sh >docs/results/memory.md
 #
-# 1. Jobs that in one pass (V = 1) need at least 16 times what a device may hold: refused so, then trained as virtual nodes, with
-#    the process's address space bounded (ulimit -v) far below the one pass. Growth: peak of the resident bytes above those of
+# 1. Jobs that in one pass (V = 1) need at least 16 times what a device may hold: refused so, then trained as
+# virtual nodes, with
+# the process's address space bounded (ulimit -v) far below the one pass. Growth: peak of the resident bytes
+# above those of
 #    the process before there was a worker, pages of programs and files taken off, which no prediction counts.
 # 2. gpt-50k: what 8 devices of one thread and one device of 8 threads need, and which of them a limit leaves.
 set -eu
@@ -33,28 +36,39 @@ member() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2"; }
 
 echo '# Memory: what is predicted, what is taken'
 echo
-echo "Made by \`bench/memory.sh\` on $(date -u +%F) with $("$heddle" version | sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores."
+echo "Made by \`bench/memory.sh\` on $(date -u +%F) with $("$heddle" version |
+	sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores."
 echo
 echo '## Sixteen times less than one pass'
 echo
-echo 'One device of one thread. `one pass`: what V = 1 would need, by its refusal under the limit. `taken`: growth of the resident'
-echo 'bytes at their peak over 4 steps, without pages of programs and files, under a bound of the address space.'
+echo \
+	'One device of one thread. `one pass`: what V = 1 would need, by its refusal under the limit. `taken`: growth of the resident'
+echo \
+	'bytes at their peak over 4 steps, without pages of programs and files, under a bound of the address space.'
 echo
-echo '| job | device limit MiB | one pass MiB | times | exit code, V = 1 | V | predicted MiB | taken MiB | taken / predicted | address space MiB |'
+echo \
+	'| job | device limit MiB | one pass MiB | times | exit code, V = 1 | V | predicted MiB | taken MiB | taken / predicted | address space MiB |'
 echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|'
 # job limit space
 while read -r job limit space; do
 	code=0
-	"$heddle" run "$work/$job.yaml" --devices 1 -q -C "$work" -s batch.virtual_nodes=1 -s workers.memory="${limit}MiB" >"$work/refusal" 2>&1 || code=$?
+	"$heddle" run "$work/$job.yaml" --devices 1 -q -C "$work" -s batch.virtual_nodes=1 \
+		-s workers.memory="${limit}MiB" >"$work/refusal" 2>&1 || code=$?
 	cp "$work/refusal" "$work/refusal.$job"
 	whole=$(sed -n 's/.*the job needs \([0-9.]*\) MiB.*/\1/p' "$work/refusal")
 	(ulimit -v $((space * 1024)); MALLOC_ARENA_MAX=1 "$heddle" bench step "$work/$job.yaml" --devices 1 --threads 1 --repeat 1 --json -q \
-		-s workers.memory="${limit}MiB") >"$work/out" || { echo "!! $job did not train within $limit MiB" ; status=1; continue; }
+		-s workers.memory="${limit}MiB") >"$work/out" || {
+			echo "!! $job did not train within $limit MiB"
+			status=1
+			continue
+		}
 	predicted=$(member memory_predicted_mib "$work/out")
-	taken=$(awk -v g="$(member memory_peak_growth_mib "$work/out")" -v f="$(member memory_files_mib "$work/out")" 'BEGIN { print g - f }')
+	taken=$(awk -v g="$(member memory_peak_growth_mib "$work/out")" \
+		-v f="$(member memory_files_mib "$work/out")" 'BEGIN { print g - f }')
 	awk -v j="$job" -v l="$limit" -v w="$whole" -v c="$code" -v v="$(member virtual_nodes "$work/out")" -v p="$predicted" -v t="$taken" -v s="$space" \
 		'BEGIN { printf "| %s | %d | %.0f | %.1f | %d | %d | %.1f | %.1f | %.3f | %d |\n", j, l, w, w / l, c, v, p, t, t / p, s }'
-	awk -v w="$whole" -v l="$limit" -v p="$predicted" -v t="$taken" 'BEGIN { exit !(w >= 16 * l && t <= 1.05 * p && t >= 0.95 * p) }' || {
+	awk -v w="$whole" -v l="$limit" -v p="$predicted" -v t="$taken" \
+		'BEGIN { exit !(w >= 16 * l && t <= 1.05 * p && t >= 0.95 * p) }' || {
 		echo "!! $job: less than 16 times, or more than 5 % off"; status=1; }
 done <<'T'
 images 160 768
@@ -70,15 +84,20 @@ done
 echo
 echo '## Eight devices of one thread beside one device of eight'
 echo
-echo 'What `run --dry-run` says of bench/jobs/gpt-50k.yaml with `workers.devices: auto:8`: every division of 8 cores, and the one that is'
-echo 'chosen. Devices of a worker share parameters and optimizer; each has gradients and activations of its own.'
+echo \
+	'What `run --dry-run` says of bench/jobs/gpt-50k.yaml with `workers.devices: auto:8`: every division of 8 cores, and the one that is'
+echo \
+	'chosen. Devices of a worker share parameters and optimizer; each has gradients and activations of its own.'
 for space in unlimited 2200 1500 1250; do
 	echo
-	[ $space = unlimited ] && echo 'Without a bound:' || echo "In an address space of $space MiB (\`ulimit -v\`):"
+	[ $space = unlimited ] && echo 'Without a bound:' ||
+		echo "In an address space of $space MiB (\`ulimit -v\`):"
 	echo '```'
 	(ulimit -v "$([ $space = unlimited ] && echo unlimited || echo $((space * 1024)))"
-	MALLOC_ARENA_MAX=1 "$heddle" run bench/jobs/gpt-50k.yaml --dry-run -s workers.devices=auto:8 2>&1 || true) |
-		sed -n 's/^ *\(devices: .*\)/\1/p; s/^ *\(memory: .*\)/\1/p; s/^heddle: //p' | fold -s -w 150 | sed 's/ *$//'
+	MALLOC_ARENA_MAX=1 "$heddle" run bench/jobs/gpt-50k.yaml --dry-run -s workers.devices=auto:8 2>&1 \
+		|| true) |
+		sed -n 's/^ *\(devices: .*\)/\1/p; s/^ *\(memory: .*\)/\1/p; s/^heddle: //p' |
+			fold -s -w 150 | sed 's/ *$//'
 	echo '```'
 done
 exit $status

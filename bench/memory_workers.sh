@@ -3,8 +3,9 @@
 #
 #	bench/memory_workers.sh >docs/results/memory-workers.md
 #
-# Jobs of 78 to 162 MiB of parameters and slots, on 2 to 4 workers of one machine. Predicted: as the run says at its start (as --dry-run says
-# before it). Taken: RssAnon of the worker in /proc after 8 steps, so the whole of the process. No time is measured.
+# Jobs of 78 to 162 MiB of parameters and slots, on 2 to 4 workers of one machine. Predicted: as the run says
+# at its start (as --dry-run says before it). Taken: RssAnon of the worker in /proc after 8 steps, so the
+# whole of the process. No time is measured.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
@@ -27,7 +28,8 @@ job()           # NAME MODEL ARGS BATCH OPTIMIZER
 }
 tokens='global: 16, virtual_nodes: 8, normalize: token'
 job gpt gpt 'layers: 4, width: 384, heads: 6, context: 64, vocab: 8000, dropout: 0.1' "$tokens" adamw
-job gpt-momentum gpt 'layers: 4, width: 384, heads: 6, context: 64, vocab: 8000, dropout: 0.1' "$tokens" momentum
+job gpt-momentum gpt 'layers: 4, width: 384, heads: 6, context: 64, vocab: 8000, dropout: 0.1' "$tokens" \
+	momentum
 job lstm lstm 'layers: 2, width: 512, hidden: 768, context: 16, vocab: 4000, dropout: 0.1' "$tokens" adamw
 job mlp mlp 'input: [1, 32, 32], hidden: [4000, 2500], classes: 10' 'global: 64, virtual_nodes: 8' adamw
 
@@ -36,16 +38,19 @@ try()           # JOB WORKERS [OPTION...]
 {
 	local job=$1 workers=$2 at=0 worker pid predicted taken
 	shift 2
-	"$heddle" run "$work/$job.yaml" --out "$work/run" --workers "$workers" -s workers.min="$workers" "$@" 2>"$work/log" &
+	"$heddle" run "$work/$job.yaml" --out "$work/run" --workers "$workers" -s workers.min="$workers" \
+		"$@" 2>"$work/log" &
 	run=$!
 	while [ "${at:-0}" -lt 8 ]; do
 		kill -0 $run 2>/dev/null || { cat "$work/log" >&2; exit 1; }
 		sleep 0.2
 		at=$(committed || true)
 	done
-	"$heddle" status "$work/run" --json | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' | sed 's/[^0-9,]//g; s/,,/ /' >"$work/members"
+	"$heddle" status "$work/run" --json | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' |
+		sed 's/[^0-9,]//g; s/,,/ /' >"$work/members"
 	while read -r worker pid; do
-		predicted=$(sed -n "s/.*worker $worker: memory: \([0-9.]*\) MiB.*/\1/p" "$work/log" | tail -n 1)
+		predicted=$(sed -n "s/.*worker $worker: memory: \([0-9.]*\) MiB.*/\1/p" "$work/log" |
+			tail -n 1)
 		taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
 		awk -v j="$job" -v o="$*" -v w="$workers" -v i="$worker" -v p="$predicted" -v t="$taken" 'BEGIN {
 			printf "| %s | %s | %d | %d | %.1f | %.1f | %.3f |\n", j, o, w, i, p, t, t / p }'

@@ -1,10 +1,11 @@
 #!/bin/bash
-# partition.sh -- how long `heddle plan partition` takes: every row of the stored answers of PipeDream's program, beside a plain
-# Python program of the same published recurrence (bench/partition_plain.py: the stored answers have no times), and chains that
-# the recurrence could not finish. CPU seconds (user and system) of whole processes, ours best of HD_BENCH_REPEAT (3), theirs once and for
-# at most HD_BENCH_LIMIT of them (60). Each answer of both must be the stored one: states exactly, time to 1e-9, or exit 1.
-# HD_BENCH_PLAIN=--skip adds to that program the line that the recurrence lacks (see its head).
-# HD_PIPEDREAM names a checkout of msr-fiddle/pipedream (branch pipedream): its program is then timed instead
+# partition.sh -- how long `heddle plan partition` takes: every row of the stored answers of PipeDream's
+# program, beside a plain Python program of the same published recurrence (bench/partition_plain.py: the
+# stored answers have no times), and chains that the recurrence could not finish. CPU seconds (user and
+# system) of whole processes, ours best of HD_BENCH_REPEAT (3), theirs once and for at most HD_BENCH_LIMIT of
+# them (60). Each answer of both must be the stored one: states exactly, time to 1e-9, or exit 1.
+# HD_BENCH_PLAIN=--skip adds to that program the line that the recurrence lacks (see its head). HD_PIPEDREAM
+# names a checkout of msr-fiddle/pipedream (branch pipedream): its program is then timed instead
 # (HD_TORCH_PYTHON, or python3, with numpy). Prints Markdown: docs/results/partition.md is made by it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,7 +28,8 @@ every row they end. CPU seconds (user and system) of whole processes, variant \`
 END
 
 # cpu COMMAND...: its seconds, user and system; what it prints is in $work/out
-cpu() { local TIMEFORMAT='%U %S'; { time "$@" >"$work/out" 2>"$work/err"; } 2>&1 | awk '{ s += $1 + $2 } END { printf "%.3f\n", s }'; }
+cpu() { local TIMEFORMAT='%U %S'; { time "$@" >"$work/out" 2>"$work/err"; } 2>&1 |
+	awk '{ s += $1 + $2 } END { printf "%.3f\n", s }'; }
 ours()          # the least of several
 {
 	local best=9999 i s
@@ -48,7 +50,8 @@ theirs()        # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY; nothing 
 		[ "$5" = False ] || more+=(--straight)
 		[ "$6" = False ] || more+=(--fewer)
 		[ "$7" = None ] || more+=(--memory "$7")
-		cpu limited "$python" bench/partition_plain.py "$file" --machines "$2" --bandwidth "$3" "${more[@]}" ${HD_BENCH_PLAIN:-}
+		cpu limited "$python" bench/partition_plain.py "$file" --machines "$2" --bandwidth "$3" \
+			"${more[@]}" ${HD_BENCH_PLAIN:-}
 		return
 	fi
 	[ "$1" != inception_c ] || return 0
@@ -66,7 +69,8 @@ said() { sed -n 's/.*"predicted_s":[ ]*\([0-9.e+-]*\).*/\1/p' "$work/out"; }
 same()          # WHO STATES SECONDS: what it printed is the stored answer
 {
 	[ -s "$work/out" ] && [ -z "${HD_PIPEDREAM:-}" -o "$1" = heddle ] || return 0
-	grep -q "\"states\":[ ]*$2[,}]" "$work/out" && awk -v a="$(said)" -v b="$3" 'BEGIN { exit !(a >= b * (1 - 1e-9) && a <= b * (1 + 1e-9)) }' ||
+	grep -q "\"states\":[ ]*$2[,}]" "$work/out" &&
+		awk -v a="$(said)" -v b="$3" 'BEGIN { exit !(a >= b * (1 - 1e-9) && a <= b * (1 + 1e-9)) }' ||
 		{ echo "bench: $1 says $(cat "$work/out"), stored are $2 states and $3 s" >&2; exit 1; }
 }
 row()           # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY STATES SECONDS
@@ -78,7 +82,8 @@ row()           # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY STATES SE
 	[ "$7" = None ] || options+=(--memory "$7")
 	local file=$1
 	[ "$file" != inception_c ] || { file=inception_v3; options+=(--compress-branches); }
-	a=$(ours --graph "$data/$file.graph.txt" --machines "$2" --bandwidth "$3" --variant code "${options[@]}")
+	a=$(ours --graph "$data/$file.graph.txt" --machines "$2" --bandwidth "$3" --variant code \
+		"${options[@]}")
 	same heddle "$8" "$9"
 	b=$(theirs "$@")
 	[ -s "$work/out" ] || sign='>'
@@ -100,7 +105,8 @@ for r in json.load(open(sys.argv[1]))["runs"]:
 		else if (!fewest || ratio < fewest) fewest = ratio }
 		END { printf "\n%d of %d rows are at least 100 times as fast; all rows together %.0f times (%.2f and %.0f CPU s).\n", many, n, all / ours, ours, all
 			printf "Of the %d that take the plain program a second or more the least ratio is %.0f, of the others %.0f.\n", long, least, fewest }' "$work/table"
-	echo "There the start of a process is most of it: an empty program takes the interpreter $(cpu "$python" -c pass) s, \`heddle version\` takes $(cpu "$heddle" version) s."
+	echo "There the start of a process is most of it: an empty program takes the interpreter $(cpu \
+		"$python" -c pass) s, \`heddle version\` takes $(cpu "$heddle" version) s."
 	echo
 else
 	echo "no $data/reference.json: set HEDDLE_SHARED"
@@ -109,7 +115,8 @@ fi
 # chain CUTS SEED: layers of uneven size
 chain()
 {
-	awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); for (i = 0; i < n; i++) printf "n%d -- Op -- forward_compute_time=%.3f, backward_compute_time=%.3f, activation_size=%d, parameter_size=%d\n", i, 1 + rand(), 2 + rand(), 4000 * int(100 + 900 * rand()), 4000 * int(1000 * rand() * rand() * rand()); for (i = 1; i < n; i++) printf "\tn%d -- n%d\n", i - 1, i }'
+	awk -v n="$1" -v seed="$2" \
+		'BEGIN { srand(seed); for (i = 0; i < n; i++) printf "n%d -- Op -- forward_compute_time=%.3f, backward_compute_time=%.3f, activation_size=%d, parameter_size=%d\n", i, 1 + rand(), 2 + rand(), 4000 * int(100 + 900 * rand()), 4000 * int(1000 * rand() * rand() * rand()); for (i = 1; i < n; i++) printf "\tn%d -- n%d\n", i - 1, i }'
 }
 echo 'A chain of 5000 cuts on 3072 machines, which the plain program cannot end:'
 echo
@@ -120,7 +127,8 @@ for variant in paper printed code heddle; do
 		chain 5000 1 >"$work/chain.txt"
 		options=(--variant $variant)
 		[ $variant != code ] || options+=(--activations 1)
-		a=$(HD_BENCH_REPEAT=1 ours --graph "$work/chain.txt" --machines 3072 --bandwidth $bandwidth "${options[@]}")
+		a=$(HD_BENCH_REPEAT=1 ours --graph "$work/chain.txt" --machines 3072 --bandwidth $bandwidth \
+			"${options[@]}")
 		printf '| %s | %s | %.3f |\n' $bandwidth "${options[*]}" "$a"
 	done
 done

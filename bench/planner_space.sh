@@ -1,7 +1,8 @@
 #!/bin/bash
-# planner_space.sh -- is the free choice of `heddle plan auto` the best of its own space? Published profiles (HEDDLE_SHARED) on clusters;
-# the free choice beside every schedule, depth and kind of recomputation asked for by itself. Prints rows of docs/results/planner.md:
-# ratio: the free choice over the best of those; above 1 it missed one. left: shapes that the bounded search did not go through.
+# planner_space.sh -- is the free choice of `heddle plan auto` the best of its own space? Published profiles
+# (HEDDLE_SHARED) on clusters; the free choice beside every schedule, depth and kind of recomputation asked
+# for by itself. Prints rows of docs/results/planner.md: ratio: the free choice over the best of those; above
+# 1 it missed one. left: shapes that the bounded search did not go through.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
@@ -21,7 +22,11 @@ kinds: {new: {}}
 levels: [{name: server, components: 4, bytes_per_s: 1e10, latency_ns: 5000}, {name: rack, components: 2, bytes_per_s: 1e8, latency_ns: 50000}]
 Y
 number() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
-auto() { "$heddle" plan auto --profile "$data/$model.graph.txt" --cluster "$cluster" --vns 16 --compress-branches --json "$@"; }
+auto()
+{
+	"$heddle" plan auto --profile "$data/$model.graph.txt" --cluster "$cluster" --vns 16 \
+		--compress-branches --json "$@"
+}
 
 echo '| model | cluster | free choice ms | CPU s | left | best of those asked for | ms | ratio |'
 echo '|---|---|--:|--:|--:|---|--:|--:|'
@@ -30,22 +35,29 @@ for model in ${HD_MODELS:-alexnet vgg16 resnet18 resnet50 resnet101 squeezenet1_
 		TIMEFORMAT=%U
 		{ time auto >"$work/free" 2>"$work/err" || true; } 2>"$work/cpu"
 		best='' name=''
-		for schedule in data-parallel gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev 1f1b-rr; do
+		for schedule in data-parallel gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min \
+			dualpipev 1f1b-rr; do
 			for p in 1 2 3 4 5 6 7 8; do
 				for recompute in auto ${HD_RECOMPUTE:-}; do
 					rank=(-p $p)
 					[ $schedule != 1f1b-rr ] || { [ $p = 1 ] || continue; rank=(); }
-					auto --schedule $schedule "${rank[@]}" --recompute $recompute >"$work/one" 2>/dev/null || continue
-					ps=$(grep -o '"predicted_ps":[0-9]*' "$work/one" | head -n 1 | cut -d: -f2)
+					auto --schedule $schedule "${rank[@]}" --recompute $recompute \
+						>"$work/one" 2>/dev/null || continue
+					ps=$(grep -o '"predicted_ps":[0-9]*' "$work/one" | head -n 1 |
+						cut -d: -f2)
 					if [ -z "$best" ] || [ "$ps" -lt "$best" ]; then
-						best=$ps name="$schedule p=$(number p "$work/one") d=$(number d "$work/one")"
+						best=$ps \
+							name="$schedule p=$(number p \
+							"$work/one") d=$(number d "$work/one")"
 					fi
 				done
 			done
 		done
 		free=$(grep -o '"predicted_ps":[0-9]*' "$work/free" | head -n 1 | cut -d: -f2)
 		if [ -z "$free" ]; then
-			echo "| $model | $(basename "$cluster" .yaml) | refused | $(cat "$work/cpu") | | ${name:-refused too} | | |"
+			echo \
+				"| $model | $(basename "$cluster" .yaml) | refused | $(cat \
+				"$work/cpu") | | ${name:-refused too} | | |"
 			[ -z "$best" ] || status=1
 			continue
 		fi

@@ -1,17 +1,22 @@
 #!/bin/bash
-# portable.sh -- what the promise of equal bits on every CPU costs: our kernels against the library's (docs/adr/0015). Prints a page:
+# portable.sh -- what the promise of equal bits on every CPU costs: our kernels against the library's
+# (docs/adr/0015). Prints a page:
 #
 #	bench/portable.sh >docs/results/portable.md
 #
-# `job.kernels: portable` and `library` in turn, twice; of each the best median and the least time. Both train the same problem; the
-# largest relative difference of their losses over the steps is printed.
+# `job.kernels: portable` and `library` in turn, twice; of each the best median and the least time. Both train
+# the same problem; the largest relative difference of their losses over the steps is printed.
 #
-#	HD_BENCH_STEPS (default 20), HD_BENCH_JOBS (default "gpt-byte resnet18"), HD_BENCH_DEVICES (default: 1 and all cores)
+# HD_BENCH_STEPS (default 20), HD_BENCH_JOBS (default "gpt-byte resnet18"), HD_BENCH_DEVICES (default: 1 and
+# all cores)
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "portable: $heddle is missing; run ./dev build first" >&2; exit 2; }
-"$heddle" version | grep -q 'dnnl=yes' || { echo "portable: this build has no library kernels to compare with (HD_DNNL)" >&2; exit 2; }
+"$heddle" version | grep -q 'dnnl=yes' || {
+	echo "portable: this build has no library kernels to compare with (HD_DNNL)" >&2
+	exit 2
+}
 steps=${HD_BENCH_STEPS:-20} cores=$(nproc)
 devices=${HD_BENCH_DEVICES:-$([ "$cores" = 1 ] && echo 1 || echo "1 $cores")}
 work=$(mktemp -d)
@@ -22,9 +27,13 @@ losses() { grep -o '"losses":\[[^]]*' "$1" | sed 's/.*\[//' | tr , '\n'; }
 
 echo '# Portable kernels against the library'
 echo
-echo "Made by \`bench/portable.sh\` ($steps steps a round, 2 rounds in turn) on $(date -u +%F) with $("$heddle" version | sed -n 1p),"
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores cores. ms a step; ratio: portable / library, of medians and of least times."
-echo '`portable` has the same bits on every x86-64 processor; `library` lets oneDNN compute what it computes faster.'
+echo \
+	"Made by \`bench/portable.sh\` ($steps steps a round, 2 rounds in turn) on $(date \
+	-u +%F) with $("$heddle" version | sed -n 1p),"
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo |
+	head -n 1), $cores cores. ms a step; ratio: portable / library, of medians and of least times."
+echo \
+	'`portable` has the same bits on every x86-64 processor; `library` lets oneDNN compute what it computes faster.'
 echo
 echo '| job | devices | portable | library | ratio | least: portable | library | ratio | losses differ by |'
 echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|'
@@ -36,8 +45,11 @@ for job in ${HD_BENCH_JOBS:-gpt-byte resnet18}; do
 					--save "$work/problem" >"$work/$kernels.$round"
 			done
 		done
-		diff=$(paste <(losses "$work/portable.1") <(losses "$work/library.1") | awk '{ d = ($1 - $2) / $2; d = d < 0 ? -d : d; if (d > most) most = d } END { printf "%.1e", most }')
+		diff=$(paste <(losses "$work/portable.1") <(losses "$work/library.1") |
+			awk \
+			'{ d = ($1 - $2) / $2; d = d < 0 ? -d : d; if (d > most) most = d } END { printf "%.1e", most }')
 		awk -v j="$job" -v n="$n" -v p="$(best step_ms_median portable)" -v l="$(best step_ms_median library)" -v pm="$(best step_ms_min portable)" \
-			-v lm="$(best step_ms_min library)" -v d="$diff" 'BEGIN { printf "| %s | %d | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f | %s |\n", j, n, p, l, p / l, pm, lm, pm / lm, d }'
+			-v lm="$(best step_ms_min library)" -v d="$diff" \
+				'BEGIN { printf "| %s | %d | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f | %s |\n", j, n, p, l, p / l, pm, lm, pm / lm, d }'
 	done
 done

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What jobs cost under each policy: at fixed prices, on recorded spot prices of 2016 and on drawn histories; and the choice of a type over time
-# against the best type for all. Prints the tables of docs/results/prices.md. Nothing is timed: the cluster is simulated.
-# Needs HEDDLE_SHARED (data/gavel, data/prices).
+# What jobs cost under each policy: at fixed prices, on recorded spot prices of 2016 and on drawn histories;
+# and the choice of a type over time against the best type for all. Prints the tables of
+# docs/results/prices.md. Nothing is timed: the cluster is simulated. Needs HEDDLE_SHARED (data/gavel,
+# data/prices).
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}

@@ -1,6 +1,7 @@
 #!/bin/bash
-# ptdp.sh -- the table of docs/results/ptdp.md: published runs of PTD-P predicted from three of them, every choice of three,
-# and what the planner finds for each run's model and devices. No clock but the planner's own time.
+# ptdp.sh -- the table of docs/results/ptdp.md: published runs of PTD-P predicted from three of them, every
+# choice of three, and what the planner finds for each run's model and devices. No clock but the planner's own
+# time.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}

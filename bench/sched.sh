@@ -1,6 +1,7 @@
 #!/bin/bash
-# The cluster scheduler: seconds of one decision, of a year of 100,000 jobs, and of the published rules beside a plain Python writing of them
-# (bench/sched_peer.py) on the same trace. Prints the tables of docs/results/sched.md. Rates are in $HEDDLE_SHARED/data/gavel.
+# The cluster scheduler: seconds of one decision, of a year of 100,000 jobs, and of the published rules beside
+# a plain Python writing of them (bench/sched_peer.py) on the same trace. Prints the tables of
+# docs/results/sched.md. Rates are in $HEDDLE_SHARED/data/gavel.
 #	bench/sched.sh [decisions] [year] [peer] [published]
 set -eu
 cd "$(dirname "$0")/.."
@@ -36,7 +37,10 @@ case " $what " in *" year "*)
 	echo '|---|--:|--:|'
 	for policy in fifo isolated; do
 		for trace in half year; do
-			echo "| \`$policy\` | $(wc -l <"$work/$trace.trace") | $(cpu_seconds "$heddle" sched simulate --trace "$work/$trace.trace" --cluster gpu:64 --policy $policy --round 360 --json) |"
+			echo \
+				"| \`$policy\` | $(wc -l <"$work/$trace.trace") | $(cpu_seconds "$heddle" \
+				sched simulate --trace "$work/$trace.trace" --cluster gpu:64 \
+				--policy $policy --round 360 --json) |"
 		done
 	done
 esac
@@ -62,13 +66,16 @@ print("| `%s` | %s | %s | %.2f | %s | %.0f | %s |" % (policy, jobs, devices, the
 P
 	}
 	for jobs in 1000 3000; do
-		"$heddle" sched gen --generate rate=$((jobs / 100)),seed=1,jobs=$jobs,multi --throughputs "$rates" >"$work/p.trace"
+		"$heddle" sched gen --generate rate=$((jobs / 100)),seed=1,jobs=$jobs,multi \
+			--throughputs "$rates" >"$work/p.trace"
 		peer isolated $jobs "$work/p.trace" v100:36,p100:36,k80:36 python3
 	done
 	if [ -n "${PEER_PYTHON:-}" ]; then
-		peer max_min_fairness_perf 100 "$HEDDLE_SHARED/data/gavel/traces/max_min_fairness.trace" v100:8,p100:16,k80:24 "$PEER_PYTHON"
+		peer max_min_fairness_perf 100 "$HEDDLE_SHARED/data/gavel/traces/max_min_fairness.trace" \
+			v100:8,p100:16,k80:24 "$PEER_PYTHON"
 		for jobs in 400 1000; do
-			"$heddle" sched gen --generate rate=6,seed=1,jobs=$jobs --throughputs "$rates" >"$work/p.trace"
+			"$heddle" sched gen --generate rate=6,seed=1,jobs=$jobs --throughputs "$rates" \
+				>"$work/p.trace"
 			peer max_min_fairness_perf $jobs "$work/p.trace" v100:36,p100:36,k80:36 "$PEER_PYTHON"
 		done
 	else
@@ -76,8 +83,10 @@ P
 	fi
 esac
 case " $what " in *" published "*)
-	# EXPERIMENTS.md of the published repository prints when these two runs began, when they ended and what came out (6 at a time on a cloud machine)
-	echo '| jobs an hour | jobs | published: seconds | average JCT s | heddle CPU s | average JCT s | times |'
+	# EXPERIMENTS.md of the published repository prints when these two runs began, when they ended and
+	# what came out (6 at a time on a cloud machine)
+	echo \
+		'| jobs an hour | jobs | published: seconds | average JCT s | heddle CPU s | average JCT s | times |'
 	echo '|--:|--:|--:|--:|--:|--:|--:|'
 	while read -r rate seconds average; do
 		options=(--generate "rate=$rate,seed=42,first=4000,end=5000" --throughputs "$rates" --cluster v100:36,p100:36,k80:36 --policy allox --faithful --json)

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Every published policy beside ours on the published traces: same simulator, same switching costs (start 30 s, resize 1, move 20, preempt 5).
-# Prints the tables of docs/results/scheduling.md. Nothing is timed: clusters are simulated. Some of the packed programs take minutes;
-# a policy that does not end within LIMIT seconds (600) is listed so.
+# Every published policy beside ours on the published traces: same simulator, same switching costs (start 30
+# s, resize 1, move 20, preempt 5). Prints the tables of docs/results/scheduling.md. Nothing is timed:
+# clusters are simulated. Some of the packed programs take minutes; a policy that does not end within LIMIT
+# seconds (600) is listed so.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle} data=${HEDDLE_SHARED:?names the folder with data/gavel}/data/gavel
@@ -13,7 +14,11 @@ curve='max=8,vns=32,resize=1,speedup=1:1.691:2.253:2.815:3.142:3.469:3.796:4.123
 row() { # row NAME POLICY OPTIONS...
 	local name=$1 policy=$2 json
 	shift 2
-	json=$(timeout "${LIMIT:-600}" "$heddle" sched compare "${jobs[@]}" --policy "$policy" "$@" --json 2>/dev/null) || { echo "$name - - - - -"; return; }
+	json=$(timeout "${LIMIT:-600}" "$heddle" sched compare "${jobs[@]}" --policy "$policy" "$@" \
+		--json 2>/dev/null) || {
+		echo "$name - - - - -"
+		return
+	}
 	python3 -c '
 import json, sys
 r = json.loads(sys.argv[2])[0]

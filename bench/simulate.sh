@@ -5,7 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
-echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
+echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo |
+	head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
 for name in $("$heddle" plan show --schedule help | cut -d ' ' -f 1); do
 	for m in 200 20000; do
 		"$heddle" simulate --schedule "$name" -p 16 -m $m --repeat 5

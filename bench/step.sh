@@ -3,12 +3,14 @@
 #
 #	HD_TORCH_PYTHON=python3 bench/step.sh          # the table of docs/results/step.md
 #
-# Both sides train the same problem: `heddle bench step --save` writes initial parameters and the rows of every step,
-# torch_step.py begins there. Their losses are compared step by step (loss_diff: the largest relative difference);
-# beyond 1e-3, and three times what the peer differs from itself (torch_step.py, norms), it says LOSSES DIFFER and exits 1. Sides take turns, ours, peer, ours, peer: of each the best round
-# counts. `ratio` is of medians, `ratio_min` of least times: neighbours on the machine disturb the one more than the other.
+# Both sides train the same problem: `heddle bench step --save` writes initial parameters and the rows of
+# every step, torch_step.py begins there. Their losses are compared step by step (loss_diff: the largest
+# relative difference); beyond 1e-3, and three times what the peer differs from itself (torch_step.py, norms),
+# it says LOSSES DIFFER and exits 1. Sides take turns, ours, peer, ours, peer: of each the best round counts.
+# `ratio` is of medians, `ratio_min` of least times: neighbours on the machine disturb the one more than the
+# other.
 #
-#	HD_TORCH_PYTHON   a Python with PyTorch and safetensors; without it the peer's columns say "not measured"
+# HD_TORCH_PYTHON a Python with PyTorch and safetensors; without it the peer's columns say "not measured"
 #	HD_BENCH_JOBS     names of bench/jobs (default: all five)
 #	HD_BENCH_STEPS    timed steps of a round (default 30)
 #	HD_BENCH_DEVICES  numbers of devices (default: 1 and all cores)
@@ -17,7 +19,8 @@ set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
-steps=${HD_BENCH_STEPS:-30} jobs=${HD_BENCH_JOBS:-"mlp lenet resnet18 gpt-byte gpt-50k"} cores=$(nproc) status=0
+steps=${HD_BENCH_STEPS:-30} jobs=${HD_BENCH_JOBS:-"mlp lenet resnet18 gpt-byte gpt-50k"} cores=$(nproc) \
+	status=0
 devices=${HD_BENCH_DEVICES:-$([ "$cores" = 1 ] && echo 1 || echo "1 $cores")}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -26,18 +29,32 @@ member() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$2"; }
 text_of() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$2"; }
 least() { printf '%s\n' "$@" | sort -g | head -n 1; }
 # On all cores as the plan divides them into devices and threads.
-ours() { "$heddle" bench step "bench/jobs/$1.yaml" --devices "$([ "$2" = "$cores" ] && [ "$2" != 1 ] && echo auto || echo "$2")" --repeat "$steps" --json -q --save "$work/problem.safetensors" >"$3"; }
-peer() { "$HD_TORCH_PYTHON" bench/torch_step.py "$work/problem.safetensors" "$1" "$2" "$steps" ${4:+"$4"} >"$3" 2>>"$work/log" || { tail -n 3 "$work/log" >&2; return 1; }; }
+ours()
+{
+	"$heddle" bench step "bench/jobs/$1.yaml" --devices "$([ "$2" = "$cores" ] && [ "$2" != 1 ] &&
+		echo auto || echo "$2")" --repeat "$steps" --json -q --save "$work/problem.safetensors" >"$3"
+}
+peer()
+{
+	"$HD_TORCH_PYTHON" bench/torch_step.py "$work/problem.safetensors" "$1" "$2" "$steps" ${4:+"$4"} \
+		>"$3" 2>>"$work/log" || {
+		tail -n 3 "$work/log" >&2
+		return 1
+	}
+}
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores cores; $steps steps a round, 2 rounds"
+echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
+	/proc/cpuinfo | head -n 1), $cores cores; $steps steps a round, 2 rounds"
 format='%-10s %7s %10s %10s %6s %10s %10s %9s %8s %9s %9s %10s  %s\n'
 # shellcheck disable=SC2059
-printf "$format" job devices ours_ms peer_ms ratio ours_min peer_min ratio_min of_peak our_loss peer_loss loss_diff peer
+printf "$format" job devices ours_ms peer_ms ratio ours_min peer_min ratio_min of_peak our_loss peer_loss \
+	loss_diff peer
 for job in $jobs; do
 	for n in $devices; do
 		ours "$job" "$n" "$work/ours1"
-		peer_ms=- peer_min=- r=- rm=- peer_loss=- diff=- who='not measured (HD_TORCH_PYTHON is not set)'
+		peer_ms=- peer_min=- r=- rm=- peer_loss=- diff=- \
+			who='not measured (HD_TORCH_PYTHON is not set)'
 		[ -z "${HD_TORCH_PYTHON:-}" ] || peer "$work/ours1" "$n" "$work/peer1" ""
 		ours "$job" "$n" "$work/ours2"
 		ms=$(least "$(member step_ms_median "$work/ours1")" "$(member step_ms_median "$work/ours2")")
@@ -45,19 +62,26 @@ for job in $jobs; do
 		if [ -n "${HD_TORCH_PYTHON:-}" ]; then
 			how=$(text_of how "$work/peer1")
 			peer "$work/ours2" "$n" "$work/peer2" "$how"
-			peer_ms=$(least "$(member step_ms_median "$work/peer1")" "$(member step_ms_median "$work/peer2")")
-			peer_min=$(least "$(member step_ms_min "$work/peer1")" "$(member step_ms_min "$work/peer2")")
-			r=$(ratio "$ms" "$peer_ms") rm=$(ratio "$min" "$peer_min") diff=$(member loss_diff "$work/peer1") peer_loss=$(member loss_last "$work/peer1")
+			peer_ms=$(least "$(member step_ms_median "$work/peer1")" \
+				"$(member step_ms_median "$work/peer2")")
+			peer_min=$(least "$(member step_ms_min "$work/peer1")" \
+				"$(member step_ms_min "$work/peer2")")
+			r=$(ratio "$ms" "$peer_ms") rm=$(ratio "$min" "$peer_min") \
+				diff=$(member loss_diff "$work/peer1") \
+				peer_loss=$(member loss_last "$work/peer1")
 			who="$(text_of peer "$work/peer1"), $how"
-			grep -q '"ghost": true' "$work/peer1" && who+=" (loss_diff: its ghost batches, untimed; they differ from themselves by $(printf %.1e "$(member self_diff "$work/peer1")"))"
+			grep -q '"ghost": true' "$work/peer1" &&
+				who+=" (loss_diff: its ghost batches, untimed; they differ from themselves by $(printf %.1e "$(member self_diff "$work/peer1")"))"
 		fi
 		# shellcheck disable=SC2059
 		printf "$format" "$job" "$n" "$(printf %.3f "$ms")" "$([ "$peer_ms" = - ] && echo - || printf %.3f "$peer_ms")" "$r" "$(printf %.3f "$min")" \
 			"$([ "$peer_min" = - ] && echo - || printf %.3f "$peer_min")" "$rm" "$(awk -v p="$(member fraction_of_peak "$work/ours1")" 'BEGIN { printf "%.0f%%", p * 100 }')" \
 			"$(printf %.4f "$(member loss_last "$work/ours1")")" "$([ "$peer_loss" = - ] && echo - || printf %.4f "$peer_loss")" \
 			"$([ "$diff" = - ] && echo - || printf %.1e "$diff")" "$who"
-		if [ "$diff" != - ] && ! awk -v d="$diff" -v own="$(member self_diff "$work/peer1")" 'BEGIN { exit !(d <= 1e-3 || d <= 3 * own) }'; then
-			echo "!! LOSSES DIFFER: $job on $n devices, by $diff of the loss: these two did not train the same; do not quote their times"
+		if [ "$diff" != - ] && ! awk -v d="$diff" -v own="$(member self_diff "$work/peer1")" \
+			'BEGIN { exit !(d <= 1e-3 || d <= 3 * own) }'; then
+			echo \
+				"!! LOSSES DIFFER: $job on $n devices, by $diff of the loss: these two did not train the same; do not quote their times"
 			status=1
 		fi
 	done

@@ -1,9 +1,11 @@
 #!/bin/bash
-# tls.sh -- what TLS costs a training step: two workers of one device each, one of them joined over loopback, by TCP and by TLS in turns.
+# tls.sh -- what TLS costs a training step: two workers of one device each, one of them joined over loopback,
+# by TCP and by TLS in turns.
 #
 #	bench/tls.sh          # the table of docs/results/tls.md
 #
-# Each time is the median of the steps that both workers made (metrics.ndjson), the first five left out; of two turns the better counts.
+# Each time is the median of the steps that both workers made (metrics.ndjson), the first five left out; of
+# two turns the better counts.
 #
 #	HD_BENCH_JOBS     names of bench/jobs (default: gpt-byte resnet18)
 #	HD_BENCH_STEPS    steps of a run (default 40)
@@ -26,12 +28,15 @@ once()
 	run=$!
 	until [ -s "$work/run/listen" ]; do kill -0 $run; sleep 0.1; done
 	where=$(cat "$work/run/listen")
-	"$heddle" worker --join "$where" "${way[@]}" --devices 1 -q 2>>"$work/log" || tail -n 2 "$work/log" >&2
+	"$heddle" worker --join "$where" "${way[@]}" --devices 1 -q 2>>"$work/log" ||
+		tail -n 2 "$work/log" >&2
 	wait $run || [ $? = 75 ]
-	grep '"workers":2,' "$work/run/metrics.ndjson" | sed -n 's/.*"step_ms":\([0-9.e+]*\).*/\1/p' | tail -n +6 | sort -g | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], NR }'
+	grep '"workers":2,' "$work/run/metrics.ndjson" | sed -n 's/.*"step_ms":\([0-9.e+]*\).*/\1/p' |
+		tail -n +6 | sort -g | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], NR }'
 }
 
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores; two turns"
+echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
+	/proc/cpuinfo | head -n 1), $(nproc) cores; two turns"
 printf '%-10s %10s %10s %8s %s\n' job tcp_ms tls_ms tls_over steps
 for job in ${HD_BENCH_JOBS:-gpt-byte resnet18}; do
 	tcp='' tls=''

@@ -12,7 +12,11 @@ printf '\t{ "run", "JOB", 1 },\n\t{ "ckpt ls", "RUN" },\n' >"$work/src/cmd/verbs
 expect()        # text of README.md, complaint ("" when it is true), HD_DOCS_RUN
 {
 	printf "$1" >"$work/README.md"
-	if output=$(HD_DOCS_RUN=${3:-0} "$source/tools/docs.sh" "$work" 2>&1); then status=0; else status=1; fi
+	if output=$(HD_DOCS_RUN=${3:-0} "$source/tools/docs.sh" "$work" 2>&1); then
+		status=0
+	else
+		status=1
+	fi
 	if [ -z "$2" ] && [ $status -eq 0 ]; then return; fi
 	if [ -n "$2" ] && [ $status -eq 1 ] && [[ $output == *"$2"* ]]; then return; fi
 	echo "$1: expected '${2:-no complaint}', exit $status, got: $output"

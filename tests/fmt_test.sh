@@ -15,7 +15,8 @@ expect()        # text of a C file (printf form), rule that must be named ("" wh
 	exit 1
 }
 
-expect '#include <stdio.h>\n\n#include "base/err.h"\n#include "graph/ir.h"\n\nint f(void)\n{\n\tif (1)\n\t\treturn 1;\n}\n' ''
+expect \
+	'#include <stdio.h>\n\n#include "base/err.h"\n#include "graph/ir.h"\n\nint f(void)\n{\n\tif (1)\n\t\treturn 1;\n}\n' ''
 expect 'int a;\r\n'                              'line ends with CR'
 expect 'int a; \n'                               'trailing blanks'
 expect 'int a;'                                  'no newline at the end'
@@ -32,11 +33,14 @@ expect '#include <stdio.h>\n#include "base/err.h"\n'    'a blank line between gr
 expect "int $(printf 'a%.0s' {1..170});\\n"      'wider than 160 columns'
 expect "\\tX($(printf 'a%.0s' {1..170}))\\n"     ''
 
-printf '#include "graph/ir.h"\n#include "base/err.h"\n\nint f(void)\n{\n\tif(1) \n\t\treturn 1;\r\n}' >"$work/a.c"
+printf '#include "graph/ir.h"\n#include "base/err.h"\n\nint f(void)\n{\n\tif(1) \n\t\treturn 1;\r\n}' \
+	>"$work/a.c"
 "$source/tools/fmt.sh" "$work/a.c"
-printf '#include "base/err.h"\n#include "graph/ir.h"\n\nint f(void)\n{\n\tif (1)\n\t\treturn 1;\n}\n' | cmp - "$work/a.c"
+printf '#include "base/err.h"\n#include "graph/ir.h"\n\nint f(void)\n{\n\tif (1)\n\t\treturn 1;\n}\n' |
+	cmp - "$work/a.c"
 
-printf '#include "base/text.h"\n#include "base/err.h"\n#include "graph/ir.h"\n' >"$work/a.c"     # what --check lets pass stays as it is
+# what --check lets pass stays as it is
+printf '#include "base/text.h"\n#include "base/err.h"\n#include "graph/ir.h"\n' >"$work/a.c"
 cp "$work/a.c" "$work/b.c"
 "$source/tools/fmt.sh" --check "$work/a.c"
 "$source/tools/fmt.sh" "$work/a.c"

@@ -11,23 +11,33 @@ git init -q .
 git config user.email a@example.org
 git config user.name a
 echo build/ >.gitignore
-printf 'int sum(int n);\nint sum(int n)\n{\n\treturn n;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
+printf \
+	'int sum(int n);\nint sum(int n)\n{\n\treturn n;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
 git add .
 git commit -qm start
-printf 'int sum(int n);\nint sum(int n)\n{\n\tif (n < 0 || n > 900)\n\t\tn = 0;\n\treturn n + 0;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
+printf \
+	'int sum(int n);\nint sum(int n)\n{\n\tif (n < 0 || n > 900)\n\t\tn = 0;\n\treturn n + 0;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
 before=$(cat src/sum/a.c)
 
-mutate() { HD_ROOT=$work "$source/tools/mutate.sh" --since HEAD -- sh -c 'cc -o a.out src/sum/a.c && ./a.out'; }
+mutate()
+{
+	HD_ROOT=$work "$source/tools/mutate.sh" --since HEAD -- sh -c 'cc -o a.out src/sum/a.c && ./a.out'
+}
 
 if mutate >out 2>&1; then echo "survivors must be red"; cat out; exit 1; fi
 grep -qF 'survived: src/sum/a.c:4: if (n < 0 || n > 900) => if (n < 0 || n >= 900)' out
 grep -qF 'survived: src/sum/a.c:5: n = 0; => (void)0;' out
 if grep -F 'return n + 1;' out; then echo 'the test notices this one'; exit 1; fi
-tail -n 1 out | grep -Eq '^[0-9]+ of [0-9]+ mutants tried: [1-9][0-9]* killed, .* 0 excused, [1-9][0-9]* survived$'
+tail -n 1 out |
+	grep -Eq '^[0-9]+ of [0-9]+ mutants tried: [1-9][0-9]* killed, .* 0 excused, [1-9][0-9]* survived$'
 [ "$before" = "$(cat src/sum/a.c)" ]
 
 # Deleted guards, parts of conditions, conditions turned round, calls the other way round: each is made once.
-mutate_only() { HD_ROOT=$work "$source/tools/mutate.sh" --only "$1" --list src/sum/b.c | sed 's/^src\/sum\/b.c://' | LC_ALL=C sort; }
+mutate_only()
+{
+	HD_ROOT=$work "$source/tools/mutate.sh" --only "$1" --list src/sum/b.c |
+		sed 's/^src\/sum\/b.c://' | LC_ALL=C sort
+}
 cat >src/sum/b.c <<'END'
 void tell(int to, int what);
 bool is_even(int n) { return n >= 0 && !(n & 1); }
@@ -83,8 +93,9 @@ diff - out <<'END'
 END
 rm src/sum/b.c
 
-# Without a command: all of a file in one object, in the place of the library's; what does not compile is left out,
-# what never ends is stopped, rows of a table are mutants too. The first row of tests/judges.txt that fits counts.
+# Without a command: all of a file in one object, in the place of the library's; what does not compile is left
+# out, what never ends is stopped, rows of a table are mutants too. The first row of tests/judges.txt that
+# fits counts.
 mkdir -p build/debug/CMakeFiles
 cat >src/sum/c.c <<'END'
 static const int row[] = {
@@ -105,7 +116,8 @@ out:
 	return s + row[0] - 3 + (n > 900);
 }
 END
-printf 'int twice(int n);\nint sum_to(int n);\nint main(void) { return sum_to(4) == 6 && twice(1) == 2 && twice(3) == 6 ? 0 : 1; }\n' >src/sum/c_test.c
+printf \
+	'int twice(int n);\nint sum_to(int n);\nint main(void) { return sum_to(4) == 6 && twice(1) == 2 && twice(3) == 6 ? 0 : 1; }\n' >src/sum/c_test.c
 cat >build/debug/build.ninja <<END
 rule cc
   command = cc -MD -MT \$out -MF \$out.d -o \$out -c \$in
@@ -119,8 +131,14 @@ build libhd_sum.a: ar CMakeFiles/hd_sum.dir/src/sum/c.c.o
 build sum_c_test: link libhd_sum.a | CMakeFiles/sum_c_test.dir/src/sum/c_test.c.o
   test = CMakeFiles/sum_c_test.dir/src/sum/c_test.c.o
 END
-if HD_SECONDS=1 HD_MUTANTS=0 HD_ROOT=$work "$source/tools/mutate.sh" src/sum/c.c >out 2>&1; then echo "survivors must be red"; cat out; exit 1; fi
-tail -n 1 out | grep -Eq '^[0-9]+ of [0-9]+ mutants tried: [1-9][0-9]* killed, [0-9]+ did not compile, 0 excused, 7 survived$'
+if HD_SECONDS=1 HD_MUTANTS=0 HD_ROOT=$work "$source/tools/mutate.sh" src/sum/c.c >out 2>&1; then
+	echo "survivors must be red"
+	cat out
+	exit 1
+fi
+tail -n 1 out |
+	grep -Eq \
+	'^[0-9]+ of [0-9]+ mutants tried: [1-9][0-9]* killed, [0-9]+ did not compile, 0 excused, 7 survived$'
 sed '$d' out | LC_ALL=C sort | diff - /dev/fd/3 3<<'END'
 survived: src/sum/c.c:11: if (n == 77) => if (0)
 survived: src/sum/c.c:11: if (n == 77) => if (n == 78)
@@ -135,7 +153,8 @@ rm -r build src/sum/c*
 git checkout -q src
 printf '%s' "$before" >src/sum/a.c
 mutate >out 2>&1 || true
-sed -n 's/^survived: \(.*\.c\):[0-9]*: /\1: /p' out | sed 's/$/    # tried by the test above/' >tests/mutants.txt
+sed -n 's/^survived: \(.*\.c\):[0-9]*: /\1: /p' out |
+	sed 's/$/    # tried by the test above/' >tests/mutants.txt
 mutate >out 2>&1 || { echo "excused mutants must not be red"; cat out; exit 1; }
 tail -n 1 out | grep -q ' 0 survived$'
 echo "survivors are listed, excuses hold, the tree is untouched"

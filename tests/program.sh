@@ -3,8 +3,8 @@
 #	expect 3 heddle run bad.yaml     runs it; the exit code must be 3; stdout in out, stderr in err
 #	says 'text'                      one of the two holds the text
 #
-# An exit code of 0 is not believed alone: a command that gives a verdict must have printed it, and a file or folder that
-# it was to make must be there (verdicts, made).
+# An exit code of 0 is not believed alone: a command that gives a verdict must have printed it, and a file or
+# folder that it was to make must be there (verdicts, made).
 #
 #	passed "what was shown"
 #	await test -e file               waits for an event, with a limit that no machine is too slow for
@@ -25,7 +25,8 @@ export NO_COLOR=1
 
 heddle() { "$HEDDLE_BIN" "$@"; }
 
-# What stands still for ever is cut by whoever runs the tests; a little before, it says where it stands. The watch ends with the test.
+# What stands still for ever is cut by whoever runs the tests; a little before, it says where it stands. The
+# watch ends with the test.
 stands_still()
 {
 	local events
@@ -73,7 +74,8 @@ verdict()       # heddle VERB...: in out and err
 	local verb pattern
 	while IFS='|' read -r verb pattern; do
 		[[ "$* " == "heddle $verb "* ]] || continue
-		[[ " $* " =~ " "(-q|-o|--quiet|--help)" " ]] || grep -qE -- "$pattern" out err || failed "exit 0 without a verdict: $*"
+		[[ " $* " =~ " "(-q|-o|--quiet|--help)" " ]] || grep -qE -- "$pattern" out err ||
+			failed "exit 0 without a verdict: $*"
 	done <<<"$verdicts"
 }
 
@@ -82,11 +84,13 @@ made()          # heddle VERB...: what -o and the like name is there and not emp
 	local before= word
 	for word in "$@"; do
 		case $before in
-		-o|--out|--safetensors|--onnx) [ "$word" = - ] || [ -s "$word" ] || failed "exit 0 without $word: $*" ;;
+		-o|--out|--safetensors|--onnx) [ "$word" = - ] || [ -s "$word" ] ||
+			failed "exit 0 without $word: $*" ;;
 		esac
 		before=$word
 	done
-	[ "$2" != resume ] || [ ! -d "${3:-}" ] || [ -s "$3/events.ndjson" ] || failed "exit 0 without events: $*"
+	[ "$2" != resume ] || [ ! -d "${3:-}" ] || [ -s "$3/events.ndjson" ] ||
+		failed "exit 0 without events: $*"
 }
 
 expect()
@@ -98,7 +102,8 @@ expect()
 	[ $status -ne 0 ] || [ "$1" != heddle ] || { verdict "$@"; made "$@"; }
 }
 
-# PATH: where published material lies, in HEDDLE_SHARED or the extract in tests; what is compressed there is unpacked here
+# PATH: where published material lies, in HEDDLE_SHARED or the extract in tests; what is compressed there is
+# unpacked here
 material()
 {
 	local at
@@ -114,7 +119,8 @@ material()
 says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
 passed() { echo "ok - $*"; }
 same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }
-number() { grep -o "\"$1\":\"\{0,1\}[^,}\"]*" out | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }      # the first such member of the JSON in out
+# the first such member of the JSON in out
+number() { grep -o "\"$1\":\"\{0,1\}[^,}\"]*" out | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }
 
 # Until a command succeeds, however slow the machine is: ten minutes are no time at all for what never comes.
 await()
@@ -128,29 +134,38 @@ await()
 not() { ! "$@"; }
 
 # A run that goes on in the background.
-answers_now() { heddle status "$1" --json 2>/dev/null | grep -qE '"state":"(starting|running|evaluating|waiting|stopping)"'; }
+answers_now()
+{
+	heddle status "$1" --json 2>/dev/null |
+		grep -qE '"state":"(starting|running|evaluating|waiting|stopping)"'
+}
 step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
 is_at() { [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null; }
 reach() { await is_at "$1" "$2" || failed "$1 did not reach step $2"; }
 
-# RUN [N]: each plan that the records name (N of them at least) lies in the run's folder, may run, and is of as many workers; numbers never
-# come back.
+# RUN [N]: each plan that the records name (N of them at least) lies in the run's folder, may run, and is of
+# as many workers; numbers never come back.
 plans_of()
 {
 	local records=$1/metrics.ndjson number workers file
-	grep -o '"plan":[0-9]*' "$records" | sort -c -t: -k2n 2>/dev/null || failed "plan numbers of $1 go back"
-	grep -o '"workers":[0-9]*,"membership":[0-9]*,"plan":[0-9]*' "$records" | tr -dc '0-9,\n' | sort -u >named
-	[ "$(cut -d, -f3 named | sort -u | wc -l)" -ge "${2:-1}" ] || failed "$1 names only the plans $(cut -d, -f3 named | sort -u | paste -sd' ')"
+	grep -o '"plan":[0-9]*' "$records" | sort -c -t: -k2n 2>/dev/null ||
+		failed "plan numbers of $1 go back"
+	grep -o '"workers":[0-9]*,"membership":[0-9]*,"plan":[0-9]*' "$records" | tr -dc '0-9,\n' |
+		sort -u >named
+	[ "$(cut -d, -f3 named | sort -u | wc -l)" -ge "${2:-1}" ] ||
+		failed "$1 names only the plans $(cut -d, -f3 named | sort -u | paste -sd' ')"
 	while IFS=, read -r workers _ number; do
 		printf -v file '%s/plan/%04d.plan' "$1" "$number"
 		expect 0 heddle plan check "$file"
 		expect 0 heddle plan show "$file"
-		same "$(sed -n 's/^workers //p' "$file" | tr ' ' '\n' | cut -d: -f2 | sort -u | wc -l)" "$workers" "workers of $file"
+		same "$(sed -n 's/^workers //p' "$file" | tr ' ' '\n' | cut -d: -f2 | sort -u | wc -l)" \
+			"$workers" "workers of $file"
 	done <named
 }
 
-# RUN JOB WHAT [OPTION...]: the run that goes on as process $run is stopped wherever it is; one device, with those options, comes to the same
-# state and digest log in as many steps. So a test whose newcomers take long has no end to miss.
+# RUN JOB WHAT [OPTION...]: the run that goes on as process $run is stopped wherever it is; one device, with
+# those options, comes to the same state and digest log in as many steps. So a test whose newcomers take long
+# has no end to miss.
 stops_with_bits_of_one()
 {
 	local status=0 digest
@@ -159,7 +174,8 @@ stops_with_bits_of_one()
 	[ $status -eq 75 ] || failed "$1: expected exit 75, got $status"
 	expect 0 heddle ckpt digest "$1"
 	digest=$(cat out)
-	expect 0 heddle run "$2" --out "$1-one" --devices 1 --json -q "${@:4}" -s "job.steps=$((10#$(ls "$1/ckpt" | tail -n 1 | cut -d- -f2)))"
+	expect 0 heddle run "$2" --out "$1-one" --devices 1 --json -q "${@:4}" \
+		-s "job.steps=$((10#$(ls "$1/ckpt" | tail -n 1 | cut -d- -f2)))"
 	same "$(number digest)" "$digest" "$3"
 	expect 0 heddle ckpt diff "$1" "$1-one"
 }

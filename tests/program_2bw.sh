@@ -1,8 +1,10 @@
 #!/bin/bash
-# heddle plan 2bw: depth and width by 2BW's formulas, the same bytes every time, and refusals with the smallest need.
+# heddle plan 2bw: depth and width by 2BW's formulas, the same bytes every time, and refusals with the
+# smallest need.
 . "$(dirname "$0")/program.sh"
 for i in $(seq 8); do
-	echo "n$i -- Linear -- forward_compute_time=1, backward_compute_time=2, activation_size=1000000, parameter_size=400000000"
+	echo \
+		"n$i -- Linear -- forward_compute_time=1, backward_compute_time=2, activation_size=1000000, parameter_size=400000000"
 done >chain.txt
 for i in $(seq 7); do printf '\tn%d -- n%d\n' $i $((i + 1)); done >>chain.txt
 ask="heddle plan 2bw --graph chain.txt --vns 16 --machines 4,2 --bandwidth 1e10,1e9"

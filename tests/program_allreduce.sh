@@ -1,13 +1,17 @@
 #!/bin/bash
-# heddle bench allreduce: sums over processes have the right bits over each transport, and nothing is left behind; times are not judged.
+# heddle bench allreduce: sums over processes have the right bits over each transport, and nothing is left
+# behind; times are not judged.
 . "$(dirname "$0")/program.sh"
 export TMPDIR=$work
 for transport in shm unix tcp tls; do
 	for n in 2 3 4; do
 		for bytes in 4 1048580 5000000; do
-			expect 0 heddle bench allreduce --workers $n --bytes $bytes --transport $transport --repeat 2 --json
+			expect 0 heddle bench allreduce --workers $n --bytes $bytes --transport $transport \
+				--repeat 2 --json
 			json_ok
-			same "$(number workers) $(number bytes) $(number transport) $(number checked) $(number rounds)" "$n $bytes $transport true 2" "what was asked for"
+			same \
+				"$(number workers) $(number bytes) $(number transport) $(number \
+				checked) $(number rounds)" "$n $bytes $transport true 2" "what was asked for"
 			awk -v n=$n -v b=$bytes -v t="$(number time_ms_median)" -v g="$(number busbw_GBps)" -v low="$(number time_ms_min)" -v high="$(number time_ms_max)" \
 				'BEGIN { d = 2 * (n - 1) / n * b / t / 1e6 / g - 1; exit !(t > 0 && low <= t && t <= high && d < 1e-6 && d > -1e-6) }' || failed "busbw is not of its terms"
 		done
@@ -36,7 +40,9 @@ passed "what cannot be summed is refused"
 # A member that dies ends all, at once and with a reason; so does a leader.
 "$HEDDLE_BIN" bench allreduce --workers 3 --bytes 40000000 --repeat 999 >out 2>err &
 leader=$!
-until children=$(pgrep -P $leader) && [ "$(echo "$children" | wc -l)" = 3 ]; do kill -0 $leader || failed "the leader ended by itself"; done
+until children=$(pgrep -P $leader) && [ "$(echo "$children" | wc -l)" = 3 ]; do
+	kill -0 $leader || failed "the leader ended by itself"
+done
 kill -KILL "$(echo "$children" | head -n 1)"
 status=0
 wait $leader || status=$?
@@ -45,8 +51,12 @@ says 'exit code 137'
 for child in $children; do ! kill -0 "$child" 2>/dev/null || failed "process $child is left behind"; done
 "$HEDDLE_BIN" bench allreduce --workers 2 --bytes 40000000 --repeat 998 >out 2>err &
 leader=$!
-until children=$(pgrep -P $leader) && [ "$(echo "$children" | wc -l)" = 2 ]; do kill -0 $leader || failed "the leader ended by itself"; done
+until children=$(pgrep -P $leader) && [ "$(echo "$children" | wc -l)" = 2 ]; do
+	kill -0 $leader || failed "the leader ended by itself"
+done
 kill -KILL $leader
 wait $leader
-for child in $children; do timeout 30 tail --pid="$child" -f /dev/null || failed "process $child outlives its leader"; done
+for child in $children; do
+	timeout 30 tail --pid="$child" -f /dev/null || failed "process $child outlives its leader"
+done
 passed "no process stays behind when another dies"

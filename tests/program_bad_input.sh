@@ -5,17 +5,25 @@
 write_jobs 6
 
 # ---- data files
-word() { printf "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)))"; }
+word()
+{
+	printf \
+		"$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) \
+		$(($1 >> 8 & 255)) $(($1 & 255)))"
+}
 make_set()        # a folder of 40 images of 6 x 6 with labels below 4
 {
 	rm -rf set
 	mkdir set
-	{ printf '\0\0\x08\x03'; word 40; word 6; word 6; seq 1 400 | tr -d '\n' | head -c $((40 * 36)) | tr '0-9' '\0-\11'; } >set/train-images-idx3-ubyte
+	{ printf '\0\0\x08\x03'; word 40; word 6; word 6; seq 1 400 | tr -d '\n' | head -c $((40 * 36)) |
+		tr '0-9' '\0-\11'; } >set/train-images-idx3-ubyte
 	pad=$((16 + 40 * 36 - $(stat -c %s set/train-images-idx3-ubyte)))
 	[ $pad -le 0 ] || head -c $pad /dev/zero >>set/train-images-idx3-ubyte
-	{ printf '\0\0\x08\x01'; word 40; for i in $(seq 10); do printf '\0\1\2\3'; done; } >set/train-labels-idx1-ubyte
+	{ printf '\0\0\x08\x01'; word 40; for i in $(seq 10); do printf '\0\1\2\3'; done; } \
+		>set/train-labels-idx1-ubyte
 }
-sed 's/data: .*/data: {kind: idx, path: set}/; s/checkpoint: .*/checkpoint: {every: 1 steps}/' mlp.yaml >idx.yaml
+sed 's/data: .*/data: {kind: idx, path: set}/; s/checkpoint: .*/checkpoint: {every: 1 steps}/' mlp.yaml \
+	>idx.yaml
 
 refused()        # exit code, text, what
 {
@@ -42,7 +50,8 @@ output loss %5
 output weight %6
 output logits %1
 G
-printf 'job: {steps: 2}\nmodel: {use: "graph:table.graph", loss: none}\ndata: {kind: synthetic}\nbatch: {global: 4, virtual_nodes: 1}\n' >table.yaml
+printf \
+	'job: {steps: 2}\nmodel: {use: "graph:table.graph", loss: none}\ndata: {kind: synthetic}\nbatch: {global: 4, virtual_nodes: 1}\n' >table.yaml
 expect 3 heddle run table.yaml --out table
 says 'has a table of 10 rows, the data may hold 1000 different tokens'
 grep -v logits table.graph >quiet.graph
@@ -51,7 +60,8 @@ expect 3 heddle run quiet.yaml --out quiet
 says 'has a table of 10 rows, the data may hold 1000 different tokens'
 sed -i 's/\[10,8\]/[1000,8]/' table.graph
 expect 0 heddle run table.yaml --out table -q
-sed 's/^%0 = .*/%0 = mul x x\n%7 = embed %0 t/; s/= matmul %0/= matmul %7/; s/\[1000,8\] normal 0.02/[1000,8] normal 0.02/' table.graph >computed.graph
+sed \
+	's/^%0 = .*/%0 = mul x x\n%7 = embed %0 t/; s/= matmul %0/= matmul %7/; s/\[1000,8\] normal 0.02/[1000,8] normal 0.02/' table.graph >computed.graph
 sed 's/table.graph/computed.graph/' table.yaml >computed.yaml
 expect 4 heddle run computed.yaml --out computed
 says 'embed'
@@ -66,14 +76,16 @@ sed 's/data: .*/data: {kind: text, path: as.txt}/' bert_cls.yaml >cls_text.yaml
 expect 3 heddle run cls_text.yaml --out refused
 says 'token 97 at byte 0, the model knows 0 to 32'
 printf '%s\n' 'text,y' 'good,0' 'bad,1' 'so so,2' >three.csv
-sed 's/data: .*/data: {kind: csv, path: three.csv, split: {train: 1}}/; s/vocab: 33, pad: 3/vocab: 257, pad: 256/; s/global: 14, virtual_nodes: 7/global: 3, virtual_nodes: 3/' bert_cls.yaml >cls_csv.yaml
+sed \
+	's/data: .*/data: {kind: csv, path: three.csv, split: {train: 1}}/; s/vocab: 33, pad: 3/vocab: 257, pad: 256/; s/global: 14, virtual_nodes: 7/global: 3, virtual_nodes: 3/' bert_cls.yaml >cls_csv.yaml
 expect 0 heddle run cls_csv.yaml --out cls_csv -q
 expect 3 heddle run cls_csv.yaml -s model.args.classes=2 --out refused
 says 'three.csv:4:7: 2 is not between 0 and 1'
 expect 3 heddle run cls_csv.yaml -s model.args.head=mlm --out refused
 says 'of each sample the model reads "y" as i32 [8], the data have i32 []'
 [ ! -e refused ] || failed "a run directory was made"
-passed "labels, tokens and texts that the model would misread are refused, tokens by its vocabulary, labels by its classes"
+passed \
+	"labels, tokens and texts that the model would misread are refused, tokens by its vocabulary, labels by its classes"
 
 make_set
 expect 0 heddle run idx.yaml --out good -q
@@ -126,11 +138,14 @@ bad_job()        # exit code, text, what; the job on stdin
 	[ ! -e runs/mlp ] || failed "$3: a run directory was made"
 	passed "$3"
 }
-bad_job 2 'bad.yaml:4:9: there is no key batch.gobal; did you mean batch.global?' "unknown key" < <(sed 's/global/gobal/' mlp.yaml)
+bad_job 2 'bad.yaml:4:9: there is no key batch.gobal; did you mean batch.global?' "unknown key" \
+	< <(sed 's/global/gobal/' mlp.yaml)
 bad_job 2 'bad.yaml:4:17: batch.global' "wrong type" < <(sed 's/global: 26/global: lots/' mlp.yaml)
-bad_job 2 'bad.yaml:4:36: batch.virtual_nodes is 96, more than batch.global 26; use at most 26' "impossible batch" < <(sed 's/virtual_nodes: 13/virtual_nodes: 96/' mlp.yaml)
+bad_job 2 'bad.yaml:4:36: batch.virtual_nodes is 96, more than batch.global 26; use at most 26' \
+	"impossible batch" < <(sed 's/virtual_nodes: 13/virtual_nodes: 96/' mlp.yaml)
 bad_job 2 'bad.yaml:1:' "a key twice" < <(sed 's/steps: 6/steps: 6, steps: 7/' mlp.yaml)
-bad_job 2 'batch' "no whole batch in the data" < <(sed 's/global: 26/global: 400/; s/virtual_nodes: 13/virtual_nodes: 4, last: drop/' mlp.yaml)
+bad_job 2 'batch' "no whole batch in the data" \
+	< <(sed 's/global: 26/global: 400/; s/virtual_nodes: 13/virtual_nodes: 4, last: drop/' mlp.yaml)
 bad_job 11 'MiB' "model too large for memory" < <(sed 's/hidden: \[24\]/hidden: [400000, 400000]/' mlp.yaml)
 says 'parameters'
 expect 11 heddle run mlp.yaml -s "workers.memory=1 KiB"
@@ -177,7 +192,13 @@ expect 2 heddle resume mixed/run
 says 'another job'
 passed "checkpoint of another job"
 
-flip() { size=$(stat -c %s "$1"); byte=$(tail -c 9 "$1" | head -c 1 | od -An -tu1); printf "$(printf '\\x%02x' $((byte ^ 16)))" | dd of="$1" bs=1 seek=$((size - 9)) conv=notrunc 2>/dev/null; }
+flip()
+{
+	size=$(stat -c %s "$1")
+	byte=$(tail -c 9 "$1" | head -c 1 | od -An -tu1)
+	printf "$(printf '\\x%02x' $((byte ^ 16)))" | dd of="$1" bs=1 seek=$((size - 9)) conv=notrunc \
+		2>/dev/null
+}
 train run mlp.yaml --out flipped
 whole=$digest
 flip flipped/ckpt/step-000000006/model.safetensors

@@ -20,16 +20,19 @@ done
 same "$(number digest)" "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "one device and two"
 awk -v all="$(number virtual_nodes_ms)" -v one="$(number virtual_node_alone_ms)" -v rest="$(number joins_and_update_ms)" -v folds="$(number folds_ms)" -v e="$(number virtual_nodes_excess)" \
 	'BEGIN { d = all / (13 * one + folds + rest) - 1 - e; exit !(d < 1e-6 && d > -1e-6 && one > 0 && rest > 0) }' || failed "the excess is not that of its terms"
-awk -v f="$(number forward_ms)" -v b="$(number backward_ms)" 'BEGIN { exit !(f > 0 && b > 0) }' || failed "a pass takes no time"
+awk -v f="$(number forward_ms)" -v b="$(number backward_ms)" 'BEGIN { exit !(f > 0 && b > 0) }' ||
+	failed "a pass takes no time"
 expect 0 heddle bench step mlp.yaml
 says 'GFLOP'
 [ -z "$(ls -d runs 2>/dev/null)" ] || failed "bench leaves a run directory"
 passed "bench step times real steps and leaves nothing"
 
 # What --save writes is the problem that was timed: PyTorch begins there and has the same losses.
-expect 0 heddle bench step mlp.yaml --devices 2 --repeat 3 --json --save problem.safetensors -s optim.weight_decay=0.1
+expect 0 heddle bench step mlp.yaml --devices 2 --repeat 3 --json --save problem.safetensors \
+	-s optim.weight_decay=0.1
 json_ok
-same "$(grep -o '"losses":\[[^]]*' out | tr , '\n' | wc -l)" 6 "a loss for every step, those of the warm-up too"
+same "$(grep -o '"losses":\[[^]]*' out | tr , '\n' | wc -l)" 6 \
+	"a loss for every step, those of the warm-up too"
 [ -s problem.safetensors ] || failed "--save writes nothing"
 expect 2 heddle bench step mlp.yaml --repeat 100000000 --save big.safetensors
 [ ! -e big.safetensors ] || failed "a refused file is there"
@@ -40,10 +43,13 @@ if "$torch" -c 'import torch, safetensors' 2>/dev/null; then
 	for job in "mlp -s optim.weight_decay=0.1" lenet "gpt -s model.args.dropout=0"; do
 		read -r name more <<<"$job"
 		# shellcheck disable=SC2086
-		expect 0 heddle bench step "$name.yaml" --devices 1 --repeat 3 --json --save problem.safetensors $more $adamw
+		expect 0 heddle bench step "$name.yaml" --devices 1 --repeat 3 \
+			--json --save problem.safetensors $more $adamw
 		cp out ours
-		HD_TORCH_TRIES=eager expect 0 "$torch" "$SOURCE_DIR/bench/torch_step.py" problem.safetensors ours 1 3
-		awk -v d="$(grep -o '"loss_diff": [^,]*' out | sed 's/.* //')" 'BEGIN { exit !(d < 1e-5) }' || failed "$name: losses differ"
+		HD_TORCH_TRIES=eager expect 0 "$torch" "$SOURCE_DIR/bench/torch_step.py" \
+			problem.safetensors ours 1 3
+		awk -v d="$(grep -o '"loss_diff": [^,]*' out | sed 's/.* //')" 'BEGIN { exit !(d < 1e-5) }' \
+			|| failed "$name: losses differ"
 	done
 	passed "PyTorch has the losses of the step that is timed"
 else

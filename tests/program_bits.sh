@@ -33,14 +33,16 @@ for job in llama bert bert_cls lstm inception; do
 done
 passed "llama, bert with both heads, lstm, inception: equal digests on 1, 2, 3, 5, 8 devices"
 
-# Virtual nodes dealt out by hand: rank 1 has the first alone, rank 0 the odd ones, rank 2 the other even ones.
+# Virtual nodes dealt out by hand: rank 1 has the first alone, rank 0 the odd ones, rank 2 the other even
+# ones.
 train run mlp.yaml --devices 3 --out plans
 {
 	echo 'plan 0'
 	echo 'cause "dealt by hand"'
 	echo 'stages 1'
 	grep '^workers' plans/plan/0000.plan
-	echo "map 0:1 $(for v in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '%d:%d ' $v $((v % 2 ? 0 : 2)); done)" | sed 's/ $//'
+	echo "map 0:1 $(for v in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '%d:%d ' $v $((v % 2 ? 0 : 2)); \
+		done)" | sed 's/ $//'
 	grep '^owner' plans/plan/0000.plan
 	for rank in 0 1 2; do
 		case $rank in 0) list='1 3 5 7 9 11' ;; 1) list=0 ;; *) list='2 4 6 8 10 12' ;; esac
@@ -67,7 +69,9 @@ passed "the environment overrides as -s does; another seed is another state (exi
 # A long run stopped by a signal somewhere, continued for two steps more.
 "$HEDDLE_BIN" run gpt.yaml -s job.steps=100000 -s 'checkpoint.every=1 h' --out stopped -q 2>err &
 run=$!
-until [ "$(cat stopped/metrics.ndjson 2>/dev/null | wc -l)" -ge 3 ]; do kill -0 $run 2>/dev/null || failed "the run ended by itself"; done
+until [ "$(cat stopped/metrics.ndjson 2>/dev/null | wc -l)" -ge 3 ]; do
+	kill -0 $run 2>/dev/null || failed "the run ended by itself"
+done
 kill -TERM $run
 status=0
 wait $run || status=$?
@@ -89,7 +93,8 @@ new=$(sha256sum $file | cut -d ' ' -f 1)
 [ "$old" != "$new" ] || failed "nothing was flipped"
 sed -i "s/$old/$new/" mlp/ckpt/step-00000000$steps/MANIFEST.json
 grep -q "$new" mlp/ckpt/step-00000000$steps/MANIFEST.json || failed "the manifest has no SHA-256 to repair"
-manifest=mlp/ckpt/step-00000000$steps/MANIFEST.json      # its last member, 78 bytes, is the SHA-256 of what stands before
+# its last member, 78 bytes, is the SHA-256 of what stands before
+manifest=mlp/ckpt/step-00000000$steps/MANIFEST.json
 head -c -78 $manifest >sealed
 printf ',"sha256":"%s"}\n' "$(sha256sum sealed | cut -d ' ' -f 1)" | cat sealed - >$manifest
 expect 5 heddle ckpt verify mlp/ckpt/step-00000000$steps

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Faults into runs of several workers: of each kind, and a death at each named place; the bits of one device all the same.
+# Faults into runs of several workers: of each kind, and a death at each named place; the bits of one device
+# all the same.
 . "$(dirname "$0")/program.sh"
 cat >job.yaml <<END
 job: {name: chaos, seed: 3, steps: 100000}
@@ -59,9 +60,12 @@ expect 0 heddle ckpt diff live live-twin
 says 'digest logs agree'
 expect 0 heddle data verify live
 says "ok: in $last steps"
-passed "kill, pause, slow$($points && echo ", net, disk") into a live run of $last steps: not a bit of difference"
+passed \
+	"kill, pause, slow$($points &&
+	echo ", net, disk") into a live run of $last steps: not a bit of difference"
 
-# a coordinator dies between a learner that is ready and its first view: its donor is told to teach it once more, and goes on
+# a coordinator dies between a learner that is ready and its first view: its donor is told to teach it once
+# more, and goes on
 if $points; then
 	sed 's/every: 100 steps/every: 100000 steps/' job.yaml >rare.yaml
 	"$HEDDLE_BIN" run rare.yaml --out taught --workers 1 --devices 1 --steps 100000 -q 2>log &
@@ -71,7 +75,8 @@ if $points; then
 	expect 0 heddle scale taught 2
 	two() { heddle status taught --json 2>/dev/null | grep -q '"members":2'; }
 	await two || failed "the learner did not become a member under the next coordinator"
-	[ "$(echo taught/chaos/hit.co.prepare.*)" != 'taught/chaos/hit.co.prepare.*' ] || failed "no coordinator died at co.prepare"
+	[ "$(echo taught/chaos/hit.co.prepare.*)" != 'taught/chaos/hit.co.prepare.*' ] ||
+		failed "no coordinator died at co.prepare"
 	reach taught $(($(step taught) + 50))
 	expect 0 heddle stop taught
 	is_over taught
@@ -103,7 +108,9 @@ faults=pause=2,slow=2,scale=2
 $points && faults=point=20,net=2,disk=2,$faults
 kills=0
 for seed in $(seq 5 24); do       # how many of them a run has time for is a matter of the machine's speed
-	"$HEDDLE_BIN" chaos run job.yaml --seed $seed --kills $($points && echo 12 || echo 20) --faults $faults --steps "$steps" --workers 3 --out slice-$seed --json >out 2>err || [ $? -eq 1 ] || failed "seed $seed: $(cat err)"
+	"$HEDDLE_BIN" chaos run job.yaml --seed $seed --kills $($points && echo 12 || echo 20) \
+		--faults $faults --steps "$steps" --workers 3 --out slice-$seed --json >out 2>err ||
+		[ $? -eq 1 ] || failed "seed $seed: $(cat err)"
 	says '"identical":true'
 	says '"exact":true'
 	kills=$((kills + $(number kills)))
@@ -119,7 +126,8 @@ if ! $points; then
 	echo "skip: this build has no failpoints"
 fi
 
-# a job whose steps are over at once is slowed down: who only says how many kills gets them all, and folders of their own
+# a job whose steps are over at once is slowed down: who only says how many kills gets them all, and folders
+# of their own
 cat >short.yaml <<END
 job: {name: short, seed: 5, steps: 90}
 model: {use: "builtin:mlp", args: {input: [1, 4, 4], hidden: [16], classes: 3}}
@@ -133,12 +141,14 @@ for n in '' -2; do
 	expect 0 heddle chaos run short.yaml --seed 3 --kills 10 --json
 	says '"steps":90'                # as many as the job has
 	says '"identical":true'
-	[ "$(number pace_ms)" -gt 0 ] || failed "a run that would be over at once is not slowed down: $(cat out)"
+	[ "$(number pace_ms)" -gt 0 ] ||
+		failed "a run that would be over at once is not slowed down: $(cat out)"
 	[ "$(number kills)" -ge 10 ] || failed "$(number kills) of 10 kills: $(cat out)"
 	expect 0 heddle ckpt diff runs/chaos$n/chaos runs/chaos$n/undisturbed
 done
 expect 0 heddle run short.yaml -s workers.pace=50ms --workers 2 --devices 1 --steps 20 --out paced -q
-tail -n 1 paced/metrics.ndjson | grep -o '"t":[0-9.]*' | awk -F: '{ exit !($2 >= 20 * 0.05) }' || failed "20 steps of at least 50 ms: $(tail -n 1 paced/metrics.ndjson)"
+tail -n 1 paced/metrics.ndjson | grep -o '"t":[0-9.]*' | awk -F: '{ exit !($2 >= 20 * 0.05) }' ||
+	failed "20 steps of at least 50 ms: $(tail -n 1 paced/metrics.ndjson)"
 passed "each kill has its turn in a job whose steps are over at once"
 
 # three steps are over before so many have had their turn

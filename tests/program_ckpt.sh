@@ -78,7 +78,8 @@ else
 	passed "ckpt export (no other reader here: Python without safetensors)"
 fi
 (cd $newest && sed 's/.*"files":\[//' MANIFEST.json | grep -o '"name":"[^"]*","bytes":[0-9]*,"sha256":"[0-9a-f]*"' |
-	sed 's/"name":"\([^"]*\)".*"sha256":"\(.*\)"/\2  \1/' | sha256sum -c --quiet) || failed "sha256sum does not agree with the manifest"
+	sed 's/"name":"\([^"]*\)".*"sha256":"\(.*\)"/\2  \1/' | sha256sum -c --quiet) ||
+		failed "sha256sum does not agree with the manifest"
 passed "sha256sum agrees with the manifest"
 
 expect 0 heddle ckpt gc one --count 2 --dry-run
@@ -88,7 +89,8 @@ same "$(echo $(ls one/ckpt))" "step-000000005 step-000000006" "gc keeps the newe
 passed "ckpt gc"
 
 # the last byte of a file turned over
-flip_last_bit() { size=$(stat -c %s "$1"); printf "\\x$(printf %02x $((0x$(tail -c 1 "$1" | od -An -tx1 | tr -d ' ') ^ 1)))" |
+flip_last_bit() { size=$(stat -c %s "$1"); printf \
+	"\\x$(printf %02x $((0x$(tail -c 1 "$1" | od -An -tx1 | tr -d ' ') ^ 1)))" |
 	dd of="$1" bs=1 seek=$((size - 1)) conv=notrunc 2>/dev/null; }
 flip_last_bit $newest/model.safetensors
 expect 5 heddle ckpt verify $newest

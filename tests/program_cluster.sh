@@ -1,6 +1,6 @@
 #!/bin/bash
-# A scheduler over two pools: jobs are started, moved, preempted and resumed, and the scheduler itself is killed at any instant; every job
-# ends once, with the bits of its undisturbed run.
+# A scheduler over two pools: jobs are started, moved, preempted and resumed, and the scheduler itself is
+# killed at any instant; every job ends once, with the bits of its undisturbed run.
 #
 # HD_CLUSTER_KILLS (20): how many times the scheduler is killed; HD_CLUSTER_SEED: of the instants.
 . "$(dirname "$0")/program.sh"
@@ -15,7 +15,8 @@ clear_out()
 {
 	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
 	for seat in "$dir"/devices/* "$dir"/runs/*/seat; do
-		[ -s "$seat" ] && read -r _ _ who _ <"$seat" && [ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] && kill -9 "$who"
+		[ -s "$seat" ] && read -r _ _ who _ <"$seat" &&
+			[ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] && kill -9 "$who"
 	done 2>/dev/null
 	true
 }
@@ -25,12 +26,39 @@ ask() { curl -sS --max-time 20 --unix-socket "$dir/heddle.sock" "http://localhos
 post() { ask "$1" -H 'Content-Type: application/json' --data-binary "$2"; }
 text() { sed 's/\\/\\\\/g; s/"/\\"/g; s/$/\\n/' "$1" | tr -d '\n'; }
 submit() { post /v1/jobs "{\"job\":\"$(text "$1")\",\"folder\":\"$work\",\"key\":\"$2\"${3:+,$3}}"; }
-serve() { "$HEDDLE_BIN" serve --dir "$dir" --pool fast:1:2,slow:1:1 "$@" >>serve.out 2>>serve.err & pid=$!; disown; up; }
-up() { for _ in $(seq 2400); do ask /v1/status && [ -s out ] && return; sleep 0.05; done; failed "the scheduler does not answer: $(tail -n 3 serve.err)"; }
+serve()
+{
+	"$HEDDLE_BIN" serve --dir "$dir" --pool fast:1:2,slow:1:1 "$@" >>serve.out 2>>serve.err & pid=$!
+	disown
+	up
+}
+up()
+{
+	for _ in $(seq 2400); do
+		ask /v1/status && [ -s out ] && return
+		sleep 0.05
+	done
+	failed "the scheduler does not answer: $(tail -n 3 serve.err)"
+}
 state() { ask "/v1/jobs/$1" && number state; }
-reach() { for _ in $(seq "${3:-3000}"); do [ "$(state "$1")" = "$2" ] && return; sleep 0.1; done; failed "job $1 is $(state "$1"), not $2: $(cat out; tail -n 20 serve.err)"; }
+reach()
+{
+	for _ in $(seq "${3:-3000}"); do
+		[ "$(state "$1")" = "$2" ] && return
+		sleep 0.1
+	done
+	failed "job $1 is $(state "$1"), not $2: $(cat out; tail -n 20 serve.err)"
+}
 starts() { grep -c job_start "$dir/runs/$1-tiny/events.ndjson"; }
-ends() { kill "$pid"; for _ in $(seq 2400); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.05; done; failed "the scheduler does not end"; }
+ends()
+{
+	kill "$pid"
+	for _ in $(seq 2400); do
+		kill -0 "$pid" 2>/dev/null || return 0
+		sleep 0.05
+	done
+	failed "the scheduler does not end"
+}
 
 cat >job.yaml <<END
 job: {name: tiny, seed: 3, steps: 700}
@@ -115,23 +143,30 @@ for _ in $(seq 3000); do case $(state 3) in running | done) break ;; esac; sleep
 post /v1/stop '{"drain":true}'
 for _ in $(seq 3000); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
 kill -0 "$pid" 2>/dev/null && failed "the scheduler did not end after its jobs left"
-ls "$dir"/runs/3-tiny/ckpt | grep -q step- || grep -q '"exit":0' "$dir"/runs/3-tiny/end.json || failed "job 3 did not commit"
+ls "$dir"/runs/3-tiny/ckpt | grep -q step- || grep -q '"exit":0' "$dir"/runs/3-tiny/end.json ||
+	failed "job 3 did not commit"
 same "$(starts 3)" 1 "runs of job 3"
 cp "$dir/runs/3-tiny/end.json" before.json
 # Somebody takes over late, with the lease that is over: the next lease's coordinator is another one.
 "$HEDDLE_BIN" serve --job "$dir/runs/3-tiny" --workers 1 -q 2>late &
 late=$!
-for _ in $(seq 100); do read -r _ _ who _ <"$dir/runs/3-tiny/seat" && [ "$who" != "$late" ] || break; sleep 0.05; done
+for _ in $(seq 100); do
+	read -r _ _ who _ <"$dir/runs/3-tiny/seat" && [ "$who" != "$late" ] || break
+	sleep 0.05
+done
 serve --policy fifo --round 2
 reach 3 done 6000
-leases=$(grep -q '"lease":1,"exit":0' before.json && echo 1 || echo 2)         # it may have been done before it was told to leave
+# it may have been done before it was told to leave
+leases=$(grep -q '"lease":1,"exit":0' before.json && echo 1 || echo 2)
 same "$(number leases)" "$leases" "leases of a job that committed and went on"
-grep -q "\"lease\":$leases," "$dir/runs/3-tiny/end.json" || failed "its end is of another lease: $(cat "$dir/runs/3-tiny/end.json")"
+grep -q "\"lease\":$leases," "$dir/runs/3-tiny/end.json" ||
+	failed "its end is of another lease: $(cat "$dir/runs/3-tiny/end.json")"
 same "$(number digest)" "$(heddle ckpt digest drained)" "digest of a job that committed and went on later"
 ends
 passed "a scheduler that drains leaves checkpoints, and the next one goes on"
 
-# Who drains waits for runs that do not leave; to be told once more is to end at once. A job of at least two devices asks for two.
+# Who drains waits for runs that do not leave; to be told once more is to end at once. A job of at least two
+# devices asks for two.
 serve --policy fifo --round 2
 submit long.yaml pair '"min":2,"scale":1'
 says 'scale is from min to max'
@@ -156,9 +191,11 @@ serve --policy fifo --round 2
 truncate -s 65M "$dir/decisions.ndjson"           # as if it had been long there
 post "/v1/jobs/$id/cancel" '{}'
 reach "$id" cancelled
-[ "$(stat -c %s "$dir/decisions.1.ndjson")" -ge 68157440 ] || failed "the log of decisions grows without end: $(ls -l "$dir")"
+[ "$(stat -c %s "$dir/decisions.1.ndjson")" -ge 68157440 ] ||
+	failed "the log of decisions grows without end: $(ls -l "$dir")"
 [ "$(stat -c %s "$dir/decisions.ndjson")" -lt 100000 ] || failed "the log of decisions does not begin anew"
-grep -q '"CANCEL"' "$dir/decisions.ndjson" || failed "what was decided after the log was full is not in the next one"
+grep -q '"CANCEL"' "$dir/decisions.ndjson" ||
+	failed "what was decided after the log was full is not in the next one"
 ends
 passed "a drain that takes too long is ended by another stop"
 
@@ -179,7 +216,9 @@ for k in $(seq "$kills"); do
 	kill -9 "$pid" 2>/dev/null
 	sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
 	serve --policy "$policy" --round 1
-	if [ "$(ask '/v1/jobs?state=done&after=5&limit=1000' && grep -o '"id"' out | wc -l)" -ge "$(wc -w <<<"$seen")" ]; then      # all are over: five others
+	# all are over: five others
+	if [ "$(ask '/v1/jobs?state=done&after=5&limit=1000' && grep -o '"id"' out | wc -l)" \
+		-ge "$(wc -w <<<"$seen")" ]; then
 		for i in 1 2 3 4 5; do
 			submit job$i.yaml "again$k-$i"
 			seen="$seen $(number id)"
@@ -192,15 +231,18 @@ for id in $seen; do
 	i=$((n % 5 + 1))
 	same "$(number digest)" "$(heddle ckpt digest alone$i)" "digest of job $id and of its undisturbed run"
 	run=$(number run)
-	same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort -u | wc -l)" 1500 "steps of job $id with a record"
-	[ "$(starts "$id")" -le "$(number leases)" ] || failed "job $id was started $(starts "$id") times for $(number leases) leases"
+	same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort -u | wc -l)" 1500 \
+		"steps of job $id with a record"
+	[ "$(starts "$id")" -le "$(number leases)" ] ||
+		failed "job $id was started $(starts "$id") times for $(number leases) leases"
 	n=$((n + 1))
 done
 same "$(ask '/v1/jobs?limit=1000' && grep -o '"id"' out | wc -l)" $((5 + n)) "jobs that the scheduler knows"
 ask /v1/status
 same "$(number done)" $((2 + n)) "jobs that are done"
 ask '/v1/events/past?limit=1000'
-passed "$kills deaths of the scheduler: $n jobs ended once with their bits, $(grep -o '"kind":"leave"' out | wc -l) times preempted, $(grep -o '"kind":"resize"' out | wc -l) times moved while they ran"
+passed "$kills deaths of the scheduler: $n jobs ended once with their bits, $(grep -o '"kind":"leave"' out \
+	| wc -l) times preempted, $(grep -o '"kind":"resize"' out | wc -l) times moved while they ran"
 
 # ---- all of a job dies ----
 
@@ -209,13 +251,16 @@ id=$(number id)
 reach "$id" running
 for _ in $(seq 3000); do [ -s "$dir/runs/$id-tiny/metrics.ndjson" ] && break; sleep 0.1; done
 read -r _ _ dead _ <"$dir/runs/$id-tiny/seat"
-for seat in "$dir"/devices/* "$dir"/runs/"$id"-tiny/seat; do read -r job _ who _ <"$seat" && [ "$job" = "$id" ] && kill -9 "$who"; done
+for seat in "$dir"/devices/* "$dir"/runs/"$id"-tiny/seat; do
+	read -r job _ who _ <"$seat" && [ "$job" = "$id" ] && kill -9 "$who"
+done
 lines=$(wc -l <"$dir/runs/$id-tiny/metrics.ndjson")
 # under another lease, or under this one where a worker that was started meanwhile takes over
 goes_on()
 {
 	ask "/v1/jobs/$id" && [ "$(number leases)" -ge 2 ] && return
-	read -r _ _ who _ <"$dir/runs/$id-tiny/seat" && [ "$who" != "$dead" ] && [ "$(wc -l <"$dir/runs/$id-tiny/metrics.ndjson")" -gt "$lines" ]
+	read -r _ _ who _ <"$dir/runs/$id-tiny/seat" && [ "$who" != "$dead" ] &&
+		[ "$(wc -l <"$dir/runs/$id-tiny/metrics.ndjson")" -gt "$lines" ]
 }
 await goes_on || failed "a job whose processes all died is not started again"
 post "/v1/jobs/$id/cancel" '{}'
@@ -233,7 +278,8 @@ post /v1/devices/slow-0 '{"usable":false}'
 kill -9 "$pid"
 await grep -qs '"exit":75' "$dir/runs/$id-tiny/end.json"          # it stays alone for 30 s, and commits
 grep -q '"exit":75' "$dir/runs/$id-tiny/end.json" || failed "job $id goes on without a scheduler for ever"
-grep -q 'its lease is over' "$dir"/runs/"$id"-tiny/*.ndjson "$dir"/runs/"$id"-tiny/log/*.log || failed "nothing says why job $id left"
+grep -q 'its lease is over' "$dir"/runs/"$id"-tiny/*.ndjson "$dir"/runs/"$id"-tiny/log/*.log ||
+	failed "nothing says why job $id left"
 serve --policy fifo --round 1
 for _ in $(seq 3000); do ask "/v1/jobs/$id"; [ "$(number leases)" -ge 2 ] && break; sleep 0.1; done
 [ "$(number leases)" -ge 2 ] || failed "job $id, whose lease ended, is not started again"
@@ -243,29 +289,40 @@ post /v1/devices/slow-0 '{"usable":true}'
 post "/v1/jobs/$id/cancel" '{}'
 reach "$id" cancelled
 ends
-passed "a lease ends without its scheduler: the job commits and leaves, and goes on later; a device that was taken out stays so"
+passed \
+	"a lease ends without its scheduler: the job commits and leaves, and goes on later; a device that was taken out stays so"
 
 # ---- a policy that refuses what is there ----
 
 both=$dir dir=$work/E
-one() { "$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --round 60 "$@" >>serve.out 2>>serve.err & pid=$!; disown; up; }
+one()
+{
+	"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --round 60 "$@" >>serve.out 2>>serve.err & pid=$!
+	disown
+	up
+}
 one --policy fifo
 post /v1/policy '{"policy":"isolated"}'
-for how in "--policy fifo:isolated" "--policy sjf:sjf" "--policy fifo:fifo"; do         # as before, another one, and the first again
+# as before, another one, and the first again
+for how in "--policy fifo:isolated" "--policy sjf:sjf" "--policy fifo:fifo"; do
 	kill -9 "$pid"
 	one ${how%:*}
 	ask /v1/policy
-	same "$(number policy)" "${how#*:}" "the policy of a scheduler that was left with isolated and started with ${how%:*}"
+	same "$(number policy)" "${how#*:}" \
+		"the policy of a scheduler that was left with isolated and started with ${how%:*}"
 done
 submit long.yaml pair '"scale":2,"set":["job.priority=2.5","job.deadline=2h"]'
 id=$(number id)
 ask "/v1/jobs/$id"
 same "$(number priority)" 2.5 "priority of a job that says so itself"
-awk -v a="$(number submitted_s)" -v d="$(number deadline_s)" 'BEGIN { exit !(d - a > 7190 && d - a < 7210) }' || failed "a deadline of 2 h: $(cat out)"
+awk -v a="$(number submitted_s)" -v d="$(number deadline_s)" \
+	'BEGIN { exit !(d - a > 7190 && d - a < 7210) }' || failed "a deadline of 2 h: $(cat out)"
 kill -9 "$pid"
 expect 2 heddle serve --dir "$dir" --pool a:2 --policy allox
 says "job $id (tiny), of 2 devices: policy allox refuses it"
-"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 60 >>serve.out 2>>serve.err & pid=$!; disown; up
+"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 60 >>serve.out 2>>serve.err & pid=$!
+disown
+up
 post "/v1/jobs/$id/cancel" '{}'
 reach "$id" cancelled
 ends

@@ -1,7 +1,11 @@
 #!/bin/bash
-# A worker whose memory gives wrong bits: others notice in the same step, it goes, and the result is that of a run without it.
+# A worker whose memory gives wrong bits: others notice in the same step, it goes, and the result is that of a
+# run without it.
 . "$(dirname "$0")/program.sh"
-HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
+HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || {
+	echo "skip: this build has no failpoints"
+	exit 77
+}
 
 cat >job.yaml <<END
 job: {name: corrupt, seed: 3, steps: 400}
@@ -18,14 +22,18 @@ expect 0 heddle run job.yaml --out one --devices 1 --json -q
 first=$(number digest)
 
 # one bit of a parameter flips at worker $2 (of $4), before it computes its share for the $3rd time
-flipped() { HD_FAIL="state.params:flip#$2@$3" heddle run job.yaml --out "$1" --workers "$4" --devices 1 --json -q; }
+flipped()
+{
+	HD_FAIL="state.params:flip#$2@$3" heddle run job.yaml --out "$1" --workers "$4" --devices 1 --json -q
+}
 
 expect 0 flipped three 1 50 3
 same "$(number digest)" "$first" "the digest of a run in which worker 1 was corrupt"
 expect 0 heddle ckpt diff three one
 says 'IDENTICAL'
 says 'digest logs agree'
-grep -q '"kind":"corrupt".*worker 1 held another state after step [0-9]* than 2 of 3 workers' three/events.ndjson || failed "no event tells of worker 1: $(cat three/events.ndjson)"
+grep -q '"kind":"corrupt".*worker 1 held another state after step [0-9]* than 2 of 3 workers' \
+	three/events.ndjson || failed "no event tells of worker 1: $(cat three/events.ndjson)"
 passed "of three workers the one whose parameter flipped goes, and no bit of the result differs"
 
 expect 5 flipped two 1 50 2
@@ -39,11 +47,13 @@ says 'digest logs agree'
 passed "of two workers nobody can say which is right: exit 5, and the run can be resumed"
 
 # a newcomer that computes other bits: it is known before it takes part
-HD_FAIL=learn.probe:flip "$HEDDLE_BIN" run job.yaml --out newcomer --workers 1 --devices 1 -q -s job.steps=1000000 2>log &
+HD_FAIL=learn.probe:flip "$HEDDLE_BIN" run job.yaml --out newcomer --workers 1 --devices 1 \
+	-q -s job.steps=1000000 2>log &
 run=$!
 reach newcomer 30
 expect 0 heddle scale newcomer 2
-await grep -q 'has other bits here than at the member' newcomer/events.ndjson || failed "the newcomer was not refused: $(cat newcomer/events.ndjson)"
+await grep -q 'has other bits here than at the member' newcomer/events.ndjson ||
+	failed "the newcomer was not refused: $(cat newcomer/events.ndjson)"
 expect 0 heddle scale newcomer 1
 at=$(step newcomer)
 reach newcomer $((at + 50))

@@ -19,13 +19,15 @@ done
 passed "verify: in each order and end of a data epoch, samples stand once each"
 
 for last in ragged drop wrap; do
-	expect 0 heddle run mlp.yaml --out took-$last -s job.steps=11 -s batch.last=$last -s trace.samples=true --devices 2 -q
+	expect 0 heddle run mlp.yaml --out took-$last -s job.steps=11 -s batch.last=$last \
+		-s trace.samples=true --devices 2 -q
 	expect 0 heddle data verify took-$last --json
 	says "\"steps\":11,\"epochs\":$([ $last = ragged ] && echo 2 || echo 3),"
 done
 expect 0 heddle data order mlp.yaml --step 5 --json
 node=$(grep -o '"virtual_nodes":\[\[[0-9,]*\]' out | grep -o '[0-9,]*\]$' | tr -d ']')
-grep -q "{\"step\":5,\"vn\":0,\"took\":\[\[1,\[$node\]\]\]}" took-ragged/samples/0.ndjson || failed "step 5 took other samples than data order says: $node"
+grep -q "{\"step\":5,\"vn\":0,\"took\":\[\[1,\[$node\]\]\]}" took-ragged/samples/0.ndjson ||
+	failed "step 5 took other samples than data order says: $node"
 sed -i '/"step":7,"vn":2,/d' took-ragged/samples/0.ndjson
 expect 5 heddle data verify took-ragged
 says 'data epoch 1 has'
@@ -45,7 +47,8 @@ for step in 0 1 2 3; do
 	expect 0 heddle data order mlp.yaml --epoch 2 --step $step
 	sed -n 's/^vn [0-9]* *//p' out | tr ' ' '\n' | grep . >>ids
 done
-[ "$(sort -n ids | tr '\n' ' ')" = "$(seq 0 89 | tr '\n' ' ')" ] || failed "the ids of a data epoch are not each sample once"
+[ "$(sort -n ids | tr '\n' ' ')" = "$(seq 0 89 | tr '\n' ' ')" ] ||
+	failed "the ids of a data epoch are not each sample once"
 expect 0 heddle data order mlp.yaml --step 3 --json
 says '"rows":12'
 expect 2 heddle data order mlp.yaml --epoch 0 --step 4
@@ -106,7 +109,8 @@ expect 0 heddle predict said --split train
 expect 3 heddle run said.yaml -s data.columns='[text, who]'
 says 'said.csv has 2 columns for "x", the model reads 12 tokens'
 expect 3 heddle run said.yaml -s model.args.pad=-1
-says 'said.csv:4:4: a text of 4 bytes, the model reads 12 tokens: name a token to fill it up (model.args pad: 256, vocab: 257)'
+says \
+	'said.csv:4:4: a text of 4 bytes, the model reads 12 tokens: name a token to fill it up (model.args pad: 256, vocab: 257)'
 passed "a table of texts: bytes, cut or filled up, each with one label"
 
 expect 0 heddle data cat mlp.yaml --count 2

@@ -1,5 +1,6 @@
 #!/bin/bash
-# heddle demo: the job it would run is a job; the story itself takes a minute and runs where HEDDLE_SLOW is set.
+# heddle demo: the job it would run is a job; the story itself takes a minute and runs where HEDDLE_SLOW is
+# set.
 . "$(dirname "$0")/program.sh"
 expect 0 heddle demo --show
 cp out demo.yaml

@@ -1,5 +1,6 @@
 #!/bin/bash
-# A disk that fills up: what it keeps from being written is told once, and a run does not go on where nothing can be saved.
+# A disk that fills up: what it keeps from being written is told once, and a run does not go on where nothing
+# can be saved.
 . "$(dirname "$0")/program.sh"
 write_jobs 200
 sed -i 's/checkpoint: .*/checkpoint: {every: 10 steps, keep: 2}\neval: {every: 0}/' mlp.yaml
@@ -11,7 +12,8 @@ if HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1; then
 	expect 0 env HD_FAIL=ckpt.write.before:err=ENOSPC@1 "$HEDDLE_BIN" run mlp.yaml --out again --devices 1
 	says 'a checkpoint is saved again, after 1 that could not be'
 	status=0
-	HD_FAIL=store.before:err=ENOSPC timeout 600 "$HEDDLE_BIN" run mlp.yaml --out store --workers 1 --devices 1 2>log &
+	HD_FAIL=store.before:err=ENOSPC timeout 600 "$HEDDLE_BIN" run mlp.yaml --out store --workers 1 \
+		--devices 1 2>log &
 	run=$!
 	asks() { grep -q '!! .*store.sqlite' log; }
 	await asks || failed "nobody says that the store cannot be written"

@@ -8,7 +8,9 @@ expect 0 heddle version --json
 says '"compiler":'
 expect 0 heddle doctor
 says 'kernels plain    on  fingerprint'
-for what in cores memory failpoints cuda workers pools serve; do grep -q "^$what " out || failed "doctor says nothing of $what"; done
+for what in cores memory failpoints cuda workers pools serve; do
+	grep -q "^$what " out || failed "doctor says nothing of $what"
+done
 grep -q '^cuda *off ' out || failed "cuda is off"
 cp out first
 expect 0 heddle doctor

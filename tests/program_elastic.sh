@@ -8,7 +8,8 @@ for job in ${HD_ELASTIC_JOBS:-mlp lenet gpt resnet18 bert lstm}; do
 	expect 0 heddle run $job.yaml --out $job --devices 1 --json -q
 	first=$(number digest)
 	for shape in 1x1 2x1 3x2 5x1; do
-		expect 0 heddle run $job.yaml --out $job-$shape --workers ${shape%x*} --devices ${shape#*x} --json -q
+		expect 0 heddle run $job.yaml --out $job-$shape --workers ${shape%x*} --devices ${shape#*x} \
+			--json -q
 		same "$(number digest)" "$first" "$job on ${shape%x*} workers of ${shape#*x} devices"
 	done
 	expect 0 heddle ckpt diff $job $job-3x2
@@ -62,7 +63,8 @@ expect 0 heddle scale grow -3
 expect 0 heddle status grow
 says 'long  running'
 expect 0 heddle status grow --json
-grep -q '"workers":\[{"id":[0-9]*,"worker":[0-9]*,"state":"member","pid":[1-9][0-9]*,' out || failed "workers lack worker, state or pid: $(cat out)"
+grep -q '"workers":\[{"id":[0-9]*,"worker":[0-9]*,"state":"member","pid":[1-9][0-9]*,' out ||
+	failed "workers lack worker, state or pid: $(cat out)"
 grep -o '"compute_ms":[0-9.e+-]*' out | sort -u | wc -l >n
 [ "$(cat n)" -ge 2 ] || failed "all workers tell the same time: $(cat out)"
 expect 2 heddle scale grow 99
@@ -75,14 +77,16 @@ plans_of grow 3
 expect 0 heddle data verify grow
 passed "workers come and go between two steps"
 
-"$HEDDLE_BIN" run long.yaml --out slow --workers 1 --devices 1 -s job.steps=1000000 -s workers.detect='60 s' -q 2>log &
+"$HEDDLE_BIN" run long.yaml --out slow --workers 1 --devices 1 -s job.steps=1000000 \
+	-s workers.detect='60 s' -q 2>log &
 run=$!
 reach slow 30
 stopped=$(heddle status slow --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n 1)
 kill -STOP $stopped                          # so nobody teaches the newcomer
 "$HEDDLE_BIN" scale slow 2 --wait >scaled 2>told &
 scale=$!
-await grep -q '^scale: 1 of 2 workers after [0-9]* s, worker 1 is [a-z]*' told || failed "who waits is not told what for: $(cat told)"
+await grep -q '^scale: 1 of 2 workers after [0-9]* s, worker 1 is [a-z]*' told ||
+	failed "who waits is not told what for: $(cat told)"
 kill -CONT $stopped
 wait $scale || failed "scale ended with $?"
 grep -q '2 workers asked for, 2 now' scaled || failed "scale said: $(cat scaled)"
@@ -129,18 +133,25 @@ kill -9 $!
 wait $! 2>/dev/null
 ends_well orphan "the coordinator killed" 30
 # time goes on from the run's beginning, and steps without a line are told
-grep -o '"t":[0-9.]*' orphan/metrics.ndjson | cut -d: -f2 | sort -gc || failed "time of the orphan's steps goes back"
+grep -o '"t":[0-9.]*' orphan/metrics.ndjson | cut -d: -f2 | sort -gc ||
+	failed "time of the orphan's steps goes back"
 lost=$(grep -o '"text":"[0-9]* steps have no line' orphan/events.ndjson | tr -dc '0-9\n' | paste -sd+)
-same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 3000 "steps recorded and steps told to be lost"
+same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 3000 \
+	"steps recorded and steps told to be lost"
 passed "a coordinator that is killed is replaced by a member"
 
 # one of two workers is slow: whoever coordinates next knows it from the store, and gives it no even share
-"$HEDDLE_BIN" run long.yaml --out known --workers 1 --devices 1 -s job.steps=1000000 -s 'checkpoint.every=100000 steps' -q 2>log &
+"$HEDDLE_BIN" run long.yaml --out known --workers 1 --devices 1 -s job.steps=1000000 \
+	-s 'checkpoint.every=100000 steps' -q 2>log &
 run=$!
 reach known 30
 "$HEDDLE_BIN" worker --join known --devices 1 --slow 4 -q 2>slow.log &
 slow=$!
-share() { heddle status known --json 2>/dev/null | grep -o '"id":0,[^}]*' | grep -o '"virtual_nodes":[0-9]*' | cut -d: -f2; }
+share()
+{
+	heddle status known --json 2>/dev/null | grep -o '"id":0,[^}]*' |
+		grep -o '"virtual_nodes":[0-9]*' | cut -d: -f2
+}
 has_more() { [ "$(share || true)" ] && [ "$(share)" -ge 8 ] 2>/dev/null; }
 two_there() { [ "$(heddle status known --json 2>/dev/null | grep -o '"id":' | wc -l)" -ge 2 ]; }
 await two_there || failed "the slow worker did not come"
@@ -149,7 +160,8 @@ await has_more || failed "the fast worker has $(share) of 12 virtual nodes"
 await grep -q '"kind":"plan"' known/events.ndjson || failed "no event of other shares"
 kill -9 $run
 wait $run 2>/dev/null
-await grep -q 'goes on with the paces of' known/events.ndjson || failed "the coordinator that followed knows no paces"
+await grep -q 'goes on with the paces of' known/events.ndjson ||
+	failed "the coordinator that followed knows no paces"
 await has_more || failed "after another coordinator came the fast worker has $(share) of 12 virtual nodes"
 expect 0 heddle stop known --now
 wait $slow || true
@@ -178,8 +190,10 @@ expect 0 heddle resume halted --devices 3 --steps 2020 -q
 expect 0 heddle resume halted --workers 3 --devices 1 -q
 ends_well halted "stopped, resumed by itself and on 3 workers"
 plan_at() { grep "\"step\":$1," halted/metrics.ndjson | tail -n 1 | grep -o '"plan":[0-9]*' | cut -d: -f2; }
-same "$(plan_at 2000) $(plan_at 2010)" "$(plan_at 1999) $(($(plan_at 1999) + 1))" "an equal plan keeps its number, another one counts on"
-[ "$(plan_at 2020)" -gt "$(plan_at 2010)" ] || failed "workers took the number of a plan that was there: $(plan_at 2020)"
+same "$(plan_at 2000) $(plan_at 2010)" "$(plan_at 1999) $(($(plan_at 1999) + 1))" \
+	"an equal plan keeps its number, another one counts on"
+[ "$(plan_at 2020)" -gt "$(plan_at 2010)" ] ||
+	failed "workers took the number of a plan that was there: $(plan_at 2020)"
 passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
 
 expect 0 heddle chaos run long.yaml --seed 3 --kills 1 --steps 1000 --workers 3 --out chaos --json
@@ -189,7 +203,8 @@ expect 2 heddle chaos run long.yaml --out chaos
 says 'is there already'
 passed "a run under chaos ends with the bits of the undisturbed one"
 
-# everything at once: two workers and a third of a third of their speed, a kill, other sizes, a stop, others who go on
+# everything at once: two workers and a third of a third of their speed, a kill, other sizes, a stop, others
+# who go on
 "$HEDDLE_BIN" run long.yaml --out all --workers 2 --devices 1 -q 2>log &
 run=$!
 reach all 30
@@ -224,7 +239,8 @@ for pid in $workers; do
 done
 passed "workers whose run was removed leave"
 
-# a run that sizes itself: workers cost more than they bring here, so it settles on one; when it does depends on the machine
+# a run that sizes itself: workers cost more than they bring here, so it settles on one; when it does depends
+# on the machine
 cat >tiny.yaml <<END
 job: {name: tiny, seed: 3, steps: 10000000}
 model: {use: "builtin:mlp", args: {input: [1, 4, 4], hidden: [8], classes: 4}}
@@ -237,7 +253,11 @@ elastic: {autoscale: {policy: curve, objective: cost}}
 END
 "$HEDDLE_BIN" run tiny.yaml --out tiny --workers 3 --devices 1 -q 2>log &
 run=$!
-settled() { grep -qs '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson | grep -q '"workers":1,'; }
+settled()
+{
+	grep -qs '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson |
+		grep -q '"workers":1,'
+}
 await settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
 stops_with_bits_of_one tiny tiny.yaml "a run that sizes itself"
 "$HEDDLE_BIN" run long.yaml --out auto --workers 2 --devices 1 -q 2>log &
@@ -259,7 +279,8 @@ wait $! || status=$?
 passed "an autoscaled run says why and settles; a number turns it off"
 
 # a worker that is slow while others are not: another is started, and then it goes; its bits do not
-"$HEDDLE_BIN" run long.yaml --out relief --workers 1 --devices 1 -s job.steps=1000000 -s elastic.straggler.replace=true -q 2>log &
+"$HEDDLE_BIN" run long.yaml --out relief --workers 1 --devices 1 -s job.steps=1000000 \
+	-s elastic.straggler.replace=true -q 2>log &
 run=$!
 reach relief 30
 "$HEDDLE_BIN" worker --join relief --devices 1 --slow 6 -q 2>slow.log &
@@ -281,7 +302,8 @@ passed "another worker takes the place of a slow one, which goes then"
 narrow=portable library=SSE41
 grep -qw avx2 /proc/cpuinfo && library=AVX
 grep -qw avx512dq /proc/cpuinfo && narrow=avx2 library=AVX2
-"$HEDDLE_BIN" run long.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable -s job.steps=1000000 2>log &
+"$HEDDLE_BIN" run long.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable \
+	-s job.steps=1000000 2>log &
 run=$!
 reach mixed 30
 "$HEDDLE_BIN" worker --join mixed --devices 1 --isa $narrow -q 2>narrow.log &
@@ -292,7 +314,8 @@ stops_with_bits_of_one mixed long.yaml "a worker of $narrow kernels beside wider
 grep -q '"workers":2' mixed/metrics.ndjson || failed "the worker of $narrow kernels was never a member"
 if heddle doctor | grep -q '^kernels library.*oneDNN, fingerprint'; then
 	# its convolutions differ; for a job of products alone it would be taken, rightly
-	"$HEDDLE_BIN" run lenet.yaml --out library --workers 1 --devices 1 -q -s job.kernels=library -s job.steps=1000000 2>log &
+	"$HEDDLE_BIN" run lenet.yaml --out library --workers 1 --devices 1 -q -s job.kernels=library \
+		-s job.steps=1000000 2>log &
 	reach library 5
 	export ONEDNN_MAX_CPU_ISA=$library
 	expect 2 heddle worker --join library --devices 1

@@ -25,7 +25,8 @@ passed "splits, checkpoint folders, and what is refused"
 # mse has no hits: nothing is printed of them, on any way out; a share is no percentage
 train run mlp.yaml -s model.loss=mse -s eval.every=2 --out mse
 grep -q '"kind":"eval"' mse/events.ndjson || failed "no evaluation was recorded"
-! grep '"kind":"eval"' mse/events.ndjson | grep -q 'accuracy\|perplexity' || failed "the log has an accuracy of mse"
+! grep '"kind":"eval"' mse/events.ndjson | grep -q 'accuracy\|perplexity' ||
+	failed "the log has an accuracy of mse"
 expect 0 heddle eval mse
 ! grep -q 'accuracy\|perplexity' out || failed "an accuracy of mse"
 says 'rows)'
@@ -47,6 +48,7 @@ for by in sample token; do
 	expect 0 heddle eval gpt_$by --split train --json
 	eval "accuracy_$by=$(number accuracy)"
 done
-awk -v a="$accuracy_sample" -v b="$accuracy_token" 'BEGIN { off = a - b; exit !(off * off < 1e-12 && a > 0) }' ||
+awk -v a="$accuracy_sample" -v b="$accuracy_token" \
+	'BEGIN { off = a - b; exit !(off * off < 1e-12 && a > 0) }' ||
 	failed "accuracy $accuracy_sample by samples, $accuracy_token by tokens"
 passed "accuracy is a share"

@@ -2,7 +2,10 @@
 # Killed at each named place, then resumed: the state is that of an undisturbed run.
 . "$(dirname "$0")/program.sh"
 write_jobs 6
-HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
+HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || {
+	echo "skip: this build has no failpoints"
+	exit 77
+}
 # those that a run of one process comes by; program_chaos.sh has the others
 names=$(sed -n 's/^\tX([A-Z_]*, *"\([a-z.]*\)", *[a-z]*, *ANY,.*/\1/p' "$SOURCE_DIR/src/sys/failpoint.h")
 [ "$(echo "$names" | wc -l)" -ge 17 ] || failed "the names of failpoint.h were not found"
@@ -25,7 +28,8 @@ for name in $names; do
 	HD_FAIL="$name:kill@$(nth "$name")" expect 137 heddle run gpt.yaml --devices 2 --out killed -q
 	train resume killed --devices 3
 	same "$digest" "$whole" "killed at $name"
-	[ -z "$(find killed -name '*.tmp*')" ] || failed "$name: something temporary is left: $(find killed -name '*.tmp*')"
+	[ -z "$(find killed -name '*.tmp*')" ] ||
+		failed "$name: something temporary is left: $(find killed -name '*.tmp*')"
 	expect 0 heddle ckpt verify killed
 done
 passed "killed at each of $(echo "$names" | wc -l) places and resumed: the digest of the undisturbed run"

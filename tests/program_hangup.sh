@@ -1,14 +1,21 @@
 #!/bin/bash
-# A terminal that closes: a run stops with a checkpoint, or goes on where that was asked for; workers have no terminal.
+# A terminal that closes: a run stops with a checkpoint, or goes on where that was asked for; workers have no
+# terminal.
 . "$(dirname "$0")/program.sh"
 write_jobs 1000000
-sed -i 's/checkpoint: .*/checkpoint: {every: 100000 steps, keep: 2}\neval: {every: 0}\nworkers: {detect: 500 ms, pace: 2 ms}/' mlp.yaml
-workers_of() { heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+sed \
+	-i 's/checkpoint: .*/checkpoint: {every: 100000 steps, keep: 2}\neval: {every: 0}\nworkers: {detect: 500 ms, pace: 2 ms}/' mlp.yaml
+workers_of()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |
+		cut -d: -f2
+}
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null; }
 session_of() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f4; }
 saved() { [ -n "$(ls "$1/ckpt")" ]; }
 
-# a worker that is stopped outlives its coordinator: the system ends stopped processes of a session whose leader's group is orphaned
+# a worker that is stopped outlives its coordinator: the system ends stopped processes of a session whose
+# leader's group is orphaned
 "$HEDDLE_BIN" run mlp.yaml --out hup-halted --workers 2 --devices 1 -q 2>log &
 run=$!
 reach hup-halted 20
@@ -23,8 +30,10 @@ kill -CONT "$stopped"
 at=$(($(tail -n 1 hup-halted/metrics.ndjson | grep -o '"step":[0-9]*' | cut -d: -f2) + 100))
 reach hup-halted $at                             # whoever took over coordinates
 expect 0 heddle stop hup-halted
-grep -hq '^link to the coordinator: ' hup-halted/log/hand-*.log || failed "no worker says that its coordinator is gone"
-grep -h '^link to' hup-halted/log/hand-*.log | grep -E 'good-bye.*good-bye|2147483647' && failed "a worker says it twice, or calls the coordinator by number"
+grep -hq '^link to the coordinator: ' hup-halted/log/hand-*.log ||
+	failed "no worker says that its coordinator is gone"
+grep -h '^link to' hup-halted/log/hand-*.log | grep -E 'good-bye.*good-bye|2147483647' &&
+	failed "a worker says it twice, or calls the coordinator by number"
 await nobody_of hup-halted || failed "workers stay behind"
 passed "a worker that is stopped outlives its coordinator"
 
@@ -53,9 +62,11 @@ passed "a stop that comes before anybody has called is kept"
 
 # the terminal closes
 for workers in 0 2; do
-	"$HEDDLE_BIN" run mlp.yaml --out hup-closed$workers --devices 1 $([ $workers = 0 ] || echo --workers $workers) 2>log &
+	"$HEDDLE_BIN" run mlp.yaml --out hup-closed$workers --devices 1 \
+		$([ $workers = 0 ] || echo --workers $workers) 2>log &
 	run=$!
-	await grep -qs '"step":20,' hup-closed$workers/metrics.ndjson || failed "hup-closed$workers did not come to step 20"
+	await grep -qs '"step":20,' hup-closed$workers/metrics.ndjson ||
+		failed "hup-closed$workers did not come to step 20"
 	kill -HUP $run
 	status=0
 	wait $run || status=$?
@@ -79,11 +90,13 @@ passed "SIGHUP is a stop with a checkpoint, unless it is ignored"
 
 # --detach
 for workers in 0 2; do
-	expect 0 heddle run mlp.yaml --out away$workers --devices 1 $([ $workers = 0 ] || echo --workers $workers) --detach
+	expect 0 heddle run mlp.yaml --out away$workers --devices 1 \
+		$([ $workers = 0 ] || echo --workers $workers) --detach
 	pid=$(grep -o 'as process [0-9]*' err | tr -dc 0-9)
 	says "tail -f away$workers/log/run.log"
 	same "$(session_of "$pid")" "$pid" "the detached run's session and itself"
-	await grep -qs '"step":20,' away$workers/metrics.ndjson || failed "away$workers did not come to step 20"
+	await grep -qs '"step":20,' away$workers/metrics.ndjson ||
+		failed "away$workers did not come to step 20"
 	says "heddle stop away$workers"
 	expect 0 heddle stop away$workers
 	await not kill -0 "$pid" 2>/dev/null || failed "away$workers does not end"
@@ -103,7 +116,8 @@ expect 2 heddle worker --join hup-later --devices 1 --wait soon
 says '--wait soon'
 "$HEDDLE_BIN" worker --join hup-later --devices 1 --wait 600s 2>early &
 early=$!
-await grep -q 'hup-later is not a run directory.*trying for' early || failed "who waits does not say for what: $(cat early)"
+await grep -q 'hup-later is not a run directory.*trying for' early ||
+	failed "who waits does not say for what: $(cat early)"
 "$HEDDLE_BIN" run mlp.yaml --out hup-later --workers 1 --devices 1 -q 2>log &
 run=$!
 met() { heddle status hup-later --json 2>/dev/null | grep -q "\"pid\":$early,"; }

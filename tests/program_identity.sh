@@ -1,5 +1,6 @@
 #!/bin/bash
-# What a run was begun with is what it goes on with: whoever joins or takes over proves its data, wherever it comes from.
+# What a run was begun with is what it goes on with: whoever joins or takes over proves its data, wherever it
+# comes from.
 . "$(dirname "$0")/program.sh"
 
 rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 400; i++) printf "%.3f,%.3f,%.3f,%d\n", (i * 37 % 101) / 100, (i * 53 % 97) / 96,
@@ -19,7 +20,11 @@ workers: {detect: 500 ms}
 END
 same "$(stat -c %s rows.csv)" "$(stat -c %s other.csv)" "sizes of the two files"
 expect 0 heddle run csv.yaml --out twin --devices 1 --json -q
-workers_of() { heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+workers_of()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |
+		cut -d: -f2
+}
 replace() { cp "$1" rows.new && mv rows.new rows.csv; }
 hand_said() { grep -qs -- "$2" "$1"/log/hand-*.log; }
 
@@ -30,7 +35,8 @@ reach changed 30
 replace other.csv
 kill -9 "$(workers_of changed | tail -n 1)"
 wait $run || failed "changed ended with $?"
-hand_said changed 'other data than the run began with: rows.csv has as many bytes and other content' || failed "a worker with other data was not refused"
+hand_said changed 'other data than the run began with: rows.csv has as many bytes and other content' ||
+	failed "a worker with other data was not refused"
 expect 0 heddle ckpt diff changed twin
 says IDENTICAL
 passed "a new local worker with other data is refused; those with the run's own go on"
@@ -44,14 +50,16 @@ replace other.csv
 kill -9 $run
 wait $run 2>/dev/null
 await test -f taken/ckpt/step-000001500/MANIFEST.json || failed "nobody went on with the run"
-grep -q '"kind":"warning".*rows.csv has as many bytes and other content' taken/events.ndjson || failed "the coordinator that followed does not say it"
+grep -q '"kind":"warning".*rows.csv has as many bytes and other content' taken/events.ndjson ||
+	failed "the coordinator that followed does not say it"
 expect 0 heddle ckpt diff taken twin
 says IDENTICAL
 passed "a coordinator that takes over goes on with the run's data"
 
 # what belongs to the identity of a run is asked of a local worker as of one that comes from elsewhere
 replace old.csv
-"$HEDDLE_BIN" run csv.yaml --out seed --workers 1 --devices 1 -s workers.pace='2 ms' -s job.steps=1000000 -q 2>log &
+"$HEDDLE_BIN" run csv.yaml --out seed --workers 1 --devices 1 -s workers.pace='2 ms' -s job.steps=1000000 \
+	-q 2>log &
 run=$!
 reach seed 10
 expect 2 heddle worker --join seed --devices 1 -s job.seed=4 -q
@@ -65,15 +73,23 @@ written_to()         # run, process: exit 5, whoever finds it first; then refuse
 	dd if=other.csv of=rows.csv conv=notrunc 2>/dev/null
 	wait "$2" || status=$?
 	same $status 5 "exit code of $1, whose data were written to"
-	grep -q 'rows.csv was written to while it is in use' log || failed "$1 does not say what was written to: $(cat log)"
+	grep -q 'rows.csv was written to while it is in use' log ||
+		failed "$1 does not say what was written to: $(cat log)"
 	expect 5 heddle resume "$1" -q
 	says 'other data than the run began with: rows.csv has as many bytes and other content'
 	replace old.csv
 }
 written_to seed $run
-"$HEDDLE_BIN" run csv.yaml --out one --devices 1 -s job.steps=1000000 -s 'checkpoint.every=50 steps' -q 2>log &
+"$HEDDLE_BIN" run csv.yaml --out one --devices 1 -s job.steps=1000000 -s 'checkpoint.every=50 steps' \
+	-q 2>log &
 run=$!
-saved() { local newest; newest=$(ls one/ckpt 2>/dev/null | grep "^step-" | tail -n 1); [ "$newest" ] && [ $((10#${newest#step-})) -ge 100 ]; }     # older ones go again
+# older ones go again
+saved()
+{
+	local newest
+	newest=$(ls one/ckpt 2>/dev/null | grep "^step-" | tail -n 1)
+	[ "$newest" ] && [ $((10#${newest#step-})) -ge 100 ]
+}
 await saved || failed "one did not come to step 100"
 written_to one $run
 at=$((10#$(ls one/ckpt | tail -n 1 | cut -d- -f2) + 10))

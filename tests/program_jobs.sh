@@ -1,6 +1,7 @@
 #!/bin/bash
-# heddle submit, jobs, explain, cancel, prio, status and top without RUN: what the verbs say and how they fail, against a scheduler that
-# is none: another implementation of HTTP with answers by hand. The scheduler itself: program_cluster.sh.
+# heddle submit, jobs, explain, cancel, prio, status and top without RUN: what the verbs say and how they
+# fail, against a scheduler that is none: another implementation of HTTP with answers by hand. The scheduler
+# itself: program_cluster.sh.
 . "$(dirname "$0")/program.sh"
 write_jobs 5
 mkdir -m 700 d
@@ -112,7 +113,8 @@ END
 python3 fake.py d/heddle.sock 2>fake.err &
 for i in $(seq 100); do [ -S d/heddle.sock ] && break; read -rt 0.1 <> <(:) || :; done
 
-expect 0 heddle submit mlp.yaml --dir d --priority 2.5 --deadline 2h --scale 2 --rates fast:3.5,slow=0 --name mine -s optim.lr=1e-3
+expect 0 heddle submit mlp.yaml --dir d --priority 2.5 --deadline 2h --scale 2 --rates fast:3.5,slow=0 \
+	--name mine -s optim.lr=1e-3
 [ "$(cat out)" = 9 ] || failed "the job's number does not stand alone on stdout"
 says 'job 9 (mine) is queued; its run is /d/runs/9-mlp'
 says 'heddle explain 9 --dir d'
@@ -124,7 +126,8 @@ assert o["priority"] == 2.5 and o["deadline_s"] == 7200 and o["scale"] == 2 and 
 assert o["name"] == "mine" and o["set"] == ["optim.lr=1e-3"], o
 END
 expect 0 env HEDDLE_OPTIM_LR=0.5 HEDDLE_BATCH_GLOBAL=13 "$HEDDLE_BIN" submit mlp.yaml --dir d -s optim.lr=1e-3
-python3 -c 'import json; s = json.load(open("asked"))["set"]; assert sorted(s[:2]) == ["batch.global=13", "optim.lr=0.5"] and s[2:] == ["optim.lr=1e-3"], s' ||
+python3 \
+	-c 'import json; s = json.load(open("asked"))["set"]; assert sorted(s[:2]) == ["batch.global=13", "optim.lr=0.5"] and s[2:] == ["optim.lr=1e-3"], s' ||
 	failed "variables do not go along, or not before -s"
 expect 0 heddle submit mlp.yaml --dir d --name large -q
 says 'job 9 waits as long as it is so. UNRUNNABLE: none has 2'

@@ -3,7 +3,9 @@
 . "$(dirname "$0")/program.sh"
 write_jobs 2
 expect 0 heddle model ls
-for name in mlp lenet gpt llama bert lstm gru resnet18 resnet34 resnet50 vgg16 inception; do grep -q "^$name " out || failed "ls has no $name"; done
+for name in mlp lenet gpt llama bert lstm gru resnet18 resnet34 resnet50 vgg16 inception; do
+	grep -q "^$name " out || failed "ls has no $name"
+done
 says 'vocab      256'
 expect 0 heddle model ls --json
 says '"name":"gpt"'

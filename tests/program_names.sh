@@ -2,12 +2,25 @@
 # What ps and top call the processes of a run and of a scheduler; what they were started with is still found.
 . "$(dirname "$0")/program.sh"
 write_jobs 1000000
-sed -i 's/checkpoint: .*/checkpoint: {every: 100000 steps, keep: 2}\neval: {every: 0}\nworkers: {detect: 500 ms, pace: 2 ms}/' mlp.yaml
-[ -e /proc/sys/kernel/ns_last_pid ] || { echo "skip: this kernel has no CONFIG_CHECKPOINT_RESTORE: it moves no arguments"; exit 77; }
-members() { heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"[a-z]*","pid":[0-9]*' | sed 's/[^0-9,]//g; s/,,/,/'; }     # WORKER,PID
+sed \
+	-i 's/checkpoint: .*/checkpoint: {every: 100000 steps, keep: 2}\neval: {every: 0}\nworkers: {detect: 500 ms, pace: 2 ms}/' mlp.yaml
+[ -e /proc/sys/kernel/ns_last_pid ] || {
+	echo "skip: this kernel has no CONFIG_CHECKPOINT_RESTORE: it moves no arguments"
+	exit 77
+}
+# WORKER,PID
+members()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"[a-z]*","pid":[0-9]*' |
+		sed 's/[^0-9,]//g; s/,,/,/'
+}
 has_members() { [ "$(members "$1" | wc -l)" -eq "$2" ]; }
 line() { tr '\0' ' ' <"/proc/$1/cmdline"; }
-named() { local name=$2; await line_begins "$1" "$name" || failed "process $1 is '$(line "$1")', not '$name'"; }
+named()
+{
+	local name=$2
+	await line_begins "$1" "$name" || failed "process $1 is '$(line "$1")', not '$name'"
+}
 line_begins() { [[ "$(line "$1")" == "$2 "* ]]; }
 briefly() { same "$(cat "/proc/$1/comm")" "$2" "short name of process $1"; }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >/dev/null; }
@@ -29,18 +42,24 @@ briefly $run "heddle coord"
 crew named 2
 [ "$(members named | cut -d, -f1 | sort -u | wc -l)" = 2 ] || failed "two workers have one number"
 if command -v ps >/dev/null; then
-	ps -o args= -p $run | grep -q '^heddle: coordinator of named  *[^ ]*heddle run mlp.yaml --out named ' || failed "ps shows $(ps -o args= -p $run)"
+	ps -o args= -p $run |
+		grep -q '^heddle: coordinator of named  *[^ ]*heddle run mlp.yaml --out named ' ||
+		failed "ps shows $(ps -o args= -p $run)"
 fi
 passed "ps names coordinator and workers"
 
 # searched by what they were started with, and by name
-same "$(pgrep -f -- '--join named --devices 1' | sort | xargs)" "$(members named | cut -d, -f2 | sort | xargs)" "workers found by their arguments, and those there are"
+same "$(pgrep -f -- '--join named --devices 1' | sort | xargs)" \
+	"$(members named | cut -d, -f2 | sort | xargs)" \
+	"workers found by their arguments, and those there are"
 same "$(pgrep -f "^heddle: coordinator of named")" $run "the coordinator found by its name"
 same "$(pgrep -f 'run mlp.yaml --out named --workers')" $run "the coordinator found by its arguments"
-same "$(pgrep -f '^heddle: worker [0-9]+ of named ' | sort | xargs)" "$(members named | cut -d, -f2 | sort | xargs)" "workers found by name"
+same "$(pgrep -f '^heddle: worker [0-9]+ of named ' | sort | xargs)" \
+	"$(members named | cut -d, -f2 | sort | xargs)" "workers found by name"
 grep -qz "^NO_COLOR=1$" "/proc/$run/environ" || failed "the coordinator's environment is no longer to be read"
 for member in $(members named); do
-	grep -qz "^NO_COLOR=1$" "/proc/${member#*,}/environ" || failed "the environment of worker ${member%,*} is no longer to be read"
+	grep -qz "^NO_COLOR=1$" "/proc/${member#*,}/environ" ||
+		failed "the environment of worker ${member%,*} is no longer to be read"
 done
 passed "arguments and environment are found as before"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# heddle model import, model export and model.use: onnx:FILE; the node cases of ONNX where Debian's python3-onnx is.
+# heddle model import, model export and model.use: onnx:FILE; the node cases of ONNX where Debian's
+# python3-onnx is.
 . "$(dirname "$0")/program.sh"
 fixtures=$SOURCE_DIR/tests/onnx
 
@@ -43,7 +44,8 @@ for name in mlp lenet; do
 done
 passed "import writes graph, weights under the names of the file, and a job that trains"
 
-# ---- statistics of a BatchNormalization begin as the file has them: one step leaves 0.9 of what was moved by hand
+# ---- statistics of a BatchNormalization begin as the file has them: one step leaves 0.9 of what was moved by
+# hand
 cp "$fixtures"/resnet/free.onnx as_is.onnx
 python3 - <<-'END' || failed "the statistics of the fixture cannot be moved"
 	import struct
@@ -74,7 +76,8 @@ passed "statistics of a BatchNormalization begin as the file has them"
 # ---- models exported fresh, for evaluation: statistics are their own, and what the exporter left out is said
 for name in eval new; do
 	cp "$fixtures/norms/$name.onnx" norms_$name.onnx
-	sed "s/lenet.onnx/norms_$name.onnx/; s/steps: 4/steps: 30/; s/every: 2 steps/every: 30 steps/" onnx.yaml >norms_$name.yaml
+	sed "s/lenet.onnx/norms_$name.onnx/; s/steps: 4/steps: 30/; s/every: 2 steps/every: 30 steps/" \
+		onnx.yaml >norms_$name.yaml
 	expect 0 heddle run norms_$name.yaml --out norms_$name -q
 	expect 0 heddle eval norms_$name --split train --json
 	eval "loss_$name=$(number loss)"
@@ -121,7 +124,10 @@ tensors()
 {
 	printf '%%%d = %s\n%%%d = reshape %%%d d0=-1 d1=%d\n' $n "$1" $((n + 1)) $n "$2" >>tensors.graph
 	n=$((n + 2))
-	[ -z "$all" ] || { printf '%%%d = concat %%%d %%%d axis=1\n' $n "$all" $((n - 1)) >>tensors.graph; n=$((n + 1)); }
+	[ -z "$all" ] || {
+		printf '%%%d = concat %%%d %%%d axis=1\n' $n "$all" $((n - 1)) >>tensors.graph
+		n=$((n + 1))
+	}
 	all=$((n - 1))
 }
 while read -r columns node; do tensors "$node" "$columns"; done <<'END'
@@ -182,7 +188,9 @@ for name in $exported; do
 	says "$name.onnx"
 	expect 0 heddle predict $name --split train -o $name.npy -q
 done
-for name in lenet inception llama bert bert_cls tensors; do expect 0 heddle model import $name.onnx -o back_$name -q; done
+for name in lenet inception llama bert bert_cls tensors; do
+	expect 0 heddle model import $name.onnx -o back_$name -q
+done
 grep -q attend back_llama/model.graph || failed "the attention of llama does not come back as one op"
 passed "export of built-in models and of a graph, and some back in"
 train run lstm.yaml --out lstm
@@ -210,8 +218,12 @@ fi
 
 python=/opt/torchvenv/bin/python
 [ -x $python ] || python=$(command -v python3)
-"$python" -c 'import onnx.reference, numpy' 2>/dev/null || { echo "skip: Python without onnx.reference: exports are not evaluated by others"; exit 0; }
-"$python" "$fixtures/scatter_cases.py" >cases.log 2>&1 || failed "the cases of scatter cannot be made: $(tail -n 3 cases.log)"
+"$python" -c 'import onnx.reference, numpy' 2>/dev/null || {
+	echo "skip: Python without onnx.reference: exports are not evaluated by others"
+	exit 0
+}
+"$python" "$fixtures/scatter_cases.py" >cases.log 2>&1 ||
+	failed "the cases of scatter cannot be made: $(tail -n 3 cases.log)"
 HD_ONNX_CASES=$PWD/scatter expect 0 "$BUILD_DIR/program_onnx_nodes_test"
 says 'node cases: 25, pass 25, refused 0, fail 0'
 passed "updates are scattered as ONNX's evaluator does"
@@ -225,7 +237,8 @@ for name in $exported; do
 		integer = all(isinstance(v, int) for v in np.ravel(x[0]).tolist())
 		np.save(sys.argv[2], np.array(x, np.int32 if integer else np.float32)[:len(ours)])
 	END
-	"$python" "$fixtures/evaluate.py" $name.onnx $name.in.npy $name.npy >out 2>err || failed "$name: another reader disagrees"
+	"$python" "$fixtures/evaluate.py" $name.onnx $name.in.npy $name.npy >out 2>err ||
+		failed "$name: another reader disagrees"
 	cat out
 done
 passed "onnx.checker takes the exports, its evaluator gives our logits"

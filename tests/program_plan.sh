@@ -1,7 +1,11 @@
 #!/bin/bash
 # heddle plan partition: the same bytes every time, words for users, and refusals with their place.
 . "$(dirname "$0")/program.sh"
-node() { echo "$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"; }
+node()
+{
+	echo \
+		"$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"
+}
 {
 	node in Input0 0 0 0 0
 	node a 'Conv2d(3, 64)' 10 20 4000 100
@@ -18,11 +22,13 @@ expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --
 json_ok
 same "$(number predicted_s)" 0.02 "predicted time"
 same "$(number states)" 3 "states"
-says '"stages":[{"level":1,"first":0,"last":1,"upto":"b","replicas":3},{"level":1,"first":2,"last":2,"upto":"c","replicas":1}]'
+says \
+	'"stages":[{"level":1,"first":0,"last":1,"upto":"b","replicas":3},{"level":1,"first":2,"last":2,"upto":"c","replicas":1}]'
 passed "a table, and JSON"
 
 for i in 1 2 3; do
-	expect 0 heddle plan partition --graph small.txt --machines 2,2 --bandwidth 1e9,1e8 --variant code --activations 1 --json
+	expect 0 heddle plan partition --graph small.txt --machines 2,2 --bandwidth 1e9,1e8 --variant code \
+		--activations 1 --json
 	cp out again.$i
 	cmp -s again.1 again.$i || failed "another answer the $i. time"
 done
@@ -40,15 +46,17 @@ expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --
 says 'straight needs a cut per machine'
 passed "options"
 
-# 8 virtual nodes on 4: fill 0.07, then the first stage's copies have 2 more rounds of 0.06 each (a, b; 3 copies); sums 2*2/3*100 B
-# take no time to speak of; the last stage's 7 more rounds of 0.01 are less.
+# 8 virtual nodes on 4: fill 0.07, then the first stage's copies have 2 more rounds of 0.06 each (a, b; 3
+# copies); sums 2*2/3*100 B take no time to speak of; the last stage's 7 more rounds of 0.01 are less.
 expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --variant heddle -m 8 --json
 json_ok
 says '"split":"L1: 0-2 x3 2-3 x1"'
 same "$(number virtual_nodes)" 8 "virtual nodes"
-awk -v t="$(number step_s)" 'BEGIN { exit !(t > 0.19 && t < 0.1901) }' || failed "a step takes $(number step_s) s"
+awk -v t="$(number step_s)" 'BEGIN { exit !(t > 0.19 && t < 0.1901) }' ||
+	failed "a step takes $(number step_s) s"
 says '"why":["a step of 8 virtual nodes takes 0.19'
-expect 0 heddle plan partition --graph small.txt --machines 3 --bandwidth 1e8 --variant heddle --straight --json
+expect 0 heddle plan partition --graph small.txt --machines 3 --bandwidth 1e8 --variant heddle \
+	--straight --json
 says '"split":"L1: 0-1 x1 1-2 x1 2-3 x1"'
 expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --variant heddle -m 8
 says 'the slowest'
@@ -73,8 +81,10 @@ says '-m is from 1 to'
 expect 2 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle --memory 9
 says 'the nearest that works: --memory '
 need=$(sed -n 's/.*the nearest that works: --memory \([0-9]*\).*/\1/p' err)
-expect 0 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle --memory "$need"
-expect 2 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle --memory $((need - 1))
+expect 0 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle \
+	--memory "$need"
+expect 2 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle \
+	--memory $((need - 1))
 says "--memory $need"
 expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --activations 1
 says 'always counts activations'
@@ -103,7 +113,8 @@ says 'left out what this version does not know: mood'
 passed "a profile of ours"
 
 write_jobs 3
-bare() { sed -E 's/"(p50|mean|sd|min|n|optimizer|sum|latency|bytes_per_s)":[0-9.e+-]+//g' "$1"; }      # what is no measurement
+# what is no measurement
+bare() { sed -E 's/"(p50|mean|sd|min|n|optimizer|sum|latency|bytes_per_s)":[0-9.e+-]+//g' "$1"; }
 expect 0 heddle profile lenet.yaml --samples 5 -o lenet.json
 says '%0       conv2d conv1.weight'
 says 'of a virtual node: F '
@@ -161,7 +172,8 @@ passed "diff: stages, bytes, lists, and its exit codes"
 } >heavy.txt
 expect 0 heddle plan check straight.txt --graph heavy.txt --memory 4MiB
 expect 2 heddle plan check straight.txt --graph heavy.txt --memory 1600000
-says 'K22  plan: rank 1, #3 B1.1: rank 1 would need 2702200 of 1600000 bytes at #3: weights 900000, optimizer 0, workspace 0, versions 0,'
+says \
+	'K22  plan: rank 1, #3 B1.1: rank 1 would need 2702200 of 1600000 bytes at #3: weights 900000, optimizer 0, workspace 0, versions 0,'
 says 'the nearest that works: --cuts 0,3'
 expect 0 heddle plan check straight.txt --graph heavy.txt --memory 1600000 --cuts 0,3
 expect 2 heddle plan check straight.txt --graph heavy.txt --memory 1000000
@@ -185,9 +197,11 @@ says '--memory needs --graph'
 passed "what does not fit is refused, with a split that does"
 
 data=$(material data/pipedream) || { echo "skip: published profiles (no data/pipedream)"; exit 0; }
-expect 0 heddle plan partition --graph "$data/vgg16.graph.txt" --machines 16 --bandwidth 1.25e9 --variant paper
+expect 0 heddle plan partition --graph "$data/vgg16.graph.txt" --machines 16 --bandwidth 1.25e9 \
+	--variant paper
 says 'L1: 0-31 x15 31-40 x1'
-expect 0 heddle plan partition --graph "$data/inception_v3.graph.txt" --machines 4 --bandwidth 1e9 --variant code --activations 1 --compress-branches --json
+expect 0 heddle plan partition --graph "$data/inception_v3.graph.txt" --machines 4 --bandwidth 1e9 \
+	--variant code --activations 1 --compress-branches --json
 says '"split":"L1: 0-121 x3 121-1646 x1"'
 expect 3 heddle plan partition --graph "$data/inception_v3.graph.txt" --machines 4 --bandwidth 1e9
 says 'more than 5000 cuts; try --compress-branches'

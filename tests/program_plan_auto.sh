@@ -1,7 +1,11 @@
 #!/bin/bash
 # heddle plan auto: a plan that plan check takes, equal bytes, reasons, and refusals that say what would work.
 . "$(dirname "$0")/program.sh"
-node() { echo "$1 -- Op -- forward_compute_time=$2, backward_compute_time=$3, activation_size=$4, parameter_size=$5"; }
+node()
+{
+	echo \
+		"$1 -- Op -- forward_compute_time=$2, backward_compute_time=$3, activation_size=$4, parameter_size=$5"
+}
 {
 	for i in 1 2 3 4 5 6 7 8; do node n$i 4 8 1000 $((i == 8 ? 400000000 : 1000)); done
 	for i in 1 2 3 4 5 6 7; do printf '\tn%d -- n%d\n' $i $((i + 1)); done
@@ -15,8 +19,11 @@ auto() { heddle plan auto --profile chain.txt --cluster four.yaml --vns 16 "$@";
 # Data parallel sums 400 MB over 1e9 B/s: more than a pipeline's fill.
 expect 0 auto --json -o auto.plan
 json_ok
-awk -v t="$(number predicted_s)" -v one="$(number one_device_s)" -v data="$(number data_parallel_s)" 'BEGIN { exit !(t > 0 && t <= one && t <= data) }' ||
-	failed "the plan takes $(number predicted_s) s, one device $(number one_device_s), data parallel $(number data_parallel_s)"
+awk -v t="$(number predicted_s)" -v one="$(number one_device_s)" -v data="$(number data_parallel_s)" \
+	'BEGIN { exit !(t > 0 && t <= one && t <= data) }' ||
+	failed \
+		"the plan takes $(number predicted_s) s, one device $(number \
+		one_device_s), data parallel $(number data_parallel_s)"
 same "$(number one_device_s)" 1.536 "one device: 16 virtual nodes of 96 ms"
 [ "$(number p)" -gt 1 ] || failed "no pipeline, though sums of gradients cost more"
 says '"why":['
@@ -33,7 +40,8 @@ says 'accepted auto '
 expect 0 heddle plan draw auto.plan
 passed "a plan, checked, twice the same bytes"
 
-# so many virtual nodes that the search is bounded: what it left is named, and a shape of it can be asked for by itself
+# so many virtual nodes that the search is bounded: what it left is named, and a shape of it can be asked for
+# by itself
 sed 's/components: 4, bytes_per_s: 1e9/components: 8, bytes_per_s: 1e10/' four.yaml >eight.yaml
 {
 	for i in {1..16}; do node n$i $((i % 3 + 3)) 8 1000 $((i == 8 ? 400000000 : 1000)); done
@@ -41,13 +49,16 @@ sed 's/components: 4, bytes_per_s: 1e9/components: 8, bytes_per_s: 1e10/' four.y
 } >long.txt
 many() { heddle plan auto --profile long.txt --cluster eight.yaml --vns 3000 "$@"; }
 expect 0 many
-says ' shapes more may be better, and the search is bounded; asked for by itself each is gone through: --schedule '
+says \
+	' shapes more may be better, and the search is bounded; asked for by itself each is gone through: --schedule '
 read -ra asked < <(sed -n 's/.*is gone through: \(--schedule [^,(]*\).*/\1/p' out)
 expect 0 many --json
 says '"not_gone_through_first":[{"schedule":"'
-[ "$(number not_gone_through)" -gt 0 ] || failed "it says of $(number not_gone_through) shapes that they were left"
+[ "$(number not_gone_through)" -gt 0 ] ||
+	failed "it says of $(number not_gone_through) shapes that they were left"
 expect 0 many "${asked[@]}"
-! grep -q 'shapes more may be better' out || failed "a shape asked for by itself is not gone through: ${asked[*]}"
+! grep -q 'shapes more may be better' out ||
+	failed "a shape asked for by itself is not gone through: ${asked[*]}"
 passed "what the bounded search does not go through is said"
 
 expect 0 auto --explain

@@ -35,7 +35,8 @@ says 'profile   lenet.json: measured'
 says 'devices   4: cluster.yaml'
 says 'rival     data: '
 says 'rival     pipedream: '
-[ "$(grep -c '^why  *stage  *cuts\|^why  *rank  *device' out)" = 0 ] || failed "the tables of stages and ranks are printed twice"
+[ "$(grep -c '^why  *stage  *cuts\|^why  *rank  *device' out)" = 0 ] ||
+	failed "the tables of stages and ranks are printed twice"
 expect 0 heddle plan lenet.yaml --workers 2 --explain --planner ptdp
 says 'rival     data: the plan of ptdp'
 expect 0 heddle plan lenet.yaml --profile lenet.json --cluster cluster.yaml --draw --explain
@@ -56,8 +57,10 @@ passed "a measured profile, a cluster file, refusals of others"
 expect 0 heddle plan mlp.yaml --planner data -n 3 -o data.plan
 expect 0 heddle plan check data.plan
 expect 0 heddle run mlp.yaml --devices 3 --plan data.plan --out planned --json
-same "$(number digest)" "$(heddle run mlp.yaml --devices 1 --out plain --json 2>err >out; number digest)" "states under the plan and without"
-expect 0 heddle plan lenet.yaml --planner data --cluster cluster.yaml -s batch.global=4096 -s batch.virtual_nodes=64 -o uneven.plan
+same "$(number digest)" "$(heddle run mlp.yaml --devices 1 --out plain --json 2>err >out; number digest)" \
+	"states under the plan and without"
+expect 0 heddle plan lenet.yaml --planner data --cluster cluster.yaml -s batch.global=4096 \
+	-s batch.virtual_nodes=64 -o uneven.plan
 says 'summed once a step, over the rack'
 says 'virtual nodes 22/22/10/10: '
 says 'only 2 x new: would be '
@@ -70,10 +73,12 @@ passed "uneven devices get uneven counts, or none, with the reason"
 
 expect 0 heddle plan lenet.yaml --planner pipedream --cluster cluster.yaml -o pipe.plan --json
 says '"runs":false'
-expect 0 heddle plan lenet.yaml --planner pipedream --partitioner heddle -s parallel.recompute=stage --cluster cluster.yaml -o again.plan
+expect 0 heddle plan lenet.yaml --planner pipedream --partitioner heddle -s parallel.recompute=stage \
+	--cluster cluster.yaml -o again.plan
 says 'a step of 8 virtual nodes takes'
 expect 0 heddle plan check again.plan
-expect 0 heddle plan lenet.yaml --cluster cluster.yaml -s parallel.mode=pipeline -s parallel.schedule=zb-h1 -o auto.plan
+expect 0 heddle plan lenet.yaml --cluster cluster.yaml -s parallel.mode=pipeline -s parallel.schedule=zb-h1 \
+	-o auto.plan
 says 'zb-h1'
 expect 0 heddle plan check auto.plan
 says 'accepted'
@@ -101,12 +106,14 @@ expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 -s model.sequence_shards
 says 'vocabulary; norms, dropout and sums between them along the sequence'
 says 'shared out along the sequence (model.sequence_shards)'
 expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 -s model.sequence_shards=true --json
-awk "BEGIN { exit !($(number predicted_s) < $whole) }" || failed "no faster along the sequence: $(number predicted_s) s, whole $whole s"
+awk "BEGIN { exit !($(number predicted_s) < $whole) }" ||
+	failed "no faster along the sequence: $(number predicted_s) s, whole $whole s"
 passed "a tensor group, and what it shares"
 
 # simulate JOB: what the plan predicts, and what would change it
 sed 's/bytes_per_s: .*, latency_ns: 20000/bytes_per_s: 4e6, latency_ns: 20000/' cluster.yaml >slow.yaml
-echo '{"job": {"name": "j", "steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
+echo \
+	'{"job": {"name": "j", "steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
 for options in "lenet.yaml --cluster cluster.yaml --planner pipedream" "gpt.yaml --cluster slow.yaml -s parallel.tensor=2 -s parallel.mode=pipeline" \
 	"gpt.yaml --cluster slow.yaml -s parallel.mode=pipeline -s parallel.stages=3 -s parallel.schedule=gpipe" "mlp.json -n 2"; do
 	expect 0 heddle plan $options --json
@@ -118,7 +125,8 @@ done
 says '"planner":"auto","unit":"s","ranks":2'
 expect 0 heddle simulate gpt.yaml --cluster slow.yaml -s parallel.tensor=2 -s parallel.mode=pipeline --json
 says '"links":[{"level":"rack"'            # the second rank begins on the other server
-expect 0 heddle simulate lenet.yaml --cluster cluster.yaml --what-if bandwidth=0.01 --transport eager --steps 3
+expect 0 heddle simulate lenet.yaml --cluster cluster.yaml --what-if bandwidth=0.01 --transport eager \
+	--steps 3
 says 'what if bandwidth=0.01'
 says '(3 steps)'
 expect 0 heddle simulate lenet.yaml --profile lenet.json --workers 2 --seed 4 --trace job.hdfr
@@ -142,10 +150,12 @@ planned=$(number predicted_s)
 expect 0 heddle plan gpt.yaml -n 4 --suggest-job --json
 json_ok
 grep -qF '"virtual_nodes":8,"this_job":true' out || failed "the job's own size is not there"
-grep -qF "\"this_job\":true,\"best\":$(grep -o '"this_job":true,"best":[a-z]*' out | sed 's/.*://'),\"predicted_s\":$planned" out || failed "another step for the job's own size"
+grep -qF "\"this_job\":true,\"best\":$(grep -o '"this_job":true,"best":[a-z]*' out |
+	sed 's/.*://'),\"predicted_s\":$planned" out || failed "another step for the job's own size"
 for v in 16 8 4 2 1; do grep -qF "\"virtual_nodes\":$v," out || failed "no $v virtual nodes"; done
 best=$(grep -o '"virtual_nodes":[0-9]*,"this_job":[a-z]*,"best":true,"predicted_s":[0-9.e-]*' out)
-expect 0 heddle plan gpt.yaml -n 4 -s batch.virtual_nodes=$(sed 's/"virtual_nodes":\([0-9]*\),.*/\1/' <<<"$best") --json
+expect 0 heddle plan gpt.yaml -n 4 \
+	-s batch.virtual_nodes=$(sed 's/"virtual_nodes":\([0-9]*\),.*/\1/' <<<"$best") --json
 same "$(number predicted_s)" "${best##*:}" "the step of the best size"
 expect 0 heddle plan gpt.yaml -n 4 --suggest-job
 says '(this job)'

@@ -1,5 +1,6 @@
 #!/bin/bash
-# heddle plan order, plan buckets: of graphs and of jobs. The answers themselves: src/planner/order/order_test.c, bucket_test.c.
+# heddle plan order, plan buckets: of graphs and of jobs. The answers themselves:
+# src/planner/order/order_test.c, bucket_test.c.
 . "$(dirname "$0")/program.sh"
 cat >johnson.json <<'END'
 {"name": "johnson", "recv": {"a": 5, "b": 1, "c": 9, "d": 3, "e": 10, "f": 2},
@@ -37,7 +38,8 @@ expect 0 heddle profile lenet.yaml --samples 3 -o lenet.profile -q
 expect 0 heddle plan order lenet.yaml --profile lenet.profile --json
 json_ok
 says '"mode":"search","unit":"s"'
-echo '{"job": {"steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
+echo \
+	'{"job": {"steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
 expect 0 heddle plan order mlp.json -n 2 --json
 says '"order":["%1","%2","%4","%5","%7","%8"]'
 passed "jobs"
@@ -66,7 +68,8 @@ says '"iteration_time":17,"compute_end":15,"compute_order":["dw3","dx3","dw2","d
 says '{"bytes":6,"ready":3,"start":3,"end":10,"gradients":["dw3"]}'
 says '"declared_order":{"best_buckets":19,"one_each":19,"one_bucket":26}'
 expect 0 heddle plan buckets split.json
-says 'split: 17: 3 buckets of 3 gradients, computed in 15; 19 in the declared order, 19 one by one there, 26 in one bucket'
+says \
+	'split: 17: 3 buckets of 3 gradients, computed in 15; 19 in the declared order, 19 one by one there, 26 in one bucket'
 expect 0 heddle plan buckets split.json --buckets 2 --json
 says '{"bytes":2,"ready":3,"start":3,"end":6,"gradients":["dw3"]}'
 printf '{"cases": [%s, %s]}' "$(cat split.json)" "$(cat split.json)" >two.json

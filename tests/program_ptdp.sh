@@ -1,5 +1,6 @@
 #!/bin/bash
-# heddle plan ptdp: a plan with its reasons, the same bytes every time, and refusals with the least that would do.
+# heddle plan ptdp: a plan with its reasons, the same bytes every time, and refusals with the least that would
+# do.
 . "$(dirname "$0")/program.sh"
 big="--model 128,25600,160,51200,2048 --batch 3072"
 expect 0 heddle plan ptdp $big --devices 3072 --json
@@ -11,7 +12,8 @@ expect 0 heddle plan ptdp $big --devices 3072 --json
 cmp -s out first || failed "another plan the second time"
 expect 0 heddle plan ptdp $big --devices 3072 --json --at 8,64,6,1,1,full
 theirs=$(number predicted_s)
-awk -v a="$ours" -v b="$theirs" 'BEGIN { exit !(a <= b) }' || failed "$ours s is slower than the published split's $theirs s"
+awk -v a="$ours" -v b="$theirs" 'BEGIN { exit !(a <= b) }' ||
+	failed "$ours s is slower than the published split's $theirs s"
 says '"why":"t=8 p=64 d=6 b=1 v=1, recomputation full: asked for'
 passed "the published cluster: no slower than the published split, equal bytes"
 
@@ -26,8 +28,10 @@ expect 0 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --
 says 'of 6.4 GB'
 expect 0 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --vn-size 4 --json
 same "$(number b)" 4 "samples of a virtual node"
-expect 0 heddle plan ptdp --model 105,20480,128,51200,2048 --devices 2240 --batch 2240 --sequence --at 8,35,8,1,3,selective --json
-awk -v u="$(number utilization)" 'BEGIN { exit !(u > 0.51 && u < 0.57) }' || failed "published: 54.2 % of the peak; predicted $(number utilization)"
+expect 0 heddle plan ptdp --model 105,20480,128,51200,2048 --devices 2240 --batch 2240 \
+	--sequence --at 8,35,8,1,3,selective --json
+awk -v u="$(number utilization)" 'BEGIN { exit !(u > 0.51 && u < 0.57) }' ||
+	failed "published: 54.2 % of the peak; predicted $(number utilization)"
 passed "reasons, rules, options"
 
 expect 0 heddle plan ptdp --published

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Workers of other machines: network namespaces stand for them, each with nothing in common but the wire and the disk, of which they use
-# only the key. Whatever comes, goes, dies or is cut off, the bits are those of one device.
+# Workers of other machines: network namespaces stand for them, each with nothing in common but the wire and
+# the disk, of which they use only the key. Whatever comes, goes, dies or is cut off, the bits are those of
+# one device.
 . "$(dirname "$0")/program.sh"
 
 cat >long.yaml <<END
@@ -53,7 +54,8 @@ has_members() { await has_now "$1" "$2" || failed "$1 has $(members "$1") member
 # of a process, in the tables of TCP: by inode
 tcp_sockets()
 {
-	find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n' | while read -r inode; do
+	find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n' |
+		while read -r inode; do
 		awk -v inode="$inode" '$10 == inode' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 	done
 }
@@ -66,7 +68,8 @@ ends_well()        # run, what it was
 	expect 0 heddle ckpt diff "$1" twin
 	says IDENTICAL
 	says 'digest logs agree'
-	same "$(grep -o '"step":[0-9]*' "$1/metrics.ndjson" | sort -t: -k2n -u | wc -l)" 2400 "steps with a record, $2"
+	same "$(grep -o '"step":[0-9]*' "$1/metrics.ndjson" | sort -t: -k2n -u | wc -l)" 2400 \
+		"steps with a record, $2"
 }
 
 "$HEDDLE_BIN" run long.yaml --out plain --workers 2 --devices 1 -q 2>log &
@@ -83,7 +86,8 @@ passed "a run that is not asked to listen has no TCP socket"
 run=$!
 where=$(listens near)
 reach near 10
-[ "$(for pid in $(descendants $run); do tcp_sockets "$pid"; done | wc -l)" -ge 3 ] || failed "what listens is not seen"
+[ "$(for pid in $(descendants $run); do tcp_sockets "$pid"; done | wc -l)" -ge 3 ] ||
+	failed "what listens is not seen"
 expect 2 heddle worker --join "$where" --key other -q
 says 'does not take this key'
 expect 2 heddle worker --join "$where" --key key -s batch.global=240 -q
@@ -97,7 +101,8 @@ for word in $(cat key) $(cat other); do
 done
 passed "a worker joins over TLS; a wrong key and another job are refused"
 
-# a run that did not listen is taken up by one that does, from elsewhere: workers and who coordinates later go by what was said then
+# a run that did not listen is taken up by one that does, from elsewhere: workers and who coordinates later go
+# by what was said then
 expect 0 heddle run long.yaml --out late --workers 1 --devices 1 --steps 800 -q
 mkdir -p elsewhere && cd elsewhere || exit 1
 "$HEDDLE_BIN" resume ../late --workers 1 --devices 1 --listen 127.0.0.1:0 --key ../key -q 2>log &
@@ -111,13 +116,15 @@ has_members late 2
 kill -9 "$run"
 wait "$run" 2>/dev/null
 wait "$guest" || failed "a guest of a run taken up ended with $?: $(cat log.guest)"
-await test -f late/ckpt/step-000002400/MANIFEST.json && await test -f late/report.html || failed "late did not end"
+await test -f late/ckpt/step-000002400/MANIFEST.json && await test -f late/report.html ||
+	failed "late did not end"
 expect 0 heddle ckpt diff late twin
 says IDENTICAL
 grep -q '"key":"/' late/job.resolved.json || failed "the key's place depends on where one stands"
 passed "a run that is taken up listens where it is told to"
 
-# the machine that coordinates is gone with all of its processes; guests hold the state until somebody serves the run again
+# the machine that coordinates is gone with all of its processes; guests hold the state until somebody serves
+# the run again
 "$HEDDLE_BIN" run long.yaml --out kept --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
 run=$!
 where=$(listens kept)
@@ -125,7 +132,10 @@ where=$(listens kept)
 guest=$!
 has_members kept 2
 reach kept 100
-pid_of_local() { heddle status "$1" --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[0-9]*' | grep -o '[0-9]*$'; }
+pid_of_local()
+{
+	heddle status "$1" --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[0-9]*' | grep -o '[0-9]*$'
+}
 kill -9 "$(pid_of_local kept)"
 await grep -q '"kind":"lost"' kept/events.ndjson || failed "the worker here is not missed"
 has_members kept 2
@@ -137,8 +147,10 @@ expect 0 heddle ckpt diff kept twin
 says IDENTICAL
 ! grep -q '"kind":"restore"' kept/events.ndjson || failed "what the guest held was thrown away"
 plans_of kept 3
-grep -qE '^cause .*: worker 1[0-9]{6}"' kept/plan/*.plan || failed "no plan of the time when the guest was alone: $(grep -h '^cause' kept/plan/*.plan)"
-passed "guests keep the state while nobody of the run's machine is left; who coordinates writes down what they do"
+grep -qE '^cause .*: worker 1[0-9]{6}"' kept/plan/*.plan ||
+	failed "no plan of the time when the guest was alone: $(grep -h '^cause' kept/plan/*.plan)"
+passed \
+	"guests keep the state while nobody of the run's machine is left; who coordinates writes down what they do"
 
 "$HEDDLE_BIN" run long.yaml --out empty --workers 1 --devices 1 -q 2>log &
 run=$!
@@ -153,12 +165,16 @@ passed "a run of which nobody is left is served again"
 
 # a worker that stands still before it has joined: by hand, so not always in time
 for try in 1 2 3 4 5; do
-	"$HEDDLE_BIN" run long.yaml -s 'workers.detect=100 ms' -s 'workers.min_wait=1 s' --out "still$try" --workers 1 --devices 1 -q 2>err &
+	"$HEDDLE_BIN" run long.yaml -s 'workers.detect=100 ms' -s 'workers.min_wait=1 s' --out "still$try" \
+		--workers 1 --devices 1 -q 2>err &
 	run=$!
 	until child=$(pgrep -P $run | head -n 1) && [ "$child" ]; do :; done
 	kill -STOP "$child"
 	sleep 0.3
-	[ "$(heddle status "still$try" --json | grep -o '"state":"starting"' | head -n 1)" ] || { kill -CONT "$child"; kill "$run"; }
+	[ "$(heddle status "still$try" --json | grep -o '"state":"starting"' | head -n 1)" ] || {
+		kill -CONT "$child"
+		kill "$run"
+	}
 	status=0
 	wait "$run" || status=$?
 	[ $status -ne 10 ] || break
@@ -210,14 +226,16 @@ fi
 # what could not be told to those who join is refused at the start
 far=$PWD deep=$(printf 'd%.0s' $(seq 200))
 for _ in $(seq 20); do mkdir $deep && cd $deep || exit 1; done
-expect 3 heddle run "$far/long.yaml" --out "$far/deep" --workers 1 --devices 1 --listen 127.0.0.1:0 --key "$far/key" -q
+expect 3 heddle run "$far/long.yaml" --out "$far/deep" --workers 1 --devices 1 --listen 127.0.0.1:0 \
+	--key "$far/key" -q
 says 'must be told it'
 cd "$far" || exit 1
 passed "a run whose job cannot be told does not listen"
 
 # a model in a file: found where the run was begun, or named
 expect 0 heddle model show long.yaml -o long.graph
-sed 's/^model:.*/model: {use: "graph:long.graph"}/; s/name: long/name: file/; s/steps: 2400/steps: 1200/' long.yaml >file.yaml
+sed 's/^model:.*/model: {use: "graph:long.graph"}/; s/name: long/name: file/; s/steps: 2400/steps: 1200/' \
+	long.yaml >file.yaml
 expect 0 heddle run file.yaml --out filetwin --devices 1 -q
 "$HEDDLE_BIN" run file.yaml --out file --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
 run=$!
@@ -244,11 +262,16 @@ data: {kind: synthetic, count: 500}
 batch: {global: 96, virtual_nodes: 8}
 checkpoint: {every: 800 steps, keep: 2}
 END
-bits() { ONEDNN_MAX_CPU_ISA=$1 "$HEDDLE_BIN" run lenet.yaml -s job.steps=2 --out "bits$1" --devices 1 --json -q | grep -o '"digest":"[^"]*"'; }
+bits()
+{
+	ONEDNN_MAX_CPU_ISA=$1 "$HEDDLE_BIN" run lenet.yaml -s job.steps=2 --out "bits$1" --devices 1 \
+		--json -q | grep -o '"digest":"[^"]*"'
+}
 if [ "$(bits ALL)" != "$(bits SSE41)" ]; then
 	expect 0 heddle run lenet.yaml -s job.kernels=portable --out ptwin --devices 1 -q
 	for kernels in library portable; do
-		"$HEDDLE_BIN" run lenet.yaml -s job.kernels=$kernels --out k-$kernels --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
+		"$HEDDLE_BIN" run lenet.yaml -s job.kernels=$kernels --out k-$kernels --workers 1 \
+			--devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
 		run=$!
 		where=$(listens k-$kernels)
 		reach k-$kernels 10
@@ -256,7 +279,8 @@ if [ "$(bits ALL)" != "$(bits SSE41)" ]; then
 		[ $kernels = library ] || want=0
 		ONEDNN_MAX_CPU_ISA=SSE41 expect $want heddle worker --join "$where" --key key --devices 1 -q
 		[ $kernels = portable ] || says 'use a like machine, or start with kernels: portable'
-		[ $kernels = library ] || grep -q '"kind":"view".*2 members' k-portable/events.ndjson || failed "it took no part"
+		[ $kernels = library ] || grep -q '"kind":"view".*2 members' k-portable/events.ndjson ||
+			failed "it took no part"
 		wait $run || failed "k-$kernels ended with $?"
 	done
 	expect 0 heddle ckpt diff k-portable ptwin
@@ -275,14 +299,20 @@ a=hd$$a b=hd$$b c=hd$$c
 ip netns add $a 2>/dev/null || { echo "skip: other machines (needs root and ip netns)"; exit 0; }
 ip netns add $b && ip netns add $c || { echo "skip: other machines (ip netns)"; exit 0; }
 started=()
-trap 'kill "${started[@]}" 2>/dev/null; end_jobs; ip netns del $a; ip netns del $b; ip netns del $c; rm -rf "$work"' EXIT
+trap \
+	'kill "${started[@]}" 2>/dev/null; end_jobs; ip netns del $a; ip netns del $b; ip netns del $c; rm -rf "$work"' EXIT
 cable()        # namespace, address: to a switch in $a
 {
-	ip -n "$a" link add "to$1" type veth peer name eth netns "$1" && ip -n "$a" link set "to$1" master switch up &&
+	ip -n "$a" link add "to$1" type veth peer name eth netns "$1" &&
+		ip -n "$a" link set "to$1" master switch up &&
 		ip -n "$1" addr add "$2/24" dev eth && ip -n "$1" link set eth up && ip -n "$1" link set lo up
 }
-ip -n $a link set lo up && ip -n $a link add switch type bridge && ip -n $a addr add 10.77.0.1/24 dev switch && ip -n $a link set switch up &&
-	cable $b 10.77.0.2 && cable $c 10.77.0.3 || { echo "skip: other machines (no veth or bridge here)"; exit 0; }
+ip -n $a link set lo up && ip -n $a link add switch type bridge &&
+	ip -n $a addr add 10.77.0.1/24 dev switch && ip -n $a link set switch up &&
+	cable $b 10.77.0.2 && cable $c 10.77.0.3 || {
+		echo "skip: other machines (no veth or bridge here)"
+		exit 0
+	}
 joins()        # namespace, log: a worker there, in the background; its process in $guest
 {
 	ip netns exec "$1" "$HEDDLE_BIN" worker --join 10.77.0.1:7000 --key key --devices 1 2>"$2" &
@@ -291,7 +321,8 @@ joins()        # namespace, log: a worker there, in the background; its process 
 }
 begins()       # run, workers
 {
-	ip netns exec $a "$HEDDLE_BIN" run long.yaml --out "$1" --workers "$2" --devices 1 --listen 10.77.0.1:7000 --key key -q 2>log &
+	ip netns exec $a "$HEDDLE_BIN" run long.yaml --out "$1" --workers "$2" --devices 1 \
+		--listen 10.77.0.1:7000 --key key -q 2>log &
 	run=$!
 	[ "$(listens "$1")" ] || failed "$1 does not listen"
 }
@@ -338,7 +369,8 @@ ended $run 0 "cut"
 ended "$guest" 0 "the guest beside"
 ended $first_guest 0 "the guest that was cut off"
 ends_well cut "a link cut and mended"
-grep -q '"kind":"lost","step":[0-9]*,"membership":[0-9]*,"worker":1000' cut/events.ndjson || failed "nobody noticed"
+grep -q '"kind":"lost","step":[0-9]*,"membership":[0-9]*,"worker":1000' cut/events.ndjson ||
+	failed "nobody noticed"
 passed "a guest whose link is cut is fenced, and joins anew when it is mended"
 
 # the only worker of the run's machine dies: guests hold the state until another can save it

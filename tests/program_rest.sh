@@ -1,13 +1,14 @@
 #!/bin/bash
-# The scheduler's HTTP from outside: who may ask, what its own schema makes of it, and that nothing else listens. The verbs that ask:
-# program_jobs.sh; what the scheduler does: program_cluster.sh.
+# The scheduler's HTTP from outside: who may ask, what its own schema makes of it, and that nothing else
+# listens. The verbs that ask: program_jobs.sh; what the scheduler does: program_cluster.sh.
 . "$(dirname "$0")/program.sh"
 command -v python3 >/dev/null || { echo "skip: no python3 to ask with"; exit 77; }
 write_jobs 5
 begin()                 # ARGUMENTS of serve: in the background, until its socket is there
 {
 	rm -f d/heddle.sock
-	"$HEDDLE_BIN" serve --dir d --pool fast:1,slow:1:0.5 --policy fifo --round 1 --drain "$@" >serve.out 2>serve.err &
+	"$HEDDLE_BIN" serve --dir d --pool fast:1,slow:1:0.5 --policy fifo --round 1 --drain "$@" \
+		>serve.out 2>serve.err &
 	daemon=$!
 	for _ in $(seq 300); do
 		[ -S d/heddle.sock ] && return
@@ -34,7 +35,8 @@ for where in 0.0.0.0:0 "[::]:0" 10.0.0.1:80 example.org:80 8080; do
 done
 passed "no other machine is served, and the way round is named"
 
-# Without a device in service nobody runs: what would be is known beforehand. A job alone on a device of speed 1 takes a step a second.
+# Without a device in service nobody runs: what would be is known beforehand. A job alone on a device of speed
+# 1 takes a step a second.
 cat >ask.py <<'END'
 import http.client, json, socket
 class Unix(http.client.HTTPConnection):

@@ -12,7 +12,8 @@ for job in mlp lenet resnet18 inception gpt llama bert bert_cls lstm; do
 		same "$digest" "$whole" "$job resumed at step $at"
 	done
 done
-passed "mlp, lenet, resnet18, inception, gpt, llama, bert with both heads, lstm: resumed at any step, on other devices, the state is that of an undisturbed run"
+passed \
+	"mlp, lenet, resnet18, inception, gpt, llama, bert with both heads, lstm: resumed at any step, on other devices, the state is that of an undisturbed run"
 
 train resume whole-mlp
 passed "a finished run has nothing left to do"
@@ -22,7 +23,8 @@ train resume from --from 3
 expect 0 heddle ckpt diff from whole-mlp
 passed "--from takes an older checkpoint"
 
-# samples are parted alike whatever the seed; a run of a build that had no key for it goes on with the split that it has
+# samples are parted alike whatever the seed; a run of a build that had no key for it goes on with the split
+# that it has
 for i in {1..200}; do echo "$((i * 37 % 101)),$((i * 53 % 97)),$((i % 2))"; done | sed '1i a,b,y' >t.csv
 cat >csv.yaml <<'END'
 job: {name: csv, seed: 3, steps: 6}
@@ -41,7 +43,8 @@ whole=$digest
 train run csv.yaml --out by_key
 [ "$digest" != "$whole" ] || failed "two splits, one result"
 train run csv.yaml -s data.split_seed=auto --steps 3 --out early
-grep -q ',"split_seed":"auto"' early/job.resolved.json || failed "the resolved job does not say how its data are parted"
+grep -q ',"split_seed":"auto"' early/job.resolved.json ||
+	failed "the resolved job does not say how its data are parted"
 sed -i 's/,"split_seed":"auto"//' early/job.resolved.json
 train resume early
 same "$digest" "$whole" "a run of before data.split_seed"
@@ -63,7 +66,8 @@ hands() { heddle status early --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut 
 all_here() { some_steps && { [ -z "$workers" ] || [ "$(hands | wc -l)" -eq 2 ]; }; }
 for workers in '' '--workers 2 --devices 1'; do
 	rm -rf early
-	"$HEDDLE_BIN" run early.yaml $workers -s checkpoint.every=3600s -s workers.detect=250ms --out early -q 2>log &
+	"$HEDDLE_BIN" run early.yaml $workers -s checkpoint.every=3600s -s workers.detect=250ms --out early \
+		-q 2>log &
 	await all_here || failed "no steps of all: $(cat log)"
 	kill -9 $! $(hands) 2>/dev/null || true
 	await not answers_now early || failed "somebody coordinates what was killed"
@@ -72,14 +76,16 @@ for workers in '' '--workers 2 --devices 1'; do
 	expect 3 heddle resume early --from 3
 	expect 0 heddle resume early $workers --steps 50
 	says 'ended before its first checkpoint'
-	same "$(heddle ckpt digest early)" "$digest" "a run that was killed before its first checkpoint, $workers"
+	same "$(heddle ckpt digest early)" "$digest" \
+		"a run that was killed before its first checkpoint, $workers"
 done
 rm -rf early
 train run early.yaml --steps 3 --out early
 rm -rf early/ckpt
 expect 3 heddle resume early
 says 'is gone: bring it back'
-passed "a run that was killed before its first checkpoint goes on at step 0; one whose checkpoints are gone is refused"
+passed \
+	"a run that was killed before its first checkpoint goes on at step 0; one whose checkpoints are gone is refused"
 
 expect 3 heddle resume nowhere
 says 'not a run directory'
@@ -100,7 +106,8 @@ expect 0 heddle run mlp.yaml --out lines --devices 1 -q --steps 3 -s eval.every=
 n=$(wc -l <lines/metrics.ndjson)
 head -n 1 lines/metrics.ndjson >first && cp first lines/metrics.ndjson
 expect 0 heddle resume lines --devices 1 -q
-grep -q "\"kind\":\"unrecorded\".*the $((n - 1)) steps before step $n have no line in metrics.ndjson" lines/events.ndjson || failed "nobody says that lines are missing: $(tail -n 4 lines/events.ndjson)"
+grep -q "\"kind\":\"unrecorded\".*the $((n - 1)) steps before step $n have no line in metrics.ndjson" \
+	lines/events.ndjson || failed "nobody says that lines are missing: $(tail -n 4 lines/events.ndjson)"
 expect 0 heddle run mlp.yaml --out whole --devices 1 -q --steps 3
 expect 0 heddle resume whole --devices 1 -q
 ! grep -q unrecorded whole/events.ndjson || failed "lines are missing that are there"

@@ -6,7 +6,8 @@ write_jobs 6
 expect 0 heddle run mlp.yaml
 says 'step 6/6'
 says 'state    '
-for name in job.yaml job.resolved.json metrics.ndjson events.ndjson ckpt plan lock report.html ckpt/step-000000006; do
+for name in job.yaml job.resolved.json metrics.ndjson events.ndjson ckpt plan lock report.html \
+	ckpt/step-000000006; do
 	[ -e runs/mlp/$name ] || failed "runs/mlp has no $name"
 done
 cmp -s mlp.yaml runs/mlp/job.yaml || failed "job.yaml is not as given"
@@ -91,7 +92,8 @@ json_ok
 same "$(number loss_first)$(number loss_last)" nullnull "losses of a resume without a step"
 expect 0 heddle run mlp.yaml -q --events --out told-too
 json_ok
-expect 4 heddle run mlp.yaml --json -q --out diverged -s optim.lr=1e6 -s optim.kind=sgd -s optim.clip=0 -s optim.weight_decay=0 -s model.loss=mse -s job.steps=200
+expect 4 heddle run mlp.yaml --json -q --out diverged -s optim.lr=1e6 -s optim.kind=sgd -s optim.clip=0 \
+	-s optim.weight_decay=0 -s model.loss=mse -s job.steps=200
 json_ok
 for verb in "ckpt ls" "ckpt show" "ckpt verify" "ckpt digest" eval; do
 	expect 0 heddle $verb "$quoted" --json

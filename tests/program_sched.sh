@@ -1,5 +1,6 @@
 #!/bin/bash
-# heddle sched policies, sched solve. The answers themselves: src/scheduler/policy/reference_test.c, laws_test.c.
+# heddle sched policies, sched solve. The answers themselves: src/scheduler/policy/reference_test.c,
+# laws_test.c.
 . "$(dirname "$0")/program.sh"
 cat >state.json <<'END'
 {"jobs": [{"id": 0, "scale_factor": 1, "priority": 1, "steps_remaining": 1000, "throughput": {"v100": 4, "k80": 1}},
@@ -44,7 +45,8 @@ cat >elastic.json <<'END'
  "cluster": {"v100": 6}}
 END
 expect 0 heddle sched solve --state elastic.json --policy wfs --json
-says '"ways":[{"job":"0","devices":{"v100":4},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":2},"share":1,"steps_per_s":3}]'
+says \
+	'"ways":[{"job":"0","devices":{"v100":4},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":2},"share":1,"steps_per_s":3}]'
 expect 0 heddle sched solve --state elastic.json --policy wfs-2020
 says '0                4 v100'
 sed 's/"speedup": \[1, 1.5, 2, 2.5\], "v/"speedup": [1, 0, 2, 2.5], "v/' elastic.json >bad.json
@@ -59,7 +61,8 @@ cat >goodput.json <<'END'
  "cluster": {"v100": 4}}
 END
 expect 0 heddle sched solve --state goodput.json --policy goodput --json
-says '"ways":[{"job":"0","devices":{"v100":1},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":3},"share":1,"steps_per_s":15}]'
+says \
+	'"ways":[{"job":"0","devices":{"v100":1},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":3},"share":1,"steps_per_s":15}]'
 says '"cut":false'
 sed 's/"most_batch": 4096, "most_local": 256}}]/"most_batch": 6, "most_local": 256}}]/' goodput.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy goodput
@@ -89,7 +92,8 @@ if heddle sched policies --json | grep -q '"built":false'; then
 	passed "a policy without its solver is refused"
 	exit 0
 fi
-# Two jobs, a device of each type: shares of v100 a and 1 - a, so z is (4a + 1 - a)/2.5 and (3(1 - a) + 2a)/2.5: equal at a = 1/2.
+# Two jobs, a device of each type: shares of v100 a and 1 - a, so z is (4a + 1 - a)/2.5 and (3(1 - a) +
+# 2a)/2.5: equal at a = 1/2.
 expect 0 heddle sched solve --state state.json --policy max_min_fairness_perf --json
 json_ok
 python3 - <<'END' || failed "shares, objective or prices are wrong"
@@ -120,25 +124,30 @@ expect 0 heddle sched solve --state equal.json --policy nash
 says '3                1 v100            0.25000'
 expect 0 heddle sched solve --state equal.json --policy max_min_fairness_strategy_proof --faithful
 says '17               1 v100            0.25000'
-# Eight devices at once, of which the fast type has four: nothing of it, and the published program's part is called what it is.
+# Eight devices at once, of which the fast type has four: nothing of it, and the published program's part is
+# called what it is.
 cat >gang.json <<'END'
 {"jobs": [{"id": 1, "scale_factor": 8, "steps_remaining": 3600, "throughput": {"fast": 9, "slow": 1}},
           {"id": 2, "steps_remaining": 3600, "throughput": {"fast": 1, "slow": 1}}], "cluster": {"fast": 4, "slow": 8}}
 END
 expect 0 heddle sched solve --state gang.json --policy las
 says '1                8 slow'
-if grep -qE '8 fast|more devices than their type has' out err; then failed "a share of devices that are not there"; fi
+if grep -qE '8 fast|more devices than their type has' out err; then
+	failed "a share of devices that are not there"
+fi
 expect 0 heddle sched solve --state gang.json --policy las --faithful
 says '1                8 fast'
 says 'of these shares are of more devices than their type has'
-# Each way out asks the policy again: of 120 jobs for three that wait (400 / 120), however many do; a queue solves nothing.
+# Each way out asks the policy again: of 120 jobs for three that wait (400 / 120), however many do; a queue
+# solves nothing.
 python3 - <<'END' >many.json
 import json
 print(json.dumps({"jobs": [{"id": i, "priority": 1 if i else 9, "steps_remaining": 9000 + i, "throughput": {"v100": 4}} for i in range(120)], "cluster": {"v100": 1}}))
 END
 expect 0 heddle sched solve --state many.json --policy sum
 says 'ways out are sought for 3 of these'
-[ "$(grep -c 'waits: v100' out)" = 20 ] && [ "$(grep -c 'waits: v100.*; at priority' out)" = 3 ] || failed "not 20 reasons, or not 3 ways out"
+[ "$(grep -c 'waits: v100' out)" = 20 ] && [ "$(grep -c 'waits: v100.*; at priority' out)" = 3 ] ||
+	failed "not 20 reasons, or not 3 ways out"
 expect 0 heddle sched solve --state many.json --policy fifo
 if grep -q 'ways out' out; then failed "a queue is not asked"; fi
 passed "objectives, prices and reasons"

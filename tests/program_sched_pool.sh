@@ -1,26 +1,38 @@
 #!/bin/bash
-# heddle sched simulate on devices that have prices, come and go, stand in machines; entities, deadlines, elastic jobs.
+# heddle sched simulate on devices that have prices, come and go, stand in machines; entities, deadlines,
+# elastic jobs.
 . "$(dirname "$0")/program.sh"
 
 printf 'timestamp,duration,num_gpus,user\n0,1000,1,ann\n0,1000,1,bob\n0,1000,1,bob\n' > jobs.csv
-costs() { python3 -c "import json,sys; c=json.load(open('out'))['cost']; sys.exit(abs(c/$1-1)>1e-12)" || failed "$2: $(number cost), not $1"; }
+costs()
+{
+	python3 -c "import json,sys; c=json.load(open('out'))['cost']; sys.exit(abs(c/$1-1)>1e-12)" ||
+		failed "$2: $(number cost), not $1"
+}
 sim() { heddle sched simulate --trace jobs.csv --policy isolated --json --tune free-switching "$@"; }
 
 # ---- prices: the job's 1000 s on one device are 3600 $/h for 500 s, then 7200
-printf 'z1\tgpu\tLinux\t3600\t2020-01-01T00:00:00\nz1\tgpu\tLinux\t7200\t2020-01-01T00:08:20\nz2\tgpu\tLinux\t9000\t2020-01-01T00:00:00\nz2\tgpu\tLinux\t36\t2020-01-01T00:15:00\n' > p.tsv
+printf \
+	'z1\tgpu\tLinux\t3600\t2020-01-01T00:00:00\nz1\tgpu\tLinux\t7200\t2020-01-01T00:08:20\nz2\tgpu\tLinux\t9000\t2020-01-01T00:00:00\nz2\tgpu\tLinux\t36\t2020-01-01T00:15:00\n' > p.tsv
 head -2 jobs.csv > one.csv
-expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching --cluster gpu:1 --prices p.tsv --zones z1
+expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
+	--cluster gpu:1 --prices p.tsv --zones z1
 costs 1500 "the cost of 500 s at 3600 an hour and 500 s at 7200"
 # in both zones the cheaper counts: from 900 s on zone z2
-expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching --cluster gpu:1 --prices p.tsv
+expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
+	--cluster gpu:1 --prices p.tsv
 costs 1301 "the cost with the cheaper zone"
-expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching --cluster gpu:1 --prices p.tsv --prices-from 2020-01-01T00:08:20
+expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
+	--cluster gpu:1 --prices p.tsv --prices-from 2020-01-01T00:08:20
 costs 806 "the cost from a later time on"
 printf 'time,zone,type,price\n0,z1,V,3600\n' > a.csv
-printf '{"SpotPriceHistory": [{"InstanceType": "V", "AvailabilityZone": "z9", "Timestamp": "1970-01-01T00:08:20Z", "SpotPrice": "1800"}]}' > b.json
-expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching --cluster gpu:1 --prices a.csv --price-as gpu=V
+printf \
+	'{"SpotPriceHistory": [{"InstanceType": "V", "AvailabilityZone": "z9", "Timestamp": "1970-01-01T00:08:20Z", "SpotPrice": "1800"}]}' > b.json
+expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
+	--cluster gpu:1 --prices a.csv --price-as gpu=V
 costs 1000 "the cost of a type by another name"
-expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching --cluster gpu:1 --prices a.csv,b.json --price-as gpu=V
+expect 0 heddle sched simulate --trace one.csv --policy isolated --json --tune free-switching \
+	--cluster gpu:1 --prices a.csv,b.json --price-as gpu=V
 costs 500 "two files are one history: the cheaper zone, whose first price holds before it"
 expect 2 sim --cluster gpu:1 --zones z1
 says 'are of --prices FILE'
@@ -68,7 +80,8 @@ passed "machines of a list"
 # ---- deadlines, entities
 expect 0 sim --cluster gpu:1 --deadline-factor 2.95
 same "$(number deadlines)" 3 "jobs with a deadline"
-same "$(number deadlines_missed)" 2 "equal thirds of one device: the first ends before 2950 s, the others later"
+same "$(number deadlines_missed)" 2 \
+	"equal thirds of one device: the first ends before 2950 s, the others later"
 expect 3 sim --cluster gpu:1 --entities ann:1
 says 'job 1 is of "bob", who is no entity'
 expect 2 sim --cluster gpu:1 --entities ann:1,ann:2
@@ -90,14 +103,16 @@ passed "deadlines, entities and what else is told"
 if heddle sched policies --json | grep -q '"built":false'; then exit 0; fi
 # ann has three times bob's weight: her job has more of the device than his two have each
 printf 'timestamp,duration,num_gpus,user\n0,100000,1,ann\n0,100000,1,bob\n0,100000,1,bob\n' > long.csv
-expect 0 heddle sched simulate --trace long.csv --policy hierarchy --cluster gpu:1 --entities ann:3,bob:1 --tune stop=6000,free-switching --json
+expect 0 heddle sched simulate --trace long.csv --policy hierarchy --cluster gpu:1 --entities ann:3,bob:1 \
+	--tune stop=6000,free-switching --json
 python3 - <<'P' || failed "ann has not three quarters of the device: $(cat out)"
 import json
 s = [j["device_s"]["gpu"] for j in json.load(open("out"))["jobs"]]
 assert abs(s[0] / sum(s) - 0.75) < 0.03 and abs(s[1] - s[2]) < 400, s
 P
 passed "entities share by weight"
-# where jobs take turns on the cheap type, starts and moves are paid for: cost holds on to devices, so nothing else is cheaper
+# where jobs take turns on the cheap type, starts and moves are paid for: cost holds on to devices, so nothing
+# else is cheaper
 heddle sched gen --count 150 --seed 1 --rate 6 > many.trace
 turns="--trace many.trace --cluster v100:4,k80:8 --speed v100:3 --price v100:2.5,k80:0.6 --json"
 cost_of() { python3 -c 'import json,sys; print(json.load(open("out"))["cost"])'; }
@@ -110,7 +125,9 @@ loose=$(cost_of)
 for policy in fifo sum las isolated; do
 	# shellcheck disable=SC2086
 	expect 0 heddle sched simulate $turns --policy $policy
-	python3 -c "import sys; sys.exit($(cost_of) < $steady)" || failed "$policy costs $(cost_of), cost itself $steady"
+	python3 -c "import sys; sys.exit($(cost_of) < $steady)" ||
+		failed "$policy costs $(cost_of), cost itself $steady"
 done
-python3 -c "import sys; sys.exit($loose < $steady * 1.02)" || failed "holding on saves nothing: $steady, $loose"
+python3 -c "import sys; sys.exit($loose < $steady * 1.02)" ||
+	failed "holding on saves nothing: $steady, $loose"
 passed "no policy is cheaper than cost"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# heddle sched replay, sched bench: a log of decisions holds everything and is made again to the byte; a list of jobs is simulated.
+# heddle sched replay, sched bench: a log of decisions holds everything and is made again to the byte; a list
+# of jobs is simulated.
 . "$(dirname "$0")/program.sh"
 
 cat > rates.json <<'J'
@@ -16,7 +17,8 @@ with open("jobs.trace", "w") as f:
         r[5] = str(min(float(r[5]), 20000.0))
         f.write("\t".join(r) + "\n")
 P
-printf 'z1\tv100\tLinux\t3.5\t2020-01-01T00:00:00\nz1\tk80\tLinux\t0.4\t2020-01-01T00:00:00\nz1\tv100\tLinux\t1.25\t2020-01-01T06:00:00\nz2\tv100\tLinux\t0.9\t2020-01-02T00:00:00\n' > p.tsv
+printf \
+	'z1\tv100\tLinux\t3.5\t2020-01-01T00:00:00\nz1\tk80\tLinux\t0.4\t2020-01-01T00:00:00\nz1\tv100\tLinux\t1.25\t2020-01-01T06:00:00\nz2\tv100\tLinux\t0.9\t2020-01-02T00:00:00\n' > p.tsv
 printf '0,add,a\n0,add,b\n4000000,add,c\n15000000,remove,a\n' > spot.csv
 
 # each kind of given once; the log must need none of these files
@@ -24,21 +26,25 @@ one() { # NAME OPTIONS...
 	local name=$1
 	shift
 	mkdir "$name.d"
-	expect 0 heddle sched simulate --trace jobs.trace --cluster v100:2,k80:3 "$@" --log "$name.d/log.ndjson"
-	head -c 9 "$name.d/log.ndjson" | grep -q '^{"log":1,' || failed "$name: the first line is not the setting"
+	expect 0 heddle sched simulate --trace jobs.trace --cluster v100:2,k80:3 "$@" \
+		--log "$name.d/log.ndjson"
+	head -c 9 "$name.d/log.ndjson" | grep -q '^{"log":1,' ||
+		failed "$name: the first line is not the setting"
 	cd "$name.d" || exit 1
 	expect 0 heddle sched replay log.ndjson -o again.ndjson
 	says 'the same, byte for byte'
 	cmp -s log.ndjson again.ndjson || failed "$name: the log made again is another"
 	# jobs in any order of lines
-	{ head -1 log.ndjson; tail -n +2 log.ndjson | grep -v '^{"job"'; grep '^{"job"' log.ndjson | tac; } > mixed.ndjson
+	{ head -1 log.ndjson; tail -n +2 log.ndjson | grep -v '^{"job"'; grep '^{"job"' log.ndjson |
+		tac; } > mixed.ndjson
 	expect 0 heddle sched replay mixed.ndjson -o again.ndjson
 	cmp -s log.ndjson again.ndjson || failed "$name: the order of the job lines matters"
 	cd ..
 }
 one plain --policy isolated --throughputs rates.json
 one faithful --policy fifo_perf --throughputs rates.json --faithful
-one failing --policy isolated --throughputs rates.json --revoke v100:2 --lost 30 --tune failures=1e-4,away=300,kappa=2 --seed 9 --switching 10,2,5,1
+one failing --policy isolated --throughputs rates.json --revoke v100:2 --lost 30 \
+	--tune failures=1e-4,away=300,kappa=2 --seed 9 --switching 10,2,5,1
 one spot --policy fifo --throughputs rates.json --spot k80:spot.csv
 one prices --policy isolated --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4
 one entities --policy gandiva --throughputs rates.json --entities a:1,b:2
@@ -48,7 +54,8 @@ expect 3 heddle sched replay plain.d/log.ndjson -o /proc/none/again.ndjson
 passed "a log alone makes the same decisions again, whatever was given"
 
 if ! heddle sched policies --json | grep -q '"built":false'; then
-	one cost --policy cost --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4 --tune beta=0.5,phi=0.1
+	one cost --policy cost --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4 \
+		--tune beta=0.5,phi=0.1
 	one packed --policy las-packed --throughputs rates.json
 	one estimated --policy las-packed --throughputs rates.json --estimate q=0.5,r=1
 	one hierarchy --policy hierarchy --throughputs rates.json --entities a:1,b:2 --entity-kind fifo
@@ -74,9 +81,11 @@ says 'recorded nothing more'
 passed "the first decision that differs is named"
 
 # ---- a list of jobs
-expect 0 heddle sched simulate --trace jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json --json
+expect 0 heddle sched simulate --trace jobs.trace --policy isolated --cluster v100:2,k80:3 \
+	--throughputs rates.json --json
 cp out want.json
-expect 0 heddle sched replay jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json --json
+expect 0 heddle sched replay jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json \
+	--json
 cmp -s out want.json || failed "replay of a list is not its simulation"
 passed "a list of jobs is simulated"
 

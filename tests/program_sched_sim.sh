@@ -7,28 +7,38 @@ cat > rates.json <<'J'
 {"v100": {"('A', 1)": {"null": 10.0, "('A', 1)": [6.0, 6.0]}, "('B', 2)": {"null": 4.0}},
  "k80": {"('A', 1)": {"null": 2.0, "('A', 1)": [1.5, 1.5]}, "('B', 2)": {"null": 1.0}}}
 J
-printf 'A\tc\td\t-n\t0\t3600\t1\t1\t-1\t0\nA\tc\td\t-n\t0\t7200\t1\t1\t-1\t0\nB\tc\td\t-n\t0\t3600\t2\t1\t-1\t60\nA\tc\td\t-n\t0\t3600\t1\t2\t2\t120\n' > jobs.trace
-printf 'timestamp,duration,num_gpus\n2017-10-03 00:00:00,100,1\n2017-10-03 00:01:00,50,2\n2017-10-03 00:02:00,0,1\n' > philly.csv
+printf \
+	'A\tc\td\t-n\t0\t3600\t1\t1\t-1\t0\nA\tc\td\t-n\t0\t7200\t1\t1\t-1\t0\nB\tc\td\t-n\t0\t3600\t2\t1\t-1\t60\nA\tc\td\t-n\t0\t3600\t1\t2\t2\t120\n' > jobs.trace
+printf \
+	'timestamp,duration,num_gpus\n2017-10-03 00:00:00,100,1\n2017-10-03 00:01:00,50,2\n2017-10-03 00:02:00,0,1\n' > philly.csv
 
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated --json
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated --json
 for key in avg_jct_s median_jct_s p95_jct_s makespan_s cost utilization jobs; do says "\"$key\":"; done
 same "$(number completed)" 4 "jobs that are over"
 cp out one.json
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster k80:2,v100:2 --policy isolated --json
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster k80:2,v100:2 \
+	--policy isolated --json
 cmp -s out one.json || failed "the order of the types changes the answer"
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo_perf --faithful --json
-# by hand: A 3600 / 10 on v100 at 0; A 7200 / 10; B on k80 at the turn that begins at 360: 3600 / 1; A on v100 after it
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy fifo_perf --faithful --json
+# by hand: A 3600 / 10 on v100 at 0; A 7200 / 10; B on k80 at the turn that begins at 360: 3600 / 1; A on v100
+# after it
 says '"jct_s":360'
 same "$(number completed)" 4 "jobs that are over, faithfully"
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated --rows rows.csv --log log.ndjson
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated --rows rows.csv --log log.ndjson
 [ "$(wc -l < rows.csv)" = 5 ] || failed "rows.csv: one line a job and a header"
-grep -m 1 '"round"' log.ndjson | grep -q '^{"at":0,"round":\[{"start":0,"on":\[' || failed "the log begins with the first round"
+grep -m 1 '"round"' log.ndjson | grep -q '^{"at":0,"round":\[{"start":0,"on":\[' ||
+	failed "the log begins with the first round"
 cp log.ndjson before.ndjson
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated --log log.ndjson
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated --log log.ndjson
 cmp -s log.ndjson before.ndjson || failed "equal inputs, other decisions"
 passed "simulate: the answer, rows and decisions"
 
-expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --json
+expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated,fifo --json
 says '"policy":"isolated"'
 says '"policy":"fifo"'
 expect 0 heddle sched compare --trace philly.csv --cluster gpu:4 --policy isolated,fifo
@@ -47,7 +57,8 @@ expect 0 heddle sched gen --count 101 --seed 3
 head -100 out | cmp -s - gen.trace || failed "one job more changes those before it"
 passed "gen and import: traces"
 
-# rows of Slurm's accounting, of a cluster that is made up: types, accounts and starts count, bad rows are named and left out
+# rows of Slurm's accounting, of a cluster that is made up: types, accounts and starts count, bad rows are
+# named and left out
 cp "$(material data/slurm/sacct.txt)" sacct.txt
 slurm="--trace sacct.txt --cluster a100:8,v100:4 --speed a100:3 --policy isolated"
 expect 0 heddle sched simulate $slurm --rows rows.csv --log slurm.ndjson --json
@@ -84,7 +95,8 @@ expect 3 heddle sched import cpu.txt
 says 'no job is left: 1 have no GPU'
 passed "sacct: what Slurm accounted is kept, and a bad row costs that row"
 
-expect 0 heddle sched compare --trace philly.csv --cluster gpu:2 --policy priority,priority-backfill,wfs,wfs-2020 --elastic max=2,speedup=1:1.9 --json
+expect 0 heddle sched compare --trace philly.csv --cluster gpu:2 \
+	--policy priority,priority-backfill,wfs,wfs-2020 --elastic max=2,speedup=1:1.9 --json
 for policy in priority priority-backfill wfs wfs-2020; do says "\"policy\":\"$policy\""; done
 expect 2 heddle sched simulate --trace philly.csv --cluster gpu:2 --policy wfs --elastic max=2,speedup=0:1
 says 'one number for each count of devices'
@@ -104,14 +116,16 @@ printf 'A\tc\td\t-n\t0\tmany\t1\t1\t-1\t0\n' > bad.trace
 expect 3 heddle sched simulate --trace bad.trace --throughputs rates.json --cluster v100:2 --policy isolated
 says 'bad.trace:1:12: total steps'
 printf 'C\tc\td\t-n\t0\t5\t1\t1\t-1\t0\n' > unknown.trace
-expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated
+expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 \
+	--policy isolated
 says 'job 0 is "C" on 1 devices, which the rates do not know'
 if rates=$(material data/gavel/throughputs/simulation_throughputs.json); then
 	many="--throughputs $rates --cluster v100:9,k80:9,p100:3 --policy fifo"
 	expect 0 heddle sched simulate --generate rate=3,seed=7,first=50,end=60 $many --tune stop=1
 	! grep -q 'the queue grows' err || failed "a simulation that is stopped is warned of: $(cat err)"
 	expect 0 heddle sched simulate --generate rate=0.2,seed=7,first=5,end=9 $many
-	! grep -q 'the queue grows' err || failed "a cluster that gets done what comes is warned of: $(cat err)"
+	! grep -q 'the queue grows' err ||
+		failed "a cluster that gets done what comes is warned of: $(cat err)"
 	expect 0 heddle sched simulate --generate rate=4,seed=7,first=5,end=9 $many
 	says 'the queue grows without end, and jobs 5 to 8 may never all be over'
 	passed "more than a cluster gets done is told before the simulation begins"
@@ -119,47 +133,63 @@ else
 	echo "skip: a queue that grows without end (no data/gavel)"
 fi
 
-expect 2 heddle sched simulate --generate rate=1,seed=0 --throughputs rates.json --cluster v100:2 --policy isolated
+expect 2 heddle sched simulate --generate rate=1,seed=0 --throughputs rates.json --cluster v100:2 \
+	--policy isolated
 says '--generate without an end'
 expect 3 heddle sched import philly.csv --map submit=when
 says 'the header has no column "when" (submit)'
 passed "mistakes are named"
 
-expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --html page.html
-for word in isolated fifo 'Job completion time' 'Busy devices' 'Devices of each job' "default-src 'none'"; do grep -q "$word" page.html || failed "the page lacks: $word"; done
+expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated,fifo --html page.html
+for word in isolated fifo 'Job completion time' 'Busy devices' 'Devices of each job' "default-src 'none'"; do
+	grep -q "$word" page.html || failed "the page lacks: $word"
+done
 ! grep -qE '<script|https?:|nan' page.html || failed "the page needs something"
 cp page.html before.html
-expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --html page.html --json
+expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated,fifo --html page.html --json
 cmp -s page.html before.html || failed "equal runs, another page"
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --faithful --html one.html
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy fifo --faithful --html one.html
 grep -q "the published simulator's rules" one.html || failed "a faithful run's page does not say so"
-expect 3 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --html /proc/none/x.html
+expect 3 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy fifo --html /proc/none/x.html
 passed "a page of one run, and of several"
 
-# a place that cannot be written is told of before any time is simulated: jobs that the rates do not know are noticed only then
+# a place that cannot be written is told of before any time is simulated: jobs that the rates do not know are
+# noticed only then
 for option in --html --rows --log; do
-	expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated $option /proc/none/x
+	expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 \
+		--policy isolated $option /proc/none/x
 	says '/proc/none/x'
 	! grep -q 'rates do not know' out || failed "$option was looked at after the simulation"
 done
-expect 3 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --html /proc/none/x.html
+expect 3 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy isolated,fifo --html /proc/none/x.html
 ! grep -q isolated out || failed "a policy ran for a page that cannot be written"
 mkdir folder
-expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --html folder
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 \
+	--policy fifo --html folder
 says 'it is a folder'
 cp page.html kept.html
-expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated --html kept.html
+expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 \
+	--policy isolated --html kept.html
 cmp -s page.html kept.html || failed "a page was lost to a simulation that failed"
 [ ! -e kept.html.tmp ] || failed "a trial file was left"
 passed "outputs are tried first"
 
 if heddle sched policies --json | grep -q '"built":false'; then exit 0; fi
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0.2,r=1 --json
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 \
+	--policy las-packed --estimate q=0.2,r=1 --json
 says '"estimate":{"pairs":'
-expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0.2
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 \
+	--policy las-packed --estimate q=0.2
 says 'measured before'
-expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las --estimate q=0.2
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 \
+	--policy las --estimate q=0.2
 says 'nothing is to be estimated'
-expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 \
+	--policy las-packed --estimate q=0
 says '--estimate: q:'
 passed "pairs that are estimated"

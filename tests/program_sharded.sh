@@ -1,13 +1,16 @@
 #!/bin/bash
-# comm.sync: sharded: optimizer slots on some workers only; the bits of one device whatever comes, goes and dies.
+# comm.sync: sharded: optimizer slots on some workers only; the bits of one device whatever comes, goes and
+# dies.
 . "$(dirname "$0")/program.sh"
 write_jobs 6
 
 for job in mlp lenet gpt; do
 	for kind in adamw momentum; do
-		expect 0 heddle run $job.yaml --out $job-$kind --devices 1 -s optim.kind=$kind -s trace.digest=1 -q
+		expect 0 heddle run $job.yaml --out $job-$kind --devices 1 -s optim.kind=$kind \
+			-s trace.digest=1 -q
 		for n in 1 2 3 4 7; do
-			expect 0 heddle run $job.yaml --out $job-$kind-$n --workers $n --devices 1 -s optim.kind=$kind -s trace.digest=1 -s comm.sync=sharded -q
+			expect 0 heddle run $job.yaml --out $job-$kind-$n --workers $n --devices 1 \
+				-s optim.kind=$kind -s trace.digest=1 -s comm.sync=sharded -q
 			expect 0 heddle ckpt diff $job-$kind $job-$kind-$n
 			says IDENTICAL
 			says 'digest logs agree'
@@ -76,7 +79,8 @@ if grep -q '"kind":"restore"' moves/events.ndjson; then failed "one loss at a ti
 passed "workers come, go and die one by one: slots move, and nothing is loaded from disk"
 
 # a view that begins at a step whose state is saved: its members have gone on while the scribe still gathers
-"$HEDDLE_BIN" run long.yaml --out often --workers 2 --devices 1 -q -s job.steps=1000000 -s checkpoint.every="1 steps" 2>log &
+"$HEDDLE_BIN" run long.yaml --out often --workers 2 --devices 1 -q -s job.steps=1000000 \
+	-s checkpoint.every="1 steps" 2>log &
 run=$!
 reach often 3
 for n in 4 2 3 1 3; do
@@ -101,11 +105,14 @@ kill -STOP $two
 kill -9 $two
 wait $run || failed "lost ended with $?"
 ends_well lost
-grep -q "all who held some of the optimizer's slots are gone" lost/events.ndjson || failed "slots were not lost"
+grep -q "all who held some of the optimizer's slots are gone" lost/events.ndjson ||
+	failed "slots were not lost"
 passed "when all who hold some slots are lost, the newest checkpoint goes on"
 
-# one worker alone makes steps again that those before it, who held parts of the state, made together: what each says of a step is the same
-"$HEDDLE_BIN" run long.yaml --out alone --workers 3 --devices 1 -q -s job.steps=1000000 -s checkpoint.every="1000000 steps" 2>log &
+# one worker alone makes steps again that those before it, who held parts of the state, made together: what
+# each says of a step is the same
+"$HEDDLE_BIN" run long.yaml --out alone --workers 3 --devices 1 -q -s job.steps=1000000 \
+	-s checkpoint.every="1000000 steps" 2>log &
 run=$!
 reach alone 100
 kill -9 $(pids alone)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# model.shards: sums in fixed shards. The same bits on any devices and virtual-node maps, the losses of the whole model, and
-# refusals that say what does not divide.
+# model.shards: sums in fixed shards. The same bits on any devices and virtual-node maps, the losses of the
+# whole model, and refusals that say what does not divide.
 . "$(dirname "$0")/program.sh"
 job()           # NAME MODEL SHARDS
 {
@@ -16,7 +16,9 @@ END
 losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.ndjson"; }
 near()          # two lists of losses, relatively
 {
-	paste <(losses "$1") <(losses "$2") | awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most * $1) bad++; n++ } END { exit bad > 0 || n < 4 }'
+	paste <(losses "$1") <(losses "$2") |
+		awk -v most="$3" \
+		'{ d = $1 - $2; if (d < 0) d = -d; if (d > most * $1) bad++; n++ } END { exit bad > 0 || n < 4 }'
 }
 declare -A models=(
 	[gpt]='{layers: 2, width: 32, heads: 4, context: 16, vocab: 50, dropout: 0.1}'
@@ -33,7 +35,8 @@ for name in gpt llama bert mlp; do
 		[ "$devices" = reference:1 ] || expect 0 heddle ckpt diff "$name.1" "$name.$devices"
 	done
 	expect 0 heddle run "$name.yaml" -s model.shards=1 --devices 1 --out "$name.whole"
-	near "$name.whole" "$name.1" 1e-4 || failed "$name: in shards the losses are others: $(losses "$name.whole") $(losses "$name.1")"
+	near "$name.whole" "$name.1" 1e-4 ||
+		failed "$name: in shards the losses are others: $(losses "$name.whole") $(losses "$name.1")"
 	expect 5 heddle ckpt diff "$name.whole" "$name.1"
 done
 near gpt.whole gpt.reference:1 1e-4 || failed "the reference device has other losses"
@@ -48,7 +51,9 @@ for name in gpt llama bert; do
 		expect 0 heddle run "$name.yaml" $along --devices $devices --out "$name.along.$devices"
 		[ "$devices" = reference:1 ] || expect 0 heddle ckpt diff "$name.along" "$name.along.$devices"
 	done
-	near "$name.whole" "$name.along" 1e-4 || failed "$name: along the sequence the losses are others: $(losses "$name.whole") $(losses "$name.along")"
+	near "$name.whole" "$name.along" 1e-4 ||
+		failed "$name: along the sequence the losses are others: $(losses "$name.whole") $(losses \
+		"$name.along")"
 	expect 5 heddle ckpt diff "$name.along" "$name.1"
 done
 near gpt.whole gpt.along.reference:1 1e-4 || failed "the reference device has other losses along the sequence"
@@ -78,7 +83,8 @@ passed "evaluation, prediction, export and the graph as text"
 expect 0 heddle profile gpt.yaml --samples 3 -o four.json
 expect 0 heddle profile gpt.yaml -s model.shards=1 --samples 3 -o one.json
 nodes() { grep -o '"id":"[^"]*","op":"[^"]*"' "$1"; }
-[ "$(nodes four.json)" = "$(nodes one.json)" ] && [ -n "$(nodes one.json)" ] || failed "a profile is of the whole model"
+[ "$(nodes four.json)" = "$(nodes one.json)" ] && [ -n "$(nodes one.json)" ] ||
+	failed "a profile is of the whole model"
 grep -q '"tensor_shards":4' four.json || failed "the profile does not say how many shards"
 passed "a profile is of the whole model, and says T"
 
@@ -96,6 +102,7 @@ expect 2 heddle run mlp.yaml -s model.shards=1 -s model.sequence_shards=true --d
 says 'model.sequence_shards splits in model.shards parts, and that is 1'
 expect 2 heddle run mlp.yaml -s model.shards=2 -s model.sequence_shards=true --dry-run
 says 'nothing of this model lies along a sequence'
-expect 2 heddle run bert.yaml -s model.args='{layers: 1, width: 32, heads: 4, context: 13, vocab: 40}' -s model.sequence_shards=true --dry-run
+expect 2 heddle run bert.yaml -s model.args='{layers: 1, width: 32, heads: 4, context: 13, vocab: 40}' \
+	-s model.sequence_shards=true --dry-run
 says 'sequence 13 cannot be split in 4 shards'
 passed "what does not divide is refused"

@@ -1,7 +1,11 @@
 #!/bin/bash
 # heddle simulate with devices, links, transports and profiles; plan partition --simulate; plans of runs.
 . "$(dirname "$0")/program.sh"
-node() { echo "$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"; }
+node()
+{
+	echo \
+		"$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"
+}
 {
 	node in Input0 0 0 0 0
 	node a 'Conv2d(3, 64)' 10 20 4000000 100
@@ -17,7 +21,8 @@ levels:
 YAML
 
 # two stages of 60 and 10 ms; a tensor of 2 MB takes 2 ms and 1 of latency
-expect 0 heddle simulate --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml --json
+expect 0 heddle simulate --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml \
+	--json
 json_ok
 same "$(number makespan)" 0.12 "makespan in seconds"
 says '"transport":"eager"'
@@ -32,9 +37,11 @@ grep -q 'warning: the slowest rank works' err || failed "no warning"
 expect 0 heddle simulate --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --what-if rank0=0.5 --json
 same "$(number makespan)" 0.24 "with rank 0 half as fast"
 same "$(number makespan_before)" 0.12 "before"
-expect 0 heddle simulate --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml --what-if bandwidth=0.01,latency=2 --json
+expect 0 heddle simulate --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml \
+	--what-if bandwidth=0.01,latency=2 --json
 # 20, 200 and 2, 200 more for the second tensor, 2, 10, 200, 2, 40
-awk -v t="$(number makespan)" 'BEGIN { exit !(t > 0.6739 && t < 0.6741) }' || failed "over slow links: $(number makespan)"
+awk -v t="$(number makespan)" 'BEGIN { exit !(t > 0.6739 && t < 0.6741) }' ||
+	failed "over slow links: $(number makespan)"
 passed "a profile, a cluster, and what if"
 
 expect 0 heddle simulate --schedule gpipe -p 2 -m 3 --transport buffered --credits 1 --json
@@ -59,19 +66,22 @@ says '|################........................|'
 says 'warning: the bubble is 150 %'
 passed "why ranks stand still, of a bare schedule"
 
-printf 'plan 3\ncause "by hand"\nstages 1\nworkers 0-1:0\nmap 0-1:0 2-3:1\nowner 0:0\n0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 RED0 NORM STEP0\n1: LD0.2 F0.2 B0.2 LD0.3 F0.3 B0.3 RED0 NORM STEP0\n' >0003.plan
+printf \
+	'plan 3\ncause "by hand"\nstages 1\nworkers 0-1:0\nmap 0-1:0 2-3:1\nowner 0:0\n0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 RED0 NORM STEP0\n1: LD0.2 F0.2 B0.2 LD0.3 F0.3 B0.3 RED0 NORM STEP0\n' >0003.plan
 expect 0 heddle simulate 0003.plan --profile small.txt --cluster cluster.yaml --json
 # 140 ms of work, then 40 MB each way at half of it a device, and latencies
 awk -v t="$(number makespan)" 'BEGIN { exit !(t > 0.18 && t < 0.19) }' || failed "makespan $(number makespan)"
 expect 0 heddle plan draw 0003.plan -o plan.svg
 if command -v python3 >/dev/null; then
-	python3 -c 'import sys, xml.dom.minidom; d = xml.dom.minidom.parse("plan.svg"); sys.exit(len(d.getElementsByTagName("rect")) < 8)' || failed "plan.svg is no picture of 8 instructions"
+	python3 \
+		-c 'import sys, xml.dom.minidom; d = xml.dom.minidom.parse("plan.svg"); sys.exit(len(d.getElementsByTagName("rect")) < 8)' || failed "plan.svg is no picture of 8 instructions"
 fi
 expect 0 heddle plan draw 0003.plan
 says '0 |F0'
 expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml
 says '0 |FFFFFFFFFF'
-expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml -o full.svg
+expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml \
+	-o full.svg
 if command -v python3 >/dev/null; then
 	python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("full.svg")' || failed "full.svg is not XML"
 fi

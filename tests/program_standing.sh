@@ -3,7 +3,11 @@
 . "$(dirname "$0")/program.sh"
 write_jobs 10000000
 sed -i 's/checkpoint: .*/checkpoint: {every: 10000000 steps, keep: 2}\neval: {every: 0}/' mlp.yaml
-workers_of() { heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+workers_of()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' |
+		cut -d: -f2
+}
 
 # ---- between two coordinators ----
 
@@ -16,9 +20,11 @@ kill -9 $run
 wait $run 2>/dev/null
 heddle status between --json >status.out 2>status.err & status=$!
 heddle scale between 1 >scale.out 2>scale.err & scale=$!
-await grep -q 'between has no coordinator at the moment; waiting for the next one since [0-9]* s, 2 of its workers are there' status.err ||
+await grep \
+	-q 'between has no coordinator at the moment; waiting for the next one since [0-9]* s, 2 of its workers are there' status.err ||
 	failed "nobody says what status waits for: $(cat status.out status.err)"
-await grep -q 'between has no coordinator at the moment' scale.err || failed "nobody says what scale waits for: $(cat scale.out scale.err)"
+await grep -q 'between has no coordinator at the moment' scale.err ||
+	failed "nobody says what scale waits for: $(cat scale.out scale.err)"
 kill -CONT $workers
 wait $status || failed "status between two coordinators ended with $?: $(cat status.err)"
 grep -q '"state":"[a-z]*"' status.out || failed "status said: $(cat status.out)"
@@ -90,7 +96,8 @@ expect 0 heddle status done
 says 'mlp  done  step 20/20  loss '
 says 'exit code 0'
 expect 0 heddle status done --json
-grep -q '"state":"done".*"exit":0,.*"step":20,"steps":20,.*"workers":\[\]' out || failed "status of a run that is done: $(cat out)"
+grep -q '"state":"done".*"exit":0,.*"step":20,"steps":20,.*"workers":\[\]' out ||
+	failed "status of a run that is done: $(cat out)"
 expect 0 heddle top done
 says 'mlp  done'
 expect 0 heddle status left
@@ -109,7 +116,11 @@ says 'exit code 75  somebody asked it to stop'
 for how in 'stop 75' 'stop --now 75' 'kill 137'; do
 	"$HEDDLE_BIN" run mlp.yaml --out "alone" --devices 1 -q -s workers.detect='1 s' 2>log &
 	run=$!
-	going() { heddle status alone --json 2>/dev/null | grep -q "\"state\":\"running\".*\"pid\":$run,\"step\":[1-9]"; }
+	going()
+	{
+		heddle status alone --json 2>/dev/null |
+			grep -q "\"state\":\"running\".*\"pid\":$run,\"step\":[1-9]"
+	}
 	await going || failed "status of a run in one process: $(heddle status alone --json 2>&1)"
 	expect 0 heddle status alone
 	says 'in one process, without workers'
@@ -128,7 +139,9 @@ for how in 'stop 75' 'stop --now 75' 'kill 137'; do
 	stop*)                          # --now may come just when a step ends: then that one was the last
 		says 'mlp  stopped'
 		says 'exit code 75'
-		grep -q 'stopped at step [0-9]' out || { [ "$how" != 'stop 75' ] && grep -q 'stopped at once, without a checkpoint' out; } ||
+		grep -q 'stopped at step [0-9]' out || {
+			[ "$how" != 'stop 75' ] && grep -q 'stopped at once, without a checkpoint' out
+		} ||
 			failed "how it stopped after $how: $(cat out)"
 		;;
 	*) says 'mlp  died'; says 'did not say why' ;;
@@ -143,9 +156,12 @@ sed 's/count: 90/count: 60000/; s/eval: .*/eval: {every: 1}/' mlp.yaml >judged.y
 grep -q 'eval: {every: 1}' judged.yaml || failed "no job that evaluates"
 evaluates() { heddle status "$1" --json 2>/dev/null | grep -q '"state":"evaluating"'; }
 for workers in 0 2; do
-	"$HEDDLE_BIN" run judged.yaml --out judged$workers --devices 1 -q $([ $workers = 0 ] || echo --workers $workers) 2>log &
+	"$HEDDLE_BIN" run judged.yaml --out judged$workers --devices 1 \
+		-q $([ $workers = 0 ] || echo --workers $workers) 2>log &
 	run=$!
-	await evaluates judged$workers || failed "status never says that judged$workers evaluates: $(heddle status judged$workers) $(cat log)"
+	await evaluates judged$workers ||
+		failed \
+		"status never says that judged$workers evaluates: $(heddle status judged$workers) $(cat log)"
 	expect 0 heddle stop judged$workers
 	wait $run
 	! grep -q '"kind":"evaluating"' judged$workers/events.ndjson || failed "that it evaluates is an event"
@@ -162,7 +178,8 @@ kill -9 "$dead"
 replaced() { [ "$(workers_of swept | grep -cv "^$dead\$")" -ge 2 ]; }
 await replaced || failed "nobody came for the one that died: $(workers_of swept)"
 gone_is() { [ -z "$(ls swept | grep "^w$1-.*sock\$")" ]; }
-ls swept | grep -q "^w$(workers_of swept | head -n 1)-[0-9a-f]*\.sock\$" || failed "a worker's socket has another name: $(ls swept)"
+ls swept | grep -q "^w$(workers_of swept | head -n 1)-[0-9a-f]*\.sock\$" ||
+	failed "a worker's socket has another name: $(ls swept)"
 await gone_is "$dead" || failed "the socket of a dead worker stays: $(ls swept)"
 kill -9 $(workers_of swept | tail -n 1)
 expect 0 heddle stop swept
@@ -172,28 +189,37 @@ passed "sockets of workers that died are removed"
 
 # ---- workers that live and are given up ----
 
-HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 0; }
+HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || {
+	echo "skip: this build has no failpoints"
+	exit 0
+}
 "$HEDDLE_BIN" run mlp.yaml --out busy --workers 2 --devices 1 -s workers.detect='500 ms' 2>log &
 run=$!
 reach busy 20
 mkdir -p -m 700 busy/chaos
-echo seal.before:delay=600000 >busy/chaos/any           # a thread that nobody lets run: for the others it is gone
+# a thread that nobody lets run: for the others it is gone
+echo seal.before:delay=600000 >busy/chaos/any
 given_up() { grep -q '"kind":"given_up"' busy/events.ndjson; }
 await given_up || failed "nobody says that a worker lives which was given up"
 expect 0 heddle status busy
-says 'workers were given up for lost and lived: this machine is busier than workers.detect (500 ms) allows for'
+says \
+	'workers were given up for lost and lived: this machine is busier than workers.detect (500 ms) allows for'
 expect 0 heddle status busy --json
 [ "$(number given_up)" -ge 1 ] || failed "status counts none: $(cat out)"
 expect 0 heddle stop busy
 wait $run
-grep -q '!! [0-9]* workers were given up for lost and lived' log || failed "the summary does not count them: $(cat log)"
+grep -q '!! [0-9]* workers were given up for lost and lived' log ||
+	failed "the summary does not count them: $(cat log)"
 passed "workers that are given up and live are counted, with what to do"
 
 # ---- at once, in the middle of a step ----
 
 HD_FAIL=step.commit:delay=600000@3 "$HEDDLE_BIN" run mlp.yaml --out stuck --devices 1 -q 2>log &
 run=$!
-in_third() { heddle status stuck --json 2>/dev/null | grep -q "\"state\":\"running\".*\"pid\":$run,\"step\":2,"; }
+in_third()
+{
+	heddle status stuck --json 2>/dev/null | grep -q "\"state\":\"running\".*\"pid\":$run,\"step\":2,"
+}
 await in_third || failed "it does not come to its third step: $(heddle status stuck --json 2>&1)"
 expect 0 heddle stop stuck --now
 status=0

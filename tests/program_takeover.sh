@@ -1,7 +1,11 @@
 #!/bin/bash
-# Coordinators and workers that die when it matters: whoever follows goes on with what was decided, and says how it ended.
+# Coordinators and workers that die when it matters: whoever follows goes on with what was decided, and says
+# how it ended.
 . "$(dirname "$0")/program.sh"
-HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
+HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || {
+	echo "skip: this build has no failpoints"
+	exit 77
+}
 cat >endless.yaml <<END
 job: {name: endless, seed: 3, steps: 10000000}
 model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
@@ -11,11 +15,14 @@ optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 10000000 steps, keep: 2}
 eval: {every: 0}
 END
-pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }                 # of workers
+# of workers
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
 saved() { ls "$1/ckpt" | tail -n 1 | cut -d- -f2; }
 
-# Its fourth record is that of the stop; nobody has heard of it when it dies. The worker waits for another coordinator for 10 s.
-HD_FAIL=store.after:kill@4 "$HEDDLE_BIN" run endless.yaml --out halt --workers 1 --devices 1 -s workers.detect='5 s' -q 2>log &
+# Its fourth record is that of the stop; nobody has heard of it when it dies. The worker waits for another
+# coordinator for 10 s.
+HD_FAIL=store.after:kill@4 "$HEDDLE_BIN" run endless.yaml --out halt --workers 1 --devices 1 \
+	-s workers.detect='5 s' -q 2>log &
 run=$!
 reach halt 3
 heddle stop halt >out 2>err &
@@ -30,7 +37,8 @@ passed "a run that was told to stop is no success when another coordinator ends 
 
 # ---- a coordinator that dies before anybody has joined ----
 
-# Of a start, of a resume, and when all members had died: it is told to die when it gives the first number, once.
+# Of a start, of a resume, and when all members had died: it is told to die when it gives the first number,
+# once.
 doomed() { mkdir -p -m 700 begin begin/chaos && echo co.admit:kill >begin/chaos/any; }
 struck() { ls begin/chaos/hit.* >/dev/null 2>&1; }
 doomed
@@ -62,7 +70,8 @@ passed "so does a run whose workers have all died"
 # ---- members that nobody coordinates save a state, and die ----
 
 # They wait 10 s for another coordinator, and go on meanwhile.
-"$HEDDLE_BIN" run endless.yaml --out alone --workers 2 --devices 1 -s workers.detect='5 s' -s 'checkpoint.every=500 steps' -q 2>log &
+"$HEDDLE_BIN" run endless.yaml --out alone --workers 2 --devices 1 -s workers.detect='5 s' \
+	-s 'checkpoint.every=500 steps' -q 2>log &
 run=$!
 reach alone 30
 members=$(pids alone)
@@ -76,7 +85,8 @@ kill -9 $members
 expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved alone) + 2000))
 steps=$((10#$(saved alone)))
 lost=$(grep -o '"text":"[0-9]* steps have no line' alone/events.ndjson | tr -dc '0-9\n' | paste -sd+)
-same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" "steps with a line, and steps that are told to have none"
+same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" \
+	"steps with a line, and steps that are told to have none"
 grep -q 'those who knew their records are gone' alone/events.ndjson || failed "nobody says why"
 passed "steps whose records died with those who knew them are told"
 
@@ -84,11 +94,13 @@ passed "steps whose records died with those who knew them are told"
 
 asked() { heddle status early --json 2>/dev/null | grep -o '"asked":[0-9]*' | cut -d: -f2; }
 scaled() { heddle scale early 1 >out 2>err; }
-HD_FAIL='wire.connect:delay=1500@1' "$HEDDLE_BIN" run endless.yaml --out early --workers 3 --devices 1 -s workers.detect='20 s' -q 2>log &
+HD_FAIL='wire.connect:delay=1500@1' "$HEDDLE_BIN" run endless.yaml --out early --workers 3 --devices 1 \
+	-s workers.detect='20 s' -q 2>log &
 await scaled || failed "nobody takes the number: $(cat err)"
 reach early 3
 same "$(asked)" 1 "workers that are asked for, of a run that was told so while they started"
-# those that were started and are not wanted stand for nobody who dies later: else no worker would come for ten minutes
+# those that were started and are not wanted stand for nobody who dies later: else no worker would come for
+# ten minutes
 kill -9 $(pids early)
 restored() { grep -q '"kind":"restore"' early/events.ndjson; }
 await restored || failed "the run does not begin from disk"
@@ -99,7 +111,11 @@ passed "a number that is asked for while workers start holds"
 
 # ---- workers that fail alike ----
 
-rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 200; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3 }'; }
+rows()
+{
+	awk -v other="$1" \
+		'BEGIN { print "a,b,c,y"; for (i = 0; i < 200; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3 }'
+}
 rows 0 >rows.csv
 cat >csv.yaml <<END
 job: {name: csv, seed: 3, steps: 10000000}
@@ -114,15 +130,19 @@ reach alike 3
 rows 1 >other.csv && mv other.csv rows.csv
 # one of two: those that should take its place are refused one after the other, and the run goes on
 kill -9 "$(pids alike | tail -n 1)"
-await grep -qs '"kind":"failing"' alike/events.ndjson || failed "nobody says that workers fail: $(tail -n 3 alike/events.ndjson)"
-same "$(heddle status alike --json | grep -o '"members":[0-9]*')" '"members":1' "members of a run that goes on"
+await grep -qs '"kind":"failing"' alike/events.ndjson ||
+	failed "nobody says that workers fail: $(tail -n 3 alike/events.ndjson)"
+same "$(heddle status alike --json | grep -o '"members":[0-9]*')" '"members":1' \
+	"members of a run that goes on"
 reach alike $(($(step alike) + 3))
 # the other one: nobody is left, and nobody who could begin
 kill -9 "$(pids alike | head -n 1)"
 status=0
 wait $run || status=$?
-same $status "$(grep -o 'exit code [0-9]*' log | tail -n 1 | grep -o '[0-9]*$')" "exit code of a run and of the workers that it could not start"
-grep -q "workers in a row ended with exit code $status before they took part; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log || failed "who looks is not told why: $(cat log)"
+same $status "$(grep -o 'exit code [0-9]*' log | tail -n 1 | grep -o '[0-9]*$')" \
+	"exit code of a run and of the workers that it could not start"
+grep \
+	-q "workers in a row ended with exit code $status before they took part; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log || failed "who looks is not told why: $(cat log)"
 same "$(grep -c '"kind":"failing"' alike/events.ndjson)" 2 "rows of failures in events.ndjson"
 passed "a run whose new workers are all refused says why, and ends as they do when nobody is left"
 
@@ -132,12 +152,17 @@ command -v curl >/dev/null || { echo "skip: no curl, which speaks to the schedul
 ask() { curl -sS --max-time 60 --unix-socket D/heddle.sock "http://localhost$1" "${@:2}" >out 2>err; }
 post() { ask "$1" -H 'Content-Type: application/json' --data-binary "$2"; }
 text() { sed 's/\\/\\\\/g; s/"/\\"/g; s/$/\\n/' "$1" | tr -d '\n'; }
-serve() { HD_FAIL=$1 "$HEDDLE_BIN" serve --dir D --pool a:1 --policy fifo --round 1 --drain -q >>serve.out 2>>serve.err & pid=$!; }
+serve()
+{
+	HD_FAIL=$1 "$HEDDLE_BIN" serve --dir D --pool a:1 --policy fifo --round 1 --drain -q >>serve.out \
+		2>>serve.err & pid=$!
+}
 is_up() { ask /v1/status && [ -s out ]; }
 is_in() { ask /v1/jobs/1 && [ "$(number state)" = "$1" ]; }
 has_begun() { is_in running && [ "$(number step)" -ge 1 ] && [ "$(number leases)" -ge "$1" ]; } 2>/dev/null
 
-# Told to drain, the coordinator dies with the record of the stop: the job goes on later, from where it was stopped.
+# Told to drain, the coordinator dies with the record of the stop: the job goes on later, from where it was
+# stopped.
 serve store.after:kill@4
 await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"
 post /v1/jobs "{\"job\":\"$(text endless.yaml)\",\"folder\":\"$work\",\"set\":[\"workers.detect=3 s\"]}"

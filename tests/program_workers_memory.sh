@@ -1,5 +1,6 @@
 #!/bin/bash
-# What several workers take is what --dry-run and the run itself predict: of devices, and of memory as the system counts it.
+# What several workers take is what --dry-run and the run itself predict: of devices, and of memory as the
+# system counts it.
 . "$(dirname "$0")/program.sh"
 cat >wide.yaml <<'Y'
 job:   {name: wide, seed: 3, steps: 100000}
@@ -12,7 +13,11 @@ eval: {every: 0}
 workers: {pace: 2 ms, detect: 20 s, min_wait: 600 s}
 Y
 memory_of() { sed -n "s/.*worker $1: memory: \([0-9.]*\) MiB.*/\1/p" "$2" | head -n 1; }
-members() { heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' | sed 's/[^0-9,]//g; s/,,/,/'; }
+members()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' |
+		sed 's/[^0-9,]//g; s/,,/,/'
+}
 told() { [ "$(grep -c 'worker [0-9]*: memory:' log)" -ge "$1" ]; }
 
 for workers in 2 3; do
@@ -20,10 +25,13 @@ for workers in 2 3; do
 	says 'nothing was started'
 	grep -o 'worker [0-9]*: memory: .*' err | sort >predicted
 	same "$(wc -l <predicted)" $workers "lines of --dry-run and workers"
-	same "$(grep -c 'worker [0-9]: [0-9]* virtual nodes on 1 device x 1 thread$' err)" $workers "devices of --dry-run and workers"
-	same "$(sed -n 's/.*worker [0-9]: \([0-9]*\) virtual nodes.*/\1/p' err | awk '{ n += $1 } END { print n }')" 8 "virtual nodes of all workers, and the job's"
+	same "$(grep -c 'worker [0-9]: [0-9]* virtual nodes on 1 device x 1 thread$' err)" $workers \
+		"devices of --dry-run and workers"
+	same "$(sed -n 's/.*worker [0-9]: \([0-9]*\) virtual nodes.*/\1/p' err |
+		awk '{ n += $1 } END { print n }')" 8 "virtual nodes of all workers, and the job's"
 
-	"$HEDDLE_BIN" run wide.yaml --out team$workers --workers $workers --devices 1 -s workers.min=$workers 2>log &
+	"$HEDDLE_BIN" run wide.yaml --out team$workers --workers $workers --devices 1 \
+		-s workers.min=$workers 2>log &
 	run=$!
 	reach team$workers 6
 	await told $workers || failed "a worker says nothing of its memory: $(cat log)"
@@ -34,9 +42,14 @@ for workers in 2 3; do
 	if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 		while IFS=, read -r worker pid; do
 			taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
-			awk -v t="$taken" -v p="$(memory_of "$worker" log)" 'BEGIN { d = t > p ? t - p : p - t; exit !(p > 100 && d < 0.25 * p + 24) }' ||
-				failed "worker $worker of $workers: $(memory_of "$worker" log) MiB predicted, $taken MiB taken"
-			echo "worker $worker of $workers: $(memory_of "$worker" log) MiB predicted, $taken MiB taken"
+			awk -v t="$taken" -v p="$(memory_of "$worker" log)" \
+				'BEGIN { d = t > p ? t - p : p - t; exit !(p > 100 && d < 0.25 * p + 24) }' ||
+				failed \
+					"worker $worker of $workers: $(memory_of "$worker" \
+					log) MiB predicted, $taken MiB taken"
+			echo \
+				"worker $worker of $workers: $(memory_of "$worker" \
+				log) MiB predicted, $taken MiB taken"
 		done <now
 	fi
 	expect 0 heddle stop team$workers
@@ -46,7 +59,8 @@ done
 
 # where the job is small its links are what it takes: to the others, and to the coordinator
 if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
-	"$HEDDLE_BIN" run wide.yaml --out links --workers 6 --devices 1 -s workers.min=6 -s 'model.args={input: [1, 6, 6], hidden: [24], classes: 4}' 2>log &
+	"$HEDDLE_BIN" run wide.yaml --out links --workers 6 --devices 1 -s workers.min=6 \
+		-s 'model.args={input: [1, 6, 6], hidden: [24], classes: 4}' 2>log &
 	run=$!
 	reach links 20
 	await told 6 || failed "a worker says nothing of its memory: $(cat log)"
@@ -54,7 +68,9 @@ if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 	while IFS=, read -r worker pid; do
 		taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
 		awk -v t="$taken" -v p="$(memory_of "$worker" log)" 'BEGIN { exit !(t < 1.25 * p + 8) }' ||
-			failed "worker $worker of 6, a small job: $(memory_of "$worker" log) MiB predicted, $taken MiB taken"
+			failed \
+				"worker $worker of 6, a small job: $(memory_of "$worker" \
+				log) MiB predicted, $taken MiB taken"
 	done <now
 	echo "a small job on 6 workers: $(memory_of 0 log) MiB predicted, $taken MiB taken"
 	expect 0 heddle stop links
@@ -68,7 +84,9 @@ expect 2 heddle run wide.yaml --dry-run --workers 0
 says '--workers is from 1 to'
 expect 11 heddle run wide.yaml --dry-run --workers 2 --devices 1 -s workers.memory=200MiB
 says 'worker 0: the job needs'
-expect 2 heddle run wide.yaml --dry-run --workers 2 --devices 1 -s model.use=builtin:resnet18 -s 'model.args={stem: small, channels: 1, height: 32, width: 32, base: 4, classes: 10}' -s model.bn=global
+expect 2 heddle run wide.yaml --dry-run --workers 2 --devices 1 -s model.use=builtin:resnet18 \
+	-s 'model.args={stem: small, channels: 1, height: 32, width: 32, base: 4, classes: 10}' \
+	-s model.bn=global
 says 'several workers'
 [ ! -e runs ] || failed "--dry-run made a run"
 passed "--dry-run refuses what the run would refuse"

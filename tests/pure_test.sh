@@ -1,6 +1,7 @@
 #!/bin/bash
-# A pure room (tools/floors) calls nothing that tells one run from another: no clock, file, socket, thread, environment or
-# number from the system, and nothing of a room that may. The whole archive is looked at, not a list of its objects.
+# A pure room (tools/floors) calls nothing that tells one run from another: no clock, file, socket, thread,
+# environment or number from the system, and nothing of a room that may. The whole archive is looked at, not a
+# list of its objects.
 set -eu -o pipefail
 build=${BUILD_DIR:?}
 source=${SOURCE_DIR:-$(cd "$(dirname "$0")/.." && pwd)}
@@ -29,7 +30,8 @@ for room in $rooms; do
 done
 
 # what pure rooms call of ours lies in pure rooms
-defined=$(for room in $rooms; do nm --defined-only "$build/libhd_$room.a"; done | awk 'NF == 3 && $2 ~ /[TDRBVWC]/ { print $3 }' | sort -u)
+defined=$(for room in $rooms; do nm --defined-only "$build/libhd_$room.a"; done |
+	awk 'NF == 3 && $2 ~ /[TDRBVWC]/ { print $3 }' | sort -u)
 foreign=$(for room in $rooms; do nm -u "$build/libhd_$room.a"; done | awk 'NF == 2 && $2 ~ /^hd_/ { print $2 }' | sort -u |
 	comm -23 - <(echo "$defined"))
 [ -z "$foreign" ] || fail "pure rooms call $(tr '\n' ' ' <<<"$foreign")of rooms that are not"

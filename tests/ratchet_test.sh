@@ -26,7 +26,8 @@ turn --check || fail "what is allowed is refused"
 
 echo '/* told */' >>src/run/a.c
 output=$(turn --check) && fail "a word more is let pass"
-[ "$output" = 'run: 4 words of tools/ratchet, 3 allowed: say it with the noun of the field' ] || fail "said: $output"
+[ "$output" = 'run: 4 words of tools/ratchet, 3 allowed: say it with the noun of the field' ] ||
+	fail "said: $output"
 turn >/dev/null && fail "a word more is written down"
 grep -q '^run 3 1$' tools/ratchet || fail "a count rose"
 

@@ -10,7 +10,8 @@ expect()        # closing line, exit status, text that must be printed; the suit
 {
 	cat >"$work/CTestTestfile.cmake"
 	if "$source/tools/run_tests.sh" "$work" >"$work/out" 2>&1; then status=0; else status=$?; fi
-	[ "$(tail -n 1 "$work/out")" = "$1" ] && [ $status -eq "$2" ] && grep -qF -- "$3" "$work/out" && return
+	[ "$(tail -n 1 "$work/out")" = "$1" ] && [ $status -eq "$2" ] && grep -qF -- "$3" "$work/out" &&
+		return
 	echo "expected '$1', exit $2, '$3'; got exit $status and:"
 	cat "$work/out"
 	exit 1

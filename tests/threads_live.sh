@@ -1,9 +1,10 @@
 #!/bin/bash
-# Live runs in a build with ThreadSanitizer: workers of several devices that come, go and die, on one machine and over TLS. No process of
-# them may report a race; the bits are those of one device.
+# Live runs in a build with ThreadSanitizer: workers of several devices that come, go and die, on one machine
+# and over TLS. No process of them may report a race; the bits are those of one device.
 . "$(dirname "$0")/program.sh"
 grep -q __tsan_init "$HEDDLE_BIN" || { echo "skip: $HEDDLE_BIN is not built with ThreadSanitizer"; exit 77; }
-export TSAN_OPTIONS="log_path=$work/race ${TSAN_OPTIONS:-}"        # a file for each process that reports: who is killed cannot exit with it
+# a file for each process that reports: who is killed cannot exit with it
+export TSAN_OPTIONS="log_path=$work/race ${TSAN_OPTIONS:-}"
 
 cat >mlp.yaml <<END
 job: {name: mlp, seed: 3, steps: 1000000}
@@ -35,7 +36,10 @@ no_race()
 {
 	local report
 	report=$(ls race.* 2>/dev/null | head -n 1)
-	[ -z "$report" ] || { head -n 60 "$report"; failed "$(ls race.* | wc -l) processes reported races, $1"; }
+	[ -z "$report" ] || {
+		head -n 60 "$report"
+		failed "$(ls race.* | wc -l) processes reported races, $1"
+	}
 }
 # the run is stopped wherever it is; one device comes to the same state in as many steps
 stops_with_bits_of_one()        # run, job

@@ -8,7 +8,8 @@ while read -r verb; do
 	test=$(awk -v row="{ \"$verb\"," 'index($0, row) { on = 1 } on && match($0, /program_[a-z0-9_]*\.sh/) { print substr($0, RSTART, RLENGTH); exit }' \
 		"$SOURCE_DIR/src/cmd/verbs.c")
 	[ -f "$SOURCE_DIR/tests/$test" ] || failed "heddle $verb: its test $test is not there"
-	grep -Eq "(heddle|train) ($verb( |\$)|\\\$)|heddle $verb" "$SOURCE_DIR/tests/$test" || failed "tests/$test does not run heddle $verb"
+	grep -Eq "(heddle|train) ($verb( |\$)|\\\$)|heddle $verb" "$SOURCE_DIR/tests/$test" ||
+		failed "tests/$test does not run heddle $verb"
 	expect 0 heddle $verb --help
 	says "usage: heddle $verb"
 	expect 2 heddle $verb --no-such-option
@@ -18,12 +19,14 @@ passed "$(echo "$rows" | wc -l) verbs: each has its test and its help"
 
 expect 0 heddle --help
 # every exit code of the errors is listed, in both places in the same words
-codes=$(sed -n 's/^\tX(\(OK\|E_[A-Z]*\), *-\{0,1\}[0-9]*, *\([0-9]*\),.*/\2/p' "$SOURCE_DIR/src/base/err.h" | sort -un)
+codes=$(sed -n 's/^\tX(\(OK\|E_[A-Z]*\), *-\{0,1\}[0-9]*, *\([0-9]*\),.*/\2/p' "$SOURCE_DIR/src/base/err.h" \
+	| sort -un)
 [ "$(echo "$codes" | wc -l)" -ge 10 ] || failed "no exit codes found in err.h: $codes"
 for code in $codes; do
 	words=$(sed -n "/^exit codes:/,/^$/s/^ *$code  //p" out)
 	[ "$words" ] || failed "the help does not say what exit code $code is"
-	grep -qF "| $code | $words |" "$SOURCE_DIR/README.md" || failed "README.md does not say of exit code $code: $words"
+	grep -qF "| $code | $words |" "$SOURCE_DIR/README.md" ||
+		failed "README.md does not say of exit code $code: $words"
 done
 passed "exit codes are listed"
 while read -r verb; do says "  $verb"; done <<<"$rows"

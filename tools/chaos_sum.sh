@@ -3,16 +3,21 @@
 #
 #   tools/chaos_sum.sh FOLDER
 #
-# Fails if a run did not end with the bits of one device or did not take each sample once in each data epoch, if nobody was killed at
-# some place, or with fewer than HD_CHAOS_LEAST kills (1,000) or 10 steps a kill of these.
+# Fails if a run did not end with the bits of one device or did not take each sample once in each data epoch,
+# if nobody was killed at some place, or with fewer than HD_CHAOS_LEAST kills (1,000) or 10 steps a kill of
+# these.
 set -u
 cd "$1" || exit 1
 bad=0 runs=0
 for run in run-*.json; do
 	runs=$((runs + 1))
-	grep -q '"identical":true.*"exact":true' "$run" || { bad=$((bad + 1)); echo "${run%.json}: $(tail -n 1 "${run%.json}.err")" >&2; }
+	grep -q '"identical":true.*"exact":true' "$run" || {
+		bad=$((bad + 1))
+		echo "${run%.json}: $(tail -n 1 "${run%.json}.err")" >&2
+	}
 done
-echo "Made by \`tools/chaos.sh\` on $(date -u +%F) with $(cat version 2>/dev/null), $(nproc) cores of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)${HD_CHAOS_NOTE:+, $HD_CHAOS_NOTE}."
+echo "Made by \`tools/chaos.sh\` on $(date -u +%F) with $(cat version 2>/dev/null), $(nproc) cores of $(sed \
+	-n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)${HD_CHAOS_NOTE:+, $HD_CHAOS_NOTE}."
 # all numbers of the runs, by name; those of places have a dot, and stand behind those of phases
 grep -ho '"[a-z.]*":[0-9]*' run-*.json | awk -F '[":]+' -v runs="$runs" -v bad="$bad" -v least="${HD_CHAOS_LEAST:-1000}" '
 	{ n[$2] += $3; if ($2 ~ /[.]/ && !($2 in seen)) { seen[$2] = 1; place[++places] = $2 } }

@@ -30,7 +30,8 @@ code()                  # FILE: LINE|TEXT of everything in back-ticks or in a fe
 }
 
 dev_verbs=$(./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
-heddle_verbs=$(sed -nE 's/^[ \t]*(X\(|\{)[^"]*"([a-z]+( [a-z]+)?)".*/\2/p' src/cmd/verbs.c src/cmd/verbs.h 2>/dev/null || true)
+heddle_verbs=$(sed -nE 's/^[ \t]*(X\(|\{)[^"]*"([a-z]+( [a-z]+)?)".*/\2/p' src/cmd/verbs.c src/cmd/verbs.h \
+	2>/dev/null || true)
 
 check_verbs()           # FILE LINE TEXT
 {
@@ -59,7 +60,8 @@ check_name()            # FILE LINE TEXT
 	local name
 	for name in $(grep -oE '\b(hd|HD)_[A-Za-z0-9_]+\b' <<<"$3"); do
 		grep -rqsw --include='*.[ch]' --include='CMakeLists.txt' --include='*.cmake' --include='*.sh' --include=dev \
-			--include=CMakePresets.json -e "$name" src cmake tests tools fuzz dev CMakeLists.txt CMakePresets.json .ci ||
+			--include=CMakePresets.json -e "$name" src cmake tests tools fuzz dev \
+				CMakeLists.txt CMakePresets.json .ci ||
 			[[ $name == *_ ]] || complain "$1:$2: nothing is called $name"
 	done
 }
@@ -79,7 +81,10 @@ for document in ${documents[@]+"${documents[@]}"}; do
 	scratch=$(mktemp -d)
 	ln -s "$PWD"/* "$scratch"
 	while IFS= read -r command; do
-		(cd "$scratch" && eval "$command") >"$scratch/.log" 2>&1 || { cat "$scratch/.log"; complain "$document: failed: $command"; }
+		(cd "$scratch" && eval "$command") >"$scratch/.log" 2>&1 || {
+			cat "$scratch/.log"
+			complain "$document: failed: $command"
+		}
 	done < <(awk '/^```sh/ { sh = 1; next } /^```/ { sh = 0 } sh && NF && !/^#/' "$document")
 	rm -rf "$scratch"
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # floors.sh [ROOT]: checks every #include of ROOT/src, tests and fuzz against ROOT/tools/floors.
-# src/ROOM/testing.h (testing_WHAT.h) is what the tests of a room share: it may include what tests include, and
-# only tests may include it. Prints one line per violation; exit 1 if there is any.
+# src/ROOM/testing.h (testing_WHAT.h) is what the tests of a room share: it may include what tests include,
+# and only tests may include it. Prints one line per violation; exit 1 if there is any.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
 

@@ -50,7 +50,8 @@ if [ $check = no ]; then
 	sed -i -E -e 's/\r$//' -e 's/[ \t]+$//' -e '$a\' "${files[@]}"
 	mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep -E '\.[ch]$' || true)
 	[ ${#sources[@]} -eq 0 ] || sed -i -E \
-		-e 's/^(\t*(\} )?)(else )?(if|for|while|switch)\(/\1\3\4 (/' -e 's/\}else/} else/' "${sources[@]}"
+		-e 's/^(\t*(\} )?)(else )?(if|for|while|switch)\(/\1\3\4 (/' -e 's/\}else/} else/' \
+			"${sources[@]}"
 	for source in ${sources[@]+"${sources[@]}"}; do sort_includes "$source"; done
 fi
 

@@ -20,8 +20,11 @@ fuzz()                  # TARGET
 	[ ! -d "fuzz/corpus/$name" ] || seeds=("fuzz/corpus/$name")
 	log=build/fuzz/$name.log
 	if "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 -seed="${HD_FUZZ_SEED:-0}" \
-		-artifact_prefix="build/fuzz/findings/$name-" "$learned" ${seeds[@]+"${seeds[@]}"} >"$log" 2>&1; then
-		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs in $seconds s, no finding"
+		-artifact_prefix="build/fuzz/findings/$name-" "$learned" ${seeds[@]+"${seeds[@]}"} >"$log" \
+			2>&1; then
+		echo \
+			"$name: $(sed -n 's/^stat::number_of_executed_units: *//p' \
+			"$log") inputs in $seconds s, no finding"
 	else
 		tail -n 30 "$log"
 		echo "$name: a finding, see build/fuzz/findings/"
@@ -34,9 +37,11 @@ for target in build/asan/${only:-*}_fuzz; do
 	[ ! -x "$target" ] || targets+=("$target")
 done
 if [ ${#targets[@]} -eq 0 ]; then
-	echo "no fuzz target${only:+ '$only'}; there are: $(ls fuzz/*_fuzz.c 2>/dev/null | xargs -r -n 1 basename -s _fuzz.c | tr '\n' ' ')" >&2
+	echo "no fuzz target${only:+ '$only'}; there are: $(ls fuzz/*_fuzz.c 2>/dev/null |
+		xargs -r -n 1 basename -s _fuzz.c | tr '\n' ' ')" >&2
 	exit 2
 fi
 export -f fuzz
 export seconds
-printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "${HD_JOBS:-$(nproc)}" bash -eu -o pipefail -c 'fuzz "$1"' fuzz || exit 1
+printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "${HD_JOBS:-$(nproc)}" bash -eu -o pipefail -c 'fuzz "$1"' \
+	fuzz || exit 1

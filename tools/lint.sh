@@ -5,7 +5,8 @@ set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
 database=build/debug/compile_commands.json
-mapfile -t sources < <(if [ $# -gt 0 ]; then printf '%s\n' "$@"; else find src -name '*.c' | LC_ALL=C sort; fi)
+mapfile -t sources < <(if [ $# -gt 0 ]; then printf '%s\n' "$@"; else find src -name '*.c' |
+	LC_ALL=C sort; fi)
 [ ${#sources[@]} -gt 0 ] || exit 0
 failed=0
 

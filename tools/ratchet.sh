@@ -1,7 +1,8 @@
 #!/bin/bash
-# ratchet.sh [--check]: counts, for each room and each folder beside src, words that this tree uses in place of the
-# field's and lines over 110 columns. tools/ratchet holds how many there may be: a count may only fall. Without --check
-# counts that fell are written down. HD_TREE: of another tree. Prints PLACE: what grew; exit 1 if anything did.
+# ratchet.sh [--check]: counts, for each room and each folder beside src, words that this tree uses in place
+# of the field's and lines over 110 columns. tools/ratchet holds how many there may be: a count may only fall.
+# Without --check counts that fell are written down. HD_TREE: of another tree. Prints PLACE: what grew; exit 1
+# if anything did.
 set -eu -o pipefail
 cd "${HD_TREE:-$(dirname "$0")/..}"
 

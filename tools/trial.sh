@@ -1,20 +1,25 @@
 #!/bin/bash
-# Disturbed runs, judged from outside: what a user's machine does to a run, and what a user would look at afterwards.
+# Disturbed runs, judged from outside: what a user's machine does to a run, and what a user would look at
+# afterwards.
 #
 #   tools/trial.sh PROGRAM [RUNS [FIRST_SEED [FOLDER]]]         10 runs from seed 1 in a new folder
 #
-# Run SEED takes scenario SEED of the table below in turn, and draws its job, workers and instants from SEED. None of the program's own
-# chaos verbs or failpoints is used: signals, /proc, a full file system, a changed file, a closed terminal. The judge is the SHA-256 of the
-# last checkpoint's safetensors, against one undisturbed process of one device. A run fails if
+# Run SEED takes scenario SEED of the table below in turn, and draws its job, workers and instants from SEED.
+# None of the program's own chaos verbs or failpoints is used: signals, /proc, a full file system, a changed
+# file, a closed terminal. The judge is the SHA-256 of the last checkpoint's safetensors, against one
+# undisturbed process of one device. A run fails if
 #   bits      its last checkpoint has other bytes than the undisturbed run's
-#   done      a command that ended with 0, or a scheduler's job that is `done`, left no checkpoint of the last step
-#   still     processes of it live and no step is committed for HD_TRIAL_STILL seconds (30), or it does not end at all
+# done a command that ended with 0, or a scheduler's job that is `done`, left no checkpoint of the last step
+# still processes of it live and no step is committed for HD_TRIAL_STILL seconds (30), or it does not end at
+# all
 #   silent    a command ended with neither 0, 75 nor a signal of ours, and said nothing on stderr
 #   records   steps have no line in metrics.ndjson and no event says how many; or a line is no record
 #   left      processes of it live after its end
-# A line for each run, then the sum; exit 1 if one failed. What a failed run left stays in FOLDER/run-SEED. HD_TRIAL_STEPS: of a run (600).
+# A line for each run, then the sum; exit 1 if one failed. What a failed run left stays in FOLDER/run-SEED.
+# HD_TRIAL_STEPS: of a run (600).
 set -u
-bin=$(realpath "$1") runs=${2:-10} first=${3:-1} folder=$(realpath -m "${4:-$(mktemp -d)}") still=${HD_TRIAL_STILL:-30}
+bin=$(realpath "$1") runs=${2:-10} first=${3:-1} folder=$(realpath -m "${4:-$(mktemp -d)}") \
+	still=${HD_TRIAL_STILL:-30}
 most=${HD_TRIAL_STEPS:-600}
 mkdir -p "$folder" && cd "$folder" || exit 1
 export NO_COLOR=1
@@ -92,7 +97,8 @@ reach()                 # RECORDS: until so many steps have a record
 middle() { reach $((steps / 20 + RANDOM % (steps / 2))); }
 fault() { verdict+=" $1"; }
 
-# Waits until nothing of it lives, watches that steps go on; resumes what did not come to its end, as a user would.
+# Waits until nothing of it lives, watches that steps go on; resumes what did not come to its end, as a user
+# would.
 finish()
 {
 	local n last_n=-1 since=$SECONDS tries=0
@@ -103,7 +109,8 @@ finish()
 			ended && return
 			[ $tries -lt 8 ] || { fault "still(eight resumes)"; return; }
 			tries=$((tries + 1)) since=$SECONDS
-			if [ -f "$dir/job.resolved.json" ] && [ -d "$dir/ckpt" ]; then begin resume "$dir" --workers "$workers"
+			if [ -f "$dir/job.resolved.json" ] && [ -d "$dir/ckpt" ]; then begin resume "$dir" \
+				--workers "$workers"
 			else rm -rf "$dir"; start; fi
 			continue
 		fi
@@ -155,16 +162,31 @@ do_data()
 	middle
 	cp data.txt kept
 	# the same size, another time of change, each hundredth byte another
-	awk 'BEGIN { srand(7) } { n = int(length($0) / 2); print substr($0, 1, n) "#" substr($0, n + 2) }' kept | head -c "$(stat -c %s kept)" >other
+	awk 'BEGIN { srand(7) } { n = int(length($0) / 2); print substr($0, 1, n) "#" substr($0, n + 2) }' \
+		kept | head -c "$(stat -c %s kept)" >other
 	# another file under the name, or other bytes in the file that is mapped
-	if [ $((RANDOM % 2)) -eq 0 ]; then mv other data.txt; did+=" renamed"; else cat other >data.txt; did+=" written"; fi
+	if [ $((RANDOM % 2)) -eq 0 ]; then
+		mv other data.txt
+		did+=" renamed"
+	else
+		cat other >data.txt
+		did+=" written"
+	fi
 	strike KILL worker
 	snooze $((1000 + RANDOM % 1500))
 	strike KILL worker
 	snooze 1000
 	mv kept data.txt
 }
-do_pair() { start; middle; strike KILL coordinator; strike KILL worker; draw 400; [ $((RANDOM % 2)) -eq 0 ] || strike KILL any; }
+do_pair()
+{
+	start
+	middle
+	strike KILL coordinator
+	strike KILL worker
+	draw 400
+	[ $((RANDOM % 2)) -eq 0 ] || strike KILL any
+}
 do_disk()
 {
 	start
@@ -179,7 +201,8 @@ do_disk()
 # The terminal is a pseudo-terminal whose owner dies.
 do_terminal()
 {
-	HD_TRIAL=$mark script -qfc "exec '$bin' run job.yaml --out '$dir' --workers $workers --devices 1" /dev/null >>"$out" 2>&1 </dev/null &
+	HD_TRIAL=$mark script -qfc "exec '$bin' run job.yaml --out '$dir' --workers $workers --devices 1" \
+		/dev/null >>"$out" 2>&1 </dev/null &
 	local terminal=$!
 	disown
 	middle
@@ -198,18 +221,36 @@ do_pause()
 	[ $((RANDOM % 2)) -eq 0 ] || strike KILL any
 	kill -CONT "$p" 2>/dev/null
 }
-do_all() { start; middle; everybody KILL; snooze 50; ended || { begin resume "$dir" --workers "$workers"; draw 800; everybody KILL; }; }
+do_all()
+{
+	start
+	middle
+	everybody KILL
+	snooze 50
+	ended || {
+		begin resume "$dir" --workers "$workers"
+		draw 800
+		everybody KILL
+	}
+}
 
-# A scheduler with one job; it is told to drain, the job's coordinator dies meanwhile, another scheduler goes on.
+# A scheduler with one job; it is told to drain, the job's coordinator dies meanwhile, another scheduler goes
+# on.
 serve() { begin serve --dir "$run/D" --pool "cpu:$workers" --policy fifo --round 1 "$@"; }
-job_state() { "$bin" jobs -C "$run/D" --json 2>/dev/null | grep -o '"state":"[a-z]*"' | head -n 1 | cut -d'"' -f4; }
+job_state()
+{
+	"$bin" jobs -C "$run/D" --json 2>/dev/null | grep -o '"state":"[a-z]*"' | head -n 1 | cut -d'"' -f4
+}
 do_drain()
 {
 	local scheduler p until
 	serve --drain
 	scheduler=$newest
 	until=$((SECONDS + 10 * still))
-	until HD_TRIAL=$mark "$bin" submit job.yaml -C "$run/D" --scale "$workers" >>"$out" 2>"$run/err.submit" || [ $SECONDS -gt $until ]; do snooze 100; done
+	until HD_TRIAL=$mark "$bin" submit job.yaml -C "$run/D" --scale "$workers" >>"$out" \
+		2>"$run/err.submit" || [ $SECONDS -gt $until ]; do
+		snooze 100
+	done
 	until [ -n "$(ls "$run/D/runs" 2>/dev/null)" ] || [ $SECONDS -gt $until ]; do snooze 50; done
 	dir=$(echo "$run"/D/runs/*)
 	middle
@@ -223,7 +264,8 @@ do_drain()
 	while kill -0 "$scheduler" 2>/dev/null && [ $SECONDS -lt $until ]; do snooze 50; done
 	serve
 	until=$((SECONDS + 10 * still))
-	until case $(job_state) in done|failed|cancelled) true ;; *) false ;; esac || [ $SECONDS -gt $until ]; do snooze 100; done
+	until case $(job_state) in done|failed|cancelled) true ;; *) false ;; esac ||
+		[ $SECONDS -gt $until ]; do snooze 100; done
 	[ "$(job_state)" = done ] || fault "still(job $(job_state))"
 	[ "$(job_state)" != done ] || ended || fault "done(job)"
 	kill -TERM "$newest"
@@ -259,10 +301,15 @@ write_job()             # VARIANT: what is learned
 	workers: {detect: 500 ms, pace: $pace ms}
 	END
 }
-write_data() { awk 'BEGIN { srand(5); for (i = 0; i < 2000; i++) { line = ""; for (j = 0; j < 40; j++) line = line sprintf("%c", 97 + int(rand() * 26)); print line } }'; }
+write_data()
+{
+	awk \
+		'BEGIN { srand(5); for (i = 0; i < 2000; i++) { line = ""; for (j = 0; j < 40; j++) line = line sprintf("%c", 97 + int(rand() * 26)); print line } }'
+}
 sums() { (cd "$1/ckpt/step-$last" 2>/dev/null && sha256sum ./*.safetensors); }
 
-steps_of() { case $1 in slow) echo $((most / 10)) ;; *) echo "$most" ;; esac; }     # of slow steps few, so that a stop or a drain takes a while
+# of slow steps few, so that a stop or a drain takes a while
+steps_of() { case $1 in slow) echo $((most / 10)) ;; *) echo "$most" ;; esac; }
 
 # The undisturbed run of a job: one process, one device; once for all runs.
 twin()
@@ -284,7 +331,8 @@ judge()
 		[ -s "$run/code.$k" ] || continue
 		read -r code said <"$run/code.$k"
 		[ "$code" = 0 ] && [[ $said = run* || $said = resume* ]] && ! ended && fault "done($said)"
-		case $code in 0|75|129|130|137|143) ;; *) [ -s "$run/err.$k" ] || fault "silent(exit $code of $said)" ;; esac
+		case $code in 0|75|129|130|137|143) ;; *) [ -s "$run/err.$k" ] ||
+			fault "silent(exit $code of $said)" ;; esac
 		case $code in 1|13[469]) [ "$code" = 137 ] || fault "broken(exit $code of $said)" ;; esac
 	done
 	ended && [ "$(sums "$dir")" != "$(cat "../twin-$variant.sums")" ] && fault bits
@@ -292,7 +340,8 @@ judge()
 	lines=$(grep -c -v '^{"v":1,.*}$' "$dir/metrics.ndjson")
 	[ "$lines" -eq 0 ] || fault "records($lines lines are none)"
 	missing=$((steps - $(grep -o '^{"v":1,"step":[0-9]*' "$dir/metrics.ndjson" | cut -d: -f3 | sort -u | wc -l)))
-	told=$(grep '"kind":"unrecorded"' "$dir/events.ndjson" | grep -o '"text":"[0-9]*' | cut -d'"' -f4 | awk '{ n += $1 } END { print n + 0 }')
+	told=$(grep '"kind":"unrecorded"' "$dir/events.ndjson" | grep -o '"text":"[0-9]*' | cut -d'"' -f4 |
+		awk '{ n += $1 } END { print n + 0 }')
 	[ $missing -le "$told" ] || fault "records($missing are missing, $told named)"
 	[ -z "$(pids)" ] || { fault "left($(pids | wc -l))"; everybody KILL; }
 }
@@ -316,7 +365,11 @@ one_run()               # SEED
 	write_data >data.txt
 	write_job "$variant" >job.yaml
 	if [ "$scenario" = disk ]; then
-		mkdir disk && mount -t tmpfs -o size=24m tmpfs disk 2>/dev/null || { echo "skip: seed $1, disk: no file system can be mounted here"; cd .. && rm -rf "$run"; return 0; }
+		mkdir disk && mount -t tmpfs -o size=24m tmpfs disk 2>/dev/null || {
+			echo "skip: seed $1, disk: no file system can be mounted here"
+			cd .. && rm -rf "$run"
+			return 0
+		}
 		disk=$run/disk dir=$run/disk/run
 	fi
 	"do_$scenario"
@@ -330,7 +383,14 @@ one_run()               # SEED
 	[ -z "$verdict" ]
 }
 
-clear_out() { local p; for p in $(grep -lzs "^HD_TRIAL=$$-" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); do kill -9 "$p"; done; grep -o " $folder/[^ ]*" /proc/mounts | xargs -r umount 2>/dev/null; }
+clear_out()
+{
+	local p
+	for p in $(grep -lzs "^HD_TRIAL=$$-" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); do
+		kill -9 "$p"
+	done
+	grep -o " $folder/[^ ]*" /proc/mounts | xargs -r umount 2>/dev/null
+}
 trap clear_out EXIT
 mapfile -t names < <(cut -d'|' -f1 <<<"$scenarios" | tr -d ' ')
 failed=0
