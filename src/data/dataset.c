@@ -14,8 +14,10 @@
 enum { HD_PROOF_BLOCKS = 64, HD_PROOF_BYTES = 4096 };
 
 const struct hd_reader_ops *const hd_readers[] = {
-	&hd_reader_idx, &hd_reader_cifar, &hd_reader_csv, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy,
-		&hd_reader_synthetic, NULL,
+#define X(name) &hd_reader_##name,
+	HD_READERS(X)
+#undef X
+	NULL,
 };
 
 static enum hd_err unknown_kind(const char *kind, struct hd_diag *diag)

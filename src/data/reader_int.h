@@ -97,7 +97,10 @@ struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t spli
 static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
 	(uint32_t)p[2] << 8 | p[3]; }
 
-extern const struct hd_reader_ops hd_reader_idx, hd_reader_cifar, hd_reader_csv, hd_reader_text,
-	hd_reader_tokens, hd_reader_npy, hd_reader_synthetic;
+/* The readers that there are, in the order of messages: a file defines hd_reader_NAME. */
+#define HD_READERS(X) X(idx) X(cifar) X(csv) X(text) X(tokens) X(npy) X(synthetic)
+#define X(name) extern const struct hd_reader_ops hd_reader_##name;
+HD_READERS(X)
+#undef X
 
 #endif

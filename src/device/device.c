@@ -5,8 +5,12 @@
 #include "base/alloc.h"
 #include "device/grid.h"
 
-const struct hd_device_ops *const hd_devices[] = { &hd_device_cpu, &hd_device_reference, &hd_device_null,
-	NULL };
+const struct hd_device_ops *const hd_devices[] = {
+#define X(name) &hd_device_##name,
+	HD_DEVICES(X)
+#undef X
+	NULL,
+};
 
 static const struct hd_device_ops *find(const char *kind, struct hd_diag *diag)
 {

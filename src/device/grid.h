@@ -73,7 +73,10 @@ void hd_grid_close(struct hd_device *device);
 	.load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, .reduce = hd_grid_reduce, .measure = hd_grid_measure, \
 	.update = hd_grid_update, .wait = hd_grid_wait, .close = hd_grid_close
 
-/* Rows of hd_devices. */
-extern const struct hd_device_ops hd_device_cpu, hd_device_reference, hd_device_null;
+/* The devices that there are, in the order of messages: a file defines hd_device_NAME. */
+#define HD_DEVICES(X) X(cpu) X(reference) X(null)
+#define X(name) extern const struct hd_device_ops hd_device_##name;
+HD_DEVICES(X)
+#undef X
 
 #endif
