@@ -6,21 +6,9 @@
 #include "pipeline/schedule/kind.h"
 
 const struct hd_schedule_kind hd_schedule_kinds[] = {
-	{ "data-parallel", "data", HD_UPDATE_FLUSH, 1, 1, "one stage on every rank; ranks share the virtual nodes out", "", &hd_make_data },
-	{ "gpipe", NULL, HD_UPDATE_FLUSH, 1, 1, "all forwards, then all backwards", "", &hd_make_gpipe },
-	{ "1f1b", "1f1b-flush", HD_UPDATE_FLUSH, 1, 1, "one forward, one backward; activations of at most p virtual nodes", "", &hd_make_1f1b },
-	{ "1f1b-rr", NULL, HD_UPDATE_FLUSH, 1, 1, "1f1b with replicated stages; a stage's copies take turns", "", &hd_make_1f1b_rr },
-	{ "interleaved", NULL, HD_UPDATE_FLUSH, 2, HD_MAX_MODEL_CHUNKS, "v chunks a rank: 1/v of the bubble, more transfers", "", &hd_make_interleaved },
-	{ "zb-h1", NULL, HD_UPDATE_FLUSH, 1, 1, "split backwards; a third of the bubble of 1f1b, its memory", "", &hd_make_zb_h1 },
-	{ "zb-h2", NULL, HD_UPDATE_FLUSH, 1, 1, "split backwards; no bubble inside, activations of 2p-1", "no bubble from m >= 2p-1", &hd_make_zb_h2 },
-	{ "zb-v", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; no bubble inside, activations of p", "no bubble from m >= 2p-1", &hd_make_zb_v },
-	{ "v-half", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; half the activations of 1f1b", "", &hd_make_v_half },
-	{ "v-min", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; a third of the activations of 1f1b", "", &hd_make_v_min },
-	{ "dualpipev", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; forwards and backwards in pairs", "m >= 2p", &hd_make_dualpipev },
-	{ "zb-auto", NULL, HD_UPDATE_FLUSH, 1, 2, "zero bubble by search, for given costs and memory", "", &hd_make_zb_auto },
-	{ "stash", "pipedream", HD_UPDATE_STASH, 1, 1, "1f1b without a drain; each virtual node keeps its version", "", &hd_make_delayed },
-	{ "vsync", NULL, HD_UPDATE_VSYNC, 1, 1, "1f1b without a drain; one version of a virtual node on all stages", "", &hd_make_delayed },
-	{ "2bw", NULL, HD_UPDATE_2BW, 1, 1, "1f1b without a drain; two versions", "m >= p", &hd_make_2bw },
+#define X(maker, ...) { __VA_ARGS__, &hd_make_##maker },
+	HD_SCHEDULES(X)
+#undef X
 	{ 0 },
 };
 

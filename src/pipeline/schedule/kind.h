@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "pipeline/generate.h"
+#include "pipeline/schedule/list.h"
 
 enum hd_place { HD_PLACE_MOD, HD_PLACE_V, HD_PLACE_REPLICAS };
 
@@ -47,10 +48,8 @@ enum hd_err hd_no_limits(const struct hd_emit *e);
 /* "KIND needs REASON: m = M, p = P", and the nearest that works: -m `m_works` (0: none). */
 enum hd_err hd_limit(const struct hd_emit *e, const char *needs, uint32_t m_works);
 
-extern const struct hd_schedule_maker hd_make_data, hd_make_gpipe, hd_make_1f1b, hd_make_1f1b_rr,
-	hd_make_interleaved,
-	hd_make_zb_h1, hd_make_zb_h2, hd_make_zb_v, hd_make_v_half, hd_make_v_min, hd_make_dualpipev,
-	hd_make_zb_auto,
-	hd_make_delayed, hd_make_2bw;
+#define X(maker, ...) extern const struct hd_schedule_maker hd_make_##maker;
+HD_SCHEDULES(X)
+#undef X
 
 #endif
