@@ -5,6 +5,7 @@
 
 #include "scheduler/lp.h"
 #include "scheduler/mt19937.h"
+#include "scheduler/policy/list.h"
 #include "scheduler/sched_policy.h"
 
 /* A share of the last answer, by ids; b is 0 of a single job. */
@@ -241,14 +242,12 @@ HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_
 /* The objective min z s / w over present jobs. */
 double hd_max_min(const struct hd_seen *seen, const double *z);
 
-#define HD_POLICY_FILES(X) X(las) X(ftf) X(makespan) X(sum) X(cost) X(hierarchy) X(isolated) X(fifo) X(sjf) X(allox) X(gandiva) \
-	X(priority) X(priority_backfill) X(wfs) X(wfs_2020) X(heddle) X(nash) X(goodput)
-#define X(name) \
+#define X(name, ...) \
 	enum hd_err hd_##name##_init(struct hd_policy *policy, struct hd_diag *diag); \
-	enum hd_err hd_##name##_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, \
-		struct hd_diag *diag); \
+	enum hd_err hd_##name##_allocate(struct hd_policy *policy, const struct hd_sched_state *state, \
+		struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag); \
 	void hd_##name##_finish(struct hd_policy *policy);
-HD_POLICY_FILES(X)
+HD_POLICIES(X)
 #undef X
 
 /* Memory by job id that dies with the job: sorted by id, grown as needed. `size` bytes an entry, id first. */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "scheduler/policy/cost_patience.h"
 
+/* short names of list.h */
 enum {
 	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
 		B = 1 << HD_VARIANT_KINDS,
@@ -16,33 +17,10 @@ enum {
 
 #define HD_OVER 1e-6                              /* what take_off() may take */
 #define HD_BASE 1e-9                              /* what verify() lets pass */
-#define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
-
 const struct hd_sched_policy hd_sched_policies[] = {
-	{ "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB | MIN, H | P | K | B, 0, CALLS(las) },
-	{ "ftf", "finish-time fairness: nobody much later than with a share of its own", "largest rho", LP | PUB | MAX, H | P | K, sizeof(struct hd_ledger),
-		CALLS(ftf) },
-	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB | MAX, H | P | K, 0, CALLS(makespan) },
-	{ "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0, CALLS(sum) },
-	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB | STEADY, H | K,
-		sizeof(struct hd_patience), CALLS(cost) },
-	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP | MIN, H | P | K, 0, CALLS(hierarchy) },
-	{ "nash", "largest product of throughputs, less what each takes from the others: lying about speeds does not pay", "sum w log z before the discount",
-		LP | PUB, H | P, 0, CALLS(nash) },
-	{ "isolated", "everyone 1/n of every type", "", PUB, H, 0, CALLS(isolated) },
-	{ "fifo", "whole devices in order of arrival", "", PUB | WHOLE | QUEUE, H | P | K, sizeof(struct hd_queue), CALLS(fifo) },
-	{ "sjf", "whole devices, shortest first", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(sjf) },
-	{ "allox", "jobs of one device, least sum of completion times", "", PUB | WHOLE | QUEUE, H, sizeof(struct hd_ledger), CALLS(allox) },
-	{ "gandiva", "pairs found by trying", "", PUB, K | H, sizeof(struct hd_gandiva), CALLS(gandiva) },
-	{ "heddle", "a plan for early ends of each and all: resizes, several types at once, prices, risks", "job-seconds to the ends", LP | ELASTIC | WHOLE,
-		H | K,
-		0, CALLS(heddle) },
-	{ "priority", "whole devices, heaviest first; the head of the queue holds back all others", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(priority) },
-	{ "priority-backfill", "priority, and others may start where they do not delay the head", "", WHOLE | QUEUE, H, sizeof(struct hd_queue),
-		CALLS(priority_backfill) },
-	{ "wfs", "devices of one type by weight, jobs are resized to them", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs), CALLS(wfs) },
-	{ "wfs-2020", "wfs as VirtualFlow had it, in powers of two", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs), CALLS(wfs_2020) },
-	{ "goodput", "devices to whom they help to learn, not only to compute", "sum w of waits, in equal parts", ELASTIC | WHOLE, H, 0, CALLS(goodput) },
+#define X(name, ...) { __VA_ARGS__, hd_##name##_init, hd_##name##_allocate, hd_##name##_finish },
+	HD_POLICIES(X)
+#undef X
 	{ 0 },
 };
 
