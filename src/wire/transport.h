@@ -1,6 +1,6 @@
 /* transport.h -- one way to move bytes between two processes, behind a table (private to the room).
  *
- * Rows: hd_transports in transport.c. A connection moves bytes and knows no frames; the peer (peer.h) does.
+ * Rows: HD_TRANSPORTS below. A connection moves bytes and knows no frames; the peer (peer.h) does.
  *
  * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer keeps the loop's interest as `wants`
  *    tells.
@@ -69,7 +69,12 @@ struct hd_conn {
 	bool is_ready;
 };
 
-extern const struct hd_transport hd_transports[];
+/* The transports that there are: a file defines hd_transport_NAME. Adding one is such a file and a word here. */
+#define HD_TRANSPORTS(X) X(unix) X(shm) X(tcp) X(tls) X(sim)
+#define X(name) extern const struct hd_transport hd_transport_##name;
+HD_TRANSPORTS(X)
+#undef X
+
 const struct hd_transport *hd_transport_find(const char *name);         /* NULL: no such row */
 
 #endif

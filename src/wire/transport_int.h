@@ -18,24 +18,4 @@ void sock_close(struct hd_conn *conn);
 enum hd_err unix_listen(struct hd_net *net, struct hd_sock *sock, const char *addr, struct hd_diag *diag);
 enum hd_err unix_ready(struct hd_conn *conn, struct hd_diag *diag);
 
-/* transport_shm.c */
-enum hd_err shm_ready(struct hd_conn *conn, struct hd_diag *diag);
-enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
-	struct hd_diag *diag);
-enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
-	struct hd_diag *diag);
-unsigned shm_wants(struct hd_conn *conn, unsigned wish);
-void shm_seen(struct hd_conn *conn);
-void shm_chunk(struct hd_conn *conn, uint32_t bytes);
-void shm_close(struct hd_conn *conn);
-
-/* transport_tls.c */
-enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag);
-enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
-	struct hd_diag *diag);
-enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
-	struct hd_diag *diag);
-unsigned tls_wants(struct hd_conn *conn, unsigned wish);
-void tls_close(struct hd_conn *conn);
-
 #endif

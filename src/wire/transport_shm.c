@@ -96,7 +96,7 @@ static enum hd_err nod(struct hd_conn *conn, struct hd_diag *diag)
 	return err || byte == 'k' ? err : breach(conn, diag);
 }
 
-enum hd_err shm_ready(struct hd_conn *conn, struct hd_diag *diag)
+static enum hd_err shm_ready(struct hd_conn *conn, struct hd_diag *diag)
 {
 	struct shm *s = conn->own;
 
@@ -177,7 +177,7 @@ static enum hd_err empty(struct hd_conn *conn, struct shm *s, size_t *got, struc
 	return HD_OK;
 }
 
-enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+static enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
 	struct hd_diag *diag)
 {
 	struct shm *s = conn->own;
@@ -214,7 +214,7 @@ enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, s
 	return HD_OK;
 }
 
-enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+static enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
 	struct hd_diag *diag)
 {
 	struct shm *s = conn->own;
@@ -248,13 +248,13 @@ enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, 
 }
 
 /* The bell tells of bytes and of room; the socket of the end alone. */
-unsigned shm_wants(struct hd_conn *conn, unsigned wish)
+static unsigned shm_wants(struct hd_conn *conn, unsigned wish)
 {
 	return !conn->is_ready ? HD_LOOP_READ | HD_LOOP_WRITE : wish ? HD_LOOP_READ : 0;
 }
 
 /* Before both rings are looked at, so that no ring of the bell is lost between a look and a sleep. */
-void shm_seen(struct hd_conn *conn)
+static void shm_seen(struct hd_conn *conn)
 {
 	struct shm *s = conn->own;
 
@@ -262,13 +262,13 @@ void shm_seen(struct hd_conn *conn)
 		hd_bell_hush(&s->own);
 }
 
-void shm_chunk(struct hd_conn *conn, uint32_t bytes)
+static void shm_chunk(struct hd_conn *conn, uint32_t bytes)
 {
 	(void)conn;
 	(void)bytes;
 }
 
-void shm_close(struct hd_conn *conn)
+static void shm_close(struct hd_conn *conn)
 {
 	struct shm *s = conn->own;
 
@@ -281,3 +281,9 @@ void shm_close(struct hd_conn *conn)
 	}
 	hd_sock_close(&conn->sock);
 }
+
+const struct hd_transport hd_transport_shm = {
+	.name = "shm",
+	.listen = unix_listen, .ready = shm_ready, .read = shm_read, .write = shm_write,
+	.wants = shm_wants, .seen = shm_seen, .chunk = shm_chunk, .close = shm_close,
+};

@@ -62,3 +62,22 @@ enum hd_err unix_ready(struct hd_conn *conn, struct hd_diag *diag)
 	return hd_fail(diag, HD_E_REFUSED, "%s: at the other end is a process of another user",
 		conn->sock.addr);
 }
+
+const struct hd_transport hd_transport_unix = {
+	.name = "unix",
+	.listen = unix_listen, .ready = unix_ready, .read = sock_read, .write = sock_write,
+	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .close = sock_close,
+};
+
+const struct hd_transport hd_transport_tcp = {
+	.name = "tcp",
+	.powers = HD_WIRE_OPEN | HD_WIRE_WORLD,
+	.listen = sock_listen, .ready = sock_ready, .read = sock_read, .write = sock_write,
+	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .close = sock_close,
+};
+
+const struct hd_transport hd_transport_sim = {
+	.name = "sim",
+	.listen = sock_listen, .ready = sock_ready, .read = sock_read, .write = sock_write,
+	.wants = sock_wants, .seen = sock_seen, .chunk = sock_chunk, .close = sock_close,
+};

@@ -59,7 +59,7 @@ static enum hd_err begin(struct hd_conn *conn, struct hd_diag *diag)
 	return hd_tls_make(&t->tls, conn->ids.realm, &config, &conn->sock, diag);
 }
 
-enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag)
+static enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag)
 {
 	struct tls *t;
 
@@ -77,7 +77,7 @@ enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag)
 	return err;
 }
 
-enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+static enum hd_err tls_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
 	struct hd_diag *diag)
 {
 	struct tls *t = conn->own;
@@ -122,7 +122,7 @@ static size_t gather(const struct hd_vec *vec, size_t n, size_t skip, uint8_t re
 
 /* Head and payload go in records of 16 KiB: a copy within the first cache, instead of a record for each
  * head. */
-enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+static enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
 	struct hd_diag *diag)
 {
 	struct tls *t = conn->own;
@@ -147,7 +147,7 @@ enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, 
 	return HD_OK;
 }
 
-unsigned tls_wants(struct hd_conn *conn, unsigned wish)
+static unsigned tls_wants(struct hd_conn *conn, unsigned wish)
 {
 	struct tls *t = conn->own;
 
@@ -156,7 +156,7 @@ unsigned tls_wants(struct hd_conn *conn, unsigned wish)
 	return conn->is_ready ? wish | (hd_tls_wants(&t->tls) & HD_LOOP_WRITE) : hd_tls_wants(&t->tls);
 }
 
-void tls_close(struct hd_conn *conn)
+static void tls_close(struct hd_conn *conn)
 {
 	struct tls *t = conn->own;
 
@@ -168,3 +168,10 @@ void tls_close(struct hd_conn *conn)
 	}
 	hd_sock_close(&conn->sock);
 }
+
+const struct hd_transport hd_transport_tls = {
+	.name = "tls",
+	.powers = HD_WIRE_PROVES | HD_WIRE_WORLD,
+	.listen = sock_listen, .ready = tls_ready, .read = tls_read, .write = tls_write,
+	.wants = tls_wants, .seen = sock_seen, .chunk = sock_chunk, .close = tls_close,
+};
