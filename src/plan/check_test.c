@@ -336,7 +336,7 @@ static void a_plan_of_an_impossible_shape_is_refused(void **state)
 		bad.nranks = cases[i].nranks;
 		bad.nvns = cases[i].nvns;
 		bad.nstages = cases[i].nstages;
-		/* of such a plan nobody looks at the lists */
+		/* the lists of such a plan are not looked at */
 		bad.list = NULL;
 		assert_int_equal(hd_plan_check(&bad, &job, &report, NULL), HD_E_BADPLAN);
 		CHECK(report.total == 1 && found(&report, "K4", cases[i].want), "case %zu: %s", i,
@@ -350,7 +350,7 @@ static void a_plan_of_an_impossible_shape_is_refused(void **state)
 	hd_arena_reset(&arena);
 }
 
-/* Each request for memory fails in turn: it is said, and nothing is found in a plan that nobody looked at. */
+/* Each request for memory fails in turn: it is said, and nothing is found in a plan that was not read. */
 static void without_memory_a_plan_is_neither_right_nor_wrong(void **state)
 {
 	struct hd_plan_job job = { .nvns = 4, .nchunks = 4, .nstages = 1 };

@@ -118,7 +118,7 @@ static float refold(const struct members *m, const float *slice)
 	uint32_t nroots = 0, njoins = 0, result = 0;
 
 	hd_arena_reset(&arena);
-	for (uint32_t who = 0; who < m->n; who++) {
+	for (uint32_t device = 0; device < m->n; device++) {
 		uint32_t vn[MAX_VNS], n = 0;
 		uint8_t has[MAX_VNS] = { 0 };
 		struct hd_tnode want[MAX_VNS];
@@ -126,7 +126,7 @@ static float refold(const struct members *m, const float *slice)
 		float buffer[MAX_VNS];
 		struct hd_fold_script s;
 		for (uint32_t v = 0; v < m->nvns; v++)
-			if (m->of[v] == who)
+			if (m->of[v] == device)
 				has[vn[n++] = v] = 1;
 		for (uint32_t i = 0; i < MAX_VNS; i++)
 			buffer[i] = 12345.0f;          /* whatever was there before must not matter */

@@ -12,7 +12,8 @@ static const struct hd_ins_row rows[HD_INS_END] = {
 /* No op has more than four. */
 #define AT(fields, i) HD_INS_FIELD((fields)[(i) < sizeof (fields) ? (i) : sizeof (fields) - 1])
 const uint8_t hd_ins_fields[HD_INS_END] = {
-#define X(id, number, text, fields, about) [number] = AT(fields, 0) | AT(fields, 1) | AT(fields, 2) | AT(fields, 3),
+#define X(id, number, text, fields, about) [number] = AT(fields, 0) | AT(fields, 1) | \
+	AT(fields, 2) | AT(fields, 3),
 	HD_INS(X)
 #undef X
 };

@@ -23,7 +23,7 @@
 #include "base/text.h"
 
 /* id, number, text, fields (s stage, v vn, @ version, > to, < from, # slot), lane, meaning */
-#define HD_INS(X)                                                                                                  \
+#define HD_INS(X) \
 	X(LD,   1, "LD",   "sv",    "take samples (first stage) or labels (last stage) of vn from the reader")     \
 	X(F,    2, "F",    "sv",    "forward of the stage on vn; activations stay live")                           \
 	X(B,    3, "B",    "sv",    "full backward: I then W, bit for bit; vn's gradient joins the tree")          \
@@ -89,7 +89,8 @@ enum { HD_INS_BYTES = 16 };
 struct hd_ins_row { const char *text, *fields, *about; };
 const struct hd_ins_row *hd_ins_row(uint8_t op);                     /* NULL: no such op */
 /* `fields` as bits: the checker and the simulators ask for every instruction. */
-#define HD_INS_FIELD(c) ((c) == 's' ? 1 : (c) == 'v' ? 2 : (c) == '@' ? 4 : (c) == '#' ? 8 : (c) == '>' ? 16 : (c) == '<' ? 32 : 0)
+#define HD_INS_FIELD(c) ((c) == 's' ? 1 : (c) == 'v' ? 2 : (c) == '@' ? 4 : (c) == '#' ? 8 : \
+	(c) == '>' ? 16 : (c) == '<' ? 32 : 0)
 extern const uint8_t hd_ins_fields[HD_INS_END];
 /* of a row that exists */
 static inline bool hd_ins_uses(uint8_t op, char field) { return hd_ins_fields[op] & HD_INS_FIELD(field); }

@@ -37,7 +37,7 @@ static void an_instruction_is_these_sixteen_bytes(void **state)
 	assert_memory_equal(bytes, want_step, sizeof want_step);
 }
 
-/* Numbers of files: written down a second time, so that nobody renumbers. */
+/* Numbers of files: written down a second time, so that a change of one shows. */
 static void op_numbers_never_change(void **state)
 {
 	static const char *const names[] = { NULL, "LD", "F", "B", "I", "W", "R", "SA", "SG", "RA", "RG",

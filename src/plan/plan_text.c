@@ -304,7 +304,7 @@ static enum hd_err read_xfer(struct reader *r)
 	size_t len, k = 0;
 	uint64_t v[11] = { 0 };
 	static const struct { const char *name; char between; uint64_t max; int pair; } field[] = {
-		{ "", '>', UINT16_MAX, 1 }, { "class=", 0, 2, 0 }, { "prio=", 0, UINT32_MAX, 0 }, { "bucket=", 0, UINT32_MAX, 0 },
+		{ "", '>', UINT32_MAX, 1 }, { "class=", 0, HD_XFER_BULK, 0 }, { "prio=", 0, UINT32_MAX, 0 }, { "bucket=", 0, UINT32_MAX, 0 },
 		{ "chunks=", '+', UINT32_MAX, 1 }, { "bytes=", 0, INT64_MAX, 0 }, { "ns=", 0, INT64_MAX, 0 }, { "via=", 0, UINT8_MAX, 0 },
 	};
 	enum { FROM, TO, CLASS, PRIO, BUCKET, FIRST, N, BYTES, NS, VIA };
@@ -326,7 +326,7 @@ static enum hd_err read_xfer(struct reader *r)
 	if (!err)
 		r->plan.xfers.at[r->plan.xfers.len++] = (struct hd_xfer){
 			.kind = kinds[k].number, .class = (uint8_t)v[CLASS], .primitive = (uint8_t)v[VIA],
-			.from = (uint16_t)v[FROM], .to = (uint16_t)v[TO], .priority = (uint32_t)v[PRIO],
+			.from = (uint32_t)v[FROM], .to = (uint32_t)v[TO], .priority = (uint32_t)v[PRIO],
 			.bucket = (uint32_t)v[BUCKET],
 			.first_chunk = (uint32_t)v[FIRST], .nchunks = (uint32_t)v[N], .len_bytes = v[BYTES],
 			.predicted_ns = v[NS],

@@ -31,9 +31,9 @@ static void a_plan_prints_as_it_was_written(void **state)
 	assert_true(p.worker[1] == 0 && p.worker[2] == 7 && p.map[4] == 2 && p.map[5] == 1 &&
 		p.owner[50] == 1);
 	assert_int_equal(p.xfers.len, 2);
-	assert_true(p.xfers.at[0].kind == HD_XFER_ROOT && p.xfers.at[0].to == 7 &&
+	assert_true(p.xfers.at[0].kind == HD_XFER_PARTIAL && p.xfers.at[0].to == 7 &&
 		p.xfers.at[0].nchunks == 42);
-	assert_true(p.xfers.at[1].kind == HD_XFER_ACT && p.xfers.at[1].primitive == 255 &&
+	assert_true(p.xfers.at[1].kind == HD_XFER_ACTIVATIONS && p.xfers.at[1].primitive == 255 &&
 		p.xfers.at[1].class == 2);
 	hd_text_init(&text, &arena);
 	assert_int_equal(hd_plan_print(&p, &text), HD_OK);

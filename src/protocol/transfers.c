@@ -1,0 +1,277 @@
+#include "protocol/transfers.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MOST_PARTIAL (UINT64_C(1) << 31)  /* rows of partial sums: the other blocks need fewer together */
+
+enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL };
+
+static const struct block { enum hd_xfer_kind kind; enum subject of; bool sharded; } blocks[] = {
+	{ HD_XFER_PARTIAL,    OF_MEMBER, false },
+	{ HD_XFER_SUM,        OF_BUCKET, false },
+	{ HD_XFER_NORM,       OF_BUCKET, true },
+	{ HD_XFER_PARAMETERS, OF_BUCKET, true },
+	{ HD_XFER_DIGEST,     OF_BUCKET, true },
+	{ HD_XFER_METRICS,    OF_VN,     false },
+	{ HD_XFER_TABLE,      OF_ALL,    false },
+};
+_Static_assert(sizeof blocks / sizeof *blocks == HD_TRANSFER_BLOCKS, "a block is not counted");
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* How many values the first index of a block has. */
+static uint32_t subjects(const struct hd_transfers_spec *spec, const struct block *block)
+{
+	switch (block->of) {
+	case OF_MEMBER: return spec->nmembers;
+	case OF_BUCKET: return block->sharded && !spec->copies ? 0 : spec->nbuckets;
+	case OF_VN:     return spec->nvns;
+	case OF_ALL:    return 1;
+	}
+	return 0;
+}
+
+/* Rows of one value of the first index. */
+static uint32_t stride(const struct hd_transfers *t, const struct block *block)
+{
+	return block->of == OF_MEMBER ? t->ordinals * t->spec.nbuckets : t->spec.nmembers * t->spec.nmembers;
+}
+
+void hd_transfers_init(struct hd_transfers *t, const struct hd_transfers_spec *spec)
+{
+	uint64_t at = 0, each = (uint64_t)spec->nmembers * spec->nbuckets;
+
+	assert(spec->nmembers && spec->nmembers <= HD_MAX_MEMBERS);
+	assert(spec->nvns && spec->nvns <= HD_MAX_VNS && spec->nbuckets && spec->nbuckets <= HD_MAX_BUCKETS);
+	*t = (struct hd_transfers){ .spec = *spec };
+	t->ordinals = (uint32_t)least(least(HD_VIEW_ROOTS, spec->nvns), MOST_PARTIAL / each);
+	for (uint32_t i = 0; i < HD_TRANSFER_BLOCKS; i++) {
+		t->first[i] = (uint32_t)at;
+		at += (uint64_t)subjects(spec, &blocks[i]) * stride(t, &blocks[i]);
+	}
+	assert(at <= UINT32_MAX);
+	t->first[HD_TRANSFER_BLOCKS] = (uint32_t)at;
+}
+
+/* ---- names and numbers ---- */
+
+static uint32_t block_of(enum hd_xfer_kind kind)
+{
+	uint32_t i = 0;
+
+	while (i < HD_TRANSFER_BLOCKS - 1 && blocks[i].kind != kind)
+		i++;
+	assert(blocks[i].kind == kind);
+	return i;
+}
+
+uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
+{
+	uint32_t n = t->spec.nmembers, i = block_of(name.kind), first = t->first[i];
+
+	assert(name.from < n && name.to < n && name.from != name.to);
+	if (blocks[i].of == OF_MEMBER) {
+		assert(name.number < t->spec.nbuckets && name.ordinal < t->ordinals);
+		assert(name.to == hd_bucket_owner(name.number, t->spec.nbuckets, n));
+		return first + (name.from * t->ordinals + name.ordinal) * t->spec.nbuckets + name.number;
+	}
+	assert(name.number < subjects(&t->spec, &blocks[i]) && !name.ordinal);
+	return first + name.number * n * n + name.from * n + name.to;
+}
+
+enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct hd_xfer_name *name,
+	struct hd_diag *diag)
+{
+	uint32_t n = t->spec.nmembers, nbuckets = t->spec.nbuckets, i = 0;
+
+	if (id >= hd_transfers_count(t))
+		return hd_fail(diag, HD_E_PROTOCOL, "transfer %u is none of the epoch's %u", id,
+			hd_transfers_count(t));
+	while (id >= t->first[i + 1])
+		i++;
+	uint32_t at = id - t->first[i];
+	struct hd_xfer_name got = { .kind = blocks[i].kind };
+	if (blocks[i].of == OF_MEMBER) {
+		got.number = at % nbuckets;
+		got.ordinal = at / nbuckets % t->ordinals;
+		got.from = at / nbuckets / t->ordinals;
+		got.to = hd_bucket_owner(got.number, nbuckets, n);
+	} else {
+		got.to = at % n;
+		got.from = at / n % n;
+		got.number = at / n / n;
+	}
+	if (got.from == got.to)
+		return hd_fail(diag, HD_E_PROTOCOL, "transfer %u goes from member %u to itself", id,
+			got.from);
+	*name = got;
+	return HD_OK;
+}
+
+/* ---- rows ---- */
+
+static uint64_t chunks_end(const struct hd_transfers *t)
+{
+	return t->spec.layout ? t->spec.layout->nchunks :
+		(t->spec.floats + HD_CHUNK_ELEMS - 1) / HD_CHUNK_ELEMS;
+}
+
+static uint64_t bucket_bytes(const struct hd_transfers *t, uint32_t bucket)
+{
+	uint64_t from = (uint64_t)bucket * HD_BUCKET_BYTES;
+
+	if (t->spec.layout)
+		return hd_layout_bucket(t->spec.layout, bucket).len * sizeof(float);
+	return least(t->spec.floats * sizeof(float) - from, HD_BUCKET_BYTES);
+}
+
+static uint32_t nsegments(const struct hd_transfers *t, uint32_t bucket)
+{
+	return t->spec.layout ? hd_layout_bucket(t->spec.layout, bucket).nsegments : 0;
+}
+
+static uint64_t bytes_of(const struct hd_transfers *t, const struct hd_xfer_name *name)
+{
+	switch (name->kind) {
+	case HD_XFER_PARTIAL: case HD_XFER_SUM: case HD_XFER_PARAMETERS: return bucket_bytes(t, name->number);
+	case HD_XFER_NORM:    return nsegments(t, name->number) * sizeof(double);
+	case HD_XFER_DIGEST:  return nsegments(t, name->number) * t->spec.digest_bytes;
+	case HD_XFER_METRICS: return t->spec.metrics_bytes;
+	case HD_XFER_TABLE:   return t->spec.table_bytes;
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE: case HD_XFER_SHADOW: break;
+	}
+	return 0;
+}
+
+static bool all_wait_for(const struct hd_transfers *t, enum hd_xfer_kind kind)
+{
+	return kind == HD_XFER_NORM || kind == HD_XFER_METRICS || kind == HD_XFER_TABLE ||
+		(kind == HD_XFER_SUM && t->spec.sums_first);
+}
+
+static uint32_t worker_of(const struct hd_transfers *t, uint32_t member)
+{
+	return t->spec.member ? t->spec.member[member] : member;
+}
+
+struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xfer_name *name)
+{
+	enum subject of = blocks[block_of(name->kind)].of;
+	struct hd_xfer row = { .kind = (uint8_t)name->kind, .class = HD_XFER_PLANNED,
+		.from = worker_of(t, name->from), .to = worker_of(t, name->to),
+		.len_bytes = bytes_of(t, name) };
+
+	assert(name->from != name->to);
+	if (!all_wait_for(t, name->kind))
+		row.priority = name->number + 1;
+	if (of == OF_MEMBER || of == OF_BUCKET) {
+		row.bucket = name->number;
+		row.first_chunk = name->number * HD_BUCKET_CHUNKS;
+		row.nchunks = (uint32_t)least(chunks_end(t) - row.first_chunk, HD_BUCKET_CHUNKS);
+	}
+	return row;
+}
+
+/* ---- what a step can use ---- */
+
+struct list { const struct hd_transfers *table; uint32_t from, to, *id; size_t n; };
+
+static void put(struct list *l, enum hd_xfer_kind kind, uint32_t number, uint32_t ordinal)
+{
+	if (l->id)
+		l->id[l->n] = hd_transfers_id(l->table, (struct hd_xfer_name){ kind, l->from, l->to,
+			number, ordinal });
+	l->n++;
+}
+
+/* The most partial sums of a bucket that a worker sends in a step of this epoch: of the step at hand, or of
+ * its part of the view. */
+static uint32_t most_partial(const struct hd_transfers *t, const struct hd_view *view,
+	const struct hd_exchange *x, uint32_t worker)
+{
+	struct hd_vrange range[HD_VIEW_RANKS];
+	struct hd_tnode root[HD_VIEW_ROOTS];
+	uint32_t n = 0, step = 0, nranges = hd_view_ranges(view, worker, range);
+
+	if (hd_ranges_roots(t->spec.nvns, range, nranges, root, HD_VIEW_ROOTS, &n))
+		n = 0;                            /* such a step is not opened */
+	for (uint32_t i = 0; i < x->passes.npasses; i++)
+		if (x->passes.pass[i].worker == worker)
+			step += x->first_root[i + 1] - x->first_root[i];
+	return (uint32_t)least(n > step ? n : step, t->ordinals);
+}
+
+static void put_partial(struct list *l, const struct hd_view *view, const struct hd_exchange *x)
+{
+	uint32_t n = l->table->spec.nmembers, nbuckets = l->table->spec.nbuckets;
+	uint32_t most = most_partial(l->table, view, x, view->member[l->from]);
+
+	for (uint32_t o = 0; o < most; o++)
+		for (uint32_t b = hd_bucket_first(l->to, nbuckets, n); b < hd_bucket_first(l->to + 1,
+		nbuckets, n);
+			b++)
+			put(l, HD_XFER_PARTIAL, b, o);
+}
+
+/* Of a bucket: in the view's steps, and in the step at hand if it has another chain. */
+static bool goes(const struct list *l, const struct hd_exchange *x, enum hd_xfer_kind kind, uint32_t b)
+{
+	const struct hd_transfers_spec *s = &l->table->spec;
+	uint32_t n = s->nmembers, owner = hd_bucket_owner(b, s->nbuckets, n);
+	uint32_t copies = s->copies < n ? s->copies : n;
+	bool source = owner == l->from || hd_exchange_source(x, b) == l->from;
+
+	if (!s->copies)
+		return source;
+	uint64_t line = hd_bucket_chain(b, s->nbuckets, n, s->copies) | x->chain[b] | x->have[b] |
+		UINT64_C(1) << owner;
+	if (kind == HD_XFER_SUM)
+		return line >> l->from & 1 && line >> l->to & 1;
+	if (kind == HD_XFER_NORM)
+		return source;
+	if (kind == HD_XFER_DIGEST && !s->digest_bytes)
+		return false;
+	return l->from == (owner + copies - 1) % n || hd_exchange_parm_source(x, b) == l->from;
+}
+
+static void mark(uint64_t *bits, const struct hd_vrange *range, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t v = range[i].first; v < range[i].first + range[i].n; v++)
+			bits[v / 64] |= UINT64_C(1) << v % 64;
+}
+
+/* Virtual nodes of which a worker sends metrics in this epoch: those of its part of the view, and of its
+ * passes. */
+static void put_metrics(struct list *l, const struct hd_view *view, const struct hd_exchange *x)
+{
+	const struct hd_passes *p = &x->passes;
+	struct hd_vrange range[HD_VIEW_RANKS];
+	uint64_t bits[HD_MAX_VNS / 64] = { 0 };
+	uint32_t worker = view->member[l->from];
+
+	mark(bits, range, hd_view_ranges(view, worker, range));
+	for (uint32_t i = 0; i < p->npasses; i++)
+		if (p->pass[i].worker == worker)
+			mark(bits, p->range + p->pass[i].first_range, p->pass[i].nranges);
+	for (uint32_t v = 0; v < l->table->spec.nvns; v++)
+		if (bits[v / 64] >> v % 64 & 1)
+			put(l, HD_XFER_METRICS, v, 0);
+}
+
+size_t hd_transfers_between(const struct hd_transfers *t, const struct hd_view *view,
+	const struct hd_exchange *x, uint32_t from, uint32_t to, uint32_t *id)
+{
+	struct list l = { t, from, to, id, 0 };
+
+	assert(from != to && view->nmembers == t->spec.nmembers && x->copies == t->spec.copies);
+	put_partial(&l, view, x);
+	for (uint32_t i = 0; i < HD_TRANSFER_BLOCKS; i++)
+		for (uint32_t b = 0; blocks[i].of == OF_BUCKET && b < subjects(&t->spec, &blocks[i]); b++)
+			if (goes(&l, x, blocks[i].kind, b))
+				put(&l, blocks[i].kind, b, 0);
+	put_metrics(&l, view, x);
+	put(&l, HD_XFER_TABLE, 0, 0);             /* of any member that has it, to any that needs it */
+	return l.n;
+}

@@ -1,0 +1,87 @@
+/* transfers.h -- the transfer table of an epoch: which messages a step's exchange may send, each a row. The
+ * row's number is the id of the transfer: in frames, in the hub's posts, in the trace (ADR 3). Room plan says
+ * what a row holds (plan/xfer.h); its rows follow from view and exchange, so they are derived here.
+ *
+ * Rows stand in blocks, one a kind, in this order; of a block's indices the last runs fastest:
+ *
+ *	kind                                 indices                     in jobs with
+ *	PARTIAL                              from, ordinal, bucket       -
+ *	SUM                                  bucket, from, to            -
+ *	NORM, PARAMETERS, DIGEST             bucket, from, to            sharded state
+ *	METRICS                              virtual node, from, to      -
+ *	TABLE                                from, to                    -
+ *
+ * `from` and `to` are indices among the members of the view. A partial sum goes to the owner of its bucket;
+ * its ordinal is that of view.h.
+ *
+ * 1. The numbering is a function of how many members, virtual nodes and buckets there are, and whether state
+ *    is sharded. It holds for the whole epoch: members that are in different steps, or whose link comes up
+ *    again in another step than it was opened in, number alike.
+ * 2. Both directions are arithmetic: nothing is stored per row. A row from a member to itself names no
+ *    transfer.
+ * 3. hd_transfers_between() names the rows that a step can use. The ends of a channel may be in different
+ *    steps and then name different rows; those that both name have one meaning.
+ * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, METRICS, TABLE), else 1 + the bucket's
+ *    number.
+ *
+ * Ownership: a plain value; the layout and the members' ids are borrowed. Pure: nothing allocates. */
+#ifndef HD_PROTOCOL_TRANSFERS_H
+#define HD_PROTOCOL_TRANSFERS_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "graph/layout.h"
+#include "plan/xfer.h"
+#include "protocol/exchange.h"
+#include "protocol/view.h"
+
+enum { HD_TRANSFER_BLOCKS = 7 };
+
+struct hd_transfers_spec {
+	uint32_t nmembers, nvns, nbuckets, copies;        /* copies 0: replicated state */
+	const uint32_t *member;           /* borrowed: [nmembers] worker ids; NULL: they are the indices */
+	/* borrowed: what buckets hold; NULL: a vector of `floats`, in full buckets */
+	const struct hd_layout *layout;
+	uint64_t floats;
+	uint64_t metrics_bytes, table_bytes;              /* of one virtual node's message; of all in one */
+	uint64_t digest_bytes;            /* of one segment; 0: there are no slots */
+	bool sums_first;                  /* sums before partial sums, whatever their buckets: priority 0 */
+};
+
+struct hd_transfers {
+	struct hd_transfers_spec spec;
+	uint32_t ordinals;                /* partial sums of a bucket that one member may send */
+	/* row at which a block begins; the last: how many rows there are */
+	uint32_t first[HD_TRANSFER_BLOCKS + 1];
+};
+
+/* What a row is. */
+struct hd_xfer_name {
+	enum hd_xfer_kind kind;
+	uint32_t from, to;                /* members' indices */
+	uint32_t number;                  /* bucket or virtual node; 0 of a TABLE */
+	uint32_t ordinal;                 /* of a PARTIAL; else 0 */
+};
+
+/* Of at most HD_MAX_MEMBERS, HD_MAX_VNS and HD_MAX_BUCKETS, at least 1 of each: ids fit 32 bits. */
+void hd_transfers_init(struct hd_transfers *table, const struct hd_transfers_spec *spec);
+static inline uint32_t hd_transfers_count(const struct hd_transfers *table)
+{
+	return table->first[HD_TRANSFER_BLOCKS];
+}
+
+/* The row of that name, which there must be. */
+uint32_t hd_transfers_id(const struct hd_transfers *table, struct hd_xfer_name name);
+/* HD_E_PROTOCOL: beyond the table, or from a member to itself; *name is as it was. */
+HD_MUST_USE enum hd_err hd_transfers_name(const struct hd_transfers *table, uint32_t id,
+	struct hd_xfer_name *name, struct hd_diag *diag);
+/* All of the row, with nothing predicted. */
+struct hd_xfer hd_transfers_row(const struct hd_transfers *table, const struct hd_xfer_name *name);
+
+/* Rows that go from one member to another in the step of `x` and in later ones of its view: rising ids into
+ * id[], or, where `id` is NULL, their number alone. */
+size_t hd_transfers_between(const struct hd_transfers *table, const struct hd_view *view,
+	const struct hd_exchange *x, uint32_t from, uint32_t to, uint32_t *id);
+
+#endif
