@@ -1,5 +1,6 @@
-#include "cmd/npy.h"
+#include "data/npy_write.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *p
 	char room[HD_NPY_HEADER_CAP];
 	enum hd_err err;
 
+	assert(rank >= 1 && rank <= HD_NPY_RANK);
 	*out = (struct hd_npy_out){ .row_elems = 1 };
 	if (snprintf(out->path, sizeof out->path, "%s", path) + (int)sizeof ".tmp" > (int)sizeof out->path)
 		return hd_fail(diag, HD_E_INVAL, "the path of the output is longer than %zu bytes",
