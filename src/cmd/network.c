@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "run/rundir.h"
-#include "driver/conduct.h"
+#include "driver/driver.h"
 
 bool hd_network_is_address(const char *text)
 {

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
-#include "driver/conduct.h"
+#include "driver/driver.h"
 #include "cmd/detach.h"
 #include "cmd/session.h"
 #include "cmd/team.h"

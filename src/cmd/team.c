@@ -11,7 +11,7 @@
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/report.h"
-#include "driver/conduct.h"
+#include "driver/driver.h"
 #include "cmd/detach.h"
 #include "cmd/json_line.h"
 #include "cmd/network.h"

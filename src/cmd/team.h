@@ -1,6 +1,6 @@
 /* team.h -- runs of several worker processes, for the verbs that start or continue them: run, resume, serve.
  *
- * The process of the verb conducts (driver/conduct.h); workers are `heddle worker` processes of the same
+ * The process of the verb conducts (driver/driver.h); workers are `heddle worker` processes of the same
  * program. */
 #ifndef HD_CMD_TEAM_H
 #define HD_CMD_TEAM_H
@@ -13,7 +13,7 @@ struct hd_team_order {
 	uint32_t target;                  /* workers; 0: as the run's store says */
 	uint64_t step;                    /* of the checkpoint that a new store begins with, or 0 */
 	bool others_start;                /* workers are started by somebody else (a scheduler), none here */
-	double lease_s;                   /* as of driver/conduct.h, in seconds */
+	double lease_s;                   /* as of driver/driver.h, in seconds */
 };
 /* steps: it is not done with fewer; 0: it has a target. digest "": no checkpoint of that step */
 struct hd_team_end { uint64_t step, steps; char digest[HD_HASH_HEX]; };

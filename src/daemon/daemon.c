@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "sys/failpoint.h"
 #include "daemon/daemon_int.h"
 

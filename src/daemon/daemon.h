@@ -1,11 +1,11 @@
 /* daemon.h -- the scheduler of a cluster as a process: jobs that were submitted, pools of devices, a policy, rounds.
  *
  * `heddle serve --dir DIR --policy NAME --pool ...` runs it. Decisions are scheduler/dispatch.h's, what must not be forgotten is
- * daemon/jobs.h's, devices are daemon/pool.h's; users come through fronts (daemon/front.h says what can be asked). The folder:
+ * daemon/jobs.h's, devices are daemon/pool.h's; users come through fronts (daemon/frontend.h says what can be asked). The folder:
  *
  *	DIR/jobs.sqlite           jobs, leases, events; who holds it schedules
  *	DIR/runs/<id>-<name>/     one run a job, as of `heddle run`; besides: lease (whose it is), seat (its coordinator's), end.json
- *	DIR/devices/<name>        seats of workers (driver/seat.h)
+ *	DIR/devices/<name>        seats of workers (driver/pid_lock.h)
  *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay, from a line with "open" on); beyond
  *	                          64 MiB it becomes decisions.1.ndjson, in place of the one of before, and a new one goes on
  *
@@ -26,7 +26,7 @@
  *    A look asks no further run after HD_DAEMON_ASK_NS; the next one goes on where it ended.
  * 8. A lease ends by itself: a run that hears no question of its scheduler for HD_DAEMON_ROUNDS rounds (for HD_DAEMON_ALONE_S at least)
  *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
- *    While the scheduler decides, which may take long, another thread puts those questions (keeper.h).
+ *    While the scheduler decides, which may take long, another thread puts those questions (lease_renewer.h).
  *
  * 9. A policy that does not answer for as long as a lease lasts (8) is given up: the shares that it gave last stay, by which jobs take turns
  *    as before, or where it never gave any the leases stay; devices out of service are left either way. `status`, the events and
@@ -40,7 +40,7 @@
 #define HD_DAEMON_DAEMON_H
 
 #include "sys/clock.h"
-#include "daemon/front.h"
+#include "daemon/frontend.h"
 #include "daemon/pool.h"
 
 #define HD_DAEMON_LOOK_NS   INT64_C(200000000)

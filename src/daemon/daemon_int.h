@@ -8,10 +8,10 @@
 #include "sys/process.h"
 #include "sys/socket.h"
 #include "sys/thread.h"
-#include "driver/seat.h"
+#include "driver/pid_lock.h"
 #include "daemon/daemon.h"
 #include "daemon/jobs.h"
-#include "daemon/keeper.h"
+#include "daemon/lease_renewer.h"
 
 enum { HD_DAEMON_EVENTS = 1024, HD_DAEMON_LATE = 300 };
 

@@ -10,7 +10,7 @@
 #include "sys/clock.h"
 #include "sys/thread.h"
 #include "daemon/http_client.h"
-#include "daemon/http_front.h"
+#include "daemon/http_frontend.h"
 #include "tests/check.h"
 
 static char dir[] = "/tmp/hd_http_test.XXXXXX", addr[HD_ADDR_CAP], audit_path[64];

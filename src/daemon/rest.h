@@ -28,7 +28,7 @@
 #define HD_DAEMON_REST_H
 
 #include "sys/crypto_key.h"
-#include "daemon/front.h"
+#include "daemon/frontend.h"
 
 enum {
 	HD_REST_TARGET = 1024,                    /* bytes of a request's target */

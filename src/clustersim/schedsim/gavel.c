@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/num.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "clustersim/schedsim/int.h"
 
 enum { FAILURES = 5 };                            /* in a row drop a job */

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/num.h"
 #include "base/philox.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "clustersim/schedsim/int.h"
 
 /* boundaries without anybody running, coming or returning: nobody ever will */

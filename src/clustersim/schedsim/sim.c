@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "clustersim/schedsim/log.h"
 
 enum { POLICY_BYTES = 1 << 30 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "scheduler/dispatch/int.h"
 
 /* The machine's door: events in, the records and orders of one call out. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "scheduler/rounds/int.h"
 
 /* What the published code calls fast first; a type that is not in it comes after, by name. */

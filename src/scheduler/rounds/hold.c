@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "base/room.h"
+#include "base/grow.h"
 #include "scheduler/rounds/int.h"
 
 /* What was decided before this process, and what was learned since a job came. */

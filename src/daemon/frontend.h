@@ -1,4 +1,4 @@
-/* front.h -- what stands between users and the scheduler daemon: what can be asked of it, and who passes questions on.
+/* frontend.h -- what stands between users and the scheduler daemon: what can be asked of it, and who passes questions on.
  *
  * A *front* speaks to users (the REST server, the line socket); the daemon (daemon/daemon.h) gives it a loop, a *door* to ask through, and
  * calls its slots. Neither knows of which kind the other is: a front is tested with a door of the test's own.
@@ -57,8 +57,8 @@
  *
  * Threads: one, the daemon's. A door is asked between two turns or inside a slot. It blocks for its fsync, and for orders that follow at once:
  * processes to start, runs to be told (daemon/daemon.h, HD_DAEMON_ASK_NS each). */
-#ifndef HD_DAEMON_FRONT_H
-#define HD_DAEMON_FRONT_H
+#ifndef HD_DAEMON_FRONTEND_H
+#define HD_DAEMON_FRONTEND_H
 
 #include "base/json.h"
 #include "base/json_writer.h"

@@ -1,4 +1,4 @@
-#include "driver/seat.h"
+#include "driver/pid_lock.h"
 
 #include <signal.h>
 #include <stdio.h>

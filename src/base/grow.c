@@ -1,4 +1,4 @@
-#include "base/room.h"
+#include "base/grow.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "driver/relief.h"
+#include "driver/replacement.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* relief.h -- another worker in the place of one that falls behind: autoscale/straggler.h told of a run's
+/* replacement.h -- another worker in the place of one that falls behind: autoscale/straggler.h told of a run's
  * steps.
  *
  * Local members are compared with one another: who runs on another machine may be of another kind, and nobody
@@ -6,8 +6,8 @@
  * that reshape.h has measured.
  *
  * Plain values, no clock. Threads: one. */
-#ifndef HD_DRIVER_RELIEF_H
-#define HD_DRIVER_RELIEF_H
+#ifndef HD_DRIVER_REPLACEMENT_H
+#define HD_DRIVER_REPLACEMENT_H
 
 #include "autoscale/straggler.h"
 #include "driver/reshape.h"

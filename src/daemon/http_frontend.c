@@ -1,4 +1,4 @@
-#include "daemon/http_front.h"
+#include "daemon/http_frontend.h"
 
 #include <stdio.h>
 #include <string.h>

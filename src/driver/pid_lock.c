@@ -1,4 +1,4 @@
-#include "driver/seat.h"
+#include "driver/pid_lock.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,20 +1,20 @@
-/* conduct_int.h -- the inside of a run's coordinator; conduct.h says what it promises.
+/* driver_int.h -- the inside of a run's coordinator; driver.h says what it promises.
  *
- *	conduct.c        its life: turns of the loop, how it ended
- *	conduct_crew.c   the workers of its own machine
- *	conduct_lines.c  steps without a line in metrics.ndjson
- *	conduct_act.c    what the machine orders, carried out; what the run's folder is told
- *	conduct_wire.c   what workers say, and the links
- *	conduct_ask.c    what users ask
- *	conduct_keep.c   what is stored, and what it begins with */
-#ifndef HD_DRIVER_CONDUCT_INT_H
-#define HD_DRIVER_CONDUCT_INT_H
+ *	driver.c        its life: turns of the loop, how it ended
+ *	driver_local.c   the workers of its own machine
+ *	driver_unrecorded.c  steps without a line in metrics.ndjson
+ *	driver_act.c    what the machine orders, carried out; what the run's folder is told
+ *	driver_links.c   what workers say, and the links
+ *	driver_requests.c    what users ask
+ *	driver_record.c   what is stored, and what it begins with */
+#ifndef HD_DRIVER_DRIVER_INT_H
+#define HD_DRIVER_DRIVER_INT_H
 
 #include "wire/hub.h"
-#include "driver/conduct.h"
+#include "driver/driver.h"
 #include "driver/control.h"
-#include "driver/crew.h"
-#include "driver/relief.h"
+#include "driver/local_workers.h"
+#include "driver/replacement.h"
 #include "driver/scaler.h"
 #include "driver/store.h"
 
@@ -65,7 +65,7 @@ struct conduct {
 	struct hd_diag diag;
 };
 
-/* conduct_act.c */
+/* driver_act.c */
 /* the first one counts */
 void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag);
 void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text);
@@ -74,18 +74,18 @@ void conduct_feed(struct conduct *c, const struct hd_co_event *event);
 /* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
 int conduct_pid(const struct hd_co_worker_status *w);
 
-/* conduct_crew.c */
+/* driver_local.c */
 void conduct_sweep(struct conduct *c);                    /* sockets of workers that are gone */
 void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
 /* before there is a machine: config.target is another one */
 void conduct_resize_start(struct conduct *c);
 uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
 
-/* conduct_lines.c */
+/* driver_unrecorded.c */
 void conduct_tell_unrecorded(struct conduct *c);
 void conduct_begins_at(struct conduct *c, uint64_t step);         /* from disk */
 
-/* conduct_wire.c */
+/* driver_links.c */
 HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);
 void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
 
@@ -94,11 +94,11 @@ void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
 HD_MUST_USE enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag);
 /* stored, too */
 HD_MUST_USE enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag);
-/* conduct_ask.c: the answer of a struct hd_control */
+/* driver_requests.c: the answer of a struct hd_control */
 HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
 
-/* conduct_keep.c */
+/* driver_record.c */
 HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag);
 HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record,
 	struct hd_diag *diag);

@@ -1,10 +1,10 @@
-#include "daemon/keeper.h"
+#include "daemon/lease_renewer.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/room.h"
+#include "base/grow.h"
 #include "sys/lock.h"
 #include "sys/thread.h"
 #include "driver/control.h"

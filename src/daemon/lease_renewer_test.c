@@ -1,4 +1,4 @@
-#include "daemon/keeper.h"
+#include "daemon/lease_renewer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* seat.h -- a file that a process holds for as long as it lives, and that says who it is.
+/* pid_lock.h -- a file that a process holds for as long as it lives, and that says who it is.
  *
  * A worker of a scheduler holds the seat of its device, a coordinator that of its run: whoever looks at a
  * seat knows whether somebody is there, whoever started it, and a second one cannot sit down.
@@ -12,8 +12,8 @@
  *
  * Threads: any. Does not block, but for taking: HD_SEAT_WAIT_NS, since who looks holds a lock for an
  * instant. */
-#ifndef HD_DRIVER_SEAT_H
-#define HD_DRIVER_SEAT_H
+#ifndef HD_DRIVER_PID_LOCK_H
+#define HD_DRIVER_PID_LOCK_H
 
 #include "sys/clock.h"
 #include "sys/file.h"

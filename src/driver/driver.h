@@ -1,4 +1,4 @@
-/* conduct.h -- the coordinator of one run as a process: the machine of protocol/coordinator.h with a clock,
+/* driver.h -- the coordinator of one run as a process: the machine of protocol/coordinator.h with a clock,
  * links, a disk, and workers of its own.
  *
  * `heddle run --workers N` calls it in its own process; when that one is gone, a member starts `heddle serve
@@ -22,8 +22,8 @@
  *    event has what the last one said; if nobody else is there, the run ends with their exit code.
  *
  * Threads: one; returns when the job is over. */
-#ifndef HD_DRIVER_CONDUCT_H
-#define HD_DRIVER_CONDUCT_H
+#ifndef HD_DRIVER_DRIVER_H
+#define HD_DRIVER_DRIVER_H
 
 #include "protocol/coordinator.h"
 #include "engine/task.h"

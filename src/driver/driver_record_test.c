@@ -1,4 +1,4 @@
-#include "driver/conduct_int.h"
+#include "driver/driver_int.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* room.h -- lists on the heap that grow: a pointer, how many places it has, how many are wanted.
+/* grow.h -- lists on the heap that grow: a pointer, how many places it has, how many are wanted.
  *
  * Places double, so that n appends copy less than 2 n entries. What a list held stays; new places are not
  * zeroed. The list is the caller's: it begins as NULL with cap 0 and ends in hd_free(). */
-#ifndef HD_BASE_ROOM_H
-#define HD_BASE_ROOM_H
+#ifndef HD_BASE_GROW_H
+#define HD_BASE_GROW_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "driver/conduct_int.h"
+#include "driver/driver_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum {
 	RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4, /* bytes that it had before disputes were counted */
 };
 
-_Static_assert(CONDUCT_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what conduct_int.h says");
+_Static_assert(CONDUCT_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what driver_int.h says");
 
 void conduct_record_put(const struct hd_co_record *r, uint8_t bytes[CONDUCT_RECORD_BYTES])
 {

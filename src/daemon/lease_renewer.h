@@ -1,4 +1,4 @@
-/* keeper.h -- leases of runs while their scheduler decides.
+/* lease_renewer.h -- leases of runs while their scheduler decides.
  *
  * The daemon has one thread: it asks runs how far they are, which gives each its lease for another while
  * (daemon.h, 8), and it decides, which takes as long as the policy takes. A decision on many jobs must not
@@ -14,8 +14,8 @@
  *    policies look for (scheduler/sched_policy.h). Each begin has a flag of its own.
  *
  * Ownership: create/destroy; texts are copied. Threads: the daemon's. */
-#ifndef HD_DAEMON_KEEPER_H
-#define HD_DAEMON_KEEPER_H
+#ifndef HD_DAEMON_LEASE_RENEWER_H
+#define HD_DAEMON_LEASE_RENEWER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

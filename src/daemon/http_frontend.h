@@ -1,4 +1,4 @@
-/* http_front.h -- HTTP as a front of the daemon (front.h): its Unix socket always, a loopback port where it
+/* http_frontend.h -- HTTP as a front of the daemon (frontend.h): its Unix socket always, a loopback port where it
  * was asked for.
  *
  * In the daemon's folder: `heddle.sock`; `audit.ndjson`, a line for each request that changes something; with
@@ -6,10 +6,10 @@
  * anew at every start: an old one opens nothing.
  *
  * Ownership: the caller's memory, which does not move while the daemon has it. Threads: the daemon's. */
-#ifndef HD_DAEMON_HTTP_FRONT_H
-#define HD_DAEMON_HTTP_FRONT_H
+#ifndef HD_DAEMON_HTTP_FRONTEND_H
+#define HD_DAEMON_HTTP_FRONTEND_H
 
-#include "daemon/front.h"
+#include "daemon/frontend.h"
 #include "daemon/http.h"
 
 struct hd_http_front {

@@ -1,4 +1,4 @@
-#include "driver/crew.h"
+#include "driver/local_workers.h"
 
 #include <signal.h>
 #include <stdio.h>

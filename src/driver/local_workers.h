@@ -1,4 +1,4 @@
-/* crew.h -- the worker processes that a run has on its own machine.
+/* local_workers.h -- the worker processes that a run has on its own machine.
  *
  * The coordinator decides how many there shall be; a crew starts them, notices at once when one ended, and
  * ends them with the run. Who they are in the job (their worker ids) is not known here.
@@ -14,8 +14,8 @@
  * 4. finish: SIGTERM to all, SIGKILL to those that are there after the grace. No child outlives its crew.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
-#ifndef HD_DRIVER_CREW_H
-#define HD_DRIVER_CREW_H
+#ifndef HD_DRIVER_LOCAL_WORKERS_H
+#define HD_DRIVER_LOCAL_WORKERS_H
 
 #include "sys/clock.h"
 #include "sys/file.h"
