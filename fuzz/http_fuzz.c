@@ -50,7 +50,7 @@ static char *cut(char *at, const char *end)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	static const struct hd_door door = { NULL, answer };
+	static const struct hd_handler door = { NULL, answer };
 	static const struct hd_key key = { { 1 } };
 	struct hd_rest_header header[HD_REST_HEADERS + 1];
 	struct hd_rest_gate gate = { NULL, 0 };

@@ -285,16 +285,16 @@ run=$!
 reach relief 30
 "$HEDDLE_BIN" worker --join relief --devices 1 --slow 6 -q 2>slow.log &
 slow=$!
-relief_stands_by() { heddle status relief | grep -q standby; }
-await relief_stands_by || failed "the slow worker did not come"
+a_replacement_stands_by() { heddle status relief | grep -q standby; }
+await a_replacement_stands_by || failed "the slow worker did not come"
 expect 0 heddle scale relief 2
 slow_is_gone() { ! kill -0 $slow 2>/dev/null; }
 await slow_is_gone || failed "the slow worker stays: $(grep straggler relief/events.ndjson)"
 wait $slow || failed "who was relieved ended with $?"
 await grep -q '"kind":"straggler".*was replaced' relief/events.ndjson || failed "nobody was replaced"
 grep -q '"kind":"straggler".*another in its place saves' relief/events.ndjson || failed "no reason was given"
-relief_has_two() { heddle status relief | grep -q '2 of 2 workers'; }
-await relief_has_two || failed "not two workers"
+two_replacements_stand_by() { heddle status relief | grep -q '2 of 2 workers'; }
+await two_replacements_stand_by || failed "not two workers"
 stops_with_bits_of_one relief long.yaml "a run in which a slow worker was replaced"
 passed "another worker takes the place of a slow one, which goes then"
 

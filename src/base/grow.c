@@ -6,7 +6,7 @@
 
 enum { LEAST = 16 };
 
-enum hd_err hd_room(void *list, uint32_t *cap, uint64_t n, size_t size, const char *what,
+enum hd_err hd_grow(void *list, uint32_t *cap, uint64_t n, size_t size, const char *what,
 	struct hd_diag *diag)
 {
 	uint64_t more = *cap ? *cap : LEAST;

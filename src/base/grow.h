@@ -12,7 +12,7 @@
 
 /* `list` points to the pointer. HD_E_NOMEM: the list is as it was; the message says "no memory for N
  * `what`". */
-HD_MUST_USE enum hd_err hd_room(void *list, uint32_t *cap, uint64_t n, size_t size, const char *what,
+HD_MUST_USE enum hd_err hd_grow(void *list, uint32_t *cap, uint64_t n, size_t size, const char *what,
 	struct hd_diag *diag);
 
 #endif

@@ -61,7 +61,7 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
 		.spin = true,
-		.kernels = hd_session_kernels(HD_JOBKERNELS_AUTO) }, .stop = hd_session_wish };
+		.kernels = hd_session_kernels(HD_JOBKERNELS_AUTO) }, .stop = hd_session_stop };
 	struct hd_rundir dir = { 0 };
 	struct hd_run *run = NULL;
 	struct hd_ui ui;

@@ -63,7 +63,7 @@ static void tell_wait(const char *run, const struct hd_standing *s, int64_t wait
 	if (s->workers)
 		fprintf(stderr, ", %u of its workers are there\n", s->workers);
 	else
-		fprintf(stderr, ", %s\n", s->held.hold == HD_HOLD_CONDUCTS ? "the last one is going" :
+		fprintf(stderr, ", %s\n", s->held.hold == HD_HOLD_COORDINATES ? "the last one is going" :
 			"one is beginning");
 }
 
@@ -87,8 +87,8 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 			return err;
 		if (hd_standing_look(&cmd->fs, run, &standing, NULL))
 			return err;
-		if (hd_signal_wish())
-			return hd_fail(&cmd->diag, hd_wish_err(hd_signal_wish()), "nobody has answered yet");
+		if (hd_signal_stop())
+			return hd_fail(&cmd->diag, hd_stop_err(hd_signal_stop()), "nobody has answered yet");
 		if (!may_come(&standing))
 			return nobody(cmd, run, &standing);
 		cmd->diag.text[0] = '\0';

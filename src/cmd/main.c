@@ -50,12 +50,12 @@ static void look_at_terminal(struct hd_cmd *cmd)
 {
 	static const char *const words[] = { "auto", "always", "never" };
 	const char *color = cmd->args.text[HD_OPT_COLOR];
-	enum hd_tty_color wish = HD_COLOR_AUTO;
+	enum hd_tty_color colored = HD_COLOR_AUTO;
 
 	for (int i = 0; color && i < 3; i++)
 		if (!strcmp(color, words[i]))
-			wish = (enum hd_tty_color)i;
-	cmd->colour = hd_tty_colored(2, wish);
+			colored = (enum hd_tty_color)i;
+	cmd->colour = hd_tty_colored(2, colored);
 	cmd->rewrite = hd_tty_is(2) && cmd->colour && !cmd->args.has[HD_OPT_VERBOSE] &&
 		!cmd->args.has[HD_OPT_QUIET];
 }

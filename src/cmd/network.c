@@ -67,7 +67,7 @@ static const char *port_before(struct hd_cmd *cmd, const char *dir, const char *
 	size_t len, host = (size_t)(strrchr(where, ':') - where);
 	uint8_t *text;
 
-	snprintf(path, sizeof path, "%s/%s", dir, HD_CONDUCT_ADDRESS);
+	snprintf(path, sizeof path, "%s/%s", dir, HD_DRIVER_ADDRESS);
 	if (strcmp(where + host, ":0") != 0 || hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_ADDR_CAP,
 		&text, &len, NULL))
 		return NULL;

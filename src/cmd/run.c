@@ -51,7 +51,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
 	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] : plan->is_none ? NULL :
 		plan->text;
-	options->stop = hd_session_wish;
+	options->stop = hd_session_stop;
 	return HD_OK;
 }
 
@@ -73,7 +73,7 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint3
 	enum hd_err err = count_workers(cmd, n);
 
 	if (!err)
-		err = hd_conduct_takes(job, *n, &cmd->diag);
+		err = hd_driver_takes(job, *n, &cmd->diag);
 	if (err)
 		return err;
 	cmd->args.text[HD_OPT_DEVICES] = hd_team_devices(cmd, *n);
@@ -106,13 +106,13 @@ static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct 
 }
 
 /* Several worker processes: this one coordinates. */
-static enum hd_err conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint64_t step)
+static enum hd_err drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint64_t step)
 {
 	uint32_t n = 0;
 	enum hd_err err = count_workers(cmd, &n);
 
 	if (!err)
-		err = hd_team_conduct(cmd, job, dir, &(struct hd_team_order){ .target = n, .step = step },
+		err = hd_team_drive(cmd, job, dir, &(struct hd_team_order){ .target = n, .step = step },
 			NULL);
 	hd_rundir_close(dir);
 	return err;
@@ -167,7 +167,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		return err;
 	}
 	if (!err && cmd->args.has[HD_OPT_WORKERS])
-		return conduct(cmd, job, &dir, 0);
+		return drive(cmd, job, &dir, 0);
 	hd_title_set(&cmd->title, "heddle run", "heddle: run of %s", dir.path);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
@@ -216,7 +216,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_detach(cmd, &dir, &stays);
 	if (!err && !stays && cmd->args.has[HD_OPT_WORKERS])
-		return conduct(cmd, job, &dir, info.step);
+		return drive(cmd, job, &dir, info.step);
 	if (stays) {
 		hd_rundir_close(&dir);
 		return err;

@@ -12,7 +12,7 @@ enum { HD_STOP_TRIES = 10 };
 #define HD_TELL_NS INT64_C(5000000000)
 
 /* "5", "+2", "-1", "auto" -> a member of the request. */
-static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
+static enum hd_err request(struct hd_cmd *cmd, const char *text, char ask[96])
 {
 	const char *digits = text + (*text == '+' || *text == '-');
 	uint64_t n = 0;
@@ -67,8 +67,8 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, 
 				(long long)live.asked);
 		if (live.members == live.target)
 			return HD_OK;
-		if (hd_signal_wish())
-			return hd_wish_err(hd_signal_wish());
+		if (hd_signal_stop())
+			return hd_stop_err(hd_signal_stop());
 		int64_t now_ns = hd_clock_now_ns(&cmd->clock);
 		if (now_ns - told_ns >= HD_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
 			tell_wait(&live, now_ns - began_ns);
@@ -84,7 +84,7 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 	const struct hd_json *answer;
 	int64_t asked = 0, target = 0, members = 0;
 	char ask[96];
-	enum hd_err err = wish(cmd, cmd->args.pos[1], ask);
+	enum hd_err err = request(cmd, cmd->args.pos[1], ask);
 
 	if (!err && cmd->args.has[HD_OPT_POLICY] && strcmp(cmd->args.pos[1], "auto") != 0)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--policy goes with auto");

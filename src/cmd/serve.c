@@ -27,7 +27,7 @@ static enum hd_err new_key(struct hd_cmd *cmd)
 
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
  * over as it stands. */
-static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
+static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
 	struct hd_team_end *end)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -49,19 +49,20 @@ static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const stru
 		err = hd_session_newest(cmd, dir, job, UINT64_MAX, &info);
 		order.step = info.step;
 	}
-	return err ? err : hd_team_conduct(cmd, job, dir, &order, end);
+	return err ? err : hd_team_drive(cmd, job, dir, &order, end);
 }
 
 /* The lease is the one that there is when the seat is held: who comes late, with an older one, coordinates
  * nothing. */
-static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_run_held *held,
-	struct hd_file *seat)
+static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir,
+	const struct hd_run_held *held, struct hd_file *lock)
 {
 	char path[HD_PATH_CAP];
 	struct hd_run_held now = { 0 };
 
-	hd_rundir_path(dir, HD_RUN_SEAT, path, sizeof path);
-	enum hd_err err = hd_seat_take(seat, &cmd->fs, &cmd->clock, path, held->job, held->lease, &cmd->diag);
+	hd_rundir_path(dir, HD_RUN_PID_LOCK, path, sizeof path);
+	enum hd_err err = hd_pid_lock_take(lock, &cmd->fs, &cmd->clock, path, held->job, held->lease,
+		&cmd->diag);
 	if (!err)
 		err = hd_run_lease(&cmd->fs, dir->path, &now, &cmd->diag);
 	if (!err && (now.job != held->job || now.lease != held->lease))
@@ -75,7 +76,7 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	struct hd_run_end end = { 0 };
 	struct hd_team_end reached = { 0 };
 	struct hd_rundir dir = { 0 };
-	struct hd_file seat = { 0 };
+	struct hd_file lock = { 0 };
 	struct hd_run_held held = { 0 };
 
 	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
@@ -85,9 +86,9 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	if (leased && leased != HD_E_NOTFOUND)
 		err = hd_run_lease(&cmd->fs, dir.path, &held, &cmd->diag);
 	if (!leased)
-		err = take_seat(cmd, &dir, &held, &seat);
+		err = take_pid_lock(cmd, &dir, &held, &lock);
 	if (!err)
-		err = conduct(cmd, &dir, leased ? NULL : &held, &reached);
+		err = drive(cmd, &dir, leased ? NULL : &held, &reached);
 	/* the scheduler learns here how it ended, whenever it looks */
 	if (!leased && err != HD_E_AGAIN) {
 		end.lease = held.lease;
@@ -100,16 +101,16 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 		err = err ? err : put;
 	}
 	hd_rundir_close(&dir);
-	(void)!hd_file_close(&seat, NULL);
+	(void)!hd_file_close(&lock, NULL);
 	return err;
 }
 
 /* ---- the scheduler ---- */
 
-static enum hd_err wish(void *user)
+static enum hd_err stop_request(void *user)
 {
 	(void)user;
-	return hd_wish_err(hd_signal_wish());
+	return hd_stop_err(hd_signal_stop());
 }
 
 static void say(void *user, const char *kind, uint64_t job, const char *text)
@@ -156,7 +157,7 @@ static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 static enum hd_err serve_folder(struct hd_cmd *cmd)
 {
 	struct hd_pools *pools = hd_arena_take(&cmd->arena, 1, sizeof *pools);
-	struct hd_http_front *http = hd_arena_take(&cmd->arena, 1, sizeof *http);
+	struct hd_http_frontend *http = hd_arena_take(&cmd->arena, 1, sizeof *http);
 	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP];
 	const char *asked = cmd->args.text[HD_OPT_DIR];
 	struct hd_switch_costs costs = { .move_s = 2 };
@@ -184,13 +185,13 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
 	http->opened = tell_port;
 	http->user = &told;
-	const struct hd_front front = { &hd_http_front_ops, http };
+	const struct hd_frontend frontend = { &hd_http_frontend_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] :
 		hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
 		.move_s = costs.move_s,
-		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish,
-		.user = cmd, .say = say };
+		.drain = cmd->args.has[HD_OPT_DRAIN], .frontend = &frontend, .nfrontends = 1,
+		.stop = stop_request, .user = cmd, .say = say };
 	hd_title_set(&cmd->title, "heddle sched", "heddle: scheduler of %s", dir);
 	if (!err)
 		say(cmd, "serve", 0, dir);

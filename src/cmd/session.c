@@ -18,7 +18,7 @@ enum {
 	HD_JOB_BYTES = 1 << 20,
 	HD_ENV_NAME = 96,
 	HD_SESSION_OWN = 2,
-	HD_ROOM_OF_RUN = 1 << 17,          /* a plan, records, the store: what a run writes beside its checkpoints at least */
+	HD_SPACE_OF_RUN = 1 << 17,          /* a plan, records, the store: what a run writes beside its checkpoints at least */
 };
 
 /* optim.schedule.kind -> HEDDLE_OPTIM_SCHEDULE_KIND */
@@ -424,11 +424,11 @@ static enum hd_err has_room(struct hd_cmd *cmd, const struct hd_rundir *dir, con
 {
 	char parent[HD_PATH_CAP];
 
-	enum hd_err err = hd_fs_has_room(&cmd->fs, dir->path, HD_ROOM_OF_RUN, "going on with the run",
+	enum hd_err err = hd_fs_has_space(&cmd->fs, dir->path, HD_SPACE_OF_RUN, "going on with the run",
 		&cmd->diag);
 	if (!err && !hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent,
 		sizeof parent, NULL))
-		err = hd_fs_has_room(&cmd->fs, parent, info->len_bytes + HD_ROOM_OF_RUN,
+		err = hd_fs_has_space(&cmd->fs, parent, info->len_bytes + HD_SPACE_OF_RUN,
 			"the next checkpoint", &cmd->diag);
 	return err;
 }
@@ -533,10 +533,10 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, 
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
 }
 
-enum hd_err hd_session_wish(void *user)
+enum hd_err hd_session_stop(void *user)
 {
 	(void)user;
-	return hd_wish_err(hd_signal_wish());
+	return hd_stop_err(hd_signal_stop());
 }
 
 enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, struct hd_rundir *dir)

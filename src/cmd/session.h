@@ -94,7 +94,7 @@ __attribute__((format(printf, 2, 3))) void hd_ui_say(struct hd_ui *ui, const cha
 void hd_time_text(double seconds, char text[32]);             /* "1 m 02 s" */
 
 /* What a run asks between two steps: has a signal asked it to stop? */
-enum hd_err hd_session_wish(void *user);
+enum hd_err hd_session_stop(void *user);
 
 /* Trains `run` with signals obeyed, writes the report, prints digest and paths; for run, resume and demo. */
 HD_MUST_USE enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run,

@@ -91,7 +91,7 @@ static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 
 	if (!err && cmd->args.has[HD_OPT_EVERY] && cmd->args.count[HD_OPT_EVERY] < 50)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--every is at least 50 (milliseconds)");
-	while (!err && !hd_signal_wish()) {
+	while (!err && !hd_signal_stop()) {
 		err = hd_live_look(cmd, cmd->args.pos[0], &live);
 		if (!err)
 			show(cmd, &live, clear);

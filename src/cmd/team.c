@@ -120,10 +120,10 @@ static void on_note(void *user, const char *kind, uint32_t worker, const char *t
 	t->watch.note(t->watch.user, kind, worker != HD_NOBODY ? line : text);
 }
 
-static enum hd_err wish(void *user)
+static enum hd_err stop_request(void *user)
 {
 	(void)user;
-	return hd_wish_err(hd_signal_wish());
+	return hd_stop_err(hd_signal_stop());
 }
 
 void hd_team_take_orders(const char *dir)
@@ -181,7 +181,7 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 }
 
 static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir,
-	const struct hd_conduct_end *end, const char *hex,
+	const struct hd_driver_end *end, const char *hex,
 	enum hd_err err)
 {
 	struct hd_json_line line;
@@ -208,7 +208,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 
 /* The state is the members'; what is left of it here is the last checkpoint. */
 static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_task *task, const struct hd_rundir *dir,
-	const struct hd_conduct_end *end)
+	const struct hd_driver_end *end)
 {
 	struct hd_team_end reached = { .step = end->step, .steps = task->job->value[HD_JOB_TARGET].is_none ?
 		task->nsteps : 0 };
@@ -220,7 +220,7 @@ static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_task *task,
 }
 
 static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_task *task,
-	const struct hd_rundir *dir, const struct hd_conduct_end *end,
+	const struct hd_rundir *dir, const struct hd_driver_end *end,
 	enum hd_err err)
 {
 	const struct hd_team_end reached = end_of(cmd, task, dir, end);
@@ -300,14 +300,14 @@ static enum hd_err prove(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_ta
 	return HD_OK;
 }
 
-enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
+enum hd_err hd_team_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
 	const struct hd_team_order *order,
 	struct hd_team_end *reached)
 {
 	uint32_t target = order->target;
 	char address[HD_MSG_ADDR + 1];
 	const char *text = "", *folder = "";
-	struct hd_conduct_end end = { 0 };
+	struct hd_driver_end end = { 0 };
 	struct hd_diag why = { "" };
 	struct hd_task *task = NULL;
 	struct hd_network net = { .listens = false };
@@ -324,7 +324,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	if (!err)
 		err = hd_team_check(task, target, &cmd->diag);
 	if (!err)
-		err = hd_conduct_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
+		err = hd_driver_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
 	if (!err)
 		err = hd_network_of(cmd, job, dir->path, &net);
 	if (!err)
@@ -340,7 +340,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	}
 	hd_task_drop_weights(task);
 	team.task = task;
-	struct hd_conduct_spec spec = {
+	struct hd_driver_spec spec = {
 		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target,
 			.step = order->step,
 		.lease_ns = (int64_t)(order->lease_s * 1e9),
@@ -349,12 +349,12 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte,
 		.plaintext = net.plaintext,
 		.worker_argv = order->others_start ? NULL : worker_line(cmd, dir->path, target ? target : 1),
-		.wish = wish,
+		.stop = stop_request,
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
 	hd_team_take_orders(dir->path);
 	hd_detach_begun(cmd);
-	err = hd_conduct(&spec, &end, &cmd->diag);
+	err = hd_driver_run(&spec, &end, &cmd->diag);
 	if (err != HD_E_AGAIN) {
 		hd_ending_ends(dir, end.step, task->nsteps, err, &cmd->diag);
 		if (hd_report_write(dir, &why))

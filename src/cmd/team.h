@@ -20,7 +20,7 @@ struct hd_team_end { uint64_t step, steps; char digest[HD_HASH_HEX]; };
 
 /* Conducts the run in `dir` to its end; prints lines as a run of one process does, the state's digest at the
  * end, and writes the report. `end` may be NULL. */
-HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
+HD_MUST_USE enum hd_err hd_team_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir,
 	const struct hd_team_order *order,
 	struct hd_team_end *end);
 

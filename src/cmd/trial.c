@@ -190,8 +190,8 @@ enum hd_err hd_trial_look(struct hd_trial *t)
 		err = look_at_ruin(t, now);
 	if (err)
 		return err;
-	if (hd_signal_wish())
-		return hd_wish_err(hd_signal_wish());
+	if (hd_signal_stop())
+		return hd_stop_err(hd_signal_stop());
 	/* a machine that stood still as a whole is no hang of the run */
 	int64_t gap = now - t->looked_ns < HD_TRIAL_GAP_NS ? now - t->looked_ns : HD_TRIAL_GAP_NS;
 	t->still_ns += gap;

@@ -28,10 +28,10 @@ struct post {
 
 enum { HD_WORKER_TRIES = 5 };             /* coordinators that fail alike before it is told, once */
 
-static enum hd_err wish(void *user)
+static enum hd_err stop_request(void *user)
 {
 	(void)user;
-	return hd_wish_err(hd_signal_wish());
+	return hd_stop_err(hd_signal_stop());
 }
 
 /* Another one that holds the run is no failure: it is found at the next call. What fails alike again and
@@ -66,7 +66,7 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 			"could be kept", p->dir);
 
 	/* one that has not written down yet what is wanted has started nobody, and has its own time for it */
-	snprintf(path, sizeof path, "%s/" HD_CONDUCT_STORE, p->dir);
+	snprintf(path, sizeof path, "%s/" HD_DRIVER_STORE, p->dir);
 	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
 		return HD_OK;
 	if (p->coordinator.host && hd_proc_wait(&p->coordinator, 0, &code, NULL) == HD_E_AGAIN)
@@ -177,9 +177,9 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 	hd_proc_self(&self);
 	hd_post_name(self.pid, name);
 	if (!p->where)
-		err = hd_conduct_address("unix", p->dir, HD_TEAM_SOCKET, coordinator, &cmd->diag);
+		err = hd_driver_address("unix", p->dir, HD_TEAM_SOCKET, coordinator, &cmd->diag);
 	if (!err && !p->where)
-		err = hd_conduct_address("shm", p->dir, name, own, &cmd->diag);
+		err = hd_driver_address("shm", p->dir, name, own, &cmd->diag);
 	if (!err)
 		err = make_run(p, job, dir, options, &run);
 	if (err)
@@ -190,8 +190,8 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 		.listen = { p->net.listens ? p->net.workers : own },
 		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL,
 		.key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
-		.take_over = p->where ? NULL : take_over, .admitted = admitted, .wish = wish, .user = p,
-		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
+		.take_over = p->where ? NULL : take_over, .admitted = admitted, .stop = stop_request,
+		.user = p, .stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
 	if (p->net.listens && !p->where)
 		spec.listen[1] = own;
 	if (cmd->args.has[HD_OPT_SLOW])
@@ -273,7 +273,7 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 }
 
 /* The seat of a scheduler's device: until this process ends nobody else can work there. */
-static enum hd_err hold(const struct post *p, struct hd_file *seat)
+static enum hd_err hold(const struct post *p, struct hd_file *lock)
 {
 	struct hd_cmd *cmd = p->cmd;
 	struct hd_run_held held = { 0 };
@@ -281,8 +281,8 @@ static enum hd_err hold(const struct post *p, struct hd_file *seat)
 	if (p->where)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--hold goes with --join RUN");
 	enum hd_err err = hd_run_lease(&cmd->fs, p->dir, &held, &cmd->diag);
-	return err ? err : hd_seat_take(seat, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD], held.job,
-		held.lease, &cmd->diag);
+	return err ? err : hd_pid_lock_take(lock, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD],
+		held.job, held.lease, &cmd->diag);
 }
 
 enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
@@ -291,7 +291,7 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 	struct hd_run_options options = { 0 };
 	struct post *post = hd_arena_take(&cmd->arena, 1, sizeof *post);
 	struct hd_rundir dir = { 0 };
-	struct hd_file seat = { 0 };
+	struct hd_file lock = { 0 };
 	bool fenced = true;
 
 	if (!job || !post)
@@ -314,13 +314,13 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 	options.quiet_disk = post->where != NULL;
 	options.worker.path = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : NULL;
 	if (!err && cmd->args.has[HD_OPT_HOLD])
-		err = hold(post, &seat);
+		err = hold(post, &lock);
 	if (!post->where)
 		hd_team_take_orders(post->dir);
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
 	hd_network_give(&post->net);
 	hd_rundir_close(&dir);
-	(void)!hd_file_close(&seat, NULL);
+	(void)!hd_file_close(&lock, NULL);
 	return err;
 }

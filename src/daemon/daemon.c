@@ -13,8 +13,8 @@
  * its orders. */
 
 enum { HD_DAEMON_BATCH = 64, HD_DAEMON_LOG_BYTES = 64 << 20 };
-#define HD_DAEMON_TURN_NS   INT64_C(1000000000)       /* fronts are called so often at least */
-#define HD_DAEMON_FRONT_TAG UINT64_C(1000)
+#define HD_DAEMON_TURN_NS   INT64_C(1000000000)       /* frontends are called so often at least */
+#define HD_DAEMON_FRONTEND_TAG UINT64_C(1000)
 
 double daemon_now_s(const struct hd_daemon *d) { return d->zero_s +
 	(double)(hd_clock_now_ns(d->clock) - d->zero_ns) * 1e-9; }
@@ -47,14 +47,14 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 			return &d->watch[i];
 		}
 	if (hd_jobs_get(d->jobs, job, &card, NULL, NULL, NULL) ||
-		hd_room(&d->watch, &d->watches_cap, (uint64_t)d->nwatches + 1, sizeof *d->watch, "runs",
+		hd_grow(&d->watch, &d->watches_cap, (uint64_t)d->nwatches + 1, sizeof *d->watch, "runs",
 		NULL))
 		return NULL;
 	struct watch *w = &d->watch[d->nwatches++];
 	*w = (struct watch){ .job = job, .lease = lease, .told_s = -INFINITY, .asked_s = -INFINITY,
 		.alone_s = NAN };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
-	w->patience_s = daemon_patience_s(d, w->run);
+	w->takeover_s = daemon_takeover_s(d, w->run);
 	return w;
 }
 
@@ -139,9 +139,9 @@ static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *even
 	const struct hd_jobs_card *card, const char *digest, struct hd_diag *diag)
 {
 	struct hd_dispatch_outs outs;
-	(void)hd_keeper_begin(d->keeper, INT64_MAX);
+	(void)hd_renewer_begin(d->renewer, INT64_MAX);
 	enum hd_err err = hd_dispatch_step(d->dispatch, event, daemon_now_s(d), &outs, diag);
-	(void)hd_keeper_end(d->keeper);
+	(void)hd_renewer_end(d->renewer);
 
 	if (err == HD_E_INVAL || err == HD_E_NOTFOUND)
 		return err;
@@ -353,9 +353,9 @@ enum hd_err daemon_keep_out(struct hd_daemon *d, uint32_t device, bool out, stru
 	char key[128];
 
 	out_key(d, device, key);
-	enum hd_err err = d->seat[device].out == out ? HD_OK : hd_jobs_put_number(d->jobs, key, out, diag);
+	enum hd_err err = d->slot[device].out == out ? HD_OK : hd_jobs_put_number(d->jobs, key, out, diag);
 	if (!err)
-		d->seat[device].out = out;
+		d->slot[device].out = out;
 	return err;
 }
 
@@ -364,7 +364,7 @@ void daemon_take_out(struct hd_daemon *d)
 	struct hd_diag diag = { "" };
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
-		if (d->seat[v].out)
+		if (d->slot[v].out)
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
 				.device = v }, NULL, NULL, &diag);
 }
@@ -378,7 +378,7 @@ static enum hd_err find_out(struct hd_daemon *d, struct hd_diag *diag)
 		enum hd_err err = hd_jobs_get_number(d->jobs, key, &out, diag);
 		if (err && err != HD_E_NOTFOUND)
 			return err;
-		d->seat[v].out = !err && out > 0;
+		d->slot[v].out = !err && out > 0;
 	}
 	return HD_OK;
 }
@@ -395,27 +395,27 @@ static void watch_leased(struct hd_daemon *d)
 
 /* ---- turns ---- */
 
-static uint64_t tag_of(uint32_t front) { return HD_DAEMON_FRONT_TAG + (uint64_t)front * HD_FRONT_TAGS; }
+static uint64_t tag_of(uint32_t frontend) { return HD_DAEMON_FRONTEND_TAG + (uint64_t)frontend * HD_FRONTEND_TAGS; }
 
-static enum hd_err open_fronts(struct hd_daemon *d, uint32_t *n, struct hd_diag *diag)
+static enum hd_err open_frontends(struct hd_daemon *d, uint32_t *n, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
-	for (*n = 0; *n < d->spec->nfronts && !err; ++*n)
-		err = d->spec->front[*n].ops->open(d->spec->front[*n].self, &d->door, &d->loop, tag_of(*n),
-			diag);
+	for (*n = 0; *n < d->spec->nfrontends && !err; ++*n)
+		err = d->spec->frontend[*n].ops->open(d->spec->frontend[*n].self, &d->handler, &d->loop,
+			tag_of(*n), diag);
 	return err;
 }
 
-static int64_t tick_fronts(struct hd_daemon *d)
+static int64_t tick_frontends(struct hd_daemon *d)
 {
 	int64_t next = INT64_MAX, now = hd_clock_now_ns(d->clock);
 	uint64_t last = hd_jobs_last_event(d->jobs);
 
-	for (uint32_t i = 0; i < d->spec->nfronts; i++) {
+	for (uint32_t i = 0; i < d->spec->nfrontends; i++) {
 		if (last != d->told_event)
-			d->spec->front[i].ops->changed(d->spec->front[i].self, last);
-		int64_t at = d->spec->front[i].ops->tick(d->spec->front[i].self, now);
+			d->spec->frontend[i].ops->changed(d->spec->frontend[i].self, last);
+		int64_t at = d->spec->frontend[i].ops->tick(d->spec->frontend[i].self, now);
 		next = at < next ? at : next;
 	}
 	d->told_event = last;
@@ -424,9 +424,9 @@ static int64_t tick_fronts(struct hd_daemon *d)
 
 static void pass_on(struct hd_daemon *d, const struct hd_loop_event *event)
 {
-	for (uint32_t i = 0; i < d->spec->nfronts; i++)
-		if (event->tag >= tag_of(i) && event->tag < tag_of(i) + HD_FRONT_TAGS)
-			d->spec->front[i].ops->event(d->spec->front[i].self, event);
+	for (uint32_t i = 0; i < d->spec->nfrontends; i++)
+		if (event->tag >= tag_of(i) && event->tag < tag_of(i) + HD_FRONTEND_TAGS)
+			d->spec->frontend[i].ops->event(d->spec->frontend[i].self, event);
 }
 
 /* To drain is to take all devices out of service: who has one commits and leaves. Free ones go first, or
@@ -445,11 +445,11 @@ void daemon_drain(struct hd_daemon *d)
 					HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
 }
 
-static bool is_done(struct hd_daemon *d, bool wished)
+static bool is_done(struct hd_daemon *d, bool stop_asked)
 {
 	if (d->broken)
 		return true;
-	if (!wished && !d->stopping)
+	if (!stop_asked && !d->stopping)
 		return false;
 	if (d->at_once || (!d->spec->drain && !d->draining))
 		return true;
@@ -463,19 +463,19 @@ static bool is_done(struct hd_daemon *d, bool wished)
 static void serve(struct hd_daemon *d)
 {
 	struct hd_loop_event event[HD_DAEMON_BATCH];
-	int64_t look_ns = 0, front_ns = INT64_MAX;
+	int64_t look_ns = 0, frontend_ns = INT64_MAX;
 	struct hd_diag diag = { "" };
-	bool wished = false;
+	bool stop_asked = false;
 	size_t n = 0;
 
-	while (!is_done(d, wished)) {
+	while (!is_done(d, stop_asked)) {
 		int64_t now = hd_clock_now_ns(d->clock), until = now + HD_DAEMON_TURN_NS;
 		double next_s = hd_dispatch_next_s(d->dispatch);
 		int64_t next = isfinite(next_s) ? d->zero_ns + (int64_t)((next_s - d->zero_s) * 1e9) + 1 :
 			INT64_MAX;
 		until = look_ns < until ? look_ns : until;
 		until = next < until ? next : until;
-		until = front_ns < until ? front_ns : until;
+		until = frontend_ns < until ? frontend_ns : until;
 		enum hd_err err = hd_loop_poll(&d->loop, until > now ? until : now, event, HD_DAEMON_BATCH,
 			&n, &diag);
 		if (err) {
@@ -485,7 +485,7 @@ static void serve(struct hd_daemon *d)
 		}
 		for (size_t i = 0; i < n; i++)
 			pass_on(d, &event[i]);
-		wished |= d->spec->wish && d->spec->wish(d->spec->user);
+		stop_asked |= d->spec->stop && d->spec->stop(d->spec->user);
 		now = hd_clock_now_ns(d->clock);
 		bool boundary = daemon_now_s(d) >= hd_dispatch_boundary_s(d->dispatch);
 		if (now >= look_ns || boundary) {
@@ -496,7 +496,7 @@ static void serve(struct hd_daemon *d)
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK },
 				NULL, NULL, &diag);
 		daemon_turn_policy(d);
-		front_ns = tick_fronts(d);
+		frontend_ns = tick_frontends(d);
 	}
 }
 
@@ -509,7 +509,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	if (!d)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a scheduler");
 	*d = (struct hd_daemon){ .spec = spec, .fs = spec->fs, .clock = spec->clock };
-	d->door = (struct hd_door){ d, daemon_answer };
+	d->handler = (struct hd_handler){ d, daemon_answer };
 	snprintf(d->policy, sizeof d->policy, "%s", spec->policy);
 	hd_host_real(&d->host);
 	hd_net_real(&d->net);
@@ -526,7 +526,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	if (!err)
 		err = make_first(d, diag);
 	if (!err)
-		err = hd_keeper_create(&d->keeper, spec->clock, diag);
+		err = hd_renewer_create(&d->renewer, spec->clock, diag);
 	if (!err)
 		err = hd_loop_init(&d->loop, spec->clock, diag);
 	if (!err) {
@@ -534,7 +534,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		begin_pools(d);
 	}
 	if (!err)
-		err = open_fronts(d, &nopen, diag);
+		err = open_frontends(d, &nopen, diag);
 	if (!err) {
 		watch_leased(d);
 		err = find_out(d, diag);
@@ -547,13 +547,13 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 			err = hd_fail(diag, d->broken, "%s", d->why.text);
 	}
 	for (uint32_t i = 0; i < nopen; i++)
-		spec->front[i].ops->close(spec->front[i].self);
+		spec->frontend[i].ops->close(spec->frontend[i].self);
 	bool alone = daemon_end_policies(d);
 	*lives_on = !alone;
 	if (alone)
 		hd_loop_finish(&d->loop);
 	(void)!hd_lines_close(&d->log_lines, NULL);
-	hd_keeper_destroy(d->keeper);
+	hd_renewer_destroy(d->renewer);
 	hd_dispatch_destroy(d->dispatch);
 	hd_jobs_close(d->jobs);
 	hd_arena_finish(&d->log_arena);

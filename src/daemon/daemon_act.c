@@ -47,13 +47,13 @@ static bool runs(struct hd_proc *proc)
 /* Who sits there has not said it yet: taken for this lease's. */
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
 {
-	struct hd_seat_holder holder = { 0 };
+	struct hd_pid_lock_holder holder = { 0 };
 	char path[HD_PATH_CAP];
 
 	if (runs(&w->proc) && w->proc_lease == w->lease)
 		return true;
-	snprintf(path, sizeof path, "%s/" HD_RUN_SEAT, w->run);
-	return hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND &&
+	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
+	return hd_pid_lock_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND &&
 		(!holder.pid || holder.lease == w->lease);
 }
 
@@ -61,14 +61,14 @@ bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
  * count for nobody. */
 static bool send_older_away(struct hd_daemon *d, struct watch *w)
 {
-	struct hd_seat_holder holder = { 0 };
+	struct hd_pid_lock_holder holder = { 0 };
 	char path[HD_PATH_CAP];
 	bool mine = runs(&w->proc);
 
 	if (mine)
 		(void)!hd_proc_signal(&w->proc, HD_PROC_TERM, NULL);
-	snprintf(path, sizeof path, "%s/" HD_RUN_SEAT, w->run);
-	if (hd_seat_look(d->fs, path, &holder, NULL) == HD_E_NOTFOUND)
+	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
+	if (hd_pid_lock_look(d->fs, path, &holder, NULL) == HD_E_NOTFOUND)
 		return mine;
 	if (holder.pid && !mine)
 		(void)!hd_pid_signal(holder.pid, HD_PROC_TERM);
@@ -112,24 +112,24 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	w->proc_lease = o->lease;
 	if (err)
 		daemon_log(d, "warning", o->job, diag.text);
-	/* an order that comes again does not begin the patience again */
+	/* an order that comes again does not begin the timeout again */
 	if (isnan(w->alone_s))
 		w->alone_s = daemon_now_s(d);
 }
 
 static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
-	char seat[HD_PATH_CAP], name[96], slow[32];
-	const char *argv[] = { "/proc/self/exe", "worker", "--join", w->run, "--devices", "1", "--hold", seat,
+	char lock[HD_PATH_CAP], name[96], slow[32];
+	const char *argv[] = { "/proc/self/exe", "worker", "--join", w->run, "--devices", "1", "--hold", lock,
 		"-q", NULL, NULL, NULL };
-	struct seat *s = &d->seat[o->device];
-	struct hd_seat_holder holder = { 0 };
+	struct device_slot *s = &d->slot[o->device];
+	struct hd_pid_lock_holder holder = { 0 };
 	struct hd_diag diag = { "" };
 	double by = hd_pools_slow(d->spec->pools, o->device);
 
-	daemon_seat_path(d, o->device, seat);
+	daemon_pid_lock_path(d, o->device, lock);
 	hd_pools_device(d->spec->pools, o->device, name);
-	bool there = runs(&s->proc) || hd_seat_look(d->fs, seat, &holder, NULL) != HD_E_NOTFOUND;
+	bool there = runs(&s->proc) || hd_pid_lock_look(d->fs, lock, &holder, NULL) != HD_E_NOTFOUND;
 	if (!there) {
 		if (by > 1) {
 			snprintf(slow, sizeof slow, "%.6g", by);
@@ -152,13 +152,13 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 
 static void signal_device(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
 {
-	struct hd_seat_holder holder;
+	struct hd_pid_lock_holder holder;
 	char path[HD_PATH_CAP];
 
-	daemon_seat_path(d, device, path);
-	if (runs(&d->seat[device].proc))
-		(void)!hd_proc_signal(&d->seat[device].proc, what, NULL);
-	else if (!hd_seat_look(d->fs, path, &holder, NULL) && holder.pid)
+	daemon_pid_lock_path(d, device, path);
+	if (runs(&d->slot[device].proc))
+		(void)!hd_proc_signal(&d->slot[device].proc, what, NULL);
+	else if (!hd_pid_lock_look(d->fs, path, &holder, NULL) && holder.pid)
 		(void)!hd_pid_signal(holder.pid, what);
 }
 
@@ -187,7 +187,7 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 	if (daemon_ask_run(d, w, "{\"do\":\"stop\"}", &answer) == HD_OK || daemon_is_coordinated(d, w))
 		return;
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
-		if (d->seat[v].there && d->seat[v].job == w->job)
+		if (d->slot[v].there && d->slot[v].job == w->job)
 			return;                   /* its workers may have no coordinator for a while */
 	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job,
 		.lease = w->lease, .code = 75, .step = w->step });
@@ -196,16 +196,16 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 /* Workers first: one of them would take the coordinator's place. */
 static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
-	struct hd_seat_holder holder;
+	struct hd_pid_lock_holder holder;
 	char path[HD_PATH_CAP];
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
-		if (d->seat[v].there && d->seat[v].job == o->job)
+		if (d->slot[v].there && d->slot[v].job == o->job)
 			signal_device(d, v, HD_PROC_KILL);
-	snprintf(path, sizeof path, "%s/" HD_RUN_SEAT, w->run);
+	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
 	if (runs(&w->proc))
 		(void)!hd_proc_signal(&w->proc, HD_PROC_KILL, NULL);
-	else if (!hd_seat_look(d->fs, path, &holder, NULL) && holder.pid)
+	else if (!hd_pid_lock_look(d->fs, path, &holder, NULL) && holder.pid)
 		(void)!hd_pid_signal(holder.pid, HD_PROC_KILL);
 	w->alone_s = -INFINITY;                   /* nobody is to take over */
 }

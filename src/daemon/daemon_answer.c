@@ -6,7 +6,7 @@
 #include "sys/failpoint.h"
 #include "daemon/daemon_int.h"
 
-/* What users ask, one function a question (front.h). */
+/* What users ask, one function a question (frontend.h). */
 
 enum { HD_ANSWER_LIMIT = 1000, HD_ANSWER_STANDARD = 100 };
 
@@ -276,10 +276,10 @@ ANSWER(explain)
 	if (!err)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 	if (!err && hd_dispatch_job(d->dispatch, id)) {
-		const atomic_bool *stop = hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS);
+		const atomic_bool *stop = hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS);
 		err = hd_dispatch_explain(d->dispatch, id, daemon_now_s(d), what_if, stop, &why, diag);
 		/* what would help comes from answers that were not waited for */
-		if (hd_keeper_end(d->keeper))
+		if (hd_renewer_end(d->renewer))
 			snprintf(why.more, sizeof why.more,
 				"what would help it the policy did not say within %.0f s",
 				1e-9 * HD_DAEMON_ANSWER_NS);
@@ -496,10 +496,10 @@ ANSWER(policy)
 		}
 		daemon_swap_dispatch(d, made, policy);
 		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
-			d->seat[v].there = false;
+			d->slot[v].there = false;
 			/* a worker that was just started holds no seat yet that says whose it is */
-			if (!d->seat[v].proc.host)
-				d->seat[v].job = 0;
+			if (!d->slot[v].proc.host)
+				d->slot[v].job = 0;
 		}
 		for (uint32_t i = 0; i < d->nwatches; i++)
 			d->watch[i].told = false;

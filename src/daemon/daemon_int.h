@@ -26,14 +26,14 @@ struct watch {
 	uint32_t silent;                  /* questions in a row that it did not answer */
 	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
 	uint64_t step;
-	double patience_s;                /* for who takes over */
+	double takeover_s;                /* for who takes over */
 	/* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
 	double told_s, asked_s, alone_s;
 };
 
 /* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the
  * process that was given its part of a core last. */
-struct seat { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
+struct device_slot { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
 
 /* A policy that is asked in a thread of its own. */
 struct solving {
@@ -55,10 +55,10 @@ struct hd_daemon {
 	struct hd_host host;
 	struct hd_net net;
 	struct hd_loop loop;
-	struct hd_door door;
+	struct hd_handler handler;
 	struct hd_jobs *jobs;
 	struct hd_dispatch *dispatch;
-	struct hd_keeper *keeper;         /* speaks while the dispatch decides */
+	struct hd_lease_renewer *renewer;         /* speaks while the dispatch decides */
 	char policy[128];
 	struct hd_arena log_arena, scratch;       /* scratch: of one look or answer */
 	struct hd_text log;
@@ -69,13 +69,13 @@ struct hd_daemon {
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	uint64_t taken;
-	struct seat seat[HD_POOL_DEVICES];
+	struct device_slot slot[HD_POOL_DEVICES];
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
 	uint32_t nqueued;
 	/* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
 	struct solving *solving[HD_DAEMON_SOLVES];
 	uint32_t nsolving;
-	uint64_t told_event;              /* fronts know of */
+	uint64_t told_event;              /* frontends know of */
 	bool open, feeding, stopping, draining, at_once;         /* at_once: told to stop while it drains */
 	enum hd_err broken;               /* the store or the machine is of no use any more */
 	struct hd_diag why;
@@ -115,18 +115,18 @@ void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *out);
 /* all: runs are asked now, whenever they were asked last */
 void daemon_look(struct hd_daemon *d, bool all);
 /* of the job's own: how long its workers may be without a coordinator */
-double daemon_patience_s(struct hd_daemon *d, const char *run);
+double daemon_takeover_s(struct hd_daemon *d, const char *run);
 /* how long a run goes on without a word of this daemon */
 double daemon_lease_s(const struct hd_daemon *d);
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w);
-void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
+void daemon_pid_lock_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
 HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask,
 	const struct hd_json **answer);
 
 /* A job that `ask` names by number or name, as its member `key`. */
 HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key,
 	uint64_t *id, struct hd_diag *diag);
-/* daemon_whatif.c: the question "whatif" of front.h. */
+/* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
 HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask,

@@ -54,11 +54,11 @@ enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *
 enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end,
 	struct hd_diag *diag)
 {
-	char path[HD_PATH_CAP], room[HD_END_BYTES];
+	char path[HD_PATH_CAP], buf[HD_END_BYTES];
 	struct hd_json_writer w;
 	struct hd_text text;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, buf, sizeof buf);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
 	hd_json_put_i64(&w, "lease", end->lease);
@@ -106,7 +106,7 @@ enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end 
 
 /* ---- devices ---- */
 
-void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP])
+void daemon_pid_lock_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP])
 {
 	char name[96];
 
@@ -116,8 +116,8 @@ void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_P
 
 static void look_at_device(struct hd_daemon *d, uint32_t v)
 {
-	struct seat *s = &d->seat[v];
-	struct hd_seat_holder holder = { 0 };
+	struct device_slot *s = &d->slot[v];
+	struct hd_pid_lock_holder holder = { 0 };
 	char path[HD_PATH_CAP];
 	int code = -1;
 	struct hd_diag diag = { "" };
@@ -129,8 +129,8 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 		if (!mine)
 			s->proc = (struct hd_proc){ 0 };
 	}
-	daemon_seat_path(d, v, path);
-	bool held = hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND;
+	daemon_pid_lock_path(d, v, path);
+	bool held = hd_pid_lock_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND;
 	if (held && holder.pid) {
 		s->job = holder.job;              /* whoever started it, and died before it was limited */
 		if (holder.pid != s->limited && hd_pools_limit(d->spec->pools, v, holder.pid, &diag))
@@ -216,15 +216,15 @@ static void see(struct hd_daemon *d, struct watch *w, uint32_t n)
 static bool has_workers(const struct hd_daemon *d, uint64_t job)
 {
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
-		if (d->seat[v].there && d->seat[v].job == job)
+		if (d->slot[v].there && d->slot[v].job == job)
 			return true;
 	return false;
 }
 
 /* Workers miss a coordinator after workers.detect, and try to take over after as much again. */
-double daemon_patience_s(struct hd_daemon *d, const char *run)
+double daemon_takeover_s(struct hd_daemon *d, const char *run)
 {
-	double patience_s = (double)HD_DAEMON_ORPHAN_NS * 1e-9;
+	double takeover_s = (double)HD_DAEMON_NO_COORDINATOR_NS * 1e-9;
 	struct hd_arena arena;
 	struct hd_text warnings;
 	char path[HD_PATH_CAP];
@@ -237,19 +237,19 @@ double daemon_patience_s(struct hd_daemon *d, const char *run)
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
 	if (job && !hd_file_read_all(d->fs, path, &arena, HD_JOB_BYTES, &bytes, &len, NULL) &&
 		!hd_job_parse(job, path, (const char *)bytes, len, NULL, 0, &arena, NULL, &warnings))
-		patience_s += 2e-9 * (double)hd_job_int(job, HD_JOB_DETECT);
+		takeover_s += 2e-9 * (double)hd_job_int(job, HD_JOB_DETECT);
 	hd_arena_finish(&arena);
-	return patience_s;
+	return takeover_s;
 }
 
 /* Nobody coordinates and nothing says how it ended: workers take over, or it is over. */
-static void look_at_orphan(struct hd_daemon *d, struct watch *w)
+static void look_at_uncoordinated(struct hd_daemon *d, struct watch *w)
 {
-	double now_s = daemon_now_s(d), patience_s = has_workers(d, w->job) ? w->patience_s : 2;
+	double now_s = daemon_now_s(d), takeover_s = has_workers(d, w->job) ? w->takeover_s : 2;
 
 	if (w->alone_s < 0 && !isinf(w->alone_s))
 		w->alone_s = now_s;
-	if (now_s - w->alone_s < patience_s)
+	if (now_s - w->alone_s < takeover_s)
 		return;
 	over(d, w, &(struct hd_run_end){ .exit = 137, .step = w->step,
 		.error = "its coordinator died, and nobody took its place" });
@@ -272,7 +272,7 @@ static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
 	}
 	if (!coordinated) {
 		if (w->told || !isnan(w->alone_s))
-			look_at_orphan(d, w);
+			look_at_uncoordinated(d, w);
 		return;
 	}
 	w->alone_s = -1;
@@ -305,14 +305,14 @@ static void forget(struct hd_daemon *d)
 	d->nwatches = n;
 }
 
-static void tell_keeper(struct hd_daemon *d)
+static void tell_renewer(struct hd_daemon *d)
 {
-	hd_keeper_set(d->keeper, daemon_lease_s(d));
+	hd_renewer_set(d->renewer, daemon_lease_s(d));
 	for (uint32_t i = 0; i < d->nwatches; i++) {
 		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, d->watch[i].job);
 		if (lease && lease->number == d->watch[i].lease && !lease->over)
-			/* without memory for it: as without a keeper */
-			(void)!hd_keeper_add(d->keeper, d->watch[i].run, NULL);
+			/* without memory for it: as without a renewer */
+			(void)!hd_renewer_add(d->renewer, d->watch[i].run, NULL);
 	}
 }
 
@@ -324,5 +324,5 @@ void daemon_look(struct hd_daemon *d, bool all)
 	for (uint32_t i = 0, n = d->nwatches; i < n && !d->broken && hd_clock_now_ns(d->clock) < until; i++)
 		look_at_run(d, &d->watch[d->next_watch = (d->next_watch + 1) % d->nwatches], all);
 	forget(d);
-	tell_keeper(d);
+	tell_renewer(d);
 }

@@ -153,7 +153,7 @@ bool daemon_end_policies(struct hd_daemon *d)
 	(void)end_threads(d);
 	if (!d->nsolving)
 		return true;
-	(void)hd_keeper_begin(d->keeper, INT64_MAX);
+	(void)hd_renewer_begin(d->renewer, INT64_MAX);
 	for (int64_t now = hd_clock_now_ns(d->clock); d->nsolving && now < until;
 		now = hd_clock_now_ns(d->clock)) {
 		if (hd_loop_poll(&d->loop, now + HD_DAEMON_LAST_LOOK_NS, event, sizeof event / sizeof *event,
@@ -161,7 +161,7 @@ bool daemon_end_policies(struct hd_daemon *d)
 			break;
 		(void)end_threads(d);
 	}
-	(void)hd_keeper_end(d->keeper);
+	(void)hd_renewer_end(d->renewer);
 	if (d->nsolving)
 		daemon_log(d, "warning", 0, "a policy does not come to an end; it ends with this process");
 	return !d->nsolving;

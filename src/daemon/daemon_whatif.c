@@ -152,10 +152,10 @@ enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	hd_arena_init(&q.arena, HD_WHATIF_BYTES);
 	enum hd_err err = read_question(d, ask, &q, diag);
 	if (!err) {
-		q.set.stop = q.then.stop = hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS);
+		q.set.stop = q.then.stop = hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS);
 		err = hd_sched_what_if(&q.set, q.policy ? &q.then : NULL, &q.state, q.change, q.nchanges,
 			&q.arena, &rows, &n, diag);
-		if (hd_keeper_end(d->keeper)) {
+		if (hd_renewer_end(d->renewer)) {
 			hd_arena_finish(&q.arena);
 			return hd_fail(diag, HD_E_AGAIN,
 				"the policy has not answered that within %.0f s: `heddle sched whatif` "

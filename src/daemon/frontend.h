@@ -1,14 +1,19 @@
-/* frontend.h -- what stands between users and the scheduler daemon: what can be asked of it, and who passes questions on.
+/* frontend.h -- what stands between users and the scheduler daemon: what can be asked of it, and who passes
+ * questions on.
  *
- * A *front* speaks to users (the REST server, the line socket); the daemon (daemon/daemon.h) gives it a loop, a *door* to ask through, and
- * calls its slots. Neither knows of which kind the other is: a front is tested with a door of the test's own.
+ * A *frontend* speaks to users (the REST server, the line socket); the daemon (daemon/daemon.h) gives it a
+ * loop, a *handler* to ask through, and calls its slots. Neither knows of which kind the other is: a frontend
+ * is tested with a handler of the test's own.
  *
- * 1. What a door answers is on the disk before it answers. An error changed nothing, and is told by code and text.
- * 2. A front watches descriptors with tags of its own range only (an epoll descriptor of a library is one descriptor).
+ * 1. What a handler answers is on the disk before it answers. An error changed nothing, and is told by code
+ *    and text.
+ * 2. A frontend watches descriptors with tags of its own range only (an epoll descriptor of a library is one
+ *    descriptor).
  *
  * What can be asked. `ask` is an object; members marked ? may be left out. A job is named by
- * its id (a number) or by its name (a text: the youngest of that name). Unknown members are ignored. Times *_s are seconds of the
- * daemon's clock, which starts at 0 with DIR and goes on over restarts; `t` are seconds since 1970.
+ * its id (a number) or by its name (a text: the youngest of that name). Unknown members are ignored. Times
+ * *_s are seconds of the daemon's clock, which starts at 0 with DIR and goes on over restarts; `t` are
+ * seconds since 1970.
  *
  *	do       ask                                                        answer
  *	submit   job: text of a job file, folder: absolute, where its       id, name, run (folder), state, why
@@ -52,11 +57,13 @@
  *
  *	STATE    queued starting running draining done failed cancelled
  *
- * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job, device; HD_E_INPUT the job
- * file is bad; HD_E_REFUSED no room (disk, too many jobs); HD_E_IO the store could not be written: nothing was changed.
+ * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job,
+ * device; HD_E_INPUT the job file is bad; HD_E_REFUSED no room (disk, too many jobs); HD_E_IO the store could
+ * not be written: nothing was changed.
  *
- * Threads: one, the daemon's. A door is asked between two turns or inside a slot. It blocks for its fsync, and for orders that follow at once:
- * processes to start, runs to be told (daemon/daemon.h, HD_DAEMON_ASK_NS each). */
+ * Threads: one, the daemon's. A handler is asked between two turns or inside a slot. It blocks for its fsync,
+ * and for orders that follow at once: processes to start, runs to be told (daemon/daemon.h, HD_DAEMON_ASK_NS
+ * each). */
 #ifndef HD_DAEMON_FRONTEND_H
 #define HD_DAEMON_FRONTEND_H
 
@@ -64,20 +71,20 @@
 #include "base/json_writer.h"
 #include "sys/loop.h"
 
-enum { HD_FRONT_TAGS = 1024 };            /* of the loop, that each front has */
+enum { HD_FRONTEND_TAGS = 1024 };            /* of the loop, that each frontend has */
 
 /* The shape of driver/control.h's answer slot: writes members into the open object `answer`. */
-struct hd_door {
+struct hd_handler {
 	void *self;
 	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask,
 		struct hd_json_writer *answer, struct hd_diag *diag);
 };
 
-struct hd_front_ops {
+struct hd_frontend_ops {
 	const char *name;                 /* "http", "line" */
-	/* Once, before the first turn: watches what it wants with tags from `tag` up to tag + HD_FRONT_TAGS.
-	 * `door` and `loop` are borrowed until close. */
-	enum hd_err (*open)(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag,
+	/* Once, before the first turn: watches what it wants with tags from `tag` up to tag +
+	 * HD_FRONTEND_TAGS. `handler` and `loop` are borrowed until close. */
+	enum hd_err (*open)(void *self, const struct hd_handler *handler, struct hd_loop *loop, uint64_t tag,
 		struct hd_diag *diag);
 	/* An event with one of its tags. */
 	void (*event)(void *self, const struct hd_loop_event *event);
@@ -90,6 +97,6 @@ struct hd_front_ops {
 	void (*close)(void *self);
 };
 
-struct hd_front { const struct hd_front_ops *ops; void *self; };
+struct hd_frontend { const struct hd_frontend_ops *ops; void *self; };
 
 #endif

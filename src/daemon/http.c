@@ -174,7 +174,7 @@ static enum hd_err ask_events(struct hd_http_stream *s, const struct hd_json **e
 	hd_json_writer_init(&w, &answer);
 	hd_json_open_object(&w, NULL);
 	if (!err)
-		err = s->http->door.answer(s->http->door.self, "events", json, &w, diag);
+		err = s->http->handler.answer(s->http->handler.self, "events", json, &w, diag);
 	while (!err && w.depth)
 		hd_json_close(&w);
 	if (!err)
@@ -292,7 +292,7 @@ static enum MHD_Result begin_stream(struct request *q, struct MHD_Connection *c)
 	struct hd_rest_response page;
 
 	/* says what is wrong with the arguments, if anything */
-	hd_rest_reply(&http->door, &q->way, NULL, 0, &q->arena, &page);
+	hd_rest_reply(&http->handler, &q->way, NULL, 0, &q->arena, &page);
 	if (page.err)
 		return hand_out(q, c, &page);
 	if (http->nstreams == HD_HTTP_STREAMS)
@@ -413,7 +413,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
 	}
 	if (q->way.route->how == HD_REST_STREAM)
 		return begin_stream(q, c);
-	hd_rest_reply(&q->http->door, &q->way, q->body, q->got, &q->arena, &out);
+	hd_rest_reply(&q->http->handler, &q->way, q->body, q->got, &q->arena, &out);
 	if (q->way.route->changes)
 		note(q, method, &out);
 	return hand_out(q, c, &out);

@@ -15,7 +15,7 @@
  *    header is ever sent.
  * 5. Each request that changes something leaves a line in `audit`, whatever became of it:
  *    {"t","from","method","target","status","error"}. One that cannot be written is counted in `unaudited`.
- * 6. A stream gets the events that the door answers to "events", as they come: hd_http_changed says that
+ * 6. A stream gets the events that the handler answers to "events", as they come: hd_http_changed says that
  *    there are some; a comment goes out when there were none for HD_HTTP_PING_NS. HD_HTTP_STREAMS at once
  *    [503].
  *
@@ -50,7 +50,7 @@ struct hd_http_connection {
 };
 
 struct hd_http {
-	struct hd_door door;                      /* these four are set by the caller */
+	struct hd_handler handler;                      /* these four are set by the caller */
 	const struct hd_key *token;               /* borrowed; NULL on a Unix socket */
 	struct hd_lines *audit;                   /* borrowed; NULL: none */
 	/* of the loop: [tag, tag + HD_HTTP_TAGS) are this server's */

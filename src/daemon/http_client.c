@@ -56,17 +56,17 @@ static enum hd_err put(struct exchange *x, const char *bytes, size_t len, struct
 
 static enum hd_err take_all(struct exchange *x, struct hd_diag *diag)
 {
-	char room[HD_CLIENT_READ];
+	char buf[HD_CLIENT_READ];
 
 	for (;;) {
 		size_t n = 0;
-		enum hd_err err = hd_sock_read(&x->sock, room, sizeof room, &n, NULL);
+		enum hd_err err = hd_sock_read(&x->sock, buf, sizeof buf, &n, NULL);
 		if (err == HD_E_PEERLOST || (!err && n == 0))
 			return HD_OK;
 		if (err == HD_E_AGAIN)
 			err = wait_for(x, diag);
 		else if (!err)
-			hd_text_put(&x->got, room, n);
+			hd_text_put(&x->got, buf, n);
 		if (!err && (x->got.full || x->got.len > HD_REST_ANSWER + HD_CLIENT_HEAD))
 			err = hd_fail(diag, HD_E_NOSPACE,
 				"the answer of the daemon of %s is longer than %d bytes", x->call->dir,

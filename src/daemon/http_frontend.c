@@ -6,7 +6,7 @@
 #include "driver/control.h"
 #include "daemon/http_client.h"
 
-static enum hd_err draw_token(struct hd_http_front *f, struct hd_diag *diag)
+static enum hd_err draw_token(struct hd_http_frontend *f, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 	struct hd_stat stat;
@@ -19,7 +19,7 @@ static enum hd_err draw_token(struct hd_http_front *f, struct hd_diag *diag)
 	return err ? err : hd_key_read(path, &f->token, diag);
 }
 
-static enum hd_err open_port(struct hd_http_front *f, struct hd_loop *loop, struct hd_diag *diag)
+static enum hd_err open_port(struct hd_http_frontend *f, struct hd_loop *loop, struct hd_diag *diag)
 {
 	char addr[HD_ADDR_CAP], url[HD_ADDR_CAP + 8];
 	enum hd_err err = hd_http_where(f->where, addr, diag);
@@ -35,10 +35,10 @@ static enum hd_err open_port(struct hd_http_front *f, struct hd_loop *loop, stru
 	return err;
 }
 
-static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag,
-	struct hd_diag *diag)
+static enum hd_err frontend_open(void *self, const struct hd_handler *handler, struct hd_loop *loop,
+	uint64_t tag, struct hd_diag *diag)
 {
-	struct hd_http_front *f = self;
+	struct hd_http_frontend *f = self;
 	char addr[HD_ADDR_CAP], path[HD_PATH_CAP];
 
 	hd_fs_real(&f->fs);
@@ -50,39 +50,39 @@ static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_
 		err = hd_control_path(f->dir, HD_HTTP_SOCKET, addr, diag);
 	if (err)
 		return err;
-	f->local = (struct hd_http){ .door = *door, .audit = &f->audit, .tag = tag };
-	f->port = (struct hd_http){ .door = *door, .audit = &f->audit, .tag = tag + HD_HTTP_TAGS,
+	f->local = (struct hd_http){ .handler = *handler, .audit = &f->audit, .tag = tag };
+	f->port = (struct hd_http){ .handler = *handler, .audit = &f->audit, .tag = tag + HD_HTTP_TAGS,
 		.token = &f->token };
 	err = hd_http_open(&f->local, addr, loop, &f->net, diag);
 	return err || !f->where ? err : open_port(f, loop, diag);
 }
 
-static void front_event(void *self, const struct hd_loop_event *event)
+static void frontend_event(void *self, const struct hd_loop_event *event)
 {
-	struct hd_http_front *f = self;
+	struct hd_http_frontend *f = self;
 	hd_http_event(event->tag == f->local.tag ? &f->local : &f->port, event);
 }
 
-static int64_t front_tick(void *self, int64_t now_ns)
+static int64_t frontend_tick(void *self, int64_t now_ns)
 {
-	struct hd_http_front *f = self;
+	struct hd_http_frontend *f = self;
 	int64_t local = hd_http_tick(&f->local, now_ns), port = hd_http_tick(&f->port, now_ns);
 
 	return local < port ? local : port;
 }
 
-static void front_changed(void *self, uint64_t last)
+static void frontend_changed(void *self, uint64_t last)
 {
-	struct hd_http_front *f = self;
+	struct hd_http_frontend *f = self;
 
 	(void)last;
 	hd_http_changed(&f->local);
 	hd_http_changed(&f->port);
 }
 
-static void front_close(void *self)
+static void frontend_close(void *self)
 {
-	struct hd_http_front *f = self;
+	struct hd_http_frontend *f = self;
 
 	hd_http_close(&f->local);
 	hd_http_close(&f->port);
@@ -90,7 +90,7 @@ static void front_close(void *self)
 	(void)!hd_lines_close(&f->audit, NULL);           /* its lines are written one by one */
 }
 
-const struct hd_front_ops hd_http_front_ops = {
-	.name = "http", .open = front_open, .event = front_event, .tick = front_tick,
-		.changed = front_changed, .close = front_close,
+const struct hd_frontend_ops hd_http_frontend_ops = {
+	.name = "http", .open = frontend_open, .event = frontend_event, .tick = frontend_tick,
+		.changed = frontend_changed, .close = frontend_close,
 };

@@ -1,5 +1,5 @@
-/* http_frontend.h -- HTTP as a front of the daemon (frontend.h): its Unix socket always, a loopback port where it
- * was asked for.
+/* http_frontend.h -- HTTP as a frontend of the daemon (frontend.h): its Unix socket always, a loopback port
+ * where it was asked for.
  *
  * In the daemon's folder: `heddle.sock`; `audit.ndjson`, a line for each request that changes something; with
  * a port also `token`, 64 hexadecimal digits for the header "Authorization: Bearer TOKEN". The token is drawn
@@ -12,7 +12,7 @@
 #include "daemon/frontend.h"
 #include "daemon/http.h"
 
-struct hd_http_front {
+struct hd_http_frontend {
 	const char *dir;                          /* set by the caller, borrowed */
 	const char *where;                        /* set by the caller: "127.0.0.1:PORT", or NULL */
 	/* set by the caller, or NULL: the port is served, as "http://127.0.0.1:PORT" */
@@ -25,6 +25,6 @@ struct hd_http_front {
 	struct hd_http local, port;
 };
 
-extern const struct hd_front_ops hd_http_front_ops;       /* self: struct hd_http_front */
+extern const struct hd_frontend_ops hd_http_frontend_ops;       /* self: struct hd_http_frontend */
 
 #endif

@@ -74,7 +74,7 @@ static enum hd_err answer(void *self, const char *what, const struct hd_json *as
 
 static int open_server(const char *where, const struct hd_key *key)
 {
-	http = (struct hd_http){ .door = { NULL, answer }, .token = key, .audit = &audit, .tag = 7 };
+	http = (struct hd_http){ .handler = { NULL, answer }, .token = key, .audit = &audit, .tag = 7 };
 	asked = changes = 0;
 	last_event = ahead_ns = 0;
 	struct hd_diag diag = { "" };
@@ -100,10 +100,10 @@ static int close_server(void **state)
 static void turn(int64_t for_ns)
 {
 	struct hd_loop_event event[8];
-	int64_t now = hd_clock_now_ns(&clock_), wish = hd_http_tick(&http, now), at = now + for_ns;
+	int64_t now = hd_clock_now_ns(&clock_), next = hd_http_tick(&http, now), at = now + for_ns;
 	size_t n;
 
-	assert_int_equal(hd_loop_poll(&loop, wish < at ? wish : at, event, 8, &n, NULL), HD_OK);
+	assert_int_equal(hd_loop_poll(&loop, next < at ? next : at, event, 8, &n, NULL), HD_OK);
 	for (size_t i = 0; i < n; i++)
 		if (event[i].tag == http.tag)
 			hd_http_event(&http, &event[i]);
@@ -259,7 +259,7 @@ static void where_nobody_serves_the_client_says_so(void **state)
 #define H "Host: localhost\r\n"
 #define BYTES(s) s, sizeof s - 1
 
-/* Nothing of these reaches the door. Status 0: the library ended the connection without a word. */
+/* Nothing of these reaches the handler. Status 0: the library ended the connection without a word. */
 static void malformed_requests_change_nothing(void **state)
 {
 	static const struct { const char *bytes; size_t len; int least, most; } cases[] = {
@@ -301,7 +301,7 @@ static void malformed_requests_change_nothing(void **state)
 		hd_sock_close(&sock);
 		int status = strncmp(out, "HTTP/1.", 7) ? 0 : status_of(out);
 		CHECK(status >= cases[i].least && status <= cases[i].most, "case %zu: %d %s", i, status, out);
-		CHECK(asked == 0, "case %zu: the door was asked", i);
+		CHECK(asked == 0, "case %zu: the handler was asked", i);
 	}
 }
 
@@ -463,7 +463,7 @@ static void only_this_machine_is_served(void **state)
 		"example.org:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
 		"127.0.0.1:65536", "127.0.0.1.example.org:80", "localhost.example.org:80", "" };
 	char to[HD_ADDR_CAP];
-	struct hd_http other = { .door = { NULL, answer } };
+	struct hd_http other = { .handler = { NULL, answer } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -562,60 +562,61 @@ static void read_token(char to[2 * HD_KEY_BYTES + 2])
 
 static void take_url(void *user, const char *url) { snprintf(user, HD_ADDR_CAP, "%s", url); }
 
-static void the_front_serves_both_with_a_token_that_no_start_before_knew(void **state)
+static void the_frontend_serves_both_with_a_token_that_no_start_before_knew(void **state)
 {
-	static struct hd_http_front front;
-	const struct hd_front_ops *ops = &hd_http_front_ops;
-	const struct hd_door door = { NULL, answer };
+	static struct hd_http_frontend frontend;
+	const struct hd_frontend_ops *ops = &hd_http_frontend_ops;
+	const struct hd_handler handler = { NULL, answer };
 	char text[2][2 * HD_KEY_BYTES + 2];
 	(void)state;
 
 	for (int i = 0; i < 2; i++) {
 		struct hd_diag diag = { "" };
 		char url[HD_ADDR_CAP] = "";
-		front = (struct hd_http_front){ .dir = dir, .where = "127.0.0.1:0", .opened = take_url,
+		frontend = (struct hd_http_frontend){ .dir = dir, .where = "127.0.0.1:0", .opened = take_url,
 			.user = url };
 		assert_int_equal(hd_loop_init(&loop, &real, NULL), HD_OK);
-		CHECK(ops->open(&front, &door, &loop, 100, &diag) == HD_OK, "%s", diag.text);
+		CHECK(ops->open(&frontend, &handler, &loop, 100, &diag) == HD_OK, "%s", diag.text);
 		CHECK(!strncmp(url, "http://127.0.0.1:", 17) &&
-			strtol(url + 17, NULL, 10) == front.port.gate.port, "%s", url);
+			strtol(url + 17, NULL, 10) == frontend.port.gate.port, "%s", url);
 		read_token(text[i]);
-		assert_true(front.local.gate.token == NULL && front.port.gate.token && front.port.gate.port);
-		ops->changed(&front, 1);
-		assert_true(front.local.changed && front.port.changed);
-		CHECK(ops->tick(&front, hd_clock_now_ns(&real)) > 0, "no time");
-		ops->close(&front);
+		assert_true(frontend.local.gate.token == NULL && frontend.port.gate.token &&
+			frontend.port.gate.port);
+		ops->changed(&frontend, 1);
+		assert_true(frontend.local.changed && frontend.port.changed);
+		CHECK(ops->tick(&frontend, hd_clock_now_ns(&real)) > 0, "no time");
+		ops->close(&frontend);
 		hd_loop_finish(&loop);
 	}
 	CHECK(strcmp(text[0], text[1]) != 0, "the token of the start before is good still");
-	front = (struct hd_http_front){ .dir = dir, .where = "0.0.0.0:0" };
+	frontend = (struct hd_http_frontend){ .dir = dir, .where = "0.0.0.0:0" };
 	assert_int_equal(hd_loop_init(&loop, &real, NULL), HD_OK);
-	assert_int_equal(ops->open(&front, &door, &loop, 100, NULL), HD_E_INVAL);
-	ops->close(&front);
+	assert_int_equal(ops->open(&frontend, &handler, &loop, 100, NULL), HD_E_INVAL);
+	ops->close(&frontend);
 	hd_loop_finish(&loop);
 }
 
-/* A front that wants to be called at once at every turn takes a whole core for nothing. */
-static void a_front_that_nobody_asks_lets_the_loop_sleep(void **state)
+/* A frontend that wants to be called at once at every turn takes a whole core for nothing. */
+static void a_frontend_that_nobody_asks_lets_the_loop_sleep(void **state)
 {
-	static struct hd_http_front front;
+	static struct hd_http_frontend frontend;
 	static const char *const wheres[] = { NULL, "127.0.0.1:0" };
-	const struct hd_front_ops *ops = &hd_http_front_ops;
-	const struct hd_door door = { NULL, answer };
+	const struct hd_frontend_ops *ops = &hd_http_frontend_ops;
+	const struct hd_handler handler = { NULL, answer };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof wheres / sizeof *wheres; i++) {
 		struct hd_diag diag = { "" };
 		int64_t next = 0;
-		front = (struct hd_http_front){ .dir = dir, .where = wheres[i] };
+		frontend = (struct hd_http_frontend){ .dir = dir, .where = wheres[i] };
 		assert_int_equal(hd_loop_init(&loop, &real, NULL), HD_OK);
-		CHECK(ops->open(&front, &door, &loop, 100, &diag) == HD_OK, "%s", diag.text);
+		CHECK(ops->open(&frontend, &handler, &loop, 100, &diag) == HD_OK, "%s", diag.text);
 		for (int turns = 0; turns < 3; turns++)
-			next = ops->tick(&front, hd_clock_now_ns(&real));
+			next = ops->tick(&frontend, hd_clock_now_ns(&real));
 		CHECK(next == INT64_MAX, "%s: the next turn at %lld ns", wheres[i] ? wheres[i] : "no port",
 			(long long)next);
-		ops->close(&front);
-		next = ops->tick(&front, hd_clock_now_ns(&real));
+		ops->close(&frontend);
+		next = ops->tick(&frontend, hd_clock_now_ns(&real));
 		CHECK(next == INT64_MAX, "closed: the next turn at %lld ns", (long long)next);
 		hd_loop_finish(&loop);
 	}
@@ -660,8 +661,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stream_brings_events_as_they_come, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(streams_are_few_and_end_with_the_server, open_unix,
 		close_server),
-		cmocka_unit_test(the_front_serves_both_with_a_token_that_no_start_before_knew),
-		cmocka_unit_test(a_front_that_nobody_asks_lets_the_loop_sleep),
+		cmocka_unit_test(the_frontend_serves_both_with_a_token_that_no_start_before_knew),
+		cmocka_unit_test(a_frontend_that_nobody_asks_lets_the_loop_sleep),
 		cmocka_unit_test_setup_teardown(a_server_that_was_asked_lets_the_loop_sleep, open_unix,
 		close_server),
 	};

@@ -11,7 +11,8 @@
 #include "driver/db.h"
 
 static const struct hd_db_kind file = {
-	.id = 0x48444c4a /* "HDLJ" */, .version = 1, .name = "store of a scheduler", .busy = "another scheduler serves this folder",
+	.id = 0x48444c4a /* "HDLJ" */, .version = 1, .name = "store of a scheduler",
+		.busy = "another scheduler serves this folder",
 	.damaged = "the runs beside it can be resumed one by one",
 	.tables =
 	"CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, "
@@ -67,7 +68,8 @@ static const struct hd_db_kind file = {
 	X(COUNT,    "SELECT state, count(*) FROM job GROUP BY state") \
 	X(COUNT_LEASES, "SELECT l.state, count(*) FROM lease l JOIN job j ON j.id = l.job WHERE j.state = 'open' GROUP BY l.state") \
 	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ? ORDER BY number LIMIT ?") \
-	X(EVENTS_OF, "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE job = ?3 AND number > ?1 ORDER BY number LIMIT ?2")
+	X(EVENTS_OF, "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE job = ?3 AND number > ?1 " \
+	  "ORDER BY number LIMIT ?2")
 
 enum { DROP_EACH = 256 };                 /* old events go so many at a time */
 
@@ -212,7 +214,7 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 	const int64_t count[] = { (int64_t)r->steps, (int64_t)r->done, r->failures, r->leases, r->exit,
 		r->cancel };
 	sqlite3_stmt *ask = s->ask[ASK_ROW];
-	char room[HD_DISPATCH_TYPES * 160];
+	char buf[HD_DISPATCH_TYPES * 160];
 	struct hd_text rates;
 	int at = 1;
 
@@ -224,11 +226,11 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 	for (size_t i = 0; i < sizeof count / sizeof *count; i++)
 		sqlite3_bind_int64(ask, at++, count[i]);
 	bind_text(ask, at++, r->why);
-	hd_text_fixed(&rates, room, sizeof room);
+	hd_text_fixed(&rates, buf, sizeof buf);
 	for (uint32_t t = 0; t < s->ntypes; t++)
 		hd_text_addf(&rates, "%s %.17g %.17g %d\n", s->type[t].name, r->rate[t].steps_s,
 			r->rate[t].aside, (int)r->rate[t].from);
-	bind_text(ask, at++, room);
+	bind_text(ask, at++, buf);
 	sqlite3_bind_int64(ask, at, (int64_t)r->id);
 	return put(s, ASK_ROW, diag);
 }
@@ -236,13 +238,13 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 enum hd_err hd_jobs_put_lease(struct hd_jobs *s, const struct hd_dispatch_lease *l, struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[l->state == HD_LEASE_RELEASED ? ASK_UNLEASE : ASK_LEASE];
-	char room[HD_DISPATCH_SET * 80];
+	char buf[HD_DISPATCH_SET * 80];
 	struct hd_text devices;
 
 	sqlite3_bind_int64(ask, 1, (int64_t)l->job);
 	if (l->state == HD_LEASE_RELEASED)
 		return put(s, ASK_UNLEASE, diag);
-	hd_text_fixed(&devices, room, sizeof room);
+	hd_text_fixed(&devices, buf, sizeof buf);
 	hd_text_add(&devices, "");
 	for (uint32_t i = 0; i < l->n; i++) {
 		uint32_t t = 0;
@@ -256,7 +258,7 @@ enum hd_err hd_jobs_put_lease(struct hd_jobs *s, const struct hd_dispatch_lease 
 	sqlite3_bind_int64(ask, 5, l->over);
 	sqlite3_bind_double(ask, 6, l->since_s);
 	sqlite3_bind_double(ask, 7, l->until_s);
-	bind_text(ask, 8, room);
+	bind_text(ask, 8, buf);
 	return put(s, ASK_LEASE, diag);
 }
 

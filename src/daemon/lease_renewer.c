@@ -10,12 +10,14 @@
 #include "driver/control.h"
 #include "daemon/jobs.h"
 
-#define HD_KEEPER_ASK_NS  INT64_C(1000000000)     /* a run that does not answer in that time heard it, or is asked again */
-#define HD_KEEPER_IDLE_NS INT64_C(60000000000)    /* a wake-up is sent; the look is only the bound that every wait has */
+/* a run that does not answer in that time heard it, or is asked again */
+#define HD_RENEWER_ASK_NS  INT64_C(1000000000)
+/* a wake-up is sent; the look is only the bound that every wait has */
+#define HD_RENEWER_IDLE_NS INT64_C(60000000000)
 
 struct run { char dir[HD_JOBS_RUN]; };
 
-struct hd_keeper {
+struct hd_lease_renewer {
 	struct hd_clock *clock;
 	struct hd_thread thread;
 	struct hd_lock lock;              /* of all below */
@@ -30,7 +32,7 @@ struct hd_keeper {
 	uint32_t nruns, cap;
 };
 
-static int64_t every_ns(const struct hd_keeper *k) { return (int64_t)(k->for_s * 0.25e9); }
+static int64_t every_ns(const struct hd_lease_renewer *k) { return (int64_t)(k->for_s * 0.25e9); }
 
 static void ask(const struct run *run, double for_s)
 {
@@ -41,18 +43,18 @@ static void ask(const struct run *run, double for_s)
 	snprintf(text, sizeof text, "{\"do\":\"status\",\"for_s\":%.3f}", for_s);
 	hd_arena_init(&arena, 0);
 	if (!hd_control_path(run->dir, "run.sock", addr, NULL))
-		(void)!hd_control_ask(addr, text, HD_KEEPER_ASK_NS, &arena, &answer, NULL);
+		(void)!hd_control_ask(addr, text, HD_RENEWER_ASK_NS, &arena, &answer, NULL);
 	hd_arena_finish(&arena);
 }
 
-static void look_at_time(struct hd_keeper *k)
+static void look_at_time(struct hd_lease_renewer *k)
 {
 	if (k->deciding && hd_clock_now_ns(k->clock) >= k->until_ns)
 		atomic_store(&k->stop, true);
 }
 
 /* The lock is held, and given back while it asks: the runs may be others after each. */
-static void ask_all(struct hd_keeper *k)
+static void ask_all(struct hd_lease_renewer *k)
 {
 	for (uint32_t i = 0; i < k->nruns && k->deciding && !k->quit; i++) {
 		const struct run run = k->run[i];
@@ -66,13 +68,13 @@ static void ask_all(struct hd_keeper *k)
 
 static void keep(void *user)
 {
-	struct hd_keeper *k = user;
+	struct hd_lease_renewer *k = user;
 
 	hd_lock_take(&k->lock);
 	while (!k->quit) {
 		int64_t now = hd_clock_now_ns(k->clock);
 		bool asks = k->deciding && k->nruns && every_ns(k) > 0;
-		int64_t next = now + HD_KEEPER_IDLE_NS;
+		int64_t next = now + HD_RENEWER_IDLE_NS;
 		look_at_time(k);
 		if (k->deciding && now < k->until_ns && k->until_ns < next)
 			next = k->until_ns;
@@ -87,20 +89,20 @@ static void keep(void *user)
 	hd_lock_give(&k->lock);
 }
 
-enum hd_err hd_keeper_create(struct hd_keeper **keeper, struct hd_clock *clock, struct hd_diag *diag)
+enum hd_err hd_renewer_create(struct hd_lease_renewer **renewer, struct hd_clock *clock, struct hd_diag *diag)
 {
-	struct hd_keeper *k = hd_alloc(sizeof *k);
+	struct hd_lease_renewer *k = hd_alloc(sizeof *k);
 
 	if (!k)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a thread that keeps leases");
-	*k = (struct hd_keeper){ .clock = clock };
+	*k = (struct hd_lease_renewer){ .clock = clock };
 	hd_lock_init(&k->lock);
 	hd_cond_init(&k->changed);
-	*keeper = k;
-	return hd_thread_start(&k->thread, "hd-keeper", -1, keep, k, diag);
+	*renewer = k;
+	return hd_thread_start(&k->thread, "hd-renewer", -1, keep, k, diag);
 }
 
-void hd_keeper_destroy(struct hd_keeper *k)
+void hd_renewer_destroy(struct hd_lease_renewer *k)
 {
 	if (!k)
 		return;
@@ -115,7 +117,7 @@ void hd_keeper_destroy(struct hd_keeper *k)
 	hd_free(k);
 }
 
-void hd_keeper_set(struct hd_keeper *k, double for_s)
+void hd_renewer_set(struct hd_lease_renewer *k, double for_s)
 {
 	hd_lock_take(&k->lock);
 	k->for_s = for_s;
@@ -124,17 +126,17 @@ void hd_keeper_set(struct hd_keeper *k, double for_s)
 	hd_lock_give(&k->lock);
 }
 
-enum hd_err hd_keeper_add(struct hd_keeper *k, const char *run, struct hd_diag *diag)
+enum hd_err hd_renewer_add(struct hd_lease_renewer *k, const char *run, struct hd_diag *diag)
 {
 	hd_lock_take(&k->lock);
-	enum hd_err err = hd_room(&k->run, &k->cap, (uint64_t)k->nruns + 1, sizeof *k->run, "runs", diag);
+	enum hd_err err = hd_grow(&k->run, &k->cap, (uint64_t)k->nruns + 1, sizeof *k->run, "runs", diag);
 	if (!err)
 		snprintf(k->run[k->nruns++].dir, sizeof k->run->dir, "%s", run);
 	hd_lock_give(&k->lock);
 	return err;
 }
 
-const atomic_bool *hd_keeper_begin(struct hd_keeper *k, int64_t for_ns)
+const atomic_bool *hd_renewer_begin(struct hd_lease_renewer *k, int64_t for_ns)
 {
 	int64_t now = hd_clock_now_ns(k->clock);
 
@@ -148,7 +150,7 @@ const atomic_bool *hd_keeper_begin(struct hd_keeper *k, int64_t for_ns)
 }
 
 /* No wake-up: it looks by itself. */
-bool hd_keeper_end(struct hd_keeper *k)
+bool hd_renewer_end(struct hd_lease_renewer *k)
 {
 	hd_lock_take(&k->lock);
 	k->deciding = false;

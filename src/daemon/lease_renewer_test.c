@@ -10,14 +10,14 @@
 #include "driver/control.h"
 #include "tests/check.h"
 
-/* A run that answers, turned by the test; the keeper asks from its own thread. */
+/* A run that answers, turned by the test; the renewer asks from its own thread. */
 static struct hd_clock clock_;
-/* the keeper's: may be put forward */
+/* the renewer's: may be put forward */
 static struct { struct hd_clock clock; _Atomic int64_t ahead_ns; _Atomic uint64_t reads; } its;
 static struct hd_net net;
 static struct hd_loop loop;
 static struct hd_control control;
-static struct hd_keeper *keeper;
+static struct hd_lease_renewer *renewer;
 static char dir[64];
 static uint32_t asked;
 static double for_s;
@@ -49,7 +49,7 @@ static int open_all(void **state)
 	(void)state;
 	hd_clock_real(&clock_);
 	hd_net_real(&net);
-	snprintf(dir, sizeof dir, "/tmp/hd_keeper_test.%d", (int)getpid());
+	snprintf(dir, sizeof dir, "/tmp/hd_lease_renewer_test.%d", (int)getpid());
 	mkdir(dir, 0700);
 	control = (struct hd_control){ .answer = reply, .tag = 100 };
 	asked = 0;
@@ -59,13 +59,13 @@ static int open_all(void **state)
 	its.ahead_ns = 0;
 	return hd_control_path(dir, "run.sock", addr, NULL) || hd_loop_init(&loop, &clock_, NULL) ||
 		hd_control_open(&control, addr, &loop, &net, NULL) ||
-		hd_keeper_create(&keeper, &its.clock, NULL);
+		hd_renewer_create(&renewer, &its.clock, NULL);
 }
 
 static int close_all(void **state)
 {
 	(void)state;
-	hd_keeper_destroy(keeper);
+	hd_renewer_destroy(renewer);
 	hd_control_close(&control);
 	hd_loop_finish(&loop);
 	return rmdir(dir);
@@ -91,15 +91,15 @@ static bool hears(uint32_t n, int64_t within_ns)
 static void a_run_hears_of_its_scheduler_while_that_decides_and_no_longer(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 0.2);
+	hd_renewer_set(renewer, 0.2);
 	/* nobody answers there */
-	assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);
-	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+	assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", NULL), HD_OK);
+	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
 	assert_false(hears(1, 300000000));
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_true(hears(4, INT64_C(600000000000)));
 	assert_true(for_s == 0.2);
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 	uint32_t then = asked;
 	assert_false(hears(then + 2, 500000000));         /* but for the question that was on its way */
 }
@@ -108,35 +108,35 @@ static void short_decisions_and_runs_that_are_gone_ask_nothing(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 100; i++) {           /* a scheduler decides before it has seen a run */
-		(void)hd_keeper_begin(keeper, INT64_MAX);
+		(void)hd_renewer_begin(renewer, INT64_MAX);
 		assert_false(hears(1, 1000000));
-		assert_false(hd_keeper_end(keeper));
+		assert_false(hd_renewer_end(renewer));
 	}
-	hd_keeper_set(keeper, 3600);
-	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+	hd_renewer_set(renewer, 3600);
+	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
 	for (int i = 0; i < 100; i++) {
-		(void)hd_keeper_begin(keeper, INT64_MAX);
-		assert_false(hd_keeper_end(keeper));
+		(void)hd_renewer_begin(renewer, INT64_MAX);
+		assert_false(hd_renewer_end(renewer));
 	}
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_false(hears(1, 200000000));
-	assert_false(hd_keeper_end(keeper));
-	hd_keeper_set(keeper, 0.04);
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	assert_false(hd_renewer_end(renewer));
+	hd_renewer_set(renewer, 0.04);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_false(hears(1, 200000000));
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
 /* As forty users who ask at once what would be. */
 static void many_short_decisions_are_as_one_that_is_long(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 0.8);
-	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+	hd_renewer_set(renewer, 0.8);
+	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
 	for (int i = 0; i < 2000 && !asked; i++) {
-		(void)hd_keeper_begin(keeper, INT64_MAX);
+		(void)hd_renewer_begin(renewer, INT64_MAX);
 		(void)hears(1, 20000000);
-		assert_false(hd_keeper_end(keeper));
+		assert_false(hd_renewer_end(renewer));
 	}
 	assert_true(asked > 0);
 }
@@ -146,18 +146,18 @@ static void who_decides_too_long_is_told_to_stop(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		hd_keeper_set(keeper, i % 2 ? 0.02 : 0);
-		assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);
-		const atomic_bool *stop = hd_keeper_begin(keeper, 20000000);
+		hd_renewer_set(renewer, i % 2 ? 0.02 : 0);
+		assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", NULL), HD_OK);
+		const atomic_bool *stop = hd_renewer_begin(renewer, 20000000);
 		int64_t began = hd_clock_now_ns(&clock_);
 		while (!atomic_load(stop))
 			hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
 		assert_true(hd_clock_now_ns(&clock_) - began >= 19000000);
-		assert_true(hd_keeper_end(keeper));
+		assert_true(hd_renewer_end(renewer));
 		/* nothing of the one before */
-		(void)hd_keeper_begin(keeper, i % 2 ? INT64_MAX : INT64_C(3600000000000));
+		(void)hd_renewer_begin(renewer, i % 2 ? INT64_MAX : INT64_C(3600000000000));
 		assert_false(hears(1, 2000000));
-		assert_false(hd_keeper_end(keeper));
+		assert_false(hd_renewer_end(renewer));
 	}
 }
 
@@ -167,13 +167,13 @@ static void who_decides_too_long_is_told_to_stop(void **state)
 static void add_dir(int times)
 {
 	for (int i = 0; i < times; i++)
-		assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+		assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
 }
 
 static void end_an_hour_later(void)
 {
 	its.ahead_ns += HOUR;
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
 /* Rule 1: it is told so while a run is asked; the others are not asked. And what was not asked then does not
@@ -181,12 +181,12 @@ static void end_an_hour_later(void)
 static void a_decision_that_ends_ends_the_round(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 4 * 3600);
+	hd_renewer_set(renewer, 4 * 3600);
 	add_dir(5);
 	its.ahead_ns += HOUR;
 	meanwhile = end_an_hour_later;
 	for (uint32_t i = 1; i <= 3; i++) {
-		(void)hd_keeper_begin(keeper, INT64_MAX);
+		(void)hd_renewer_begin(renewer, INT64_MAX);
 		assert_true(hears(i, LONG));
 		assert_false(hears(i + 1, 200000000));
 	}
@@ -195,24 +195,24 @@ static void a_decision_that_ends_ends_the_round(void **state)
 static void ask_them_itself(void)
 {
 	its.ahead_ns += HOUR;
-	hd_keeper_set(keeper, 4 * 3600);
+	hd_renewer_set(renewer, 4 * 3600);
 	add_dir(1);
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
-/* The daemon asks while the keeper does: the quarter counts from the later of the two. */
+/* The daemon asks while the renewer does: the quarter counts from the later of the two. */
 static void a_quarter_counts_from_who_asked_last(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 4 * 3600);
+	hd_renewer_set(renewer, 4 * 3600);
 	add_dir(1);
 	its.ahead_ns += HOUR;
 	meanwhile = ask_them_itself;
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_true(hears(1, LONG));
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_false(hears(2, 200000000));
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
 static void a_run_that_there_is_no_memory_for_is_not_asked(void **state)
@@ -220,32 +220,32 @@ static void a_run_that_there_is_no_memory_for_is_not_asked(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	hd_keeper_set(keeper, 0.04);
+	hd_renewer_set(renewer, 0.04);
 	hd_alloc_arm(1);
-	enum hd_err err = hd_keeper_add(keeper, dir, &diag);
+	enum hd_err err = hd_renewer_add(renewer, dir, &diag);
 	hd_alloc_arm(0);
 	assert_int_equal(err, HD_E_NOMEM);
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_false(hears(1, 200000000));
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
 static void destroy_it(void)
 {
-	hd_keeper_destroy(keeper);
-	keeper = NULL;
+	hd_renewer_destroy(renewer);
+	renewer = NULL;
 }
 
 static void it_waits_for_one_question_when_it_must_go(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 4 * 3600);
+	hd_renewer_set(renewer, 4 * 3600);
 	add_dir(3);
 	its.ahead_ns += HOUR;
 	meanwhile = destroy_it;
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_true(hears(1, LONG));
-	assert_null(keeper);
+	assert_null(renewer);
 	assert_false(hears(2, 200000000));
 }
 
@@ -253,27 +253,27 @@ static void it_waits_for_one_question_when_it_must_go(void **state)
 static void a_quarter_without_runs_is_not_spent(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 4 * 3600);
+	hd_renewer_set(renewer, 4 * 3600);
 	its.ahead_ns += HOUR;
-	const atomic_bool *stop = hd_keeper_begin(keeper, 0);
+	const atomic_bool *stop = hd_renewer_begin(renewer, 0);
 	while (!atomic_load(stop))
 		hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
-	assert_true(hd_keeper_end(keeper));
+	assert_true(hd_renewer_end(renewer));
 	add_dir(1);
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_true(hears(1, LONG));
 	assert_true(for_s == 4 * 3600);
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
 static void a_lease_of_no_length_is_not_kept(void **state)
 {
 	(void)state;
-	hd_keeper_set(keeper, 0);
+	hd_renewer_set(renewer, 0);
 	add_dir(1);
-	(void)hd_keeper_begin(keeper, INT64_MAX);
+	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_false(hears(1, 200000000));
-	assert_false(hd_keeper_end(keeper));
+	assert_false(hd_renewer_end(renewer));
 }
 
 /* It looks at the clock a few times: one that does not sleep does so millions of times. */
@@ -289,35 +289,35 @@ static void it_sleeps_where_there_is_nothing_to_do(void **state)
 {
 	(void)state;
 	looks_little();                                    /* before the first decision */
-	const atomic_bool *stop = hd_keeper_begin(keeper, 1000000);
+	const atomic_bool *stop = hd_renewer_begin(renewer, 1000000);
 	while (!atomic_load(stop))
 		hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
 	/* a decision that lasts on after it was told to stop */
 	looks_little();
-	assert_true(hd_keeper_end(keeper));
+	assert_true(hd_renewer_end(renewer));
 	looks_little();
 }
 
-static void without_memory_there_is_no_keeper(void **state)
+static void without_memory_there_is_no_renewer(void **state)
 {
-	struct hd_keeper *none = NULL;
+	struct hd_lease_renewer *none = NULL;
 	struct hd_diag diag = { "" };
 
 	(void)state;
 	hd_clock_real(&clock_);
 	hd_alloc_arm(1);
-	enum hd_err err = hd_keeper_create(&none, &clock_, &diag);
+	enum hd_err err = hd_renewer_create(&none, &clock_, &diag);
 	hd_alloc_arm(0);
 	assert_int_equal(err, HD_E_NOMEM);
 	assert_non_null(strstr(diag.text, "no memory"));
 	assert_null(none);
-	hd_keeper_destroy(none);
+	hd_renewer_destroy(none);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_memory_there_is_no_keeper),
+		cmocka_unit_test(without_memory_there_is_no_renewer),
 		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer,
 		open_all, close_all),
 		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all,

@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "scheduler/sched_policy.h"
 
-/* The status of each error that a door may give; others are 500. */
+/* The status of each error that a handler may give; others are 500. */
 static const struct { enum hd_err err; int status; } statuses[] = {
 	{ HD_E_INVAL, 400 }, { HD_E_INPUT, 422 }, { HD_E_NOTFOUND, 404 }, { HD_E_EXISTS, 409 }, { HD_E_AGAIN, 503 }, { HD_E_REFUSED, 507 },
 	{ HD_E_NOSPACE, 507 },
@@ -570,14 +570,14 @@ static void put_policies(struct hd_json_writer *w)
 	hd_json_close(w);
 }
 
-static enum hd_err make_answer(const struct hd_door *door, const struct hd_rest_way *way,
+static enum hd_err make_answer(const struct hd_handler *handler, const struct hd_rest_way *way,
 	const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	switch (way->route->how) {
 	case HD_REST_STREAM:
 	case HD_REST_ASK:
-		return door->answer(door->self, way->route->what, ask, w, diag);
+		return handler->answer(handler->self, way->route->what, ask, w, diag);
 	case HD_REST_SCHEMA:
 		hd_rest_schema(w);
 		return HD_OK;
@@ -588,8 +588,8 @@ static enum hd_err make_answer(const struct hd_door *door, const struct hd_rest_
 	return hd_fail(diag, HD_E_BUG, "a route without a way to answer");
 }
 
-void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, const char *body, size_t len,
-	struct hd_arena *arena,
+void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *way, const char *body,
+	size_t len, struct hd_arena *arena,
 	struct hd_rest_response *response)
 {
 	const struct hd_json *ask = NULL;
@@ -602,7 +602,7 @@ void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, co
 	hd_json_open_object(&w, NULL);
 	enum hd_err err = make_ask(way, body, len, arena, &ask, &diag);
 	if (!err)
-		err = make_answer(door, way, ask, &w, &diag);
+		err = make_answer(handler, way, ask, &w, &diag);
 	while (!err && w.depth)
 		hd_json_close(&w);
 	if (!err && (text.full || text.len > HD_REST_ANSWER))

@@ -2,10 +2,11 @@
  * request.
  *
  * A request is a value, a response is a value: http.h brings the one from a socket and takes the other there,
- * fuzzing and tests call hd_rest_admit and hd_rest_reply themselves. Routes map onto the questions of a door
- * (front.h lists them).
+ * fuzzing and tests call hd_rest_admit and hd_rest_reply themselves. Routes map onto the questions of a
+ * handler (frontend.h lists them).
  *
- * What is refused, in this order, with the status in brackets; nothing of a refused request reaches the door:
+ * What is refused, in this order, with the status in brackets; nothing of a refused request reaches the
+ * handler:
  * 1. Another version than HTTP/1.1 [505]; another method than GET and POST [405]; a target longer than
  *    HD_REST_TARGET [414], or with bytes other than letters, digits and -._~/?&=, [400] (no escapes: no name
  *    of ours needs one).
@@ -69,7 +70,7 @@ struct hd_rest_field {
 };
 
 enum hd_rest_how {
-	HD_REST_ASK,                              /* the door is asked `what` */
+	HD_REST_ASK,                              /* the handler is asked `what` */
 	/* Server-Sent Events: `what` is asked again and again (http.h) */
 	HD_REST_STREAM,
 	HD_REST_SCHEMA, HD_REST_POLICIES,         /* known here */
@@ -128,8 +129,8 @@ HD_MUST_USE bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_
 	struct hd_rest_response *no);
 
 /* The response to an admitted request that came with `body`. */
-void hd_rest_reply(const struct hd_door *door, const struct hd_rest_way *way, const char *body, size_t len,
-	struct hd_arena *arena,
+void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *way, const char *body,
+	size_t len, struct hd_arena *arena,
 	struct hd_rest_response *response);
 /* One that says no. */
 void hd_rest_refuse(struct hd_rest_response *response, int status, enum hd_err err, const char *text,

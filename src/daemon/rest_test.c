@@ -8,8 +8,8 @@
 
 static const struct hd_key token = { { 0xab, 0xcd, 0x12 } };
 static char bearer[16 + 2 * HD_KEY_BYTES];
-static char asked[4096];                 /* what the door was asked, "" if nothing */
-static enum hd_err door_says;
+static char asked[4096];                 /* what the handler was asked, "" if nothing */
+static enum hd_err handler_says;
 
 static void copy(char *to, size_t cap, const struct hd_json *json)
 {
@@ -41,8 +41,8 @@ static enum hd_err answer(void *self, const char *what, const struct hd_json *as
 {
 	(void)self;
 	copy(asked, sizeof asked, ask);
-	if (door_says)
-		return hd_fail(diag, door_says, "the door says no to %s", what);
+	if (handler_says)
+		return hd_fail(diag, handler_says, "the handler says no to %s", what);
 	hd_json_open_array(w, "left open");
 	return HD_OK;
 }
@@ -51,7 +51,7 @@ static enum hd_err answer(void *self, const char *what, const struct hd_json *as
 static int ask(const struct hd_rest_gate *gate, const char *line, const char *head, const char *body,
 	char *out, size_t cap)
 {
-	static const struct hd_door door = { NULL, answer };
+	static const struct hd_handler handler = { NULL, answer };
 	char method[40] = "", target[2048] = "", version[20] = "", lines[8192], *at = lines;
 	struct hd_rest_header header[HD_REST_HEADERS + 8];
 	struct hd_rest_request r = { method, target, version, header, 0, NULL, 0 };
@@ -70,7 +70,7 @@ static int ask(const struct hd_rest_gate *gate, const char *line, const char *he
 	asked[0] = 0;
 	hd_arena_init(&arena, 16 << 20);
 	if (hd_rest_admit(gate, &r, &arena, &way, &response))
-		hd_rest_reply(&door, &way, body, strlen(body), &arena, &response);
+		hd_rest_reply(&handler, &way, body, strlen(body), &arena, &response);
 	snprintf(out, cap, "%.*s", (int)response.len, response.body);
 	int status = response.status;
 	CHECK((status == 405) == (response.allow != NULL), "%s", line);
@@ -200,7 +200,7 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 		CHECK(status == cases[i].status && strstr(out, cases[i].says) &&
 			!strncmp(out, "{\"error\":\"", 10) && strstr(out, "\"exit\":"),
 			"case %zu, %s: %d %s", i, cases[i].line, status, out);
-		CHECK(!asked[0], "%s: the door was asked %s", cases[i].line, asked);
+		CHECK(!asked[0], "%s: the handler was asked %s", cases[i].line, asked);
 	}
 }
 
@@ -259,7 +259,7 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 403);
 }
 
-static void what_the_door_says_becomes_a_status(void **state)
+static void what_the_handler_says_becomes_a_status(void **state)
 {
 	static const struct { enum hd_err err; int status; const char *says; } cases[] = {
 		{ HD_E_NOTFOUND, 404, "\"exit\":3" }, { HD_E_INVAL, 400, "\"exit\":2" }, { HD_E_INPUT, 422, "\"exit\":3" },
@@ -270,12 +270,12 @@ static void what_the_door_says_becomes_a_status(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		door_says = cases[i].err;
+		handler_says = cases[i].err;
 		int status = ask(&gate, "GET /v1/jobs/1 HTTP/1.1", HOST, "", out, sizeof out);
 		CHECK(status == cases[i].status && strstr(out, cases[i].says) &&
-			strstr(out, "the door says no to job"), "%d: %s", status, out);
+			strstr(out, "the handler says no to job"), "%d: %s", status, out);
 	}
-	door_says = HD_OK;
+	handler_says = HD_OK;
 }
 
 static void the_schema_has_every_route_and_member(void **state)
@@ -338,7 +338,7 @@ int main(void)
 		cmocka_unit_test(what_is_refused_has_a_status_a_reason_and_changes_nothing),
 		cmocka_unit_test(long_lines_and_many_headers_are_refused),
 		cmocka_unit_test(a_port_asks_for_the_token_and_its_own_name),
-		cmocka_unit_test(what_the_door_says_becomes_a_status),
+		cmocka_unit_test(what_the_handler_says_becomes_a_status),
 		cmocka_unit_test(the_schema_has_every_route_and_member),
 		cmocka_unit_test(the_document_has_every_route),
 	};

@@ -346,9 +346,9 @@ static enum hd_err read_text(const struct hd_json *ask, const char *key, char *t
 static enum hd_err fits(struct hd_daemon *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	enum hd_err err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d),
-		hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS), diag);
+		hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS), diag);
 
-	return hd_keeper_end(d->keeper) && !err ? hd_fail(diag, HD_E_AGAIN,
+	return hd_renewer_end(d->renewer) && !err ? hd_fail(diag, HD_E_AGAIN,
 		"policy %.64s has not said within %.0f s whether it takes such a job: try "
 		"again, or choose another policy (POST /v1/policy)", d->policy, 1e-9 * HD_DAEMON_ANSWER_NS) :
 		err;

@@ -11,7 +11,8 @@
 
 enum {
 	HD_UNIX_PATH = 105,                /* the kernel's limit is 108 with the final 0 */
-	HD_CONTROL_LOOK_NS = 20000000,     /* readable wakes at once; a connection under way is looked at so often */
+	/* readable wakes at once; a connection under way is looked at so often */
+	HD_CONTROL_LOOK_NS = 20000000,
 };
 
 enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP], struct hd_diag *diag)
@@ -46,7 +47,7 @@ static void end(struct hd_control *c, struct hd_control_client *client)
 	if (client->sock.net)
 		hd_loop_unwatch(c->loop, client->sock.id);
 	hd_sock_close(&client->sock);
-	hd_free(client->room);
+	hd_free(client->buf);
 	*client = (struct hd_control_client){ 0 };
 }
 
@@ -79,9 +80,9 @@ static void let_in(struct hd_control *c)
 			continue;
 		if (hd_sock_accept(&c->listener, &client->sock, NULL))
 			return;
-		client->room = hd_alloc(HD_CONTROL_ANSWER);
+		client->buf = hd_alloc(HD_CONTROL_ANSWER);
 		client->until_ns = hd_clock_now_ns(c->loop->clock) + HD_CONTROL_WAIT_NS;
-		if (!client->room || hd_loop_watch(c->loop, client->sock.id, HD_LOOP_READ, c->tag + 1 + i,
+		if (!client->buf || hd_loop_watch(c->loop, client->sock.id, HD_LOOP_READ, c->tag + 1 + i,
 			NULL))
 			end(c, client);
 	}
@@ -98,10 +99,10 @@ static void make_answer(struct hd_control *c, struct hd_control_client *client, 
 	const char *what = "";
 
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_json_parse(&arena, "request", client->room, asked, &ask, &diag);
+	enum hd_err err = hd_json_parse(&arena, "request", client->buf, asked, &ask, &diag);
 	if (!err)
 		err = hd_json_get_text(ask, "do", &what, &diag);
-	hd_text_fixed(&text, client->room, HD_CONTROL_ANSWER - 2);
+	hd_text_fixed(&text, client->buf, HD_CONTROL_ANSWER - 2);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
 	if (!err) {
@@ -114,7 +115,7 @@ static void make_answer(struct hd_control *c, struct hd_control_client *client, 
 				HD_CONTROL_ANSWER);
 	}
 	if (err) {
-		hd_text_fixed(&text, client->room, HD_CONTROL_ANSWER - 2);
+		hd_text_fixed(&text, client->buf, HD_CONTROL_ANSWER - 2);
 		hd_json_writer_init(&w, &text);
 		hd_json_open_object(&w, NULL);
 		hd_json_put_bool(&w, "ok", false);
@@ -123,7 +124,7 @@ static void make_answer(struct hd_control *c, struct hd_control_client *client, 
 		hd_json_put_text(&w, "error", diag.text[0] ? diag.text : hd_err_text(err));
 		hd_json_close(&w);
 	}
-	client->room[text.len] = '\n';
+	client->buf[text.len] = '\n';
 	client->len = text.len + 1;
 	hd_arena_finish(&arena);
 }
@@ -132,7 +133,7 @@ static void give(struct hd_control *c, struct hd_control_client *client)
 {
 	while (client->put < client->len) {
 		size_t put = 0;
-		enum hd_err err = hd_sock_write(&client->sock, client->room + client->put,
+		enum hd_err err = hd_sock_write(&client->sock, client->buf + client->put,
 			client->len - client->put, &put, NULL);
 		if (err == HD_E_AGAIN) {
 			if (hd_loop_watch(c->loop, client->sock.id, HD_LOOP_WRITE,
@@ -151,7 +152,7 @@ static void take(struct hd_control *c, struct hd_control_client *client)
 {
 	for (;;) {
 		size_t got = 0;
-		enum hd_err err = hd_sock_read(&client->sock, client->room + client->got,
+		enum hd_err err = hd_sock_read(&client->sock, client->buf + client->got,
 			HD_CONTROL_REQUEST - client->got, &got, NULL);
 		if (err == HD_E_AGAIN)
 			return;
@@ -159,10 +160,10 @@ static void take(struct hd_control *c, struct hd_control_client *client)
 			end(c, client);
 			return;
 		}
-		char *line = memchr(client->room + client->got, '\n', got);
+		char *line = memchr(client->buf + client->got, '\n', got);
 		client->got += got;
 		if (line) {
-			make_answer(c, client, (size_t)(line - client->room));
+			make_answer(c, client, (size_t)(line - client->buf));
 			give(c, client);
 			return;
 		}
@@ -217,7 +218,7 @@ static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const ch
 	struct hd_text *text, struct hd_diag *diag)
 {
 	size_t len = strlen(ask), at = 0, n = 0;
-	char room[4096];
+	char buf[4096];
 	enum hd_err err;
 
 	while ((err = hd_sock_connected(sock, diag)) == HD_E_AGAIN)
@@ -232,14 +233,14 @@ static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const ch
 			at += n;
 	}
 	while (!err && !memchr(text->at, '\n', text->len)) {
-		err = hd_sock_read(sock, room, sizeof room, &n, diag);
+		err = hd_sock_read(sock, buf, sizeof buf, &n, diag);
 		if (err == HD_E_AGAIN)
 			err = wait_for(loop, until_ns, sock->addr, diag);
 		else if (!err && n == 0)
 			err = hd_fail(diag, HD_E_PEERLOST,
 				"the coordinator at %s ended the connection without an answer", sock->addr);
 		else if (!err)
-			hd_text_put(text, room, n);
+			hd_text_put(text, buf, n);
 	}
 	return err;
 }

@@ -5,11 +5,11 @@
  *	{"do":"scale","workers":5}          -> {"ok":true,"asked":5,"target":5,"members":4}
  *	{"do":"dance"}                      -> {"ok":false,"exit":2,"error":"..."}
  *
- * 1. The socket lies in the run's folder, whose mode is 0700; where its path is longer than a socket's may be, in
- *    $XDG_RUNTIME_DIR/heddle (hd_control_path). Nothing else listens for it.
- * 2. A request is one object of at most HD_CONTROL_REQUEST bytes, a line, one a connection; the answer is one line,
- *    then the connection ends. What is longer, later than HD_CONTROL_WAIT_NS or not JSON is answered with an error
- *    or closed, and changes nothing.
+ * 1. The socket lies in the run's folder, whose mode is 0700; where its path is longer than a socket's may
+ *    be, in $XDG_RUNTIME_DIR/heddle (hd_control_path). Nothing else listens for it.
+ * 2. A request is one object of at most HD_CONTROL_REQUEST bytes, a line, one a connection; the answer is one
+ *    line, then the connection ends. What is longer, later than HD_CONTROL_WAIT_NS or not JSON is answered
+ *    with an error or closed, and changes nothing.
  * 3. At most HD_CONTROL_CLIENTS at a time; the others wait in the kernel's queue.
  *
  * Ownership: open/close in the caller's memory, which does not move. Threads: the loop's. */
@@ -29,7 +29,7 @@ struct hd_control_client {
 	struct hd_sock sock;
 	int64_t until_ns;
 	size_t got, put, len;             /* bytes of the request; of the answer, which has len */
-	char *room;                       /* request, then answer */
+	char *buf;                       /* request, then answer */
 };
 
 struct hd_control {

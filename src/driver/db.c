@@ -6,7 +6,7 @@
 #include "sys/file.h"
 
 /* with less, whatever could not be written is blamed on it: SQLite says "disk I/O error" of a full tmpfs */
-enum { HD_DB_ROOM = 1 << 18 };
+enum { HD_DB_LEAST_FREE = 1 << 18 };
 
 enum hd_err hd_db_fail(const struct hd_db *db, int code, const char *what, struct hd_diag *diag)
 {
@@ -16,12 +16,12 @@ enum hd_err hd_db_fail(const struct hd_db *db, int code, const char *what, struc
 	/* of what was not opened it knows no name */
 	path = path ? path : db->opening ? db->opening : "";
 
-	struct hd_fs_room space;
+	struct hd_fs_space space;
 	struct hd_fs fs;
 
 	hd_fs_real(&fs);
 	if (((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR) &&
-		!hd_fs_space(&fs, path, &space) && space.free_bytes < HD_DB_ROOM)
+		!hd_fs_space(&fs, path, &space) && space.free_bytes < HD_DB_LEAST_FREE)
 		return hd_fail(diag, HD_E_REFUSED,
 			"%s: %s: its disk is full, %s has %llu KiB left; free space there", path, what,
 			*space.at ? space.at : "it", (unsigned long long)(space.free_bytes >> 10));
@@ -117,7 +117,7 @@ static enum hd_err check_pages(struct hd_db *db, struct hd_diag *diag)
 	return err;
 }
 
-enum { PATIENCE_MS = 5000 };
+enum { BUSY_TIMEOUT_MS = 5000 };
 
 enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind,
 	struct hd_diag *diag)
@@ -130,7 +130,7 @@ enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_ki
 	db->opening = NULL;
 	if (!err) {
 		sqlite3_db_config(db->at, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-		sqlite3_busy_timeout(db->at, PATIENCE_MS);
+		sqlite3_busy_timeout(db->at, BUSY_TIMEOUT_MS);
 	}
 	if (!err)
 		err = recognise(db, diag);

@@ -191,8 +191,8 @@ static void memory_that_ends_once_opens_nothing_by_mistake(void **state)
 	}
 }
 
-/* Of a full disk that is said which has no room, whether SQLite says so or calls it an I/O error. /proc
- * has no room, whatever is asked of it. */
+/* Of a full disk that is said which has no space left, whether SQLite says so or calls it an I/O error. /proc
+ * has none, however much is asked of it. */
 static void a_full_disk_is_named(void **state)
 {
 	static const struct { const char *path; int code; enum hd_err err; bool full; } cases[] = {
@@ -200,7 +200,7 @@ static void a_full_disk_is_named(void **state)
 		{ "/proc/version", SQLITE_CANTOPEN, HD_E_REFUSED, false }, { "/proc/version", SQLITE_CORRUPT, HD_E_INTEGRITY, false },
 		{ "/proc/version", SQLITE_BUSY, HD_E_AGAIN, false }, { "/proc/version", SQLITE_ERROR, HD_E_IO, false },
 		{ "/tmp", SQLITE_IOERR_WRITE, HD_E_IO, false },
-		/* whose room nobody knows: as long as no path may be */
+		/* how much is free nobody knows: as long as no path may be */
 		{ path, SQLITE_IOERR_WRITE, HD_E_IO, false },
 	};
 

@@ -18,7 +18,7 @@
  *    has begun.
  * 5. The kernels of the job are those of the first worker that joined; they are in the store.
  *
- * 6. Of workers of its own that end with the same error before they took part, HD_CREW_ALIKE in a row, an
+ * 6. Of workers of its own that end with the same error before they took part, HD_LOCAL_ALIKE in a row, an
  *    event has what the last one said; if nobody else is there, the run ends with their exit code.
  *
  * Threads: one; returns when the job is over. */
@@ -29,18 +29,18 @@
 #include "engine/task.h"
 #include "run/rundir.h"
 
-enum { HD_CONDUCT_LISTENS = 3 };
-#define HD_CONDUCT_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
-#define HD_CONDUCT_STORE "store.sqlite"   /* what must not be forgotten (store.h) */
+enum { HD_DRIVER_LISTENS = 3 };
+#define HD_DRIVER_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
+#define HD_DRIVER_STORE "store.sqlite"   /* what must not be forgotten (store.h) */
 
 /* What a front end hears; slots may be NULL. Called between turns of the loop. */
-struct hd_conduct_watch {
+struct hd_driver_watch {
 	void *user;
 	void (*step)(void *user, const struct hd_step_news *news, uint64_t step, const struct hd_view *view);
 	void (*note)(void *user, const char *kind, uint32_t worker, const char *text);
 };
 
-struct hd_conduct_spec {
+struct hd_driver_spec {
 	const struct hd_task *task;       /* borrowed, as all of these */
 	struct hd_fs *fs;
 	struct hd_clock *clock;
@@ -54,18 +54,18 @@ struct hd_conduct_spec {
 	/* of a worker on this machine, ends with NULL; NULL: none is started here */
 	const char *const *worker_argv;
 	/* addresses (worker/elastic.h), the first is the folder's own; NULL: no more */
-	const char *listen[HD_CONDUCT_LISTENS];
+	const char *listen[HD_DRIVER_LISTENS];
 	/* for those who ask: the resolved job, and where its relative paths begin */
 	const char *job_text, *job_folder;
 	struct hd_hash realm;             /* as of worker/elastic.h */
 	const void *key;
 	size_t key_len;
 	bool plaintext;
-	enum hd_err (*wish)(void *user);  /* HD_E_PREEMPTED, HD_E_INTERRUPT: halt at the next boundary */
-	struct hd_conduct_watch watch;
+	enum hd_err (*stop)(void *user);  /* HD_E_PREEMPTED, HD_E_INTERRUPT: halt at the next boundary */
+	struct hd_driver_watch watch;
 };
 
-struct hd_conduct_end {
+struct hd_driver_end {
 	uint64_t step;                    /* committed */
 	bool has_digest;
 	struct hd_hash digest;            /* of the last step that had one */
@@ -78,18 +78,18 @@ struct hd_conduct_end {
 };
 
 /* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: somebody else conducts this run. */
-HD_MUST_USE enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end *end,
+HD_MUST_USE enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_end *end,
 	struct hd_diag *diag);
 
 /* From how many workers to how many a job takes. HD_E_INVAL: from more than to. */
-HD_MUST_USE enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max,
+HD_MUST_USE enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max,
 	struct hd_diag *diag);
 /* HD_E_INVAL: it does not take so many. */
-HD_MUST_USE enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_driver_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag);
 
 /* "unix unix:DIR/members.sock" or, where that is too long, another place: where the run's workers call;
  * "shm" to one another. */
-HD_MUST_USE enum hd_err hd_conduct_address(const char *transport, const char *dir, const char *name,
+HD_MUST_USE enum hd_err hd_driver_address(const char *transport, const char *dir, const char *name,
 	char address[HD_MSG_ADDR + 1], struct hd_diag *diag);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { BODY = 3584 };             /* of an event: with its head it fits a line of rundir.c */
 
-void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag)
+void driver_fail(struct driver *c, enum hd_err err, const struct hd_diag *diag)
 {
 	if (!c->err) {
 		c->err = err;
@@ -22,28 +22,28 @@ void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag
 /* ---- what the run's folder is told ---- */
 
 /* The body of an event, made by a worker: only what is one object goes among the lines as it is. */
-static bool put_body(struct conduct *c, const char *kind, const char *text)
+static bool put_body(struct driver *c, const char *kind, const char *text)
 {
 	size_t n = strlen(text);
 	const struct hd_json *json;
 	struct hd_arena arena;
-	char room[BODY];
+	char buf[BODY];
 
 	hd_arena_init(&arena, 0);
-	bool good = n < sizeof room && text[n - 1] == '}' && !strpbrk(text, "\r\n") &&
+	bool good = n < sizeof buf && text[n - 1] == '}' && !strpbrk(text, "\r\n") &&
 		!hd_json_parse(&arena, "an event", text, n, &json, NULL) &&
 		hd_json_kind(json) == HD_JSON_OBJECT;
 	hd_arena_finish(&arena);
 	if (!good)
 		return false;
-	snprintf(room, sizeof room, "%.*s", (int)n - 2, text + 1);
-	hd_rundir_event(c->spec->dir, kind, c->end.step, room);
+	snprintf(buf, sizeof buf, "%.*s", (int)n - 2, text + 1);
+	hd_rundir_event(c->spec->dir, kind, c->end.step, buf);
 	return true;
 }
 
-void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text)
+void driver_note(struct driver *c, const char *kind, uint32_t worker, const char *text)
 {
-	char room[BODY];
+	char buf[BODY];
 	struct hd_json_writer w;
 	struct hd_text body;
 
@@ -51,7 +51,7 @@ void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const ch
 		c->spec->watch.note(c->spec->watch.user, kind, worker, text);
 	if (*text == '{' && put_body(c, kind, text))
 		return;
-	hd_text_fixed(&body, room, sizeof room);
+	hd_text_fixed(&body, buf, sizeof buf);
 	hd_json_writer_init(&w, &body);
 	hd_json_open_object(&w, NULL);
 	if (worker != HD_NOBODY)
@@ -66,7 +66,7 @@ void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const ch
 	hd_rundir_event(c->spec->dir, kind, c->end.step, body.len > 2 ? body.at + 1 : "");
 }
 
-int conduct_pid(const struct hd_co_worker_status *w)
+int driver_pid(const struct hd_co_worker_status *w)
 {
 	uint64_t pid = 0;
 
@@ -74,7 +74,7 @@ int conduct_pid(const struct hd_co_worker_status *w)
 		!hd_num_u64(w->host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
 }
 
-#define ACT(name) static void do_##name(struct conduct *c, const struct hd_co_action *a)
+#define ACT(name) static void do_##name(struct driver *c, const struct hd_co_action *a)
 
 /* Deaths before a message, by its kind. */
 static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = 1 + HD_FP_CO_ADMIT,
@@ -90,14 +90,14 @@ ACT(send)
 
 	if (before[a->msg->kind])
 		(void)HD_FAILPOINT_AT((enum hd_failpoint)(before[a->msg->kind] - 1));
-	enum hd_err err = hd_msg_encode(a->msg, c->room, HD_TELL_MAX, &len, &diag);
+	enum hd_err err = hd_msg_encode(a->msg, c->buf, HD_TELL_MAX, &len, &diag);
 
 	if (!err)
-		err = hd_hub_tell(&c->hub, a->worker, (uint32_t)a->msg->kind, 0, c->room, len, &diag);
+		err = hd_hub_tell(&c->hub, a->worker, (uint32_t)a->msg->kind, 0, c->buf, len, &diag);
 	if (err == HD_E_AGAIN)
 		hd_hub_drop(&c->hub, a->worker, HD_CLOSE_DROPPED, "its queue is full");
 	else if (err && err != HD_E_PEERLOST)
-		conduct_fail(c, err, &diag);
+		driver_fail(c, err, &diag);
 }
 
 ACT(drop) { hd_hub_drop(&c->hub, a->worker, HD_CLOSE_DROPPED, a->text ? a->text : ""); }
@@ -106,38 +106,38 @@ ACT(store)
 {
 	struct hd_diag diag = { "" };
 	int error = HD_FAILPOINT(STORE_BEFORE);
-	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", HD_CONDUCT_STORE) :
-		conduct_keep_record(c, a->record, &diag);
+	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", HD_DRIVER_STORE) :
+		driver_keep_record(c, a->record, &diag);
 
 	(void)HD_FAILPOINT(STORE_AFTER);
 	/* it is tried again and again: nothing changes before it is written */
 	if (err && !c->unstored++)
-		conduct_note(c, "warning", HD_NOBODY, diag.text);
+		driver_note(c, "warning", HD_NOBODY, diag.text);
 	if (!err && c->unstored) {
 		snprintf(diag.text, sizeof diag.text, "%s is written again, after %u times that it was not",
-			HD_CONDUCT_STORE, c->unstored);
-		conduct_note(c, "warning", HD_NOBODY, diag.text);
+			HD_DRIVER_STORE, c->unstored);
+		driver_note(c, "warning", HD_NOBODY, diag.text);
 		c->unstored = 0;
 	}
-	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial,
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial,
 		.ok = !err });
 }
 
-static int pid_of(const struct conduct *c, uint32_t worker)
+static int pid_of(const struct driver *c, uint32_t worker)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (w[i].worker == worker)
-			return conduct_pid(&w[i]);
+			return driver_pid(&w[i]);
 	return 0;
 }
 
 /* The machine counts from the first time that it asks; those that are under way by then it cannot know of. */
 ACT(spawn)
 {
-	uint32_t known = c->has_spawned ? 0 : conduct_under_way(c) + c->presumed,
+	uint32_t known = c->has_spawned ? 0 : driver_under_way(c) + c->presumed,
 		owed = a->n < known ? a->n : known;
 
 	c->has_spawned = true;
@@ -147,10 +147,10 @@ ACT(spawn)
 /* A stopped process of ours would lie about for ever: it is dead to the job, so it may be dead. */
 ACT(end)
 {
-	struct hd_hand *hand = hd_crew_find(&c->crew, pid_of(c, a->worker));
+	struct hd_child *child = hd_local_find(&c->local, pid_of(c, a->worker));
 
-	if (hand && hd_proc_signal(&hand->proc, HD_PROC_KILL, NULL))
-		conduct_note(c, "warning", a->worker, "its process could not be ended");
+	if (child && hd_proc_signal(&child->proc, HD_PROC_KILL, NULL))
+		driver_note(c, "warning", a->worker, "its process could not be ended");
 }
 
 ACT(distrust)
@@ -160,12 +160,12 @@ ACT(distrust)
 	char text[160];
 
 	if (hd_ckpt_drop_after(c->spec->fs, c->spec->dir->path, a->step, &n, &diag))
-		conduct_fail(c, HD_E_INTEGRITY, &diag);   /* nobody may begin from them */
+		driver_fail(c, HD_E_INTEGRITY, &diag);   /* nobody may begin from them */
 	if (!n)
 		return;
 	snprintf(text, sizeof text, "%u checkpoints of steps after %llu are removed: their bits may be wrong",
 		n, (unsigned long long)a->step);
-	conduct_note(c, "distrust", HD_NOBODY, text);
+	driver_note(c, "distrust", HD_NOBODY, text);
 }
 
 ACT(restore)
@@ -179,32 +179,33 @@ ACT(restore)
 	else if (c->end.commits == 0 || !c->config.record.started || c->spec->step == 0)
 		step = c->spec->step;     /* nothing was saved yet: from where the run began */
 	if (step != HD_NO_STEP)
-		conduct_begins_at(c, step);
-	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
+		driver_begins_at(c, step);
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
 }
 
-#define CONDUCT_PACES_NS INT64_C(10000000000)     /* paces are stored at most so often, and when shares change */
+/* paces are stored at most so often, and when shares change */
+#define DRIVER_PACES_NS INT64_C(10000000000)
 
-static void reshape(struct conduct *c, uint64_t step)
+static void reshape(struct driver *c, uint64_t step)
 {
 	struct hd_reshape_said said;
 	bool asks = hd_reshape_step(&c->reshape, step, hd_coordinator_view(c->machine), &said);
 
 	if (said.kind[0])
-		conduct_note(c, said.kind, HD_NOBODY, said.text);
+		driver_note(c, said.kind, HD_NOBODY, said.text);
 	int64_t now = hd_clock_now_ns(c->spec->clock);
-	if (said.kind[0] || now - c->paces_ns > CONDUCT_PACES_NS) {
+	if (said.kind[0] || now - c->paces_ns > DRIVER_PACES_NS) {
 		c->paces_ns = now;
-		conduct_keep_paces(c);
+		driver_keep_paces(c);
 	}
 	if (asks)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
 }
 
-static void relieve(struct conduct *c, uint64_t step)
+static void replace_straggler(struct driver *c, uint64_t step)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
-	const struct hd_relief_now now = { .step = step, .left = c->spec->task->nsteps > c->end.step ?
+	const struct hd_replacement_now now = { .step = step, .left = c->spec->task->nsteps > c->end.step ?
 		c->spec->task->nsteps - c->end.step : 0,
 		.now_ns = hd_clock_now_ns(c->spec->clock), .detect_ns = c->detect_ns };
 	struct hd_straggler_action action;
@@ -213,17 +214,17 @@ static void relieve(struct conduct *c, uint64_t step)
 	hd_coordinator_status(c->machine, &status);
 	if (!view || !c->straggler.rule || status.halting)
 		return;
-	hd_relief_step(&c->straggler, &c->reshape, view, &now, &action);
+	hd_replacement_step(&c->straggler, &c->reshape, view, &now, &action);
 	if (!action.act)
 		return;
-	conduct_note(c, "straggler", action.worker, action.why);
+	driver_note(c, "straggler", action.worker, action.why);
 	if (action.act == HD_STRAGGLER_RELIEVE || action.act == HD_STRAGGLER_KEEP)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = action.worker,
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = action.worker,
 			.ok = action.act == HD_STRAGGLER_RELIEVE });
 }
 
 /* Local members, and those who have loaded the job: a policy may count on them. */
-static uint32_t could_be(const struct conduct *c)
+static uint32_t could_be(const struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS), here = 0;
@@ -234,7 +235,7 @@ static uint32_t could_be(const struct conduct *c)
 }
 
 /* A policy asks as a user would; what it asks for is stored with the membership. */
-static void autoscale(struct conduct *c, const struct hd_step_news *n)
+static void autoscale(struct driver *c, const struct hd_step_news *n)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
 	struct hd_co_status status;
@@ -252,11 +253,11 @@ static void autoscale(struct conduct *c, const struct hd_step_news *n)
 		.since_ns = c->spec->dir->began_ns, .now_ns = hd_clock_now_ns(c->spec->clock) };
 	uint32_t size = status.halting ? 0 : hd_scaler_step(&c->scaler, &now, &said);
 	if (!status.halting && said)
-		conduct_note(c, "autoscale", HD_NOBODY, c->scaler.why);
+		driver_note(c, "autoscale", HD_NOBODY, c->scaler.why);
 	if (!size)
 		return;
 	c->config.target = size;
-	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = size });
+	driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = size });
 }
 
 ACT(commit)
@@ -276,7 +277,7 @@ ACT(commit)
 		return;
 	}
 	c->recorded = a->step >= c->recorded ? a->step + 1 : c->recorded;
-	conduct_tell_unrecorded(c);
+	driver_tell_unrecorded(c);
 	c->end.has_digest |= n->has_digest;
 	if (n->has_digest)
 		c->end.digest = n->digest;
@@ -297,13 +298,13 @@ ACT(commit)
 	if (c->spec->watch.step)
 		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));
 	reshape(c, a->step);
-	relieve(c, a->step);
+	replace_straggler(c, a->step);
 	autoscale(c, n);
 }
 
 /* Given up because of the time that went by, and it lives: a machine with too much to do looks like a
  * worker that is gone. */
-static void look_at_lost(struct conduct *c, uint32_t worker, const char *why)
+static void look_at_lost(struct driver *c, uint32_t worker, const char *why)
 {
 	static const char *const by_time[] = { "nothing was heard of it", "it makes no progress",
 		"its peers do not hear it",
@@ -321,7 +322,7 @@ static void look_at_lost(struct conduct *c, uint32_t worker, const char *why)
 				"allows for; a larger one waits "
 				"longer (so far: %u)", pid, (long long)(c->detect_ns / 1000000),
 				c->end.given_up);
-			conduct_note(c, "given_up", worker, text);
+			driver_note(c, "given_up", worker, text);
 		}
 }
 
@@ -335,7 +336,7 @@ ACT(note)
 		return;
 	}
 	c->evaluating &= strcmp(a->name, "eval") != 0;
-	conduct_note(c, a->name, a->worker, text);
+	driver_note(c, a->name, a->worker, text);
 	if (!strcmp(a->name, "checkpoint_done"))
 		hd_rundir_sync(c->spec->dir);
 	if (!strcmp(a->name, "lost"))
@@ -349,28 +350,28 @@ ACT(exit)
 	c->over = true;
 }
 
-static void (*const act[HD_CO_DO_NKINDS])(struct conduct *c, const struct hd_co_action *a) = {
+static void (*const act[HD_CO_DO_NKINDS])(struct driver *c, const struct hd_co_action *a) = {
 	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store,
 		[HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
 	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_DISTRUST] = do_distrust, [HD_CO_DO_COMMIT] = do_commit,
 	[HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
 };
 
-void conduct_feed(struct conduct *c, const struct hd_co_event *event)
+void driver_feed(struct driver *c, const struct hd_co_event *event)
 {
-	if (!c->machine || c->nqueued == HD_CONDUCT_EVENTS)
+	if (!c->machine || c->nqueued == HD_DRIVER_EVENTS)
 		return;                   /* the machine asks again for what it needs */
-	c->queue[(c->first + c->nqueued++) % HD_CONDUCT_EVENTS] = *event;
+	c->queue[(c->first + c->nqueued++) % HD_DRIVER_EVENTS] = *event;
 	if (c->stepping)
 		return;
 	c->stepping = true;
 	while (c->nqueued && !c->over) {
 		const struct hd_co_event next = c->queue[c->first];
-		c->first = (c->first + 1) % HD_CONDUCT_EVENTS;
+		c->first = (c->first + 1) % HD_DRIVER_EVENTS;
 		c->nqueued--;
 		struct hd_co_actions done = hd_coordinator_step(c->machine, &next,
 			hd_clock_now_ns(c->spec->clock));
-		conduct_keep_plan(c);     /* before the actions: a commit of the view may be one of them */
+		driver_keep_plan(c);     /* before the actions: a commit of the view may be one of them */
 		for (size_t i = 0; i < done.n; i++)
 			act[done.at[i].kind](c, &done.at[i]);
 	}

@@ -18,18 +18,18 @@
 #include "driver/scaler.h"
 #include "driver/store.h"
 
-enum { HD_CONDUCT_EVENTS = 256, CONDUCT_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 +
+enum { HD_DRIVER_EVENTS = 256, DRIVER_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 +
 	HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
 
-struct conduct {
-	const struct hd_conduct_spec *spec;
+struct driver {
+	const struct hd_driver_spec *spec;
 	struct hd_loop loop;
 	struct hd_net net;
 	struct hd_hub hub;
 	struct hd_control control;
 	struct hd_store *store;
 	struct hd_host host;
-	struct hd_crew crew;
+	struct hd_local_workers local;
 	uint32_t to_start;                /* workers that are wanted and not started yet */
 	uint32_t presumed;                /* taken for started by a coordinator before: they may be dead */
 	int64_t presumed_ns;              /* until when they are waited for; 0: not any more */
@@ -40,14 +40,14 @@ struct conduct {
 	int64_t paces_ns;                 /* when its paces were stored last */
 	struct hd_scaler scaler;
 	struct hd_arena messages;
-	uint8_t *room;
-	struct hd_co_event queue[HD_CONDUCT_EVENTS];
+	uint8_t *buf;
+	struct hd_co_event queue[HD_DRIVER_EVENTS];
 	uint32_t first, nqueued;
 	/* spawned: the machine has asked for workers */
-	bool stepping, over, wished, has_kernels, asked_for_all, has_spawned;
+	bool stepping, over, stop_asked, has_kernels, asked_for_all, has_spawned;
 	int64_t until_ns;                 /* its lease; 0: without end */
 	int64_t detect_ns;
-	struct hd_conduct_end end;
+	struct hd_driver_end end;
 	double loss, step_ms, wait_ms;
 	/* epoch of the newest view that was looked at for its plan; 0: none */
 	uint32_t planned;
@@ -67,54 +67,54 @@ struct conduct {
 
 /* driver_act.c */
 /* the first one counts */
-void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag);
-void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text);
+void driver_fail(struct driver *c, enum hd_err err, const struct hd_diag *diag);
+void driver_note(struct driver *c, const char *kind, uint32_t worker, const char *text);
 /* to the machine, and does what it orders */
-void conduct_feed(struct conduct *c, const struct hd_co_event *event);
+void driver_feed(struct driver *c, const struct hd_co_event *event);
 /* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
-int conduct_pid(const struct hd_co_worker_status *w);
+int driver_pid(const struct hd_co_worker_status *w);
 
 /* driver_local.c */
-void conduct_sweep(struct conduct *c);                    /* sockets of workers that are gone */
-void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
+void driver_sweep(struct driver *c);                    /* sockets of workers that are gone */
+void driver_look_at_local(struct driver *c);             /* who ended, and who is to be started */
 /* before there is a machine: config.target is another one */
-void conduct_resize_start(struct conduct *c);
-uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
+void driver_resize_start(struct driver *c);
+uint32_t driver_under_way(const struct driver *c);      /* to be started, or started and not heard of */
 
 /* driver_unrecorded.c */
-void conduct_tell_unrecorded(struct conduct *c);
-void conduct_begins_at(struct conduct *c, uint64_t step);         /* from disk */
+void driver_tell_unrecorded(struct driver *c);
+void driver_begins_at(struct driver *c, uint64_t step);         /* from disk */
 
 /* driver_links.c */
-HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);
-void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
+HD_MUST_USE enum hd_err driver_open_links(struct driver *c, struct hd_diag *diag);
+void driver_look_for_a_start(struct driver *c, int64_t waited_ns);
 
 /* The run is to end. Stored: a coordinator that follows, and workers that have not called yet, are told,
  * too. */
-HD_MUST_USE enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_halt(struct driver *c, uint32_t code, const char *why, struct hd_diag *diag);
 /* stored, too */
-HD_MUST_USE enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_scale(struct driver *c, uint32_t target, struct hd_diag *diag);
 /* driver_requests.c: the answer of a struct hd_control */
-HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask,
+HD_MUST_USE enum hd_err driver_answer(void *self, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
 
 /* driver_record.c */
-HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag);
-HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record,
+HD_MUST_USE enum hd_err driver_configure(struct driver *c, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_keep_record(struct driver *c, const struct hd_co_record *record,
 	struct hd_diag *diag);
-HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *diag);
 /* The record as it lies in the store, little endian; get() also takes those of earlier programs: without
  * disputes, without what a halt is for. HD_E_INTEGRITY: another length or value. */
-void conduct_record_put(const struct hd_co_record *record, uint8_t bytes[CONDUCT_RECORD_BYTES]);
-HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
+void driver_record_put(const struct hd_co_record *record, uint8_t bytes[DRIVER_RECORD_BYTES]);
+HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
 	struct hd_diag *diag);
 /* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and
  * disputes are counted anew (rule 12). */
-void conduct_record_resume(struct hd_co_record *record);
-void conduct_keep_paces(struct conduct *c);
+void driver_record_resume(struct hd_co_record *record);
+void driver_keep_paces(struct driver *c);
 /* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */
-void conduct_keep_plan(struct conduct *c);
+void driver_keep_plan(struct driver *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
-HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_keep_policy(struct driver *c, const char *policy, struct hd_diag *diag);
 
 #endif

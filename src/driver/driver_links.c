@@ -6,23 +6,23 @@
 #include "base/timeouts.h"
 #include "worker/elastic.h"
 
-static bool make_machine(struct conduct *c)
+static bool make_machine(struct driver *c)
 {
 	struct hd_diag diag = { "" };
 	enum hd_err err = hd_coordinator_create(&c->machine, &c->config, hd_clock_now_ns(c->spec->clock),
 		&diag);
 
 	if (err)
-		conduct_fail(c, err, &diag);
+		driver_fail(c, err, &diag);
 	return !err;
 }
 
 /* Somebody is left of those whom the coordinator before had started: the others may be on their way, too. For
  * as long as a start waits for all they count as started, or there would be twice as many. */
-static void presume(struct conduct *c)
+static void presume(struct driver *c)
 {
-	uint32_t left = c->config.target > c->crew.n + c->to_start + 1 ?
-		c->config.target - c->crew.n - c->to_start - 1 : 0;
+	uint32_t left = c->config.target > c->local.n + c->to_start + 1 ?
+		c->config.target - c->local.n - c->to_start - 1 : 0;
 
 	if (c->spec->target || c->config.record.started)
 		return;
@@ -31,7 +31,7 @@ static void presume(struct conduct *c)
 }
 
 /* The kernels of the first who joins are the job's: kept before anything else of the membership is. */
-static bool begin(struct conduct *c, const struct hd_msg *msg)
+static bool begin(struct driver *c, const struct hd_msg *msg)
 {
 	struct hd_diag diag = { "" };
 	enum hd_err err = HD_OK;
@@ -42,10 +42,10 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 		return false;
 	if (!c->has_kernels) {
 		c->config.kernels = msg->join.kernels;
-		err = conduct_keep_kernels(c, &diag);
+		err = driver_keep_kernels(c, &diag);
 	}
 	if (err)
-		conduct_fail(c, err, &diag);
+		driver_fail(c, err, &diag);
 	presume(c);
 	return !err && make_machine(c);
 }
@@ -53,7 +53,7 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 /* Nobody calls. Where members were, and this process was not told how many to start, the machine begins
  * without them and asks for others; where there were none, as many are started as are wanted. Else somebody
  * must join before workers.min_wait is over, or what a start takes where that is more. */
-void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns)
+void driver_look_for_a_start(struct driver *c, int64_t waited_ns)
 {
 	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns),
 		most_ns = c->config.min_wait_ns > start_ns ? c->config.min_wait_ns : start_ns;
@@ -73,12 +73,12 @@ void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns)
 		c->asked_for_all = true;
 		c->to_start += c->config.target;
 	} else if (waited_ns > most_ns)
-		conduct_fail(c, hd_fail(&diag, HD_E_WORKERS,
+		driver_fail(c, hd_fail(&diag, HD_E_WORKERS,
 			"nobody joined within workers.min_wait: %s/log says what workers met",
 			c->spec->dir->path), &diag);
 }
 
-static void tell_job(struct conduct *c, uint32_t worker)
+static void tell_job(struct driver *c, uint32_t worker)
 {
 	const struct hd_task *task = c->spec->task;
 	const char *text = c->spec->job_text ? c->spec->job_text : "",
@@ -90,17 +90,17 @@ static void tell_job(struct conduct *c, uint32_t worker)
 
 	size_t len = 0;
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_msg_encode(&msg, c->room, HD_TELL_MAX, &len, &diag);
+	enum hd_err err = hd_msg_encode(&msg, c->buf, HD_TELL_MAX, &len, &diag);
 
 	if (!err)
-		err = hd_hub_tell(&c->hub, worker, HD_MSG_OFFER, 0, c->room, len, &diag);
+		err = hd_hub_tell(&c->hub, worker, HD_MSG_OFFER, 0, c->buf, len, &diag);
 	if (err && err != HD_E_PEERLOST)          /* whoever asks can ask again; the run goes on */
 		hd_hub_drop(&c->hub, worker, HD_CLOSE_DROPPED, diag.text);
 }
 
 static void on_message(void *self, const struct hd_message *m)
 {
-	struct conduct *c = self;
+	struct driver *c = self;
 	struct hd_diag diag = { "" };
 	bool remote = hd_hub_is_away(&c->hub, m->worker);
 	struct hd_msg msg;
@@ -110,7 +110,7 @@ static void on_message(void *self, const struct hd_message *m)
 	if (err == HD_E_PROTOCOL)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_FRAME, diag.text);
 	else if (err)
-		conduct_fail(c, err, &diag);
+		driver_fail(c, err, &diag);
 	else if (msg.kind == HD_MSG_ASK)
 		tell_job(c, m->worker);
 	else if (remote && !c->machine && !c->config.record.started)
@@ -119,7 +119,7 @@ static void on_message(void *self, const struct hd_message *m)
 		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news,
 			hd_coordinator_view(c->machine));
 	if (!err && c->machine)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker,
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker,
 			.msg = &msg, .remote = remote });
 }
 
@@ -133,13 +133,13 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 {
 	(void)why;
 	(void)text;
-	conduct_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+	driver_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
 		.why = HD_CLOSED });
 }
 
 static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 {
-	conduct_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+	driver_feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
 		.why = silent_ms ? HD_SILENT : HD_HEARD });
 }
 
@@ -149,18 +149,18 @@ static void on_sent(void *self, const struct hd_sent *sent) { (void)self; (void)
 static void on_epoch(void *self, uint32_t worker, uint32_t epoch) { (void)self; (void)worker; (void)epoch; }
 static void on_probed(void *self, const struct hd_probe *probe) { (void)self; (void)probe; }
 /* Users read it, and a coordinator that follows listens there again. */
-static enum hd_err tell_address(struct conduct *c, const char *addr, struct hd_diag *diag)
+static enum hd_err tell_address(struct driver *c, const char *addr, struct hd_diag *diag)
 {
 	char text[HD_ADDR_CAP + 64];
 
 	snprintf(c->address, sizeof c->address, "%s", addr + (strncmp(addr, "tcp:", 4) ? 0 : 4));
 	snprintf(text, sizeof text, "workers of other machines join at %s%s", c->address,
 		c->spec->key ? "" : ", without a key");
-	conduct_note(c, "listening", HD_NOBODY, text);
-	return hd_rundir_put(c->spec->dir, HD_CONDUCT_ADDRESS, c->address, strlen(c->address), diag);
+	driver_note(c, "listening", HD_NOBODY, text);
+	return hd_rundir_put(c->spec->dir, HD_DRIVER_ADDRESS, c->address, strlen(c->address), diag);
 }
 
-enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag)
+enum hd_err driver_open_links(struct driver *c, struct hd_diag *diag)
 {
 	const struct hd_wire_events events = { .self = c, .up = on_up, .lost = on_lost, .suspect = on_suspect,
 		.message = on_message,
@@ -179,14 +179,14 @@ enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag)
 	enum hd_err err = hd_loop_init(&c->loop, c->spec->clock, diag);
 	if (!err)
 		err = hd_hub_init(&c->hub, &config, &events, &c->loop, &c->net, diag);
-	for (size_t i = 0; i < HD_CONDUCT_LISTENS && c->spec->listen[i] && !err; i++) {
+	for (size_t i = 0; i < HD_DRIVER_LISTENS && c->spec->listen[i] && !err; i++) {
 		err = hd_elastic_address(c->spec->listen[i], transport, addr, diag);
 		if (!err)
 			err = hd_hub_listen(&c->hub, transport, addr, diag);
 		if (!err && i)
 			err = tell_address(c, addr, diag);
 	}
-	c->control = (struct hd_control){ .self = c, .answer = conduct_answer, .tag = 1 };
+	c->control = (struct hd_control){ .self = c, .answer = driver_answer, .tag = 1 };
 	if (!err)
 		err = hd_control_path(c->spec->dir->path, "run.sock", addr, diag);
 	return err ? err : hd_control_open(&c->control, addr, &c->loop, &c->net, diag);

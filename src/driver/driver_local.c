@@ -12,37 +12,37 @@ enum { LINE = 300, TAIL = 2048 };
 
 /* One that was to come will not. Before there is a machine nobody else counts the missing ones; it asks
  * for others itself. */
-static void unspawned(struct conduct *c)
+static void unspawned(struct driver *c)
 {
 	if (c->machine)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
-	else if (c->crew.n + c->to_start < c->config.target)
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
+	else if (c->local.n + c->to_start < c->config.target)
 		c->to_start++;
 }
 
 /* Of those that are not started yet there are as many as are missing. */
-void conduct_resize_start(struct conduct *c)
+void driver_resize_start(struct driver *c)
 {
 	if (c->spec->worker_argv && (c->spec->target || c->asked_for_all))
-		c->to_start = c->config.target > c->crew.n ? c->config.target - c->crew.n : 0;
+		c->to_start = c->config.target > c->local.n ? c->config.target - c->local.n : 0;
 }
 
-uint32_t conduct_under_way(const struct conduct *c)
+uint32_t driver_under_way(const struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0, joined = 0;
 
-	for (uint32_t h = 0; h < HD_CREW_HANDS; h++)
-		for (uint32_t i = 0; i < n && c->crew.hand[h].proc.host; i++)
-			if (conduct_pid(&w[i]) == c->crew.hand[h].proc.pid) {
+	for (uint32_t h = 0; h < HD_LOCAL_CHILDREN; h++)
+		for (uint32_t i = 0; i < n && c->local.child[h].proc.host; i++)
+			if (driver_pid(&w[i]) == c->local.child[h].proc.pid) {
 				joined++;
 				break;
 			}
-	return c->crew.n - joined + c->to_start;
+	return c->local.n - joined + c->to_start;
 }
 
 /* Somebody takes part, or somebody who was not started here may yet. */
-static bool anybody_else(struct conduct *c)
+static bool anybody_else(struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
@@ -52,16 +52,16 @@ static bool anybody_else(struct conduct *c)
 		hd_coordinator_status(c->machine, &status);
 	for (uint32_t i = 0; i < n; i++) {
 		bool here = w[i].up && w[i].state != HD_W_LEFT && w[i].state != HD_W_OUT;
-		if (here && !hd_crew_find(&c->crew, conduct_pid(&w[i])))
+		if (here && !hd_local_find(&c->local, driver_pid(&w[i])))
 			return true;
 	}
 	return status.nmembers > 0;
 }
 
 /* What it said last; "" where there is nothing to read. */
-static void last_line(struct conduct *c, uint32_t number, char line[LINE])
+static void last_line(struct driver *c, uint32_t number, char line[LINE])
 {
-	char path[HD_PATH_CAP], room[TAIL + 1];
+	char path[HD_PATH_CAP], buf[TAIL + 1];
 	struct hd_file file = { 0 };
 	struct hd_stat stat;
 	size_t got = 0;
@@ -71,19 +71,19 @@ static void last_line(struct conduct *c, uint32_t number, char line[LINE])
 	if (hd_fs_stat(c->spec->fs, path, &stat, NULL) || hd_file_open(c->spec->fs, path, HD_OPEN_READ, &file,
 		NULL))
 		return;
-	if (hd_file_pread(&file, room, TAIL, stat.size_bytes > TAIL ? stat.size_bytes - TAIL : 0, &got, NULL))
+	if (hd_file_pread(&file, buf, TAIL, stat.size_bytes > TAIL ? stat.size_bytes - TAIL : 0, &got, NULL))
 		got = 0;
 	(void)!hd_file_close(&file, NULL);
-	while (got && (room[got - 1] == '\n' || room[got - 1] == '\r'))
+	while (got && (buf[got - 1] == '\n' || buf[got - 1] == '\r'))
 		got--;
-	room[got] = '\0';
-	const char *nl = strrchr(room, '\n');
-	snprintf(line, LINE, "%.*s", LINE - 1, nl ? nl + 1 : room);
+	buf[got] = '\0';
+	const char *nl = strrchr(buf, '\n');
+	snprintf(line, LINE, "%.*s", LINE - 1, nl ? nl + 1 : buf);
 }
 
 /* They are told once in a row; nobody would begin any more, so the run ends as they do. Whoever kills them
  * may stop doing so. */
-static void failed_alike(struct conduct *c, const struct hd_hand_end *end)
+static void failed_alike(struct driver *c, const struct hd_child_end *end)
 {
 	bool by_signal = end->code >= 128;
 	struct hd_diag diag = { "" };
@@ -92,16 +92,16 @@ static void failed_alike(struct conduct *c, const struct hd_hand_end *end)
 	last_line(c, end->number, line);
 	enum hd_err err = hd_fail(&diag, hd_err_of_exit(end->code),
 		"%u workers in a row ended with %s %d before they took part; %s/log/hand-%u.log %s%s",
-		c->crew.nalike, by_signal ? "signal" : "exit code", by_signal ? end->code - 128 : end->code,
+		c->local.nalike, by_signal ? "signal" : "exit code", by_signal ? end->code - 128 : end->code,
 		c->spec->dir->path, end->number,
 		*line ? "ends with: " : "is empty", line);
-	if (c->crew.nalike == HD_CREW_ALIKE)
-		conduct_note(c, "failing", HD_NOBODY, diag.text);
+	if (c->local.nalike == HD_LOCAL_ALIKE)
+		driver_note(c, "failing", HD_NOBODY, diag.text);
 	if (!by_signal && !anybody_else(c))
-		conduct_fail(c, err, &diag);
+		driver_fail(c, err, &diag);
 }
 
-static void ended(struct conduct *c, const struct hd_hand_end *end)
+static void ended(struct driver *c, const struct hd_child_end *end)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) :
@@ -110,16 +110,16 @@ static void ended(struct conduct *c, const struct hd_hand_end *end)
 	char text[80];
 
 	for (uint32_t i = 0; i < n; i++)
-		if (conduct_pid(&w[i]) == end->pid) {
+		if (driver_pid(&w[i]) == end->pid) {
 			worker = w[i].worker;
 			took_part = w[i].sealed && c->end.commits > end->mark;
 		}
 	c->sweep = true;
 	snprintf(text, sizeof text, "process %d ended with exit code %d", end->pid, end->code);
-	conduct_note(c, "process_ended", worker, text);
-	bool alike = hd_crew_judge(&c->crew, end, took_part);
+	driver_note(c, "process_ended", worker, text);
+	bool alike = hd_local_judge(&c->local, end, took_part);
 	if (worker != HD_NOBODY)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker,
 			.why = HD_EXITED });
 	else
 		unspawned(c);
@@ -128,28 +128,28 @@ static void ended(struct conduct *c, const struct hd_hand_end *end)
 }
 
 /* False: not now. */
-static bool start_one(struct conduct *c)
+static bool start_one(struct driver *c)
 {
 	struct hd_diag diag = { "" };
 
-	c->crew.mark = c->end.commits;
-	enum hd_err err = hd_crew_start(&c->crew, NULL, &diag);
+	c->local.mark = c->end.commits;
+	enum hd_err err = hd_local_start(&c->local, NULL, &diag);
 	if (err == HD_E_AGAIN)
 		return false;
 	c->to_start--;
 	if (!err)
 		return true;
-	if (c->crew.nalike == 1 || c->crew.nalike == HD_CREW_ALIKE)
-		conduct_note(c, "unspawned", HD_NOBODY, diag.text);
+	if (c->local.nalike == 1 || c->local.nalike == HD_LOCAL_ALIKE)
+		driver_note(c, "unspawned", HD_NOBODY, diag.text);
 	unspawned(c);
-	if (c->crew.nalike >= HD_CREW_ALIKE && !anybody_else(c))
-		conduct_fail(c, err, &diag);
+	if (c->local.nalike >= HD_LOCAL_ALIKE && !anybody_else(c))
+		driver_fail(c, err, &diag);
 	return true;
 }
 
 /* Those that did not come are not on their way: the machine, for which they count as started, asks for
  * others. */
-static void look_at_presumed(struct conduct *c)
+static void look_at_presumed(struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = 0, came = 0;
@@ -160,14 +160,14 @@ static void look_at_presumed(struct conduct *c)
 	n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS);
 	for (uint32_t i = 0; i < n; i++)
 		came += w[i].state != HD_W_FREE && !hd_is_remote(w[i].worker) &&
-			!hd_crew_find(&c->crew, conduct_pid(&w[i]));
+			!hd_local_find(&c->local, driver_pid(&w[i]));
 	/* the first of them had come before they were counted */
 	n = c->presumed + 1 > came ? c->presumed + 1 - came : 0;
 	if (n)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
 }
 
-void conduct_sweep(struct conduct *c)
+void driver_sweep(struct driver *c)
 {
 	uint32_t living = 0;
 
@@ -176,14 +176,14 @@ void conduct_sweep(struct conduct *c)
 	(void)!hd_posts_look(c->spec->fs, c->spec->dir->path, true, &living, NULL);
 }
 
-void conduct_look_at_crew(struct conduct *c)
+void driver_look_at_local(struct driver *c)
 {
-	struct hd_hand_end end;
+	struct hd_child_end end;
 
 	look_at_presumed(c);
 	if (c->sweep)
-		conduct_sweep(c);
-	while (hd_crew_ended(&c->crew, &end))
+		driver_sweep(c);
+	while (hd_local_ended(&c->local, &end))
 		ended(c, &end);
 	while (c->to_start && !c->over && start_one(c))
 		continue;

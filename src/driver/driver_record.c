@@ -18,11 +18,11 @@ enum {
 	RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4, /* bytes that it had before disputes were counted */
 };
 
-_Static_assert(CONDUCT_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what driver_int.h says");
+_Static_assert(DRIVER_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what driver_int.h says");
 
-void conduct_record_put(const struct hd_co_record *r, uint8_t bytes[CONDUCT_RECORD_BYTES])
+void driver_record_put(const struct hd_co_record *r, uint8_t bytes[DRIVER_RECORD_BYTES])
 {
-	memset(bytes, 0, CONDUCT_RECORD_BYTES);
+	memset(bytes, 0, DRIVER_RECORD_BYTES);
 	hd_put64(bytes, r->serial);
 	hd_put32(bytes + 8, r->term);
 	hd_put32(bytes + 12, r->epoch);
@@ -66,11 +66,11 @@ static bool get_halt(struct hd_co_record *r, const uint8_t *bytes)
 	return true;
 }
 
-enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
+enum hd_err driver_record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
 {
 	uint32_t most = len > RECORD_BEFORE ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
 
-	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != CONDUCT_RECORD_BYTES) ||
+	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != DRIVER_RECORD_BYTES) ||
 		hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8),
@@ -84,14 +84,14 @@ enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, siz
 		r->disputes = hd_get32(bytes + RECORD_TAIL);
 		r->disputed = hd_get64(bytes + RECORD_TAIL + 4);
 	}
-	if (len < CONDUCT_RECORD_BYTES)
+	if (len < DRIVER_RECORD_BYTES)
 		get_halt_of_before(r);
 	else if (!get_halt(r, bytes))
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	return HD_OK;
 }
 
-void conduct_record_resume(struct hd_co_record *r)
+void driver_record_resume(struct hd_co_record *r)
 {
 	r->disputes = 0;
 	if (!r->halting)
@@ -101,14 +101,14 @@ void conduct_record_resume(struct hd_co_record *r)
 	r->halt_why[0] = '\0';
 }
 
-static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
+static enum hd_err read_store(struct driver *c, struct hd_diag *diag)
 {
-	uint8_t bytes[CONDUCT_RECORD_BYTES];
+	uint8_t bytes[DRIVER_RECORD_BYTES];
 	size_t len = 0;
 	enum hd_err err = hd_store_get(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, diag);
 
 	if (!err)
-		err = conduct_record_get(&c->config.record, bytes, len, diag);
+		err = driver_record_get(&c->config.record, bytes, len, diag);
 	if (!err)
 		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels,
 			&len, diag);
@@ -118,15 +118,15 @@ static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
 
 /* Before a worker is started. Nobody holds the state of one that is not begun: it goes on with the newest
  * there is. */
-static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
+static enum hd_err keep_beginning(struct driver *c, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info;
 
 	if (!c->config.record.started && c->spec->target)
-		conduct_begins_at(c, c->config.step);
+		driver_begins_at(c, c->config.step);
 	if (c->spec->target) {
 		c->config.record.serial++;
-		return conduct_keep_record(c, &c->config.record, diag);
+		return driver_keep_record(c, &c->config.record, diag);
 	}
 	if (!c->config.record.serial)
 		return hd_fail(diag, HD_E_AGAIN,
@@ -137,12 +137,12 @@ static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
 		NULL, NULL, NULL))
 		c->config.step = c->end.step = info.step;
 	if (!c->config.record.started)
-		conduct_begins_at(c, c->config.step);
+		driver_begins_at(c, c->config.step);
 	return HD_OK;
 }
 
 /* The zero of "t" is the beginning of the run, whoever coordinates it. */
-static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
+static enum hd_err set_began(struct driver *c, struct hd_diag *diag)
 {
 	int64_t wall = hd_clock_wall_ns(c->spec->clock), age = 0;
 	uint8_t bytes[8];
@@ -166,7 +166,7 @@ static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
 
 /* How fast workers were under the coordinator before: shares need not be even until they are measured
  * again. */
-static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
+static enum hd_err set_paces(struct driver *c, struct hd_diag *diag)
 {
 	uint8_t bytes[HD_PACE_BYTES];
 	size_t len = 0;
@@ -177,13 +177,13 @@ static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
 		hd_pace_take(&c->reshape.pace, bytes, len);
 		snprintf(text, sizeof text, "this coordinator goes on with the paces of %zu workers",
 			len / HD_PACE_ENTRY);
-		conduct_note(c, "paces", HD_NOBODY, text);
+		driver_note(c, "paces", HD_NOBODY, text);
 	}
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
 /* Not for safety: a store that fails is told by what must be stored. */
-void conduct_keep_paces(struct conduct *c)
+void driver_keep_paces(struct driver *c)
 {
 	uint8_t bytes[HD_PACE_BYTES];
 	size_t len = hd_pace_put(&c->reshape.pace, bytes);
@@ -192,7 +192,7 @@ void conduct_keep_paces(struct conduct *c)
 		(void)!hd_store_put(c->store, RECORD_PACES, bytes, len, NULL);
 }
 
-void conduct_keep_plan(struct conduct *c)
+void driver_keep_plan(struct driver *c)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
 	const struct hd_task *task = c->spec->task;
@@ -216,12 +216,12 @@ void conduct_keep_plan(struct conduct *c)
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", view->epoch, why.text);
 	if (err && !c->unkept)
-		conduct_note(c, "warning", HD_NOBODY, text);
+		driver_note(c, "warning", HD_NOBODY, text);
 	c->unkept |= err != HD_OK;
 }
 
 /* The job's policy, or what a user said since. */
-static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
+static enum hd_err set_scaler(struct driver *c, struct hd_diag *diag)
 {
 	/* words of elastic.autoscale.policy */
 	static const char *const row[] = { NULL, "curve", "ae-2020" };
@@ -248,7 +248,7 @@ static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
 	return hd_scaler_turn(&c->scaler, policy, diag);
 }
 
-static enum hd_err set_straggler(struct conduct *c, struct hd_diag *diag)
+static enum hd_err set_straggler(struct driver *c, struct hd_diag *diag)
 {
 	/* words of elastic.straggler.replace */
 	static const char *const rule[] = { NULL, "ours", "ae-2020" };
@@ -259,7 +259,7 @@ static enum hd_err set_straggler(struct conduct *c, struct hd_diag *diag)
 
 /* Epochs number plans in the run's folder, where a run in one process may have left some since: the next
  * is of no plan yet. */
-static void pass_plans(struct conduct *c)
+static void pass_plans(struct driver *c)
 {
 	struct hd_co_record *r = &c->config.record;
 	uint32_t newest;
@@ -269,7 +269,7 @@ static void pass_plans(struct conduct *c)
 		r->epoch = newest;
 }
 
-enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
+enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
 {
 	const struct hd_job_value *asked = &job->value[HD_JOB_MAX_WORKERS];
 	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
@@ -281,10 +281,10 @@ enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t 
 			"workers.min is %u, more than the %u workers that this job can use", *min, *max);
 }
 
-enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag)
+enum hd_err hd_driver_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag)
 {
 	uint32_t min, max;
-	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
+	enum hd_err err = hd_driver_bounds(job, &min, &max, diag);
 
 	return err || (nworkers >= min && nworkers <= max) ? err
 		: hd_fail(diag, HD_E_INVAL,
@@ -292,11 +292,11 @@ enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct
 			"virtual node)", nworkers, min, max);
 }
 
-enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
+enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
 	uint32_t min, max;
-	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
+	enum hd_err err = hd_driver_bounds(job, &min, &max, diag);
 
 	if (err)
 		return err;
@@ -323,48 +323,48 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 	if (!err)
 		err = set_straggler(c, diag);
 	if (c->spec->target) {
-		conduct_record_resume(&c->config.record);
+		driver_record_resume(&c->config.record);
 		pass_plans(c);
 	}
 	if (!err && (c->spec->target || c->config.record.serial))
-		err = hd_conduct_takes(job, c->config.target, diag);
+		err = hd_driver_takes(job, c->config.target, diag);
 	return err ? err : keep_beginning(c, diag);
 }
 
-enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag)
+enum hd_err driver_keep_policy(struct driver *c, const char *policy, struct hd_diag *diag)
 {
 	const char *was = c->scaler.policy;
 	enum hd_err err = hd_scaler_turn(&c->scaler, policy, diag);
 
 	if (err || was == c->scaler.policy)
 		return err;
-	conduct_note(c, "autoscale", HD_NOBODY, policy ? policy : "off: a number was asked for");
+	driver_note(c, "autoscale", HD_NOBODY, policy ? policy : "off: a number was asked for");
 	return hd_store_put(c->store, RECORD_POLICY, policy ? policy : "off", strlen(policy ? policy : "off"),
 		diag);
 }
 
-enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag)
+enum hd_err driver_keep_record(struct driver *c, const struct hd_co_record *record, struct hd_diag *diag)
 {
-	uint8_t bytes[CONDUCT_RECORD_BYTES];
+	uint8_t bytes[DRIVER_RECORD_BYTES];
 
-	conduct_record_put(record, bytes);
+	driver_record_put(record, bytes);
 	return hd_store_put(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, diag);
 }
 
 /* Where nobody has called yet: who took over waits for those who may, who began has none but its own. */
-enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag)
+enum hd_err driver_halt(struct driver *c, uint32_t code, const char *why, struct hd_diag *diag)
 {
 	struct hd_co_record *r = &c->config.record;
 
 	if (c->machine) {
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = code, .text = why });
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = code, .text = why });
 		return HD_OK;
 	}
 	r->halting = true;
 	r->halt_code = code;
 	snprintf(r->halt_why, sizeof r->halt_why, "%s", why);
 	r->serial++;
-	enum hd_err err = conduct_keep_record(c, r, diag);
+	enum hd_err err = driver_keep_record(c, r, diag);
 	if (err || !c->spec->target)
 		return err;
 	c->exit_code = code;
@@ -374,19 +374,19 @@ enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, stru
 }
 
 /* The machine that is made later begins with what is in the record. */
-enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag)
+enum hd_err driver_scale(struct driver *c, uint32_t target, struct hd_diag *diag)
 {
 	if (c->machine) {
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = target });
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = target });
 		return HD_OK;
 	}
 	c->config.record.target = target;
 	c->config.record.serial++;
-	conduct_resize_start(c);
-	return conduct_keep_record(c, &c->config.record, diag);
+	driver_resize_start(c);
+	return driver_keep_record(c, &c->config.record, diag);
 }
 
-enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag)
+enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *diag)
 {
 	return hd_store_put(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, diag);
 }

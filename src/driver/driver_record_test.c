@@ -24,13 +24,13 @@ static struct hd_co_record full(uint32_t nmembers)
 static void a_record_comes_back_as_it_was(void **state)
 {
 	const struct hd_co_record r = full(HD_MAX_WORKERS);
-	uint8_t bytes[CONDUCT_RECORD_BYTES];
+	uint8_t bytes[DRIVER_RECORD_BYTES];
 	struct hd_co_record back;
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	conduct_record_put(&r, bytes);
-	CHECK(conduct_record_get(&back, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+	driver_record_put(&r, bytes);
+	CHECK(driver_record_get(&back, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(back.serial, r.serial);
 	assert_int_equal(back.term, r.term);
 	assert_int_equal(back.epoch, r.epoch);
@@ -64,7 +64,7 @@ static void a_record_of_before_is_read(void **state)
 	bytes[28] = 1;
 	hd_put32(bytes + 30, 1);
 	hd_put32(bytes + 34, 4);
-	CHECK(conduct_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+	CHECK(driver_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
 	assert_true(r.serial == 41 && r.term == 2 && r.epoch == 9 && r.next_worker == 5 && r.target == 3 &&
 		r.started && !r.halting);
 	assert_true(r.nmembers == 2 && r.member[0] == 1 && r.member[1] == 4);
@@ -82,7 +82,7 @@ static void a_halt_of_before_is_a_stop(void **state)
 	for (uint8_t halting = 0; halting < 2; halting++) {
 		bytes[29] = halting;
 		hd_put32(bytes + 30 + 128 * 4, 2);
-		CHECK(conduct_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+		CHECK(driver_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
 		assert_int_equal(r.halt_code, halting ? 75 : 0);
 		assert_string_equal(r.halt_why, halting ? "it was asked to stop" : "");
 		assert_true(r.disputes == 2 && r.ngoing == 0);
@@ -91,21 +91,21 @@ static void a_halt_of_before_is_a_stop(void **state)
 
 static void what_cannot_be_a_record_is_refused(void **state)
 {
-	static const struct { size_t len, at; uint8_t byte; } row[] = { { CONDUCT_RECORD_BYTES - 1, 0, 0 },
-		{ CONDUCT_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
-		{ CONDUCT_RECORD_BYTES, 28, 2 }, { CONDUCT_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 },
-		{ CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 13, 1 }, { CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 12 + 5, 3 },
-		{ CONDUCT_RECORD_BYTES, CONDUCT_RECORD_BYTES - 128 * 4 - 4, 129 } };
+	static const struct { size_t len, at; uint8_t byte; } row[] = { { DRIVER_RECORD_BYTES - 1, 0, 0 },
+		{ DRIVER_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
+		{ DRIVER_RECORD_BYTES, 28, 2 }, { DRIVER_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 },
+		{ DRIVER_RECORD_BYTES, 30 + 128 * 4 + 13, 1 }, { DRIVER_RECORD_BYTES, 30 + 128 * 4 + 12 + 5, 3 },
+		{ DRIVER_RECORD_BYTES, DRIVER_RECORD_BYTES - 128 * 4 - 4, 129 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const struct hd_co_record r = full(2);
-		uint8_t bytes[CONDUCT_RECORD_BYTES];
+		uint8_t bytes[DRIVER_RECORD_BYTES];
 		struct hd_co_record back;
 		struct hd_diag diag = { "" };
-		conduct_record_put(&r, bytes);
+		driver_record_put(&r, bytes);
 		bytes[row[i].at] = row[i].byte;
-		CHECK(conduct_record_get(&back, bytes, row[i].len, &diag) == HD_E_INTEGRITY, "row %zu", i);
+		CHECK(driver_record_get(&back, bytes, row[i].len, &diag) == HD_E_INTEGRITY, "row %zu", i);
 		assert_string_equal(diag.text, "the coordinator's record is not of this program");
 	}
 }
@@ -116,12 +116,12 @@ static void who_resumes_has_had_the_machines_looked_at(void **state)
 	struct hd_co_record stopped = full(3), cut = full(3);
 
 	(void)state;
-	conduct_record_resume(&stopped);
+	driver_record_resume(&stopped);
 	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.disputes == 0);
 	assert_true(stopped.halt_code == 0 && !*stopped.halt_why && stopped.ngoing == 0);
 	assert_int_equal(stopped.disputed, UINT64_C(0x100000005));
 	cut.halting = false;
-	conduct_record_resume(&cut);
+	driver_record_resume(&cut);
 	assert_true(cut.started && cut.nmembers == 3 && cut.member[2] == 5 && cut.disputes == 0);
 }
 

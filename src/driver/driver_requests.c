@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const struct hd_co_status *status,
+static enum hd_err turn_auto(struct driver *c, const struct hd_json *ask, const struct hd_co_status *status,
 	struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
@@ -12,7 +12,7 @@ static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const
 		HD_OK;
 
 	if (!err)
-		err = conduct_keep_policy(c, policy, diag);
+		err = driver_keep_policy(c, policy, diag);
 	if (err)
 		return err;
 	hd_json_put_i64(w, "asked", status->asked);
@@ -21,7 +21,7 @@ static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const
 	return HD_OK;
 }
 
-static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+static enum hd_err answer_scale(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	struct hd_co_status status = { .asked = c->config.target, .target = c->config.target };
@@ -42,10 +42,10 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 			"virtual node)", (long long)n,
 			c->config.min, c->config.max);
 	c->config.target = (uint32_t)n;
-	err = conduct_keep_policy(c, NULL, diag);         /* a number is a user's word */
+	err = driver_keep_policy(c, NULL, diag);         /* a number is a user's word */
 	if (err)
 		return err;
-	err = conduct_scale(c, (uint32_t)n, diag);
+	err = driver_scale(c, (uint32_t)n, diag);
 	if (err)
 		return err;
 	status.target = (uint32_t)n;
@@ -57,7 +57,7 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 	return HD_OK;
 }
 
-static const char *state_of(const struct conduct *c, const struct hd_co_status *s)
+static const char *state_of(const struct driver *c, const struct hd_co_status *s)
 {
 	if (!c->machine)
 		return c->config.record.halting ? "stopping" : "starting";
@@ -66,7 +66,7 @@ static const char *state_of(const struct conduct *c, const struct hd_co_status *
 }
 
 /* A worker's own times of its last step; 0 before it has sealed one. */
-static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_writer *w)
+static void put_pace(const struct driver *c, uint32_t worker, struct hd_json_writer *w)
 {
 	static const struct hd_pace_worker none;
 	const struct hd_pace_worker *p = hd_pace_of(&c->reshape.pace, worker);
@@ -83,7 +83,7 @@ static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_wr
 }
 
 /* Connections that ended by a fault of the other side, by reason. */
-static void put_refusals(struct conduct *c, struct hd_json_writer *w)
+static void put_refusals(struct driver *c, struct hd_json_writer *w)
 {
 	struct hd_hub_stats stats;
 
@@ -95,7 +95,7 @@ static void put_refusals(struct conduct *c, struct hd_json_writer *w)
 	hd_json_close(w);
 }
 
-static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
@@ -155,7 +155,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 		hd_json_put_i64(w, "id", p->worker);
 		hd_json_put_bool(w, "remote", hd_is_remote(p->worker));
 		hd_json_put_text(w, "state", hd_co_worker_state_name(p->state));
-		hd_json_put_i64(w, "pid", conduct_pid(p));
+		hd_json_put_i64(w, "pid", driver_pid(p));
 		hd_json_put_i64(w, "devices", p->ndevices);
 		hd_json_put_i64(w, "virtual_nodes", p->nvns);
 		put_pace(c, p->worker, w);
@@ -166,7 +166,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	return HD_OK;
 }
 
-static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+static enum hd_err answer_stop(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	bool now = false;
@@ -174,7 +174,7 @@ static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, str
 
 	(void)w;
 	if (!err)
-		err = conduct_halt(c, (uint32_t)hd_err_exit(HD_E_PREEMPTED), "somebody asked it to stop",
+		err = driver_halt(c, (uint32_t)hd_err_exit(HD_E_PREEMPTED), "somebody asked it to stop",
 			diag);
 	if (!err && now) {
 		c->exit_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
@@ -185,7 +185,7 @@ static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, str
 	return err;
 }
 
-static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w,
+static enum hd_err answer_drain(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	int64_t id = 0;
@@ -197,7 +197,7 @@ static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, st
 	for (uint32_t i = 0; i < n && !err; i++)
 		if (worker[i].worker == (uint32_t)id && worker[i].state != HD_W_OUT &&
 			worker[i].state != HD_W_FREE) {
-			conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = (uint32_t)id,
+			driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = (uint32_t)id,
 				.code = (uint32_t)hd_err_exit(HD_E_PREEMPTED) });
 			return HD_OK;
 		}
@@ -205,12 +205,12 @@ static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, st
 		(long long)id);
 }
 
-enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
+enum hd_err driver_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	static const struct {
 		const char *what;
-		enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *,
+		enum hd_err (*answer)(struct driver *, const struct hd_json *, struct hd_json_writer *,
 			struct hd_diag *);
 	} row[] = {
 		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },

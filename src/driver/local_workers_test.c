@@ -18,7 +18,7 @@ static int folder(void **state)
 	(void)state;
 	hd_fs_real(&fs);
 	hd_clock_real(&real);
-	snprintf(dir, sizeof dir, "/tmp/hd_crew_test.%d", (int)getpid());
+	snprintf(dir, sizeof dir, "/tmp/hd_local_workers_test.%d", (int)getpid());
 	return hd_fs_mkdirs(&fs, dir, NULL);
 }
 
@@ -28,36 +28,36 @@ static int no_folder(void **state)
 	return hd_fs_remove_tree(&fs, dir, NULL);
 }
 
-static void hands_are_started_numbered_and_noticed_when_they_end(void **state)
+static void children_are_started_numbered_and_noticed_when_they_end(void **state)
 {
 	struct hd_host_sim host;
-	struct hd_crew crew;
-	struct hd_hand_end end;
+	struct hd_local_workers local;
+	struct hd_child_end end;
 	uint32_t number = 99;
 
 	(void)state;
 	hd_host_sim_init(&host);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &real, .dir = dir,
-		.argv = argv_ });
+	hd_local_init(&local, &(struct hd_local_spec){ .host = &host.host, .fs = &fs, .clock = &real,
+		.dir = dir, .argv = argv_ });
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+		assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
 		assert_int_equal(number, i);
 		assert_string_equal(host.proc[i].args, "heddle worker --join unix:x");
 	}
-	assert_false(hd_crew_ended(&crew, &end));
+	assert_false(hd_local_ended(&local, &end));
 	hd_host_sim_end(&host, 2, 128 + 9);
-	assert_true(hd_crew_ended(&crew, &end));
+	assert_true(hd_local_ended(&local, &end));
 	assert_int_equal(end.number, 1);
 	assert_int_equal(end.pid, 2);
 	assert_int_equal(end.code, 137);
-	assert_false(hd_crew_ended(&crew, &end));
-	assert_null(hd_crew_find(&crew, 2));
-	assert_int_equal(hd_crew_find(&crew, 3)->number, 2);
-	assert_int_equal(crew.n, 2);
-	crew.ready_ns = 0;
-	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+	assert_false(hd_local_ended(&local, &end));
+	assert_null(hd_local_find(&local, 2));
+	assert_int_equal(hd_local_find(&local, 3)->number, 2);
+	assert_int_equal(local.n, 2);
+	local.ready_ns = 0;
+	assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
 	assert_int_equal(number, 3);              /* not 1 again */
-	hd_crew_finish(&crew, 0);
+	hd_local_finish(&local, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(host.proc[i].ended);
 }
@@ -66,32 +66,32 @@ static void a_program_that_cannot_start_is_tried_ever_more_rarely(void **state)
 {
 	struct hd_clock_sim time;
 	struct hd_host_sim host;
-	struct hd_crew crew;
-	struct hd_hand_end end;
+	struct hd_local_workers local;
+	struct hd_child_end end;
 	uint32_t number;
 	static const int64_t wait_ms[] = { 100, 200, 400, 800, 1600, 3200, 5000, 5000 };
 
 	(void)state;
 	hd_host_sim_init(&host);
 	hd_clock_sim(&time, 0, 0);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock,
+	hd_local_init(&local, &(struct hd_local_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock,
 		.dir = dir, .argv = argv_ });
 	for (int k = 0; k < 8; k++) {
-		assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+		assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
 		hd_host_sim_end(&host, k + 1, 2);
-		assert_true(hd_crew_ended(&crew, &end));
-		(void)hd_crew_judge(&crew, &end, false);
-		assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_E_AGAIN);
-		assert_int_equal(crew.ready_ns - hd_clock_now_ns(&time.clock), wait_ms[k] * 1000000);
-		hd_clock_sim_advance(&time, crew.ready_ns - hd_clock_now_ns(&time.clock));
+		assert_true(hd_local_ended(&local, &end));
+		(void)hd_local_judge(&local, &end, false);
+		assert_int_equal(hd_local_start(&local, NULL, NULL), HD_E_AGAIN);
+		assert_int_equal(local.ready_ns - hd_clock_now_ns(&time.clock), wait_ms[k] * 1000000);
+		hd_clock_sim_advance(&time, local.ready_ns - hd_clock_now_ns(&time.clock));
 	}
-	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
-	hd_clock_sim_advance(&time, 10 * HD_CREW_SHORT_NS);
+	assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
+	hd_clock_sim_advance(&time, 10 * HD_LOCAL_SHORT_NS);
 	hd_host_sim_end(&host, 9, 0);
-	assert_true(hd_crew_ended(&crew, &end));
-	assert_false(hd_crew_judge(&crew, &end, true));
-	assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_OK);        /* it had worked for a while */
-	hd_crew_finish(&crew, 0);
+	assert_true(hd_local_ended(&local, &end));
+	assert_false(hd_local_judge(&local, &end, true));
+	assert_int_equal(hd_local_start(&local, NULL, NULL), HD_OK);        /* it had worked for a while */
+	hd_local_finish(&local, 0);
 }
 
 /* Those that fail alike, in a row, say something of those to come; whatever was told to go, or did
@@ -107,54 +107,54 @@ static void failing_alike_is_noticed_however_long_it_takes(void **state)
 	};
 	struct hd_clock_sim time;
 	struct hd_host_sim host;
-	struct hd_crew crew;
-	struct hd_hand_end end;
+	struct hd_local_workers local;
+	struct hd_child_end end;
 
 	(void)state;
 	hd_host_sim_init(&host);
 	hd_clock_sim(&time, 0, 0);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock,
+	hd_local_init(&local, &(struct hd_local_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock,
 		.dir = dir, .argv = argv_ });
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		crew.mark = 100 + i;
-		assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_OK);
-		crew.mark = 0;
+		local.mark = 100 + i;
+		assert_int_equal(hd_local_start(&local, NULL, NULL), HD_OK);
+		local.mark = 0;
 		hd_clock_sim_advance(&time, row[i].lived_s * 1000000000);
 		hd_host_sim_end(&host, (int)i + 1, row[i].code);
-		assert_true(hd_crew_ended(&crew, &end));
+		assert_true(hd_local_ended(&local, &end));
 		CHECK(end.mark == 100 + i && end.lived_ns == row[i].lived_s * 1000000000, "row %zu", i);
-		CHECK(hd_crew_judge(&crew, &end, row[i].did) == row[i].alike, "row %zu: %u alike", i,
-			crew.nalike);
-		CHECK((crew.ready_ns > hd_clock_now_ns(&time.clock)) == row[i].waits, "row %zu", i);
-		hd_clock_sim_advance(&time, 10 * HD_CREW_SHORT_NS);
+		CHECK(hd_local_judge(&local, &end, row[i].did) == row[i].alike, "row %zu: %u alike", i,
+			local.nalike);
+		CHECK((local.ready_ns > hd_clock_now_ns(&time.clock)) == row[i].waits, "row %zu", i);
+		hd_clock_sim_advance(&time, 10 * HD_LOCAL_SHORT_NS);
 	}
 }
 
-static void real_processes_end_with_their_crew_and_leave_a_log(void **state)
+static void real_processes_end_with_their_run_and_leave_a_log(void **state)
 {
 	static const char *const stubborn[] = { "/bin/sh", "-c",
 		"echo here; trap '' TERM; sleep 30 & wait; sleep 30", NULL };
 	static const char *const brief[] = { "/bin/sh", "-c", "exit 7", NULL };
 	struct hd_host host;
-	struct hd_crew crew;
-	struct hd_hand_end end = { .code = 0 };
+	struct hd_local_workers local;
+	struct hd_child_end end = { .code = 0 };
 	uint32_t number;
 	int pid;
 
 	(void)state;
 	hd_host_real(&host);
-	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host, .fs = &fs, .clock = &real, .dir = dir,
+	hd_local_init(&local, &(struct hd_local_spec){ .host = &host, .fs = &fs, .clock = &real, .dir = dir,
 		.argv = brief });
-	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
-	for (int i = 0; i < 200 && !hd_crew_ended(&crew, &end); i++)
+	assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
+	for (int i = 0; i < 200 && !hd_local_ended(&local, &end); i++)
 		hd_clock_wait_until(&real, hd_clock_now_ns(&real) + 10000000);
 	assert_int_equal(end.code, 7);
-	crew.spec.argv = stubborn;
-	crew.ready_ns = 0;
-	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
-	pid = crew.hand[0].proc.pid;
+	local.spec.argv = stubborn;
+	local.ready_ns = 0;
+	assert_int_equal(hd_local_start(&local, &number, NULL), HD_OK);
+	pid = local.child[0].proc.pid;
 	hd_clock_wait_until(&real, hd_clock_now_ns(&real) + 200000000);
-	hd_crew_finish(&crew, 100000000);
+	hd_local_finish(&local, 100000000);
 	assert_int_equal(kill(pid, 0), -1);
 
 	char path[128], text[16] = "";
@@ -169,13 +169,13 @@ static void real_processes_end_with_their_crew_and_leave_a_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(hands_are_started_numbered_and_noticed_when_they_end, folder,
-			no_folder),
+		cmocka_unit_test_setup_teardown(children_are_started_numbered_and_noticed_when_they_end,
+			folder, no_folder),
 		cmocka_unit_test_setup_teardown(a_program_that_cannot_start_is_tried_ever_more_rarely, folder,
 		no_folder),
 		cmocka_unit_test_setup_teardown(failing_alike_is_noticed_however_long_it_takes, folder,
 		no_folder),
-		cmocka_unit_test_setup_teardown(real_processes_end_with_their_crew_and_leave_a_log, folder,
+		cmocka_unit_test_setup_teardown(real_processes_end_with_their_run_and_leave_a_log, folder,
 		no_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

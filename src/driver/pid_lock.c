@@ -5,23 +5,23 @@
 
 #include "sys/process.h"
 
-enum { HD_SEAT_TEXT = 128 };
-#define HD_SEAT_LOOK_NS INT64_C(5000000)
+enum { HD_PID_LOCK_TEXT = 128 };
+#define HD_PID_LOCK_LOOK_NS INT64_C(5000000)
 
-enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock *clock, const char *path,
+enum hd_err hd_pid_lock_take(struct hd_file *lock, struct hd_fs *fs, struct hd_clock *clock, const char *path,
 	uint64_t job, uint32_t lease,
 	struct hd_diag *diag)
 {
-	int64_t until = hd_clock_now_ns(clock) + HD_SEAT_WAIT_NS;
+	int64_t until = hd_clock_now_ns(clock) + HD_PID_LOCK_WAIT_NS;
 	struct hd_proc_self self;
-	char text[HD_SEAT_TEXT];
+	char text[HD_PID_LOCK_TEXT];
 
 	hd_proc_self(&self);
-	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, seat, diag);
+	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, lock, diag);
 	if (err)
 		return err;
-	while ((err = hd_file_lock(seat, NULL)) == HD_E_AGAIN && hd_clock_now_ns(clock) < until)
-		hd_clock_wait_until(clock, hd_clock_now_ns(clock) + HD_SEAT_LOOK_NS);
+	while ((err = hd_file_lock(lock, NULL)) == HD_E_AGAIN && hd_clock_now_ns(clock) < until)
+		hd_clock_wait_until(clock, hd_clock_now_ns(clock) + HD_PID_LOCK_LOOK_NS);
 	if (err == HD_E_AGAIN)
 		err = hd_fail(diag, HD_E_AGAIN, "%s: another process is there", path);
 	else if (err)
@@ -29,20 +29,20 @@ enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock
 	int n = snprintf(text, sizeof text, "%llu %u %u %llu\n", (unsigned long long)job, lease, self.pid,
 		(unsigned long long)hd_pid_began((int)self.pid));
 	if (!err)
-		err = hd_file_truncate(seat, 0, diag);
+		err = hd_file_truncate(lock, 0, diag);
 	if (!err)
-		err = hd_file_pwrite(seat, text, (size_t)n, 0, diag);
+		err = hd_file_pwrite(lock, text, (size_t)n, 0, diag);
 	if (err)
-		(void)!hd_file_close(seat, NULL);
+		(void)!hd_file_close(lock, NULL);
 	return err;
 }
 
-enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_holder *holder,
+enum hd_err hd_pid_lock_look(struct hd_fs *fs, const char *path, struct hd_pid_lock_holder *holder,
 	struct hd_diag *diag)
 {
 	unsigned long long job, began;
 	unsigned lease, pid;
-	char text[HD_SEAT_TEXT] = "";
+	char text[HD_PID_LOCK_TEXT] = "";
 	struct hd_file file;
 	size_t n = 0;
 
@@ -56,11 +56,11 @@ enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_hold
 		(void)!hd_file_close(&file, NULL);
 		return err ? hd_fail(diag, err, "%s cannot be locked", path) : HD_E_NOTFOUND;
 	}
-	*holder = (struct hd_seat_holder){ 0 };
+	*holder = (struct hd_pid_lock_holder){ 0 };
 	err = hd_file_pread(&file, text, sizeof text - 1, 0, &n, diag);
 	(void)!hd_file_close(&file, NULL);
 	if (!err && sscanf(text, "%llu %u %u %llu", &job, &lease, &pid, &began) == 4 && began &&
 		hd_pid_began((int)pid) == began)
-		*holder = (struct hd_seat_holder){ job, lease, (int)pid };
+		*holder = (struct hd_pid_lock_holder){ job, lease, (int)pid };
 	return err;
 }

@@ -10,7 +10,7 @@
  * 3. A process number counts only with the time at which that process began: another process of the same
  *    number is not it.
  *
- * Threads: any. Does not block, but for taking: HD_SEAT_WAIT_NS, since who looks holds a lock for an
+ * Threads: any. Does not block, but for taking: HD_PID_LOCK_WAIT_NS, since who looks holds a lock for an
  * instant. */
 #ifndef HD_DRIVER_PID_LOCK_H
 #define HD_DRIVER_PID_LOCK_H
@@ -18,16 +18,17 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 
-#define HD_SEAT_WAIT_NS INT64_C(500000000)
+#define HD_PID_LOCK_WAIT_NS INT64_C(500000000)
 
-struct hd_seat_holder { uint64_t job; uint32_t lease; int pid; };         /* pid 0: it has not said it yet */
+/* pid 0: it has not said it yet */
+struct hd_pid_lock_holder { uint64_t job; uint32_t lease; int pid; };
 
 /* Until `seat` is closed or the process ends. HD_E_AGAIN: somebody else holds it. */
-HD_MUST_USE enum hd_err hd_seat_take(struct hd_file *seat, struct hd_fs *fs, struct hd_clock *clock,
+HD_MUST_USE enum hd_err hd_pid_lock_take(struct hd_file *lock, struct hd_fs *fs, struct hd_clock *clock,
 	const char *path, uint64_t job, uint32_t lease,
 	struct hd_diag *diag);
 /* HD_E_NOTFOUND: nobody is there. */
-HD_MUST_USE enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_holder *holder,
-	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_pid_lock_look(struct hd_fs *fs, const char *path,
+	struct hd_pid_lock_holder *holder, struct hd_diag *diag);
 
 #endif

@@ -19,7 +19,7 @@ static int fresh(void **state)
 	(void)state;
 	hd_fs_real(&fs);
 	hd_clock_real(&clock_);
-	snprintf(folder, sizeof folder, "/tmp/hd_seat.XXXXXX");
+	snprintf(folder, sizeof folder, "/tmp/hd_pid_lock.XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/seat", folder);
 	return 0;
@@ -33,34 +33,34 @@ static int gone(void **state)
 
 static void who_sits_is_seen_until_it_ends_whichever_way(void **state)
 {
-	struct hd_seat_holder holder = { 0 };
-	struct hd_file seat;
+	struct hd_pid_lock_holder holder = { 0 };
+	struct hd_file lock;
 	int status;
 	char word;
 	int told[2];
 	(void)state;
 
-	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_E_NOTFOUND);
 	assert_int_equal(pipe(told), 0);
 	pid_t child = fork();
 	if (!child) {
-		enum hd_err err = hd_seat_take(&seat, &fs, &clock_, path, 7, 3, NULL);
+		enum hd_err err = hd_pid_lock_take(&lock, &fs, &clock_, path, 7, 3, NULL);
 		word = err ? 'n' : 'y';
 		_exit(write(told[1], &word, 1) == 1 ? pause() : 1);
 	}
 	assert_int_equal(read(told[0], &word, 1), 1);
 	assert_int_equal(word, 'y');
-	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_OK);
+	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_OK);
 	CHECK(holder.job == 7 && holder.lease == 3 && holder.pid == child, "job %llu, process %d",
 		(unsigned long long)holder.job, holder.pid);
-	assert_int_equal(hd_seat_take(&seat, &fs, &clock_, path, 8, 1, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_pid_lock_take(&lock, &fs, &clock_, path, 8, 1, NULL), HD_E_AGAIN);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_E_NOTFOUND);
-	assert_int_equal(hd_seat_take(&seat, &fs, &clock_, path, 8, 1, NULL), HD_OK);
-	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_OK);
+	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_pid_lock_take(&lock, &fs, &clock_, path, 8, 1, NULL), HD_OK);
+	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_OK);
 	CHECK(holder.job == 8 && holder.pid == getpid(), "the next one");
-	assert_int_equal(hd_file_close(&seat, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&lock, NULL), HD_OK);
 	close(told[0]);
 	close(told[1]);
 }
@@ -68,19 +68,19 @@ static void who_sits_is_seen_until_it_ends_whichever_way(void **state)
 /* The lock says that somebody is there; a text of somebody else must not be taken for it. */
 static void a_number_that_another_process_has_now_is_nobodys(void **state)
 {
-	struct hd_seat_holder holder = { 0 };
-	struct hd_file seat;
+	struct hd_pid_lock_holder holder = { 0 };
+	struct hd_file lock;
 	char text[80];
 	(void)state;
 
-	assert_int_equal(hd_seat_take(&seat, &fs, &clock_, path, 7, 3, NULL), HD_OK);
+	assert_int_equal(hd_pid_lock_take(&lock, &fs, &clock_, path, 7, 3, NULL), HD_OK);
 	int n = snprintf(text, sizeof text, "9 9 %d %llu\n", (int)getpid(),
 		(unsigned long long)hd_pid_began((int)getpid()) + 1);
-	assert_int_equal(hd_file_truncate(&seat, 0, NULL), HD_OK);
-	assert_int_equal(hd_file_pwrite(&seat, text, (size_t)n, 0, NULL), HD_OK);
-	assert_int_equal(hd_seat_look(&fs, path, &holder, NULL), HD_OK);
+	assert_int_equal(hd_file_truncate(&lock, 0, NULL), HD_OK);
+	assert_int_equal(hd_file_pwrite(&lock, text, (size_t)n, 0, NULL), HD_OK);
+	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_OK);
 	CHECK(holder.pid == 0 && holder.job == 0, "process %d", holder.pid);
-	assert_int_equal(hd_file_close(&seat, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&lock, NULL), HD_OK);
 	CHECK(hd_pid_began((int)getpid()) && !hd_pid_began(0) && !hd_pid_began(-1), "when processes began");
 }
 

@@ -7,8 +7,8 @@ static bool gain(void *self, uint32_t worker, double normal_ps, int64_t *now_ps,
 	return hd_reshape_if(self, worker, 0, now_ps) && hd_reshape_if(self, worker, normal_ps, well_ps);
 }
 
-void hd_relief_step(struct hd_straggler *straggler, struct hd_reshape *reshape, const struct hd_view *view,
-	const struct hd_relief_now *now,
+void hd_replacement_step(struct hd_straggler *straggler, struct hd_reshape *reshape,
+	const struct hd_view *view, const struct hd_replacement_now *now,
 	struct hd_straggler_action *action)
 {
 	struct hd_straggler_sample sample[HD_MAX_MEMBERS];

@@ -1,5 +1,5 @@
-/* replacement.h -- another worker in the place of one that falls behind: autoscale/straggler.h told of a run's
- * steps.
+/* replacement.h -- another worker in the place of one that falls behind: autoscale/straggler.h told of a
+ * run's steps.
  *
  * Local members are compared with one another: who runs on another machine may be of another kind, and nobody
  * here can start one there. What another would bring is the solver's answer (balance/solver.h) by the speeds
@@ -12,11 +12,11 @@
 #include "autoscale/straggler.h"
 #include "driver/reshape.h"
 
-struct hd_relief_now { uint64_t step, left; int64_t now_ns, detect_ns; };
+struct hd_replacement_now { uint64_t step, left; int64_t now_ns, detect_ns; };
 
 /* After a committed step and hd_reshape_step(). */
-void hd_relief_step(struct hd_straggler *straggler, struct hd_reshape *reshape, const struct hd_view *view,
-	const struct hd_relief_now *now,
+void hd_replacement_step(struct hd_straggler *straggler, struct hd_reshape *reshape,
+	const struct hd_view *view, const struct hd_replacement_now *now,
 	struct hd_straggler_action *action);
 
 #endif

@@ -44,8 +44,9 @@ static struct hd_straggler_action run(uint32_t steps)
 			hd_reshape_seal(&reshape, member[i], at, &news, &view);
 		}
 		(void)hd_reshape_step(&reshape, at, &view, &said);
-		hd_relief_step(&straggler, &reshape, &view,
-			&(struct hd_relief_now){ at, 1000000, (int64_t)at * 40000000, 1000000000 }, &action);
+		hd_replacement_step(&straggler, &reshape, &view,
+			&(struct hd_replacement_now){ at, 1000000, (int64_t)at * 40000000, 1000000000 },
+			&action);
 	}
 	return action;
 }

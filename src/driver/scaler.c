@@ -31,7 +31,8 @@ enum hd_err hd_scaler_turn(struct hd_scaler *s, const char *policy, struct hd_di
 /* Sizes that fit beside the guests, a virtual node each. */
 static uint32_t most(const struct hd_scaler *s)
 {
-	uint32_t room = s->nvns > s->guests ? s->nvns - s->guests : 1, max = s->max < room ? s->max : room;
+	uint32_t most_local = s->nvns > s->guests ? s->nvns - s->guests : 1;
+	uint32_t max = s->max < most_local ? s->max : most_local;
 
 	return max > s->min ? max : s->min;
 }
@@ -59,10 +60,10 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 /* More than those cannot be had; fewer than there are can: who is to go goes at a boundary. */
 static uint32_t give_up(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
-	int64_t waited = now->now_ns - s->asked_ns, patience = HD_PATIENCE_NS(START,
+	int64_t waited = now->now_ns - s->asked_ns, timeout = HD_PATIENCE_NS(START,
 		s->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)now->step_ns;
 
-	if (!s->asked || s->asked <= now->members || waited <= patience)
+	if (!s->asked || s->asked <= now->members || waited <= timeout)
 		return 0;
 	snprintf(s->why, sizeof s->why,
 		"%u of %u workers came in %.3g s: no more than those until others are here", now->members,

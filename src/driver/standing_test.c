@@ -36,7 +36,7 @@ static int gone(void **state)
 
 static void who_holds_a_run_says_as_what(void **state)
 {
-	static const enum hd_hold as[] = { HD_HOLD_ALONE, HD_HOLD_CONDUCTS, HD_HOLD_BEGINS };
+	static const enum hd_hold as[] = { HD_HOLD_ALONE, HD_HOLD_COORDINATES, HD_HOLD_BEGINS };
 	struct hd_rundir dir;
 	struct hd_standing at;
 	struct hd_held held;
@@ -101,8 +101,8 @@ static void a_holder_of_another_machine_is_named(void **state)
 	 * that of one that lives. */
 	const struct { const char *host, *boot; enum hd_hold hold; bool pid, host_held, host_left;
 		} cases[] = {
-		{ "node7", other, HD_HOLD_CONDUCTS, false, true, true }, { self.host, boot, HD_HOLD_CONDUCTS, true, false, false },
-		{ self.host, other, HD_HOLD_BEGINS, false, false, false }, { "node7", boot, HD_HOLD_CONDUCTS, true, false, false },
+		{ "node7", other, HD_HOLD_COORDINATES, false, true, true }, { self.host, boot, HD_HOLD_COORDINATES, true, false, false },
+		{ self.host, other, HD_HOLD_BEGINS, false, false, false }, { "node7", boot, HD_HOLD_COORDINATES, true, false, false },
 	};
 	assert_int_equal(hd_rundir_create(&dir, &fs, &clock_, "", run, "n", "{}", 2, NULL), HD_OK);
 	snprintf(path, sizeof path, "%s/lock", run);

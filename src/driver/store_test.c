@@ -152,7 +152,7 @@ static void a_record_that_does_not_fit_the_disk_is_not_there(void **state)
 	enum hd_err err = hd_store_put(s, 3, bytes, sizeof bytes, NULL);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_true(err == HD_E_IO || err == HD_E_REFUSED);
-	/* it goes on when there is room */
+	/* it goes on when there is space */
 	assert_int_equal(hd_store_put(s, 4, "after", 5, NULL), HD_OK);
 	hd_store_close(s);
 	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);

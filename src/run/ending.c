@@ -63,19 +63,19 @@ void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum h
 void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step,
 	uint64_t steps)
 {
-	static const enum hd_wish wishes[] = { HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
+	static const enum hd_stop stops[] = { HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
 	struct hd_signal_word *next = &word->word[word->next];
 	char room[BODY];
 
 	*next = (struct hd_signal_word){ .to = &dir->events.file };
-	for (size_t i = 0; i < sizeof wishes / sizeof *wishes && dir->events.file.fs; i++) {
-		enum hd_err err = hd_wish_err(wishes[i]);
-		char *at = word->line[word->next][wishes[i]];
+	for (size_t i = 0; i < sizeof stops / sizeof *stops && dir->events.file.fs; i++) {
+		enum hd_err err = hd_stop_err(stops[i]);
+		char *at = word->line[word->next][stops[i]];
 		struct hd_text line;
 		hd_text_fixed(&line, at, HD_ENDING_TEXT);
 		if (hd_rundir_event_line(dir, &line, "job_end", step,
 			body_of(room, steps, &err, "stopped at once, without a checkpoint")))
-			next->line[wishes[i]].at = at, next->line[wishes[i]].len_bytes = line.len;
+			next->line[stops[i]].at = at, next->line[stops[i]].len_bytes = line.len;
 	}
 	hd_signal_word_set(next);
 	word->next = !word->next;

@@ -34,7 +34,7 @@ void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum h
 	const struct hd_diag *why);
 
 /* The line of each wish, of this step and of the one before. Zeroed: none is ready. */
-struct hd_ending_word { struct hd_signal_word word[2]; char line[2][HD_WISH_INTERRUPT + 1][HD_ENDING_TEXT];
+struct hd_ending_word { struct hd_signal_word word[2]; char line[2][HD_STOP_INTERRUPT + 1][HD_ENDING_TEXT];
 	unsigned next; };
 /* From now on a second signal writes that the run stopped at `step`, without a checkpoint. Those of `word`
  * and `dir` stay where they are until hd_signal_word_set() takes another one. */

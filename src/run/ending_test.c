@@ -77,7 +77,7 @@ static void a_run_says_how_it_ended(void **state)
 /* The lines that are ready, as a signal would write them: nothing before, and then the whole of one. */
 static void a_run_that_leaves_at_once_says_so(void **state)
 {
-	static const enum hd_wish wishes[] = { HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
+	static const enum hd_stop stops[] = { HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
 	struct hd_ending_word word = { 0 };
 	(void)state;
 
@@ -87,12 +87,12 @@ static void a_run_that_leaves_at_once_says_so(void **state)
 		CHECK(!look().ended, "step %llu: it says so before it leaves", (unsigned long long)step);
 		const struct hd_signal_word *w = &word.word[!word.next];
 		CHECK(w->to == &dir.events.file, "step %llu: into another file", (unsigned long long)step);
-		for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+		for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
 			struct hd_lines *events = &dir.events;
-			assert_int_equal(hd_lines_add(events, w->line[wishes[i]].at,
-				w->line[wishes[i]].len_bytes, NULL), HD_OK);
+			assert_int_equal(hd_lines_add(events, w->line[stops[i]].at,
+				w->line[stops[i]].len_bytes, NULL), HD_OK);
 			struct hd_ending e = look();
-			CHECK(e.ended && e.exit == hd_err_exit(hd_wish_err(wishes[i])) && e.step == step &&
+			CHECK(e.ended && e.exit == hd_err_exit(hd_stop_err(stops[i])) && e.step == step &&
 				e.steps == 20 &&
 				!strcmp(e.text, "stopped at once, without a checkpoint"),
 				"step %llu: exit %d, %s", (unsigned long long)step, e.exit, e.text);
@@ -102,8 +102,8 @@ static void a_run_that_leaves_at_once_says_so(void **state)
 	hd_signal_word_set(NULL);
 	/* of a visitor: nothing to write to */
 	hd_ending_at_once(&word, &(struct hd_rundir){ .clock = &clock_.clock }, 3, 20);
-	for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
-		assert_int_equal(word.word[!word.next].line[wishes[i]].len_bytes, 0);
+	for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+		assert_int_equal(word.word[!word.next].line[stops[i]].len_bytes, 0);
 	hd_signal_word_set(NULL);
 }
 

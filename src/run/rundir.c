@@ -58,7 +58,7 @@ static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEGINS] = "begins",
 	[HD_HOLD_ALONE] = "alone",
 	[HD_HOLD_EVALUATES] = "evaluates",
-	[HD_HOLD_CONDUCTS] = "conducts" };
+	[HD_HOLD_COORDINATES] = "conducts" };
 
 /* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps who looks on;
  * a run does without. */

@@ -56,7 +56,7 @@ enum hd_hold {
 	HD_HOLD_BEGINS,                   /* it has not said yet, or is going */
 	HD_HOLD_ALONE,                    /* it trains in its own process */
 	HD_HOLD_EVALUATES,                /* so it does, and evaluates at the moment */
-	HD_HOLD_CONDUCTS,                 /* it coordinates workers */
+	HD_HOLD_COORDINATES,                 /* it coordinates workers */
 };
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold);  /* `dir` is held, by this process */
 /* Of the run in the folder `path`, held or not. Any number may look at once; nobody who looks is taken for

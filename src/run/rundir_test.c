@@ -272,7 +272,7 @@ static void whatever_fails_a_run_is_whole_or_refused(void **state)
 static void who_holds_a_run_is_seen(void **state)
 {
 	static const struct { const char *text; enum hd_hold hold; bool pid; } texts[] = {
-		{ "alone %d %llu\n", HD_HOLD_ALONE, true }, { "conducts %d %llu\n", HD_HOLD_CONDUCTS, true }, { "begins %d %llu\n", HD_HOLD_BEGINS, true },
+		{ "alone %d %llu\n", HD_HOLD_ALONE, true }, { "conducts %d %llu\n", HD_HOLD_COORDINATES, true }, { "begins %d %llu\n", HD_HOLD_BEGINS, true },
 		{ "sleeps %d %llu\n", HD_HOLD_BEGINS, true }, { "alone %d %llu1\n", HD_HOLD_BEGINS, false }, { "alone %d\n", HD_HOLD_BEGINS, false },
 		{ "alone 0 0\n", HD_HOLD_BEGINS, false }, { "", HD_HOLD_BEGINS, false }, { "nobody %d %llu\n", HD_HOLD_BEGINS, true },
 	};
@@ -294,14 +294,14 @@ static void who_holds_a_run_is_seen(void **state)
 	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, root, path, "n", "{}", 2, NULL), HD_OK);
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
 	assert_true(held.hold == HD_HOLD_BEGINS && held.pid == (int)getpid());
-	hd_rundir_hold_as(&dir, HD_HOLD_CONDUCTS);
+	hd_rundir_hold_as(&dir, HD_HOLD_COORDINATES);
 	hd_rundir_hold_as(&dir, HD_HOLD_ALONE);
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
 	assert_true(held.hold == HD_HOLD_ALONE && held.pid == (int)getpid());
 	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, &diag), HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "another process is running it"));
 	assert_int_equal(hd_rundir_visit(&second, &fs, &clock, path, NULL), HD_OK);
-	hd_rundir_hold_as(&second, HD_HOLD_CONDUCTS);             /* who looks on holds nothing */
+	hd_rundir_hold_as(&second, HD_HOLD_COORDINATES);             /* who looks on holds nothing */
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
 	assert_int_equal(held.hold, HD_HOLD_ALONE);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

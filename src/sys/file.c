@@ -38,7 +38,7 @@ static const struct { int error; enum hd_err code; const char *advice; } reasons
 /* What a full file system is called, and what is left of it; a file that could not be made has a folder. */
 static void find_room(const char *path, char *text, size_t cap)
 {
-	struct hd_fs_room space;
+	struct hd_fs_space space;
 	struct hd_fs real;
 
 	*text = '\0';
@@ -363,10 +363,10 @@ static void names_finish(struct names *names)
 	hd_free(names->at);
 }
 
-enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space)
+enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_space *space)
 {
 	char at[HD_PATH_CAP];
-	struct hd_fs_room found = { 0 };
+	struct hd_fs_space found = { 0 };
 
 	if (strlen(path) >= sizeof at || !strncmp(path, "...", 3))
 		return HD_E_NOTFOUND;
@@ -387,10 +387,10 @@ enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_room *s
 	}
 }
 
-enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes, const char *what,
+enum hd_err hd_fs_has_space(struct hd_fs *fs, const char *path, uint64_t need_bytes, const char *what,
 	struct hd_diag *diag)
 {
-	struct hd_fs_room space;
+	struct hd_fs_space space;
 
 	if (hd_fs_space(fs, path, &space) || space.free_bytes >= need_bytes)
 		return HD_OK;

@@ -49,7 +49,7 @@ struct hd_stat {
 	uint64_t inode;                   /* another one under the same path is another file */
 };
 
-struct hd_fs_room {                       /* of a file system */
+struct hd_fs_space {                       /* of a file system */
 	uint64_t free_bytes;              /* for this user */
 	char at[200];                     /* where it is mounted; "" if that is not known */
 };
@@ -98,7 +98,7 @@ struct hd_fs_ops {
 	int (*list)(struct hd_fs *fs, const char *path, int (*each)(void *user, const char *name),
 		void *user);
 	/* path exists; -ENOSYS: nobody knows */
-	int (*space)(struct hd_fs *fs, const char *path, struct hd_fs_room *space);
+	int (*space)(struct hd_fs *fs, const char *path, struct hd_fs_space *space);
 };
 
 struct hd_fs { const struct hd_fs_ops *ops; };
@@ -156,10 +156,10 @@ HD_MUST_USE enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd
 				   struct hd_diag *diag);
 /* Of the file system that `path` lies on, or will: its nearest folder that exists counts. HD_E_NOTFOUND:
  * not known. */
-HD_MUST_USE enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space);
+HD_MUST_USE enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_space *space);
 /* The space for `need_bytes` more. HD_E_REFUSED names the file system, and how much is missing; where
  * nobody knows it is there. */
-HD_MUST_USE enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes,
+HD_MUST_USE enum hd_err hd_fs_has_space(struct hd_fs *fs, const char *path, uint64_t need_bytes,
 	const char *what, struct hd_diag *diag);
 enum { HD_TREE_DEPTH = 8,                 /* our trees are three deep */
        HD_LIST_CAP = 1 << 20 };           /* names in a folder: beyond it something is wrong */

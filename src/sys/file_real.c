@@ -99,7 +99,7 @@ static void find_mount(const char *path, char *at, size_t cap)
 		memcpy(at, full, strlen(full) + 1);
 }
 
-static int real_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space)
+static int real_space(struct hd_fs *fs, const char *path, struct hd_fs_space *space)
 {
 	struct statvfs st;
 

@@ -568,14 +568,14 @@ static int sim_list(struct hd_fs *fs, const char *path, int (*each)(void *user, 
 	return (int)call_ends(sim, r);
 }
 
-static int sim_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space)
+static int sim_space(struct hd_fs *fs, const char *path, struct hd_fs_space *space)
 {
 	const struct hd_fs_sim *sim = (const struct hd_fs_sim *)fs;
 
 	(void)path;
 	if (!sim->free_bytes)
 		return -ENOSYS;
-	*space = (struct hd_fs_room){ .free_bytes = sim->free_bytes, .at = "/sim" };
+	*space = (struct hd_fs_space){ .free_bytes = sim->free_bytes, .at = "/sim" };
 	return 0;
 }
 

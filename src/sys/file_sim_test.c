@@ -371,7 +371,7 @@ static void a_file_that_grows_while_it_is_read_is_not_taken_for_whole(void **sta
 
 static void a_file_system_with_too_little_room_is_named_with_what_is_missing(void **state)
 {
-	struct hd_fs_room space = { 0 };
+	struct hd_fs_space space = { 0 };
 	struct hd_fs_sim sim;
 	struct hd_diag diag = { "" };
 	struct hd_fs real;
@@ -380,12 +380,12 @@ static void a_file_system_with_too_little_room_is_named_with_what_is_missing(voi
 	hd_fs_sim_init(&sim);
 	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_E_NOTFOUND);
 	/* nobody knows */
-	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", UINT64_MAX, "it", &diag), HD_OK);
+	assert_int_equal(hd_fs_has_space(&sim.fs, "/f", UINT64_MAX, "it", &diag), HD_OK);
 	sim.free_bytes = 3 << 20;
 	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_OK);
 	assert_int_equal(space.free_bytes, 3 << 20);
-	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", 3 << 20, "it", &diag), HD_OK);
-	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", (3 << 20) + 1, "the next checkpoint", &diag),
+	assert_int_equal(hd_fs_has_space(&sim.fs, "/f", 3 << 20, "it", &diag), HD_OK);
+	assert_int_equal(hd_fs_has_space(&sim.fs, "/f", (3 << 20) + 1, "the next checkpoint", &diag),
 		HD_E_REFUSED);
 	CHECK(strstr(diag.text, "the next checkpoint needs 3.0 MiB") &&
 		strstr(diag.text, "/sim has 3.0 MiB left; free at least 1.0 MiB"), "%s", diag.text);

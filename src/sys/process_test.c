@@ -11,7 +11,7 @@
 #include "sys/clock.h"
 #include "tests/check.h"
 
-enum { PATIENCE_S = 60 };
+enum { TIMEOUT_S = 60 };
 
 /* Runs argv with its output caught; its exit code. */
 static int caught(const char *const *argv, const char *const *env, char *text, size_t cap)
@@ -32,7 +32,7 @@ static int caught(const char *const *argv, const char *const *env, char *text, s
 		len += (size_t)n;
 	text[len] = 0;
 	close(ends[0]);
-	CHECK(!hd_proc_wait(&proc, PATIENCE_S * HD_NS_PER_S, &code, &diag), "%s", diag.text);
+	CHECK(!hd_proc_wait(&proc, TIMEOUT_S * HD_NS_PER_S, &code, &diag), "%s", diag.text);
 	assert_null(proc.host);
 	return code;
 }
@@ -189,7 +189,7 @@ static void a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended(vo
 			assert_int_equal(hd_proc_signal(&proc, HD_PROC_STOP, &diag), HD_OK);
 			assert_int_equal(hd_proc_signal(&proc, HD_PROC_CONT, &diag), HD_OK);
 			assert_int_equal(hd_proc_signal(&proc, ends[i].what, &diag), HD_OK);
-			assert_int_equal(hd_proc_wait(&proc, PATIENCE_S * HD_NS_PER_S, &code, &diag), HD_OK);
+			assert_int_equal(hd_proc_wait(&proc, TIMEOUT_S * HD_NS_PER_S, &code, &diag), HD_OK);
 			assert_int_equal(code, ends[i].code);
 		}
 	struct hd_proc proc = { 0 };
@@ -211,7 +211,7 @@ static void the_recorder_remembers_and_answers_from_its_script(void **state)
 	assert_int_equal(hd_proc_spawn(&sim.host, &how, &a, NULL), HD_OK);
 	assert_int_equal(hd_proc_spawn(&sim.host, &how, &b, NULL), HD_OK);
 	assert_string_equal(sim.proc[1].args, "heddle run job.yaml");
-	assert_int_equal(hd_proc_wait(&a, PATIENCE_S * HD_NS_PER_S, &code, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_proc_wait(&a, TIMEOUT_S * HD_NS_PER_S, &code, NULL), HD_E_AGAIN);
 	hd_host_sim_end(&sim, a.pid, 75);
 	assert_int_equal(hd_proc_wait(&a, 0, &code, NULL), HD_OK);
 	assert_int_equal(code, 75);

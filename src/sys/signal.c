@@ -10,24 +10,24 @@
 
 #include "sys/file.h"
 
-/* signal, its name, its wish */
-#define WISHES(X)                                     \
-	X(SIGTERM, "SIGTERM", HD_WISH_PREEMPT)         \
-	X(SIGHUP,  "SIGHUP",  HD_WISH_PREEMPT)         \
-	X(SIGUSR1, "SIGUSR1", HD_WISH_PREEMPT)         \
-	X(SIGUSR2, "SIGUSR2", HD_WISH_PREEMPT)         \
-	X(SIGXCPU, "SIGXCPU", HD_WISH_PREEMPT)         \
-	X(SIGINT,  "SIGINT",  HD_WISH_INTERRUPT)
+/* signal, its name, its stop */
+#define STOP_SIGNALS(X)                                     \
+	X(SIGTERM, "SIGTERM", HD_STOP_PREEMPT)         \
+	X(SIGHUP,  "SIGHUP",  HD_STOP_PREEMPT)         \
+	X(SIGUSR1, "SIGUSR1", HD_STOP_PREEMPT)         \
+	X(SIGUSR2, "SIGUSR2", HD_STOP_PREEMPT)         \
+	X(SIGXCPU, "SIGXCPU", HD_STOP_PREEMPT)         \
+	X(SIGINT,  "SIGINT",  HD_STOP_INTERRUPT)
 
-static const struct { int number; const char *name; enum hd_wish wish; } wishes[] = {
-#define X(number, name, wish) { number, name, wish },
-	WISHES(X)
+static const struct { int number; const char *name; enum hd_stop stop; } stop_signals[] = {
+#define X(number, name, stop) { number, name, stop },
+	STOP_SIGNALS(X)
 #undef X
 };
-enum { N_WISHES = sizeof wishes / sizeof *wishes };
+enum { N_STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
 
-/* The wish in the low byte, the signal above it: one word, so that a handler needs no lock. */
-static atomic_int wished;
+/* The stop in the low byte, the signal above it: one word, so that a handler needs no lock. */
+static atomic_int asked;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch only lock-free atomics");
 
 /* Whoever says the word puts `said` in its place: one thread does, and the word stays as it is. */
@@ -50,34 +50,34 @@ void hd_signal_word_set(const struct hd_signal_word *word)
 }
 
 /* In a handler: nothing but the write. A third signal, on another thread, waits for the second one's word. */
-static void say(enum hd_wish wish)
+static void say(enum hd_stop stop)
 {
 	const struct hd_signal_word *word = atomic_exchange(&last_word, &said);
 
 	if (word == &said)
 		wait_for_the_end();
-	if (word && word->line[wish].len_bytes)
-		(void)!word->to->fs->ops->file.write(word->to->fs, word->to->id, word->line[wish].at,
-			word->line[wish].len_bytes, -1);
+	if (word && word->line[stop].len_bytes)
+		(void)!word->to->fs->ops->file.write(word->to->fs, word->to->id, word->line[stop].at,
+			word->line[stop].len_bytes, -1);
 }
 
-static enum hd_wish wish_of(int number)
+static enum hd_stop stop_of(int number)
 {
-	for (size_t i = 0; i < N_WISHES; i++)
-		if (wishes[i].number == number)
-			return wishes[i].wish;
-	return HD_WISH_NONE;
+	for (size_t i = 0; i < N_STOP_SIGNALS; i++)
+		if (stop_signals[i].number == number)
+			return stop_signals[i].stop;
+	return HD_STOP_NONE;
 }
 
-static void on_wish(int number)
+static void on_stop_signal(int number)
 {
-	int wish = (int)wish_of(number), old = 0;
+	int stop = (int)stop_of(number), old = 0;
 
-	/* A wish we made ourselves stands, and this is still the first signal. */
-	while (!atomic_compare_exchange_strong(&wished, &old, (old ? old : wish) | number << 8))
+	/* A stop we made ourselves stands, and this is still the first signal. */
+	while (!atomic_compare_exchange_strong(&asked, &old, (old ? old : stop) | number << 8))
 		if (old >> 8) {
-			say((enum hd_wish)wish);
-			_exit(hd_err_exit(hd_wish_err((enum hd_wish)wish)));
+			say((enum hd_stop)stop);
+			_exit(hd_err_exit(hd_stop_err((enum hd_stop)stop)));
 		}
 }
 
@@ -94,7 +94,7 @@ static enum hd_err install(int number, void (*handler)(int), struct hd_diag *dia
 	return HD_OK;
 }
 
-/* Under nohup the end of a terminal is nobody's wish. */
+/* Under nohup the end of a terminal is nobody's stop. */
 static bool is_ignored(int number)
 {
 	struct sigaction action;
@@ -108,31 +108,31 @@ enum hd_err hd_signal_install(struct hd_diag *diag)
 
 	if (!err)
 		err = install(SIGPIPE, SIG_IGN, diag);
-	for (size_t i = 0; !err && i < N_WISHES; i++)
-		if (!is_ignored(wishes[i].number))
-			err = install(wishes[i].number, on_wish, diag);
+	for (size_t i = 0; !err && i < N_STOP_SIGNALS; i++)
+		if (!is_ignored(stop_signals[i].number))
+			err = install(stop_signals[i].number, on_stop_signal, diag);
 	return err;
 }
 
-enum hd_wish hd_signal_wish(void) { return (enum hd_wish)(atomic_load_explicit(&wished,
+enum hd_stop hd_signal_stop(void) { return (enum hd_stop)(atomic_load_explicit(&asked,
 	memory_order_relaxed) & 0xff); }
-int hd_signal_number(void) { return atomic_load_explicit(&wished, memory_order_relaxed) >> 8; }
-void hd_signal_wish_set(enum hd_wish wish) { atomic_store(&wished, (int)wish); }
+int hd_signal_number(void) { return atomic_load_explicit(&asked, memory_order_relaxed) >> 8; }
+void hd_signal_stop_set(enum hd_stop stop) { atomic_store(&asked, (int)stop); }
 
 const char *hd_signal_name(int number)
 {
-	for (size_t i = 0; i < N_WISHES; i++)
-		if (wishes[i].number == number)
-			return wishes[i].name;
+	for (size_t i = 0; i < N_STOP_SIGNALS; i++)
+		if (stop_signals[i].number == number)
+			return stop_signals[i].name;
 	return "signal";
 }
 
-enum hd_err hd_wish_err(enum hd_wish wish)
+enum hd_err hd_stop_err(enum hd_stop stop)
 {
-	switch (wish) {
-	case HD_WISH_NONE: return HD_OK;
-	case HD_WISH_PREEMPT: return HD_E_PREEMPTED;
-	case HD_WISH_INTERRUPT: return HD_E_INTERRUPT;
+	switch (stop) {
+	case HD_STOP_NONE: return HD_OK;
+	case HD_STOP_PREEMPT: return HD_E_PREEMPTED;
+	case HD_STOP_INTERRUPT: return HD_E_INTERRUPT;
 	}
 	return HD_OK;
 }

@@ -1,12 +1,12 @@
 /* signal.h -- what the outside asks of a run: to be preempted, or interrupted.
  *
- * The worker looks at hd_signal_wish() between steps; at a wish it commits a checkpoint
- * and leaves with the wish's exit code.
+ * The worker looks at hd_signal_stop() between steps; at a stop it commits a checkpoint
+ * and leaves with the stop's exit code.
  *
- * 1. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU: HD_WISH_PREEMPT (75). SIGINT: HD_WISH_INTERRUPT
- *    (130). The first wish stands. A SIGHUP that is ignored already (nohup) stays so.
+ * 1. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU: HD_STOP_PREEMPT (75). SIGINT: HD_STOP_INTERRUPT
+ *    (130). The first stop stands. A SIGHUP that is ignored already (nohup) stays so.
  * 2. A second of these signals leaves at once, with the exit code of that second
- *    signal's wish; nothing is flushed. Where a last word was given, it is written before.
+ *    signal's stop; nothing is flushed. Where a last word was given, it is written before.
  * 3. SIGCONT is taken and does nothing. SIGPIPE is ignored: a write tells.
  * 4. The flag, and the last word beside it, are the mutable globals of the room besides the failpoints.
  *
@@ -18,23 +18,23 @@
 
 #include "base/err.h"
 
-enum hd_wish { HD_WISH_NONE, HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
+enum hd_stop { HD_STOP_NONE, HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
 
 HD_MUST_USE enum hd_err hd_signal_install(struct hd_diag *diag);
-enum hd_wish hd_signal_wish(void);
-int hd_signal_number(void);               /* the signal that made the wish; 0: none */
+enum hd_stop hd_signal_stop(void);
+int hd_signal_number(void);               /* the signal that made the stop; 0: none */
 const char *hd_signal_name(int number);   /* "SIGTERM"; of other numbers "signal" */
-enum hd_err hd_wish_err(enum hd_wish wish);       /* HD_OK, HD_E_PREEMPTED, HD_E_INTERRUPT */
-void hd_signal_wish_set(enum hd_wish wish);       /* by a test, or by a deadline (run.max_seconds) */
+enum hd_err hd_stop_err(enum hd_stop stop);       /* HD_OK, HD_E_PREEMPTED, HD_E_INTERRUPT */
+void hd_signal_stop_set(enum hd_stop stop);       /* by a test, or by a deadline (run.max_seconds) */
 
 struct hd_file;
 
-/* What a second signal says before it leaves: the line of its wish, added to `to` (opened to append) by
+/* What a second signal says before it leaves: the line of its stop, added to `to` (opened to append) by
  * one write. */
 struct hd_signal_word {
 	const struct hd_file *to;
 	/* len_bytes 0: nothing is said */
-	struct { const char *at; size_t len_bytes; } line[HD_WISH_INTERRUPT + 1];
+	struct { const char *at; size_t len_bytes; } line[HD_STOP_INTERRUPT + 1];
 };
 /* In place of the one before, which is the caller's again; NULL: none. Borrowed until then. By one thread at
  * a time. It does not return once a second signal has begun to say the one before: the process is ending. */

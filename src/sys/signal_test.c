@@ -14,44 +14,44 @@
 #include "sys/file.h"
 #include "tests/check.h"
 
-static const struct { int number; enum hd_wish wish; int exit; const char *name; } asks[] = {
-	{ SIGTERM, HD_WISH_PREEMPT, 75, "SIGTERM" },  { SIGUSR1, HD_WISH_PREEMPT, 75, "SIGUSR1" }, { SIGUSR2, HD_WISH_PREEMPT, 75, "SIGUSR2" },
-	{ SIGXCPU, HD_WISH_PREEMPT, 75, "SIGXCPU" },  { SIGHUP, HD_WISH_PREEMPT, 75, "SIGHUP" },   { SIGINT, HD_WISH_INTERRUPT, 130, "SIGINT" },
+static const struct { int number; enum hd_stop stop; int exit; const char *name; } asks[] = {
+	{ SIGTERM, HD_STOP_PREEMPT, 75, "SIGTERM" },  { SIGUSR1, HD_STOP_PREEMPT, 75, "SIGUSR1" }, { SIGUSR2, HD_STOP_PREEMPT, 75, "SIGUSR2" },
+	{ SIGXCPU, HD_STOP_PREEMPT, 75, "SIGXCPU" },  { SIGHUP, HD_STOP_PREEMPT, 75, "SIGHUP" },   { SIGINT, HD_STOP_INTERRUPT, 130, "SIGINT" },
 };
-enum { N = sizeof asks / sizeof *asks, WISH_RIGHT = 33, WISH_WRONG = 44 };
+enum { N = sizeof asks / sizeof *asks, STOP_RIGHT = 33, STOP_WRONG = 44 };
 
 /* The exit code of a child that installs the handlers and gets `first`, then `second` (0: none). */
-static int fate(int first, enum hd_wish want, int second)
+static int fate(int first, enum hd_stop want, int second)
 {
 	int status;
 
 	fflush(NULL);
 	pid_t child = fork();
 	if (!child) {
-		if (hd_signal_install(NULL) || hd_signal_wish() != HD_WISH_NONE || hd_signal_number())
+		if (hd_signal_install(NULL) || hd_signal_stop() != HD_STOP_NONE || hd_signal_number())
 			_exit(1);
 		raise(SIGCONT);
 		raise(SIGPIPE);
-		if (hd_signal_wish() != HD_WISH_NONE)
+		if (hd_signal_stop() != HD_STOP_NONE)
 			_exit(2);
 		if (first)
 			raise(first);
-		bool right = hd_signal_wish() == want && hd_signal_number() == first;
+		bool right = hd_signal_stop() == want && hd_signal_number() == first;
 		if (second)
 			raise(second);
-		_exit(right ? WISH_RIGHT : WISH_WRONG);
+		_exit(right ? STOP_RIGHT : STOP_WRONG);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	CHECK(WIFEXITED(status), "ended by signal %d", WTERMSIG(status));
 	return WEXITSTATUS(status);
 }
 
-static void the_first_signal_makes_a_wish(void **state)
+static void the_first_signal_asks_to_stop(void **state)
 {
 	(void)state;
-	assert_int_equal(fate(0, HD_WISH_NONE, 0), WISH_RIGHT);
+	assert_int_equal(fate(0, HD_STOP_NONE, 0), STOP_RIGHT);
 	for (size_t i = 0; i < N; i++)
-		CHECK(fate(asks[i].number, asks[i].wish, 0) == WISH_RIGHT, "%s", asks[i].name);
+		CHECK(fate(asks[i].number, asks[i].stop, 0) == STOP_RIGHT, "%s", asks[i].name);
 }
 
 static void the_second_signal_leaves_at_once(void **state)
@@ -59,9 +59,9 @@ static void the_second_signal_leaves_at_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < N; i++)
 		for (size_t k = 0; k < N; k++)
-			CHECK(fate(asks[i].number, asks[i].wish, asks[k].number) == asks[k].exit, "%s, %s",
+			CHECK(fate(asks[i].number, asks[i].stop, asks[k].number) == asks[k].exit, "%s, %s",
 				asks[i].name, asks[k].name);
-	assert_int_equal(fate(SIGTERM, HD_WISH_PREEMPT, SIGCONT), WISH_RIGHT);
+	assert_int_equal(fate(SIGTERM, HD_STOP_PREEMPT, SIGCONT), STOP_RIGHT);
 }
 
 static void an_end_of_the_terminal_that_is_ignored_stays_so(void **state)
@@ -75,13 +75,13 @@ static void an_end_of_the_terminal_that_is_ignored_stays_so(void **state)
 		if (signal(SIGHUP, SIG_IGN) == SIG_ERR || hd_signal_install(NULL))
 			_exit(1);
 		raise(SIGHUP);
-		_exit(hd_signal_wish() == HD_WISH_NONE ? WISH_RIGHT : WISH_WRONG);
+		_exit(hd_signal_stop() == HD_STOP_NONE ? STOP_RIGHT : STOP_WRONG);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(WEXITSTATUS(status), WISH_RIGHT);
+	assert_int_equal(WEXITSTATUS(status), STOP_RIGHT);
 }
 
-static void a_wish_of_our_own_leaves_the_first_signal_harmless(void **state)
+static void a_stop_of_our_own_leaves_the_first_signal_harmless(void **state)
 {
 	int status;
 
@@ -91,12 +91,12 @@ static void a_wish_of_our_own_leaves_the_first_signal_harmless(void **state)
 	if (!child) {
 		if (hd_signal_install(NULL))
 			_exit(1);
-		hd_signal_wish_set(HD_WISH_PREEMPT);
-		raise(SIGINT);        /* the first signal: no second one, though a wish stood */
-		if (hd_signal_wish() != HD_WISH_PREEMPT || hd_signal_number() != SIGINT)
-			_exit(WISH_WRONG);
+		hd_signal_stop_set(HD_STOP_PREEMPT);
+		raise(SIGINT);        /* the first signal: no second one, though a stop stood */
+		if (hd_signal_stop() != HD_STOP_PREEMPT || hd_signal_number() != SIGINT)
+			_exit(STOP_WRONG);
 		raise(SIGTERM);
-		_exit(WISH_WRONG);
+		_exit(STOP_WRONG);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(WEXITSTATUS(status), 75);
@@ -119,10 +119,10 @@ static int last_word(const char *path, int second, int how)
 			HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE | HD_OPEN_APPEND, &file, NULL))
 			_exit(1);
 		struct hd_signal_word one = { .to = &file }, two = { .to = &file };
-		one.line[HD_WISH_PREEMPT].at = two.line[HD_WISH_PREEMPT].at = "of 75\n";
-		one.line[HD_WISH_PREEMPT].len_bytes = two.line[HD_WISH_PREEMPT].len_bytes = 6;
-		two.line[HD_WISH_INTERRUPT].at = "of 130\n";
-		two.line[HD_WISH_INTERRUPT].len_bytes = 7;
+		one.line[HD_STOP_PREEMPT].at = two.line[HD_STOP_PREEMPT].at = "of 75\n";
+		one.line[HD_STOP_PREEMPT].len_bytes = two.line[HD_STOP_PREEMPT].len_bytes = 6;
+		two.line[HD_STOP_INTERRUPT].at = "of 130\n";
+		two.line[HD_STOP_INTERRUPT].len_bytes = 7;
 		hd_signal_word_set(&one);
 		if (how & ANOTHER)
 			hd_signal_word_set(&two);
@@ -130,7 +130,7 @@ static int last_word(const char *path, int second, int how)
 			hd_signal_word_set(NULL);
 		raise(SIGTERM);
 		raise(second);
-		_exit(WISH_WRONG);
+		_exit(STOP_WRONG);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	CHECK(WIFEXITED(status), "ended by signal %d", WTERMSIG(status));
@@ -165,7 +165,7 @@ static void *take_back(void *user)
 {
 	(void)user;
 	hd_signal_word_set(NULL);
-	_exit(WISH_WRONG);
+	_exit(STOP_WRONG);
 }
 
 static int64_t slow_write(struct hd_fs *fs, int id, const void *bytes, size_t len, int64_t offset)
@@ -196,14 +196,14 @@ static void who_takes_it_back_too_late_does_not_go_on(void **state)
 		struct hd_fs fs = { &ops };
 		struct hd_file file = { .fs = &fs, .id = told[1] };
 		struct hd_signal_word one = { .to = &file };
-		one.line[HD_WISH_PREEMPT].at = "last";
-		one.line[HD_WISH_PREEMPT].len_bytes = 4;
+		one.line[HD_STOP_PREEMPT].at = "last";
+		one.line[HD_STOP_PREEMPT].len_bytes = 4;
 		if (hd_signal_install(NULL))
 			_exit(1);
 		hd_signal_word_set(&one);
 		raise(SIGTERM);
 		raise(SIGTERM);
-		_exit(WISH_WRONG);
+		_exit(STOP_WRONG);
 	}
 	close(told[1]);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -217,19 +217,19 @@ static void names_and_codes_fit(void **state)
 	(void)state;
 	for (size_t i = 0; i < N; i++) {
 		assert_string_equal(hd_signal_name(asks[i].number), asks[i].name);
-		assert_int_equal(hd_err_exit(hd_wish_err(asks[i].wish)), asks[i].exit);
+		assert_int_equal(hd_err_exit(hd_stop_err(asks[i].stop)), asks[i].exit);
 	}
 	assert_string_equal(hd_signal_name(SIGSEGV), "signal");
-	assert_int_equal(hd_wish_err(HD_WISH_NONE), HD_OK);
+	assert_int_equal(hd_stop_err(HD_STOP_NONE), HD_OK);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_signal_makes_a_wish),
+		cmocka_unit_test(the_first_signal_asks_to_stop),
 		cmocka_unit_test(the_second_signal_leaves_at_once),
 		cmocka_unit_test(an_end_of_the_terminal_that_is_ignored_stays_so),
-		cmocka_unit_test(a_wish_of_our_own_leaves_the_first_signal_harmless),
+		cmocka_unit_test(a_stop_of_our_own_leaves_the_first_signal_harmless),
 		cmocka_unit_test(the_last_word_is_said_before_it_leaves),
 		cmocka_unit_test(who_takes_it_back_too_late_does_not_go_on),
 		cmocka_unit_test(names_and_codes_fit),

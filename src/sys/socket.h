@@ -46,7 +46,7 @@ enum hd_sock_knob {
 	/* of TCP: not writable while more than this waits here: it cannot be called back */
 	HD_SOCK_UNSENT_BYTES,
 	/* of TCP: lost when what was sent is not acknowledged for so long */
-	HD_SOCK_UNHEARD_MS,
+	HD_SOCK_UNACKED_MS,
 };
 
 /* All slots: run on the socket's thread, never block. */

@@ -372,7 +372,7 @@ static bool real_is_same_user(struct hd_net *net, struct hd_sock *sock)
 static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
 {
 	static const int names[] = { [HD_SOCK_UNSENT_BYTES] = TCP_NOTSENT_LOWAT,
-		[HD_SOCK_UNHEARD_MS] = TCP_USER_TIMEOUT };
+		[HD_SOCK_UNACKED_MS] = TCP_USER_TIMEOUT };
 
 	(void)net;
 	(void)setsockopt(sock->id, IPPROTO_TCP, names[knob], &value, sizeof value);

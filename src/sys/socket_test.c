@@ -214,7 +214,7 @@ static void pieces_are_written_and_read_as_one(struct world *world)
 	assert_memory_equal(b, "cdefg", 5);
 	assert_memory_equal(c, "h", 1);
 	hd_sock_tune(&near, HD_SOCK_UNSENT_BYTES, 1 << 17);
-	hd_sock_tune(&near, HD_SOCK_UNHEARD_MS, 1000);
+	hd_sock_tune(&near, HD_SOCK_UNACKED_MS, 1000);
 	hd_sock_close(&far);
 	hd_sock_close(&near);
 	hd_sock_close(&listener);

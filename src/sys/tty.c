@@ -21,11 +21,11 @@ unsigned hd_tty_width(int fd)
 	return width >= 1 && width <= WIDTH_MAX && !*rest ? (unsigned)width : HD_TTY_WIDTH;
 }
 
-bool hd_tty_colored(int fd, enum hd_tty_color wish)
+bool hd_tty_colored(int fd, enum hd_tty_color choice)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	if (wish != HD_COLOR_AUTO)
-		return wish == HD_COLOR_ALWAYS;
+	if (choice != HD_COLOR_AUTO)
+		return choice == HD_COLOR_ALWAYS;
 	return hd_tty_is(fd) && !(no_color && *no_color) && term && *term && strcmp(term, "dumb");
 }

@@ -12,6 +12,6 @@ enum { HD_TTY_WIDTH = 80 };               /* when nobody says */
 bool hd_tty_is(int fd);
 unsigned hd_tty_width(int fd);            /* of the terminal, else COLUMNS (1-10000), else HD_TTY_WIDTH */
 /* auto: a terminal, NO_COLOR unset or empty, TERM set and not "dumb". */
-bool hd_tty_colored(int fd, enum hd_tty_color wish);
+bool hd_tty_colored(int fd, enum hd_tty_color choice);
 
 #endif

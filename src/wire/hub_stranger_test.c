@@ -354,7 +354,7 @@ static void silent_ones_keep_out_nobody_who_greets(void **state)
 }
 
 /* How long we wait is ours to say. */
-static void a_peer_does_not_buy_patience_with_a_long_t(void **state)
+static void a_peer_does_not_buy_time_with_a_long_t(void **state)
 {
 	struct world *w = enter("sim", 1);
 	struct hd_sock sock;
@@ -412,7 +412,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),
 		cmocka_unit_test(strangers_at_an_open_port_keep_nobody_of_this_machine_out),
 		cmocka_unit_test(silent_ones_keep_out_nobody_who_greets),
-		cmocka_unit_test(a_peer_does_not_buy_patience_with_a_long_t),
+		cmocka_unit_test(a_peer_does_not_buy_time_with_a_long_t),
 		cmocka_unit_test(who_stops_inside_a_frame_is_closed_after_t),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,7 +399,7 @@ static const struct hd_transfer race_rows[] = { { 1, 0, 1 }, { 2, 0, 3000 }, { 3
 static bool race_until(struct racer *r, const uint32_t *what, uint32_t n)
 {
 	struct hd_clock *clock = r->w->clock;
-	int64_t until = hd_clock_now_ns(clock) + PATIENCE_S * HD_NS_PER_S;
+	int64_t until = hd_clock_now_ns(clock) + TIMEOUT_S * HD_NS_PER_S;
 	struct hd_loop_event other[4];
 	size_t n_other;
 
@@ -505,7 +505,7 @@ static void any_thread_may_wake_a_hub(void **state)
 	(void)state;
 	meet(w, 0, 1);
 	assert_int_equal(hd_thread_start(&thread, "waker", -1, wake_many, &w->hubs[0], &w->diag), HD_OK);
-	for (int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S; !wakes &&
+	for (int64_t until = hd_clock_now_ns(w->clock) + TIMEOUT_S * HD_NS_PER_S; !wakes &&
 		hd_clock_now_ns(w->clock) < until;) {
 		assert_int_equal(hd_hub_poll(&w->hubs[0], until, other, 4, &n, &w->diag), HD_OK);
 		wakes += n;

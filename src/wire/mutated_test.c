@@ -283,8 +283,8 @@ static bool is_guarded(const uint8_t *bytes, size_t len)
 
 static void no_malformed_peer_changes_anything(void **state)
 {
-	const char *wish = getenv("HD_TEST_FRAMES");
-	uint64_t want = wish ? strtoull(wish, NULL, 10) : 50000, connections = 0, pings = 0;
+	const char *given = getenv("HD_TEST_FRAMES");
+	uint64_t want = given ? strtoull(given, NULL, 10) : 50000, connections = 0, pings = 0;
 	struct world *w = enter();
 	struct hd_hub_stats stats;
 

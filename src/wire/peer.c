@@ -39,9 +39,9 @@ static uint64_t tag_of(const struct hd_peer *peer) { return HD_HUB_TAG | (uint64
 
 /* The loop is asked for what the row wants; a loop that cannot is a connection that cannot. A second id
  * goes with the first. */
-static void watch(struct hd_peer *peer, unsigned wish)
+static void watch(struct hd_peer *peer, unsigned wanted)
 {
-	unsigned interest = peer->conn.ops->wants(&peer->conn, wish);
+	unsigned interest = peer->conn.ops->wants(&peer->conn, wanted);
 	struct hd_loop *loop = peer->peers->loop;
 	int second = peer->conn.second_id;
 	enum hd_err err = HD_OK;
@@ -217,7 +217,7 @@ static void come_up(struct hd_peer *peer, const struct hd_greeting_payload *hell
 	peer->detect_ms = larger < longest ? larger : longest;
 	peer->heard_ns = peer->sent_ns = now_ns(peer);
 	set_state(peer, HD_PEER_UP);
-	hd_sock_tune(&peer->conn.sock, HD_SOCK_UNHEARD_MS, peer->detect_ms);
+	hd_sock_tune(&peer->conn.sock, HD_SOCK_UNACKED_MS, peer->detect_ms);
 	struct hd_peer_info info = { peer->worker, peer->role, hello->detect_ms, peer->conn.ops->name,
 		peer->outgoing };
 	peers->events.up(peers->events.self, &info);

@@ -130,7 +130,7 @@ static void who_greets_us_as_it_should_comes_up_and_nobody_else(void **state)
 				hd_hash_same(welcome.nonce, hello.nonce), "%s: the welcome", c->name);
 			CHECK(w->heard.ups[0].worker == id && !w->heard.ups[0].outgoing, "%s: it is %u",
 				c->name, w->heard.ups[0].worker);
-			assert_int_equal(w->unheard_ms, T_MS);
+			assert_int_equal(w->unacked_ms, T_MS);
 		}
 		check_losts(w, c->name, 0, HD_CLOSE_NONE);
 		leave(w);

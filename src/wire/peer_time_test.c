@@ -282,8 +282,8 @@ static void t_is_the_larger_of_both_but_four_times_ours_at_most(void **state)
 		struct hd_greeting_payload hello = proper();
 		hello.detect_ms = ts[i][0];
 		greeted(w, &hello);
-		CHECK(w->heard.ups[0].detect_ms == ts[i][0] && w->unheard_ms == ts[i][1], "%u ms: %u",
-			ts[i][0], w->unheard_ms);
+		CHECK(w->heard.ups[0].detect_ms == ts[i][0] && w->unacked_ms == ts[i][1], "%u ms: %u",
+			ts[i][0], w->unacked_ms);
 		CHECK(hd_peer_due_ns(&w->peer) == BEGAN + ts[i][1] * HD_NS_PER_MS / 4, "%u ms", ts[i][0]);
 		leave(w);
 	}

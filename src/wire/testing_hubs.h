@@ -11,7 +11,7 @@
 #include "wire/testing.h"
 
 /* On the machine's clock nothing is decided by T, and a machine that has other things to do is waited for. */
-enum { HUBS = 3, T_MS = 1000, T_REAL_MS = 30000, PATIENCE_S = 100 };
+enum { HUBS = 3, T_MS = 1000, T_REAL_MS = 30000, TIMEOUT_S = 100 };
 
 struct world {
 	const char *row;
@@ -135,7 +135,7 @@ static inline void run_for(struct world *w, int64_t ms)
 /* Until *what reaches n. */
 static inline void run_until(struct world *w, const uint32_t *what, uint32_t n, const char *name)
 {
-	int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S;
+	int64_t until = hd_clock_now_ns(w->clock) + TIMEOUT_S * HD_NS_PER_S;
 
 	while (*(const volatile uint32_t *)what < n)
 		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n,

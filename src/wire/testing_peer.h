@@ -35,7 +35,7 @@ struct world {
 	uint8_t in[BYTES], out[BYTES];
 	size_t in_at, in_len, out_len, far_at;
 	/* what they were asked */
-	uint32_t n_asks, n_admits, n_connects, n_closes, n_chunks, chunk, unheard_ms;
+	uint32_t n_asks, n_admits, n_connects, n_closes, n_chunks, chunk, unacked_ms;
 	bool seen, closed;
 	struct hd_diag diag;
 };
@@ -108,12 +108,12 @@ static inline enum hd_err row_write(struct hd_conn *conn, const struct hd_vec *v
 	return HD_OK;
 }
 
-static inline unsigned row_wants(struct hd_conn *conn, unsigned wish)
+static inline unsigned row_wants(struct hd_conn *conn, unsigned wanted)
 {
 	struct world *w = world_of(conn);
 
 	assert_false(w->closed);
-	return w->deaf ? 0 : wish;
+	return w->deaf ? 0 : wanted;
 }
 
 static inline void row_seen(struct hd_conn *conn) { world_of(conn)->seen = true; }
@@ -147,8 +147,8 @@ static inline enum hd_err net_connect(struct hd_net *net, struct hd_sock *sock, 
 static inline void net_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
 {
 	(void)sock;
-	if (knob == HD_SOCK_UNHEARD_MS)
-		((struct world *)net)->unheard_ms = value;
+	if (knob == HD_SOCK_UNACKED_MS)
+		((struct world *)net)->unacked_ms = value;
 }
 
 static inline void net_close(struct hd_net *net, struct hd_sock *sock)

@@ -52,7 +52,7 @@ struct hd_transport {
 	enum hd_err (*write)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
 		struct hd_diag *diag);
 	/* Interest in the socket, given what the peer wishes to do (HD_LOOP_READ, HD_LOOP_WRITE). */
-	unsigned (*wants)(struct hd_conn *conn, unsigned wish);
+	unsigned (*wants)(struct hd_conn *conn, unsigned wanted);
 	/* Something was told of the connection, or it is looked at anyway: before reading and writing. */
 	void (*seen)(struct hd_conn *conn);
 	/* The chunk has changed: advice about what may wait unsent. */

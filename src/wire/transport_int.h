@@ -11,7 +11,7 @@ enum hd_err sock_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, 
 	struct hd_diag *diag);
 enum hd_err sock_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
 	struct hd_diag *diag);
-unsigned sock_wants(struct hd_conn *conn, unsigned wish);
+unsigned sock_wants(struct hd_conn *conn, unsigned wanted);
 void sock_seen(struct hd_conn *conn);
 void sock_chunk(struct hd_conn *conn, uint32_t bytes);
 void sock_close(struct hd_conn *conn);

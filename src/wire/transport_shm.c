@@ -248,9 +248,9 @@ static enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, siz
 }
 
 /* The bell tells of bytes and of room; the socket of the end alone. */
-static unsigned shm_wants(struct hd_conn *conn, unsigned wish)
+static unsigned shm_wants(struct hd_conn *conn, unsigned wanted)
 {
-	return !conn->is_ready ? HD_LOOP_READ | HD_LOOP_WRITE : wish ? HD_LOOP_READ : 0;
+	return !conn->is_ready ? HD_LOOP_READ | HD_LOOP_WRITE : wanted ? HD_LOOP_READ : 0;
 }
 
 /* Before both rings are looked at, so that no ring of the bell is lost between a look and a sleep. */

@@ -27,9 +27,9 @@ enum hd_err sock_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n,
 	return hd_sock_write_vec(&conn->sock, vec, n, put, diag);
 }
 
-unsigned sock_wants(struct hd_conn *conn, unsigned wish)
+unsigned sock_wants(struct hd_conn *conn, unsigned wanted)
 {
-	return conn->is_ready ? wish : HD_LOOP_READ | HD_LOOP_WRITE;
+	return conn->is_ready ? wanted : HD_LOOP_READ | HD_LOOP_WRITE;
 }
 
 void sock_seen(struct hd_conn *conn) { (void)conn; }

@@ -147,13 +147,13 @@ static enum hd_err tls_write(struct hd_conn *conn, const struct hd_vec *vec, siz
 	return HD_OK;
 }
 
-static unsigned tls_wants(struct hd_conn *conn, unsigned wish)
+static unsigned tls_wants(struct hd_conn *conn, unsigned wanted)
 {
 	struct tls *t = conn->own;
 
 	if (!t || !t->tls.state)
 		return HD_LOOP_READ | HD_LOOP_WRITE;
-	return conn->is_ready ? wish | (hd_tls_wants(&t->tls) & HD_LOOP_WRITE) : hd_tls_wants(&t->tls);
+	return conn->is_ready ? wanted | (hd_tls_wants(&t->tls) & HD_LOOP_WRITE) : hd_tls_wants(&t->tls);
 }
 
 static void tls_close(struct hd_conn *conn)

@@ -498,9 +498,9 @@ static void the_leader_does_not_wait_for_ever(void **state)
 	leave(w);
 	w = enter(2);
 	lead = led(w, 0, 1);
-	hd_signal_wish_set(HD_WISH_INTERRUPT);
+	hd_signal_stop_set(HD_STOP_INTERRUPT);
 	ends(lead, HD_E_INTERRUPT, "ended by");
-	hd_signal_wish_set(HD_WISH_NONE);
+	hd_signal_stop_set(HD_STOP_NONE);
 	leave(w);
 }
 

@@ -148,9 +148,9 @@ static enum hd_err gather(struct leader *l)
 		failed(l, hd_hub_poll(&l->hub, now + LOOK_MS * HD_NS_PER_MS, &event, 1, &n, &l->diag));
 		for (uint32_t i = 0; i < l->bench->n; i++)
 			look_at(l, i);
-		enum hd_wish wish = hd_signal_wish();
-		if (wish)
-			failed(l, hd_fail(&l->diag, hd_wish_err(wish), "ended by %s",
+		enum hd_stop stop = hd_signal_stop();
+		if (stop)
+			failed(l, hd_fail(&l->diag, hd_stop_err(stop), "ended by %s",
 				hd_signal_name(hd_signal_number())));
 	}
 	return l->err;

@@ -52,7 +52,7 @@ struct hd_elastic_spec {
 	enum hd_err (*take_over)(void *user, struct hd_diag *diag);
 	void (*admitted)(void *user, uint32_t worker);      /* as which worker; or NULL. The wire's thread */
 	/* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker shall go. Any thread */
-	enum hd_err (*wish)(void *user);
+	enum hd_err (*stop)(void *user);
 	void *user;
 };
 

@@ -199,15 +199,15 @@ static void tell_notes(struct hd_elastic *e)
 	}
 }
 
-static void look_at_wish(struct hd_elastic *e)
+static void look_at_stop(struct hd_elastic *e)
 {
-	enum hd_err wish = e->spec->wish ? e->spec->wish(e->spec->user) : HD_OK;
+	enum hd_err stop = e->spec->stop ? e->spec->stop(e->spec->user) : HD_OK;
 
-	if (!wish || e->drained)
+	if (!stop || e->drained)
 		return;
 	e->drained = true;
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
-		.code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
+		.code = (uint32_t)hd_err_exit(stop), .text = hd_err_text(stop) });
 }
 
 static void tick(struct hd_elastic *e)
@@ -255,7 +255,7 @@ void hd_elastic_wire(void *elastic)
 		hd_elastic_slots_later(e);
 		tell_notes(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
-			look_at_wish(e);
+			look_at_stop(e);
 			tick(e);
 			next = hd_clock_now_ns(e->spec->clock) + every;
 		}

@@ -106,7 +106,7 @@ static void complete(struct turns *t, const struct going *g)
 
 static enum hd_err remember(struct turns *t)
 {
-	enum hd_err err = hd_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last,
+	enum hd_err err = hd_grow(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last,
 		"entries of a simulation", t->sim->diag);
 
 	for (uint32_t i = 0; i < t->ngoing && !err; i++) {
@@ -122,7 +122,7 @@ static enum hd_err start_runs(struct turns *t)
 {
 	struct sim *sim = t->sim;
 	double round_s = sim->set->round_s > 0 ? sim->set->round_s : 360;
-	enum hd_err err = hd_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going,
+	enum hd_err err = hd_grow(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going,
 		"entries of a simulation", sim->diag);
 
 	t->ngoing = 0;

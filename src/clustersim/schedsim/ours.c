@@ -402,7 +402,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	e->live = live;
 	e->live_cap = cap;
 	e->device = device;
-	if ((err = hd_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live,
+	if ((err = hd_grow(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live,
 		"entries of a simulation", sim->diag)))
 		return err;
 	e->nlive = 0;

@@ -274,7 +274,7 @@ static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
 enum hd_err schedsim_admit(struct sim *sim)
 {
 	struct sim_job *job = hd_alloc(sizeof *job + sim->set->ntypes * sizeof *job->rate);
-	enum hd_err err = job ? hd_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job,
+	enum hd_err err = job ? hd_grow(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job,
 		"jobs of a simulation", sim->diag)
 		: HD_E_NOMEM;
 

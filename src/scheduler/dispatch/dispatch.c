@@ -79,7 +79,7 @@ static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispat
 static enum hd_err add(struct hd_dispatch *d, const struct hd_dispatch_job *row, struct live **out,
 	struct hd_diag *diag)
 {
-	enum hd_err err = hd_room(&d->job, &d->jobs_cap, (uint64_t)d->njobs + 1, sizeof *d->job,
+	enum hd_err err = hd_grow(&d->job, &d->jobs_cap, (uint64_t)d->njobs + 1, sizeof *d->job,
 		"entries of the scheduler", diag);
 	struct live *j = err ? NULL : hd_alloc(sizeof *j);
 
@@ -110,7 +110,7 @@ static void bury(struct hd_dispatch *d)
 
 enum hd_err dispatch_put(struct hd_dispatch *d, const struct hd_dispatch_out *out, struct hd_diag *diag)
 {
-	enum hd_err err = hd_room(&d->out, &d->outs_cap, (uint64_t)d->nouts + 1, sizeof *d->out,
+	enum hd_err err = hd_grow(&d->out, &d->outs_cap, (uint64_t)d->nouts + 1, sizeof *d->out,
 		"entries of the scheduler", diag);
 
 	if (!err)
@@ -154,7 +154,7 @@ static enum hd_err put_records(struct hd_dispatch *d, struct hd_dispatch_outs *o
 				.held = &j->lease }, diag);
 		j->row_dirty = j->lease_dirty = false;
 	}
-	if (err || (err = hd_room(&d->out, &d->outs_cap, 2 * (uint64_t)d->nouts + 1, sizeof *d->out,
+	if (err || (err = hd_grow(&d->out, &d->outs_cap, 2 * (uint64_t)d->nouts + 1, sizeof *d->out,
 		"entries of the scheduler", diag)))
 		return err;
 	struct hd_dispatch_out *sorted = &d->out[d->nouts];

@@ -158,7 +158,7 @@ static struct cell *find(const struct hd_rounds *r, const struct cell *key)
 
 static enum hd_err add(struct hd_rounds *r, const struct cell *cell, struct hd_diag *diag)
 {
-	enum hd_err err = hd_room(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell,
+	enum hd_err err = hd_grow(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell,
 		"entries of the rounds", diag);
 
 	if (err)
@@ -180,7 +180,7 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 		return hd_fail(diag, HD_E_INVAL, "job %llu arrives after job %llu: ids ascend",
 			(unsigned long long)job->id,
 			(unsigned long long)r->job[r->njobs - 1].id);
-	if ((err = hd_room(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job,
+	if ((err = hd_grow(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job,
 		"entries of the rounds", diag)))
 		return err;
 	for (uint32_t t = 0; t < r->ntypes; t++) {
@@ -414,22 +414,22 @@ static enum hd_err close_round(struct hd_rounds *r, struct hd_round *round)
 static enum hd_err room(struct hd_rounds *r, struct hd_diag *diag)
 {
 	uint32_t devices = r->first_device[r->ntypes];
-	enum hd_err err = hd_room(&r->list, &r->list_cap, (uint64_t)r->ncells + r->njobs + 1, sizeof *r->list,
+	enum hd_err err = hd_grow(&r->list, &r->list_cap, (uint64_t)r->ncells + r->njobs + 1, sizeof *r->list,
 		"entries of the rounds", diag);
 
 	if (!err)
-		err = hd_room(&r->pick, &r->picks_cap, (uint64_t)r->njobs + 1, sizeof *r->pick,
+		err = hd_grow(&r->pick, &r->picks_cap, (uint64_t)r->njobs + 1, sizeof *r->pick,
 			"entries of the rounds", diag);
 	if (!err)
-		err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->njobs + 1, sizeof *r->run,
+		err = hd_grow(&r->run, &r->runs_cap, (uint64_t)r->njobs + 1, sizeof *r->run,
 			"entries of the rounds", diag);
 	if (!err)
-		err = hd_room(&r->old_run, &r->old_cap, (uint64_t)r->njobs + 1, sizeof *r->old_run,
+		err = hd_grow(&r->old_run, &r->old_cap, (uint64_t)r->njobs + 1, sizeof *r->old_run,
 			"entries of the rounds", diag);
 	if (!err)
-		err = hd_room(&r->device, &r->device_cap, devices, sizeof *r->device, "entries of the rounds",
+		err = hd_grow(&r->device, &r->device_cap, devices, sizeof *r->device, "entries of the rounds",
 			diag);
-	return err ? err : hd_room(&r->old_device, &r->old_device_cap, devices, sizeof *r->old_device,
+	return err ? err : hd_grow(&r->old_device, &r->old_device_cap, devices, sizeof *r->old_device,
 		"entries of the rounds", diag);
 }
 

@@ -62,9 +62,9 @@ enum hd_err hd_rounds_hold(struct hd_rounds *r, uint64_t id, const uint32_t *dev
 		r->ndevices_used + n > r->first_device[r->ntypes])
 		return hd_fail(diag, HD_E_INVAL, "job %llu cannot hold those %u devices",
 			(unsigned long long)id, n);
-	if ((err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->nruns + 1, sizeof *r->run,
+	if ((err = hd_grow(&r->run, &r->runs_cap, (uint64_t)r->nruns + 1, sizeof *r->run,
 		"entries of the rounds", diag)) ||
-		(err = hd_room(&r->device, &r->device_cap, r->first_device[r->ntypes], sizeof *r->device,
+		(err = hd_grow(&r->device, &r->device_cap, r->first_device[r->ntypes], sizeof *r->device,
 		"entries of the rounds", diag)))
 		return err;
 	memcpy(&r->device[r->ndevices_used], device, n * sizeof *device);
