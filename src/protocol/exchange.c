@@ -5,30 +5,6 @@
 
 #include "base/alloc.h"
 
-uint32_t hd_transfer_id(struct hd_transfer_name name)
-{
-	assert((uint32_t)name.kind < 4 && name.ordinal < HD_VIEW_ROOTS && name.bucket < HD_MAX_BUCKETS);
-	return (uint32_t)name.kind << 30 | name.ordinal << 20 | name.bucket;
-}
-
-enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name,
-	struct hd_diag *diag)
-{
-	static const struct { uint32_t ordinals; bool bucket; } uses[] = {
-		[HD_TRANSFER_ROOT] = { HD_VIEW_ROOTS, true }, [HD_TRANSFER_SUM] = { HD_NPARTS, true },
-			[HD_TRANSFER_LEAVES] = { HD_VIEW_ROOTS, false },
-		[HD_TRANSFER_TABLE] = { 1, false },
-	};
-	struct hd_transfer_name got = { (enum hd_transfer_kind)(id >> 30), id >> 20 & (HD_VIEW_ROOTS - 1),
-		id & 0xfffff };
-
-	if (got.ordinal >= uses[got.kind].ordinals || got.bucket >= (uses[got.kind].bucket ? nbuckets : 1))
-		return hd_fail(diag, HD_E_PROTOCOL, "transfer %08x names nothing of a step with %u buckets",
-			id, nbuckets);
-	*name = got;
-	return HD_OK;
-}
-
 static bool get(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
 static void set(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i % 64; }
 static void clear(uint64_t *bits, uint32_t n) { memset(bits, 0, (n + 63) / 64 * sizeof *bits); }

@@ -4,29 +4,29 @@
  * node). Owners add the roots of a bucket and publish the sum; every member sends its entries of
  * the table to all. The member machine asks here what is ready; buffers and sending are the runtime's.
  *
- * 1. Per bucket a member holds its own roots or the sum, never neither. Once a sum is here it stays until hd_exchange_begin().
- * 2. A bucket is ready to fold at its owner when every root of every pass is here; the passes tile the virtual nodes, so
- *    no other test is needed. What comes twice changes nothing.
+ * 1. Per bucket a member holds its own roots or the sum, never neither. Once a sum is here it stays until
+ *    hd_exchange_begin().
+ * 2. A bucket is ready to fold at its owner when every root of every pass is here; the passes tile the
+ *    virtual nodes, so no other test is needed. What comes twice changes nothing.
  * 3. A bucket with one root in all is folded like others; the fold adds nothing.
- * 4. After a loss hd_exchange_again() forgets all that came of unsummed buckets and all foreign entries of the table; own sums,
- *    and a table that was complete, stay. A sum that somebody holds is published by a holder (hd_exchange_source), a table likewise.
+ * 4. After a loss hd_exchange_again() forgets all that came of unsummed buckets and all foreign entries of
+ *    the table; own sums, and a table that was complete, stay. A sum that somebody holds is published by a
+ *    holder (hd_exchange_source), a table likewise.
  * 5. The step is *complete* when all sums and all entries of the table are here.
  *
- * Sharded state (`copies` above 0): only the members of a bucket's *chain* take its sum and bring its optimizer slots on; the others get its
- * new parameters (PARM).
+ * Sharded state (`copies` above 0): only the members of a bucket's *chain* take its sum and bring its
+ * optimizer slots on; the others get its new parameters (PARM).
  *
- * 6. The sum goes along the *line* of its bucket: from the owner, or those who had it when the step was taken up again, to each of the chain that
- *    has none, one after the other. The last of the chain sends the parameters: so who holds them proves that the whole chain has the sum.
- * 7. What all need for the step's scalars, the sums of squares of a bucket (NORM), comes from the first of its line.
- * 8. The chain is that of the view where slots lie there already, or come in this step (`fetchers`). A step that is taken up again has those who
- *    hold slots as its chain, whoever they are; nobody fetches in it.
+ * 6. The sum goes along the *line* of its bucket: from the owner, or those who had it when the step was taken
+ *    up again, to each of the chain that has none, one after the other. The last of the chain sends the
+ *    parameters: so who holds them proves that the whole chain has the sum.
+ * 7. What all need for the step's scalars, the sums of squares of a bucket (NORM), comes from the first of
+ *    its line.
+ * 8. The chain is that of the view where slots lie there already, or come in this step (`fetchers`). A step
+ *    that is taken up again has those who hold slots as its chain, whoever they are; nobody fetches in it.
  * 9. The step is complete when the parameters of all buckets are here, in place of the sums.
  *
- * Transfers on the wire have ids that name what they are:
- *	bits 31..30 kind: 0 ROOT, 1 SUM, 2 LEAVES, 3 TABLE     29..20 ordinal (ROOT: of the sender's root; LEAVES: of its pass)
- *	bits 19..0  bucket (ROOT, SUM)
- * The ordinal of a SUM says what of its bucket it is (enum hd_sum_part).
- * They are unique per sender, step and epoch.
+ * Which row of the transfer table each message is: protocol/transfers.h.
  *
  * Ownership: memory is taken in init, begin and again only. One thread. Pure otherwise. */
 #ifndef HD_PROTOCOL_EXCHANGE_H
@@ -37,17 +37,6 @@
 
 #include "base/err.h"
 #include "protocol/view.h"
-
-enum hd_transfer_kind { HD_TRANSFER_ROOT, HD_TRANSFER_SUM, HD_TRANSFER_LEAVES, HD_TRANSFER_TABLE };
-struct hd_transfer_name { enum hd_transfer_kind kind; uint32_t ordinal, bucket; };
-/* DIGEST: those of the slots' segments, beside the parameters, in steps that have a digest. */
-enum hd_sum_part { HD_PART_SUM, HD_PART_NORM, HD_PART_PARM, HD_PART_DIGEST, HD_NPARTS };
-
-uint32_t hd_transfer_id(struct hd_transfer_name name);
-/* HD_E_PROTOCOL: bits that must be 0 are not (a bucket of LEAVES), no part of a bucket, or bucket >=
- * nbuckets. */
-HD_MUST_USE enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name,
-	struct hd_diag *diag);
 
 /* Who holds the sums of buckets `first` .. up to the next run's first: bits of member indices; 0: nobody. */
 struct hd_have { uint32_t first; uint64_t members; };

@@ -5,28 +5,6 @@
 #include "base/alloc.h"
 #include "tests/check.h"
 
-static void ids_name_what_they_are_and_nothing_else(void **state)
-{
-	uint32_t known = 0;
-
-	(void)state;
-	for (uint32_t kind = 0; kind < 4; kind++)
-		for (uint32_t o = 0; o < HD_VIEW_ROOTS; o += 341)
-			for (uint32_t b = 0; b < 30; b += 29) {
-				struct hd_transfer_name in = { (enum hd_transfer_kind)kind, o, b }, out;
-				uint32_t id = hd_transfer_id(in);
-				bool legal = (kind == HD_TRANSFER_ROOT || kind == HD_TRANSFER_LEAVES || !o) &&
-					(kind <= HD_TRANSFER_SUM || !b);
-				CHECK((hd_transfer_name(id, 30, &out, NULL) == HD_OK) == legal, "%08x", id);
-				if (legal)
-					CHECK(out.kind == in.kind && out.ordinal == o && out.bucket == b,
-						"%08x", id);
-				known += legal;
-			}
-	assert_int_equal(known, 15);
-	assert_int_equal(hd_transfer_name(30, 30, &(struct hd_transfer_name){ 0 }, NULL), HD_E_PROTOCOL);
-}
-
 /* Three workers, 7 virtual nodes (3 2 2), 5 buckets: worker 4 has roots (1,0) (0,2), 6 (0,3) (0,4), 9
  * (0,5) (0,6). */
 struct rig { struct hd_view view; struct hd_passes passes; struct hd_exchange x[3]; };
@@ -569,7 +547,6 @@ static void who_had_no_memory_for_a_step_takes_it_anew(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids_name_what_they_are_and_nothing_else),
 		cmocka_unit_test(a_bucket_is_folded_once_at_its_owner_when_every_root_is_there),
 		cmocka_unit_test(a_step_is_complete_with_all_sums_and_all_entries),
 		cmocka_unit_test(after_a_loss_holders_publish_and_the_rest_is_folded_anew),

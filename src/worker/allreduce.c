@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "protocol/exchange.h"
 
 /* floats that are added through all levels at once: a few of them fit the first cache */
 enum { BLOCK = 2048 };
@@ -70,12 +69,26 @@ static uint32_t first_of(const struct hd_allreduce *s, uint32_t member) { return
 	s->nbuckets, s->spec.n); }
 static uint32_t own_count(const struct hd_allreduce *s) { return s->end - s->first; }
 static uint32_t place_of(uint64_t counted) { return (uint32_t)(counted % HD_ALLREDUCE_AHEAD); }
-static float *room_of(const struct hd_allreduce *s, uint32_t member, uint64_t counted)
+static float *received_at(const struct hd_allreduce *s, uint32_t member, uint64_t counted)
 {
 	return (float *)s->block.at + ((uint64_t)member * HD_ALLREDUCE_AHEAD + place_of(counted)) * FLOATS;
 }
-static uint32_t name(enum hd_transfer_kind kind,
-	uint32_t bucket) { return hd_transfer_id((struct hd_transfer_name){ kind, 0, bucket }); }
+static struct hd_xfer_name part_name(const struct hd_allreduce *s, uint32_t from, uint32_t bucket)
+{
+	return (struct hd_xfer_name){ HD_XFER_PARTIAL, from, hd_bucket_owner(bucket, s->nbuckets, s->spec.n),
+		bucket, 0 };
+}
+static struct hd_xfer_name sum_name(const struct hd_allreduce *s, uint32_t to, uint32_t bucket)
+{
+	return (struct hd_xfer_name){ HD_XFER_SUM, hd_bucket_owner(bucket, s->nbuckets, s->spec.n), to,
+		bucket, 0 };
+}
+/* A row of a channel with so many buffers granted from the start. */
+static struct hd_transfer granted(const struct hd_allreduce *s, struct hd_xfer_name name, uint32_t slots)
+{
+	return (struct hd_transfer){ hd_transfers_id(&s->rows, name), slots,
+		hd_transfers_row(&s->rows, &name).len_bytes };
+}
 
 /* ---- life ---- */
 
@@ -95,6 +108,8 @@ enum hd_err hd_allreduce_init(struct hd_allreduce *sum, const struct hd_allreduc
 	sum->nbuckets = bucket_count(spec->len);
 	sum->first = first_of(sum, spec->me);
 	sum->end = first_of(sum, spec->me + 1);
+	hd_transfers_init(&sum->rows, &(struct hd_transfers_spec){ .nmembers = spec->n, .nvns = spec->n,
+		.nbuckets = sum->nbuckets, .floats = spec->len, .sums_first = true });
 	sum->nadded = own_count(sum);     /* parts that come before the first round wait for it */
 	if (!own_count(sum))
 		return HD_OK;
@@ -104,12 +119,12 @@ enum hd_err hd_allreduce_init(struct hd_allreduce *sum, const struct hd_allreduc
 
 void hd_allreduce_finish(struct hd_allreduce *sum) { hd_memory_give(&sum->block); }
 
-/* Room for the next own bucket that this member has none for. */
+/* A buffer for the next own bucket that this member has none for. */
 static enum hd_err post_part(struct hd_allreduce *s, uint32_t member, uint64_t counted, struct hd_diag *diag)
 {
 	uint32_t bucket = s->first + (uint32_t)(counted % own_count(s));
-	return hd_hub_post(s->spec.hub, member, name(HD_TRANSFER_ROOT, bucket), room_of(s, member, counted),
-		diag);
+	return hd_hub_post(s->spec.hub, member, hd_transfers_id(&s->rows, part_name(s, member, bucket)),
+		received_at(s, member, counted), diag);
 }
 
 static enum hd_err open_with(struct hd_allreduce *s, uint32_t member, struct hd_transfer *in,
@@ -118,20 +133,17 @@ static enum hd_err open_with(struct hd_allreduce *s, uint32_t member, struct hd_
 	uint32_t n_in = 0, n_out = 0, low = first_of(s, member), end = first_of(s, member + 1);
 
 	for (uint32_t b = s->first; b < s->end; b++)
-		in[n_in++] = (struct hd_transfer){ name(HD_TRANSFER_ROOT, b), 0,
-			bucket_len(s, b) * sizeof(float) };
+		in[n_in++] = granted(s, part_name(s, member, b), 0);
 	for (uint32_t b = low; b < end; b++) {
-		in[n_in++] = (struct hd_transfer){ name(HD_TRANSFER_SUM, b), 1,
-			bucket_len(s, b) * sizeof(float) };
-		out[n_out++] = (struct hd_transfer){ name(HD_TRANSFER_ROOT, b), 0,
-			bucket_len(s, b) * sizeof(float) };
+		in[n_in++] = granted(s, sum_name(s, s->spec.me, b), 1);
+		out[n_out++] = granted(s, part_name(s, s->spec.me, b), 0);
 	}
 	for (uint32_t b = s->first; b < s->end; b++)
-		out[n_out++] = (struct hd_transfer){ name(HD_TRANSFER_SUM, b), 1,
-			bucket_len(s, b) * sizeof(float) };
+		out[n_out++] = granted(s, sum_name(s, member, b), 1);
 	enum hd_err err = hd_hub_channel(s->spec.hub, member, in, n_in, out, n_out, diag);
 	for (uint32_t b = low; b < end && !err; b++)
-		err = hd_hub_post(s->spec.hub, member, name(HD_TRANSFER_SUM, b), bucket_at(s, b), diag);
+		err = hd_hub_post(s->spec.hub, member, hd_transfers_id(&s->rows, sum_name(s, s->spec.me, b)),
+			bucket_at(s, b), diag);
 	for (uint32_t k = 0; k < HD_ALLREDUCE_AHEAD && own_count(s) && !err; k++)
 		err = post_part(s, member, k, diag);
 	return err;
@@ -152,15 +164,17 @@ enum hd_err hd_allreduce_open(struct hd_allreduce *sum, struct hd_diag *diag)
 
 /* ---- a round ---- */
 
-static enum hd_err send(struct hd_allreduce *s, uint32_t to, enum hd_transfer_kind kind, uint32_t bucket,
-	int32_t priority, struct hd_diag *diag)
+/* Id, length and urgency are the row's. */
+static enum hd_err send(struct hd_allreduce *s, struct hd_xfer_name name, struct hd_diag *diag)
 {
-	struct hd_send what = { .transfer = name(kind, bucket), .priority = priority, .step = s->round,
-		.bytes = bucket_at(s, bucket),
-		.len = bucket_len(s, bucket) * sizeof(float), .token = bucket };
+	struct hd_xfer row = hd_transfers_row(&s->rows, &name);
+	struct hd_send what = { .transfer = hd_transfers_id(&s->rows, name),
+		.priority = (int32_t)row.priority,
+		.step = s->round, .bytes = bucket_at(s, name.number), .len = row.len_bytes,
+		.token = name.number };
 
 	s->nunsent++;
-	return hd_hub_send(s->spec.hub, to, &what, diag);
+	return hd_hub_send(s->spec.hub, row.to, &what, diag);
 }
 
 /* Parts in the order in which their owners will add them; sums, which others wait for with nothing left to
@@ -176,50 +190,45 @@ enum hd_err hd_allreduce_begin(struct hd_allreduce *sum, struct hd_diag *diag)
 	for (uint32_t i = 0; i < sum->spec.n; i++)
 		for (uint32_t b = first_of(sum, i); b < first_of(sum, i + 1) && i != sum->spec.me && !err;
 			b++)
-			err = send(sum, i, HD_TRANSFER_ROOT, b, (int32_t)(b - first_of(sum, i)) + 1, diag);
+			err = send(sum, part_name(sum, sum->spec.me, b), diag);
 	return err;
 }
 
-/* Of this round, from the owner, for the first time. */
-static bool is_sum(const struct hd_allreduce *s, const struct hd_arrival *arrival,
-	struct hd_transfer_name what)
+/* Of this round, for the first time. */
+static bool is_sum(const struct hd_allreduce *s, uint64_t round, const struct hd_xfer_name *name)
 {
-	return what.kind == HD_TRANSFER_SUM && arrival->step == s->round &&
-		what.bucket >= first_of(s, arrival->worker) &&
-		what.bucket < first_of(s, arrival->worker + 1) &&
-		!(s->here[what.bucket / 64] >> what.bucket % 64 & 1);
+	return name->kind == HD_XFER_SUM && round == s->round &&
+		name->from == hd_bucket_owner(name->number, s->nbuckets, s->spec.n) &&
+		!(s->here[name->number / 64] >> name->number % 64 & 1);
 }
 
-/* Of an own bucket that there is room for, for the first time: what is added already has a lower number,
- * which wraps. */
-static bool is_part(const struct hd_allreduce *s, const struct hd_arrival *arrival,
-	struct hd_transfer_name what, uint64_t counted)
+/* That there is a buffer for, for the first time: what is added already has a lower number, which wraps. */
+static bool is_part(const struct hd_allreduce *s, const struct hd_xfer_name *name, uint64_t counted)
 {
-	return what.kind == HD_TRANSFER_ROOT && what.bucket >= s->first && what.bucket < s->end &&
+	return name->kind == HD_XFER_PARTIAL && !name->ordinal &&
 		counted - s->ncounted < HD_ALLREDUCE_AHEAD &&
-		!(s->part[place_of(counted)].here >> arrival->worker & 1);
+		!(s->part[place_of(counted)].here >> name->from & 1);
 }
 
 enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arrival *arrival,
 	struct hd_diag *diag)
 {
-	struct hd_transfer_name what;
+	struct hd_xfer_name name;
 
-	enum hd_err err = hd_transfer_name(arrival->transfer, sum->nbuckets, &what, diag);
+	enum hd_err err = hd_transfers_name(&sum->rows, arrival->transfer, &name, diag);
 	if (err)
 		return err;
-	bool other = arrival->worker < sum->spec.n && arrival->worker != sum->spec.me && !what.ordinal;
-	if (other && is_sum(sum, arrival, what)) {
-		sum->here[what.bucket / 64] |= UINT64_C(1) << what.bucket % 64;
+	bool its = name.from == arrival->worker && name.to == sum->spec.me;
+	if (its && is_sum(sum, arrival->step, &name)) {
+		sum->here[name.number / 64] |= UINT64_C(1) << name.number % 64;
 		sum->nsums++;
 		return hd_hub_post(sum->spec.hub, arrival->worker, arrival->transfer, arrival->buffer, diag);
 	}
-	uint64_t counted = (arrival->step - 1) * own_count(sum) + what.bucket - sum->first;
-	if (!other || !is_part(sum, arrival, what, counted))
-		return hd_fail(diag, HD_E_PROTOCOL,
-			"member %u sent transfer %08x of round %llu in round %llu", arrival->worker,
-			arrival->transfer,
-			(unsigned long long)arrival->step, (unsigned long long)sum->round);
+	uint64_t counted = (arrival->step - 1) * own_count(sum) + name.number - sum->first;
+	if (!its || !is_part(sum, &name, counted))
+		return hd_fail(diag, HD_E_PROTOCOL, "member %u sent transfer %u of round %llu in round %llu",
+			arrival->worker, arrival->transfer, (unsigned long long)arrival->step,
+			(unsigned long long)sum->round);
 	struct hd_allreduce_part *part = &sum->part[place_of(counted)];
 	part->at[arrival->worker] = arrival->buffer;
 	part->here |= 1u << arrival->worker;
@@ -255,7 +264,7 @@ enum hd_err hd_allreduce_turn(struct hd_allreduce *sum, bool *more, struct hd_di
 	part->here = 0;
 	for (uint32_t i = 0; i < sum->spec.n && !err; i++)
 		if (i != me) {
-			err = send(sum, i, HD_TRANSFER_SUM, bucket, 0, diag);
+			err = send(sum, sum_name(sum, i, bucket), diag);
 			if (!err)
 				err = post_part(sum, i, sum->ncounted + HD_ALLREDUCE_AHEAD, diag);
 		}

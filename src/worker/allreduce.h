@@ -1,21 +1,27 @@
-/* allreduce.h -- the sum of a vector over the processes of a job, alone: what the exchange of a training step costs.
+/* allreduce.h -- the sum of a vector over the processes of a job, alone: what the exchange of a training step
+ * costs.
  *
- * `heddle bench allreduce` times it. The vector of 32-bit floats is cut into buckets of 1 MiB. Every member sends a bucket to
- * its owner, the owner adds the n of them and sends the sum to all; buckets follow one another without waiting.
+ * `heddle bench allreduce` times it. The vector of 32-bit floats is cut into buckets of 1 MiB. Every member
+ * sends a bucket to its owner, the owner adds the n of them and sends the sum to all; buckets follow one
+ * another without waiting.
  *
  *	begin -> [hub poll -> arrived, sent -> turn] until done -> begin ...
  *
- * 1. value = the canonical tree (plan/tree.h) over the members 0..n-1 as leaves: bits depend on nothing but the
- *    values and n. Element by element: a member's part in it is its place in the tree, not when it came.
- * 2. In place: a member's own values stay until the sum of the bucket is here; every bucket is written once a round.
- * 3. An owner has room for HD_ALLREDUCE_AHEAD buckets of each other member: as many are granted ahead, so that bytes of one
- *    are under way while another is added. Sums are received where they stay.
+ * 1. value = the canonical tree (plan/tree.h) over the members 0..n-1 as leaves: bits depend on nothing but
+ *    the values and n. Element by element: a member's part in it is its place in the tree, not when it came.
+ * 2. In place: a member's own values stay until the sum of the bucket is here; every bucket is written once a
+ *    round.
+ * 3. An owner has buffers for HD_ALLREDUCE_AHEAD buckets of each other member: as many are granted ahead, so
+ *    that bytes of one are under way while another is added. Sums are received where they stay.
  * 4. Nothing is added in a callback: arrived() notes, turn() adds, one bucket a call.
- * 5. Members may be one round apart, not more: who is behind has not sent what the others wait for.
- * 6. A part counts once: of the own bucket, the round and the member that it says; so does a sum, of this round and from the
- *    bucket's owner. What comes again, or from another, is HD_E_PROTOCOL.
+ * 5. Members may be one round apart, not more: one that is behind has not sent what the others wait for.
+ * 6. A part counts once: of the own bucket, the round and the member that its row says; so does a sum, of
+ *    this round and from the bucket's owner. What comes again, or from another, is HD_E_PROTOCOL.
+ * 7. Ids, lengths and priorities are those of a transfer table (protocol/transfers.h) of n virtual nodes, one
+ *    a member: a part is the one partial sum of its member. Sums, which others wait for with nothing left to
+ *    do, go before parts.
  *
- * The hub's channels of the epoch are this object's: transfers are named as those of exchange.h, with ordinal 0.
+ * The hub's channels of the epoch are this object's.
  *
  * Ownership: init/finish; hub and values are borrowed. Threads: the hub's. Nothing allocates after open. */
 #ifndef HD_WORKER_ALLREDUCE_H
@@ -27,6 +33,7 @@
 #include "base/err.h"
 #include "sys/memory.h"
 #include "wire/hub.h"
+#include "protocol/transfers.h"
 
 enum {
 	HD_ALLREDUCE_MEMBERS = 16,
@@ -43,17 +50,20 @@ struct hd_allreduce_spec {
 };
 
 /* An own bucket whose parts come in. */
-/* here: bits of members */
-struct hd_allreduce_part { const float *at[HD_ALLREDUCE_MEMBERS]; uint32_t here; };
+struct hd_allreduce_part {
+	const float *at[HD_ALLREDUCE_MEMBERS];
+	uint32_t here;                    /* bits of members */
+};
 
 struct hd_allreduce {
 	struct hd_allreduce_spec spec;
+	struct hd_transfers rows;
 	uint32_t nbuckets, first, end;    /* first..end - 1 are this member's */
 	uint64_t round;                   /* 1, 2, ... */
 	uint32_t nsums, nadded, nunsent;  /* of this round: sums of others here, own added, sends not over */
 	/* bits of buckets: sums of others that are here, of this round */
 	uint64_t here[HD_ALLREDUCE_MOST / HD_ALLREDUCE_BUCKET / 64];
-	struct hd_memory block;           /* owned: the room for parts, [members][AHEAD] buckets */
+	struct hd_memory block;           /* owned: buffers for parts, [members][AHEAD] buckets */
 	/* of own bucket b, counted through all rounds: place b % AHEAD */
 	struct hd_allreduce_part part[HD_ALLREDUCE_AHEAD];
 	uint64_t ncounted;                /* own buckets added, of all rounds */

@@ -15,7 +15,8 @@
 
 enum { MOST = 3, LEADER = MOST, ROUNDS = 2, LEN = 5, LAST = HD_ALLREDUCE_WARMUP + ROUNDS, SAID = 32,
 	PATIENCE_S = 100 };
-#define SUM (1u << 30)
+/* Rows of the table of two members and one bucket: member 1's part to 0, and the sum from 0 to 1. */
+enum { PART = 2, SUM = 5 };
 
 struct said { uint32_t worker, id, len; uint64_t step; uint8_t bytes[MOST * HD_ADDR_CAP]; };
 
@@ -573,7 +574,7 @@ static struct job *told(struct world *w, uint32_t me)
 /* And the other member too: they are connected, with the channel of one bucket, which is member 0's. */
 static struct job *met(struct world *w, uint32_t me)
 {
-	static const struct hd_transfer root = { 0, 0, LEN * sizeof(float) },
+	static const struct hd_transfer root = { PART, 0, LEN * sizeof(float) },
 		sum = { SUM, 1, LEN * sizeof(float) };
 	struct job *member = told(w, me);
 	struct party *leader = &w->party[LEADER], *other = join(w, 1 - me, 1 - me);
@@ -587,8 +588,8 @@ static struct job *met(struct world *w, uint32_t me)
 	UNTIL(w, other->nups == 1);
 	assert_int_equal(me ? hd_hub_channel(&other->hub, 1, &root, 1, &sum, 1,
 		NULL) : hd_hub_channel(&other->hub, 0, &sum, 1, &root, 1, NULL), HD_OK);
-	assert_int_equal(me ? hd_hub_post(&other->hub, 1, 0, other->part, NULL) : hd_hub_post(&other->hub, 0,
-		SUM, other->sum, NULL), HD_OK);
+	assert_int_equal(me ? hd_hub_post(&other->hub, 1, PART, other->part, NULL) : hd_hub_post(&other->hub,
+		0, SUM, other->sum, NULL), HD_OK);
 	return member;
 }
 
@@ -602,8 +603,8 @@ static void learn(float values[LEN])
 
 	say(other, 0, HD_SAYS_READY, 1, 0);
 	UNTIL(w, heard(other, HD_SAYS_GO));
-	assert_int_equal(hd_hub_send(&other->hub, 0, &(struct hd_send){ .step = 1, .bytes = zeros,
-		.len = sizeof zeros }, NULL), HD_OK);
+	assert_int_equal(hd_hub_send(&other->hub, 0, &(struct hd_send){ .transfer = PART, .step = 1,
+		.bytes = zeros, .len = sizeof zeros }, NULL), HD_OK);
 	UNTIL(w, other->nsums == 1);
 	memcpy(values, other->sum, sizeof other->sum);
 	ends(member, HD_E_INTEGRITY, "element 0 of the sum at member 0");

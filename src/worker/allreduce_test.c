@@ -232,9 +232,14 @@ static void a_member_that_lags_a_round_behind_loses_nothing(void **state)
 
 /* ---- one rule after the other: what arrives is said to have arrived, no bytes travel ---- */
 
-#define ROOT(bucket) ((uint32_t)(bucket))
-#define SUM(bucket) (1u << 30 | (uint32_t)(bucket))
-#define ORDINAL (1u << 20)
+/* Rows of the table of n members and b buckets, as protocol/transfers.h counts them: parts by (from, ordinal,
+ * bucket) with n ordinals, sums by (bucket, from, to), metrics of n virtual nodes, the table. */
+#define PART_ROW(n, b, from, bucket) (((from) * (n)) * (b) + (bucket))
+#define SUM_ROW(n, b, from, to, bucket) ((n) * (n) * (b) + (bucket) * (n) * (n) + (from) * (n) + (to))
+/* of 3 members and 6 buckets; sums to member 0 */
+#define P(from, bucket) PART_ROW(3u, 6u, from, bucket)
+#define S(from, bucket) SUM_ROW(3u, 6u, from, 0u, bucket)
+enum { METRICS = 2 * 54, TABLE = METRICS + 3 * 9, END = TABLE + 9 };
 
 static enum hd_err arrives(struct world *w, uint32_t at, uint32_t from, uint32_t transfer, uint64_t step,
 	float *buffer)
@@ -256,15 +261,19 @@ static bool adds(struct world *w, uint32_t at)
 static void what_no_rule_allows_is_refused(void **state)
 {
 	static const struct { const char *name; uint32_t from, transfer; uint64_t step; } bad[] = {
-		{ "no such round", 1, ROOT(0), 0 }, { "rounds ahead", 1, ROOT(0), 5 }, { "the round before", 1, ROOT(0), 1 },
-		{ "one more than there is room for", 1, ROOT(0), 4 }, { "a sum of a round that is not begun", 1, SUM(2), 3 },
-		{ "a sum of the round before", 1, SUM(2), 1 },
-		{ "no such bucket", 1, ROOT(9), 2 }, { "no such sum", 1, SUM(6), 2 }, { "another kind", 1, 2u << 30, 2 }, { "the last kind", 1, 3u << 30, 2 },
-		{ "a part of a bucket of others", 1, ROOT(2), 2 }, { "the same, as if of our last", 1, ROOT(5), 1 }, { "a part before our first", 1, ROOT(2), 1 },
-		{ "a sum of ours", 1, SUM(0), 2 }, { "a sum of whom it does not belong to", 1, SUM(4), 2 }, { "the same, from below", 2, SUM(3), 2 },
-		{ "a part of our own", 0, ROOT(0), 2 }, { "a sum of our own", 0, SUM(1), 2 },
-		{ "a member that there is not", 3, ROOT(0), 2 }, { "one beyond all members", 16, ROOT(0), 2 }, { "its sum", 3, SUM(5), 2 },
-		{ "an ordinal", 1, ROOT(0) | ORDINAL, 2 }, { "a part of a sum", 1, SUM(2) | ORDINAL, 2 },
+		{ "no such round", 1, P(1, 0), 0 }, { "rounds ahead", 1, P(1, 0), 5 },
+		{ "the round before", 1, P(1, 0), 1 }, { "one more than there are buffers for", 1, P(1, 0), 4 },
+		{ "a sum of a round that is not begun", 1, S(1, 2), 3 }, { "a sum of the round before", 1, S(1, 2), 1 },
+		{ "beyond the table", 1, END, 2 }, { "far beyond", 1, UINT32_MAX, 2 }, { "the last row", 1, END - 1, 2 },
+		{ "another kind", 1, METRICS + 3, 2 }, { "the last kind", 1, TABLE + 3, 2 },
+		{ "a part of a bucket of others", 1, P(1, 4), 2 }, { "its own part of its own bucket", 1, P(1, 2), 2 },
+		{ "the same, as if of our last", 1, P(1, 5), 1 }, { "a part before our first", 1, P(1, 2), 1 },
+		{ "a sum of ours", 1, S(1, 0), 2 }, { "a sum of another's bucket", 1, S(1, 4), 2 },
+		{ "the same, from below", 2, S(2, 3), 2 }, { "a sum to another member", 1, S(1, 2) + 2, 2 },
+		{ "a part of another's row", 2, P(1, 0), 2 }, { "a sum of another's row", 2, S(1, 2), 2 },
+		{ "a part of our own", 0, P(0, 0), 2 }, { "a sum of our own", 0, S(0, 1), 2 },
+		{ "a member that there is not", 3, P(1, 0), 2 }, { "one beyond all members", 16, P(1, 0), 2 },
+		{ "its sum", 3, S(2, 5), 2 }, { "an ordinal", 1, P(1, 0) + 6, 2 },
 	};
 	struct world *w = enter(3, 6 * BUCKET);
 
@@ -280,11 +289,11 @@ static void what_no_rule_allows_is_refused(void **state)
 	begin(w, 1);
 	/* in round 2 its number would be that of an own one in round 1 */
 	for (uint32_t bucket = 0; bucket < 2; bucket++)
-		assert_int_equal(arrives(w, 1, 0, ROOT(bucket), 2, w->one[1].values), HD_E_PROTOCOL);
+		assert_int_equal(arrives(w, 1, 0, P(0, bucket), 2, w->one[1].values), HD_E_PROTOCOL);
 	for (uint64_t step = 1; step < 4; step++)
 		for (uint32_t bucket = 0; bucket < 6; bucket++) {
 			bool own = bucket == 2 || bucket == 3, room = step < 3;
-			CHECK(!arrives(w, 1, 0, ROOT(bucket), step, w->one[1].values) == (own && room),
+			CHECK(!arrives(w, 1, 0, P(0, bucket), step, w->one[1].values) == (own && room),
 				"bucket %u, round %u", bucket, (unsigned)step);
 		}
 	leave(w);
@@ -316,22 +325,22 @@ static void a_part_that_comes_again_does_not_stand_for_another(void **state)
 
 	(void)state;
 	for (uint32_t m = 1; m < 3; m++)
-		assert_int_equal(arrives(w, 0, m, ROOT(1), 1, part[0]), HD_OK);
-	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_OK);
+		assert_int_equal(arrives(w, 0, m, P(m, 1), 1, part[0]), HD_OK);
+	assert_int_equal(arrives(w, 0, 1, P(1, 0), 1, part[0]), HD_OK);
 	assert_false(adds(w, 0));         /* it waits for the round to begin, and for its turn */
 	begin(w, 0);
-	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_E_PROTOCOL);
+	assert_int_equal(arrives(w, 0, 1, P(1, 0), 1, part[0]), HD_E_PROTOCOL);
 	assert_false(adds(w, 0));
 	/* of the next round, whose place is another */
-	assert_int_equal(arrives(w, 0, 1, ROOT(0), 2, part[0]), HD_OK);
+	assert_int_equal(arrives(w, 0, 1, P(1, 0), 2, part[0]), HD_OK);
 	assert_false(adds(w, 0));
-	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_OK);
+	assert_int_equal(arrives(w, 0, 2, P(2, 0), 1, part[1]), HD_OK);
 	assert_true(adds(w, 0));
-	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_E_PROTOCOL);       /* it is added */
+	assert_int_equal(arrives(w, 0, 2, P(2, 0), 1, part[1]), HD_E_PROTOCOL);       /* it is added */
 	leave(w);
 	w = enter(3, 3 * BUCKET);         /* all parts of an own bucket are here before the round */
 	for (uint32_t m = 1; m < 3; m++)
-		assert_int_equal(arrives(w, 0, m, ROOT(0), 1, part[0]), HD_OK);
+		assert_int_equal(arrives(w, 0, m, PART_ROW(3, 3, m, 0), 1, part[0]), HD_OK);
 	assert_false(adds(w, 0));
 	leave(w);
 }
@@ -354,17 +363,18 @@ static void a_round_is_done_when_nothing_of_it_is_left(void **state)
 		struct hd_allreduce *sum = &w->one[0].sum;
 		begin(w, 0);
 		for (uint32_t b = 0; b < 2 - (missing == 1); b++) {
-			assert_int_equal(arrives(w, 0, 1, ROOT(b), 1, part), HD_OK);
+			assert_int_equal(arrives(w, 0, 1, PART_ROW(2, 4, 1, b), 1, part), HD_OK);
 			assert_true(adds(w, 0));
 		}
 		for (uint32_t b = 2; b < 4 - (missing == 2); b++)
-			assert_int_equal(arrives(w, 0, 1, SUM(b), 1, w->one[0].values + b * BUCKET), HD_OK);
+			assert_int_equal(arrives(w, 0, 1, SUM_ROW(2, 4, 1, 0, b), 1,
+			w->one[0].values + b * BUCKET), HD_OK);
 		for (uint32_t i = sum->nunsent; i > (missing == 3); i--)
 			sent(w, 0);
 		CHECK(hd_allreduce_done(sum) == !missing, "without %d", missing);
 		if (missing == 2) {               /* one that comes again is not the other */
-			assert_int_equal(arrives(w, 0, 1, SUM(2), 1, w->one[0].values + 2 * BUCKET),
-				HD_E_PROTOCOL);
+			assert_int_equal(arrives(w, 0, 1, SUM_ROW(2, 4, 1, 0, 2), 1,
+				w->one[0].values + 2 * BUCKET), HD_E_PROTOCOL);
 			assert_false(hd_allreduce_done(sum));
 		}
 		leave(w);
@@ -402,7 +412,7 @@ static void an_error_with_one_member_is_not_forgotten_over_the_next(void **state
 	begin(w, 0);
 	hd_hub_drop(&w->one[0].hub, 1, HD_CLOSE_DONE, "for the test");
 	for (uint32_t m = 1; m < 3; m++)
-		assert_int_equal(arrives(w, 0, m, ROOT(0), 1, part), HD_OK);
+		assert_int_equal(arrives(w, 0, m, PART_ROW(3, 3, m, 0), 1, part), HD_OK);
 	assert_int_equal(hd_allreduce_turn(sum, &more, &diag), HD_E_PEERLOST);
 	leave(w);
 	w = enter(3, 3 * BUCKET);

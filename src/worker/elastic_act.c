@@ -241,7 +241,7 @@ ACT(roots)
 	struct hd_diag diag = { "" };
 
 	(void)HD_FAILPOINT(EXCHANGE_ROOTS);
-	judge(e, hd_relay_roots(&e->relay, a->pass, a->bucket, a->worker, &diag), &diag);
+	judge(e, hd_relay_partial(&e->relay, a->pass, a->bucket, a->worker, &diag), &diag);
 }
 
 ACT(leaves)
@@ -249,7 +249,7 @@ ACT(leaves)
 	struct hd_diag diag = { "" };
 
 	(void)HD_FAILPOINT(EXCHANGE_LEAVES);
-	judge(e, hd_relay_leaves_out(&e->relay, a->pass, &diag), &diag);
+	judge(e, hd_relay_metrics(&e->relay, a->pass, &diag), &diag);
 }
 
 /* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from

@@ -182,7 +182,7 @@ DUTY(compute)
 	if (own)
 		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
 	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
-	hd_relay_leaves(&e->relay, d->pass);
+	hd_relay_own_metrics(&e->relay, d->pass);
 	(void)HD_FAILPOINT(COMPUTE_AFTER);
 	return HD_OK;
 }

@@ -8,7 +8,8 @@
 
 /* The wire's thread: what comes from outside becomes events of the member machine. */
 
-#define HD_WIRE_LAST_NS INT64_C(500000000)        /* what was said goes out before this process leaves, at most so long */
+/* what was said goes out before this process leaves, at most so long */
+#define HD_WIRE_LAST_NS INT64_C(500000000)
 
 static uint32_t worker_of(uint32_t link) { return link == HD_COORDINATOR_LINK ? HD_COORDINATOR : link; }
 
@@ -64,15 +65,19 @@ static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
 }
 
-/* Deaths when a message came, by its kind; when a transfer came, by its kind and, of sums, by what it
- * brings. */
+/* Failpoints of messages, by their kind. */
 static const uint8_t came[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_HERE,
 	[HD_MSG_VIEW] = 1 + HD_FP_CHANGE_VIEW };
-static const enum hd_failpoint here[] = { [HD_TRANSFER_ROOT] = HD_FP_EXCHANGE_ROOT_HERE,
-	[HD_TRANSFER_LEAVES] = HD_FP_EXCHANGE_LEAVES_HERE, [HD_TRANSFER_TABLE] = HD_FP_EXCHANGE_LEAVES_HERE };
-static const enum hd_failpoint of_part[HD_NPARTS] = { [HD_PART_SUM] = HD_FP_EXCHANGE_SUM_HERE,
-	[HD_PART_NORM] = HD_FP_NORM_HERE,
-	[HD_PART_PARM] = HD_FP_PARAMS_HERE, [HD_PART_DIGEST] = HD_FP_PARAMS_HERE };
+/* What a transfer is to the member machine, and its failpoint, by its kind. */
+static const struct { enum hd_member_event_kind event; enum hd_failpoint here; } of_kind[HD_XFER_KINDS] = {
+	[HD_XFER_PARTIAL]    = { HD_IN_ROOT,   HD_FP_EXCHANGE_ROOT_HERE },
+	[HD_XFER_SUM]        = { HD_IN_SUM,    HD_FP_EXCHANGE_SUM_HERE },
+	[HD_XFER_NORM]       = { HD_IN_NORM,   HD_FP_NORM_HERE },
+	[HD_XFER_PARAMETERS] = { HD_IN_PARM,   HD_FP_PARAMS_HERE },
+	[HD_XFER_DIGEST]     = { HD_IN_PARM,   HD_FP_PARAMS_HERE },
+	[HD_XFER_METRICS]    = { HD_IN_LEAVES, HD_FP_EXCHANGE_LEAVES_HERE },
+	[HD_XFER_TABLE]      = { HD_IN_TABLE,  HD_FP_EXCHANGE_LEAVES_HERE },
+};
 
 static void on_message(void *self, const struct hd_message *m)
 {
@@ -117,9 +122,6 @@ static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, con
 
 static void on_arrived(void *self, const struct hd_arrival *a)
 {
-	static const enum hd_member_event_kind kind[] = { [HD_TRANSFER_ROOT] = HD_IN_ROOT,
-		[HD_TRANSFER_SUM] = HD_IN_SUM,
-		[HD_TRANSFER_LEAVES] = HD_IN_LEAVES, [HD_TRANSFER_TABLE] = HD_IN_TABLE };
 	struct hd_elastic *e = self;
 	struct hd_relay_news news;
 	struct hd_diag diag = { "" };
@@ -136,14 +138,12 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		hd_elastic_fail(e, err, &diag);
 	if (err)
 		return;
-	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
+	if (news.kind == HD_XFER_METRICS && !news.pass_done)
 		return;
-	(void)HD_FAILPOINT_AT(news.kind == HD_TRANSFER_SUM ? of_part[news.ordinal] : here[news.kind]);
-	enum hd_member_event_kind what = kind[news.kind];
-	if (news.kind == HD_TRANSFER_SUM && news.ordinal == HD_PART_SUM)
+	(void)HD_FAILPOINT_AT(of_kind[news.kind].here);
+	enum hd_member_event_kind what = of_kind[news.kind].event;
+	if (what == HD_IN_SUM)
 		sum_here(e, &news, a);
-	else if (news.kind == HD_TRANSFER_SUM)
-		what = news.ordinal == HD_PART_NORM ? HD_IN_NORM : HD_IN_PARM;
 	if (what == HD_IN_PARM && !news.parm_done)
 		return;
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member),

@@ -213,7 +213,7 @@ static enum hd_err say(struct node *o, uint32_t what, uint64_t members)
 	case 1: return hd_relay_norm(&o->r, 0, members, NULL);
 	case 2: return hd_relay_parm(&o->r, 4, members, NULL);
 	case 3: return hd_relay_table(&o->r, members, NULL);
-	case 4: return hd_relay_leaves_out(&o->r, 0, NULL);
+	case 4: return hd_relay_metrics(&o->r, 0, NULL);
 	default: return HD_E_INVAL;
 	}
 }
@@ -222,7 +222,9 @@ static enum hd_err say(struct node *o, uint32_t what, uint64_t members)
  * last of the chain of bucket 4. */
 static void what_is_said_goes_to_the_others_once(void **state)
 {
-	static const uint32_t id[] = { 0x40000000, 0x40100000, 0x40200004, 0xc0000000, 0x80000000 };
+	static const struct { enum hd_xfer_kind kind; uint32_t number; } of[] = { { HD_XFER_SUM, 0 },
+		{ HD_XFER_NORM, 0 },
+		{ HD_XFER_PARAMETERS, 4 }, { HD_XFER_TABLE, 0 }, { HD_XFER_METRICS, 0 } };
 	const struct scene s = { "three", .n = 3, .copies = 3, .digests = true };
 
 	(void)state;
@@ -238,10 +240,11 @@ static void what_is_said_goes_to_the_others_once(void **state)
 		assert_int_equal(o->with[0].nsent, 0);
 		for (uint32_t a = 1; a < 3; a++) {
 			CHECK(o->with[a].nsent == each, "%u: %u go to %u", what, o->with[a].nsent, a);
-			assert_int_equal(o->with[a].sent[0].transfer, id[what]);
+			assert_int_equal(o->with[a].sent[0].transfer, row_of(of[what].kind, 0, a,
+				of[what].number, 0));
 			assert_int_equal(o->with[a].sent[0].step, 5);
 			assert_int_equal(o->with[a].sent[0].priority,
-				what == 0 ? 0 : what == 2 ? 4 : INT32_MIN);
+				what == 0 ? 1 : what == 2 ? 5 : 0);
 		}
 		if (what < 4) {
 			assert_int_equal(say(o, what, 4), HD_OK);
@@ -342,10 +345,12 @@ static void entries_come_from_those_who_compute_them(void **state)
 			for (uint32_t b = 0; b < 3; b++) {
 				const struct channel *c = &world->node[a]->with[b];
 				for (uint32_t v = 0; v < VNS && a != b; v++)
-					CHECK(!!row_bytes(c->out, c->n_out, 2u << 30 | v) == tells_of(a, v),
+					CHECK(!!row_bytes(c->out, c->n_out, row_of(HD_XFER_METRICS, a, b, v,
+					0)) == tells_of(a, v),
 						"%s: entry %u from %u to %u",
 						scenes[i].what, v, a, b);
-				assert_true(a == b || row_bytes(c->out, c->n_out, 3u << 30));
+				assert_true(a == b || row_bytes(c->out, c->n_out, row_of(HD_XFER_TABLE, a, b,
+					0, 0)));
 			}
 		leave();
 	}
@@ -367,7 +372,7 @@ static void who_has_the_table_is_sent_no_entries(void **state)
 		assert_int_equal(hd_exchange_table_source(&o->x), HD_NOBODY);
 		assert_int_equal(open_of(1), HD_OK);
 		for (uint32_t i = 0; i < o->with[0].nposts; i++)
-			n += o->with[0].post[i].transfer >> 30 == HD_TRANSFER_LEAVES;
+			n += name_of(o->with[0].post[i].transfer).kind == HD_XFER_METRICS;
 		assert_int_equal(n, here ? 0 : 7);
 		leave();
 	}
@@ -382,7 +387,7 @@ static void arrive(struct node *o, uint32_t from, uint32_t transfer, struct hd_r
 		if (c->post[i].transfer == transfer)
 			arrival.buffer = c->post[i].buffer;
 	assert_non_null(arrival.buffer);
-	if (transfer >> 30 == HD_TRANSFER_TABLE)
+	if (name_of(transfer).kind == HD_XFER_TABLE)
 		for (uint32_t v = 0; v < VNS; v++) {
 			uint8_t *entry = (uint8_t *)arrival.buffer + HEAD + v * ENTRY;
 			hd_put32((uint8_t *)arrival.buffer, 1);
@@ -407,7 +412,8 @@ static void a_pass_is_done_by_its_own_worker(void **state)
 		struct node *o = world->node[0];
 		assert_int_equal(open_of(0), HD_OK);
 		struct hd_arrival arrival = { .worker = id_of_member(from), .step = 4,
-			.transfer = 2u << 30 | 5, .buffer = o->r.leaf + 5 * o->r.leaf_len };
+			.transfer = row_of(HD_XFER_METRICS, from, 0, 5, 0),
+			.buffer = o->r.metrics + 5 * o->r.metrics_len };
 		assert_int_equal(hd_relay_arrived(&o->r, &arrival, &news, NULL), HD_OK);
 		assert_int_equal(news.pass_done, from == 2);
 		leave();
@@ -428,7 +434,7 @@ static void a_whole_table_stays_when_a_step_begins_again(void **state)
 		begin(&first, 4);
 		struct node *o = world->node[1];
 		assert_int_equal(open_of(1), HD_OK);
-		arrive(o, 0, 3u << 30, &news);
+		arrive(o, 0, row_of(HD_XFER_TABLE, 0, 1, 0, 0), &news);
 		next_view(1);
 		begin(&second, 4);
 		assert_int_equal(open_of(1), HD_OK);
@@ -457,7 +463,8 @@ static void what_is_of_no_place_of_the_step_at_hand_is_refused(void **state)
 	enter(3, 2, true);
 	struct node *o = world->node[1];
 	const uint32_t first = 2;                 /* it owns buckets 2 and 3 */
-	struct hd_arrival good = { .worker = id_of_member(0), .step = 4, .transfer = first }, bad;
+	struct hd_arrival good = { .worker = id_of_member(0), .step = 4,
+		.transfer = row_of(HD_XFER_PARTIAL, 0, 1, first, 0) }, bad;
 	refuses(o, good, HD_E_PROTOCOL, "before any step");
 	begin(&s, 4);
 	assert_int_equal(open_of(1), HD_OK);
@@ -475,14 +482,24 @@ static void what_is_of_no_place_of_the_step_at_hand_is_refused(void **state)
 	bad.worker = 77;
 	refuses(o, bad, HD_E_PROTOCOL, "of nobody");
 	bad = good;
-	bad.transfer = first - 1;
-	refuses(o, bad, HD_E_INTEGRITY, "a root of a bucket of another owner, before");
-	bad.transfer = first + 2;
-	refuses(o, bad, HD_E_INTEGRITY, "a root of a bucket of another owner, behind");
-	bad.transfer = 1000u << 20 | first;
-	refuses(o, bad, HD_E_INTEGRITY, "a root that there is not");
-	bad.transfer = 1u << 30 | (uint32_t)HD_NPARTS << 20 | first;
-	refuses(o, bad, HD_E_INTEGRITY, "a part that there is not");
+	bad.transfer = good.transfer - 1;
+	refuses(o, bad, HD_E_INTEGRITY, "a partial sum of a bucket of another owner, before");
+	bad.transfer = good.transfer + 2;
+	refuses(o, bad, HD_E_INTEGRITY, "a partial sum of a bucket of another owner, behind");
+	bad.transfer = row_of(HD_XFER_PARTIAL, 0, 1, first, VNS - 1);
+	refuses(o, bad, HD_E_INTEGRITY, "a partial sum that there is not");
+	bad.transfer = row_of(HD_XFER_PARTIAL, 2, 1, first, 0);
+	refuses(o, bad, HD_E_INTEGRITY, "a row of another member");
+	bad.transfer = row_of(HD_XFER_SUM, 0, 1, first, 0);
+	refuses(o, bad, HD_E_INTEGRITY, "a row of another kind");
+	bad.transfer = row_of(HD_XFER_SUM, 0, 2, first, 0);
+	bad.buffer = hd_share_sum_at(&o->w, first);
+	refuses(o, bad, HD_E_INTEGRITY, "a row to another member");
+	const struct hd_transfers t = all_rows();
+	for (uint32_t beyond = 0; beyond < 2; beyond++) {
+		bad.transfer = beyond ? UINT32_MAX : hd_transfers_count(&t);
+		refuses(o, bad, HD_E_INTEGRITY, "a row beyond the table");
+	}
 	bad = good;
 	bad.worker = id_of_member(2);
 	refuses(o, bad, HD_E_INTEGRITY, "to the place of another's");

@@ -51,15 +51,15 @@ static void speak(const struct scene *s, struct node *o, uint32_t m)
 			assert_int_equal(hd_relay_parm(&o->r, b, hd_exchange_parm_to(&o->x, b), NULL), HD_OK);
 	for (uint32_t p = 0; p < o->x.passes.npasses; p++)
 		if (o->x.passes.pass[p].worker == id_of_member(m))
-			hd_relay_leaves(&o->r, at++);
+			hd_relay_own_metrics(&o->r, at++);
 	if (s->table && hd_exchange_table_source(&o->x) == m) {
 		for (uint32_t v = 0; v < VNS; v++) {      /* it has the entries of all */
-			uint8_t *leaf = o->r.leaf + v * o->r.leaf_len;
-			hd_put32(leaf, 1);
-			hd_put32(leaf + 4, 1);
-			hd_put32(leaf + HEAD, v);
-			hd_put32(leaf + HEAD + 4, 77);
-			hd_put64(leaf + HEAD + 8, o->w.step * 100 + v);
+			uint8_t *metrics = o->r.metrics + v * o->r.metrics_len;
+			hd_put32(metrics, 1);
+			hd_put32(metrics + 4, 1);
+			hd_put32(metrics + HEAD, v);
+			hd_put32(metrics + HEAD + 4, 77);
+			hd_put64(metrics + HEAD + 8, o->w.step * 100 + v);
 		}
 		assert_int_equal(hd_relay_table(&o->r, ((UINT64_C(1) << s->n) - 1) & ~s->table, NULL), HD_OK);
 	}
@@ -70,19 +70,20 @@ static void speak(const struct scene *s, struct node *o, uint32_t m)
 			first, &npasses), HD_OK);
 		if (!s->table) {
 			hd_exchange_leaves(&o->x, id_of_member(m), p);
-			assert_int_equal(hd_relay_leaves_out(&o->r, p, NULL), HD_OK);
+			assert_int_equal(hd_relay_metrics(&o->r, p, NULL), HD_OK);
 		}
 		for (uint32_t b = 0; b < NB; b++) {
 			uint32_t to = hd_exchange_source(&o->x, b);
 			if (!hd_exchange_wants_roots(&o->x, b))
 				continue;
 			if (to != m)
-				assert_int_equal(hd_relay_roots(&o->r, p, b, id_of_member(to), NULL), HD_OK);
+				assert_int_equal(hd_relay_partial(&o->r, p, b, id_of_member(to), NULL),
+				HD_OK);
 			for (ordinal = first[p]; to == m && ordinal < first[p + 1]; ordinal++)
 				root_here(o, id_of_member(m), ordinal, b);
 		}
 	}
-	assert_int_equal(hd_relay_leaves_out(&o->r, at, NULL), HD_OK);     /* no such pass: nothing */
+	assert_int_equal(hd_relay_metrics(&o->r, at, NULL), HD_OK);     /* no such pass: nothing */
 }
 
 static void take(struct node *o, uint32_t worker, const struct hd_relay_news *news)
@@ -91,42 +92,40 @@ static void take(struct node *o, uint32_t worker, const struct hd_relay_news *ne
 	bool digest = o->r.digest_every && (o->w.step + 1) % o->r.digest_every == 0 && o->w.digests;
 
 	switch (news->kind) {
-	case HD_TRANSFER_ROOT: root_here(o, worker, news->ordinal, b); break;
-	case HD_TRANSFER_LEAVES:
+	case HD_XFER_PARTIAL: root_here(o, worker, news->ordinal, b); break;
+	case HD_XFER_METRICS:
 		if (news->pass_done)
 			CHECK(hd_exchange_leaves(&o->x, worker, news->pass),
-				"pass %u of worker %u came twice", news->pass, worker);
+			"pass %u of worker %u came twice",
+				news->pass, worker);
 		break;
-	case HD_TRANSFER_TABLE: assert_true(hd_exchange_table(&o->x)); break;
-	case HD_TRANSFER_SUM:
-		switch ((enum hd_sum_part)news->ordinal) {
-		case HD_PART_SUM:
-			assert_true(hd_exchange_sum(&o->x, b));
-			for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
-				CHECK(o->w.sum[b * BUCKET + k] == sum_value(o->w.step, 0, VNS,
-					b * BUCKET + k), "the sum of bucket %u, element %u", b, k);
-			assert_false(news->parm_done);
-			sum_here(o, b);
+	case HD_XFER_TABLE: assert_true(hd_exchange_table(&o->x)); break;
+	case HD_XFER_SUM:
+		assert_true(hd_exchange_sum(&o->x, b));
+		for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
+			CHECK(o->w.sum[b * BUCKET + k] == sum_value(o->w.step, 0, VNS, b * BUCKET + k),
+				"the sum of bucket %u, element %u", b, k);
+		assert_false(news->parm_done);
+		sum_here(o, b);
+		break;
+	case HD_XFER_NORM:
+		hd_exchange_norm(&o->x, b);
+		for (uint32_t i = 0; i < nsegments(b); i++)
+			CHECK(o->r.norm[segment + i] == norm_value(o->w.step, segment + i),
+				"sums of squares of bucket %u", b);
+		break;
+	case HD_XFER_PARAMETERS: case HD_XFER_DIGEST:
+		CHECK(news->parm_done == (o->one_came[b] || !digest), "bucket %u: both of two parts are news",
+			b);
+		o->one_came[b] = true;
+		if (!news->parm_done)
 			break;
-		case HD_PART_NORM:
-			hd_exchange_norm(&o->x, b);
-			for (uint32_t i = 0; i < nsegments(b); i++)
-				CHECK(o->r.norm[segment + i] == norm_value(o->w.step, segment + i),
-					"sums of squares of bucket %u", b);
-			break;
-		case HD_PART_PARM: case HD_PART_DIGEST:
-			CHECK(news->parm_done == (o->told[b] || !digest),
-				"bucket %u: both of two parts are news", b);
-			o->told[b] = true;
-			if (!news->parm_done)
-				break;
-			assert_true(hd_exchange_parm(&o->x, b));
-			for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
-				CHECK(o->w.parm[b * BUCKET + k] == parm_value(o->w.step, b * BUCKET + k),
-					"parameters of bucket %u", b);
-			break;
-		case HD_NPARTS: fail();
-		}
+		assert_true(hd_exchange_parm(&o->x, b));
+		for (uint32_t k = 0; k < nsegments(b) * CHUNK; k++)
+			CHECK(o->w.parm[b * BUCKET + k] == parm_value(o->w.step, b * BUCKET + k),
+				"parameters of bucket %u", b);
+		break;
+	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_STATE: case HD_XFER_SHADOW: fail();
 	}
 }
 
@@ -309,6 +308,8 @@ static void each_step_brings_what_it_lacks_and_nothing_else(void **state)
 static void what_may_go_of_a_bucket_follows_from_the_view_and_the_step(void **state)
 {
 	static const char *parts[] = { "sum", "norm", "parm", "digest" };
+	static const enum hd_xfer_kind kind[] = { HD_XFER_SUM, HD_XFER_NORM, HD_XFER_PARAMETERS,
+		HD_XFER_DIGEST };
 	static const struct { struct scene scene; const char *rows[NB]; } cases[] = {
 		{ { "three", .n = 3 }, {
 			"sum 0>1 0>2",
@@ -360,12 +361,13 @@ static void what_may_go_of_a_bucket_follows_from_the_view_and_the_step(void **st
 		for (uint32_t b = 0; b < NB; b++) {
 			char text[400] = "";
 			size_t len = 0;
-			for (uint32_t part = 0; part < HD_NPARTS; part++) {
+			for (uint32_t part = 0; part < (s->copies ? 4 : 1); part++) {
 				bool any = false;
 				for (uint32_t from = 0; from < s->n; from++)
 					for (uint32_t to = 0; to < s->n; to++) {
 						const struct channel *c = &world->node[from]->with[to];
-						if (!row_bytes(c->out, c->n_out, 1u << 30 | part << 20 | b))
+						if (from == to || !row_bytes(c->out, c->n_out,
+							row_of(kind[part], from, to, b, 0)))
 							continue;
 						len += (size_t)snprintf(text + len, sizeof text - len,
 							"%s%s %u>%u", any || !len ? "" : " ",
@@ -393,11 +395,12 @@ static bool posted(const struct post *post, uint32_t n, struct post it)
  * which one is here. */
 static bool comes_again(const struct node *o, uint32_t worker, uint32_t transfer)
 {
-	uint32_t number = transfer & 0xfffff, part = transfer >> 20 & 0x3ff;
+	struct hd_xfer_name name = name_of(transfer);
+	uint32_t number = name.number;
 
-	if (transfer >> 30 == HD_TRANSFER_SUM)
-		return part >= HD_PART_PARM && o->told[number] && !hd_exchange_fresh(&o->x, number);
-	for (uint32_t i = 0; i < o->x.passes.npasses && transfer >> 30 == HD_TRANSFER_LEAVES; i++)
+	if (name.kind == HD_XFER_PARAMETERS || name.kind == HD_XFER_DIGEST)
+		return o->one_came[number] && !hd_exchange_fresh(&o->x, number);
+	for (uint32_t i = 0; i < o->x.passes.npasses && name.kind == HD_XFER_METRICS; i++)
 		if (o->x.passes.pass[i].worker == worker && holds(&o->w, &o->x.passes.pass[i], number))
 			return !hd_exchange_has_leaves(&o->x, i);
 	return false;
@@ -421,11 +424,11 @@ static void come_up_again(const struct scene *s, uint32_t m, uint32_t a)
 	CHECK(c->nopened == 2 && o->r.awaited[a] == c->nposts, "%s: %u of %u are awaited", s->what,
 		o->r.awaited[a], c->nposts);
 	for (uint32_t i = 0; i < n; i++)
-		CHECK(posted(c->post, c->nposts, before[i]), "%s: %08x from %u to %u is not posted again",
+		CHECK(posted(c->post, c->nposts, before[i]), "%s: %u from %u to %u is not posted again",
 			s->what, before[i].transfer, a, m);
 	for (uint32_t i = 0; i < c->nposts; i++)
 		CHECK(posted(before, n, c->post[i]) || comes_again(o, id_of_member(a), c->post[i].transfer),
-			"%s: %08x from %u to %u came, and is posted again",
+			"%s: %u from %u to %u came, and is posted again",
 			s->what, c->post[i].transfer, a, m);
 	n = c->nposts;
 	/* and once it is open, nothing more */
@@ -473,11 +476,11 @@ static enum hd_err say_all(struct node *o, struct hd_diag *diag)
 {
 	enum hd_err err = hd_relay_open(&o->r, &o->x, diag);
 
-	err = err ? err : hd_relay_leaves_out(&o->r, 0, diag);
+	err = err ? err : hd_relay_metrics(&o->r, 0, diag);
 	err = err ? err : hd_relay_table(&o->r, 6, diag);
 	for (uint32_t b = 0; b < NB && !err; b++) {
 		if (hd_bucket_owner(b, NB, 3) != 0)
-			err = hd_relay_roots(&o->r, 0, b, id_of_member(hd_bucket_owner(b, NB, 3)), diag);
+			err = hd_relay_partial(&o->r, 0, b, id_of_member(hd_bucket_owner(b, NB, 3)), diag);
 		else
 			err = hd_relay_norm(&o->r, b, 6, diag);
 	}
@@ -554,7 +557,7 @@ static void an_entry_that_is_refused_ends_the_taking(void **state)
 	make_step(&s, 4, false);
 	struct node *o = world->node[1];          /* virtual nodes 0 .. 4, 6 and 7 came */
 	memset(o->w.known, 0, sizeof o->w.known);
-	hd_put32(o->r.leaf + 2 * o->r.leaf_len + HEAD, VNS);
+	hd_put32(o->r.metrics + 2 * o->r.metrics_len + HEAD, VNS);
 	assert_int_equal(hd_relay_take(&o->r, &diag), HD_E_INTEGRITY);
 	assert_string_equal(diag.text, "refused");
 	assert_true(o->w.known[0] && o->w.known[1] && !o->w.known[3]);

@@ -60,17 +60,18 @@ static void refuses(struct hd_relay *r, struct hd_arrival arrival, enum hd_err e
  * is awaited. */
 static void forge_arrivals(struct hd_relay *r)
 {
-	const uint32_t table = (uint32_t)HD_TRANSFER_TABLE << 30;
-
 	if (!r->x || r->step != r->x->step) {
 		if (r->has_view && r->x)
 			refuses(r, (struct hd_arrival){ .worker = r->view.member[0], .step = r->x->step,
-				.transfer = table, .buffer = r->table }, HD_E_PROTOCOL,
+				.transfer = 0, .buffer = r->table }, HD_E_PROTOCOL,
 				"not open");
 		return;
 	}
 	for (uint32_t m = 0; m < r->view.nmembers; m++) {
-		struct hd_arrival good = { .worker = r->view.member[m], .step = r->step, .transfer = table,
+		struct hd_arrival good = { .worker = r->view.member[m], .step = r->step,
+			/* the last block of the table: from, to; of itself it names nothing */
+			.transfer =
+				hd_transfers_count(&r->rows) - r->view.nmembers * (r->view.nmembers - m) + r->me,
 			.buffer = r->table }, bad = good;
 		bad.step = r->step + 1;
 		refuses(r, bad, HD_E_PROTOCOL, "of a step to come");
@@ -150,9 +151,9 @@ static void count_the_rooms(struct r_world *w)
 		if (!w->node[i]->alive || !r->has_view || !r->x)
 			continue;
 		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, R_BUCKETS, &n), HD_OK);
-		CHECK(r->room_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu",
+		CHECK(r->received_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu",
 			w->what, w->turn, r->self,
-			(unsigned long long)r->room_cap, (unsigned long long)n);
+			(unsigned long long)r->received_cap, (unsigned long long)n);
 		ntaken += n > 0;
 	}
 }

@@ -407,7 +407,7 @@ static inline void r_hand(struct r_node *n)
 			return;
 		n->w.computing = false;
 		n->w.pass[n->number].computed = true;
-		hd_relay_leaves(&n->e.relay, n->computing.pass);
+		hd_relay_own_metrics(&n->e.relay, n->computing.pass);
 		done.duty = n->computing;
 		hd_duties_done(&n->e.duties, &done);
 		return;

@@ -138,7 +138,7 @@ struct channel {
 
 /* `up`: also of a member with itself, so that a relay that would call itself shows. */
 struct node { struct hd_hub *hub; struct hd_worker w; struct hd_relay r; struct hd_exchange x;
-	struct channel with[MOST]; bool up[MOST], told[NB]; };
+	struct channel with[MOST]; bool up[MOST], one_came[NB]; };
 
 static struct world {
 	uint32_t n, copies;
@@ -176,7 +176,7 @@ static inline enum hd_err trouble(struct hd_diag *diag)
 static inline void rows_rise(const struct hd_transfer *row, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		CHECK(row[i].bytes && !row[i].slots && (!i || row[i - 1].id < row[i].id), "row %zu is %08x",
+		CHECK(row[i].bytes && !row[i].slots && (!i || row[i - 1].id < row[i].id), "row %zu is %u",
 			i, row[i].id);
 }
 
@@ -210,10 +210,10 @@ enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, 
 {
 	struct channel *c = channel_of(hub, worker);
 
-	CHECK(row_bytes(c->in, c->n_in, transfer) && buffer, "member %u: no row %08x, or no place",
+	CHECK(row_bytes(c->in, c->n_in, transfer) && buffer, "member %u: no row %u, or no place",
 		member_of_hub(hub), transfer);
 	for (uint32_t i = 0; i < c->nposts; i++)
-		CHECK(c->post[i].transfer != transfer, "member %u: %08x is posted twice", member_of_hub(hub),
+		CHECK(c->post[i].transfer != transfer, "member %u: %u is posted twice", member_of_hub(hub),
 			transfer);
 	if (world->lost)
 		return hd_fail(diag, HD_E_PEERLOST, "lost");
@@ -228,7 +228,7 @@ enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_sen
 	struct channel *c = channel_of(hub, worker);
 
 	CHECK(row_bytes(c->out, c->n_out, s->transfer) == s->len && s->token == s->transfer,
-		"member %u sends %08x of %llu bytes, without a row",
+		"member %u sends %u of %llu bytes, without a row",
 		member_of_hub(hub), s->transfer, (unsigned long long)s->len);
 	if (world->lost)
 		return hd_fail(diag, HD_E_PEERLOST, "lost");
@@ -236,6 +236,31 @@ enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_sen
 	if (!err)
 		c->sent[c->nsent++] = (struct sent){ s->transfer, s->priority, s->bytes, s->len, s->step };
 	return err;
+}
+
+/* ---- rows ---- */
+
+static inline struct hd_transfers all_rows(void)
+{
+	struct hd_transfers t;
+
+	hd_transfers_init(&t, &(struct hd_transfers_spec){ .nmembers = world->n, .nvns = VNS, .nbuckets = NB,
+		.copies = world->copies });
+	return t;
+}
+static inline uint32_t row_of(enum hd_xfer_kind kind, uint32_t from, uint32_t to, uint32_t number,
+	uint32_t ordinal)
+{
+	struct hd_transfers t = all_rows();
+	return hd_transfers_id(&t, (struct hd_xfer_name){ kind, from, to, number, ordinal });
+}
+static inline struct hd_xfer_name name_of(uint32_t id)
+{
+	struct hd_transfers t = all_rows();
+	struct hd_xfer_name name = { 0 };
+
+	assert_int_equal(hd_transfers_name(&t, id, &name, NULL), HD_OK);
+	return name;
 }
 
 /* ---- life ---- */
@@ -373,7 +398,7 @@ static inline void begin(const struct scene *s, uint64_t step)
 		for (uint32_t i = 0; i < CHUNKS * DIGEST; i++)
 			if (s->parm[i / (HD_BUCKET_CHUNKS * DIGEST)] >> m & 1)
 				o->r.digest[i] = digest_value(step, i);
-		memset(o->told, 0, sizeof o->told);
+		memset(o->one_came, 0, sizeof o->one_came);
 	}
 }
 

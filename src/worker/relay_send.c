@@ -1,0 +1,92 @@
+#include "worker/relay_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/le.h"
+
+/* Id, length and urgency are the row's. */
+static enum hd_err send(struct hd_relay *r, struct hd_xfer_name name, const void *bytes, struct hd_diag *diag)
+{
+	struct hd_xfer row = hd_transfers_row(&r->rows, &name);
+	uint32_t id = hd_transfers_id(&r->rows, name);
+	struct hd_send s = { .transfer = id, .priority = (int32_t)row.priority, .step = r->x->step,
+		.bytes = bytes, .len = row.len_bytes, .token = id };
+
+	assert(row.class == HD_XFER_PLANNED && row.priority <= INT32_MAX);
+	enum hd_err err = hd_hub_send(r->hub, row.to, &s, diag);
+	return err == HD_E_PEERLOST ? HD_OK : err;
+}
+
+/* The same bytes to each of some members. */
+static enum hd_err send_each(struct hd_relay *r, enum hd_xfer_kind kind, uint32_t number, uint64_t members,
+	const void *bytes, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
+		if (members >> m & 1 && m != r->me)
+			err = send(r, (struct hd_xfer_name){ kind, r->me, m, number, 0 }, bytes, diag);
+	return err;
+}
+
+enum hd_err hd_relay_partial(struct hd_relay *r, uint32_t pass, uint32_t bucket, uint32_t to,
+	struct hd_diag *diag)
+{
+	struct hd_xfer_name name = { HD_XFER_PARTIAL, r->me, hd_view_index(&r->view, to), bucket, 0 };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < r->nroots && !err; i++) {
+		if (r->of[i].worker != r->self || r->of[i].pass != pass)
+			continue;
+		name.ordinal = r->of[i].ordinal;
+		err = send(r, name, hd_share_root_at(r->worker, r->share_pass[pass], r->of[i].index, bucket),
+			diag);
+	}
+	return err;
+}
+
+enum hd_err hd_relay_sum(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	return send_each(r, HD_XFER_SUM, bucket, members, hd_share_sum_at(r->worker, bucket), diag);
+}
+
+enum hd_err hd_relay_norm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	return send_each(r, HD_XFER_NORM, bucket, members, hd_share_norm_at(r->worker, bucket), diag);
+}
+
+enum hd_err hd_relay_parm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	enum hd_err err = send_each(r, HD_XFER_PARAMETERS, bucket, members, hd_share_parm_at(r->worker,
+		bucket), diag);
+
+	return err || !hd_relay_has_digest(r, bucket) ? err : send_each(r, HD_XFER_DIGEST, bucket, members,
+		r->digest + hd_relay_digest_at(r, bucket), diag);
+}
+
+enum hd_err hd_relay_metrics(struct hd_relay *r, uint32_t pass, struct hd_diag *diag)
+{
+	const struct hd_pass *p = hd_passes_find(&r->x->passes, r->self, pass);
+	enum hd_err err = HD_OK;
+
+	for (uint32_t k = 0; p && k < p->nranges; k++)
+		for (uint32_t i = 0; i < r->x->passes.range[p->first_range + k].n && !err; i++) {
+			uint32_t v = r->x->passes.range[p->first_range + k].first + i;
+			err = send_each(r, HD_XFER_METRICS, v, UINT64_MAX, r->metrics + v * r->metrics_len,
+				diag);
+		}
+	return err;
+}
+
+enum hd_err hd_relay_table(struct hd_relay *r, uint64_t members, struct hd_diag *diag)
+{
+	uint64_t entry = r->metrics_len - HD_RELAY_HEAD;
+
+	memcpy(r->table, r->metrics, HD_RELAY_HEAD);
+	hd_put32(r->table + 4, r->nvns);
+	for (uint32_t v = 0; v < r->nvns; v++)
+		memcpy(r->table + HD_RELAY_HEAD + v * entry, r->metrics + v * r->metrics_len + HD_RELAY_HEAD,
+		entry);
+	return send_each(r, HD_XFER_TABLE, 0, members, r->table, diag);
+}
