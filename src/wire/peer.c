@@ -13,7 +13,8 @@
 
 enum {
 	MOVES = 64,                       /* reads and writes before others have a turn */
-	VERSION_LEAST = 1, VERSION_GREATEST = 1,
+	/* 2: ids of transfers are rows of the table (ADR 3, 93); of 1 another numbering, which must not meet it */
+	VERSION_LEAST = 2, VERSION_GREATEST = 2,
 };
 
 static int64_t now_ns(const struct hd_peer *peer) { return hd_clock_now_ns(peer->peers->loop->clock); }
