@@ -18,7 +18,7 @@ steps=${HD_BENCH_STEPS:-12} rounds=${HD_BENCH_ROUNDS:-3} skip=3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 member() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2"; }
-# the mean of the middle half: commits are told in whole milliseconds
+# the mean of the middle half: commits are timed in whole milliseconds
 usual()
 {
 	sort -g |
@@ -181,7 +181,7 @@ learner()
 		'One member of one device on core 0, the newcomer on core 1. Steps of the member from the start of the newcomer to the change of members, which is'
 	echo 'asked for 8 steps later, against the usual step before.'
 	echo
-	echo '| job | usual ms | steps taught | their mean ms | slower % | longest ms |'
+	echo '| job | usual ms | steps of a transfer | their mean ms | slower % | longest ms |'
 	echo '|---|--:|--:|--:|--:|--:|'
 	for job in $jobs; do
 		local run=$work/run pid joiner alone

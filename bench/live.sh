@@ -23,8 +23,9 @@ work=$(mktemp -d)
 cleanup()
 {
 	for seat in "$work"/*/devices/* "$work"/*/runs/*/seat; do
-		[ -s "$seat" ] && read -r _ _ who _ <"$seat" &&
-			[ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$heddle")" ] && kill -9 "$who"
+		[ -s "$seat" ] && read -r _ _ holder _ <"$seat" &&
+			[ "$(readlink "/proc/$holder/exe")" = "$(readlink -f "$heddle")" ] &&
+				kill -9 "$holder"
 	done 2>/dev/null || true
 	rm -rf "$work"
 }

@@ -66,7 +66,7 @@ theirs()        # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY; nothing 
 }
 
 said() { sed -n 's/.*"predicted_s":[ ]*\([0-9.e+-]*\).*/\1/p' "$work/out"; }
-same()          # WHO STATES SECONDS: what it printed is the stored answer
+same()          # PROGRAM STATES SECONDS: what it printed is the stored answer
 {
 	[ -s "$work/out" ] && [ -z "${HD_PIPEDREAM:-}" -o "$1" = heddle ] || return 0
 	grep -q "\"states\":[ ]*$2[,}]" "$work/out" &&

@@ -38,7 +38,7 @@ def bound_fixed(jobs):
 
 def bound_over_time(jobs, history, start, end, due=20):
     """Each job by itself, all prices known in advance, on one type at a time, over by its deadline (its own, or `due` times its duration) or by `end`:
-    nobody who misses no deadline is below it. Of worth v a step the job takes, at each moment, the type on which v times its rate is most above its price; what
+    no policy that misses no deadline is below it. Of worth v a step the job takes, at each moment, the type on which v times its rate is most above its price; what
     that says of the cost, v steps less what was gained, holds for every v, and is the optimum for the best."""
     changes = sorted({at for t in types for at in history[t][0]})
     total = 0.0

@@ -2,7 +2,7 @@
 """The published cluster simulator's rules in plain Python, for single jobs: what bench/sched.sh times against.
 
 Written from the rules (docs/scheduling.md, fidelity gavel), not from anybody's code: dictionaries by job and type, one turn after the other.
-Policies: `isolated`, and `max_min_fairness_perf` as the published scheduler solves it: a program in the words of cvxpy, built anew and handed to
+Policies: `isolated`, and `max_min_fairness_perf` as the published scheduler solves it: a program in the words of cvxpy, built again and handed to
 ECOS at every reset. Prints the average completion time, the makespan and the seconds it took.
 
     sched_peer.py TRACE RATES.json v100:8,p100:8,k80:8 [POLICY [SEED]]

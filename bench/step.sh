@@ -54,7 +54,7 @@ for job in $jobs; do
 	for n in $devices; do
 		ours "$job" "$n" "$work/ours1"
 		peer_ms=- peer_min=- r=- rm=- peer_loss=- diff=- \
-			who='not measured (HD_TORCH_PYTHON is not set)'
+			peer='not measured (HD_TORCH_PYTHON is not set)'
 		[ -z "${HD_TORCH_PYTHON:-}" ] || peer "$work/ours1" "$n" "$work/peer1" ""
 		ours "$job" "$n" "$work/ours2"
 		ms=$(least "$(member step_ms_median "$work/ours1")" "$(member step_ms_median "$work/ours2")")
@@ -69,15 +69,15 @@ for job in $jobs; do
 			r=$(ratio "$ms" "$peer_ms") rm=$(ratio "$min" "$peer_min") \
 				diff=$(member loss_diff "$work/peer1") \
 				peer_loss=$(member loss_last "$work/peer1")
-			who="$(text_of peer "$work/peer1"), $how"
+			peer="$(text_of peer "$work/peer1"), $how"
 			grep -q '"ghost": true' "$work/peer1" &&
-				who+=" (loss_diff: its ghost batches, untimed; they differ from themselves by $(printf %.1e "$(member self_diff "$work/peer1")"))"
+				peer+=" (loss_diff: its ghost batches, untimed; they differ from themselves by $(printf %.1e "$(member self_diff "$work/peer1")"))"
 		fi
 		# shellcheck disable=SC2059
 		printf "$format" "$job" "$n" "$(printf %.3f "$ms")" "$([ "$peer_ms" = - ] && echo - || printf %.3f "$peer_ms")" "$r" "$(printf %.3f "$min")" \
 			"$([ "$peer_min" = - ] && echo - || printf %.3f "$peer_min")" "$rm" "$(awk -v p="$(member fraction_of_peak "$work/ours1")" 'BEGIN { printf "%.0f%%", p * 100 }')" \
 			"$(printf %.4f "$(member loss_last "$work/ours1")")" "$([ "$peer_loss" = - ] && echo - || printf %.4f "$peer_loss")" \
-			"$([ "$diff" = - ] && echo - || printf %.1e "$diff")" "$who"
+			"$([ "$diff" = - ] && echo - || printf %.1e "$diff")" "$peer"
 		if [ "$diff" != - ] && ! awk -v d="$diff" -v own="$(member self_diff "$work/peer1")" \
 			'BEGIN { exit !(d <= 1e-3 || d <= 3 * own) }'; then
 			echo \

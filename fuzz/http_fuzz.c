@@ -1,4 +1,4 @@
-/* Any request is refused with a reason and asks nobody, or becomes a question whose members the route's table
+/* Any request is refused with a reason and asks none, or becomes a question whose members the route's table
  * has; every response is JSON with a status. The input: a line "METHOD TARGET VERSION", lines "Name:
  * value", an empty line, the body. */
 #include <stdint.h>

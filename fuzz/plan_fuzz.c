@@ -59,7 +59,7 @@ static void try_plan(const char *text, size_t len, struct hd_arena *arena, struc
 	check_against_jobs(&plan);
 }
 
-/* What is accepted can be completed, or the reason is told, and is accepted then; completed, it stays as
+/* What is accepted can be completed, or the reason is named, and is accepted then; completed, it stays as
  * it is. */
 static void complete(const struct hd_schedule *schedule, struct hd_arena *arena)
 {

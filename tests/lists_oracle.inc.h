@@ -403,7 +403,7 @@ static void o_do_together(struct o_world *o, const struct hd_ins *x)
 	}
 }
 
-/* All who must come have come, at the same instruction. */
+/* All that must come have come, at the same instruction. */
 static enum o_turn o_run_meeting(struct o_world *o, uint32_t r, const struct hd_ins *x)
 {
 	if (!o_meets(o, r, x) || (x->op == HD_INS_RED && x->slot >= o->job->buckets[x->stage]))

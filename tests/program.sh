@@ -116,7 +116,7 @@ material()
 	echo "$at"
 }
 
-says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
+says() { grep -qF -- "$1" out err || failed "not said: $1"; }
 passed() { echo "ok - $*"; }
 same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }
 # the first such member of the JSON in out

@@ -17,7 +17,7 @@ points=true
 HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || points=false
 steps=${HD_CHAOS_STEPS:-8000}
 
-answers() { await answers_now "$1" || failed "nobody coordinates $1"; }
+answers() { await answers_now "$1" || failed "no coordinator of $1"; }
 is_over() { await not answers_now "$1" || failed "$1 goes on after it was stopped"; }
 
 # a run that goes on, and each verb on it
@@ -64,25 +64,25 @@ passed \
 	"kill, pause, slow$($points &&
 	echo ", net, disk") into a live run of $last steps: not a bit of difference"
 
-# a coordinator dies between a learner that is ready and its first view: its donor is told to teach it once
+# a coordinator dies between a learner that is ready and its first view: its source sends the state once
 # more, and goes on
 if $points; then
 	sed 's/every: 100 steps/every: 100000 steps/' job.yaml >rare.yaml
-	"$HEDDLE_BIN" run rare.yaml --out taught --workers 1 --devices 1 --steps 100000 -q 2>log &
-	reach taught 20
-	mkdir -p taught/chaos && echo co.prepare:kill@1 >any && mv any taught/chaos/any
+	"$HEDDLE_BIN" run rare.yaml --out joining --workers 1 --devices 1 --steps 100000 -q 2>log &
+	reach joining 20
+	mkdir -p joining/chaos && echo co.prepare:kill@1 >any && mv any joining/chaos/any
 	sleep 2                           # it is looked for each T/4
-	expect 0 heddle scale taught 2
-	two() { heddle status taught --json 2>/dev/null | grep -q '"members":2'; }
+	expect 0 heddle scale joining 2
+	two() { heddle status joining --json 2>/dev/null | grep -q '"members":2'; }
 	await two || failed "the learner did not become a member under the next coordinator"
-	[ "$(echo taught/chaos/hit.co.prepare.*)" != 'taught/chaos/hit.co.prepare.*' ] ||
+	[ "$(echo joining/chaos/hit.co.prepare.*)" != 'joining/chaos/hit.co.prepare.*' ] ||
 		failed "no coordinator died at co.prepare"
-	reach taught $(($(step taught) + 50))
-	expect 0 heddle stop taught
-	is_over taught
+	reach joining $(($(step joining) + 50))
+	expect 0 heddle stop joining
+	is_over joining
 	passed "a learner goes on with its donor under another coordinator"
 
-	# all links close while the coordinator stands; those of the workers are back before it can be told
+	# all links close while the coordinator stands; those of the workers are back before it can be asked
 	sed 's/detect: 250 ms/detect: 1 s/' rare.yaml >calm.yaml
 	"$HEDDLE_BIN" run calm.yaml --out apart --workers 2 --devices 1 --steps 100000 -q 2>log &
 	coordinator=$!
@@ -126,7 +126,7 @@ if ! $points; then
 	echo "skip: this build has no failpoints"
 fi
 
-# a job whose steps are over at once is slowed down: who only says how many kills gets them all, and folders
+# a job whose steps are over at once is slowed down: an order for a number of kills gets them all, and folders
 # of their own
 cat >short.yaml <<END
 job: {name: short, seed: 5, steps: 90}

@@ -8,15 +8,16 @@ command -v curl >/dev/null || { echo "skip: no curl, which speaks to the schedul
 kills=${HD_CLUSTER_KILLS:-20} RANDOM=${HD_CLUSTER_SEED:-1}
 dir=$work/D pid=
 
-# What a scheduler started outlives it: the seats say who is there.
+# What a scheduler started outlives it: the seats name what is there.
 failed() { echo "FAILED: $*"; tail -n 15 out err serve.err 2>/dev/null; exit 1; }
 
 clear_out()
 {
 	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
 	for seat in "$dir"/devices/* "$dir"/runs/*/seat; do
-		[ -s "$seat" ] && read -r _ _ who _ <"$seat" &&
-			[ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] && kill -9 "$who"
+		[ -s "$seat" ] && read -r _ _ holder _ <"$seat" &&
+			[ "$(readlink "/proc/$holder/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] &&
+				kill -9 "$holder"
 	done 2>/dev/null
 	true
 }
@@ -78,7 +79,7 @@ expect 2 heddle serve --dir "$dir" --pool fast
 says 'write TYPE:N'
 expect 2 heddle serve --dir "$dir" --pool a:1,a:2
 says 'already'
-expect 2 heddle serve --dir "$dir" --pool a:1 --policy nobody
+expect 2 heddle serve --dir "$dir" --pool a:1 --policy nosuch
 expect 2 heddle serve --dir "$dir" --pool a:1 --policy gandiva
 says 'two jobs on a device'
 expect 2 heddle serve
@@ -151,12 +152,12 @@ cp "$dir/runs/3-tiny/end.json" before.json
 "$HEDDLE_BIN" serve --job "$dir/runs/3-tiny" --workers 1 -q 2>late &
 late=$!
 for _ in $(seq 100); do
-	read -r _ _ who _ <"$dir/runs/3-tiny/seat" && [ "$who" != "$late" ] || break
+	read -r _ _ holder _ <"$dir/runs/3-tiny/seat" && [ "$holder" != "$late" ] || break
 	sleep 0.05
 done
 serve --policy fifo --round 2
 reach 3 done 6000
-# it may have been done before it was told to leave
+# it may have been done before it was asked to leave
 leases=$(grep -q '"lease":1,"exit":0' before.json && echo 1 || echo 2)
 same "$(number leases)" "$leases" "leases of a job that committed and went on"
 grep -q "\"lease\":$leases," "$dir/runs/3-tiny/end.json" ||
@@ -165,8 +166,8 @@ same "$(number digest)" "$(heddle ckpt digest drained)" "digest of a job that co
 ends
 passed "a scheduler that drains leaves checkpoints, and the next one goes on"
 
-# Who drains waits for runs that do not leave; to be told once more is to end at once. A job of at least two
-# devices asks for two.
+# A scheduler that drains waits for runs that do not leave; a second stop ends it at once. A job of at least
+# two devices asks for two.
 serve --policy fifo --round 2
 submit long.yaml pair '"min":2,"scale":1'
 says 'scale is from min to max'
@@ -178,22 +179,22 @@ post "/v1/jobs/$id/cancel" '{}'
 submit long.yaml stands
 id=$(number id)
 reach "$id" running
-read -r _ _ who _ <"$dir/runs/$id-tiny/seat"
-kill -STOP "$who"
+read -r _ _ holder _ <"$dir/runs/$id-tiny/seat"
+kill -STOP "$holder"
 post /v1/stop '{"drain":true}'
 sleep 1
 kill -0 "$pid" 2>/dev/null || failed "the scheduler did not wait for job $id to leave"
 post /v1/stop '{}'
 for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
-kill -0 "$pid" 2>/dev/null && failed "a scheduler that drains, and was told to stop once more, goes on"
-kill -CONT "$who"
+kill -0 "$pid" 2>/dev/null && failed "a scheduler that drains goes on after a second stop"
+kill -CONT "$holder"
 serve --policy fifo --round 2
 truncate -s 65M "$dir/decisions.ndjson"           # as if it had been long there
 post "/v1/jobs/$id/cancel" '{}'
 reach "$id" cancelled
 [ "$(stat -c %s "$dir/decisions.1.ndjson")" -ge 68157440 ] ||
 	failed "the log of decisions grows without end: $(ls -l "$dir")"
-[ "$(stat -c %s "$dir/decisions.ndjson")" -lt 100000 ] || failed "the log of decisions does not begin anew"
+[ "$(stat -c %s "$dir/decisions.ndjson")" -lt 100000 ] || failed "the log of decisions does not begin again"
 grep -q '"CANCEL"' "$dir/decisions.ndjson" ||
 	failed "what was decided after the log was full is not in the next one"
 ends
@@ -252,14 +253,14 @@ reach "$id" running
 for _ in $(seq 3000); do [ -s "$dir/runs/$id-tiny/metrics.ndjson" ] && break; sleep 0.1; done
 read -r _ _ dead _ <"$dir/runs/$id-tiny/seat"
 for seat in "$dir"/devices/* "$dir"/runs/"$id"-tiny/seat; do
-	read -r job _ who _ <"$seat" && [ "$job" = "$id" ] && kill -9 "$who"
+	read -r job _ holder _ <"$seat" && [ "$job" = "$id" ] && kill -9 "$holder"
 done
 lines=$(wc -l <"$dir/runs/$id-tiny/metrics.ndjson")
 # under another lease, or under this one where a worker that was started meanwhile takes over
 goes_on()
 {
 	ask "/v1/jobs/$id" && [ "$(number leases)" -ge 2 ] && return
-	read -r _ _ who _ <"$dir/runs/$id-tiny/seat" && [ "$who" != "$dead" ] &&
+	read -r _ _ holder _ <"$dir/runs/$id-tiny/seat" && [ "$holder" != "$dead" ] &&
 		[ "$(wc -l <"$dir/runs/$id-tiny/metrics.ndjson")" -gt "$lines" ]
 }
 await goes_on || failed "a job whose processes all died is not started again"

@@ -44,7 +44,7 @@ expect 0 heddle resume two --workers 2 --devices 1 --json -q
 same "$(number digest)" "$first" "the digest of the run that was resumed"
 expect 0 heddle ckpt diff two one
 says 'digest logs agree'
-passed "of two workers nobody can say which is right: exit 5, and the run can be resumed"
+passed "which of two workers is right cannot be known: exit 5, and the run can be resumed"
 
 # a newcomer that computes other bits: it is known before it takes part
 HD_FAIL=learn.probe:flip "$HEDDLE_BIN" run job.yaml --out newcomer --workers 1 --devices 1 \

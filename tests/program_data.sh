@@ -34,10 +34,10 @@ says 'data epoch 1 has'
 echo '{"step":2,"vn":1,"took":[[0,[1]]]}' >>took-wrap/samples/0.ndjson
 expect 5 heddle data verify took-wrap
 says 'step 2, virtual node 1 was computed twice, from other samples'
-expect 0 heddle run mlp.yaml --out untold --steps 2 -q
-expect 3 heddle data verify untold
+expect 0 heddle run mlp.yaml --out silent --steps 2 -q
+expect 3 heddle data verify silent
 says 'trace.samples=true'
-[ ! -e untold/samples ] || failed "samples are recorded though nobody asked"
+[ ! -e silent/samples ] || failed "samples are recorded without being asked for"
 passed "verify: what the virtual nodes of a run took, as they wrote it down"
 
 expect 0 heddle data order mlp.yaml --step 0 -s data.order=sequential
@@ -65,7 +65,7 @@ says 'no split "no"'
 passed "cat prints samples as JSON lines"
 
 cat >flowers.csv <<'END'
-long,wide,who,kind
+long,wide,owner,kind
 5.1,3.5,"Ann, B.",setosa
 4.9,3.0,,setosa
 7.0,3.2,Bo,versicolor
@@ -80,14 +80,14 @@ END
 expect 0 heddle data cat csv.yaml
 says '{"index":2,"x":[3.2,7],"y":1}'
 expect 0 heddle run csv.yaml -q
-expect 3 heddle data show csv.yaml -s 'data.columns=[wide, who]'
-says 'flowers.csv:2:9: column "who": "Ann, B." is not a number'
+expect 3 heddle data show csv.yaml -s 'data.columns=[wide, owner]'
+says 'flowers.csv:2:9: column "owner": "Ann, B." is not a number'
 expect 2 heddle data show csv.yaml -s data.columns=wide
 says 'data.columns takes a list'
 passed "a table: columns and classes by name, refusals by place"
 
 cat >said.csv <<'END'
-who,text,mood
+owner,text,mood
 Ann,"Good, really",glad
 Bo,as bad as it can be,sad
 Cy,fine,glad
@@ -106,7 +106,7 @@ expect 0 heddle data show said.yaml
 says '4 texts, 1 of them cut at 12 bytes'
 expect 0 heddle run said.yaml -q --out said
 expect 0 heddle predict said --split train
-expect 3 heddle run said.yaml -s data.columns='[text, who]'
+expect 3 heddle run said.yaml -s data.columns='[text, owner]'
 says 'said.csv has 2 columns for "x", the model reads 12 tokens'
 expect 3 heddle run said.yaml -s model.args.pad=-1
 says \
@@ -121,7 +121,7 @@ expect 0 heddle data cat mlp.yaml --count 2 -s 'data.augment=[flip, {crop: 2}]'
 ! cmp -s out plain || failed "transforms change samples"
 cp out first
 expect 0 heddle data cat mlp.yaml --count 2 -s 'data.augment=[flip, {crop: 2}]' --epoch 1
-! cmp -s out first || failed "another epoch draws anew"
+! cmp -s out first || failed "another epoch draws again"
 expect 0 heddle data cat mlp.yaml --split valid --count 1
 cp out plain
 expect 0 heddle data cat mlp.yaml --split valid --count 1 -s 'data.augment=[flip, {crop: 2}]'

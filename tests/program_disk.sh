@@ -1,5 +1,5 @@
 #!/bin/bash
-# A disk that fills up: what it keeps from being written is told once, and a run does not go on where nothing
+# A disk that fills up: what it keeps from being written is said once, and a run does not go on where nothing
 # can be saved.
 . "$(dirname "$0")/program.sh"
 write_jobs 200
@@ -7,7 +7,8 @@ sed -i 's/checkpoint: .*/checkpoint: {every: 10 steps, keep: 2}\neval: {every: 0
 
 if HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1; then
 	expect 11 env HD_FAIL=ckpt.write.before:err=ENOSPC "$HEDDLE_BIN" run mlp.yaml --out once --devices 1
-	same "$(grep -c '!! no checkpoint at step' err)" 1 "times that a full disk is told, of 19 checkpoints"
+	same "$(grep -c '!! no checkpoint at step' err)" 1 \
+		"times that a full disk is reported, of 19 checkpoints"
 	same "$(grep -c 'no checkpoint at step' once/events.ndjson)" 1 "events of it"
 	expect 0 env HD_FAIL=ckpt.write.before:err=ENOSPC@1 "$HEDDLE_BIN" run mlp.yaml --out again --devices 1
 	says 'a checkpoint is saved again, after 1 that could not be'
@@ -16,14 +17,14 @@ if HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1; then
 		--devices 1 2>log &
 	run=$!
 	asks() { grep -q '!! .*store.sqlite' log; }
-	await asks || failed "nobody says that the store cannot be written"
+	await asks || failed "no line says that the store cannot be written"
 	# it is tried with every sign of life: some more of them pass
 	before=$(wc -c <store/events.ndjson)
 	for _ in {1..20}; do heddle status store >out 2>err; done
-	same "$(grep -c '!! .*store.sqlite' log)" 1 "times that it is told"
+	same "$(grep -c '!! .*store.sqlite' log)" 1 "times that it is reported"
 	kill -9 $run $(heddle status store --json | grep -o '"pid":[0-9]*' | cut -d: -f2) 2>/dev/null
 	wait $run 2>/dev/null
-	passed "what cannot be written is told once, and that it can be again"
+	passed "what cannot be written is reported once, and that it can be again"
 else
 	echo "skip: this build has no failpoints"
 fi

@@ -82,17 +82,17 @@ passed "workers come and go between two steps"
 run=$!
 reach slow 30
 stopped=$(heddle status slow --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n 1)
-kill -STOP $stopped                          # so nobody teaches the newcomer
-"$HEDDLE_BIN" scale slow 2 --wait >scaled 2>told &
+kill -STOP $stopped                          # so no member sends the newcomer the state
+"$HEDDLE_BIN" scale slow 2 --wait >scaled 2>waits &
 scale=$!
-await grep -q '^scale: 1 of 2 workers after [0-9]* s, worker 1 is [a-z]*' told ||
-	failed "who waits is not told what for: $(cat told)"
+await grep -q '^scale: 1 of 2 workers after [0-9]* s, worker 1 is [a-z]*' waits ||
+	failed "a wait does not say for what: $(cat waits)"
 kill -CONT $stopped
 wait $scale || failed "scale ended with $?"
 grep -q '2 workers asked for, 2 now' scaled || failed "scale said: $(cat scaled)"
 expect 0 heddle stop slow
 wait $run
-passed "scale --wait tells whom it waits for"
+passed "scale --wait names what it waits for"
 
 "$HEDDLE_BIN" run long.yaml --out die --workers 3 --devices 1 -q 2>log &
 reach die 30
@@ -107,7 +107,7 @@ ends_well die "two workers killed"
 grep -q '"kind":"lost"' die/events.ndjson || failed "no event of a loss"
 passed "a worker that is killed costs its virtual nodes of one step"
 
-# who looks on has asked, and the coordinator dies before it answers
+# an observer has asked, and the coordinator dies before it answers
 "$HEDDLE_BIN" run long.yaml --out watched --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 run=$!
 reach watched 30
@@ -118,26 +118,26 @@ kill -STOP $run
 sleep 0.5                         # the next question lies in its queue
 kill -9 $run
 wait $run 2>/dev/null
-await answers_now watched || failed "nobody coordinates watched"
+await answers_now watched || failed "no coordinator of watched"
 at=$(step watched)
 shown() { [ "$(tail -n 1 seen | grep -o '"step":[0-9]*' | cut -d: -f2)" -gt "$at" ]; }
 await shown || failed "top does not show the run under another coordinator: $(cat top.err)"
 expect 0 heddle stop watched
 wait $top || failed "top of a run whose coordinator died ended with $?: $(cat top.err)"
 gone watched
-passed "who looks on is not disturbed by a coordinator that dies"
+passed "an observer is not disturbed by a coordinator that dies"
 
 "$HEDDLE_BIN" run long.yaml --out orphan --workers 2 --devices 1 -q 2>log &
 reach orphan 30
 kill -9 $!
 wait $! 2>/dev/null
 ends_well orphan "the coordinator killed" 30
-# time goes on from the run's beginning, and steps without a line are told
+# time goes on from the run's beginning, and steps without a line are reported
 grep -o '"t":[0-9.]*' orphan/metrics.ndjson | cut -d: -f2 | sort -gc ||
 	failed "time of the orphan's steps goes back"
 lost=$(grep -o '"text":"[0-9]* steps have no line' orphan/events.ndjson | tr -dc '0-9\n' | paste -sd+)
 same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 3000 \
-	"steps recorded and steps told to be lost"
+	"steps recorded and steps reported lost"
 passed "a coordinator that is killed is replaced by a member"
 
 # one of two workers is slow: whoever coordinates next knows it from the store, and gives it no even share
@@ -166,7 +166,7 @@ await has_more || failed "after another coordinator came the fast worker has $(s
 expect 0 heddle stop known --now
 wait $slow || true
 gone known                        # nor does a coordinator stay that waits for workers
-passed "a coordinator that follows knows the workers' paces; stop --now leaves nobody behind"
+passed "a coordinator that follows knows the workers' paces; stop --now leaves no process behind"
 
 "$HEDDLE_BIN" run long.yaml --out paused --workers 2 --devices 1 -q 2>log &
 reach paused 30
@@ -204,7 +204,7 @@ says 'is there already'
 passed "a run under chaos ends with the bits of the undisturbed one"
 
 # everything at once: two workers and a third of a third of their speed, a kill, other sizes, a stop, others
-# who go on
+# that go on
 "$HEDDLE_BIN" run long.yaml --out all --workers 2 --devices 1 -q 2>log &
 run=$!
 reach all 30
@@ -227,7 +227,7 @@ expect 0 heddle resume all --workers 3 --devices 1 -q
 ends_well all "uneven, resized, killed, stopped and resumed"
 passed "uneven workers, resizes, a kill and a resume in one run end with the bits of one device"
 
-# nobody may come back for a run whose folder was removed
+# no worker may come back for a run whose folder was removed
 "$HEDDLE_BIN" run long.yaml --out removed --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 reach removed 30
 workers=$(pids removed)
@@ -290,8 +290,8 @@ await a_replacement_stands_by || failed "the slow worker did not come"
 expect 0 heddle scale relief 2
 slow_is_gone() { ! kill -0 $slow 2>/dev/null; }
 await slow_is_gone || failed "the slow worker stays: $(grep straggler relief/events.ndjson)"
-wait $slow || failed "who was relieved ended with $?"
-await grep -q '"kind":"straggler".*was replaced' relief/events.ndjson || failed "nobody was replaced"
+wait $slow || failed "the worker that was replaced ended with $?"
+await grep -q '"kind":"straggler".*was replaced' relief/events.ndjson || failed "no worker was replaced"
 grep -q '"kind":"straggler".*another in its place saves' relief/events.ndjson || failed "no reason was given"
 two_replacements_stand_by() { heddle status relief | grep -q '2 of 2 workers'; }
 await two_replacements_stand_by || failed "not two workers"

@@ -60,7 +60,7 @@ here() { heddle status wide | grep -Eq "$1"; }
 await here ' (standby|learning) ' || failed "the slow learner did not come"
 expect 0 heddle scale wide 2
 twice() { [ "$(grep -c '"kind":"aside"' wide/events.ndjson)" -ge 2 ]; }
-await twice || failed "nobody says that it learns too slowly"
+await twice || failed "no event says that it is too slow"
 await here ' aside ' || failed "it is learning all the time"
 "$HEDDLE_BIN" worker --join wide --devices 1 -q 2>quick.log &
 await here '2 of 2 workers' || failed "it keeps another one from its place"

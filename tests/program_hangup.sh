@@ -37,7 +37,7 @@ grep -h '^link to' hup-halted/log/hand-*.log | grep -E 'good-bye.*good-bye|21474
 await nobody_of hup-halted || failed "workers stay behind"
 passed "a worker that is stopped outlives its coordinator"
 
-# a stop that comes before anybody has called the coordinator that took over: those who call are told
+# a stop that comes before any worker has called the coordinator that took over: those that call hear of it
 "$HEDDLE_BIN" run mlp.yaml --out hup-early --workers 2 --devices 1 -q 2>log &
 run=$!
 reach hup-early 20
@@ -47,7 +47,7 @@ kill -9 $run
 wait $run 2>/dev/null
 "$HEDDLE_BIN" serve --job hup-early --devices 1 -q 2>log &
 run=$!
-await answers_now hup-early || failed "nobody took over"
+await answers_now hup-early || failed "no worker took over"
 expect 0 heddle scale hup-early 3
 says "3 workers asked for"
 expect 0 heddle stop hup-early
@@ -72,7 +72,7 @@ for workers in 0 2; do
 	wait $run || status=$?
 	same $status 75 "exit code after SIGHUP"
 	saved hup-closed$workers || failed "no checkpoint after SIGHUP"
-	grep -q 'step [0-9]*, [0-9.]* MiB' log || failed "nobody was told of the checkpoint: $(cat log)"
+	grep -q 'step [0-9]*, [0-9.]* MiB' log || failed "no line names the checkpoint: $(cat log)"
 	grep '{"' log && failed "a line for users is JSON"
 	await nobody_of hup-closed$workers || failed "workers go on after SIGHUP"
 done
@@ -117,7 +117,7 @@ says '--wait soon'
 "$HEDDLE_BIN" worker --join hup-later --devices 1 --wait 600s 2>early &
 early=$!
 await grep -q 'hup-later is not a run directory.*trying for' early ||
-	failed "who waits does not say for what: $(cat early)"
+	failed "a wait does not say for what: $(cat early)"
 "$HEDDLE_BIN" run mlp.yaml --out hup-later --workers 1 --devices 1 -q 2>log &
 run=$!
 met() { heddle status hup-later --json 2>/dev/null | grep -q "\"pid\":$early,"; }

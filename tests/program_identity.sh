@@ -41,7 +41,7 @@ expect 0 heddle ckpt diff changed twin
 says IDENTICAL
 passed "a new local worker with other data is refused; those with the run's own go on"
 
-# whoever takes over reads no sample: it goes on for those who have the old data
+# the next coordinator reads no sample: it goes on for workers that have the old data
 replace old.csv
 "$HEDDLE_BIN" run csv.yaml --out taken --workers 2 --devices 1 -s workers.pace='2 ms' -q 2>log &
 run=$!
@@ -49,7 +49,7 @@ reach taken 30
 replace other.csv
 kill -9 $run
 wait $run 2>/dev/null
-await test -f taken/ckpt/step-000001500/MANIFEST.json || failed "nobody went on with the run"
+await test -f taken/ckpt/step-000001500/MANIFEST.json || failed "the run did not go on"
 grep -q '"kind":"warning".*rows.csv has as many bytes and other content' taken/events.ndjson ||
 	failed "the coordinator that followed does not say it"
 expect 0 heddle ckpt diff taken twin

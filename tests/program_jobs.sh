@@ -11,9 +11,9 @@ expect 3 heddle submit mlp.yaml --dir d
 says 'nobody serves d'
 expect 3 heddle status --dir d
 says 'nobody serves d'
-passed "where nobody serves is told"
+passed "a folder without a scheduler is named"
 
-# What is wrong with an order is told before it is sent: nobody is there to refuse it.
+# An order that is wrong is refused before it is sent: there is no scheduler to refuse it.
 expect 3 heddle submit none.yaml --dir d
 says 'none.yaml'
 sed 's/batch: .*/batch: {global: 26, virtual_nodes: 99}/' mlp.yaml >bad.yaml
@@ -188,6 +188,6 @@ for kind in garbage short chunks moved; do
 done
 expect 75 heddle explain silent --dir d
 says 'without an answer'
-passed "what the scheduler refuses, and answers that are none, are told with their codes"
+passed "what the scheduler refuses, and answers that are none, are reported with their codes"
 [ -s fake.err ] && failed "$(cat fake.err)"
 exit 0

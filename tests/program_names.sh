@@ -63,7 +63,7 @@ for member in $(members named); do
 done
 passed "arguments and environment are found as before"
 
-# more workers, one who joins by hand in a session of its own, and whoever takes over
+# more workers, one that joins by hand in a session of its own, and whoever takes over
 expect 0 heddle scale named 3
 crew named 3
 setsid "$HEDDLE_BIN" worker --join named --devices 1 -q 2>by-hand &
@@ -71,7 +71,7 @@ crew named 4
 kill -9 $run
 wait $run 2>/dev/null
 new_coordinator() { pgrep -f '^heddle: coordinator of .*serve --job named' >new; }
-await new_coordinator || failed "nobody named so took over"
+await new_coordinator || failed "no process of that name took over"
 named "$(head -n 1 new)" "heddle: coordinator of named"
 await answers_now named || failed "the coordinator that took over does not answer"
 expect 0 heddle stop named

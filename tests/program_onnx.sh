@@ -88,7 +88,7 @@ expect 3 heddle model import "$fixtures/lost.onnx" -o refused
 says "parameter 'a.bias' is not in the file"
 passed "equal tensors that exporters made one are several again"
 
-# ---- what cannot be had is told all at once
+# ---- what cannot be had is named all at once
 expect 3 heddle model import "$fixtures/refused.onnx" -o refused
 for node in first_wave volume second_wave own; do says "'$node'"; done
 grep -q "'fine'" out err && failed "a node that can be had is listed"

@@ -69,7 +69,7 @@ says '% slower'
 says 'simulated'
 [ "$(grep -c '^[0-9]*\. ' out)" -gt 5 ] || failed "--explain tells too few alternatives"
 expect 0 auto
-[ "$(grep -c '^[0-9]*\. ' out)" -eq 2 ] || failed "two runners-up are told without --explain"
+[ "$(grep -c '^[0-9]*\. ' out)" -eq 2 ] || failed "two runners-up are named without --explain"
 expect 0 auto -p 2 --pipelines 2 --schedule 1f1b --json
 says '"schedule":"1f1b","t":1,"p":2,"d":2,"v":1'
 expect 0 auto -p 4 --recompute stage --json

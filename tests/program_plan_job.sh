@@ -1,5 +1,5 @@
 #!/bin/bash
-# heddle plan JOB: a plan that is told, drawn, written and run; heddle profile before it.
+# heddle plan JOB: a plan that is printed, drawn, written and run; heddle profile before it.
 . "$(dirname "$0")/program.sh"
 write_jobs 3
 cat >cluster.yaml <<'END'

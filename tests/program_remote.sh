@@ -101,7 +101,7 @@ for word in $(cat key) $(cat other); do
 done
 passed "a worker joins over TLS; a wrong key and another job are refused"
 
-# a run that did not listen is taken up by one that does, from elsewhere: workers and who coordinates later go
+# a run that did not listen is taken up by one that does, from elsewhere: workers and later coordinators go
 # by what was said then
 expect 0 heddle run long.yaml --out late --workers 1 --devices 1 --steps 800 -q
 mkdir -p elsewhere && cd elsewhere || exit 1
@@ -121,7 +121,7 @@ await test -f late/ckpt/step-000002400/MANIFEST.json && await test -f late/repor
 expect 0 heddle ckpt diff late twin
 says IDENTICAL
 grep -q '"key":"/' late/job.resolved.json || failed "the key's place depends on where one stands"
-passed "a run that is taken up listens where it is told to"
+passed "a run that is taken up listens where it is asked to"
 
 # the machine that coordinates is gone with all of its processes; guests hold the state until somebody serves
 # the run again
@@ -150,7 +150,7 @@ plans_of kept 3
 grep -qE '^cause .*: worker 1[0-9]{6}"' kept/plan/*.plan ||
 	failed "no plan of the time when the guest was alone: $(grep -h '^cause' kept/plan/*.plan)"
 passed \
-	"guests keep the state while nobody of the run's machine is left; who coordinates writes down what they do"
+	"guests keep the state while no process of the run's machine is left; the coordinator records what they do"
 
 "$HEDDLE_BIN" run long.yaml --out empty --workers 1 --devices 1 -q 2>log &
 run=$!
@@ -160,8 +160,8 @@ wait "$run" 2>/dev/null
 expect 0 heddle serve --job empty --devices 1 -q
 expect 0 heddle ckpt diff empty twin
 says IDENTICAL
-grep -q '"kind":"restore"' empty/events.ndjson || failed "nobody was asked what is on disk"
-passed "a run of which nobody is left is served again"
+grep -q '"kind":"restore"' empty/events.ndjson || failed "no coordinator looked at what is on disk"
+passed "a run without a process is served again"
 
 # a worker that stands still before it has joined: by hand, so not always in time
 for try in 1 2 3 4 5; do
@@ -179,9 +179,9 @@ for try in 1 2 3 4 5; do
 	wait "$run" || status=$?
 	[ $status -ne 10 ] || break
 done
-same $status 10 "exit code of a run that nobody joins"
+same $status 10 "exit code of a run that no worker joins"
 says 'nobody joined within workers.min_wait'
-passed "a run that nobody joins does not wait for ever"
+passed "a run that no worker joins does not wait for ever"
 
 # the data must be here, and be the same
 mkdir -p there/data here
@@ -223,14 +223,14 @@ END
 	passed "data that are absent or other are refused; a copy elsewhere serves"
 fi
 
-# what could not be told to those who join is refused at the start
+# what joiners could not be sent is refused at the start
 far=$PWD deep=$(printf 'd%.0s' $(seq 200))
 for _ in $(seq 20); do mkdir $deep && cd $deep || exit 1; done
 expect 3 heddle run "$far/long.yaml" --out "$far/deep" --workers 1 --devices 1 --listen 127.0.0.1:0 \
 	--key "$far/key" -q
 says 'must be told it'
 cd "$far" || exit 1
-passed "a run whose job cannot be told does not listen"
+passed "a run whose job cannot be sent does not listen"
 
 # a model in a file: found where the run was begun, or named
 expect 0 heddle model show long.yaml -o long.graph
@@ -370,8 +370,8 @@ ended "$guest" 0 "the guest beside"
 ended $first_guest 0 "the guest that was cut off"
 ends_well cut "a link cut and mended"
 grep -q '"kind":"lost","step":[0-9]*,"membership":[0-9]*,"worker":1000' cut/events.ndjson ||
-	failed "nobody noticed"
-passed "a guest whose link is cut is fenced, and joins anew when it is mended"
+	failed "no event says so"
+passed "a guest whose link is cut is fenced, and joins again when it is mended"
 
 # the only worker of the run's machine dies: guests hold the state until another can save it
 begins alone 1

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The scheduler's HTTP from outside: who may ask, what its own schema makes of it, and that nothing else
+# The scheduler's HTTP from outside: access, what its own schema makes of it, and that nothing else
 # listens. The verbs that ask: program_jobs.sh; what the scheduler does: program_cluster.sh.
 . "$(dirname "$0")/program.sh"
 command -v python3 >/dev/null || { echo "skip: no python3 to ask with"; exit 77; }
@@ -35,7 +35,7 @@ for where in 0.0.0.0:0 "[::]:0" 10.0.0.1:80 example.org:80 8080; do
 done
 passed "no other machine is served, and the way round is named"
 
-# Without a device in service nobody runs: what would be is known beforehand. A job alone on a device of speed
+# Without a device in service no job runs: what would be is known beforehand. A job alone on a device of speed
 # 1 takes a step a second.
 cat >ask.py <<'END'
 import http.client, json, socket
@@ -84,7 +84,7 @@ expect 0 python3 whatif.py fast-0 slow-0
 expect 0 heddle submit mlp.yaml --dir d --name one
 expect 0 heddle submit mlp.yaml --dir d --name two
 expect 0 python3 whatif.py
-passed "what would be is told, and nothing is changed by it"
+passed "what would be is answered, and nothing is changed by it"
 
 # One key, one order: however it is written, and over a restart.
 cat >order.py <<'END'
@@ -137,7 +137,7 @@ for seed in 1 2 3; do
 done
 kill -0 $daemon || failed "the scheduler died: $(cat serve.err)"
 lines=$(wc -l <d/audit.ndjson)
-expect 3 heddle cancel nobody --dir d
+expect 3 heddle cancel nosuch --dir d
 same "$(wc -l <d/audit.ndjson)" $((lines + 1)) "lines of the audit log after one order"
 kill $daemon
 wait $daemon
@@ -147,7 +147,7 @@ begin --http 127.0.0.1:0
 same "$(listeners $daemon)" 1 "sockets of the network with --http"
 [ "$(stat -c %a d/token)" = 600 ] || failed "others can read the token"
 says_url=$(grep -o 'http://127.0.0.1:[0-9]*' serve.err | head -n 1)
-[ -n "$says_url" ] || failed "the address is not told: $(cat serve.err)"
+[ -n "$says_url" ] || failed "the address is not printed: $(cat serve.err)"
 expect 0 python3 - "$says_url" "$(cat d/token)" <<'END'
 import http.client, json, sys
 host, token = sys.argv[1][7:], sys.argv[2].strip()
@@ -167,4 +167,4 @@ assert json.loads(lines[2][6:])["number"] == int(lines[0][4:]), lines
 END
 kill $daemon
 wait $daemon
-passed "a port is served to who has the token, and events come over it"
+passed "a port is served to a client with the token, and events come over it"

@@ -71,7 +71,7 @@ for workers in '' '--workers 2 --devices 1'; do
 	await all_here || failed "no steps of all: $(cat log)"
 	kill -9 $! $(hands) 2>/dev/null || true
 	await not answers_now early || failed "somebody coordinates what was killed"
-	sleep 1                           # who is left has ended
+	sleep 1                           # what was left has ended
 	[ -z "$(ls early/ckpt)" ] || failed "a checkpoint so early: $(ls early/ckpt)"
 	expect 3 heddle resume early --from 3
 	expect 0 heddle resume early $workers --steps 50
@@ -107,8 +107,8 @@ n=$(wc -l <lines/metrics.ndjson)
 head -n 1 lines/metrics.ndjson >first && cp first lines/metrics.ndjson
 expect 0 heddle resume lines --devices 1 -q
 grep -q "\"kind\":\"unrecorded\".*the $((n - 1)) steps before step $n have no line in metrics.ndjson" \
-	lines/events.ndjson || failed "nobody says that lines are missing: $(tail -n 4 lines/events.ndjson)"
+	lines/events.ndjson || failed "no event says that lines are missing: $(tail -n 4 lines/events.ndjson)"
 expect 0 heddle run mlp.yaml --out whole --devices 1 -q --steps 3
 expect 0 heddle resume whole --devices 1 -q
 ! grep -q unrecorded whole/events.ndjson || failed "lines are missing that are there"
-passed "steps before a checkpoint whose lines are gone are told"
+passed "steps before a checkpoint whose lines are gone are reported"

@@ -25,7 +25,7 @@ expect 0 heddle run mlp.yaml --steps 4 --out short --json -q
 same "$(number step)" 4 "--steps"
 expect 0 heddle run mlp.yaml -v --out loud
 [ "$(grep -c '^step ' err)" -eq 6 ] || failed "-v prints each step"
-expect 0 heddle run mlp.yaml --events -q --out told
+expect 0 heddle run mlp.yaml --events -q --out evented
 grep -q '"kind":"checkpoint_done"' out || failed "--events prints events"
 passed "--steps, --out, --json, -v, --events"
 
@@ -90,7 +90,7 @@ json_ok
 expect 0 heddle resume "$quoted" --json -q
 json_ok
 same "$(number loss_first)$(number loss_last)" nullnull "losses of a resume without a step"
-expect 0 heddle run mlp.yaml -q --events --out told-too
+expect 0 heddle run mlp.yaml -q --events --out evented-too
 json_ok
 expect 4 heddle run mlp.yaml --json -q --out diverged -s optim.lr=1e6 -s optim.kind=sgd -s optim.clip=0 \
 	-s optim.weight_decay=0 -s model.loss=mse -s job.steps=200

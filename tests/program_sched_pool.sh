@@ -98,7 +98,7 @@ expect 2 sim --cluster gpu:1 --elastic min=3,max=2
 says 'max no less than min'
 expect 2 sim --cluster gpu:1 --elastic max=3,speedup=1:2
 says 'one number for each count of devices'
-passed "deadlines, entities and what else is told"
+passed "deadlines, entities and what else is printed"
 
 if heddle sched policies --json | grep -q '"built":false'; then exit 0; fi
 # ann has three times bob's weight: her job has more of the device than his two have each

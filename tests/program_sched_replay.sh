@@ -113,7 +113,7 @@ expect 0 heddle sched bench --count 12 --repeat 1 --json
 json_ok
 expect 0 heddle sched bench --count 12 --repeat 1 --policy goodput
 [ "$(grep -c goodput out)" = 2 ] && [ "$(wc -l <out)" = 3 ] || failed "the cases of one policy alone"
-expect 2 heddle sched bench --count 12 --policy nobody
+expect 2 heddle sched bench --count 12 --policy nosuch
 says 'no row is of that policy'
 expect 2 heddle sched bench --repeat 0
 says '1 to 1000'

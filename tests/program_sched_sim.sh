@@ -76,7 +76,7 @@ assert len(rows) == 8 and rows["412016"]["name"] == 'eval, "quick"', rows.keys()
 r = rows["412001"]
 assert (r["user"], r["account"], r["partition"], r["qos"], r["type"]) == ("amara", "vision", "gpu", "normal", "a100"), r
 assert float(r["limit_s"]) == 14400 and float(r["recorded_wait_s"]) == 130 and rows["412011"]["limit_s"] == "", r
-for id, r in rows.items():                       # who named a type ran there alone
+for id, r in rows.items():                       # a job that named a type ran there alone
     other = {"a100": "v100_s", "v100": "a100_s"}.get(r["type"])
     assert not other or float(r[other] or 0) == 0, (id, r)
 # an hour there on two of a100 is an hour here on two of a100, fast as that is
@@ -128,7 +128,7 @@ if rates=$(material data/gavel/throughputs/simulation_throughputs.json); then
 		failed "a cluster that gets done what comes is warned of: $(cat err)"
 	expect 0 heddle sched simulate --generate rate=4,seed=7,first=5,end=9 $many
 	says 'the queue grows without end, and jobs 5 to 8 may never all be over'
-	passed "more than a cluster gets done is told before the simulation begins"
+	passed "more than a cluster gets done is reported before the simulation begins"
 else
 	echo "skip: a queue that grows without end (no data/gavel)"
 fi
@@ -157,7 +157,7 @@ expect 3 heddle sched simulate --trace jobs.trace --throughputs rates.json --clu
 	--policy fifo --html /proc/none/x.html
 passed "a page of one run, and of several"
 
-# a place that cannot be written is told of before any time is simulated: jobs that the rates do not know are
+# a place that cannot be written is reported before any time is simulated: jobs that the rates do not know are
 # noticed only then
 for option in --html --rows --log; do
 	expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 \

@@ -19,8 +19,9 @@ clear_out()
 {
 	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
 	for seat in "$dir"/devices/* "$dir"/runs/*/seat; do
-		[ -s "$seat" ] && read -r _ _ who _ <"$seat" &&
-			[ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] && kill -9 "$who"
+		[ -s "$seat" ] && read -r _ _ holder _ <"$seat" &&
+			[ "$(readlink "/proc/$holder/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] &&
+				kill -9 "$holder"
 	done 2>/dev/null
 	true
 }
@@ -72,7 +73,8 @@ for k in $(seq "$kills"); do
 	fi
 	serve "$fail"
 	await up_or_dead || failed "life $k: the scheduler neither answers nor dies: $(tail -n 3 serve.err)"
-	for _ in 1 2 3; do                # who is killed while it takes one is asked again in its next life
+	# a scheduler killed while it takes one is asked again in its next life
+	for _ in 1 2 3; do
 		n=$(waiting); lives && [ "${n:-9}" -lt 2 ] || break
 		submit "$submitted" && submitted=$((submitted + 1))
 	done
@@ -128,7 +130,7 @@ for i in $(seq 0 $((submitted - 1))); do
 	n=$((n + 1))
 done
 same "$(known)" "$n" "jobs that the scheduler knows at the end"
-# Who was killed before it stored a job leaves a folder; nothing ever ran there.
+# A scheduler killed before it stored a job leaves a folder; nothing ever ran there.
 same "$(grep -l job_start "$dir"/runs/*/events.ndjson | wc -l)" "$n" "runs that began"
 kill "$pid"
 await dead || failed "the scheduler does not end"
@@ -153,7 +155,7 @@ await is_in "$first" done || failed "job $first does not end while a policy is a
 same "$(number digest)" "${want[2]}" "digest of a job that ran while a policy was asked"
 post "/v1/jobs/$next/cancel" '{}'
 await is_in "$next" cancelled || failed "job $next is not cancelled while a policy is asked: $(cat out)"
-passed "a policy that takes an hour holds up nobody"
+passed "a policy that takes an hour holds up no request"
 
 # Another one, posted meanwhile, decides; the thread of the first is not waited for, neither then nor at the
 # end.
@@ -178,8 +180,8 @@ kill "$pid"
 await dead || failed "the scheduler waits for a policy that does not come to an end"
 passed "a policy that is posted meanwhile takes over"
 
-# Nobody posts another one: after the time of a lease (30 s, with rounds of 1 s) it is given up, and everybody
-# is told.
+# No client posts another one: after the time of a lease (30 s, with rounds of 1 s) it is given up, and the
+# events say so.
 dir=$work/G
 serve daemon.solve:delay=3600000@2
 await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"

@@ -42,7 +42,7 @@ optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 250 steps, keep: 2}
 eval: {every: 0}
 trace: {digest: 1}
-workers: {detect: 2 s}          # nobody is lost because the machine is busy: that would be two losses at once
+workers: {detect: 2 s}          # no worker is lost because the machine is busy: that would be two losses
 comm: {sync: sharded}
 END
 expect 0 heddle run long.yaml --out twin --devices 1 -q
@@ -87,7 +87,7 @@ for n in 4 2 3 1 3; do
 	expect 0 heddle scale often $n --wait
 done
 stops_with_bits_of_one often long.yaml "a checkpoint at each step, and changes between"
-passed "views that begin where the state is saved: nobody waits for who waits for it"
+passed "views that begin where the state is saved: no two workers wait for each other"
 
 "$HEDDLE_BIN" run long.yaml --out orphan --workers 3 --devices 1 -q 2>log &
 reach orphan 300
@@ -107,9 +107,9 @@ wait $run || failed "lost ended with $?"
 ends_well lost
 grep -q "all who held some of the optimizer's slots are gone" lost/events.ndjson ||
 	failed "slots were not lost"
-passed "when all who hold some slots are lost, the newest checkpoint goes on"
+passed "when all that hold some slots are lost, the newest checkpoint goes on"
 
-# one worker alone makes steps again that those before it, who held parts of the state, made together: what
+# one worker alone makes steps again that those before it, which held parts of the state, made together: what
 # each says of a step is the same
 "$HEDDLE_BIN" run long.yaml --out alone --workers 3 --devices 1 -q -s job.steps=1000000 \
 	-s checkpoint.every="1000000 steps" 2>log &
@@ -118,8 +118,8 @@ reach alone 100
 kill -9 $(pids alone)
 expect 0 heddle scale alone 1
 await grep -q '"kind":"restore"' alone/events.ndjson || failed "the state was not lost"
-told=$(grep -o '"step":[0-9]*' alone/metrics.ndjson | cut -d: -f2 | sort -n | tail -n 1)
-reach alone $((told + 20))
+recorded=$(grep -o '"step":[0-9]*' alone/metrics.ndjson | cut -d: -f2 | sort -n | tail -n 1)
+reach alone $((recorded + 20))
 stops_with_bits_of_one alone long.yaml "a worker alone after three"
 if grep -q '"kind":"corrupt"' alone/events.ndjson; then failed "a sound worker was expelled"; fi
 passed "steps of several are made again by one alone: it is not taken for corrupt"

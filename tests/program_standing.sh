@@ -1,5 +1,5 @@
 #!/bin/bash
-# Where a run stands when nobody coordinates it: for a moment, or for ever.
+# Where a run stands without a coordinator: for a moment, or for ever.
 . "$(dirname "$0")/program.sh"
 write_jobs 10000000
 sed -i 's/checkpoint: .*/checkpoint: {every: 10000000 steps, keep: 2}\neval: {every: 0}/' mlp.yaml
@@ -15,16 +15,16 @@ workers_of()
 run=$!
 reach between 20
 workers=$(workers_of between)
-kill -STOP $workers                   # nobody takes over before all have asked
+kill -STOP $workers                   # no worker takes over before all have asked
 kill -9 $run
 wait $run 2>/dev/null
 heddle status between --json >status.out 2>status.err & status=$!
 heddle scale between 1 >scale.out 2>scale.err & scale=$!
 await grep \
 	-q 'between has no coordinator at the moment; waiting for the next one since [0-9]* s, 2 of its workers are there' status.err ||
-	failed "nobody says what status waits for: $(cat status.out status.err)"
+	failed "no line says what status waits for: $(cat status.out status.err)"
 await grep -q 'between has no coordinator at the moment' scale.err ||
-	failed "nobody says what scale waits for: $(cat scale.out scale.err)"
+	failed "no line says what scale waits for: $(cat scale.out scale.err)"
 kill -CONT $workers
 wait $status || failed "status between two coordinators ended with $?: $(cat status.err)"
 grep -q '"state":"[a-z]*"' status.out || failed "status said: $(cat status.out)"
@@ -36,7 +36,7 @@ nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >
 await nobody_of between || failed "processes of between stay behind"
 passed "status, scale and stop wait for the next coordinator, and say so"
 
-# ---- nobody comes ----
+# ---- no coordinator comes ----
 
 "$HEDDLE_BIN" run mlp.yaml --out left --workers 2 --devices 1 -q 2>log &
 run=$!
@@ -51,7 +51,7 @@ for verb in 'stop left' 'scale left +1'; do
 	says 'no worker of it is left on this machine'
 	says 'heddle resume left'
 done
-passed "where nobody is left they end with that"
+passed "without a process left they end with that"
 
 # ---- its folder is shared with another machine ----
 
@@ -83,7 +83,7 @@ expect 0 heddle status far
 says 'mlp  unknown  step '
 says 'its last coordinator was on node7'
 says 'whether it goes on there cannot be seen from this machine'
-echo "conducts 4711 12 $(uname -n) $elsewhere" >far/lock       # this machine, before it was started anew
+echo "conducts 4711 12 $(uname -n) $elsewhere" >far/lock       # this machine, before it was started again
 expect 0 heddle status far
 says 'mlp  died  step '
 passed "of a run of another machine it is said where that is"
@@ -176,7 +176,7 @@ reach swept 20
 dead=$(workers_of swept | tail -n 1)
 kill -9 "$dead"
 replaced() { [ "$(workers_of swept | grep -cv "^$dead\$")" -ge 2 ]; }
-await replaced || failed "nobody came for the one that died: $(workers_of swept)"
+await replaced || failed "no worker came for the one that died: $(workers_of swept)"
 gone_is() { [ -z "$(ls swept | grep "^w$1-.*sock\$")" ]; }
 ls swept | grep -q "^w$(workers_of swept | head -n 1)-[0-9a-f]*\.sock\$" ||
 	failed "a worker's socket has another name: $(ls swept)"
@@ -197,10 +197,10 @@ HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || {
 run=$!
 reach busy 20
 mkdir -p -m 700 busy/chaos
-# a thread that nobody lets run: for the others it is gone
+# a thread that does not get to run: for the others it is gone
 echo seal.before:delay=600000 >busy/chaos/any
 given_up() { grep -q '"kind":"given_up"' busy/events.ndjson; }
-await given_up || failed "nobody says that a worker lives which was given up"
+await given_up || failed "no event says that a worker lives which was given up"
 expect 0 heddle status busy
 says \
 	'workers were given up for lost and lived: this machine is busier than workers.detect (500 ms) allows for'

@@ -19,7 +19,7 @@ END
 pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
 saved() { ls "$1/ckpt" | tail -n 1 | cut -d- -f2; }
 
-# Its fourth record is that of the stop; nobody has heard of it when it dies. The worker waits for another
+# Its fourth record is that of the stop; no other process knows it when it dies. The worker waits for another
 # coordinator for 10 s.
 HD_FAIL=store.after:kill@4 "$HEDDLE_BIN" run endless.yaml --out halt --workers 1 --devices 1 \
 	-s workers.detect='5 s' -q 2>log &
@@ -30,14 +30,14 @@ asks=$!
 status=0
 wait $run || status=$?
 kill $asks                        # it would ask the next one again
-same $status 137 "exit code of a coordinator that dies as it is told to stop"
+same $status 137 "exit code of a coordinator that dies as it is asked to stop"
 expect 75 heddle serve --job halt -q
 [ "$(saved halt)" ] || failed "a stopped run has no checkpoint"
-passed "a run that was told to stop is no success when another coordinator ends it"
+passed "a run that was asked to stop is no success when another coordinator ends it"
 
 # ---- a coordinator that dies before anybody has joined ----
 
-# Of a start, of a resume, and when all members had died: it is told to die when it gives the first number,
+# Of a start, of a resume, and when all members had died: it is made to die when it gives the first number,
 # once.
 doomed() { mkdir -p -m 700 begin begin/chaos && echo co.admit:kill >begin/chaos/any; }
 struck() { ls begin/chaos/hit.* >/dev/null 2>&1; }
@@ -67,7 +67,7 @@ same "$(grep -c '"step":0,' begin/metrics.ndjson)" 1 "times that the run began a
 expect 0 heddle stop begin
 passed "so does a run whose workers have all died"
 
-# ---- members that nobody coordinates save a state, and die ----
+# ---- members without a coordinator save a state, and die ----
 
 # They wait 10 s for another coordinator, and go on meanwhile.
 "$HEDDLE_BIN" run endless.yaml --out alone --workers 2 --devices 1 -s workers.detect='5 s' \
@@ -86,9 +86,9 @@ expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved al
 steps=$((10#$(saved alone)))
 lost=$(grep -o '"text":"[0-9]* steps have no line' alone/events.ndjson | tr -dc '0-9\n' | paste -sd+)
 same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" \
-	"steps with a line, and steps that are told to have none"
-grep -q 'those who knew their records are gone' alone/events.ndjson || failed "nobody says why"
-passed "steps whose records died with those who knew them are told"
+	"steps with a line, and steps reported to have none"
+grep -q 'those who knew their records are gone' alone/events.ndjson || failed "no event says why"
+passed "steps whose records died with all copies are reported"
 
 # ---- another number of workers before anybody has joined ----
 
@@ -96,11 +96,11 @@ asked() { heddle status early --json 2>/dev/null | grep -o '"asked":[0-9]*' | cu
 scaled() { heddle scale early 1 >out 2>err; }
 HD_FAIL='wire.connect:delay=1500@1' "$HEDDLE_BIN" run endless.yaml --out early --workers 3 --devices 1 \
 	-s workers.detect='20 s' -q 2>log &
-await scaled || failed "nobody takes the number: $(cat err)"
+await scaled || failed "no coordinator takes the number: $(cat err)"
 reach early 3
-same "$(asked)" 1 "workers that are asked for, of a run that was told so while they started"
-# those that were started and are not wanted stand for nobody who dies later: else no worker would come for
-# ten minutes
+same "$(asked)" 1 "workers that are asked for, of a run that was asked so while they started"
+# those that were started and are not wanted stand in for no worker that dies later: else no worker would come
+# for ten minutes
 kill -9 $(pids early)
 restored() { grep -q '"kind":"restore"' early/events.ndjson; }
 await restored || failed "the run does not begin from disk"
@@ -131,20 +131,20 @@ rows 1 >other.csv && mv other.csv rows.csv
 # one of two: those that should take its place are refused one after the other, and the run goes on
 kill -9 "$(pids alike | tail -n 1)"
 await grep -qs '"kind":"failing"' alike/events.ndjson ||
-	failed "nobody says that workers fail: $(tail -n 3 alike/events.ndjson)"
+	failed "no event says that workers fail: $(tail -n 3 alike/events.ndjson)"
 same "$(heddle status alike --json | grep -o '"members":[0-9]*')" '"members":1' \
 	"members of a run that goes on"
 reach alike $(($(step alike) + 3))
-# the other one: nobody is left, and nobody who could begin
+# the other one: no worker is left, and none that could begin
 kill -9 "$(pids alike | head -n 1)"
 status=0
 wait $run || status=$?
 same $status "$(grep -o 'exit code [0-9]*' log | tail -n 1 | grep -o '[0-9]*$')" \
 	"exit code of a run and of the workers that it could not start"
 grep \
-	-q "workers in a row ended with exit code $status before they took part; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log || failed "who looks is not told why: $(cat log)"
+	-q "workers in a row ended with exit code $status before they took part; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log || failed "the log does not say why: $(cat log)"
 same "$(grep -c '"kind":"failing"' alike/events.ndjson)" 2 "rows of failures in events.ndjson"
-passed "a run whose new workers are all refused says why, and ends as they do when nobody is left"
+passed "a run whose new workers are all refused says why, and ends as they do when no worker is left"
 
 # ---- under a scheduler ----
 
@@ -161,7 +161,7 @@ is_up() { ask /v1/status && [ -s out ]; }
 is_in() { ask /v1/jobs/1 && [ "$(number state)" = "$1" ]; }
 has_begun() { is_in running && [ "$(number step)" -ge 1 ] && [ "$(number leases)" -ge "$1" ]; } 2>/dev/null
 
-# Told to drain, the coordinator dies with the record of the stop: the job goes on later, from where it was
+# Asked to drain, the coordinator dies with the record of the stop: the job goes on later, from where it was
 # stopped.
 serve store.after:kill@4
 await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"

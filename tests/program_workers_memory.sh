@@ -18,7 +18,7 @@ members()
 	heddle status "$1" --json 2>/dev/null | grep -o '"worker":[0-9]*,"state":"member","pid":[0-9]*' |
 		sed 's/[^0-9,]//g; s/,,/,/'
 }
-told() { [ "$(grep -c 'worker [0-9]*: memory:' log)" -ge "$1" ]; }
+said() { [ "$(grep -c 'worker [0-9]*: memory:' log)" -ge "$1" ]; }
 
 for workers in 2 3; do
 	expect 0 heddle run wide.yaml --dry-run --workers $workers --devices 1
@@ -34,11 +34,11 @@ for workers in 2 3; do
 		-s workers.min=$workers 2>log &
 	run=$!
 	reach team$workers 6
-	await told $workers || failed "a worker says nothing of its memory: $(cat log)"
+	await said $workers || failed "a worker says nothing of its memory: $(cat log)"
 	members team$workers >now
 	same "$(wc -l <now)" $workers "members and workers"
-	grep -o 'worker [0-9]*: memory: .*' log | sort >told
-	cmp -s predicted told || failed "--dry-run and the run differ: $(diff predicted told)"
+	grep -o 'worker [0-9]*: memory: .*' log | sort >said
+	cmp -s predicted said || failed "--dry-run and the run differ: $(diff predicted said)"
 	if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 		while IFS=, read -r worker pid; do
 			taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
@@ -63,7 +63,7 @@ if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 		-s 'model.args={input: [1, 6, 6], hidden: [24], classes: 4}' 2>log &
 	run=$!
 	reach links 20
-	await told 6 || failed "a worker says nothing of its memory: $(cat log)"
+	await said 6 || failed "a worker says nothing of its memory: $(cat log)"
 	members links >now
 	while IFS=, read -r worker pid; do
 		taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")

@@ -3,7 +3,7 @@
 # and over TLS. No process of them may report a race; the bits are those of one device.
 . "$(dirname "$0")/program.sh"
 grep -q __tsan_init "$HEDDLE_BIN" || { echo "skip: $HEDDLE_BIN is not built with ThreadSanitizer"; exit 77; }
-# a file for each process that reports: who is killed cannot exit with it
+# a file for each process that reports: a killed one cannot exit with it
 export TSAN_OPTIONS="log_path=$work/race ${TSAN_OPTIONS:-}"
 
 cat >mlp.yaml <<END
@@ -30,7 +30,7 @@ trace: {digest: 1}
 workers: {detect: 10 s}
 END
 
-answers() { await answers_now "$1" || failed "nobody coordinates $1"; }
+answers() { await answers_now "$1" || failed "no coordinator of $1"; }
 goes_on() { reach "$1" $(($(step "$1") + 15)); }
 no_race()
 {

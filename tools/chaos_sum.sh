@@ -4,7 +4,7 @@
 #   tools/chaos_sum.sh FOLDER
 #
 # Fails if a run did not end with the bits of one device or did not take each sample once in each data epoch,
-# if nobody was killed at some place, or with fewer than HD_CHAOS_LEAST kills (1,000) or 10 steps a kill of
+# if no process was killed at some place, or with fewer than HD_CHAOS_LEAST kills (1,000) or 10 steps a kill of
 # these.
 set -u
 cd "$1" || exit 1

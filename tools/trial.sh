@@ -234,7 +234,7 @@ do_all()
 	}
 }
 
-# A scheduler with one job; it is told to drain, the job's coordinator dies meanwhile, another scheduler goes
+# A scheduler with one job; it is asked to drain, the job's coordinator dies meanwhile, another scheduler goes
 # on.
 serve() { begin serve --dir "$run/D" --pool "cpu:$workers" --policy fifo --round 1 "$@"; }
 job_state()
@@ -326,7 +326,7 @@ twin()
 
 judge()
 {
-	local code said k missing told lines
+	local code said k missing named lines
 	for k in $(seq $commands); do
 		[ -s "$run/code.$k" ] || continue
 		read -r code said <"$run/code.$k"
@@ -340,9 +340,9 @@ judge()
 	lines=$(grep -c -v '^{"v":1,.*}$' "$dir/metrics.ndjson")
 	[ "$lines" -eq 0 ] || fault "records($lines lines are none)"
 	missing=$((steps - $(grep -o '^{"v":1,"step":[0-9]*' "$dir/metrics.ndjson" | cut -d: -f3 | sort -u | wc -l)))
-	told=$(grep '"kind":"unrecorded"' "$dir/events.ndjson" | grep -o '"text":"[0-9]*' | cut -d'"' -f4 |
+	named=$(grep '"kind":"unrecorded"' "$dir/events.ndjson" | grep -o '"text":"[0-9]*' | cut -d'"' -f4 |
 		awk '{ n += $1 } END { print n + 0 }')
-	[ $missing -le "$told" ] || fault "records($missing are missing, $told named)"
+	[ $missing -le "$named" ] || fault "records($missing are missing, $named named)"
 	[ -z "$(pids)" ] || { fault "left($(pids | wc -l))"; everybody KILL; }
 }
 
