@@ -171,8 +171,8 @@ enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *
 
 	if (err)
 		return err;
-	struct hd_plan_job job = { .nvns = p->job.nvns, .nchunks = layout.nchunks, .nstages = 1, .wave = 1,
-		.lockstep = hd_job_int(&p->job, HD_JOB_BN) == HD_BN_GLOBAL };
+	struct hd_plan_job job = hd_plan_job_whole(p->job.nvns, layout.nchunks);
+	job.lockstep = hd_job_int(&p->job, HD_JOB_BN) == HD_BN_GLOBAL;
 	err = hd_plan_of_map(&plan, &job, p->cluster.ndevices, map, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;

@@ -34,7 +34,7 @@ struct team {
 /* A plan of a view, for the line that shows who has how many virtual nodes. */
 static void take_view(struct team *t, const struct hd_view *view)
 {
-	const struct hd_plan_job job = { .nvns = t->task->job->nvns, .nchunks = 1, .nstages = 1 };
+	const struct hd_plan_job job = hd_plan_job_whole(t->task->job->nvns, 1);
 	uint32_t counts[HD_VIEW_RANKS];
 
 	if (!view || view->epoch == t->shown)

@@ -203,13 +203,12 @@ void driver_keep_plan(struct driver *c)
 	c->planned = view->epoch;
 	if (hd_view_scribe(view) != HD_NOBODY)
 		return;
-	const struct hd_plan_job job = { .nvns = task->job->nvns, .nchunks = task->layout.nchunks,
-		.nstages = 1,
-		.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
-		hd_lockstep_bytes(&task->train, task->job->nvns) };
+	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 	struct hd_plan plan;
+	job.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL &&
+		hd_lockstep_bytes(&task->train, task->job->nvns);
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_plan_of_view(&plan, view, &job, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);

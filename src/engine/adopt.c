@@ -8,13 +8,6 @@
 /* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by
  * both: their steps do not overlap, and pools only grow. */
 
-static struct hd_plan_job job_of(const struct hd_worker *w)
-{
-	return (struct hd_plan_job){ .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks,
-		.nstages = 1,
-		.wave = w->train.max_parts, .lockstep = hd_lockstep_needed(&w->lockstep) };
-}
-
 /* The ranks of the plan that are this worker's devices; *mine: there are such. */
 static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_view *view, uint32_t *rank,
 	bool *mine, bool *alone, struct hd_diag *diag)
@@ -201,7 +194,7 @@ static uint64_t links_of(const struct hd_plan *plan)
 static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s,
 	uint32_t **ranks, struct hd_diag *diag)
 {
-	const struct hd_plan_job job = job_of(w);
+	const struct hd_plan_job job = hd_worker_plan_job(w);
 	bool mine = false, alone = false;
 
 	hd_share_forget(w);

@@ -108,7 +108,7 @@ static void a_plan_that_could_not_be_adopted_changes_nothing(void **state)
 	(void)state;
 	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 2);
 	hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
-	struct hd_plan_job pj = { .nvns = 13, .nchunks = rig.task->layout.nchunks, .nstages = 1 };
+	struct hd_plan_job pj = hd_plan_job_whole(13, rig.task->layout.nchunks);
 	assert_int_equal(hd_plan_data(&other, &pj, 2, (uint32_t[]){ 1, 12 }, &rig.arena, NULL), HD_OK);
 	for (uint64_t n = 1; n < 200; n++) {
 		struct hd_diag diag = { "" };

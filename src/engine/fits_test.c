@@ -54,7 +54,7 @@ static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state
 	hd_rig_close(&rig);
 	spec.memory_limit_bytes = even.held / 2 + 2 * even.params;
 	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
-	struct hd_plan_job job = { .nvns = 32, .nchunks = rig.task->layout.nchunks, .nstages = 1 };
+	struct hd_plan_job job = hd_plan_job_whole(32, rig.task->layout.nchunks);
 	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
 	uint32_t had = rig.worker->rank[0].buffer_cap;
 	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_E_REFUSED);

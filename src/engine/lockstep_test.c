@@ -24,8 +24,8 @@ static void open_rig(struct hd_rig *rig, const char *bn, uint32_t vns, const uin
 	hd_rig_open_on(rig, model, BATCH, vns, "optim: {kind: adamw, schedule: {warmup: 2}}", &spec);
 	if (!map)
 		return;
-	struct hd_plan_job pj = { .nvns = vns, .nchunks = rig->task->layout.nchunks, .nstages = 1, .wave = 1,
-		.lockstep = hd_worker_lockstep(rig->worker) };
+	struct hd_plan_job pj = hd_plan_job_whole(vns, rig->task->layout.nchunks);
+	pj.lockstep = hd_worker_lockstep(rig->worker);
 	CHECK(hd_plan_of_map(&rig->plan, &pj, ndevices, map, &rig->arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);
 }

@@ -156,8 +156,7 @@ static void no_step_of_two_workers_allocates(void **state)
 		hd_rig_open_on(&rig, models[m].model, 26, 13, "optim: {kind: lamb}", &spec);
 		w[0] = rig.worker;
 		assert_int_equal(hd_worker_create(&w[1], rig.task, &spec, &diag), HD_OK);
-		struct hd_plan_job pj = { .nvns = 13, .nchunks = rig.task->layout.nchunks, .nstages = 1,
-			.wave = hd_worker_wave(w[0]) };
+		struct hd_plan_job pj = hd_worker_plan_job(w[0]);
 		uint8_t *bytes = hd_arena_take(&rig.arena, hd_share_leaves_bytes(w[0], 13), 1);
 		for (uint32_t i = 0; i < 2; i++) {
 			plan[i] = hd_arena_take(&rig.arena, 1, sizeof **plan);

@@ -52,8 +52,7 @@ static enum hd_err plan_pass(struct hd_worker *w, struct hd_plan *plan, const ui
 {
 	uint32_t nvns = w->task->job->nvns, d = w->spec.ndevices,
 		*map = hd_arena_take(arena, nvns, sizeof *map);
-	const struct hd_plan_job job = { .nvns = nvns, .nchunks = w->task->layout.nchunks, .nstages = 1,
-		.wave = w->train.max_parts };
+	const struct hd_plan_job job = hd_worker_plan_job(w);
 
 	if (!map)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", nvns);

@@ -76,8 +76,8 @@ static void open_cluster(struct cluster *c, const char *model, uint32_t batch, u
 	c->one = worker_of(c, 1, 1, 1);
 	c->nbuckets = hd_layout_nbuckets(&c->task->layout);
 	assert_in_range(c->nbuckets, 1, MOST_BUCKETS);
-	struct hd_plan_job pj = { .nvns = vns, .nchunks = c->task->layout.nchunks, .nstages = 1, .wave = 1,
-		.lockstep = hd_worker_lockstep(c->one) };
+	struct hd_plan_job pj = hd_plan_job_whole(vns, c->task->layout.nchunks);
+	pj.lockstep = hd_worker_lockstep(c->one);
 	plan = hd_arena_take(&c->arena, 1, sizeof *plan);
 	CHECK(hd_plan_data(plan, &pj, 1, NULL, &c->arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(c->one, plan, &diag) == HD_OK, "%s", diag.text);
@@ -112,7 +112,7 @@ static const struct hd_plan *plan_of(struct cluster *c)
 {
 	uint32_t nvns = c->job->nvns, nranks = 0, *map = hd_arena_take(&c->arena, nvns, sizeof *map),
 		how = draw(4);
-	struct hd_plan_job pj = { .nvns = nvns, .nchunks = c->task->layout.nchunks, .nstages = 1, .wave = 1 };
+	struct hd_plan_job pj = hd_plan_job_whole(nvns, c->task->layout.nchunks);
 	struct hd_plan *plan = hd_arena_take(&c->arena, 1, sizeof *plan);
 	struct hd_diag diag = { "" };
 	uint16_t worker[MOST_RANKS];
@@ -910,7 +910,7 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 	add_member(&c, 2);
 	add_member(&c, 1);
 	struct hd_plan *plan = hd_arena_take(&c.arena, 1, sizeof *plan);
-	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1 };
+	struct hd_plan_job pj = hd_plan_job_whole(8, c.task->layout.nchunks);
 	assert_int_equal(hd_plan_data(plan, &pj, 3, (uint32_t[]){ 5, 3, 0 }, &c.arena, NULL), HD_OK);
 	plan->worker[2] = 1;
 	prepare(&c, plan);
@@ -1013,8 +1013,8 @@ static void norms_over_the_global_batch_want_one_worker(void **state)
 	add_member(&c, 1);
 	add_member(&c, 1);
 	struct hd_plan *plan = hd_arena_take(&c.arena, 1, sizeof *plan);
-	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1,
-		.lockstep = true };
+	struct hd_plan_job pj = hd_plan_job_whole(8, c.task->layout.nchunks);
+	pj.lockstep = true;
 	assert_int_equal(hd_plan_data(plan, &pj, 2, NULL, &c.arena, NULL), HD_OK);
 	plan->worker[1] = 1;
 	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0, 0 }, &diag),

@@ -78,8 +78,7 @@ static inline void hd_rig_go(struct hd_rig *rig, const struct hd_worker_spec *sp
 
 	CHECK(hd_task_create(&rig->task, rig->job, &rig->fs, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_create(&rig->worker, rig->task, spec, &diag) == HD_OK, "%s", diag.text);
-	struct hd_plan_job pj = { .nvns = rig->job->nvns, .nchunks = rig->task->layout.nchunks, .nstages = 1,
-		.wave = hd_worker_wave(rig->worker), .lockstep = hd_worker_lockstep(rig->worker) };
+	struct hd_plan_job pj = hd_worker_plan_job(rig->worker);
 	CHECK(hd_plan_data(&rig->plan, &pj, spec->ndevices, NULL, &rig->arena, &diag) == HD_OK, "%s",
 		diag.text);
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);

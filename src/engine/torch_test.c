@@ -141,8 +141,8 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint
 	struct hd_job *job = job_of(name, vns, shards, &arena);
 	CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_create(&w, task, &spec, &diag) == HD_OK, "%s", diag.text);
-	struct hd_plan_job pj = { .nvns = job->nvns, .nchunks = task->layout.nchunks, .nstages = 1,
-		.lockstep = hd_worker_lockstep(w) };
+	struct hd_plan_job pj = hd_plan_job_whole(job->nvns, task->layout.nchunks);
+	pj.lockstep = hd_worker_lockstep(w);
 	CHECK(hd_plan_data(&plan, &pj, 2, NULL, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(w, &plan, &diag) == HD_OK, "%s", diag.text);
 	CHECK(params.ntensors == task->train.nparams, "%s: %u tensors, PyTorch has %u", name,

@@ -377,6 +377,16 @@ const struct hd_sample *hd_worker_took(const struct hd_worker *w, uint32_t vn, u
 }
 
 bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
+
+struct hd_plan_job hd_worker_plan_job(const struct hd_worker *w)
+{
+	struct hd_plan_job job = hd_plan_job_whole(w->task->job->nvns, w->task->layout.nchunks);
+
+	job.wave = hd_worker_wave(w);
+	job.lockstep = hd_worker_lockstep(w);
+	return job;
+}
+
 uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
 uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
 struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }

@@ -84,6 +84,8 @@ uint64_t hd_worker_pulse(const struct hd_worker *worker);
 uint64_t hd_worker_longest_ns(struct hd_worker *worker);
 
 bool hd_worker_lockstep(const struct hd_worker *worker);    /* what a plan must do (hd_plan_job.lockstep) */
+/* What a plan for this worker must respect: of its task, its wave and lockstep. */
+struct hd_plan_job hd_worker_plan_job(const struct hd_worker *worker);
 
 uint64_t hd_worker_at(const struct hd_worker *worker);      /* the next step */
 struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: between steps only */

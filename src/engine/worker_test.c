@@ -92,10 +92,8 @@ static void train(const struct hd_job *job, struct plan_of how, uint32_t nsteps,
 	hd_fs_real(&fs);
 	hd_arena_init(&arena, 0);
 	CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
-	struct hd_plan_job pj = { .nvns = job->nvns, .nchunks = task->layout.nchunks, .nstages = 1 };
 	CHECK(hd_worker_create(&worker, task, &spec, &diag) == HD_OK, "%s", diag.text);
-	pj.wave = hd_worker_wave(worker);
-	pj.lockstep = hd_worker_lockstep(worker);
+	const struct hd_plan_job pj = hd_worker_plan_job(worker);
 	enum hd_err err = how.map ? hd_plan_of_map(&plan, &pj, how.devices, how.map, &arena, &diag)
 				  : hd_plan_data(&plan, &pj, how.devices, NULL, &arena, &diag);
 	CHECK(err == HD_OK, "%s", diag.text);

@@ -10,7 +10,7 @@ static enum hd_err check_job(const struct hd_plan_job *job, uint32_t nranks, str
 	if (job->nvns == 0 || job->nvns > HD_MAX_VNS)
 		return hd_fail(diag, HD_E_INVAL, "a plan for %u virtual nodes: 1 to %d are possible",
 			job->nvns, HD_MAX_VNS);
-	if (job->nstages != 1)
+	if (job->nstages != HD_WHOLE_MODEL)
 		return hd_fail(diag, HD_E_INVAL, "a data-parallel plan has one stage, the job has %u",
 			job->nstages);
 	return HD_OK;
@@ -72,8 +72,8 @@ static enum hd_err make(struct hd_plan *plan, const struct hd_plan_job *job, uin
 	const uint32_t *map,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_plan p = { .nranks = nranks, .nstages = 1, .nvns = job->nvns, .nchunks = job->nchunks,
-		.cause = "" };
+	struct hd_plan p = { .nranks = nranks, .nstages = job->nstages, .nvns = job->nvns,
+		.nchunks = job->nchunks, .cause = "" };
 	enum hd_err err = hd_plan_take(&p, arena, diag);
 
 	if (err)

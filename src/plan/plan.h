@@ -47,6 +47,14 @@ struct hd_plan_job {
 	uint32_t wave;
 };
 
+/* Stages of a plan whose ranks each hold the whole model. */
+enum { HD_WHOLE_MODEL = 1 };
+/* The job of such a plan; other fields may be set afterwards. No other place says how many stages there are. */
+static inline struct hd_plan_job hd_plan_job_whole(uint32_t nvns, uint32_t nchunks)
+{
+	return (struct hd_plan_job){ .nvns = nvns, .nchunks = nchunks, .nstages = HD_WHOLE_MODEL };
+}
+
 /* The data-parallel plan: rank r runs a contiguous range of virtual nodes in waves of at most job->wave
  * (all LD of a wave, all F, all B), then RED NORM STEP; in lockstep all LD, then FL BL.
  * counts[r] virtual nodes; NULL: as even as possible, larger counts first. A rank with count 0 still

@@ -131,8 +131,7 @@ static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
 
 static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 {
-	struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1,
-		.wave = hd_worker_wave(run->worker), .lockstep = hd_worker_lockstep(run->worker) };
+	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
 	const struct hd_worker_spec *spec = &run->options.worker;
 	enum hd_err err;
 
@@ -225,9 +224,7 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 
 enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag)
 {
-	const struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks,
-		.nstages = 1,
-		.wave = hd_worker_wave(run->worker), .lockstep = hd_worker_lockstep(run->worker) };
+	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
 	uint32_t member[HD_MAX_MEMBERS], ndevices[HD_MAX_MEMBERS];
 	struct hd_memory_info machine;
 	uint64_t sum = 0;

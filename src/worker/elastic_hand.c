@@ -17,18 +17,11 @@ enum { HD_TEACH_SHARE = 32,
 
 #define DUTY(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag)
 
-static struct hd_plan_job plan_job(const struct hd_elastic *e)
-{
-	return (struct hd_plan_job){ .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks,
-		.nstages = 1,
-		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
-}
-
 /* The plan of a view, in the place that is not in use. */
 static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share,
 	struct hd_diag *diag)
 {
-	const struct hd_plan_job job = plan_job(e);
+	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
 	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
 	struct hd_plan *plan = &e->plan[!e->plan_now];
 	uint32_t me = hd_view_index(view, atomic_load(&e->self));
@@ -65,7 +58,7 @@ DUTY(prepare)
 /* A folder that takes nothing loses the plan, with one warning, and nothing else. */
 DUTY(record)
 {
-	const struct hd_plan_job job = plan_job(e);
+	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 	struct hd_plan plan;

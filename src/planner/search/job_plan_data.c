@@ -254,7 +254,7 @@ enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_
 	err = err ? err : alternate(&plan->skeleton, plan->counts, nranks, ask->vns, arena, diag);
 	if (err)
 		return err;
-	plan->nstages = 1;
+	plan->nstages = HD_WHOLE_MODEL;
 	plan->whole = true;
 	explain(&s, &chosen[0], &chosen[1], &plan->why);
 	return HD_OK;
