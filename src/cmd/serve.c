@@ -52,13 +52,16 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 	return err ? err : hd_team_drive(cmd, job, dir, &order, end);
 }
 
-/* The lease is the one that there is when the seat is held: who comes late, with an older one, coordinates
- * nothing. */
+/* The lease is the one that there is when the lock is held: a driver that comes late, with an older one,
+ * drives nothing. Nor does it begin one again that has ended: a scheduler that died, or did not see the end,
+ * may have ordered the start twice. Taking one over is another thing: the record says what the run was asked
+ * to do. */
 static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir,
 	const struct hd_run_held *held, struct hd_file *lock)
 {
 	char path[HD_PATH_CAP];
 	struct hd_run_held now = { 0 };
+	struct hd_run_end end;
 
 	hd_rundir_path(dir, HD_RUN_PID_LOCK, path, sizeof path);
 	enum hd_err err = hd_pid_lock_take(lock, &cmd->fs, &cmd->clock, path, held->job, held->lease,
@@ -68,6 +71,11 @@ static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir
 	if (!err && (now.job != held->job || now.lease != held->lease))
 		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path,
 			held->lease, now.lease);
+	if (!err && cmd->args.has[HD_OPT_WORKERS] && !hd_run_end_get(&cmd->fs, dir->path, &end, NULL) &&
+		end.lease == held->lease)
+		err = hd_fail(&cmd->diag, HD_E_AGAIN,
+			"%s: lease %u has ended with exit code %d at step %llu; the scheduler gives the next",
+			dir->path, end.lease, end.exit, (unsigned long long)end.step);
 	return err;
 }
 

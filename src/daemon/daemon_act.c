@@ -96,10 +96,11 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	struct hd_diag diag = { "" };
 	struct hd_run_end end;
 
-	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == o->lease)
-		return;                           /* it has ended: the next look says so */
 	if (daemon_is_coordinated(d, w) || send_older_away(d, w))
 		return;                           /* the order comes again */
+	/* after the lock was seen free: a driver lets it go when its end is written down */
+	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == o->lease)
+		return;                           /* it has ended: the next look says so */
 	snprintf(n, sizeof n, "%u", o->n);
 	argv[5] = n;
 	snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, w->run);
