@@ -99,7 +99,7 @@ same "$(number id)" 1 "the first id"
 submit job.yaml first '"rates":{"slow":0}'
 same "$(number id)" 1 "the same submission again"
 submit job.yaml first
-says 'is of job 1 (tiny), which was ordered otherwise'
+says 'is of job 1 (tiny), which has another order'
 post /v1/jobs '{"job":"nonsense: 1","folder":"/"}'
 says 'no table nonsense'
 post /v1/jobs "{\"job\":\"$(text job.yaml)\",\"folder\":\"$work\",\"name\":\"7\"}"

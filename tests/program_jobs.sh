@@ -6,11 +6,11 @@
 write_jobs 5
 mkdir -m 700 d
 expect 3 heddle jobs --dir d
-says 'nobody serves d: `heddle serve --dir d` does'
+says 'no scheduler serves d: start one with `heddle serve --dir d`'
 expect 3 heddle submit mlp.yaml --dir d
-says 'nobody serves d'
+says 'no scheduler serves d'
 expect 3 heddle status --dir d
-says 'nobody serves d'
+says 'no scheduler serves d'
 passed "a folder without a scheduler is named"
 
 # An order that is wrong is refused before it is sent: there is no scheduler to refuse it.

@@ -180,7 +180,7 @@ for try in 1 2 3 4 5; do
 	[ $status -ne 10 ] || break
 done
 same $status 10 "exit code of a run that no worker joins"
-says 'nobody joined within workers.min_wait'
+says 'no worker joined within workers.min_wait'
 passed "a run that no worker joins does not wait for ever"
 
 # the data must be here, and be the same

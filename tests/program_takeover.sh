@@ -87,7 +87,7 @@ steps=$((10#$(saved alone)))
 lost=$(grep -o '"text":"[0-9]* steps have no line' alone/events.ndjson | tr -dc '0-9\n' | paste -sd+)
 same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" \
 	"steps with a line, and steps reported to have none"
-grep -q 'those who knew their records are gone' alone/events.ndjson || failed "no event says why"
+grep -q 'the members with their records are gone' alone/events.ndjson || failed "no event says why"
 passed "steps whose records died with all copies are reported"
 
 # ---- another number of workers before anybody has joined ----

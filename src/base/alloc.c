@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Thread-local, so that arming needs no lock and disturbs nobody. */
+/* Thread-local, so that arming needs no lock and affects no other thread. */
 static _Thread_local struct { uint64_t count, fail_from; } trap;
 
 void hd_alloc_arm(uint64_t n)

@@ -21,7 +21,7 @@ void *hd_alloc(size_t bytes);                    /* NULL when there is none; 0 b
 void hd_free(void *memory);
 
 /* Of this thread, from now on: the n-th request (1 is the next) fails, and all after
- * it until it is armed anew; 0 disarms. Sets the counter to 0. */
+ * it until it is armed again; 0 disarms. Sets the counter to 0. */
 void hd_alloc_arm(uint64_t n);
 uint64_t hd_alloc_count(void);                   /* requests since the last arming */
 

@@ -1,4 +1,4 @@
-/* banned.h -- calls that nobody makes, as compile errors.
+/* banned.h -- banned calls are compile errors.
  *
  * The build forces this header into every file of the tree (-include), so it includes
  * nothing: a file's own feature macros still come first. A marked function warns at

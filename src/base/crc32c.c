@@ -20,7 +20,7 @@ enum { LANE = 1024 };                            /* bytes */
 /* x^(8*1024-33), x^(8*2048-33), reflected */
 static const uint64_t over_one = 0x170076fa, over_two = 0xa51b6135;
 
-/* Four bits at a time: 64 bytes of table; who lacks the instruction lacks speed anyway. */
+/* Four bits at a time: 64 bytes of table; without the instruction it is slow anyway. */
 static const uint32_t nibble[16] = {
 	0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
 	0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,

@@ -69,7 +69,7 @@ static void the_first_to_know_speaks(void **state)
 static void no_diag_is_needed(void **state)
 {
 	(void)state;
-	assert_int_equal(hd_fail(NULL, HD_E_IO, "nobody listens"), HD_E_IO);
+	assert_int_equal(hd_fail(NULL, HD_E_IO, "no listener"), HD_E_IO);
 }
 
 static void long_text_is_cut_with_dots_exactly_when_it_does_not_fit(void **state)

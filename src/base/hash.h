@@ -1,4 +1,4 @@
-/* hash.h -- the two hashes of the tree, wrapped so that nobody knows the library.
+/* hash.h -- the two hashes of the tree, wrapped so that no other file uses the library.
  *
  * XXH3 (64 and 128 bits) names contents: state digests, job hashes, plans, data.
  * It is an equality check, not a signature: files are protected by SHA-256

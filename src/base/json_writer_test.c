@@ -37,7 +37,8 @@ static void a_record_is_written_as_the_format_says(void **state)
 	hd_json_close(&w);
 	assert_true(hd_json_done(&w));
 	assert_string_equal(text.at,
-		"{\"step\":200,\"lr\":0.0003,\"t\":12.345,\"seed\":\"18446744073709551615\",\"on\":true,\"off\":false,"
+		"{\"step\":200,\"lr\":0.0003,\"t\":12.345,\"seed\":\"18446744073709551615\",\"on\":true,"
+		"\"off\":false,"
 		"\"digest\":null,\"shape\":[-3,-9223372036854775808,{},[]],\"name\":\"x\"}");
 }
 

@@ -1,9 +1,11 @@
 /* page.h -- pages of HTML that need nothing, and axes to draw on.
  *
- * Reports are made with it: no script, no network, no other file; they open from file://, light or dark, at any width.
+ * Reports are made with it: no script, no network, no other file; they open from file://, light or dark, at
+ * any width.
  *
  *	hd_page_open(&page, "run-7");
- *	hd_plot_open(&page, &(struct hd_plot){ .title = "Loss", .x_name = "step", .x_end = 100, .low = 0, .high = 2 });
+ *	hd_plot_open(&page, &(struct hd_plot){ .title = "Loss", .x_name = "step", .x_end = 100,
+ *		.low = 0, .high = 2 });
  *	hd_plot_line_open(&page, 0);  hd_plot_line_to(&page, &plot, x, y); ...  hd_plot_line_close(&page);
  *	hd_plot_close(&page, &plot, "a note below");
  *	hd_page_close(&page);
@@ -20,7 +22,7 @@
 
 #include "base/text.h"
 
-enum { HD_PAGE_COLOURS = 8,                       /* series of one plot that can be told apart */
+enum { HD_PAGE_COLOURS = 8,                       /* series of one plot that stay distinguishable */
        HD_PLOT_WIDTH = 860, HD_PLOT_HEIGHT = 300, HD_PLOT_LEFT = 64, HD_PLOT_RIGHT = 16, HD_PLOT_TOP = 14,
        HD_PLOT_BOTTOM = 44 };
 
@@ -50,7 +52,7 @@ uint32_t hd_plot_height(const struct hd_plot *plot);
 void hd_plot_line_open(struct hd_text *page, uint32_t colour);
 void hd_plot_line_to(struct hd_text *page, const struct hd_plot *plot, double x, double y, bool first);
 void hd_plot_line_close(struct hd_text *page);
-/* Part of a row, from x to x; `title` is told when it is pointed at, escaped. */
+/* Part of a row, from x to x; `title` is its tooltip, escaped. */
 void hd_plot_bar(struct hd_text *page, const struct hd_plot *plot, uint32_t row, uint32_t colour, double from,
 	double to, const char *title);
 /* Names with their colours, below a plot. */

@@ -148,7 +148,7 @@ static bool of_every_step(enum hd_failpoint point)
 	const enum hd_fp_phase phase = hd_failpoint_phase(point);
 
 	return point != HD_FP_COMPUTE_AGAIN && point != HD_FP_WIRE_CONNECT && point < HD_FP_OF_WHOLE &&
-		hd_failpoint_who(point) != HD_FP_COORDINATOR &&
+		hd_failpoint_role(point) != HD_FP_COORDINATOR &&
 		phase <= HD_FP_PHASE_GATE;
 }
 

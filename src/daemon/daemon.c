@@ -39,7 +39,7 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 		if (d->watch[i].job == job) {
 			if (d->watch[i].lease != lease) {
 				d->watch[i].lease = lease;
-				d->watch[i].told = false;
+				d->watch[i].reported = false;
 				d->watch[i].scale = d->watch[i].n = 0;
 				d->watch[i].alone_s = NAN;
 				d->watch[i].asked_s = -INFINITY;
@@ -51,7 +51,7 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 		NULL))
 		return NULL;
 	struct watch *w = &d->watch[d->nwatches++];
-	*w = (struct watch){ .job = job, .lease = lease, .told_s = -INFINITY, .asked_s = -INFINITY,
+	*w = (struct watch){ .job = job, .lease = lease, .reported_s = -INFINITY, .asked_s = -INFINITY,
 		.alone_s = NAN };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
 	w->takeover_s = daemon_takeover_s(d, w->run);
@@ -99,7 +99,7 @@ static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *out
 	return err;
 }
 
-/* One part is kept besides: who wants all of a machine's life copies parts as they come. */
+/* One older part is kept: for a complete log copy the parts as they come. */
 static void open_log(struct hd_daemon *d)
 {
 	char path[HD_PATH_CAP], old[HD_PATH_CAP];
@@ -257,7 +257,7 @@ static enum hd_err open_store(struct hd_daemon *d, struct hd_diag *diag)
 	enum hd_err began = err ? HD_OK : hd_jobs_get_number(d->jobs, "began_s", &d->began_s, diag);
 	d->zero_ns = hd_clock_now_ns(d->clock);
 	d->since_s = d->zero_s;
-	d->told_event = hd_jobs_last_event(d->jobs);
+	d->reported_event = hd_jobs_last_event(d->jobs);
 	return err ? err : began == HD_E_NOTFOUND ? HD_OK : began;
 }
 
@@ -276,7 +276,7 @@ enum hd_err daemon_keep_policy(struct hd_daemon *d, const char *policy, struct h
 	return err;
 }
 
-/* Who starts it as it was started before finds it as it was left; who names another policy means that one. */
+/* Started with the same --policy as before, the last policy set by a user stays. Another --policy wins. */
 static enum hd_err find_policy(struct hd_daemon *d, struct hd_diag *diag)
 {
 	char asked[sizeof d->policy], kept[sizeof d->policy];
@@ -296,8 +296,7 @@ static enum hd_err find_policy(struct hd_daemon *d, struct hd_diag *diag)
 	return err;
 }
 
-/* What another build or other pools do not take may be a policy that nobody asked for on this command
- * line. */
+/* The stored policy may be one that this build or these pools refuse, and not the one of the command line. */
 static enum hd_err make_first(struct hd_daemon *d, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
@@ -395,7 +394,7 @@ static void watch_leased(struct hd_daemon *d)
 
 /* ---- turns ---- */
 
-static uint64_t tag_of(uint32_t frontend) { return HD_DAEMON_FRONTEND_TAG + (uint64_t)frontend * HD_FRONTEND_TAGS; }
+static uint64_t tag_of(uint32_t i) { return HD_DAEMON_FRONTEND_TAG + (uint64_t)i * HD_FRONTEND_TAGS; }
 
 static enum hd_err open_frontends(struct hd_daemon *d, uint32_t *n, struct hd_diag *diag)
 {
@@ -413,12 +412,12 @@ static int64_t tick_frontends(struct hd_daemon *d)
 	uint64_t last = hd_jobs_last_event(d->jobs);
 
 	for (uint32_t i = 0; i < d->spec->nfrontends; i++) {
-		if (last != d->told_event)
+		if (last != d->reported_event)
 			d->spec->frontend[i].ops->changed(d->spec->frontend[i].self, last);
 		int64_t at = d->spec->frontend[i].ops->tick(d->spec->frontend[i].self, now);
 		next = at < next ? at : next;
 	}
-	d->told_event = last;
+	d->reported_event = last;
 	return next;
 }
 
@@ -429,8 +428,8 @@ static void pass_on(struct hd_daemon *d, const struct hd_loop_event *event)
 			d->spec->frontend[i].ops->event(d->spec->frontend[i].self, event);
 }
 
-/* To drain is to take all devices out of service: who has one commits and leaves. Free ones go first, or
- * jobs would move to them. */
+/* Drain: all devices go out of service, and the jobs on them commit and leave. Free devices go first, or jobs
+ * would move to them. */
 void daemon_drain(struct hd_daemon *d)
 {
 	struct hd_diag diag = { "" };

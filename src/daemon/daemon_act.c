@@ -44,7 +44,7 @@ static bool runs(struct hd_proc *proc)
 	return false;
 }
 
-/* Who sits there has not said it yet: taken for this lease's. */
+/* A holder that has not written its lease yet counts as this lease's. */
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
 {
 	struct hd_pid_lock_holder holder = { 0 };
@@ -57,8 +57,8 @@ bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
 		(!holder.pid || holder.lease == w->lease);
 }
 
-/* Somebody of an earlier lease, who took over late: a run has one coordinator, and that one's end would
- * count for nobody. */
+/* A coordinator of an earlier lease that took over late: a run has one coordinator, and the end of that one
+ * would count for no lease. */
 static bool send_older_away(struct hd_daemon *d, struct watch *w)
 {
 	struct hd_pid_lock_holder holder = { 0 };
@@ -208,7 +208,7 @@ static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 		(void)!hd_proc_signal(&w->proc, HD_PROC_KILL, NULL);
 	else if (!hd_pid_lock_look(d->fs, path, &holder, NULL) && holder.pid)
 		(void)!hd_pid_signal(holder.pid, HD_PROC_KILL);
-	w->alone_s = -INFINITY;                   /* nobody is to take over */
+	w->alone_s = -INFINITY;                   /* no takeover */
 }
 
 static void (*const act[HD_DISPATCH_DO_NKINDS])(struct hd_daemon *, struct watch *,
@@ -225,7 +225,7 @@ void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *o)
 	if (!act[o->kind])
 		return;
 	(void)HD_FAILPOINT(DAEMON_ORDER);
-	if (!o->job) {                            /* a worker of nobody */
+	if (!o->job) {                            /* a worker of no job */
 		signal_device(d, o->device, HD_PROC_TERM);
 		return;
 	}

@@ -109,7 +109,8 @@ static enum hd_err read_count(const struct hd_json *ask, const char *key, int64_
 	return hd_json_find(ask, key) ? hd_json_get_i64(ask, key, least, most, value, diag) : HD_OK;
 }
 
-#define ANSWER(name) static enum hd_err answer_##name(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+#define ANSWER(name) static enum hd_err answer_##name(struct hd_daemon *d, const struct hd_json *ask, \
+	struct hd_json_writer *w, struct hd_diag *diag)
 
 /* The job that an order with this key made before; HD_E_EXISTS if that was another order. */
 static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t id,
@@ -122,9 +123,9 @@ static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, co
 	hd_hash_hex(daemon_order_hash(ask), order);
 	if (!err && card.order[0] && strcmp(card.order, order) != 0)
 		err = hd_fail(diag, HD_E_EXISTS,
-			"key \"%.64s\" is of job %llu (%s), which was ordered otherwise: send the same "
-			"order to be told of that job, "
-			"or draw another key for a new one", key, (unsigned long long)id, card.name);
+			"key \"%.64s\" is of job %llu (%s), which has another order: send the same "
+			"order to get that job, or draw another key for a new one", key,
+				(unsigned long long)id, card.name);
 	return err;
 }
 
@@ -497,12 +498,12 @@ ANSWER(policy)
 		daemon_swap_dispatch(d, made, policy);
 		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
 			d->slot[v].there = false;
-			/* a worker that was just started holds no seat yet that says whose it is */
+			/* a worker that was just started has not written its pid lock yet */
 			if (!d->slot[v].proc.host)
 				d->slot[v].job = 0;
 		}
 		for (uint32_t i = 0; i < d->nwatches; i++)
-			d->watch[i].told = false;
+			d->watch[i].reported = false;
 		daemon_take_out(d);
 		daemon_look(d, true);
 	}

@@ -22,13 +22,13 @@ struct watch {
 	char run[HD_JOBS_RUN];
 	struct hd_proc proc;              /* its coordinator, if this daemon started it; host NULL: not */
 	uint32_t proc_lease;              /* for which it was */
-	bool told;                        /* SEEN was */
+	bool reported;                    /* SEEN was sent to the dispatch */
 	uint32_t silent;                  /* questions in a row that it did not answer */
-	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
+	uint32_t n, scale;                /* workers that take part; target to send, 0: none */
 	uint64_t step;
-	double takeover_s;                /* for who takes over */
-	/* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
-	double told_s, asked_s, alone_s;
+	double takeover_s;                /* time for a takeover */
+	/* last SEEN; last request; since when it has no coordinator, below 0: it has one */
+	double reported_s, asked_s, alone_s;
 };
 
 /* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the
@@ -42,7 +42,7 @@ struct solving {
 	struct hd_loop *loop;
 	char policy[128];
 	double since_s;
-	bool given_up;                    /* nobody waits for it */
+	bool given_up;                    /* its answer is not awaited */
 	/* because it took too long, not because another policy was chosen */
 	bool late;
 	atomic_bool done;
@@ -75,8 +75,9 @@ struct hd_daemon {
 	/* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
 	struct solving *solving[HD_DAEMON_SOLVES];
 	uint32_t nsolving;
-	uint64_t told_event;              /* frontends know of */
-	bool open, feeding, stopping, draining, at_once;         /* at_once: told to stop while it drains */
+	uint64_t reported_event;              /* newest event that frontends know */
+	/* at_once: a stop request came during a drain */
+	bool open, feeding, stopping, draining, at_once;
 	enum hd_err broken;               /* the store or the machine is of no use any more */
 	struct hd_diag why;
 };
@@ -103,7 +104,7 @@ void daemon_queue(struct hd_daemon *d, const struct hd_dispatch_event *event);
 struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);
 HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy,
 	struct hd_dispatch **made, struct hd_diag *diag);
-/* Users' words about devices: kept on the disk, told to a machine that was made anew. */
+/* Devices that users took out of service: stored, and given to each new dispatch. */
 HD_MUST_USE enum hd_err daemon_keep_out(struct hd_daemon *d, uint32_t device, bool out, struct hd_diag *diag);
 /* The policy that decides from now on, of a scheduler that was started with spec->policy. */
 HD_MUST_USE enum hd_err daemon_keep_policy(struct hd_daemon *d, const char *policy, struct hd_diag *diag);
@@ -131,7 +132,7 @@ HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct h
 	struct hd_json_writer *w, struct hd_diag *diag);
 HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *answer, struct hd_diag *diag);
-/* Finds `taken`: a store that begins anew does not begin the runs of an older one anew (submit.c). */
+/* Finds `taken`: a new store must not reuse folders of runs of an older one (submit.c). */
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Of an order without its key: equal for equal orders, however they are written (submit.c). */
 struct hd_hash daemon_order_hash(const struct hd_json *ask);

@@ -204,9 +204,9 @@ static void see(struct hd_daemon *d, struct watch *w, uint32_t n)
 	double now_s = daemon_now_s(d);
 	struct hd_diag diag = { "" };
 
-	w->told = true;
+	w->reported = true;
 	w->n = n;
-	w->told_s = now_s;
+	w->reported_s = now_s;
 	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SEEN, .job = w->job,
 		.lease = w->lease, .step = w->step, .n = n }, NULL, NULL,
 		&diag))
@@ -242,7 +242,7 @@ double daemon_takeover_s(struct hd_daemon *d, const char *run)
 	return takeover_s;
 }
 
-/* Nobody coordinates and nothing says how it ended: workers take over, or it is over. */
+/* No coordinator and no end.json: a worker takes over, or the run is over. */
 static void look_at_uncoordinated(struct hd_daemon *d, struct watch *w)
 {
 	double now_s = daemon_now_s(d), takeover_s = has_workers(d, w->job) ? w->takeover_s : 2;
@@ -252,13 +252,14 @@ static void look_at_uncoordinated(struct hd_daemon *d, struct watch *w)
 	if (now_s - w->alone_s < takeover_s)
 		return;
 	over(d, w, &(struct hd_run_end){ .exit = 137, .step = w->step,
-		.error = "its coordinator died, and nobody took its place" });
+		.error = "its coordinator died, and no worker took its place" });
 }
 
 static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
 {
 	const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, w->job);
-	bool changes = lease && (lease->state != HD_LEASE_HELD || w->n != lease->n || w->scale || !w->told);
+	bool changes = lease && (lease->state != HD_LEASE_HELD || w->n != lease->n || w->scale ||
+		!w->reported);
 	double now_s = daemon_now_s(d);
 	struct hd_run_end end;
 	uint32_t n = w->n;
@@ -271,7 +272,7 @@ static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
 		return;
 	}
 	if (!coordinated) {
-		if (w->told || !isnan(w->alone_s))
+		if (w->reported || !isnan(w->alone_s))
 			look_at_uncoordinated(d, w);
 		return;
 	}
@@ -281,10 +282,10 @@ static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
 	w->asked_s = now_s;
 	if (w->scale)
 		tell_scale(d, w);
-	if (ask(d, w, &n) && (!w->told || n != w->n || all || changes ||
-		now_s >= w->told_s + hd_dispatch_round_s(d->dispatch) / 4))
+	if (ask(d, w, &n) && (!w->reported || n != w->n || all || changes ||
+		now_s >= w->reported_s + hd_dispatch_round_s(d->dispatch) / 4))
 		see(d, w, n);
-	else if (!w->told)
+	else if (!w->reported)
 		see(d, w, 0);                     /* it is there, and starts */
 }
 

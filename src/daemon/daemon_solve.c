@@ -7,7 +7,7 @@
 #include "daemon/daemon_int.h"
 
 /* Threads of policies: one is in the question of the machine that decides, others are in questions that
- * nobody waits for any more. */
+ * that were given up. */
 
 #define HD_DAEMON_LAST_LOOK_NS INT64_C(50000000)
 
@@ -91,14 +91,12 @@ static void say_given_up(const struct hd_daemon *d, const struct solving *s, cha
 	if (s->late)
 		snprintf(text, HD_DAEMON_LATE,
 			"policy %.64s has not answered within %.0f s and was given up: the shares of before "
-			"stay, and who has "
-			"none waits. Choose another policy (POST /v1/policy), or serve with longer rounds "
-			"(--round)", s->policy, daemon_lease_s(d));
+			"stay, and jobs without one wait. Choose another policy (POST /v1/policy), or serve "
+			"with longer rounds (--round)", s->policy, daemon_lease_s(d));
 	else
 		snprintf(text, HD_DAEMON_LATE,
 			"policy %.64s is still in a question of before another one was chosen, and is asked "
-			"anew when that has "
-			"ended: jobs keep their devices, waiting jobs wait", s->policy);
+			"again when that has ended: jobs keep their devices, waiting jobs wait", s->policy);
 }
 
 static void give_up(struct hd_daemon *d, struct solving *s)
@@ -177,7 +175,7 @@ void daemon_late_text(const struct hd_daemon *d, char text[HD_DAEMON_LATE])
 			say_given_up(d, d->solving[i], text);
 	if (!*text && !current(d) && d->nsolving == HD_DAEMON_SOLVES)
 		snprintf(text, HD_DAEMON_LATE,
-			"policy %.64s is not asked: %d others have not come to an end. Start the scheduler "
-			"anew; jobs outlive it",
+			"policy %.64s is not asked: %d others have not come to an end. Restart the "
+			"scheduler; jobs outlive it",
 			d->policy, HD_DAEMON_SOLVES);
 }

@@ -517,7 +517,7 @@ void hd_http_close(struct hd_http *http)
 		const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 		http->closing = true;
 		wake_streams(http, INT64_MAX);
-		run(http);                                /* the library must find nobody suspended */
+		run(http);                                /* the library must find no suspended connection */
 		if (info)
 			hd_loop_unwatch(http->loop, info->epoll_fd);
 		(void)MHD_quiesce_daemon(http->mhd);      /* the listener stays ours */
@@ -539,7 +539,7 @@ int64_t hd_http_tick(struct hd_http *http, int64_t now_ns)
 {
 	int64_t next = INT64_MAX;
 
-	if (!http->mhd)                           /* a port that nobody asked for has no next time */
+	if (!http->mhd)                           /* a port that was not asked for has no next time */
 		return next;
 	for (size_t i = 0; i < HD_HTTP_CONNECTIONS; i++) {
 		struct hd_http_connection *c = &http->connection[i];

@@ -1,8 +1,8 @@
 /* http.h -- serves the routes of rest.h on one socket: a Unix socket in the daemon's folder, or a loopback
  * port with a token.
  *
- * libmicrohttpd reads and writes; this decides whom to hear and how long. The daemon's loop drives it: it
- * owns no thread.
+ * libmicrohttpd reads and writes; this sets limits on connections and time. The daemon's loop drives it: no
+ * thread.
  *
  * 1. "unix:PATH" in a folder that only its user can enter, or "tcp:127.0.0.1:PORT", "tcp:[::1]:PORT" with
  *    http->token. Nothing else (hd_http_where).

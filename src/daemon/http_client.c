@@ -164,7 +164,8 @@ enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena,
 	if (err)
 		return err;
 	if (hd_sock_connect(&net, addr, &x.sock, NULL))
-		return hd_fail(diag, HD_E_NOTFOUND, "nobody serves %s: `heddle serve --dir %s` does",
+		return hd_fail(diag, HD_E_NOTFOUND,
+		"no scheduler serves %s: start one with `heddle serve --dir %s`",
 			call->dir, call->dir);
 	err = hd_loop_init(&x.loop, &x.clock, diag);
 	if (!err)

@@ -21,7 +21,7 @@ struct hd_http_call {
 };
 
 /* The answer's object, in `arena`. An answer that says no is returned as the error that it names.
- * HD_E_NOTFOUND: nobody serves that folder, HD_E_PEERLOST: no answer in time. */
+ * HD_E_NOTFOUND: no scheduler serves that folder, HD_E_PEERLOST: no answer in time. */
 HD_MUST_USE enum hd_err hd_http_ask(const struct hd_http_call *call, struct hd_arena *arena,
 	const struct hd_json **answer, struct hd_diag *diag);
 

@@ -2,8 +2,8 @@
  * where it was asked for.
  *
  * In the daemon's folder: `heddle.sock`; `audit.ndjson`, a line for each request that changes something; with
- * a port also `token`, 64 hexadecimal digits for the header "Authorization: Bearer TOKEN". The token is drawn
- * anew at every start: an old one opens nothing.
+ * a port also `token`, 64 hexadecimal digits for the header "Authorization: Bearer TOKEN". Each start draws
+ * a new token: an old one is refused.
  *
  * Ownership: the caller's memory, which does not move while the daemon has it. Threads: the daemon's. */
 #ifndef HD_DAEMON_HTTP_FRONTEND_H

@@ -252,7 +252,8 @@ static void where_nobody_serves_the_client_says_so(void **state)
 	hd_arena_init(&q.arena, 0);
 	put_question(&q);
 	assert_int_equal(q.err, HD_E_NOTFOUND);
-	CHECK(strstr(q.diag.text, "nobody serves /tmp: `heddle serve --dir /tmp` does"), "%s", q.diag.text);
+	CHECK(strstr(q.diag.text, "no scheduler serves /tmp: start one with `heddle serve --dir /tmp`"), "%s",
+		q.diag.text);
 	hd_arena_finish(&q.arena);
 }
 
@@ -376,9 +377,9 @@ static void slow_clients_are_ended(void **state)
 	for (int i = 0; i < 5; i++)
 		turn(1000000);
 	assert_int_equal(take(&silent, out, sizeof out, NULL, &ended), 0);
-	CHECK(ended, "who says nothing stays");
+	CHECK(ended, "a silent connection stays");
 	take(&drips, out, sizeof out, NULL, &ended);
-	CHECK(ended, "who drips stays");
+	CHECK(ended, "a slow connection stays");
 	assert_int_equal(http.connection[2].open, true);  /* its answer is under way */
 	ahead_ns += HD_HTTP_ANSWER_NS;
 	for (int i = 0; i < 5; i++)
@@ -412,7 +413,7 @@ static void one_address_has_some_connections(void **state)
 	assert_int_equal(talk(BYTES("GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"), out, sizeof out), 421);
 }
 
-/* All callers of a port have one address: who watches leaves room for who asks. */
+/* All clients of a port have one address: streams must leave connections for requests. */
 static void streams_of_a_port_leave_room_for_questions(void **state)
 {
 	struct hd_sock sock[HD_HTTP_STREAMS] = { 0 };
@@ -503,7 +504,7 @@ static void a_stream_brings_events_as_they_come(void **state)
 	int before = asked;
 	for (int i = 0; i < 20; i++)
 		turn(1000000);
-	assert_int_equal(asked, before);                  /* nobody is asked while nothing comes */
+	assert_int_equal(asked, before);                  /* no request while nothing comes */
 	last_event = 4;
 	hd_http_changed(&http);
 	take(&sock, out, sizeof out, "id: 4\n", &ended);

@@ -37,19 +37,22 @@ static const struct hd_db_kind file = {
 		"CREATE TABLE IF NOT EXISTS word (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 };
 
-#define COLUMNS "j.id, j.name, j.user, coalesce(j.key, ''), j.run, j.digest, j.state, j.scale, j.min, j.max, j.nvns, j.weight, j.submitted_s, " \
-	"j.started_s, j.ended_s, j.deadline_s, j.steps, j.done, j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, " \
-	"l.number, l.epoch, l.state, l.over, l.since_s, l.until_s, l.devices, coalesce(o.hash, '') FROM job j LEFT JOIN lease l ON l.job = j.id " \
-	"LEFT JOIN ordered o ON o.job = j.id "
+#define COLUMNS "j.id, j.name, j.user, coalesce(j.key, ''), j.run, j.digest, j.state, j.scale, j.min, " \
+	"j.max, j.nvns, j.weight, j.submitted_s, j.started_s, j.ended_s, j.deadline_s, j.steps, j.done, " \
+	"j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, l.number, l.epoch, l.state, l.over, " \
+	"l.since_s, l.until_s, l.devices, coalesce(o.hash, '') FROM job j " \
+	"LEFT JOIN lease l ON l.job = j.id LEFT JOIN ordered o ON o.job = j.id "
 
 /*        id          text */
 #define ASKS(X) \
 	X(CARD,     "INSERT INTO job (id, name, user, key, run) VALUES (?, ?, ?, ?, ?)") \
 	X(ORDERED,  "INSERT INTO ordered (job, hash) VALUES (?, ?)") \
 	X(ROW,      "UPDATE job SET state = ?, scale = ?, min = ?, max = ?, nvns = ?, weight = ?, submitted_s = ?, started_s = ?, ended_s = ?, " \
-		    "deadline_s = ?, steps = ?, done = ?, failures = ?, leases = ?, exit = ?, cancel = ?, why = ?, rates = ? WHERE id = ?") \
+		    "deadline_s = ?, steps = ?, done = ?, failures = ?, leases = ?, exit = ?, cancel = ?, " \
+		    "why = ?, rates = ? WHERE id = ?") \
 	X(LEASE,    "INSERT INTO lease (job, number, epoch, state, over, since_s, until_s, devices) VALUES (?, ?, ?, ?, ?, ?, ?, ?) " \
-		    "ON CONFLICT (job) DO UPDATE SET number = excluded.number, epoch = excluded.epoch, state = excluded.state, over = excluded.over, " \
+		    "ON CONFLICT (job) DO UPDATE SET number = excluded.number, epoch = excluded.epoch, " \
+		    "state = excluded.state, over = excluded.over, " \
 		    "since_s = excluded.since_s, until_s = excluded.until_s, devices = excluded.devices") \
 	X(UNLEASE,  "DELETE FROM lease WHERE job = ?") \
 	X(DIGEST,   "UPDATE job SET digest = ? WHERE id = ?") \

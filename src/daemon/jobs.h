@@ -1,4 +1,4 @@
-/* jobs.h -- what a scheduler must not forget: jobs, leases, events, in one SQLite file.
+/* jobs.h -- stored state of a scheduler: jobs, leases, events, in one SQLite file.
  *
  * The daemon stores what scheduler/dispatch.h decided before it acts, and begins from it when it starts
  * again; users' questions are answered from it.
@@ -26,7 +26,7 @@ struct hd_jobs_card {
 	uint64_t id;
 	char name[HD_JOBS_NAME + 1], user[HD_JOBS_NAME + 1], key[HD_JOBS_KEY + 1];        /* key "": none */
 	char run[HD_JOBS_RUN], digest[HD_JOBS_DIGEST];                                    /* run: folder */
-	/* hash of what was asked for with the key; "": nobody noted it */
+	/* hash of the order with that key; "": not stored */
 	char order[HD_HASH_HEX];
 };
 

@@ -345,11 +345,13 @@ int main(void)
 			fresh, gone),
 		cmocka_unit_test_setup_teardown(pools_may_grow_and_a_lease_of_a_device_that_went_is_refused,
 		fresh, gone),
-		cmocka_unit_test_setup_teardown(a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are, fresh, gone),
+		cmocka_unit_test_setup_teardown(
+			a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_store_of_another_kind_is_refused_and_stays_as_it_is, fresh,
 		gone),
 		cmocka_unit_test_setup_teardown(a_key_names_one_job_and_a_name_the_youngest, fresh, gone),
-		cmocka_unit_test_setup_teardown(what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it, fresh, gone),
+		cmocka_unit_test_setup_teardown(
+			what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh,
 		gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),

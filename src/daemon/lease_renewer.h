@@ -1,18 +1,16 @@
-/* lease_renewer.h -- leases of runs while their scheduler decides.
+/* lease_renewer.h -- renews the leases of runs while their scheduler decides.
  *
- * The daemon has one thread: it asks runs how far they are, which gives each its lease for another while
- * (daemon.h, 8), and it decides, which takes as long as the policy takes. A decision on many jobs must not
- * look like a scheduler that died, so a second thread asks meanwhile.
+ * The daemon's thread polls runs, which renews their leases (rule 8 of daemon.h), and it decides, which takes
+ * as long as the policy takes. A long decision must not look like a dead scheduler, so a second thread renews
+ * leases meanwhile.
  *
- * 1. It speaks only between begin and end, and then each quarter of a lease: a daemon that hangs anywhere
- *    else is given up by its runs as before. The quarter counts from when the runs were asked, by it or,
- *    before hd_renewer_set(), by the daemon: many short decisions one after the other are as one that is
- *    long.
- * 2. It asks the runs of the last hd_renewer_set(); what they answer is not used. It touches nothing else of
+ * 1. It is active only between begin and end: a daemon that hangs anywhere else loses its runs as before. It
+ *    sends each quarter of a lease, counted from the last renewal by it or, before hd_renewer_set(), by the
+ *    daemon: many short decisions in a row count as one long one.
+ * 2. It sends to the runs of the last hd_renewer_set() and ignores their answers. It touches nothing else of
  *    the daemon.
- *
- * 3. What a user waits for may not take long: begin can be told after how long a flag is to be set, which
- *    policies look for (scheduler/sched_policy.h). Each begin has a flag of its own.
+ * 3. Requests of users must not take long: begin can set a flag after a given time, which policies look for
+ *    (scheduler/sched_policy.h). Each begin has its own flag.
  *
  * Ownership: create/destroy; texts are copied. Threads: the daemon's. */
 #ifndef HD_DAEMON_LEASE_RENEWER_H

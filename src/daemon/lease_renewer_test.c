@@ -92,7 +92,7 @@ static void a_run_hears_of_its_scheduler_while_that_decides_and_no_longer(void *
 {
 	(void)state;
 	hd_renewer_set(renewer, 0.2);
-	/* nobody answers there */
+	/* no process answers there */
 	assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", NULL), HD_OK);
 	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
 	assert_false(hears(1, 300000000));
@@ -127,7 +127,7 @@ static void short_decisions_and_runs_that_are_gone_ask_nothing(void **state)
 	assert_false(hd_renewer_end(renewer));
 }
 
-/* As forty users who ask at once what would be. */
+/* As forty what-if requests at once. */
 static void many_short_decisions_are_as_one_that_is_long(void **state)
 {
 	(void)state;
@@ -142,7 +142,7 @@ static void many_short_decisions_are_as_one_that_is_long(void **state)
 }
 
 /* However long runs take to hear of it, or whether there are any. */
-static void who_decides_too_long_is_told_to_stop(void **state)
+static void a_decision_that_takes_too_long_is_stopped(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 20; i++) {
@@ -162,7 +162,7 @@ static void who_decides_too_long_is_told_to_stop(void **state)
 }
 
 #define HOUR INT64_C(3600000000000)
-#define LONG INT64_C(60000000000)        /* nobody waits that long but for what never comes */
+#define LONG INT64_C(60000000000)        /* longer than any wait that ends */
 
 static void add_dir(int times)
 {
@@ -176,7 +176,7 @@ static void end_an_hour_later(void)
 	assert_false(hd_renewer_end(renewer));
 }
 
-/* Rule 1: it is told so while a run is asked; the others are not asked. And what was not asked then does not
+/* Rule 1: the end comes while a run is asked; the others are not asked. And what was not asked then does not
  * count as asked: the next decision finds that quarter over. */
 static void a_decision_that_ends_ends_the_round(void **state)
 {
@@ -249,7 +249,7 @@ static void it_waits_for_one_question_when_it_must_go(void **state)
 	assert_false(hears(2, 200000000));
 }
 
-/* A look at the clock while there is no run asks nobody, and moves nothing. */
+/* Without runs a look at the clock sends nothing, and moves nothing. */
 static void a_quarter_without_runs_is_not_spent(void **state)
 {
 	(void)state;
@@ -292,7 +292,7 @@ static void it_sleeps_where_there_is_nothing_to_do(void **state)
 	const atomic_bool *stop = hd_renewer_begin(renewer, 1000000);
 	while (!atomic_load(stop))
 		hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
-	/* a decision that lasts on after it was told to stop */
+	/* a decision that goes on after its stop flag is set */
 	looks_little();
 	assert_true(hd_renewer_end(renewer));
 	looks_little();
@@ -333,7 +333,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_sleeps_where_there_is_nothing_to_do, open_all, close_all),
 		cmocka_unit_test_setup_teardown(many_short_decisions_are_as_one_that_is_long, open_all,
 		close_all),
-		cmocka_unit_test_setup_teardown(who_decides_too_long_is_told_to_stop, open_all, close_all),
+		cmocka_unit_test_setup_teardown(a_decision_that_takes_too_long_is_stopped, open_all,
+		close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,8 @@
  *    numbers within a type go from 0.
  * 2. Means, the first that this machine allows: nothing (all have whole cores), CPU quota by a control group
  *    of version 2, of version 1 (both need the right to make groups), else the worker's own --slow, which
- *    waits after computing. Which one it is, is told. Nothing is set before hd_pools_begin().
- * 3. A process that was put into a group stays there, whoever watches.
+ *    waits after computing. `means` names it. Nothing is set before hd_pools_begin().
+ * 3. A process that was put into a group stays there.
  *
  * Ownership: plain values; `fs` borrowed. Threads: one. */
 #ifndef HD_DAEMON_POOL_H

@@ -1,5 +1,4 @@
-/* rest.h -- what can be asked of a cluster's daemon over HTTP: one table of routes, and the judge of every
- * request.
+/* rest.h -- REST interface of the scheduler daemon: one table of routes, and validation of every request.
  *
  * A request is a value, a response is a value: http.h brings the one from a socket and takes the other there,
  * fuzzing and tests call hd_rest_admit and hd_rest_reply themselves. Routes map onto the questions of a
@@ -18,8 +17,8 @@
  * 5. Where a token is asked for (TCP): no `Authorization: Bearer TOKEN`, or another token [401]; compared in
  *    constant time.
  * 6. No such path [404]; not with this method [405]; a body with GET [400]; a body above HD_REST_BODY [413],
- *    or one that does not call itself application/json [415] (no page of another site can send that without
- *    asking first, and nobody answers it).
+ *    or one that does not call itself application/json [415] (a page of
+ *    another site needs a CORS preflight for that, which is never answered).
  * 7. A member or argument that the route's table does not have, or of another kind or range [400].
  *
  * An error is {"error": a sentence, "code": of base/err.h, "exit": what the program would exit with}.
@@ -43,7 +42,7 @@ enum {
 
 /* What a member of a request or an answer is. */
 /*        id        words for messages              type in the schema */
-#define HD_REST_KINDS(X)                                                                                                        \
+#define HD_REST_KINDS(X) \
 	X(INT,     "an integer",                 "\"type\":\"integer\"")                                                        \
 	X(REAL,    "a number",                   "\"type\":[\"number\",\"string\"]")      /* "nan", "inf" and "-inf" are texts */   \
 	X(TEXT,    "a text",                     "\"type\":\"string\"")                                                         \
@@ -98,9 +97,9 @@ struct hd_rest_request {
 	size_t len;
 };
 
-/* Who is let in. */
+/* Access control. */
 struct hd_rest_gate {
-	/* NULL: none is asked for: nobody else's process can reach the socket */
+	/* NULL: no token needed: no process of another user can reach the socket */
 	const struct hd_key *token;
 	uint16_t port;                            /* that Host must name; 0: none */
 };

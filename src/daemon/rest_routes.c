@@ -12,7 +12,7 @@ enum { JOB_TEXT = HD_REST_BODY, NAME = 64, PATH = 4096, DEVICES = 1 << 24 };
 #define SUMMARY \
 	{ "id", HD_REST_INT, YES, 0, 0, "its number; later jobs have larger ones", NULL }, \
 	{ "name", HD_REST_TEXT, YES, 0, 0, "job.name of its file, or as asked", NULL }, \
-	{ "user", HD_REST_TEXT, YES, 0, 0, "who submitted it; empty: nobody said", NULL }, \
+	{ "user", HD_REST_TEXT, YES, 0, 0, "its submitter; empty: not given", NULL }, \
 	{ "state", HD_REST_TEXT, YES, 0, 0, "queued, starting, running, draining, done, failed or cancelled", NULL }, \
 	{ "step", HD_REST_INT, YES, 0, 0, "steps that are committed", NULL }, \
 	{ "steps", HD_REST_INT, YES, 0, 0, "of the whole job", NULL }, \
@@ -37,7 +37,7 @@ static const struct hd_rest_field rates[] = {
 static const struct hd_rest_field job_types[] = {
 	{ "type", HD_REST_TEXT, YES, 0, 0, "of devices", NULL },
 	{ "devices", HD_REST_INT, YES, 0, 0, "of that type", NULL },
-	{ "free", HD_REST_INT, YES, 0, 0, "of these, with nobody", NULL },
+	{ "free", HD_REST_INT, YES, 0, 0, "of these, without a job", NULL },
 	{ "steps_s", HD_REST_REAL, YES, 0, 0, "of the job there; 0: cannot run there", NULL },
 	{ "share", HD_REST_REAL, YES, 0, 0, "part of the time that the policy gives it there", NULL },
 	{ "received_s", HD_REST_REAL, YES, 0, 0, "seconds it had there since the last reset", NULL },
@@ -48,7 +48,7 @@ static const struct hd_rest_field types[] = {
 	{ "type", HD_REST_TEXT, YES, 0, 0, "of devices", NULL },
 	{ "devices", HD_REST_INT, YES, 0, 0, "of that type", NULL },
 	{ "busy", HD_REST_INT, YES, 0, 0, "held by jobs", NULL },
-	{ "free", HD_REST_INT, YES, 0, 0, "held by nobody", NULL },
+	{ "free", HD_REST_INT, YES, 0, 0, "without a job", NULL },
 	{ "lost", HD_REST_INT, YES, 0, 0, "out of service", NULL },
 	{ "price_usd_h", HD_REST_REAL, YES, 0, 0, "of one device and hour", NULL },
 	{ "speed", HD_REST_REAL, YES, 0, 0, "against the others, while nothing is measured", NULL },
@@ -65,7 +65,7 @@ static const struct hd_rest_field devices[] = {
 	{ "name", HD_REST_TEXT, YES, 0, 0, "its name", NULL },
 	{ "type", HD_REST_TEXT, YES, 0, 0, "its type", NULL },
 	{ "state", HD_REST_TEXT, YES, 0, 0, "what it does", NULL },
-	{ "job", HD_REST_INT, YES, 0, 0, "who has it; 0: nobody", NULL },
+	{ "job", HD_REST_INT, YES, 0, 0, "that has it; 0: none", NULL },
 	END };
 static const struct hd_rest_field policies[] = {
 	{ "name", HD_REST_TEXT, YES, 0, 0, "to name it by; with -plain, -packed or -kinds where it has that variant", NULL },
@@ -93,7 +93,8 @@ static const struct hd_rest_field events[] = {
 	{ "text", HD_REST_TEXT, YES, 0, 0, "a sentence", NULL },
 	END };
 
-#define THE_JOB { "job", HD_REST_JOB, YES, 0, NAME, "which: its id, or its name (the youngest of that name)", NULL }
+#define THE_JOB \
+	{ "job", HD_REST_JOB, YES, 0, NAME, "which: its id, or its name (the youngest of that name)", NULL }
 
 const struct hd_rest_route hd_rest_routes[] = {
 	{ "GET", "/v1/jobs", HD_REST_ASK, "jobs", false, "jobs, oldest first, a page at a time",
@@ -147,7 +148,7 @@ const struct hd_rest_route hd_rest_routes[] = {
 	{ "GET", "/v1/status", HD_REST_ASK, "status", false, "the whole cluster at a glance", LIST(),
 	  LIST({ "pid", HD_REST_INT, YES, 0, 0, "the daemon's process", NULL },
 	  { "dir", HD_REST_TEXT, YES, 0, 0, "its folder", NULL },
-		{ "policy", HD_REST_TEXT, YES, 0, 0, "who decides", NULL },
+		{ "policy", HD_REST_TEXT, YES, 0, 0, "that decides", NULL },
 		{ "asked_s", HD_REST_REAL, YES, 0, 0, "since when the policy is asked; -1: it has answered", NULL },
 		{ "late", HD_REST_TEXT, YES, 0, 0, "the policy does not answer, and what to do; empty: it does", NULL },
 		{ "round_s", HD_REST_REAL, YES, 0, 0, "how long a round lasts", NULL },
@@ -181,9 +182,9 @@ const struct hd_rest_route hd_rest_routes[] = {
 		{ "without", HD_REST_JOB, MAY, 0, NAME, "a job that would not be there", NULL },
 		{ "add", HD_REST_NUMBERS, MAY, -DEVICES, DEVICES, "devices more by type, fewer below 0", NULL },
 		{ "price", HD_REST_NUMBERS, MAY, 0, 1e9, "of a device and hour, by type", NULL },
-		{ "policy", HD_REST_TEXT, MAY, 0, NAME, "who would decide", NULL }),
-	  LIST({ "policy", HD_REST_TEXT, YES, 0, 0, "who decides", NULL },
-	  { "policy_then", HD_REST_TEXT, YES, 0, 0, "who would", NULL },
+		{ "policy", HD_REST_TEXT, MAY, 0, NAME, "that would decide", NULL }),
+	  LIST({ "policy", HD_REST_TEXT, YES, 0, 0, "that decides", NULL },
+	  { "policy_then", HD_REST_TEXT, YES, 0, 0, "that would", NULL },
 		{ "jobs", HD_REST_INT, YES, 0, 0, "that were asked about", NULL },
 		{ "affected", HD_REST_LIST, YES, 0, 0, "whose share or rate differs, those that lose first", affected }) },
 	{ "GET", "/v1/events", HD_REST_STREAM, "events", false, "what happens, as Server-Sent Events: id is the number, event the kind, data the object",

@@ -248,7 +248,7 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 	}
 	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out),
 		401);
-	/* who has no token learns of no path */
+	/* without a token no path is revealed */
 	assert_int_equal(ask(&gate, "GET /nothing HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out),
 		401);
 	snprintf(head, sizeof head,

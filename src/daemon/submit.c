@@ -11,7 +11,7 @@
 #include "run/rundir.h"
 #include "daemon/daemon_int.h"
 
-/* A job comes in: its file becomes a run's folder that nobody has begun, and a row. */
+/* Submission: the job file becomes the folder of a run that has not begun, and a row in the store. */
 
 enum { HD_SUBMIT_SETS = HD_JOB_NKEYS + 64, HD_SUBMIT_BYTES = 8 << 20 };
 

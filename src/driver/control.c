@@ -88,7 +88,7 @@ static void let_in(struct hd_control *c)
 	}
 }
 
-/* The answer is built behind its own head, so that a refused one can begin anew. */
+/* The answer is built behind its own head, so that a refused one can start over. */
 static void make_answer(struct hd_control *c, struct hd_control_client *client, size_t asked)
 {
 	const struct hd_json *ask = NULL;
@@ -276,7 +276,8 @@ enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns, s
 	enum hd_err err = hd_sock_connect(&net, addr, &sock, NULL);
 	if (err)
 		return hd_fail(diag, HD_E_NOTFOUND,
-			"nobody coordinates a run at %s: it has ended, or was started without --workers",
+			"no coordinator answers for a run at %s: it has ended, or was started without "
+			"--workers",
 			addr);
 	err = hd_loop_init(&loop, &clock, diag);
 	if (!err)

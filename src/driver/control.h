@@ -1,4 +1,4 @@
-/* control.h -- how a user speaks to a run that goes on: one line of JSON each way over a Unix socket.
+/* control.h -- control socket of a live run: one line of JSON each way over a Unix socket.
  *
  * `heddle scale`, `stop`, `status`, `top` and `chaos` ask; the coordinator answers:
  *
@@ -55,12 +55,12 @@ HD_MUST_USE enum hd_err hd_control_open(struct hd_control *control, const char *
 void hd_control_close(struct hd_control *control);            /* takes zeroed and closed ones */
 /* An event of the loop whose tag is one of this control's. */
 void hd_control_event(struct hd_control *control, const struct hd_loop_event *event);
-/* Closes those who are late; now and then. */
+/* Closes connections that are late. Call it now and then. */
 void hd_control_tick(struct hd_control *control, int64_t now_ns);
 
 /* The other side: sends the object `ask` and waits for the answer, at most wait_ns. The text lies in `arena`.
- * HD_E_NOTFOUND: nobody coordinates that run. An answer that is not ok is returned as the error that it
- * names. */
+ * HD_E_NOTFOUND: no coordinator answers for that run. An answer that is not ok is returned as the error that
+ * it names. */
 HD_MUST_USE enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns,
 	struct hd_arena *arena, const struct hd_json **answer,
 	struct hd_diag *diag);

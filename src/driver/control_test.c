@@ -159,7 +159,7 @@ static void nobody_there_is_said_so(void **state)
 	hd_arena_init(&arena, 0);
 	hd_control_close(&control);
 	assert_int_equal(hd_control_ask(addr, "{}", 1000000000, &arena, &answer, &diag), HD_E_NOTFOUND);
-	assert_non_null(strstr(diag.text, "nobody coordinates"));
+	assert_non_null(strstr(diag.text, "no coordinator answers"));
 	hd_arena_finish(&arena);
 }
 

@@ -1,10 +1,10 @@
-/* db.h -- an SQLite file that is one process's: opened, known as ours, locked, sound. For store.h and jobs.h.
+/* db.h -- an SQLite file owned by one process: opened, checked, locked. Used by store.h and jobs.h.
  *
  * 1. A file of another program is refused before anything is written to it, not even by a pragma; so is one
  *    of a later version.
  * 2. The lock is held from open to close or the end of the process (locking_mode EXCLUSIVE): a second opener
- *    waits 5 s and gets HD_E_AGAIN. It waits because who was killed holds its lock until its last write is on
- *    the disk.
+ *    waits 5 s, then gets HD_E_AGAIN. It waits because a killed process holds its lock until its last write
+ *    is on the disk.
  * 3. A commit is on the disk when it returns (WAL, synchronous = FULL).
  *
  * Ownership: open/close; the kind is borrowed. Threads: one. May block for an fsync. */
@@ -19,7 +19,7 @@
 struct hd_db_kind {
 	int32_t id, version;              /* application_id, user_version */
 	const char *name;                 /* "store of a scheduler", for messages, as the next two */
-	const char *busy;                 /* who has it */
+	const char *busy;                 /* the file is locked: by what */
 	const char *damaged;              /* what to do then */
 	/* CREATE TABLE IF NOT EXISTS ...; and what else each opening writes */
 	const char *tables;

@@ -200,7 +200,7 @@ static void a_full_disk_is_named(void **state)
 		{ "/proc/version", SQLITE_CANTOPEN, HD_E_REFUSED, false }, { "/proc/version", SQLITE_CORRUPT, HD_E_INTEGRITY, false },
 		{ "/proc/version", SQLITE_BUSY, HD_E_AGAIN, false }, { "/proc/version", SQLITE_ERROR, HD_E_IO, false },
 		{ "/tmp", SQLITE_IOERR_WRITE, HD_E_IO, false },
-		/* how much is free nobody knows: as long as no path may be */
+		/* free space unknown: longer than any path may be */
 		{ path, SQLITE_IOERR_WRITE, HD_E_IO, false },
 	};
 

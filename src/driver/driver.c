@@ -60,7 +60,7 @@ static void run_loop(struct driver *c)
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
 		next = hd_clock_now_ns(c->spec->clock) + every;
 	}
-	/* what was told goes out: members leave by themselves */
+	/* flush what is queued: members leave by themselves */
 	int64_t until = hd_clock_now_ns(c->spec->clock) + LAST_NS;
 	struct hd_hub_stats stats;
 	do {

@@ -1,25 +1,22 @@
-/* driver.h -- the coordinator of one run as a process: the machine of protocol/coordinator.h with a clock,
- * links, a disk, and workers of its own.
+/* driver.h -- the coordinator of one run as a process: the pure machine of protocol/coordinator.h with a
+ * clock, sockets, a store on disk and local workers.
  *
- * `heddle run --workers N` calls it in its own process; when that one is gone, a member starts `heddle serve
- * --job RUN`, which calls it again for the same folder. Nothing of the state passes here: steps, sums and
- * checkpoints are the members'.
+ * `heddle run --workers N` calls it in its own process. If that process dies, a member starts `heddle serve
+ * --job RUN`, which calls it again for the same folder. No training state passes through it: parameters, sums
+ * and checkpoints belong to the members.
  *
- * 0. How many workers are wanted is in the store before one is started: whoever finds the folder without a
- *    coordinator can go on with it, also when nobody had joined yet.
- * 1. Who holds the store conducts (store.h). A second conductor ends at once with HD_E_AGAIN and changes
- *    nothing.
- * 2. What is decided is in the store before a message of it leaves.
- * 3. metrics.ndjson has a line for each committed step, events.ndjson one for each change; both are lost
- *    rather than awaited. Steps whose records were lost while nobody coordinated are counted and told. "t"
- *    counts from the run's beginning, whoever conducts.
- * 4. Workers listen and are listened to on Unix sockets of the run's folder; on other addresses only if they
- *    are asked for. Who comes by such an address is remote: it asks which job this is, and joins a run that
- *    has begun.
- * 5. The kernels of the job are those of the first worker that joined; they are in the store.
- *
- * 6. Of workers of its own that end with the same error before they took part, HD_LOCAL_ALIKE in a row, an
- *    event has what the last one said; if nobody else is there, the run ends with their exit code.
+ * 1. One driver per run: it holds the lock of the store (store.h). A second one ends at once with HD_E_AGAIN
+ *    and changes nothing.
+ * 2. Write-ahead: a decision is in the store before any message about it leaves. The number of wanted workers
+ *    is stored before the first one starts, so that any later driver can go on with the folder.
+ * 3. metrics.ndjson gets a line for each committed step, events.ndjson one for each change. The loop never
+ *    waits for either. Steps without a record (no coordinator was there) are counted and reported. "t" counts
+ *    from the start of the run, whichever driver writes.
+ * 4. Workers connect over Unix sockets in the run's folder. Other addresses are opened only on request; a
+ *    worker that connects there is remote: it asks for the job and joins a run that has begun.
+ * 5. The first worker that joins fixes the kernels of the job; they are stored.
+ * 6. HD_LOCAL_ALIKE local workers in a row that fail with the same code before they took part make one event
+ *    with the last line of the log. With no other worker left, the run ends with their exit code.
  *
  * Threads: one; returns when the job is over. */
 #ifndef HD_DRIVER_DRIVER_H
@@ -31,9 +28,9 @@
 
 enum { HD_DRIVER_LISTENS = 3 };
 #define HD_DRIVER_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
-#define HD_DRIVER_STORE "store.sqlite"   /* what must not be forgotten (store.h) */
+#define HD_DRIVER_STORE "store.sqlite"   /* log of decisions (store.h) */
 
-/* What a front end hears; slots may be NULL. Called between turns of the loop. */
+/* Callbacks of a frontend; slots may be NULL. Called between turns of the loop. */
 struct hd_driver_watch {
 	void *user;
 	void (*step)(void *user, const struct hd_step_news *news, uint64_t step, const struct hd_view *view);
@@ -49,13 +46,14 @@ struct hd_driver_spec {
 	/* that a new store begins with: of the checkpoint to resume from, or 0; without target: of the
 	 * newest */
 	uint64_t step;
-	/* it halts as preempted when no question says "for_s" for so long; 0: nobody needs to ask */
+	/* Lease: without a request that carries "for_s" for so long the run halts as preempted; 0: no lease.
+	 * */
 	int64_t lease_ns;
 	/* of a worker on this machine, ends with NULL; NULL: none is started here */
 	const char *const *worker_argv;
 	/* addresses (worker/elastic.h), the first is the folder's own; NULL: no more */
 	const char *listen[HD_DRIVER_LISTENS];
-	/* for those who ask: the resolved job, and where its relative paths begin */
+	/* for remote workers: the resolved job, and the folder of its relative paths */
 	const char *job_text, *job_folder;
 	struct hd_hash realm;             /* as of worker/elastic.h */
 	const void *key;
@@ -71,13 +69,12 @@ struct hd_driver_end {
 	struct hd_hash digest;            /* of the last step that had one */
 	uint32_t commits, epochs, term;
 	uint64_t redone;                  /* virtual nodes computed again */
-	/* workers of this machine that were given up for lost and lived: workers.detect is too small for
-	 * it */
+	/* false positives: local workers declared lost that were alive; workers.detect is too small */
 	uint32_t given_up;
 	uint64_t unrecorded;              /* steps without a line in metrics.ndjson */
 };
 
-/* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: somebody else conducts this run. */
+/* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: another process drives this run. */
 HD_MUST_USE enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_end *end,
 	struct hd_diag *diag);
 

@@ -19,7 +19,7 @@ void driver_fail(struct driver *c, enum hd_err err, const struct hd_diag *diag)
 	c->over = true;
 }
 
-/* ---- what the run's folder is told ---- */
+/* ---- events into the run's folder ---- */
 
 /* The body of an event, made by a worker: only what is one object goes among the lines as it is. */
 static bool put_body(struct driver *c, const char *kind, const char *text)
@@ -160,7 +160,7 @@ ACT(distrust)
 	char text[160];
 
 	if (hd_ckpt_drop_after(c->spec->fs, c->spec->dir->path, a->step, &n, &diag))
-		driver_fail(c, HD_E_INTEGRITY, &diag);   /* nobody may begin from them */
+		driver_fail(c, HD_E_INTEGRITY, &diag);   /* no run may start from them */
 	if (!n)
 		return;
 	snprintf(text, sizeof text, "%u checkpoints of steps after %llu are removed: their bits may be wrong",
@@ -223,7 +223,7 @@ static void replace_straggler(struct driver *c, uint64_t step)
 			.ok = action.act == HD_STRAGGLER_RELIEVE });
 }
 
-/* Local members, and those who have loaded the job: a policy may count on them. */
+/* Local members, and local workers that have loaded the job: a policy may count on them. */
 static uint32_t could_be(const struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
@@ -330,7 +330,7 @@ ACT(note)
 {
 	const char *text = a->text ? a->text : "";
 
-	/* where it stands, for who asks; what comes of it is an event */
+	/* shown by status only; its result is an event */
 	if (!strcmp(a->name, HD_NOTE_EVALUATING)) {
 		c->evaluating = true;
 		return;

@@ -1,12 +1,12 @@
 /* driver_int.h -- the inside of a run's coordinator; driver.h says what it promises.
  *
- *	driver.c        its life: turns of the loop, how it ended
- *	driver_local.c   the workers of its own machine
+ *	driver.c             the loop, start and end
+ *	driver_local.c       local workers
  *	driver_unrecorded.c  steps without a line in metrics.ndjson
- *	driver_act.c    what the machine orders, carried out; what the run's folder is told
- *	driver_links.c   what workers say, and the links
- *	driver_requests.c    what users ask
- *	driver_record.c   what is stored, and what it begins with */
+ *	driver_act.c         actions of the machine carried out; events into the run's folder
+ *	driver_links.c       sockets and messages of workers
+ *	driver_requests.c    requests of users
+ *	driver_record.c      what is stored, and the state at start */
 #ifndef HD_DRIVER_DRIVER_INT_H
 #define HD_DRIVER_DRIVER_INT_H
 
@@ -31,8 +31,8 @@ struct driver {
 	struct hd_host host;
 	struct hd_local_workers local;
 	uint32_t to_start;                /* workers that are wanted and not started yet */
-	uint32_t presumed;                /* taken for started by a coordinator before: they may be dead */
-	int64_t presumed_ns;              /* until when they are waited for; 0: not any more */
+	uint32_t presumed;                /* workers presumed started by an earlier coordinator */
+	int64_t presumed_ns;              /* waited for until then; 0: no longer */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_reshape reshape;
@@ -51,9 +51,9 @@ struct driver {
 	double loss, step_ms, wait_ms;
 	/* epoch of the newest view that was looked at for its plan; 0: none */
 	uint32_t planned;
-	bool unkept;                      /* a plan could not be written, which is told once */
-	/* steps in a row, up to now, of whom no record is left; up to which they are written down, or
-	 * counted as lost */
+	bool unkept;                      /* a plan could not be written; reported once */
+	/* steps in a row, up to now, without a record; every step below `recorded` is written or counted as
+	 * lost */
 	uint64_t unrecorded, recorded;
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
@@ -71,12 +71,12 @@ void driver_fail(struct driver *c, enum hd_err err, const struct hd_diag *diag);
 void driver_note(struct driver *c, const char *kind, uint32_t worker, const char *text);
 /* to the machine, and does what it orders */
 void driver_feed(struct driver *c, const struct hd_co_event *event);
-/* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
+/* A worker's host is "pid:123". A pid of another machine means nothing here: 0. */
 int driver_pid(const struct hd_co_worker_status *w);
 
 /* driver_local.c */
 void driver_sweep(struct driver *c);                    /* sockets of workers that are gone */
-void driver_look_at_local(struct driver *c);             /* who ended, and who is to be started */
+void driver_look_at_local(struct driver *c);             /* reap those that ended, start missing ones */
 /* before there is a machine: config.target is another one */
 void driver_resize_start(struct driver *c);
 uint32_t driver_under_way(const struct driver *c);      /* to be started, or started and not heard of */
@@ -89,8 +89,7 @@ void driver_begins_at(struct driver *c, uint64_t step);         /* from disk */
 HD_MUST_USE enum hd_err driver_open_links(struct driver *c, struct hd_diag *diag);
 void driver_look_for_a_start(struct driver *c, int64_t waited_ns);
 
-/* The run is to end. Stored: a coordinator that follows, and workers that have not called yet, are told,
- * too. */
+/* Ends the run. It is stored, so that a later coordinator and workers that connect later see it, too. */
 HD_MUST_USE enum hd_err driver_halt(struct driver *c, uint32_t code, const char *why, struct hd_diag *diag);
 /* stored, too */
 HD_MUST_USE enum hd_err driver_scale(struct driver *c, uint32_t target, struct hd_diag *diag);
@@ -108,8 +107,8 @@ HD_MUST_USE enum hd_err driver_keep_kernels(struct driver *c, struct hd_diag *di
 void driver_record_put(const struct hd_co_record *record, uint8_t bytes[DRIVER_RECORD_BYTES]);
 HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len,
 	struct hd_diag *diag);
-/* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and
- * disputes are counted anew (rule 12). */
+/* The run is started again by a user: a stopped run starts at its checkpoint, and digest mismatches are
+ * counted from 0 (rule 12 of protocol/coordinator.h). */
 void driver_record_resume(struct hd_co_record *record);
 void driver_keep_paces(struct driver *c);
 /* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */

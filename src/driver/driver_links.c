@@ -17,8 +17,8 @@ static bool make_machine(struct driver *c)
 	return !err;
 }
 
-/* Somebody is left of those whom the coordinator before had started: the others may be on their way, too. For
- * as long as a start waits for all they count as started, or there would be twice as many. */
+/* One worker of an earlier coordinator is alive: the others may be about to connect. They count as started
+ * for as long as a start waits for all, or there would be twice as many. */
 static void presume(struct driver *c)
 {
 	uint32_t left = c->config.target > c->local.n + c->to_start + 1 ?
@@ -30,7 +30,7 @@ static void presume(struct driver *c)
 	c->presumed_ns = hd_clock_now_ns(c->spec->clock) + HD_PATIENCE_NS(SHORT_HANDED, c->detect_ns);
 }
 
-/* The kernels of the first who joins are the job's: kept before anything else of the membership is. */
+/* The first worker that joins fixes the kernels of the job: stored before any membership. */
 static bool begin(struct driver *c, const struct hd_msg *msg)
 {
 	struct hd_diag diag = { "" };
@@ -50,9 +50,9 @@ static bool begin(struct driver *c, const struct hd_msg *msg)
 	return !err && make_machine(c);
 }
 
-/* Nobody calls. Where members were, and this process was not told how many to start, the machine begins
- * without them and asks for others; where there were none, as many are started as are wanted. Else somebody
- * must join before workers.min_wait is over, or what a start takes where that is more. */
+/* No worker has connected. If the store knows members and no target was given, the machine starts without
+ * them and asks for new ones. If there were none, the stored target is started. Else a worker must join
+ * within workers.min_wait, or within the time of a start where that is more. */
 void driver_look_for_a_start(struct driver *c, int64_t waited_ns)
 {
 	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns),
@@ -74,7 +74,7 @@ void driver_look_for_a_start(struct driver *c, int64_t waited_ns)
 		c->to_start += c->config.target;
 	} else if (waited_ns > most_ns)
 		driver_fail(c, hd_fail(&diag, HD_E_WORKERS,
-			"nobody joined within workers.min_wait: %s/log says what workers met",
+			"no worker joined within workers.min_wait: %s/log says why",
 			c->spec->dir->path), &diag);
 }
 

@@ -5,13 +5,11 @@
 
 #include "driver/standing.h"
 
-/* Workers on the run's own machine: those that end, those that are to be started, and what is said of
- * starts that fail alike. */
+/* Local workers: reaped, started, and reported when starts fail alike. */
 
 enum { LINE = 300, TAIL = 2048 };
 
-/* One that was to come will not. Before there is a machine nobody else counts the missing ones; it asks
- * for others itself. */
+/* A start that failed. The machine counts missing workers; before there is one, this does. */
 static void unspawned(struct driver *c)
 {
 	if (c->machine)
@@ -20,7 +18,7 @@ static void unspawned(struct driver *c)
 		c->to_start++;
 }
 
-/* Of those that are not started yet there are as many as are missing. */
+/* As many are left to start as are missing. */
 void driver_resize_start(struct driver *c)
 {
 	if (c->spec->worker_argv && (c->spec->target || c->asked_for_all))
@@ -41,7 +39,7 @@ uint32_t driver_under_way(const struct driver *c)
 	return c->local.n - joined + c->to_start;
 }
 
-/* Somebody takes part, or somebody who was not started here may yet. */
+/* A member exists, or a worker that was not started here may become one. */
 static bool anybody_else(struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
@@ -81,8 +79,8 @@ static void last_line(struct driver *c, uint32_t number, char line[LINE])
 	snprintf(line, LINE, "%.*s", LINE - 1, nl ? nl + 1 : buf);
 }
 
-/* They are told once in a row; nobody would begin any more, so the run ends as they do. Whoever kills them
- * may stop doing so. */
+/* One event for each series. With no other worker left the run ends with their exit code. Not for signals:
+ * what kills them may stop. */
 static void failed_alike(struct driver *c, const struct hd_child_end *end)
 {
 	bool by_signal = end->code >= 128;
@@ -147,8 +145,8 @@ static bool start_one(struct driver *c)
 	return true;
 }
 
-/* Those that did not come are not on their way: the machine, for which they count as started, asks for
- * others. */
+/* Presumed workers that did not connect in time: the machine counts them as started, so tell it that they
+ * failed. */
 static void look_at_presumed(struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];

@@ -43,7 +43,7 @@ void driver_record_put(const struct hd_co_record *r, uint8_t bytes[DRIVER_RECORD
 		hd_put32(bytes + RECORD_GOING + 4 + 4 * (size_t)i, r->going[i]);
 }
 
-/* Of a program that did not say it: what a run is told that is stopped, drained, or out of lease. */
+/* Records of earlier programs lack the reason: take that of a stop, a drain or an expired lease. */
 static void get_halt_of_before(struct hd_co_record *r)
 {
 	if (!r->halting)
@@ -116,8 +116,8 @@ static enum hd_err read_store(struct driver *c, struct hd_diag *diag)
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
-/* Before a worker is started. Nobody holds the state of one that is not begun: it goes on with the newest
- * there is. */
+/* Before a worker starts. A run that has not begun has no state in any worker: it starts from the newest
+ * checkpoint. */
 static enum hd_err keep_beginning(struct driver *c, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info;
@@ -182,7 +182,7 @@ static enum hd_err set_paces(struct driver *c, struct hd_diag *diag)
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
-/* Not for safety: a store that fails is told by what must be stored. */
+/* Best effort: a store that fails is reported by the records that must be stored. */
 void driver_keep_paces(struct driver *c)
 {
 	uint8_t bytes[HD_PACE_BYTES];
@@ -350,7 +350,7 @@ enum hd_err driver_keep_record(struct driver *c, const struct hd_co_record *reco
 	return hd_store_put(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, diag);
 }
 
-/* Where nobody has called yet: who took over waits for those who may, who began has none but its own. */
+/* No worker has connected yet: after a takeover wait for members that may, else end at once. */
 enum hd_err driver_halt(struct driver *c, uint32_t code, const char *why, struct hd_diag *diag)
 {
 	struct hd_co_record *r = &c->config.record;

@@ -71,7 +71,7 @@ static void a_record_of_before_is_read(void **state)
 	assert_true(r.disputes == 0 && r.disputed == 0);
 }
 
-/* One that was told to stop by a program that did not write down what for: it was not done. */
+/* A stop stored without a reason by an earlier program: the job was not done. */
 static void a_halt_of_before_is_a_stop(void **state)
 {
 	uint8_t bytes[30 + 128 * 4 + 12] = { 0 };

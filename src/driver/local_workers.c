@@ -35,7 +35,7 @@ static bool count_alike(struct hd_local_workers *local, int code)
 	return local->nalike >= HD_LOCAL_ALIKE;
 }
 
-/* Whoever is told to go goes without fault. */
+/* SIGTERM and SIGKILL by us are no failure. */
 static bool is_error(int code) { return code && code != hd_err_exit(HD_E_PREEMPTED) &&
 	code != hd_err_exit(HD_E_INTERRUPT); }
 

@@ -1,17 +1,17 @@
-/* local_workers.h -- the worker processes that a run has on its own machine.
+/* local_workers.h -- worker processes of a run on its own machine.
  *
- * The coordinator decides how many there shall be; a crew starts them, notices at once when one ended, and
- * ends them with the run. Who they are in the job (their worker ids) is not known here.
+ * The coordinator decides how many are wanted. This starts them, reaps them and ends them with the run. It
+ * knows pids, not worker ids.
  *
- * 1. Each is a process of the program itself, `heddle worker ...`, with a log of its own,
- *    log/hand-<number>.log in the run's folder; numbers rise and are never used again.
- * 2. One that failed, or ended within HD_LOCAL_SHORT_NS of its start, is a bad start: after the k-th in a row
- *    the next start waits min(2^k * 100 ms, 5 s) (ready_ns), so that a program that cannot start does not eat
- *    the machine. One that could not be started at all is a bad start too.
- * 3. One fails that cannot be started, or ends with an error, or by a signal, and of which its owner says
- *    that it did nothing. HD_LOCAL_ALIKE of them in a row with the same code say something of all that are to
- *    come; one that did something forgives those before it.
- * 4. finish: SIGTERM to all, SIGKILL to those that are there after the grace. No child outlives its local.
+ * 1. Each child is `heddle worker ...` of the same program, with its own log log/hand-<number>.log in the
+ *    run's folder. Numbers rise and are never reused.
+ * 2. A start is bad if the process cannot be started, fails, or lives less than HD_LOCAL_SHORT_NS. After the
+ *    k-th bad start in a row the next one waits min(2^k * 100 ms, 5 s) (ready_ns), so that a program that
+ *    cannot start does not eat the machine.
+ * 3. A child has failed if it cannot be started, or ends with an error or by a signal, and its owner says
+ *    that it did nothing. HD_LOCAL_ALIKE failures in a row with the same code mean that the next will fail,
+ *    too. A child that did something resets the count.
+ * 4. finish: SIGTERM to all, SIGKILL to those alive after the grace. No child outlives it.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
 #ifndef HD_DRIVER_LOCAL_WORKERS_H
@@ -34,7 +34,7 @@ struct hd_local_spec {
 
 /* proc.host NULL: a free place */
 struct hd_child { struct hd_proc proc; uint32_t number; int64_t began_ns; uint64_t mark; };
-/* code: 128 + signal. mark: that of the crew when it was started. */
+/* code: 128 + signal. mark: hd_local_workers.mark at its start. */
 struct hd_child_end { uint32_t number; int pid, code; int64_t lived_ns; uint64_t mark; };
 
 struct hd_local_workers {

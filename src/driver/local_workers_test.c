@@ -94,7 +94,7 @@ static void a_program_that_cannot_start_is_tried_ever_more_rarely(void **state)
 	hd_local_finish(&local, 0);
 }
 
-/* Those that fail alike, in a row, say something of those to come; whatever was told to go, or did
+/* Failures alike in a row predict the next; a child that was stopped, or did
  * something before, does not. */
 static void failing_alike_is_noticed_however_long_it_takes(void **state)
 {

@@ -1,11 +1,11 @@
-/* pace.h -- how fast each worker really is.
+/* pace.h -- measured speed of each worker.
  *
- * A worker's seal says how long its step took, how long it waited in it and how long it computed its share;
- * the latter over its virtual nodes is its pace.
+ * A worker's seal has the time of its step, its wait and its compute. Compute time per virtual node is its
+ * pace.
  *
  * 1. A pace is an EWMA (0.1) over steps without repairs, each counted as at most twice the pace; the first
  *    HD_PACE_FIRST steps of a view are not counted.
- * 2. Of each worker the two newest steps are kept, so that a step is told when all members have sealed it.
+ * 2. The two newest steps of each worker are kept: a step is reported once all members have sealed it.
  *
  * Plain values, no clock. Threads: one. */
 #ifndef HD_DRIVER_PACE_H

@@ -49,7 +49,7 @@ static void each_worker_is_told_by_its_own_times(void **state)
 	assert_true(hd_pace_speed(&p, 12, &view) == 1);
 	assert_true(hd_pace_speed(&p, 11, &view) < 0.67);
 	const struct hd_step_news repair = { .step_ns = 1, .compute_ns = 1, .redone = 5 };
-	hd_pace_seal(&p, 11, 10, &repair, NULL);  /* before there is a view it is told, not measured */
+	hd_pace_seal(&p, 11, 10, &repair, NULL);  /* without a view it is reported, not measured */
 	assert_int_equal(hd_pace_of(&p, 11)->redone, 5);
 	assert_int_equal(hd_pace_of(&p, 11)->vn_ps, UINT64_C(6000000000));
 }

@@ -1,16 +1,13 @@
-/* pid_lock.h -- a file that a process holds for as long as it lives, and that says who it is.
+/* pid_lock.h -- pid file with a lock: shows whether a process is alive, and which.
  *
- * A worker of a scheduler holds the seat of its device, a coordinator that of its run: whoever looks at a
- * seat knows whether somebody is there, whoever started it, and a second one cannot sit down.
+ * A worker of a scheduler holds the lock of its device, a coordinator that of its run. Any process can look
+ * whether the holder is alive, no matter how it was started; a second holder is refused.
  *
- * 1. A seat is held by a lock that the system frees with the process, whichever way that ends; nothing is
- *    decided by what the file says alone.
- * 2. What it says (job, lease, process) is written after the lock is taken; who looks in between sees
- *    nobody's number (pid 0).
- * 3. A process number counts only with the time at which that process began: another process of the same
- *    number is not it.
+ * 1. The system frees the lock when the process ends, however it ends. The text alone decides nothing.
+ * 2. The text (job, lease, process) is written after the lock is taken; a look in between finds pid 0.
+ * 3. A pid counts only with the start time of its process: a reused pid is another process.
  *
- * Threads: any. Does not block, but for taking: HD_PID_LOCK_WAIT_NS, since who looks holds a lock for an
+ * Threads: any. Only hd_pid_lock_take() blocks, for HD_PID_LOCK_WAIT_NS: a look holds the lock for an
  * instant. */
 #ifndef HD_DRIVER_PID_LOCK_H
 #define HD_DRIVER_PID_LOCK_H
@@ -20,14 +17,14 @@
 
 #define HD_PID_LOCK_WAIT_NS INT64_C(500000000)
 
-/* pid 0: it has not said it yet */
+/* pid 0: not written yet */
 struct hd_pid_lock_holder { uint64_t job; uint32_t lease; int pid; };
 
-/* Until `seat` is closed or the process ends. HD_E_AGAIN: somebody else holds it. */
+/* Held until `lock` is closed or the process ends. HD_E_AGAIN: another process holds it. */
 HD_MUST_USE enum hd_err hd_pid_lock_take(struct hd_file *lock, struct hd_fs *fs, struct hd_clock *clock,
 	const char *path, uint64_t job, uint32_t lease,
 	struct hd_diag *diag);
-/* HD_E_NOTFOUND: nobody is there. */
+/* HD_E_NOTFOUND: no process holds it. */
 HD_MUST_USE enum hd_err hd_pid_lock_look(struct hd_fs *fs, const char *path,
 	struct hd_pid_lock_holder *holder, struct hd_diag *diag);
 

@@ -37,18 +37,18 @@ static void who_sits_is_seen_until_it_ends_whichever_way(void **state)
 	struct hd_file lock;
 	int status;
 	char word;
-	int told[2];
+	int ready[2];
 	(void)state;
 
 	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_E_NOTFOUND);
-	assert_int_equal(pipe(told), 0);
+	assert_int_equal(pipe(ready), 0);
 	pid_t child = fork();
 	if (!child) {
 		enum hd_err err = hd_pid_lock_take(&lock, &fs, &clock_, path, 7, 3, NULL);
 		word = err ? 'n' : 'y';
-		_exit(write(told[1], &word, 1) == 1 ? pause() : 1);
+		_exit(write(ready[1], &word, 1) == 1 ? pause() : 1);
 	}
-	assert_int_equal(read(told[0], &word, 1), 1);
+	assert_int_equal(read(ready[0], &word, 1), 1);
 	assert_int_equal(word, 'y');
 	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_OK);
 	CHECK(holder.job == 7 && holder.lease == 3 && holder.pid == child, "job %llu, process %d",
@@ -61,8 +61,8 @@ static void who_sits_is_seen_until_it_ends_whichever_way(void **state)
 	assert_int_equal(hd_pid_lock_look(&fs, path, &holder, NULL), HD_OK);
 	CHECK(holder.job == 8 && holder.pid == getpid(), "the next one");
 	assert_int_equal(hd_file_close(&lock, NULL), HD_OK);
-	close(told[0]);
-	close(told[1]);
+	close(ready[0]);
+	close(ready[1]);
 }
 
 /* The lock says that somebody is there; a text of somebody else must not be taken for it. */

@@ -1,9 +1,8 @@
-/* replacement.h -- another worker in the place of one that falls behind: autoscale/straggler.h told of a
- * run's steps.
+/* replacement.h -- straggler replacement: feeds the steps of a run to the rules of autoscale/straggler.h.
  *
- * Local members are compared with one another: who runs on another machine may be of another kind, and nobody
- * here can start one there. What another would bring is the solver's answer (balance/solver.h) by the speeds
- * that reshape.h has measured.
+ * Only local members are compared: a remote worker may be other hardware, and none can be started there from
+ * here. The gain of a replacement is the solver's answer (balance/solver.h) for the speeds that reshape.h has
+ * measured.
  *
  * Plain values, no clock. Threads: one. */
 #ifndef HD_DRIVER_REPLACEMENT_H

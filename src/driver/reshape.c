@@ -255,7 +255,7 @@ static bool watch(struct hd_reshape *r, const struct hd_view *view)
 	for (uint32_t d = 0; d < r->ndevices; d++) {
 		double ps = planned_ps(r, r->device[d].worker);
 		if (ps > 0)
-			/* who has no virtual node keeps it */
+			/* a device without virtual nodes keeps it */
 			r->drift.device[d].made_for = r->drift.device[d].slow = ps / (double)median;
 	}
 	return true;

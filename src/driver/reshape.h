@@ -4,8 +4,8 @@
  * the members in the order of their ids; the profile is the median pace of the members, and how much slower
  * each is comes on top.
  *
- * 1. Asked for other members than before (hd_reshape_plan), it answers with the solver's map by the paces
- *    known; who was never measured counts as the median. While nobody was measured shares are even.
+ * 1. For a new set of members (hd_reshape_plan) it answers with the solver's map for the known paces; a
+ *    worker without a measured pace counts as the median. With no pace at all shares are even.
  * 2. A view that is in force is measured for HD_RESHAPE_LEARN steps after its first HD_PACE_FIRST; then drift
  *    watches it, until the members change. For the same members the map in use is the answer, or the one that
  *    drift has decided.

@@ -57,7 +57,7 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 	return s->begun;
 }
 
-/* More than those cannot be had; fewer than there are can: who is to go goes at a boundary. */
+/* Joins may fail: give up after a timeout. Leaves never do: a member that is to go goes at a boundary. */
 static uint32_t give_up(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
 	int64_t waited = now->now_ns - s->asked_ns, timeout = HD_PATIENCE_NS(START,

@@ -1,17 +1,16 @@
-/* scaler.h -- how many workers a run asks for by itself: a policy of autoscale/autoscale.h, told of the steps
- * as they are.
+/* scaler.h -- autoscaling of one run: feeds its committed steps to a policy of autoscale/autoscale.h.
  *
  * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a
  *    user asks for turns it off.
  * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy
  *    learns.
- * 3. While members come or go nothing is proposed. Those that do not come in START of base/timeouts.h and
- *    HD_CO_STEPS_TO_JOIN steps cannot be had: no more are asked for until more workers are here than that
- *    (slow ones, somebody's own), or it is turned on anew. Members that are to go are waited for without end.
- *    What a change took is the policy's price for the next.
- * 4. Sizes are numbers of local workers, for whom a run can ask. Guests (workers of other machines) only make
- *    steps shorter: when their number changes, what was measured is of another run, and the policy begins
- *    anew. Cost is that of local workers.
+ * 3. Nothing is proposed while a change is under way. Workers that have not joined after START of
+ *    base/timeouts.h and HD_CO_STEPS_TO_JOIN steps cannot be had: that size is the limit until more workers
+ *    are here (slow ones, or started by hand), or autoscaling is turned on again. Leaving members are waited
+ *    for without end. The time of a change is the policy's price for the next.
+ * 4. Sizes count local workers only: a run can start no others. Guests (workers of other machines) only make
+ *    steps shorter: when their number changes, measurements are void, and the policy restarts. Cost is that
+ *    of local workers.
  * 5. Every change, and that it settled, has the policy's sentence.
  *
  * Plain values, no clock: time is an argument. Threads: one. */
@@ -37,11 +36,11 @@ struct hd_scaler {
 	char why[HD_SCALE_WHY];           /* of the last answer that had one */
 };
 
-/* What it is told after a committed step. */
+/* Input after each committed step. */
 struct hd_scaler_now {
 	uint32_t members, target;         /* local workers, as `here` */
 	uint32_t guests;                  /* members besides */
-	uint32_t here;                    /* members, and those who could be */
+	uint32_t here;                    /* members, and workers ready to be */
 	uint64_t step_ns, vn_ps, left;    /* vn_ps: the median pace, 0: none was measured */
 	int64_t since_ns, now_ns;         /* of the run, on one clock */
 };

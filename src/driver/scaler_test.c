@@ -180,7 +180,7 @@ static void slow_workers_open_the_sizes_above_again(void **state)
 	r.step += 10000;
 	play(&s, &r, 3000);
 	assert_int_equal(r.members, 6);
-	/* whoever turns it on anew wants it tried anew */
+	/* turned on again: tried again */
 	ask_for_more_than_come(&s, &r);
 	assert_int_equal(look(&s, &r, 3, 40, 0.02, &said), 3);
 	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);

@@ -26,7 +26,7 @@ void hd_post_name(uint32_t pid, char name[HD_POST_NAME]) { snprintf(name, HD_POS
 	POST_HEAD "%u-%04x" POST_TAIL, pid, tag_of_machine()); }
 
 /* The process and the machine of a name that begins with `head`; false: it is none. Names of an earlier
- * program have no machine: nobody's. */
+ * program have no machine: never swept. */
 static bool read_name(const char *name, const char *head, uint32_t *pid, uint32_t *tag)
 {
 	char digits[16] = "";
@@ -103,7 +103,7 @@ enum hd_err hd_posts_look(struct hd_fs *fs, const char *dir, bool sweep, uint32_
 	enum hd_err err = hd_control_path(dir, name, addr, diag);
 	if (!err)
 		err = look_beside(fs, addr, strlen(name), sweep, living, diag);
-	/* then nobody of a large number listens anywhere */
+	/* then no worker with a large pid listens anywhere */
 	if (err || hd_control_path(dir, long_name, further, NULL))
 		return err;
 	bool same = strlen(further) - strlen(long_name) == strlen(addr) - strlen(name) &&

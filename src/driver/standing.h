@@ -1,15 +1,14 @@
-/* standing.h -- what a run's folder tells of its processes when nobody answers for it.
+/* standing.h -- what a run's folder says about its processes when no coordinator answers.
  *
- * A coordinator may be gone for a moment: verbs that speak to it ask here whether another one can be
- * expected. Each worker of the run's machine listens on a socket of the folder; that of a worker which died
- * stays, until a coordinator sweeps.
+ * A coordinator may be gone for a moment only: verbs that talk to it ask here whether another one can be
+ * expected. Each local worker listens on a socket in the folder. The socket of a dead worker stays until a
+ * coordinator sweeps.
  *
- * 1. A worker counts while its socket takes a connection: also one that is stopped or busy.
- * 2. What is swept are sockets that refuse one, of this machine, whose process is gone: their names say both.
- *    The folder may be shared by several machines, and what another one owns refuses here while it lives
- *    there.
+ * 1. A worker counts as alive while its socket accepts a connection, also when it is stopped or busy.
+ * 2. Swept are sockets of this machine that refuse a connection and whose process is gone; the name has both.
+ *    A folder may be shared by several machines: a socket of another one always refuses here.
  *
- * Threads: any. Does not wait for anybody. */
+ * Threads: any. Never blocks. */
 #ifndef HD_DRIVER_STANDING_H
 #define HD_DRIVER_STANDING_H
 
@@ -26,8 +25,8 @@ HD_MUST_USE enum hd_err hd_posts_look(struct hd_fs *fs, const char *dir, bool sw
 	struct hd_diag *diag);
 
 struct hd_standing { struct hd_held held; uint32_t workers; };
-/* While workers live the lock is left alone: one of them is about to take it. So nobody may be said to
- * hold it where there are some. */
+/* With live workers the lock is not looked at: one of them is about to take it. `held` is then HD_HOLD_NONE.
+ * */
 HD_MUST_USE enum hd_err hd_standing_look(struct hd_fs *fs, const char *dir, struct hd_standing *standing,
 	struct hd_diag *diag);
 

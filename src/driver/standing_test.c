@@ -62,7 +62,7 @@ static void who_holds_a_run_says_as_what(void **state)
 /* What an earlier program left there, or another machine whose processes are others. */
 static void a_number_that_names_nobody_is_not_believed(void **state)
 {
-	static const char *const texts[] = { "", "alone", "alone 4194304 5\n", "alone 1 0\n", "who 1 2\n",
+	static const char *const texts[] = { "", "alone", "alone 4194304 5\n", "alone 1 0\n", "else 1 2\n",
 		"alone 1 2 node7\n", "alone 1 2 node7 12\n" };
 	struct hd_rundir dir;
 	char path[160];
@@ -161,36 +161,36 @@ static void two_that_look_do_not_see_each_other(void **state)
 	assert_int_equal(hd_file_close(&looker, NULL), HD_OK);
 }
 
-/* Looking takes the lock for an instant: who comes then is not refused. */
-static void who_comes_while_somebody_looks_gets_in(void **state)
+/* A look takes the lock for an instant: a process that starts then is not refused. */
+static void a_process_that_starts_during_a_look_gets_in(void **state)
 {
 	struct hd_rundir dir;
 	char path[160];
-	int told[2], status;
+	int ready[2], status;
 	char word;
 	(void)state;
 
 	assert_int_equal(hd_rundir_create(&dir, &fs, &clock_, "", run, "n", "{}", 2, NULL), HD_OK);
 	hd_rundir_close(&dir);
 	snprintf(path, sizeof path, "%s/lock", run);
-	assert_int_equal(pipe(told), 0);
+	assert_int_equal(pipe(ready), 0);
 	pid_t child = fork();
 	if (!child) {
 		struct hd_file file;
 		enum hd_err err = hd_file_open(&fs, path, HD_OPEN_READ, &file, NULL);
 		err = err ? err : hd_file_lock_shared(&file, NULL);
 		word = err ? 'n' : 'y';
-		if (write(told[1], &word, 1) == 1)
+		if (write(ready[1], &word, 1) == 1)
 			hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 20 * HD_NS_PER_MS);
 		_exit(0);
 	}
-	assert_int_equal(read(told[0], &word, 1), 1);
+	assert_int_equal(read(ready[0], &word, 1), 1);
 	assert_int_equal(word, 'y');
 	assert_int_equal(hd_rundir_open(&dir, &fs, &clock_, run, NULL), HD_OK);
 	hd_rundir_close(&dir);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	close(told[0]);
-	close(told[1]);
+	close(ready[0]);
+	close(ready[1]);
 }
 
 static void listen_as(uint32_t pid, struct hd_sock *sock)
@@ -259,7 +259,7 @@ static void listen_at(const char *name, struct hd_sock *sock)
 }
 
 /* The folder is another machine's, too: its workers refuse here while they live there, and their numbers
- * mean nobody of this one. */
+ * are no processes of this one. */
 static void sockets_of_another_machine_stay(void **state)
 {
 	char own[HD_POST_NAME], theirs[HD_POST_NAME + 8], of_old[] = "w4194304.sock";
@@ -334,7 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_holds_a_run_says_as_what, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_number_that_names_nobody_is_not_believed, fresh, gone),
-		cmocka_unit_test_setup_teardown(who_comes_while_somebody_looks_gets_in, fresh, gone),
+		cmocka_unit_test_setup_teardown(a_process_that_starts_during_a_look_gets_in, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_holder_of_another_machine_is_named, fresh, gone),
 		cmocka_unit_test_setup_teardown(two_that_look_do_not_see_each_other, fresh, gone),
 		cmocka_unit_test_setup_teardown(sockets_of_another_machine_stay, fresh, gone),

@@ -6,7 +6,8 @@
 #include "driver/db.h"
 
 static const struct hd_db_kind file = {
-	.id = 0x48444c53 /* "HDLS" */, .version = 1, .name = "store of Heddle", .busy = "another coordinator holds this run",
+	.id = 0x48444c53 /* "HDLS" */, .version = 1, .name = "store of Heddle",
+	.busy = "another coordinator holds this run",
 	.damaged = "move it away and resume the run from its checkpoint",
 	.tables =
 	"CREATE TABLE IF NOT EXISTS record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB "

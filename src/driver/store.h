@@ -1,8 +1,8 @@
-/* store.h -- what a coordinator must not forget: a log of records, on disk before it acts on them.
+/* store.h -- write-ahead log of a coordinator: a record is on disk before the coordinator acts on it.
  *
- * One SQLite file in the run's folder. A record is a kind and bytes; the newest record of a
- * kind that is a *value* (epoch and view, target, open decision) stands for all before it, so a
- * coordinator that starts again asks for the newest of each kind it knows.
+ * One SQLite file in the run's folder. A record is a kind and bytes. For kinds that hold a *value* (epoch and
+ * view, target, open decision) the newest record replaces all before it, so a restarted coordinator reads the
+ * newest of each kind it knows.
  *
  * 1. hd_store_put() returns after the record is on the disk (WAL, synchronous = FULL).
  * 2. One process at a time: the file is locked while it is open, and the system frees the lock when the

@@ -161,7 +161,7 @@ static void a_record_that_does_not_fit_the_disk_is_not_there(void **state)
 	hd_store_close(s);
 }
 
-/* Its table of records is another one: opened by nobody. */
+/* Another table of records: never opened. */
 static void a_store_without_its_tables_is_refused(void **state)
 {
 	struct hd_store *s = NULL;

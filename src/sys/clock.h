@@ -1,7 +1,7 @@
-/* clock.h -- time as a value that is handed in: the machine's clock, or one a test sets.
+/* clock.h -- time behind an interface: the machine's clock, or a simulated one.
  *
- * Whoever needs the time takes a struct hd_clock; nobody asks the system directly, so
- * that the same code runs in the deterministic simulation.
+ * Code that needs the time takes a struct hd_clock and never asks the system, so that the same code runs in
+ * the deterministic simulation.
  *
  * 1. now_ns never goes back; its zero is arbitrary; it is for differences and deadlines.
  * 2. wall_ns is UTC since 1970, may jump, and is for people: no decision depends on it.
@@ -36,7 +36,7 @@ struct hd_clock_sim {
 };
 
 void hd_clock_real(struct hd_clock *clock);
-/* stamps of traces: like now_ns, but nobody speeds it up or slows it down */
+/* stamps of traces: like now_ns, but never slewed */
 uint64_t hd_clock_raw_ns(void);
 int64_t hd_clock_boot_ns(void);           /* since the machine was started, sleep included */
 void hd_clock_sim(struct hd_clock_sim *sim, int64_t now_ns, int64_t wall_ns);

@@ -1,15 +1,13 @@
-/* crypto_key.h -- the secret that processes of a job share where others could listen: a file of the user's.
+/* crypto_key.h -- pre-shared key of a job's processes, in a file of the user.
  *
  * 1. The file holds 64 hexadecimal digits (HD_KEY_BYTES random bytes) and a newline, nothing else.
  * 2. It is refused unless it is a regular file of this user with the mode 0600 or 0400: what others can read
  *    is no secret.
- * 3. The secret itself goes into no argument, variable, log or message; what may be known of it is its id,
- *    which is derived one way (HKDF-SHA256) and names the key, so that those who call with another one are
- *    told apart before any proof.
- *
+ * 3. The secret goes into no argument, environment variable, log or message. Its id is public: derived one
+ *    way (HKDF-SHA256), so that a peer with another key is recognised before the handshake.
  * 4. A process that has read a key leaves no core dump, and other processes of its user cannot look into it.
  *
- * Plain values; whoever reads a key wipes it. */
+ * Plain values; the reader of a key wipes it. */
 #ifndef HD_SYS_CRYPTO_KEY_H
 #define HD_SYS_CRYPTO_KEY_H
 

@@ -2,10 +2,9 @@
  *
  * The secret of a connection is HKDF-SHA256(key, salt, info = identity), 32 bytes, used as an external PSK
  * with a Diffie-Hellman exchange (psk_dhe_ke), suite TLS_AES_128_GCM_SHA256 and nothing else; no tickets, no
- * early data, no other version. Who connects sends the identity in the clear; who listens says whether it
- * accepts it.
+ * early data, no other version. The client sends its identity in the clear; the server accepts it or not.
  *
- * 1. Nothing blocks; HD_E_AGAIN with hd_tls_wants() telling what is waited for.
+ * 1. Nothing blocks; HD_E_AGAIN: hd_tls_wants() says for what it waits.
  * 2. HD_E_REFUSED: the other end does not have the secret, or does not speak this. HD_E_PEERLOST: it is gone.
  * 3. A write that said HD_E_AGAIN is repeated with memory that begins with the same bytes.
  * 4. Keys are wiped from memory when they have served.
@@ -32,8 +31,8 @@ struct hd_tls_config {
 	size_t key_len;                   /* 16 or more */
 	uint8_t salt[16];
 	bool listens;
-	char identity[HD_TLS_IDENTITY];   /* of who connects: what it sends */
-	/* of who listens: may it be this one? Called once per handshake */
+	char identity[HD_TLS_IDENTITY];   /* client: what it sends */
+	/* server: accept this identity? Called once per handshake */
 	bool (*accept)(void *self, const char *identity);
 	void *self;                       /* borrowed until finish */
 };

@@ -199,7 +199,7 @@ static void a_short_key_is_no_key(void **state)
 	leave(&e);
 }
 
-/* OpenSSL's own memory counts: it is the stranger who makes us spend it. */
+/* OpenSSL's own memory counts: an unauthenticated peer makes us spend it. */
 static void who_has_not_shaken_hands_holds_little(void **state)
 {
 	enum { N = 30 };

@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct { const char *name, *where; bool bytes; enum hd_fp_who who; enum hd_fp_phase phase;
+static const struct { const char *name, *where; bool bytes; enum hd_fp_role role; enum hd_fp_phase phase;
 	} points[] = {
-#define X(id, name, bytes, who, phase, where) { name, where, bytes, HD_FP_##who, HD_FP_PHASE_##phase },
+#define X(id, name, bytes, role, phase, where) { name, where, bytes, HD_FP_##role, HD_FP_PHASE_##phase },
 	HD_FAILPOINTS_TABLE(X)
 #undef X
 };
@@ -13,7 +13,7 @@ static const struct { const char *name, *where; bool bytes; enum hd_fp_who who; 
 const char *hd_failpoint_name(enum hd_failpoint point) { return points[point].name; }
 const char *hd_failpoint_where(enum hd_failpoint point) { return points[point].where; }
 bool hd_failpoint_has_bytes(enum hd_failpoint point) { return points[point].bytes; }
-enum hd_fp_who hd_failpoint_who(enum hd_failpoint point) { return points[point].who; }
+enum hd_fp_role hd_failpoint_role(enum hd_failpoint point) { return points[point].role; }
 enum hd_fp_phase hd_failpoint_phase(enum hd_failpoint point) { return points[point].phase; }
 
 const char *hd_fp_phase_name(enum hd_fp_phase phase)
@@ -330,7 +330,7 @@ void hd_failpoint_look(void)
 	replace(plans, 0);
 }
 
-/* Who gets the order's file away is the one it kills. */
+/* The process that renames the order's file first is the one that dies. */
 static bool claimed(enum hd_failpoint point, enum source source)
 {
 	char name[ORDER_PATH + 64];

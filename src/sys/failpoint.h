@@ -1,4 +1,4 @@
-/* failpoint.h -- named places where a test makes the next call fail, wait, or kill the process.
+/* failpoint.h -- fault injection: named places where a call fails, waits, or the process is killed.
  *
  * `HD_FAIL=name:action[#k][@n][/p]`, several joined by ';'. Actions:
  *   kill         SIGKILL to ourselves
@@ -15,10 +15,10 @@
  *    at all, and arming is an error that says so.
  * 3. A place that carries no bytes takes kill, err and delay; the others are errors when armed.
  * 4. A place that stands for no call of the system takes kill and delay; an error changes nothing there.
- * 5. Orders: a process that watches a folder takes from it, while it runs, what HD_FAIL would say: from the
- *    file with its process id as name, and from `any`. Who kills itself by one of them first gives the file
- *    the name `hit.NAME.PID`; so the orders in `any`, however many, kill one process, whoever comes by first,
- *    and whoever gave them sees who and where.
+ * 5. Orders: a process that watches a folder takes the syntax of HD_FAIL from there while it runs: from the
+ *    file named by its process id, and from `any`. Before a process kills itself by such an order, it renames
+ *    the file to `hit.NAME.PID`: the orders in `any` kill one process only, the first to reach a place, and
+ *    the name of the file says which process and where.
  *
  * Threads: any; look: one. */
 #ifndef HD_SYS_FAILPOINT_H
@@ -31,11 +31,11 @@
 
 #include "base/err.h"
 
-/* Who comes by: ANY process that trains, alone or not (of several: the coordinator for lines, else workers);
- * a WORKER among others; the COORDINATOR; every process with a LINK to another; the SCHEDULER of a cluster.
+/* role: the process that reaches the place. ANY: one that trains, alone or not (with workers: the coordinator
+ * for lines, else workers); a WORKER among others; the COORDINATOR; any with a LINK; the SCHEDULER.
  * Of runs, those of sharded state come last (from HD_FP_OF_WHOLE on), and those of the scheduler after all of
  * runs (from HD_FP_OF_RUNS on).
- *        id                    name                    bytes  who          phase        where it lies */
+ *        id                    name                    bytes  role         phase        where it lies */
 #define HD_FAILPOINTS_TABLE(X) \
 	X(CKPT_BEGIN,           "ckpt.begin",            false, ANY,         CHECKPOINT,  "before the temporary folder of a checkpoint is made") \
 	X(CKPT_WRITE_BEFORE,    "ckpt.write.before",     true,  ANY,         CHECKPOINT,  "before each file of a checkpoint is written; holds its bytes") \
@@ -66,14 +66,14 @@
 	X(EXCHANGE_SUM_HERE,    "exchange.sum.here",     false, WORKER,      EXCHANGE,    "when the sum of a bucket came") \
 	X(FOLD_BEFORE,          "fold.before",           false, WORKER,      FOLD,        "before the roots of buckets are joined") \
 	X(FOLD_AFTER,           "fold.after",            false, WORKER,      FOLD,        "after they are joined, before anybody hears of it") \
-	X(SEAL_BEFORE,          "seal.before",           false, WORKER,      SEAL,        "before a seal is told to a member") \
+	X(SEAL_BEFORE,          "seal.before",           false, WORKER,      SEAL,        "before a seal is sent to a member") \
 	X(SEAL_HERE,            "seal.here",             false, WORKER,      SEAL,        "when the seal of another member came") \
 	X(UPDATE_DONE,          "update.done",           false, WORKER,      UPDATE,      "when the state is that of the next step, before it is sealed") \
-	X(GATE_BOUNDARY,        "gate.boundary",         false, WORKER,      GATE,        "between two steps, before anything is saved or taught") \
+	X(GATE_BOUNDARY,        "gate.boundary",         false, WORKER,      GATE,        "between two steps, before anything is saved or sent to a joiner") \
 	X(GATE_PASSED,          "gate.passed",           false, WORKER,      GATE,        "when a step begins at a worker: all have sealed the one before") \
 	X(CHANGE_PREPARE,       "change.prepare",        false, WORKER,      CHANGE,      "before a worker prepares for a view to come") \
 	X(CHANGE_ADOPT,         "change.adopt",          false, WORKER,      CHANGE,      "before a worker takes up its share of another view") \
-	X(CHANGE_FENCE,         "change.fence",          false, WORKER,      CHANGE,      "when a new epoch came, before the status is told") \
+	X(CHANGE_FENCE,         "change.fence",          false, WORKER,      CHANGE,      "when a new epoch came, before the status is sent") \
 	X(CHANGE_VIEW,          "change.view",           false, WORKER,      CHANGE,      "when a view of the coordinator came") \
 	X(CHANGE_TAKE_OVER,     "change.takeover",       false, WORKER,      CHANGE,      "before a worker starts a coordinator in place of a lost one") \
 	X(TEACH_BEGIN,          "teach.begin",           false, WORKER,      TEACH,       "when a member begins to teach a learner") \
@@ -83,12 +83,12 @@
 	X(LEARN_DONE,           "learn.done",            false, WORKER,      TEACH,       "when a learner holds the state, before it says so") \
 	X(STORE_BEFORE,         "store.before",          false, COORDINATOR, COORDINATOR, "before the coordinator writes down a decision; an error is that of the write") \
 	X(STORE_AFTER,          "store.after",           false, COORDINATOR, COORDINATOR, "when it is written, before anybody hears of it") \
-	X(CO_ADMIT,             "co.admit",              false, COORDINATOR, COORDINATOR, "before a worker is told its id") \
-	X(CO_LEARN,             "co.learn",              false, COORDINATOR, COORDINATOR, "before a learner is told its donor") \
-	X(CO_PREPARE,           "co.prepare",            false, COORDINATOR, COORDINATOR, "before a worker is told of a view to come") \
-	X(CO_DECIDE,            "co.decide",             false, COORDINATOR, COORDINATOR, "before a worker is told that it is decided") \
-	X(CO_FENCE,             "co.fence",              false, COORDINATOR, COORDINATOR, "before a worker is told of a new epoch") \
-	X(CO_VIEW,              "co.view",               false, COORDINATOR, COORDINATOR, "before a worker is told the view after a loss") \
+	X(CO_ADMIT,             "co.admit",              false, COORDINATOR, COORDINATOR, "before a worker gets its id") \
+	X(CO_LEARN,             "co.learn",              false, COORDINATOR, COORDINATOR, "before a joiner gets its source") \
+	X(CO_PREPARE,           "co.prepare",            false, COORDINATOR, COORDINATOR, "before a worker gets a coming view") \
+	X(CO_DECIDE,            "co.decide",             false, COORDINATOR, COORDINATOR, "before a worker gets the decision") \
+	X(CO_FENCE,             "co.fence",              false, COORDINATOR, COORDINATOR, "before a worker gets a new epoch") \
+	X(CO_VIEW,              "co.view",               false, COORDINATOR, COORDINATOR, "before a worker gets the view after a loss") \
 	X(CO_COMMIT,            "co.commit",             false, COORDINATOR, COORDINATOR, "when the coordinator counts a step as committed") \
 	X(WIRE_CONNECT,         "wire.connect",          false, LINK,        EXCHANGE,    "before a process calls another; key: the worker that is called") \
 	X(WIRE_READ,            "wire.read",             false, LINK,        EXCHANGE,    "before bytes of a link are read; EAGAIN: nothing came; key: the worker at the other end") \
@@ -100,7 +100,7 @@
 	X(SLOTS_ASK,            "slots.ask",             false, WORKER,      CHANGE,      "before a worker asks another for slots of the optimizer") \
 	X(SLOTS_ANSWER,         "slots.answer",          false, WORKER,      CHANGE,      "before a worker answers with slots") \
 	X(SLOTS_HERE,           "slots.here",            false, WORKER,      CHANGE,      "when slots came, before they count") \
-	X(SLOTS_SAVE,           "slots.save",            false, WORKER,      CHECKPOINT,  "when all slots are with who saves them, before the checkpoint") \
+	X(SLOTS_SAVE,           "slots.save",            false, WORKER,      CHECKPOINT,  "when the checkpoint writer has all slots, before the checkpoint") \
 	X(DAEMON_OPEN,          "daemon.open",           false, SCHEDULER,   COORDINATOR, "when the scheduler has opened its store, before its first decision") \
 	X(DAEMON_TAKE,          "daemon.take",           false, SCHEDULER,   COORDINATOR, "when a new job has its run's folder, before it is stored") \
 	X(DAEMON_SOLVE,         "daemon.solve",          false, SCHEDULER,   COORDINATOR, "before a policy is asked for shares, where that is done") \
@@ -112,7 +112,7 @@
 	X(DAEMON_OVER,          "daemon.over",           false, SCHEDULER,   COORDINATOR, "when the end of a run was read, before it is decided upon") \
 	X(DAEMON_ANSWER,        "daemon.answer",         false, SCHEDULER,   COORDINATOR, "when what a user asked for is done, before the answer")
 
-enum hd_fp_who { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };
+enum hd_fp_role { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };
 
 /* What a step, or the life of a job, is made of: a death in each must harm nothing. */
 #define HD_FP_PHASES(X) \
@@ -127,7 +127,7 @@ enum hd_fp_phase {
 };
 
 enum hd_failpoint {
-#define X(id, name, bytes, who, phase, where) HD_FP_##id,
+#define X(id, name, bytes, role, phase, where) HD_FP_##id,
 	HD_FAILPOINTS_TABLE(X)
 #undef X
 	HD_FP_COUNT,
@@ -139,17 +139,19 @@ enum hd_failpoint {
  *     int error = HD_FAILPOINT(CKPT_FSYNC);
  *     if (error) { err = hd_fail_errno(diag, error, "sync", path); goto out; }              */
 #ifdef HD_FAILPOINTS
-extern atomic_bool hd_failpoint_live;             /* anything armed; else nobody leaves the fast path */
+extern atomic_bool hd_failpoint_live;             /* anything armed; else only the fast path runs */
+#define HD_FAILPOINT_ARMED \
+	__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0)
 #define HD_FAILPOINT(id) \
-	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit(HD_FP_##id, NULL, NULL) : 0)
+	(HD_FAILPOINT_ARMED ? hd_failpoint_hit(HD_FP_##id, NULL, NULL) : 0)
 #define HD_FAILPOINT_BYTES(id, bytes, len) \
-	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit(HD_FP_##id, (bytes), (len)) : 0)
+	(HD_FAILPOINT_ARMED ? hd_failpoint_hit(HD_FP_##id, (bytes), (len)) : 0)
 #define HD_FAILPOINT_AT(point) \
-	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit((point), NULL, NULL) : 0)
+	(HD_FAILPOINT_ARMED ? hd_failpoint_hit((point), NULL, NULL) : 0)
 #define HD_FAILPOINT_KEY(id, key) \
-	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit_key(HD_FP_##id, (key)) : 0)
+	(HD_FAILPOINT_ARMED ? hd_failpoint_hit_key(HD_FP_##id, (key)) : 0)
 #define HD_FAILPOINT_KEY_BYTES(id, key, bytes, len) \
-	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit_both(HD_FP_##id, (key), (bytes), (len)) : 0)
+	(HD_FAILPOINT_ARMED ? hd_failpoint_hit_both(HD_FP_##id, (key), (bytes), (len)) : 0)
 #else
 #define HD_FAILPOINT(id) (0)
 #define HD_FAILPOINT_BYTES(id, bytes, len) ((void)(bytes), (void)(len), 0)
@@ -167,7 +169,7 @@ HD_MUST_USE enum hd_err hd_failpoint_arm(const char *spec, uint64_t seed, struct
 const char *hd_failpoint_name(enum hd_failpoint point);
 const char *hd_failpoint_where(enum hd_failpoint point);
 bool hd_failpoint_has_bytes(enum hd_failpoint point);
-enum hd_fp_who hd_failpoint_who(enum hd_failpoint point);
+enum hd_fp_role hd_failpoint_role(enum hd_failpoint point);
 enum hd_fp_phase hd_failpoint_phase(enum hd_failpoint point);
 const char *hd_fp_phase_name(enum hd_fp_phase phase);
 uint64_t hd_failpoint_hits(enum hd_failpoint point);       /* counted while anything is armed */
@@ -175,8 +177,8 @@ bool hd_failpoint_built(void);
 
 /* Orders are taken from this folder from now on (kept); NULL: from none. It need not be there. */
 void hd_failpoint_watch(const char *folder);
-/* Takes what has changed there; at the start, and now and then. An order that cannot be read arms nothing
- * and is told on stderr. */
+/* Takes what has changed there; at the start, and now and then. An order that cannot be parsed arms nothing
+ * and is reported on stderr. */
 void hd_failpoint_look(void);
 
 #endif

@@ -70,7 +70,7 @@ static void the_nth_time_fires_once(void **state)
 		CHECK(HD_FAILPOINT(STEP_SEAL) == (i == 3 ? EIO : 0), "time %d", i);
 		assert_int_equal(HD_FAILPOINT(CKPT_GC), EACCES);
 	}
-	arm("step.seal:err=EIO@1", 0);        /* arming starts the count anew */
+	arm("step.seal:err=EIO@1", 0);        /* arming resets the count */
 	assert_int_equal(HD_FAILPOINT(STEP_SEAL), EIO);
 }
 
@@ -209,7 +209,7 @@ static void an_order_is_taken_changed_and_withdrawn(void **state)
 }
 
 /* Processes that come by, at `place` of their own, while the orders to anybody are `orders`: one of them
- * dies, and its name tells who and where. */
+ * dies, and its name says which process and where. */
 static void kill_one_of(const char *orders, const enum hd_failpoint place[3])
 {
 	char folder[] = "/tmp/heddle-orders-XXXXXX", path[300];

@@ -24,7 +24,7 @@ static const struct { int error; enum hd_err code; const char *advice; } reasons
 	{ EROFS,        HD_E_REFUSED,  "choose a folder on a writable file system" },
 	{ EMFILE,       HD_E_REFUSED,  "raise the limit of open files (ulimit -n)" },
 	{ ENFILE,       HD_E_REFUSED,  "the machine has too many open files" },
-	{ EADDRINUSE,   HD_E_REFUSED,  "choose another address, or end who uses it" },
+	{ EADDRINUSE,   HD_E_REFUSED,  "choose another address, or end the process that uses it" },
 	{ EXDEV,        HD_E_REFUSED,  "the name leads out of its folder or file system" },
 	{ ELOOP,        HD_E_REFUSED,  "the name leads through a symbolic link" },
 	{ ENAMETOOLONG, HD_E_INVAL,    "choose a shorter path" },

@@ -97,7 +97,7 @@ struct hd_fs_ops {
 	/* Calls `each` for every name but "." and ".."; a non-zero answer ends the list and is returned. */
 	int (*list)(struct hd_fs *fs, const char *path, int (*each)(void *user, const char *name),
 		void *user);
-	/* path exists; -ENOSYS: nobody knows */
+	/* path exists; -ENOSYS: unknown */
 	int (*space)(struct hd_fs *fs, const char *path, struct hd_fs_space *space);
 };
 
@@ -158,7 +158,7 @@ HD_MUST_USE enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd
  * not known. */
 HD_MUST_USE enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_space *space);
 /* The space for `need_bytes` more. HD_E_REFUSED names the file system, and how much is missing; where
- * nobody knows it is there. */
+ * it is unknown. */
 HD_MUST_USE enum hd_err hd_fs_has_space(struct hd_fs *fs, const char *path, uint64_t need_bytes,
 	const char *what, struct hd_diag *diag);
 enum { HD_TREE_DEPTH = 8,                 /* our trees are three deep */

@@ -26,7 +26,7 @@ static struct sigaction before;
 static void say(const char *text)
 {
 	if (write(2, text, strlen(text)) < 0)
-		return;                   /* nobody is left to be told */
+		return;                   /* no other map and no handler to call */
 }
 
 static void on_bus(int number, siginfo_t *info, void *context)

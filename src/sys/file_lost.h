@@ -1,8 +1,8 @@
-/* file_lost.h -- a mapped file that is cut while it is in use: told by name, not a death by SIGBUS.
+/* file_lost.h -- a mapped file that is truncated while in use: an error with its path instead of SIGBUS.
  *
- * hd_file_map() of the system's files uses it, nobody else. A read of bytes that the file no longer has is a
- * SIGBUS, and no call returns an error: so this process ends there, with the message "PATH lost bytes ..."
- * and the exit code of HD_E_INTEGRITY (5).
+ * Used by hd_file_map() of the system's files only. Access to bytes that the file no longer has raises
+ * SIGBUS, and no call can return an error: the process ends with the message "PATH lost bytes ..." and the
+ * exit code of HD_E_INTEGRITY (5).
  *
  * 1. A SIGBUS anywhere else is what it was: the handler that was there before is put back, and the access is
  *    repeated.

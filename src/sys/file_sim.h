@@ -30,7 +30,9 @@
 enum { HD_SECTOR_BYTES = 512 };
 
 /* The calls that are counted, failed and logged. */
-#define HD_FS_CALLS(X) X(OPEN, "open") X(READ, "read") X(WRITE, "write") X(SYNC, "sync") X(TRUNCATE, "truncate") X(LOCK, "lock") \
+#define HD_FS_CALLS(X) \
+	X(OPEN, "open") X(READ, "read") X(WRITE, "write") X(SYNC, "sync") X(TRUNCATE, "truncate") \
+	X(LOCK, "lock") \
 	X(CLOSE, "close") X(MAP, "map") X(RENAME, "rename") X(MKDIR, "mkdir") X(REMOVE, "remove") X(STAT, "stat") X(LIST, "list")
 enum hd_fs_call {
 #define X(id, text) HD_FS_##id,

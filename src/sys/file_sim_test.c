@@ -222,7 +222,7 @@ static void an_atomic_write_is_old_or_new_at_every_crash(void **state)
 			bool is_new = !strcmp(text, "newer");
 			CHECK(is_new || !strcmp(text, "old!"), "call %llu, kept %u: \"%s\"",
 				(unsigned long long)call, kept, text);
-			CHECK(err || is_new, "call %llu, kept %u: told it was written",
+			CHECK(err || is_new, "call %llu, kept %u: reported as written",
 				(unsigned long long)call, kept);
 			opened++;
 			old_seen += !is_new;
@@ -379,7 +379,7 @@ static void a_file_system_with_too_little_room_is_named_with_what_is_missing(voi
 
 	hd_fs_sim_init(&sim);
 	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_E_NOTFOUND);
-	/* nobody knows */
+	/* unknown */
 	assert_int_equal(hd_fs_has_space(&sim.fs, "/f", UINT64_MAX, "it", &diag), HD_OK);
 	sim.free_bytes = 3 << 20;
 	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_OK);
@@ -391,7 +391,7 @@ static void a_file_system_with_too_little_room_is_named_with_what_is_missing(voi
 		strstr(diag.text, "/sim has 3.0 MiB left; free at least 1.0 MiB"), "%s", diag.text);
 	hd_fs_sim_finish(&sim);
 
-	static const char *const there[] = { "/proc/self/nobody/f", "/proc", "/proc/none" };
+	static const char *const there[] = { "/proc/self/absent/f", "/proc", "/proc/none" };
 	hd_fs_real(&real);
 	for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
 		assert_int_equal(hd_fs_space(&real, there[i], &space), HD_OK);

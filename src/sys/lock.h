@@ -19,14 +19,14 @@ struct hd_lock { pthread_mutex_t mutex; };
 struct hd_cond { pthread_cond_t cond; };
 
 void hd_lock_init(struct hd_lock *lock);
-void hd_lock_finish(struct hd_lock *lock);               /* nobody holds it */
+void hd_lock_finish(struct hd_lock *lock);               /* not held */
 void hd_lock_take(struct hd_lock *lock);
 void hd_lock_give(struct hd_lock *lock);
 
 void hd_cond_init(struct hd_cond *cond);
-void hd_cond_finish(struct hd_cond *cond);               /* nobody waits */
+void hd_cond_finish(struct hd_cond *cond);               /* no waiter */
 /* false: the deadline has passed */
 bool hd_cond_wait(struct hd_cond *cond, struct hd_lock *lock, int64_t until_ns);
-void hd_cond_wake(struct hd_cond *cond);                 /* all who wait */
+void hd_cond_wake(struct hd_cond *cond);                 /* all waiters */
 
 #endif

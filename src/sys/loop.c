@@ -46,7 +46,7 @@ static enum hd_err push(struct hd_loop *loop, struct hd_loop_timer timer, struct
 {
 	if (loop->n_timers == HD_LOOP_TIMERS)
 		return hd_fail(diag, HD_E_NOSPACE,
-			"the loop holds %d timers already; this is a bug of who asks for more",
+			"the loop holds %d timers already; a bug of its caller",
 			HD_LOOP_TIMERS);
 	timer.sequence = ++loop->sequence;
 	loop->timers[loop->n_timers] = timer;
@@ -66,7 +66,7 @@ static struct hd_loop_timer drop(struct hd_loop *loop, size_t i)
 	return gone;
 }
 
-/* What is due, in order; a post whose id nobody watches, or not for this, is nothing. */
+/* What is due, in order; a post to an id that is not watched, or not for this, is dropped. */
 static size_t take_due(struct hd_loop *loop, int64_t now_ns, struct hd_loop_event *out, size_t cap)
 {
 	size_t n = 0;
@@ -156,7 +156,8 @@ static void epoll_wake(struct hd_loop *loop)
 
 	do {
 		r = write(loop->wake_fd, &one, sizeof one);
-	} while (r < 0 && errno == EINTR);        /* EAGAIN: 2^64 - 2 wakes are pending, one more says nothing */
+	/* EAGAIN: 2^64 - 2 wakes are pending, one more says nothing */
+	} while (r < 0 && errno == EINTR);
 }
 
 static void epoll_finish(struct hd_loop *loop)

@@ -1,17 +1,15 @@
-/* loop.h -- waits for descriptors, deadlines and wakeups, and says what came, in order.
+/* loop.h -- event loop: waits for descriptors, deadlines and wakeups, and returns events in order.
  *
- * A loop calls nobody back: hd_loop_poll() fills an array of events and the caller steps
- * its state machines with them. Rows: epoll, and the simulation, whose time is
- * a simulated clock that jumps to the next event.
+ * No callbacks: hd_loop_poll() fills an array of events and the caller steps its state machines with them.
+ * Rows: epoll, and the simulation, whose time is a simulated clock that jumps to the next event.
  *
  * 1. Events of one poll: timers and posts that are due in the order (time, sequence), then descriptors.
  * 2. A timer fires once, never before its time. Cancelling one that fired is harmless.
  * 3. hd_loop_wake() makes the current or the next poll return with HD_LOOP_WAKE; many
- *    wakes before a poll are one. So does a signal: the caller looks at its wish.
- * 4. In the simulation an id is ready when somebody posted it (hd_loop_sim_post), and
- *    writable once when the interest is declared; a post that nobody watches then is
- *    lost: after accepting, read until HD_E_AGAIN. A poll for ever with nothing to come
- *    returns no event: the simulation has ended.
+ *    wakes before a poll are one. So does a signal: check hd_signal_stop().
+ * 4. In the simulation an id is ready after hd_loop_sim_post(), and writable once when the
+ *    interest is declared; a post to an id that is not watched then is lost: after accepting, read until
+ *    HD_E_AGAIN. A poll for ever with nothing to come returns no event: the simulation has ended.
  *
  * Ownership: init/finish; watched ids stay the caller's and are unwatched before they are closed.
  * Threads: one, except hd_loop_wake(): any. Only hd_loop_poll() blocks. */

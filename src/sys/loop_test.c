@@ -191,9 +191,9 @@ static void simulated_posts_reach_who_watches_then(void **state)
 	enter(&world, true);
 	assert_int_equal(hd_loop_watch(&world.loop, 3, HD_LOOP_READ, 33, NULL), HD_OK);
 	assert_int_equal(hd_loop_sim_post(&world.loop, 20, 3, HD_LOOP_READ, NULL), HD_OK);
-	/* nobody watches 4 */
+	/* 4 is not watched */
 	assert_int_equal(hd_loop_sim_post(&world.loop, 10, 4, HD_LOOP_READ, NULL), HD_OK);
-	/* nobody asked for that */
+	/* not asked for */
 	assert_int_equal(hd_loop_sim_post(&world.loop, 15, 3, HD_LOOP_WRITE, NULL), HD_OK);
 	poll_until(&world, INT64_MAX);
 	assert_int_equal(world.n, 1);

@@ -53,7 +53,7 @@ struct hd_memory_info {
 	uint64_t mapped_bytes;            /* of this process, resident or not */
 	/* what bounds free_bytes is RLIMIT_AS: it counts what is mapped, not what is resident */
 	bool     free_is_space;
-	/* of rss: pages of programs and files, which the system takes back when it needs them; 0: not told */
+	/* of rss: pages of programs and files, which the system takes back when it needs them; 0: unknown */
 	uint64_t rss_file_bytes;
 };
 void hd_memory_look(struct hd_memory_info *info);

@@ -339,19 +339,19 @@ enum hd_err hd_proc_detach(struct hd_detached *at, const char *log, struct hd_di
 	else if (!at->pid)
 		error = leave_terminal(file);
 	close(file);
-	at->told = at->pid ? ends[0] : ends[1];
+	at->gate = at->pid ? ends[0] : ends[1];
 	close(at->pid ? ends[1] : ends[0]);
 	if (at->pid < 0)
-		close(at->told);
+		close(at->gate);
 	return error ? hd_fail_errno(diag, error, "start", "a process that goes on without this terminal") :
 		HD_OK;
 }
 
 void hd_proc_begun(struct hd_detached *at)
 {
-	if (at->told > 0 && write(at->told, "", 1) == 1)
-		close(at->told);
-	at->told = 0;
+	if (at->gate > 0 && write(at->gate, "", 1) == 1)
+		close(at->gate);
+	at->gate = 0;
 }
 
 enum hd_err hd_proc_await(struct hd_detached *at, int *code, struct hd_diag *diag)
@@ -361,10 +361,10 @@ enum hd_err hd_proc_await(struct hd_detached *at, int *code, struct hd_diag *dia
 	char c;
 
 	do
-		n = read(at->told, &c, 1);
+		n = read(at->gate, &c, 1);
 	while (n < 0 && errno == EINTR);
-	close(at->told);
-	at->told = 0;
+	close(at->gate);
+	at->gate = 0;
 	if (n == 1)
 		return HD_OK;
 	while (waitpid(at->pid, &status, 0) < 0)

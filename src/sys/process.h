@@ -21,7 +21,7 @@
 
 #include "base/err.h"
 
-/* Who we are, for files that other processes read, those of other machines among them. */
+/* Identity of this process, for files that processes of any machine read. */
 enum { HD_HOST_CAP = 65 };
 struct hd_proc_self {
 	uint32_t pid;
@@ -84,7 +84,7 @@ void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and en
 /* This process in two, before it has threads: one goes on in a session of its own, with what it writes in the
  * file `log` (made new), and returns with pid 0 and a descriptor to tell that it has begun; the other
  * returns with the pid of that one, and waits for it to tell, or to end. */
-struct hd_detached { int pid, told; };
+struct hd_detached { int pid, gate; };
 HD_MUST_USE enum hd_err hd_proc_detach(struct hd_detached *at, const char *log, struct hd_diag *diag);
 void hd_proc_begun(struct hd_detached *at);               /* by the one that goes on */
 /* By the other. HD_OK: it has begun. HD_E_AGAIN: it ended before, with *code. */

@@ -10,7 +10,7 @@
 
 #include "sys/file.h"
 
-/* signal, its name, its stop */
+/* signal, its name, its stop request */
 #define STOP_SIGNALS(X)                                     \
 	X(SIGTERM, "SIGTERM", HD_STOP_PREEMPT)         \
 	X(SIGHUP,  "SIGHUP",  HD_STOP_PREEMPT)         \
@@ -26,7 +26,7 @@ static const struct { int number; const char *name; enum hd_stop stop; } stop_si
 };
 enum { N_STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
 
-/* The stop in the low byte, the signal above it: one word, so that a handler needs no lock. */
+/* The request in the low byte, the signal above it: one word, so that a handler needs no lock. */
 static atomic_int asked;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch only lock-free atomics");
 
@@ -73,7 +73,7 @@ static void on_stop_signal(int number)
 {
 	int stop = (int)stop_of(number), old = 0;
 
-	/* A stop we made ourselves stands, and this is still the first signal. */
+	/* A request of our own stands, and this is still the first signal. */
 	while (!atomic_compare_exchange_strong(&asked, &old, (old ? old : stop) | number << 8))
 		if (old >> 8) {
 			say((enum hd_stop)stop);
@@ -94,7 +94,7 @@ static enum hd_err install(int number, void (*handler)(int), struct hd_diag *dia
 	return HD_OK;
 }
 
-/* Under nohup the end of a terminal is nobody's stop. */
+/* Under nohup the end of a terminal is no stop request. */
 static bool is_ignored(int number)
 {
 	struct sigaction action;

@@ -1,14 +1,14 @@
-/* signal.h -- what the outside asks of a run: to be preempted, or interrupted.
+/* signal.h -- stop requests by signals: preempt, or interrupt.
  *
- * The worker looks at hd_signal_stop() between steps; at a stop it commits a checkpoint
- * and leaves with the stop's exit code.
+ * A worker looks at hd_signal_stop() between steps; on a request it commits a checkpoint
+ * and leaves with the exit code of the request.
  *
  * 1. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU: HD_STOP_PREEMPT (75). SIGINT: HD_STOP_INTERRUPT
- *    (130). The first stop stands. A SIGHUP that is ignored already (nohup) stays so.
- * 2. A second of these signals leaves at once, with the exit code of that second
- *    signal's stop; nothing is flushed. Where a last word was given, it is written before.
- * 3. SIGCONT is taken and does nothing. SIGPIPE is ignored: a write tells.
- * 4. The flag, and the last word beside it, are the mutable globals of the room besides the failpoints.
+ *    (130). The first request stands. A SIGHUP that is ignored already (nohup) stays so.
+ * 2. A second of these signals exits at once, with the exit code of the second
+ *    signal; nothing is flushed. The last line, if one is set, is written before.
+ * 3. SIGCONT is handled and does nothing. SIGPIPE is ignored: the write fails.
+ * 4. The flag, and the last line beside it, are the mutable globals of the room besides the failpoints.
  *
  * Threads: install from the main thread before others start; the flag is read by any. */
 #ifndef HD_SYS_SIGNAL_H
@@ -22,14 +22,14 @@ enum hd_stop { HD_STOP_NONE, HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
 
 HD_MUST_USE enum hd_err hd_signal_install(struct hd_diag *diag);
 enum hd_stop hd_signal_stop(void);
-int hd_signal_number(void);               /* the signal that made the stop; 0: none */
+int hd_signal_number(void);               /* the signal of the request; 0: none */
 const char *hd_signal_name(int number);   /* "SIGTERM"; of other numbers "signal" */
 enum hd_err hd_stop_err(enum hd_stop stop);       /* HD_OK, HD_E_PREEMPTED, HD_E_INTERRUPT */
 void hd_signal_stop_set(enum hd_stop stop);       /* by a test, or by a deadline (run.max_seconds) */
 
 struct hd_file;
 
-/* What a second signal says before it leaves: the line of its stop, added to `to` (opened to append) by
+/* What a second signal writes before it exits: the line of its request, added to `to` (opened to append) by
  * one write. */
 struct hd_signal_word {
 	const struct hd_file *to;

@@ -92,7 +92,7 @@ static void a_stop_of_our_own_leaves_the_first_signal_harmless(void **state)
 		if (hd_signal_install(NULL))
 			_exit(1);
 		hd_signal_stop_set(HD_STOP_PREEMPT);
-		raise(SIGINT);        /* the first signal: no second one, though a stop stood */
+		raise(SIGINT);        /* the first signal: no second one, though a request stood */
 		if (hd_signal_stop() != HD_STOP_PREEMPT || hd_signal_number() != SIGINT)
 			_exit(STOP_WRONG);
 		raise(SIGTERM);
@@ -184,17 +184,17 @@ static int64_t slow_write(struct hd_fs *fs, int id, const void *bytes, size_t le
 
 static void who_takes_it_back_too_late_does_not_go_on(void **state)
 {
-	int status, told[2];
+	int status, ends[2];
 	char word[8];
 	(void)state;
 
-	assert_int_equal(pipe(told), 0);
+	assert_int_equal(pipe(ends), 0);
 	fflush(NULL);
 	pid_t child = fork();
 	if (!child) {
 		struct hd_fs_ops ops = { .file.write = slow_write };
 		struct hd_fs fs = { &ops };
-		struct hd_file file = { .fs = &fs, .id = told[1] };
+		struct hd_file file = { .fs = &fs, .id = ends[1] };
 		struct hd_signal_word one = { .to = &file };
 		one.line[HD_STOP_PREEMPT].at = "last";
 		one.line[HD_STOP_PREEMPT].len_bytes = 4;
@@ -205,11 +205,11 @@ static void who_takes_it_back_too_late_does_not_go_on(void **state)
 		raise(SIGTERM);
 		_exit(STOP_WRONG);
 	}
-	close(told[1]);
+	close(ends[1]);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 75, "status %d", status);
-	assert_int_equal(read(told[0], word, sizeof word), 4);
-	close(told[0]);
+	assert_int_equal(read(ends[0], word, sizeof word), 4);
+	close(ends[0]);
 }
 
 static void names_and_codes_fit(void **state)

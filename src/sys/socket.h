@@ -7,9 +7,9 @@
  *    until HD_E_AGAIN: then edge and level triggers are the same.
  * 2. A read of 0 bytes is the peer's orderly end. HD_E_PEERLOST: the connection is gone.
  * 3. Addresses are text: "unix:PATH" or "tcp:127.0.0.1:PORT" (also "tcp:[::1]:PORT"); port 0 lets the
- *    system choose. Other hosts (as numbers) are refused unless net->world says that who connects
- *    will have to prove a key.
- * 4. A Unix path left behind by a dead process is replaced; one somebody listens on is HD_E_REFUSED.
+ *    system choose. Other hosts (as numbers) are refused unless net->world says that
+ *    peers must prove a key.
+ * 4. A Unix path left behind by a dead process is replaced; one in use is HD_E_REFUSED.
  *
  * Ownership: a socket that was opened is closed; closing a listener removes its Unix path.
  * Threads: one per socket; a sim belongs to one thread, and does not move. */
@@ -37,7 +37,7 @@ struct hd_sock {
 	int id;                           /* what a loop watches: a descriptor, or the sim's number */
 	bool listens;
 	char addr[HD_ADDR_CAP];           /* of a listener: its own, with the port chosen; else the peer's */
-	/* of one that was accepted: equal for those who come from one place; 0: by a Unix socket */
+	/* of an accepted one: equal for peers of one address; 0: a Unix socket */
 	uint64_t from;
 };
 
@@ -122,7 +122,7 @@ HD_MUST_USE enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], 
 enum { HD_NET_SIM_SOCKS = 256,            /* sockets alive at once */
        HD_NET_SIM_QUEUE = 1 << 16 };      /* bytes under way in one direction, then HD_E_AGAIN */
 
-/* What befalls the write-th write of the whole net (from 1). Bytes of one connection never
+/* Fault of the write-th write of the whole net (from 1). Bytes of one connection never
  * overtake one another. A cut loses the bytes: both ends get HD_E_PEERLOST, the far one after delay_ns. */
 struct hd_net_fault {
 	uint64_t write;
@@ -130,8 +130,8 @@ struct hd_net_fault {
 	bool cut;
 };
 
-/* What befalls a write, or a connect (of 0 bytes), between two hosts. `lost`: nothing of this direction
- * arrives any more, and nobody is told: a half-open connection; a connect stays under way. */
+/* Fault of a write, or a connect (of 0 bytes), between two hosts. `lost`: nothing of this direction
+ * arrives any more, without an error: a half-open connection; a connect stays under way. */
 struct hd_net_fate { int64_t delay_ns; bool cut, lost; };
 struct hd_net_trip { int64_t now_ns; uint64_t write; uint32_t from, to; size_t len; };
 
@@ -142,7 +142,7 @@ struct hd_net_sim;
 struct hd_net_host {
 	struct hd_net net;                /* hand out &host->net */
 	struct hd_net_sim *sim;           /* borrowed */
-	/* borrowed: simulated, hears of this host's sockets; NULL: nobody is told */
+	/* borrowed: simulated, gets events of this host's sockets; NULL: no events */
 	struct hd_loop *loop;
 	uint32_t host;
 };

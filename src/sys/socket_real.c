@@ -342,7 +342,7 @@ static enum hd_err real_write(struct hd_net *net, struct hd_sock *sock, const st
 	return HD_OK;
 }
 
-/* The folder of a Unix path: who cannot enter it cannot connect, whatever the mode of the socket. */
+/* The folder of a Unix path guards it: without access to the folder no connect, whatever the mode. */
 static bool real_is_private(struct hd_net *net, const char *addr)
 {
 	char folder[HD_ADDR_CAP];

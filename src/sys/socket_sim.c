@@ -8,13 +8,13 @@
 #include "sys/clock.h"
 #include "sys/loop.h"
 
-enum { NOBODY = -1, PARCELS = 256 };
+enum { NO_END = -1, PARCELS = 256 };
 
 /* Bytes of one write, not to be seen before at_ns. */
 struct parcel { int64_t at_ns; size_t len; };
 
 enum state {
-	FREE,             /* nobody has it */
+	FREE,             /* unused */
 	/* `peer` unused; connections that wait are ends in WAITING whose `listener` is this */
 	LISTENING,
 	WAITING,          /* the far end of a connect, not accepted yet; it takes bytes already */
@@ -27,7 +27,7 @@ struct hd_net_end {
 	enum state state;
 	int peer, listener;
 	bool taken;                       /* somebody holds a hd_sock of it */
-	bool mute;                        /* what it writes is lost, and it is not told */
+	bool mute;                        /* what it writes is lost, without an error */
 	const struct hd_net_host *host;   /* whose socket it is */
 	int64_t born_ns;                  /* before, a connect is under way */
 	int64_t cut_ns;                   /* from then on the connection is gone; INT64_MAX: it is not */
@@ -48,18 +48,18 @@ static int end_new(struct hd_net_sim *sim, enum state state, struct hd_diag *dia
 		if (sim->ends[i].state == FREE) {
 			memset(&sim->ends[i], 0, offsetof(struct hd_net_end, parcels));
 			sim->ends[i].state = state;
-			sim->ends[i].peer = sim->ends[i].listener = NOBODY;
+			sim->ends[i].peer = sim->ends[i].listener = NO_END;
 			sim->ends[i].cut_ns = INT64_MAX;
 			return i;
 		}
 	*err = hd_fail(diag, HD_E_REFUSED, "the simulated net holds %d sockets already", HD_NET_SIM_SOCKS);
-	return NOBODY;
+	return NO_END;
 }
 
 /* The loop, if there is one, hears of it; a full loop shows as a stalled simulation in the test. */
 static void post(struct hd_net_sim *sim, int64_t at_ns, int id, unsigned what)
 {
-	if (id == NOBODY || !sim->ends[id].host->loop)
+	if (id == NO_END || !sim->ends[id].host->loop)
 		return;
 	enum hd_err err = hd_loop_sim_post(sim->ends[id].host->loop, at_ns, id, what, NULL);
 	assert(!err);
@@ -71,7 +71,7 @@ static int listener_at(const struct hd_net_sim *sim, const char *addr)
 	for (int i = 0; i < HD_NET_SIM_SOCKS; i++)
 		if (sim->ends[i].state == LISTENING && !strcmp(sim->ends[i].addr, addr))
 			return i;
-	return NOBODY;
+	return NO_END;
 }
 
 static enum hd_err sim_listen(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)
@@ -79,7 +79,7 @@ static enum hd_err sim_listen(struct hd_net *net, struct hd_sock *sock, struct h
 	struct hd_net_sim *sim = sim_of(net);
 	enum hd_err err = HD_OK;
 
-	if (listener_at(sim, sock->addr) != NOBODY)
+	if (listener_at(sim, sock->addr) != NO_END)
 		return hd_fail(diag, HD_E_REFUSED,
 			"cannot listen on %s: it is in use; choose another address", sock->addr);
 	int id = end_new(sim, LISTENING, diag, &err);
@@ -105,17 +105,17 @@ static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct 
 	enum hd_err err = HD_OK;
 
 	int listener = listener_at(sim, sock->addr);
-	if (listener == NOBODY)
+	if (listener == NO_END)
 		return hd_fail(diag, HD_E_PEERLOST,
-			"cannot connect to %s: nobody listens; is the other process alive?", sock->addr);
+			"cannot connect to %s: no process listens there; is it alive?", sock->addr);
 	struct hd_net_fate fate = fate_of(sim, host_of(net)->host, sim->ends[listener].host->host, 0);
 	if (fate.cut)
 		return hd_fail(diag, HD_E_PEERLOST,
 			"cannot connect to %s: it refuses; is the other process alive?", sock->addr);
 	int near = end_new(sim, OPEN, diag, &err);
-	int far = err ? NOBODY : end_new(sim, WAITING, diag, &err);
+	int far = err ? NO_END : end_new(sim, WAITING, diag, &err);
 	if (err) {
-		if (near != NOBODY)
+		if (near != NO_END)
 			sim->ends[near].state = FREE;
 		return err;
 	}
@@ -149,7 +149,7 @@ static enum hd_err sim_accept(struct hd_net *net, struct hd_sock *listener, stru
 		end->taken = true;
 		end->state = end->state == WAITING ? OPEN : end->state;
 		sock->id = i;
-		sock->from = end->peer == NOBODY ? 0 : 1 + (uint64_t)sim->ends[end->peer].host->host;
+		sock->from = end->peer == NO_END ? 0 : 1 + (uint64_t)sim->ends[end->peer].host->host;
 		memcpy(sock->addr, listener->addr, HD_ADDR_CAP);
 		return HD_OK;
 	}
@@ -239,7 +239,7 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const str
 	struct hd_net_end *near = &sim->ends[sock->id];
 
 	size_t len = len_of(vec, n_vec);
-	if (near->cut_ns <= now(sim) || (!near->mute && (near->state == ENDED || near->peer == NOBODY)))
+	if (near->cut_ns <= now(sim) || (!near->mute && (near->state == ENDED || near->peer == NO_END)))
 		return gone(sock, diag);
 	if (near->mute) {
 		*put = len;
@@ -278,18 +278,18 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const str
 static void end_close(struct hd_net_sim *sim, int id)
 {
 	struct hd_net_end *end = &sim->ends[id];
-	struct hd_net_end *peer = end->peer != NOBODY ? &sim->ends[end->peer] : NULL;
+	struct hd_net_end *peer = end->peer != NO_END ? &sim->ends[end->peer] : NULL;
 
 	if (peer && end->mute) {
-		peer->mute = true;        /* nobody tells it, nobody answers it */
-		peer->peer = NOBODY;
+		peer->mute = true;        /* half-open: no error, no answer */
+		peer->peer = NO_END;
 	} else if (peer) {
 		/* What was not read is lost, and the peer hears of it as of a reset, as from a real
 		 * socket. */
 		if (end->n_parcels && peer->cut_ns == INT64_MAX)
 			peer->cut_ns = now(sim) + sim->latency_ns;
 		peer->state = ENDED;
-		peer->peer = NOBODY;
+		peer->peer = NO_END;
 		post(sim, now(sim) + sim->latency_ns, end->peer, HD_LOOP_READ);
 	}
 	end->state = FREE;

@@ -403,7 +403,7 @@ static void a_unix_listener_is_private_by_its_folder(void **state)
 	leave(&world);
 	enter(&world, TCP4);
 	meet(&world, &listener, &near, &far);
-	assert_false(hd_sock_is_same_user(&far));         /* nobody vouches for who comes by TCP */
+	assert_false(hd_sock_is_same_user(&far));         /* TCP has no credentials */
 	hd_sock_close(&far);
 	hd_sock_close(&near);
 	hd_sock_close(&listener);
@@ -525,7 +525,7 @@ static void memory_and_bells_go_to_another_process(void **state)
 	assert_int_equal(hd_memory_pair_map(ids[0], 8192, &theirs, &world.diag), HD_OK);
 	((char *)mine.at)[8191] = 'x';
 	assert_int_equal(((char *)theirs.at)[8191], 'x');
-	assert_int_not_equal(ftruncate(ids[0], 0), 0);    /* nobody can take it away under the other */
+	assert_int_not_equal(ftruncate(ids[0], 0), 0);    /* sealed: cannot shrink under the other end */
 	taken.id = ids[1];
 	assert_int_equal(hd_loop_watch(&world.loop, bell.id, HD_LOOP_READ, 5, &world.diag), HD_OK);
 	hd_bell_ring(&taken);

@@ -6,7 +6,7 @@
  *    blocked but those of its own faults (SIGBUS, SIGSEGV, ...): signals go to the main thread.
  * 2. The number of usable cores is the affinity mask cut by the cgroup's CPU quota
  *    (v1 and v2, rounded up), never the number of cores in the machine.
- * 3. A barrier of n threads lets nobody through before all n have arrived; everything
+ * 3. A barrier of n threads opens when all n have arrived; everything
  *    written before it by any is seen after it by all. It is used again at once.
  * 4. Rounding is to nearest, subnormals are kept (FTZ = DAZ = 0): libraries change this
  *    behind our back, so it is set per thread and asserted after foreign calls.

@@ -15,7 +15,7 @@
 #include "sys/cgroup.h"
 
 /* The usual way, writing over argv and on into the environment, would lose the arguments or
- * /proc/PID/environ. Instead the kernel is told that the arguments lie elsewhere: PR_SET_MM_MAP needs no
+ * /proc/PID/environ. Instead the kernel gets another address for the arguments: PR_SET_MM_MAP needs no
  * privilege, but wants all of its numbers, those of now. One of them, the end of the heap, another thread
  * could move meanwhile: hence once, and alone. */
 

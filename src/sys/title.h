@@ -1,10 +1,10 @@
 /* title.h -- the name of a process, as ps and top show it.
  *
- * cmd names what stays: "heddle: worker 3 of RUN". The name comes before the arguments that the process was
- * started with and takes the place of none: who looks for one of them (`pgrep -f`, /proc/PID/cmdline) finds
- * it as before. The short name, what top and `ps -e` show, becomes `brief`.
+ * cmd names what stays: "heddle: worker 3 of RUN". The name is put before the original arguments,
+ * so `pgrep -f` and /proc/PID/cmdline still find all of them. The short name, what top and `ps -e` show,
+ * becomes `brief`.
  *
- * 1. The first set() moves the arguments into memory of their own, beside room for the name. It comes before
+ * 1. The first set() moves the arguments into memory of their own, beside space for the name. It comes before
  *    the process has a second thread, else the line stays as it is, for good. Arguments and environment
  *    themselves are not written to.
  * 2. A system that moves no arguments (Linux without CONFIG_CHECKPOINT_RESTORE) shows them alone; the short

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 enum hd_tty_color { HD_COLOR_AUTO, HD_COLOR_ALWAYS, HD_COLOR_NEVER };      /* --color */
-enum { HD_TTY_WIDTH = 80 };               /* when nobody says */
+enum { HD_TTY_WIDTH = 80 };               /* when unknown */
 
 bool hd_tty_is(int fd);
 unsigned hd_tty_width(int fd);            /* of the terminal, else COLUMNS (1-10000), else HD_TTY_WIDTH */

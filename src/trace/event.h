@@ -28,7 +28,7 @@ enum { HD_SLOT_BYTES = 32, HD_SLOT_KIND_AT = 15, HD_SLOT_IS_EXT = 255 };
 #define HD_EVENT_DURATION_MAX ((UINT64_C(1) << 48) - 1)
 
 /*        id          number text          ext    meaning of t0, duration, arg */
-#define HD_EVENTS(X)                                                                                                      \
+#define HD_EVENTS(X) \
 	X(STEP_BEGIN,  1, "step_begin", false, "instant; arg: step")                                                     \
 	X(STEP_END,    2, "step_end",   false, "instant; arg: step; instr: 1 committed, 0 dropped")                      \
 	X(OP,          3, "op",         false, "an instruction ran; arg: bytes touched")                                 \
