@@ -1,19 +1,19 @@
 /* close.h -- why a connection ended: one table for BYE frames, counters and reports.
  *
  * 1. The numbers travel in BYE and are never reused; a number this version does not know reads as OTHER.
- * 2. `blame` says whose fault it is: the peer's (it broke a rule), the path's, or nobody's. A peer
+ * 2. `blame`: the fault is the peer's (it broke a rule), the path's, or there is none. A peer
  *    that broke a rule is closed without an answer unless it is authenticated; nothing else changes. */
 #ifndef HD_WIRE_CLOSE_H
 #define HD_WIRE_CLOSE_H
 
 #include <stdint.h>
 
-enum hd_blame { HD_BLAME_NOBODY, HD_BLAME_PATH, HD_BLAME_PEER };
+enum hd_blame { HD_BLAME_NONE, HD_BLAME_PATH, HD_BLAME_PEER };
 
 /*        id        no  blame    text */
 #define HD_CLOSES(X)                                                                                        \
-	X(DONE,      1, NOBODY, "it said good-bye")                                                         \
-	X(DROPPED,   2, NOBODY, "this side wanted no more of it")                                           \
+	X(DONE,      1, NONE,   "it said good-bye")                                                         \
+	X(DROPPED,   2, NONE,   "this side wanted no more of it")                                           \
 	X(GONE,      3, PATH,   "the connection ended without a good-bye")                                  \
 	X(SILENT,    4, PATH,   "nothing was heard for eight times workers.detect")                         \
 	X(STALLED,   5, PATH,   "no byte came inside a frame for workers.detect")                           \
@@ -30,10 +30,10 @@ enum hd_blame { HD_BLAME_NOBODY, HD_BLAME_PATH, HD_BLAME_PEER };
 	X(ORDER,    16, PEER,   "a frame that may not come here")                                           \
 	X(STREAM,   17, PEER,   "a stream that was not announced, or not granted, or of another length")    \
 	X(CREDIT,   18, PEER,   "more credit than there can be")                                            \
-	X(EPOCH,    19, PEER,   "an epoch that nobody knows")                                               \
+	X(EPOCH,    19, PEER,   "an unknown epoch")                                                         \
 	X(PLAN,     20, PEER,   "it has another plan of the same epoch")                                    \
-	X(WORN,     21, NOBODY, "the connection's stream numbers are used up; connect again")               \
-	X(OTHER,    22, NOBODY, "a reason of a later version")
+	X(WORN,     21, NONE,   "the connection's stream numbers are used up; connect again")               \
+	X(OTHER,    22, NONE,   "a reason of a later version")
 
 enum hd_close {
 	HD_CLOSE_NONE = 0,

@@ -36,7 +36,7 @@ struct hd_peer_info {
 
 /* A control message, whole. */
 struct hd_message {
-	uint32_t worker;                  /* who sent it */
+	uint32_t worker;                  /* the sender */
 	/* the sender's when it sent it: current, decided next, or any on a link with a coordinator */
 	uint32_t epoch;
 	uint64_t step;

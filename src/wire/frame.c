@@ -14,7 +14,8 @@ static const struct row {
 	uint32_t least, greatest;
 	bool fenced;
 } rows[] = {
-#define X(id, no, classes, must, may, fields, least, greatest, fenced) [no] = { #id, classes, must, may, fields, least, greatest, fenced },
+#define X(id, no, classes, must, may, fields, least, greatest, fenced) \
+	[no] = { #id, classes, must, may, fields, least, greatest, fenced },
 	HD_FRAMES(X)
 #undef X
 };
@@ -130,7 +131,8 @@ static void put_id(uint8_t *p, struct hd_hash v) { memcpy(p, v.byte, sizeof v.by
 		fields(PUT) \
 		assert(at == hd_##name##_len); \
 	} \
-	enum hd_err hd_##name##_get(const uint8_t *bytes, struct hd_##name##_payload *payload, struct hd_diag *diag) \
+	enum hd_err hd_##name##_get(const uint8_t *bytes, struct hd_##name##_payload *payload, \
+		struct hd_diag *diag) \
 	{ \
 		struct hd_##name##_payload got; \
 		size_t at = 0; \

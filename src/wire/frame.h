@@ -43,7 +43,7 @@ enum hd_frame_field { HD_FIELD_STREAM = 1, HD_FIELD_STEP = 2, HD_FIELD_OFFSET = 
  * payload). `fenced`: by epoch (stream.h).
  *        id         no  classes must  may   fields that mean something       least, greatest payload
  *        fenced */
-#define HD_FRAMES(X)                                                                                           \
+#define HD_FRAMES(X) \
 	X(HELLO,      1, 1, 0, 0, 0,                                          80,         80,   0)              \
 	X(WELCOME,    2, 1, 0, 0, 0,                                          80,         80,   0)              \
 	X(EPOCH,      3, 1, 0, 0, 0,                                          16,         16,   1)              \
@@ -85,14 +85,18 @@ bool hd_frame_is_fenced(enum hd_frame_type type);
  *
  * F(sort, name, least, greatest): u16, u32, u64, or `id`, 16 bytes without bounds. */
 
-#define HD_GREETING(F)            /* HELLO, WELCOME: there least = greatest = the one chosen, and nonce is the HELLO's */ \
-	F(u16, least, 0, UINT16_MAX) F(u16, greatest, 0, UINT16_MAX) F(u32, worker, 0, UINT32_MAX) F(u32, role, 1, 3) \
-	F(u32, detect_ms, 10, 600000) F(id, job, 0, 0) F(id, job_hash, 0, 0) F(id, kernels, 0, 0) F(id, nonce, 0, 0)
+/* HELLO, WELCOME: in the latter least = greatest = the version chosen, and nonce is the HELLO's */
+#define HD_GREETING(F) \
+	F(u16, least, 0, UINT16_MAX) F(u16, greatest, 0, UINT16_MAX) F(u32, worker, 0, UINT32_MAX) \
+	F(u32, role, 1, 3) F(u32, detect_ms, 10, 600000) F(id, job, 0, 0) F(id, job_hash, 0, 0) \
+	F(id, kernels, 0, 0) F(id, nonce, 0, 0)
 #define HD_EPOCH(F) F(id, plan, 0, 0)
-#define HD_OPEN(F)                /* transfer UINT32_MAX: unplanned; flow: of a control message its id; request: of bulk, else 0 */ \
-	F(u32, transfer, 0, UINT32_MAX) F(u32, kind, 0, 2) F(u64, total, 0, UINT64_MAX) F(u64, flow, 0, UINT64_MAX) F(u64, request, 0, UINT64_MAX)
+/* transfer UINT32_MAX: unplanned; flow: of a control message its id; request: of bulk, else 0 */
+#define HD_OPEN(F) \
+	F(u32, transfer, 0, UINT32_MAX) F(u32, kind, 0, 2) F(u64, total, 0, UINT64_MAX) \
+	F(u64, flow, 0, UINT64_MAX) F(u64, request, 0, UINT64_MAX)
 #define HD_CANCEL(F) F(u32, reason, 1, 3)         /* enum hd_cancel_reason */
-#define HD_CANCELLED(F) F(u64, sent, 0, UINT64_MAX)       /* bytes of the stream; also unasked, by a sender that gives up */
+#define HD_CANCELLED(F) F(u64, sent, 0, UINT64_MAX)       /* bytes; also unasked, by a sender that gives up */
 #define HD_SLOT(F) F(u32, transfer, 0, UINT32_MAX - 1) F(u32, count, 1, UINT32_MAX)
 #define HD_CREDIT(F) F(u64, bytes, 1, UINT64_MAX)         /* of the frame's class */
 #define HD_PING(F) F(u64, t1, 0, UINT64_MAX)
@@ -100,8 +104,8 @@ bool hd_frame_is_fenced(enum hd_frame_type type);
 
 /* P(name, fields): struct hd_<name>_payload, hd_<name>_put(), hd_<name>_get(), hd_<name>_len */
 #define HD_PAYLOADS(P) \
-	P(greeting, HD_GREETING) P(epoch, HD_EPOCH) P(open, HD_OPEN) P(cancel, HD_CANCEL) P(cancelled, HD_CANCELLED) \
-	P(slot, HD_SLOT) P(credit, HD_CREDIT) P(ping, HD_PING) P(pong, HD_PONG)
+	P(greeting, HD_GREETING) P(epoch, HD_EPOCH) P(open, HD_OPEN) P(cancel, HD_CANCEL) \
+	P(cancelled, HD_CANCELLED) P(slot, HD_SLOT) P(credit, HD_CREDIT) P(ping, HD_PING) P(pong, HD_PONG)
 
 enum hd_cancel_reason { HD_CANCEL_EPOCH = 1, HD_CANCEL_NOT_NEEDED = 2, HD_CANCEL_ERROR = 3 };
 #define HD_TRANSFER_NONE UINT32_MAX
@@ -123,7 +127,8 @@ HD_PAYLOADS(P)
 #define P(name, fields) \
 	enum { hd_##name##_len = 0 fields(F) }; \
 	void hd_##name##_put(const struct hd_##name##_payload *payload, uint8_t *bytes); \
-	HD_MUST_USE enum hd_err hd_##name##_get(const uint8_t *bytes, struct hd_##name##_payload *payload, struct hd_diag *diag);
+	HD_MUST_USE enum hd_err hd_##name##_get(const uint8_t *bytes, struct hd_##name##_payload *payload, \
+		struct hd_diag *diag);
 HD_PAYLOADS(P)
 #undef F
 #undef P

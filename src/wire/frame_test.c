@@ -86,7 +86,7 @@ static void any_flipped_bit_of_a_header_is_refused(void **state)
 		}
 }
 
-/* The checksum is right in all of these: who sends them means it. */
+/* The checksum is right in all of these: the sender means it. */
 static void a_header_that_means_nothing_is_refused_with_the_rule(void **state)
 {
 	static const struct { uint8_t of, at, value; const char *says; } cases[] = {

@@ -127,8 +127,8 @@ static uint32_t greeting_by(const struct hd_hub_impl *h, const struct hd_transpo
 static bool is_stranger(const struct hd_peer *peer) { return is_incoming_greeting(peer) &&
 	peer->conn.ops->powers & HD_WIRE_WORLD; }
 
-/* How much the address that `peer` comes from crowds the places, with the one who comes now counted to its
- * own; of equals, its own more. */
+/* Ungreeted connections of the address of `peer`, the new one counted with its own address; ties go against
+ * the address of the new one. */
 static uint32_t crowding(const struct hd_hub_impl *h, const struct hd_peer *peer, uint64_t now_from)
 {
 	uint64_t from = peer->conn.sock.from;
@@ -139,9 +139,8 @@ static uint32_t crowding(const struct hd_hub_impl *h, const struct hd_peer *peer
 	return 2 * n + (from == now_from);
 }
 
-/* All places of strangers are taken: the oldest of the address that has most goes. So whoever keeps silent
- * keeps out nobody who comes from elsewhere, and who comes from there only while it says nothing either;
- * no address pays for what another takes. */
+/* All places for ungreeted connections are taken: close the oldest one of the address that has most. A silent
+ * client thus blocks only silent clients of its own address; no address pays for another. */
 static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint64_t from)
 {
 	struct hd_peer *goes = NULL;
@@ -164,8 +163,8 @@ static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint
 /* a peer that is down has none */
 static bool has_stream(const struct hd_peer *peer) { return peer->stream; }
 
-/* Two that call each other at once have one connection: the one that the lower id opened. Who calls again
- * after the other end was lost from sight takes the place of the old connection, once that is suspected. */
+/* Of two crossing connects the one of the lower id stays. A later connect of the same peer replaces the old
+ * connection once that is suspected. */
 static bool gives_way(struct hd_peer *old, uint32_t self)
 {
 	if (!old->stream && old->worker < self) {
@@ -186,7 +185,7 @@ static enum hd_close admit(struct hd_peers *peers, uint32_t *worker)
 	struct hd_hub hub = { h };
 	struct hd_peer *old = *worker == HD_WORKER_NONE ? NULL : find(&hub, *worker);
 
-	/* Found again: the owner, told that the old one is lost, may have called already. */
+	/* Looked up again: in `lost` of the old one the owner may have connected already. */
 	if (old && (!gives_way(old, peers->config.worker) || find(&hub, *worker)))
 		return HD_CLOSE_LIVE;
 	if (count(h, has_stream) >= peers->config.peers_cap)
@@ -198,7 +197,12 @@ static enum hd_close admit(struct hd_peers *peers, uint32_t *worker)
 
 /* ---- life ---- */
 
-static uint64_t loop_stamp(void *self) { return (uint64_t)hd_clock_now_ns(((struct hd_hub_impl *)self)->peers.loop->clock); }
+static uint64_t loop_stamp(void *self)
+{
+	struct hd_hub_impl *h = self;
+
+	return (uint64_t)hd_clock_now_ns(h->peers.loop->clock);
+}
 
 enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config,
 	const struct hd_wire_events *events, struct hd_loop *loop,
@@ -236,7 +240,7 @@ enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config,
 	return HD_OK;
 }
 
-/* By a good-bye; what nothing was told to yet ends at its next tick, so that `lost` comes from a poll. */
+/* By a good-bye; a connection without a stream ends at its next tick, so that `lost` comes from a poll. */
 static void end_soon(struct hd_peer *peer, enum hd_close why, const char *text)
 {
 	if (is_up(peer))
@@ -505,7 +509,7 @@ static void step_event(struct hd_hub_impl *h, struct hd_loop_event event)
 	}
 	struct hd_peer *peer = &h->places[index];
 	if (peer->generation != (event.tag >> 16 & 0xffffff))
-		return;                   /* closed by what was told of before, in this same batch */
+		return;                   /* closed by an earlier event of this batch */
 	assert(peer->state != HD_PEER_DOWN);
 	hd_peer_move(peer);
 }

@@ -1,8 +1,8 @@
-/* hub.h -- a process's end of everything it says to other processes: its listeners and one
- * connection per peer, by worker id, on one loop, moved by one thread.
+/* hub.h -- all connections of one process: its listeners and one connection per peer, by worker id, on one
+ * loop, driven by one thread.
  *
- * exec and the coordinator use this header (and events.h, close.h) and nothing else of the room. What
- * they say has three forms:
+ * Workers and the coordinator use this header (and events.h, close.h) and nothing else of the room. Three
+ * kinds of traffic:
  *
  *   tell     control messages, whole, copied, at most HD_TELL_MAX, in order; class 0: before all else
  *   send     transfers that the plan names: from the sender's memory into the buffer that the receiver
@@ -14,9 +14,9 @@
  *  2. Bytes given to send and answer are borrowed until `sent`; buffers given to post and expect until
  *     `arrived`, hd_hub_epoch() or `lost`. tell copies.
  *  3. A peer may be sent to from `up` to `lost`; between them no call says HD_E_PEERLOST. Before and after,
- *     all do, and nothing is queued. One connection per peer, whoever opened it; of two that call each other
- *     at once the lower id's stays; who calls again replaces its connection if that is suspected, else is
- *     refused.
+ *     all do, and nothing is queued. One connection per peer, whichever end opened it; of two crossing
+ *     connects the lower id's stays. A later connect of the same peer replaces its connection if that is
+ *     suspected, else it is refused.
  *  4. Transfers belong to a membership epoch. hd_hub_epoch() ends all of the old one (their `sent` says
  *     HD_E_STALE, their posts are void) and nothing of an earlier epoch is delivered after it. A transfer
  *     goes out when both ends are in the epoch with the same plan, so the ends need not change at one
@@ -56,18 +56,20 @@ enum {
 	HD_TELL_MAX = 1 << 20,            /* bytes of a control message */
 	HD_TELL_FIRST_ID = 16,            /* control ids below are the room's own */
 	HD_TELL_ASKS = 64,                /* from here on: messages that ask for bulk (6) */
-	/* greatest peers_cap: members of larger jobs are told along a tree */
+	/* greatest peers_cap: larger jobs spread messages along a tree */
 	HD_HUB_PEERS = 64,
-	HD_HUB_GREETING = 64,             /* connections not greeted yet, of other machines, and as many of this one. Beyond: of this machine
-	                                   * the newest is refused; of others the oldest of the address that has most is closed */
+	/* connections not greeted yet, of other machines, and as many of this one. Beyond: of this machine
+	 * the newest is refused; of others the oldest one of the address that has most is closed */
+	HD_HUB_GREETING = 64,
 	HD_HUB_LISTENERS = 4,
 	HD_SLOTS_MAX = 4,                 /* buffers posted for one transfer at a time */
 	HD_EXPECT_MAX = 64,               /* bulk answers expected of one peer at a time */
 };
 
 struct hd_hub_config {
-	struct hd_hash job, job_hash, kernels;    /* must be equal at both ends; kernels: the fingerprint, not asked of a coordinator; a
-	                                           * job_hash of zeros: not known yet, to be asked of a coordinator, and of nobody else */
+	/* equal at both ends. kernels: the fingerprint, not checked for a coordinator. job_hash of zeros: not
+	 * known yet; only a coordinator accepts that */
+	struct hd_hash job, job_hash, kernels;
 	uint32_t worker;                          /* own id; HD_WORKER_NONE: none yet */
 	enum hd_role role;
 	uint32_t detect_ms;                       /* T: 10..600000 */
@@ -116,7 +118,7 @@ HD_MUST_USE enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport,
  * connected. */
 HD_MUST_USE enum hd_err hd_hub_connect(struct hd_hub *hub, uint32_t worker, const char *transport,
 	const char *addr, struct hd_diag *diag);
-/* Says good-bye with `why` and closes, when what was told before is out or T is over. `lost` comes, with
+/* Says good-bye with `why` and closes, when all earlier messages are out or T is over. `lost` comes, with
  * `why`. Idempotent. */
 void hd_hub_drop(struct hd_hub *hub, uint32_t worker, enum hd_close why, const char *text);
 /* Drops all, and listens no more: poll until hd_hub_is_closed(), T at most, then finish. */
@@ -194,7 +196,7 @@ void hd_hub_want(struct hd_hub *hub, uint32_t worker, uint32_t transfer);
 #define HD_HUB_TAG (UINT64_C(1) << 56)
 HD_MUST_USE enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_event *other,
 	size_t cap, size_t *n, struct hd_diag *diag);
-/* when the poll has something to do though no event comes: for who moves several hubs */
+/* when the poll has something to do though no event comes: for a caller with several hubs */
 int64_t hd_hub_due_ns(const struct hd_hub *hub);
 /* a PING at once, for `probed`; of several that wait one goes */
 void hd_hub_probe(struct hd_hub *hub, uint32_t worker);

@@ -1,4 +1,4 @@
-/* What a hub refuses before anything goes over a wire, and what it does for those who are not connected:
+/* What a hub refuses before anything goes over a wire, and what it does for peers that are not connected:
  * nothing, and no harm. */
 #include <sys/resource.h>
 
@@ -80,7 +80,7 @@ static void a_row_that_is_open_to_others_needs_a_word(void **state)
 	leave(w);
 }
 
-/* Who spins hears what others hear, and stops in time; where time stands still until the next event it
+/* A spinning hub gets the same events, and stops in time; where time stands still until the next event it
  * does not spin. */
 static void a_hub_that_spins_hears_the_same(void **state)
 {
@@ -143,7 +143,7 @@ static void who_cannot_be_called_is_refused(void **state)
 	leave(w);
 }
 
-/* Nobody, somebody on the way, and somebody who has gone. */
+/* No peer, a connecting one, and one that has gone. */
 static void nothing_is_done_for_who_is_not_connected(void **state)
 {
 	struct world *w = enter("sim", 2);
@@ -171,7 +171,7 @@ static void nothing_is_done_for_who_is_not_connected(void **state)
 		hd_hub_cancel(hub, 1, 1);
 		hd_hub_want(hub, 1, 1);
 		hd_hub_probe(hub, 1);
-		hd_hub_drop(hub, 77, HD_CLOSE_DROPPED, "nobody");
+		hd_hub_drop(hub, 77, HD_CLOSE_DROPPED, "no peer");
 		assert_false(hd_hub_is_up(hub, 1) || hd_hub_is_away(hub, 1));
 		hd_hub_decided(hub, 2 * (uint32_t)round + 2);
 		hd_hub_epoch(hub, 2 * (uint32_t)round + 1, plan);
@@ -180,7 +180,7 @@ static void nothing_is_done_for_who_is_not_connected(void **state)
 	leave(w);
 }
 
-/* What was told goes first, however often it is closed; who is on the way is lost for that reason; places
+/* Queued messages go first, however often it is closed; connecting peers are lost for that reason; places
  * that are free stay so. */
 static void a_hub_may_be_closed_twice(void **state)
 {
@@ -247,8 +247,8 @@ static int next_descriptor(void)
 	return fd;
 }
 
-/* So many strangers are here, and all descriptors that the loop can watch are taken. Who comes then can be
- * watched by nobody: no one gives way. */
+/* So many ungreeted connections, and no descriptor is left that the loop can watch: the next one cannot be
+ * watched, and none gives way. */
 static void refuse_what_cannot_be_watched(int strangers)
 {
 	struct world *w = enter("tcp", 1);

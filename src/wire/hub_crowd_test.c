@@ -1,5 +1,5 @@
-/* Who gives way when many come at once and have not greeted yet: by how many come of which address, over a
- * simulated net with many hosts. */
+/* Which ungreeted connection gives way in a crowd: by the number of each address, over a simulated net with
+ * many hosts. */
 #include "wire/testing_hubs.h"
 
 enum { HOSTS = HD_HUB_GREETING + 3, COME = 160 };
@@ -86,8 +86,8 @@ static void the_oldest_of_the_address_that_has_most_gives_way(void **state)
 		{ "others come to one that fills all", { { 0, 64 }, { 1, 10 } }, { 10, 0 } },
 		{ "a fifth comes to four that fill all", { { 0, 16 }, { 1, 16 }, { 2, 16 }, { 3, 16 }, { 4, 1 } }, { 1, 0, 0, 0, 0 } },
 		{ "five of a fifth come", { { 0, 16 }, { 1, 16 }, { 2, 16 }, { 3, 16 }, { 4, 5 } }, { 2, 1, 1, 1, 0 } },
-		{ "who comes first and alone stays", { { 0, 1 }, { 1, 63 }, { 1, 20 } }, { 0, 20 } },
-		{ "who has most is not who came first", { { 0, 14 }, { 1, 30 }, { 2, 20 }, { 3, 3 } }, { 0, 3, 0, 0 } },
+		{ "the first, alone of its address, stays", { { 0, 1 }, { 1, 63 }, { 1, 20 } }, { 0, 20 } },
+		{ "the address that has most was not first", { { 0, 14 }, { 1, 30 }, { 2, 20 }, { 3, 3 } }, { 0, 3, 0, 0 } },
 		{ "one that grows to the most gives way itself", { { 0, 30 }, { 1, 20 }, { 2, 14 }, { 1, 8 } }, { 5, 3, 0 } },
 		{ "one that becomes equal gives way itself", { { 1, 16 }, { 0, 15 }, { 2, 16 }, { 3, 16 }, { 4, 1 }, { 0, 1 } }, { 1, 0, 0, 0, 0 } },
 	};
@@ -110,7 +110,7 @@ static void the_oldest_of_the_address_that_has_most_gives_way(void **state)
 	}
 }
 
-/* As many addresses as places: who comes then is one of many with one, and heard if it greets at once. */
+/* As many addresses as places, one connection each: the next one is accepted if it greets at once. */
 static void of_equals_the_oldest_gives_way(void **state)
 {
 	struct crowd *c = gather();
@@ -130,7 +130,7 @@ static void of_equals_the_oldest_gives_way(void **state)
 	scatter(c);
 }
 
-/* Places are filled anew: who has most sits before and behind one that is older and alone. */
+/* Places are reused: connections of the fullest address lie before and behind an older single one. */
 static void places_say_nothing_of_age(void **state)
 {
 	struct crowd *c = gather();
@@ -158,7 +158,7 @@ static void forty_workers_of_one_address_greet_at_once(void **state)
 		greet(c, i, 100 + i);
 	assert_int_equal(c->w->heard[0].n_ups, WORKERS);
 	assert_int_equal(c->w->heard[0].n_losts, 0);
-	/* Who has greeted takes no place of those who have not, and does not count for its address. */
+	/* A greeted connection takes no place of ungreeted ones, and does not count for its address. */
 	come(c, 1, 7, 31);
 	come(c, 1, 1, 33);
 	assert_int_equal(closed(c->w, 0, HD_CLOSE_CROWDED), 0);
@@ -195,7 +195,7 @@ static void who_comes_by_a_way_of_this_machine_neither_counts_nor_gives_way(void
 	scatter(c);
 }
 
-/* Who has no id is nobody's peer, by whatever way it comes. */
+/* A connection without an id is no peer, on any transport. */
 static void a_stranger_is_not_found_by_any_id(void **state)
 {
 	struct crowd *c = gather();
@@ -211,7 +211,7 @@ static void a_stranger_is_not_found_by_any_id(void **state)
 	scatter(c);
 }
 
-/* Whom this end calls are not strangers. */
+/* Outgoing connections are not strangers. */
 static void who_is_called_neither_counts_nor_gives_way(void **state)
 {
 	enum { CALLED = 10 };
@@ -235,8 +235,8 @@ static void who_is_called_neither_counts_nor_gives_way(void **state)
 	scatter(c);
 }
 
-/* Two events at one instant: who comes closes the oldest, and the oldest has spoken. What is told of it
- * then is of a connection that is gone. */
+/* Two events at one instant: a new connection closes the oldest, and the oldest has sent. The second event is
+ * of a connection that is gone. */
 static void what_is_told_of_one_that_gave_way_is_nothing(void **state)
 {
 	struct crowd *c = gather();

@@ -1,4 +1,4 @@
-/* Who knocks and does not belong: what only one row of the transports has, and greetings that are late,
+/* Unauthenticated connections: what only one row of the transports has, and greetings that are late,
  * wrong or too many. */
 #include <errno.h>
 #include <netinet/in.h>
@@ -257,7 +257,7 @@ static void no_more_than_sixty_four_strangers_are_kept(void **state)
 	hd_hub_stats(&w->hubs[0], &stats);
 	assert_int_equal(stats.greeting, HD_HUB_GREETING);
 	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 3);
-	assert_int_equal(stats.up, 1);                    /* who is known is not disturbed */
+	assert_int_equal(stats.up, 1);                    /* known peers are not disturbed */
 	run_for(w, 6000);
 	assert_int_equal(closed(w, 0, HD_CLOSE_LATE), HD_HUB_GREETING);
 	assert_true(hd_hub_is_up(&w->hubs[0], 1));
@@ -314,7 +314,7 @@ static void settle(struct world *w, uint32_t come)
 	assert_int_equal(stats.greeting + stats.closed[HD_CLOSE_CROWDED], come);
 }
 
-/* From one address, then from others too; at last all come from the address of the one who greets. */
+/* From one address, then from others too; at last all come from the address of the one that greets. */
 static void silent_ones_keep_out_nobody_who_greets(void **state)
 {
 	enum { FIRST = HD_HUB_GREETING + 3, OTHERS = 3, EACH = 16 };

@@ -103,7 +103,7 @@ static void a_hub_closes_with_a_word_to_all(struct world *w)
 	if (strange)
 		hd_sock_close(&stranger);
 	if (hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], NULL) == HD_OK) {
-		run_until(w, &w->heard[1].n_losts, 2, "nobody listens");
+		run_until(w, &w->heard[1].n_losts, 2, "no listener");
 		assert_int_equal(w->heard[1].losts[1].why, HD_CLOSE_GONE);
 	}
 }
@@ -127,12 +127,12 @@ static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct wor
 	assert_int_equal(w->heard[0].sents[0].err, HD_E_PEERLOST);
 	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag),
 		HD_E_PEERLOST);
-	assert_int_equal(w->heard[1].n_losts, 0);         /* who finishes hears nothing */
+	assert_int_equal(w->heard[1].n_losts, 0);         /* finish makes no events */
 	start_hub(w, 1);
 	meet(w, 1, 0);
 }
 
-static void nobody_at_home_is_told(struct world *w)
+static void an_absent_peer_is_reported(struct world *w)
 {
 	char addr[HD_ADDR_CAP];
 
@@ -148,7 +148,7 @@ static void nobody_at_home_is_told(struct world *w)
 	assert_false(hd_hub_is_up(&w->hubs[0], 1));
 }
 
-static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
+static void a_peer_that_does_not_fit_is_refused_with_the_reason(struct world *w)
 {
 	static const struct { const char *name; enum hd_close why; int field; } cases[] = {
 		{ "another job", HD_CLOSE_JOB, 0 }, { "another job of that name", HD_CLOSE_JOB, 1 }, { "other kernels", HD_CLOSE_KERNELS, 2 },
@@ -172,7 +172,7 @@ static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
 			cases[i].field % 3 == 0 ? HD_CLOSE_KEY : cases[i].why;
 		enum hd_close there = cases[i].field == 0 && powers & HD_WIRE_OPEN ? HD_CLOSE_GONE : here;
 		uint64_t counted = closed(w, 0, here);
-		/* Under its own id hub 1 would not call 0: it calls somebody who is not there. */
+		/* Under its own id hub 1 would not call 0: it calls a peer that is not there. */
 		assert_int_equal(hd_hub_connect(&w->hubs[1], cases[i].field < 3 ? 0 : 5, w->row, w->addr[0],
 			&w->diag), HD_OK);
 		run_until(w, &w->heard[1].n_losts, losts + 1, cases[i].name);
@@ -271,7 +271,7 @@ static void a_hub_takes_no_more_peers_than_it_has_room_for(struct world *w)
 	assert_true(hd_hub_is_up(&w->hubs[1], 0));
 }
 
-static void who_has_no_id_yet_is_a_guest(struct world *w)
+static void a_peer_without_an_id_is_a_guest(struct world *w)
 {
 	w->config[2].worker = HD_WORKER_NONE;
 	start_hub(w, 2);
@@ -326,7 +326,7 @@ static struct world *acting;
 static uint8_t act_bytes[70000], act_into[70000];
 static const struct hd_transfer act_rows[] = { { 1, 0, sizeof act_bytes } };
 
-/* Hub 0, told to go: a new epoch and its channel out of the message, and a transfer at once. */
+/* Hub 0, on "go": a new epoch and its channel out of the message, and a transfer at once. */
 static void go_on_message(void *self, const struct hd_message *message)
 {
 	hear_message(self, message);
@@ -348,7 +348,7 @@ static void end_on_arrival(void *self, const struct hd_arrival *arrival)
 	assert_int_equal(hd_hub_post(&acting->hubs[1], 0, 1, act_into, NULL), HD_E_PEERLOST);
 }
 
-/* Hub 0: who is lost is called again. */
+/* Hub 0: a lost peer is called again. */
 static void call_again(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
 	hear_lost(self, worker, why, text);
@@ -393,13 +393,13 @@ static const struct { const char *name; void (*run)(struct world *w); } suite[] 
 	{ "a good bye reaches the other side with its reason", a_good_bye_reaches_the_other_side_with_its_reason },
 	{ "a hub closes with a word to all", a_hub_closes_with_a_word_to_all },
 	{ "a peer that vanishes is lost at once with all that waited", a_peer_that_vanishes_is_lost_at_once_with_all_that_waited },
-	{ "nobody at home is told", nobody_at_home_is_told },
-	{ "who does not fit is refused with the reason", who_does_not_fit_is_refused_with_the_reason },
+	{ "an absent peer is reported", an_absent_peer_is_reported },
+	{ "a peer that does not fit is refused with the reason", a_peer_that_does_not_fit_is_refused_with_the_reason },
 	{ "the job is asked of a coordinator alone", the_job_is_asked_of_a_coordinator_alone },
 	{ "a worker has one connection", a_worker_has_one_connection },
 	{ "two that call each other at once meet", two_that_call_each_other_at_once_meet },
 	{ "a hub takes no more peers than it has room for", a_hub_takes_no_more_peers_than_it_has_room_for },
-	{ "who has no id yet is a guest", who_has_no_id_yet_is_a_guest },
+	{ "a peer without an id is a guest", a_peer_without_an_id_is_a_guest },
 	{ "three meet and a wake ends a poll", three_meet_and_a_wake_ends_a_poll },
 	{ "a probe is answered", a_probe_is_answered },
 	{ "callbacks may ask for more", callbacks_may_ask_for_more },

@@ -122,7 +122,7 @@ static void vanish(struct world *w)
 	start_hub(w, 1);
 }
 
-/* Who is told to go has until T, suspected or not: one connection per worker until then. */
+/* A dropped peer has until T, suspected or not: one connection per worker until then. */
 static void a_suspected_connection_that_is_closing_gives_no_way(void **state)
 {
 	struct world *w = enter("sim", 2);
@@ -149,7 +149,7 @@ static void call_back(void *self, uint32_t worker, enum hd_close why, const char
 		HD_OK);
 }
 
-/* The old connection gives way to the new one; its owner, told so, has called by itself: that call stays. */
+/* The old connection gives way to the new one; in `lost` its owner has called by itself: that call stays. */
 static void who_is_called_out_of_lost_has_one_connection(void **state)
 {
 	struct world *w = calling = enter("sim", 2);
@@ -198,7 +198,7 @@ static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
 			&w->diag), HD_OK);
 		run_for(w, 7510);
 		assert_int_equal(w->heard[1].n_losts + w->heard[1].n_suspects + w->heard[0].n_suspects, 0);
-		/* Who waits does not spin. */
+		/* A waiting hub does not spin. */
 		assert_true(hd_hub_due_ns(&w->hubs[1]) > hd_clock_now_ns(w->clock));
 		if (posts)
 			assert_int_equal(hd_hub_post(&w->hubs[1], 0, 3, into, &w->diag), HD_OK);
@@ -318,10 +318,10 @@ static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 		meet(w, 0, 1);
 		hd_hub_epoch(&w->hubs[1], 6, plan);
 		assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 50, 1, "abc", 3, &w->diag), HD_OK);
-		int64_t told = hd_clock_now_ns(w->clock);
+		int64_t dropped = hd_clock_now_ns(w->clock);
 		run_until(w, &w->heard[0].n_aheads, 1, "ahead");
-		assert_true(hd_clock_now_ns(w->clock) - told >= T_MS * HD_NS_PER_MS / 4 &&
-			hd_clock_now_ns(w->clock) - told <= T_MS * HD_NS_PER_MS / 2);
+		assert_true(hd_clock_now_ns(w->clock) - dropped >= T_MS * HD_NS_PER_MS / 4 &&
+			hd_clock_now_ns(w->clock) - dropped <= T_MS * HD_NS_PER_MS / 2);
 		assert_int_equal(w->heard[0].ahead_epoch, 6);
 		assert_int_equal(w->heard[0].n_messages, 0);
 		if (known)
@@ -331,7 +331,7 @@ static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 		assert_int_equal(w->heard[0].n_losts, !known);
 		if (!known)
 			assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_EPOCH);
-		/* who does not listen does not call the other silent */
+		/* a hub that does not poll does not suspect its peer */
 		assert_int_equal(w->heard[0].n_suspects, 0);
 		leave(w);
 	}
@@ -432,7 +432,7 @@ static void race(void *user)
 		/* The same choice at both ends; the one that is ready first waits for the other. */
 		r->random = r->random * 6364136223846793005u + 1442695040888963407u;
 		const struct hd_transfer *row = &race_rows[r->random >> 62];
-		/* One way or both: what comes back would hide that nobody was woken for what goes. */
+		/* One way or both: what comes back would hide a missing wake for what goes. */
 		uint32_t senders = 1 + (uint32_t)(r->random >> 40) % 3;
 		fill(bytes, row->bytes, r->round + (uint32_t)r->me);
 		r->failed = "asking";

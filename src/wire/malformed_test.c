@@ -60,8 +60,9 @@ static void add_epoch(struct script *s, uint32_t epoch, struct hd_hash plan)
 static void add_old(struct script *s) { s->old = true; }
 
 #define PLANNED(id, total) ((struct hd_open_payload){ (id), HD_KIND_PLANNED, (total), 0, 0 })
-#define TOLD(id, total) ((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, (total), (id), 0 })
-#define BULK(request, total) ((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_BULK, (total), 0, (request) })
+#define CONTROL(id, total) ((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, (total), (id), 0 })
+#define BULK(request, total) \
+	((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_BULK, (total), 0, (request) })
 
 static void nothing(struct script *s) { (void)s; }
 static void hello(struct script *s)
@@ -91,27 +92,28 @@ static void id_falls(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100));
 	add_open(s, 1, 3, PLANNED(3, 100)); }
 static void id_zero(struct script *s) { add_open(s, 1, 0, PLANNED(1, 100)); }
 static void planned_as_control(struct script *s) { add_open(s, 0, 1, PLANNED(1, 100)); }
-static void control_as_bulk(struct script *s) { add_open(s, 2, 1, TOLD(20, 100)); }
+static void control_as_bulk(struct script *s) { add_open(s, 2, 1, CONTROL(20, 100)); }
 static void control_with_transfer(struct script *s) { add_open(s, 0, 1,
 	(struct hd_open_payload){ 1, HD_KIND_CONTROL, 10, 20, 0 }); }
 static void control_with_request(struct script *s) { add_open(s, 0, 1,
 	(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 10, 20, 3 }); }
 static void kind_unknown(struct script *s)
 {
-	add_open(s, 0, 1, TOLD(20, 10));
+	add_open(s, 0, 1, CONTROL(20, 10));
 	hd_put32(s->bytes + s->len - 28, 3);
 	hd_put32(s->bytes + s->len - 80 + 40, hd_crc32c(0, s->bytes + s->len - 32, 32));
 	hd_put32(s->bytes + s->len - 80 + 44, hd_crc32c(0, s->bytes + s->len - 80, 44));
 }
-static void told_too_long(struct script *s) { add_open(s, 0, 1, TOLD(20, HD_TELL_MAX + 1)); }
-static void told_inside_told(struct script *s) { add_open(s, 0, 1, TOLD(20, 10));
-	add_open(s, 0, 2, TOLD(20, 10)); }
-static void room_id(struct script *s) { add_open(s, 0, 1, TOLD(2, 0)); }
-static void stale_of_wrong_length(struct script *s) { add_open(s, 0, 1, TOLD(HD_CONTROL_STALE, 5));
+static void control_too_long(struct script *s) { add_open(s, 0, 1, CONTROL(20, HD_TELL_MAX + 1)); }
+static void control_inside_control(struct script *s) { add_open(s, 0, 1, CONTROL(20, 10));
+	add_open(s, 0, 2, CONTROL(20, 10)); }
+static void room_id(struct script *s) { add_open(s, 0, 1, CONTROL(2, 0)); }
+static void stale_of_wrong_length(struct script *s) { add_open(s, 0, 1, CONTROL(HD_CONTROL_STALE, 5));
 	add_data(s, 0, 1, 0, 5, HD_FRAME_LAST); }
-static void room_id_of_right_length(struct script *s) { add_open(s, 0, 1, TOLD(2, 4));
+static void room_id_of_right_length(struct script *s) { add_open(s, 0, 1, CONTROL(2, 4));
 	add_data(s, 0, 1, 0, 4, HD_FRAME_LAST); }
-static void told_id_too_great(struct script *s) { add_open(s, 0, 1, TOLD((UINT64_C(1) << 32) + 20, 10)); }
+static void control_id_too_great(struct script *s) { add_open(s, 0, 1, CONTROL((UINT64_C(1) << 32) + 20,
+	10)); }
 static void cancel_reason(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 9, 0, 4);
 	}
 static void slot_of_none(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 3, 0, 8); }
@@ -124,7 +126,7 @@ static void data_of_other_step(struct script *s)
 }
 static void data_of_other_epoch(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); s->epoch = 2;
 	add_data(s, 1, 1, 0, 10, 0); }
-static void control_data_of_planned(struct script *s) { add_open(s, 0, 1, TOLD(20, 10));
+static void control_data_of_planned(struct script *s) { add_open(s, 0, 1, CONTROL(20, 10));
 	add_data(s, 1, 1, 0, 10, HD_FRAME_LAST); }
 static void data_too_much_later(struct script *s)
 {
@@ -199,7 +201,7 @@ static void planned_before_its_epoch(struct script *s)
 static void stale_answer(struct script *s) { add_old(s); add_open(s, 2, 1, BULK(7, 100)); }
 static void answer_cut_off(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_old(s);
 	add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
-static void message_cut_off(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_old(s);
+static void message_cut_off(struct script *s) { add_open(s, 0, 1, CONTROL(20, 10)); add_old(s);
 	add_data(s, 0, 1, 0, 10, HD_FRAME_LAST); }
 static void stale_data_of_no_stream(struct script *s) { add_old(s); add_data(s, 1, 9, 0, 10, 0); }
 static void answer_over_epochs(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); s->epoch = 2;
@@ -265,8 +267,8 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "control with a transfer", control_with_transfer, HD_CLOSE_STREAM, 0 },
 	{ "control with a request", control_with_request, HD_CLOSE_STREAM, 0 },
 	{ "unknown kind", kind_unknown, HD_CLOSE_FRAME, 0 },
-	{ "message too long", told_too_long, HD_CLOSE_STREAM, 0 },
-	{ "message inside a message", told_inside_told, HD_CLOSE_STREAM, 0 },
+	{ "message too long", control_too_long, HD_CLOSE_STREAM, 0 },
+	{ "message inside a message", control_inside_control, HD_CLOSE_STREAM, 0 },
 	{ "unknown message of the room", room_id, HD_CLOSE_ORDER, 0 },
 	{ "stale of a wrong length", stale_of_wrong_length, HD_CLOSE_ORDER, 0 },
 	{ "answer unasked", unasked, HD_CLOSE_STREAM, 0 },
@@ -291,7 +293,7 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "planned of the next epoch", next_epoch_planned, HD_CLOSE_STREAM, 0 },
 	{ "slot of the next epoch", next_epoch_slot, HD_CLOSE_ORDER, 0 },
 	{ "unknown message of the room, as long as a known one", room_id_of_right_length, HD_CLOSE_ORDER, 0 },
-	{ "number of a message too great", told_id_too_great, HD_CLOSE_STREAM, 0 },
+	{ "number of a message too great", control_id_too_great, HD_CLOSE_STREAM, 0 },
 	{ "cancelled for no reason", cancel_reason, HD_CLOSE_FRAME, 0 },
 	{ "no slots", slot_of_none, HD_CLOSE_FRAME, 0 },
 	{ "no credit", credit_of_none, HD_CLOSE_FRAME, 0 },
@@ -300,7 +302,7 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "data of a message as planned", control_data_of_planned, HD_CLOSE_STREAM, 0 },
 	{ "data too much at the end", data_too_much_later, HD_CLOSE_STREAM, 0 },
 	{ "epoch falls", epoch_falls, HD_CLOSE_ORDER, 0 },
-	{ "slot of one who is ahead", slot_while_peer_is_ahead, HD_CLOSE_ORDER, 0 },
+	{ "slot of a peer that is ahead", slot_while_peer_is_ahead, HD_CLOSE_ORDER, 0 },
 	{ "stale and of an unknown kind", stale_kind_unknown, HD_CLOSE_FRAME, 0 },
 	{ "stale answer under a used number", stale_answer_of_used_id, HD_CLOSE_STREAM, 0 },
 	{ "data after the end beside another", finished_data_beside_another, HD_CLOSE_NONE, 2 },
@@ -379,7 +381,7 @@ static void bytes_beyond_the_credit_close(void **state)
 		static struct script s;
 		s = (struct script){ .epoch = 1 };
 		add_epoch(&s, 1, plan_a);
-		add_open(&s, 0, 1, TOLD(20, 0));
+		add_open(&s, 0, 1, CONTROL(20, 0));
 		assert_int_equal(pair_feed(p, 1, s.bytes, s.len), HD_CLOSE_NONE);
 		s.len = 0;
 		add_data(&s, classes[k], 1, 0, 1 << 15, 0);
@@ -557,7 +559,7 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 	pair_free(p);
 }
 
-/* An EPOCH of the first epoch, without a channel here, and by one who is elsewhere: no slot before both
+/* An EPOCH of the first epoch, without a channel here, and by a peer in another one: no slot before both
  * ends agree. */
 static void both_ends_agree_before_a_slot_counts(void **state)
 {
@@ -736,7 +738,7 @@ static void only_what_is_fenced_is_dropped(void **state)
 		add_open(&s, 1, 1, PLANNED(1, 100));              /* dropped */
 		add_data(&s, 1, 1, 0, 100, HD_FRAME_LAST);        /* dropped */
 		add_numbers(&s, HD_FRAME_PING, 0, 0, 0, 1, 1, 8);
-		add_open(&s, 0, 2, TOLD(20, 10));                 /* dropped where the link is fenced */
+		add_open(&s, 0, 2, CONTROL(20, 10));                 /* dropped where the link is fenced */
 		add_data(&s, 0, 2, 0, 10, HD_FRAME_LAST);
 		CHECK(fed(p, &s) == HD_CLOSE_NONE, "%s", p->diag[1].text);
 		hd_stream_stats(p->stream[1], &stats);
@@ -758,7 +760,7 @@ static void a_message_goes_beside_all_else(void **state)
 	add_epoch(&s, 1, plan_a);
 	add_open(&s, 1, 1, PLANNED(1, 100));
 	add_open(&s, 2, 2, BULK(7, 100));
-	add_open(&s, 0, 3, TOLD(20, 10));
+	add_open(&s, 0, 3, CONTROL(20, 10));
 	add_data(&s, 0, 3, 0, 10, HD_FRAME_LAST);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
 	assert_true(p->heard[1].n_messages == 1 && p->heard[1].messages[0].message.len == 10);

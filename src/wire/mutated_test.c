@@ -296,7 +296,7 @@ static void no_malformed_peer_changes_anything(void **state)
 		uint32_t ups = w->heard[0].n_ups;
 		attack(w);
 		connections++;
-		/* A peer that was greeted may be waited for: an epoch that nobody knows, a frame that stands
+		/* A peer that was greeted may be waited for: an unknown epoch, a frame that stands
 		 * still. At most 8 T, with four times our T if it claims a longer one. */
 		if (all_closed(w) != connections)
 			run_for(w, 8 * 4 * 1000 + 1000);

@@ -133,7 +133,7 @@ static void put_greeting(struct hd_peer *peer, enum hd_frame_type type, uint16_t
 	peer->out_at = 0;
 }
 
-/* A refused greeting is answered with the reason, if who greets may know it: it came a private way, or
+/* A refused greeting is answered with the reason if the peer may know it: it uses a private transport, or
  * names the job. */
 static void refuse(struct hd_peer *peer, enum hd_close why, bool may_know, const struct hd_diag *diag)
 {
@@ -160,8 +160,7 @@ static void refuse(struct hd_peer *peer, enum hd_close why, bool may_know, const
 	peer->deadline_ns = now_ns(peer) + hd_peer_t_ns(peer);
 }
 
-/* Who joins from elsewhere learns the job from the coordinator: until then its job hash is zero, and it
- * has no id. */
+/* A remote joiner gets the job from the coordinator: until then its job hash is zero, and it has no id. */
 static bool may_ask(const struct hd_greeting_payload *hello, const struct hd_hub_config *c, bool outgoing)
 {
 	static const struct hd_hash unknown = { { 0 } };
@@ -494,7 +493,7 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 		peer->sent_ns = now;
 	}
 	if (held) {
-		peer->heard_ns = now;             /* it is we who do not listen */
+		peer->heard_ns = now;             /* this end did not poll */
 		peer->held_ns = peer->held_ns ? peer->held_ns : now;
 	} else {
 		peer->held_ns = 0;
@@ -571,7 +570,7 @@ static void begin(struct hd_peer *peer, const struct hd_transport *transport, st
 		.key = peer->peers->config.key,
 		.key_len = peer->peers->config.key_len, .realm = &peer->peers->realm } };
 	made.began_ns = now_ns(peer);
-	/* To connect takes T at most; who was accepted has 5 T for its greeting. */
+	/* A connect takes T at most; an accepted connection has 5 T for its greeting. */
 	made.deadline_ns = made.began_ns + (outgoing ? hd_peer_t_ns(&made) : HD_PATIENCE_NS(GREETING,
 		hd_peer_t_ns(&made)));
 	*peer = made;

@@ -1,7 +1,7 @@
 /* peer.h -- one connection from its first byte to its last: transport, greeting, stream, heartbeats (private
  * to the room).
  *
- * The hub owns an array of these and moves them; nobody else sees them.
+ * The hub owns an array of these and drives them; no other file sees them.
  *
  *   CONNECTING ─> GREETING ─> UP ─> CLOSING ─> DOWN       (every state ─> DOWN)
  *
@@ -32,7 +32,7 @@ enum hd_peer_state {
 	HD_PEER_CONNECTING,
 	HD_PEER_GREETING,         /* HELLO is awaited, or WELCOME; deadline 5 T */
 	HD_PEER_UP,               /* the stream lives */
-	/* BYE was asked for: what was told goes first; then the other side's end is awaited; deadline T */
+	/* BYE was asked for: queued messages go first; then the other side's end is awaited; deadline T */
 	HD_PEER_CLOSING,
 };
 
@@ -60,13 +60,13 @@ struct hd_peer {
 	struct hd_conn conn;
 	struct hd_stream *stream;         /* owned; from UP on */
 	bool outgoing, suspected, asked, more, blocked, second_watched;
-	uint32_t worker;                  /* whom we call, or who it said it is */
+	uint32_t worker;                  /* the peer we call, or its id by its greeting */
 	uint32_t detect_ms;
 	enum hd_role role;
 	unsigned interest;                /* what the loop watches for */
 	int64_t deadline_ns;              /* of the state, but UP */
 	int64_t began_ns, heard_ns, sent_ns, held_ns;
-	uint32_t chunk;                   /* the transport was told */
+	uint32_t chunk;                   /* as given to the transport */
 	struct hd_hash nonce;
 	enum hd_close bye;                /* why we close */
 	size_t in_len, out_len, out_at;

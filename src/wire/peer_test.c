@@ -1,4 +1,4 @@
-/* One connection from greeting to end, over a transport that does what it is told. */
+/* One connection from greeting to end, over a scripted transport. */
 #include "wire/testing_peer.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ SET(as_it_is, (void)g)
 SET(other_job, g->job = other)
 SET(other_hash, g->job_hash = other)
 SET(no_hash, g->job_hash = zeros)
-SET(nobody, g->worker = HD_WORKER_NONE)
+SET(no_id, g->worker = HD_WORKER_NONE)
 SET(nobody_other_hash, g->worker = HD_WORKER_NONE; g->job_hash = other)
 SET(nobody_no_hash, g->worker = HD_WORKER_NONE; g->job_hash = zeros)
 SET(nobody_coordinates_no_hash,
@@ -68,9 +68,9 @@ static const struct greeting_case incoming[] = {
 	{ "another hash and no id, to a coordinator", HD_CLOSE_JOB, nobody_other_hash, coordinates },
 	{ "a coordinator's, to one that knows no job", HD_CLOSE_JOB, coordinator, knows_no_job },
 	{ "no hash and no id, to a coordinator", HD_CLOSE_NONE, nobody_no_hash, coordinates },
-	{ "no id, to a coordinator", HD_CLOSE_NONE, nobody, coordinates },
-	{ "no id, to a worker", HD_CLOSE_NONE, nobody, usual },
-	{ "no id, to one without an id", HD_CLOSE_NONE, nobody, has_no_id },
+	{ "no id, to a coordinator", HD_CLOSE_NONE, no_id, coordinates },
+	{ "no id, to a worker", HD_CLOSE_NONE, no_id, usual },
+	{ "no id, to one without an id", HD_CLOSE_NONE, no_id, has_no_id },
 	{ "later versions", HD_CLOSE_VERSION, later_versions, usual },
 	{ "older versions", HD_CLOSE_VERSION, older_versions, usual },
 	{ "later versions too", HD_CLOSE_NONE, also_later_versions, usual },
@@ -96,7 +96,7 @@ static void check_losts(const struct world *w, const char *name, uint32_t n, enu
 		w->heard.n_losts ? hd_close_name(w->heard.losts[0].why) : "nothing");
 }
 
-/* Who is told why it is refused reads one BYE; who comes up reads one WELCOME. */
+/* A refused peer that may know why reads one BYE; an accepted one reads one WELCOME. */
 static void who_greets_us_as_it_should_comes_up_and_nobody_else(void **state)
 {
 	(void)state;
@@ -201,7 +201,7 @@ static void two_callers_draw_other_nonces(void **state)
 	assert_false(hd_hash_same(hello[0].nonce, hello[1].nonce) || hd_hash_same(hello[0].nonce, zeros));
 }
 
-/* What comes in the place of the greeting: one case for who called us, one for whom we called. */
+/* What comes in the place of the greeting: one case each for incoming and outgoing. */
 static void a_ping(struct world *w) { say_checked(w, HD_FRAME_PING, "12345678", 8); }
 static void a_hello(struct world *w)
 {
@@ -276,7 +276,7 @@ static const struct {
 	{ "a wrong checksum", false, HD_WIRE_OPEN, a_flipped_hello, HD_CLOSE_CHECKSUM },
 	{ "a wrong checksum of an answer", true, HD_WIRE_OPEN, a_flipped_welcome, HD_CLOSE_CHECKSUM },
 	{ "the end", false, 0, the_end, HD_CLOSE_GONE },
-	{ "the end of whom we called", true, 0, the_end, HD_CLOSE_GONE },
+	{ "the end of an outgoing one", true, 0, the_end, HD_CLOSE_GONE },
 	{ "half a greeting and the end", false, 0, half_and_the_end, HD_CLOSE_GONE },
 	{ "nothing yet", false, 0, nothing, HD_CLOSE_NONE },
 	{ "no answer yet", true, 0, nothing, HD_CLOSE_NONE },
@@ -364,14 +364,14 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 
 /* ---- refusing ---- */
 
-/* Who may not know the reason is closed without a word; who may is told it, and then nothing that it says is
- * looked at. */
+/* A peer that may not know the reason is closed without a word; another one gets it, and nothing that it
+ * sends after that is looked at. */
 static void who_may_know_is_told_why_it_is_refused(void **state)
 {
 	static const struct {
 		unsigned powers;
 		void (*change)(struct hd_greeting_payload *g);
-		bool told;
+		bool answered;
 		enum hd_close why;
 	} cases[] = {
 		{ 0, other_job, true, HD_CLOSE_JOB },
@@ -390,8 +390,8 @@ static void who_may_know_is_told_why_it_is_refused(void **state)
 		accepted(w);
 		greet(w, HD_FRAME_HELLO, &hello);
 		move(w);
-		CHECK(w->peer.state == (cases[i].told ? HD_PEER_CLOSING : HD_PEER_DOWN), "case %zu", i);
-		if (cases[i].told) {
+		CHECK(w->peer.state == (cases[i].answered ? HD_PEER_CLOSING : HD_PEER_DOWN), "case %zu", i);
+		if (cases[i].answered) {
 			const uint8_t *payload = said(w, 0, &frame);
 			CHECK(frame.type == HD_FRAME_BYE && hd_get32(payload) == (uint32_t)cases[i].why,
 				"case %zu", i);
@@ -401,9 +401,9 @@ static void who_may_know_is_told_why_it_is_refused(void **state)
 				(!cases[i].powers || frame.payload_crc == hd_crc32c(0, payload, frame.len)),
 					"case %zu: the checksum", i);
 		} else
-			CHECK(!w->out_len, "case %zu: told", i);
-		CHECK(!w->heard.n_losts && !w->heard.n_ups && w->peers.closed[cases[i].why] == !cases[i].told,
-			"case %zu", i);
+			CHECK(!w->out_len, "case %zu: answered", i);
+		CHECK(!w->heard.n_losts && !w->heard.n_ups &&
+			w->peers.closed[cases[i].why] == !cases[i].answered, "case %zu", i);
 		leave(w);
 	}
 }
@@ -716,7 +716,7 @@ static void an_end_is_told_once_and_only_where_it_is_to_be(void **state)
 		assert_int_equal(w->loop.watched[SECOND].interest, 0);
 		assert_true(w->peers.gone.frames_sent > 0);
 		leave(w);
-		/* whom we called, before it answered; who called us, before its greeting */
+		/* outgoing, before the answer; incoming, before its greeting */
 		w = enter(0);
 		called(w);
 		hd_peer_close(&w->peer, HD_CLOSE_LIVE, "", tell);
@@ -782,7 +782,7 @@ static void one_that_ends_while_we_say_good_bye_is_lost_for_our_reason(void **st
 	leave(w);
 }
 
-/* ---- what a stream is told ---- */
+/* ---- calls on a stream ---- */
 
 static void the_epoch_that_the_hub_is_in_is_the_stream_s(void **state)
 {

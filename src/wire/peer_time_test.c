@@ -159,7 +159,7 @@ static void an_epoch_ahead_is_asked_for_once_then_closed(void **state)
 	at(w, T + T / 4 + 10);
 	tick(w);
 	is_closed(w, HD_CLOSE_EPOCH);
-	assert_int_equal(w->heard.n_suspects, 0);         /* it is we who did not listen */
+	assert_int_equal(w->heard.n_suspects, 0);         /* this end did not poll */
 	leave(w);
 }
 

@@ -16,7 +16,8 @@ static size_t lay(struct hd_stream *s, uint8_t *block)
 	uint32_t cap = s->config.streams_cap;
 	size_t at = 0;
 
-#define PART(field, n) do { s->field = block ? (void *)(block + at) : NULL; at += part((n) * sizeof *s->field); } while (0)
+#define PART(field, n) \
+	do { s->field = block ? (void *)(block + at) : NULL; at += part((n) * sizeof *s->field); } while (0)
 	PART(jobs, cap);
 	PART(heap[HD_CLASS_PLANNED].at, cap);
 	PART(heap[HD_CLASS_BULK].at, cap);

@@ -44,7 +44,8 @@ enum {
 	HD_CHUNK_LEAST = 16 << 10, HD_CHUNK_FIRST = 64 << 10, HD_CHUNK_MOST = 1 << 20,
 	HD_CREDIT_CONTROL = 256 << 10, HD_CREDIT_BULK = 4 << 20,
 	HD_AGE_SHARE = 19,
-	HD_CONTROL_STALE = 1,             /* a control message of the room: u32 epoch of who dropped */
+	/* a control message of the room: u32 epoch of the end that dropped */
+	HD_CONTROL_STALE = 1,
 };
 
 struct hd_stream_config {
@@ -84,7 +85,7 @@ HD_MUST_USE enum hd_err hd_stream_expect(struct hd_stream *stream, uint64_t requ
 	uint64_t cap, int64_t now, struct hd_diag *diag);
 void hd_stream_want(struct hd_stream *stream, uint32_t transfer);
 void hd_stream_ping(struct hd_stream *stream);            /* one is pending at most */
-/* after what was told; then nothing more goes out */
+/* after all queued messages; then nothing more goes out */
 void hd_stream_bye(struct hd_stream *stream, enum hd_close why, const char *text);
 
 /* ---- bytes ---- */

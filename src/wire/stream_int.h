@@ -46,8 +46,8 @@ struct job {
 
 struct queue { uint32_t first, last; };
 
-/* A control message in the ring of told ones, 8-aligned; its bytes follow. room: with both. */
-struct told { uint64_t step; uint32_t id, len, room; };
+/* A control message in the ring, 8-aligned; its bytes follow. space: of both. */
+struct ring_msg { uint64_t step; uint32_t id, len, space; };
 
 /* A frame that is committed: header and small payload in `head`, the rest where it lies. */
 struct entry {
@@ -55,7 +55,7 @@ struct entry {
 	const uint8_t *bytes;
 	size_t head_len, len, gone;       /* gone: of head and bytes, written */
 	uint32_t job;                     /* NONE32: none */
-	bool ends_told, bye;
+	bool ends_msg, bye;
 };
 
 struct heap { uint32_t *at, n; };
@@ -66,7 +66,7 @@ struct out_row { uint32_t id, slots, granted; uint64_t bytes; struct queue waiti
 
 struct posted { void *buffer; int64_t at_ns; };
 
-/* granted: slots the sender still has; owed: grants to be told; posts [0, n_posts) have no stream yet,
+/* granted: slots the sender still has; owed: grants not sent yet; posts [0, n_posts) have no stream yet,
  * under_way have one. */
 struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes;
 	struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
@@ -116,8 +116,8 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint8_t *ring;                    /* TELL_RING */
 	/* oldest, free, to be committed; where the top part ends, 0: not wrapped */
 	size_t ring_first, ring_end, ring_next, ring_wrap;
-	uint32_t n_ring, n_told;          /* messages in the ring; of them not wholly committed */
-	uint32_t told_at, told_stream, told_epoch;    /* of the one being committed */
+	uint32_t n_ring, n_msgs;          /* messages in the ring; of them not wholly committed */
+	uint32_t msg_at, msg_stream, msg_epoch;    /* of the one being committed */
 	struct entry entries[ENTRIES];
 	uint32_t first_entry, n_entries;
 	size_t committed_bytes;

@@ -30,15 +30,15 @@ static void an_empty_message_needs_no_credit_and_no_data(void **state)
 /* The ring holds what fits and says AGAIN of what does not, wherever in it the oldest lies. */
 static void told_messages_fill_their_ring_whole(void **state)
 {
-	enum { LEN = 100000 - sizeof(struct told), N = TELL_RING / 100000 };
+	enum { LEN = 100000 - sizeof(struct ring_msg), N = TELL_RING / 100000 };
 	struct pair *p = alone(NULL, 0);
 	struct hd_stream *s = p->stream[0];
-	uint32_t told = 0;
+	uint32_t queued = 0;
 
 	(void)state;
 	for (uint32_t round = 0; round < 100; round++) {
-		while (!tell(p, 100 + told % 50000, LEN))
-			told++;
+		while (!tell(p, 100 + queued % 50000, LEN))
+			queued++;
 		CHECK(s->n_ring == N, "round %u: %u messages are there", round, s->n_ring);
 		for (uint32_t target = N - 1 - round % 3; s->n_ring > target; forget_out())
 			if (!write_some(p, round % 2 ? SIZE_MAX : 30000))
@@ -100,8 +100,8 @@ static void a_good_bye_closes_the_door_at_once_and_is_said_once(void **state)
 
 /* ---- which epoch ---- */
 
-/* Rule 5: of the decided epoch once the peer named it; never of an older one than ours, nor of one nobody
- * decided here. */
+/* Rule 5: of the decided epoch once the peer named it; never of an older one than ours, nor of one that
+ * is not decided here. */
 static void bulk_goes_as_of_the_epoch_that_both_know(void **state)
 {
 	static const struct { uint32_t ours, decided, named, bulk; } cases[] = {
@@ -338,7 +338,7 @@ static void what_is_handed_out_at_once_is_filled_up_to_a_chunk(void **state)
 	}
 }
 
-/* Told while a chunk is on its way: it goes after that, and begins once. */
+/* A message queued while a chunk is on its way: it goes after that, and begins once. */
 static void what_is_told_meanwhile_goes_after_the_chunk(void **state)
 {
 	struct pair *p = alone(NULL, 0);
@@ -377,7 +377,8 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 	(void)state;
 	assert_int_equal(answer(p, 1, sizeof bytes / 2, 1), HD_OK);
 	for (uint32_t i = 0; i < 25; i++)
-		write_some(p, SIZE_MAX);                  /* alone: it lets nobody wait, and nobody lets it */
+		/* alone: no stream waits for it, and it waits for none */
+		write_some(p, SIZE_MAX);
 	assert_int_equal(send(p, 1, 0, sizeof bytes, 2), HD_OK);
 	forget_out();
 	for (uint32_t i = 0; i < 2 * HD_AGE_SHARE; i++)

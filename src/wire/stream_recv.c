@@ -286,7 +286,7 @@ static enum hd_close open_bulk(struct hd_stream *s, const struct hd_open_payload
 	struct expected *expected = expected_find(s, open->request);
 
 	if (!expected)
-		return breach(s, HD_CLOSE_STREAM, diag, "an answer that nobody asked for");
+		return breach(s, HD_CLOSE_STREAM, diag, "an answer that was not asked for");
 	if (!open->total || open->total > expected->cap)
 		return breach(s, HD_CLOSE_STREAM, diag, "an answer longer than there was asked for");
 	for (uint32_t i = 0; i < s->n_incoming; i++)
@@ -355,7 +355,7 @@ static enum hd_close got_cancel(struct hd_stream *s, const uint8_t *payload, str
 	return HD_CLOSE_NONE;
 }
 
-/* The slot comes back: its buffer is posted anew, before the others. */
+/* The slot comes back: its buffer is posted again, before the others. */
 static void post_again(struct hd_stream *s, const struct incoming *in)
 {
 	struct in_row *row = &s->in_rows[in->row];
@@ -468,7 +468,7 @@ static enum hd_close (*const handlers[])(struct hd_stream *s, const uint8_t *pay
 	[HD_FRAME_BYE] = got_bye,
 };
 
-/* A stale OPEN: its number counts, and who asked for it as an answer is told. */
+/* A stale OPEN: its number counts, and if it answers a request, that one fails. */
 static enum hd_close drop_small(struct hd_stream *s, const uint8_t *payload, struct hd_diag *diag)
 {
 	struct hd_open_payload open;
@@ -510,7 +510,7 @@ static enum hd_close judge_data(struct hd_stream *s, const struct incoming *in, 
 	return HD_CLOSE_NONE;
 }
 
-/* Bulk that the fence cuts off: its sender stops, its asker is told. */
+/* Bulk that the fence cuts off: its sender stops, its request fails. */
 static enum hd_close cut_off(struct hd_stream *s, uint32_t at, struct hd_diag *diag)
 {
 	struct incoming in = incoming_drop(s, at);
@@ -557,7 +557,7 @@ static void data_came(struct hd_stream *s, size_t n, const uint8_t *bytes)
 {
 	if (s->frame.flags & HD_FRAME_CRC)
 		s->crc = hd_crc32c(s->crc, bytes, n);
-	s->owed_credit[s->frame.class] += n;      /* of planned ones nobody asks: they have slots */
+	s->owed_credit[s->frame.class] += n;      /* planned ones need none: they have slots */
 	s->stats.bytes_received += n;
 	s->left -= (uint32_t)n;
 }

@@ -214,7 +214,7 @@ void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 		if (job->state == JOB_WAITING)
 			unqueue(s, &s->out_rows[job->row].waiting, i);
 		else if (job->kind == HD_KIND_PLANNED && !job->stream)
-			/* its grant was not used; who waits for one gets it below */
+			/* its grant was not used; a waiting job gets it below */
 			s->out_rows[job->row].granted++;
 		stop(s, i, true);
 		if (job->kind == HD_KIND_PLANNED)
@@ -357,27 +357,27 @@ bool out_note(struct hd_stream *s, struct note note)
 
 enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len)
 {
-	struct told told = { step, id, (uint32_t)len, (uint32_t)hd_round_up(sizeof told + len,
+	struct ring_msg msg = { step, id, (uint32_t)len, (uint32_t)hd_round_up(sizeof msg + len,
 		sizeof(uint64_t)) };
 
 	if (!s->n_ring)
 		s->ring_first = s->ring_end = s->ring_next = s->ring_wrap = 0;
 	bool wrapped = s->ring_wrap != 0;
-	if (!wrapped && TELL_RING - s->ring_end < told.room) {
-		if (s->ring_first < told.room)
+	if (!wrapped && TELL_RING - s->ring_end < msg.space) {
+		if (s->ring_first < msg.space)
 			return HD_E_AGAIN;
 		s->ring_wrap = s->ring_end;
 		if (s->ring_next == s->ring_end)
 			s->ring_next = 0;
 		s->ring_end = 0;
-	} else if (wrapped && s->ring_first - s->ring_end < told.room)
+	} else if (wrapped && s->ring_first - s->ring_end < msg.space)
 		return HD_E_AGAIN;
-	memcpy(s->ring + s->ring_end, &told, sizeof told);
+	memcpy(s->ring + s->ring_end, &msg, sizeof msg);
 	if (len)
-		memcpy(s->ring + s->ring_end + sizeof told, bytes, len);
-	s->ring_end += told.room;
+		memcpy(s->ring + s->ring_end + sizeof msg, bytes, len);
+	s->ring_end += msg.space;
 	s->n_ring++;
-	s->n_told++;
+	s->n_msgs++;
 	return HD_OK;
 }
 
@@ -390,10 +390,10 @@ static size_t ring_after(const struct hd_stream *s, size_t at, uint32_t room)
 
 static void ring_drop(struct hd_stream *s)
 {
-	struct told told;
+	struct ring_msg msg;
 
-	memcpy(&told, s->ring + s->ring_first, sizeof told);
-	size_t after = ring_after(s, s->ring_first, told.room);
+	memcpy(&msg, s->ring + s->ring_first, sizeof msg);
+	size_t after = ring_after(s, s->ring_first, msg.space);
 	if (!after)
 		s->ring_wrap = 0;
 	s->ring_first = after;
@@ -467,7 +467,7 @@ static struct entry *entry_new(struct hd_stream *s)
 	entry->bytes = NULL;
 	entry->head_len = entry->len = entry->gone = 0;
 	entry->job = NONE32;
-	entry->ends_told = entry->bye = false;
+	entry->ends_msg = entry->bye = false;
 	return entry;
 }
 
@@ -583,7 +583,7 @@ static bool put_bye(struct hd_stream *s)
 	uint8_t bytes[4 + HD_BYE_TEXT];
 	size_t len = strlen(s->bye_text);
 
-	if (!s->bye_due || s->n_told)
+	if (!s->bye_due || s->n_msgs)
 		return false;
 	s->bye_due = false;
 	s->bye_committed = true;
@@ -620,37 +620,37 @@ static void put_open(struct hd_stream *s, struct entry *entry, struct hd_frame f
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static void commit_told(struct hd_stream *s, uint64_t room)
+static void commit_msg(struct hd_stream *s, uint64_t room)
 {
 	struct entry *entry = entry_new(s);
-	struct told told;
+	struct ring_msg msg;
 	const uint8_t *at = s->ring + s->ring_next;
 
-	memcpy(&told, at, sizeof told);
-	if (!s->told_at) {
-		s->told_stream = ++s->last_stream;
-		s->told_epoch = told.id >= HD_TELL_ASKS ? bulk_epoch(s) : 0;
-		put_open(s, entry, (struct hd_frame){ .class = HD_CLASS_CONTROL, .epoch = s->told_epoch,
-			.stream = s->told_stream, .step = told.step },
-			&(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, told.len, told.id, 0 });
+	memcpy(&msg, at, sizeof msg);
+	if (!s->msg_at) {
+		s->msg_stream = ++s->last_stream;
+		s->msg_epoch = msg.id >= HD_TELL_ASKS ? bulk_epoch(s) : 0;
+		put_open(s, entry, (struct hd_frame){ .class = HD_CLASS_CONTROL, .epoch = s->msg_epoch,
+			.stream = s->msg_stream, .step = msg.step },
+			&(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, msg.len, msg.id, 0 });
 	}
-	uint32_t piece = (uint32_t)least(told.len - s->told_at, least(room, s->credit[HD_CLASS_CONTROL]));
-	bool last = s->told_at + piece == told.len;
+	uint32_t piece = (uint32_t)least(msg.len - s->msg_at, least(room, s->credit[HD_CLASS_CONTROL]));
+	bool last = s->msg_at + piece == msg.len;
 	if (piece)
 		put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = HD_CLASS_CONTROL,
 			.flags = last ? HD_FRAME_LAST : 0,
-			.epoch = s->told_epoch, .stream = s->told_stream, .step = told.step,
-			.offset = s->told_at, .len = piece }, NULL,
-			at + sizeof told + s->told_at);
+			.epoch = s->msg_epoch, .stream = s->msg_stream, .step = msg.step,
+			.offset = s->msg_at, .len = piece }, NULL,
+			at + sizeof msg + s->msg_at);
 	s->credit[HD_CLASS_CONTROL] -= piece;
 	s->committed_bytes += piece;
-	s->told_at += piece;
+	s->msg_at += piece;
 	if (!last)
 		return;
-	entry->ends_told = true;
-	s->n_told--;
-	s->told_at = 0;
-	s->ring_next = ring_after(s, s->ring_next, told.room);
+	entry->ends_msg = true;
+	s->n_msgs--;
+	s->msg_at = 0;
+	s->ring_next = ring_after(s, s->ring_next, msg.space);
 }
 
 static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t now)
@@ -716,9 +716,9 @@ static uint32_t most_urgent(const struct hd_stream *s, const struct heap *h)
 /* A message of no bytes needs no credit. */
 static bool may_tell(const struct hd_stream *s)
 {
-	struct told next;
+	struct ring_msg next;
 
-	if (!s->n_told)
+	if (!s->n_msgs)
 		return false;
 	memcpy(&next, s->ring + s->ring_next, sizeof next);
 	return s->credit[HD_CLASS_CONTROL] || !next.len;
@@ -737,7 +737,7 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 		return false;
 	}
 	if (may_tell(s)) {
-		commit_told(s, room);
+		commit_msg(s, room);
 		return true;
 	}
 	uint32_t planned = most_urgent(s, &s->heap[HD_CLASS_PLANNED]);
@@ -765,7 +765,7 @@ bool hd_stream_has_out(const struct hd_stream *s)
 	return s->n_entries || (!s->bye_committed && (s->pong_due || s->ping_due || s->epoch_due ||
 		owes_credit(s, HD_CLASS_CONTROL) ||
 		owes_credit(s, HD_CLASS_BULK) || s->n_notes || (s->open && s->n_owing) ||
-		(s->bye_due && !s->n_told) ||
+		(s->bye_due && !s->n_msgs) ||
 		may_tell(s) || s->heap[HD_CLASS_PLANNED].n ||
 		(s->heap[HD_CLASS_BULK].n && s->credit[HD_CLASS_BULK])));
 }
@@ -818,7 +818,7 @@ static void entry_written(struct hd_stream *s, const struct entry *entry, int64_
 {
 	if (entry->bye)
 		s->bye_written = true;
-	if (entry->ends_told)
+	if (entry->ends_msg)
 		ring_drop(s);
 	if (entry->job == NONE32)
 		return;

@@ -251,7 +251,7 @@ static void a_cancel_gives_back_no_more_than_its_own_unused_grant(void **state)
 
 	(void)state;
 	assert_int_equal(send(p, 1, 0, LONG, 1), HD_OK);
-	hd_stream_cancel(p->stream[0], 1);                /* nobody waits for its grant */
+	hd_stream_cancel(p->stream[0], 1);                /* no job waits for its grant */
 	assert_int_equal(send(p, 1, 0, LONG, 2), HD_OK);
 	write_some(p, SIZE_MAX);
 	assert_int_equal(count_out(HD_FRAME_OPEN), 1);

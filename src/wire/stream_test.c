@@ -446,27 +446,27 @@ static void a_cancelled_send_passes_its_unused_grant_on(void **state)
 	pair_free(p);
 }
 
-/* The ring of told messages wraps hundreds of times, at every fill. */
+/* The ring of messages wraps hundreds of times, at every fill. */
 static void messages_survive_the_turns_of_their_ring(void **state)
 {
 	enum { N = 3000 };
 	struct pair *p = pair_make(true, false, 7);
 	uint8_t *bytes = malloc(HD_TELL_MAX + 256);
 	static uint32_t crcs[N];
-	uint32_t told = 0, again = 0, checked = 0;
+	uint32_t queued = 0, again = 0, checked = 0;
 
 	(void)state;
 	fill(bytes, HD_TELL_MAX + 256, 9);
 	while (checked < N) {
 		uint32_t len = (uint32_t)(pair_random(p) % (pair_random(p) % 40 == 0 ? HD_TELL_MAX : 60000)),
 			at = (uint32_t)(pair_random(p) % 256);
-		enum hd_err err = told < N ? hd_stream_tell(p->stream[0], 16, told, bytes + at, len, NULL) :
-			HD_E_AGAIN;
+		enum hd_err err = queued < N ? hd_stream_tell(p->stream[0], 16, queued, bytes + at, len,
+			NULL) : HD_E_AGAIN;
 		if (!err)
-			crcs[told++] = hd_crc32c(0, bytes + at, len);
+			crcs[queued++] = hd_crc32c(0, bytes + at, len);
 		again += err != 0;
 		if (err || pair_random(p) % 16 == 0) {
-			for (uint64_t k = pair_random(p) % 6; k || told == N; k -= k > 0) {
+			for (uint64_t k = pair_random(p) % 6; k || queued == N; k -= k > 0) {
 				size_t moved = pair_write(p, 0, 1 + pair_random(p) % 200000) + pair_read(p, 1,
 					SIZE_MAX) + pair_write(p, 1, SIZE_MAX) +
 					pair_read(p, 0, SIZE_MAX);

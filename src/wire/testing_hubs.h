@@ -141,7 +141,7 @@ static inline void run_until(struct world *w, const uint32_t *what, uint32_t n, 
 		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n,
 			"%s: waited too long for %s; lost: %s", w->row, name,
 			w->heard[0].n_losts ? w->heard[0].losts[0].text : w->heard[1].n_losts ?
-			w->heard[1].losts[0].text : "nobody");
+			w->heard[1].losts[0].text : "no peer");
 }
 
 static inline void meet(struct world *w, int a, int b)

@@ -24,7 +24,7 @@ struct world {
 	struct heard heard;
 	struct hd_stream *far;            /* the other end, from up() on */
 	struct heard far_heard;
-	/* what transport, net, loop and hub are told to do */
+	/* script of transport, net, loop and hub */
 	enum hd_err ready, reads, writes, connects;
 	enum hd_close admits;
 	size_t piece, room;               /* bytes a read gives at most; bytes that can be written yet */
@@ -62,7 +62,7 @@ static inline enum hd_err row_ready(struct hd_conn *conn, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* What is in *got when it fails means nothing: it is a number here, that nobody counts with it. */
+/* What is in *got when it fails means nothing: it is a number here, so that its use shows. */
 static inline enum hd_err row_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
 	struct hd_diag *diag)
 {
@@ -180,13 +180,13 @@ static inline uint64_t hub_stamp(void *self) { (void)self; return 1; }
 
 static inline struct world *enter(unsigned powers)
 {
-	static const struct hd_net_ops net_ops = { .name = "told", .connect = net_connect, .tune = net_tune,
-		.close = net_close };
+	static const struct hd_net_ops net_ops = { .name = "scripted", .connect = net_connect,
+		.tune = net_tune, .close = net_close };
 	struct world *w = calloc(1, sizeof *w);
 
 	assert_non_null(w);
 	w->net.ops = &net_ops;
-	w->row = (struct hd_transport){ "told", powers, NULL, row_ready, row_read, row_write, row_wants,
+	w->row = (struct hd_transport){ "scripted", powers, NULL, row_ready, row_read, row_write, row_wants,
 		row_seen, row_chunk, row_close };
 	hd_clock_sim(&w->clock, BEGAN, 0);
 	assert_int_equal(hd_loop_sim_init(&w->loop, &w->clock, &w->diag), HD_OK);

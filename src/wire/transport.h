@@ -2,12 +2,12 @@
  *
  * Rows: HD_TRANSPORTS below. A connection moves bytes and knows no frames; the peer (peer.h) does.
  *
- * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer keeps the loop's interest as `wants`
- *    tells.
+ * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer sets the loop's interest as `wants`
+ *    says.
  * 2. A read of 0 bytes is the orderly end. HD_E_PEERLOST: the connection is gone; HD_E_REFUSED: it has no
  *    right to be here.
- * 3. No byte is handed up before `ready` said HD_OK: it is connected, and where the row proves who is there,
- *    proven.
+ * 3. No byte is handed up before `ready` said HD_OK: it is connected, and where the row authenticates,
+ *    authenticated.
  *
  * Ownership: a connection that was begun or accepted is closed once. Threads: the hub's. */
 #ifndef HD_WIRE_TRANSPORT_H
@@ -26,7 +26,7 @@ enum hd_wire_power {
 	/* others can read and change what goes by: payloads carry checksums, and a key or a flag is asked
 	 * for */
 	HD_WIRE_OPEN = 1,
-	/* who is there has proven the job's key, as the worker it says it is */
+	/* the peer has proven the job's key, and its worker id */
 	HD_WIRE_PROVES = 2,
 	HD_WIRE_WORLD = 4,                /* may name other hosts */
 };
@@ -53,7 +53,7 @@ struct hd_transport {
 		struct hd_diag *diag);
 	/* Interest in the socket, given what the peer wishes to do (HD_LOOP_READ, HD_LOOP_WRITE). */
 	unsigned (*wants)(struct hd_conn *conn, unsigned wanted);
-	/* Something was told of the connection, or it is looked at anyway: before reading and writing. */
+	/* Before reading and writing: after an event of the connection, or at any other look. */
 	void (*seen)(struct hd_conn *conn);
 	/* The chunk has changed: advice about what may wait unsent. */
 	void (*chunk)(struct hd_conn *conn, uint32_t bytes);
@@ -69,7 +69,8 @@ struct hd_conn {
 	bool is_ready;
 };
 
-/* The transports that there are: a file defines hd_transport_NAME. Adding one is such a file and a word here. */
+/* The transports that there are: a file defines hd_transport_NAME. Adding one is such a file and a word here.
+ * */
 #define HD_TRANSPORTS(X) X(unix) X(shm) X(tcp) X(tls) X(sim)
 #define X(name) extern const struct hd_transport hd_transport_##name;
 HD_TRANSPORTS(X)

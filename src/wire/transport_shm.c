@@ -2,15 +2,15 @@
  *
  *     0      a page of words, each on its own cache lines: ring 0 {head, tail, reader sleeps, writer sleeps},
  *     ring 1 the same
- *     4096   1 MiB of ring 0 (from who connected), 1 MiB of ring 1 (to it)
+ *     4096   1 MiB of ring 0 (from the connecting end), 1 MiB of ring 1 (to it)
  *
  * head: bytes ever written, tail: bytes ever read; a writer stores head alone, a reader tail alone, and each
  * keeps its own in private: what it reads of the other's is checked against that. The peer can write anywhere
  * at any time, so nothing is used twice from there: bytes are copied out, then looked at. The memory and two
  * bells (one wakes each end) go over a Unix socket that stays: its end is the news of the other's death.
  *
- * Sleeping: who finds nothing to do says so in its word, then looks once more; who makes something to do
- * takes the word back and rings. Each side stores and then looks at what the other stores, all four with
+ * Sleeping: an end with nothing to do sets its word, then looks once more; an end that makes work for the
+ * other clears the word and rings. Each side stores and then looks at what the other stores, all four with
  * sequential consistency, so in their one order the later look sees the other's store. */
 #include <stdatomic.h>
 #include <string.h>

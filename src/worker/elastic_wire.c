@@ -52,7 +52,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 		hd_elastic_call(e);
 		return;
 	}
-	if (hd_close_blame(why) != HD_BLAME_NOBODY)
+	if (hd_close_blame(why) != HD_BLAME_NONE)
 		say_lost(worker, hd_close_text(why), text ? text : "");
 	hd_elastic_peer_lost(e, worker);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
