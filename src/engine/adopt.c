@@ -331,6 +331,7 @@ enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 {
 	atomic_store(&w->torn, false);
 	w->told_at = 0;
+	hd_param_store_set_version(w->store, (uint64_t)w->updates);
 	memset(w->slot_here, 1, w->nbuckets);     /* they may take memory */
 	memset(w->own, 1, w->nbuckets);
 	hd_digest_frozen(w);

@@ -75,8 +75,6 @@ static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, 
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to sketch a worker");
 	*w = (struct hd_worker){ .task = task, .flat_bytes = task->layout.elems * sizeof(float),
-		.params_bytes = task->layout.held_elems * sizeof(float),
-		.buffer_bytes = task->layout.buffer_elems * sizeof(float),
 		.spec = { .kind = "cpu", .ndevices = d, .nthreads = choice->nthreads, .wave = choice->wave },
 		.spare_core = (uint64_t)d * choice->nthreads < ncores };
 	hd_arena_init(&w->arena, 0);

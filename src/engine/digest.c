@@ -10,15 +10,15 @@ void hd_digest_segments(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_layout *layout = &w->task->layout;
-	const float *flat[1 + HD_MAX_SLOTS] = { w->params, w->slot[0], w->slot[1] };
-	uint32_t nflat = 1 + hd_optims[w->task->optim.kind].nslots;
+	uint32_t nflat = 1 + hd_param_store_nslots(w->store);
 
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
 		const struct hd_segment *s = &layout->segment[i];
 		if (w->share->owner[s->chunk] != rank->id)
 			continue;
 		for (uint32_t k = 0; k < nflat; k++)
-			w->segment_digest[k][i] = hd_hash(flat[k] + s->at, s->len * sizeof(float));
+			w->segment_digest[k][i] = hd_param_store_hash(w->store,
+				(enum hd_vector)(HD_VEC_PARAMS + k), s->at, s->len);
 	}
 }
 
@@ -30,28 +30,29 @@ void hd_digest_frozen(struct hd_worker *w)
 	for (uint32_t p = 0; p < layout->nparams; p++)
 		if (w->task->train.param[p].frozen)
 			w->frozen_digest[p] = hd_state_tensor_digest(&(struct hd_state_entry){
-				.dtype = HD_F32, .at = w->params + layout->at[p],
-					.len_bytes = layout->len[p] * sizeof(float) });
+				.dtype = HD_F32, .len_bytes = layout->len[p] * sizeof(float),
+				.at = hd_param_store_at(w->store, HD_VEC_PARAMS, layout->at[p],
+					layout->len[p]) });
 }
 
 static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_state_entry *e)
 {
 	const struct hd_layout *layout = &w->task->layout;
-	const float *flat[1 + HD_MAX_SLOTS] = { w->params, w->slot[0], w->slot[1] };
+	enum hd_vector vector = HD_VECS;
+	uint64_t at = 0;
+	uint32_t p = 0;
 
 	if (e->group == HD_STATE_RUN || e->key == HD_KEY_TENSOR)
 		return hd_state_tensor_digest(e);
-	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
-		for (uint32_t p = 0; flat[k] && p < layout->nparams; p++) {
-			bool frozen = w->task->train.param[p].frozen;
-			if (flat[k] + layout->at[p] != e->at || (k && frozen))
-				continue;
-			uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
-			return frozen ? w->frozen_digest[p] : hd_hash(w->segment_digest[k] + first,
-				n * sizeof(struct hd_hash));
-		}
-	assert(false);                  /* an entry of the table lies in a flat vector or is a counter */
-	return (struct hd_hash){ { 0 } };
+	bool found = hd_param_store_find(w->store, e->at, &vector, &at);
+	while (found && p < layout->nparams && layout->at[p] != at)
+		p++;
+	/* an entry of the table lies in a vector of the store or is a counter */
+	assert(found && vector < HD_VEC_BUFFERS && p < layout->nparams);
+	if (w->task->train.param[p].frozen)
+		return w->frozen_digest[p];
+	uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
+	return hd_hash(w->segment_digest[vector - HD_VEC_PARAMS] + first, n * sizeof(struct hd_hash));
 }
 
 struct hd_hash hd_digest_join(struct hd_worker *w)

@@ -42,6 +42,23 @@ static uint64_t exchange_of(const struct hd_worker *w)
 			w->task->job->nvns) : 0);
 }
 
+/* What the store takes, whether there is one yet or not. */
+static uint64_t bytes_of(const struct hd_worker *w, enum hd_vector vector)
+{
+	return sizeof(float) *
+		hd_vector_elems(&w->task->layout, hd_optims[w->task->optim.kind].nslots, vector);
+}
+
+static uint64_t params_bytes_of(const struct hd_worker *w)
+{
+	return bytes_of(w, HD_VEC_PARAMS) + bytes_of(w, HD_VEC_BUFFERS);
+}
+
+static uint64_t slots_bytes_of(const struct hd_worker *w)
+{
+	return bytes_of(w, HD_VEC_SLOT0) + bytes_of(w, HD_VEC_SLOT1);
+}
+
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
@@ -51,8 +68,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 
 	for (uint32_t f = 0; f < data->nfields; f++)
 		sample_bytes += data->field[f].sample_bytes;
-	const uint64_t shared = w->params_bytes + w->buffer_bytes + w->flat_bytes *
-		hd_optims[w->task->optim.kind].nslots
+	const uint64_t params_bytes = params_bytes_of(w), slots_bytes = slots_bytes_of(w);
+	const uint64_t shared = params_bytes + slots_bytes
 		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) +
 			exchange_of(w);
 	for (uint32_t r = 0; r < d; r++) {
@@ -70,8 +87,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), wanted = hd_worker_reading(w).depth,
 		depth = fit < wanted ? fit : wanted;
 	*t = (struct hd_memory_terms){
-		.params = w->params_bytes + w->buffer_bytes,
-		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
+		.params = params_bytes,
+		.slots = slots_bytes,
 		.gradients = w->flat_bytes * buffers + temps + exchange_of(w),
 		.arenas = hd_worker_activation_bytes(w) * d + w->train.memory.len_bytes * arenas +
 		hd_moments_bytes(&w->task->train, w->task->job->nvns)

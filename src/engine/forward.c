@@ -30,8 +30,8 @@ static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint
 
 	for (uint32_t i = 0; i < w->infer.graph->ninputs; i++)
 		rank->input[i] = field[w->infer_field[i]];
-	*bind = (struct hd_bind){ .rows = rows, .params = w->params, .buffers = w->buffers,
-		.input = rank->input, .arena = rank->activations };
+	*bind = (struct hd_bind){ .rows = rows, .input = rank->input, .arena = rank->activations };
+	hd_param_store_bind(w->store, bind);
 	enum hd_err err = rank->device->ops->run(rank->device, &w->infer, HD_RUN_F, bind, &token,
 		&rank->diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);

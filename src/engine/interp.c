@@ -91,11 +91,11 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
 		.step = (uint64_t)w->step, .vn = vn,
 			    .row0 = first - loaded->first_row },
-		.params = w->params, .buffers = w->buffers,
 		.input  = rank->input,
 		.arena  = rank->activations,
 		.temp   = rank->temp,
 	};
+	hd_param_store_bind(w->store, bind);
 }
 
 static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value,

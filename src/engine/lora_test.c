@@ -51,7 +51,7 @@ static void outputs_of(struct hd_rig *rig, struct logits *l)
 
 static float *param_of(struct hd_rig *rig, const char *name)
 {
-	return rig->worker->params + rig->task->layout.at[hd_graph_find_param(&rig->task->train, name)];
+	return hd_rig_params(rig) + rig->task->layout.at[hd_graph_find_param(&rig->task->train, name)];
 }
 
 static void a_model_begins_as_what_it_was_bit_for_bit(void **state)
@@ -63,8 +63,8 @@ static void a_model_begins_as_what_it_was_bit_for_bit(void **state)
 	hd_rig_open(&base, base_gpt, 8, 4, NULL, 1);
 	hd_rig_open(&lora, lora_gpt, 8, 4, NULL, 1);
 	for (uint32_t p = 0; p < base.task->train.nparams; p++)
-		CHECK(!memcmp(base.worker->params + base.task->layout.at[p],
-			lora.worker->params + lora.task->layout.at[p],
+		CHECK(!memcmp(hd_rig_params(&base) + base.task->layout.at[p],
+			hd_rig_params(&lora) + lora.task->layout.at[p],
 			base.task->layout.len[p] * sizeof(float)), "parameter %u begins elsewhere", p);
 	outputs_of(&base, &want);
 	outputs_of(&lora, &got);
@@ -239,17 +239,17 @@ static void bf16_storage_rounds_parameters_and_nothing_else(void **state)
 		"optim: {kind: sgd, lr: 0.25, clip: 0, schedule: {kind: constant, warmup: 0}}", 1);
 	uint64_t n = half.task->layout.held_elems;
 	for (uint64_t i = 0; i < n; i++)
-		CHECK(half.worker->params[i] == hd_bf16_round(full.worker->params[i]),
+		CHECK(hd_rig_params(&half)[i] == hd_bf16_round(hd_rig_params(&full)[i]),
 			"element %llu begins as %g", (unsigned long long)i,
-			(double)half.worker->params[i]);
-	memcpy(full.worker->params, half.worker->params, n * sizeof(float));
+			(double)hd_rig_params(&half)[i]);
+	memcpy(hd_rig_params(&full), hd_rig_params(&half), n * sizeof(float));
 	(void)hd_rig_step(&half);
 	(void)hd_rig_step(&full);
 	/* from the same numbers, the same step: f32 arithmetic, rounded once */
 	for (uint64_t i = 0; i < n; i++) {
-		CHECK(half.worker->params[i] == hd_bf16_round(full.worker->params[i]), "element %llu",
+		CHECK(hd_rig_params(&half)[i] == hd_bf16_round(hd_rig_params(&full)[i]), "element %llu",
 			(unsigned long long)i);
-		others += half.worker->params[i] != full.worker->params[i];
+		others += hd_rig_params(&half)[i] != hd_rig_params(&full)[i];
 	}
 	assert_true(others > n / 4);
 	hd_rig_close(&half);
@@ -257,8 +257,9 @@ static void bf16_storage_rounds_parameters_and_nothing_else(void **state)
 	hd_rig_open(&half, half_mlp, 8, 4, NULL, 1);
 	(void)hd_rig_step(&half);
 	others = 0;
+	const float *slot = hd_param_store_at(half.worker->store, HD_VEC_SLOT0, 0, half.task->layout.elems);
 	for (uint64_t i = 0; i < half.task->layout.elems; i++)
-		others += half.worker->slot[0][i] != hd_bf16_round(half.worker->slot[0][i]);
+		others += slot[i] != hd_bf16_round(slot[i]);
 	assert_true(others > 0);
 	hd_rig_close(&half);
 }

@@ -129,9 +129,21 @@ void hd_moments_fold(struct hd_rank *rank)
 }
 
 /* The pair of buffers that a record moves. */
-static float *buffer_of(const struct hd_worker *w, uint32_t value)
+static uint64_t buffer_of(const struct hd_worker *w, uint32_t value)
 {
-	return w->buffers + w->task->layout.buffer_at[w->train.graph->value[value].data];
+	return w->task->layout.buffer_at[w->train.graph->value[value].data];
+}
+
+/* One channel of the pair after this step. */
+static void next(const struct hd_worker *w, uint32_t record, uint64_t channel, float *mean, float *var)
+{
+	const struct hd_running *r = &w->train.graph->running[record];
+	const double *sum = w->moments.sum + w->moments.at[record];
+	uint64_t c = channels_of(w->train.graph, record);
+
+	hd_param_store_read(w->store, HD_VEC_BUFFERS, buffer_of(w, r->mean) + channel, 1, mean);
+	hd_param_store_read(w->store, HD_VEC_BUFFERS, buffer_of(w, r->variance) + channel, 1, var);
+	hd_moments_next(sum[channel], sum[c + channel], sum[2 * c + channel], (double)r->momentum, mean, var);
 }
 
 bool hd_moments_finite(const struct hd_worker *w)
@@ -140,12 +152,10 @@ bool hd_moments_finite(const struct hd_worker *w)
 	bool finite = true;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++) {
-		const struct hd_running *r = &graph->running[k];
-		const double *sum = w->moments.sum + w->moments.at[k];
 		uint64_t c = channels_of(graph, k);
 		for (uint64_t i = 0; i < c; i++) {
-			float mean = buffer_of(w, r->mean)[i], var = buffer_of(w, r->variance)[i];
-			hd_moments_next(sum[i], sum[c + i], sum[2 * c + i], (double)r->momentum, &mean, &var);
+			float mean, var;
+			next(w, k, i, &mean, &var);
 			finite &= isfinite(mean) && isfinite(var);
 		}
 	}
@@ -159,10 +169,13 @@ void hd_moments_move(struct hd_rank *rank)
 
 	for (uint32_t k = 0; k < graph->nrunning; k++) {
 		const struct hd_running *r = &graph->running[k];
-		const double *sum = w->moments.sum + w->moments.at[k];
 		uint64_t c = channels_of(graph, k);
-		for (uint64_t i = 0; mine(rank, k) && i < c; i++)
-			hd_moments_next(sum[i], sum[c + i], sum[2 * c + i], (double)r->momentum,
-				&buffer_of(w, r->mean)[i], &buffer_of(w, r->variance)[i]);
+		for (uint64_t i = 0; mine(rank, k) && i < c; i++) {
+			float mean, var;
+			next(w, k, i, &mean, &var);
+			hd_param_store_write(w->store, HD_VEC_BUFFERS, buffer_of(w, r->mean) + i, 1, &mean);
+			hd_param_store_write(w->store, HD_VEC_BUFFERS, buffer_of(w, r->variance) + i, 1,
+				&var);
+		}
 	}
 }

@@ -163,9 +163,11 @@ static void set_statistics(struct hd_rig *rig, float more)
 	const struct hd_layout *layout = &rig->task->layout;
 
 	for (uint32_t b = 0; b < layout->nbuffers; b++)
-		for (uint64_t i = 0; i < layout->buffer_len[b]; i++)
-			rig->worker->buffers[layout->buffer_at[b] + i] = (b % 2 ? 0.6f : -0.3f) + 0.02f *
-				(float)(i % 7) + more;
+		for (uint64_t i = 0; i < layout->buffer_len[b]; i++) {
+			const float x = (b % 2 ? 0.6f : -0.3f) + 0.02f * (float)(i % 7) + more;
+			hd_param_store_write(rig->worker->store, HD_VEC_BUFFERS, layout->buffer_at[b] + i, 1,
+				&x);
+		}
 }
 
 /* Norms of evaluation know nothing of their neighbours, so blocks of 2 and of 26 rows say the same up to

@@ -19,7 +19,7 @@ static void drop(struct hd_worker *w, uint32_t bucket)
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
 	for (uint32_t k = 0; k < nslots(w) && w->slot_here[bucket]; k++)
-		hd_memory_drop(w->slot[k] + run.at, run.len * sizeof(float));
+		hd_param_store_drop(w->store, hd_vec_slot(k), run.at, run.len);
 	w->slot_here[bucket] = 0;
 }
 
@@ -48,7 +48,8 @@ void hd_share_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *byte
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
 	for (uint32_t k = 0; k < nslots(w); k++)
-		memcpy(bytes + k * run.len * sizeof(float), w->slot[k] + run.at, run.len * sizeof(float));
+		hd_param_store_read(w->store, hd_vec_slot(k), run.at, run.len,
+			bytes + k * run.len * sizeof(float));
 }
 
 enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes, uint64_t len,
@@ -59,7 +60,8 @@ enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_
 			(unsigned long long)len, bucket);
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 	for (uint32_t k = 0; k < nslots(w); k++)
-		memcpy(w->slot[k] + run.at, bytes + k * run.len * sizeof(float), run.len * sizeof(float));
+		hd_param_store_write(w->store, hd_vec_slot(k), run.at, run.len,
+			bytes + k * run.len * sizeof(float));
 	w->slot_here[bucket] = 1;
 	return HD_OK;
 }
@@ -71,8 +73,10 @@ float *hd_share_parm_at(const struct hd_worker *w, uint32_t bucket) { return w->
 
 float *hd_share_follow_at(const struct hd_worker *w, uint32_t bucket)
 {
-	return w->sharded ? w->params + hd_layout_bucket(&w->task->layout, bucket).at : hd_share_sum_at(w,
-		bucket);
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+
+	return w->sharded ? hd_param_store_at(w->store, HD_VEC_PARAMS, run.at, run.len) :
+		hd_share_sum_at(w, bucket);
 }
 
 uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t bucket)
@@ -117,14 +121,13 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket, uint64_t *tok
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
-	struct hd_update u = { .kind = w->task->optim.kind, .param = w->share->parm + run.at,
-		.grad = w->share->sum + run.at, .len = run.len,
+	struct hd_update u = { .kind = w->task->optim.kind, .grad = w->share->sum + run.at,
 		.scalars = &rank->scalars };
-	enum hd_err err = rank->device->ops->write(rank->device, u.param, w->params + run.at,
-		run.len * sizeof(float), token);
 
-	for (uint32_t k = 0; k < nslots(w); k++)
-		u.slot[k] = w->slot[k] + run.at;
+	hd_param_store_span(w->store, run.at, run.len, &u);
+	enum hd_err err = rank->device->ops->write(rank->device, w->share->parm + run.at, u.param,
+		run.len * sizeof(float), token);
+	u.param = w->share->parm + run.at;        /* the new ones come to lie beside those in use */
 	if (!err && !rank->scalars.skip)
 		err = rank->device->ops->update(rank->device, &u, token, &rank->diag);
 	return err;
@@ -136,8 +139,8 @@ static void digest_slots(struct hd_worker *w, uint32_t bucket)
 
 	for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++)
 		for (uint32_t k = 0; k < nslots(w); k++)
-			w->segment_digest[1 + k][i] = hd_hash(w->slot[k] + w->task->layout.segment[i].at,
-				w->task->layout.segment[i].len * sizeof(float));
+			w->segment_digest[1 + k][i] = hd_param_store_hash(w->store, hd_vec_slot(k),
+				w->task->layout.segment[i].at, w->task->layout.segment[i].len);
 }
 
 /* Moments and scalars as in the lists of a plan (interp.c); then every device takes every ndevices-th of
@@ -196,8 +199,9 @@ static void take_up(struct hd_rank *rank)
 		hd_moments_move(rank);
 	for (uint32_t b = rank->id; b < w->nbuckets && !err; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
-		err = rank->device->ops->write(rank->device, w->params + run.at, w->share->parm + run.at,
-			run.len * sizeof(float), &token);
+		err = rank->device->ops->write(rank->device,
+			hd_param_store_at(w->store, HD_VEC_PARAMS, run.at, run.len),
+			w->share->parm + run.at, run.len * sizeof(float), &token);
 	}
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 	for (uint32_t i = rank->id; i < layout->nsegments && !err && w->want_digest; i += w->spec.ndevices)

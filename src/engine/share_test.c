@@ -918,7 +918,7 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 	struct hd_hash before[2];
 	for (uint32_t m = 0; m < 2; m++) {
 		struct hd_diag diag = { "" };
-		c.at[m].worker->params[0] = INFINITY;
+		hd_param_store_at(c.at[m].worker->store, HD_VEC_PARAMS, 0, 1)[0] = INFINITY;
 		before[m] = hd_worker_digest(c.at[m].worker);
 		assert_int_equal(hd_share_begin(c.at[m].worker, true, &diag), HD_OK);
 		compute(&c.at[m]);

@@ -38,14 +38,13 @@ uint64_t hd_share_snap_bytes(const struct hd_worker *w, uint32_t snap) { return 
 uint32_t hd_share_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) &&
 	snap < w->nbuckets ? w->nbuckets : snap + 1; }
 
-static float *flat_of(const struct hd_worker *w, uint32_t k) { return k ? w->slot[k - 1] : w->params; }
-
 void hd_share_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 {
 	const struct hd_chunk run = run_of(w, snap);
 
 	for (uint32_t k = 0; k < nflat(w, snap); k++)
-		memcpy(bytes + k * run.len * sizeof(float), flat_of(w, k) + run.at, run.len * sizeof(float));
+		hd_param_store_read(w->store, (enum hd_vector)(HD_VEC_PARAMS + k), run.at, run.len,
+			bytes + k * run.len * sizeof(float));
 }
 
 enum hd_err hd_share_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t *bytes, uint64_t len,
@@ -56,7 +55,8 @@ enum hd_err hd_share_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t 
 			(unsigned long long)len, snap);
 	const struct hd_chunk run = run_of(w, snap);
 	for (uint32_t k = 0; k < nflat(w, snap); k++)
-		memcpy(flat_of(w, k) + run.at, bytes + k * run.len * sizeof(float), run.len * sizeof(float));
+		hd_param_store_write(w->store, (enum hd_vector)(HD_VEC_PARAMS + k), run.at, run.len,
+			bytes + k * run.len * sizeof(float));
 	return HD_OK;
 }
 
@@ -101,8 +101,7 @@ enum hd_err hd_share_rest_put(struct hd_worker *w, const uint8_t *bytes, uint64_
 			bytes += e->len_bytes;
 		}
 	}
-	for (uint32_t i = 0; i < w->state.nentries; i++)
-		w->state.entry[i].version = (uint64_t)w->updates;
+	hd_state_table_stamp(w);
 	return HD_OK;
 }
 
@@ -173,7 +172,7 @@ static enum hd_err take_params(struct hd_worker *w)
 {
 	for (uint32_t i = 0; i < w->nfolds; i++) {
 		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->arrived[i]);
-		memcpy(w->params + run.at, w->share->sum + run.at, run.len * sizeof(float));
+		hd_param_store_write(w->store, HD_VEC_PARAMS, run.at, run.len, w->share->sum + run.at);
 	}
 	return HD_OK;
 }

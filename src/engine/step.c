@@ -114,8 +114,7 @@ static void count_step(struct hd_worker *w)
 	w->skips = r->skipped ? w->skips + 1 : r->empty ? w->skips : 0;
 	w->samples += (int64_t)w->step_rows;
 	w->step++;
-	for (uint32_t i = 0; i < w->state.nentries; i++)
-		w->state.entry[i].version = (uint64_t)w->updates;
+	hd_state_table_stamp(w);
 	r->samples = (uint64_t)w->samples;
 }
 

@@ -7,8 +7,8 @@
  * a step reads besides the job. Learning rate, random numbers and data order are
  * functions of the step and stand nowhere. */
 
-static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffix, float *flat, uint8_t group,
-	struct hd_diag *diag)
+static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffix, enum hd_vector vector,
+	uint8_t group, struct hd_diag *diag)
 {
 	const struct hd_graph *g = &w->task->train;
 	const struct hd_value *v = &g->value[g->param[p].value];
@@ -19,7 +19,8 @@ static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffi
 		.name = name, .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_CHUNK, .merge = HD_MERGE_NONE,
 			.group = group,
 		.bf16 = group == HD_STATE_MODEL && w->task->optim.bf16,
-		.at = flat + w->task->layout.at[p], .len_bytes = w->task->layout.len[p] * sizeof *flat,
+		.at = hd_param_store_at(w->store, vector, w->task->layout.at[p], w->task->layout.len[p]),
+		.len_bytes = w->task->layout.len[p] * sizeof(float),
 	};
 	memcpy(e.dim, v->dim, sizeof e.dim);
 	return hd_state_add(&w->state, &e, diag);
@@ -33,8 +34,9 @@ static enum hd_err add_buffer(struct hd_worker *w, uint32_t b, struct hd_diag *d
 	struct hd_state_entry e = {
 		.name = hd_graph_text_of(g, v->name), .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_TENSOR,
 			.merge = HD_MERGE_MOMENT,
-		.group = HD_STATE_MODEL, .at = w->buffers + w->task->layout.buffer_at[b],
-		.len_bytes = w->task->layout.buffer_len[b] * sizeof *w->buffers,
+		.group = HD_STATE_MODEL, .at = hd_param_store_at(w->store, HD_VEC_BUFFERS,
+			w->task->layout.buffer_at[b], w->task->layout.buffer_len[b]),
+		.len_bytes = w->task->layout.buffer_len[b] * sizeof(float),
 	};
 
 	memcpy(e.dim, v->dim, sizeof e.dim);
@@ -58,9 +60,9 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 
 	hd_state_init(&w->state, &w->arena);
 	for (uint32_t p = 0; p < w->task->train.nparams && !err; p++) {
-		err = add_tensor(w, p, "", w->params, HD_STATE_MODEL, diag);
+		err = add_tensor(w, p, "", HD_VEC_PARAMS, HD_STATE_MODEL, diag);
 		for (uint32_t s = 0; s < optim->nslots && !w->task->train.param[p].frozen && !err; s++)
-			err = add_tensor(w, p, optim->slot[s], w->slot[s], HD_STATE_OPTIM, diag);
+			err = add_tensor(w, p, optim->slot[s], hd_vec_slot(s), HD_STATE_OPTIM, diag);
 	}
 	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
 		err = add_buffer(w, b, diag);
@@ -72,4 +74,11 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	COUNTERS(X)
 #undef X
 	return err;
+}
+
+void hd_state_table_stamp(struct hd_worker *w)
+{
+	hd_param_store_set_version(w->store, (uint64_t)w->updates);
+	for (uint32_t i = 0; i < w->state.nentries; i++)
+		w->state.entry[i].version = (uint64_t)w->updates;
 }

@@ -136,6 +136,12 @@ static inline struct hd_step_record hd_rig_step(struct hd_rig *rig)
 	return record;
 }
 
+/* The parameters, as the devices see them. */
+static inline float *hd_rig_params(const struct hd_rig *rig)
+{
+	return hd_param_store_at(rig->worker->store, HD_VEC_PARAMS, 0, 0);
+}
+
 /* A copy of the table's bytes; entry `without` (HD_NONE: none) stays as it is when they are put back. */
 struct hd_rig_bytes { uint8_t *at[256]; uint32_t n; };
 

@@ -111,7 +111,9 @@ static void check_buffers(const char *name, const struct hd_worker *w, const str
 		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
 		CHECK(t && t->len_bytes == 4 * w->task->layout.buffer_len[b],
 			"%s: PyTorch has no %s of this size", name, want);
-		const float *ours = w->buffers + w->task->layout.buffer_at[b], *theirs = t->at;
+		const float *ours = hd_param_store_at(w->store, HD_VEC_BUFFERS,
+			w->task->layout.buffer_at[b], 1);
+		const float *theirs = t->at;
 		double size = 0;
 		for (uint64_t i = 0; i < w->task->layout.buffer_len[b]; i++)
 			size = fmax(size, fabs((double)theirs[i]));

@@ -8,28 +8,22 @@
  * several owners: each rank measures its own segments, all meet, then each joins the
  * segments of the tensors it holds a part of, from the same numbers in the same order. */
 
-static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars *scalars)
+static struct hd_update span_of(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at,
+	uint64_t len)
 {
 	struct hd_worker *w = rank->worker;
+	struct hd_update u = { .kind = w->task->optim.kind, .grad = w->share->sum + at, .scalars = scalars };
 
-	return (struct hd_update){
-		.kind = w->task->optim.kind,
-		.param = w->params, .grad = w->share->sum, .slot = { w->slot[0], w->slot[1] },
-		.len = w->task->layout.elems, .scalars = scalars,
-	};
+	hd_param_store_span(w->store, at, len, &u);
+	return u;
 }
 
 static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at,
 	uint64_t len, uint64_t *token,
 	struct hd_diag *diag)
 {
-	struct hd_update u = whole(rank, scalars);
+	const struct hd_update u = span_of(rank, scalars, at, len);
 
-	u.param += at;
-	u.grad += at;
-	for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
-		u.slot[s] = u.slot[s] ? u.slot[s] + at : NULL;
-	u.len = len;
 	return rank->device->ops->update(rank->device, &u, token, diag);
 }
 
@@ -37,7 +31,7 @@ static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run,
 	struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_update u = whole(rank, &rank->scalars);
+	const struct hd_update u = span_of(rank, &rank->scalars, 0, w->task->layout.elems);
 	uint32_t first = run->first_segment;
 
 	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, run->nsegments,

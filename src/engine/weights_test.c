@@ -116,8 +116,8 @@ static void a_run_begins_with_the_weights_bit_for_bit_and_with_their_loss(void *
 	write_params("gpt.safetensors", &a, "transformer.");
 	hd_rig_open(&b, with_weights(hd_rig_gpt, "gpt.safetensors", ""), 8, 4, NULL, 1);
 	for (uint32_t p = 0; p < a.task->train.nparams; p++)
-		CHECK(!memcmp(a.worker->params + a.task->layout.at[p],
-			b.worker->params + a.task->layout.at[p],
+		CHECK(!memcmp(hd_rig_params(&a) + a.task->layout.at[p],
+			hd_rig_params(&b) + a.task->layout.at[p],
 			a.task->layout.len[p] * sizeof(float)), "parameter %u", p);
 	struct hd_forward_job job = { .split = 1, .count = a.task->data->split[1].count };
 	CHECK(hd_worker_forward(a.worker, &job, &before, &diag) == HD_OK &&
@@ -162,7 +162,7 @@ static void another_content_is_another_job_and_another_place_is_not(void **state
 	hd_rig_open(&rig, hd_rig_mlp, 8, 4, NULL, 1);
 	write_params(where[0], &rig, "");
 	write_params(where[1], &rig, "");
-	rig.worker->params[3] = nextafterf(rig.worker->params[3], 1);
+	hd_rig_params(&rig)[3] = nextafterf(hd_rig_params(&rig)[3], 1);
 	write_params(where[2], &rig, "");
 	hd_rig_close(&rig);
 	for (int i = 0; i < 4; i++) {
@@ -230,8 +230,8 @@ static void what_is_skipped_gets_its_initial_value_and_nothing_else_does(void **
 		1);
 	const struct hd_layout *l = &rig.task->layout;
 	for (uint32_t p = 0; p < l->nparams; p++) {
-		const float *want = p < 2 ? row4 : plain.worker->params + l->at[p];
-		CHECK(!memcmp(rig.worker->params + l->at[p], want, l->len[p] * sizeof *want), "parameter %u",
+		const float *want = p < 2 ? row4 : hd_rig_params(&plain) + l->at[p];
+		CHECK(!memcmp(hd_rig_params(&rig) + l->at[p], want, l->len[p] * sizeof *want), "parameter %u",
 			p);
 	}
 	hd_rig_close(&plain);
@@ -261,7 +261,7 @@ static void other_floating_types_become_f32_by_stated_rules(void **state)
 	hd_rig_open(&rig, with_weights(tiny_mlp, "types.safetensors", ""), 8, 4, NULL, 1);
 	const float *want[4] = { from_wide, from_f16, row4, from_bf16 };
 	for (uint32_t p = 0; p < 4; p++)
-		CHECK(!memcmp(rig.worker->params + rig.task->layout.at[p], want[p],
+		CHECK(!memcmp(hd_rig_params(&rig) + rig.task->layout.at[p], want[p],
 			rig.task->layout.len[p] * sizeof(float)), "parameter %u", p);
 	hd_rig_close(&rig);
 
@@ -358,7 +358,7 @@ static void a_second_name_must_hold_the_same_numbers(void **state)
 		const struct hd_value *v = &g->value[g->param[p].value];
 		t[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(g, v->name), .dtype = HD_ST_F32,
 			.rank = v->rank,
-			.at = rig.worker->params + rig.task->layout.at[p],
+			.at = hd_rig_params(&rig) + rig.task->layout.at[p],
 			.len_bytes = rig.task->layout.len[p] * sizeof(float) };
 		for (int k = 0; k < v->rank; k++)
 			t[n].dim[k] = (uint64_t)v->dim[k];
@@ -372,7 +372,7 @@ static void a_second_name_must_hold_the_same_numbers(void **state)
 	hd_rig_close(&again);
 	write_file("head_only.safetensors", t + 1, n);
 	hd_rig_open(&again, with_weights(model, "head_only.safetensors", ""), 8, 4, NULL, 1);
-	assert_memory_equal(again.worker->params, rig.worker->params, 4 * sizeof(float));
+	assert_memory_equal(hd_rig_params(&again), hd_rig_params(&rig), 4 * sizeof(float));
 	hd_rig_close(&again);
 	t[n].at = row4;
 	write_file("untied.safetensors", t, n + 1);

@@ -199,12 +199,9 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_layout *layout = &w->task->layout;
 	struct hd_device *first = w->rank[0].device;
-	enum hd_err err = first->ops->take(first, w->params_bytes, (void **)&w->params, diag);
+	enum hd_err err = hd_param_store_create(&w->store, layout, hd_optims[w->task->optim.kind].nslots,
+		first, diag);
 
-	for (uint32_t s = 0; s < hd_optims[w->task->optim.kind].nslots && !err; s++)
-		err = first->ops->take(first, w->flat_bytes, (void **)&w->slot[s], diag);
-	if (!err)
-		err = first->ops->take(first, w->buffer_bytes, (void **)&w->buffers, diag);
 	if (!err)
 		err = hd_moments_make(w, diag);
 	if (!err)
@@ -263,9 +260,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
 	*w = (struct hd_worker){ .task = task, .spec = *spec,
-		.flat_bytes = task->layout.elems * sizeof(float),
-		.params_bytes = task->layout.held_elems * sizeof(float),
-		.buffer_bytes = task->layout.buffer_elems * sizeof(float) };
+		.flat_bytes = task->layout.elems * sizeof(float) };
 	hd_arena_init(&w->arena, 0);
 	for (size_t i = 0; i < 2; i++)
 		hd_arena_init(&w->shares[i].arena, 0);
@@ -296,8 +291,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err) {
 		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin &&
 			spec->ndevices * spec->nthreads <= cores.n);
-		hd_task_init_params(task, w->params);
-		hd_task_init_buffers(task, w->buffers);
+		hd_task_init_params(task, hd_param_store_at(w->store, HD_VEC_PARAMS, 0, 0));
+		hd_task_init_buffers(task, hd_param_store_at(w->store, HD_VEC_BUFFERS, 0, 0));
 		hd_digest_frozen(w);
 		hd_seals_init(&w->seals, 0, 1, 0);
 		err = start_ranks(w, diag);
@@ -346,10 +341,7 @@ void hd_worker_destroy(struct hd_worker *w)
 		close_rank(w, &w->rank[r]);
 	struct hd_device *first = w->rank ? w->rank[0].device : NULL;
 	if (first) {
-		first->ops->give(first, w->params, w->params_bytes);
-		for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
-			first->ops->give(first, w->slot[s], w->flat_bytes);
-		first->ops->give(first, w->buffers, w->buffer_bytes);
+		hd_param_store_destroy(w->store);
 		first->ops->give(first, w->zeros, HD_ZEROS_ELEMS * sizeof(float));
 		first->ops->give(first, w->sum, w->flat_bytes);
 		first->ops->give(first, w->places, w->nplaces * HD_BUCKET_BYTES);

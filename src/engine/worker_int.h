@@ -18,13 +18,14 @@
 #include "engine/lockstep.h"
 #include "engine/moments.h"
 #include "engine/share.h"
+#include "engine/store.h"
 #include "engine/worker.h"
 
 /* in a row: then the job has diverged, whatever on_nonfinite says */
 enum { HD_MAX_SKIPS = 25,
        HD_PREFETCH_STEPS = 3,             /* read ahead: cheap; more helps only uneven disks */
        HD_PREFETCH_BYTES = 256 << 20,     /* at most this much of them */
-       HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
+       HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
 
 /* What one virtual node contributes besides its gradient. */
 struct hd_leaf { double loss, weight, correct; };
@@ -137,18 +138,15 @@ struct hd_worker {
 	struct hd_hash fingerprint;
 	struct hd_clock clock;            /* for waits that are reported, never for decisions */
 
-	float *params, *slot[HD_MAX_SLOTS];
+	struct hd_param_store *store;     /* owned: parameters, slots, running statistics */
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */
-	float *buffers;                   /* flat, by layout: running statistics */
-	uint64_t buffer_bytes;
 	struct hd_moments moments;        /* of the step at hand */
 	struct hd_lockstep lockstep;
 	/* the last digest that a step told, of X_told_at; 0: none. The record is that of the step going
 	 * on. */
 	struct hd_hash told;
 	uint64_t told_at;
-	/* of slots and gradients; of parameters, the frozen ones after those that are learned */
-	uint64_t flat_bytes, params_bytes;
+	uint64_t flat_bytes;              /* of gradients */
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
 	struct hd_memory_info before;     /* of the process, before anything was taken */
 	struct hd_state state;
@@ -311,6 +309,8 @@ void hd_digest_segments(struct hd_rank *rank);                     /* digest.c *
 void hd_digest_frozen(struct hd_worker *worker);
 struct hd_hash hd_digest_join(struct hd_worker *worker);
 /* table.c */
+/* the store and all entries are of `updates` updates */
+void hd_state_table_stamp(struct hd_worker *worker);
 HD_MUST_USE enum hd_err hd_state_table_make(struct hd_worker *worker, struct hd_diag *diag);
 
 #endif

@@ -1,0 +1,139 @@
+#include "engine/store.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sys/memory.h"
+
+struct hd_param_store {
+	struct hd_device *device;
+	uint32_t nslots;
+	uint64_t version;
+	uint64_t elems[HD_VECS];
+	float *flat[HD_VECS];             /* NULL: no elements */
+};
+
+uint64_t hd_vector_elems(const struct hd_layout *layout, uint32_t nslots, enum hd_vector vector)
+{
+	const uint64_t elems[HD_VECS] = {
+		[HD_VEC_PARAMS] = layout->held_elems,
+		[HD_VEC_SLOT0] = nslots > 0 ? layout->elems : 0,
+		[HD_VEC_SLOT1] = nslots > 1 ? layout->elems : 0,
+		[HD_VEC_BUFFERS] = layout->buffer_elems,
+	};
+
+	assert(vector < HD_VECS && nslots <= HD_MAX_SLOTS);
+	return elems[vector];
+}
+
+enum hd_err hd_param_store_create(struct hd_param_store **store, const struct hd_layout *layout,
+	uint32_t nslots, struct hd_device *device, struct hd_diag *diag)
+{
+	struct hd_param_store *s = hd_alloc(sizeof *s);
+	enum hd_err err = HD_OK;
+
+	if (!s)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the table of parameters");
+	*s = (struct hd_param_store){ .device = device, .nslots = nslots };
+	for (int v = 0; v < HD_VECS && !err; v++) {
+		s->elems[v] = hd_vector_elems(layout, nslots, (enum hd_vector)v);
+		if (s->elems[v])
+			err = device->ops->take(device, s->elems[v] * sizeof(float), (void **)&s->flat[v],
+				diag);
+	}
+	if (err)
+		hd_param_store_destroy(s);
+	else
+		*store = s;
+	return err;
+}
+
+void hd_param_store_destroy(struct hd_param_store *s)
+{
+	if (!s)
+		return;
+	for (int v = 0; v < HD_VECS; v++)
+		s->device->ops->give(s->device, s->flat[v], s->elems[v] * sizeof(float));
+	hd_free(s);
+}
+
+uint32_t hd_param_store_nslots(const struct hd_param_store *s) { return s->nslots; }
+
+uint64_t hd_param_store_elems(const struct hd_param_store *s, enum hd_vector vector)
+{
+	assert(vector < HD_VECS);
+	return s->elems[vector];
+}
+
+bool hd_param_store_has(const struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len)
+{
+	return vector < HD_VECS && at <= s->elems[vector] && len <= s->elems[vector] - at;
+}
+
+float *hd_param_store_at(const struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len)
+{
+	assert(hd_param_store_has(s, vector, at, len));
+	(void)len;
+	return s->flat[vector] ? s->flat[vector] + at : NULL;
+}
+
+void hd_param_store_read(const struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len,
+	void *bytes)
+{
+	if (len)
+		memcpy(bytes, hd_param_store_at(s, vector, at, len), len * sizeof(float));
+}
+
+void hd_param_store_write(struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len,
+	const void *bytes)
+{
+	if (len)
+		memcpy(hd_param_store_at(s, vector, at, len), bytes, len * sizeof(float));
+}
+
+struct hd_hash hd_param_store_hash(const struct hd_param_store *s, enum hd_vector vector, uint64_t at,
+	uint64_t len)
+{
+	return hd_hash(hd_param_store_at(s, vector, at, len), len * sizeof(float));
+}
+
+void hd_param_store_drop(struct hd_param_store *s, enum hd_vector vector, uint64_t at, uint64_t len)
+{
+	if (len)
+		hd_memory_drop(hd_param_store_at(s, vector, at, len), len * sizeof(float));
+}
+
+uint64_t hd_param_store_version(const struct hd_param_store *s) { return s->version; }
+void hd_param_store_set_version(struct hd_param_store *s, uint64_t version) { s->version = version; }
+
+void hd_param_store_bind(const struct hd_param_store *s, struct hd_bind *bind)
+{
+	bind->params = s->flat[HD_VEC_PARAMS];
+	bind->buffers = s->flat[HD_VEC_BUFFERS];
+}
+
+void hd_param_store_span(struct hd_param_store *s, uint64_t at, uint64_t len, struct hd_update *update)
+{
+	update->param = hd_param_store_at(s, HD_VEC_PARAMS, at, len);
+	for (uint32_t k = 0; k < HD_MAX_SLOTS; k++)
+		update->slot[k] = k < s->nslots ? hd_param_store_at(s, hd_vec_slot(k), at, len) : NULL;
+	update->len = len;
+}
+
+bool hd_param_store_find(const struct hd_param_store *s, const void *address, enum hd_vector *vector,
+	uint64_t *at)
+{
+	const uintptr_t a = (uintptr_t)address;
+
+	for (int v = 0; v < HD_VECS; v++) {
+		const uintptr_t from = (uintptr_t)s->flat[v];
+		if (!from || a < from || a >= from + s->elems[v] * sizeof(float) ||
+			(a - from) % sizeof(float))
+			continue;
+		*vector = (enum hd_vector)v;
+		*at = (a - from) / sizeof(float);
+		return true;
+	}
+	return false;
+}
