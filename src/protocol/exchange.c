@@ -176,7 +176,7 @@ enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view,
 	uint64_t step, const struct hd_passes *passes,
 	const struct hd_exchange_past *past, struct hd_diag *diag)
 {
-	bool same = x->step == step && !past->anew;
+	bool same = x->step == step && !past->afresh;
 	enum hd_err err = nothing_missing(past) ? HD_OK : untiled(passes, x->nvns, step, diag);
 
 	if (!err)
@@ -204,7 +204,7 @@ static uint32_t nth(uint64_t bits, uint32_t n)
 static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
 static uint64_t everybody(uint32_t n) { return n == 64 ? UINT64_MAX : bit(n) - 1; }
 
-/* The line of a bucket: those who had its sum, or its owner; then those of its chain who have none. Each
+/* The line of a bucket: those that had its sum, or its owner; then those of its chain that have none. Each
  * part from the owner on, round. */
 struct line { uint32_t n, nhad, at[HD_MAX_MEMBERS]; };
 

@@ -10,20 +10,20 @@
  *    virtual nodes, so no other test is needed. What comes twice changes nothing.
  * 3. A bucket with one root in all is folded like others; the fold adds nothing.
  * 4. After a loss hd_exchange_again() forgets all that came of unsummed buckets and all foreign entries of
- *    the table; own sums, and a table that was complete, stay. A sum that somebody holds is published by a
+ *    the table; own sums, and a table that was complete, stay. A sum that any member holds is published by a
  *    holder (hd_exchange_source), a table likewise.
  * 5. The step is *complete* when all sums and all entries of the table are here.
  *
  * Sharded state (`copies` above 0): only the members of a bucket's *chain* take its sum and bring its
  * optimizer slots on; the others get its new parameters (PARM).
  *
- * 6. The sum goes along the *line* of its bucket: from the owner, or those who had it when the step was taken
- *    up again, to each of the chain that has none, one after the other. The last of the chain sends the
- *    parameters: so who holds them proves that the whole chain has the sum.
+ * 6. The sum goes along the *line* of its bucket: from the owner, or those that had it when the step was
+ *    taken up again, to each of the chain that has none, one after the other. The last of the chain sends the
+ *    parameters: so a holder of them proves that the whole chain has the sum.
  * 7. What all need for the step's scalars, the sums of squares of a bucket (NORM), comes from the first of
  *    its line.
  * 8. The chain is that of the view where slots lie there already, or come in this step (`fetchers`). A step
- *    that is taken up again has those who hold slots as its chain, whoever they are; nobody fetches in it.
+ *    that is taken up again has the holders of slots as its chain; no member fetches in it.
  * 9. The step is complete when the parameters of all buckets are here, in place of the sums.
  *
  * Which row of the transfer table each message is: protocol/transfers.h.
@@ -38,10 +38,10 @@
 #include "base/err.h"
 #include "protocol/view.h"
 
-/* Who holds the sums of buckets `first` .. up to the next run's first: bits of member indices; 0: nobody. */
+/* Holders of the sums of buckets `first` .. up to the next run's first: bits of member indices; 0: none. */
 struct hd_have { uint32_t first; uint64_t members; };
-/* Bucket by bucket. Runs rise; what lies before the first is held by nobody, and buckets that there are
- * not are left out. */
+/* Bucket by bucket. Runs rise; what lies before the first has no holder, and buckets that there are not are
+ * left out. */
 void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n);
 
 struct hd_exchange {
@@ -58,7 +58,7 @@ struct hd_exchange {
 	uint64_t leaf[HD_VIEW_PASSES / 64];           /* passes whose entries are here */
 	uint64_t *sum;                    /* owned: [nbuckets] bits, sums here */
 	uint64_t *folding;                /* owned: bits, folds asked for and not done */
-	/* owned: [nbuckets] members that hold the sum, 0: nobody (of a redone step) */
+	/* owned: [nbuckets] members that hold the sum, 0: none (of a redone step) */
 	uint64_t *have;
 	uint32_t *left;                   /* owned: [nbuckets] roots still to come, at their owner */
 	uint64_t *root;                   /* owned: [nbuckets][words] roots here */
@@ -69,18 +69,18 @@ struct hd_exchange {
 	uint64_t *chain;                  /* owned: [nbuckets] members that bring the slots on in this step */
 	/* owned: [nbuckets] members that held the parameters when the step was taken up again */
 	uint64_t *parm_have;
-	uint64_t fetchers;                /* members to whom slots of the chain come in this step */
+	uint64_t fetchers;                /* members that slots of the chain come to in this step */
 	uint64_t done;                    /* members that had sealed the step when it was taken up again */
 };
 
-/* What there was of a step that is taken up again. `chain`: who holds slots, in runs as the others;
+/* What there was of a step that is taken up again. `chain`: holders of slots, in runs as the others;
  * `done`: members that have sealed it. */
 struct hd_exchange_past {
 	const struct hd_have *have, *parm, *chain;
 	uint32_t nhave, nparm, nchain;
 	uint64_t table, done;
 	/* this member has nothing of it: it had not begun it, or what it had was cancelled */
-	bool anew;
+	bool afresh;
 };
 
 HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets,
@@ -97,13 +97,13 @@ HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd
 	uint64_t step,
 	const struct hd_passes *passes, const struct hd_exchange_past *past, struct hd_diag *diag);
 
-/* Who sends the sum: the owner if nobody had it, else one of the holders, dealt by bucket number (sharded:
- * the first of the line). An index. */
+/* The member that sends the sum: the owner if none had it, else one of the holders, dealt by bucket number
+ * (sharded: the first of the line). An index. */
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
-/* Members to whom this one sends the sum, and the one who sends it here (HD_NOBODY: none does). */
+/* Members that this one sends the sum to, and the one that sends it here (HD_NOBODY: none does). */
 uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket);
 uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket);
-/* Of the parameters of a bucket: who sends them, and to whom. */
+/* Of the parameters of a bucket: the sender, and the receivers. */
 uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket);
 uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket);
 uint64_t hd_exchange_norm_to(const struct hd_exchange *x);                /* from the source of the sum */
@@ -115,13 +115,14 @@ static inline bool hd_exchange_summed(const struct hd_exchange *x,
 	uint32_t bucket) { return x->sum[bucket / 64] >> bucket % 64 & 1; }
 /* here, or anywhere when the step was taken up again */
 bool hd_exchange_any_sum(const struct hd_exchange *x);
-/* nobody has its sum: roots go to its owner */
+/* no member has its sum: roots go to its owner */
 bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket);
-/* Who sends the whole table: an index; HD_NOBODY: nobody has it, each member sends its entries. */
+/* The sender of the whole table: an index; HD_NOBODY: none has it, each member sends its entries. */
 uint32_t hd_exchange_table_source(const struct hd_exchange *x);
 
 /* What came, from a member (`worker`), also from oneself. false: it says nothing new, or is none of this
- * step's. HD_E_PROTOCOL is not told apart here: who may send what is checked by the grants of the wire. */
+ * step's. HD_E_PROTOCOL is not distinguished here: the grants of the wire check which member may send what.
+ * */
 bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
 bool hd_exchange_has_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
 /* Table entries of passes.pass[pass]. */

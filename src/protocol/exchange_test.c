@@ -76,7 +76,7 @@ static void a_step_is_complete_with_all_sums_and_all_entries(void **state)
 	rig_close(&rig);
 }
 
-/* Worker 6 dies: 9 has the sums of buckets 0 and 3, nobody the table; 4 repairs 3, 9 repairs 4. */
+/* Worker 6 dies: 9 has the sums of buckets 0 and 3, none the table; 4 repairs 3, 9 repairs 4. */
 static void after_a_loss_holders_publish_and_the_rest_is_folded_anew(void **state)
 {
 	static const struct hd_have have[] = { { 0, 2 }, { 1, 0 }, { 3, 2 }, { 4, 0 } };
@@ -183,7 +183,7 @@ static void a_sum_goes_along_its_chain_and_the_last_sends_the_parameters(void **
 }
 
 /* Taken up again by three: 0 holds the slots of all, 1 and 2 of none. Of bucket 0 member 2 has the sum, which
- * is not of the chain; of 2 members 0 and 1 have the parameters, and 1 the sum; of 4 nobody has anything:
+ * is not of the chain; of 2 members 0 and 1 have the parameters, and 1 the sum; of 4 no member has anything:
  * its owner, 2, folds. Member 1 has sealed the step. */
 static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 {
@@ -304,7 +304,7 @@ static void a_step_that_is_not_computed_once_is_not_begun(void **state)
 	rig_close(&rig);
 }
 
-/* Of no bucket of this step, of nobody, twice: nothing new. */
+/* Of no bucket of this step, of no member, twice: nothing new. */
 static void what_names_nothing_of_the_step_is_nothing_new(void **state)
 {
 	static const uint32_t beyond[] = { 5, UINT32_MAX };
@@ -339,7 +339,7 @@ static void entries_of_all_passes_are_no_table_where_somebody_holds_it(void **st
 	(void)state;
 	rig_open(&rig);
 	for (uint64_t table = 0; table < 5; table += 4) {
-		const struct hd_exchange_past past = { .table = table, .anew = true };
+		const struct hd_exchange_past past = { .table = table, .afresh = true };
 		assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes, &past, NULL), HD_OK);
 		for (uint32_t i = 0; i < 3; i++)
 			assert_true(hd_exchange_leaves(x, rig.view.member[i], 0));
@@ -352,7 +352,7 @@ static void entries_of_all_passes_are_no_table_where_somebody_holds_it(void **st
  * nothing does. */
 static void what_stays_when_a_step_is_taken_up_again(void **state)
 {
-	static const struct { uint64_t step; bool anew, stays; } row[] = {
+	static const struct { uint64_t step; bool afresh, stays; } row[] = {
 		{ 11, false, true }, { 11, true, false }, { 10, false, false }, { 12, true, false },
 	};
 	struct rig rig;
@@ -364,7 +364,7 @@ static void what_stays_when_a_step_is_taken_up_again(void **state)
 		assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
 		assert_true(hd_exchange_sum(x, 1) && hd_exchange_parm(x, 2) && hd_exchange_table(x) &&
 			hd_exchange_norm(x, 1));
-		const struct hd_exchange_past past = { .anew = row[i].anew };
+		const struct hd_exchange_past past = { .afresh = row[i].afresh };
 		assert_int_equal(hd_exchange_again(x, &rig.view, 4, row[i].step, &rig.passes, &past, NULL),
 			HD_OK);
 		CHECK(hd_exchange_summed(x, 1) == row[i].stays && hd_exchange_fresh(x, 2) == row[i].stays &&
@@ -375,8 +375,8 @@ static void what_stays_when_a_step_is_taken_up_again(void **state)
 	rig_close(&rig);
 }
 
-/* A sum that is here is not added again, though it was not told and all roots come anew; one that somebody
- * has is added by nobody. */
+/* A sum that is here is not added again, though it was not reported and all roots come again; one that
+ * another has is not added. */
 static void no_sum_is_made_twice(void **state)
 {
 	static const struct hd_have mine = { 0, 1 };
@@ -386,17 +386,17 @@ static void no_sum_is_made_twice(void **state)
 
 	(void)state;
 	rig_open(&rig);
-	for (int told = 0; told < 2; told++) {
+	for (int reported = 0; reported < 2; reported++) {
 		assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
-		if (told)
+		if (reported)
 			assert_true(hd_exchange_sum(x, 0));
 		assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes,
 			&(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
 		for (uint32_t i = 0; i < 3; i++)
 			for (uint32_t o = 0; o < 2; o++)
 				assert_true(hd_exchange_root(x, rig.view.member[i], o, 0));
-		assert_int_equal(hd_exchange_fold(x, 0), !told);
-		if (!told) {                      /* what was asked for before counts for nothing */
+		assert_int_equal(hd_exchange_fold(x, 0), !reported);
+		if (!reported) {                      /* what was asked for before counts for nothing */
 			assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes,
 				&(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
 			for (uint32_t i = 0; i < 6; i++)
@@ -405,7 +405,7 @@ static void no_sum_is_made_twice(void **state)
 		}
 	}
 	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none,
-		&(struct hd_exchange_past){ .have = &mine, .nhave = 1, .table = 1, .anew = true },
+		&(struct hd_exchange_past){ .have = &mine, .nhave = 1, .table = 1, .afresh = true },
 		NULL), HD_OK);
 	assert_false(hd_exchange_fold(x, 0));
 	rig_close(&rig);

@@ -251,7 +251,7 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 		m->own.passes.npasses = m->own.passes.nranges = 0;
 	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain,
 		.nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
-		.table = v->table, .anew = anew };
+		.table = v->table, .afresh = anew };
 	for (uint32_t i = 0; i < v->nmember; i++)
 		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
 	if (anew)

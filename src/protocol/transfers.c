@@ -60,9 +60,10 @@ static uint32_t block_of(enum hd_xfer_kind kind)
 {
 	uint32_t i = 0;
 
-	while (i < HD_TRANSFER_BLOCKS - 1 && blocks[i].kind != kind)
+	while (blocks[i].kind != kind) {
 		i++;
-	assert(blocks[i].kind == kind);
+		assert(i < HD_TRANSFER_BLOCKS);           /* a kind of a step's exchange */
+	}
 	return i;
 }
 

@@ -1,20 +1,20 @@
 /* allreduce_bench.h -- the processes that time hd_allreduce: a leader, and members that it starts.
  *
- * The leader (`heddle bench allreduce`) starts n processes of the program itself, tells them one another's addresses, and
- * hears their times. Members do the rest among themselves:
+ * The leader (`heddle bench allreduce`) starts n processes of the program itself, tells them one another's
+ * addresses, and hears their times. Members do the rest among themselves:
  *
  *	listen -> ADDR to the leader -> PEERS -> connect to those below -> [READY to 0 -> GO from 0 -> round] ... -> RESULT
  *
- * 1. Before each round the values are put back, then all wait for one another (READY, GO); each measures from GO until its sums
- *    are here and its memory is its own. The time of a round is that of the slowest member.
+ * 1. Before each round the values are put back, then all wait for one another (READY, GO); each measures from
+ *    GO until its sums are here and its memory is its own. The time of a round is that of the slowest member.
  * 2. In the first round and the last every element is compared with a sum that each member makes alone, by
  *    recursion over the members' values: `checked`. A difference is an error (HD_E_INTEGRITY), not a figure.
- * 3. What each may say, and to whom, is above, and once (READY and GO: of each round); anything else is HD_E_PROTOCOL.
+ * 3. Each message goes as above, and once (READY and GO: of each round); anything else is HD_E_PROTOCOL.
  * 4. Every wait has a deadline. A member whose leader is gone ends; the leader ends what it started.
  * 5. A process looks for events without sleeping only if there is a core for each.
  *
- * The folder (mode 0700) holds the sockets; over TCP members listen at 127.0.0.1 with the row's proof or none (`tcp`).
- * Threads: one a process. */
+ * The folder (mode 0700) holds the sockets; over TCP members listen at 127.0.0.1 with the row's proof or none
+ * (`tcp`). Threads: one a process. */
 #ifndef HD_WORKER_ALLREDUCE_BENCH_H
 #define HD_WORKER_ALLREDUCE_BENCH_H
 

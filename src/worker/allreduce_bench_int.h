@@ -18,7 +18,7 @@ enum hd_allreduce_says {
 enum {
 	HD_ALLREDUCE_LEADER = HD_ALLREDUCE_MEMBERS,       /* its worker id */
 	HD_ALLREDUCE_KEY = 32,
-	HD_ALLREDUCE_DETECT_MS = 10000,   /* longer than comparing a vector, in which nobody polls */
+	HD_ALLREDUCE_DETECT_MS = 10000,   /* longer than comparing a vector, in which no member polls */
 };
 #define HD_ALLREDUCE_PATIENCE_NS (60 * HD_NS_PER_S)       /* of every wait */
 

@@ -118,7 +118,7 @@ static enum hd_err host_signal(struct hd_host *host, struct hd_proc *proc, enum 
 	by_host(host)->nkills += what == HD_PROC_KILL;
 	return HD_OK;
 }
-static const struct hd_host_ops host_ops = { "told", host_spawn, host_wait, host_signal };
+static const struct hd_host_ops host_ops = { "the test", host_spawn, host_wait, host_signal };
 
 /* ---- parties ---- */
 
@@ -550,7 +550,7 @@ static void what_cannot_begin_starts_nobody(void **state)
 	w->bench.folder = "/tmp/hd_bench.there_is_none";
 	assert_int_not_equal(leads(w, &diag), HD_OK);
 	assert_int_equal(w->nspawned, 0);
-	assert_int_not_equal(follows(w, &diag), HD_OK);       /* nobody is there to be asked */
+	assert_int_not_equal(follows(w, &diag), HD_OK);       /* there is no one to be asked */
 	assert_non_null(strstr(diag.text, "there_is_none/leader"));
 	w->bench.bytes = UINT64_C(1) << 62;
 	assert_int_equal(follows(w, &diag), HD_E_NOMEM);
@@ -559,8 +559,8 @@ static void what_cannot_begin_starts_nobody(void **state)
 
 /* ---- a member ---- */
 
-/* Member `me` of two, or of `n`, told the key; the test is the leader. */
-static struct job *told(struct world *w, uint32_t me)
+/* Member `me` of two, or of `n`, with the key; the test is the leader. */
+static struct job *with_key(struct world *w, uint32_t me)
 {
 	struct party *leader = join(w, LEADER, HD_ALLREDUCE_LEADER);
 	struct job *member = start(w, me);
@@ -576,7 +576,7 @@ static struct job *met(struct world *w, uint32_t me)
 {
 	static const struct hd_transfer root = { PART, 0, LEN * sizeof(float) },
 		sum = { SUM, 1, LEN * sizeof(float) };
-	struct job *member = told(w, me);
+	struct job *member = with_key(w, me);
 	struct party *leader = &w->party[LEADER], *other = join(w, 1 - me, 1 - me);
 	char addrs[2 * HD_ADDR_CAP] = "";
 
@@ -648,7 +648,7 @@ static void the_first_round_and_the_last_are_compared(void **state)
 		if (bad) {
 			ends(member, HD_E_INTEGRITY, "element 4 of the sum at member 1");
 			assert_int_equal(heard(leader, HD_SAYS_RESULT), 0);
-		/* after its times are told a member may go, and the leader ends it */
+		/* after it has reported its times a member may go, and the leader ends it */
 		} else {
 			UNTIL(w, heard(leader, HD_SAYS_RESULT) == 1);
 			const struct said *said = &leader->said[leader->nsaid - 1];
@@ -683,22 +683,22 @@ static void what_is_told_is_told_once_and_by_whom_it_should(void **state)
 		{ "the word for a later round", 1, true, 0, HD_SAYS_GO, 2, 0, 1 },
 		{ "the word for no round", 1, true, 0, HD_SAYS_GO, 0, 0, 1 },
 		{ "the word again", 1, true, 0, HD_SAYS_GO, 1, 0, 2 },
-		{ "readiness, to who has not asked", 1, true, 0, HD_SAYS_READY, 1, 0, 1 },
+		{ "readiness, unasked", 1, true, 0, HD_SAYS_READY, 1, 0, 1 },
 		{ "readiness for a later round", 0, true, 1, HD_SAYS_READY, 2, 0, 1 },
-		{ "the word, to who says it", 0, true, 1, HD_SAYS_GO, 1, 0, 1 },
+		{ "the word, to its sender", 0, true, 1, HD_SAYS_GO, 1, 0, 1 },
 		{ "readiness again", 0, true, 1, HD_SAYS_READY, 1, 0, 2 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct world *w = enter(2);
-		struct job *member = bad[i].meets ? met(w, bad[i].me) : told(w, bad[i].me);
+		struct job *member = bad[i].meets ? met(w, bad[i].me) : with_key(w, bad[i].me);
 		w->name = bad[i].name;
 		if (bad[i].meets && bad[i].me)
 			UNTIL(w, heard(&w->party[0], HD_SAYS_READY));
 		for (int k = 0; k < bad[i].times; k++)
 			say(&w->party[bad[i].by], bad[i].me, bad[i].id, bad[i].step, bad[i].len);
-		ends(member, HD_E_PROTOCOL, "was told");
+		ends(member, HD_E_PROTOCOL, "has no place here");
 		leave(w);
 	}
 	struct world *w = enter(2);               /* before it has a key */
@@ -706,7 +706,7 @@ static void what_is_told_is_told_once_and_by_whom_it_should(void **state)
 	struct job *member = start(w, 1);
 	UNTIL(w, leader->nups == 1);
 	say(leader, 1, HD_SAYS_START, 0, HD_ALLREDUCE_KEY - 1);
-	ends(member, HD_E_PROTOCOL, "was told");
+	ends(member, HD_E_PROTOCOL, "has no place here");
 	leave(w);
 }
 
@@ -714,7 +714,7 @@ static void what_is_told_is_told_once_and_by_whom_it_should(void **state)
 static void member_zero_waits_for_each_of_the_others(void **state)
 {
 	struct world *w = enter(3);
-	struct job *member = told(w, 0);
+	struct job *member = with_key(w, 0);
 	struct party *leader = &w->party[LEADER];
 	char addrs[3 * HD_ADDR_CAP] = "";
 
@@ -732,7 +732,7 @@ static void member_zero_waits_for_each_of_the_others(void **state)
 	/* of the next round, before this one is over there */
 	say(&w->party[2], 0, HD_SAYS_READY, 2, 0);
 	say(&w->party[2], 0, HD_SAYS_READY, 2, 0);
-	ends(member, HD_E_PROTOCOL, "was told");
+	ends(member, HD_E_PROTOCOL, "has no place here");
 	leave(w);
 }
 
@@ -741,13 +741,13 @@ static void who_is_lost_before_the_end_ends_a_member(void **state)
 	static const char *const texts[] = { "lost the leader, 16", "lost member 0" };
 
 	(void)state;
-	for (int who = 0; who < 2; who++) {
+	for (int lost = 0; lost < 2; lost++) {
 		struct world *w = enter(2);
 		struct job *member = met(w, 1);
 		say(&w->party[0], 1, HD_SAYS_GO, 1, 0);
 		UNTIL(w, w->party[0].nparts == 1);
-		part(&w->party[who ? 0 : LEADER]);
-		ends(member, HD_E_PEERLOST, texts[who]);
+		part(&w->party[lost ? 0 : LEADER]);
+		ends(member, HD_E_PEERLOST, texts[lost]);
 		leave(w);
 	}
 }
@@ -765,7 +765,7 @@ static void a_member_does_not_wait_for_ever(void **state)
 		struct party *leader = &w->party[LEADER];
 		struct job *member;
 		if (what) {
-			member = what == 1 ? told(w, 1) : met(w, 1);
+			member = what == 1 ? with_key(w, 1) : met(w, 1);
 			if (what >= 2)
 				UNTIL(w, heard(&w->party[0], HD_SAYS_READY));
 			if (what == 3) {
@@ -797,7 +797,7 @@ static void members_listen_where_their_transport_can_be_reached(void **state)
 	for (size_t i = 0; i < 4; i++) {
 		struct world *w = enter(2);
 		w->bench.transport = cases[i].transport;
-		struct job *member = told(w, 1);
+		struct job *member = with_key(w, 1);
 		const struct said *said = &w->party[LEADER].said[0];
 		CHECK(!strncmp((const char *)said->bytes, cases[i].at, strlen(cases[i].at)), "%s: %s",
 			cases[i].transport, (const char *)said->bytes);
@@ -822,7 +822,7 @@ static void a_member_that_cannot_listen_or_call_says_so(void **state)
 	ends(member, HD_E_REFUSED, "/1");
 	leave(w);
 	w = enter(3);
-	member = told(w, 2);
+	member = with_key(w, 2);
 	join(w, 1, 1);
 	snprintf(addrs + HD_ADDR_CAP, HD_ADDR_CAP, "unix:%s/1", w->folder);
 	assert_int_equal(hd_hub_tell(&w->party[LEADER].hub, 2, HD_SAYS_PEERS, 0, addrs, sizeof addrs, NULL),

@@ -17,7 +17,7 @@ struct leader {
 	struct hd_proc proc[HD_ALLREDUCE_MEMBERS];
 	uint8_t key[HD_ALLREDUCE_KEY];
 	uint8_t addrs[HD_ALLREDUCE_MEMBERS * HD_ADDR_CAP];
-	uint32_t addrs_of, results_of;    /* bits of members: who has said it */
+	uint32_t addrs_of, results_of;    /* bits of members that have said it */
 	struct hd_allreduce_times *times;
 	enum hd_err err;
 	struct hd_diag diag;
@@ -72,7 +72,7 @@ static void on_message(void *self, const struct hd_message *message)
 			message->id, message->len));
 }
 
-/* A member that ended is told of by its exit code; one that broke a rule did not end. */
+/* The exit code says how a member ended; one that broke a rule did not end. */
 static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
 	struct leader *l = self;
@@ -156,7 +156,7 @@ static enum hd_err gather(struct leader *l)
 	return l->err;
 }
 
-/* They end when the leader has gone; who does not is ended. */
+/* They end when the leader has gone; one that does not is ended. */
 static enum hd_err dismiss(struct leader *l)
 {
 	enum hd_err err = HD_OK;

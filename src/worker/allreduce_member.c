@@ -15,7 +15,7 @@ struct member {
 	struct hd_memory values, first;   /* first: what is put back before each round */
 	uint8_t key[HD_ALLREDUCE_KEY];
 	uint8_t peers[HD_ALLREDUCE_MEMBERS * HD_ADDR_CAP];
-	bool has_key, has_peers, told, dismissed;
+	bool has_key, has_peers, reported, dismissed;
 	uint32_t nup;                     /* members */
 	uint32_t ready_of;                /* at member 0: bits of members that are ready for the next round */
 	uint64_t go;                      /* at others: the round that member 0 said may begin */
@@ -81,7 +81,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 
 	(void)why;
 	m->dismissed = m->dismissed || worker == HD_ALLREDUCE_LEADER;
-	if (!m->told)
+	if (!m->reported)
 		failed(m, hd_fail(&m->diag, HD_E_PEERLOST, "member %u lost %s %u: %s", m->me,
 			worker == HD_ALLREDUCE_LEADER ? "the leader," : "member",
 			worker, text));
@@ -109,7 +109,8 @@ static void on_message(void *self, const struct hd_message *message)
 		memcpy(m->peers, message->bytes, message->len);
 		m->has_peers = true;
 	} else
-		failed(m, hd_fail(&m->diag, HD_E_PROTOCOL, "member %u was told %u of %u bytes by %u", m->me,
+		failed(m, hd_fail(&m->diag, HD_E_PROTOCOL,
+			"member %u: message %u of %u bytes from %u has no place here", m->me,
 			message->id, message->len, message->worker));
 }
 
@@ -268,7 +269,7 @@ static enum hd_err all_rounds(struct member *m)
 	if (!err)
 		err = hd_hub_tell(&m->hub, HD_ALLREDUCE_LEADER, HD_SAYS_RESULT, 0, result,
 			m->bench->rounds * sizeof(uint64_t), &m->diag);
-	m->told = !err;
+	m->reported = !err;
 	return err ? err : wait_until(m, is_dismissed, "the leader's good-bye");
 }
 

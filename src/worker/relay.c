@@ -244,7 +244,7 @@ enum hd_err hd_relay_up(struct hd_relay *r, uint32_t worker, struct hd_diag *dia
 	if (member == HD_NOBODY || !r->x || is_between(r))
 		return HD_OK;
 	r->open_epoch[member] = 0;
-	/* A step that waits for the compute thread opens with all who are up then; its roots and buffers are
+	/* A step that waits for the compute thread opens with all that are up then; its roots and buffers are
 	 * not determined yet, those of the step before are void. */
 	return r->step == r->x->step ? serve(r, member, diag) : HD_OK;
 }

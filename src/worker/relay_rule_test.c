@@ -356,7 +356,7 @@ static void entries_come_from_those_who_compute_them(void **state)
 	}
 }
 
-/* Nobody has told of the table that is here: who has it awaits no entries. */
+/* No member had the table when the step was taken up; the one that has it now awaits no entries. */
 static void who_has_the_table_is_sent_no_entries(void **state)
 {
 	const struct scene s = { "two", .n = 2, .again = true };
@@ -399,7 +399,7 @@ static void arrive(struct node *o, uint32_t from, uint32_t transfer, struct hd_r
 	assert_int_equal(hd_relay_arrived(&o->r, &arrival, news, NULL), HD_OK);
 }
 
-/* The entry of a pass says nothing of it when it comes from who does not compute it. */
+/* The entry of a pass says nothing of it when it comes from a member that does not compute it. */
 static void a_pass_is_done_by_its_own_worker(void **state)
 {
 	const struct scene s = { "three", .n = 3 };
@@ -480,7 +480,7 @@ static void what_is_of_no_place_of_the_step_at_hand_is_refused(void **state)
 	refuses(o, bad, HD_E_PROTOCOL, "of a step that is over");
 	bad = good;
 	bad.worker = 77;
-	refuses(o, bad, HD_E_PROTOCOL, "of nobody");
+	refuses(o, bad, HD_E_PROTOCOL, "of no member");
 	bad = good;
 	bad.transfer = good.transfer - 1;
 	refuses(o, bad, HD_E_INTEGRITY, "a partial sum of a bucket of another owner, before");
@@ -508,7 +508,7 @@ static void what_is_of_no_place_of_the_step_at_hand_is_refused(void **state)
 	refuses(o, bad, HD_E_INTEGRITY, "to another place");
 	uint32_t n = o->r.awaited[0];
 	o->r.awaited[0] = 0;
-	refuses(o, good, HD_E_INTEGRITY, "that nobody awaits");
+	refuses(o, good, HD_E_INTEGRITY, "that is not awaited");
 	o->r.awaited[0] = n;
 	struct hd_relay_news news;
 	assert_int_equal(hd_relay_arrived(&o->r, &good, &news, NULL), HD_OK);

@@ -303,7 +303,7 @@ static void each_step_brings_what_it_lacks_and_nothing_else(void **state)
 			}
 }
 
-/* Rule 1, spelled out for three and four members: what may go of each bucket from whom to whom, by numbers
+/* Rule 1, spelled out for three and four members: what may go of each bucket, from>to, by numbers
  * of members. */
 static void what_may_go_of_a_bucket_follows_from_the_view_and_the_step(void **state)
 {
@@ -416,7 +416,7 @@ static void come_up_again(const struct scene *s, uint32_t m, uint32_t a)
 	memcpy(before, c->post, n * sizeof *before);
 	c->nposts = 0;
 	o->up[a] = false;
-	/* to whom there is no link nothing is opened */
+	/* without a link nothing is opened */
 	assert_int_equal(hd_relay_open(&o->r, &o->x, NULL), HD_OK);
 	CHECK(!c->nposts && c->nopened == 1, "%s: %u opens a channel to %u without a link", s->what, m, a);
 	o->up[a] = true;

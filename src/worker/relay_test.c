@@ -56,7 +56,7 @@ static void refuses(struct hd_relay *r, struct hd_arrival arrival, enum hd_err e
 		r_now->turn);
 }
 
-/* Rule 2: of another step, of nobody of the view, to another place than that of its name, or when nothing
+/* Rule 2: of another step, of no member of the view, to another place than that of its name, or when nothing
  * is awaited. */
 static void forge_arrivals(struct hd_relay *r)
 {
@@ -79,14 +79,14 @@ static void forge_arrivals(struct hd_relay *r)
 		refuses(r, bad, HD_E_PROTOCOL, "of a step that is over");
 		bad = good;
 		bad.worker = 77;
-		refuses(r, bad, HD_E_PROTOCOL, "of nobody");
+		refuses(r, bad, HD_E_PROTOCOL, "of no member");
 		nforeign++;
 		bad = good;
 		bad.buffer = r->table + 1;
 		refuses(r, bad, HD_E_INTEGRITY, "to another place");
 		nplaces += r->awaited[m] > 0;
 		if (!r->awaited[m]) {
-			refuses(r, good, HD_E_INTEGRITY, "that nobody awaits");
+			refuses(r, good, HD_E_INTEGRITY, "that is not awaited");
 			nunawaited++;
 		}
 	}
@@ -202,8 +202,8 @@ static void a_view_may_be_planned_at_any_instant(void **state)
 static void a_member_may_be_lost_at_any_instant(void **state)
 {
 	(void)state;
-	for (uint32_t who = 0; who < 3; who++)
-		sweep("a loss", (struct r_plan){ .kind = R_LOSE, .a = who, .fence = 5 }, 3, 20 + who,
+	for (uint32_t lost = 0; lost < 3; lost++)
+		sweep("a loss", (struct r_plan){ .kind = R_LOSE, .a = lost, .fence = 5 }, 3, 20 + lost,
 			every(17));
 }
 

@@ -3,8 +3,8 @@
  *
  * A gradient is a small whole number of (step, virtual node, bucket, element), so each way of adding them is
  * exact and each sum its own: a value of another step, one too many or one too few shows, whatever was added
- * to what. Every turn a seed draws who moves: a hub, a hand, the coordinator to one member, a link that comes
- * up again. So links come and go, views arrive, and hands fall behind, at every instant of a step.
+ * to what. Every turn a seed draws what moves: a hub, a compute thread, the coordinator to one member, a link
+ * that comes up again. So links come and go, views arrive, and hands fall behind, at every instant of a step.
  *
  *  1. A fold is given the roots that its tree names, of its step (the operands, one by one); a sum that came
  *     is that of all virtual nodes.
@@ -79,7 +79,7 @@ struct r_world {
 	/* the coordinator */
 	enum r_phase phase;
 	uint32_t epoch, fence_delay;
-	bool told[R_WORKERS];
+	bool sent[R_WORKERS];
 	struct hd_view view, next;
 	struct hd_msg_view open;
 	struct hd_passes passes;
@@ -89,7 +89,7 @@ struct r_world {
 };
 
 static void (*r_each_turn)(struct r_world *w);     /* what a test looks at besides; NULL: nothing */
-static struct r_world *r_now;             /* whose seed and faults a failure is told with */
+static struct r_world *r_now;             /* its seed and faults are printed with a failure */
 
 static inline uint32_t r_draw(struct r_world *w, uint32_t n)
 {
@@ -270,8 +270,8 @@ enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[H
 	(void)addr;
 	return hd_fail(diag, HD_E_INVAL, "the test connects");
 }
-const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR]) { (void)remote;
-	(void)one; return told; }
+const char *hd_elastic_reach(const char *addrs, bool remote, char one[HD_ELASTIC_ADDR]) { (void)remote;
+	(void)one; return addrs; }
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on) { (void)e; (void)learner; (void)on; }
 void hd_elastic_teach_standing(struct hd_elastic *e) { (void)e; }
 void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done) { (void)e; (void)done; }
@@ -594,7 +594,7 @@ static inline void r_fence(struct r_world *w)
 	w->phase = R_ASKING;
 	w->epoch++;
 	w->fence_at = 0;
-	memset(w->told, 0, sizeof w->told);
+	memset(w->sent, 0, sizeof w->sent);
 }
 
 static inline struct hd_member *r_member(const struct r_world *w, uint32_t id) { return w->node[id]->e.member;
@@ -603,7 +603,7 @@ static inline struct hd_member *r_member(const struct r_world *w, uint32_t id) {
 static inline bool r_all_said(const struct r_world *w)
 {
 	for (uint32_t i = 0; i < w->nworkers; i++)
-		if (w->node[i]->alive && !(w->told[i] && r_member(w, i)->epoch == w->epoch &&
+		if (w->node[i]->alive && !(w->sent[i] && r_member(w, i)->epoch == w->epoch &&
 			r_member(w, i)->held && r_member(w, i)->status_said))
 			return false;
 	return true;
@@ -620,13 +620,13 @@ static inline void r_deal(struct r_world *w)
 		for (uint32_t part = cut ? 0 : 1; part < 2; part++) {
 			struct hd_vrange range = { missing[i].first + (part ? cut : 0),
 				part ? missing[i].n - cut : cut };
-			uint32_t who, pass = 0;
+			uint32_t to, pass = 0;
 			do
-				who = w->view.member[r_draw(w, w->view.nmembers)];
-			while (r_member(w, who)->at != w->open.step);
-			while (hd_passes_find(&w->passes, who, pass))
+				to = w->view.member[r_draw(w, w->view.nmembers)];
+			while (r_member(w, to)->at != w->open.step);
+			while (hd_passes_find(&w->passes, to, pass))
 				pass++;
-			assert_int_equal(hd_passes_add(&w->passes, who, pass, &range, 1), HD_OK);
+			assert_int_equal(hd_passes_add(&w->passes, to, pass, &range, 1), HD_OK);
 		}
 	}
 }
@@ -692,24 +692,24 @@ static inline void r_decide(struct r_world *w)
 	w->open.nrange = w->passes.nranges;
 	w->open.range = w->passes.range;
 	w->phase = R_VIEWING;
-	memset(w->told, 0, sizeof w->told);
+	memset(w->sent, 0, sizeof w->sent);
 }
 
-/* The next step of what the coordinator is at, to one member that was not told. False: nothing is to be
+/* The next step of what the coordinator is at, to one member that it was not sent to. False: nothing is to be
  * said now. */
 static inline bool r_coordinate(struct r_world *w)
 {
 	uint32_t left[R_WORKERS], n = 0;
 
 	for (uint32_t i = 0; i < w->nworkers; i++)
-		if (w->node[i]->alive && !w->told[i])
+		if (w->node[i]->alive && !w->sent[i])
 			left[n++] = i;
 	if (w->phase == R_IDLE)
 		return false;
 	if (n) {
 		uint32_t id = left[r_draw(w, n)];
 		struct r_node *node = w->node[id];
-		w->told[id] = true;
+		w->sent[id] = true;
 		switch (w->phase) {
 		case R_ASKING:  r_tell(node, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = w->epoch });
 			break;
@@ -739,7 +739,7 @@ static inline bool r_coordinate(struct r_world *w)
 			if (w->node[i]->alive && !r_member(w, i)->next.said)
 				return false;
 		w->phase = R_DECIDING;
-		memset(w->told, 0, sizeof w->told);
+		memset(w->sent, 0, sizeof w->sent);
 		return true;
 	case R_DECIDING:
 		/* a fence beforehand goes by what is in force at each */
@@ -766,7 +766,7 @@ static inline void r_plan_view(struct r_world *w)
 	r_members(w, &w->next);
 	r_map(w, &w->next);
 	w->phase = R_PREPARING;
-	memset(w->told, 0, sizeof w->told);
+	memset(w->sent, 0, sizeof w->sent);
 }
 
 /* ---- turns ---- */

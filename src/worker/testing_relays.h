@@ -394,7 +394,7 @@ static inline void begin(const struct scene *s, uint64_t step)
 			}
 		}
 		o->w = w;
-		/* who has the parameters has the digests, in the relay that sends them on */
+		/* the holder of parameters has the digests, in the relay that sends them on */
 		for (uint32_t i = 0; i < CHUNKS * DIGEST; i++)
 			if (s->parm[i / (HD_BUCKET_CHUNKS * DIGEST)] >> m & 1)
 				o->r.digest[i] = digest_value(step, i);
