@@ -83,23 +83,26 @@ static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
 }
 
 /* Variables of the environment (HEDDLE_...) hold here and go along as what they set; -s goes after them. */
-static void put_sets(struct hd_json_writer *w, struct hd_cmd *cmd)
+static enum hd_err put_sets(struct hd_json_writer *w, struct hd_cmd *cmd)
 {
-	struct hd_job_set set[HD_JOB_NKEYS];
-	uint32_t n = hd_session_environment(cmd, set, HD_JOB_NKEYS);
+	struct hd_job_sets sets;
 	struct hd_text text;
+	enum hd_err err = hd_job_sets_init(&sets, 0, &cmd->arena, &cmd->diag);
 
-	if (!n && !cmd->args.nsets)
-		return;
+	if (!err)
+		err = hd_session_environment(cmd, &sets);
+	if (err || (!sets.n && !cmd->args.nsets))
+		return err;
 	hd_json_open_array(w, "set");
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < sets.n; i++) {
 		hd_text_init(&text, &cmd->arena);
-		hd_text_addf(&text, "%s=%s", set[i].key, set[i].text);
+		hd_text_addf(&text, "%s=%s", sets.set[i].key, sets.set[i].text);
 		hd_json_put_text(w, NULL, text.full ? "" : text.at);
 	}
 	for (uint32_t i = 0; i < cmd->args.nsets; i++)
 		hd_json_put_text(w, NULL, cmd->args.set[i]);
 	hd_json_close(w);
+	return HD_OK;
 }
 
 static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct hd_text *text)
@@ -113,7 +116,9 @@ static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct
 	hd_json_put_bytes(&w, "job", o->bytes, o->len);
 	hd_json_put_text(&w, "folder", o->folder);
 	hd_json_put_text(&w, "key", o->key);
-	put_sets(&w, cmd);
+	enum hd_err err = put_sets(&w, cmd);
+	if (err)
+		return err;
 	if (cmd->args.has[HD_OPT_JOB_NAME])
 		hd_json_put_text(&w, "name", cmd->args.text[HD_OPT_JOB_NAME]);
 	if (o->priority > 0)

@@ -1,10 +1,8 @@
 #include "cmd/session.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/near.h"
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
@@ -13,94 +11,42 @@
 #include "daemon/daemon.h"
 #include "cmd/json_line.h"
 
-/* keys that have options of their own */
 enum {
 	HD_JOB_BYTES = 1 << 20,
-	HD_ENV_NAME = 96,
-	HD_SESSION_OWN = 2,
-	HD_SPACE_OF_RUN = 1 << 17,          /* a plan, records, the store: what a run writes beside its checkpoints at least */
+	HD_SESSION_OWN = 2,               /* keys that have options of their own */
+	/* a plan, records, the store: what a run writes beside its checkpoints at least */
+	HD_SPACE_OF_RUN = 1 << 17,
 };
 
-/* optim.schedule.kind -> HEDDLE_OPTIM_SCHEDULE_KIND */
-static void variable_name(int key, char name[HD_ENV_NAME])
+enum hd_err hd_session_environment(struct hd_cmd *cmd, struct hd_job_sets *sets)
 {
-	snprintf(name, HD_ENV_NAME, "HEDDLE_%s_%s", hd_job_keys[key].table, hd_job_keys[key].key);
-	for (char *at = name; *at; at++)
-		*at = *at == '.' ? '_' : (char)toupper((unsigned char)*at);
+	return hd_job_sets_environment(sets, hd_proc_environment(), &cmd->diag);
 }
 
-/* HEDDLE_BATCH_GLOBAL=64 and the like; unset variables are the normal case. */
-uint32_t hd_session_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap)
+static void warn_of_variables(struct hd_cmd *cmd)
 {
-	char name[HD_ENV_NAME];
-	uint32_t n = 0;
+	struct hd_text lines;
 
-	for (int k = 0; k < HD_JOB_NKEYS && n < cap; k++) {
-		variable_name(k, name);
-		const char *value = getenv(name);
-		if (!value)
-			continue;
-		struct hd_text key;
-		hd_text_init(&key, &cmd->arena);
-		hd_text_addf(&key, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
-		set[n++] = (struct hd_job_set){ key.at, value, HD_FROM_ENV };
-	}
-	return n;
-}
-
-/* `word` begins with HEDDLE_ and a table of the job, but names none of its keys: nearly always a slip. */
-static void warn_of_variable(const char *word)
-{
-	char name[HD_ENV_NAME], key[HD_ENV_NAME], best[HD_ENV_NAME] = "";
-	bool ours = false;
-
-	snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-	struct hd_near near = hd_near_to(name);
-	for (int k = 0; k < HD_JOB_NKEYS; k++) {
-		size_t table = strlen("HEDDLE_") + strlen(hd_job_keys[k].table) + 1;
-		variable_name(k, key);
-		if (!strcmp(key, name))
-			return;
-		ours |= !strncmp(key, name, table);
-		near.best = NULL;
-		hd_near_offer(&near, key);
-		if (near.best)
-			snprintf(best, sizeof best, "%s", key);
-	}
-	if (ours)
-		fprintf(stderr, "!! %s is no key of a job and changes nothing%s%s%s\n", name,
-			*best ? "; did you mean " : "", best, *best ? "?" : "");
-}
-
-static void warn_of_variables(const struct hd_cmd *cmd)
-{
 	if (cmd->args.has[HD_OPT_QUIET])
 		return;
-	for (char *const *at = hd_proc_environment(); *at; at++)
-		if (!strncmp(*at, "HEDDLE_", strlen("HEDDLE_")))
-			warn_of_variable(*at);
+	hd_text_init(&lines, &cmd->arena);
+	hd_job_sets_warn(hd_proc_environment(), &lines);
+	if (lines.len)
+		fputs(lines.at, stderr);
 }
 
-static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t *n)
+static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_sets *sets)
 {
 	static const struct { enum hd_opt opt; const char *key; } own[] = { { HD_OPT_LISTEN, "net.listen" },
 		{ HD_OPT_KEY, "net.key" } };
+	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; i < HD_SESSION_OWN; i++)
 		if (cmd->args.has[own[i].opt])
-			set[(*n)++] = (struct hd_job_set){ own[i].key, cmd->args.text[own[i].opt],
-				HD_FROM_OPTION };
-	for (uint32_t i = 0; i < cmd->args.nsets; i++) {
-		const char *eq = strchr(cmd->args.set[i], '=');
-		if (!eq)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write KEY=VALUE, as -s optim.lr=0.1",
-				cmd->args.set[i]);
-		char *key = hd_arena_text(&cmd->arena, cmd->args.set[i], (size_t)(eq - cmd->args.set[i]));
-		if (!key)
-			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the options");
-		set[(*n)++] = (struct hd_job_set){ key, eq + 1, HD_FROM_SET };
-	}
-	return HD_OK;
+			hd_job_sets_option(sets, own[i].key, cmd->args.text[own[i].opt]);
+	for (uint32_t i = 0; i < cmd->args.nsets && !err; i++)
+		err = hd_job_sets_word(sets, cmd->args.set[i], &cmd->diag);
+	return err;
 }
 
 static bool exists(struct hd_cmd *cmd, const char *path)
@@ -177,20 +123,20 @@ static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_jo
 static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, bool obeys,
 	struct hd_job *job)
 {
-	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS + HD_SESSION_OWN,
-		sizeof *set);
+	struct hd_job_sets sets;
 	struct hd_text warnings;
+	enum hd_err err = hd_job_sets_init(&sets, HD_MAX_SETS + HD_SESSION_OWN, &cmd->arena, &cmd->diag);
 
-	if (!set)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
-	uint32_t nsets = obeys ? hd_session_environment(cmd, set, HD_JOB_NKEYS) : 0;
-	if (obeys)
+	if (!err && obeys)
+		err = hd_session_environment(cmd, &sets);
+	if (!err && obeys)
 		warn_of_variables(cmd);
-	enum hd_err err = from_options(cmd, set, &nsets);
+	if (!err)
+		err = from_options(cmd, &sets);
 	if (err)
 		return err;
 	hd_text_init(&warnings, &cmd->arena);
-	err = hd_job_parse(job, name, bytes, len, set, nsets, &cmd->arena, &cmd->diag, &warnings);
+	err = hd_job_parse(job, name, bytes, len, sets.set, sets.n, &cmd->arena, &cmd->diag, &warnings);
 	if (!err && warnings.len && !cmd->args.has[HD_OPT_QUIET])
 		fputs(warnings.at, stderr);
 	return err;

@@ -1,11 +1,12 @@
 /* session.h -- what the verbs that touch a job share: the job file with its
  * overrides, the devices asked for, and the lines a user sees while it runs.
  *
- * Precedence: default < job file < HEDDLE_<TABLE>_<KEY> < -s key=value < option. The job of a scheduler's run
- * is taken without the variables: those of who submitted it are in it. */
+ * Precedence: job/sets.h. The job of a scheduler's run is taken without the variables: those that held where
+ * it was submitted are in it. */
 #ifndef HD_CMD_SESSION_H
 #define HD_CMD_SESSION_H
 
+#include "job/sets.h"
 #include "run/run.h"
 #include "cmd/verbs.h"
 
@@ -14,8 +15,8 @@
 HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job,
 	const char **bytes, size_t *len);
 
-/* What the environment sets: HEDDLE_BATCH_GLOBAL=64 and the like; at most HD_JOB_NKEYS. Returns how many. */
-uint32_t hd_session_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap);
+/* What the environment sets: HEDDLE_BATCH_GLOBAL=64 and the like. */
+HD_MUST_USE enum hd_err hd_session_environment(struct hd_cmd *cmd, struct hd_job_sets *sets);
 
 /* The same of a text that came from elsewhere, `name` in messages; its relative paths are looked for here,
  * then in `folder`. */
