@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "chaos/harness.h"
 #include "cmd/json_line.h"
-#include "cmd/trial.h"
+#include "cmd/session.h"
 
 /* A fixed script over a real run of processes. Two workers are of this machine's speed, two compute three
  * times as slowly. */
@@ -24,7 +25,8 @@ static const char job[] =
 enum { HD_DEMO_STEPS = 300, HD_DEMO_FAST = 2, HD_DEMO_SLOW = 2 };
 
 struct story {
-	struct hd_trial trial;
+	struct hd_cmd *cmd;
+	struct hd_harness harness;
 	struct hd_proc slow[HD_DEMO_SLOW];
 	char path[HD_RUN_PATH];
 	bool quiet;
@@ -32,7 +34,7 @@ struct story {
 	int64_t began_ns;
 };
 
-static void split_of(const struct hd_live *live, char *text, size_t cap)
+static void split_of(const struct hd_status *live, char *text, size_t cap)
 {
 	size_t at = 0;
 
@@ -45,13 +47,13 @@ static void split_of(const struct hd_live *live, char *text, size_t cap)
 
 static void tell(const struct story *s, const char *what)
 {
-	const struct hd_live *l = &s->trial.live;
+	const struct hd_status *l = &s->harness.live;
 	char split[128];
 
 	if (s->quiet)
 		return;
 	split_of(l, split, sizeof split);
-	if (!l->members) {                /* another coordinator has begun, and nobody has called it yet */
+	if (!l->members) {                /* another coordinator has begun, and no worker has called it yet */
 		printf("  the coordinator changes, workers go on   %s\n", what);
 		fflush(stdout);
 		return;
@@ -63,46 +65,47 @@ static void tell(const struct story *s, const char *what)
 
 static enum hd_err start_slow(struct story *s)
 {
-	const char *argv[] = { "/proc/self/exe", "worker", "--join", s->trial.dir, "--devices", "1", "--slow",
+	const char *argv[] = { "/proc/self/exe", "worker", "--join", s->harness.dir, "--devices", "1",
+		"--slow",
 		"3", "--steps", "300", NULL };
 	char path[HD_PATH_CAP];
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < HD_DEMO_SLOW && !err; i++) {
 		struct hd_file log = { 0 };
-		snprintf(path, sizeof path, "%s/log/slow-%u.log", s->trial.dir, i);
-		err = hd_file_open(&s->trial.cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
-			&log, &s->trial.cmd->diag);
+		snprintf(path, sizeof path, "%s/log/slow-%u.log", s->harness.dir, i);
+		err = hd_file_open(&s->cmd->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND,
+			&log, &s->cmd->diag);
 		if (!err)
-			err = hd_proc_spawn(&s->trial.host,
+			err = hd_proc_spawn(s->harness.host,
 				&(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id },
 				&s->slow[i],
-				&s->trial.cmd->diag);
+				&s->cmd->diag);
 		if (log.fs && hd_file_close(&log, NULL) && !err)
 			err = HD_E_IO;
 	}
 	return err;
 }
 
-static int64_t members(const struct hd_live *live) { return live->members; }
-static int64_t known(const struct hd_live *live) { return live->nworkers; }
+static int64_t members(const struct hd_status *live) { return live->members; }
+static int64_t known(const struct hd_status *live) { return live->nworkers; }
 
 /* Until there are so many; a run that is over has as many as it had. */
-static enum hd_err await(struct story *s, int64_t (*count)(const struct hd_live *live), int64_t n)
+static enum hd_err await(struct story *s, int64_t (*count)(const struct hd_status *live), int64_t n)
 {
-	enum hd_err err = hd_trial_look(&s->trial);
+	enum hd_err err = hd_harness_look(&s->harness, &s->cmd->diag);
 
-	while (!err && count(&s->trial.live) < n && !hd_trial_ended(&s->trial)) {
-		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) +
-			HD_TRIAL_LOOK_NS);
-		err = hd_trial_look(&s->trial);
+	while (!err && count(&s->harness.live) < n && !hd_harness_ended(&s->harness)) {
+		hd_clock_wait_until(&s->cmd->clock, hd_clock_now_ns(&s->cmd->clock) +
+			HD_HARNESS_LOOK_NS);
+		err = hd_harness_look(&s->harness, &s->cmd->diag);
 	}
 	return err;
 }
 
 static enum hd_err uneven(struct story *s)
 {
-	enum hd_err err = hd_trial_reach(&s->trial, 2);
+	enum hd_err err = hd_harness_reach(&s->harness, 2, &s->cmd->diag);
 
 	if (!err)
 		err = start_slow(s);
@@ -110,14 +113,14 @@ static enum hd_err uneven(struct story *s)
 		/* else the coordinator would start two of its own */
 		err = await(s, known, HD_DEMO_FAST + HD_DEMO_SLOW);
 	if (!err)
-		err = hd_trial_ask(&s->trial, "{\"do\":\"scale\",\"workers\":4}");
+		err = hd_harness_ask(&s->harness, "{\"do\":\"scale\",\"workers\":4}");
 	if (!err)
 		err = await(s, members, HD_DEMO_FAST + HD_DEMO_SLOW);
 	s->joins += HD_DEMO_SLOW;
 	if (!err)
 		tell(s, "++ 2 workers joined that compute three times as slowly");
 	if (!err)
-		err = hd_trial_reach(&s->trial, (uint64_t)s->trial.live.step + 40);
+		err = hd_harness_reach(&s->harness, (uint64_t)s->harness.live.step + 40, &s->cmd->diag);
 	if (!err)
 		tell(s, ">> shares follow the measured speeds");
 	return err;
@@ -125,19 +128,19 @@ static enum hd_err uneven(struct story *s)
 
 static enum hd_err kill_worker(struct story *s)
 {
-	int64_t pid = 0, epoch = s->trial.live.epoch;
+	int64_t pid = 0, epoch = s->harness.live.epoch;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < s->trial.live.nworkers && i < HD_DEMO_FAST; i++)
-		if (s->trial.live.worker[i].virtual_nodes)
-			pid = s->trial.live.worker[i].pid;
+	for (uint32_t i = 0; i < s->harness.live.nworkers && i < HD_DEMO_FAST; i++)
+		if (s->harness.live.worker[i].virtual_nodes)
+			pid = s->harness.live.worker[i].pid;
 	if (pid && !hd_pid_signal((int)pid, HD_PROC_KILL))
 		s->kills++;
-	while (!err && pid && (s->trial.live.epoch == epoch || !s->trial.live.members) &&
-		!hd_trial_ended(&s->trial)) {
-		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) +
-			HD_TRIAL_LOOK_NS);
-		err = hd_trial_look(&s->trial);
+	while (!err && pid && (s->harness.live.epoch == epoch || !s->harness.live.members) &&
+		!hd_harness_ended(&s->harness)) {
+		hd_clock_wait_until(&s->cmd->clock, hd_clock_now_ns(&s->cmd->clock) +
+			HD_HARNESS_LOOK_NS);
+		err = hd_harness_look(&s->harness, &s->cmd->diag);
 	}
 	if (!err)
 		tell(s, "!! a worker was killed (SIGKILL); its virtual nodes were computed again");
@@ -146,7 +149,7 @@ static enum hd_err kill_worker(struct story *s)
 
 static enum hd_err grow(struct story *s)
 {
-	enum hd_err err = hd_trial_ask(&s->trial, "{\"do\":\"scale\",\"workers\":5}");
+	enum hd_err err = hd_harness_ask(&s->harness, "{\"do\":\"scale\",\"workers\":5}");
 
 	if (!err)
 		err = await(s, members, 5);
@@ -158,18 +161,19 @@ static enum hd_err grow(struct story *s)
 
 static enum hd_err kill_coordinator(struct story *s)
 {
-	int64_t term = s->trial.live.term;
+	int64_t term = s->harness.live.term;
 	enum hd_err err = HD_OK;
 
-	if (s->trial.coordinator > 0 && !hd_pid_signal((int)s->trial.coordinator, HD_PROC_KILL))
+	if (s->harness.coordinator > 0 && !hd_pid_signal((int)s->harness.coordinator, HD_PROC_KILL))
 		s->kills++;
-	while (!err && (s->trial.live.term == term || !s->trial.live.members) && !hd_trial_ended(&s->trial)) {
-		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) +
-			HD_TRIAL_LOOK_NS);
-		err = hd_trial_look(&s->trial);
+	while (!err && (s->harness.live.term == term || !s->harness.live.members) &&
+		!hd_harness_ended(&s->harness)) {
+		hd_clock_wait_until(&s->cmd->clock, hd_clock_now_ns(&s->cmd->clock) +
+			HD_HARNESS_LOOK_NS);
+		err = hd_harness_look(&s->harness, &s->cmd->diag);
 	}
 	if (!err)
-		tell(s, s->trial.live.term == term ?
+		tell(s, s->harness.live.term == term ?
 			"!! the coordinator was killed; workers kept stepping to the end"
 			: "!! the coordinator was killed; workers kept stepping, a member started another "
 			"from the store");
@@ -180,21 +184,21 @@ static enum hd_err play(struct story *s)
 {
 	static enum hd_err (*const scene[])(struct story *s) = { uneven, kill_worker, grow,
 		kill_coordinator };
-	enum hd_err err = hd_trial_start(&s->trial, HD_DEMO_FAST, "1");
+	enum hd_err err = hd_harness_start(&s->harness, HD_DEMO_FAST, "1", &s->cmd->diag);
 
 	for (size_t i = 0; i < sizeof scene / sizeof *scene && !err; i++)
 		err = scene[i](s);
-	return err ? err : hd_trial_reach(&s->trial, HD_DEMO_STEPS);
+	return err ? err : hd_harness_reach(&s->harness, HD_DEMO_STEPS, &s->cmd->diag);
 }
 
-static void print_end(const struct story *s, const struct hd_trial_end *end)
+static void print_end(const struct story *s, const struct hd_harness_end *end)
 {
-	const struct hd_trial *t = &s->trial;
-	double seconds = (double)(hd_clock_now_ns(&t->cmd->clock) - s->began_ns) * 1e-9;
+	const struct hd_harness *t = &s->harness;
+	double seconds = (double)(hd_clock_now_ns(&s->cmd->clock) - s->began_ns) * 1e-9;
 
-	if (t->cmd->args.has[HD_OPT_JSON]) {
+	if (s->cmd->args.has[HD_OPT_JSON]) {
 		struct hd_json_line line;
-		struct hd_json_writer *w = hd_json_line_open(t->cmd, &line);
+		struct hd_json_writer *w = hd_json_line_open(s->cmd, &line);
 		hd_json_put_text(w, "demo", "elastic");
 		hd_json_put_i64(w, "steps", HD_DEMO_STEPS);
 		hd_json_put_i64(w, "kills", s->kills);
@@ -219,17 +223,21 @@ static enum hd_err prepare(struct story *s, struct hd_cmd *cmd)
 {
 	char dir[HD_RUN_PATH];
 
-	hd_trial_folder(cmd, "demo-elastic", dir);
+	hd_harness_folder(&cmd->fs, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
+		"demo-elastic", dir);
 	snprintf(s->path, sizeof s->path, "%.480s/demo.yaml", dir);
-	enum hd_err err = hd_trial_init(&s->trial, cmd, s->path, dir, HD_DEMO_STEPS);
+	enum hd_err err = hd_harness_init(&s->harness, &cmd->fs, &cmd->clock, s->path, dir, HD_DEMO_STEPS,
+		&cmd->diag);
+	s->harness.set = cmd->args.set;
+	s->harness.nsets = cmd->args.nsets;
 	return err ? err : hd_file_write_atomic(&cmd->fs, s->path, job, strlen(job), &cmd->diag);
 }
 
 enum hd_err hd_demo_elastic(struct hd_cmd *cmd)
 {
-	struct story s = { .quiet = cmd->args.has[HD_OPT_JSON] || cmd->args.has[HD_OPT_QUIET],
+	struct story s = { .cmd = cmd, .quiet = cmd->args.has[HD_OPT_JSON] || cmd->args.has[HD_OPT_QUIET],
 		.began_ns = hd_clock_now_ns(&cmd->clock) };
-	struct hd_trial_end end = { .same = false };
+	struct hd_harness_end end = { .same = false };
 
 	if (cmd->args.has[HD_OPT_SHOW]) {
 		fputs(job, stdout);
@@ -247,9 +255,9 @@ enum hd_err hd_demo_elastic(struct hd_cmd *cmd)
 	if (!err && !s.quiet)
 		printf("  now the same job on one undisturbed worker ...\n");
 	if (!err)
-		err = hd_trial_compare(&s.trial, &end);
+		err = hd_harness_compare(&s.harness, &end, &cmd->diag);
 	if (end.twin[0])
 		print_end(&s, &end);
-	hd_trial_finish(&s.trial);
+	hd_harness_finish(&s.harness);
 	return err;
 }

@@ -12,6 +12,7 @@
 #include "run/identity.h"
 #include "run/report.h"
 #include "driver/driver.h"
+#include "chaos/fault.h"
 #include "cmd/detach.h"
 #include "cmd/json_line.h"
 #include "cmd/network.h"
@@ -130,7 +131,7 @@ void hd_team_take_orders(const char *dir)
 {
 	char folder[HD_PATH_CAP];
 
-	if ((size_t)snprintf(folder, sizeof folder, "%s/" HD_TEAM_ORDERS, dir) >= sizeof folder)
+	if ((size_t)snprintf(folder, sizeof folder, "%s/" HD_FAULT_FOLDER, dir) >= sizeof folder)
 		return;
 	hd_failpoint_watch(folder);
 	hd_failpoint_look();

@@ -32,10 +32,8 @@ HD_MUST_USE enum hd_err hd_team_check(const struct hd_task *task, uint32_t nwork
  * memory. */
 const char *hd_team_devices(struct hd_cmd *cmd, uint32_t nworkers);
 
-/* Folder of the run in which its processes look for orders to failpoints (builds that have them;
- * sys/failpoint.h). */
-#define HD_TEAM_ORDERS "chaos"
-/* From now on; at most once a process. */
+/* From now on orders to failpoints are looked for in the run's folder (chaos/fault.h; builds that have them);
+ * at most once a process. */
 void hd_team_take_orders(const char *dir);
 
 /* The socket on which the run's coordinator is called by workers. */

@@ -1,10 +1,14 @@
-#include "cmd/fault.h"
+#include "chaos/fault.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
-/* In T: how long an order waits for the worker it was given to, before it is anybody's; and for a loss
- * that is to bring it about. */
-enum { HD_ORDER_OWN_T = 3, HD_ORDER_PROVOKE_T = 5, HD_ORDERS_BYTES = 4000 };
+#include "worker/elastic.h"
+
+/* In T: how long an order waits for the worker it was given to, before it is for all; and for a loss that is
+ * to trigger it. */
+enum { HD_ORDER_OWN_T = 3, HD_ORDER_TRIGGER_T = 5, HD_ORDERS_BYTES = 4000 };
 
 const char *const hd_fault_name[HD_FAULTS] = {
 #define X(id, name, what) name,
@@ -16,14 +20,15 @@ const char *const hd_fault_how_name[HD_HOWS] = { "cut", "drop", "delay", "full",
 bool hd_fault_orders(enum hd_fault_kind kind) { return kind == HD_FAULT_POINT || kind == HD_FAULT_NET ||
 	kind == HD_FAULT_DISK; }
 
-enum hd_err hd_fault_init(struct hd_faults *f, struct hd_trial *trial, int64_t detect_ns, bool needs)
+enum hd_err hd_fault_init(struct hd_faults *f, struct hd_harness *harness, int64_t detect_ns, bool needs,
+	struct hd_diag *diag)
 {
-	*f = (struct hd_faults){ .trial = trial, .detect_ns = detect_ns };
-	if ((size_t)snprintf(f->folder, sizeof f->folder, "%s/" HD_TEAM_ORDERS,
-		trial->dir) >= sizeof f->folder)
-		return hd_fail(&trial->cmd->diag, HD_E_INVAL, "the path of %s is too long", trial->dir);
+	*f = (struct hd_faults){ .harness = harness, .detect_ns = detect_ns };
+	if ((size_t)snprintf(f->folder, sizeof f->folder, "%s/" HD_FAULT_FOLDER,
+		harness->dir) >= sizeof f->folder)
+		return hd_fail(diag, HD_E_INVAL, "the path of %s is too long", harness->dir);
 	if (needs && !hd_failpoint_built())
-		return hd_fail(&trial->cmd->diag, HD_E_REFUSED,
+		return hd_fail(diag, HD_E_REFUSED,
 			"this build has no failpoints, which %s, %s and %s need: configure with "
 			"-DHD_FAILPOINTS=ON, "
 			"or ask for %s, %s, %s or %s", hd_fault_name[HD_FAULT_POINT],
@@ -68,15 +73,15 @@ void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32
 	}
 }
 
-/* ---- whom ---- */
+/* ---- targets ---- */
 
-static struct hd_clock *clock_of(const struct hd_faults *f) { return &f->trial->cmd->clock; }
+static struct hd_clock *clock_of(const struct hd_faults *f) { return f->harness->clock; }
 
-/* One of those that are known to live; the coordinator stands behind the workers. 0: nobody. */
+/* One of those that are known to live; the coordinator stands behind the workers. 0: none. */
 static int64_t victim(const struct hd_faults *f, enum hd_fault_target target, uint32_t pick,
 	bool *coordinator)
 {
-	const struct hd_trial *t = f->trial;
+	const struct hd_harness *t = f->harness;
 	uint32_t workers = target == HD_TARGET_COORDINATOR ? 0 : t->live.nworkers,
 		n = workers + (target != HD_TARGET_WORKER && t->coordinator > 0);
 
@@ -92,10 +97,10 @@ static struct hd_fault_open *open_of(struct hd_faults *f, int64_t pid)
 	return NULL;
 }
 
-/* Somebody must be left who can go on: the coordinator, or a worker that can start one. */
+/* A process must be left that can go on: the coordinator, or a worker that can start one. */
 static bool may_kill(const struct hd_faults *f)
 {
-	return f->trial->heard || f->trial->live.nworkers > f->unheard + 1;
+	return f->harness->heard || f->harness->live.nworkers > f->kills_since_reply + 1;
 }
 
 static bool kill_one(struct hd_faults *f, enum hd_fault_target target, uint32_t pick)
@@ -106,11 +111,11 @@ static bool kill_one(struct hd_faults *f, enum hd_fault_target target, uint32_t 
 	if (!pid || hd_pid_signal((int)pid, HD_PROC_KILL))
 		return false;
 	f->done[HD_FAULT_KILL]++;
-	f->unheard++;
+	f->kills_since_reply++;
 	f->coordinators += coordinator;
 	if (coordinator)
-		f->trial->coordinator = 0;
-	f->trial->heard = false;
+		f->harness->coordinator = 0;
+	f->harness->heard = false;
 	return true;
 }
 
@@ -118,7 +123,7 @@ static bool kill_one(struct hd_faults *f, enum hd_fault_target target, uint32_t 
 
 static bool order(struct hd_faults *f, int64_t pid, const char *what)
 {
-	struct hd_fs *fs = &f->trial->cmd->fs;
+	struct hd_fs *fs = f->harness->fs;
 	char path[HD_PATH_CAP + 32], line[HD_ORDERS_BYTES + 2];
 
 	snprintf(line, sizeof line, "%s\n", what);
@@ -138,11 +143,11 @@ static void withdraw(struct hd_faults *f, int64_t pid)
 		snprintf(path, sizeof path, "%s/%lld", f->folder, (long long)pid);
 	else
 		snprintf(path, sizeof path, "%s/any", f->folder);
-	(void)!hd_fs_unlink(&f->trial->cmd->fs, path, NULL);
+	(void)!hd_fs_unlink(f->harness->fs, path, NULL);
 }
 
-/* A worker is met in what all do in each step; what the others are, and who has a bucket's slots, only
- * whoever comes by first knows. */
+/* An order of its own is for what every worker does in each step; which of them reaches the others, as those
+ * about the slots of a bucket, is not known beforehand. */
 static bool of_every_step(enum hd_failpoint point)
 {
 	const enum hd_fp_phase phase = hd_failpoint_phase(point);
@@ -186,10 +191,10 @@ static bool place(struct hd_faults *f, const struct hd_fault *fault)
 	return true;
 }
 
-/* hit.NAME.PID: somebody died there. */
+/* hit.NAME.PID: a process died there. */
 static void look_for_hits(struct hd_faults *f)
 {
-	struct hd_fs *fs = &f->trial->cmd->fs;
+	struct hd_fs *fs = f->harness->fs;
 	char path[HD_PATH_CAP + 300];
 	struct hd_arena arena;
 	char **names;
@@ -207,10 +212,10 @@ static void look_for_hits(struct hd_faults *f)
 				continue;
 			f->killed[p]++;
 			f->done[HD_FAULT_POINT]++;
-			f->unheard++;
-			f->trial->heard = false;
+			f->kills_since_reply++;
+			f->harness->heard = false;
 			f->order[p].placed = false;
-			f->stale = true;          /* those to anybody went with it, if it was one of them */
+			f->stale = true;          /* those to all went with it, if it was one of them */
 			snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
 			(void)!hd_fs_unlink(fs, path, NULL);
 		}
@@ -218,7 +223,7 @@ static void look_for_hits(struct hd_faults *f)
 	hd_arena_finish(&arena);
 }
 
-/* One that its worker did not come by is anybody's. */
+/* One that its worker did not reach is for all. */
 static void widen(struct hd_faults *f, int64_t now)
 {
 	for (uint32_t p = 0; p < HD_FP_COUNT; p++) {
@@ -244,7 +249,7 @@ static void write_wide(struct hd_faults *f)
 	f->stale = at && !order(f, 0, what);
 }
 
-/* What only a loss brings about, and has waited for one. */
+/* One that only a loss reaches, and that has waited for one. */
 static bool wants_loss(const struct hd_faults *f, uint32_t p, int64_t now)
 {
 	const struct hd_fault_order *o = &f->order[p];
@@ -253,22 +258,22 @@ static bool wants_loss(const struct hd_faults *f, uint32_t p, int64_t now)
 		now - o->since_ns >= 2 * f->detect_ns;
 }
 
-static void provoke(struct hd_faults *f, int64_t now)
+static void trigger(struct hd_faults *f, int64_t now)
 {
-	enum hd_fault_target whom = HD_TARGET_WORKER;
+	enum hd_fault_target target = HD_TARGET_WORKER;
 	bool wanted = false;
 
 	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
 		wanted |= wants_loss(f, p, now);
-	if (!wanted || now - f->provoked_ns < HD_ORDER_PROVOKE_T * f->detect_ns)
+	if (!wanted || now - f->triggered_ns < HD_ORDER_TRIGGER_T * f->detect_ns)
 		return;
-	if (wants_loss(f, HD_FP_CHANGE_TAKE_OVER, now) && f->provoked % 2 == 0)
-		whom = HD_TARGET_COORDINATOR;
-	if (kill_one(f, whom, f->provoked)) {
-		f->provoked++;
-		f->provoked_ns = now;
-	} else if (f->trial->ours && f->trial->live.target < f->trial->workers) {
-		(void)!hd_trial_ask(f->trial, "{\"do\":\"scale\",\"by\":1}");
+	if (wants_loss(f, HD_FP_CHANGE_TAKE_OVER, now) && f->triggered % 2 == 0)
+		target = HD_TARGET_COORDINATOR;
+	if (kill_one(f, target, f->triggered)) {
+		f->triggered++;
+		f->triggered_ns = now;
+	} else if (f->harness->ours && f->harness->live.target < f->harness->workers) {
+		(void)!hd_harness_ask(f->harness, "{\"do\":\"scale\",\"by\":1}");
 	}
 }
 
@@ -282,9 +287,9 @@ static void turn_orders(struct hd_faults *f, int64_t now)
 		return;
 	look_for_hits(f);
 	widen(f, now);
-	if (f->stale && f->trial->heard)
+	if (f->stale && f->harness->heard)
 		write_wide(f);
-	provoke(f, now);
+	trigger(f, now);
 }
 
 /* ---- those that last ---- */
@@ -333,7 +338,7 @@ static bool do_net(struct hd_faults *f, const struct hd_fault *fault)
 		[HD_HOW_DROP] =
 		"wire.read:err=EAGAIN#%u;wire.connect:err=ETIMEDOUT#%u",
 		[HD_HOW_DELAY] = "wire.read:delay=5#%u;wire.write:delay=5#%u" };
-	const struct hd_live *live = &f->trial->live;
+	const struct hd_status *live = &f->harness->live;
 	char line[160];
 
 	if (live->nworkers < 1)
@@ -367,7 +372,7 @@ static bool do_scale(struct hd_faults *f, const struct hd_fault *fault)
 	char ask[64];
 
 	snprintf(ask, sizeof ask, "{\"do\":\"scale\",\"workers\":%u}", fault->by);
-	return !hd_trial_ask(f->trial, ask);
+	return !hd_harness_ask(f->harness, ask);
 }
 
 bool hd_fault_do(struct hd_faults *f, const struct hd_fault *fault)
@@ -380,7 +385,7 @@ bool hd_fault_do(struct hd_faults *f, const struct hd_fault *fault)
 
 	if (!act[fault->kind](f, fault))
 		return false;
-	/* those count when somebody died */
+	/* those count when a process died */
 	if (fault->kind != HD_FAULT_KILL && fault->kind != HD_FAULT_POINT)
 		f->done[fault->kind]++;
 	return true;
@@ -412,8 +417,8 @@ int64_t hd_fault_turn(struct hd_faults *f)
 {
 	int64_t now = hd_clock_now_ns(clock_of(f)), next = INT64_MAX;
 
-	if (f->trial->heard)
-		f->unheard = 0;
+	if (f->harness->heard)
+		f->kills_since_reply = 0;
 	turn_orders(f, now);
 	for (uint32_t i = 0; i < HD_FAULTS_OPEN; i++) {
 		struct hd_fault_open *o = &f->open[i];
@@ -439,7 +444,7 @@ bool hd_fault_lasts(const struct hd_faults *f)
 
 void hd_fault_end(struct hd_faults *f)
 {
-	if (!f->trial)
+	if (!f->harness)
 		return;
 	look_for_hits(f);
 	for (uint32_t i = 0; i < HD_FAULTS_OPEN; i++)

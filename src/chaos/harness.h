@@ -1,0 +1,76 @@
+/* harness.h -- a run of worker processes under faults, and its undisturbed twin: for `chaos run`, the verbs
+ * that inject one fault, and `demo elastic`.
+ *
+ * The run is a process of this program, watched through its control socket; its coordinator may die and be
+ * replaced, so the newest answer counts and silence is normal. The twin is the same job on one device,
+ * afterwards; both states are compared.
+ *
+ * Ownership: init or visit, then finish; it does not move; what the caller gives is borrowed.
+ * Threads: one. */
+#ifndef HD_CHAOS_HARNESS_H
+#define HD_CHAOS_HARNESS_H
+
+#include "base/hash.h"
+#include "sys/clock.h"
+#include "sys/file.h"
+#include "sys/process.h"
+#include "chaos/status.h"
+
+#define HD_HARNESS_STILL_NS INT64_C(60000000000)  /* no committed step for so long is a hang */
+enum { HD_HARNESS_LOOK_NS = 20000000, HD_HARNESS_PATH = 512, HD_HARNESS_SETS = 64 };
+
+struct hd_harness {
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	const char *job;                  /* path of the job file */
+	const char *const *set;           /* [nsets] KEY=VALUE, handed to run and twin by -s */
+	uint32_t nsets;
+	char dir[HD_HARNESS_PATH], twin_dir[HD_HARNESS_PATH];
+	uint64_t nsteps;
+	struct hd_host own, *host;        /* host: starts processes; own,
+		unless a test hands in another */
+	struct hd_proc run;               /* until it is killed, or has ended */
+	struct hd_arena arena;            /* of the newest answer */
+	struct hd_status live;            /* the newest answer */
+	bool known;                       /* live was read at least once */
+	bool heard;                       /* at the last look */
+	/* it was started here: it ends with the harness, and is started again when all of it died */
+	bool ours;
+	bool samples;                     /* it keeps a record of its samples (run/samples.h) */
+	uint64_t pace_ms;                 /* of its workers (workers.pace), unless the user says another */
+	uint32_t workers, resumed;
+	const char *devices;
+	int64_t coordinator;              /* its process; 0: not known */
+	uint64_t moved_step;
+	/* the last look; for how long no step was committed; some process was alive then */
+	int64_t looked_ns, still_ns, alive_ns;
+	int64_t silent_ns;                /* for how long no coordinator answered */
+};
+
+/* Folders PARENT/chaos and PARENT/undisturbed. HD_E_INVAL: PARENT is there already. */
+HD_MUST_USE enum hd_err hd_harness_init(struct hd_harness *harness, struct hd_fs *fs, struct hd_clock *clock,
+	const char *job, const char *parent, uint64_t nsteps, struct hd_diag *diag);
+/* The first of PARENT/runs/NAME, PARENT/runs/NAME-2, ... that is not there yet. */
+void hd_harness_folder(struct hd_fs *fs, const char *parent, const char *name, char dir[HD_HARNESS_PATH]);
+/* A run that goes on by itself: looked at, never ended. */
+HD_MUST_USE enum hd_err hd_harness_visit(struct hd_harness *harness, struct hd_fs *fs, struct hd_clock *clock,
+	const char *dir, struct hd_diag *diag);
+void hd_harness_finish(struct hd_harness *harness);       /* ends the run if it goes on; takes zeroed ones */
+HD_MUST_USE enum hd_err hd_harness_start(struct hd_harness *harness, uint32_t workers, const char *devices,
+	struct hd_diag *diag);
+/* Asks the coordinator, if there is one. HD_E_INTEGRITY: a hang, or an end with an error; HD_E_NOTFOUND: a
+ * visited run that is gone; a signal to this process is its error. If all processes of the run are gone
+ * before its end, it is resumed, as a user would. */
+HD_MUST_USE enum hd_err hd_harness_look(struct hd_harness *harness, struct hd_diag *diag);
+uint64_t hd_harness_step(const struct hd_harness *harness);       /* committed, as far as is known */
+bool hd_harness_ended(struct hd_harness *harness);        /* its last checkpoint is whole */
+/* Looks until step `step` is committed, or the run has ended. */
+HD_MUST_USE enum hd_err hd_harness_reach(struct hd_harness *harness, uint64_t step, struct hd_diag *diag);
+/* The coordinator's answer to a request; HD_E_NOTFOUND: there is none now. */
+HD_MUST_USE enum hd_err hd_harness_ask(struct hd_harness *harness, const char *ask);
+/* Runs the twin and compares. HD_E_INTEGRITY: the states differ. */
+struct hd_harness_end { char disturbed[HD_HASH_HEX], twin[HD_HASH_HEX]; bool same; };
+HD_MUST_USE enum hd_err hd_harness_compare(struct hd_harness *harness, struct hd_harness_end *end,
+	struct hd_diag *diag);
+
+#endif
