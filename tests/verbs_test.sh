@@ -12,6 +12,12 @@ while read -r verb; do
 		failed "tests/$test does not run heddle $verb"
 	expect 0 heddle $verb --help
 	says "usage: heddle $verb"
+	long=$(awk 'length > 80 && !/^ / && !/^usage:/' out)       # examples are kept as they are
+	[ -z "$long" ] || failed "heddle $verb --help has lines over 80 columns: $long"
+	short=$(awk '/^usage:/ { next } /^(options|common options):/ { exit }
+		!/^ / && NF && before && length(before) + 1 + length($1) <= 80 { print before }
+		{ before = /^ / ? "" : $0 }' out)
+	[ -z "$short" ] || failed "heddle $verb --help has lines that end early: $short"
 	expect 2 heddle $verb --no-such-option
 	says 'there is no option --no-such-option'
 done <<<"$rows"

@@ -97,7 +97,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(CLUSTER,     0,   "cluster",       TEXT,   "FILE",    "plan for these devices: kinds, speeds, memory, links (YAML)") \
 	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the model's ops, as `heddle profile` writes them (plan JOB, default: modelled)") \
 	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
-	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "who makes the plan: auto, data, pipedream, 2bw, ptdp") \
+	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "planner of the plan: auto, data, pipedream, 2bw, ptdp") \
 	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code|heddle", "recurrence of the planner pipedream (default paper)") \
 	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
 	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost")               \
@@ -124,10 +124,10 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(POINTS,      0,   "points",        COUNT,  "N",       "so many deaths at each named failpoint (builds that have them; default 0)") \
 	X(FAULTS,      0,   "faults",        TEXT,   "KIND=N,...", "how many of point, pause, slow, net, disk, scale (default: of each a tenth of the kills)") \
 	X(MTBF,        0,   "mtbf",          COUNT,  "MS",      "mean time between two faults (default 1000)")     \
-	X(TARGET,      0,   "target",        WORD,   "any|worker|coordinator", "whom (default any)")                \
+	X(TARGET,      0,   "target",        WORD,   "any|worker|coordinator", "which process (default any)")       \
 	X(FOR,         0,   "for",           COUNT,  "MS",      "how long it lasts (default: drawn, around workers.detect)") \
 	X(HOW,         0,   "how",           WORD,   "cut|drop|delay|full|error|slow", "net: closed, dumb or late; disk: full, failing or slow (default: drawn)") \
-	X(WAIT_UP,     0,   "wait",          TEXT,   "TIME",    "try again for so long while nobody is there to join, as 60s (default: one try)") \
+	X(WAIT_UP,     0,   "wait",          TEXT,   "TIME",    "try again for so long while there is no run to join, as 60s (default: one try)") \
 	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \
 	X(WATCH,       0,   "watch",         FLAG,   "",        "again and again until the run is over")           \
 	X(EVERY,       0,   "every",         COUNT,  "MS",      "milliseconds between two looks (default 1000)")   \
@@ -146,7 +146,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ADD,         0,   "add",           TEXT,   "TYPE:N,...", "so many more devices of a type")               \
 	X(STATE,       0,   "state",         TEXT,   "FILE",    "a cluster and its jobs (JSON)")                   \
 	X(STATE_SET,   0,   "set",           TEXT,   "NAME",    "which state, where the file holds several")       \
-	X(SCHED_POLICY, 0,  "policy",        TEXT,   "NAME",    "who gets which devices: a policy of `heddle sched policies`, or its published name") \
+	X(SCHED_POLICY, 0,  "policy",        TEXT,   "NAME",    "which job gets which devices: a policy of `heddle sched policies`, or its published name") \
 	X(FAITHFUL,    0,   "faithful",      FLAG,   "",        "do what the published code does, its faults included") \
 	X(JOBS,        0,   "trace",         TEXT,   "FILE",    "jobs: a trace of 10 or 7 columns, a table (CSV), or sacct --parsable") \
 	X(GENERATE,    0,   "generate",      TEXT,   "K=X,...", "the published generator: rate, seed, jobs or first and end; multi, priorities, slo") \
@@ -169,7 +169,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PRICES_FROM, 0,   "prices-from",   TEXT,   "TIME",    "time of the prices when the first job comes: ISO 8601, or seconds since 1970 (default: their start)") \
 	X(SPOT,        0,   "spot",          TEXT,   "[TYPE:]FILE", "machines of a type that come and go: milliseconds,add|remove,name or samples of a count") \
 	X(ELASTIC,     0,   "elastic",       TEXT,   "K=X,...", "jobs run on other numbers of devices: min, max, vns, resize (seconds), speedup=S1:S2:..., mixed") \
-	X(ENTITIES,    0,   "entities",      TEXT,   "NAME:WEIGHT,...", "who shares the cluster; a job is of its user, without one of number id mod count") \
+	X(ENTITIES,    0,   "entities",      TEXT,   "NAME:WEIGHT,...", "entities that share the cluster; a job is of its user, without one of number id mod count") \
 	X(ENTITY_KIND, 0,   "entity-kind",   WORD,   "fairness|fifo", "how jobs of an entity share (default fairness)") \
 	X(DEADLINE_FACTOR, 0, "deadline-factor", TEXT, "X",    "deadlines for jobs without one, so many times their duration") \
 	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, patience, delay, alpha, pack, published, backfill, preempt") \

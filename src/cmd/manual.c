@@ -1,6 +1,9 @@
+#include <assert.h>
 #include <string.h>
 
 #include "cmd/verbs.h"
+
+enum { HD_MANUAL_PARAGRAPH = 4096 };
 
 /* Manual pages are made from the tables, as the help is: they cannot lag behind. */
 
@@ -20,6 +23,30 @@ static void put_text(const char *text, FILE *to)
 			fputc(*text, to);
 		begins = *text == '\n';
 	}
+}
+
+/* Examples, lines that begin with a blank, are kept as they are; the formatter fills the others. */
+static void put_paragraphs(const char *text, FILE *to)
+{
+	char line[HD_MANUAL_PARAGRAPH];
+	bool kept = false;
+
+	fputs(".SH DESCRIPTION\n", to);
+	for (bool first = true; *text; first = false) {
+		size_t len = strcspn(text, "\n");
+		if ((*text == ' ') != kept)
+			fputs(kept ? ".fi\n" : ".PP\n.nf\n", to);
+		if (*text != ' ' && !first)
+			fputs(".PP\n", to);
+		kept = *text == ' ';
+		assert(len < sizeof line);
+		snprintf(line, sizeof line, "%.*s", (int)len, text);
+		put_text(line, to);
+		fputs("\n", to);
+		text += len + (text[len] == '\n');
+	}
+	if (kept)
+		fputs(".fi\n", to);
 }
 
 static void put_title(const char *name, FILE *to)        /* "ckpt ls": heddle-ckpt-ls */
@@ -60,11 +87,8 @@ void hd_help_manual(const struct hd_verb *verb, FILE *to)
 	fprintf(to, "\\fR%s", verb->opts[0] != HD_NOPTS ? " [OPTIONS] " : " ");
 	put_text(verb->args, to);
 	fputs("\n", to);
-	if (*verb->more) {
-		fputs(".SH DESCRIPTION\n", to);
-		put_text(verb->more, to);
-		fputs("\n", to);
-	}
+	if (*verb->more)
+		put_paragraphs(verb->more, to);
 	fputs(".SH OPTIONS\n", to);
 	for (const enum hd_opt *o = verb->opts; *o != HD_NOPTS; o++)
 		put_option(&hd_opts[*o], to);

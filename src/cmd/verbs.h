@@ -37,7 +37,9 @@ struct hd_verb {
 	const char *args;
 	uint8_t npos_min, npos_max;
 	const char *about;                /* one line */
-	const char *more;                 /* paragraphs of --help; "" */
+	/* paragraphs of --help, each ended by a line feed but the last: filled when they are printed; a line
+	 * that begins with a blank is an example, kept as it is; "": none */
+	const char *more;
 	/* own options, ends with HD_NOPTS; the common ones are understood */
 	const enum hd_opt *opts;
 	enum hd_err (*run)(struct hd_cmd *cmd);       /* the exit code follows; cmd->diag says why */
@@ -48,6 +50,7 @@ extern const struct hd_verb hd_verbs[];       /* ends with name == NULL */
 /* The verb that argv[0] (and argv[1]) name; *used is 1 or 2. Unknown: a did-you-mean. */
 HD_MUST_USE enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used,
 	struct hd_diag *diag);
+/* Filled to the width of the terminal, or HD_TTY_WIDTH where `to` is none. */
 void hd_help_all(FILE *to);
 void hd_help_verb(const struct hd_verb *verb, FILE *to);
 void hd_help_manual(const struct hd_verb *verb, FILE *to);    /* its page for man(1) */
