@@ -66,7 +66,8 @@ static void complete(const struct hd_schedule *schedule, struct hd_arena *arena)
 	struct hd_schedule whole, again;
 	struct hd_text once, twice;
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_schedule_complete(&whole, schedule, &(struct hd_passes){ .merge = true }, arena,
+	enum hd_err err = hd_schedule_complete(&whole, schedule, &(struct hd_pass_options){ .merge = true },
+		arena,
 		&diag);
 
 	if (err && !diag.text[0])
@@ -79,7 +80,7 @@ static void complete(const struct hd_schedule *schedule, struct hd_arena *arena)
 	hd_text_init(&once, arena);
 	hd_text_init(&twice, arena);
 	hd_schedule_print(&whole, &once);
-	if (hd_schedule_complete(&again, &whole, &(struct hd_passes){ .merge = true }, arena, NULL))
+	if (hd_schedule_complete(&again, &whole, &(struct hd_pass_options){ .merge = true }, arena, NULL))
 		abort();
 	hd_schedule_print(&again, &twice);
 	same(&once, &twice);

@@ -29,7 +29,7 @@ static void print_back(const struct hd_profile *p, struct hd_arena *arena)
 
 static void partition(const struct hd_cuts *cuts, struct hd_part_how how, struct hd_arena *arena)
 {
-	struct hd_part part[2];
+	struct hd_partition part[2];
 	struct hd_text text[2];
 	enum hd_err err[2];
 

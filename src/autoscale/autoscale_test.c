@@ -156,14 +156,14 @@ static void the_engine_of_2020_weighs_a_utility_against_the_cost(void **state)
 
 /* ---- curves that a job may have: computing of 1 s at one worker, and what comes to it */
 
-struct curve { const char *name; double fixed, grows, jump; bool flat; };
-static const struct curve curves[] = {
+struct true_curve { const char *name; double fixed, grows, jump; bool flat; };
+static const struct true_curve curves[] = {
 	{ "ideal", 0, 0, 0, false }, { "amdahl 5 %", 0.05, 0, 0, false }, { "amdahl 25 %", 0.25, 0, 0, false },
 	{ "retrograde", 0, 0.01, 0, false }, { "sharply retrograde", 0.02, 0.06, 0, false }, { "flat", 0, 0, 0, true },
 	{ "a second server from 9 on", 0.01, 0.002, 0.3, false },
 };
 
-static void make_curve(const struct curve *c, uint32_t nvns, double *step_s, int64_t *compute_ps)
+static void make_curve(const struct true_curve *c, uint32_t nvns, double *step_s, int64_t *compute_ps)
 {
 	for (uint32_t k = 0; k <= MOST; k++) {
 		double share = (double)((nvns + (k ? k : 1) - 1) / (k ? k : 1)) / nvns,

@@ -137,10 +137,10 @@ static double whole_cost(const struct hd_scale *s, const struct hd_scale_now *no
 /* ---- the number J */
 
 /* high_j: of best, at worst */
-struct search { uint32_t best, open, nopen; double best_j, open_j, high_j; char some[64]; };
+struct curve_search { uint32_t best, open, nopen; double best_j, open_j, high_j; char some[64]; };
 
 static void find_best(const struct hd_scale *s, const struct hd_scale_now *now,
-	const struct hd_curve_fit *fit, struct search *out)
+	const struct hd_curve_fit *fit, struct curve_search *out)
 {
 	for (uint32_t size = s->set.min; size <= s->set.max; size++) {
 		struct estimate e = estimate(s, fit, size);
@@ -154,7 +154,7 @@ static void find_best(const struct hd_scale *s, const struct hd_scale_now *now,
 }
 
 static void find_open(const struct hd_scale *s, const struct hd_scale_now *now,
-	const struct hd_curve_fit *fit, struct search *out)
+	const struct hd_curve_fit *fit, struct curve_search *out)
 {
 	struct hd_text some;
 
@@ -189,7 +189,7 @@ static bool is_sure(const struct hd_scale *s,
 /* What a measured size could gain over best, if both are as far off as they may be; 0: it is known to 1 %,
  * or could not gain 1 %. */
 static double may_gain(const struct hd_scale *s, const struct hd_scale_now *now,
-	const struct hd_curve_fit *fit, const struct search *x, uint32_t size)
+	const struct hd_curve_fit *fit, const struct curve_search *x, uint32_t size)
 {
 	struct estimate e = estimate(s, fit, size);
 	double gain = x->high_j - hd_scale_objective(s, now, size, e.low_s);
@@ -200,7 +200,7 @@ static double may_gain(const struct hd_scale *s, const struct hd_scale_now *now,
 }
 
 static bool weigh_rival(const struct hd_scale *s, const struct hd_scale_now *now,
-	const struct hd_curve_fit *fit, const struct search *x,
+	const struct hd_curve_fit *fit, const struct curve_search *x,
 	struct hd_scale_answer *answer)
 {
 	uint32_t rival = 0;
@@ -251,7 +251,7 @@ static uint32_t nmeasured(const struct hd_scale *s)
 }
 
 static bool look_around(struct hd_scale *s, const struct hd_scale_now *now, const struct hd_curve_fit *fit,
-	const struct search *x,
+	const struct curve_search *x,
 	struct hd_scale_answer *answer)
 {
 	double farthest = 2, cost = 0, whole = whole_cost(s, now, x->best);
@@ -280,7 +280,7 @@ static bool look_around(struct hd_scale *s, const struct hd_scale_now *now, cons
 static void propose_by_number(struct hd_scale *s, const struct hd_scale_now *now,
 	const struct hd_curve_fit *fit, struct hd_scale_answer *answer)
 {
-	struct search x = { 0 };
+	struct curve_search x = { 0 };
 
 	find_best(s, now, fit, &x);
 	if (!x.best)

@@ -26,7 +26,7 @@ uint32_t hd_range_roots(uint32_t nvns, uint32_t first, uint32_t end)
 /* What is placed is known by how many of each distinct count are: a number in mixed radix; so is where the
  * next range begins. `left` is the least number of roots of all that is not placed, from the full state
  * down. */
-struct search {
+struct arrange_search {
 	uint32_t nvns, first, ncounts, nstates;
 	/* [ncounts] distinct counts, in the order of their first item */
 	uint32_t *count, *have, *stride;
@@ -34,7 +34,7 @@ struct search {
 };
 #define NEVER UINT32_MAX
 
-static uint32_t begins(const struct search *s, uint32_t state)
+static uint32_t begins(const struct arrange_search *s, uint32_t state)
 {
 	uint32_t at = s->first;
 
@@ -44,7 +44,7 @@ static uint32_t begins(const struct search *s, uint32_t state)
 }
 
 /* Roots of all that is still to be placed if count c comes next and no range has more than `most`. */
-static uint32_t with(const struct search *s, uint32_t state, uint32_t at, uint32_t c, uint32_t most)
+static uint32_t with(const struct arrange_search *s, uint32_t state, uint32_t at, uint32_t c, uint32_t most)
 {
 	if (state / s->stride[c] % (s->have[c] + 1) == s->have[c])
 		return NEVER;
@@ -52,7 +52,7 @@ static uint32_t with(const struct search *s, uint32_t state, uint32_t at, uint32
 	return roots > most || rest == NEVER ? NEVER : roots + rest;
 }
 
-static bool solve(struct search *s, uint32_t most)
+static bool solve(struct arrange_search *s, uint32_t most)
 {
 	s->left[s->nstates - 1] = 0;
 	for (uint32_t state = s->nstates - 1; state-- > 0;) {
@@ -66,7 +66,7 @@ static bool solve(struct search *s, uint32_t most)
 	return s->left[0] != NEVER;
 }
 
-static uint32_t index_of(const struct search *s, uint32_t count)
+static uint32_t index_of(const struct arrange_search *s, uint32_t count)
 {
 	for (uint32_t c = 0; c < s->ncounts; c++)
 		if (s->count[c] == count)
@@ -75,7 +75,7 @@ static uint32_t index_of(const struct search *s, uint32_t count)
 }
 
 /* Distinct counts and their product; false if there are too many states. */
-static bool describe(struct search *s, const uint32_t *count, uint32_t n)
+static bool describe(struct arrange_search *s, const uint32_t *count, uint32_t n)
 {
 	uint64_t states = 1;
 
@@ -98,7 +98,8 @@ static bool describe(struct search *s, const uint32_t *count, uint32_t n)
 }
 
 /* The earliest item that is not placed and whose count keeps the optimum. */
-static uint32_t next_item(const struct search *s, uint32_t state, uint32_t most, const uint32_t *count,
+static uint32_t next_item(const struct arrange_search *s, uint32_t state, uint32_t most,
+	const uint32_t *count,
 	uint32_t n, const uint8_t *placed)
 {
 	uint32_t at = begins(s, state), want = s->left[state];
@@ -110,7 +111,7 @@ static uint32_t next_item(const struct search *s, uint32_t state, uint32_t most,
 	return n;
 }
 
-static void order_exactly(struct search *s, const uint32_t *count, uint32_t n, uint32_t *order,
+static void order_exactly(struct arrange_search *s, const uint32_t *count, uint32_t n, uint32_t *order,
 	uint8_t *placed)
 {
 	uint32_t most = 1, state = 0, done = 0;
@@ -151,7 +152,7 @@ enum hd_err hd_arrange(uint32_t nvns, uint32_t first, const uint32_t *count, uin
 	struct hd_arranged *out,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct search s = { .nvns = nvns, .first = first, .count = hd_arena_take(arena, (size_t)n + 1,
+	struct arrange_search s = { .nvns = nvns, .first = first, .count = hd_arena_take(arena, (size_t)n + 1,
 		sizeof *s.count),
 		.have = hd_arena_take(arena, (size_t)n + 1, sizeof *s.have),
 		.stride = hd_arena_take(arena, (size_t)n + 1, sizeof *s.stride) };

@@ -13,26 +13,27 @@
 
 #define NEVER INT64_MAX
 
-struct bound { int64_t exchange_ps, back_ps, cost_ps; uint32_t roots; };
+struct cost_bound { int64_t exchange_ps, back_ps, cost_ps; uint32_t roots; };
 
-struct walk {
+struct exact_walk {
 	const struct hd_solve_search *s;
 	uint32_t n, nvns, nstates, *stride;       /* [classes] */
 	int64_t *togo;                            /* [nstates * (V + 1)] */
 	int64_t *exchange;                        /* [classes * (most roots + 1)] */
 };
 
-static bool may_take(const struct walk *w, uint32_t state, uint32_t c)
+static bool may_take(const struct exact_walk *w, uint32_t state, uint32_t c)
 {
 	uint32_t used = w->s->used[c];
 
 	return used && state / w->stride[c] % (used + 1) < used;
 }
 
-static uint32_t roots_at(const struct walk *w, uint32_t first,
+static uint32_t roots_at(const struct exact_walk *w, uint32_t first,
 	uint32_t end) { return w->s->range_roots[(size_t)first * (w->nvns + 1) + end]; }
 
-static bool keeps(const struct walk *w, const struct bound *b, uint32_t c, uint32_t first, uint32_t v)
+static bool keeps(const struct exact_walk *w, const struct cost_bound *b, uint32_t c, uint32_t first,
+	uint32_t v)
 {
 	uint32_t roots = roots_at(w, first, first + v);
 
@@ -40,11 +41,13 @@ static bool keeps(const struct walk *w, const struct bound *b, uint32_t c, uint3
 	       w->exchange[(size_t)c * (w->s->range_most + 1) + roots] <= b->exchange_ps;
 }
 
-static int64_t *at(const struct walk *w, uint32_t state, uint32_t first) { return &w->togo[(size_t)state *
+static int64_t *at(const struct exact_walk *w, uint32_t state,
+	uint32_t first) { return &w->togo[(size_t)state *
 	(w->nvns + 1) + first]; }
 
 /* Least max cost (by_roots: least roots) of all moves from here on. */
-static int64_t move(const struct walk *w, const struct bound *b, uint32_t c, uint32_t state, uint32_t first,
+static int64_t move(const struct exact_walk *w, const struct cost_bound *b, uint32_t c, uint32_t state,
+	uint32_t first,
 	uint32_t v, bool by_roots)
 {
 	int64_t rest = *at(w, state + w->stride[c], first + v), cost = w->s->class[c].cost.ps[v];
@@ -56,7 +59,8 @@ static int64_t move(const struct walk *w, const struct bound *b, uint32_t c, uin
 	return cost > rest ? cost : rest;
 }
 
-static int64_t least_from(const struct walk *w, const struct bound *b, uint32_t state, uint32_t first,
+static int64_t least_from(const struct exact_walk *w, const struct cost_bound *b, uint32_t state,
+	uint32_t first,
 	bool by_roots)
 {
 	int64_t least = NEVER;
@@ -72,7 +76,7 @@ static int64_t least_from(const struct walk *w, const struct bound *b, uint32_t 
 	return least;
 }
 
-static int64_t walk_all(const struct walk *w, const struct bound *b, bool by_roots)
+static int64_t walk_all(const struct exact_walk *w, const struct cost_bound *b, bool by_roots)
 {
 	for (uint32_t first = 0; first <= w->nvns; first++)
 		*at(w, w->nstates - 1, first) = first == w->nvns ? 0 : NEVER;
@@ -84,7 +88,7 @@ static int64_t walk_all(const struct walk *w, const struct bound *b, bool by_roo
 	return *at(w, 0, 0);
 }
 
-static int64_t exposed(const struct bound *b) { return b->exchange_ps > b->back_ps ?
+static int64_t exposed(const struct cost_bound *b) { return b->exchange_ps > b->back_ps ?
 	b->exchange_ps - b->back_ps : 0; }
 
 static int compare(const void *a, const void *b)
@@ -105,7 +109,7 @@ static uint32_t distinct(int64_t *value, uint32_t n)
 	return m;
 }
 
-static uint32_t exchanges(const struct walk *w, int64_t *value)
+static uint32_t exchanges(const struct exact_walk *w, int64_t *value)
 {
 	uint32_t n = 0;
 
@@ -115,7 +119,7 @@ static uint32_t exchanges(const struct walk *w, int64_t *value)
 	return distinct(value, n);
 }
 
-static uint32_t backs(const struct walk *w, int64_t *value)
+static uint32_t backs(const struct exact_walk *w, int64_t *value)
 {
 	uint32_t n = 0;
 
@@ -127,13 +131,13 @@ static uint32_t backs(const struct walk *w, int64_t *value)
 }
 
 /* All pairs of bounds that can matter: with nothing exposed, only the smallest bound on back. */
-static uint32_t bounds(const struct walk *w, struct bound *out, int64_t *exchange, int64_t *back)
+static uint32_t bounds(const struct exact_walk *w, struct cost_bound *out, int64_t *exchange, int64_t *back)
 {
 	uint32_t nexchanges = exchanges(w, exchange), nbacks = backs(w, back), n = 0;
 
 	for (uint32_t e = 0; e < nexchanges; e++)
 		for (uint32_t b = 0; b < nbacks; b++) {
-			out[n++] = (struct bound){ exchange[e], back[b], 0, w->s->range_most };
+			out[n++] = (struct cost_bound){ exchange[e], back[b], 0, w->s->range_most };
 			if (back[b] >= exchange[e])
 				break;
 		}
@@ -141,7 +145,8 @@ static uint32_t bounds(const struct walk *w, struct bound *out, int64_t *exchang
 }
 
 /* T of the set, and for each pair the max cost that T leaves to it (below 0: none). */
-static int64_t least_step(const struct walk *w, struct bound *pair, uint32_t npairs, int64_t floor_ps)
+static int64_t least_step(const struct exact_walk *w, struct cost_bound *pair, uint32_t npairs,
+	int64_t floor_ps)
 {
 	int64_t limit = w->s->found ? w->s->best.step_ps : NEVER, step = NEVER;
 
@@ -161,10 +166,11 @@ static int64_t least_step(const struct walk *w, struct bound *pair, uint32_t npa
 }
 
 /* The pair with the least roots, under the smallest bound on them that some pair can keep. */
-static const struct bound *least_roots(const struct walk *w, struct bound *pair, uint32_t npairs,
+static const struct cost_bound *least_roots(const struct exact_walk *w, struct cost_bound *pair,
+	uint32_t npairs,
 	struct hd_solve_line *line, int64_t floor_ps)
 {
-	struct bound *best = NULL;
+	struct cost_bound *best = NULL;
 	int64_t least = NEVER;
 
 	for (uint32_t roots = 1; !best && roots <= w->s->range_most; roots++)
@@ -183,7 +189,7 @@ static const struct bound *least_roots(const struct walk *w, struct bound *pair,
 }
 
 /* Lower classes first, larger counts first. */
-static void read_line(const struct walk *w, const struct bound *b, struct hd_solve_line *line)
+static void read_line(const struct exact_walk *w, const struct cost_bound *b, struct hd_solve_line *line)
 {
 	uint32_t state = 0, first = 0;
 
@@ -205,7 +211,8 @@ static void read_line(const struct walk *w, const struct bound *b, struct hd_sol
 	}
 }
 
-static bool take(struct walk *w, struct hd_solve_line *line, struct bound **pair, int64_t **exchange,
+static bool take(struct exact_walk *w, struct hd_solve_line *line, struct cost_bound **pair,
+	int64_t **exchange,
 	int64_t **back)
 {
 	const struct hd_solve_search *s = w->s;
@@ -232,9 +239,9 @@ static bool take(struct walk *w, struct hd_solve_line *line, struct bound **pair
 
 enum hd_err hd_solve_exactly(struct hd_solve_search *s, int64_t floor_ps)
 {
-	struct walk w = { .s = s, .nvns = s->ask->nvns };
+	struct exact_walk w = { .s = s, .nvns = s->ask->nvns };
 	struct hd_solve_line line = { 0 };
-	struct bound *pair;
+	struct cost_bound *pair;
 	int64_t *exchange, *back;
 
 	if (!take(&w, &line, &pair, &exchange, &back))
@@ -249,7 +256,7 @@ enum hd_err hd_solve_exactly(struct hd_solve_search *s, int64_t floor_ps)
 	if (line.step_ps == NEVER || (s->found && (line.step_ps > s->best.step_ps ||
 		(line.step_ps == s->best.step_ps && line.n > s->best.n))))
 		return HD_OK;
-	const struct bound *best = least_roots(&w, pair, npairs, &line, floor_ps);
+	const struct cost_bound *best = least_roots(&w, pair, npairs, &line, floor_ps);
 	read_line(&w, best, &line);
 	return hd_solve_better(s, &line) ? hd_solve_keep(s, &line) : HD_OK;
 }

@@ -1,7 +1,7 @@
 #include "balance/solver.h"
 
 /* of the profile; how many steps of rounding its times are multiplied by */
-struct kind { uint32_t type, steps; };
+struct slowed_type { uint32_t type, steps; };
 
 static uint32_t rounded(double slow, double step)
 {
@@ -11,13 +11,14 @@ static uint32_t rounded(double slow, double step)
 }
 
 /* The kinds there are with this rounding; more than fit: HD_SOLVE_TYPES + 1. */
-static uint32_t kinds_of(const struct hd_solve_ask *ask, const double *slow, double step, struct kind *kind,
+static uint32_t kinds_of(const struct hd_solve_ask *ask, const double *slow, double step,
+	struct slowed_type *kind,
 	uint32_t *of)
 {
 	uint32_t n = 0;
 
 	for (uint32_t d = 0; d < ask->ndevices; d++) {
-		struct kind k = { ask->device[d].type, rounded(slow[d], step) };
+		struct slowed_type k = { ask->device[d].type, rounded(slow[d], step) };
 		uint32_t i = 0;
 		while (i < n && (kind[i].type != k.type || kind[i].steps != k.steps))
 			i++;
@@ -40,7 +41,7 @@ static int64_t times(int64_t ps, double slow)
 enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask *ask, const double *slow,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct kind kind[HD_SOLVE_TYPES];
+	struct slowed_type kind[HD_SOLVE_TYPES];
 	uint32_t *of = hd_arena_take(arena, ask->ndevices, sizeof *of), n = HD_SOLVE_TYPES + 1;
 	struct hd_vn_cost *type = hd_arena_take(arena, HD_SOLVE_TYPES, sizeof *type);
 	struct hd_solve_device *device = hd_arena_take(arena, ask->ndevices, sizeof *device);

@@ -15,7 +15,7 @@ const char *hd_verdict_words(enum hd_verdict verdict) { return verdict_words[ver
 /* more devices: runs of equal counts are told as count*devices */
 enum { PPM = 1000000, COUNTS_SHOWN = 16 };
 
-struct solving {
+struct solver_run {
 	const struct hd_solve_ask *ask;
 	struct hd_solve *solve;
 	uint8_t *allowed;                         /* [ndevices] */
@@ -45,7 +45,7 @@ bool hd_solve_gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm)
 	return (wide)step_ps * PPM < (wide)over_ps * (PPM - (int64_t)margin_ppm);
 }
 
-static enum hd_err least_of_type(const struct solving *s, struct hd_solve_plan *plan, uint32_t type,
+static enum hd_err least_of_type(const struct solver_run *s, struct hd_solve_plan *plan, uint32_t type,
 	struct hd_diag *why)
 {
 	for (uint32_t d = 0; d < s->ask->ndevices; d++)
@@ -55,7 +55,7 @@ static enum hd_err least_of_type(const struct solving *s, struct hd_solve_plan *
 
 /* ---- the simple plan (rule 6) */
 
-static enum hd_err simple_now(const struct solving *s, struct hd_solve_plan *simple)
+static enum hd_err simple_now(const struct solver_run *s, struct hd_solve_plan *simple)
 {
 	for (uint32_t d = 0; d < s->ask->ndevices; d++)
 		s->allowed[d] = s->ask->now[d] > 0;
@@ -64,7 +64,7 @@ static enum hd_err simple_now(const struct solving *s, struct hd_solve_plan *sim
 
 /* The best of one type; of equal ones fewer members, then the lower type. A type that never fits is passed
  * over. */
-static enum hd_err simple_start(const struct solving *s, struct hd_solve_plan *simple)
+static enum hd_err simple_start(const struct solver_run *s, struct hd_solve_plan *simple)
 {
 	enum hd_err err = HD_E_REFUSED;
 	bool found = false;
@@ -84,7 +84,7 @@ static enum hd_err simple_start(const struct solving *s, struct hd_solve_plan *s
 	return found ? HD_OK : HD_E_REFUSED;
 }
 
-static bool adds_nothing(const struct solving *s, const struct hd_solve_plan *plan,
+static bool adds_nothing(const struct solver_run *s, const struct hd_solve_plan *plan,
 	const struct hd_solve_plan *simple)
 {
 	for (uint32_t d = 0; d < s->ask->ndevices; d++)
@@ -95,7 +95,7 @@ static bool adds_nothing(const struct solving *s, const struct hd_solve_plan *pl
 
 /* ---- rivals */
 
-static uint32_t used_of(const struct solving *s, const struct hd_solve_plan *plan, uint32_t type)
+static uint32_t used_of(const struct solver_run *s, const struct hd_solve_plan *plan, uint32_t type)
 {
 	uint32_t n = 0;
 
@@ -104,7 +104,7 @@ static uint32_t used_of(const struct solving *s, const struct hd_solve_plan *pla
 	return n;
 }
 
-static uint32_t all_of(const struct solving *s, uint32_t type)
+static uint32_t all_of(const struct solver_run *s, uint32_t type)
 {
 	uint32_t n = 0;
 
@@ -113,13 +113,13 @@ static uint32_t all_of(const struct solving *s, uint32_t type)
 	return n;
 }
 
-static void put_rival(const struct solving *s, struct hd_solve_rival rival)
+static void put_rival(const struct solver_run *s, struct hd_solve_rival rival)
 {
 	if (s->solve->nrivals < HD_SOLVE_RIVALS)
 		s->solve->rival[s->solve->nrivals++] = rival;
 }
 
-static enum hd_verdict judge(const struct solving *s, const struct hd_solve_plan *rival, uint32_t type)
+static enum hd_verdict judge(const struct solver_run *s, const struct hd_solve_plan *rival, uint32_t type)
 {
 	const struct hd_solve_plan *plan = &s->solve->plan;
 
@@ -133,7 +133,7 @@ static enum hd_verdict judge(const struct solving *s, const struct hd_solve_plan
 }
 
 /* What would be if a type that the plan leaves out were used, or one of several were used alone. */
-static enum hd_err rival_of(const struct solving *s, uint32_t type)
+static enum hd_err rival_of(const struct solver_run *s, uint32_t type)
 {
 	const struct hd_solve_plan *plan = &s->solve->plan;
 	bool alone = used_of(s, plan, type) > 0;
@@ -164,7 +164,7 @@ enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, str
 	struct hd_diag *diag)
 {
 	struct hd_solve made = { .margin_ppm = hd_solve_margin_ppm(ask) };
-	struct solving s = { ask, &made, hd_arena_take(arena, ask->ndevices, 1), arena, diag };
+	struct solver_run s = { ask, &made, hd_arena_take(arena, ask->ndevices, 1), arena, diag };
 	struct hd_solve_plan simple = { 0 };
 	enum hd_err err = hd_solve_least(&made.plan, ask, NULL, NULL, arena, diag);
 

@@ -10,7 +10,7 @@ enum { MAX_D = 16, MAX_W = 16, MAX_T = 4, MS = 1000000000 };
 
 /* ---- asks */
 
-struct bench {
+struct solver_bench {
 	struct hd_arena arena;
 	struct hd_vn_cost type[MAX_T];
 	struct hd_solve_device device[MAX_D];
@@ -18,7 +18,7 @@ struct bench {
 	struct hd_solve_ask ask;
 };
 
-static void bench_open(struct bench *b, uint32_t nvns)
+static void bench_open(struct solver_bench *b, uint32_t nvns)
 {
 	memset(b, 0, sizeof *b);
 	hd_arena_init(&b->arena, 0);
@@ -26,7 +26,7 @@ static void bench_open(struct bench *b, uint32_t nvns)
 		.worker = b->worker };
 }
 
-static void add_type(struct bench *b, const char *name, int64_t c0, int64_t t1, int64_t back)
+static void add_type(struct solver_bench *b, const char *name, int64_t c0, int64_t t1, int64_t back)
 {
 	const struct hd_wave_time wave = { 1, t1, back, 0 };
 	struct hd_vn_profile p = { name, c0, 0, &wave, 1 };
@@ -37,14 +37,14 @@ static void add_type(struct bench *b, const char *name, int64_t c0, int64_t t1, 
 }
 
 /* A worker of its own, or a further device of the last one. */
-static void add_device(struct bench *b, uint32_t type, bool own, uint64_t bytes_per_s)
+static void add_device(struct solver_bench *b, uint32_t type, bool own, uint64_t bytes_per_s)
 {
 	if (own)
 		b->worker[b->ask.nworkers++].bytes_per_s = bytes_per_s;
 	b->device[b->ask.ndevices++] = (struct hd_solve_device){ type, b->ask.nworkers - 1 };
 }
 
-static struct hd_solve_plan least(struct bench *b)
+static struct hd_solve_plan least(struct solver_bench *b)
 {
 	struct hd_solve_plan plan = { 0 };
 	struct hd_diag diag = { "" };
@@ -53,7 +53,7 @@ static struct hd_solve_plan least(struct bench *b)
 	return plan;
 }
 
-static struct hd_solve solved(struct bench *b)
+static struct hd_solve solved(struct solver_bench *b)
 {
 	struct hd_solve solve = { 0 };
 	struct hd_diag diag = { "" };
@@ -244,7 +244,8 @@ static uint32_t dice(uint64_t *seed, uint32_t n)
 }
 
 /* Waves of 1 to 4, few distinct times (ties matter), exchange from nothing to most of the step. */
-static void random_bench(struct bench *b, uint64_t *seed, uint32_t nvns, uint32_t ndevices, bool shared)
+static void random_bench(struct solver_bench *b, uint64_t *seed, uint32_t nvns, uint32_t ndevices,
+	bool shared)
 {
 	uint32_t ntypes = 1 + dice(seed, ndevices < 3 ? ndevices : 3);
 
@@ -268,7 +269,7 @@ static void random_bench(struct bench *b, uint64_t *seed, uint32_t nvns, uint32_
 		b->worker[w].bytes_per_s *= 200000000000u;         /* a byte takes 5 ps, or 2.5 */
 }
 
-static void judge(struct bench *b, int round)
+static void judge(struct solver_bench *b, int round)
 {
 	struct hd_solve_plan p = least(b);
 	struct oracle o = oracle_of(&b->ask);
@@ -289,13 +290,13 @@ static void plans_equal_the_best_of_all_counts_and_orders(void **state)
 	(void)state;
 
 	for (int round = 0; round < DRAWS(700); round++) {
-		struct bench b;
+		struct solver_bench b;
 		uint32_t n = 1 + dice(&seed, 4), v = 1 + dice(&seed, n == 4 ? 12 : 20);
 		random_bench(&b, &seed, v, n, round % 4 == 3);
 		judge(&b, round);
 	}
 	for (int round = 0; round < DRAWS(12); round++) {
-		struct bench b;
+		struct solver_bench b;
 		random_bench(&b, &seed, round < 4 ? 24 : 9 + dice(&seed, 8), 5, false);
 		judge(&b, 1000 + round);
 	}
@@ -309,7 +310,7 @@ static void a_worker_more_never_makes_the_step_longer(void **state)
 	(void)state;
 
 	for (int round = 0; round < DRAWS(150); round++) {
-		struct bench b;
+		struct solver_bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 20), 5, false);
 		b.ask.ndevices = b.ask.nworkers = 1;
 		int64_t before = least(&b).step_ps;
@@ -330,7 +331,7 @@ static void the_order_in_which_devices_are_told_does_not_matter(void **state)
 	(void)state;
 
 	for (int round = 0; round < DRAWS(100); round++) {
-		struct bench b;
+		struct solver_bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 20), 4, false);
 		struct hd_solve_plan p = least(&b);
 		for (uint32_t d = 0; d < 2; d++) {
@@ -354,7 +355,7 @@ static void times_in_another_unit_give_the_same_map(void **state)
 	(void)state;
 
 	for (int round = 0; round < DRAWS(60); round++) {
-		struct bench b;
+		struct solver_bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 16), 4, false);
 		for (uint32_t w = 0; w < b.ask.nworkers; w++)
 			/* whole picoseconds, before and after */
@@ -388,7 +389,7 @@ static void counts(const struct hd_solve_plan *p, const uint32_t *want, uint32_t
 static void the_published_examples_come_out(void **state)
 {
 	static const uint32_t mixed[] = { 6, 6, 2, 2 }, refused[] = { 8, 8, 0, 0 };
-	struct bench b;
+	struct solver_bench b;
 	(void)state;
 
 	for (int far = 0; far < 2; far++) {
@@ -407,7 +408,7 @@ static void the_published_examples_come_out(void **state)
 /* The published settings: two fast devices and two, four or eight slow ones of a third of their speed, and an
  * exchange between servers that takes, with one root each way, a fifth of the step of the fast ones alone,
  * which stand in one server. */
-static struct hd_solve published(struct bench *b, uint32_t nslow, char *words, size_t cap)
+static struct hd_solve published(struct solver_bench *b, uint32_t nslow, char *words, size_t cap)
 {
 	struct hd_text text;
 
@@ -439,7 +440,7 @@ static void the_published_settings_gain_or_are_refused(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct bench b;
+		struct solver_bench b;
 		char words[2000];
 		struct hd_solve s = published(&b, rows[i].nslow, words, sizeof words);
 		double gain = alone / (double)s.plan.step_ps;
@@ -460,7 +461,7 @@ static void the_published_settings_gain_or_are_refused(void **state)
 static void a_worker_slowed_three_times_still_adds_a_third(void **state)
 {
 	static const uint32_t want[] = { 12, 4 };
-	struct bench b;
+	struct solver_bench b;
 	(void)state;
 
 	bench_open(&b, 16);
@@ -492,7 +493,7 @@ static void a_gain_below_the_margin_is_no_reason_to_take_more_devices(void **sta
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct bench b;
+		struct solver_bench b;
 		uint32_t errors[8];
 		char words[1000];
 		struct hd_text text;
@@ -519,7 +520,7 @@ static void a_gain_below_the_margin_is_no_reason_to_take_more_devices(void **sta
 static void a_plan_in_use_is_left_only_for_a_gain_or_for_nothing(void **state)
 {
 	static const uint32_t one[] = { 16, 0, 0 }, two[] = { 8, 8, 0 };
-	struct bench b;
+	struct solver_bench b;
 	(void)state;
 
 	bench_open(&b, 16);
@@ -551,7 +552,7 @@ static void a_plan_in_use_is_left_only_for_a_gain_or_for_nothing(void **state)
 static void equal_plans_move_nothing(void **state)
 {
 	static const uint32_t now[] = { 5, 6, 5 };
-	struct bench b;
+	struct solver_bench b;
 	uint32_t map[16];
 	(void)state;
 
@@ -576,7 +577,7 @@ static void a_type_that_does_not_fit_is_left_out_and_told(void **state)
 {
 	const struct hd_wave_time wave = { 1, 1000, 0, 200 << 20 };
 	struct hd_vn_profile p = { "tiny", 0, 100 << 20, &wave, 1 };
-	struct bench b;
+	struct solver_bench b;
 	char words[1000];
 	struct hd_text text;
 	struct hd_diag diag = { "" };
@@ -602,7 +603,7 @@ static void a_type_that_does_not_fit_is_left_out_and_told(void **state)
 
 static void many_devices_are_levelled_and_it_is_said(void **state)
 {
-	struct bench b;
+	struct solver_bench b;
 	uint32_t sum = 0;
 	char words[1000];
 	struct hd_text text;
@@ -631,7 +632,7 @@ static void many_devices_are_levelled_and_it_is_said(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-	struct bench b;
+	struct solver_bench b;
 	struct hd_solve_plan p;
 	(void)state;
 

@@ -6,17 +6,17 @@
  * given out so far. Of the last type only what is missing is asked for, so two types cost O(B). */
 struct option { int64_t ps; struct hd_vf_share share; };         /* ps < 0: none */
 /* least of types up to one; samples of that one; types used before it */
-struct sum { int64_t ps; uint32_t vns, mine, used; };
+struct vf_sum { int64_t ps; uint32_t vns, mine, used; };
 
 enum { USED = 3 };                                /* no type, one, more */
 
-struct search {
+struct vf_search {
 	const struct hd_vf_type *type; uint32_t ntypes, batch;
 	struct option *option[HD_VF_TYPES];      /* [batch + 1] by samples of all devices of the type */
-	struct sum *upto[HD_VF_TYPES];           /* [(batch + 1) * USED] */
+	struct vf_sum *upto[HD_VF_TYPES];           /* [(batch + 1) * USED] */
 };
 
-static enum hd_err check(const struct search *s, int64_t exchange_ps, struct hd_diag *diag)
+static enum hd_err check(const struct vf_search *s, int64_t exchange_ps, struct hd_diag *diag)
 {
 	if (s->ntypes == 0 || s->ntypes > HD_VF_TYPES || s->batch == 0 || s->batch > HD_VF_BATCH_MAX ||
 		exchange_ps < 0)
@@ -39,7 +39,7 @@ static enum hd_err check(const struct search *s, int64_t exchange_ps, struct hd_
 	return HD_OK;
 }
 
-static void put_options(struct search *s, uint32_t t)
+static void put_options(struct vf_search *s, uint32_t t)
 {
 	const struct hd_vf_type *type = &s->type[t];
 
@@ -54,23 +54,24 @@ static void put_options(struct search *s, uint32_t t)
 		}
 }
 
-static struct sum *sum_at(const struct search *s, uint32_t t, uint32_t n,
+static struct vf_sum *sum_at(const struct vf_search *s, uint32_t t, uint32_t n,
 	uint32_t used) { return &s->upto[t][(size_t)n * USED + used]; }
 
 /* `given` samples by `used` of the types before t, and `mine` by t. */
-static struct sum join(const struct search *s, uint32_t t, uint32_t given, uint32_t used, uint32_t mine)
+static struct vf_sum join(const struct vf_search *s, uint32_t t, uint32_t given, uint32_t used, uint32_t mine)
 {
 	const struct option *o = &s->option[t][mine];
-	struct sum before = t ? *sum_at(s, t - 1, given, used) : (struct sum){ given || used ? -1 : 0, 0, 0,
+	struct vf_sum before = t ? *sum_at(s, t - 1, given, used) : (struct vf_sum){ given || used ? -1 : 0,
+		0, 0,
 		0 };
 
 	if (o->ps < 0 || before.ps < 0)
-		return (struct sum){ -1, 0, 0, 0 };
-	return (struct sum){ o->ps > before.ps ? o->ps : before.ps,
+		return (struct vf_sum){ -1, 0, 0, 0 };
+	return (struct vf_sum){ o->ps > before.ps ? o->ps : before.ps,
 		before.vns + o->share.vns * s->type[t].ndevices, mine, used };
 }
 
-static bool better(const struct sum *a, const struct sum *b)
+static bool better(const struct vf_sum *a, const struct vf_sum *b)
 {
 	if (a->ps < 0 || b->ps < 0)
 		return a->ps >= 0;
@@ -80,15 +81,15 @@ static bool better(const struct sum *a, const struct sum *b)
 	return a->vns != b->vns ? a->vns < b->vns : a->mine < b->mine;
 }
 
-static void extend(struct search *s, uint32_t t)
+static void extend(struct vf_search *s, uint32_t t)
 {
 	for (uint32_t n = t + 1 == s->ntypes ? s->batch : 0; n <= s->batch; n++) {
 		for (uint32_t used = 0; used < USED; used++)
 			sum_at(s, t, n, used)->ps = -1;
 		for (uint32_t mine = t ? 0 : n; mine <= n; mine++)
 			for (uint32_t used = 0; used < USED; used++) {
-				struct sum sum = join(s, t, n - mine, used, mine);
-				struct sum *best = sum_at(s, t, n,
+				struct vf_sum sum = join(s, t, n - mine, used, mine);
+				struct vf_sum *best = sum_at(s, t, n,
 					used + (mine > 0) < USED ? used + (mine > 0) : USED - 1);
 				if (better(&sum, best))
 					*best = sum;
@@ -97,7 +98,7 @@ static void extend(struct search *s, uint32_t t)
 }
 
 /* The best of one type; HD_VF_TYPES: none has B samples. */
-static uint32_t best_alone(const struct search *s, int64_t *step_ps)
+static uint32_t best_alone(const struct vf_search *s, int64_t *step_ps)
 {
 	uint32_t best = HD_VF_TYPES;
 
@@ -111,12 +112,12 @@ static uint32_t best_alone(const struct search *s, int64_t *step_ps)
 	return best;
 }
 
-static void read_mixed(const struct search *s, struct hd_vf_plan *plan)
+static void read_mixed(const struct vf_search *s, struct hd_vf_plan *plan)
 {
 	uint32_t left = s->batch, used = USED - 1;
 
 	for (uint32_t t = s->ntypes; t-- > 0;) {
-		const struct sum *sum = sum_at(s, t, left, used);
+		const struct vf_sum *sum = sum_at(s, t, left, used);
 		plan->share[t] = s->option[t][sum->mine].share;
 		left -= sum->mine;
 		used = sum->used;
@@ -127,7 +128,7 @@ enum hd_err hd_vf_2020(struct hd_vf_plan *plan, const struct hd_vf_type *type, u
 	uint32_t batch, int64_t exchange_ps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct search s = { .type = type, .ntypes = ntypes, .batch = batch };
+	struct vf_search s = { .type = type, .ntypes = ntypes, .batch = batch };
 	struct hd_vf_plan made = { .step_ps = 0 };
 	int64_t alone_ps = 0;
 	enum hd_err err = check(&s, exchange_ps, diag);
@@ -143,7 +144,7 @@ enum hd_err hd_vf_2020(struct hd_vf_plan *plan, const struct hd_vf_type *type, u
 	if (err)
 		return err;
 	uint32_t alone = best_alone(&s, &alone_ps);
-	struct sum mixed = *sum_at(&s, ntypes - 1, batch, USED - 1);
+	struct vf_sum mixed = *sum_at(&s, ntypes - 1, batch, USED - 1);
 	if (alone == HD_VF_TYPES && mixed.ps < 0)
 		return hd_fail(diag, HD_E_INVAL,
 			"no virtual nodes of the profiled batches have %u samples together", batch);

@@ -11,7 +11,7 @@
 enum { DIGITS = 9, NAME_CAP = 64 };
 
 /* A folder that by its name is a checkpoint; whether it is whole is another question. */
-struct found { uint64_t step; bool old; char name[NAME_CAP]; };
+struct ckpt_folder { uint64_t step; bool old; char name[NAME_CAP]; };
 
 void hd_ckpt_join(char *out, size_t cap, const char *folder, const char *name)
 {
@@ -46,17 +46,18 @@ bool hd_ckpt_folder_parse(const char *name, uint64_t *step, bool *old)
 /* Newest first; of one step the one that replaced the other. */
 static int newest_first(const void *a, const void *b)
 {
-	const struct found *x = a, *y = b;
+	const struct ckpt_folder *x = a, *y = b;
 
 	if (x->step != y->step)
 		return x->step < y->step ? 1 : -1;
 	return (x->old > y->old) - (x->old < y->old);
 }
 
-static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *arena, struct found **out,
+static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
+	struct ckpt_folder **out,
 	uint32_t *nfound, struct hd_diag *diag)
 {
-	struct found *found;
+	struct ckpt_folder *found;
 	uint32_t n = 0;
 	char **names;
 	size_t nnames;
@@ -68,7 +69,7 @@ static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *a
 	if (!found)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the %zu names in %s", nnames, parent);
 	for (size_t i = 0; i < nnames; i++) {
-		struct found *f = &found[n];
+		struct ckpt_folder *f = &found[n];
 		if (!hd_ckpt_folder_parse(names[i], &f->step, &f->old))
 			continue;
 		assert(strlen(names[i]) < NAME_CAP);
@@ -95,7 +96,7 @@ enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *
 	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag)
 {
 	struct hd_ckpt_info *infos;
-	struct found *found;
+	struct ckpt_folder *found;
 	uint32_t nfound, good = 0;
 	enum hd_err err = scan(fs, parent, arena, &found, &nfound, diag);
 
@@ -163,7 +164,7 @@ enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena 
 {
 	bool itself = manifest_at(fs, path) == HD_OK;
 	char parent[HD_PATH_CAP], folder[HD_PATH_CAP];
-	struct found *found = NULL;
+	struct ckpt_folder *found = NULL;
 	uint32_t nfound = 1;
 	enum hd_err err = HD_OK;
 
@@ -197,7 +198,7 @@ enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, stru
 {
 	char parent[HD_PATH_CAP], folder[HD_PATH_CAP];
 	struct hd_arena arena;
-	struct found *found;
+	struct ckpt_folder *found;
 	uint32_t nfound = 0, nbad = 0;
 	enum hd_err err;
 
@@ -233,7 +234,7 @@ out:
 }
 
 /* Out of sight first, so that a crash leaves no half checkpoint behind. */
-static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct found *f,
+static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct ckpt_folder *f,
 	struct hd_diag *diag)
 {
 	char from[HD_PATH_CAP], to[HD_PATH_CAP], name[2 * NAME_CAP];
@@ -254,7 +255,7 @@ static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct
 }
 
 /* Is it the first whole one? Until that is met every folder is looked at in full. */
-static bool spared(struct hd_fs *fs, const char *parent, const struct found *f, const char *known_whole,
+static bool spared(struct hd_fs *fs, const char *parent, const struct ckpt_folder *f, const char *known_whole,
 	bool *met)
 {
 	char folder[HD_PATH_CAP];
@@ -274,7 +275,7 @@ bool hd_ckpt_owns(const struct hd_ckpt_info *mine, const struct hd_ckpt_info *th
 }
 
 /* One whose manifest does not say whose it is counts as another's. */
-static void leave_others(struct hd_fs *fs, const char *parent, struct found *found, uint32_t *n,
+static void leave_others(struct hd_fs *fs, const char *parent, struct ckpt_folder *found, uint32_t *n,
 	struct hd_arena *arena, const struct hd_ckpt_info *mine)
 {
 	uint32_t kept = 0;
@@ -296,7 +297,7 @@ static enum hd_err collect(struct hd_fs *fs, const char *parent, uint32_t keep,
 	uint32_t *nremoved, struct hd_diag *diag)
 {
 	struct hd_arena arena;
-	struct found *found;
+	struct ckpt_folder *found;
 	uint32_t n = 0, kept = 0, removed = 0;
 	bool met = false;
 	enum hd_err err;
@@ -337,7 +338,7 @@ enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step
 {
 	char parent[HD_PATH_CAP];
 	struct hd_arena arena;
-	struct found *found;
+	struct ckpt_folder *found;
 	struct hd_ckpt_info newest;
 	uint32_t n = 0;
 

@@ -39,11 +39,11 @@ static void seal(struct hd_fs *fs, const struct hd_manifest *was, const struct h
 	hd_arena_finish(&arena);
 }
 
-struct buffer { uint8_t bytes[4096]; size_t len; };
+struct byte_buffer { uint8_t bytes[4096]; size_t len; };
 
 static enum hd_err put_bytes(void *context, const void *bytes, uint64_t len, struct hd_diag *diag)
 {
-	struct buffer *b = context;
+	struct byte_buffer *b = context;
 
 	(void)diag;
 	assert_true(len <= sizeof b->bytes - b->len);
@@ -57,7 +57,7 @@ struct forged { struct hd_fs_sim sim; struct hd_arena arena; struct hd_manifest 
 
 static void forge(struct forged *f, const struct hd_st_tensor *tensor, uint32_t n)
 {
-	static struct buffer b;
+	static struct byte_buffer b;
 
 	hd_fs_sim_init(&f->sim);
 	hd_arena_init(&f->arena, 0);

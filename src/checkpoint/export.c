@@ -8,7 +8,7 @@
 
 enum { NMETA = 4 };
 
-struct out {
+struct export_run {
 	const struct hd_export *how;
 	struct hd_arena *arena;
 	struct hd_st_tensor *tensor;
@@ -17,7 +17,7 @@ struct out {
 	struct hd_diag *diag;
 };
 
-static enum hd_err no_memory(const struct out *o) { return hd_fail(o->diag, HD_E_NOMEM,
+static enum hd_err no_memory(const struct export_run *o) { return hd_fail(o->diag, HD_E_NOMEM,
 	"no memory for the tensors to write"); }
 
 const struct hd_family *hd_export_family(const char *model)
@@ -28,7 +28,7 @@ const struct hd_family *hd_export_family(const char *model)
 		"");
 }
 
-static enum hd_err turn(const struct out *o, struct hd_st_tensor *t)
+static enum hd_err turn(const struct export_run *o, struct hd_st_tensor *t)
 {
 	float *to = hd_arena_take(o->arena, t->len_bytes + 1, 1);
 	const float *from = t->at;
@@ -44,7 +44,7 @@ static enum hd_err turn(const struct out *o, struct hd_st_tensor *t)
 	return HD_OK;
 }
 
-static enum hd_err halve(const struct out *o, struct hd_st_tensor *t)
+static enum hd_err halve(const struct export_run *o, struct hd_st_tensor *t)
 {
 	uint64_t n = t->len_bytes / sizeof(float);
 	uint16_t *to = hd_arena_take(o->arena, n + 1, sizeof *to);
@@ -60,13 +60,13 @@ static enum hd_err halve(const struct out *o, struct hd_st_tensor *t)
 	return HD_OK;
 }
 
-static enum hd_err copy_name(const struct out *o, const char *name, const char **copy)
+static enum hd_err copy_name(const struct export_run *o, const char *name, const char **copy)
 {
 	*copy = hd_arena_text(o->arena, name, strlen(name));
 	return *copy ? HD_OK : no_memory(o);
 }
 
-static enum hd_err add_ties(struct out *o, const struct hd_state *state, const struct hd_st_tensor *of,
+static enum hd_err add_ties(struct export_run *o, const struct hd_state *state, const struct hd_st_tensor *of,
 	const char *ours)
 {
 	for (const struct hd_name_tie *tie = o->how->family->tied; tie->theirs; tie++) {
@@ -84,7 +84,7 @@ static enum hd_err add_ties(struct out *o, const struct hd_state *state, const s
 	return HD_OK;
 }
 
-static enum hd_err add_counter(struct out *o, const char *theirs, const int64_t *updates)
+static enum hd_err add_counter(struct export_run *o, const char *theirs, const int64_t *updates)
 {
 	const struct hd_name_counter *counter = &o->how->family->counter;
 	size_t n = strlen(theirs), end = counter->of ? strlen(counter->of) : 0;
@@ -99,7 +99,8 @@ static enum hd_err add_counter(struct out *o, const char *theirs, const int64_t 
 	return copy_name(o, name, &t->name);
 }
 
-static enum hd_err add_entry(struct out *o, const struct hd_state *state, const struct hd_state_entry *e,
+static enum hd_err add_entry(struct export_run *o, const struct hd_state *state,
+	const struct hd_state_entry *e,
 	const int64_t *updates)
 {
 	struct hd_theirs theirs = { .turned = false };
@@ -127,7 +128,7 @@ static enum hd_err add_entry(struct out *o, const struct hd_state *state, const 
 	return err || !o->how->family ? err : add_counter(o, t->name, updates);
 }
 
-static enum hd_err gather(struct out *o, const struct hd_state *state)
+static enum hd_err gather(struct export_run *o, const struct hd_state *state)
 {
 	static const int64_t none = 0;
 	const struct hd_state_entry *updates = hd_state_find(state, "run.updates");
@@ -178,7 +179,7 @@ enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state, cons
 	/* an entry has at most all second names and one count beside it */
 	const size_t ntensors = 2 * (size_t)state->nentries + HD_NAME_TIES + how->nmore,
 		nmeta = NMETA + HD_NAME_TIES + how->nmeta;
-	struct out o = { .how = how, .arena = &arena, .diag = diag,
+	struct export_run o = { .how = how, .arena = &arena, .diag = diag,
 		.tensor = hd_arena_take(&arena, ntensors + 1, sizeof *o.tensor),
 		.meta = hd_arena_take(&arena, nmeta, sizeof *o.meta) };
 	if (!o.tensor || !o.meta) {

@@ -311,7 +311,7 @@ struct fitting {
 	const struct hd_family *family;
 	const char *const *skip;
 	uint32_t nskip, nwrong[NWRONG];
-	struct hd_fit *fit;
+	struct hd_weight_source *fit;
 	struct hd_text text[NWRONG];
 };
 
@@ -385,7 +385,7 @@ static void take(struct fitting *f, const struct hd_st_tensor *t, const struct h
 	}
 	const struct hd_value *v = hd_fit_value(f->graph, p);
 	const char *unfit = unfit_type(t);
-	struct hd_fit *fit = &f->fit[p];
+	struct hd_weight_source *fit = &f->fit[p];
 	if (!same_shape(t, ours->turned, v)) {
 		shape_text(t, complain(f, SHAPED, t->name));
 		hd_text_addf(&f->text[SHAPED], " for %s", hd_value_shape(v).at);
@@ -398,7 +398,7 @@ static void take(struct fitting *f, const struct hd_st_tensor *t, const struct h
 		hd_text_addf(&f->text[UNKNOWN], " (not equal to %s)", fit->from->name);
 	}
 	if (!fit->from)
-		*fit = (struct hd_fit){ t, ours->turned };
+		*fit = (struct hd_weight_source){ t, ours->turned };
 }
 
 static enum hd_err conclude(struct fitting *f, struct hd_text *full, struct hd_diag *diag)
@@ -424,7 +424,7 @@ static enum hd_err conclude(struct fitting *f, struct hd_text *full, struct hd_d
 
 enum hd_err hd_weights_fit(struct hd_weights *w, const struct hd_graph *graph, const char *const *skip,
 	uint32_t nskip,
-	struct hd_fit **fit, struct hd_text *full, struct hd_diag *diag)
+	struct hd_weight_source **fit, struct hd_text *full, struct hd_diag *diag)
 {
 	struct fitting f = { .w = w, .graph = graph, .family = hd_family_of(hd_graph_text_of(graph,
 		graph->name)), .skip = skip, .nskip = nskip,
@@ -480,7 +480,7 @@ static float element(const struct hd_st_tensor *t, uint64_t i)
 	return f;
 }
 
-void hd_fit_put(const struct hd_fit *fit, float *out)
+void hd_fit_put(const struct hd_weight_source *fit, float *out)
 {
 	const struct hd_st_tensor *t = fit->from;
 	uint64_t n = 1, rows = fit->turned ? t->dim[1] : 1;

@@ -43,7 +43,8 @@ HD_MUST_USE enum hd_err hd_weights_of(struct hd_weights **weights, const char *p
 void hd_weights_close(struct hd_weights *weights);          /* takes NULL */
 
 /* What a parameter or buffer of the graph begins from. */
-struct hd_fit { const struct hd_st_tensor *from; bool turned; };      /* from NULL: its initial value */
+/* from NULL: its initial value */
+struct hd_weight_source { const struct hd_st_tensor *from; bool turned; };
 
 /* Fits count the graph's parameters, then its buffers, in its order. */
 uint32_t hd_fit_count(const struct hd_graph *graph);
@@ -53,9 +54,9 @@ const struct hd_value *hd_fit_value(const struct hd_graph *graph, uint32_t i);
  * have to cut it. */
 HD_MUST_USE enum hd_err hd_weights_fit(struct hd_weights *weights, const struct hd_graph *graph,
 	const char *const *skip, uint32_t nskip,
-	struct hd_fit **fit, struct hd_text *full, struct hd_diag *diag);
+	struct hd_weight_source **fit, struct hd_text *full, struct hd_diag *diag);
 
 /* The tensor as f32; `turned`: of a matrix the transpose. `out` has room for its elements. */
-void hd_fit_put(const struct hd_fit *fit, float *out);
+void hd_fit_put(const struct hd_weight_source *fit, float *out);
 
 #endif

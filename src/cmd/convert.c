@@ -124,7 +124,7 @@ static enum hd_err build(struct hd_cmd *cmd, const struct given *given, struct h
 }
 
 static enum hd_err write_ours(struct hd_cmd *cmd, const struct hd_graph *graph, const struct hd_weights *w,
-	const struct hd_fit *fit, const char *path)
+	const struct hd_weight_source *fit, const char *path)
 {
 	struct hd_st_tensor *tensor = hd_arena_take(&cmd->arena, hd_fit_count(graph) + 1, sizeof *tensor);
 	uint32_t n = 0;
@@ -195,7 +195,7 @@ static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const 
 	struct hd_weights *w = NULL;
 	struct given given;
 	struct hd_graph graph;
-	struct hd_fit *fit;
+	struct hd_weight_source *fit;
 	struct hd_text full;
 	char path[HD_PATH_CAP];
 	enum hd_err err = settle_model(cmd, source, &given);

@@ -10,7 +10,7 @@ static const char *split_text(struct hd_cmd *cmd, const struct hd_part_split *sp
 	struct hd_text text;
 
 	hd_text_init(&text, &cmd->arena);
-	hd_part_print(&(struct hd_part){ .top = *split }, 1, &text);
+	hd_part_print(&(struct hd_partition){ .top = *split }, 1, &text);
 	return text.full ? "" : text.at;
 }
 

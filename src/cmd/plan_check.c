@@ -138,7 +138,7 @@ static enum hd_err print_fit(struct hd_cmd *cmd, const struct hd_schedule *s,
 {
 	struct hd_diag why = { "" };
 	struct hd_text cuts;
-	struct hd_fit fit;
+	struct hd_split_fit fit;
 	enum hd_err err = hd_fit_split(&fit, s, &around->sums, rules, around->bytes, &cmd->arena, &why);
 
 	if (err == HD_E_NOMEM)

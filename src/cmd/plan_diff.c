@@ -7,7 +7,7 @@
 #include "cmd/stages.h"
 
 /* The layouts of a file: one plan, or one or more schedules. */
-struct side { const char *path; const char **heading; struct hd_layout *at; uint32_t len; };
+struct side { const char *path; const char **heading; struct hd_plan_layout *at; uint32_t len; };
 
 static enum hd_err read_schedules(struct hd_cmd *cmd, const char *text, size_t len, struct side *out)
 {

@@ -154,9 +154,10 @@ static void put_split(struct hd_json_writer *w, const struct hd_cuts *cuts, cons
 }
 
 /* A model that takes no time gains nothing. */
-static double gain(const struct hd_part *part) { return part->time_s > 0 ? part->data_s / part->time_s : 1; }
+static double gain(const struct hd_partition *part) { return part->time_s > 0 ? part->data_s / part->time_s :
+	1; }
 
-static const char *split_text(struct hd_cmd *cmd, const struct hd_part *part, uint32_t nlevels)
+static const char *split_text(struct hd_cmd *cmd, const struct hd_partition *part, uint32_t nlevels)
 {
 	struct hd_text text;
 
@@ -166,7 +167,7 @@ static const char *split_text(struct hd_cmd *cmd, const struct hd_part *part, ui
 }
 
 static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how,
-	const struct hd_part *part)
+	const struct hd_partition *part)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -210,7 +211,7 @@ static void print_split(const struct hd_cuts *cuts, const struct hd_part_split *
 }
 
 static void print_table(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how,
-	const struct hd_part *part)
+	const struct hd_partition *part)
 {
 	printf("%-5s %-16s %-24s %8s %12s %12s %12s\n", "level", "cuts", "up to node", "replicas", "s on one",
 		"weights MB", "out MB");
@@ -229,7 +230,7 @@ static void print_table(struct hd_cmd *cmd, const struct hd_cuts *cuts, const st
 static enum hd_err by_recurrence(struct hd_cmd *cmd, const struct hd_cuts *cuts,
 	const struct hd_part_how *how)
 {
-	struct hd_part part;
+	struct hd_partition part;
 	enum hd_err err = hd_part_solve(&part, cuts, how, &cmd->arena, &cmd->diag);
 
 	if (err)

@@ -17,7 +17,7 @@ enum hd_err hd_cmd_plan_show(struct hd_cmd *cmd)
 	hd_text_init(&text, &cmd->arena);
 	for (uint32_t i = 0; i < all.len && !err; i++) {
 		if (cmd->args.has[HD_OPT_COMPLETE])
-			err = hd_schedule_complete(&all.at[i], &all.at[i], &(struct hd_passes){ 0 },
+			err = hd_schedule_complete(&all.at[i], &all.at[i], &(struct hd_pass_options){ 0 },
 				&cmd->arena, &cmd->diag);
 		hd_schedule_print(&all.at[i], &text);
 	}

@@ -60,7 +60,7 @@ static enum hd_err straight_cuts(struct hd_cmd *cmd, const struct hd_cuts *cuts,
 {
 	const struct hd_part_how how = { .variant = HD_PART_PAPER, .level = { { nstages, FREE } },
 		.nlevels = 1, .straight = true };
-	struct hd_part part;
+	struct hd_partition part;
 
 	if (nstages > cuts->n)
 		return hd_fail(&cmd->diag, HD_E_INVAL,

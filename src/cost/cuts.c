@@ -11,8 +11,8 @@ struct numbers { uint32_t *at, n, cap; };
 
 /* What is found, in the order of finding: cut c has the members member[first[c]] .. and the children
  * child[kids[c]] .. */
-struct search {
-	struct hd_front front;
+struct cut_search {
+	struct hd_cut_front front;
 	const struct hd_profile *profile;
 	uint64_t *anc, *desc; uint32_t words;     /* [n][words] strict */
 	uint64_t *aug, *below;                    /* of the cut at hand: aug(A); ancestors of A too */
@@ -25,7 +25,7 @@ struct search {
 
 static bool has(const uint64_t *set, uint32_t i) { return set[i / WORD] >> (i % WORD) & 1; }
 static void put(uint64_t *set, uint32_t i) { set[i / WORD] |= UINT64_C(1) << (i % WORD); }
-static const uint64_t *row(const uint64_t *sets, const struct search *s,
+static const uint64_t *row(const uint64_t *sets, const struct cut_search *s,
 	uint32_t v) { return sets + (size_t)v * s->words; }
 
 static bool push(struct numbers *list, uint32_t v, struct hd_arena *arena)
@@ -46,7 +46,7 @@ static bool push(struct numbers *list, uint32_t v, struct hd_arena *arena)
 #define EACH_SUCC(f, v, e) for (uint32_t e = (f)->first[v]; e < (f)->first[(v) + 1]; e++)
 
 /* Order in which every node follows its predecessors. The profile has no cycle. */
-static bool in_order(const struct hd_front *f, uint32_t *order, struct hd_arena *arena)
+static bool in_order(const struct hd_cut_front *f, uint32_t *order, struct hd_arena *arena)
 {
 	uint32_t *nin = hd_arena_take(arena, f->n, sizeof *nin), n = 0;
 
@@ -64,9 +64,9 @@ static bool in_order(const struct hd_front *f, uint32_t *order, struct hd_arena 
 	return true;
 }
 
-static bool relatives(struct search *s)
+static bool relatives(struct cut_search *s)
 {
-	const struct hd_front *f = &s->front;
+	const struct hd_cut_front *f = &s->front;
 	uint32_t *order = hd_arena_take(s->arena, f->n, sizeof *order);
 
 	s->words = (f->n + WORD - 1) / WORD;
@@ -104,7 +104,7 @@ static bool meet(const uint64_t *a, const uint64_t *b, uint32_t words)
 }
 
 /* A successor of q is neither an ancestor of a nor a itself. */
-static bool is_live(const struct search *s, uint32_t q, uint32_t a)
+static bool is_live(const struct cut_search *s, uint32_t q, uint32_t a)
 {
 	EACH_SUCC(&s->front, q, e)
 		if (s->front.succ[e] != a && !has(row(s->anc, s, a), s->front.succ[e]))
@@ -112,7 +112,7 @@ static bool is_live(const struct search *s, uint32_t q, uint32_t a)
 	return false;
 }
 
-static void augment(struct search *s, const uint32_t *member, uint32_t n)
+static void augment(struct cut_search *s, const uint32_t *member, uint32_t n)
 {
 	memset(s->aug, 0, s->words * sizeof *s->aug);
 	memset(s->below, 0, s->words * sizeof *s->below);
@@ -131,7 +131,7 @@ static void augment(struct search *s, const uint32_t *member, uint32_t n)
 	}
 }
 
-static const char *name_of(const struct search *s, const uint32_t *member, uint32_t n)
+static const char *name_of(const struct cut_search *s, const uint32_t *member, uint32_t n)
 {
 	struct hd_text text;
 
@@ -144,7 +144,7 @@ static const char *name_of(const struct search *s, const uint32_t *member, uint3
 }
 
 /* The sums of the cut whose sets are at hand. */
-static bool add_up(struct search *s, uint32_t cut, const uint32_t *member, uint32_t n)
+static bool add_up(struct cut_search *s, uint32_t cut, const uint32_t *member, uint32_t n)
 {
 	struct hd_cuts *o = s->out;
 
@@ -161,7 +161,7 @@ static bool add_up(struct search *s, uint32_t cut, const uint32_t *member, uint3
 	return o->name[cut] != NULL;
 }
 
-static uint32_t *place_of(const struct search *s, const uint32_t *member, uint32_t n)
+static uint32_t *place_of(const struct cut_search *s, const uint32_t *member, uint32_t n)
 {
 	uint32_t i = (uint32_t)hd_hash64(member, n * sizeof *member) & s->mask;
 
@@ -176,7 +176,7 @@ static uint32_t *place_of(const struct search *s, const uint32_t *member, uint32
 
 /* The number of the cut that `fresh` is; UINT32_MAX: no memory; `max` of them: the caller sees ncuts >
  * max. */
-static uint32_t number_of(struct search *s)
+static uint32_t number_of(struct cut_search *s)
 {
 	uint32_t *place = place_of(s, s->fresh, s->nfresh);
 
@@ -190,7 +190,7 @@ static uint32_t number_of(struct search *s)
 }
 
 /* aug(A) with u replaced by x, without members that have a descendant in the set; ascending. */
-static void replace(struct search *s, uint32_t u, uint32_t x)
+static void replace(struct cut_search *s, uint32_t u, uint32_t x)
 {
 	bool had = has(s->aug, x);
 
@@ -208,7 +208,7 @@ static void replace(struct search *s, uint32_t u, uint32_t x)
 		s->aug[x / WORD] &= ~(UINT64_C(1) << (x % WORD));
 }
 
-static bool record(struct search *s, uint32_t cut, uint32_t child)
+static bool record(struct cut_search *s, uint32_t cut, uint32_t child)
 {
 	for (uint32_t i = s->kids.at[cut]; i < s->child.n; i++)
 		if (s->child.at[i] == child)
@@ -216,7 +216,7 @@ static bool record(struct search *s, uint32_t cut, uint32_t child)
 	return push(&s->child, child, s->arena);
 }
 
-static bool member_of(const struct search *s, uint32_t cut, uint32_t v)
+static bool member_of(const struct cut_search *s, uint32_t cut, uint32_t v)
 {
 	for (uint32_t i = s->first.at[cut]; i < s->first.at[cut + 1]; i++)
 		if (s->member.at[i] == v)
@@ -224,7 +224,7 @@ static bool member_of(const struct search *s, uint32_t cut, uint32_t v)
 	return false;
 }
 
-static bool expand(struct search *s, uint32_t cut)
+static bool expand(struct cut_search *s, uint32_t cut)
 {
 	uint32_t begin = s->first.at[cut], n = s->first.at[cut + 1] - begin;
 
@@ -260,7 +260,7 @@ static bool take_sums(struct hd_cuts *c, uint32_t n, struct hd_arena *arena)
 	return c->time_ns && c->param && c->act && c->out && c->name && c->ran;
 }
 
-static bool search(struct search *s, struct hd_cuts *found)
+static bool search(struct cut_search *s, struct hd_cuts *found)
 {
 	uint32_t room = 64, source = 0;
 	bool *entered = hd_arena_take(s->arena, s->front.n, sizeof *entered);
@@ -289,7 +289,7 @@ static bool search(struct search *s, struct hd_cuts *found)
 }
 
 /* Reverse post-order; order[i] is the i-th cut. */
-static bool linear(const struct search *s, uint32_t *order)
+static bool linear(const struct cut_search *s, uint32_t *order)
 {
 	uint32_t *stack = hd_arena_take(s->arena, s->ncuts, sizeof *stack),
 		*at = hd_arena_take(s->arena, s->ncuts, sizeof *at);
@@ -318,7 +318,7 @@ static bool linear(const struct search *s, uint32_t *order)
 }
 
 /* The sums in the linear order, and who precedes whom. */
-static bool settle(const struct search *s, const struct hd_cuts *found, struct hd_cuts *cuts)
+static bool settle(const struct cut_search *s, const struct hd_cuts *found, struct hd_cuts *cuts)
 {
 	uint32_t n = s->ncuts, *order = hd_arena_take(s->arena, n, sizeof *order),
 		*place = hd_arena_take(s->arena, n, sizeof *place);
@@ -354,7 +354,7 @@ enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile,
 	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct search s = { .profile = profile, .max = how.max ? how.max : HD_CUTS_MAX, .arena = arena };
+	struct cut_search s = { .profile = profile, .max = how.max ? how.max : HD_CUTS_MAX, .arena = arena };
 	struct hd_cuts found = { 0 };
 
 	if (s.max > HD_CUTS_CAP)

@@ -129,13 +129,13 @@ static void drop_ends(struct loose *g, const struct hd_profile *p, bool sources)
 }
 
 /* Edges by tail; a pair that several tensors join is one edge. */
-static bool settle(struct hd_front *f, const struct loose *g, struct hd_arena *arena)
+static bool settle(struct hd_cut_front *f, const struct loose *g, struct hd_arena *arena)
 {
 	uint32_t *number = hd_arena_take(arena, g->n, sizeof *number),
 		*twin = hd_arena_take(arena, g->n, sizeof *twin);
 	uint32_t *filled = hd_arena_take(arena, (size_t)g->n + 1, sizeof *filled), kept = 0;
 
-	*f = (struct hd_front){ .node = hd_arena_take(arena, g->n, sizeof *f->node),
+	*f = (struct hd_cut_front){ .node = hd_arena_take(arena, g->n, sizeof *f->node),
 		.home = hd_arena_take(arena, g->n, sizeof *f->home),
 		.first = hd_arena_take(arena, (size_t)g->n + 2, sizeof *f->first),
 		.succ = hd_arena_take(arena, (size_t)g->nedges + 1, sizeof *f->succ) };
@@ -170,7 +170,7 @@ static bool settle(struct hd_front *f, const struct loose *g, struct hd_arena *a
 }
 
 /* Twins would make a successor look like two: they go before degrees are counted. */
-static void drop_twins(struct loose *g, const struct hd_front *all)
+static void drop_twins(struct loose *g, const struct hd_cut_front *all)
 {
 	g->nedges = 0;
 	for (uint32_t v = 0; v < all->n; v++)
@@ -178,11 +178,11 @@ static void drop_twins(struct loose *g, const struct hd_front *all)
 			g->edge[g->nedges++] = (struct edge){ v, all->succ[e] };
 }
 
-enum hd_err hd_front_make(struct hd_front *front, const struct hd_profile *profile, bool with_compress,
+enum hd_err hd_front_make(struct hd_cut_front *front, const struct hd_profile *profile, bool with_compress,
 	struct hd_arena *arena)
 {
 	struct loose g;
-	struct hd_front all;
+	struct hd_cut_front all;
 
 	if (!fill(&g, profile, arena) || !settle(&all, &g, arena))
 		return HD_E_NOMEM;

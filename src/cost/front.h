@@ -9,7 +9,7 @@
 /* of: its node in the profile, the first of a chain */
 struct hd_front_node { int64_t time_ns, param, out; uint32_t of; };
 
-struct hd_front {
+struct hd_cut_front {
 	struct hd_front_node *node; uint32_t n;
 	uint32_t *first, *succ;           /* successors of v: succ[first[v]] .. succ[first[v + 1] - 1] */
 	/* [nodes of the profile] where it went; HD_NO_NODE: it was dropped */
@@ -17,7 +17,8 @@ struct hd_front {
 };
 
 /* Compression if asked for, then the removal of sources and sinks. */
-HD_MUST_USE enum hd_err hd_front_make(struct hd_front *front, const struct hd_profile *profile, bool compress,
+HD_MUST_USE enum hd_err hd_front_make(struct hd_cut_front *front, const struct hd_profile *profile,
+	bool compress,
 	struct hd_arena *arena);
 
 #endif

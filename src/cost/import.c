@@ -21,12 +21,12 @@
 
 enum { NUMBER_CAP = 64, FIELDS_MAX = 4, QUOTED = 80 };
 
-struct slice { const char *at; size_t len; };
+struct text_slice { const char *at; size_t len; };
 
-struct reader {
+struct import_reader {
 	struct hd_profile *p;
 	const char *next, *end, *file;
-	struct slice line;
+	struct text_slice line;
 	uint32_t nline, *line_of;                 /* [nnodes] */
 	struct hd_profile_ids ids;
 	struct hd_arena *arena;
@@ -36,10 +36,10 @@ struct reader {
 #define QUOTE(s) (int)((s).len < QUOTED ? (s).len : QUOTED), (s).at
 #define REFUSE(r, fmt, ...) hd_fail((r)->diag, HD_E_INPUT, "%s:%u: " fmt, (r)->file, (r)->nline, __VA_ARGS__)
 
-static bool begins(struct slice s, const char *word) { return s.len >= strlen(word) &&
+static bool begins(struct text_slice s, const char *word) { return s.len >= strlen(word) &&
 	!memcmp(s.at, word, strlen(word)); }
 
-static bool blank(struct slice s)
+static bool blank(struct text_slice s)
 {
 	for (size_t i = 0; i < s.len; i++)
 		if (s.at[i] != ' ' && s.at[i] != '\t')
@@ -48,12 +48,12 @@ static bool blank(struct slice s)
 }
 
 /* The next line that is not blank. */
-static bool next_line(struct reader *r)
+static bool next_line(struct import_reader *r)
 {
 	while (r->next < r->end) {
 		const char *feed = memchr(r->next, '\n', (size_t)(r->end - r->next)),
 			*stop = feed ? feed : r->end;
-		r->line = (struct slice){ r->next, (size_t)(stop - r->next) };
+		r->line = (struct text_slice){ r->next, (size_t)(stop - r->next) };
 		r->next = feed ? feed + 1 : r->end;
 		r->nline++;
 		if (r->line.len && r->line.at[r->line.len - 1] == '\r')
@@ -64,25 +64,25 @@ static bool next_line(struct reader *r)
 	return false;
 }
 
-static bool is_text(struct slice s)
+static bool is_text(struct text_slice s)
 {
 	while (s.len) {
 		size_t n = *s.at ? hd_utf8_len(s.at, s.len) : 0;
 		if (!n)
 			return false;
-		s = (struct slice){ s.at + n, s.len - n };
+		s = (struct text_slice){ s.at + n, s.len - n };
 	}
 	return true;
 }
 
-static void rewind_to(struct reader *r, const char *text)
+static void rewind_to(struct import_reader *r, const char *text)
 {
 	r->next = text;
 	r->nline = 0;
 }
 
 /* Takes what stands before `mark`, or all of it. False: nothing is left. */
-static bool cut(struct slice *rest, const char *mark, struct slice *out)
+static bool cut(struct text_slice *rest, const char *mark, struct text_slice *out)
 {
 	size_t n = strlen(mark);
 
@@ -90,16 +90,16 @@ static bool cut(struct slice *rest, const char *mark, struct slice *out)
 		return false;
 	for (size_t i = 0; i + n <= rest->len; i++)
 		if (!memcmp(rest->at + i, mark, n)) {
-			*out = (struct slice){ rest->at, i };
-			*rest = (struct slice){ rest->at + i + n, rest->len - i - n };
+			*out = (struct text_slice){ rest->at, i };
+			*rest = (struct text_slice){ rest->at + i + n, rest->len - i - n };
 			return true;
 		}
 	*out = *rest;
-	*rest = (struct slice){ NULL, 0 };
+	*rest = (struct text_slice){ NULL, 0 };
 	return true;
 }
 
-static uint32_t fields(struct slice line, const char *mark, struct slice out[FIELDS_MAX + 1])
+static uint32_t fields(struct text_slice line, const char *mark, struct text_slice out[FIELDS_MAX + 1])
 {
 	uint32_t n = 0;
 
@@ -108,7 +108,8 @@ static uint32_t fields(struct slice line, const char *mark, struct slice out[FIE
 	return n;
 }
 
-static enum hd_err number(struct reader *r, const char *what, struct slice s, double max, double *out)
+static enum hd_err number(struct import_reader *r, const char *what, struct text_slice s, double max,
+	double *out)
 {
 	char text[NUMBER_CAP];
 	struct hd_diag why = { "" };
@@ -122,7 +123,7 @@ static enum hd_err number(struct reader *r, const char *what, struct slice s, do
 	return HD_OK;
 }
 
-static enum hd_err whole_bytes(struct reader *r, const char *what, struct slice s, int64_t *out)
+static enum hd_err whole_bytes(struct import_reader *r, const char *what, struct text_slice s, int64_t *out)
 {
 	double v;
 	enum hd_err err = number(r, what, s, (double)HD_PROFILE_SUM_MAX, &v);
@@ -134,7 +135,7 @@ static enum hd_err whole_bytes(struct reader *r, const char *what, struct slice 
 	return err;
 }
 
-static enum hd_err time_us(struct reader *r, const char *what, struct slice s, int64_t *out_us)
+static enum hd_err time_us(struct import_reader *r, const char *what, struct text_slice s, int64_t *out_us)
 {
 	double ms;
 	enum hd_err err = number(r, what, s, MS_MAX, &ms);
@@ -144,16 +145,16 @@ static enum hd_err time_us(struct reader *r, const char *what, struct slice s, i
 	return err;
 }
 
-static enum hd_err activations(struct reader *r, struct slice s, struct hd_profile_node *node)
+static enum hd_err activations(struct import_reader *r, struct text_slice s, struct hd_profile_node *node)
 {
 	bool list = s.len && s.at[0] == '[';
-	struct slice rest = s, one;
+	struct text_slice rest = s, one;
 	uint32_t n = 1;
 
 	if (list && s.at[s.len - 1] != ']')
 		return REFUSE(r, "activation_size lacks its ']': '%.*s'", QUOTE(s));
 	if (list)
-		rest = (struct slice){ s.at + 1, s.len - 2 };
+		rest = (struct text_slice){ s.at + 1, s.len - 2 };
 	for (size_t i = 0; i < rest.len; i++)
 		n += rest.at[i] == ';';
 	if (n > HD_PROFILE_OUTS)
@@ -163,7 +164,7 @@ static enum hd_err activations(struct reader *r, struct slice s, struct hd_profi
 		return hd_fail(r->diag, HD_E_NOMEM, "%s: no memory for its nodes", r->file);
 	while (cut(&rest, ";", &one)) {
 		while (node->nouts && one.len && one.at[0] == ' ')
-			one = (struct slice){ one.at + 1, one.len - 1 };
+			one = (struct text_slice){ one.at + 1, one.len - 1 };
 		enum hd_err err = whole_bytes(r, "activation_size", one, &node->out[node->nouts]);
 		if (err)
 			return err;
@@ -189,7 +190,7 @@ enum {
 static struct hd_profile_cost one_cost(int64_t us) { return (struct hd_profile_cost){ us * NS_PER_US,
 	us * NS_PER_US, 0, us * NS_PER_US, 0 }; }
 
-static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_node *node)
+static enum hd_err costs(struct import_reader *r, struct text_slice rest, struct hd_profile_node *node)
 {
 	static const char *const names[] = {
 #define X(id, name, reads) [COST_##id] = name "=",
@@ -198,7 +199,7 @@ static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_
 	};
 	bool seen[NCOSTS] = { 0 };
 	int64_t forward = 0, backward = 0;
-	struct slice s;
+	struct text_slice s;
 	enum hd_err err = HD_OK;
 
 	while (!err && cut(&rest, ", ", &s)) {
@@ -213,7 +214,7 @@ static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_
 		if (seen[id])
 			return REFUSE(r, "%.*s stands there twice", (int)strlen(names[id]) - 1, names[id]);
 		seen[id] = true;
-		s = (struct slice){ s.at + strlen(names[id]), s.len - strlen(names[id]) };
+		s = (struct text_slice){ s.at + strlen(names[id]), s.len - strlen(names[id]) };
 		switch (id) {
 #define X(cost, name, reads) case COST_##cost: err = reads; break;
 			COSTS(X)
@@ -237,9 +238,9 @@ static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_
 	return HD_OK;
 }
 
-static enum hd_err add_node(struct reader *r, uint32_t cap)
+static enum hd_err add_node(struct import_reader *r, uint32_t cap)
 {
-	struct slice f[FIELDS_MAX + 1];
+	struct text_slice f[FIELDS_MAX + 1];
 	uint32_t n = fields(r->line, " -- ", f);
 	struct hd_profile *p = r->p;
 
@@ -266,9 +267,9 @@ static enum hd_err add_node(struct reader *r, uint32_t cap)
 	return costs(r, f[2], node);
 }
 
-static enum hd_err add_edge(struct reader *r)
+static enum hd_err add_edge(struct import_reader *r)
 {
-	struct slice f[FIELDS_MAX + 1], line = { r->line.at + 1, r->line.len - 1 };
+	struct text_slice f[FIELDS_MAX + 1], line = { r->line.at + 1, r->line.len - 1 };
 	uint32_t end[2];
 
 	if (fields(line, " -- ", f) != 2)
@@ -285,7 +286,7 @@ static enum hd_err add_edge(struct reader *r)
 }
 
 /* Lines of each kind, for the sizes of the arrays. */
-static void count(struct reader *r, const char *text, uint32_t *nnodes, uint32_t *nedges)
+static void count(struct import_reader *r, const char *text, uint32_t *nnodes, uint32_t *nedges)
 {
 	*nnodes = *nedges = 0;
 	rewind_to(r, text);
@@ -294,7 +295,7 @@ static void count(struct reader *r, const char *text, uint32_t *nnodes, uint32_t
 	rewind_to(r, text);
 }
 
-static enum hd_err take(struct reader *r, uint32_t nnodes, uint32_t nedges)
+static enum hd_err take(struct import_reader *r, uint32_t nnodes, uint32_t nedges)
 {
 	if (nnodes > HD_PROFILE_NODES || nedges > HD_PROFILE_EDGES)
 		return hd_fail(r->diag, HD_E_INPUT, "%s: %u nodes and %u edges; %d and %d are the most",
@@ -309,7 +310,7 @@ static enum hd_err take(struct reader *r, uint32_t nnodes, uint32_t nedges)
 	return HD_OK;
 }
 
-static enum hd_err walk(struct reader *r, const char *text, uint32_t cap)
+static enum hd_err walk(struct import_reader *r, const char *text, uint32_t cap)
 {
 	enum hd_err err = HD_OK;
 
@@ -329,7 +330,7 @@ enum hd_err hd_profile_import(struct hd_profile *profile, const char *text, size
 	struct hd_profile p = { .method = HD_PROFILE_IMPORTED, .split_assumed = true, .device_kind = "",
 		.device_name = "", .isa = "", .dtype = "f32",
 		.threads = 1, .tensor_shards = 1, .ignored = "" };
-	struct reader r = { .p = &p, .next = text, .end = text + len, .file = file, .arena = arena,
+	struct import_reader r = { .p = &p, .next = text, .end = text + len, .file = file, .arena = arena,
 		.diag = diag };
 	uint32_t nnodes, nedges, bad;
 	const char *why;

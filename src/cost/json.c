@@ -13,14 +13,14 @@ enum { VERSION = 1, IGNORED_CAP = 256, SMALL_MAX = 1 << 20 };
 #define OVERLAP_MAX 100.0
 
 /* The readers below stop at the first error, which stays in `err`. */
-struct reader {
+struct profile_reader {
 	struct hd_arena *arena;
 	struct hd_diag *diag;
 	enum hd_err err;
 	struct hd_text ignored;
 };
 
-static int64_t get_i64(struct reader *r, const struct hd_json *at, const char *key, int64_t max)
+static int64_t get_i64(struct profile_reader *r, const struct hd_json *at, const char *key, int64_t max)
 {
 	int64_t v = 0;
 
@@ -29,13 +29,14 @@ static int64_t get_i64(struct reader *r, const struct hd_json *at, const char *k
 	return v;
 }
 
-static int64_t opt_i64(struct reader *r, const struct hd_json *at, const char *key, int64_t max,
+static int64_t opt_i64(struct profile_reader *r, const struct hd_json *at, const char *key, int64_t max,
 	int64_t absent)
 {
 	return hd_json_find(at, key) ? get_i64(r, at, key, max) : absent;
 }
 
-static double opt_f64(struct reader *r, const struct hd_json *at, const char *key, double max, double absent)
+static double opt_f64(struct profile_reader *r, const struct hd_json *at, const char *key, double max,
+	double absent)
 {
 	const struct hd_json *json = hd_json_find(at, key);
 	char path[200];
@@ -50,7 +51,7 @@ static double opt_f64(struct reader *r, const struct hd_json *at, const char *ke
 	return v;
 }
 
-static bool opt_bool(struct reader *r, const struct hd_json *at, const char *key, bool absent)
+static bool opt_bool(struct profile_reader *r, const struct hd_json *at, const char *key, bool absent)
 {
 	bool v = absent;
 
@@ -59,7 +60,7 @@ static bool opt_bool(struct reader *r, const struct hd_json *at, const char *key
 	return v;
 }
 
-static const char *copy(struct reader *r, const char *text)
+static const char *copy(struct profile_reader *r, const char *text)
 {
 	const char *mine = hd_arena_text(r->arena, text, strlen(text));
 
@@ -68,7 +69,7 @@ static const char *copy(struct reader *r, const char *text)
 	return mine ? mine : "";
 }
 
-static const char *get_text(struct reader *r, const struct hd_json *at, const char *key)
+static const char *get_text(struct profile_reader *r, const struct hd_json *at, const char *key)
 {
 	const char *v = "";
 
@@ -77,12 +78,12 @@ static const char *get_text(struct reader *r, const struct hd_json *at, const ch
 	return copy(r, v);
 }
 
-static const char *opt_text(struct reader *r, const struct hd_json *at, const char *key)
+static const char *opt_text(struct profile_reader *r, const struct hd_json *at, const char *key)
 {
 	return hd_json_find(at, key) ? get_text(r, at, key) : "";
 }
 
-static void *take(struct reader *r, size_t n, size_t size)
+static void *take(struct profile_reader *r, size_t n, size_t size)
 {
 	void *at = hd_arena_take(r->arena, n + 1, size);
 
@@ -92,7 +93,8 @@ static void *take(struct reader *r, size_t n, size_t size)
 }
 
 /* An array of at most `max` items; NULL: absent or refused. */
-static const struct hd_json *list(struct reader *r, const struct hd_json *at, const char *key, size_t max,
+static const struct hd_json *list(struct profile_reader *r, const struct hd_json *at, const char *key,
+	size_t max,
 	uint32_t *n)
 {
 	const struct hd_json *json = NULL;
@@ -110,7 +112,7 @@ static const struct hd_json *list(struct reader *r, const struct hd_json *at, co
 }
 
 /* Members that no list names are told, once each. */
-static void tell_others(struct reader *r, const struct hd_json *at, const char *const known[])
+static void tell_others(struct profile_reader *r, const struct hd_json *at, const char *const known[])
 {
 	for (size_t i = 0; i < hd_json_count(at); i++) {
 		const char *key = hd_json_key(at, i);
@@ -125,7 +127,7 @@ static void tell_others(struct reader *r, const struct hd_json *at, const char *
 	}
 }
 
-static struct hd_profile_cost get_cost(struct reader *r, const struct hd_json *node, const char *key)
+static struct hd_profile_cost get_cost(struct profile_reader *r, const struct hd_json *node, const char *key)
 {
 	static const char *const known[] = { "p50", "mean", "sd", "min", "n", NULL };
 	const struct hd_json *at = NULL;
@@ -144,7 +146,7 @@ static struct hd_profile_cost get_cost(struct reader *r, const struct hd_json *n
 	return cost;
 }
 
-static void get_node(struct reader *r, const struct hd_json *at, struct hd_profile_node *node)
+static void get_node(struct profile_reader *r, const struct hd_json *at, struct hd_profile_node *node)
 {
 	static const char *const known[] = { "id", "op", "f", "i", "w", "r", "out", "param", "saved", "act_w",
 		"work", "opt", "tied", "recompute_ok", NULL };
@@ -171,7 +173,7 @@ static void get_node(struct reader *r, const struct hd_json *at, struct hd_profi
 	tell_others(r, at, known);
 }
 
-static void get_nodes(struct reader *r, const struct hd_json *root, struct hd_profile *p,
+static void get_nodes(struct profile_reader *r, const struct hd_json *root, struct hd_profile *p,
 	struct hd_profile_ids *ids)
 {
 	uint32_t n;
@@ -201,7 +203,8 @@ static void get_nodes(struct reader *r, const struct hd_json *root, struct hd_pr
 	}
 }
 
-static uint32_t get_end(struct reader *r, const struct hd_json *json, const struct hd_profile_ids *ids)
+static uint32_t get_end(struct profile_reader *r, const struct hd_json *json,
+	const struct hd_profile_ids *ids)
 {
 	const char *id;
 	char path[200];
@@ -214,7 +217,7 @@ static uint32_t get_end(struct reader *r, const struct hd_json *json, const stru
 	return v;
 }
 
-static void get_edge(struct reader *r, const struct hd_json *at, const struct hd_profile *p,
+static void get_edge(struct profile_reader *r, const struct hd_json *at, const struct hd_profile *p,
 	const struct hd_profile_ids *ids, struct hd_profile_edge *edge)
 {
 	char path[200];
@@ -239,7 +242,7 @@ static void get_edge(struct reader *r, const struct hd_json *at, const struct hd
 			p->node[edge->from].id, p->node[edge->from].nouts);
 }
 
-static void get_edges(struct reader *r, const struct hd_json *root, struct hd_profile *p,
+static void get_edges(struct profile_reader *r, const struct hd_json *root, struct hd_profile *p,
 	const struct hd_profile_ids *ids)
 {
 	const struct hd_json *edges = list(r, root, "edges", HD_PROFILE_EDGES, &p->nedges);
@@ -249,7 +252,7 @@ static void get_edges(struct reader *r, const struct hd_json *root, struct hd_pr
 		get_edge(r, hd_json_item(edges, i), p, ids, &p->edge[i]);
 }
 
-static void get_links(struct reader *r, const struct hd_json *root, struct hd_profile *p)
+static void get_links(struct profile_reader *r, const struct hd_json *root, struct hd_profile *p)
 {
 	static const char *const known[] = { "level", "kind", "latency", "bytes_per_s", "duplex", NULL };
 
@@ -271,7 +274,7 @@ static void get_links(struct reader *r, const struct hd_json *root, struct hd_pr
 	}
 }
 
-static void get_device(struct reader *r, const struct hd_json *root, struct hd_profile *p)
+static void get_device(struct profile_reader *r, const struct hd_json *root, struct hd_profile *p)
 {
 	static const char *const known[] = { "kind", "name", "threads", "isa", NULL },
 		*const step[] = { "optimizer", "sum", NULL };
@@ -295,7 +298,7 @@ static void get_device(struct reader *r, const struct hd_json *root, struct hd_p
 	}
 }
 
-static void get_method(struct reader *r, const struct hd_json *root, struct hd_profile *p)
+static void get_method(struct profile_reader *r, const struct hd_json *root, struct hd_profile *p)
 {
 	const char *name = get_text(r, root, "method");
 	char path[200];
@@ -316,7 +319,8 @@ static void get_method(struct reader *r, const struct hd_json *root, struct hd_p
 			hd_json_path(root, path, sizeof path), split);
 }
 
-static void get_head(struct reader *r, const struct hd_json *root, struct hd_profile *p, const char *file)
+static void get_head(struct profile_reader *r, const struct hd_json *root, struct hd_profile *p,
+	const char *file)
 {
 	const char *format = get_text(r, root, "format");
 	const struct hd_json *graph = hd_json_find(root, "graph");
@@ -347,7 +351,7 @@ enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_
 		"samples", "step", "ovl", "comm_tax", "nodes", "edges", "links", NULL };
 	struct hd_profile p = { 0 };
 	struct hd_profile_ids ids;
-	struct reader r = { .arena = arena, .diag = diag };
+	struct profile_reader r = { .arena = arena, .diag = diag };
 	const struct hd_json *root;
 	const char *why;
 	uint32_t bad;

@@ -12,7 +12,7 @@ const struct hd_profile_rates hd_profile_nominal = { 1e11, 2e10 };
 enum { OP_TEXT_PARAMS = 3 };
 
 /* What the maker of a profile looks at; all by index of the graph. */
-struct maker {
+struct profile_maker {
 	const struct hd_graph *graph;
 	const struct hd_profile_ask *ask;
 	struct hd_arena *arena;
@@ -34,24 +34,25 @@ struct maker {
 
 static bool is_view(const struct hd_node *node) { return hd_ops[node->op].class == HD_OP_VIEW; }
 
-static bool is_temp(const struct maker *m, uint32_t value) { return m->graph->value[value].kind == HD_TEMP; }
+static bool is_temp(const struct profile_maker *m, uint32_t value) { return m->graph->value[value].kind ==
+	HD_TEMP; }
 
-static int64_t bytes_of(const struct maker *m,
+static int64_t bytes_of(const struct profile_maker *m,
 	uint32_t value) { return (int64_t)hd_value_bytes(&m->graph->value[value], m->ask->rows); }
 
-static bool is_kept_kind(const struct maker *m, uint32_t value)
+static bool is_kept_kind(const struct profile_maker *m, uint32_t value)
 {
 	const struct hd_value *v = &m->graph->value[value];
 
 	return v->kind == HD_INPUT || (v->kind == HD_TEMP && v->node < m->graph->nforward);
 }
 
-static enum hd_err no_memory(const struct maker *m, struct hd_diag *diag)
+static enum hd_err no_memory(const struct profile_maker *m, struct hd_diag *diag)
 {
 	return hd_fail(diag, HD_E_NOMEM, "no memory for a profile of %u nodes", m->graph->nnodes);
 }
 
-static bool take_arrays(struct maker *m)
+static bool take_arrays(struct profile_maker *m)
 {
 	const struct hd_graph *g = m->graph;
 
@@ -68,7 +69,7 @@ static bool take_arrays(struct maker *m)
 		m->keeper;
 }
 
-static void find_shown(struct maker *m)
+static void find_shown(struct profile_maker *m)
 {
 	for (uint32_t v = 0; v < m->graph->nvalues; v++)
 		m->shown[v] = m->tensor[v] = v;
@@ -84,14 +85,14 @@ static void find_shown(struct maker *m)
 
 /* ---- which forward nodes are one (rule 1) */
 
-static uint32_t root_of(const struct maker *m, uint32_t inode)
+static uint32_t root_of(const struct profile_maker *m, uint32_t inode)
 {
 	while (m->root[inode] != inode)
 		inode = m->root[inode];
 	return inode;
 }
 
-static void join(struct maker *m, uint32_t n, uint32_t to)
+static void join(struct profile_maker *m, uint32_t n, uint32_t to)
 {
 	m->root[n] = to;
 	m->next[m->last[to]] = n;
@@ -102,7 +103,7 @@ static void join(struct maker *m, uint32_t n, uint32_t to)
 
 /* The last root among those whose tensors the members of n read; HD_NONE: they read inputs, parameters and
  * constants alone. */
-static uint32_t last_source(const struct maker *m, uint32_t n)
+static uint32_t last_source(const struct profile_maker *m, uint32_t n)
 {
 	uint32_t last = HD_NONE;
 
@@ -116,7 +117,7 @@ static uint32_t last_source(const struct maker *m, uint32_t n)
 	return last;
 }
 
-static void mark_sources(const struct maker *m, uint32_t n, bool *read)
+static void mark_sources(const struct profile_maker *m, uint32_t n, bool *read)
 {
 	EACH_MEMBER(m, n, k)
 		for (uint8_t i = 0; i < m->graph->node[k].nin; i++) {
@@ -129,7 +130,7 @@ static void mark_sources(const struct maker *m, uint32_t n, bool *read)
 /* Last to first: when a node's turn comes, all who read it have theirs behind them, and whoever reads it has
  * a root that is not before it. Edges lead from smaller roots to larger ones before and after each
  * joining, so no circle can arise. */
-static enum hd_err join_ends(struct maker *m, struct hd_diag *diag)
+static enum hd_err join_ends(struct profile_maker *m, struct hd_diag *diag)
 {
 	const struct hd_graph *g = m->graph;
 	uint32_t loss = hd_graph_find_output(g, "loss");
@@ -156,7 +157,7 @@ static enum hd_err join_ends(struct maker *m, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static void join_views(struct maker *m)
+static void join_views(struct profile_maker *m)
 {
 	for (uint32_t n = 0; n < m->graph->nforward; n++) {
 		m->root[n] = m->last[n] = n;
@@ -167,7 +168,7 @@ static void join_views(struct maker *m)
 	}
 }
 
-static void number(struct maker *m)
+static void number(struct profile_maker *m)
 {
 	uint32_t *place = m->output;      /* not in use yet */
 
@@ -183,11 +184,11 @@ static void number(struct maker *m)
 
 /* ---- names, parameters */
 
-static bool is_frozen(const struct maker *m,
+static bool is_frozen(const struct profile_maker *m,
 	uint32_t value) { return m->graph->param[m->graph->value[value].data].frozen; }
 
 /* Does an earlier operand of a member name the same parameter? */
-static bool is_named_before(const struct maker *m, uint32_t root, uint32_t inode, uint8_t operand)
+static bool is_named_before(const struct profile_maker *m, uint32_t root, uint32_t inode, uint8_t operand)
 {
 	uint32_t value = m->graph->node[inode].in[operand];
 
@@ -202,7 +203,7 @@ static bool is_named_before(const struct maker *m, uint32_t root, uint32_t inode
 }
 
 /* Which parameters several profile nodes read. */
-static void find_tied(const struct maker *m, uint32_t *reader, bool *tied)
+static void find_tied(const struct profile_maker *m, uint32_t *reader, bool *tied)
 {
 	for (uint32_t p = 0; p < m->graph->nparams; p++)
 		reader[p] = HD_NONE;
@@ -216,7 +217,8 @@ static void find_tied(const struct maker *m, uint32_t *reader, bool *tied)
 		}
 }
 
-static void add_params(const struct maker *m, struct hd_profile_node *node, uint32_t root, const bool *tied,
+static void add_params(const struct profile_maker *m, struct hd_profile_node *node, uint32_t root,
+	const bool *tied,
 	struct hd_text *op)
 {
 	uint32_t named = 0;
@@ -236,7 +238,7 @@ static void add_params(const struct maker *m, struct hd_profile_node *node, uint
 		}
 }
 
-static enum hd_err name_nodes(struct maker *m, struct hd_diag *diag)
+static enum hd_err name_nodes(struct profile_maker *m, struct hd_diag *diag)
 {
 	const struct hd_graph *g = m->graph;
 	bool *tied = hd_arena_take(m->arena, (size_t)g->nparams + 1, sizeof *tied);
@@ -268,7 +270,7 @@ static enum hd_err name_nodes(struct maker *m, struct hd_diag *diag)
 /* ---- tensors between nodes */
 
 /* Does forward node n read a tensor of another profile node as operand i? */
-static bool crosses(const struct maker *m, uint32_t n, uint8_t i)
+static bool crosses(const struct profile_maker *m, uint32_t n, uint8_t i)
 {
 	uint32_t value = m->graph->node[n].in[i];
 
@@ -276,7 +278,7 @@ static bool crosses(const struct maker *m, uint32_t n, uint8_t i)
 }
 
 /* Outputs of each node, in order of values. */
-static enum hd_err list_outputs(struct maker *m, struct hd_diag *diag)
+static enum hd_err list_outputs(struct profile_maker *m, struct hd_diag *diag)
 {
 	const struct hd_graph *g = m->graph;
 	struct hd_profile *p = m->profile;
@@ -308,7 +310,7 @@ static bool is_edge_there(const struct hd_profile *p, uint32_t since, const stru
 	return false;
 }
 
-static void add_edges(const struct maker *m, uint32_t to, uint32_t since)
+static void add_edges(const struct profile_maker *m, uint32_t to, uint32_t since)
 {
 	struct hd_profile *p = m->profile;
 
@@ -324,7 +326,7 @@ static void add_edges(const struct maker *m, uint32_t to, uint32_t since)
 		}
 }
 
-static enum hd_err list_edges(struct maker *m, struct hd_diag *diag)
+static enum hd_err list_edges(struct profile_maker *m, struct hd_diag *diag)
 {
 	size_t most = 1;
 
@@ -346,7 +348,7 @@ static enum hd_err list_edges(struct maker *m, struct hd_diag *diag)
 
 /* Of what forward made or the reader gave: the first profile node whose gradient nodes read it. Of what I
  * made for W: the maker's. */
-static void find_keepers(struct maker *m)
+static void find_keepers(struct profile_maker *m)
 {
 	const struct hd_graph *g = m->graph;
 
@@ -363,11 +365,11 @@ static void find_keepers(struct maker *m)
 		}
 }
 
-static bool is_saved(const struct maker *m, uint32_t v) { return m->keeper[v] != HD_NONE &&
+static bool is_saved(const struct profile_maker *m, uint32_t v) { return m->keeper[v] != HD_NONE &&
 	is_kept_kind(m, v); }
 
 /* A tensor counts once in a call however often it is named. */
-static int64_t work_of(const struct maker *m, const struct hd_node *node)
+static int64_t work_of(const struct profile_maker *m, const struct hd_node *node)
 {
 	uint32_t seen[HD_MAX_IN + HD_MAX_OUT], n = 0;
 	int64_t sum = 0;
@@ -385,7 +387,7 @@ static int64_t work_of(const struct maker *m, const struct hd_node *node)
 	return sum;
 }
 
-static enum hd_err count_kept(struct maker *m, struct hd_diag *diag)
+static enum hd_err count_kept(struct profile_maker *m, struct hd_diag *diag)
 {
 	const struct hd_graph *g = m->graph;
 	struct hd_profile_node *node = m->profile->node;
@@ -423,7 +425,7 @@ enum hd_err hd_profile_of_graph(struct hd_profile *out, uint32_t **home, const s
 	struct hd_profile p = { .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "",
 		.isa = "", .dtype = "f32", .threads = 1,
 		.vn_size = (uint32_t)ask->rows, .tensor_shards = ask->tensor_shards, .ignored = "" };
-	struct maker m = { .graph = graph, .ask = ask, .arena = arena, .profile = &p };
+	struct profile_maker m = { .graph = graph, .ask = ask, .arena = arena, .profile = &p };
 	enum hd_err err = hd_profile_hash(graph, &p.graph, diag);
 
 	if (!err && !take_arrays(&m))

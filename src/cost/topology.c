@@ -11,7 +11,7 @@
 
 enum { PS_PER_NS = 1000 };
 
-struct reader {
+struct cluster_reader {
 	const char *file;
 	struct hd_cluster *cluster;
 	struct hd_arena *arena;
@@ -19,7 +19,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 3, 4)))
-static enum hd_err refuse(const struct reader *r, struct hd_yaml_mark at, const char *fmt, ...)
+static enum hd_err refuse(const struct cluster_reader *r, struct hd_yaml_mark at, const char *fmt, ...)
 {
 	char what[400];
 	va_list args;
@@ -30,13 +30,14 @@ static enum hd_err refuse(const struct reader *r, struct hd_yaml_mark at, const 
 	return hd_fail(r->diag, HD_E_INPUT, "%.150s:%u:%u: %s", r->file, at.line, at.column, what);
 }
 
-static enum hd_err no_memory(const struct reader *r) { return hd_fail(r->diag, HD_E_NOMEM,
+static enum hd_err no_memory(const struct cluster_reader *r) { return hd_fail(r->diag, HD_E_NOMEM,
 	"no memory to read %.150s", r->file); }
 
 static const char *need_scalar(const struct hd_yaml_node *node) { return node->kind == HD_YAML_SCALAR &&
 	node->text_len ? node->text : NULL; }
 
-static enum hd_err read_f64(const struct reader *r, const struct hd_yaml_node *node, double min, double max,
+static enum hd_err read_f64(const struct cluster_reader *r, const struct hd_yaml_node *node, double min,
+	double max,
 	double *out)
 {
 	const char *text = need_scalar(node);
@@ -47,7 +48,7 @@ static enum hd_err read_f64(const struct reader *r, const struct hd_yaml_node *n
 	return HD_OK;
 }
 
-static enum hd_err read_count(const struct reader *r, const struct hd_yaml_node *node, uint32_t max,
+static enum hd_err read_count(const struct cluster_reader *r, const struct hd_yaml_node *node, uint32_t max,
 	uint32_t *out)
 {
 	const char *text = need_scalar(node);
@@ -60,7 +61,7 @@ static enum hd_err read_count(const struct reader *r, const struct hd_yaml_node 
 	return HD_OK;
 }
 
-static enum hd_err read_memory(const struct reader *r, const struct hd_yaml_node *node, int64_t *out)
+static enum hd_err read_memory(const struct cluster_reader *r, const struct hd_yaml_node *node, int64_t *out)
 {
 	const char *text = need_scalar(node);
 	uint64_t n = 0;
@@ -85,7 +86,7 @@ static bool is_name(const char *text)
 	return len > 0 && len <= HD_CLUSTER_NAME && text[0] != '-' && text[0] != '.';
 }
 
-static enum hd_err check_name(const struct reader *r, struct hd_yaml_mark at, const char *what,
+static enum hd_err check_name(const struct cluster_reader *r, struct hd_yaml_mark at, const char *what,
 	const char *text)
 {
 	return is_name(text) ? HD_OK : refuse(r, at,
@@ -95,10 +96,10 @@ static enum hd_err check_name(const struct reader *r, struct hd_yaml_mark at, co
 }
 
 /* A table is a list of keys, some of which must be there. */
-struct key { const char *name; bool must; };
+struct cluster_key { const char *name; bool must; };
 
-static enum hd_err walk(const struct reader *r, const struct hd_yaml_node *map, const char *what,
-	const struct key *keys, uint32_t nkeys,
+static enum hd_err walk(const struct cluster_reader *r, const struct hd_yaml_node *map, const char *what,
+	const struct cluster_key *keys, uint32_t nkeys,
 	const struct hd_yaml_node **found)
 {
 	if (map->kind != HD_YAML_MAP)
@@ -122,10 +123,10 @@ static enum hd_err walk(const struct reader *r, const struct hd_yaml_node *map, 
 }
 
 enum { KIND_SPEED, KIND_MEMORY, KIND_KEYS };
-static const struct key kind_keys[KIND_KEYS] = { [KIND_SPEED] = { "speed", false },
+static const struct cluster_key kind_keys[KIND_KEYS] = { [KIND_SPEED] = { "speed", false },
 	[KIND_MEMORY] = { "memory", false } };
 
-static enum hd_err read_kind(const struct reader *r, const struct hd_yaml_node *node,
+static enum hd_err read_kind(const struct cluster_reader *r, const struct hd_yaml_node *node,
 	struct hd_cluster_kind *kind)
 {
 	const struct hd_yaml_node *at[KIND_KEYS] = { NULL };
@@ -143,7 +144,7 @@ static enum hd_err read_kind(const struct reader *r, const struct hd_yaml_node *
 	return err;
 }
 
-static enum hd_err read_kinds(const struct reader *r, const struct hd_yaml_node *node)
+static enum hd_err read_kinds(const struct cluster_reader *r, const struct hd_yaml_node *node)
 {
 	struct hd_cluster *c = r->cluster;
 	enum hd_err err = HD_OK;
@@ -160,11 +161,11 @@ static enum hd_err read_kinds(const struct reader *r, const struct hd_yaml_node 
 }
 
 enum { LEVEL_NAME, LEVEL_COMPONENTS, LEVEL_BYTES_PER_S, LEVEL_LATENCY, LEVEL_KEYS };
-static const struct key level_keys[LEVEL_KEYS] = { [LEVEL_NAME] = { "name", true },
+static const struct cluster_key level_keys[LEVEL_KEYS] = { [LEVEL_NAME] = { "name", true },
 	[LEVEL_COMPONENTS] = { "components", true },
 	[LEVEL_BYTES_PER_S] = { "bytes_per_s", true }, [LEVEL_LATENCY] = { "latency_ns", false } };
 
-static enum hd_err read_latency(const struct reader *r, const struct hd_yaml_node *node, int64_t *out)
+static enum hd_err read_latency(const struct cluster_reader *r, const struct hd_yaml_node *node, int64_t *out)
 {
 	const char *text = need_scalar(node);
 	uint64_t ns = 0;
@@ -177,7 +178,7 @@ static enum hd_err read_latency(const struct reader *r, const struct hd_yaml_nod
 	return HD_OK;
 }
 
-static enum hd_err read_level(const struct reader *r, const struct hd_yaml_node *node,
+static enum hd_err read_level(const struct cluster_reader *r, const struct hd_yaml_node *node,
 	struct hd_cluster_level *level)
 {
 	const struct hd_yaml_node *at[LEVEL_KEYS] = { NULL };
@@ -194,7 +195,7 @@ static enum hd_err read_level(const struct reader *r, const struct hd_yaml_node 
 	return err || !at[LEVEL_LATENCY] ? err : read_latency(r, at[LEVEL_LATENCY], &level->latency_ps);
 }
 
-static enum hd_err read_levels(const struct reader *r, const struct hd_yaml_node *node)
+static enum hd_err read_levels(const struct cluster_reader *r, const struct hd_yaml_node *node)
 {
 	struct hd_cluster *c = r->cluster;
 	uint64_t devices = 1;
@@ -218,10 +219,10 @@ static enum hd_err read_levels(const struct reader *r, const struct hd_yaml_node
 }
 
 enum { RUN_KIND, RUN_COUNT, RUN_KEYS };
-static const struct key run_keys[RUN_KEYS] = { [RUN_KIND] = { "kind", true },
+static const struct cluster_key run_keys[RUN_KEYS] = { [RUN_KIND] = { "kind", true },
 	[RUN_COUNT] = { "count", true } };
 
-static enum hd_err read_run(const struct reader *r, const struct hd_yaml_node *node, uint32_t *filled)
+static enum hd_err read_run(const struct cluster_reader *r, const struct hd_yaml_node *node, uint32_t *filled)
 {
 	const struct hd_yaml_node *at[RUN_KEYS] = { NULL };
 	const struct hd_cluster *c = r->cluster;
@@ -245,7 +246,7 @@ static enum hd_err read_run(const struct reader *r, const struct hd_yaml_node *n
 	return HD_OK;
 }
 
-static enum hd_err read_devices(const struct reader *r, const struct hd_yaml_node *node)
+static enum hd_err read_devices(const struct cluster_reader *r, const struct hd_yaml_node *node)
 {
 	struct hd_cluster *c = r->cluster;
 	uint32_t filled = 0;
@@ -261,14 +262,15 @@ static enum hd_err read_devices(const struct reader *r, const struct hd_yaml_nod
 }
 
 enum { KINDS, LEVELS, DEVICES, KEYS };
-static const struct key root_keys[KEYS] = { [KINDS] = { "kinds", true }, [LEVELS] = { "levels", true },
+static const struct cluster_key root_keys[KEYS] = { [KINDS] = { "kinds", true },
+	[LEVELS] = { "levels", true },
 	[DEVICES] = { "devices", false } };
 
 enum hd_err hd_cluster_parse(struct hd_cluster *cluster, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_cluster made = { 0 };
-	struct reader r = { file, &made, arena, diag };
+	struct cluster_reader r = { file, &made, arena, diag };
 	const struct hd_yaml_node *root = NULL, *at[KEYS] = { NULL };
 	struct hd_diag why = { "" };
 	enum hd_err err = hd_yaml_parse(arena, file, text, len, &root, &why);

@@ -119,7 +119,7 @@ static void normalize(const struct shot *s, const struct hd_augment_step *step)
 
 enum params { NONE, PIXELS, SHARE, MOMENTS };
 
-static const struct row {
+static const struct augment_row {
 	const char *name;
 	enum params params;
 	bool always;
@@ -262,7 +262,7 @@ void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *f
 		shot.width = field->dim[2];
 	}
 	for (uint32_t i = 0; i < augment->nsteps; i++) {
-		const struct row *row = &rows[augment->step[i].kind];
+		const struct augment_row *row = &rows[augment->step[i].kind];
 		if (!row->always) {
 			if (epoch == HD_NO_EPOCH)
 				continue;

@@ -7,9 +7,9 @@
 
 /* One array as a field: how its elements become f32 or i32. */
 /* bound 0: integers need only fit i32 */
-struct column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound, least; };
+struct npy_column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound, least; };
 
-struct npy_set { struct hd_reader reader; struct column column[2]; };
+struct npy_set { struct hd_reader reader; struct npy_column column[2]; };
 
 static double number_at(const struct hd_npy *npy, uint64_t i)
 {
@@ -37,12 +37,12 @@ static int64_t integer_at(const struct hd_npy *npy, uint64_t i)
 
 static bool is_float(const struct hd_npy *npy) { return npy->dtype == HD_F32 || npy->dtype == HD_F64; }
 
-static bool integer_ok(const struct column *column, int64_t v)
+static bool integer_ok(const struct npy_column *column, int64_t v)
 {
 	return column->bound ? v >= column->least && v < column->bound : v >= INT32_MIN && v <= INT32_MAX;
 }
 
-static enum hd_err check_integers(const struct column *column, struct hd_diag *diag)
+static enum hd_err check_integers(const struct npy_column *column, struct hd_diag *diag)
 {
 	for (uint64_t i = 0; i < column->npy.nelems; i++) {
 		int64_t v = integer_at(&column->npy, i);
@@ -61,7 +61,7 @@ static enum hd_err check_integers(const struct column *column, struct hd_diag *d
 }
 
 static enum hd_err open_column(struct npy_set *set, const char *folder, const char *file,
-	struct column *column, struct hd_diag *diag)
+	struct npy_column *column, struct hd_diag *diag)
 {
 	struct hd_reader *reader = &set->reader;
 	char *path;
@@ -85,7 +85,7 @@ static enum hd_err open_column(struct npy_set *set, const char *folder, const ch
 
 static enum hd_err add_x(struct npy_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	struct column *x = &set->column[0];
+	struct npy_column *x = &set->column[0];
 	bool numbers = is_float(&x->npy) || (x->npy.dtype == HD_U8 && !spec->context);
 	enum hd_err err = hd_field_add_x(&set->reader, spec, numbers ? HD_F32 : HD_I32, x->npy.rank - 1,
 		x->npy.dim + 1, x->name, diag);
@@ -98,7 +98,7 @@ static enum hd_err add_x(struct npy_set *set, const struct hd_data_spec *spec, s
 
 static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	struct column *y = &set->column[1];
+	struct npy_column *y = &set->column[1];
 	const int64_t one = 1, *dim = y->npy.rank > 1 ? y->npy.dim + 1 : &one;
 
 	if (!spec->float_target) {
@@ -127,7 +127,7 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct npy_set *set = (struct npy_set *)reader;
-	struct column *x = &set->column[0], *y = &set->column[1];
+	struct npy_column *x = &set->column[0], *y = &set->column[1];
 	enum hd_err err;
 
 	if (!spec->path)
@@ -158,7 +158,7 @@ static enum hd_err npy_open(struct hd_dataset **set, const struct hd_data_spec *
 	return hd_reader_open(set, sizeof(struct npy_set), &hd_reader_npy, fs, fill, spec, diag);
 }
 
-static enum hd_err read_column(const struct column *column, const struct hd_field *field, uint64_t id,
+static enum hd_err read_column(const struct npy_column *column, const struct hd_field *field, uint64_t id,
 	void *out, struct hd_diag *diag)
 {
 	uint64_t n = column->per_sample, first = id * n;

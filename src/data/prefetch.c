@@ -18,13 +18,13 @@
 enum place_state { FREE, FILLING, FULL };
 #define NO_STEP UINT64_MAX
 /* A FREE place keeps the step that was given back, so that nobody reads it again; NO_STEP: none was. */
-struct place { uint64_t step, nrows; enum place_state state; bool dropped; };
+struct prefetch_place { uint64_t step, nrows; enum place_state state; bool dropped; };
 
 struct hd_prefetch {
 	struct hd_prefetch_spec spec;
 	uint64_t field_at[HD_MAX_FIELDS], step_bytes;
 	struct hd_memory memory;                         /* [depth, step_bytes] */
-	struct place *place;                             /* [depth, nvns], owned */
+	struct prefetch_place *place;                             /* [depth, nvns], owned */
 	/* [depth, nvns, per_vn], owned; NULL: not asked for */
 	struct hd_sample *name;
 	struct hd_lock lock;
@@ -121,10 +121,10 @@ static void pass_by(struct hd_prefetch *p)
 
 /* The next place in order that is still to be filled; NULL: nobody wants anything. A place that is wanted
  * holds no step further than `depth` from its consumer's, so the search ends. */
-static struct place *next_place(struct hd_prefetch *p)
+static struct prefetch_place *next_place(struct hd_prefetch *p)
 {
 	while (p->nplaces) {
-		struct place *place = &p->place[place_index(p, p->next_step, p->next_vn)];
+		struct prefetch_place *place = &p->place[place_index(p, p->next_step, p->next_vn)];
 		if (p->wanted[p->next_vn] && (place->dropped || place->step != p->next_step))
 			return place;
 		pass_by(p);
@@ -133,10 +133,10 @@ static struct place *next_place(struct hd_prefetch *p)
 }
 
 /* Claims the next place, waiting until it is free; NULL: nothing more is to be read. Under the lock. */
-static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
+static struct prefetch_place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 {
 	for (;;) {
-		struct place *place = next_place(p);
+		struct prefetch_place *place = next_place(p);
 		if (p->closed || p->err != HD_OK || (p->spec.end_step && p->next_step >= p->spec.end_step))
 			return NULL;
 		if (place && place->state == FREE) {
@@ -152,11 +152,12 @@ static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 }
 
 /* What became of a place that was FILLING; under the lock. */
-static void settle(struct hd_prefetch *p, struct place *place, uint32_t vn, enum hd_err err, uint64_t nrows,
+static void settle(struct hd_prefetch *p, struct prefetch_place *place, uint32_t vn, enum hd_err err,
+	uint64_t nrows,
 	const struct hd_diag *diag)
 {
 	if (place->dropped) {
-		*place = (struct place){ .step = NO_STEP };
+		*place = (struct prefetch_place){ .step = NO_STEP };
 		p->nfree += p->wanted[vn];
 		hd_cond_wake(&p->freed);
 	} else if (err == HD_OK) {
@@ -173,7 +174,7 @@ static void read_ahead(void *user)
 {
 	struct hd_prefetch *p = user;
 	struct hd_diag diag = { "" };
-	struct place *place;
+	struct prefetch_place *place;
 	uint64_t step, nrows = 0;
 	uint32_t vn;
 
@@ -226,13 +227,13 @@ void hd_prefetch_want(struct hd_prefetch *p, uint64_t step, const uint8_t *wante
 	assert(!p->spec.end_step);
 	hd_lock_take(&p->lock);
 	for (uint64_t i = 0; i < (uint64_t)p->spec.depth * p->spec.nvns; i++) {
-		struct place *place = &p->place[i];
+		struct prefetch_place *place = &p->place[i];
 		bool keep = place->state != FREE && (!wanted || wanted[i % p->spec.nvns]) &&
 			place->step >= step;
 		if (place->state == FILLING)
 			place->dropped = !keep;
 		else if (!keep)
-			*place = (struct place){ .step = NO_STEP };
+			*place = (struct prefetch_place){ .step = NO_STEP };
 	}
 	set_wanted(p, wanted);
 	p->next_step = step;
@@ -251,7 +252,7 @@ static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 	if (!p->place || !p->wanted || (p->spec.named && !p->name))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " places of the reader", nplaces);
 	for (uint64_t i = 0; i < nplaces; i++)
-		p->place[i] = (struct place){ .step = NO_STEP };
+		p->place[i] = (struct prefetch_place){ .step = NO_STEP };
 	set_wanted(p, p->spec.wanted);
 	return hd_memory_take(p->spec.depth * p->step_bytes, HD_MEMORY_LAZY, &p->memory, diag);
 }
@@ -320,7 +321,7 @@ static enum hd_err ended(const struct hd_prefetch *p, uint64_t step, struct hd_d
 }
 
 /* The taker reads for itself into a place that is free. Under the lock, which it gives meanwhile. */
-static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn,
+static enum hd_err fill_here(struct hd_prefetch *p, struct prefetch_place *place, uint64_t step, uint32_t vn,
 	struct hd_diag *diag)
 {
 	struct hd_diag failed = { "" };
@@ -339,12 +340,13 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_
 	return err == HD_OK ? HD_OK : ended(p, step, diag);
 }
 
-static bool holds(const struct place *place, uint64_t step) { return place->state == FULL &&
+static bool holds(const struct prefetch_place *place, uint64_t step) { return place->state == FULL &&
 	place->step == step; }
 
 /* Waits until the place holds the step; where nobody reads ahead until it is free, and fills it. Under the
  * lock. */
-static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn,
+static enum hd_err wait_filled(struct hd_prefetch *p, struct prefetch_place *place, uint64_t step,
+	uint32_t vn,
 	struct hd_diag *diag)
 {
 	const bool ahead = p->spec.nthreads > 0 && p->wanted[vn];
@@ -372,7 +374,7 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	const void *input[HD_MAX_FIELDS], uint64_t *nrows,
 	struct hd_diag *diag)
 {
-	struct place *place = &p->place[place_index(p, step, vn)];
+	struct prefetch_place *place = &p->place[place_index(p, step, vn)];
 
 	assert(step >= p->spec.first_step && (!p->spec.end_step || step < p->spec.end_step));
 	hd_lock_take(&p->lock);
@@ -390,7 +392,7 @@ const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *p, uint64_t 
 
 void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 {
-	struct place *place = &p->place[place_index(p, step, vn)];
+	struct prefetch_place *place = &p->place[place_index(p, step, vn)];
 
 	hd_lock_take(&p->lock);
 	assert(place->state == FULL && place->step == step);

@@ -42,7 +42,7 @@ static void make(struct made *made, uint64_t count)
 	made->fail_at = UINT64_MAX;
 }
 
-struct run {
+struct prefetch_run {
 	struct hd_prefetch *prefetch;
 	const struct hd_sampler *sampler;
 	uint64_t first, end, per_vn;
@@ -52,7 +52,7 @@ struct run {
 };
 
 /* A row's name is what the data set was asked for: its bytes say so. */
-static bool is_named(const struct run *run, uint64_t step, uint32_t vn, uint64_t row, const void *x)
+static bool is_named(const struct prefetch_run *run, uint64_t step, uint32_t vn, uint64_t row, const void *x)
 {
 	const struct hd_sample *name = hd_prefetch_names(run->prefetch, step, vn);
 
@@ -64,7 +64,7 @@ static bool is_named(const struct run *run, uint64_t step, uint32_t vn, uint64_t
 /* A consumer owns some virtual nodes and walks all steps with them, as a device does. */
 static void consume(void *user)
 {
-	struct run *run = user;
+	struct prefetch_run *run = user;
 	uint32_t vn = atomic_fetch_add(&run->next_vn, 1);
 
 	for (uint64_t step = run->first; step < run->end; step++) {
@@ -101,7 +101,7 @@ static void check_run(uint32_t nvns, uint32_t depth, uint32_t nthreads, uint64_t
 
 	make(&made, D);
 	assert_int_equal(hd_sampler_init(&sampler, 3, D, B, HD_ORDER_SHUFFLE, last, &diag), HD_OK);
-	struct run run = { .sampler = &sampler, .first = first, .end = first + STEPS,
+	struct prefetch_run run = { .sampler = &sampler, .first = first, .end = first + STEPS,
 		.per_vn = (B + nvns - 1) / nvns, .nvns = nvns };
 	struct hd_prefetch_spec spec = {
 		.set = &made.set, .sampler = &sampler, .nvns = nvns, .per_vn = run.per_vn,
@@ -324,7 +324,8 @@ static void wants_may_change_between_any_two_steps(void **state)
 			.depth = 1 + nthreads, .nthreads = nthreads, .named = true };
 		assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
 		for (uint64_t step = 0; step < STEPS; step++) {
-			struct run run = { .prefetch = p, .sampler = &sampler, .first = step, .end = step + 1,
+			struct prefetch_run run = { .prefetch = p, .sampler = &sampler, .first = step,
+				.end = step + 1,
 				.per_vn = 3 };
 			for (uint32_t v = 0; v < NVNS; v++) {
 				run.next_vn = v;
@@ -344,7 +345,7 @@ static void wants_may_change_between_any_two_steps(void **state)
 
 static void take_of_a_step_beyond_the_ring(void *user)
 {
-	struct run *run = user;
+	struct prefetch_run *run = user;
 	const void *input[HD_MAX_FIELDS];
 	uint64_t nrows;
 
@@ -357,7 +358,7 @@ static void close_wakes_who_waits(void **state)
 	struct made made;
 	struct hd_sampler sampler;
 	struct hd_prefetch_spec spec;
-	struct run run = { 0 };
+	struct prefetch_run run = { 0 };
 	struct hd_thread thread = { 0 };
 	(void)state;
 

@@ -177,7 +177,7 @@ static struct hd_device *open_device(const struct device_row *row, uint32_t nthr
 }
 
 /* One case on one number of rows: operands, and outputs by whoever is asked. */
-struct question {
+struct conform_call {
 	const struct op_case *of;
 	const struct hd_single *single;
 	const struct hd_call *call;
@@ -188,7 +188,7 @@ struct question {
 static size_t bytes_of(const struct hd_operand *o) { return o->elems *
 	hd_dtype_bytes((enum hd_dtype)o->dtype); }
 
-static void run(struct hd_device *device, const struct question *q, void *const *in, void **out)
+static void run(struct hd_device *device, const struct conform_call *q, void *const *in, void **out)
 {
 	struct hd_diag diag = { "" };
 
@@ -202,14 +202,14 @@ static void run(struct hd_device *device, const struct question *q, void *const 
 	CHECK(err == HD_OK, "%s: %s", hd_ops[q->of->op].name, diag.text);
 }
 
-static void drop(const struct question *q, void **out)
+static void drop(const struct conform_call *q, void **out)
 {
 	for (uint8_t i = 0; i < q->call->nout; i++)
 		free(out[i]);
 }
 
 /* Operands that other ops made must fit the rest: statistics of x, attention's y and lse. */
-static void forward_fill(struct hd_device *reference, const struct question *q, uint16_t forward,
+static void forward_fill(struct hd_device *reference, const struct conform_call *q, uint16_t forward,
 	struct hd_attr attr,
 	uint8_t nin, const uint8_t *from, uint8_t nout, const uint8_t *into)
 {
@@ -237,7 +237,7 @@ static void forward_fill(struct hd_device *reference, const struct question *q, 
 		diag.text);
 	CHECK(hd_single_make(&single, forward, nin, in, &attr, &(uint64_t){ 1 }, 1, &arena, &diag) == HD_OK,
 		"%s", diag.text);
-	struct question f = { q->of, &single, &single.program.calls[0][0], 1, { 0 } };
+	struct conform_call f = { q->of, &single, &single.program.calls[0][0], 1, { 0 } };
 	run(own, &f, operand, out);
 	for (uint8_t i = 0; i < nout; i++)
 		if (into[i] != 255)
@@ -248,7 +248,7 @@ static void forward_fill(struct hd_device *reference, const struct question *q, 
 	free(beta);
 }
 
-static void complete(struct hd_device *reference, const struct question *q)
+static void complete(struct hd_device *reference, const struct conform_call *q)
 {
 	const struct hd_attr eps = { .f = { 1e-5f } }, groups = { .i = { q->of->attr.i[0] }, .f = { 1e-5f } };
 
@@ -302,7 +302,7 @@ static void complete(struct hd_device *reference, const struct question *q)
 	}
 }
 
-static void pose(struct question *q, struct hd_device *reference)
+static void pose(struct conform_call *q, struct hd_device *reference)
 {
 	for (uint8_t i = 0; i < q->call->nin; i++) {
 		const struct hd_operand *o = &q->call->in[i];
@@ -330,7 +330,7 @@ static double element(const struct hd_operand *o, const void *at, uint64_t e)
 	}
 }
 
-static double magnitude(const struct question *q, const struct hd_operand *o, const void *at)
+static double magnitude(const struct conform_call *q, const struct hd_operand *o, const void *at)
 {
 	double most = q->of->gain;
 
@@ -339,7 +339,7 @@ static double magnitude(const struct question *q, const struct hd_operand *o, co
 	return most;
 }
 
-static double terms(const struct question *q)
+static double terms(const struct conform_call *q)
 {
 	double flops = hd_ops[q->of->op].cost(&q->single->graph, &q->single->graph.node[0], q->rows).flops;
 	double most = q->of->judge == LINEAR || hd_ops[q->of->op].class == HD_OP_DENSE ? flops / 2 : 0;
@@ -349,7 +349,7 @@ static double terms(const struct question *q)
 	return fmax(1, most / (double)q->call->out[0].elems);
 }
 
-static void judge(const struct question *q, const char *device, void **ref, void **got, void **abs_ref)
+static void judge(const struct conform_call *q, const char *device, void **ref, void **got, void **abs_ref)
 {
 	const struct op_case *c = q->of;
 
@@ -375,9 +375,9 @@ static void judge(const struct question *q, const char *device, void **ref, void
 	}
 }
 
-static void ask_absolute(struct hd_device *reference, const struct question *q, void **out)
+static void ask_absolute(struct hd_device *reference, const struct conform_call *q, void **out)
 {
-	struct question absolute = *q;
+	struct conform_call absolute = *q;
 
 	for (uint8_t i = 0; i < q->call->nin; i++) {
 		absolute.in[i] = malloc(bytes_of(&q->call->in[i]) + 1);
@@ -399,7 +399,7 @@ static const double MOST_FLOPS = SANITIZED ? 1e6 : 5e7;
 
 /* Calls `see` with every question. Graphs live until the devices that loaded them are gone. */
 static void each_question(struct hd_device *reference, struct hd_arena *arena,
-	void (*see)(const struct question *q, uint32_t iquestion, void *user), void *user)
+	void (*see)(const struct conform_call *q, uint32_t iquestion, void *user), void *user)
 {
 	for (uint32_t i = 0; i < NCASES; i++) {
 		const struct op_case *c = &cases[i];
@@ -413,7 +413,8 @@ static void each_question(struct hd_device *reference, struct hd_arena *arena,
 			NROWS, arena, &diag);
 		CHECK(err == HD_OK, "case %u (%s): %s", i, hd_ops[c->op].name, diag.text);
 		for (uint32_t r = 0; r < NROWS; r++) {
-			struct question q = { c, single, &single->program.calls[r][0], some_rows[r], { 0 } };
+			struct conform_call q = { c, single, &single->program.calls[r][0], some_rows[r],
+				{ 0 } };
 			if (r + 1 < NROWS && hd_ops[c->op].cost(&single->graph, &single->graph.node[0],
 				q.rows).flops > MOST_FLOPS)
 				continue;
@@ -432,7 +433,7 @@ struct trial {
 };
 
 /* Rows that a wave would take together: 16 at once must be 13 and 3, bit for bit (kernel.h, rowwise). */
-static void split_rows(const struct device_row *row, struct hd_device *device, const struct question *q,
+static void split_rows(const struct device_row *row, struct hd_device *device, const struct conform_call *q,
 	void **whole)
 {
 	static const uint64_t split[] = { 13, 3 };
@@ -442,7 +443,7 @@ static void split_rows(const struct device_row *row, struct hd_device *device, c
 	    !hd_cpu_table(HD_KERNELS_PORTABLE, device->path)[q->of->op].kernel.rowwise)
 		return;
 	for (uint64_t first = 0, i = 0; i < 2; first += split[i++]) {
-		struct question part = *q;
+		struct conform_call part = *q;
 		void *out[HD_MAX_OUT];
 		part.rows = split[i];
 		part.call = &q->single->program.calls[hd_program_variant(&q->single->program, split[i])][0];
@@ -463,7 +464,8 @@ static void split_rows(const struct device_row *row, struct hd_device *device, c
 
 /* One device's answer against the reference's, and against its own with more threads: each case has more
  * numbers of rows than there are numbers of threads, so it meets all of these. */
-static void try_device(struct trial *t, uint32_t d, const struct question *q, uint32_t iquestion, void **ref,
+static void try_device(struct trial *t, uint32_t d, const struct conform_call *q, uint32_t iquestion,
+	void **ref,
 	void **absolute)
 {
 	const struct device_row *row = &device_rows[d];
@@ -491,7 +493,7 @@ static void try_device(struct trial *t, uint32_t d, const struct question *q, ui
 		drop(q, one);
 }
 
-static void try_all(const struct question *q, uint32_t iquestion, void *user)
+static void try_all(const struct conform_call *q, uint32_t iquestion, void *user)
 {
 	struct trial *t = user;
 	void *ref[HD_MAX_OUT], *absolute[HD_MAX_OUT];
@@ -558,7 +560,7 @@ static bool evaluated(uint16_t op)
 
 /* The reference rounds once, when it stores: one unit in the last place, of the largest for sums that
  * cancel. */
-static void evaluate(const struct question *q, uint32_t iquestion, void *user)
+static void evaluate(const struct conform_call *q, uint32_t iquestion, void *user)
 {
 	struct hd_device *reference = user;
 	void *ref[HD_MAX_OUT];

@@ -7,7 +7,7 @@
 #define ALONE_BYTES 65536.0
 
 /* What a run of one phase works on. */
-struct walk {
+struct phase_run {
 	struct hd_grid *grid;
 	const struct hd_program *program;
 	const struct hd_grid_program *loaded;
@@ -58,7 +58,7 @@ bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struc
 	return rows && hd_grid_gradient(program, inode) != HD_NONE && kernel->fold->takes(call);
 }
 
-static const struct hd_slot *slot_of(const struct walk *w, uint32_t inode, uint64_t rows)
+static const struct hd_slot *slot_of(const struct phase_run *w, uint32_t inode, uint64_t rows)
 {
 	return &w->loaded->slot[(size_t)hd_program_variant(w->program,
 		rows) * w->program->graph->nnodes + inode];
@@ -70,7 +70,7 @@ static bool alone(const struct hd_slot *slot, uint32_t nparts)
 }
 
 /* Rows of all parts in one call. */
-static bool run_wave(const struct walk *w, uint32_t inode)
+static bool run_wave(const struct phase_run *w, uint32_t inode)
 {
 	const struct hd_slot *slot = slot_of(w, inode, w->program->part_rows);
 	struct op_work work = { .kernel = &slot->row->kernel };
@@ -82,7 +82,7 @@ static bool run_wave(const struct walk *w, uint32_t inode)
 		op_tile, &work);
 }
 
-static bool run_rows(const struct walk *w, uint32_t inode, uint32_t ipart, uint64_t rows)
+static bool run_rows(const struct phase_run *w, uint32_t inode, uint32_t ipart, uint64_t rows)
 {
 	const struct hd_slot *slot = slot_of(w, inode, rows);
 	struct op_work work = { .kernel = &slot->row->kernel };
@@ -94,12 +94,12 @@ static bool run_rows(const struct walk *w, uint32_t inode, uint32_t ipart, uint6
 }
 
 /* What depends on no sample has the same extents for any number of rows. */
-static bool run_once(const struct walk *w, uint32_t inode) { return run_rows(w, inode, 0,
+static bool run_once(const struct phase_run *w, uint32_t inode) { return run_rows(w, inode, 0,
 	w->program->part_rows); }
 
 /* The leaf of a part without rows is +0.0; it is never skipped, since adding +0.0 turns -0.0 into
  * +0.0 and skipping would not. */
-static bool fold_part(const struct walk *w, const struct hd_node *node, uint32_t ipart)
+static bool fold_part(const struct phase_run *w, const struct hd_node *node, uint32_t ipart)
 {
 	const struct hd_part *part = &w->bind->part[ipart];
 	bool good = true;
@@ -116,7 +116,7 @@ static bool fold_part(const struct walk *w, const struct hd_node *node, uint32_t
 	return good;
 }
 
-static bool fold_parts(const struct walk *w, const struct hd_node *node)
+static bool fold_parts(const struct phase_run *w, const struct hd_node *node)
 {
 	bool good = true;
 
@@ -125,7 +125,7 @@ static bool fold_parts(const struct walk *w, const struct hd_node *node)
 	return good;
 }
 
-static bool run_parts(const struct walk *w, uint32_t inode)
+static bool run_parts(const struct phase_run *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
 	bool good = true;
@@ -139,7 +139,7 @@ static bool run_parts(const struct walk *w, uint32_t inode)
 }
 
 /* The gradient of a parameter, summed over the parts tile by tile while they are in the cache. */
-static bool run_fold(const struct walk *w, uint32_t inode)
+static bool run_fold(const struct phase_run *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
 	const struct hd_slot *slot = slot_of(w, inode, w->program->part_rows);
@@ -156,7 +156,7 @@ static bool run_fold(const struct walk *w, uint32_t inode)
 		fold_tile, &work);
 }
 
-static bool run_node(const struct walk *w, uint32_t inode)
+static bool run_node(const struct phase_run *w, uint32_t inode)
 {
 	const struct hd_node *node = &w->program->graph->node[inode];
 	const struct hd_kernel *kernel;
@@ -173,14 +173,14 @@ static bool run_node(const struct walk *w, uint32_t inode)
 	return run_parts(w, inode);
 }
 
-static void say_folded(const struct walk *w, const struct hd_node *node)
+static void say_folded(const struct phase_run *w, const struct hd_node *node)
 {
 	for (uint32_t v = node->out; v < node->out + node->nout; v++)
 		if (w->program->grad_of_value[v] != HD_NONE)
 			w->bind->folded(w->bind->folded_user, w->program->grad_of_value[v]);
 }
 
-static enum hd_err check_parts(struct walk *w, struct hd_diag *diag)
+static enum hd_err check_parts(struct phase_run *w, struct hd_diag *diag)
 {
 	if (w->bind->nparts > w->program->max_parts)
 		return hd_fail(diag, HD_E_BUG, "device %s: a wave of %u virtual nodes in a program for %u",
@@ -204,7 +204,7 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct hd_part one = { bind->rows, bind->draw.vn, bind->nfolds, bind->fold };
 	struct hd_bind bound = *bind;
-	struct walk w = { grid, program, hd_grid_find(grid, program), &bound, false };
+	struct phase_run w = { grid, program, hd_grid_find(grid, program), &bound, false };
 	bool good = true;
 
 	grid->kernels.init();             /* the leader may be another thread than the one that loaded */

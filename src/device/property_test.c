@@ -24,7 +24,7 @@
 
 enum { GRAPHS = 300, ROWS = 3, POOL = 40, MAX_ELEMS = 300, SAMPLES = 4 };
 
-struct maker {
+struct graph_maker {
 	struct hd_graph *graph;
 	uint64_t seed;
 	uint32_t draws, names;
@@ -32,17 +32,17 @@ struct maker {
 	bool read[POOL];
 };
 
-static uint32_t draw(struct maker *m, uint32_t below)
+static uint32_t draw(struct graph_maker *m, uint32_t below)
 {
 	const uint32_t counter[4] = { m->draws++, 0, 0, 0 };
 
 	return hd_philox(counter, m->seed).word[0] % below;
 }
-static bool coin(struct maker *m) { return draw(m, 2); }
+static bool coin(struct graph_maker *m) { return draw(m, 2); }
 
-static const struct hd_value *shape(const struct maker *m, uint32_t v) { return &m->graph->value[v]; }
+static const struct hd_value *shape(const struct graph_maker *m, uint32_t v) { return &m->graph->value[v]; }
 
-static uint32_t node(struct maker *m, uint16_t op, uint8_t nin, const uint32_t *in, struct hd_attr attr)
+static uint32_t node(struct graph_maker *m, uint16_t op, uint8_t nin, const uint32_t *in, struct hd_attr attr)
 {
 	struct hd_diag diag = { "" };
 	uint32_t out;
@@ -51,14 +51,14 @@ static uint32_t node(struct maker *m, uint16_t op, uint8_t nin, const uint32_t *
 		(unsigned long long)m->seed, diag.text);
 	return out;
 }
-static uint32_t node1(struct maker *m, uint16_t op, uint32_t a,
+static uint32_t node1(struct graph_maker *m, uint16_t op, uint32_t a,
 	struct hd_attr attr) { return node(m, op, 1, &a, attr); }
-static uint32_t node2(struct maker *m, uint16_t op, uint32_t a, uint32_t b,
+static uint32_t node2(struct graph_maker *m, uint16_t op, uint32_t a, uint32_t b,
 	struct hd_attr attr) { return node(m, op, 2, (uint32_t[]){ a, b }, attr); }
-static uint32_t act(struct maker *m, uint32_t x, int kind) { return node1(m, HD_OP_ACT, x,
+static uint32_t act(struct graph_maker *m, uint32_t x, int kind) { return node1(m, HD_OP_ACT, x,
 	(struct hd_attr){ .i = { kind } }); }
 
-static uint32_t leaf(struct maker *m, bool param, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+static uint32_t leaf(struct graph_maker *m, bool param, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
 {
 	struct hd_diag diag = { "" };
 	char name[16];
@@ -72,10 +72,11 @@ static uint32_t leaf(struct maker *m, bool param, enum hd_dtype dtype, uint8_t r
 }
 
 /* Between 0.37 and 2.7: for ops that want numbers above 0. */
-static uint32_t positive(struct maker *m, uint32_t x) { return act(m, act(m, x, HD_ACT_TANH), HD_ACT_EXP); }
+static uint32_t positive(struct graph_maker *m, uint32_t x) { return act(m, act(m, x, HD_ACT_TANH),
+	HD_ACT_EXP); }
 
 /* One of the extents that do not grow with the rows, or -1. */
-static int fixed_axis(struct maker *m, uint32_t x)
+static int fixed_axis(struct graph_maker *m, uint32_t x)
 {
 	int fixed[HD_MAX_DIMS];
 	uint32_t n = 0;
@@ -87,7 +88,7 @@ static int fixed_axis(struct maker *m, uint32_t x)
 }
 
 /* A parameter that broadcasts against x: some of its last extents, some of those 1, never the rows. */
-static uint32_t companion(struct maker *m, uint32_t x)
+static uint32_t companion(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	uint8_t rank = (uint8_t)(1 + draw(m, v.rank));
@@ -102,7 +103,7 @@ static uint32_t companion(struct maker *m, uint32_t x)
 
 /* Generators: HD_NONE where the operand does not fit. */
 
-static uint32_t gen_act(struct maker *m, uint32_t x)
+static uint32_t gen_act(struct graph_maker *m, uint32_t x)
 {
 	static const struct { uint8_t act; float f[2]; } acts[] = {
 		{ HD_ACT_RELU, { 0 } }, { HD_ACT_GELU, { 0 } }, { HD_ACT_TANH, { 0 } }, { HD_ACT_SIGMOID, { 0 } }, { HD_ACT_SILU, { 0 } },
@@ -116,7 +117,7 @@ static uint32_t gen_act(struct maker *m, uint32_t x)
 		.f = { acts[k].f[0], acts[k].f[1] } });
 }
 
-static uint32_t gen_act_positive(struct maker *m, uint32_t x)
+static uint32_t gen_act_positive(struct graph_maker *m, uint32_t x)
 {
 	static const struct { uint8_t act; float alpha; } acts[] = { { HD_ACT_LOG, 0 }, { HD_ACT_SQRT, 0 },
 		{ HD_ACT_RECIP, 0 }, { HD_ACT_POW, -1.3f } };
@@ -126,11 +127,11 @@ static uint32_t gen_act_positive(struct maker *m, uint32_t x)
 		.f = { acts[k].alpha } });
 }
 
-static uint32_t gen_scale(struct maker *m, uint32_t x) { return node1(m, HD_OP_SCALE, x,
+static uint32_t gen_scale(struct graph_maker *m, uint32_t x) { return node1(m, HD_OP_SCALE, x,
 	(struct hd_attr){ .f = { coin(m) ? -0.7f : 1.5f } }); }
 
 /* The other operand: a parameter that broadcasts, the same once more, or a value of the same shape. */
-static uint32_t gen_pair(struct maker *m, uint32_t x)
+static uint32_t gen_pair(struct graph_maker *m, uint32_t x)
 {
 	static const uint16_t ops[] = { HD_OP_ADD, HD_OP_SUB, HD_OP_MUL, HD_OP_MAXIMUM, HD_OP_MINIMUM };
 	uint32_t other = HD_NONE;
@@ -146,12 +147,12 @@ static uint32_t gen_pair(struct maker *m, uint32_t x)
 		node2(m, ops[draw(m, 5)], other, x, (struct hd_attr){ .i = { 0 } });
 }
 
-static uint32_t gen_div(struct maker *m, uint32_t x) { return node2(m, HD_OP_DIV, x,
+static uint32_t gen_div(struct graph_maker *m, uint32_t x) { return node2(m, HD_OP_DIV, x,
 	positive(m, companion(m, x)), (struct hd_attr){ .i = { 0 } }); }
-static uint32_t gen_power(struct maker *m, uint32_t x) { return node2(m, HD_OP_POWER, positive(m, x),
+static uint32_t gen_power(struct graph_maker *m, uint32_t x) { return node2(m, HD_OP_POWER, positive(m, x),
 	companion(m, x), (struct hd_attr){ .i = { 0 } }); }
 
-static uint32_t gen_where(struct maker *m, uint32_t x)
+static uint32_t gen_where(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	uint32_t mask = leaf(m, false, HD_I32, v.rank, v.dim), other = companion(m, x);
@@ -160,7 +161,7 @@ static uint32_t gen_where(struct maker *m, uint32_t x)
 		x }, (struct hd_attr){ .i = { 0 } });
 }
 
-static uint32_t gen_reduce(struct maker *m, uint32_t x)
+static uint32_t gen_reduce(struct graph_maker *m, uint32_t x)
 {
 	static const uint16_t ops[] = { HD_OP_REDUCE_SUM, HD_OP_REDUCE_MEAN, HD_OP_REDUCE_MAX,
 		HD_OP_REDUCE_MIN, HD_OP_REDUCE_PROD };
@@ -174,21 +175,21 @@ static uint32_t gen_reduce(struct maker *m, uint32_t x)
 	return axes ? node1(m, ops[draw(m, 5)], x, (struct hd_attr){ .i = { axes, keep } }) : HD_NONE;
 }
 
-static uint32_t gen_softmax(struct maker *m, uint32_t x)
+static uint32_t gen_softmax(struct graph_maker *m, uint32_t x)
 {
 	if (shape(m, x)->dim[shape(m, x)->rank - 1] < 2)
 		return HD_NONE;
 	return node1(m, coin(m) ? HD_OP_SOFTMAX : HD_OP_LOG_SOFTMAX, x, (struct hd_attr){ .i = { 0 } });
 }
 
-static uint32_t gen_cumsum(struct maker *m, uint32_t x)
+static uint32_t gen_cumsum(struct graph_maker *m, uint32_t x)
 {
 	int axis = fixed_axis(m, x);
 
 	return axis < 0 ? HD_NONE : node1(m, HD_OP_CUMSUM, x, (struct hd_attr){ .i = { axis, coin(m) } });
 }
 
-static uint32_t gen_permute(struct maker *m, uint32_t x)
+static uint32_t gen_permute(struct graph_maker *m, uint32_t x)
 {
 	struct hd_attr attr = { .i = { 0, 1, 2, 3, 4, 5 } };
 	int rank = shape(m, x)->rank;
@@ -204,7 +205,7 @@ static uint32_t gen_permute(struct maker *m, uint32_t x)
 	return node1(m, HD_OP_PERMUTE, x, attr);
 }
 
-static uint32_t gen_slice(struct maker *m, uint32_t x)
+static uint32_t gen_slice(struct graph_maker *m, uint32_t x)
 {
 	int axis = fixed_axis(m, x);
 	if (axis < 0 || shape(m, x)->dim[axis] < 2)
@@ -218,7 +219,7 @@ static uint32_t gen_slice(struct maker *m, uint32_t x)
 		back ? from + (count - 1) * step : from, back ? -step : step, count } });
 }
 
-static uint32_t gen_concat(struct maker *m, uint32_t x)
+static uint32_t gen_concat(struct graph_maker *m, uint32_t x)
 {
 	int axis = fixed_axis(m, x);
 
@@ -226,7 +227,7 @@ static uint32_t gen_concat(struct maker *m, uint32_t x)
 		(struct hd_attr){ .i = { axis } });
 }
 
-static uint32_t gen_pad(struct maker *m, uint32_t x)
+static uint32_t gen_pad(struct graph_maker *m, uint32_t x)
 {
 	int axis = fixed_axis(m, x);
 
@@ -235,7 +236,7 @@ static uint32_t gen_pad(struct maker *m, uint32_t x)
 		(int32_t)draw(m, 2) }, .f = { 0.25f } });
 }
 
-static uint32_t gen_gather(struct maker *m, uint32_t x)
+static uint32_t gen_gather(struct graph_maker *m, uint32_t x)
 {
 	int axis = fixed_axis(m, x);
 
@@ -246,7 +247,7 @@ static uint32_t gen_gather(struct maker *m, uint32_t x)
 		(struct hd_attr){ .i = { axis } });
 }
 
-static uint32_t gen_expand(struct maker *m, uint32_t x)
+static uint32_t gen_expand(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	struct hd_attr attr = { .i = { 2 } };
@@ -259,7 +260,7 @@ static uint32_t gen_expand(struct maker *m, uint32_t x)
 }
 
 /* Two neighbours become one. */
-static uint32_t gen_reshape(struct maker *m, uint32_t x)
+static uint32_t gen_reshape(struct graph_maker *m, uint32_t x)
 {
 	struct hd_attr attr = { .i = { 0 } };
 	int rank = shape(m, x)->rank, at = rank > 1 ? (int)draw(m, (uint32_t)rank - 1) : -1;
@@ -271,7 +272,7 @@ static uint32_t gen_reshape(struct maker *m, uint32_t x)
 	return at < 0 ? HD_NONE : node1(m, HD_OP_RESHAPE, x, attr);
 }
 
-static uint32_t gen_contract(struct maker *m, uint32_t x)
+static uint32_t gen_contract(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	bool ta = coin(m), tb = coin(m);
@@ -284,7 +285,7 @@ static uint32_t gen_contract(struct maker *m, uint32_t x)
 	return node2(m, HD_OP_CONTRACT, x, w, (struct hd_attr){ .i = { ta, tb } });
 }
 
-static uint32_t gen_matmul(struct maker *m, uint32_t x)
+static uint32_t gen_matmul(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	bool tb = coin(m);
@@ -296,7 +297,7 @@ static uint32_t gen_matmul(struct maker *m, uint32_t x)
 		tb ? (int64_t[]){ n, k } : (int64_t[]){ k, n }), (struct hd_attr){ .i = { 0, tb } });
 }
 
-static uint32_t gen_bias(struct maker *m, uint32_t x)
+static uint32_t gen_bias(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 
@@ -307,7 +308,7 @@ static uint32_t gen_bias(struct maker *m, uint32_t x)
 	return coin(m) ? y : act(m, y, HD_ACT_SILU);
 }
 
-static uint32_t gen_layernorm(struct maker *m, uint32_t x)
+static uint32_t gen_layernorm(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 
@@ -318,7 +319,7 @@ static uint32_t gen_layernorm(struct maker *m, uint32_t x)
 	return node(m, HD_OP_LAYERNORM, 3, (uint32_t[]){ x, gamma, beta }, (struct hd_attr){ .f = { 0.1f } });
 }
 
-static uint32_t gen_rmsnorm(struct maker *m, uint32_t x)
+static uint32_t gen_rmsnorm(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 
@@ -328,11 +329,11 @@ static uint32_t gen_rmsnorm(struct maker *m, uint32_t x)
 		(struct hd_attr){ .f = { 0.1f } });
 }
 
-static uint32_t gen_swiglu(struct maker *m, uint32_t x) { return node2(m, HD_OP_SWIGLU, x,
+static uint32_t gen_swiglu(struct graph_maker *m, uint32_t x) { return node2(m, HD_OP_SWIGLU, x,
 	act(m, x, HD_ACT_TANH), (struct hd_attr){ .i = { 0 } }); }
 
 /* Rows first and two fixed extents: an image with a channel, or that convolved to two. */
-static uint32_t gen_image(struct maker *m, uint32_t x)
+static uint32_t gen_image(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 	int32_t pad = (int32_t)draw(m, 2);
@@ -358,13 +359,13 @@ static uint32_t gen_image(struct maker *m, uint32_t x)
 }
 
 /* [N,T,C] projected to n channels. */
-static uint32_t projected(struct maker *m, uint32_t x, int64_t n)
+static uint32_t projected(struct graph_maker *m, uint32_t x, int64_t n)
 {
 	return node2(m, HD_OP_MATMUL, x, leaf(m, true, HD_F32, 2, (int64_t[]){ shape(m, x)->dim[2], n }),
 		(struct hd_attr){ .i = { 0 } });
 }
 
-static bool is_sequence(const struct maker *m, uint32_t x)
+static bool is_sequence(const struct graph_maker *m, uint32_t x)
 {
 	const struct hd_value *v = shape(m, x);
 
@@ -372,7 +373,7 @@ static bool is_sequence(const struct maker *m, uint32_t x)
 }
 
 /* Heads of queries, some of which share keys; with rotary positions or without; from parts, or packed. */
-static uint32_t gen_attend(struct maker *m, uint32_t x)
+static uint32_t gen_attend(struct graph_maker *m, uint32_t x)
 {
 	int32_t kv = (int32_t)(1 + draw(m, 2)), heads = kv * (int32_t)(1 + draw(m, 2)), causal = coin(m);
 	int64_t each = 2;
@@ -391,14 +392,14 @@ static uint32_t gen_attend(struct maker *m, uint32_t x)
 	return node(m, HD_OP_ATTEND, 3, in, (struct hd_attr){ .i = { heads, kv, causal } });
 }
 
-static uint32_t gen_rotary(struct maker *m, uint32_t x)
+static uint32_t gen_rotary(struct graph_maker *m, uint32_t x)
 {
 	if (!is_sequence(m, x) || shape(m, x)->dim[2] % 2)
 		return HD_NONE;
 	return node1(m, HD_OP_ROTARY, x, (struct hd_attr){ .i = { 1, coin(m) }, .f = { 100 } });
 }
 
-static uint32_t gen_cell(struct maker *m, uint32_t x)
+static uint32_t gen_cell(struct graph_maker *m, uint32_t x)
 {
 	bool lstm = coin(m);
 	int64_t hidden = 1 + draw(m, 3), all = (lstm ? 4 : 3) * hidden;
@@ -410,7 +411,7 @@ static uint32_t gen_cell(struct maker *m, uint32_t x)
 		(struct hd_attr){ .i = { 0 } });
 }
 
-static uint32_t gen_batchnorm(struct maker *m, uint32_t x)
+static uint32_t gen_batchnorm(struct graph_maker *m, uint32_t x)
 {
 	static const float numbers[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
 	struct hd_value v = *shape(m, x);
@@ -430,7 +431,7 @@ static uint32_t gen_batchnorm(struct maker *m, uint32_t x)
 }
 
 /* A table read by ids of their own: x gives the extents. */
-static uint32_t gen_embed(struct maker *m, uint32_t x)
+static uint32_t gen_embed(struct graph_maker *m, uint32_t x)
 {
 	struct hd_value v = *shape(m, x);
 
@@ -442,7 +443,7 @@ static uint32_t gen_embed(struct maker *m, uint32_t x)
 		(struct hd_attr){ .i = { 0 } });
 }
 
-static uint32_t gen_dropout(struct maker *m, uint32_t x)
+static uint32_t gen_dropout(struct graph_maker *m, uint32_t x)
 {
 	if (shape(m, x)->dim[0] >= 0)
 		return HD_NONE;
@@ -450,7 +451,7 @@ static uint32_t gen_dropout(struct maker *m, uint32_t x)
 }
 
 /* One kind of op, or several that want the same; a member of another family touches its row here. */
-static const struct generator { const char *name; uint32_t (*run)(struct maker *m, uint32_t x);
+static const struct generator { const char *name; uint32_t (*run)(struct graph_maker *m, uint32_t x);
 	} generators[] = {
 	{ "activation", gen_act }, { "activation of positive", gen_act_positive }, { "scale", gen_scale }, { "pair", gen_pair }, { "pair", gen_pair },
 	{ "div", gen_div }, { "power", gen_power }, { "where", gen_where }, { "reduce", gen_reduce }, { "softmax", gen_softmax }, { "cumsum", gen_cumsum },
@@ -463,7 +464,7 @@ static const struct generator { const char *name; uint32_t (*run)(struct maker *
 enum { NGENERATORS = sizeof generators / sizeof generators[0] };
 
 /* Squares of what nothing reads, summed over all extents but that of the rows. */
-static void finish_loss(struct maker *m)
+static void finish_loss(struct graph_maker *m)
 {
 	struct hd_diag diag = { "" };
 	uint32_t loss = HD_NONE;
@@ -487,7 +488,7 @@ static void finish_loss(struct maker *m)
 		&diag) == HD_OK, "%s", diag.text);
 }
 
-static void grow(struct maker *m)
+static void grow(struct graph_maker *m)
 {
 	static const int64_t starts[][3] = { { -1, 4 }, { -1, 2, 3 }, { -2, 5 }, { -1, 1, 4 } };
 	const int64_t *dim = starts[draw(m, 4)];
@@ -661,7 +662,7 @@ static void try_graph(uint64_t seed, struct tally *tally)
 	memset(&stage, 0, sizeof stage);
 	hd_arena_init(&stage.arena, 0);
 	hd_graph_init(&stage.graph, &stage.arena);
-	struct maker m = { .graph = &stage.graph, .seed = seed };
+	struct graph_maker m = { .graph = &stage.graph, .seed = seed };
 	grow(&m);
 	if (seed % 3 == 0)
 		CHECK(hd_graph_optimize(&stage.graph, ROWS, &diag) == HD_OK, "graph %llu: %s",

@@ -10,7 +10,7 @@ enum { ROWS = 3, WIDTH = 8, HIDDEN = 16, OUT = 5, SHARDS = 4 };
 /* x -> A -> gelu -> B -> times C: C's gradient is the result */
 enum param { P_X, P_A, P_B, P_C, NPARAMS };
 
-struct numbers { float at[NPARAMS][HIDDEN * WIDTH]; };
+struct param_values { float at[NPARAMS][HIDDEN * WIDTH]; };
 
 static void open_pair(struct hd_stage *stage, uint32_t hidden, uint32_t shards)
 {
@@ -35,8 +35,8 @@ static void open_pair(struct hd_stage *stage, uint32_t hidden, uint32_t shards)
 
 /* Group g of `groups`: its columns of A and rows of B; gradients into `grad`, A's and B's at their places
  * in the whole. */
-static void run_group(const char *kind, const struct numbers *params, uint32_t g, uint32_t groups,
-	struct numbers *grad)
+static void run_group(const char *kind, const struct param_values *params, uint32_t g, uint32_t groups,
+	struct param_values *grad)
 {
 	struct hd_device *device = hd_stage_device(kind, 1);
 	uint32_t hidden = HIDDEN / groups, first = g * hidden;
@@ -78,7 +78,7 @@ static void groups_of_shards_give_the_same_bits(void **state)
 
 	(void)state;
 	for (int k = 0; k < 2; k++) {
-		static struct numbers params, whole, part[SHARDS];
+		static struct param_values params, whole, part[SHARDS];
 		uint32_t other = 0;
 		for (uint32_t p = 0; p < NPARAMS; p++)
 			for (uint32_t i = 0; i < HIDDEN * WIDTH; i++)
@@ -212,13 +212,13 @@ static void parts_of_a_sequence_give_the_same_bits_wherever_they_run(void **stat
 	}
 }
 
-struct outputs { double loss, weight, correct; };
+struct step_outputs { double loss, weight, correct; };
 
-static struct outputs outputs_of(struct hd_stage_model model, uint32_t shards)
+static struct step_outputs outputs_of(struct hd_stage_model model, uint32_t shards)
 {
 	struct hd_device *device = hd_stage_device("cpu", 1);
 	struct hd_stage stage;
-	struct outputs out = { 0 };
+	struct step_outputs out = { 0 };
 	const struct { const char *name; double *to; } read[] = { { "loss", &out.loss },
 		{ "weight", &out.weight }, { "correct", &out.correct } };
 
@@ -243,7 +243,7 @@ static void losses_and_hits_are_those_of_the_whole_model(void **state)
 	for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++) {
 		if (hd_stage_models[m].shards == 1)
 			continue;
-		struct outputs whole = outputs_of(hd_stage_models[m], 1),
+		struct step_outputs whole = outputs_of(hd_stage_models[m], 1),
 			parts = outputs_of(hd_stage_models[m], hd_stage_models[m].shards);
 		double off = whole.loss - parts.loss;
 		CHECK(off < 1e-5 * whole.loss && -off < 1e-5 * whole.loss, "%s: loss %.9g, in shards %.9g",

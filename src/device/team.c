@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "sys/thread.h"
 
-struct member {
+struct team_member {
 	struct hd_team *team;
 	struct hd_thread thread;          /* of the leader: never started */
 	/* passed once, with the leader, when it is known whether all could start */
@@ -28,7 +28,7 @@ struct hd_team {
 	uint32_t nthreads;
 	size_t scratch_bytes;
 	void (*init)(void);
-	struct member member[];           /* [nthreads]; 0 is the leader */
+	struct team_member member[];           /* [nthreads]; 0 is the leader */
 };
 
 static void take_tiles(struct hd_team *team, void *scratch)
@@ -45,7 +45,7 @@ static void take_tiles(struct hd_team *team, void *scratch)
 
 static void help(void *user)
 {
-	struct member *member = user;
+	struct team_member *member = user;
 	struct hd_team *team = member->team;
 
 	team->init();
@@ -88,7 +88,7 @@ enum hd_err hd_team_create(struct hd_team **team, const struct hd_team_spec *spe
 	if (spec->nthreads < 1 || spec->nthreads > HD_TEAM_CAP)
 		return hd_fail(diag, HD_E_INVAL, "%u threads for a device: 1 to %d", spec->nthreads,
 			HD_TEAM_CAP);
-	size_t bytes = sizeof **team + spec->nthreads * sizeof(struct member);
+	size_t bytes = sizeof **team + spec->nthreads * sizeof(struct team_member);
 	struct hd_team *made = hd_alloc(bytes);
 	if (!made)
 		return hd_fail(diag, HD_E_NOMEM, "a team of %u threads: out of memory", spec->nthreads);

@@ -511,7 +511,7 @@ static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct h
 	const struct hd_job_value *v = &task->job->value[HD_JOB_WEIGHTS];
 	const char *skip[HD_JOB_MAX_ARGS];
 	struct hd_graph graph;
-	struct hd_fit *fit;
+	struct hd_weight_source *fit;
 
 	if (v->is_none && !is_onnx(task->job))
 		return HD_OK;
@@ -645,7 +645,7 @@ void hd_task_init_params(const struct hd_task *task, float *params)
 void hd_task_init_buffers(const struct hd_task *task, float *buffers)
 {
 	for (uint32_t b = 0; b < task->train.nbuffers; b++) {
-		const struct hd_fit *fit = task->fit ? &task->fit[task->train.nparams + b] : NULL;
+		const struct hd_weight_source *fit = task->fit ? &task->fit[task->train.nparams + b] : NULL;
 		float *at = buffers + task->layout.buffer_at[b];
 		for (uint64_t i = 0; i < task->layout.buffer_len[b]; i++)
 			at[i] = task->train.buffer[b].init == HD_INIT_ONES ? 1.0f : 0.0f;

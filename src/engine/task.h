@@ -41,7 +41,7 @@ struct hd_task {
 	struct hd_hash job_hash;
 	struct hd_weights *weights;       /* owned; NULL: none, or no longer needed */
 	/* [hd_fit_count()] with weights: what each parameter and buffer begins from */
-	const struct hd_fit *fit;
+	const struct hd_weight_source *fit;
 };
 
 HD_MUST_USE enum hd_err hd_task_create(struct hd_task **task, const struct hd_job *job, struct hd_fs *fs,

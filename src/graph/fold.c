@@ -58,14 +58,14 @@ static float act(const struct hd_attr *attr, float a, float b)
 }
 
 /* By the type of the operands; NULL: stays an op. */
-static const struct folding { uint16_t op; number_fn *number; whole_fn *whole; } foldable[] = {
+static const struct fold_rule { uint16_t op; number_fn *number; whole_fn *whole; } foldable[] = {
 	{ HD_OP_RESHAPE, keep, keep_whole },  { HD_OP_ADD, add, add_whole },     { HD_OP_SUB, sub, sub_whole },
 	{ HD_OP_MUL, mul, mul_whole },        { HD_OP_DIV, divide, divide_whole }, { HD_OP_SCALE, scale, NULL },
 	{ HD_OP_ACT, act, NULL },             { HD_OP_MAXIMUM, NULL, larger },   { HD_OP_MINIMUM, NULL, smaller },
 };
 
 /* NULL: not to be folded, because an operand is no constant or the arithmetic is not exact. */
-static const struct folding *folding(const struct hd_graph *graph, const struct hd_node *node)
+static const struct fold_rule *folding(const struct hd_graph *graph, const struct hd_node *node)
 {
 	bool number = node->nin && graph->value[node->in[0]].dtype == HD_F32;
 
@@ -104,7 +104,7 @@ static const void *data_of(const struct hd_graph *graph, uint32_t value)
 
 /* *folded stays false where a result is not finite: the job shall see it at run time, named. */
 static enum hd_err fold_node(struct hd_rewrite *rewrite, const struct hd_node *node,
-	const struct folding *fold, const uint32_t *in,
+	const struct fold_rule *fold, const uint32_t *in,
 	bool *folded, struct hd_diag *diag)
 {
 	struct hd_graph *graph = &rewrite->graph;
@@ -146,7 +146,7 @@ enum hd_err hd_graph_fold(struct hd_graph *graph, struct hd_diag *diag)
 			if (err != HD_OK)
 				return err;
 		}
-		const struct folding *fold = folding(&rewrite.graph, &here);
+		const struct fold_rule *fold = folding(&rewrite.graph, &here);
 		if (fold && hd_value_elems(&graph->value[node->out], 1) <= MAX_ELEMS)
 			err = fold_node(&rewrite, node, fold, here.in, &folded, diag);
 		if (err == HD_OK && !folded)

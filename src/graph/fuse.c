@@ -12,21 +12,21 @@
  * attr[]: its integer attributes, likewise. float_of: whose float attributes it has.
  * first_out, second_out: outputs that stand for the parts' own; the second's further outputs follow
  * at second_more. */
-struct pattern {
+struct fuse_pattern {
 	uint16_t first, second, into;
 	struct { char of; uint8_t i; } in[HD_MAX_IN], attr[2];
 	char float_of;
 	uint8_t first_out, second_out, second_more;
 };
 
-static const struct pattern patterns[] = {
+static const struct fuse_pattern patterns[] = {
 	{ HD_OP_BIAS, HD_OP_ACT, HD_OP_BIAS_ACT, { { 'f', 0 }, { 'f', 1 } }, { { 'f', 0 }, { 's', 0 } }, 's', 0, 1, 0 },
 	{ HD_OP_ADD, HD_OP_LAYERNORM, HD_OP_ADD_LAYERNORM, { { 'f', 0 }, { 'f', 1 }, { 's', 1 }, { 's', 2 } }, { { 0 } }, 's', 1, 0, 2 },
 	{ HD_OP_ADD, HD_OP_RMSNORM, HD_OP_ADD_RMSNORM, { { 'f', 0 }, { 'f', 1 }, { 's', 1 } }, { { 0 } }, 's', 1, 0, 2 },
 };
 
 /* Sums that repeat an operand keep their own op: the fused one wants equal shapes. */
-static bool fits(const struct hd_graph *graph, const struct pattern *p, const struct hd_node *a,
+static bool fits(const struct hd_graph *graph, const struct fuse_pattern *p, const struct hd_node *a,
 	const struct hd_node *b)
 {
 	return a->op == p->first && b->op == p->second && b->in[0] == a->out && a->stage == b->stage &&
@@ -34,7 +34,7 @@ static bool fits(const struct hd_graph *graph, const struct pattern *p, const st
 		b->in[1] != a->out && (b->nin < 3 || b->in[2] != a->out);
 }
 
-static const struct pattern *find(const struct hd_graph *graph, uint32_t i)
+static const struct fuse_pattern *find(const struct hd_graph *graph, uint32_t i)
 {
 	if (i + 1 == graph->nnodes)
 		return NULL;
@@ -44,7 +44,7 @@ static const struct pattern *find(const struct hd_graph *graph, uint32_t i)
 	return NULL;
 }
 
-static enum hd_err join(struct hd_rewrite *rewrite, const struct pattern *p, const struct hd_node *a,
+static enum hd_err join(struct hd_rewrite *rewrite, const struct fuse_pattern *p, const struct hd_node *a,
 	const struct hd_node *b,
 	struct hd_diag *diag)
 {
@@ -74,7 +74,7 @@ enum hd_err hd_graph_fuse(struct hd_graph *graph, struct hd_diag *diag)
 	enum hd_err err = hd_rewrite_begin(&rewrite, graph, diag);
 
 	for (uint32_t i = 0; i < graph->nnodes && err == HD_OK; i++) {
-		const struct pattern *p = find(graph, i);
+		const struct fuse_pattern *p = find(graph, i);
 		if (p) {
 			err = join(&rewrite, p, &graph->node[i], &graph->node[i + 1], diag);
 			i++;

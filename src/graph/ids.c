@@ -6,7 +6,7 @@
 enum axis { NONE, FIRST, LAST, NAMED };                   /* NAMED: by attribute 0 */
 
 /* Which operand holds ids, whether output 0 holds them again, and the table that they index. */
-static const struct reader { uint16_t op; uint8_t ids, table; enum axis axis; bool passes; } readers[] = {
+static const struct ids_reader { uint16_t op; uint8_t ids, table; enum axis axis; bool passes; } readers[] = {
 	{ HD_OP_EMBED,        0, 1, FIRST, false },
 	{ HD_OP_GATHER,       1, 0, NAMED, false },
 	{ HD_OP_SCATTER_ADD,  1, 2, NAMED, false },
@@ -28,7 +28,7 @@ static const struct reader { uint16_t op; uint8_t ids, table; enum axis axis; bo
 	{ HD_OP_MINIMUM,      1, 0, NONE,  true },
 };
 
-static int64_t rows_of(const struct hd_graph *graph, const struct hd_node *node, const struct reader *r)
+static int64_t rows_of(const struct hd_graph *graph, const struct hd_node *node, const struct ids_reader *r)
 {
 	const struct hd_value *table = &graph->value[node->in[r->table]];
 
@@ -46,7 +46,7 @@ static void read(const struct hd_graph *graph, uint32_t at, bool *holds, struct 
 	const struct hd_node *node = &graph->node[at];
 
 	for (size_t k = 0; k < sizeof readers / sizeof readers[0]; k++) {
-		const struct reader *r = &readers[k];
+		const struct ids_reader *r = &readers[k];
 		if (node->op != r->op || !holds[node->in[r->ids]])
 			continue;
 		int64_t rows = rows_of(graph, node, r);

@@ -3,13 +3,13 @@
 #include <string.h>
 
 /* A matrix of a product: leading extents flattened, then perhaps read transposed. */
-struct matrix { int64_t rows, cols; };
+struct flat_matrix { int64_t rows, cols; };
 
-static struct matrix matrix_of(const struct hd_value *v, bool transposed)
+static struct flat_matrix matrix_of(const struct hd_value *v, bool transposed)
 {
 	int64_t lead = hd_dims_product(v->dim, v->rank - 1u), last = v->dim[v->rank - 1];
 
-	return transposed ? (struct matrix){ last, lead } : (struct matrix){ lead, last };
+	return transposed ? (struct flat_matrix){ last, lead } : (struct flat_matrix){ lead, last };
 }
 
 enum hd_err hd_shape_matmul(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
@@ -25,7 +25,7 @@ enum hd_err hd_shape_matmul(const struct hd_graph *graph, const struct hd_node *
 		return hd_rule_broken(graph, node, "ta and tb are 0 or 1", diag);
 	if (a->rank < 2 || b->rank < 2)
 		return hd_rule_broken(graph, node, "both operands need two extents", diag);
-	struct matrix l = matrix_of(a, ta), r = matrix_of(b, tb);
+	struct flat_matrix l = matrix_of(a, ta), r = matrix_of(b, tb);
 	if (l.cols != r.rows || l.cols == 0)
 		return hd_rule_broken(graph, node, "the extents summed over differ", diag);
 	if (l.rows == 0 || r.cols == 0)
@@ -82,7 +82,7 @@ static double bytes_of(const struct hd_graph *graph, const struct hd_node *node,
 struct hd_cost hd_cost_matmul(const struct hd_graph *graph, const struct hd_node *node, uint64_t rows)
 {
 	const struct hd_value *a = hd_rule_in(graph, node, 0);
-	struct matrix l = matrix_of(a, node->attr.i[0]);
+	struct flat_matrix l = matrix_of(a, node->attr.i[0]);
 
 	return (struct hd_cost){ 2.0 * elems(&graph->value[node->out], rows) * (double)hd_extent(l.cols,
 		rows),

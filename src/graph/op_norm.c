@@ -36,22 +36,22 @@ enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node
 /* Normalisation over the last extent: of distances from the mean (layer norm), or of the values (root mean
  * square). What an op adds to the other lies in its kind; `nstats` numbers are kept of each row. */
 
-struct kind {
+struct norm_kind {
 	uint8_t nstats;
 	bool beta;
 	uint16_t dx, dg;
 	const char *vectors, *stats;      /* what is said of wrong ones */
 };
-static const struct kind layer = { 2, true, HD_OP_LAYERNORM_DX, HD_OP_LAYERNORM_DG,
+static const struct norm_kind layer = { 2, true, HD_OP_LAYERNORM_DX, HD_OP_LAYERNORM_DG,
 	"gamma and beta have not the last extent of x",
 	"dy, x and stats are not those of one normalisation" };
-static const struct kind rms = { 1, false, HD_OP_RMSNORM_DX, HD_OP_RMSNORM_DG,
+static const struct norm_kind rms = { 1, false, HD_OP_RMSNORM_DX, HD_OP_RMSNORM_DG,
 	"gamma has not the last extent of x",
 	"dy, x and r are not those of one normalisation" };
 
-static const struct kind *kind_of(const struct hd_node *node)
+static const struct norm_kind *kind_of(const struct hd_node *node)
 {
-	static const struct kind *const of[HD_NOPS] = {
+	static const struct norm_kind *const of[HD_NOPS] = {
 		[HD_OP_RMSNORM] = &rms, [HD_OP_ADD_RMSNORM] = &rms, [HD_OP_RMSNORM_DX] = &rms,
 			[HD_OP_RMSNORM_DG] = &rms,
 		[HD_OP_LAYERNORM] = &layer, [HD_OP_ADD_LAYERNORM] = &layer, [HD_OP_LAYERNORM_DX] = &layer,
@@ -65,14 +65,14 @@ static bool is_vector(const struct hd_value *v, int64_t len) { return v->rank ==
 
 static int64_t last_of(const struct hd_value *v) { return v->dim[v->rank - 1]; }
 
-static void stats_of(struct hd_value *out, const struct hd_value *x, const struct kind *kind)
+static void stats_of(struct hd_value *out, const struct hd_value *x, const struct norm_kind *kind)
 {
 	hd_rule_like(out, x);
 	out->dim[x->rank - 1] = kind->nstats;
 }
 
 static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node *node,
-	const struct kind *kind, int igamma, struct hd_diag *diag)
+	const struct norm_kind *kind, int igamma, struct hd_diag *diag)
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
@@ -92,7 +92,7 @@ static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node
 enum hd_err hd_shape_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
 	struct hd_diag *diag)
 {
-	const struct kind *kind = kind_of(node);
+	const struct norm_kind *kind = kind_of(node);
 	enum hd_err err = norm_check(graph, node, kind, 1, diag);
 
 	if (err != HD_OK)
@@ -106,7 +106,7 @@ enum hd_err hd_shape_norm(const struct hd_graph *graph, const struct hd_node *no
 enum hd_err hd_shape_add_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
 	struct hd_diag *diag)
 {
-	const struct kind *kind = kind_of(node);
+	const struct norm_kind *kind = kind_of(node);
 	enum hd_err err = norm_check(graph, node, kind, 2, diag);
 
 	if (err != HD_OK)
@@ -120,7 +120,7 @@ enum hd_err hd_shape_add_norm(const struct hd_graph *graph, const struct hd_node
 }
 
 static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd_node *node,
-	const struct kind *kind, int istats, struct hd_diag *diag)
+	const struct norm_kind *kind, int istats, struct hd_diag *diag)
 {
 	const struct hd_value *dy = hd_rule_in(graph, node, 0), *x = hd_rule_in(graph, node, 1);
 	struct hd_value stats = *x;
@@ -138,7 +138,7 @@ static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd
 enum hd_err hd_shape_norm_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
 	struct hd_diag *diag)
 {
-	const struct kind *kind = kind_of(node);
+	const struct norm_kind *kind = kind_of(node);
 	const struct hd_value *x = hd_rule_in(graph, node, 1);
 	enum hd_err err = norm_grad_check(graph, node, kind, 3, diag);
 
@@ -152,7 +152,7 @@ enum hd_err hd_shape_norm_dx(const struct hd_graph *graph, const struct hd_node 
 enum hd_err hd_shape_norm_dg(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
 	struct hd_diag *diag)
 {
-	const struct kind *kind = kind_of(node);
+	const struct norm_kind *kind = kind_of(node);
 	enum hd_err err = norm_grad_check(graph, node, kind, 2, diag);
 
 	if (err == HD_OK)
@@ -161,7 +161,7 @@ enum hd_err hd_shape_norm_dg(const struct hd_graph *graph, const struct hd_node 
 }
 
 /* gamma[0] is gamma, behind it beta. */
-static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, const struct kind *kind, uint32_t x,
+static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, const struct norm_kind *kind, uint32_t x,
 	const uint32_t *gamma, uint32_t dy,
 	uint32_t stats, struct hd_diag *diag)
 {

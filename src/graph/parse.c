@@ -192,9 +192,9 @@ static enum hd_err parse_const(struct hd_parser *p)
 }
 
 /* What a node line says besides operands; HD_NONE: not said. */
-struct said { struct hd_attr attr; uint32_t key, stage, of; uint8_t phase; };
+struct node_fields { struct hd_attr attr; uint32_t key, stage, of; uint8_t phase; };
 
-static enum hd_err take_attr(struct hd_parser *p, uint16_t op, const char *name, struct said *said)
+static enum hd_err take_attr(struct hd_parser *p, uint16_t op, const char *name, struct node_fields *said)
 {
 	struct hd_attr_name attr;
 	char word[HD_PARSE_WORD];
@@ -224,7 +224,7 @@ static enum hd_err take_attr(struct hd_parser *p, uint16_t op, const char *name,
 	return err;
 }
 
-static enum hd_err take_setting(struct hd_parser *p, uint16_t op, struct said *said)
+static enum hd_err take_setting(struct hd_parser *p, uint16_t op, struct node_fields *said)
 {
 	char name[HD_PARSE_WORD];
 	int64_t n;
@@ -280,7 +280,7 @@ static enum hd_err check_types(struct hd_parser *p, const struct hd_node *node)
 	return err;
 }
 
-static enum hd_err node_settle(struct hd_parser *p, const struct said *said)
+static enum hd_err node_settle(struct hd_parser *p, const struct node_fields *said)
 {
 	struct hd_graph *graph = p->graph;
 	struct hd_node *node = &graph->node[graph->nnodes - 1];
@@ -305,7 +305,7 @@ static enum hd_err node_settle(struct hd_parser *p, const struct said *said)
 
 static enum hd_err parse_node(struct hd_parser *p)
 {
-	struct said said = { .key = HD_NONE, .of = HD_NONE, .phase = HD_PHASE_F };
+	struct node_fields said = { .key = HD_NONE, .of = HD_NONE, .phase = HD_PHASE_F };
 	uint32_t label[HD_MAX_OUT], in[HD_MAX_IN], nlabels = 0, out = 0;
 	struct hd_diag why = { "" };
 	struct hd_parser start;

@@ -8,11 +8,11 @@
 /* ---- the tables */
 
 struct reading;
-struct key;
+struct published_key;
 /* `found`: NULL where the file has no such key; it may be a null. */
-typedef enum hd_err take_fn(struct reading *r, const struct key *key, const struct hd_json *found);
+typedef enum hd_err take_fn(struct reading *r, const struct published_key *key, const struct hd_json *found);
 
-struct key {
+struct published_key {
 	const char *name;
 	take_fn *take;
 	const char *what;                 /* what the function makes of it */
@@ -21,14 +21,14 @@ struct key {
 	const char *null;                 /* what a null stands for; NULL: as if missing */
 	const char *in;                   /* the table of the file that it lies in */
 };
-struct head { const char *architecture, *head; };
+struct published_head { const char *architecture, *head; };
 
 static take_fn take_arg, take_inner, take_head_dim, take_must, take_same, take_note, take_like, take_classes,
 	take_architectures, take_table, take_any;
 
 /* Of every type: what concerns the library, its ways of saving memory or of generating text; and what
  * would be another model. */
-static const struct key common[] = {
+static const struct published_key common[] = {
 	{ .name = "is_encoder_decoder", .take = take_must, .what = "false" },
 	{ .name = "add_cross_attention", .take = take_must, .what = "false" },
 	{ .name = "pruned_heads", .take = take_must, .what = "" },
@@ -61,7 +61,7 @@ static const struct key common[] = {
 	{ 0 },
 };
 
-static const struct key of_gpt2[] = {
+static const struct published_key of_gpt2[] = {
 	{ .name = "architectures", .take = take_architectures },
 	{ .name = "n_layer", .take = take_arg, .what = "layers", .standard = "12" },
 	{ .name = "n_embd", .take = take_arg, .what = "width", .standard = "768" },
@@ -85,10 +85,11 @@ static const struct key of_gpt2[] = {
 	ANY("_num_labels"),
 	{ 0 },
 };
-static const struct head heads_of_gpt2[] = { { "GPT2LMHeadModel", NULL }, { "GPT2Model", NULL }, { 0 } };
+static const struct published_head heads_of_gpt2[] = { { "GPT2LMHeadModel", NULL }, { "GPT2Model", NULL },
+	{ 0 } };
 
 /* Positions: version 4 writes rope_theta and rope_scaling, version 5 rope_parameters. */
-static const struct key of_llama[] = {
+static const struct published_key of_llama[] = {
 	{ .name = "architectures", .take = take_architectures },
 	{ .name = "num_hidden_layers", .take = take_arg, .what = "layers", .standard = "32" },
 	{ .name = "hidden_size", .take = take_arg, .what = "width", .standard = "4096" },
@@ -119,10 +120,11 @@ static const struct key of_llama[] = {
 	ANY("_num_labels"),
 	{ 0 },
 };
-static const struct head heads_of_llama[] = { { "LlamaForCausalLM", NULL }, { "LLaMAForCausalLM", NULL },
+static const struct published_head heads_of_llama[] = { { "LlamaForCausalLM", NULL },
+	{ "LLaMAForCausalLM", NULL },
 	{ "LlamaModel", NULL }, { 0 } };
 
-static const struct key of_bert[] = {
+static const struct published_key of_bert[] = {
 	{ .name = "architectures", .take = take_architectures },
 	{ .name = "num_hidden_layers", .take = take_arg, .what = "layers", .standard = "12" },
 	{ .name = "hidden_size", .take = take_arg, .what = "width", .standard = "768" },
@@ -149,13 +151,13 @@ static const struct key of_bert[] = {
 #undef ANY
 	{ 0 },
 };
-static const struct head heads_of_bert[] = { { "BertForMaskedLM", "mlm" },
+static const struct published_head heads_of_bert[] = { { "BertForMaskedLM", "mlm" },
 	{ "BertForSequenceClassification", "cls" }, { 0 } };
 
 static const struct type {
 	const char *name, *model;
-	const struct key *key;
-	const struct head *head;
+	const struct published_key *key;
+	const struct published_head *head;
 } types[] = {
 	{ "bert", "bert", of_bert, heads_of_bert },
 	{ "gpt2", "gpt", of_gpt2, heads_of_gpt2 },
@@ -208,7 +210,7 @@ static enum hd_err text_of(struct reading *r, const struct hd_json *json, const 
 }
 
 /* Of the file, else what the library takes; NULL: it says nothing. */
-static enum hd_err value_of(struct reading *r, const struct key *key, const struct hd_json *found,
+static enum hd_err value_of(struct reading *r, const struct published_key *key, const struct hd_json *found,
 	const char **out)
 {
 	*out = found && is_null(found) && key->null ? key->null : key->standard;
@@ -232,14 +234,14 @@ static bool same_value(const char *a, const char *b, size_t len)
 /* The text of another key of the same file, or what is taken for it. */
 static enum hd_err other_value(struct reading *r, const char *name, const char **out)
 {
-	const struct key *key = r->type->key;
+	const struct published_key *key = r->type->key;
 
 	while (key->name && (strcmp(key->name, name) != 0 || key->in))
 		key++;
 	return value_of(r, key, hd_json_find(r->json, name), out);
 }
 
-static const char *dotted(const struct key *key, char out[96])
+static const char *dotted(const struct published_key *key, char out[96])
 {
 	snprintf(out, 96, "%s%s%s", key->in ? key->in : "", key->in ? "." : "", key->name);
 	return out;
@@ -247,7 +249,8 @@ static const char *dotted(const struct key *key, char out[96])
 
 /* ---- what becomes of a key */
 
-static enum hd_err give(struct reading *r, const struct key *key, const char *argument, const char *value,
+static enum hd_err give(struct reading *r, const struct published_key *key, const char *argument,
+	const char *value,
 	bool found)
 {
 	struct hd_published *out = r->out;
@@ -269,7 +272,7 @@ static enum hd_err give(struct reading *r, const struct key *key, const char *ar
 	return HD_OK;
 }
 
-static enum hd_err take_arg(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_arg(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	const char *value;
 	enum hd_err err = value_of(r, key, found, &value);
@@ -278,7 +281,8 @@ static enum hd_err take_arg(struct reading *r, const struct key *key, const stru
 }
 
 /* What our default comes to as well is left to it: the job says no more than it must. */
-static enum hd_err take_unless(struct reading *r, const struct key *key, const struct hd_json *found,
+static enum hd_err take_unless(struct reading *r, const struct published_key *key,
+	const struct hd_json *found,
 	int64_t standard)
 {
 	int64_t n;
@@ -298,7 +302,7 @@ static enum hd_err integer_of(struct reading *r, const char *name, int64_t *n)
 	return err;
 }
 
-static enum hd_err take_inner(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_inner(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	int64_t width = 0;
 	enum hd_err err = integer_of(r, "n_embd", &width);
@@ -306,7 +310,8 @@ static enum hd_err take_inner(struct reading *r, const struct key *key, const st
 	return err ? err : take_unless(r, key, found, 4 * width);
 }
 
-static enum hd_err take_head_dim(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_head_dim(struct reading *r, const struct published_key *key,
+	const struct hd_json *found)
 {
 	int64_t width = 0, heads = 1;
 	enum hd_err err = integer_of(r, "hidden_size", &width);
@@ -317,7 +322,7 @@ static enum hd_err take_head_dim(struct reading *r, const struct key *key, const
 }
 
 /* `what`: the words that ours computes with, the usual one first; "": only where the key says nothing. */
-static enum hd_err take_must(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_must(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	const char *value = "";
 	char path[96];
@@ -338,7 +343,7 @@ static enum hd_err take_must(struct reading *r, const struct key *key, const str
 		r->type->model, first ? (int)first : 7, first ? key->what : "nothing of the kind");
 }
 
-static enum hd_err take_same(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_same(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	const char *value = "", *other = "";
 	enum hd_err err = is_null(found) ? HD_OK : text_of(r, found, &value);
@@ -352,7 +357,8 @@ static enum hd_err take_same(struct reading *r, const struct key *key, const str
 		r->type->model);
 }
 
-static enum hd_err note(struct reading *r, const struct key *key, const char *value, const char *ours)
+static enum hd_err note(struct reading *r, const struct published_key *key, const char *value,
+	const char *ours)
 {
 	double x;
 
@@ -366,7 +372,7 @@ static enum hd_err note(struct reading *r, const struct key *key, const char *va
 	return r->out->notes.full ? no_memory(r) : HD_OK;
 }
 
-static enum hd_err take_note(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_note(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	const char *value;
 	enum hd_err err = value_of(r, key, found, &value);
@@ -375,7 +381,7 @@ static enum hd_err take_note(struct reading *r, const struct key *key, const str
 		key->what);
 }
 
-static enum hd_err take_like(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_like(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	const char *value, *other;
 	enum hd_err err = value_of(r, key, found, &value);
@@ -386,7 +392,8 @@ static enum hd_err take_like(struct reading *r, const struct key *key, const str
 }
 
 /* id2label names them, num_labels counts them; a head that has none leaves them alone. */
-static enum hd_err take_classes(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_classes(struct reading *r, const struct published_key *key,
+	const struct hd_json *found)
 {
 	struct hd_text text;
 
@@ -399,9 +406,10 @@ static enum hd_err take_classes(struct reading *r, const struct key *key, const 
 	return text.full ? no_memory(r) : give(r, key, key->what, text.at, true);
 }
 
-static enum hd_err take_architectures(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_architectures(struct reading *r, const struct published_key *key,
+	const struct hd_json *found)
 {
-	const struct head *h = r->type->head;
+	const struct published_head *h = r->type->head;
 	const char *first = "";
 	enum hd_err err = HD_OK;
 
@@ -423,13 +431,13 @@ static enum hd_err take_architectures(struct reading *r, const struct key *key, 
 	return err || !r->head ? err : give(r, key, "head", r->head, true);
 }
 
-static enum hd_err take_table(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_table(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	(void)key;
 	return is_null(found) ? HD_OK : hd_json_as(found, HD_JSON_OBJECT, r->diag);
 }
 
-static enum hd_err take_any(struct reading *r, const struct key *key, const struct hd_json *found)
+static enum hd_err take_any(struct reading *r, const struct published_key *key, const struct hd_json *found)
 {
 	(void)r, (void)key, (void)found;
 	return HD_OK;
@@ -437,7 +445,7 @@ static enum hd_err take_any(struct reading *r, const struct key *key, const stru
 
 /* ---- the file */
 
-static enum hd_err take_keys(struct reading *r, const struct key *key)
+static enum hd_err take_keys(struct reading *r, const struct published_key *key)
 {
 	enum hd_err err = HD_OK;
 
@@ -448,7 +456,7 @@ static enum hd_err take_keys(struct reading *r, const struct key *key)
 	return err;
 }
 
-static bool is_known(const struct key *key, const char *name, const char *in)
+static bool is_known(const struct published_key *key, const char *name, const char *in)
 {
 	for (; key->name; key++)
 		if (!strcmp(key->name, name) && (in ? key->in && !strcmp(key->in, in) : !key->in))
@@ -474,7 +482,7 @@ static enum hd_err know_all(struct reading *r)
 {
 	enum hd_err err = know_table(r, r->json, NULL);
 
-	for (const struct key *key = r->type->key; key->name && !err; key++) {
+	for (const struct published_key *key = r->type->key; key->name && !err; key++) {
 		const struct hd_json *table = key->take == take_table ? hd_json_find(r->json, key->name) :
 			NULL;
 		if (!is_null(table))

@@ -31,15 +31,16 @@ bool hd_st_dtype_from(enum hd_dtype ours, enum hd_st_dtype *dtype)
 }
 
 /* What the reader carries from function to function. */
-struct reader { const char *file; struct hd_arena *arena; const uint8_t *data; uint64_t data_len;
+struct tensors_reader { const char *file; struct hd_arena *arena; const uint8_t *data; uint64_t data_len;
 	struct hd_diag *diag; };
 
-static enum hd_err no_memory(const struct reader *r)
+static enum hd_err no_memory(const struct tensors_reader *r)
 {
 	return hd_fail(r->diag, HD_E_NOMEM, "%s: no memory for its header", r->file);
 }
 
-static enum hd_err read_dtype(const struct reader *r, const struct hd_json *json, struct hd_st_tensor *tensor)
+static enum hd_err read_dtype(const struct tensors_reader *r, const struct hd_json *json,
+	struct hd_st_tensor *tensor)
 {
 	const char *text;
 	enum hd_err err = hd_json_get_text(json, "dtype", &text, r->diag);
@@ -56,7 +57,8 @@ static enum hd_err read_dtype(const struct reader *r, const struct hd_json *json
 		r->file, tensor->name, text);
 }
 
-static enum hd_err read_shape(const struct reader *r, const struct hd_json *json, struct hd_st_tensor *tensor,
+static enum hd_err read_shape(const struct tensors_reader *r, const struct hd_json *json,
+	struct hd_st_tensor *tensor,
 	uint64_t *bytes)
 {
 	const struct hd_json *shape;
@@ -88,7 +90,7 @@ static enum hd_err read_shape(const struct reader *r, const struct hd_json *json
 	return HD_OK;
 }
 
-static enum hd_err read_offsets(const struct reader *r, const struct hd_json *json,
+static enum hd_err read_offsets(const struct tensors_reader *r, const struct hd_json *json,
 	struct hd_st_tensor *tensor, uint64_t bytes)
 {
 	const struct hd_json *offsets;
@@ -120,7 +122,7 @@ static enum hd_err read_offsets(const struct reader *r, const struct hd_json *js
 	return HD_OK;
 }
 
-static enum hd_err read_tensor(const struct reader *r, const char *name, const struct hd_json *json,
+static enum hd_err read_tensor(const struct tensors_reader *r, const char *name, const struct hd_json *json,
 	struct hd_st_tensor *tensor)
 {
 	uint64_t bytes = 0;
@@ -141,7 +143,8 @@ static enum hd_err read_tensor(const struct reader *r, const char *name, const s
 	return err == HD_OK ? read_offsets(r, json, tensor, bytes) : err;
 }
 
-static enum hd_err read_meta(const struct reader *r, const struct hd_json *json, struct hd_safetensors *out)
+static enum hd_err read_meta(const struct tensors_reader *r, const struct hd_json *json,
+	struct hd_safetensors *out)
 {
 	enum hd_err err = hd_json_as(json, HD_JSON_OBJECT, r->diag);
 
@@ -171,7 +174,7 @@ static int by_place(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static enum hd_err check_cover(const struct reader *r, const struct hd_safetensors *out)
+static enum hd_err check_cover(const struct tensors_reader *r, const struct hd_safetensors *out)
 {
 	const uint8_t *at = r->data;
 
@@ -190,7 +193,7 @@ static enum hd_err check_cover(const struct reader *r, const struct hd_safetenso
 	return HD_OK;
 }
 
-static enum hd_err read_header(const struct reader *r, const char *text, uint64_t len,
+static enum hd_err read_header(const struct tensors_reader *r, const char *text, uint64_t len,
 	struct hd_safetensors *out)
 {
 	const struct hd_json *json;
@@ -235,7 +238,7 @@ enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *are
 			"%s: its header claims %llu bytes of %llu (at most %d): cut short, or no "
 			"safetensors file", file,
 			(unsigned long long)header, (unsigned long long)len, HD_ST_HEADER_BYTES);
-	struct reader r = { .file = file, .arena = arena, .data = at + PREFIX_BYTES + header,
+	struct tensors_reader r = { .file = file, .arena = arena, .data = at + PREFIX_BYTES + header,
 		.data_len = len - PREFIX_BYTES - header, .diag = diag };
 	enum hd_err err = read_header(&r, (const char *)at + PREFIX_BYTES, header, &made);
 	if (err == HD_OK)

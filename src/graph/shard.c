@@ -7,7 +7,8 @@
 
 static const struct hd_attr none;
 
-static bool same(struct hd_split a, struct hd_split b) { return a.blocks == b.blocks && a.axis == b.axis; }
+static bool same(struct hd_shard_split a, struct hd_shard_split b) { return a.blocks == b.blocks &&
+	a.axis == b.axis; }
 
 uint32_t *hd_shard_take(struct hd_sharder *x)
 {
@@ -107,7 +108,7 @@ static void spread(struct hd_sharder *x, uint32_t value, uint32_t *copy, uint32_
  * ------------------------------------------------------------------------------------------------------------------ */
 
 /* Shard s of a value of the new graph, as `split` says. */
-static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_split split, uint32_t s)
+static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_shard_split split, uint32_t s)
 {
 	if (x->err)
 		return HD_NONE;
@@ -124,7 +125,7 @@ static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_split spli
 }
 
 /* The whole of a split value: parts of one block stand in order; of several, block by block. */
-static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_split split)
+static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_shard_split split)
 {
 	uint32_t all = HD_NONE;
 
@@ -148,7 +149,7 @@ uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value)
 	if (x->r.to[value] == HD_NONE && v->split.blocks && !x->err)
 		x->r.to[value] = join(x, v->part, v->split);
 	else if (x->r.to[value] == HD_NONE && v->rows && !x->err)
-		x->r.to[value] = join(x, v->rows, (struct hd_split){ 1, 1 });
+		x->r.to[value] = join(x, v->rows, (struct hd_shard_split){ 1, 1 });
 	if (!x->err)
 		x->err = hd_rewrite_value(&x->r, value, &to, x->diag);
 	return to;
@@ -164,7 +165,7 @@ const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value)
 	return v->copy;
 }
 
-const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_split split)
+const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_shard_split split)
 {
 	for (uint32_t i = 0; i < x->nslices; i++)
 		if (x->slices[i].value == value && same(x->slices[i].split, split))
@@ -179,7 +180,7 @@ const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_
 	return part;
 }
 
-static uint32_t *made(struct hd_sharder *x, uint32_t value, struct hd_split split)
+static uint32_t *made(struct hd_sharder *x, uint32_t value, struct hd_shard_split split)
 {
 	x->at[value].split = split;
 	return x->at[value].part = hd_shard_take(x);
@@ -223,12 +224,12 @@ static bool is_attend(const struct hd_node *n) { return n->op == HD_OP_ATTEND ||
 /* -- backward: what readers wish
  * --------------------------------------------------------------------------------------------- */
 
-static struct hd_split wish_of(const struct hd_sharder *x, const struct hd_node *n, int operand)
+static struct hd_shard_split wish_of(const struct hd_sharder *x, const struct hd_node *n, int operand)
 {
-	const struct hd_split whole = { 0 }, columns = { 1, last_of(x, n->in[operand]) };
+	const struct hd_shard_split whole = { 0 }, columns = { 1, last_of(x, n->in[operand]) };
 
 	if (n->op == HD_OP_ATTENTION)
-		return (struct hd_split){ 3, columns.axis };
+		return (struct hd_shard_split){ 3, columns.axis };
 	if ((is_attend(n) && operand < 3) || (is_product(x, n) && operand == 0) ||
 		(n->op == HD_OP_SOFTMAX_XENT && operand == 0))
 		return columns;
@@ -244,13 +245,13 @@ static void find_wishes(struct hd_sharder *x, bool *read)
 	for (uint32_t i = x->from->nnodes; i-- > 0;) {
 		const struct hd_node *n = &x->from->node[i];
 		for (int k = 0; k < n->nin; k++) {
-			struct hd_split wish = wish_of(x, n, k);
+			struct hd_shard_split wish = wish_of(x, n, k);
 			if (n->op == HD_OP_COUNT64)
 				continue;
 			if (!read[n->in[k]])
 				x->wish[n->in[k]] = wish;
 			else if (!same(x->wish[n->in[k]], wish))
-				x->wish[n->in[k]] = (struct hd_split){ 0 };
+				x->wish[n->in[k]] = (struct hd_shard_split){ 0 };
 			read[n->in[k]] = true;
 		}
 	}
@@ -277,7 +278,7 @@ static void summed(struct hd_sharder *x, uint32_t value, const uint32_t *part)
 static void product_by_rows(struct hd_sharder *x, const struct hd_node *n)
 {
 	const uint32_t *a = x->at[n->in[0]].part, *w = hd_shard_slices(x, n->in[1],
-		(struct hd_split){ 1, n->attr.i[1] ? 1 : 0 });
+		(struct hd_shard_split){ 1, n->attr.i[1] ? 1 : 0 });
 	uint32_t *part = hd_shard_take(x);
 
 	for (uint32_t s = 0; s < x->nshards && part && w; s++)
@@ -287,7 +288,7 @@ static void product_by_rows(struct hd_sharder *x, const struct hd_node *n)
 	x->nsplits++;
 }
 
-static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, struct hd_split split)
+static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, struct hd_shard_split split)
 {
 	uint8_t axis = n->attr.i[1] ? 0 : 1;
 
@@ -296,7 +297,7 @@ static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, st
 		return;
 	}
 	const uint32_t *a = hd_shard_copies(x, n->in[0]), *w = hd_shard_slices(x, n->in[1],
-		(struct hd_split){ split.blocks, axis });
+		(struct hd_shard_split){ split.blocks, axis });
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part && a && w; s++)
 		part[s] = make2(x, HD_OP_MATMUL, a[s], w[s], n->attr);
@@ -305,7 +306,7 @@ static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, st
 
 static bool product(struct hd_sharder *x, const struct hd_node *n)
 {
-	const struct hd_split columns = { 1, last_of(x, n->in[0]) };
+	const struct hd_shard_split columns = { 1, last_of(x, n->in[0]) };
 
 	if (!is_product(x, n))
 		return false;
@@ -321,13 +322,13 @@ static bool product(struct hd_sharder *x, const struct hd_node *n)
 /* One operand that is split, and for a bias its slice. */
 static bool along(struct hd_sharder *x, const struct hd_node *n)
 {
-	struct hd_split split = x->at[n->in[0]].split;
+	struct hd_shard_split split = x->at[n->in[0]].split;
 	const uint32_t *a = x->at[n->in[0]].part, *b = NULL;
 
 	if (!split.blocks || !(is_elementwise(n) || (is_last_bias(x, n) &&
 		split.axis == last_of(x, n->in[0]))))
 		return false;
-	if (n->nin == 2 && !(b = hd_shard_slices(x, n->in[1], (struct hd_split){ split.blocks, 0 })))
+	if (n->nin == 2 && !(b = hd_shard_slices(x, n->in[1], (struct hd_shard_split){ split.blocks, 0 })))
 		return true;
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
@@ -357,7 +358,7 @@ static bool heads_split(struct hd_sharder *x, int32_t heads, const char *what)
 
 static bool rotary(struct hd_sharder *x, const struct hd_node *n)
 {
-	struct hd_split split = x->at[n->in[0]].split;
+	struct hd_shard_split split = x->at[n->in[0]].split;
 	struct hd_attr attr = n->attr;
 
 	if (n->op != HD_OP_ROTARY || split.blocks != 1)
@@ -374,8 +375,8 @@ static bool rotary(struct hd_sharder *x, const struct hd_node *n)
 /* y by columns, the other result (lse [N, heads, T]) by heads. */
 static void attention_of(struct hd_sharder *x, const struct hd_node *n, struct hd_attr attr, uint8_t nsplit)
 {
-	uint32_t *y = made(x, n->out, (struct hd_split){ 1, last_of(x, n->out) }),
-		*lse = made(x, n->out + 1, (struct hd_split){ 1, 1 });
+	uint32_t *y = made(x, n->out, (struct hd_shard_split){ 1, last_of(x, n->out) }),
+		*lse = made(x, n->out + 1, (struct hd_shard_split){ 1, 1 });
 	uint32_t in[HD_MAX_IN];
 
 	for (uint32_t s = 0; s < x->nshards && y && lse; s++) {
@@ -428,7 +429,7 @@ static bool table(struct hd_sharder *x, const struct hd_node *n)
 		hd_shard_refuse(x, "vocabulary", t->dim[0]);
 		return true;
 	}
-	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_split){ 1, 0 });
+	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_shard_split){ 1, 0 });
 	uint32_t *part = hd_shard_take(x), all = hd_shard_whole(x, n->in[0]);
 	for (uint32_t s = 0; s < x->nshards && part && rows; s++) {
 		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x,
@@ -477,7 +478,7 @@ static uint32_t columns_of(struct hd_sharder *x, const uint32_t *part)
  * logits. */
 static bool cross_entropy(struct hd_sharder *x, const struct hd_node *n)
 {
-	const struct hd_split columns = { 1, last_of(x, n->in[0]) };
+	const struct hd_shard_split columns = { 1, last_of(x, n->in[0]) };
 	int64_t classes = value_of(x, n->in[0])->dim[columns.axis];
 	const uint32_t *logits = x->at[n->in[0]].part;
 

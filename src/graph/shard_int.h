@@ -13,10 +13,10 @@
 
 /* How a value lies in shards: its extent `axis` is cut in `blocks` equal pieces, of each of which a shard has
  * its share (queries, keys and values of attention are three). blocks 0: it is whole. */
-struct hd_split { uint8_t blocks, axis; };
+struct hd_shard_split { uint8_t blocks, axis; };
 
 struct hd_shard_state {
-	struct hd_split split;
+	struct hd_shard_split split;
 	uint32_t *part;                           /* [T] in the new graph, NULL: not made */
 	uint32_t *copy;                           /* [T] of a whole value: rule 3's f */
 	const uint32_t *rows;                         /* [T] of the sequence, NULL: not made */
@@ -25,14 +25,14 @@ struct hd_shard_state {
 };
 
 /* Slices of a value, made once. */
-struct hd_slices { uint32_t value; struct hd_split split; uint32_t *part; };
+struct hd_slices { uint32_t value; struct hd_shard_split split; uint32_t *part; };
 
 struct hd_sharder {
 	struct hd_rewrite r;
 	const struct hd_graph *from;
 	uint32_t nshards, nsplits;                /* products and tables that were split */
 	bool sequence; uint32_t nalong;           /* nodes that were split along it */
-	struct hd_split *wish;                    /* [from->nvalues] */
+	struct hd_shard_split *wish;                    /* [from->nvalues] */
 	struct hd_shard_state *at;                /* [from->nvalues] */
 	struct hd_slices *slices; uint32_t nslices, cap;
 	const struct hd_node *node;               /* that is being rewritten */
@@ -52,7 +52,7 @@ uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const u
  * slice. */
 uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value);
 const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value);
-const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_split split);
+const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_shard_split split);
 static inline int64_t hd_shard_first(const struct hd_sharder *x, int64_t n,
 	uint32_t s) { return n * s / x->nshards; }
 

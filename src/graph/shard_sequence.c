@@ -12,7 +12,7 @@
  * A sum and the norm behind it are made part by part, so that they stay neighbours and can be fused. */
 #include "graph/shard_int.h"
 
-static const struct hd_split by_rows = { 1, 1 };
+static const struct hd_shard_split by_rows = { 1, 1 };
 
 static bool lies_along(const struct hd_value *v) { return v->rank == 3 && v->dim[0] == -1 && v->dim[1] > 0; }
 
@@ -68,7 +68,7 @@ static const uint32_t *operand(struct hd_sharder *x, const struct hd_node *n, ui
 		return at->rows;
 	}
 	return v->rank == 2 && v->dim[0] == positions ? hd_shard_slices(x, n->in[k],
-		(struct hd_split){ 1, 0 }) : hd_shard_copies(x, n->in[k]);
+		(struct hd_shard_split){ 1, 0 }) : hd_shard_copies(x, n->in[k]);
 }
 
 /* A node in parts: where its operands come from, where its results go. */

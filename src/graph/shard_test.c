@@ -258,11 +258,11 @@ static const struct along { const char *name; struct hd_model_arg arg[7]; uint32
 	{ "bert", { { "layers", "1" }, { "width", "12" }, { "heads", "6" }, { "context", "6" }, { "vocab", "9" }, { "share", "0.5" } }, 6, 1 },
 };
 
-struct counts { uint32_t norms, fused, dropouts, whole, other; };
+struct op_counts { uint32_t norms, fused, dropouts, whole, other; };
 
-static struct counts count_nodes(const struct hd_graph *g, int64_t positions)
+static struct op_counts count_nodes(const struct hd_graph *g, int64_t positions)
 {
-	struct counts c = { 0 };
+	struct op_counts c = { 0 };
 
 	for (uint32_t i = 0; i < g->nforward; i++) {
 		const struct hd_node *n = &g->node[i];
@@ -299,7 +299,7 @@ static void norms_and_dropout_between_split_sums_work_on_their_part_of_the_posit
 				read.diag.text);
 			CHECK(hd_graph_optimize(&s.graph, 4, &s.diag) == HD_OK &&
 				hd_graph_optimize(&plain.graph, 4, &s.diag) == HD_OK, "%s", s.diag.text);
-			struct counts a = count_nodes(&plain.graph, 6), b = count_nodes(&s.graph, 6 / t);
+			struct op_counts a = count_nodes(&plain.graph, 6), b = count_nodes(&s.graph, 6 / t);
 			CHECK(b.whole == model->whole && b.other == 0 &&
 				b.norms == t * (a.norms - model->whole) + model->whole
 				&& b.dropouts == t * a.dropouts && b.fused == t * a.fused,

@@ -63,9 +63,9 @@ static void put_leaves(struct hd_text *text, const struct hd_graph *graph)
 }
 
 /* Names of values: labels count temporaries, and apart from them constants, in order. */
-struct names { const struct hd_graph *graph; struct hd_text *text; uint32_t *label; };
+struct value_names { const struct hd_graph *graph; struct hd_text *text; uint32_t *label; };
 
-static void put_value(const struct names *n, const char *before, uint32_t id)
+static void put_value(const struct value_names *n, const char *before, uint32_t id)
 {
 	const struct hd_value *v = &n->graph->value[id];
 
@@ -75,7 +75,7 @@ static void put_value(const struct names *n, const char *before, uint32_t id)
 		hd_text_addf(n->text, "%s%s", before, hd_graph_text_of(n->graph, v->name));
 }
 
-static void put_consts(const struct names *n)
+static void put_consts(const struct value_names *n)
 {
 	for (uint32_t id = 0; id < n->graph->nvalues; id++) {
 		const struct hd_value *v = &n->graph->value[id];
@@ -106,7 +106,7 @@ static void put_attrs(struct hd_text *text, const struct hd_node *node)
 	}
 }
 
-static void put_node(const struct names *n, const struct hd_node *node)
+static void put_node(const struct value_names *n, const struct hd_node *node)
 {
 	struct hd_text *text = n->text;
 
@@ -130,7 +130,7 @@ static void put_node(const struct names *n, const struct hd_node *node)
 	hd_text_add(text, "\n");
 }
 
-static void put_ends(const struct names *n)
+static void put_ends(const struct value_names *n)
 {
 	const struct hd_graph *graph = n->graph;
 
@@ -159,7 +159,7 @@ static void put_ends(const struct names *n)
 
 enum hd_err hd_graph_print(const struct hd_graph *graph, struct hd_text *text, struct hd_diag *diag)
 {
-	struct names n = { graph, text, hd_alloc((graph->nvalues + 1u) * sizeof *n.label) };
+	struct value_names n = { graph, text, hd_alloc((graph->nvalues + 1u) * sizeof *n.label) };
 	uint32_t ntemps = 0, nconsts = 0;
 
 	if (!n.label)

@@ -5,10 +5,10 @@
 static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
 	"no memory to compare plans"); }
 
-enum hd_err hd_layout_of_plan(struct hd_layout *out, const struct hd_plan *p, struct hd_arena *arena,
+enum hd_err hd_layout_of_plan(struct hd_plan_layout *out, const struct hd_plan *p, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_layout l = { .nranks = p->nranks, .nvns = p->nvns, .nstages = p->nstages,
+	struct hd_plan_layout l = { .nranks = p->nranks, .nvns = p->nvns, .nstages = p->nstages,
 		.nchunks = p->nchunks, .owner = p->owner, .worker = p->worker,
 		.list = { NULL, p->list, NULL } };
 	size_t n = (size_t)p->nstages * p->nvns;
@@ -21,10 +21,11 @@ enum hd_err hd_layout_of_plan(struct hd_layout *out, const struct hd_plan *p, st
 	return HD_OK;
 }
 
-enum hd_err hd_layout_of_schedule(struct hd_layout *out, const struct hd_schedule *s, struct hd_arena *arena,
+enum hd_err hd_layout_of_schedule(struct hd_plan_layout *out, const struct hd_schedule *s,
+	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_layout l = { .nranks = s->nranks, .nvns = s->nvns, .nstages = s->nstages,
+	struct hd_plan_layout l = { .nranks = s->nranks, .nvns = s->nvns, .nstages = s->nstages,
 		.update = s->update,
 		.list = { s->prologue, s->list, s->epilogue } };
 	size_t n = (size_t)s->nstages * s->nvns, nins = 0;
@@ -56,7 +57,7 @@ enum hd_err hd_layout_of_schedule(struct hd_layout *out, const struct hd_schedul
 
 struct differ {
 	struct hd_plan_diff d;
-	const struct hd_layout *a, *b;
+	const struct hd_plan_layout *a, *b;
 	const struct hd_stage_costs *costs;
 	struct hd_arena *arena;
 	struct hd_diag *diag;
@@ -65,7 +66,7 @@ struct differ {
 };
 
 /* Ranks that run a stage, in ascending order. */
-static uint32_t holders(const struct hd_layout *l, uint32_t stage, uint32_t *seen, uint32_t *held)
+static uint32_t holders(const struct hd_plan_layout *l, uint32_t stage, uint32_t *seen, uint32_t *held)
 {
 	uint32_t n = 0;
 
@@ -247,7 +248,8 @@ static enum hd_err compare_lists(struct differ *x)
 	return err;
 }
 
-enum hd_err hd_plan_diff(struct hd_plan_diff *out, const struct hd_layout *a, const struct hd_layout *b,
+enum hd_err hd_plan_diff(struct hd_plan_diff *out, const struct hd_plan_layout *a,
+	const struct hd_plan_layout *b,
 	const struct hd_stage_costs *costs,
 	struct hd_arena *arena, struct hd_diag *diag)
 {

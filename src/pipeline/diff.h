@@ -23,7 +23,7 @@
 
 enum { HD_DIFF_CELLS = 1 << 22 };
 
-struct hd_layout {
+struct hd_plan_layout {
 	uint32_t nranks, nvns, nstages, nchunks;
 	enum hd_update update;
 	uint32_t *rank;                           /* [stages * vns], or HD_NO_RANK */
@@ -33,10 +33,10 @@ struct hd_layout {
 	const struct hd_ilist *list[3];
 };
 
-HD_MUST_USE enum hd_err hd_layout_of_plan(struct hd_layout *out, const struct hd_plan *plan,
+HD_MUST_USE enum hd_err hd_layout_of_plan(struct hd_plan_layout *out, const struct hd_plan *plan,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* HD_E_BADPLAN: it names what it does not have. */
-HD_MUST_USE enum hd_err hd_layout_of_schedule(struct hd_layout *out, const struct hd_schedule *schedule,
+HD_MUST_USE enum hd_err hd_layout_of_schedule(struct hd_plan_layout *out, const struct hd_schedule *schedule,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 struct hd_vn_move { uint32_t stage, first, n, from, to; };
@@ -49,7 +49,7 @@ struct hd_list_change { uint32_t rank, section, at, removed, added; struct hd_in
 	};
 
 struct hd_plan_diff {
-	const struct hd_layout *a, *b;
+	const struct hd_plan_layout *a, *b;
 	struct hd_vn_move *vn; uint32_t nvns;
 	struct hd_stage_move *stage; uint32_t nstages;
 	struct hd_chunk_move *chunk; uint32_t nchunks;
@@ -61,8 +61,8 @@ struct hd_plan_diff {
 };
 
 /* costs may be NULL; otherwise of as many stages as B has. */
-HD_MUST_USE enum hd_err hd_plan_diff(struct hd_plan_diff *out, const struct hd_layout *a,
-	const struct hd_layout *b,
+HD_MUST_USE enum hd_err hd_plan_diff(struct hd_plan_diff *out, const struct hd_plan_layout *a,
+	const struct hd_plan_layout *b,
 	const struct hd_stage_costs *costs, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

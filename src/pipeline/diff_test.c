@@ -4,16 +4,16 @@
 #include "tests/planning.h"
 #include "tests/check.h"
 
-static struct hd_layout layout(const char *text)
+static struct hd_plan_layout layout(const char *text)
 {
 	struct hd_schedule s = hd_parsed_schedule(text);
-	struct hd_layout l = { 0 };
+	struct hd_plan_layout l = { 0 };
 
 	assert_int_equal(hd_layout_of_schedule(&l, &s, &arena, NULL), HD_OK);
 	return l;
 }
 
-static struct hd_plan_diff compare(const struct hd_layout *a, const struct hd_layout *b,
+static struct hd_plan_diff compare(const struct hd_plan_layout *a, const struct hd_plan_layout *b,
 	const struct hd_stage_costs *costs)
 {
 	struct hd_plan_diff d = { 0 };
@@ -27,7 +27,7 @@ static void a_schedule_equals_itself(void **state)
 	(void)state;
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++) {
 		struct hd_schedule s;
-		struct hd_layout l;
+		struct hd_plan_layout l;
 		assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = k->name, .p = 3,
 			.m = 7 }, &arena, NULL), HD_OK);
 		assert_int_equal(hd_layout_of_schedule(&l, &s, &arena, NULL), HD_OK);
@@ -37,9 +37,9 @@ static void a_schedule_equals_itself(void **state)
 
 static void a_stage_that_changes_ranks_takes_its_bytes_along(void **state)
 {
-	struct hd_layout a =
+	struct hd_plan_layout a =
 		layout("0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n2: F2.0 B2.0 F2.1 B2.1\n");
-	struct hd_layout b =
+	struct hd_plan_layout b =
 		layout("0: F0.0 F0.1 B0.0 B0.1\n1: F2.0 B2.0 F2.1 B2.1\n2: F1.0 B1.0 F1.1 B1.1\n");
 	struct hd_stage_cost cost[] = { { .param = 1, .opt = 2 }, { .param = 10, .opt = 20 },
 		{ .param = 100, .opt = 200 } };
@@ -65,8 +65,8 @@ static void a_stage_that_changes_ranks_takes_its_bytes_along(void **state)
 /* Replicas trade virtual nodes: 2 and 3 go from rank 0 to rank 1 in one row; rank 1 held the stage before. */
 static void virtual_nodes_move_between_copies_in_runs(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 B0.0 F0.1 B0.1 F0.2 B0.2 F0.3 B0.3\n1: F0.4 B0.4\n");
-	struct hd_layout b = layout("0: F0.0 B0.0 F0.1 B0.1\n1: F0.2 B0.2 F0.3 B0.3 F0.4 B0.4\n");
+	struct hd_plan_layout a = layout("0: F0.0 B0.0 F0.1 B0.1 F0.2 B0.2 F0.3 B0.3\n1: F0.4 B0.4\n");
+	struct hd_plan_layout b = layout("0: F0.0 B0.0 F0.1 B0.1\n1: F0.2 B0.2 F0.3 B0.3 F0.4 B0.4\n");
 	struct hd_plan_diff d = compare(&a, &b, NULL);
 
 	(void)state;
@@ -80,8 +80,8 @@ static void virtual_nodes_move_between_copies_in_runs(void **state)
 
 static void a_stage_that_gains_a_copy_sends_it_once(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 B0.0 F0.1 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n2:\n");
-	struct hd_layout b = layout("0: F0.0 B0.0 F0.1 B0.1\n1: F1.0 B1.0\n2: F1.1 B1.1\n");
+	struct hd_plan_layout a = layout("0: F0.0 B0.0 F0.1 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n2:\n");
+	struct hd_plan_layout b = layout("0: F0.0 B0.0 F0.1 B0.1\n1: F1.0 B1.0\n2: F1.1 B1.1\n");
 	struct hd_stage_cost cost[] = { { .param = 1 }, { .param = 10, .opt = 5 } };
 	struct hd_plan_diff d = compare(&a, &b, &(struct hd_stage_costs){ .nstages = 2, .stage = cost });
 
@@ -96,7 +96,7 @@ static void a_stage_that_gains_a_copy_sends_it_once(void **state)
 /* Only what changed counts: one instruction in the middle of a list. */
 static void lists_differ_by_what_is_removed_and_added(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2\n"),
+	struct hd_plan_layout a = layout("0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2\n"),
 		b = layout("0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2\n");
 	struct hd_plan_diff d = compare(&a, &b, NULL);
 
@@ -113,7 +113,7 @@ static void plans_move_virtual_nodes_chunks_and_workers(void **state)
 {
 	struct hd_plan_job job = { .nvns = 8, .nchunks = 6, .nstages = 1, .wave = 1 };
 	struct hd_plan a, b;
-	struct hd_layout la, lb;
+	struct hd_plan_layout la, lb;
 
 	(void)state;
 	assert_int_equal(hd_plan_data(&a, &job, 2, NULL, &arena, NULL), HD_OK);
@@ -137,7 +137,7 @@ static void plans_move_virtual_nodes_chunks_and_workers(void **state)
 
 static void other_sizes_are_differences(void **state)
 {
-	struct hd_layout a = layout("0: F0.0 B0.0\n"), b = layout("0: F0.0 B0.0 F0.1 B0.1\n"),
+	struct hd_plan_layout a = layout("0: F0.0 B0.0\n"), b = layout("0: F0.0 B0.0 F0.1 B0.1\n"),
 		c = layout("0: F0.0 B0.0\n1: F1.0 B1.0\n");
 
 	(void)state;

@@ -24,14 +24,14 @@
 #include "pipeline/schedule_job.h"
 
 /* Zeroed: transfers, versions and updates as the schedule's `update` asks. */
-struct hd_passes {
+struct hd_pass_options {
 	bool merge;
 	const bool *recompute, *offload;          /* [stages]; NULL: none */
 	const struct hd_schedule_job *job;        /* or NULL */
 };
 
 HD_MUST_USE enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *schedule,
-	const struct hd_passes *passes,
+	const struct hd_pass_options *passes,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 HD_MUST_USE enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *schedule,

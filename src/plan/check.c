@@ -27,17 +27,17 @@ static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_FL, HD_INS
 
 enum { LOADED = 1, FORWARD = 2, FULL = 4, INPUT = 8, WEIGHTS = 16 };
 
-struct token { uint32_t rank, at; uint8_t done; };    /* rank and place of F */
+struct done_token { uint32_t rank, at; uint8_t done; };    /* rank and place of F */
 
 /* A rank's own progress in each stage. */
-struct stage { bool reduced, updated; uint32_t ngrads; };
+struct stage_progress { bool reduced, updated; uint32_t ngrads; };
 
-struct walk {
+struct plan_walk {
 	const struct hd_plan *plan;
 	const struct hd_plan_job *job;
 	struct hd_report *report;
-	struct token *token;              /* [nstages * nvns] */
-	struct stage *stage;              /* [nstages], of the rank at hand */
+	struct done_token *token;              /* [nstages * nvns] */
+	struct stage_progress *stage;              /* [nstages], of the rank at hand */
 	uint32_t *count;                  /* [nranks] virtual nodes of each */
 	uint32_t rank, at, nhere;         /* nhere: virtual nodes of the rank */
 	/* the wave begun and not finished: virtual nodes [open, open_end); open NO_VN: none */
@@ -86,7 +86,7 @@ static void say(struct hd_report *report, enum rule rule, const char *fmt, ...)
 }
 
 __attribute__((format(printf, 3, 4)))
-static void say_here(const struct walk *w, enum rule rule, const char *fmt, ...)
+static void say_here(const struct plan_walk *w, enum rule rule, const char *fmt, ...)
 {
 	char place[96], word[48];
 	struct hd_text text;
@@ -104,7 +104,7 @@ static void say_here(const struct walk *w, enum rule rule, const char *fmt, ...)
 }
 
 __attribute__((format(printf, 3, 4)))
-static void say_rank(const struct walk *w, enum rule rule, const char *fmt, ...)
+static void say_rank(const struct plan_walk *w, enum rule rule, const char *fmt, ...)
 {
 	char place[32];
 	va_list args;
@@ -115,7 +115,7 @@ static void say_rank(const struct walk *w, enum rule rule, const char *fmt, ...)
 	va_end(args);
 }
 
-static struct token *token_of(const struct walk *w, uint32_t stage,
+static struct done_token *token_of(const struct plan_walk *w, uint32_t stage,
 	uint32_t vn) { return &w->token[(size_t)stage * w->plan->nvns + vn]; }
 
 /* K4 and K28 for what is no instruction. Nothing else can be asked of a plan of another shape. */
@@ -150,7 +150,7 @@ static bool check_shape(const struct hd_plan *p, const struct hd_plan_job *job, 
 }
 
 /* Of one that verifies: fields that it does not use are 0. The number of a BAR is no stage. */
-static bool in_range(const struct walk *w, const struct hd_ins *ins)
+static bool in_range(const struct plan_walk *w, const struct hd_ins *ins)
 {
 	bool fine = true;
 
@@ -166,7 +166,7 @@ static bool in_range(const struct walk *w, const struct hd_ins *ins)
 	return fine;
 }
 
-static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
+static bool has_runtime(const struct plan_walk *w, const struct hd_ins *ins)
 {
 	if (ins->flags) {
 		say_here(w, RUN, "flags have no runtime in this build");
@@ -194,7 +194,7 @@ static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
 
 /* The runtime keeps the samples and activations of one wave, neighbours that are begun before the first of
  * them goes back, and folds in ascending order. */
-static void check_open(struct walk *w, uint32_t vn)
+static void check_open(struct plan_walk *w, uint32_t vn)
 {
 	uint32_t most = w->job->wave ? w->job->wave : 1;
 
@@ -226,7 +226,7 @@ static void check_open(struct walk *w, uint32_t vn)
 	w->nback = 0;
 }
 
-static void one_back(struct walk *w, uint32_t stage)
+static void one_back(struct plan_walk *w, uint32_t stage)
 {
 	w->stage[stage].ngrads++;
 	if (++w->nback == w->plan->nstages * (w->open_end - w->open))
@@ -234,7 +234,7 @@ static void one_back(struct walk *w, uint32_t stage)
 }
 
 /* Samples of stage 0 and labels of the last stage. */
-static void load(struct walk *w, const struct hd_ins *ins, struct token *t)
+static void load(struct plan_walk *w, const struct hd_ins *ins, struct done_token *t)
 {
 	if (ins->stage != 0 && ins->stage + 1u != w->plan->nstages)
 		say_here(w, K4, "stage %u takes nothing from the reader", ins->stage);
@@ -243,7 +243,7 @@ static void load(struct walk *w, const struct hd_ins *ins, struct token *t)
 	t->done |= LOADED;
 }
 
-static void forward(struct walk *w, const struct hd_ins *ins, struct token *t)
+static void forward(struct plan_walk *w, const struct hd_ins *ins, struct done_token *t)
 {
 	bool reads = ins->stage == 0 || ins->stage + 1u == w->plan->nstages;
 
@@ -259,7 +259,7 @@ static void forward(struct walk *w, const struct hd_ins *ins, struct token *t)
 	t->at = w->at;
 }
 
-static void check_back(const struct walk *w, const struct hd_ins *ins, const struct token *t)
+static void check_back(const struct plan_walk *w, const struct hd_ins *ins, const struct done_token *t)
 {
 	if (!(t->done & FORWARD))
 		say_here(w, K6, "backward before forward");
@@ -268,7 +268,7 @@ static void check_back(const struct walk *w, const struct hd_ins *ins, const str
 		say_here(w, K7, "it needs the input gradient of %u.%u before it", ins->stage + 1u, ins->vn);
 }
 
-static void back(struct walk *w, const struct hd_ins *ins, struct token *t)
+static void back(struct plan_walk *w, const struct hd_ins *ins, struct done_token *t)
 {
 	check_back(w, ins, t);
 	if (t->done & FULL)
@@ -279,7 +279,7 @@ static void back(struct walk *w, const struct hd_ins *ins, struct token *t)
 	one_back(w, ins->stage);
 }
 
-static void back_input(struct walk *w, const struct hd_ins *ins, struct token *t)
+static void back_input(struct plan_walk *w, const struct hd_ins *ins, struct done_token *t)
 {
 	check_back(w, ins, t);
 	if (t->done & INPUT)
@@ -289,7 +289,7 @@ static void back_input(struct walk *w, const struct hd_ins *ins, struct token *t
 	t->done |= INPUT;
 }
 
-static void back_weights(struct walk *w, const struct hd_ins *ins, struct token *t)
+static void back_weights(struct plan_walk *w, const struct hd_ins *ins, struct done_token *t)
 {
 	if (!(t->done & INPUT))
 		say_here(w, K6, "W before I");
@@ -300,7 +300,7 @@ static void back_weights(struct walk *w, const struct hd_ins *ins, struct token 
 }
 
 /* The stage on every virtual node of the rank. */
-static void forward_all(struct walk *w, const struct hd_ins *ins)
+static void forward_all(struct plan_walk *w, const struct hd_ins *ins)
 {
 	for (uint32_t v = 0; v < w->plan->nvns; v++)
 		if (w->plan->map[v] == w->rank)
@@ -308,7 +308,7 @@ static void forward_all(struct walk *w, const struct hd_ins *ins)
 				token_of(w, ins->stage, v));
 }
 
-static void back_all(struct walk *w, const struct hd_ins *ins)
+static void back_all(struct plan_walk *w, const struct hd_ins *ins)
 {
 	for (uint32_t v = 0; v < w->plan->nvns; v++)
 		if (w->plan->map[v] == w->rank)
@@ -317,7 +317,7 @@ static void back_all(struct walk *w, const struct hd_ins *ins)
 }
 
 /* The first virtual node of the rank whose gradient of the stage is not there yet. */
-static uint32_t first_missing(const struct walk *w, uint32_t stage)
+static uint32_t first_missing(const struct plan_walk *w, uint32_t stage)
 {
 	for (uint32_t v = 0; v < w->plan->nvns; v++)
 		if (w->plan->map[v] == w->rank && !(token_of(w, stage, v)->done & (FULL | WEIGHTS)))
@@ -325,9 +325,9 @@ static uint32_t first_missing(const struct walk *w, uint32_t stage)
 	return NO_VN;
 }
 
-static void reduce(struct walk *w, const struct hd_ins *ins)
+static void reduce(struct plan_walk *w, const struct hd_ins *ins)
 {
-	struct stage *s = &w->stage[ins->stage];
+	struct stage_progress *s = &w->stage[ins->stage];
 
 	if (s->reduced)
 		say_here(w, K18, "stage %u is reduced twice", ins->stage);
@@ -339,7 +339,7 @@ static void reduce(struct walk *w, const struct hd_ins *ins)
 	s->reduced = true;
 }
 
-static void norm(struct walk *w)
+static void norm(struct plan_walk *w)
 {
 	if (w->normed)
 		say_here(w, K20, "NORM appears twice");
@@ -349,9 +349,9 @@ static void norm(struct walk *w)
 	w->normed = true;
 }
 
-static void step(struct walk *w, const struct hd_ins *ins)
+static void step(struct plan_walk *w, const struct hd_ins *ins)
 {
-	struct stage *s = &w->stage[ins->stage];
+	struct stage_progress *s = &w->stage[ins->stage];
 
 	if (ins->ver != HD_VER_RULE && ins->ver != 1)
 		say_here(w, K17, hd_ver_value(ins->ver) > 0 ? "version %d is made before version %d" :
@@ -371,9 +371,9 @@ static void step(struct walk *w, const struct hd_ins *ins)
 	s->updated = true;
 }
 
-static void compute(struct walk *w, const struct hd_ins *ins)
+static void compute(struct plan_walk *w, const struct hd_ins *ins)
 {
-	struct token *t = token_of(w, ins->stage, ins->vn);
+	struct done_token *t = token_of(w, ins->stage, ins->vn);
 
 	if (w->plan->map[ins->vn] != w->rank) {
 		say_here(w, K3, "virtual node %u lives on rank %u, not here", ins->vn, w->plan->map[ins->vn]);
@@ -398,7 +398,7 @@ static void compute(struct walk *w, const struct hd_ins *ins)
 	}
 }
 
-static void visit(struct walk *w, const struct hd_ins *ins)
+static void visit(struct plan_walk *w, const struct hd_ins *ins)
 {
 	struct hd_diag why = { "" };
 
@@ -422,7 +422,7 @@ static void visit(struct walk *w, const struct hd_ins *ins)
 }
 
 /* What a rank leaves undone in each stage. */
-static void check_end(struct walk *w)
+static void check_end(struct plan_walk *w)
 {
 	for (uint32_t s = 0; s < w->plan->nstages; s++) {
 		if (!w->stage[s].reduced)
@@ -432,7 +432,7 @@ static void check_end(struct walk *w)
 	}
 }
 
-static void check_tokens(const struct walk *w)
+static void check_tokens(const struct plan_walk *w)
 {
 	for (uint32_t s = 0; s < w->plan->nstages; s++)
 		for (uint32_t v = 0; v < w->plan->nvns; v++) {
@@ -497,7 +497,7 @@ static const struct hd_ins *next_meeting(const struct hd_ilist *list, uint32_t *
 }
 
 /* Every rank waits for all others at each RED and NORM: the same ones in the same order. */
-static void check_meetings(struct walk *w)
+static void check_meetings(struct plan_walk *w)
 {
 	for (w->rank = 1; w->rank < w->plan->nranks; w->rank++) {
 		const struct hd_ins *mine, *first;
@@ -523,7 +523,7 @@ static void check_meetings(struct walk *w)
 	}
 }
 
-static void walk_ranks(struct walk *w)
+static void walk_ranks(struct plan_walk *w)
 {
 	for (uint32_t v = 0; v < w->plan->nvns; v++)
 		if (w->plan->map[v] < w->plan->nranks)
@@ -547,7 +547,7 @@ enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *
 {
 	struct hd_report own;
 	struct hd_arena arena;
-	struct walk w = { .plan = plan, .job = job, .report = report ? report : &own };
+	struct plan_walk w = { .plan = plan, .job = job, .report = report ? report : &own };
 
 	w.report->len = 0;
 	w.report->total = 0;

@@ -28,9 +28,9 @@ void hd_ins_print(const struct hd_ins *ins, struct hd_text *text)
 		hd_text_addf(text, "#%u", ins->slot);
 }
 
-struct word { const char *start, *at, *end; struct hd_diag *diag; };
+struct ins_word { const char *start, *at, *end; struct hd_diag *diag; };
 
-static bool take(struct word *w, char c)
+static bool take(struct ins_word *w, char c)
 {
 	bool here = w->at < w->end && *w->at == c;
 
@@ -39,7 +39,7 @@ static bool take(struct word *w, char c)
 }
 
 /* Digits without a superfluous zero in front. */
-static enum hd_err number(struct word *w, const char *what, uint32_t max, uint32_t *out)
+static enum hd_err number(struct ins_word *w, const char *what, uint32_t max, uint32_t *out)
 {
 	const char *from = w->at;
 	uint64_t v = 0;
@@ -56,7 +56,7 @@ static enum hd_err number(struct word *w, const char *what, uint32_t max, uint32
 	return HD_OK;
 }
 
-static enum hd_err signed_number(struct word *w, const char *what, int32_t *out)
+static enum hd_err signed_number(struct ins_word *w, const char *what, int32_t *out)
 {
 	uint32_t v = 0;
 	bool minus = take(w, '-');
@@ -68,7 +68,7 @@ static enum hd_err signed_number(struct word *w, const char *what, int32_t *out)
 	return err;
 }
 
-static enum hd_err take_op(struct word *w, struct hd_ins *ins)
+static enum hd_err take_op(struct ins_word *w, struct hd_ins *ins)
 {
 	size_t best = 0, left = (size_t)(w->end - w->at);
 
@@ -87,7 +87,7 @@ static enum hd_err take_op(struct word *w, struct hd_ins *ins)
 	return HD_OK;
 }
 
-static enum hd_err take_flags(struct word *w, struct hd_ins *ins)
+static enum hd_err take_flags(struct ins_word *w, struct hd_ins *ins)
 {
 	for (uint8_t bit; w->at < w->end && (bit = hd_ins_flag_bit(*w->at)); w->at++) {
 		if (!(bit & hd_ins_flags_of(ins->op)) || (ins->flags & bit))
@@ -98,7 +98,7 @@ static enum hd_err take_flags(struct word *w, struct hd_ins *ins)
 	return HD_OK;
 }
 
-static enum hd_err take_fields(struct word *w, struct hd_ins *ins)
+static enum hd_err take_fields(struct ins_word *w, struct hd_ins *ins)
 {
 	uint32_t v = 0;
 	int32_t signed_v = 0;
@@ -138,7 +138,7 @@ static enum hd_err take_fields(struct word *w, struct hd_ins *ins)
 
 enum hd_err hd_ins_parse(struct hd_ins *out, const char *word, size_t len, size_t *bad, struct hd_diag *diag)
 {
-	struct word w = { word, word, word + len, diag };
+	struct ins_word w = { word, word, word + len, diag };
 	struct hd_ins ins = { 0 };
 	enum hd_err err = take_op(&w, &ins);
 

@@ -120,7 +120,7 @@ struct hd_hash hd_plan_digest(const struct hd_plan *plan)
 
 /* Reading: a row per directive. */
 
-struct reader {
+struct plan_reader {
 	struct hd_scan scan;
 	struct hd_plan plan;
 	struct hd_arena *arena;
@@ -129,13 +129,13 @@ struct reader {
 	bool *listed;                     /* [nranks] */
 };
 
-static enum hd_err no_memory(const struct reader *r)
+static enum hd_err no_memory(const struct plan_reader *r)
 {
 	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for this line", r->scan.file,
 		r->scan.nline);
 }
 
-static enum hd_err one_number(struct reader *r, uint64_t max, uint32_t *out)
+static enum hd_err one_number(struct plan_reader *r, uint64_t max, uint32_t *out)
 {
 	const char *word;
 	size_t len;
@@ -150,11 +150,11 @@ static enum hd_err one_number(struct reader *r, uint64_t max, uint32_t *out)
 	return err;
 }
 
-static enum hd_err read_number(struct reader *r) { return one_number(r, UINT32_MAX, &r->plan.number); }
+static enum hd_err read_number(struct plan_reader *r) { return one_number(r, UINT32_MAX, &r->plan.number); }
 
-static enum hd_err read_stages(struct reader *r) { return one_number(r, UINT16_MAX, &r->plan.nstages); }
+static enum hd_err read_stages(struct plan_reader *r) { return one_number(r, UINT16_MAX, &r->plan.nstages); }
 
-static enum hd_err read_cause(struct reader *r)
+static enum hd_err read_cause(struct plan_reader *r)
 {
 	struct hd_scan *s = &r->scan;
 	struct hd_text text;
@@ -182,7 +182,7 @@ static enum hd_err read_cause(struct reader *r)
 }
 
 /* "4-7:1" or "4:1" beginning at `next`; one past its last index is returned by `end`. */
-static enum hd_err read_run(struct reader *r, const char *word, size_t len, uint32_t next, uint32_t cap,
+static enum hd_err read_run(struct plan_reader *r, const char *word, size_t len, uint32_t next, uint32_t cap,
 	uint32_t max, uint32_t *end, uint32_t *value)
 {
 	const char *colon = memchr(word, ':', len), *dash = colon ? memchr(word, '-',
@@ -207,7 +207,7 @@ static enum hd_err read_run(struct reader *r, const char *word, size_t len, uint
 	return err;
 }
 
-static enum hd_err read_runs(struct reader *r, uint32_t cap, uint32_t max, uint32_t **out, uint32_t *n)
+static enum hd_err read_runs(struct plan_reader *r, uint32_t cap, uint32_t max, uint32_t **out, uint32_t *n)
 {
 	struct hd_scan start = r->scan;
 	const char *word;
@@ -234,7 +234,7 @@ static enum hd_err read_runs(struct reader *r, uint32_t cap, uint32_t max, uint3
 	return err;
 }
 
-static enum hd_err read_workers(struct reader *r)
+static enum hd_err read_workers(struct plan_reader *r)
 {
 	uint32_t *worker = NULL;
 	enum hd_err err = read_runs(r, HD_MAX_RANKS, UINT16_MAX, &worker, &r->plan.nranks);
@@ -253,14 +253,16 @@ static enum hd_err read_workers(struct reader *r)
 	return HD_OK;
 }
 
-static enum hd_err read_map(struct reader *r) { return read_runs(r, HD_MAX_VNS, UINT32_MAX, &r->plan.map,
+static enum hd_err read_map(struct plan_reader *r) { return read_runs(r, HD_MAX_VNS, UINT32_MAX, &r->plan.map,
 	&r->plan.nvns); }
 
-static enum hd_err read_owner(struct reader *r) { return read_runs(r, MAX_CHUNKS, UINT32_MAX, &r->plan.owner,
+static enum hd_err read_owner(struct plan_reader *r) { return read_runs(r, MAX_CHUNKS, UINT32_MAX,
+	&r->plan.owner,
 	&r->plan.nchunks); }
 
 /* NAME=A or NAME=A+B, A>B without a name. */
-static enum hd_err read_field(struct reader *r, const char *name, char between, uint64_t max, uint64_t *a,
+static enum hd_err read_field(struct plan_reader *r, const char *name, char between, uint64_t max,
+	uint64_t *a,
 	uint64_t *b)
 {
 	const char *word, *split;
@@ -279,7 +281,7 @@ static enum hd_err read_field(struct reader *r, const char *name, char between, 
 		b);
 }
 
-static enum hd_err grow_xfers(struct reader *r)
+static enum hd_err grow_xfers(struct plan_reader *r)
 {
 	struct hd_xfers *x = &r->plan.xfers;
 
@@ -298,7 +300,7 @@ static enum hd_err grow_xfers(struct reader *r)
 	return HD_OK;
 }
 
-static enum hd_err read_xfer(struct reader *r)
+static enum hd_err read_xfer(struct plan_reader *r)
 {
 	const char *word;
 	size_t len, k = 0;
@@ -334,7 +336,7 @@ static enum hd_err read_xfer(struct reader *r)
 	return err;
 }
 
-static const struct { const char *word; bool needed, many; enum hd_err (*read)(struct reader *r);
+static const struct { const char *word; bool needed, many; enum hd_err (*read)(struct plan_reader *r);
 	} directives[] = {
 	{ "plan",    true,  false, read_number },
 	{ "cause",   false, false, read_cause },
@@ -346,7 +348,7 @@ static const struct { const char *word; bool needed, many; enum hd_err (*read)(s
 };
 enum { NDIRECTIVES = sizeof directives / sizeof directives[0] };
 
-static enum hd_err read_directive(struct reader *r)
+static enum hd_err read_directive(struct plan_reader *r)
 {
 	const char *word;
 	size_t len, d = 0;
@@ -366,7 +368,7 @@ static enum hd_err read_directive(struct reader *r)
 	return directives[d].read(r);
 }
 
-static enum hd_err read_list(struct reader *r)
+static enum hd_err read_list(struct plan_reader *r)
 {
 	const char *at = r->scan.at;
 	uint32_t rank = 0;
@@ -383,7 +385,7 @@ static enum hd_err read_list(struct reader *r)
 	return hd_scan_list(&r->scan, &r->plan.list[rank], &r->ins_left, r->arena);
 }
 
-static enum hd_err check_whole(const struct reader *r)
+static enum hd_err check_whole(const struct plan_reader *r)
 {
 	for (size_t d = 0; d < NDIRECTIVES; d++)
 		if (directives[d].needed && !(r->seen & 1u << d))
@@ -399,7 +401,7 @@ static enum hd_err check_whole(const struct reader *r)
 enum hd_err hd_plan_parse(struct hd_plan *plan, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct reader r = { .scan = hd_scan_of(text, len, file, diag), .plan = { .cause = "" },
+	struct plan_reader r = { .scan = hd_scan_of(text, len, file, diag), .plan = { .cause = "" },
 		.arena = arena, .ins_left = HD_MAX_INS };
 	enum hd_err err = HD_OK;
 

@@ -17,11 +17,11 @@
 #include "pipeline/schedule_check.h"
 
 /* first[stages]; memory: what it takes, at least the one asked for */
-struct hd_fit { uint32_t *first; int64_t memory; };
+struct hd_split_fit { uint32_t *first; int64_t memory; };
 
 /* memory: bytes of every rank. Where no split is found that fits, that of the least peak among those tried,
  * with its peak. HD_E_NOTFOUND: more stages than cuts, or no range of cuts can be a stage. */
-HD_MUST_USE enum hd_err hd_fit_split(struct hd_fit *fit, const struct hd_schedule *schedule,
+HD_MUST_USE enum hd_err hd_fit_split(struct hd_split_fit *fit, const struct hd_schedule *schedule,
 	const struct hd_cut_sums *sums,
 	const struct hd_schedule_rules *rules, int64_t memory, struct hd_arena *arena, struct hd_diag *diag);
 

@@ -68,19 +68,19 @@ struct hd_part_how {
 struct hd_part_stage { uint32_t first, last, replicas; struct hd_part_split *split; };
 struct hd_part_split { uint32_t nstages; double time_s; struct hd_part_stage *stage; };
 
-struct hd_part {
+struct hd_partition {
 	struct hd_part_split top;
 	double time_s;                    /* Tp */
 	double one_s;                     /* all on one machine */
 	double data_s;                    /* data parallel on all machines, as the program counts it */
 };
 
-HD_MUST_USE enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts,
+HD_MUST_USE enum hd_err hd_part_solve(struct hd_partition *part, const struct hd_cuts *cuts,
 	const struct hd_part_how *how,
 	struct hd_arena *arena, struct hd_diag *diag);
 
 /* "L2: 0-6 x2 6-22 x1; L1: 0-6 x4; L1: 6-22 x4": a-b are cuts [a,b). */
-void hd_part_print(const struct hd_part *part, uint32_t nlevels, struct hd_text *text);
+void hd_part_print(const struct hd_partition *part, uint32_t nlevels, struct hd_text *text);
 
 const char *hd_part_variant_name(enum hd_part_variant variant);
 const char *hd_part_variant_about(enum hd_part_variant variant);

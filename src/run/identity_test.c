@@ -9,10 +9,10 @@
 
 static const char five_rows[] = "a,b,y\n0,0,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.5,1\n";
 
-struct place { struct hd_arena arena; struct hd_fs fs; struct hd_clock clock; char root[64];
+struct test_place { struct hd_arena arena; struct hd_fs fs; struct hd_clock clock; char root[64];
 	struct hd_rundir dir; };
 
-static void put(struct place *p, const char *name, const char *text)
+static void put(struct test_place *p, const char *name, const char *text)
 {
 	char path[128];
 
@@ -22,7 +22,7 @@ static void put(struct place *p, const char *name, const char *text)
 
 static int enter(void **state)
 {
-	static struct place p;
+	static struct test_place p;
 	struct hd_diag diag = { "" };
 
 	memset(&p, 0, sizeof p);
@@ -42,7 +42,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-	struct place *p = *state;
+	struct test_place *p = *state;
 
 	hd_rundir_close(&p->dir);
 	CHECK(!hd_fs_remove_tree(&p->fs, p->root, NULL), "%s", p->root);
@@ -51,7 +51,7 @@ static int leave(void **state)
 }
 
 /* `data`: NULL for rows.csv. */
-static struct hd_task *task_of_data(struct place *p, uint64_t seed, const char *data)
+static struct hd_task *task_of_data(struct test_place *p, uint64_t seed, const char *data)
 {
 	struct hd_job *job = hd_arena_take(&p->arena, 1, sizeof *job);
 	struct hd_diag diag = { "" };
@@ -70,9 +70,9 @@ static struct hd_task *task_of_data(struct place *p, uint64_t seed, const char *
 	return task;
 }
 
-static struct hd_task *task_of(struct place *p, uint64_t seed) { return task_of_data(p, seed, NULL); }
+static struct hd_task *task_of(struct test_place *p, uint64_t seed) { return task_of_data(p, seed, NULL); }
 
-static enum hd_err join(struct place *p, uint64_t seed, struct hd_diag *diag)
+static enum hd_err join(struct test_place *p, uint64_t seed, struct hd_diag *diag)
 {
 	struct hd_task *task = task_of(p, seed);
 
@@ -82,7 +82,7 @@ static enum hd_err join(struct place *p, uint64_t seed, struct hd_diag *diag)
 	return err;
 }
 
-static void begin(struct place *p)
+static void begin(struct test_place *p)
 {
 	struct hd_task *task = task_of(p, 1);
 	struct hd_diag diag = { "" };
@@ -98,7 +98,7 @@ static void what_is_printed_is_parsed(void **state)
 		.sample = { { 1, 2 } } }, { .name = "" } };
 	const struct hd_identity one = { .job = { { 7 } }, .data = { { 9, 8 } }, .count = 12, .file = file,
 		.nfiles = 2 };
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_identity back;
 	struct hd_text first, second;
 	struct hd_diag diag = { "" };
@@ -116,7 +116,7 @@ static void what_is_printed_is_parsed(void **state)
 }
 
 /* The identity of now, with a blank before it. */
-static void begin_again(struct place *p, const char *path)
+static void begin_again(struct test_place *p, const char *path)
 {
 	char text[4000] = " ";
 	uint8_t *bytes;
@@ -139,7 +139,7 @@ static void what_is_not_understood_is_refused(void **state)
 		"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":1,\"hash\":" HASH ",\"files\":[1]}}",
 		"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":-1,\"hash\":" HASH ",\"files\":[]}}",
 		"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":1,\"hash\":" HASH ",\"files\":[]},\"x\":1}" };
-	struct place *p = *state;
+	struct test_place *p = *state;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_identity out;
@@ -168,7 +168,7 @@ static void each_field_is_asked_for(void **state)
 		{ "\"changed\":2", "\"changed\":2.5" }, { "\"changed\"", "\"change\"" }, { "\"inode\":4", "\"inode\":-4" }, { "\"inode\"", "\"node\"" },
 		{ "\"sample\":" HASH, "\"sample\":\"xx\"" }, { "\"sample\"", "\"simple\"" },
 	};
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_identity out;
 
 	assert_int_equal(hd_identity_parse(&out, &p->arena, "x", good, strlen(good), NULL), HD_OK);
@@ -190,7 +190,7 @@ static void each_field_is_asked_for(void **state)
 
 static void more_files_than_can_be_are_refused(void **state)
 {
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_identity out;
 	struct hd_text text;
 	struct hd_arena little;
@@ -266,7 +266,7 @@ static void what_differs_is_named(void **state)
 static void what_lies_there_stays(void **state)
 {
 	static const char broken[] = "{\"v\":1}";
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_diag diag = { "" };
 	struct hd_task *task = task_of(p, 1);
 	uint8_t *bytes;
@@ -301,7 +301,7 @@ static void who_joins_proves_its_data(void **state)
 		{ "a,b,y\n0,0,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.6,1\n", "rows.csv has as many bytes and other content" },
 		{ "a,b,y\n0,0,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n", "rows.csv has 40 bytes instead of 51" },
 	};
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_diag diag;
 
 	assert_int_equal(join(p, 1, &diag), HD_OK);              /* a run of before there were identities */
@@ -324,7 +324,7 @@ static void who_joins_proves_its_data(void **state)
 
 static void who_goes_on_keeps_the_data_and_may_have_another_job(void **state)
 {
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_diag diag = { "" };
 
 	begin(p);
@@ -340,7 +340,7 @@ static void who_goes_on_keeps_the_data_and_may_have_another_job(void **state)
 	hd_task_destroy(other);
 }
 
-static struct hd_identity kept(struct place *p)
+static struct hd_identity kept(struct test_place *p)
 {
 	struct hd_identity at;
 	struct hd_diag diag = { "" };
@@ -358,7 +358,7 @@ static void data_made_up_follow_their_job(void **state)
 		{ made, false, made, HD_OK }, { made, true, made, HD_E_INTEGRITY }, { NULL, false, made, HD_E_INTEGRITY },
 		{ made, false, NULL, HD_E_INTEGRITY },
 	};
-	struct place *p = *state;
+	struct test_place *p = *state;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_task *was = task_of_data(p, 1, cases[i].was),
@@ -383,7 +383,7 @@ static void data_made_up_follow_their_job(void **state)
 
 static void who_takes_over_speaks_for_the_old_data(void **state)
 {
-	struct place *p = *state;
+	struct test_place *p = *state;
 	struct hd_diag diag = { "" }, says = { "" };
 
 	begin(p);

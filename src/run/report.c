@@ -14,7 +14,7 @@ enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, MAX_EVENTS = 200, MAX_DOTS = 5
 struct event_row { double t; uint64_t step; char kind[32], text[EVENT_TEXT]; };
 
 /* All of a run that the page shows; of fixed size, whatever the length of the run. */
-struct story {
+struct run_story {
 	struct hd_curve loss, step_ms;
 	struct hd_dot dot[MAX_DOTS];
 	struct event_row event[MAX_EVENTS];       /* a ring: the last ones */
@@ -24,7 +24,7 @@ struct story {
 	uint64_t digest_step;
 };
 
-static void take_metrics(struct story *s, const struct hd_json *line)
+static void take_metrics(struct run_story *s, const struct hd_json *line)
 {
 	const struct hd_json *digest = hd_json_find(line, "digest");
 	uint64_t step;
@@ -78,7 +78,7 @@ static void event_text(const struct hd_json *line, char *out)
 	}
 }
 
-static void take_event(struct story *s, const struct hd_json *line)
+static void take_event(struct run_story *s, const struct hd_json *line)
 {
 	struct event_row *row = &s->event[s->nevents % MAX_EVENTS];
 	const char *kind;
@@ -98,16 +98,16 @@ static void take_event(struct story *s, const struct hd_json *line)
 		s->dot[s->ndots++ % MAX_DOTS] = (struct hd_dot){ step, loss };
 }
 
-struct lines {
+struct report_lines {
 	char line[LINE_CAP];
 	size_t len;
 	bool too_long;
 	struct hd_arena arena;                    /* of the line */
-	struct story *story;
-	void (*take)(struct story *, const struct hd_json *);
+	struct run_story *story;
+	void (*take)(struct run_story *, const struct hd_json *);
 };
 
-static void end_line(struct lines *l)
+static void end_line(struct report_lines *l)
 {
 	const struct hd_json *json;
 
@@ -120,7 +120,7 @@ static void end_line(struct lines *l)
 	l->too_long = false;
 }
 
-static void feed(struct lines *l, const char *bytes, size_t len)
+static void feed(struct report_lines *l, const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (bytes[i] == '\n')
@@ -133,10 +133,10 @@ static void feed(struct lines *l, const char *bytes, size_t len)
 }
 
 /* A file that is not there has no lines. */
-static enum hd_err read_lines(const struct hd_rundir *dir, const char *name, struct story *story,
-	void (*take)(struct story *, const struct hd_json *), struct hd_diag *diag)
+static enum hd_err read_lines(const struct hd_rundir *dir, const char *name, struct run_story *story,
+	void (*take)(struct run_story *, const struct hd_json *), struct hd_diag *diag)
 {
-	struct lines *l = hd_alloc(sizeof *l);
+	struct report_lines *l = hd_alloc(sizeof *l);
 	char path[HD_PATH_CAP], chunk[CHUNK_BYTES];
 	struct hd_file file = { 0 };
 	size_t got = 0;
@@ -171,7 +171,7 @@ out:
 
 /* ---- the page */
 
-static void print_head(struct hd_text *page, const struct hd_rundir *dir, const struct story *s)
+static void print_head(struct hd_text *page, const struct hd_rundir *dir, const struct run_story *s)
 {
 	const char *slash = strrchr(dir->path, '/');
 
@@ -199,7 +199,7 @@ static void print_head(struct hd_text *page, const struct hd_rundir *dir, const 
 	hd_text_add(page, "</dl></section>\n");
 }
 
-static void print_events(struct hd_text *page, const struct story *s)
+static void print_events(struct hd_text *page, const struct run_story *s)
 {
 	uint64_t shown = s->nevents < MAX_EVENTS ? s->nevents : MAX_EVENTS;
 
@@ -290,7 +290,7 @@ static void print_job(struct hd_text *page, const struct hd_rundir *dir, struct 
 
 enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 {
-	struct story *s = hd_alloc(sizeof *s);
+	struct run_story *s = hd_alloc(sizeof *s);
 	struct hd_arena arena;
 	struct hd_text page;
 	char path[HD_PATH_CAP];

@@ -14,7 +14,7 @@
 struct heard { uint32_t choices, plans, warnings, checkpoints, evals; char warning[512];
 	struct hd_metrics metrics; };
 
-struct bench {
+struct run_bench {
 	char root[32], path[64];
 	struct hd_arena arena;
 	struct hd_fs fs;
@@ -50,7 +50,7 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 }
 
 /* Opens a run of `more` (sections besides MODEL) on devices of `kind`. */
-static enum hd_err bench_open(struct bench *b, const char *kind, const char *more)
+static enum hd_err bench_open(struct run_bench *b, const char *kind, const char *more)
 {
 	char yaml[1024];
 
@@ -73,13 +73,13 @@ static enum hd_err bench_open(struct bench *b, const char *kind, const char *mor
 	return hd_run_create(&b->run, &b->job, &b->fs, &b->clock, &b->dir, &options, &b->diag);
 }
 
-static void bench_train(struct bench *b, const char *kind, const char *more)
+static void bench_train(struct run_bench *b, const char *kind, const char *more)
 {
 	CHECK(bench_open(b, kind, more) == HD_OK, "%s", b->diag.text);
 	CHECK(hd_run_train(b->run, &b->diag) == HD_OK, "%s", b->diag.text);
 }
 
-static void bench_close(struct bench *b)
+static void bench_close(struct run_bench *b)
 {
 	hd_run_destroy(b->run);
 	hd_rundir_close(&b->dir);
@@ -87,7 +87,7 @@ static void bench_close(struct bench *b)
 	hd_arena_finish(&b->arena);
 }
 
-static bool events_hold(struct bench *b, const char *text)
+static bool events_hold(struct run_bench *b, const char *text)
 {
 	char path[HD_PATH_CAP];
 	uint8_t *bytes;
@@ -98,7 +98,7 @@ static bool events_hold(struct bench *b, const char *text)
 	return strstr((const char *)bytes, text) != NULL;
 }
 
-static bool has_checkpoint(struct bench *b)
+static bool has_checkpoint(struct run_bench *b)
 {
 	struct hd_ckpt_info info;
 
@@ -107,7 +107,7 @@ static bool has_checkpoint(struct bench *b)
 
 static void what_nobody_computed_is_no_checkpoint_and_reaches_no_target(void **state)
 {
-	struct bench b;
+	struct run_bench b;
 
 	(void)state;
 	bench_train(&b, "null", "eval: {every: 2, target: 100}\ncheckpoint: {every: 2 steps}\n");
@@ -126,7 +126,7 @@ static void what_nobody_computed_is_no_checkpoint_and_reaches_no_target(void **s
 
 static void perplexity_is_the_exponential_of_the_mean_loss(void **state)
 {
-	struct bench b;
+	struct run_bench b;
 	double metric = 0;
 
 	(void)state;
@@ -155,7 +155,7 @@ static void a_level_keeps_chatter_from_the_screen_and_nothing_from_the_log(void 
 	(void)state;
 	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
 		char more[64];
-		struct bench b;
+		struct run_bench b;
 		snprintf(more, sizeof more, "log: {level: %s}\n", levels[i].level);
 		bench_train(&b, "cpu", more);
 		CHECK((b.heard.choices > 0) == levels[i].shown && (b.heard.plans > 0) == levels[i].shown &&

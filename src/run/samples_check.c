@@ -13,7 +13,7 @@
 
 #define HD_SAMPLES_MOST (UINT64_C(1) << 40)       /* of all steps together */
 
-struct check {
+struct samples_check {
 	const struct hd_samples_law *law;
 	struct hd_samples_found *found;
 	uint64_t nepochs;                 /* begun by steps that count */
@@ -43,7 +43,7 @@ static uint64_t positions(const struct hd_samples_law *law, uint64_t e)
 	return rows <= before ? 0 : rows - before < whole(law) ? rows - before : whole(law);
 }
 
-static enum hd_err take(struct check *c, uint64_t step, uint32_t vn, uint64_t epoch, uint64_t index)
+static enum hd_err take(struct samples_check *c, uint64_t step, uint32_t vn, uint64_t epoch, uint64_t index)
 {
 	if (epoch >= c->nepochs || index >= c->law->count)
 		return hd_fail(c->diag, HD_E_INTEGRITY,
@@ -63,7 +63,7 @@ static enum hd_err take(struct check *c, uint64_t step, uint32_t vn, uint64_t ep
 	return HD_OK;
 }
 
-static enum hd_err take_all(struct check *c, uint64_t step, uint32_t vn, const struct hd_json *took)
+static enum hd_err take_all(struct samples_check *c, uint64_t step, uint32_t vn, const struct hd_json *took)
 {
 	enum hd_err err = HD_OK;
 
@@ -87,7 +87,7 @@ static enum hd_err take_all(struct check *c, uint64_t step, uint32_t vn, const s
 }
 
 /* The line as it was written is what it says: one writer, one form. */
-static enum hd_err count_line(struct check *c, const char *text, size_t len)
+static enum hd_err count_line(struct samples_check *c, const char *text, size_t len)
 {
 	const struct hd_json *line, *took;
 	int64_t step = 0, vn = 0;
@@ -121,7 +121,7 @@ static enum hd_err count_line(struct check *c, const char *text, size_t len)
 	return take_all(c, (uint64_t)step, (uint32_t)vn, took);
 }
 
-static enum hd_err count_file(struct check *c, struct hd_fs *fs, const char *path)
+static enum hd_err count_file(struct samples_check *c, struct hd_fs *fs, const char *path)
 {
 	struct hd_file file = { 0 };
 	struct hd_map map = { 0 };
@@ -143,7 +143,7 @@ static enum hd_err count_file(struct check *c, struct hd_fs *fs, const char *pat
 	return err;
 }
 
-static enum hd_err count_files(struct check *c, struct hd_fs *fs, const char *dir)
+static enum hd_err count_files(struct samples_check *c, struct hd_fs *fs, const char *dir)
 {
 	char folder[HD_PATH_CAP], path[HD_PATH_CAP + 300];
 	struct hd_arena arena;
@@ -166,7 +166,7 @@ static enum hd_err count_files(struct check *c, struct hd_fs *fs, const char *di
 	return err;
 }
 
-static enum hd_err judge(struct check *c)
+static enum hd_err judge(struct samples_check *c)
 {
 	const uint64_t count = c->law->count;
 
@@ -199,7 +199,7 @@ static bool can_be(const struct hd_samples_law *law)
 enum hd_err hd_samples_check(struct hd_fs *fs, const char *dir, const struct hd_samples_law *law,
 	struct hd_samples_found *found, struct hd_diag *diag)
 {
-	struct check c = { .law = law, .found = found, .diag = diag };
+	struct samples_check c = { .law = law, .found = found, .diag = diag };
 
 	if (!can_be(law))
 		return hd_fail(diag, HD_E_INTEGRITY,

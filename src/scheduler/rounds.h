@@ -57,7 +57,7 @@ enum hd_run_kind {
 	HD_RUN_MOVE,                              /* none of them */
 };
 
-struct hd_run {
+struct hd_round_run {
 	uint64_t id[2];                           /* ascending; the second is 0 of a single job */
 	uint8_t nmembers, nneeds;
 	struct hd_need need[HD_SHAPE_NEEDS];
@@ -71,7 +71,7 @@ struct hd_run {
  * _offer. */
 struct hd_round {
 	uint32_t nruns;
-	const struct hd_run *run;                 /* gavel: in the order of placement */
+	const struct hd_round_run *run;                 /* gavel: in the order of placement */
 	const uint32_t *device;                   /* numbers: all of the first type, then of the second... */
 };
 
@@ -114,7 +114,7 @@ HD_MUST_USE enum hd_err hd_rounds_next(struct hd_rounds *rounds, struct hd_round
  * until the boundary. */
 HD_MUST_USE enum hd_err hd_rounds_offer(struct hd_rounds *rounds, struct hd_round *round,
 	struct hd_diag *diag);
-void hd_rounds_ran(struct hd_rounds *rounds, const struct hd_run *run, double seconds);
+void hd_rounds_ran(struct hd_rounds *rounds, const struct hd_round_run *run, double seconds);
 
 /* What a job does alone on its scale, [ntypes], was measured anew. */
 void hd_rounds_rate(struct hd_rounds *rounds, uint64_t id, const double *rate);

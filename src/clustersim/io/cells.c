@@ -73,7 +73,8 @@ static enum hd_err next_csv(struct cells *cells, struct hd_diag *diag)
 				cells->line, HD_CELLS,
 				HD_CELLS_BYTES);
 		memcpy(cells->bytes + used, cells->csv->text, cells->csv->len + 1);
-		cells->cell[cells->n++] = (struct cell){ cells->bytes + used, cells->csv->field_column };
+		cells->cell[cells->n++] = (struct table_cell){ cells->bytes + used,
+			cells->csv->field_column };
 		used += cells->csv->len + 1;
 		err = check_cell(cells, cells->n - 1, diag);
 	}
@@ -104,7 +105,7 @@ static enum hd_err next_line(struct cells *cells, struct hd_diag *diag)
 		if (cells->n == HD_CELLS)
 			return cells_fail(cells, HD_CELLS - 1, diag, "a line of more than %d fields",
 				HD_CELLS);
-		cells->cell[cells->n++] = (struct cell){ start, (uint64_t)(start - cells->bytes) + 1 };
+		cells->cell[cells->n++] = (struct table_cell){ start, (uint64_t)(start - cells->bytes) + 1 };
 		start = cells->bytes + k + 1;
 		err = check_cell(cells, cells->n - 1, diag);
 	}

@@ -16,7 +16,7 @@
 
 enum { HD_CELLS = 256, HD_CELLS_BYTES = 1 << 16 };
 
-struct cell { const char *text; uint64_t column; };
+struct table_cell { const char *text; uint64_t column; };
 
 struct cells {
 	const char *name;                         /* of the file, for messages */
@@ -24,7 +24,7 @@ struct cells {
 	char sep;
 	uint64_t line, next_line;
 	uint32_t n;
-	struct cell cell[HD_CELLS];
+	struct table_cell cell[HD_CELLS];
 	struct hd_csv *csv;                       /* of sep ',' */
 	char bytes[HD_CELLS_BYTES];
 };

@@ -32,11 +32,11 @@ struct het {
 	bool running, many_types;                 /* of its parts */
 	/* of the first of them, with the cell of its kind; NULL: there is none */
 	uint64_t line;
-	struct cell kind;
+	struct table_cell kind;
 };
 
 struct sacct {
-	struct table t;
+	struct job_table t;
 	struct cells *c;
 	uint32_t columns;
 	int at[NFIELDS];
@@ -289,7 +289,7 @@ static enum hd_err leave_out(struct hd_job_list *list, const struct hd_diag *why
 static enum hd_err close_het(struct sacct *s, struct hd_diag *diag)
 {
 	struct het h = s->het;
-	struct cell cell = s->c->cell[0];
+	struct table_cell cell = s->c->cell[0];
 	uint64_t line = s->c->line;
 	struct hd_diag why = { "" };
 

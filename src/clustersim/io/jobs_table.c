@@ -102,10 +102,10 @@ static enum hd_err find_columns(const struct cells *header, const struct hd_job_
 
 /* ---- what a row of any table becomes ---- */
 
-enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how,
+enum hd_err table_open(struct job_table *t, const char *name, const struct hd_job_table_how *how,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	*t = (struct table){ .jobs = { .arena = arena }, .how = how, .reference = HD_RATES_NONE };
+	*t = (struct job_table){ .jobs = { .arena = arena }, .how = how, .reference = HD_RATES_NONE };
 	if (!how->rates)
 		return HD_OK;
 	if (how->reference && (t->reference = hd_rates_type(how->rates, how->reference)) == HD_RATES_NONE)
@@ -116,7 +116,7 @@ enum hd_err table_open(struct table *t, const char *name, const struct hd_job_ta
 
 /* Steps/s that durations are on; 0: the kind does not run there. `type`: where the job ran, if somebody
  * says so and the rates know it. */
-static double reference_rate(const struct table *t, uint32_t kind, const char *type)
+static double reference_rate(const struct job_table *t, uint32_t kind, const char *type)
 {
 	const struct hd_rates *rates = t->how->rates;
 	uint32_t own = type ? hd_rates_type(rates, type) : HD_RATES_NONE;
@@ -131,7 +131,7 @@ static double reference_rate(const struct table *t, uint32_t kind, const char *t
 	return best;
 }
 
-static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale, const char *type)
+static uint32_t draw_kind(struct job_table *t, uint64_t row, uint32_t scale, const char *type)
 {
 	const struct hd_rates *rates = t->how->rates;
 	struct hd_philox word = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, (uint32_t)row,
@@ -145,7 +145,7 @@ static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale, const c
 	return n ? t->choice[(uint32_t)(((uint64_t)word.word[0] * n) >> 32)] : HD_RATES_NONE;
 }
 
-enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, struct hd_listed_job *job,
+enum hd_err table_add(struct job_table *t, const struct cells *c, int type_cell, struct hd_listed_job *job,
 	double gpus, struct hd_diag *diag)
 {
 	uint64_t row = t->jobs.list.nrows++;
@@ -196,7 +196,7 @@ static int by_arrival(const void *a, const void *b, void *jobs)
 	return (i > k) - (i < k);
 }
 
-enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *list, struct hd_diag *diag)
+enum hd_err table_close(struct job_table *t, const char *name, struct hd_job_list *list, struct hd_diag *diag)
 {
 	struct hd_job_list *jobs = &t->jobs.list;
 	size_t *order = hd_arena_take(t->jobs.arena, jobs->n + 1, sizeof *order);
@@ -227,7 +227,7 @@ enum hd_err table_number(const struct cells *c, int at, const char *what, double
 		out, diag);
 }
 
-static enum hd_err read_row(struct table *t, const struct cells *c, const int at[NFIELDS],
+static enum hd_err read_row(struct job_table *t, const struct cells *c, const int at[NFIELDS],
 	struct hd_diag *diag)
 {
 	struct hd_listed_job job = { .weight = 1, .deadline_s = INFINITY, .user = "", .name = "" };
@@ -259,7 +259,7 @@ enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const ui
 	const struct hd_job_table_how *how,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct table t;
+	struct job_table t;
 	struct cells *c;
 	int at[NFIELDS];
 	enum hd_err err = table_open(&t, name, how, arena, diag);

@@ -82,9 +82,10 @@ enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, 
 	return err;
 }
 
-struct reader { struct hd_machine_events out; size_t cap; struct hd_arena *arena; };
+struct machines_reader { struct hd_machine_events out; size_t cap; struct hd_arena *arena; };
 
-static enum hd_err add(struct reader *r, double at_s, int32_t change, const char *who, const char *name,
+static enum hd_err add(struct machines_reader *r, double at_s, int32_t change, const char *who,
+	const char *name,
 	struct hd_diag *diag)
 {
 	enum hd_err err = grow(r->arena, &r->out.at, r->out.n, &r->cap, sizeof *r->out.at, name, diag);
@@ -104,7 +105,7 @@ static int by_time(const void *a, const void *b, void *events)
 	return (i > k) - (i < k);
 }
 
-static enum hd_err sort(struct reader *r, const char *name, struct hd_diag *diag)
+static enum hd_err sort(struct machines_reader *r, const char *name, struct hd_diag *diag)
 {
 	size_t n = r->out.n, *order = hd_arena_take(r->arena, n + 1, sizeof *order);
 	struct hd_machine_event *sorted = hd_arena_take(r->arena, n + 1, sizeof *sorted);
@@ -131,7 +132,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Of each name: one event that adds, and then perhaps one that removes. */
-static enum hd_err check_names(const struct reader *r, const char *name, struct hd_diag *diag)
+static enum hd_err check_names(const struct machines_reader *r, const char *name, struct hd_diag *diag)
 {
 	size_t n = r->out.n;
 	const struct hd_machine_event **at = hd_arena_take(r->arena, n + 1, sizeof *at);
@@ -155,7 +156,7 @@ static enum hd_err check_names(const struct reader *r, const char *name, struct 
 	return HD_OK;
 }
 
-static enum hd_err read_named(struct reader *r, const struct cells *c, struct hd_diag *diag)
+static enum hd_err read_named(struct machines_reader *r, const struct cells *c, struct hd_diag *diag)
 {
 	double ms = 0;
 	enum hd_err err = cells_f64(c, 0, "milliseconds", 0, 1e15, &ms, diag);
@@ -172,7 +173,7 @@ static enum hd_err read_named(struct reader *r, const struct cells *c, struct hd
 }
 
 /* `change` holds the count until differences are made of it. */
-static enum hd_err read_sample(struct reader *r, const struct cells *c, struct hd_diag *diag)
+static enum hd_err read_sample(struct machines_reader *r, const struct cells *c, struct hd_diag *diag)
 {
 	char when[128];
 	const char *time = c->cell[1].text + strspn(c->cell[1].text, " "),
@@ -185,7 +186,7 @@ static enum hd_err read_sample(struct reader *r, const struct cells *c, struct h
 	(void)snprintf(when, sizeof when, "%.60s %.60s", c->cell[0].text, time);
 	if (!when_parse(when, &at_s))
 		return cells_fail(c, 0, diag, "\"%s\" is no time (YYYY-MM-DD, HH:MM:SS)", when);
-	bare.cell[0] = (struct cell){ count, c->cell[2].column };
+	bare.cell[0] = (struct table_cell){ count, c->cell[2].column };
 	if ((err = cells_u32(&bare, 0, "running machines", 0, HD_MACHINES, &n, diag)))
 		return err;
 	return add(r, at_s, (int32_t)n, "", c->name, diag);
@@ -213,7 +214,7 @@ enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *
 	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct reader r = { .arena = arena };
+	struct machines_reader r = { .arena = arena };
 	struct cells *c;
 	bool samples = false, first = true;
 	double at_s;

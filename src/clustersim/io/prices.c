@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "clustersim/io/cells.h"
 
-struct reader {
+struct prices_reader {
 	struct hd_prices p;
 	size_t cap;
 	uint32_t ntypes, nzones;
@@ -18,7 +18,7 @@ struct reader {
 };
 
 /* Few names, many lines: in order of arrival while reading, sorted at the end. */
-static uint32_t name_of(struct reader *r, const char **names, uint32_t *n, const char *text)
+static uint32_t name_of(struct prices_reader *r, const char **names, uint32_t *n, const char *text)
 {
 	for (uint32_t i = *n; i-- > 0;)
 		if (!strcmp(names[i], text))
@@ -28,15 +28,15 @@ static uint32_t name_of(struct reader *r, const char **names, uint32_t *n, const
 	return (*n)++;
 }
 
-static enum hd_err open_reader(struct reader *r, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err open_reader(struct prices_reader *r, struct hd_arena *arena, struct hd_diag *diag)
 {
-	*r = (struct reader){ .arena = arena };
+	*r = (struct prices_reader){ .arena = arena };
 	r->p.type = hd_arena_take(arena, HD_PRICE_NAMES, sizeof *r->p.type);
 	r->p.zone = hd_arena_take(arena, HD_PRICE_NAMES, sizeof *r->p.zone);
 	return r->p.type && r->p.zone ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for prices");
 }
 
-static enum hd_err add(struct reader *r, const char *type, const char *zone, double at_s, double usd_h,
+static enum hd_err add(struct prices_reader *r, const char *type, const char *zone, double at_s, double usd_h,
 	struct hd_diag *diag)
 {
 	struct hd_price price = { name_of(r, r->p.type, &r->p.ntypes, type),
@@ -104,7 +104,7 @@ static int by_place(const void *a, const void *b, void *prices)
 	return (i > k) - (i < k);
 }
 
-static enum hd_err close_reader(struct reader *r, const char *name, struct hd_prices *out,
+static enum hd_err close_reader(struct prices_reader *r, const char *name, struct hd_prices *out,
 	struct hd_diag *diag)
 {
 	struct hd_prices *p = &r->p;
@@ -152,7 +152,7 @@ static enum hd_err price_of(const struct cells *c, uint32_t i, double *usd_h, st
 	return err || *usd_h > 0 ? err : cells_fail(c, i, diag, "price is 0: it is above 0");
 }
 
-static enum hd_err read_tsv(struct reader *r, struct cells *c, struct hd_diag *diag)
+static enum hd_err read_tsv(struct prices_reader *r, struct cells *c, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 	double at_s = 0, usd_h = 0;
@@ -167,7 +167,7 @@ static enum hd_err read_tsv(struct reader *r, struct cells *c, struct hd_diag *d
 	return err;
 }
 
-static enum hd_err read_lines(struct reader *r, struct cells *c, const int at[4], struct hd_diag *diag)
+static enum hd_err read_lines(struct prices_reader *r, struct cells *c, const int at[4], struct hd_diag *diag)
 {
 	uint32_t columns = c->n;
 	enum hd_err err = HD_OK;
@@ -183,7 +183,7 @@ static enum hd_err read_lines(struct reader *r, struct cells *c, const int at[4]
 	return err;
 }
 
-static enum hd_err read_wide(struct reader *r, struct cells *c, struct hd_diag *diag)
+static enum hd_err read_wide(struct prices_reader *r, struct cells *c, struct hd_diag *diag)
 {
 	const char *type[HD_CELLS];
 	uint32_t columns = c->n, date = HD_CELLS;
@@ -218,7 +218,7 @@ enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uin
 	static const char *const wanted[] = { "time", "zone", "type", "price" };
 	const uint8_t *eol = len ? memchr(bytes, '\n', len) : NULL;
 	bool tabs = len && memchr(bytes, '\t', eol ? (size_t)(eol - bytes) : len);
-	struct reader r;
+	struct prices_reader r;
 	struct cells *c;
 	int at[4];
 	enum hd_err err = open_reader(&r, arena, diag);
@@ -247,7 +247,7 @@ enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uin
 enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct reader r;
+	struct prices_reader r;
 	const struct hd_json *list;
 	char path[160];
 	enum hd_err err = open_reader(&r, arena, diag);
@@ -280,7 +280,7 @@ enum hd_err hd_prices_join(struct hd_prices *prices, uint32_t n, const struct hd
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	bool *seen = hd_arena_take(arena, nzones + 1, sizeof *seen);
-	struct reader r;
+	struct prices_reader r;
 	enum hd_err err = open_reader(&r, arena, diag);
 
 	if (!err && !seen)

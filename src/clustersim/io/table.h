@@ -8,7 +8,7 @@
 
 enum { TABLE_NONE = -1 };                         /* no such column */
 
-struct table {
+struct job_table {
 	struct jobs jobs;
 	const struct hd_job_table_how *how;
 	uint32_t reference;                       /* of how->rates; HD_RATES_NONE: each kind's fastest */
@@ -16,13 +16,13 @@ struct table {
 	const char *last_user;
 };
 
-HD_MUST_USE enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how,
+HD_MUST_USE enum hd_err table_open(struct job_table *t, const char *name, const struct hd_job_table_how *how,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* `type_cell` TABLE_NONE: the kind is drawn. Rows that are no work are counted and forgotten. */
-HD_MUST_USE enum hd_err table_add(struct table *t, const struct cells *c, int type_cell,
+HD_MUST_USE enum hd_err table_add(struct job_table *t, const struct cells *c, int type_cell,
 	struct hd_listed_job *job, double gpus, struct hd_diag *diag);
 /* The earliest arrival becomes 0; sorted stably. */
-HD_MUST_USE enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *list,
+HD_MUST_USE enum hd_err table_close(struct job_table *t, const char *name, struct hd_job_list *list,
 	struct hd_diag *diag);
 
 /* of a header, whatever its case; TABLE_NONE: none is called so */

@@ -11,10 +11,10 @@
 
 enum { FAILURES = 5 };                            /* in a row drop a job */
 
-struct going { struct hd_run run; double steps[2], finish_s; uint32_t order; };
+struct going { struct hd_round_run run; double steps[2], finish_s; uint32_t order; };
 
 struct turns {
-	struct sim *sim;
+	struct sched_sim *sim;
 	struct going *going;                      /* owned */
 	uint32_t ngoing, going_cap;
 	struct hd_round round;
@@ -64,7 +64,7 @@ static double split_steps(double steps, uint32_t ndevices)
 
 static void complete(struct turns *t, const struct going *g)
 {
-	struct sim *sim = t->sim;
+	struct sched_sim *sim = t->sim;
 	double seconds = g->finish_s - t->start_s, steps[2] = { 0 };
 	bool failed = !(seconds > 0);
 	uint32_t type = g->run.need[0].type;
@@ -120,7 +120,7 @@ static enum hd_err remember(struct turns *t)
 
 static enum hd_err start_runs(struct turns *t)
 {
-	struct sim *sim = t->sim;
+	struct sched_sim *sim = t->sim;
 	double round_s = sim->set->round_s > 0 ? sim->set->round_s : 360;
 	enum hd_err err = hd_grow(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going,
 		"entries of a simulation", sim->diag);
@@ -156,7 +156,7 @@ static void log_turn(const struct turns *t)
 		return;
 	hd_text_addf(log, "{\"at\":%s,\"round\":[", hd_num_print_f64(number, t->sim->now_s));
 	for (uint32_t i = 0; i < t->round.nruns; i++) {
-		const struct hd_run *run = &t->round.run[i];
+		const struct hd_round_run *run = &t->round.run[i];
 		hd_text_addf(log, "%s{\"run\":%llu", i ? "," : "", (unsigned long long)run->id[0]);
 		if (run->nmembers == 2)
 			hd_text_addf(log, ",\"with\":%llu", (unsigned long long)run->id[1]);
@@ -169,7 +169,7 @@ static void log_turn(const struct turns *t)
 
 static enum hd_err turn(struct turns *t)
 {
-	struct sim *sim = t->sim;
+	struct sched_sim *sim = t->sim;
 	double before_s = sim->now_s;
 	enum hd_err err = HD_OK;
 
@@ -197,7 +197,7 @@ static enum hd_err turn(struct turns *t)
 	return err ? err : start_runs(t);
 }
 
-enum hd_err schedsim_gavel(struct sim *sim)
+enum hd_err schedsim_gavel(struct sched_sim *sim)
 {
 	struct turns t = { .sim = sim };
 	uint32_t idle = 0;

@@ -19,7 +19,7 @@ struct sim_job {
 	double rate[];                            /* [ntypes] alone */
 };
 
-struct sim {
+struct sched_sim {
 	const struct hd_sched_sim_setting *set;
 	struct hd_sched_sim_result *result;
 	struct hd_arena *arena;                   /* of rows */
@@ -42,25 +42,25 @@ struct sim {
 	double jobs_time;                         /* integral of the number of jobs */
 };
 
-HD_MUST_USE enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *setting,
+HD_MUST_USE enum hd_err schedsim_open(struct sched_sim *sim, const struct hd_sched_sim_setting *setting,
 	struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag);
-void schedsim_close(struct sim *sim);
+void schedsim_close(struct sched_sim *sim);
 /* The job at hand enters; the one after it is fetched. */
-HD_MUST_USE enum hd_err schedsim_admit(struct sim *sim);
-struct sim_job *schedsim_job(const struct sim *sim, uint64_t id);
-struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id);
+HD_MUST_USE enum hd_err schedsim_admit(struct sched_sim *sim);
+struct sim_job *schedsim_job(const struct sched_sim *sim, uint64_t id);
+struct hd_sim_row *schedsim_row(const struct sched_sim *sim, uint64_t id);
 /* The job is over, or dropped: its row is completed, its place freed. */
-void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped);
+void schedsim_leave(struct sched_sim *sim, struct sim_job *job, double finish_s, bool dropped);
 /* asks the policy and hands its shares to the rounds */
-HD_MUST_USE enum hd_err schedsim_solve(struct sim *sim);
+HD_MUST_USE enum hd_err schedsim_solve(struct sched_sim *sim);
 /* Two jobs begin to run beside each other, perhaps at rates that were guessed: now they are seen. */
-void schedsim_begin_pair(const struct sim *sim, struct hd_run *run);
-bool schedsim_wanted(const struct sim *sim, uint64_t id);
-bool schedsim_is_done(const struct sim *sim);
-void schedsim_finish(struct sim *sim, double busy_s, double device_s);     /* the result's averages */
+void schedsim_begin_pair(const struct sched_sim *sim, struct hd_round_run *run);
+bool schedsim_wanted(const struct sched_sim *sim, uint64_t id);
+bool schedsim_is_done(const struct sched_sim *sim);
+void schedsim_finish(struct sched_sim *sim, double busy_s, double device_s);     /* the result's averages */
 
-HD_MUST_USE enum hd_err schedsim_gavel(struct sim *sim);
-HD_MUST_USE enum hd_err schedsim_ours(struct sim *sim);
+HD_MUST_USE enum hd_err schedsim_gavel(struct sched_sim *sim);
+HD_MUST_USE enum hd_err schedsim_ours(struct sched_sim *sim);
 
 #endif

@@ -114,7 +114,7 @@ static void put_entities(struct hd_json_writer *w, const struct hd_sched_sim_set
 	hd_json_close(w);
 }
 
-static void put_hosts(struct hd_json_writer *w, const struct sim *sim)
+static void put_hosts(struct hd_json_writer *w, const struct sched_sim *sim)
 {
 	hd_json_open_array(w, "hosts");
 	for (uint32_t d = 0; d < sim->ndevices; d++)
@@ -159,7 +159,7 @@ static void put_events(struct hd_json_writer *w, const struct hd_sched_sim_setti
 	hd_json_close(w);
 }
 
-void schedsim_log_setting(const struct sim *sim)
+void schedsim_log_setting(const struct sched_sim *sim)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
 	struct hd_text *log = set->log;
@@ -204,7 +204,7 @@ void schedsim_log_setting(const struct sim *sim)
 	}
 }
 
-void schedsim_log_job(const struct sim *sim, uint64_t id, const struct hd_listed_job *job)
+void schedsim_log_job(const struct sched_sim *sim, uint64_t id, const struct hd_listed_job *job)
 {
 	struct hd_json_writer w;
 
@@ -243,7 +243,7 @@ static void put_shape(struct hd_json_writer *w, const struct hd_sched_state *sta
 	hd_json_close(w);
 }
 
-void schedsim_log_solve(const struct sim *sim, const struct hd_sched_state *state,
+void schedsim_log_solve(const struct sched_sim *sim, const struct hd_sched_state *state,
 	const struct hd_shares *shares)
 {
 	struct hd_json_writer w;
@@ -274,7 +274,7 @@ void schedsim_log_solve(const struct sim *sim, const struct hd_sched_state *stat
 	hd_text_add(sim->set->log, "\n");
 }
 
-void schedsim_log_end(const struct sim *sim)
+void schedsim_log_end(const struct sched_sim *sim)
 {
 	const struct hd_sched_sim_result *r = sim->result;
 	struct hd_json_writer w;

@@ -15,10 +15,10 @@ struct log_field { const char *key; enum log_kind kind; size_t at; bool later; }
 extern const struct log_field log_setting_fields[], log_policy_fields[], log_elastic_fields[],
 	log_estimate_fields[];
 
-void schedsim_log_setting(const struct sim *sim);
-void schedsim_log_job(const struct sim *sim, uint64_t id, const struct hd_listed_job *job);
-void schedsim_log_solve(const struct sim *sim, const struct hd_sched_state *state,
+void schedsim_log_setting(const struct sched_sim *sim);
+void schedsim_log_job(const struct sched_sim *sim, uint64_t id, const struct hd_listed_job *job);
+void schedsim_log_solve(const struct sched_sim *sim, const struct hd_sched_state *state,
 	const struct hd_shares *shares);
-void schedsim_log_end(const struct sim *sim);
+void schedsim_log_end(const struct sched_sim *sim);
 
 #endif

@@ -10,7 +10,7 @@
 static const char first_line[] = "{\"log\":", decision[] = "{\"at\":";
 static const double LEAST_ROUND_S = 1e-3;         /* a shorter one never ends */
 
-struct reader {
+struct log_reader {
 	struct hd_sched_log *log;
 	const char *name;
 	struct hd_arena *arena;
@@ -60,7 +60,7 @@ static enum hd_err get_fields(const struct hd_json *from, const struct log_field
 }
 
 /* An array of the object, with `n` items at most. */
-static enum hd_err list_of(struct reader *r, const struct hd_json *from, const char *key, uint64_t most,
+static enum hd_err list_of(struct log_reader *r, const struct hd_json *from, const char *key, uint64_t most,
 	const struct hd_json **list)
 {
 	enum hd_err err = hd_json_get(from, key, HD_JSON_ARRAY, list, r->diag);
@@ -71,7 +71,7 @@ static enum hd_err list_of(struct reader *r, const struct hd_json *from, const c
 	return err;
 }
 
-static enum hd_err room(struct reader *r, void *at, size_t n, size_t size)
+static enum hd_err room(struct log_reader *r, void *at, size_t n, size_t size)
 {
 	void **to = at;
 
@@ -81,7 +81,7 @@ static enum hd_err room(struct reader *r, void *at, size_t n, size_t size)
 
 /* ---- the first line ---- */
 
-static enum hd_err read_policy(struct reader *r, const struct hd_json *line)
+static enum hd_err read_policy(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_policy_setting *p = &r->log->policy, named = { 0 };
 	const struct hd_json *policy;
@@ -106,7 +106,7 @@ static enum hd_err read_policy(struct reader *r, const struct hd_json *line)
 		&p->reference_type, r->diag) : HD_OK;
 }
 
-static enum hd_err read_types(struct reader *r, const struct hd_json *line)
+static enum hd_err read_types(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_sched_sim_setting *set = &r->log->setting;
 	const struct hd_json *list;
@@ -143,7 +143,7 @@ static enum hd_err read_types(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
-static enum hd_err read_hosts(struct reader *r, const struct hd_json *line)
+static enum hd_err read_hosts(struct log_reader *r, const struct hd_json *line)
 {
 	const struct hd_json *list;
 	uint64_t ndevices = 0, host = 0;
@@ -167,7 +167,7 @@ static enum hd_err read_hosts(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
-static enum hd_err read_entities(struct reader *r, const struct hd_json *line)
+static enum hd_err read_entities(struct log_reader *r, const struct hd_json *line)
 {
 	const struct hd_json *list;
 	struct hd_sched_entity *e;
@@ -196,7 +196,7 @@ static enum hd_err read_entities(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
-static enum hd_err read_elastic(struct reader *r, const struct hd_json *line)
+static enum hd_err read_elastic(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_sched_elastic *to = &r->log->elastic;
 	const struct hd_json *from = hd_json_find(line, "elastic"), *list;
@@ -224,7 +224,7 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
-static enum hd_err read_estimate(struct reader *r, const struct hd_json *line)
+static enum hd_err read_estimate(struct log_reader *r, const struct hd_json *line)
 {
 	const struct hd_json *from = hd_json_find(line, "estimate");
 
@@ -234,7 +234,7 @@ static enum hd_err read_estimate(struct reader *r, const struct hd_json *line)
 	return get_fields(from, log_estimate_fields, &r->log->estimate, r->diag);
 }
 
-static enum hd_err read_setting(struct reader *r, const struct hd_json *line)
+static enum hd_err read_setting(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_sched_sim_setting *set = &r->log->setting;
 	const char *fidelity;
@@ -262,7 +262,7 @@ static enum hd_err read_setting(struct reader *r, const struct hd_json *line)
 
 /* ---- the other givens ---- */
 
-static enum hd_err read_rates(struct reader *r, const struct hd_json *line)
+static enum hd_err read_rates(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_sched_sim_setting *set = &r->log->setting;
 	const struct hd_json *rates = hd_json_find(line, "rates");
@@ -278,7 +278,7 @@ static enum hd_err read_rates(struct reader *r, const struct hd_json *line)
 	return HD_OK;
 }
 
-static enum hd_err read_price(struct reader *r, const struct hd_json *line, struct hd_price *to)
+static enum hd_err read_price(struct log_reader *r, const struct hd_json *line, struct hd_price *to)
 {
 	uint64_t zone = 0;
 	enum hd_err err = hd_json_as(line, HD_JSON_ARRAY, r->diag);
@@ -293,7 +293,7 @@ static enum hd_err read_price(struct reader *r, const struct hd_json *line, stru
 		HD_E_INPUT, "price %g at %g s", to->usd_h, to->at_s);
 }
 
-static enum hd_err read_prices(struct reader *r, const struct hd_json *line)
+static enum hd_err read_prices(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_sched_sim_setting *set = &r->log->setting;
 	struct hd_prices *p = &r->log->prices;
@@ -334,7 +334,7 @@ static enum hd_err read_prices(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
-static enum hd_err read_events(struct reader *r, const struct hd_json *line)
+static enum hd_err read_events(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_machine_events *e = &r->log->events;
 	const struct hd_json *list;
@@ -372,7 +372,7 @@ static enum hd_err read_events(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
-static enum hd_err grow_jobs(struct reader *r)
+static enum hd_err grow_jobs(struct log_reader *r)
 {
 	struct hd_job_list *list = &r->log->list;
 	struct hd_listed_job *jobs;
@@ -396,7 +396,7 @@ static enum hd_err grow_jobs(struct reader *r)
 	return HD_OK;
 }
 
-static enum hd_err read_job(struct reader *r, const struct hd_json *line)
+static enum hd_err read_job(struct log_reader *r, const struct hd_json *line)
 {
 	struct hd_listed_job job = { .command = "", .folder = "", .steps_arg = "", .name = "" };
 	struct { const char *key; double *to, least; } numbers[] = {
@@ -430,13 +430,13 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *line)
 
 /* ---- lines ---- */
 
-static const struct { const char *begins; enum hd_err (*read)(struct reader *, const struct hd_json *);
+static const struct { const char *begins; enum hd_err (*read)(struct log_reader *, const struct hd_json *);
 	} givens[] = {
 	{ "{\"job\":", read_job }, { "{\"rates\":", read_rates }, { "{\"prices\":", read_prices }, { "{\"events\":", read_events },
 	{ first_line, read_setting },
 };
 
-static enum hd_err read_line(struct reader *r, const char *text, size_t len)
+static enum hd_err read_line(struct log_reader *r, const char *text, size_t len)
 {
 	const struct hd_json *json;
 	char where[HD_RATES_NAME];
@@ -471,7 +471,7 @@ static enum hd_err read_line(struct reader *r, const char *text, size_t len)
 }
 
 /* Jobs to their ids, which are 0 to n - 1. */
-static enum hd_err sort_jobs(struct reader *r)
+static enum hd_err sort_jobs(struct log_reader *r)
 {
 	struct hd_job_list *list = &r->log->list;
 	struct hd_listed_job *sorted;
@@ -507,7 +507,7 @@ static bool next_job(void *source, struct hd_listed_job *job)
 enum hd_err hd_sched_log_read(struct hd_sched_log *log, const char *name, const uint8_t *bytes, size_t len,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct reader r = { .log = log, .name = name, .arena = arena, .diag = diag };
+	struct log_reader r = { .log = log, .name = name, .arena = arena, .diag = diag };
 	const char *at = (const char *)bytes, *end = at + len;
 	enum hd_err err = HD_OK;
 

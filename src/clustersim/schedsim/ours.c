@@ -13,16 +13,16 @@
 /* boundaries without anybody running, coming or returning: nobody ever will */
 enum { PATIENCE = 2000 };
 
-struct live {
-	struct hd_run run;
+struct sim_run {
+	struct hd_round_run run;
 	uint32_t first;                           /* into devices */
 	double at_s, ready_s;                     /* charged until; computes from */
 	double end_s[2], fails_s;
 };
 
 struct events {
-	struct sim *sim;
-	struct live *live, *old;                  /* owned */
+	struct sched_sim *sim;
+	struct sim_run *live, *old;                  /* owned */
 	uint32_t nlive, live_cap, nold, old_cap;
 	uint32_t *device, *old_device;            /* owned, [ndevices] */
 	uint32_t *owner;                          /* owned, [ndevices] index of `live` + 1 */
@@ -39,7 +39,7 @@ struct events {
 	uint64_t same, leases;
 };
 
-static double exponential(const struct sim *sim, enum hd_rng_cluster what, uint64_t who, uint32_t draw,
+static double exponential(const struct sched_sim *sim, enum hd_rng_cluster what, uint64_t who, uint32_t draw,
 	double rate)
 {
 	struct hd_philox x = hd_philox((uint32_t[4]){ what, (uint32_t)who, (uint32_t)(who >> 32), draw },
@@ -48,7 +48,7 @@ static double exponential(const struct sim *sim, enum hd_rng_cluster what, uint6
 	return rate > 0 ? -log(((double)x.word[0] + 0.5) * 0x1p-32) / rate : INFINITY;
 }
 
-static uint32_t type_of(const struct sim *sim, uint32_t device)
+static uint32_t type_of(const struct sched_sim *sim, uint32_t device)
 {
 	uint32_t t = 0, above = sim->set->types[0].n;
 
@@ -59,7 +59,7 @@ static uint32_t type_of(const struct sim *sim, uint32_t device)
 
 /* ---- time passes ---- */
 
-static double price_of(const struct sim *sim, const struct hd_run *run)
+static double price_of(const struct sched_sim *sim, const struct hd_round_run *run)
 {
 	double usd_h = 0;
 
@@ -68,7 +68,7 @@ static double price_of(const struct sim *sim, const struct hd_run *run)
 	return usd_h;
 }
 
-static void tell(const struct sim *sim, uint64_t id, const struct live *l, double part, double now_s)
+static void tell(const struct sched_sim *sim, uint64_t id, const struct sim_run *l, double part, double now_s)
 {
 	const struct hd_sim_watch *watch = sim->set->watch;
 
@@ -79,7 +79,7 @@ static void tell(const struct sim *sim, uint64_t id, const struct live *l, doubl
 	}
 }
 
-static void charge(struct events *e, struct live *l, double now_s)
+static void charge(struct events *e, struct sim_run *l, double now_s)
 {
 	double took = now_s - l->at_s, computed = now_s - fmax(l->at_s, l->ready_s);
 
@@ -106,7 +106,7 @@ static void charge(struct events *e, struct live *l, double now_s)
 
 static void pass(struct events *e, double now_s)
 {
-	struct sim *sim = e->sim;
+	struct sched_sim *sim = e->sim;
 
 	sim->jobs_time += (now_s - sim->now_s) * sim->njobs;
 	e->device_s += (now_s - sim->now_s) * e->nusable;
@@ -115,7 +115,7 @@ static void pass(struct events *e, double now_s)
 	sim->now_s = now_s;
 }
 
-static void set_ends(struct events *e, struct live *l)
+static void set_ends(struct events *e, struct sim_run *l)
 {
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
 		const struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
@@ -126,7 +126,7 @@ static void set_ends(struct events *e, struct live *l)
 
 static double next_event(const struct events *e)
 {
-	const struct sim *sim = e->sim;
+	const struct sched_sim *sim = e->sim;
 	double next = fmin(e->boundary_s, e->price_s);
 
 	if (sim->more)
@@ -147,7 +147,7 @@ static double next_event(const struct events *e)
 
 static void drop_run(struct events *e, uint32_t i)
 {
-	struct live *l = &e->live[i];
+	struct sim_run *l = &e->live[i];
 
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
 		struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
@@ -161,7 +161,7 @@ static void drop_run(struct events *e, uint32_t i)
 static void complete(struct events *e)
 {
 	for (uint32_t i = 0; i < e->nlive; i++) {
-		struct live *l = &e->live[i];
+		struct sim_run *l = &e->live[i];
 		uint8_t kept = 0;
 		for (uint8_t m = 0; m < l->run.nmembers; m++) {
 			struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
@@ -181,7 +181,7 @@ static void complete(struct events *e)
 	}
 }
 
-static void lose_work(struct events *e, const struct live *l)
+static void lose_work(struct events *e, const struct sim_run *l)
 {
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
 		struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
@@ -191,7 +191,7 @@ static void lose_work(struct events *e, const struct live *l)
 	}
 }
 
-static void draw_failure(struct events *e, struct live *l)
+static void draw_failure(struct events *e, struct sim_run *l)
 {
 	struct sim_job *job = schedsim_job(e->sim, l->run.id[0]);
 
@@ -203,7 +203,7 @@ static void draw_failure(struct events *e, struct live *l)
 static void fail(struct events *e)
 {
 	for (uint32_t i = 0; i < e->nlive; i++) {
-		struct live *l = &e->live[i];
+		struct sim_run *l = &e->live[i];
 		if (!l->run.nmembers || l->fails_s > e->sim->now_s)
 			continue;
 		lose_work(e, l);
@@ -304,7 +304,7 @@ static void log_round(struct events *e, const char *why)
 	hd_text_addf(log, "{\"at\":%s,\"%s\":[", hd_num_print_f64(number, e->sim->now_s), why);
 	bool follows = false, changes = false;
 	for (uint32_t i = 0; i < e->nlive; i++) {
-		const struct live *l = &e->live[i];
+		const struct sim_run *l = &e->live[i];
 		if (l->run.kind == HD_RUN_SAME)
 			continue;
 		hd_text_addf(log, "%s{\"%s\":%llu", follows ? "," : "", kinds[l->run.kind],
@@ -334,7 +334,7 @@ static void log_round(struct events *e, const char *why)
 	}
 }
 
-static double resize_cost(const struct sim *sim)
+static double resize_cost(const struct sched_sim *sim)
 {
 	return sim->set->elastic && sim->set->elastic->resize_s > 0 ? sim->set->elastic->resize_s :
 		sim->set->costs.resize_s;
@@ -349,7 +349,7 @@ static double let_go(const struct events *e, uint32_t owner)
 	return job && job->resizes ? resize_cost(e->sim) : e->sim->set->costs.preempt_s;
 }
 
-static void begin(struct events *e, struct live *l, const struct hd_run *run, const uint32_t *device,
+static void begin(struct events *e, struct sim_run *l, const struct hd_round_run *run, const uint32_t *device,
 	uint32_t *used)
 {
 	const struct hd_switch_costs *costs = &e->sim->set->costs;
@@ -358,7 +358,7 @@ static void begin(struct events *e, struct live *l, const struct hd_run *run, co
 	uint32_t was = schedsim_job(e->sim, run->id[0])->run;
 	double now_s = e->sim->now_s, from_s = now_s;
 
-	*l = (struct live){ .run = *run, .first = *used, .at_s = now_s, .ready_s = now_s,
+	*l = (struct sim_run){ .run = *run, .first = *used, .at_s = now_s, .ready_s = now_s,
 		.fails_s = INFINITY };
 	schedsim_begin_pair(e->sim, &l->run);
 	memcpy(&e->device[*used], &device[run->first], run->ndevices * sizeof *device);
@@ -390,8 +390,8 @@ static void begin(struct events *e, struct live *l, const struct hd_run *run, co
 
 static enum hd_err assign(struct events *e, const struct hd_round *round, const char *why)
 {
-	struct sim *sim = e->sim;
-	struct live *live = e->old;
+	struct sched_sim *sim = e->sim;
+	struct sim_run *live = e->old;
 	uint32_t *device = e->old_device, cap = e->old_cap, used = 0;
 	enum hd_err err;
 
@@ -411,7 +411,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	for (uint32_t i = 0; i < round->nruns; i++)
 		schedsim_job(sim, round->run[i].id[0])->resizes = round->run[i].kind == HD_RUN_RESIZE;
 	for (uint32_t i = 0; i < round->nruns; i++) {
-		struct live *l = &e->live[e->nlive++];
+		struct sim_run *l = &e->live[e->nlive++];
 		begin(e, l, &round->run[i], round->device, &used);
 		e->leases++;
 		e->same += l->run.kind == HD_RUN_SAME;
@@ -451,7 +451,7 @@ static bool prices_moved(const struct events *e)
 
 static enum hd_err decide(struct events *e)
 {
-	struct sim *sim = e->sim;
+	struct sched_sim *sim = e->sim;
 	struct hd_round round;
 	enum hd_err err = HD_OK;
 
@@ -488,7 +488,7 @@ static void set_boundary(struct events *e)
 
 static enum hd_err step(struct events *e)
 {
-	struct sim *sim = e->sim;
+	struct sched_sim *sim = e->sim;
 	enum hd_err err = HD_OK;
 
 	pass(e, next_event(e));
@@ -510,7 +510,7 @@ static enum hd_err step(struct events *e)
 	return err;
 }
 
-static enum hd_err open_events(struct events *e, struct sim *sim)
+static enum hd_err open_events(struct events *e, struct sched_sim *sim)
 {
 	uint32_t n = sim->ndevices;
 	bool revokes = false;
@@ -545,7 +545,7 @@ static enum hd_err open_events(struct events *e, struct sim *sim)
 }
 
 /* With patience a job may wait on purpose, but never beyond its deadline. */
-static bool waits(const struct sim *sim)
+static bool waits(const struct sched_sim *sim)
 {
 	for (uint32_t i = 0; i < sim->njobs && sim->set->policy->patience > 0; i++) {
 		double deadline = schedsim_row(sim, sim->job[i]->id)->deadline_s;
@@ -555,7 +555,7 @@ static bool waits(const struct sim *sim)
 	return false;
 }
 
-enum hd_err schedsim_ours(struct sim *sim)
+enum hd_err schedsim_ours(struct sched_sim *sim)
 {
 	struct events e;
 	enum hd_err err = open_events(&e, sim);

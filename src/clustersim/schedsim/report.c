@@ -9,7 +9,7 @@
 
 enum { CURVE_POINTS = 240 };                      /* of a distribution */
 
-struct report {
+struct sim_report {
 	struct hd_text *page;
 	const struct hd_sched_sim_setting *set;
 	const struct hd_sched_report_run *run;
@@ -41,7 +41,7 @@ static void put_number(struct hd_text *page, const char *fmt, double x)
 	hd_text_addf(page, "<td class=\"n\">%s%s</td>", isfinite(x) ? text : "-", fmt + 1);
 }
 
-static void print_table(const struct report *r)
+static void print_table(const struct sim_report *r)
 {
 	static const char head[] = "<section><h2>Summary</h2><div class=\"wide\"><table>"
 		"<tr><th>policy</th><th>jobs over</th><th>JCT average</th><th>median</th>"
@@ -104,7 +104,7 @@ static int up(const void *a, const void *b)
 }
 
 /* Sorted finite values of a run's jobs; NULL: no memory. */
-static double *values(const struct report *r, uint32_t run, double (*value)(const struct hd_sim_row *),
+static double *values(const struct sim_report *r, uint32_t run, double (*value)(const struct hd_sim_row *),
 	size_t *n)
 {
 	const struct hd_sched_sim_result *s = r->run[run].result;
@@ -119,7 +119,7 @@ static double *values(const struct report *r, uint32_t run, double (*value)(cons
 	return at;
 }
 
-static void print_distribution(const struct report *r, const char *title, const char *x_name,
+static void print_distribution(const struct sim_report *r, const char *title, const char *x_name,
 	double (*value)(const struct hd_sim_row *))
 {
 	struct hd_plot p = { .title = title, .unit = "share of the jobs at or below", .x_name = x_name,
@@ -167,7 +167,7 @@ static uint32_t nbins(const struct hd_sched_story *s)
 	return n < HD_STORY_BINS ? (uint32_t)n : HD_STORY_BINS;
 }
 
-static void print_over_time(const struct report *r, const char *title, const char *unit, bool sums,
+static void print_over_time(const struct sim_report *r, const char *title, const char *unit, bool sums,
 	double (*value)(const struct hd_sched_story *, uint32_t, double))
 {
 	struct hd_plot p = { .title = title, .unit = unit, .x_name = "hour" };
@@ -206,7 +206,7 @@ static void print_over_time(const struct report *r, const char *title, const cha
 
 /* ---- where each job ran ---- */
 
-static void print_gantt(const struct report *r, uint32_t run)
+static void print_gantt(const struct sim_report *r, uint32_t run)
 {
 	const struct hd_sched_story *s = r->run[run].story;
 	const struct hd_sched_sim_result *result = r->run[run].result;
@@ -251,7 +251,7 @@ void hd_sched_report_print(struct hd_text *page, const char *title, const struct
 	const struct hd_sched_report_run *run,
 	uint32_t nruns, struct hd_arena *arena)
 {
-	struct report r = { .page = page, .set = set, .run = run,
+	struct sim_report r = { .page = page, .set = set, .run = run,
 		.nruns = nruns < HD_REPORT_RUNS ? nruns : HD_REPORT_RUNS, .arena = arena };
 
 	for (uint32_t i = 0; i < r.nruns; i++)

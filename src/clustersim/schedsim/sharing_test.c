@@ -91,11 +91,11 @@ static double least_makespan(const struct hd_job_list *list, const double *speed
 
 /* ---- the runs ---- */
 
-struct source { const struct hd_job_list *list; size_t at; };
+struct list_source { const struct hd_job_list *list; size_t at; };
 
 static bool next_job(void *from, struct hd_listed_job *job)
 {
-	struct source *s = from;
+	struct list_source *s = from;
 
 	if (s->at == s->list->n)
 		return false;
@@ -103,7 +103,8 @@ static bool next_job(void *from, struct hd_listed_job *job)
 	return true;
 }
 
-struct measured { double makespan, median, mean, waited, computing, over_bound, slowdown; uint64_t resizes; };
+struct sim_measured { double makespan, median, mean, waited, computing, over_bound, slowdown;
+	uint64_t resizes; };
 
 static int up(const void *a, const void *b)
 {
@@ -117,7 +118,7 @@ static void simulate(const struct hd_job_list *list, const struct hd_sched_elast
 {
 	static const struct hd_sched_type type = { .name = "device", .n = DEVICES };
 	struct hd_policy_setting policy = { 0 };
-	struct source source = { list, 0 };
+	struct list_source source = { list, 0 };
 	struct hd_sched_sim_setting set = { .policy = &policy, .ntypes = 1, .types = &type, .next = next_job,
 		.source = &source, .costs = HD_SWITCH_COSTS,
 		.round_s = 10, .min_reset_s = 5, .elastic = elastic };
@@ -148,7 +149,7 @@ static void check_laws(const struct hd_job_list *list, const double *speedup,
 		"%s ends at %g s, the bound is %g s", name, r->makespan_s, bound);
 }
 
-static void measure(struct measured *to, const struct hd_sched_sim_result *r,
+static void measure(struct sim_measured *to, const struct hd_sched_sim_result *r,
 	const struct hd_sched_sim_result *theirs, double bound)
 {
 	double waited[JOBS];
@@ -168,12 +169,12 @@ static void measure(struct measured *to, const struct hd_sched_sim_result *r,
 }
 
 /* `bound`: sum over the seeds. */
-static void print(const char *curve, struct measured all[NPOLICIES], double bound, uint32_t seeds)
+static void print(const char *curve, struct sim_measured all[NPOLICIES], double bound, uint32_t seeds)
 {
-	const struct measured *base = &all[PRIORITY];
+	const struct sim_measured *base = &all[PRIORITY];
 
 	for (int p = 0; p < NPOLICIES; p++) {
-		const struct measured *m = &all[p];
+		const struct sim_measured *m = &all[p];
 		print_message("| %s | %s | %.1f | %+.1f | %.1f | %+.1f | %.1f | %+.1f ", curve, policies[p],
 			m->makespan / seeds / 60,
 			100 * (m->makespan / base->makespan - 1), m->median / seeds / 60,
@@ -196,7 +197,7 @@ static void sharing_by_resize_keeps_the_laws_and_beats_gangs(void **state)
 	if (!hd_policy_has_lp())
 		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
 	for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
-		struct measured all[NPOLICIES] = { 0 };
+		struct sim_measured all[NPOLICIES] = { 0 };
 		double speedup[DEVICES + 1], bounds = 0;
 		make_curve(curves[c].at, speedup);
 		for (uint32_t seed = 1; seed <= seeds; seed++) {

@@ -29,21 +29,21 @@ static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set
 		.blind = set->policy->variant == HD_VARIANT_PLAIN || parts, .seed = set->seed };
 }
 
-static void fetch(struct sim *sim)
+static void fetch(struct sched_sim *sim)
 {
 	sim->more = sim->set->next(sim->set->source, &sim->ahead);
 	if (sim->more)
 		schedsim_log_job(sim, sim->admitted, &sim->ahead);
 }
 
-enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *set,
+enum hd_err schedsim_open(struct sched_sim *sim, const struct hd_sched_sim_setting *set,
 	struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_rounds_setting rounds = rounds_of(set);
 	enum hd_err err;
 
-	*sim = (struct sim){ .set = set, .result = result, .arena = arena, .diag = diag,
+	*sim = (struct sched_sim){ .set = set, .result = result, .arena = arena, .diag = diag,
 		.packs = packs(set->policy) };
 	*result = (struct hd_sched_sim_result){ .ended = "" };
 	hd_arena_init(&sim->call, POLICY_BYTES);
@@ -73,7 +73,7 @@ enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *se
 	return HD_OK;
 }
 
-void schedsim_close(struct sim *sim)
+void schedsim_close(struct sched_sim *sim)
 {
 	for (uint32_t i = 0; i < sim->njobs; i++)
 		hd_free(sim->job[i]);
@@ -84,7 +84,7 @@ void schedsim_close(struct sim *sim)
 	hd_arena_finish(&sim->call);
 }
 
-static uint32_t place(const struct sim *sim, uint64_t id)
+static uint32_t place(const struct sched_sim *sim, uint64_t id)
 {
 	uint32_t from = 0, to = sim->njobs;
 
@@ -98,23 +98,23 @@ static uint32_t place(const struct sim *sim, uint64_t id)
 	return from;
 }
 
-struct sim_job *schedsim_job(const struct sim *sim, uint64_t id)
+struct sim_job *schedsim_job(const struct sched_sim *sim, uint64_t id)
 {
 	uint32_t at = place(sim, id);
 
 	return at < sim->njobs && sim->job[at]->id == id ? sim->job[at] : NULL;
 }
 
-struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id)
+struct hd_sim_row *schedsim_row(const struct sched_sim *sim, uint64_t id)
 {
 	assert(id < sim->result->nrows);
 	return &sim->result->row[id];
 }
 
-bool schedsim_wanted(const struct sim *sim, uint64_t id) { return !sim->set->end ||
+bool schedsim_wanted(const struct sched_sim *sim, uint64_t id) { return !sim->set->end ||
 	(id >= sim->set->first && id < sim->set->end); }
 
-bool schedsim_is_done(const struct sim *sim)
+bool schedsim_is_done(const struct sched_sim *sim)
 {
 	if (sim->set->end)
 		return sim->over == sim->wanted || (!sim->more && !sim->njobs);
@@ -122,7 +122,7 @@ bool schedsim_is_done(const struct sim *sim)
 }
 
 /* What a factor of a deadline is a factor of. */
-static double duration_of(const struct sim *sim, const struct sim_job *job)
+static double duration_of(const struct sched_sim *sim, const struct sim_job *job)
 {
 	double best = 0;
 
@@ -136,7 +136,7 @@ static double duration_of(const struct sim *sim, const struct sim_job *job)
 	return best > 0 ? job->listed.steps / best : INFINITY;
 }
 
-static double deadline_of(const struct sim *sim, const struct sim_job *job)
+static double deadline_of(const struct sched_sim *sim, const struct sim_job *job)
 {
 	double factor = job->listed.slo > 0 ? job->listed.slo : sim->set->deadline_factor;
 
@@ -145,7 +145,7 @@ static double deadline_of(const struct sim *sim, const struct sim_job *job)
 	return factor > 0 ? factor * duration_of(sim, job) : INFINITY;
 }
 
-static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
+static enum hd_err add_row(struct sched_sim *sim, const struct sim_job *job)
 {
 	struct hd_sched_sim_result *result = sim->result;
 
@@ -170,7 +170,7 @@ static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
 }
 
 /* None but the type that it names. */
-static enum hd_err keep_to_type(const struct sim *sim, struct sim_job *job)
+static enum hd_err keep_to_type(const struct sched_sim *sim, struct sim_job *job)
 {
 	bool known = false;
 
@@ -185,7 +185,7 @@ static enum hd_err keep_to_type(const struct sim *sim, struct sim_job *job)
 		job->listed.type);
 }
 
-static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
+static enum hd_err set_rates(struct sched_sim *sim, struct sim_job *job)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
 
@@ -216,7 +216,7 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 	return HD_OK;
 }
 
-static enum hd_err set_entity(struct sim *sim, struct sim_job *job)
+static enum hd_err set_entity(struct sched_sim *sim, struct sim_job *job)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
 
@@ -235,7 +235,7 @@ static enum hd_err set_entity(struct sim *sim, struct sim_job *job)
 		(unsigned long long)job->id, job->listed.user);
 }
 
-static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job)
+static struct hd_sched_job seen(const struct sched_sim *sim, const struct sim_job *job)
 {
 	const struct hd_listed_job *listed = &job->listed;
 	const struct hd_sim_row *row = schedsim_row(sim, job->id);
@@ -249,7 +249,7 @@ static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job
 		.elastic = sim->set->elastic };
 }
 
-static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
+static enum hd_err pair_up(struct sched_sim *sim, const struct sim_job *job)
 {
 	const uint32_t n = sim->set->ntypes;
 	double mine[HD_SCHED_TYPES], other[HD_SCHED_TYPES];
@@ -271,7 +271,7 @@ static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
 	return err;
 }
 
-enum hd_err schedsim_admit(struct sim *sim)
+enum hd_err schedsim_admit(struct sched_sim *sim)
 {
 	struct sim_job *job = hd_alloc(sizeof *job + sim->set->ntypes * sizeof *job->rate);
 	enum hd_err err = job ? hd_grow(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job,
@@ -304,7 +304,7 @@ enum hd_err schedsim_admit(struct sim *sim)
 	return sim->set->fidelity == HD_FIDELITY_GAVEL && sim->packs ? pair_up(sim, job) : HD_OK;
 }
 
-static double rho_of(const struct sim *sim, const struct sim_job *job, double finish_s)
+static double rho_of(const struct sched_sim *sim, const struct sim_job *job, double finish_s)
 {
 	const struct hd_sched_state state = { .ntypes = sim->set->ntypes, .njobs = 1,
 		.types = sim->set->types,
@@ -317,7 +317,7 @@ static double rho_of(const struct sim *sim, const struct sim_job *job, double fi
 	return e > 0 && job->listed.steps > 0 ? jct * e / job->listed.steps : NAN;
 }
 
-void schedsim_begin_pair(const struct sim *sim, struct hd_run *run)
+void schedsim_begin_pair(const struct sched_sim *sim, struct hd_round_run *run)
 {
 	if (!sim->estimator || run->nmembers != 2)
 		return;
@@ -331,7 +331,7 @@ void schedsim_begin_pair(const struct sim *sim, struct hd_run *run)
 	run->rate[1] = is[1];
 }
 
-void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped)
+void schedsim_leave(struct sched_sim *sim, struct sim_job *job, double finish_s, bool dropped)
 {
 	struct hd_sim_row *row = schedsim_row(sim, job->id);
 	uint32_t at = place(sim, job->id);
@@ -351,7 +351,7 @@ void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool 
 	sim->njobs--;
 }
 
-enum hd_err schedsim_solve(struct sim *sim)
+enum hd_err schedsim_solve(struct sched_sim *sim)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
 	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs,
@@ -397,7 +397,7 @@ static double quantile(const double *sorted, size_t n, double p)
 	return n ? sorted[at ? at - 1 : 0] : NAN;
 }
 
-void schedsim_finish(struct sim *sim, double busy_s, double device_s)
+void schedsim_finish(struct sched_sim *sim, double busy_s, double device_s)
 {
 	struct hd_sched_sim_result *result = sim->result;
 	double *jct = hd_arena_take(sim->arena, (size_t)result->nrows + 1, sizeof *jct), sum = 0, rho = 0;
@@ -444,7 +444,7 @@ void schedsim_finish(struct sim *sim, double busy_s, double device_s)
 enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sched_sim_setting *setting,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct sim sim;
+	struct sched_sim sim;
 	struct hd_sched_sim_result made;
 	enum hd_err err = schedsim_open(&sim, setting, &made, arena, diag);
 

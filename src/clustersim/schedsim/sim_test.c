@@ -11,12 +11,12 @@
 static struct hd_arena arena;
 static const char *const names[] = { "k80", "p100", "v100" };
 
-struct source { struct hd_job_list list; size_t at; struct hd_job_generator generator; bool generates;
+struct job_source { struct hd_job_list list; size_t at; struct hd_job_generator generator; bool generates;
 	uint64_t left; };
 
 static bool next_job(void *from, struct hd_listed_job *job)
 {
-	struct source *s = from;
+	struct job_source *s = from;
 
 	if (s->generates ? s->left-- == 0 : s->at == s->list.n)
 		return false;
@@ -28,7 +28,7 @@ static bool next_job(void *from, struct hd_listed_job *job)
 }
 
 struct world {
-	struct source source;
+	struct job_source source;
 	struct hd_sched_type type[3];
 	struct hd_rates rates;
 	struct hd_policy_setting policy;

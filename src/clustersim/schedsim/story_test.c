@@ -85,11 +85,11 @@ static void one_stay_told_in_parts_is_one_bar(void **unused)
 
 /* ---- the page of a whole simulation ---- */
 
-struct source { uint32_t at, n; };
+struct story_source { uint32_t at, n; };
 
 static bool next_job(void *from, struct hd_listed_job *job)
 {
-	struct source *s = from;
+	struct story_source *s = from;
 
 	if (s->at == s->n)
 		return false;
@@ -112,7 +112,7 @@ static void a_page_shows_every_run_and_what_the_rows_come_to(void **unused)
 	(void)unused;
 	for (int k = 0; k < 2; k++) {
 		struct hd_policy_setting policy = { 0 };
-		struct source source = { .n = 70 };
+		struct story_source source = { .n = 70 };
 		struct hd_sched_story *s;
 		double device_s, usd, want_s = 0;
 		struct hd_sched_sim_setting set = { .fidelity = HD_FIDELITY_EXACT, .policy = &policy,

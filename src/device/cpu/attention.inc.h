@@ -26,14 +26,14 @@
 enum { ATT_ROWS = 28, ATT_DEEP = 4 * ATT_ROWS, ATT_TILE = 256 };
 
 /* Rows of one head: row i at at + i*step. */
-struct lines { float *at; int64_t step; };
+struct head_rows { float *at; int64_t step; };
 
 /* A call, seen from one head of queries of one sample. */
 struct head {
 	int64_t t, d;
 	bool causal;
 	float scale;
-	struct lines q, k, v, y;
+	struct head_rows q, k, v, y;
 	float *lse;
 	const int32_t *ids;               /* of the sample's tokens; NULL: no key is padding */
 	int32_t pad;
@@ -54,19 +54,21 @@ HD_INLINE struct att att_of(const struct hd_call *call, int first, bool packed, 
 }
 
 /* `which`: q, k or v. The same places serve the gradients, whose operands begin at *at. */
-HD_INLINE struct lines lines_of(const struct att *s, const struct hd_operand *at, int which, int64_t sample,
+HD_INLINE struct head_rows lines_of(const struct att *s, const struct hd_operand *at, int which,
+	int64_t sample,
 	int64_t head)
 {
 	int64_t heads = which == 0 ? s->heads : s->kv, step = heads * s->d * (s->packed ? 3 : 1);
 	float *from = s->packed ? (float *)at[0].at + which * s->heads * s->d : at[which].at;
 
-	return (struct lines){ from + sample * s->t * step + head * s->d, step };
+	return (struct head_rows){ from + sample * s->t * step + head * s->d, step };
 }
 
-HD_INLINE struct lines outs_of(const struct att *s, const struct hd_operand *y, int64_t sample, int64_t head)
+HD_INLINE struct head_rows outs_of(const struct att *s, const struct hd_operand *y, int64_t sample,
+	int64_t head)
 {
 	int64_t step = s->heads * s->d;
-	return (struct lines){ (float *)y->at + sample * s->t * step + head * s->d, step };
+	return (struct head_rows){ (float *)y->at + sample * s->t * step + head * s->d, step };
 }
 
 static inline struct head head_of(const struct hd_call *call, const struct att *s, const struct hd_operand *y,
@@ -90,7 +92,7 @@ static inline struct head head_of(const struct hd_call *call, const struct att *
 	return h;
 }
 
-HD_INLINE struct mat mat_of(struct lines x, int64_t row, bool turned) { return (struct mat){ x.at + row *
+HD_INLINE struct mat mat_of(struct head_rows x, int64_t row, bool turned) { return (struct mat){ x.at + row *
 	x.step, x.step, turned }; }
 
 /* Rows of scores start on whole vectors. */
@@ -104,7 +106,7 @@ HD_INLINE int64_t seen_by(const struct head *h, int64_t at, int64_t i) { return 
 
 /* to[rows, keys] = x b for rows [at, at + rows) of x and b packed for `packed_keys` keys, of which whole
  * panels are computed. */
-HD_INLINE void against_keys(struct lines x, int64_t at, int64_t rows, const float *b, int64_t packed_keys,
+HD_INLINE void against_keys(struct head_rows x, int64_t at, int64_t rows, const float *b, int64_t packed_keys,
 	int64_t keys, int64_t d,
 	float *to, int64_t pitch, float *work)
 {
@@ -259,7 +261,7 @@ HD_INLINE float row_dot(const float *a, const float *b, size_t n)
 	return vf_sum(lanes);
 }
 
-struct grads { struct lines dy, dq, dk, dv; };
+struct grads { struct head_rows dy, dq, dk, dv; };
 
 /* Rows [at, at + rows) of p and of ds, into rows `to` of the scratch, and those of dq. */
 static inline void attend_dx_rows(const struct head *h, const struct grads *g, int64_t at, int64_t rows,
@@ -301,7 +303,7 @@ static inline void attend_dx_keys(const struct head *h, const struct grads *g, i
 	}
 }
 
-static inline void zero_lines(struct lines x, int64_t rows, int64_t d)
+static inline void zero_lines(struct head_rows x, int64_t rows, int64_t d)
 {
 	for (int64_t i = 0; i < rows; i++)
 		memset(x.at + i * x.step, 0, (size_t)d * sizeof *x.at);

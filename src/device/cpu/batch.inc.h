@@ -66,10 +66,10 @@ HD_INLINE uint32_t batch_ntiles_of(const struct batch *b)
 	uint64_t per = batch_groups_of_tile(b);
 	return (uint32_t)((batch_groups(b) + per - 1) / per);
 }
-HD_INLINE struct run batch_run(const struct batch *b, uint32_t tile)
+HD_INLINE struct elem_run batch_run(const struct batch *b, uint32_t tile)
 {
 	uint64_t per = batch_groups_of_tile(b), at = tile * per, left = batch_groups(b) - at;
-	return (struct run){ at, left < per ? left : per };
+	return (struct elem_run){ at, left < per ? left : per };
 }
 
 /* What is the same for all values of a channel, one element per lane: of a plane all are equal. */
@@ -233,7 +233,7 @@ HD_INLINE void batchnorm_apply_group(const struct batch *b, const struct hd_call
 	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)                 \
 	{                                                                                                        \
 		struct batch b = batch_of(&call->in[operand], call->attr.i[0]);                                  \
-		struct run run = batch_run(&b, tile);                                                            \
+		struct elem_run run = batch_run(&b, tile);                                                            \
 		const bool planes = b.planes;                                                                    \
 		(void)scratch;                                                                                   \
 		for (uint64_t g = run.at; g < run.at + run.n; g++)                                               \

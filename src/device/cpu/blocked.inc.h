@@ -627,7 +627,7 @@ static inline void block_tile(const struct hd_call *call, uint32_t tile, void *s
 	bool into = call->op == HD_OP_BLOCK;
 	const struct hd_operand *blocked = into ? &call->out[0] : &call->in[0],
 		*plain = into ? &call->in[0] : &call->out[0];
-	struct run run = row_run(blk_units(blocked), (uint64_t)(blocked->dim[3] * HD_UNIT), tile);
+	struct elem_run run = row_run(blk_units(blocked), (uint64_t)(blocked->dim[3] * HD_UNIT), tile);
 	(void)scratch;
 
 	for (uint64_t i = run.at; i < run.at + run.n; i++)

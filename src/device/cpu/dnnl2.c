@@ -13,7 +13,7 @@ extern void omp_set_num_threads(int n);
 enum { NOPERANDS = 3, OUT = 2 };
 
 /* One operand: as it lies in our memory, and as the primitive wants it. */
-struct side {
+struct dnnl_side {
 	dnnl_memory_desc_t plain, own;
 	dnnl_primitive_t reorder;                 /* NULL: they are the same */
 	int arg;
@@ -23,7 +23,7 @@ struct side {
 struct hd_dnnl {
 	dnnl_engine_t engine;
 	dnnl_primitive_t primitive;
-	struct side side[NOPERANDS];
+	struct dnnl_side side[NOPERANDS];
 	dnnl_memory_desc_t pad;                   /* the primitive's own scratch */
 	size_t pad_at_bytes, scratch_bytes;
 };
@@ -58,7 +58,7 @@ static size_t place(struct hd_dnnl *d, size_t len_bytes)
 /* Where the layouts differ: a copy in scratch, and a primitive that makes it or takes it back. */
 static enum hd_err settle(struct hd_dnnl *d, int i, const dnnl_memory_desc_t *own, struct hd_diag *diag)
 {
-	struct side *side = &d->side[i];
+	struct dnnl_side *side = &d->side[i];
 	dnnl_primitive_desc_t desc = NULL;
 	bool out = i == OUT;
 
@@ -179,7 +179,7 @@ static enum hd_err images(struct hd_dnnl *d, const struct hd_dnnl_conv *s, dnnl_
 	enum hd_err err = HD_OK;
 
 	for (int i = 0; err == HD_OK && i < 3; i++) {
-		struct side *side = &d->side[roles[s->kind].place[i]];
+		struct dnnl_side *side = &d->side[roles[s->kind].place[i]];
 		bool kernels = i == 1 && s->groups > 1;           /* then with an extent more */
 		const int64_t *dim = kernels ? grouped : dims[i];
 		side->arg = roles[s->kind].arg[i];
@@ -262,7 +262,7 @@ static dnnl_status_t hold(const struct hd_dnnl *d, void *const at[NOPERANDS], ui
 	dnnl_status_t status = dnnl_stream_create(&h->stream, d->engine, dnnl_stream_default_flags);
 
 	for (int i = 0; status == dnnl_success && i < NOPERANDS; i++) {
-		const struct side *side = &d->side[i];
+		const struct dnnl_side *side = &d->side[i];
 		status = dnnl_memory_create(&h->plain[i], &side->plain, d->engine, at[i]);
 		if (status == dnnl_success && side->reorder)
 			status = dnnl_memory_create(&h->own[i], &side->own, d->engine,

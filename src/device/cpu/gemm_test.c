@@ -8,7 +8,7 @@
 #include "device/cpu/cpu_isa.h"
 #include "tests/check.h"
 
-struct product { int64_t m, n, k; int ta, tb; };
+struct gemm_case { int64_t m, n, k; int ta, tb; };
 
 static float *values(size_t n, uint32_t seed)
 {
@@ -22,7 +22,7 @@ static float *values(size_t n, uint32_t seed)
 	return at;
 }
 
-static void define(const struct product *p, const float *a, const float *b, float *c)
+static void define(const struct gemm_case *p, const float *a, const float *b, float *c)
 {
 	for (int64_t i = 0; i < p->m; i++)
 		for (int64_t j = 0; j < p->n; j++) {
@@ -40,7 +40,7 @@ static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
 		.elems = (uint64_t)(rows * cols) };
 }
 
-static void compute(const struct hd_cpu_isa *isa, const struct product *p, const float *a, const float *b,
+static void compute(const struct hd_cpu_isa *isa, const struct gemm_case *p, const float *a, const float *b,
 	float *c)
 {
 	struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2, .nout = 1 };
@@ -57,7 +57,7 @@ static void compute(const struct hd_cpu_isa *isa, const struct product *p, const
 	hd_free(scratch);
 }
 
-static void check(const struct product *p, bool portable)
+static void check(const struct gemm_case *p, bool portable)
 {
 	static const char *const path[] = { "avx512", "avx2", "portable" };
 	float *a = values((size_t)(p->m * p->k), 1), *b = values((size_t)(p->k * p->n), 2);
@@ -85,12 +85,13 @@ static void every_small_shape_is_the_chain_of_its_definition(void **state)
 		for (int64_t n = 1; n <= 40; n += n < 18 ? 1 : 5)
 			for (int64_t k = 1; k <= 40; k += k < 4 ? 1 : 9)
 				for (int t = 0; t < 4; t++)
-					check(&(struct product){ m, n, k, t & 1, t >> 1 }, t == 0 || t == 3);
+					check(&(struct gemm_case){ m, n, k, t & 1, t >> 1 }, t == 0 ||
+						t == 3);
 }
 
 static void shapes_beyond_every_block_are_the_same_chain(void **state)
 {
-	static const struct product shape[] = {
+	static const struct gemm_case shape[] = {
 		{ 169, 513, 257, 0, 0 }, { 337, 65, 520, 0, 1 }, { 85, 600, 100, 1, 0 }, { 200, 200, 300, 1, 1 }, { 1, 700, 700, 0, 0 }, { 700, 1, 90, 1, 0 },
 		{ 64, 10, 1024, 0, 0 }, { 14, 32, 2048, 0, 1 },
 	};
@@ -102,7 +103,7 @@ static void shapes_beyond_every_block_are_the_same_chain(void **state)
 
 static void rows_do_not_depend_on_how_many_there_are(void **state)
 {
-	struct product all = { 100, 48, 70, 0, 0 }, some = { 37, 48, 70, 0, 0 };
+	struct gemm_case all = { 100, 48, 70, 0, 0 }, some = { 37, 48, 70, 0, 0 };
 	float *a = values(100 * 70, 5), *b = values(70 * 48, 6), *c = malloc(100 * 48 * sizeof *c),
 		*d = malloc(37 * 48 * sizeof *d);
 	const struct hd_cpu_isa *isa = hd_cpu_isa_of(hd_cpu_path(NULL));

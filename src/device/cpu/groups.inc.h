@@ -29,7 +29,7 @@ static inline void groupnorm_tile(const struct hd_call *call, uint32_t tile, voi
 {
 	struct groups g = groups_of(call, &call->out[0]);
 	uint64_t len = g.own * g.inner;
-	struct run run = row_run(g.n * g.groups, len, tile);
+	struct elem_run run = row_run(g.n * g.groups, len, tile);
 	(void)scratch;
 
 	for (uint64_t u = run.at; u < run.at + run.n; u++) {
@@ -92,7 +92,7 @@ static inline void groupnorm_dx_tile(const struct hd_call *call, uint32_t tile, 
 {
 	struct groups g = groups_of(call, &call->out[0]);
 	uint64_t len = g.own * g.inner;
-	struct run run = row_run(g.n * g.groups, len, tile);
+	struct elem_run run = row_run(g.n * g.groups, len, tile);
 	(void)scratch;
 
 	for (uint64_t u = run.at; u < run.at + run.n; u++)

@@ -20,11 +20,11 @@ enum { MAP_ELEMS = 16384 };
 static inline size_t scratch_none(const struct hd_call *call) { (void)call; return 0; }
 
 /* The elements [at, at + n) of the first output that a tile makes. */
-struct run { uint64_t at, n; };
-HD_INLINE struct run map_run(const struct hd_call *call, uint32_t tile)
+struct elem_run { uint64_t at, n; };
+HD_INLINE struct elem_run map_run(const struct hd_call *call, uint32_t tile)
 {
 	uint64_t at = (uint64_t)tile * MAP_ELEMS, left = call->out[0].elems - at;
-	return (struct run){ at, left < MAP_ELEMS ? left : MAP_ELEMS };
+	return (struct elem_run){ at, left < MAP_ELEMS ? left : MAP_ELEMS };
 }
 static inline uint32_t map_ntiles(const struct hd_call *call)
 {
@@ -38,15 +38,15 @@ HD_INLINE uint32_t row_ntiles(uint64_t rows, uint64_t cols)
 	uint64_t per = rows_of_tile(cols);
 	return (uint32_t)((rows + per - 1) / per);
 }
-HD_INLINE struct run row_run(uint64_t rows, uint64_t cols, uint32_t tile)
+HD_INLINE struct elem_run row_run(uint64_t rows, uint64_t cols, uint32_t tile)
 {
 	uint64_t per = rows_of_tile(cols), at = (uint64_t)tile * per;
-	return (struct run){ at, rows - at < per ? rows - at : per };
+	return (struct elem_run){ at, rows - at < per ? rows - at : per };
 }
 
 static inline void scale_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	const float *a = (const float *)call->in[0].at + run.at;
 	float *out = (float *)call->out[0].at + run.at;
 	(void)scratch;
@@ -56,7 +56,7 @@ static inline void scale_tile(const struct hd_call *call, uint32_t tile, void *s
 
 static inline void act_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	(void)scratch;
 	act_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at,
 		(float *)call->out[0].at + run.at, run.n);
@@ -64,7 +64,7 @@ static inline void act_tile(const struct hd_call *call, uint32_t tile, void *scr
 
 static inline void act_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	(void)scratch;
 	act_dx_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at,
 		(const float *)call->in[1].at + run.at,
@@ -106,7 +106,7 @@ static inline uint32_t bias_ntiles(const struct hd_call *call)
 static inline void bias_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct bias s = bias_of(&call->in[0], &call->in[1], call->attr.i[0]);
-	struct run run = row_run(s.rows, s.cols, tile);
+	struct elem_run run = row_run(s.rows, s.cols, tile);
 	(void)scratch;
 	for (uint64_t row = run.at; row < run.at + run.n; row++)
 		bias_row(&s, (const float *)call->in[0].at + row * s.cols, call->in[1].at, row,
@@ -116,7 +116,7 @@ static inline void bias_tile(const struct hd_call *call, uint32_t tile, void *sc
 static inline void bias_act_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct bias s = bias_of(&call->in[0], &call->in[1], call->attr.i[0]);
-	struct run run = row_run(s.rows, s.cols, tile);
+	struct elem_run run = row_run(s.rows, s.cols, tile);
 	float *z = call->out[0].at, *y = call->out[1].at;
 	(void)scratch;
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -134,7 +134,7 @@ static inline uint32_t embed_ntiles(const struct hd_call *call)
 static inline void embed_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	uint64_t cols = (uint64_t)hd_cols(&call->in[1]);
-	struct run run = row_run(call->in[0].elems, cols, tile);
+	struct elem_run run = row_run(call->in[0].elems, cols, tile);
 	const int32_t *id = call->in[0].at;
 	(void)scratch;
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -230,7 +230,7 @@ static inline void dropout_run(const struct hd_call *call, const float *x, float
 static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const struct hd_operand *out = &call->out[0];
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	const float *x = (const float *)call->in[0].at + run.at;
 	float *y = (float *)out->at + run.at;
 	uint64_t per = out->elems / (uint64_t)out->dim[0], whole = per, first = 0;
@@ -250,7 +250,7 @@ static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void 
 
 static inline void mse_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	const float *a = (const float *)call->in[0].at + run.at, *b = (const float *)call->in[1].at + run.at;
 	float *out = (float *)call->out[0].at + run.at;
 	struct vf c = vf_set((float)hd_cols(&call->in[0]));

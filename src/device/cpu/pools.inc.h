@@ -247,7 +247,7 @@ HD_INLINE void plane_fill(float *x, float value, int64_t n)
 
 HD_INLINE uint32_t pool_ntiles(const struct pool *g) { return row_ntiles((uint64_t)g->planes,
 	(uint64_t)(g->h * g->w)); }
-HD_INLINE struct run pool_run(const struct pool *g, uint32_t tile) { return row_run((uint64_t)g->planes,
+HD_INLINE struct elem_run pool_run(const struct pool *g, uint32_t tile) { return row_run((uint64_t)g->planes,
 	(uint64_t)(g->h * g->w), tile); }
 
 static inline struct pool pool2d_of(const struct hd_call *call) { return pool_of(call, &call->in[0],
@@ -262,7 +262,7 @@ static inline uint32_t pool2d_dx_ntiles(const struct hd_call *call) { struct poo
 static inline void maxpool2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct pool g = pool2d_of(call);
-	struct run run = pool_run(&g, tile);
+	struct elem_run run = pool_run(&g, tile);
 	const float *x = (const float *)call->in[0].at + (int64_t)run.at * g.h * g.w;
 	float *y = (float *)call->out[0].at + (int64_t)run.at * g.p * g.q;
 	(void)scratch;
@@ -275,7 +275,7 @@ static inline void maxpool2d_tile(const struct hd_call *call, uint32_t tile, voi
 static inline void maxpool2d_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct pool g = pool2d_dx_of(call);
-	struct run run = pool_run(&g, tile);
+	struct elem_run run = pool_run(&g, tile);
 	const float *x = (const float *)call->in[1].at + (int64_t)run.at * g.h * g.w;
 	const float *dy = (const float *)call->in[0].at + (int64_t)run.at * g.p * g.q;
 	float *dx = (float *)call->out[0].at + (int64_t)run.at * g.h * g.w;
@@ -291,7 +291,7 @@ static inline void maxpool2d_dx_tile(const struct hd_call *call, uint32_t tile, 
 static inline void avgpool2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct pool g = pool2d_of(call);
-	struct run run = pool_run(&g, tile);
+	struct elem_run run = pool_run(&g, tile);
 	const float *x = (const float *)call->in[0].at + (int64_t)run.at * g.h * g.w;
 	float *y = (float *)call->out[0].at + (int64_t)run.at * g.p * g.q;
 	(void)scratch;
@@ -307,7 +307,7 @@ static inline void avgpool2d_tile(const struct hd_call *call, uint32_t tile, voi
 static inline void avgpool2d_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct pool g = pool2d_dx_of(call);
-	struct run run = pool_run(&g, tile);
+	struct elem_run run = pool_run(&g, tile);
 	const float *dy = (const float *)call->in[0].at + (int64_t)run.at * g.p * g.q;
 	float *dx = (float *)call->out[0].at + (int64_t)run.at * g.h * g.w;
 	(void)scratch;

@@ -18,15 +18,15 @@
 enum { CELL_ROWS = 14 };
 
 /* One tile: samples [first, first + rows) of T positions; G gates of H channels each. */
-struct cell { int64_t first, rows, t, h, g; };
+struct rnn_tile { int64_t first, rows, t, h, g; };
 
 static inline uint32_t cell_ntiles(const struct hd_call *call) { return (uint32_t)div_up(call->in[0].dim[0],
 	CELL_ROWS); }
 
-HD_INLINE struct cell cell_of(const struct hd_call *call, uint32_t tile)
+HD_INLINE struct rnn_tile cell_of(const struct hd_call *call, uint32_t tile)
 {
 	int64_t first = (int64_t)tile * CELL_ROWS, n = call->in[0].dim[0];
-	return (struct cell){ first, min64(CELL_ROWS, n - first), call->in[0].dim[1], call->in[1].dim[1],
+	return (struct rnn_tile){ first, min64(CELL_ROWS, n - first), call->in[0].dim[1], call->in[1].dim[1],
 		call->in[1].dim[0] };
 }
 
@@ -41,7 +41,7 @@ static inline size_t cell_scratch(const struct hd_call *call)
 
 struct cell_room { float *w, *a, *g, *state; };
 
-HD_INLINE struct cell_room cell_room(const struct cell *c, float *at)
+HD_INLINE struct cell_room cell_room(const struct rnn_tile *c, float *at)
 {
 	int64_t w = packed_b(c->g, c->h) > packed_b(c->h, c->g) ? packed_b(c->g, c->h) : packed_b(c->h, c->g);
 	float *a = at + w, *g = a + packed_a(CELL_ROWS, c->g);
@@ -49,17 +49,17 @@ HD_INLINE struct cell_room cell_room(const struct cell *c, float *at)
 	return (struct cell_room){ at, a, g, g + CELL_ROWS * c->g };
 }
 
-HD_INLINE const float *cell_row(const struct hd_operand *o, const struct cell *c, int64_t row, int64_t s)
+HD_INLINE const float *cell_row(const struct hd_operand *o, const struct rnn_tile *c, int64_t row, int64_t s)
 {
 	return (const float *)o->at + ((c->first + row) * c->t + s) * o->dim[2];
 }
-HD_INLINE float *cell_out(const struct hd_operand *o, const struct cell *c, int64_t row, int64_t s)
+HD_INLINE float *cell_out(const struct hd_operand *o, const struct rnn_tile *c, int64_t row, int64_t s)
 {
 	return (float *)o->at + ((c->first + row) * c->t + s) * o->dim[2];
 }
 
 /* g[rows, G] = bias + w y(s - 1); the state before position 0 is zeros. */
-static inline void recur_forward(const struct hd_call *call, const struct cell *c, int64_t s,
+static inline void recur_forward(const struct hd_call *call, const struct rnn_tile *c, int64_t s,
 	const struct cell_room *room)
 {
 	struct gemm_out out = { room->g, c->g, c->rows, c->g, true };
@@ -73,7 +73,7 @@ static inline void recur_forward(const struct hd_call *call, const struct cell *
 	gemm_block(room->a, room->w, c->h, c->h, &out);
 }
 
-static inline void lstm_row(const struct hd_call *call, const struct cell *c, int64_t row, int64_t s,
+static inline void lstm_row(const struct hd_call *call, const struct rnn_tile *c, int64_t row, int64_t s,
 	const float *g)
 {
 	size_t h = (size_t)c->h;
@@ -98,7 +98,7 @@ static inline void lstm_row(const struct hd_call *call, const struct cell *c, in
 	}
 }
 
-static inline void gru_row(const struct hd_call *call, const struct cell *c, int64_t row, int64_t s,
+static inline void gru_row(const struct hd_call *call, const struct rnn_tile *c, int64_t row, int64_t s,
 	const float *g)
 {
 	size_t h = (size_t)c->h;
@@ -121,12 +121,12 @@ static inline void gru_row(const struct hd_call *call, const struct cell *c, int
 	}
 }
 
-typedef void cell_row_fn(const struct hd_call *call, const struct cell *c, int64_t row, int64_t s,
+typedef void cell_row_fn(const struct hd_call *call, const struct rnn_tile *c, int64_t row, int64_t s,
 	const float *g);
 
 HD_INLINE void cell_forward(const struct hd_call *call, uint32_t tile, float *scratch, cell_row_fn *step)
 {
-	struct cell c = cell_of(call, tile);
+	struct rnn_tile c = cell_of(call, tile);
 	struct cell_room room = cell_room(&c, scratch);
 
 	gemm_pack_b(room.w, (struct mat){ call->in[1].at, c.h, true }, 0, c.g, 0, c.h);
@@ -146,7 +146,7 @@ static inline void gru_tile(const struct hd_call *call, uint32_t tile,
  * cell by. */
 
 /* dc = dc' + d o (1 - tanh^2 c); the gates' own slopes are y (1 - y) and 1 - n^2. */
-static inline void lstm_dx_row(const struct hd_call *call, const struct cell *c, int64_t row, int64_t s,
+static inline void lstm_dx_row(const struct hd_call *call, const struct rnn_tile *c, int64_t row, int64_t s,
 	float *dh, float *dc, float *dg)
 {
 	size_t h = (size_t)c->h;
@@ -173,7 +173,7 @@ static inline void lstm_dx_row(const struct hd_call *call, const struct cell *c,
 	memcpy(dz, dg, 4 * h * sizeof *dz);
 }
 
-static inline void gru_dx_row(const struct hd_call *call, const struct cell *c, int64_t row, int64_t s,
+static inline void gru_dx_row(const struct hd_call *call, const struct rnn_tile *c, int64_t row, int64_t s,
 	float *dh, float *past, float *dg)
 {
 	size_t h = (size_t)c->h;
@@ -201,12 +201,13 @@ static inline void gru_dx_row(const struct hd_call *call, const struct cell *c, 
 	memcpy(cell_out(&call->out[1], c, row, s), dg, 3 * h * sizeof *dg);
 }
 
-typedef void cell_dx_fn(const struct hd_call *call, const struct cell *c, int64_t row, int64_t s, float *dh,
+typedef void cell_dx_fn(const struct hd_call *call, const struct rnn_tile *c, int64_t row, int64_t s,
+	float *dh,
 	float *past, float *dg);
 
 HD_INLINE void cell_backward(const struct hd_call *call, uint32_t tile, float *scratch, cell_dx_fn *step)
 {
-	struct cell c = cell_of(call, tile);
+	struct rnn_tile c = cell_of(call, tile);
 	struct cell_room room = cell_room(&c, scratch);
 	float *past = room.state + CELL_ROWS * c.h;
 	struct gemm_out dh = { room.state, c.h, c.rows, c.h, false };

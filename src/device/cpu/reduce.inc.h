@@ -131,7 +131,7 @@ HD_INLINE void reduce_run(int kind, const struct hd_call *call, uint32_t tile, f
 {
 	struct fold f = fold_of(call);
 	int64_t wide = fold_wide(&f);
-	struct run run = row_run((uint64_t)(f.rows * wide), fold_work(&f), tile);
+	struct elem_run run = row_run((uint64_t)(f.rows * wide), fold_work(&f), tile);
 	const float *x = call->in[0].at;
 	float *out = call->out[0].at;
 
@@ -169,8 +169,8 @@ static inline uint32_t argmax_ntiles(const struct hd_call *call)
 
 static inline void argmax_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct blocks b = blocks_of(&call->in[0], call->attr.i[0]);
-	struct run run = row_run(call->out[0].elems, (uint64_t)b.axis, tile);
+	struct axis_split b = blocks_of(&call->in[0], call->attr.i[0]);
+	struct elem_run run = row_run(call->out[0].elems, (uint64_t)b.axis, tile);
 	(void)scratch;
 
 	for (int64_t e = (int64_t)run.at; e < (int64_t)(run.at + run.n); e++) {
@@ -186,8 +186,8 @@ static inline void argmax_tile(const struct hd_call *call, uint32_t tile, void *
 
 static inline void cumsum_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
-	struct run run = blocks_run(b, tile);
+	struct axis_split b = blocks_of(&call->out[0], call->attr.i[0]);
+	struct elem_run run = blocks_run(b, tile);
 	(void)scratch;
 
 	for (int64_t o = (int64_t)run.at; o < (int64_t)(run.at + run.n); o++) {
@@ -207,7 +207,7 @@ static inline void cumsum_tile(const struct hd_call *call, uint32_t tile, void *
 static inline void softmax_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -229,7 +229,7 @@ static inline void softmax_tile(const struct hd_call *call, uint32_t tile, void 
 static inline void log_softmax_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -245,7 +245,7 @@ static inline void log_softmax_tile(const struct hd_call *call, uint32_t tile, v
 HD_INLINE void softmax_dx_run(bool log, const struct hd_call *call, uint32_t tile)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
 		const float *dy = (const float *)call->in[0].at + row * cols,

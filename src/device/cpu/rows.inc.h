@@ -79,7 +79,7 @@ static inline uint32_t logits_ntiles(const struct hd_call *call)
 static inline void softmax_xent_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->in[0]);
-	struct run run = row_run(call->in[1].elems, cols, tile);
+	struct elem_run run = row_run(call->in[1].elems, cols, tile);
 	const int32_t *label = call->in[1].at;
 	float *loss = call->out[0].at, *lse = call->out[1].at, *hit = call->out[2].at, most;
 	(void)scratch;
@@ -101,7 +101,7 @@ static inline void softmax_xent_tile(const struct hd_call *call, uint32_t tile, 
 static inline void softmax_xent_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->in[0]);
-	struct run run = row_run(call->in[1].elems, cols, tile);
+	struct elem_run run = row_run(call->in[1].elems, cols, tile);
 	const int32_t *label = call->in[1].at;
 	const float *lse = call->in[2].at;
 	(void)scratch;
@@ -128,7 +128,7 @@ static inline uint32_t mse_ntiles(const struct hd_call *call)
 static inline void mse_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->in[0]);
-	struct run run = row_run(call->out[0].elems, cols, tile);
+	struct elem_run run = row_run(call->out[0].elems, cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -187,7 +187,7 @@ static inline uint32_t norm_ntiles(const struct hd_call *call)
 static inline void layernorm_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++)
@@ -199,7 +199,7 @@ static inline void layernorm_tile(const struct hd_call *call, uint32_t tile, voi
 static inline void add_layernorm_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -237,7 +237,7 @@ HD_INLINE void norm_dx_row(const float *dy, const float *x, const float *gamma, 
 static inline void layernorm_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++)

@@ -31,7 +31,7 @@ HD_INLINE void rms_row(const float *x, size_t n, const float *gamma, float eps, 
 static inline void rmsnorm_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++)
@@ -42,7 +42,7 @@ static inline void rmsnorm_tile(const struct hd_call *call, uint32_t tile, void 
 static inline void add_rmsnorm_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	(void)scratch;
 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
@@ -60,7 +60,7 @@ static inline void add_rmsnorm_tile(const struct hd_call *call, uint32_t tile, v
 static inline void rmsnorm_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	size_t cols = (size_t)hd_cols(&call->out[0]);
-	struct run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->out[0]), cols, tile);
 	const float *gamma = call->in[2].at;
 	(void)scratch;
 
@@ -198,7 +198,7 @@ static inline void rotary_tile(const struct hd_call *call, uint32_t tile, void *
 	int64_t heads = call->attr.i[0], t = call->in[0].dim[1], cols = call->in[0].dim[2],
 		half = cols / heads / 2;
 	int64_t room = (half + HD_UNIT - 1) / HD_UNIT * HD_UNIT;
-	struct run run = row_run((uint64_t)hd_rows(&call->in[0]), (uint64_t)cols, tile);
+	struct elem_run run = row_run((uint64_t)hd_rows(&call->in[0]), (uint64_t)cols, tile);
 	float *high = scratch, *low = high + room, *sine = low + room, *cosine = sine + room;
 	struct vi sign = vi_set(call->attr.i[1] ? INT32_MIN : 0);
 
@@ -223,7 +223,7 @@ static inline void rotary_tile(const struct hd_call *call, uint32_t tile, void *
 
 static inline void swiglu_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	const float *a = (const float *)call->in[0].at + run.at, *b = (const float *)call->in[1].at + run.at;
 	float *y = (float *)call->out[0].at + run.at;
 	(void)scratch;
@@ -236,7 +236,7 @@ static inline void swiglu_tile(const struct hd_call *call, uint32_t tile, void *
 /* da = dy b (s + a s (1 - s)), db = dy a s. */
 static inline void swiglu_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	const float *dy = (const float *)call->in[0].at + run.at, *a = (const float *)call->in[1].at + run.at,
 		*b = (const float *)call->in[2].at + run.at;
 	float *da = (float *)call->out[0].at + run.at, *db = (float *)call->out[1].at + run.at;

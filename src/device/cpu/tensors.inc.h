@@ -81,9 +81,9 @@ static __attribute__((noinline)) void pair_run_int(int op, const int32_t *a, int
 typedef void pair_fn(const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n);
 static __attribute__((noinline)) void pair_tile(const struct hd_call *call, uint32_t tile, pair_fn *fn)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	struct walk w = walk_broadcast(call);
-	struct place p = walk_start(&w, run.at);
+	struct walk_place p = walk_start(&w, run.at);
 	int64_t sa = w.step[0][w.naxes - 1], sb = w.step[1][w.naxes - 1];
 	bool ints = call->in[0].dtype == HD_I32;
 
@@ -116,9 +116,9 @@ HD_INLINE bool is_true(const struct hd_operand *c, int64_t i)
 
 static inline void where_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	struct walk w = walk_broadcast(call);
-	struct place p = walk_start(&w, run.at);
+	struct walk_place p = walk_start(&w, run.at);
 	int last = w.naxes - 1;
 	(void)scratch;
 
@@ -149,8 +149,8 @@ HD_INLINE void move_run(void *to, const void *from, int64_t step, uint64_t n, si
 static __attribute__((noinline)) void move_tile(const struct hd_call *call, uint32_t tile, struct walk w,
 	int64_t base)
 {
-	struct run run = map_run(call, tile);
-	struct place p = walk_start(&w, run.at);
+	struct elem_run run = map_run(call, tile);
+	struct walk_place p = walk_start(&w, run.at);
 	int64_t step = w.step[0][w.naxes - 1];
 	size_t bytes = hd_dtype_bytes((enum hd_dtype)call->in[0].dtype);
 
@@ -207,24 +207,24 @@ static inline void slice_tile(const struct hd_call *call, uint32_t tile, void *s
 }
 
 /* An operand as [outer, axis, inner]. */
-struct blocks { int64_t outer, axis, inner; };
-HD_INLINE struct blocks blocks_of(const struct hd_operand *x, int axis)
+struct axis_split { int64_t outer, axis, inner; };
+HD_INLINE struct axis_split blocks_of(const struct hd_operand *x, int axis)
 {
 	int64_t inner = inner_of(x, axis);
-	return (struct blocks){ (int64_t)x->elems / (inner * x->dim[axis]), x->dim[axis], inner };
+	return (struct axis_split){ (int64_t)x->elems / (inner * x->dim[axis]), x->dim[axis], inner };
 }
 static inline uint32_t blocks_ntiles(const struct hd_call *call)
 {
-	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
+	struct axis_split b = blocks_of(&call->out[0], call->attr.i[0]);
 	return row_ntiles((uint64_t)b.outer, (uint64_t)(b.axis * b.inner));
 }
-HD_INLINE struct run blocks_run(struct blocks b, uint32_t tile) { return row_run((uint64_t)b.outer,
+HD_INLINE struct elem_run blocks_run(struct axis_split b, uint32_t tile) { return row_run((uint64_t)b.outer,
 	(uint64_t)(b.axis * b.inner), tile); }
 
 static inline void slice_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
-	struct run run = blocks_run(b, tile);
+	struct axis_split b = blocks_of(&call->out[0], call->attr.i[0]);
+	struct elem_run run = blocks_run(b, tile);
 	const int32_t *a = call->attr.i;
 	size_t bytes = hd_dtype_bytes((enum hd_dtype)call->out[0].dtype),
 		row = (size_t)(b.axis * b.inner) * bytes, piece = (size_t)b.inner * bytes;
@@ -241,8 +241,8 @@ static inline void slice_dx_tile(const struct hd_call *call, uint32_t tile, void
 
 static inline void concat_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
-	struct run run = blocks_run(b, tile);
+	struct axis_split b = blocks_of(&call->out[0], call->attr.i[0]);
+	struct elem_run run = blocks_run(b, tile);
 	size_t piece = (size_t)b.inner * hd_dtype_bytes((enum hd_dtype)call->out[0].dtype);
 	size_t first = (size_t)call->in[0].dim[call->attr.i[0]] * piece,
 		second = (size_t)call->in[1].dim[call->attr.i[0]] * piece;
@@ -275,8 +275,8 @@ HD_INLINE uint32_t pad_word(const struct hd_call *call)
 
 static inline void pad_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct blocks b = blocks_of(&call->out[0], call->attr.i[0]);
-	struct run run = blocks_run(b, tile);
+	struct axis_split b = blocks_of(&call->out[0], call->attr.i[0]);
+	struct elem_run run = blocks_run(b, tile);
 	int64_t before = call->attr.i[1] * b.inner, n = call->in[0].dim[call->attr.i[0]] * b.inner,
 		row = b.axis * b.inner;
 	uint32_t word = pad_word(call);
@@ -297,7 +297,7 @@ static inline void pad_tile(const struct hd_call *call, uint32_t tile, void *scr
 struct gather { int64_t outer, axis, inner, nids; };
 HD_INLINE struct gather gather_of(const struct hd_operand *x, const struct hd_operand *ids, int axis)
 {
-	struct blocks b = blocks_of(x, axis);
+	struct axis_split b = blocks_of(x, axis);
 	return (struct gather){ b.outer, b.axis, b.inner, (int64_t)ids->elems };
 }
 
@@ -310,7 +310,7 @@ static inline uint32_t gather_ntiles(const struct hd_call *call)
 static inline void gather_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct gather g = gather_of(&call->in[0], &call->in[1], call->attr.i[0]);
-	struct run run = row_run((uint64_t)(g.outer * g.nids), (uint64_t)g.inner, tile);
+	struct elem_run run = row_run((uint64_t)(g.outer * g.nids), (uint64_t)g.inner, tile);
 	size_t piece = (size_t)g.inner * hd_dtype_bytes((enum hd_dtype)call->in[0].dtype);
 	const int32_t *ids = call->in[1].at;
 	(void)scratch;
@@ -362,7 +362,7 @@ static inline uint32_t one_hot_ntiles(const struct hd_call *call) { return row_n
 static inline void one_hot_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	uint64_t depth = (uint64_t)call->attr.i[0];
-	struct run run = row_run(call->in[0].elems, depth, tile);
+	struct elem_run run = row_run(call->in[0].elems, depth, tile);
 	const int32_t *ids = call->in[0].at;
 	float *out = call->out[0].at;
 	(void)scratch;
@@ -386,7 +386,7 @@ HD_INLINE double number_of(const struct hd_operand *x, uint64_t i)
 }
 static inline void cast_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
-	struct run run = map_run(call, tile);
+	struct elem_run run = map_run(call, tile);
 	const struct hd_operand *x = &call->in[0];
 	void *to = call->out[0].at;
 	(void)scratch;

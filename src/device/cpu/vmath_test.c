@@ -13,7 +13,7 @@ static double softplus(double x) { return x > 700 ? x : log1p(exp(x)); }
 static double normal(double x) { return erfc(-x * sqrt(0.5)) / 2; }
 static double pow_half5(double x) { return pow(x, 2.5); }
 
-static const struct range { int function; const char *name; double (*oracle)(double); float from, to;
+static const struct math_range { int function; const char *name; double (*oracle)(double); float from, to;
 	double ulps; } ranges[] = {
 	{ HD_MATH_EXP,       "exp",       exp,       -87.33f,  88.722f,  1 },
 	{ HD_MATH_LOG,       "log",       log,       1.2e-38f, 3.4e38f,  1 },
@@ -40,7 +40,7 @@ static double ulps_off(float y, double exact)
 	return fabs((double)y - exact) / ldexp(1.0, (e < -125 ? -125 : e) - 24);
 }
 
-static double worst_of(const struct range *r, const struct hd_cpu_isa *isa, uint32_t sign)
+static double worst_of(const struct math_range *r, const struct hd_cpu_isa *isa, uint32_t sign)
 {
 	double worst = 0;
 	float x[16], y[16];

@@ -64,12 +64,12 @@ static __attribute__((noinline)) struct walk walk_broadcast(const struct hd_call
 }
 
 /* Where a walk stands: offsets of the operands at the start of the innermost axis, and the element in it. */
-struct place { int64_t index[HD_MAX_DIMS], off[WALK_IN], col; };
+struct walk_place { int64_t index[HD_MAX_DIMS], off[WALK_IN], col; };
 
-static __attribute__((noinline)) struct place walk_start(const struct walk *w, uint64_t at)
+static __attribute__((noinline)) struct walk_place walk_start(const struct walk *w, uint64_t at)
 {
 	int last = w->naxes - 1;
-	struct place p = { .col = (int64_t)at % w->dim[last] };
+	struct walk_place p = { .col = (int64_t)at % w->dim[last] };
 
 	at /= (uint64_t)w->dim[last];
 	for (int d = last - 1; d >= 0; d--) {
@@ -82,7 +82,7 @@ static __attribute__((noinline)) struct place walk_start(const struct walk *w, u
 }
 
 /* To the start of the next run of the innermost axis. */
-static inline void walk_next(const struct walk *w, struct place *p)
+static inline void walk_next(const struct walk *w, struct walk_place *p)
 {
 	p->col = 0;
 	for (int d = w->naxes - 2; d >= 0; d--) {

@@ -8,12 +8,12 @@ static uint64_t at(const struct hd_operand *o, int64_t n, int64_t c, int64_t h, 
 }
 
 /* The other way: the place of element e of a blocked image. */
-struct place { int64_t n, c, h, w; };
-static struct place place_of(const struct hd_operand *o, uint64_t e)
+struct pixel { int64_t n, c, h, w; };
+static struct pixel place_of(const struct hd_operand *o, uint64_t e)
 {
 	int64_t pixel = (int64_t)e / HD_BLOCK, row = pixel / o->dim[3], plane = row / o->dim[2];
 
-	return (struct place){ plane / o->dim[1], plane % o->dim[1] * HD_BLOCK + (int64_t)e % HD_BLOCK,
+	return (struct pixel){ plane / o->dim[1], plane % o->dim[1] * HD_BLOCK + (int64_t)e % HD_BLOCK,
 		row % o->dim[2], pixel % o->dim[3] };
 }
 
@@ -28,7 +28,7 @@ static void block(const struct hd_call *call, uint64_t first, uint64_t last, voi
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		struct place p = place_of(&call->out[0], e);
+		struct pixel p = place_of(&call->out[0], e);
 		hd_ref_out(call, 0)[e] = p.c < x->dim[1] ? hd_ref_in(call,
 			0)[((p.n * x->dim[1] + p.c) * x->dim[2] + p.h) * x->dim[3] + p.w] : 0;
 	}
@@ -59,7 +59,7 @@ static void conv2d_b(const struct hd_call *call, uint64_t first, uint64_t last, 
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		struct place y = place_of(&call->out[0], e);
+		struct pixel y = place_of(&call->out[0], e);
 		double sum = 0;
 		for (int64_t c = 0; y.c < w->dim[0] && c < w->dim[1]; c++)
 			for (int64_t r = 0; r < w->dim[2]; r++)
@@ -80,7 +80,7 @@ static void conv2d_b_dx(const struct hd_call *call, uint64_t first, uint64_t las
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		struct place x = place_of(&call->out[0], e);
+		struct pixel x = place_of(&call->out[0], e);
 		double sum = 0;
 		for (int64_t k = 0; x.c < w->dim[1] && k < w->dim[0]; k++)
 			for (int64_t r = 0; r < w->dim[2]; r++)

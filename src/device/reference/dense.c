@@ -27,27 +27,29 @@ static void matmul(const struct hd_call *call, uint64_t first, uint64_t last, vo
 }
 
 /* x[N,C,H,W] w[K,C,R,S] y[N,K,P,Q], whatever role each plays in the call. */
-struct conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
+struct reference_conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
 
-static struct conv conv_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *w,
+static struct reference_conv conv_of(const struct hd_call *call, const struct hd_operand *x,
+	const struct hd_operand *w,
 	const struct hd_operand *y)
 {
 	const int32_t *at = call->attr.i;
 
-	return (struct conv){ x->dim[0], x->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3],
+	return (struct reference_conv){ x->dim[0], x->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2],
+		w->dim[3],
 		y->dim[2], y->dim[3], at[0], at[1], at[2], at[3], at[4] ? at[4] : 1, at[5] ? at[5] : 1,
 		at[6] ? at[6] : 1 };
 }
 
 /* Where the kernel of output channel k has its element for channel `c` of its group. */
-static int64_t weight_at(const struct conv *v, int64_t k, int64_t c, int64_t r, int64_t s)
+static int64_t weight_at(const struct reference_conv *v, int64_t k, int64_t c, int64_t r, int64_t s)
 {
 	return ((k * (v->c / v->groups) + c) * v->r + r) * v->s + s;
 }
 
 static void conv2d(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct conv v = conv_of(call, &call->in[0], &call->in[1], &call->out[0]);
+	const struct reference_conv v = conv_of(call, &call->in[0], &call->in[1], &call->out[0]);
 	const float *x = hd_ref_in(call, 0), *w = hd_ref_in(call, 1);
 
 	(void)scratch;
@@ -72,7 +74,7 @@ static void conv2d(const struct hd_call *call, uint64_t first, uint64_t last, vo
 /* Every (p, q) whose window covers (h, i): h = p * sh + r * dh - ph. */
 static void conv2d_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct conv v = conv_of(call, &call->out[0], &call->in[1], &call->in[0]);
+	const struct reference_conv v = conv_of(call, &call->out[0], &call->in[1], &call->in[0]);
 	const float *dy = hd_ref_in(call, 0), *w = hd_ref_in(call, 1);
 
 	(void)scratch;
@@ -98,7 +100,7 @@ static void conv2d_dx(const struct hd_call *call, uint64_t first, uint64_t last,
 
 static void conv2d_dw(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct conv v = conv_of(call, &call->in[1], &call->out[0], &call->in[0]);
+	const struct reference_conv v = conv_of(call, &call->in[1], &call->out[0], &call->in[0]);
 	const float *dy = hd_ref_in(call, 0), *x = hd_ref_in(call, 1);
 
 	(void)scratch;

@@ -3,13 +3,15 @@
 #include <math.h>
 
 /* A pool over planes [H,W]; a unit is one plane of one image. */
-struct pool { int64_t h, w, p, q, kh, kw, sh, sw, ph, pw; bool all; };
+struct reference_pool { int64_t h, w, p, q, kh, kw, sh, sw, ph, pw; bool all; };
 
-static struct pool pool_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *y)
+static struct reference_pool pool_of(const struct hd_call *call, const struct hd_operand *x,
+	const struct hd_operand *y)
 {
 	const int32_t *a = call->attr.i;
 
-	return (struct pool){ x->dim[2], x->dim[3], y->dim[2], y->dim[3], a[0], a[1], a[2], a[3], a[4], a[5],
+	return (struct reference_pool){ x->dim[2], x->dim[3], y->dim[2], y->dim[3], a[0], a[1], a[2], a[3],
+		a[4], a[5],
 		a[6] != 0 };
 }
 
@@ -17,14 +19,14 @@ static uint64_t planes(const struct hd_call *call) { return (uint64_t)(call->out
 	call->out[0].dim[1]); }
 
 /* Where element k of window (p, q) lies in its plane; -1: on a pad. */
-static int64_t window_at(const struct pool *v, int64_t p, int64_t q, int64_t k)
+static int64_t window_at(const struct reference_pool *v, int64_t p, int64_t q, int64_t k)
 {
 	int64_t h = p * v->sh + k / v->kw - v->ph, w = q * v->sw + k % v->kw - v->pw;
 
 	return h < 0 || h >= v->h || w < 0 || w >= v->w ? -1 : h * v->w + w;
 }
 
-static int64_t first_maximum(const struct pool *v, const float *plane, int64_t p, int64_t q)
+static int64_t first_maximum(const struct reference_pool *v, const float *plane, int64_t p, int64_t q)
 {
 	int64_t best = -1;
 
@@ -38,7 +40,7 @@ static int64_t first_maximum(const struct pool *v, const float *plane, int64_t p
 
 static void maxpool2d(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct pool v = pool_of(call, &call->in[0], &call->out[0]);
+	const struct reference_pool v = pool_of(call, &call->in[0], &call->out[0]);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
@@ -52,7 +54,7 @@ static void maxpool2d(const struct hd_call *call, uint64_t first, uint64_t last,
 /* Windows in row-major order: where they overlap, gradients are added in that order. */
 static void maxpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct pool v = pool_of(call, &call->in[1], &call->in[0]);
+	const struct reference_pool v = pool_of(call, &call->in[1], &call->in[0]);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
@@ -67,7 +69,7 @@ static void maxpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t la
 }
 
 /* What the sum over window (p, q) is divided by. */
-static double divisor(const struct pool *v, int64_t p, int64_t q)
+static double divisor(const struct reference_pool *v, int64_t p, int64_t q)
 {
 	int64_t n = 0;
 
@@ -78,7 +80,7 @@ static double divisor(const struct pool *v, int64_t p, int64_t q)
 
 static void avgpool2d(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct pool v = pool_of(call, &call->in[0], &call->out[0]);
+	const struct reference_pool v = pool_of(call, &call->in[0], &call->out[0]);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++)
@@ -95,7 +97,7 @@ static void avgpool2d(const struct hd_call *call, uint64_t first, uint64_t last,
 
 static void avgpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct pool v = pool_of(call, &call->in[1], &call->in[0]);
+	const struct reference_pool v = pool_of(call, &call->in[1], &call->in[0]);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++)
@@ -115,13 +117,13 @@ static void avgpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t la
 
 /* x[N,C,..] seen as [N,C,inner]; a unit is a group of `own` channels of one sample, `len` elements side by
  * side. */
-struct group { int64_t c, inner, own, len, groups; };
+struct channel_group { int64_t c, inner, own, len, groups; };
 
-static struct group group_of(const struct hd_call *call, const struct hd_operand *x)
+static struct channel_group group_of(const struct hd_call *call, const struct hd_operand *x)
 {
 	int64_t inner = (int64_t)x->elems / (x->dim[0] * x->dim[1]), own = x->dim[1] / call->attr.i[0];
 
-	return (struct group){ x->dim[1], inner, own, own * inner, call->attr.i[0] };
+	return (struct channel_group){ x->dim[1], inner, own, own * inner, call->attr.i[0] };
 }
 
 static uint64_t sample_groups(const struct hd_call *call) { return (uint64_t)(call->out[0].dim[0] *
@@ -129,7 +131,7 @@ static uint64_t sample_groups(const struct hd_call *call) { return (uint64_t)(ca
 
 static void groupnorm(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct group v = group_of(call, &call->in[0]);
+	const struct channel_group v = group_of(call, &call->in[0]);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
@@ -155,7 +157,7 @@ static void groupnorm(const struct hd_call *call, uint64_t first, uint64_t last,
 /* As layernorm_dx in reduce.c, a group in place of a row. */
 static void groupnorm_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct group v = group_of(call, &call->in[1]);
+	const struct channel_group v = group_of(call, &call->in[1]);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {
@@ -179,7 +181,7 @@ static void groupnorm_dx(const struct hd_call *call, uint64_t first, uint64_t la
 
 static void groupnorm_dg(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct group v = group_of(call, &call->in[1]);
+	const struct channel_group v = group_of(call, &call->in[1]);
 
 	(void)scratch;
 	for (uint64_t c = first; c < last; c++) {

@@ -286,17 +286,19 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 }
 
 /* A line along an axis: element i of line `of` lies at (of / inner * axis + i) * inner + of % inner. */
-struct line { int64_t axis, inner; };
-static int64_t on_line(struct line l, uint64_t of, int64_t i) { return ((int64_t)of / l.inner * l.axis + i) *
+struct axis_line { int64_t axis, inner; };
+static int64_t on_line(struct axis_line l, uint64_t of, int64_t i) { return ((int64_t)of / l.inner * l.axis +
+	i) *
 	l.inner + (int64_t)of % l.inner; }
-static struct line line_of(const struct hd_call *call)
+static struct axis_line line_of(const struct hd_call *call)
 {
-	return (struct line){ call->in[0].dim[call->attr.i[0]], span(&call->in[0], call->attr.i[0] + 1) };
+	return (struct axis_line){ call->in[0].dim[call->attr.i[0]],
+		span(&call->in[0], call->attr.i[0] + 1) };
 }
 
 static void argmax(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct line l = line_of(call);
+	const struct axis_line l = line_of(call);
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
@@ -313,7 +315,7 @@ static uint64_t lines(const struct hd_call *call) { return call->in[0].elems / (
 
 static void cumsum(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
-	const struct line l = line_of(call);
+	const struct axis_line l = line_of(call);
 
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++) {

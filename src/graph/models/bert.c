@@ -151,13 +151,14 @@ static void classified(struct bert *b, const struct hd_model_value *value, const
 	hd_make_ends(&b->m, opts, logits, logits, 1, value[CLASSES].n);
 }
 
-static const struct head { const char *name; void (*build)(struct bert *b, const struct hd_model_value *value,
+static const struct bert_head { const char *name; void (*build)(struct bert *b,
+	const struct hd_model_value *value,
 	const struct hd_model_opts *opts); } ends[] = {
 	{ "mlm", masked },
 	{ "cls", classified },
 };
 
-static enum hd_err head_find(const char *name, const struct head **head, struct hd_diag *diag)
+static enum hd_err head_find(const char *name, const struct bert_head **head, struct hd_diag *diag)
 {
 	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
 		if (strcmp(ends[i].name, name) == 0) {
@@ -192,7 +193,7 @@ enum hd_err hd_bert_build(struct hd_graph *graph, const struct hd_model_value *v
 		.hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * value[WIDTH].n,
 		.heads = (int32_t)value[HEADS].n, .pad = (int32_t)value[PAD].n,
 		.dropout = (float)value[DROPOUT].real, .eps = (float)value[EPS].real };
-	const struct head *head = NULL;
+	const struct bert_head *head = NULL;
 	enum hd_err err = check(value, opts, diag);
 
 	if (err == HD_OK)

@@ -20,9 +20,9 @@ const struct hd_model_param hd_recurrent_params[] = {
 };
 
 /* What a cell is: its op, its gates and the name of PyTorch's module. */
-struct kind { const char *name; enum hd_op op; int64_t gates; };
+struct cell_kind { const char *name; enum hd_op op; int64_t gates; };
 
-static uint32_t weight(struct hd_maker *m, const struct kind *kind, const char *name, int64_t layer,
+static uint32_t weight(struct hd_maker *m, const struct cell_kind *kind, const char *name, int64_t layer,
 	float bound, uint8_t rank, const int64_t *dim)
 {
 	char full[HD_MAX_NAME];
@@ -31,7 +31,8 @@ static uint32_t weight(struct hd_maker *m, const struct kind *kind, const char *
 	return hd_make_param(m, full, "", HD_INIT_UNIFORM, bound, rank, dim);
 }
 
-static uint32_t recurrent(struct hd_maker *m, const struct kind *kind, int64_t layer, uint32_t x, int64_t in,
+static uint32_t recurrent(struct hd_maker *m, const struct cell_kind *kind, int64_t layer, uint32_t x,
+	int64_t in,
 	int64_t hidden)
 {
 	int64_t g = kind->gates * hidden;
@@ -46,7 +47,8 @@ static uint32_t recurrent(struct hd_maker *m, const struct kind *kind, int64_t l
 	return hd_make3(m, kind->op, z, wh, bh, (struct hd_attr){ 0 });
 }
 
-static enum hd_err build(struct hd_graph *graph, const struct kind *kind, const struct hd_model_value *value,
+static enum hd_err build(struct hd_graph *graph, const struct cell_kind *kind,
+	const struct hd_model_value *value,
 	const struct hd_model_opts *opts,
 	struct hd_diag *diag)
 {
@@ -74,11 +76,11 @@ static enum hd_err build(struct hd_graph *graph, const struct kind *kind, const 
 enum hd_err hd_lstm_build(struct hd_graph *graph, const struct hd_model_value *value,
 	const struct hd_model_opts *opts, struct hd_diag *diag)
 {
-	return build(graph, &(struct kind){ "lstm", HD_OP_LSTM, 4 }, value, opts, diag);
+	return build(graph, &(struct cell_kind){ "lstm", HD_OP_LSTM, 4 }, value, opts, diag);
 }
 
 enum hd_err hd_gru_build(struct hd_graph *graph, const struct hd_model_value *value,
 	const struct hd_model_opts *opts, struct hd_diag *diag)
 {
-	return build(graph, &(struct kind){ "gru", HD_OP_GRU, 3 }, value, opts, diag);
+	return build(graph, &(struct cell_kind){ "gru", HD_OP_GRU, 3 }, value, opts, diag);
 }

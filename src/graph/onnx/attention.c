@@ -14,7 +14,7 @@
 
 #include "graph/onnx/import.h"
 
-struct found { uint32_t q, k, v; bool causal; double scale; };
+struct attention_match { uint32_t q, k, v; bool causal; double scale; };
 
 static const struct hd_node *maker(const struct hd_graph *g, uint32_t value, enum hd_op op)
 {
@@ -114,7 +114,7 @@ static bool unmasked(const struct hd_graph *g, uint32_t value, int64_t tokens, u
 	return true;
 }
 
-static bool find(const struct hd_graph *g, uint32_t weights, uint32_t v, struct found *f)
+static bool find(const struct hd_graph *g, uint32_t weights, uint32_t v, struct attention_match *f)
 {
 	const struct hd_node *softmax = maker(g, weights, HD_OP_SOFTMAX), *product;
 	const struct hd_value *p = &g->value[weights], *q, *k, *vv = &g->value[v];
@@ -176,7 +176,8 @@ static bool packed(const struct hd_graph *g, const uint32_t part[3], uint32_t *w
 	return true;
 }
 
-static enum hd_err attend(struct hd_onnx_call *call, const struct found *f, int32_t heads, double rest,
+static enum hd_err attend(struct hd_onnx_call *call, const struct attention_match *f, int32_t heads,
+	double rest,
 	uint32_t *y)
 {
 	uint32_t part[3], whole;
@@ -202,7 +203,7 @@ enum hd_err hd_onnx_attention(struct hd_onnx_call *call, uint32_t weights, uint3
 {
 	static const uint32_t perm[] = { 0, 2, 1, 3 };
 	const struct hd_value shape = *hd_onnx_shape(call, v);
-	struct found f;
+	struct attention_match f;
 
 	*y = HD_NONE;
 	if (!find(call->im->graph, weights, v, &f))

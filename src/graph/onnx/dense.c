@@ -127,7 +127,7 @@ enum hd_err hd_onnx_matmul(struct hd_onnx_call *call)
 
 /* ---- windows */
 
-struct window { int64_t size[2], stride[2], before[2], after[2], apart[2]; };
+struct conv_window { int64_t size[2], stride[2], before[2], after[2], apart[2]; };
 
 /* One spatial axis is made two: a height of 1. */
 static enum hd_err ints2(struct hd_onnx_call *call, const char *name, uint32_t axes, int64_t standard,
@@ -148,7 +148,7 @@ static enum hd_err ints2(struct hd_onnx_call *call, const char *name, uint32_t a
 	return HD_OK;
 }
 
-static void same_pads(struct window *w, const int64_t *image, bool upper)
+static void same_pads(struct conv_window *w, const int64_t *image, bool upper)
 {
 	for (int d = 0; d < 2; d++) {
 		int64_t reach = (w->size[d] - 1) * w->apart[d] + 1;
@@ -160,7 +160,8 @@ static void same_pads(struct window *w, const int64_t *image, bool upper)
 	}
 }
 
-static enum hd_err pads_of(struct hd_onnx_call *call, uint32_t axes, const int64_t *image, struct window *w)
+static enum hd_err pads_of(struct hd_onnx_call *call, uint32_t axes, const int64_t *image,
+	struct conv_window *w)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, "pads");
 	bool explicit = hd_onnx_attr_is(call->node, "auto_pad", "NOTSET", true);
@@ -184,7 +185,7 @@ static enum hd_err pads_of(struct hd_onnx_call *call, uint32_t axes, const int64
 }
 
 /* Pads that are not the same on both sides are put on by a node of their own. */
-static enum hd_err pad_uneven(struct hd_onnx_call *call, struct window *w, float value, uint32_t *x,
+static enum hd_err pad_uneven(struct hd_onnx_call *call, struct conv_window *w, float value, uint32_t *x,
 	int64_t *image)
 {
 	enum hd_err err = HD_OK;
@@ -236,7 +237,7 @@ enum hd_err hd_onnx_conv(struct hd_onnx_call *call)
 	const struct hd_onnx_val *wv = hd_onnx_in(call, 1);
 	int64_t groups = hd_onnx_attr_int(call->node, "group", 1), image[2] = { 0 };
 	uint32_t x = 0, w, b, y, axes = 0;
-	struct window win;
+	struct conv_window win;
 	enum hd_err err = image_of(call, &x, &axes, image);
 
 	if (!err)
@@ -275,7 +276,7 @@ enum hd_err hd_onnx_conv(struct hd_onnx_call *call)
 
 /* ceil_mode: one window more where elements are left, if it begins in the image or in the pads before it
  * (PyTorch's rule); `more` is what it reaches beyond the pads. */
-static void count_up(const int64_t *image, const struct window *w, int64_t more[2])
+static void count_up(const int64_t *image, const struct conv_window *w, int64_t more[2])
 {
 	for (int d = 0; d < 2; d++) {
 		int64_t room = image[d] + w->before[d] + w->after[d] - w->size[d],
@@ -286,7 +287,7 @@ static void count_up(const int64_t *image, const struct window *w, int64_t more[
 }
 
 static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const int64_t *image,
-	struct window *w, int64_t more[2])
+	struct conv_window *w, int64_t more[2])
 {
 	const Onnx__AttributeProto *size = hd_onnx_attr(call->node, "kernel_shape");
 	enum hd_err err = size ? ints2(call, "kernel_shape", axes, 1, w->size) : hd_onnx_no(call,
@@ -306,7 +307,7 @@ static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const i
 	return err;
 }
 
-static struct hd_attr pool_attr(const struct window *w, int32_t all)
+static struct hd_attr pool_attr(const struct conv_window *w, int32_t all)
 {
 	return (struct hd_attr){ .i = { (int32_t)w->size[0], (int32_t)w->size[1], (int32_t)w->stride[0],
 		(int32_t)w->stride[1], (int32_t)w->before[0],
@@ -318,7 +319,7 @@ enum hd_err hd_onnx_maxpool(struct hd_onnx_call *call)
 {
 	int64_t image[2] = { 0 }, more[2];
 	uint32_t x = 0, y, axes = 0;
-	struct window w;
+	struct conv_window w;
 	enum hd_err err = image_of(call, &x, &axes, image);
 	bool bytes = !err && hd_onnx_shape(call, x)->dtype == HD_I32;
 
@@ -340,7 +341,7 @@ enum hd_err hd_onnx_maxpool(struct hd_onnx_call *call)
 }
 
 /* How many elements of window `at` count along axis d. */
-static int64_t counted(const struct window *w, int d, int64_t image, bool all, int64_t at)
+static int64_t counted(const struct conv_window *w, int d, int64_t image, bool all, int64_t at)
 {
 	int64_t from = at * w->stride[d] - w->before[d], to = from + w->size[d];
 	int64_t low = all ? -w->before[d] : 0, high = image + (all ? w->after[d] : 0);
@@ -349,7 +350,8 @@ static int64_t counted(const struct window *w, int d, int64_t image, bool all, i
 }
 
 /* A mean over whole windows becomes that over the elements that count: a factor per window. */
-static enum hd_err recount(struct hd_onnx_call *call, const struct window *w, const int64_t *image, bool all,
+static enum hd_err recount(struct hd_onnx_call *call, const struct conv_window *w, const int64_t *image,
+	bool all,
 	uint32_t *y)
 {
 	const struct hd_value *v = hd_onnx_shape(call, *y);
@@ -377,7 +379,7 @@ enum hd_err hd_onnx_avgpool(struct hd_onnx_call *call)
 	bool all = hd_onnx_attr_int(call->node, "count_include_pad", 0) != 0;
 	int64_t image[2] = { 0 }, padded[2], more[2];
 	uint32_t x = 0, y, axes = 0;
-	struct window w, put;
+	struct conv_window w, put;
 	enum hd_err err = image_of(call, &x, &axes, image);
 
 	if (!err)

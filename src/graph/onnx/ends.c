@@ -21,7 +21,7 @@ static enum hd_err take_known(struct hd_importer *im, const Onnx__ValueInfoProto
 	struct hd_diag *diag)
 {
 	bool typed = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-	struct hd_host *h = hd_arena_take(&im->file.arena, 1, sizeof *h);
+	struct hd_host_tensor *h = hd_arena_take(&im->file.arena, 1, sizeof *h);
 
 	if (!typed || info->type->tensor_type->elem_type != t->type)
 		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is given as %s", im->file.name, v->name,

@@ -7,14 +7,16 @@
 
 #define T(name) ONNX__TENSOR_PROTO__DATA_TYPE__##name
 
-static enum hd_err no(struct hd_fold *x, const char *why) { return hd_fail(x->diag, HD_E_INPUT, "%s", why); }
+static enum hd_err no(struct hd_host_fold *x, const char *why) { return hd_fail(x->diag, HD_E_INPUT, "%s",
+	why); }
 
-static enum hd_err make(struct hd_fold *x, int32_t type, uint32_t rank, const int64_t *dim)
+static enum hd_err make(struct hd_host_fold *x, int32_t type, uint32_t rank, const int64_t *dim)
 {
 	return hd_host_make(&x->out[0], x->arena, type, rank, dim, x->diag);
 }
 
-static const struct hd_host *input(const struct hd_fold *x, uint32_t i) { return i < x->nin ? x->in[i] : NULL;
+static const struct hd_host_tensor *input(const struct hd_host_fold *x,
+	uint32_t i) { return i < x->nin ? x->in[i] : NULL;
 	}
 
 /* What an integer type holds; our i64 is all that is computed in. */
@@ -30,7 +32,7 @@ static bool fits(int32_t type, int64_t v)
 	return v >= range[type].low && v <= range[type].high;
 }
 
-static void put(struct hd_host *to, uint64_t at, const struct hd_host *from, uint64_t k)
+static void put(struct hd_host_tensor *to, uint64_t at, const struct hd_host_tensor *from, uint64_t k)
 {
 	if (to->is_float)
 		to->f[at] = from->f[k];
@@ -161,7 +163,7 @@ static bool whole(enum binary op, struct hd_sym a, struct hd_sym b, struct hd_sy
 }
 
 /* Element of `h` that broadcasting puts at `at` of the extents of `out`. */
-static uint64_t spread(const struct hd_host *h, const struct hd_host *out, uint64_t at)
+static uint64_t spread(const struct hd_host_tensor *h, const struct hd_host_tensor *out, uint64_t at)
 {
 	uint64_t k = 0, stride = 1;
 
@@ -176,7 +178,8 @@ static uint64_t spread(const struct hd_host *h, const struct hd_host *out, uint6
 	return k;
 }
 
-static enum hd_err join(struct hd_fold *x, const struct hd_host *const *in, uint32_t n, uint32_t *rank,
+static enum hd_err join(struct hd_host_fold *x, const struct hd_host_tensor *const *in, uint32_t n,
+	uint32_t *rank,
 	int64_t *dim)
 {
 	*rank = 0;
@@ -195,15 +198,15 @@ static enum hd_err join(struct hd_fold *x, const struct hd_host *const *in, uint
 	return HD_OK;
 }
 
-static enum hd_err binary(struct hd_fold *x, enum binary op)
+static enum hd_err binary(struct hd_host_fold *x, enum binary op)
 {
-	const struct hd_host *a = input(x, 0), *b = input(x, 1);
+	const struct hd_host_tensor *a = input(x, 0), *b = input(x, 1);
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t rank;
 
 	if (!a || !b || a->is_float != b->is_float || (a->is_float && op >= AND))
 		return no(x, "takes two constants of one type");
-	enum hd_err err = join(x, (const struct hd_host *[]){ a, b }, 2, &rank, dim);
+	enum hd_err err = join(x, (const struct hd_host_tensor *[]){ a, b }, 2, &rank, dim);
 	if (!err)
 		err = make(x, op >= EQUAL ? T(BOOL) : a->type, rank, dim);
 	for (uint64_t k = 0; !err && k < x->out->n; k++) {
@@ -224,24 +227,24 @@ static enum hd_err binary(struct hd_fold *x, enum binary op)
 	return err;
 }
 
-static enum hd_err f_add(struct hd_fold *x) { return binary(x, ADD); }
-static enum hd_err f_sub(struct hd_fold *x) { return binary(x, SUB); }
-static enum hd_err f_mul(struct hd_fold *x) { return binary(x, MUL); }
-static enum hd_err f_div(struct hd_fold *x) { return binary(x, DIV); }
-static enum hd_err f_pow(struct hd_fold *x) { return binary(x, POW); }
-static enum hd_err f_mod(struct hd_fold *x) { return binary(x,
+static enum hd_err f_add(struct hd_host_fold *x) { return binary(x, ADD); }
+static enum hd_err f_sub(struct hd_host_fold *x) { return binary(x, SUB); }
+static enum hd_err f_mul(struct hd_host_fold *x) { return binary(x, MUL); }
+static enum hd_err f_div(struct hd_host_fold *x) { return binary(x, DIV); }
+static enum hd_err f_pow(struct hd_host_fold *x) { return binary(x, POW); }
+static enum hd_err f_mod(struct hd_host_fold *x) { return binary(x,
 	hd_onnx_attr_int(x->node, "fmod", 0) ? FMOD : MOD); }
-static enum hd_err f_min(struct hd_fold *x) { return x->nin == 2 ? binary(x, MIN) : no(x,
+static enum hd_err f_min(struct hd_host_fold *x) { return x->nin == 2 ? binary(x, MIN) : no(x,
 	"takes two constants"); }
-static enum hd_err f_max(struct hd_fold *x) { return x->nin == 2 ? binary(x, MAX) : no(x,
+static enum hd_err f_max(struct hd_host_fold *x) { return x->nin == 2 ? binary(x, MAX) : no(x,
 	"takes two constants"); }
-static enum hd_err f_equal(struct hd_fold *x) { return binary(x, EQUAL); }
-static enum hd_err f_less(struct hd_fold *x) { return binary(x, LESS); }
-static enum hd_err f_lesseq(struct hd_fold *x) { return binary(x, LESSEQ); }
-static enum hd_err f_greater(struct hd_fold *x) { return binary(x, GREATER); }
-static enum hd_err f_greatereq(struct hd_fold *x) { return binary(x, GREATEREQ); }
-static enum hd_err f_and(struct hd_fold *x) { return binary(x, AND); }
-static enum hd_err f_or(struct hd_fold *x) { return binary(x, OR); }
+static enum hd_err f_equal(struct hd_host_fold *x) { return binary(x, EQUAL); }
+static enum hd_err f_less(struct hd_host_fold *x) { return binary(x, LESS); }
+static enum hd_err f_lesseq(struct hd_host_fold *x) { return binary(x, LESSEQ); }
+static enum hd_err f_greater(struct hd_host_fold *x) { return binary(x, GREATER); }
+static enum hd_err f_greatereq(struct hd_host_fold *x) { return binary(x, GREATEREQ); }
+static enum hd_err f_and(struct hd_host_fold *x) { return binary(x, AND); }
+static enum hd_err f_or(struct hd_host_fold *x) { return binary(x, OR); }
 
 static double neg(double a) { return -a; }
 static double reciprocal(double a) { return 1 / a; }
@@ -249,9 +252,9 @@ static double reciprocal(double a) { return 1 / a; }
 static bool whole_neg(int64_t a, int64_t *out) { return hd_sub_i64(0, a, out); }
 static bool whole_abs(int64_t a, int64_t *out) { return a < 0 ? whole_neg(a, out) : ((*out = a), true); }
 
-static enum hd_err unary(struct hd_fold *x, double (*of)(double), bool (*ints)(int64_t, int64_t *))
+static enum hd_err unary(struct hd_host_fold *x, double (*of)(double), bool (*ints)(int64_t, int64_t *))
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 
 	if (!a || (!a->is_float && !ints))
 		return no(x, "takes a float constant");
@@ -266,18 +269,18 @@ static enum hd_err unary(struct hd_fold *x, double (*of)(double), bool (*ints)(i
 	return err;
 }
 
-static enum hd_err f_neg(struct hd_fold *x) { return unary(x, neg, whole_neg); }
-static enum hd_err f_abs(struct hd_fold *x) { return unary(x, fabs, whole_abs); }
-static enum hd_err f_sqrt(struct hd_fold *x) { return unary(x, sqrt, NULL); }
-static enum hd_err f_exp(struct hd_fold *x) { return unary(x, exp, NULL); }
-static enum hd_err f_log(struct hd_fold *x) { return unary(x, log, NULL); }
-static enum hd_err f_floor(struct hd_fold *x) { return unary(x, floor, NULL); }
-static enum hd_err f_ceil(struct hd_fold *x) { return unary(x, ceil, NULL); }
-static enum hd_err f_reciprocal(struct hd_fold *x) { return unary(x, reciprocal, NULL); }
+static enum hd_err f_neg(struct hd_host_fold *x) { return unary(x, neg, whole_neg); }
+static enum hd_err f_abs(struct hd_host_fold *x) { return unary(x, fabs, whole_abs); }
+static enum hd_err f_sqrt(struct hd_host_fold *x) { return unary(x, sqrt, NULL); }
+static enum hd_err f_exp(struct hd_host_fold *x) { return unary(x, exp, NULL); }
+static enum hd_err f_log(struct hd_host_fold *x) { return unary(x, log, NULL); }
+static enum hd_err f_floor(struct hd_host_fold *x) { return unary(x, floor, NULL); }
+static enum hd_err f_ceil(struct hd_host_fold *x) { return unary(x, ceil, NULL); }
+static enum hd_err f_reciprocal(struct hd_host_fold *x) { return unary(x, reciprocal, NULL); }
 
-static enum hd_err f_not(struct hd_fold *x)
+static enum hd_err f_not(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 
 	if (!a || a->is_float)
 		return no(x, "takes a bool constant");
@@ -300,9 +303,9 @@ static bool narrow(int32_t type, double v, int64_t *out)
 	return fits(type, *out);
 }
 
-static enum hd_err f_cast(struct hd_fold *x)
+static enum hd_err f_cast(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	int32_t to;
 
 	if (!a || !hd_i32_from(hd_onnx_attr_int(x->node, "to", 0), &to) || !hd_onnx_type_bytes(to))
@@ -324,19 +327,19 @@ static enum hd_err f_cast(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err f_where(struct hd_fold *x)
+static enum hd_err f_where(struct hd_host_fold *x)
 {
-	const struct hd_host *c = input(x, 0), *a = input(x, 1), *b = input(x, 2);
+	const struct hd_host_tensor *c = input(x, 0), *a = input(x, 1), *b = input(x, 2);
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t rank;
 
 	if (!c || !a || !b || c->is_float || a->is_float != b->is_float)
 		return no(x, "takes a bool and two constants of one type");
-	enum hd_err err = join(x, (const struct hd_host *[]){ c, a, b }, 3, &rank, dim);
+	enum hd_err err = join(x, (const struct hd_host_tensor *[]){ c, a, b }, 3, &rank, dim);
 	if (!err)
 		err = make(x, a->type, rank, dim);
 	for (uint64_t k = 0; !err && k < x->out->n; k++) {
-		const struct hd_host *from = c->i[spread(c, x->out, k)].a ? a : b;
+		const struct hd_host_tensor *from = c->i[spread(c, x->out, k)].a ? a : b;
 		put(x->out, k, from, spread(from, x->out, k));
 	}
 	return err;
@@ -344,9 +347,9 @@ static enum hd_err f_where(struct hd_fold *x)
 
 /* ---- shape and order */
 
-static enum hd_err same(struct hd_fold *x, uint32_t rank, const int64_t *dim)
+static enum hd_err same(struct hd_host_fold *x, uint32_t rank, const int64_t *dim)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	enum hd_err err = make(x, a->type, rank, dim);
 
 	if (!err && x->out->n != a->n)
@@ -356,15 +359,15 @@ static enum hd_err same(struct hd_fold *x, uint32_t rank, const int64_t *dim)
 	return err;
 }
 
-static enum hd_err f_identity(struct hd_fold *x) { return input(x, 0) ? same(x, input(x, 0)->rank,
+static enum hd_err f_identity(struct hd_host_fold *x) { return input(x, 0) ? same(x, input(x, 0)->rank,
 	input(x, 0)->dim) : no(x, "takes a constant"); }
 
 /* Integers of an attribute or, since its opset, of an input: bit i of `set` for axis i; none given: *given
  * is false. */
-static enum hd_err axes_of(struct hd_fold *x, uint32_t rank, uint32_t *set, bool *given)
+static enum hd_err axes_of(struct hd_host_fold *x, uint32_t rank, uint32_t *set, bool *given)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(x->node, "axes");
-	const struct hd_host *h = input(x, 1);
+	const struct hd_host_tensor *h = input(x, 1);
 	uint64_t n = a ? a->n_ints : h && !h->is_float ? h->n : 0;
 	uint32_t at;
 
@@ -378,9 +381,9 @@ static enum hd_err axes_of(struct hd_fold *x, uint32_t rank, uint32_t *set, bool
 	return HD_OK;
 }
 
-static enum hd_err f_squeeze(struct hd_fold *x)
+static enum hd_err f_squeeze(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t set, rank = 0;
 	bool given;
@@ -394,9 +397,9 @@ static enum hd_err f_squeeze(struct hd_fold *x)
 	return err ? err : same(x, rank, dim);
 }
 
-static enum hd_err f_unsqueeze(struct hd_fold *x)
+static enum hd_err f_unsqueeze(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	int64_t dim[HD_ONNX_DIMS];
 	const Onnx__AttributeProto *attr = hd_onnx_attr(x->node, "axes");
 	uint64_t more = attr ? attr->n_ints : input(x, 1) ? input(x, 1)->n : 0;
@@ -414,9 +417,9 @@ static enum hd_err f_unsqueeze(struct hd_fold *x)
 	return same(x, rank, dim);
 }
 
-static enum hd_err f_reshape(struct hd_fold *x)
+static enum hd_err f_reshape(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0), *s = input(x, 1);
+	const struct hd_host_tensor *a = input(x, 0), *s = input(x, 1);
 	int64_t dim[HD_ONNX_DIMS], hole = -1, n = 1;
 
 	if (!a || !s || s->is_float || s->n > HD_ONNX_DIMS || !hd_host_plain(s))
@@ -434,9 +437,9 @@ static enum hd_err f_reshape(struct hd_fold *x)
 	return same(x, (uint32_t)s->n, dim);
 }
 
-static enum hd_err f_flatten(struct hd_fold *x)
+static enum hd_err f_flatten(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	int64_t dim[2] = { 1, 1 }, axis = hd_onnx_attr_int(x->node, "axis", 1);
 
 	if (!a || axis < -(int64_t)a->rank || axis > a->rank)
@@ -447,7 +450,7 @@ static enum hd_err f_flatten(struct hd_fold *x)
 	return same(x, 2, dim);
 }
 
-static void strides_of(const struct hd_host *h, uint64_t *stride)
+static void strides_of(const struct hd_host_tensor *h, uint64_t *stride)
 {
 	uint64_t s = 1;
 
@@ -456,10 +459,10 @@ static void strides_of(const struct hd_host *h, uint64_t *stride)
 }
 
 /* out[..] = a[first + stride . index]: slices and transpositions. */
-static enum hd_err stride_copy(struct hd_fold *x, uint32_t rank, const int64_t *dim, uint64_t first,
+static enum hd_err stride_copy(struct hd_host_fold *x, uint32_t rank, const int64_t *dim, uint64_t first,
 	const int64_t *stride)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	enum hd_err err = make(x, a->type, rank, dim);
 
 	for (uint64_t k = 0; !err && k < x->out->n; k++) {
@@ -472,9 +475,9 @@ static enum hd_err stride_copy(struct hd_fold *x, uint32_t rank, const int64_t *
 	return err;
 }
 
-static enum hd_err f_transpose(struct hd_fold *x)
+static enum hd_err f_transpose(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	const Onnx__AttributeProto *perm = hd_onnx_attr(x->node, "perm");
 	uint64_t from[HD_ONNX_DIMS];
 	int64_t dim[HD_ONNX_DIMS], stride[HD_ONNX_DIMS];
@@ -495,11 +498,11 @@ static enum hd_err f_transpose(struct hd_fold *x)
 }
 
 /* Starts, ends, axes, steps: inputs since opset 10, attributes before. */
-static bool slice_number(const struct hd_fold *x, uint32_t in, const char *attr, uint64_t k, int64_t *v,
+static bool slice_number(const struct hd_host_fold *x, uint32_t in, const char *attr, uint64_t k, int64_t *v,
 	uint64_t *n)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(x->node, attr);
-	const struct hd_host *h = input(x, in);
+	const struct hd_host_tensor *h = input(x, in);
 
 	*n = h ? h->n : a ? a->n_ints : 0;
 	if (k < *n && h && (h->is_float || h->i[k].rows))
@@ -509,9 +512,9 @@ static bool slice_number(const struct hd_fold *x, uint32_t in, const char *attr,
 	return true;
 }
 
-static enum hd_err f_slice(struct hd_fold *x)
+static enum hd_err f_slice(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	uint64_t from[HD_ONNX_DIMS], n, m, first = 0;
 	int64_t dim[HD_ONNX_DIMS], stride[HD_ONNX_DIMS], start = 0, end = 0, axis = 0, step = 1, begin,
 		ignored = 0;
@@ -543,9 +546,9 @@ static enum hd_err f_slice(struct hd_fold *x)
 	return stride_copy(x, a->rank, dim, first, stride);
 }
 
-static enum hd_err f_gather(struct hd_fold *x)
+static enum hd_err f_gather(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0), *ids = input(x, 1);
+	const struct hd_host_tensor *a = input(x, 0), *ids = input(x, 1);
 	uint64_t outer = 1, inner = 1;
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t axis, rank = 0;
@@ -575,9 +578,9 @@ static enum hd_err f_gather(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err f_concat(struct hd_fold *x)
+static enum hd_err f_concat(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 	int64_t dim[HD_ONNX_DIMS], total = 0;
 	uint64_t outer = 1, inner = 1, at = 0;
 	uint32_t axis;
@@ -608,13 +611,13 @@ static enum hd_err f_concat(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err f_split(struct hd_fold *x)
+static enum hd_err f_split(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0), *given = input(x, 1);
+	const struct hd_host_tensor *a = input(x, 0), *given = input(x, 1);
 	const Onnx__AttributeProto *attr = hd_onnx_attr(x->node, "split");
 	uint64_t from[HD_ONNX_DIMS];
 	int64_t dim[HD_ONNX_DIMS], stride[HD_ONNX_DIMS], at = 0;
-	struct hd_host *out = x->out;
+	struct hd_host_tensor *out = x->out;
 	uint32_t axis;
 	enum hd_err err = HD_OK;
 
@@ -645,7 +648,7 @@ static enum hd_err f_split(struct hd_fold *x)
 		(long long)a->dim[axis]);
 }
 
-static bool extents_from(const struct hd_host *h, uint32_t *rank, int64_t *dim)
+static bool extents_from(const struct hd_host_tensor *h, uint32_t *rank, int64_t *dim)
 {
 	if (!h || h->is_float || h->n > HD_ONNX_DIMS || !hd_host_plain(h))
 		return false;
@@ -655,17 +658,17 @@ static bool extents_from(const struct hd_host *h, uint32_t *rank, int64_t *dim)
 	return true;
 }
 
-static enum hd_err f_expand(struct hd_fold *x)
+static enum hd_err f_expand(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0);
-	struct hd_host shape = { 0 };
+	const struct hd_host_tensor *a = input(x, 0);
+	struct hd_host_tensor shape = { 0 };
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t rank;
 
 	if (!a || !extents_from(input(x, 1), &rank, shape.dim))
 		return no(x, "takes a constant and extents that do not depend on the rows");
 	shape.rank = (uint8_t)rank;
-	enum hd_err err = join(x, (const struct hd_host *[]){ a, &shape }, 2, &rank, dim);
+	enum hd_err err = join(x, (const struct hd_host_tensor *[]){ a, &shape }, 2, &rank, dim);
 	if (!err)
 		err = make(x, a->type, rank, dim);
 	for (uint64_t k = 0; !err && k < x->out->n; k++)
@@ -673,11 +676,11 @@ static enum hd_err f_expand(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err f_constant_of_shape(struct hd_fold *x)
+static enum hd_err f_constant_of_shape(struct hd_host_fold *x)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(x->node, "value");
 	struct hd_onnx_init init = { .tensor = a ? a->t : NULL };
-	struct hd_host value = { 0 };
+	struct hd_host_tensor value = { 0 };
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t rank;
 	enum hd_err err = HD_OK;
@@ -698,7 +701,7 @@ static enum hd_err f_constant_of_shape(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err whole_range(struct hd_fold *x, int64_t start, int64_t end, int64_t step)
+static enum hd_err whole_range(struct hd_host_fold *x, int64_t start, int64_t end, int64_t step)
 {
 	bool up = step > 0;
 	uint64_t by = up ? (uint64_t)step : 0 - (uint64_t)step, n = 0;
@@ -715,9 +718,9 @@ static enum hd_err whole_range(struct hd_fold *x, int64_t start, int64_t end, in
 	return err;
 }
 
-static enum hd_err f_range(struct hd_fold *x)
+static enum hd_err f_range(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0), *b = input(x, 1), *s = input(x, 2);
+	const struct hd_host_tensor *a = input(x, 0), *b = input(x, 1), *s = input(x, 2);
 
 	if (!a || !b || !s || a->n != 1 || b->n != 1 || s->n != 1 || a->is_float != b->is_float ||
 		a->is_float != s->is_float ||
@@ -735,9 +738,9 @@ static enum hd_err f_range(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err f_trilu(struct hd_fold *x)
+static enum hd_err f_trilu(struct hd_host_fold *x)
 {
-	const struct hd_host *a = input(x, 0), *by = input(x, 1);
+	const struct hd_host_tensor *a = input(x, 0), *by = input(x, 1);
 	bool upper = hd_onnx_attr_int(x->node, "upper", 1) != 0;
 
 	if (!a || a->rank < 2 || (by && (by->is_float || by->n != 1)))
@@ -754,9 +757,9 @@ static enum hd_err f_trilu(struct hd_fold *x)
 	return err;
 }
 
-static enum hd_err f_reduce(struct hd_fold *x, enum binary op)
+static enum hd_err f_reduce(struct hd_host_fold *x, enum binary op)
 {
-	const struct hd_host *a = input(x, 0);
+	const struct hd_host_tensor *a = input(x, 0);
 
 	if (!a || a->is_float || a->n == 0 || a->rank != 1)
 		return no(x, "takes a row of whole numbers");
@@ -770,10 +773,10 @@ static enum hd_err f_reduce(struct hd_fold *x, enum binary op)
 	return err;
 }
 
-static enum hd_err f_prod(struct hd_fold *x) { return f_reduce(x, MUL); }
-static enum hd_err f_sum(struct hd_fold *x) { return f_reduce(x, ADD); }
+static enum hd_err f_prod(struct hd_host_fold *x) { return f_reduce(x, MUL); }
+static enum hd_err f_sum(struct hd_host_fold *x) { return f_reduce(x, ADD); }
 
-static const struct { const char *op; enum hd_err (*fold)(struct hd_fold *x); } folds[] = {
+static const struct { const char *op; enum hd_err (*fold)(struct hd_host_fold *x); } folds[] = {
 	{ "Add", f_add }, { "Sub", f_sub }, { "Mul", f_mul }, { "Div", f_div }, { "Pow", f_pow }, { "Mod", f_mod }, { "Min", f_min },
 	{ "Max", f_max }, { "Equal", f_equal }, { "Less", f_less }, { "LessOrEqual", f_lesseq }, { "Greater", f_greater },
 	{ "GreaterOrEqual", f_greatereq }, { "And", f_and }, { "Or", f_or }, { "Not", f_not }, { "Neg", f_neg }, { "Abs", f_abs },
@@ -792,7 +795,7 @@ bool hd_host_folds(const char *op)
 	return false;
 }
 
-enum hd_err hd_host_fold(struct hd_fold *fold)
+enum hd_err hd_host_fold(struct hd_host_fold *fold)
 {
 	for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
 		if (!strcmp(folds[i].op, fold->node->op_type))

@@ -44,12 +44,12 @@ static bool times(uint64_t *n, int64_t dim, uint64_t most, bool *none)
 	return dim >= 0 && (dim == 0 || hd_mul_u64(*n, (uint64_t)dim, n)) && *n <= most;
 }
 
-enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t type, uint32_t rank,
+enum hd_err hd_host_make(struct hd_host_tensor *host, struct hd_arena *arena, int32_t type, uint32_t rank,
 	const int64_t *dim, struct hd_diag *diag)
 {
 	bool none = false;
 
-	*host = (struct hd_host){ .type = type, .is_float = hd_onnx_type_is_float(type),
+	*host = (struct hd_host_tensor){ .type = type, .is_float = hd_onnx_type_is_float(type),
 		.rank = (uint8_t)rank, .n = 1 };
 	if (rank > HD_ONNX_DIMS)
 		return hd_fail(diag, HD_E_INPUT, "%u extents; at most %d", rank, HD_ONNX_DIMS);
@@ -69,7 +69,7 @@ enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t t
 		"no memory for a constant of %llu elements", (unsigned long long)host->n);
 }
 
-enum hd_err hd_host_ints(struct hd_host *host, struct hd_arena *arena, uint32_t n,
+enum hd_err hd_host_ints(struct hd_host_tensor *host, struct hd_arena *arena, uint32_t n,
 	const struct hd_sym *values, struct hd_diag *diag)
 {
 	enum hd_err err = hd_host_make(host, arena, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 1, (int64_t[]){ n },
@@ -172,7 +172,7 @@ static int64_t int_at(int32_t type, const uint8_t *p)
 }
 
 /* The typed fields: which of them a type uses is a rule of the format. */
-static bool from_fields(struct hd_host *host, const Onnx__TensorProto *t)
+static bool from_fields(struct hd_host_tensor *host, const Onnx__TensorProto *t)
 {
 	bool narrow = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
 		t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
@@ -201,7 +201,7 @@ static bool from_fields(struct hd_host *host, const Onnx__TensorProto *t)
 	return true;
 }
 
-enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena, const struct hd_onnx_init *init,
+enum hd_err hd_host_read(struct hd_host_tensor *host, struct hd_arena *arena, const struct hd_onnx_init *init,
 	struct hd_diag *diag)
 {
 	const Onnx__TensorProto *t = init->tensor;

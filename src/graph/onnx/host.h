@@ -19,7 +19,7 @@ enum { HD_HOST_ELEMS = 1 << 22 };
 
 struct hd_sym { int64_t a, rows; };
 
-struct hd_host {
+struct hd_host_tensor {
 	int32_t type;                     /* TensorProto.DataType */
 	bool is_float;
 	uint8_t rank;
@@ -29,12 +29,12 @@ struct hd_host {
 	struct hd_sym *i;                 /* else; bool: 0 and 1 */
 };
 
-HD_MUST_USE enum hd_err hd_host_make(struct hd_host *host, struct hd_arena *arena, int32_t type,
+HD_MUST_USE enum hd_err hd_host_make(struct hd_host_tensor *host, struct hd_arena *arena, int32_t type,
 	uint32_t rank, const int64_t *dim,
 	struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_host_read(struct hd_host *host, struct hd_arena *arena,
+HD_MUST_USE enum hd_err hd_host_read(struct hd_host_tensor *host, struct hd_arena *arena,
 	const struct hd_onnx_init *init, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_host_ints(struct hd_host *host, struct hd_arena *arena, uint32_t n,
+HD_MUST_USE enum hd_err hd_host_ints(struct hd_host_tensor *host, struct hd_arena *arena, uint32_t n,
 	const struct hd_sym *values, struct hd_diag *diag);
 
 /* Extents and element count of a tensor message, checked; the type is one of those read. */
@@ -45,7 +45,7 @@ const char *hd_onnx_type_text(int32_t type);
 bool hd_onnx_type_is_float(int32_t type);
 
 /* The value of a number that must not depend on the rows. */
-static inline bool hd_host_plain(const struct hd_host *host)
+static inline bool hd_host_plain(const struct hd_host_tensor *host)
 {
 	for (uint64_t i = 0; !host->is_float && i < host->n; i++)
 		if (host->i[i].rows)
@@ -61,17 +61,17 @@ bool hd_onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *
 const Onnx__AttributeProto *hd_onnx_attr(const Onnx__NodeProto *node, const char *name);
 
 /* One op on known tensors; in[i] NULL: absent. HD_E_NOTFOUND: no such op here. */
-struct hd_fold {
+struct hd_host_fold {
 	const Onnx__NodeProto *node;
 	int64_t opset;
-	const struct hd_host *const *in;
+	const struct hd_host_tensor *const *in;
 	uint32_t nin;
-	struct hd_host *out;              /* [nout] */
+	struct hd_host_tensor *out;              /* [nout] */
 	uint32_t nout;
 	struct hd_arena *arena;
 	struct hd_diag *diag;
 };
-HD_MUST_USE enum hd_err hd_host_fold(struct hd_fold *fold);
+HD_MUST_USE enum hd_err hd_host_fold(struct hd_host_fold *fold);
 bool hd_host_folds(const char *op);
 
 /* axis + rank where it is negative; false: outside. */

@@ -175,7 +175,7 @@ static enum hd_err weights_of(struct hd_importer *im, const struct hd_onnx_val *
 	struct hd_onnx_weight *weight, struct hd_diag *diag)
 {
 	const struct hd_onnx_init *init = v->init;
-	struct hd_host host;
+	struct hd_host_tensor host;
 	int64_t dim[HD_ONNX_DIMS];
 	uint64_t n;
 
@@ -292,7 +292,7 @@ enum hd_err hd_onnx_buffer(struct hd_onnx_call *call, uint32_t i, uint32_t *valu
 }
 
 /* A known tensor as a constant of our graph: f32 (bools too: what `where` takes), or i32. */
-static enum hd_err make_const(struct hd_importer *im, const struct hd_host *h, uint32_t *value,
+static enum hd_err make_const(struct hd_importer *im, const struct hd_host_tensor *h, uint32_t *value,
 	struct hd_diag *diag)
 {
 	bool is_float = h->is_float || h->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL;
@@ -327,7 +327,7 @@ static enum hd_err read_init(struct hd_importer *im, struct hd_onnx_val *v, stru
 {
 	if (v->host || v->kind != HD_VAL_INIT)
 		return HD_OK;
-	struct hd_host *host = hd_arena_take(&im->file.arena, 1, sizeof *host);
+	struct hd_host_tensor *host = hd_arena_take(&im->file.arena, 1, sizeof *host);
 	if (!host)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for tensor '%s'", v->name);
 	enum hd_err err = hd_host_read(host, &im->file.arena, v->init, diag);
@@ -364,7 +364,7 @@ enum hd_err hd_onnx_value(struct hd_onnx_call *call, uint32_t i, uint32_t *value
 	return hd_onnx_value_of(call, call->in[i], value);
 }
 
-const struct hd_host *hd_onnx_known(struct hd_onnx_call *call, uint32_t i)
+const struct hd_host_tensor *hd_onnx_known(struct hd_onnx_call *call, uint32_t i)
 {
 	struct hd_onnx_val *v = hd_onnx_in(call, i);
 
@@ -379,7 +379,7 @@ bool hd_onnx_number(struct hd_onnx_call *call, uint32_t i, double *number)
 
 	if (!v || (v->kind == HD_VAL_INIT && !hd_onnx_is_constant(v)))
 		return false;
-	const struct hd_host *h = hd_onnx_known(call, i);
+	const struct hd_host_tensor *h = hd_onnx_known(call, i);
 	if (!h || h->n != 1 || (!h->is_float && h->i[0].rows))
 		return false;
 	*number = h->is_float ? h->f[0] : (double)h->i[0].a;
@@ -391,7 +391,7 @@ enum hd_err hd_onnx_ints(struct hd_onnx_call *call, const char *name, uint32_t i
 {
 	const Onnx__AttributeProto *a = name ? hd_onnx_attr(call->node, name) : NULL;
 	struct hd_onnx_val *v = i == HD_NONE ? NULL : hd_onnx_in(call, i);
-	const struct hd_host *h = v ? hd_onnx_known(call, i) : NULL;
+	const struct hd_host_tensor *h = v ? hd_onnx_known(call, i) : NULL;
 	uint64_t have = h ? h->n : a ? a->n_ints : 0;
 
 	*n = 0;
@@ -506,7 +506,7 @@ enum hd_err hd_onnx_put_like(struct hd_onnx_call *call, uint32_t k, uint32_t val
 	return hd_onnx_put(call, k, value, v->rank, v->dim);
 }
 
-enum hd_err hd_onnx_put_host(struct hd_onnx_call *call, uint32_t k, struct hd_host *host)
+enum hd_err hd_onnx_put_host(struct hd_onnx_call *call, uint32_t k, struct hd_host_tensor *host)
 {
 	struct hd_onnx_val *v = hd_onnx_out(call, k);
 
@@ -543,10 +543,10 @@ static int state_of(struct hd_onnx_call *call, const char **missing)
 
 static enum hd_err fold(struct hd_onnx_call *call)
 {
-	const struct hd_host *in[HD_ONNX_MAX_IN];
+	const struct hd_host_tensor *in[HD_ONNX_MAX_IN];
 	uint32_t nout = (uint32_t)call->node->n_output;
-	struct hd_host *out = hd_arena_take(&call->im->file.arena, nout + 1, sizeof *out);
-	struct hd_fold x = { call->node, call->im->file.opset, in, call->nin, out, nout,
+	struct hd_host_tensor *out = hd_arena_take(&call->im->file.arena, nout + 1, sizeof *out);
+	struct hd_host_fold x = { call->node, call->im->file.opset, in, call->nin, out, nout,
 		&call->im->file.arena, &call->why };
 
 	if (!out)
@@ -567,7 +567,7 @@ static enum hd_err fold(struct hd_onnx_call *call)
 static bool grows(struct hd_onnx_call *call)
 {
 	bool expand = !strcmp(call->node->op_type, "Expand");
-	const struct hd_host *shape = expand || !strcmp(call->node->op_type, "ConstantOfShape") ?
+	const struct hd_host_tensor *shape = expand || !strcmp(call->node->op_type, "ConstantOfShape") ?
 		hd_onnx_known(call, expand) : NULL;
 
 	return shape && !hd_host_plain(shape);
@@ -690,7 +690,7 @@ enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *
 	static const struct hd_onnx_opts opts;
 	struct hd_onnx_file holder = { .name = file };
 	struct hd_onnx_init init = { 0 };
-	struct hd_host host;
+	struct hd_host_tensor host;
 
 	hd_arena_init(&holder.arena, HD_ONNX_MEMORY);
 	enum hd_err err = hd_wire_walk(&onnx__tensor_proto__descriptor, file, bytes, len, diag);

@@ -37,7 +37,7 @@ struct hd_onnx_val {
 	uint32_t first, copies, said;
 	/* loss.c: the values [rows..] this scalar sums or averages, else HD_NONE */
 	uint32_t sum_of, mean_of;
-	struct hd_host *host;
+	struct hd_host_tensor *host;
 	const struct hd_onnx_init *init;
 };
 
@@ -88,7 +88,7 @@ HD_MUST_USE enum hd_err hd_onnx_value_of(struct hd_onnx_call *call, struct hd_on
 /* Input i as a buffer with the file's values (of the file: a float initializer), else as any value. */
 HD_MUST_USE enum hd_err hd_onnx_buffer(struct hd_onnx_call *call, uint32_t i, uint32_t *value);
 /* Input i as a known tensor; NULL: it is not known (or absent). A float initializer is known here too. */
-const struct hd_host *hd_onnx_known(struct hd_onnx_call *call, uint32_t i);
+const struct hd_host_tensor *hd_onnx_known(struct hd_onnx_call *call, uint32_t i);
 /* A single known float of any shape. */
 bool hd_onnx_number(struct hd_onnx_call *call, uint32_t i, double *number);
 /* Integers of attribute `name`, or of input i (NULL: no such attribute, HD_NONE: no such input); *n 0 and
@@ -113,7 +113,7 @@ HD_MUST_USE enum hd_err hd_onnx_put(struct hd_onnx_call *call, uint32_t k, uint3
 	const int64_t *dim);
 /* extents of the value itself */
 HD_MUST_USE enum hd_err hd_onnx_put_like(struct hd_onnx_call *call, uint32_t k, uint32_t value);
-HD_MUST_USE enum hd_err hd_onnx_put_host(struct hd_onnx_call *call, uint32_t k, struct hd_host *host);
+HD_MUST_USE enum hd_err hd_onnx_put_host(struct hd_onnx_call *call, uint32_t k, struct hd_host_tensor *host);
 /* NULL: the node has no such output */
 struct hd_onnx_val *hd_onnx_out(struct hd_onnx_call *call, uint32_t k);
 

@@ -617,7 +617,7 @@ enum hd_err hd_onnx_einsum(struct hd_onnx_call *call)
 enum hd_err hd_onnx_eye(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
+	struct hd_host_tensor *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
 	int64_t type = hd_onnx_attr_int(call->node, "dtype", v ? v->type : 0),
 		k = hd_onnx_attr_int(call->node, "k", 0);
 	int32_t kind;

@@ -390,7 +390,7 @@ static enum hd_err label_weights(struct hd_onnx_call *call, uint32_t labels, boo
 	uint32_t *weight)
 {
 	uint32_t table, which, same, one;
-	struct hd_host *number = hd_arena_take(&call->im->file.arena, 1, sizeof *number);
+	struct hd_host_tensor *number = hd_arena_take(&call->im->file.arena, 1, sizeof *number);
 	struct hd_onnx_val constant = { .kind = HD_VAL_HOST, .value = HD_NONE, .turned = HD_NONE,
 		.host = number };
 	enum hd_err err = HD_OK;

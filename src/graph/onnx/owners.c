@@ -8,7 +8,7 @@
 bool hd_onnx_is_uniform(struct hd_importer *im, const struct hd_onnx_val *v)
 {
 	const size_t size = sizeof(float);
-	struct hd_host host;
+	struct hd_host_tensor host;
 
 	if (v->type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT && v->init->raw)
 		return v->init->raw_len >= size && !memcmp(v->init->raw, v->init->raw + size,

@@ -22,9 +22,9 @@ static void describe(const struct hd_graph *g, char *out, size_t cap)
 		hd_text_addf(&text, " + %u", consts);
 }
 
-struct row { const char *text, *want; };
+struct owners_row { const char *text, *want; };
 
-static void check(const struct row *row)
+static void check(const struct owners_row *row)
 {
 	static struct model m;
 	struct hd_diag diag = { "" };
@@ -47,7 +47,7 @@ static void check(const struct row *row)
 
 static void equal_tensors_made_one_are_several_again(void **state)
 {
-	static const struct row rows[] = {
+	static const struct owners_row rows[] = {
 		/* as the older exporter writes a fresh model for evaluation */
 		{ "w [4]=1\nb [4]=0\nIdentity w -> v\nIdentity b -> m\nIdentity w -> w2\nIdentity b -> b2\nIdentity b -> m2\nIdentity w -> v2\n"
 		  BN("x", "w", "b", "m", "v", "h") BN("h", "w2", "b2", "m2", "v2", "out"),
@@ -76,7 +76,7 @@ static void equal_tensors_made_one_are_several_again(void **state)
 
 static void a_signature_says_what_is_trained(void **state)
 {
-	static const struct row rows[] = {
+	static const struct owners_row rows[] = {
 		/* buffers, constants and what was computed are constants, whatever they are called */
 		{ "!p_w: PARAMETER target='w'\n!b_s: BUFFER target='s' persistent=True\n!c_lifted: CONSTANT_TENSOR target='lifted'\n!x: USER_INPUT\n"
 		  "w [6,6]\ns [6]\nlifted [6]\nval_9 [6]\nMatMul x,w -> a@%linear : (%x, %p_w)\nMul a,s -> "

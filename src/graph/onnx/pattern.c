@@ -9,9 +9,9 @@ enum what { NONE, STEP, TENSOR, NUMBER, GIVEN };
 struct operand { uint8_t what, at; double value; };
 
 /* `other`: another step to try in its place, 0: none. */
-struct step { const char *op; struct operand in[2]; uint8_t other; };
+struct pattern_step { const char *op; struct operand in[2]; uint8_t other; };
 
-struct pattern { const struct hd_onnx_op *op; uint8_t nin; struct step step[HD_PATTERN_STEPS]; };
+struct pattern { const struct hd_onnx_op *op; uint8_t nin; struct pattern_step step[HD_PATTERN_STEPS]; };
 
 #define S(i) { STEP, i, 0 }
 #define X    { TENSOR, 0, 0 }
@@ -54,13 +54,13 @@ static const struct pattern patterns[] = {
 };
 
 /* What is bound so far; copied before a choice, so that a wrong one is taken back. */
-struct bound {
+struct binding {
 	const char *tensor[HD_PATTERN_TENSORS];
 	double number[HD_PATTERN_NUMBERS];
 	uint32_t node[HD_PATTERN_STEPS];  /* by step, HD_NONE */
 };
 
-struct search { struct hd_importer *im; const struct pattern *pattern; struct bound bound; };
+struct pattern_search { struct hd_importer *im; const struct pattern *pattern; struct binding bound; };
 
 static const Onnx__NodeProto *maker_of(const struct hd_importer *im, const char *name, uint32_t *at)
 {
@@ -81,7 +81,7 @@ static bool number_of(struct hd_importer *im, const char *name, double *value)
 		"value") : NULL;
 	struct hd_onnx_init made = { 0 };
 	const struct hd_onnx_init *init = v && hd_onnx_is_constant(v) && v->rank == 0 ? v->init : NULL;
-	struct hd_host host;
+	struct hd_host_tensor host;
 
 	if (a && a->t) {
 		made = (struct hd_onnx_init){ a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL,
@@ -94,9 +94,9 @@ static bool number_of(struct hd_importer *im, const char *name, double *value)
 	return true;
 }
 
-static bool match_step(struct search *s, uint32_t step, uint32_t node);
+static bool match_step(struct pattern_search *s, uint32_t step, uint32_t node);
 
-static bool match_operand(struct search *s, const struct operand *o, const char *name)
+static bool match_operand(struct pattern_search *s, const struct operand *o, const char *name)
 {
 	double value;
 	uint32_t at;
@@ -128,10 +128,10 @@ static bool mean_of_last(struct hd_importer *im, const Onnx__NodeProto *node)
 	return a && a->n_ints == 1 && a->ints[0] == -1 && hd_onnx_attr_int(node, "keepdims", 1);
 }
 
-static bool match_node(struct search *s, const struct step *t, const Onnx__NodeProto *node)
+static bool match_node(struct pattern_search *s, const struct pattern_step *t, const Onnx__NodeProto *node)
 {
 	bool two = t->in[1].what != NONE;
-	struct bound before = s->bound;
+	struct binding before = s->bound;
 
 	if (strcmp(node->op_type, t->op) != 0 || (node->domain && *node->domain) ||
 		node->n_input != (two ? 2 : 1) || node->n_output != 1)
@@ -151,9 +151,9 @@ static bool match_node(struct search *s, const struct step *t, const Onnx__NodeP
 }
 
 /* Steps refer to later ones only, so the recursion is as deep as the table is long. */
-static bool match_step(struct search *s, uint32_t step, uint32_t node)
+static bool match_step(struct pattern_search *s, uint32_t step, uint32_t node)
 {
-	const struct step *t = &s->pattern->step[step];
+	const struct pattern_step *t = &s->pattern->step[step];
 
 	if (s->bound.node[step] != HD_NONE)
 		return s->bound.node[step] == node;
@@ -167,7 +167,7 @@ static bool match_step(struct search *s, uint32_t step, uint32_t node)
 }
 
 /* Does only the pattern read what its nodes inside make? */
-static bool closed(const struct search *s)
+static bool closed(const struct pattern_search *s)
 {
 	const struct hd_importer *im = s->im;
 
@@ -191,7 +191,7 @@ static bool closed(const struct search *s)
 
 static bool try_pattern(struct hd_importer *im, const struct pattern *p, uint32_t root)
 {
-	struct search s = { .im = im, .pattern = p };
+	struct pattern_search s = { .im = im, .pattern = p };
 	struct hd_onnx_match *m = &im->match[root];
 
 	for (uint32_t k = 0; k < HD_PATTERN_STEPS; k++)

@@ -10,8 +10,8 @@
 
 enum { X, W, R, B, LENGTHS, H0, C0, PEEPHOLES };
 
-struct cell { const char *op; enum hd_op ours; int32_t gates, order[4]; };
-static const struct cell cells[] = { { "LSTM", HD_OP_LSTM, 4, { 0, 2, 3, 1 } },
+struct onnx_cell { const char *op; enum hd_op ours; int32_t gates, order[4]; };
+static const struct onnx_cell cells[] = { { "LSTM", HD_OP_LSTM, 4, { 0, 2, 3, 1 } },
 	{ "GRU", HD_OP_GRU, 3, { 1, 0, 2 } } };
 
 static const struct hd_attr none;
@@ -48,7 +48,7 @@ static enum hd_err starts_from_zeros(struct hd_onnx_call *call, uint32_t i)
 		"its initial state is not known to be zeros");
 }
 
-static enum hd_err check(struct hd_onnx_call *call, const struct cell *cell)
+static enum hd_err check(struct hd_onnx_call *call, const struct onnx_cell *cell)
 {
 	const struct hd_onnx_val *x = hd_onnx_in(call, X), *w = hd_onnx_in(call, W), *r = hd_onnx_in(call, R),
 		*b = hd_onnx_in(call, B);
@@ -76,7 +76,7 @@ static enum hd_err check(struct hd_onnx_call *call, const struct cell *cell)
 }
 
 /* Blocks of `each` along extent 0 from `from` on, in the order of our gates. */
-static uint32_t ordered(struct hd_maker *m, const struct cell *cell, uint32_t value, int32_t from,
+static uint32_t ordered(struct hd_maker *m, const struct onnx_cell *cell, uint32_t value, int32_t from,
 	int32_t each)
 {
 	uint32_t all = 0;
@@ -123,7 +123,8 @@ static enum hd_err put(struct hd_onnx_call *call, struct hd_maker *m, uint32_t k
 	return err ? err : hd_onnx_put(call, k, y, at, dim);
 }
 
-static enum hd_err put_all(struct hd_onnx_call *call, const struct cell *cell, struct hd_maker *m, uint32_t y)
+static enum hd_err put_all(struct hd_onnx_call *call, const struct onnx_cell *cell, struct hd_maker *m,
+	uint32_t y)
 {
 	bool batch_first = hd_onnx_attr_int(call->node, "layout", 0) != 0;
 	const int32_t last = (int32_t)hd_onnx_shape(call, y)->dim[1] - 1;
@@ -140,7 +141,7 @@ static enum hd_err put_all(struct hd_onnx_call *call, const struct cell *cell, s
 
 enum hd_err hd_onnx_recurrent(struct hd_onnx_call *call)
 {
-	const struct cell *cell = &cells[strcmp(call->node->op_type, cells[0].op) != 0];
+	const struct onnx_cell *cell = &cells[strcmp(call->node->op_type, cells[0].op) != 0];
 	struct hd_maker m = { call->im->graph, &call->why, HD_OK };
 	uint32_t x, w, r, b;
 	enum hd_err err = check(call, cell);

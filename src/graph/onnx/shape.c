@@ -9,7 +9,7 @@
 enum hd_err hd_onnx_constant(struct hd_onnx_call *call)
 {
 	const Onnx__AttributeProto *a = call->node->n_attribute == 1 ? call->node->attribute[0] : NULL;
-	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
+	struct hd_host_tensor *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
 	struct hd_arena *arena = &call->im->file.arena;
 	enum hd_err err;
 
@@ -42,7 +42,7 @@ enum hd_err hd_onnx_constant(struct hd_onnx_call *call)
 enum hd_err hd_onnx_shape_op(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
+	struct hd_host_tensor *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
 	struct hd_sym dim[HD_ONNX_DIMS];
 	int64_t first, n;
 
@@ -59,7 +59,7 @@ enum hd_err hd_onnx_shape_op(struct hd_onnx_call *call)
 enum hd_err hd_onnx_size(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
+	struct hd_host_tensor *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
 
 	if (!v || !h)
 		return hd_onnx_no(call, "there is no input");
@@ -208,7 +208,7 @@ enum hd_err hd_onnx_unsqueeze(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
 	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, "axes");
-	const struct hd_host *h = hd_onnx_known(call, 1);
+	const struct hd_host_tensor *h = hd_onnx_known(call, 1);
 	uint64_t more = h ? h->n : a ? a->n_ints : 0;
 	int64_t dim[HD_ONNX_DIMS];
 	uint32_t set, n, from = 0;
@@ -324,8 +324,8 @@ enum hd_err hd_onnx_gather(struct hd_onnx_call *call)
 enum hd_err hd_onnx_indices(struct hd_onnx_call *call, uint32_t i, int64_t extent, uint32_t *value)
 {
 	struct hd_onnx_val *v = hd_onnx_in(call, i), turned = v ? *v : (struct hd_onnx_val){ 0 };
-	const struct hd_host *h = hd_onnx_known(call, i);
-	struct hd_host copy;
+	const struct hd_host_tensor *h = hd_onnx_known(call, i);
+	struct hd_host_tensor copy;
 	bool negative = false;
 
 	for (uint64_t k = 0; h && !h->is_float && k < h->n; k++) {
@@ -473,7 +473,7 @@ enum hd_err hd_onnx_concat(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, x, v->rank, dim);
 }
 
-static bool is_one_number(const struct hd_host *h)
+static bool is_one_number(const struct hd_host_tensor *h)
 {
 	for (uint64_t k = 1; h->is_float && k < h->n; k++)
 		if (h->f[k] != h->f[0])
@@ -497,7 +497,7 @@ enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 	if (err)
 		return err;
 	uint32_t rank = n > v->rank ? n : v->rank;
-	const struct hd_host *h = hd_onnx_known(call, 0);
+	const struct hd_host_tensor *h = hd_onnx_known(call, 0);
 	/* repeats: over as many rows as were traced, which are made any number */
 	bool one = h && is_one_number(h), repeats = false;
 	for (uint32_t d = 0; d < rank; d++) {
@@ -531,7 +531,7 @@ enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 enum hd_err hd_onnx_filled(struct hd_onnx_call *call)
 {
 	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, "value");
-	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
+	struct hd_host_tensor *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
 	struct hd_onnx_val constant = { .kind = HD_VAL_HOST, .value = HD_NONE, .turned = HD_NONE, .host = h };
 	struct hd_attr attr = { .i = { 0 } };
 	struct hd_sym s[HD_ONNX_DIMS];

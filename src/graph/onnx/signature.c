@@ -20,10 +20,10 @@
 /* field numbers of onnx.proto */
 enum { GRAPH_NODE = 1, GRAPH_METADATA = 16, NODE_METADATA = 9, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
-struct slice { const char *at; uint64_t len; };
+struct name_slice { const char *at; uint64_t len; };
 
-struct entry {                            /* of the module's signature */
-	struct slice arg;
+struct signature_entry {                            /* of the module's signature */
+	struct name_slice arg;
 	const char *target;
 	bool is_param;
 	struct hd_onnx_val *init;         /* of that name; NULL: the file has none */
@@ -32,41 +32,42 @@ struct entry {                            /* of the module's signature */
 	struct hd_onnx_val *copy, *copy_of;       /* that tensor, where it was copied for this entry */
 };
 
-struct place { uint32_t node, k; };
+struct operand_place { uint32_t node, k; };
 
 struct signature {
 	struct hd_importer *im;
-	struct entry *entry; uint32_t nentries;
-	struct slice *text;               /* [n_node] */
+	struct signature_entry *entry; uint32_t nentries;
+	struct name_slice *text;               /* [n_node] */
 	uint32_t *next, *head;            /* nodes of one call; [n_node], and the first of each call */
 	uint32_t ncalls;
 	/* of one call */
 	uint32_t *missed, nmissed;        /* entries, in the order of the text */
 	/* reads of a tensor that the text does not name; of one that the module has not */
-	struct place *other, *made;
+	struct operand_place *other, *made;
 	uint32_t nother, nmade, nstatistics;      /* of `other` */
 	struct hd_diag *diag;
 };
 
 /* ---- the texts */
 
-static bool is(struct slice s, const char *word) { return s.len == strlen(word) && !memcmp(s.at, word, s.len);
+static bool is(struct name_slice s, const char *word) { return s.len == strlen(word) &&
+	!memcmp(s.at, word, s.len);
 	}
 
-static struct slice field_of(const uint8_t *bytes, uint64_t len, uint32_t id)
+static struct name_slice field_of(const uint8_t *bytes, uint64_t len, uint32_t id)
 {
 	struct hd_wire wire = { bytes, len, 0 };
 	struct hd_wire_field field;
-	struct slice found = { NULL, 0 };
+	struct name_slice found = { NULL, 0 };
 
 	while (hd_wire_next(&wire, &field) > 0)
 		if (field.id == id && field.type == 2)
-			found = (struct slice){ (const char *)field.bytes, field.len };
+			found = (struct name_slice){ (const char *)field.bytes, field.len };
 	return found;
 }
 
 /* The value of `key` among the entries that are fields `id` of a message. */
-static struct slice metadata(const uint8_t *bytes, uint64_t len, uint32_t id, const char *key)
+static struct name_slice metadata(const uint8_t *bytes, uint64_t len, uint32_t id, const char *key)
 {
 	struct hd_wire wire = { bytes, len, 0 };
 	struct hd_wire_field field;
@@ -74,13 +75,13 @@ static struct slice metadata(const uint8_t *bytes, uint64_t len, uint32_t id, co
 	while (hd_wire_next(&wire, &field) > 0)
 		if (field.id == id && field.type == 2 && is(field_of(field.bytes, field.len, ENTRY_KEY), key))
 			return field_of(field.bytes, field.len, ENTRY_VALUE);
-	return (struct slice){ NULL, 0 };
+	return (struct name_slice){ NULL, 0 };
 }
 
-static struct slice line_of(struct slice *rest)
+static struct name_slice line_of(struct name_slice *rest)
 {
 	const char *end = memchr(rest->at, '\n', rest->len);
-	struct slice line = { rest->at, end ? (uint64_t)(end - rest->at) : rest->len };
+	struct name_slice line = { rest->at, end ? (uint64_t)(end - rest->at) : rest->len };
 	uint64_t used = line.len + (end != NULL);
 
 	rest->at += used;
@@ -89,7 +90,7 @@ static struct slice line_of(struct slice *rest)
 }
 
 /* "ARG: KIND target='NAME' ..." of the kinds that have a tensor. */
-static bool take_line(struct signature *s, struct slice line)
+static bool take_line(struct signature *s, struct name_slice line)
 {
 	static const char *const kinds[] = { ": PARAMETER target='", ": BUFFER target='",
 		": CONSTANT_TENSOR target='" };
@@ -106,32 +107,33 @@ static bool take_line(struct signature *s, struct slice line)
 		if (!target)
 			return false;
 		struct hd_onnx_val *v = hd_onnx_find(s->im, target);
-		s->entry[s->nentries++] = (struct entry){ .arg = { line.at, (uint64_t)(colon - line.at) },
+		s->entry[s->nentries++] = (struct signature_entry){ .arg = { line.at,
+			(uint64_t)(colon - line.at) },
 			.target = target, .is_param = k == 0,
 			.init = v && v->kind == HD_VAL_INIT ? v : NULL };
 	}
 	return true;
 }
 
-static int by_slice(const struct slice *a, const struct slice *b)
+static int by_slice(const struct name_slice *a, const struct name_slice *b)
 {
 	int order = memcmp(a->at, b->at, a->len < b->len ? a->len : b->len);
 
 	return order ? order : a->len < b->len ? -1 : a->len > b->len;
 }
 
-static int by_arg(const void *a, const void *b) { return by_slice(&((const struct entry *)a)->arg,
-	&((const struct entry *)b)->arg); }
+static int by_arg(const void *a, const void *b) { return by_slice(&((const struct signature_entry *)a)->arg,
+	&((const struct signature_entry *)b)->arg); }
 
-static struct entry *entry_of(const struct signature *s, struct slice arg)
+static struct signature_entry *entry_of(const struct signature *s, struct name_slice arg)
 {
-	struct entry key = { .arg = arg };
+	struct signature_entry key = { .arg = arg };
 
 	return s->nentries ? bsearch(&key, s->entry, s->nentries, sizeof key, by_arg) : NULL;
 }
 
 /* Of an initializer; NULL: the module has none of that name. */
-static struct entry *entry_with(const struct signature *s, const struct hd_onnx_val *v)
+static struct signature_entry *entry_with(const struct signature *s, const struct hd_onnx_val *v)
 {
 	return v->said ? &s->entry[v->said - 1] : NULL;
 }
@@ -139,7 +141,7 @@ static struct entry *entry_with(const struct signature *s, const struct hd_onnx_
 static enum hd_err no_memory(const struct signature *s) { return hd_fail(s->diag, HD_E_NOMEM,
 	"%s: no memory for its metadata", s->im->file.name); }
 
-static enum hd_err read_signature(struct signature *s, struct slice text)
+static enum hd_err read_signature(struct signature *s, struct name_slice text)
 {
 	uint64_t lines = 1;
 
@@ -149,7 +151,7 @@ static enum hd_err read_signature(struct signature *s, struct slice text)
 	if (!s->entry)
 		return no_memory(s);
 	while (text.len) {
-		struct slice line = line_of(&text);
+		struct name_slice line = line_of(&text);
 		if (is(line, "# outputs"))
 			break;
 		if (!take_line(s, line))
@@ -215,13 +217,13 @@ static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <=
 	(c >= '0' && c <= '9') || c == '_'; }
 
 /* Entries that the text names: %p_fc_weight. */
-static void name_entries(struct signature *s, struct slice text, uint32_t call, bool missed)
+static void name_entries(struct signature *s, struct name_slice text, uint32_t call, bool missed)
 {
 	for (uint64_t i = 0; i < text.len; i++) {
 		uint64_t n = 0;
 		while (text.at[i] == '%' && i + 1 + n < text.len && in_word(text.at[i + 1 + n]))
 			n++;
-		struct entry *e = n ? entry_of(s, (struct slice){ text.at + i + 1, n }) : NULL;
+		struct signature_entry *e = n ? entry_of(s, (struct name_slice){ text.at + i + 1, n }) : NULL;
 		if (e && missed && e->read != call && e->missed != call) {
 			e->missed = call;
 			s->missed[s->nmissed++] = (uint32_t)(e - s->entry);
@@ -253,33 +255,33 @@ static void read_entries(struct signature *s, uint32_t call)
 		const Onnx__NodeProto *node = s->im->file.graph->node[at];
 		for (uint32_t k = 0; k < node->n_input; k++) {
 			struct hd_onnx_val *v = *node->input[k] ? hd_onnx_find(s->im, node->input[k]) : NULL;
-			struct entry *e = v && v->kind == HD_VAL_INIT ? entry_with(s, v) : NULL;
+			struct signature_entry *e = v && v->kind == HD_VAL_INIT ? entry_with(s, v) : NULL;
 			if (e)
 				e->read = call;
 			if (e && (e->named != call || (e->is_param && is_statistic(node, k))) &&
 				hd_onnx_is_float_init(v)) {
 				s->nstatistics += is_statistic(node, k);
-				s->other[s->nother++] = (struct place){ at, k };
+				s->other[s->nother++] = (struct operand_place){ at, k };
 			}
 			if (!e && hd_onnx_is_float_init(v) && !is_ops_own(node, k) && !is_statistic(node, k))
-				s->made[s->nmade++] = (struct place){ at, k };
+				s->made[s->nmade++] = (struct operand_place){ at, k };
 		}
 	}
 }
 
 /* ---- what became of what a call misses */
 
-static struct hd_onnx_val *value_at(const struct signature *s, struct place p)
+static struct hd_onnx_val *value_at(const struct signature *s, struct operand_place p)
 {
 	return hd_onnx_find(s->im, s->im->file.graph->node[p.node]->input[p.k]);
 }
 
 /* The tensor at `p` is entry e of the module (another may be read in the same place elsewhere), in every
  * call that misses e. */
-static enum hd_err own(struct signature *s, struct place p, uint32_t e, bool keeps, bool is_param)
+static enum hd_err own(struct signature *s, struct operand_place p, uint32_t e, bool keeps, bool is_param)
 {
 	struct hd_onnx_val *v = value_at(s, p);
-	struct entry *entry = e == HD_NONE ? NULL : &s->entry[e];
+	struct signature_entry *entry = e == HD_NONE ? NULL : &s->entry[e];
 	bool mine = entry && entry->copy_of == v;
 	enum hd_err err = HD_OK;
 
@@ -302,7 +304,7 @@ static enum hd_err own(struct signature *s, struct place p, uint32_t e, bool kee
 }
 
 /* A tensor that was computed: of the first parameter that is missed where it is read. */
-static enum hd_err take_made(struct signature *s, struct place p)
+static enum hd_err take_made(struct signature *s, struct operand_place p)
 {
 	struct hd_onnx_val *v = value_at(s, p);
 	uint32_t e = 0;
@@ -353,7 +355,7 @@ static enum hd_err take_call(struct signature *s, uint32_t call)
 	read_entries(s, call);
 	name_entries(s, s->text[s->head[call - 1]], call, true);
 	for (uint32_t i = 0; i < s->nmissed; i++) {
-		const struct entry *e = &s->entry[s->missed[i]];
+		const struct signature_entry *e = &s->entry[s->missed[i]];
 		nparams += e->is_param;
 		turned = e->is_param && e->init ? s->missed[i] : turned;
 	}
@@ -383,7 +385,7 @@ static enum hd_err find_lost(const struct signature *s)
 			s->im->val[at].role == HD_ROLE_CONST && !s->im->val[at].said)
 			made = s->im->val[at].name;
 	for (uint32_t i = 0; i < s->nentries; i++) {
-		const struct entry *e = &s->entry[i];
+		const struct signature_entry *e = &s->entry[i];
 		if (e->is_param && !e->init && !e->found && (e->missed || made))
 			return hd_fail(s->diag, HD_E_INPUT,
 				"%s: the module's parameter '%s' is not in the file: the exporter left it "
@@ -398,7 +400,7 @@ static enum hd_err find_lost(const struct signature *s)
 enum hd_err hd_onnx_signature(struct hd_importer *im, bool *known, struct hd_diag *diag)
 {
 	struct signature s = { .im = im, .diag = diag };
-	struct slice text = metadata(im->file.graph_bytes, im->file.graph_len, GRAPH_METADATA,
+	struct name_slice text = metadata(im->file.graph_bytes, im->file.graph_len, GRAPH_METADATA,
 		"pkg.torch.export.ExportedProgram.graph_signature");
 
 	*known = text.len > 0;

@@ -184,28 +184,28 @@ enum hd_err hd_lists_tensor_groups(const struct hd_lists *l, struct hd_schedule 
 
 /* ---- K30 */
 
-struct held { uint32_t stage; int32_t vn; int count; };
+struct held_count { uint32_t stage; int32_t vn; int count; };
 
 static int by_number(const void *a, const void *b)
 {
-	const struct held *x = a, *y = b;
+	const struct held_count *x = a, *y = b;
 
 	return x->stage != y->stage ? (x->stage > y->stage) - (x->stage < y->stage) :
 		(x->vn > y->vn) - (x->vn < y->vn);
 }
 
-static uint32_t add(struct held *at, uint32_t n, const struct hd_ilist *list)
+static uint32_t add(struct held_count *at, uint32_t n, const struct hd_ilist *list)
 {
 	for (uint32_t i = 0; i < list->len; i++) {
 		const struct hd_ins *x = &list->at[i];
 		if (x->op == HD_INS_F || x->op == HD_INS_B || x->op == HD_INS_W)
-			at[n++] = (struct held){ x->stage, (int32_t)x->vn, x->op == HD_INS_F ? 1 : -1 };
+			at[n++] = (struct held_count){ x->stage, (int32_t)x->vn, x->op == HD_INS_F ? 1 : -1 };
 	}
 	return n;
 }
 
 /* Sums the counts of equals, drops what comes to 0. */
-static uint32_t settle(struct held *at, uint32_t n)
+static uint32_t settle(struct held_count *at, uint32_t n)
 {
 	uint32_t kept = 0;
 
@@ -215,12 +215,12 @@ static uint32_t settle(struct held *at, uint32_t n)
 		for (next = i; next < n && by_number(&at[i], &at[next]) == 0; next++)
 			count += at[next].count;
 		if (count)
-			at[kept++] = (struct held){ at[i].stage, at[i].vn, count };
+			at[kept++] = (struct held_count){ at[i].stage, at[i].vn, count };
 	}
 	return kept;
 }
 
-static void name(char out[24], const struct held *h, uint32_t i, uint32_t n)
+static void name(char out[24], const struct held_count *h, uint32_t i, uint32_t n)
 {
 	struct hd_text text;
 
@@ -238,7 +238,7 @@ enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_
 
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		size_t most = (size_t)s->prologue[r].len + s->list[r].len;
-		struct held *before = hd_arena_take(l->arena, most + 1, sizeof *before),
+		struct held_count *before = hd_arena_take(l->arena, most + 1, sizeof *before),
 			*after = hd_arena_take(l->arena, most + 1, sizeof *after);
 		char was[24], is[24];
 		if (!before || !after)

@@ -7,7 +7,7 @@
 
 #define NOBODY UINT32_MAX
 
-struct rank {
+struct check_rank {
 	uint32_t at, waits_for, next;             /* next: of those who wait for the same rank */
 	uint32_t first_waiting;                   /* who waits for this one */
 	uint32_t nbars;                           /* barriers reached */
@@ -18,29 +18,30 @@ struct rank {
 /* Ranks that do something together, time after time: RED of a stage, TIE of a group, NORM, VAL. */
 /* members: who[first .. first + n); `here` of them, round `began`, have come */
 struct meeting { uint32_t first, n, here, began; };
-struct member { uint32_t rank, came; };                   /* rounds */
+struct meeting_member { uint32_t rank, came; };                   /* rounds */
 
-struct run {
+struct check_run {
 	const struct hd_lists *l;
 	struct meeting *meeting;                  /* [stages] RED, then groups, NORM, VAL */
-	struct member *who;
+	struct meeting_member *who;
 	uint32_t ngroups;
 	enum hd_transport transport;
 	uint32_t credits;
-	struct rank *rank;
+	struct check_rank *rank;
 	uint16_t *seen;                           /* [stages * vns] bits of hd_seen */
 	uint32_t *ready, nready;
 	uint32_t *counts;                         /* used messages of channel (from, to, kind) */
 };
 
-static const struct hd_ins *now(const struct run *x, uint32_t r) { return &x->l->s->list[r].at[x->rank[r].at];
+static const struct hd_ins *now(const struct check_run *x,
+	uint32_t r) { return &x->l->s->list[r].at[x->rank[r].at];
 	}
-static bool ended(const struct run *x, uint32_t r) { return x->rank[r].at >= x->l->s->list[r].len; }
-static size_t index_of(const struct run *x, uint32_t stage,
+static bool ended(const struct check_run *x, uint32_t r) { return x->rank[r].at >= x->l->s->list[r].len; }
+static size_t index_of(const struct check_run *x, uint32_t stage,
 	uint32_t vn) { return (size_t)stage * x->l->s->nvns + vn; }
 
 /* The tensor a transfer moves: by the (stage, virtual node) that makes it. */
-static size_t moved(const struct run *x, const struct hd_ins *ins)
+static size_t moved(const struct check_run *x, const struct hd_ins *ins)
 {
 	uint32_t from = ins->op == HD_INS_RA ? ins->stage - 1u : ins->op == HD_INS_RG ? ins->stage + 1u :
 		ins->stage;
@@ -51,13 +52,13 @@ static size_t moved(const struct run *x, const struct hd_ins *ins)
 static bool is_grad(uint8_t op) { return op == HD_INS_SG || op == HD_INS_RG; }
 static bool is_send(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG; }
 
-static uint32_t *channel(const struct run *x, uint32_t from, uint32_t to, bool grad)
+static uint32_t *channel(const struct check_run *x, uint32_t from, uint32_t to, bool grad)
 {
 	return &x->counts[((size_t)from * x->l->s->nranks + to) * 2 + grad];
 }
 
 /* The rank that an input comes from, if it is not there; NOBODY if it is. */
-static uint32_t missing(const struct run *x, uint32_t r, const struct hd_ins *ins)
+static uint32_t missing(const struct check_run *x, uint32_t r, const struct hd_ins *ins)
 {
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
@@ -73,7 +74,7 @@ static uint32_t missing(const struct run *x, uint32_t r, const struct hd_ins *in
 }
 
 /* A tensor from another rank is used up: its credit goes back. */
-static void use_up(const struct run *x, uint32_t r, const struct hd_ins *ins)
+static void use_up(const struct check_run *x, uint32_t r, const struct hd_ins *ins)
 {
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
@@ -85,7 +86,7 @@ static void use_up(const struct run *x, uint32_t r, const struct hd_ins *ins)
 	++*channel(x, f ? d->f.rank : d->b.rank, r, !f);          /* its own: nobody sends there */
 }
 
-static uint32_t compute(struct run *x, uint32_t r, uint32_t *moves)
+static uint32_t compute(struct check_run *x, uint32_t r, uint32_t *moves)
 {
 	const struct hd_ins *ins = now(x, r);
 	uint32_t n = ins->flags & HD_INS_PAIR_BEGIN ? 2 : 1;
@@ -107,9 +108,9 @@ static uint32_t compute(struct run *x, uint32_t r, uint32_t *moves)
 }
 
 /* Every other rank has reached as many barriers. */
-static uint32_t barrier(struct run *x, uint32_t r, uint32_t *moves)
+static uint32_t barrier(struct check_run *x, uint32_t r, uint32_t *moves)
 {
-	struct rank *me = &x->rank[r];
+	struct check_rank *me = &x->rank[r];
 
 	me->nbars += !me->posted;
 	me->posted = true;
@@ -124,7 +125,7 @@ static uint32_t barrier(struct run *x, uint32_t r, uint32_t *moves)
 static bool is_meeting(uint8_t op) { return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM ||
 	op == HD_INS_VAL; }
 
-static struct meeting *meeting_of(const struct run *x, const struct hd_ins *ins)
+static struct meeting *meeting_of(const struct check_run *x, const struct hd_ins *ins)
 {
 	uint32_t s = x->l->s->nstages;
 
@@ -133,7 +134,7 @@ static struct meeting *meeting_of(const struct run *x, const struct hd_ins *ins)
 }
 
 /* Members stand in the order of ranks. */
-static struct member *member_of(const struct run *x, const struct meeting *m, uint32_t r)
+static struct meeting_member *member_of(const struct check_run *x, const struct meeting *m, uint32_t r)
 {
 	uint32_t low = m->first, high = m->first + m->n;
 
@@ -150,10 +151,10 @@ static struct member *member_of(const struct run *x, const struct meeting *m, ui
 /* All have come as often as this one. `here` walks over those who have, from the last, since ranks are walked
  * from the first: who waits is woken by the last to come and by few others, and a round costs as many
  * steps as members. */
-static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
+static uint32_t meet_all(struct check_run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	struct meeting *m = meeting_of(x, ins);
-	struct member *me = member_of(x, m, r);
+	struct meeting_member *me = member_of(x, m, r);
 
 	me->came += !x->rank[r].posted;
 	x->rank[r].posted = true;
@@ -162,7 +163,7 @@ static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, ui
 		m->here = 0;
 	}
 	while (me->came == m->began && m->here < m->n) {
-		const struct member *last = &x->who[m->first + m->n - 1 - m->here];
+		const struct meeting_member *last = &x->who[m->first + m->n - 1 - m->here];
 		if (last->came < m->began)
 			return last->rank;
 		m->here++;
@@ -172,7 +173,7 @@ static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, ui
 	return NOBODY;
 }
 
-static uint32_t send_buffered(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
+static uint32_t send_buffered(struct check_run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	size_t i = moved(x, ins);
 	bool grad = is_grad(ins->op);
@@ -185,7 +186,7 @@ static uint32_t send_buffered(struct run *x, uint32_t r, const struct hd_ins *in
 	return NOBODY;
 }
 
-static uint32_t receive(struct run *x, const struct hd_ins *ins, uint32_t *moves)
+static uint32_t receive(struct check_run *x, const struct hd_ins *ins, uint32_t *moves)
 {
 	size_t i = moved(x, ins);
 	bool grad = is_grad(ins->op);
@@ -198,7 +199,7 @@ static uint32_t receive(struct run *x, const struct hd_ins *ins, uint32_t *moves
 }
 
 /* The other side stands at the other half of this transfer: both go on. */
-static uint32_t meet(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
+static uint32_t meet(struct check_run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	assert(!ended(x, ins->peer));             /* whose other half is still to come (K10) */
 	const struct hd_ins *other = now(x, ins->peer);
@@ -215,7 +216,7 @@ static uint32_t meet(struct run *x, uint32_t r, const struct hd_ins *ins, uint32
 }
 
 /* All transfers up to the next compute instruction at once; done when every other side is issued too. */
-static uint32_t group(struct run *x, uint32_t r, uint32_t *moves)
+static uint32_t group(struct check_run *x, uint32_t r, uint32_t *moves)
 {
 	const struct hd_ilist *list = &x->l->s->list[r];
 	uint32_t first = x->rank[r].at, end = first;
@@ -242,7 +243,7 @@ static uint32_t group(struct run *x, uint32_t r, uint32_t *moves)
 }
 
 /* One instruction, a pair or a group: the rank to wait for, or NOBODY and how far it went. */
-static uint32_t step(struct run *x, uint32_t r, uint32_t *moves)
+static uint32_t step(struct check_run *x, uint32_t r, uint32_t *moves)
 {
 	const struct hd_ins *ins = now(x, r);
 
@@ -259,7 +260,7 @@ static uint32_t step(struct run *x, uint32_t r, uint32_t *moves)
 	return is_send(ins->op) ? send_buffered(x, r, ins, moves) : receive(x, ins, moves);
 }
 
-static void wake(struct run *x, uint32_t r)
+static void wake(struct check_run *x, uint32_t r)
 {
 	for (uint32_t k = x->rank[r].first_waiting; k != NOBODY; k = x->rank[k].next) {
 		x->rank[k].waits_for = NOBODY;
@@ -269,7 +270,7 @@ static void wake(struct run *x, uint32_t r)
 }
 
 /* Takes a rank that waits out of the list it stands in: its partner has moved it on. */
-static void unwait(struct run *x, uint32_t r)
+static void unwait(struct check_run *x, uint32_t r)
 {
 	uint32_t *at = &x->rank[x->rank[r].waits_for].first_waiting;
 
@@ -280,7 +281,7 @@ static void unwait(struct run *x, uint32_t r)
 	x->ready[x->nready++] = r;
 }
 
-static void advance(struct run *x, uint32_t r)
+static void advance(struct check_run *x, uint32_t r)
 {
 	uint32_t moves = 0, who = NOBODY;
 	bool met = x->transport == HD_TRANSPORT_RENDEZVOUS;
@@ -304,7 +305,7 @@ static void advance(struct run *x, uint32_t r)
 	x->rank[who].first_waiting = r;
 }
 
-static void find_groups(struct run *x)
+static void find_groups(struct check_run *x)
 {
 	for (uint32_t r = 0; r < x->l->s->nranks; r++)
 		for (uint32_t i = 0; i < x->l->s->list[r].len; i++) {
@@ -316,7 +317,7 @@ static void find_groups(struct run *x)
 
 /* Whose lists have the instruction is who meets: that all have it who must is for the rules before. Ranks are
  * walked twice: counted, then written. */
-static bool take_meetings(struct run *x, struct hd_arena *arena)
+static bool take_meetings(struct check_run *x, struct hd_arena *arena)
 {
 	const struct hd_schedule *s = x->l->s;
 	uint32_t *last, nwho = 0;
@@ -350,7 +351,7 @@ static bool take_meetings(struct run *x, struct hd_arena *arena)
 	return x->meeting && last;
 }
 
-static bool take(struct run *x, struct hd_arena *arena)
+static bool take(struct check_run *x, struct hd_arena *arena)
 {
 	size_t n = (size_t)x->l->s->nstages * x->l->s->nvns, p = x->l->s->nranks;
 
@@ -364,7 +365,7 @@ static bool take(struct run *x, struct hd_arena *arena)
 }
 
 /* HD_OK and *stuck: some rank that has not ended, or NOBODY. */
-static enum hd_err execute(struct run *x, uint32_t *stuck, struct hd_diag *diag)
+static enum hd_err execute(struct check_run *x, uint32_t *stuck, struct hd_diag *diag)
 {
 	struct hd_arena *arena = x->l->arena;
 
@@ -387,7 +388,7 @@ static enum hd_err execute(struct run *x, uint32_t *stuck, struct hd_diag *diag)
 }
 
 /* Each rank waits for one other: following them from every rank ends in a circle; the shortest is named. */
-static uint32_t shortest_circle(const struct run *x, uint32_t *length)
+static uint32_t shortest_circle(const struct check_run *x, uint32_t *length)
 {
 	uint32_t p = x->l->s->nranks, best = NOBODY;
 
@@ -404,13 +405,13 @@ static uint32_t shortest_circle(const struct run *x, uint32_t *length)
 	return best;
 }
 
-static void word_of(const struct run *x, uint32_t r, struct hd_text *text)
+static void word_of(const struct check_run *x, uint32_t r, struct hd_text *text)
 {
 	hd_text_addf(text, "rank %u #%u ", r, x->rank[r].at);
 	hd_ins_print(now(x, r), text);
 }
 
-static void say_circle(const struct run *x, uint32_t stuck)
+static void say_circle(const struct check_run *x, uint32_t stuck)
 {
 	char room[170];
 	struct hd_text text;
@@ -444,7 +445,7 @@ static enum hd_err enough(const struct hd_lists *l, uint32_t *least, struct hd_d
 
 	while (low < high && !err) {
 		uint32_t middle = low + (high - low) / 2;
-		struct run x = { .l = l, .transport = HD_TRANSPORT_BUFFERED, .credits = middle };
+		struct check_run x = { .l = l, .transport = HD_TRANSPORT_BUFFERED, .credits = middle };
 		err = execute(&x, &stuck, diag);
 		if (stuck == NOBODY)
 			high = middle;
@@ -455,7 +456,7 @@ static enum hd_err enough(const struct hd_lists *l, uint32_t *least, struct hd_d
 	return err;
 }
 
-static enum hd_err say_stuck(const struct run *x, struct hd_diag *diag)
+static enum hd_err say_stuck(const struct check_run *x, struct hd_diag *diag)
 {
 	char room[2][64], how[40] = "";
 	uint32_t n, a = shortest_circle(x, &n), least = 0;
@@ -485,7 +486,7 @@ static enum hd_err say_stuck(const struct run *x, struct hd_diag *diag)
 enum hd_err hd_lists_run(const struct hd_lists *l, const struct hd_schedule_rules *rules,
 	struct hd_diag *diag)
 {
-	struct run x = { .l = l, .transport = l->transfers ? rules->transport : HD_TRANSPORT_EAGER,
+	struct check_run x = { .l = l, .transport = l->transfers ? rules->transport : HD_TRANSPORT_EAGER,
 		.credits = rules->credits ? rules->credits : HD_CREDITS };
 	uint32_t stuck;
 	enum hd_err err = execute(&x, &stuck, diag);

@@ -57,7 +57,8 @@ static void generated_schedules_are_accepted(void **state)
 					const struct hd_schedule_rules few = { HD_TRANSPORT_BUFFERED, v > 1 &&
 						m % p ? p + 1 : 2 };
 					assert_int_equal(hd_schedule_complete(&whole, &s,
-						&(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
+						&(struct hd_pass_options){ .job = &job }, &arena, NULL),
+						HD_OK);
 					err = hd_schedule_check_job(&whole, &job, &few, &report, NULL);
 					CHECK(err == HD_OK, "%s p %u m %u v %u, whole: %s", k->name, p, m, v,
 						report.at[0].text);

@@ -39,7 +39,7 @@ static uint32_t draw(uint32_t n)
 }
 
 /* A legal plan, and what the oracle is told of its job. */
-struct plan {
+struct legal_plan {
 	struct hd_schedule s;
 	struct hd_schedule_job job;
 	struct o_job o;
@@ -55,7 +55,7 @@ static const struct { const char *name; uint32_t v; } kinds[] = {
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
-static void tell_oracle(struct plan *plan, uint32_t m)
+static void tell_oracle(struct legal_plan *plan, uint32_t m)
 {
 	const struct hd_schedule *s = &plan->s;
 
@@ -77,7 +77,7 @@ static void tell_oracle(struct plan *plan, uint32_t m)
 				plan->o.holder[r][s->list[r].at[i].stage] = true;
 }
 
-static void make_plan(struct plan *plan)
+static void make_plan(struct legal_plan *plan)
 {
 	static bool recompute[O_STAGES], offload[O_STAGES];
 	uint32_t kind = draw(NKINDS), p = 1 + draw(O_RANKS), m = p + draw(3), more = draw(8);
@@ -86,7 +86,7 @@ static void make_plan(struct plan *plan)
 	struct hd_schedule bare;
 	struct hd_diag diag = { "" };
 
-	*plan = (struct plan){ .steps = 1 };
+	*plan = (struct legal_plan){ .steps = 1 };
 	const uint32_t replicas[] = { 2, p - 2 };
 	if (!strcmp(ask.name, "1f1b-rr") && p > 1) {
 		ask.replicas = replicas;
@@ -105,7 +105,7 @@ static void make_plan(struct plan *plan)
 		.buckets = plan->buckets, .tied = plan->tied,
 		.ntied = bare.nstages > 1 ? draw(2) : 0 };
 	plan->job.eager = !bare.prologue && draw(3) == 0;
-	CHECK(hd_schedule_complete(&plan->s, &bare, &(struct hd_passes){ more & 4, recompute, offload,
+	CHECK(hd_schedule_complete(&plan->s, &bare, &(struct hd_pass_options){ more & 4, recompute, offload,
 		&plan->job }, &arena, &diag) == HD_OK, "%s", diag.text);
 	if (bare.prologue)
 		plan->steps = 5 + (p - 1 + ask.m - 1) / ask.m;
@@ -215,7 +215,7 @@ static void mutate(struct hd_schedule *s)
 }
 
 /* What the lists do over all steps, on numbers. */
-static bool harmless(const struct plan *plan, const struct hd_schedule *s)
+static bool harmless(const struct legal_plan *plan, const struct hd_schedule *s)
 {
 	struct hd_schedule run = *s;
 
@@ -232,7 +232,7 @@ static void completed_lists_compute_what_one_device_does(void **state)
 {
 	(void)state;
 	for (uint32_t n = 0; n < DRAWS(1000); n++) {
-		struct plan plan;
+		struct legal_plan plan;
 		struct hd_report report;
 		seed = n * 2654435761u + 99;
 		make_plan(&plan);
@@ -250,7 +250,7 @@ static void mutants_are_refused_or_compute_the_same(void **state)
 	const char *asked = getenv("HD_MUTANTS"), *only = getenv("HD_MUTANT");
 	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : DRAWS(100000), refused = 0, same = 0,
 		tried = 0, strict = 0;
-	struct plan plan = { .steps = 0 };
+	struct legal_plan plan = { .steps = 0 };
 
 	(void)state;
 	for (uint32_t k = only ? (uint32_t)strtoul(only, NULL, 10) : 0; k < n; k++) {

@@ -263,7 +263,8 @@ static void a_version_that_is_wrong_only_later_is_found(void **state)
 		struct hd_schedule s = hd_named_schedule("2bw", cases[k].p, 5, 1);
 		struct hd_report report;
 		struct hd_ins *changed = NULL;
-		assert_int_equal(hd_schedule_complete(&s, &s, &(struct hd_passes){ .job = &cases[k].job },
+		assert_int_equal(hd_schedule_complete(&s, &s,
+			&(struct hd_pass_options){ .job = &cases[k].job },
 			&arena, NULL), HD_OK);
 		CHECK(hd_schedule_check_job(&s, &cases[k].job, &eager, &report, NULL) == HD_OK, "%s",
 			report.at[0].text);

@@ -7,9 +7,10 @@
 /* What a buffer of a channel holds; of rank `of` - 1, others' is forgotten. */
 struct buffer { uint32_t of, peer, stage, vn, got_at, needed_at; uint16_t slot; bool grad; };
 
-struct table { struct buffer *at; uint32_t mask; };
+struct buffer_table { struct buffer *at; uint32_t mask; };
 
-static struct buffer *find(const struct table *t, uint32_t rank, uint32_t peer, bool grad, uint16_t slot)
+static struct buffer *find(const struct buffer_table *t, uint32_t rank, uint32_t peer, bool grad,
+	uint16_t slot)
 {
 	uint32_t h = (peer * 2654435761u) ^ ((uint32_t)slot * 2246822519u) ^ (uint32_t)grad;
 
@@ -23,7 +24,7 @@ static struct buffer *find(const struct table *t, uint32_t rank, uint32_t peer, 
 static bool receives_into_one(const struct hd_ins *x) { return (x->op == HD_INS_RA || x->op == HD_INS_RG) &&
 	x->slot; }
 
-static void receive(const struct hd_lists *l, const struct table *t, uint32_t rank, uint32_t at)
+static void receive(const struct hd_lists *l, const struct buffer_table *t, uint32_t rank, uint32_t at)
 {
 	const struct hd_ins *x = &l->s->list[rank].at[at];
 	bool grad = x->op == HD_INS_RG;
@@ -40,7 +41,7 @@ static void receive(const struct hd_lists *l, const struct table *t, uint32_t ra
 
 enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag)
 {
-	struct table t = { 0 };
+	struct buffer_table t = { 0 };
 	uint32_t most = 0, slots = l->job ? l->job->slots : 0;
 
 	for (uint32_t r = 0; r < l->s->nranks; r++) {

@@ -13,7 +13,7 @@
 /* One version of a stage on a rank: pins, and where it went. */
 struct version { int32_t number; uint32_t pins, gone_at; };
 
-struct state {
+struct stage_state {
 	uint32_t of_rank;                         /* whose it is (+ 1); others' is forgotten */
 	bool eager;                               /* `made` is not confirmed yet */
 	int32_t made;
@@ -24,11 +24,11 @@ struct state {
 	struct version *version;                  /* of number n: n modulo the room */
 };
 
-struct walk {
+struct version_walk {
 	const struct hd_lists *l;
 	const struct hd_schedule_job *job;
 	const struct hd_stage_rule *rule;
-	struct state *state;                      /* [stages] */
+	struct stage_state *state;                      /* [stages] */
 	uint32_t *tie_at, *nties, *tie_rank;      /* [ntied] of the rank at hand */
 	uint32_t *here, nhere;                    /* stages of the rank at hand */
 	uint32_t *held;                           /* [stages] the last rank (+ 1) with a forward of it */
@@ -45,7 +45,7 @@ struct walk {
 
 /* Its own place, or where a version that stays longer has pushed it; where it is nowhere, one that may be
  * had for it: K14 leaves one. */
-static struct version *version_of(const struct state *st, int32_t number)
+static struct version *version_of(const struct stage_state *st, int32_t number)
 {
 	struct version *own = &st->version[(uint32_t)number % st->nversions], *may = own;
 
@@ -61,19 +61,19 @@ static struct version *version_of(const struct state *st, int32_t number)
 	return may;
 }
 
-static bool is_pinned(const struct state *st, int32_t number)
+static bool is_pinned(const struct stage_state *st, int32_t number)
 {
 	const struct version *v = version_of(st, number);
 
 	return v->number == number && v->pins;
 }
 
-static bool is_there(const struct state *st, int32_t number) { return number == st->made ||
+static bool is_there(const struct stage_state *st, int32_t number) { return number == st->made ||
 	is_pinned(st, number); }
 
-static struct state *state_of(struct walk *w, uint32_t stage)
+static struct stage_state *state_of(struct version_walk *w, uint32_t stage)
 {
-	struct state *st = &w->state[stage];
+	struct stage_state *st = &w->state[stage];
 
 	if (st->of_rank == w->rank + 1)
 		return st;
@@ -88,20 +88,20 @@ static struct state *state_of(struct walk *w, uint32_t stage)
 	return st;
 }
 
-static int32_t rule_of(const struct walk *w, const struct hd_ins *x)
+static int32_t rule_of(const struct version_walk *w, const struct hd_ins *x)
 {
 	int32_t u = (int32_t)(x->vn / w->rule[x->stage].every) - (int32_t)w->rule[x->stage].delay;
 
 	return u > 0 ? u : 0;
 }
 
-static uint32_t updates_of(const struct walk *w,
+static uint32_t updates_of(const struct version_walk *w,
 	uint32_t stage) { return w->l->s->nvns / w->rule[stage].every; }
 
 /* ---- versions */
 
 /* Where the list goes on to make version u, for a finding. */
-static uint32_t find_update(const struct walk *w, uint32_t stage, int32_t u)
+static uint32_t find_update(const struct version_walk *w, uint32_t stage, int32_t u)
 {
 	const struct hd_ilist *list = &w->l->s->list[w->rank];
 	int32_t made = w->state[stage].made;
@@ -112,7 +112,7 @@ static uint32_t find_update(const struct walk *w, uint32_t stage, int32_t u)
 	return NEVER;
 }
 
-static void say_not_made(const struct walk *w, uint32_t stage, int32_t u, uint32_t other)
+static void say_not_made(const struct version_walk *w, uint32_t stage, int32_t u, uint32_t other)
 {
 	const struct hd_schedule *s = w->l->s;
 	char more[120] = "";
@@ -130,7 +130,8 @@ static void say_not_made(const struct walk *w, uint32_t stage, int32_t u, uint32
 			w->at, more);
 }
 
-static void need_version(const struct walk *w, const struct state *st, uint32_t stage, int32_t u)
+static void need_version(const struct version_walk *w, const struct stage_state *st, uint32_t stage,
+	int32_t u)
 {
 	if (u < 0)
 		HERE(w, "K13", "version %d of stage %u is older than the first", u, stage);
@@ -145,7 +146,7 @@ static void need_version(const struct walk *w, const struct state *st, uint32_t 
 }
 
 /* The update of version u would stand after the last gradient of its virtual nodes on this rank. */
-static void need_implied(const struct walk *w, uint32_t stage, int32_t u)
+static void need_implied(const struct version_walk *w, uint32_t stage, int32_t u)
 {
 	uint32_t every = w->rule[stage].every;
 
@@ -160,7 +161,7 @@ static void need_implied(const struct walk *w, uint32_t stage, int32_t u)
 	}
 }
 
-static void use_version(struct walk *w, const struct hd_ins *x, const struct state *st)
+static void use_version(struct version_walk *w, const struct hd_ins *x, const struct stage_state *st)
 {
 	int32_t want = rule_of(w, x);
 
@@ -179,7 +180,7 @@ static void use_version(struct walk *w, const struct hd_ins *x, const struct sta
 			x->stage);
 }
 
-static void pin(struct walk *w, const struct hd_ins *x, struct state *st, bool keep)
+static void pin(struct version_walk *w, const struct hd_ins *x, struct stage_state *st, bool keep)
 {
 	int32_t u = hd_ver_value(x->ver);
 
@@ -202,7 +203,7 @@ static void pin(struct walk *w, const struct hd_ins *x, struct state *st, bool k
 		v->gone_at = w->at;
 }
 
-static void make_version(struct walk *w, struct state *st, uint32_t stage, bool eager)
+static void make_version(struct version_walk *w, struct stage_state *st, uint32_t stage, bool eager)
 {
 	uint32_t live = 1, allowed = w->rule[stage].delay + 1 + eager;
 	struct version *old = version_of(st, st->made);
@@ -223,7 +224,7 @@ static void make_version(struct walk *w, struct state *st, uint32_t stage, bool 
 
 /* ---- gradients and what is done with them */
 
-static void gradient(struct walk *w, const struct hd_ins *x, struct state *st)
+static void gradient(struct version_walk *w, const struct hd_ins *x, struct stage_state *st)
 {
 	uint32_t u = x->vn / w->rule[x->stage].every + 1;           /* the update that it belongs to */
 
@@ -254,7 +255,7 @@ static void gradient(struct walk *w, const struct hd_ins *x, struct state *st)
 			"the norm is taken before the gradient of virtual node %u", x->vn);
 }
 
-static void reduce(struct walk *w, const struct hd_ins *x, struct state *st)
+static void reduce(struct version_walk *w, const struct hd_ins *x, struct stage_state *st)
 {
 	uint32_t u = (uint32_t)st->made + 1, n = hd_buckets_of(w->job, x->stage);
 
@@ -283,12 +284,12 @@ static void reduce(struct walk *w, const struct hd_ins *x, struct state *st)
 }
 
 /* No job says which stages a group has: it is summed once, after gradients, before an update. */
-static void tie_unnamed(struct walk *w, uint32_t g)
+static void tie_unnamed(struct version_walk *w, uint32_t g)
 {
 	bool graded = false;
 
 	for (uint32_t i = 0; i < w->nhere; i++) {
-		const struct state *st = &w->state[w->here[i]];
+		const struct stage_state *st = &w->state[w->here[i]];
 		graded |= st->grad_at != NEVER && (st->made_at == NEVER || st->grad_at > st->made_at);
 	}
 	if (w->open_tie[g])
@@ -299,7 +300,7 @@ static void tie_unnamed(struct walk *w, uint32_t g)
 	w->open_tie[g] = w->at + 1;
 }
 
-static void close_ties(struct walk *w, bool updated)
+static void close_ties(struct version_walk *w, bool updated)
 {
 	for (uint32_t g = 0; w->nopen && g < w->nnamed; g++) {
 		if (!w->open_tie[g])
@@ -312,7 +313,7 @@ static void close_ties(struct walk *w, bool updated)
 	}
 }
 
-static void tie(struct walk *w, const struct hd_ins *x)
+static void tie(struct version_walk *w, const struct hd_ins *x)
 {
 	uint32_t g = x->stage;
 	bool member = false;
@@ -346,7 +347,7 @@ static void tie(struct walk *w, const struct hd_ins *x)
 }
 
 /* Names two stages of a group, the one at hand among them. */
-static void say_untied(const struct walk *w, const struct hd_tied_group *group, uint32_t stage)
+static void say_untied(const struct version_walk *w, const struct hd_tied_group *group, uint32_t stage)
 {
 	uint32_t other = stage;
 
@@ -356,7 +357,7 @@ static void say_untied(const struct walk *w, const struct hd_tied_group *group, 
 		other < stage ? other : stage, other < stage ? stage : other);
 }
 
-static void update(struct walk *w, const struct hd_ins *x, struct state *st)
+static void update(struct version_walk *w, const struct hd_ins *x, struct stage_state *st)
 {
 	bool eager = x->flags & HD_INS_EAGER;
 	int32_t u = x->ver == HD_VER_RULE ? st->made + 1 : hd_ver_value(x->ver);
@@ -407,12 +408,12 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 	close_ties(w, true);
 }
 
-static void validate(struct walk *w, const struct hd_ins *x)
+static void validate(struct version_walk *w, const struct hd_ins *x)
 {
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < w->nhere; i++) {
-		struct state *st = &w->state[w->here[i]];
+		struct stage_state *st = &w->state[w->here[i]];
 		if (!st->eager || (x->ver != HD_VER_RULE && hd_ver_value(x->ver) != st->made))
 			continue;
 		found++;
@@ -429,7 +430,7 @@ static void validate(struct walk *w, const struct hd_ins *x)
 		HERE(w, "K21", "it finds no STEP! to validate");
 }
 
-static void norm(struct walk *w)
+static void norm(struct version_walk *w)
 {
 	if (w->together && w->nnorms == updates_of(w, 0))
 		HERE_AND(w, "K20", w->norm_at, "the norm of an update is taken twice");
@@ -439,7 +440,7 @@ static void norm(struct walk *w)
 
 /* ---- a rank */
 
-static void visit(struct walk *w, const struct hd_ins *x)
+static void visit(struct version_walk *w, const struct hd_ins *x)
 {
 	bool of_stage = hd_ins_uses(x->op, 's') && x->op != HD_INS_BAR && x->op != HD_INS_TIE;
 
@@ -449,7 +450,7 @@ static void visit(struct walk *w, const struct hd_ins *x)
 				w->l->s->place[x->stage]);
 		return;
 	}
-	struct state *st = of_stage ? state_of(w, x->stage) : NULL;
+	struct stage_state *st = of_stage ? state_of(w, x->stage) : NULL;
 	switch (x->op) {
 	case HD_INS_F: case HD_INS_I: case HD_INS_R: use_version(w, x, st); break;
 	case HD_INS_B: case HD_INS_W: gradient(w, x, st); use_version(w, x, st); break;
@@ -464,13 +465,13 @@ static void visit(struct walk *w, const struct hd_ins *x)
 	}
 }
 
-static void end_of_list(struct walk *w)
+static void end_of_list(struct version_walk *w)
 {
 	const struct hd_lists *l = w->l;
 
 	close_ties(w, false);
 	for (uint32_t i = 0; i < w->nhere; i++) {
-		const struct state *st = &w->state[w->here[i]];
+		const struct stage_state *st = &w->state[w->here[i]];
 		uint32_t s = w->here[i];
 		if (!w->implied && st->made < (int32_t)updates_of(w, s))
 			hd_lists_say_drawn(l, "K16", w->rank, st->grad_at, w->rank, HD_NOWHERE,
@@ -488,7 +489,7 @@ static void end_of_list(struct walk *w)
 }
 
 /* NORM and VAL are meetings of all ranks that hold a stage: each has as many. */
-static void compare_meetings(const struct walk *w, uint32_t *nnorms, uint32_t *nvals)
+static void compare_meetings(const struct version_walk *w, uint32_t *nnorms, uint32_t *nvals)
 {
 	if (!w->nhere)
 		return;
@@ -566,7 +567,7 @@ static uint32_t highest_tie(const struct hd_schedule *s)
 	return n;
 }
 
-static bool take(struct walk *w, struct hd_arena *arena)
+static bool take(struct version_walk *w, struct hd_arena *arena)
 {
 	const struct hd_schedule *s = w->l->s;
 
@@ -592,7 +593,7 @@ static bool take(struct walk *w, struct hd_arena *arena)
 }
 
 /* Clipping takes one norm of all gradients of an update. */
-static void check_together(struct walk *w)
+static void check_together(struct version_walk *w)
 {
 	w->together = true;
 	for (uint32_t s = 1; s < w->l->s->nstages; s++) {
@@ -611,7 +612,7 @@ static void check_together(struct walk *w)
 enum hd_err hd_lists_versions(const struct hd_lists *l, struct hd_diag *diag)
 {
 	static const struct hd_schedule_job nothing = { 0 };
-	struct walk w = { .l = l, .job = l->job ? l->job : &nothing, .rule = l->rule };
+	struct version_walk w = { .l = l, .job = l->job ? l->job : &nothing, .rule = l->rule };
 	uint32_t nnorms = NEVER, nvals = NEVER;
 
 	w.implied = !w.job->whole && !has_updates(l->s);

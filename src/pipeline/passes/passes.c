@@ -182,7 +182,7 @@ enum hd_err hd_schedule_offload(struct hd_schedule *out, const struct hd_schedul
 }
 
 enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *s,
-	const struct hd_passes *p, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_pass_options *p, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o = *s;
 	enum hd_err err = p->merge ? hd_schedule_merge(&o, &o, arena, diag) : HD_OK;

@@ -74,7 +74,8 @@ static void a_step_is_completed_with_all_that_its_job_asks_for(void **state)
 		.buckets = (uint16_t[]){ 2, 1 }, .whole = true };
 
 	(void)state;
-	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &job }, &arena, NULL),
+	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_pass_options){ .job = &job }, &arena,
+		NULL),
 		HD_OK);
 	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n"
 		"0: PIN0@0 LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1#1 B0.0 RG0.1<1#2 B0.1 REL0@0 RED0 "
@@ -84,7 +85,8 @@ static void a_step_is_completed_with_all_that_its_job_asks_for(void **state)
 	assert_int_equal(hd_schedule_check_job(&out, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_BUFFERED,
 		2 }, NULL, NULL), HD_OK);
 	job.eager = true;
-	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &job }, &arena, NULL),
+	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_pass_options){ .job = &job }, &arena,
+		NULL),
 		HD_OK);
 	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n"
 		"0: PIN0@0 LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1#1 B0.0 RG0.1<1#2 B0.1 RED0 RED0#1 "
@@ -121,7 +123,8 @@ static void delayed_updates_keep_the_versions_they_need(void **state)
 	struct hd_schedule_job job = { .clips = true, .tied = tied, .ntied = 1, .whole = true };
 
 	(void)state;
-	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &job }, &arena, NULL),
+	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_pass_options){ .job = &job }, &arena,
+		NULL),
 		HD_OK);
 	assert_string_equal(strstr(hd_printed_schedule(&out), "section period"), "section period\n"
 		"0: LD0.0 F0.0@-1 SA0.0>1 RG0.-1<1 B0.-1@-2 REL0@-2 TIE0 NORM STEP0@0 PIN0@0 LD0.1 F0.1@-1 "
@@ -163,7 +166,7 @@ static void passes_keep_schedules_legal_and_are_idempotent(void **state)
 					NULL) == HD_OK, "%s p %u after %d: %s\n%s",
 					k->name, p, i, report.at[0].text, hd_printed_schedule(&s[i]));
 			assert_int_equal(hd_schedule_complete(&again, &s[7],
-				&(struct hd_passes){ true, all, some, &job }, &arena, NULL), HD_OK);
+				&(struct hd_pass_options){ true, all, some, &job }, &arena, NULL), HD_OK);
 			assert_string_equal(hd_printed_schedule(&again), hd_printed_schedule(&s[7]));
 		}
 }
@@ -178,7 +181,8 @@ static void versions_are_those_of_the_rule(void **state)
 		for (uint32_t p = 1; p <= 5; p++) {
 			uint32_t m = p + 2, used = 0;
 			struct hd_schedule s = hd_named_schedule(names[n], p, m, 0), whole, run;
-			assert_int_equal(hd_schedule_complete(&whole, &s, &(struct hd_passes){ 0 }, &arena,
+			assert_int_equal(hd_schedule_complete(&whole, &s, &(struct hd_pass_options){ 0 },
+				&arena,
 				NULL), HD_OK);
 			if (!s.prologue)
 				continue;
@@ -228,12 +232,13 @@ static void what_cannot_be_completed_says_why(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_diag diag = { "" };
-		CHECK(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &cases[i].job }, &arena,
+		CHECK(hd_schedule_complete(&out, &s, &(struct hd_pass_options){ .job = &cases[i].job },
+			&arena,
 			&diag) == cases[i].err, "%zu: %s", i, diag.text);
 		assert_string_equal(diag.text, cases[i].says);
 	}
 	s = hd_named_schedule("2bw", 2, 4, 0);
-	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job =
+	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_pass_options){ .job =
 		&(struct hd_schedule_job){ .eager = true } }, &arena, NULL), HD_E_INVAL);
 }
 

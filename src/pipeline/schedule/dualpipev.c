@@ -2,7 +2,7 @@
  * backwards in pairs. The mirrored form would hold every parameter twice and gain nothing. */
 #include "pipeline/schedule/kind.h"
 
-struct state {
+struct dualpipe_state {
 	struct hd_emit *e;
 	uint32_t stage[2], forwards[2], backs[2];         /* of chunk a (0) and z (1) */
 	/* where the oldest I without its W stands, at the earliest */
@@ -11,16 +11,17 @@ struct state {
 };
 enum { A, Z };
 
-static void forward(struct state *s, int c) { hd_emit(s->e, HD_INS_F, s->stage[c], s->forwards[c]++); }
+static void forward(struct dualpipe_state *s, int c) { hd_emit(s->e, HD_INS_F, s->stage[c], s->forwards[c]++);
+	}
 
-static void back(struct state *s, int c, bool split)
+static void back(struct dualpipe_state *s, int c, bool split)
 {
 	hd_emit(s->e, split ? HD_INS_I : HD_INS_B, s->stage[c], s->backs[c]++);
 	s->nweights += split;
 }
 
 /* The oldest waiting gradient of weights; nothing if none waits. */
-static void weights(struct state *s)
+static void weights(struct dualpipe_state *s)
 {
 	if (!s->nweights)
 		return;
@@ -31,7 +32,7 @@ static void weights(struct state *s)
 	s->nweights--;
 }
 
-static void pair(struct state *s, int f, int b)
+static void pair(struct dualpipe_state *s, int f, int b)
 {
 	struct hd_ilist *list = s->e->list;
 
@@ -41,7 +42,7 @@ static void pair(struct state *s, int f, int b)
 	list->at[list->len - 1].flags = HD_INS_PAIR_END;
 }
 
-static void middle(struct state *s, uint32_t p, uint32_t r, uint32_t m)
+static void middle(struct dualpipe_state *s, uint32_t p, uint32_t r, uint32_t m)
 {
 	for (uint32_t j = 0; j <= m - 2 * p + r; j++) {
 		if (j == 0 && r == p - 1) {
@@ -61,7 +62,7 @@ static void middle(struct state *s, uint32_t p, uint32_t r, uint32_t m)
 static void list(struct hd_emit *e)
 {
 	const uint32_t p = e->p, r = e->r, half = (r + 1) / 2;
-	struct state s = { .e = e, .stage = { hd_v_down(e), hd_v_up(e) } };
+	struct dualpipe_state s = { .e = e, .stage = { hd_v_down(e), hd_v_up(e) } };
 	bool split = false;
 
 	for (uint32_t j = 0; j < 2 * (p - r - 1); j++)

@@ -4,20 +4,20 @@
  * last group, as usual elsewhere, deadlocks for many remainders (p = 5, m = 7, v = 2). */
 #include "pipeline/schedule/kind.h"
 
-struct entry { uint32_t i, c; };
+struct interleaved_entry { uint32_t i, c; };
 
-struct groups { uint32_t n, size, more; };        /* `more` groups of size + 1 come first */
+struct vn_groups { uint32_t n, size, more; };        /* `more` groups of size + 1 come first */
 
-static struct groups groups_of(const struct hd_emit *e)
+static struct vn_groups groups_of(const struct hd_emit *e)
 {
 	uint32_t n = e->ask->group ? e->m / e->ask->group : e->m / e->p;
 
 	n = n ? n : 1;
-	return (struct groups){ n, e->m / n, e->m % n };
+	return (struct vn_groups){ n, e->m / n, e->m % n };
 }
 
 /* Entry k of the order of forwards: all of a group in chunk 0, then in chunk 1, ... */
-static struct entry entry_of(const struct groups *g, uint32_t v, uint32_t k)
+static struct interleaved_entry entry_of(const struct vn_groups *g, uint32_t v, uint32_t k)
 {
 	uint32_t large = g->more * (g->size + 1) * v, first = 0, size = g->size + 1, at = k;
 
@@ -27,26 +27,26 @@ static struct entry entry_of(const struct groups *g, uint32_t v, uint32_t k)
 		first = g->more * (g->size + 1);
 	}
 	uint32_t group = at / (size * v), in = at % (size * v);
-	return (struct entry){ first + group * size + in % size, in / size };
+	return (struct interleaved_entry){ first + group * size + in % size, in / size };
 }
 
-static void forward(struct hd_emit *e, const struct groups *g, uint32_t k)
+static void forward(struct hd_emit *e, const struct vn_groups *g, uint32_t k)
 {
-	struct entry x = entry_of(g, e->v, k);
+	struct interleaved_entry x = entry_of(g, e->v, k);
 
 	hd_emit(e, HD_INS_F, x.c * e->p + e->r, x.i);
 }
 
-static void back(struct hd_emit *e, const struct groups *g, uint32_t k)
+static void back(struct hd_emit *e, const struct vn_groups *g, uint32_t k)
 {
-	struct entry x = entry_of(g, e->v, k);
+	struct interleaved_entry x = entry_of(g, e->v, k);
 
 	hd_emit(e, HD_INS_B, (e->v - 1 - x.c) * e->p + e->r, x.i);
 }
 
 static void list(struct hd_emit *e)
 {
-	struct groups g = groups_of(e);
+	struct vn_groups g = groups_of(e);
 	uint32_t all = e->m * e->v, first = g.size + (g.more > 0);
 	uint32_t w = hd_least(2 * (e->p - 1 - e->r) + (e->v - 1) * first, all);
 

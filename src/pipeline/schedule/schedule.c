@@ -13,7 +13,7 @@ const char *const hd_update_names[HD_NUPDATES] = {
 static const char *const section_names[] = { "prologue", "period", "epilogue" };
 enum { NSECTIONS = sizeof section_names / sizeof section_names[0] };
 
-struct reader {
+struct schedule_reader {
 	struct hd_scan scan;
 	struct hd_arena *arena;
 	struct hd_schedule now;
@@ -26,7 +26,7 @@ struct reader {
 	uint32_t nsections, nread;                        /* named; lists read of the last one */
 };
 
-static enum hd_err no_memory(const struct reader *r)
+static enum hd_err no_memory(const struct schedule_reader *r)
 {
 	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for schedules", r->scan.file,
 		r->scan.nline);
@@ -47,7 +47,7 @@ static uint32_t count_lists(struct hd_scan scan)
 	return n;
 }
 
-static enum hd_err begin(struct reader *r, const char *heading, size_t len)
+static enum hd_err begin(struct schedule_reader *r, const char *heading, size_t len)
 {
 	while (len && heading[len - 1] == ' ')
 		len--;
@@ -64,7 +64,7 @@ static enum hd_err begin(struct reader *r, const char *heading, size_t len)
 	return r->now.heading && r->section[0] ? HD_OK : no_memory(r);
 }
 
-static enum hd_err read_list(struct reader *r)
+static enum hd_err read_list(struct schedule_reader *r)
 {
 	const char *at = r->scan.at;
 	uint32_t rank = 0;
@@ -80,7 +80,7 @@ static enum hd_err read_list(struct reader *r)
 	return hd_scan_list(&r->scan, &r->section[s][r->nread++], &r->ins_left, r->arena);
 }
 
-static enum hd_err read_number(struct reader *r, uint32_t max, uint32_t *out)
+static enum hd_err read_number(struct schedule_reader *r, uint32_t max, uint32_t *out)
 {
 	const char *word;
 	size_t len;
@@ -94,7 +94,7 @@ static enum hd_err read_number(struct reader *r, uint32_t max, uint32_t *out)
 	return err;
 }
 
-static enum hd_err read_p(struct reader *r)
+static enum hd_err read_p(struct schedule_reader *r)
 {
 	const char *at = r->scan.at;
 	uint32_t p = 0;
@@ -104,12 +104,13 @@ static enum hd_err read_p(struct reader *r)
 		r->cap) : err;
 }
 
-static enum hd_err read_m(struct reader *r) { return read_number(r, INT32_MAX, &r->said_m); }
+static enum hd_err read_m(struct schedule_reader *r) { return read_number(r, INT32_MAX, &r->said_m); }
 
-static enum hd_err read_stages(struct reader *r) { return read_number(r, HD_MAX_STAGES, &r->said_stages); }
+static enum hd_err read_stages(struct schedule_reader *r) { return read_number(r, HD_MAX_STAGES,
+	&r->said_stages); }
 
 /* Compared with the lists when these are known; "mod" and "v" are spelled out then. */
-static enum hd_err read_place(struct reader *r)
+static enum hd_err read_place(struct schedule_reader *r)
 {
 	const char *word;
 	size_t len;
@@ -144,7 +145,7 @@ static bool is_word(const char *word, size_t len, const char *name) { return str
 	!memcmp(word, name, len); }
 
 /* They come in order, each with the lists of all ranks. */
-static enum hd_err read_section(struct reader *r)
+static enum hd_err read_section(struct schedule_reader *r)
 {
 	const char *word;
 	size_t len;
@@ -168,7 +169,7 @@ static enum hd_err read_section(struct reader *r)
 	return HD_OK;
 }
 
-static enum hd_err read_update(struct reader *r)
+static enum hd_err read_update(struct schedule_reader *r)
 {
 	const char *word;
 	size_t len;
@@ -186,14 +187,14 @@ static enum hd_err read_update(struct reader *r)
 		HD_OK;
 }
 
-static const struct { const char *word; bool anywhere; enum hd_err (*read)(struct reader *r);
+static const struct { const char *word; bool anywhere; enum hd_err (*read)(struct schedule_reader *r);
 	} directives[] = {
 	{ "p", false, read_p }, { "m", false, read_m }, { "stages", false, read_stages }, { "place", false, read_place },
 	{ "update", false, read_update }, { "section", true, read_section },
 };
 enum { NDIRECTIVES = sizeof directives / sizeof directives[0] };
 
-static enum hd_err read_directive(struct reader *r)
+static enum hd_err read_directive(struct schedule_reader *r)
 {
 	const char *word;
 	size_t len, d = 0;
@@ -241,7 +242,7 @@ enum hd_err hd_schedule_infer(struct hd_schedule *s, struct hd_arena *arena, str
 	return HD_OK;
 }
 
-static enum hd_err compare(const struct reader *r)
+static enum hd_err compare(const struct schedule_reader *r)
 {
 	const struct hd_schedule *s = &r->now;
 
@@ -261,7 +262,7 @@ static enum hd_err compare(const struct reader *r)
 	return HD_OK;
 }
 
-static enum hd_err close_sections(struct reader *r)
+static enum hd_err close_sections(struct schedule_reader *r)
 {
 	struct hd_schedule *s = &r->now;
 
@@ -283,7 +284,7 @@ static enum hd_err close_sections(struct reader *r)
 		"sections belong to delayed updates: write update stash, vsync or 2bw");
 }
 
-static enum hd_err finish(struct reader *r, struct hd_schedules *out)
+static enum hd_err finish(struct schedule_reader *r, struct hd_schedules *out)
 {
 	if (!r->now.nranks)
 		return r->nsections ? hd_scan_refuse(&r->scan, r->scan.line,
@@ -299,7 +300,7 @@ static enum hd_err finish(struct reader *r, struct hd_schedules *out)
 enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct reader r = { .scan = hd_scan_of(text, len, file, diag), .arena = arena,
+	struct schedule_reader r = { .scan = hd_scan_of(text, len, file, diag), .arena = arena,
 		.ins_left = HD_MAX_INS };
 	struct hd_scan count = r.scan;
 	struct hd_schedules all = { 0 };

@@ -6,12 +6,12 @@
 
 enum { SLOTS = 6, KINDS = 4 };
 
-struct slot { uint8_t op; uint16_t stage; uint32_t vn; };
+struct v_slot { uint8_t op; uint16_t stage; uint32_t vn; };
 
 static void emit_slots(struct hd_emit *e, const uint32_t offset[KINDS])
 {
 	const uint32_t a = hd_v_down(e), z = hd_v_up(e);
-	const struct slot kind[KINDS] = { { HD_INS_F, (uint16_t)a, 0 }, { HD_INS_F, (uint16_t)z, 0 },
+	const struct v_slot kind[KINDS] = { { HD_INS_F, (uint16_t)a, 0 }, { HD_INS_F, (uint16_t)z, 0 },
 		{ HD_INS_I, (uint16_t)z, 0 }, { HD_INS_I, (uint16_t)a, 0 } };
 	/* pending: where the oldest I without its W stands in the list */
 	uint32_t last = 0, ran = 0, pending = 0;

@@ -16,7 +16,7 @@ enum { PREFER_I = 1, FILL = 2, LIMIT = 4 };
 
 struct score { int64_t makespan, span_idle; uint32_t peak; };
 
-struct search {
+struct zb_search {
 	struct hd_emit *e;
 	struct hd_rank_costs costs;
 	struct hd_schedule best;
@@ -35,7 +35,7 @@ static bool better(struct score a, struct score b)
 }
 
 /* False: it does not end, or holds more than the cap. */
-static bool judge(struct search *x, const struct hd_schedule *s, struct score *score)
+static bool judge(struct zb_search *x, const struct hd_schedule *s, struct score *score)
 {
 	struct hd_sim sim;
 	uint32_t cap = x->e->ask->cap;
@@ -51,7 +51,7 @@ static bool judge(struct search *x, const struct hd_schedule *s, struct score *s
 	return !cap || score->peak <= cap;
 }
 
-static void offer(struct search *x, const struct hd_schedule *s)
+static void offer(struct zb_search *x, const struct hd_schedule *s)
 {
 	struct score score;
 
@@ -212,7 +212,7 @@ static bool may_swap(const struct hd_ins *a, const struct hd_ins *b)
 	return !same_node && !same_row;
 }
 
-static bool sweep(struct search *x)
+static bool sweep(struct zb_search *x)
 {
 	bool changed = false;
 
@@ -235,7 +235,7 @@ static bool sweep(struct search *x)
 	return changed && x->left;
 }
 
-static enum hd_err hand_over(struct search *x)
+static enum hd_err hand_over(struct zb_search *x)
 {
 	struct hd_emit *e = x->e;
 
@@ -259,7 +259,8 @@ static enum hd_err all(struct hd_emit *e)
 	static const char *const closed[2][3] = { { "1f1b", "zb-h1", "zb-h2" },
 		{ "zb-v", "v-half", "v-min" } };
 	const struct hd_rank_costs c = e->ask->costs;
-	struct search x = { .e = e, .costs = c.f || c.i || c.w ? c : HD_UNIT_COSTS, .least_peak = UINT32_MAX,
+	struct zb_search x = { .e = e, .costs = c.f || c.i || c.w ? c : HD_UNIT_COSTS,
+		.least_peak = UINT32_MAX,
 		.left = SEARCH_INS };
 
 	hd_arena_init(&x.scratch, 0);

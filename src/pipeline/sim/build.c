@@ -16,7 +16,7 @@ static bool all_taken(void *const *p, size_t n)
 /* ---- who makes and uses what */
 
 /* Shadow copies take their time and make nothing. */
-static struct sim_token *made_by(const struct sim *x, const struct hd_ins *ins)
+static struct sim_token *made_by(const struct plan_sim *x, const struct hd_ins *ins)
 {
 	if (ins->flags & HD_INS_SHADOW)
 		return NULL;
@@ -25,7 +25,7 @@ static struct sim_token *made_by(const struct sim *x, const struct hd_ins *ins)
 		NULL;
 }
 
-static struct sim_token *used_by(const struct sim *x, const struct hd_ins *ins)
+static struct sim_token *used_by(const struct plan_sim *x, const struct hd_ins *ins)
 {
 	if (ins->flags & HD_INS_SHADOW)
 		return NULL;
@@ -37,7 +37,7 @@ static struct sim_token *used_by(const struct sim *x, const struct hd_ins *ins)
 	return NULL;
 }
 
-static enum hd_err check(struct sim *x, struct hd_diag *diag)
+static enum hd_err check(struct plan_sim *x, struct hd_diag *diag)
 {
 	const struct hd_schedule *s = x->s;
 
@@ -71,7 +71,7 @@ static enum hd_err check(struct sim *x, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static enum hd_err tokens(struct sim *x, struct hd_diag *diag)
+static enum hd_err tokens(struct plan_sim *x, struct hd_diag *diag)
 {
 	const struct hd_schedule *s = x->s;
 	size_t n = (size_t)s->nstages * s->nvns;
@@ -103,7 +103,7 @@ static enum hd_err tokens(struct sim *x, struct hd_diag *diag)
 
 /* ---- channels: found by sender, filled in the order of sending */
 
-static bool path(struct sim *x, struct sim_channel *c)
+static bool path(struct plan_sim *x, struct sim_channel *c)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
 	uint32_t a = x->rank[c->from].device, b = x->rank[c->to].device;
@@ -122,7 +122,7 @@ static bool path(struct sim *x, struct sim_channel *c)
 	return true;
 }
 
-static struct sim_token *sent_by(const struct sim *x, const struct hd_ins *ins)
+static struct sim_token *sent_by(const struct plan_sim *x, const struct hd_ins *ins)
 {
 	struct sim_token *t = x->transfers ? sim_is_send(ins->op) ? sim_moved(x, ins) : NULL : made_by(x,
 		ins);
@@ -131,7 +131,7 @@ static struct sim_token *sent_by(const struct sim *x, const struct hd_ins *ins)
 }
 
 /* Two rounds: how many there are and how much they carry; then their tokens in order. */
-static bool channels(struct sim *x)
+static bool channels(struct plan_sim *x)
 {
 	const struct hd_schedule *s = x->s;
 	uint32_t *head = hd_arena_take(x->arena, (size_t)s->nranks + 1, sizeof *head), *next = NULL, cap = 0,
@@ -193,7 +193,7 @@ static bool channels(struct sim *x)
 /* of an (op, number): the first; the last that `rank` has come to */
 struct met { uint32_t first, now, rank; };
 
-static bool collectives(struct sim *x)
+static bool collectives(struct plan_sim *x)
 {
 	const struct hd_schedule *s = x->s;
 	uint32_t total = 0, stages = 1, buckets = 1, at = 0;
@@ -273,7 +273,7 @@ static uint32_t log2_up(uint32_t n)
 
 /* The ring of the members in the order of their devices: its slowest level carries it, over a port out and
  * a port in of each component. */
-static bool route(struct sim *x, struct sim_collective *c)
+static bool route(struct plan_sim *x, struct sim_collective *c)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
 	uint32_t n = c->nmembers, far = 0, slow = 0;
@@ -322,7 +322,7 @@ static uint32_t nodes_of(uint32_t n)
 	return all;
 }
 
-static bool holdings(struct sim *x)
+static bool holdings(struct plan_sim *x)
 {
 	const struct hd_schedule *s = x->s;
 	uint32_t *stamp = hd_arena_take(x->arena, s->nstages, sizeof *stamp);
@@ -374,7 +374,7 @@ static bool holdings(struct sim *x)
 }
 
 /* Receive buffers that are open from the start. */
-static void open_slots(struct sim *x)
+static void open_slots(struct plan_sim *x)
 {
 	if (!x->transfers || x->transport != HD_TRANSPORT_BUFFERED)
 		return;
@@ -387,7 +387,7 @@ static void open_slots(struct sim *x)
 		}
 }
 
-static enum hd_err ranks(struct sim *x, struct hd_diag *diag)
+static enum hd_err ranks(struct plan_sim *x, struct hd_diag *diag)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
 	uint32_t p = x->s->nranks;
@@ -413,7 +413,7 @@ static enum hd_err ranks(struct sim *x, struct hd_diag *diag)
 	return HD_OK;
 }
 
-enum hd_err hd_sim_build(struct sim *x, struct hd_diag *diag)
+enum hd_err hd_sim_build(struct plan_sim *x, struct hd_diag *diag)
 {
 	enum hd_err err = check(x, diag);
 

@@ -75,7 +75,7 @@ struct sim_rank {
 	uint32_t changed_at;
 };
 
-struct sim {
+struct plan_sim {
 	const struct hd_schedule *s;
 	const struct hd_sim_setting *set;
 	const struct hd_stage_cost *cost;         /* [stages] */
@@ -102,7 +102,7 @@ struct sim {
 	struct hd_arena *arena;
 };
 
-static inline size_t sim_index(const struct sim *x, uint32_t stage,
+static inline size_t sim_index(const struct plan_sim *x, uint32_t stage,
 	uint32_t vn) { return (size_t)stage * x->s->nvns + vn; }
 static inline bool sim_is_grad(uint8_t op) { return op == HD_INS_SG || op == HD_INS_RG; }
 static inline bool sim_is_send(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG; }
@@ -114,18 +114,18 @@ static inline bool sim_is_collective(uint8_t op)
 		op == HD_INS_BAR || op == HD_INS_FL || op == HD_INS_BL;
 }
 /* The token that a transfer moves. */
-static inline struct sim_token *sim_moved(const struct sim *x, const struct hd_ins *ins)
+static inline struct sim_token *sim_moved(const struct plan_sim *x, const struct hd_ins *ins)
 {
 	uint32_t from = ins->op == HD_INS_RA ? ins->stage - 1u : ins->op == HD_INS_RG ? ins->stage + 1u :
 		ins->stage;
 
 	return (sim_is_grad(ins->op) ? x->grad : x->act) + sim_index(x, from, ins->vn);
 }
-static inline bool sim_is_act(const struct sim *x, const struct sim_token *t) { return t >= x->act &&
+static inline bool sim_is_act(const struct plan_sim *x, const struct sim_token *t) { return t >= x->act &&
 	t < x->act + (size_t)x->s->nstages * x->s->nvns; }
 static inline int64_t sim_clip(sim_wide ticks) { return ticks < INT64_MAX ? (int64_t)ticks : INT64_MAX; }
 /* Bytes of a token: of an activation what leaves its stage, of a gradient what entered it. */
-static inline int64_t sim_bytes(const struct sim *x, const struct sim_token *t)
+static inline int64_t sim_bytes(const struct plan_sim *x, const struct sim_token *t)
 {
 	bool act = sim_is_act(x, t);
 	size_t i = (size_t)(t - (act ? x->act : x->grad));
@@ -133,17 +133,17 @@ static inline int64_t sim_bytes(const struct sim *x, const struct sim_token *t)
 	return act ? x->cost[i / x->s->nvns].out : x->cost[i / x->s->nvns].in;
 }
 
-HD_MUST_USE enum hd_err hd_sim_build(struct sim *x, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sim_build(struct plan_sim *x, struct hd_diag *diag);
 
 /* memory.c: what an instruction takes when it begins and gives back when it ends. */
-void hd_sim_memory_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *ins);
-void hd_sim_memory_end(struct sim *x, struct sim_rank *r, const struct hd_ins *ins);
-void hd_sim_memory_add(struct sim *x, struct sim_rank *r, enum hd_memory_kind kind, int64_t bytes);
-void hd_sim_memory_settle(struct sim *x, struct sim_rank *r);
+void hd_sim_memory_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins);
+void hd_sim_memory_end(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins);
+void hd_sim_memory_add(struct plan_sim *x, struct sim_rank *r, enum hd_memory_kind kind, int64_t bytes);
+void hd_sim_memory_settle(struct plan_sim *x, struct sim_rank *r);
 struct sim_held *hd_sim_held(struct sim_rank *r, uint32_t stage);      /* NULL: it does not */
 
 /* run.c */
-void hd_sim_run(struct sim *x);
+void hd_sim_run(struct plan_sim *x);
 
 /* noise.c: what a cost becomes; `part` tells the draws of one instruction apart. */
 int64_t hd_sim_draw(uint64_t seed, uint32_t step, uint32_t rank, uint32_t index, uint32_t part,

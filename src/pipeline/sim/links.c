@@ -53,7 +53,7 @@ static void set_share(struct sim_links *l, uint32_t flow, int64_t now)
 	f->serial++;
 	/* beyond INT64_MAX: others end before, and it is put again */
 	sim_wide at = now + (f->left * share + PARTS - 1) / PARTS;
-	hd_sim_queue_put(l->queue, (struct sim_event){ at < INT64_MAX ? (int64_t)at : INT64_MAX,
+	hd_sim_queue_put(l->queue, (struct queue_event){ at < INT64_MAX ? (int64_t)at : INT64_MAX,
 		SIM_FLOW_ENDS, flow, f->serial });
 }
 

@@ -18,7 +18,7 @@ struct sim_held *hd_sim_held(struct sim_rank *r, uint32_t stage)
 
 /* What the sum is once time goes on: all that changes at one time is one change, so what is released goes
  * first. */
-void hd_sim_memory_settle(struct sim *x, struct sim_rank *r)
+void hd_sim_memory_settle(struct plan_sim *x, struct sim_rank *r)
 {
 	if (r->total > r->out->peak) {
 		r->out->peak = r->total;
@@ -28,7 +28,7 @@ void hd_sim_memory_settle(struct sim *x, struct sim_rank *r)
 	r->settled = x->now;
 }
 
-void hd_sim_memory_add(struct sim *x, struct sim_rank *r, enum hd_memory_kind kind, int64_t bytes)
+void hd_sim_memory_add(struct plan_sim *x, struct sim_rank *r, enum hd_memory_kind kind, int64_t bytes)
 {
 	if (r->settled != x->now)
 		hd_sim_memory_settle(x, r);
@@ -41,7 +41,7 @@ void hd_sim_memory_add(struct sim *x, struct sim_rank *r, enum hd_memory_kind ki
 /* ---- partial sums of gradients: one buffer a node of the tree, in windows of the virtual nodes of one
  * update */
 
-static void drop_partials(struct sim *x, struct sim_rank *r, const struct sim_held *h, uint32_t *count,
+static void drop_partials(struct plan_sim *x, struct sim_rank *r, const struct sim_held *h, uint32_t *count,
 	uint32_t keep)
 {
 	if (*count > keep) {
@@ -52,12 +52,12 @@ static void drop_partials(struct sim *x, struct sim_rank *r, const struct sim_he
 }
 
 /* The sum is spent: what a RED left, or what this rank added up alone. */
-static void spend_partials(struct sim *x, struct sim_rank *r, struct sim_held *h)
+static void spend_partials(struct plan_sim *x, struct sim_rank *r, struct sim_held *h)
 {
 	drop_partials(x, r, h, h->nsent ? &h->nsent : &h->npartials, 0);
 }
 
-static void leaf_begins(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static void leaf_begins(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	struct sim_held *h = hd_sim_held(r, ins->stage);
 	uint32_t window = ins->vn / x->rule[ins->stage].every;
@@ -69,7 +69,7 @@ static void leaf_begins(struct sim *x, struct sim_rank *r, const struct hd_ins *
 	hd_sim_memory_add(x, r, HD_MEMORY_PARTIALS, x->cost[ins->stage].param);
 }
 
-static void leaf_ends(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static void leaf_ends(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	struct sim_held *h = hd_sim_held(r, ins->stage);
 	uint32_t n = x->rule[ins->stage].every, at = ins->vn % n;
@@ -104,7 +104,7 @@ static int64_t older(const struct sim_held *h)
 	return n;
 }
 
-static void change_versions(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static void change_versions(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	struct sim_held *h = hd_sim_held(r, ins->stage);
 	int64_t before = older(h);
@@ -138,18 +138,18 @@ static void change_versions(struct sim *x, struct sim_rank *r, const struct hd_i
 
 /* ---- activations and slots */
 
-static void hold(struct sim *x, struct sim_rank *r, struct sim_token *t, int64_t bytes)
+static void hold(struct plan_sim *x, struct sim_rank *r, struct sim_token *t, int64_t bytes)
 {
 	t->live += bytes;
 	hd_sim_memory_add(x, r, HD_MEMORY_ACTIVATIONS, bytes);
 }
 
-static void release(struct sim *x, struct sim_rank *r, struct sim_token *t, int64_t bytes)
+static void release(struct plan_sim *x, struct sim_rank *r, struct sim_token *t, int64_t bytes)
 {
 	hold(x, r, t, -(bytes < t->live ? bytes : t->live));
 }
 
-void hd_sim_memory_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+void hd_sim_memory_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = hd_ins_uses(ins->op, 'v') ? &x->cost[ins->stage] : NULL;
 	struct sim_token *t = c ? &x->act[sim_index(x, ins->stage, ins->vn)] : NULL;
@@ -172,7 +172,7 @@ void hd_sim_memory_begin(struct sim *x, struct sim_rank *r, const struct hd_ins 
 
 /* The tensor that came in over a channel is used up: its slot goes, buffered ones open for the next
  * message in turn. */
-static void use_up(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static void use_up(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
@@ -190,7 +190,7 @@ static void use_up(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 		hd_sim_memory_add(x, r, HD_MEMORY_SLOTS, opened - sim_bytes(x, t));
 }
 
-void hd_sim_memory_end(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+void hd_sim_memory_end(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = hd_ins_uses(ins->op, 'v') ? &x->cost[ins->stage] : NULL;
 	struct sim_token *t = c ? &x->act[sim_index(x, ins->stage, ins->vn)] : NULL;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static bool before(const struct sim_event *a, const struct sim_event *b)
+static bool before(const struct queue_event *a, const struct queue_event *b)
 {
 	if (a->at != b->at)
 		return a->at < b->at;
@@ -14,7 +14,7 @@ static bool before(const struct sim_event *a, const struct sim_event *b)
 static bool grow(struct sim_queue *q)
 {
 	uint32_t cap = q->cap ? 2 * q->cap : 256;
-	struct sim_event *heap = hd_arena_take(q->arena, cap, sizeof *heap);
+	struct queue_event *heap = hd_arena_take(q->arena, cap, sizeof *heap);
 
 	if (!heap)
 		return false;
@@ -25,7 +25,7 @@ static bool grow(struct sim_queue *q)
 	return true;
 }
 
-void hd_sim_queue_put(struct sim_queue *q, struct sim_event event)
+void hd_sim_queue_put(struct sim_queue *q, struct queue_event event)
 {
 	if (q->n == q->cap && !grow(q)) {
 		q->full = true;
@@ -37,12 +37,12 @@ void hd_sim_queue_put(struct sim_queue *q, struct sim_event event)
 	q->heap[i] = event;
 }
 
-bool hd_sim_queue_take(struct sim_queue *q, struct sim_event *event)
+bool hd_sim_queue_take(struct sim_queue *q, struct queue_event *event)
 {
 	if (q->n == 0)
 		return false;
 	*event = q->heap[0];
-	struct sim_event last = q->heap[--q->n];
+	struct queue_event last = q->heap[--q->n];
 	uint32_t i = 0;
 	for (uint32_t child; (child = 2 * i + 1) < q->n; i = child) {
 		child += child + 1 < q->n && before(&q->heap[child + 1], &q->heap[child]);

@@ -11,11 +11,11 @@
 
 enum sim_event_kind { SIM_FLOW_ENDS, SIM_COLLECTIVE_ENDS, SIM_ON_HOST, SIM_RANK };
 
-struct sim_event { int64_t at; uint32_t kind, number, serial; };
+struct queue_event { int64_t at; uint32_t kind, number, serial; };
 /* full: no memory */
-struct sim_queue { struct sim_event *heap; uint32_t n, cap; struct hd_arena *arena; bool full; };
+struct sim_queue { struct queue_event *heap; uint32_t n, cap; struct hd_arena *arena; bool full; };
 
-void hd_sim_queue_put(struct sim_queue *queue, struct sim_event event);
-bool hd_sim_queue_take(struct sim_queue *queue, struct sim_event *event);      /* false: it is empty */
+void hd_sim_queue_put(struct sim_queue *queue, struct queue_event event);
+bool hd_sim_queue_take(struct sim_queue *queue, struct queue_event *event);      /* false: it is empty */
 
 #endif

@@ -9,7 +9,7 @@ enum { TAX_PARTS = 65536 };
 
 /* Whatever begins comes by here: an end beyond LONGEST ends the simulation. What others slow down on its
  * way is seen when it ends. */
-static bool lasts(struct sim *x, int64_t from, sim_wide ticks, const char *advice)
+static bool lasts(struct plan_sim *x, int64_t from, sim_wide ticks, const char *advice)
 {
 	if (!x->beyond && from + ticks > SIM_LONGEST)
 		x->beyond = advice;
@@ -19,28 +19,28 @@ static bool lasts(struct sim *x, int64_t from, sim_wide ticks, const char *advic
 static const char faster_links[] = "raise bytes_per_s or lower latency_ns of the cluster's levels";
 static const char cheaper_work[] = "lower the costs, or raise the devices' speed";
 
-static void wake(struct sim *x, uint32_t r)
+static void wake(struct plan_sim *x, uint32_t r)
 {
 	if (!x->rank[r].computes && !x->rank[r].ended)
-		hd_sim_queue_put(&x->queue, (struct sim_event){ x->now, SIM_RANK, r, x->rank[r].serial });
+		hd_sim_queue_put(&x->queue, (struct queue_event){ x->now, SIM_RANK, r, x->rank[r].serial });
 }
 
 /* ---- compute, slowed by transfers (rule 5) */
 
-static sim_wide taxed(const struct sim *x, sim_wide work) { return work *
+static sim_wide taxed(const struct plan_sim *x, sim_wide work) { return work *
 	llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS; }
 
-static void plan_end(struct sim *x, struct sim_rank *r)
+static void plan_end(struct plan_sim *x, struct sim_rank *r)
 {
 	sim_wide takes = r->nflows && x->set->costs->comm_tax > 1 ? taxed(x, r->left) : r->left;
 
 	r->since = x->now;
-	hd_sim_queue_put(&x->queue, (struct sim_event){ sim_clip(x->now + takes), SIM_RANK, r->number,
+	hd_sim_queue_put(&x->queue, (struct queue_event){ sim_clip(x->now + takes), SIM_RANK, r->number,
 		++r->serial });
 }
 
 /* A transfer of the rank begins or ends. */
-static void touch(struct sim *x, uint32_t rank, int change)
+static void touch(struct plan_sim *x, uint32_t rank, int change)
 {
 	struct sim_rank *r = &x->rank[rank];
 	bool before = r->nflows > 0;
@@ -59,18 +59,18 @@ static void touch(struct sim *x, uint32_t rank, int change)
 
 /* ---- transfers */
 
-static void arrive(struct sim *x, struct sim_token *t, int64_t at)
+static void arrive(struct plan_sim *x, struct sim_token *t, int64_t at)
 {
 	struct sim_rank *to = &x->rank[t->user], *from = &x->rank[t->maker];
 
 	t->there = at;
 	if (!to->computes && to->waits == t)
-		hd_sim_queue_put(&x->queue, (struct sim_event){ at, SIM_RANK, to->number, to->serial });
+		hd_sim_queue_put(&x->queue, (struct queue_event){ at, SIM_RANK, to->number, to->serial });
 	if (!from->computes && from->waits == t)
-		hd_sim_queue_put(&x->queue, (struct sim_event){ at, SIM_RANK, from->number, from->serial });
+		hd_sim_queue_put(&x->queue, (struct queue_event){ at, SIM_RANK, from->number, from->serial });
 }
 
-static void pump(struct sim *x, uint32_t channel)
+static void pump(struct plan_sim *x, uint32_t channel)
 {
 	struct sim_channel *c = &x->channel[channel];
 
@@ -92,7 +92,7 @@ static void pump(struct sim *x, uint32_t channel)
 	}
 }
 
-static void hand_over(struct sim *x, struct sim_token *t)
+static void hand_over(struct plan_sim *x, struct sim_token *t)
 {
 	struct sim_channel *c = &x->channel[t->channel];
 	uint32_t number = (uint32_t)(t - x->act);
@@ -108,7 +108,7 @@ static void hand_over(struct sim *x, struct sim_token *t)
 	pump(x, t->channel);
 }
 
-static void flow_ends(struct sim *x, uint32_t channel)
+static void flow_ends(struct plan_sim *x, uint32_t channel)
 {
 	struct sim_channel *c = &x->channel[channel];
 	struct sim_token *t = &x->act[c->head];
@@ -124,16 +124,16 @@ static void flow_ends(struct sim *x, uint32_t channel)
 
 /* ---- collectives */
 
-static sim_wide cost_of(struct sim *x, const struct sim_rank *r, const struct hd_ins *ins);
+static sim_wide cost_of(struct plan_sim *x, const struct sim_rank *r, const struct hd_ins *ins);
 
-static void collective_over(struct sim *x, struct sim_collective *c)
+static void collective_over(struct plan_sim *x, struct sim_collective *c)
 {
-	hd_sim_queue_put(&x->queue, (struct sim_event){ x->now + c->latency, SIM_COLLECTIVE_ENDS,
+	hd_sim_queue_put(&x->queue, (struct queue_event){ x->now + c->latency, SIM_COLLECTIVE_ENDS,
 		(uint32_t)(c - x->collective), 0 });
 }
 
 /* Rule 4: what goes over the link, and the time beside it. */
-static void size_up(const struct sim *x, struct sim_collective *c)
+static void size_up(const struct plan_sim *x, struct sim_collective *c)
 {
 	const struct hd_stage_costs *costs = x->set->costs;
 	const struct hd_cluster *cluster = x->set->cluster;
@@ -152,7 +152,7 @@ static void size_up(const struct sim *x, struct sim_collective *c)
 		0;
 }
 
-static void begin_collective(struct sim *x, uint32_t number)
+static void begin_collective(struct plan_sim *x, uint32_t number)
 {
 	struct sim_collective *c = &x->collective[number];
 
@@ -170,7 +170,7 @@ static void begin_collective(struct sim *x, uint32_t number)
 		touch(x, x->member[c->first + k], 1);
 }
 
-static void is_head(struct sim *x, uint32_t number)
+static void is_head(struct plan_sim *x, uint32_t number)
 {
 	struct sim_collective *c = &x->collective[number];
 
@@ -179,7 +179,7 @@ static void is_head(struct sim *x, uint32_t number)
 }
 
 /* The rank has come to its next collective: it stands in the rank's lane. */
-static uint32_t issue(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static uint32_t issue(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	uint32_t number = r->collective[r->next_collective++];
 	struct sim_collective *c = &x->collective[number];
@@ -204,7 +204,7 @@ static uint32_t issue(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 	return number;
 }
 
-static void collective_ends(struct sim *x, uint32_t number)
+static void collective_ends(struct plan_sim *x, uint32_t number)
 {
 	struct sim_collective *c = &x->collective[number];
 
@@ -222,7 +222,7 @@ static void collective_ends(struct sim *x, uint32_t number)
 		x->step_end[c->step] = x->now;
 }
 
-static void collective_moved(struct sim *x, uint32_t number)
+static void collective_moved(struct plan_sim *x, uint32_t number)
 {
 	struct sim_collective *c = &x->collective[number];
 
@@ -234,7 +234,7 @@ static void collective_moved(struct sim *x, uint32_t number)
 
 /* ---- what an instruction waits for: true, it can begin */
 
-static bool is_there(const struct sim *x, struct sim_rank *r, const struct sim_token *t)
+static bool is_there(const struct plan_sim *x, struct sim_rank *r, const struct sim_token *t)
 {
 	if (t->there <= x->now)
 		return true;
@@ -243,7 +243,7 @@ static bool is_there(const struct sim *x, struct sim_rank *r, const struct sim_t
 	return false;
 }
 
-static bool is_done(const struct sim *x, struct sim_rank *r, uint32_t collective)
+static bool is_done(const struct plan_sim *x, struct sim_rank *r, uint32_t collective)
 {
 	if (collective == SIM_NONE || x->collective[collective].done)
 		return true;
@@ -252,7 +252,7 @@ static bool is_done(const struct sim *x, struct sim_rank *r, uint32_t collective
 	return false;
 }
 
-static bool computed(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static bool computed(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	size_t i = sim_index(x, ins->stage, ins->vn);
 
@@ -271,14 +271,14 @@ static bool computed(struct sim *x, struct sim_rank *r, const struct hd_ins *ins
 	if (x->act[i].host > x->now) {
 		r->why = SIM_WHY_TOKEN;
 		r->waits = NULL;
-		hd_sim_queue_put(&x->queue, (struct sim_event){ x->act[i].host, SIM_RANK, r->number,
+		hd_sim_queue_put(&x->queue, (struct queue_event){ x->act[i].host, SIM_RANK, r->number,
 			r->serial });
 		return false;
 	}
 	return true;
 }
 
-static bool has_credit(const struct sim *x, struct sim_rank *r, const struct sim_token *t)
+static bool has_credit(const struct plan_sim *x, struct sim_rank *r, const struct sim_token *t)
 {
 	if (x->transport != HD_TRANSPORT_BUFFERED || t->nth - x->channel[t->channel].used < x->credits)
 		return true;
@@ -287,7 +287,7 @@ static bool has_credit(const struct sim *x, struct sim_rank *r, const struct sim
 }
 
 /* Both sides have to stand at it; whoever comes second starts it. */
-static void stand_at(struct sim *x, const struct hd_ins *ins)
+static void stand_at(struct plan_sim *x, const struct hd_ins *ins)
 {
 	struct sim_token *t = sim_moved(x, ins);
 
@@ -300,7 +300,7 @@ static void stand_at(struct sim *x, const struct hd_ins *ins)
 		hand_over(x, t);
 }
 
-static bool transferred(struct sim *x, struct sim_rank *r, const struct hd_ins *ins, uint32_t n)
+static bool transferred(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins, uint32_t n)
 {
 	if (x->transport == HD_TRANSPORT_EAGER || x->transport == HD_TRANSPORT_BUFFERED) {
 		struct sim_token *t = sim_moved(x, ins);
@@ -320,13 +320,13 @@ static bool transferred(struct sim *x, struct sim_rank *r, const struct hd_ins *
 	return true;
 }
 
-static bool blocks(const struct sim *x, uint8_t op)
+static bool blocks(const struct plan_sim *x, uint8_t op)
 {
 	return (op != HD_INS_RED && op != HD_INS_TIE) || (x->transport == HD_TRANSPORT_RENDEZVOUS &&
 		x->transfers);
 }
 
-static bool met(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static bool met(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	if (!r->posted)
 		r->waits_collective = issue(x, r, ins);
@@ -334,7 +334,7 @@ static bool met(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 	return !blocks(x, ins->op) || is_done(x, r, r->waits_collective);
 }
 
-static bool can_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *ins, uint32_t n)
+static bool can_begin(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins, uint32_t n)
 {
 	if (sim_is_transfer(ins->op))
 		return transferred(x, r, ins, n);
@@ -352,7 +352,7 @@ static bool can_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 
 /* ---- time */
 
-static sim_wide part_of(struct sim *x, const struct sim_rank *r, uint32_t part, int64_t p50,
+static sim_wide part_of(struct plan_sim *x, const struct sim_rank *r, uint32_t part, int64_t p50,
 	const struct hd_spread *of)
 {
 	int64_t t = x->set->noise && of->mean ? hd_sim_draw(x->set->seed, r->step, r->number, r->at, part,
@@ -373,7 +373,7 @@ static int64_t loaded(const struct sim_rank *r)
 	return n;
 }
 
-static sim_wide cost_of(struct sim *x, const struct sim_rank *r, const struct hd_ins *ins)
+static sim_wide cost_of(struct plan_sim *x, const struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = ins->stage < x->s->nstages ? &x->cost[ins->stage] : NULL;
 
@@ -399,7 +399,7 @@ static sim_wide cost_of(struct sim *x, const struct sim_rank *r, const struct hd
 	}
 }
 
-static void note(struct sim *x, struct sim_rank *r, int64_t start, int64_t end, enum hd_idle why)
+static void note(struct plan_sim *x, struct sim_rank *r, int64_t start, int64_t end, enum hd_idle why)
 {
 	struct hd_sim_waits *w = r->wait;
 
@@ -422,7 +422,7 @@ static void note(struct sim *x, struct sim_rank *r, int64_t start, int64_t end, 
 }
 
 /* Why the rank stood still since it was free. */
-static void account(struct sim *x, struct sim_rank *r, bool works)
+static void account(struct plan_sim *x, struct sim_rank *r, bool works)
 {
 	if (r->out->busy == 0 && works)
 		r->out->first = x->now;
@@ -444,7 +444,7 @@ static void account(struct sim *x, struct sim_rank *r, bool works)
 }
 
 /* All members work from the last one's coming on, and go on with the slowest. */
-static void account_lockstep(struct sim *x, struct sim_rank *r, int64_t own)
+static void account_lockstep(struct plan_sim *x, struct sim_rank *r, int64_t own)
 {
 	const struct sim_collective *c = &x->collective[r->waits_collective];
 
@@ -458,14 +458,14 @@ static void account_lockstep(struct sim *x, struct sim_rank *r, int64_t own)
 /* ---- offloading: a lane each way, beside compute; an ON that has to wait for its OFF has its room
  * already */
 
-static int64_t offloaded(const struct sim *x, const struct sim_token *t)
+static int64_t offloaded(const struct plan_sim *x, const struct sim_token *t)
 {
 	const struct hd_stage_cost *c = &x->cost[(size_t)(t - x->act) / x->s->nvns];
 
 	return t->kept ? c->kept : c->saved;
 }
 
-static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static void move_host(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	struct sim_token *t = &x->act[sim_index(x, ins->stage, ins->vn)];
 	bool on = ins->op == HD_INS_ON;
@@ -482,12 +482,13 @@ static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 		t->live += bytes;
 		hd_sim_memory_add(x, r, HD_MEMORY_ACTIVATIONS, bytes);
 	} else {
-		hd_sim_queue_put(&x->queue, (struct sim_event){ t->host, SIM_ON_HOST, (uint32_t)(t - x->act),
+		hd_sim_queue_put(&x->queue, (struct queue_event){ t->host, SIM_ON_HOST,
+			(uint32_t)(t - x->act),
 			0 });
 	}
 }
 
-static void on_host(struct sim *x, uint32_t token)
+static void on_host(struct plan_sim *x, uint32_t token)
 {
 	struct sim_token *t = &x->act[token];
 	int64_t bytes = offloaded(x, t);
@@ -498,7 +499,7 @@ static void on_host(struct sim *x, uint32_t token)
 
 /* ---- one instruction, a pair, or a group of transfers */
 
-static uint32_t extent(const struct sim *x, const struct sim_rank *r)
+static uint32_t extent(const struct plan_sim *x, const struct sim_rank *r)
 {
 	const struct hd_ins *ins = &r->list->at[r->at];
 	uint32_t n = 1;
@@ -512,7 +513,7 @@ static uint32_t extent(const struct sim *x, const struct sim_rank *r)
 	return n;
 }
 
-static void made(struct sim *x, struct sim_rank *r, struct sim_token *t)
+static void made(struct plan_sim *x, struct sim_rank *r, struct sim_token *t)
 {
 	t->made = true;
 	if (t->channel != SIM_NONE) {
@@ -524,7 +525,7 @@ static void made(struct sim *x, struct sim_rank *r, struct sim_token *t)
 	}
 }
 
-static void finish(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
+static void finish(struct plan_sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	if (sim_is_send(ins->op) && (x->transport == HD_TRANSPORT_EAGER ||
 		x->transport == HD_TRANSPORT_BUFFERED) && sim_moved(x, ins)->channel != SIM_NONE)
@@ -550,7 +551,7 @@ static void finish(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 		x->step_end[r->step] = x->now;
 }
 
-static void end(struct sim *x, struct sim_rank *r)
+static void end(struct plan_sim *x, struct sim_rank *r)
 {
 	uint32_t n = extent(x, r);
 
@@ -578,7 +579,7 @@ static sim_wide paired(sim_wide takes, double ovl)
 }
 
 /* Begins what the rank stands at, as far as nothing takes time. */
-static void go_on(struct sim *x, struct sim_rank *r)
+static void go_on(struct plan_sim *x, struct sim_rank *r)
 {
 	while (r->at < r->list->len && !x->beyond) {
 		const struct hd_ins *ins = &r->list->at[r->at];
@@ -588,7 +589,7 @@ static void go_on(struct sim *x, struct sim_rank *r)
 		if (!can_begin(x, r, ins, n)) {
 			if (r->why == SIM_WHY_TOKEN && r->waits && r->waits->there != SIM_NEVER)
 				hd_sim_queue_put(&x->queue,
-					(struct sim_event){ r->waits->there, SIM_RANK, r->number,
+					(struct queue_event){ r->waits->there, SIM_RANK, r->number,
 					r->serial });
 			return;
 		}
@@ -618,9 +619,9 @@ static void go_on(struct sim *x, struct sim_rank *r)
 	r->ended = !x->beyond;
 }
 
-void hd_sim_run(struct sim *x)
+void hd_sim_run(struct plan_sim *x)
 {
-	struct sim_event e;
+	struct queue_event e;
 
 	for (uint32_t r = 0; r < x->s->nranks; r++)
 		go_on(x, &x->rank[r]);

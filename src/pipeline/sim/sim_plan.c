@@ -97,7 +97,7 @@ static enum hd_err lay_out(struct hd_sim_plan *o, const struct hd_schedule *s,
 }
 
 /* Members come to collectives in different orders: nobody stands still, and nothing is summed. */
-static enum hd_err check_collectives(const struct sim *x, struct hd_diag *diag)
+static enum hd_err check_collectives(const struct plan_sim *x, struct hd_diag *diag)
 {
 	for (uint32_t c = 0; c < x->ncollectives; c++) {
 		const struct sim_collective *k = &x->collective[c];
@@ -113,7 +113,7 @@ static enum hd_err check_collectives(const struct sim *x, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static enum hd_err check_ended(const struct sim *x, struct hd_diag *diag)
+static enum hd_err check_ended(const struct plan_sim *x, struct hd_diag *diag)
 {
 	char word[2][48];
 	uint32_t who[2] = { 0 }, n = 0;
@@ -137,7 +137,7 @@ static enum hd_err check_ended(const struct sim *x, struct hd_diag *diag)
 		check_collectives(x, diag);
 }
 
-static void sum_up(struct hd_sim_plan *o, const struct sim *x)
+static void sum_up(struct hd_sim_plan *o, const struct plan_sim *x)
 {
 	for (uint32_t r = 0; r < x->s->nranks; r++) {
 		const struct hd_sim_share *rank = &o->rank[r];
@@ -153,7 +153,7 @@ static void sum_up(struct hd_sim_plan *o, const struct sim *x)
 }
 
 /* Transfers and collectives show when they were under way, not when the rank stood at them. */
-static void show_lanes(const struct sim *x)
+static void show_lanes(const struct plan_sim *x)
 {
 	for (uint32_t r = 0; r < x->s->nranks; r++)
 		for (uint32_t i = 0, k = 0; i < x->s->list[r].len; i++) {
@@ -168,7 +168,7 @@ static void show_lanes(const struct sim *x)
 		}
 }
 
-static bool list_links(struct hd_sim_plan *o, const struct sim *x, struct hd_arena *arena)
+static bool list_links(struct hd_sim_plan *o, const struct plan_sim *x, struct hd_arena *arena)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
 
@@ -199,7 +199,7 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	struct hd_diag *diag)
 {
 	struct hd_sim_plan o = { .per_ps = set->per_ps ? set->per_ps : 1 };
-	struct sim x = { .s = &o.ran, .set = set, .cost = set->costs->stage, .transport = set->transport,
+	struct plan_sim x = { .s = &o.ran, .set = set, .cost = set->costs->stage, .transport = set->transport,
 		.arena = arena, .hop = set->hop,
 		.credits = set->credits ? set->credits : HD_CREDITS,
 		.links = { .per_ps = o.per_ps, .queue = &x.queue }, .queue = { .arena = arena } };

@@ -5,21 +5,23 @@
 
 #include "trace/flight.h"
 
-struct writer {
+struct sim_trace {
 	const struct hd_sim_plan *sim;
 	const struct hd_sim_setting *set;
 	struct hd_flight *flight;
 	uint32_t name[HD_INS_END];
 };
 
-static uint64_t ns(const struct writer *w, int64_t ticks) { return (uint64_t)ticks / w->sim->per_ps / 1000; }
-static uint64_t length(const struct writer *w, int64_t start, int64_t end) { return ns(w, end) - ns(w, start);
+static uint64_t ns(const struct sim_trace *w, int64_t ticks) { return (uint64_t)ticks / w->sim->per_ps / 1000;
+	}
+static uint64_t length(const struct sim_trace *w, int64_t start,
+	int64_t end) { return ns(w, end) - ns(w, start);
 	}
 
 static bool is_send(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG; }
 static bool is_transfer(uint8_t op) { return is_send(op) || op == HD_INS_RA || op == HD_INS_RG; }
 
-static void put(const struct writer *w, uint32_t rank, struct hd_event event)
+static void put(const struct sim_trace *w, uint32_t rank, struct hd_event event)
 {
 	uint8_t slot[HD_SLOT_BYTES];
 
@@ -29,7 +31,7 @@ static void put(const struct writer *w, uint32_t rank, struct hd_event event)
 }
 
 /* Both ends of a transfer compute the same flow: of who makes what for whom. */
-static void put_transfer(const struct writer *w, uint32_t rank, uint32_t at)
+static void put_transfer(const struct sim_trace *w, uint32_t rank, uint32_t at)
 {
 	const struct hd_ins *ins = &w->sim->ran.list[rank].at[at];
 	const struct hd_sim_span span = w->sim->span[rank][at];
@@ -58,7 +60,7 @@ static enum hd_wait reason_of(enum hd_idle why)
 		HD_WAIT_OTHER;
 }
 
-static void put_rank(const struct writer *w, uint32_t rank)
+static void put_rank(const struct sim_trace *w, uint32_t rank)
 {
 	const struct hd_ilist *list = &w->sim->ran.list[rank];
 	const struct hd_sim_waits *waits = &w->sim->wait[rank];
@@ -96,7 +98,7 @@ enum hd_err hd_sim_trace(const struct hd_sim_plan *sim, const struct hd_sim_sett
 	size_t *len, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct writer w = { .sim = sim, .set = set, .flight = hd_arena_take(arena, 1, sizeof *w.flight) };
+	struct sim_trace w = { .sim = sim, .set = set, .flight = hd_arena_take(arena, 1, sizeof *w.flight) };
 	struct hd_flight_info info = { .clock = HD_FLIGHT_CLOCK_SIMULATED, .nrings = sim->ran.nranks };
 	uint64_t most = 0, nslots = HD_RING_SLOTS_LOW;
 

@@ -7,22 +7,23 @@
  * missing, leaves its number there, and is continued by whoever makes it: each instruction is looked
  * at once, plus once for each wait. */
 
-struct token { int64_t end; uint16_t rank, waiter; uint32_t unused; };       /* waiter: rank + 1 */
+struct ready_token { int64_t end; uint16_t rank, waiter; uint32_t unused; };       /* waiter: rank + 1 */
 #define NOT_YET INT64_MIN
 
-struct rank {
+struct ready_rank {
 	const struct hd_ilist *list;
 	struct hd_sim_rank *out;
 	struct hd_sim_span *span;                 /* NULL: not asked for */
 	int64_t now;
 	uint32_t at, live, number;
-	struct token *waits;                      /* for, or NULL */
+	struct ready_token *waits;                      /* for, or NULL */
 };
 
-struct sim {
+struct schedule_sim {
 	const struct hd_schedule *s;
-	struct token *act, *grad;                 /* [stages * vns]: output of F; input gradient of B or I */
-	struct rank *rank;
+	/* [stages * vns]: output of F; input gradient of B or I */
+	struct ready_token *act, *grad;
+	struct ready_rank *rank;
 	uint32_t *ready, nready;                  /* ranks that can go on */
 	int64_t cost[HD_INS_END], hop;
 	int64_t *step_end;
@@ -30,11 +31,11 @@ struct sim {
 	bool crowded;                             /* two ranks wait for one tensor */
 };
 
-static size_t index_of(const struct sim *sim, const struct hd_ins *ins) { return (size_t)ins->stage *
+static size_t index_of(const struct schedule_sim *sim, const struct hd_ins *ins) { return (size_t)ins->stage *
 	sim->s->nvns + ins->vn; }
 
 /* When a token is there for the rank; false: not made yet, and the rank is noted. */
-static bool fetch(struct sim *sim, struct rank *r, struct token *t, int64_t *start)
+static bool fetch(struct schedule_sim *sim, struct ready_rank *r, struct ready_token *t, int64_t *start)
 {
 	if (t->end == NOT_YET) {
 		sim->crowded |= t->waiter && t->waiter != r->number + 1;
@@ -47,7 +48,7 @@ static bool fetch(struct sim *sim, struct rank *r, struct token *t, int64_t *sta
 	return true;
 }
 
-static bool needs(struct sim *sim, struct rank *r, const struct hd_ins *ins, int64_t *start)
+static bool needs(struct schedule_sim *sim, struct ready_rank *r, const struct hd_ins *ins, int64_t *start)
 {
 	size_t i = index_of(sim, ins);
 
@@ -65,12 +66,12 @@ static bool needs(struct sim *sim, struct rank *r, const struct hd_ins *ins, int
 	}
 }
 
-static void make(struct sim *sim, const struct rank *r, struct token *t, int64_t end)
+static void make(struct schedule_sim *sim, const struct ready_rank *r, struct ready_token *t, int64_t end)
 {
 	t->end = end;
 	t->rank = (uint16_t)r->number;
 	if (t->waiter) {
-		struct rank *other = &sim->rank[t->waiter - 1u];
+		struct ready_rank *other = &sim->rank[t->waiter - 1u];
 		t->waiter = 0;
 		if (other->waits == t) {
 			other->waits = NULL;
@@ -79,7 +80,7 @@ static void make(struct sim *sim, const struct rank *r, struct token *t, int64_t
 	}
 }
 
-static void finish_one(struct sim *sim, struct rank *r, const struct hd_ins *ins, int64_t end)
+static void finish_one(struct schedule_sim *sim, struct ready_rank *r, const struct hd_ins *ins, int64_t end)
 {
 	if (ins->op == HD_INS_F)
 		make(sim, r, &sim->act[index_of(sim, ins)], end);
@@ -91,7 +92,7 @@ static void finish_one(struct sim *sim, struct rank *r, const struct hd_ins *ins
 }
 
 /* One instruction, or a pair. False: it has to wait. */
-static bool execute(struct sim *sim, struct rank *r)
+static bool execute(struct schedule_sim *sim, struct ready_rank *r)
 {
 	const struct hd_ins *ins = &r->list->at[r->at];
 	uint32_t n = ins->flags & HD_INS_PAIR_BEGIN && r->at + 1 < r->list->len ? 2 : 1;
@@ -121,24 +122,24 @@ static bool execute(struct sim *sim, struct rank *r)
 	return true;
 }
 
-static void run(struct sim *sim)
+static void run(struct schedule_sim *sim)
 {
 	for (uint32_t r = sim->s->nranks; r-- > 0;)
 		sim->ready[sim->nready++] = r;
 	while (sim->nready) {
-		struct rank *r = &sim->rank[sim->ready[--sim->nready]];
+		struct ready_rank *r = &sim->rank[sim->ready[--sim->nready]];
 		while (r->at < r->list->len && execute(sim, r))
 			;
 	}
 }
 
-static enum hd_err check_done(const struct sim *sim, struct hd_diag *diag)
+static enum hd_err check_done(const struct schedule_sim *sim, struct hd_diag *diag)
 {
 	char word[2][48];
 	uint32_t who[2] = { 0 }, n = 0;
 
 	for (uint32_t r = 0; r < sim->s->nranks; r++) {
-		const struct rank *rank = &sim->rank[r];
+		const struct ready_rank *rank = &sim->rank[r];
 		if (rank->at == rank->list->len)
 			continue;
 		struct hd_text text;
@@ -161,7 +162,8 @@ static enum hd_err check_done(const struct sim *sim, struct hd_diag *diag)
 }
 
 /* Costs in ticks of 1/v ps: a chunk's share of the rank's cost is the cost itself. */
-static enum hd_err set_costs(struct sim *sim, const struct hd_rank_costs *c, uint32_t v, uint64_t nins,
+static enum hd_err set_costs(struct schedule_sim *sim, const struct hd_rank_costs *c, uint32_t v,
+	uint64_t nins,
 	struct hd_diag *diag)
 {
 	if (c->f < 0 || c->i < 0 || c->w < 0 || c->hop < 0)
@@ -202,17 +204,17 @@ static enum hd_err check_bounds(const struct hd_schedule *s, uint64_t *nins, str
 	return HD_OK;
 }
 
-static struct token *take_tokens(const struct hd_schedule *s, struct hd_arena *arena)
+static struct ready_token *take_tokens(const struct hd_schedule *s, struct hd_arena *arena)
 {
 	size_t n = (size_t)s->nstages * s->nvns;
-	struct token *t = hd_arena_take(arena, n + 1, sizeof *t);
+	struct ready_token *t = hd_arena_take(arena, n + 1, sizeof *t);
 
 	for (size_t i = 0; t && i < n; i++)
 		t[i].end = NOT_YET;
 	return t;
 }
 
-static bool take(struct sim *sim, struct hd_sim *out, bool spans, struct hd_arena *arena)
+static bool take(struct schedule_sim *sim, struct hd_sim *out, bool spans, struct hd_arena *arena)
 {
 	const struct hd_schedule *s = sim->s;
 
@@ -227,7 +229,7 @@ static bool take(struct sim *sim, struct hd_sim *out, bool spans, struct hd_aren
 		(spans && !out->span))
 		return false;
 	for (uint32_t r = 0; r < s->nranks; r++) {
-		sim->rank[r] = (struct rank){ .list = &s->list[r], .out = &out->rank[r], .number = r };
+		sim->rank[r] = (struct ready_rank){ .list = &s->list[r], .out = &out->rank[r], .number = r };
 		if (spans && !(sim->rank[r].span = out->span[r] = hd_arena_take(arena,
 			(size_t)s->list[r].len + 1, sizeof **out->span)))
 			return false;
@@ -250,7 +252,7 @@ enum hd_err hd_simulate(struct hd_sim *out, const struct hd_schedule *schedule, 
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_sim o = { .ran = *schedule, .steps = 1 };
-	struct sim sim = { .s = &o.ran };
+	struct schedule_sim sim = { .s = &o.ran };
 	enum hd_err err = HD_OK;
 
 	if (schedule->nvns == 0)

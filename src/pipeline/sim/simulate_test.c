@@ -113,66 +113,67 @@ static void the_published_table_is_reproduced(void **state)
 
 /* ---- closed forms, in twelfths of a unit of cost so that all are whole (F, I, W given in units) */
 
-struct form { int64_t p, m, v, f, i, w; };
+struct closed_form { int64_t p, m, v, f, i, w; };
 
 #define NOT_SAID (-1)
 #define TWELFTHS 12
-static int64_t drained(const struct form *x) { return (x->p - 1) * (x->f + x->i + x->w) * TWELFTHS; }
-static int64_t shared(const struct form *x) { return x->m % x->p ? NOT_SAID : drained(x) / x->v; }
-static int64_t h1_idle(const struct form *x) { return x->w <= x->f &&
+static int64_t drained(const struct closed_form *x) { return (x->p - 1) * (x->f + x->i + x->w) * TWELFTHS; }
+static int64_t shared(const struct closed_form *x) { return x->m % x->p ? NOT_SAID : drained(x) / x->v; }
+static int64_t h1_idle(const struct closed_form *x) { return x->w <= x->f &&
 	x->w <= x->i ? (x->p - 1) * (x->f + x->i - x->w) * TWELFTHS : NOT_SAID; }
-static bool equal_costs(const struct form *x) { return x->f == 1 && x->i == 1 && x->w == 1; }
-static int64_t h2_idle(const struct form *x)
+static bool equal_costs(const struct closed_form *x) { return x->f == 1 && x->i == 1 && x->w == 1; }
+static int64_t h2_idle(const struct closed_form *x)
 {
 	int64_t idle = (x->p - 1) * (x->f + x->i - 2 * x->w) * TWELFTHS;
 
 	return x->m < 2 * x->p - 1 || x->w > x->f || x->w > x->i ? NOT_SAID : idle > 0 ? idle : 0;
 }
-static int64_t v_idle(const struct form *x)
+static int64_t v_idle(const struct closed_form *x)
 {
 	return !equal_costs(x) ? NOT_SAID : x->m >= 2 * x->p - 1 ? 0 : x->m == x->p ? (x->p - 1) * TWELFTHS :
 		NOT_SAID;
 }
-static int64_t half_idle(const struct form *x) { return !equal_costs(x) ? NOT_SAID : x->p % 2 ?
+static int64_t half_idle(const struct closed_form *x) { return !equal_costs(x) ? NOT_SAID : x->p % 2 ?
 	21 * (x->p - 1) : 21 * x->p - 12; }
-static int64_t min_idle(const struct form *x)
+static int64_t min_idle(const struct closed_form *x)
 {
 	int64_t idle = x->p % 3 ? 24 * x->p - 30 : 24 * x->p - 18;
 
 	return !equal_costs(x) ? NOT_SAID : idle > 0 ? idle : 0;
 }
-static int64_t dual_idle(const struct form *x) { return equal_costs(x) ? (x->p - 1) * TWELFTHS : NOT_SAID; }
+static int64_t dual_idle(const struct closed_form *x) { return equal_costs(x) ? (x->p - 1) * TWELFTHS :
+	NOT_SAID; }
 
 /* makespan where it is not m (F+I+W) + span idle */
-static int64_t h2_time(const struct form *x) { return equal_costs(x) &&
+static int64_t h2_time(const struct closed_form *x) { return equal_costs(x) &&
 	x->m >= 2 * x->p - 1 ? (3 * x->m + x->p - 1) * TWELFTHS : NOT_SAID; }
-static int64_t v_time(const struct form *x) { return equal_costs(x) &&
+static int64_t v_time(const struct closed_form *x) { return equal_costs(x) &&
 	x->m >= 2 * x->p - 1 ? 3 * x->m * TWELFTHS + 6 * (x->p - 1) : NOT_SAID; }
 
 /* activations of rank r in chunks */
-static int64_t all_live(const struct form *x, int64_t r) { (void)r; return x->m; }
-static int64_t behind(const struct form *x, int64_t r) { return x->p - r < x->m ? x->p - r : x->m; }
-static int64_t interleaved_live(const struct form *x, int64_t r)
+static int64_t all_live(const struct closed_form *x, int64_t r) { (void)r; return x->m; }
+static int64_t behind(const struct closed_form *x, int64_t r) { return x->p - r < x->m ? x->p - r : x->m; }
+static int64_t interleaved_live(const struct closed_form *x, int64_t r)
 {
 	return x->m % x->p || x->m < 2 * x->p ? NOT_SAID : 2 * (x->p - 1 - r) + (x->v - 1) * x->p + 1;
 }
-static int64_t p_live(const struct form *x, int64_t r) { (void)r; return x->p * x->v; }
+static int64_t p_live(const struct closed_form *x, int64_t r) { (void)r; return x->p * x->v; }
 /* below 2p - 1 virtual nodes there are too few to fill all ranks */
-static int64_t v_live(const struct form *x, int64_t r) { (void)r;
+static int64_t v_live(const struct closed_form *x, int64_t r) { (void)r;
 	return x->m >= 2 * x->p - 1 ? 2 * x->p : NOT_SAID; }
-static int64_t h2_live(const struct form *x, int64_t r) { (void)r;
+static int64_t h2_live(const struct closed_form *x, int64_t r) { (void)r;
 	return x->m >= 2 * x->p - 1 ? 2 * x->p - 1 : NOT_SAID; }
 /* of the worst rank */
-static int64_t half_worst(const struct form *x) { return 2 * (x->p / 2 + 1); }
-static int64_t min_worst(const struct form *x) { return 2 * ((x->p + 1) / 3 + 1); }
-static int64_t dual_worst(const struct form *x) { return 2 * x->p + 1; }
+static int64_t half_worst(const struct closed_form *x) { return 2 * (x->p / 2 + 1); }
+static int64_t min_worst(const struct closed_form *x) { return 2 * ((x->p + 1) / 3 + 1); }
+static int64_t dual_worst(const struct closed_form *x) { return 2 * x->p + 1; }
 
 static const struct {
 	const char *name;
 	uint32_t v;
-	int64_t (*idle)(const struct form *x), (*time)(const struct form *x);
-	int64_t (*live)(const struct form *x, int64_t r);
-	int64_t (*worst)(const struct form *x);
+	int64_t (*idle)(const struct closed_form *x), (*time)(const struct closed_form *x);
+	int64_t (*live)(const struct closed_form *x, int64_t r);
+	int64_t (*worst)(const struct closed_form *x);
 } forms[] = {
 	{ "gpipe", 1, drained, NULL, all_live, NULL }, { "1f1b", 1, drained, NULL, behind, NULL },
 	{ "interleaved", 2, shared, NULL, interleaved_live, NULL }, { "interleaved", 3, shared, NULL, interleaved_live, NULL },
@@ -182,7 +183,7 @@ static const struct {
 	{ "v-min", 2, min_idle, NULL, NULL, min_worst }, { "dualpipev", 2, dual_idle, NULL, NULL, dual_worst },
 };
 
-static void check_form(size_t k, struct form x)
+static void check_form(size_t k, struct closed_form x)
 {
 	struct hd_sim sim = simulate_named(forms[k].name, (uint32_t)x.p, (uint32_t)x.m, (uint32_t)x.v,
 		x.f * U, x.i * U, x.w * U, 0);
@@ -217,7 +218,7 @@ static void closed_forms_hold(void **state)
 				for (size_t c = 0; c < sizeof costs / sizeof *costs; c++) {
 					if (!strcmp(forms[k].name, "dualpipev") && m < 2 * p)
 						continue;
-					check_form(k, (struct form){ p, m, forms[k].v, costs[c][0],
+					check_form(k, (struct closed_form){ p, m, forms[k].v, costs[c][0],
 						costs[c][1], costs[c][2] });
 					hd_arena_reset(&arena);
 				}

@@ -162,7 +162,7 @@ enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *
 /* ---- buckets */
 
 /* upto[j]: bytes of the first j pieces */
-struct line { const struct hd_bucket_problem *problem; int64_t *ready, *upto; uint32_t n; };
+struct bucket_line { const struct hd_bucket_problem *problem; int64_t *ready, *upto; uint32_t n; };
 
 static int64_t cost(const struct hd_bucket_problem *p, int64_t bytes) { return p->alpha +
 	llround(p->beta * (double)bytes); }
@@ -171,7 +171,8 @@ static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Gradients as they are made, the large ones in pieces. Ops that end at once stand as declared: times may
  * be 0. */
-static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint32_t *order, int64_t most,
+static enum hd_err lay_out(struct hd_bucketing *out, struct bucket_line *l, const uint32_t *order,
+	int64_t most,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_bucket_problem *p = l->problem;
@@ -212,7 +213,7 @@ static enum hd_err lay_out(struct hd_bucketing *out, struct line *l, const uint3
 }
 
 /* Where the bucket that ends before piece j begins. */
-static enum hd_err solve(const struct line *l, int64_t most, uint32_t *from, struct hd_arena *arena,
+static enum hd_err solve(const struct bucket_line *l, int64_t most, uint32_t *from, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	int64_t *f = hd_arena_take(arena, (size_t)l->n + 1, sizeof *f);
@@ -239,7 +240,7 @@ static enum hd_err solve(const struct line *l, int64_t most, uint32_t *from, str
 	return HD_OK;
 }
 
-static void fill(struct hd_bucketing *out, const struct line *l, const uint32_t *from)
+static void fill(struct hd_bucketing *out, const struct bucket_line *l, const uint32_t *from)
 {
 	int64_t free = 0;
 
@@ -260,7 +261,7 @@ enum hd_err hd_buckets_make(struct hd_bucketing *result, const struct hd_bucket_
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_bucketing out = { 0 };
-	struct line l = { .problem = p };
+	struct bucket_line l = { .problem = p };
 	enum hd_err err = lay_out(&out, &l, order, most, arena, diag);
 	uint32_t *from = err ? NULL : hd_arena_take(arena, (size_t)l.n + 1, sizeof *from);
 

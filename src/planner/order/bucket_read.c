@@ -16,25 +16,25 @@ static enum hd_err bad(const struct hd_json *at, const char *what, struct hd_dia
 	return hd_fail(diag, HD_E_INPUT, "%s: %s", hd_json_path(at, path, sizeof path), what);
 }
 
-struct name { const char *name; uint32_t op; };
+struct op_name { const char *name; uint32_t op; };
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct name *)a)->name,
-	((const struct name *)b)->name); }
+static int by_name(const void *a, const void *b) { return strcmp(((const struct op_name *)a)->name,
+	((const struct op_name *)b)->name); }
 
 static enum hd_err take_sizes(struct hd_bucket_problem *p, const struct hd_json *sizes,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct name *names = hd_arena_take(arena, (size_t)p->graph.nops + 1, sizeof *names);
+	struct op_name *names = hd_arena_take(arena, (size_t)p->graph.nops + 1, sizeof *names);
 	enum hd_err err = HD_OK;
 
 	if (!names)
 		return no_memory(diag);
 	for (uint32_t o = 0; o < p->graph.nops; o++)
-		names[o] = (struct name){ p->graph.op[o].name, o };
+		names[o] = (struct op_name){ p->graph.op[o].name, o };
 	qsort(names, p->graph.nops, sizeof *names, by_name);
 	for (size_t i = 0; i < hd_json_count(sizes) && !err; i++) {
-		const struct name want = { hd_json_key(sizes, i), 0 };
-		const struct name *found = bsearch(&want, names, p->graph.nops, sizeof want, by_name);
+		const struct op_name want = { hd_json_key(sizes, i), 0 };
+		const struct op_name *found = bsearch(&want, names, p->graph.nops, sizeof want, by_name);
 		err = found ? hd_json_as_i64(hd_json_item(sizes, i), 0, HD_BUCKET_SIZE_MAX,
 			&p->bytes[found->op], diag) :
 			bad(hd_json_item(sizes, i), "there is no op of that name", diag);

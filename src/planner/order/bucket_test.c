@@ -53,11 +53,11 @@ static void is_an_order(const struct hd_bucket_problem *p, const uint32_t *order
 	}
 }
 
-struct line { int64_t ready[OPS], bytes[OPS], compute_end; uint32_t n; };
+struct random_line { int64_t ready[OPS], bytes[OPS], compute_end; uint32_t n; };
 
-static struct line line_of(const struct hd_bucket_problem *p, const uint32_t *order)
+static struct random_line line_of(const struct hd_bucket_problem *p, const uint32_t *order)
 {
-	struct line l = { .n = 0 };
+	struct random_line l = { .n = 0 };
 
 	for (uint32_t k = 0; k < p->graph.nops; k++) {
 		l.compute_end += p->graph.op[order[k]].time;
@@ -70,7 +70,7 @@ static struct line line_of(const struct hd_bucket_problem *p, const uint32_t *or
 }
 
 /* The least end of all ways to cut the gradients in runs: bit k of `cuts` ends a bucket behind gradient k. */
-static int64_t best_cut(const struct hd_bucket_problem *p, const struct line *l, int64_t most)
+static int64_t best_cut(const struct hd_bucket_problem *p, const struct random_line *l, int64_t most)
 {
 	int64_t best = INT64_MAX;
 
@@ -93,7 +93,7 @@ static int64_t best_cut(const struct hd_bucket_problem *p, const struct line *l,
 /* f of rule 2 in its words, and by its tie rules how many buckets. */
 struct f { int64_t end; uint32_t buckets, from; };
 
-static struct f f_of(const struct hd_bucket_problem *p, const struct line *l, int64_t most, uint32_t j)
+static struct f f_of(const struct hd_bucket_problem *p, const struct random_line *l, int64_t most, uint32_t j)
 {
 	struct f best = { INT64_MAX, 0, 0 };
 	int64_t bytes = 0;
@@ -145,7 +145,7 @@ static void buckets_are_the_best_of_all_runs(void **state)
 		struct hd_bucket_problem p = dice_problem(&d, false);
 		const uint32_t *order = n % 2 ? greedy(&p) : declared(&p);
 		int64_t most = n % 3 ? 0 : 7;                   /* no gradient is larger: nothing is cut */
-		struct line l = line_of(&p, order);
+		struct random_line l = line_of(&p, order);
 		struct hd_bucketing b = buckets(&p, order, HD_BUCKETS_EXACT, most);
 		int64_t want = best_cut(&p, &l, most), free = 0;
 		is_an_order(&p, order, n % 2 ? "greedy" : "declared");

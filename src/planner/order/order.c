@@ -17,13 +17,13 @@ const char *const hd_order_names[HD_NORDERS] = {
 #undef X
 };
 
-struct group { const uint64_t *dep; uint32_t hash, left; int64_t time, sum; };
+struct receive_group { const uint64_t *dep; uint32_t hash, left; int64_t time, sum; };
 
-struct maker {
+struct order_maker {
 	const struct hd_order_graph *graph;
 	uint32_t words;
 	uint64_t *dep;                            /* [nops][words] */
-	struct group *group; uint32_t ngroups;
+	struct receive_group *group; uint32_t ngroups;
 	uint32_t *of, *first;                     /* groups of receive r: of[first[r]] .. of[first[r + 1]] */
 	int64_t *p, *mplus;                       /* [nrecvs] */
 	bool *gone;
@@ -36,7 +36,7 @@ struct maker {
 static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
 	"no memory to order receives"); }
 
-static uint32_t size_of(const struct maker *m, const uint64_t *set)
+static uint32_t size_of(const struct order_maker *m, const uint64_t *set)
 {
 	uint32_t n = 0;
 
@@ -47,7 +47,7 @@ static uint32_t size_of(const struct maker *m, const uint64_t *set)
 
 /* ---- sets and groups */
 
-static enum hd_err find_deps(struct maker *m)
+static enum hd_err find_deps(struct order_maker *m)
 {
 	const struct hd_order_graph *g = m->graph;
 
@@ -75,7 +75,7 @@ static enum hd_err find_deps(struct maker *m)
 }
 
 /* The group of a set; ops that need nothing have none. */
-static enum hd_err find_groups(struct maker *m)
+static enum hd_err find_groups(struct order_maker *m)
 {
 	const struct hd_order_graph *g = m->graph;
 	uint32_t cap = 16;
@@ -96,7 +96,8 @@ static enum hd_err find_groups(struct maker *m)
 			memcmp(m->group[slot[at] - 1].dep, set, m->words * sizeof *set) != 0))
 			at = (at + 1) & (cap - 1);
 		if (!slot[at]) {
-			m->group[m->ngroups++] = (struct group){ .dep = set, .hash = hash, .left = n };
+			m->group[m->ngroups++] = (struct receive_group){ .dep = set, .hash = hash,
+				.left = n };
 			slot[at] = m->ngroups;
 		}
 		m->group[slot[at] - 1].time += g->op[o].time;
@@ -104,7 +105,7 @@ static enum hd_err find_groups(struct maker *m)
 	return HD_OK;
 }
 
-static enum hd_err list_groups(struct maker *m)
+static enum hd_err list_groups(struct order_maker *m)
 {
 	const uint32_t n = m->graph->nrecvs;
 	uint64_t total = 0;
@@ -132,7 +133,7 @@ static enum hd_err list_groups(struct maker *m)
 	return HD_OK;
 }
 
-static enum hd_err prepare(struct maker *m)
+static enum hd_err prepare(struct order_maker *m)
 {
 	const uint32_t n = m->graph->nrecvs;
 
@@ -151,7 +152,7 @@ static enum hd_err prepare(struct maker *m)
 
 /* ---- rule 3 */
 
-static int64_t makespan_of(struct maker *m, const uint32_t *order)
+static int64_t makespan_of(struct order_maker *m, const uint32_t *order)
 {
 	const struct hd_order_graph *g = m->graph;
 	int64_t most = 0, arrived = 0;
@@ -191,7 +192,7 @@ static int by_key(const void *a, const void *b)
 		(x->recv > y->recv) - (x->recv < y->recv);
 }
 
-static enum hd_err sort_by(struct maker *m, struct hd_order *out, const int64_t *key)
+static enum hd_err sort_by(struct order_maker *m, struct hd_order *out, const int64_t *key)
 {
 	const uint32_t n = m->graph->nrecvs;
 	struct keyed *list = hd_arena_take(m->arena, (size_t)n + 1, sizeof *list);
@@ -210,7 +211,7 @@ static enum hd_err sort_by(struct maker *m, struct hd_order *out, const int64_t 
 	return HD_OK;
 }
 
-static enum hd_err make_fifo(struct maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_fifo(struct order_maker *m, struct hd_order *out, uint64_t seed)
 {
 	int64_t *key = m->mplus;
 
@@ -220,7 +221,7 @@ static enum hd_err make_fifo(struct maker *m, struct hd_order *out, uint64_t see
 	return sort_by(m, out, key);
 }
 
-static enum hd_err make_random(struct maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_random(struct order_maker *m, struct hd_order *out, uint64_t seed)
 {
 	int64_t *key = m->mplus;
 
@@ -232,7 +233,7 @@ static enum hd_err make_random(struct maker *m, struct hd_order *out, uint64_t s
 }
 
 /* Least size of a set that holds r and at least `least` receives. */
-static enum hd_err by_size(struct maker *m, struct hd_order *out, uint32_t least)
+static enum hd_err by_size(struct order_maker *m, struct hd_order *out, uint32_t least)
 {
 	int64_t *key = m->mplus;
 
@@ -246,14 +247,15 @@ static enum hd_err by_size(struct maker *m, struct hd_order *out, uint32_t least
 	return sort_by(m, out, key);
 }
 
-static enum hd_err make_tic(struct maker *m, struct hd_order *out, uint64_t seed) { return (void)seed,
+static enum hd_err make_tic(struct order_maker *m, struct hd_order *out, uint64_t seed) { return (void)seed,
 	by_size(m, out, 2); }
-static enum hd_err make_tic_plus(struct maker *m, struct hd_order *out, uint64_t seed) { return (void)seed,
+static enum hd_err make_tic_plus(struct order_maker *m, struct hd_order *out,
+	uint64_t seed) { return (void)seed,
 	by_size(m, out, 1); }
 
 /* ---- tac */
 
-static void begin(struct maker *m)
+static void begin(struct order_maker *m)
 {
 	const struct hd_order_graph *g = m->graph;
 
@@ -271,7 +273,7 @@ static void begin(struct maker *m)
 			m->group[m->of[i]].sum += g->recv_time[r];
 	for (uint32_t r = 0; r < g->nrecvs; r++)
 		for (uint32_t i = m->first[r]; i < m->first[r + 1]; i++) {
-			const struct group *k = &m->group[m->of[i]];
+			const struct receive_group *k = &m->group[m->of[i]];
 			if (k->left == 1)
 				m->p[r] += k->time;
 			else if (k->sum < m->mplus[r])
@@ -279,12 +281,12 @@ static void begin(struct maker *m)
 		}
 }
 
-static int64_t least_sum(const struct maker *m, uint32_t r)
+static int64_t least_sum(const struct order_maker *m, uint32_t r)
 {
 	int64_t least = NEVER;
 
 	for (uint32_t i = m->first[r]; i < m->first[r + 1]; i++) {
-		const struct group *k = &m->group[m->of[i]];
+		const struct receive_group *k = &m->group[m->of[i]];
 		if (k->left > 1 && k->sum < least)
 			least = k->sum;
 	}
@@ -292,16 +294,16 @@ static int64_t least_sum(const struct maker *m, uint32_t r)
 }
 
 /* Sums only fall, so M+ only falls, but of the last one left of a group, which loses it. */
-static void take(struct maker *m, uint32_t r)
+static void take(struct order_maker *m, uint32_t r)
 {
 	m->gone[r] = true;
 	for (uint32_t i = m->first[r]; i < m->first[r + 1]; i++) {
-		struct group *k = &m->group[m->of[i]];
+		struct receive_group *k = &m->group[m->of[i]];
 		k->left--;
 		k->sum -= m->graph->recv_time[r];
 	}
 	for (uint32_t i = m->first[r]; i < m->first[r + 1]; i++) {
-		const struct group *k = &m->group[m->of[i]];
+		const struct receive_group *k = &m->group[m->of[i]];
 		for (uint32_t w = 0; w < m->words && k->left; w++)
 			for (uint64_t bits = k->dep[w]; bits; bits &= bits - 1) {
 				uint32_t q = w * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -319,7 +321,7 @@ static void take(struct maker *m, uint32_t r)
 
 static int64_t less(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static bool beats(const struct maker *m, uint32_t r, uint32_t b)
+static bool beats(const struct order_maker *m, uint32_t r, uint32_t b)
 {
 	const int64_t *time = m->graph->recv_time;
 	int64_t x = less(m->p[b], time[r]), y = less(m->p[r], time[b]);
@@ -327,7 +329,7 @@ static bool beats(const struct maker *m, uint32_t r, uint32_t b)
 	return x < y || (x == y && m->mplus[r] < m->mplus[b]);
 }
 
-static enum hd_err make_tac(struct maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_tac(struct order_maker *m, struct hd_order *out, uint64_t seed)
 {
 	const uint32_t n = m->graph->nrecvs;
 
@@ -360,7 +362,7 @@ static void move(uint32_t *order, uint32_t from, uint32_t to)
 
 /* The best strictly better move, made; false: there is none. `left`: how many makespans may still be
  * found. */
-static bool improve(struct maker *m, uint32_t *order, int64_t *makespan, uint64_t *left)
+static bool improve(struct order_maker *m, uint32_t *order, int64_t *makespan, uint64_t *left)
 {
 	const uint32_t n = m->graph->nrecvs, reach = n > 64 ? 8 : n;
 	uint32_t from = 0, to = 0;
@@ -387,7 +389,7 @@ static bool improve(struct maker *m, uint32_t *order, int64_t *makespan, uint64_
 	return true;
 }
 
-static enum hd_err take_order(struct maker *m, struct hd_order *out)
+static enum hd_err take_order(struct order_maker *m, struct hd_order *out)
 {
 	const size_t n = (size_t)m->graph->nrecvs + 1;
 
@@ -396,9 +398,9 @@ static enum hd_err take_order(struct maker *m, struct hd_order *out)
 	return out->recv && out->priority ? HD_OK : no_memory(m->diag);
 }
 
-static enum hd_err make_search(struct maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_search(struct order_maker *m, struct hd_order *out, uint64_t seed)
 {
-	static enum hd_err (*const starts[])(struct maker *, struct hd_order *, uint64_t) = { make_tac,
+	static enum hd_err (*const starts[])(struct order_maker *, struct hd_order *, uint64_t) = { make_tac,
 		make_tic_plus, make_tic };
 	const uint32_t n = m->graph->nrecvs;
 	uint64_t left = n > 64 ? 2000 : 20 * (uint64_t)n * n;
@@ -427,12 +429,12 @@ enum hd_err hd_order_make(struct hd_order *out, const struct hd_order_graph *gra
 	uint64_t seed, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	static enum hd_err (*const makers[HD_NORDERS])(struct maker *, struct hd_order *,
+	static enum hd_err (*const makers[HD_NORDERS])(struct order_maker *, struct hd_order *,
 		uint64_t) = { [HD_ORDER_FIFO] = make_fifo,
 		[HD_ORDER_RANDOM] = make_random, [HD_ORDER_TIC] = make_tic,
 		[HD_ORDER_TIC_PLUS] = make_tic_plus, [HD_ORDER_TAC] = make_tac,
 		[HD_ORDER_SEARCH] = make_search };
-	struct maker m = { .graph = graph, .arena = arena, .diag = diag };
+	struct order_maker m = { .graph = graph, .arena = arena, .diag = diag };
 	struct hd_order order;
 	enum hd_err err = take_order(&m, &order);
 

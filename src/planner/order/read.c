@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct name { const char *name; uint32_t id; };
+struct order_name { const char *name; uint32_t id; };
 
-struct reader {
+struct order_reader {
 	struct hd_order_graph *graph;
-	struct name *name; uint32_t nnames;       /* of receives and ops, by name */
+	struct order_name *name; uint32_t nnames;       /* of receives and ops, by name */
 	struct hd_diag *diag;
 };
 
@@ -33,17 +33,17 @@ enum hd_err hd_order_time(const struct hd_json *at, int64_t *out, struct hd_diag
 	return err;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct name *)a)->name,
-	((const struct name *)b)->name); }
+static int by_name(const void *a, const void *b) { return strcmp(((const struct order_name *)a)->name,
+	((const struct order_name *)b)->name); }
 
-static enum hd_err list_names(struct reader *x, const struct hd_json *ops)
+static enum hd_err list_names(struct order_reader *x, const struct hd_json *ops)
 {
 	const struct hd_order_graph *g = x->graph;
 
 	for (uint32_t i = 0; i < g->nrecvs; i++)
-		x->name[x->nnames++] = (struct name){ g->recv[i], i };
+		x->name[x->nnames++] = (struct order_name){ g->recv[i], i };
 	for (uint32_t i = 0; i < g->nops; i++)
-		x->name[x->nnames++] = (struct name){ g->op[i].name, g->nrecvs + i };
+		x->name[x->nnames++] = (struct order_name){ g->op[i].name, g->nrecvs + i };
 	qsort(x->name, x->nnames, sizeof *x->name, by_name);
 	for (uint32_t i = 1; i < x->nnames; i++)
 		if (!strcmp(x->name[i].name, x->name[i - 1].name)) {
@@ -54,17 +54,17 @@ static enum hd_err list_names(struct reader *x, const struct hd_json *ops)
 	return HD_OK;
 }
 
-static enum hd_err take_inputs(struct reader *x, const struct hd_json *list, struct hd_order_op *op)
+static enum hd_err take_inputs(struct order_reader *x, const struct hd_json *list, struct hd_order_op *op)
 {
 	struct hd_order_graph *g = x->graph;
 
 	op->first = g->ninputs;
 	for (size_t i = 0; i < hd_json_count(list); i++) {
-		struct name want = { NULL, 0 };
+		struct order_name want = { NULL, 0 };
 		enum hd_err err = hd_json_as_text(hd_json_item(list, i), &want.name, x->diag);
 		if (err)
 			return err;
-		const struct name *found = bsearch(&want, x->name, x->nnames, sizeof want, by_name);
+		const struct order_name *found = bsearch(&want, x->name, x->nnames, sizeof want, by_name);
 		if (!found) {
 			char path[256];
 			return hd_fail(x->diag, HD_E_INPUT,
@@ -77,7 +77,7 @@ static enum hd_err take_inputs(struct reader *x, const struct hd_json *list, str
 	return HD_OK;
 }
 
-static enum hd_err take_ops(struct reader *x, const struct hd_json *ops)
+static enum hd_err take_ops(struct order_reader *x, const struct hd_json *ops)
 {
 	struct hd_order_graph *g = x->graph;
 	enum hd_err err = list_names(x, ops);
@@ -113,7 +113,7 @@ enum hd_err hd_order_graph_read(struct hd_order_graph *g, const struct hd_json *
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_json *recv = NULL, *ops = NULL, *name = hd_json_find(from, "name");
-	struct reader x = { .graph = g, .diag = diag };
+	struct order_reader x = { .graph = g, .diag = diag };
 	enum hd_err err = bare ? HD_OK : hd_json_get(from, "recv", HD_JSON_OBJECT, &recv, diag);
 
 	err = err ? err : hd_json_get(from, "ops", HD_JSON_OBJECT, &ops, diag);

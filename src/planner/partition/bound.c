@@ -181,14 +181,14 @@ bool hd_bound_hopeless(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_
 
 /* What a stage k+1..j adds to F[j]. Counts from *solid up are in F[j] whatever comes, so only what is
  * below matters. */
-struct sum {
+struct bound_sum {
 	struct hd_bound *b;
 	double limit;
 	uint32_t j, solid;
 	uint64_t *set, *work;
 };
 
-static void add_alone(struct sum *s, uint32_t k)
+static void add_alone(struct bound_sum *s, uint32_t k)
 {
 	uint32_t words = s->solid / WORD + 1;
 
@@ -196,7 +196,7 @@ static void add_alone(struct sum *s, uint32_t k)
 		words < s->b->words ? words : s->b->words);
 }
 
-static void add_stage(struct sum *s, uint32_t k)
+static void add_stage(struct bound_sum *s, uint32_t k)
 {
 	const struct hd_bound *b = s->b;
 	const struct hd_terms *t = b->t;
@@ -226,7 +226,7 @@ static void add_stage(struct sum *s, uint32_t k)
 		s->solid = least + least_of(last_keeps, t, k, s->j, 2, most, s->limit);
 }
 
-static void settle(const struct sum *s, uint32_t machines)
+static void settle(const struct bound_sum *s, uint32_t machines)
 {
 	struct hd_bound *b = s->b;
 	uint32_t least = UINT32_MAX;
@@ -248,7 +248,7 @@ bool hd_bound_holds(struct hd_bound *b, double limit)
 	uint64_t work[HD_PART_MACHINES / WORD + 1];
 
 	for (uint32_t j = 0; j < c->n; j++) {
-		struct sum s = { b, limit, j, t->machines + 1, b->set + (size_t)j * b->words, work };
+		struct bound_sum s = { b, limit, j, t->machines + 1, b->set + (size_t)j * b->words, work };
 		memset(s.set, 0, b->words * sizeof *s.set);
 		s.solid = put_one(b, j, s.set, limit);
 		for (uint32_t w = j / WORD + 1; w-- > 0;)

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-struct range { double t, w; };            /* seconds of one component, bytes of parameters */
+struct part_range { double t, w; };            /* seconds of one component, bytes of parameters */
 
 static double max2(double a, double b) { return a < b ? b : a; }
 
@@ -16,7 +16,7 @@ static double difference(const int64_t *upto, uint32_t first, uint32_t last)
 }
 
 /* The stage as the first of its split, all machines in one group. */
-static double leading(const struct hd_part_how *how, uint32_t level, struct range r, double x)
+static double leading(const struct hd_part_how *how, uint32_t level, struct part_range r, double x)
 {
 	double b = how->level[level].bytes_per_s, u = level ? (double)how->level[level - 1].machines : 1;
 
@@ -28,7 +28,8 @@ static double leading(const struct hd_part_how *how, uint32_t level, struct rang
 }
 
 /* The stage behind another: `in` bytes come, `out` bytes go (-1: it is the end of the model). */
-static double following(const struct hd_part_how *how, uint32_t level, struct range r, double m, double in,
+static double following(const struct hd_part_how *how, uint32_t level, struct part_range r, double m,
+	double in,
 	double out)
 {
 	double b = how->level[level].bytes_per_s, time;
@@ -65,7 +66,7 @@ double hd_part_cost(const struct hd_part_split *split, const struct hd_cuts *cut
 
 	for (uint32_t i = 0; i < split->nstages; i++) {
 		const struct hd_part_stage *s = &split->stage[i];
-		struct range r = { difference(cuts->time_ns, s->first, s->last) / 1e9,
+		struct part_range r = { difference(cuts->time_ns, s->first, s->last) / 1e9,
 			difference(cuts->param, s->first, s->last) };
 		used += s->replicas;
 		if (s->first != next || s->last < s->first || s->last > last || !s->replicas ||

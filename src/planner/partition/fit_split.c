@@ -147,7 +147,7 @@ static bool least(const struct fit *f, int64_t low, uint32_t *first)
 enum { TRIES = 8 };
 
 /* Aims lower while the simulated peak stays above; keeps the best. */
-static enum hd_err aim(struct fit *f, int64_t memory, struct hd_fit *best)
+static enum hd_err aim(struct fit *f, int64_t memory, struct hd_split_fit *best)
 {
 	uint32_t n = f->s->nstages, *first = hd_arena_take(f->arena, (size_t)n + 1, sizeof *first);
 	int64_t target = memory, peak;
@@ -169,13 +169,15 @@ static enum hd_err aim(struct fit *f, int64_t memory, struct hd_fit *best)
 	return err;
 }
 
-enum hd_err hd_fit_split(struct hd_fit *fit, const struct hd_schedule *s, const struct hd_cut_sums *sums,
+enum hd_err hd_fit_split(struct hd_split_fit *fit, const struct hd_schedule *s,
+	const struct hd_cut_sums *sums,
 	const struct hd_schedule_rules *rules,
 	int64_t memory, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct fit f = { .s = s, .sums = sums, .rules = rules, .ncuts = sums->cuts->n, .arena = arena,
 		.diag = diag };
-	struct hd_fit best = { hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *best.first), INT64_MAX };
+	struct hd_split_fit best = { hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *best.first),
+		INT64_MAX };
 
 	memory = memory > 0 ? memory : 1;
 	if (!best.first)
@@ -188,6 +190,6 @@ enum hd_err hd_fit_split(struct hd_fit *fit, const struct hd_schedule *s, const 
 		err = hd_fail(diag, HD_E_NOTFOUND, "no split into %u stages was found, whatever the memory",
 			s->nstages);
 	if (!err)
-		*fit = (struct hd_fit){ best.first, best.memory > memory ? best.memory : memory };
+		*fit = (struct hd_split_fit){ best.first, best.memory > memory ? best.memory : memory };
 	return err;
 }

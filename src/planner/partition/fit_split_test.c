@@ -62,7 +62,7 @@ static void a_split_keeps_to_the_memory_that_it_names(void **state)
 		for (uint32_t p = 1; p <= 4; p++)
 			for (int64_t memory = 1000; memory < 1000000; memory *= 3) {
 				struct hd_schedule s = hd_named_schedule(names[n], p, 2 * p, 0);
-				struct hd_fit fit;
+				struct hd_split_fit fit;
 				struct hd_diag diag = { "" };
 				CHECK(hd_fit_split(&fit, &s, &sums, &eager, memory, &arena, &diag) == HD_OK,
 					"%s p %u: %s", names[n], p, diag.text);
@@ -79,7 +79,7 @@ static void two_stages_are_split_nearly_as_well_as_can_be(void **state)
 	(void)state;
 	for (int n = 0; n < 4; n++) {
 		struct hd_schedule s = hd_named_schedule(names[n], 2, 4, 0);
-		struct hd_fit fit;
+		struct hd_split_fit fit;
 		int64_t best = INT64_MAX;
 		for (uint32_t cut = 1; cut < NODES; cut++) {
 			int64_t peak = peak_of(&s, (const uint32_t[]){ 0, cut });
@@ -94,7 +94,7 @@ static void two_stages_are_split_nearly_as_well_as_can_be(void **state)
 static void more_stages_than_cuts_do_not_fit(void **state)
 {
 	struct hd_schedule s = hd_named_schedule("1f1b", NODES + 1, 2 * (NODES + 1), 0);
-	struct hd_fit fit;
+	struct hd_split_fit fit;
 	struct hd_diag diag = { "" };
 
 	(void)state;

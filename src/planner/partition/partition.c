@@ -20,7 +20,7 @@ static const struct { const char *name, *about; } variants[HD_NPART_VARIANTS] = 
 const char *hd_part_variant_name(enum hd_part_variant variant) { return variants[variant].name; }
 const char *hd_part_variant_about(enum hd_part_variant variant) { return variants[variant].about; }
 
-struct solver {
+struct part_solver {
 	const struct hd_cuts *cuts;
 	const struct hd_part_how *how;
 	struct hd_terms level[HD_PART_LEVELS];
@@ -85,7 +85,7 @@ static enum hd_err check(const struct hd_cuts *cuts, const struct hd_part_how *h
 }
 
 /* The times of the components of a level, for the level above. */
-static enum hd_err component_times(struct solver *s, uint32_t level)
+static enum hd_err component_times(struct part_solver *s, uint32_t level)
 {
 	uint32_t n = s->cuts->n;
 	double *time = hd_arena_take(s->arena, (size_t)n * n, sizeof *time);
@@ -100,7 +100,7 @@ static enum hd_err component_times(struct solver *s, uint32_t level)
 	return HD_OK;
 }
 
-static struct hd_terms terms_of(const struct solver *s, uint32_t level)
+static struct hd_terms terms_of(const struct part_solver *s, uint32_t level)
 {
 	const struct hd_part_level *l = &s->how->level[level];
 	double u = level ? (double)s->how->level[level - 1].machines : 1;
@@ -120,7 +120,7 @@ static uint32_t machines_for(const double *row, uint32_t machines, bool fewer)
 	return x;
 }
 
-static enum hd_err split_row(struct solver *s, uint32_t level, uint32_t first, uint32_t last,
+static enum hd_err split_row(struct part_solver *s, uint32_t level, uint32_t first, uint32_t last,
 	struct hd_part_split *split)
 {
 	const struct hd_terms *t = &s->level[level];
@@ -136,7 +136,7 @@ static enum hd_err split_row(struct solver *s, uint32_t level, uint32_t first, u
 		last > first), best, s->arena);
 }
 
-static enum hd_err split_wide(struct solver *s, uint32_t level, struct hd_part_split *split)
+static enum hd_err split_wide(struct part_solver *s, uint32_t level, struct hd_part_split *split)
 {
 	const struct hd_terms *t = &s->level[level];
 	struct hd_bound b;
@@ -150,7 +150,7 @@ static enum hd_err split_wide(struct solver *s, uint32_t level, struct hd_part_s
 		s->cuts->n > 1 ? b.least[s->cuts->n - 1] : t->machines, best, s->arena);
 }
 
-static enum hd_err split_down(struct solver *s, uint32_t level, struct hd_part_split *split)
+static enum hd_err split_down(struct part_solver *s, uint32_t level, struct hd_part_split *split)
 {
 	enum hd_err err = HD_OK;
 
@@ -165,7 +165,7 @@ static enum hd_err split_down(struct solver *s, uint32_t level, struct hd_part_s
 	return err;
 }
 
-static bool wide(const struct solver *s, uint32_t level)
+static bool wide(const struct part_solver *s, uint32_t level)
 {
 	bool can = s->how->memory_bytes <= 0;
 
@@ -173,7 +173,7 @@ static bool wide(const struct solver *s, uint32_t level)
 		s->level[level].machines > BOUND_MACHINES));
 }
 
-static enum hd_err solve(struct solver *s, struct hd_part_split *split)
+static enum hd_err solve(struct part_solver *s, struct hd_part_split *split)
 {
 	uint32_t top = s->how->nlevels - 1;
 	enum hd_err err = HD_OK;
@@ -201,10 +201,11 @@ static double data_parallel(const struct hd_cuts *c, const struct hd_part_how *h
 	return time;
 }
 
-enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts, const struct hd_part_how *how,
+enum hd_err hd_part_solve(struct hd_partition *part, const struct hd_cuts *cuts,
+	const struct hd_part_how *how,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct solver s = { .cuts = cuts, .how = how, .arena = arena };
+	struct part_solver s = { .cuts = cuts, .how = how, .arena = arena };
 	struct hd_part_split top;
 	enum hd_err err = check(cuts, how, diag);
 
@@ -224,7 +225,7 @@ enum hd_err hd_part_solve(struct hd_part *part, const struct hd_cuts *cuts, cons
 			"the partition found does not take the time found (%.17g s, not %.17g s): please "
 			"report this profile", again,
 			err ? INFINITY : top.time_s);
-	*part = (struct hd_part){ top, top.time_s, (double)cuts->time_ns[cuts->n - 1] / HD_NS_PER_S,
+	*part = (struct hd_partition){ top, top.time_s, (double)cuts->time_ns[cuts->n - 1] / HD_NS_PER_S,
 		data_parallel(cuts, how) };
 	return HD_OK;
 }
@@ -242,7 +243,7 @@ static void print_level(const struct hd_part_split *split, uint32_t at, uint32_t
 		print_level(split->stage[i].split, at - 1, level, text);
 }
 
-void hd_part_print(const struct hd_part *part, uint32_t nlevels, struct hd_text *text)
+void hd_part_print(const struct hd_partition *part, uint32_t nlevels, struct hd_text *text)
 {
 	for (uint32_t level = nlevels; level > 0; level--)
 		print_level(&part->top, nlevels, level, text);

@@ -94,10 +94,10 @@ static struct hd_part_how how_of(const struct hd_json *row, enum hd_part_variant
 	return how;
 }
 
-static struct hd_part solved(const struct hd_json *row, struct hd_part_how how, size_t i,
+static struct hd_partition solved(const struct hd_json *row, struct hd_part_how how, size_t i,
 	struct hd_text *split, struct hd_arena *work)
 {
-	struct hd_part part;
+	struct hd_partition part;
 	struct hd_diag diag = { "" };
 
 	CHECK(hd_part_solve(&part, cuts_of(word(row, "model")), &how, work, &diag) == HD_OK,
@@ -116,7 +116,7 @@ static void check_row(const struct hd_json *row, struct hd_part_how how, size_t 
 		struct hd_arena work;
 		struct hd_text split;
 		hd_arena_init(&work, 0);
-		struct hd_part part = solved(row, how, i, &split, &work);
+		struct hd_partition part = solved(row, how, i, &split, &work);
 		CHECK(fabs(part.time_s - tp) <= TP_REL * tp, "row %zu (%s): %.17g s, not %.17g", i,
 			word(row, "model"), part.time_s, tp);
 		CHECK(!strcmp(split.at, word(row, "split_canonical")), "row %zu (%s):\n  have %s\n  want %s",
@@ -184,7 +184,7 @@ static void the_papers_plans_for_sixteen_gpus_come_out(void **state)
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
 		struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1,
 			.level = { { 16, 1.25e9 } } };
-		struct hd_part part;
+		struct hd_partition part;
 		struct hd_text split;
 		struct hd_diag diag = { "" };
 		CHECK(hd_part_solve(&part, cuts_of(published[i].model), &how, &arena, &diag) == HD_OK, "%s",

@@ -238,7 +238,7 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 		for (uint32_t i = 0; i < NOPTIONS; i++)
 			for (uint32_t v = 0; v < HD_NPART_VARIANTS; v++) {
 				struct hd_part_how how = how_of(i, (enum hd_part_variant)v, &d);
-				struct hd_part part;
+				struct hd_partition part;
 				struct hd_diag diag = { "" };
 				uint32_t n = (how.straight ? 3 : 1) + hd_roll(&d, how.nlevels > 1 ? 4 : 6),
 					total;
@@ -263,7 +263,7 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 static void solve_both(const struct made *m, struct hd_part_how how, struct hd_text text[2], double time[2],
 	enum hd_err err[2])
 {
-	struct hd_part part;
+	struct hd_partition part;
 
 	for (int i = 0; i < 2; i++) {
 		how.search = i ? HD_PART_BOUND : HD_PART_RECURRENCE;
@@ -305,7 +305,7 @@ static void asking_for_a_bound_gives_what_the_recurrence_gives(void **state)
 
 static double time_of(const struct made *m, const struct hd_part_how *how, char text[400])
 {
-	struct hd_part part;
+	struct hd_partition part;
 	struct hd_text out;
 	struct hd_diag diag = { "" };
 
@@ -390,7 +390,7 @@ static void a_split_that_lies_is_found_out(void **state)
 	/* nothing behind: a copy all the same, but for the program */
 	how.level[0].machines = 1;
 	for (how.variant = 0; how.variant < HD_NPART_VARIANTS; how.variant++) {
-		struct hd_part part;
+		struct hd_partition part;
 		struct hd_diag diag = { "" };
 		enum hd_err err = hd_part_solve(&part, &m.cuts, &how, &arena, &diag);
 		hd_arena_reset(&arena);
@@ -419,7 +419,7 @@ static void bad_requests_are_refused_with_their_reason(void **state)
 
 	make(&m, &d, 6, 9, true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct hd_part part;
+		struct hd_partition part;
 		struct hd_diag diag = { "" };
 		enum hd_err err = hd_part_solve(&part, &m.cuts, &cases[i].how, &arena, &diag);
 		CHECK(err == HD_E_INVAL && strstr(diag.text, cases[i].says),

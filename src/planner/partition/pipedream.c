@@ -9,7 +9,7 @@ enum { ROUNDS = 4 };
 /* The buckets of all stages: bucket b is cuts [first[b], first[b + 1]), of stage of[b]. */
 struct buckets { uint32_t *first, *of, n; };
 
-struct maker {
+struct pipedream_maker {
 	const struct hd_pd_stage *stage;
 	uint32_t nstages, nranks, nvns, round;
 	struct buckets b;
@@ -25,7 +25,7 @@ void hd_pd_stages(struct hd_pd_stage *stage, const struct hd_part_split *split)
 
 /* A bucket ends where its weights are enough and what is left is a stage still. Stages that are not
  * replicated are one. */
-static bool find_buckets(struct maker *m, const struct hd_cut_sums *sums, struct hd_arena *arena)
+static bool find_buckets(struct pipedream_maker *m, const struct hd_cut_sums *sums, struct hd_arena *arena)
 {
 	uint32_t n = sums->cuts->n;
 
@@ -69,7 +69,8 @@ static void put(struct hd_ilist *l, uint8_t op, uint32_t stage, uint32_t vn)
 		.ver = op == HD_INS_STEP ? HD_VER_RULE : 0 };
 }
 
-static void forward(const struct maker *m, struct hd_ilist *l, uint32_t s, uint32_t vn, bool updated)
+static void forward(const struct pipedream_maker *m, struct hd_ilist *l, uint32_t s, uint32_t vn,
+	bool updated)
 {
 	for (uint32_t b = m->begin[s]; b < m->begin[s + 1]; b++) {
 		if (updated)
@@ -78,7 +79,7 @@ static void forward(const struct maker *m, struct hd_ilist *l, uint32_t s, uint3
 	}
 }
 
-static void backward(const struct maker *m, struct hd_ilist *l, uint32_t s, uint32_t vn)
+static void backward(const struct pipedream_maker *m, struct hd_ilist *l, uint32_t s, uint32_t vn)
 {
 	for (uint32_t b = m->begin[s + 1]; b-- > m->begin[s];) {
 		put(l, HD_INS_B, b, vn);
@@ -88,7 +89,8 @@ static void backward(const struct maker *m, struct hd_ilist *l, uint32_t s, uint
 }
 
 /* Rule 1. An update waits where the next forward begins, or at the end. */
-static bool make_list(const struct maker *m, struct hd_ilist *l, uint32_t s, uint32_t q, uint32_t before,
+static bool make_list(const struct pipedream_maker *m, struct hd_ilist *l, uint32_t s, uint32_t q,
+	uint32_t before,
 	struct hd_arena *arena)
 {
 	uint32_t r = m->stage[s].replicas, own = m->nvns / r, ahead = (m->nranks - 1 - before) / r, begun = 0,
@@ -110,7 +112,8 @@ static bool make_list(const struct maker *m, struct hd_ilist *l, uint32_t s, uin
 	return true;
 }
 
-static enum hd_err make_schedule(struct hd_schedule *out, const struct maker *m, struct hd_arena *arena,
+static enum hd_err make_schedule(struct hd_schedule *out, const struct pipedream_maker *m,
+	struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_schedule s = { .heading = "pipedream", .nranks = m->nranks,
@@ -146,7 +149,7 @@ enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sums *sums, con
 	uint32_t nstages,
 	const struct hd_cluster *cluster, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct maker m = { .stage = stage, .nstages = nstages, .round = 1 };
+	struct pipedream_maker m = { .stage = stage, .nstages = nstages, .round = 1 };
 	struct hd_pd_run run = { 0 };
 
 	for (uint32_t s = 0; s < nstages; s++) {
@@ -203,7 +206,7 @@ static enum hd_err split_of(struct hd_part_split *out, enum hd_pd_way way, const
 	struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1,
 		.level = { { cluster->ndevices, top->bytes_per_s } },
 		.straight = way == HD_PD_STRAIGHT };
-	struct hd_part part;
+	struct hd_partition part;
 
 	if (way == HD_PD_DATA) {
 		*out = (struct hd_part_split){ 1, 0, hd_arena_take(arena, 1, sizeof *out->stage) };

@@ -114,12 +114,12 @@ static void what_cannot_be_run_is_refused(void **state)
 }
 
 /* One published row. `split`: what is fastest; NULL: not said. */
-struct row { const char *model; int servers, gpus; double inner, outer; uint32_t share;
+struct published_row { const char *model; int servers, gpus; double inner, outer; uint32_t share;
 	enum hd_pd_way ways[2]; const char *split; double published; };
 
 #define V 12e9      /* PCIe 3 x16 */
 #define N 24e9      /* NVLink, a direction */
-static const struct row rows[] = {
+static const struct published_row rows[] = {
 	{ "vgg16",    4, 4, V, 1.25e9,  2, { HD_PD_PAPER, HD_PD_SHARED }, "L1: 0-31 x15 31-40 x1", 5.28 },
 	{ "alexnet",  4, 4, V, 1.25e9,  1, { HD_PD_PAPER, HD_PD_SHARED }, "L1: 0-13 x15 13-22 x1", 4.92 },
 	{ "gnmt",     4, 4, V, 1.25e9,  1, { HD_PD_STRAIGHT, HD_PD_STRAIGHT }, NULL, 2.34 },
@@ -132,7 +132,7 @@ static const struct row rows[] = {
 };
 
 /* Of a model that was profiled at `share` times the minibatch that the row trained with. */
-static bool read_model(const struct row *row)
+static bool read_model(const struct published_row *row)
 {
 	char path[64], *text;
 
@@ -156,7 +156,7 @@ static void the_published_table_keeps_its_shape(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-		const struct row *row = &rows[k];
+		const struct published_row *row = &rows[k];
 		struct hd_pd_choice c;
 		struct hd_diag diag = { "" };
 		struct hd_text text;
@@ -169,7 +169,7 @@ static void the_published_table_keeps_its_shape(void **state)
 			diag.text);
 		double gain = c.way[c.best].rate / c.way[HD_PD_DATA].rate;
 		hd_text_init(&text, &arena);
-		hd_part_print(&(struct hd_part){ .top = c.way[c.best].split }, 1, &text);
+		hd_part_print(&(struct hd_partition){ .top = c.way[c.best].split }, 1, &text);
 		printf("%dx%d %-9s %-14s %.2f (published %.2f)  %s\n", row->servers, row->gpus, row->model,
 			hd_pd_way_names[c.best], gain,
 			row->published, text.at);

@@ -108,7 +108,7 @@ int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_
 struct spot { double speed; int64_t memory; double inv, latency, red_inv, red_latency; uint32_t n, held,
 	copies, versions, every; };
 
-struct solver {
+struct steady_solver {
 	const struct hd_steady_table *t;
 	const struct hd_steady_how *how;
 	uint32_t nsites, chunks, versions;
@@ -135,7 +135,7 @@ static uint32_t log_of(uint32_t r)
 	return log;
 }
 
-static struct spot spot_of_devices(const struct solver *s, uint32_t x, uint32_t r)
+static struct spot spot_of_devices(const struct steady_solver *s, uint32_t x, uint32_t r)
 {
 	const struct hd_cluster *c = s->how->cluster;
 	const struct hd_cluster_level *hop = x ? &c->level[hd_cluster_span(c, x - 1, r + 1)] : NULL,
@@ -154,7 +154,7 @@ static struct spot spot_of_devices(const struct solver *s, uint32_t x, uint32_t 
 		.versions = s->versions, .every = (s->how->m + r - 1) / r };
 }
 
-static struct spot spot_straight(const struct solver *s, uint32_t x)
+static struct spot spot_straight(const struct steady_solver *s, uint32_t x)
 {
 	const struct hd_steady_site *site = &s->how->site[x];
 
@@ -166,7 +166,7 @@ static struct spot spot_straight(const struct solver *s, uint32_t x)
 		.every = site->every ? site->every : s->how->m };
 }
 
-static const struct spot *spot_of(const struct solver *s, uint32_t x, uint32_t r, struct spot *room)
+static const struct spot *spot_of(const struct steady_solver *s, uint32_t x, uint32_t r, struct spot *room)
 {
 	if (s->straight)
 		return &s->spots[x];
@@ -177,7 +177,7 @@ static const struct spot *spot_of(const struct solver *s, uint32_t x, uint32_t r
 struct price { double fill, slow; bool fits, recompute; };
 
 /* The range on its spot: plainly if that fits and may be, else computing again. */
-static struct price price_of(const struct solver *s, const struct hd_stage_cost *cost,
+static struct price price_of(const struct steady_solver *s, const struct hd_stage_cost *cost,
 	const struct spot *spot, bool first)
 {
 	struct price p = { .recompute = s->how->recompute == HD_STEADY_ALWAYS };
@@ -202,10 +202,11 @@ static struct price price_of(const struct solver *s, const struct hd_stage_cost 
 
 /* ---- the recurrence for one cap */
 
-static inline size_t state(const struct solver *s, uint32_t j,
+static inline size_t state(const struct steady_solver *s, uint32_t j,
 	uint32_t x) { return (size_t)j * (s->nsites + 1) + x; }
 
-static void relax(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t r, const struct price *p)
+static void relax(struct steady_solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t r,
+	const struct price *p)
 {
 	double before = k ? s->at[state(s, k - 1, from)].fill : 0, fill = before + p->fill;
 	uint32_t stages = k ? s->at[state(s, k - 1, from)].stages + 1 : 1;
@@ -222,7 +223,7 @@ static void relax(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint3
 }
 
 /* No copies, however many, keep the cap. */
-static bool hopeless(const struct solver *s, const struct hd_stage_cost *cost)
+static bool hopeless(const struct steady_solver *s, const struct hd_stage_cost *cost)
 {
 	uint32_t most = s->straight ? 1 : s->nsites, n = (s->how->m + most - 1) / most;
 
@@ -231,7 +232,7 @@ static bool hopeless(const struct solver *s, const struct hd_stage_cost *cost)
 }
 
 /* Fewer copies cannot keep the cap, even on the fastest devices. */
-static uint32_t least_copies(const struct solver *s, const struct hd_stage_cost *cost, uint32_t most)
+static uint32_t least_copies(const struct steady_solver *s, const struct hd_stage_cost *cost, uint32_t most)
 {
 	double each = (double)s->chunks * ((double)(cost->f + cost->i + cost->w) / s->top_speed);
 	uint32_t lo = 1, hi = most;
@@ -247,7 +248,7 @@ static uint32_t least_copies(const struct solver *s, const struct hd_stage_cost 
 }
 
 /* One number of copies behind `from`. */
-static void offer(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t r)
+static void offer(struct steady_solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t r)
 {
 	if (k && !(s->at[state(s, k - 1, from)].fill + s->rest[j] < s->best))
 		return;                           /* whatever it costs */
@@ -259,7 +260,8 @@ static void offer(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint3
 
 /* Rule 5, many sites: the fewest copies that can serve, and the next that end where a component of a level
  * does. */
-static void offer_few(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t least, uint32_t most)
+static void offer_few(struct steady_solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t least,
+	uint32_t most)
 {
 	uint32_t size = 1, last = least;
 
@@ -272,7 +274,7 @@ static void offer_few(struct solver *s, uint32_t k, uint32_t j, uint32_t from, u
 	}
 }
 
-static void spread(struct solver *s, uint32_t k, uint32_t j)
+static void spread(struct steady_solver *s, uint32_t k, uint32_t j)
 {
 	const struct hd_stage_cost *cost = &s->t->range[hd_steady_at(k, j)];
 	static const uint32_t none[1] = { 0 };
@@ -294,7 +296,7 @@ static void spread(struct solver *s, uint32_t k, uint32_t j)
 /* Sites all alike: the fewest copies that keep the cap, the same wherever they are (so what is too slow for
  * the best time so far is not left out: more copies might do). But for the first site: it has no link
  * before it. */
-static void spread_plain(struct solver *s, uint32_t k, uint32_t j)
+static void spread_plain(struct steady_solver *s, uint32_t k, uint32_t j)
 {
 	const struct hd_stage_cost *cost = &s->t->range[hd_steady_at(k, j)];
 	const uint32_t *from = s->open + (k ? state(s, k - 1, 0) : 0);
@@ -316,7 +318,7 @@ static void spread_plain(struct solver *s, uint32_t k, uint32_t j)
 }
 
 /* Lists what is reached. Of sites all alike more of them must buy less fill. */
-static void close_row(struct solver *s, uint32_t j)
+static void close_row(struct steady_solver *s, uint32_t j)
 {
 	uint32_t *open = s->open + state(s, j, 0), n = 0, kept = 0;
 
@@ -333,7 +335,7 @@ static void close_row(struct solver *s, uint32_t j)
 	s->nopen[j] = n;
 }
 
-static void fill_rows(struct solver *s)
+static void fill_rows(struct steady_solver *s)
 {
 	for (uint32_t j = 0; j < s->t->n; j++) {
 		for (uint32_t x = 0; x <= s->nsites; x++) {
@@ -353,7 +355,7 @@ static void fill_rows(struct solver *s)
 /* Rounding must not hide what is as good. */
 #define SAFELY (1 - 1e-12)
 
-static void find_rest(struct solver *s)
+static void find_rest(struct steady_solver *s)
 {
 	const struct hd_stage_cost *all = &s->t->range[hd_steady_at(0, s->t->n - 1)];
 
@@ -366,7 +368,7 @@ static void find_rest(struct solver *s)
 }
 
 /* Least fill, fewest stages, fewest sites; NONE: nothing keeps the cap. */
-static uint32_t best_sites(const struct solver *s)
+static uint32_t best_sites(const struct steady_solver *s)
 {
 	uint32_t j = s->t->n - 1, best = NONE;
 
@@ -382,7 +384,7 @@ static uint32_t best_sites(const struct solver *s)
 }
 
 /* The stages behind the state, and their slowest. */
-static void walk_back(const struct solver *s, uint32_t x, struct hd_steady *out)
+static void walk_back(const struct steady_solver *s, uint32_t x, struct hd_steady *out)
 {
 	uint32_t j = s->t->n - 1, n = s->at[state(s, j, x)].stages;
 
@@ -408,7 +410,7 @@ static void walk_back(const struct solver *s, uint32_t x, struct hd_steady *out)
 	}
 }
 
-static bool prepare(struct solver *s, struct hd_arena *scratch)
+static bool prepare(struct steady_solver *s, struct hd_arena *scratch)
 {
 	const struct hd_cluster *c = s->how->cluster;
 	size_t states = (size_t)s->t->n * (s->nsites + 1);
@@ -452,9 +454,9 @@ static bool prepare(struct solver *s, struct hd_arena *scratch)
 	return true;
 }
 
-static struct solver solver_of(const struct hd_steady_table *table, const struct hd_steady_how *how)
+static struct steady_solver solver_of(const struct hd_steady_table *table, const struct hd_steady_how *how)
 {
-	return (struct solver){ .t = table, .how = how, .straight = how->site != NULL,
+	return (struct steady_solver){ .t = table, .how = how, .straight = how->site != NULL,
 		.nsites = how->site ? how->nsites : how->cluster->ndevices,
 		.chunks = how->chunks ? how->chunks : 1, .versions = how->versions ? how->versions : 1,
 		.cap = INFINITY, .best = INFINITY };
@@ -474,7 +476,7 @@ static struct hd_stage_cost range_again(const struct hd_steady_table *t, const s
 /* A time that is surely reached, found by halving the room for the cap from twice an even share down;
  * INFINITY: none at hand. It only spares the search what cannot be better, and lets through what is as
  * good. */
-static double bound(struct solver *s, struct hd_steady *now)
+static double bound(struct steady_solver *s, struct hd_steady *now)
 {
 	const struct hd_stage_cost *all = &s->t->range[hd_steady_at(0, s->t->n - 1)];
 	double even = (double)s->how->m * s->chunks * ((double)(all->f + all->i +
@@ -544,7 +546,7 @@ enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table 
 	const struct hd_steady_how *how, struct hd_arena *arena,
 	struct hd_arena *scratch, struct hd_diag *diag)
 {
-	struct solver s = solver_of(table, how);
+	struct steady_solver s = solver_of(table, how);
 	struct hd_steady best = { 0 }, now = { 0 };
 	uint32_t most = s.nsites < table->n ? s.nsites : table->n, sites;
 
@@ -583,7 +585,8 @@ enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table 
 
 /* ---- the least memory */
 
-static int64_t least_of(const struct solver *s, const struct hd_stage_cost *cost, uint32_t x, uint32_t r)
+static int64_t least_of(const struct steady_solver *s, const struct hd_stage_cost *cost, uint32_t x,
+	uint32_t r)
 {
 	struct spot room;
 	const struct spot *spot = spot_of(s, x, r, &room);
@@ -599,7 +602,7 @@ enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_steady_table *
 	const struct hd_steady_how *how, struct hd_arena *scratch,
 	struct hd_diag *diag)
 {
-	struct solver s = solver_of(table, how);
+	struct steady_solver s = solver_of(table, how);
 	uint32_t n = table->n;
 	int64_t *least, best = INT64_MAX;
 

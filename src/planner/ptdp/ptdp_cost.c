@@ -74,9 +74,9 @@ static struct work layer_work(const struct hd_ptdp_model *model, const struct hd
 
 /* Seconds of a virtual node on the slowest stage, forward and backward together, and what of them is
  * backward. */
-struct spans { double products, memory, tensor, pipeline, forward, all; };
+struct cost_spans { double products, memory, tensor, pipeline, forward, all; };
 
-static struct spans stage_spans(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
+static struct cost_spans stage_spans(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split,
 	const struct hd_ptdp_site *site)
 {
 	const struct hd_ptdp_device *device = site->device;
@@ -94,7 +94,7 @@ static struct spans stage_spans(const struct hd_ptdp_model *model, const struct 
 	/* once forward, once backward; the gathering inside the server likewise */
 	double hop = split->p > 1 ? split->v * (whole / t / between + (site->sequence ? 0 :
 		whole * (t - 1) / t / inside)) : 0;
-	struct spans s = {
+	struct cost_spans s = {
 		.products = (layers * (work.flop * (3 + again) + work.score_flop * (3 + scores_again)) + 3 *
 			head_flop) / flop_per_s,
 		.memory = (layers * (work.traffic * (3 + again) + work.score_traffic * (3 + scores_again)) +
@@ -180,7 +180,7 @@ struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct
 	const struct hd_ptdp_site *site)
 {
 	struct hd_ptdp_cost cost = { .m = vns(split, batch) };
-	struct spans s = stage_spans(model, split, site);
+	struct cost_spans s = stage_spans(model, split, site);
 	double params = hd_ptdp_params(model) / ((double)split->t * split->p), d = split->d;
 	double data = 2 * (d - 1) / d * params * SUM_ELEMENT / data_bytes_per_s(split, site);
 	double update = params * UPDATE_BYTES / (site->device->memory_bytes_per_s * site->shares.memory);

@@ -182,24 +182,24 @@ enum hd_err hd_ptdp_judge(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *a
 /* -- search
  * ---------------------------------------------------------------------------------------------------------------- */
 
-struct found { struct hd_ptdp_split split; int64_t step_ps; };
+struct ptdp_candidate { struct hd_ptdp_split split; int64_t step_ps; };
 
-struct search {
+struct ptdp_search {
 	const struct hd_ptdp_ask *ask;
 	/* fastest first; equals in the order they came, fewer devices first */
-	struct found best[HD_PTDP_FINALISTS]; uint32_t nbest;
+	struct ptdp_candidate best[HD_PTDP_FINALISTS]; uint32_t nbest;
 	uint64_t nsplits, nfit;
 	int64_t least; struct hd_ptdp_split least_split;          /* memory of the split that needs least */
 };
 
 static uint64_t devices(const struct hd_ptdp_split *s) { return (uint64_t)s->t * s->p * s->d; }
 
-static bool before(const struct found *a, const struct found *b)
+static bool before(const struct ptdp_candidate *a, const struct ptdp_candidate *b)
 {
 	return a->step_ps != b->step_ps ? a->step_ps < b->step_ps : devices(&a->split) < devices(&b->split);
 }
 
-static void keep(struct search *x, struct found found)
+static void keep(struct ptdp_search *x, struct ptdp_candidate found)
 {
 	uint32_t at = x->nbest;
 
@@ -213,7 +213,7 @@ static void keep(struct search *x, struct found found)
 	x->best[at] = found;
 }
 
-static void try_split(struct search *x, const struct hd_ptdp_split *split)
+static void try_split(struct ptdp_search *x, const struct hd_ptdp_split *split)
 {
 	const struct hd_ptdp_ask *ask = x->ask;
 	int64_t need = hd_ptdp_need(&ask->model, split, vns_of(ask, split->d, split->b), &ask->site).total;
@@ -226,10 +226,11 @@ static void try_split(struct search *x, const struct hd_ptdp_split *split)
 	if (need > limit(ask))
 		return;
 	x->nfit++;
-	keep(x, (struct found){ *split, hd_ptdp_cost(&ask->model, split, ask->batch, &ask->site).step_ps });
+	keep(x, (struct ptdp_candidate){ *split, hd_ptdp_cost(&ask->model, split, ask->batch,
+		&ask->site).step_ps });
 }
 
-static void try_chunks(struct search *x, struct hd_ptdp_split s, uint32_t m)
+static void try_chunks(struct ptdp_search *x, struct hd_ptdp_split s, uint32_t m)
 {
 	for (s.v = 1; s.v <= HD_PTDP_MAX_CHUNKS; s.v++) {
 		if (s.v > 1 && (s.p == 1 || m < s.p || x->ask->model.layers % (s.p * s.v)))
@@ -243,7 +244,7 @@ static void try_chunks(struct search *x, struct hd_ptdp_split s, uint32_t m)
 
 /* Of all d with equally many virtual nodes a pipeline the least is fastest: it has fewer replicas to sum
  * over. */
-static void try_widths(struct search *x, uint32_t t, uint32_t p, uint32_t b)
+static void try_widths(struct ptdp_search *x, uint32_t t, uint32_t p, uint32_t b)
 {
 	uint32_t most = at_most(x->ask->ndevices / (t * p), x->ask->batch), d = 1;
 
@@ -259,7 +260,7 @@ static void try_widths(struct search *x, uint32_t t, uint32_t p, uint32_t b)
 	}
 }
 
-static void try_all(struct search *x)
+static void try_all(struct ptdp_search *x)
 {
 	const struct hd_ptdp_ask *ask = x->ask;
 
@@ -303,7 +304,7 @@ static const char *instead(const struct hd_ptdp_ask *ask, struct hd_ptdp_split s
 	return textf(arena, "%.4g s", seconds(cost.step_ps));
 }
 
-static void explain_search(struct hd_ptdp_plan *plan, const struct search *x, struct hd_arena *arena)
+static void explain_search(struct hd_ptdp_plan *plan, const struct ptdp_search *x, struct hd_arena *arena)
 {
 	const struct hd_ptdp_ask *ask = x->ask;
 	const struct hd_ptdp_split *s = &plan->split;
@@ -352,7 +353,7 @@ static void explain_search(struct hd_ptdp_plan *plan, const struct search *x, st
 enum hd_err hd_ptdp_search(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *ask, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct search x = { .ask = ask, .least = INT64_MAX }, judged = { .ask = ask };
+	struct ptdp_search x = { .ask = ask, .least = INT64_MAX }, judged = { .ask = ask };
 	struct hd_ptdp_plan best;
 	enum hd_err err = check_ask(ask, diag);
 
@@ -366,7 +367,7 @@ enum hd_err hd_ptdp_search(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *
 		err = simulate(&one, diag);
 		if (err)
 			return err;
-		keep(&judged, (struct found){ one.split, one.step_ps });
+		keep(&judged, (struct ptdp_candidate){ one.split, one.step_ps });
 	}
 	best = plan_of(ask, &judged.best[0].split);
 	err = simulate(&best, diag);

@@ -188,15 +188,15 @@ static double hop_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c
 }
 
 /* A rank of one pipeline: its stages, what is before them, behind them and back. */
-struct rank { double speed, work, there, back, sum, trips, nstages; };
+struct bound_rank { double speed, work, there, back, sum, trips, nstages; };
 
 /* Its trips: of each of its stages, from a virtual node's F to its backward there, through all stages
  * behind. */
-static struct rank look_at(const struct hd_auto_space *s, const struct hd_auto_cand *c,
+static struct bound_rank look_at(const struct hd_auto_space *s, const struct hd_auto_cand *c,
 	const struct hd_stage_cost *cost, const struct ring *ring,
 	uint32_t q, uint32_t r)
 {
-	struct rank x = { .speed = hd_auto_speed_at(s, c, q, r), .sum = INFINITY };
+	struct bound_rank x = { .speed = hd_auto_speed_at(s, c, q, r), .sum = INFINITY };
 	uint32_t p = c->shape.p;
 	double trip = 0;
 
@@ -231,7 +231,7 @@ static double busiest_rank(const struct hd_auto_space *s, const struct hd_auto_c
 	uint32_t p = c->shape.p, v = c->shape.v;
 
 	for (uint32_t q = 0; q < c->shape.d; q++) {
-		const struct rank x = look_at(s, c, cost, ring, q, r);
+		const struct bound_rank x = look_at(s, c, cost, ring, q, r);
 		double share = c->share[q], rounded = 4 * x.nstages * share + 8. * c->stages.nstages + 4;
 		most = fmax(most, surely(x.there + x.work / x.speed * share + fmax(x.back, x.sum), rounded));
 		most = fmax(most, surely(x.trips * share, rounded *
@@ -446,15 +446,15 @@ static enum hd_err weigh(struct places *x, struct hd_arena *scratch)
 
 /* Of a range [first, end) of cuts, by differences: times on the fastest device but for `work`, bytes; and the
  * way of a virtual node before it, there and back. */
-struct range { double work, f, i, param, in, out, there, back; };
+struct stage_range { double work, f, i, param, in, out, there, back; };
 
-static struct range range_of(const struct places *x, uint32_t first, uint32_t end)
+static struct stage_range range_of(const struct places *x, uint32_t first, uint32_t end)
 {
 	const struct hd_cut_sums *sums = x->space->sums;
 	const struct hd_stage_cost *to = &sums->upto[end - 1], zero = { 0 },
 		*from = first ? &sums->upto[first - 1] : &zero;
 
-	return (struct range){ .work = (double)(to->f - from->f + to->i - from->i + to->w - from->w),
+	return (struct stage_range){ .work = (double)(to->f - from->f + to->i - from->i + to->w - from->w),
 		.f = (double)(to->f - from->f) / x->fastest,
 		.i = (double)(to->i - from->i) / x->fastest,
 		.param = fmax(0, (double)(to->param - from->param - 1)),
@@ -467,7 +467,7 @@ static bool whole_back(const struct places *x) { return !x->cand->row || x->cand
 
 /* A stage of the range: its rank's work with the way to it and what follows; and the ports of both its
  * ends. */
-static bool stage_may(const struct places *x, uint32_t stage, const struct range *range)
+static bool stage_may(const struct places *x, uint32_t stage, const struct stage_range *range)
 {
 	const struct weights *w = &x->stage[stage];
 	double rounded = 4. * x->space->ask->vns + 8. * x->nstages + 4, hop = w->latency + range->in * w->inv;
@@ -479,7 +479,7 @@ static bool stage_may(const struct places *x, uint32_t stage, const struct range
 		surely(w[1].before * range->in + w[1].own * range->out, rounded) <= x->target;
 }
 
-static double adds(const struct places *x, enum sum sum, uint32_t stage, const struct range *range)
+static double adds(const struct places *x, enum sum sum, uint32_t stage, const struct stage_range *range)
 {
 	const struct weights *w = &x->stage[stage];
 	double hop = w->latency + range->in * w->inv;
@@ -509,7 +509,7 @@ static double least_sum(const struct places *x, enum sum sum, double *at, double
 				end <= (last ? n : n - 1); end++) {
 				if (!hd_cut_sums_is_stage(sums, first, end))
 					continue;
-				const struct range range = range_of(x, first, end);
+				const struct stage_range range = range_of(x, first, end);
 				if (stage_may(x, stage, &range))
 					next[end] = fmin(next[end], at[first] + adds(x, sum, stage, &range));
 			}

@@ -219,7 +219,7 @@ static enum hd_err offer_paper(struct hd_auto_search *s, uint32_t n)
 	const struct hd_cluster *cluster = s->space.cluster;
 	const struct hd_cuts *cuts = s->space.sums->cuts;
 	struct hd_part_how how = { .variant = HD_PART_PAPER, .level = { { n, INFINITY } }, .nlevels = 1 };
-	struct hd_part part;
+	struct hd_partition part;
 	struct hd_diag why = { "" };
 	double speed = least_speed(cluster);
 

@@ -100,7 +100,7 @@ static enum hd_err make_and_simulate(struct hd_job_plan *out, const struct hd_jo
 	job.ntied = plan.costs.ntied;
 	job.costs = &plan.costs;
 	err = hd_schedule_complete(&plan.schedule, &plan.skeleton,
-		&(struct hd_passes){ .job = &job, .recompute = plan.recompute }, arena, diag);
+		&(struct hd_pass_options){ .job = &job, .recompute = plan.recompute }, arena, diag);
 	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster,
 		.device = plan.device, .transport = HD_TRANSPORT_BUFFERED,
 		.spans = ask->spans };

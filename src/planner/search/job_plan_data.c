@@ -9,7 +9,7 @@
  * gradients is joined after the last backward here, as the schedule says, so nothing of it hides behind
  * computing. */
 
-struct sharing {
+struct vn_sharing {
 	const struct hd_job_plan_ask *ask;
 	struct hd_vn_cost *type; uint32_t ntypes; /* by kind of the cluster */
 	struct hd_solve_device *device;
@@ -29,7 +29,7 @@ static int64_t on(double speed, int64_t ps) { return (int64_t)((double)ps / spee
 
 static int64_t needs(const struct hd_stage_cost *c) { return 2 * c->param + c->opt + c->saved + c->work; }
 
-static enum hd_err cost_kinds(struct sharing *s)
+static enum hd_err cost_kinds(struct vn_sharing *s)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
 	struct hd_stage_cost c = hd_cut_sums_range(s->ask->sums, 0, s->ask->sums->cuts->n);
@@ -91,7 +91,7 @@ static bool is_mixed(const struct answer *a)
 	return false;
 }
 
-static enum hd_err ask_component(const struct sharing *s, uint32_t level, uint32_t first, uint32_t size,
+static enum hd_err ask_component(const struct vn_sharing *s, uint32_t level, uint32_t first, uint32_t size,
 	struct answer *a, struct hd_diag *why)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
@@ -123,7 +123,7 @@ static bool better(const struct answer *a, const struct answer *b)
 
 /* The fastest of all, unless the fastest of one kind is within the margin (solver.h, rule 6). `widest` is
  * all devices. */
-static enum hd_err choose(const struct sharing *s, struct answer *chosen, struct answer *widest)
+static enum hd_err choose(const struct vn_sharing *s, struct answer *chosen, struct answer *widest)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
 	struct answer best = { 0 }, simple = { 0 };
@@ -203,7 +203,7 @@ static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint
 
 /* ---- words */
 
-static void explain(const struct sharing *s, const struct answer *chosen, const struct answer *widest,
+static void explain(const struct vn_sharing *s, const struct answer *chosen, const struct answer *widest,
 	struct hd_text *why)
 {
 	const struct hd_cluster *cluster = s->ask->cluster;
@@ -240,7 +240,7 @@ enum hd_err hd_job_plan_data(struct hd_job_plan *plan, const struct hd_job_plan_
 		{ ask->tensor > 1, "tensor width" },
 		{ ask->schedule && strcmp(ask->schedule, "data-parallel") != 0, "schedule" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" },
 		{ ask->deep, "depth (one stage)" } };
-	struct sharing s = { .ask = ask, .arena = arena, .diag = diag };
+	struct vn_sharing s = { .ask = ask, .arena = arena, .diag = diag };
 	struct answer *chosen = hd_arena_take(arena, 2, sizeof *chosen);
 	uint32_t nranks = 0;
 	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);

@@ -36,7 +36,7 @@ static enum hd_err by_pipedream(struct hd_job_plan *plan, const struct hd_job_pl
 	uint32_t n = ask->cluster->ndevices < ask->vns ? ask->cluster->ndevices : ask->vns;
 	struct hd_part_how how = { .variant = ask->variant, .nlevels = 1,
 		.level = { { n, slowest_link(ask->cluster) } } };
-	struct hd_part part;
+	struct hd_partition part;
 	struct hd_text split;
 
 	if (n > HD_PART_MACHINES)

@@ -165,7 +165,7 @@ static void pipedream_runs_what_its_recurrence_finds(void **state)
 	static const int f_ms[] = { 2, 2, 1 };
 	struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1, .level = { { 4, 1e8 } } };
 	struct hd_job_plan plan;
-	struct hd_part part;
+	struct hd_partition part;
 	struct subject t;
 
 	(void)state;

@@ -490,7 +490,7 @@ static int64_t steady_step(const struct model *m, const struct machines *c, cons
 	struct hd_sim_plan sim;
 
 	assert_int_equal(hd_stage_costs_make(&costs, &m->sums, first, p, &arena, NULL), HD_OK);
-	assert_int_equal(hd_schedule_complete(&s, &s, &(struct hd_passes){ .job = &job }, &arena, NULL),
+	assert_int_equal(hd_schedule_complete(&s, &s, &(struct hd_pass_options){ .job = &job }, &arena, NULL),
 		HD_OK);
 	assert_int_equal(hd_sim_plan(&sim, &s, &(struct hd_sim_setting){ .costs = &costs,
 		.cluster = &c->cluster }, &arena, NULL), HD_OK);

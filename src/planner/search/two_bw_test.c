@@ -14,9 +14,9 @@
 enum { BLOCKS = 24 };
 
 /* A chain of equal blocks: T seconds forward and backward, `param`, `saved` and `out` bytes each. */
-struct block { int64_t ns, param, saved, out; };
+struct equal_block { int64_t ns, param, saved, out; };
 
-static struct hd_cut_sums chain(uint32_t n, const struct block *block, bool same)
+static struct hd_cut_sums chain(uint32_t n, const struct equal_block *block, bool same)
 {
 	struct hd_profile *p = hd_arena_take(&arena, 1, sizeof *p);
 	struct hd_cuts *cuts = hd_arena_take(&arena, 1, sizeof *cuts);
@@ -24,7 +24,7 @@ static struct hd_cut_sums chain(uint32_t n, const struct block *block, bool same
 
 	*p = hd_chain_profile(n);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct block *b = &block[same ? 0 : i];
+		const struct equal_block *b = &block[same ? 0 : i];
 		struct hd_profile_node *node = &p->node[i];
 		node->f.p50_ns = node->i.p50_ns = node->w.p50_ns = b->ns / 3;
 		node->out[0] = b->out;
@@ -49,13 +49,14 @@ static struct hd_cluster cluster(uint32_t servers, uint32_t per_server, double i
 	return c;
 }
 
-struct best { uint32_t p, d; bool recompute; double time, need, least; };
+struct brute_best { uint32_t p, d; bool recompute; double time, need, least; };
 
 /* The formulas as the paper prints them, of BLOCKS equal blocks and p that divides them. */
-static struct best brute(const struct block *b, uint32_t servers, uint32_t per, double inner, double outer,
+static struct brute_best brute(const struct equal_block *b, uint32_t servers, uint32_t per, double inner,
+	double outer,
 	uint32_t vns, double memory)
 {
-	struct best best = { .least = INFINITY };
+	struct brute_best best = { .least = INFINITY };
 
 	for (int r = 0; r < 2; r++)
 		for (uint32_t p = 1; p <= BLOCKS; p++)
@@ -79,18 +80,19 @@ static struct best brute(const struct block *b, uint32_t servers, uint32_t per, 
 				bool tie = best.p && !win && time / d < best.time / best.d * (1 + 1e-12);
 				if (win || (tie && r == best.recompute &&
 					(p < best.p || (p == best.p && d < best.d))))
-					best = (struct best){ p, d, r, time, need, best.least };
+					best = (struct brute_best){ p, d, r, time, need, best.least };
 			}
 	return best;
 }
 
 struct seen { uint32_t pipelines, again, none; };
 
-static void compare(const struct block *block, double outer, double memory, uint32_t vns, struct seen *seen)
+static void compare(const struct equal_block *block, double outer, double memory, uint32_t vns,
+	struct seen *seen)
 {
 	struct hd_cut_sums sums = chain(BLOCKS, block, true);
 	struct hd_cluster c = cluster(3, 4, 1.2e10, outer, 0);
-	struct best want = brute(block, 3, 4, 1.2e10, outer, vns, memory);
+	struct brute_best want = brute(block, 3, 4, 1.2e10, outer, vns, memory);
 	struct hd_2bw_ask ask = { .vns = vns, .memory = memory < 1e18 ? (int64_t)memory : 0 };
 	struct hd_2bw_plan got;
 	struct hd_diag diag = { "" };
@@ -119,7 +121,7 @@ static void compare(const struct block *block, double outer, double memory, uint
 
 static void uniform_models_get_what_the_formulas_say(void **state)
 {
-	static const struct block blocks[] = {
+	static const struct equal_block blocks[] = {
 		{ 3000000, 100000000, 40000000, 4000000 }, { 3000000, 400000000, 4000000, 400000 }, { 30000000, 1000000, 200000000, 20000000 },
 		{ 3000000, 50000000, 1000, 100 },
 	};
@@ -139,7 +141,7 @@ static void uniform_models_get_what_the_formulas_say(void **state)
 
 static void equal_throughput_goes_to_the_simpler_plan(void **state)
 {
-	const struct block free_links = { 3000, 100, 10, 0 };
+	const struct equal_block free_links = { 3000, 100, 10, 0 };
 	struct hd_cut_sums sums = chain(BLOCKS, &free_links, true);
 	struct hd_cluster c = cluster(1, 8, 1e15, 1e15, 0);
 	struct hd_2bw_ask ask = { .vns = 24 };
@@ -151,7 +153,7 @@ static void equal_throughput_goes_to_the_simpler_plan(void **state)
 	 * equally fast */
 	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(plan.p == 1 && plan.d == 8 && !plan.recompute && plan.m == 3, "p=%u d=%u", plan.p, plan.d);
-	const struct block no_time = { 0, 100, 10, 0 };
+	const struct equal_block no_time = { 0, 100, 10, 0 };
 	sums = chain(BLOCKS, &no_time, true);
 	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.p == 1 && plan.d == 1 &&
 		!plan.recompute, "p=%u d=%u r=%d", plan.p, plan.d,
@@ -169,7 +171,7 @@ static void equal_throughput_goes_to_the_simpler_plan(void **state)
 
 static void too_few_virtual_nodes_are_refused_in_the_checkers_words(void **state)
 {
-	const struct block block = { 3000, 100, 10, 1 };
+	const struct equal_block block = { 3000, 100, 10, 1 };
 	struct hd_cut_sums sums = chain(BLOCKS, &block, true);
 	struct hd_cluster c = cluster(2, 8, 1e9, 1e9, 0);
 	struct hd_2bw_plan plan;
@@ -192,7 +194,7 @@ static void too_few_virtual_nodes_are_refused_in_the_checkers_words(void **state
 
 static void what_takes_longer_than_is_counted_is_refused(void **state)
 {
-	const struct block slow = { 3000, 100, 10, INT64_C(1000000000000) },
+	const struct equal_block slow = { 3000, 100, 10, INT64_C(1000000000000) },
 		large = { 3000, 100, INT64_C(1) << 48, INT64_C(1) << 48 };
 	struct hd_cut_sums sums = chain(BLOCKS, &slow, true);
 	struct hd_cluster c = cluster(1, 4, 1e3, 1e3, 0);
@@ -219,7 +221,7 @@ static void what_takes_longer_than_is_counted_is_refused(void **state)
  * alone the same is best. */
 static void what_takes_longer_than_is_counted_is_left_out_beside_others(void **state)
 {
-	const struct block block = { 3000, 100, 10, INT64_C(1000000000000) };
+	const struct equal_block block = { 3000, 100, 10, INT64_C(1000000000000) };
 	struct hd_cut_sums sums = chain(BLOCKS, &block, true);
 	struct hd_cluster far = cluster(2, 2, 1e13, 1e3, 0), near = cluster(1, 2, 1e13, 1e13, 0);
 	const struct hd_2bw_ask ask = { .vns = 16 };
@@ -240,7 +242,7 @@ static void what_takes_longer_than_is_counted_is_left_out_beside_others(void **s
  * fifth. */
 static void stages_end_nearest_to_their_share(void **state)
 {
-	static const struct block blocks[6] = { { 3, 1, 1, 7 }, { 3, 1, 1, 5 }, { 3, 1, 1, 3 },
+	static const struct equal_block blocks[6] = { { 3, 1, 1, 7 }, { 3, 1, 1, 5 }, { 3, 1, 1, 3 },
 		{ 3, 1, 1, 2 }, { 18, 1, 1, 1 }, { 6, 1, 1, 1 } };
 	struct hd_cut_sums sums = chain(6, blocks, false);
 	uint32_t thin[6], first[6];
@@ -253,7 +255,7 @@ static void stages_end_nearest_to_their_share(void **state)
 	CHECK(hd_2bw_cut(first, 6, &sums, thin, 6), "six stages");
 	CHECK(hd_2bw_cut(first, 4, &sums, thin, 6) && first[1] == 3,
 		"a share of 3 of 12 ends behind the third, %u", first[1]);
-	const struct block equal = { 30, 1, 1, 1 };
+	const struct equal_block equal = { 30, 1, 1, 1 };
 	struct hd_cut_sums three = chain(3, &equal, true);
 	CHECK(hd_2bw_cut(first, 2, &three, thin, 3) && first[1] == 1, "equally near: the earlier, %u",
 		first[1]);
@@ -399,10 +401,10 @@ static void each_boundary_is_the_nearest_of_all(void **state)
 
 	(void)state;
 	for (uint32_t trial = 0; trial < 60; trial++) {
-		struct block block[BLOCKS];
+		struct equal_block block[BLOCKS];
 		uint32_t thin[BLOCKS], first[BLOCKS];
 		for (uint32_t i = 0; i < BLOCKS; i++)
-			block[i] = (struct block){ 3 * (int64_t)below(&rng, 1 + trial % 4), 1, 1, 1 };
+			block[i] = (struct equal_block){ 3 * (int64_t)below(&rng, 1 + trial % 4), 1, 1, 1 };
 		struct hd_cut_sums sums = chain(BLOCKS, block, false);
 		const int64_t *time = sums.cuts->time_ns;
 		CHECK(hd_2bw_thin_cuts(thin, sums.cuts) == BLOCKS, "a chain's cuts are all thin");

@@ -356,7 +356,7 @@ static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, st
 		d->job[i]->ntarget = 0;
 	}
 	for (uint32_t i = 0; i < round->nruns; i++) {
-		const struct hd_run *run = &round->run[i];
+		const struct hd_round_run *run = &round->run[i];
 		struct live *j = dispatch_find(d, run->id[0]);
 		if (run->nmembers != 1 || !j || run->ndevices > HD_DISPATCH_SET)
 			return hd_fail(diag, HD_E_BUG, "the round runs job %llu with %u others on %u devices",

@@ -18,7 +18,7 @@ enum { DEVICES = 6, JOBS = 24, STEP_PER_S = 5 };
 static const struct hd_dispatch_type types[] = { { "fast", 3, 2, 2 }, { "slow", 3, 1, 1 } },
 	one[] = { { "only", DEVICES, 1, 1 } };
 
-struct run {
+struct fake_run {
 	bool alive, halting, ends_badly;
 	uint32_t lease, times_done;
 	double steps;
@@ -37,7 +37,7 @@ struct world {
 	/* out there */
 	uint64_t worker[DEVICES];         /* job of the worker there; 0: none */
 	bool device_out[DEVICES], barren[DEVICES];       /* barren: whoever is started there ends at once */
-	struct run run[JOBS + 1];
+	struct fake_run run[JOBS + 1];
 	double speed_of[JOBS + 1];
 	bool stubborn[JOBS + 1];          /* does not obey STOP */
 	/* when the machine is to be dropped */
@@ -100,7 +100,7 @@ static bool step(struct world *w, const struct hd_dispatch_event *e);
 
 static void do_start(struct world *w, const struct hd_dispatch_out *o)
 {
-	struct run *r = &w->run[o->job];
+	struct fake_run *r = &w->run[o->job];
 
 	CHECK(w->row[o->job].state == HD_DISPATCH_OPEN, "job %llu is started, and is %s",
 		(unsigned long long)o->job,
@@ -109,7 +109,7 @@ static void do_start(struct world *w, const struct hd_dispatch_out *o)
 		/* its lock is held, or what it left behind is of this lease */
 		return;
 	CHECK(r->times_done == 0, "job %llu is done, and started", (unsigned long long)o->job);
-	*r = (struct run){ .alive = true, .lease = o->lease, .steps = r->steps, .left = -1,
+	*r = (struct fake_run){ .alive = true, .lease = o->lease, .steps = r->steps, .left = -1,
 		.ends_badly = r->ends_badly };
 	w->nstarts++;
 }
@@ -253,7 +253,7 @@ static bool step(struct world *w, const struct hd_dispatch_event *e)
 static void compute(struct world *w, double took_s)
 {
 	for (uint64_t id = 1; id <= w->njobs; id++) {
-		struct run *r = &w->run[id];
+		struct fake_run *r = &w->run[id];
 		double rate = 0;
 		if (!r->alive)
 			continue;
@@ -287,7 +287,7 @@ static void look(struct world *w)
 		}
 	}
 	for (uint64_t id = 1; id <= w->njobs; id++) {
-		const struct run *r = &w->run[id];
+		const struct fake_run *r = &w->run[id];
 		if (!hd_dispatch_lease(w->d, id))
 			continue;
 		if (r->alive)

@@ -32,7 +32,7 @@ struct live {
 	double seen_s, asked_s;                   /* last seen; last order to its run */
 	uint32_t scaled;                          /* workers that its run was told are meant */
 	uint32_t ntarget, target[HD_DISPATCH_SET];
-	struct hd_run run;                        /* of the round; nmembers 0: none */
+	struct hd_round_run run;                        /* of the round; nmembers 0: none */
 	/* the stretch that is measured */
 	bool measuring;
 	double from_s, rate_now;

@@ -79,7 +79,7 @@ static enum hd_err choose_references(struct hd_estimator *e, uint32_t scale, str
 
 /* ---- one scale ---- */
 
-struct group {
+struct reference_group {
 	uint32_t nrefs, *ref;
 	/* rows: the references, and last the kind that is looked at */
 	double *x, *u, *v;
@@ -87,11 +87,12 @@ struct group {
 	uint32_t rows, cols;
 };
 
-static enum hd_err open_group(struct hd_estimator *e, uint32_t scale, struct group *g, struct hd_diag *diag)
+static enum hd_err open_group(struct hd_estimator *e, uint32_t scale, struct reference_group *g,
+	struct hd_diag *diag)
 {
 	const struct hd_rates *r = e->truth;
 
-	*g = (struct group){ .ref = hd_arena_take(&e->arena, r->nkinds, sizeof *g->ref) };
+	*g = (struct reference_group){ .ref = hd_arena_take(&e->arena, r->nkinds, sizeof *g->ref) };
 	for (uint32_t k = 0; g->ref && k < r->nkinds; k++)
 		if (r->kind[k].scale == scale && e->is_reference[k])
 			g->ref[g->nrefs++] = k;
@@ -107,7 +108,7 @@ static enum hd_err open_group(struct hd_estimator *e, uint32_t scale, struct gro
 }
 
 /* Rule 2. Profiling a beside b tells of both. */
-static void measure(struct hd_estimator *e, const struct group *g, uint32_t kind)
+static void measure(struct hd_estimator *e, const struct reference_group *g, uint32_t kind)
 {
 	for (uint32_t t = 0; t < e->truth->ntypes; t++) {
 		uint32_t least = (uint32_t)(draw(e, DRAW_LEAST, kind, t) * g->nrefs);
@@ -119,7 +120,7 @@ static void measure(struct hd_estimator *e, const struct group *g, uint32_t kind
 
 /* The matrix: references are known, of the kind what is measured. A reference is looked at as any other
  * kind would be. */
-static void fill(const struct hd_estimator *e, struct group *g, uint32_t kind)
+static void fill(const struct hd_estimator *e, struct reference_group *g, uint32_t kind)
 {
 	for (uint32_t i = 0; i < g->rows; i++) {
 		uint32_t k = i < g->nrefs ? g->ref[i] : kind;
@@ -138,7 +139,8 @@ static void fill(const struct hd_estimator *e, struct group *g, uint32_t kind)
 
 /* A measurement says two things: how the kind fares beside a reference, and how that one fares beside the
  * kind. */
-static double distance(const struct hd_estimator *e, const struct group *g, uint32_t row, uint32_t kind)
+static double distance(const struct hd_estimator *e, const struct reference_group *g, uint32_t row,
+	uint32_t kind)
 {
 	const double *x = g->x + (size_t)row * g->cols, *own = g->x + (size_t)g->nrefs * g->cols;
 	const bool *known = g->known + (size_t)g->nrefs * g->cols;
@@ -154,7 +156,7 @@ static double distance(const struct hd_estimator *e, const struct group *g, uint
 }
 
 /* Of the completed row to a reference's; a row of zeros has the angle of the mean of all columns. */
-static double cosine(const struct group *g, uint32_t row)
+static double cosine(const struct reference_group *g, uint32_t row)
 {
 	const double *x = g->x + (size_t)row * g->cols, *own = g->x + (size_t)g->nrefs * g->cols;
 	double xx = 0, yy = 0, xy = 0, norm = 0;
@@ -175,7 +177,8 @@ static double cosine(const struct group *g, uint32_t row)
 	return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
 }
 
-static enum hd_err match(struct hd_estimator *e, struct group *g, uint32_t kind, struct hd_diag *diag)
+static enum hd_err match(struct hd_estimator *e, struct reference_group *g, uint32_t kind,
+	struct hd_diag *diag)
 {
 	double nearest = INFINITY, best = -INFINITY;
 	uint32_t ties = 0, first = 0;
@@ -212,7 +215,7 @@ static enum hd_err match(struct hd_estimator *e, struct group *g, uint32_t kind,
 
 static enum hd_err look_at_scale(struct hd_estimator *e, uint32_t scale, struct hd_diag *diag)
 {
-	struct group g;
+	struct reference_group g;
 	enum hd_err err = choose_references(e, scale, diag);
 
 	if (!err)

@@ -35,9 +35,9 @@ static double unit(const struct hd_lp *lp, const struct hd_lp_solver *solver,
 
 /* A batch of new columns or new rows: entries [from, to) of the program whose major index is in [first,
  * first + n). */
-struct batch { CoinBigIndex *start; int *index; double *value, *bound[3]; };
+struct lp_batch { CoinBigIndex *start; int *index; double *value, *bound[3]; };
 
-static void batch_drop(struct batch *b)
+static void batch_drop(struct lp_batch *b)
 {
 	void *all[] = { b->start, b->index, b->value, b->bound[0], b->bound[1], b->bound[2] };
 
@@ -45,7 +45,7 @@ static void batch_drop(struct batch *b)
 		hd_free(all[i]);
 }
 
-static enum hd_err batch_make(struct batch *b, uint32_t n, uint32_t nentries)
+static enum hd_err batch_make(struct lp_batch *b, uint32_t n, uint32_t nentries)
 {
 	b->start = hd_alloc((n + 2) * sizeof *b->start);
 	b->index = hd_alloc((nentries + 1) * sizeof *b->index);
@@ -60,7 +60,7 @@ static enum hd_err batch_make(struct batch *b, uint32_t n, uint32_t nentries)
 
 /* Counting sort of the new entries: by column those in rows it knows, by row those in new rows. `first`:
  * of the new columns or rows. */
-static void batch_sort(struct batch *b, const struct hd_lp *lp, const struct hd_lp_solver *solver,
+static void batch_sort(struct lp_batch *b, const struct hd_lp *lp, const struct hd_lp_solver *solver,
 	bool by_row, uint32_t first, uint32_t n)
 {
 	for (uint32_t k = solver->nentries; k < lp->nentries; k++)
@@ -92,7 +92,7 @@ static double clp_bound(double v) { return isfinite(v) ? v : v < 0 ? -DBL_MAX : 
 static enum hd_err add_cols(struct hd_lp *lp, struct hd_lp_solver *solver)
 {
 	uint32_t n = lp->ncols - solver->ncols;
-	struct batch b;
+	struct lp_batch b;
 	enum hd_err err = batch_make(&b, n, lp->nentries - solver->nentries);
 
 	if (!err && n) {
@@ -112,7 +112,7 @@ static enum hd_err add_cols(struct hd_lp *lp, struct hd_lp_solver *solver)
 static enum hd_err add_rows(struct hd_lp *lp, struct hd_lp_solver *solver)
 {
 	uint32_t n = lp->nrows - solver->nrows;
-	struct batch b;
+	struct lp_batch b;
 	enum hd_err err = batch_make(&b, n, lp->nentries - solver->nentries);
 
 	if (!err && n) {

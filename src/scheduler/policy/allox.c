@@ -9,16 +9,17 @@
 
 #include "scheduler/policy/int.h"
 
-struct placed { uint64_t id; uint32_t type; };
+struct allox_placed { uint64_t id; uint32_t type; };
 
-struct column { uint32_t device, type, block; };          /* block from 1, the last to run on the device */
+/* block from 1, the last to run on the device */
+struct allox_column { uint32_t device, type, block; };
 
-struct matrix { const struct hd_sched_state *s; const uint32_t *row; const struct column *col; };
+struct allox_matrix { const struct hd_sched_state *s; const uint32_t *row; const struct allox_column *col; };
 
 enum hd_err hd_allox_init(struct hd_policy *policy, struct hd_diag *diag)
 {
 	(void)diag;
-	*(struct hd_ledger *)policy->memory = (struct hd_ledger){ .size = sizeof(struct placed) };
+	*(struct hd_ledger *)policy->memory = (struct hd_ledger){ .size = sizeof(struct allox_placed) };
 	return HD_OK;
 }
 
@@ -27,24 +28,25 @@ void hd_allox_finish(struct hd_policy *policy) { hd_ledger_finish(policy->memory
 /* The order of operations is part of the published answer. */
 static double cost(const void *context, uint32_t row, uint32_t col)
 {
-	const struct matrix *m = context;
+	const struct allox_matrix *m = context;
 	const struct hd_sched_job *job = &m->s->jobs[m->row[row]];
 	double rate = job->rate[m->col[col].type];
 
 	return m->col[col].block * (job->steps_left / (rate > 0 ? rate : 1e-10)) + job->age_s;
 }
 
-struct turn { double age_s; uint32_t job; };
+struct allox_turn { double age_s; uint32_t job; };
 
 static int oldest_first(const void *a, const void *b)
 {
-	const struct turn *x = a, *y = b;
+	const struct allox_turn *x = a, *y = b;
 
 	return x->age_s != y->age_s ? (x->age_s > y->age_s ? -1 : 1) : x->job < y->job ? -1 : x->job > y->job;
 }
 
 /* Columns of blocks of all devices (as published), or of each type as many blocks as can be used. */
-static uint32_t columns(struct column *col, const uint32_t *free, uint32_t ntypes, uint32_t m, bool theirs)
+static uint32_t columns(struct allox_column *col, const uint32_t *free, uint32_t ntypes, uint32_t m,
+	bool theirs)
 {
 	uint32_t n = 0;
 
@@ -53,11 +55,12 @@ static uint32_t columns(struct column *col, const uint32_t *free, uint32_t ntype
 			for (uint32_t d = 0; d < free[j] && (theirs || block <= (m + free[j] - 1) / free[j]);
 				d++, n++)
 				if (col)
-					col[n] = (struct column){ device + d, j, block };
+					col[n] = (struct allox_column){ device + d, j, block };
 	return n;
 }
 
-static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_state *s, struct turn *turns,
+static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_state *s,
+	struct allox_turn *turns,
 	uint32_t devices)
 {
 	const struct hd_ledger *ledger = policy->memory;
@@ -66,7 +69,7 @@ static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_sta
 
 	for (uint32_t i = 0; i < s->njobs; i++)
 		if (!hd_sched_absent(s, i) && !hd_ledger_find(ledger, s->jobs[i].id))
-			turns[m++] = (struct turn){ s->jobs[i].age_s, i };
+			turns[m++] = (struct allox_turn){ s->jobs[i].age_s, i };
 	qsort(turns, m, sizeof *turns, oldest_first);
 	cut = (uint32_t)fmin(m, floor(alpha * m));
 	cut = cut > devices ? cut : devices;
@@ -76,11 +79,11 @@ static uint32_t oldest(const struct hd_policy *policy, const struct hd_sched_sta
 static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state *s, const uint32_t *free,
 	uint32_t devices, struct hd_arena *arena)
 {
-	struct turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
+	struct allox_turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
 	uint32_t m = turns ? oldest(policy, s, turns, devices) : 0;
 	bool theirs = policy->set.fidelity == HD_FIDELITY_GAVEL;
 	uint32_t ncols = columns(NULL, free, s->ntypes, m, theirs);
-	struct column *col = hd_arena_take(arena, ncols + 1, sizeof *col);
+	struct allox_column *col = hd_arena_take(arena, ncols + 1, sizeof *col);
 	uint32_t *row = hd_arena_take(arena, m + 1, sizeof *row),
 		*of = hd_arena_take(arena, m + 1, sizeof *of);
 	uint32_t *first = hd_arena_take(arena, devices + 1, sizeof *first);
@@ -91,7 +94,7 @@ static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state 
 	columns(col, free, s->ntypes, m, theirs);
 	for (uint32_t i = 0; i < m; i++)
 		row[i] = turns[i].job;
-	err = hd_assign(m, ncols, cost, &(struct matrix){ s, row, col }, &policy->set, arena, of);
+	err = hd_assign(m, ncols, cost, &(struct allox_matrix){ s, row, col }, &policy->set, arena, of);
 	for (uint32_t d = 0; d < devices; d++)
 		first[d] = HD_SCHED_NONE;
 	for (uint32_t i = 0; !err && i < m; i++) {
@@ -100,7 +103,7 @@ static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state 
 			first[d] = i;
 	}
 	for (uint32_t d = 0; !err && d < devices; d++) {
-		struct placed *at;
+		struct allox_placed *at;
 		if (first[d] == HD_SCHED_NONE || !(s->jobs[row[first[d]]].rate[col[of[first[d]]].type] > 0))
 			continue;
 		at = hd_ledger_add(policy->memory, s->jobs[row[first[d]]].id);
@@ -128,7 +131,7 @@ enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_st
 	for (uint32_t j = 0; j < state->ntypes; j++)
 		free[j] = state->types[j].n;
 	uint32_t kept = 0;
-	struct placed *was = ledger->at;
+	struct allox_placed *was = ledger->at;
 	/* a type that shrank lets its latest jobs go */
 	for (uint32_t k = 0; k < ledger->n; k++) {
 		uint32_t i = hd_sched_find(state, was[k].id);

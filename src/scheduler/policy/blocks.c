@@ -48,10 +48,10 @@ struct point { double gain, worth, row[HD_PROGRAM_ROWS]; uint32_t type; };
 struct corner { double gain, cost; uint32_t point; };      /* point HD_SCHED_NONE: the origin */
 
 /* prices, and the part of their answer in the master's last solution */
-struct asked { double part, y[HD_COUPLED]; };
+struct block_price { double part, y[HD_COUPLED]; };
 
 struct blocks {
-	const struct hd_program *pg;
+	const struct hd_policy_lp *pg;
 	/* blocks, types, what is coupled (types, then rows over all), columns of the master */
 	uint32_t n, m, nrows, nmaster;
 	struct block *block;
@@ -60,7 +60,7 @@ struct blocks {
 	struct corner *hull;                      /* [n * (m + 1)] at the prices last asked about */
 	double there[HD_COUPLED];                 /* devices; of rows over all -lo */
 	double y[HD_COUPLED], c, most_c, used[HD_COUPLED], worth, bound;      /* the answer to them */
-	struct asked *asked;                      /* [nasked] */
+	struct block_price *asked;                      /* [nasked] */
 	uint32_t nasked;
 	bool level, close;                        /* close: to HD_CLOSE */
 	struct hd_lp *lp;                         /* owned, of the moment */
@@ -72,7 +72,8 @@ static struct corner *hull(const struct blocks *b, uint32_t i) { return &b->hull
 
 /* ---- blocks ---- */
 
-struct key { const struct blocks *b; uint32_t job; double s, lo, g; struct point *point; uint32_t npoints; };
+struct block_key { const struct blocks *b; uint32_t job; double s, lo, g; struct point *point;
+	uint32_t npoints; };
 
 static int by_values(const double *a, const double *b, int n)
 {
@@ -84,7 +85,7 @@ static int by_values(const double *a, const double *b, int n)
 
 static int by_content(const void *x, const void *y)
 {
-	const struct key *a = x, *b = y;
+	const struct block_key *a = x, *b = y;
 	int order = by_values((double[]){ a->npoints, a->s, a->lo, a->g },
 		(double[]){ b->npoints, b->s, b->lo, b->g }, 4);
 
@@ -98,7 +99,7 @@ static int by_content(const void *x, const void *y)
 
 static int by_job(const void *x, const void *y)
 {
-	const struct key *a = x, *b = y;
+	const struct block_key *a = x, *b = y;
 	int order = by_content(x, y);
 
 	return order ? order : a->job < b->job ? -1 : a->job > b->job;
@@ -114,9 +115,9 @@ static int by_gain(const void *x, const void *y)
 /* Shapes stand by job, then by type: program.c adds singles so. */
 static bool gather(struct blocks *b)
 {
-	const struct hd_program *pg = b->pg;
+	const struct hd_policy_lp *pg = b->pg;
 	const struct hd_sched_state *s = pg->seen->state;
-	struct key *key = hd_arena_take(pg->arena, s->njobs + 1, sizeof *key);
+	struct block_key *key = hd_arena_take(pg->arena, s->njobs + 1, sizeof *key);
 	struct point *all = hd_arena_take(pg->arena, pg->nshapes + 1, sizeof *all);
 	uint32_t n = 0;
 
@@ -135,7 +136,7 @@ static bool gather(struct blocks *b)
 	for (uint32_t k = 0; k < pg->nshapes; k++) {
 		uint32_t i = pg->shape[k].member[0];
 		if (n == 0 || key[n - 1].job != i)
-			key[n++] = (struct key){ b, i, s->jobs[i].scale,
+			key[n++] = (struct block_key){ b, i, s->jobs[i].scale,
 				fmax(0, pg->promise_lo[i] * (1 - pg->slack)), b->level ? pg->g[i] : 0,
 				&all[k], 0 };
 		key[n - 1].npoints++;
@@ -649,7 +650,7 @@ static bool close_in(struct blocks *b)
 /* Shapes by job and type. */
 static uint32_t *shapes_of(const struct blocks *b)
 {
-	const struct hd_program *pg = b->pg;
+	const struct hd_policy_lp *pg = b->pg;
 	uint32_t *shape_of = hd_arena_take(pg->arena, pg->seen->state->njobs * b->m + 1, sizeof *shape_of);
 
 	for (uint32_t k = 0; shape_of && k < pg->nshapes; k++)
@@ -668,7 +669,7 @@ static void write_prices(const struct blocks *b, double *dual)
 
 static bool write(struct blocks *b, double *x, double *dual)
 {
-	const struct hd_program *pg = b->pg;
+	const struct hd_policy_lp *pg = b->pg;
 	double c = b->last.x[0], l, u;
 	uint32_t *shape_of = shapes_of(b);
 
@@ -735,7 +736,7 @@ static bool own_rows(struct blocks *b, double *dual)
 /* The master's mixture of answers; `y` are the best prices. */
 static bool mix(struct blocks *b, const double *y, double *x, double *dual)
 {
-	const struct hd_program *pg = b->pg;
+	const struct hd_policy_lp *pg = b->pg;
 	uint32_t *shape_of = shapes_of(b);
 	double level = 0, part;
 
@@ -769,7 +770,7 @@ static bool mix(struct blocks *b, const double *y, double *x, double *dual)
 	return own_rows(b, dual);
 }
 
-enum hd_err hd_blocks_solve(struct hd_program *pg, const struct hd_lp_limits *limits, bool *solved)
+enum hd_err hd_blocks_solve(struct hd_policy_lp *pg, const struct hd_lp_limits *limits, bool *solved)
 {
 	struct blocks b = { .pg = pg, .level = pg->level != HD_SCHED_NONE && pg->g };
 	double y[HD_COUPLED] = { 0 }, *x = hd_arena_take(pg->arena, pg->ncols + 1, sizeof *x);

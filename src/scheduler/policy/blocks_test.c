@@ -3,7 +3,7 @@
 
 #include "scheduler/policy/int.h"
 
-static double weighed(const struct hd_program *pg, uint32_t k, const void *context)
+static double weighed(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const double *sign = context;
 
@@ -16,7 +16,7 @@ static double weighed(const struct hd_program *pg, uint32_t k, const void *conte
  * KEPT: fewest devices with a part of the best sum w z kept, SETTLED: with all of it but 1e-9. */
 enum what { LEVEL, THEN, WORTH, FEWEST, KEPT, SETTLED, NWHATS };
 
-static enum hd_err make(struct hd_program *pg, const struct hd_seen *seen, enum what what, double *g,
+static enum hd_err make(struct hd_policy_lp *pg, const struct hd_seen *seen, enum what what, double *g,
 	uint32_t seed)
 {
 	static const double plus = 1, minus = -1;
@@ -56,7 +56,7 @@ static void prices_find_the_optimum_of_the_solver(void **state)
 			struct hd_policy *policy;
 			struct hd_sched_state s;
 			struct hd_seen seen;
-			struct hd_program pg;
+			struct hd_policy_lp pg;
 			const struct hd_lp_limits limits = { 0 };
 			bool done = false;
 			double g[80], got, gap;

@@ -20,21 +20,22 @@ enum { HD_STEPS = 80, HD_COLUMNS = 1 << 17, HD_ENTRIES = 6 };
 #define HD_NEAR 1e-6                              /* of x z and s y, at the end */
 #define HD_TINY 1e-9                              /* of the rows */
 
-struct column { struct hd_shape shape; uint32_t row[HD_ENTRIES]; double at[HD_ENTRIES], x, z, dx, dz, q;
+struct centre_column { struct hd_shape shape; uint32_t row[HD_ENTRIES]; double at[HD_ENTRIES], x, z, dx, dz,
+	q;
 	int n; };
 /* factor: [first .. itself] */
-struct row { double b, v, s, y, ds, dy, left; uint32_t first; double *factor; };
+struct centre_row { double b, v, s, y, ds, dy, left; uint32_t first; double *factor; };
 
 struct centre {
 	const struct hd_seen *seen;
 	struct hd_arena *arena;
-	struct column *col;
-	struct row *row;
+	struct centre_column *col;
+	struct centre_row *row;
 	uint32_t ncols, cap, nrows, *time, *promise, type[HD_SCHED_TYPES];
 	uint32_t worth;                           /* HD_SCHED_NONE: no such row */
 };
 
-static void enter(struct column *c, uint32_t row, double at)
+static void enter(struct centre_column *c, uint32_t row, double at)
 {
 	if (row != HD_SCHED_NONE && at != 0) {
 		c->row[c->n] = row;
@@ -50,7 +51,8 @@ static bool add(struct centre *c, const struct hd_shape *shape, const double rat
 
 	if (c->ncols == c->cap) {
 		uint32_t cap = c->cap ? 2 * c->cap : 256;
-		struct column *more = cap > HD_COLUMNS ? NULL : hd_arena_take(c->arena, cap, sizeof *more);
+		struct centre_column *more = cap > HD_COLUMNS ? NULL : hd_arena_take(c->arena, cap,
+			sizeof *more);
 		if (!more)
 			return false;
 		if (c->ncols)
@@ -58,8 +60,8 @@ static bool add(struct centre *c, const struct hd_shape *shape, const double rat
 		c->col = more;
 		c->cap = cap;
 	}
-	struct column *k = &c->col[c->ncols++];
-	*k = (struct column){ .shape = *shape };
+	struct centre_column *k = &c->col[c->ncols++];
+	*k = (struct centre_column){ .shape = *shape };
 	for (int i = 0; i < shape->nmembers; i++) {
 		uint32_t job = shape->member[i];
 		enter(k, c->time[job], 1);
@@ -95,7 +97,7 @@ static bool columns(struct centre *c, const struct hd_middle *m)
 
 static uint32_t add_row(struct centre *c, double b, double v)
 {
-	c->row[c->nrows] = (struct row){ .b = b, .v = v, .first = c->nrows };
+	c->row[c->nrows] = (struct centre_row){ .b = b, .v = v, .first = c->nrows };
 	return c->nrows++;
 }
 
@@ -146,7 +148,7 @@ static bool factor(struct centre *c)
 		*entry(c, r, r) = c->row[r].s / c->row[r].y;
 	}
 	for (uint32_t k = 0; k < c->ncols; k++) {
-		const struct column *col = &c->col[k];
+		const struct centre_column *col = &c->col[k];
 		for (int i = 0; i < col->n; i++)
 			for (int j = 0; j < col->n; j++)
 				if (col->row[j] <= col->row[i])
@@ -154,9 +156,9 @@ static bool factor(struct centre *c)
 						col->row[j]) += col->at[i] * col->at[j] * col->x / col->z;
 	}
 	for (uint32_t r = 0; r < c->nrows; r++) {
-		struct row *row = &c->row[r];
+		struct centre_row *row = &c->row[r];
 		for (uint32_t k = row->first; k <= r; k++) {
-			const struct row *other = &c->row[k];
+			const struct centre_row *other = &c->row[k];
 			uint32_t from = row->first > other->first ? row->first : other->first;
 			const double *a = row->factor + (from - row->first),
 				*b = other->factor + (from - other->first);
@@ -175,13 +177,13 @@ static bool factor(struct centre *c)
 static void solve(struct centre *c)
 {
 	for (uint32_t r = 0; r < c->nrows; r++) {
-		struct row *row = &c->row[r];
+		struct centre_row *row = &c->row[r];
 		for (uint32_t k = row->first; k < r; k++)
 			row->dy -= *entry(c, r, k) * c->row[k].dy;
 		row->dy /= *entry(c, r, r);
 	}
 	for (uint32_t r = c->nrows; r-- > 0;) {
-		struct row *row = &c->row[r];
+		struct centre_row *row = &c->row[r];
 		row->dy /= *entry(c, r, r);
 		for (uint32_t k = row->first; k < r; k++)
 			c->row[k].dy -= *entry(c, r, k) * row->dy;
@@ -217,7 +219,7 @@ static bool advance(struct centre *c)
 	for (uint32_t r = 0; r < c->nrows; r++)
 		c->row[r].dy = c->row[r].v / c->row[r].y - c->row[r].s - c->row[r].left;
 	for (uint32_t k = 0; k < c->ncols; k++) {
-		struct column *col = &c->col[k];
+		struct centre_column *col = &c->col[k];
 		col->q = 1 / col->x;
 		for (int i = 0; i < col->n; i++)
 			col->q -= col->at[i] * c->row[col->row[i]].y;
@@ -228,7 +230,7 @@ static bool advance(struct centre *c)
 		return false;
 	solve(c);
 	for (uint32_t k = 0; k < c->ncols; k++) {
-		struct column *col = &c->col[k];
+		struct centre_column *col = &c->col[k];
 		double sum = col->q;
 		for (int i = 0; i < col->n; i++)
 			sum -= col->at[i] * c->row[col->row[i]].dy;
@@ -237,7 +239,7 @@ static bool advance(struct centre *c)
 		step = within(col->x, col->dx, within(col->z, col->dz, step));
 	}
 	for (uint32_t r = 0; r < c->nrows; r++) {
-		struct row *row = &c->row[r];
+		struct centre_row *row = &c->row[r];
 		row->ds = row->v / row->y - row->s - row->s / row->y * row->dy;
 		step = within(row->s, row->ds, within(row->y, row->dy, step));
 	}

@@ -23,7 +23,7 @@ void hd_cost_finish(struct hd_policy *policy) { hd_patience_finish(policy->memor
 /* [njobs] */
 struct worth { const struct hd_sched_state *state; double *step_usd, *cheapest_usd; bool *waits; };
 
-static double per_price(const struct hd_program *pg, uint32_t k, const void *context)
+static double per_price(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const struct hd_shape *s = &pg->shape[k];
 	double sum = 0;
@@ -35,7 +35,7 @@ static double per_price(const struct hd_program *pg, uint32_t k, const void *con
 	return sum;
 }
 
-static double gained(const struct hd_program *pg, uint32_t k, const void *context)
+static double gained(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const struct hd_shape *s = &pg->shape[k];
 	const struct worth *w = context;
@@ -79,14 +79,14 @@ static double per_price_of(const struct hd_shape *shape, const double rate[2], c
 	return (rate[0] + (shape->nmembers == 2 ? rate[1] : 0)) / s->types[shape->need[0].type].price_usd_h;
 }
 
-static enum hd_err middle(const struct hd_program *pg, struct hd_shares *out)
+static enum hd_err middle(const struct hd_policy_lp *pg, struct hd_shares *out)
 {
 	return hd_middle(pg->seen, &(struct hd_middle){ .lo = pg->promise_lo, .worth = per_price_of,
 		.context = pg->seen->state, .least = out->objective },
 		pg->arena, out);
 }
 
-static enum hd_err published(struct hd_program *pg, struct hd_policy *policy, struct hd_shares *out)
+static enum hd_err published(struct hd_policy_lp *pg, struct hd_policy *policy, struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	bool all = policy->set.deadlines;
@@ -166,14 +166,14 @@ static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *
 }
 
 /* One soft row: z_i + miss >= lo, the miss at `usd` a step. The miss columns come with their rows. */
-static enum hd_err soft(struct hd_program *pg, uint32_t i, uint32_t row, double usd, uint32_t *col)
+static enum hd_err soft(struct hd_policy_lp *pg, uint32_t i, uint32_t row, double usd, uint32_t *col)
 {
 	double zero = 0, inf = INFINITY, cost = -usd * pg->seen->p[i], one = 1;
 
 	return hd_program_cols(pg, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 1 }, &row, &one, col);
 }
 
-static enum hd_err floor_row(struct hd_program *pg, uint32_t i, double lo, uint32_t *row)
+static enum hd_err floor_row(struct hd_policy_lp *pg, uint32_t i, double lo, uint32_t *row)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	uint32_t idx[HD_SCHED_TYPES], n = 0;
@@ -191,7 +191,7 @@ static enum hd_err floor_row(struct hd_program *pg, uint32_t i, double lo, uint3
 /* [njobs] columns or HD_SCHED_NONE; steps/s */
 struct misses { uint32_t *deadline, *floor; double *shortage; };
 
-static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const struct worth *w,
+static enum hd_err soften(struct hd_policy_lp *pg, struct hd_policy *policy, const struct worth *w,
 	struct misses *miss)
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -221,7 +221,7 @@ static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const
 	return err;
 }
 
-static enum hd_err ours(struct hd_program *pg, struct hd_policy *policy, struct worth *w,
+static enum hd_err ours(struct hd_policy_lp *pg, struct hd_policy *policy, struct worth *w,
 	struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -270,7 +270,7 @@ enum hd_err hd_cost_allocate(struct hd_policy *policy, const struct hd_sched_sta
 	struct hd_diag *diag)
 {
 	struct hd_seen seen;
-	struct hd_program pg = { 0 };
+	struct hd_policy_lp pg = { 0 };
 	struct worth w;
 	bool theirs = policy->set.published || policy->set.fidelity == HD_FIDELITY_GAVEL;
 	enum hd_err err = prices_known(state, diag);

@@ -35,9 +35,9 @@ static double *prices(const struct hd_sched_state *s, double scale, bool over)
 
 /* ---- promises of one figure ---- */
 
-struct question { enum oracle_rates as; bool pairs, published; double slo; bool parts; };
+struct oracle_question { enum oracle_rates as; bool pairs, published; double slo; bool parts; };
 
-static double least_z(const struct hd_sched_state *s, const struct question *a)
+static double least_z(const struct hd_sched_state *s, const struct oracle_question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts };
 	double *g = hd_arena_take(&arena, s->njobs, sizeof *g);
@@ -48,7 +48,7 @@ static double least_z(const struct hd_sched_state *s, const struct question *a)
 	return oracle_best(&o);
 }
 
-static double all_end(const struct hd_sched_state *s, const struct question *a)
+static double all_end(const struct hd_sched_state *s, const struct oracle_question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts,
 		.g = each(s, steps) };
@@ -57,7 +57,7 @@ static double all_end(const struct hd_sched_state *s, const struct question *a)
 }
 
 /* Bisection: rho can be had if e_i >= n_i / (rho D_i - a_i) can. First call: nothing is remembered. */
-static double latest_rho(const struct hd_sched_state *s, const struct question *a)
+static double latest_rho(const struct hd_sched_state *s, const struct oracle_question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts };
 	double low = 0, high = 1, *d = hd_arena_take(&arena, s->njobs, sizeof *d),
@@ -94,7 +94,7 @@ static double latest_rho(const struct hd_sched_state *s, const struct question *
 	return high;
 }
 
-static double most_steps(const struct hd_sched_state *s, const struct question *a)
+static double most_steps(const struct hd_sched_state *s, const struct oracle_question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, a->as), .pairs = a->pairs, .parts = a->parts };
 
@@ -103,7 +103,7 @@ static double most_steps(const struct hd_sched_state *s, const struct question *
 }
 
 /* Of slo times what the job takes on v100, of all of them or none. */
-static double most_for_money(const struct hd_sched_state *s, const struct question *a)
+static double most_for_money(const struct hd_sched_state *s, const struct oracle_question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, ORACLE_HETERO), .worth = each(s, one),
 		.per = prices(s, 1, true) };
@@ -122,7 +122,7 @@ static double most_for_money(const struct hd_sched_state *s, const struct questi
 
 /* Ours: steps at 1.25 of what they cost where they are cheapest, less the devices, less 5 times that for
  * what is below a quarter of an equal part. */
-static double most_money(const struct hd_sched_state *s, const struct question *a)
+static double most_money(const struct hd_sched_state *s, const struct oracle_question *a)
 {
 	struct oracle o = { .s = s, .rate = oracle_rates(s, ORACLE_HETERO),
 		.price = prices(s, 1 / 3600.0, false) };
@@ -159,8 +159,8 @@ static double most_money(const struct hd_sched_state *s, const struct question *
 /* `stored`: what it is called under exact_optimum of answers/allocations.json. */
 static const struct promise {
 	const char *policy;
-	double (*best)(const struct hd_sched_state *s, const struct question *a);
-	struct question question;
+	double (*best)(const struct hd_sched_state *s, const struct oracle_question *a);
+	struct oracle_question question;
 	const char *stored;
 	bool least, priced;                       /* whether less is better; needs prices */
 } promises[] = {
@@ -216,10 +216,10 @@ enum { NVECTORS = sizeof vectors / sizeof *vectors };
 /* ---- the walk ---- */
 
 /* compared, of them with a stored answer; the worst by which it is worse */
-struct cell { uint32_t states, stored; double off; };
+struct tally { uint32_t states, stored; double off; };
 
-struct walk {
-	struct cell cell[NPROMISES + NVECTORS][NGROUPS + 1];
+struct covered_walk {
+	struct tally cell[NPROMISES + NVECTORS][NGROUPS + 1];
 	const struct hd_json *answer;             /* of the state; NULL */
 	uint32_t group;
 	const char *name;
@@ -227,7 +227,7 @@ struct walk {
 };
 
 /* Rule 1 of sched_policy.h, counted here again. */
-static void check_feasible(const struct walk *w, const char *policy, const struct hd_shares *out)
+static void check_feasible(const struct covered_walk *w, const char *policy, const struct hd_shares *out)
 {
 	double *time = hd_arena_take(&arena, w->s.njobs, sizeof *time), used[HD_SCHED_TYPES] = { 0 };
 
@@ -243,12 +243,12 @@ static void check_feasible(const struct walk *w, const char *policy, const struc
 	CHECK(!out->kept && !out->cut && out->gap <= 1e-7, "%s, %s: gap %g", w->name, policy, out->gap);
 }
 
-static void promise_is_kept(struct walk *w, uint32_t row)
+static void promise_is_kept(struct covered_walk *w, uint32_t row)
 {
 	const struct promise *p = &promises[row];
-	struct cell *cell = &w->cell[row][w->group];
+	struct tally *cell = &w->cell[row][w->group];
 	struct hd_shares out;
-	struct question asked = p->question, published = p->question;
+	struct oracle_question asked = p->question, published = p->question;
 	double stored = 0, want, theirs;
 
 	published.parts = true;
@@ -283,10 +283,10 @@ static void promise_is_kept(struct walk *w, uint32_t row)
 	cell->states++;
 }
 
-static void vector_is_the_best(struct walk *w, uint32_t row)
+static void vector_is_the_best(struct covered_walk *w, uint32_t row)
 {
 	const struct vector *v = &vectors[row];
-	struct cell *cell = &w->cell[NPROMISES + row][w->group];
+	struct tally *cell = &w->cell[NPROMISES + row][w->group];
 	const struct hd_json *stored = w->answer && w->group < NSETS ? hd_json_find(w->answer,
 		"exact_optimum") : w->answer;
 	const char *key = w->group < NSETS ? v->of_set : v->of_state;
@@ -327,7 +327,8 @@ static void vector_is_the_best(struct walk *w, uint32_t row)
  * memory. */
 enum { EACH = 9 };
 
-static void walk(struct walk *w, const char *sets, const char *answers, uint32_t *nstates, uint32_t *taken)
+static void walk(struct covered_walk *w, const char *sets, const char *answers, uint32_t *nstates,
+	uint32_t *taken)
 {
 	struct hd_arena files;
 
@@ -357,7 +358,7 @@ static void walk(struct walk *w, const char *sets, const char *answers, uint32_t
 
 static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 {
-	static struct walk w;
+	static struct covered_walk w;
 	uint32_t nstates = 0, taken = 0, compared = 0;
 	(void)state;
 	need_lp();
@@ -369,7 +370,7 @@ static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 	for (uint32_t r = 0; r < NPROMISES + NVECTORS; r++) {
 		printf("| `%s` |", r < NPROMISES ? promises[r].policy : vectors[r - NPROMISES].policy);
 		for (uint32_t g = 0; g < NGROUPS; g++) {
-			const struct cell *c = &w.cell[r][g];
+			const struct tally *c = &w.cell[r][g];
 			compared += c->states;
 			if (c->states)
 				printf(" %u (%u), %.0e |", c->states, c->stored, c->off);
@@ -387,11 +388,11 @@ static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
  * program and never run. */
 static void no_objective_counts_what_no_round_could_give(void **state)
 {
-	static struct walk w;
+	static struct covered_walk w;
 	uint32_t tried = 0;
 	(void)state;
 	need_lp();
-	w = (struct walk){ .group = RANDOM };
+	w = (struct covered_walk){ .group = RANDOM };
 	for (uint32_t seed = 0; seed < 60 && (!SANITIZED || tried < 2); seed++) {
 		char name[32];
 		snprintf(name, sizeof name, "seed %u", seed);

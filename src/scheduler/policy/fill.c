@@ -16,7 +16,7 @@
 #define HD_PRICED 1e-9
 
 struct fill {
-	struct hd_program *pg;
+	struct hd_policy_lp *pg;
 	bool entities, *final;
 	double *w, *g, *top, *so;                 /* weight now, speed, most that z can be, level reached */
 	double *sums;                             /* [nentities] weights of jobs that are not final */
@@ -75,7 +75,7 @@ static bool speeds(struct fill *f)
 
 static enum hd_err level(struct fill *f)
 {
-	struct hd_program *pg = f->pg;
+	struct hd_policy_lp *pg = f->pg;
 
 	enum hd_err err = hd_program_level(pg, f->g);
 
@@ -100,7 +100,7 @@ static enum hd_err level(struct fill *f)
  * thousands make much of it in the levels to come. */
 static void reach(struct fill *f, double c)
 {
-	const struct hd_program *pg = f->pg;
+	const struct hd_policy_lp *pg = f->pg;
 	const struct hd_sched_state *s = pg->seen->state;
 	double over = 1;
 
@@ -118,7 +118,7 @@ static void reach(struct fill *f, double c)
 
 static void freeze(struct fill *f)
 {
-	const struct hd_program *pg = f->pg;
+	const struct hd_policy_lp *pg = f->pg;
 	uint32_t n = pg->seen->state->njobs, dearest = HD_SCHED_NONE, frozen = 0;
 	double c = hd_program_c(pg), most = -1;
 
@@ -155,7 +155,7 @@ static enum hd_err memory_of(struct fill *f, struct hd_arena *arena)
 	return HD_OK;
 }
 
-enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_shares *out, double *so)
+enum hd_err hd_fill(struct hd_policy_lp *pg, bool entities, struct hd_shares *out, double *so)
 {
 	struct fill f = { .pg = pg, .entities = entities, .so = so };
 	const struct hd_sched_state *s = pg->seen->state;

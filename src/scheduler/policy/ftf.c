@@ -70,7 +70,7 @@ static double needs(const struct hd_seen *seen, uint32_t i, const double *d, dou
 		seen->state->jobs[i].age_s) / seen->p[i];
 }
 
-static enum hd_err lower(struct hd_program *pg, const double *d, double *g, double *z, double *rho,
+static enum hd_err lower(struct hd_policy_lp *pg, const double *d, double *g, double *z, double *rho,
 	struct hd_shares *out)
 {
 	uint32_t n = pg->seen->state->njobs;
@@ -108,7 +108,7 @@ enum hd_err hd_ftf_allocate(struct hd_policy *policy, const struct hd_sched_stat
 	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	struct hd_seen seen;
-	struct hd_program pg = { 0 };
+	struct hd_policy_lp pg = { 0 };
 	double *d = hd_arena_take(arena, state->njobs, sizeof *d),
 		*g = hd_arena_take(arena, state->njobs, sizeof *g);
 	double *z = hd_arena_take(arena, state->njobs, sizeof *z), rho;

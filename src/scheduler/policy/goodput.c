@@ -84,13 +84,13 @@ double hd_goodput(const struct hd_sched_goodput *m, uint32_t k, double *batch)
 /* ---- who gets what ---- */
 
 /* wait: w / speedup, less than of a job that waits */
-struct way { uint32_t type, n; double wait; };
+struct goodput_way { uint32_t type, n; double wait; };
 
-struct given {
+struct allotment {
 	const struct hd_policy *policy;
 	const struct hd_sched_state *s;
 	struct hd_arena *arena;
-	struct way *way;                          /* of all jobs: by job, type, n */
+	struct goodput_way *way;                          /* of all jobs: by job, type, n */
 	uint32_t nways, cap;
 	uint32_t *first;                          /* [njobs * ntypes + 1]: of a job and type, n ascending */
 	/* [nways]: of those of its job and type up to it the one that waits least */
@@ -102,17 +102,18 @@ struct given {
 	uint32_t tries;
 };
 
-static uint32_t first_of(const struct given *g, uint32_t job) { return g->first[(size_t)job * g->s->ntypes]; }
-static uint32_t end_of(const struct given *g, uint32_t job) { return g->first[(size_t)(job + 1) *
+static uint32_t first_of(const struct allotment *g, uint32_t job) { return g->first[(size_t)job *
+	g->s->ntypes]; }
+static uint32_t end_of(const struct allotment *g, uint32_t job) { return g->first[(size_t)(job + 1) *
 	g->s->ntypes]; }
 
 /* Goodput of one job by devices, which is the same on every type: found once each. */
 /* at: [cap], NAN where nobody asked yet */
-struct curve { double batch[HD_BATCHES], *at; uint32_t cap; };
+struct goodput_curve { double batch[HD_BATCHES], *at; uint32_t cap; };
 
-static bool told_to_stop(const struct given *g) { return hd_policy_is_stopped(&g->policy->set); }
+static bool told_to_stop(const struct allotment *g) { return hd_policy_is_stopped(&g->policy->set); }
 
-static enum hd_err begin_curve(struct curve *c, const struct hd_sched_state *s, uint32_t job,
+static enum hd_err begin_curve(struct goodput_curve *c, const struct hd_sched_state *s, uint32_t job,
 	struct hd_arena *arena)
 {
 	uint32_t most = hd_sched_most(&s->jobs[job]), devices = 0;
@@ -133,7 +134,7 @@ static enum hd_err begin_curve(struct curve *c, const struct hd_sched_state *s, 
 	return HD_OK;
 }
 
-static double worth(struct curve *c, const struct hd_sched_job *job, uint32_t type, uint32_t n,
+static double worth(struct goodput_curve *c, const struct hd_sched_job *job, uint32_t type, uint32_t n,
 	uint32_t ntypes)
 {
 	double most = 0, batch;
@@ -151,7 +152,7 @@ static double worth(struct curve *c, const struct hd_sched_job *job, uint32_t ty
 }
 
 /* Types by their numbers, of each N_j / n devices as whole ones, what the job can be on; 0: on none. */
-static double of_a_part(const struct hd_sched_state *s, struct curve *c, uint32_t job, uint32_t njobs)
+static double of_a_part(const struct hd_sched_state *s, struct goodput_curve *c, uint32_t job, uint32_t njobs)
 {
 	const struct hd_sched_job *j = &s->jobs[job];
 	double sum = 0, devices = 0;
@@ -170,7 +171,7 @@ static double of_a_part(const struct hd_sched_state *s, struct curve *c, uint32_
 	return devices > 0 ? sum / devices : 0;
 }
 
-static double change_s(const struct given *g, uint32_t job, uint32_t type, uint32_t n)
+static double change_s(const struct allotment *g, uint32_t job, uint32_t type, uint32_t n)
 {
 	const struct hd_sched_elastic *e = g->s->jobs[job].elastic;
 
@@ -185,15 +186,15 @@ static double change_s(const struct given *g, uint32_t job, uint32_t type, uint3
 	return HD_BEGIN_S;
 }
 
-static double waiting(const struct given *g, uint32_t job) { return g->s->jobs[job].weight / HD_WAITS; }
-static double now(const struct given *g, uint32_t job) { return g->has[job] == HD_SCHED_NONE ? waiting(g,
+static double waiting(const struct allotment *g, uint32_t job) { return g->s->jobs[job].weight / HD_WAITS; }
+static double now(const struct allotment *g, uint32_t job) { return g->has[job] == HD_SCHED_NONE ? waiting(g,
 	job) : g->way[g->has[job]].wait; }
 
-static enum hd_err add_way(struct given *g, struct way way)
+static enum hd_err add_way(struct allotment *g, struct goodput_way way)
 {
 	if (g->nways == g->cap) {
 		uint32_t cap = g->cap ? 2 * g->cap : 256;
-		struct way *more = hd_arena_take(g->arena, cap, sizeof *more);
+		struct goodput_way *more = hd_arena_take(g->arena, cap, sizeof *more);
 		if (!more)
 			return HD_E_NOMEM;
 		for (uint32_t k = 0; k < g->nways; k++)
@@ -206,7 +207,7 @@ static enum hd_err add_way(struct given *g, struct way way)
 }
 
 /* All ways of a job that are better than to wait. */
-static enum hd_err ways_of(struct given *g, struct curve *c, uint32_t i, uint32_t present)
+static enum hd_err ways_of(struct allotment *g, struct goodput_curve *c, uint32_t i, uint32_t present)
 {
 	const struct hd_sched_state *s = g->s;
 	const struct hd_sched_job *j = &s->jobs[i];
@@ -224,16 +225,16 @@ static enum hd_err ways_of(struct given *g, struct curve *c, uint32_t i, uint32_
 				change_s(g, i, t, n) / HD_LASTS_S));
 			double wait = good > 0 ? j->weight * part / good : INFINITY;
 			if (wait < waiting(g, i))
-				err = add_way(g, (struct way){ t, n, wait });
+				err = add_way(g, (struct goodput_way){ t, n, wait });
 			g->lowest[i] = fmin(g->lowest[i], wait);
 		}
 	}
 	return err;
 }
 
-static enum hd_err ways(struct given *g, uint32_t present)
+static enum hd_err ways(struct allotment *g, uint32_t present)
 {
-	struct curve curve = { .cap = 0 };
+	struct goodput_curve curve = { .cap = 0 };
 	uint32_t njobs = g->s->njobs, nlists = njobs * g->s->ntypes;
 	enum hd_err err = HD_OK;
 
@@ -252,7 +253,7 @@ static enum hd_err ways(struct given *g, uint32_t present)
 }
 
 /* Gives job the way (HD_SCHED_NONE: nothing) and the devices of the one it had back. */
-static void give(struct given *g, uint32_t job, uint32_t way)
+static void give(struct allotment *g, uint32_t job, uint32_t way)
 {
 	if (g->has[job] != HD_SCHED_NONE)
 		g->free[g->way[g->has[job]].type] += g->way[g->has[job]].n;
@@ -261,33 +262,33 @@ static void give(struct given *g, uint32_t job, uint32_t way)
 		g->free[g->way[way].type] -= g->way[way].n;
 }
 
-static bool fits(const struct given *g, uint32_t way) { return way == HD_SCHED_NONE ||
+static bool fits(const struct allotment *g, uint32_t way) { return way == HD_SCHED_NONE ||
 	g->way[way].n <= g->free[g->way[way].type]; }
 
 /* ---- rule 1 ---- */
 
-struct offer { double saved; uint32_t way; };             /* way HD_SCHED_NONE: nothing fits */
+struct size_offer { double saved; uint32_t way; };             /* way HD_SCHED_NONE: nothing fits */
 
 /* A start, or more devices of the same type, by what it saves for a power of their number, which stands in
  * `many`. */
-static struct offer look(const struct given *g, uint32_t job, const double *many)
+static struct size_offer look(const struct allotment *g, uint32_t job, const double *many)
 {
-	struct offer best = { 0, HD_SCHED_NONE };
+	struct size_offer best = { 0, HD_SCHED_NONE };
 	uint32_t had = g->has[job] == HD_SCHED_NONE ? 0 : g->way[g->has[job]].n;
 
 	for (uint32_t k = first_of(g, job); k < end_of(g, job); k++) {
-		const struct way *to = &g->way[k];
+		const struct goodput_way *to = &g->way[k];
 		if ((had && to->type != g->way[g->has[job]].type) || to->n <= had ||
 			to->n - had > g->free[to->type])
 			continue;
 		double saved = (now(g, job) - to->wait) / many[to->n - had];
 		if (saved > best.saved * (1 + 1e-12))
-			best = (struct offer){ saved, k };
+			best = (struct size_offer){ saved, k };
 	}
 	return best;
 }
 
-static bool still_fits(const struct given *g, uint32_t job, uint32_t way)
+static bool still_fits(const struct allotment *g, uint32_t job, uint32_t way)
 {
 	uint32_t had = g->has[job] == HD_SCHED_NONE ? 0 : g->way[g->has[job]].n;
 
@@ -295,10 +296,10 @@ static bool still_fits(const struct given *g, uint32_t job, uint32_t way)
 }
 
 /* Step by step. Devices only become fewer meanwhile, so the best of a job is its best as long as it fits. */
-static enum hd_err begin_from_nothing(struct given *g, double power)
+static enum hd_err begin_from_nothing(struct allotment *g, double power)
 {
 	uint32_t most = 0, njobs = g->s->njobs;
-	struct offer *offer = hd_arena_take(g->arena, njobs + 1, sizeof *offer);
+	struct size_offer *offer = hd_arena_take(g->arena, njobs + 1, sizeof *offer);
 
 	for (uint32_t k = 0; k < g->nways; k++)
 		most = g->way[k].n > most ? g->way[k].n : most;
@@ -331,7 +332,7 @@ static enum hd_err begin_from_nothing(struct given *g, double power)
 /* ---- rule 2 ---- */
 
 /* Of a job's ways on a type with at most so many devices the best; HD_SCHED_NONE: none. */
-static uint32_t best_under(const struct given *g, uint32_t job, uint32_t type, int64_t most)
+static uint32_t best_under(const struct allotment *g, uint32_t job, uint32_t type, int64_t most)
 {
 	size_t list = (size_t)job * g->s->ntypes + type;
 	uint32_t from = g->first[list], to = g->first[list + 1];
@@ -347,7 +348,7 @@ static uint32_t best_under(const struct given *g, uint32_t job, uint32_t type, i
 }
 
 /* The best way of one job with what is free when it lets go of its own; HD_SCHED_NONE is allowed. */
-static uint32_t best_of(const struct given *g, uint32_t job, double *wait)
+static uint32_t best_of(const struct allotment *g, uint32_t job, double *wait)
 {
 	uint32_t best = HD_SCHED_NONE;
 
@@ -363,7 +364,7 @@ static uint32_t best_of(const struct given *g, uint32_t job, double *wait)
 }
 
 /* Rule 2: job a takes way k and b, letting go of what it had, the best that is left. */
-static bool try_pair(struct given *g, uint32_t a, uint32_t b)
+static bool try_pair(struct allotment *g, uint32_t a, uint32_t b)
 {
 	uint32_t hada = g->has[a], hadb = g->has[b], best[2] = { hada, hadb };
 	double least = (now(g, a) + now(g, b)) * (1 - 1e-9), wait;
@@ -391,7 +392,7 @@ static bool try_pair(struct given *g, uint32_t a, uint32_t b)
 	return best[0] != hada || best[1] != hadb;
 }
 
-static bool improve(struct given *g)
+static bool improve(struct allotment *g)
 {
 	bool any = false;
 	double wait;
@@ -417,7 +418,7 @@ enum hd_err hd_goodput_init(struct hd_policy *policy, struct hd_diag *diag) { (v
 	return HD_OK; }
 void hd_goodput_finish(struct hd_policy *policy) { (void)policy; }
 
-static double sum_of(const struct given *g)
+static double sum_of(const struct allotment *g)
 {
 	double sum = 0;
 
@@ -426,7 +427,7 @@ static double sum_of(const struct given *g)
 	return sum;
 }
 
-static enum hd_err best_of_starts(struct given *g, struct hd_shares *out)
+static enum hd_err best_of_starts(struct allotment *g, struct hd_shares *out)
 {
 	static const double power[HD_STARTS] = { 1, 0.5, 0 };
 	uint32_t *best = hd_arena_take(g->arena, g->s->njobs + 1, sizeof *best);
@@ -455,7 +456,7 @@ static enum hd_err best_of_starts(struct given *g, struct hd_shares *out)
 	return HD_OK;
 }
 
-static enum hd_err collect(struct given *g, struct hd_shares *out)
+static enum hd_err collect(struct allotment *g, struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = g->arena };
 	enum hd_err err = HD_OK;
@@ -463,7 +464,7 @@ static enum hd_err collect(struct given *g, struct hd_shares *out)
 	for (uint32_t i = 0; !err && i < g->s->njobs; i++) {
 		if (g->has[i] == HD_SCHED_NONE)
 			continue;
-		const struct way *w = &g->way[g->has[i]];
+		const struct goodput_way *w = &g->way[g->has[i]];
 		struct hd_shape shape = { .nmembers = 1, .nneeds = 1, .member = { i, HD_SCHED_NONE },
 			.need = { { w->type, w->n } } };
 		shape.rate[0] = hd_sched_rate_on(&g->s->jobs[i], w->type, w->n);
@@ -476,7 +477,7 @@ enum hd_err hd_goodput_allocate(struct hd_policy *policy, const struct hd_sched_
 	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
-	struct given g = { .policy = policy, .s = state, .arena = arena };
+	struct allotment g = { .policy = policy, .s = state, .arena = arena };
 	uint32_t present = 0;
 	enum hd_err err = HD_OK;
 

@@ -41,9 +41,9 @@ enum { HD_TURNS = 40, HD_PAIRS = 200, HD_INTERVALS = 6 };
 #define HD_LAST_ROOM 0.1                          /* of the last interval, to large gangs and to the others at least */
 #define HD_HELPS 1e-7                             /* a reduced cost below minus this, of costs around 1 */
 
-struct column { struct hd_shape shape; uint32_t m; };      /* rates of the shape as measured */
+struct plan_column { struct hd_shape shape; uint32_t m; };      /* rates of the shape as measured */
 
-struct plan {
+struct cluster_plan {
 	struct hd_policy *policy;
 	const struct hd_sched_state *s;
 	struct hd_seen seen;
@@ -60,7 +60,7 @@ struct plan {
 	double room[HD_SCHED_TYPES][HD_INTERVALS];
 	struct hd_lp *lp;                         /* owned */
 	uint32_t *time_row, *device_row, *work_row;
-	struct column *col;
+	struct plan_column *col;
 	uint32_t ncols, nsolved, cap;             /* nsolved: those that the last solution knows */
 	struct hd_lp_result last;
 	uint32_t nlps, iterations;
@@ -72,14 +72,14 @@ enum hd_err hd_heddle_init(struct hd_policy *policy, struct hd_diag *diag) { (vo
 	return HD_OK; }
 void hd_heddle_finish(struct hd_policy *policy) { (void)policy; }
 
-static enum hd_err no_memory(struct plan *p) { return hd_fail(p->diag, HD_E_NOMEM,
+static enum hd_err no_memory(struct cluster_plan *p) { return hd_fail(p->diag, HD_E_NOMEM,
 	"no memory for a plan of %u jobs", p->s->njobs); }
 
 /* ---- time ---- */
 
 /* A makespan that nobody can beat by much: all work where it needs the fewest device seconds, on all
  * devices; no less than the longest job. */
-static double guess(const struct plan *p)
+static double guess(const struct cluster_plan *p)
 {
 	double work = 0, devices = 0, longest = 0;
 
@@ -104,7 +104,7 @@ static double guess(const struct plan *p)
 }
 
 /* Lengths L_1 q^k that fill seven tenths of the guess; the last interval is guessed to take the rest. */
-static void cut_time(struct plan *p)
+static void cut_time(struct cluster_plan *p)
 {
 	double low = 1, high = 1e6, first = fmin(HD_FIRST_S, 0.7 * p->total / (HD_INTERVALS - 1)), at = 0;
 
@@ -124,7 +124,7 @@ static void cut_time(struct plan *p)
 
 /* ---- columns ---- */
 
-static double usd_s(const struct plan *p, const struct hd_shape *shape)
+static double usd_s(const struct cluster_plan *p, const struct hd_shape *shape)
 {
 	double usd_h = 0;
 
@@ -134,7 +134,7 @@ static double usd_s(const struct plan *p, const struct hd_shape *shape)
 }
 
 /* Seconds of interval 1 that go by before the job computes: it runs another way than in the last answer. */
-static double change_s(const struct plan *p, const struct hd_shape *shape)
+static double change_s(const struct cluster_plan *p, const struct hd_shape *shape)
 {
 	const struct hd_sched_elastic *e = p->s->jobs[shape->member[0]].elastic;
 
@@ -144,7 +144,7 @@ static double change_s(const struct plan *p, const struct hd_shape *shape)
 }
 
 /* The part of a member's work that is done when the column is 1. */
-static double work_of(const struct plan *p, const struct column *c, int member)
+static double work_of(const struct cluster_plan *p, const struct plan_column *c, int member)
 {
 	uint32_t i = c->shape.member[member];
 	double seconds = p->length[c->m];
@@ -155,10 +155,10 @@ static double work_of(const struct plan *p, const struct column *c, int member)
 		c->shape.nneeds) * seconds / p->s->jobs[i].steps_left;
 }
 
-static double times(const struct plan *p, const struct column *c) { return p->alike ?
+static double times(const struct cluster_plan *p, const struct plan_column *c) { return p->alike ?
 	p->alike[c->shape.member[0]].n : 1; }
 
-static double cost_of(const struct plan *p, const struct column *c)
+static double cost_of(const struct cluster_plan *p, const struct plan_column *c)
 {
 	double cost = usd_s(p, &c->shape) * p->length[c->m] * p->usd_unit, unit = 1 / (p->total * p->weight);
 
@@ -171,9 +171,10 @@ static double cost_of(const struct plan *p, const struct column *c)
 	return cost * times(p, c);
 }
 
-struct entries { uint32_t row[2 * 2 + HD_SHAPE_NEEDS]; double val[2 * 2 + HD_SHAPE_NEEDS]; uint32_t n; };
+struct column_entries { uint32_t row[2 * 2 + HD_SHAPE_NEEDS]; double val[2 * 2 + HD_SHAPE_NEEDS]; uint32_t n;
+	};
 
-static void entries_of(const struct plan *p, const struct column *c, struct entries *e)
+static void entries_of(const struct cluster_plan *p, const struct plan_column *c, struct column_entries *e)
 {
 	e->n = 0;
 	for (int k = 0; k < c->shape.nmembers; k++) {
@@ -189,14 +190,14 @@ static void entries_of(const struct plan *p, const struct column *c, struct entr
 	}
 }
 
-static enum hd_err add(struct plan *p, const struct column *c)
+static enum hd_err add(struct cluster_plan *p, const struct plan_column *c)
 {
-	struct entries e;
+	struct column_entries e;
 	double zero = 0, inf = INFINITY, cost = cost_of(p, c);
 
 	if (p->ncols == p->cap) {
 		uint32_t cap = p->cap ? 2 * p->cap : 1024;
-		struct column *more = hd_arena_take(p->arena, cap, sizeof *more);
+		struct plan_column *more = hd_arena_take(p->arena, cap, sizeof *more);
 		if (!more)
 			return no_memory(p);
 		if (p->ncols)
@@ -210,7 +211,7 @@ static enum hd_err add(struct plan *p, const struct column *c)
 		HD_OK;
 }
 
-static enum hd_err rows(struct plan *p)
+static enum hd_err rows(struct cluster_plan *p)
 {
 	const struct hd_sched_state *s = p->s;
 	uint32_t m = p->nintervals, n = 0, most = (s->njobs + s->ntypes) * m + s->njobs, last = 0;
@@ -256,17 +257,17 @@ static enum hd_err rows(struct plan *p)
 	p->col = hd_arena_take(p->arena, p->cap = 1024, sizeof *p->col);
 	if (!p->col || hd_lp_cols(p->lp, 1, &zero, &inf, &mu, (uint32_t[]){ 0, last }, idx, val))
 		return no_memory(p);
-	p->col[p->ncols++] = (struct column){ .m = m - 1 };
+	p->col[p->ncols++] = (struct plan_column){ .m = m - 1 };
 	return HD_OK;
 }
 
 /* ---- pricing ---- */
 
-struct offer { double reduced; struct column col; };
+struct column_offer { double reduced; struct plan_column col; };
 
-static double reduced_cost(const struct plan *p, const struct column *c)
+static double reduced_cost(const struct cluster_plan *p, const struct plan_column *c)
 {
-	struct entries e;
+	struct column_entries e;
 	double d = cost_of(p, c);
 
 	entries_of(p, c, &e);
@@ -275,27 +276,27 @@ static double reduced_cost(const struct plan *p, const struct column *c)
 	return d;
 }
 
-struct best { struct plan *p; struct offer at[HD_INTERVALS]; };
+struct best_columns { struct cluster_plan *p; struct column_offer at[HD_INTERVALS]; };
 
 static enum hd_err price_way(void *context, const struct hd_shape *shape)
 {
-	struct best *b = context;
+	struct best_columns *b = context;
 
 	for (uint32_t m = 0; m < b->p->nintervals; m++) {
-		struct column c = { *shape, m };
+		struct plan_column c = { *shape, m };
 		double d = reduced_cost(b->p, &c);
 		if (d < b->at[m].reduced)
-			b->at[m] = (struct offer){ d, c };
+			b->at[m] = (struct column_offer){ d, c };
 	}
 	return HD_OK;
 }
 
-static enum hd_err price_jobs(struct plan *p, uint32_t *added)
+static enum hd_err price_jobs(struct cluster_plan *p, uint32_t *added)
 {
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; !err && i < p->s->njobs; i++) {
-		struct best b = { .p = p };
+		struct best_columns b = { .p = p };
 		if (p->seen.absent[i] || !p->s->jobs[i].elastic)
 			continue;
 		for (uint32_t m = 0; m < p->nintervals; m++)
@@ -312,7 +313,7 @@ static enum hd_err price_jobs(struct plan *p, uint32_t *added)
 
 static int better(const void *a, const void *b)
 {
-	const struct offer *x = a, *y = b;
+	const struct column_offer *x = a, *y = b;
 
 	if (x->reduced != y->reduced)
 		return x->reduced < y->reduced ? -1 : 1;
@@ -325,10 +326,10 @@ static int better(const void *a, const void *b)
 		x->col.shape.need[0].type > y->col.shape.need[0].type;
 }
 
-static enum hd_err price_pairs(struct plan *p, uint32_t *added)
+static enum hd_err price_pairs(struct cluster_plan *p, uint32_t *added)
 {
 	const struct hd_sched_state *s = p->s;
-	struct offer *offers = hd_arena_take(p->arena, 2 * HD_PAIRS, sizeof *offers);
+	struct column_offer *offers = hd_arena_take(p->arena, 2 * HD_PAIRS, sizeof *offers);
 	uint32_t n = 0;
 	double rate[2];
 	enum hd_err err = offers ? HD_OK : no_memory(p);
@@ -341,11 +342,11 @@ static enum hd_err price_pairs(struct plan *p, uint32_t *added)
 				if (!hd_seen_pair(&p->seen, a, b, j, rate))
 					continue;
 				for (uint32_t m = 0; m < p->nintervals; m++) {
-					struct column c = { hd_way_pair(s, a, b, j), m };
+					struct plan_column c = { hd_way_pair(s, a, b, j), m };
 					double d = reduced_cost(p, &c);
 					if (d >= -HD_HELPS)
 						continue;
-					offers[n++] = (struct offer){ d, c };
+					offers[n++] = (struct column_offer){ d, c };
 					if (n == 2 * HD_PAIRS) {
 						qsort(offers, n, sizeof *offers, better);
 						n = HD_PAIRS;
@@ -362,18 +363,18 @@ static enum hd_err price_pairs(struct plan *p, uint32_t *added)
 
 static enum hd_err add_own(void *context, const struct hd_shape *shape)
 {
-	struct plan *p = context;
+	struct cluster_plan *p = context;
 	const struct hd_sched_job *job = &p->s->jobs[shape->member[0]];
 	bool own = shape->nneeds == 1 && (shape->need[0].n == job->scale ||
 		shape->need[0].n == hd_sched_fewest(job));
 	enum hd_err err = HD_OK;
 
 	for (uint32_t m = 0; !err && own && m < p->nintervals; m++)
-		err = add(p, &(struct column){ *shape, m });
+		err = add(p, &(struct plan_column){ *shape, m });
 	return err;
 }
 
-static enum hd_err solve(struct plan *p)
+static enum hd_err solve(struct cluster_plan *p)
 {
 	enum hd_err err = HD_OK;
 
@@ -410,11 +411,11 @@ static enum hd_err solve(struct plan *p)
 /* ---- from the plan to devices ---- */
 
 /* members as the whole counts them */
-struct step { struct hd_shape shape; uint32_t number, m; bool part; double when, y; };
+struct plan_step { struct hd_shape shape; uint32_t number, m; bool part; double when, y; };
 
 /* What the plan comes to, of one part or of all. */
 struct steps {
-	struct step *at;
+	struct plan_step *at;
 	uint32_t n, cap;
 	double objective;                       /* of parts: without the end of all */
 	/* of parts: how long somebody runs in the last interval, and devices of each type, in units of it */
@@ -423,7 +424,7 @@ struct steps {
 
 static int by_plan(const void *a, const void *b)
 {
-	const struct step *x = a, *y = b;
+	const struct plan_step *x = a, *y = b;
 
 	if (x->m != y->m)
 		return x->m < y->m ? -1 : 1;
@@ -437,7 +438,7 @@ static int by_plan(const void *a, const void *b)
 }
 
 /* When each job runs in the mean. */
-static void mean_busy(const struct plan *p, double *when)
+static void mean_busy(const struct cluster_plan *p, double *when)
 {
 	for (uint32_t i = 0; i < p->s->njobs; i++)
 		when[i] = 0;
@@ -462,11 +463,11 @@ static bool take(const struct hd_shape *shape, bool *placed, uint32_t *left)
 	return true;
 }
 
-static enum hd_err add_step(struct plan *p, struct steps *to, const struct step *step)
+static enum hd_err add_step(struct cluster_plan *p, struct steps *to, const struct plan_step *step)
 {
 	if (to->n == to->cap) {
 		uint32_t cap = to->cap ? 2 * to->cap : 1024;
-		struct step *more = hd_arena_take(p->arena, cap, sizeof *more);
+		struct plan_step *more = hd_arena_take(p->arena, cap, sizeof *more);
 		if (!more)
 			return no_memory(p);
 		if (to->n)
@@ -479,12 +480,12 @@ static enum hd_err add_step(struct plan *p, struct steps *to, const struct step 
 }
 
 /* What the part needs of the last interval, for the end of all parts. */
-static void gather_last(const struct plan *p, double *runs, struct steps *to)
+static void gather_last(const struct cluster_plan *p, double *runs, struct steps *to)
 {
 	for (uint32_t i = 0; i < p->s->njobs; i++)
 		runs[i] = 0;
 	for (uint32_t k = 1; k < p->nsolved; k++) {
-		const struct column *c = &p->col[k];
+		const struct plan_column *c = &p->col[k];
 		if (c->m != p->nintervals - 1)
 			continue;
 		for (int m = 0; m < c->shape.nmembers; m++) {
@@ -497,7 +498,7 @@ static void gather_last(const struct plan *p, double *runs, struct steps *to)
 }
 
 /* `job`: the number in the whole of each job of the part; NULL: it is the whole. */
-static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
+static enum hd_err gather(struct cluster_plan *p, const uint32_t *job, struct steps *to)
 {
 	double *when = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *when),
 		last_s = p->last.x[0] * p->length[p->nintervals - 1];
@@ -516,14 +517,15 @@ static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
 			continue;
 		for (int m = 0; job && m < shape.nmembers; m++)
 			shape.member[m] = job[shape.member[m]];
-		err = add_step(p, to, &(struct step){ shape, to->n, p->col[k].m, p->last.x[k] < 0.99, first,
+		err = add_step(p, to, &(struct plan_step){ shape, to->n, p->col[k].m, p->last.x[k] < 0.99,
+			first,
 			p->last.x[k] });
 	}
 	to->objective += p->last.objective * p->total * p->weight - (job ? HD_MU * last_s * p->weight : 0);
 	return err;
 }
 
-static enum hd_err answer(struct plan *p, struct steps *steps, struct hd_shares *out)
+static enum hd_err answer(struct cluster_plan *p, struct steps *steps, struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = p->arena };
 	bool *placed = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *placed);
@@ -547,7 +549,7 @@ static enum hd_err answer(struct plan *p, struct steps *steps, struct hd_shares 
 }
 
 /* `total`: the guess of the makespan that the intervals were cut for. */
-static void set_units(struct plan *p, double total)
+static void set_units(struct cluster_plan *p, double total)
 {
 	double mean = 0, devices = 0;
 
@@ -573,7 +575,7 @@ static const struct { uint32_t whole, part; } in_parts[] = { [PLAIN] = { 600, 25
 	[PAIRS] = { 150, 50 } };
 
 /* Parts, and jobs of each. */
-static uint32_t parts_of(const struct plan *p, uint32_t *size)
+static uint32_t parts_of(const struct cluster_plan *p, uint32_t *size)
 {
 	uint32_t n = 0;
 	bool sizes = false;
@@ -587,20 +589,20 @@ static uint32_t parts_of(const struct plan *p, uint32_t *size)
 	return p->policy->set.npops == 1 || n <= in_parts[kind].whole ? 1 : (n + *size - 1) / *size;
 }
 
-static enum hd_err find(struct plan *p)
+static enum hd_err find(struct cluster_plan *p)
 {
 	p->lp = hd_lp_new(false);
 	enum hd_err err = p->lp ? rows(p) : no_memory(p);
 	return err ? err : solve(p);
 }
 
-static void forget(struct plan *p)
+static void forget(struct cluster_plan *p)
 {
 	hd_lp_free(p->lp);
 	p->lp = NULL;
 }
 
-static enum hd_err make(struct plan *p, const uint32_t *job, struct steps *steps)
+static enum hd_err make(struct cluster_plan *p, const uint32_t *job, struct steps *steps)
 {
 	enum hd_err err = find(p);
 
@@ -610,9 +612,10 @@ static enum hd_err make(struct plan *p, const uint32_t *job, struct steps *steps
 	return err;
 }
 
-static struct plan part_plan(const struct plan *whole, const struct hd_sched_state *state)
+static struct cluster_plan part_plan(const struct cluster_plan *whole, const struct hd_sched_state *state)
 {
-	struct plan p = { .policy = whole->policy, .s = state, .arena = whole->arena, .diag = whole->diag,
+	struct cluster_plan p = { .policy = whole->policy, .s = state, .arena = whole->arena,
+		.diag = whole->diag,
 		.nintervals = whole->nintervals };
 
 	memcpy(p.length, whole->length, sizeof p.length);
@@ -621,7 +624,7 @@ static struct plan part_plan(const struct plan *whole, const struct hd_sched_sta
 	return p;
 }
 
-static void count(struct plan *whole, const struct plan *p)
+static void count(struct cluster_plan *whole, const struct cluster_plan *p)
 {
 	whole->nlps += p->nlps;
 	whole->iterations += p->iterations;
@@ -631,14 +634,14 @@ static void count(struct plan *whole, const struct plan *p)
 
 /* Of each type and interval the part that jobs of large gangs' parts run on. Of the last interval nobody
  * gets all or nothing: it must end whatever is left. */
-static void measure_large(const struct plan *p, const struct hd_dealt *dealt, const uint32_t *job,
+static void measure_large(const struct cluster_plan *p, const struct hd_dealt *dealt, const uint32_t *job,
 	double room[HD_SCHED_TYPES][HD_INTERVALS])
 {
 	uint32_t last = p->nintervals - 1;
 
 	memset(room, 0, HD_SCHED_TYPES * sizeof *room);
 	for (uint32_t k = 1; k < p->nsolved; k++) {
-		const struct column *c = &p->col[k];
+		const struct plan_column *c = &p->col[k];
 		bool large = dealt->part_of[job[c->shape.member[0]]] >= dealt->nparts - dealt->nlarge;
 		for (int d = 0; large && d < c->shape.nneeds; d++)
 			room[c->shape.need[d].type][c->m] += c->shape.need[d].n * times(p,
@@ -654,7 +657,7 @@ static void measure_large(const struct plan *p, const struct hd_dealt *dealt, co
 
 /* A plan of the jobs that stand for others says when the large gangs run, and on how many devices: that is
  * the room of their parts, and what is left is that of the others. */
-static enum hd_err plan_rough(struct plan *whole, const struct hd_dealt *dealt, uint32_t *job,
+static enum hd_err plan_rough(struct cluster_plan *whole, const struct hd_dealt *dealt, uint32_t *job,
 	double room[HD_SCHED_TYPES][HD_INTERVALS])
 {
 	uint32_t njobs = whole->s->njobs, *stands = hd_arena_take(whole->arena, njobs + 1, sizeof *stands);
@@ -675,7 +678,7 @@ static enum hd_err plan_rough(struct plan *whole, const struct hd_dealt *dealt, 
 		jobs[i].steps_left *= alike[i].work;
 	}
 	state.jobs = jobs;
-	struct plan p = part_plan(whole, &state);
+	struct cluster_plan p = part_plan(whole, &state);
 	p.alike = alike;
 	enum hd_err err = hd_see(&p.seen, p.policy, &state, HD_FLAT_ONE, p.arena, p.diag);
 	if (err)
@@ -690,7 +693,7 @@ static enum hd_err plan_rough(struct plan *whole, const struct hd_dealt *dealt, 
 }
 
 /* A k-th of the devices of each type: one more of them for some of the time where k does not divide them. */
-static enum hd_err narrow(struct plan *p, struct hd_sched_state *state, uint32_t k)
+static enum hd_err narrow(struct cluster_plan *p, struct hd_sched_state *state, uint32_t k)
 {
 	struct hd_sched_type *types = hd_arena_take(p->arena, state->ntypes, sizeof *types);
 
@@ -708,7 +711,7 @@ static enum hd_err narrow(struct plan *p, struct hd_sched_state *state, uint32_t
 
 /* One after the other over the same intervals: side by side they are a plan of the whole, so that its
  * objective is that of the joined plan. */
-static enum hd_err make_parts(struct plan *whole, uint32_t k, uint32_t size, struct steps *steps)
+static enum hd_err make_parts(struct cluster_plan *whole, uint32_t k, uint32_t size, struct steps *steps)
 {
 	uint32_t *job = hd_arena_take(whole->arena, whole->s->njobs + 1, sizeof *job), nsmall;
 	double room[HD_SCHED_TYPES][HD_INTERVALS];
@@ -723,7 +726,7 @@ static enum hd_err make_parts(struct plan *whole, uint32_t k, uint32_t size, str
 	for (uint32_t part = 0; part < dealt.nparts; part++) {
 		bool large = part >= nsmall;
 		struct hd_sched_state state;
-		struct plan p = part_plan(whole, &state);
+		struct cluster_plan p = part_plan(whole, &state);
 		if (hd_pop_part(whole->s, part, 1, dealt.part_of, whole->arena, &state, job))
 			return no_memory(whole);
 		if (!state.njobs)
@@ -752,7 +755,7 @@ enum hd_err hd_heddle_allocate(struct hd_policy *policy, const struct hd_sched_s
 	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
-	struct plan p = { .policy = policy, .s = state, .arena = arena, .diag = diag };
+	struct cluster_plan p = { .policy = policy, .s = state, .arena = arena, .diag = diag };
 	struct steps steps = { .n = 0 };
 	uint32_t size;
 	enum hd_err err = hd_see(&p.seen, policy, state, HD_FLAT_ONE, arena, diag);

@@ -88,14 +88,14 @@ const struct hd_kept_share *hd_kept_find(const struct hd_policy *policy, const s
 
 /* ---- the program over shares (program.c) ---- */
 
-struct hd_program;
+struct hd_policy_lp;
 /* cost of a shape, or its entry in a row over all */
-typedef double hd_worth(const struct hd_program *pg, uint32_t shape, const void *context);
+typedef double hd_worth(const struct hd_policy_lp *pg, uint32_t shape, const void *context);
 
 enum { HD_PROGRAM_ROWS = 3 };                     /* rows over all shapes */
 
 /* max worth + c, shares within time and devices, and per present job: sum of gain x - g c >= lo. */
-struct hd_program {
+struct hd_policy_lp {
 	const struct hd_seen *seen;
 	struct hd_arena *arena;
 	struct hd_diag *diag;
@@ -132,51 +132,51 @@ struct hd_program {
 	double gap;
 };
 
-HD_MUST_USE enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen,
+HD_MUST_USE enum hd_err hd_program_open(struct hd_policy_lp *pg, const struct hd_seen *seen,
 	struct hd_arena *arena, struct hd_diag *diag);
-void hd_program_close(struct hd_program *pg);
+void hd_program_close(struct hd_policy_lp *pg);
 /* A new column c with cost 1 (g is borrowed until the next call) and -g[i] in the promise of job i; the
  * one before is closed at 0. g NULL: only closes. */
-HD_MUST_USE enum hd_err hd_program_level(struct hd_program *pg, const double *g);
+HD_MUST_USE enum hd_err hd_program_level(struct hd_policy_lp *pg, const double *g);
 /* nothing if it is absent */
-void hd_program_promise(struct hd_program *pg, uint32_t job, double lo);
+void hd_program_promise(struct hd_policy_lp *pg, uint32_t job, double lo);
 /* Sets the worth of all shapes; NULL: 0. */
-void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *context);
+void hd_program_worth(struct hd_policy_lp *pg, hd_worth *worth, const void *context);
 /* A row over all shapes: sum of worth x >= lo. */
-HD_MUST_USE enum hd_err hd_program_row(struct hd_program *pg, hd_worth *worth, const void *context,
+HD_MUST_USE enum hd_err hd_program_row(struct hd_policy_lp *pg, hd_worth *worth, const void *context,
 	double lo);
 /* Other columns (misses, distances), never priced; the first one's number in *first. */
-HD_MUST_USE enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[],
+HD_MUST_USE enum hd_err hd_program_cols(struct hd_policy_lp *pg, uint32_t n, const double lo[],
 	const double hi[], const double cost[], const uint32_t start[],
 	const uint32_t idx[], const double val[], uint32_t *first);
-HD_MUST_USE enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[],
+HD_MUST_USE enum hd_err hd_program_rows(struct hd_policy_lp *pg, uint32_t n, const double lo[],
 	const double hi[], const uint32_t start[], const uint32_t idx[],
 	const double val[], uint32_t *first);
 /* All promises and rows over all shapes less by this part of them. */
-void hd_program_relax(struct hd_program *pg, double slack);
+void hd_program_relax(struct hd_policy_lp *pg, double slack);
 /* HD_OK: pg->last is OPTIMAL or INFEASIBLE; HD_E_AGAIN: the solver gave up. Pairs are priced until none
  * improves. */
-HD_MUST_USE enum hd_err hd_program_solve(struct hd_program *pg);
+HD_MUST_USE enum hd_err hd_program_solve(struct hd_policy_lp *pg);
 /* blocks.c: the program by prices. `solved` false: it did not get there, and nothing is changed. */
-HD_MUST_USE enum hd_err hd_blocks_solve(struct hd_program *pg, const struct hd_lp_limits *limits,
+HD_MUST_USE enum hd_err hd_blocks_solve(struct hd_policy_lp *pg, const struct hd_lp_limits *limits,
 	bool *solved);
 /* value of the level column */
-double hd_program_c(const struct hd_program *pg);
+double hd_program_c(const struct hd_policy_lp *pg);
 /* [njobs] sum of gain x of the last solution */
-void hd_program_z(const struct hd_program *pg, double *z);
+void hd_program_z(const struct hd_policy_lp *pg, double *z);
 /* Where pairs are priced: makes this one a column, if it may be one. */
-HD_MUST_USE enum hd_err hd_program_want(struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type);
+HD_MUST_USE enum hd_err hd_program_want(struct hd_policy_lp *pg, uint32_t a, uint32_t b, uint32_t type);
 /* price of the promise, >= 0 */
-double hd_program_l(const struct hd_program *pg, uint32_t job);
+double hd_program_l(const struct hd_policy_lp *pg, uint32_t job);
 /* The prices of the last solution, into the answer. */
-HD_MUST_USE enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out);
+HD_MUST_USE enum hd_err hd_program_prices(const struct hd_policy_lp *pg, struct hd_shares *out);
 /* The shares of the last solution, into the answer. */
-HD_MUST_USE enum hd_err hd_program_shares(const struct hd_program *pg, struct hd_shares *out);
+HD_MUST_USE enum hd_err hd_program_shares(const struct hd_policy_lp *pg, struct hd_shares *out);
 /* 3.5: with all promised (rows) fixed, fewest and cheapest devices, then least change; then the shares. */
-HD_MUST_USE enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *policy,
+HD_MUST_USE enum hd_err hd_program_settle(struct hd_policy_lp *pg, const struct hd_policy *policy,
 	struct hd_shares *out);
 /* Second promise: with the promises as they stand, the largest sum of w z; keeps it as a row. */
-HD_MUST_USE enum hd_err hd_program_second(struct hd_program *pg);
+HD_MUST_USE enum hd_err hd_program_second(struct hd_policy_lp *pg);
 
 /* ---- the middle of what a promise leaves open (centre.c), as the published programs' solver answers ---- */
 
@@ -201,13 +201,13 @@ struct hd_kinds_group { uint32_t a, b, type, col[2]; double rate[2]; };
 /* jobs of kind k: member[first[k]] and on */
 struct hd_kinds { uint32_t n, *first, *member, ngroups; struct hd_kinds_group *group; };
 
-HD_MUST_USE enum hd_err hd_kinds_open(struct hd_kinds *kinds, struct hd_program *pg);
+HD_MUST_USE enum hd_err hd_kinds_open(struct hd_kinds *kinds, struct hd_policy_lp *pg);
 /* their costs, before hd_program_settle */
-void hd_kinds_dear(const struct hd_kinds *kinds, struct hd_program *pg);
+void hd_kinds_dear(const struct hd_kinds *kinds, struct hd_policy_lp *pg);
 /* adds theirs */
-void hd_kinds_z(const struct hd_kinds *kinds, const struct hd_program *pg, double *z);
+void hd_kinds_z(const struct hd_kinds *kinds, const struct hd_policy_lp *pg, double *z);
 /* behind the single ones */
-HD_MUST_USE enum hd_err hd_kinds_shares(const struct hd_kinds *kinds, struct hd_program *pg,
+HD_MUST_USE enum hd_err hd_kinds_shares(const struct hd_kinds *kinds, struct hd_policy_lp *pg,
 	struct hd_shares *out);
 
 /* POP (pop.c): instead of the policy's own allocate where npops is above 1. */
@@ -237,7 +237,7 @@ HD_MUST_USE enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t par
 	struct hd_sched_state *to, uint32_t *job);
 
 /* ---- filling (fill.c): lexicographic max-min; z of each job into so[njobs] ---- */
-HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_shares *out, double *so);
+HD_MUST_USE enum hd_err hd_fill(struct hd_policy_lp *pg, bool entities, struct hd_shares *out, double *so);
 
 /* The objective min z s / w over present jobs. */
 double hd_max_min(const struct hd_seen *seen, const double *z);

@@ -26,11 +26,11 @@ static bool same_kind(const struct hd_sched_job *a, const struct hd_sched_job *b
 	return *a->kind && !strcmp(a->kind, b->kind);
 }
 
-static enum hd_err no_memory(const struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM,
+static enum hd_err no_memory(const struct hd_policy_lp *pg) { return hd_fail(pg->diag, HD_E_NOMEM,
 	"no memory for kinds of %u jobs", pg->seen->state->njobs); }
 
 /* Jobs by kind, in order of their ids. */
-static enum hd_err sort_out(struct hd_kinds *ks, const struct hd_program *pg)
+static enum hd_err sort_out(struct hd_kinds *ks, const struct hd_policy_lp *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	uint32_t *of = hd_arena_take(pg->arena, s->njobs + 1, sizeof *of),
@@ -62,7 +62,7 @@ static enum hd_err sort_out(struct hd_kinds *ks, const struct hd_program *pg)
 
 static uint32_t count(const struct hd_kinds *ks, uint32_t k) { return ks->first[k + 1] - ks->first[k]; }
 
-static bool rates(const struct hd_kinds *ks, const struct hd_program *pg, uint32_t a, uint32_t b,
+static bool rates(const struct hd_kinds *ks, const struct hd_policy_lp *pg, uint32_t a, uint32_t b,
 	uint32_t type, double rate[2])
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -81,7 +81,7 @@ static bool rates(const struct hd_kinds *ks, const struct hd_program *pg, uint32
 	return true;
 }
 
-static enum hd_err room(struct hd_kinds *ks, const struct hd_program *pg, uint32_t *cap)
+static enum hd_err room(struct hd_kinds *ks, const struct hd_policy_lp *pg, uint32_t *cap)
 {
 	uint32_t more = *cap ? 2 * *cap : 64;
 	struct hd_kinds_group *group = ks->ngroups < *cap ? ks->group : hd_arena_take(pg->arena, more,
@@ -97,7 +97,7 @@ static enum hd_err room(struct hd_kinds *ks, const struct hd_program *pg, uint32
 }
 
 /* The columns of kind `a` beside another in one group: their time is bound by `balance`. */
-static enum hd_err beside(struct hd_program *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type,
+static enum hd_err beside(struct hd_policy_lp *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type,
 	double rate, uint32_t balance, double sign,
 	uint32_t *first)
 {
@@ -115,7 +115,7 @@ static enum hd_err beside(struct hd_program *pg, const struct hd_kinds *ks, uint
 	return err;
 }
 
-static enum hd_err among(struct hd_program *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type,
+static enum hd_err among(struct hd_policy_lp *pg, const struct hd_kinds *ks, uint32_t a, uint32_t type,
 	double rate, uint32_t *col)
 {
 	uint32_t n = count(ks, a), *idx = hd_arena_take(pg->arena, 2 * (size_t)n + 1, sizeof *idx);
@@ -135,7 +135,7 @@ static enum hd_err among(struct hd_program *pg, const struct hd_kinds *ks, uint3
 	return hd_program_cols(pg, 1, &zero, &inf, &zero, (uint32_t[]){ 0, 2 * n + 1 }, idx, val, col);
 }
 
-enum hd_err hd_kinds_open(struct hd_kinds *ks, struct hd_program *pg)
+enum hd_err hd_kinds_open(struct hd_kinds *ks, struct hd_policy_lp *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	enum hd_err err = sort_out(ks, pg);
@@ -168,7 +168,7 @@ enum hd_err hd_kinds_open(struct hd_kinds *ks, struct hd_program *pg)
 	return err;
 }
 
-void hd_kinds_dear(const struct hd_kinds *ks, struct hd_program *pg)
+void hd_kinds_dear(const struct hd_kinds *ks, struct hd_policy_lp *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double mean = 0;
@@ -191,7 +191,7 @@ void hd_kinds_dear(const struct hd_kinds *ks, struct hd_program *pg)
 
 /* ---- back to pairs ---- */
 
-struct back { struct hd_collect collect; struct hd_program *pg; const struct hd_kinds *ks; bool gavel; };
+struct back { struct hd_collect collect; struct hd_policy_lp *pg; const struct hd_kinds *ks; bool gavel; };
 
 static double time_of(const struct back *b, const struct hd_kinds_group *g, int side,
 	uint32_t q) { return fmax(0, b->pg->last.x[g->col[side] + q]); }
@@ -251,7 +251,7 @@ static enum hd_err in_turn(struct back *b, const struct hd_kinds_group *g)
 	return err;
 }
 
-enum hd_err hd_kinds_shares(const struct hd_kinds *ks, struct hd_program *pg, struct hd_shares *out)
+enum hd_err hd_kinds_shares(const struct hd_kinds *ks, struct hd_policy_lp *pg, struct hd_shares *out)
 {
 	struct back b = { { out, (struct hd_shape *)out->shape, (double *)out->x, out->nshapes, pg->arena },
 		pg, ks,
@@ -265,7 +265,7 @@ enum hd_err hd_kinds_shares(const struct hd_kinds *ks, struct hd_program *pg, st
 	return err ? no_memory(pg) : HD_OK;
 }
 
-void hd_kinds_z(const struct hd_kinds *ks, const struct hd_program *pg, double *z)
+void hd_kinds_z(const struct hd_kinds *ks, const struct hd_policy_lp *pg, double *z)
 {
 	for (uint32_t k = 0; k < ks->ngroups; k++) {
 		const struct hd_kinds_group *g = &ks->group[k];

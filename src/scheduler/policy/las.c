@@ -7,7 +7,7 @@ enum hd_err hd_las_init(struct hd_policy *policy, struct hd_diag *diag) { (void)
 	return HD_OK; }
 void hd_las_finish(struct hd_policy *policy) { (void)policy; }
 
-static enum hd_err one_level(struct hd_program *pg, struct hd_shares *out, double *z)
+static enum hd_err one_level(struct hd_policy_lp *pg, struct hd_shares *out, double *z)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double most = 0, *g = hd_arena_take(pg->arena, s->njobs, sizeof *g);
@@ -41,7 +41,7 @@ static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *s
 	struct hd_diag *diag)
 {
 	struct hd_seen seen;
-	struct hd_program pg = { 0 };
+	struct hd_policy_lp pg = { 0 };
 	struct hd_kinds kinds = { 0 };
 	bool by_kind = policy->set.variant == HD_VARIANT_KINDS;
 	double *z = hd_arena_take(arena, state->njobs, sizeof *z);

@@ -609,12 +609,12 @@ static void max_min_of_three_jobs_is_the_best_vertex(void **state)
 	CHECK(tried >= 10, "%u", tried);
 }
 
-struct table { double at[6][8]; };
+struct cost_table { double at[6][8]; };
 
 static double at(const void *context, uint32_t row,
-	uint32_t col) { return ((const struct table *)context)->at[row][col]; }
+	uint32_t col) { return ((const struct cost_table *)context)->at[row][col]; }
 
-static double by_permutations(const struct table *t, uint32_t nrows, uint32_t ncols, uint32_t row,
+static double by_permutations(const struct cost_table *t, uint32_t nrows, uint32_t ncols, uint32_t row,
 	uint32_t used)
 {
 	double best = INFINITY;
@@ -628,12 +628,12 @@ static double by_permutations(const struct table *t, uint32_t nrows, uint32_t nc
 	return best;
 }
 
-struct told { uint32_t left; atomic_bool stop; };
+struct stop_after { uint32_t left; atomic_bool stop; };
 
 /* Somebody tells it to stop while it looks at that cost. */
 static double at_last(const void *context, uint32_t row, uint32_t col)
 {
-	struct told *told = (struct told *)context;
+	struct stop_after *told = (struct stop_after *)context;
 
 	if (told->left && !--told->left)
 		atomic_store(&told->stop, true);
@@ -642,7 +642,7 @@ static double at_last(const void *context, uint32_t row, uint32_t col)
 
 static void an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number(void **state)
 {
-	struct told told = { .left = 20 * 25 };           /* of 20 rows of 25 columns at least */
+	struct stop_after told = { .left = 20 * 25 };           /* of 20 rows of 25 columns at least */
 	const struct hd_policy_setting set = { .stop = &told.stop }, nobody = { 0 };
 	uint32_t of[20];
 
@@ -657,7 +657,7 @@ static void assignments_are_the_best_permutation(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < DRAWS(300); seed++) {
-		struct table t;
+		struct cost_table t;
 		const struct hd_policy_setting set = { 0 };
 		uint32_t nrows = 1 + seed % 6, ncols = nrows + seed / 6 % 3, of[6], used = 0;
 		double sum = 0;

@@ -12,7 +12,7 @@ enum hd_err hd_makespan_init(struct hd_policy *policy, struct hd_diag *diag) { (
 	return HD_OK; }
 void hd_makespan_finish(struct hd_policy *policy) { (void)policy; }
 
-static void promise(struct hd_program *pg, double r)
+static void promise(struct hd_policy_lp *pg, double r)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 
@@ -21,7 +21,7 @@ static void promise(struct hd_program *pg, double r)
 }
 
 /* Of all shares that end by t. */
-static enum hd_err inside(struct hd_program *pg, double t, struct hd_shares *out)
+static enum hd_err inside(struct hd_policy_lp *pg, double t, struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double *lo = hd_arena_take(pg->arena, s->njobs, sizeof *lo);
@@ -33,7 +33,7 @@ static enum hd_err inside(struct hd_program *pg, double t, struct hd_shares *out
 	return hd_middle(pg->seen, &(struct hd_middle){ .lo = lo }, pg->arena, out);
 }
 
-static enum hd_err bisect(struct hd_program *pg, struct hd_shares *out, double *found)
+static enum hd_err bisect(struct hd_policy_lp *pg, struct hd_shares *out, double *found)
 {
 	double lo = 100, hi = 1e6, last = hi;
 	bool any = false;
@@ -62,7 +62,7 @@ static enum hd_err bisect(struct hd_program *pg, struct hd_shares *out, double *
 	}
 }
 
-static enum hd_err exact(struct hd_program *pg, struct hd_policy *policy, double *g, struct hd_shares *out)
+static enum hd_err exact(struct hd_policy_lp *pg, struct hd_policy *policy, double *g, struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double most = 0, r;
@@ -97,7 +97,7 @@ enum hd_err hd_makespan_allocate(struct hd_policy *policy, const struct hd_sched
 	struct hd_diag *diag)
 {
 	struct hd_seen seen;
-	struct hd_program pg = { 0 };
+	struct hd_policy_lp pg = { 0 };
 	double *g = hd_arena_take(arena, state->njobs, sizeof *g);
 	enum hd_err err = g ? hd_see(&seen, policy, state, HD_FLAT_REFERENCE, arena, diag) : hd_fail(diag,
 		HD_E_NOMEM, "no memory for %u jobs", state->njobs);

@@ -32,7 +32,7 @@ enum { HD_STEPS = 120 };                          /* of one optimum; 20 to 40 ar
 #define HD_STOPPED 1e100                          /* a pivot that lets nothing through */
 
 /* One way of a job: its share, the price of its being above 0; the best share so far. */
-struct way { uint32_t type; double gain, x, v, dx, best; };
+struct nash_way { uint32_t type; double gain, x, v, dx, best; };
 /* A job in the system: its ways, z, slack of time and its price. */
 struct person { uint32_t job, first, n; double w, s, z, t, u, dt, du; };
 
@@ -42,7 +42,7 @@ struct nash {
 	struct hd_diag *diag;
 	uint32_t n, m, nways, out;                /* persons; `out` is not there, n: all are */
 	struct person *person;                    /* by job */
-	struct way *way;
+	struct nash_way *way;
 	/* slacks of devices, their prices */
 	double r[HD_SCHED_TYPES], y[HD_SCHED_TYPES], dr[HD_SCHED_TYPES], dy[HD_SCHED_TYPES];
 	double *matrix, *block;                   /* [m * m] of the types, of a person */
@@ -77,7 +77,7 @@ static enum hd_err open(struct nash *n, bool weights)
 			.s = s->jobs[i].scale };
 		for (uint32_t j = 0; j < n->m; j++)
 			if (hd_seen_rate(&n->seen, i, j) > 0)
-				n->way[n->nways++] = (struct way){ .type = j,
+				n->way[n->nways++] = (struct nash_way){ .type = j,
 					.gain = hd_seen_rate(&n->seen, i, j) / n->seen.p[i] };
 		p->n = n->nways - p->first;
 		n->n++;
@@ -85,7 +85,7 @@ static enum hd_err open(struct nash *n, bool weights)
 	return HD_OK;
 }
 
-static struct way *ways(const struct nash *n, const struct person *p) { return &n->way[p->first]; }
+static struct nash_way *ways(const struct nash *n, const struct person *p) { return &n->way[p->first]; }
 static bool there(const struct nash *n, uint32_t i) { return i != n->out; }
 static double weight(const struct nash *n)
 {
@@ -106,7 +106,7 @@ static void measure(struct nash *n)
 		p->z = 0;
 		p->t = 1;
 		for (uint32_t k = 0; k < p->n; k++) {
-			const struct way *w = &ways(n, p)[k];
+			const struct nash_way *w = &ways(n, p)[k];
 			p->z += w->gain * w->x;
 			p->t -= w->x;
 		}
@@ -126,7 +126,7 @@ static void begin(struct nash *n)
 		for (uint32_t k = 0; k < p->n; k++)
 			sum += ways(n, p)[k].x = n->seen.state->types[ways(n, p)[k].type].n / (p->s * n->n);
 		for (uint32_t k = 0; k < p->n; k++) {
-			struct way *w = &ways(n, p)[k];
+			struct nash_way *w = &ways(n, p)[k];
 			w->x *= 0.5 / fmax(1, sum);
 			w->v = mu / w->x;
 			n->r[w->type] -= there(n, i) ? p->s * w->x : 0;
@@ -223,7 +223,7 @@ static void solve(const double *at, uint32_t m, double *right)
 /* The block of one person: diag(v / x) + g g' w / z^2 + 1 1' u / t. */
 static void block(const struct nash *n, const struct person *p, double *at)
 {
-	const struct way *w = ways(n, p);
+	const struct nash_way *w = ways(n, p);
 
 	for (uint32_t k = 0; k < p->n; k++)
 		for (uint32_t l = 0; l <= k; l++)
@@ -236,7 +236,7 @@ static void block(const struct nash *n, const struct person *p, double *at)
 static void gradient(const struct nash *n, const struct person *p, double mu, double *to)
 {
 	for (uint32_t k = 0; k < p->n; k++) {
-		const struct way *w = &ways(n, p)[k];
+		const struct nash_way *w = &ways(n, p)[k];
 		to[k] = p->w * w->gain / p->z + mu / w->x - mu / p->t - p->s * mu / n->r[w->type];
 	}
 }
@@ -252,7 +252,7 @@ static void direct(struct nash *n, double mu)
 		n->matrix[j * m + j] = n->y[j] > 0 ? n->r[j] / n->y[j] : 1;
 	for (uint32_t i = 0; i < n->n; i++) {
 		const struct person *p = &n->person[i];
-		struct way *w = ways(n, p);
+		struct nash_way *w = ways(n, p);
 		if (!there(n, i))
 			continue;
 		block(n, p, n->block);
@@ -275,7 +275,7 @@ static void direct(struct nash *n, double mu)
 	memset(n->dr, 0, sizeof n->dr);
 	for (uint32_t i = 0; i < n->n; i++) {
 		struct person *p = &n->person[i];
-		struct way *w = ways(n, p);
+		struct nash_way *w = ways(n, p);
 		if (!there(n, i))
 			continue;
 		block(n, p, n->block);
@@ -316,7 +316,7 @@ static double reach(const struct nash *n, double mu)
 			continue;
 		most = fmin(most, fmin(within(p->t, p->dt), within(p->u, p->du)));
 		for (uint32_t k = 0; k < p->n; k++) {
-			const struct way *w = &ways(n, p)[k];
+			const struct nash_way *w = &ways(n, p)[k];
 			most = fmin(most, fmin(within(w->x, w->dx),
 				within(w->v, mu / w->x - w->v - w->v / w->x * w->dx)));
 		}
@@ -332,7 +332,7 @@ static void step(struct nash *n, double mu, double part)
 			continue;
 		p->u += part * p->du;
 		for (uint32_t k = 0; k < p->n; k++) {
-			struct way *w = &ways(n, p)[k];
+			struct nash_way *w = &ways(n, p)[k];
 			w->v += part * (mu / w->x - w->v - w->v / w->x * w->dx);
 			w->x += part * w->dx;
 		}
@@ -459,7 +459,7 @@ static enum hd_err as_solved(struct nash *n, const double *x, const double *f, s
 static enum hd_err settled(struct nash *n, const struct hd_policy *policy, const double *z, const double *f,
 	struct hd_shares *out)
 {
-	struct hd_program pg = { 0 };
+	struct hd_policy_lp pg = { 0 };
 	enum hd_err err = hd_program_open(&pg, &n->seen, n->arena, n->diag);
 
 	for (uint32_t i = 0; !err && i < n->seen.state->njobs; i++)

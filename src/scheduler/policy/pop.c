@@ -16,11 +16,11 @@
 #include "scheduler/policy/int.h"
 
 /* work: device seconds left, 0 where it does not count */
-struct turn { uint32_t scale, best, job; double weight, work; };
+struct pop_turn { uint32_t scale, best, job; double weight, work; };
 
 static int by_kind(const void *a, const void *b)
 {
-	const struct turn *x = a, *y = b;
+	const struct pop_turn *x = a, *y = b;
 
 	if (x->scale != y->scale)
 		return x->scale < y->scale ? -1 : 1;
@@ -61,7 +61,7 @@ static bool fits_begun(const struct hd_sched_state *s, uint32_t job, uint32_t k)
 	return false;
 }
 
-static bool all_fit(const struct hd_sched_state *s, const struct turn *turns, uint32_t n, uint32_t k,
+static bool all_fit(const struct hd_sched_state *s, const struct pop_turn *turns, uint32_t n, uint32_t k,
 	bool work)
 {
 	for (uint32_t t = 0; t < n; t++)
@@ -73,8 +73,8 @@ static bool all_fit(const struct hd_sched_state *s, const struct turn *turns, ui
 
 /* The turns of gangs that not all of k parts could run go last, each kind in its order; how many can run
  * anywhere. */
-static uint32_t large_last(const struct hd_sched_state *s, struct turn *turns, uint32_t n, uint32_t k,
-	struct turn *room)
+static uint32_t large_last(const struct hd_sched_state *s, struct pop_turn *turns, uint32_t n, uint32_t k,
+	struct pop_turn *room)
 {
 	uint32_t nsmall = 0, nlarge = 0;
 
@@ -87,7 +87,7 @@ static uint32_t large_last(const struct hd_sched_state *s, struct turn *turns, u
 	return nsmall;
 }
 
-static void deal(const struct turn *turns, uint32_t n, uint32_t first, uint32_t k, bool work,
+static void deal(const struct pop_turn *turns, uint32_t n, uint32_t first, uint32_t k, bool work,
 	uint32_t *part_of)
 {
 	for (uint32_t t = 0; t < n; t++)
@@ -95,7 +95,7 @@ static void deal(const struct turn *turns, uint32_t n, uint32_t first, uint32_t 
 }
 
 /* Of as many turns as there are parts the one in the middle stands for all. */
-static void group(const struct turn *turns, uint32_t n, uint32_t k, struct hd_alike *alike)
+static void group(const struct pop_turn *turns, uint32_t n, uint32_t k, struct hd_alike *alike)
 {
 	for (uint32_t t = 0; t < n; t += k) {
 		uint32_t many = n - t < k ? n - t : k, lead = t + many / 2;
@@ -111,10 +111,11 @@ static void group(const struct turn *turns, uint32_t n, uint32_t k, struct hd_al
 
 static uint32_t parts_of(uint32_t n, uint32_t size) { return (n + size - 1) / size; }
 
-static enum hd_err deal_large(const struct hd_sched_state *s, struct turn *turns, uint32_t n, uint32_t size,
+static enum hd_err deal_large(const struct hd_sched_state *s, struct pop_turn *turns, uint32_t n,
+	uint32_t size,
 	struct hd_arena *arena, struct hd_dealt *to)
 {
-	struct turn *room = hd_arena_take(arena, n + 1, sizeof *room);
+	struct pop_turn *room = hd_arena_take(arena, n + 1, sizeof *room);
 
 	to->alike = hd_arena_take(arena, s->njobs + 1, sizeof *to->alike);
 	if (!room || !to->alike)
@@ -132,7 +133,7 @@ static enum hd_err deal_large(const struct hd_sched_state *s, struct turn *turns
 enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t k, uint32_t size, struct hd_arena *arena,
 	struct hd_dealt *to)
 {
-	struct turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
+	struct pop_turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
 	uint32_t n = 0, least = size ? (k + 1) / 2 : 1, fit = k;
 	bool work = size;
 
@@ -148,7 +149,7 @@ enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t k, uint32_t siz
 		for (uint32_t j = 1; j < s->ntypes; j++)
 			best = s->jobs[i].rate[j] > s->jobs[i].rate[best] ? j : best;
 		if (!hd_sched_absent(s, i))
-			turns[n++] = (struct turn){ s->jobs[i].scale, best, i, s->jobs[i].weight,
+			turns[n++] = (struct pop_turn){ s->jobs[i].scale, best, i, s->jobs[i].weight,
 				mean > 0 ? s->jobs[i].scale * s->jobs[i].steps_left / mean : 0 };
 	}
 	qsort(turns, n, sizeof *turns, by_kind);

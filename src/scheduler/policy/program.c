@@ -22,12 +22,12 @@ enum { HD_LARGE = 3000, HD_LISTED = 6000, HD_BEST = 200, HD_TURNS = 500 };      
 										 * columns up to which all are listed; added a turn; turns */
 #define HD_IMPROVES 1e-9
 
-static enum hd_err no_memory(struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM,
+static enum hd_err no_memory(struct hd_policy_lp *pg) { return hd_fail(pg->diag, HD_E_NOMEM,
 	"no memory for a program of %u shapes", pg->nshapes); }
 
 /* ---- shapes ---- */
 
-static uint32_t *slot(const struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type)
+static uint32_t *slot(const struct hd_policy_lp *pg, uint32_t a, uint32_t b, uint32_t type)
 {
 	uint64_t key = ((uint64_t)a * pg->seen->state->njobs + b) * pg->seen->state->ntypes + type;
 	uint32_t mask = pg->listed_cap - 1, at = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 32) & mask;
@@ -40,7 +40,7 @@ static uint32_t *slot(const struct hd_program *pg, uint32_t a, uint32_t b, uint3
 	return &pg->listed[at];
 }
 
-static enum hd_err room(struct hd_program *pg)
+static enum hd_err room(struct hd_policy_lp *pg)
 {
 	uint32_t cap = pg->cap ? 2 * pg->cap : 256;
 	struct hd_shape *shape = hd_arena_take(pg->arena, cap, sizeof *shape);
@@ -62,7 +62,7 @@ static enum hd_err room(struct hd_program *pg)
 }
 
 /* The table of listed pairs is kept at most half full. */
-static enum hd_err room_in_table(struct hd_program *pg, uint32_t npairs)
+static enum hd_err room_in_table(struct hd_policy_lp *pg, uint32_t npairs)
 {
 	uint32_t cap = 1024;
 
@@ -81,7 +81,7 @@ static enum hd_err room_in_table(struct hd_program *pg, uint32_t npairs)
 	return HD_OK;
 }
 
-static enum hd_err add_shape(struct hd_program *pg, const struct hd_shape *shape, const double rate[2])
+static enum hd_err add_shape(struct hd_policy_lp *pg, const struct hd_shape *shape, const double rate[2])
 {
 	enum hd_err err = pg->nshapes == pg->cap ? room(pg) : HD_OK;
 
@@ -98,7 +98,7 @@ static enum hd_err add_shape(struct hd_program *pg, const struct hd_shape *shape
 	return HD_OK;
 }
 
-static enum hd_err add_singles(struct hd_program *pg)
+static enum hd_err add_singles(struct hd_policy_lp *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	enum hd_err err = HD_OK;
@@ -112,7 +112,7 @@ static enum hd_err add_singles(struct hd_program *pg)
 	return err;
 }
 
-static enum hd_err add_pairs(struct hd_program *pg, uint32_t *found, bool list)
+static enum hd_err add_pairs(struct hd_policy_lp *pg, uint32_t *found, bool list)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	enum hd_err err = HD_OK;
@@ -131,9 +131,9 @@ static enum hd_err add_pairs(struct hd_program *pg, uint32_t *found, bool list)
 
 /* ---- columns and rows ---- */
 
-struct entries { uint32_t row[16]; double val[16]; uint32_t n; };
+struct shape_entries { uint32_t row[16]; double val[16]; uint32_t n; };
 
-static void enter(struct entries *e, uint32_t row, double val)
+static void enter(struct shape_entries *e, uint32_t row, double val)
 {
 	if (row == HD_SCHED_NONE || val == 0)
 		return;
@@ -142,7 +142,7 @@ static void enter(struct entries *e, uint32_t row, double val)
 	e->val[e->n++] = val;
 }
 
-static void column_of(const struct hd_program *pg, uint32_t k, struct entries *e)
+static void column_of(const struct hd_policy_lp *pg, uint32_t k, struct shape_entries *e)
 {
 	const struct hd_shape *s = &pg->shape[k];
 
@@ -158,7 +158,7 @@ static void column_of(const struct hd_program *pg, uint32_t k, struct entries *e
 }
 
 /* Shapes [from, nshapes) become columns. */
-static enum hd_err columns(struct hd_program *pg, uint32_t from)
+static enum hd_err columns(struct hd_policy_lp *pg, uint32_t from)
 {
 	uint32_t n = pg->nshapes - from, used = 0;
 	double *lo = hd_arena_take(pg->arena, n + 1, sizeof *lo),
@@ -167,7 +167,7 @@ static enum hd_err columns(struct hd_program *pg, uint32_t from)
 		*val = hd_arena_take(pg->arena, 16 * (size_t)n + 1, sizeof *val);
 	uint32_t *start = hd_arena_take(pg->arena, n + 1, sizeof *start),
 		*idx = hd_arena_take(pg->arena, 16 * (size_t)n + 1, sizeof *idx);
-	struct entries e;
+	struct shape_entries e;
 
 	if (!lo || !hi || !cost || !val || !start || !idx)
 		return no_memory(pg);
@@ -188,13 +188,13 @@ static enum hd_err columns(struct hd_program *pg, uint32_t from)
 }
 
 /* Row-wise, so that each row's largest coefficient is known when it comes. */
-static enum hd_err base_rows(struct hd_program *pg)
+static enum hd_err base_rows(struct hd_policy_lp *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	uint32_t nrows = 0, n = 2 * s->njobs + s->ntypes, entries = 0;
 	double *lo = hd_arena_take(pg->arena, n, sizeof *lo), *hi = hd_arena_take(pg->arena, n, sizeof *hi);
 	uint32_t *start = hd_arena_take(pg->arena, (size_t)n + 2, sizeof *start);
-	struct entries e;
+	struct shape_entries e;
 
 	if (!lo || !hi || !start)
 		return no_memory(pg);
@@ -240,7 +240,7 @@ static enum hd_err base_rows(struct hd_program *pg)
 	return hd_lp_rows(pg->lp, nrows, lo, hi, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
-static enum hd_err base_columns(struct hd_program *pg)
+static enum hd_err base_columns(struct hd_policy_lp *pg)
 {
 	uint32_t n = pg->nshapes;
 	double *zero = hd_arena_take(pg->arena, n + 1, sizeof *zero),
@@ -256,13 +256,13 @@ static enum hd_err base_columns(struct hd_program *pg)
 	return hd_lp_cols(pg->lp, n, zero, inf, zero, NULL, NULL, NULL) ? no_memory(pg) : HD_OK;
 }
 
-enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, struct hd_arena *arena,
+enum hd_err hd_program_open(struct hd_policy_lp *pg, const struct hd_seen *seen, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	const struct hd_sched_state *s = seen->state;
 	uint32_t npairs = 0;
 
-	*pg = (struct hd_program){ .seen = seen, .arena = arena, .diag = diag, .level = HD_SCHED_NONE };
+	*pg = (struct hd_policy_lp){ .seen = seen, .arena = arena, .diag = diag, .level = HD_SCHED_NONE };
 	pg->time_row = hd_arena_take(arena, s->njobs, sizeof *pg->time_row);
 	pg->promise_row = hd_arena_take(arena, s->njobs, sizeof *pg->promise_row);
 	pg->promise_lo = hd_arena_take(arena, s->njobs, sizeof *pg->promise_lo);
@@ -283,13 +283,13 @@ enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, s
 	return err ? err : base_rows(pg);
 }
 
-void hd_program_close(struct hd_program *pg)
+void hd_program_close(struct hd_policy_lp *pg)
 {
 	hd_lp_free(pg->lp);
 	pg->lp = NULL;
 }
 
-enum hd_err hd_program_level(struct hd_program *pg, const double *g)
+enum hd_err hd_program_level(struct hd_policy_lp *pg, const double *g)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	uint32_t start[2] = { 0, 0 }, n = 0, *idx = hd_arena_take(pg->arena, s->njobs + 1, sizeof *idx);
@@ -317,7 +317,7 @@ enum hd_err hd_program_level(struct hd_program *pg, const double *g)
 	return hd_lp_cols(pg->lp, 1, &zero, &inf, &one, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
-void hd_program_promise(struct hd_program *pg, uint32_t job, double lo)
+void hd_program_promise(struct hd_policy_lp *pg, uint32_t job, double lo)
 {
 	assert(pg->slack == 0);                           /* what is relaxed is settled */
 	pg->promise_lo[job] = lo;
@@ -325,7 +325,7 @@ void hd_program_promise(struct hd_program *pg, uint32_t job, double lo)
 		hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[job], lo, INFINITY);
 }
 
-void hd_program_relax(struct hd_program *pg, double slack)
+void hd_program_relax(struct hd_policy_lp *pg, double slack)
 {
 	pg->slack = slack;
 	for (uint32_t i = 0; i < pg->seen->state->njobs; i++)
@@ -337,7 +337,7 @@ void hd_program_relax(struct hd_program *pg, double slack)
 			INFINITY);
 }
 
-void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *context)
+void hd_program_worth(struct hd_policy_lp *pg, hd_worth *worth, const void *context)
 {
 	pg->worth = worth;
 	pg->context = context;
@@ -345,7 +345,7 @@ void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *contex
 		hd_lp_edit(pg->lp, HD_LP_COST, pg->col[k], 0, worth ? worth(pg, k, context) : 0);
 }
 
-enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[], const double hi[],
+enum hd_err hd_program_rows(struct hd_policy_lp *pg, uint32_t n, const double lo[], const double hi[],
 	const uint32_t start[], const uint32_t idx[],
 	const double val[], uint32_t *first)
 {
@@ -355,7 +355,7 @@ enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[]
 	return hd_lp_rows(pg->lp, n, lo, hi, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
-enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[], const double hi[],
+enum hd_err hd_program_cols(struct hd_policy_lp *pg, uint32_t n, const double lo[], const double hi[],
 	const double cost[], const uint32_t start[],
 	const uint32_t idx[], const double val[], uint32_t *first)
 {
@@ -365,7 +365,7 @@ enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[]
 	return hd_lp_cols(pg->lp, n, lo, hi, cost, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
-enum hd_err hd_program_row(struct hd_program *pg, hd_worth *worth, const void *context, double lo)
+enum hd_err hd_program_row(struct hd_policy_lp *pg, hd_worth *worth, const void *context, double lo)
 {
 	uint32_t start[2] = { 0, 0 }, n = 0, *idx = hd_arena_take(pg->arena, pg->nshapes + 1, sizeof *idx);
 	double inf = INFINITY, *val = hd_arena_take(pg->arena, pg->nshapes + 1, sizeof *val);
@@ -386,7 +386,7 @@ enum hd_err hd_program_row(struct hd_program *pg, hd_worth *worth, const void *c
 	return hd_lp_rows(pg->lp, 1, &lo, &inf, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
-enum hd_err hd_program_want(struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type)
+enum hd_err hd_program_want(struct hd_policy_lp *pg, uint32_t a, uint32_t b, uint32_t type)
 {
 	uint32_t from = pg->nshapes;
 	double rate[2];
@@ -400,11 +400,11 @@ enum hd_err hd_program_want(struct hd_program *pg, uint32_t a, uint32_t b, uint3
 
 /* ---- solving ---- */
 
-struct offer { double reduced; uint32_t a, b, type; };
+struct pair_offer { double reduced; uint32_t a, b, type; };
 
 static int better(const void *a, const void *b)
 {
-	const struct offer *x = a, *y = b;
+	const struct pair_offer *x = a, *y = b;
 
 	if (x->reduced != y->reduced)
 		return x->reduced > y->reduced ? -1 : 1;
@@ -414,9 +414,9 @@ static int better(const void *a, const void *b)
 }
 
 /* The reduced cost of a shape that is no column yet: it stands at pg->nshapes for the moment. */
-static double reduced_cost(const struct hd_program *pg)
+static double reduced_cost(const struct hd_policy_lp *pg)
 {
-	struct entries e;
+	struct shape_entries e;
 	double d = pg->worth ? pg->worth(pg, pg->nshapes, pg->context) : 0;
 
 	column_of(pg, pg->nshapes, &e);
@@ -426,7 +426,7 @@ static double reduced_cost(const struct hd_program *pg)
 }
 
 /* What a reduced cost must be above: costs may be steps or money in any unit. */
-static double improves(const struct hd_program *pg)
+static double improves(const struct hd_policy_lp *pg)
 {
 	double most = pg->level == HD_SCHED_NONE ? 0 : 1;
 
@@ -436,10 +436,10 @@ static double improves(const struct hd_program *pg)
 }
 
 /* Best pairs that are no columns, at most HD_BEST; kept sorted in batches of twice that. */
-static enum hd_err price(struct hd_program *pg, uint32_t *added)
+static enum hd_err price(struct hd_policy_lp *pg, uint32_t *added)
 {
 	const struct hd_sched_state *s = pg->seen->state;
-	struct offer offers[2 * HD_BEST];
+	struct pair_offer offers[2 * HD_BEST];
 	double rate[2], least = improves(pg);
 	uint32_t n = 0, from = pg->nshapes;
 	enum hd_err err = pg->nshapes == pg->cap ? room(pg) : HD_OK;
@@ -457,7 +457,7 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 				double d = reduced_cost(pg);
 				if (d <= least)
 					continue;
-				offers[n++] = (struct offer){ d, a, b, j };
+				offers[n++] = (struct pair_offer){ d, a, b, j };
 				if (n == 2 * HD_BEST) {
 					qsort(offers, n, sizeof *offers, better);
 					n = HD_BEST;
@@ -474,7 +474,7 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 	return err || n == 0 ? err : columns(pg, from);
 }
 
-static enum hd_err solve_once(struct hd_program *pg)
+static enum hd_err solve_once(struct hd_policy_lp *pg)
 {
 	const struct hd_lp_limits limits = { .iterations = pg->seen->set->lp_iterations,
 		.gap = pg->seen->set->lp_gap };
@@ -506,7 +506,7 @@ static enum hd_err solve_once(struct hd_program *pg)
 		hd_lp_status_text(pg->last.status));
 }
 
-enum hd_err hd_program_solve(struct hd_program *pg)
+enum hd_err hd_program_solve(struct hd_policy_lp *pg)
 {
 	uint32_t added = 1;
 	enum hd_err err = solve_once(pg);
@@ -522,10 +522,10 @@ enum hd_err hd_program_solve(struct hd_program *pg)
 	return err;
 }
 
-double hd_program_c(const struct hd_program *pg) { return pg->level == HD_SCHED_NONE ? 0 :
+double hd_program_c(const struct hd_policy_lp *pg) { return pg->level == HD_SCHED_NONE ? 0 :
 	pg->last.x[pg->level]; }
 
-void hd_program_z(const struct hd_program *pg, double *z)
+void hd_program_z(const struct hd_policy_lp *pg, double *z)
 {
 	for (uint32_t i = 0; i < pg->seen->state->njobs; i++)
 		z[i] = 0;
@@ -534,12 +534,12 @@ void hd_program_z(const struct hd_program *pg, double *z)
 			z[pg->shape[k].member[m]] += pg->gain[k][m] * pg->last.x[pg->col[k]];
 }
 
-double hd_program_l(const struct hd_program *pg, uint32_t job)
+double hd_program_l(const struct hd_policy_lp *pg, uint32_t job)
 {
 	return pg->promise_row[job] == HD_SCHED_NONE ? 0 : fmax(0, -pg->last.dual[pg->promise_row[job]]);
 }
 
-enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out)
+enum hd_err hd_program_prices(const struct hd_policy_lp *pg, struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	double *y = hd_arena_take(pg->arena, s->ntypes, sizeof *y),
@@ -547,7 +547,7 @@ enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out
 	double *l = hd_arena_take(pg->arena, s->njobs, sizeof *l);
 
 	if (!y || !u || !l)
-		return no_memory((struct hd_program *)pg);
+		return no_memory((struct hd_policy_lp *)pg);
 	for (uint32_t j = 0; j < s->ntypes; j++)
 		y[j] = pg->cap_row[j] == HD_SCHED_NONE ? 0 : fmax(0, pg->last.dual[pg->cap_row[j]]);
 	for (uint32_t i = 0; i < s->njobs; i++) {
@@ -563,7 +563,7 @@ enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out
 	return HD_OK;
 }
 
-enum hd_err hd_program_shares(const struct hd_program *pg, struct hd_shares *out)
+enum hd_err hd_program_shares(const struct hd_policy_lp *pg, struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = pg->arena };
 	enum hd_err err = HD_OK;
@@ -576,5 +576,5 @@ enum hd_err hd_program_shares(const struct hd_program *pg, struct hd_shares *out
 	out->iterations = pg->iterations;
 	out->gap = pg->gap;
 	out->cut = pg->cut;
-	return err ? no_memory((struct hd_program *)pg) : HD_OK;
+	return err ? no_memory((struct hd_policy_lp *)pg) : HD_OK;
 }

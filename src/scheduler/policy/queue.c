@@ -14,11 +14,11 @@
 
 #include "scheduler/policy/int.h"
 
-struct placed { uint64_t id; uint32_t type; };
+struct queue_placed { uint64_t id; uint32_t type; };
 
 enum order { BY_ARRIVAL, BY_TIME, BY_WEIGHT };    /* of who waits; ties by arrival */
 
-struct walk {
+struct queue_walk {
 	struct hd_policy *policy;
 	const struct hd_sched_state *s;
 	struct hd_arena *arena;
@@ -31,13 +31,13 @@ struct walk {
 	bool backfills;
 };
 
-static struct hd_queue *memory(const struct walk *w) { return w->policy->memory; }
+static struct hd_queue *memory(const struct queue_walk *w) { return w->policy->memory; }
 
 static enum hd_err init(struct hd_policy *policy)
 {
 	struct hd_queue *q = policy->memory;
 
-	q->placed = (struct hd_ledger){ .size = sizeof(struct placed) };
+	q->placed = (struct hd_ledger){ .size = sizeof(struct queue_placed) };
 	hd_mt_init(&q->mt, policy->set.seed);
 	return HD_OK;
 }
@@ -53,9 +53,9 @@ void hd_sjf_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 void hd_priority_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 void hd_priority_backfill_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 
-static enum hd_err place(struct walk *w, uint32_t job, uint32_t type)
+static enum hd_err place(struct queue_walk *w, uint32_t job, uint32_t type)
 {
-	struct placed *at = hd_ledger_add(&memory(w)->placed, w->s->jobs[job].id);
+	struct queue_placed *at = hd_ledger_add(&memory(w)->placed, w->s->jobs[job].id);
 
 	if (!at)
 		return hd_fail(w->diag, HD_E_NOMEM, "no memory for %u jobs", w->s->njobs);
@@ -66,7 +66,7 @@ static enum hd_err place(struct walk *w, uint32_t job, uint32_t type)
 }
 
 /* The fastest type with room among those in `among`; first by name among equals. */
-static uint32_t fastest(const struct walk *w, uint32_t job)
+static uint32_t fastest(const struct queue_walk *w, uint32_t job)
 {
 	uint32_t best = HD_SCHED_NONE;
 
@@ -79,11 +79,11 @@ static uint32_t fastest(const struct walk *w, uint32_t job)
 
 /* Those that still are there keep their devices; as published, the head takes the type of one that is
  * gone. */
-static enum hd_err stay(struct walk *w, bool inherit)
+static enum hd_err stay(struct queue_walk *w, bool inherit)
 {
 	struct hd_ledger *ledger = &memory(w)->placed;
 	uint32_t n = ledger->n;
-	struct placed *was = hd_arena_take(w->arena, n + 1, sizeof *was);
+	struct queue_placed *was = hd_arena_take(w->arena, n + 1, sizeof *was);
 	enum hd_err err = was ? HD_OK : HD_E_NOMEM;
 
 	if (was && n)
@@ -107,14 +107,14 @@ static enum hd_err stay(struct walk *w, bool inherit)
 }
 
 /* exact: whose devices went waits again, in its turn. */
-static void forget_homeless(const struct walk *w)
+static void forget_homeless(const struct queue_walk *w)
 {
 	struct hd_ledger *ledger = &memory(w)->placed;
 	int64_t free[HD_SCHED_TYPES];
 
 	memcpy(free, w->free, w->s->ntypes * sizeof *free);
 	for (uint32_t k = 0; k < ledger->n;) {
-		const struct placed *p = (const struct placed *)ledger->at + k;
+		const struct queue_placed *p = (const struct queue_placed *)ledger->at + k;
 		uint32_t i = hd_sched_find(w->s, p->id);
 		if (i != HD_SCHED_NONE && free[p->type] < w->s->jobs[i].scale) {
 			hd_ledger_drop(ledger, p->id);
@@ -125,7 +125,7 @@ static void forget_homeless(const struct walk *w)
 	}
 }
 
-static enum hd_err published_plain(struct walk *w)
+static enum hd_err published_plain(struct queue_walk *w)
 {
 	bool listed[HD_SCHED_TYPES];
 	enum hd_err err = stay(w, true);
@@ -151,7 +151,7 @@ static enum hd_err published_plain(struct walk *w)
 	return err;
 }
 
-static bool any_free(const struct walk *w)
+static bool any_free(const struct queue_walk *w)
 {
 	for (uint32_t j = 0; j < w->s->ntypes; j++)
 		if (w->free[j] > 0)
@@ -160,7 +160,7 @@ static bool any_free(const struct walk *w)
 }
 
 /* The head that finds no room is lost, but only where some type has devices left at all. */
-static enum hd_err published_hetero(struct walk *w)
+static enum hd_err published_hetero(struct queue_walk *w)
 {
 	enum hd_err err = HD_OK;
 
@@ -184,7 +184,7 @@ static double summed(const struct hd_sched_state *s, uint32_t a, uint32_t b, uin
 		(s->jobs[b].rate[type] > 0 ? rate[1] / s->jobs[b].rate[type] : 0);
 }
 
-static void published_packed(struct walk *w)
+static void published_packed(struct queue_walk *w)
 {
 	for (; w->head < w->n; w->head++) {
 		uint32_t job = w->queue[w->head], best = HD_SCHED_NONE;
@@ -222,14 +222,15 @@ static double runs_for(const struct hd_sched_state *s, uint32_t job, uint32_t ty
 }
 
 /* When `type` has the devices of the head by estimated ends, and how many are over then. */
-static double start_of(const struct walk *w, uint32_t job, uint32_t type, int64_t *over, struct end *ends)
+static double start_of(const struct queue_walk *w, uint32_t job, uint32_t type, int64_t *over,
+	struct end *ends)
 {
 	int64_t have = w->free[type], needs = w->s->jobs[job].scale;
 	uint32_t n = 0;
 	double at_s = 0;
 
 	for (uint32_t k = 0; k < w->norder; k++) {
-		const struct placed *p = hd_ledger_find(&memory(w)->placed, w->s->jobs[w->order[k]].id);
+		const struct queue_placed *p = hd_ledger_find(&memory(w)->placed, w->s->jobs[w->order[k]].id);
 		if (p->type == type)
 			ends[n++] = (struct end){ runs_for(w->s, w->order[k], type),
 				w->s->jobs[w->order[k]].scale };
@@ -243,7 +244,7 @@ static double start_of(const struct walk *w, uint32_t job, uint32_t type, int64_
 	return have >= needs && w->s->jobs[job].rate[type] > 0 ? at_s : INFINITY;
 }
 
-static enum hd_err backfill(struct walk *w)
+static enum hd_err backfill(struct queue_walk *w)
 {
 	uint32_t head = w->queue[w->head], type = HD_SCHED_NONE;
 	struct end *ends = hd_arena_take(w->arena, w->s->njobs + 1, sizeof *ends);
@@ -273,7 +274,7 @@ static enum hd_err backfill(struct walk *w)
 	return err;
 }
 
-static enum hd_err exact(struct walk *w)
+static enum hd_err exact(struct queue_walk *w)
 {
 	enum hd_err err = HD_OK;
 
@@ -289,16 +290,16 @@ static enum hd_err exact(struct walk *w)
 
 /* ---- both ---- */
 
-struct turn { double key; uint32_t job; };
+struct queue_turn { double key; uint32_t job; };
 
 static int by_turn(const void *a, const void *b)
 {
-	const struct turn *x = a, *y = b;
+	const struct queue_turn *x = a, *y = b;
 
 	return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->job < y->job ? -1 : x->job > y->job;
 }
 
-static enum hd_err open_walk(struct walk *w)
+static enum hd_err open_walk(struct queue_walk *w)
 {
 	uint32_t n = w->s->njobs;
 
@@ -323,9 +324,9 @@ static double shortest(const struct hd_sched_state *s, uint32_t job)
 	return least;
 }
 
-static enum hd_err line_up(struct walk *w, bool afresh)
+static enum hd_err line_up(struct queue_walk *w, bool afresh)
 {
-	struct turn *turns = hd_arena_take(w->arena, w->s->njobs + 1, sizeof *turns);
+	struct queue_turn *turns = hd_arena_take(w->arena, w->s->njobs + 1, sizeof *turns);
 	uint32_t n = 0;
 
 	if (!turns)
@@ -334,7 +335,7 @@ static enum hd_err line_up(struct walk *w, bool afresh)
 		if (hd_never_whole(w->s, i) || (!afresh && hd_ledger_find(&memory(w)->placed,
 			w->s->jobs[i].id)))
 			continue;
-		turns[n++] = (struct turn){ w->by == BY_TIME ? shortest(w->s, i) : w->by == BY_WEIGHT ?
+		turns[n++] = (struct queue_turn){ w->by == BY_TIME ? shortest(w->s, i) : w->by == BY_WEIGHT ?
 			-w->s->jobs[i].weight : 0, i };
 	}
 	qsort(turns, n, sizeof *turns, by_turn);
@@ -344,7 +345,7 @@ static enum hd_err line_up(struct walk *w, bool afresh)
 	return HD_OK;
 }
 
-static enum hd_err answer(struct walk *w, struct hd_shares *out)
+static enum hd_err answer(struct queue_walk *w, struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = w->arena };
 	enum hd_err err = HD_OK;
@@ -359,7 +360,7 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 	bool backfills, struct hd_arena *arena,
 	struct hd_shares *out, struct hd_diag *diag)
 {
-	struct walk w = { .policy = policy, .s = state, .arena = arena, .diag = diag, .by = by,
+	struct queue_walk w = { .policy = policy, .s = state, .arena = arena, .diag = diag, .by = by,
 		.backfills = backfills };
 	bool theirs = policy->set.fidelity == HD_FIDELITY_GAVEL,
 		plain = policy->set.variant == HD_VARIANT_PLAIN;
@@ -385,7 +386,8 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 		return err;
 	hd_ledger_keep(&memory(&w)->placed, state);
 	for (uint32_t k = 0; k < w.norder; k++) {
-		const struct placed *p = hd_ledger_find(&memory(&w)->placed, state->jobs[w.order[k]].id);
+		const struct queue_placed *p = hd_ledger_find(&memory(&w)->placed,
+			state->jobs[w.order[k]].id);
 		w.shape[w.order[k]] = hd_way_single(state, w.order[k], p->type);
 	}
 	if (packed)

@@ -5,7 +5,7 @@
 
 #define HD_SLACK 1e-9                             /* relative, of what is fixed */
 
-static double weighted(const struct hd_program *pg, uint32_t k, const void *context)
+static double weighted(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const struct hd_shape *s = &pg->shape[k];
 	double sum = 0;
@@ -16,7 +16,7 @@ static double weighted(const struct hd_program *pg, uint32_t k, const void *cont
 	return sum;
 }
 
-enum hd_err hd_program_second(struct hd_program *pg)
+enum hd_err hd_program_second(struct hd_policy_lp *pg)
 {
 	hd_program_worth(pg, weighted, NULL);
 	enum hd_err err = hd_program_solve(pg);
@@ -28,15 +28,15 @@ enum hd_err hd_program_second(struct hd_program *pg)
 	return hd_program_row(pg, weighted, NULL, lo);
 }
 
-struct change { const struct hd_policy *policy; double mean_price; };
+struct settle_cost { const struct hd_policy *policy; double mean_price; };
 
 /* Devices, weighted by price; ties go to lower ids and first types by a weight too small to matter
  * otherwise. */
-static double dear(const struct hd_program *pg, uint32_t k, const void *context)
+static double dear(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	const struct hd_shape *shape = &pg->shape[k];
-	const struct change *c = context;
+	const struct settle_cost *c = context;
 	double sum = 0, rank = pg->large ? 0 : (double)(s->njobs - shape->member[0]) / s->njobs,
 		moves = hd_kept_find(c->policy, s, shape) ? 0 : 0.01;
 
@@ -52,7 +52,7 @@ static double dear(const struct hd_program *pg, uint32_t k, const void *context)
 /* For each shape that had a share: d >= |x - before|, at 0.01 a device; of all others the share is the
  * distance, see dear(). Large programs have neither these nor ranks: equal jobs get equal shares there,
  * and least change counts shapes, not how much of them. */
-static enum hd_err distances(struct hd_program *pg, const struct hd_policy *policy)
+static enum hd_err distances(struct hd_policy_lp *pg, const struct hd_policy *policy)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	enum hd_err err = HD_OK;
@@ -78,9 +78,9 @@ static enum hd_err distances(struct hd_program *pg, const struct hd_policy *poli
 	return err;
 }
 
-enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *policy, struct hd_shares *out)
+enum hd_err hd_program_settle(struct hd_policy_lp *pg, const struct hd_policy *policy, struct hd_shares *out)
 {
-	struct change c = { .policy = policy };
+	struct settle_cost c = { .policy = policy };
 	const struct hd_sched_state *s = pg->seen->state;
 	uint32_t priced = 0;
 	enum hd_err err;

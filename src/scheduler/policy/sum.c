@@ -6,7 +6,7 @@ enum hd_err hd_sum_init(struct hd_policy *policy, struct hd_diag *diag) { (void)
 	return HD_OK; }
 void hd_sum_finish(struct hd_policy *policy) { (void)policy; }
 
-static double steps(const struct hd_program *pg, uint32_t k, const void *context)
+static double steps(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const struct hd_shape *s = &pg->shape[k];
 	double sum = 0;
@@ -23,7 +23,7 @@ static double steps_of(const struct hd_shape *shape, const double rate[2], const
 	return rate[0] + (shape->nmembers == 2 ? rate[1] : 0);
 }
 
-static double normalised(const struct hd_program *pg, uint32_t k, const void *context)
+static double normalised(const struct hd_policy_lp *pg, uint32_t k, const void *context)
 {
 	const struct hd_shape *s = &pg->shape[k];
 	double sum = 0;
@@ -38,7 +38,7 @@ enum hd_err hd_sum_allocate(struct hd_policy *policy, const struct hd_sched_stat
 	struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
 	struct hd_seen seen;
-	struct hd_program pg = { 0 };
+	struct hd_policy_lp pg = { 0 };
 	hd_worth *worth = policy->set.published || policy->set.fidelity == HD_FIDELITY_GAVEL ? steps :
 		normalised;
 	enum hd_err err = hd_see(&seen, policy, state, HD_FLAT_ONE, arena, diag);

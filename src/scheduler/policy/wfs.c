@@ -25,7 +25,7 @@
 /* since: number of the start; age_s: of the job at its last change */
 struct grant { uint64_t id, since; uint32_t count; double age_s; };
 
-struct sharing {
+struct wfs_sharing {
 	struct hd_policy *policy;
 	const struct hd_sched_state *s;
 	struct hd_arena *arena;
@@ -38,7 +38,7 @@ struct sharing {
 	bool *settled;                            /* [n] resized too short a time ago */
 };
 
-static struct hd_wfs *memory(const struct sharing *sh) { return sh->policy->memory; }
+static struct hd_wfs *memory(const struct wfs_sharing *sh) { return sh->policy->memory; }
 
 static enum hd_err init(struct hd_policy *policy)
 {
@@ -52,7 +52,7 @@ enum hd_err hd_wfs_2020_init(struct hd_policy *policy, struct hd_diag *diag) { (
 void hd_wfs_finish(struct hd_policy *policy) { hd_ledger_finish(&((struct hd_wfs *)policy->memory)->grants); }
 void hd_wfs_2020_finish(struct hd_policy *policy) { hd_wfs_finish(policy); }
 
-static enum hd_err one_type(struct sharing *sh)
+static enum hd_err one_type(struct wfs_sharing *sh)
 {
 	uint32_t types = 0;
 
@@ -84,21 +84,21 @@ static struct hd_want want_of(const struct hd_sched_job *job)
 	return w;
 }
 
-static const struct grant *grant_of(const struct sharing *sh,
+static const struct grant *grant_of(const struct wfs_sharing *sh,
 	uint32_t job) { return hd_ledger_find(&memory(sh)->grants, sh->s->jobs[job].id); }
 
-struct turn { double claim; uint64_t since; uint32_t job; };
+struct wfs_turn { double claim; uint64_t since; uint32_t job; };
 
 static int by_since(const void *a, const void *b)
 {
-	const struct turn *x = a, *y = b;
+	const struct wfs_turn *x = a, *y = b;
 
 	return x->since < y->since ? -1 : x->since > y->since;
 }
 
 static int by_claim(const void *a, const void *b)
 {
-	const struct turn *x = a, *y = b;
+	const struct wfs_turn *x = a, *y = b;
 
 	if (x->claim != y->claim)
 		return x->claim > y->claim ? -1 : 1;
@@ -107,10 +107,10 @@ static int by_claim(const void *a, const void *b)
 
 /* Running jobs by start into job[], the others by weight into queue[]. Where devices were lost the last
  * started go back to the queue. */
-static enum hd_err line_up(struct sharing *sh, bool ours)
+static enum hd_err line_up(struct wfs_sharing *sh, bool ours)
 {
 	uint32_t n = sh->s->njobs, running = 0, waiting = 0, fits = 0;
-	struct turn *runs = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *runs),
+	struct wfs_turn *runs = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *runs),
 		*waits = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *waits);
 
 	sh->job = hd_arena_take(sh->arena, (size_t)n + 1, sizeof *sh->job);
@@ -123,7 +123,8 @@ static enum hd_err line_up(struct sharing *sh, bool ours)
 		return hd_fail(sh->diag, HD_E_NOMEM, "no memory for %u jobs", n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct grant *g = grant_of(sh, i);
-		struct turn turn = { sh->s->jobs[i].weight * (ours ? HD_PATIENCE_S + sh->s->jobs[i].age_s :
+		struct wfs_turn turn = { sh->s->jobs[i].weight * (ours ?
+			HD_PATIENCE_S + sh->s->jobs[i].age_s :
 			1), g ? g->since : 0, i };
 		if (hd_sched_absent(sh->s, i))
 			continue;
@@ -148,7 +149,7 @@ static enum hd_err line_up(struct sharing *sh, bool ours)
 	return HD_OK;
 }
 
-static void admit(struct sharing *sh, uint32_t job)
+static void admit(struct wfs_sharing *sh, uint32_t job)
 {
 	sh->want[sh->n] = want_of(&sh->s->jobs[job]);
 	sh->job[sh->n++] = job;
@@ -156,7 +157,7 @@ static void admit(struct sharing *sh, uint32_t job)
 
 /* ---- 2020 ---- */
 
-static bool takes_from_above(const struct sharing *sh, const uint32_t *fair, const uint32_t *pot,
+static bool takes_from_above(const struct wfs_sharing *sh, const uint32_t *fair, const uint32_t *pot,
 	double weight)
 {
 	for (uint32_t k = 0; k < sh->nrunning; k++)
@@ -166,7 +167,7 @@ static bool takes_from_above(const struct sharing *sh, const uint32_t *fair, con
 }
 
 /* It gives any number, so every job must run on any. */
-static enum hd_err all_elastic(const struct sharing *sh)
+static enum hd_err all_elastic(const struct wfs_sharing *sh)
 {
 	for (uint32_t i = 0; i < sh->s->njobs; i++) {
 		const struct hd_sched_job *job = &sh->s->jobs[i];
@@ -180,7 +181,7 @@ static enum hd_err all_elastic(const struct sharing *sh)
 	return HD_OK;
 }
 
-static enum hd_err fill_2020(struct sharing *sh)
+static enum hd_err fill_2020(struct wfs_sharing *sh)
 {
 	uint32_t *pot = hd_arena_take(sh->arena, (size_t)sh->s->njobs + 1, sizeof *pot);
 	enum hd_err err = pot ? hd_wfs_2020_counts(sh->n, sh->want, sh->devices, sh->arena, sh->count) :
@@ -201,7 +202,7 @@ static enum hd_err fill_2020(struct sharing *sh)
 /* ---- ours ---- */
 
 /* Seconds that the job takes on so many devices. */
-static double takes(const struct sharing *sh, uint32_t k, uint32_t count)
+static double takes(const struct wfs_sharing *sh, uint32_t k, uint32_t count)
 {
 	const struct hd_sched_job *job = &sh->s->jobs[sh->job[k]];
 	double rate = hd_sched_rate_on(job, sh->type, count);
@@ -209,14 +210,14 @@ static double takes(const struct sharing *sh, uint32_t k, uint32_t count)
 	return rate > 0 ? job->steps_left / rate : INFINITY;
 }
 
-static double costs(const struct sharing *sh, uint32_t k)
+static double costs(const struct wfs_sharing *sh, uint32_t k)
 {
 	const struct hd_sched_job *job = &sh->s->jobs[sh->job[k]];
 
 	return job->elastic ? job->elastic->resize_s : 0;
 }
 
-static void shrink_for_new(struct sharing *sh, uint32_t *now, int64_t *free)
+static void shrink_for_new(struct wfs_sharing *sh, uint32_t *now, int64_t *free)
 {
 	while (*free < 0) {
 		uint32_t most = sh->n;
@@ -232,7 +233,7 @@ static void shrink_for_new(struct sharing *sh, uint32_t *now, int64_t *free)
 	}
 }
 
-static void grow(struct sharing *sh, uint32_t *now, int64_t *free)
+static void grow(struct wfs_sharing *sh, uint32_t *now, int64_t *free)
 {
 	for (uint32_t k = 0; k < sh->nrunning; k++) {
 		uint32_t to = sh->count[k];
@@ -246,7 +247,7 @@ static void grow(struct sharing *sh, uint32_t *now, int64_t *free)
 	}
 }
 
-static void even_out(struct sharing *sh, uint32_t *now)
+static void even_out(struct wfs_sharing *sh, uint32_t *now)
 {
 	double saved = 0, cost = 0;
 	bool any = false;
@@ -263,7 +264,7 @@ static void even_out(struct sharing *sh, uint32_t *now)
 		memcpy(now, sh->count, sh->n * sizeof *now);
 }
 
-static enum hd_err fill_ours(struct sharing *sh)
+static enum hd_err fill_ours(struct wfs_sharing *sh)
 {
 	uint32_t least = 0, *now = hd_arena_take(sh->arena, (size_t)sh->s->njobs + 1, sizeof *now);
 	int64_t free = sh->devices;
@@ -298,7 +299,7 @@ static enum hd_err fill_ours(struct sharing *sh)
 
 /* ---- both ---- */
 
-static enum hd_err answer(struct sharing *sh, struct hd_shares *out)
+static enum hd_err answer(struct wfs_sharing *sh, struct hd_shares *out)
 {
 	struct hd_collect c = { .out = out, .arena = sh->arena };
 	enum hd_err err = HD_OK;
@@ -327,7 +328,7 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 	struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
-	struct sharing sh = { .policy = policy, .s = state, .arena = arena, .diag = diag };
+	struct wfs_sharing sh = { .policy = policy, .s = state, .arena = arena, .diag = diag };
 	enum hd_err err = one_type(&sh);
 
 	if (!err)

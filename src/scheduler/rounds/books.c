@@ -108,7 +108,7 @@ void hd_rounds_destroy(struct hd_rounds *r)
 	hd_free(r);
 }
 
-struct job *rounds_job(const struct hd_rounds *r, uint64_t id)
+struct round_job *rounds_job(const struct hd_rounds *r, uint64_t id)
 {
 	uint32_t from = 0, to = r->njobs;
 
@@ -123,7 +123,7 @@ struct job *rounds_job(const struct hd_rounds *r, uint64_t id)
 }
 
 /* The younger member, singles first, the other member, needs. */
-int rounds_order(const struct cell *a, const struct cell *b)
+int rounds_order(const struct combination *a, const struct combination *b)
 {
 	uint64_t x = a->id[a->nmembers - 1], y = b->id[b->nmembers - 1];
 
@@ -142,7 +142,7 @@ int rounds_order(const struct cell *a, const struct cell *b)
 	return (a->nneeds > b->nneeds) - (a->nneeds < b->nneeds);
 }
 
-static struct cell *find(const struct hd_rounds *r, const struct cell *key)
+static struct combination *find(const struct hd_rounds *r, const struct combination *key)
 {
 	uint32_t from = 0, to = r->ncells;
 
@@ -156,7 +156,7 @@ static struct cell *find(const struct hd_rounds *r, const struct cell *key)
 	return from < r->ncells && rounds_order(&r->cell[from], key) == 0 ? &r->cell[from] : NULL;
 }
 
-static enum hd_err add(struct hd_rounds *r, const struct cell *cell, struct hd_diag *diag)
+static enum hd_err add(struct hd_rounds *r, const struct combination *cell, struct hd_diag *diag)
 {
 	enum hd_err err = hd_grow(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell,
 		"entries of the rounds", diag);
@@ -184,13 +184,13 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 		"entries of the rounds", diag)))
 		return err;
 	for (uint32_t t = 0; t < r->ntypes; t++) {
-		struct cell cell = { .id = { job->id }, .nmembers = 1, .nneeds = 1, .own = true,
+		struct combination cell = { .id = { job->id }, .nmembers = 1, .nneeds = 1, .own = true,
 			.need = { { t, job->scale } }, .rate = { job->rate[t] },
 			.t = r->set.round_s / 2 };
 		if (r->type[t].n && (err = add(r, &cell, diag)))
 			return err;
 	}
-	r->job[r->njobs++] = (struct job){ .id = job->id, .scale = job->scale, .switch_s = switch_s,
+	r->job[r->njobs++] = (struct round_job){ .id = job->id, .scale = job->scale, .switch_s = switch_s,
 		.held = UINT32_MAX };
 	r->stale = true;
 	return HD_OK;
@@ -199,12 +199,12 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 enum hd_err hd_rounds_pair(struct hd_rounds *r, uint64_t a, uint64_t b, const double *rate_a,
 	const double *rate_b, struct hd_diag *diag)
 {
-	const struct job *job = rounds_job(r, a);
+	const struct round_job *job = rounds_job(r, a);
 	enum hd_err err = HD_OK;
 
 	assert(a < b && job && rounds_job(r, b) && rounds_job(r, b)->scale == job->scale);
 	for (uint32_t t = 0; t < r->ntypes && !err; t++) {
-		struct cell cell = { .id = { a, b }, .nmembers = 2, .nneeds = 1, .own = true,
+		struct combination cell = { .id = { a, b }, .nmembers = 2, .nneeds = 1, .own = true,
 			.need = { { t, job->scale } }, .rate = { rate_a[t], rate_b[t] } };
 		if (r->type[t].n)
 			err = add(r, &cell, diag);
@@ -214,7 +214,7 @@ enum hd_err hd_rounds_pair(struct hd_rounds *r, uint64_t a, uint64_t b, const do
 
 void hd_rounds_leave(struct hd_rounds *r, uint64_t id)
 {
-	struct job *job = rounds_job(r, id);
+	struct round_job *job = rounds_job(r, id);
 
 	if (!job)
 		return;
@@ -285,7 +285,7 @@ static void close_books(struct hd_rounds *r, double now_s)
 
 	memset(r->worked, 0, sizeof r->worked);
 	for (uint32_t i = 0; i < r->ncells; i++) {
-		struct cell *c = &r->cell[i];
+		struct combination *c = &r->cell[i];
 		c->deficit += c->x * elapsed - (c->t - half);
 		c->t = half;
 		for (uint8_t k = 0; k < c->nneeds; k++)
@@ -298,9 +298,10 @@ static void close_books(struct hd_rounds *r, double now_s)
 static enum hd_err open_shape(struct hd_rounds *r, const struct hd_sched_state *state,
 	const struct hd_shape *shape, double x, struct hd_diag *diag)
 {
-	struct cell key = { .nmembers = shape->nmembers, .nneeds = shape->nneeds, .known = true, .x = x,
+	struct combination key = { .nmembers = shape->nmembers, .nneeds = shape->nneeds, .known = true,
+		.x = x,
 		.t = r->set.round_s / 2 };
-	struct cell *found;
+	struct combination *found;
 
 	for (uint8_t m = 0; m < shape->nmembers; m++) {
 		key.id[m] = state->jobs[shape->member[m]].id;
@@ -351,16 +352,17 @@ enum hd_err hd_rounds_adopt(struct hd_rounds *r, double now_s, const struct hd_s
 static void set_priorities(struct hd_rounds *r)
 {
 	for (uint32_t i = 0; i < r->ncells; i++) {
-		struct cell *c = &r->cell[i];
+		struct combination *c = &r->cell[i];
 		double worked = r->worked[c->need[0].type], fraction = worked > 0 ? c->t / worked : 0;
 		bool runs = c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0);
 		c->priority = !c->known || !(c->x > 0) || !runs ? 0 : fraction > 0 ? c->x / fraction :
 			c->x * 1e9;
 		c->plain = c->priority;
-		const struct job *job = r->set.kappa > 0 && c->priority > 0 ? rounds_job(r, c->id[0]) : NULL;
+		const struct round_job *job = r->set.kappa > 0 &&
+			c->priority > 0 ? rounds_job(r, c->id[0]) : NULL;
 		if (!job || job->held == UINT32_MAX)
 			continue;
-		const struct hd_run *held = &r->run[job->held];
+		const struct hd_round_run *held = &r->run[job->held];
 		if (held->nneeds == c->nneeds && held->nmembers == c->nmembers && held->id[1] == c->id[1] &&
 			!memcmp(held->need, c->need,
 			c->nneeds * sizeof *c->need))
@@ -368,7 +370,7 @@ static void set_priorities(struct hd_rounds *r)
 	}
 }
 
-bool rounds_fits(const struct cell *c, const uint32_t *left)
+bool rounds_fits(const struct combination *c, const uint32_t *left)
 {
 	for (uint8_t k = 0; k < c->nneeds; k++)
 		if (c->need[k].n > left[c->need[k].type])
@@ -379,7 +381,7 @@ bool rounds_fits(const struct cell *c, const uint32_t *left)
 /* The round becomes the last round. */
 static void turn(struct hd_rounds *r)
 {
-	struct hd_run *run = r->old_run;
+	struct hd_round_run *run = r->old_run;
 	uint32_t *device = r->old_device, cap = r->old_cap, device_cap = r->old_device_cap;
 
 	r->old_run = r->run;
@@ -403,7 +405,7 @@ static enum hd_err close_round(struct hd_rounds *r, struct hd_round *round)
 	}
 	for (uint32_t i = 0; i < r->nruns; i++)
 		for (uint8_t m = 0; m < r->run[i].nmembers; m++) {
-			struct job *job = rounds_job(r, r->run[i].id[m]);
+			struct round_job *job = rounds_job(r, r->run[i].id[m]);
 			job->held = i;
 			job->waited = job->first_out = 0;
 		}
@@ -482,9 +484,9 @@ enum hd_err hd_rounds_offer(struct hd_rounds *r, struct hd_round *round, struct 
 	return err;
 }
 
-void hd_rounds_ran(struct hd_rounds *r, const struct hd_run *run, double seconds)
+void hd_rounds_ran(struct hd_rounds *r, const struct hd_round_run *run, double seconds)
 {
-	struct cell key = { .nmembers = run->nmembers, .nneeds = run->nneeds,
+	struct combination key = { .nmembers = run->nmembers, .nneeds = run->nneeds,
 		.id = { run->id[0], run->id[1] } }, *c;
 
 	memcpy(key.need, run->need, sizeof key.need);
@@ -497,10 +499,10 @@ void hd_rounds_ran(struct hd_rounds *r, const struct hd_run *run, double seconds
 
 bool hd_rounds_view(const struct hd_rounds *r, uint64_t id, uint32_t type, struct hd_cell_view *view)
 {
-	const struct job *job = rounds_job(r, id);
-	struct cell key = { .id = { id }, .nmembers = 1, .nneeds = 1,
+	const struct round_job *job = rounds_job(r, id);
+	struct combination key = { .id = { id }, .nmembers = 1, .nneeds = 1,
 		.need = { { type, job ? job->scale : 0 } } };
-	const struct cell *c = job ? find(r, &key) : NULL;
+	const struct combination *c = job ? find(r, &key) : NULL;
 
 	if (c)
 		*view = (struct hd_cell_view){ c->x, c->t, c->deficit, c->priority };

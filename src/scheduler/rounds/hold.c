@@ -8,13 +8,13 @@
 void hd_rounds_rate(struct hd_rounds *r, uint64_t id, const double *rate)
 {
 	for (uint32_t i = 0; i < r->ncells; i++) {
-		struct cell *c = &r->cell[i];
+		struct combination *c = &r->cell[i];
 		if (c->own && c->nmembers == 1 && c->id[0] == id)
 			c->rate[0] = rate[c->need[0].type];
 	}
 	for (uint32_t i = 0; i < r->nruns; i++) {
-		struct hd_run *run = &r->run[i];
-		const struct job *job = run->nmembers == 1 && run->nneeds == 1 &&
+		struct hd_round_run *run = &r->run[i];
+		const struct round_job *job = run->nmembers == 1 && run->nneeds == 1 &&
 			run->id[0] == id ? rounds_job(r, id) : NULL;
 		if (job && run->need[0].n == job->scale)
 			run->rate[0] = rate[run->need[0].type];
@@ -31,7 +31,8 @@ static uint32_t type_of(const struct hd_rounds *r, uint32_t device)
 }
 
 /* Needs have ascending types, and at most HD_SHAPE_NEEDS of them: a set of more types is no way to run. */
-static bool count_needs(const struct hd_rounds *r, struct hd_run *run, const uint32_t *device, uint32_t n)
+static bool count_needs(const struct hd_rounds *r, struct hd_round_run *run, const uint32_t *device,
+	uint32_t n)
 {
 	uint32_t of[HD_SCHED_TYPES] = { 0 };
 
@@ -49,8 +50,9 @@ static bool count_needs(const struct hd_rounds *r, struct hd_run *run, const uin
 enum hd_err hd_rounds_hold(struct hd_rounds *r, uint64_t id, const uint32_t *device, uint32_t n,
 	struct hd_diag *diag)
 {
-	struct job *job = rounds_job(r, id);
-	struct hd_run run = { .id = { id }, .nmembers = 1, .kind = HD_RUN_SAME, .first = r->ndevices_used,
+	struct round_job *job = rounds_job(r, id);
+	struct hd_round_run run = { .id = { id }, .nmembers = 1, .kind = HD_RUN_SAME,
+		.first = r->ndevices_used,
 		.ndevices = n };
 	enum hd_err err;
 
@@ -70,7 +72,7 @@ enum hd_err hd_rounds_hold(struct hd_rounds *r, uint64_t id, const uint32_t *dev
 	memcpy(&r->device[r->ndevices_used], device, n * sizeof *device);
 	r->ndevices_used += n;
 	for (uint32_t i = 0; i < r->ncells; i++) {
-		const struct cell *c = &r->cell[i];
+		const struct combination *c = &r->cell[i];
 		if (c->own && c->nmembers == 1 && c->id[0] == id && run.nneeds == 1 &&
 			c->need[0].type == run.need[0].type && c->need[0].n == n)
 			run.rate[0] = c->rate[0];

@@ -45,7 +45,7 @@ static void who_held_a_device_before_keeps_it(void **state)
 	assert_int_equal(hd_rounds_next(r, &round, NULL), HD_OK);
 	assert_int_equal(round.nruns, 2);
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct hd_run *run = &round.run[i];
+		const struct hd_round_run *run = &round.run[i];
 		CHECK(run->kind == HD_RUN_SAME && round.device[run->first] == (run->id[0] == 1 ? 3 : 2),
 			"job %llu on %u", (unsigned long long)run->id[0],
 			round.device[run->first]);

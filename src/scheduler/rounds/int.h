@@ -7,7 +7,7 @@
 
 #define HD_NO_DEVICE UINT32_MAX
 
-struct cell {
+struct combination {
 	uint64_t id[2];                           /* ascending */
 	uint8_t nmembers, nneeds;
 	bool known;                               /* the last shares knew the job: gavel places no other */
@@ -19,7 +19,7 @@ struct cell {
 	double plain;                             /* priority without hysteresis */
 };
 
-struct job {
+struct round_job {
 	uint64_t id;
 	uint32_t scale;
 	uint32_t waited;                          /* rounds without devices */
@@ -47,9 +47,9 @@ struct hd_rounds {
 	bool *taken;                              /* owned scratch, [ndevices] */
 	/* owned scratch, [ndevices] 1 + pick that had it and finds it again; 0: nobody */
 	uint32_t *kept_for;
-	struct cell *cell;                        /* owned, sorted */
+	struct combination *cell;                        /* owned, sorted */
 	uint32_t ncells, cells_cap;
-	struct job *job;                          /* owned, by id */
+	struct round_job *job;                          /* owned, by id */
 	uint32_t njobs, jobs_cap;
 	double worked[HD_SCHED_TYPES];            /* W */
 	double last_reset_s;
@@ -61,16 +61,16 @@ struct hd_rounds {
 	uint32_t list_cap;
 	struct pick *pick;
 	uint32_t npicks, picks_cap;
-	struct hd_run *run, *old_run;             /* this round's and the last one's */
+	struct hd_round_run *run, *old_run;             /* this round's and the last one's */
 	uint32_t nruns, runs_cap, nold, old_cap;
 	uint32_t *device, *old_device;
 	uint32_t ndevices_used, device_cap, old_device_cap;
 };
 
-struct job *rounds_job(const struct hd_rounds *r, uint64_t id);       /* NULL: not there */
-int rounds_order(const struct cell *a, const struct cell *b);
+struct round_job *rounds_job(const struct hd_rounds *r, uint64_t id);       /* NULL: not there */
+int rounds_order(const struct combination *a, const struct combination *b);
 void rounds_bury(struct hd_rounds *r);                                /* dead cells and jobs go */
-bool rounds_fits(const struct cell *c, const uint32_t *left);
+bool rounds_fits(const struct combination *c, const uint32_t *left);
 void rounds_pick_gavel(struct hd_rounds *r, uint32_t *types);         /* types: the order, [ntypes] */
 void rounds_pick(struct hd_rounds *r, bool mid);
 HD_MUST_USE enum hd_err rounds_place_gavel(struct hd_rounds *r, const uint32_t *types, struct hd_diag *diag);

@@ -14,7 +14,7 @@ static void count_left(const struct hd_rounds *r, uint32_t *left)
 	}
 }
 
-static bool is_picked(const struct hd_rounds *r, const struct cell *c)
+static bool is_picked(const struct hd_rounds *r, const struct combination *c)
 {
 	for (uint8_t m = 0; m < c->nmembers; m++)
 		if (rounds_job(r, c->id[m])->picked)
@@ -22,11 +22,12 @@ static bool is_picked(const struct hd_rounds *r, const struct cell *c)
 	return false;
 }
 
-static bool can_run(const struct cell *c) { return c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0); }
+static bool can_run(const struct combination *c) { return c->rate[0] > 0 &&
+	(c->nmembers == 1 || c->rate[1] > 0); }
 
 static void take(struct hd_rounds *r, uint32_t cell, bool spare, uint32_t *left)
 {
-	const struct cell *c = &r->cell[cell];
+	const struct combination *c = &r->cell[cell];
 
 	for (uint8_t k = 0; k < c->nneeds; k++)
 		left[c->need[k].type] -= c->need[k].n;
@@ -37,7 +38,7 @@ static void take(struct hd_rounds *r, uint32_t cell, bool spare, uint32_t *left)
 
 static int down(double a, double b) { return (a < b) - (a > b); }
 
-static int by_books(const struct cell *a, const struct cell *b)
+static int by_books(const struct combination *a, const struct combination *b)
 {
 	int order = down(a->priority, b->priority);
 
@@ -56,7 +57,7 @@ static int published_order(const void *a, const void *b, void *context)
 {
 	const struct published *p = context;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	const struct cell *x = &p->r->cell[i], *y = &p->r->cell[k];
+	const struct combination *x = &p->r->cell[i], *y = &p->r->cell[k];
 	int order = by_books(x, y);
 
 	if (order)
@@ -92,7 +93,7 @@ static void walk_published(struct hd_rounds *r, uint32_t n, uint32_t *left, stru
 		sink(r->list, n, at, p);
 	while (n && any) {
 		const uint32_t i = r->list[0];
-		const struct cell *c = &r->cell[i];
+		const struct combination *c = &r->cell[i];
 		r->list[0] = r->list[--n];
 		sink(r->list, n, 0, p);
 		if (!rounds_fits(c, left) || !can_run(c) || (r->set.queue && !(c->priority > 0)) ||
@@ -129,7 +130,7 @@ void rounds_pick_gavel(struct hd_rounds *r, uint32_t *types)
 
 /* ---- exact ---- */
 
-static bool goes_first(const struct hd_rounds *r, const struct cell *c)
+static bool goes_first(const struct hd_rounds *r, const struct combination *c)
 {
 	for (uint8_t m = 0; m < c->nmembers; m++)
 		if (rounds_job(r, c->id[m])->reserved)
@@ -149,7 +150,7 @@ static int our_order(const void *a, const void *b, void *rounds)
 static void walk(struct hd_rounds *r, uint32_t n, bool first, uint32_t *left)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const struct cell *c = &r->cell[r->list[i]];
+		const struct combination *c = &r->cell[r->list[i]];
 		if ((!first || goes_first(r, c)) && !is_picked(r, c) && rounds_fits(c, left))
 			take(r, r->list[i], false, left);
 	}
@@ -186,9 +187,9 @@ static uint32_t fastest(const struct hd_rounds *r, uint64_t id, double above, bo
 	return best;
 }
 
-static bool holds(const struct hd_rounds *r, const struct job *job, const struct cell *c)
+static bool holds(const struct hd_rounds *r, const struct round_job *job, const struct combination *c)
 {
-	const struct hd_run *held = job->held == UINT32_MAX ? NULL : &r->old_run[job->held];
+	const struct hd_round_run *held = job->held == UINT32_MAX ? NULL : &r->old_run[job->held];
 
 	return held && held->nmembers == c->nmembers && held->nneeds == c->nneeds &&
 		!memcmp(held->need, c->need, c->nneeds * sizeof *c->need);
@@ -197,8 +198,8 @@ static bool holds(const struct hd_rounds *r, const struct job *job, const struct
 static void upgrade(struct hd_rounds *r, uint32_t *left)
 {
 	for (uint32_t p = 0; p < r->npicks; p++) {
-		const struct cell *c = &r->cell[r->pick[p].cell];
-		const struct job *job = rounds_job(r, c->id[0]);
+		const struct combination *c = &r->cell[r->pick[p].cell];
+		const struct round_job *job = rounds_job(r, c->id[0]);
 		if (c->nmembers != 1 || !c->own)
 			continue;
 		double gain = holds(r, job, c) ? 1 + job->switch_s / r->set.round_s : 1;
@@ -214,7 +215,7 @@ static void upgrade(struct hd_rounds *r, uint32_t *left)
 static int by_wait(const void *a, const void *b, void *rounds)
 {
 	const struct hd_rounds *r = rounds;
-	const struct job *x = &r->job[*(const uint32_t *)a], *y = &r->job[*(const uint32_t *)b];
+	const struct round_job *x = &r->job[*(const uint32_t *)a], *y = &r->job[*(const uint32_t *)b];
 
 	if (x->waited != y->waited)
 		return x->waited > y->waited ? -1 : 1;
@@ -243,7 +244,7 @@ static void fill(struct hd_rounds *r, bool lost, uint32_t *left)
 static void go_on(struct hd_rounds *r)
 {
 	for (uint32_t i = 0; i < r->nold; i++) {
-		struct hd_run run = r->old_run[i];
+		struct hd_round_run run = r->old_run[i];
 		uint8_t n = 0;
 		for (uint8_t m = 0; m < run.nmembers; m++)
 			if (rounds_job(r, run.id[m]))

@@ -4,10 +4,11 @@
 
 #include "scheduler/rounds/int.h"
 
-static struct hd_run run_of(const struct hd_rounds *r, const struct pick *pick)
+static struct hd_round_run run_of(const struct hd_rounds *r, const struct pick *pick)
 {
-	const struct cell *c = &r->cell[pick->cell];
-	struct hd_run run = { .id = { c->id[0], c->id[1] }, .nmembers = c->nmembers, .nneeds = c->nneeds,
+	const struct combination *c = &r->cell[pick->cell];
+	struct hd_round_run run = { .id = { c->id[0], c->id[1] }, .nmembers = c->nmembers,
+		.nneeds = c->nneeds,
 		.rate = { c->rate[0], c->rate[1] },
 		.spare = pick->spare, .cell = pick->cell };
 
@@ -16,9 +17,9 @@ static struct hd_run run_of(const struct hd_rounds *r, const struct pick *pick)
 }
 
 /* The last round's run of the same members; NULL: none. */
-static const struct hd_run *before(const struct hd_rounds *r, const struct cell *c)
+static const struct hd_round_run *before(const struct hd_rounds *r, const struct combination *c)
 {
-	const struct hd_run *old = NULL;
+	const struct hd_round_run *old = NULL;
 
 	for (uint8_t m = 0; m < c->nmembers; m++) {
 		uint32_t held = rounds_job(r, c->id[m])->held;
@@ -39,7 +40,7 @@ static uint32_t type_of(const struct hd_rounds *r, uint32_t device)
 }
 
 /* Whether all devices that it had are free, and as many of each type as it needs. */
-static bool keeps(const struct hd_rounds *r, const struct hd_run *old, const struct cell *c)
+static bool keeps(const struct hd_rounds *r, const struct hd_round_run *old, const struct combination *c)
 {
 	if (old->nneeds != c->nneeds || memcmp(old->need, c->need, c->nneeds * sizeof *c->need) != 0)
 		return false;
@@ -51,7 +52,7 @@ static bool keeps(const struct hd_rounds *r, const struct hd_run *old, const str
 	return true;
 }
 
-static void give(struct hd_rounds *r, struct hd_run *run, uint32_t device)
+static void give(struct hd_rounds *r, struct hd_round_run *run, uint32_t device)
 {
 	assert(!r->taken[device] && r->usable[device]);
 	r->taken[device] = true;
@@ -59,9 +60,9 @@ static void give(struct hd_rounds *r, struct hd_run *run, uint32_t device)
 	run->ndevices++;
 }
 
-static void keep(struct hd_rounds *r, const struct pick *pick, const struct hd_run *old)
+static void keep(struct hd_rounds *r, const struct pick *pick, const struct hd_round_run *old)
 {
-	struct hd_run run = run_of(r, pick);
+	struct hd_round_run run = run_of(r, pick);
 
 	run.kind = HD_RUN_SAME;
 	run.first = r->ndevices_used;
@@ -79,8 +80,8 @@ static enum hd_err place_scale(struct hd_rounds *r, uint32_t type, uint32_t scal
 	uint32_t *next, struct hd_diag *diag)
 {
 	for (uint32_t p = 0; p < r->npicks; p++) {
-		const struct cell *c = &r->cell[r->pick[p].cell];
-		const struct hd_run *old = c->need[0].type == type &&
+		const struct combination *c = &r->cell[r->pick[p].cell];
+		const struct hd_round_run *old = c->need[0].type == type &&
 			c->need[0].n == scale ? before(r, c) : NULL;
 		if (old && keeps(r, old, c)) {
 			keep(r, &r->pick[p], old);
@@ -88,10 +89,10 @@ static enum hd_err place_scale(struct hd_rounds *r, uint32_t type, uint32_t scal
 		}
 	}
 	for (uint32_t p = 0; p < r->npicks; p++) {
-		const struct cell *c = &r->cell[r->pick[p].cell];
+		const struct combination *c = &r->cell[r->pick[p].cell];
 		if (placed[p] || c->need[0].type != type || c->need[0].n != scale || !c->known)
 			continue;
-		struct hd_run run = run_of(r, &r->pick[p]);
+		struct hd_round_run run = run_of(r, &r->pick[p]);
 		run.kind = rounds_job(r, c->id[0])->held == UINT32_MAX ? HD_RUN_START : HD_RUN_MOVE;
 		run.first = r->ndevices_used;
 		for (; *next < r->first_device[type + 1] && run.ndevices < scale; (*next)++)
@@ -137,7 +138,7 @@ static bool is_free(const struct hd_rounds *r, uint32_t device) { return r->usab
 
 /* Of the free devices of a type the n that lie on the fewest hosts, the tightest first, then of the lowest
  * numbers. */
-static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, uint32_t n)
+static bool take_free(struct hd_rounds *r, struct hd_round_run *run, uint32_t type, uint32_t n)
 {
 	uint32_t from = r->first_device[type], to = r->first_device[type + 1];
 
@@ -177,7 +178,7 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
  * takes none of who shrinks. */
 static void put_by(struct hd_rounds *r, uint32_t p)
 {
-	const struct cell *c = &r->cell[r->pick[p].cell];
+	const struct combination *c = &r->cell[r->pick[p].cell];
 
 	for (uint8_t k = 0; k < c->nneeds; k++) {
 		uint32_t left = c->need[k].n;
@@ -196,7 +197,7 @@ static void put_by(struct hd_rounds *r, uint32_t p)
 }
 
 /* Those devices; how many. */
-static uint32_t take_old(struct hd_rounds *r, struct hd_run *run, uint32_t p, uint32_t type)
+static uint32_t take_old(struct hd_rounds *r, struct hd_round_run *run, uint32_t p, uint32_t type)
 {
 	uint32_t got = 0;
 
@@ -216,7 +217,7 @@ static uint32_t take_old(struct hd_rounds *r, struct hd_run *run, uint32_t p, ui
 
 static enum hd_err place_one(struct hd_rounds *r, uint32_t p, struct hd_diag *diag)
 {
-	struct hd_run run = run_of(r, &r->pick[p]);
+	struct hd_round_run run = run_of(r, &r->pick[p]);
 	uint32_t got = 0;
 	bool held = false;
 
@@ -237,7 +238,7 @@ static enum hd_err place_one(struct hd_rounds *r, uint32_t p, struct hd_diag *di
 	return HD_OK;
 }
 
-static uint32_t size_of(const struct cell *c)
+static uint32_t size_of(const struct combination *c)
 {
 	uint32_t n = 0;
 
@@ -254,8 +255,8 @@ enum hd_err rounds_place(struct hd_rounds *r, struct hd_diag *diag)
 
 	memset(placed, 0, r->npicks);
 	for (uint32_t p = 0; p < r->npicks; p++) {
-		const struct cell *c = &r->cell[r->pick[p].cell];
-		const struct hd_run *old = before(r, c);
+		const struct combination *c = &r->cell[r->pick[p].cell];
+		const struct hd_round_run *old = before(r, c);
 		if (old && keeps(r, old, c)) {
 			keep(r, &r->pick[p], old);
 			placed[p] = PLACED;
@@ -268,7 +269,7 @@ enum hd_err rounds_place(struct hd_rounds *r, struct hd_diag *diag)
 		for (uint32_t size = UINT32_MAX, largest; !err; size = largest) {
 			largest = 0;
 			for (uint32_t p = 0; p < r->npicks; p++) {
-				const struct cell *c = &r->cell[r->pick[p].cell];
+				const struct combination *c = &r->cell[r->pick[p].cell];
 				uint32_t n = size_of(c);
 				bool had = rounds_job(r, c->id[0])->held != UINT32_MAX ||
 					(c->nmembers == 2 && rounds_job(r, c->id[1])->held != UINT32_MAX);

@@ -79,7 +79,7 @@ static void check_round(const struct world *w, const struct hd_round *round, con
 	bool taken[64] = { false }, seen[JOBS] = { false };
 
 	for (uint32_t i = 0; i < round->nruns; i++) {
-		const struct hd_run *run = &round->run[i];
+		const struct hd_round_run *run = &round->run[i];
 		uint32_t job = (uint32_t)(run->id[0] - 10) / 3, have[TYPES] = { 0 };
 		assert_true(run->nmembers == 1 && job < w->state.njobs && !seen[job]);
 		seen[job] = true;
@@ -214,7 +214,7 @@ static void between_boundaries_runs_go_on_and_freed_devices_are_given(void **sta
 	for (uint32_t c = 0; c < 40; c++) {
 		struct world w;
 		struct hd_round round;
-		struct hd_run before[JOBS];
+		struct hd_round_run before[JOBS];
 		uint32_t device[64];
 		make_world(&w, JOBS, true);
 		const struct hd_rounds_setting setting = { .round_s = 60 };
@@ -231,7 +231,7 @@ static void between_boundaries_runs_go_on_and_freed_devices_are_given(void **sta
 		assert_int_equal(hd_rounds_offer(r, &round, NULL), HD_OK);
 		check_round(&w, &round, NULL);
 		for (uint32_t i = 1; i < n; i++) {
-			const struct hd_run *now = &round.run[i - 1];
+			const struct hd_round_run *now = &round.run[i - 1];
 			assert_true(now->id[0] == before[i].id[0] && now->kind == HD_RUN_SAME &&
 				now->ndevices == before[i].ndevices);
 			assert_memory_equal(&round.device[now->first], &device[before[i].first],
@@ -302,7 +302,7 @@ static void who_is_resized_keeps_devices_it_has(void **state)
 		assert_int_equal(hd_rounds_next(r, &round, NULL), HD_OK);
 		assert_int_equal(round.nruns, 2);
 		for (uint32_t n = 0; n < 2; n++) {
-			const struct hd_run *run = &round.run[n];
+			const struct hd_round_run *run = &round.run[n];
 			uint32_t i = (uint32_t)run->id[0], same = 0,
 				least = nbefore[i] < run->ndevices ? nbefore[i] : run->ndevices;
 			for (uint32_t d = 0; d < run->ndevices; d++)

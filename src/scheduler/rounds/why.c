@@ -11,9 +11,10 @@
 
 enum { CELLS_TRIED = 1 << 20 };           /* patience is tried for so many cells times rounds */
 
-static bool belongs(const struct cell *c, uint64_t id) { return c->id[0] == id ||
+static bool belongs(const struct combination *c, uint64_t id) { return c->id[0] == id ||
 	(c->nmembers == 2 && c->id[1] == id); }
-static bool runs_there(const struct cell *c) { return c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0);
+static bool runs_there(const struct combination *c) { return c->rate[0] > 0 &&
+	(c->nmembers == 1 || c->rate[1] > 0);
 	}
 
 /* ---- the walk, once more ---- */
@@ -29,13 +30,13 @@ struct at_turn {
 	uint32_t nahead, ahead[HD_WAIT_AHEAD];    /* cells, a ring: the last ones taken there before */
 };
 
-struct order { const struct hd_rounds *r; bool plain; };
+struct why_order { const struct hd_rounds *r; bool plain; };
 
 static int by_priority(const void *a, const void *b, void *user)
 {
-	const struct order *o = user;
+	const struct why_order *o = user;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	const struct cell *x = &o->r->cell[i], *y = &o->r->cell[k];
+	const struct combination *x = &o->r->cell[i], *y = &o->r->cell[k];
 	double pairs[][2] = { { o->plain ? x->plain : x->priority, o->plain ? y->plain : y->priority },
 		{ x->deficit, y->deficit }, { x->x, y->x } };
 
@@ -51,7 +52,7 @@ static void begin_left(const struct hd_rounds *r, const struct again *how, bool 
 	for (uint32_t t = 0; t < r->ntypes; t++)
 		left[t] = hd_rounds_usable(r, t) + (t == how->type ? how->add : 0);
 	for (uint32_t i = 0; i < r->nruns && r->mid && !how->plain; i++) {
-		const struct hd_run *run = &r->run[i];
+		const struct hd_round_run *run = &r->run[i];
 		bool now = false;
 		for (uint32_t p = 0; p < r->npicks; p++)
 			now |= r->cell[r->pick[p].cell].id[0] == run->id[0];
@@ -59,14 +60,14 @@ static void begin_left(const struct hd_rounds *r, const struct again *how, bool 
 			left[run->need[k].type] -= run->need[k].n < left[run->need[k].type] ? run->need[k].n :
 				left[run->need[k].type];
 		for (uint8_t m = 0; m < run->nmembers && !now; m++) {
-			const struct job *job = rounds_job(r, run->id[m]);
+			const struct round_job *job = rounds_job(r, run->id[m]);
 			if (job)
 				picked[job - r->job] = true;
 		}
 	}
 }
 
-static bool is_free(const struct hd_rounds *r, const struct cell *c, const bool *picked)
+static bool is_free(const struct hd_rounds *r, const struct combination *c, const bool *picked)
 {
 	for (uint8_t m = 0; m < c->nmembers; m++)
 		if (picked[rounds_job(r, c->id[m]) - r->job])
@@ -74,7 +75,7 @@ static bool is_free(const struct hd_rounds *r, const struct cell *c, const bool 
 	return true;
 }
 
-static bool has_reserved(const struct hd_rounds *r, const struct cell *c)
+static bool has_reserved(const struct hd_rounds *r, const struct combination *c)
 {
 	for (uint8_t m = 0; m < c->nmembers; m++)
 		if (rounds_job(r, c->id[m])->reserved)
@@ -82,7 +83,7 @@ static bool has_reserved(const struct hd_rounds *r, const struct cell *c)
 	return false;
 }
 
-static bool needs(const struct cell *c, uint32_t type)
+static bool needs(const struct combination *c, uint32_t type)
 {
 	for (uint8_t k = 0; k < c->nneeds; k++)
 		if (c->need[k].type == type)
@@ -96,7 +97,7 @@ static enum hd_err walk_again(const struct hd_rounds *r, const struct again *how
 {
 	uint32_t *list = hd_alloc((r->ncells + 1) * sizeof *list), left[HD_SCHED_TYPES], n = 0;
 	bool *picked = hd_alloc(r->njobs * sizeof *picked), met = false;
-	struct order order = { r, how->plain };
+	struct why_order order = { r, how->plain };
 
 	*turn = (struct at_turn){ 0 };
 	if (!list || !picked) {
@@ -112,7 +113,7 @@ static enum hd_err walk_again(const struct hd_rounds *r, const struct again *how
 	qsort_r(list, n, sizeof *list, by_priority, &order);
 	for (int first = how->plain ? 0 : 1; first >= 0; first--)
 		for (uint32_t i = 0; i < n; i++) {
-			const struct cell *c = &r->cell[list[i]];
+			const struct combination *c = &r->cell[list[i]];
 			if (first && !has_reserved(r, c))
 				continue;
 			if (list[i] == best && !met) {
@@ -195,7 +196,7 @@ static enum hd_err be_patient(const struct hd_rounds *r, uint64_t id, uint32_t *
 		for (uint32_t i = 0; i < round.nruns; i++)
 			hd_rounds_ran(c, &round.run[i], c->set.round_s);
 		err = hd_rounds_next(c, &round, diag);
-		const struct job *job = err ? NULL : rounds_job(c, id);
+		const struct round_job *job = err ? NULL : rounds_job(c, id);
 		if (job && job->held != UINT32_MAX)
 			*rounds = k;
 	}
@@ -236,7 +237,7 @@ static uint32_t best_cell(const struct hd_rounds *r, uint64_t id)
 	uint32_t best = UINT32_MAX;
 
 	for (uint32_t i = 0; i < r->ncells; i++) {
-		const struct cell *c = &r->cell[i];
+		const struct combination *c = &r->cell[i];
 		if (belongs(c, id) && !c->dead && c->x > 0 && runs_there(c) &&
 			(best == UINT32_MAX || c->priority > r->cell[best].priority))
 			best = i;
@@ -253,7 +254,7 @@ static void look_at_types(const struct hd_rounds *r, uint64_t id, bool *large, b
 	*type = HD_SCHED_NONE;
 	*missing = UINT32_MAX;
 	for (uint32_t i = 0; i < r->ncells; i++) {
-		const struct cell *c = &r->cell[i];
+		const struct combination *c = &r->cell[i];
 		if (!c->own || c->nmembers != 1 || c->id[0] != id)
 			continue;
 		*known |= c->known;
@@ -282,7 +283,7 @@ static enum hd_err judge_walk(const struct hd_rounds *r, uint64_t id, uint32_t b
 		return err;
 	w->free = turn.free;
 	for (uint32_t k = 0; k < turn.nahead && k < HD_WAIT_AHEAD; k++) {
-		const struct cell *c = &r->cell[turn.ahead[(turn.nahead - 1 - k) % HD_WAIT_AHEAD]];
+		const struct combination *c = &r->cell[turn.ahead[(turn.nahead - 1 - k) % HD_WAIT_AHEAD]];
 		w->ahead[w->nahead].id = c->id[0];
 		w->ahead[w->nahead++].priority = c->priority;
 	}
@@ -301,7 +302,7 @@ static enum hd_err judge_walk(const struct hd_rounds *r, uint64_t id, uint32_t b
 enum hd_err hd_rounds_why(const struct hd_rounds *r, double now_s, uint64_t id, struct hd_wait *w,
 	struct hd_diag *diag)
 {
-	const struct job *job = rounds_job(r, id);
+	const struct round_job *job = rounds_job(r, id);
 	uint32_t best, type, missing;
 	bool large, enough, known;
 
@@ -318,7 +319,7 @@ enum hd_err hd_rounds_why(const struct hd_rounds *r, double now_s, uint64_t id, 
 	best = best_cell(r, id);
 	look_at_types(r, id, &large, &enough, &known, &type, &missing);
 	if (best != UINT32_MAX) {
-		const struct cell *c = &r->cell[best];
+		const struct combination *c = &r->cell[best];
 		w->type = c->need[0].type;
 		w->need = c->need[0].n;
 		w->share = c->x;

@@ -7,7 +7,7 @@
 #include "base/near.h"
 #include "base/num.h"
 
-struct reader {
+struct state_reader {
 	struct hd_sched_state *state;
 	struct hd_sched_type *types;
 	struct hd_sched_job *jobs;
@@ -17,7 +17,7 @@ struct reader {
 	struct hd_diag *diag;
 };
 
-static void *take(struct reader *r, size_t n, size_t size, enum hd_err *err)
+static void *take(struct state_reader *r, size_t n, size_t size, enum hd_err *err)
 {
 	void *at = *err ? NULL : hd_arena_take(r->arena, n, size);
 
@@ -26,7 +26,7 @@ static void *take(struct reader *r, size_t n, size_t size, enum hd_err *err)
 	return at;
 }
 
-static enum hd_err bad(struct reader *r, const struct hd_json *at, const char *what)
+static enum hd_err bad(struct state_reader *r, const struct hd_json *at, const char *what)
 {
 	char path[200];
 
@@ -48,7 +48,8 @@ static const char *const of_goodput[] = { "ac", "bc", "an", "bn", "ar", "br", "g
 	"most_batch", "most_local", "node", NULL };
 static const char *const of_pair[] = { "a", "b", "throughput", NULL };
 
-static enum hd_err number(struct reader *r, const struct hd_json *at, enum hd_sched_range range, double *out)
+static enum hd_err number(struct state_reader *r, const struct hd_json *at, enum hd_sched_range range,
+	double *out)
 {
 	char path[200];
 	double v = 0;
@@ -63,7 +64,7 @@ static enum hd_err number(struct reader *r, const struct hd_json *at, enum hd_sc
 }
 
 /* A member that may be missing, or null: then `out` keeps its value. */
-static enum hd_err maybe(struct reader *r, const struct hd_json *object, const char *key,
+static enum hd_err maybe(struct state_reader *r, const struct hd_json *object, const char *key,
 	enum hd_sched_range range, double *out)
 {
 	const struct hd_json *at = hd_json_find(object, key);
@@ -71,7 +72,7 @@ static enum hd_err maybe(struct reader *r, const struct hd_json *object, const c
 	return at && hd_json_kind(at) != HD_JSON_NULL ? number(r, at, range, out) : HD_OK;
 }
 
-static uint32_t type_of(const struct reader *r, const char *name)
+static uint32_t type_of(const struct state_reader *r, const char *name)
 {
 	for (uint32_t j = 0; j < r->state->ntypes; j++)
 		if (!strcmp(r->types[j].name, name))
@@ -79,7 +80,7 @@ static uint32_t type_of(const struct reader *r, const char *name)
 	return HD_SCHED_NONE;
 }
 
-static enum hd_err no_type(struct reader *r, const struct hd_json *at, const char *name)
+static enum hd_err no_type(struct state_reader *r, const struct hd_json *at, const char *name)
 {
 	struct hd_near near = hd_near_to(name);
 	char path[200];
@@ -93,7 +94,8 @@ static enum hd_err no_type(struct reader *r, const struct hd_json *at, const cha
 }
 
 /* Of a table by name: a row that must be there, as the table is. */
-static enum hd_err row_of(struct reader *r, const struct hd_json *table, const char *name, const char *what,
+static enum hd_err row_of(struct state_reader *r, const struct hd_json *table, const char *name,
+	const char *what,
 	enum hd_sched_range range, double *out)
 {
 	const struct hd_json *at = hd_json_find(table, name);
@@ -105,7 +107,7 @@ static enum hd_err row_of(struct reader *r, const struct hd_json *table, const c
 }
 
 /* Of the same table: rows of what is not in `all` (names are its keys). */
-static enum hd_err no_other(struct reader *r, const struct hd_json *table, const struct hd_json *all)
+static enum hd_err no_other(struct state_reader *r, const struct hd_json *table, const struct hd_json *all)
 {
 	char path[200];
 
@@ -122,7 +124,7 @@ static enum hd_err no_other(struct reader *r, const struct hd_json *table, const
 	return HD_OK;
 }
 
-static enum hd_err read_types(struct reader *r, const struct hd_json *root)
+static enum hd_err read_types(struct state_reader *r, const struct hd_json *root)
 {
 	const struct hd_json *cluster, *prices = hd_json_find(root, "prices_per_hour");
 	enum hd_err err = hd_json_get(root, "cluster", HD_JSON_OBJECT, &cluster, r->diag);
@@ -147,7 +149,7 @@ static enum hd_err read_types(struct reader *r, const struct hd_json *root)
 	return err || !prices ? err : no_other(r, prices, cluster);
 }
 
-static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double *rate)
+static enum hd_err read_rates(struct state_reader *r, const struct hd_json *at, double *rate)
 {
 	enum hd_err err = hd_json_as(at, HD_JSON_OBJECT, r->diag);
 
@@ -159,7 +161,7 @@ static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double
 	return err;
 }
 
-static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
+static enum hd_err read_elastic(struct state_reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
 	const struct hd_json *curve;
 	enum hd_err err = hd_json_only(at, of_elastic, r->diag);
@@ -187,7 +189,7 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, stru
 	return err ? err : maybe(r, at, "resize_s", HD_SCHED_IN_TIME, &e->resize_s);
 }
 
-static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
+static enum hd_err read_goodput(struct state_reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
 	enum hd_err err = hd_json_only(at, of_goodput, r->diag);
 	struct hd_sched_goodput *m = take(r, 1, sizeof *m, &err);
@@ -226,7 +228,7 @@ static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, stru
 	return err;
 }
 
-static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
+static enum hd_err read_job(struct state_reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
 	const struct hd_json *rates = NULL, *kind = hd_json_find(at, "job_type"),
 		*elastic = hd_json_find(at, "elastic");
@@ -263,7 +265,7 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct h
 	return err ? err : read_rates(r, rates, rate);
 }
 
-static enum hd_err read_jobs(struct reader *r, const struct hd_json *root)
+static enum hd_err read_jobs(struct state_reader *r, const struct hd_json *root)
 {
 	const struct hd_json *jobs;
 	enum hd_err err = hd_json_get(root, "jobs", HD_JSON_ARRAY, &jobs, r->diag);
@@ -280,7 +282,8 @@ static enum hd_err read_jobs(struct reader *r, const struct hd_json *root)
 }
 
 /* The format of hierarchical_states.json: throughputs and priority by id, one step left and no age. */
-static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates, const struct hd_json *root)
+static enum hd_err read_bare_jobs(struct state_reader *r, const struct hd_json *rates,
+	const struct hd_json *root)
 {
 	const struct hd_json *weights = hd_json_find(root, "priority"),
 		*count = hd_json_find(root, "num_jobs");
@@ -318,7 +321,7 @@ static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates,
 }
 
 /* Files list jobs in order of id mostly: look there first. */
-static uint32_t job_of(const struct reader *r, uint64_t id)
+static uint32_t job_of(const struct state_reader *r, uint64_t id)
 {
 	if (id < r->state->njobs && r->jobs[id].id == id)
 		return (uint32_t)id;
@@ -328,7 +331,7 @@ static uint32_t job_of(const struct reader *r, uint64_t id)
 	return HD_SCHED_NONE;
 }
 
-static enum hd_err read_pair(struct reader *r, const struct hd_json *at, struct hd_sched_pair *pair)
+static enum hd_err read_pair(struct state_reader *r, const struct hd_json *at, struct hd_sched_pair *pair)
 {
 	const struct hd_json *rates;
 	uint64_t a = 0, b = 0;
@@ -366,7 +369,7 @@ static enum hd_err read_pair(struct reader *r, const struct hd_json *at, struct 
 	return err;
 }
 
-static enum hd_err read_pairs(struct reader *r, const struct hd_json *root)
+static enum hd_err read_pairs(struct state_reader *r, const struct hd_json *root)
 {
 	const struct hd_json *pairs = hd_json_find(root, "pairs");
 	enum hd_err err = pairs ? hd_json_as(pairs, HD_JSON_ARRAY, r->diag) : HD_OK;
@@ -380,7 +383,7 @@ static enum hd_err read_pairs(struct reader *r, const struct hd_json *root)
 	return err;
 }
 
-static enum hd_err read_members(struct reader *r, const struct hd_json *ids, uint32_t entity)
+static enum hd_err read_members(struct state_reader *r, const struct hd_json *ids, uint32_t entity)
 {
 	enum hd_err err = hd_json_as(ids, HD_JSON_ARRAY, r->diag);
 
@@ -397,7 +400,8 @@ static enum hd_err read_members(struct reader *r, const struct hd_json *ids, uin
 	return err;
 }
 
-static enum hd_err read_entity_kind(struct reader *r, const struct hd_json *root, enum hd_entity_kind *kind)
+static enum hd_err read_entity_kind(struct state_reader *r, const struct hd_json *root,
+	enum hd_entity_kind *kind)
 {
 	const struct hd_json *at = hd_json_find(root, "entity_kind");
 	const char *word = "fairness";
@@ -412,7 +416,7 @@ static enum hd_err read_entity_kind(struct reader *r, const struct hd_json *root
 	return err;
 }
 
-static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
+static enum hd_err read_entities(struct state_reader *r, const struct hd_json *root)
 {
 	const struct hd_json *entities = hd_json_find(root, "entities"),
 		*weights = hd_json_find(root, "entity_weights");
@@ -479,7 +483,7 @@ static enum hd_err find_set(const struct hd_json *file, const char *set, const s
 enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct reader r = { .state = state, .arena = arena, .diag = diag };
+	struct state_reader r = { .state = state, .arena = arena, .diag = diag };
 	const struct hd_json *root = NULL, *bare;
 	struct hd_diag why = { "" };
 	char path[200];

@@ -146,9 +146,9 @@ static const double *moved(const double *rate, const uint32_t *from, uint32_t n,
 }
 
 /* where the new i-th was; place: where the old i-th job is now */
-struct order { uint32_t *type, *job, *place; };
+struct id_order { uint32_t *type, *job, *place; };
 
-static enum hd_err find_order(const struct hd_sched_state *s, struct order *o, struct hd_arena *arena)
+static enum hd_err find_order(const struct hd_sched_state *s, struct id_order *o, struct hd_arena *arena)
 {
 	const struct hd_sched_type **types = hd_arena_take(arena, s->ntypes, sizeof *types);
 	const struct hd_sched_job **jobs = hd_arena_take(arena, s->njobs, sizeof *jobs);
@@ -173,7 +173,7 @@ static enum hd_err find_order(const struct hd_sched_state *s, struct order *o, s
 	return HD_OK;
 }
 
-static enum hd_err reorder(struct hd_sched_state *s, const struct order *o, struct hd_arena *arena)
+static enum hd_err reorder(struct hd_sched_state *s, const struct id_order *o, struct hd_arena *arena)
 {
 	struct hd_sched_type *types = hd_arena_take(arena, s->ntypes, sizeof *types);
 	struct hd_sched_job *jobs = hd_arena_take(arena, s->njobs, sizeof *jobs);
@@ -211,7 +211,7 @@ static enum hd_err reorder(struct hd_sched_state *s, const struct order *o, stru
 
 enum hd_err hd_sched_order(struct hd_sched_state *s, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct order o;
+	struct id_order o;
 	enum hd_err err;
 
 	if (s->njobs > HD_SCHED_JOBS || s->nentities > HD_SCHED_ENTITIES)
