@@ -83,7 +83,7 @@ same "$(number deadlines)" 3 "jobs with a deadline"
 same "$(number deadlines_missed)" 2 \
 	"equal thirds of one device: the first ends before 2950 s, the others later"
 expect 3 sim --cluster gpu:1 --entities ann:1
-says 'job 1 is of "bob", who is no entity'
+says 'job 1 is of "bob", which is no entity'
 expect 2 sim --cluster gpu:1 --entities ann:1,ann:2
 says 'names ann twice'
 expect 2 sim --cluster gpu:1 --entities ann:0

@@ -87,7 +87,7 @@ cp slurm.ndjson again.ndjson
 expect 0 heddle sched replay again.ndjson
 expect 0 heddle sched simulate $slurm --entities vision:2,nlp:1,dina:1 --policy hierarchy --json
 expect 3 heddle sched simulate $slurm --entities vision:2 --policy hierarchy --json
-says 'who is no entity'
+says 'which is no entity'
 expect 0 heddle sched import sacct.txt -q
 [ ! -s err ] && [ "$(wc -l <out)" = 8 ] || failed "-q says nothing of rows that are left out"
 printf 'JobID|Submit|Elapsed|AllocTRES|\n1|2024-01-01T00:00:00|00:10|cpu=4|\n' >cpu.txt

@@ -1,13 +1,15 @@
-/* The autoscaling engine of A. Or, H. Zhang, M. J. Freedman, "Resource Elasticity in Distributed Deep Learning" (MLSys 2020),
- * as its program decides: every N steps since the last change
+/* The autoscaling engine of A. Or, H. Zhang, M. J. Freedman, "Resource Elasticity in Distributed Deep
+ * Learning" (MLSys 2020), as its program decides: every N steps since the last change
  *
  *	one size known          a step up, or down at the maximum
  *	all pairs met           a step up from the largest
  *	the lowest pairs not    a step down from the smallest
- *	else                    the size below the first pair that was not met, but the one above while it has few samples
+ *	else                    the size below the first pair that was not met, but the one above while it has
+ *	                        few samples
  *
- * A pair (i, j) of neighbouring known sizes is met if the marginal rate is more than theta of ideal, or with a utility, if what
- * ending earlier is worth is more than what it costs. `every` has no default there; 50 here. */
+ * A pair (i, j) of neighbouring known sizes is met if the marginal rate is more than theta of ideal, or with
+ * a utility, if what ending earlier is worth is more than what it costs. `every` has no default there; 50
+ * here. */
 #include "autoscale/int.h"
 
 void hd_ae_2020_sample(struct hd_scale *scale, uint32_t size, double step_s)

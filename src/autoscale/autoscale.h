@@ -1,13 +1,14 @@
 /* autoscale.h -- how many workers a job should have, found by trying, with every trial paid for.
  *
- * A policy is told how long steps took at the sizes that were used, and proposes the next size. The runtime and the simulator
- * (autoscale_sim.h) drive it alike. Policies are rows of hd_scale_policies.
+ * A policy gets the step time of each size that was used and proposes the next size. The runtime and the
+ * simulator (autoscale_sim.h) drive it alike. Policies are rows of hd_scale_policies.
  *
  * 1. The first step after a change of size is no sample.
- * 2. A proposal is a size within [min, max] and the sentence why, with its numbers; the same size means: stay.
+ * 2. A proposal is a size within [min, max] and the sentence why, with its numbers; the same size means:
+ *    stay.
  * 3. While joiners are awaited, nothing is proposed.
- * 4. A policy sees what it is told and nothing else: no clock, no prices but those of the setting. Equal calls give equal
- *    answers on every machine.
+ * 4. A policy sees its arguments and nothing else: no clock, no prices but those of the setting. Equal calls
+ *    give equal answers on every machine.
  *
  * The objective J, what is to be small:
  *
@@ -15,7 +16,8 @@
  *	cost        what that costs, all workers together
  *	utility     cost less what the time of the end is worth (utility.h)
  *	deadline    cost, if the end is in time; sizes that are too late are worse than all that are not
- *	efficiency  no number: the largest size whose last step up gained more than theta of what it would have, scaled ideally
+ *	efficiency  no number: the largest size whose last step up gained more than theta of what it would
+ *	have, scaled ideally
  *
  * Memory: all of a policy's lies in struct hd_scale. Pure. */
 #ifndef HD_AUTOSCALE_AUTOSCALE_H
@@ -97,8 +99,7 @@ HD_MUST_USE enum hd_err hd_scale_init(struct hd_scale *scale, const char *policy
 	const struct hd_scale_setting *setting, struct hd_diag *diag);
 void hd_scale_sample(struct hd_scale *scale, uint32_t size, double step_s);       /* every step; above 0 */
 void hd_scale_propose(struct hd_scale *scale, const struct hd_scale_now *now, struct hd_scale_answer *answer);
-/* Devices came or went, prices changed: what was settled is open again; compute_ps and prices are taken
- * anew. */
+/* Devices or prices changed: settled decisions are open again; reads compute_ps and prices again. */
 void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *setting);
 
 HD_MUST_USE enum hd_err hd_objective_find(enum hd_objective *objective, const char *name,

@@ -1,26 +1,30 @@
-/* Ours: the solver knows what computing takes at every size, the rest is fitted to what was measured, and only sizes that could
- * still be better than the best one measured are tried.
+/* Ours: the solver knows what computing takes at every size, the rest is fitted to what was measured, and
+ * only sizes that could still be better than the best one measured are tried.
  *
- * Candidates are the sizes where computing gets shorter (ceil(V / k) falls). Of each a step time is known: measured, mean +- 2
- * standard deviations of it; or fitted (curve_fit.h), from the least to the most that any explanation says, each give or take
- * max(5 %, 2 spread). Computing cannot have taken longer than a whole step did: where a step was surely shorter than the solver says,
- * all its times are scaled down to it. Every LOOP steps, at a size for that long:
+ * Candidates are the sizes where computing gets shorter (ceil(V / k) falls). Of each a step time is known:
+ * measured, mean +- 2 standard deviations of it; or fitted (curve_fit.h), from the least to the most that any
+ * explanation says, each give or take max(5 %, 2 spread). Computing cannot have taken longer than a whole
+ * step did: where a step was surely shorter than the solver says, all its times are scaled down to it. Every
+ * LOOP steps, at a size for that long:
  *
  *	best = the measured candidate of least J
  *	open = those not measured whose most favourable J is below best's least favourable
- *	go to the open one of least J by the most favourable explanation, if that gains over best more than 1 % and twice what the
- *	        change costs; where the fit misses a measured size by more than 5 %, by the most favourable J itself, as long as that and
- *	        looking around (next) together cost at most 2 % of J
- *	look around: go to the candidate that is, as a ratio, farthest from all measured sizes, if it is twice or half of the nearest,
- *	        would be the best if it took a third of what is predicted, and all of these together cost at most 1 % of J:
- *	        what no explanation foresees (faster than ideal, a stair) is only found so
- *	rival = a measured one that could be better than best by more than 1 % and twice the change, as neither is known to 1 %:
+ *	go to the open one of least J by the most favourable explanation, if that gains over best more than 1
+ *	% and twice what the
+ *	        change costs; where the fit misses a measured size by more than 5 %, by the most favourable J
+ *	        itself, as long as that and looking around (next) together cost at most 2 % of J
+ *	look around: go to the candidate that is, as a ratio, farthest from all measured sizes, if it is twice
+ *	or half of the nearest,
+ *	        would be the best if it took a third of what is predicted, and all of these together cost at
+ *	        most 1 % of J: what no explanation foresees (faster than ideal, a stair) is only found so
+ *	rival = a measured one that could be better than best by more than 1 % and twice the change, as
+ *	neither is known to 1 %:
  *	        stay at, or go to, the less known of the two until it is
  *	else settle on best
  *
- * So every change goes to a size that was never measured, or that is not known to 1 %, or ends the search. Settled, the last 32 slices
- * are watched, each a step or as many as last SLICE_S (on a busy machine a few milliseconds say nothing); when their mean leaves the
- * measured interval, what is known is forgotten. */
+ * So every change goes to a size that was never measured, or that is not known to 1 %, or ends the search.
+ * Settled, the last 32 slices are watched, each a step or as many as last SLICE_S (on a busy machine a few
+ * milliseconds say nothing); when their mean leaves the measured interval, what is known is forgotten. */
 #include <math.h>
 #include <string.h>
 
@@ -213,7 +217,7 @@ static bool weigh_rival(const struct hd_scale *s, const struct hd_scale_now *now
 			rival = size;
 		}
 		if (gain > 0 && size == now->size && !is_sure(s, size))
-			rival = size;                     /* who is here is looked at to the end */
+			rival = size;                     /* finish measuring this size */
 	}
 	if (!rival)
 		return false;

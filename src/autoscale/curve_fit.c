@@ -23,7 +23,8 @@ double hd_curve_at(const struct hd_curve_coef *coef, uint32_t size, double compu
 	return compute_s;
 }
 
-/* Gauss with pivots over the terms of the subset; false: they cannot be told apart, or one is below 0. */
+/* Gauss with pivots over the terms of the subset; false: they are linearly dependent, or a coefficient is
+ * below 0. */
 static bool solve(double m[TERMS][TERMS + 1], uint32_t subset, struct hd_curve_coef *out)
 {
 	int used[TERMS], n = 0;

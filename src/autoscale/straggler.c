@@ -35,7 +35,7 @@ static double seconds(int64_t ns) { return (double)ns * 1e-9; }
 
 /* ---- what each step says */
 
-/* Those who are here, each with what is known of it. */
+/* The members, each with what is known of it. */
 static void take_members(struct hd_straggler *s, const struct hd_straggler_now *now)
 {
 	struct hd_straggler_worker next[HD_STRAGGLER_WORKERS];
@@ -96,7 +96,7 @@ static void learn(struct hd_straggler *s, const struct hd_straggler_now *now)
 	}
 }
 
-/* ---- whom to relieve */
+/* ---- which worker to replace */
 
 static const struct hd_straggler_worker *choose_ours(const struct hd_straggler *s,
 	const struct hd_straggler_now *now, struct hd_straggler_action *action)

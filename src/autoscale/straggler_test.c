@@ -103,7 +103,7 @@ static void a_slow_worker_goes_when_another_has_come(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
-		for (uint32_t slow = 0; slow < W; slow++) {               /* nobody is exempt */
+		for (uint32_t slow = 0; slow < W; slow++) {               /* no worker is exempt */
 			struct stage g;
 			open_stage(&g, "ours", slow, speeds[i]);
 			struct seen seen = play(&g, 2000);
@@ -165,7 +165,7 @@ static void who_comes_and_is_as_slow_is_the_last(void **state)
 	CHECK(g.last.worker == W && strstr(g.last.why, "it is not the worker"), "%s", g.last.why);
 }
 
-/* The one that came is well; much later another worker is slow, which took nobody's place. */
+/* The replacement is healthy; much later another worker is slow, which is no replacement. */
 static void a_later_slow_worker_is_relieved_as_well(void **state)
 {
 	struct stage g;

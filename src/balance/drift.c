@@ -152,7 +152,7 @@ static void judge(struct hd_drift *drift, struct hd_drift_answer *answer)
 		ms(drift->before_ps), ms(drift->predicted_ps));
 }
 
-/* ---- a map is made anew */
+/* ---- a new map */
 
 static uint32_t worst_device(const struct hd_drift *drift)
 {
@@ -288,7 +288,7 @@ static enum hd_err begin_trial(const struct hd_drift *drift, uint32_t d, struct 
 		most = count[i] > count[most] ? i : most;
 	}
 	if (count[most] < 2)
-		return HD_OK;                     /* who has one is as fast as it gets */
+		return HD_OK;                     /* with one virtual node it cannot be faster */
 	count[most]--;
 	count[d] = 1;
 	answer->count = count;

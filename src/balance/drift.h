@@ -1,8 +1,8 @@
-/* drift.h -- devices that are no longer as fast as their profile says, and when that makes another map.
+/* drift.h -- devices that are no longer as fast as their profile says, and when that calls for a new map.
  *
- * Told after every step how long each device took for a virtual node and how long the step was; decides
- * whether the map is made anew. A new map moves no state (every virtual node can run anywhere), so a change
- * is free but for being wrong.
+ * Input of every step: each device's time for a virtual node, and the step's time. Output: keep the map or
+ * make a new one. A new map moves no state (every virtual node can run anywhere), so a change costs nothing
+ * unless it is wrong.
  *
  * 1. slow(d) = measured / profile, an EWMA with 0.1 that starts at the first value. A device drifts when it
  *    differs by more than 5 % from what the map in use was made for, 16 steps long.

@@ -12,7 +12,7 @@ static const char *const verdict_words[] = {
 
 const char *hd_verdict_words(enum hd_verdict verdict) { return verdict_words[verdict]; }
 
-/* more devices: runs of equal counts are told as count*devices */
+/* more devices: runs of equal counts print as count*devices */
 enum { PPM = 1000000, COUNTS_SHOWN = 16 };
 
 struct solver_run {

@@ -1,27 +1,33 @@
-/* solver.h -- how many virtual nodes each of several uneven devices gets, and whether the slow ones are worth it.
+/* solver.h -- how many virtual nodes each of several uneven devices gets, and whether the slow ones are worth
+ * it.
  *
- * `heddle plan`, the choice of a map at start, a change of membership and drift ask; the answer is a map and the words for it.
+ * `heddle plan`, the choice of a map at start, a change of membership and drift ask; the answer is a map and
+ * the words for it.
  *
- *	T = max over devices of cost(v) + max(0, C - back)         (vn_cost.h; back: the least of the devices used)
+ *	T = max over devices of cost(v) + max(0, C - back)         (vn_cost.h; back: the least of the devices
+ *	                                                           used)
  *	C = max over members of (r + 1) * gradient * (n - 1) / n / bytes_per_s  +  2 * latency * ceil(log2 n)
  *
- * r: roots of a member's range (arrange.h), n: members, which are the workers with a used device. One member: C = 0.
+ * r: roots of a member's range (arrange.h), n: members, which are the workers with a used device. One member:
+ * C = 0.
  *
- * 1. Each worker has one contiguous range, and each device of it one inside. Within a worker the next virtual node goes
- *    to the device that would be done with it first (equal: the lower); so its slowest device is as early as can be.
- * 2. Workers of equal devices and links are interchangeable: numbers of used workers of each class are enumerated, up to
- *    HD_SOLVE_SETS; beyond, workers join by the time of one virtual node (equal: the lower).
- * 3. T is the least there is, of all counts and orders, where the search is exact (`exact`: V and the classes are small
- *    enough, HD_SOLVE_WORK). Elsewhere counts are those of least max cost, what is too much taken one by one from the
- *    largest cost (equal: the higher device), then arranged.
- * 4. Ties: fewer members, smaller largest root count, fewer roots, then the plan in use (`now`), then the arrangement
- *    that is first when lower classes come first and larger counts first. Of equal workers those with more virtual
- *    nodes now get the larger counts (equal: the lower).
- * 5. A worker more never makes T longer where the search is exact. Equal devices may be swapped; all times times k give
- *    T times k.
- * 6. Since models err, a plan with a type or a device more than the simple one is proposed only if it is faster by more
- *    than the margin max(2 %, twice the mean error of the last 8 predictions), 3 % before any. Simple is the best plan
- *    on the devices in use, or at the start the best plan on devices of one type.
+ * 1. Each worker has one contiguous range, and each device of it one inside. Within a worker the next virtual
+ *    node goes to the device that would be done with it first (equal: the lower); so its slowest device is as
+ *    early as can be.
+ * 2. Workers of equal devices and links are interchangeable: numbers of used workers of each class are
+ *    enumerated, up to HD_SOLVE_SETS; beyond, workers join by the time of one virtual node (equal: the
+ *    lower).
+ * 3. T is the least there is, of all counts and orders, where the search is exact (`exact`: V and the classes
+ *    are small enough, HD_SOLVE_WORK). Elsewhere counts are those of least max cost, what is too much taken
+ *    one by one from the largest cost (equal: the higher device), then arranged.
+ * 4. Ties: fewer members, smaller largest root count, fewer roots, then the plan in use (`now`), then the
+ *    arrangement that is first when lower classes come first and larger counts first. Of equal workers those
+ *    with more virtual nodes now get the larger counts (equal: the lower).
+ * 5. A worker more never makes T longer where the search is exact. Equal devices may be swapped; all times
+ *    times k give T times k.
+ * 6. Since models err, a plan with a type or a device more than the simple one is proposed only if it is
+ *    faster by more than the margin max(2 %, twice the mean error of the last 8 predictions), 3 % before any.
+ *    Simple is the best plan on the devices in use, or at the start the best plan on devices of one type.
  *
  * Everything lies in the arena given. Pure: integers only, equal arguments give equal bytes. */
 #ifndef HD_BALANCE_SOLVER_H
@@ -59,13 +65,13 @@ struct hd_solve_plan {
 };
 
 /*        id              words */
-#define HD_VERDICTS(X)                                                                                        \
-	X(CHOSEN,          "this is the plan")                                                                \
-	X(SLOWER,          "computing takes longer")                                                          \
-	X(EXCHANGE,        "exchange outweighs compute")                                                      \
-	X(TOO_SLOW,        "one virtual node takes there longer than the whole step")                         \
-	X(NO_GAIN,         "nothing would be faster")                                                         \
-	X(WITHIN_ERROR,    "less than predictions may err")                                                   \
+#define HD_VERDICTS(X)                                                                \
+	X(CHOSEN,          "this is the plan")                                        \
+	X(SLOWER,          "computing takes longer")                                  \
+	X(EXCHANGE,        "exchange outweighs compute")                              \
+	X(TOO_SLOW,        "one virtual node takes there longer than the whole step") \
+	X(NO_GAIN,         "nothing would be faster")                                 \
+	X(WITHIN_ERROR,    "less than predictions may err")                           \
 	X(NO_MEMORY,       "not even one virtual node fits")
 
 enum hd_verdict {

@@ -547,8 +547,7 @@ static void a_plan_in_use_is_left_only_for_a_gain_or_for_nothing(void **state)
 	hd_arena_finish(&b.arena);
 }
 
-/* Equal devices, equal times: who has more keeps more, and what is as good as any other plan is kept
- * whole. */
+/* Equal devices, equal times: a device with more keeps more; a plan as good as any other is kept whole. */
 static void equal_plans_move_nothing(void **state)
 {
 	static const uint32_t now[] = { 5, 6, 5 };

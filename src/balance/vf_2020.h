@@ -1,13 +1,14 @@
 /* vf_2020.h -- VirtualFlow's own rule for uneven devices, to compare with (solver.h is ours).
  *
- * A. Or, H. Zhang, M. J. Freedman, "VirtualFlow" (arXiv 2009.09523): devices of type i run v_i virtual nodes of b_i samples each, with b_i one of the
- * profiled batches (powers of two and 1.5 times those), so that sum n_i v_i b_i = B and
+ * A. Or, H. Zhang, M. J. Freedman, "VirtualFlow" (arXiv 2009.09523): devices of type i run v_i virtual nodes
+ * of b_i samples each, with b_i one of the profiled batches (powers of two and 1.5 times those), so that sum
+ * n_i v_i b_i = B and
  *
  *	max_i v_i t_i(b_i)  +  C
  *
- * is least; C is one constant, what a step took beyond computing. The loss of a device is weighted by v_i b_i / B. If the best plan of one
- * type is not slower, that is taken. Since samples of a virtual node depend on the device here, so do the bits: it is a rule for the simulator,
- * never for a run.
+ * is least; C is one constant, what a step took beyond computing. The loss of a device is weighted by v_i b_i
+ * / B. If the best plan of one type is not slower, that is taken. Since samples of a virtual node depend on
+ * the device here, so do the bits: it is a rule for the simulator, never for a run.
  *
  * Ties: fewer virtual nodes, then lower types get more samples. Pure; scratch comes from the arena. */
 #ifndef HD_BALANCE_VF_2020_H

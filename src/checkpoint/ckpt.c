@@ -134,7 +134,7 @@ static enum hd_err write_folder(struct writing *w)
 }
 
 /* A folder of that step may stand there: written before a fall-back, or by another lineage.
- * It steps aside under a name that readers still take, so that at every moment one of the
+ * It is renamed to a name that readers still accept, so that at every moment one of the
  * two can be loaded. */
 static enum hd_err put_in_place(struct writing *w)
 {

@@ -1,4 +1,4 @@
-/* What a manifest must say, field by field, sealed anew after each change: so the field is refused, not the
+/* What a manifest must say, field by field, sealed again after each change: so the field is refused, not the
  * seal. And what is the name of a checkpoint. */
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +118,7 @@ static void the_text_of_a_manifest(void **state)
 	hd_arena_finish(&arena);
 }
 
-/* Of two faults the first is told, and no later field makes good what an earlier one lacks. */
+/* Of two faults the first is reported, and no later field makes good what an earlier one lacks. */
 static void the_first_fault_of_a_manifest_is_told(void **state)
 {
 	static const struct { const char *is, *becomes, *says; } cases[] = {

@@ -33,7 +33,7 @@ static enum hd_err read_exactly(struct hd_fs *fs, const char *folder, const char
 			name, beyond ? "more than" : "only",
 			(unsigned long long)got, (unsigned long long)len);
 	enum hd_err closed = hd_file_close(&file, diag);
-	*out = bytes;                     /* of use to nobody after an error */
+	*out = bytes;                     /* of no use after an error */
 	return err ? err : closed;
 }
 

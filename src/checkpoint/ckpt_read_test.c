@@ -1,5 +1,5 @@
-/* What a reader of checkpoints refuses, and by which words: files changed and sealed anew, so that the
- * guard is asked, not the seal. */
+/* What a reader of checkpoints refuses, and its messages: files are changed and sealed again, so that the
+ * check is tested, not the seal. */
 #include "checkpoint/ckpt.h"
 
 #include <errno.h>
@@ -263,7 +263,7 @@ static void any_call_that_fails_is_told(void **unused)
 	struct forged f;
 	struct hd_state state;
 	struct hd_ckpt_info info;
-	uint64_t told = 0;
+	uint64_t nreported = 0;
 
 	(void)unused;
 	for (int way = 0; way < 4; way++)
@@ -279,13 +279,13 @@ static void any_call_that_fails_is_told(void **unused)
 			CHECK(beyond ? err == HD_OK : err != HD_OK && err != HD_E_NOTFOUND &&
 				err != HD_E_INTEGRITY, "call %d: %d %s", (int)k, (int)err,
 				diag.text);
-			told += !beyond;
+			nreported += !beyond;
 			tiny_finish(&t);
 			forged_finish(&f);
 			if (beyond)
 				break;
 		}
-	assert_true(told > 40);
+	assert_true(nreported > 40);
 }
 
 /* At each place in turn, and of a table whose memory is bounded. */
@@ -433,7 +433,7 @@ static void a_tensor_of_another_type_or_shape_is_named(void **unused)
 	forged_finish(&f);
 }
 
-/* Two entries share their memory, as if it kept what it is not told: the last look sees it. */
+/* Two entries share their memory, so the second overwrites the first: the final check sees it. */
 static void memory_that_does_not_hold_what_was_read_is_seen(void **unused)
 {
 	struct hd_ckpt_info info, before;
@@ -464,7 +464,7 @@ static uint64_t first_rename(const struct hd_fs_sim *sim, uint64_t from)
 	return 0;
 }
 
-/* The newest goes first: where that fails the older ones stay, and it is told. */
+/* The newest goes first: where that fails the older ones stay, and it is reported. */
 static void a_drop_ends_at_the_first_that_cannot_go(void **unused)
 {
 	uint64_t rename = 0;

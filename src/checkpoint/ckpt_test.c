@@ -458,7 +458,7 @@ static void removal_spares_the_one_that_is_known(void **unused)
 	}
 }
 
-/* A removal that fails is told; those after it stay. */
+/* A removal that fails is reported; those after it stay. */
 static void a_removal_that_fails_is_told(void **unused)
 {
 	uint32_t refused = 0;
@@ -713,7 +713,7 @@ static void a_path_names_the_folders_of_its_checkpoints(void **unused)
 		}
 		assert_true(refused > 1);
 	}
-	/* a broken one, and nobody who would hear of it */
+	/* a broken one, and no report is asked for */
 	spill(&sim.fs, PARENT "/step-000000003/model.safetensors", (const uint8_t *)"x", 1);
 	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
 	assert_int_equal(info.step, 2);
@@ -732,7 +732,7 @@ static void a_path_names_the_folders_of_its_checkpoints(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
-/* A disk that fails is told: it is not taken for a folder without checkpoints. */
+/* A disk that fails is reported: it is not taken for a folder without checkpoints. */
 static void a_disk_that_fails_is_not_taken_for_an_empty_one(void **unused)
 {
 	enum { ALL, NEWEST, WHERE };

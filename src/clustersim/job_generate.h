@@ -1,4 +1,4 @@
-/* job_generate.h -- jobs that nobody sent: the published generator, to its digits, and synthetic years of
+/* job_generate.h -- synthetic jobs: the published generator, to its digits, and synthetic years of
  * ours.
  *
  * 1. The published one draws from three Mersenne streams (jobs: seed + 2, arrivals: seed + 3, deadlines:

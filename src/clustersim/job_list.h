@@ -38,7 +38,7 @@ struct hd_listed_job {
 	/* "ResNet-18 (batch size 64)"; "" if only its time is known */
 	const char *kind;
 	const char *command, *folder, *steps_arg;        /* of traces that have them; "" */
-	const char *user, *name;                  /* who sent it, what it was called there; "" */
+	const char *user, *name;                  /* its user and name in the trace; "" */
 	bool needs_data;
 	uint32_t scale;                           /* devices at once */
 	double arrival_s, steps;
@@ -92,14 +92,17 @@ struct hd_job_table_how {
 HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const uint8_t *bytes,
 	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
-/* `sacct --parsable` (or --parsable2), with --format=JobID,Submit,ElapsedRaw,AllocTRES at least, in any order, of Slurm 17 to 24. A job's steps
- * (17.batch, 17.0) are no jobs; tasks of arrays (17_4) and components of heterogeneous jobs (17+1) are jobs each.
- *	devices   GPUs of AllocTRES, ReqTRES, AllocGRES or ReqGRES (gres/gpu=2, gres/gpu:a100=2, gpu:a100:2), and their type where it is one. Jobs
- *	          without are left out and counted, unless `columns.gpus` names what counts instead (NNodes)
+/* `sacct --parsable` (or --parsable2), with --format=JobID,Submit,ElapsedRaw,AllocTRES at least, in any
+ * order, of Slurm 17 to 24. A job's steps (17.batch, 17.0) are no jobs; tasks of arrays (17_4) and components
+ * of heterogeneous jobs (17+1) are jobs each.
+ *	devices   GPUs of AllocTRES, ReqTRES, AllocGRES or ReqGRES (gres/gpu=2, gres/gpu:a100=2, gpu:a100:2),
+ *	          and their type where it is one. Jobs without are left out and counted, unless `columns.gpus`
+ *	          names what counts instead (NNodes)
  *	time      ElapsedRaw, or else Elapsed
- *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, State where they are there
- * `columns` may name others for all of them: user=Account, weight=Priority. Rows that cannot be read are left out and counted, and the first
- * are told of. HD_E_INPUT: a needed column is missing, or no job is left. */
+ *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, State where they
+ *	          are there
+ * `columns` may name others for all of them: user=Account, weight=Priority. Rows that cannot be read are left
+ * out and counted, and the first are told of. HD_E_INPUT: a needed column is missing, or no job is left. */
 HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes,
 	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);

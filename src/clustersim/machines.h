@@ -29,8 +29,8 @@ HD_MUST_USE enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const 
 struct hd_machine_event { double at_s; int32_t change; const char *name; };
 struct hd_machine_events { size_t n; struct hd_machine_event *at; };
 
-/* milliseconds,add|remove,name -- or samples of how many run: YYYY-MM-DD, HH:MM:SS, count (told apart by the
- * first line). A name is added at most once and removed at most once, in that order. Of samples of one
+/* milliseconds,add|remove,name -- or samples of how many run: YYYY-MM-DD, HH:MM:SS, count (distinguished by
+ * the first line). A name is added at most once and removed at most once, in that order. Of samples of one
  * time the last line counts. */
 HD_MUST_USE enum hd_err hd_machine_events_csv(struct hd_machine_events *events, const char *name,
 	const uint8_t *bytes, size_t len,

@@ -31,10 +31,11 @@ struct hd_prices {
 	double start_s, end_s;
 };
 
-/* Told apart by the first line:
+/* Distinguished by the first line:
  *	zone TAB type TAB product TAB price TAB time           no header
  *	time,zone,type,price                                   a header with these names, in any order
- *	date,$type,$type...                                    one column a type; the file is one zone, empty: no change */
+ *	date,$type,$type...                                    one column a type; the file is one zone, empty:
+ *	                                                       no change */
 HD_MUST_USE enum hd_err hd_prices_read(struct hd_prices *prices, const char *name, const uint8_t *bytes,
 	size_t len, struct hd_arena *arena,
 	struct hd_diag *diag);

@@ -1,12 +1,16 @@
-/* sched_log.h -- what a simulated scheduler was given and what it decided, line by line, so that it can be run again.
+/* sched_log.h -- what a simulated scheduler was given and what it decided, line by line, so that it can be
+ * run again.
  *
- * The simulator writes it (`heddle sched simulate --log FILE`), `heddle sched replay FILE` reads it back, runs it and compares.
- * Each line is a JSON object:
+ * The simulator writes it (`heddle sched simulate --log FILE`), `heddle sched replay FILE` reads it back,
+ * runs it and compares. Each line is a JSON object:
  *
- *	{"log":1,...}                       the first: the setting. Then, if there are: {"rates":...}, {"prices":...}, {"events":...}
+ *	{"log":1,...}                       the first: the setting. Then, if there are: {"rates":...},
+ *	                                    {"prices":...}, {"events":...}
  *	{"job":0,...}                       a job, when the simulator asked for it
- *	{"at":s,"solve":{...}}              the policy was asked: devices and prices then, and what it answered
- *	{"at":s,"round":[...],"off":[...]}  who starts, is resized or moves on which devices, and who lost them; "offer" between boundaries;
+ *	{"at":s,"solve":{...}}              the policy was asked: devices and prices then, and what it
+ *	                                    answered
+ *	{"at":s,"round":[...],"off":[...]}  the jobs that start, are resized or move on which devices, and
+ *	those that lost them; "offer" between boundaries;
  *	                                    no line where everybody goes on
  *	{"at":s,"end":{...}}                the last: what became of it
  *
@@ -14,7 +18,8 @@
  * 2. Equal givens make equal decisions, to the byte; in which order lines of jobs stand does not matter.
  * 3. Bad input is HD_E_INPUT and says file:line.
  *
- * Ownership: all that is read lies in the arena; `source` of the setting is the log, which must not move. Pure. */
+ * Ownership: all that is read lies in the arena; `source` of the setting is the log, which must not move.
+ * Pure. */
 #ifndef HD_CLUSTERSIM_SCHED_LOG_H
 #define HD_CLUSTERSIM_SCHED_LOG_H
 

@@ -7,8 +7,8 @@
  *	err = hd_sched_sim(&result, &setting, ...);
  *	hd_sched_report_print(&page, title, &setting, runs, nruns);
  *
- * 1. Memory is bounded however long a run is: busy devices and cost in HD_STORY_BINS bins that grow wider, bars of the first
- *    HD_STORY_JOBS jobs, HD_STORY_BARS of each; what is left out is said.
+ * 1. Memory is bounded however long a run is: busy devices and cost in HD_STORY_BINS bins that grow wider,
+ *    bars of the first HD_STORY_JOBS jobs, HD_STORY_BARS of each; what is left out is said.
  * 2. Equal runs make equal pages.
  *
  * Ownership: stories lie in their arena. Pure. */

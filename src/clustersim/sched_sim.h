@@ -1,30 +1,35 @@
-/* sched_sim.h -- a cluster that does not exist: jobs come, a policy and the rounds decide, time passes, and what became of everyone.
+/* sched_sim.h -- a cluster that does not exist: jobs come, a policy and the rounds decide, time passes, and
+ * what became of everyone.
  *
- * `heddle sched simulate`, `compare` and `replay` run it. Policies and rounds are those of the live scheduler; only the clock and the
- * work are made up.
+ * `heddle sched simulate`, `compare` and `replay` run it. Policies and rounds are those of the live
+ * scheduler; only the clock and the work are made up.
  *
- * Fidelity `gavel` repeats the published simulator, its faults included, to the digits: rounds begin when all of the last one's runs
- * have ended; steps are whole; a run with fewer steps than devices fails, five in a row drop the job; an idle gap is charged as run
- * time. Nothing is charged for switching.
+ * Fidelity `gavel` repeats the published simulator, its faults included, to the digits: rounds begin when all
+ * of the last one's runs have ended; steps are whole; a run with fewer steps than devices fails, five in a
+ * row drop the job; an idle gap is charged as run time. Nothing is charged for switching.
  *
  * Fidelity `exact` is driven by events (arrival, completion, round boundary, revocation, return, failure):
- *	1. Boundaries are multiples of the round from the first arrival on. Devices that become free in between are offered at once.
- *	2. A run starts to compute after its switching cost: start, resize (the job's own, if it is elastic and knows it) or move; devices
- *	   that somebody was put off serve nobody for `preempt` seconds, those that a job gave up by a resize for that resize. Devices are
- *	   busy and paid meanwhile.
+ *	1. Boundaries are multiples of the round from the first arrival on. Devices that become free in
+ *	   between are offered at once.
+ *	2. A run starts to compute after its switching cost: start, resize (the job's own, if it is elastic
+ *	   and knows it) or move; devices that somebody was put off serve nobody for `preempt` seconds, those
+ *	   that a job gave up by a resize for that resize. Devices are busy and paid meanwhile.
  *	3. Steps are not whole. A job that loses a device stops, and does its last `lost_s` seconds again.
- *	4. Revocations are exponential per device with the type's rate, or come from a log; a device is away for `away_s`. Failures are
- *	   exponential per device held and cost `lost_s`. Draws are keyed by (seed, device or job, number): a job more shifts none.
- *	5. A price in force is read when it is charged; shares are made anew for a price that moved by a tenth, an hour
- *	   after the last; with patience every hour.
+ *	4. Revocations are exponential per device with the type's rate, or come from a log; a device is away
+ *	   for `away_s`. Failures are exponential per device held and cost `lost_s`. Draws are keyed by (seed,
+ *	   device or job, number): a job more shifts none.
+ *	5. A price in force is read when it is charged; shares are computed again for a price that moved by a
+ *	   tenth, an hour after the last; with patience every hour.
  *
  * A job that names a type of devices runs on that alone; one that is not there is HD_E_INPUT.
- * A job whose list does not say how long it takes is thought to take what it takes alone on type v100, or else on its fastest.
+ * A job whose list does not say how long it takes is thought to take what it takes alone on type v100, or
+ * else on its fastest.
  *
- * Finish-time fairness rho = JCT / (time alone on its isolated share among as many jobs as there were on average meanwhile).
+ * Finish-time fairness rho = JCT / (time alone on its isolated share among as many jobs as there were on
+ * average meanwhile).
  *
- * Equal settings give equal bytes of result and log. Memory grows with the jobs of the list (one row each) and with those that are
- * there at once. Pure. */
+ * Equal settings give equal bytes of result and log. Memory grows with the jobs of the list (one row each)
+ * and with those that are there at once. Pure. */
 #ifndef HD_CLUSTERSIM_SCHED_SIM_H
 #define HD_CLUSTERSIM_SCHED_SIM_H
 
@@ -38,7 +43,7 @@
 struct hd_switch_costs { double start_s, resize_s, move_s, preempt_s; };
 #define HD_SWITCH_COSTS ((struct hd_switch_costs){ 30, 1, 20, 5 })        /* until somebody measured */
 
-/* Who wants to see time pass, for charts. A job was on its part of devices of a type: half of them, if two
+/* Observes the passing of time, for charts. A job was on its part of devices of a type: half of them, if two
  * jobs were. Parts of one stay may come one by one. */
 struct hd_sim_watch {
 	void *self;
@@ -81,7 +86,7 @@ struct hd_sched_sim_setting {
 	const struct hd_sched_elastic *elastic;   /* every job is elastic like this; NULL: none is */
 	/* packed policies see estimated pairs until they ran; NULL: the true ones */
 	const struct hd_estimate_setting *estimate;
-	const struct hd_sim_watch *watch;         /* NULL: nobody */
+	const struct hd_sim_watch *watch;         /* NULL: none */
 	struct hd_text *log;                      /* decisions, one line each; NULL: none */
 };
 

@@ -317,7 +317,7 @@ static bool linear(const struct cut_search *s, uint32_t *order)
 	return true;
 }
 
-/* The sums in the linear order, and who precedes whom. */
+/* The sums in the linear order, and which node precedes which. */
 static bool settle(const struct cut_search *s, const struct hd_cuts *found, struct hd_cuts *cuts)
 {
 	uint32_t n = s->ncuts, *order = hd_arena_take(s->arena, n, sizeof *order),

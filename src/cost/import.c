@@ -1,6 +1,7 @@
 /* graph.txt of the PipeDream program, one line a node or an edge:
  *
- *	node4 -- Embedding(32320, 1024) -- forward_compute_time=0.073, backward_compute_time=6.949, activation_size=6291456.0, parameter_size=132382720.000
+ *	node4 -- Embedding(32320, 1024) -- forward_compute_time=0.073, backward_compute_time=6.949,
+ *	activation_size=6291456.0, parameter_size=132382720.000
  *		node4 -- node5
  *
  * The separator is " -- ", an edge begins with a tab, a node may end with " -- stage_id=3". Times are

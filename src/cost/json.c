@@ -111,7 +111,7 @@ static const struct hd_json *list(struct profile_reader *r, const struct hd_json
 	return json;
 }
 
-/* Members that no list names are told, once each. */
+/* Members that no list names are reported, once each. */
 static void tell_others(struct profile_reader *r, const struct hd_json *at, const char *const known[])
 {
 	for (size_t i = 0; i < hd_json_count(at); i++) {

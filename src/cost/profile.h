@@ -12,7 +12,7 @@
  *    Of graph.txt, which has one backward time, i takes the larger half and w the rest when the node
  *    has parameters, else i takes all: `split_assumed` says so.
  * 4. A profile that was read prints to a JSON text that reads back to the same bytes. Members that
- *    this version does not know are left out and told in `ignored`.
+ *    this version does not know are left out and listed in `ignored`.
  * 5. What a file breaks is HD_E_INPUT with file:line (graph.txt) or the path of the value (JSON).
  *
  * Ownership: everything lies in the arena given. Pure. */
@@ -83,7 +83,7 @@ struct hd_profile {
 	const char *ignored;                      /* members of the file left out, "a, b"; "" none */
 };
 
-/* A JSON text is told from graph.txt by its first character that is no blank, { or [. */
+/* A text whose first character that is no blank is { or [ is JSON, else graph.txt. */
 HD_MUST_USE enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t len,
 	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);

@@ -19,7 +19,7 @@ struct profile_maker {
 	struct hd_profile *profile;
 	/* [nforward] the forward node that this one joined, at last itself */
 	uint32_t *root;
-	/* [nforward] lists of who joined a root: the next member, the last one */
+	/* [nforward] lists of what joined a root: the next member, the last one */
 	uint32_t *next, *last;
 	uint32_t *home;                   /* [nnodes] profile node */
 	uint32_t *first;                  /* [profile nodes] its forward node */
@@ -127,9 +127,8 @@ static void mark_sources(const struct profile_maker *m, uint32_t n, bool *read)
 		}
 }
 
-/* Last to first: when a node's turn comes, all who read it have theirs behind them, and whoever reads it has
- * a root that is not before it. Edges lead from smaller roots to larger ones before and after each
- * joining, so no circle can arise. */
+/* Last to first: all readers of a node are handled before it, and none of them has a root before it. Edges
+ * lead from smaller roots to larger ones before and after each join, so no cycle can arise. */
 static enum hd_err join_ends(struct profile_maker *m, struct hd_diag *diag)
 {
 	const struct hd_graph *g = m->graph;

@@ -232,7 +232,7 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 	hd_text_fixed(&rates, buf, sizeof buf);
 	for (uint32_t t = 0; t < s->ntypes; t++)
 		hd_text_addf(&rates, "%s %.17g %.17g %d\n", s->type[t].name, r->rate[t].steps_s,
-			r->rate[t].aside, (int)r->rate[t].from);
+			r->rate[t].outlier, (int)r->rate[t].from);
 	bind_text(ask, at++, buf);
 	sqlite3_bind_int64(ask, at, (int64_t)r->id);
 	return put(s, ASK_ROW, diag);
@@ -337,7 +337,7 @@ static bool read_rates(const struct hd_jobs *s, const char *text, struct hd_disp
 			return false;
 		uint32_t t = type_named(s, text, (size_t)(blank - text));
 		struct hd_dispatch_rate rate = { .steps_s = strtod(blank, &end) };
-		rate.aside = strtod(end, &end);
+		rate.outlier = strtod(end, &end);
 		long from = strtol(end, &end, 10);
 		if (*end != '\n' || from < 0 || from > HD_RATE_MEASURED || !isfinite(rate.steps_s) ||
 			rate.steps_s < 0)

@@ -1,7 +1,8 @@
 /* npy.h -- NumPy's array files, the part of them that training data need.
  *
  *	byte 0           6      7      8                  10 (12)
- *	     \x93 NUMPY  major  minor  header length u16  {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+ *	     \x93 NUMPY  major  minor  header length u16  {'descr': '<f4', 'fortran_order': False, 'shape':
+ *	     (3, 4), }
  *	                               (u32 from 2.0 on)
  *
  * 1. Accepted: versions 1.0, 2.0, 3.0; <f4 <f8 |u1 <i4 <i8; C order; the three keys, once

@@ -13,11 +13,11 @@
 #include "data/augment.h"
 
 /* A place is FREE, claimed by one reader (FILLING), or holds the rows of `step` until
- * its consumer gives it back. What is claimed when nobody wants it any more is dropped once filled. All of it
- * under the lock, except the rows themselves: they belong to the one who claimed or took the place. */
+ * its consumer gives it back. What is claimed but no longer wanted is dropped once filled. All of it
+ * under the lock, except the rows themselves: they belong to the thread that claimed or took the place. */
 enum place_state { FREE, FILLING, FULL };
 #define NO_STEP UINT64_MAX
-/* A FREE place keeps the step that was given back, so that nobody reads it again; NO_STEP: none was. */
+/* A FREE place keeps the step that was given back, so that it is not read again; NO_STEP: none was. */
 struct prefetch_place { uint64_t step, nrows; enum place_state state; bool dropped; };
 
 struct hd_prefetch {
@@ -72,7 +72,7 @@ static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t
 	return step % p->spec.depth * p->spec.nvns + vn;
 }
 
-/* Readers who found nothing free sleep until half of the places are, or until somebody waits for rows: each
+/* Readers that found nothing free sleep until half of the places are, or until a consumer waits: each
  * waking takes a core from a device for longer than it takes to copy the rows of a small virtual node. */
 static uint64_t wakes_at(const struct hd_prefetch *p) { return (p->nplaces + 1) / 2; }
 
@@ -119,7 +119,7 @@ static void pass_by(struct hd_prefetch *p)
 	p->next_step += p->next_vn == 0;
 }
 
-/* The next place in order that is still to be filled; NULL: nobody wants anything. A place that is wanted
+/* The next place in order that is still to be filled; NULL: nothing is wanted. A place that is wanted
  * holds no step further than `depth` from its consumer's, so the search ends. */
 static struct prefetch_place *next_place(struct hd_prefetch *p)
 {
@@ -343,7 +343,7 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct prefetch_place *place
 static bool holds(const struct prefetch_place *place, uint64_t step) { return place->state == FULL &&
 	place->step == step; }
 
-/* Waits until the place holds the step; where nobody reads ahead until it is free, and fills it. Under the
+/* Waits until the place holds the step; without threads waits until it is free and fills it. Under the
  * lock. */
 static enum hd_err wait_filled(struct hd_prefetch *p, struct prefetch_place *place, uint64_t step,
 	uint32_t vn,

@@ -13,8 +13,8 @@
  * 3. Each (step, vn) of [first_step, end_step) x [0, nvns) is taken once and given back
  *    once, the steps of a virtual node in order. A virtual node without rows (a short
  *    last batch) is taken and given back like any other, with 0 rows.
- *    A worker that computes only some virtual nodes wants those only: the others are not read ahead, and who
- *    takes one all the same fills it as without threads (6).
+ *    A worker that computes only some virtual nodes wants those only: the others are not read ahead; a take
+ *    of one of them fills it as without threads (6).
  * 4. A failed read ends the reading; every take of a place that is not filled returns
  *    that error with its message.
  * 5. After create nothing is allocated. No wait is longer than `limit_ms`.
@@ -59,7 +59,7 @@ struct hd_prefetch;
 /* HD_E_INVAL, with the numbers, if memory_bytes does not hold one step. */
 HD_MUST_USE enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec,
 	struct hd_diag *diag);
-/* closes, joins the threads; nobody may be inside; takes NULL */
+/* closes, joins the threads; no thread may be inside; takes NULL */
 void hd_prefetch_destroy(struct hd_prefetch *prefetch);
 
 /* input[f]: first row of field f, valid until done. HD_E_INTERRUPT: it was closed. */
@@ -72,7 +72,7 @@ void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
  * forgotten, those read for virtual nodes that stay wanted are kept. Of a reader without end_step. Does
  * not wait. */
 void hd_prefetch_want(struct hd_prefetch *prefetch, uint64_t step, const uint8_t *wanted);
-void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all who wait */
+void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all waiting threads */
 
 uint32_t hd_prefetch_depth(const struct hd_prefetch *prefetch);        /* steps, as chosen */
 /* memory of one step's places; UINT64_MAX: beyond counting */

@@ -215,7 +215,7 @@ static void take_step_1(void *user)
 	atomic_store(&taker->taken, err == HD_OK && memcmp(input[0], &(uint64_t){ 10 }, 8) == 0 ? 1 : 2);
 }
 
-/* Nobody writes into rows that another one has not given back. */
+/* No thread writes into rows that another one has not given back. */
 static void without_threads_a_taker_waits_for_the_place(void **state)
 {
 	struct made made;
@@ -275,7 +275,7 @@ static void a_failed_read_reaches_every_taker_with_its_message(void **state)
 	}
 }
 
-/* The samples of virtual node 0 cannot be read, and nobody asks for them. */
+/* The samples of virtual node 0 cannot be read, and are not asked for. */
 static void what_nobody_wants_is_not_read(void **state)
 {
 	static const uint8_t second[] = { 0, 1 }, none[] = { 0, 0 };

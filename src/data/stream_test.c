@@ -188,7 +188,8 @@ static void missing_empty_short_and_odd_paths_say_what_to_do(void **state)
 	check_refused(&sim.fs, none, HD_E_INPUT, "none is left to train on");
 }
 
-/* Each call on the files fails once, with every code a disk gives; nothing may leak and the message names the file. */
+/* Each call on the files fails once, with every code a disk gives; nothing may leak and the message names the
+ * file. */
 static void every_failing_call_is_reported(void **state)
 {
 	static const int errors[] = { 5 /* EIO */, 13 /* EACCES */, 12 /* ENOMEM */ };

@@ -88,7 +88,7 @@ struct hd_bind {
 	/* program->temp_elems floats for each temporary buffer that the folds name */
 	float *temp;
 	/* B: called by the leader after the last fold of a parameter's gradient in this run; a device of
-	 * no result need not. NULL: nobody asks. */
+	 * no result need not. NULL: not needed. */
 	void (*folded)(void *user, uint32_t param);
 	void *folded_user;
 };

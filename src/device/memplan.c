@@ -215,7 +215,7 @@ out:
 	return err;
 }
 
-/* Replays each order byte by byte of meaning: who owns which range now. A node must find
+/* Replays each order: which value owns which range now. A node must find
  * in its inputs' ranges the values it reads, and outputs must be there at the end. */
 static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *graph,
 	const struct lives *lives,

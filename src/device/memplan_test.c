@@ -127,7 +127,7 @@ static bool holds(const struct case_graph *c, const struct hd_memplan *plan, con
 	return true;
 }
 
-/* The oracle runs the graph on an arena of labels: who wrote this line last? A node must find its
+/* The oracle runs the graph on an arena of labels: which node wrote this line last? A node must find its
  * operands whole both before and after it wrote its results, and its results whole at its end. */
 static bool survives(const struct case_graph *c, const struct hd_memplan *plan, const uint32_t *order)
 {
@@ -246,7 +246,7 @@ static void the_verifier_refuses_exactly_the_plans_that_lose_a_value(void **stat
 			struct hd_diag diag = { "" };
 			enum hd_err err = hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes,
 				bytes_of(&c), &diag);
-			/* a view that nobody reads may lie anywhere for the verifier */
+			/* a view without a reader may lie anywhere for the verifier */
 			if (shown(&c, v) == v)
 				CHECK((err == HD_OK) == fine, "seed %llu, value %u at %llu: %s",
 					(unsigned long long)seed, v,

@@ -1,9 +1,9 @@
-/* team.h -- the threads of one device: a leader, who calls, and T-1 helpers, who take
- * tiles of what the leader hands out.
+/* team.h -- the threads of one device: a leader, which calls, and T-1 helpers, which take
+ * tiles of the leader's call.
  *
  * grid.c gives each call of an op to its team; nothing else starts threads here.
  *
- * 1. Tiles are taken one by one from a shared counter: who computes which is left to
+ * 1. Tiles are taken one by one from a shared counter: which thread computes which is left to
  *    chance, and since tiles never share an output (kernel.h) no bit depends on it.
  * 2. hd_team_run() returns when every tile is done; what the tiles wrote is visible.
  * 3. Between calls helpers look for work for a bounded time if `spin`, then sleep in

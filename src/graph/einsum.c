@@ -195,7 +195,7 @@ enum hd_err hd_graph_einsum(struct hd_graph *graph, const char *equation, uint8_
 {
 	struct einsum e = { .graph = graph, .diag = diag, .equation = equation, .stage = stage, .nin = nin };
 	struct term made;
-	static const struct term nobody;
+	static const struct term none;
 	uint32_t value[2] = { in[0], nin > 1 ? in[1] : in[0] };
 	int64_t dim[HD_MAX_DIMS] = { 1 };
 	enum hd_err err = nin == 1 || nin == 2 ? parse(&e) : wrong(&e, "one or two operands");
@@ -203,7 +203,7 @@ enum hd_err hd_graph_einsum(struct hd_graph *graph, const char *equation, uint8_
 	if (err == HD_OK)
 		err = bind(&e, in);
 	for (uint8_t i = 0; i < nin && err == HD_OK; i++)
-		err = drop_lone(&e, &e.in[i], nin == 2 ? &e.in[1 - i] : &nobody, &value[i]);
+		err = drop_lone(&e, &e.in[i], nin == 2 ? &e.in[1 - i] : &none, &value[i]);
 	made = e.in[0];
 	if (err == HD_OK && nin == 2)
 		err = product(&e, value[0], value[1], &made, &value[0]);

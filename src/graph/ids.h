@@ -10,7 +10,7 @@
 
 #include "graph/ir.h"
 
-/* The table with the fewest rows that elements of `value` index; rows 0: none does. node: who reads it. */
+/* The table with the fewest rows that elements of `value` index; rows 0: none does. node: its reader. */
 struct hd_ids { int64_t rows; uint32_t node; };
 HD_MUST_USE enum hd_err hd_graph_ids(const struct hd_graph *graph, uint32_t value, struct hd_ids *ids,
 	struct hd_diag *diag);

@@ -12,7 +12,7 @@
  * 2. Extents are known after folding the arithmetic on shapes; the batch is free: the
  *    first extent of the data inputs is the rows, whatever number was traced. What
  *    would depend on the number of rows in another way is refused.
- * 3. Everything that cannot be had is told at once, by node: `report` receives a line
+ * 3. Everything that is not supported is reported at once, by node: `report` receives a line
  *    each, the message as many as fit. HD_E_INPUT; a bad file never does more harm.
  * 4. LayerNorm and GELU that the exporter took apart become one op again, when the nodes
  *    are exactly the known subgraph and nothing else reads what lies inside. Attention written

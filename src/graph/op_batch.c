@@ -192,7 +192,7 @@ static enum hd_err params_of(struct hd_autodiff *ad, uint32_t node, uint32_t sum
 	return err;
 }
 
-/* One pass makes dx and the sums behind dgamma and dbeta; where nobody wants dx, the sums alone. */
+/* One pass makes dx and the sums behind dgamma and dbeta; where dx is not wanted, the sums alone. */
 static enum hd_err sums_of(struct hd_autodiff *ad, uint32_t node, uint32_t *sums, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);

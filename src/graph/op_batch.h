@@ -18,7 +18,7 @@
 #ifndef HD_GRAPH_OP_BATCH_H
 #define HD_GRAPH_OP_BATCH_H
 
-#define HD_OPS_BATCH(X)                                                                                                           \
+#define HD_OPS_BATCH(X) \
 	X(BATCHNORM,      "batchnorm",      5, 3, REDUCTION, "axis infer f:eps", "x gamma[C] beta[C] running_mean[C] running_var[C] -> y like x, stats f32 [3,C], moments f64 [3,C]") \
 	X(BATCHNORM_DX,   "batchnorm_dx",   4, 2, REDUCTION, "axis", "dy x gamma stats -> dx, sums f64 [2,C] (of dy, and of dy times the normalised x)") \
 	X(BATCHNORM_SUMS, "batchnorm_sums", 3, 1, REDUCTION, "axis", "dy x stats -> sums f64 [2,C], as batchnorm_dx") \

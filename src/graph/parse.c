@@ -406,7 +406,8 @@ static enum hd_err parse_line(struct hd_parser *p)
 	return err;
 }
 
-/* Phases may have come in any order so far; the verifier wants forward nodes first and says who is not. */
+/* So far phases may come in any order; the verifier wants forward nodes first and names the one that is
+ * not. */
 static void count_forward(struct hd_graph *graph)
 {
 	graph->nforward = 0;

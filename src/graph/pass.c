@@ -65,7 +65,7 @@ enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *
 	return err;
 }
 
-/* Constants are copied when first used: what nobody reads is left behind. */
+/* Constants are copied when first used: those without a reader are left out. */
 enum hd_err hd_rewrite_value(struct hd_rewrite *rewrite, uint32_t value, uint32_t *to, struct hd_diag *diag)
 {
 	const struct hd_graph *from = rewrite->from;

@@ -28,7 +28,7 @@ struct hd_published {
 	struct hd_text notes;             /* whole lines */
 };
 
-/* `name` is the file's, for messages; `asked` the model that the caller was told, or NULL. */
+/* `name` is the file's, for messages; `asked` the model that the user named, or NULL. */
 HD_MUST_USE enum hd_err hd_published_read(struct hd_published *published, const struct hd_json *json,
 	const char *name, const char *asked,
 	struct hd_arena *arena, struct hd_diag *diag);

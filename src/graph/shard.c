@@ -239,7 +239,7 @@ static struct hd_shard_split wish_of(const struct hd_sharder *x, const struct hd
 	return whole;
 }
 
-/* Readers that differ get it whole; who reads it out does not count, nor who counts its rows. */
+/* Readers that differ get it whole; an output does not count as a reader, nor does one that counts rows. */
 static void find_wishes(struct hd_sharder *x, bool *read)
 {
 	for (uint32_t i = x->from->nnodes; i-- > 0;) {

@@ -15,7 +15,7 @@
  *    the same tree. (l, j) = (l-1, 2j) + (l-1, 2j+1); a missing right child passes the left one through.
  * 4. Cross entropy of split logits is that of the label in its shard (the others are masked) and that of its
  *    shard among all, whose logits are the shards' lse: a shard hands on numbers per position, no logits.
- *    Those are put together only for who reads them otherwise (the output of that name).
+ *    The logits are joined only for another reader (the output of that name).
  * 5. Parameters stay whole: a shard reads slices of them. So layout, names and checkpoints know nothing of
  *    shards.
  * 6. `sequence` (model.sequence_shards): what follows a sum over shards position by position, [N, q, C], is

@@ -188,8 +188,8 @@ static void what_cannot_be_split_is_refused(void **state)
 }
 
 /* Two parts of two positions: the sum over shards is sliced, what both parts read is handed to them, a sum
- * and its norm stay neighbours, the parts of the dropout have one key and say where they lie, and who
- * reads all of it gets it joined, once. */
+ * and its norm stay neighbours, the parts of the dropout have one key and say where they lie, and a reader
+ * of all of it gets it joined, once. */
 static void a_region_in_two_parts(void **state)
 {
 	static const char before[] =

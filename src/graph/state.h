@@ -15,7 +15,7 @@
  *    its segments' digests in order; state = XXH3-128 over the entries of
  *    (name, 0, dtype u8, rank u8, dims u64 LE, tensor digest).
  *
- * Ownership: `at` of an entry is borrowed from who owns the memory (the run);
+ * Ownership: `at` of an entry is borrowed from the owner of the memory (the run);
  * the table itself lies in its arena. */
 #ifndef HD_GRAPH_STATE_H
 #define HD_GRAPH_STATE_H

@@ -8,7 +8,8 @@
  *	param w f32 [2,4] uniform 0.5                      zeros, ones, normal D, uniform BOUND
  *	buffer m f32 [2] zeros                             state that is not learned: zeros or ones
  *	const $0 f32 [2] 1 2
- *	%0 = matmul x w tb=1 : f32 [*,2]                   operands, attributes (integers only when not 0), shapes
+ *	%0 = matmul x w tb=1 : f32 [*,2]                   operands, attributes (integers only when not 0),
+ *	                                                   shapes
  *	%1,%2,%3 = softmax_xent %0 y : f32 [*], f32 [*], f32 [*]
  *	%4 = dropout %0 p=0.1 key=0 stage=1 : f32 [*,2]    key and stage go with the attributes
  *	%9 = matmul %8 x ta=1 phase=W of=%0 : f32 [2,4]    gradient nodes: phase, and forward node by output

@@ -109,8 +109,7 @@ static enum hd_err check_split(struct hd_job_reader *reader)
 
 #define SPLIT_BY_HASH "idx|cifar|csv|npy"
 
-/* Does the text say every key that fixed the result when hashes began? So does a job.resolved.json, and
- * nobody else. */
+/* Does the text say every key that fixed the result when hashes began? Only a job.resolved.json does. */
 static bool says_all(const struct hd_job *job)
 {
 	for (int k = 0; k < HD_JOB_NKEYS; k++)

@@ -7,7 +7,7 @@
  * 1. The result is fixed by the R keys alone, and no R key names hardware.
  * 2. job hash = XXH3-128 of the canonical JSON of all R keys: defaults filled in,
  *    keys sorted bytewise, no spaces, numbers as in NDJSON. Of a FILE it says only that
- *    there is one: who reads it joins the digest of its content to the hash. Keys that
+ *    there is one: its reader joins the digest of its content to the hash. Keys that
  *    came after the first hashes (R = 2) are left out while they have their default;
  *    data.split_seed, whose default is not what runs did before it, while it says what they did.
  * 3. Precedence: default < file < environment HEDDLE_<TABLE>_<KEY> < -s key=value
@@ -75,7 +75,7 @@ struct hd_job_call { const char *name; const struct hd_job_param *param; uint32_
 struct hd_job_value {
 	uint8_t type, origin;
 	bool    is_auto, is_none, every_steps;
-	/* what it would be if nobody had said anything; data.split_seed: it parts data as job.seed does */
+	/* the default; data.split_seed: it parts data as job.seed does */
 	bool    is_standard;
 	/* INT, SIZE (bytes), EVERY (ns or steps), SPAN (ns), WORD (index in its set) */
 	int64_t i;

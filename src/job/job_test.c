@@ -640,7 +640,7 @@ static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **st
 	assert_string_equal(before, canonical_of(&job));
 }
 
-/* What is read from the file is joined to the hash by who reads it (engine/task.h). */
+/* The content of the file is joined to the hash by its reader (engine/task.h). */
 static void the_hash_says_that_there_are_weights_and_not_where(void **state)
 {
 	static const char *const jobs[] = {
@@ -694,7 +694,7 @@ static void a_printed_job_parses_to_the_same_job(void **state)
 	}
 }
 
-/* What can be planned and not be run is told apart from what is wrong. */
+/* What can be planned and not be run gets another message than what is wrong. */
 static void what_is_only_planned_is_not_trained(void **state)
 {
 	static const struct { const char *text, *says; } cases[] = {

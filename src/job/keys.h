@@ -74,19 +74,19 @@ X(PACE,       "workers", "pace",    SPAN, 0, "0 s",   "", 0, 60000, "of each of 
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto (chosen by predicted time and memory), auto:8 (of 8 cores), 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 
-X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded", 0, 0, "allreduce: every worker holds the optimizer's slots and updates; sharded: those of comm.copies workers do, who give the others the new parameters; same bits")
+X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded", 0, 0, "allreduce: every worker holds the optimizer's slots and updates; sharded: those of comm.copies workers do, which send the others the new parameters; same bits")
 X(COPIES,     "comm",  "copies",    INT,  0, "2",      "", 2, 64, "sharded: workers that hold each part of the slots; the loss of all of them falls back to the newest checkpoint")
 
 X(PAR_MODE,   "parallel", "mode",   WORD, 0, "auto",   "auto|data|pipeline|tensor|explicit", 0, 0, "how the model is spread over devices; explicit: by parallel.plan")
 X(PAR_PLAN,   "parallel", "plan",   TEXT, 0, "none",   "none", 0, 0, "a plan file, for mode explicit")
-X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp", 0, 0, "who makes the plan (heddle plan)")
+X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp", 0, 0, "the planner of heddle plan")
 X(PAR_STAGES, "parallel", "stages", INT,  0, "auto",   "auto", 1, 4096, "parts that the model is cut into")
 X(PAR_SCHEDULE, "parallel", "schedule", TEXT, 0, "auto", "auto", 0, 0, "order of a pipeline's work: gpipe, 1f1b, zb-v, ... (heddle plan show --schedule help)")
 X(PAR_CHUNKS, "parallel", "chunks", INT,  0, "auto",   "auto", 1, 64, "model chunks of a device, for schedules that have several")
 X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices that share an op; divides model.shards")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
 
-X(AUTOSCALE,  "elastic", "autoscale.policy", WORD, 0, "off", "off|curve|ae-2020", 0, 0, "who decides how many workers there are: nobody, a curve fitted to what was measured, or the published rule; see heddle scale RUN auto")
+X(AUTOSCALE,  "elastic", "autoscale.policy", WORD, 0, "off", "off|curve|ae-2020", 0, 0, "the policy for the number of workers: none, a curve fitted to measured step times, or the published rule; see heddle scale RUN auto")
 X(AUTOSCALE_OBJECTIVE, "elastic", "autoscale.objective", WORD, 0, "time", "time|cost", 0, 0, "what is to be small: the time of the rest of the run, or its price")
 X(AUTOSCALE_EVERY, "elastic", "autoscale.every", INT, 0, "20", "", 2, 0x1p31, "ae-2020: steps at a size before another is thought of; curve: 20 whatever is written here")
 X(AUTOSCALE_PRICE, "elastic", "autoscale.price_usd_h", NUM, 0, "1", "", 0, 1e9, "price of a worker, USD an hour")
@@ -100,7 +100,7 @@ X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0
 
 X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT at which workers of other machines may join; none: nothing listens but Unix sockets in the run's folder")
 X(NET_KEY,    "net",   "key",       TEXT, 0, "none",   "none", 0, 0, "file with the job's key, mode 0600 or 0400: connections are TLS 1.3 with keys derived from it")
-X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 0, "true: listen without a key, and warn at each start; anybody who reaches the port can read and change the run")
+X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 0, "true: listen without a key, and warn at each start; any process that reaches the port can read and change the run")
 
 X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 64, 0x1p28, "events per thread in the always-on ring")
 X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: a power of two, as often as costs at most 1 % of the steps")

@@ -244,7 +244,7 @@ void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text)
 	put_tables(job, false, origins ? put_with_origin : put_value, text);
 }
 
-/* That there is a file is the job's; which one is known to who reads it. */
+/* That there is a file belongs to the job; its content is known to its reader. */
 static void put_hashed(struct hd_json_writer *w, const char *name, const struct hd_job *job,
 	enum hd_job_key key)
 {

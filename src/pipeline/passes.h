@@ -5,16 +5,19 @@
  *	merge      adjacent I and W of one stage and virtual node become B
  *	recompute  F keeps its input alone, R stands directly before the backward
  *	offload    OFF directly after F, ON directly before R or the backward
- *	comms      (schedule_check.h) LD and receives directly before what needs them, sends directly after what makes them
+ *	comms      (schedule_check.h) LD and receives directly before what needs them, sends directly after
+ *	           what makes them
  *	slots      receives name the buffers of their channel in turn
- *	versions   PIN of what a list begins with or makes, REL after the last use; compute instructions of delayed updates say their version
- *	updates    RED after the last gradient, bucket by bucket; after that of the rank's last stage TIE; then NORM and STEP, or STEP! and VAL
+ *	versions   PIN of what a list begins with or makes, REL after the last use; compute instructions of
+ *	           delayed updates say their version
+ *	updates    RED after the last gradient, bucket by bucket; after that of the rank's last stage TIE;
+ *	           then NORM and STEP, or STEP! and VAL
  *
  * 1. A schedule that the checker accepts stays accepted.
- * 2. Of delayed updates all sections are completed. A rank's stages end a block of virtual nodes in one order, in the
- *    prologue as in the period; else the checker says what is too early.
- * 3. Versions are relative to the first step of their section. A prologue begins by pinning the delay + 1 versions that a
- *    committed state holds, an epilogue releases as many.
+ * 2. Of delayed updates all sections are completed. A rank's stages end a block of virtual nodes in one
+ *    order, in the prologue as in the period; else the checker says what is too early.
+ * 3. Versions are relative to the first step of their section. A prologue begins by pinning the delay + 1
+ *    versions that a committed state holds, an epilogue releases as many.
  * 4. With eager updates (schedule_job.h) version 0 is released after VAL.
  *
  * Pure; results lie in the arena, and share lists with what they were made of. */

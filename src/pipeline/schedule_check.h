@@ -9,11 +9,12 @@
  *	K6      forward before backward, I before W, on the rank's own order
  *	K7      no instructions that wait for each other, however large the buffers
  *	K8      nor under the transport asked for; says how many buffers would do
- *	K9 K10  transfers: in the order of the sends, each sent and received once, after its maker; all that is read is used
+ *	K9 K10  transfers: in the order of the sends, each sent and received once, after its maker; all that
+ *	is read is used
  *	K11     buffers that receives name are free by then
- *	K12-15  versions: the rule's one, made and not yet released, no more than the rule needs, each pin released
- *	K16-18  one STEP an update and holder, after its gradients, in order; RED where a stage has copies, in one order
- *	K19-21  tied weights summed, clipped gradients normed, eager updates validated
+ *	K12-15  versions: the rule's one, made and not yet released, no more than the rule needs, each pin
+ *	released K16-18  one STEP an update and holder, after its gradients, in order; RED where a stage has
+ *	copies, in one order K19-21  tied weights summed, clipped gradients normed, eager updates validated
  *	K22     the simulated peak of each rank fits its device (where costs are known)
  *	K23 K24 activations: recomputed where only the input was kept, back from the host where used
  *	K25 K27 pairs are independent; barriers stand in one order
@@ -38,10 +39,10 @@
 #include "pipeline/schedule_job.h"
 
 /*        id          name           */
-#define HD_TRANSPORTS(X)                                                                     \
-	X(EAGER,      "eager")       /* a send never waits */                              \
+#define HD_TRANSPORTS(X)                                                \
+	X(EAGER,      "eager")       /* a send never waits */           \
 	X(BUFFERED,   "buffered")    /* a send waits while `credits` tensors of its channel are not used up */ \
-	X(RENDEZVOUS, "rendezvous")  /* a send waits for its receive */                    \
+	X(RENDEZVOUS, "rendezvous")  /* a send waits for its receive */ \
 	X(GROUPED,    "grouped")     /* as rendezvous; transfers without compute between them are issued together */
 
 enum hd_transport {
@@ -67,7 +68,7 @@ HD_MUST_USE enum hd_err hd_schedule_check_job(const struct hd_schedule *schedule
 
 /* The pass that adds transfers: receives directly before what needs them, sends directly after what makes
  * them, LD before the F that reads it; in all sections of delayed updates. A schedule that has transfers
- * already is left as it is. HD_E_BADPLAN: a stage lacks a virtual node. Who runs the forward runs the
+ * already is left as it is. HD_E_BADPLAN: a stage lacks a virtual node. The rank of the forward runs the
  * backward (K3). */
 HD_MUST_USE enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *schedule,
 	struct hd_arena *arena, struct hd_diag *diag);

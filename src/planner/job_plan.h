@@ -2,17 +2,17 @@
  * JOB`.
  *
  * A planner finds a schedule, its stages and the devices of its ranks; here every plan is simulated by the
- * same full simulator (sim_plan.h), so that plans of different planners can be compared, and told in words.
+ * same full simulator (sim_plan.h), so that plans of different planners can be compared, and printed in
+ * words.
  *
- * 1. Planners are rows of hd_job_planners. A wish of the ask that a planner knows nothing of is refused, not
- *    ignored.
+ * 1. Planners are rows of hd_job_planners. An option that a planner does not know is refused, not ignored.
  * 2. A plan whose fullest rank needs more than its device has is HD_E_INVAL, with rank, bytes and what would
  *    need less.
  * 3. Equal asks give equal bytes on every machine.
  * 4. A plan in which every rank has the whole model is `whole`: a run can take it up (plan.h). `counts` says
  *    how many virtual nodes each rank has, in ascending ranges; `device` says which device a rank is.
  *
- * Not here: who measured the profile, what to print. Everything lies in the arena; the ask is borrowed.
+ * Not here: how the profile was measured, what to print. Everything lies in the arena; the ask is borrowed.
  * Pure. */
 #ifndef HD_PLANNER_JOB_PLAN_H
 #define HD_PLANNER_JOB_PLAN_H

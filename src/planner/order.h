@@ -55,7 +55,7 @@ struct hd_order_graph {
 #define HD_ORDERS(X)                                                              \
 	X(FIFO,     "fifo",   "as declared")                                      \
 	X(RANDOM,   "random", "by the seed")                                      \
-	X(TIC,      "tic",    "without times, by who shares an op")               \
+	X(TIC,      "tic",    "without times, by shared ops")               \
 	X(TIC_PLUS, "tic+",   "without times, by how few receives an op needs")   \
 	X(TAC,      "tac",    "by times")                                         \
 	X(SEARCH,   "search", "by moves from the best of them")

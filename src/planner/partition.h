@@ -14,8 +14,8 @@
  *    contracted: the same answer on every machine, whatever way it was found.
  * 2. Among all partitions whose every term is at most the best time Tp: fewest stages, least sum of `out`
  *    over the cuts between them, then from the last stage back the earliest cut, then the fewest
- *    machines. With `fewer`, first as few machines as give Tp. Each stage is then split over the components below it
- *    by the same rules.
+ *    machines. With `fewer`, first as few machines as give Tp. Each stage is then split over the components
+ *    below it by the same rules.
  * 3. What is found is computed once more from its stages, by other code; a difference is HD_E_BUG.
  * 4. Large problems of one level without a memory limit are solved by asking whether all terms can be at most
  *    a bound; it gives what the recurrence gives, bit for bit.
@@ -31,12 +31,12 @@ enum { HD_PART_LEVELS = 4, HD_PART_MACHINES = 4096 };
 /* w: bytes of parameters of the range; b: bandwidth of the level; u: M of the level below, 1 on the lowest;
  * c: ratio of compression of activations. The terms of c only if it is given.
  *        id       name       one(i,j,x)                             last(k,j,x,m') */
-#define HD_PART_VARIANTS(X)                                                                                                                  \
-	/* (T + 4(x-1)w/(b x)/u)/x    max((T + 4(m'-1)w/(b m'))/m', 2out[k]/(b m')/c, and if j < N-1: 2out[j]/(b m')/c) */                     \
-	X(CODE,    "code",    "the program of PipeDream")                                                                                     \
-	/* max(T, 2(x-1)w/b)/x        max(max(T, 2(m'-1)w/b)/m', 2out[k]/b); i-1 precedes k */                                                 \
-	X(PRINTED, "printed", "the formula as its paper prints it")                                                                           \
-	/* max(T, 2(x-1)w/(b x))/x    max(max(T, 2(m'-1)w/(b m'))/m', 2out[k]/b); i-1 precedes k */                                            \
+#define HD_PART_VARIANTS(X)                                                                         \
+	/* (T + 4(x-1)w/(b x)/u)/x    max((T + 4(m'-1)w/(b m'))/m', 2out[k]/(b m')/c, and if j < N-1: 2out[j]/(b m')/c) */ \
+	X(CODE,    "code",    "the program of PipeDream")                                           \
+	/* max(T, 2(x-1)w/b)/x        max(max(T, 2(m'-1)w/b)/m', 2out[k]/b); i-1 precedes k */      \
+	X(PRINTED, "printed", "the formula as its paper prints it")                                 \
+	/* max(T, 2(x-1)w/(b x))/x    max(max(T, 2(m'-1)w/(b m'))/m', 2out[k]/b); i-1 precedes k */ \
 	X(PAPER,   "paper",   "the formula with the all-reduce volume that the paper's text gives")
 
 enum hd_part_variant {

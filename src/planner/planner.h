@@ -154,7 +154,7 @@ HD_MUST_USE enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_su
 void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums,
 	const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
 	bool all, struct hd_text *text);
-/* The same without the tables of stages and ranks, for who prints these. */
+/* The same without the tables of stages and ranks, for a caller that prints these. */
 void hd_auto_explain_short(const struct hd_auto *a, const struct hd_cut_sums *sums,
 	const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
 	struct hd_text *text);

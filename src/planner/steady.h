@@ -1,26 +1,31 @@
 /* steady.h -- stages that make one step of a pipeline shortest: its fill and its steady state together.
  *
- * The objective of `heddle plan partition --variant heddle` and of the automatic planner (planner.h), where PipeDream's
- * recurrences (partition.h) know the steady state alone. A step of m virtual nodes takes
+ * The objective of `heddle plan partition --variant heddle` and of the automatic planner (planner.h), where
+ * PipeDream's recurrences (partition.h) know the steady state alone. A step of m virtual nodes takes
  *
  *	sum over stages (t + 2 hop)  +  max over stages max( (n - 1) v t + red, (n - 1) v hop )
  *
- * t: forward and backward of the stage on its slowest device, with recomputation if it computes again; hop: its input, or
- * output, over the link to its neighbour, latency included; n: virtual nodes of the busiest of its r copies, ceil(m/r); v: stages
- * a rank runs; red: its copies' gradients summed, 2(r-1)/r of its weights, once a step.
+ * t: forward and backward of the stage on its slowest device, with recomputation if it computes again; hop:
+ * its input, or output, over the link to its neighbour, latency included; n: virtual nodes of the busiest of
+ * its r copies, ceil(m/r); v: stages a rank runs; red: its copies' gradients summed, 2(r-1)/r of its weights,
+ * once a step.
  *
  * 1. Stages lie on sites: devices in a row (copies are neighbours), or, straight, stage s on site s.
- * 2. A stage fits when weights, gradient partials, optimizer state, what is in flight, HD_CREDITS buffers of its input and of its
- *    output's gradient and the largest workspace fit the memory of each of its devices. It computes again only where it does not fit
- *    otherwise. In flight are, of copies, floor((sites behind it)/r) + 1 virtual nodes, as in 1f1b-rr when all sites are used;
- *    straight, what the site says. Never none.
- * 3. Among all stages that take the least time: the least fill, then the fewest stages, the fewest sites, then from the last
- *    stage back the earliest cut and the fewest copies. Sites at the end may stay idle; straight stages use each.
- * 4. It is exact: caps on the second term are tried from infinity down, each below what can still be better; for a cap the
- *    least fill is a recurrence over cuts and sites. Arithmetic: doubles from exact integers, in the order written.
- * 5. Of more cuts than `most`, only so many are considered: of each of as many equal shares of the time the cut
- *    with the least output (ties: the earliest), and the last. On more than HD_STEADY_SITES sites that are not all alike, the copies
- *    of a stage are the fewest that can serve, or the next that end where a component does.
+ * 2. A stage fits when weights, gradient partials, optimizer state, what is in flight, HD_CREDITS buffers of
+ *    its input and of its output's gradient and the largest workspace fit the memory of each of its devices.
+ *    It computes again only where it does not fit otherwise. In flight are, of copies, floor((sites behind
+ *    it)/r) + 1 virtual nodes, as in 1f1b-rr when all sites are used; straight, what the site says. Never
+ *    none.
+ * 3. Among all stages that take the least time: the least fill, then the fewest stages, the fewest sites,
+ *    then from the last stage back the earliest cut and the fewest copies. Sites at the end may stay idle;
+ *    straight stages use each.
+ * 4. It is exact: caps on the second term are tried from infinity down, each below what can still be better;
+ *    for a cap the least fill is a recurrence over cuts and sites. Arithmetic: doubles from exact integers,
+ *    in the order written.
+ * 5. Of more cuts than `most`, only so many are considered: of each of as many equal shares of the time the
+ *    cut with the least output (ties: the earliest), and the last. On more than HD_STEADY_SITES sites that
+ *    are not all alike, the copies of a stage are the fewest that can serve, or the next that end where a
+ *    component does.
  * 6. What is found is costed again by other code; a difference is HD_E_BUG.
  *
  * Ownership: everything lies in the arena given. Pure. */

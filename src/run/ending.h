@@ -1,4 +1,4 @@
-/* ending.h -- how a run stands by what its folder says, when nobody is there to be asked.
+/* ending.h -- the state of a run by its folder alone, when no process of it is left.
  *
  * Whoever runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped, of how
  * many steps, with which exit code and why. A run in one process that leaves at once (sys/signal.h) has that

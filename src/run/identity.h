@@ -1,8 +1,8 @@
 /* identity.h -- what a run is, as it lies in its folder: the hash of its job, and its data, file by file.
  *
  * Written when a run begins; whoever goes on with it (another process that resumes it, a worker of this
- * machine that joins, a coordinator that takes over) has opened the job and the data anew and proves that
- * they are those of the beginning. Workers of other machines are told the same two hashes by the coordinator
+ * machine that joins, a coordinator that takes over) has opened the job and the data again and proves that
+ * they are those of the beginning. Workers of other machines get the same two hashes from the coordinator
  * (offer.h).
  *
  * 1. The content decides: count and hash of all samples, taken when the data were opened. Sizes, times,
@@ -39,14 +39,14 @@ HD_MUST_USE enum hd_err hd_identity_data(const struct hd_identity *was, const st
 /* Of the run in `path`. HD_E_NOTFOUND: one of before identities were kept. */
 HD_MUST_USE enum hd_err hd_identity_read(struct hd_identity *identity, struct hd_arena *arena,
 	struct hd_fs *fs, const char *path, struct hd_diag *diag);
-/* By who holds the run: other data are refused; where none is kept yet, or another job goes on with it, it
- * is written. */
+/* By the holder of the run: other data are refused; where none is kept yet, or another job goes on with it,
+ * it is written. */
 HD_MUST_USE enum hd_err hd_identity_keep(struct hd_rundir *dir, const struct hd_task *task,
 	struct hd_diag *diag);
 /* By a worker of the run: its job (HD_E_INVAL) and data (HD_E_INTEGRITY) must be those of the beginning. */
 HD_MUST_USE enum hd_err hd_identity_join(struct hd_fs *fs, const char *path, const struct hd_task *task,
 	struct hd_diag *diag);
-/* By a coordinator that takes over, which reads no sample: it goes on for those who have the run's data.
+/* By a coordinator that takes over, which reads no sample: it goes on for workers that have the run's data.
  * *other: what differs here, "": nothing. Data of another length, and another job, are refused. */
 HD_MUST_USE enum hd_err hd_identity_take(struct hd_fs *fs, const char *path, struct hd_task *task,
 	struct hd_diag *other, struct hd_diag *diag);

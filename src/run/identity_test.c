@@ -261,7 +261,7 @@ static void what_differs_is_named(void **state)
 	}
 }
 
-/* An identity that nobody understands is neither believed nor written over; one that holds is not written
+/* An identity that cannot be read is neither trusted nor overwritten; one that holds is not written
  * again. */
 static void what_lies_there_stays(void **state)
 {

@@ -108,7 +108,7 @@ static void numbers_go_on_and_the_same_plan_keeps_its_own(void **state)
 	assert_int_equal(hd_plan_newest(&number, &fs, folder, NULL), HD_E_NOTFOUND);
 	struct hd_diag diag = { "" };
 	assert_int_equal(hd_plan_number(&number, &two, &fs, folder, &diag), HD_OK);
-	assert_string_equal(diag.text, "");       /* the first who writes there is believed */
+	assert_string_equal(diag.text, "");       /* the first writer is trusted */
 	assert_int_equal(number, 0);
 	assert_int_equal(hd_plan_keep(&two, &fs, folder, NULL), HD_OK);
 	assert_int_equal(hd_plan_number(&number, &two, &fs, folder, NULL), HD_OK);

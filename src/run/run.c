@@ -75,7 +75,7 @@ static bool is_shown(const struct hd_run *run, const char *kind)
 	static const char *const chatter[] = { "choice", "plan", "checkpoint_done" };
 
 	if (run->options.shared || hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
-		return true;              /* shared: who hears it decides */
+		return true;              /* shared: the coordinator decides */
 	for (size_t i = 0; i < sizeof chatter / sizeof *chatter; i++)
 		if (!strcmp(chatter[i], kind))
 			return false;
@@ -173,14 +173,14 @@ static void tell_weights(struct hd_run *run)
 		task->weights->path, hex);
 }
 
-static void tell_terms(struct hd_run *run, const char *who, const struct hd_memory_terms *t)
+static void tell_terms(struct hd_run *run, const char *prefix, const struct hd_memory_terms *t)
 {
 	const double mib = 0x1p20;
 
 	note(run, "choice",
 		"%smemory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, "
 		"inputs %.1f, kept samples %.1f, "
-		"programs and scratch %.1f)", who, (double)t->total / mib, (double)t->params / mib,
+		"programs and scratch %.1f)", prefix, (double)t->total / mib, (double)t->params / mib,
 		(double)t->slots / mib,
 		(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib,
 		(double)t->kept / mib, (double)t->own / mib);
@@ -204,7 +204,7 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 	uint32_t nbuckets = hd_layout_nbuckets(&run->task->layout), nvns = 0;
 	struct hd_memory_terms t;
 	struct hd_diag why = { "" };
-	char who[32];
+	char prefix[32];
 
 	enum hd_err err = hd_view_received(view, worker, run->job->nvns, nbuckets, &share.nreceived);
 	if (!err)
@@ -213,11 +213,11 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 		return hd_fail(diag, err, "worker %u: %s", worker, why.text[0] ? why.text : "too many roots");
 	for (uint32_t r = 0; r < view->nranks; r++)
 		nvns += view->rank[r].worker == worker ? view->rank[r].nvns : 0;
-	snprintf(who, sizeof who, "worker %u: ", worker);
-	note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", who, nvns, spec->ndevices,
+	snprintf(prefix, sizeof prefix, "worker %u: ", worker);
+	note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", prefix, nvns, spec->ndevices,
 		spec->ndevices == 1 ? "" : "s",
 		spec->nthreads, spec->nthreads == 1 ? "" : "s");
-	tell_terms(run, who, &t);
+	tell_terms(run, prefix, &t);
 	*sum += t.total;
 	return HD_OK;
 }
@@ -411,7 +411,7 @@ enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag)
 	return err;
 }
 
-/* What nobody computed must not be taken for a result by anyone who finds it later. */
+/* What was not computed must never be taken for a result. */
 static void note_no_checkpoint(struct hd_run *run)
 {
 	if (!run->told_no_ckpt)
@@ -735,7 +735,7 @@ static enum hd_err wants_stop(const struct hd_run *run)
 	return run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
 }
 
-/* Whoever is told to leave at once meanwhile writes its own line behind this one, and does not come back:
+/* A process that must leave at once meanwhile writes its own line after this one, and does not return:
  * the last one says how it ended. */
 static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {

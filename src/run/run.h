@@ -50,7 +50,7 @@ struct hd_run_watch {
 struct hd_run_options {
 	struct hd_worker_spec worker;     /* kind, devices x threads; no devices: chosen (choose.h) */
 	uint32_t auto_cores;              /* to divide then; 0: all that are usable */
-	bool     explain;                 /* every division is told, not only the chosen one */
+	bool     explain;                 /* report every division, not only the chosen one */
 	/* stop with a checkpoint once this many steps are committed; 0: the job's */
 	uint64_t stop_at;
 	bool     quiet_disk;              /* no run directory: bench, tests */
@@ -74,8 +74,8 @@ HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_fold
 /* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */
 HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
 /* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due.
- * *reached: so is the target. hd_run_train() calls it; who steps by share.h calls it where the run is one
- * of several and this worker its scribe. */
+ * *reached: so is the target. hd_run_train() calls it; a caller that steps by share.h calls it where the run
+ * is one of several and this worker its scribe. */
 HD_MUST_USE enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag);
 /* in place of the one it was made with */
 void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch);
@@ -86,12 +86,12 @@ bool hd_run_saves(struct hd_run *run, bool end);
 /* steps; 0: none has a digest. Since hd_run_begin() */
 uint64_t hd_run_digest_every(const struct hd_run *run);
 /* With trace.samples: what these virtual nodes took in `step`, the step at hand or the last one, goes to the
- * record of `worker` (samples.h). Who steps by share.h calls it when a pass is computed, before anybody hears
- * of it. A record that cannot be kept is a warning, once; it is then found to be incomplete. */
+ * record of `worker` (samples.h). A caller that steps by share.h calls it when a pass is computed, before any
+ * process hears of it. A record that cannot be kept is a warning, once; it is then found to be incomplete. */
 void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range,
 	uint32_t nranges);
 /* Are the data what they were? A call of the system for each file, rarely enough to cost nothing unless it
- * `must` be: who steps by share.h asks before a step is sealed. */
+ * `must` be: a caller that steps by share.h asks before a step is sealed. */
 HD_MUST_USE enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag);
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics,

@@ -9,7 +9,7 @@
 #include "sys/failpoint.h"
 
 enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 200 };
-#define HD_LOCK_WAIT_NS INT64_C(500000000)    /* who looks holds a lock for an instant */
+#define HD_LOCK_WAIT_NS INT64_C(500000000)    /* an observer holds a lock for an instant */
 #define HD_LOCK_LOOK_NS INT64_C(5000000)
 
 void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, size_t cap)
@@ -60,7 +60,7 @@ static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEG
 	[HD_HOLD_EVALUATES] = "evaluates",
 	[HD_HOLD_COORDINATES] = "conducts" };
 
-/* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps who looks on;
+/* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps observers;
  * a run does without. */
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 {
@@ -81,8 +81,8 @@ void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 }
 
 /* A process of this boot is known by its number and beginning; of another one neither means anything.
- * Machines are told apart by their names: this one may have begun anew. `locked` false: of this boot
- * nobody is left, whatever the name; a lock of another machine may not be seen here. */
+ * Machines are distinguished by their names: this one may have rebooted. `locked` false: no process of
+ * this boot is left, whatever the name; a lock of another machine may not be seen here. */
 static void read_holder(const char *text, bool locked, struct hd_held *held)
 {
 	char word[16], host[HD_HOST_CAP] = "", boot[HD_HASH_HEX] = "";
@@ -96,10 +96,10 @@ static void read_holder(const char *text, bool locked, struct hd_held *held)
 	if (n < 3)
 		return;
 	hd_proc_self(&self);
-	bool told = n == 5 && hd_hash_parse(boot, &id), same_boot = told &&
+	bool placed = n == 5 && hd_hash_parse(boot, &id), same_boot = placed &&
 		!memcmp(id.byte, self.boot, sizeof id.byte);
-	bool here = locked && (!told || same_boot) && began && hd_pid_began((int)of) == began;
-	bool elsewhere = told && !here && strcmp(host, self.host) != 0 && (locked || !same_boot);
+	bool here = locked && (!placed || same_boot) && began && hd_pid_began((int)of) == began;
+	bool elsewhere = placed && !here && strcmp(host, self.host) != 0 && (locked || !same_boot);
 	if (here)
 		held->pid = (int)of;
 	if (elsewhere)

@@ -1,4 +1,4 @@
-/* rundir.h -- the folder of a run: what is in it, who holds it, how lines are added.
+/* rundir.h -- the folder of a run: what is in it, which process holds it, how lines are added.
  *
  * job.yaml as given, job.resolved.json, job.folder (where its relative paths begin), identity.json
  * (identity.h), metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/,
@@ -52,14 +52,14 @@ void hd_rundir_close(struct hd_rundir *dir);
 
 /* As what a run is held: whoever looks on knows how to speak to its holder. */
 enum hd_hold {
-	HD_HOLD_NONE,                     /* by nobody */
+	HD_HOLD_NONE,                     /* by no process */
 	HD_HOLD_BEGINS,                   /* it has not said yet, or is going */
 	HD_HOLD_ALONE,                    /* it trains in its own process */
 	HD_HOLD_EVALUATES,                /* so it does, and evaluates at the moment */
 	HD_HOLD_COORDINATES,                 /* it coordinates workers */
 };
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold);  /* `dir` is held, by this process */
-/* Of the run in the folder `path`, held or not. Any number may look at once; nobody who looks is taken for
+/* Of the run in the folder `path`, held or not. Any number may look at once; an observer is not taken for
  * a holder. */
 struct hd_held {
 	enum hd_hold hold;
@@ -95,7 +95,7 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 /* The same line, with its end, not written; false: it does not fit. */
 bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step,
 	const char *body);
-/* Its body, for who speaks to the run's holder instead. */
+/* Its body, for a caller that speaks to the run's holder instead. */
 void hd_rundir_eval_body(struct hd_json_writer *writer, const char *split, const struct hd_metrics *metrics);
 void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split,
 	const struct hd_metrics *metrics);

@@ -228,7 +228,7 @@ static void a_new_run_never_takes_the_place_of_another(void **state)
 }
 
 /* Each call to the file system fails once: a run that began has all of it, or it did not begin and nothing is
- * held. Only what helps those who look on may be missing: what stands in the lock. */
+ * held. Only the lock's text, which helps observers, may be missing. */
 static void whatever_fails_a_run_is_whole_or_refused(void **state)
 {
 	static const char *const whole[] = { "/runs/n/job.yaml", "/runs/n/ckpt", "/runs/n/plan",
@@ -256,7 +256,7 @@ static void whatever_fails_a_run_is_whole_or_refused(void **state)
 		CHECK(dir.fresh == !err, "call %d", (int)n);
 		if (!err)
 			hd_rundir_close(&dir);
-		if (is_there(&sim.fs, "/runs/n/job.yaml")) {      /* nobody holds it */
+		if (is_there(&sim.fs, "/runs/n/job.yaml")) {      /* no process holds it */
 			CHECK(hd_rundir_open(&again, &sim.fs, &clock.clock, "/runs/n", NULL) == HD_OK,
 				"call %d", (int)n);
 			hd_rundir_close(&again);
@@ -266,7 +266,7 @@ static void whatever_fails_a_run_is_whole_or_refused(void **state)
 	assert_true(refused > 15);
 }
 
-/* ---- who holds it ---- */
+/* ---- the holder ---- */
 
 /* Rule 1, with real locks: of open files, so one process does for two. */
 static void who_holds_a_run_is_seen(void **state)
@@ -289,7 +289,7 @@ static void who_holds_a_run_is_seen(void **state)
 	assert_non_null(mkdtemp(root));
 	snprintf(path, sizeof path, "%s/run", root);
 	snprintf(lock, sizeof lock, "%s/lock", path);
-	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);          /* no lock: nobody's */
+	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);          /* no lock: not held */
 	assert_true(held.hold == HD_HOLD_NONE && held.pid == 0);
 	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, root, path, "n", "{}", 2, NULL), HD_OK);
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
@@ -301,7 +301,7 @@ static void who_holds_a_run_is_seen(void **state)
 	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, &diag), HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "another process is running it"));
 	assert_int_equal(hd_rundir_visit(&second, &fs, &clock, path, NULL), HD_OK);
-	hd_rundir_hold_as(&second, HD_HOLD_COORDINATES);             /* who looks on holds nothing */
+	hd_rundir_hold_as(&second, HD_HOLD_COORDINATES);             /* an observer holds nothing */
 	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
 	assert_int_equal(held.hold, HD_HOLD_ALONE);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

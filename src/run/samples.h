@@ -1,19 +1,25 @@
-/* samples.h -- which samples the virtual nodes of each step took, written down by whoever computed them; and the proof that follows.
+/* samples.h -- which samples the virtual nodes of each step took, written down by whoever computed them; and
+ * the proof that follows.
  *
- * With `trace.samples` each process of a run appends to a file of its own, DIR/samples/WORKER.ndjson, a line for each virtual node that it
- * computed:
+ * With `trace.samples` each process of a run appends to a file of its own, DIR/samples/WORKER.ndjson, a line
+ * for each virtual node that it computed:
  *
- *	{"step":12,"vn":3,"took":[[0,[17,4,5]]]}       for each data epoch the samples in the order of the rows
+ *	{"step":12,"vn":3,"took":[[0,[17,4,5]]]}       for each data epoch the samples in the order of the
+ *	                                               rows
  *
  * A run writes through hd_run_took(); `heddle chaos run` and `heddle data verify RUN` check.
  *
- * 1. What is written are the names that the reader noted when it asked the data set (prefetch.h), not what the sampler would say now.
- * 2. A line is in the file before anybody hears that the virtual node is computed. So every virtual node of a step that counts has one, however
- *    its worker ended; what was computed for nothing may have one too.
- * 3. A virtual node that was computed twice (after a loss, after a resume) has several lines; all must say the same, and count once.
- * 4. Steps below that of the newest checkpoint count. In them every data epoch has each sample once; one that has not ended, or leaves out a
- *    rest (`batch.last: drop`), each at most once and as many as it has positions.
- * 5. A line that a death tore is no record. A worker of another machine cannot reach the folder and keeps none.
+ * 1. What is written are the names that the reader noted when it asked the data set (prefetch.h), not what
+ *    the sampler would say now.
+ * 2. A line is in the file before anybody hears that the virtual node is computed. So every virtual node of a
+ *    step that counts has one, however its worker ended; what was computed for nothing may have one too.
+ * 3. A virtual node that was computed twice (after a loss, after a resume) has several lines; all must say
+ *    the same, and count once.
+ * 4. Steps below that of the newest checkpoint count. In them every data epoch has each sample once; one that
+ *    has not ended, or leaves out a rest (`batch.last: drop`), each at most once and as many as it has
+ *    positions.
+ * 5. A line that a death tore is no record. A worker of another machine cannot reach the folder and keeps
+ *    none.
  *
  * Ownership: open/close; check's memory is freed before it returns. Threads: one at a time. */
 #ifndef HD_RUN_SAMPLES_H

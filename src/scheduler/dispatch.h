@@ -1,44 +1,54 @@
-/* dispatch.h -- what a live scheduler does next: jobs come and go, devices too, and it says who starts, grows, moves, leaves.
+/* dispatch.h -- the state machine of a live scheduler: as jobs and devices come and go, it decides which jobs
+ * start, grow, move and leave.
  *
- * The daemon (daemon/daemon.h) drives it; the policies and rounds are those of the simulator (sched_sim.h), so both decide alike. The
- * rounds say where a job should be (its *target*); what it holds is its lease (lease.h). This machine brings the second to the first:
+ * The daemon (daemon/daemon.h) drives it; the policies and rounds are those of the simulator (sched_sim.h),
+ * so both decide alike. The rounds say where a job should be (its *target*); what it holds is its lease
+ * (lease.h). This machine moves the lease towards the target:
  *
- *	outs = hd_dispatch_step(d, &event, now_s, &diag);       records first: store them, then carry the orders out
+ *	outs = hd_dispatch_step(d, &event, now_s, &diag);       store the records, then carry out the orders
  *
- * 1. A record is on the disk before an order of the same or a later call is carried out; records of one call are stored together.
- *    A caller that cannot store them ends: what is on the disk is the truth, and hd_dispatch_restore begins from it.
- * 2. No device is in two leases: a device enters a lease when no lease has it and no process was seen on it, and leaves it when its
- *    process was seen gone. So a job that waits for devices of another one waits for that one's last sign of life, not for a clock.
- * 3. Orders are derived from what is wanted and what was seen, and repeated (AGAIN_S) until it is seen: an order may be lost, come twice
- *    or too late.
- * 4. A job whose target shares devices with what it holds is resized while it runs; one that goes elsewhere too, if the devices are free:
- *    the new ones join, then the old ones leave. If they are not, it commits, leaves and starts again: no two jobs wait for each other.
- * 5. A run that ends with 0 is done, unless it is early: without its last step or a target; that is as good as 75. 2, 3, 4, 5 fail the
- *    job; 75 and 10 queue it again. All else counts as a failed run, and so do 75 and 10 of a run that nobody told to leave and that took no
- *    step. HD_DISPATCH_FAILURES of them without a step in between drop the job with the reason. Runs that were killed for being late to leave do not count.
- * 6. Rates: those asked for, else the speed of the type times 1 step/s; T <- 0.5 T + 0.5 measured for each stretch of 10 steps or more
- *    between two decisions on one type with `scale` devices; one within a tenth of T confirms it and changes nothing, or noise would
- *    decide between jobs that are equal. The first measurement of a guess replaces it, and corrects the guesses of
- *    other types in proportion. One of no step, or above 10 T, is put aside until a second one agrees.
- * 7. Boundaries are multiples of the round from the first arrival on; a round's books are closed at its boundary, however late the call
- *    that does it; in between, devices that became free are offered at once.
- * 8. Nothing is decided before the first TICK, so that what was found at a start can be told first.
- * 9. With a log, each call that changed something adds one line: what came, and what was decided. The calls of a log, made again
- *    from its first line on, write the same bytes.
+ * 1. A record is on the disk before an order of the same or a later call is carried out; records of one call
+ *    are stored together. A caller that cannot store them must exit: the disk is the truth, and
+ *    hd_dispatch_restore begins from it.
+ * 2. No device is in two leases. A device enters a lease when no lease has it and no process was seen on it;
+ *    it leaves the lease when its process was seen gone. So a job that waits for the devices of another one
+ *    waits for that job's last sign of life, not for a clock.
+ * 3. Orders are derived from target and observation, and repeated (AGAIN_S) until the effect is observed: an
+ *    order may be lost, arrive twice or too late.
+ * 4. A job whose target shares devices with its lease is resized while it runs. So is a job that moves, if
+ *    the new devices are free: they join, then the old ones leave. If they are not free, the job commits,
+ *    leaves and starts again: no two jobs wait for each other.
+ * 5. Exit codes of a run: 0 is done, unless early (before its last step, without a target), which counts as
+ *    75. 2, 3, 4, 5 fail the job; 75 and 10 queue it again. Any other code is a failed run, and so are 75 and
+ *        10 if
+ *    the run was not asked to leave and took no step. HD_DISPATCH_FAILURES failed runs without a step in
+ *    between drop the job with the reason. A run that was killed for leaving too late does not count.
+ * 6. Rates: as requested, else the speed of the type times 1 step/s. T <- 0.5 T + 0.5 measured, for each
+ *    stretch of 10 steps or more between two decisions on one type with `scale` devices. A measurement within
+ *    a tenth of T changes nothing, or noise would decide between equal jobs. The first measurement replaces a
+ *    guess, and corrects the guesses of other types in proportion. An outlier (no step, or above 10 T) is
+ *    ignored until a second measurement agrees.
+ * 7. Boundaries are multiples of the round from the first arrival on. A round's books are closed at its
+ *    boundary, however late that call is; between boundaries, devices that became free are offered at once.
+ * 8. Nothing is decided before the first TICK, so that the caller can first report what it found at a start.
+ * 9. With a log, each call that changed something adds one line: its input and the decisions. The calls of a
+ *    log, repeated from its first line on, write the same bytes.
  *
- * 10. Where `apart` is set, a policy is not asked within a step. At a boundary that is due a snapshot of the jobs is laid by
- *    (hd_dispatch_asks); the caller solves it, in another thread if it likes, and says so with SHARES. The round waits for that, but not beyond
- *    its own end: until then all goes on, and at later boundaries with the shares that there are. What became of jobs meanwhile holds: shares
- *    of those that left are dropped, those that came have none until the next answer, and everything that changed is asked about again. An
- *    answer is a function of its snapshot and of those before it, so rule 9 holds whoever solved it, and when.
+ * 10. With `apart`, a policy is not called within a step. A boundary that is due takes a snapshot of the jobs
+ *    (hd_dispatch_asks); the caller solves it, in another thread if it likes, and delivers SHARES. The round
+ *    waits for them, but not beyond its own end; later boundaries use the old shares. Changes since the
+ *    snapshot hold: shares of jobs that left are dropped, new jobs have none until the next answer, and all
+ *    changes are part of the next snapshot. An answer is a function of its snapshot and of those before it,
+ *    so rule 9 holds whatever thread solved it, and when.
  *
- * 11. Whoever solves may give up (GIVE_UP): rounds go on with the shares that there are, or, before there were any, who has a lease keeps it
- *    but for devices out of service; who has no share waits. At the next boundary the policy is asked anew, of a snapshot of that time, without
- *    memory of its earlier answers. The question lives on by itself, as long as it is held: a thread that is in it is not killed, and touches
- *    nothing of the machine. The log has a line for it, so a replay gives up there and solves nothing.
+ * 11. The solver may give up (GIVE_UP). Rounds go on with the old shares; before the first answer, jobs keep
+ *    their leases but for devices out of service. Jobs without a share wait. The next boundary takes a new
+ *    snapshot, and the policy starts without memory of its earlier answers. The old snapshot lives as long as
+ *    it is held: a thread inside it is not killed, and touches nothing of the machine. The log has a line for
+ *    it, so a replay gives up there and solves nothing.
  *
- * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold until the next call; one
- * thread at a time. */
+ * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
+ * until the next call; one thread at a time. */
 #ifndef HD_SCHEDULER_DISPATCH_H
 #define HD_SCHEDULER_DISPATCH_H
 
@@ -88,8 +98,8 @@ enum hd_dispatch_state {
 };
 
 enum hd_rate_from { HD_RATE_GUESSED, HD_RATE_ASKED, HD_RATE_MEASURED };
-/* aside: rule 6; below 0: nothing */
-struct hd_dispatch_rate { double steps_s, aside; enum hd_rate_from from; };
+/* outlier: rule 6; below 0: none */
+struct hd_dispatch_rate { double steps_s, outlier; enum hd_rate_from from; };
 
 /* A job as it is stored. Points in time are seconds; below 0: not yet. */
 struct hd_dispatch_job {
@@ -117,16 +127,16 @@ struct hd_dispatch_lease {
 };
 
 /*        id         payload                         what happened */
-#define HD_DISPATCH_EVENTS(X)                                                                                          \
-	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")                  \
-	X(CANCEL,   "job",                         "somebody wants it to end")                                         \
-	X(WEIGHT,   "job, value",                  "another priority")                                                 \
-	X(DEVICE,   "device, ok",                  "it may be used, or not")                                           \
-	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part")         \
+#define HD_DISPATCH_EVENTS(X)                                                                                \
+	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")        \
+	X(CANCEL,   "job",                         "somebody wants it to end")                               \
+	X(WEIGHT,   "job, value",                  "another priority")                                       \
+	X(DEVICE,   "device, ok",                  "it may be used, or not")                                 \
+	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part") \
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
-	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                         \
-	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now")     \
-	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people")           \
+	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                \
+	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now") \
+	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people") \
 	X(TICK,     "",                            "time went by; before the first one nothing is decided")
 
 enum hd_dispatch_event_kind {
@@ -148,15 +158,15 @@ struct hd_dispatch_event {
 };
 
 /*        id         name        payload           what the caller does */
-#define HD_DISPATCH_OUTS(X)                                                                                           \
-	X(JOB,      "job",      "row",            "record: the job is so now")                                       \
-	X(LEASE,    "lease",    "held",           "record: its lease is so now")                                     \
-	X(NOTE,     "note",     "job, name, text", "record: an event for people")                                    \
-	X(START,    "start",    "job, lease, n",  "order: its run is to go on, or begin, for so many workers")       \
+#define HD_DISPATCH_OUTS(X)                                                                         \
+	X(JOB,      "job",      "row",            "record: the job is so now")                      \
+	X(LEASE,    "lease",    "held",           "record: its lease is so now")                    \
+	X(NOTE,     "note",     "job, name, text", "record: an event for people")                   \
+	X(START,    "start",    "job, lease, n",  "order: its run is to go on, or begin, for so many workers") \
 	X(WORKER,   "worker",   "job, device",    "order: a worker of it on this device; then PROCESS, whatever came of it") \
-	X(SCALE,    "scale",    "job, n",         "order: tell its run how many workers are meant")                  \
-	X(LEAVE,    "leave",    "job, device",    "order: the worker on this device is to leave")                    \
-	X(STOP,     "stop",     "job",            "order: commit, and leave with all workers")                       \
+	X(SCALE,    "scale",    "job, n",         "order: tell its run how many workers are meant") \
+	X(LEAVE,    "leave",    "job, device",    "order: the worker on this device is to leave")   \
+	X(STOP,     "stop",     "job",            "order: commit, and leave with all workers")      \
 	X(KILL,     "kill",     "job",            "order: end all of it at once")
 
 enum hd_dispatch_out_kind {
@@ -233,7 +243,7 @@ uint64_t hd_dispatch_nth(const struct hd_dispatch *dispatch, uint32_t i);
 double hd_dispatch_rate_now(const struct hd_dispatch *dispatch, uint64_t id);
 /* the next; INFINITY: none */
 double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);
-/* zero of the boundaries; below 0: nobody came yet */
+/* zero of the boundaries; below 0: no job came yet */
 double hd_dispatch_began_s(const struct hd_dispatch *dispatch);
 double hd_dispatch_round_s(const struct hd_dispatch *dispatch);
 struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type; };

@@ -16,10 +16,10 @@
  *    it. Rows are completed by alternating ridge least squares.
  * 4. Whether two fit on a device together is taken as known (a rate of 0: they do not), since what memory
  *    each needs is seen when it runs alone.
- * 5. Guesses are told a fifth lower than they are (not with `published`): the least of many jobs is found
+ * 5. Guesses are reported a fifth lower than they are (not with `published`): the least of many jobs is found
  *    among the guesses that were too high. Max-min of 18 jobs on 9 devices at published rates (16 of 26 kinds
  *    references, a fifth of the cells measured) loses 11 % with the first shares and 3 % from the third on,
- *    when pairs that got a share have run; told a tenth lower 21 % and 8 %, told as they are more. Without
+ *    when pairs that got a share have run; reported a tenth lower 21 % and 8 %, as they are more. Without
  *    any unmeasured pair it would lose 5 %: guesses are for what comes later (docs/results/estimate.md).
  *
  * Pure; one thread at a time. */
@@ -58,7 +58,7 @@ struct hd_estimate_account {
 	double error;
 };
 void hd_estimator_account(const struct hd_estimator *estimator, struct hd_estimate_account *account);
-/* who stands in for it */
+/* the kind that stands in for it */
 uint32_t hd_estimator_reference(const struct hd_estimator *estimator, uint32_t kind);
 
 /* ---- completion of a matrix ---- */

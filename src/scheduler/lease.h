@@ -3,8 +3,8 @@
  * dispatch.h gives leases out and keeps them; the store writes them down by the names below.
  *
  * 1. A job has one lease at most, and a device is in one at most.
- * 2. No state is left by silence alone but through EXPIRED: who should have gone is killed, and a device is
- *    free when it was seen free.
+ * 2. No state is left by silence alone but through EXPIRED: a process that should have left is killed, and a
+ *    device is free when it was seen free.
  * 3. A lease whose set changes stays the same lease; its epoch rises with every set.
  *
  * A pure table; any thread. */
@@ -16,13 +16,13 @@
 
 /* Numbers and names are stored: never used for another state.
  *        id         number  name        what holds */
-#define HD_LEASE_STATES(X)                                                                                          \
-	X(OFFERED,  0, "offered")   /* written down, and the job is to start; nobody has seen it run */            \
+#define HD_LEASE_STATES(X)                                                                             \
+	X(OFFERED,  0, "offered")   /* written down, and the job is to start; not seen running yet */  \
 	X(HELD,     1, "held")      /* it runs on its devices; at a boundary extended, if the set stays the same */ \
-	X(RESIZE,   2, "resize")    /* it runs; some of its devices come or go */                                  \
-	X(DRAIN,    3, "drain")     /* it was told to commit and leave */                                          \
-	X(EXPIRED,  4, "expired")   /* it should have gone by now */                                               \
-	X(KILLED,   5, "killed")    /* it was killed; its devices are free when they were seen free */             \
+	X(RESIZE,   2, "resize")    /* it runs; some of its devices come or go */                      \
+	X(DRAIN,    3, "drain")     /* it was asked to commit and leave */                             \
+	X(EXPIRED,  4, "expired")   /* it should have gone by now */                                   \
+	X(KILLED,   5, "killed")    /* it was killed; its devices are free when they were seen free */ \
 	X(RELEASED, 6, "released")  /* over: nothing of it runs, its devices are free */
 
 enum hd_lease_state {
@@ -38,7 +38,7 @@ enum hd_lease_state {
 	X(CHANGED)      /* another set is wanted */                                   \
 	X(LEAVE)        /* the devices are wanted back, all of them */                \
 	X(LATE)         /* it has not gone in time */                                 \
-	X(KILL)         /* it was told to die */                                      \
+	X(KILL)         /* it was killed */                                      \
 	X(ENDED)        /* the run is over by itself, its workers leave */            \
 	X(GONE)         /* nothing of it runs any more */
 

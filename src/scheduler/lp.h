@@ -11,8 +11,8 @@
  *    at its lower bound.
  * 4. Certificate: after OPTIMAL primal residual, dual residual and gap are computed again from the rows as
  *    given, by code that shares nothing with the solver; the worst, relative, is `gap`. Above HD_LP_GAP what
- *    is missing is solved for, enlarged; then the program is solved anew without scaling, then with scaling
- *    and without tricks; then it is NUMERIC. INFEASIBLE and UNBOUNDED are asked for anew as well.
+ *    is missing is solved for, enlarged; then the program is solved again without scaling, then with scaling
+ *    and without tricks; then it is NUMERIC. INFEASIBLE and UNBOUNDED are solved again as well.
  * 5. Equal calls give equal results; only the limit in seconds looks at a clock.
  *
  * Ownership: lp is on the heap, arrays of a result belong to it until the next call. One thread at a time. */

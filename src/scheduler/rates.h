@@ -6,7 +6,7 @@
  *
  * 1. Types are sorted by name, kinds by (name, scale). A kind is a model with its batch, on `scale` devices
  *    together.
- * 2. Rates are steps/s, never negative, NaN or infinite; 0: cannot run there, or nobody measured it.
+ * 2. Rates are steps/s, never negative, NaN or infinite; 0: cannot run there, or not measured.
  * 3. Types whose name ends in "_unconsolidated" repeat others; they are left out and counted.
  * 4. A pair stands in the table both ways round. Where a file states only one, the other is its mirror; two
  *    that differ are refused.
@@ -38,9 +38,9 @@ struct hd_rates {
 	double *pair;
 };
 
-/* Both published forms, told apart by what the outermost names are:
- *	{type: {"('Model (batch size b)', scale)": {"null": alone, "('Other ...', scale)": [mine, the other's]}}}
- *	{"('Model ...', scale)": {type: alone}} */
+/* Both published forms, distinguished by the outermost names:
+ *	{type: {"('Model (batch size b)', scale)": {"null": alone, "('Other ...', scale)": [mine, the
+ *	other's]}}} {"('Model ...', scale)": {type: alone}} */
 HD_MUST_USE enum hd_err hd_rates_read(struct hd_rates *rates, const struct hd_json *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* The first form; reads back to the same table. */

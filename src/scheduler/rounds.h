@@ -1,11 +1,11 @@
-/* rounds.h -- from shares of time to devices, round after round: who has received how much, who runs next, and where.
+/* rounds.h -- from shares of time to devices, round after round: time received, next jobs, placement.
  *
- * A policy says which part of the time a job should run in which way (sched_policy.h); here it becomes an assignment that holds for
- * one round. The live scheduler and the simulator drive it alike:
+ * A policy says which part of the time a job should run in which way (sched_policy.h); here it becomes an
+ * assignment that holds for one round. The live scheduler and the simulator drive it alike:
  *
  *	hd_rounds_arrive(r, &job, ...);               as jobs come; with pairs: hd_rounds_pair
  *	if (hd_rounds_due(r, now)) { policy ...; hd_rounds_adopt(r, now, &state, &shares); }
- *	hd_rounds_next(r, &round);                    at a boundary: who runs on which devices
+ *	hd_rounds_next(r, &round);                    at a boundary: jobs and their devices
  *	hd_rounds_ran(r, &round.run[i], seconds);     what became of it
  *	hd_rounds_leave(r, id);
  *
@@ -15,23 +15,27 @@
  *	deficit   what was due and not received, summed over resets
  *	priority  X / (t / W), 0 without share; X * 1e9 while the fraction is 0
  *
- * Fidelity `gavel` picks and places as the published code does: type by type in the order v100, p100, k80 (others after them by name; drawn anew each
- * round for policies blind to types), each type sorted by (priority, deficit, X) descending, stably; a job without share is taken on
- * spare devices; one that came after the last shares uses up capacity and is not placed.
+ * Fidelity `gavel` picks and places as the published code does: type by type in the order v100, p100, k80
+ * (others after them by name; for policies blind to types in random order), each type sorted by (priority,
+ * deficit, X) descending, stably. A job without share is taken on spare devices; one that came after the last
+ * shares uses up capacity and is not placed.
  *
  * Fidelity `exact`:
  *	1. Every arrival makes the shares stale; resets wait min_reset (30 s), so no job waits unknown.
- *	2. One list over all types; then, in the same order, a job moves to a type with room where it is faster, if what it gains in
- *	   a round is more than the move costs.
- *	3. Spare devices are filled only if the policy says so (work_conserving): longest without, then lowest id, on its fastest type with room.
- *	   Who loses a device between two boundaries gets spare ones under any policy, until the boundary: it moves, and does not stop.
- *	4. The priority of who holds devices is multiplied by 1 + kappa c / R, c its switching cost (hysteresis). Starved priorities grow without
- *	   bound, so the harm is bounded.
- *	5. Places: the same devices as before; those and more, or fewer of them; fewest hosts; the tightest host; lowest number.
+ *	2. One list over all types. Then, in the same order, a job moves to a type with free devices where it
+ *	   is faster, if its gain in a round exceeds the cost of the move.
+ *	3. Spare devices are filled only if the policy says so (work_conserving): longest without, then lowest
+ *	   id, on its fastest type with free devices. A job that loses a device between two boundaries gets
+ *	   spare ones under any policy until the boundary: it moves, and does not stop.
+ *	4. The priority of a job with devices is multiplied by 1 + kappa c / R, c its switching cost
+ *	   (hysteresis). Starved priorities grow without bound, so the harm is bounded.
+ *	5. Placement: the same devices as before; those and more, or fewer of them; fewest hosts; the tightest
+ *	   host; lowest number.
  *	6. A gang that was the first without devices for `reserve_after` rounds goes before all others.
  * Ties: lower id of the younger member, singles first, lower id of the other, types in order of their names.
  *
- * All decisions depend on calls alone. Memory is on the heap, freed by destroy. Pure; one thread at a time. */
+ * All decisions depend on calls alone. Memory is on the heap, freed by destroy. Pure; one thread at a
+ * time. */
 #ifndef HD_SCHEDULER_ROUNDS_H
 #define HD_SCHEDULER_ROUNDS_H
 
@@ -43,7 +47,7 @@ struct hd_rounds_setting {
 	double kappa;                             /* hysteresis; 0: 1 (20 if steady), below 0: none */
 	uint32_t reserve_after;                   /* rounds; 0: 3 */
 	bool steady;                              /* HD_POLICY_STEADY */
-	/* HD_POLICY_QUEUE: nobody without share is started on spare devices */
+	/* HD_POLICY_QUEUE: no job without share is started on spare devices */
 	bool queue;
 	bool blind;                               /* gavel: the order of types is drawn each round */
 	bool global_queue;                        /* gavel: one list over all types */
@@ -77,7 +81,7 @@ struct hd_round {
 
 struct hd_rounds;
 
-/* Types with n devices each; host[device]: who shares a host (NULL: nobody does). */
+/* Types with n devices each; host[device]: its host (NULL: each has its own). */
 HD_MUST_USE enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct hd_rounds_setting *setting,
 	uint32_t ntypes,
 	const struct hd_sched_type *types, const uint32_t *host, struct hd_diag *diag);
@@ -100,7 +104,7 @@ bool hd_rounds_due(const struct hd_rounds *rounds, double now_s);
 /* A policy is being asked about what is known now: what changes from here on makes the shares stale again,
  * and stays so when the answer is adopted. Callers that adopt at once need not say so. */
 void hd_rounds_ask(struct hd_rounds *rounds);
-/* Until the next reset none was: gavel forgets the last one when nobody is there. */
+/* As if there was no reset yet: gavel forgets the last one when no job is there. */
 void hd_rounds_forget(struct hd_rounds *rounds);
 /* Closes the books of the old shares and opens those of the new ones. Ids of `state` are those that
  * arrived. */
@@ -110,13 +114,13 @@ HD_MUST_USE enum hd_err hd_rounds_adopt(struct hd_rounds *rounds, double now_s,
 
 HD_MUST_USE enum hd_err hd_rounds_next(struct hd_rounds *rounds, struct hd_round *round,
 	struct hd_diag *diag);
-/* exact, between two boundaries: who runs goes on as before, devices that became free go to those without,
+/* exact, between two boundaries: running jobs go on, devices that became free go to jobs without any,
  * until the boundary. */
 HD_MUST_USE enum hd_err hd_rounds_offer(struct hd_rounds *rounds, struct hd_round *round,
 	struct hd_diag *diag);
 void hd_rounds_ran(struct hd_rounds *rounds, const struct hd_round_run *run, double seconds);
 
-/* What a job does alone on its scale, [ntypes], was measured anew. */
+/* What a job does alone on its scale, [ntypes], was measured again. */
 void hd_rounds_rate(struct hd_rounds *rounds, uint64_t id, const double *rate);
 /* For a scheduler that starts again: the job, which has arrived, has held these devices since the round
  * before. Each device once. */

@@ -1,12 +1,15 @@
 /* rounds_why.h -- why a job has no devices in this round: from the walk that gave them out.
  *
  *	err = hd_rounds_why(r, now_s, id, &wait, &diag);         numbers
- *	hd_rounds_explain(...)                                    the one leading reason of a job, walk and policy together, as a sentence
+ *	hd_rounds_explain(...)                                    the leading reason, of walk or policy, as a
+ *	                                                          sentence
  *
- * 1. It tells of the last hd_rounds_next or hd_rounds_offer: priorities are those of that walk, whatever ran since.
- * 2. A job that has a share is explained by its *best cell*: of its ways to run with a share the one with the highest priority.
+ * 1. It explains the last hd_rounds_next or hd_rounds_offer: priorities are those of that walk, whatever ran
+ *    since.
+ * 2. A job that has a share is explained by its *best cell*: of its ways to run with a share the one with the
+ *    highest priority.
  * 3. Codes without share are NO_SHARE here; hd_rounds_explain asks sched_why.h for the reason.
- * 4. Rounds of fidelity exact only (HD_E_INVAL): gavel is a replay, nobody waits in it.
+ * 4. Rounds of fidelity exact only (HD_E_INVAL): gavel is a replay, no job waits in it.
  *
  * Pure; nothing in the rounds changes. */
 #ifndef HD_SCHEDULER_ROUNDS_WHY_H
@@ -15,7 +18,7 @@
 #include "scheduler/rounds.h"
 #include "scheduler/sched_why.h"
 
-enum { HD_WAIT_AHEAD = 4,                         /* who took the last devices: so many are named */
+enum { HD_WAIT_AHEAD = 4,                         /* jobs named that took the last devices */
        HD_WAIT_ROUNDS = 200 };                    /* of patience that are tried */
 
 struct hd_wait {

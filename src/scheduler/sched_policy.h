@@ -1,30 +1,34 @@
-/* sched_policy.h -- who should get which devices for which part of the time: policies as rows of one table.
+/* sched_policy.h -- which devices a job should get for which part of the time: policies as rows of one table.
  *
- * The rounds and the simulator open a policy once and ask it again whenever its shares are stale; `heddle sched solve` asks once.
+ * The rounds and the simulator open a policy once and ask it again whenever its shares are stale; `heddle
+ * sched solve` asks once.
  *
- *	err = hd_policy_parse(&setting, "max_min_fairness_perf", &diag);      a name of ours or a published one
+ *	err = hd_policy_parse(&setting, "max_min_fairness_perf", &diag);      a name of ours or a published
+ *	                                                                      one
  *	err = hd_policy_create(&policy, &setting, &diag);
  *	err = hd_policy_allocate(policy, &state, &arena, &shares, &diag);     again and again
  *	hd_policy_destroy(policy);
  *
- * 1. The answer is a list of shapes with a share of wall time each. A shape needs no more devices of a type than there are (but in
- *    fidelity `gavel`, rule 3), and devices of several types only if its job may mix them. The shapes of a job sum to 1 at most, and
- *    what the shapes need of a type to its devices at most: checked after every call of every build, to 1e-9 (HD_E_BUG); what
- *    the tolerance of a solver left above (1e-7 at most) is taken off before. Shares below 1e-9 are 0
- *    and shapes with share 0 are not listed; whoever fills idle devices looks at the state.
+ * 1. The answer is a list of shapes with a share of wall time each. A shape needs no more devices of a type
+ *    than there are (but in fidelity `gavel`, rule 3), and devices of several types only if its job may mix
+ *    them. The shapes of a job sum to 1 at most, and what the shapes need of a type to its devices at most:
+ *    checked after every call of every build, to 1e-9 (HD_E_BUG); what the tolerance of a solver left above
+ *    (1e-7 at most) is taken off before. Shares below 1e-9 are 0 and shapes with share 0 are not listed;
+ *    whoever fills idle devices looks at the state.
  * 2. Order of shapes: single jobs by job, then by needs; then pairs by (a, b), then by type.
- * 3. Fidelity `gavel` does what the published code does, its faults included; `exact` (the default) keeps a promise that is
- *    unique: the objective, then the second promise of the policy, then fewest and cheapest devices, then least change. What
- *    still ties is given to the lower job id and the first type by name; from 3,000 single shapes on equal jobs get equal shares
- *    instead, and least change counts shapes. Equal states give equal bytes, whatever order the
- *    jobs of the file had.
+ * 3. Fidelity `gavel` does what the published code does, its faults included; `exact` (the default) keeps a
+ *    promise that is unique: the objective, then the second promise of the policy, then fewest and cheapest
+ *    devices, then least change. What still ties is given to the lower job id and the first type by name;
+ *    from 3,000 single shapes on equal jobs get equal shares instead, and least change counts shapes. Equal
+ *    states give equal bytes, whatever order the jobs of the file had.
  * 4. Blocked and finished jobs (sched_state.h, rule 3) get nothing and count nowhere.
- * 5. A solver that gives up (limit, no certificate) does not empty the cluster: shares of the last call are kept where they still fit, new jobs
- *    get the isolated share, `kept` says so.
- * 6. Memory of a policy is keyed by job id, lives in the policy, and a copy of it cannot be had: a replay starts at the first call.
+ * 5. A solver that gives up (limit, no certificate) does not empty the cluster: shares of the last call are
+ *    kept where they still fit, new jobs get the isolated share, `kept` says so.
+ * 6. Memory of a policy is keyed by job id, lives in the policy, and a copy of it cannot be had: a replay
+ *    starts at the first call.
  *
- * Ownership: the policy is on the heap, shares lie in the arena of the call. Pure but for the seconds limit of the solver; one
- * thread at a time. */
+ * Ownership: the policy is on the heap, shares lie in the arena of the call. Pure but for the seconds limit
+ * of the solver; one thread at a time. */
 #ifndef HD_SCHEDULER_SCHED_POLICY_H
 #define HD_SCHEDULER_SCHED_POLICY_H
 
@@ -101,7 +105,7 @@ struct hd_policy_setting {
 	/* cost: gain wanted on a step, floor of the isolated share; 0: 0.25. Below 0: none */
 	double beta, phi;
 	/* cost: jobs that can be over in so much of the time to their deadline wait for cheaper hours; 0:
-	 * nobody */
+	 * none */
 	double patience;
 	/* heddle: what an hour less until one job ends is worth; 0: prices decide between equals alone */
 	double delay_usd_h;

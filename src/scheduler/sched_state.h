@@ -85,11 +85,12 @@ struct hd_sched_elastic {
 	bool mixed;                               /* may spread over devices of several types */
 };
 
-/* How fast a job that may change its batch goes, and what its steps are worth (Pollux, OSDI 2021); times are of its fastest type.
- * k devices, m samples each and pass, a passes more than one before they exchange:
- *	T_acc = ac + bc m;  T_net = a + b max(k - 2, 1e-8) between machines (an, bn) or within one (ar, br), 1e-8 of one device
- *	step  = a T_acc + (T_acc^g + T_net^g)^(1/g);  samples/s = k m (a + 1) / step
- *	worth of a sample against one of the first batch = ((var + sqr) / (var / s + sqr)) / s, s = batch / first batch */
+/* How fast a job that may change its batch goes, and what its steps are worth (Pollux, OSDI 2021); times are
+ * of its fastest type. k devices, m samples each and pass, a passes more than one before they exchange:
+ *	T_acc = ac + bc m;  T_net = a + b max(k - 2, 1e-8) between machines (an, bn) or within one (ar, br),
+ *	1e-8 of one device step  = a T_acc + (T_acc^g + T_net^g)^(1/g);  samples/s = k m (a + 1) / step
+ *	worth of a sample against one of the first batch = ((var + sqr) / (var / s + sqr)) / s, s = batch /
+ *	first batch */
 struct hd_sched_goodput {
 	double ac, bc, an, bn, ar, br, g;         /* seconds; 1 <= g <= 10 */
 	/* of the gradient: its noise and its square, at the first batch */
@@ -101,8 +102,8 @@ struct hd_sched_goodput {
 
 struct hd_sched_job {
 	uint64_t id;
-	const char *kind;                         /* "ResNet-50 (batch size 64)"; "" if nobody said */
-	/* of struct hd_pair_table, of (kind, scale); HD_SCHED_NONE: pairs with nobody there */
+	const char *kind;                         /* "ResNet-50 (batch size 64)"; "" if unknown */
+	/* of struct hd_pair_table, of (kind, scale); HD_SCHED_NONE: in no pair */
 	uint32_t ikind;
 	uint32_t scale;                           /* devices at once, >= 1 */
 	double weight;                            /* > 0 */

@@ -75,7 +75,7 @@ static bool gpus_of_item(char *item, const char **type, uint64_t *n, bool *bad)
 	return true;
 }
 
-/* "PER_NODE:gpu:2": what it says is of each node, "PER_JOB:" of all; of tasks and sockets nobody said how
+/* "PER_NODE:gpu:2": the count is of each node, "PER_JOB:" of all; the file does not say how
  * many there are. */
 static const char *per_of(const char *item, double nodes, double *times)
 {

@@ -84,14 +84,14 @@ enum hd_err hd_machine_list_csv(struct hd_machine_list *list, const char *name, 
 
 struct machines_reader { struct hd_machine_events out; size_t cap; struct hd_arena *arena; };
 
-static enum hd_err add(struct machines_reader *r, double at_s, int32_t change, const char *who,
+static enum hd_err add(struct machines_reader *r, double at_s, int32_t change, const char *machine,
 	const char *name,
 	struct hd_diag *diag)
 {
 	enum hd_err err = grow(r->arena, &r->out.at, r->out.n, &r->cap, sizeof *r->out.at, name, diag);
 
 	if (!err)
-		r->out.at[r->out.n++] = (struct hd_machine_event){ at_s, change, who };
+		r->out.at[r->out.n++] = (struct hd_machine_event){ at_s, change, machine };
 	return err;
 }
 
@@ -166,10 +166,10 @@ static enum hd_err read_named(struct machines_reader *r, const struct cells *c, 
 		err = cells_fail(c, 1, diag, "\"%.40s\" is neither add nor remove", c->cell[1].text);
 	if (!err && !*c->cell[2].text)
 		err = cells_fail(c, 2, diag, "the machine has no name");
-	const char *who = err ? NULL : hd_arena_text(r->arena, c->cell[2].text, strlen(c->cell[2].text));
-	if (!err && !who)
+	const char *machine = err ? NULL : hd_arena_text(r->arena, c->cell[2].text, strlen(c->cell[2].text));
+	if (!err && !machine)
 		err = hd_fail(diag, HD_E_NOMEM, "%s: no memory for its names", c->name);
-	return err ? err : add(r, ms / 1000, adds ? 1 : -1, who, c->name, diag);
+	return err ? err : add(r, ms / 1000, adds ? 1 : -1, machine, c->name, diag);
 }
 
 /* `change` holds the count until differences are made of it. */

@@ -205,7 +205,7 @@ enum hd_err schedsim_gavel(struct sched_sim *sim)
 
 	while (!err && !schedsim_is_done(sim)) {
 		err = turn(&t);
-		/* nobody runs, nobody comes, and the next turn sees the same: it would go on for ever */
+		/* no job runs or arrives, and the next round sees the same state: it would never end */
 		idle = t.ngoing || sim->more ? 0 : idle + 1;
 		if (idle > 2 && !schedsim_is_done(sim)) {
 			sim->result->ended = "jobs are left that the policy never gives devices";

@@ -27,7 +27,7 @@ struct sched_sim {
 	struct hd_policy *policy;                 /* owned */
 	struct hd_rounds *rounds;                 /* owned */
 	struct hd_diag *diag;
-	struct hd_pair_table table;               /* what the policy is told */
+	struct hd_pair_table table;               /* the rates that the policy sees */
 	struct hd_estimator *estimator;           /* owned; NULL: pairs are known */
 	bool packs;
 	double price[HD_SCHED_TYPES];             /* now, per device and hour */

@@ -1,4 +1,4 @@
-/* log.h -- the lines of sched_log.h: what the setting's numbers are called there, and who writes the
+/* log.h -- the lines of sched_log.h: the names of the setting's numbers there, and the writer of the
  * lines. */
 #ifndef HD_CLUSTERSIM_SCHEDSIM_LOG_H
 #define HD_CLUSTERSIM_SCHEDSIM_LOG_H

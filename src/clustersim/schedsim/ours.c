@@ -10,7 +10,7 @@
 #include "base/grow.h"
 #include "clustersim/schedsim/int.h"
 
-/* boundaries without anybody running, coming or returning: nobody ever will */
+/* boundaries at which no job runs, arrives or returns: none ever will */
 enum { PATIENCE = 2000 };
 
 struct sim_run {
@@ -39,10 +39,10 @@ struct events {
 	uint64_t same, leases;
 };
 
-static double exponential(const struct sched_sim *sim, enum hd_rng_cluster what, uint64_t who, uint32_t draw,
+static double exponential(const struct sched_sim *sim, enum hd_rng_cluster what, uint64_t id, uint32_t draw,
 	double rate)
 {
-	struct hd_philox x = hd_philox((uint32_t[4]){ what, (uint32_t)who, (uint32_t)(who >> 32), draw },
+	struct hd_philox x = hd_philox((uint32_t[4]){ what, (uint32_t)id, (uint32_t)(id >> 32), draw },
 		hd_philox_key(sim->set->seed, HD_RNG_CLUSTER));
 
 	return rate > 0 ? -log(((double)x.word[0] + 0.5) * 0x1p-32) / rate : INFINITY;
@@ -328,7 +328,7 @@ static void log_round(struct events *e, const char *why)
 			follows = changes = true;
 		}
 	hd_text_add(log, "]}\n");
-	if (!changes && !log->full) {                     /* who runs, goes on: no line */
+	if (!changes && !log->full) {                     /* running jobs go on: no line */
 		log->len = before;
 		log->at[before] = 0;
 	}
@@ -441,7 +441,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 static bool prices_moved(const struct events *e)
 {
 	if (e->sim->set->policy->patience > 0 && e->sim->now_s - e->solved_s >= 3600)
-		return true;                              /* who waits has an hour less */
+		return true;                              /* a waiting job has an hour less */
 	for (uint32_t t = 0; t < e->sim->set->ntypes; t++)
 		if (fabs(e->sim->price[t] - e->solved_price[t]) >= 0.1 * e->solved_price[t] &&
 			e->solved_price[t] > 0)
@@ -474,7 +474,7 @@ static enum hd_err decide(struct events *e)
 	return err;
 }
 
-/* The next multiple of the round after now; nobody there: none. */
+/* The next multiple of the round after now; without jobs: none. */
 static void set_boundary(struct events *e)
 {
 	double k = floor((e->sim->now_s - e->start_s) / e->round_s);

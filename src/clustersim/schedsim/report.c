@@ -186,7 +186,7 @@ static void print_over_time(const struct sim_report *r, const char *title, const
 	}
 	if (!(high > 0) || !(p.x_end > 0)) {
 		hd_text_addf(r->page, "<section><h2>%s</h2><p class=\"empty\">%s</p></section>\n", title,
-			sums ? "no prices are known" : "nobody ran");
+			sums ? "no prices are known" : "no job ran");
 		return;
 	}
 	p.high = sums ? high * 1.05 : fmax(100, high);

@@ -129,7 +129,7 @@ static void simulate(const struct hd_job_list *list, const struct hd_sched_elast
 	CHECK(result->nover == JOBS && !*result->ended, "%s: %s", name, result->ended);
 }
 
-/* Nobody computes faster than its demand allows, nobody is forgotten, and the devices were enough for what
+/* No job computes faster than its demand allows, none is forgotten, and the devices were enough for what
  * was computed. */
 static void check_laws(const struct hd_job_list *list, const double *speedup,
 	const struct hd_sched_sim_result *r, const char *name, double bound)

@@ -12,7 +12,7 @@ enum { POLICY_BYTES = 1 << 30 };
 static bool packs(const struct hd_policy_setting *set) { return set->variant == HD_VARIANT_PACKED ||
 	set->variant == HD_VARIANT_KINDS; }
 
-/* The published scheduler draws the order of types anew each round for policies that do not look at speeds:
+/* The published scheduler draws the order of types again each round for policies that do not look at speeds:
  * the plain variants, and those of fixed parts that have no variant. It holds back jobs without share for
  * FIFO alone, whose row is the one of a queue with variants. */
 static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set)
@@ -231,7 +231,7 @@ static enum hd_err set_entity(struct sched_sim *sim, struct sim_job *job)
 		if (!strcmp(set->entities[e].name, job->listed.user))
 			job->entity = e;
 	return job->entity != HD_SCHED_NONE ? HD_OK : hd_fail(sim->diag, HD_E_INPUT,
-		"job %llu is of \"%.80s\", who is no entity",
+		"job %llu is of \"%.80s\", which is no entity",
 		(unsigned long long)job->id, job->listed.user);
 }
 

@@ -331,7 +331,7 @@ static void times_and_costs_are_those_that_can_be_added_up_by_hand(void **state)
 	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, NULL), HD_OK);
 	assert_true(result.row[0].finish_s == 130 && result.row[0].jct_s == 130 &&
 		result.row[0].lost_s == 30);
-	/* a queue starts nobody between two boundaries: B starts at 180, computes from 210 */
+	/* a queue starts no job between two boundaries: B starts at 180, computes from 210 */
 	assert_true(result.row[1].first_start_s == 180 && result.row[1].finish_s == 260 &&
 		result.row[1].jct_s == 250);
 	assert_true(fabs(result.cost_usd - (260 + 80) * 3.6 / 3600) < 1e-12);

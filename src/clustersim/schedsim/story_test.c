@@ -149,7 +149,7 @@ static void a_run_of_no_job_has_a_page_too(void **unused)
 {
 	struct hd_sched_type type = { .name = "k80", .n = 1 };
 	struct hd_sched_sim_setting set = { .ntypes = 1, .types = &type };
-	struct hd_sched_sim_result none = { .ended = "nobody <came>", .avg_jct_s = NAN };
+	struct hd_sched_sim_result none = { .ended = "no job <came>", .avg_jct_s = NAN };
 	struct hd_sched_report_run run = { "isolated", &none, open_story() };
 	struct hd_text page;
 
@@ -157,9 +157,9 @@ static void a_run_of_no_job_has_a_page_too(void **unused)
 	hd_text_init(&page, &arena);
 	hd_sched_report_print(&page, "none", &set, &run, 1, &arena);
 	assert_non_null(strstr(page.at, "no job is over"));
-	assert_non_null(strstr(page.at, "nobody ran"));
+	assert_non_null(strstr(page.at, "no job ran"));
 	assert_non_null(strstr(page.at, "no prices are known"));
-	assert_non_null(strstr(page.at, "nobody &lt;came&gt;"));
+	assert_non_null(strstr(page.at, "no job &lt;came&gt;"));
 	assert_null(strstr(page.at, "nan"));
 }
 

@@ -5,7 +5,7 @@
  * nothing of size T x T is kept, as in FlashAttention (Dao et al. 2022). Where we
  * depart: with T of some thousands a row of scores fits the cache, so the exact
  * maximum is taken first and nothing is rescaled. The backward pass computes the
- * probabilities anew from lse. Keys and values are packed once per tile.
+ * probabilities again from lse. Keys and values are packed once per tile.
  *
  * 1. Forward: a tile is one head of one sample, at most ATT_TILE of its queries.
  *    Backward: one head of keys of one sample and all heads of queries that read it, these and
@@ -338,29 +338,29 @@ static inline void attend_dx_run(const struct hd_call *call, struct att s, uint3
 
 /* name, packed, padded: each form is its own code, for the constants. */
 #define HD_ATTENTIONS(X) X(attention, true, false) X(attend, false, false) X(attend_pad, false, true)
-#define X(name, packed, padded)                                                                                                              \
-	static inline uint32_t name##_ntiles(const struct hd_call *call) { return attend_tiles(call, att_of(call, 0, packed, padded)); }     \
-	static inline size_t name##_scratch(const struct hd_call *call)                                                                      \
-	{                                                                                                                                    \
-		struct att s = att_of(call, 0, packed, padded);                                                                              \
-		return attend_bytes(s.t, s.d);                                                                                    \
-	}                                                                                                                                    \
-	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)                                             \
-	{                                                                                                                                    \
-		attend_run(call, att_of(call, 0, packed, padded), tile, scratch);                                                            \
-	}                                                                                                                                    \
-	static inline uint32_t name##_dx_ntiles(const struct hd_call *call)                                                                  \
-	{                                                                                                                                    \
-		return (uint32_t)(call->in[1].dim[0] * att_of(call, 1, packed, padded).kv);                                                  \
-	}                                                                                                                                    \
-	static inline size_t name##_dx_scratch(const struct hd_call *call)                                                                   \
-	{                                                                                                                                    \
-		struct att s = att_of(call, 1, packed, padded);                                                                              \
-		return attend_dx_bytes(s.t, s.d);                                                                                 \
-	}                                                                                                                                    \
-	static inline void name##_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)                                          \
-	{                                                                                                                                    \
-		attend_dx_run(call, att_of(call, 1, packed, padded), tile, scratch);                                                         \
+#define X(name, packed, padded)                                                                     \
+	static inline uint32_t name##_ntiles(const struct hd_call *call) { return attend_tiles(call, att_of(call, 0, packed, padded)); } \
+	static inline size_t name##_scratch(const struct hd_call *call)                             \
+	{                                                                                           \
+		struct att s = att_of(call, 0, packed, padded);                                     \
+		return attend_bytes(s.t, s.d);                                                      \
+	}                                                                                           \
+	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)    \
+	{                                                                                           \
+		attend_run(call, att_of(call, 0, packed, padded), tile, scratch);                   \
+	}                                                                                           \
+	static inline uint32_t name##_dx_ntiles(const struct hd_call *call)                         \
+	{                                                                                           \
+		return (uint32_t)(call->in[1].dim[0] * att_of(call, 1, packed, padded).kv);         \
+	}                                                                                           \
+	static inline size_t name##_dx_scratch(const struct hd_call *call)                          \
+	{                                                                                           \
+		struct att s = att_of(call, 1, packed, padded);                                     \
+		return attend_dx_bytes(s.t, s.d);                                                   \
+	}                                                                                           \
+	static inline void name##_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch) \
+	{                                                                                           \
+		attend_dx_run(call, att_of(call, 1, packed, padded), tile, scratch);                \
 	}
 HD_ATTENTIONS(X)
 #undef X

@@ -224,26 +224,26 @@ HD_INLINE void batchnorm_apply_group(const struct batch *b, const struct hd_call
 }
 
 /* Two kinds of walk are two loops after inlining. */
-#define HD_BATCH_TILE(name, operand)                                                                             \
-	static inline uint32_t name##_ntiles(const struct hd_call *call)                                         \
-	{                                                                                                        \
-		struct batch b = batch_of(&call->in[operand], call->attr.i[0]);                                  \
-		return batch_ntiles_of(&b);                                                                      \
-	}                                                                                                        \
-	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)                 \
-	{                                                                                                        \
-		struct batch b = batch_of(&call->in[operand], call->attr.i[0]);                                  \
-		struct elem_run run = batch_run(&b, tile);                                                            \
-		const bool planes = b.planes;                                                                    \
-		(void)scratch;                                                                                   \
-		for (uint64_t g = run.at; g < run.at + run.n; g++)                                               \
-			if (planes) {                                                                            \
-				b.planes = true;                                                                 \
-				name##_group(&b, call, g);                                                       \
-			} else {                                                                                 \
-				b.planes = false;                                                                \
-				name##_group(&b, call, g);                                                       \
-			}                                                                                        \
+#define HD_BATCH_TILE(name, operand)                                                             \
+	static inline uint32_t name##_ntiles(const struct hd_call *call)                         \
+	{                                                                                        \
+		struct batch b = batch_of(&call->in[operand], call->attr.i[0]);                  \
+		return batch_ntiles_of(&b);                                                      \
+	}                                                                                        \
+	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch) \
+	{                                                                                        \
+		struct batch b = batch_of(&call->in[operand], call->attr.i[0]);                  \
+		struct elem_run run = batch_run(&b, tile);                                       \
+		const bool planes = b.planes;                                                    \
+		(void)scratch;                                                                   \
+		for (uint64_t g = run.at; g < run.at + run.n; g++)                               \
+			if (planes) {                                                            \
+				b.planes = true;                                                 \
+				name##_group(&b, call, g);                                       \
+			} else {                                                                 \
+				b.planes = false;                                                \
+				name##_group(&b, call, g);                                       \
+			}                                                                        \
 	}
 
 HD_BATCH_TILE(batchnorm, 0)

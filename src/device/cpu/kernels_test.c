@@ -56,7 +56,7 @@ struct example {
 	{ HD_OP_ADD_LAYERNORM, REAL(1e-5f), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { c } }, { .dim = { c } } }, { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { rows, 2 } } }, false, c }, \
 	{ HD_OP_LAYERNORM_DX, ATTR(0), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { c } }, { .dim = { rows, 2 } } }, { { .dim = { rows, c } } }, false, c }, \
 	{ HD_OP_LAYERNORM_DG, ATTR(0), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { rows, 2 } } }, { { .dim = { c } } }, false, rows }
-#define BATCHNORM(axis, infer, c, ...) \
+#define BATCHNORM(axis, infer, c, ...)                                                     \
 	{ HD_OP_BATCHNORM, { .i = { axis, infer }, .f = { 1e-5f } }, { { .dim = { __VA_ARGS__ } }, { .dim = { c } }, { .dim = { c } }, { .dim = { c } }, { .dim = { c }, .positive = true } }, \
 	  { { .dim = { __VA_ARGS__ } }, { .dim = { 3, c } }, { .dim = { 3, c }, .wide = true } }, false, 40 }, \
 	{ HD_OP_BATCHNORM_DX, ATTR(axis), { { .dim = { __VA_ARGS__ } }, { .dim = { __VA_ARGS__ } }, { .dim = { c } }, { .dim = { 3, c } } }, \
@@ -514,7 +514,7 @@ static void a_part_draws_what_its_place_in_the_whole_would(void **state)
 	call_drop(&piece);
 }
 
-/* The same samples in another order, slice and virtual node; another step draws anew. */
+/* The same samples in another order, slice and virtual node; another step draws other numbers. */
 static void a_sample_is_masked_alike_wherever_it_lies(void **state)
 {
 	const struct example whole = { HD_OP_MASK_TOKENS, { .i = { 9, 30 }, .f = { 0.3f } },

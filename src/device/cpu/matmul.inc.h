@@ -1,7 +1,7 @@
 /* matmul.inc.h -- the op matmul: a grid of panels over its result. One source for all paths.
  *
  * 1. The grid is a function of the shape alone. Panels are large where the result
- *    is large, since both operands are packed anew for each, and smaller until there are two of
+ *    is large, since both operands are packed again for each, and smaller until there are two of
  *    them or a panel would be less work than sharing it is worth.
  *    Tiles go down a column of panels first: the block of b, the larger one, is
  *    then still in the second-level cache.

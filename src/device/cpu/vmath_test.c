@@ -128,7 +128,7 @@ static void paths_agree_on_every_stride_of_all_floats(void **state)
 				x[i] = f == HD_MATH_LOG ? fabsf(float_of((uint32_t)(bits + i * 9973))) :
 					float_of((uint32_t)(bits + i * 9973));
 			hd_cpu_portable.math(f, x, plain);
-#define X(path) if (hd_cpu_path(#path)) { \
+#define X(path) if (hd_cpu_path(#path)) {                    \
 				hd_cpu_##path.math(f, x, y); \
 				for (int i = 0; i < 16; i++) \
 					CHECK(memcmp(&y[i], &plain[i], 4) == 0 || (isnan(y[i]) && isnan(plain[i])), \

@@ -14,7 +14,7 @@ static enum hd_err null_open(struct hd_device *device, const struct hd_device_sp
 {
 	struct hd_device_spec alone = *spec;
 
-	alone.nthreads = 1;               /* nobody has anything to do */
+	alone.nthreads = 1;               /* there is nothing to do */
 	enum hd_err err = hd_grid_open(device, &alone, &(struct hd_grid_kernels){ .init = no_init,
 		.path = "none" }, diag);
 	device->spec = *spec;

@@ -197,7 +197,7 @@ static size_t attention_dx_scratch(const struct hd_call *call)
 }
 
 /* dv_j = sum_i p_ij dy_i; dp_ij = dy_i . v_j; ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij) / sqrt(d);
- * dq_i = sum_j ds_ij k_j; dk_j = sum_i ds_ij q_i. The probabilities are computed anew, not
+ * dq_i = sum_j ds_ij k_j; dk_j = sum_i ds_ij q_i. The probabilities are computed again, not
  * from lse, whose rounding to f32 the reference need not inherit. */
 static void attention_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {

@@ -1,4 +1,4 @@
-/* softmax(scale q k' + mask) v becomes one op, so that nobody keeps scores of [N,H,T,T].
+/* softmax(scale q k' + mask) v becomes one op, so that no scores of [N,H,T,T] are kept.
  *
  * Where a product's left side is a SOFTMAX of ours, the nodes before it are followed: a mask (WHERE or ADD of
  * a constant), factors (of the scores, of q, of k: SDPA's exporter writes a root before each), the product of
@@ -7,7 +7,7 @@
  *
  * It is attention when q, k and v are [N,H,T,D] or [N,T,D] with one T, and the mask hides nothing, or exactly
  * what comes later. Hidden: below -1e9, whose e^x is 0 in f32 next to any score; else a mask adds 0. Scores
- * that somebody else reads are computed besides: nothing is taken away here, what nobody reads is pruned
+ * with another reader are still computed: nothing is removed here; nodes without a reader are pruned
  * (prune.c). */
 #include <math.h>
 #include <string.h>

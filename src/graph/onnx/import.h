@@ -33,7 +33,7 @@ struct hd_onnx_val {
 	uint32_t turned;
 	/* index of the node that makes it, HD_NONE; how many read it (outputs count) */
 	uint32_t maker, nuses;
-	/* owners.c: who keeps it, how many copies have names; signature.c: 1 + its entry, 0: none */
+	/* owners.c: what keeps it, how many copies have names; signature.c: 1 + its entry, 0: none */
 	uint32_t first, copies, said;
 	/* loss.c: the values [rows..] this scalar sums or averages, else HD_NONE */
 	uint32_t sum_of, mean_of;

@@ -8,8 +8,8 @@
  *    node, which it came from (metadata of the graph and of its nodes). Then that counts:
  *    a buffer or constant of the module is a constant; so is what the exporter computed;
  *    a node that reads an equal tensor in the place of its own gets a copy under its own name.
- *    A parameter that was computed into another tensor is that tensor, where it can be told
- *    which; else the file is refused by its name.
+ *    A parameter that was computed into another tensor is that tensor, where the source
+ *    is unambiguous; else the file is refused by its name.
  * 2. Without it an Identity of a tensor whose elements are all the same number is a tensor of
  *    its own (the older exporter writes these for equal ones; a tie of such a tensor is lost,
  *    ties of others stay). Where statistics and something else share such a tensor, the file

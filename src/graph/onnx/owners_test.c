@@ -109,7 +109,7 @@ static void a_signature_says_what_is_trained(void **state)
 		  "%b_m, %b_v)\n", "n.w n.b | n.m n.v" },
 		/* a number that is trained, and one that is not used */
 		{ "!p_s: PARAMETER target='s'\n!p_u: PARAMETER target='u'\ns: 0.5\nMul x,s -> out@%mul : (%x, %p_s)\n", "s" },
-		/* what cannot be told is refused by name */
+		/* what is ambiguous is refused by name */
 		{ "!p_w: PARAMETER target='w'\n!p_b: PARAMETER target='l.b'\nw [6,6]\nMatMul x,w -> out@%linear : (%x, %p_w, %p_b)\n", "parameter 'l.b' is not in the file" },
 		{ "!p_w: PARAMETER target='w'\nsoftmax [6]\nMul x,softmax -> out@%mul : (%x, %softmax)\n", "'w' is not in the file: the exporter left it out or computed 'softmax'" },
 		{ "!p_w: PARAMETER target='w'\nw [6,6]\nval_1 [6,6]\nMatMul x,w -> h@%l : (%x, %p_w)\nMatMul h,val_1 -> out@%m : (%h, %p_w)\n",

@@ -2,7 +2,7 @@
  *
  * ONNX has time first, [T,N,..] (layout 1: [N,T,..]), and the gates of an LSTM in the order i o f c, of a GRU
  * in z r h; ours lie in PyTorch's, i f g o and r z n. So inputs are turned, and weights cut along their gates
- * and joined anew, in the graph: the parameters stay the file's. */
+ * and joined again, in the graph: the parameters stay the file's. */
 #include <string.h>
 
 #include "graph/models/rows.h"

@@ -5,11 +5,13 @@
  *		b_scale: BUFFER target='scale' persistent=True
  *		c_lifted_tensor_0: CONSTANT_TENSOR target='lifted_tensor_0'
  *	node: pkg.torch.onnx.fx_node
- *		%linear : [num_users=1] = call_function[target=...](args = (%x, %p_fc_weight, %p_fc_bias), kwargs = {})
+ *		%linear : [num_users=1] = call_function[target=...](args = (%x, %p_fc_weight, %p_fc_bias),
+ *		kwargs = {})
  *
- * Nodes with one text came of one call. A tensor that the text names and none of them reads is *missed*: the optimizer
- * has put an equal one in its place (then they read one that the text does not name), or computed with it (then they read
- * one that the module does not have), or left it out. Fields of newer protocols than our messages know: read from the bytes. */
+ * Nodes with one text came of one call. A tensor that the text names and none of them reads is *missed*: the
+ * optimizer has put an equal one in its place (then they read one that the text does not name), or computed
+ * with it (then they read one that the module does not have), or left it out. Fields of newer protocols than
+ * our messages know: read from the bytes. */
 #include <stdlib.h>
 #include <string.h>
 

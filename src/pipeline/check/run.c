@@ -5,25 +5,25 @@
 
 #include "pipeline/check/int.h"
 
-#define NOBODY UINT32_MAX
+#define NO_WAIT UINT32_MAX
 
 struct check_rank {
-	uint32_t at, waits_for, next;             /* next: of those who wait for the same rank */
-	uint32_t first_waiting;                   /* who waits for this one */
+	uint32_t at, waits_for, next;             /* next: of the ranks that wait for the same one */
+	uint32_t first_waiting;                   /* the first rank that waits for this one */
 	uint32_t nbars;                           /* barriers reached */
 	uint32_t stopped_at;                      /* where it last had to wait */
 	bool posted;                              /* the group of transfers at `at` is issued */
 };
 
 /* Ranks that do something together, time after time: RED of a stage, TIE of a group, NORM, VAL. */
-/* members: who[first .. first + n); `here` of them, round `began`, have come */
+/* members: member[first .. first + n); `here` of them, round `began`, have come */
 struct meeting { uint32_t first, n, here, began; };
 struct meeting_member { uint32_t rank, came; };                   /* rounds */
 
 struct check_run {
 	const struct hd_lists *l;
 	struct meeting *meeting;                  /* [stages] RED, then groups, NORM, VAL */
-	struct meeting_member *who;
+	struct meeting_member *member;
 	uint32_t ngroups;
 	enum hd_transport transport;
 	uint32_t credits;
@@ -57,7 +57,7 @@ static uint32_t *channel(const struct check_run *x, uint32_t from, uint32_t to, 
 	return &x->counts[((size_t)from * x->l->s->nranks + to) * 2 + grad];
 }
 
-/* The rank that an input comes from, if it is not there; NOBODY if it is. */
+/* The rank that an input comes from, if it is not there; NO_WAIT if it is. */
 static uint32_t missing(const struct check_run *x, uint32_t r, const struct hd_ins *ins)
 {
 	bool f = ins->op == HD_INS_F;
@@ -65,12 +65,12 @@ static uint32_t missing(const struct check_run *x, uint32_t r, const struct hd_i
 
 	if ((!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) ||
 		from == x->l->s->nstages)
-		return NOBODY;
+		return NO_WAIT;
 	size_t i = index_of(x, from, ins->vn);
 	uint32_t maker = f ? x->l->done[i].f.rank : x->l->done[i].b.rank;
 	uint16_t want = maker == r || !x->l->transfers ? f ? HD_DID_F : HD_DID_B | HD_DID_I : f ? HD_GOT_A :
 		HD_GOT_G;
-	return x->seen[i] & want ? NOBODY : maker;
+	return x->seen[i] & want ? NO_WAIT : maker;
 }
 
 /* A tensor from another rank is used up: its credit goes back. */
@@ -83,7 +83,7 @@ static void use_up(const struct check_run *x, uint32_t r, const struct hd_ins *i
 		from == x->l->s->nstages)
 		return;
 	const struct hd_done *d = &x->l->done[index_of(x, from, ins->vn)];
-	++*channel(x, f ? d->f.rank : d->b.rank, r, !f);          /* its own: nobody sends there */
+	++*channel(x, f ? d->f.rank : d->b.rank, r, !f);          /* its own: no rank sends there */
 }
 
 static uint32_t compute(struct check_run *x, uint32_t r, uint32_t *moves)
@@ -92,9 +92,9 @@ static uint32_t compute(struct check_run *x, uint32_t r, uint32_t *moves)
 	uint32_t n = ins->flags & HD_INS_PAIR_BEGIN ? 2 : 1;
 
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t who = missing(x, r, &ins[k]);
-		if (who != NOBODY)
-			return who;
+		uint32_t awaited = missing(x, r, &ins[k]);
+		if (awaited != NO_WAIT)
+			return awaited;
 	}
 	for (uint32_t k = 0; k < n; k++) {
 		if (ins[k].op == HD_INS_F)
@@ -104,7 +104,7 @@ static uint32_t compute(struct check_run *x, uint32_t r, uint32_t *moves)
 		use_up(x, r, &ins[k]);
 	}
 	*moves = n;
-	return NOBODY;
+	return NO_WAIT;
 }
 
 /* Every other rank has reached as many barriers. */
@@ -119,7 +119,7 @@ static uint32_t barrier(struct check_run *x, uint32_t r, uint32_t *moves)
 			return k;
 	me->posted = false;
 	*moves = 1;
-	return NOBODY;
+	return NO_WAIT;
 }
 
 static bool is_meeting(uint8_t op) { return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM ||
@@ -140,17 +140,17 @@ static struct meeting_member *member_of(const struct check_run *x, const struct 
 
 	while (low + 1 < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (x->who[middle].rank <= r)
+		if (x->member[middle].rank <= r)
 			low = middle;
 		else
 			high = middle;
 	}
-	return &x->who[low];
+	return &x->member[low];
 }
 
-/* All have come as often as this one. `here` walks over those who have, from the last, since ranks are walked
- * from the first: who waits is woken by the last to come and by few others, and a round costs as many
- * steps as members. */
+/* All have come as often as this one. `here` walks over those that have, from the last, since ranks are
+ * walked from the first: a waiting rank is woken by the last to come and by few others, and a round costs as
+ * many steps as members. */
 static uint32_t meet_all(struct check_run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	struct meeting *m = meeting_of(x, ins);
@@ -163,14 +163,14 @@ static uint32_t meet_all(struct check_run *x, uint32_t r, const struct hd_ins *i
 		m->here = 0;
 	}
 	while (me->came == m->began && m->here < m->n) {
-		const struct meeting_member *last = &x->who[m->first + m->n - 1 - m->here];
+		const struct meeting_member *last = &x->member[m->first + m->n - 1 - m->here];
 		if (last->came < m->began)
 			return last->rank;
 		m->here++;
 	}
 	x->rank[r].posted = false;
 	*moves = 1;
-	return NOBODY;
+	return NO_WAIT;
 }
 
 static uint32_t send_buffered(struct check_run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
@@ -183,7 +183,7 @@ static uint32_t send_buffered(struct check_run *x, uint32_t r, const struct hd_i
 		return ins->peer;
 	x->seen[i] |= grad ? HD_SENT_G : HD_SENT_A;
 	*moves = 1;
-	return NOBODY;
+	return NO_WAIT;
 }
 
 static uint32_t receive(struct check_run *x, const struct hd_ins *ins, uint32_t *moves)
@@ -195,7 +195,7 @@ static uint32_t receive(struct check_run *x, const struct hd_ins *ins, uint32_t 
 		return ins->peer;
 	x->seen[i] |= grad ? HD_GOT_G : HD_GOT_A;
 	*moves = 1;
-	return NOBODY;
+	return NO_WAIT;
 }
 
 /* The other side stands at the other half of this transfer: both go on. */
@@ -205,14 +205,14 @@ static uint32_t meet(struct check_run *x, uint32_t r, const struct hd_ins *ins, 
 	const struct hd_ins *other = now(x, ins->peer);
 	if (!hd_is_transfer(other->op) || moved(x, other) != moved(x, ins))
 		return ins->peer;
-	/* A tensor has one send and one receive, on the ranks that K10 names; and who stood at its
+	/* A tensor has one send and one receive, on the ranks that K10 names; and a rank that stood at its
 	 * gradient first would never end (K7). */
 	assert(is_send(other->op) != is_send(ins->op) && is_grad(other->op) == is_grad(ins->op) &&
 		other->peer == r);
 	x->seen[moved(x, ins)] |= is_grad(ins->op) ? HD_SENT_G | HD_GOT_G : HD_SENT_A | HD_GOT_A;
 	x->rank[ins->peer].at++;
 	*moves = 1;
-	return NOBODY;
+	return NO_WAIT;
 }
 
 /* All transfers up to the next compute instruction at once; done when every other side is issued too. */
@@ -239,10 +239,10 @@ static uint32_t group(struct check_run *x, uint32_t r, uint32_t *moves)
 		if (!is_send(list->at[k].op))
 			x->seen[moved(x, &list->at[k])] |= is_grad(list->at[k].op) ? HD_GOT_G : HD_GOT_A;
 	*moves = end - first;
-	return NOBODY;
+	return NO_WAIT;
 }
 
-/* One instruction, a pair or a group: the rank to wait for, or NOBODY and how far it went. */
+/* One instruction, a pair or a group: the rank to wait for, or NO_WAIT and how far it went. */
 static uint32_t step(struct check_run *x, uint32_t r, uint32_t *moves)
 {
 	const struct hd_ins *ins = now(x, r);
@@ -262,11 +262,11 @@ static uint32_t step(struct check_run *x, uint32_t r, uint32_t *moves)
 
 static void wake(struct check_run *x, uint32_t r)
 {
-	for (uint32_t k = x->rank[r].first_waiting; k != NOBODY; k = x->rank[k].next) {
-		x->rank[k].waits_for = NOBODY;
+	for (uint32_t k = x->rank[r].first_waiting; k != NO_WAIT; k = x->rank[k].next) {
+		x->rank[k].waits_for = NO_WAIT;
 		x->ready[x->nready++] = k;
 	}
-	x->rank[r].first_waiting = NOBODY;
+	x->rank[r].first_waiting = NO_WAIT;
 }
 
 /* Takes a rank that waits out of the list it stands in: its partner has moved it on. */
@@ -277,20 +277,20 @@ static void unwait(struct check_run *x, uint32_t r)
 	while (*at != r)
 		at = &x->rank[*at].next;
 	*at = x->rank[r].next;
-	x->rank[r].waits_for = NOBODY;
+	x->rank[r].waits_for = NO_WAIT;
 	x->ready[x->nready++] = r;
 }
 
 static void advance(struct check_run *x, uint32_t r)
 {
-	uint32_t moves = 0, who = NOBODY;
+	uint32_t moves = 0, awaited = NO_WAIT;
 	bool met = x->transport == HD_TRANSPORT_RENDEZVOUS;
 
 	while (!ended(x, r)) {
 		const struct hd_ins *ins = now(x, r);
-		if ((who = step(x, r, &moves)) != NOBODY)
+		if ((awaited = step(x, r, &moves)) != NO_WAIT)
 			break;
-		if (met && hd_is_transfer(ins->op) && x->rank[ins->peer].waits_for != NOBODY)
+		if (met && hd_is_transfer(ins->op) && x->rank[ins->peer].waits_for != NO_WAIT)
 			unwait(x, ins->peer);
 		x->rank[r].at += moves;
 	}
@@ -300,9 +300,9 @@ static void advance(struct check_run *x, uint32_t r)
 	x->rank[r].stopped_at = x->rank[r].at;
 	if (ended(x, r))
 		return;
-	x->rank[r].waits_for = who;
-	x->rank[r].next = x->rank[who].first_waiting;
-	x->rank[who].first_waiting = r;
+	x->rank[r].waits_for = awaited;
+	x->rank[r].next = x->rank[awaited].first_waiting;
+	x->rank[awaited].first_waiting = r;
 }
 
 static void find_groups(struct check_run *x)
@@ -315,12 +315,12 @@ static void find_groups(struct check_run *x)
 		}
 }
 
-/* Whose lists have the instruction is who meets: that all have it who must is for the rules before. Ranks are
- * walked twice: counted, then written. */
+/* The ranks whose lists have the instruction meet; that all that must have it do is for the rules before.
+ * Ranks are walked twice: counted, then written. */
 static bool take_meetings(struct check_run *x, struct hd_arena *arena)
 {
 	const struct hd_schedule *s = x->l->s;
-	uint32_t *last, nwho = 0;
+	uint32_t *last, nmembers = 0;
 
 	find_groups(x);
 	uint32_t n = s->nstages + x->ngroups + 2;
@@ -335,15 +335,15 @@ static bool take_meetings(struct check_run *x, struct hd_arena *arena)
 					continue;
 				last[m - x->meeting] = (uint32_t)pass * s->nranks + r + 1;
 				if (pass)
-					x->who[m->first + m->here++].rank = r;
+					x->member[m->first + m->here++].rank = r;
 				else
 					m->n++;
 			}
 		for (uint32_t k = 0; k < n && !pass; k++) {
-			x->meeting[k].first = nwho;
-			nwho += x->meeting[k].n;
+			x->meeting[k].first = nmembers;
+			nmembers += x->meeting[k].n;
 		}
-		if (!pass && !(x->who = hd_arena_take(arena, (size_t)nwho + 1, sizeof *x->who)))
+		if (!pass && !(x->member = hd_arena_take(arena, (size_t)nmembers + 1, sizeof *x->member)))
 			return false;
 	}
 	for (uint32_t k = 0; x->meeting && k < n; k++)
@@ -364,7 +364,7 @@ static bool take(struct check_run *x, struct hd_arena *arena)
 		take_meetings(x, arena);
 }
 
-/* HD_OK and *stuck: some rank that has not ended, or NOBODY. */
+/* HD_OK and *stuck: some rank that has not ended, or NO_WAIT. */
 static enum hd_err execute(struct check_run *x, uint32_t *stuck, struct hd_diag *diag)
 {
 	struct hd_arena *arena = x->l->arena;
@@ -372,16 +372,16 @@ static enum hd_err execute(struct check_run *x, uint32_t *stuck, struct hd_diag 
 	if (!take(x, arena))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to check a schedule");
 	for (uint32_t r = x->l->s->nranks; r-- > 0;) {
-		x->rank[r].waits_for = x->rank[r].first_waiting = x->rank[r].stopped_at = NOBODY;
+		x->rank[r].waits_for = x->rank[r].first_waiting = x->rank[r].stopped_at = NO_WAIT;
 		x->ready[x->nready++] = r;
 	}
 	while (x->nready) {
 		uint32_t r = x->ready[--x->nready];
-		/* who waits stands in one list, and here only when it was taken out of that */
-		assert(x->rank[r].waits_for == NOBODY);
+		/* a waiting rank stands in one list, and here only when it was taken out of that */
+		assert(x->rank[r].waits_for == NO_WAIT);
 		advance(x, r);
 	}
-	*stuck = NOBODY;
+	*stuck = NO_WAIT;
 	for (uint32_t r = x->l->s->nranks; r-- > 0;)
 		*stuck = ended(x, r) ? *stuck : r;
 	return HD_OK;
@@ -390,12 +390,12 @@ static enum hd_err execute(struct check_run *x, uint32_t *stuck, struct hd_diag 
 /* Each rank waits for one other: following them from every rank ends in a circle; the shortest is named. */
 static uint32_t shortest_circle(const struct check_run *x, uint32_t *length)
 {
-	uint32_t p = x->l->s->nranks, best = NOBODY;
+	uint32_t p = x->l->s->nranks, best = NO_WAIT;
 
-	*length = NOBODY;
+	*length = NO_WAIT;
 	for (uint32_t r = 0; r < p; r++) {
 		uint32_t at = x->rank[r].waits_for, n = 1;
-		for (; at != NOBODY && at != r && n < p && n < *length; n++)
+		for (; at != NO_WAIT && at != r && n < p && n < *length; n++)
 			at = x->rank[at].waits_for;
 		if (at == r && n < *length) {
 			*length = n;
@@ -418,7 +418,7 @@ static void say_circle(const struct check_run *x, uint32_t stuck)
 	uint32_t n, r = shortest_circle(x, &n);
 
 	hd_text_fixed(&text, room, sizeof room);
-	if (r == NOBODY) {
+	if (r == NO_WAIT) {
 		hd_lists_say(x->l, "K7", stuck, x->rank[stuck].at, "it waits for rank %u, which has ended",
 			x->rank[stuck].waits_for);
 		return;
@@ -447,7 +447,7 @@ static enum hd_err enough(const struct hd_lists *l, uint32_t *least, struct hd_d
 		uint32_t middle = low + (high - low) / 2;
 		struct check_run x = { .l = l, .transport = HD_TRANSPORT_BUFFERED, .credits = middle };
 		err = execute(&x, &stuck, diag);
-		if (stuck == NOBODY)
+		if (stuck == NO_WAIT)
 			high = middle;
 		else
 			low = middle + 1;
@@ -465,7 +465,7 @@ static enum hd_err say_stuck(const struct check_run *x, struct hd_diag *diag)
 
 	if (err)
 		return err;
-	assert(a != NOBODY);                      /* without waiting for transfers all of them end */
+	assert(a != NO_WAIT);                      /* without waiting for transfers all of them end */
 	uint32_t b = x->rank[a].waits_for;
 	for (int i = 0; i < 2; i++) {
 		hd_text_fixed(&text[i], room[i], sizeof room[i]);
@@ -491,7 +491,7 @@ enum hd_err hd_lists_run(const struct hd_lists *l, const struct hd_schedule_rule
 	uint32_t stuck;
 	enum hd_err err = execute(&x, &stuck, diag);
 
-	if (err || stuck == NOBODY)
+	if (err || stuck == NO_WAIT)
 		return err;
 	if (x.transport == HD_TRANSPORT_EAGER)
 		say_circle(&x, stuck);

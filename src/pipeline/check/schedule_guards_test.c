@@ -72,7 +72,7 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n"
 	  "1: RA1.0<0 F1.0 RG1.0<0 B1.0 SG1.0>0\n", { 0 },
 	  "K10 plan: rank 1, #2 RG1.0<0: there is no stage that this tensor comes from or goes to\n" },
-	/* of each boundary once, by who sends */
+	/* of each boundary once, by the sender */
 	{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n"
 	  "1: RA1.0<0 F1.0 RA1.1<0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n", { .costs = &sizes },
 	  "K10 plan: rank 0, #1 SA0.0>1: sizes differ: 0 sends 64 bytes, 1 expects 32 [rank 1, #1 "
@@ -185,7 +185,7 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	  "section epilogue\n"
 	  "0: B0.-1\n"
 	  "1:\n", { 0 }, "" },
-	/* layers and lists are both told */
+	/* layers and lists are both reported */
 	{ "0: F0.0\n"
 	  "1: F1.0 B1.0\n", { .layers = &lost },
 	  "K5 plan: node b belongs to no stage\n"
@@ -211,7 +211,7 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	  "section epilogue\n"
 	  "0:\n", { 0 },
 	  "K30 plan: the period does not repeat: it has 1 stages, the other sections name 2\n" },
-	/* what a period leaves behind is told before what follows from it */
+	/* what a period leaves behind is reported before what follows from it */
 	{ "update stash\n"
 	  "section prologue\n"
 	  "0: F0.9\n"
@@ -353,7 +353,7 @@ static void half_a_pair_is_none(void **state)
 	}
 }
 
-/* Stages without virtual nodes, and the reverse, compute nothing; a finding is told once whatever the
+/* Stages without virtual nodes, and the reverse, compute nothing; a finding is reported once whatever the
  * transport; few virtual nodes are for 2bw alone. */
 static void what_no_text_says(void **state)
 {

@@ -38,7 +38,7 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(((uint64_t)(seed >> 4) * n) >> 28);
 }
 
-/* A legal plan, and what the oracle is told of its job. */
+/* A legal plan, and the oracle's view of its job. */
 struct legal_plan {
 	struct hd_schedule s;
 	struct hd_schedule_job job;

@@ -320,7 +320,7 @@ static void memory_is_checked_to_the_byte(void **state)
 	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
 }
 
-/* An edge names nodes that there are; one of a node without a stage is told by the node alone. */
+/* An edge names nodes that there are; one of a node without a stage is reported by the node alone. */
 static void edges_of_layers_are_held_against_the_nodes(void **state)
 {
 	static const uint32_t from_far[][2] = { { 7, 1 } }, to_far[][2] = { { 1, 7 } };

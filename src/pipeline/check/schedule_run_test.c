@@ -1,4 +1,4 @@
-/* The execution of lists (K7, K8): who waits for whom under each transport, and what is said of it. */
+/* The execution of lists (K7, K8): which rank waits for which under each transport, and the messages. */
 #include "pipeline/schedule_check.h"
 
 #include <string.h>

@@ -153,7 +153,7 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	  "K21 plan: rank 0, #4 VAL@2: it finds no STEP! to validate\n"
 	  "K21 plan: rank 0, #3 STEP!0@1: STEP! of version 1 is never validated\n"
 	  "K15 plan: rank 0: version 0 of stage 0 is never released\n" },
-	/* a rank without stages meets nobody */
+	/* a rank without stages meets no other */
 	{ "0: F0.0 B0.0 NORM STEP0\n"
 	  "1:\n", { 0 }, "" },
 	{ "0: F0.0 B0.0 NORM STEP0\n"

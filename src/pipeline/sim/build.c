@@ -13,7 +13,7 @@ static bool all_taken(void *const *p, size_t n)
 	return true;
 }
 
-/* ---- who makes and uses what */
+/* ---- producers and consumers */
 
 /* Shadow copies take their time and make nothing. */
 static struct sim_token *made_by(const struct plan_sim *x, const struct hd_ins *ins)

@@ -1,6 +1,6 @@
 /* int.h -- the state of a simulation. Private to this folder.
  *
- * build.c reads the lists once and lays out who makes and uses what; run.c executes; memory.c counts
+ * build.c reads the lists once and lays out producers and consumers; run.c executes; memory.c counts
  * bytes. */
 #ifndef HD_PIPELINE_SIM_INT_H
 #define HD_PIPELINE_SIM_INT_H
@@ -92,7 +92,7 @@ struct plan_sim {
 	const struct hd_stage_rule *rule;         /* [stages] virtual nodes an update, and how late it is */
 	uint32_t *span;                           /* [stages] entries of an update in `node` */
 	uint16_t *nbuckets;                       /* [stages] */
-	uint16_t **node;                          /* [stages] who holds which partial sum, rank + 1 */
+	uint16_t **node;                          /* [stages] the holder of each partial sum, rank + 1 */
 	struct sim_rank *rank;
 	uint32_t *ready, nready;
 	int64_t *step_end;

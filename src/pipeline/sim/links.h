@@ -1,4 +1,4 @@
-/* links.h -- transfers that share ports: who moves how fast, and when each is done.
+/* links.h -- transfers that share ports: the rate of each, and when it is done.
  *
  * A flow goes over one or more ports at once and has the smallest of its shares of them: 1/n of the
  * bandwidth, n flows on the port. All ports of one flow have the same bandwidth, so its work is counted in

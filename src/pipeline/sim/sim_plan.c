@@ -96,7 +96,7 @@ static enum hd_err lay_out(struct hd_sim_plan *o, const struct hd_schedule *s,
 	return err;
 }
 
-/* Members come to collectives in different orders: nobody stands still, and nothing is summed. */
+/* Members come to collectives in different orders: no rank stands still, and nothing is summed. */
 static enum hd_err check_collectives(const struct plan_sim *x, struct hd_diag *diag)
 {
 	for (uint32_t c = 0; c < x->ncollectives; c++) {
@@ -116,7 +116,7 @@ static enum hd_err check_collectives(const struct plan_sim *x, struct hd_diag *d
 static enum hd_err check_ended(const struct plan_sim *x, struct hd_diag *diag)
 {
 	char word[2][48];
-	uint32_t who[2] = { 0 }, n = 0;
+	uint32_t stuck[2] = { 0 }, n = 0;
 
 	for (uint32_t r = 0; r < x->s->nranks && n < 2; r++) {
 		const struct sim_rank *rank = &x->rank[r];
@@ -125,15 +125,16 @@ static enum hd_err check_ended(const struct plan_sim *x, struct hd_diag *diag)
 		struct hd_text text;
 		hd_text_fixed(&text, word[n], sizeof word[n]);
 		hd_ins_print(&rank->list->at[rank->at], &text);
-		who[n++] = r;
+		stuck[n++] = r;
 	}
 	if (n == 2)
 		return hd_fail(diag, HD_E_BADPLAN,
-			"it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0],
-			x->rank[who[0]].at, word[0], who[1],
-			x->rank[who[1]].at, word[1]);
-	return n ? hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s for what nobody makes",
-		who[0], x->rank[who[0]].at, word[0]) :
+			"it never ends: rank %u waits at #%u %s, rank %u at #%u %s", stuck[0],
+			x->rank[stuck[0]].at, word[0], stuck[1],
+			x->rank[stuck[1]].at, word[1]);
+	return n ? hd_fail(diag, HD_E_BADPLAN,
+		"it never ends: rank %u waits at #%u %s for what no rank makes",
+		stuck[0], x->rank[stuck[0]].at, word[0]) :
 		check_collectives(x, diag);
 }
 

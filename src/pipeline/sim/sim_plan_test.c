@@ -322,7 +322,7 @@ static void what_is_odd_is_warned_of(void **state)
 		"make it smaller");
 }
 
-/* 2^62 ticks, or told: no time is taken for none. */
+/* 2^62 ticks, or an error: no overflow. */
 static void slower_links_take_longer_or_are_refused(void **state)
 {
 	static const double slower[] = { 1e15, 1e12, 1e9, 1e6, 1e5, 1e4, 1e3, 100, 10, 1 };

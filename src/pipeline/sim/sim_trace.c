@@ -30,7 +30,7 @@ static void put(const struct sim_trace *w, uint32_t rank, struct hd_event event)
 	hd_ring_put(&w->flight->ring[rank], slot);
 }
 
-/* Both ends of a transfer compute the same flow: of who makes what for whom. */
+/* Both ends of a transfer compute the same flow id: from producer, value and consumer. */
 static void put_transfer(const struct sim_trace *w, uint32_t rank, uint32_t at)
 {
 	const struct hd_ins *ins = &w->sim->ran.list[rank].at[at];

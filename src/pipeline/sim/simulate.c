@@ -136,7 +136,7 @@ static void run(struct schedule_sim *sim)
 static enum hd_err check_done(const struct schedule_sim *sim, struct hd_diag *diag)
 {
 	char word[2][48];
-	uint32_t who[2] = { 0 }, n = 0;
+	uint32_t stuck[2] = { 0 }, n = 0;
 
 	for (uint32_t r = 0; r < sim->s->nranks; r++) {
 		const struct ready_rank *rank = &sim->rank[r];
@@ -145,19 +145,19 @@ static enum hd_err check_done(const struct schedule_sim *sim, struct hd_diag *di
 		struct hd_text text;
 		hd_text_fixed(&text, word[n], sizeof word[n]);
 		hd_ins_print(&rank->list->at[rank->at], &text);
-		who[n++] = r;
+		stuck[n++] = r;
 		if (n == 2)
 			break;
 	}
 	if (n == 2)
 		return hd_fail(diag, HD_E_BADPLAN,
-			"it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0],
-			sim->rank[who[0]].at, word[0],
-			who[1], sim->rank[who[1]].at, word[1]);
+			"it never ends: rank %u waits at #%u %s, rank %u at #%u %s", stuck[0],
+			sim->rank[stuck[0]].at, word[0],
+			stuck[1], sim->rank[stuck[1]].at, word[1]);
 	if (n)
 		return hd_fail(diag, HD_E_BADPLAN,
-			"it never ends: rank %u waits at #%u %s for what nobody makes", who[0],
-			sim->rank[who[0]].at, word[0]);
+			"it never ends: rank %u waits at #%u %s for what no rank makes", stuck[0],
+			sim->rank[stuck[0]].at, word[0]);
 	return sim->crowded ? hd_fail(diag, HD_E_BADPLAN, "two ranks wait for the same tensor") : HD_OK;
 }
 

@@ -388,7 +388,7 @@ static void what_never_ends_is_said(void **state)
 {
 	static const struct { const char *text, *want; } cases[] = {
 		{ "0: F0.0 B0.0\n1: B1.0 F1.0\n", "it never ends: rank 0 waits at #1 B0.0, rank 1 at #0 B1.0" },
-		{ "0: F1.0 F0.0\n", "it never ends: rank 0 waits at #0 F1.0 for what nobody makes" },
+		{ "0: F1.0 F0.0\n", "it never ends: rank 0 waits at #0 F1.0 for what no rank makes" },
 		{ "0: F0.0 B0.-1\n", "rank 0, #1: virtual node -1 of stage 0 does not exist in this step (m = 1)" },
 		{ "0: F60000.2000000000\n", "60001 stages of 2000000001 virtual nodes need more than its 1 instructions" },
 		{ "0:\n", "it has no instruction" },

@@ -228,7 +228,7 @@ static void greedy_is_what_its_rule_says(void **state)
 	}
 }
 
-/* Graphs of a size at which the rule in its words takes a while: the order walked anew for every choice,
+/* Graphs of a size at which the rule in its words takes a while: the order walked again for every choice,
  * the recurrence without a shortcut. */
 enum { MANY = 120 };
 

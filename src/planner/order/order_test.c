@@ -104,7 +104,7 @@ static void an_order_takes_what_running_it_takes(void **state)
 	}
 }
 
-/* tac by its words: sets, P and M+ found anew for every choice. */
+/* tac by its words: sets, P and M+ computed again for every choice. */
 static void tac_of_words(const struct hd_order_graph *g, uint32_t *order)
 {
 	uint64_t dep[OPS] = { 0 }, left = (UINT64_C(1) << g->nrecvs) - 1;

@@ -1,4 +1,5 @@
-/* bound.h -- can row 0 keep every term at most a bound? The decision that replaces the recurrence on large problems.
+/* bound.h -- can row 0 keep every term at most a bound? The decision that replaces the recurrence on large
+ * problems.
  *
  * The best time is the least bound that can be kept, found by halving over the doubles themselves. For a
  * bound, F[j] is the set of machine counts on which cuts 0..j keep it:
@@ -6,8 +7,9 @@
  *	F[j] = { x: one(0,j,x) <= bound } + union over k of { y + m': y in F[k], last(k,j,m') <= bound }
  *
  * 1. For fixed k and j the m' from 2 up that keep the bound are one interval: `code` and `paper` fall with m'
- *    (T/m + c(m-1)/m^2 falls from m = 2, by far more than rounding can hide while m is at most HD_PART_MACHINES), so
- *    it ends at M; the two parts of `printed` are one falling, T/m, and one rising, c(m-1)/m. m' = 1 stands apart.
+ *    (T/m + c(m-1)/m^2 falls from m = 2, by far more than rounding can hide while m is at most
+ *    HD_PART_MACHINES), so it ends at M; the two parts of `printed` are one falling, T/m, and one rising,
+ *    c(m-1)/m. m' = 1 stands apart.
  * 2. So of an interval up to M only the least member of F[k] counts; the rest is shifts of sets of bits.
  * 3. No memory rule: its terms look at x. */
 #ifndef HD_PLANNER_PARTITION_BOUND_H

@@ -23,9 +23,9 @@ struct wide {
 static uint32_t top_of(uint64_t bits) { return WORD - 1 - (uint32_t)__builtin_clzll(bits); }
 
 /* The cuts k before j, last first. */
-#define EACH_PRED_DOWN(c, j, k)                                                                                            \
-	for (uint32_t w_ = (j) / WORD + 1, k; w_-- > 0;)                                                                   \
-		for (uint64_t left_ = (c)->pred[(size_t)(j) * (c)->words + w_];                                            \
+#define EACH_PRED_DOWN(c, j, k)                                                 \
+	for (uint32_t w_ = (j) / WORD + 1, k; w_-- > 0;)                        \
+		for (uint64_t left_ = (c)->pred[(size_t)(j) * (c)->words + w_]; \
 			left_ && ((k = w_ * WORD + top_of(left_)), true); left_ ^= UINT64_C(1) << (k % WORD))
 
 /* The fewest machines for the cuts after each. */

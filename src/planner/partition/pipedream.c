@@ -223,7 +223,7 @@ static enum hd_err split_of(struct hd_part_split *out, enum hd_pd_way way, const
 	return err;
 }
 
-/* What a way cannot do (too few cuts, no common round) is told; what fails otherwise ends it. */
+/* What a way cannot do (too few cuts, no common round) is reported; any other failure ends the search. */
 enum hd_err hd_pd_choose(struct hd_pd_choice *out, const struct hd_cut_sums *sums,
 	const struct hd_cluster *cluster, struct hd_arena *arena,
 	struct hd_diag *diag)

@@ -1,12 +1,15 @@
-/* Fill and steady state: PipeDream's recurrence (partition.h) with the sum over stages as the value and the slowest stage as a cap.
+/* Fill and steady state: PipeDream's recurrence (partition.h) with the sum over stages as the value and the
+ * slowest stage as a cap.
  *
- * For a cap C on the second term, least[x][j] is the least fill with which the cuts up to j run on x sites, every stage below C:
+ * For a cap C on the second term, least[x][j] is the least fill with which the cuts up to j run on x sites,
+ * every stage below C:
  *
  *	least[x][j] = min over k, r of least[x - r][k] + fill(k + 1 .. j on the r sites from x - r)
  *
- * With a smaller cap the least fill can only rise. So of a solution (fill H, slowest q) and the best time so far T only solutions
- * with a slowest below min(q, T - H) can be better: that is the next cap, and when there are no stages below it, T is the answer.
- * Each cap takes n^2/2 steps for every site count that is still open; some ten caps suffice in practice. */
+ * With a smaller cap the least fill can only rise. So of a solution (fill H, slowest q) and the best time so
+ * far T only solutions with a slowest below min(q, T - H) can be better: that is the next cap, and when there
+ * are no stages below it, T is the answer. Each cap takes n^2/2 steps for every site count that is still
+ * open; some ten caps suffice in practice. */
 #include "planner/steady.h"
 
 #include <assert.h>

@@ -211,7 +211,7 @@ static void published_runs_fit_and_the_search_is_no_slower(void **state)
 }
 
 /* The bubble of the formula is the simulator's to the picosecond a rank's share loses; here both are asked
- * anew. */
+ * again. */
 static void the_step_is_what_the_simulator_says(void **state)
 {
 	struct hd_ptdp_ask ask = ask_of(&hd_ptdp_runs[7]);

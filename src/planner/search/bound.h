@@ -2,12 +2,12 @@
  *
  * Private to the planner: what is surely slower than what is there need not be simulated. The greatest of
  *
- *	work    of a rank: the way of its first virtual node to it, its work, then the sum of its gradients over the copies;
- *	        or where backward passes are whole, the way back of its last virtual node
+ *	work    of a rank: the way of its first virtual node to it, its work, then the sum of its gradients
+ *	        over the copies; or where backward passes are whole, the way back of its last virtual node
  *	ports   of a link: all that goes over one port, at the bandwidth of its level (links.h: never more)
  *
- * The simulator rounds each instruction and transfer to the picosecond; a bound leaves as much. 0: nothing is known (delayed
- * updates, tensor groups). Pure. */
+ * The simulator rounds each instruction and transfer to the picosecond; a bound leaves as much. 0: nothing is
+ * known (delayed updates, tensor groups). Pure. */
 #ifndef HD_PLANNER_SEARCH_BOUND_H
 #define HD_PLANNER_SEARCH_BOUND_H
 

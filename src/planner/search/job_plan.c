@@ -45,7 +45,7 @@ const struct hd_job_planner hd_job_planners[] = {
 	{ 0 },
 };
 static_assert(sizeof hd_job_planners / sizeof *hd_job_planners <= HD_JOB_PLANNERS + 1,
-	"who prints all planners has room for HD_JOB_PLANNERS");
+	"a caller that prints all planners has room for HD_JOB_PLANNERS");
 
 enum hd_err hd_job_planner_find(const struct hd_job_planner **planner, const char *name, struct hd_diag *diag)
 {

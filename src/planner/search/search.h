@@ -3,7 +3,8 @@
  * Private to the planner.
  *
  *	enumerate.c   shapes in the order of rule 1 of planner.h, estimated and kept by estimate
- *	judge.c       candidates made into schedules, simulated, cut again where they do not fit, and their boundaries moved
+ *	judge.c       candidates made into schedules, simulated, cut again where they do not fit, and their
+ *	              boundaries moved
  *	planner.c     the two rounds, references, the answer */
 #ifndef HD_PLANNER_SEARCH_SEARCH_H
 #define HD_PLANNER_SEARCH_SEARCH_H

@@ -1,11 +1,12 @@
 /* shape.h -- the shapes that the planner goes through, and what each is estimated to take.
  *
- * Private to the planner. A candidate is a shape with its stages, the shares of its pipelines and an estimate:
+ * Private to the planner. A candidate is a shape with its stages, the shares of its pipelines and an
+ * estimate:
  *
  *	slowest stage for all its virtual nodes + sums of gradients + idle share * (fill - slowest stage)
  *
- * The idle share is the schedule's closed form: what of the time that the first virtual node takes through the other ranks
- * nobody uses (1 for 1f1b, 1/v interleaved, ...). */
+ * The idle share is the schedule's closed form: the idle part of the time that the first virtual node takes
+ * through the other ranks (1 for 1f1b, 1/v interleaved, ...). */
 #ifndef HD_PLANNER_SEARCH_SHAPE_H
 #define HD_PLANNER_SEARCH_SHAPE_H
 

@@ -15,7 +15,7 @@ static enum hd_err profile_at(void *user, uint64_t rows, struct hd_profile *out,
 	(void)to;
 	m->calls++;
 	if (m->fails_at == rows)
-		return hd_fail(diag, HD_E_INPUT, "nobody knows");
+		return hd_fail(diag, HD_E_INPUT, "no answer");
 	*out = hd_chain_profile(NODES);
 	for (uint32_t i = 0; i < NODES; i++) {
 		struct hd_profile_node *node = &out->node[i];
@@ -169,7 +169,7 @@ static void what_does_not_fit_says_why_and_the_rest_is_told(void **state)
 		"%s", diag.text);
 	m.fails_at = 8;
 	diag.text[0] = 0;
-	CHECK(hd_suggest(list, &n, &ask, &arena, &diag) == HD_E_INPUT && !strcmp(diag.text, "nobody knows"),
+	CHECK(hd_suggest(list, &n, &ask, &arena, &diag) == HD_E_INPUT && !strcmp(diag.text, "no answer"),
 		"%s", diag.text);
 }
 

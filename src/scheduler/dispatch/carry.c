@@ -145,21 +145,21 @@ static enum hd_err failed(struct hd_dispatch *d, struct live *j, const char *tex
 	return finish(d, j, HD_DISPATCH_FAILED, why);
 }
 
-/* Somebody here asked it, or one of its workers, to go. */
-static bool is_told(const struct hd_dispatch *d, const struct live *j)
+/* It, or one of its workers, was asked to leave. */
+static bool was_asked(const struct hd_dispatch *d, const struct live *j)
 {
-	bool told = j->lease.state >= HD_LEASE_DRAIN || j->lease.state == HD_LEASE_RESIZE;
+	bool asked = j->lease.state >= HD_LEASE_DRAIN || j->lease.state == HD_LEASE_RESIZE;
 
 	for (uint32_t i = 0; i < j->lease.n; i++)
-		told |= d->device[j->lease.device[i]].leaving;
-	return told;
+		asked |= d->device[j->lease.device[i]].leaving;
+	return asked;
 }
 
 /* Exit codes by what the job's owner could do about them (product.md). */
 enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e)
 {
 	const char *text = e->text ? e->text : "";
-	bool draining = j->lease.state >= HD_LEASE_DRAIN, told = is_told(d, j), early = e->code == 0 &&
+	bool draining = j->lease.state >= HD_LEASE_DRAIN, asked = was_asked(d, j), early = e->code == 0 &&
 		e->early;
 	char why[HD_DISPATCH_WHY];
 
@@ -187,7 +187,7 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	case 75: case 10:
 		if (j->row.done > j->first_step)
 			j->row.failures = 0;
-		else if (!told)                   /* by itself, and at once: it would again */
+		else if (!asked)                  /* by itself, and at once: it would again */
 			return failed(d, j, *text ? text : "its run left by itself without a step");
 		return dispatch_note(d, j->row.id, "left", "at step %llu%s%s",
 			(unsigned long long)j->row.done, early ? ": " : "", early ? why : "");
@@ -234,7 +234,7 @@ static enum hd_err leave_all(struct hd_dispatch *d, struct live *j, struct hd_di
 	}
 	if (!j->lease.over)
 		return order(d, j, HD_DISPATCH_DO_STOP, 0, 0, diag);
-	/* the run is over: who is left of it goes too */
+	/* the run is over: its remaining workers leave too */
 	for (uint32_t i = 0; i < j->lease.n && !err; i++)
 		if (d->device[j->lease.device[i]].there)
 			err = order(d, j, HD_DISPATCH_DO_LEAVE, j->lease.device[i], 0, diag);
@@ -249,7 +249,7 @@ static double again_s(const struct device *v)
 		(double)(1u << (v->starts < 8 ? v->starts : 8)));
 }
 
-/* Others of the run take part, so it goes on; who looks is told once. */
+/* Others of the run take part, so it goes on; it is reported once. */
 static enum hd_err tell_failing(struct hd_dispatch *d, const struct live *j, uint32_t device)
 {
 	const struct device *v = &d->device[device];
@@ -290,7 +290,7 @@ static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_
 	return err;
 }
 
-/* A worker after the other ends on a device, and nobody takes part: the run would wait for them for ever. */
+/* A worker after the other ends on a device, and none takes part: the run would wait for them for ever. */
 static enum hd_err give_up(struct hd_dispatch *d, struct live *j, bool *gave_up)
 {
 	const struct device *worst = NULL;
@@ -312,7 +312,7 @@ static enum hd_err give_up(struct hd_dispatch *d, struct live *j, bool *gave_up)
 	return for_all ? finish(d, j, HD_DISPATCH_FAILED, text) : failed(d, j, text);
 }
 
-/* Somebody who holds a device that is wanted here, and is not about to leave it. */
+/* A job that holds a device that is wanted here, and is not about to leave it. */
 static bool is_blocked(const struct hd_dispatch *d, const struct live *j)
 {
 	for (uint32_t i = 0; i < j->ntarget; i++) {
@@ -356,7 +356,7 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 			grant(d, j, j->target[i]);
 			changed = true;
 		}
-	/* who is to leave does so when somebody else takes part */
+	/* a worker leaves once another one takes part */
 	for (uint32_t i = 0; i < j->lease.n; i++) {
 		struct device *v = &d->device[j->lease.device[i]];
 		if (dispatch_wants(j, j->lease.device[i]) || v->leaving || (v->there && j->n_seen <= dropped))
@@ -375,7 +375,7 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 	return dispatch_note(d, j->row.id, "resize", "to %s", names_of(d, j->target, j->ntarget, text));
 }
 
-/* Devices that were left are nobody's. */
+/* Devices that were left are free. */
 static void let_go_of_left(struct hd_dispatch *d, struct live *j)
 {
 	for (uint32_t i = j->lease.n; i-- > 0;)
@@ -438,7 +438,7 @@ static enum hd_err carry_one(struct hd_dispatch *d, struct live *j, struct hd_di
 	return HD_OK;
 }
 
-/* A worker of nobody is told to go; its device is handed out when it has. */
+/* A worker without a job is asked to leave; its device is handed out when it has. */
 static enum hd_err chase(struct hd_dispatch *d, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -452,7 +452,7 @@ static enum hd_err chase(struct hd_dispatch *d, struct hd_diag *diag)
 	return err;
 }
 
-/* Who leaves goes first, so that its devices are free for those after it. */
+/* Leaving jobs first, so that their devices are free for the others. */
 enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;

@@ -211,7 +211,7 @@ enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* Before there were any shares who has a lease keeps it, as while they are waited for. */
+/* Before the first shares a job keeps its lease, as while they are awaited. */
 enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag)
 {
 	enum hd_err err = dispatch_new_question(d, diag);
@@ -273,10 +273,10 @@ static enum hd_err take_up(struct hd_dispatch *d, struct hd_diag *diag)
 /* What a policy refuses of a cluster it refuses of an empty one. */
 enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	const struct hd_sched_state nobody = { .ntypes = d->set.ntypes, .types = d->sched };
+	const struct hd_sched_state empty = { .ntypes = d->set.ntypes, .types = d->sched };
 	struct hd_shares shares = { 0 };
 
-	return hd_policy_allocate(d->question->policy, &nobody, &d->call, &shares, diag);
+	return hd_policy_allocate(d->question->policy, &empty, &d->call, &shares, diag);
 }
 
 enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s,
@@ -338,7 +338,7 @@ bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatc
 }
 
 /* Time goes to the books once a decision: so calls that decide nothing change nothing. In parts of 1/1024 s:
- * who had a round each had equally much, whatever was lost in the last digits of the time of day. */
+ * jobs that had a round each had equally much, whatever was lost in the last digits of the time of day. */
 void dispatch_charge(struct hd_dispatch *d, double until_s)
 {
 	double took_s = nearbyint((until_s - d->charged_s) * 1024) / 1024;
@@ -384,7 +384,7 @@ static uint32_t count_here(const struct hd_dispatch *d)
 	return n;
 }
 
-/* The next multiple of the round after now; nobody there: none. */
+/* The next multiple of the round after now; without jobs: none. */
 static void set_boundary(struct hd_dispatch *d, bool anybody)
 {
 	double k = floor((d->now_s - d->began_s) / d->set.round_s);
@@ -396,8 +396,7 @@ static void set_boundary(struct hd_dispatch *d, bool anybody)
 	while (d->boundary_s <= d->now_s);
 }
 
-/* While nobody says who gets what, all goes on as it is, but for who has a device that is out of service:
- * it is to be left, answer or not. */
+/* While there are no shares all jobs go on as they are, but a device out of service is left at once. */
 static void leave_what_is_out_of_service(struct hd_dispatch *d)
 {
 	for (uint32_t i = 0; i < d->njobs; i++) {
@@ -436,7 +435,7 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 			err = take_up(d, diag);
 		else if (!d->asked.open && hd_rounds_due(d->rounds, d->now_s))
 			err = d->set.apart ? lay_by(d, diag) : solve(d, diag);
-		/* who has a lease keeps it until there are shares that say otherwise */
+		/* a job keeps its lease until there are shares that say otherwise */
 		d->asked.waits |= d->asked.open && !d->shared;
 		if (d->asked.waits) {
 			leave_what_is_out_of_service(d);

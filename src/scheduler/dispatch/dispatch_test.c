@@ -10,7 +10,7 @@
 #include "tests/check.h"
 
 /* A world without processes: devices on which a worker is or is not, runs that compute, leave, die; a disk
- * that keeps what was stored. The machine can be dropped at any record or order and is built anew from
+ * that keeps what was stored. The machine can be dropped at any record or order and is rebuilt from
  * that disk. Nothing here looks at how the machine decides. */
 
 enum { DEVICES = 6, JOBS = 24, STEP_PER_S = 5 };
@@ -22,7 +22,7 @@ struct fake_run {
 	bool alive, halting, ends_badly;
 	uint32_t lease, times_done;
 	double steps;
-	int32_t left;                     /* exit code that waits to be told; -1: none */
+	int32_t left;                     /* exit code to report; -1: none */
 };
 
 struct world {
@@ -179,7 +179,7 @@ static void order(struct world *w, const struct hd_dispatch_out *o)
 
 static bool is_record(const struct hd_dispatch_out *o) { return o->kind <= HD_DISPATCH_DO_NOTE; }
 
-/* ---- the machine, dropped and built anew ---- */
+/* ---- the machine, dropped and rebuilt ---- */
 
 static void build(struct world *w)
 {
@@ -275,12 +275,12 @@ static void compute(struct world *w, double took_s)
 /* What a daemon sees when it looks. */
 static void look(struct world *w)
 {
-	static uint64_t told[DEVICES];
+	static uint64_t reported[DEVICES];
 
 	for (uint32_t v = 0; v < DEVICES; v++) {
 		struct hd_dispatch_device seen = hd_dispatch_device(w->d, v);
-		if (seen.there != (w->worker[v] != 0) || (w->worker[v] && told[v] != w->worker[v])) {
-			told[v] = w->worker[v];
+		if (seen.there != (w->worker[v] != 0) || (w->worker[v] && reported[v] != w->worker[v])) {
+			reported[v] = w->worker[v];
 			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS,
 				.device = v, .job = w->worker[v], .ok = w->worker[v] != 0,
 				.code = -1 });
@@ -303,7 +303,7 @@ static void look(struct world *w)
 	}
 }
 
-/* As a thread that goes on with its question when nobody waits for it any more; the machine may be gone
+/* As a thread that goes on with its question when its answer is no longer awaited; the machine may be gone
  * before it is. */
 static void give_up(struct world *w)
 {
@@ -611,8 +611,8 @@ static void a_run_that_fails_five_times_is_dropped_with_the_reason(void **state)
 	finish(&w);
 }
 
-/* 10 and 75 say "again" of a run that was told to go; one that goes by itself before its first step would
- * do so for ever. */
+/* 10 and 75 say "again" of a run that was asked to leave; one that leaves by itself before its first step
+ * would do so for ever. */
 static void a_run_that_leaves_by_itself_without_a_step_counts_as_failed(void **state)
 {
 	static const int32_t codes[] = { 10, 75 };
@@ -675,7 +675,7 @@ static void a_run_that_ends_with_0_before_its_last_step_goes_on(void **state)
 static void a_device_on_which_workers_fail_is_told(void **state)
 {
 	struct world w;
-	uint32_t told = 0;
+	uint32_t reports = 0;
 
 	(void)state;
 	begin(&w, "fifo", 3);
@@ -684,9 +684,10 @@ static void a_device_on_which_workers_fail_is_told(void **state)
 	for (int i = 0; i < 200; i++)
 		pass(&w, 0.5);
 	for (const char *at = w.log.at; (at = strstr(at, "\"kind\":\"failing\"")); at++)
-		told++;
-	CHECK(told == 1 && w.row[1].state == HD_DISPATCH_OPEN && workers_of(&w, 1) == 1, "told %u times",
-		told);
+		reports++;
+	CHECK(reports == 1 && w.row[1].state == HD_DISPATCH_OPEN && workers_of(&w, 1) == 1,
+		"reported %u times",
+		reports);
 	CHECK(strstr(w.log.at, "6 workers in a row ended on fast-1 before they took part: log/fast-1.log"),
 		"%s", w.row[1].why);
 	finish(&w);
@@ -746,7 +747,8 @@ static void measured_speed_takes_half_and_the_impossible_waits(void **state)
 		rate[0].steps_s);
 	w.speed_of[1] = 1000;
 	pass_a_boundary(&w);
-	CHECK(rate[0].aside > 1000 && rate[0].steps_s == was, "aside %g, %g", rate[0].aside, rate[0].steps_s);
+	CHECK(rate[0].outlier > 1000 && rate[0].steps_s == was, "outlier %g, %g", rate[0].outlier,
+		rate[0].steps_s);
 	finish(&w);
 }
 
@@ -800,7 +802,7 @@ static void a_job_whose_type_goes_runs_on_another(void **state)
 	finish(&w);
 }
 
-/* Who had a round had a round, however late the call came that closed it. */
+/* A round counts as one round, however late the call came that closed it. */
 static void a_round_ends_at_its_boundary(void **state)
 {
 	struct hd_dispatch_why why;
@@ -822,7 +824,7 @@ static void a_round_ends_at_its_boundary(void **state)
 	finish(&w);
 }
 
-/* Under a policy that starts nobody without a share, too: there is a free device, so the run does not
+/* Under a policy that starts no job without a share, too: there is a free device, so the run does not
  * stop. */
 static void a_job_whose_only_device_goes_moves_while_it_runs(void **state)
 {
@@ -890,7 +892,7 @@ static void a_setting_that_makes_no_sense_is_refused(void **state)
 	static const struct hd_dispatch_type twice[] = { { "a", 1, 1, 0 }, { "a", 1, 1, 0 } },
 		slow[] = { { "a", 1, 0, 0 } };
 	const struct hd_dispatch_setting bad[] = {
-		{ .policy = "nobody", .ntypes = 2, .type = types }, { .policy = "las-packed", .ntypes = 2, .type = types },
+		{ .policy = "unknown", .ntypes = 2, .type = types }, { .policy = "las-packed", .ntypes = 2, .type = types },
 		{ .policy = "gandiva", .ntypes = 2, .type = types }, { .policy = "wfs", .ntypes = 2, .type = types }, { .policy = "fifo", .ntypes = 0 }, { .policy = "fifo", .ntypes = 2, .type = twice },
 		{ .policy = "fifo", .ntypes = 1, .type = slow }, { .policy = "fifo", .ntypes = HD_DISPATCH_TYPES + 1, .type = types },
 	};
@@ -983,17 +985,18 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 
 	(void)state;
 	begin(&w, "fifo", 1);
-	CHECK(hd_dispatch_step(w.d, &shares, 0, &outs, &diag) == HD_E_INVAL, "shares that nobody asked for");
+	CHECK(hd_dispatch_step(w.d, &shares, 0, &outs, &diag) == HD_E_INVAL,
+		"shares that were not asked for");
 	submit(&w, 100, 1);
 	submit(&w, 100, 1);
 	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
-	CHECK(hd_dispatch_asks(w.d), "nobody is asked for shares");
+	CHECK(hd_dispatch_asks(w.d), "no shares are asked for");
 	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 1 });
 	submit(&w, 100, 1);
 	CHECK(w.lease[2].state == HD_LEASE_RELEASED && w.lease[3].state == HD_LEASE_RELEASED,
 		"somebody has devices before there are shares");
 	hd_dispatch_solve(hd_dispatch_asks(w.d));
-	CHECK(!hd_dispatch_asks(w.d) && w.lease[2].state == HD_LEASE_RELEASED, "who solves decides");
+	CHECK(!hd_dispatch_asks(w.d) && w.lease[2].state == HD_LEASE_RELEASED, "the solver decides");
 	(void)step(&w, &shares);
 	CHECK(w.lease[1].state == HD_LEASE_RELEASED && w.row[1].state == HD_DISPATCH_CANCELLED,
 		"a job that left got devices");
@@ -1004,9 +1007,9 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 	finish(&w);
 }
 
-/* 30 jobs on 6 devices, the first with priority 10. Who was told to stop gives each the same
- * (sched_policy.h, rule 5); who has no memory, nothing. */
-static void who_is_told_to_stop_or_has_no_memory_decides_nothing(void **state)
+/* 30 jobs on 6 devices, the first with priority 10. A policy that is stopped gives each the
+ * same (sched_policy.h, rule 5); one without memory, nothing. */
+static void a_policy_that_is_stopped_or_has_no_memory_decides_nothing(void **state)
 {
 	static const struct { const char *policy; size_t bytes; bool stop; double share; } rows[] = {
 		{ "las", 0, false, 5.0 / 29 }, { "las", 0, true, 0.2 }, { "las", 24000, false, 0 }, { "goodput", 0, true, 0.2 },
@@ -1074,7 +1077,7 @@ static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void
 	(void)state;
 	begin(&w, "fifo", 2);
 	CHECK(hd_dispatch_step(w.d, &event, 0, &outs, &diag) == HD_E_INVAL,
-		"a question that nobody asked was given up");
+		"a question that was not asked was given up");
 	submit(&w, 1000000, 1);
 	for (int i = 0; i < 60; i++)
 		pass(&w, 1);
@@ -1093,7 +1096,7 @@ static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void
 				"round %d, after %d s the job has lost its devices: %d", round, i,
 				w.lease[1].state);
 		}
-		CHECK(hd_dispatch_asks(w.d), "round %d: nobody asks anew", round);
+		CHECK(hd_dispatch_asks(w.d), "round %d: not asked again", round);
 		give_up(&w);
 		CHECK(!hd_dispatch_asks(w.d) && w.lease[1].state == HD_LEASE_HELD, "round %d: %d", round,
 			w.lease[1].state);
@@ -1128,7 +1131,7 @@ static void who_runs_runs_on_while_a_new_scheduler_asks_its_first_question(void 
 		pass(&w, 1);
 	CHECK(w.lease[1].state == HD_LEASE_HELD, "the job has no devices: %d", w.lease[1].state);
 	crash(&w);
-	for (int i = 0; i < 100; i++) {           /* five rounds, and nobody solves */
+	for (int i = 0; i < 100; i++) {           /* five rounds without a solver */
 		compute(&w, 1);
 		w.now_s += 1;
 		look(&w);
@@ -1241,7 +1244,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds,
 		set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
-		cmocka_unit_test(who_is_told_to_stop_or_has_no_memory_decides_nothing),
+		cmocka_unit_test(a_policy_that_is_stopped_or_has_no_memory_decides_nothing),
 		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_device_out_of_service_is_left_while_nobody_answers,
 		set_apart, set_within),

@@ -1,4 +1,4 @@
-/* int.h -- the live scheduler's machine: jobs, devices, what is wanted of whom. */
+/* int.h -- the live scheduler's machine: jobs, devices, targets. */
 #ifndef HD_SCHEDULER_DISPATCH_INT_H
 #define HD_SCHEDULER_DISPATCH_INT_H
 
@@ -12,7 +12,7 @@
 enum { WORKER_STARTS = 6 };                       /* without one that takes part: the run is given up */
 
 struct device {
-	uint64_t job;                             /* whose lease it is in; 0: nobody's */
+	uint64_t job;                             /* whose lease it is in; 0: none */
 	uint32_t type;
 	bool usable, there, leaving;
 	uint64_t whose;                           /* job of the worker that is there */
@@ -30,7 +30,7 @@ struct live {
 	bool killed;                              /* by us, for being late */
 	uint32_t n_seen;                          /* workers that take part */
 	double seen_s, asked_s;                   /* last seen; last order to its run */
-	uint32_t scaled;                          /* workers that its run was told are meant */
+	uint32_t scaled;                          /* workers that its run was asked to have */
 	uint32_t ntarget, target[HD_DISPATCH_SET];
 	struct hd_round_run run;                        /* of the round; nmembers 0: none */
 	/* the stretch that is measured */
@@ -72,7 +72,7 @@ struct hd_dispatch {
 	struct hd_arena call;
 	struct hd_sched_state state;
 	struct hd_shares shares;
-	bool gave_up;                             /* the policy, the last time: told of once */
+	bool gave_up;                             /* the policy, the last time: reported once */
 	/* the rounds have had shares: those of a machine made from a store have none yet */
 	bool shared;
 	/* what is asked, rule 10; waits: the round does; answered: to be taken up in this call */

@@ -34,7 +34,7 @@ static void put_row(struct hd_json_writer *w, const char *key, const struct hd_d
 	for (uint32_t t = 0; t < ntypes; t++) {
 		hd_json_open_array(w, NULL);
 		hd_json_put_f64(w, NULL, r->rate[t].steps_s);
-		hd_json_put_f64(w, NULL, r->rate[t].aside);
+		hd_json_put_f64(w, NULL, r->rate[t].outlier);
 		hd_json_put_i64(w, NULL, r->rate[t].from);
 		hd_json_close(w);
 	}
@@ -113,7 +113,7 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 			return hd_fail(diag, HD_E_INPUT, "a rate of the log is not one");
 		err = hd_json_as_f64(hd_json_item(item, 0), &r->rate[t].steps_s, diag);
 		if (!err)
-			err = hd_json_as_f64(hd_json_item(item, 1), &r->rate[t].aside, diag);
+			err = hd_json_as_f64(hd_json_item(item, 1), &r->rate[t].outlier, diag);
 		if (!err)
 			err = hd_json_as_i64(hd_json_item(item, 2), 0, HD_RATE_MEASURED, &from, diag);
 		r->rate[t].from = (enum hd_rate_from)from;
@@ -358,7 +358,7 @@ static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, st
 	enum hd_err err;
 	double at_s = 0;
 
-	/* a scheduler that starts again begins its log anew */
+	/* a scheduler that starts again begins a new log */
 	if (hd_json_find(json, "open")) {
 		hd_dispatch_destroy(*d);
 		*d = NULL;
@@ -399,7 +399,7 @@ enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len, st
 		char where[120];
 		snprintf(where, sizeof where, "%.80s:%zu", name, number);
 		if (!nl)
-			break;                    /* the last line was cut: nobody acted on it */
+			break;                    /* the last line was cut: it was never acted on */
 		hd_arena_reset(&lines);
 		err = hd_json_parse(&lines, where, log + at, n, &json, diag);
 		if (!err)

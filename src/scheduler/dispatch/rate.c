@@ -22,7 +22,7 @@ void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job 
 		rate[t] = row->rate[t].steps_s;
 }
 
-/* Types that nobody measured are as much faster or slower as their devices are said to be. */
+/* Types without a measurement are as much faster or slower as their devices are said to be. */
 static void correct_guesses(const struct hd_dispatch *d, struct hd_dispatch_job *row, uint32_t type)
 {
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
@@ -45,9 +45,9 @@ static void take(const struct hd_dispatch *d, struct hd_dispatch_job *row, uint3
 		return;
 	}
 	bool odd = !(measured > 0) || measured > 10 * r->steps_s;
-	bool agrees = r->aside >= 0 && measured <= 2 * r->aside && measured >= r->aside / 2;
+	bool agrees = r->outlier >= 0 && measured <= 2 * r->outlier && measured >= r->outlier / 2;
 	if (odd && !agrees) {
-		r->aside = measured;
+		r->outlier = measured;
 		return;
 	}
 	*r = (struct hd_dispatch_rate){ odd ? measured : 0.5 * r->steps_s + 0.5 * measured, -1,

@@ -25,8 +25,8 @@ struct hd_lp {
 /* Row activity and reduced costs are not asked of the solver: the certificate computes them. */
 struct hd_lp_raw { enum hd_lp_status status; uint32_t iterations; };
 
-/* USUAL: from where it is, rows scaled. The others begin anew: rows as they are; rows scaled, with care
- * instead of speed. */
+/* USUAL: from where it is, rows scaled. The others start from scratch: rows as they are; rows scaled, with
+ * care instead of speed. */
 enum hd_lp_try { HD_LP_USUAL, HD_LP_BARE, HD_LP_CAREFUL };
 
 bool hd_lp_solver_built(void);

@@ -150,7 +150,7 @@ enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_st
 		err = hd_collect(&c, &shape, 1);
 	}
 	if (err == HD_E_AGAIN)
-		return hd_fail(diag, err, "an assignment of %u jobs: nobody waits for it any more",
+		return hd_fail(diag, err, "an assignment of %u jobs: cancelled",
 			state->njobs);
 	if (err == HD_E_INVAL)
 		return hd_fail(diag, err, "an age or a time that is left of one of %u jobs is no number",

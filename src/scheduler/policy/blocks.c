@@ -1,22 +1,29 @@
-/* Programs of thousands of jobs and a few types, solved by prices: jobs are tied to one another by the rows of the types and the level alone.
+/* Programs of thousands of jobs and a few types, solved by prices: jobs are tied to one another by the rows
+ * of the types and the level alone.
  *
- *	max  c + sum worth x     sum_j x_ij <= 1,  sum_j gain_ij x_ij >= lo_i + g_i c,  sum_i s_i x_ij <= N_j,  sum_ij row_ij x_ij >= lo
+ *	max  c + sum worth x     sum_j x_ij <= 1,  sum_j gain_ij x_ij >= lo_i + g_i c,  sum_i s_i x_ij <= N_j,
+ *	                         sum_ij row_ij x_ij >= lo
  *
- * Rows over all shapes (an objective that is held while a later one is sought) are priced as types are: of "devices" -row, -lo of them there.
+ * Rows over all shapes (an objective that is held while a later one is sought) are priced as types are: of
+ * "devices" -row, -lo of them there.
  *
- * 1. Given prices y of devices, a job is a convex curve: the least cost of reaching r, over the lower hull of the points (gain_ij,
- *    s_i y_j - worth_ij) and the origin. The best level c for these prices is where the slopes g_i cost_i' add up to its worth. That
- *    answers all of the program for y, and bounds it (the Lagrangian).
- * 2. Prices are found as Dantzig and Wolfe do: each answer (c, devices used, worth) is a column of a master program of m + 1 rows, whose
- *    duals are the next prices, smoothed towards the best ones so far (Wentges 1997).
- * 3. Near the best prices nearly every job has one edge of its hull that cannot change: what it uses is affine in c. The few others
- *    stay as they are, in a program of their rows alone, solved exactly; jobs whose edge the new prices refute join them, until none.
- *    Where that ends nowhere, and where no type is short so that all edges may change, the answers are mixed as the last master says: what
- *    is left to be had by then is HD_NEARLY at most.
+ * 1. Given prices y of devices, a job is a convex curve: the least cost of reaching r, over the lower hull of
+ *    the points (gain_ij, s_i y_j - worth_ij) and the origin. The best level c for these prices is where the
+ *    slopes g_i cost_i' add up to its worth. That answers all of the program for y, and bounds it (the
+ *    Lagrangian).
+ * 2. Prices are found as Dantzig and Wolfe do: each answer (c, devices used, worth) is a column of a master
+ *    program of m + 1 rows, whose duals are the next prices, smoothed towards the best ones so far (Wentges
+ *    1997).
+ * 3. Near the best prices nearly every job has one edge of its hull that cannot change: what it uses is
+ *    affine in c. The few others stay as they are, in a program of their rows alone, solved exactly; jobs
+ *    whose edge the new prices refute join them, until none. Where that ends nowhere, and where no type is
+ *    short so that all edges may change, the answers are mixed as the last master says: what is left to be
+ *    had by then is HD_NEARLY at most.
  * 4. Jobs equal in everything here are one block with as many times the devices; each gets the same share.
  *
- * The result is the optimum with all duals, and believed only with the certificate over all rows (lp.h). Where this does not get there,
- * the solver is given the whole program. 10,000 jobs of 8 types: 80,000 columns, of which the solver sees some hundreds. */
+ * The result is the optimum with all duals, and believed only with the certificate over all rows (lp.h).
+ * Where this does not get there, the solver is given the whole program. 10,000 jobs of 8 types: 80,000
+ * columns, of which the solver sees some hundreds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

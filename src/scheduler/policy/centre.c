@@ -1,14 +1,18 @@
-/* The middle of all shares that keep a promise, for fidelity gavel. The published programs leave what is beyond their objective to the solver, an
- * interior-point method: it ends near the point of the optimal face that is farthest from all its edges, in the sense of
+/* The middle of all shares that keep a promise, for fidelity gavel. The published programs leave what is
+ * beyond their objective to the solver, an interior-point method: it ends near the point of the optimal face
+ * that is farthest from all its edges, in the sense of
  *
- *	max  sum log x_k + sum log (1 - time_i) + sum log (N_j - used_j) + sum v log (e_i - lo_i) + log (worth - least)
+ *	max  sum log x_k + sum log (1 - time_i) + sum log (N_j - used_j) + sum v log (e_i - lo_i) + log
+ *	(worth - least)
  *
- * (the analytic centre). A simplex method ends in a corner, where whoever does not hold the objective down has no more than it must, all on one
- * type: replays end up to a sixth later in the mean. `lo` and `least` are a little below what is promised, so that there is an inside.
+ * (the analytic centre). A simplex method ends in a corner, where whoever does not hold the objective down
+ * has no more than it must, all on one type: replays end up to a sixth later in the mean. `lo` and `least`
+ * are a little below what is promised, so that there is an inside.
  *
- * Newton steps on x z = 1, s y = v with slacks s and A x + s = b, A'y = z, from any start (Wright, "Primal-Dual Interior-Point Methods", 1997). The
- * system is one row a job for time, one for its promise, one a type, one for the worth; without pairs the jobs' rows meet only in the last rows, so the
- * factor is kept from the first entry of each row on that is not 0. */
+ * Newton steps on x z = 1, s y = v with slacks s and A x + s = b, A'y = z, from any start (Wright,
+ * "Primal-Dual Interior-Point Methods", 1997). The system is one row a job for time, one for its promise, one
+ * a type, one for the worth; without pairs the jobs' rows meet only in the last rows, so the factor is kept
+ * from the first entry of each row on that is not 0. */
 #include <math.h>
 #include <string.h>
 

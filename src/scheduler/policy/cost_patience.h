@@ -4,9 +4,9 @@
  * would run whenever a step costs at most some price r, the least one at which it is over in time:
  * hd_patience_price finds that r.
  *
- * 1. Only what was seen counts: prices hold from one call of hd_patience_see to the next. How much time lay
- *    between is told by the ages of the jobs that are in both; time in which no job stayed is not counted.
- * 2. Without a past, prices are thought to stay: nobody waits.
+ * 1. Only what was seen counts: prices hold from one call of hd_patience_see to the next. The time
+ *    between is taken from the ages of the jobs that are in both; time in which no job stayed is not counted.
+ * 2. Without a past, prices are assumed to stay: no job waits.
  * 3. Memory is bounded: of HD_PATIENCE_SEEN spans every two neighbours become one at the prices of the
  *    longer.
  *

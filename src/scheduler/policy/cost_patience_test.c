@@ -89,7 +89,7 @@ static void time_passes_by_the_ages_of_who_stays(void **state)
 	job.age_s = 4000;
 	type.price_usd_h = 5;
 	assert_int_equal(hd_patience_see(&p, &s, &diag), HD_OK);
-	/* nobody stayed: no time is known to have passed */
+	/* no job stayed: no time is known to have passed */
 	job = (struct hd_sched_job){ .id = 2, .scale = 1, .rate = rate, .age_s = 9e9 };
 	assert_int_equal(hd_patience_see(&p, &s, &diag), HD_OK);
 	CHECK(fabs(hd_patience_price(&p, rate, 1, 0.24) - 1.0 / 3600) < 1e-8, "1 in a quarter of the time");

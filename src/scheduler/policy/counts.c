@@ -233,7 +233,7 @@ enum hd_err hd_wfs_2020_counts(uint32_t n, const struct hd_want *want, uint32_t 
 			} else {
 				todo[kept++] = todo[i];
 			}
-		if (kept == left)                                 /* nobody reached its demand */
+		if (kept == left)                                 /* no job reached its demand */
 			break;
 		left = kept;
 	}

@@ -11,10 +11,10 @@
  * whole step of its own from it.
  *
  * 2020 (Or et al., "VirtualFlow", 2022, as its code of 2020 does it): powers of two of the fair part, halved
- * in order of weight until they fit; who reaches its demand gets that and leaves; what is left over doubles
- * jobs in descending order of weight. With its faults: of 12 devices for demands 4, 8, 16 and weights 1, 1, 2
- * the heavier job gets 8, the others 2. `least` and `nvns` are not looked at: everyone starts at 1. Sums are
- * in double, left to right.
+ * in order of weight until they fit; a job that reaches its demand gets that and leaves; what is left over
+ * doubles jobs in descending order of weight. With its faults: of 12 devices for demands 4, 8, 16 and weights
+ * 1, 1, 2 the heavier job gets 8, the others 2. `least` and `nvns` are not looked at: everyone starts at 1.
+ * Sums are in double, left to right.
  *
  * Pure. Scratch lies in the arena. */
 #ifndef HD_SCHEDULER_POLICY_COUNTS_H
@@ -29,7 +29,7 @@ struct hd_want {
 	double weight;                            /* > 0 */
 	uint32_t least, most;                     /* 1 <= least <= most */
 	uint32_t nvns;                            /* virtual nodes; 0: of no matter */
-	/* [most + 1], nobody gets devices beyond its first highest point; NULL: always rises */
+	/* [most + 1], no job gets devices beyond its first highest point; NULL: always rises */
 	const double *speedup;
 };
 

@@ -144,7 +144,7 @@ static double most_money(const struct hd_sched_state *s, const struct oracle_que
 			sum += part;
 			iso += part * rate;
 		}
-		if (!isfinite(least))                     /* nobody runs it */
+		if (!isfinite(least))                     /* no type runs it */
 			continue;
 		worth[i] = 1.25 * least;
 		need[i] = 0.25 * iso / fmax(1, sum);

@@ -85,7 +85,7 @@ static void no_share_needs_what_is_not_there(void **state)
 		}
 }
 
-/* Told to give up at once: the last shares where they still fit, isolated ones of newcomers. */
+/* Stopped at once: the last shares where they still fit, isolated ones of newcomers. */
 static void whoever_gives_up_counts_no_parts_either(void **state)
 {
 	(void)state;

@@ -1,19 +1,24 @@
-/* Devices by goodput, samples per second weighed by what they teach (Qiao et al., "Pollux: co-adaptive cluster scheduling for
- * goodput-optimized deep learning", OSDI 2021; several types of devices as in Jayaram Subramanya et al., "Sia", SOSP 2023).
+/* Devices by goodput, samples per second weighed by what they teach (Qiao et al., "Pollux: co-adaptive
+ * cluster scheduling for goodput-optimized deep learning", OSDI 2021; several types of devices as in Jayaram
+ * Subramanya et al., "Sia", SOSP 2023).
  *
- * speedup of a way to run = its goodput over that of an equal part: N_j / n devices (at least one) of each type j, types by their numbers.
- * The power mean of speedups of exponent -1 is made as large as it gets: the least sum of w / speedup. A job that waits counts as one
- * that goes at HD_WAITS of its part. A job without a model (sched_state.h) has goodput = steps/s: its batch stays.
+ * speedup of a way to run = its goodput over that of an equal part: N_j / n devices (at least one) of each
+ * type j, types by their numbers. The power mean of speedups of exponent -1 is made as large as it gets: the
+ * least sum of w / speedup. A job that waits counts as one that goes at HD_WAITS of its part. A job without a
+ * model (sched_state.h) has goodput = steps/s: its batch stays.
  *
- * Where we depart: Pollux draws placements at random and keeps the best (a genetic search), here they are found step by step:
- *	1. from nothing, the step that saves most: a job begins, or goes on to more devices of its type. Thrice: by what it saves for
- *	   each device more, for the root of their number, and at all;
- *	2. then, job by job, the one way that saves most given all others, and pairs of jobs of which one lets go for the other, until
- *	   nothing helps or HD_TRIES ways were tried (`cut`). The best of the three is the answer.
- * A change from the last answer counts as the time that it takes, resize_s (30 s to begin, 20 s to move), out of the HD_LASTS_S that
- * a decision lasts. Ties: lower job id, first type, fewer devices.
+ * Where we depart: Pollux draws placements at random and keeps the best (a genetic search), here they are
+ * found step by step:
+ *	1. from nothing, the step that saves most: a job begins, or goes on to more devices of its type.
+ *	   Thrice: by what it saves for each device more, for the root of their number, and at all;
+ *	2. then, job by job, the one way that saves most given all others, and pairs of jobs of which one lets
+ *	   go for the other, until nothing helps or HD_TRIES ways were tried (`cut`). The best of the three is
+ *	   the answer.
+ * A change from the last answer counts as the time that it takes, resize_s (30 s to begin, 20 s to move), out
+ * of the HD_LASTS_S that a decision lasts. Ties: lower job id, first type, fewer devices.
  *
- * Changes the batch, so its runs are not bound to the promise of equal bits; it is for jobs that allow that. */
+ * Changes the batch, so its runs are not bound to the promise of equal bits; it is for jobs that allow
+ * that. */
 #include "scheduler/policy/goodput.h"
 
 #include <assert.h>
@@ -81,7 +86,7 @@ double hd_goodput(const struct hd_sched_goodput *m, uint32_t k, double *batch)
 	return best_batch(m, k, from, batch);
 }
 
-/* ---- who gets what ---- */
+/* ---- allotment ---- */
 
 /* wait: w / speedup, less than of a job that waits */
 struct goodput_way { uint32_t type, n; double wait; };
@@ -108,7 +113,7 @@ static uint32_t end_of(const struct allotment *g, uint32_t job) { return g->firs
 	g->s->ntypes]; }
 
 /* Goodput of one job by devices, which is the same on every type: found once each. */
-/* at: [cap], NAN where nobody asked yet */
+/* at: [cap], NAN: not asked for yet */
 struct goodput_curve { double batch[HD_BATCHES], *at; uint32_t cap; };
 
 static bool told_to_stop(const struct allotment *g) { return hd_policy_is_stopped(&g->policy->set); }
@@ -310,21 +315,21 @@ static enum hd_err begin_from_nothing(struct allotment *g, double power)
 		many[n] = pow(n, power);
 	for (uint32_t i = 0; i < njobs; i++)
 		offer[i] = look(g, i, many);
-	for (uint32_t who = 0; who != HD_SCHED_NONE && !told_to_stop(g);) {
+	for (uint32_t next = 0; next != HD_SCHED_NONE && !told_to_stop(g);) {
 		double saved = 0;
-		who = HD_SCHED_NONE;
+		next = HD_SCHED_NONE;
 		for (uint32_t i = 0; i < njobs; i++) {
 			if (offer[i].way != HD_SCHED_NONE && !still_fits(g, i, offer[i].way))
 				offer[i] = look(g, i, many);
 			if (offer[i].way == HD_SCHED_NONE || !(offer[i].saved > saved * (1 + 1e-12)))
 				continue;
 			saved = offer[i].saved;
-			who = i;
+			next = i;
 		}
-		if (who == HD_SCHED_NONE)
+		if (next == HD_SCHED_NONE)
 			break;
-		give(g, who, offer[who].way);
-		offer[who] = look(g, who, many);
+		give(g, next, offer[next].way);
+		offer[next] = look(g, next, many);
 	}
 	return HD_OK;
 }
@@ -498,7 +503,7 @@ enum hd_err hd_goodput_allocate(struct hd_policy *policy, const struct hd_sched_
 		err = collect(&g, out);
 	out->work_conserving = false;
 	if (err == HD_E_AGAIN)
-		return hd_fail(diag, err, "devices for %u jobs by goodput: nobody waits for them any more",
+		return hd_fail(diag, err, "devices for %u jobs by goodput: cancelled",
 			state->njobs);
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
 }

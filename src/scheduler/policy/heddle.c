@@ -1,33 +1,43 @@
-/* Ours: a plan of everything that is left to do, as one linear program, and whole devices to what the plan begins with.
+/* Ours: a plan of everything that is left to do, as one linear program, and whole devices to what the plan
+ * begins with.
  *
- * Time from now is cut into intervals 1..M that grow geometrically; the last one ends when all work does, E seconds after it begins.
- * y[k][m] is the part of interval m (L_m seconds, middle mid_m) in which shape k runs. Shapes are all ways to run: a job on its scale
- * of one type, two jobs on the same devices (packed), an elastic job on any count, a mixed one on two types at once.
+ * Time from now is cut into intervals 1..M that grow geometrically; the last one ends when all work does, E
+ * seconds after it begins. y[k][m] is the part of interval m (L_m seconds, middle mid_m) in which shape k
+ * runs. Shapes are all ways to run: a job on its scale of one type, two jobs on the same devices (packed), an
+ * elastic job on any count, a mixed one on two types at once.
  *
- *	minimise   sum_i w_i C_i + mu W E + money / v           W = sum w, mu = 3: a second of makespan against three of mean completion time
- *	C_i     =  sum_km (r_ki L_m / n_i) mid_m y_km + 1/2 sum_km L_m y_km       mean busy time and half the time spent running: where a job ends that
- *	                                                        runs without break (Goemans et al., "Single machine scheduling with release dates", 2002)
- *	time       sum_(k with i) y_km <= 1,  devices  sum_k need_kj y_km <= N_j,  work  sum_km r_ki L_m / n_i y_km >= 1
+ *	minimise   sum_i w_i C_i + mu W E + money / v           W = sum w, mu = 3: a second of makespan
+ *	                                                        against three of mean completion time
+ *	C_i     =  sum_km (r_ki L_m / n_i) mid_m y_km + 1/2 sum_km L_m y_km       mean busy time and half the
+ *	time spent running: where a job ends that
+ *	                                                        runs without break (Goemans et al., "Single
+ *	                                                        machine scheduling with release dates", 2002)
+ *	time       sum_(k with i) y_km <= 1,  devices  sum_k need_kj y_km <= N_j,  work  sum_km r_ki L_m / n_i
+ *	           y_km >= 1
  *
- * r_ki is what revocations leave of the measured steps/s, r (1 - min(0.95, sum n lambda L)). In interval 1 a shape that is not the one
- * of the last answer does L_1 less the seconds of the change: the resize that the job itself measured, 20 s otherwise. Money: the
- * price of all devices for all of the plan; v is what an hour less of one job's wait is worth (delay_usd_h). Without it prices only
- * decide between equals.
+ * r_ki is what revocations leave of the measured steps/s, r (1 - min(0.95, sum n lambda L)). In interval 1 a
+ * shape that is not the one of the last answer does L_1 less the seconds of the change: the resize that the
+ * job itself measured, 20 s otherwise. Money: the price of all devices for all of the plan; v is what an hour
+ * less of one job's wait is worth (delay_usd_h). Without it prices only decide between equals.
  *
- * A plan gives parts of time, and parts are paid for by switching. So the steps of the plan are taken as a list: by interval, those that
- * fill it before those that do not, then by the mean time at which their job runs; each gets its devices whole if they are free and
- * its job has none. When a job comes or ends, the plan is made anew.
+ * A plan gives parts of time, and parts are paid for by switching. So the steps of the plan are taken as a
+ * list: by interval, those that fill it before those that do not, then by the mean time at which their job
+ * runs; each gets its devices whole if they are free and its job has none. When a job comes or ends, a new
+ * plan is made.
  *
- * Why it is good at both ends: mean completion time wants the job with the least left per weight first, makespan wants each job where it is
- * relatively fast and all devices busy to the end. Shares of now alone (las, sum, makespan) see one of the two; a plan of the rest
- * sees that order is free where the places are fixed. It is not fair: a long job waits while short ones come, until the end binds.
+ * Why it is good at both ends: mean completion time wants the job with the least left per weight first,
+ * makespan wants each job where it is relatively fast and all devices busy to the end. Shares of now alone
+ * (las, sum, makespan) see one of the two; a plan of the rest sees that order is free where the places are
+ * fixed. It is not fair: a long job waits while short ones come, until the end binds.
  *
- * Columns are generated: ways on one's scale and fewest devices are there from the start, all others come when their reduced cost says that
- * they help, the best of each job and interval and the HD_PAIRS best pairs a turn. After HD_TURNS what is found is taken (`cut`).
+ * Columns are generated: ways on one's scale and fewest devices are there from the start, all others come
+ * when their reduced cost says that they help, the best of each job and interval and the HD_PAIRS best pairs
+ * a turn. After HD_TURNS what is found is taken (`cut`).
  *
- * Many jobs are dealt into parts with their part of the devices (pop.c), and planned one after the other; the steps of all parts are then one list, and
- * devices are given as if it had been one plan. Gangs that are too large for a part have parts of their own: all devices for as much of each interval
- * as a rough plan gives them, in which some jobs stand for all. pop:1:heddle plans the whole whatever it takes. */
+ * Many jobs are dealt into parts with their part of the devices (pop.c), and planned one after the other; the
+ * steps of all parts are then one list, and devices are given as if it had been one plan. Gangs that are too
+ * large for a part have parts of their own: all devices for as much of each interval as a rough plan gives
+ * them, in which some jobs stand for all. pop:1:heddle plans the whole whatever it takes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +87,7 @@ static enum hd_err no_memory(struct cluster_plan *p) { return hd_fail(p->diag, H
 
 /* ---- time ---- */
 
-/* A makespan that nobody can beat by much: all work where it needs the fewest device seconds, on all
+/* A makespan that no plan beats by much: all work where it needs the fewest device seconds, on all
  * devices; no less than the longest job. */
 static double guess(const struct cluster_plan *p)
 {
@@ -386,7 +396,7 @@ static enum hd_err solve(struct cluster_plan *p)
 	for (uint32_t turn = 0, added = 1; !err && added; turn++) {
 		added = 0;
 		if (hd_policy_is_stopped(&p->policy->set))
-			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: nobody waits for it any more",
+			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: cancelled",
 				p->s->njobs);
 		if (hd_lp_solve(p->lp, &limits, &p->last))
 			return no_memory(p);
@@ -632,7 +642,7 @@ static void count(struct cluster_plan *whole, const struct cluster_plan *p)
 	whole->cut |= p->cut;
 }
 
-/* Of each type and interval the part that jobs of large gangs' parts run on. Of the last interval nobody
+/* Of each type and interval the part that jobs of large gangs' parts run on. Of the last interval no part
  * gets all or nothing: it must end whatever is left. */
 static void measure_large(const struct cluster_plan *p, const struct hd_dealt *dealt, const uint32_t *job,
 	double room[HD_SCHED_TYPES][HD_INTERVALS])

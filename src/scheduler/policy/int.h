@@ -260,14 +260,14 @@ void hd_ledger_drop(struct hd_ledger *ledger, uint64_t id);           /* nothing
 void hd_ledger_keep(struct hd_ledger *ledger, const struct hd_sched_state *state);
 void hd_ledger_finish(struct hd_ledger *ledger);
 
-/* Of wfs: who has how many devices since when. */
+/* Of wfs: how many devices each job has, and since when. */
 struct hd_wfs { struct hd_ledger grants; uint64_t starts; };
-/* Of the queues: who is on which type, and the published generator. */
+/* Of the queues: the type of each job, and the published generator. */
 struct hd_queue { struct hd_ledger placed; struct hd_mt mt; };
 struct hd_gandiva { struct hd_ledger partners; struct hd_mt mt; };
 
 /* The cheapest assignment of rows to different columns, nrows <= ncols, by shortest augmenting paths; ties as
- * assign.c says. Column of each row into `column`. HD_E_AGAIN: it was told to stop; HD_E_INVAL: a cost is
+ * assign.c says. Column of each row into `column`. HD_E_AGAIN: stopped; HD_E_INVAL: a cost is
  * no number; HD_E_NOMEM. */
 typedef double hd_assign_cost(const void *context, uint32_t row, uint32_t col);
 HD_MUST_USE enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context,

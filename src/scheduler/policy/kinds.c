@@ -1,17 +1,21 @@
-/* Pairs by kind of job: a column says "job i on type j, beside some job of kind b" instead of naming it. n jobs of A kinds need n (1 + A) m
- * columns, not n^2 m / 2.
+/* Pairs by kind of job: a column says "job i on type j, beside some job of kind b" instead of naming it. n
+ * jobs of A kinds need n (1 + A) m columns, not n^2 m / 2.
  *
  *	devices   such a column needs half of s_i
- *	balance   of kinds a != b of one scale, on each type: the time of jobs of a beside b = that of jobs of b beside a
- *	own kind  one column for all jobs of the kind and type, equal for all of them; none where there is but one
+ *	balance   of kinds a != b of one scale, on each type: the time of jobs of a beside b = that of jobs of
+ *	          b beside a
+ *	own kind  one column for all jobs of the kind and type, equal for all of them; none where there is but
+ *	one
  *
- * Back to pairs: gavel as published, x_ik = x_i,b x_k,a / S with S the time that b has beside a, and of one kind everybody with everybody alike.
- * exact: jobs by id, the first of a beside the first of b until one of them has had its time, and of one kind neighbours in a ring: as
- * few pairs as there are jobs, with the same time for each.
+ * Back to pairs: gavel as published, x_ik = x_i,b x_k,a / S with S the time that b has beside a, and of one
+ * kind everybody with everybody alike. exact: jobs by id, the first of a beside the first of b until one of
+ * them has had its time, and of one kind neighbours in a ring: as few pairs as there are jobs, with the same
+ * time for each.
  *
- * Jobs are of one kind if they go equally fast alone, on equally many devices, and the table of pairs says so, or their name where pairs are
- * listed by jobs. Kinds pair where all their jobs would, equally fast: where a list of pairs lacks one of them, or has another rate for it,
- * these kinds stay apart on that type, since a column that names no partner cannot promise that one is not met. */
+ * Jobs are of one kind if they go equally fast alone, on equally many devices, and the table of pairs says
+ * so, or their name where pairs are listed by jobs. Kinds pair where all their jobs would, equally fast:
+ * where a list of pairs lacks one of them, or has another rate for it, these kinds stay apart on that type,
+ * since a column that names no partner cannot promise that one is not met. */
 #include <math.h>
 #include <string.h>
 

@@ -214,7 +214,7 @@ static void one_entity_of_all_shares_as_without_entities(void **state)
 	}
 }
 
-/* Without a floor and deadlines nobody buys a step for more than 1.25 of what it costs where it is
+/* Without a floor and deadlines no job buys a step for more than 1.25 of what it costs where it is
  * cheapest. */
 static void no_step_is_bought_above_its_worth(void **state)
 {
@@ -434,7 +434,7 @@ static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 	CHECK(gained >= (SANITIZED ? 1 : 60), "%u of %d gain by pairs", gained, 4 * DRAWS(60));
 }
 
-/* One pair in four is struck from the list, one in eight cannot share: nobody is put beside whom the state
+/* One pair in four is struck from the list, one in eight cannot share: no pair is formed that the state
  * does not know it to run with. */
 static void kinds_never_meet_whom_they_cannot_run_with(void **state)
 {
@@ -633,23 +633,23 @@ struct stop_after { uint32_t left; atomic_bool stop; };
 /* Somebody tells it to stop while it looks at that cost. */
 static double at_last(const void *context, uint32_t row, uint32_t col)
 {
-	struct stop_after *told = (struct stop_after *)context;
+	struct stop_after *stopper = (struct stop_after *)context;
 
-	if (told->left && !--told->left)
-		atomic_store(&told->stop, true);
-	return row == 3 && !told->left ? NAN : (double)(row * col % 7);
+	if (stopper->left && !--stopper->left)
+		atomic_store(&stopper->stop, true);
+	return row == 3 && !stopper->left ? NAN : (double)(row * col % 7);
 }
 
-static void an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number(void **state)
+static void an_assignment_ends_where_it_is_stopper_to_and_where_a_cost_is_no_number(void **state)
 {
-	struct stop_after told = { .left = 20 * 25 };           /* of 20 rows of 25 columns at least */
-	const struct hd_policy_setting set = { .stop = &told.stop }, nobody = { 0 };
+	struct stop_after stopper = { .left = 20 * 25 };           /* of 20 rows of 25 columns at least */
+	const struct hd_policy_setting set = { .stop = &stopper.stop }, unset = { 0 };
 	uint32_t of[20];
 
 	(void)state;
-	assert_int_equal(hd_assign(20, 25, at_last, &told, &set, &arena, of), HD_E_AGAIN);
-	told.left = 0;
-	assert_int_equal(hd_assign(4, 4, at_last, &told, &nobody, &arena, of), HD_E_INVAL);
+	assert_int_equal(hd_assign(20, 25, at_last, &stopper, &set, &arena, of), HD_E_AGAIN);
+	stopper.left = 0;
+	assert_int_equal(hd_assign(4, 4, at_last, &stopper, &unset, &arena, of), HD_E_INVAL);
 	hd_arena_reset(&arena);
 }
 
@@ -677,7 +677,7 @@ static void assignments_are_the_best_permutation(void **state)
 }
 
 /* The least sum of completion times when `of` says on which device each job is, the shortest first; into
- * `first` who begins on each. */
+ * `first` the first job on each. */
 static double sum_of_completions(const struct hd_sched_state *s, const uint32_t *of, const uint32_t *type,
 	uint32_t ndevices, uint32_t *first)
 {
@@ -687,7 +687,7 @@ static double sum_of_completions(const struct hd_sched_state *s, const uint32_t 
 		first[d] = HD_SCHED_NONE;
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		double time = s->jobs[i].steps_left / s->jobs[i].rate[type[of[i]]];
-		uint32_t behind = 1;                              /* who waits for it, itself too */
+		uint32_t behind = 1;                              /* the jobs that wait for it, itself too */
 		for (uint32_t k = 0; k < s->njobs; k++)
 			behind += k != i && of[k] == of[i] &&
 				s->jobs[k].steps_left / s->jobs[k].rate[type[of[k]]] > time;
@@ -830,7 +830,7 @@ int main(void)
 		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
 		cmocka_unit_test(assignments_are_the_best_permutation),
-		cmocka_unit_test(an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number),
+		cmocka_unit_test(an_assignment_ends_where_it_is_stopper_to_and_where_a_cost_is_no_number),
 		cmocka_unit_test(allox_begins_as_the_least_sum_of_completions_does),
 		cmocka_unit_test(published_isolated_shares_are_not_touched),
 		cmocka_unit_test(bad_names_and_variants_are_refused),

@@ -1,4 +1,4 @@
-/* Solvers that give up, at every solve there is; what the whole answer promises: nobody can have more for
+/* Solvers that give up, at every solve there is; what the whole answer promises: no job can have more for
  * nothing; parts of a large cluster. */
 #include "scheduler/policy/testing.h"
 
@@ -80,7 +80,7 @@ static void a_solver_that_gives_up_empties_no_cluster(void **state)
 	CHECK(kept * 3 > tried && kept < tried, "%u of %u were given up", kept, tried);
 }
 
-/* The most that the sum of z can be if nobody has less than now: by a program of its own. */
+/* The most that the sum of z can be if no job has less than now: by a program of its own. */
 static double most_together(const struct hd_sched_state *s, const double *z)
 {
 	uint32_t n = s->njobs, m = s->ntypes, none[200] = { 0 };

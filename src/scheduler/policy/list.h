@@ -8,7 +8,7 @@
 
 #define HD_POLICIES(X) \
 	X(las,               "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB | MIN, H | P | K | B, 0) \
-	X(ftf,               "ftf", "finish-time fairness: nobody much later than with a share of its own", "largest rho", LP | PUB | MAX, H | P | K, sizeof(struct hd_ledger)) \
+	X(ftf,               "ftf", "finish-time fairness: no job much later than with a share of its own", "largest rho", LP | PUB | MAX, H | P | K, sizeof(struct hd_ledger)) \
 	X(makespan,          "makespan", "the earliest end of all jobs", "seconds", LP | PUB | MAX, H | P | K, 0) \
 	X(sum,               "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0) \
 	X(cost,              "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB | STEADY, H | K, sizeof(struct hd_patience)) \
@@ -24,6 +24,6 @@
 	X(priority_backfill, "priority-backfill", "priority, and others may start where they do not delay the head", "", WHOLE | QUEUE, H, sizeof(struct hd_queue)) \
 	X(wfs,               "wfs", "devices of one type by weight, jobs are resized to them", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs)) \
 	X(wfs_2020,          "wfs-2020", "wfs as VirtualFlow had it, in powers of two", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs)) \
-	X(goodput,           "goodput", "devices to whom they help to learn, not only to compute", "sum w of waits, in equal parts", ELASTIC | WHOLE, H, 0)
+	X(goodput,           "goodput", "devices where they help to learn, not only to compute", "sum w of waits, in equal parts", ELASTIC | WHOLE, H, 0)
 
 #endif

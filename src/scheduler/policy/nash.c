@@ -1,24 +1,28 @@
-/* The strategy-proof policy (Cole, Gkatzelis and Goel, "Mechanism design for fair division", EC 2013): maximise the product of what jobs
- * get, then take from each as much as its presence takes from the others. Nobody gains by lying about its speeds, whose price is
- * that devices are left idle: the discounts are not handed on.
+/* The strategy-proof policy (Cole, Gkatzelis and Goel, "Mechanism design for fair division", EC 2013):
+ * maximise the product of what jobs get, then take from each as much as its presence takes from the others.
+ * No job gains by lying about its speeds; the price is that devices are left idle: the discounts are not
+ * handed on.
  *
- *	z*      = arg max sum_i w_i log z_i                        a geometric mean: scaling z_i by s_i / w_i changes nothing
+ *	z*      = arg max sum_i w_i log z_i                        a geometric mean: scaling z_i by s_i / w_i
+ *	                                                           changes nothing
  *	f_i     = prod_(k != i) (z*_k / z*_k(without i)) ^ (w_k / w_i)
  *	z_i     = f_i z*_i
  *
- * gavel: all w are 1, as published, and shares are those of the optimum times f_i. exact: weights count, and of all shares that give z*
- * those of fewest and cheapest devices.
+ * gavel: all w are 1, as published, and shares are those of the optimum times f_i. exact: weights count, and
+ * of all shares that give z* those of fewest and cheapest devices.
  *
- * Each of the n + 1 optima is found from inside (primal-dual, Boyd and Vandenberghe, "Convex Optimization", 11.7): shares x > 0 with slacks t of
- * time and r of devices > 0, prices v, u, y of the three, x v = t u = r y = mu while mu falls. A Newton step is a system of one block of m by m a
- * job and one row a type over all: O(n m^3) for n jobs of m types, and 20 to 40 steps whatever n is.
+ * Each of the n + 1 optima is found from inside (primal-dual, Boyd and Vandenberghe, "Convex Optimization",
+ * 11.7): shares x > 0 with slacks t of time and r of devices > 0, prices v, u, y of the three, x v = t u = r
+ * y = mu while mu falls. A Newton step is a system of one block of m by m a job and one row a type over all:
+ * O(n m^3) for n jobs of m types, and 20 to 40 steps whatever n is.
  *
- * Certificate: for any prices y, u >= 0 nobody's sum of w log z is above
+ * Certificate: for any prices y, u >= 0 no allocation's sum of w log z is above
  *
  *	sum_j N_j y_j + sum_i u_i + w_i log(w_i max_j g_ij / (s_i y_j + u_i)) - w_i
  *
- * where a job spends w_i on what is the most for its money. What that is above the shares found, by sum w, is the answer's `gap`: HD_NEAR is
- * aimed at, doubles reach some 1e-8 where thousands share, and above HD_LP_GAP the answer is said to be cut. */
+ * where a job spends w_i on what is the most for its money. What that is above the shares found, by sum w, is
+ * the answer's `gap`: HD_NEAR is aimed at, doubles reach some 1e-8 where thousands share, and above HD_LP_GAP
+ * the answer is said to be cut. */
 #include <math.h>
 #include <string.h>
 
@@ -405,7 +409,7 @@ static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
 		if (!((above - is) / all <= 100 * fmax(gap, HD_NEAR)) || gap <= HD_NEAR)
 			break;
 		if (hd_policy_is_stopped(n->seen.set))
-			return hd_fail(n->diag, HD_E_AGAIN, "the product: nobody waits for it any more");
+			return hd_fail(n->diag, HD_E_AGAIN, "the product: cancelled");
 		if (limit && turn >= limit)
 			return hd_fail(n->diag, HD_E_AGAIN,
 				"the product: the limit of iterations was reached");

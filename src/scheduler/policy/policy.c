@@ -163,7 +163,7 @@ static bool is_faulty(const struct hd_policy *policy)
 	return policy->set.fidelity == HD_FIDELITY_GAVEL && (policy->set.policy->powers & HD_POLICY_QUEUE);
 }
 
-/* What a solver's tolerance left above time or devices is taken off those who share in it; more than that
+/* What a solver's tolerance left above time or devices is taken off the jobs that share in it; more than that
  * stays for verify() to find. Published shares of no solver stay to the last bit: they add up to 1 and an
  * ulp now and then, and in the rounds a tie less is another order. */
 static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sched_state *s,
@@ -369,12 +369,12 @@ enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_s
 {
 	struct hd_shares out = { .objective = NAN };
 	struct hd_diag why = { "" };
-	bool nobody = true;
+	bool empty = true;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; nobody && i < state->njobs; i++)
-		nobody = hd_sched_absent(state, i);
-	if (!nobody || !(policy->set.policy->powers & HD_POLICY_LP))
+	for (uint32_t i = 0; empty && i < state->njobs; i++)
+		empty = hd_sched_absent(state, i);
+	if (!empty || !(policy->set.policy->powers & HD_POLICY_LP))
 		err = (policy->set.npops > 1 ? hd_pop_allocate : policy->set.policy->allocate)(policy, state,
 			arena, &out, &why);
 

@@ -4,10 +4,10 @@
  *
  * Dealt round-robin after sorting by (scale, best type, weight, id), since a skewed deal costs much more than
  * chance would. Devices that k does not divide go to the parts in turn. Where a part would be too small for
- * one of its gangs, k is lowered until none is. Who can give devices for a part of the time (heddle.c) deals
- * by the work that is left on the mean of the devices, and lowers k to half at most: gangs that are too large
- * for k parts are dealt among themselves then, into parts of all devices for some of the time. Prices of
- * the parts are not prices of the whole: there are none. */
+ * one of its gangs, k is lowered until none is. A policy that gives devices for a part of the time (heddle.c)
+ * deals by the work that is left on the mean of the devices, and lowers k to half at most: gangs that are too
+ * large for k parts are dealt among themselves then, into parts of all devices for some of the time. Prices
+ * of the parts are not prices of the whole: there are none. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static bool fits_in(const struct hd_sched_state *s, uint32_t job, uint32_t part,
 	return false;
 }
 
-/* To and fro where work counts: who got the most of one turn gets the least of the next. */
+/* To and fro where work counts: the part with the most of one turn gets the least of the next. */
 static uint32_t part_at(uint32_t turn, uint32_t k, bool work) { return work &&
 	turn / k % 2 ? k - 1 - turn % k : turn % k; }
 

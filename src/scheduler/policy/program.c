@@ -481,7 +481,7 @@ static enum hd_err solve_once(struct hd_policy_lp *pg)
 	bool solved = false;
 
 	if (hd_policy_is_stopped(pg->seen->set))
-		return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: nobody waits for it any more",
+		return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: cancelled",
 			pg->nshapes);
 	enum hd_err err = pg->large && !pg->mixed ? hd_blocks_solve(pg, &limits, &solved) : HD_OK;
 
@@ -516,7 +516,7 @@ enum hd_err hd_program_solve(struct hd_policy_lp *pg)
 		err = price(pg, &added);
 		if (!err && added)
 			err = solve_once(pg);
-		/* who asks is told: nothing better was looked for any more */
+		/* reported to the caller: the search for better shapes was cut short */
 		pg->cut |= added && turn + 1 == HD_TURNS;
 	}
 	return err;

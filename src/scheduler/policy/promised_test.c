@@ -6,16 +6,16 @@
 enum { CLUSTERS = SANITIZED ? 6 : 24 };
 
 /*     id        name        what it says */
-#define LAWS(X)                                                                                                                              \
-	X(CAPACITY,  "capacity", "no job above its time, no type above its devices, to 1e-9")                                                  \
-	X(PACKING,   "packing",  "at most two jobs on a device, of equal scale, both computing, worth more together than one alone")           \
-	X(WHOLE,     "whole",    "no share of a type with fewer devices than the job needs at once")                                           \
-	X(LEAST,     "least",    "of equals without age the worst off is no worse off than with 1/n of everything")                            \
-	X(INCENTIVE, "share",    "of equals without age everybody has at least what 1/n of everything gives")                                  \
-	X(PARETO,    "pareto",   "nobody can have more without another having less (equal weights, no pairs)")                                 \
-	X(SCALE,     "scale",    "a job that counts its steps in thousandths gets the same shares")                                            \
-	X(ORDER,     "order",    "the order of jobs and types in a file changes no byte")                                                      \
-	X(ZERO,      "zero",     "types without devices, speeds of 0 and jobs that nothing can run are survived, and get nothing")             \
+#define LAWS(X)                                                                                      \
+	X(CAPACITY,  "capacity", "no job above its time, no type above its devices, to 1e-9")        \
+	X(PACKING,   "packing",  "at most two jobs on a device, of equal scale, both computing, worth more together than one alone") \
+	X(WHOLE,     "whole",    "no share of a type with fewer devices than the job needs at once") \
+	X(LEAST,     "least",    "of equals without age the worst off is no worse off than with 1/n of everything") \
+	X(INCENTIVE, "share",    "of equals without age everybody has at least what 1/n of everything gives") \
+	X(PARETO,    "pareto",   "no job can have more without another having less (equal weights, no pairs)") \
+	X(SCALE,     "scale",    "a job that counts its steps in thousandths gets the same shares")  \
+	X(ORDER,     "order",    "the order of jobs and types in a file changes no byte")            \
+	X(ZERO,      "zero",     "types without devices, speeds of 0 and jobs that nothing can run are survived, and get nothing") \
 	X(WEIGHT,    "weight",   "twice the weight is never less")
 
 enum law {
@@ -174,16 +174,16 @@ static bool pareto(struct trial *t)
 static bool scale(struct trial *t)
 {
 	struct hd_shares a, b;
-	uint32_t who = t->seed % t->s.njobs;
+	uint32_t job = t->seed % t->s.njobs;
 	double *rate = hd_arena_take(&arena, t->s.ntypes, sizeof *rate);
 	bool kept = true;
 
 	t->s.npairs = 0;
 	answer(t, &a);
 	for (uint32_t j = 0; j < t->s.ntypes; j++)
-		rate[j] = 1000 * t->jobs[who].rate[j];
-	t->jobs[who].rate = rate;
-	t->jobs[who].steps_left *= 1000;
+		rate[j] = 1000 * t->jobs[job].rate[j];
+	t->jobs[job].rate = rate;
+	t->jobs[job].steps_left *= 1000;
 	answer(t, &b);
 	for (uint32_t k = 0; k < a.nshapes; k++)
 		kept &= fabs(a.x[k] - share_of(&b, a.shape[k].member[0], HD_SCHED_NONE,
@@ -213,7 +213,7 @@ static bool order(struct trial *t)
 	return same_shares(&a, &b);
 }
 
-/* One type is gone, a third of the jobs cannot run anywhere; on odd clusters nobody can. */
+/* One type is gone, a third of the jobs cannot run anywhere; on odd clusters none can. */
 static bool zero(struct trial *t)
 {
 	struct hd_shares out;
@@ -236,12 +236,12 @@ static bool zero(struct trial *t)
 static bool weight(struct trial *t)
 {
 	struct hd_shares a, b;
-	uint32_t who = t->seed % t->s.njobs;
+	uint32_t job = t->seed % t->s.njobs;
 
 	answer(t, &a);
-	t->jobs[who].weight *= 2;
+	t->jobs[job].weight *= 2;
 	answer(t, &b);
-	return b.z[who] >= a.z[who] * (1 - 1e-6) - 1e-9;
+	return b.z[job] >= a.z[job] * (1 - 1e-6) - 1e-9;
 }
 
 static bool (*const laws[NLAWS])(struct trial *t) = { capacity, packing, whole, least, incentive, pareto,

@@ -16,7 +16,7 @@
 
 struct queue_placed { uint64_t id; uint32_t type; };
 
-enum order { BY_ARRIVAL, BY_TIME, BY_WEIGHT };    /* of who waits; ties by arrival */
+enum order { BY_ARRIVAL, BY_TIME, BY_WEIGHT };    /* of waiting jobs; ties by arrival */
 
 struct queue_walk {
 	struct hd_policy *policy;

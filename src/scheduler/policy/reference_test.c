@@ -160,7 +160,7 @@ static void hierarchies_are_the_exact_ones(void **state)
 		}
 	}
 	CHECK(states >= 36 && 6 * nobody_less >= 5 * compared,
-		"%u states, %u of %u in which nobody gets less", states, nobody_less, compared);
+		"%u states, %u of %u in which no job gets less", states, nobody_less, compared);
 	hd_arena_reset(&arena);
 }
 
@@ -198,14 +198,14 @@ static void shares_that_are_unique_are_the_published_ones(void **state)
 			for (uint32_t i = 0; i < hd_json_count(rows); i++)
 				for (uint32_t k = 0; k < hd_json_count(hd_json_item(rows, i)); k++) {
 					const struct hd_json *row = hd_json_item(rows, i);
-					uint32_t who[2], type = 0;
+					uint32_t pair[2], type = 0;
 					double want = 0;
-					members_of(hd_json_key(rows, i), &st, who);
+					members_of(hd_json_key(rows, i), &st, pair);
 					while (strcmp(st.types[type].name, hd_json_key(row, k)) != 0)
 						type++;
 					assert_int_equal(hd_json_as_f64(hd_json_item(row, k), &want, NULL),
 						HD_OK);
-					double got = share_of(&out, who[0], who[1], type);
+					double got = share_of(&out, pair[0], pair[1], type);
 					CHECK(fabs(got - want) <= 1e-9, "%s, %s: %s on %s: %.12g, not %.12g",
 						hd_json_key(answers, s), unique[p],
 						hd_json_key(rows, i), hd_json_key(row, k), got, want);

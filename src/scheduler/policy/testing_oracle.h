@@ -1,12 +1,13 @@
-/* testing_oracle.h -- for tests: what a policy promises, as programs of their own straight from the state. Of the code under test they share the
- * state and its rule of who is absent (sched_state.h), and the solver, whose answers are certified by lp.h.
+/* testing_oracle.h -- for tests: what a policy promises, as linear programs built straight from the state.
+ * They share with the code under test the state and its rule of absence (sched_state.h), and the solver,
+ * whose answers are certified by lp.h.
  *
  * One question is one program over singles and, if asked, all pairs that are worth their device:
  *
  *	max c + sum_i worth_i e_i per_j - sum_j price_j used_j      e_i >= lo_i + g_i c, time and devices
  *
- * with e_i in steps/s; no share of a type with fewer devices than a job needs, unless `parts` asks for the published form.
- * Where `soft` is given, what e_i lacks of need_i costs usd_i a step. */
+ * with e_i in steps/s; no share of a type with fewer devices than a job needs, unless `parts` asks for the
+ * published form. Where `soft` is given, what e_i lacks of need_i costs usd_i a step. */
 #ifndef HD_SCHEDULER_POLICY_TESTING_ORACLE_H
 #define HD_SCHEDULER_POLICY_TESTING_ORACLE_H
 
@@ -144,7 +145,7 @@ static inline double oracle_best(const struct oracle *o)
 
 struct oracle_fill { const struct oracle *o; bool entities; int kind; double *z, *p, *g, *lo; bool *final; };
 
-/* Speeds of those who are not final: weight over scale; of entities their weight, by brothers' weights or
+/* Speeds of jobs that are not final: weight over scale; of entities their weight, by brothers' weights or
  * to the head of the queue. */
 static inline bool oracle_speeds(struct oracle_fill *f)
 {
@@ -219,7 +220,7 @@ static inline double *oracle_filled(const struct hd_sched_state *s, enum oracle_
 		}
 		/* somebody must be: all were raised as far as they could be */
 		f.final[least] = true;
-		CHECK(rise < 1e-5, "a level that stops nobody: job %u could rise by %g", least, rise);
+		CHECK(rise < 1e-5, "a level that stops no job: job %u could rise by %g", least, rise);
 	}
 	return f.z;
 }

@@ -1,16 +1,21 @@
-/* Weighted fair sharing by resizing, on the devices of one type; counts.h says who gets how many.
+/* Weighted fair sharing by resizing, on the devices of one type; counts.h computes the counts.
  *
- * Who runs stays; whoever waits is admitted.
+ * Running jobs stay; waiting ones are admitted.
  *
- * wfs-2020: in descending order of weight, of equal ones in order of arrival, while fewer jobs run than there are devices, unless a
- * running job of higher weight would get less. Counts are applied at once, whatever a resize costs.
+ * wfs-2020: in descending order of weight, of equal ones in order of arrival, while fewer jobs run than there
+ * are devices, unless a running job of higher weight would get less. Counts are applied at once, whatever a
+ * resize costs.
  *
- * wfs: in descending order of weight times (60 s + time waited), so that nobody waits for ever, while everyone's fewest devices fit.
- * Then, step by step:
- *	1. those admitted get their counts; running jobs above their own shrink for them, the one most above first; always, nothing is asked;
- *	2. devices that nobody has go to running jobs below their counts, if the time saved is more than twice what the resize costs;
- *	3. what is still uneven is evened out all at once, if the jobs together save more than twice what their resizes cost.
- * A job that was resized less than 30 s ago takes part in the second and third only after that. Saved: how much earlier the job ends. */
+ * wfs: in descending order of weight times (60 s + time waited), so that no job waits for ever, while the
+ * fewest devices of all fit. Then, step by step:
+ *	1. those admitted get their counts; running jobs above their own shrink for them, the one most above
+ *	   first; always, nothing is asked;
+ *	2. free devices go to running jobs below their counts, if the time saved is more than twice what the
+ *	   resize costs;
+ *	3. what is still uneven is evened out all at once, if the jobs together save more than twice what
+ *	   their resizes cost.
+ * A job that was resized less than 30 s ago takes part in the second and third only after that. Saved: how
+ * much earlier the job ends. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,7 +310,7 @@ static enum hd_err answer(struct wfs_sharing *sh, struct hd_shares *out)
 	enum hd_err err = HD_OK;
 
 	hd_ledger_keep(&memory(sh)->grants, sh->s);
-	for (uint32_t q = 0; q < sh->nqueue; q++)               /* who was put back */
+	for (uint32_t q = 0; q < sh->nqueue; q++)               /* those put back */
 		hd_ledger_drop(&memory(sh)->grants, sh->s->jobs[sh->queue[q]].id);
 	for (uint32_t k = 0; !err && k < sh->n; k++) {
 		const struct hd_sched_job *job = &sh->s->jobs[sh->job[k]];

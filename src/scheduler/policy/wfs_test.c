@@ -153,7 +153,8 @@ static void counts_keep_their_laws(void **state)
 				sum += counts[i];
 			}
 			CHECK(sum <= devices, "seed %u: %u of %u devices", seed, sum, devices);
-			/* max-min within one device: who could have one more has it not from a richer one */
+			/* max-min within one device: a job below its demand is not poorer than another by
+			 * more */
 			for (uint32_t i = 0; ours && i < n; i++)
 				for (uint32_t j = 0; j < n && counts[i] < want[i].most; j++)
 					CHECK(sum == devices &&
@@ -283,7 +284,7 @@ static void a_job_that_waits_is_let_in_by_shrinking_the_others(void **state)
 	struct hd_policy *ours = open("wfs"), *theirs = open("wfs-2020");
 	(void)state;
 
-	curve.resize_s = 1e9;                             /* nobody would resize of his own will */
+	curve.resize_s = 1e9;                             /* no job would resize by itself */
 	assert_string_equal(given(ours, jobs, 1, 8), "0:8");
 	assert_string_equal(given(ours, jobs, 2, 8), "0:4 1:4");
 	assert_string_equal(given(ours, jobs, 3, 8), "0:1 1:1 2:6");

@@ -224,7 +224,7 @@ void hd_rounds_leave(struct hd_rounds *r, uint64_t id)
 			r->cell[i].dead = true;
 }
 
-/* Runs of the last round name jobs by id and stay valid; cells are found anew by hd_rounds_ran. */
+/* Runs of the last round name jobs by id and stay valid; cells are looked up again by hd_rounds_ran. */
 void rounds_bury(struct hd_rounds *r)
 {
 	uint32_t n = 0;

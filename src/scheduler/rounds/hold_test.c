@@ -75,8 +75,8 @@ static void a_rate_that_was_measured_counts_from_then_on(void **state)
 
 	for (int measured = 0; measured < 2; measured++) {
 		struct hd_rounds *r = two_jobs();
-		const struct hd_sched_state nobody = { .ntypes = 2, .types = types };
-		assert_int_equal(hd_rounds_adopt(r, 0, &nobody,
+		const struct hd_sched_state empty = { .ntypes = 2, .types = types };
+		assert_int_equal(hd_rounds_adopt(r, 0, &empty,
 			&(struct hd_shares){ .work_conserving = true }, NULL), HD_OK);
 		if (measured)
 			hd_rounds_rate(r, 1, second);

@@ -45,7 +45,7 @@ struct hd_rounds {
 	uint32_t *free_at_host;                   /* owned scratch, [nhosts] */
 	uint32_t nhosts;
 	bool *taken;                              /* owned scratch, [ndevices] */
-	/* owned scratch, [ndevices] 1 + pick that had it and finds it again; 0: nobody */
+	/* owned scratch, [ndevices] 1 + pick that had it and finds it again; 0: none */
 	uint32_t *kept_for;
 	struct combination *cell;                        /* owned, sorted */
 	uint32_t ncells, cells_cap;

@@ -222,7 +222,7 @@ static int by_wait(const void *a, const void *b, void *rounds)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* `lost`: only who had a device until now. */
+/* `lost`: only jobs that lost a device just now. */
 static void fill(struct hd_rounds *r, bool lost, uint32_t *left)
 {
 	uint32_t n = 0, any = 0;
@@ -240,7 +240,7 @@ static void fill(struct hd_rounds *r, bool lost, uint32_t *left)
 	}
 }
 
-/* Between boundaries: who runs stays as it is. A pair that lost a member goes on alone. */
+/* Between boundaries: running jobs stay as they are. A pair that lost a member goes on alone. */
 static void go_on(struct hd_rounds *r)
 {
 	for (uint32_t i = 0; i < r->nold; i++) {

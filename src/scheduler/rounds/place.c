@@ -71,7 +71,7 @@ static void keep(struct hd_rounds *r, const struct pick *pick, const struct hd_r
 	r->run[r->nruns++] = run;
 }
 
-/* ---- gavel: type by type, scale by scale downwards; first who stays, then who comes, in the order of
+/* ---- gavel: type by type, scale by scale downwards; first jobs that stay, then new ones, in the order of
  * picking ---- */
 
 enum { PLACED = 1 };
@@ -174,8 +174,8 @@ static bool take_free(struct hd_rounds *r, struct hd_round_run *run, uint32_t ty
 	return true;
 }
 
-/* Devices that a member had, as far as they are free and of a type it needs, are put by for it: who grows
- * takes none of who shrinks. */
+/* Devices that a member had, as far as they are free and of a type it needs, are reserved for it: a
+ * growing job takes none of a shrinking one. */
 static void put_by(struct hd_rounds *r, uint32_t p)
 {
 	const struct combination *c = &r->cell[r->pick[p].cell];
@@ -247,7 +247,8 @@ static uint32_t size_of(const struct combination *c)
 	return n;
 }
 
-/* Who stays; then who had devices, so that it finds its own; then the others, the larger first. */
+/* Jobs that stay; then those that had devices, so that they find their own; then the others, largest
+ * first. */
 enum hd_err rounds_place(struct hd_rounds *r, struct hd_diag *diag)
 {
 	uint8_t *placed = (uint8_t *)r->list;

@@ -32,7 +32,7 @@ struct world {
 	struct hd_rounds *rounds;
 	struct hd_round round;
 	struct hd_arena arena;
-	uint64_t next_id, fresh;                  /* fresh: who came after the boundary; 0: nobody */
+	uint64_t next_id, fresh;                  /* fresh: the job that came after the boundary; 0: none */
 	double now;
 };
 
@@ -75,7 +75,7 @@ static void open_world(struct world *w, uint64_t seed, const char *policy)
 	struct hd_diag diag = { "" };
 	CHECK(hd_policy_parse(&w->set, policy, &diag) == HD_OK, "%s", diag.text);
 	w->set.deadlines = true;
-	w->set.phi = -1;                                  /* of cost: nobody has a floor */
+	w->set.phi = -1;                                  /* of cost: no job has a floor */
 	setting.queue = w->set.policy->powers & HD_POLICY_QUEUE;
 	assert_int_equal(hd_rounds_create(&w->rounds, &setting, TYPES, w->type, NULL, NULL), HD_OK);
 	for (uint32_t n = 3 + (uint32_t)(unit() * 12); n; n--)
@@ -163,7 +163,7 @@ static enum hd_why_code code_with(struct world *w, uint32_t job, const struct hd
 	return now.code;
 }
 
-/* Walk codes: what the numbers say of the round itself, counted anew. */
+/* Walk codes: what the numbers say of the round itself, counted again. */
 static void check_walk(struct world *w, uint32_t job, const struct hd_wait *wait)
 {
 	struct hd_cell_view view;
@@ -188,7 +188,7 @@ static void check_walk(struct world *w, uint32_t job, const struct hd_wait *wait
 			(unsigned long long)wait->ahead[k].id);
 }
 
-/* Patience: the very rounds go on with nobody coming or going. */
+/* Patience: the same rounds go on without arrivals and ends. */
 static void check_patience(struct world *w, struct hd_policy *policy, uint64_t id, uint32_t rounds)
 {
 	for (uint32_t k = 1; k <= rounds; k++) {
@@ -288,7 +288,7 @@ static void every_waiting_job_has_one_code_and_its_way_out_is_one(void **state)
 		CHECK(count[met[i]], "no job was ever %s", hd_why_name(met[i]));
 }
 
-/* Two jobs on one device: the cases that can be told by hand. */
+/* Two jobs on one device: the cases that can be worked out by hand. */
 static void by_hand(uint32_t ndevices, const uint32_t *scale, const double *x, uint32_t njobs,
 	const struct hd_rounds_setting *setting, uint32_t nrounds,
 	struct hd_wait wait[])
@@ -346,7 +346,7 @@ static void cases_that_can_be_told_by_hand(void **state)
 	by_hand(3, (uint32_t[]){ 2, 2 }, (double[]){ 0.8, 0.2 }, 2, &setting, 2, w);
 	CHECK(w[1].code == HD_WHY_GANG_NO_FIT && w[1].free == 1 && w[1].need == 2 && w[1].add == 1, "%s %u",
 		hd_why_name(w[1].code), w[1].free);
-	/* no share, and a share that nobody has devices for */
+	/* no share, and a share without devices for it */
 	by_hand(1, (uint32_t[]){ 1, 2, 1 }, (double[]){ 1, 0, 0 }, 3, &setting, 1, w);
 	assert_int_equal(w[1].code, HD_WHY_UNRUNNABLE);
 	assert_int_equal(w[2].code, HD_WHY_NO_SHARE);
