@@ -227,7 +227,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_device_that_slows_down_gets_less_after_sixteen_steps),
 		cmocka_unit_test(small_or_short_changes_make_no_map),
-		cmocka_unit_test(a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_speeds_change),
+		cmocka_unit_test(
+			a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_speeds_change),
 		cmocka_unit_test(a_device_that_was_left_out_is_tried_until_it_is_well),
 		cmocka_unit_test(devices_that_are_as_slow_as_one_another_stay_one_type),
 	};

@@ -158,7 +158,8 @@ static void level_counts(const struct hd_solve_search *s, int64_t tau, uint32_t 
 		uint32_t worst = UINT32_MAX;
 		for (i = 0; i < n; i++)
 			if (count[i] > 1 && (worst == UINT32_MAX ||
-				s->class[class_of[i]].cost.ps[count[i]] >= s->class[class_of[worst]].cost.ps[count[worst]]))
+				s->class[class_of[i]].cost.ps[count[i]] >=
+				s->class[class_of[worst]].cost.ps[count[worst]]))
 				worst = i;
 		/* there are at least as many virtual nodes as members */
 		assert(worst != UINT32_MAX);

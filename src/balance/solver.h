@@ -65,13 +65,13 @@ struct hd_solve_plan {
 };
 
 /*        id              words */
-#define HD_VERDICTS(X)                                                                \
-	X(CHOSEN,          "this is the plan")                                        \
-	X(SLOWER,          "computing takes longer")                                  \
-	X(EXCHANGE,        "exchange outweighs compute")                              \
-	X(TOO_SLOW,        "one virtual node takes there longer than the whole step") \
-	X(NO_GAIN,         "nothing would be faster")                                 \
-	X(WITHIN_ERROR,    "less than predictions may err")                           \
+#define HD_VERDICTS(X) \
+	X(CHOSEN,          "this is the plan")                                                                \
+	X(SLOWER,          "computing takes longer")                                                          \
+	X(EXCHANGE,        "exchange outweighs compute")                                                      \
+	X(TOO_SLOW,        "one virtual node takes there longer than the whole step")                         \
+	X(NO_GAIN,         "nothing would be faster")                                                         \
+	X(WITHIN_ERROR,    "less than predictions may err")                                                   \
 	X(NO_MEMORY,       "not even one virtual node fits")
 
 enum hd_verdict {

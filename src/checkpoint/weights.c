@@ -471,7 +471,8 @@ static float element(const struct hd_st_tensor *t, uint64_t i)
 	case HD_ST_F64:
 		memcpy(&x, (const char *)t->at + i * sizeof x, sizeof x);
 		return (float)x;
-	case HD_ST_F32: case HD_ST_I64: case HD_ST_I32: case HD_ST_I16: case HD_ST_I8: case HD_ST_U8: case HD_ST_BOOL: case HD_ST_NDTYPES:
+	case HD_ST_F32: case HD_ST_I64: case HD_ST_I32: case HD_ST_I16: case HD_ST_I8: case HD_ST_U8:
+	case HD_ST_BOOL: case HD_ST_NDTYPES:
 		break;
 	}
 	float f;

@@ -57,8 +57,9 @@ struct hd_job_list {
 	struct hd_listed_job *at;
 	/* rows that are no work (no time, no devices), of how many */
 	uint64_t ndropped, nrows;
-	uint64_t ncpu, nopen, nbad;               /* of an accounting, rows besides: of jobs without GPUs, of jobs that still ran (they are in the
-	                                           * list, with their time so far), that could not be read */
+	/* of an accounting, rows besides: of jobs without GPUs, of jobs that still ran (they are in the
+	 * list, with their time so far), that could not be read */
+	uint64_t ncpu, nopen, nbad;
 	const char *bad[HD_JOB_BAD];              /* of the first of these: place and reason */
 	uint32_t columns;                         /* of the trace it came from: 10, 7; 0: a table */
 };

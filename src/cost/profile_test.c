@@ -4,7 +4,8 @@
 
 #include "tests/check.h"
 
-#define COSTS(f, b, a, p) "forward_compute_time=" f ", backward_compute_time=" b ", activation_size=" a ", parameter_size=" p
+#define COSTS(f, b, a, p) \
+	"forward_compute_time=" f ", backward_compute_time=" b ", activation_size=" a ", parameter_size=" p
 #define NODE(id) id " -- Conv2d(3, 64) -- " COSTS("1.5", "3.001", "100.0", "40.000")
 
 static enum hd_err import(struct hd_profile *p, const char *text, struct hd_arena *arena,
@@ -113,8 +114,10 @@ static void a_circle_is_told_at_a_node_that_is_in_it(void **state)
 
 #define COST(n) "{\"p50\":" #n ",\"mean\":" #n ",\"sd\":1,\"min\":1,\"n\":100}"
 #define JNODE(id, more) \
-	"{\"id\":\"" id "\",\"op\":\"dense\",\"f\":" COST(10) ",\"i\":{\"p50\":6},\"w\":" COST(5) ",\"out\":[64,8],\"param\":32,\"saved\":64" more "}"
-#define JSON(nodes, edges, more) "{\"format\":\"heddle-profile\",\"version\":1,\"method\":\"measured\",\"nodes\":[" nodes "],\"edges\":[" edges "]" more "}"
+	"{\"id\":\"" id "\",\"op\":\"dense\",\"f\":" COST(10) ",\"i\":{\"p50\":6},\"w\":" COST(5) "," \
+	"\"out\":[64,8],\"param\":32,\"saved\":64" more "}"
+#define JSON(nodes, edges, more) "{\"format\":\"heddle-profile\",\"version\":1,\"method\":\"measured\"," \
+	"\"nodes\":[" nodes "],\"edges\":[" edges "]" more "}"
 
 static enum hd_err parse(struct hd_profile *p, const char *text, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -125,12 +128,15 @@ static void a_profile_prints_and_reads_back_to_the_same_bytes(void **state)
 {
 	static const char *const texts[] = {
 		JSON(JNODE("a", "") "," JNODE("b",
-			",\"act_w\":0.25,\"work\":3,\"opt\":64,\"tied\":\"t\",\"recompute_ok\":false,\"r\":7"),
+			",\"act_w\":0.25,\"work\":3,\"opt\":64,\"tied\":\"t\",\"recompute_ok\":false,"
+			"\"r\":7"),
 			"[\"a\",\"b\",1],[\"a\",\"b\",0]",
-			",\"graph\":\"18446744073709551615\",\"vn_size\":8,\"dtype\":\"f32\",\"step\":{\"optimizer\":0.5,\"sum\":0.1},"
+			",\"graph\":\"18446744073709551615\",\"vn_size\":8,\"dtype\":\"f32\","
+			"\"step\":{\"optimizer\":0.5,\"sum\":0.1},"
 			"\"ovl\":0.8,\"comm_tax\":1.25,"
 			"\"device\":{\"kind\":\"cpu\",\"name\":\"x\",\"threads\":1,\"isa\":\"avx2\"},"
-			"\"links\":[{\"level\":1,\"kind\":\"tcp\",\"latency\":5000,\"bytes_per_s\":1.25e9,\"duplex\":true}]"),
+			"\"links\":[{\"level\":1,\"kind\":\"tcp\",\"latency\":5000,\"bytes_per_s\":1.25e9,"
+			"\"duplex\":true}]"),
 		NODE("n1") "\n" NODE("n2") "\n\tn1 -- n2\n",
 	};
 	(void)state;

@@ -52,7 +52,7 @@ static void move(const struct shot *s, int64_t dy, int64_t dx, bool repeat)
 				memset(plane + y * s->width, 0, (size_t)s->width * sizeof *plane);
 			else if (!beyond)
 				move_row(plane + y * s->width, plane + from * s->width, s->width, dx, repeat);
-			else    /* the row at the edge has been moved already, and stands where the last one came to rest */
+			else    /* the row at the edge was moved already, to where the last one is */
 				memcpy(plane + y * s->width,
 					plane + (dy < 0 ? -dy : s->height - 1 - dy) * s->width,
 					(size_t)s->width * sizeof *plane);

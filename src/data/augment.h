@@ -41,13 +41,13 @@ struct hd_augment {
 };
 
 /*        id          name        parameters  always  what it does */
-#define HD_TRANSFORMS(X)                                                                         \
-	X(FLIP,       flip,       NONE,    false, "left becomes right, for every second sample") \
-	X(CROP,       crop,       PIXELS,  false, "N pixels of zeros around, then a place of the old size at random") \
-	X(SHIFT,      shift,      PIXELS,  false, "moved by up to N pixels each way; the border is repeated") \
+#define HD_TRANSFORMS(X) \
+	X(FLIP,       flip,       NONE,    false, "left becomes right, for every second sample")                            \
+	X(CROP,       crop,       PIXELS,  false, "N pixels of zeros around, then a place of the old size at random")       \
+	X(SHIFT,      shift,      PIXELS,  false, "moved by up to N pixels each way; the border is repeated")               \
 	X(CUTOUT,     cutout,     PIXELS,  false, "a square of N pixels, its centre anywhere, becomes zero (DeVries, Taylor 2017)") \
-	X(BRIGHTNESS, brightness, SHARE,   false, "times a factor in [1-N, 1+N)")                \
-	X(CONTRAST,   contrast,   SHARE,   false, "distance from the sample's mean times a factor in [1-N, 1+N)") \
+	X(BRIGHTNESS, brightness, SHARE,   false, "times a factor in [1-N, 1+N)")                                           \
+	X(CONTRAST,   contrast,   SHARE,   false, "distance from the sample's mean times a factor in [1-N, 1+N)")           \
 	X(NORMALIZE,  normalize,  MOMENTS, true,  "(x - mean) / std, one of each or one per channel")
 
 enum hd_transform {

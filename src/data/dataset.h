@@ -26,7 +26,8 @@
 enum {
 	HD_MAX_FIELDS = 4,
 	HD_MAX_SPLITS = 4,
-	HD_AT_HAND_BYTES = 256 << 20,      /* of files: opening has read all of them, and so much stays in memory */
+	/* of files: opening has read all of them, and so much stays in memory */
+	HD_AT_HAND_BYTES = 256 << 20,
 };
 
 /* What a reader needs of the job; all texts borrowed for the call. */

@@ -23,7 +23,8 @@ static int tear_down(void **state)
 
 static struct hd_data_spec text_of(const char *path, uint32_t context)
 {
-	return (struct hd_data_spec){ .kind = "text", .path = path, .context = context, .classes = 256, .train = 1 };
+	return (struct hd_data_spec){ .kind = "text", .path = path, .context = context, .classes = 256,
+		.train = 1 };
 }
 
 static void a_sample_is_the_bytes_and_the_same_one_later(void **state)
@@ -41,7 +42,8 @@ static void a_sample_is_the_bytes_and_the_same_one_later(void **state)
 	assert_int_equal(set->field[1].sample_bytes, 16);
 	read_sample(set, 0, 1, x, y);
 	for (int i = 0; i < 4; i++)
-		CHECK(x[i] == "hello, world!"[4 + i] && y[i] == "hello, world!"[5 + i], "at %d: %d %d", i, (int)x[i], (int)y[i]);
+		CHECK(x[i] == "hello, world!"[4 + i] && y[i] == "hello, world!"[5 + i], "at %d: %d %d", i,
+			(int)x[i], (int)y[i]);
 	hd_dataset_destroy(set);
 }
 
@@ -65,7 +67,8 @@ static void several_files_read_as_one_in_the_order_of_their_names(void **state)
 	put_file(&sim.fs, "whole", whole, len);
 	put_text(&sim.fs, "texts/not-this.md", "other");
 	put_text(&sim.fs, "texts/.hidden.txt", "other");
-	struct hd_dataset *many = open_set(&sim.fs, text_of("texts/*.txt", 5)), *one = open_set(&sim.fs, text_of("whole", 5));
+	struct hd_dataset *many = open_set(&sim.fs, text_of("texts/*.txt", 5)),
+		*one = open_set(&sim.fs, text_of("whole", 5));
 	assert_int_equal(many->count, (120 - 1) / 5);
 	assert_int_equal(many->count, one->count);
 	assert_true(hd_hash_same(many->hash, one->hash));
@@ -86,7 +89,8 @@ static void write_at(const char *path, const char *text, int64_t at, struct hd_f
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = seconds } };
 
 	CHECK(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &file, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_file_pwrite(&file, text, strlen(text), at, &diag) == HD_OK && hd_file_close(&file, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_file_pwrite(&file, text, strlen(text), at, &diag) == HD_OK &&
+		hd_file_close(&file, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
@@ -106,11 +110,12 @@ static void a_file_that_is_written_to_under_its_map_is_found_to_be_another(void 
 	assert_int_equal(set->nfiles, 1);
 	assert_string_equal(set->file[0].name, path);
 	assert_int_equal(hd_dataset_look(set, &fs, &diag), HD_OK);
-	write_at(path, "hello", 0, &fs, 200);                    /* the same bytes: its time alone is another */
+	write_at(path, "hello", 0, &fs, 200);      /* the same bytes, another time of change */
 	assert_int_equal(hd_dataset_look(set, &fs, &diag), HD_OK);
 	write_at(path, "jello", 0, &fs, 300);
 	assert_int_equal(hd_dataset_look(set, &fs, &diag), HD_E_INTEGRITY);
-	CHECK(strstr(diag.text, path) && strstr(diag.text, "was written to while it is in use"), "%s", diag.text);
+	CHECK(strstr(diag.text, path) && strstr(diag.text, "was written to while it is in use"), "%s",
+		diag.text);
 	hd_dataset_destroy(set);
 
 	set = open_set(&fs, text_of(path, 4));
@@ -124,13 +129,15 @@ static void a_file_that_is_written_to_under_its_map_is_found_to_be_another(void 
 
 static void the_last_token_is_a_target_and_what_is_left_over_is_not_used(void **state)
 {
-	static const struct { const char *text; uint64_t count; } cases[] = { { "abcd", 1 }, { "abcdef", 1 }, { "abcdefg", 2 } };
+	static const struct { const char *text; uint64_t count; } cases[] =
+		{ { "abcd", 1 }, { "abcdef", 1 }, { "abcdefg", 2 } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		put_text(&sim.fs, "t", cases[i].text);
 		struct hd_dataset *set = open_set(&sim.fs, text_of("t", 3));
-		CHECK(set->count == cases[i].count, "%s: %llu", cases[i].text, (unsigned long long)set->count);
+		CHECK(set->count == cases[i].count, "%s: %llu", cases[i].text,
+			(unsigned long long)set->count);
 		hd_dataset_destroy(set);
 	}
 }
@@ -163,7 +170,8 @@ static void a_byte_beyond_the_vocabulary_is_reported_with_its_place(void **state
 	put_text(&sim.fs, "texts/a", "abc");
 	put_text(&sim.fs, "texts/b", "abz");
 	spec.classes = 122;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "texts/b: token 122 at byte 2, the model knows 0 to 121: give the model a vocabulary of 123 or more");
+	check_refused(&sim.fs, spec, HD_E_INPUT, "texts/b: token 122 at byte 2, the model knows 0 to 121: "
+		"give the model a vocabulary of 123 or more");
 	spec.classes = 97;
 	check_refused(&sim.fs, spec, HD_E_INPUT, "texts/a: token 97 at byte 0");
 	spec.classes = 123;
@@ -208,11 +216,12 @@ static void every_failing_call_is_reported(void **state)
 			hd_fs_sim_fail(&sim, 0, 0, false);
 			hd_dataset_destroy(set);
 			if (!reached) {
-				CHECK(err == HD_OK && n > 3, "%s after %llu calls", diag.text, (unsigned long long)n);
+				CHECK(err == HD_OK && n > 3, "%s after %llu calls", diag.text,
+					(unsigned long long)n);
 				break;
 			}
-			CHECK(err != HD_OK && strstr(diag.text, "texts"), "errno %d at call %llu: %d '%s'", errors[e], (unsigned long long)n,
-				(int)err, diag.text);
+			CHECK(err != HD_OK && strstr(diag.text, "texts"), "errno %d at call %llu: %d '%s'",
+				errors[e], (unsigned long long)n, (int)err, diag.text);
 		}
 }
 
@@ -220,7 +229,8 @@ static uint16_t ascending(uint32_t i) { return (uint16_t)(i * 31 % 50257); }
 
 static struct hd_data_spec tokens_of(uint32_t context, uint32_t classes)
 {
-	return (struct hd_data_spec){ .kind = "tokens", .path = "shard", .context = context, .classes = classes, .train = 1 };
+	return (struct hd_data_spec){ .kind = "tokens", .path = "shard", .context = context,
+		.classes = classes, .train = 1 };
 }
 
 static void tokens_are_16_bits_wide_and_shifted_by_one(void **state)
@@ -291,18 +301,27 @@ static void a_token_written_over_after_open_is_an_integrity_error_not_a_wild_ind
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_sample_is_the_bytes_and_the_same_one_later, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(several_files_read_as_one_in_the_order_of_their_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_sample_is_the_bytes_and_the_same_one_later,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(several_files_read_as_one_in_the_order_of_their_names,
+			set_up, tear_down),
 		cmocka_unit_test(a_file_that_is_written_to_under_its_map_is_found_to_be_another),
-		cmocka_unit_test_setup_teardown(the_last_token_is_a_target_and_what_is_left_over_is_not_used, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_last_token_is_a_target_and_what_is_left_over_is_not_used,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_validation_split_is_the_last_part, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_byte_beyond_the_vocabulary_is_reported_with_its_place, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(missing_empty_short_and_odd_paths_say_what_to_do, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_byte_beyond_the_vocabulary_is_reported_with_its_place,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(missing_empty_short_and_odd_paths_say_what_to_do,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(every_failing_call_is_reported, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(tokens_are_16_bits_wide_and_shifted_by_one, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_token_beyond_the_vocabulary_is_reported_with_its_offset, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tokens_are_16_bits_wide_and_shifted_by_one,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_token_beyond_the_vocabulary_is_reported_with_its_offset,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bad_token_files_are_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_token_written_over_after_open_is_an_integrity_error_not_a_wild_index, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_token_written_over_after_open_is_an_integrity_error_not_a_wild_index,
+			set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -546,10 +546,13 @@ static bool evaluated(uint16_t op)
 	switch (op) {
 	case HD_OP_CONV2D_DX: case HD_OP_CONV2D_DW: case HD_OP_CONV2D_B_DX: case HD_OP_CONV2D_B_DW:
 	case HD_OP_ATTENTION_DX: case HD_OP_ACT_DX: case HD_OP_MAXPOOL2D_DX:
-	case HD_OP_EMBED_DW: case HD_OP_LAYERNORM_DX: case HD_OP_LAYERNORM_DG: case HD_OP_SOFTMAX_XENT_DX: case HD_OP_MSE_DX:
-	case HD_OP_DROPOUT_DX: case HD_OP_BATCHNORM_DX: case HD_OP_BATCHNORM_SUMS: case HD_OP_BATCHNORM_DP: case HD_OP_BATCHNORM_APPLY_DX:
+	case HD_OP_EMBED_DW: case HD_OP_LAYERNORM_DX: case HD_OP_LAYERNORM_DG: case HD_OP_SOFTMAX_XENT_DX:
+	case HD_OP_MSE_DX:
+	case HD_OP_DROPOUT_DX: case HD_OP_BATCHNORM_DX: case HD_OP_BATCHNORM_SUMS: case HD_OP_BATCHNORM_DP:
+	case HD_OP_BATCHNORM_APPLY_DX:
 	case HD_OP_AVGPOOL2D_DX: case HD_OP_GROUPNORM_DX: case HD_OP_GROUPNORM_DG:
-	case HD_OP_RMSNORM_DX: case HD_OP_RMSNORM_DG: case HD_OP_SWIGLU_DX: case HD_OP_ATTEND_DX: case HD_OP_ATTEND_PAD_DX: case HD_OP_LSTM_DX:
+	case HD_OP_RMSNORM_DX: case HD_OP_RMSNORM_DG: case HD_OP_SWIGLU_DX: case HD_OP_ATTEND_DX:
+	case HD_OP_ATTEND_PAD_DX: case HD_OP_LSTM_DX:
 	case HD_OP_GRU_DX: case HD_OP_RECUR_DW:
 	case HD_OP_SLICE_DX: case HD_OP_SOFTMAX_DX: case HD_OP_LOG_SOFTMAX_DX:
 		return false;
@@ -628,7 +631,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op_has_a_case),
 		cmocka_unit_test(the_reference_agrees_with_the_evaluator_to_one_rounding),
-		cmocka_unit_test(every_kernel_agrees_with_the_reference_and_with_itself_on_any_number_of_threads),
+		cmocka_unit_test(
+			every_kernel_agrees_with_the_reference_and_with_itself_on_any_number_of_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

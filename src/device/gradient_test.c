@@ -23,7 +23,8 @@ enum { POSITIVE = 0x80 };
 #define RANK(...) (uint8_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
 #define F(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32 }
 #define I(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_I32 }
-#define X(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32, .kind = HD_INPUT }      /* no parameter though f32 */
+/* no parameter though f32 */
+#define X(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32, .kind = HD_INPUT }
 #define A(...) { .i = { __VA_ARGS__ } }
 
 static const struct grad_case cases[] = {

@@ -69,9 +69,10 @@ enum hd_err hd_grid_wait(struct hd_device *device, uint64_t token, struct hd_dia
 void hd_grid_close(struct hd_device *device);
 
 #define HD_GRID_OPS \
-	.size = sizeof(struct hd_grid), .take = hd_grid_take, .give = hd_grid_give, .write = hd_grid_move, .read = hd_grid_move, \
-	.load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, .reduce = hd_grid_reduce, .measure = hd_grid_measure, \
-	.update = hd_grid_update, .wait = hd_grid_wait, .close = hd_grid_close
+	.size = sizeof(struct hd_grid), .take = hd_grid_take, .give = hd_grid_give, .write = hd_grid_move, \
+	.read = hd_grid_move, .load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, \
+	.reduce = hd_grid_reduce, .measure = hd_grid_measure, .update = hd_grid_update, \
+	.wait = hd_grid_wait, .close = hd_grid_close
 
 /* The devices that there are, in the order of messages: a file defines hd_device_NAME. */
 #define HD_DEVICES(X) X(cpu) X(reference) X(null)

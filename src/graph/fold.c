@@ -32,10 +32,12 @@ static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 static bool act_exact(int32_t act)
 {
 	switch ((enum hd_act)act) {
-	case HD_ACT_RELU: case HD_ACT_LEAKY: case HD_ACT_CLIP: case HD_ACT_SQRT: case HD_ACT_NEG: case HD_ACT_ABS: case HD_ACT_RECIP:
+	case HD_ACT_RELU: case HD_ACT_LEAKY: case HD_ACT_CLIP: case HD_ACT_SQRT: case HD_ACT_NEG:
+	case HD_ACT_ABS: case HD_ACT_RECIP:
 	case HD_ACT_SQUARE:
 		return true;
-	case HD_ACT_GELU: case HD_ACT_TANH: case HD_ACT_SIGMOID: case HD_ACT_SILU: case HD_ACT_GELU_ERF: case HD_ACT_SOFTPLUS:
+	case HD_ACT_GELU: case HD_ACT_TANH: case HD_ACT_SIGMOID: case HD_ACT_SILU: case HD_ACT_GELU_ERF:
+	case HD_ACT_SOFTPLUS:
 	case HD_ACT_ELU: case HD_ACT_EXP: case HD_ACT_LOG: case HD_ACT_ERF: case HD_ACT_POW: case HD_NACTS:
 		break;
 	}

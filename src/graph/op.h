@@ -29,47 +29,49 @@
 enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_MAP, HD_OP_RANDOM };
 
 /*  id               text               in -> out; attributes; meaning */
-#define HD_OPS_CORE(X)                                                                                     \
-	/* dense */                                                                                        \
+#define HD_OPS_CORE(X) \
+	/* dense */ \
 	X(MATMUL,        "matmul",        2, 1, DENSE,     "ta tb",  "a[..,K] b[K,N] -> [..,N]; ta, tb: operand is stored transposed; leading extents of a are flattened") \
 	X(CONV2D,        "conv2d",        2, 1, DENSE,     "sh sw ph pw groups dh dw", "x[N,C,H,W] w[K,C/groups,R,S] -> [N,K,P,Q]; window elements lie dh, dw apart; groups, dh, dw: 0 is 1") \
-	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy w x(shape only) -> dx") \
-	X(CONV2D_DW,     "conv2d_dw",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy x w(shape only) -> dw") \
+	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy w x(shape only) -> dx")                   \
+	X(CONV2D_DW,     "conv2d_dw",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy x w(shape only) -> dw")                   \
 	X(ATTENTION,     "attention",     1, 2, DENSE,     "heads causal",  "qkv[N,T,3C] -> y[N,T,C], lse[N,heads,T]; scale 1/sqrt(C/heads)") \
-	X(ATTENTION_DX,  "attention_dx",  4, 1, DENSE,     "heads causal",  "dy qkv y lse -> dqkv")        \
-	/* view */                                                                                         \
-	X(RESHAPE,       "reshape",       1, 1, VIEW,      "d0 d1 d2 d3 d4 d5", "same elements, extents d (-k: k x rows, 0: end)") \
-	/* map */                                                                                          \
-	X(ADD,           "add",           2, 1, MAP,       "",       "a + b, f32 or i32; shapes broadcast (op_tensors.h)") \
-	X(SUB,           "sub",           2, 1, MAP,       "",       "a - b, as add")                      \
-	X(MUL,           "mul",           2, 1, MAP,       "",       "a * b, as add")                      \
-	X(SCALE,         "scale",         1, 1, MAP,       "f:by",   "a * by")                             \
+	X(ATTENTION_DX,  "attention_dx",  4, 1, DENSE,     "heads causal",  "dy qkv y lse -> dqkv")                                 \
+	/* view */ \
+	X(RESHAPE,       "reshape",       1, 1, VIEW,      "d0 d1 d2 d3 d4 d5", "same elements, extents d (-k: k x rows, 0: end)")  \
+	/* map */ \
+	X(ADD,           "add",           2, 1, MAP,       "",       "a + b, f32 or i32; shapes broadcast (op_tensors.h)")           \
+	X(SUB,           "sub",           2, 1, MAP,       "",       "a - b, as add")                                                \
+	X(MUL,           "mul",           2, 1, MAP,       "",       "a * b, as add")                                                \
+	X(SCALE,         "scale",         1, 1, MAP,       "f:by",   "a * by")                                                       \
 	X(BIAS,          "bias",          2, 1, MAP,       "axis",   "x + b[C]; axis -1: C is the last extent, 1: C is extent 1 (images)") \
-	X(BIAS_ACT,      "bias_act",      2, 2, MAP,       "axis act f:alpha f:beta", "fused: z = x + b (kept), y = act(z)") \
-	X(ACT,           "act",           1, 1, MAP,       "act f:alpha f:beta",    "elementwise activation, see HD_ACTS") \
-	X(ACT_DX,        "act_dx",        2, 1, MAP,       "act f:alpha f:beta",    "dy, x (input of the activation) -> dx") \
+	X(BIAS_ACT,      "bias_act",      2, 2, MAP,       "axis act f:alpha f:beta", "fused: z = x + b (kept), y = act(z)")                        \
+	X(ACT,           "act",           1, 1, MAP,       "act f:alpha f:beta",    "elementwise activation, see HD_ACTS")                          \
+	X(ACT_DX,        "act_dx",        2, 1, MAP,       "act f:alpha f:beta",    "dy, x (input of the activation) -> dx")                        \
 	X(MAXPOOL2D,     "maxpool2d",     1, 1, MAP,       "kh kw sh sw ph pw", "x[N,C,H,W] -> [N,C,P,Q]; first maximum wins, pads never") \
-	X(MAXPOOL2D_DX,  "maxpool2d_dx",  2, 1, MAP,       "kh kw sh sw ph pw", "dy x -> dx")              \
-	X(EMBED,         "embed",         2, 1, MAP,       "",       "ids i32[N..] table[V,C] -> [N..,C]") \
+	X(MAXPOOL2D_DX,  "maxpool2d_dx",  2, 1, MAP,       "kh kw sh sw ph pw", "dy x -> dx")                                        \
+	X(EMBED,         "embed",         2, 1, MAP,       "",       "ids i32[N..] table[V,C] -> [N..,C]")                           \
 	X(EMBED_DW,      "embed_dw",      3, 1, REDUCTION, "",       "dy ids table(shape only) -> dtable, rows added in order of position") \
-	/* reductions and norms */                                                                         \
+	/* reductions and norms */ \
 	X(SUM_ROWS,      "sum_rows",      1, 1, REDUCTION, "axis keep", "gradient of bias (axis as there): sum over all other extents -> [C]; keep = k: sum over leading extents only, last k stay") \
 	X(LAYERNORM,     "layernorm",     3, 2, REDUCTION, "f:eps",  "x[..,C] gamma[C] beta[C] -> y[..,C], stats[..,2] (mean, 1/deviation)") \
 	X(ADD_LAYERNORM, "add_layernorm", 4, 3, REDUCTION, "f:eps",  "fused: a b gamma beta -> y = layernorm(s), s = a + b, stats[..,2]") \
-	X(LAYERNORM_DX,  "layernorm_dx",  4, 1, REDUCTION, "",       "dy x gamma stats -> dx")             \
-	X(LAYERNORM_DG,  "layernorm_dg",  3, 1, REDUCTION, "",       "dy x stats -> dgamma[C]")            \
+	X(LAYERNORM_DX,  "layernorm_dx",  4, 1, REDUCTION, "",       "dy x gamma stats -> dx")                                        \
+	X(LAYERNORM_DG,  "layernorm_dg",  3, 1, REDUCTION, "",       "dy x stats -> dgamma[C]")                                       \
 	X(SOFTMAX_XENT,  "softmax_xent",  2, 3, REDUCTION, "",       "logits[..,V] labels i32[..] -> loss[..] f32, lse[..] f32, hit[..] f32 (1 where argmax is the label); label -1: masked, loss and hit 0") \
 	X(SOFTMAX_XENT_DX, "softmax_xent_dx", 3, 1, MAP,   "",       "logits labels lse -> d(sum of losses)/d logits; masked rows 0") \
-	X(MSE,           "mse",           2, 1, REDUCTION, "",       "a[N,C] b[N,C] -> loss[N] = sum over C of (a-b)^2 / C") \
-	X(MSE_DX,        "mse_dx",        2, 1, MAP,       "",       "a b -> d(sum of losses)/da")         \
-	X(SUM64,         "sum64",         1, 1, REDUCTION, "",       "x f32[..] -> f64 [1] in the order of lanes.h") \
+	X(MSE,           "mse",           2, 1, REDUCTION, "",       "a[N,C] b[N,C] -> loss[N] = sum over C of (a-b)^2 / C")           \
+	X(MSE_DX,        "mse_dx",        2, 1, MAP,       "",       "a b -> d(sum of losses)/da")                                    \
+	X(SUM64,         "sum64",         1, 1, REDUCTION, "",       "x f32[..] -> f64 [1] in the order of lanes.h")                  \
 	X(COUNT64,       "count64",       1, 1, REDUCTION, "",       "labels i32[..] -> f64 [1], how many are not -1 (for f32 inputs: extent 0)") \
-	/* random */                                                                                       \
+	/* random */ \
 	X(DROPOUT,       "dropout",       1, 1, RANDOM,    "f:p from whole", "x / (1-p) where the element is kept, else 0; keyed by its number in x; whole > 0: x is what lies from `from` on along extent 1 of a value of so many, and numbers are those of that value") \
 	X(DROPOUT_DX,    "dropout_dx",    1, 1, RANDOM,    "f:p from whole", "dy / (1-p) where kept: same key and numbers as the forward node")
 
 /* One table of all families; a family has a file of its own. */
-#define HD_OPS(X) HD_OPS_CORE(X) HD_OPS_IMAGES(X) HD_OPS_TENSORS(X) HD_OPS_SEQUENCES(X) HD_OPS_BATCH(X) HD_OPS_BLOCKED(X)
+#define HD_OPS(X) \
+	HD_OPS_CORE(X) HD_OPS_IMAGES(X) HD_OPS_TENSORS(X) HD_OPS_SEQUENCES(X) \
+	HD_OPS_BATCH(X) HD_OPS_BLOCKED(X)
 
 enum hd_op {
 #define X(id, text, nin, nout, class, attrs, about) HD_OP_##id,
@@ -81,25 +83,25 @@ enum hd_op {
 /* Values of the attribute `act`: elementwise functions. nf: how many of alpha and beta it reads, the others
  * are 0. Slopes at a kink: 0 for relu and abs at 0, alpha for leaky and elu at 0, 1 for clip at its bounds.
  *        id         text       nf  y = act(x) */
-#define HD_ACTS(X)                                                                          \
-	X(RELU,     "relu",     0, "max(x, 0)")                                             \
+#define HD_ACTS(X)                                                                         \
+	X(RELU,     "relu",     0, "max(x, 0)")                                            \
 	X(GELU,     "gelu",     0, "x / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3): the tanh form of GPT-2") \
-	X(TANH,     "tanh",     0, "tanh x")                                                \
-	X(SIGMOID,  "sigmoid",  0, "1 / (1 + e^-x)")                                        \
-	X(SILU,     "silu",     0, "x / (1 + e^-x)")                                        \
-	X(GELU_ERF, "gelu_erf", 0, "x (1 + erf(x / sqrt 2)) / 2: the exact form of BERT")   \
-	X(SOFTPLUS, "softplus", 0, "log(1 + e^x)")                                          \
-	X(ELU,      "elu",      1, "x above 0, else alpha (e^x - 1)")                       \
-	X(LEAKY,    "leaky",    1, "x above 0, else alpha x")                               \
-	X(CLIP,     "clip",     2, "x between alpha and beta, else the nearer of them")     \
-	X(EXP,      "exp",      0, "e^x")                                                   \
-	X(LOG,      "log",      0, "natural logarithm; no number below 0")                  \
-	X(SQRT,     "sqrt",     0, "square root; no number below 0")                        \
+	X(TANH,     "tanh",     0, "tanh x")                                               \
+	X(SIGMOID,  "sigmoid",  0, "1 / (1 + e^-x)")                                       \
+	X(SILU,     "silu",     0, "x / (1 + e^-x)")                                       \
+	X(GELU_ERF, "gelu_erf", 0, "x (1 + erf(x / sqrt 2)) / 2: the exact form of BERT")  \
+	X(SOFTPLUS, "softplus", 0, "log(1 + e^x)")                                         \
+	X(ELU,      "elu",      1, "x above 0, else alpha (e^x - 1)")                      \
+	X(LEAKY,    "leaky",    1, "x above 0, else alpha x")                              \
+	X(CLIP,     "clip",     2, "x between alpha and beta, else the nearer of them")    \
+	X(EXP,      "exp",      0, "e^x")                                                  \
+	X(LOG,      "log",      0, "natural logarithm; no number below 0")                 \
+	X(SQRT,     "sqrt",     0, "square root; no number below 0")                       \
 	X(ERF,      "erf",      0, "2/sqrt(pi) times the integral of e^(-t^2) from 0 to x") \
-	X(NEG,      "neg",      0, "-x")                                                    \
-	X(ABS,      "abs",      0, "|x|")                                                   \
-	X(RECIP,    "recip",    0, "1 / x")                                                 \
-	X(SQUARE,   "square",   0, "x x")                                                   \
+	X(NEG,      "neg",      0, "-x")                                                   \
+	X(ABS,      "abs",      0, "|x|")                                                  \
+	X(RECIP,    "recip",    0, "1 / x")                                                \
+	X(SQUARE,   "square",   0, "x x")                                                  \
 	X(POW,      "pow",      1, "x^alpha; no number for x below 0 unless alpha is whole")
 enum hd_act {
 #define X(id, text, nf, about) HD_ACT_##id,

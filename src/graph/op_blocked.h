@@ -13,11 +13,11 @@
 
 enum { HD_BLOCK = 16 };                   /* channels of a block */
 
-#define HD_OPS_BLOCKED(X)                                                                          \
-	X(BLOCK,         "block",         1, 1, MAP,       "",       "x[N,C,H,W] -> [N,B,H,W,16]") \
-	X(UNBLOCK,       "unblock",       1, 1, MAP,       "c",      "x[N,B,H,W,16] -> [N,c,H,W]") \
-	X(CONV2D_B,      "conv2d_b",      2, 1, DENSE,     "sh sw ph pw", "conv2d of x[N,B,H,W,16] w[K,C,R,S] -> [N,K/16,P,Q,16]") \
-	X(CONV2D_B_DX,   "conv2d_b_dx",   3, 1, DENSE,     "sh sw ph pw", "dy w x(shape only) -> dx; dy, x, dx blocked") \
+#define HD_OPS_BLOCKED(X) \
+	X(BLOCK,         "block",         1, 1, MAP,       "",       "x[N,C,H,W] -> [N,B,H,W,16]")                                   \
+	X(UNBLOCK,       "unblock",       1, 1, MAP,       "c",      "x[N,B,H,W,16] -> [N,c,H,W]")                                   \
+	X(CONV2D_B,      "conv2d_b",      2, 1, DENSE,     "sh sw ph pw", "conv2d of x[N,B,H,W,16] w[K,C,R,S] -> [N,K/16,P,Q,16]")    \
+	X(CONV2D_B_DX,   "conv2d_b_dx",   3, 1, DENSE,     "sh sw ph pw", "dy w x(shape only) -> dx; dy, x, dx blocked")              \
 	X(CONV2D_B_DW,   "conv2d_b_dw",   3, 1, DENSE,     "sh sw ph pw", "dy x w(shape only) -> dw[K,C,R,S]; dy, x blocked")
 
 #endif

@@ -9,20 +9,20 @@
 #ifndef HD_GRAPH_OP_SEQUENCES_H
 #define HD_GRAPH_OP_SEQUENCES_H
 
-#define HD_OPS_SEQUENCES(X)                                                                   \
+#define HD_OPS_SEQUENCES(X) \
 	X(RMSNORM,       "rmsnorm",       2, 2, REDUCTION, "f:eps",  "x[..,C] gamma[C] -> y[..,C] = x r gamma, r[..,1] = 1/sqrt(mean of x^2 + eps)") \
-	X(ADD_RMSNORM,   "add_rmsnorm",   3, 3, REDUCTION, "f:eps",  "fused: a b gamma -> y = rmsnorm(s), s = a + b, r[..,1]") \
-	X(RMSNORM_DX,    "rmsnorm_dx",    4, 1, REDUCTION, "",       "dy x gamma r -> dx")    \
-	X(RMSNORM_DG,    "rmsnorm_dg",    3, 1, REDUCTION, "",       "dy x r -> dgamma[C]")   \
+	X(ADD_RMSNORM,   "add_rmsnorm",   3, 3, REDUCTION, "f:eps",  "fused: a b gamma -> y = rmsnorm(s), s = a + b, r[..,1]")            \
+	X(RMSNORM_DX,    "rmsnorm_dx",    4, 1, REDUCTION, "",       "dy x gamma r -> dx")                                                \
+	X(RMSNORM_DG,    "rmsnorm_dg",    3, 1, REDUCTION, "",       "dy x r -> dgamma[C]")                                               \
 	X(ROTARY,        "rotary",        1, 1, MAP,       "heads back f:base", "x[N,T,heads D]: elements i and i + D/2 of each head turned by t base^(-2i/D); back: by the opposite angle, which is the gradient") \
-	X(SWIGLU,        "swiglu",        2, 1, MAP,       "",       "a b -> silu(a) b, silu(a) = a sigmoid(a)") \
-	X(SWIGLU_DX,     "swiglu_dx",     3, 2, MAP,       "",       "dy a b -> da, db")      \
+	X(SWIGLU,        "swiglu",        2, 1, MAP,       "",       "a b -> silu(a) b, silu(a) = a sigmoid(a)")                          \
+	X(SWIGLU_DX,     "swiglu_dx",     3, 2, MAP,       "",       "dy a b -> da, db")                                                  \
 	X(ATTEND,        "attend",        3, 2, DENSE,     "heads kv causal", "q[N,T,heads D] k[N,T,kv D] v[N,T,kv D] -> y[N,T,heads D], lse[N,heads,T]; kv divides heads, scale 1/sqrt(D)") \
-	X(ATTEND_DX,     "attend_dx",     6, 3, DENSE,     "heads kv causal", "dy q k v y lse -> dq, dk, dv") \
+	X(ATTEND_DX,     "attend_dx",     6, 3, DENSE,     "heads kv causal", "dy q k v y lse -> dq, dk, dv")                             \
 	X(ATTEND_PAD,    "attend_pad",    4, 2, DENSE,     "heads kv causal pad", "q k v ids i32[N,T]: as attend, but keys where ids is `pad` are not seen; a query that sees none has y 0") \
-	X(ATTEND_PAD_DX, "attend_pad_dx", 7, 3, DENSE,     "heads kv causal pad", "dy q k v y lse ids -> dq, dk, dv") \
+	X(ATTEND_PAD_DX, "attend_pad_dx", 7, 3, DENSE,     "heads kv causal pad", "dy q k v y lse ids -> dq, dk, dv")                     \
 	X(LSTM,          "lstm",          3, 3, DENSE,     "",       "z[N,T,4H] (input products and bias) w[4H,H] b[4H] -> y[N,T,H], cell[N,T,H], gates[N,T,4H] (i f g o); starts from zeros") \
-	X(LSTM_DX,       "lstm_dx",       4, 1, DENSE,     "",       "dy w cell gates -> dz") \
+	X(LSTM_DX,       "lstm_dx",       4, 1, DENSE,     "",       "dy w cell gates -> dz")                                             \
 	X(GRU,           "gru",           3, 3, DENSE,     "",       "z[N,T,3H] w[3H,H] b[3H] -> y[N,T,H], gates[N,T,3H] (r z n), pre[N,T,H]: what r multiplies inside n") \
 	X(GRU_DX,        "gru_dx",        5, 2, DENSE,     "",       "dy w y gates pre -> dz, dg[N,T,3H]: gradient of the recurrent product") \
 	X(RECUR_DW,      "recur_dw",      2, 1, DENSE,     "",       "dg[N,T,G] y[N,T,H] -> dw[G,H], sum over samples and t > 0 of dg[t] y[t-1]") \

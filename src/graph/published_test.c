@@ -8,14 +8,18 @@
 /* What transformers 4.57 and 5.23 write of small models lies in tests/weights/published and is imported whole
  * by tests/program_weights.sh; here each key has its say. */
 static const char gpt2[] =
-	"\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":16,\"n_head\":2,\"n_positions\":8,\"vocab_size\":32,"
+	"\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":16,\"n_head\":2,\"n_positions\":8,"
+	"\"vocab_size\":32,"
 	"\"resid_pdrop\":0.0,\"embd_pdrop\":0.0,\"attn_pdrop\":0";
 static const char llama[] =
-	"\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,\"intermediate_size\":24,"
+	"\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,"
+	"\"intermediate_size\":24,"
 	"\"max_position_embeddings\":8,\"vocab_size\":32";
 static const char bert[] =
-	"\"model_type\":\"bert\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,\"intermediate_size\":24,"
-	"\"max_position_embeddings\":8,\"vocab_size\":32,\"hidden_dropout_prob\":0,\"attention_probs_dropout_prob\":0";
+	"\"model_type\":\"bert\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,"
+	"\"intermediate_size\":24,"
+	"\"max_position_embeddings\":8,\"vocab_size\":32,\"hidden_dropout_prob\":0,"
+	"\"attention_probs_dropout_prob\":0";
 
 static enum hd_err read(struct hd_arena *arena, const char *base, const char *more, const char *asked,
 	struct hd_published *out, struct hd_diag *diag)

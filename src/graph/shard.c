@@ -58,8 +58,7 @@ static uint32_t i32_const(struct hd_sharder *x, int32_t number)
 	return out;
 }
 
-/* -- trees of shards (rule 3). The left subtree of n leaves is the largest power of two below n.
- * ------------------------------ */
+/* ---- trees of shards (rule 3). The left subtree of n leaves is the largest power of two below n. ---- */
 
 static uint32_t left_of(uint32_t n)
 {
@@ -104,8 +103,7 @@ static void spread(struct hd_sharder *x, uint32_t value, uint32_t *copy, uint32_
 	spread(x, node, copy + left, n - left);
 }
 
-/* -- values
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 /* Shard s of a value of the new graph, as `split` says. */
 static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_shard_split split, uint32_t s)
@@ -186,8 +184,7 @@ static uint32_t *made(struct hd_sharder *x, uint32_t value, struct hd_shard_spli
 	return x->at[value].part = hd_shard_take(x);
 }
 
-/* -- the old graph
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the old graph ---- */
 
 static const struct hd_value *value_of(const struct hd_sharder *x,
 	uint32_t value) { return &x->from->value[value]; }
@@ -221,8 +218,7 @@ static bool is_last_bias(const struct hd_sharder *x, const struct hd_node *n)
 
 static bool is_attend(const struct hd_node *n) { return n->op == HD_OP_ATTEND || n->op == HD_OP_ATTEND_PAD; }
 
-/* -- backward: what readers wish
- * --------------------------------------------------------------------------------------------- */
+/* ---- backward: what readers wish ---- */
 
 static struct hd_shard_split wish_of(const struct hd_sharder *x, const struct hd_node *n, int operand)
 {
@@ -257,8 +253,7 @@ static void find_wishes(struct hd_sharder *x, bool *read)
 	}
 }
 
-/* -- forward: rules. Each says whether it rewrote the node.
- * ------------------------------------------------------------------ */
+/* ---- forward: rules. Each says whether it rewrote the node. ---- */
 
 void hd_shard_refuse(struct hd_sharder *x, const char *what, int64_t n)
 {

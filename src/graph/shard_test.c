@@ -316,7 +316,8 @@ static void norms_and_dropout_between_split_sums_work_on_their_part_of_the_posit
 		}
 }
 
-#define PAIR "input x f32 [*,4]\ninput y f32 [*,6]\nparam a f32 [4,6] ones\nparam b f32 [6,6] ones\n%0 = matmul x a ta=0 tb=0\n" \
+#define PAIR "input x f32 [*,4]\ninput y f32 [*,6]\nparam a f32 [4,6] ones\nparam b f32 [6,6] ones\n%0 = " \
+	"matmul x a ta=0 tb=0\n" \
 	"%1 = act %0 act=relu\n"
 
 /* A value that is read whole too is made whole, once: each reader has what it had. */

@@ -98,7 +98,8 @@ static void what_a_person_writes_is_put_into_canonical_form(void **state)
 	hd_subject_finish(&s);
 }
 
-#define PARTS "input a f32 [2,2,3]\ninput b f32 [2,3,3]\ninput c f32 [2,3,4]\n%0 = dropout a p=0.5 whole=5 key=3\n"
+#define PARTS \
+	"input a f32 [2,2,3]\ninput b f32 [2,3,3]\ninput c f32 [2,3,4]\n%0 = dropout a p=0.5 whole=5 key=3\n"
 #define BUFFERS "input x f32 [*,2]\nparam w f32 [2] ones\nbuffer m f32 [2] zeros\nbuffer v f32 [2] ones\n" \
 	"%0,%1,%2 = batchnorm x w w m v axis=1 eps=1e-05\n"
 static const struct { const char *text, *says; } errors[] = {

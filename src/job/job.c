@@ -7,7 +7,8 @@
 #include "base/near.h"
 
 const struct hd_job_key_row hd_job_keys[HD_JOB_NKEYS] = {
-#define X(id, table, key, type, r, def, words, lo, hi, about) [HD_JOB_##id] = { table, key, HD_T_##type, r, def, words, lo, hi, about },
+#define X(id, table, key, type, r, def, words, lo, hi, about) \
+	[HD_JOB_##id] = { table, key, HD_T_##type, r, def, words, lo, hi, about },
 #include "job/keys.h"
 #undef X
 };

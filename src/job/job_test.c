@@ -432,7 +432,8 @@ static void arguments_of_the_model_can_be_set_one_by_one(void **state)
 		"job: {steps: 1}\nmodel: {use: builtin:gpt, args: {layers: 3, width: 32}}\ndata: {kind: "
 		"text}\nbatch: {global: 8}\n";
 	static const char want[] =
-		"\"args\":{\"context\":128,\"dropout\":0,\"heads\":2,\"layers\":3,\"vocab\":256,\"width\":64}";
+		"\"args\":{\"context\":128,\"dropout\":0,\"heads\":2,\"layers\":3,\"vocab\":256,"
+		"\"width\":64}";
 
 	(void)state;
 	CHECK(parse_with(text, set, 2) == HD_OK, "%s", diag.text);
@@ -516,13 +517,20 @@ static void a_graph_file_brings_its_own_loss(void **state)
 static void the_hash_of_a_job_is_what_it_was(void **state)
 {
 	static const char want[] =
-		"{\"batch\":{\"global\":64,\"last\":\"ragged\",\"normalize\":\"auto\",\"slices\":1,\"virtual_nodes\":16},"
-		"\"data\":{\"augment\":[],\"count\":0,\"kind\":\"synthetic\",\"order\":\"shuffle\",\"split\":{\"train\":0.9,\"valid\":0.1}},"
-		"\"job\":{\"epochs\":\"none\",\"kernels\":\"auto\",\"reduction\":\"canonical\",\"seed\":0,\"steps\":10},"
-		"\"model\":{\"args\":{\"act\":\"relu\",\"classes\":10,\"hidden\":[1024,1024],\"input\":[1,28,28]},\"bn\":\"ghost\","
-		"\"loss\":\"cross-entropy\",\"precision\":\"f32\",\"shards\":1,\"use\":\"builtin:mlp\",\"weights\":\"none\"},"
-		"\"optim\":{\"betas\":[0.9,0.999],\"clip\":1,\"cuts\":\"none\",\"eps\":1e-08,\"kind\":\"adamw\",\"lr\":0.0003,\"momentum\":0.9,"
-		"\"on_nonfinite\":\"stop\",\"schedule\":{\"every\":1000,\"factor\":0.1,\"floor\":0.1,\"kind\":\"cosine\",\"warmup\":100},"
+		"{\"batch\":{\"global\":64,\"last\":\"ragged\",\"normalize\":\"auto\",\"slices\":1,"
+		"\"virtual_nodes\":16},"
+		"\"data\":{\"augment\":[],\"count\":0,\"kind\":\"synthetic\",\"order\":\"shuffle\","
+		"\"split\":{\"train\":0.9,\"valid\":0.1}},"
+		"\"job\":{\"epochs\":\"none\",\"kernels\":\"auto\",\"reduction\":\"canonical\",\"seed\":0,"
+		"\"steps\":10},"
+		"\"model\":{\"args\":{\"act\":\"relu\",\"classes\":10,\"hidden\":[1024,1024],"
+		"\"input\":[1,28,28]},\"bn\":\"ghost\","
+		"\"loss\":\"cross-entropy\",\"precision\":\"f32\",\"shards\":1,\"use\":\"builtin:mlp\","
+		"\"weights\":\"none\"},"
+		"\"optim\":{\"betas\":[0.9,0.999],\"clip\":1,\"cuts\":\"none\",\"eps\":1e-08,"
+		"\"kind\":\"adamw\",\"lr\":0.0003,\"momentum\":0.9,"
+		"\"on_nonfinite\":\"stop\",\"schedule\":{\"every\":1000,\"factor\":0.1,\"floor\":0.1,"
+		"\"kind\":\"cosine\",\"warmup\":100},"
 		"\"update\":\"flush\",\"weight_decay\":0.01}}";
 	char hex[HD_HASH_HEX];
 
@@ -534,7 +542,8 @@ static void the_hash_of_a_job_is_what_it_was(void **state)
 	assert_string_equal(hex, "f96ad6d3a2928ab36d309251d2fec42a");
 }
 
-#define DATA(seed, more) "job: {steps: 1000, seed: " seed "}\nmodel: {use: builtin:mlp}\ndata: {kind: npy, path: d" more "}\nbatch: {global: 64}\n"
+#define DATA(seed, more) "job: {steps: 1000, seed: " seed "}\nmodel: {use: builtin:mlp}\ndata: {kind: " \
+	"npy, path: d" more "}\nbatch: {global: 64}\n"
 
 /* The text that a build without `key` left of the job: every key, but that one. */
 static const char *without(const char *text, const char *key)
@@ -586,7 +595,8 @@ static void the_hash_does_not_see_how_a_job_was_written(void **state)
 	static const char *const same[] = {
 		"# a comment\nbatch:\n  virtual_nodes: 16\n  global: 64\njob:\n  steps: 10\ndata:\n  kind: "
 			"'synthetic'\nmodel:\n  use: builtin:mlp\n",
-		"{\"job\":{\"steps\":10},\"model\":{\"use\":\"builtin:mlp\"},\"data\":{\"kind\":\"synthetic\"},\"batch\":{\"global\":64}}",
+		"{\"job\":{\"steps\":10},\"model\":{\"use\":\"builtin:mlp\"},"
+		"\"data\":{\"kind\":\"synthetic\"},\"batch\":{\"global\":64}}",
 		SMALLEST "optim: {lr: 0.0003, weight_decay: 1e-2, schedule: {every: 1k}}\n",
 		SMALLEST "log: {level: debug}\ncheckpoint: {keep: 9}\nworkers: {devices: 3}\neval: {every: "
 		"0}\n",

@@ -39,10 +39,10 @@
 #include "pipeline/schedule_job.h"
 
 /*        id          name           */
-#define HD_TRANSPORTS(X)                                                \
-	X(EAGER,      "eager")       /* a send never waits */           \
+#define HD_TRANSPORTS(X)                                                                     \
+	X(EAGER,      "eager")       /* a send never waits */                              \
 	X(BUFFERED,   "buffered")    /* a send waits while `credits` tensors of its channel are not used up */ \
-	X(RENDEZVOUS, "rendezvous")  /* a send waits for its receive */ \
+	X(RENDEZVOUS, "rendezvous")  /* a send waits for its receive */                    \
 	X(GROUPED,    "grouped")     /* as rendezvous; transfers without compute between them are issued together */
 
 enum hd_transport {

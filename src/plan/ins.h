@@ -23,28 +23,28 @@
 #include "base/text.h"
 
 /* id, number, text, fields (s stage, v vn, @ version, > to, < from, # slot), lane, meaning */
-#define HD_INS(X)                                                                                         \
-	X(LD,   1, "LD",   "sv",    "take samples (first stage) or labels (last stage) of vn from the reader") \
-	X(F,    2, "F",    "sv",    "forward of the stage on vn; activations stay live")                  \
-	X(B,    3, "B",    "sv",    "full backward: I then W, bit for bit; vn's gradient joins the tree") \
-	X(I,    4, "I",    "sv",    "backward for the input only")                                        \
-	X(W,    5, "W",    "sv",    "backward for the weights; vn's gradient joins the tree")             \
-	X(R,    6, "R",    "sv",    "recompute the activations of a checkpointed forward")                \
-	X(SA,   7, "SA",   "sv>#",  "send the output of F to the next stage")                             \
-	X(SG,   8, "SG",   "sv>#",  "send the input gradient to the previous stage")                      \
-	X(RA,   9, "RA",   "sv<#",  "accept the input of F")                                              \
-	X(RG,  10, "RG",   "sv<#",  "accept the output gradient of the stage")                            \
+#define HD_INS(X) \
+	X(LD,   1, "LD",   "sv",    "take samples (first stage) or labels (last stage) of vn from the reader")     \
+	X(F,    2, "F",    "sv",    "forward of the stage on vn; activations stay live")                           \
+	X(B,    3, "B",    "sv",    "full backward: I then W, bit for bit; vn's gradient joins the tree")          \
+	X(I,    4, "I",    "sv",    "backward for the input only")                                                 \
+	X(W,    5, "W",    "sv",    "backward for the weights; vn's gradient joins the tree")                      \
+	X(R,    6, "R",    "sv",    "recompute the activations of a checkpointed forward")                         \
+	X(SA,   7, "SA",   "sv>#",  "send the output of F to the next stage")                                      \
+	X(SG,   8, "SG",   "sv>#",  "send the input gradient to the previous stage")                               \
+	X(RA,   9, "RA",   "sv<#",  "accept the input of F")                                                       \
+	X(RG,  10, "RG",   "sv<#",  "accept the output gradient of the stage")                                     \
 	X(RED, 11, "RED",  "s#",    "sum the gradient partials of the stage (of bucket # of it) over its holders") \
-	X(TIE, 12, "TIE",  "s",     "sum the gradients of a tied group over its stages")                  \
-	X(NORM,13, "NORM", "",      "global gradient norm and finite flag")                               \
-	X(STEP,14, "STEP", "s@",    "optimizer update, version u-1 to u; with flag e before the norm is known") \
-	X(VAL, 15, "VAL",  "@",     "learn norm and flags, confirm or redo version u")                    \
-	X(PIN, 16, "PIN",  "s@",    "keep a version")                                                     \
-	X(REL, 17, "REL",  "s@",    "drop a version")                                                     \
-	X(OFF, 18, "OFF",  "sv",    "move saved activations to the host")                                 \
-	X(ON,  19, "ON",   "sv",    "bring saved activations back")                                       \
-	X(BAR, 20, "BAR",  "s",     "all ranks meet; the stage field is a label")                         \
-	X(FL,  21, "FL",   "s",    "forward of the stage on all virtual nodes of the rank in lockstep; ranks meet inside") \
+	X(TIE, 12, "TIE",  "s",     "sum the gradients of a tied group over its stages")                           \
+	X(NORM,13, "NORM", "",      "global gradient norm and finite flag")                                        \
+	X(STEP,14, "STEP", "s@",    "optimizer update, version u-1 to u; with flag e before the norm is known")    \
+	X(VAL, 15, "VAL",  "@",     "learn norm and flags, confirm or redo version u")                             \
+	X(PIN, 16, "PIN",  "s@",    "keep a version")                                                              \
+	X(REL, 17, "REL",  "s@",    "drop a version")                                                              \
+	X(OFF, 18, "OFF",  "sv",    "move saved activations to the host")                                          \
+	X(ON,  19, "ON",   "sv",    "bring saved activations back")                                                \
+	X(BAR, 20, "BAR",  "s",     "all ranks meet; the stage field is a label")           \
+	X(FL,  21, "FL",   "s",    "forward of the stage on all virtual nodes of the rank in lockstep; ranks meet inside")  \
 	X(BL,  22, "BL",   "s",    "full backward likewise; gradients of all its virtual nodes join the tree")
 
 enum hd_ins_op {

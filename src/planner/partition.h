@@ -31,11 +31,11 @@ enum { HD_PART_LEVELS = 4, HD_PART_MACHINES = 4096 };
 /* w: bytes of parameters of the range; b: bandwidth of the level; u: M of the level below, 1 on the lowest;
  * c: ratio of compression of activations. The terms of c only if it is given.
  *        id       name       one(i,j,x)                             last(k,j,x,m') */
-#define HD_PART_VARIANTS(X)                                                                         \
+#define HD_PART_VARIANTS(X) \
 	/* (T + 4(x-1)w/(b x)/u)/x    max((T + 4(m'-1)w/(b m'))/m', 2out[k]/(b m')/c, and if j < N-1: 2out[j]/(b m')/c) */ \
-	X(CODE,    "code",    "the program of PipeDream")                                           \
-	/* max(T, 2(x-1)w/b)/x        max(max(T, 2(m'-1)w/b)/m', 2out[k]/b); i-1 precedes k */      \
-	X(PRINTED, "printed", "the formula as its paper prints it")                                 \
+	X(CODE,    "code",    "the program of PipeDream")                                                                                     \
+	/* max(T, 2(x-1)w/b)/x        max(max(T, 2(m'-1)w/b)/m', 2out[k]/b); i-1 precedes k */ \
+	X(PRINTED, "printed", "the formula as its paper prints it")                                                                           \
 	/* max(T, 2(x-1)w/(b x))/x    max(max(T, 2(m'-1)w/(b m'))/m', 2out[k]/b); i-1 precedes k */ \
 	X(PAPER,   "paper",   "the formula with the all-reduce volume that the paper's text gives")
 

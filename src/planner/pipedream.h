@@ -35,10 +35,10 @@ HD_MUST_USE enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sum
 	const struct hd_cluster *cluster, struct hd_arena *arena, struct hd_diag *diag);
 
 /*        id       name              what is made of it                                                   */
-#define HD_PD_WAYS(X)                                                                                  \
-	X(DATA,     "data parallel", "all of the model on every device")                               \
+#define HD_PD_WAYS(X) \
+	X(DATA,     "data parallel", "all of the model on every device")                                  \
 	X(PAPER,    "paper",         "the variant `paper`, all devices at the bandwidth of the outermost level") \
-	X(SHARED,   "paper (shared)", "the same, at the share of it that a device of a component has") \
+	X(SHARED,   "paper (shared)", "the same, at the share of it that a device of a component has")     \
 	X(STRAIGHT, "straight",      "`paper` with one device a stage")
 
 enum hd_pd_way {

@@ -48,9 +48,9 @@ extern const char *const hd_ptdp_recompute_names[HD_NPTDP_RECOMPUTES];
 /* Bytes per parameter: its weight, its gradient (one for each partial sum held at once), master copy and
  * slots.
  *        id            name             weight grad state  activation */
-#define HD_PTDP_STATES(X)                                     \
-	X(F32_ADAM,     "f32 adam",     4,     4,   8,     4) \
-	X(MIXED_ADAM,   "mixed adam",   2,     4,   12,    2)     /* 18, or 6 + 12/d with a sharded optimizer */ \
+#define HD_PTDP_STATES(X) \
+	X(F32_ADAM,     "f32 adam",     4,     4,   8,     4)                                                       \
+	X(MIXED_ADAM,   "mixed adam",   2,     4,   12,    2)     /* 18, or 6 + 12/d with a sharded optimizer */    \
 	X(F32_MOMENTUM, "f32 momentum", 4,     4,   4,     4)
 
 enum hd_ptdp_state {

@@ -55,8 +55,9 @@ struct hd_steady_site {
 	double inv_bytes_ps, latency_ps;          /* of the link from the site before */
 	double red_inv_bytes_ps, red_latency_ps;  /* of the slowest link between its copies */
 	uint32_t inflight;                        /* virtual nodes whose activations it keeps at once */
-	uint32_t versions, every;                 /* of weights that it keeps, 0: as the question says; virtual nodes of an update, 0: m.
-	                                           * With fewer than m, those in flight may be of several steps */
+	/* of weights that it keeps, 0: as the question says; virtual nodes of an update, 0: m. With fewer
+	 * than m, those in flight may be of several steps */
+	uint32_t versions, every;
 };
 
 enum hd_steady_recompute { HD_STEADY_IF_NEEDED, HD_STEADY_NEVER, HD_STEADY_ALWAYS };

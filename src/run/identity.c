@@ -228,7 +228,8 @@ enum hd_err hd_identity_keep(struct hd_rundir *dir, const struct hd_task *task, 
 	bool absent = err == HD_E_NOTFOUND, other = !hd_hash_same(was.job, is.job);
 	if (err && !absent)
 		err = hd_fail(diag, err, "%s", why.text);
-	else if (!err && !(other && !was.nfiles && !is.nfiles))          /* synthetic data follow the job: the reader of the checkpoint judges that */
+	/* synthetic data follow the job: the reader of the checkpoint judges that */
+	else if (!err && !(other && !was.nfiles && !is.nfiles))
 		err = hd_identity_data(&was, &is, diag);
 	if (absent || (!err && other))
 		err = put(dir, &is, &arena, diag);

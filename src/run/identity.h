@@ -7,7 +7,8 @@
  *
  * 1. The content decides: count and hash of all samples, taken when the data were opened. Sizes, times,
  *    inodes and samples of the files only say which file it is that differs, and in what.
- * 2. {"v":1,"job":HASH,"data":{"count":N,"hash":HASH,"files":[{"name":"rows.csv","size":N,"changed":NS,"inode":N,"sample":HASH}]}}:
+ * 2. {"v":1,"job":HASH,"data":{"count":N,"hash":HASH,"files":[
+ *        {"name":"rows.csv","size":N,"changed":NS,"inode":N,"sample":HASH}]}}:
  *    nothing else is understood.
  *
  * Ownership: parsed files lie in the arena, those of hd_identity_of() are the task's. Threads: any. */

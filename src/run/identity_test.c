@@ -150,7 +150,8 @@ static void what_is_not_understood_is_refused(void **state)
 }
 
 static const char good[] =
-	"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":3,\"hash\":" HASH ",\"files\":[{\"name\":\"a\",\"size\":1,\"changed\":2,"
+	"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":3,\"hash\":" HASH ",\"files\":[{\"name\":\"a\","
+	"\"size\":1,\"changed\":2,"
 	"\"inode\":4,\"sample\":" HASH "}]}}";
 
 /* Every field by itself: another type or range, another name, left out. Nothing of it is taken. */

@@ -85,7 +85,8 @@ static void evaluations_are_dots(void **unused)
 {
 	(void)unused;
 	const char *page = page_of("{\"step\":0,\"loss\":4}\n{\"step\":1,\"loss\":3}\n",
-		"{\"v\":1,\"t\":1.5,\"kind\":\"eval\",\"step\":1,\"membership\":0,\"split\":\"valid\",\"loss\":3.25}\n", NULL);
+		"{\"v\":1,\"t\":1.5,\"kind\":\"eval\",\"step\":1,\"membership\":0,\"split\":\"valid\","
+		"\"loss\":3.25}\n", NULL);
 	assert_non_null(strstr(page, "<title>step 1: 3.25</title>"));
 	assert_non_null(strstr(page, "split valid, loss 3.25"));
 }

@@ -9,7 +9,8 @@
 
 /* A whole run in a folder of its own: what it tells, what it leaves behind. */
 
-#define MODEL "model: {use: builtin:mlp, args: {hidden: [9]}}\ndata: {kind: synthetic, count: 61}\nbatch: {global: 12, virtual_nodes: 4}\n"
+#define MODEL "model: {use: builtin:mlp, args: {hidden: [9]}}\ndata: {kind: synthetic, count: 61}\nbatch: " \
+	"{global: 12, virtual_nodes: 4}\n"
 
 struct heard { uint32_t choices, plans, warnings, checkpoints, evals; char warning[512];
 	struct hd_metrics metrics; };

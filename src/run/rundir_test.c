@@ -34,8 +34,10 @@ static void the_last_line_with_a_digest_says_which_state_was_verified(void **sta
 	(void)state;
 	assert_int_equal(asked(NULL, hd_rundir_verified), 0);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\n", hd_rundir_verified), 0);
-	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":null}\n", hd_rundir_verified), 4);
-	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":\"cd\"}", hd_rundir_verified), 4);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,"
+		"\"digest\":null}\n", hd_rundir_verified), 4);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,"
+		"\"digest\":\"cd\"}", hd_rundir_verified), 4);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\nof another \"digest\":\"ab\"\n",
 		hd_rundir_verified), 0);
 	for (int n = 1; n < 5000; n += n / 3 + 1) {       /* digests are of every so many steps */
@@ -400,9 +402,11 @@ static void lines_say_what_they_are_told(void **state)
 	assert_string_equal(events,
 		"{\"v\":1,\"t\":0,\"kind\":\"bare\",\"step\":1,\"membership\":0}\n"
 		"{\"v\":1,\"t\":0,\"kind\":\"full\",\"step\":2,\"membership\":0,\"a\":1}\n"
-		"{\"v\":1,\"t\":0,\"kind\":\"eval\",\"step\":3,\"membership\":0,\"split\":\"valid\",\"loss\":0.5,\"accuracy\":0.25,\"perplexity\":1.6487212,"
+		"{\"v\":1,\"t\":0,\"kind\":\"eval\",\"step\":3,\"membership\":0,\"split\":\"valid\","
+		"\"loss\":0.5,\"accuracy\":0.25,\"perplexity\":1.6487212,"
 		"\"rows\":9}\n"
-		"{\"v\":1,\"t\":0,\"kind\":\"eval\",\"step\":4,\"membership\":0,\"split\":\"test\",\"loss\":0.5,\"rows\":3}\n"
+		"{\"v\":1,\"t\":0,\"kind\":\"eval\",\"step\":4,\"membership\":0,\"split\":\"test\","
+		"\"loss\":0.5,\"rows\":3}\n"
 		"{\"v\":1,\"t\":0,\"kind\":\"last\",\"step\":6,\"membership\":0}\n");
 	hd_arena_finish(&arena);
 	hd_fs_sim_finish(&sim);

@@ -119,8 +119,9 @@ struct hd_policy_setting {
 	/* of one solve, beyond which it is given up; 0: 1,000,000 */
 	uint32_t lp_iterations;
 	double lp_gap;                            /* relative, of a certificate that is believed; 0: 1e-7 */
-	const atomic_bool *stop;                  /* borrowed; NULL: none. Once any thread sets it, an answer at work ends soon, as one that
-	                                           * gave up (rule 5): programs of 10 s each at most are looked between */
+	/* borrowed; NULL: none. Once any thread sets it, an answer at work ends soon, as one that gave up
+	 * (rule 5): programs of 10 s each at most are looked between */
+	const atomic_bool *stop;
 	/* hierarchy: 1 + enum hd_entity_kind for all entities; 0: as in the state */
 	int entity_kind;
 };

@@ -78,8 +78,9 @@ struct hd_sched_entity {
 struct hd_sched_elastic {
 	uint32_t min, max;                        /* devices; 1 <= min <= max, min <= scale */
 	uint32_t nvns;                            /* virtual nodes; devices beyond them do not help */
-	const double *speedup;                    /* [max + 1]: steps/s of k equal devices over those of one; [0] is 0. A scale above max
-	                                           * goes as fast as max */
+	/* [max + 1]: steps/s of k equal devices over those of one; [0] is 0. A scale above max goes as
+	 * fast as max */
+	const double *speedup;
 	/* what a change of size costs the job, measured; 0: nothing */
 	double resize_s;
 	bool mixed;                               /* may spread over devices of several types */

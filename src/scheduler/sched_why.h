@@ -17,20 +17,20 @@
 #include "scheduler/sched_policy.h"
 
 /*        id              code */
-#define HD_WHYS(X)                                                                                           \
-	X(RUNS,           "RUNS")           /* it has a share; of a round: devices */                        \
-	X(OVER,           "OVER")           /* no steps left */                                              \
-	X(UNRUNNABLE,     "UNRUNNABLE")     /* no type can run it, or none is large enough */                \
-	X(DRAINING,       "DRAINING")       /* devices it would fit on are out of service, or about to be */ \
-	X(QUEUED_NEW,     "QUEUED_NEW")     /* came, or got its share, after the last boundary */            \
-	X(DEADLINE_SHORT, "DEADLINE_SHORT") /* no share, and the plan misses its deadline */                 \
+#define HD_WHYS(X) \
+	X(RUNS,           "RUNS")           /* it has a share; of a round: devices */                                 \
+	X(OVER,           "OVER")           /* no steps left */                                                       \
+	X(UNRUNNABLE,     "UNRUNNABLE")     /* no type can run it, or none is large enough */                         \
+	X(DRAINING,       "DRAINING")       /* devices it would fit on are out of service, or about to be */          \
+	X(QUEUED_NEW,     "QUEUED_NEW")     /* came, or got its share, after the last boundary */                     \
+	X(DEADLINE_SHORT, "DEADLINE_SHORT") /* no share, and the plan misses its deadline */                          \
 	X(LEFT_IDLE,      "LEFT_IDLE")      /* devices that it fits on idle: its steps are worth less than they cost there */ \
-	X(TOO_DEAR,       "TOO_DEAR")       /* the same of all that is not taken */                          \
-	X(QUEUED,         "QUEUED")         /* others are before it in the queue */                          \
-	X(NO_SHARE,       "NO_SHARE")       /* the policy gives it nothing for now */                        \
+	X(TOO_DEAR,       "TOO_DEAR")       /* the same of all that is not taken */                                   \
+	X(QUEUED,         "QUEUED")         /* others are before it in the queue */                                   \
+	X(NO_SHARE,       "NO_SHARE")       /* the policy gives it nothing for now */                                 \
 	X(HELD_BACK,      "HELD_BACK")      /* it would lead, if others did not keep what they have, or had nothing reserved */ \
-	X(SHARE_PAID,     "SHARE_PAID")     /* it has received what it is due so far, or more */             \
-	X(GANG_NO_FIT,    "GANG_NO_FIT")    /* at its turn devices were free, fewer than it needs at once */ \
+	X(SHARE_PAID,     "SHARE_PAID")     /* it has received what it is due so far, or more */                      \
+	X(GANG_NO_FIT,    "GANG_NO_FIT")    /* at its turn devices were free, fewer than it needs at once */          \
 	X(OUTRANKED,      "OUTRANKED")      /* at its turn others had taken all */
 
 enum hd_why_code {

@@ -198,7 +198,8 @@ static void published_tables_of_clusters_become_jobs(void **state)
 		"2017-10-03 00:00:10,0,2,c\n"              /* no time: dropped */
 		"2017-10-04 00:00:00,7,16,d\n";
 	static const char helios[] =
-		"\xef\xbb\xbfjob_id,user,gpu_num,Submit_Time,duration\r\n17,u1,8,1586000000,3600\r\n18,\"u,2\",0,1586000001,5\r\n";
+		"\xef\xbb\xbfjob_id,user,gpu_num,Submit_Time,duration\r\n17,u1,8,1586000000,3600\r\n18,"
+		"\"u,2\",0,1586000001,5\r\n";
 	struct hd_job_table_how how = { .rates = NULL };
 	struct hd_job_list list;
 	struct hd_diag diag = { "" };
@@ -306,7 +307,8 @@ static const struct hd_listed_job *job_of(const struct hd_job_list *list, const 
 static void what_slurm_accounted_becomes_jobs(void **state)
 {
 	static const char text[] = "JobID|JobName|User|Submit|Elapsed|NNodes|ReqTRES|AllocTRES|\n"
-		"17|train|ann|2023-03-01T10:00:05|1-02:03:04|1|cpu=4,gres/gpu=4|billing=1,cpu=4,gres/gpu:v100=2,gres/gpu=2|\n"
+		"17|train|ann|2023-03-01T10:00:05|1-02:03:04|1|cpu=4,gres/gpu=4|"
+		"billing=1,cpu=4,gres/gpu:v100=2,gres/gpu=2|\n"
 		"17.batch|batch||2023-03-01T10:00:05|1-02:03:04|1||cpu=4|\n"
 		"18|bare|bob|2023-03-01T10:00:00|05:30|3|||\n"
 		"19_4|array|bob|2023-03-01T11:00:00|01:00:00|1|gres/gpu:a=1,gres/gpu:b=2||\n"
@@ -371,7 +373,8 @@ static void a_bad_row_of_an_accounting_costs_that_row_alone(void **state)
 		struct hd_job_list list;
 		struct hd_diag diag = { "" };
 		snprintf(text, sizeof text,
-			"JobID|Submit|Elapsed|Priority|AllocTRES|\n1|2023-03-01T10:00:00|00:01|1|gres/gpu=1|\n%s\n"
+			"JobID|Submit|Elapsed|Priority|AllocTRES|\n"
+			"1|2023-03-01T10:00:00|00:01|1|gres/gpu=1|\n%s\n"
 			"3|2023-03-01T10:00:09|00:01|1|gres/gpu=1|", bad[i].row);
 		CHECK(read_sacct(&list, text, "weight=Priority", &diag) == HD_OK, "case %zu: %s", i,
 			diag.text);
@@ -403,7 +406,8 @@ static void gpus_of_an_accounting_are_counted_with_their_type(void **state)
 		struct hd_job_list list;
 		struct hd_diag diag = { "" };
 		snprintf(text, sizeof text,
-			"AllocTRES|JobID|ReqTRES|ElapsedRaw|Submit\ngres/gpu=1|1||5|2023-03-01T10:00:00\n%s|2|%s|5|2023-03-01T10:00:01\n",
+			"AllocTRES|JobID|ReqTRES|ElapsedRaw|Submit\ngres/gpu=1|1||5|2023-03-01T10:00:00\n"
+			"%s|2|%s|5|2023-03-01T10:00:01\n",
 			cases[i].alloc, cases[i].req);
 		CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
 		CHECK(list.n == (cases[i].n ? 2 : 1) && list.ncpu == !cases[i].n && !list.nbad,
@@ -435,7 +439,8 @@ static void durations_are_read_as_slurm_writes_them(void **state)
 		struct hd_job_list list;
 		struct hd_diag diag = { "" };
 		snprintf(text, sizeof text,
-			"JobID|Submit|Elapsed|Timelimit|AllocTRES\n1|2023-03-01T10:00:00|%s|02:00|gres/gpu=1\n"
+			"JobID|Submit|Elapsed|Timelimit|AllocTRES\n"
+			"1|2023-03-01T10:00:00|%s|02:00|gres/gpu=1\n"
 			"2|2023-03-01T10:00:01|00:01|%s|gres/gpu=1", cases[i].text, cases[i].text);
 		CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s: %s", cases[i].text, diag.text);
 		const struct hd_listed_job *last = &list.at[list.n - 1];
@@ -530,7 +535,8 @@ static void gpus_of_each_node_are_those_of_all_nodes(void **state)
 		struct hd_job_list list;
 		struct hd_diag diag = { "" };
 		snprintf(text, sizeof text,
-			"JobID|Submit|ElapsedRaw|NNodes|AllocTRES|ReqGRES\n1|2023-03-01T10:00:00|5|1|gres/gpu=1|\n"
+			"JobID|Submit|ElapsedRaw|NNodes|AllocTRES|ReqGRES\n"
+			"1|2023-03-01T10:00:00|5|1|gres/gpu=1|\n"
 			"2|2023-03-01T10:00:01|5|%s|%s|%s\n", cases[i].nodes, cases[i].alloc, cases[i].req);
 		CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
 		CHECK(list.n == (cases[i].n ? 2u : 1u) && list.nbad == cases[i].bad &&
@@ -601,8 +607,10 @@ static void prices_of_all_forms_say_what_holds_when(void **state)
 	static const char csv[] = "price,time,type,zone\n2,100,v,a\n1,200,v,a\n1.5,100,v,b\n7,50,k,a\n";
 	static const char wide[] = "date,$v,$k\n2020-01-01,2,\n2020-01-02,1,3\n";
 	static const char aws[] =
-		"{\"SpotPriceHistory\":[{\"AvailabilityZone\":\"us-east-1a\",\"InstanceType\":\"p3.2xlarge\",\"SpotPrice\":\"0.918000\","
-		"\"Timestamp\":\"2020-02-03T04:05:06.000Z\"},{\"AvailabilityZone\":\"us-east-1a\",\"InstanceType\":\"p3.2xlarge\",\"SpotPrice\":\"0.9\","
+		"{\"SpotPriceHistory\":[{\"AvailabilityZone\":\"us-east-1a\","
+		"\"InstanceType\":\"p3.2xlarge\",\"SpotPrice\":\"0.918000\","
+		"\"Timestamp\":\"2020-02-03T04:05:06.000Z\"},{\"AvailabilityZone\":\"us-east-1a\","
+		"\"InstanceType\":\"p3.2xlarge\",\"SpotPrice\":\"0.9\","
 		"\"Timestamp\":\"2020-02-03T03:05:06+00:00\"}]}";
 	struct hd_prices p;
 	struct hd_diag diag = { "" };
@@ -724,7 +732,8 @@ static void machines_come_and_go_as_their_traces_say(void **state)
 static void a_list_of_nodes_names_types_and_devices(void **state)
 {
 	static const char text[] =
-		"sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,262144,8,V100M32\nn-1,64000,1,0,\nn-2,1,1,2,T4\n";
+		"sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,262144,8,V100M32\nn-1,64000,1,0,\n"
+		"n-2,1,1,2,T4\n";
 	static const char bad[] = "sn,cpu_milli,memory_mib,gpu,model\nn-0,1,1,2,\n";
 	struct hd_machine_list list;
 	struct hd_diag diag = { "" };

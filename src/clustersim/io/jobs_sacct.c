@@ -402,7 +402,8 @@ static enum hd_err look_for_columns(struct sacct *s, struct hd_diag *diag)
 		(s->at[ELAPSED] == TABLE_NONE && s->at[ELAPSED_RAW] == TABLE_NONE))
 		return cells_fail(s->c, s->c->n, diag,
 			"the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed: "
-			"sacct --parsable --format=JobID,JobName,User,Account,Partition,QOS,Submit,Start,State,Timelimit,ElapsedRaw,ReqTRES,AllocTRES");
+			"sacct --parsable --format=JobID,JobName,User,Account,Partition,QOS,Submit,Start,"
+			"State,Timelimit,ElapsedRaw,ReqTRES,AllocTRES");
 	if (s->at[ALLOC_TRES] == TABLE_NONE && s->at[REQ_TRES] == TABLE_NONE &&
 		s->at[ALLOC_GRES] == TABLE_NONE && s->at[REQ_GRES] == TABLE_NONE &&
 		s->gpus == TABLE_NONE)

@@ -315,7 +315,8 @@ static void small_world(struct world *w, const struct hd_listed_job *jobs, size_
 	assert_int_equal(hd_policy_parse(&w->policy, policy, NULL), HD_OK);
 }
 
-#define JOB(at, devices, work) { .kind = "", .user = "", .name = "", .command = "", .folder = "", .steps_arg = "", .scale = (devices), \
+#define JOB(at, devices, work) { .kind = "", .user = "", .name = "", .command = "", .folder = "", \
+	.steps_arg = "", .scale = (devices), \
 	.arrival_s = (at), .steps = (work), .duration_s = (work), .weight = 1, .deadline_s = INFINITY }
 
 static void times_and_costs_are_those_that_can_be_added_up_by_hand(void **state)

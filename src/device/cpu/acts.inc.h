@@ -13,7 +13,8 @@
 
 /* for each unit of n elements: `len` of them at i, 16 but for the last */
 #define HD_UNITS(i, len, n) \
-	for (size_t i = 0, len; i < (n) && ((len = (n) - i < HD_UNIT ? (n) - i : HD_UNIT), true); i += HD_UNIT)
+	for (size_t i = 0, len; i < (n) && ((len = (n) - i < HD_UNIT ? (n) - i : HD_UNIT), true); \
+		i += HD_UNIT)
 
 HD_INLINE struct vf vf_positive(struct vf x, struct vf yes,
 	struct vf no) { return vf_select(vf_lt(vf_set(0.0f), x), yes, no); }

@@ -339,7 +339,10 @@ static inline void attend_dx_run(const struct hd_call *call, struct att s, uint3
 /* name, packed, padded: each form is its own code, for the constants. */
 #define HD_ATTENTIONS(X) X(attention, true, false) X(attend, false, false) X(attend_pad, false, true)
 #define X(name, packed, padded)                                                                     \
-	static inline uint32_t name##_ntiles(const struct hd_call *call) { return attend_tiles(call, att_of(call, 0, packed, padded)); } \
+	static inline uint32_t name##_ntiles(const struct hd_call *call)                            \
+	{                                                                                           \
+		return attend_tiles(call, att_of(call, 0, packed, padded));                         \
+	}                                                                                           \
 	static inline size_t name##_scratch(const struct hd_call *call)                             \
 	{                                                                                           \
 		struct att s = att_of(call, 0, packed, padded);                                     \

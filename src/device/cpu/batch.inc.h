@@ -52,7 +52,8 @@ HD_INLINE size_t batch_lanes(const struct batch *b, uint64_t group)
 #define HD_BATCH_UNITS(i, len, b, lanes) \
 	for (uint64_t o_ = 0; o_ < (b)->outer; o_++) \
 		for (uint64_t u_ = 0, i = o_ * (b)->outer_step; u_ < (b)->units; u_++, i += (b)->unit_step) \
-			for (size_t len = (b)->planes && u_ + 1 == (b)->units ? (b)->tail : (lanes), once_ = 1; once_; once_ = 0)
+			for (size_t len = (b)->planes && u_ + 1 == (b)->units ? (b)->tail : (lanes), \
+				once_ = 1; once_; once_ = 0)
 
 enum { BATCH_ELEMS = 8192 };
 

@@ -155,8 +155,8 @@ typedef void blk_micro_fn(const struct blk_in *in, const struct blk_out *out);
 
 /* Shapes that the registers hold: one row of up to BLK_PIXELS, two of half as many. */
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-#define BLK_ONE(X, nb) X(1, 1, nb) X(1, 2, nb) X(1, 3, nb) X(1, 4, nb) X(1, 5, nb) X(1, 6, nb) X(1, 7, nb) X(1, 8, nb) X(1, 9, nb) \
-	X(1, 10, nb) X(1, 11, nb) X(1, 12, nb) X(1, 13, nb) X(1, 14, nb)
+#define BLK_ONE(X, nb) X(1, 1, nb) X(1, 2, nb) X(1, 3, nb) X(1, 4, nb) X(1, 5, nb) X(1, 6, nb) X(1, 7, nb) \
+	X(1, 8, nb) X(1, 9, nb) X(1, 10, nb) X(1, 11, nb) X(1, 12, nb) X(1, 13, nb) X(1, 14, nb)
 #define BLK_TWO(X, nb) X(2, 1, nb) X(2, 2, nb) X(2, 3, nb) X(2, 4, nb) X(2, 5, nb) X(2, 6, nb) X(2, 7, nb)
 #define BLK_BLOCKS(X, list) list(X, 1) list(X, 2)
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -169,7 +169,9 @@ typedef void blk_micro_fn(const struct blk_in *in, const struct blk_out *out);
 #define BLK_BLOCKS(X, list) list(X, 1)
 #endif
 
-#define X(a, b, nb) static inline void blk_micro_##a##x##b##x##nb(const struct blk_in *in, const struct blk_out *out) { blk_micro(a, b, nb, in, out); }
+#define X(a, b, nb) \
+	static inline void blk_micro_##a##x##b##x##nb(const struct blk_in *in, const struct blk_out *out) \
+	{ blk_micro(a, b, nb, in, out); }
 BLK_BLOCKS(X, BLK_ONE)
 BLK_BLOCKS(X, BLK_TWO)
 #undef X

@@ -150,10 +150,11 @@ typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const s
 	const struct gemm_adds *adds);
 
 #define MICRO(h, v)                                  \
-	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c) \
+	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
+		const struct gemm_out *c)            \
 	{ micro(h, v, a, step, b, depth, c, NULL); } \
-	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, const struct gemm_out *c, \
-		const struct gemm_adds *adds)        \
+	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
+		const struct gemm_out *c, const struct gemm_adds *adds) \
 	{ micro(h, v, a, h, b, depth, c, adds); }
 #define X(h) MICRO(h, 1) MICRO(h, 2)
 HD_HEIGHTS(X)

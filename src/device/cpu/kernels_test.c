@@ -25,7 +25,8 @@ struct example {
 #define MATMUL(ta, tb, m, n, k) \
 	{ HD_OP_MATMUL, { .i = { ta, tb } }, { { .dim = { (ta) ? (k) : (m), (ta) ? (m) : (k) } }, { .dim = { (tb) ? (n) : (k), (tb) ? (k) : (n) } } }, { { .dim = { m, n } } }, false, k }
 #define MAP1(id, at, n) { HD_OP_##id, at, { { .dim = { n } } }, { { .dim = { n } } }, false, 1 }
-#define MAP2(id, at, n) { HD_OP_##id, at, { { .dim = { n } }, { .dim = { n } } }, { { .dim = { n } } }, false, 1 }
+#define MAP2(id, at, n) \
+	{ HD_OP_##id, at, { { .dim = { n } }, { .dim = { n } } }, { { .dim = { n } } }, false, 1 }
 #define ATTR(...) { .i = { __VA_ARGS__ } }
 #define REAL(x) { .f = { x } }
 /* own: channels of a group */
@@ -76,7 +77,8 @@ struct example {
 	{ HD_OP_ADD_RMSNORM, REAL(1e-5f), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { c } } }, { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { rows, 1 } } }, false, c }, \
 	{ HD_OP_RMSNORM_DX, ATTR(0), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { c } }, { .dim = { rows, 1 } } }, { { .dim = { rows, c } } }, false, c }, \
 	{ HD_OP_RMSNORM_DG, ATTR(0), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { rows, 1 } } }, { { .dim = { c } } }, false, rows }
-#define QKV(n, t, heads, kv, d) { .dim = { n, t, (heads) * (d) } }, { .dim = { n, t, (kv) * (d) } }, { .dim = { n, t, (kv) * (d) } }
+#define QKV(n, t, heads, kv, d) \
+	{ .dim = { n, t, (heads) * (d) } }, { .dim = { n, t, (kv) * (d) } }, { .dim = { n, t, (kv) * (d) } }
 #define MADE(n, t, heads, d) { .dim = { n, t, (heads) * (d) } }, { .dim = { n, heads, t } }
 #define ATTEND(n, t, heads, kv, d, causal) \
 	{ HD_OP_ATTEND, ATTR(heads, kv, causal), { QKV(n, t, heads, kv, d) }, { MADE(n, t, heads, d) }, false, t + d }, \
@@ -342,7 +344,8 @@ static void every_op_has_a_row_on_every_path(void **state)
 	(void)state;
 #define X(path) for (int op = 0; op < HD_NOPS; op++) { \
 		const struct hd_cpu_row *row = &hd_cpu_##path.rows[op]; \
-		CHECK(row->kernel.ntiles && row->kernel.scratch && row->kernel.tile && row->prepare && row->release, #path " %s", hd_ops[op].name); }
+		CHECK(row->kernel.ntiles && row->kernel.scratch && row->kernel.tile && row->prepare && \
+			row->release, #path " %s", hd_ops[op].name); }
 	HD_CPU_PATHS(X)
 #undef X
 }

@@ -17,7 +17,8 @@
 #define X(id, stem)                                                                                         \
 	bool hd_library_##stem##_takes(const struct hd_call *call);                                         \
 	uint32_t hd_library_##stem##_ntiles(const struct hd_call *call);                                    \
-	enum hd_err hd_library_##stem##_prepare(const struct hd_call *call, void **prepared, struct hd_diag *diag);
+	enum hd_err hd_library_##stem##_prepare(const struct hd_call *call, void **prepared,                \
+		struct hd_diag *diag);
 HD_LIBRARY_OPS(X)
 #undef X
 

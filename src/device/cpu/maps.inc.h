@@ -142,7 +142,7 @@ static inline void embed_tile(const struct hd_call *call, uint32_t tile, void *s
 		if (id[row] >= 0 && id[row] < call->in[1].dim[0])
 			memcpy(to, (const float *)call->in[1].at + (uint64_t)id[row] * cols,
 				cols * sizeof(float));
-		else                                               /* no such row: no number, which the step will tell */
+		else                       /* no such row: NaN, which the step will report */
 			for (uint64_t i = 0; i < cols; i++)
 				to[i] = NAN;
 	}

@@ -126,7 +126,9 @@ typedef void narrow_fn(const struct narrow_in *in, const struct narrow_out *out)
 #define NAR_FIELDS(X, h) X(1, 1, h) X(2, 1, h) X(1, 2, h)
 #define NAR_SHAPES(X) NAR_FIELDS(X, 2) NAR_FIELDS(X, 4)
 #endif
-#define X(a, v, h) static inline void narrow_##a##x##v##x##h(const struct narrow_in *in, const struct narrow_out *out) { narrow_micro(a, v, h, in, out); }
+#define X(a, v, h) \
+	static inline void narrow_##a##x##v##x##h(const struct narrow_in *in, const struct narrow_out *out) \
+	{ narrow_micro(a, v, h, in, out); }
 NAR_SHAPES(X)
 #undef X
 #define X(a, v, h) [a][v - 1][h / 2 - 1] = narrow_##a##x##v##x##h,
@@ -276,7 +278,8 @@ typedef void narrow_dw_fn(const struct narrow_dw *d);
 #else
 #define NAR_DW_SHAPES(X) X(1, 1) X(1, 2) X(2, 1) X(2, 2)
 #endif
-#define X(h, b) static inline void narrow_dw_##h##x##b(const struct narrow_dw *d) { narrow_dw_micro(h, b, d); }
+#define X(h, b) \
+	static inline void narrow_dw_##h##x##b(const struct narrow_dw *d) { narrow_dw_micro(h, b, d); }
 NAR_DW_SHAPES(X)
 #undef X
 #define X(h, b) [h - 1][b - 1] = narrow_dw_##h##x##b,

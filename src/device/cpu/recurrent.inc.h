@@ -231,7 +231,10 @@ static inline void gru_dx_tile(const struct hd_call *call, uint32_t tile,
 
 enum { RECUR_ROWS = 84 };
 
-static inline uint32_t recur_dw_ntiles(const struct hd_call *call) { return (uint32_t)div_up(call->out[0].dim[0], RECUR_ROWS); }
+static inline uint32_t recur_dw_ntiles(const struct hd_call *call)
+{
+	return (uint32_t)div_up(call->out[0].dim[0], RECUR_ROWS);
+}
 
 static inline size_t recur_dw_scratch(const struct hd_call *call)
 {

@@ -302,7 +302,10 @@ HD_INLINE void column_tile(const float *dy, const float *x, const float *stats, 
 			out + first + i);
 }
 
-static inline uint32_t layernorm_dg_ntiles(const struct hd_call *call) { return column_ntiles(call->out[0].elems); }
+static inline uint32_t layernorm_dg_ntiles(const struct hd_call *call)
+{
+	return column_ntiles(call->out[0].elems);
+}
 
 static inline void layernorm_dg_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
@@ -357,7 +360,10 @@ static inline void sum_rows_tile(const struct hd_call *call, uint32_t tile, void
 		column_tile(x, NULL, NULL, outer, kept, tile, out);
 }
 
-static inline uint32_t embed_dw_ntiles(const struct hd_call *call) { return column_ntiles((uint64_t)hd_cols(&call->out[0])); }
+static inline uint32_t embed_dw_ntiles(const struct hd_call *call)
+{
+	return column_ntiles((uint64_t)hd_cols(&call->out[0]));
+}
 
 static inline void embed_dw_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {

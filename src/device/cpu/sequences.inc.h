@@ -172,7 +172,10 @@ static inline void frequencies(float base, int64_t half, float *high, float *low
 	}
 }
 
-static inline uint32_t rotary_ntiles(const struct hd_call *call) { return row_ntiles((uint64_t)hd_rows(&call->in[0]), (uint64_t)hd_cols(&call->in[0])); }
+static inline uint32_t rotary_ntiles(const struct hd_call *call)
+{
+	return row_ntiles((uint64_t)hd_rows(&call->in[0]), (uint64_t)hd_cols(&call->in[0]));
+}
 
 /* High and low frequencies, sines, cosines. */
 static inline size_t rotary_scratch(const struct hd_call *call)

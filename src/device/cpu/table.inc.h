@@ -84,15 +84,23 @@ static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_
 	X(DROPOUT,         CALL, map_ntiles,          scratch_none,         dropout_tile)         \
 	X(DROPOUT_DX,      CALL, map_ntiles,          scratch_none,         dropout_tile)
 
-#define HD_FAMILY_ROWS(X) HD_IMAGES_ROWS(X) HD_TENSORS_ROWS(X) HD_SEQUENCES_ROWS(X) HD_BATCH_ROWS(X) HD_BLOCKED_ROWS(X)
+#define HD_FAMILY_ROWS(X) \
+	HD_IMAGES_ROWS(X) HD_TENSORS_ROWS(X) HD_SEQUENCES_ROWS(X) HD_BATCH_ROWS(X) HD_BLOCKED_ROWS(X)
 
 #define ROWS true
 #define CALL false
-#define X(id, rowwise, ntiles, scratch, tile) [HD_OP_##id] = { { ntiles, scratch, tile, rowwise, NULL }, hd_cpu_prepare_none, hd_cpu_release_none, NULL },
-#define F(id, rowwise, ntiles, scratch, tile, fold) [HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold }, hd_cpu_prepare_none, hd_cpu_release_none, NULL },
-#define L(id, stem) [HD_OP_##id] = { { hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL }, \
-	hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
-#define HD_ISA_TABLE { HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
+#define X(id, rowwise, ntiles, scratch, tile) \
+	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, NULL }, \
+		hd_cpu_prepare_none, hd_cpu_release_none, NULL },
+#define F(id, rowwise, ntiles, scratch, tile, fold) \
+	[HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold }, \
+		hd_cpu_prepare_none, hd_cpu_release_none, NULL },
+#define L(id, stem) \
+	[HD_OP_##id] = { \
+		{ hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL }, \
+		hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
+#define HD_ISA_TABLE \
+	{ HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
 #define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
 #define HD_ISA_VECTOR { flat_update, flat_measure, flat_add, flat_copy, flat_sumsq }
 

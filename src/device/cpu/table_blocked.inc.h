@@ -9,7 +9,7 @@ static const struct hd_fold_kernel conv2d_b_dw_fold = { 2, conv2d_b_dw_fold_take
 	conv2d_b_dw_fold_tile };
 
 #define HD_BLOCKED_FOLD_ROWS(F)                                                     \
-	F(CONV2D_B_DW,     ROWS, conv2d_b_dw_ntiles,  conv2d_b_dw_scratch,  conv2d_b_dw_tile, &conv2d_b_dw_fold)
+	F(CONV2D_B_DW,     ROWS, conv2d_b_dw_ntiles, conv2d_b_dw_scratch, conv2d_b_dw_tile, &conv2d_b_dw_fold)
 #define HD_BLOCKED_ROWS(X)                                                          \
 	X(BLOCK,           ROWS, block_ntiles,        scratch_none,         block_tile)           \
 	X(UNBLOCK,         ROWS, block_ntiles,        scratch_none,         block_tile)           \

@@ -99,11 +99,13 @@ static __attribute__((noinline)) void pair_tile(const struct hd_call *call, uint
 	}
 }
 
-#define HD_PAIRS(X) X(add, ADD) X(sub, SUB) X(mul, MUL) X(div, DIV) X(maximum, MAXIMUM) X(minimum, MINIMUM) X(power, POWER) \
-	X(less, LESS) X(less_eq, LESS_EQ) X(equal, EQUAL)
+#define HD_PAIRS(X) X(add, ADD) X(sub, SUB) X(mul, MUL) X(div, DIV) X(maximum, MAXIMUM) X(minimum, MINIMUM) \
+	X(power, POWER) X(less, LESS) X(less_eq, LESS_EQ) X(equal, EQUAL)
 #define X(name, id) \
-	static void name##_pairs(const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n) { pair_run(HD_OP_##id, a, sa, b, sb, out, n); } \
-	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; pair_tile(call, tile, name##_pairs); }
+	static void name##_pairs(const float *a, bool sa, const float *b, bool sb, float *out, uint64_t n) \
+	{ pair_run(HD_OP_##id, a, sa, b, sb, out, n); } \
+	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch) \
+	{ (void)scratch; pair_tile(call, tile, name##_pairs); }
 HD_PAIRS(X)
 #undef X
 
@@ -133,7 +135,8 @@ static inline void where_tile(const struct hd_call *call, uint32_t tile, void *s
 }
 
 /* Elements of any size, n of them, `step` apart where they come from. */
-#define HD_MOVE(type) for (int64_t i = 0; i < (int64_t)n; i++) ((type *)to)[i] = ((const type *)from)[i * step]
+#define HD_MOVE(type) \
+	for (int64_t i = 0; i < (int64_t)n; i++) ((type *)to)[i] = ((const type *)from)[i * step]
 HD_INLINE void move_run(void *to, const void *from, int64_t step, uint64_t n, size_t bytes)
 {
 	if (step == 1)

@@ -32,7 +32,8 @@ struct vi { ipart p[HD_PARTS]; };
 #define HD_VEC1(type, name, from, expr) \
 	HD_INLINE type name(from a) { type r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = expr; return r; }
 #define HD_VEC2(type, name, from, expr) \
-	HD_INLINE type name(from a, from b) { type r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = expr; return r; }
+	HD_INLINE type name(from a, from b) \
+	{ type r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = expr; return r; }
 
 HD_VEC2(struct vf, vf_add, struct vf, a.p[i] + b.p[i])
 HD_VEC2(struct vf, vf_sub, struct vf, a.p[i] - b.p[i])

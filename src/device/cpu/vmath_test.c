@@ -131,8 +131,10 @@ static void paths_agree_on_every_stride_of_all_floats(void **state)
 #define X(path) if (hd_cpu_path(#path)) {                    \
 				hd_cpu_##path.math(f, x, y); \
 				for (int i = 0; i < 16; i++) \
-					CHECK(memcmp(&y[i], &plain[i], 4) == 0 || (isnan(y[i]) && isnan(plain[i])), \
-						#path ", function %d of %a: %a, not %a", f, (double)x[i], (double)y[i], (double)plain[i]); }
+					CHECK(memcmp(&y[i], &plain[i], 4) == 0 || \
+						(isnan(y[i]) && isnan(plain[i])), \
+						#path ", function %d of %a: %a, not %a", f, (double)x[i], \
+						(double)y[i], (double)plain[i]); }
 			HD_CPU_PATHS(X)
 #undef X
 		}

@@ -98,6 +98,8 @@ static inline void walk_next(const struct walk *w, struct walk_place *p)
 /* for each stretch of n elements of the innermost axis inside a run: `i` counts those of the output */
 #define HD_WALK(w, p, i, n, run) \
 	for (uint64_t i = (run).at, end_ = (run).at + (run).n, n; \
-		i < end_ && ((n = (uint64_t)((w).dim[(w).naxes - 1] - (p).col), n = n < end_ - i ? n : end_ - i), true); i += n, walk_next(&(w), &(p)))
+		i < end_ && ((n = (uint64_t)((w).dim[(w).naxes - 1] - (p).col), \
+			n = n < end_ - i ? n : end_ - i), true); \
+		i += n, walk_next(&(w), &(p)))
 
 #endif

@@ -51,7 +51,8 @@ static enum hd_err prepare(const struct hd_call *call, void **prepared, struct h
 static void release(void *prepared) { (void)prepared; }
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-#define X(id, text, nin, nout, class, attrs, about) [HD_OP_##id] = { { ntiles, scratch_bytes, tile, false, NULL }, prepare, release, NULL },
+#define X(id, text, nin, nout, class, attrs, about) \
+	[HD_OP_##id] = { { ntiles, scratch_bytes, tile, false, NULL }, prepare, release, NULL },
 	HD_OPS(X)
 #undef X
 };

@@ -311,7 +311,10 @@ static void argmax(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	}
 }
 
-static uint64_t lines(const struct hd_call *call) { return call->in[0].elems / (uint64_t)call->in[0].dim[call->attr.i[0]]; }
+static uint64_t lines(const struct hd_call *call)
+{
+	return call->in[0].elems / (uint64_t)call->in[0].dim[call->attr.i[0]];
+}
 
 static void cumsum(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {

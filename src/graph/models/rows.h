@@ -24,7 +24,8 @@ struct hd_maker {
 	enum hd_err err;                  /* the first failure */
 };
 
-#define HD_DIMS(...) (uint8_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ }
+#define HD_DIMS(...) \
+	(uint8_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ }
 
 uint32_t hd_make_input(struct hd_maker *m, const char *name, enum hd_dtype dtype, uint8_t rank,
 	const int64_t *dim);

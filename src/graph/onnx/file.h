@@ -15,7 +15,8 @@
 #include "graph/onnx.h"
 
 #define HD_ONNX_MEMORY ((size_t)512 << 20)
-enum { HD_ONNX_INLINE = 1 << 20, HD_ONNX_OPSET_MIN = 7 /* older: ops that have not changed since */, HD_ONNX_OPSET_MAX = 18 };
+/* opsets older than the least: only ops that have not changed since */
+enum { HD_ONNX_INLINE = 1 << 20, HD_ONNX_OPSET_MIN = 7, HD_ONNX_OPSET_MAX = 18 };
 
 struct hd_onnx_init {
 	Onnx__TensorProto *tensor;

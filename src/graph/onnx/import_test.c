@@ -5,7 +5,8 @@
 #include "graph/pass.h"
 #include "graph/onnx/testing_files.h"
 
-#define LAYERNORM "eps: 0.00001\ntwo: 2.0\ngamma [6]\nbeta [6]\nReduceMean x -> m axes=-1\nSub x,m -> d\nPow d,two -> p\nReduceMean p -> v axes=-1\n" \
+#define LAYERNORM "eps: 0.00001\ntwo: 2.0\ngamma [6]\nbeta [6]\nReduceMean x -> m axes=-1\nSub x,m -> d\n" \
+	"Pow d,two -> p\nReduceMean p -> v axes=-1\n" \
 	"Add v,eps -> e\nSqrt e -> s\nDiv d,s -> q\nMul gamma,q -> g\nAdd g,beta -> n\n"
 
 static void a_layer_norm_taken_apart_is_one_op(void **state)
@@ -329,7 +330,8 @@ static void messages_are_walked_to_a_bounded_depth(void **state)
 }
 
 #define SCORES "Transpose x -> k perm=0,2,1\nMatMul x,k -> s\n"
-#define LATER "four: 4,4\nnull: 0.0\nfill: 1.0\nExpand fill,four -> ones\nTrilu ones -> low upper=0\nEqual low,null -> late\n"
+#define LATER "four: 4,4\nnull: 0.0\nfill: 1.0\nExpand fill,four -> ones\nTrilu ones -> low upper=0\n" \
+	"Equal low,null -> late\n"
 
 /* One head over [rows,4,6]; x is queries, keys and values. `by` is the factor of q that is left of the
  * scale, 0: none. */

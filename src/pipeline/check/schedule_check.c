@@ -105,7 +105,8 @@ void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fm
 }
 
 #define HERE(l, rule, ...) hd_lists_say(l, rule, rank, at, __VA_ARGS__)
-#define HERE_AND(l, rule, place, ...) hd_lists_say_both(l, rule, rank, at, (place).rank, (place).at, __VA_ARGS__)
+#define HERE_AND(l, rule, place, ...) \
+	hd_lists_say_both(l, rule, rank, at, (place).rank, (place).at, __VA_ARGS__)
 
 /* ---- first walk: what each rank computes, in its own order */
 

@@ -15,10 +15,13 @@
 
 /* Rank 0 sends its second tensor before it takes the first gradient; rank 1 sends that gradient before it
  * takes the tensor. */
-#define CROSSED "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 RA1.1<0 F1.1 B1.1 SG1.1>0\n"
+#define CROSSED "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 " \
+	"RA1.1<0 F1.1 B1.1 SG1.1>0\n"
 /* The same with a barrier between: no group holds both. */
-#define APART "0: F0.0 SA0.0>1 F0.1 SA0.1>1 BAR0 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 BAR0 RA1.1<0 F1.1 B1.1 SG1.1>0\n"
-#define AT_ONCE "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n"
+#define APART "0: F0.0 SA0.0>1 F0.1 SA0.1>1 BAR0 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0 " \
+	"BAR0 RA1.1<0 F1.1 B1.1 SG1.1>0\n"
+#define AT_ONCE "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 RA1.1<0 F1.0 F1.1 " \
+	"B1.0 SG1.0>0 B1.1 SG1.1>0\n"
 #define BAR_FIRST "0: F0.0 SA0.0>1 BAR0 RG0.0<1 B0.0\n1: BAR0 RA1.0<0 F1.0 B1.0 SG1.0>0\n"
 #define PLAIN "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n"
 #define CIRCLE "plan: these instructions wait for each other: "

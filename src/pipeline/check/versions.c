@@ -41,7 +41,8 @@ struct version_walk {
 };
 
 #define HERE(w, rule, ...) hd_lists_say((w)->l, rule, (w)->rank, (w)->at, __VA_ARGS__)
-#define HERE_AND(w, rule, other, ...) hd_lists_say_both((w)->l, rule, (w)->rank, (w)->at, (w)->rank, other, __VA_ARGS__)
+#define HERE_AND(w, rule, other, ...) \
+	hd_lists_say_both((w)->l, rule, (w)->rank, (w)->at, (w)->rank, other, __VA_ARGS__)
 
 /* Its own place, or where a version that stays longer has pushed it; where it is nowhere, one that may be
  * had for it: K14 leaves one. */
@@ -549,7 +550,8 @@ static bool has_updates(const struct hd_schedule *s)
 	for (uint32_t r = 0; r < s->nranks; r++)
 		for (uint32_t i = 0; i < s->list[r].len; i++)
 			switch (s->list[r].at[i].op) {
-			case HD_INS_STEP: case HD_INS_RED: case HD_INS_TIE: case HD_INS_NORM: case HD_INS_VAL: return true;
+			case HD_INS_STEP: case HD_INS_RED: case HD_INS_TIE: case HD_INS_NORM:
+			case HD_INS_VAL: return true;
 			default: break;
 			}
 	return false;

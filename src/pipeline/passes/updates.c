@@ -15,8 +15,9 @@ struct pass {
 	const struct hd_schedule *s;
 	const struct hd_schedule_job *job;
 	struct hd_stage_rule *rule;
-	uint32_t *last;                           /* [stages * vns] flush: place of the last gradient of a block (by its number) + 1;
-						   * period: 1 + the rank whose last of its block this virtual node is */
+	/* [stages * vns] flush: place of the last gradient of a block (by its number) + 1; period: 1 + the
+	 * rank whose last of its block this virtual node is */
+	uint32_t *last;
 	uint32_t *nholders;                       /* [stages] */
 	/* stages of the rank at hand, in the order of their first forward */
 	uint32_t *held, nheld;

@@ -573,7 +573,9 @@ int main(void)
 		drop_arena),
 		cmocka_unit_test_setup_teardown(a_unit_of_time_may_be_as_small_as_one_likes, make_arena,
 		drop_arena),
-		cmocka_unit_test_setup_teardown(a_large_gradient_is_cut_and_ends_no_later_than_a_bucket_allows, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(
+			a_large_gradient_is_cut_and_ends_no_later_than_a_bucket_allows,
+			make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(stored_cases_have_their_answers, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_no_problem_is_refused_with_its_place, make_arena,
 		drop_arena),

@@ -430,7 +430,9 @@ static void bad_requests_are_refused_with_their_reason(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(on_small_problems_time_and_split_are_the_best_of_all_partitions, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(
+			on_small_problems_time_and_split_are_the_best_of_all_partitions,
+			make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(asking_for_a_bound_gives_what_the_recurrence_gives,
 		make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(laws_of_machines_bandwidth_variants_and_scale, make_arena,

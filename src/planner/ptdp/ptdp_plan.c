@@ -179,8 +179,7 @@ enum hd_err hd_ptdp_judge(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *a
 	return simulate(plan, diag);
 }
 
-/* -- search
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- search ---- */
 
 struct ptdp_candidate { struct hd_ptdp_split split; int64_t step_ps; };
 
@@ -382,8 +381,7 @@ enum hd_err hd_ptdp_search(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *
 	return HD_OK;
 }
 
-/* -- rules
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rules ---- */
 
 static int64_t need_of(const struct hd_ptdp_ask *ask, const struct hd_ptdp_split *s)
 {

@@ -168,7 +168,9 @@ static enum hd_err put_records(struct hd_dispatch *d, struct hd_dispatch_outs *o
 
 /* ---- events ---- */
 
-#define ON(name) static enum hd_err on_##name(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e, struct hd_diag *diag)
+#define ON(name) \
+	static enum hd_err on_##name(struct hd_dispatch *d, struct live *j, \
+		const struct hd_dispatch_event *e, struct hd_diag *diag)
 
 ON(submit)
 {

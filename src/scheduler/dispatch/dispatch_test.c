@@ -172,7 +172,8 @@ static void order(struct world *w, const struct hd_dispatch_out *o)
 			if (w->worker[v] == o->job)
 				w->worker[v] = 0;
 		break;
-	case HD_DISPATCH_DO_SCALE: case HD_DISPATCH_DO_JOB: case HD_DISPATCH_DO_LEASE: case HD_DISPATCH_DO_NOTE: case HD_DISPATCH_DO_NKINDS:
+	case HD_DISPATCH_DO_SCALE: case HD_DISPATCH_DO_JOB: case HD_DISPATCH_DO_LEASE:
+	case HD_DISPATCH_DO_NOTE: case HD_DISPATCH_DO_NKINDS:
 		break;
 	}
 }
@@ -1120,7 +1121,7 @@ static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void
 }
 
 /* A machine made from the store has leases and no shares: a question that takes rounds takes nothing away. */
-static void who_runs_runs_on_while_a_new_scheduler_asks_its_first_question(void **state)
+static void jobs_run_on_while_a_new_scheduler_asks_its_first_question(void **state)
 {
 	struct world w;
 
@@ -1243,9 +1244,12 @@ int main(void)
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds,
 		set_apart, set_within),
-		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(
+			a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again,
+			set_apart, set_within),
 		cmocka_unit_test(a_policy_that_is_stopped_or_has_no_memory_decides_nothing),
-		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(
+			jobs_run_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_device_out_of_service_is_left_while_nobody_answers,
 		set_apart, set_within),
 		cmocka_unit_test_setup_teardown(an_error_in_place_of_the_first_answer_takes_nothing_away,

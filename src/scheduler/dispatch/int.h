@@ -7,7 +7,8 @@
 #include "scheduler/rounds.h"
 
 #define AGAIN_S 2.0                               /* an order that was not seen to work is given again */
-#define WORKER_FIRST_S 0.5                        /* between starts of a worker on a device: doubled up to the last */
+/* between starts of a worker on a device: doubled up to the last */
+#define WORKER_FIRST_S 0.5
 #define WORKER_LAST_S 16.0
 enum { WORKER_STARTS = 6 };                       /* without one that takes part: the run is given up */
 

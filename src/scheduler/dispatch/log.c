@@ -258,7 +258,8 @@ static void put_out(struct hd_json_writer *w, const struct hd_dispatch_out *o, u
 		hd_json_put_text(w, "kind", o->name);
 		hd_json_put_text(w, "text", o->text);
 		break;
-	case HD_DISPATCH_DO_START: case HD_DISPATCH_DO_WORKER: case HD_DISPATCH_DO_SCALE: case HD_DISPATCH_DO_LEAVE: case HD_DISPATCH_DO_STOP:
+	case HD_DISPATCH_DO_START: case HD_DISPATCH_DO_WORKER: case HD_DISPATCH_DO_SCALE:
+	case HD_DISPATCH_DO_LEAVE: case HD_DISPATCH_DO_STOP:
 	case HD_DISPATCH_DO_KILL: case HD_DISPATCH_DO_NKINDS:
 		hd_json_put_i64(w, "job", (int64_t)o->job);
 		hd_json_put_i64(w, "device", o->device);

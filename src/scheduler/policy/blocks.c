@@ -32,7 +32,8 @@
 
 enum { HD_PRICINGS = 400, HD_ROUNDS = 30, HD_NARROWS = 4, HD_OPEN = 3000,
 	HD_COUPLED = HD_SCHED_TYPES + HD_PROGRAM_ROWS };
-#define HD_CLOSE 1e-8                             /* bound against value, relative, at which prices are good enough */
+/* bound against value, relative, at which prices are good enough */
+#define HD_CLOSE 1e-8
 #define HD_NEARLY 5e-8                            /* and good enough to mix the answers */
 #define HD_SMOOTH 0.7                             /* of the best prices in the next */
 #define HD_REFUTED 1e-10                          /* relative: a reduced cost below minus this is one */

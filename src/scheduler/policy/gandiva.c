@@ -21,7 +21,10 @@ enum hd_err hd_gandiva_init(struct hd_policy *policy, struct hd_diag *diag)
 	return HD_OK;
 }
 
-void hd_gandiva_finish(struct hd_policy *policy) { hd_ledger_finish(&((struct hd_gandiva *)policy->memory)->partners); }
+void hd_gandiva_finish(struct hd_policy *policy)
+{
+	hd_ledger_finish(&((struct hd_gandiva *)policy->memory)->partners);
+}
 
 static double summed(const struct hd_sched_state *s, uint32_t a, uint32_t b, uint32_t type)
 {

@@ -45,10 +45,12 @@
 #include "scheduler/policy/int.h"
 
 enum { HD_TURNS = 40, HD_PAIRS = 200, HD_INTERVALS = 6 };
-#define HD_MU 3.0                                 /* against 2: the published traces end up to 4 % earlier, for 2 % more mean */
+/* against 2: the published traces end up to 4 % earlier, for 2 % more mean */
+#define HD_MU 3.0
 #define HD_MOVE_S 20.0
 #define HD_FIRST_S 300.0                          /* interval 1 */
-#define HD_LAST_ROOM 0.1                          /* of the last interval, to large gangs and to the others at least */
+/* of the last interval, to large gangs and to the others at least */
+#define HD_LAST_ROOM 0.1
 #define HD_HELPS 1e-7                             /* a reduced cost below minus this, of costs around 1 */
 
 struct plan_column { struct hd_shape shape; uint32_t m; };      /* rates of the shape as measured */

@@ -232,7 +232,8 @@ static void no_step_is_bought_above_its_worth(void **state)
 			for (uint32_t j = 0; j < s.ntypes; j++)
 				if (job->rate[j] > 0 && is_whole(&s, out.shape[k].member[0], j))
 					least = fmin(least, s.types[j].price_usd_h / job->rate[j]);
-			paid = s.types[out.shape[k].need[0].type].price_usd_h / job->rate[out.shape[k].need[0].type];
+			paid = s.types[out.shape[k].need[0].type].price_usd_h /
+				job->rate[out.shape[k].need[0].type];
 			CHECK(paid <= 1.25 * least * (1 + 1e-9), "seed %u, job %u: pays %.6g, cheapest %.6g",
 				seed, out.shape[k].member[0], paid, least);
 		}

@@ -32,7 +32,8 @@ enum { HD_STEPS = 120 };                          /* of one optimum; 20 to 40 ar
 #define HD_NEAR 1e-9                              /* of sum w log z, by sum w */
 #define HD_FALL 0.1                               /* of mu, a step */
 #define HD_CENTRE 0.5                             /* after a step that had to be cut short */
-#define HD_LOST 1e-8                              /* of a type's devices: what rounding may take off its slack */
+/* of a type's devices: what rounding may take off its slack */
+#define HD_LOST 1e-8
 #define HD_STOPPED 1e100                          /* a pivot that lets nothing through */
 
 /* One way of a job: its share, the price of its being above 0; the best share so far. */

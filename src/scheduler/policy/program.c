@@ -18,8 +18,9 @@
 
 #include "scheduler/policy/int.h"
 
-enum { HD_LARGE = 3000, HD_LISTED = 6000, HD_BEST = 200, HD_TURNS = 500 };       /* single shapes from which prices are tried first; pair
-										 * columns up to which all are listed; added a turn; turns */
+/* single shapes from which prices are tried first; pair columns up to which all are listed; added a turn;
+ * turns */
+enum { HD_LARGE = 3000, HD_LISTED = 6000, HD_BEST = 200, HD_TURNS = 500 };
 #define HD_IMPROVES 1e-9
 
 static enum hd_err no_memory(struct hd_policy_lp *pg) { return hd_fail(pg->diag, HD_E_NOMEM,

@@ -48,7 +48,10 @@ enum hd_err hd_priority_init(struct hd_policy *policy, struct hd_diag *diag) { (
 	return init(policy); }
 enum hd_err hd_priority_backfill_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag;
 	return init(policy); }
-void hd_fifo_finish(struct hd_policy *policy) { hd_ledger_finish(&((struct hd_queue *)policy->memory)->placed); }
+void hd_fifo_finish(struct hd_policy *policy)
+{
+	hd_ledger_finish(&((struct hd_queue *)policy->memory)->placed);
+}
 void hd_sjf_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 void hd_priority_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 void hd_priority_backfill_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }

@@ -405,7 +405,8 @@ static void say_walk(const struct hd_explain *e, uint64_t id, const struct hd_wa
 		snprintf(to, cap, "job %llu waits: its priority on %s is %.3g, and the last %s went to %s",
 			job, type, w->priority, type, ahead);
 		break;
-	case HD_WHY_OVER: case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE: case HD_WHY_TOO_DEAR: case HD_WHY_QUEUED:
+	case HD_WHY_OVER: case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE:
+	case HD_WHY_TOO_DEAR: case HD_WHY_QUEUED:
 	case HD_WHY_NO_SHARE:
 		break;
 	}

@@ -232,7 +232,8 @@ static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on
 		check_walk(w, i, &wait);
 		helped[why.code] += why.fix != HD_FIX_NONE;
 		switch (why.code) {
-		case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE: case HD_WHY_TOO_DEAR: case HD_WHY_QUEUED: case HD_WHY_NO_SHARE:
+		case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE:
+		case HD_WHY_TOO_DEAR: case HD_WHY_QUEUED: case HD_WHY_NO_SHARE:
 			CHECK(!why.fix || code_with(w, i, &why) == HD_WHY_RUNS,
 				"seed %llu, job %llu: %s, and \"%s\" does not help", seed_now, LL(id),
 				why.text, why.help);

@@ -22,7 +22,8 @@ static void types_jobs_and_pairs_come_in_order(void **state)
 {
 	static const char text[] = "{\"jobs\":[" JOB("7", ",\"scale_factor\":2,\"priority\":3") ","
 		JOB("2", ",\"scale_factor\":2,\"deadline_s\":60") "]" CLUSTER
-		",\"pairs\":[{\"a\":7,\"b\":2,\"throughput\":{\"v\":[0.5,0.6],\"k\":[0.7,0.8]}}],\"prices_per_hour\":{\"v\":2.5,\"k\":0},"
+		",\"pairs\":[{\"a\":7,\"b\":2,\"throughput\":{\"v\":[0.5,0.6],\"k\":[0.7,0.8]}}],"
+		"\"prices_per_hour\":{\"v\":2.5,\"k\":0},"
 		"\"entities\":{\"x\":[7]},\"entity_weights\":{\"x\":4}}";
 	struct hd_arena arena;
 	struct hd_sched_state s;
