@@ -16,29 +16,6 @@ const struct hd_scale_policy hd_scale_policies[] = {
 	{ 0 },
 };
 
-static const char *const objective_names[] = {
-#define X(id, name) name,
-	HD_OBJECTIVES(X)
-#undef X
-};
-
-enum hd_err hd_objective_find(enum hd_objective *objective, const char *name, struct hd_diag *diag)
-{
-	struct hd_near near = hd_near_to(name);
-
-	for (int i = 0; i < HD_NOBJECTIVES; i++) {
-		if (!strcmp(objective_names[i], name)) {
-			*objective = (enum hd_objective)i;
-			return HD_OK;
-		}
-		hd_near_offer(&near, objective_names[i]);
-	}
-	return hd_fail(diag, HD_E_INVAL,
-		"there is no objective \"%.40s\"%s%s%s there are time, cost, utility, deadline, efficiency",
-		name,
-		near.best ? "; did you mean " : ";", near.best ? near.best : "", near.best ? "?" : "");
-}
-
 static enum hd_err check(const struct hd_scale_setting *set, struct hd_diag *diag)
 {
 	if (set->min == 0 || set->min > set->max || set->max > HD_SCALE_MAX)

@@ -102,7 +102,4 @@ void hd_scale_propose(struct hd_scale *scale, const struct hd_scale_now *now, st
 /* Devices or prices changed: settled decisions are open again; reads compute_ps and prices again. */
 void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *setting);
 
-HD_MUST_USE enum hd_err hd_objective_find(enum hd_objective *objective, const char *name,
-	struct hd_diag *diag);
-
 #endif

@@ -30,7 +30,7 @@ struct hd_scale_run {
 	uint64_t last_change;                     /* step */
 };
 
-/* `log` (or NULL): a line for every proposal that changes the size or says why it stays. */
+/* For tests. `log` (or NULL): a line for every proposal that changes the size or says why it stays. */
 HD_MUST_USE enum hd_err hd_scale_simulate(struct hd_scale_run *run, const char *policy,
 	const struct hd_scale_setting *setting,
 	const struct hd_scale_job *job, struct hd_arena *arena, struct hd_text *log, struct hd_diag *diag);

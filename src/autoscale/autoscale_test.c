@@ -533,8 +533,6 @@ static void nonsense_is_refused(void **state)
 		{ "ae-2020", { .min = 1, .max = 2, .price_usd_h = -1 }, "0 or more" },
 	};
 	static struct hd_scale scale;
-	enum hd_objective objective = HD_NOBJECTIVES;
-	struct hd_diag why = { "" };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -542,10 +540,6 @@ static void nonsense_is_refused(void **state)
 		CHECK(hd_scale_init(&scale, rows[i].policy, &rows[i].set, &diag) == HD_E_INVAL &&
 			strstr(diag.text, rows[i].says), "row %zu: %s", i, diag.text);
 	}
-	assert_int_equal(hd_objective_find(&objective, "costs", &why), HD_E_INVAL);
-	assert_non_null(strstr(why.text, "did you mean cost?"));
-	assert_int_equal(hd_objective_find(&objective, "cost", &why), HD_OK);
-	assert_int_equal(objective, HD_OBJECTIVE_COST);
 }
 
 int main(void)

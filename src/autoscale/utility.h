@@ -26,6 +26,7 @@ struct hd_utility {
 	struct { double value, time_s; } point[HD_UTILITY_POINTS + 2];
 };
 
+/* For tests: jobs cannot state one yet. */
 HD_MUST_USE enum hd_err hd_utility_parse(struct hd_utility *utility, const char *text, struct hd_diag *diag);
 void hd_utility_close(struct hd_utility *utility, double expected_s);      /* once, at the first size */
 double hd_utility_at(const struct hd_utility *utility, double time_s);

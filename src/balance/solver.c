@@ -23,7 +23,8 @@ struct solver_run {
 	struct hd_diag *diag;
 };
 
-uint32_t hd_solve_margin_ppm(const struct hd_solve_ask *ask)
+/* rule 6 */
+static uint32_t margin_of(const struct hd_solve_ask *ask)
 {
 	uint64_t sum = 0;
 
@@ -163,7 +164,7 @@ static enum hd_err rival_of(const struct solver_run *s, uint32_t type)
 enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_solve made = { .margin_ppm = hd_solve_margin_ppm(ask) };
+	struct hd_solve made = { .margin_ppm = margin_of(ask) };
 	struct solver_run s = { ask, &made, hd_arena_take(arena, ask->ndevices, 1), arena, diag };
 	struct hd_solve_plan simple = { 0 };
 	enum hd_err err = hd_solve_least(&made.plan, ask, NULL, NULL, arena, diag);

@@ -110,12 +110,11 @@ HD_MUST_USE enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct h
 	const double *slow, struct hd_arena *arena,
 	struct hd_diag *diag);
 
-uint32_t hd_solve_margin_ppm(const struct hd_solve_ask *ask);            /* rule 6 */
 /* Faster by more than the margin. */
 bool hd_solve_gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm);
 /* by - over in ppm of over, within 1000 times over. */
 int32_t hd_solve_slower_ppm(int64_t by_ps, int64_t over_ps);
-/* map[v] = device */
+/* map[v] = device. For tests. */
 void hd_solve_map(const struct hd_solve_plan *plan, const struct hd_solve_ask *ask, uint32_t *map);
 /* a line each: the plan, then its rivals */
 void hd_solve_print(const struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_text *text);

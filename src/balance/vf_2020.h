@@ -31,7 +31,8 @@ struct hd_vf_type {
 struct hd_vf_share { uint32_t vns, batch; };     /* of each device of a type; 0, 0: unused */
 struct hd_vf_plan { struct hd_vf_share share[HD_VF_TYPES]; int64_t step_ps; bool mixed; };
 
-/* exchange_ps: C of several types together. HD_E_INVAL: no plan has B samples, or nonsense. */
+/* exchange_ps: C of several types together. HD_E_INVAL: no plan has B samples, or nonsense. For tests: the
+ * published rule beside ours. */
 HD_MUST_USE enum hd_err hd_vf_2020(struct hd_vf_plan *plan, const struct hd_vf_type *type, uint32_t ntypes,
 	uint32_t batch, int64_t exchange_ps,
 	struct hd_arena *arena, struct hd_diag *diag);

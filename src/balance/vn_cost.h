@@ -48,7 +48,7 @@ struct hd_vn_cost {
 HD_MUST_USE enum hd_err hd_vn_cost_make(struct hd_vn_cost *cost, const struct hd_vn_profile *profile,
 	uint32_t nvns, struct hd_arena *arena,
 	struct hd_diag *diag);
-/* Waves of v virtual nodes in the order in which they run; how many there are. Room for v. */
+/* Waves of v virtual nodes in the order in which they run; how many there are. Room for v. For tests. */
 uint32_t hd_vn_cost_waves(const struct hd_vn_cost *cost, uint32_t v, uint32_t *size);
 /* The most virtual nodes that are done by tau. */
 uint32_t hd_vn_cost_most(const struct hd_vn_cost *cost, int64_t tau_ps);

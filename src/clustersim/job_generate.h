@@ -54,7 +54,7 @@ HD_MUST_USE enum hd_err hd_job_synthesize(struct hd_job_list *list, const struct
 
 /* What sharing by resize is measured on: Poisson arrivals from 0 on, a scale drawn from the powers of two up
  * to `devices`, weight 1, 5 or 10, 5 to 60 minutes alone on that scale (log-uniform; whole seconds). Draws
- * of (seed, number), as rule 2 says. */
+ * of (seed, number), as rule 2 says. For tests. */
 struct hd_job_sharing { uint64_t seed; size_t n; double per_hour; uint32_t devices; };
 HD_MUST_USE enum hd_err hd_job_share(struct hd_job_list *list, const struct hd_job_sharing *how,
 	struct hd_arena *arena, struct hd_diag *diag);

@@ -57,7 +57,7 @@ struct hd_cluster {
 HD_MUST_USE enum hd_err hd_cluster_parse(struct hd_cluster *cluster, const char *text, size_t len,
 	const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
-void hd_cluster_print(const struct hd_cluster *cluster, struct hd_text *text);
+void hd_cluster_print(const struct hd_cluster *cluster, struct hd_text *text);         /* for tests */
 /* Equal devices in these levels: nlevels and level are filled in, with names that stay. HD_E_INVAL. */
 HD_MUST_USE enum hd_err hd_cluster_make(struct hd_cluster *cluster, const struct hd_cluster_level *level,
 	uint32_t nlevels,

@@ -64,7 +64,7 @@ HD_MUST_USE enum hd_err hd_augment_add(struct hd_augment *augment, const struct 
 
 #define HD_NO_EPOCH UINT64_MAX            /* not a row of training */
 
-/* Transforms the numbers `x` of one sample. */
+/* Transforms the numbers `x` of one sample. For tests. */
 void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
 	uint64_t epoch, float *x);
 

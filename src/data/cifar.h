@@ -19,7 +19,7 @@ enum { HD_CIFAR_SIDE = 32, HD_CIFAR_IMAGE = 3 * HD_CIFAR_SIDE * HD_CIFAR_SIDE };
 /* at: the file's bytes; labels come first in a record */
 struct hd_cifar { const uint8_t *at; uint64_t count; uint32_t nlabels; };
 
-/* `nlabels` is 1 (CIFAR-10) or 2 (CIFAR-100); `name` is for messages. */
+/* For tests. `nlabels` is 1 (CIFAR-10) or 2 (CIFAR-100); `name` is for messages. */
 HD_MUST_USE enum hd_err hd_cifar_parse(const uint8_t *bytes, size_t len, const char *name, uint32_t nlabels,
 	struct hd_cifar *cifar,
 	struct hd_diag *diag);

@@ -18,7 +18,7 @@ enum { HD_IDX_RANK = 4, HD_IDX_BYTE = 0x08 };
 /* at: into the file's bytes */
 struct hd_idx { uint32_t rank; int64_t dim[HD_IDX_RANK]; const uint8_t *at; };
 
-/* `rank_low` and `rank_high` bound what the caller can use; `name` is for messages. */
+/* For tests. `rank_low` and `rank_high` bound what the caller can use; `name` is for messages. */
 HD_MUST_USE enum hd_err hd_idx_parse(const uint8_t *bytes, size_t len, const char *name, uint32_t rank_low,
 	uint32_t rank_high,
 	struct hd_idx *idx, struct hd_diag *diag);

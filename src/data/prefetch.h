@@ -72,10 +72,10 @@ void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
  * forgotten, those read for virtual nodes that stay wanted are kept. Of a reader without end_step. Does
  * not wait. */
 void hd_prefetch_want(struct hd_prefetch *prefetch, uint64_t step, const uint8_t *wanted);
-void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all waiting threads */
+void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all waiting threads; for tests */
 
-uint32_t hd_prefetch_depth(const struct hd_prefetch *prefetch);        /* steps, as chosen */
-/* memory of one step's places; UINT64_MAX: beyond counting */
+uint32_t hd_prefetch_depth(const struct hd_prefetch *prefetch);        /* steps, as chosen; for tests */
+/* memory of one step's places; UINT64_MAX: beyond counting. For tests. */
 uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec);
 
 #endif

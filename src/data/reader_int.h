@@ -58,7 +58,7 @@ HD_MUST_USE enum hd_err hd_source_find(struct hd_reader *reader, const char *fol
 	bool *found, struct hd_diag *diag);
 /* Of the unpacked bytes of all, so that a set is the same plain and gzipped. */
 struct hd_hash hd_sources_hash(const struct hd_reader *reader);
-/* a hidden name needs a pattern with the dot */
+/* a hidden name needs a pattern with the dot; for tests */
 bool hd_glob_match(const char *pattern, const char *name);
 /* folder/name in the arena. */
 HD_MUST_USE enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name,

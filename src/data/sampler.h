@@ -46,6 +46,7 @@ uint64_t hd_sampler_epoch_at(const struct hd_sampler *sampler, uint64_t step, ui
 /* sample index of a row of the step */
 uint64_t hd_sampler_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);
 
+/* The keyed permutation and its inverse, for tests. */
 uint64_t hd_perm(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position);
 uint64_t hd_perm_inverse(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t index);
 

@@ -14,7 +14,7 @@
 
 enum { HD_TOKENS_MAGIC = 20240520, HD_TOKENS_VERSION = 1, HD_TOKENS_HEADER_BYTES = 1024 };
 
-/* `name` is for messages. *at points into bytes. */
+/* For tests. `name` is for messages. *at points into bytes. */
 HD_MUST_USE enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name,
 	const uint8_t **at, uint64_t *ntokens,
 	struct hd_diag *diag);

@@ -34,8 +34,6 @@ static inline enum hd_err hd_grid_done(struct hd_grid *grid, uint64_t *token)
 enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_diag *diag);
 /* NULL: not loaded */
 struct hd_grid_program *hd_grid_find(const struct hd_grid *grid, const struct hd_program *of);
-/* The parameter whose complete gradient is the only output of the node, or HD_NONE. */
-uint32_t hd_grid_gradient(const struct hd_program *program, uint32_t inode);
 /* Does the kernel fold the parts of this gradient itself? Only where all operands have rows, which are its
  * terms. */
 bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struct hd_kernel *kernel,

@@ -40,7 +40,8 @@ enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_
 		grid->device.ops->name);
 }
 
-uint32_t hd_grid_gradient(const struct hd_program *program, uint32_t inode)
+/* The parameter whose complete gradient is the only output of the node, or HD_NONE. */
+static uint32_t gradient_of(const struct hd_program *program, uint32_t inode)
 {
 	const struct hd_node *node = &program->graph->node[inode];
 
@@ -55,7 +56,7 @@ bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struc
 
 	for (uint8_t i = 0; rows && i < kernel->fold->nread; i++)
 		rows = program->kind[node->in[i]] == HD_KIND_ROWS;
-	return rows && hd_grid_gradient(program, inode) != HD_NONE && kernel->fold->takes(call);
+	return rows && gradient_of(program, inode) != HD_NONE && kernel->fold->takes(call);
 }
 
 static const struct hd_slot *slot_of(const struct phase_run *w, uint32_t inode, uint64_t rows)

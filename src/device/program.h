@@ -65,7 +65,7 @@ HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const 
 /* HD_NONE: not prepared */
 uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);
 
-/* Fills `call` for node `inode` of a variant with addresses from `bind`. */
+/* Fills `call` for node `inode` of a variant with addresses from `bind`. For tests. */
 void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_t inode,
 	const struct hd_bind *bind, struct hd_call *call);
 void *hd_program_value(const struct hd_program *program, const struct hd_bind *bind, uint32_t value);

@@ -27,7 +27,7 @@ enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, c
 }
 
 /* Tables are indexed by their rows, logits by their columns. */
-int64_t hd_single_bound(const struct hd_call *call, uint8_t operand)
+static int64_t bound_of(const struct hd_call *call, uint8_t operand)
 {
 	if (call->in[operand].dtype == HD_F32)
 		return 0;
@@ -46,7 +46,7 @@ int64_t hd_single_bound(const struct hd_call *call, uint8_t operand)
 void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, void *at)
 {
 	const struct hd_operand *o = &call->in[operand];
-	int64_t bound = hd_single_bound(call, operand);
+	int64_t bound = bound_of(call, operand);
 	uint64_t key = hd_philox_key(seed, HD_RNG_USER);
 
 	for (uint64_t i = 0; i < o->elems; i++) {

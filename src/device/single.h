@@ -26,8 +26,6 @@ HD_MUST_USE enum hd_err hd_single_make(struct hd_single *single, uint16_t op, ui
 	const struct hd_attr *attr, const uint64_t *rows, uint32_t nrows, struct hd_arena *arena,
 	struct hd_diag *diag);
 
-/* How many values an index operand may take: 0 for operands that are no indices. */
-int64_t hd_single_bound(const struct hd_call *call, uint8_t operand);
 void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, void *at);
 
 /* Runs on `rows` rows: in[] are the operands' bytes, out[] receives the outputs' (host memory). What

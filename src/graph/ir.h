@@ -171,7 +171,7 @@ HD_MUST_USE enum hd_err hd_graph_node(struct hd_graph *graph, uint16_t op, uint8
 	const struct hd_attr *attr, uint16_t stage, uint32_t *out, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_output(struct hd_graph *graph, const char *name, uint32_t value,
 	struct hd_diag *diag);
-/* Stages by cuts: stage i+1 begins at node first[i] (ascending). Before autodiff. */
+/* Stages by cuts: stage i+1 begins at node first[i] (ascending). Before autodiff. For tests. */
 HD_MUST_USE enum hd_err hd_graph_cut(struct hd_graph *graph, uint32_t ncuts, const uint32_t *first,
 	struct hd_diag *diag);
 

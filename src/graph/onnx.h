@@ -73,7 +73,7 @@ HD_MUST_USE enum hd_err hd_onnx_import(struct hd_graph *graph, const char *file,
 	uint64_t len,
 	const struct hd_onnx_opts *opts, struct hd_onnx_values *values, struct hd_diag *diag);
 
-/* A file that holds one TensorProto. */
+/* A file that holds one TensorProto. For tests. */
 HD_MUST_USE enum hd_err hd_onnx_tensor_read(struct hd_onnx_tensor *tensor, struct hd_arena *arena,
 	const char *file, const void *bytes,
 	uint64_t len, struct hd_diag *diag);

@@ -139,7 +139,7 @@ static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_shard
 }
 
 /* Values of the old graph in the new one: whole, for each shard, a shard's part. */
-uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value)
+static uint32_t whole_of(struct hd_sharder *x, uint32_t value)
 {
 	struct hd_shard_state *v = &x->at[value];
 	uint32_t to = HD_NONE;
@@ -156,7 +156,7 @@ uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value)
 const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value)
 {
 	struct hd_shard_state *v = &x->at[value];
-	uint32_t from = hd_shard_whole(x, value);
+	uint32_t from = whole_of(x, value);
 
 	if (!v->copy && (v->copy = hd_shard_take(x)))
 		spread(x, from, v->copy, x->nshards);
@@ -168,7 +168,7 @@ const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_
 	for (uint32_t i = 0; i < x->nslices; i++)
 		if (x->slices[i].value == value && same(x->slices[i].split, split))
 			return x->slices[i].part;
-	uint32_t from = hd_shard_whole(x, value), *part = hd_shard_take(x);
+	uint32_t from = whole_of(x, value), *part = hd_shard_take(x);
 	if (!part)
 		return NULL;
 	for (uint32_t s = 0; s < x->nshards; s++)
@@ -376,7 +376,7 @@ static void attention_of(struct hd_sharder *x, const struct hd_node *n, struct h
 
 	for (uint32_t s = 0; s < x->nshards && y && lse; s++) {
 		for (uint8_t k = 0; k < n->nin; k++)
-			in[k] = k < nsplit ? x->at[n->in[k]].part[s] : hd_shard_whole(x, n->in[k]);
+			in[k] = k < nsplit ? x->at[n->in[k]].part[s] : whole_of(x, n->in[k]);
 		y[s] = hd_shard_make(x, (enum hd_op)n->op, n->nin, in, attr);
 		lse[s] = y[s] + 1;
 	}
@@ -425,7 +425,7 @@ static bool table(struct hd_sharder *x, const struct hd_node *n)
 		return true;
 	}
 	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_shard_split){ 1, 0 });
-	uint32_t *part = hd_shard_take(x), all = hd_shard_whole(x, n->in[0]);
+	uint32_t *part = hd_shard_take(x), all = whole_of(x, n->in[0]);
 	for (uint32_t s = 0; s < x->nshards && part && rows; s++) {
 		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x,
 			(int32_t)hd_shard_first(x, t->dim[0], s)), none);
@@ -479,7 +479,7 @@ static bool cross_entropy(struct hd_sharder *x, const struct hd_node *n)
 
 	if (n->op != HD_OP_SOFTMAX_XENT || !same(x->at[n->in[0]].split, columns))
 		return false;
-	uint32_t labels = hd_shard_whole(x, n->in[1]), home = shard_of(x, labels, classes);
+	uint32_t labels = whole_of(x, n->in[1]), home = shard_of(x, labels, classes);
 	uint32_t *loss = hd_shard_take(x), *lse = hd_shard_take(x), *hit = hd_shard_take(x),
 		*most = hd_shard_take(x);
 	for (uint32_t s = 0; s < x->nshards && !x->err; s++) {
@@ -527,7 +527,7 @@ static void rewrite(struct hd_sharder *x, const struct hd_node *n)
 		if (rules[i](x, n))
 			return;
 	for (int k = 0; k < n->nin && !x->err; k++)
-		(void)hd_shard_whole(x, n->in[k]);
+		(void)whole_of(x, n->in[k]);
 	if (!x->err)
 		x->err = hd_rewrite_copy(&x->r, n, x->diag);
 }
@@ -540,7 +540,7 @@ static void read_out(struct hd_sharder *x)
 	for (uint32_t i = 0; i < from->noutputs && !x->err; i++) {
 		const struct hd_value *v = value_of(x, from->output[i].value);
 		x->node = v->kind == HD_TEMP ? &from->node[v->node] : x->node;
-		(void)hd_shard_whole(x, from->output[i].value);
+		(void)whole_of(x, from->output[i].value);
 	}
 }
 

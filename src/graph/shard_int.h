@@ -48,9 +48,7 @@ void hd_shard_refuse(struct hd_sharder *x, const char *what, int64_t n);
 uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in,
 	struct hd_attr attr);
 
-/* A value of the old graph in the new one: whole; for each shard, handed down the tree; as a shard's
- * slice. */
-uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value);
+/* A value of the old graph in the new one: for each shard, handed down the tree; as a shard's slice. */
 const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value);
 const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_shard_split split);
 static inline int64_t hd_shard_first(const struct hd_sharder *x, int64_t n,

@@ -26,6 +26,7 @@ struct hd_lr {
 	uint64_t warmup, every;           /* steps; every > 0 */
 };
 
+/* For tests; others take it of a job. */
 float hd_lr(const struct hd_lr *lr, uint64_t step, uint64_t nsteps);
 /* by the job's own schedule */
 float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps);

@@ -37,6 +37,7 @@ HD_MUST_USE enum hd_err hd_schedule_complete(struct hd_schedule *out, const stru
 	const struct hd_pass_options *passes,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* The passes one by one, for tests (recompute apart). */
 HD_MUST_USE enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *schedule,
 	struct hd_arena *arena, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *schedule,

@@ -139,11 +139,6 @@ HD_MUST_USE enum hd_err hd_stage_costs_even(struct hd_stage_costs *costs, const 
 	uint32_t nstages,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* A schedule without delays, `steps` times over; virtual nodes count on, versions too. */
-HD_MUST_USE enum hd_err hd_schedule_repeat(struct hd_schedule *out, const struct hd_schedule *schedule,
-	uint32_t steps,
-	struct hd_arena *arena, struct hd_diag *diag);
-
 /* Never fatal: bubble above a half, the slowest stage a quarter above the mean, a rank without work, versions
  * more than half of a rank's memory. A sentence each; returns how many (at most `cap`). */
 enum { HD_SIM_WARNINGS = 16 };

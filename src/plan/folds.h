@@ -35,6 +35,7 @@ struct hd_fold_script {
 	uint32_t *root_buffer;            /* where each root is when all virtual nodes are done */
 };
 
+/* Without waves, for tests. */
 HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn,
 	uint32_t nhere,
 	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag);

@@ -106,6 +106,7 @@ void hd_ins_print(const struct hd_ins *ins, struct hd_text *text);
 HD_MUST_USE enum hd_err hd_ins_parse(struct hd_ins *ins, const char *word, size_t len, size_t *bad,
 	struct hd_diag *diag);
 
+/* hd_ins_put and hd_ins_get are for tests. */
 void hd_ins_put(const struct hd_ins *ins, uint8_t bytes[HD_INS_BYTES]);
 /* Accepts only what it fully understands: known op and flags, unused fields 0. */
 HD_MUST_USE enum hd_err hd_ins_verify(const struct hd_ins *ins, struct hd_diag *diag);

@@ -22,7 +22,8 @@ static enum hd_err no_memory(struct hd_diag *diag, const struct hd_plan *plan)
 		plan->nranks);
 }
 
-enum hd_err hd_plan_take(struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
+/* The arrays of a plan whose counts are set, zeroed (for makers and the parser). */
+static enum hd_err take_arrays(struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
 {
 	plan->worker = hd_arena_take(arena, plan->nranks, sizeof *plan->worker);
 	plan->map = hd_arena_take(arena, plan->nvns, sizeof *plan->map);
@@ -74,7 +75,7 @@ static enum hd_err make(struct hd_plan *plan, const struct hd_plan_job *job, uin
 {
 	struct hd_plan p = { .nranks = nranks, .nstages = job->nstages, .nvns = job->nvns,
 		.nchunks = job->nchunks, .cause = "" };
-	enum hd_err err = hd_plan_take(&p, arena, diag);
+	enum hd_err err = take_arrays(&p, arena, diag);
 
 	if (err)
 		return err;

@@ -65,9 +65,6 @@ HD_MUST_USE enum hd_err hd_plan_data(struct hd_plan *plan, const struct hd_plan_
 HD_MUST_USE enum hd_err hd_plan_of_map(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t nranks,
 	const uint32_t *map, struct hd_arena *arena, struct hd_diag *diag);
 
-/* The arrays of a plan whose counts are set, zeroed (for makers and the parser). */
-HD_MUST_USE enum hd_err hd_plan_take(struct hd_plan *plan, struct hd_arena *arena, struct hd_diag *diag);
-
 /* of its text form without number and cause */
 struct hd_hash hd_plan_digest(const struct hd_plan *plan);
 enum hd_err hd_plan_print(const struct hd_plan *plan, struct hd_text *text);

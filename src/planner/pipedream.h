@@ -29,7 +29,7 @@ struct hd_pd_run {
 };
 
 /* HD_E_INVAL: the devices are not those of the cluster, or replicas have no common round below
- * HD_PD_MINIBATCHES. */
+ * HD_PD_MINIBATCHES. For tests. */
 HD_MUST_USE enum hd_err hd_pd_run(struct hd_pd_run *out, const struct hd_cut_sums *sums,
 	const struct hd_pd_stage *stage, uint32_t nstages,
 	const struct hd_cluster *cluster, struct hd_arena *arena, struct hd_diag *diag);
@@ -58,8 +58,5 @@ struct hd_pd_choice {
 HD_MUST_USE enum hd_err hd_pd_choose(struct hd_pd_choice *out, const struct hd_cut_sums *sums,
 	const struct hd_cluster *cluster,
 	struct hd_arena *arena, struct hd_diag *diag);
-
-/* The top split of a partition as stages; `stage` has room for split->nstages. */
-void hd_pd_stages(struct hd_pd_stage *stage, const struct hd_part_split *split);
 
 #endif

@@ -70,7 +70,7 @@ double hd_ptdp_layer_params(const struct hd_ptdp_model *model);
 /* Of a step of B samples: 96 B q l H^2 (1 + q/(6 H) + Y/(16 l H)) with full recomputation, else
  * 72 B q l H^2 (1 + q/(6 H) + Y/(12 l H)). Selective counts as none, as in the papers. */
 double hd_ptdp_flop(const struct hd_ptdp_model *model, double batch, enum hd_ptdp_recompute recompute);
-/* Days for `tokens` at `flop_per_s` of each of n devices: 8 N P / (n X). */
+/* Days for `tokens` at `flop_per_s` of each of n devices: 8 N P / (n X). For tests. */
 double hd_ptdp_days(double tokens, double params, double ndevices, double flop_per_s);
 
 /* Virtual nodes' times that a step lasts: m + (p - 1)/v; and its share lost, (p - 1)/(v m). */
@@ -98,7 +98,7 @@ struct hd_ptdp_volume hd_ptdp_volume(const struct hd_ptdp_model *model, const st
 double hd_ptdp_activation_bytes(const struct hd_ptdp_model *model, uint32_t b, uint32_t t, bool sequence,
 	enum hd_ptdp_recompute recompute, uint32_t element);
 /* Checkpoints of a stage of `layers` that keep c A_in + layers/c A_int bytes least: sqrt(layers
- * A_int/A_in) within [1, layers]. */
+ * A_int/A_in) within [1, layers]. For tests. */
 uint32_t hd_ptdp_checkpoints(uint32_t layers, double input_bytes, double inside_bytes);
 
 /* HD_E_INVAL: an extent of 0 or beyond its limit, heads that do not divide the hidden width. */

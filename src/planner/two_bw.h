@@ -59,7 +59,8 @@ HD_MUST_USE enum hd_err hd_2bw_plan(struct hd_2bw_plan *plan, const struct hd_cu
 	const struct hd_cluster *cluster,
 	const struct hd_2bw_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 
-/* Rule 2: first[0..p), false if the model has too few such cuts. `thin` is hd_2bw_thin_cuts(). */
+/* Rule 2: first[0..p), false if the model has too few such cuts. `thin` is hd_2bw_thin_cuts(). For tests,
+ * both. */
 bool hd_2bw_cut(uint32_t *first, uint32_t p, const struct hd_cut_sums *sums, const uint32_t *thin,
 	uint32_t nthin);
 /* Cuts that all earlier ones precede and that precede all later ones, ascending: how many; thin has room

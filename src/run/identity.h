@@ -27,6 +27,7 @@ struct hd_identity {
 	uint32_t nfiles;
 };
 
+/* The parts of the calls below; these five are for tests. */
 struct hd_identity hd_identity_of(const struct hd_task *task);
 HD_MUST_USE enum hd_err hd_identity_print(const struct hd_identity *identity, struct hd_text *text,
 	struct hd_diag *diag);

@@ -26,7 +26,7 @@ struct hd_curve {
 };
 void hd_curve_add(struct hd_curve *curve, uint64_t step, double value);
 void hd_curve_cut(struct hd_curve *curve, uint64_t step);         /* forgets from `step` on */
-bool hd_curve_range(const struct hd_curve *curve, double *low, double *high);
+bool hd_curve_range(const struct hd_curve *curve, double *low, double *high);      /* for tests */
 
 struct hd_dot { uint64_t step; double value; };
 

@@ -151,7 +151,7 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 }
 
 /* The choice between a library and ours is one of cores; other kinds of devices have kernels of their own. */
-const char *hd_run_kernels(const struct hd_run *run)
+static const char *kernels_of(const struct hd_run *run)
 {
 	const struct hd_worker_spec *spec = &run->options.worker;
 
@@ -263,11 +263,11 @@ static void tell_choices(struct hd_run *run)
 		(double)run->task->layout.params_elems * 1e-6,
 		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
 	if (!strcmp(run->options.worker.kind, "cpu"))
-		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run),
+		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_of(run),
 			hd_worker_path(run->worker), kernels->text);
 	else
 		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
-			hd_run_kernels(run));
+			kernels_of(run));
 	if (!run->options.shared)         /* else its share says how much */
 		hd_run_tell_memory(run);
 }
@@ -393,7 +393,7 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
 	};
 
-	snprintf(info.kernels, sizeof info.kernels, "%s", hd_run_kernels(run));
+	snprintf(info.kernels, sizeof info.kernels, "%s", kernels_of(run));
 	snprintf(info.model, sizeof info.model, "%s", hd_job_text(run->job, HD_JOB_MODEL));
 	return info;
 }

@@ -99,7 +99,6 @@ HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struc
 void hd_run_destroy(struct hd_run *run);
 
 struct hd_worker *hd_run_worker(struct hd_run *run);
-const char *hd_run_kernels(const struct hd_run *run);  /* "library", "portable", or the kind of device */
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it came out */
 const struct hd_task *hd_run_task(const struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */

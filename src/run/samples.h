@@ -57,7 +57,7 @@ struct hd_samples_found {
 };
 
 /* HD_E_NOTFOUND: there is no record. HD_E_INTEGRITY: it breaks rule 3 or 4; where, and which sample. Or there
- * are more steps than a run can have. */
+ * are more steps than a run can have. For tests. */
 HD_MUST_USE enum hd_err hd_samples_check(struct hd_fs *fs, const char *dir, const struct hd_samples_law *law,
 	struct hd_samples_found *found,
 	struct hd_diag *diag);

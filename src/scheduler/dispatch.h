@@ -279,7 +279,7 @@ HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_se
 /* ---- the log ---- */
 
 /* Makes a machine as the first lines of a log say, and repeats its calls; the log that this makes goes to
- * `again`. HD_E_INPUT: not a log. The texts of the setting lie in `arena`. */
+ * `again`. HD_E_INPUT: not a log. The texts of the setting lie in `arena`. For tests. */
 HD_MUST_USE enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len,
 	struct hd_arena *arena, struct hd_text *again,
 	struct hd_diag *diag);

@@ -58,7 +58,7 @@ struct hd_estimate_account {
 	double error;
 };
 void hd_estimator_account(const struct hd_estimator *estimator, struct hd_estimate_account *account);
-/* the kind that stands in for it */
+/* the kind that stands in for it; for tests */
 uint32_t hd_estimator_reference(const struct hd_estimator *estimator, uint32_t kind);
 
 /* ---- completion of a matrix ---- */

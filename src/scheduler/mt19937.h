@@ -13,7 +13,7 @@
 struct hd_mt { uint32_t word[624]; uint32_t next; };
 
 void hd_mt_init(struct hd_mt *mt, uint32_t seed);
-uint32_t hd_mt_word(struct hd_mt *mt);
+uint32_t hd_mt_word(struct hd_mt *mt);         /* for tests */
 double hd_mt_random(struct hd_mt *mt);                                /* [0, 1), 53 bits of two words */
 double hd_mt_uniform(struct hd_mt *mt, double from, double to);       /* from + (to - from) random() */
 /* n >= 1; choice and randrange are this one */

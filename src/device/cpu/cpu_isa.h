@@ -19,7 +19,7 @@ struct hd_cpu_isa {
 HD_CPU_PATHS(X)
 #undef X
 
-const struct hd_cpu_isa *hd_cpu_isa_of(const char *path);
+const struct hd_cpu_isa *hd_cpu_isa_of(const char *path);        /* for tests */
 
 enum hd_cpu_math { HD_MATH_EXP, HD_MATH_LOG, HD_MATH_TANH, HD_MATH_SIGMOID, HD_MATH_GELU_GATE,
 	HD_MATH_LOG_ANY, HD_MATH_EXPM1,

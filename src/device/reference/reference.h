@@ -33,7 +33,7 @@ const struct hd_ref_op *hd_ref_reduce(uint16_t op);
 const struct hd_ref_op *hd_ref_sequences(uint16_t op);
 const struct hd_ref_op *hd_ref_tensors(uint16_t op);
 
-const struct hd_cpu_row *hd_ref_table(void);              /* [HD_NOPS] */
+const struct hd_cpu_row *hd_ref_table(void);              /* [HD_NOPS]; for tests */
 extern const struct hd_cpu_vector hd_ref_vector;
 
 /* For all files: units are elements, rows, or everything at once. */

@@ -5,7 +5,8 @@
 
 #include "graph/onnx/pattern.h"
 
-bool hd_onnx_is_uniform(struct hd_importer *im, const struct hd_onnx_val *v)
+/* all elements are one number */
+static bool is_uniform(struct hd_importer *im, const struct hd_onnx_val *v)
 {
 	const size_t size = sizeof(float);
 	struct hd_host_tensor host;
@@ -92,7 +93,7 @@ static enum hd_err own_identities(struct hd_importer *im, struct hd_diag *diag)
 			!*node->output[0])
 			continue;
 		struct hd_onnx_val *from = init_at(im, node, 0), *v = hd_onnx_find(im, node->output[0]);
-		if (!from || v->kind != HD_VAL_NONE || !hd_onnx_is_uniform(im, from))
+		if (!from || v->kind != HD_VAL_NONE || !is_uniform(im, from))
 			continue;
 		struct hd_onnx_init *init = copy_of(im, from->init, v->name, diag);
 		if (!init)
@@ -128,7 +129,7 @@ static bool was_made_smaller(struct hd_importer *im)
 {
 	for (uint32_t at = 0; at < im->val_cap; at++)
 		if (im->val[at].name && im->val[at].read_as == (READ_PLAINLY | READ_AS_STATISTIC) &&
-			hd_onnx_is_uniform(im, &im->val[at]))
+			is_uniform(im, &im->val[at]))
 			return true;
 	return false;
 }
@@ -165,7 +166,7 @@ static enum hd_err own_copies(struct hd_importer *im, bool all, struct hd_diag *
 	for (size_t i = 0; i < g->n_node; i++)
 		for (size_t k = 0; k < g->node[i]->n_input && !err; k++) {
 			struct hd_onnx_val *v = im->match[i].inside ? NULL : init_at(im, g->node[i], k);
-			if (v && !keeps(im, v, i, k, all) && hd_onnx_is_uniform(im, v))
+			if (v && !keeps(im, v, i, k, all) && is_uniform(im, v))
 				err = hd_onnx_own(im, i, k, v->name, diag);
 		}
 	return err;

@@ -28,8 +28,6 @@ HD_MUST_USE enum hd_err hd_onnx_owners(struct hd_importer *im, struct hd_diag *d
 /* Input k of node `at` reads a copy from now on, called `name` if that is free. */
 HD_MUST_USE enum hd_err hd_onnx_own(struct hd_importer *im, size_t at, size_t k, const char *name,
 	struct hd_diag *diag);
-/* all elements are one number */
-bool hd_onnx_is_uniform(struct hd_importer *im, const struct hd_onnx_val *v);
 
 /* signature.c: rule 1. *known: the file says it. */
 HD_MUST_USE enum hd_err hd_onnx_signature(struct hd_importer *im, bool *known, struct hd_diag *diag);

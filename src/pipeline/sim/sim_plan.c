@@ -34,7 +34,8 @@ enum hd_err hd_stage_costs_even(struct hd_stage_costs *costs, const struct hd_ra
 	return HD_OK;
 }
 
-enum hd_err hd_schedule_repeat(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps,
+/* A schedule without delays, `steps` times over; virtual nodes count on, versions too. */
+static enum hd_err repeat(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o = *s;
@@ -85,7 +86,7 @@ static enum hd_err lay_out(struct hd_sim_plan *o, const struct hd_schedule *s,
 	if (s->prologue)
 		err = hd_schedule_unroll(&o->ran, s, o->steps, arena, diag);
 	else if (o->steps > 1)
-		err = hd_schedule_repeat(&o->ran, s, o->steps, arena, diag);
+		err = repeat(&o->ran, s, o->steps, arena, diag);
 	for (uint32_t r = 0; r < o->ran.nranks && !err; r++)
 		for (uint32_t i = 0; i < o->ran.list[r].len; i++)
 			transfers |= sim_is_transfer(o->ran.list[r].at[i].op);

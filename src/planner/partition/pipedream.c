@@ -16,7 +16,8 @@ struct pipedream_maker {
 	uint32_t *begin;                          /* [nstages + 1] first bucket of each */
 };
 
-void hd_pd_stages(struct hd_pd_stage *stage, const struct hd_part_split *split)
+/* The top split of a partition as stages; `stage` has room for split->nstages. */
+static void stages_of(struct hd_pd_stage *stage, const struct hd_part_split *split)
 {
 	for (uint32_t i = 0; i < split->nstages; i++)
 		stage[i] = (struct hd_pd_stage){ split->stage[i].first, split->stage[i].last + 1,
@@ -240,7 +241,7 @@ enum hd_err hd_pd_choose(struct hd_pd_choice *out, const struct hd_cut_sums *sum
 		if (!err && !stage)
 			err = hd_fail(&why, HD_E_NOMEM, "no memory for %u stages", c.way[w].split.nstages);
 		if (!err) {
-			hd_pd_stages(stage, &c.way[w].split);
+			stages_of(stage, &c.way[w].split);
 			err = hd_pd_run(&run, sums, stage, c.way[w].split.nstages, cluster, arena, &why);
 		}
 		if (err && (err != HD_E_INVAL || w == HD_PD_DATA))

@@ -16,7 +16,7 @@ enum { RETRIES = 8, WIDTHS = 8 };
 
 static uint32_t devices_of(const struct hd_auto_plan *p) { return p->nranks * p->shape.t; }
 
-bool hd_auto_better(const struct hd_auto_plan *a, const struct hd_auto_plan *b)
+static bool is_better(const struct hd_auto_plan *a, const struct hd_auto_plan *b)
 {
 	if (a->makespan_ps != b->makespan_ps)
 		return a->makespan_ps < b->makespan_ps;
@@ -138,7 +138,7 @@ static enum hd_err put(struct hd_auto_search *s, const struct hd_auto_plan *plan
 
 	if (err)
 		return err;
-	for (*at = s->n; *at > 0 && hd_auto_better(plan, &s->list[*at - 1].plan); --*at)
+	for (*at = s->n; *at > 0 && is_better(plan, &s->list[*at - 1].plan); --*at)
 		;
 	memmove(&s->list[*at + 1], &s->list[*at], (s->n++ - *at) * sizeof *s->list);
 	s->list[*at] = (struct hd_auto_judged){ *plan, c };
@@ -307,7 +307,7 @@ static enum hd_err polish(struct hd_auto_search *s, struct hd_auto_judged *j, ui
 					err = HD_E_NOTFOUND;
 				if (err && err != HD_E_NOTFOUND)
 					return err;
-				if (!err && hd_auto_better(&plan, &j->plan)) {
+				if (!err && is_better(&plan, &j->plan)) {
 					j->plan = plan;
 					again = true;
 				} else if (!move(s, &c->stages, stage, -steps[k]))

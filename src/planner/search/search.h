@@ -52,6 +52,5 @@ HD_MUST_USE enum hd_err hd_auto_polish_best(struct hd_auto_search *s);
 HD_MUST_USE enum hd_err hd_auto_sweep(struct hd_auto_search *s);
 /* Counts and names a shape of the second round that the search does not go through. */
 void hd_auto_leave(struct hd_auto_search *s, const struct hd_auto_cand *c, bool begun);
-bool hd_auto_better(const struct hd_auto_plan *a, const struct hd_auto_plan *b);
 
 #endif

@@ -232,7 +232,9 @@ enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t)
 
 /* ---- shares */
 
-bool hd_auto_shares(uint32_t *share, const double *speed, uint32_t n, uint32_t vns, struct hd_arena *scratch)
+/* Virtual nodes in proportion to speeds; false: a pipeline has none. */
+static bool deal_shares(uint32_t *share, const double *speed, uint32_t n, uint32_t vns,
+	struct hd_arena *scratch)
 {
 	double *rest = hd_arena_take(scratch, n, sizeof *rest), sum = 0;
 	uint32_t left = vns;
@@ -347,7 +349,7 @@ static enum hd_err share_out(struct hd_auto_space *s, struct hd_auto_cand *c, ui
 		for (uint32_t r = 0; r < c->shape.p; r++)
 			speed[q] = fmin(speed[q], hd_auto_speed_at(s, c, q, r));
 	}
-	if (!hd_auto_shares(c->share, speed, d, s->ask->vns, s->scratch))
+	if (!deal_shares(c->share, speed, d, s->ask->vns, s->scratch))
 		return HD_E_NOTFOUND;
 	*slow = 0;
 	for (uint32_t q = 0; q < d; q++) {

@@ -103,8 +103,6 @@ HD_MUST_USE enum hd_err hd_auto_replicate(struct hd_auto_space *space, struct hd
 /* The least bytes for the shape, as hd_auto_estimate() would cut it; INT64_MAX: too few virtual nodes or
  * cuts. */
 HD_MUST_USE enum hd_err hd_auto_least(struct hd_auto_space *space, struct hd_auto_cand *cand, int64_t *bytes);
-/* Virtual nodes in proportion to speeds; false: a pipeline has none. */
-bool hd_auto_shares(uint32_t *share, const double *speed, uint32_t n, uint32_t vns, struct hd_arena *scratch);
 /* A range as a group of t runs it. */
 struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struct hd_stage_cost cost,
 	uint32_t first, uint32_t last, uint32_t t);

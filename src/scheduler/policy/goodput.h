@@ -5,10 +5,10 @@
 
 #include "scheduler/sched_state.h"
 
-/* Samples/s on k devices of the fastest type, in samples of the first batch's worth. */
+/* Samples/s on k devices of the fastest type, in samples of the first batch's worth. For tests. */
 double hd_goodput_at(const struct hd_sched_goodput *model, uint32_t k, double batch);
 /* The best of 50 batches from the first to the largest, in equal factors; 0 where none has a sample for
- * each device. */
+ * each device. For tests. */
 double hd_goodput(const struct hd_sched_goodput *model, uint32_t k, double *batch);
 
 #endif
