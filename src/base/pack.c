@@ -28,19 +28,19 @@ static void library_free(void *ctx, void *memory)
 	hd_free(memory);
 }
 
-struct source {
+struct pack_source {
 	const char *name;
 	const uint8_t *bytes;
 	size_t len;
 	struct hd_diag *diag;
 };
 
-static enum hd_err no_memory(const struct source *source)
+static enum hd_err no_memory(const struct pack_source *source)
 {
 	return hd_fail(source->diag, HD_E_NOMEM, "%s: out of memory while unpacking gzip", source->name);
 }
 
-static enum hd_err bad(const struct source *source, const z_stream *z, const char *what)
+static enum hd_err bad(const struct pack_source *source, const z_stream *z, const char *what)
 {
 	return hd_fail(source->diag, HD_E_INPUT, "%s: bad gzip data near byte %zu: %s; fetch the file again",
 		source->name, source->len - z->avail_in, what);
@@ -48,7 +48,7 @@ static enum hd_err bad(const struct source *source, const z_stream *z, const cha
 
 /* Up to `room` more bytes to `to`; *done when the last member ended. zlib counts in 32
  * bits, so that long buffers are fed in parts by the caller's loop. */
-static enum hd_err pull(const struct source *source, z_stream *z, size_t *left, uint8_t *to, size_t room,
+static enum hd_err pull(const struct pack_source *source, z_stream *z, size_t *left, uint8_t *to, size_t room,
 	size_t *got, bool *done)
 {
 	unsigned feed = *left > UINT_MAX ? UINT_MAX : (unsigned)*left;
@@ -74,7 +74,7 @@ static enum hd_err pull(const struct source *source, z_stream *z, size_t *left, 
 }
 
 /* to NULL: count into the window. Otherwise exactly `most` bytes are there to be filled. */
-static enum hd_err pass(const struct source *source, uint8_t *to, size_t most, size_t *total)
+static enum hd_err pass(const struct pack_source *source, uint8_t *to, size_t most, size_t *total)
 {
 	uint8_t window[WINDOW_BYTES];
 	z_stream z = { .zalloc = library_alloc, .zfree = library_free };
@@ -103,7 +103,7 @@ bool hd_gzip_is(const uint8_t *bytes, size_t len) { return len >= 2 && bytes[0] 
 enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8_t *bytes, size_t len,
 	size_t max_bytes, uint8_t **out, size_t *out_len, struct hd_diag *diag)
 {
-	const struct source source = { name, bytes, len, diag };
+	const struct pack_source source = { name, bytes, len, diag };
 	size_t total, again, room;
 
 	if (!hd_gzip_is(bytes, len))

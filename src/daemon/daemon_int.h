@@ -36,7 +36,7 @@ struct watch {
 struct device_slot { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
 
 /* A policy that is asked in a thread of its own. */
-struct solving {
+struct policy_thread {
 	struct hd_thread thread;
 	struct hd_dispatch_question *question;    /* held */
 	struct hd_loop *loop;
@@ -73,7 +73,7 @@ struct hd_daemon {
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
 	uint32_t nqueued;
 	/* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
-	struct solving *solving[HD_DAEMON_SOLVES];
+	struct policy_thread *solving[HD_DAEMON_SOLVES];
 	uint32_t nsolving;
 	uint64_t reported_event;              /* newest event that frontends know */
 	/* at_once: a stop request came during a drain */

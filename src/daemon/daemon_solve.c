@@ -13,7 +13,7 @@
 
 static void solve(void *user)
 {
-	struct solving *s = user;
+	struct policy_thread *s = user;
 
 	(void)HD_FAILPOINT(DAEMON_SOLVE);
 	hd_dispatch_solve(s->question);
@@ -22,14 +22,14 @@ static void solve(void *user)
 }
 
 /* The one that answers the machine; NULL: none does. */
-static struct solving *current(const struct hd_daemon *d)
+static struct policy_thread *current(const struct hd_daemon *d)
 {
-	struct solving *last = d->nsolving ? d->solving[d->nsolving - 1] : NULL;
+	struct policy_thread *last = d->nsolving ? d->solving[d->nsolving - 1] : NULL;
 
 	return last && !last->given_up ? last : NULL;
 }
 
-static void leave_alone(struct solving *s)
+static void leave_alone(struct policy_thread *s)
 {
 	s->given_up = true;
 	hd_dispatch_stop(s->question);
@@ -38,12 +38,12 @@ static void leave_alone(struct solving *s)
 /* Joins those that are through. True: the machine has its answer. */
 static bool end_threads(struct hd_daemon *d)
 {
-	const struct solving *mine = current(d);
+	const struct policy_thread *mine = current(d);
 	bool answered = false;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < d->nsolving; i++) {
-		struct solving *s = d->solving[i];
+		struct policy_thread *s = d->solving[i];
 		if (!atomic_load(&s->done)) {
 			d->solving[n++] = s;
 			continue;
@@ -70,11 +70,11 @@ static bool may_ask(const struct hd_daemon *d)
 /* False: there is no thread for it. */
 static bool begin(struct hd_daemon *d, struct hd_dispatch_question *question)
 {
-	struct solving *s = hd_alloc(sizeof *s);
+	struct policy_thread *s = hd_alloc(sizeof *s);
 
 	if (!s)
 		return false;
-	*s = (struct solving){ .question = question, .loop = &d->loop, .since_s = daemon_now_s(d) };
+	*s = (struct policy_thread){ .question = question, .loop = &d->loop, .since_s = daemon_now_s(d) };
 	snprintf(s->policy, sizeof s->policy, "%s", d->policy);
 	hd_dispatch_hold(question);
 	if (hd_thread_start(&s->thread, "policy", -1, solve, s, NULL)) {
@@ -86,7 +86,7 @@ static bool begin(struct hd_daemon *d, struct hd_dispatch_question *question)
 	return true;
 }
 
-static void say_given_up(const struct hd_daemon *d, const struct solving *s, char text[HD_DAEMON_LATE])
+static void say_given_up(const struct hd_daemon *d, const struct policy_thread *s, char text[HD_DAEMON_LATE])
 {
 	if (s->late)
 		snprintf(text, HD_DAEMON_LATE,
@@ -99,7 +99,7 @@ static void say_given_up(const struct hd_daemon *d, const struct solving *s, cha
 			"again when that has ended: jobs keep their devices, waiting jobs wait", s->policy);
 }
 
-static void give_up(struct hd_daemon *d, struct solving *s)
+static void give_up(struct hd_daemon *d, struct policy_thread *s)
 {
 	struct hd_diag diag = { "" };
 	char text[HD_DAEMON_LATE];
@@ -116,7 +116,7 @@ void daemon_turn_policy(struct hd_daemon *d)
 {
 	struct hd_diag diag = { "" };
 	bool answered = end_threads(d);
-	struct solving *late = current(d);
+	struct policy_thread *late = current(d);
 
 	if (d->broken)
 		return;

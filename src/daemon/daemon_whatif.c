@@ -9,7 +9,7 @@
 
 enum { HD_WHATIF_JOBS = 500, HD_WHATIF_BYTES = 1 << 30, HD_WHATIF_CHANGES = 3 + 2 * HD_DISPATCH_TYPES };
 
-struct question {
+struct whatif_question {
 	struct hd_arena arena;
 	struct hd_policy_setting set, then;
 	struct hd_sched_state state;
@@ -18,7 +18,7 @@ struct question {
 	const char *policy;                       /* NULL: the same */
 };
 
-static enum hd_err add(struct question *q, enum hd_change_kind kind, uint32_t at, double value,
+static enum hd_err add(struct whatif_question *q, enum hd_change_kind kind, uint32_t at, double value,
 	struct hd_diag *diag)
 {
 	if (q->nchanges == HD_WHATIF_CHANGES)
@@ -28,7 +28,7 @@ static enum hd_err add(struct question *q, enum hd_change_kind kind, uint32_t at
 }
 
 static enum hd_err find(struct hd_daemon *d, const struct hd_json *ask, const char *key,
-	const struct question *q, uint32_t *at, struct hd_diag *diag)
+	const struct whatif_question *q, uint32_t *at, struct hd_diag *diag)
 {
 	uint64_t id = 0;
 	enum hd_err err = daemon_find_job(d, ask, key, &id, diag);
@@ -38,7 +38,7 @@ static enum hd_err find(struct hd_daemon *d, const struct hd_json *ask, const ch
 	return err;
 }
 
-static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, struct question *q,
+static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, struct whatif_question *q,
 	struct hd_diag *diag)
 {
 	static const struct { const char *key; enum hd_change_kind kind;
@@ -68,7 +68,7 @@ static enum hd_err read_job(struct hd_daemon *d, const struct hd_json *ask, stru
 }
 
 static enum hd_err read_types(const struct hd_json *ask, const char *key, enum hd_change_kind kind,
-	struct question *q, struct hd_diag *diag)
+	struct whatif_question *q, struct hd_diag *diag)
 {
 	const struct hd_json *of = hd_json_find(ask, key);
 	enum hd_err err = HD_OK;
@@ -90,7 +90,7 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 	return err;
 }
 
-static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct question *q,
+static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct whatif_question *q,
 	struct hd_diag *diag)
 {
 	enum hd_err err = hd_dispatch_snapshot(d->dispatch, daemon_now_s(d), &q->arena, &q->set, &q->state,
@@ -146,7 +146,7 @@ enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_diag *diag)
 {
 	const struct hd_what_if *rows = NULL;
-	struct question q = { .nchanges = 0 };
+	struct whatif_question q = { .nchanges = 0 };
 	uint32_t n = 0;
 
 	hd_arena_init(&q.arena, HD_WHATIF_BYTES);

@@ -167,22 +167,22 @@ static int talk(const char *bytes, size_t len, char *out, size_t cap)
 	return strncmp(out, "HTTP/1.", 7) ? 0 : status_of(out);
 }
 
-struct question { struct hd_http_call call; struct hd_arena arena; const struct hd_json *answer;
+struct http_question { struct hd_http_call call; struct hd_arena arena; const struct hd_json *answer;
 	struct hd_diag diag; enum hd_err err; atomic_bool done; };
 
 static void put_question(void *user)
 {
-	struct question *q = user;
+	struct http_question *q = user;
 
 	q->err = hd_http_ask(&q->call, &q->arena, &q->answer, &q->diag);
 	atomic_store(&q->done, true);
 }
 
-static void ask(struct question *q, const char *method, const char *target, const char *body)
+static void ask(struct http_question *q, const char *method, const char *target, const char *body)
 {
 	struct hd_thread thread = { 0 };
 
-	*q = (struct question){ .call = { dir, method, target, body, INT64_C(20000000000) } };
+	*q = (struct http_question){ .call = { dir, method, target, body, INT64_C(20000000000) } };
 	hd_arena_init(&q->arena, 0);
 	assert_int_equal(hd_thread_start(&thread, "ask", -1, put_question, q, NULL), HD_OK);
 	for (int i = 0; i < 20000 && !atomic_load(&q->done); i++)
@@ -204,7 +204,7 @@ static size_t audit_lines(void)
 
 static void the_client_gets_answers_and_errors(void **state)
 {
-	struct question q;
+	struct http_question q;
 	int64_t n;
 	(void)state;
 
@@ -246,7 +246,7 @@ static void the_client_gets_answers_and_errors(void **state)
 
 static void where_nobody_serves_the_client_says_so(void **state)
 {
-	struct question q = { .call = { "/tmp", "GET", "/v1/status", NULL, 1000000000 } };
+	struct http_question q = { .call = { "/tmp", "GET", "/v1/status", NULL, 1000000000 } };
 	(void)state;
 
 	hd_arena_init(&q.arena, 0);

@@ -462,13 +462,13 @@ static enum hd_err read_all(struct hd_jobs *s, sqlite3_stmt *ask, hd_jobs_each *
 	return err;
 }
 
-struct one { struct hd_jobs_card *card; struct hd_dispatch_job *row; struct hd_dispatch_lease *lease; };
+struct jobs_one { struct hd_jobs_card *card; struct hd_dispatch_job *row; struct hd_dispatch_lease *lease; };
 
 static enum hd_err keep_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
 	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
-	struct one *one = user;
+	struct jobs_one *one = user;
 
 	(void)diag;
 	if (one->card)
@@ -484,7 +484,7 @@ enum hd_err hd_jobs_get(struct hd_jobs *s, uint64_t id, struct hd_jobs_card *car
 	struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
-	struct one one = { card, row, lease };
+	struct jobs_one one = { card, row, lease };
 	uint32_t n;
 
 	sqlite3_bind_int64(s->ask[ASK_GET], 1, id > INT64_MAX ? -1 : (int64_t)id);
@@ -540,11 +540,11 @@ enum hd_err hd_jobs_get_number(struct hd_jobs *s, const char *name, double *valu
 	return named(s, ASK_NUMBER_OF, name, take_number, value, diag);
 }
 
-struct word { char *at; size_t cap; };
+struct jobs_word { char *at; size_t cap; };
 
 static void take_word(sqlite3_stmt *ask, void *to)
 {
-	const struct word *word = to;
+	const struct jobs_word *word = to;
 	snprintf(word->at, word->cap, "%s", text_of(ask, 0));
 }
 
@@ -552,7 +552,7 @@ enum hd_err hd_jobs_get_word(struct hd_jobs *s, const char *name, char *value, s
 	struct hd_diag *diag)
 {
 	*value = 0;
-	return named(s, ASK_WORD_OF, name, take_word, &(struct word){ value, cap }, diag);
+	return named(s, ASK_WORD_OF, name, take_word, &(struct jobs_word){ value, cap }, diag);
 }
 
 enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, uint32_t limit,

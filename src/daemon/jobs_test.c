@@ -242,13 +242,13 @@ static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted
 	hd_jobs_close(jobs);
 }
 
-struct seen { uint64_t first, last; uint32_t n; };
+struct jobs_seen { uint64_t first, last; uint32_t n; };
 
 static enum hd_err count_job(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
 	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
-	struct seen *s = user;
+	struct jobs_seen *s = user;
 	(void)row;
 	(void)lease;
 	(void)diag;
@@ -262,7 +262,7 @@ static enum hd_err count_job(void *user, const struct hd_jobs_card *card, const 
 
 static enum hd_err count_event(void *user, const struct hd_jobs_event *e, struct hd_diag *diag)
 {
-	struct seen *s = user;
+	struct jobs_seen *s = user;
 	(void)diag;
 
 	s->first = s->n++ ? s->first : e->number;
@@ -276,7 +276,7 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 {
 	uint64_t n[HD_DISPATCH_NSTATES], leased[HD_LEASE_NSTATES], number = 0;
 	struct hd_clock clock;
-	struct seen s = { 0 };
+	struct jobs_seen s = { 0 };
 	(void)state;
 
 	struct hd_jobs *jobs = open_jobs(types, 2);
@@ -297,13 +297,13 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 	CHECK(n[HD_DISPATCH_OPEN] == 10000 && s.n == 100 && s.first == 9001 && s.last == 9100,
 		"%llu open, %u from %llu", (unsigned long long)n[0], s.n,
 		(unsigned long long)s.first);
-	s = (struct seen){ 0 };
+	s = (struct jobs_seen){ 0 };
 	assert_int_equal(hd_jobs_list(jobs, "failed", 0, 100, count_job, &s, NULL), HD_OK);
 	assert_int_equal(s.n, 0);
 	assert_int_equal(hd_jobs_events(jobs, 100, 10, 0, count_event, &s, NULL), HD_OK);
 	CHECK(s.n == 10 && s.first == 101 && s.last == 110, "events %llu to %llu",
 		(unsigned long long)s.first, (unsigned long long)s.last);
-	s = (struct seen){ 0 };
+	s = (struct jobs_seen){ 0 };
 	assert_int_equal(hd_jobs_events(jobs, 9990, 100, 3, count_event, &s, NULL), HD_OK);
 	CHECK(s.n == 2 && s.first == 9992 && s.last == 9999, "%u events of job 3, the first %llu", s.n,
 		(unsigned long long)s.first);
@@ -315,7 +315,7 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 static void old_events_go(void **state)
 {
 	uint64_t number = 0;
-	struct seen s = { 0 };
+	struct jobs_seen s = { 0 };
 	(void)state;
 
 	struct hd_jobs *jobs = open_jobs(types, 2);
@@ -332,7 +332,7 @@ static void old_events_go(void **state)
 		"%u events, %llu to %llu", s.n, (unsigned long long)s.first, (unsigned long long)s.last);
 	hd_jobs_close(jobs);
 	jobs = open_jobs(types, 2);
-	s = (struct seen){ 0 };
+	s = (struct jobs_seen){ 0 };
 	assert_int_equal(hd_jobs_events(jobs, 0, HD_JOBS_EVENTS + 1000, 0, count_event, &s, NULL), HD_OK);
 	assert_int_equal(s.n, HD_JOBS_EVENTS);
 	hd_jobs_close(jobs);

@@ -15,7 +15,7 @@
 /* a wake-up is sent; the look is only the bound that every wait has */
 #define HD_RENEWER_IDLE_NS INT64_C(60000000000)
 
-struct run { char dir[HD_JOBS_RUN]; };
+struct leased_run { char dir[HD_JOBS_RUN]; };
 
 struct hd_lease_renewer {
 	struct hd_clock *clock;
@@ -28,13 +28,13 @@ struct hd_lease_renewer {
 	/* when it speaks, if a decision is under way: a quarter of a lease after they were asked last */
 	int64_t next_ns;
 	double for_s;
-	struct run *run;                  /* owned */
+	struct leased_run *run;                  /* owned */
 	uint32_t nruns, cap;
 };
 
 static int64_t every_ns(const struct hd_lease_renewer *k) { return (int64_t)(k->for_s * 0.25e9); }
 
-static void ask(const struct run *run, double for_s)
+static void ask(const struct leased_run *run, double for_s)
 {
 	char addr[HD_ADDR_CAP], text[64];
 	const struct hd_json *answer;
@@ -57,7 +57,7 @@ static void look_at_time(struct hd_lease_renewer *k)
 static void ask_all(struct hd_lease_renewer *k)
 {
 	for (uint32_t i = 0; i < k->nruns && k->deciding && !k->quit; i++) {
-		const struct run run = k->run[i];
+		const struct leased_run run = k->run[i];
 		double for_s = k->for_s;
 		hd_lock_give(&k->lock);
 		ask(&run, for_s);

@@ -53,12 +53,13 @@ static int close_all(void **state)
 	return 0;
 }
 
-struct question { const char *ask; struct hd_arena arena; const struct hd_json *answer; struct hd_diag diag;
+struct control_question { const char *ask; struct hd_arena arena; const struct hd_json *answer;
+	struct hd_diag diag;
 	enum hd_err err; atomic_bool done; };
 
 static void put_question(void *user)
 {
-	struct question *q = user;
+	struct control_question *q = user;
 
 	q->err = hd_control_ask(addr, q->ask, INT64_C(3000000000), &q->arena, &q->answer, &q->diag);
 	atomic_store(&q->done, true);
@@ -75,11 +76,11 @@ static void turn(int64_t for_ns)
 			hd_control_event(&control, &event[i]);
 }
 
-static void ask(struct question *q, const char *text)
+static void ask(struct control_question *q, const char *text)
 {
 	struct hd_thread thread = { 0 };
 
-	*q = (struct question){ .ask = text };
+	*q = (struct control_question){ .ask = text };
 	hd_arena_init(&q->arena, 0);
 	assert_int_equal(hd_thread_start(&thread, "ask", -1, put_question, q, NULL), HD_OK);
 	for (int i = 0; i < 1000 && !atomic_load(&q->done); i++)
@@ -89,7 +90,7 @@ static void ask(struct question *q, const char *text)
 
 static void a_request_is_answered_with_what_it_asked_for(void **state)
 {
-	struct question q;
+	struct control_question q;
 	int64_t n = 0;
 
 	(void)state;
@@ -116,7 +117,7 @@ static void a_refusal_arrives_with_its_code_and_sentence(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct question q;
+		struct control_question q;
 		ask(&q, row[i].ask);
 		assert_int_equal(q.err, row[i].err);
 		assert_non_null(strstr(q.diag.text, row[i].says));

@@ -28,7 +28,7 @@ void hd_reshape_seal(struct hd_reshape *r, uint32_t worker, uint64_t step, const
 
 /* ---- the solver's question ---- */
 
-struct question {
+struct gain_question {
 	struct hd_vn_cost type;
 	struct hd_solve_device device[HD_VIEW_RANKS];
 	struct hd_solve_worker link[HD_MAX_MEMBERS];
@@ -102,7 +102,7 @@ static bool is_watched(const struct hd_reshape *r, const uint32_t *member, const
 static bool solve(struct hd_reshape *r, struct hd_view *view, const struct hd_member_info *info,
 	const uint32_t *ndevices, uint64_t median_ps)
 {
-	struct question *q = hd_arena_take(&r->scratch, 1, sizeof *q);
+	struct gain_question *q = hd_arena_take(&r->scratch, 1, sizeof *q);
 	uint32_t nd = 0, n = view->nmembers, even = 0;
 	struct hd_solve solved;
 	struct hd_solve_ask ask;

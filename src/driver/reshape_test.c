@@ -9,7 +9,7 @@
 /* Workers that take ms[i] for a virtual node, with an exchange of exchange_ms and an update of own_ms after
  * it; the planner is asked when reshape wants it. */
 enum { MOST = 8 };
-struct stage {
+struct reshape_stage {
 	struct hd_reshape r;
 	struct hd_view view;
 	uint64_t step;
@@ -18,7 +18,7 @@ struct stage {
 	char kinds[2000];                 /* of all that was said */
 	char text[HD_RESHAPE_WORDS];      /* said last */
 };
-static struct stage g;
+static struct reshape_stage g;
 
 static void set_members(uint32_t n)
 {

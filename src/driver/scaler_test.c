@@ -9,9 +9,9 @@
 static double step_ms(uint32_t size) { return 64.0 / size + (size > 6 ? 4.0 * (size - 6) : 0); }
 
 static uint32_t guests;
-struct run { uint32_t members, target, changes; uint64_t last, step; char why[HD_SCALE_WHY]; };
+struct scaled_run { uint32_t members, target, changes; uint64_t last, step; char why[HD_SCALE_WHY]; };
 
-static void play(struct hd_scaler *s, struct run *r, uint64_t steps)
+static void play(struct hd_scaler *s, struct scaled_run *r, uint64_t steps)
 {
 	for (uint64_t end = r->step + steps; r->step < end; r->step++) {
 		bool said;
@@ -42,7 +42,7 @@ static void from_every_size_it_settles_and_stays(void **state)
 	for (size_t i = 0; i < 2; i++)
 		for (uint32_t start = 1; start <= 16; start++) {
 			static struct hd_scaler s;
-			struct run r = { .members = start, .target = start };
+			struct scaled_run r = { .members = start, .target = start };
 			s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16,
 				.objective = rows[i].objective, .every = 20, .price_usd_h = 1 };
 			assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
@@ -61,7 +61,7 @@ static void from_every_size_it_settles_and_stays(void **state)
 static void nothing_is_tried_before_it_is_on_or_while_members_come(void **state)
 {
 	static struct hd_scaler s;
-	struct run r = { .members = 4, .target = 4 };
+	struct scaled_run r = { .members = 4, .target = 4 };
 	struct hd_diag diag = { "" };
 	bool said = true;
 
@@ -85,9 +85,9 @@ static void nothing_is_tried_before_it_is_on_or_while_members_come(void **state)
 }
 
 /* From 2 members it asks for more than 3, and 3 come. */
-static void ask_for_more_than_come(struct hd_scaler *s, struct run *r)
+static void ask_for_more_than_come(struct hd_scaler *s, struct scaled_run *r)
 {
-	*r = (struct run){ .members = 2, .target = 2 };
+	*r = (struct scaled_run){ .members = 2, .target = 2 };
 	*s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1,
 		.detect_ns = 1000000000 };
 	assert_int_equal(hd_scaler_turn(s, "curve", NULL), HD_OK);
@@ -96,8 +96,8 @@ static void ask_for_more_than_come(struct hd_scaler *s, struct run *r)
 	r->members = 3;
 }
 
-static uint32_t look(struct hd_scaler *s, const struct run *r, uint32_t here, double after_s, double step_s,
-	bool *said)
+static uint32_t look(struct hd_scaler *s, const struct scaled_run *r, uint32_t here, double after_s,
+	double step_s, bool *said)
 {
 	const struct hd_scaler_now now = { .members = r->members, .target = r->target, .here = here,
 		.step_ns = (uint64_t)(step_s * 1e9),
@@ -110,7 +110,7 @@ static uint32_t look(struct hd_scaler *s, const struct run *r, uint32_t here, do
 static void workers_that_do_not_come_are_not_asked_for_again(void **state)
 {
 	static struct hd_scaler s;
-	struct run r;
+	struct scaled_run r;
 	bool said;
 
 	(void)state;
@@ -134,7 +134,7 @@ static void workers_that_do_not_come_are_not_asked_for_again(void **state)
 static void a_long_step_makes_it_wait_longer(void **state)
 {
 	static struct hd_scaler s;
-	struct run r;
+	struct scaled_run r;
 	bool said;
 
 	(void)state;
@@ -148,7 +148,7 @@ static void a_long_step_makes_it_wait_longer(void **state)
 static void who_is_to_go_is_waited_for_without_end(void **state)
 {
 	static struct hd_scaler s;
-	struct run r = { .members = 12, .target = 12 };
+	struct scaled_run r = { .members = 12, .target = 12 };
 	bool said;
 
 	(void)state;
@@ -166,7 +166,7 @@ static void who_is_to_go_is_waited_for_without_end(void **state)
 static void slow_workers_open_the_sizes_above_again(void **state)
 {
 	static struct hd_scaler s;
-	struct run r;
+	struct scaled_run r;
 	bool said;
 
 	(void)state;
@@ -191,7 +191,7 @@ static void slow_workers_open_the_sizes_above_again(void **state)
 static void guests_are_no_size_but_shorten_steps(void **state)
 {
 	static struct hd_scaler s;
-	struct run r = { .members = 1, .target = 1 };
+	struct scaled_run r = { .members = 1, .target = 1 };
 
 	(void)state;
 	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 8, .every = 20, .price_usd_h = 1,
@@ -212,7 +212,7 @@ static void guests_are_no_size_but_shorten_steps(void **state)
 static void many_guests_do_not_silence_it(void **state)
 {
 	static struct hd_scaler s;
-	struct run r = { .members = 2, .target = 2 };
+	struct scaled_run r = { .members = 2, .target = 2 };
 
 	(void)state;
 	s = (struct hd_scaler){ .nvns = 12, .min = 1, .max = 2, .every = 20, .price_usd_h = 1,

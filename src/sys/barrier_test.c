@@ -5,13 +5,13 @@
 enum { ROUNDS = 400, MOST = 9 };
 
 /* Plain memory on purpose: only the barrier orders it, and the thread sanitizer looks on. */
-struct team { struct hd_barrier barrier; uint32_t n; long cell[MOST], wrong; };
-struct member { struct team *team; uint32_t i; struct hd_thread thread; long wrong; };
+struct barrier_team { struct hd_barrier barrier; uint32_t n; long cell[MOST], wrong; };
+struct barrier_member { struct barrier_team *team; uint32_t i; struct hd_thread thread; long wrong; };
 
 static void work(void *user)
 {
-	struct member *member = user;
-	struct team *team = member->team;
+	struct barrier_member *member = user;
+	struct barrier_team *team = member->team;
 
 	for (long round = 1; round <= ROUNDS; round++) {
 		team->cell[member->i] = round;
@@ -27,13 +27,13 @@ static void nobody_passes_before_all_have_arrived(void **state)
 	(void)state;
 	for (uint32_t n = 1; n <= MOST; n++)
 		for (int spin = 0; spin < 2; spin++) {
-			struct team team = { .n = n };
-			struct member members[MOST];
+			struct barrier_team team = { .n = n };
+			struct barrier_member members[MOST];
 			struct hd_diag diag = { "" };
 
 			hd_barrier_init(&team.barrier, n, spin);
 			for (uint32_t i = 0; i < n; i++) {
-				members[i] = (struct member){ .team = &team, .i = i };
+				members[i] = (struct barrier_member){ .team = &team, .i = i };
 				CHECK(!hd_thread_start(&members[i].thread, "member", -1, work, &members[i],
 					&diag), "%s", diag.text);
 			}

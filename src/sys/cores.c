@@ -32,9 +32,9 @@ unsigned hd_cores_within(unsigned n_affinity, double quota_cores)
 	return quota_cores > 0 && ceil(quota_cores) < n_affinity ? (unsigned)ceil(quota_cores) : n_affinity;
 }
 
-struct search { double least; };
+struct cpuset_search { double least; };
 
-static void tighter(struct search *search, double cores)
+static void tighter(struct cpuset_search *search, double cores)
 {
 	if (cores > 0 && (search->least <= 0 || cores < search->least))
 		search->least = cores;
@@ -53,7 +53,7 @@ static void look(void *user, const char *folder, bool v2)
 
 void hd_cores_usable(struct hd_cores *cores)
 {
-	struct search search = { 0 };
+	struct cpuset_search search = { 0 };
 	cpu_set_t set;
 
 	*cores = (struct hd_cores){ 0 };

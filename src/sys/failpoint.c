@@ -93,14 +93,14 @@ static const struct { const char *name; int error; } errnos[] = {
 };
 
 enum source { HD_FAIL_ENV, HD_FAIL_MINE, HD_FAIL_ANY, HD_FAIL_SOURCES };
-struct plan { enum action action; long argument; uint64_t nth; double p; bool keyed; uint32_t key;
+struct armed_plan { enum action action; long argument; uint64_t nth; double p; bool keyed; uint32_t key;
 	enum source source; };
 
 /* The arming is per process by its nature: it models what befalls the process. All of it, but what the
  * macros look at, under `turn`. */
 atomic_bool hd_failpoint_live;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static struct plan armed[HD_FP_COUNT];
+static struct armed_plan armed[HD_FP_COUNT];
 static uint64_t hits[HD_FP_COUNT];
 static uint64_t draw_seed;
 
@@ -147,7 +147,7 @@ static bool take_number(struct spec *spec, long most, long *number)
 	return !errno && *number <= most;
 }
 
-static enum hd_err parse_argument(struct spec *spec, struct plan *plan)
+static enum hd_err parse_argument(struct spec *spec, struct armed_plan *plan)
 {
 	size_t len = word(spec, "#@/;");
 
@@ -166,7 +166,7 @@ static enum hd_err parse_argument(struct spec *spec, struct plan *plan)
 	return HD_OK;
 }
 
-static enum hd_err parse_action(struct spec *spec, enum hd_failpoint point, struct plan *plan)
+static enum hd_err parse_action(struct spec *spec, enum hd_failpoint point, struct armed_plan *plan)
 {
 	size_t len = word(spec, "=#@/;");
 
@@ -185,7 +185,7 @@ static enum hd_err parse_action(struct spec *spec, enum hd_failpoint point, stru
 	return bad(spec, "no such action: kill, err=, delay=, short=, flip");
 }
 
-static enum hd_err parse_when(struct spec *spec, struct plan *plan)
+static enum hd_err parse_when(struct spec *spec, struct armed_plan *plan)
 {
 	long n = 0;
 
@@ -214,7 +214,7 @@ static enum hd_err parse_when(struct spec *spec, struct plan *plan)
 	return HD_OK;
 }
 
-static enum hd_err parse_one(struct spec *spec, struct plan plans[HD_FP_COUNT])
+static enum hd_err parse_one(struct spec *spec, struct armed_plan plans[HD_FP_COUNT])
 {
 	size_t len = word(spec, ":;");
 	unsigned point = 0;
@@ -236,7 +236,7 @@ static enum hd_err parse_one(struct spec *spec, struct plan plans[HD_FP_COUNT])
 	return err;
 }
 
-static enum hd_err parse(const char *text, struct plan plans[HD_FP_COUNT], struct hd_diag *diag)
+static enum hd_err parse(const char *text, struct armed_plan plans[HD_FP_COUNT], struct hd_diag *diag)
 {
 	struct spec spec = { text ? text : "", text ? text : "", diag };
 
@@ -249,7 +249,7 @@ static enum hd_err parse(const char *text, struct plan plans[HD_FP_COUNT], struc
 	return HD_OK;
 }
 
-static void replace(const struct plan plans[HD_FP_COUNT], uint64_t seed)
+static void replace(const struct armed_plan plans[HD_FP_COUNT], uint64_t seed)
 {
 	bool any = false;
 
@@ -265,7 +265,7 @@ static void replace(const struct plan plans[HD_FP_COUNT], uint64_t seed)
 
 enum hd_err hd_failpoint_arm(const char *text, uint64_t seed, struct hd_diag *diag)
 {
-	struct plan plans[HD_FP_COUNT] = { 0 };
+	struct armed_plan plans[HD_FP_COUNT] = { 0 };
 	enum hd_err err = parse(text, plans, diag);
 
 	if (!err)
@@ -308,14 +308,14 @@ static bool changed(enum source source)
 
 void hd_failpoint_look(void)
 {
-	struct plan plans[HD_FP_COUNT] = { 0 };
+	struct armed_plan plans[HD_FP_COUNT] = { 0 };
 	bool other = changed(HD_FAIL_MINE);
 
 	other |= changed(HD_FAIL_ANY);
 	if (!other)
 		return;
 	for (enum source source = HD_FAIL_MINE; source < HD_FAIL_SOURCES; source++) {
-		struct plan its[HD_FP_COUNT] = { 0 };
+		struct armed_plan its[HD_FP_COUNT] = { 0 };
 		struct hd_diag diag = { "" };
 		if (parse(order[source].text, its, &diag)) {
 			fprintf(stderr, "%s: %s\n", order[source].path, diag.text);
@@ -363,9 +363,9 @@ static void wait_ms(long ms)
 }
 
 /* What is armed here, if it is its turn. */
-static struct plan due(enum hd_failpoint point, bool keyed, uint32_t key)
+static struct armed_plan due(enum hd_failpoint point, bool keyed, uint32_t key)
 {
-	struct plan plan;
+	struct armed_plan plan;
 
 	pthread_mutex_lock(&turn);
 	plan = armed[point];
@@ -380,7 +380,7 @@ static struct plan due(enum hd_failpoint point, bool keyed, uint32_t key)
 	return plan;
 }
 
-static int carry_out(enum hd_failpoint point, const struct plan *plan, void *bytes, size_t *len)
+static int carry_out(enum hd_failpoint point, const struct armed_plan *plan, void *bytes, size_t *len)
 {
 	switch (plan->action) {
 	case NOTHING:
@@ -408,7 +408,7 @@ static int carry_out(enum hd_failpoint point, const struct plan *plan, void *byt
 
 int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
 {
-	const struct plan plan = due(point, false, 0);
+	const struct armed_plan plan = due(point, false, 0);
 
 	return carry_out(point, &plan, bytes, len);
 }
@@ -418,7 +418,7 @@ int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key) { return hd_fail
 
 int hd_failpoint_hit_both(enum hd_failpoint point, uint32_t key, void *bytes, size_t *len)
 {
-	const struct plan plan = due(point, true, key);
+	const struct armed_plan plan = due(point, true, key);
 
 	return carry_out(point, &plan, bytes, len);
 }

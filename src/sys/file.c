@@ -329,11 +329,11 @@ enum hd_err hd_fs_sync_folder(struct hd_fs *fs, const char *path, struct hd_diag
 }
 
 /* Names of a folder, in heap memory while they are being counted. */
-struct names { char **at; size_t n, cap; };
+struct name_list { char **at; size_t n, cap; };
 
 static int gather(void *user, const char *name)
 {
-	struct names *names = user;
+	struct name_list *names = user;
 
 	if (names->n == HD_LIST_CAP)
 		return -EMFILE;
@@ -356,7 +356,7 @@ static int gather(void *user, const char *name)
 	return 0;
 }
 
-static void names_finish(struct names *names)
+static void names_finish(struct name_list *names)
 {
 	for (size_t i = 0; i < names->n; i++)
 		hd_free(names->at[i]);
@@ -407,7 +407,7 @@ static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const 
 enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names, size_t *n,
 	struct hd_diag *diag)
 {
-	struct names found = { 0 };
+	struct name_list found = { 0 };
 	char **sorted = NULL;
 
 	enum hd_err err = answer(fs->ops->list(fs, path, gather, &found), "list", path, diag);
@@ -432,7 +432,7 @@ out:
 
 static enum hd_err remove_below(struct hd_fs *fs, const char *path, int depth, struct hd_diag *diag)
 {
-	struct names found = { 0 };
+	struct name_list found = { 0 };
 	struct hd_stat stat;
 	char below[HD_PATH_CAP];
 

@@ -29,16 +29,16 @@ size_t hd_fs_sim_unsynced(const struct hd_fs_sim *sim)
 	return n;
 }
 
-struct asked { bool (*keep)(void *user, size_t i); void *user; size_t n; };
+struct crash_asked { bool (*keep)(void *user, size_t i); void *user; size_t n; };
 
-static bool kept(struct asked *asked)
+static bool kept(struct crash_asked *asked)
 {
 	size_t i = asked->n++;
 	return asked->keep && asked->keep(asked->user, i);
 }
 
 /* Works in place: sectors that are lost get the disk's bytes, then the disk gets the whole. */
-static void crash_node(struct hd_fs_node *node, struct asked *asked)
+static void crash_node(struct hd_fs_node *node, struct crash_asked *asked)
 {
 	size_t len = node->len != node->durable_len && !kept(asked) ? node->durable_len : node->len;
 
@@ -58,7 +58,7 @@ static void crash_node(struct hd_fs_node *node, struct asked *asked)
 	(void)r;
 }
 
-static void crash_names(struct hd_fs_sim *sim, struct asked *asked)
+static void crash_names(struct hd_fs_sim *sim, struct crash_asked *asked)
 {
 	/* A folder that lost one change loses the rest: its mark is that the change was kept back. */
 	size_t lost = 0;
@@ -80,7 +80,7 @@ static void crash_names(struct hd_fs_sim *sim, struct asked *asked)
 
 void hd_fs_sim_crash(struct hd_fs_sim *sim, bool (*keep)(void *user, size_t i), void *user)
 {
-	struct asked asked = { keep, user, 0 };
+	struct crash_asked asked = { keep, user, 0 };
 
 	crash_names(sim, &asked);
 	for (size_t i = 0; i < sim->n_nodes; i++)

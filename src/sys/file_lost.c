@@ -13,13 +13,13 @@
 
 enum { NAME = 512 };
 
-struct slot {
+struct lost_slot {
 	atomic_uintptr_t at;              /* 0: free */
 	size_t len;
 	char name[NAME];
 };
 
-static struct slot slots[HD_LOST_CAP];
+static struct lost_slot slots[HD_LOST_CAP];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;
 

@@ -6,10 +6,10 @@
 #include "sys/thread.h"
 #include "tests/check.h"
 
-struct world { struct hd_loop loop; struct hd_clock real; struct hd_clock_sim sim;
+struct loop_world { struct hd_loop loop; struct hd_clock real; struct hd_clock_sim sim;
 	struct hd_loop_event events[8]; size_t n; };
 
-static void enter(struct world *world, bool sim)
+static void enter(struct loop_world *world, bool sim)
 {
 	memset(world, 0, sizeof *world);
 	hd_clock_real(&world->real);
@@ -18,7 +18,7 @@ static void enter(struct world *world, bool sim)
 		&world->real, NULL), HD_OK);
 }
 
-static void poll_until(struct world *world, int64_t at_ns)
+static void poll_until(struct loop_world *world, int64_t at_ns)
 {
 	assert_int_equal(hd_loop_poll(&world->loop, at_ns, world->events, 8, &world->n, NULL), HD_OK);
 }
@@ -31,7 +31,7 @@ static void timers_fire_in_order_once_and_not_early(void **state)
 
 	(void)state;
 	for (int sim = 0; sim < 2; sim++) {
-		struct world world;
+		struct loop_world world;
 		uint64_t ids[6], order[8];
 		size_t n = 0;
 
@@ -62,7 +62,7 @@ static void timers_fire_in_order_once_and_not_early(void **state)
 /* An oracle that sorts: random times, small arrays of events, cancellations in between. */
 static void many_timers_come_as_a_sort_would_have_them(void **state)
 {
-	struct world world;
+	struct loop_world world;
 	int64_t at[200];
 	uint64_t id[200], noise = 88172645463325252u;
 	bool alive[200];
@@ -102,7 +102,7 @@ static void a_cancelled_timer_leaves_the_others_in_order(void **state)
 {
 	static const int64_t at[] = { 0, 10, 1, 11, 12, 2, 20, 13, 14, 15, 16, 5 },
 		want[] = { 0, 1, 2, 5, 10, 11, 12, 14, 15, 16, 20 };
-	struct world world;
+	struct loop_world world;
 	uint64_t id[12];
 
 	(void)state;
@@ -120,7 +120,7 @@ static void a_cancelled_timer_leaves_the_others_in_order(void **state)
 
 static void a_wake_from_another_thread_ends_the_wait(void **state)
 {
-	struct world world;
+	struct loop_world world;
 	struct hd_thread thread;
 
 	(void)state;
@@ -151,7 +151,7 @@ static void a_wake_from_another_thread_ends_the_wait(void **state)
 
 static void descriptors_report_what_was_asked_and_their_loss(void **state)
 {
-	struct world world;
+	struct loop_world world;
 	int ends[2];
 
 	(void)state;
@@ -185,7 +185,7 @@ static void descriptors_report_what_was_asked_and_their_loss(void **state)
 
 static void simulated_posts_reach_who_watches_then(void **state)
 {
-	struct world world;
+	struct loop_world world;
 
 	(void)state;
 	enter(&world, true);
@@ -210,7 +210,7 @@ static void simulated_posts_reach_who_watches_then(void **state)
 
 static void a_full_loop_says_so(void **state)
 {
-	struct world world;
+	struct loop_world world;
 	struct hd_diag diag = { "" };
 	uint64_t id;
 

@@ -16,7 +16,7 @@
 #include "sys/memory.h"
 #include "tests/check.h"
 
-struct world {
+struct socket_world {
 	struct hd_net real, *net;
 	struct hd_net_sim sim;
 	struct hd_clock clock;
@@ -28,7 +28,7 @@ struct world {
 
 enum kind { UNIX, TCP4, SIM, KINDS };
 
-static void enter(struct world *world, enum kind kind)
+static void enter(struct socket_world *world, enum kind kind)
 {
 	memset(world, 0, sizeof *world);
 	if (kind == SIM) {
@@ -52,7 +52,7 @@ static void enter(struct world *world, enum kind kind)
 		snprintf(world->addr, sizeof world->addr, "tcp:127.0.0.1:0");
 }
 
-static void leave(struct world *world)
+static void leave(struct socket_world *world)
 {
 	hd_loop_finish(&world->loop);
 	hd_net_sim_finish(&world->sim);
@@ -61,7 +61,7 @@ static void leave(struct world *world)
 }
 
 /* Waits, a bounded time, until `id` reports something. */
-static void await(struct world *world, int id, unsigned interest)
+static void await(struct socket_world *world, int id, unsigned interest)
 {
 	struct hd_loop_event event;
 	size_t n;
@@ -75,7 +75,7 @@ static void await(struct world *world, int id, unsigned interest)
 	hd_loop_unwatch(&world->loop, id);
 }
 
-static void read_some(struct world *world, struct hd_sock *sock, char *bytes, size_t cap, size_t *got)
+static void read_some(struct socket_world *world, struct hd_sock *sock, char *bytes, size_t cap, size_t *got)
 {
 	enum hd_err err = hd_sock_read(sock, bytes, cap, got, &world->diag);
 
@@ -86,7 +86,8 @@ static void read_some(struct world *world, struct hd_sock *sock, char *bytes, si
 	CHECK(err == HD_OK, "%s", world->diag.text);
 }
 
-static void meet(struct world *world, struct hd_sock *listener, struct hd_sock *near, struct hd_sock *far)
+static void meet(struct socket_world *world, struct hd_sock *listener, struct hd_sock *near,
+	struct hd_sock *far)
 {
 	CHECK(!hd_sock_listen(world->net, world->addr, listener, &world->diag), "%s", world->diag.text);
 	assert_int_equal(hd_sock_accept(listener, far, NULL), HD_E_AGAIN);
@@ -100,7 +101,7 @@ static void meet(struct world *world, struct hd_sock *listener, struct hd_sock *
 	assert_int_equal(hd_sock_connected(near, &world->diag), HD_OK);
 }
 
-static void bytes_arrive_in_order_both_ways(struct world *world)
+static void bytes_arrive_in_order_both_ways(struct socket_world *world)
 {
 	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
 	char back[16];
@@ -126,7 +127,7 @@ static void bytes_arrive_in_order_both_ways(struct world *world)
 	hd_sock_close(&listener);
 }
 
-static void a_full_pipe_says_again_and_empties(struct world *world)
+static void a_full_pipe_says_again_and_empties(struct socket_world *world)
 {
 	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
 	static char bytes[50000];
@@ -157,7 +158,7 @@ static void a_full_pipe_says_again_and_empties(struct world *world)
 	hd_sock_close(&listener);
 }
 
-static void a_lost_peer_is_told(struct world *world)
+static void a_lost_peer_is_told(struct socket_world *world)
 {
 	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 }, late = { 0 };
 	char addr[HD_ADDR_CAP];
@@ -184,7 +185,7 @@ static void a_lost_peer_is_told(struct world *world)
 	hd_sock_close(&late);
 }
 
-static void an_address_has_one_listener(struct world *world)
+static void an_address_has_one_listener(struct socket_world *world)
 {
 	struct hd_sock a = { 0 }, b = { 0 };
 
@@ -196,7 +197,7 @@ static void an_address_has_one_listener(struct world *world)
 	hd_sock_close(&b);
 }
 
-static void pieces_are_written_and_read_as_one(struct world *world)
+static void pieces_are_written_and_read_as_one(struct socket_world *world)
 {
 	struct hd_sock listener, near, far;
 	char one[] = "abc", two[] = "", three[] = "defgh", a[2], b[5], c[9];
@@ -220,7 +221,7 @@ static void pieces_are_written_and_read_as_one(struct world *world)
 	hd_sock_close(&listener);
 }
 
-static void (*const suite[])(struct world *) = {
+static void (*const suite[])(struct socket_world *) = {
 	pieces_are_written_and_read_as_one,
 	bytes_arrive_in_order_both_ways, a_full_pipe_says_again_and_empties, a_lost_peer_is_told,
 	an_address_has_one_listener,
@@ -231,7 +232,7 @@ static void every_row_keeps_the_contract(void **state)
 	(void)state;
 	for (enum kind kind = UNIX; kind < KINDS; kind++)
 		for (size_t i = 0; i < sizeof suite / sizeof *suite; i++) {
-			struct world world;
+			struct socket_world world;
 			enter(&world, kind);
 			suite[i](&world);
 			leave(&world);
@@ -263,7 +264,7 @@ static void only_addresses_of_this_machine_are_taken(void **state)
 
 static void a_path_left_by_the_dead_is_replaced_but_no_file_is(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_sock dead = { 0 }, alive = { 0 };
 	struct hd_fs fs;
 
@@ -282,7 +283,7 @@ static void a_path_left_by_the_dead_is_replaced_but_no_file_is(void **state)
 
 static void a_listener_too_busy_to_answer_keeps_its_path(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_sock busy = { 0 }, other = { 0 }, callers[100] = { 0 };
 	enum hd_err err = HD_OK;
 
@@ -302,7 +303,7 @@ static void a_listener_too_busy_to_answer_keeps_its_path(void **state)
 static void simulated_bytes_are_late_by_the_script_and_never_overtake(void **state)
 {
 	static const struct hd_net_fault faults[] = { { .write = 1, .delay_ns = 500 } };
-	struct world world;
+	struct socket_world world;
 	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
 	char back[8];
 	size_t n;
@@ -332,7 +333,7 @@ static void simulated_bytes_are_late_by_the_script_and_never_overtake(void **sta
 static void a_scripted_cut_is_told_to_both_ends(void **state)
 {
 	static const struct hd_net_fault faults[] = { { .write = 2, .delay_ns = 100, .cut = true } };
-	struct world world;
+	struct socket_world world;
 	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
 	char back[8];
 	size_t n;
@@ -363,7 +364,7 @@ static void a_scripted_cut_is_told_to_both_ends(void **state)
 
 static void closing_a_listener_ends_those_who_wait(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_sock listener = { 0 }, near = { 0 };
 	char back[8];
 	size_t n = 9;
@@ -381,7 +382,7 @@ static void closing_a_listener_ends_those_who_wait(void **state)
 
 static void a_unix_listener_is_private_by_its_folder(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_sock listener, near, far;
 
 	(void)state;
@@ -442,7 +443,7 @@ static struct hd_net_fate by_host(void *user, const struct hd_net_trip *trip)
 
 static void the_fate_of_hosts_is_scripted(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_net_host host[5];
 	struct hd_sock listener, near, far, other;
 	struct hd_loop_event event;
@@ -502,7 +503,7 @@ static size_t open_ids(void)
 
 static void memory_and_bells_go_to_another_process(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_sock listener, near, far;
 	struct hd_memory mine, theirs, no;
 	struct hd_bell bell, taken;
@@ -590,7 +591,7 @@ static void the_way_to_an_address_begins_at_one_s_own(void **state)
 
 static void loopback_is_not_paced(void **state)
 {
-	struct world world;
+	struct socket_world world;
 	struct hd_sock sock[3];
 
 	(void)state;

@@ -10,11 +10,11 @@
 
 #include "tests/check.h"
 
-struct seen { char name[16]; int core; bool arith, blocked; float subnormal; };
+struct thread_seen { char name[16]; int core; bool arith, blocked; float subnormal; };
 
 static void look(void *user)
 {
-	struct seen *seen = user;
+	struct thread_seen *seen = user;
 	volatile float tiny = 0x1p-126f;
 	sigset_t mask;
 
@@ -29,7 +29,7 @@ static void look(void *user)
 static void a_thread_starts_with_our_arithmetic_name_core_and_mask(void **state)
 {
 	struct hd_thread thread;
-	struct seen seen = { 0 };
+	struct thread_seen seen = { 0 };
 	struct hd_cores cores;
 	struct hd_diag diag = { "" };
 	unsigned before = _mm_getcsr();
@@ -74,7 +74,7 @@ static void wrong_arithmetic_is_seen_and_set_right(void **state)
 static void a_core_we_do_not_have_is_refused(void **state)
 {
 	struct hd_thread thread;
-	struct seen seen;
+	struct thread_seen seen;
 	struct hd_diag diag = { "" };
 
 	(void)state;

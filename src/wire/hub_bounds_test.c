@@ -15,7 +15,7 @@ static void a_hub_out_of_range_is_not_made(void **state)
 		{ 1, 1, 10, HD_ROLE_WORKER - 1, 0, false }, { 1, 1, 10, HD_ROLE_FUNCTION + 1, 0, false },
 		{ 1, 1, 10, HD_ROLE_WORKER, HD_WORKER_GUEST, false }, { 1, 1, 10, HD_ROLE_WORKER, HD_WORKER_NONE - 1, false },
 	};
-	struct world *w = enter("sim", 0);
+	struct hubs_world *w = enter("sim", 0);
 	struct hd_wire_events events = hear_with(&w->heard[0]);
 
 	(void)state;
@@ -38,7 +38,7 @@ static void a_hub_out_of_range_is_not_made(void **state)
 
 static void a_hub_listens_at_four_places_and_needs_a_key_where_one_proves(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	char addr[HD_ADDR_CAP];
 
 	(void)state;
@@ -59,7 +59,7 @@ static void a_hub_listens_at_four_places_and_needs_a_key_where_one_proves(void *
 /* What is open to others needs a word; what is not, none. What could not be listened at takes no place. */
 static void a_row_that_is_open_to_others_needs_a_word(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
 
 	(void)state;
@@ -86,7 +86,7 @@ static void a_hub_that_spins_hears_the_same(void **state)
 {
 	(void)state;
 	for (int simulated = 0; simulated < 2; simulated++) {
-		struct world *w = enter(simulated ? "sim" : "unix", 0);
+		struct hubs_world *w = enter(simulated ? "sim" : "unix", 0);
 		for (int i = 0; i < 2; i++) {
 			w->config[i].spin = true;
 			start_hub(w, i);
@@ -111,7 +111,7 @@ static void a_loop_that_fails_is_told(void **state)
 {
 	(void)state;
 	for (int spins = 0; spins < 2; spins++) {
-		struct world *w = enter("unix", 0);
+		struct hubs_world *w = enter("unix", 0);
 		struct hd_loop_event other[4];
 		size_t n = 7;
 		w->config[0].spin = spins;
@@ -131,7 +131,7 @@ static void a_loop_that_fails_is_told(void **state)
 
 static void who_cannot_be_called_is_refused(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 
 	(void)state;
 	assert_int_equal(hd_hub_connect(&w->hubs[0], 0, "sim", w->addr[1], NULL), HD_E_INVAL);    /* itself */
@@ -146,7 +146,7 @@ static void who_cannot_be_called_is_refused(void **state)
 /* No peer, a connecting one, and one that has gone. */
 static void nothing_is_done_for_who_is_not_connected(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 	struct hd_hub *hub = &w->hubs[0];
 	uint8_t bytes[8] = { 0 };
 
@@ -184,7 +184,7 @@ static void nothing_is_done_for_who_is_not_connected(void **state)
  * that are free stay so. */
 static void a_hub_may_be_closed_twice(void **state)
 {
-	struct world *w = enter("sim", 3);
+	struct hubs_world *w = enter("sim", 3);
 	struct hd_hub_stats before, after;
 
 	(void)state;
@@ -216,7 +216,7 @@ static void a_hub_may_be_closed_twice(void **state)
 static void when_all_places_are_taken_nobody_is_called_or_let_in(void **state)
 {
 	enum { PLACES = HD_HUB_PEERS + 2 * HD_HUB_GREETING };
-	struct world *w = enter("tcp", 1);
+	struct hubs_world *w = enter("tcp", 1);
 	struct hd_sock far, stranger;
 	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
 	struct hd_hub_stats stats;
@@ -251,7 +251,7 @@ static int next_descriptor(void)
  * watched, and none gives way. */
 static void refuse_what_cannot_be_watched(int strangers)
 {
-	struct world *w = enter("tcp", 1);
+	struct hubs_world *w = enter("tcp", 1);
 	struct hd_sock socks[HD_HUB_GREETING + 1];
 	struct hd_hub_stats stats;
 	struct rlimit was, more;

@@ -7,7 +7,7 @@ enum { HOSTS = HD_HUB_GREETING + 3, COME = 160 };
 static const char *const ways[] = { "sim", "tcp" };       /* of this machine, of others */
 
 struct crowd {
-	struct world *w;
+	struct hubs_world *w;
 	struct hd_net_host host[HOSTS];
 	struct hd_sock sock[COME], far;
 	uint32_t from[COME], n;

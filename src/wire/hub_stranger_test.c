@@ -16,7 +16,7 @@
 
 static void tcp_without_a_key_asks_for_a_word(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
 
 	(void)state;
@@ -31,7 +31,7 @@ static void tcp_without_a_key_asks_for_a_word(void **state)
 
 static void a_folder_that_others_enter_is_not_listened_in(void **state)
 {
-	struct world *w = enter("unix", 1);
+	struct hubs_world *w = enter("unix", 1);
 	char addr[HD_ADDR_CAP];
 
 	(void)state;
@@ -46,7 +46,7 @@ static void a_folder_that_others_enter_is_not_listened_in(void **state)
 static void a_wrong_key_is_refused_on_both_sides(void **state)
 {
 	static const uint8_t other_key[32] = "another key, of thirty-two byte";
-	struct world *w = enter("tls", 2);
+	struct hubs_world *w = enter("tls", 2);
 
 	(void)state;
 	hd_hub_finish(&w->hubs[1]);
@@ -70,7 +70,7 @@ static void a_wrong_key_is_refused_on_both_sides(void **state)
 /* The id in the greeting must be the one that was proven: hub 2 proves itself as 2 and says it is 1. */
 static void who_proved_one_id_cannot_greet_as_another(void **state)
 {
-	struct world *w = enter("tls", 1);
+	struct hubs_world *w = enter("tls", 1);
 	struct hd_transport const *tls = hd_transport_find("tls");
 	struct hd_tls_realm realm;
 	struct hd_conn conn = { .ops = tls, .second_id = -1,
@@ -106,7 +106,7 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 static void a_stranger_at_the_door_of_tls_is_counted_and_gone(void **state)
 {
 	static const char *const says[] = { "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x00\x05hello", "" };
-	struct world *w = enter("tls", 1);
+	struct hubs_world *w = enter("tls", 1);
 	struct hd_sock sock;
 	size_t put;
 
@@ -130,7 +130,7 @@ static void a_stranger_at_the_door_of_tls_is_counted_and_gone(void **state)
  * believed. */
 static void who_breaks_the_shared_ring_is_closed(void **state)
 {
-	struct world *w;
+	struct hubs_world *w;
 
 	(void)state;
 	for (int how = 0; how < 2; how++) {
@@ -168,7 +168,7 @@ static void who_breaks_the_shared_ring_is_closed(void **state)
 
 /* ---- strangers ---- */
 
-static void stranger(struct world *w, struct hd_sock *sock, const void *bytes, size_t len)
+static void stranger(struct hubs_world *w, struct hd_sock *sock, const void *bytes, size_t len)
 {
 	size_t put;
 
@@ -187,7 +187,7 @@ static void who_does_not_greet_in_order_is_closed_without_a_word(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct world *w = enter("sim", 1);
+		struct hubs_world *w = enter("sim", 1);
 		struct hd_sock sock;
 		uint8_t bytes[HD_FRAME_HEADER + 80], answer[256];
 		size_t got = 0;
@@ -228,7 +228,7 @@ static void who_does_not_greet_in_order_is_closed_without_a_word(void **state)
 
 static void late_greetings_are_closed_after_five_t(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	struct hd_sock sock;
 	struct hd_hub_stats stats;
 
@@ -245,7 +245,7 @@ static void late_greetings_are_closed_after_five_t(void **state)
 
 static void no_more_than_sixty_four_strangers_are_kept(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 	struct hd_sock socks[HD_HUB_GREETING + 3];
 	struct hd_hub_stats stats;
 
@@ -270,7 +270,7 @@ static void no_more_than_sixty_four_strangers_are_kept(void **state)
  * their user can open. */
 static void strangers_at_an_open_port_keep_nobody_of_this_machine_out(void **state)
 {
-	struct world *w = enter("unix", 2);
+	struct hubs_world *w = enter("unix", 2);
 	struct hd_sock socks[HD_HUB_GREETING + 3];
 	struct hd_hub_stats stats;
 	char port[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
@@ -304,7 +304,7 @@ static int mute(const char *port, uint8_t host)
 	return fd;
 }
 
-static void settle(struct world *w, uint32_t come)
+static void settle(struct hubs_world *w, uint32_t come)
 {
 	struct hd_hub_stats stats;
 
@@ -318,7 +318,7 @@ static void settle(struct world *w, uint32_t come)
 static void silent_ones_keep_out_nobody_who_greets(void **state)
 {
 	enum { FIRST = HD_HUB_GREETING + 3, OTHERS = 3, EACH = 16 };
-	struct world *w = enter("tcp", 3);
+	struct hubs_world *w = enter("tcp", 3);
 	struct hd_hub_stats stats;
 	int fd[FIRST + OTHERS * EACH];
 	uint32_t n = 0;
@@ -356,7 +356,7 @@ static void silent_ones_keep_out_nobody_who_greets(void **state)
 /* How long we wait is ours to say. */
 static void a_peer_does_not_buy_time_with_a_long_t(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	struct hd_sock sock;
 	uint8_t bytes[HD_FRAME_HEADER + 80];
 
@@ -378,7 +378,7 @@ static void a_peer_does_not_buy_time_with_a_long_t(void **state)
 
 static void who_stops_inside_a_frame_is_closed_after_t(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	struct hd_sock sock;
 	uint8_t bytes[HD_FRAME_HEADER + 80], ping[HD_FRAME_HEADER + 8] = { 0 };
 	size_t put;

@@ -3,7 +3,7 @@
 #include "wire/transport.h"
 #include "wire/testing_hubs.h"
 
-static void two_workers_say_everything_to_each_other(struct world *w)
+static void two_workers_say_everything_to_each_other(struct hubs_world *w)
 {
 	enum { BIG = 3 << 20, BULK = 1 << 20 };
 	static const struct hd_transfer channel[] = { { 3, 0, BIG }, { 4, 1, 5 }, { 9, 2, 70000 } };
@@ -60,7 +60,7 @@ static void two_workers_say_everything_to_each_other(struct world *w)
 	free(bytes);
 }
 
-static void a_good_bye_reaches_the_other_side_with_its_reason(struct world *w)
+static void a_good_bye_reaches_the_other_side_with_its_reason(struct hubs_world *w)
 {
 	meet(w, 1, 0);
 	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 99, 1, "last words", 10, &w->diag), HD_OK);
@@ -78,7 +78,7 @@ static void a_good_bye_reaches_the_other_side_with_its_reason(struct world *w)
 	assert_true(hd_hub_is_up(&w->hubs[1], 0));
 }
 
-static void a_hub_closes_with_a_word_to_all(struct world *w)
+static void a_hub_closes_with_a_word_to_all(struct hubs_world *w)
 {
 	struct hd_sock stranger;
 
@@ -108,7 +108,7 @@ static void a_hub_closes_with_a_word_to_all(struct world *w)
 	}
 }
 
-static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct world *w)
+static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct hubs_world *w)
 {
 	static const struct hd_transfer channel[] = { { 3, 0, 1000 } };
 	uint8_t bytes[1000] = { 0 };
@@ -132,7 +132,7 @@ static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct wor
 	meet(w, 1, 0);
 }
 
-static void an_absent_peer_is_reported(struct world *w)
+static void an_absent_peer_is_reported(struct hubs_world *w)
 {
 	char addr[HD_ADDR_CAP];
 
@@ -148,7 +148,7 @@ static void an_absent_peer_is_reported(struct world *w)
 	assert_false(hd_hub_is_up(&w->hubs[0], 1));
 }
 
-static void a_peer_that_does_not_fit_is_refused_with_the_reason(struct world *w)
+static void a_peer_that_does_not_fit_is_refused_with_the_reason(struct hubs_world *w)
 {
 	static const struct { const char *name; enum hd_close why; int field; } cases[] = {
 		{ "another job", HD_CLOSE_JOB, 0 }, { "another job of that name", HD_CLOSE_JOB, 1 }, { "other kernels", HD_CLOSE_KERNELS, 2 },
@@ -187,7 +187,7 @@ static void a_peer_that_does_not_fit_is_refused_with_the_reason(struct world *w)
 
 /* Hub 1 does not know the job. A coordinator takes it in as a guest; a worker does not, nor a coordinator
  * one that has an id. */
-static void the_job_is_asked_of_a_coordinator_alone(struct world *w)
+static void the_job_is_asked_of_a_coordinator_alone(struct hubs_world *w)
 {
 	static const struct { enum hd_role role; uint32_t asker; bool fits; } cases[] = {
 		{ HD_ROLE_COORDINATOR, HD_WORKER_NONE, true }, { HD_ROLE_WORKER, HD_WORKER_NONE, false }, { HD_ROLE_COORDINATOR, 1, false } };
@@ -221,7 +221,7 @@ static void the_job_is_asked_of_a_coordinator_alone(struct world *w)
 	}
 }
 
-static void a_worker_has_one_connection(struct world *w)
+static void a_worker_has_one_connection(struct hubs_world *w)
 {
 	meet(w, 0, 1);
 	assert_int_equal(hd_hub_connect(&w->hubs[0], 1, w->row, w->addr[1], &w->diag), HD_E_EXISTS);
@@ -237,7 +237,7 @@ static void a_worker_has_one_connection(struct world *w)
 	assert_int_equal(w->heard[1].n_ups, 1);
 }
 
-static void two_that_call_each_other_at_once_meet(struct world *w)
+static void two_that_call_each_other_at_once_meet(struct hubs_world *w)
 {
 	assert_int_equal(hd_hub_connect(&w->hubs[0], 1, w->row, w->addr[1], &w->diag), HD_OK);
 	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], &w->diag), HD_OK);
@@ -258,7 +258,7 @@ static void two_that_call_each_other_at_once_meet(struct world *w)
 	run_until(w, &w->heard[1].n_messages, 1, "message");
 }
 
-static void a_hub_takes_no_more_peers_than_it_has_room_for(struct world *w)
+static void a_hub_takes_no_more_peers_than_it_has_room_for(struct hubs_world *w)
 {
 	hd_hub_finish(&w->hubs[0]);
 	w->config[0].peers_cap = 1;
@@ -271,7 +271,7 @@ static void a_hub_takes_no_more_peers_than_it_has_room_for(struct world *w)
 	assert_true(hd_hub_is_up(&w->hubs[1], 0));
 }
 
-static void a_peer_without_an_id_is_a_guest(struct world *w)
+static void a_peer_without_an_id_is_a_guest(struct hubs_world *w)
 {
 	w->config[2].worker = HD_WORKER_NONE;
 	start_hub(w, 2);
@@ -288,7 +288,7 @@ static void a_peer_without_an_id_is_a_guest(struct world *w)
 	assert_int_equal(w->heard[0].ups[1].worker, 2);
 }
 
-static void three_meet_and_a_wake_ends_a_poll(struct world *w)
+static void three_meet_and_a_wake_ends_a_poll(struct hubs_world *w)
 {
 	struct hd_loop_event other[4];
 	size_t n;
@@ -311,7 +311,7 @@ static void three_meet_and_a_wake_ends_a_poll(struct world *w)
 	assert_true(n >= 1 && other[0].what == HD_LOOP_WAKE);
 }
 
-static void a_probe_is_answered(struct world *w)
+static void a_probe_is_answered(struct hubs_world *w)
 {
 	meet(w, 0, 1);
 	hd_hub_probe(&w->hubs[0], 1);
@@ -322,7 +322,7 @@ static void a_probe_is_answered(struct world *w)
 
 /* ---- callbacks that act ---- */
 
-static struct world *acting;
+static struct hubs_world *acting;
 static uint8_t act_bytes[70000], act_into[70000];
 static const struct hd_transfer act_rows[] = { { 1, 0, sizeof act_bytes } };
 
@@ -356,7 +356,7 @@ static void call_again(void *self, uint32_t worker, enum hd_close why, const cha
 		&acting->diag), HD_OK);
 }
 
-static void callbacks_may_ask_for_more(struct world *w)
+static void callbacks_may_ask_for_more(struct hubs_world *w)
 {
 	acting = w;
 	for (int i = 0; i < 2; i++) {
@@ -388,7 +388,7 @@ static void callbacks_may_ask_for_more(struct world *w)
 	assert_int_equal(w->heard[0].n_sents, 1);
 }
 
-static const struct { const char *name; void (*run)(struct world *w); } suite[] = {
+static const struct { const char *name; void (*run)(struct hubs_world *w); } suite[] = {
 	{ "two workers say everything to each other", two_workers_say_everything_to_each_other },
 	{ "a good bye reaches the other side with its reason", a_good_bye_reaches_the_other_side_with_its_reason },
 	{ "a hub closes with a word to all", a_hub_closes_with_a_word_to_all },
@@ -415,7 +415,7 @@ static void every_transport_keeps_the_contract(void **state)
 		for (size_t i = 0; i < sizeof suite / sizeof *suite; i++) {
 			if (only && strcmp(only, rows[r]) != 0)
 				continue;
-			struct world *w = enter(rows[r], 2);
+			struct hubs_world *w = enter(rows[r], 2);
 			print_message("  %s: %s\n", rows[r], suite[i].name);
 			suite[i].run(w);
 			leave(w);
@@ -433,7 +433,7 @@ static void memory_that_is_refused_is_told_and_nothing_leaks(void **state)
 
 	(void)state;
 	for (bool refused = true; refused; n++) {
-		struct world *w = enter("sim", 0);
+		struct hubs_world *w = enter("sim", 0);
 		refused = false;
 		snprintf(w->addr[0], sizeof w->addr[0], "unix:zero");
 		hd_alloc_arm(n);

@@ -18,7 +18,7 @@ static struct hd_net_fate script(void *user, const struct hd_net_trip *trip)
 
 static void a_silent_peer_is_suspected_after_t_and_heard_again(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, 8 * HD_NS_PER_S,
 		false, 1 };
 
@@ -44,7 +44,7 @@ static void a_silent_peer_is_suspected_after_t_and_heard_again(void **state)
 
 static void a_half_open_connection_ends_after_eight_t(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, INT64_MAX, true,
 		9 };
 
@@ -71,7 +71,7 @@ static void a_half_open_connection_ends_after_eight_t(void **state)
  * suspects it takes the new one. */
 static void who_calls_again_takes_the_place_of_a_suspected_connection(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S,
 		5 * HD_NS_PER_S + 1, true, 9 };
 	static const struct hd_transfer channel[] = { { 3, 0, 4 } };
@@ -107,7 +107,7 @@ static void who_calls_again_takes_the_place_of_a_suspected_connection(void **sta
 }
 
 /* Hub 1 vanishes without a word, and hub 0 comes to suspect it. */
-static void vanish(struct world *w)
+static void vanish(struct hubs_world *w)
 {
 	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { hd_clock_now_ns(w->clock),
 		INT64_MAX, true, 9 };
@@ -125,7 +125,7 @@ static void vanish(struct world *w)
 /* A dropped peer has until T, suspected or not: one connection per worker until then. */
 static void a_suspected_connection_that_is_closing_gives_no_way(void **state)
 {
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 
 	(void)state;
 	meet(w, 1, 0);
@@ -140,7 +140,7 @@ static void a_suspected_connection_that_is_closing_gives_no_way(void **state)
 	leave(w);
 }
 
-static struct world *calling;
+static struct hubs_world *calling;
 
 static void call_back(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
@@ -152,7 +152,7 @@ static void call_back(void *self, uint32_t worker, enum hd_close why, const char
 /* The old connection gives way to the new one; in `lost` its owner has called by itself: that call stays. */
 static void who_is_called_out_of_lost_has_one_connection(void **state)
 {
-	struct world *w = calling = enter("sim", 2);
+	struct hubs_world *w = calling = enter("sim", 2);
 	struct hd_hub_stats stats;
 
 	(void)state;
@@ -186,7 +186,7 @@ static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
 
 	(void)state;
 	for (int posts = 0; posts < 2; posts++) {
-		struct world *w = enter("sim", 2);
+		struct hubs_world *w = enter("sim", 2);
 		char into[4] = "";
 		meet(w, 0, 1);
 		for (int i = 0; i < 2; i++) {
@@ -216,7 +216,7 @@ static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
 static void what_is_cancelled_ends_at_the_next_poll(void **state)
 {
 	static const struct hd_transfer channel[] = { { 3, 0, 4 } };
-	struct world *w = enter("sim", 2);
+	struct hubs_world *w = enter("sim", 2);
 
 	(void)state;
 	meet(w, 0, 1);
@@ -243,7 +243,7 @@ static void what_is_cancelled_ends_at_the_next_poll(void **state)
 /* What lies there unread after a turn's worth of reads is due, though no event tells of it again. */
 static void what_is_left_after_a_turn_is_due_at_once(void **state)
 {
-	struct world *w = enter("sim", 1);
+	struct hubs_world *w = enter("sim", 1);
 	uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len], ping[HD_FRAME_HEADER + 8] = { 0 };
 	struct hd_loop_event other[1];
 	struct hd_sock sock;
@@ -267,7 +267,7 @@ static void what_is_left_after_a_turn_is_due_at_once(void **state)
 	leave(w);
 }
 
-static struct world *telling;
+static struct hubs_world *telling;
 
 static void tell_the_third(void *self, const struct hd_message *message)
 {
@@ -275,7 +275,7 @@ static void tell_the_third(void *self, const struct hd_message *message)
 	assert_int_equal(hd_hub_tell(&telling->hubs[0], 2, 21, 0, "on", 2, &telling->diag), HD_OK);
 }
 
-static void poll_once(struct world *w, int i)
+static void poll_once(struct hubs_world *w, int i)
 {
 	struct hd_loop_event other[4];
 	size_t n;
@@ -286,7 +286,7 @@ static void poll_once(struct world *w, int i)
 /* What a callback tells another peer goes out in the poll that called back. */
 static void what_a_callback_tells_goes_out_in_the_same_poll(void **state)
 {
-	struct world *w = telling = enter("sim", 0);
+	struct hubs_world *w = telling = enter("sim", 0);
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -314,7 +314,7 @@ static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 {
 	(void)state;
 	for (int known = 0; known < 2; known++) {
-		struct world *w = enter("sim", 2);
+		struct hubs_world *w = enter("sim", 2);
 		meet(w, 0, 1);
 		hd_hub_epoch(&w->hubs[1], 6, plan);
 		assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 50, 1, "abc", 3, &w->diag), HD_OK);
@@ -350,7 +350,7 @@ static struct hd_net_fate dice(void *user, const struct hd_net_trip *trip)
 static uint64_t history(uint64_t seed)
 {
 	static const uint8_t bytes[80];
-	struct world *w = enter("sim", 3);
+	struct hubs_world *w = enter("sim", 3);
 	struct hd_hasher hasher;
 
 	hd_hasher_init(&hasher);
@@ -365,7 +365,7 @@ static uint64_t history(uint64_t seed)
 		}
 		run_for(w, 100);
 		for (int i = 0; i < 3; i++) {
-			const struct heard *h = &w->heard[i];
+			const struct wire_heard *h = &w->heard[i];
 			const uint64_t seen[] = { h->n_messages, h->n_ups, h->n_losts, h->n_suspects,
 				(uint64_t)h->losts[(h->n_losts + KEEP - 1) % KEEP].at_ns,
 				h->messages[(h->n_messages + HEARD - 1) % HEARD].crc, h->n_probes };
@@ -391,7 +391,7 @@ static void a_simulation_repeats_itself_by_its_seed(void **state)
 
 /* One end of a race: a thread with its hub. Heartbeats are minutes apart, so that a wake-up that is lost
  * is not made good by one. */
-struct racer { struct world *w; int me; uint64_t random; const char *failed; uint32_t round; };
+struct racer { struct hubs_world *w; int me; uint64_t random; const char *failed; uint32_t round; };
 enum { RACE_ROUNDS = 150, RACE_MOST = 1500000 };
 static const struct hd_transfer race_rows[] = { { 1, 0, 1 }, { 2, 0, 3000 }, { 3, 0, RACE_MOST },
 	{ 4, 0, 300000 } };
@@ -413,7 +413,7 @@ static void race(void *user)
 {
 	struct racer *r = user;
 	struct hd_hub *hub = &r->w->hubs[r->me];
-	struct heard *heard = &r->w->heard[r->me];
+	struct wire_heard *heard = &r->w->heard[r->me];
 	uint32_t peer = (uint32_t)(1 - r->me), got = 0, said = 0;
 	uint8_t *bytes = malloc(RACE_MOST), *into = malloc(RACE_MOST);
 
@@ -468,7 +468,7 @@ static void two_threads_lose_no_wake_up(void **state)
 {
 	(void)state;
 	for (size_t i = 1; i < sizeof rows / sizeof *rows; i++) {
-		struct world *w = enter(rows[i], 0);
+		struct hubs_world *w = enter(rows[i], 0);
 		struct racer racers[2];
 		struct hd_thread threads[2] = { { 0 }, { 0 } };
 		for (int k = 0; k < 2; k++) {
@@ -497,7 +497,7 @@ static void wake_many(void *user)
 
 static void any_thread_may_wake_a_hub(void **state)
 {
-	struct world *w = enter("unix", 2);
+	struct hubs_world *w = enter("unix", 2);
 	struct hd_thread thread = { 0 };
 	struct hd_loop_event other[4];
 	size_t n = 0, wakes = 0;

@@ -324,9 +324,9 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "slot of an old epoch", old_epoch, HD_CLOSE_NONE, 0 },
 };
 
-static struct pair *victim(uint8_t into[3][100])
+static struct stream_pair *victim(uint8_t into[3][100])
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	struct hd_vec vec[HD_STREAM_VECS];
 
 	hd_stream_decided(p->stream[1], 2);
@@ -349,7 +349,7 @@ static void who_breaks_a_rule_is_closed_for_it_and_changes_nothing(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (int bytewise = 0; bytewise < 2; bytewise++) {
 			uint8_t into[3][100];
-			struct pair *p = victim(into);
+			struct stream_pair *p = victim(into);
 			static struct script s;
 			s = (struct script){ .epoch = 1 };
 			add_epoch(&s, 1, plan_a);
@@ -377,7 +377,7 @@ static void bytes_beyond_the_credit_close(void **state)
 	(void)state;
 	for (int k = 0; k < 2; k++) {
 		uint8_t into[3][100];
-		struct pair *p = victim(into);
+		struct stream_pair *p = victim(into);
 		static struct script s;
 		s = (struct script){ .epoch = 1 };
 		add_epoch(&s, 1, plan_a);
@@ -396,7 +396,7 @@ static void bytes_beyond_the_credit_close(void **state)
 static void more_streams_than_may_be_under_way_close(void **state)
 {
 	static struct hd_transfer many[HD_STREAMS_OPEN + 1];
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	static struct script s;
 	uint8_t into[10];
 
@@ -417,9 +417,12 @@ static void more_streams_than_may_be_under_way_close(void **state)
 
 /* ---- what a peer may do, and this end in between ---- */
 
-static enum hd_close fed(struct pair *p, const struct script *s) { return pair_feed(p, 1, s->bytes, s->len); }
+static enum hd_close fed(struct stream_pair *p, const struct script *s)
+{
+	return pair_feed(p, 1, s->bytes, s->len);
+}
 
-static void take_all_out(struct pair *p)
+static void take_all_out(struct stream_pair *p)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
 
@@ -429,7 +432,7 @@ static void take_all_out(struct pair *p)
 }
 
 /* The next frame that goes out, which is a small one. */
-static struct hd_frame next_out(struct pair *p)
+static struct hd_frame next_out(struct stream_pair *p)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
 	struct hd_frame frame = { .len = 0 };
@@ -456,7 +459,7 @@ static void an_epoch_between_the_bytes_of_a_frame(void **state)
 
 	(void)state;
 	/* an answer that had begun comes whole */
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 	s = (struct script){ .epoch = 1 };
 	add_epoch(&s, 1, plan_a);
 	add_open(&s, 2, 1, BULK(7, 100));
@@ -523,7 +526,8 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 	uint32_t epoch;
 
 	(void)state;
-	struct pair *p = victim(into);                            /* ahead: epoch 6, while 2 is decided */
+	/* ahead: epoch 6, while 2 is decided */
+	struct stream_pair *p = victim(into);
 	s = (struct script){ .epoch = 6 };
 	add_epoch(&s, 6, plan_a);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
@@ -569,7 +573,7 @@ static void both_ends_agree_before_a_slot_counts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		struct pair *p = pair_make(true, true, 1);
+		struct stream_pair *p = pair_make(true, true, 1);
 		static struct script s;
 		s = (struct script){ .epoch = ends[i].theirs };
 		if (ends[i].mine)
@@ -592,7 +596,7 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 	static struct hd_transfer wanted[] = { { 1, 1, 100 }, { 3, 1, 100 }, { 4, 1, 100 } };
 	uint8_t into[4][100];
 	static struct script s;
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	struct hd_frame frame;
 	uint8_t open[hd_open_len];
 
@@ -653,7 +657,7 @@ static void buffers_under_way_count(void **state)
 	static const struct hd_transfer two[] = { { 1, 2, 100 } };
 	uint8_t into[HD_SLOTS_MAX + 1][100];
 	static struct script s;
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 
 	(void)state;
 	hd_stream_epoch(p->stream[1], 1, plan_a);
@@ -707,7 +711,7 @@ static void slots_of_a_transfer_are_promised_together(void **state)
 {
 	uint8_t into[3][100];
 	static struct script s;
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 	struct hd_frame frame;
 
 	(void)state;
@@ -731,7 +735,7 @@ static void only_what_is_fenced_is_dropped(void **state)
 	(void)state;
 	for (int fenced = 0; fenced < 2; fenced++) {
 		static struct script s;
-		struct pair *p = pair_make(fenced, true, 1);
+		struct stream_pair *p = pair_make(fenced, true, 1);
 		struct hd_hub_stats stats = { 0 };
 		hd_stream_epoch(p->stream[1], 4, plan_a);
 		s = (struct script){ .epoch = 3 };
@@ -753,7 +757,7 @@ static void a_message_goes_beside_all_else(void **state)
 {
 	uint8_t into[3][100];
 	static struct script s;
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 
 	(void)state;
 	s = (struct script){ .epoch = 1 };
@@ -771,7 +775,7 @@ static void a_message_goes_beside_all_else(void **state)
 static void a_worn_connection_is_closed(void **state)
 {
 	uint8_t into[3][100];
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 	struct hd_vec vec[HD_STREAM_VECS], in[2];
 
 	(void)state;
@@ -791,7 +795,7 @@ static void more_streams_to_cancel_than_may_be_under_way_close(void **state)
 	for (int opened = 0; opened < 2; opened++) {
 		uint8_t into[3][100];
 		static struct script s;
-		struct pair *p = victim(into);
+		struct stream_pair *p = victim(into);
 		s = (struct script){ .epoch = 1 };
 		add_epoch(&s, 1, plan_a);
 		s.old = !opened;
@@ -812,7 +816,7 @@ static void what_comes_is_counted_and_timed(void **state)
 {
 	uint8_t into[3][100];
 	static struct script s;
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 	struct hd_hub_stats stats = { 0 };
 	int64_t first;
 
@@ -846,7 +850,7 @@ static void a_good_bye_shows_only_what_prints(void **state)
 		'z' };
 	uint8_t into[3][100];
 	static struct script s;
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 
 	(void)state;
 	s = (struct script){ .epoch = 1 };
@@ -862,7 +866,7 @@ static void slots_of_the_plan_are_granted_once(void **state)
 	static const uint8_t bytes[100];
 	uint8_t into[3][100];
 	static struct script s;
-	struct pair *p = victim(into);
+	struct stream_pair *p = victim(into);
 
 	(void)state;
 	s = (struct script){ .epoch = 1 };

@@ -17,20 +17,20 @@ static const struct hd_transfer rows[ROWS] = { { 1, 1, ROW_BYTES }, { 2, 0, ROW_
 	{ 6, 4, ROW_BYTES } };
 static const struct hd_hash plan = { { 7 } };
 
-struct world {
+struct mutated_world {
 	struct hd_net_sim sim;
 	struct hd_clock_sim clock;
 	struct hd_loop loops[HUBS];
 	struct hd_net_host hosts[HUBS + 1];
 	struct hd_hub hubs[HUBS];
-	struct heard heard[HUBS];
+	struct wire_heard heard[HUBS];
 	char addr[HD_ADDR_CAP];
 	uint8_t posted[16][ROW_BYTES + 2 * GUARD], bulk[BULK + 2 * GUARD];
 	uint64_t random, frames;
 	struct hd_diag diag;
 };
 
-static uint64_t dice(struct world *w, uint64_t n)
+static uint64_t dice(struct mutated_world *w, uint64_t n)
 {
 	w->random ^= w->random << 13;
 	w->random ^= w->random >> 7;
@@ -40,11 +40,11 @@ static uint64_t dice(struct world *w, uint64_t n)
 
 /* ---- the victim ---- */
 
-static struct world *the_world;
+static struct mutated_world *the_world;
 
 static void on_up(void *self, const struct hd_peer_info *peer)
 {
-	struct world *w = the_world;
+	struct mutated_world *w = the_world;
 
 	hear_up(self, peer);
 	if (peer->worker != BAD)
@@ -63,9 +63,9 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 			&(struct hd_send){ rows[i].id, 0, 1, bytes, ROW_BYTES, 1 }, &w->diag), HD_OK);
 }
 
-static struct world *enter(void)
+static struct mutated_world *enter(void)
 {
-	struct world *w = calloc(1, sizeof *w);
+	struct mutated_world *w = calloc(1, sizeof *w);
 	const char *seed = getenv("HD_TEST_SEED");
 
 	assert_non_null(w);
@@ -93,7 +93,7 @@ static struct world *enter(void)
 	return w;
 }
 
-static void leave(struct world *w)
+static void leave(struct mutated_world *w)
 {
 	for (int i = 0; i < HUBS; i++) {
 		hd_hub_finish(&w->hubs[i]);
@@ -103,7 +103,7 @@ static void leave(struct world *w)
 	free(w);
 }
 
-static void run_for(struct world *w, int64_t ms)
+static void run_for(struct mutated_world *w, int64_t ms)
 {
 	int64_t until = hd_clock_now_ns(&w->clock.clock) + ms * HD_NS_PER_MS;
 
@@ -127,7 +127,7 @@ static void run_for(struct world *w, int64_t ms)
 	hd_clock_wait_until(&w->clock.clock, until);
 }
 
-static uint64_t all_closed(struct world *w)
+static uint64_t all_closed(struct mutated_world *w)
 {
 	struct hd_hub_stats stats;
 	uint64_t n = 0;
@@ -140,9 +140,9 @@ static uint64_t all_closed(struct world *w)
 
 /* ---- the peer ---- */
 
-struct made { uint8_t bytes[FRAME_MOST]; size_t len; };
+struct mutated_bytes { uint8_t bytes[FRAME_MOST]; size_t len; };
 
-static void sign(struct made *m, bool payload)
+static void sign(struct mutated_bytes *m, bool payload)
 {
 	uint32_t len = hd_get32(m->bytes + 32);
 
@@ -151,7 +151,7 @@ static void sign(struct made *m, bool payload)
 	hd_put32(m->bytes + 44, hd_crc32c(0, m->bytes, 44));
 }
 
-static void put(struct made *m, struct hd_frame frame, const void *payload)
+static void put(struct mutated_bytes *m, struct hd_frame frame, const void *payload)
 {
 	frame.flags |= frame.len ? HD_FRAME_CRC : 0;
 	frame.epoch = 3;
@@ -161,7 +161,7 @@ static void put(struct made *m, struct hd_frame frame, const void *payload)
 	sign(m, true);
 }
 
-static void put_open(struct made *m, uint8_t class, uint32_t stream, struct hd_open_payload open)
+static void put_open(struct mutated_bytes *m, uint8_t class, uint32_t stream, struct hd_open_payload open)
 {
 	uint8_t bytes[hd_open_len];
 
@@ -171,7 +171,7 @@ static void put_open(struct made *m, uint8_t class, uint32_t stream, struct hd_o
 }
 
 /* What a good worker says, from its greeting on. */
-static size_t conversation(struct made m[MOST])
+static size_t conversation(struct mutated_bytes m[MOST])
 {
 	static const uint8_t bytes[600] = { 1, 2, 3 };
 	uint8_t small[80];
@@ -220,7 +220,7 @@ static size_t conversation(struct made m[MOST])
 }
 
 /* One field of the header, or of the payload, gets a value that somebody may find interesting. */
-static void mutate(struct world *w, struct made *m)
+static void mutate(struct mutated_world *w, struct mutated_bytes *m)
 {
 	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 77, 127, 128, 255, 256, 300, 301,
 		65535, 1 << 20, (1 << 20) + 1, INT32_MAX,
@@ -243,9 +243,9 @@ static void mutate(struct world *w, struct made *m)
 }
 
 /* A connection: greeted or not, with some of its frames changed, lost, doubled or swapped. */
-static void attack(struct world *w)
+static void attack(struct mutated_world *w)
 {
-	static struct made m[MOST];
+	static struct mutated_bytes m[MOST];
 	struct hd_sock sock;
 	size_t n = conversation(m), from = dice(w, 8) == 0 ? dice(w, n) : 0, to = 1 + dice(w, n), done;
 	bool greets = dice(w, 8) != 0;
@@ -253,7 +253,7 @@ static void attack(struct world *w)
 	assert_int_equal(hd_sock_connect(&w->hosts[HUBS].net, w->addr, &sock, &w->diag), HD_OK);
 	for (int k = (int)dice(w, 3); k > 0; k--) {
 		size_t a = 1 + dice(w, n - 1), b = 1 + dice(w, n - 1);
-		struct made moved = m[a];
+		struct mutated_bytes moved = m[a];
 		m[a] = m[b];
 		m[b] = moved;
 	}
@@ -285,7 +285,7 @@ static void no_malformed_peer_changes_anything(void **state)
 {
 	const char *given = getenv("HD_TEST_FRAMES");
 	uint64_t want = given ? strtoull(given, NULL, 10) : 50000, connections = 0, pings = 0;
-	struct world *w = enter();
+	struct mutated_world *w = enter();
 	struct hd_hub_stats stats;
 
 	(void)state;

@@ -17,7 +17,7 @@ struct greeting_case {
 	const char *name;
 	enum hd_close why;
 	void (*change)(struct hd_greeting_payload *greeting);
-	void (*at)(struct world *w);
+	void (*at)(struct peer_world *w);
 };
 
 #define SET(name, ...) static void name(struct hd_greeting_payload *g) { __VA_ARGS__; }
@@ -46,14 +46,18 @@ SET(first_guest, g->worker = HD_WORKER_GUEST)
 SET(last_guest, g->worker = HD_WORKER_NONE - 1)
 SET(other_nonce, g->nonce = other)
 
-static void usual(struct world *w) { (void)w; }
-static void coordinates(struct world *w) { w->peers.config.role = HD_ROLE_COORDINATOR; }
-static void knows_no_job(struct world *w) { w->peers.config.job_hash = zeros; }
-static void has_no_id(struct world *w) { w->peers.config.worker = HD_WORKER_NONE; }
-static void proves_five(struct world *w) { w->row.powers = HD_WIRE_PROVES | HD_WIRE_WORLD; }
-static void proves_four(struct world *w) { w->row.powers = HD_WIRE_PROVES | HD_WIRE_WORLD; w->proven = 4; }
-static void says_four(struct world *w) { w->proven = 4; }
-static void is_full(struct world *w) { w->admits = HD_CLOSE_CROWDED; }
+static void usual(struct peer_world *w) { (void)w; }
+static void coordinates(struct peer_world *w) { w->peers.config.role = HD_ROLE_COORDINATOR; }
+static void knows_no_job(struct peer_world *w) { w->peers.config.job_hash = zeros; }
+static void has_no_id(struct peer_world *w) { w->peers.config.worker = HD_WORKER_NONE; }
+static void proves_five(struct peer_world *w) { w->row.powers = HD_WIRE_PROVES | HD_WIRE_WORLD; }
+static void proves_four(struct peer_world *w)
+{
+	w->row.powers = HD_WIRE_PROVES | HD_WIRE_WORLD;
+	w->proven = 4;
+}
+static void says_four(struct peer_world *w) { w->proven = 4; }
+static void is_full(struct peer_world *w) { w->admits = HD_CLOSE_CROWDED; }
 
 static const struct greeting_case incoming[] = {
 	{ "a proper greeting", HD_CLOSE_NONE, as_it_is, usual },
@@ -89,7 +93,7 @@ static const struct greeting_case incoming[] = {
 	{ "to a hub that has enough", HD_CLOSE_CROWDED, as_it_is, is_full },
 };
 
-static void check_losts(const struct world *w, const char *name, uint32_t n, enum hd_close why)
+static void check_losts(const struct peer_world *w, const char *name, uint32_t n, enum hd_close why)
 {
 	CHECK(w->heard.n_losts == n && (!n || w->heard.losts[0].why == why), "%s: %u losts, for %s", name,
 		w->heard.n_losts,
@@ -102,7 +106,7 @@ static void who_greets_us_as_it_should_comes_up_and_nobody_else(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof incoming / sizeof *incoming; i++) {
 		const struct greeting_case *c = &incoming[i];
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		struct hd_greeting_payload hello = proper(), welcome;
 		struct hd_frame frame;
 		c->at(w);
@@ -159,7 +163,7 @@ static void whom_we_call_comes_up_if_it_answers_as_it_should(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof outgoing / sizeof *outgoing; i++) {
 		const struct greeting_case *c = &outgoing[i];
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		struct hd_greeting_payload hello, welcome = proper();
 		struct hd_frame frame;
 		c->at(w);
@@ -192,7 +196,7 @@ static void two_callers_draw_other_nonces(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		called(w);
 		move(w);
 		assert_int_equal(hd_greeting_get(said(w, 0, &frame), &hello[i], &w->diag), HD_OK);
@@ -202,39 +206,39 @@ static void two_callers_draw_other_nonces(void **state)
 }
 
 /* What comes in the place of the greeting: one case each for incoming and outgoing. */
-static void a_ping(struct world *w) { say_checked(w, HD_FRAME_PING, "12345678", 8); }
-static void a_hello(struct world *w)
+static void a_ping(struct peer_world *w) { say_checked(w, HD_FRAME_PING, "12345678", 8); }
+static void a_hello(struct peer_world *w)
 {
 	struct hd_greeting_payload g = proper();
 	greet(w, HD_FRAME_HELLO, &g);
 }
-static void a_welcome(struct world *w)
+static void a_welcome(struct peer_world *w)
 {
 	struct hd_greeting_payload g = proper();
 
 	g.nonce = w->peer.nonce;
 	greet(w, HD_FRAME_WELCOME, &g);
 }
-static void a_bye(struct world *w)
+static void a_bye(struct peer_world *w)
 {
 	uint8_t bytes[8] = { HD_CLOSE_CROWDED };
 	say_checked(w, HD_FRAME_BYE, bytes, 8);
 }
-static void of_a_later_bye(struct world *w)
+static void of_a_later_bye(struct peer_world *w)
 {
 	uint8_t bytes[8] = { 200 };
 	say_checked(w, HD_FRAME_BYE, bytes, 8);
 }
-static void a_broken_header(struct world *w) { a_hello(w); w->in[9] ^= 1; }
-static void half_a_header_of_noise(struct world *w) { memset(w->in, 7, 40); w->in_len = 40; }
-static void a_hello_of_no_role(struct world *w)
+static void a_broken_header(struct peer_world *w) { a_hello(w); w->in[9] ^= 1; }
+static void half_a_header_of_noise(struct peer_world *w) { memset(w->in, 7, 40); w->in_len = 40; }
+static void a_hello_of_no_role(struct peer_world *w)
 {
 	struct hd_greeting_payload g = proper();
 
 	g.role = 9;
 	greet(w, HD_FRAME_HELLO, &g);
 }
-static void other_checks(struct world *w, enum hd_frame_type type)
+static void other_checks(struct peer_world *w, enum hd_frame_type type)
 {
 	struct hd_greeting_payload g = proper();
 	uint8_t bytes[hd_greeting_len];
@@ -245,19 +249,19 @@ static void other_checks(struct world *w, enum hd_frame_type type)
 	say_checked(w, type, bytes, sizeof bytes);
 	w->row.powers ^= HD_WIRE_OPEN;
 }
-static void a_hello_of_other_checks(struct world *w) { other_checks(w, HD_FRAME_HELLO); }
-static void a_welcome_of_other_checks(struct world *w) { other_checks(w, HD_FRAME_WELCOME); }
-static void a_flipped_hello(struct world *w) { a_hello(w); w->in[w->in_len - 1] ^= 1; }
-static void a_flipped_welcome(struct world *w) { a_welcome(w); w->in[w->in_len - 1] ^= 1; }
-static void the_end(struct world *w) { w->ended = true; }
-static void half_and_the_end(struct world *w) { a_hello(w); w->in_len -= 20; w->ended = true; }
-static void nothing(struct world *w) { (void)w; }
+static void a_hello_of_other_checks(struct peer_world *w) { other_checks(w, HD_FRAME_HELLO); }
+static void a_welcome_of_other_checks(struct peer_world *w) { other_checks(w, HD_FRAME_WELCOME); }
+static void a_flipped_hello(struct peer_world *w) { a_hello(w); w->in[w->in_len - 1] ^= 1; }
+static void a_flipped_welcome(struct peer_world *w) { a_welcome(w); w->in[w->in_len - 1] ^= 1; }
+static void the_end(struct peer_world *w) { w->ended = true; }
+static void half_and_the_end(struct peer_world *w) { a_hello(w); w->in_len -= 20; w->ended = true; }
+static void nothing(struct peer_world *w) { (void)w; }
 
 static const struct {
 	const char *name;
 	bool outgoing;
 	unsigned powers;
-	void (*what)(struct world *w);
+	void (*what)(struct peer_world *w);
 	enum hd_close why;
 } firsts[] = {
 	{ "a ping", false, 0, a_ping, HD_CLOSE_ORDER },
@@ -287,7 +291,7 @@ static void what_comes_first_is_a_greeting_and_whole(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
 		for (int bytewise = 0; bytewise < 2; bytewise++) {
-			struct world *w = enter(firsts[i].powers);
+			struct peer_world *w = enter(firsts[i].powers);
 			struct hd_frame frame;
 			enum hd_close why = firsts[i].why;
 			w->piece = bytewise ? 1 : w->piece;
@@ -312,7 +316,7 @@ static void what_comes_first_is_a_greeting_and_whole(void **state)
 
 static void a_refusal_is_told_with_its_words(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	called(w);
@@ -330,7 +334,7 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 {
 	(void)state;
 	for (unsigned powers = 0; powers <= HD_WIRE_OPEN; powers++) {
-		struct world *w = enter(powers);
+		struct peer_world *w = enter(powers);
 		struct hd_greeting_payload hello = proper(), welcome;
 		struct hd_frame frame;
 		w->piece = 1;
@@ -382,7 +386,7 @@ static void who_may_know_is_told_why_it_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct world *w = enter(cases[i].powers);
+		struct peer_world *w = enter(cases[i].powers);
 		struct hd_greeting_payload hello = proper();
 		struct hd_frame frame;
 		const char *text = hd_close_text(cases[i].why);
@@ -408,9 +412,9 @@ static void who_may_know_is_told_why_it_is_refused(void **state)
 	}
 }
 
-static struct world *refused(size_t room)
+static struct peer_world *refused(size_t room)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 	struct hd_greeting_payload hello = proper();
 
 	hello.job = other;
@@ -424,7 +428,7 @@ static struct world *refused(size_t room)
 
 static void one_that_was_refused_is_listened_to_no_more(void **state)
 {
-	struct world *w = refused(BYTES);
+	struct peer_world *w = refused(BYTES);
 	struct hd_frame frame;
 
 	(void)state;
@@ -448,7 +452,7 @@ static void one_that_was_refused_is_listened_to_no_more(void **state)
 
 static void a_refusal_goes_out_whole_before_the_end_is_looked_for(void **state)
 {
-	struct world *w = refused(10);
+	struct peer_world *w = refused(10);
 	struct hd_frame frame;
 
 	(void)state;
@@ -470,7 +474,7 @@ static void a_refusal_goes_out_whole_before_the_end_is_looked_for(void **state)
 
 static void one_that_was_refused_and_stays_is_closed_after_t(void **state)
 {
-	struct world *w = refused(BYTES);
+	struct peer_world *w = refused(BYTES);
 
 	(void)state;
 	assert_int_equal(hd_peer_due_ns(&w->peer), BEGAN + T);
@@ -498,7 +502,7 @@ static void an_error_of_the_transport_is_a_reason(void **state)
 	(void)state;
 	for (size_t i = 0; i < 3; i++)
 		for (int where = 0; where < PLACES; where++) {
-			struct world *w = enter(0);
+			struct peer_world *w = enter(0);
 			if (where < READ_UP)
 				called(w);
 			else
@@ -524,7 +528,7 @@ static void an_error_of_the_transport_is_a_reason(void **state)
 
 static void nothing_is_greeted_before_the_transport_is_ready(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	w->ready = HD_E_AGAIN;
@@ -557,7 +561,7 @@ static void nothing_is_greeted_before_the_transport_is_ready(void **state)
 
 static void the_end_without_a_good_bye_is_said(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	up(w);
@@ -575,7 +579,7 @@ static void what_the_stream_refuses_closes(void **state)
 
 	(void)state;
 	for (int by_turn = 0; by_turn < 2; by_turn++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		if (by_turn)
 			w->peers.next = 1;
 		up(w);
@@ -599,7 +603,7 @@ static void what_the_stream_refuses_closes(void **state)
 /* The welcome is not out when the connection ends: nothing is written to one that is closed. */
 static void one_that_ends_before_its_welcome_is_out_is_left_alone(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 	struct hd_greeting_payload hello = proper();
 
 	(void)state;
@@ -619,7 +623,7 @@ static void one_that_ends_before_its_welcome_is_out_is_left_alone(void **state)
 
 static void the_loop_is_asked_for_what_changed(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	w->second = SECOND;
@@ -656,7 +660,7 @@ static void the_loop_is_asked_for_what_changed(void **state)
 /* The second id is new when the first is watched already for the same. */
 static void a_second_id_is_watched_though_the_first_wants_nothing_new(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	accepted(w);
@@ -676,7 +680,7 @@ static void what_the_loop_does_not_take_is_closed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		w->second = SECOND;
 		called(w);
 		w->refused = ids[i];
@@ -689,7 +693,7 @@ static void what_the_loop_does_not_take_is_closed(void **state)
 
 /* ---- ends ---- */
 
-static void send_one(struct world *w)
+static void send_one(struct peer_world *w)
 {
 	w->peers.epoch = w->peers.next = 1;
 	w->peers.plan = plan;
@@ -703,7 +707,7 @@ static void an_end_is_told_once_and_only_where_it_is_to_be(void **state)
 {
 	(void)state;
 	for (int tell = 0; tell < 2; tell++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		w->second = SECOND;
 		send_one(w);
 		move(w);
@@ -732,7 +736,7 @@ static void an_end_is_told_once_and_only_where_it_is_to_be(void **state)
 
 static void a_good_bye_goes_after_what_was_told_and_the_other_end_is_awaited(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	up(w);
@@ -758,7 +762,7 @@ static void a_good_bye_goes_after_what_was_told_and_the_other_end_is_awaited(voi
 
 static void one_that_ends_while_we_say_good_bye_is_lost_for_our_reason(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	up(w);
@@ -786,7 +790,7 @@ static void one_that_ends_while_we_say_good_bye_is_lost_for_our_reason(void **st
 
 static void the_epoch_that_the_hub_is_in_is_the_stream_s(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 	char into[4];
 
 	(void)state;
@@ -820,7 +824,7 @@ static void epochs_part_workers_but_not_from_a_coordinator(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		struct hd_greeting_payload hello = proper();
 		w->peers.config.role = roles[i][0];
 		hello.role = roles[i][1];
@@ -835,7 +839,7 @@ static void epochs_part_workers_but_not_from_a_coordinator(void **state)
 
 static void without_memory_nobody_comes_up(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	accepted(w);
@@ -851,7 +855,7 @@ static void without_memory_nobody_comes_up(void **state)
 /* Others have a turn after 64 reads and writes; what is left is said to be there. */
 static void a_peer_that_talks_on_lets_others_have_a_turn(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	up(w);
@@ -873,7 +877,7 @@ static void a_peer_that_talks_on_lets_others_have_a_turn(void **state)
 
 static void a_call_that_fails_leaves_the_place_free(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	w->connects = HD_E_PEERLOST;
@@ -899,7 +903,7 @@ static void a_failpoint_acts_as_the_transport_would(void **state)
 	if (!hd_failpoint_built())
 		SKIP("this build has no failpoints");
 	for (size_t i = 0; i < 4; i++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		up(w);
 		size_t in_at = w->in_at, out_len = w->out_len;
 		a_ping(w);
@@ -915,7 +919,7 @@ static void a_failpoint_acts_as_the_transport_would(void **state)
 			"%s: not watched", cases[i].order);
 		leave(w);
 	}
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 	assert_int_equal(hd_failpoint_arm("wire.connect:err=EPIPE", 0, &w->diag), HD_OK);
 	assert_int_equal(hd_peer_connect(&w->peer, OTHER, &w->row, "unix:/there", &w->diag), HD_E_PEERLOST);
 	assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);

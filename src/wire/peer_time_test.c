@@ -5,30 +5,33 @@
 static const struct hd_hash plan = { { 4 } };
 static const struct hd_transfer channel[] = { { 3, 1, 4 } };
 
-static int64_t now_ns(struct world *w) { return hd_clock_now_ns(&w->clock.clock); }
-static void tick(struct world *w) { hd_peer_tick(&w->peer); }
-static void ping(struct world *w)
+static int64_t now_ns(struct peer_world *w) { return hd_clock_now_ns(&w->clock.clock); }
+static void tick(struct peer_world *w) { hd_peer_tick(&w->peer); }
+static void ping(struct peer_world *w)
 {
 	say(w, (struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, "12345678");
 }
 
-static void at(struct world *w, int64_t ns)
+static void at(struct peer_world *w, int64_t ns)
 {
 	assert_true(BEGAN + ns >= now_ns(w));
 	later(w, BEGAN + ns - now_ns(w));
 }
 
-static void is_closed(const struct world *w, enum hd_close why)
+static void is_closed(const struct peer_world *w, enum hd_close why)
 {
 	CHECK(w->heard.n_losts == 1 && w->heard.losts[0].why == why, "%u losts, for %s: %s", w->heard.n_losts,
 		w->heard.n_losts ? hd_close_name(w->heard.losts[0].why) : "nothing", w->heard.losts[0].text);
 }
 
-static void is_open(const struct world *w) { CHECK(!w->heard.n_losts, "lost: %s", w->heard.losts[0].text); }
+static void is_open(const struct peer_world *w)
+{
+	CHECK(!w->heard.n_losts, "lost: %s", w->heard.losts[0].text);
+}
 
 static void a_heartbeat_goes_when_nothing_else_went_for_a_quarter_of_t(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 	struct hd_frame frame;
 
 	(void)state;
@@ -58,7 +61,7 @@ static void a_heartbeat_goes_when_nothing_else_went_for_a_quarter_of_t(void **st
 
 static void silence_is_suspected_after_t_once_and_closed_after_eight(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	up(w);
@@ -95,7 +98,7 @@ static void silence_is_suspected_after_t_once_and_closed_after_eight(void **stat
 
 static void one_that_stops_inside_a_frame_is_closed_after_t(void **state)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	(void)state;
 	up(w);
@@ -112,9 +115,9 @@ static void one_that_stops_inside_a_frame_is_closed_after_t(void **state)
 }
 
 /* The other end is in epoch 6, which is not known here, and says something in it. */
-static struct world *ahead(void)
+static struct peer_world *ahead(void)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	up(w);
 	hd_stream_epoch(w->far, 6, plan);
@@ -126,7 +129,7 @@ static struct world *ahead(void)
 
 static void an_epoch_ahead_is_asked_for_once_then_closed(void **state)
 {
-	struct world *w = ahead();
+	struct peer_world *w = ahead();
 
 	(void)state;
 	assert_int_equal(hd_peer_due_ns(&w->peer), BEGAN);            /* at once: to note since when */
@@ -166,7 +169,7 @@ static void an_epoch_ahead_is_asked_for_once_then_closed(void **state)
 /* Known in time, what was held comes through; a later epoch is a question of its own. */
 static void an_epoch_that_becomes_known_in_time_is_gone_on_with(void **state)
 {
-	struct world *w = ahead();
+	struct peer_world *w = ahead();
 
 	(void)state;
 	tick(w);
@@ -194,7 +197,7 @@ static void an_epoch_that_becomes_known_in_time_is_gone_on_with(void **state)
 
 static void who_does_not_listen_long_does_not_call_the_other_silent(void **state)
 {
-	struct world *w = ahead();
+	struct peer_world *w = ahead();
 
 	(void)state;
 	tick(w);
@@ -213,9 +216,9 @@ static void who_does_not_listen_long_does_not_call_the_other_silent(void **state
 
 /* Both are in epoch 1; a buffer for transfer 3 was promised from the start, and what comes into it is here
  * before it is posted. */
-static struct world *promised(void)
+static struct peer_world *promised(void)
 {
-	struct world *w = enter(0);
+	struct peer_world *w = enter(0);
 
 	w->peers.epoch = w->peers.next = 1;
 	w->peers.plan = plan;
@@ -238,7 +241,7 @@ static void a_buffer_that_was_promised_is_waited_for_eight_t(void **state)
 
 	(void)state;
 	for (int posts = 0; posts < 2; posts++) {
-		struct world *w = promised();
+		struct peer_world *w = promised();
 		for (int i = 1; i < 32; i++) {
 			at(w, i * T / 4);
 			tick(w);
@@ -278,7 +281,7 @@ static void t_is_the_larger_of_both_but_four_times_ours_at_most(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof ts / sizeof *ts; i++) {
-		struct world *w = enter(0);
+		struct peer_world *w = enter(0);
 		struct hd_greeting_payload hello = proper();
 		hello.detect_ms = ts[i][0];
 		greeted(w, &hello);

@@ -29,7 +29,7 @@ enum job_state {
 };
 
 /* A queued send or answer. */
-struct job {
+struct out_job {
 	enum job_state state;
 	enum hd_stream_kind kind;
 	int32_t priority;
@@ -50,7 +50,7 @@ struct queue { uint32_t first, last; };
 struct ring_msg { uint64_t step; uint32_t id, len, space; };
 
 /* A frame that is committed: header and small payload in `head`, the rest where it lies. */
-struct entry {
+struct out_frame {
 	uint8_t head[HEAD_CAP];
 	const uint8_t *bytes;
 	size_t head_len, len, gone;       /* gone: of head and bytes, written */
@@ -102,7 +102,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	struct hd_hub_stats stats;
 
 	/* out */
-	struct job *jobs;
+	struct out_job *jobs;
 	uint32_t free_job, n_jobs;
 	uint32_t fresh_job;               /* from here on no job ever was, and no page of `jobs` is there */
 	struct heap heap[HD_CLASSES];     /* [1] planned, [2] bulk */
@@ -118,7 +118,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	size_t ring_first, ring_end, ring_next, ring_wrap;
 	uint32_t n_ring, n_msgs;          /* messages in the ring; of them not wholly committed */
 	uint32_t msg_at, msg_stream, msg_epoch;    /* of the one being committed */
-	struct entry entries[ENTRIES];
+	struct out_frame entries[ENTRIES];
 	uint32_t first_entry, n_entries;
 	size_t committed_bytes;
 	bool ping_due, pong_due, epoch_due, bye_due, bye_committed, bye_written;

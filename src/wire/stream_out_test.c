@@ -7,7 +7,7 @@
 
 static void an_empty_message_needs_no_credit_and_no_data(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	assert_int_equal(tell(p, 20, HD_CREDIT_CONTROL), HD_OK);
@@ -31,7 +31,7 @@ static void an_empty_message_needs_no_credit_and_no_data(void **state)
 static void told_messages_fill_their_ring_whole(void **state)
 {
 	enum { LEN = 100000 - sizeof(struct ring_msg), N = TELL_RING / 100000 };
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 	struct hd_stream *s = p->stream[0];
 	uint32_t queued = 0;
 
@@ -50,7 +50,7 @@ static void told_messages_fill_their_ring_whole(void **state)
 
 static void ids_of_the_room_and_messages_too_long_are_refused(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	assert_int_equal(tell(p, HD_TELL_FIRST_ID - 1, 1), HD_E_INVAL);
@@ -69,7 +69,7 @@ static void a_good_bye_closes_the_door_at_once_and_is_said_once(void **state)
 
 	(void)state;
 	for (int written = 0; written < 2; written++) {
-		struct pair *p = alone(rows, 1);
+		struct stream_pair *p = alone(rows, 1);
 		if (!written)
 			assert_int_equal(tell(p, 20, 1), HD_OK);  /* it waits for this one */
 		hd_stream_bye(p->stream[0], HD_CLOSE_DONE, "the first");
@@ -109,7 +109,7 @@ static void bulk_goes_as_of_the_epoch_that_both_know(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct pair *p = alone(NULL, 0);
+		struct stream_pair *p = alone(NULL, 0);
 		hd_stream_epoch(p->stream[0], 1, plan);
 		hd_stream_epoch(p->stream[0], cases[i].ours, plan);
 		hd_stream_decided(p->stream[0], cases[i].decided);
@@ -135,7 +135,7 @@ static void a_checksum_is_there_where_it_is_agreed_and_there_are_bytes(void **st
 {
 	(void)state;
 	for (int crc = 0; crc < 2; crc++) {
-		struct pair *p = pair_of(4, true, crc, 1);
+		struct stream_pair *p = pair_of(4, true, crc, 1);
 		n_out = 0;
 		hd_stream_ping(p->stream[0]);
 		assert_true(out_note(p->stream[0], (struct note){ .type = HD_FRAME_PRIO,
@@ -154,7 +154,7 @@ static void a_checksum_is_there_where_it_is_agreed_and_there_are_bytes(void **st
 
 static void small_frames_say_what_they_were_asked_for(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 	struct hd_stream *s = p->stream[0];
 	uint8_t t1[hd_ping_len];
 
@@ -191,7 +191,7 @@ static void small_frames_say_what_they_were_asked_for(void **state)
 
 static void notes_go_in_order_and_one_too_many_is_refused(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	for (uint32_t round = 0, next = 1; round < 2; round++) {
@@ -214,7 +214,7 @@ static void notes_go_in_order_and_one_too_many_is_refused(void **state)
 }
 
 /* A stream of `class` that is one frame of `len` bytes comes in whole. */
-static void hear_stream(struct pair *p, uint8_t class, uint32_t stream, struct hd_open_payload open)
+static void hear_stream(struct stream_pair *p, uint8_t class, uint32_t stream, struct hd_open_payload open)
 {
 	uint8_t head[HD_FRAME_HEADER], payload[hd_open_len];
 
@@ -234,7 +234,7 @@ static void it_says_that_something_goes_if_and_only_if_it_does(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 10 }, { 2, 1, 10 } };
 	static uint8_t into[1 << 20];
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 	struct hd_stream *s = p->stream[0];
 
 	(void)state;
@@ -299,7 +299,7 @@ static void it_says_that_something_goes_if_and_only_if_it_does(void **state)
 /* The good-bye is the last word alone, too. */
 static void a_good_bye_is_something_that_goes(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	hd_stream_bye(p->stream[0], HD_CLOSE_DONE, "");
@@ -325,7 +325,7 @@ static void what_is_handed_out_at_once_is_filled_up_to_a_chunk(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct pair *p = alone(NULL, 0);
+		struct stream_pair *p = alone(NULL, 0);
 		uint64_t went = 0;
 		assert_int_equal(answer(p, 1, cases[i].first, 1), HD_OK);
 		assert_int_equal(answer(p, 2, cases[i].second, 2), HD_OK);
@@ -341,7 +341,7 @@ static void what_is_handed_out_at_once_is_filled_up_to_a_chunk(void **state)
 /* A message queued while a chunk is on its way: it goes after that, and begins once. */
 static void what_is_told_meanwhile_goes_after_the_chunk(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	assert_int_equal(answer(p, 1, LONG, 1), HD_OK);
@@ -372,7 +372,7 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 	static const struct hd_transfer rows[] = { { 1, 1, sizeof bytes },
 		{ 2, 1, HD_AGE_SHARE * HD_CHUNK_FIRST } };
 	struct hd_hub_stats stats = { 0 };
-	struct pair *p = alone(rows, 2);
+	struct stream_pair *p = alone(rows, 2);
 
 	(void)state;
 	assert_int_equal(answer(p, 1, sizeof bytes / 2, 1), HD_OK);
@@ -420,7 +420,7 @@ static void an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own(voi
 static void a_chunk_beside_its_own_stream_alone_is_a_preemption(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 3 * LONG }, { 2, 1, 10 } };
-	struct pair *p = alone(rows, 2);
+	struct stream_pair *p = alone(rows, 2);
 
 	(void)state;
 	assert_int_equal(send(p, 1, 5, 3 * LONG, 1), HD_OK);
@@ -437,7 +437,7 @@ static void a_chunk_beside_its_own_stream_alone_is_a_preemption(void **state)
 static void a_connection_whose_numbers_are_used_up_is_closed(void **state)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 	struct hd_stream *s = p->stream[0];
 
 	(void)state;
@@ -453,7 +453,7 @@ static void a_connection_whose_numbers_are_used_up_is_closed(void **state)
 }
 
 /* Handed out, then `ns` later written. */
-static void write_in(struct pair *p, int64_t ns)
+static void write_in(struct stream_pair *p, int64_t ns)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
 
@@ -466,7 +466,7 @@ static void write_in(struct pair *p, int64_t ns)
 static void goodput_is_of_enough_bytes_over_enough_time_and_of_no_idle_time(void **state)
 {
 	enum { MS = 1000000 };
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	assert_int_equal(answer(p, 1, sizeof bytes / 2, 1), HD_OK);

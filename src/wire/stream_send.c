@@ -38,7 +38,7 @@ static uint32_t queue_take(struct hd_stream *s, struct queue *q)
 	return job;
 }
 
-static bool before(const struct job *a, const struct job *b)
+static bool before(const struct out_job *a, const struct out_job *b)
 {
 	return a->priority != b->priority ? a->priority < b->priority : a->arrival < b->arrival;
 }
@@ -80,7 +80,7 @@ static void heap_drop(struct hd_stream *s, struct heap *h, uint32_t job)
 	heap_sift(s, h, at);
 }
 
-static uint8_t class_of(const struct job *job) { return job->kind == HD_KIND_PLANNED ? HD_CLASS_PLANNED :
+static uint8_t class_of(const struct out_job *job) { return job->kind == HD_KIND_PLANNED ? HD_CLASS_PLANNED :
 	HD_CLASS_BULK; }
 
 /* ---- jobs ---- */
@@ -98,7 +98,7 @@ void out_init(struct hd_stream *s)
 /* Nothing more is taken. */
 static bool says_bye(const struct hd_stream *s) { return s->bye_due || s->bye_committed; }
 
-static enum hd_err job_new(struct hd_stream *s, struct job made, int64_t now, uint32_t *at,
+static enum hd_err job_new(struct hd_stream *s, struct out_job made, int64_t now, uint32_t *at,
 	struct hd_diag *diag)
 {
 	if (s->free_job == NONE32 && s->fresh_job == s->config.streams_cap)
@@ -139,7 +139,7 @@ enum hd_err hd_stream_send(struct hd_stream *s, const struct hd_send *send, int6
 			"transfer %u to worker %u has %llu bytes in the plan, %llu here", send->transfer,
 			s->config.peer,
 			(unsigned long long)s->out_rows[row].bytes, (unsigned long long)send->len);
-	enum hd_err err = job_new(s, (struct job){ .state = JOB_WAITING, .kind = HD_KIND_PLANNED,
+	enum hd_err err = job_new(s, (struct out_job){ .state = JOB_WAITING, .kind = HD_KIND_PLANNED,
 		.priority = send->priority, .row = row,
 		.transfer = send->transfer, .len = send->len, .step = send->step, .bytes = send->bytes,
 		.sent = { .token = send->token, .flow = hd_event_flow(s->epoch, send->step, send->transfer,
@@ -163,7 +163,7 @@ enum hd_err hd_stream_answer(struct hd_stream *s, const struct hd_answer *answer
 	if (!answer->len)
 		return hd_fail(diag, HD_E_INVAL, "an answer to worker %u has 0 bytes; say so by a message",
 			s->config.peer);
-	enum hd_err err = job_new(s, (struct job){ .kind = HD_KIND_BULK, .priority = answer->priority,
+	enum hd_err err = job_new(s, (struct out_job){ .kind = HD_KIND_BULK, .priority = answer->priority,
 		.transfer = HD_TRANSFER_NONE, .len = answer->len,
 		.step = answer->step, .request = answer->request, .bytes = answer->bytes,
 		.sent = { .token = answer->token, .flow = hd_event_flow(s->epoch, answer->step,
@@ -177,7 +177,7 @@ enum hd_err hd_stream_answer(struct hd_stream *s, const struct hd_answer *answer
 /* Ends a job that waits or is ready. The receiver hears of it, unless an EPOCH frame will say the same. */
 static void stop(struct hd_stream *s, uint32_t at, bool tell)
 {
-	struct job *job = &s->jobs[at];
+	struct out_job *job = &s->jobs[at];
 
 	if (job->state == JOB_READY)
 		heap_drop(s, &s->heap[class_of(job)], at);
@@ -208,7 +208,7 @@ static void unqueue(struct hd_stream *s, struct queue *q, uint32_t gone)
 void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 {
 	for (uint32_t i = 0; i < s->fresh_job; i++) {
-		struct job *job = &s->jobs[i];
+		struct out_job *job = &s->jobs[i];
 		if ((job->state != JOB_WAITING && job->state != JOB_READY) || job->sent.token != token)
 			continue;
 		if (job->state == JOB_WAITING)
@@ -276,7 +276,7 @@ void hd_stream_lost(struct hd_stream *s)
 {
 	s->bye_committed = true;          /* nothing new is taken */
 	for (uint32_t i = 0; i < s->fresh_job; i++) {
-		struct job *job = &s->jobs[i];
+		struct out_job *job = &s->jobs[i];
 		if (job->state == JOB_FREE)
 			continue;
 		if (job->state != JOB_STOPPED)
@@ -438,8 +438,8 @@ static uint32_t bulk_epoch(const struct hd_stream *s)
 
 /* Adds a frame to an entry's head; its payload is `small` (of frame.len bytes, if not NULL) or lies in
  * bytes. */
-static void put_frame(struct hd_stream *s, struct entry *entry, struct hd_frame frame, const uint8_t *small,
-	const uint8_t *bytes)
+static void put_frame(struct hd_stream *s, struct out_frame *entry, struct hd_frame frame,
+	const uint8_t *small, const uint8_t *bytes)
 {
 	assert(entry->head_len + HD_FRAME_HEADER + (small ? frame.len : 0) <= HEAD_CAP);
 	frame.epoch = frame.epoch ? frame.epoch : s->epoch;
@@ -460,10 +460,10 @@ static void put_frame(struct hd_stream *s, struct entry *entry, struct hd_frame 
 	s->stats.bytes_sent += frame.type == HD_FRAME_DATA ? frame.len : 0;
 }
 
-static struct entry *entry_new(struct hd_stream *s)
+static struct out_frame *entry_new(struct hd_stream *s)
 {
 	assert(s->n_entries < ENTRIES);
-	struct entry *entry = &s->entries[(s->first_entry + s->n_entries++) % ENTRIES];
+	struct out_frame *entry = &s->entries[(s->first_entry + s->n_entries++) % ENTRIES];
 	entry->bytes = NULL;
 	entry->head_len = entry->len = entry->gone = 0;
 	entry->job = NONE32;
@@ -607,7 +607,7 @@ static bool put_next_small(struct hd_stream *s)
 }
 
 /* `frame`: all but type and length. */
-static void put_open(struct hd_stream *s, struct entry *entry, struct hd_frame frame,
+static void put_open(struct hd_stream *s, struct out_frame *entry, struct hd_frame frame,
 	const struct hd_open_payload *open)
 {
 	uint8_t bytes[hd_open_len];
@@ -622,7 +622,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static void commit_msg(struct hd_stream *s, uint64_t room)
 {
-	struct entry *entry = entry_new(s);
+	struct out_frame *entry = entry_new(s);
 	struct ring_msg msg;
 	const uint8_t *at = s->ring + s->ring_next;
 
@@ -655,8 +655,8 @@ static void commit_msg(struct hd_stream *s, uint64_t room)
 
 static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t now)
 {
-	struct job *job = &s->jobs[at];
-	struct entry *entry = entry_new(s);
+	struct out_job *job = &s->jobs[at];
+	struct out_frame *entry = entry_new(s);
 	uint8_t class = class_of(job);
 	uint32_t epoch = class == HD_CLASS_BULK ? bulk_epoch(s) : 0;
 
@@ -784,7 +784,7 @@ size_t hd_stream_out(struct hd_stream *s, int64_t now, struct hd_vec vec[HD_STRE
 		s->busy_bytes = 0;
 	}
 	for (uint32_t i = 0; i < s->n_entries; i++) {
-		struct entry *entry = &s->entries[(s->first_entry + i) % ENTRIES];
+		struct out_frame *entry = &s->entries[(s->first_entry + i) % ENTRIES];
 		size_t head = entry->gone < entry->head_len ? entry->head_len - entry->gone : 0;
 		size_t body = entry->head_len + entry->len - entry->gone - head;
 		if (head)
@@ -814,7 +814,7 @@ static void sample_goodput(struct hd_stream *s, size_t len, int64_t now)
 	s->chunk = UINT32_C(1) << hd_floor_log2(within);
 }
 
-static void entry_written(struct hd_stream *s, const struct entry *entry, int64_t now)
+static void entry_written(struct hd_stream *s, const struct out_frame *entry, int64_t now)
 {
 	if (entry->bye)
 		s->bye_written = true;
@@ -822,7 +822,7 @@ static void entry_written(struct hd_stream *s, const struct entry *entry, int64_
 		ring_drop(s);
 	if (entry->job == NONE32)
 		return;
-	struct job *job = &s->jobs[entry->job];
+	struct out_job *job = &s->jobs[entry->job];
 	if (--job->committed || job->state != JOB_SPENT)
 		return;
 	job->sent.end_ns = now;
@@ -836,7 +836,7 @@ void hd_stream_wrote(struct hd_stream *s, size_t len, int64_t now)
 	sample_goodput(s, len, now);
 	while (len) {
 		assert(s->n_entries);
-		struct entry *entry = &s->entries[s->first_entry];
+		struct out_frame *entry = &s->entries[s->first_entry];
 		size_t left = entry->head_len + entry->len - entry->gone, n = len < left ? len : left;
 		size_t head = entry->gone < entry->head_len ? entry->head_len - entry->gone : 0;
 		s->committed_bytes -= n > head ? n - head : 0;

@@ -31,7 +31,7 @@ static void the_most_urgent_goes_first_whatever_changed_meanwhile(void **state)
 	for (uint32_t i = 0; i < MANY; i++)
 		rows[i] = (struct hd_transfer){ i, 1, LONG };
 	for (uint64_t seed = 1; seed <= DRAWS(8); seed++) {
-		struct pair *p = alone(rows, MANY);
+		struct stream_pair *p = alone(rows, MANY);
 		p->random += seed * 77777;
 		for (uint32_t i = 0; i < MANY; i++) {
 			w[i] = (struct waiting){ -(int32_t)i, i + 1, false };
@@ -84,7 +84,7 @@ static void what_has_not_begun_goes_by_priority_and_arrival(void **state)
 	for (uint32_t i = 0; i < MANY; i++)
 		rows[i] = (struct hd_transfer){ i, 1, 10 };
 	for (uint64_t seed = 1; seed <= DRAWS(20); seed++) {
-		struct pair *p = alone(rows, MANY);
+		struct stream_pair *p = alone(rows, MANY);
 		p->random += seed * 77777;
 		for (uint32_t i = 0; i < MANY; i++) {
 			w[i] = (struct waiting){ (int32_t)(pair_random(p) % 9) - 4, 0, false };
@@ -121,7 +121,7 @@ static void at_the_limit_the_most_urgent_that_has_begun_goes(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < N; i++)
 		rows[i] = (struct hd_transfer){ i, 1, LEN };
-	struct pair *p = alone(rows, N);
+	struct stream_pair *p = alone(rows, N);
 	p->stream[0]->chunk = CHUNK;
 	for (uint32_t i = 0; i < HD_STREAMS_OPEN - 1; i++) {      /* a place is kept for messages */
 		w[i] = (struct waiting){ -(int32_t)i, i + 1, false };
@@ -155,7 +155,7 @@ static void at_the_limit_the_most_urgent_that_has_begun_goes(void **state)
 
 static void an_answer_without_a_byte_is_refused(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	assert_int_equal(answer(p, 7, 0, 1), HD_E_INVAL);
@@ -171,7 +171,7 @@ static void an_answer_without_a_byte_is_refused(void **state)
 
 static void the_last_place_is_taken_and_given_again(void **state)
 {
-	struct pair *p = pair_of(2, true, false, 1);
+	struct stream_pair *p = pair_of(2, true, false, 1);
 
 	(void)state;
 	n_out = 0;
@@ -192,7 +192,7 @@ static void the_last_place_is_taken_and_given_again(void **state)
 static void cancel_reaches_what_waits_or_is_ready_alone(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 10 }, { 2, 0, 10 }, { 3, 1, 10 } };
-	struct pair *p = alone(rows, 3);
+	struct stream_pair *p = alone(rows, 3);
 
 	(void)state;
 	assert_int_equal(send(p, 1, 0, 10, 1), HD_OK);
@@ -223,7 +223,7 @@ static void cancel_reaches_what_waits_or_is_ready_alone(void **state)
 static void a_cancelled_one_of_several_that_wait_leaves_the_others_in_order(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
-	struct pair *p = alone(rows, 1);
+	struct stream_pair *p = alone(rows, 1);
 
 	(void)state;
 	for (uint64_t token = 1; token <= 5; token++)
@@ -247,7 +247,7 @@ static void a_cancelled_one_of_several_that_wait_leaves_the_others_in_order(void
 static void a_cancel_gives_back_no_more_than_its_own_unused_grant(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 0, 10 } };
-	struct pair *p = alone(rows, 2);
+	struct stream_pair *p = alone(rows, 2);
 
 	(void)state;
 	assert_int_equal(send(p, 1, 0, LONG, 1), HD_OK);
@@ -286,7 +286,7 @@ static void a_cancel_gives_back_no_more_than_its_own_unused_grant(void **state)
 static void a_cancelled_send_keeps_its_buffer_until_its_chunk_is_written(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 0, 10 } };
-	struct pair *p = alone(rows, 2);
+	struct stream_pair *p = alone(rows, 2);
 
 	(void)state;
 	assert_int_equal(send(p, 2, 0, 10, 2), HD_OK);
@@ -306,7 +306,7 @@ static void a_cancelled_send_keeps_its_buffer_until_its_chunk_is_written(void **
 
 static void the_peer_cancels_the_stream_it_names_alone(void **state)
 {
-	struct pair *p = alone(NULL, 0);
+	struct stream_pair *p = alone(NULL, 0);
 
 	(void)state;
 	assert_int_equal(answer(p, 1, LONG, 1), HD_OK);
@@ -342,7 +342,7 @@ static void the_peer_hurries_the_stream_it_names_alone(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 1, LONG }, { 3, 1, 10 },
 		{ 4, 1, 10 } };
-	struct pair *p = alone(rows, 4);
+	struct stream_pair *p = alone(rows, 4);
 
 	(void)state;
 	assert_int_equal(send(p, 1, 1, LONG, 1), HD_OK);
@@ -365,7 +365,7 @@ static void the_peer_hurries_the_stream_it_names_alone(void **state)
 static void a_stream_that_ended_is_not_hurried_back(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, LONG }, { 2, 1, LONG } };
-	struct pair *p = alone(rows, 2);
+	struct stream_pair *p = alone(rows, 2);
 
 	(void)state;
 	assert_int_equal(send(p, 1, 2, LONG, 1), HD_OK);
@@ -388,7 +388,7 @@ static void a_stream_that_ended_is_not_hurried_back(void **state)
 static void an_epoch_ends_the_planned_that_are_not_wholly_handed_out(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 10 }, { 2, 1, LONG }, { 3, 0, 10 }, { 4, 1, 10 } };
-	struct pair *p = alone(rows, 4);
+	struct stream_pair *p = alone(rows, 4);
 
 	(void)state;
 	assert_int_equal(send(p, 4, 0, 10, 9), HD_OK);
@@ -426,7 +426,7 @@ static void a_lost_connection_ends_each_send_once_as_it_stood(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 10 }, { 2, 1, LONG }, { 3, 0, 10 }, { 4, 1, 10 },
 		{ 5, 1, 10 }, { 6, 0, 10 } };
-	struct pair *p = alone(rows, 6);
+	struct stream_pair *p = alone(rows, 6);
 
 	(void)state;
 	assert_int_equal(send(p, 1, 0, 10, 1), HD_OK);
@@ -461,7 +461,7 @@ static void slots_are_granted_to_a_row_up_to_four(void **state)
 
 	(void)state;
 	for (uint32_t count = HD_SLOTS_MAX - 1; count <= HD_SLOTS_MAX; count++) {
-		struct pair *p = alone(rows, 2);
+		struct stream_pair *p = alone(rows, 2);
 		enum hd_close why = hear_slot(p, 1, count);
 		CHECK(why == (count < HD_SLOTS_MAX ? HD_CLOSE_NONE : HD_CLOSE_CREDIT), "%u more slots: %d",
 			count, (int)why);
@@ -471,7 +471,7 @@ static void slots_are_granted_to_a_row_up_to_four(void **state)
 		assert_int_equal(count_out(HD_FRAME_OPEN), count < HD_SLOTS_MAX ? HD_SLOTS_MAX : 1);
 		pair_free(p);
 	}
-	struct pair *p = alone(rows, 2);
+	struct stream_pair *p = alone(rows, 2);
 	assert_int_equal(hear_slot(p, 3, 1), HD_CLOSE_STREAM);
 	pair_free(p);
 }
@@ -484,7 +484,7 @@ static void credit_is_spent_and_comes_back_up_to_its_window(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++)
 		for (int over = 0; over < 2; over++) {
-			struct pair *p = alone(NULL, 0);
+			struct stream_pair *p = alone(NULL, 0);
 			uint64_t went = 0;
 			assert_int_equal(cases[i].class == HD_CLASS_CONTROL ? tell(p, 20, 1000) : answer(p, 1,
 				1000, 1), HD_OK);

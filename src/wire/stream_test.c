@@ -8,7 +8,7 @@
 static const struct hd_hash plan_a = { { 1, 2, 3 } }, plan_b = { { 3, 2, 1 } };
 
 /* Both ends in `epoch`, with the same rows each way. */
-static void enter(struct pair *p, uint32_t epoch, const struct hd_transfer *rows, size_t n)
+static void enter(struct stream_pair *p, uint32_t epoch, const struct hd_transfer *rows, size_t n)
 {
 	for (int i = 0; i < 2; i++) {
 		hd_stream_epoch(p->stream[i], epoch, plan_a);
@@ -16,7 +16,7 @@ static void enter(struct pair *p, uint32_t epoch, const struct hd_transfer *rows
 	}
 }
 
-static enum hd_err send(struct pair *p, int from, uint32_t transfer, int32_t priority, uint64_t step,
+static enum hd_err send(struct stream_pair *p, int from, uint32_t transfer, int32_t priority, uint64_t step,
 	const uint8_t *bytes, uint64_t len, uint64_t token)
 {
 	return hd_stream_send(p->stream[from], &(struct hd_send){ transfer, priority, step, bytes, len,
@@ -30,7 +30,7 @@ enum { ROWS = 12, LONGEST = 200000 };
 struct traffic { uint8_t *source[2][ROWS], *target[2][ROWS], *bulk[2], *bulk_into[2];
 	struct hd_transfer rows[ROWS]; };
 
-static void traffic_make(struct traffic *t, struct pair *p)
+static void traffic_make(struct traffic *t, struct stream_pair *p)
 {
 	for (uint32_t r = 0; r < ROWS; r++)
 		t->rows[r] = (struct hd_transfer){ 3 * r + 1, r % 3,
@@ -61,7 +61,7 @@ static void traffic_free(struct traffic *t)
 	}
 }
 
-static void run_at_random(struct pair *p)
+static void run_at_random(struct stream_pair *p)
 {
 	for (unsigned idle = 0; idle < 60;) {
 		int i = (int)(pair_random(p) & 1);
@@ -77,7 +77,7 @@ static void all_bytes_arrive_once_whatever_the_interleaving(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= DRAWS(60); seed++) {
-		struct pair *p = pair_make(true, seed & 1, seed);
+		struct stream_pair *p = pair_make(true, seed & 1, seed);
 		struct traffic t;
 		uint8_t small[200];
 		traffic_make(&t, p);
@@ -104,7 +104,7 @@ static void all_bytes_arrive_once_whatever_the_interleaving(void **state)
 		run_at_random(p);
 		pair_run(p);
 		for (int i = 0; i < 2; i++) {
-			struct heard *h = &p->heard[i];
+			struct wire_heard *h = &p->heard[i];
 			CHECK(h->n_sents == ROWS + 1 && h->n_arrivals == ROWS + 1 && h->n_messages == 20,
 				"seed %d: end %d: %u sents, %u arrivals, %u messages",
 				(int)seed, i, h->n_sents, h->n_arrivals, h->n_messages);
@@ -140,7 +140,7 @@ static void all_bytes_arrive_once_whatever_the_interleaving(void **state)
 
 static void both_ends_give_a_transfer_the_same_flow(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	static const struct hd_transfer rows[] = { { 5, 1, 100 } };
 	uint8_t a[100] = { 1 }, b[100];
 
@@ -165,7 +165,7 @@ static void both_ends_give_a_transfer_the_same_flow(void **state)
 static void a_more_urgent_transfer_goes_between_the_chunks_of_another(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 1, 1 << 18 }, { 3, 1, 1 << 18 } };
-	struct pair *p = pair_make(true, false, 1);
+	struct stream_pair *p = pair_make(true, false, 1);
 	uint8_t *bytes = calloc(1, 1 << 20), *into = calloc(3, 1 << 20);
 
 	(void)state;
@@ -195,7 +195,7 @@ static void no_more_streams_begin_than_may_be_under_way(void **state)
 	enum { N = HD_STREAMS_OPEN + 6, LEN = 100000 };
 	static struct hd_transfer rows[N];
 	static uint8_t bytes[LEN], into[LEN];
-	struct pair *p = pair_of(N, true, false, 1);
+	struct stream_pair *p = pair_of(N, true, false, 1);
 
 	(void)state;
 	for (uint32_t i = 0; i < N; i++)
@@ -224,7 +224,7 @@ static void no_more_streams_begin_than_may_be_under_way(void **state)
 static void a_wait_moves_what_has_begun_to_the_front(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 1, 1 << 20 } };
-	struct pair *p = pair_make(true, false, 1);
+	struct stream_pair *p = pair_make(true, false, 1);
 	uint8_t *bytes = calloc(1, 1 << 20), *into = calloc(2, 1 << 20);
 
 	(void)state;
@@ -258,7 +258,7 @@ static void bulk_gets_one_part_in_twenty_while_transfers_go(void **state)
 {
 	enum { LEN = 64 << 20 };
 	static const struct hd_transfer rows[] = { { 1, 1, LEN } };
-	struct pair *p = pair_make(true, false, 1);
+	struct stream_pair *p = pair_make(true, false, 1);
 	uint8_t *bytes = calloc(1, LEN), *into = calloc(2, LEN);
 	struct hd_hub_stats stats = { 0 };
 
@@ -293,7 +293,7 @@ static void bulk_gets_one_part_in_twenty_while_transfers_go(void **state)
 static void a_transfer_without_a_slot_waits_and_holds_up_nothing(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 1000 }, { 2, 1, 1000 } };
-	struct pair *p = pair_make(true, false, 1);
+	struct stream_pair *p = pair_make(true, false, 1);
 	uint8_t bytes[1000] = { 0 }, into[3][1000];
 
 	(void)state;
@@ -320,7 +320,7 @@ static void a_transfer_without_a_slot_waits_and_holds_up_nothing(void **state)
 static void no_more_than_four_buffers_of_a_transfer_are_posted(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
-	struct pair *p = pair_make(true, false, 1);
+	struct stream_pair *p = pair_make(true, false, 1);
 	uint8_t into[HD_SLOTS_MAX + 1][10], bytes[10] = { 0 };
 
 	(void)state;
@@ -342,7 +342,7 @@ static void no_more_than_four_buffers_of_a_transfer_are_posted(void **state)
 static void a_promised_slot_without_its_buffer_stops_reading_until_it_is_posted(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 1000 } };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t bytes[1000] = { 7 }, into[1000] = { 0 };
 	uint32_t epoch;
 
@@ -363,7 +363,7 @@ static void messages_of_any_length_come_whole_and_in_order(void **state)
 {
 	static const uint32_t lens[] = { HD_TELL_MAX, 0, 1, HD_CREDIT_CONTROL, HD_CREDIT_CONTROL + 1, 1 << 19,
 		17, HD_TELL_MAX };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = malloc(HD_TELL_MAX);
 	uint32_t n = 0;
 
@@ -399,7 +399,7 @@ static void messages_of_any_length_come_whole_and_in_order(void **state)
 static void a_grant_serves_one_transfer(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 2, 100 } };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t bytes[100] = { 0 }, into[3][100];
 
 	(void)state;
@@ -428,7 +428,7 @@ static void a_grant_serves_one_transfer(void **state)
 static void a_cancelled_send_passes_its_unused_grant_on(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 100 } };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t bytes[100] = { 0 }, into[100];
 
 	(void)state;
@@ -450,7 +450,7 @@ static void a_cancelled_send_passes_its_unused_grant_on(void **state)
 static void messages_survive_the_turns_of_their_ring(void **state)
 {
 	enum { N = 3000 };
-	struct pair *p = pair_make(true, false, 7);
+	struct stream_pair *p = pair_make(true, false, 7);
 	uint8_t *bytes = malloc(HD_TELL_MAX + 256);
 	static uint32_t crcs[N];
 	uint32_t queued = 0, again = 0, checked = 0;
@@ -487,7 +487,7 @@ static void messages_survive_the_turns_of_their_ring(void **state)
 static void a_full_queue_says_again(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
-	struct pair *p = pair_make(true, false, 1);
+	struct stream_pair *p = pair_make(true, false, 1);
 	uint8_t bytes[10] = { 0 };
 
 	(void)state;
@@ -512,7 +512,7 @@ static void a_full_queue_says_again(void **state)
 static void a_cancelled_transfer_gives_its_slot_back(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 } };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = malloc(1 << 20), *into = calloc(1, 1 << 20);
 
 	(void)state;
@@ -549,7 +549,7 @@ static void an_epoch_ends_all_transfers_and_none_comes_after_it(void **state)
 	/* The receiver first, the sender first, at every stage of the first transfer. */
 	for (int first = 0; first < 2; first++)
 		for (size_t stage = 0; stage < 1200000; stage += 130000) {
-			struct pair *p = pair_make(true, true, stage + 1);
+			struct stream_pair *p = pair_make(true, true, stage + 1);
 			uint8_t *bytes = malloc(1 << 20), *into = calloc(1, 1 << 20),
 				*later = calloc(1, 1 << 20);
 			uint32_t at_change;
@@ -601,7 +601,7 @@ static void an_epoch_ends_all_transfers_and_none_comes_after_it(void **state)
 
 static void frames_of_an_old_epoch_are_dropped_counted_and_answered_once(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	struct hd_hub_stats stats = { 0 };
 
 	(void)state;
@@ -626,7 +626,7 @@ static void frames_of_an_old_epoch_are_dropped_counted_and_answered_once(void **
 
 static void frames_of_an_unknown_epoch_are_held_until_it_is_known(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint32_t epoch = 0;
 
 	(void)state;
@@ -645,7 +645,7 @@ static void frames_of_an_unknown_epoch_are_held_until_it_is_known(void **state)
 
 static void a_link_with_a_coordinator_is_not_fenced(void **state)
 {
-	struct pair *p = pair_make(false, true, 1);
+	struct stream_pair *p = pair_make(false, true, 1);
 
 	(void)state;
 	hd_stream_epoch(p->stream[0], 6, plan_a);
@@ -660,7 +660,7 @@ static void a_link_with_a_coordinator_is_not_fenced(void **state)
 
 static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = calloc(1, 1 << 20), *into = calloc(1, 1 << 20);
 
 	(void)state;
@@ -693,7 +693,7 @@ static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
  * by them. */
 static void questions_and_bulk_reach_who_is_in_the_decided_epoch_already(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t bytes[300] = { 1, 2, 3 }, into[2][300] = { { 0 } };
 	struct hd_hub_stats stats = { 0 };
 
@@ -728,7 +728,7 @@ static void questions_and_bulk_reach_who_is_in_the_decided_epoch_already(void **
 
 static void different_plans_of_one_epoch_close_the_connection(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 
 	(void)state;
 	hd_stream_epoch(p->stream[0], 1, plan_a);
@@ -743,7 +743,7 @@ static void different_plans_of_one_epoch_close_the_connection(void **state)
 
 static void what_was_told_goes_before_a_good_bye_and_nothing_after(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = calloc(1, HD_TELL_MAX);
 
 	(void)state;
@@ -762,7 +762,7 @@ static void what_was_told_goes_before_a_good_bye_and_nothing_after(void **state)
 static void a_lost_connection_reports_every_send_once(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 0, 100 }, { 3, 1, 100 } };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = calloc(1, 1 << 20);
 
 	(void)state;
@@ -785,7 +785,7 @@ static void a_lost_connection_reports_every_send_once(void **state)
 
 static void a_ping_brings_four_stamps(void **state)
 {
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 
 	(void)state;
 	p->now = 1000;
@@ -813,7 +813,7 @@ static void chunks_follow_the_goodput(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct pair *p = pair_make(true, false, 1);
+		struct stream_pair *p = pair_make(true, false, 1);
 		uint8_t *bytes = calloc(1, LEN), *into = calloc(1, LEN);
 		enter(p, 1, rows, 1);
 		assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
@@ -840,9 +840,9 @@ static void places_that_no_send_took_were_never_written(void **state)
 {
 	enum { SENDS = 3 };
 	static const struct hd_transfer row = { 1, 0, 8 };
-	static const struct job never;
+	static const struct out_job never;
 	static uint8_t bytes[8], into[8];
-	struct pair *p = pair_make(false, false, 1);
+	struct stream_pair *p = pair_make(false, false, 1);
 
 	(void)state;
 	enter(p, 1, &row, 1);
@@ -864,7 +864,7 @@ static void places_that_no_send_took_were_never_written(void **state)
 static void nothing_is_allocated_once_the_channel_is_there(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 100000 }, { 2, 1, 10 } };
-	struct pair *p = pair_make(true, true, 1);
+	struct stream_pair *p = pair_make(true, true, 1);
 	uint8_t *bytes = calloc(1, 100000), *into = calloc(1, 100000), small[10];
 
 	(void)state;

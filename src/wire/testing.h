@@ -18,7 +18,7 @@ enum { HEARD = 4096, PIPE = 1 << 21, KEEP = 64 };
 
 struct heard_message { struct hd_message message; uint8_t first[KEEP]; uint32_t crc; };
 
-struct heard {
+struct wire_heard {
 	struct heard_message messages[HEARD];
 	struct hd_arrival arrivals[HEARD];
 	struct hd_sent sents[HEARD];
@@ -30,18 +30,18 @@ struct heard {
 	struct heard_suspect { uint32_t worker; int64_t silent_ms, at_ns; } suspects[KEEP];
 	uint32_t n_ups, n_losts, n_suspects, n_aheads;
 	struct hd_clock *clock;           /* NULL: none */
-	void (*on_arrival)(struct heard *heard);
+	void (*on_arrival)(struct wire_heard *heard);
 	void *user;
 };
 
 static inline void hear_up(void *self, const struct hd_peer_info *peer)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 	h->ups[h->n_ups++ % KEEP] = *peer;
 }
 static inline void hear_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 	struct heard_lost *at = &h->losts[h->n_losts++ % KEEP];
 
 	*at = (struct heard_lost){ worker, why, "", h->clock ? hd_clock_now_ns(h->clock) : 0 };
@@ -49,13 +49,13 @@ static inline void hear_lost(void *self, uint32_t worker, enum hd_close why, con
 }
 static inline void hear_suspect(void *self, uint32_t worker, int64_t ms)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 	h->suspects[h->n_suspects++ % KEEP] = (struct heard_suspect){ worker, ms,
 		h->clock ? hd_clock_now_ns(h->clock) : 0 };
 }
 static inline void hear_ahead(void *self, uint32_t worker, uint32_t epoch)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 
 	(void)worker;
 	h->n_aheads++;
@@ -63,7 +63,7 @@ static inline void hear_ahead(void *self, uint32_t worker, uint32_t epoch)
 }
 static inline void hear_message(void *self, const struct hd_message *message)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 	struct heard_message *at = &h->messages[h->n_messages++ % HEARD];
 
 	at->message = *message;
@@ -73,7 +73,7 @@ static inline void hear_message(void *self, const struct hd_message *message)
 }
 static inline void hear_arrived(void *self, const struct hd_arrival *arrival)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 
 	h->arrivals[h->n_arrivals++ % HEARD] = *arrival;
 	if (h->on_arrival)
@@ -81,12 +81,12 @@ static inline void hear_arrived(void *self, const struct hd_arrival *arrival)
 }
 static inline void hear_sent(void *self, const struct hd_sent *sent)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 	h->sents[h->n_sents++ % HEARD] = *sent;
 }
 static inline void hear_stale(void *self, uint32_t worker, uint32_t epoch)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 
 	(void)worker;
 	h->n_stales++;
@@ -94,12 +94,12 @@ static inline void hear_stale(void *self, uint32_t worker, uint32_t epoch)
 }
 static inline void hear_probed(void *self, const struct hd_probe *probe)
 {
-	struct heard *h = self;
+	struct wire_heard *h = self;
 	h->probe = *probe;
 	h->n_probes++;
 }
 
-static inline struct hd_wire_events hear_with(struct heard *heard)
+static inline struct hd_wire_events hear_with(struct wire_heard *heard)
 {
 	return (struct hd_wire_events){ heard, hear_up, hear_lost, hear_suspect, hear_message, hear_arrived,
 		hear_sent, hear_stale, hear_ahead, hear_probed };
@@ -107,9 +107,9 @@ static inline struct hd_wire_events hear_with(struct heard *heard)
 
 struct pipe_end { uint8_t bytes[PIPE]; size_t first, used; };
 
-struct pair {
+struct stream_pair {
 	struct hd_stream *stream[2];
-	struct heard heard[2];
+	struct wire_heard heard[2];
 	struct pipe_end to[2];            /* to[i]: bytes on the way to i */
 	enum hd_close closed[2];
 	struct hd_diag diag[2];
@@ -118,7 +118,7 @@ struct pair {
 	size_t most;                      /* bytes a pipe holds */
 };
 
-static inline uint64_t pair_random(struct pair *p)
+static inline uint64_t pair_random(struct stream_pair *p)
 {
 	p->random ^= p->random << 13;
 	p->random ^= p->random >> 7;
@@ -126,11 +126,11 @@ static inline uint64_t pair_random(struct pair *p)
 	return p->random;
 }
 
-static inline uint64_t pair_stamp(void *self) { return (uint64_t)((struct pair *)self)->now; }
+static inline uint64_t pair_stamp(void *self) { return (uint64_t)((struct stream_pair *)self)->now; }
 
-static inline struct pair *pair_of(uint32_t streams_cap, bool fenced, bool crc, uint64_t seed)
+static inline struct stream_pair *pair_of(uint32_t streams_cap, bool fenced, bool crc, uint64_t seed)
 {
-	struct pair *p = calloc(1, sizeof *p);
+	struct stream_pair *p = calloc(1, sizeof *p);
 
 	assert_non_null(p);
 	p->now = HD_NS_PER_S;
@@ -146,10 +146,10 @@ static inline struct pair *pair_of(uint32_t streams_cap, bool fenced, bool crc, 
 	return p;
 }
 
-static inline struct pair *pair_make(bool fenced, bool crc,
+static inline struct stream_pair *pair_make(bool fenced, bool crc,
 	uint64_t seed) { return pair_of(256, fenced, crc, seed); }
 
-static inline void pair_free(struct pair *p)
+static inline void pair_free(struct stream_pair *p)
 {
 	hd_stream_destroy(p->stream[0]);
 	hd_stream_destroy(p->stream[1]);
@@ -157,7 +157,7 @@ static inline void pair_free(struct pair *p)
 }
 
 /* At most `most` bytes out of stream i into the pipe. */
-static inline size_t pair_write(struct pair *p, int i, size_t most)
+static inline size_t pair_write(struct stream_pair *p, int i, size_t most)
 {
 	struct pipe_end *to = &p->to[1 - i];
 	struct hd_vec vec[HD_STREAM_VECS];
@@ -171,7 +171,7 @@ static inline size_t pair_write(struct pair *p, int i, size_t most)
 	return done;
 }
 
-static inline size_t pair_read(struct pair *p, int i, size_t most)
+static inline size_t pair_read(struct stream_pair *p, int i, size_t most)
 {
 	struct pipe_end *from = &p->to[i];
 	struct hd_vec vec[2];
@@ -190,7 +190,7 @@ static inline size_t pair_read(struct pair *p, int i, size_t most)
 }
 
 /* Until nothing moves any more. */
-static inline void pair_run(struct pair *p)
+static inline void pair_run(struct stream_pair *p)
 {
 	for (bool moved = true; moved;) {
 		moved = false;
@@ -205,7 +205,7 @@ static inline void pair_run(struct pair *p)
 }
 
 /* Frames as a hostile peer would make them, into stream i. */
-static inline enum hd_close pair_feed(struct pair *p, int i, const void *bytes, size_t len)
+static inline enum hd_close pair_feed(struct stream_pair *p, int i, const void *bytes, size_t len)
 {
 	const uint8_t *from = bytes;
 

@@ -13,7 +13,7 @@
 /* On the machine's clock nothing is decided by T, and a machine that has other things to do is waited for. */
 enum { HUBS = 3, T_MS = 1000, T_REAL_MS = 30000, TIMEOUT_S = 100 };
 
-struct world {
+struct hubs_world {
 	const char *row;
 	bool simulated;
 	struct hd_net real;
@@ -23,7 +23,7 @@ struct world {
 	struct hd_loop loops[HUBS];
 	struct hd_net_host hosts[HUBS];
 	struct hd_hub hubs[HUBS];
-	struct heard heard[HUBS];
+	struct wire_heard heard[HUBS];
 	struct hd_hub_config config[HUBS];
 	char addr[HUBS][HD_ADDR_CAP], folder[40];
 	struct hd_diag diag;
@@ -33,10 +33,10 @@ static const struct hd_hash plan = { { 7 } };
 static const char *const rows[] __attribute__((unused)) = { "sim", "unix", "tcp", "shm", "tls" };
 static const uint8_t job_key[32] = "a key of the job, thirty-two by.";
 
-static inline struct hd_net *net_of(struct world *w, int i) { return w->simulated ? &w->hosts[i].net :
+static inline struct hd_net *net_of(struct hubs_world *w, int i) { return w->simulated ? &w->hosts[i].net :
 	&w->real; }
 
-static inline void start_hub(struct world *w, int i)
+static inline void start_hub(struct hubs_world *w, int i)
 {
 	struct hd_wire_events events = hear_with(&w->heard[i]);
 
@@ -48,9 +48,9 @@ static inline void start_hub(struct world *w, int i)
 	CHECK(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag) == HD_OK, "%s", w->diag.text);
 }
 
-static inline struct world *enter(const char *row, int n)
+static inline struct hubs_world *enter(const char *row, int n)
 {
-	struct world *w = calloc(1, sizeof *w);
+	struct hubs_world *w = calloc(1, sizeof *w);
 
 	assert_non_null(w);
 	w->row = row;
@@ -78,7 +78,7 @@ static inline struct world *enter(const char *row, int n)
 	return w;
 }
 
-static inline void leave(struct world *w)
+static inline void leave(struct hubs_world *w)
 {
 	for (int i = 0; i < HUBS; i++) {
 		hd_hub_finish(&w->hubs[i]);
@@ -92,7 +92,7 @@ static inline void leave(struct world *w)
 
 /* One turn of whoever is due first (simulated), or of each (real). False: nothing more can happen before
  * until_ns. */
-static inline bool turn(struct world *w, int64_t until_ns)
+static inline bool turn(struct hubs_world *w, int64_t until_ns)
 {
 	struct hd_loop_event other[8];
 	size_t n;
@@ -124,7 +124,7 @@ static inline bool turn(struct world *w, int64_t until_ns)
 	return true;
 }
 
-static inline void run_for(struct world *w, int64_t ms)
+static inline void run_for(struct hubs_world *w, int64_t ms)
 {
 	int64_t until = hd_clock_now_ns(w->clock) + ms * HD_NS_PER_MS;
 
@@ -133,7 +133,7 @@ static inline void run_for(struct world *w, int64_t ms)
 }
 
 /* Until *what reaches n. */
-static inline void run_until(struct world *w, const uint32_t *what, uint32_t n, const char *name)
+static inline void run_until(struct hubs_world *w, const uint32_t *what, uint32_t n, const char *name)
 {
 	int64_t until = hd_clock_now_ns(w->clock) + TIMEOUT_S * HD_NS_PER_S;
 
@@ -144,7 +144,7 @@ static inline void run_until(struct world *w, const uint32_t *what, uint32_t n, 
 			w->heard[1].losts[0].text : "no peer");
 }
 
-static inline void meet(struct world *w, int a, int b)
+static inline void meet(struct hubs_world *w, int a, int b)
 {
 	uint32_t ups_a = w->heard[a].n_ups, ups_b = w->heard[b].n_ups;
 
@@ -155,7 +155,7 @@ static inline void meet(struct world *w, int a, int b)
 }
 
 /* What worker says first; `crc`: by a way that is open to others. */
-static inline void put_hello(const struct world *w, uint32_t worker, bool crc,
+static inline void put_hello(const struct hubs_world *w, uint32_t worker, bool crc,
 	uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len])
 {
 	struct hd_greeting_payload hello = { 2, 2, worker, HD_ROLE_WORKER, T_MS, w->config[0].job,
@@ -170,7 +170,7 @@ static inline void put_hello(const struct world *w, uint32_t worker, bool crc,
 	hd_frame_put(&frame, bytes);
 }
 
-static inline uint64_t closed(struct world *w, int i, enum hd_close why)
+static inline uint64_t closed(struct hubs_world *w, int i, enum hd_close why)
 {
 	struct hd_hub_stats stats;
 

@@ -50,7 +50,7 @@ static inline void forget_out(void)
 }
 
 /* At most `most` bytes of what one hd_stream_out() names; how many. */
-static inline size_t write_some(struct pair *p, size_t most)
+static inline size_t write_some(struct stream_pair *p, size_t most)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
 	bool has = hd_stream_has_out(p->stream[0]);
@@ -67,14 +67,14 @@ static inline size_t write_some(struct pair *p, size_t most)
 	return done;
 }
 
-static inline void write_all(struct pair *p)
+static inline void write_all(struct stream_pair *p)
 {
 	while (write_some(p, SIZE_MAX))
 		;
 }
 
 /* What is named now, all but its last byte: the streams in it are committed, not written. */
-static inline size_t write_all_but_one(struct pair *p)
+static inline size_t write_all_but_one(struct stream_pair *p)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
 	size_t n = hd_stream_out(p->stream[0], p->now, vec), len = 0;
@@ -85,7 +85,7 @@ static inline size_t write_all_but_one(struct pair *p)
 	return write_some(p, len - 1);
 }
 
-static inline enum hd_close hear(struct pair *p, struct hd_frame frame, const uint8_t *payload)
+static inline enum hd_close hear(struct stream_pair *p, struct hd_frame frame, const uint8_t *payload)
 {
 	uint8_t bytes[HD_FRAME_HEADER + SMALL];
 
@@ -99,13 +99,13 @@ static inline enum hd_close hear(struct pair *p, struct hd_frame frame, const ui
 	return pair_feed(p, 0, bytes, HD_FRAME_HEADER + frame.len);
 }
 
-static inline void hear_epoch(struct pair *p, uint32_t epoch)
+static inline void hear_epoch(struct stream_pair *p, uint32_t epoch)
 {
 	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_EPOCH, .epoch = epoch, .len = 16 },
 		plan.byte), HD_CLOSE_NONE);
 }
 
-static inline enum hd_close hear_slot(struct pair *p, uint32_t transfer, uint32_t count)
+static inline enum hd_close hear_slot(struct stream_pair *p, uint32_t transfer, uint32_t count)
 {
 	uint8_t bytes[hd_slot_len];
 
@@ -114,7 +114,7 @@ static inline enum hd_close hear_slot(struct pair *p, uint32_t transfer, uint32_
 		.epoch = p->stream[0]->epoch, .len = hd_slot_len }, bytes);
 }
 
-static inline enum hd_close hear_credit(struct pair *p, uint8_t class, uint64_t bytes)
+static inline enum hd_close hear_credit(struct stream_pair *p, uint8_t class, uint64_t bytes)
 {
 	uint8_t payload[hd_credit_len];
 
@@ -123,7 +123,7 @@ static inline enum hd_close hear_credit(struct pair *p, uint8_t class, uint64_t 
 		.epoch = p->stream[0]->epoch, .len = hd_credit_len }, payload);
 }
 
-static inline void hear_cancel(struct pair *p, uint8_t class, uint32_t stream)
+static inline void hear_cancel(struct stream_pair *p, uint8_t class, uint32_t stream)
 {
 	uint8_t bytes[hd_cancel_len];
 
@@ -133,7 +133,7 @@ static inline void hear_cancel(struct pair *p, uint8_t class, uint32_t stream)
 		.stream = stream, .len = hd_cancel_len }, bytes), HD_CLOSE_NONE);
 }
 
-static inline void hear_prio(struct pair *p, uint32_t stream, int32_t priority)
+static inline void hear_prio(struct stream_pair *p, uint32_t stream, int32_t priority)
 {
 	assert_int_equal(hear(p, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
 		.flags = HD_FRAME_MINE,
@@ -143,9 +143,9 @@ static inline void hear_prio(struct pair *p, uint32_t stream, int32_t priority)
 
 /* One end alone, fenced, without checksums, in epoch 1 with these rows both ways; its EPOCH went and the
  * peer's came. */
-static inline struct pair *alone(const struct hd_transfer *rows, size_t n)
+static inline struct stream_pair *alone(const struct hd_transfer *rows, size_t n)
 {
-	struct pair *p = pair_of(1200, true, false, 1);
+	struct stream_pair *p = pair_of(1200, true, false, 1);
 
 	n_out = 0;
 	header_at = 0;
@@ -162,24 +162,26 @@ static inline struct pair *alone(const struct hd_transfer *rows, size_t n)
 
 static uint8_t bytes[4 << 20];
 
-static inline enum hd_err send(struct pair *p, uint32_t transfer, int32_t priority, uint64_t len,
+static inline enum hd_err send(struct stream_pair *p, uint32_t transfer, int32_t priority, uint64_t len,
 	uint64_t token)
 {
 	return hd_stream_send(p->stream[0], &(struct hd_send){ transfer, priority, token, bytes, len, token },
 		p->now, &p->diag[0]);
 }
 
-static inline enum hd_err answer(struct pair *p, uint64_t request, uint64_t len, uint64_t token)
+static inline enum hd_err answer(struct stream_pair *p, uint64_t request, uint64_t len, uint64_t token)
 {
 	return hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = request, .bytes = bytes,
 		.len = len, .token = token }, p->now, &p->diag[0]);
 }
 
-static inline enum hd_err tell(struct pair *p, uint32_t id,
+static inline enum hd_err tell(struct stream_pair *p, uint32_t id,
 	size_t len) { return hd_stream_tell(p->stream[0], id, 7, bytes, len, &p->diag[0]); }
 
-static inline void turn(struct pair *p) { assert_int_equal(hd_stream_turn(p->stream[0], p->now, &p->diag[0]),
-	HD_CLOSE_NONE); }
+static inline void turn(struct stream_pair *p)
+{
+	assert_int_equal(hd_stream_turn(p->stream[0], p->now, &p->diag[0]), HD_CLOSE_NONE);
+}
 
 /* Frames of this type among those that went. */
 static inline uint32_t count_out(enum hd_frame_type type)
@@ -202,7 +204,7 @@ static inline const struct out *nth_out(enum hd_frame_type type, uint32_t n)
 }
 
 /* How the send of this token ended; it did so exactly once. */
-static inline enum hd_err end_of(const struct pair *p, uint64_t token)
+static inline enum hd_err end_of(const struct stream_pair *p, uint64_t token)
 {
 	enum hd_err err = HD_E_AGAIN;
 	uint32_t n = 0;

@@ -12,7 +12,7 @@ enum { T_MS = 1000, SOCK = 7, SECOND = 9, OTHER = 5, BYTES = 1 << 18 };
 #define T (T_MS * HD_NS_PER_MS)
 #define BEGAN (100 * HD_NS_PER_S)
 
-struct world {
+struct peer_world {
 	struct hd_net net;                /* first: a socket leads back here */
 	struct hd_clock_sim clock;
 	struct hd_loop loop;
@@ -21,9 +21,9 @@ struct world {
 	struct hd_transport row;
 	struct hd_peers peers;
 	struct hd_peer peer;
-	struct heard heard;
+	struct wire_heard heard;
 	struct hd_stream *far;            /* the other end, from up() on */
-	struct heard far_heard;
+	struct wire_heard far_heard;
 	/* script of transport, net, loop and hub */
 	enum hd_err ready, reads, writes, connects;
 	enum hd_close admits;
@@ -40,9 +40,9 @@ struct world {
 	struct hd_diag diag;
 };
 
-static inline struct world *world_of(struct hd_conn *conn)
+static inline struct peer_world *world_of(struct hd_conn *conn)
 {
-	struct world *w = (struct world *)conn->sock.net;
+	struct peer_world *w = (struct peer_world *)conn->sock.net;
 
 	assert_non_null(w);
 	return w;
@@ -52,7 +52,7 @@ static inline struct world *world_of(struct hd_conn *conn)
 
 static inline enum hd_err row_ready(struct hd_conn *conn, struct hd_diag *diag)
 {
-	struct world *w = world_of(conn);
+	struct peer_world *w = world_of(conn);
 
 	assert_true(w->seen);
 	if (w->ready)
@@ -66,7 +66,7 @@ static inline enum hd_err row_ready(struct hd_conn *conn, struct hd_diag *diag)
 static inline enum hd_err row_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
 	struct hd_diag *diag)
 {
-	struct world *w = world_of(conn);
+	struct peer_world *w = world_of(conn);
 	size_t most = w->in_len - w->in_at < w->piece ? w->in_len - w->in_at : w->piece;
 
 	assert_true(w->seen && !w->closed && n >= 1 && vec[0].len);
@@ -88,7 +88,7 @@ static inline enum hd_err row_read(struct hd_conn *conn, const struct hd_vec *ve
 static inline enum hd_err row_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
 	struct hd_diag *diag)
 {
-	struct world *w = world_of(conn);
+	struct peer_world *w = world_of(conn);
 
 	assert_true(w->seen && !w->closed && n >= 1 && vec[0].len);
 	*put = 1;
@@ -110,7 +110,7 @@ static inline enum hd_err row_write(struct hd_conn *conn, const struct hd_vec *v
 
 static inline unsigned row_wants(struct hd_conn *conn, unsigned wanted)
 {
-	struct world *w = world_of(conn);
+	struct peer_world *w = world_of(conn);
 
 	assert_false(w->closed);
 	return w->deaf ? 0 : wanted;
@@ -119,14 +119,14 @@ static inline unsigned row_wants(struct hd_conn *conn, unsigned wanted)
 static inline void row_seen(struct hd_conn *conn) { world_of(conn)->seen = true; }
 static inline void row_chunk(struct hd_conn *conn, uint32_t bytes)
 {
-	struct world *w = world_of(conn);
+	struct peer_world *w = world_of(conn);
 
 	w->n_chunks++;
 	w->chunk = bytes;
 }
 static inline void row_close(struct hd_conn *conn)
 {
-	struct world *w = world_of(conn);
+	struct peer_world *w = world_of(conn);
 
 	assert_false(w->closed);
 	w->closed = true;
@@ -137,7 +137,7 @@ static inline void row_close(struct hd_conn *conn)
 
 static inline enum hd_err net_connect(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)
 {
-	struct world *w = (struct world *)net;
+	struct peer_world *w = (struct peer_world *)net;
 
 	w->n_connects++;
 	sock->id = w->sock;
@@ -148,18 +148,18 @@ static inline void net_tune(struct hd_net *net, struct hd_sock *sock, enum hd_so
 {
 	(void)sock;
 	if (knob == HD_SOCK_UNACKED_MS)
-		((struct world *)net)->unacked_ms = value;
+		((struct peer_world *)net)->unacked_ms = value;
 }
 
 static inline void net_close(struct hd_net *net, struct hd_sock *sock)
 {
 	(void)sock;
-	((struct world *)net)->n_closes++;
+	((struct peer_world *)net)->n_closes++;
 }
 
 static inline enum hd_err loop_watch(struct hd_loop *loop, int id, unsigned interest, struct hd_diag *diag)
 {
-	struct world *w = (struct world *)((char *)loop - offsetof(struct world, loop));
+	struct peer_world *w = (struct peer_world *)((char *)loop - offsetof(struct peer_world, loop));
 
 	w->n_asks++;
 	return interest && id == w->refused ? hd_fail(diag, HD_E_NOSPACE,
@@ -168,7 +168,7 @@ static inline enum hd_err loop_watch(struct hd_loop *loop, int id, unsigned inte
 
 static inline enum hd_close hub_admit(struct hd_peers *peers, uint32_t *worker)
 {
-	struct world *w = (struct world *)((char *)peers - offsetof(struct world, peers));
+	struct peer_world *w = (struct peer_world *)((char *)peers - offsetof(struct peer_world, peers));
 
 	w->n_admits++;
 	if (*worker == HD_WORKER_NONE)
@@ -178,11 +178,11 @@ static inline enum hd_close hub_admit(struct hd_peers *peers, uint32_t *worker)
 
 static inline uint64_t hub_stamp(void *self) { (void)self; return 1; }
 
-static inline struct world *enter(unsigned powers)
+static inline struct peer_world *enter(unsigned powers)
 {
 	static const struct hd_net_ops net_ops = { .name = "scripted", .connect = net_connect,
 		.tune = net_tune, .close = net_close };
-	struct world *w = calloc(1, sizeof *w);
+	struct peer_world *w = calloc(1, sizeof *w);
 
 	assert_non_null(w);
 	w->net.ops = &net_ops;
@@ -208,7 +208,7 @@ static inline struct world *enter(unsigned powers)
 	return w;
 }
 
-static inline void leave(struct world *w)
+static inline void leave(struct peer_world *w)
 {
 	if (w->peer.state != HD_PEER_DOWN)
 		hd_peer_close(&w->peer, HD_CLOSE_DROPPED, "", false);
@@ -221,15 +221,15 @@ static inline void leave(struct world *w)
 
 /* ---- what tests do ---- */
 
-static inline void move(struct world *w)
+static inline void move(struct peer_world *w)
 {
 	w->seen = false;
 	hd_peer_move(&w->peer);
 }
 
-static inline void later(struct world *w, int64_t ns) { hd_clock_sim_advance(&w->clock, ns); }
+static inline void later(struct peer_world *w, int64_t ns) { hd_clock_sim_advance(&w->clock, ns); }
 
-static inline void say(struct world *w, struct hd_frame frame, const void *payload)
+static inline void say(struct peer_world *w, struct hd_frame frame, const void *payload)
 {
 	assert_true(w->in_len + HD_FRAME_HEADER + frame.len <= BYTES);
 	hd_frame_put(&frame, w->in + w->in_len);
@@ -238,7 +238,8 @@ static inline void say(struct world *w, struct hd_frame frame, const void *paylo
 }
 
 /* With a checksum where the way is open. */
-static inline void say_checked(struct world *w, enum hd_frame_type type, const void *payload, uint32_t len)
+static inline void say_checked(struct peer_world *w, enum hd_frame_type type, const void *payload,
+	uint32_t len)
 {
 	bool open = w->row.powers & HD_WIRE_OPEN;
 
@@ -252,7 +253,8 @@ static inline struct hd_greeting_payload proper(void)
 		{ { 3 } }, { { 5 } } };
 }
 
-static inline void greet(struct world *w, enum hd_frame_type type, const struct hd_greeting_payload *greeting)
+static inline void greet(struct peer_world *w, enum hd_frame_type type,
+	const struct hd_greeting_payload *greeting)
 {
 	uint8_t bytes[hd_greeting_len];
 
@@ -260,19 +262,19 @@ static inline void greet(struct world *w, enum hd_frame_type type, const struct 
 	say_checked(w, type, bytes, sizeof bytes);
 }
 
-static inline void accepted(struct world *w)
+static inline void accepted(struct peer_world *w)
 {
 	struct hd_sock sock = { .net = &w->net, .id = w->sock };
 	hd_peer_accept(&w->peer, &w->row, &sock);
 }
 
-static inline void called(struct world *w)
+static inline void called(struct peer_world *w)
 {
 	CHECK(!hd_peer_connect(&w->peer, OTHER, &w->row, "unix:/there", &w->diag), "%s", w->diag.text);
 }
 
 /* The one frame that lies in `out` from `at` on; its payload. */
-static inline const uint8_t *said(const struct world *w, size_t at, struct hd_frame *frame)
+static inline const uint8_t *said(const struct peer_world *w, size_t at, struct hd_frame *frame)
 {
 	struct hd_diag diag = { "" };
 
@@ -284,7 +286,7 @@ static inline const uint8_t *said(const struct world *w, size_t at, struct hd_fr
 }
 
 /* Greeted, as the called or the caller; the other end is a stream. */
-static inline void greeted(struct world *w, const struct hd_greeting_payload *hello)
+static inline void greeted(struct peer_world *w, const struct hd_greeting_payload *hello)
 {
 	accepted(w);
 	greet(w, HD_FRAME_HELLO, hello);
@@ -300,14 +302,14 @@ static inline void greeted(struct world *w, const struct hd_greeting_payload *he
 	assert_int_equal(hd_stream_create(&config, &events, &w->far, &w->diag), HD_OK);
 }
 
-static inline void up(struct world *w)
+static inline void up(struct peer_world *w)
 {
 	struct hd_greeting_payload hello = proper();
 	greeted(w, &hello);
 }
 
 /* What the far end has to say lies in `in`. */
-static inline size_t far_speaks(struct world *w)
+static inline size_t far_speaks(struct peer_world *w)
 {
 	struct hd_vec vec[HD_STREAM_VECS];
 	int64_t now = hd_clock_now_ns(&w->clock.clock);
@@ -328,7 +330,7 @@ static inline size_t far_speaks(struct world *w)
 	return all;
 }
 
-static inline size_t far_hears(struct world *w)
+static inline size_t far_hears(struct peer_world *w)
 {
 	struct hd_vec vec[2];
 	size_t all = 0, n;
@@ -348,7 +350,7 @@ static inline size_t far_hears(struct world *w)
 	return all;
 }
 
-static inline void talk(struct world *w)
+static inline void talk(struct peer_world *w)
 {
 	for (bool more = true; more && w->peer.state != HD_PEER_DOWN;) {
 		more = far_speaks(w) > 0;

@@ -22,8 +22,8 @@
 
 enum { RING = 1 << 20, PIECE = 64 << 10, WORDS = 4096, BYTES = WORDS + 2 * RING, IDS = 3 };
 
-struct word { _Alignas(128) _Atomic uint64_t v; };
-struct ring_words { struct word head, tail, reader_sleeps, writer_sleeps; };
+struct shm_word { _Alignas(128) _Atomic uint64_t v; };
+struct ring_words { struct shm_word head, tail, reader_sleeps, writer_sleeps; };
 
 enum stage { BEFORE, GIVEN, DONE };        /* GIVEN: the other side's nod is awaited */
 
