@@ -1,4 +1,4 @@
-/* alloc.h -- the one door to the heap for what lies below arenas, with a seam for tests.
+/* alloc.h -- the only access to the heap for what lies below arenas, with a seam for tests.
  *
  * Arenas, the parsers and the inflater take memory here and nowhere else, so that a
  * test can make the n-th request fail for every n and see that nothing leaks, nothing

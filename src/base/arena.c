@@ -81,7 +81,7 @@ void hd_arena_reset(struct hd_arena *arena)
 	if (largest && largest->cap < used) {
 		/* first: the system need not have both at once */
 		destroy_all_but(arena->first, NULL);
-		/* room: or each need that is larger by a piece asks the heap again */
+		/* space: or each need that is larger by a piece asks the heap again */
 		arena->first = block_create(used + used / 4);
 	} else if (largest) {
 		destroy_all_but(arena->first, largest);
@@ -113,7 +113,7 @@ static size_t next_cap(const struct hd_arena *arena, size_t need)
 	return cap < need ? need : cap;
 }
 
-/* Makes arena->now a block with room: behind it there is none. */
+/* Makes arena->now a block with space: behind it there is none. */
 static bool advance(struct hd_arena *arena, size_t need)
 {
 	struct hd_arena_block *block = block_create(next_cap(arena, need));

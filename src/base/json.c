@@ -31,7 +31,7 @@ struct hd_json {
 	};
 };
 
-/* The library's heap during one parse, counted through the heap's one door. The library
+/* The library's heap during one parse, counted through alloc.h. The library
  * does not always say that memory was what it lacked; `lack` does. */
 static _Thread_local struct { size_t used; enum hd_err lack; } heap;
 

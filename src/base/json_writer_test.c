@@ -9,12 +9,12 @@
 
 static void a_record_is_written_as_the_format_says(void **state)
 {
-	char room[400];
+	char space[400];
 	struct hd_text text;
 	struct hd_json_writer w;
 	(void)state;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, space, sizeof space);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
 	hd_json_put_i64(&w, "step", 200);
@@ -44,12 +44,12 @@ static void a_record_is_written_as_the_format_says(void **state)
 
 static void not_finite_floats_are_words(void **state)
 {
-	char room[100];
+	char space[100];
 	struct hd_text text;
 	struct hd_json_writer w;
 	(void)state;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, space, sizeof space);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_array(&w, NULL);
 	hd_json_put_f32(&w, NULL, NAN);
@@ -92,12 +92,12 @@ static void strings_of_every_byte_survive_the_reader(void **state)
 
 static void characters_beyond_ascii_stay_as_they_are(void **state)
 {
-	char room[100];
+	char space[100];
 	struct hd_text text;
 	struct hd_json_writer w;
 	(void)state;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, space, sizeof space);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_array(&w, NULL);
 	hd_json_put_bytes(&w, NULL, "\xc3\xa9\xf0\x9f\x99\x82\0!\xc3", 9);
@@ -107,12 +107,12 @@ static void characters_beyond_ascii_stay_as_they_are(void **state)
 
 static void a_text_too_small_is_not_done(void **state)
 {
-	char room[12];
+	char space[12];
 	struct hd_text text;
 	struct hd_json_writer w;
 	(void)state;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, space, sizeof space);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_array(&w, NULL);
 	hd_json_put_text(&w, NULL, "more than there is");

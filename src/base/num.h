@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 
-enum { HD_NUM_CAP = 32 };                          /* room for any printed number, with the final 0 */
+enum { HD_NUM_CAP = 32 };                          /* space for any printed number, with the final 0 */
 
 HD_MUST_USE enum hd_err hd_num_i64(const char *text, int64_t min, int64_t max, int64_t *out,
 	struct hd_diag *diag);

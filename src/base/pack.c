@@ -46,9 +46,10 @@ static enum hd_err bad(const struct pack_source *source, const z_stream *z, cons
 		source->name, source->len - z->avail_in, what);
 }
 
-/* Up to `room` more bytes to `to`; *done when the last member ended. zlib counts in 32
+/* Up to `space` more bytes to `to`; *done when the last member ended. zlib counts in 32
  * bits, so that long buffers are fed in parts by the caller's loop. */
-static enum hd_err pull(const struct pack_source *source, z_stream *z, size_t *left, uint8_t *to, size_t room,
+static enum hd_err pull(const struct pack_source *source, z_stream *z, size_t *left, uint8_t *to,
+	size_t space,
 	size_t *got, bool *done)
 {
 	unsigned feed = *left > UINT_MAX ? UINT_MAX : (unsigned)*left;
@@ -56,7 +57,7 @@ static enum hd_err pull(const struct pack_source *source, z_stream *z, size_t *l
 	z->next_in = source->bytes + (source->len - *left);
 	z->avail_in = feed;
 	z->next_out = to;
-	z->avail_out = room > UINT_MAX ? UINT_MAX : (unsigned)room;
+	z->avail_out = space > UINT_MAX ? UINT_MAX : (unsigned)space;
 	unsigned offered = z->avail_out;
 	int code = inflate(z, Z_NO_FLUSH);
 	*left -= feed - z->avail_in;
@@ -86,8 +87,8 @@ static enum hd_err pass(const struct pack_source *source, uint8_t *to, size_t mo
 		return no_memory(source);
 	while (!err && !done) {
 		/* one byte of grace behind `most`, so that the trailer is read when all bytes are out */
-		size_t room = to ? most - sum + 1 : sizeof window;
-		err = pull(source, &z, &left, to ? to + sum : window, room, &got, &done);
+		size_t space = to ? most - sum + 1 : sizeof window;
+		err = pull(source, &z, &left, to ? to + sum : window, space, &got, &done);
 		sum += got;
 		if (!err && sum > most)
 			err = hd_fail(source->diag, HD_E_INPUT,
@@ -104,14 +105,14 @@ enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8
 	size_t max_bytes, uint8_t **out, size_t *out_len, struct hd_diag *diag)
 {
 	const struct pack_source source = { name, bytes, len, diag };
-	size_t total, again, room;
+	size_t total, again, space;
 
 	if (!hd_gzip_is(bytes, len))
 		return hd_fail(diag, HD_E_INPUT, "%s: not a gzip file", name);
 	enum hd_err err = pass(&source, NULL, max_bytes, &total);
 	if (err)
 		return err;
-	uint8_t *to = hd_add_size(total, 1, &room) ? hd_arena_take(arena, room, 1) : NULL;
+	uint8_t *to = hd_add_size(total, 1, &space) ? hd_arena_take(arena, space, 1) : NULL;
 	if (!to)
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the %zu bytes that come out of it", name,
 			total);

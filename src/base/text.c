@@ -21,7 +21,7 @@ void hd_text_fixed(struct hd_text *text, char *at, size_t cap)
 }
 
 /* Room for `more` bytes and the final 0, or as much of it as can be had. */
-static size_t room(struct hd_text *text, size_t more)
+static size_t space(struct hd_text *text, size_t more)
 {
 	size_t need, left = text->cap ? text->cap - text->len - 1 : 0;
 
@@ -44,7 +44,7 @@ void hd_text_put(struct hd_text *text, const char *bytes, size_t len)
 {
 	if (text->full || !len)
 		return;
-	size_t left = room(text, len);
+	size_t left = space(text, len);
 	if (left < len) {
 		text->full = true;
 		len = left;
@@ -58,7 +58,7 @@ void hd_text_put(struct hd_text *text, const char *bytes, size_t len)
 
 void hd_text_add(struct hd_text *text, const char *string) { hd_text_put(text, string, strlen(string)); }
 
-/* Prints straight into what room there is; only a line that did not fit is printed
+/* Prints straight into what space there is; only a line that did not fit is printed
  * again. A fixed text keeps what vsnprintf cut. */
 void hd_text_addf(struct hd_text *text, const char *fmt, ...)
 {
@@ -66,12 +66,12 @@ void hd_text_addf(struct hd_text *text, const char *fmt, ...)
 
 	if (text->full)
 		return;
-	size_t left = room(text, 1);
+	size_t left = space(text, 1);
 	va_start(args, fmt);
 	va_copy(again, args);
 	int len = vsnprintf(left ? text->at + text->len : NULL, left ? left + 1 : 0, fmt, args);
 	if (len > 0 && (size_t)len > left) {
-		left = room(text, (size_t)len);
+		left = space(text, (size_t)len);
 		if (left)
 			vsnprintf(text->at + text->len, left + 1, fmt, again);
 	}

@@ -51,10 +51,10 @@ static void a_fixed_text_keeps_the_prefix_that_fits(void **state)
 	(void)state;
 
 	for (size_t cap = 0; cap <= sizeof want + 2; cap++) {
-		char room[sizeof want + 3];
+		char space[sizeof want + 3];
 		struct hd_text text;
-		memset(room, '#', sizeof room);
-		hd_text_fixed(&text, room, cap);
+		memset(space, '#', sizeof space);
+		hd_text_fixed(&text, space, cap);
 		hd_text_add(&text, "one");
 		hd_text_addf(&text, "%d", 22);
 		hd_text_put(&text, "three", 5);
@@ -63,17 +63,17 @@ static void a_fixed_text_keeps_the_prefix_that_fits(void **state)
 		CHECK(text.len == keeps && memcmp(text.at, want, keeps) == 0 && text.at[keeps] == '\0',
 			"cap %zu: \"%s\"", cap, text.at);
 		CHECK(text.full == (keeps < sizeof want - 1), "cap %zu", cap);
-		CHECK(room[cap] == '#', "cap %zu was overrun", cap);
+		CHECK(space[cap] == '#', "cap %zu was overrun", cap);
 	}
 }
 
 static void a_full_text_takes_nothing_more(void **state)
 {
-	char room[4];
+	char space[4];
 	struct hd_text text;
 	(void)state;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, space, sizeof space);
 	hd_text_add(&text, "abc");
 	assert_false(text.full);
 	hd_text_add(&text, "d");
@@ -127,11 +127,11 @@ static void one_piece_may_be_larger_than_any_growth(void **state)
 
 static void printing_nothing_fits_always(void **state)
 {
-	char room[4];
+	char space[4];
 	struct hd_text text;
 	(void)state;
 
-	hd_text_fixed(&text, room, sizeof room);
+	hd_text_fixed(&text, space, sizeof space);
 	hd_text_add(&text, "abc");
 	hd_text_addf(&text, "%s", "");
 	hd_text_put(&text, "x", 0);

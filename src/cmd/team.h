@@ -1,6 +1,6 @@
 /* team.h -- runs of several worker processes, for the verbs that start or continue them: run, resume, serve.
  *
- * The process of the verb conducts (driver/driver.h); workers are `heddle worker` processes of the same
+ * The process of the verb drives the run (driver/driver.h); workers are `heddle worker` processes of the same
  * program. */
 #ifndef HD_CMD_TEAM_H
 #define HD_CMD_TEAM_H

@@ -272,7 +272,7 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 	}
 }
 
-/* The seat of a scheduler's device: until this process ends nobody else can work there. */
+/* Pid lock of a scheduler's device: until this process ends no other worker can use it. */
 static enum hd_err hold(const struct post *p, struct hd_file *lock)
 {
 	struct hd_cmd *cmd = p->cmd;

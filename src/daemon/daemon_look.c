@@ -7,7 +7,7 @@
 #include "job/job.h"
 #include "daemon/daemon_int.h"
 
-/* What is there: workers on devices by their seats, runs by the seats of their coordinators, by what these
+/* What is there: workers on devices by their pid locks, runs by those of their coordinators, by what these
  * answer, and by what they left. */
 
 enum { HD_END_BYTES = 2048, HD_LEASE_BYTES = 256, HD_JOB_BYTES = 8 << 20 };

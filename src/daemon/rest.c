@@ -190,7 +190,7 @@ static bool let_in(struct judge *j, const char *const value[NKNOWN])
 	return true;
 }
 
-/* Splits in place; false: more than there is room for. */
+/* Splits in place; false: more than there is space for. */
 static bool split(char *text, const char *between, char **part, size_t cap, size_t *n)
 {
 	*n = 0;

@@ -114,7 +114,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		err = verdict(c, end, diag);
 	}
 	hd_local_finish(&c->local, GRACE_NS);
-	if (c->control.listener.net)      /* it has conducted */
+	if (c->control.listener.net)      /* it has opened its sockets */
 		driver_sweep(c);
 	hd_control_close(&c->control);
 	hd_hub_finish(&c->hub);

@@ -1,19 +1,19 @@
-/* reshape.h -- which virtual nodes each worker of a run has, and when that changes while it runs.
+/* reshape.h -- assigns virtual nodes to workers, and changes the map while the run goes on.
  *
- * pace.h measures, balance/drift.h decides, balance/solver.h answers. The devices of the solver are those of
- * the members in the order of their ids; the profile is the median pace of the members, and how much slower
- * each is comes on top.
+ * pace.h measures, balance/drift.h decides when, balance/solver.h computes the map. The solver's devices are
+ * those of the members in the order of their ids; its profile is their median pace, with a slowdown factor
+ * for each device.
  *
  * 1. For a new set of members (hd_reshape_plan) it answers with the solver's map for the known paces; a
  *    worker without a measured pace counts as the median. With no pace at all shares are even.
  * 2. A view that is in force is measured for HD_RESHAPE_LEARN steps after its first HD_PACE_FIRST; then drift
  *    watches it, until the members change. For the same members the map in use is the answer, or the one that
  *    drift has decided.
- * 3. A step takes the longest share, what a worker does once (its own part of it besides), and what is left:
- *    the exchange. That is measured, not assumed, and given to the solver as the links' rate.
- * 4. All that is decided is said with its numbers: a new map, one that was not worth it, how far a prediction
- *    was off.
- * 5. Times are measured; no bit of the result depends on what comes of them.
+ * 3. Cost of a step: the longest share, the work that each worker does once, and the exchange. The latter is
+ *    what is left of the measured time, given to the solver as the rate of the links.
+ * 4. Every decision is an event with its numbers: a new map, one that was not worth it, the error of a
+ *    prediction.
+ * 5. Times are measured; no bit of the result depends on them.
  *
  * Ownership: init/finish. Threads: one. No clock. */
 #ifndef HD_DRIVER_RESHAPE_H

@@ -1,4 +1,4 @@
-/* crypto.h -- SHA-256 and random bytes: the only door to OpenSSL.
+/* crypto.h -- SHA-256 and random bytes: the only use of OpenSSL.
  *
  * Checkpoint manifests and data sets carry SHA-256 sums, so that anybody can check them
  * with sha256sum; equality inside the program is XXH3 (base/hash.h), which is faster.

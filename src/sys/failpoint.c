@@ -96,7 +96,7 @@ enum source { HD_FAIL_ENV, HD_FAIL_MINE, HD_FAIL_ANY, HD_FAIL_SOURCES };
 struct armed_plan { enum action action; long argument; uint64_t nth; double p; bool keyed; uint32_t key;
 	enum source source; };
 
-/* The arming is per process by its nature: it models what befalls the process. All of it, but what the
+/* The arming is per process by its nature: it models faults of the process. All of it, but what the
  * macros look at, under `turn`. */
 atomic_bool hd_failpoint_live;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;

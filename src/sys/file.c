@@ -36,7 +36,7 @@ static const struct { int error; enum hd_err code; const char *advice; } reasons
 };
 
 /* What a full file system is called, and what is left of it; a file that could not be made has a folder. */
-static void find_room(const char *path, char *text, size_t cap)
+static void find_space(const char *path, char *text, size_t cap)
 {
 	struct hd_fs_space space;
 	struct hd_fs real;
@@ -53,14 +53,14 @@ enum hd_err hd_fail_errno(struct hd_diag *diag, int error, const char *verb, con
 	char text[100];
 	const char *reason = strerror_r(error, text, sizeof text);
 
-	char room[240] = "";
+	char space[240] = "";
 
 	if (error == ENOSPC || error == EDQUOT)
-		find_room(path, room, sizeof room);
+		find_space(path, space, sizeof space);
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
 		if (reasons[i].error == error)
 			return hd_fail(diag, reasons[i].code, "cannot %s %s: %s; %s%s", verb, path, reason,
-				reasons[i].advice, room);
+				reasons[i].advice, space);
 	return hd_fail(diag, HD_E_IO, "cannot %s %s: %s", verb, path, reason);
 }
 
@@ -471,18 +471,18 @@ static enum hd_err read_whole(struct hd_file *file, int64_t size_bytes, struct h
 	if (size_bytes < 0 || (uint64_t)size_bytes > limit_bytes)
 		return hd_fail(diag, HD_E_INPUT, "%s has %lld bytes, more than the %zu allowed", file->name,
 			(long long)size_bytes, limit_bytes);
-	size_t room = (size_t)size_bytes;
-	uint8_t *at = room == SIZE_MAX ? NULL : hd_arena_take(arena, room + 1, 1);
+	size_t space = (size_t)size_bytes;
+	uint8_t *at = space == SIZE_MAX ? NULL : hd_arena_take(arena, space + 1, 1);
 	if (!at)
-		return hd_fail(diag, HD_E_NOMEM, "out of memory for the %zu bytes of %s", room, file->name);
+		return hd_fail(diag, HD_E_NOMEM, "out of memory for the %zu bytes of %s", space, file->name);
 	/* One byte more than its size: a file that grows meanwhile is not taken for whole. */
-	enum hd_err err = hd_file_pread(file, at, room + 1, 0, &got, diag);
+	enum hd_err err = hd_file_pread(file, at, space + 1, 0, &got, diag);
 	if (err)
 		return err;
-	if (got > room)
+	if (got > space)
 		return hd_fail(diag, HD_E_INPUT,
 			"%s grew beyond %zu bytes while it was read; let its writer finish", file->name,
-			room);
+			space);
 	*bytes = at;
 	*len = got;
 	return HD_OK;

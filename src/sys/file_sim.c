@@ -130,7 +130,7 @@ static struct hd_fs_entry entry_at(const struct where *where, int node)
 
 static const struct hd_fs_entry nothing = { .folder = HD_FS_NOWHERE, .node = HD_FS_NOWHERE };
 
-/* Each change adds at most one entry: with room for all pending ones in both trees, neither
+/* Each change adds at most one entry: with space for all pending ones in both trees, neither
  * applying nor crashing needs memory. */
 static int change(struct hd_fs_sim *sim, struct hd_fs_entry from, struct hd_fs_entry to)
 {

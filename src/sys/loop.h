@@ -83,7 +83,7 @@ void hd_loop_wake(struct hd_loop *loop);
 HD_MUST_USE enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct hd_loop_event *out,
 	size_t cap, size_t *n, struct hd_diag *diag);
 
-/* Simulation only: `what` befalls the watcher of id at at_ns, if there is one then and it cares. */
+/* Simulation only: event `what` for the watcher of id at at_ns, if there is one then that wants it. */
 HD_MUST_USE enum hd_err hd_loop_sim_post(struct hd_loop *loop, int64_t at_ns, int id, unsigned what,
 	struct hd_diag *diag);
 

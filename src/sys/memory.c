@@ -178,15 +178,15 @@ static uint64_t field_bytes(const char *text, const char *name)
 	return 0;
 }
 
-struct bounds { uint64_t limit, room; };
+struct bounds { uint64_t limit, space; };
 
 static void tighten(struct bounds *bounds, uint64_t limit, uint64_t used)
 {
 	if (limit < bounds->limit)
 		bounds->limit = limit;
-	uint64_t room = limit > used ? limit - used : 0;
-	if (limit != UINT64_MAX && room < bounds->room)
-		bounds->room = room;
+	uint64_t space = limit > used ? limit - used : 0;
+	if (limit != UINT64_MAX && space < bounds->space)
+		bounds->space = space;
 }
 
 /* Pages of files that the group gives up before it runs out: counted as used, and no obstacle. */
@@ -232,10 +232,10 @@ void hd_memory_look(struct hd_memory_info *info)
 	}
 	struct bounds bounds = { info->machine_bytes, info->free_bytes };
 	hd_cgroup_walk("memory", look, &bounds);
-	uint64_t others = bounds.room;
+	uint64_t others = bounds.space;
 	if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
 		tighten(&bounds, space.rlim_cur, info->mapped_bytes);
-	info->free_is_space = bounds.room < others;
+	info->free_is_space = bounds.space < others;
 	info->limit_bytes = bounds.limit;
-	info->free_bytes = bounds.room;
+	info->free_bytes = bounds.space;
 }

@@ -216,10 +216,10 @@ static enum hd_err sim_spawn(struct hd_host *host, const struct hd_spawn *how, s
 			"cannot start %s: the test says so", how->argv[0]);
 	char *args = sim->proc[sim->n].args;
 	for (size_t i = 0; how->argv[i]; i++) {
-		size_t len = strlen(how->argv[i]), room = HD_HOST_SIM_ARGS - 1 - at;
-		if (i && room)
-			args[at++] = ' ', room--;
-		len = len < room ? len : room;
+		size_t len = strlen(how->argv[i]), space = HD_HOST_SIM_ARGS - 1 - at;
+		if (i && space)
+			args[at++] = ' ', space--;
+		len = len < space ? len : space;
 		memcpy(args + at, how->argv[i], len);
 		at += len;
 	}

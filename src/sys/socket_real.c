@@ -378,14 +378,14 @@ static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_kno
 	(void)setsockopt(sock->id, IPPROTO_TCP, names[knob], &value, sizeof value);
 }
 
-union ids { struct cmsghdr head; char room[CMSG_SPACE(HD_SOCK_IDS * sizeof(int))]; };
+union ids { struct cmsghdr head; char space[CMSG_SPACE(HD_SOCK_IDS * sizeof(int))]; };
 
 static enum hd_err real_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n,
 	struct hd_diag *diag)
 {
 	char byte = 0;
 	struct iovec piece = { &byte, 1 };
-	union ids control = { .room = { 0 } };
+	union ids control = { .space = { 0 } };
 	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control,
 		.msg_controllen = CMSG_SPACE(n * sizeof *ids) };
 	ssize_t r;
@@ -406,7 +406,7 @@ static enum hd_err real_take(struct hd_net *net, struct hd_sock *sock, int *ids,
 {
 	char byte;
 	struct iovec piece = { &byte, 1 };
-	union ids control = { .room = { 0 } };
+	union ids control = { .space = { 0 } };
 	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control,
 		.msg_controllen = sizeof control };
 	int got[HD_SOCK_IDS];

@@ -246,8 +246,8 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const str
 		return HD_OK;
 	}
 	struct hd_net_end *far = &sim->ends[near->peer];
-	size_t room = HD_NET_SIM_QUEUE - far->n_bytes;
-	if (near->born_ns > now(sim) || !room || far->n_parcels == PARCELS)
+	size_t space = HD_NET_SIM_QUEUE - far->n_bytes;
+	if (near->born_ns > now(sim) || !space || far->n_parcels == PARCELS)
 		return HD_E_AGAIN;
 	struct hd_net_fault fault = fault_now(sim);
 	struct hd_net_fate fate = fate_of(sim, near->host->host, far->host->host, len);
@@ -264,7 +264,7 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const str
 		return gone(sock, diag);
 	}
 	at_ns = at_ns < far->last_ns ? far->last_ns : at_ns;
-	size_t n = len < room ? len : room;
+	size_t n = len < space ? len : space;
 	for (size_t i = 0; i < n; i++)
 		far->bytes[(far->first_byte + far->n_bytes + i) % HD_NET_SIM_QUEUE] = *byte_of(vec, i);
 	far->parcels[(far->first_parcel + far->n_parcels++) % PARCELS] = (struct parcel){ at_ns, n };

@@ -49,23 +49,23 @@ static void take_line(struct hd_title *title, size_t name_len)
 
 	if (!look(f) || f[NTHREADS] != 1 || f[ARG_END] < f[ARG_START])
 		return;
-	size_t room = name_len + HD_TITLE_GROWS + 1, args = (size_t)(f[ARG_END] - f[ARG_START]);
-	char *at = mmap(NULL, room + args, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t space = name_len + HD_TITLE_GROWS + 1, args = (size_t)(f[ARG_END] - f[ARG_START]);
+	char *at = mmap(NULL, space + args, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return;
-	memcpy(at + room, (const void *)(uintptr_t)f[ARG_START], args);
+	memcpy(at + space, (const void *)(uintptr_t)f[ARG_START], args);
 	struct prctl_mm_map map = { .start_code = f[START_CODE], .end_code = f[END_CODE],
 		.start_data = f[START_DATA], .end_data = f[END_DATA],
 		.start_brk = f[START_BRK], .brk = (uintptr_t)sbrk(0), .start_stack = f[START_STACK],
 		.arg_start = (uintptr_t)at,
-		.arg_end = (uintptr_t)at + room + args, .env_start = f[ENV_START], .env_end = f[ENV_END],
+		.arg_end = (uintptr_t)at + space + args, .env_start = f[ENV_START], .env_end = f[ENV_END],
 		.exe_fd = (uint32_t)-1 };
 	if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0)) {
-		munmap(at, room + args);
+		munmap(at, space + args);
 		return;
 	}
 	title->at = at;
-	title->room = room;
+	title->space = space;
 }
 
 /* Of the process, whichever thread asks. */
@@ -96,7 +96,7 @@ void hd_title_set(struct hd_title *title, const char *brief, const char *fmt, ..
 	title->tried = true;
 	if (!title->at)
 		return;
-	size_t keep = strnlen(name, title->room - 1);
+	size_t keep = strnlen(name, title->space - 1);
 	memcpy(title->at, name, keep);
-	memset(title->at + keep, 0, title->room - keep);
+	memset(title->at + keep, 0, title->space - keep);
 }

@@ -24,7 +24,7 @@ enum { HD_TITLE_BRIEF = 15, HD_TITLE_GROWS = 16 };        /* characters, which i
 struct hd_title {
 	bool tried;
 	char *at;                         /* of the name; NULL: the line is not ours */
-	size_t room;                      /* bytes, the end's NUL among them */
+	size_t space;                      /* bytes, the end's NUL among them */
 };
 
 __attribute__((format(printf, 3, 4))) void hd_title_set(struct hd_title *title, const char *brief,

@@ -44,12 +44,12 @@ static size_t holds(const char *path, char *text, size_t cap)
 static char before[1 << 17], after[1 << 17], around[1 << 17], now[1 << 17];
 
 /* The line: name, NULs, the arguments as they were. */
-static bool line_is(const char *name, size_t room, const char *args, size_t nargs)
+static bool line_is(const char *name, size_t space, const char *args, size_t nargs)
 {
 	size_t n = holds("/proc/self/cmdline", after, sizeof after);
-	bool ok = n == room + nargs && !strcmp(after, name) && !memcmp(after + room, args, nargs);
+	bool ok = n == space + nargs && !strcmp(after, name) && !memcmp(after + space, args, nargs);
 
-	for (size_t i = strlen(name); i < room && ok; i++)
+	for (size_t i = strlen(name); i < space && ok; i++)
 		ok = !after[i];
 	return ok;
 }
@@ -60,27 +60,27 @@ static int name_then_arguments(void)
 	size_t nargs = holds("/proc/self/cmdline", before, sizeof before),
 		nenv = holds("/proc/self/environ", around, sizeof around);
 	const char *first = "heddle: worker of runs/1", *longer = "heddle: worker 4294967295 of runs/1";
-	size_t room = strlen(first) + HD_TITLE_GROWS + 1;
+	size_t space = strlen(first) + HD_TITLE_GROWS + 1;
 	char brief[32];
 
 	hd_title_set(&title, "heddle worker", "heddle: worker of %s", "runs/1");
-	if (!line_is(first, room, before, nargs))
+	if (!line_is(first, space, before, nargs))
 		return 1;
 	(void)holds("/proc/self/comm", brief, sizeof brief);
 	if (strcmp(brief, "heddle worker\n"))
 		return 2;
 	hd_title_set(&title, "heddle worker 3", "heddle: worker %u of %s", 4294967295u, "runs/1");
-	if (!line_is(longer, room, before, nargs))
+	if (!line_is(longer, space, before, nargs))
 		return 3;
 	hd_title_set(&title, "heddle worker 3", "heddle: worker %u of %s", 3u, "runs/1");
-	if (!line_is("heddle: worker 3 of runs/1", room, before, nargs))
+	if (!line_is("heddle: worker 3 of runs/1", space, before, nargs))
 		return 4;
 	if (holds("/proc/self/environ", now, sizeof now) != nenv || memcmp(now, around, nenv))
 		return 5;
-	hd_title_set(&title, "heddle worker 3", "%s and what has no room any more", longer);
+	hd_title_set(&title, "heddle worker 3", "%s and what has no space any more", longer);
 	(void)holds("/proc/self/cmdline", after, sizeof after);
-	if (strlen(after) != room - 1 || strncmp(after, longer, strlen(longer)) ||
-		memcmp(after + room, before, nargs))
+	if (strlen(after) != space - 1 || strncmp(after, longer, strlen(longer)) ||
+		memcmp(after + space, before, nargs))
 		return 6;
 	return 0;
 }

@@ -3,7 +3,7 @@
  * Names are interned when a plan is loaded, never while recording. The table lies in the
  * flight file; a name's number is the offset of its text in the table.
  *
- * 1. Texts end with 0. Offset 0 holds "?", which stands for every name that found no room.
+ * 1. Texts end with 0. Offset 0 holds "?", which stands for every name that found no space.
  * 2. `used` is stored last, with release: what lies below it is whole and never changes.
  * 3. The same text has the same number.
  * 4. A text is cut to HD_TRACE_NAME_MAX bytes and at a 0.
@@ -26,7 +26,7 @@ struct hd_names {
 	char *table;                      /* borrowed, as is used */
 	_Atomic uint32_t *used;
 	uint32_t cap_bytes, nnames;
-	uint32_t nrefused;                /* names that became "?" for want of room */
+	uint32_t nrefused;                /* names that became "?" for want of space */
 	uint32_t index[HD_NAMES_INDEX];   /* hash -> number; 0: free */
 };
 

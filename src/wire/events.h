@@ -1,10 +1,10 @@
-/* events.h -- what the owner of connections hears from them, and the values it hears of.
+/* events.h -- callbacks of a hub to its owner, and their arguments.
  *
- * 1. Called from hd_hub_poll() alone, on its thread. None may be NULL.
- * 2. A callback may call all of wire/hub.h but poll and finish; what it asks for is queued and
- *    happens after it returned.
- * 3. What a pointer points to is the caller's to read until the callback returns, but for buffers
- *    that were the owner's before: those are the owner's again from the call on.
+ * 1. Called only from hd_hub_poll(), on its thread. None may be NULL.
+ * 2. A callback may call all of wire/hub.h but poll and finish; its requests are queued and done after it
+ *    returned.
+ * 3. Pointers are valid until the callback returns, but for buffers of the owner: those are the owner's again
+ *    from the call on.
  * 4. For every hd_hub_send() that was accepted `sent` comes exactly once. For every post and every
  *    expect comes `arrived` once, or nothing when the epoch or the connection ends first: after
  *    hd_hub_epoch() and after `lost` no buffer of theirs is touched any more. */

@@ -1,10 +1,8 @@
 /* frame.h -- the bytes of a frame: 48 of header, then a payload whose length the type fixes.
  *
- *     0       2   3    4     5     6   8       12       16     24       32      36         40        44
- *     | magic | v | ty | cls | flg | 0 | epoch | stream | step | offset | length | priority | payload |
- *     header |
- *     |  u16  | u8| u8 | u8  | u8  |u16|  u32  |  u32   | u64  |  u64   |  u32   |   i32    |   crc   |  crc
- *     |
+ * 0       2   3    4     5     6   8       12       16     24       32       36         40        44
+ * | magic | v | ty | cls | flg | 0 | epoch | stream | step | offset | length | priority | payload | header
+ * |  u16  | u8| u8 | u8  | u8  |u16|  u32  |  u32   | u64  |  u64   |  u32   |   i32    | crc u32 | crc u32
  *
  * Little-endian; crc is CRC-32C (base/crc32c.h), the header's of its bytes 0..43. Used by stream and peer
  * alone.

@@ -573,7 +573,7 @@ enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_eve
 	assert(cap >= 1);
 	step_peers(h);
 	int64_t due = h->calls != calls ? hd_clock_now_ns(h->peers.loop->clock) : hd_hub_due_ns(hub);
-	/* No more at once than the owner has room for: all of them may be its own. */
+	/* No more at once than the owner has space for: all of them may be its own. */
 	enum hd_err err = poll_events(h, due < until_ns ? due : until_ns, cap < EVENTS ? cap : EVENTS,
 		&n_events, diag);
 	if (err)

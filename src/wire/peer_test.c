@@ -338,7 +338,7 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 		struct hd_greeting_payload hello = proper(), welcome;
 		struct hd_frame frame;
 		w->piece = 1;
-		w->room = 0;
+		w->space = 0;
 		accepted(w);
 		move(w);
 		greet(w, HD_FRAME_HELLO, &hello);
@@ -348,7 +348,7 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 		assert_true(w->peer.interest & HD_LOOP_WRITE);        /* the welcome is not out */
 		for (int i = 0; i < HD_FRAME_HEADER + hd_greeting_len; i++) {
 			assert_int_equal(w->out_len, i);
-			w->room = 1;
+			w->space = 1;
 			move(w);
 		}
 		assert_int_equal(hd_greeting_get(said(w, 0, &frame), &welcome, &w->diag), HD_OK);
@@ -357,7 +357,7 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 		assert_true(!powers || frame.payload_crc == hd_crc32c(0, w->out + HD_FRAME_HEADER,
 			hd_greeting_len));
 		size_t at = w->out_len;
-		w->room = BYTES;
+		w->space = BYTES;
 		move(w);
 		(void)said(w, at, &frame);
 		assert_int_equal(frame.type, HD_FRAME_PONG);
@@ -412,13 +412,13 @@ static void who_may_know_is_told_why_it_is_refused(void **state)
 	}
 }
 
-static struct peer_world *refused(size_t room)
+static struct peer_world *refused(size_t space)
 {
 	struct peer_world *w = enter(0);
 	struct hd_greeting_payload hello = proper();
 
 	hello.job = other;
-	w->room = room;
+	w->space = space;
 	accepted(w);
 	greet(w, HD_FRAME_HELLO, &hello);
 	move(w);
@@ -459,7 +459,7 @@ static void a_refusal_goes_out_whole_before_the_end_is_looked_for(void **state)
 	w->ended = true;
 	move(w);
 	assert_true(w->peer.state == HD_PEER_CLOSING && w->peer.interest & HD_LOOP_WRITE && w->out_len == 10);
-	w->room = BYTES;
+	w->space = BYTES;
 	move(w);
 	(void)said(w, 0, &frame);
 	move(w);
@@ -607,12 +607,12 @@ static void one_that_ends_before_its_welcome_is_out_is_left_alone(void **state)
 	struct hd_greeting_payload hello = proper();
 
 	(void)state;
-	w->room = 10;
+	w->space = 10;
 	accepted(w);
 	greet(w, HD_FRAME_HELLO, &hello);
 	move(w);
 	assert_int_equal(w->peer.state, HD_PEER_UP);
-	w->room = BYTES;
+	w->space = BYTES;
 	w->ended = true;
 	move(w);
 	assert_true(w->peer.state == HD_PEER_DOWN && w->out_len == 10);
@@ -744,12 +744,12 @@ static void a_good_bye_goes_after_what_was_told_and_the_other_end_is_awaited(voi
 	hd_peer_bye(&w->peer, HD_CLOSE_DONE, "enough");
 	assert_int_equal(w->peer.state, HD_PEER_CLOSING);
 	assert_int_equal(hd_peer_due_ns(&w->peer), BEGAN + T);
-	w->room = 0;
+	w->space = 0;
 	assert_int_equal(hd_stream_tell(w->far, 21, 0, "heard", 5, &w->diag), HD_OK);
 	far_speaks(w);
 	move(w);
 	assert_int_equal(w->heard.n_messages, 1);         /* until our good-bye is out we listen */
-	w->room = BYTES;
+	w->space = BYTES;
 	move(w);
 	a_hello(w);
 	move(w);
@@ -767,7 +767,7 @@ static void one_that_ends_while_we_say_good_bye_is_lost_for_our_reason(void **st
 	(void)state;
 	up(w);
 	hd_peer_bye(&w->peer, HD_CLOSE_DONE, "enough");
-	w->room = 0;
+	w->space = 0;
 	w->ended = true;
 	move(w);
 	check_losts(w, "an end", 1, HD_CLOSE_DONE);
@@ -775,7 +775,7 @@ static void one_that_ends_while_we_say_good_bye_is_lost_for_our_reason(void **st
 	w = enter(0);
 	up(w);
 	hd_peer_bye(&w->peer, HD_CLOSE_DONE, "enough");
-	w->room = 0;
+	w->space = 0;
 	move(w);
 	later(w, T - 1);
 	hd_peer_tick(&w->peer);

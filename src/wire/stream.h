@@ -1,18 +1,18 @@
-/* stream.h -- the state machine of one greeted connection: what goes next, and what came.
+/* stream.h -- the state machine of one greeted connection: what to send next, and what arrived.
  *
- * peer.h moves the bytes; here is no descriptor, no clock, no waiting: `now` is an argument, so the same
- * machine runs in simulations and under every interleaving that a test can think of.
+ * Pure: peer.h moves the bytes. No descriptor, no clock (`now` is an argument), no waiting: the same
+ * machine runs in simulations and under every interleaving of a test.
  *
- * Out: control before planned before bulk. Planned streams wait in a heap by (priority, arrival), those
- * without a grant outside it; one chunk is committed at a time, then the heap is asked again. A chunk that
- * began goes on. In: payload goes from the transport to the posted buffer; small frames through 4 KiB of
- * staging.
+ * Sending: control before planned before bulk. Planned streams wait in a heap by (priority, arrival), those
+ * without a grant outside it. One chunk is committed at a time, and never preempted; then the heap picks the
+ * next. Receiving: payload goes from the transport straight into the posted buffer, small frames through
+ * 4 KiB of staging.
  *
  *  1. Bytes that hd_stream_out() named stay where they are until hd_stream_wrote() covered them; those of
  *     hd_stream_in() until hd_stream_read(). Between the two no other call but these, and callbacks come only
  *     from hd_stream_read(), hd_stream_wrote() and hd_stream_turn().
  *  2. Chunk: 2^floor(log2(goodput x 1 ms)), 16 KiB to 1 MiB, 64 KiB until known; goodput weighted 0.2.
- *  3. Class 2 gets a chunk for each 19 chunks' worth of class 1 that it had to let go first.
+ *  3. Bulk is not starved: it gets a chunk for each 19 chunks' worth of planned data sent before it.
  *  4. Control: 256 KiB of credit, bulk: 4 MiB, given back as the bytes are consumed. Control messages go in
  *     the order of the calls, one after the other: at most one is incomplete at the receiver.
  *  5. Fence (config.fenced): frames of the current and the decided epoch are accepted; of an older one
@@ -20,7 +20,7 @@
  *     (hd_stream_held()). OPEN of a planned stream, SLOT and PRIO go only after both ends' EPOCH frames
  *     agree. Bulk, and messages from id HD_TELL_ASKS on, are sent as of the decided epoch once the peer has
  *     named it.
- *  6. An EPOCH frame ends the planned streams of earlier epochs in its direction without more words.
+ *  6. An EPOCH frame ends the planned streams of earlier epochs in its direction; no other frame does.
  *  7. At most HD_STREAMS_OPEN streams are under way in one direction.
  *
  * Ownership: create/destroy; one thread. */

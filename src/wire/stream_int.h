@@ -171,7 +171,7 @@ enum hd_close out_slot(struct hd_stream *s, const struct hd_slot_payload *slot, 
 enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, struct hd_diag *diag);
 void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream);
 void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority);
-/* HD_E_AGAIN: no room */
+/* HD_E_AGAIN: no space */
 enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);
 bool out_note(struct hd_stream *s, struct note note);     /* false: full */
 

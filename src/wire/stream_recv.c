@@ -126,7 +126,7 @@ enum hd_err hd_stream_expect(struct hd_stream *s, uint64_t request, void *buffer
 {
 	if (!cap || expected_find(s, request))
 		return hd_fail(diag, HD_E_INVAL,
-			"request %llu of worker %u is expected already, or has no room",
+			"request %llu of worker %u is expected already, or has no space",
 			(unsigned long long)request,
 			s->config.peer);
 	for (size_t i = 0; i < HD_EXPECT_MAX; i++)
@@ -145,7 +145,7 @@ void hd_stream_want(struct hd_stream *s, uint32_t transfer)
 			in->priority == INT32_MIN)
 			continue;
 		int32_t priority = s->least_priority > INT32_MIN ? s->least_priority - 1 : INT32_MIN;
-		/* An advice: with no room for the note it is not given. */
+		/* An advice: with no space for the note it is not given. */
 		if (out_note(s, (struct note){ .type = HD_FRAME_PRIO, .class = HD_CLASS_PLANNED,
 			.stream = in->stream, .priority = priority }))
 			s->least_priority = in->priority = priority;
@@ -213,7 +213,7 @@ static enum verdict fence(struct hd_stream *s, const struct hd_frame *frame)
 		return HOLD;
 	s->stats.dropped_stale++;
 	hd_put32(epoch, s->epoch);
-	/* A ring without room: the next stale frame is answered. */
+	/* A ring without space: the next stale frame is answered. */
 	if (!s->stale_told)
 		s->stale_told = out_tell(s, HD_CONTROL_STALE, 0, epoch, sizeof epoch) == HD_OK;
 	return DROP;

@@ -382,9 +382,9 @@ enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void
 }
 
 /* The next message of the ring after the one at `at`. */
-static size_t ring_after(const struct hd_stream *s, size_t at, uint32_t room)
+static size_t ring_after(const struct hd_stream *s, size_t at, uint32_t space)
 {
-	at += room;
+	at += space;
 	return s->ring_wrap && at == s->ring_wrap ? 0 : at;
 }
 
@@ -620,7 +620,7 @@ static void put_open(struct hd_stream *s, struct out_frame *entry, struct hd_fra
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static void commit_msg(struct hd_stream *s, uint64_t room)
+static void commit_msg(struct hd_stream *s, uint64_t space)
 {
 	struct out_frame *entry = entry_new(s);
 	struct ring_msg msg;
@@ -634,7 +634,7 @@ static void commit_msg(struct hd_stream *s, uint64_t room)
 			.stream = s->msg_stream, .step = msg.step },
 			&(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, msg.len, msg.id, 0 });
 	}
-	uint32_t piece = (uint32_t)least(msg.len - s->msg_at, least(room, s->credit[HD_CLASS_CONTROL]));
+	uint32_t piece = (uint32_t)least(msg.len - s->msg_at, least(space, s->credit[HD_CLASS_CONTROL]));
 	bool last = s->msg_at + piece == msg.len;
 	if (piece)
 		put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = HD_CLASS_CONTROL,
@@ -653,7 +653,7 @@ static void commit_msg(struct hd_stream *s, uint64_t room)
 	s->ring_next = ring_after(s, s->ring_next, msg.space);
 }
 
-static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t now)
+static void commit_job(struct hd_stream *s, uint32_t at, uint64_t space, int64_t now)
 {
 	struct out_job *job = &s->jobs[at];
 	struct out_frame *entry = entry_new(s);
@@ -670,7 +670,7 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 			job->sent.flow, job->request });
 	}
 	uint32_t piece = (uint32_t)least(job->len - job->at,
-		class == HD_CLASS_BULK ? least(room, s->credit[class]) : room);
+		class == HD_CLASS_BULK ? least(space, s->credit[class]) : space);
 	bool last = job->at + piece == job->len;
 	put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class,
 		.flags = last ? HD_FRAME_LAST : 0, .epoch = epoch, .stream = job->stream,
@@ -726,7 +726,7 @@ static bool may_tell(const struct hd_stream *s)
 
 static bool commit_next(struct hd_stream *s, int64_t now)
 {
-	uint64_t room = s->chunk - s->committed_bytes;
+	uint64_t space = s->chunk - s->committed_bytes;
 
 	if (s->bye_committed)
 		return false;
@@ -737,7 +737,7 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 		return false;
 	}
 	if (may_tell(s)) {
-		commit_msg(s, room);
+		commit_msg(s, space);
 		return true;
 	}
 	uint32_t planned = most_urgent(s, &s->heap[HD_CLASS_PLANNED]);
@@ -747,7 +747,7 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 	if (job == NONE32)
 		return false;
 	uint64_t rest = s->jobs[job].len - s->jobs[job].at;
-	if (rest > room && room < PIECE_LEAST)
+	if (rest > space && space < PIECE_LEAST)
 		return false;
 	if (bulk == NONE32)
 		s->debt = 0;
@@ -755,8 +755,8 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 		s->debt -= (uint64_t)HD_AGE_SHARE * s->chunk;
 		s->stats.aged++;
 	} else if (job == planned)
-		s->debt += least(rest, room);
-	commit_job(s, job, room, now);
+		s->debt += least(rest, space);
+	commit_job(s, job, space, now);
 	return true;
 }
 

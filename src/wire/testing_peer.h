@@ -27,7 +27,7 @@ struct peer_world {
 	/* script of transport, net, loop and hub */
 	enum hd_err ready, reads, writes, connects;
 	enum hd_close admits;
-	size_t piece, room;               /* bytes a read gives at most; bytes that can be written yet */
+	size_t piece, space;               /* bytes a read gives at most; bytes that can be written yet */
 	bool ended, deaf;                 /* the other end is gone; no interest in anything */
 	/* ids: of the socket, of a second one, of the one that the loop does not take (-1: none) */
 	int sock, second, refused;
@@ -94,15 +94,15 @@ static inline enum hd_err row_write(struct hd_conn *conn, const struct hd_vec *v
 	*put = 1;
 	if (w->writes)
 		return w->writes == HD_E_AGAIN ? HD_E_AGAIN : hd_fail(diag, w->writes, "not written");
-	if (!w->room)
+	if (!w->space)
 		return HD_E_AGAIN;
 	*put = 0;
-	for (size_t i = 0; i < n && w->room; i++) {
-		size_t k = vec[i].len < w->room ? vec[i].len : w->room;
+	for (size_t i = 0; i < n && w->space; i++) {
+		size_t k = vec[i].len < w->space ? vec[i].len : w->space;
 		assert_true(w->out_len + k <= BYTES);
 		memcpy(w->out + w->out_len, vec[i].at, k);
 		w->out_len += k;
-		w->room -= k;
+		w->space -= k;
 		*put += k;
 	}
 	return HD_OK;
@@ -198,7 +198,7 @@ static inline struct peer_world *enter(unsigned powers)
 	w->sock = SOCK;
 	w->second = w->refused = -1;
 	w->proven = OTHER;
-	w->piece = w->room = BYTES;
+	w->piece = w->space = BYTES;
 	w->peers = (struct hd_peers){ .events = hear_with(&w->heard), .loop = &w->loop, .net = &w->net,
 		.admit = hub_admit, .stamp = hub_stamp,
 		.config = { .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } },

@@ -51,7 +51,7 @@ struct hd_transport {
 		struct hd_diag *diag);
 	enum hd_err (*write)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
 		struct hd_diag *diag);
-	/* Interest in the socket, given what the peer wishes to do (HD_LOOP_READ, HD_LOOP_WRITE). */
+	/* Interest in the socket, given what the peer wants to do (HD_LOOP_READ, HD_LOOP_WRITE). */
 	unsigned (*wants)(struct hd_conn *conn, unsigned wanted);
 	/* Before reading and writing: after an event of the connection, or at any other look. */
 	void (*seen)(struct hd_conn *conn);

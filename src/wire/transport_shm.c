@@ -247,7 +247,7 @@ static enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, siz
 	return HD_OK;
 }
 
-/* The bell tells of bytes and of room; the socket of the end alone. */
+/* The bell tells of bytes and of space; the socket of the end alone. */
 static unsigned shm_wants(struct hd_conn *conn, unsigned wanted)
 {
 	return !conn->is_ready ? HD_LOOP_READ | HD_LOOP_WRITE : wanted ? HD_LOOP_READ : 0;
