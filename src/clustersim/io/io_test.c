@@ -486,6 +486,11 @@ static void parts_of_a_heterogeneous_job_are_one_job(void **state)
 		{ "7+0" AT "0|5||gres/gpu=1|k\n7+1" AT "0|x||gres/gpu=1|k\n", 1, 1, 5, NULL, 0, 1, 0 },
 		{ "7+" AT "0|5||gres/gpu=1|k\n7+x" AT "0|5||gres/gpu=1|k\n", 2, 1, 5, NULL, 0, 0, 0 },
 		{ "7+0" AT "0|5||gres/gpu=1|k\n" HEAD "7+1" AT "0|5||gres/gpu=2|k\n", 1, 3, 5, NULL, 0, 0, 0 },
+		/* other rows between them, in any order; a number that comes again is of another job */
+		{ "7+0" AT "0|5||gres/gpu:a=1|k\n8" AT "0|5||gres/gpu=4|k\n7+1" AT "0|7||gres/gpu:a=2|k\n", 2, 3, 7, "a", 0, 0, 0 },
+		{ "7+2" AT "0|5||gres/gpu=1|k\n8+0" AT "0|5||gres/gpu=4|k\n7+0" AT "0|7||gres/gpu=2|k\n8+1" AT "0|6||gres/gpu=1|k\n7+1" AT "0|3||gres/gpu=3|k\n", 2, 6, 7, NULL, 0, 0, 0 },
+		{ "7+0" AT "0|5||gres/gpu=1|k\n7+1" AT "0|5||gres/gpu=2|k\n7+0" AT "0|8||gres/gpu=4|k\n7+1" AT "0|9||gres/gpu=5|k\n", 2, 3, 5, NULL, 0, 0, 0 },
+		{ "7+127" AT "0|5||gres/gpu=1|k\n7+128" AT "0|5||gres/gpu=2|k\n7+0" AT "0|6||gres/gpu=4|k\n", 2, 5, 6, NULL, 0, 0, 0 },
 	};
 	char text[600];
 	(void)state;

@@ -1,5 +1,7 @@
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -21,18 +23,23 @@ static const char *const field_name[NFIELDS] = {
 	[ALLOC_GRES] = "AllocGRES", [REQ_GRES] = "ReqGRES",
 	[NNODES] = "NNodes",
 };
-enum { TYPE_CAP = 64, HET_CAP = 24 };
+enum { TYPE_CAP = 64, HET_CAP = 24, HET_PARTS = 128 };      /* parts: Slurm has no more of a job */
 
-/* A heterogeneous job has a row a part, "123+0", "123+1", one after the other: together they are one job,
- * which has all of their devices. */
+/* A heterogeneous job has a row a part, "123+0", "123+1": together they are one job, which has all of their
+ * devices. Their rows may lie anywhere, so they are joined when all are read; a number that comes again is a
+ * part of another job of the same id. */
 struct het {
-	char base[HET_CAP];                       /* "123"; "": none is open */
+	char base[HET_CAP];                       /* "123" */
+	uint32_t number;                          /* behind the plus */
+	uint64_t at;                              /* before it came so many */
+	size_t place;                             /* of its job in the list: so many lie before it */
 	struct hd_listed_job job;
 	double gpus;
 	bool running, many_types;                 /* of its parts */
 	/* of the first of them, with the cell of its kind; NULL: there is none */
 	uint64_t line;
 	struct table_cell kind;
+	struct het *before;                       /* the one that came before */
 };
 
 struct sacct {
@@ -41,7 +48,8 @@ struct sacct {
 	uint32_t columns;
 	int at[NFIELDS];
 	int gpus, kind, weight, deadline;         /* columns that the caller named; TABLE_NONE */
-	struct het het;
+	struct het *last_part;                    /* NULL: none came */
+	uint64_t nparts;
 	const char *last[NFIELDS], *last_type;    /* texts repeat from row to row */
 	uint64_t njobs;                           /* rows of jobs, read or not */
 };
@@ -285,77 +293,155 @@ static enum hd_err leave_out(struct hd_job_list *list, const struct hd_diag *why
 	return HD_OK;
 }
 
-/* The job whose parts were read last is whole; what is wrong with it is said of the row of its first part. */
-static enum hd_err close_het(struct sacct *s, struct hd_diag *diag)
+/* What is wrong with a job of parts is said of the row of its first part. */
+static enum hd_err close_het(struct sacct *s, struct het *h, struct hd_diag *diag)
 {
-	struct het h = s->het;
-	struct table_cell cell = s->c->cell[0];
-	uint64_t line = s->c->line;
 	struct hd_diag why = { "" };
 
-	s->het.base[0] = 0;
-	if (!h.base[0])
-		return HD_OK;
-	h.job.type = h.many_types ? NULL : h.job.type;
-	s->c->line = h.line;
-	s->c->cell[0] = h.kind;
-	enum hd_err err = add(s, h.kind.text ? 0 : TABLE_NONE, &h.job, h.gpus, h.running, &why);
-	s->c->line = line;
-	s->c->cell[0] = cell;
+	h->job.type = h->many_types ? NULL : h->job.type;
+	s->c->line = h->line;
+	s->c->cell[0] = h->kind;
+	enum hd_err err = add(s, h->kind.text ? 0 : TABLE_NONE, &h->job, h->gpus, h->running, &why);
 	if (err == HD_E_INPUT)
 		return leave_out(&s->t.jobs.list, &why, s->t.jobs.arena, diag);
 	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
 }
 
-/* `het` as its first part. */
-static enum hd_err open_het(struct sacct *s, const struct hd_listed_job *job, double gpus, bool running,
-	struct hd_diag *diag)
-{
-	struct het h = { .job = *job, .gpus = gpus, .running = running, .line = s->c->line };
-
-	if (s->kind != TABLE_NONE) {
-		h.kind = s->c->cell[s->kind];
-		if (!(h.kind.text = hd_arena_text(s->t.jobs.arena, h.kind.text, strlen(h.kind.text))))
-			return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
-	}
-	s->het = h;
-	return HD_OK;
-}
-
-/* Of "123+1" in `base`: "123". False: it is no part. */
-static bool het_base(const char *id, char base[HET_CAP])
+/* Of "123+1" in `base`: "123", and 1. False: it is no part. */
+static bool het_base(const char *id, char base[HET_CAP], uint32_t *number)
 {
 	const char *plus = strchr(id, '+');
 	size_t len = plus ? (size_t)(plus - id) : 0;
+	uint64_t n;
 
-	if (!len || len >= HET_CAP || !plus[1] || strspn(plus + 1, "0123456789") != strlen(plus + 1))
+	if (!len || len >= HET_CAP || hd_num_u64(plus + 1, HET_PARTS - 1, &n, NULL))
 		return false;
 	memcpy(base, id, len);
 	base[len] = 0;
+	*number = (uint32_t)n;
 	return true;
+}
+
+static enum hd_err keep_part(struct sacct *s, const struct het *part, struct hd_diag *diag)
+{
+	struct het *h = hd_arena_take(s->t.jobs.arena, 1, sizeof *h);
+
+	if (h)
+		*h = *part;
+	if (h && s->kind != TABLE_NONE) {
+		h->kind = s->c->cell[s->kind];
+		h->kind.text = hd_arena_text(s->t.jobs.arena, h->kind.text, strlen(h->kind.text));
+	}
+	if (!h || (s->kind != TABLE_NONE && !h->kind.text))
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+	h->line = s->c->line;
+	h->at = s->nparts++;
+	h->place = s->t.jobs.list.n;
+	h->before = s->last_part;
+	s->last_part = h;
+	return HD_OK;
 }
 
 /* Parts begin together and end apart. A part without GPUs has no type, and says nothing against that of
  * the others. */
-static void merge(struct het *h, const struct hd_listed_job *job, double gpus, bool running)
+static void merge(struct het *h, const struct het *part)
 {
-	if (gpus > 0 && h->gpus > 0)
+	const struct hd_listed_job *job = &part->job;
+
+	if (part->gpus > 0 && h->gpus > 0)
 		h->many_types |= !h->job.type != !job->type ||
 			(job->type && strcmp(job->type, h->job.type) != 0);
-	else if (gpus > 0)
+	else if (part->gpus > 0)
 		h->job.type = job->type;
-	h->gpus += gpus;
+	h->gpus += part->gpus;
 	h->job.arrival_s = fmin(h->job.arrival_s, job->arrival_s);
 	h->job.duration_s = fmax(h->job.duration_s, job->duration_s);
-	h->running |= running;
+	h->running |= part->running;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct het *x = *(struct het *const *)a, *y = *(struct het *const *)b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_base(const void *a, const void *b)
+{
+	int by = strcmp((*(struct het *const *)a)->base, (*(struct het *const *)b)->base);
+
+	return by ? by : by_place(a, b);
+}
+
+/* [*n] parts to [*n] jobs, each its first part. */
+static void join(struct het **part, size_t *n)
+{
+	uint64_t seen[HET_PARTS / 64] = { 0 };
+	size_t njobs = 0;
+
+	qsort(part, *n, sizeof *part, by_base);
+	for (size_t k = 0; k < *n; k++) {
+		struct het *p = part[k], *job = njobs ? part[njobs - 1] : NULL;
+		uint64_t *word = &seen[p->number / 64], bit = UINT64_C(1) << p->number % 64;
+		if (job && !strcmp(job->base, p->base) && !(*word & bit)) {
+			merge(job, p);
+		} else {
+			memset(seen, 0, sizeof seen);
+			part[njobs++] = p;
+		}
+		*word |= bit;
+	}
+	*n = njobs;
+	qsort(part, *n, sizeof *part, by_place);
+}
+
+/* The jobs that lie last in the list, [n] of them, go to the places of their first rows. */
+static void put_in_place(struct hd_job_list *list, const struct hd_listed_job *job, const size_t *place,
+	size_t n)
+{
+	size_t from = list->n - n, to = list->n;
+
+	while (n--) {
+		while (from > place[n])
+			list->at[--to] = list->at[--from];
+		list->at[--to] = job[n];
+	}
+	assert(from == to);
+}
+
+static enum hd_err close_parts(struct sacct *s, struct hd_diag *diag)
+{
+	size_t n = s->nparts, k = n, nadded = 0, before = s->t.jobs.list.n;
+	struct het **part = hd_arena_take(s->t.jobs.arena, n + 1, sizeof *part);
+	struct hd_listed_job *job = hd_arena_take(s->t.jobs.arena, n + 1, sizeof *job);
+	size_t *place = hd_arena_take(s->t.jobs.arena, n + 1, sizeof *place);
+	enum hd_err err = HD_OK;
+
+	if (!part || !job || !place)
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+	for (struct het *p = s->last_part; p; p = p->before)
+		part[--k] = p;
+	assert(k == 0);
+	join(part, &n);
+	for (k = 0; k < n && !err; k++) {
+		err = close_het(s, part[k], diag);
+		if (s->t.jobs.list.n == before + nadded)
+			continue;
+		place[nadded] = part[k]->place;
+		job[nadded++] = s->t.jobs.list.at[s->t.jobs.list.n - 1];
+	}
+	if (nadded)
+		put_in_place(&s->t.jobs.list, job, place, nadded);
+	return err;
 }
 
 static enum hd_err read_job(struct sacct *s, struct hd_diag *diag)
 {
 	struct hd_listed_job job = { .deadline_s = INFINITY };
-	char type[TYPE_CAP], base[HET_CAP];
+	char type[TYPE_CAP];
 	double gpus = 0, until_s;
-	bool running = !strncasecmp(cell(s, STATE), "RUNNING", 7), part = het_base(cell(s, JOB_ID), base);
+	struct het h = { .running = !strncasecmp(cell(s, STATE), "RUNNING", 7) };
+	bool running = h.running, part = het_base(cell(s, JOB_ID), h.base, &h.number);
 	enum hd_err err;
 
 	if (!time_of(cell(s, SUBMIT), &job.arrival_s))
@@ -375,12 +461,9 @@ static enum hd_err read_job(struct sacct *s, struct hd_diag *diag)
 		err = keep_texts(s, &job, type, diag);
 	if (err || !part)
 		return err ? err : add(s, s->kind, &job, gpus, running, diag);
-	if (s->het.base[0])
-		merge(&s->het, &job, gpus, running);
-	else if ((err = open_het(s, &job, gpus, running, diag)))
-		return err;
-	memcpy(s->het.base, base, sizeof base);
-	return HD_OK;
+	h.job = job;
+	h.gpus = gpus;
+	return keep_part(s, &h, diag);
 }
 
 static enum hd_err look_for_columns(struct sacct *s, struct hd_diag *diag)
@@ -440,11 +523,6 @@ static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
 	}
 	if (strchr(cell(s, JOB_ID), '.'))
 		return HD_OK;
-	char base[HET_CAP];
-	bool part = het_base(cell(s, JOB_ID), base);
-	enum hd_err err = part && !strcmp(base, s->het.base) ? HD_OK : close_het(s, diag);
-	if (err)
-		return err;
 	s->njobs++;
 	if (!*cell(s, JOB_ID))
 		return cells_fail(s->c, (uint32_t)s->at[JOB_ID], diag, "a job without %s",
@@ -494,7 +572,7 @@ enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const 
 		if (err)
 			return hd_fail(diag, err, "%s", why.text);
 	}
-	if ((err = close_het(&s, diag)))
+	if ((err = close_parts(&s, diag)))
 		return err;
 	return s.t.jobs.list.n ? table_close(&s.t, name, list, diag) : nothing_left(&s, name, diag);
 }
