@@ -42,7 +42,7 @@
  *    verified state that is newer than all that were disputed, whichever coordinators counted: so it ends
  *    whatever a bad memory does. That who resumes the run counts anew is the caller's. DISTRUST is said too
  *    when nobody is left, or the job ends, before it could be told who goes.
- * 13. A learner whose donor gave up (teach.h) is put aside for 2 T, twice as long each further time, at most
+ * 13. A learner whose donor gave up (catchup.h) is put aside for 2 T, twice as long each further time, at most
  *     1,024 T; and is wanted again
  *    at once with the next view, whose steps may be slower, and when a number is asked for. Others are taught
  *    meanwhile. Not stored.

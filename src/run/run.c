@@ -194,7 +194,7 @@ void hd_run_tell_memory(struct hd_run *run)
 	tell_terms(run, "", &t);
 }
 
-/* One of them, as its hand will have it (elastic_hand.c). */
+/* One of them, as its hand will have it (elastic_compute.c). */
 static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, const struct hd_plan *plan,
 	uint32_t worker, uint64_t *sum,
 	struct hd_diag *diag)

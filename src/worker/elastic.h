@@ -3,7 +3,7 @@
  *
  * Three machines meet here and nothing else is decided: the member machine says what to do (member.h), the
  * share computes (share.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *hand*,
- * which owns the worker; a second one, the *wire*'s, owns hub and machine (duty.h). Neither ever waits for
+ * which owns the worker; a second one, the *wire*'s, owns hub and machine (command.h). Neither ever waits for
  * the other without a bound.
  *
  * 1. attend() returns when the job is over for this worker: done, released, failed, asked to go, or *fenced*:

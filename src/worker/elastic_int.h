@@ -5,11 +5,11 @@
 #include "sys/thread.h"
 #include "wire/hub.h"
 #include "protocol/member.h"
-#include "worker/duty.h"
+#include "worker/command.h"
 #include "worker/elastic.h"
 #include "worker/finals.h"
 #include "worker/relay.h"
-#include "worker/teach.h"
+#include "worker/catchup.h"
 
 enum {
 	/* a control message of the pupil: u64 number of the piece that it wants */
@@ -162,10 +162,10 @@ struct hd_elastic {
 	uint32_t nnotes;
 };
 
-extern const struct hd_wire_events hd_elastic_events;         /* elastic_wire.c; `self` is the elastic */
-/* elastic_hand.c: duties until QUIT. */
+extern const struct hd_wire_events hd_elastic_events;         /* elastic_io.c; `self` is the elastic */
+/* elastic_compute.c: duties until QUIT. */
 void hd_elastic_hand(struct hd_elastic *e);
-/* elastic_wire.c: the wire's thread. */
+/* elastic_io.c: the wire's thread. */
 void hd_elastic_wire(void *elastic);
 /* elastic_act.c: one event into the machine, its actions carried out; others that come of it follow. */
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event);
@@ -175,7 +175,7 @@ void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag
 /* A bucket summed here because the hand computes; false: it is the hand's. */
 bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* what the hand has done becomes events */
-/* elastic_lessons.c: both ends of teaching, the wire's part. */
+/* elastic_catchup.c: both ends of teaching, the wire's part. */
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on);
 void hd_elastic_teach_standing(struct hd_elastic *e);         /* now and then */
 void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done);       /* TEACH is done */

@@ -1,4 +1,4 @@
-#include "worker/duty.h"
+#include "worker/command.h"
 
 #include "sys/thread.h"
 #include "tests/check.h"

@@ -1,4 +1,4 @@
-/* teach.h -- the state, handed to a learner while steps go on: a fuzzy copy, mended step by step.
+/* catchup.h -- the state, handed to a learner while steps go on: a fuzzy copy, mended step by step.
  *
  * The *teacher* is a member. At boundaries alone (nobody writes the state then) it copies some buckets of its state into
  * a queue; of buckets that it has handed over it adds, boundary by boundary, the sums of the step that was finished.
@@ -26,8 +26,8 @@
  *
  * Ownership: teacher and pupil are the caller's; a piece taken is freed by hd_teacher_free().
  * Threads: boundary(), wait() and the pupil the hand's; take(), leave() and free() the wire's. */
-#ifndef HD_WORKER_TEACH_H
-#define HD_WORKER_TEACH_H
+#ifndef HD_WORKER_CATCHUP_H
+#define HD_WORKER_CATCHUP_H
 
 #include "sys/lock.h"
 #include "engine/share.h"

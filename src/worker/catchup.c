@@ -1,4 +1,4 @@
-#include "worker/teach.h"
+#include "worker/catchup.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* duty.h -- what the thread that talks to others asks of the thread that owns the worker, and what came of
+/* command.h -- what the thread that talks to others asks of the thread that owns the worker, and what came of
  * it.
  *
  * A process that shares a job has two threads besides its devices': the *wire's* owns the hub and the member
@@ -8,14 +8,14 @@
  * 1. Duties are done in the order given. Neighbouring folds, and neighbouring sums that arrived, are handed
  *    to the hand as one run, so that the devices share them.
  * 2. Neither end waits for the other: giving fails with HD_E_AGAIN only when HD_DUTIES are open, which is
- *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (teach.h, rule
+ *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (catchup.h, rule
  *    2).
  * 3. A result is put before the wire's thread is woken (`wake`).
  *
  * Ownership: plain values are copied; what a duty points to is the giver's until its result.
  * Threads: give, results: the wire's. take, done: the hand's. progress: any. */
-#ifndef HD_WORKER_DUTY_H
-#define HD_WORKER_DUTY_H
+#ifndef HD_WORKER_COMMAND_H
+#define HD_WORKER_COMMAND_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

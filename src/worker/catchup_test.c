@@ -1,4 +1,4 @@
-#include "worker/teach.h"
+#include "worker/catchup.h"
 
 #include "base/alloc.h"
 #include "base/le.h"
