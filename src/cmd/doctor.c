@@ -59,7 +59,7 @@ struct patience { const char *what, *why; uint32_t eighths; };
 
 static const struct patience patience[] = {
 #define X(id, eighths, what, why) { what, why, eighths },
-	HD_PATIENCE(X)
+	HD_TIMEOUTS(X)
 #undef X
 };
 

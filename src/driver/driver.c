@@ -43,7 +43,7 @@ static void turn(struct driver *c, int64_t until)
 
 static void run_loop(struct driver *c)
 {
-	int64_t every = HD_PATIENCE_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock),
+	int64_t every = HD_TIMEOUT_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock),
 		next = began;
 
 	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */

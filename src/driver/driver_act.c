@@ -78,7 +78,7 @@ int driver_pid(const struct hd_co_worker_status *w)
 
 /* Deaths before a message, by its kind. */
 static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = 1 + HD_FP_CO_ADMIT,
-	[HD_MSG_LEARN] = 1 + HD_FP_CO_LEARN,
+	[HD_MSG_SYNC] = 1 + HD_FP_CO_LEARN,
 	[HD_MSG_PREPARE] = 1 + HD_FP_CO_PREPARE, [HD_MSG_DECIDE] = 1 + HD_FP_CO_DECIDE,
 	[HD_MSG_FENCE] = 1 + HD_FP_CO_FENCE,
 	[HD_MSG_VIEW] = 1 + HD_FP_CO_VIEW };
@@ -153,7 +153,7 @@ ACT(end)
 		driver_note(c, "warning", a->worker, "its process could not be ended");
 }
 
-ACT(distrust)
+ACT(invalidate)
 {
 	struct hd_diag diag = { "" };
 	uint32_t n = 0;
@@ -219,7 +219,7 @@ static void replace_straggler(struct driver *c, uint64_t step)
 		return;
 	driver_note(c, "straggler", action.worker, action.why);
 	if (action.act == HD_STRAGGLER_RELIEVE || action.act == HD_STRAGGLER_KEEP)
-		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = action.worker,
+		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = action.worker,
 			.ok = action.act == HD_STRAGGLER_RELIEVE });
 }
 
@@ -353,7 +353,7 @@ ACT(exit)
 static void (*const act[HD_CO_DO_NKINDS])(struct driver *c, const struct hd_co_action *a) = {
 	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store,
 		[HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
-	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_DISTRUST] = do_distrust, [HD_CO_DO_COMMIT] = do_commit,
+	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_INVALIDATE] = do_invalidate, [HD_CO_DO_COMMIT] = do_commit,
 	[HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
 };
 

@@ -27,7 +27,7 @@ static void presume(struct driver *c)
 	if (c->spec->target || c->config.record.started)
 		return;
 	c->presumed = left;
-	c->presumed_ns = hd_clock_now_ns(c->spec->clock) + HD_PATIENCE_NS(SHORT_HANDED, c->detect_ns);
+	c->presumed_ns = hd_clock_now_ns(c->spec->clock) + HD_TIMEOUT_NS(SHORT_HANDED, c->detect_ns);
 }
 
 /* The first worker that joins fixes the kernels of the job: stored before any membership. */
@@ -55,21 +55,21 @@ static bool begin(struct driver *c, const struct hd_msg *msg)
  * within workers.min_wait, or within the time of a start where that is more. */
 void driver_look_for_a_start(struct driver *c, int64_t waited_ns)
 {
-	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns),
+	int64_t start_ns = HD_TIMEOUT_NS(START, c->detect_ns),
 		most_ns = c->config.min_wait_ns > start_ns ? c->config.min_wait_ns : start_ns;
 	struct hd_diag diag = { "" };
 
 	if (c->machine || c->over)
 		return;
 	if (c->config.record.started && !c->spec->target &&
-		waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns))
+		waited_ns > HD_TIMEOUT_NS(CALLED_BACK, c->detect_ns))
 		(void)make_machine(c);
-	else if (c->config.record.halting && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
+	else if (c->config.record.halting && waited_ns > HD_TIMEOUT_NS(CALLED_BACK, c->detect_ns)) {
 		c->exit_code = c->config.record.halt_code;
 		snprintf(c->exit_text, sizeof c->exit_text, "%s", c->config.record.halt_why);
 		c->over = true;
 	} else if (!c->spec->target && !c->asked_for_all && c->spec->worker_argv &&
-		waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
+		waited_ns > HD_TIMEOUT_NS(CALLED_BACK, c->detect_ns)) {
 		c->asked_for_all = true;
 		c->to_start += c->config.target;
 	} else if (waited_ns > most_ns)

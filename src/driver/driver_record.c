@@ -33,8 +33,8 @@ void driver_record_put(const struct hd_co_record *r, uint8_t bytes[DRIVER_RECORD
 	bytes[29] = r->halting;
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		hd_put32(bytes + RECORD_HEAD + 4 * (size_t)i, r->member[i]);
-	hd_put32(bytes + RECORD_TAIL, r->disputes);
-	hd_put64(bytes + RECORD_TAIL + 4, r->disputed);
+	hd_put32(bytes + RECORD_TAIL, r->mismatches);
+	hd_put64(bytes + RECORD_TAIL + 4, r->mismatched);
 	hd_put32(bytes + RECORD_HALT, r->halt_code);
 	hd_put16(bytes + RECORD_HALT + 4, (uint16_t)strlen(r->halt_why));
 	memcpy(bytes + RECORD_HALT + 6, r->halt_why, strlen(r->halt_why));
@@ -81,8 +81,8 @@ enum hd_err driver_record_get(struct hd_co_record *r, const uint8_t *bytes, size
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		r->member[i] = hd_get32(bytes + RECORD_HEAD + 4 * (size_t)i);
 	if (len > RECORD_BEFORE) {
-		r->disputes = hd_get32(bytes + RECORD_TAIL);
-		r->disputed = hd_get64(bytes + RECORD_TAIL + 4);
+		r->mismatches = hd_get32(bytes + RECORD_TAIL);
+		r->mismatched = hd_get64(bytes + RECORD_TAIL + 4);
 	}
 	if (len < DRIVER_RECORD_BYTES)
 		get_halt_of_before(r);
@@ -93,7 +93,7 @@ enum hd_err driver_record_get(struct hd_co_record *r, const uint8_t *bytes, size
 
 void driver_record_resume(struct hd_co_record *r)
 {
-	r->disputes = 0;
+	r->mismatches = 0;
 	if (!r->halting)
 		return;
 	r->halting = r->started = false;
@@ -201,7 +201,7 @@ void driver_keep_plan(struct driver *c)
 	if (!view || view->epoch == c->planned)
 		return;
 	c->planned = view->epoch;
-	if (hd_view_scribe(view) != HD_NOBODY)
+	if (hd_view_writer(view) != HD_NOBODY)
 		return;
 	struct hd_plan_job job = hd_plan_job_whole(task->job->nvns, task->layout.nchunks);
 	struct hd_diag why = { "" };

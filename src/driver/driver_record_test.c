@@ -10,8 +10,8 @@ static struct hd_co_record full(uint32_t nmembers)
 {
 	struct hd_co_record r = { .serial = 0x1122334455667788, .term = 3, .epoch = 70,
 		.next_worker = 1000131, .target = 64, .nmembers = nmembers,
-		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .disputes = 2,
-		.disputed = UINT64_C(0x100000005) };
+		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .mismatches = 2,
+		.mismatched = UINT64_C(0x100000005) };
 
 	memset(r.halt_why, 'w', HD_MSG_TEXT);
 	for (uint32_t i = 0; i < nmembers; i++) {
@@ -43,8 +43,8 @@ static void a_record_comes_back_as_it_was(void **state)
 	assert_string_equal(back.halt_why, r.halt_why);
 	assert_int_equal(back.ngoing, r.ngoing);
 	assert_memory_equal(back.going, r.going, sizeof r.going);
-	assert_int_equal(back.disputes, r.disputes);
-	assert_int_equal(back.disputed, r.disputed);
+	assert_int_equal(back.mismatches, r.mismatches);
+	assert_int_equal(back.mismatched, r.mismatched);
 }
 
 /* Its layout, written down once more: a run that was begun by the program before goes on. */
@@ -68,7 +68,7 @@ static void a_record_of_before_is_read(void **state)
 	assert_true(r.serial == 41 && r.term == 2 && r.epoch == 9 && r.next_worker == 5 && r.target == 3 &&
 		r.started && !r.halting);
 	assert_true(r.nmembers == 2 && r.member[0] == 1 && r.member[1] == 4);
-	assert_true(r.disputes == 0 && r.disputed == 0);
+	assert_true(r.mismatches == 0 && r.mismatched == 0);
 }
 
 /* A stop stored without a reason by an earlier program: the job was not done. */
@@ -85,7 +85,7 @@ static void a_halt_of_before_is_a_stop(void **state)
 		CHECK(driver_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
 		assert_int_equal(r.halt_code, halting ? 75 : 0);
 		assert_string_equal(r.halt_why, halting ? "it was asked to stop" : "");
-		assert_true(r.disputes == 2 && r.ngoing == 0);
+		assert_true(r.mismatches == 2 && r.ngoing == 0);
 	}
 }
 
@@ -110,19 +110,19 @@ static void what_cannot_be_a_record_is_refused(void **state)
 	}
 }
 
-/* The step that was disputed last stays: only a state that is newer than that is progress. */
+/* The step that was mismatched last stays: only a state that is newer than that is progress. */
 static void who_resumes_has_had_the_machines_looked_at(void **state)
 {
 	struct hd_co_record stopped = full(3), cut = full(3);
 
 	(void)state;
 	driver_record_resume(&stopped);
-	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.disputes == 0);
+	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.mismatches == 0);
 	assert_true(stopped.halt_code == 0 && !*stopped.halt_why && stopped.ngoing == 0);
-	assert_int_equal(stopped.disputed, UINT64_C(0x100000005));
+	assert_int_equal(stopped.mismatched, UINT64_C(0x100000005));
 	cut.halting = false;
 	driver_record_resume(&cut);
-	assert_true(cut.started && cut.nmembers == 3 && cut.member[2] == 5 && cut.disputes == 0);
+	assert_true(cut.started && cut.nmembers == 3 && cut.member[2] == 5 && cut.mismatches == 0);
 }
 
 int main(void)

@@ -30,6 +30,6 @@ void hd_replacement_step(struct hd_straggler *straggler, struct hd_reshape *resh
 	}
 	hd_straggler_step(straggler, &(struct hd_straggler_now){ .sample = sample, .n = n, .left = now->left,
 		.now_ns = now->now_ns,
-		.patience_ns = HD_PATIENCE_NS(START, now->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)step_ns,
+		.patience_ns = HD_TIMEOUT_NS(START, now->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)step_ns,
 		.gain = gain, .self = reshape }, action);
 }

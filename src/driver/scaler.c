@@ -60,7 +60,7 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 /* Joins may fail: give up after a timeout. Leaves never do: a member that is to go goes at a boundary. */
 static uint32_t give_up(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
-	int64_t waited = now->now_ns - s->asked_ns, timeout = HD_PATIENCE_NS(START,
+	int64_t waited = now->now_ns - s->asked_ns, timeout = HD_TIMEOUT_NS(START,
 		s->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)now->step_ns;
 
 	if (!s->asked || s->asked <= now->members || waited <= timeout)

@@ -124,7 +124,7 @@ void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why)
 		return;
 	hd_co_void(co);
 	co->phase = HD_CO_ENDING;
-	co->end_ns = co->now_ns + HD_PATIENCE_NS(FAREWELL, co->config.detect_ns);
+	co->end_ns = co->now_ns + HD_TIMEOUT_NS(SHUTDOWN, co->config.detect_ns);
 	co->end_code = code;
 	memmove(co->halt_why, why, n);    /* it may be that */
 	co->halt_why[n] = '\0';
@@ -141,7 +141,7 @@ static void end_if_all_left(struct hd_coordinator *co)
 		if (co->worker[i].up)
 			return;
 	co->phase = HD_CO_OVER;
-	hd_co_distrust(co);
+	hd_co_invalidate(co);
 	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_EXIT);
 	a->code = co->end_code;
 	a->text = co->halt_why;
@@ -181,7 +181,7 @@ static struct hd_co_worker *place(struct hd_coordinator *co)
 		best->answer.sum = sum;
 		best->answer.parm = parm;
 		best->answer.slot = slot;
-		best->guest = best->donor = HD_NOBODY;
+		best->guest = best->source = HD_NOBODY;
 		best->joined_ns = best->done_ns = co->now_ns;
 	}
 	return best;
@@ -287,7 +287,7 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
 }
 
-static void tell_peer(struct hd_coordinator *co, const struct hd_co_worker *to,
+static void introduce(struct hd_coordinator *co, const struct hd_co_worker *to,
 	const struct hd_co_worker *about)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PEER);
@@ -335,8 +335,8 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 		struct hd_co_worker *other = &co->worker[i];
 		if (other == w || !hd_co_is_here(other) || !*other->address)
 			continue;
-		tell_peer(co, w, other);
-		tell_peer(co, other, w);
+		introduce(co, w, other);
+		introduce(co, other, w);
 	}
 	if (co->phase == HD_CO_ENDING) {
 		hd_co_release(co, w, co->end_code, co->halt_why);
@@ -363,7 +363,7 @@ static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker 
 
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	hd_co_untaught(co, w);
+	hd_co_transfer_ended(co, w);
 	hd_co_forget_going(co, w->worker);
 	forget_reports(co, w);
 	co->mend |= any(w->closed);       /* whose link to it closed may lack what it said last */
@@ -378,7 +378,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	if (!hd_co_is_here(w))
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
-	hd_co_untaught(co, w);
+	hd_co_transfer_ended(co, w);
 	hd_co_forget_going(co, w->worker);
 	w->state = HD_W_OUT;
 	if (w->up)
@@ -387,16 +387,16 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	forget_reports(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *other = &co->worker[i];
-		if (other->donor != w->worker)
+		if (other->source != w->worker)
 			continue;
 		if (other->state == HD_W_READY && other->decided)
 			/* it may have entered, and be the only one who holds the state: it is asked */
-			other->donor = HD_NOBODY;
+			other->source = HD_NOBODY;
 		else
-			hd_co_unlearn(co, other);
+			hd_co_sync_lost(co, other);
 	}
 	if (member || of_next || w->asked)
-		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	else if (hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
 }
@@ -413,7 +413,7 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
 
 	if (msg->why == HD_CORRUPT) {
-		hd_co_doubt(co, by, msg->worker);
+		hd_co_suspect_digest(co, by, msg->worker);
 		return;
 	}
 	/* of a newcomer: what it lacks is said again in a new epoch alone */
@@ -488,7 +488,7 @@ static void expel(struct hd_coordinator *co)
 		struct hd_co_worker *w = &co->worker[i];
 		if (!hd_co_is_here(w) || !any(w->suspected))
 			continue;
-		due |= co->now_ns - w->suspect_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns);
+		due |= co->now_ns - w->suspect_ns >= HD_TIMEOUT_NS(SILENT, co->config.detect_ns);
 		uint32_t n = number(w->suspected), most = worst ? number(worst->suspected) : 0;
 		if (n > most || (n == most && w->worker > worst->worker))
 			worst = w;
@@ -500,7 +500,7 @@ static void expel(struct hd_coordinator *co)
 static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns,
-		least = HD_PATIENCE_NS(PROGRESS, co->config.detect_ns);
+		least = HD_TIMEOUT_NS(PROGRESS, co->config.detect_ns);
 
 	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest :
 		least);
@@ -512,9 +512,9 @@ static void watch(struct hd_coordinator *co)
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_PATIENCE_NS(SILENT, t))
+		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_TIMEOUT_NS(SILENT, t))
 			hd_co_dead(co, w, w->up ? "nothing was heard of it" : "its link closed");
-		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > HD_PATIENCE_NS(START, t))
+		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > HD_TIMEOUT_NS(START, t))
 			hd_co_dead(co, w, "it did not come back under its id");
 		else if (hung(co, w))
 			hd_co_dead(co, w, "it makes no progress");
@@ -534,29 +534,30 @@ static void on_progress(struct hd_coordinator *co, struct hd_co_worker *w, const
 }
 
 /* Its donor was gone as it was let into a view: it never entered that, and learns anew. */
-static void lose_what_it_learned(struct hd_coordinator *co, struct hd_co_worker *w)
+static void lose_synced_state(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_note(co, "lost", w->worker, "what it had learned was of one who left: it learns again");
 	w->state = HD_W_STANDBY;
 	w->asked = false;
-	hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+	hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 }
 
-static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_warm *msg)
+static void on_ready_to_sync(struct hd_coordinator *co, struct hd_co_worker *w,
+	const struct hd_msg_ready_to_sync *msg)
 {
-	bool slow = msg->given_up && msg->given_up == w->lesson &&
-		(w->state == HD_W_LEARNING || w->state == HD_W_READY);
+	bool slow = msg->given_up && msg->given_up == w->transfer &&
+		(w->state == HD_W_SYNCING || w->state == HD_W_READY);
 
-	w->warm = true;
-	if (w->state == HD_W_LEARNING || w->state == HD_W_READY)
-		hd_co_unlearn(co, w);
+	w->ready_to_sync = true;
+	if (w->state == HD_W_SYNCING || w->state == HD_W_READY)
+		hd_co_sync_lost(co, w);
 	else if (w->state == HD_W_ADMITTED)
 		w->state = HD_W_STANDBY;
 	else if (w->state == HD_W_MEMBER)
-		lose_what_it_learned(co, w);
+		lose_synced_state(co, w);
 	w->answer.said = false;           /* whatever it answered before, it holds nothing any more */
 	if (slow)
-		hd_co_aside(co, w);
+		hd_co_back_off(co, w);
 	hd_co_unasked(co, w);
 }
 
@@ -588,9 +589,9 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
  * record of it was lost. */
 static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_done *msg)
 {
-	bool scribe = hd_view_scribe(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
+	bool writer = hd_view_writer(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
 
-	if (w->state != HD_W_MEMBER || !(scribe || failed))
+	if (w->state != HD_W_MEMBER || !(writer || failed))
 		return;
 	char *why = hd_arena_text(&co->out, msg->why, msg->nwhy);
 	hd_co_note(co, "done", w->worker, "stopped before step %llu", (unsigned long long)msg->step);
@@ -615,13 +616,13 @@ static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, co
 }
 
 /* Of another lesson it tells what is past, or what the coordinator before arranged. */
-static void on_learned(struct hd_co_worker *w, const struct hd_msg_learned *msg)
+static void on_synced(struct hd_co_worker *w, const struct hd_msg_synced *msg)
 {
-	if (w->state == HD_W_LEARNING && msg->donor == w->donor && msg->lesson == w->lesson)
+	if (w->state == HD_W_SYNCING && msg->source == w->source && msg->transfer == w->transfer)
 		w->state = HD_W_READY;
 	else if (w->state == HD_W_ADMITTED)
 		w->state = HD_W_STANDBY;
-	w->warm = true;
+	w->ready_to_sync = true;
 }
 
 static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd_msg *msg, bool remote)
@@ -646,8 +647,8 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 	if (co->phase == HD_CO_DECIDED && msg->epoch == co->next.epoch && !announces)
 		hd_co_switched(co);
 	switch ((int)msg->kind) {
-	case HD_MSG_WARM:     on_warm(co, w, &msg->warm); break;
-	case HD_MSG_LEARNED:  on_learned(w, &msg->learned); break;
+	case HD_MSG_READY_TO_SYNC:     on_ready_to_sync(co, w, &msg->ready_to_sync); break;
+	case HD_MSG_SYNCED:  on_synced(w, &msg->synced); break;
 	case HD_MSG_PREPARED: hd_co_on_prepared(co, w, msg->decided.next); break;
 	case HD_MSG_SEAL:     hd_co_on_seal(co, w, msg); break;
 	case HD_MSG_SUSPECT:  on_suspect(co, w, &msg->suspect); break;
@@ -668,19 +669,19 @@ static void on_scale(struct hd_coordinator *co, uint32_t n)
 
 	co->record.target = n > max ? max : n < min ? min : n;
 	co->spawned = 0;
-	hd_co_recall(co);
+	hd_co_end_backoff(co);
 	hd_co_store(co);
-	co->told = 0;
+	co->noted_target = 0;
 }
 
 /* Who asked for them did, or a remote one came or goes. */
-static void tell_wanted(struct hd_coordinator *co)
+static void note_wanted(struct hd_coordinator *co)
 {
 	uint32_t n = hd_co_wanted(co), remotes = n - (co->record.target < n ? co->record.target : n);
 
-	if (n == co->told)
+	if (n == co->noted_target)
 		return;
-	co->told = n;
+	co->noted_target = n;
 	if (remotes)
 		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted, %u of them of other machines", n,
 			remotes);
@@ -723,8 +724,8 @@ static void on_restored(struct hd_coordinator *co, uint64_t step)
 	co->phase = HD_CO_START;
 	co->start_ns = co->now_ns;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (co->worker[i].state == HD_W_LEARNING || co->worker[i].state == HD_W_READY)
-			hd_co_unlearn(co, &co->worker[i]);
+		if (co->worker[i].state == HD_W_SYNCING || co->worker[i].state == HD_W_READY)
+			hd_co_sync_lost(co, &co->worker[i]);
 }
 
 static void on_tick(struct hd_coordinator *co)
@@ -749,10 +750,10 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	case HD_CO_IN_LOST:     on_lost(co, event->worker, event->why); break;
 	case HD_CO_IN_SCALE:    on_scale(co, event->n); break;
 	case HD_CO_IN_DRAIN:    hd_co_on_drain(co, event->worker); break;
-	case HD_CO_IN_RELIEVE:
+	case HD_CO_IN_REPLACE:
 		w = hd_co_find(co, event->worker);
 		if (w && !hd_is_remote(w->worker))
-			w->relieved = event->ok;
+			w->being_replaced = event->ok;
 		break;
 	case HD_CO_IN_HALT:     hd_co_on_halt(co, event->code, event->text); break;
 	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
@@ -779,7 +780,7 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 		return (struct hd_co_actions){ NULL, 0 };
 	dispatch(co, event);
 	if (co->phase != HD_CO_ENDING) {
-		tell_wanted(co);
+		note_wanted(co);
 		hd_co_judge(co);
 		hd_co_plan(co);
 	}
@@ -801,7 +802,7 @@ static void take_over(struct hd_coordinator *co)
 		w->state = HD_W_MEMBER;
 		w->worker = co->record.member[i];
 		w->draining = hd_co_is_going(co, w->worker);
-		w->guest = w->donor = HD_NOBODY;
+		w->guest = w->source = HD_NOBODY;
 		w->lost_ns = 0;
 		w->joined_ns = w->done_ns = co->now_ns;
 	}
@@ -838,7 +839,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 		a->sum = co->sums + (size_t)3 * i * co->words;
 		a->parm = a->sum + co->words;
 		a->slot = a->parm + co->words;
-		co->worker[i].guest = co->worker[i].donor = HD_NOBODY;
+		co->worker[i].guest = co->worker[i].source = HD_NOBODY;
 	}
 	co->now_ns = co->start_ns = now_ns;
 	co->stored = co->record.serial;
@@ -850,7 +851,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	take_over(co);
 	if (co->record.halting)
 		hd_co_halt(co, co->record.halt_code, co->record.halt_why);
-	co->told = hd_co_wanted(co);
+	co->noted_target = hd_co_wanted(co);
 	*out = co;
 	return HD_OK;
 }

@@ -3,53 +3,53 @@
  * Not in the path of a step: members go on without it. It admits workers, names donors, plans changes,
  * decides what a loss means, counts commits and writes the one record of what was decided.
  *
- *  1. Only what is stored is decided: every epoch number and every id is in a stored record before anybody
- *     hears of it, and is never used again. Only one process at a time has the store; its term is the stored
- *     one plus 1; workers ignore earlier terms.
- *  2. One planned change is open at a time: PREPARE to all of the old and the new view; all PREPARED; DECIDE;
- *     in force when the first SEAL of its epoch comes. Requests meanwhile are coalesced to the newest.
- *  3. A failure pre-empts it: FENCE under a new epoch to all who may have part in the open step; all STATUS;
- *     VIEW. Silent for T: dead too, and again with a higher epoch. The same way goes for the start (nobody is
- *     dead, all hold X_step), for a coordinator that takes over, and for a link that closed and came back
- *     (what was lost on it is repeated).
- *  4. A planned change that is open when a failure comes is void; its joiners stay learners.
- *  5. One knob, T. A worker whose link is closed is dead at once if a peer lost it too or its process ended,
- *     else after T; silent for T: the same. Suspected by peers but heard here: after T the one whom most
- *     reports name goes, ties: the higher id. Hung: no progress for max(2 T, 8 x its longest instruction).
- *  6. Fewer than `min` members: the open step is finished, then all hold; after min_wait: RELEASE with exit
- *     code 10, the scribe having saved.
- *  7. No member is left: RESTORE asks the caller which step is on disk, and all who are there begin from it.
- *  8. Remote workers (they come from where the run's folder is not, and have ids from HD_REMOTE_WORKER on)
- *     are wanted beyond those that were asked for: the record has what was asked for, of local workers;
- *     wanted are those and the remote ones that are here, up to max. Of too many local ones the youngest go,
- *     whatever remote ones there are; one place is kept from these while no local one has it. They learn from
- *     members alone, so they never begin a run, and a view of them alone holds until somebody is there who
- *     can save; the open step waits too, if the scribe might have halted before it (nobody holds the table).
- *  9. Sharded state: of those who hold a bucket's slots fewer than `copies` go in one planned change, the
- *     others in the next ones. If nobody is left who holds them, the job begins again from disk, as in 7; the
- *     members are dead to it and come anew.
- * 10. Who is to be relieved counts as if it were not there when workers are asked for and taught, and stays a
- *     member until as many others as are wanted
- *    are ready. Not stored: another coordinator finds the other worker standing by, and is told again.
- * 11. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step,
- *     in order.
+ * 1. Only what is stored is decided: every epoch number and every id is in a stored record before anybody
+ *    hears of it, and is never used again. Only one process at a time has the store; its term is the stored
+ *    one plus 1; workers ignore earlier terms.
+ * 2. One planned change is open at a time: PREPARE to all of the old and the new view; all PREPARED;
+ *    DECIDE; in force when the first SEAL of its epoch comes. Requests meanwhile are coalesced to the
+ *    newest.
+ * 3. A failure pre-empts it: FENCE under a new epoch to all who may have part in the open step; all STATUS;
+ *    VIEW. Silent for T: dead too, and again with a higher epoch. The same way goes for the start (nobody
+ *    is dead, all hold X_step), for a coordinator that takes over, and for a link that closed and came back
+ *    (what was lost on it is repeated).
+ * 4. A planned change that is open when a failure comes is void; its joiners stay learners.
+ * 5. One knob, T. A worker whose link is closed is dead at once if a peer lost it too or its process ended,
+ *    else after T; silent for T: the same. Suspected by peers but heard here: after T the one whom most
+ *    reports name goes, ties: the higher id. Hung: no progress for max(2 T, 8 x its longest instruction).
+ * 6. Fewer than `min` members: the open step is finished, then all hold; after min_wait: RELEASE with exit
+ *    code 10, the scribe having saved.
+ * 7. No member is left: RESTORE asks the caller which step is on disk, and all who are there begin from it.
+ * 8. Remote workers (they come from where the run's folder is not, and have ids from HD_REMOTE_WORKER on)
+ *    are wanted beyond those that were asked for: the record has what was asked for, of local workers;
+ *    wanted are those and the remote ones that are here, up to max. Of too many local ones the youngest go,
+ *    whatever remote ones there are; one place is kept from these while no local one has it. They learn
+ *    from members alone, so they never begin a run, and a view of them alone holds until somebody is there
+ *    who can save; the open step waits too, if the scribe might have halted before it (nobody holds the
+ *    table).
+ * 9. Sharded state: of those who hold a bucket's slots fewer than `copies` go in one planned change, the
+ *    others in the next ones. If nobody is left who holds them, the job begins again from disk, as in 7;
+ *    the members are dead to it and come anew.
+ * 10. Who is to be relieved counts as if it were not there when workers are asked for and taught, and stays
+ *     a member until as many others as are wanted are ready. Not stored: another coordinator finds the
+ *     other worker standing by, and is told again.
+ * 11. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a
+ *     step, in order.
  * 12. Digests of a step that differ (of seals; or a member heard one: SUSPECT, corrupt) mean that its sums,
- *     and all that came of them, may be
- *    wrong: nothing of it is committed. When all members have sealed it, who told another digest than more
- *    than half of those who told one goes, with exit code 5; all others begin again from disk, as in 7,
- *    DISTRUST being said before: from the newest step whose state was the same at all (*verified*), or one
- *    before. Without such a half the job ends, with exit code 5; so it does at the third time without a
- *    verified state that is newer than all that were disputed, whichever coordinators counted: so it ends
- *    whatever a bad memory does. That who resumes the run counts anew is the caller's. DISTRUST is said too
- *    when nobody is left, or the job ends, before it could be told who goes.
- * 13. A learner whose donor gave up (catchup.h) is put aside for 2 T, twice as long each further time, at most
- *     1,024 T; and is wanted again
- *    at once with the next view, whose steps may be slower, and when a number is asked for. Others are taught
- *    meanwhile. Not stored.
+ *     and all that came of them, may be wrong: nothing of it is committed. When all members have sealed it,
+ *     who told another digest than more than half of those who told one goes, with exit code 5; all others
+ *     begin again from disk, as in 7, INVALIDATE being said before: from the newest step whose state was
+ *     the same at all (*verified*), or one before. Without such a half the job ends, with exit code 5; so
+ *     it does at the third time without a verified state that is newer than all that were disputed,
+ *     whichever coordinators counted: so it ends whatever a bad memory does. That who resumes the run
+ *     counts anew is the caller's. INVALIDATE is said too when nobody is left, or the job ends, before it
+ *     could be told who goes.
+ * 13. A learner whose donor gave up (catchup.h) is put aside for 2 T, twice as long each further time, at
+ *     most 1,024 T; and is wanted again at once with the next view, whose steps may be slower, and when a
+ *     number is asked for. Others are taught meanwhile. Not stored.
  * 14. HALT and DRAIN are in the record; a stop that only the scribe knows of any more counts as well. A job
- *     that is halted ends with the code that
- *    was asked for, whichever coordinators saw to it; with 0 only if the scribe has saved X_nsteps, or
- *    stopped by itself (its target) and nobody asked for anything.
+ *     that is halted ends with the code that was asked for, whichever coordinators saw to it; with 0 only
+ *     if the scribe has saved X_nsteps, or stopped by itself (its target) and nobody asked for anything.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
@@ -91,8 +91,8 @@ struct hd_co_record {
 	char halt_why[HD_MSG_TEXT + 1];
 	uint32_t ngoing, going[HD_MAX_WORKERS];   /* who was asked to leave by DRAIN and is still here */
 	/* rule 12: in a row, with no state verified that was newer than all that were disputed */
-	uint32_t disputes;
-	uint64_t disputed;                /* the newest step that ever was; 0: none, or that one */
+	uint32_t mismatches;
+	uint64_t mismatched;                /* the newest step that ever was; 0: none, or that one */
 };
 
 struct hd_co_config {
@@ -113,18 +113,18 @@ struct hd_co_config {
 };
 
 /*        id        payload           what happened */
-#define HD_CO_EVENTS(X)                                                                                          \
-	X(MESSAGE,   "worker, msg, remote", "a message came; JOIN of a worker without id from its guest number")  \
-	X(LOST,      "worker, why",    "its link closed (HD_CLOSED), is silent for T (HD_SILENT), is heard again; its process ended (HD_EXITED)") \
-	X(SCALE,     "n",              "that many local workers are wanted")                                     \
-	X(DRAIN,     "worker, code",   "that worker shall leave the job")                                        \
-	X(RELIEVE,   "worker, ok",     "another local worker shall take its place, then it goes; not ok: it stays")  \
-	X(HALT,      "code, text",     "stop at the next boundary; workers leave with this code")                \
-	X(REPLAN,    "",               "ask the planner again")                                                  \
-	X(UNSPAWNED, "n",              "so many of the workers that SPAWN asked for ended before they joined")      \
-	X(STORED,    "serial, ok",     "STORE of that record is done, or failed: it is asked for again")         \
-	X(RESTORED,  "step",           "the step that RESTORE found; HD_NO_STEP: none")                          \
-	X(TICK,      "",               "time went by; at least each T/4")
+#define HD_CO_EVENTS(X) \
+	X(MESSAGE,   "worker, msg, remote", "a message came; JOIN of a worker without id from its guest number") \
+	X(LOST,      "worker, why",         "its link closed (HD_CLOSED), is silent for T (HD_SILENT), is heard again; its process ended (HD_EXITED)") \
+	X(SCALE,     "n",                   "that many local workers are wanted") \
+	X(DRAIN,     "worker, code",        "that worker shall leave the job") \
+	X(REPLACE,   "worker, ok",          "another local worker shall take its place, then it goes; not ok: it stays") \
+	X(HALT,      "code, text",          "stop at the next boundary; workers leave with this code") \
+	X(REPLAN,    "",                    "ask the planner again") \
+	X(UNSPAWNED, "n",                   "so many of the workers that SPAWN asked for ended before they joined") \
+	X(STORED,    "serial, ok",          "STORE of that record is done, or failed: it is asked for again") \
+	X(RESTORED,  "step",                "the step that RESTORE found; HD_NO_STEP: none") \
+	X(TICK,      "",                    "time went by; at least each T/4")
 
 enum hd_co_event_kind {
 #define X(id, payload, text) HD_CO_IN_##id,
@@ -144,17 +144,17 @@ struct hd_co_event {
 };
 
 /*        id        payload                 what the caller does */
-#define HD_CO_ACTIONS(X)                                                                                           \
-	X(SEND,      "worker, msg",          "tell it; a link that is not up drops it")                            \
-	X(DROP,      "worker, text",         "close its link, after what was sent")                                \
-	X(STORE,     "record",               "store it durably, then STORED")                                      \
-	X(SPAWN,     "n",                    "start so many workers more, if this caller starts workers")          \
-	X(END,       "worker",               "a local process of that worker may be ended: it is dead to the job") \
-	X(RESTORE,   "",                     "which step is the newest on disk? then RESTORED")                    \
-	X(DISTRUST,  "step",                 "checkpoints of later steps may be wrong: remove them")               \
-	X(COMMIT,    "step, epoch, news",    "step is committed: a line for metrics.ndjson")                       \
-	X(NOTE,      "name, text, worker",   "a line for events.ndjson")                                           \
-	X(EXIT,      "code, text",           "the job is over, with this exit code")
+#define HD_CO_ACTIONS(X) \
+	X(SEND,       "worker, msg",        "send it; a link that is not up drops it") \
+	X(DROP,       "worker, text",       "close its link, after what was sent") \
+	X(STORE,      "record",             "store it durably, then STORED") \
+	X(SPAWN,      "n",                  "start so many workers more, if this caller starts workers") \
+	X(END,        "worker",             "a local process of that worker may be ended: it is dead to the job") \
+	X(RESTORE,    "",                   "which step is the newest on disk? then RESTORED") \
+	X(INVALIDATE, "step",               "checkpoints of later steps may be wrong: remove them") \
+	X(COMMIT,     "step, epoch, news",  "step is committed: a line for metrics.ndjson") \
+	X(NOTE,       "name, text, worker", "a line for events.ndjson") \
+	X(EXIT,       "code, text",         "the job is over, with this exit code")
 
 enum hd_co_action_kind {
 #define X(id, payload, text) HD_CO_DO_##id,
@@ -188,10 +188,10 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 	X(FREE,      "free")                                                                                     \
 	X(ADMITTED,  "admitted")          /* has an id, builds */                                                \
 	X(STANDBY,   "standby")           /* could learn, is not wanted yet */                                   \
-	X(LEARNING,  "learning")                                                                                 \
+	X(SYNCING,   "learning")                                                                                 \
 	X(READY,     "ready")             /* holds the state, follows */                                         \
 	X(MEMBER,    "member")                                                                                   \
-	X(ASIDE,     "aside")             /* steps are made faster than it learns: rule 13 */                    \
+	X(BACKOFF,   "aside")             /* its transfer was too slow: rule 13 */                               \
 	X(LEFT,      "left")              /* said that it goes, or was told to */                                \
 	X(OUT,       "out")               /* dead to the job */
 

@@ -61,8 +61,8 @@ static void a_fence_names_the_dead_of_the_view_to_those_who_are_here(void **stat
 	STORED();
 	CO(RESTORED, .step = 0);
 	co_admit(c, 1);
-	co_warm(c, 1);
-	co_learned(c, 1);
+	co_ready_to_sync(c, 1);
+	co_synced(c, 1);
 	IS(STORED(), ">1 FENCE@3");
 	co_end(c);
 }
@@ -78,9 +78,9 @@ static void who_may_hold_the_state_is_waited_for(void **state)
 		co_run(c, &co_config, 3);
 		CO(SCALE, .n = 4);
 		co_admit(c, 3);
-		co_warm(c, 3);
+		co_ready_to_sync(c, 3);
 		hd_co_find(c->co, 3)->answer.at = 0;
-		co_learned(c, 3);
+		co_synced(c, 3);
 		STORED();
 		for (uint32_t i = 0; i < 4 && decided; i++)
 			FROM(i, PREPARED, .epoch = 1, .decided = { 2 });
@@ -98,8 +98,8 @@ static void who_may_hold_the_state_is_waited_for(void **state)
 	co_begin(c, &co_config);
 	for (uint32_t i = 0; i < 2; i++) {
 		co_admit(c, i);
-		co_warm(c, i);
-		co_learned(c, i);
+		co_ready_to_sync(c, i);
+		co_synced(c, i);
 	}
 	STORED();
 	NEWCOMER_AT(0, 1, 0);
@@ -127,7 +127,7 @@ static void the_dead_of_an_end_are_not_asked_for(void **state)
 	IS(NEWCOMER_AT(2, 4, 0), "STORE 11 e 4 next 3 not started; NOTE restore; RESTORE; SPAWN 2");
 	assert_int_equal(c->co->phase, HD_CO_RESTORING);
 	/* nor is it decided again by one who forgets what it learned */
-	IS(FROM(2, WARM, .epoch = 4), "");
+	IS(FROM(2, READY_TO_SYNC, .epoch = 4), "");
 	IS(co_tick_at(c, c->now + 2 * CO_T), "");
 	IS(CO(LOST, .worker = 2, .why = HD_EXITED), "NOTE lost 2; END 2; SPAWN 1");
 	co_end(c);
@@ -144,7 +144,8 @@ static void a_view_is_said_again_where_it_came_of_a_failure(void **state)
 	STORED();
 	CO(LOST, .worker = 1, .why = HD_SILENT);
 	IS(co_return(c, 1, 11, true),
-		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 DONATE@1 2; >1 PREPARE@1 2 "
+		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 SEND_STATE@1 2; >1 "
+		"PREPARE@1 2 "
 		"after 0 1 of 0 1 2");
 	for (uint32_t i = 0; i < 3; i++)
 		FROM(i, PREPARED, .epoch = 1, .decided = { 2 });
@@ -172,17 +173,19 @@ static void who_was_not_asked_has_no_say(void **state)
 	(void)state;
 	co_run(c, &co_config, 3);
 	co_admit(c, 3);
-	co_warm(c, 3);
+	co_ready_to_sync(c, 3);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
 	STORED();
 	int64_t asked = c->now;
 	IS(MEMBER_AT(3, 2, 0), "");              /* a learner */
-	IS(FROM(3, WARM, .epoch = 2), ">1 DONATE@1 3 no more; >3 LEARN@1 1 100000002; >1 DONATE@1 3");
+	IS(FROM(3, READY_TO_SYNC, .epoch = 2), ">1 SEND_STATE@1 3 no more; >3 SYNC@1 1 100000002; >1 "
+		"SEND_STATE@1 3");
 	MEMBER_AT(0, 2, 0);
 	IS(co_tick_at(c, asked + CO_T),
-		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 3 no more; STORE 8 e 3 next 4 of 0 1 "
-		"2; >3 LEARN@1 0 100000003; "
-		">0 DONATE@1 3");    /* nor is it missed */
+		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 SEND_STATE@1 3 no more; STORE 8 e 3 next 4 of 0 "
+		"1 "
+		"2; >3 SYNC@1 0 100000003; "
+		">0 SEND_STATE@1 3");    /* nor is it missed */
 	STORED();
 	IS(MEMBER_AT(3, 3, 0), "");
 	IS(MEMBER_AT(0, 3, 0), ">0 VIEW@3 0 of 0; >3 VIEW@3 0 of 0; NOTE view; SPAWN 1");
@@ -207,8 +210,8 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 		co_run(c, &co_config, 3);
 		CO(SCALE, .n = 4);
 		co_admit(c, 3);
-		co_warm(c, 3);
-		co_learned(c, 3);
+		co_ready_to_sync(c, 3);
+		co_synced(c, 3);
 		if (row == 1)
 			CO(DRAIN, .worker = 3);
 		if (row == 2)
@@ -250,7 +253,8 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 	IS(NEWCOMER_AT(1, 5, 7),
 		">0 VIEW@5 7 of 0; >1 VIEW@5 7 of 0; NOTE view; COMMIT 0@5 lost; COMMIT 1@5 lost; COMMIT "
 		"2@5 lost; COMMIT 3@5 lost; "
-		"COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >1 LEARN@5 0 400000001; >0 DONATE@5 1");
+		"COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >1 SYNC@5 0 400000001; >0 SEND_STATE@5 "
+		"1");
 	co_end(c);
 }
 
@@ -294,13 +298,13 @@ static void a_start_of_which_nobody_is_left_begins_anew(void **state)
 	config.target = 1;
 	config.nvns = 4;
 	for (int row = 0; row < 3; row++) {
-		static const char *const is[] = { ">0 LEARN@0 -1 14", "SPAWN 1", ">0 LEARN@0 -1 14" };
+		static const char *const is[] = { ">0 SYNC@0 -1 14", "SPAWN 1", ">0 SYNC@0 -1 14" };
 		config.target = row == 2 ? 2 : 1;
 		co_begin(c, &config);
 		for (uint32_t i = 0; i < config.target; i++) {
 			co_admit(c, i);
-			co_warm(c, i);
-			co_learned(c, i);
+			co_ready_to_sync(c, i);
+			co_synced(c, i);
 		}
 		if (row == 1)
 			CO(DRAIN, .worker = 0);
@@ -308,7 +312,7 @@ static void a_start_of_which_nobody_is_left_begins_anew(void **state)
 			CO(LOST, .worker = 1, .why = HD_CLOSED);
 		STORED();
 		IS(NEWCOMER_AT(0, 1, row == 1 ? 20 : 9), is[row]);
-		assert_int_equal(hd_co_find(c->co, row == 2)->state, row ? HD_W_READY : HD_W_LEARNING);
+		assert_int_equal(hd_co_find(c->co, row == 2)->state, row ? HD_W_READY : HD_W_SYNCING);
 		co_end(c);
 	}
 }
@@ -451,7 +455,7 @@ static void the_time_to_hold_counts_from_its_beginning(void **state)
 }
 
 /* A view is followed by those alone who learn from one of its members. */
-static void who_learned_from_the_disk_learns_anew_from_a_member(void **state)
+static void who_synced_from_the_disk_syncs_anew_from_a_member(void **state)
 {
 	struct co_at_work at, *c = &at;
 	struct hd_co_config config = co_config;
@@ -461,29 +465,30 @@ static void who_learned_from_the_disk_learns_anew_from_a_member(void **state)
 	co_begin(c, &config);
 	for (uint32_t i = 0; i < 3; i++) {
 		co_admit(c, i);
-		co_warm(c, i);
+		co_ready_to_sync(c, i);
 		if (i < 2)
-			co_learned(c, i);
+			co_synced(c, i);
 	}
 	co_tick_at(c, 9 * CO_T);
 	STORED();
 	NEWCOMER_AT(0, 1, 0);
 	NEWCOMER_AT(1, 1, 0);
 	IS(STORED(),
-		">0 VIEW@1 0 of 0 1; >1 VIEW@1 0 of 0 1; >2 VIEW@1 0 of 0 1; NOTE view; >2 LEARN@1 1 "
-		"100000001; >1 DONATE@1 2");
+		">0 VIEW@1 0 of 0 1; >1 VIEW@1 0 of 0 1; >2 VIEW@1 0 of 0 1; NOTE view; >2 SYNC@1 1 "
+		"100000001; >1 SEND_STATE@1 2");
 	co_end(c);
 
 	co_run(c, &co_config, 3);                /* from one who is of no view any more */
 	CO(SCALE, .n = 4);
 	co_admit(c, 3);
-	co_warm(c, 3);
+	co_ready_to_sync(c, 3);
 	GONE(2);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	IS(MEMBER_AT(1, c->co->record.epoch, 0),
-		">1 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; >2 DONATE@3 3 no more; NOTE view; SPAWN 1; >3 LEARN@3 "
-		"1 100000002; >1 DONATE@3 3");
+		">1 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; >2 SEND_STATE@3 3 no more; NOTE view; SPAWN 1; >3 "
+		"SYNC@3 "
+		"1 100000002; >1 SEND_STATE@3 3");
 	co_end(c);
 }
 
@@ -495,10 +500,10 @@ static void who_is_let_go_hears_why(void **state)
 
 	(void)state;
 	ask_with_ready(c, true);
-	hd_co_find(c->co, 2)->donor = 1;
+	hd_co_find(c->co, 2)->source = 1;
 	MEMBER_AT(2, 3, 0);
 	IS(STATUS_OF(1, 3, .at = 5, BEGUN(low)),
-		">2 RELEASE@1 0; >1 DONATE@1 2 no more; NOTE redo; >1 VIEW@3 5 of 1 passes 1.0[0+2] "
+		">2 RELEASE@1 0; >1 SEND_STATE@1 2 no more; NOTE redo; >1 VIEW@3 5 of 1 passes 1.0[0+2] "
 		"1.1[2+2] sums 0:0; NOTE view; "
 		"COMMIT 0@3 lost; COMMIT 1@3 lost; COMMIT 2@3 lost; COMMIT 3@3 lost; COMMIT 4@3 lost; SPAWN "
 		"2");
@@ -544,7 +549,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_begun_afresh),
 		cmocka_unit_test(seals_count_from_what_was_answered),
 		cmocka_unit_test(the_time_to_hold_counts_from_its_beginning),
-		cmocka_unit_test(who_learned_from_the_disk_learns_anew_from_a_member),
+		cmocka_unit_test(who_synced_from_the_disk_syncs_anew_from_a_member),
 		cmocka_unit_test(who_is_let_go_hears_why),
 		cmocka_unit_test(without_memory_no_view_is_said),
 	};

@@ -13,8 +13,8 @@ static void a_change_is_prepared_by_all_decided_and_in_force_with_a_word_of_its_
 	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	co_warm(c, 2);
-	IS(co_learned(c, 2), "STORE 7 e 2 next 3 of 0 1");
+	co_ready_to_sync(c, 2);
+	IS(co_synced(c, 2), "STORE 7 e 2 next 3 of 0 1");
 	IS(CO(STORED, .serial = 6, .ok = true), "");    /* an earlier one */
 	IS(PREPARED(0, 2), "");                 /* nobody can have heard of it */
 	IS(STORED(),
@@ -30,7 +30,8 @@ static void a_change_is_prepared_by_all_decided_and_in_force_with_a_word_of_its_
 	IS(co_seal(c, 0, 1, 0), "");
 	IS(FROM(2, SEAL, .epoch = 2, .seal = { .step = 0 }), "");        /* it announces only */
 	assert_int_equal(c->co->view.epoch, 1);
-	IS(co_seal(c, 1, 2, 1), ">1 DONATE@1 2 no more; STORE 9 e 2 next 3 of 0 1 2; NOTE view; COMMIT 0@2");
+	IS(co_seal(c, 1, 2, 1), ">1 SEND_STATE@1 2 no more; STORE 9 e 2 next 3 of 0 1 2; NOTE view; COMMIT "
+		"0@2");
 	assert_int_equal(c->co->view.epoch, 2);
 	co_end(c);
 }
@@ -44,8 +45,8 @@ static void one_change_is_open_at_a_time(void **state)
 	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	co_warm(c, 2);
-	co_learned(c, 2);
+	co_ready_to_sync(c, 2);
+	co_synced(c, 2);
 	STORED();
 	PREPARED(0, 2);
 	IS(CO(SCALE, .n = 1), "STORE 8 e 2 next 3 of 0 1; NOTE scale");
@@ -53,7 +54,8 @@ static void one_change_is_open_at_a_time(void **state)
 	PREPARED(1, 2);
 	IS(PREPARED(2, 2), "STORE 10 e 2 next 3 of 0 1 2");
 	IS(STORED(), ">0 DECIDE@1 2; >1 DECIDE@1 2; >2 DECIDE@1 2");
-	IS(FROM(0, PROGRESS, .epoch = 2), ">1 DONATE@1 2 no more; STORE 11 e 2 next 3 of 0 1 2; NOTE view");
+	IS(FROM(0, PROGRESS, .epoch = 2), ">1 SEND_STATE@1 2 no more; STORE 11 e 2 next 3 of 0 1 2; NOTE "
+		"view");
 	IS(FROM(1, PROGRESS, .epoch = 1), "");  /* not in it yet */
 	IS(FROM(1, PROGRESS, .epoch = 2), "");
 	IS(FROM(2, PROGRESS, .epoch = 2), "STORE 12 e 3 next 3 of 0 1 2");
@@ -69,18 +71,19 @@ static void who_has_not_prepared_in_its_time_is_given_up(void **state)
 		co_run(c, &co_config, 2);
 		CO(SCALE, .n = 3);
 		co_admit(c, 2);
-		co_warm(c, 2);
-		co_learned(c, 2);
+		co_ready_to_sync(c, 2);
+		co_synced(c, 2);
 		STORED();
 		int64_t asked = c->now;
 		PREPARED(0, 2);
 		PREPARED(member ? 2 : 1, 2);
 		IS(co_tick_at(c, asked + 8 * CO_T - 1), "");
 		IS(co_tick_at(c, asked + 8 * CO_T), member ?
-			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 2 no more; NOTE void; STORE 8 "
+			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 SEND_STATE@1 2 no more; NOTE void; "
+			"STORE 8 "
 			"e 3 next 3 of 0 1; "
-				">2 LEARN@1 0 100000002; >0 DONATE@1 2" :
-			"NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; NOTE void");
+				">2 SYNC@1 0 100000002; >0 SEND_STATE@1 2" :
+			"NOTE lost 2; >1 SEND_STATE@1 2 no more; >2 STALE@1; DROP 2; END 2; NOTE void");
 		co_end(c);
 	}
 }
@@ -96,8 +99,8 @@ static void a_change_is_void_when_somebody_of_it_is_lost(void **state)
 			co_run(c, &co_config, 2);
 			CO(SCALE, .n = 3);
 			co_admit(c, 2);
-			co_warm(c, 2);
-			co_learned(c, 2);
+			co_ready_to_sync(c, 2);
+			co_synced(c, 2);
 			if (prepared)
 				STORED();
 			if (prepared == 2) {
@@ -128,8 +131,8 @@ static void a_newcomer_that_goes_takes_its_change_along(void **state)
 		co_run(c, &co_config, 2);
 		CO(SCALE, .n = 3);
 		co_admit(c, 2);
-		co_warm(c, 2);
-		co_learned(c, 2);
+		co_ready_to_sync(c, 2);
+		co_synced(c, 2);
 		if (row % 3)
 			STORED();
 		if (row % 3 == 2) {
@@ -138,16 +141,16 @@ static void a_newcomer_that_goes_takes_its_change_along(void **state)
 			PREPARED(2, 2);
 		}
 		const char *said = row < 3 ? FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }) : FROM(2,
-			WARM, .epoch = 1);
+			READY_TO_SYNC, .epoch = 1);
 		static const char *const is[] = {
-			"NOTE leave 2; NOTE void; >1 DONATE@1 2 no more; SPAWN 1",
-			"NOTE leave 2; NOTE void; >1 DONATE@1 2 no more; SPAWN 1",
-			"NOTE leave 2; NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; NOTE "
-			"void; STORE 9 e 3 next 3 of 0 1 2",
-			">1 DONATE@1 2 no more; NOTE void; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
-			">1 DONATE@1 2 no more; NOTE void; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
-			">1 DONATE@1 2 no more; NOTE void; STORE 9 e 3 next 3 of 0 1 2; >2 LEARN@1 1 "
-			"100000002; >1 DONATE@1 2",
+			"NOTE leave 2; NOTE void; >1 SEND_STATE@1 2 no more; SPAWN 1",
+			"NOTE leave 2; NOTE void; >1 SEND_STATE@1 2 no more; SPAWN 1",
+			("NOTE leave 2; NOTE lost 2; >1 SEND_STATE@1 2 no more; >2 STALE@1; DROP 2; END 2; "
+			"NOTE void; STORE 9 e 3 next 3 of 0 1 2"),
+			">1 SEND_STATE@1 2 no more; NOTE void; >2 SYNC@1 1 100000002; >1 SEND_STATE@1 2",
+			">1 SEND_STATE@1 2 no more; NOTE void; >2 SYNC@1 1 100000002; >1 SEND_STATE@1 2",
+			(">1 SEND_STATE@1 2 no more; NOTE void; STORE 9 e 3 next 3 of 0 1 2; "
+			">2 SYNC@1 1 100000002; >1 SEND_STATE@1 2"),
 		};
 		IS(said, is[row]);
 		co_end(c);
@@ -163,8 +166,8 @@ static void who_comes_back_hears_of_the_change_again(void **state)
 	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	co_warm(c, 2);
-	co_learned(c, 2);
+	co_ready_to_sync(c, 2);
+	co_synced(c, 2);
 	/* its number is not stored */
 	IS(co_return(c, 2, 12, false),
 		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1");
@@ -234,8 +237,8 @@ static void members_that_leave_wait_for_those_who_come(void **state)
 	IS(CO(DRAIN, .worker = 0), "");
 	IS(CO(DRAIN, .worker = 9), "");
 	co_admit(c, 2);
-	co_warm(c, 2);
-	IS(co_learned(c, 2), "STORE 7 e 2 next 3 of 0 1 going 0");
+	co_ready_to_sync(c, 2);
+	IS(co_synced(c, 2), "STORE 7 e 2 next 3 of 0 1 going 0");
 	co_end(c);
 
 	co_run(c, &co_config, 3);
@@ -310,7 +313,7 @@ static void a_planners_map_is_taken_if_it_is_one_of_these_members(void **state)
 
 /* ---- the end ---- */
 
-static void a_run_ends_when_the_scribe_has_saved_and_all_are_there(void **state)
+static void a_run_ends_when_the_checkpoint_writer_has_saved_and_all_are_there(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -373,7 +376,7 @@ int main(void)
 		cmocka_unit_test(members_that_leave_wait_for_those_who_come),
 		cmocka_unit_test(holders_of_slots_do_not_all_go_at_once),
 		cmocka_unit_test(a_planners_map_is_taken_if_it_is_one_of_these_members),
-		cmocka_unit_test(a_run_ends_when_the_scribe_has_saved_and_all_are_there),
+		cmocka_unit_test(a_run_ends_when_the_checkpoint_writer_has_saved_and_all_are_there),
 		cmocka_unit_test(a_stop_is_said_once_to_each_and_again_to_who_comes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,61 +12,62 @@
 /* without a later state that was the same at all: it is no accident then */
 enum { TRIES = 2 };
 
-static const struct hd_co_told *told_of(const struct hd_co_worker *w, uint64_t step)
+static const struct hd_co_digests *report_of(const struct hd_co_worker *w, uint64_t step)
 {
-	const struct hd_co_told *t = &w->told[step & 1];
+	const struct hd_co_digests *t = &w->reported[step & 1];
 
 	return t->next == step + 1 ? t : NULL;
 }
 
-static bool same(const struct hd_co_told *a, const struct hd_co_told *b) { return a->sum == b->sum &&
+static bool same(const struct hd_co_digests *a, const struct hd_co_digests *b) { return a->sum == b->sum &&
 	a->state == b->state; }
 
-static void dispute(struct hd_coordinator *co, uint64_t step)
+static void mismatch(struct hd_coordinator *co, uint64_t step)
 {
-	if (!co->disputed || step + 1 < co->disputed)
-		co->disputed = step + 1;
+	if (!co->mismatched || step + 1 < co->mismatched)
+		co->mismatched = step + 1;
 	if (co->verified > step)                  /* by those who were left, before one of them said so */
 		co->verified = co->verified_before <= step ? co->verified_before : 0;
 }
 
-void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal)
+void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal)
 {
-	struct hd_co_told *mine = &w->told[seal->step & 1];
+	struct hd_co_digests *mine = &w->reported[seal->step & 1];
 
 	if (!seal->ran || !(seal->sum_digest || seal->state_digest) || seal->step + 1 < mine->next)
 		return;
-	*mine = (struct hd_co_told){ seal->step + 1, seal->sum_digest, seal->state_digest };
+	*mine = (struct hd_co_digests){ seal->step + 1, seal->sum_digest, seal->state_digest };
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		const struct hd_co_told *other = told_of(&co->worker[i], seal->step);
+		const struct hd_co_digests *other = report_of(&co->worker[i], seal->step);
 		if (other && !same(other, mine))
-			dispute(co, seal->step);
+			mismatch(co, seal->step);
 	}
 }
 
 /* What the other one told may have been heard by that member alone. */
-void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker)
+void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker)
 {
-	uint64_t next = by->told[0].next > by->told[1].next ? by->told[0].next : by->told[1].next;
+	uint64_t next = by->reported[0].next > by->reported[1].next ? by->reported[0].next :
+		by->reported[1].next;
 	struct hd_co_worker *w = hd_co_find(co, worker);
 
 	if (!next)
 		return;
-	dispute(co, next - 1);
+	mismatch(co, next - 1);
 	if (w)
-		w->doubted = next;
+		w->suspect_digest = next;
 	else
-		co->stranger = next;              /* of a coordinator before: gone since */
+		co->unknown_sender = next;              /* of a coordinator before: gone since */
 }
 
 /* All members told a digest of the state after it; the same one, since nothing that is disputed is
  * committed. */
 void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 {
-	assert(!co->disputed || step + 1 < co->disputed);
+	assert(!co->mismatched || step + 1 < co->mismatched);
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		const struct hd_co_told *t = w ? told_of(w, step) : NULL;
+		const struct hd_co_digests *t = w ? report_of(w, step) : NULL;
 		if (!t || !t->state)
 			return;
 	}
@@ -85,24 +86,25 @@ static bool all_sealed(struct hd_coordinator *co, uint64_t step)
 	return true;
 }
 
-struct votes { uint32_t n, most; const struct hd_co_worker *of[2]; const struct hd_co_told *best; };
+struct votes { uint32_t n, most; const struct hd_co_worker *of[2]; const struct hd_co_digests *best; };
 
 /* of: two that differ, for a sentence. */
 static void count(const struct hd_coordinator *co, uint64_t step, struct votes *v)
 {
-	*v = (struct votes){ .n = co->stranger == step + 1 };
+	*v = (struct votes){ .n = co->unknown_sender == step + 1 };
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		const struct hd_co_worker *w = &co->worker[i];
-		const struct hd_co_told *t = told_of(w, step);
+		const struct hd_co_digests *t = report_of(w, step);
 		uint32_t n = 0;
-		v->n += t || w->doubted == step + 1;
+		v->n += t || w->suspect_digest == step + 1;
 		for (uint32_t k = 0; t && k < HD_MAX_WORKERS; k++) {
-			const struct hd_co_told *other = told_of(&co->worker[k], step);
+			const struct hd_co_digests *other = report_of(&co->worker[k], step);
 			n += other && same(t, other);
 		}
 		if (t && !v->of[0])
 			v->of[0] = w;
-		else if (!v->of[1] && (t ? !same(t, told_of(v->of[0], step)) : w->doubted == step + 1))
+		else if (!v->of[1] &&
+			(t ? !same(t, report_of(v->of[0], step)) : w->suspect_digest == step + 1))
 			v->of[1] = w;
 		if (n > v->most) {
 			v->most = n;
@@ -111,31 +113,31 @@ static void count(const struct hd_coordinator *co, uint64_t step, struct votes *
 	}
 }
 
-static void distrust(struct hd_coordinator *co)
+static void invalidate(struct hd_coordinator *co)
 {
-	hd_co_act(co, HD_CO_DO_DISTRUST)->step = co->verified;
+	hd_co_act(co, HD_CO_DO_INVALIDATE)->step = co->verified;
 }
 
 static void forget(struct hd_coordinator *co)
 {
-	co->disputed = co->stranger = 0;
+	co->mismatched = co->unknown_sender = 0;
 	for (uint32_t i = 0; i < HD_CO_NEWS; i++)
 		co->news[i].step = 0;                     /* records of steps that are run again */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		memset(co->worker[i].told, 0, sizeof co->worker[i].told);
-		co->worker[i].doubted = 0;
+		memset(co->worker[i].reported, 0, sizeof co->worker[i].reported);
+		co->worker[i].suspect_digest = 0;
 	}
 }
 
 /* Nobody is left to tell more of what is disputed: what was saved of it is not to be begun from, nor
  * resumed. */
-void hd_co_distrust(struct hd_coordinator *co)
+void hd_co_invalidate(struct hd_coordinator *co)
 {
-	if (co->distrusts || co->disputed)
-		distrust(co);
-	if (co->disputed)
+	if (co->invalidates || co->mismatched)
+		invalidate(co);
+	if (co->mismatched)
 		forget(co);
-	co->distrusts = false;
+	co->invalidates = false;
 }
 
 static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes *v, const char *why)
@@ -151,9 +153,9 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 		(unsigned long long)step,
 		*who ? who : "workers", why, (unsigned long long)co->verified);
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
-	distrust(co);
+	invalidate(co);
 	/* `disputed` stays: seals may come yet, and commit nothing */
-	co->distrusts = true;
+	co->invalidates = true;
 	hd_co_store(co);
 	hd_co_end(co, 5, text);
 }
@@ -161,12 +163,12 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 /* Everybody who may hold what came of that step. Those who learned from them learn anew by themselves. */
 static void begin_again(struct hd_coordinator *co, uint64_t step, const struct votes *v)
 {
-	const struct hd_co_told best = *v->best;
+	const struct hd_co_digests best = *v->best;
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		const struct hd_co_told *t = told_of(w, step);
-		if (!hd_co_is_here(w) || !(t ? !same(t, &best) : w->doubted == step + 1))
+		const struct hd_co_digests *t = report_of(w, step);
+		if (!hd_co_is_here(w) || !(t ? !same(t, &best) : w->suspect_digest == step + 1))
 			continue;
 		char *text = hd_arena_take(&co->out, HD_MSG_TEXT + 1, 1);         /* RELEASE keeps it */
 		if (!text) {
@@ -188,27 +190,27 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 				"its state may have come of what a corrupt worker sent: all begin again "
 				"from the newest that was the same at all");
 	}
-	distrust(co);
-	co->distrusts = true;
+	invalidate(co);
+	co->invalidates = true;
 	forget(co);
 }
 
 void hd_co_judge(struct hd_coordinator *co)
 {
 	bool open = co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED;
-	uint64_t step = co->disputed - 1;
+	uint64_t step = co->mismatched - 1;
 	struct votes v;
 
 	assert(!open || co->has_view);
-	if (!co->disputed || !open || !all_sealed(co, step))
+	if (!co->mismatched || !open || !all_sealed(co, step))
 		return;
 	count(co, step, &v);
 	/* stored with the epoch that comes of it */
-	co->record.disputes = co->verified > co->record.disputed ? 1 : co->record.disputes + 1;
-	co->record.disputed = step > co->record.disputed ? step : co->record.disputed;
+	co->record.mismatches = co->verified > co->record.mismatched ? 1 : co->record.mismatches + 1;
+	co->record.mismatched = step > co->record.mismatched ? step : co->record.mismatched;
 	if (2 * v.most <= v.n)
 		give_up(co, step, &v, "no majority says which is right");
-	else if (co->record.disputes > TRIES)
+	else if (co->record.mismatches > TRIES)
 		give_up(co, step, &v, "it has happened before");
 	else
 		begin_again(co, step, &v);

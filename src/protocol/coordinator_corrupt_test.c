@@ -5,9 +5,9 @@
 enum { NO = 0, A = 7, B = 8, C = 9 };
 
 /* Worker w has sealed step s of epoch e and tells these digests of its sums and of its state. */
-#define TELLS(w, e, s, sum_, state_) \
+#define DIGESTS(w, e, s, sum_, state_) \
 	FROM(w, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, .knows = (e), .sum_digest = (sum_), .state_digest = (state_) })
-#define DOUBTS(by, whom) FROM(by, SUSPECT, .epoch = 1, .suspect = { whom, HD_CORRUPT })
+#define SUSPECTS_DIGEST(by, sender) FROM(by, SUSPECT, .epoch = 1, .suspect = { sender, HD_CORRUPT })
 
 /* Digests that are the same, or of which there is none, are committed. */
 static void what_is_the_same_at_all_is_committed_and_verified(void **state)
@@ -16,22 +16,22 @@ static void what_is_the_same_at_all_is_committed_and_verified(void **state)
 
 	(void)state;
 	co_run(c, &co_config, 3);
-	IS(TELLS(0, 1, 0, NO, NO), "");
-	IS(TELLS(1, 1, 0, NO, NO), "");
-	IS(TELLS(2, 1, 0, NO, NO), "COMMIT 0@1");
+	IS(DIGESTS(0, 1, 0, NO, NO), "");
+	IS(DIGESTS(1, 1, 0, NO, NO), "");
+	IS(DIGESTS(2, 1, 0, NO, NO), "COMMIT 0@1");
 	assert_int_equal(c->co->verified, 0);
-	IS(TELLS(0, 1, 1, B, A), "");
-	IS(TELLS(1, 1, 1, B, A), "");
-	IS(TELLS(2, 1, 1, B, A), "COMMIT 1@1");
+	IS(DIGESTS(0, 1, 1, B, A), "");
+	IS(DIGESTS(1, 1, 1, B, A), "");
+	IS(DIGESTS(2, 1, 1, B, A), "COMMIT 1@1");
 	assert_int_equal(c->co->verified, 2);
-	IS(TELLS(0, 1, 2, B, NO), "");          /* sums alone say nothing of the state */
-	IS(TELLS(1, 1, 2, B, NO), "");
-	IS(TELLS(2, 1, 2, B, NO), "COMMIT 2@1");
+	IS(DIGESTS(0, 1, 2, B, NO), "");          /* sums alone say nothing of the state */
+	IS(DIGESTS(1, 1, 2, B, NO), "");
+	IS(DIGESTS(2, 1, 2, B, NO), "COMMIT 2@1");
 	assert_int_equal(c->co->verified, 2);
-	IS(TELLS(0, 1, 3, A, A), "");           /* one told it of another step in the meantime */
-	IS(TELLS(1, 1, 3, A, A), "");
-	IS(TELLS(1, 1, 5, A, A), "");
-	IS(TELLS(2, 1, 3, A, A), "COMMIT 3@1");
+	IS(DIGESTS(0, 1, 3, A, A), "");           /* one told it of another step in the meantime */
+	IS(DIGESTS(1, 1, 3, A, A), "");
+	IS(DIGESTS(1, 1, 5, A, A), "");
+	IS(DIGESTS(2, 1, 3, A, A), "COMMIT 3@1");
 	assert_int_equal(c->co->verified, 2);
 	co_end(c);
 }
@@ -46,20 +46,21 @@ static void who_told_another_digest_than_most_goes(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		co_run(c, &co_config, 3);
-		IS(TELLS(0, 1, 0, A, A), "");
-		IS(TELLS(1, 1, 0, A, A), "");
-		IS(TELLS(2, 1, 0, row[i].sum, row[i].state),
+		IS(DIGESTS(0, 1, 0, A, A), "");
+		IS(DIGESTS(1, 1, 0, A, A), "");
+		IS(DIGESTS(2, 1, 0, row[i].sum, row[i].state),
 			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e "
-			"2 next 3 of 0 1 2 disputes 1 to 0; "
-			"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to "
+			"2 next 3 of 0 1 2 mismatches 1 to 0; "
+			"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 mismatches 1 to "
 			"0; NOTE lost 1; >1 STALE@1; DROP 1; "
-			"END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");
+			"END 1; STORE 8 e 4 next 3 of 0 1 2 mismatches 1 to 0; INVALIDATE 0");
 		assert_string_equal(co_note_text(c, "corrupt"),
 			"worker 2 held another state after step 0 than 2 of 3 workers: its memory or its "
 			"processor gives wrong bits");
 		/* said again when nobody is left who may be saving */
 		IS(STORED(),
-			"STORE 9 e 4 next 3 not started disputes 1 to 0; NOTE restore; DISTRUST 0; RESTORE; "
+			"STORE 9 e 4 next 3 not started mismatches 1 to 0; NOTE restore; INVALIDATE 0; "
+			"RESTORE; "
 			"SPAWN 3");
 		co_end(c);
 	}
@@ -67,34 +68,34 @@ static void who_told_another_digest_than_most_goes(void **state)
 
 /* Nothing of the step, or later, is committed; nobody goes before all have told. What was told first is
  * the first to be judged. */
-static void a_dispute_waits_until_all_have_sealed_the_step(void **state)
+static void a_mismatch_waits_until_all_have_sealed_the_step(void **state)
 {
 	struct co_at_work at, *c = &at;
 
 	(void)state;
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 4, A, A);
-	TELLS(0, 1, 5, A, A);
-	IS(TELLS(1, 1, 5, A, B), "");           /* a later one is disputed first */
-	IS(TELLS(1, 1, 4, A, A), "");
-	IS(TELLS(2, 1, 3, NO, NO), "COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1");
-	IS(TELLS(2, 1, 4, B, A),
+	DIGESTS(0, 1, 4, A, A);
+	DIGESTS(0, 1, 5, A, A);
+	IS(DIGESTS(1, 1, 5, A, B), "");           /* a later one is disputed first */
+	IS(DIGESTS(1, 1, 4, A, A), "");
+	IS(DIGESTS(2, 1, 3, NO, NO), "COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1");
+	IS(DIGESTS(2, 1, 4, B, A),
 		"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 "
-		"of 0 1 2 disputes 1 to 4; "
-		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 4; NOTE "
+		"of 0 1 2 mismatches 1 to 4; "
+		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 7 e 3 next 3 of 0 1 2 mismatches 1 to 4; NOTE "
 		"lost 1; >1 STALE@1; DROP 1; "
-		"END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 4; DISTRUST 0");
+		"END 1; STORE 8 e 4 next 3 of 0 1 2 mismatches 1 to 4; INVALIDATE 0");
 	co_end(c);
 
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 4, A, A);
-	TELLS(0, 1, 5, A, A);
-	IS(TELLS(1, 1, 4, A, B), "");
-	IS(TELLS(1, 1, 5, A, B), "");           /* a later one too: the earlier counts */
-	IS(TELLS(2, 1, 4, NO, NO),
+	DIGESTS(0, 1, 4, A, A);
+	DIGESTS(0, 1, 5, A, A);
+	IS(DIGESTS(1, 1, 4, A, B), "");
+	IS(DIGESTS(1, 1, 5, A, B), "");           /* a later one too: the earlier counts */
+	IS(DIGESTS(2, 1, 4, NO, NO),
 		"COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1 lost; NOTE integrity; "
-		"DISTRUST 0; "
-		"STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 4; >0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 "
+		"INVALIDATE 0; "
+		"STORE 6 e 1 next 3 of 0 1 2 mismatches 1 to 4; >0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 "
 		"5");
 	co_end(c);
 }
@@ -106,27 +107,27 @@ static void what_is_told_late_or_twice_counts_once(void **state)
 
 	(void)state;
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 2, A, A);
-	IS(TELLS(0, 1, 0, A, A), "");           /* late: what it told since stays */
-	TELLS(1, 1, 2, A, B);
-	IS(TELLS(2, 1, 2, NO, NO),
-		"COMMIT 0@1; COMMIT 1@1 lost; NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 "
-		"disputes 1 to 2; >0 RELEASE@1 5; "
+	DIGESTS(0, 1, 2, A, A);
+	IS(DIGESTS(0, 1, 0, A, A), "");           /* late: what it told since stays */
+	DIGESTS(1, 1, 2, A, B);
+	IS(DIGESTS(2, 1, 2, NO, NO),
+		"COMMIT 0@1; COMMIT 1@1 lost; NOTE integrity; INVALIDATE 0; STORE 6 e 1 next 3 of 0 1 2 "
+		"mismatches 1 to 2; >0 RELEASE@1 5; "
 		">1 RELEASE@1 5; >2 RELEASE@1 5");
 	co_end(c);
 
 	co_run(c, &co_config, 3);                /* another step: digests of it may be others */
-	TELLS(0, 1, 0, A, A);
-	IS(TELLS(1, 1, 2, B, B), "");
-	IS(TELLS(1, 1, 3, B, B), "");
-	IS(TELLS(2, 1, 0, A, A), "COMMIT 0@1");
+	DIGESTS(0, 1, 0, A, A);
+	IS(DIGESTS(1, 1, 2, B, B), "");
+	IS(DIGESTS(1, 1, 3, B, B), "");
+	IS(DIGESTS(2, 1, 0, A, A), "COMMIT 0@1");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* a learner's seal only announces */
 	co_one_more(c, 2);
 	IS(FROM(2, SEAL, .epoch = 1, .seal = { .step = 0, .state_digest = B }), "");
-	TELLS(0, 1, 0, A, A);
-	IS(TELLS(1, 1, 0, A, A), "COMMIT 0@1");
+	DIGESTS(0, 1, 0, A, A);
+	IS(DIGESTS(1, 1, 0, A, A), "COMMIT 0@1");
 	co_end(c);
 }
 
@@ -135,7 +136,7 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 {
 	/* of what each member tells of step 0, in the order of members; doubted: bits of those whom
 	 * another member heard tell otherwise */
-	static const struct { uint64_t tells[5]; uint32_t n, doubted; const char *who; } row[] = {
+	static const struct { uint64_t digests[5]; uint32_t n, suspect_digest; const char *says; } row[] = {
 		{ { A, B }, 2, 0, "workers 0 and 1 hold" },
 		{ { A, B, C }, 3, 0, "workers 0 and 1 hold" },
 		{ { A, A, B, B }, 4, 0, "workers 0 and 2 hold" },
@@ -153,31 +154,32 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 		config.max = 5;
 		co_run(c, &config, row[i].n);
 		for (int digest = 1; digest >= 0; digest--) {
-			uint32_t first = row[i].tells[0] ? 0 : 1;
+			uint32_t first = row[i].digests[0] ? 0 : 1;
 			for (uint32_t w = 0; w < row[i].n; w++) {
-				if ((row[i].tells[w] != NO) == digest)
-					TELLS(w, 1, 0, NO, row[i].tells[w]);
+				if ((row[i].digests[w] != NO) == digest)
+					DIGESTS(w, 1, 0, NO, row[i].digests[w]);
 				for (uint32_t d = 0; w == first && d < row[i].n && digest; d++)
-					if (row[i].doubted >> d & 1)
-						DOUBTS(first, d);
+					if (row[i].suspect_digest >> d & 1)
+						SUSPECTS_DIGEST(first, d);
 			}
 		}
-		CHECK(strstr(co_note_text(c, "integrity"), row[i].who) && c->co->phase == HD_CO_ENDING &&
+		CHECK(strstr(co_note_text(c, "integrity"), row[i].says) && c->co->phase == HD_CO_ENDING &&
 			c->co->end_code == 5, "row %zu: %s, %s", i,
 			co_note_text(c, "integrity"), c->text);
 		assert_null(strstr(c->text, "corrupt"));
 		co_end(c);
 	}
 	co_run(c, &co_config, 2);
-	TELLS(0, 1, 0, A, A);
-	IS(TELLS(1, 1, 0, A, B),
-		"NOTE integrity; DISTRUST 0; STORE 5 e 1 next 2 of 0 1 disputes 1 to 0; >0 RELEASE@1 5; >1 "
+	DIGESTS(0, 1, 0, A, A);
+	IS(DIGESTS(1, 1, 0, A, B),
+		"NOTE integrity; INVALIDATE 0; STORE 5 e 1 next 2 of 0 1 mismatches 1 to 0; >0 RELEASE@1 5; "
+		">1 "
 		"RELEASE@1 5");
-	IS(TELLS(0, 1, 0, B, B), "");           /* it is over: nothing is committed */
+	IS(DIGESTS(0, 1, 0, B, B), "");           /* it is over: nothing is committed */
 	IS(CO(LOST, .worker = 0, .why = HD_CLOSED), "");
 	/* a scribe may have saved until it went */
 	IS(CO(LOST, .worker = 1, .why = HD_CLOSED),
-		"DISTRUST 0; "
+		"INVALIDATE 0; "
 		"EXIT 5 step 0: workers 0 and 1 hold different states, and no majority says which is right: "
 		"a memory or a processor gives wrong "
 		"bits. Checkpoints up to step 0 are sound, later ones were removed: have the machines "
@@ -185,12 +187,13 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* nobody who told it says so any more */
-	TELLS(0, 1, 0, A, A);
-	DOUBTS(0, 1);
-	TELLS(0, 1, 1, A, A);
-	TELLS(0, 1, 2, A, A);
-	IS(TELLS(1, 1, 2, A, A),
-		"NOTE integrity; DISTRUST 0; STORE 5 e 1 next 2 of 0 1 disputes 1 to 0; >0 RELEASE@1 5; >1 "
+	DIGESTS(0, 1, 0, A, A);
+	SUSPECTS_DIGEST(0, 1);
+	DIGESTS(0, 1, 1, A, A);
+	DIGESTS(0, 1, 2, A, A);
+	IS(DIGESTS(1, 1, 2, A, A),
+		"NOTE integrity; INVALIDATE 0; STORE 5 e 1 next 2 of 0 1 mismatches 1 to 0; >0 RELEASE@1 5; "
+		">1 "
 		"RELEASE@1 5");
 	assert_non_null(strstr(co_note_text(c, "integrity"), ": workers hold different states"));
 	co_end(c);
@@ -200,32 +203,34 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 static void what_a_member_heard_of_another_counts(void **state)
 {
 	/* who of members told what, whom member 0 doubts then, and what is answered to the last of it */
-	static const struct { uint64_t tells[4]; uint32_t n, whom; const char *says; } row[] = {
-		{ { A }, 1, 77, "NOTE integrity; DISTRUST 0; STORE 4 e 1 next 1 of 0 disputes 1 to 0; >0 RELEASE@1 5" },         /* gone since */
-		{ { A, A }, 2, 77, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 disputes 1 to 0; "
-			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 disputes 1 to 0; "
-			"DISTRUST 0" },
-		/* it told here what most do: nobody is known to be wrong */
-		{ { A, A }, 2, 1, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 disputes 1 to 0; "
-			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 disputes 1 to 0; "
-			"DISTRUST 0" },
-		{ { A, A, NO }, 3, 2, "NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
-			"STORE 6 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END "
+	static const struct { uint64_t digests[4]; uint32_t n, sender; const char *says; } row[] = {
+		{ { A }, 1, 77, "NOTE integrity; INVALIDATE 0; STORE 4 e 1 next 1 of 0 mismatches 1 to 0; >0 RELEASE@1 5" },         /* gone since */
+		{ { A, A }, 2, 77, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 mismatches 1 to 0; "
+			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 mismatches 1 to "
 			"0; "
-			"STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END "
+			"INVALIDATE 0" },
+		/* it told here what most do: nobody is known to be wrong */
+		{ { A, A }, 2, 1, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 mismatches 1 to 0; "
+			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 mismatches 1 to "
+			"0; "
+			"INVALIDATE 0" },
+		{ { A, A, NO }, 3, 2, "NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
+			"STORE 6 e 2 next 3 of 0 1 2 mismatches 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END "
+			"0; "
+			"STORE 7 e 3 next 3 of 0 1 2 mismatches 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END "
 			"1; "
-			"STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0" },
+			"STORE 8 e 4 next 3 of 0 1 2 mismatches 1 to 0; INVALIDATE 0" },
 		/* who told nothing is no part of it */
-		{ { A, A, B, NO }, 4, 77, "NOTE integrity; DISTRUST 0; STORE 7 e 1 next 4 of 0 1 2 3 disputes 1 to 0; "
+		{ { A, A, B, NO }, 4, 77, "NOTE integrity; INVALIDATE 0; STORE 7 e 1 next 4 of 0 1 2 3 mismatches 1 to 0; "
 			">0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 5; >3 RELEASE@1 5" },
 		{ { A, A, B, NO }, 4, 2, "NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
-			"STORE 7 e 2 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; "
+			"STORE 7 e 2 next 4 of 0 1 2 3 mismatches 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; "
 			"END 0; "
-			"STORE 8 e 3 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; "
+			"STORE 8 e 3 next 4 of 0 1 2 3 mismatches 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; "
 			"END 1; "
-			"STORE 9 e 4 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 3; >3 STALE@1; DROP 3; "
+			"STORE 9 e 4 next 4 of 0 1 2 3 mismatches 1 to 0; NOTE lost 3; >3 STALE@1; DROP 3; "
 			"END 3; "
-			"STORE 10 e 5 next 4 of 0 1 2 3 disputes 1 to 0; DISTRUST 0" },
+			"STORE 10 e 5 next 4 of 0 1 2 3 mismatches 1 to 0; INVALIDATE 0" },
 	};
 	struct co_at_work at, *c = &at;
 
@@ -233,12 +238,12 @@ static void what_a_member_heard_of_another_counts(void **state)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		co_run(c, &co_config, row[i].n);
 		for (uint32_t w = 0; w < row[i].n; w++)
-			if (row[i].tells[w])
-				TELLS(w, 1, 0, A, row[i].tells[w]);
-		DOUBTS(0, row[i].whom);
+			if (row[i].digests[w])
+				DIGESTS(w, 1, 0, A, row[i].digests[w]);
+		SUSPECTS_DIGEST(0, row[i].sender);
 		for (uint32_t w = 0; w < row[i].n; w++)
-			if (!row[i].tells[w])
-				TELLS(w, 1, 0, NO, NO);
+			if (!row[i].digests[w])
+				DIGESTS(w, 1, 0, NO, NO);
 		CHECK(!strcmp(c->text, row[i].says), "row %zu: %s", i, c->text);
 		co_end(c);
 	}
@@ -246,20 +251,21 @@ static void what_a_member_heard_of_another_counts(void **state)
 	for (uint64_t step = 0; step < 2; step++) {
 		co_run(c, &co_config, 2);
 		for (uint64_t s = 0; s < step + 2; s++)
-			TELLS(0, 1, s, A, A);
-		IS(DOUBTS(0, 1), "");
-		IS(TELLS(1, 1, step, A, A), step ? "COMMIT 0@1; COMMIT 1@1" : "COMMIT 0@1");
-		const char *said = TELLS(1, 1, step + 1, A, A);
-		CHECK(strstr(said, step ? "DISTRUST 2" : "DISTRUST 1") && !strstr(said, "COMMIT"),
+			DIGESTS(0, 1, s, A, A);
+		IS(SUSPECTS_DIGEST(0, 1), "");
+		IS(DIGESTS(1, 1, step, A, A), step ? "COMMIT 0@1; COMMIT 1@1" : "COMMIT 0@1");
+		const char *said = DIGESTS(1, 1, step + 1, A, A);
+		CHECK(strstr(said, step ? "INVALIDATE 2" : "INVALIDATE 1") && !strstr(said, "COMMIT"),
 			"step %d: %s", (int)step, said);
 		co_end(c);
 	}
 	co_run(c, &co_config, 3);                /* who told of none can mean none */
-	TELLS(0, 1, 0, A, A);
-	TELLS(1, 1, 0, A, B);
-	IS(DOUBTS(2, 0), "");
-	IS(TELLS(2, 1, 0, NO, NO),
-		"NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 0; >0 RELEASE@1 5; "
+	DIGESTS(0, 1, 0, A, A);
+	DIGESTS(1, 1, 0, A, B);
+	IS(SUSPECTS_DIGEST(2, 0), "");
+	IS(DIGESTS(2, 1, 0, NO, NO),
+		"NOTE integrity; INVALIDATE 0; STORE 6 e 1 next 3 of 0 1 2 mismatches 1 to 0; >0 RELEASE@1 "
+		"5; "
 		">1 RELEASE@1 5; >2 RELEASE@1 5");
 	co_end(c);
 }
@@ -271,24 +277,24 @@ static void who_is_gone_is_not_waited_for(void **state)
 
 	(void)state;
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 0, A, A);
+	DIGESTS(0, 1, 0, A, A);
 	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }),
 		"NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
-	IS(TELLS(1, 1, 0, A, B),
-		"NOTE integrity; DISTRUST 0; STORE 7 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE void; >0 "
+	IS(DIGESTS(1, 1, 0, A, B),
+		"NOTE integrity; INVALIDATE 0; STORE 7 e 2 next 3 of 0 1 2 mismatches 1 to 0; NOTE void; >0 "
 		"RELEASE@1 5; >1 RELEASE@1 5");
 	co_end(c);
 
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 0, A, A);
-	TELLS(2, 1, 0, A, B);
+	DIGESTS(0, 1, 0, A, A);
+	DIGESTS(2, 1, 0, A, B);
 	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }),
 		"NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
-	IS(TELLS(1, 1, 0, A, A),
-		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; NOTE void; STORE 7 e 3 next 3 of 0 1 2 disputes 1 "
+	IS(DIGESTS(1, 1, 0, A, A),
+		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; NOTE void; STORE 7 e 3 next 3 of 0 1 2 mismatches 1 "
 		"to 0; NOTE lost 1; "
 		/* it is not here to be released */
-		">1 STALE@1; DROP 1; END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");
+		">1 STALE@1; DROP 1; END 1; STORE 8 e 4 next 3 of 0 1 2 mismatches 1 to 0; INVALIDATE 0");
 	co_end(c);
 
 	co_run(c, &co_config, 1);                /* nobody is left, and nothing is disputed */
@@ -304,21 +310,21 @@ static void nobody_is_judged_without_a_view(void **state)
 
 	(void)state;
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 0, A, A);
+	DIGESTS(0, 1, 0, A, A);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
-	IS(TELLS(1, 1, 0, A, B), "");           /* its epoch is being stored */
+	IS(DIGESTS(1, 1, 0, A, B), "");           /* its epoch is being stored */
 	IS(STORED(), ">0 FENCE@2 dead 2; >1 FENCE@2 dead 2");
-	IS(TELLS(1, 1, 0, A, B), "");
+	IS(DIGESTS(1, 1, 0, A, B), "");
 	IS(FROM(0, STATUS, .epoch = 2, .status = { .member = true, .at = 1, .prev = true }), "");
 	IS(FROM(1, STATUS, .epoch = 2, .status = { .member = true, .at = 1, .prev = true }),
-		">0 VIEW@2 1 of 0 1; >1 VIEW@2 1 of 0 1; NOTE view; NOTE integrity; DISTRUST 0; "
-		"STORE 7 e 2 next 3 of 0 1 disputes 1 to 0; >0 RELEASE@2 5; >1 RELEASE@2 5");
+		">0 VIEW@2 1 of 0 1; >1 VIEW@2 1 of 0 1; NOTE view; NOTE integrity; INVALIDATE 0; "
+		"STORE 7 e 2 next 3 of 0 1 mismatches 1 to 0; >0 RELEASE@2 5; >1 RELEASE@2 5");
 	co_end(c);
 
 	co_begin(c, &co_config);
 	for (uint32_t i = 0; i < 2; i++) {
 		co_admit(c, i);
-		TELLS(i, 0, 0, A, i ? B : A);
+		DIGESTS(i, 0, 0, A, i ? B : A);
 		IS(c->text, "");
 	}
 	co_end(c);
@@ -338,33 +344,34 @@ static void who_was_decided_into_a_view_begins_again_too(void **state)
 			FROM(i, PREPARED, .epoch = 1, .decided = { 2 });
 		if (decided)
 			STORED();
-		TELLS(0, 1, 0, A, A);
-		TELLS(1, 1, 0, A, A);
-		IS(TELLS(2, 1, 0, A, B), decided ?
+		DIGESTS(0, 1, 0, A, A);
+		DIGESTS(1, 1, 0, A, A);
+		IS(DIGESTS(2, 1, 0, A, B), decided ?
 			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; NOTE void; "
-				"STORE 10 e 3 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 0; >0 STALE@1; "
+				"STORE 10 e 3 next 4 of 0 1 2 3 mismatches 1 to 0; NOTE lost 0; >0 STALE@1; "
 				"DROP 0; END 0; "
-				"STORE 11 e 4 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 1; >1 STALE@1; "
+				"STORE 11 e 4 next 4 of 0 1 2 3 mismatches 1 to 0; NOTE lost 1; >1 STALE@1; "
 				"DROP 1; END 1; "
-				"STORE 12 e 5 next 4 of 0 1 2 3 disputes 1 to 0; NOTE lost 3; >3 STALE@1; "
-				"DROP 3; END 3; DISTRUST 0" :
+				"STORE 12 e 5 next 4 of 0 1 2 3 mismatches 1 to 0; NOTE lost 3; >3 STALE@1; "
+				"DROP 3; END 3; INVALIDATE 0" :
 			"NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; >2 "
-			"DONATE@1 3 no more; NOTE void; "
-				"STORE 9 e 3 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP "
+			"SEND_STATE@1 3 no more; NOTE void; "
+				"STORE 9 e 3 next 4 of 0 1 2 mismatches 1 to 0; NOTE lost 0; >0 STALE@1; "
+				"DROP "
 				"0; END 0; "
-				"STORE 10 e 4 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; "
+				"STORE 10 e 4 next 4 of 0 1 2 mismatches 1 to 0; NOTE lost 1; >1 STALE@1; "
 				"DROP 1; END 1; "
-				"STORE 11 e 5 next 4 of 0 1 2 disputes 1 to 0; DISTRUST 0");
+				"STORE 11 e 5 next 4 of 0 1 2 mismatches 1 to 0; INVALIDATE 0");
 		co_end(c);
 	}
 }
 
 /* "From the newest step whose state was the same at all, or one before": a step that was verified may be
  * disputed after all. */
-static void what_is_disputed_after_all_is_verified_no_more(void **state)
+static void what_is_mismatched_after_all_is_verified_no_more(void **state)
 {
-	static const struct { uint64_t step; const char *distrust; } row[] = { { 1, "DISTRUST 0" },
-		{ 2, "DISTRUST 2" }, { 3, "DISTRUST 3" } };
+	static const struct { uint64_t step; const char *invalidate; } row[] = { { 1, "INVALIDATE 0" },
+		{ 2, "INVALIDATE 2" }, { 3, "INVALIDATE 3" } };
 	struct co_at_work at, *c = &at;
 
 	(void)state;
@@ -373,72 +380,73 @@ static void what_is_disputed_after_all_is_verified_no_more(void **state)
 		CO(SCALE, .n = 3);
 		co_admit(c, 2);
 		for (uint64_t s = 0; s < 3; s++) {
-			TELLS(0, 1, s, A, A);
-			TELLS(1, 1, s, A, A);
+			DIGESTS(0, 1, s, A, A);
+			DIGESTS(1, 1, s, A, A);
 		}
 		assert_int_equal(c->co->verified, 3);
-		TELLS(2, 1, row[i].step, A, B);
+		DIGESTS(2, 1, row[i].step, A, B);
 		if (row[i].step == 3) {
-			TELLS(0, 1, 3, A, A);
-			TELLS(1, 1, 3, A, A);
+			DIGESTS(0, 1, 3, A, A);
+			DIGESTS(1, 1, 3, A, A);
 		}
-		CHECK(strstr(c->text, row[i].distrust) && strstr(c->text, "NOTE corrupt 2"), "row %zu: %s", i,
+		CHECK(strstr(c->text, row[i].invalidate) && strstr(c->text, "NOTE corrupt 2"),
+			"row %zu: %s", i,
 			c->text);
 		co_end(c);
 	}
 }
 
 /* Nobody is left before it could be judged: the same holds for what they saved. */
-static void a_dispute_that_nobody_outlives_is_distrusted_too(void **state)
+static void a_mismatch_that_nobody_outlives_is_invalidated_too(void **state)
 {
 	struct co_at_work at, *c = &at;
 
 	(void)state;
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 0, A, A);
-	TELLS(1, 1, 0, A, B);
+	DIGESTS(0, 1, 0, A, A);
+	DIGESTS(1, 1, 0, A, B);
 	for (uint32_t i = 0; i < 3; i++)
 		CO(LOST, .worker = i, .why = HD_EXITED);
-	IS(STORED(), "STORE 9 e 4 next 3 not started; NOTE restore; DISTRUST 0; RESTORE; SPAWN 3");
+	IS(STORED(), "STORE 9 e 4 next 3 not started; NOTE restore; INVALIDATE 0; RESTORE; SPAWN 3");
 	IS(CO(RESTORED, .step = 0), "");
 	for (uint32_t i = 3; i < 6; i++) {
 		co_admit(c, i);
-		co_warm(c, i);
-		co_learned(c, i);
+		co_ready_to_sync(c, i);
+		co_synced(c, i);
 	}
 	STORED();
 	for (uint32_t i = 3; i < 6; i++)
 		FROM(i, STATUS, .epoch = 5, .status = { .at = 0 });
 	IS(STORED(), ">3 VIEW@5 0 of 3 4 5; >4 VIEW@5 0 of 3 4 5; >5 VIEW@5 0 of 3 4 5; NOTE view");
-	TELLS(3, 5, 0, A, B);
-	TELLS(4, 5, 0, A, B);
-	IS(TELLS(5, 5, 0, A, B), "COMMIT 0@5");          /* what those before told is forgotten */
+	DIGESTS(3, 5, 0, A, B);
+	DIGESTS(4, 5, 0, A, B);
+	IS(DIGESTS(5, 5, 0, A, B), "COMMIT 0@5");          /* what those before told is forgotten */
 	co_end(c);
 
 	/* the job ends before it could be judged, for another reason */
 	co_run(c, &co_config, 3);
-	TELLS(0, 1, 0, A, A);
-	TELLS(1, 1, 0, A, B);
+	DIGESTS(0, 1, 0, A, A);
+	DIGESTS(1, 1, 0, A, B);
 	FROM(2, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" });
 	for (uint32_t i = 0; i < 2; i++)
 		IS(CO(LOST, .worker = i, .why = HD_CLOSED), "");
-	IS(CO(LOST, .worker = 2, .why = HD_CLOSED), "DISTRUST 0; EXIT 4 nan");
+	IS(CO(LOST, .worker = 2, .why = HD_CLOSED), "INVALIDATE 0; EXIT 4 nan");
 	co_end(c);
 
 	/* what was not disputed is not: the same job has the same states */
 	co_run(c, &co_config, 1);
-	TELLS(0, 1, 0, A, A);
+	DIGESTS(0, 1, 0, A, A);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	IS(STORED(), "STORE 5 e 2 next 1 not started; NOTE restore; RESTORE; SPAWN 1");
 	CO(RESTORED, .step = 0);
 	co_admit(c, 1);
-	co_warm(c, 1);
-	co_learned(c, 1);
+	co_ready_to_sync(c, 1);
+	co_synced(c, 1);
 	STORED();
 	FROM(1, STATUS, .epoch = 3, .status = { .at = 0 });
 	STORED();
-	IS(TELLS(1, 3, 0, A, B),
-		"NOTE integrity; DISTRUST 0; STORE 9 e 3 next 2 of 1 disputes 1 to 0; >1 RELEASE@3 5");
+	IS(DIGESTS(1, 3, 0, A, B),
+		"NOTE integrity; INVALIDATE 0; STORE 9 e 3 next 2 of 1 mismatches 1 to 0; >1 RELEASE@3 5");
 	co_end(c);
 }
 
@@ -455,8 +463,8 @@ static void a_place_given_away_says_nothing_of_who_had_it(void **state)
 		CO(LOST, .worker = 2, .why = HD_CLOSED);
 		co_admit(c, c->co->record.next_worker);
 		assert_null(hd_co_find(c->co, 2));
-		TELLS(0, 1, 0, A, A);
-		const char *said = TELLS(1, 1, 0, A, same ? A : B);
+		DIGESTS(0, 1, 0, A, A);
+		const char *said = DIGESTS(1, 1, 0, A, same ? A : B);
 		CHECK(same ? !*said : strstr(said, "NOTE integrity") != NULL, "%s", said);
 		co_end(c);
 	}
@@ -471,10 +479,10 @@ static void without_memory_nobody_is_judged(void **state)
 	(void)state;
 	for (size_t budget = 64; !strstr(said, "NOTE corrupt"); budget += 64) {
 		co_run(c, &co_config, 3);
-		TELLS(0, 1, 0, A, A);
-		TELLS(1, 1, 0, A, A);
+		DIGESTS(0, 1, 0, A, A);
+		DIGESTS(1, 1, 0, A, A);
 		c->co->out.budget_bytes = budget;
-		said = TELLS(2, 1, 0, A, B);
+		said = DIGESTS(2, 1, 0, A, B);
 		if (!strstr(said, "NOTE corrupt"))
 			IS(said, "EXIT 11 out of memory");
 		co_end(c);
@@ -486,15 +494,15 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_the_same_at_all_is_committed_and_verified),
 		cmocka_unit_test(who_told_another_digest_than_most_goes),
-		cmocka_unit_test(a_dispute_waits_until_all_have_sealed_the_step),
+		cmocka_unit_test(a_mismatch_waits_until_all_have_sealed_the_step),
 		cmocka_unit_test(what_is_told_late_or_twice_counts_once),
 		cmocka_unit_test(without_a_majority_the_job_ends_and_two_are_named),
 		cmocka_unit_test(what_a_member_heard_of_another_counts),
 		cmocka_unit_test(who_is_gone_is_not_waited_for),
 		cmocka_unit_test(nobody_is_judged_without_a_view),
 		cmocka_unit_test(who_was_decided_into_a_view_begins_again_too),
-		cmocka_unit_test(what_is_disputed_after_all_is_verified_no_more),
-		cmocka_unit_test(a_dispute_that_nobody_outlives_is_distrusted_too),
+		cmocka_unit_test(what_is_mismatched_after_all_is_verified_no_more),
+		cmocka_unit_test(a_mismatch_that_nobody_outlives_is_invalidated_too),
 		cmocka_unit_test(a_place_given_away_says_nothing_of_who_had_it),
 		cmocka_unit_test(without_memory_nobody_is_judged),
 	};

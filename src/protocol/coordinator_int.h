@@ -15,21 +15,21 @@ struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 };
 
 /* What it told of step next - 1; next 0: nothing. */
-struct hd_co_told { uint64_t next, sum, state; };
+struct hd_co_digests { uint64_t next, sum, state; };
 
 struct hd_co_worker {
 	enum hd_co_worker_state state;
 	/* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
 	uint32_t worker, guest;
-	bool up, silent, warm, draining, mend;    /* mend: a link of it closed and is there again */
-	bool relieved;                    /* another is to take its place */
+	bool up, silent, ready_to_sync, draining, mend;    /* mend: a link of it closed and is there again */
+	bool being_replaced;                    /* another is to take its place */
 	bool decided;                     /* into a view that it may have entered without our hearing of it */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
-	uint32_t ndevices, donor;
-	uint64_t lesson;                  /* what it learns, as LEARN names it */
+	uint32_t ndevices, source;
+	uint64_t transfer;                  /* what it learns, as SYNC names it */
 	uint32_t given_up;                /* lessons of the present members that their donors gave up */
-	int64_t aside_ns;                 /* ASIDE: until then */
+	int64_t retry_at_ns;                 /* ASIDE: until then */
 	uint64_t sealed;
 	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t lost_ns, suspect_ns, joined_ns;
@@ -39,9 +39,9 @@ struct hd_co_worker {
 	uint64_t done, longest_ns;
 	bool busy;
 	int64_t done_ns;
-	struct hd_co_told told[2];        /* of its last digest steps, by parity */
+	struct hd_co_digests reported[2];        /* of its last digest steps, by parity */
 	/* a member heard another digest of step doubted - 1 from it; 0: none */
-	uint64_t doubted;
+	uint64_t suspect_digest;
 	struct hd_co_worker_answer answer;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
 };
@@ -78,7 +78,7 @@ struct hd_coordinator {
 
 	enum hd_co_phase phase;
 	struct hd_co_worker worker[HD_MAX_WORKERS];
-	uint32_t lessons;                 /* given by donors in this term */
+	uint32_t transfers;                 /* given by donors in this term */
 	uint64_t *sums;                   /* owned: bitmaps of all answers */
 	uint32_t words;
 
@@ -89,9 +89,9 @@ struct hd_coordinator {
 	/* X_verified was the same at all who had it; so was one before it */
 	uint64_t verified, verified_before;
 	/* what was saved later may be wrong: said again when all who may be saving are gone */
-	bool distrusts;
+	bool invalidates;
 	/* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
-	uint64_t disputed, stranger;
+	uint64_t mismatched, unknown_sender;
 	struct hd_co_news news[HD_CO_NEWS];
 
 	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */
@@ -112,7 +112,7 @@ struct hd_coordinator {
 	char halt_why[HD_MSG_TEXT + 1];
 	uint32_t end_code;
 	uint32_t spawned;                 /* asked for and not there yet */
-	uint32_t told;                    /* workers that are wanted, as it was noted last */
+	uint32_t noted_target;                    /* workers that are wanted, as it was noted last */
 	int64_t spawn_ns;
 
 	int64_t now_ns;
@@ -162,17 +162,17 @@ bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);
 void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 
 /* coordinator_corrupt.c */
-void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
-void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);
+void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
+void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);
 void hd_co_verify(struct hd_coordinator *co, uint64_t step);             /* it is committed */
 /* what was saved after the newest verified state, if any of it may be wrong */
-void hd_co_distrust(struct hd_coordinator *co);
+void hd_co_invalidate(struct hd_coordinator *co);
 void hd_co_judge(struct hd_coordinator *co);
 
 /* coordinator_plan.c */
 /* opens what is wanted and possible: learning, a change, a start, an end */
 void hd_co_plan(struct hd_coordinator *co);
-/* PREPARE, DECIDE, LEARN, DONATE repeated to one that came back */
+/* PREPARE, DECIDE, SYNC, SEND_STATE repeated to one that came back */
 void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w);
 void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32_t epoch);
 void hd_co_change_stored(struct hd_coordinator *co);
@@ -181,10 +181,10 @@ void hd_co_switched(struct hd_coordinator *co);           /* the decided view is
 void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
 void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* ranks of the members it has */
-void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
-void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w);     /* its donor gave up */
-void hd_co_recall(struct hd_coordinator *co);             /* whoever is aside */
+void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
+void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w);     /* its donor gave up */
+void hd_co_end_backoff(struct hd_coordinator *co);             /* whoever is aside */
 /* it learns no more: its donor, if it has one, may forget it */
-void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w);
+void hd_co_transfer_ended(struct hd_coordinator *co, struct hd_co_worker *w);
 
 #endif

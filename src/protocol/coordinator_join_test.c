@@ -101,7 +101,7 @@ static void who_comes_back_under_a_number_that_is_not_its_own_is_sent_away(void 
 }
 
 /* What the coordinator before knew of learners is lost: they begin anew. */
-static void a_learner_of_the_coordinator_before_is_taken_in_again(void **state)
+static void a_joiner_of_the_coordinator_before_is_taken_in_again(void **state)
 {
 	struct hd_co_config config = co_config;
 	struct co_at_work at, *c = &at;
@@ -120,15 +120,15 @@ static void a_learner_of_the_coordinator_before_is_taken_in_again(void **state)
 	IS(STORED(), ">0 FENCE@5; >3 FENCE@5");
 	IS(co_return(c, 1, 11, true),
 		">1 PEER@0 0 a; >0 PEER@0 1 b; >1 PEER@0 3 d; >3 PEER@0 1 b; >1 FENCE@5");
-	IS(FROM(3, LEARNED, .learned = { 0, 77 }), "");         /* of a lesson of the one before */
+	IS(FROM(3, SYNCED, .synced = { 0, 77 }), "");         /* of a lesson of the one before */
 	assert_int_equal(hd_co_find(c->co, 3)->state, HD_W_STANDBY);
 	IS(FROM(0, STATUS, .epoch = 5, .status = { .at = 7, .member = true }), "");
 	IS(FROM(1, STATUS, .epoch = 5, .status = { .at = 7, .member = true }),
 		">0 VIEW@5 7 of 0 1; >1 VIEW@5 7 of 0 1; >3 VIEW@5 7 of 0 1; NOTE view; COMMIT 0@5 lost; "
 		"COMMIT 1@5 lost; "
 		"COMMIT 2@5 lost; COMMIT 3@5 lost; COMMIT 4@5 lost; COMMIT 5@5 lost; COMMIT 6@5 lost; >3 "
-		"LEARN@5 1 400000001; "
-		">1 DONATE@5 3");
+		"SYNC@5 1 400000001; "
+		">1 SEND_STATE@5 3");
 	co_end(c);
 
 	config.record.started = false;
@@ -164,7 +164,7 @@ static void who_is_not_here_is_not_heard(void **state)
 
 /* Learning: from the disk while nobody has the state, else from the member that teaches fewest, of equal
  * ones the youngest. */
-static void who_is_wanted_is_taught(void **state)
+static void who_is_wanted_is_synced(void **state)
 {
 	struct co_at_work at, *c = &at;
 	struct hd_co_config config = co_config;
@@ -174,30 +174,31 @@ static void who_is_wanted_is_taught(void **state)
 	config.step = 30;
 	co_begin(c, &config);
 	co_admit(c, 0);
-	IS(co_warm(c, 0), ">0 LEARN@0 -1 1e");
-	IS(FROM(0, LEARNED, .learned = { 1, 30 }), "");
-	IS(FROM(0, LEARNED, .learned = { HD_NOBODY, 31 }), "");
-	assert_int_equal(hd_co_find(c->co, 0)->state, HD_W_LEARNING);
-	IS(co_learned(c, 0), "");
+	IS(co_ready_to_sync(c, 0), ">0 SYNC@0 -1 1e");
+	IS(FROM(0, SYNCED, .synced = { 1, 30 }), "");
+	IS(FROM(0, SYNCED, .synced = { HD_NOBODY, 31 }), "");
+	assert_int_equal(hd_co_find(c->co, 0)->state, HD_W_SYNCING);
+	IS(co_synced(c, 0), "");
 	co_end(c);
 
 	co_run(c, &config, 2);
 	IS(CO(SCALE, .n = 5), "STORE 5 e 1 next 2 of 0 1; NOTE scale; SPAWN 3");
 	co_admit(c, 2);
-	IS(co_warm(c, 2), ">2 LEARN@1 1 100000001; >1 DONATE@1 2");
+	IS(co_ready_to_sync(c, 2), ">2 SYNC@1 1 100000001; >1 SEND_STATE@1 2");
 	co_admit(c, 3);
-	IS(co_warm(c, 3), ">3 LEARN@1 0 100000002; >0 DONATE@1 3");
+	IS(co_ready_to_sync(c, 3), ">3 SYNC@1 0 100000002; >0 SEND_STATE@1 3");
 	co_admit(c, 4);
-	IS(co_warm(c, 4), ">4 LEARN@1 1 100000003; >1 DONATE@1 4");
+	IS(co_ready_to_sync(c, 4), ">4 SYNC@1 1 100000003; >1 SEND_STATE@1 4");
 	co_admit(c, 5);
-	IS(co_warm(c, 5), "");                  /* more than are wanted: it stands by */
+	IS(co_ready_to_sync(c, 5), "");                  /* more than are wanted: it stands by */
 	IS(CO(SCALE, .n = 4), "STORE 10 e 1 next 6 of 0 1; NOTE scale");
-	IS(FROM(3, LEAVE, .leave = { .gone = true }), "NOTE leave 3; >0 DONATE@1 3 no more");
+	IS(FROM(3, LEAVE, .leave = { .gone = true }), "NOTE leave 3; >0 SEND_STATE@1 3 no more");
 	/* its donor's stream ended */
-	IS(FROM(2, WARM, .warm = { 0 }), ">1 DONATE@1 2 no more; >2 LEARN@1 0 100000004; >0 DONATE@1 2");
+	IS(FROM(2, READY_TO_SYNC, .ready_to_sync = { 0 }), ">1 SEND_STATE@1 2 no more; >2 SYNC@1 0 "
+		"100000004; >0 SEND_STATE@1 2");
 	/* the one that stood by, and not from one that goes */
 	IS(CO(DRAIN, .worker = 1),
-		"STORE 11 e 1 next 6 of 0 1 going 1; >5 LEARN@1 0 100000005; >0 DONATE@1 5; STORE 12 e 2 "
+		"STORE 11 e 1 next 6 of 0 1 going 1; >5 SYNC@1 0 100000005; >0 SEND_STATE@1 5; STORE 12 e 2 "
 		"next 6 of 0 1 going 1");
 	co_end(c);
 }
@@ -210,21 +211,22 @@ static void who_teaches_is_told_again_when_it_comes_back(void **state)
 	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	co_warm(c, 2);
+	co_ready_to_sync(c, 2);
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
 	IS(co_return(c, 2, 12, false),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 LEARN@1 1 "
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 SYNC@1 1 "
 		"100000001");
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
 	IS(co_return(c, 1, 11, true),
-		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 DONATE@1 2; >1 FENCE@1; >1 "
+		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 PEER@1 2 c; >2 PEER@1 1 b; >1 SEND_STATE@1 2; >1 FENCE@1; "
+		">1 "
 		"VIEW@1 0 of 0 1; "
 		"STORE 7 e 2 next 3 of 0 1");
 	co_end(c);
 }
 
 /* A learner that is to read the disk is one that can. */
-static void workers_of_other_machines_learn_from_members_alone(void **state)
+static void workers_of_other_machines_sync_from_members_alone(void **state)
 {
 	struct co_at_work at, *c = &at;
 	struct hd_co_config config = co_config;
@@ -237,15 +239,15 @@ static void workers_of_other_machines_learn_from_members_alone(void **state)
 		"STORE 1 e 0 next 1 not started; NOTE join 1000000; NOTE scale; SPAWN 1");
 	STORED();
 	IS(co_return(c, HD_REMOTE_WORKER, 10, false), "");
-	IS(co_warm(c, HD_REMOTE_WORKER), "");
+	IS(co_ready_to_sync(c, HD_REMOTE_WORKER), "");
 	co_admit(c, 1);
-	IS(co_warm(c, 1), ">1 LEARN@0 -1 0");
-	IS(co_learned(c, 1), "STORE 3 e 1 next 2 not started");
+	IS(co_ready_to_sync(c, 1), ">1 SYNC@0 -1 0");
+	IS(co_synced(c, 1), "STORE 3 e 1 next 2 not started");
 	STORED();
 	FROM(1, STATUS, .epoch = 1, .status = { .at = 0 });
 	IS(STORED(),
-		">1000000 VIEW@1 0 of 1; >1 VIEW@1 0 of 1; NOTE view; >1000000 LEARN@1 1 100000001; >1 "
-		"DONATE@1 1000000");
+		">1000000 VIEW@1 0 of 1; >1 VIEW@1 0 of 1; NOTE view; >1000000 SYNC@1 1 100000001; >1 "
+		"SEND_STATE@1 1000000");
 	co_end(c);
 }
 
@@ -337,7 +339,7 @@ static void a_free_place_is_no_worker(void **state)
 		.started = true };
 	co_take_over(c, &config, 0);
 	IS(FROM(0, EVENT, .epoch = 5, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
-	IS(CO(RELIEVE, .worker = 0, .ok = true), "");
+	IS(CO(REPLACE, .worker = 0, .ok = true), "");
 	/* no member of the record: nor is there a place for it now */
 	IS(co_return(c, 2, 12, true), ">2 STALE@5; DROP 2");
 	assert_null(hd_co_find(c->co, 2));
@@ -411,18 +413,19 @@ static void remote_workers_come_beside_those_that_were_asked_for(void **state)
 	co_run(c, &config, 2);
 	CO(TICK);
 	co_admit_remote(c, 2);
-	IS(co_warm(c, HD_REMOTE_WORKER + 2), ">1000002 LEARN@1 1 100000001; >1 DONATE@1 1000002");
+	IS(co_ready_to_sync(c, HD_REMOTE_WORKER + 2), ">1000002 SYNC@1 1 100000001; >1 SEND_STATE@1 1000002");
 	co_admit_remote(c, 3);
-	IS(co_warm(c, HD_REMOTE_WORKER + 3), "");
-	IS(CO(RELIEVE, .worker = HD_REMOTE_WORKER + 2, .ok = true), "");   /* nobody here can start another */
+	IS(co_ready_to_sync(c, HD_REMOTE_WORKER + 3), "");
+	IS(CO(REPLACE, .worker = HD_REMOTE_WORKER + 2, .ok = true), "");   /* nobody here can start another */
 	IS(CO(SCALE, .n = 3),
 		/* as many as there may be, with the remote one */
 		"STORE 7 e 1 next 4 of 0 1; NOTE scale; SPAWN 1");
 	co_admit(c, 4);
-	IS(co_warm(c, 4), "");
+	IS(co_ready_to_sync(c, 4), "");
 	IS(FROM(HD_REMOTE_WORKER + 3, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 1000003");
 	IS(FROM(HD_REMOTE_WORKER + 2, LEAVE, .epoch = 1, .leave = { .gone = true }),
-		"NOTE leave 1000002; >1 DONATE@1 1000002 no more; >4 LEARN@1 1 100000002; >1 DONATE@1 4");
+		"NOTE leave 1000002; >1 SEND_STATE@1 1000002 no more; >4 SYNC@1 1 100000002; >1 "
+		"SEND_STATE@1 4");
 	co_end(c);
 
 	config.max = 4;
@@ -540,11 +543,11 @@ int main(void)
 		cmocka_unit_test(who_cannot_take_part_is_refused),
 		cmocka_unit_test(places_are_given_to_others_when_workers_are_gone),
 		cmocka_unit_test(who_comes_back_under_a_number_that_is_not_its_own_is_sent_away),
-		cmocka_unit_test(a_learner_of_the_coordinator_before_is_taken_in_again),
+		cmocka_unit_test(a_joiner_of_the_coordinator_before_is_taken_in_again),
 		cmocka_unit_test(who_is_not_here_is_not_heard),
-		cmocka_unit_test(who_is_wanted_is_taught),
+		cmocka_unit_test(who_is_wanted_is_synced),
 		cmocka_unit_test(who_teaches_is_told_again_when_it_comes_back),
-		cmocka_unit_test(workers_of_other_machines_learn_from_members_alone),
+		cmocka_unit_test(workers_of_other_machines_sync_from_members_alone),
 		cmocka_unit_test(workers_that_are_missing_are_asked_for),
 		cmocka_unit_test(whoever_does_not_come_is_given_up),
 		cmocka_unit_test(a_place_is_nobodys_before_it_is_anothers),

@@ -13,9 +13,9 @@ static void change_with_2(struct co_at_work *c, enum hd_co_phase phase)
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
 	co_admit(c, 3);
-	co_warm(c, 2);
-	co_warm(c, 3);
-	co_learned(c, 2);
+	co_ready_to_sync(c, 2);
+	co_ready_to_sync(c, 3);
+	co_synced(c, 2);
 	if (phase > HD_CO_NUMBERING)
 		STORED();
 	for (uint32_t i = 0; i < 3 && phase > HD_CO_PREPARING; i++)
@@ -47,8 +47,8 @@ static void reports_count_by_who_makes_them(void **state)
 	co_crowd(c);
 	const uint32_t last = HD_MAX_WORKERS - 1;
 	CO(SCALE, .n = 3);
-	co_warm(c, last);
-	co_learned(c, last);
+	co_ready_to_sync(c, last);
+	co_synced(c, last);
 	STORED();
 	FROM(0, PREPARED, .epoch = 1, .decided = { 2 });
 	FROM(1, PREPARED, .epoch = 1, .decided = { 2 });
@@ -207,7 +207,8 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 	/* who is asked and goes, or dies, or is not there any more */
 	ask_with_2(c);
 	IS(GONE(2),
-		"NOTE leave 2; NOTE lost 2; >1 DONATE@1 2 no more; >2 STALE@1; DROP 2; END 2; STORE 11 e 4 "
+		"NOTE leave 2; NOTE lost 2; >1 SEND_STATE@1 2 no more; >2 STALE@1; DROP 2; END 2; STORE 11 "
+		"e 4 "
 		"next 4 of 0 1 2");
 	co_end(c);
 	co_run(c, &co_config, 2);
@@ -215,7 +216,7 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	IS(CO(LOST, .worker = 2, .why = HD_EXITED),
-		"NOTE lost 2; >1 DONATE@1 2 no more; END 2; STORE 9 e 4 next 3 of 0 1");
+		"NOTE lost 2; >1 SEND_STATE@1 2 no more; END 2; STORE 9 e 4 next 3 of 0 1");
 	co_end(c);
 	co_run(c, &co_config, 3);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
@@ -226,7 +227,7 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 
 /* A learner whose donor dies learns anew; one that may have entered is asked, for it may be the only one
  * who holds the state. */
-static void learners_of_the_dead_learn_anew(void **state)
+static void joiners_of_the_dead_sync_anew(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -235,30 +236,30 @@ static void learners_of_the_dead_learn_anew(void **state)
 	CO(SCALE, .n = 4);
 	co_admit(c, 2);
 	co_admit(c, 3);
-	co_warm(c, 2);
-	co_warm(c, 3);
+	co_ready_to_sync(c, 2);
+	co_ready_to_sync(c, 3);
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
-		"NOTE lost 1; END 1; STORE 8 e 2 next 4 of 0 1; >2 LEARN@1 0 100000003; >0 DONATE@1 2");
+		"NOTE lost 1; END 1; STORE 8 e 2 next 4 of 0 1; >2 SYNC@1 0 100000003; >0 SEND_STATE@1 2");
 	co_end(c);
 
 	change_with_2(c, HD_CO_DECIDED);
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
-		"NOTE lost 1; END 1; NOTE void; STORE 10 e 3 next 4 of 0 1 2; >3 LEARN@1 0 100000002; >0 "
-		"DONATE@1 3");
-	assert_true(hd_co_find(c->co, 2)->state == HD_W_READY && hd_co_find(c->co, 2)->donor == HD_NOBODY);
+		"NOTE lost 1; END 1; NOTE void; STORE 10 e 3 next 4 of 0 1 2; >3 SYNC@1 0 100000002; >0 "
+		"SEND_STATE@1 3");
+	assert_true(hd_co_find(c->co, 2)->state == HD_W_READY && hd_co_find(c->co, 2)->source == HD_NOBODY);
 	co_end(c);
 
 	change_with_2(c, HD_CO_DECIDED);         /* it has said since that it holds nothing */
-	FROM(2, WARM, .epoch = 1);
+	FROM(2, READY_TO_SYNC, .epoch = 1);
 	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
-		"NOTE lost 1; END 1; STORE 11 e 4 next 4 of 0 1 2; >2 LEARN@1 0 100000003; >0 DONATE@1 2; "
-		">3 LEARN@1 0 100000004; "
-		">0 DONATE@1 3");
+		"NOTE lost 1; END 1; STORE 11 e 4 next 4 of 0 1 2; >2 SYNC@1 0 100000003; >0 SEND_STATE@1 2; "
+		">3 SYNC@1 0 100000004; "
+		">0 SEND_STATE@1 3");
 	co_end(c);
 }
 
 /* Nobody teaches a member: whoever came in with a view after a loss is no learner of its donor any more. */
-static void a_member_has_no_donor(void **state)
+static void a_member_has_no_source(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -278,7 +279,7 @@ static void a_member_has_no_donor(void **state)
 }
 
 /* Rule 7: all who are there begin from what is on disk, whatever they were learning. */
-static void who_was_learning_begins_from_the_disk(void **state)
+static void who_was_syncing_begins_from_the_disk(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -286,12 +287,12 @@ static void who_was_learning_begins_from_the_disk(void **state)
 	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	co_warm(c, 2);                           /* from worker 1 */
+	co_ready_to_sync(c, 2);                           /* from worker 1 */
 	GONE(1);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	assert_int_equal(c->co->phase, HD_CO_RESTORING);
-	IS(CO(RESTORED, .step = 7), ">1 DONATE@0 2 no more; >2 LEARN@0 -1 7");
+	IS(CO(RESTORED, .step = 7), ">1 SEND_STATE@0 2 no more; >2 SYNC@0 -1 7");
 	co_end(c);
 
 	change_with_2(c, HD_CO_DECIDED);
@@ -301,7 +302,7 @@ static void who_was_learning_begins_from_the_disk(void **state)
 	IS(NEWCOMER_AT(2, 4, 0),
 		/* it never heard that it is a member */
 		"STORE 12 e 4 next 4 not started; NOTE restore; RESTORE; SPAWN 1");
-	IS(CO(RESTORED, .step = 7), ">2 LEARN@0 -1 7; >3 LEARN@0 -1 7");
+	IS(CO(RESTORED, .step = 7), ">2 SYNC@0 -1 7; >3 SYNC@0 -1 7");
 	co_end(c);
 }
 
@@ -351,7 +352,7 @@ static void what_only_members_may_say_others_may_not(void **state)
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* a lesson that is past makes no newcomer of a member */
-	IS(FROM(0, LEARNED, .learned = { HD_NOBODY, 0 }), "");
+	IS(FROM(0, SYNCED, .synced = { HD_NOBODY, 0 }), "");
 	assert_int_equal(hd_co_find(c->co, 0)->state, HD_W_MEMBER);
 	co_admit(c, 2);
 	/* nor is one that left sent away for what it says last, or to be asked to leave */
@@ -374,38 +375,39 @@ static void what_only_members_may_say_others_may_not(void **state)
 		">2 ENTERED@1; "
 		">2 PREPARE@1 2 after 0 1 of 0 1 2; >2 DECIDE@1 2");
 	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .code = 75 }),
-		"NOTE leave 2; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
+		"NOTE leave 2; >3 SYNC@1 0 100000002; >0 SEND_STATE@1 3");
 	assert_true(hd_co_find(c->co, 2)->draining && hd_co_find(c->co, 2)->state == HD_W_READY);
 	IS(FROM(3, LEAVE, .epoch = 1, .leave = { .code = 75 }),
-		"NOTE leave 3; >0 DONATE@1 3 no more; SPAWN 1");       /* that one is none */
+		"NOTE leave 3; >0 SEND_STATE@1 3 no more; SPAWN 1");       /* that one is none */
 	assert_int_equal(hd_co_find(c->co, 3)->state, HD_W_LEFT);
 	co_end(c);
 }
 
 /* Rule 13. What it holds is nothing any more, whatever it answered. */
-static void who_gives_up_learning_holds_nothing(void **state)
+static void who_gives_up_syncing_holds_nothing(void **state)
 {
 	struct co_at_work at, *c = &at;
 
 	(void)state;
 	ask_with_2(c);
 	MEMBER_AT(2, 3, 1);
-	IS(FROM(2, WARM, .epoch = 3), ">1 DONATE@1 2 no more; >2 LEARN@1 1 100000003; >1 DONATE@1 2");
+	IS(FROM(2, READY_TO_SYNC, .epoch = 3), ">1 SEND_STATE@1 2 no more; >2 SYNC@1 1 100000003; >1 "
+		"SEND_STATE@1 2");
 	IS(MEMBER_AT(1, 3, 0), ">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; NOTE view");
 	co_end(c);
 
 	co_begin(c, &co_config);                 /* nobody taught it, and nobody gave up */
 	co_admit(c, 0);
-	co_warm(c, 0);
-	IS(co_warm(c, 0), ">0 LEARN@0 -1 0");
+	co_ready_to_sync(c, 0);
+	IS(co_ready_to_sync(c, 0), ">0 SYNC@0 -1 0");
 	co_end(c);
 
 	/* it had caught up; its donor gave up before it was a member */
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
-	IS(FROM(2, WARM, .epoch = 1, .warm = { hd_co_find(c->co, 2)->lesson }),
-		">1 DONATE@1 2 no more; NOTE void; NOTE aside 2");
-	assert_int_equal(hd_co_find(c->co, 2)->state, HD_W_ASIDE);
+	IS(FROM(2, READY_TO_SYNC, .epoch = 1, .ready_to_sync = { hd_co_find(c->co, 2)->transfer }),
+		">1 SEND_STATE@1 2 no more; NOTE void; NOTE aside 2");
+	assert_int_equal(hd_co_find(c->co, 2)->state, HD_W_BACKOFF);
 	co_end(c);
 }
 
@@ -444,12 +446,12 @@ static void actions_come_in_order_and_all_of_them(void **state)
 	FROM(0, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 7 });
 	FROM(1, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 7 });
 	co_admit_remote(c, 3);
-	c->co->told = 0;
+	c->co->noted_target = 0;
 	IS(FROM(2, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 8 }),
 		"NOTE scale; NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
-		"STORE 7 e 2 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END 0; "
-		"STORE 8 e 3 next 4 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END 1; "
-		"STORE 9 e 4 next 4 of 0 1 2 disputes 1 to 0; DISTRUST 0");
+		"STORE 7 e 2 next 4 of 0 1 2 mismatches 1 to 0; NOTE lost 0; >0 STALE@1; DROP 0; END 0; "
+		"STORE 8 e 3 next 4 of 0 1 2 mismatches 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END 1; "
+		"STORE 9 e 4 next 4 of 0 1 2 mismatches 1 to 0; INVALIDATE 0");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
@@ -523,12 +525,12 @@ int main(void)
 		cmocka_unit_test(only_a_member_that_is_busy_can_be_hung),
 		cmocka_unit_test(a_lost_link_is_judged_before_a_missing_answer),
 		cmocka_unit_test(a_death_undoes_what_it_is_part_of_and_no_more),
-		cmocka_unit_test(learners_of_the_dead_learn_anew),
-		cmocka_unit_test(a_member_has_no_donor),
-		cmocka_unit_test(who_was_learning_begins_from_the_disk),
+		cmocka_unit_test(joiners_of_the_dead_sync_anew),
+		cmocka_unit_test(a_member_has_no_source),
+		cmocka_unit_test(who_was_syncing_begins_from_the_disk),
 		cmocka_unit_test(a_report_of_one_who_left_is_mended_while_it_matters),
 		cmocka_unit_test(what_only_members_may_say_others_may_not),
-		cmocka_unit_test(who_gives_up_learning_holds_nothing),
+		cmocka_unit_test(who_gives_up_syncing_holds_nothing),
 		cmocka_unit_test(what_ends_has_ended),
 		cmocka_unit_test(actions_come_in_order_and_all_of_them),
 		cmocka_unit_test(without_memory_the_job_ends),

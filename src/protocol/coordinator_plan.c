@@ -46,7 +46,7 @@ void hd_co_void(struct hd_coordinator *co)
 
 /* ---- learning ---- */
 
-static struct hd_co_worker *donor_for(struct hd_coordinator *co)
+static struct hd_co_worker *source_for(struct hd_coordinator *co)
 {
 	struct hd_co_worker *best = NULL;
 	uint32_t fewest = UINT32_MAX;
@@ -58,9 +58,9 @@ static struct hd_co_worker *donor_for(struct hd_coordinator *co)
 		if (!w || w->state != HD_W_MEMBER || !w->up)
 			continue;
 		/* one that goes: only if there is no other */
-		n += w->draining || w->relieved ? HD_MAX_WORKERS : 0;
+		n += w->draining || w->being_replaced ? HD_MAX_WORKERS : 0;
 		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
-			n += co->worker[k].donor == w->worker;    /* whoever is gone has none */
+			n += co->worker[k].source == w->worker;    /* whoever is gone has none */
 		/* ties: the higher id, to spare the scribe */
 		if (n <= fewest) {
 			fewest = n;
@@ -70,66 +70,66 @@ static struct hd_co_worker *donor_for(struct hd_coordinator *co)
 	return best;
 }
 
-static void say_learn(struct hd_coordinator *co, const struct hd_co_worker *w)
+static void say_sync(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
-	struct hd_msg *msg = hd_co_msg(co, HD_MSG_LEARN);
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_SYNC);
 
 	if (msg)
-		msg->learn = (struct hd_msg_learn){ w->donor, w->lesson };
+		msg->sync = (struct hd_msg_sync){ w->source, w->transfer };
 	hd_co_send(co, w, msg);
 }
 
-static void say_donate(struct hd_coordinator *co, uint32_t donor, uint32_t learner, bool on)
+static void say_send_state(struct hd_coordinator *co, uint32_t source, uint32_t joiner, bool on)
 {
-	const struct hd_co_worker *w = hd_co_find(co, donor);
-	struct hd_msg *msg = w ? hd_co_msg(co, HD_MSG_DONATE) : NULL;
+	const struct hd_co_worker *w = hd_co_find(co, source);
+	struct hd_msg *msg = w ? hd_co_msg(co, HD_MSG_SEND_STATE) : NULL;
 
 	if (!msg)
 		return;
-	msg->donate = (struct hd_msg_donate){ learner, on };
+	msg->send_state = (struct hd_msg_send_state){ joiner, on };
 	hd_co_send(co, w, msg);
 }
 
-void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w)
+void hd_co_transfer_ended(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	say_donate(co, w->donor, w->worker, false);       /* if there is one */
-	w->donor = HD_NOBODY;
+	say_send_state(co, w->source, w->worker, false);       /* if there is one */
+	w->source = HD_NOBODY;
 }
 
-void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
+void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	hd_co_untaught(co, w);
-	w->state = w->warm ? HD_W_STANDBY : HD_W_ADMITTED;
+	hd_co_transfer_ended(co, w);
+	w->state = w->ready_to_sync ? HD_W_STANDBY : HD_W_ADMITTED;
 	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) &&
 		hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
 	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED || co->phase == HD_CO_VIEWING) &&
 		hd_view_has(&co->next, w->worker))
-		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 }
 
-static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
+static void start_transfer(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	struct hd_co_worker *donor = co->record.started ? donor_for(co) : NULL;
+	struct hd_co_worker *source = co->record.started ? source_for(co) : NULL;
 
-	if (co->record.started && !donor)
+	if (co->record.started && !source)
 		return;
-	w->state = HD_W_LEARNING;
-	w->donor = donor ? donor->worker : HD_NOBODY;
-	w->lesson = donor ? (uint64_t)co->record.term << 32 | ++co->lessons : co->config.step;
-	say_learn(co, w);
-	if (donor)
-		say_donate(co, donor->worker, w->worker, true);
+	w->state = HD_W_SYNCING;
+	w->source = source ? source->worker : HD_NOBODY;
+	w->transfer = source ? (uint64_t)co->record.term << 32 | ++co->transfers : co->config.step;
+	say_sync(co, w);
+	if (source)
+		say_send_state(co, source->worker, w->worker, true);
 }
 
-void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w)
+void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	int64_t pause = HD_PATIENCE_NS(ASIDE, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ?
+	int64_t pause = HD_TIMEOUT_NS(BACKOFF, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ?
 		w->given_up : HD_CO_PAUSES);
 
 	w->given_up++;
-	w->state = HD_W_ASIDE;
-	w->aside_ns = co->now_ns + pause;
+	w->state = HD_W_BACKOFF;
+	w->retry_at_ns = co->now_ns + pause;
 	hd_co_note(co, "aside", w->worker,
 		"it learns more slowly than steps are made, and its donor gave up, %u times now: it is to "
 		"learn again "
@@ -140,11 +140,11 @@ void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w)
 
 static void recall(struct hd_co_worker *w)
 {
-	if (w->state == HD_W_ASIDE)
+	if (w->state == HD_W_BACKOFF)
 		w->state = HD_W_STANDBY;
 }
 
-void hd_co_recall(struct hd_coordinator *co)
+void hd_co_end_backoff(struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		recall(&co->worker[i]);
@@ -154,8 +154,8 @@ void hd_co_recall(struct hd_coordinator *co)
 
 static bool is_or_will_be(const struct hd_co_worker *w)
 {
-	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY ||
-		w->state == HD_W_LEARNING);
+	return !w->draining && !w->being_replaced && (w->state == HD_W_MEMBER || w->state == HD_W_READY ||
+		w->state == HD_W_SYNCING);
 }
 
 static void teach_all(struct hd_coordinator *co)
@@ -168,13 +168,13 @@ static void teach_all(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		bool remote = hd_is_remote(w->worker);
-		if (co->now_ns >= w->aside_ns)
+		if (co->now_ns >= w->retry_at_ns)
 			recall(w);
 		if (w->state == HD_W_STANDBY && w->up && !w->draining &&
 			hd_co_has_room(co, w->worker, n[0], n[1]) &&
 		    /* what is on disk is not remote ones' to read */
 		    (co->record.started || !remote)) {
-			teach(co, w);
+			start_transfer(co, w);
 			n[remote]++;
 		}
 	}
@@ -235,12 +235,12 @@ static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 	}
 }
 
-static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *next, bool relieved,
+static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *next, bool being_replaced,
 	uint32_t n[2])
 {
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		if (w && w->state == HD_W_MEMBER && !w->draining && w->relieved == relieved &&
+		if (w && w->state == HD_W_MEMBER && !w->draining && w->being_replaced == being_replaced &&
 			hd_co_has_room(co, w->worker, n[0], n[1])) {
 			add_member(next, w->worker);
 			n[hd_is_remote(w->worker)]++;
@@ -297,7 +297,7 @@ static void open_change(struct hd_coordinator *co)
 		hd_co_on_halt(co, 75, "all its workers were asked to leave");
 		return;
 	}
-	if (next.nmembers < co->config.min || hd_view_scribe(&next) == HD_NOBODY)
+	if (next.nmembers < co->config.min || hd_view_writer(&next) == HD_NOBODY)
 		return;                                   /* leavers wait for whom takes their place */
 	if (!other && !co->replan)
 		return;
@@ -357,11 +357,11 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	if (!hd_co_is_here(w))
 		return;
-	if (w->state == HD_W_LEARNING)
-		say_learn(co, w);
+	if (w->state == HD_W_SYNCING)
+		say_sync(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (co->worker[i].donor == w->worker)
-			say_donate(co, w->worker, co->worker[i].worker, true);
+		if (co->worker[i].source == w->worker)
+			say_send_state(co, w->worker, co->worker[i].worker, true);
 	if ((co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED) && concerned(co, w))
 		say_prepare(co, w);
 	if (co->phase == HD_CO_DECIDED)
@@ -382,7 +382,7 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
  * silent. */
 static void prepare_tick(struct hd_coordinator *co)
 {
-	bool late = co->now_ns - co->prepare_ns >= HD_PATIENCE_NS(PREPARE, co->config.detect_ns);
+	bool late = co->now_ns - co->prepare_ns >= HD_TIMEOUT_NS(PREPARE, co->config.detect_ns);
 
 	/* the first death voids the change */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && late && co->phase == HD_CO_PREPARING; i++)
@@ -394,7 +394,7 @@ static void prepare_tick(struct hd_coordinator *co)
 
 void hd_co_commit(struct hd_coordinator *co)
 {
-	for (; co->committed < co->seals.committed && (!co->disputed || co->committed + 1 < co->disputed);
+	for (; co->committed < co->seals.committed && (!co->mismatched || co->committed + 1 < co->mismatched);
 		co->committed++) {
 		const struct hd_co_news *news = &co->news[co->committed % HD_CO_NEWS];
 		struct hd_co_action *a = hd_co_act(co, HD_CO_DO_COMMIT);
@@ -413,7 +413,7 @@ void hd_co_switched(struct hd_coordinator *co)
 		struct hd_co_worker *w = hd_co_find(co, co->next.member[i]);
 		assert(w && hd_co_is_here(w));            /* else the change was void */
 		next[i] = w->sealed;
-		hd_co_untaught(co, w);
+		hd_co_transfer_ended(co, w);
 		w->state = HD_W_MEMBER;
 		w->done_ns = co->now_ns;
 	}
@@ -432,7 +432,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	memcpy(co->record.member, co->view.member, co->view.nmembers * sizeof *co->view.member);
 	hd_co_store(co);
 	co->phase = HD_CO_IDLE;
-	hd_co_recall(co);
+	hd_co_end_backoff(co);
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
@@ -440,8 +440,8 @@ void hd_co_switched(struct hd_coordinator *co)
 			continue;
 		/* also to who leaves, which may lack a word of those who left before */
 		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));
-		if (w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
-			hd_co_unlearn(co, w);
+		if (w->source != HD_NOBODY && !hd_view_has(&co->view, w->source))
+			hd_co_sync_lost(co, w);
 	}
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->halting; i++)
 		hd_co_change_again(co, &co->worker[i]);
@@ -457,7 +457,7 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 	if (s->ran && s->step >= co->committed && news->step != s->step + 1)
 		*news = (struct hd_co_news){ s->step + 1, s->news };
-	hd_co_told(co, w, s);
+	hd_co_on_digests(co, w, s);
 	if (!co->has_view)
 		return;
 	if (s->step + 1 > w->sealed)
@@ -474,7 +474,7 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 		s->knows };
 	enum hd_err err = hd_seals_add(&co->seals, &seal, &n, &diag);
 	/* one told a digest, the other none: no digests to compare */
-	if (err == HD_E_INTEGRITY && !co->disputed) {
+	if (err == HD_E_INTEGRITY && !co->mismatched) {
 		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
 		hd_co_end(co, 5, diag.text);
 		return;
@@ -507,9 +507,9 @@ static void plan_start(struct hd_coordinator *co)
 	if (co->halting)
 		hd_co_end_halted(co, co->config.step);
 	else if (ready && (ready >= co->record.target ||
-		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) &&
+		((late || waited > HD_TIMEOUT_NS(SHORT_HANDED, co->config.detect_ns)) &&
 		ready + later >= co->config.min)))
-		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	else if (late)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
 }
@@ -517,12 +517,12 @@ static void plan_start(struct hd_coordinator *co)
 static void plan_hold(struct hd_coordinator *co)
 {
 	uint32_t ready = count_ready(co, false);
-	bool saves = hd_view_scribe(&co->view) != HD_NOBODY || count_ready(co, true);
+	bool saves = hd_view_writer(&co->view) != HD_NOBODY || count_ready(co, true);
 
 	if (saves && co->view.nmembers + ready >= co->config.min &&
-		co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
+		co->now_ns - co->refence_ns >= HD_TIMEOUT_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
-		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns) {
 		hd_co_halt(co, 10, "too few workers");    /* not stored: another coordinator waits anew */
 	}
@@ -531,7 +531,7 @@ static void plan_hold(struct hd_coordinator *co)
 /* Even to stop, somebody must save what remote workers hold. */
 static bool needs_more(const struct hd_coordinator *co)
 {
-	return !co->halting || (co->holding && hd_view_scribe(&co->view) == HD_NOBODY);
+	return !co->halting || (co->holding && hd_view_writer(&co->view) == HD_NOBODY);
 }
 
 /* Local launchers are asked for what is missing; what does not come in 30 T is asked for anew. */
@@ -541,10 +541,11 @@ static void spawn(struct hd_coordinator *co)
 
 	if (!needs_more(co))
 		return;
-	if (co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
+	if (co->now_ns - co->spawn_ns > HD_TIMEOUT_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !co->worker[i].relieved &&
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining &&
+		!co->worker[i].being_replaced &&
 			!hd_is_remote(co->worker[i].worker);
 	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING ||
 		co->phase == HD_CO_FENCING)
@@ -570,7 +571,7 @@ void hd_co_plan(struct hd_coordinator *co)
 		return;
 	if (co->phase == HD_CO_START && co->record.started) {
 		/* taken over: members call each T/4 */
-		hd_co_fence(co, HD_PATIENCE_NS(CALLED_BACK, co->config.detect_ns));
+		hd_co_fence(co, HD_TIMEOUT_NS(CALLED_BACK, co->config.detect_ns));
 		return;
 	}
 	spawn(co);
@@ -580,7 +581,7 @@ void hd_co_plan(struct hd_coordinator *co)
 	if (co->phase == HD_CO_START)
 		plan_start(co);
 	else if (co->phase <= HD_CO_DECIDED && co->mend)
-		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	else if (co->phase == HD_CO_IDLE && co->holding)
 		plan_hold(co);
 	else if (co->phase == HD_CO_IDLE && !co->halting && all_entered(co))

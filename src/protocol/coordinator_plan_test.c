@@ -56,7 +56,7 @@ static void a_planners_map_of_others_is_not_taken(void **state)
 
 /* ---- who is taught, and by whom ---- */
 
-static void a_donor_is_here_and_stays(void **state)
+static void a_source_is_here_and_stays(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -65,7 +65,7 @@ static void a_donor_is_here_and_stays(void **state)
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
-	IS(co_warm(c, 2), ">2 LEARN@1 0 100000001; >0 DONATE@1 2");
+	IS(co_ready_to_sync(c, 2), ">2 SYNC@1 0 100000001; >0 SEND_STATE@1 2");
 	co_end(c);
 
 	/* all are down: it waits, and what is on disk is not what they hold */
@@ -74,31 +74,31 @@ static void a_donor_is_here_and_stays(void **state)
 	co_admit(c, 2);
 	CO(LOST, .worker = 0, .why = HD_CLOSED);
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
-	IS(co_warm(c, 2), "");
+	IS(co_ready_to_sync(c, 2), "");
 	assert_int_equal(hd_co_find(c->co, 2)->state, HD_W_STANDBY);
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* another is to take its place */
-	CO(RELIEVE, .worker = 1, .ok = true);
+	CO(REPLACE, .worker = 1, .ok = true);
 	co_admit(c, 2);
-	IS(co_warm(c, 2), ">2 LEARN@1 0 100000001; >0 DONATE@1 2");
+	IS(co_ready_to_sync(c, 2), ">2 SYNC@1 0 100000001; >0 SEND_STATE@1 2");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* it left, and its place is somebody else's */
 	CO(SCALE, .n = 4);
 	co_admit(c, 2);
 	co_crowd(c);
-	co_warm(c, 2);
+	co_ready_to_sync(c, 2);
 	FROM(1, LEAVE, .epoch = 1, .leave = { .gone = true });
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
 	co_admit(c, c->co->record.next_worker);
 	assert_null(hd_co_find(c->co, 1));
-	IS(FROM(2, WARM, .epoch = 1), ">2 LEARN@1 0 100000002; >0 DONATE@1 2");
+	IS(FROM(2, READY_TO_SYNC, .epoch = 1), ">2 SYNC@1 0 100000002; >0 SEND_STATE@1 2");
 	co_end(c);
 }
 
 /* Who goes, or is told to, needs no lesson; who is away hears none. Whoever will be a member counts. */
-static void as_many_as_are_wanted_are_taught(void **state)
+static void as_many_as_are_wanted_are_synced(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -107,37 +107,37 @@ static void as_many_as_are_wanted_are_taught(void **state)
 	CO(SCALE, .n = 3);
 	co_one_more(c, 2);                       /* ready */
 	co_admit(c, 3);
-	IS(co_warm(c, 3), "");
+	IS(co_ready_to_sync(c, 3), "");
 	IS(CO(SCALE, .n = 4),
-		"STORE 10 e 2 next 4 of 0 1; NOTE scale; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
+		"STORE 10 e 2 next 4 of 0 1; NOTE scale; >3 SYNC@1 0 100000002; >0 SEND_STATE@1 3");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
 	co_admit(c, 2);
-	IS(co_warm(c, 2), "");
+	IS(co_ready_to_sync(c, 2), "");
 	IS(CO(DRAIN, .worker = 2), "STORE 6 e 1 next 3 of 0 1 going 2");
 	IS(CO(SCALE, .n = 3), "STORE 7 e 1 next 3 of 0 1 going 2; NOTE scale; SPAWN 1");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
 	co_admit(c, 2);
-	co_warm(c, 2);
+	co_ready_to_sync(c, 2);
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
 	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 3 of 0 1; NOTE scale");
 	IS(co_return(c, 2, 12, false),
-		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 LEARN@1 1 "
-		"100000001; >1 DONATE@1 2");
+		">2 PEER@1 0 a; >0 PEER@1 2 c; >2 PEER@1 1 b; >1 PEER@1 2 c; >2 ENTERED@1; >2 SYNC@1 1 "
+		"100000001; >1 SEND_STATE@1 2");
 	co_end(c);
 
 	co_run(c, &co_config, 2);                /* rule 10 */
-	CO(RELIEVE, .worker = 0, .ok = true);
+	CO(REPLACE, .worker = 0, .ok = true);
 	co_admit(c, 2);
-	IS(co_warm(c, 2), ">2 LEARN@1 1 100000001; >1 DONATE@1 2");
+	IS(co_ready_to_sync(c, 2), ">2 SYNC@1 1 100000001; >1 SEND_STATE@1 2");
 	co_end(c);
 }
 
 /* A learner that loses what it learned undoes what it is part of, and no more. */
-static void who_learns_anew_voids_its_own_change_alone(void **state)
+static void who_syncs_anew_voids_its_own_change_alone(void **state)
 {
 	struct co_at_work at, *c = &at;
 
@@ -147,9 +147,9 @@ static void who_learns_anew_voids_its_own_change_alone(void **state)
 		CO(SCALE, .n = 4);
 		co_admit(c, 2);
 		co_admit(c, 3);
-		co_warm(c, 2);
-		co_warm(c, 3);
-		co_learned(c, 2);
+		co_ready_to_sync(c, 2);
+		co_ready_to_sync(c, 3);
+		co_synced(c, 2);
 		if (phase > 0)
 			STORED();
 		if (phase > 1)
@@ -157,9 +157,10 @@ static void who_learns_anew_voids_its_own_change_alone(void **state)
 		if (phase > 2)
 			STORED();
 		enum hd_co_phase was = c->co->phase;
-		IS(FROM(3, WARM, .epoch = 1), ">0 DONATE@1 3 no more; >3 LEARN@1 0 100000003; >0 DONATE@1 3");
+		IS(FROM(3, READY_TO_SYNC, .epoch = 1), ">0 SEND_STATE@1 3 no more; >3 SYNC@1 0 100000003; "
+			">0 SEND_STATE@1 3");
 		assert_int_equal(c->co->phase, was);
-		const char *said = FROM(2, WARM, .epoch = 1);
+		const char *said = FROM(2, READY_TO_SYNC, .epoch = 1);
 		CHECK(strstr(said, "NOTE void") && (c->co->phase == HD_CO_FENCING) == (phase > 1), "%d: %s",
 			phase, said);
 		co_end(c);
@@ -171,8 +172,9 @@ static void who_learns_anew_voids_its_own_change_alone(void **state)
 	FROM(2, STATUS, .epoch = 3, .status = { .at = 0 });
 	FROM(1, STATUS, .epoch = 3, .status = { .member = true, .at = 0 });
 	assert_int_equal(c->co->phase, HD_CO_VIEWING);
-	IS(FROM(2, WARM, .epoch = 3),
-		">1 DONATE@1 2 no more; STORE 10 e 4 next 3 of 1 2; >2 LEARN@1 1 100000002; >1 DONATE@1 2");
+	IS(FROM(2, READY_TO_SYNC, .epoch = 3),
+		">1 SEND_STATE@1 2 no more; STORE 10 e 4 next 3 of 1 2; >2 SYNC@1 1 100000002; >1 "
+		"SEND_STATE@1 2");
 	co_end(c);
 }
 
@@ -180,12 +182,12 @@ static void who_learns_anew_voids_its_own_change_alone(void **state)
 static void without_memory_nothing_is_opened(void **state)
 {
 	static const char *const is[] = {
-		">2 LEARN@1 1 100000001; >1 DONATE@1 2",
-		">1 DONATE@1 2 no more; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
+		">2 SYNC@1 1 100000001; >1 SEND_STATE@1 2",
+		">1 SEND_STATE@1 2 no more; >2 SYNC@1 1 100000002; >1 SEND_STATE@1 2",
 		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after "
 		"0 1 of 0 1 2",
 		("STORE 8 e 2 next 3 of 0 1 halting; >0 PREPARE@1 2 after 0 1 of 0 1 2; >0 STOP@1 1 t; >1 "
-		"DONATE@1 2; "
+		"SEND_STATE@1 2; "
 			">1 PREPARE@1 2 after 0 1 of 0 1 2; >1 STOP@1 1 t; >2 PREPARE@1 2 after 0 1 of 0 1 "
 			"2"),
 		">0 DECIDE@1 2; >1 DECIDE@1 2; >2 DECIDE@1 2",
@@ -200,15 +202,15 @@ static void without_memory_nothing_is_opened(void **state)
 			CO(SCALE, .n = 3);
 			co_admit(c, 2);
 			if (row > 0)
-				co_warm(c, 2);
+				co_ready_to_sync(c, 2);
 			if (row > 1)
-				co_learned(c, 2);
+				co_synced(c, 2);
 			if (row > 2)
 				STORED();
 			if (row > 3)
 				prepare_all(c, 3, 2);
 			c->co->out.budget_bytes = budget;
-			const char *said = row < 2 ? co_warm(c, 2) : row == 3 ? CO(HALT, .code = 1,
+			const char *said = row < 2 ? co_ready_to_sync(c, 2) : row == 3 ? CO(HALT, .code = 1,
 				.text = "t") : STORED();
 			whole = strcmp(said, "EXIT 11 out of memory") != 0;
 			c->co->out.budget_bytes = 0;
@@ -231,12 +233,12 @@ static void all_of_both_views_prepare_and_nobody_else(void **state)
 	co_run(c, &co_config, 3);
 	co_admit(c, 3);                          /* stands by */
 	co_admit(c, 4);
-	co_warm(c, 3);
+	co_ready_to_sync(c, 3);
 	FROM(4, LEAVE, .epoch = 1, .leave = { .gone = true });    /* left: its link is still up */
 	IS(CO(DRAIN, .worker = 1),
-		"STORE 8 e 1 next 5 of 0 1 2 going 1; >3 LEARN@1 2 100000001; >2 DONATE@1 3; STORE 9 e 2 "
+		"STORE 8 e 1 next 5 of 0 1 2 going 1; >3 SYNC@1 2 100000001; >2 SEND_STATE@1 3; STORE 9 e 2 "
 		"next 5 of 0 1 2 going 1");
-	co_learned(c, 3);
+	co_synced(c, 3);
 	IS(PREPARED(0, 2), "");                 /* its number is not stored yet */
 	IS(PREPARED(1, 2), "");
 	IS(PREPARED(2, 2), "");
@@ -259,13 +261,13 @@ static void all_of_both_views_prepare_and_nobody_else(void **state)
 	IS(CO(HALT, .code = 75, .text = "t"),
 		"STORE 11 e 2 next 5 of 0 1 2 halting going 1; >0 PREPARE@1 2 after 0 1 2 of 0 2; >0 "
 		"DECIDE@1 2; >0 STOP@1 75 t; "
-		">1 PREPARE@1 2 after 0 1 2 of 0 2; >1 DECIDE@1 2; >1 STOP@1 75 t; >2 DONATE@1 3; >2 "
+		">1 PREPARE@1 2 after 0 1 2 of 0 2; >1 DECIDE@1 2; >1 STOP@1 75 t; >2 SEND_STATE@1 3; >2 "
 		"PREPARE@1 2 after 0 1 2 of 0 2; "
 		">2 DECIDE@1 2; >2 STOP@1 75 t; >3 DECIDE@1 2");
 	/* in force: who is to go has left; the record names who stays; STOP is said to those who are new */
 	IS(FROM(0, PROGRESS, .epoch = 2),
 		"STORE 12 e 2 next 5 of 0 2 halting; NOTE view; >1 ENTERED@2; >3 ENTERED@2; >4 ENTERED@2; "
-		">0 STOP@2 75 t; >2 DONATE@2 3; "
+		">0 STOP@2 75 t; >2 SEND_STATE@2 3; "
 		">2 STOP@2 75 t");
 	assert_int_equal(hd_co_find(c->co, 1)->state, HD_W_LEFT);
 	assert_int_equal(hd_co_find(c->co, 4)->state, HD_W_LEFT);
@@ -334,14 +336,14 @@ static void only_who_is_asked_to_prepare_can_be_late(void **state)
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
 	co_admit(c, 3);
-	co_warm(c, 3);
-	co_learned(c, 3);
+	co_ready_to_sync(c, 3);
+	co_synced(c, 3);
 	STORED();
 	asked = c->now;
 	PREPARED(0, 2);
 	PREPARED(1, 2);
 	IS(co_tick_at(c, asked + 8 * CO_T),
-		"NOTE lost 3; >1 DONATE@1 3 no more; >3 STALE@1; DROP 3; END 3; NOTE void");
+		"NOTE lost 3; >1 SEND_STATE@1 3 no more; >3 STALE@1; DROP 3; END 3; NOTE void");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
@@ -352,9 +354,9 @@ static void only_who_is_asked_to_prepare_can_be_late(void **state)
 	asked = c->now;
 	PREPARED(0, 2);
 	IS(co_tick_at(c, asked + 8 * CO_T),
-		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 DONATE@1 2 no more; NOTE void; STORE 10 e 3 "
+		"NOTE lost 1; >1 STALE@1; DROP 1; END 1; >1 SEND_STATE@1 2 no more; NOTE void; STORE 10 e 3 "
 		"next 4 of 0 1; "
-		">2 LEARN@1 0 100000002; >0 DONATE@1 2");
+		">2 SYNC@1 0 100000002; >0 SEND_STATE@1 2");
 	co_end(c);
 }
 
@@ -375,7 +377,7 @@ static void of_those_who_are_ready_the_oldest_come_first(void **state)
 		for (uint32_t i = 0; i < 2; i++) {
 			uint32_t id = (i == 0) == turn ? 6 : 5;
 			co_return(c, id, 10 + id, false);
-			co_warm(c, id);
+			co_ready_to_sync(c, id);
 		}
 		hd_co_find(c->co, 5)->state = hd_co_find(c->co, 6)->state = HD_W_READY;
 		CO(SCALE, .n = 3);
@@ -387,17 +389,17 @@ static void of_those_who_are_ready_the_oldest_come_first(void **state)
 		co_run(c, &co_config, 2);
 		CO(SCALE, .n = 3);
 		co_admit(c, 2);
-		co_warm(c, 2);
+		co_ready_to_sync(c, 2);
 		if (row == 1)
 			CO(DRAIN, .worker = 2);
-		const char *said = co_learned(c, 2);
+		const char *said = co_synced(c, 2);
 		CHECK((strstr(said, "STORE") != NULL) == (row != 1), "row %d: %s", row, said);
 		co_end(c);
 	}
 	co_run(c, &co_config, 2);
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	co_warm(c, 2);
+	co_ready_to_sync(c, 2);
 	CO(LOST, .worker = 2, .why = HD_CLOSED);
 	hd_co_find(c->co, 2)->state = HD_W_READY;
 	IS(CO(REPLAN), "");
@@ -406,8 +408,8 @@ static void of_those_who_are_ready_the_oldest_come_first(void **state)
 	co_run(c, &co_config, 2);                /* one is added once, however many there is room for */
 	CO(SCALE, .n = 4);
 	co_admit(c, 2);
-	co_warm(c, 2);
-	co_learned(c, 2);
+	co_ready_to_sync(c, 2);
+	co_synced(c, 2);
 	IS(STORED(),
 		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after "
 		"0 1 of 0 1 2");
@@ -451,8 +453,8 @@ static void who_goes_waits_for_one_who_can_save(void **state)
 	(void)state;
 	co_run(c, &co_config, 1);
 	co_admit_remote(c, 1);
-	co_warm(c, FAR(1));
-	co_learned(c, FAR(1));
+	co_ready_to_sync(c, FAR(1));
+	co_synced(c, FAR(1));
 	STORED();
 	PREPARED(0, 2);
 	PREPARED(FAR(1), 2);
@@ -536,9 +538,9 @@ static void no_more_members_are_kept_than_there_may_be(void **state)
 		config.record.member[i] = i;
 	co_take_over(c, &config, 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		CO(RELIEVE, .worker = i, .ok = true);
+		CO(REPLACE, .worker = i, .ok = true);
 		co_return(c, 70 + i, 80 + i, false);
-		co_warm(c, 70 + i);
+		co_ready_to_sync(c, 70 + i);
 	}
 	for (uint32_t i = 0; i < 3; i++)
 		hd_co_find(c->co, 70 + i)->state = HD_W_READY;
@@ -560,8 +562,8 @@ static void a_change_in_force_leaves_the_others_as_they_are(void **state)
 	co_admit(c, 3);
 	co_admit(c, 4);
 	co_admit(c, 5);
-	co_warm(c, 3);                           /* from the youngest */
-	co_warm(c, 4);                           /* stands by */
+	co_ready_to_sync(c, 3);                           /* from the youngest */
+	co_ready_to_sync(c, 4);                           /* stands by */
 	IS(CO(SCALE, .n = 3), "STORE 10 e 1 next 6 of 0 1 2; NOTE scale");
 	IS(CO(DRAIN, .worker = 2),
 		"STORE 11 e 1 next 6 of 0 1 2 going 2; STORE 12 e 2 next 6 of 0 1 2 going 2");
@@ -571,9 +573,10 @@ static void a_change_in_force_leaves_the_others_as_they_are(void **state)
 	CO(LOST, .worker = 5, .why = HD_SILENT);
 	IS(co_tick_at(c, c->now + CO_T), "NOTE lost 5; >5 STALE@1; DROP 5; END 5");
 	IS(FROM(0, PROGRESS, .epoch = 2),
-		"STORE 14 e 2 next 6 of 0 1; NOTE view; >2 ENTERED@2; >3 ENTERED@2; >2 DONATE@2 3 no more; "
+		"STORE 14 e 2 next 6 of 0 1; NOTE view; >2 ENTERED@2; >3 ENTERED@2; >2 SEND_STATE@2 3 no "
+		"more; "
 		">4 ENTERED@2; "
-		">3 LEARN@2 1 100000002; >1 DONATE@2 3");
+		">3 SYNC@2 1 100000002; >1 SEND_STATE@2 3");
 	co_end(c);
 }
 
@@ -587,14 +590,14 @@ static void a_change_in_force_repeats_nothing(void **state)
 	CO(SCALE, .n = 4);
 	co_admit(c, 2);
 	co_admit(c, 3);
-	co_warm(c, 2);
-	co_warm(c, 3);
-	co_learned(c, 2);
+	co_ready_to_sync(c, 2);
+	co_ready_to_sync(c, 3);
+	co_synced(c, 2);
 	STORED();
 	prepare_all(c, 3, 2);
 	STORED();
 	IS(FROM(0, PROGRESS, .epoch = 2),
-		">1 DONATE@1 2 no more; STORE 10 e 2 next 4 of 0 1 2; NOTE view; >3 ENTERED@2");
+		">1 SEND_STATE@1 2 no more; STORE 10 e 2 next 4 of 0 1 2; NOTE view; >3 ENTERED@2");
 	co_end(c);
 }
 
@@ -651,8 +654,8 @@ static void seals_count_in_the_view_that_is_in_force(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		co_admit(c, i);
 		IS(co_seal(c, i, 0, 0), "");
-		co_warm(c, i);
-		co_learned(c, i);
+		co_ready_to_sync(c, i);
+		co_synced(c, i);
 	}
 	STORED();
 	FROM(0, STATUS, .epoch = 1, .status = { .at = 0 });
@@ -686,18 +689,18 @@ static void a_start_waits_for_those_who_can_begin(void **state)
 	co_begin(c, &config);                    /* one that is to leave is none */
 	co_admit(c, 0);
 	co_admit(c, 1);
-	co_warm(c, 0);
-	co_warm(c, 1);
-	co_learned(c, 0);
+	co_ready_to_sync(c, 0);
+	co_ready_to_sync(c, 1);
+	co_synced(c, 0);
 	CO(DRAIN, .worker = 1);
-	IS(co_learned(c, 1), "");
+	IS(co_synced(c, 1), "");
 	co_end(c);
 
 	config.min = 1;
 	config.target = 1;
 	co_begin(c, &config);                    /* remote ones cannot begin */
 	co_admit_remote(c, 0);
-	co_warm(c, FAR(0));
+	co_ready_to_sync(c, FAR(0));
 	IS(co_tick_at(c, 9 * CO_T), "");
 	co_end(c);
 
@@ -705,15 +708,15 @@ static void a_start_waits_for_those_who_can_begin(void **state)
 	config.min_wait_ns = CO_T;
 	co_begin(c, &config);                    /* workers.min_wait may be shorter */
 	co_admit(c, 0);
-	co_warm(c, 0);
-	co_learned(c, 0);
+	co_ready_to_sync(c, 0);
+	co_synced(c, 0);
 	IS(co_tick_at(c, CO_T), "");
 	IS(co_tick_at(c, CO_T + 1), "STORE 2 e 1 next 1 not started");
 	co_end(c);
 }
 
 /* Nobody is taught what is on disk while it is asked who has it, nor anybody in a run that stops. */
-static void a_newcomer_is_not_taught_out_of_turn(void **state)
+static void a_newcomer_is_not_synced_out_of_turn(void **state)
 {
 	struct co_at_work at, *c = &at;
 	struct hd_co_config config = co_config;
@@ -724,19 +727,19 @@ static void a_newcomer_is_not_taught_out_of_turn(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		co_admit(c, i);
 	for (uint32_t i = 0; i < 2; i++) {
-		co_warm(c, i);
-		co_learned(c, i);
+		co_ready_to_sync(c, i);
+		co_synced(c, i);
 	}
 	IS(co_tick_at(c, 9 * CO_T), "STORE 4 e 1 next 3 not started");
 	IS(STORED(), ">0 FENCE@1; >1 FENCE@1; >2 FENCE@1");
-	IS(co_warm(c, 2), "");
+	IS(co_ready_to_sync(c, 2), "");
 	co_end(c);
 
 	co_run(c, &co_config, 2);
 	CO(HALT, .code = 75, .text = "t");
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
-	IS(co_warm(c, 2), "");
+	IS(co_ready_to_sync(c, 2), "");
 	IS(CO(SCALE, .n = 1), "STORE 8 e 1 next 3 of 0 1 halting; NOTE scale");         /* and nobody goes */
 	co_end(c);
 }
@@ -807,10 +810,10 @@ static void who_holds_waits_for_enough_of_whom_one_can_save(void **state)
 			co_admit_remote(c, c->co->record.next_worker);
 		else
 			co_admit(c, id);
-		co_warm(c, id);
+		co_ready_to_sync(c, id);
 		if (row[i].draining)
 			CO(DRAIN, .worker = id);
-		co_learned(c, id);
+		co_synced(c, id);
 		if (row[i].away)
 			CO(LOST, .worker = id, .why = HD_CLOSED);
 		co_tick_at(c, c->now + CO_T - 3);        /* not dead yet */
@@ -886,9 +889,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_planners_map_of_others_is_not_taken),
-		cmocka_unit_test(a_donor_is_here_and_stays),
-		cmocka_unit_test(as_many_as_are_wanted_are_taught),
-		cmocka_unit_test(who_learns_anew_voids_its_own_change_alone),
+		cmocka_unit_test(a_source_is_here_and_stays),
+		cmocka_unit_test(as_many_as_are_wanted_are_synced),
+		cmocka_unit_test(who_syncs_anew_voids_its_own_change_alone),
 		cmocka_unit_test(without_memory_nothing_is_opened),
 		cmocka_unit_test(all_of_both_views_prepare_and_nobody_else),
 		cmocka_unit_test(who_left_takes_no_part_in_a_change),
@@ -903,7 +906,7 @@ int main(void)
 		cmocka_unit_test(seals_count_in_the_view_that_is_in_force),
 		cmocka_unit_test(a_digest_of_one_and_none_of_another_end_the_job),
 		cmocka_unit_test(a_start_waits_for_those_who_can_begin),
-		cmocka_unit_test(a_newcomer_is_not_taught_out_of_turn),
+		cmocka_unit_test(a_newcomer_is_not_synced_out_of_turn),
 		cmocka_unit_test(while_all_are_asked_nothing_else_is_opened),
 		cmocka_unit_test(who_holds_waits_for_enough_of_whom_one_can_save),
 		cmocka_unit_test(workers_are_asked_for_while_somebody_needs_them),

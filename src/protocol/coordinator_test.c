@@ -27,7 +27,7 @@ static struct hd_coordinator *at_rest(uint32_t max, uint32_t target, const uint3
 		co->worker[i].ndevices = co->worker[i].spoke = 1;
 		co->worker[i].up = true;
 	}
-	co->told = hd_co_wanted(co);
+	co->noted_target = hd_co_wanted(co);
 	return co;
 }
 
@@ -162,7 +162,7 @@ static bool was_asked_for(struct hd_co_actions done, uint32_t n)
 	return false;
 }
 
-static void who_is_relieved_goes_when_another_is_ready(void **state)
+static void who_is_being_replaced_goes_when_another_is_ready(void **state)
 {
 	const uint32_t member[] = { 0, 1, GUEST + 2 }, next[] = { 1, 5, GUEST + 2 };
 	struct hd_coordinator *co = at_rest(8, 2, member, 3);
@@ -170,12 +170,12 @@ static void who_is_relieved_goes_when_another_is_ready(void **state)
 	(void)state;
 	for (int again = 0; again < 2; again++) {         /* the scribe; it may be said twice */
 		struct hd_co_actions done = hd_coordinator_step(co,
-			&(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true }, 2);
+			&(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = 0, .ok = true }, 2);
 		assert_int_equal(was_asked_for(done, 1), !again);
 		assert_int_equal(co->phase, HD_CO_IDLE);  /* nothing changes before that one is here */
 	}
 	struct hd_co_actions guest = hd_coordinator_step(co,
-		&(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = GUEST + 2, .ok = true }, 2);
+		&(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = GUEST + 2, .ok = true }, 2);
 	CHECK(!was_asked_for(guest, 1), "nobody here can start one on another machine");
 	co->worker[9] = co->worker[1];
 	co->worker[9].state = HD_W_READY;
@@ -191,9 +191,9 @@ static void who_is_to_stay_after_all_stays(void **state)
 	struct hd_coordinator *co = at_rest(8, 2, member, 2);
 
 	(void)state;
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true },
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = 0, .ok = true },
 		2);
-	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = false },
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = 0, .ok = false },
 		2);
 	co->worker[9] = co->worker[1];
 	co->worker[9].state = HD_W_READY;
@@ -211,7 +211,7 @@ static struct hd_co_actions hear(struct hd_coordinator *co, uint32_t from, struc
 }
 
 /* T is a second; a standby is taught as soon as it may be. */
-static void a_learner_that_is_too_slow_is_put_aside(void **state)
+static void a_joiner_that_is_too_slow_is_put_in_backoff(void **state)
 {
 	const uint32_t member[] = { 0 };
 	struct hd_coordinator *co = at_rest(8, 2, member, 1);
@@ -221,34 +221,38 @@ static void a_learner_that_is_too_slow_is_put_aside(void **state)
 	*w = co->worker[0];
 	w->worker = 5;
 	w->state = HD_W_STANDBY;
-	w->donor = w->guest = HD_NOBODY;
-	w->warm = true;
+	w->source = w->guest = HD_NOBODY;
+	w->ready_to_sync = true;
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
 	for (uint32_t i = 0; i < 12; i++) {
 		const int64_t pause = INT64_C(2000000000) << (i < 9 ? i : 9);
-		assert_int_equal(w->state, HD_W_LEARNING);
-		uint64_t lesson = w->lesson;
+		assert_int_equal(w->state, HD_W_SYNCING);
+		uint64_t transfer = w->transfer;
 		/* its donor is gone, or any other reason */
-		struct hd_co_actions done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM });
-		CHECK(w->state == HD_W_LEARNING && w->lesson != lesson && !*note_of(done, "aside"),
+		struct hd_co_actions done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC });
+		CHECK(w->state == HD_W_SYNCING && w->transfer != transfer && !*note_of(done, "aside"),
 			"it learns anew at once");
 		/* of the lesson before */
-		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { lesson } });
-		CHECK(w->state == HD_W_LEARNING && !*note_of(done, "aside"), "what is past is past");
-		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
-		assert_int_equal(w->state, HD_W_ASIDE);
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
+			.ready_to_sync = { transfer } });
+		CHECK(w->state == HD_W_SYNCING && !*note_of(done, "aside"), "what is past is past");
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
+			.ready_to_sync = { w->transfer } });
+		assert_int_equal(w->state, HD_W_BACKOFF);
 		CHECK(strstr(note_of(done, "aside"), "slowly"), "%s", note_of(done, "aside"));
 		int64_t until = co->now_ns + pause;
 		/* told again: its link was down */
-		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
-		CHECK(w->state == HD_W_ASIDE && !*note_of(done, "aside"), "it is aside once");
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
+			.ready_to_sync = { w->transfer } });
+		CHECK(w->state == HD_W_BACKOFF && !*note_of(done, "aside"), "it is aside once");
 		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until - 1);
-		CHECK(w->state == HD_W_ASIDE, "pause %u ended early", i);
+		CHECK(w->state == HD_W_BACKOFF, "pause %u ended early", i);
 		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until);
 	}
 	for (uint32_t i = 0; i < 2; i++) {                /* a number is asked for; another view */
-		hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
-		assert_int_equal(w->state, HD_W_ASIDE);
+		hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
+			.ready_to_sync = { w->transfer } });
+		assert_int_equal(w->state, HD_W_BACKOFF);
 		if (i == 0) {
 			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 },
 				co->now_ns);
@@ -257,14 +261,14 @@ static void a_learner_that_is_too_slow_is_put_aside(void **state)
 			hd_co_switched(co);
 			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns);
 		}
-		CHECK(w->state == HD_W_LEARNING && w->given_up == 0, "row %u: %s", i,
+		CHECK(w->state == HD_W_SYNCING && w->given_up == 0, "row %u: %s", i,
 			hd_co_worker_state_name(w->state));
 	}
 	hd_coordinator_destroy(co);
 }
 
 /* One who is aside takes nobody's place. */
-static void another_one_is_taught_while_one_is_aside(void **state)
+static void another_one_is_synced_while_one_is_in_backoff(void **state)
 {
 	const uint32_t member[] = { 0 };
 	struct hd_coordinator *co = at_rest(8, 2, member, 1);
@@ -273,14 +277,14 @@ static void another_one_is_taught_while_one_is_aside(void **state)
 	for (uint32_t i = 1; i < 3; i++) {
 		co->worker[i] = co->worker[0];
 		co->worker[i].worker = 4 + i;
-		co->worker[i].donor = co->worker[i].guest = HD_NOBODY;
-		co->worker[i].warm = true;
-		co->worker[i].state = i == 1 ? HD_W_ASIDE : HD_W_STANDBY;
-		co->worker[i].aside_ns = INT64_MAX;
+		co->worker[i].source = co->worker[i].guest = HD_NOBODY;
+		co->worker[i].ready_to_sync = true;
+		co->worker[i].state = i == 1 ? HD_W_BACKOFF : HD_W_STANDBY;
+		co->worker[i].retry_at_ns = INT64_MAX;
 	}
 	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
-	assert_int_equal(co->worker[1].state, HD_W_ASIDE);
-	assert_int_equal(co->worker[2].state, HD_W_LEARNING);
+	assert_int_equal(co->worker[1].state, HD_W_BACKOFF);
+	assert_int_equal(co->worker[2].state, HD_W_SYNCING);
 	hd_coordinator_destroy(co);
 }
 
@@ -312,7 +316,7 @@ static void what_was_computed_twice_is_begun_afresh(void **state)
 
 /* Of three members the last is another each time, and newly there; `verified` was the same at all of them
  * before. */
-static struct hd_co_actions dispute(struct hd_coordinator *co, uint64_t verified, uint64_t step)
+static struct hd_co_actions mismatch(struct hd_coordinator *co, uint64_t verified, uint64_t step)
 {
 	co->phase = HD_CO_IDLE;
 	co->has_view = true;
@@ -321,7 +325,7 @@ static struct hd_co_actions dispute(struct hd_coordinator *co, uint64_t verified
 		co->worker[i].state = HD_W_MEMBER;
 		co->worker[i].up = true;
 		co->worker[i].sealed = step + 1;
-		hd_co_told(co, &co->worker[i], &(struct hd_msg_seal){ .step = step, .ran = true,
+		hd_co_on_digests(co, &co->worker[i], &(struct hd_msg_seal){ .step = step, .ran = true,
 			.state_digest = i == 2 ? 8 : 7 });
 	}
 	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns + 1);
@@ -338,7 +342,7 @@ static void it_is_no_accident_when_nothing_newer_was_the_same_at_all(void **stat
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hd_co_actions done = dispute(co, row[i].verified, row[i].step);
+		struct hd_co_actions done = mismatch(co, row[i].verified, row[i].step);
 		CHECK((co->phase == HD_CO_ENDING && co->end_code == 5) == row[i].ends,
 			"row %zu: phase %u, code %u", i, (unsigned)co->phase, co->end_code);
 		assert_true(*note_of(done, row[i].ends ? "integrity" : "corrupt"));
@@ -365,14 +369,14 @@ static void tries_are_counted_whichever_coordinators_do(void **state)
 	(void)state;
 	for (uint32_t i = 1; i <= 3; i++) {
 		struct hd_coordinator *co = at_rest(8, 3, member, 3);
-		co->record.disputes = record.disputes;
-		co->record.disputed = record.disputed;
-		record = stored_of(dispute(co, 16, 20));
+		co->record.mismatches = record.mismatches;
+		co->record.mismatched = record.mismatched;
+		record = stored_of(mismatch(co, 16, 20));
 		CHECK((co->phase == HD_CO_ENDING) == (i == 3), "coordinator %u: phase %u", i,
 			(unsigned)co->phase);
 		/* one that is killed before the others know of the end: the next one gives up too */
-		assert_int_equal(record.disputes, i);
-		assert_int_equal(record.disputed, 20);
+		assert_int_equal(record.mismatches, i);
+		assert_int_equal(record.mismatched, 20);
 		hd_coordinator_destroy(co);
 	}
 }
@@ -551,10 +555,10 @@ int main(void)
 		cmocka_unit_test(a_place_is_kept_for_one_who_can_save),
 		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
 		cmocka_unit_test(who_comes_back_is_asked_in_the_epoch_of_its_view),
-		cmocka_unit_test(who_is_relieved_goes_when_another_is_ready),
+		cmocka_unit_test(who_is_being_replaced_goes_when_another_is_ready),
 		cmocka_unit_test(who_is_to_stay_after_all_stays),
-		cmocka_unit_test(a_learner_that_is_too_slow_is_put_aside),
-		cmocka_unit_test(another_one_is_taught_while_one_is_aside),
+		cmocka_unit_test(a_joiner_that_is_too_slow_is_put_in_backoff),
+		cmocka_unit_test(another_one_is_synced_while_one_is_in_backoff),
 		cmocka_unit_test(what_was_computed_twice_is_begun_afresh),
 		cmocka_unit_test(it_is_no_accident_when_nothing_newer_was_the_same_at_all),
 		cmocka_unit_test(a_stop_keeps_its_code_whichever_coordinators_see_to_it),

@@ -238,8 +238,8 @@ static uint32_t cut(struct hd_vrange *from, uint32_t nfrom, uint32_t *at, uint32
 static bool deal(struct hd_coordinator *co, const struct verdict *v)
 {
 	struct hd_vrange missing[HD_VIEW_RANGES], run[HD_VIEW_RANGES];
-	uint32_t n = 0, at = 0, total = 0, nhands = 0, load[HD_MAX_MEMBERS], share[HD_MAX_MEMBERS];
-	struct hd_co_worker *hand[HD_MAX_MEMBERS];
+	uint32_t n = 0, at = 0, total = 0, nhelpers = 0, load[HD_MAX_MEMBERS], share[HD_MAX_MEMBERS];
+	struct hd_co_worker *helper[HD_MAX_MEMBERS];
 	uint64_t ps[HD_MAX_MEMBERS];
 
 	if (hd_passes_missing(&co->open_passes, co->config.nvns, missing, HD_VIEW_RANGES, &n))
@@ -250,14 +250,15 @@ static bool deal(struct hd_coordinator *co, const struct verdict *v)
 		struct hd_co_worker *w = v->member[i];
 		if (w->answer.at != v->step)
 			continue;
-		hand[nhands] = w;
-		load[nhands] = leaves_in(&w->answer.passes);
-		ps[nhands++] = w->vn_ps;
+		helper[nhelpers] = w;
+		load[nhelpers] = leaves_in(&w->answer.passes);
+		ps[nhelpers++] = w->vn_ps;
 	}
-	hd_view_deal(load, ps, nhands, total, share);
-	for (uint32_t i = 0; i < nhands; i++) {
-		uint32_t k = cut(missing, n, &at, share[i], run), pass = hand[i]->answer.passes.npasses;
-		if (k && (pass == HD_MAX_PASSES || hd_passes_add(&co->open_passes, hand[i]->worker, pass, run,
+	hd_view_deal(load, ps, nhelpers, total, share);
+	for (uint32_t i = 0; i < nhelpers; i++) {
+		uint32_t k = cut(missing, n, &at, share[i], run), pass = helper[i]->answer.passes.npasses;
+		if (k && (pass == HD_MAX_PASSES ||
+			hd_passes_add(&co->open_passes, helper[i]->worker, pass, run,
 			k)))
 			return false;
 	}
@@ -347,12 +348,12 @@ static void start_over(struct hd_coordinator *co)
 {
 	co->has_view = false;
 	co->holding = false;
-	hd_co_recall(co);
+	hd_co_end_backoff(co);
 	if (!co->record.started) {
 		co->phase = HD_CO_START;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* who holds another step loads this one */
 			if (co->worker[i].answer.said && co->worker[i].answer.at != co->config.step)
-				hd_co_unlearn(co, &co->worker[i]);
+				hd_co_sync_lost(co, &co->worker[i]);
 		return;
 	}
 	co->record.started = false;
@@ -362,11 +363,11 @@ static void start_over(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].state == HD_W_MEMBER) {
 			co->worker[i].state = HD_W_STANDBY;
-			co->worker[i].warm = true;
+			co->worker[i].ready_to_sync = true;
 		}
 	hd_co_store(co);
 	hd_co_note(co, "restore", HD_NOBODY, "no worker holds the state");
-	hd_co_distrust(co);
+	hd_co_invalidate(co);
 	hd_co_act(co, HD_CO_DO_RESTORE);
 }
 
@@ -432,7 +433,7 @@ static void decide(struct hd_coordinator *co)
 		co->next.member[i] = v.member[i]->worker;
 		co->open_at[i] = v.member[i]->answer.at;
 	}
-	co->open.hold = v.n < co->config.min || hd_view_scribe(&co->next) == HD_NOBODY;
+	co->open.hold = v.n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
 	hd_co_fill_map(co, &co->next);
 	bool news = !co->record.started;
 	for (uint32_t i = 0; i < v.n; i++)
@@ -485,33 +486,33 @@ static void in_force(struct hd_coordinator *co)
 		co->hold_ns = co->now_ns;
 	co->holding = o->hold;
 	co->phase = HD_CO_IDLE;
-	hd_co_recall(co);
+	hd_co_end_backoff(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		uint32_t m = hd_view_index(&co->view, w->worker);
 		if (!hd_co_is_here(w))
 			continue;
 		if (m != HD_NOBODY) {
-			w->donor = HD_NOBODY;
+			w->source = HD_NOBODY;
 			w->state = HD_W_MEMBER;
 			w->done_ns = co->now_ns;
 		}
 		if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
 			/* chosen before a takeover, it never heard it: it has what is on disk */
 			w->state = HD_W_READY;
-			w->warm = true;
+			w->ready_to_sync = true;
 		}
 		bool skipped = w->state == HD_W_READY && w->decided;
 		w->asked = w->decided = false;
 		view_say(co, w);
 		if (skipped)
 			/* who donated may have taken it for a member, and sent it no step since */
-			hd_co_unlearn(co, w);
-		if (!hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING ||
+			hd_co_sync_lost(co, w);
+		if (!hd_view_has(&co->view, w->source) && (w->state == HD_W_SYNCING ||
 			w->state == HD_W_READY))
 			/* what came from disk, or from who is no member and has no boundaries, is not
 			 * followed by anything */
-			hd_co_unlearn(co, w);
+			hd_co_sync_lost(co, w);
 		if (co->halting)
 			hd_co_change_again(co, w);        /* STOP, to those who are new */
 	}

@@ -303,8 +303,8 @@ static void too_few_finish_the_step_and_hold(void **state)
 		int64_t from = c->now;
 		if (come) {
 			co_admit(c, 2);
-			IS(co_warm(c, 2), ">2 LEARN@2 0 100000001; >0 DONATE@2 2");
-			IS(co_learned(c, 2), "");
+			IS(co_ready_to_sync(c, 2), ">2 SYNC@2 0 100000001; >0 SEND_STATE@2 2");
+			IS(co_synced(c, 2), "");
 			/* it has learned: a view with it */
 			IS(co_tick_at(c, CO_T), "STORE 7 e 3 next 3 of 0");
 			STORED();
@@ -332,15 +332,15 @@ static void all_begin_from_the_disk_when_no_member_is_left(void **state)
 	co_run(c, &co_config, 1);
 	CO(SCALE, .n = 2);
 	co_admit(c, 1);
-	co_warm(c, 1);
+	co_ready_to_sync(c, 1);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	IS(STORED(), ">1 FENCE@2 dead 0; STORE 7 e 2 next 2 not started; NOTE restore; RESTORE; SPAWN 1");
-	IS(CO(RESTORED, .step = 7), ">1 LEARN@0 -1 7");
+	IS(CO(RESTORED, .step = 7), ">1 SYNC@0 -1 7");
 	IS(CO(RESTORED, .step = 9), "");
-	IS(co_learned(c, 1), "");
+	IS(co_synced(c, 1), "");
 	co_admit(c, 2);
-	co_warm(c, 2);
-	IS(co_learned(c, 2), "STORE 9 e 3 next 3 not started");
+	co_ready_to_sync(c, 2);
+	IS(co_synced(c, 2), "STORE 9 e 3 next 3 not started");
 	co_end(c);
 
 	co_run(c, &co_config, 1);
@@ -361,8 +361,8 @@ static void a_start_waits_for_all_and_then_for_enough(void **state)
 		config.min = min;
 		co_begin(c, &config);
 		co_admit(c, 0);
-		co_warm(c, 0);
-		co_learned(c, 0);
+		co_ready_to_sync(c, 0);
+		co_synced(c, 0);
 		IS(co_tick_at(c, 8 * CO_T), "");
 		if (min == 1) {
 			IS(co_tick_at(c, 8 * CO_T + 1), "STORE 2 e 1 next 1 not started");
@@ -451,9 +451,10 @@ static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **sta
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	IS(STORED(), ">1 FENCE@3 dead 0; >2 FENCE@3 dead 0");
 	IS(STATUS_OF(1, 3, .at = 0), "");
-	IS(FROM(2, WARM, .epoch = 3),
-		">1 DONATE@1 2 no more; >1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; >2 LEARN@3 "
-		"1 100000002; >1 DONATE@3 2");
+	IS(FROM(2, READY_TO_SYNC, .epoch = 3),
+		">1 SEND_STATE@1 2 no more; >1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; >2 "
+		"SYNC@3 "
+		"1 100000002; >1 SEND_STATE@3 2");
 	co_end(c);
 
 	co_run(c, &co_config, 2);

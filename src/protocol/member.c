@@ -138,7 +138,7 @@ void hd_member_say(struct hd_member *m, const struct hd_msg *msg)
 /* Without a view there are no members. */
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker) { return hd_view_has(&m->view, worker); }
 
-void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg)
+void hd_member_send_all(struct hd_member *m, const struct hd_msg *msg)
 {
 	for (uint32_t i = 0; i < m->view.nmembers; i++)
 		if (m->view.member[i] != m->worker)
@@ -243,13 +243,14 @@ void hd_member_diverged(struct hd_member *m, uint64_t next)
 
 static void compare(struct hd_member *m, struct hd_member_peer *peer)
 {
-	const struct hd_member_news *own = peer->told ? &m->news[(peer->told - 1) % HD_MEMBER_NEWS] : NULL;
+	const struct hd_member_news *own = peer->reported ?
+		&m->news[(peer->reported - 1) % HD_MEMBER_NEWS] : NULL;
 
-	if (!own || own->step != peer->told || peer->corrupt ||
+	if (!own || own->step != peer->reported || peer->corrupt ||
 		!(own->seal.sum_digest || own->seal.state_digest) ||
-	    (own->seal.sum_digest == peer->told_sum && own->seal.state_digest == peer->told_state))
+	    (own->seal.sum_digest == peer->reported_sum && own->seal.state_digest == peer->reported_state))
 		return;
-	hd_member_diverged(m, peer->told);
+	hd_member_diverged(m, peer->reported);
 	peer->corrupt = true;
 	say_suspect(m, peer->worker, HD_CORRUPT);
 }
@@ -260,16 +261,16 @@ void hd_member_compare(struct hd_member *m)
 		compare(m, &m->peer[i]);
 }
 
-void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal)
+void hd_member_on_digests(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal)
 {
 	struct hd_member_peer *peer = seal->ran && (seal->sum_digest || seal->state_digest) ? peer_add(m,
 		from) : NULL;
 
-	if (!peer || seal->step + 1 <= peer->told)
+	if (!peer || seal->step + 1 <= peer->reported)
 		return;
-	peer->told = seal->step + 1;
-	peer->told_sum = seal->sum_digest;
-	peer->told_state = seal->state_digest;
+	peer->reported = seal->step + 1;
+	peer->reported_sum = seal->sum_digest;
+	peer->reported_state = seal->state_digest;
 	compare(m, peer);
 }
 
@@ -302,12 +303,12 @@ static void say_join(struct hd_member *m)
 	hd_member_say(m, msg);
 }
 
-void hd_member_say_learned(struct hd_member *m)
+void hd_member_say_synced(struct hd_member *m)
 {
-	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEARNED);
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SYNCED);
 
-	msg->learned.donor = m->from.donor;
-	msg->learned.lesson = m->from.lesson;
+	msg->synced.source = m->from.source;
+	msg->synced.transfer = m->from.transfer;
 	hd_member_say(m, msg);
 }
 
@@ -328,11 +329,11 @@ void hd_member_left(struct hd_member *m)
 	hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
 }
 
-static void say_warm(struct hd_member *m)
+static void say_ready_to_sync(struct hd_member *m)
 {
-	struct hd_msg *msg = hd_member_msg(m, HD_MSG_WARM);
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_READY_TO_SYNC);
 
-	msg->warm.given_up = m->given_up;
+	msg->ready_to_sync.given_up = m->given_up;
 	hd_member_say(m, msg);
 }
 
@@ -342,10 +343,10 @@ static void on_coordinator(struct hd_member *m)
 	m->co_up = true;
 	m->co_silent = m->peer_lost = false;
 	say_join(m);
-	if (m->warmed && !m->learning)
-		say_warm(m);
-	if (m->state == HD_LEARNING && m->learned)
-		hd_member_say_learned(m);
+	if (m->warmed_up && !m->syncing)
+		say_ready_to_sync(m);
+	if (m->state == HD_SYNCING && m->synced)
+		hd_member_say_synced(m);
 	m->next.said = false;
 	hd_member_say_prepared(m);
 	for (uint32_t i = 0; i < m->npeers; i++)
@@ -388,8 +389,8 @@ static int64_t take_over_at(const struct hd_member *m)
 		: m->worker == HD_NOBODY ? (uint32_t)(m->config.nonce % 16) :
 			HD_MAX_MEMBERS / 4 + m->worker % 16;
 
-	return m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place *
-		HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
+	return m->now_ns + HD_TIMEOUT_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place *
+		HD_TIMEOUT_NS(STAGGER, m->config.detect_ns);
 }
 
 static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
@@ -447,40 +448,40 @@ static void on_admit(struct hd_member *m, const struct hd_msg_admit *msg)
 	m->worker = msg->worker;
 	m->state = HD_ADMITTED;
 	hd_member_act(m, HD_DO_ADMITTED)->worker = msg->worker;
-	hd_member_act(m, HD_DO_WARM);
+	hd_member_act(m, HD_DO_WARM_UP);
 }
 
-static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
+static void on_sync(struct hd_member *m, const struct hd_msg_sync *msg)
 {
-	if (m->state != HD_ADMITTED && m->state != HD_LEARNING)
+	if (m->state != HD_ADMITTED && m->state != HD_SYNCING)
 		return;
-	if (m->learning && m->from.donor == msg->donor && m->from.lesson == msg->lesson) {
-		if (m->learned)
-			hd_member_say_learned(m);
+	if (m->syncing && m->from.source == msg->source && m->from.transfer == msg->transfer) {
+		if (m->synced)
+			hd_member_say_synced(m);
 		return;
 	}
-	m->state = HD_LEARNING;
-	m->learning = true;
-	m->learned = m->held = m->next.open = m->joined_step = m->cut = false;
+	m->state = HD_SYNCING;
+	m->syncing = true;
+	m->synced = m->held = m->next.open = m->joined_step = m->cut = false;
 	m->diverged = 0;
 	for (uint32_t i = 0; i < m->npeers; i++)                  /* of steps that may be run again */
-		m->peer[i].told = m->peer[i].corrupt = 0;
+		m->peer[i].reported = m->peer[i].corrupt = 0;
 	m->switch_step = HD_NO_STEP;
 	m->asked = 0;
 	m->from = *msg;
-	struct hd_member_action *a = hd_member_act(m, HD_DO_LEARN);
-	a->worker = msg->donor;
-	a->step = msg->lesson;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_SYNC);
+	a->worker = msg->source;
+	a->step = msg->transfer;
 }
 
-static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)
+static void on_send_state(struct hd_member *m, const struct hd_msg_send_state *msg)
 {
-	struct hd_member_peer *peer = msg->on ? peer_add(m, msg->learner) : peer_of(m, msg->learner);
-	struct hd_member_action *a = hd_member_act(m, HD_DO_DONATE);
+	struct hd_member_peer *peer = msg->on ? peer_add(m, msg->joiner) : peer_of(m, msg->joiner);
+	struct hd_member_action *a = hd_member_act(m, HD_DO_SEND_STATE);
 
 	if (peer)
-		peer->taught = msg->on;
-	a->worker = msg->learner;
+		peer->is_joiner = msg->on;
+	a->worker = msg->joiner;
 	a->flag = msg->on;
 }
 
@@ -499,7 +500,7 @@ void hd_member_entered(struct hd_member *m, uint32_t epoch)
 	m->epoch = epoch;
 	hd_member_act(m, HD_DO_EPOCH);
 	if (m->cut)
-		hd_member_unlearn(m);
+		hd_member_sync_lost(m);
 }
 
 static const char *keep_text(struct hd_member *m, const char *text, uint32_t len)
@@ -518,10 +519,10 @@ static void on_stop(struct hd_member *m, const struct hd_msg_stop *msg)
 /* Whom it was to learn from, and whether that one was told, only the coordinator before knew. */
 static void on_other_coordinator(struct hd_member *m)
 {
-	if (m->learned || !m->learning || m->from.donor == HD_NOBODY)
+	if (m->synced || !m->syncing || m->from.source == HD_NOBODY)
 		return;
-	m->learning = false;
-	say_warm(m);
+	m->syncing = false;
+	say_ready_to_sync(m);
 }
 
 static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg)
@@ -537,8 +538,8 @@ static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg
 	case HD_MSG_REFUSE:  hd_member_exit(m, msg->refuse.code,
 		keep_text(m, msg->refuse.why, msg->refuse.nwhy)); break;
 	case HD_MSG_PEER:    on_peer(m, &msg->peer); break;
-	case HD_MSG_LEARN:   on_learn(m, &msg->learn); break;
-	case HD_MSG_DONATE:  on_donate(m, &msg->donate); break;
+	case HD_MSG_SYNC:   on_sync(m, &msg->sync); break;
+	case HD_MSG_SEND_STATE:  on_send_state(m, &msg->send_state); break;
 	case HD_MSG_PREPARE: hd_member_on_prepare(m, msg); break;
 	case HD_MSG_DECIDE:  hd_member_on_decide(m, msg); break;
 	case HD_MSG_FENCE:   hd_member_on_fence(m, msg); break;
@@ -597,20 +598,21 @@ static void on_message(struct hd_member *m, uint32_t from, const struct hd_msg *
 
 /* ---- time ---- */
 
-static void orphan(struct hd_member *m)
+static void no_coordinator(struct hd_member *m)
 {
 	int64_t t = m->config.detect_ns;
 
 	if (m->now_ns >= m->call_ns) {
 		hd_member_act(m, HD_DO_CALL);
-		m->call_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, t);
+		m->call_ns = m->now_ns + HD_TIMEOUT_NS(HEARTBEAT, t);
 	}
 	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
 	if (m->config.takes_over && m->now_ns >= m->take_over_ns) {
 		hd_member_act(m, HD_DO_TAKE_OVER);
-		m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, t);
+		m->take_over_ns = m->now_ns + HD_TIMEOUT_NS(TAKE_OVER, t);
 	}
-	if (m->now_ns - m->co_lost_ns < HD_PATIENCE_NS(ORPHAN, t) || m->finishing || hd_member_in_update(m))
+	if (m->now_ns - m->co_lost_ns < HD_TIMEOUT_NS(NO_COORDINATOR, t) || m->finishing ||
+		hd_member_in_update(m))
 		return;
 	if (!member) {
 		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
@@ -633,16 +635,16 @@ static void orphan(struct hd_member *m)
 static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (!m->co_up || m->co_silent)
-		orphan(m);
-	if (m->co_up && m->now_ns >= m->tell_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
+		no_coordinator(m);
+	if (m->co_up && m->now_ns >= m->progress_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
 		struct hd_msg *msg = hd_member_msg(m, HD_MSG_PROGRESS);
 		msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns,
 			event->busy };
 		hd_member_say(m, msg);
-		m->tell_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, m->config.detect_ns);
+		m->progress_ns = m->now_ns + HD_TIMEOUT_NS(HEARTBEAT, m->config.detect_ns);
 	}
 	for (uint32_t i = 0; i < m->npeers; i++)
-		if (!m->has_view || m->peer[i].taught || hd_member_is_in(m, m->peer[i].worker) ||
+		if (!m->has_view || m->peer[i].is_joiner || hd_member_is_in(m, m->peer[i].worker) ||
 		    (m->next.open && hd_view_has(&m->next.view, m->peer[i].worker)))
 			connect(m, &m->peer[i]);
 }
@@ -659,7 +661,7 @@ static void on_drain(struct hd_member *m, const struct hd_member_event *event)
 		m->draining = true;
 	}
 	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED ||
-		(m->state == HD_LEARNING && !m->next.open && !m->held);
+		(m->state == HD_SYNCING && !m->next.open && !m->held);
 	hd_member_leave(m, free);
 	if (free)
 		hd_member_exit(m, m->drain_code, m->drain_why);
@@ -682,7 +684,7 @@ static void on_failed(struct hd_member *m, const struct hd_member_event *event)
 		hd_member_exit(m, m->done_code, m->done_why);
 }
 
-static void on_tell(struct hd_member *m, const struct hd_member_event *event)
+static void on_note(struct hd_member *m, const struct hd_member_event *event)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_EVENT);
 
@@ -693,28 +695,28 @@ static void on_tell(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_say(m, msg);
 }
 
-static void on_warmed(struct hd_member *m)
+static void on_warmed_up(struct hd_member *m)
 {
-	m->warmed = true;
-	say_warm(m);
+	m->warmed_up = true;
+	say_ready_to_sync(m);
 }
 
-void hd_member_unlearn(struct hd_member *m)
+void hd_member_sync_lost(struct hd_member *m)
 {
-	m->learning = m->learned = m->held = m->next.open = m->cut = false;
+	m->syncing = m->synced = m->held = m->next.open = m->cut = false;
 	m->switch_step = HD_NO_STEP;
-	say_warm(m);         /* ready to learn, from somebody else */
+	say_ready_to_sync(m);         /* ready to learn, from somebody else */
 }
 
 /* What was announced others count on: rule 2. */
-static void on_unlearned(struct hd_member *m, const struct hd_member_event *event)
+static void on_sync_lost(struct hd_member *m, const struct hd_member_event *event)
 {
-	if (m->state != HD_LEARNING)
+	if (m->state != HD_SYNCING)
 		return;
-	m->given_up = event->slow ? m->from.lesson : 0;
+	m->given_up = event->slow ? m->from.transfer : 0;
 	m->cut = event->whole && m->switch_step == m->at;
 	if (!m->cut)
-		hd_member_unlearn(m);
+		hd_member_sync_lost(m);
 }
 
 static void on_ready(struct hd_member *m, const struct hd_member_event *event)
@@ -722,7 +724,7 @@ static void on_ready(struct hd_member *m, const struct hd_member_event *event)
 	if (event->step != m->at || !m->asked)
 		return;
 	m->ready = --m->asked == 0;
-	if (!event->halt || !m->was_scribe)
+	if (!event->halt || !m->was_writer)
 		return;
 	m->reached = m->at;
 	if (m->halt_step == HD_NO_STEP)
@@ -735,9 +737,9 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_MESSAGE:   on_message(m, event->worker, event->msg); break;
 	case HD_IN_UP:        on_up(m, event->worker); break;
 	case HD_IN_LOST:      on_lost(m, event->worker, event->why); break;
-	case HD_IN_WARMED:    on_warmed(m); break;
-	case HD_IN_LEARNED:   hd_member_learned(m, event->step); break;
-	case HD_IN_UNLEARNED: on_unlearned(m, event); break;
+	case HD_IN_WARMED_UP:    on_warmed_up(m); break;
+	case HD_IN_SYNCED:   hd_member_synced(m, event->step); break;
+	case HD_IN_SYNC_LOST: on_sync_lost(m, event); break;
 	case HD_IN_FINAL:
 	case HD_IN_COMPUTED:
 	case HD_IN_ROOT:
@@ -754,7 +756,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_PREPARED:  hd_member_prepared(m, event->epoch); break;
 	case HD_IN_FAILED:    on_failed(m, event); break;
 	case HD_IN_DRAIN:     on_drain(m, event); break;
-	case HD_IN_TELL:      on_tell(m, event); break;
+	case HD_IN_NOTE:      on_note(m, event); break;
 	case HD_IN_TICK:      on_tick(m, event); break;
 	case HD_IN_NKINDS:    break;
 	}
@@ -794,8 +796,8 @@ enum hd_member_state hd_member_state(const struct hd_member *m) { return m->stat
 uint32_t hd_member_worker(const struct hd_member *m) { return m->worker; }
 uint32_t hd_member_epoch(const struct hd_member *m) { return m->epoch; }
 uint64_t hd_member_at(const struct hd_member *m) { return m->at; }
-bool hd_member_scribe(const struct hd_member *m) { return m->has_view &&
-	hd_view_scribe(&m->view) == m->worker; }
+bool hd_member_is_writer(const struct hd_member *m) { return m->has_view &&
+	hd_view_writer(&m->view) == m->worker; }
 bool hd_member_holds(const struct hd_member *m) { return m->hold && m->ready && !m->begun; }
 const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }

@@ -3,7 +3,7 @@
  * Events in, actions out. The runtime carries out the actions (wire, devices, disk) and reports; the
  * simulation does the same with integers. One worker alone runs through the same machine.
  *
- *	outside --JOIN, ADMIT--> admitted --WARM, LEARN--> learning --FENCE/VIEW or DECIDE+switch--> member
+ *	outside --JOIN, ADMIT--> admitted --WARM_UP, SYNC--> syncing --FENCE/VIEW or DECIDE+switch--> member
  *	member --switch without it--> out      any --STALE, VIEW without it--> fenced (join anew under a new id)
  *
  * A member in step s: BEGIN, COMPUTE pass 0; FINAL buckets: ROOTS to their owners; COMPUTED: LEAVES to all; an owner that has
@@ -64,31 +64,31 @@ struct hd_member_config {
 };
 
 /*        id        payload                         what happened */
-#define HD_MEMBER_EVENTS(X)                                                                                                     \
-	X(MESSAGE,   "worker (HD_COORDINATOR), msg", "a message came")                                                          \
-	X(UP,        "worker",                       "a link to a peer, or to the coordinator, is up")                          \
-	X(LOST,      "worker, why, text",            "it is lost (HD_CLOSED), or silent for T (HD_SILENT), or heard again")     \
-	X(WARMED,    "",                             "WARM is done")                                                            \
-	X(LEARNED,   "step",                         "X_step is here, and is being followed")                                   \
-	X(UNLEARNED, "whole, slow",                  "the donor's stream ended; whole: what LEARNED told last is untouched; slow: the donor gave up") \
-	X(FINAL,     "step, pass, bucket",           "all roots of the pass of that bucket are final")                          \
-	X(COMPUTED,  "step, pass",                   "the pass is done: all its buckets are final, its table entries there")    \
-	X(ROOT,      "epoch, worker, ordinal, bucket", "a root came")                                                           \
-	X(SUM,       "epoch, worker, bucket",        "a sum came")                                                              \
-	X(LEAVES,    "epoch, worker, pass",          "the table entries of a pass came")                                        \
-	X(TABLE,     "epoch, worker",                "the whole table came")                                                    \
-	X(FOLDED,    "step, bucket",                 "FOLD is done: the sum is here")                                           \
-	X(NORM,      "epoch, worker, bucket",        "the sums of squares of a bucket came")                                    \
-	X(PARM,      "epoch, worker, bucket",        "its new parameters came (and in digest steps the digests of its slots)")  \
-	X(FETCHED,   "epoch, step",                  "FETCH is done")                                                           \
-	X(UPDATED_OWN, "step",                       "UPDATE is done: new parameters and slots of the own chains are here")     \
-	X(UPDATED,   "step, news, digests",          "FINISH is done: X_{step+1} is here; the sums still are")                  \
-	X(READY,     "step, halt",                   "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)")          \
-	X(PREPARED,  "epoch",                        "PREPARE of that view is done")                                            \
-	X(FAILED,    "code, text",                   "the step cannot be finished, anywhere: a number that is not finite")      \
-	X(DRAIN,     "code, text",                   "this worker shall go (a signal, a notice)")                               \
-	X(TELL,      "kind, text",                   "a line for events.ndjson; without a coordinator it is dropped") \
-	X(TICK,      "done, longest_ns, busy",       "time went by; at least each T/4")
+#define HD_MEMBER_EVENTS(X) \
+	X(MESSAGE,     "worker (HD_COORDINATOR), msg",   "a message came") \
+	X(UP,          "worker",                         "a link to a peer, or to the coordinator, is up") \
+	X(LOST,        "worker, why, text",              "it is lost (HD_CLOSED), or silent for T (HD_SILENT), or heard again") \
+	X(WARMED_UP,   "",                               "WARM_UP is done") \
+	X(SYNCED,      "step",                           "X_step is here, and is being followed") \
+	X(SYNC_LOST,   "whole, slow",                    "the source's stream ended; whole: X_step of the last SYNCED is untouched; slow: the source gave up") \
+	X(FINAL,       "step, pass, bucket",             "all roots of the pass of that bucket are final") \
+	X(COMPUTED,    "step, pass",                     "the pass is done: all its buckets are final, its table entries there") \
+	X(ROOT,        "epoch, worker, ordinal, bucket", "a root came") \
+	X(SUM,         "epoch, worker, bucket",          "a sum came") \
+	X(LEAVES,      "epoch, worker, pass",            "the table entries of a pass came") \
+	X(TABLE,       "epoch, worker",                  "the whole table came") \
+	X(FOLDED,      "step, bucket",                   "FOLD is done: the sum is here") \
+	X(NORM,        "epoch, worker, bucket",          "the sums of squares of a bucket came") \
+	X(PARM,        "epoch, worker, bucket",          "its new parameters came (and in digest steps the digests of its slots)") \
+	X(FETCHED,     "epoch, step",                    "FETCH is done") \
+	X(UPDATED_OWN, "step",                           "UPDATE is done: new parameters and slots of the own chains are here") \
+	X(UPDATED,     "step, news, digests",            "FINISH is done: X_{step+1} is here; the sums still are") \
+	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
+	X(PREPARED,    "epoch",                          "PREPARE of that view is done") \
+	X(FAILED,      "code, text",                     "the step cannot be finished, anywhere: a number that is not finite") \
+	X(DRAIN,       "code, text",                     "this worker shall go (a signal, a notice)") \
+	X(NOTE,        "kind, text",                     "a line for events.ndjson; without a coordinator it is dropped") \
+	X(TICK,        "done, longest_ns, busy",         "time went by; at least each T/4")
 
 enum hd_member_event_kind {
 #define X(id, payload, text) HD_IN_##id,
@@ -108,41 +108,41 @@ struct hd_member_event {
 	uint64_t sum_digest, state_digest;
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
-	const char *name, *text;                  /* of TELL: kind, JSON */
+	const char *name, *text;                  /* of NOTE: kind, JSON */
 	bool halt, busy, whole, slow;
 };
 
 /*        id        payload                     what the runtime does */
-#define HD_MEMBER_ACTIONS(X)                                                                                                     \
-	X(SEND,      "worker, msg",              "tell it; a link that is not up drops it")                                      \
-	X(CONNECT,   "worker, text",             "connect to that worker at that address")                                       \
-	X(CALL,      "",                         "try to reach the coordinator, once")                                           \
-	X(TAKE_OVER, "",                         "start a coordinator; it may find that there is one")                           \
-	X(ADMITTED,  "worker",                   "close the link to the coordinator, call again under this id")                  \
-	X(WARM,      "",                         "build, allocate, touch; then WARMED")                                          \
-	X(LEARN,     "worker, step",             "forget what was learned; take the state from that donor (HD_NOBODY: X_step from disk)") \
-	X(DONATE,    "worker, flag",             "at boundaries: give the state to that learner (again: go on); flag false: stop")              \
-	X(PREPARE,   "view",                     "prepare for it; then PREPARED")                                                \
-	X(DECIDED,   "epoch",                    "accept frames of it beside the present one's")                                 \
-	X(EPOCH,     "epoch",                    "end all transfers; only frames of this epoch from now on")                     \
-	X(ADOPT,     "view",                     "it is in force: channels of its members (after EPOCH of the same number)")     \
-	X(BEGIN,     "step",                     "a new step: its exchange is hd_member_exchange(); post for what will come")    \
-	X(AGAIN,     "step",                     "its exchange begins again under the adopted view; own roots and sums stay")    \
-	X(COMPUTE,   "step, pass, range",        "compute those virtual nodes; then FINAL..., COMPUTED")                         \
-	X(ROOTS,     "step, pass, bucket, worker", "send the roots of that pass of the bucket to its owner")                     \
-	X(LEAVES,    "step, pass",               "send the table entries of that pass to all other members")                     \
-	X(FOLD,      "step, bucket",             "add the roots in tree order; then FOLDED")                                     \
-	X(PUBLISH,   "step, bucket, mask",       "send the sum to those members (bits of indices)")                              \
-	X(TABLE,     "step, mask",               "send the whole table to those members")                                        \
-	X(NORM,      "step, bucket, mask",       "send its sums of squares to those members")                                    \
-	X(FETCH,     "step",                     "get the slots of the own chains that are not here from who has them; then FETCHED") \
-	X(UPDATE,    "step",                     "scalars; slots and new parameters of the own chains, beside the old ones; then UPDATED_OWN") \
-	X(PARM,      "step, bucket, mask",       "send its new parameters to those members")                                     \
-	X(FINISH,    "step",                     "scalars, update in place (sharded: take up the new parameters); then UPDATED")  \
-	X(BOUNDARY,  "step, flag, final",        "between steps: donate; flag: as scribe evaluate and save X_step, if it is here; final: nothing follows; then READY") \
-	X(CANCEL,    "step",                     "that step is not run: forget its passes and its exchange; the state is X_step; nothing more of it is reported") \
-	X(EXIT,      "code, text",               "leave, with this exit code; what was sent goes out first")                     \
-	X(FENCED,    "text",                     "drop all, join as a new worker")
+#define HD_MEMBER_ACTIONS(X) \
+	X(SEND,       "worker, msg",                "send it; a link that is not up drops it") \
+	X(CONNECT,    "worker, text",               "connect to that worker at that address") \
+	X(CALL,       "",                           "try to reach the coordinator, once") \
+	X(TAKE_OVER,  "",                           "start a coordinator; it may find that there is one") \
+	X(ADMITTED,   "worker",                     "close the link to the coordinator, call again under this id") \
+	X(WARM_UP,    "",                           "build, allocate, touch; then WARMED_UP") \
+	X(SYNC,       "worker, step",               "drop what was received; take the state from that source (HD_NOBODY: X_step from disk)") \
+	X(SEND_STATE, "worker, flag",               "at boundaries: send the state to that joiner (again: go on); flag false: stop") \
+	X(PREPARE,    "view",                       "prepare for it; then PREPARED") \
+	X(DECIDED,    "epoch",                      "accept frames of it beside the present one's") \
+	X(EPOCH,      "epoch",                      "end all transfers; only frames of this epoch from now on") \
+	X(ADOPT,      "view",                       "it is in force: channels of its members (after EPOCH of the same number)") \
+	X(BEGIN,      "step",                       "a new step: its exchange is hd_member_exchange(); post for what will come") \
+	X(AGAIN,      "step",                       "its exchange begins again under the adopted view; own roots and sums stay") \
+	X(COMPUTE,    "step, pass, range",          "compute those virtual nodes; then FINAL..., COMPUTED") \
+	X(ROOTS,      "step, pass, bucket, worker", "send the roots of that pass of the bucket to its owner") \
+	X(LEAVES,     "step, pass",                 "send the table entries of that pass to all other members") \
+	X(FOLD,       "step, bucket",               "add the roots in tree order; then FOLDED") \
+	X(PUBLISH,    "step, bucket, mask",         "send the sum to those members (bits of indices)") \
+	X(TABLE,      "step, mask",                 "send the whole table to those members") \
+	X(NORM,       "step, bucket, mask",         "send its sums of squares to those members") \
+	X(FETCH,      "step",                       "get the slots of the own chains that are not here from who has them; then FETCHED") \
+	X(UPDATE,     "step",                       "scalars; slots and new parameters of the own chains, beside the old ones; then UPDATED_OWN") \
+	X(PARM,       "step, bucket, mask",         "send its new parameters to those members") \
+	X(FINISH,     "step",                       "scalars, update in place (sharded: take up the new parameters); then UPDATED") \
+	X(BOUNDARY,   "step, flag, final",          "between steps: send state; flag: as checkpoint writer evaluate and save X_step, if it is here; final: nothing follows; then READY") \
+	X(CANCEL,     "step",                       "that step is not run: forget its passes and its exchange; the state is X_step; nothing more of it is reported") \
+	X(EXIT,       "code, text",                 "leave, with this exit code; what was sent goes out first") \
+	X(FENCED,     "text",                       "drop all, join as a new worker")
 
 enum hd_member_action_kind {
 #define X(id, payload, text) HD_DO_##id,
@@ -168,7 +168,7 @@ struct hd_member_action {
 
 struct hd_member_actions { struct hd_member_action *at; size_t n; };
 
-enum hd_member_state { HD_OUTSIDE, HD_ADMITTED, HD_LEARNING, HD_MEMBER, HD_HALTED, HD_GONE };
+enum hd_member_state { HD_OUTSIDE, HD_ADMITTED, HD_SYNCING, HD_MEMBER, HD_HALTED, HD_GONE };
 
 struct hd_member;
 
@@ -185,7 +185,7 @@ uint32_t hd_member_worker(const struct hd_member *member);        /* own id; HD_
 uint32_t hd_member_epoch(const struct hd_member *member);
 /* first step not sealed: the state is X_at, unless FINISH is under way */
 uint64_t hd_member_at(const struct hd_member *member);
-bool hd_member_scribe(const struct hd_member *member);
+bool hd_member_is_writer(const struct hd_member *member);
 /* between steps, told to begin none until there are more of them */
 bool hd_member_holds(const struct hd_member *member);
 /* in force; NULL: not a member */

@@ -12,8 +12,8 @@ enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED
  * others than here if it is corrupt */
 struct hd_member_peer {
 	uint32_t worker, slotted_epoch;
-	uint64_t slotted, told, told_sum, told_state;
-	bool up, taught, corrupt;
+	uint64_t slotted, reported, reported_sum, reported_state;
+	bool up, is_joiner, corrupt;
 	enum hd_suspicion suspicion;
 	char address[HD_MSG_ADDR + 1];
 };
@@ -43,14 +43,14 @@ struct hd_member {
 	/* its link; silent: it may be gone, what is said may still reach it */
 	bool co_up, co_silent;
 	bool awake;                       /* the clock was seen */
-	int64_t co_lost_ns, call_ns, take_over_ns, tell_ns;
+	int64_t co_lost_ns, call_ns, take_over_ns, progress_ns;
 	struct hd_member_peer peer[HD_MEMBER_PEERS];
 	uint32_t npeers;
 	bool peer_lost;                   /* a member was lost since the coordinator was */
 
-	bool warmed, learning, learned;   /* learning: a donor's stream is there */
+	bool warmed_up, syncing, synced;   /* learning: a donor's stream is there */
 	bool cut;                         /* not any more, but X_at is, and was announced */
-	struct hd_msg_learn from;
+	struct hd_msg_sync from;
 	uint64_t given_up;                /* the lesson whose donor gave up; 0: none */
 
 	bool has_view, held, status_said;
@@ -66,7 +66,7 @@ struct hd_member {
 	bool begun, finishing, ready;
 	uint32_t asked;                   /* BOUNDARY(at) under way */
 	bool asked_final;                 /* the last of them said so */
-	bool was_scribe;                  /* at the last BOUNDARY */
+	bool was_writer;                  /* at the last BOUNDARY */
 	uint64_t halt_step;               /* HD_NO_STEP: none */
 	uint64_t reached;                 /* READY said here that it must not be run; HD_NO_STEP: of none */
 	bool stopping, done;              /* STOP was asked; DONE was said */
@@ -106,16 +106,16 @@ void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg);
 /* to the coordinator, if there is one */
 void hd_member_say(struct hd_member *m, const struct hd_msg *msg);
 /* to all members, those decided included */
-void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_send_all(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
 /* a view came in force: members that are not connected are suspected */
 void hd_member_watch(struct hd_member *m);
-void hd_member_say_learned(struct hd_member *m);
+void hd_member_say_synced(struct hd_member *m);
 /* the members are in it; for who is none, or will be none */
 void hd_member_entered(struct hd_member *m, uint32_t epoch);
 void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
-void hd_member_unlearn(struct hd_member *m);              /* says WARM */
+void hd_member_sync_lost(struct hd_member *m);              /* says WARM */
 /* it has no part in the next view, and all is done for the present one */
 void hd_member_left(struct hd_member *m);
 void hd_member_fenced(struct hd_member *m, const char *why);
@@ -135,7 +135,7 @@ void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
 void hd_member_resay_seals(struct hd_member *m);
 /* its digests, to compare with those here */
-void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);
+void hd_member_on_digests(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);
 void hd_member_compare(struct hd_member *m);
 void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
@@ -151,7 +151,7 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_say_prepared(struct hd_member *m);         /* when it is due */
 bool hd_member_is_up(const struct hd_member *m, uint32_t worker);
 void hd_member_prepared(struct hd_member *m, uint32_t epoch);
-void hd_member_learned(struct hd_member *m, uint64_t step);
+void hd_member_synced(struct hd_member *m, uint64_t step);
 void hd_member_status(struct hd_member *m);               /* when no fold is under way */
 bool hd_member_switch(struct hd_member *m);               /* at its gate: adopt or leave; false: not yet */
 

@@ -28,7 +28,7 @@ static void nobody_is_forgotten_while_there_is_room(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	LOST(0, HD_CLOSED);
 	HEAR(PEER, .peer = { .worker = 5, .naddress = 1, .address = "e" });
 	IS(tick_at(w, T), "CONNECT 0 a");
@@ -86,7 +86,7 @@ static void a_newcomer_waits_for_who_seals(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 1, .old = one, .nmember = 2, .member = next,
 		.nrank = 2, .rank = rank });
 	IS(LOST(0, HD_SILENT), "");             /* it is of neither view */
@@ -95,7 +95,7 @@ static void a_newcomer_waits_for_who_seals(void **state)
 	IS(LOST(5, HD_SILENT), "");
 	IS(LOST(1, HD_SILENT), ">co SUSPECT@1 1 silent");
 	IS(LOST(1, HD_HEARD), ">co SUSPECT@1 1 heard");
-	HEAR(LEARN, .learn = { 0, 4 });
+	HEAR(SYNC, .sync = { 0, 4 });
 	IS(LOST(1, HD_SILENT), "");             /* it prepares for nothing any more */
 	at_work_end(w);
 }
@@ -108,7 +108,7 @@ static void only_who_takes_part_is_called_again(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	FENCE(1);
 	hear_view(w, 1, old, 2, (struct hd_msg_view){ .halt = HD_NO_STEP });
 	EVENT(READY, AT(0));
@@ -129,20 +129,20 @@ static void only_who_takes_part_is_called_again(void **state)
 /* ---- the coordinator's words ---- */
 
 /* The same lesson is begun anew once its stream has ended. */
-static void a_lesson_is_begun_again_after_it_ended(void **state)
+static void a_transfer_is_begun_again_after_it_ended(void **state)
 {
 	struct at_work at, *w = &at;
 
 	(void)state;
 	at_work_begin(w, &at_work_config);
 	HEAR(ADMIT, .admit = { 2, 7 });
-	EVENT(WARMED);
-	HEAR(LEARN, .learn = { 0, 4 });
-	EVENT(UNLEARNED);
+	EVENT(WARMED_UP);
+	HEAR(SYNC, .sync = { 0, 4 });
+	EVENT(SYNC_LOST);
 	w->term = 2;
 	/* another coordinator: that nothing is learned was said when it came up */
 	IS(HEAR(ENTERED), "");
-	IS(HEAR(LEARN, .learn = { 0, 4 }), "LEARN 0 4");
+	IS(HEAR(SYNC, .sync = { 0, 4 }), "SYNC 0 4");
 	at_work_end(w);
 }
 
@@ -152,7 +152,7 @@ static void teaching_nobody_ends_without_having_begun(void **state)
 
 	(void)state;
 	at_work_member(w, &at_work_config, 0, 2);
-	IS(HEAR(DONATE, .donate = { 9, false }), "DONATE 9 no more");
+	IS(HEAR(SEND_STATE, .send_state = { 9, false }), "SEND_STATE 9 no more");
 	at_work_end(w);
 }
 
@@ -194,12 +194,12 @@ static void who_is_not_held_says_no_status(void **state)
 
 	(void)state;
 	config.copies = 2;
-	at_work_learned(w, &config, 2);
+	at_work_synced(w, &config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-	EVENT(LEARNED, AT(6));
+	EVENT(SYNCED, AT(6));
 	EVENT(READY, AT(6));
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
 	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 }),
@@ -233,7 +233,7 @@ static void a_coordinator_is_lost_once(void **state)
 	COORDINATOR_LOST();
 	LOST(HD_COORDINATOR, HD_SILENT);
 	LOST(HD_COORDINATOR, HD_HEARD);
-	IS(EVENT(TELL, .name = "why", .text = "{}"), "");       /* a link that closed is not there */
+	IS(EVENT(NOTE, .name = "why", .text = "{}"), "");       /* a link that closed is not there */
 	IS(tick_at(w, lost + 2 * T), "CALL; TAKE_OVER");
 	COORDINATOR_UP();
 	IS(tick_at(w, lost + 2 * T + 9), ">co PROGRESS@1 0 4 9 busy");     /* nothing was told meanwhile */
@@ -252,10 +252,10 @@ static void who_saves_when_no_coordinator_comes(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
 	COORDINATOR_LOST();
-	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 writer final; " MISSING);
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, HD_REMOTE_WORKER);
+	at_work_synced(w, &at_work_config, HD_REMOTE_WORKER);
 	FENCE(1);
 	hear_view(w, 1, far, 1, (struct hd_msg_view){ .halt = HD_NO_STEP, .nrank = 1, .rank = rank });
 	FENCE(2);
@@ -268,29 +268,29 @@ static void who_saves_when_no_coordinator_comes(void **state)
 	LOST(1, HD_CLOSED);
 	COORDINATOR_LOST();
 	LOST(1, HD_EXITED);
-	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 writer final; " MISSING);
 	at_work_end(w);
 }
 
 /* ---- what is asked of it ---- */
 
 /* Held between steps: with a view, its boundary done, nothing begun, and told so. */
-static void who_holds_and_who_is_the_scribe(void **state)
+static void who_holds_and_who_is_the_checkpoint_writer(void **state)
 {
 	struct at_work at, *w = &at;
 
 	(void)state;
 	at_work_begin(w, &at_work_config);
-	assert_false(hd_member_scribe(w->m) || hd_member_holds(w->m));
+	assert_false(hd_member_is_writer(w->m) || hd_member_holds(w->m));
 	at_work_end(w);
 	for (int hold = 0; hold < 2; hold++) {
-		at_work_learned(w, &at_work_config, 0);
+		at_work_synced(w, &at_work_config, 0);
 		FENCE(1);
 		VIEW(1, 2, .step = 0, .hold = hold);
 		assert_false(hd_member_holds(w->m));            /* its boundary is not done */
 		IS(EVENT(READY, AT(0)), hold ? "" : "BEGIN 0; COMPUTE 0.0 [0+2]");
 		assert_int_equal(hd_member_holds(w->m), hold);
-		assert_true(hd_member_scribe(w->m));
+		assert_true(hd_member_is_writer(w->m));
 		at_work_end(w);
 	}
 	at_work_member(w, &at_work_config, 0, 2);
@@ -332,33 +332,33 @@ static void a_machine_of_no_virtual_nodes_is_not_made(void **state)
 /* ---- what is forgotten, and what is not ---- */
 
 /* Another lesson is another life: what the one before heard of steps may come another way. */
-static void a_new_lesson_forgets_the_one_before(void **state)
+static void a_new_transfer_forgets_the_one_before(void **state)
 {
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-	EVENT(LEARNED, AT(6));
+	EVENT(SYNCED, AT(6));
 	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 5 });
 	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 6 });
-	assert_true(w->m->diverged == 6 && w->m->peer[0].told == 6 && w->m->asked == 1 &&
+	assert_true(w->m->diverged == 6 && w->m->peer[0].reported == 6 && w->m->asked == 1 &&
 		w->m->switch_step == 6);
-	IS(HEAR(LEARN, .learn = { 1, 9 }), "LEARN 1 9");
-	assert_true(!w->m->diverged && !w->m->peer[0].told && !w->m->asked &&
+	IS(HEAR(SYNC, .sync = { 1, 9 }), "SYNC 1 9");
+	assert_true(!w->m->diverged && !w->m->peer[0].reported && !w->m->asked &&
 		w->m->switch_step == HD_NO_STEP);
-	IS(EVENT(LEARNED, AT(4)), ">co LEARNED@1 1 9");
+	IS(EVENT(SYNCED, AT(4)), ">co SYNCED@1 1 9");
 	at_work_end(w);
 
 	at_work_begin(w, &at_work_config);
 	HEAR(ADMIT, .admit = { 2, 7 });
-	EVENT(WARMED);
-	HEAR(LEARN, .learn = { 0, 4 });
+	EVENT(WARMED_UP);
+	HEAR(SYNC, .sync = { 0, 4 });
 	w->term = 2;
-	IS(HEAR(ENTERED), ">co WARM@0 0");
+	IS(HEAR(ENTERED), ">co READY_TO_SYNC@0 0");
 	w->term = 3;
 	IS(HEAR(ENTERED), "");                  /* it learns nothing any more */
 	at_work_end(w);
@@ -383,18 +383,18 @@ static void who_is_not_there_when_its_view_comes_is_lost(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	LOST(1, HD_CLOSED);
 	FENCE(1);
 	COORDINATOR_LOST();
 	COORDINATOR_UP();
-	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; >co SUSPECT@1 1 closed; BOUNDARY 0 scribe");
+	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; >co SUSPECT@1 1 closed; BOUNDARY 0 writer");
 	EVENT(READY, AT(0));
 	COORDINATOR_LOST();
-	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 writer final; " MISSING);
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	LOST(1, HD_CLOSED);
 	FENCE(1);
 	VIEW(1, 2, .step = 0);
@@ -472,17 +472,17 @@ int main(void)
 		cmocka_unit_test(who_is_to_come_matters_until_it_is_not_to_come),
 		cmocka_unit_test(a_newcomer_waits_for_who_seals),
 		cmocka_unit_test(only_who_takes_part_is_called_again),
-		cmocka_unit_test(a_lesson_is_begun_again_after_it_ended),
+		cmocka_unit_test(a_transfer_is_begun_again_after_it_ended),
 		cmocka_unit_test(teaching_nobody_ends_without_having_begun),
 		cmocka_unit_test(who_halted_is_a_member),
 		cmocka_unit_test(a_status_that_is_not_due_is_not_said_again),
 		cmocka_unit_test(who_is_not_held_says_no_status),
 		cmocka_unit_test(a_coordinator_is_lost_once),
 		cmocka_unit_test(who_saves_when_no_coordinator_comes),
-		cmocka_unit_test(who_holds_and_who_is_the_scribe),
+		cmocka_unit_test(who_holds_and_who_is_the_checkpoint_writer),
 		cmocka_unit_test(why_a_machine_cannot_go_on_is_said_once),
 		cmocka_unit_test(a_machine_of_no_virtual_nodes_is_not_made),
-		cmocka_unit_test(a_new_lesson_forgets_the_one_before),
+		cmocka_unit_test(a_new_transfer_forgets_the_one_before),
 		cmocka_unit_test(who_is_fenced_is_gone),
 		cmocka_unit_test(who_is_not_there_when_its_view_comes_is_lost),
 		cmocka_unit_test(a_coordinator_that_comes_back_is_there),

@@ -20,7 +20,7 @@ static const char *tick_at(struct at_work *w, int64_t now)
 }
 
 /* Joining: an id for this worker alone, then a state. */
-static void a_worker_joins_and_learns(void **state)
+static void a_worker_joins_and_syncs(void **state)
 {
 	struct at_work at, *w = &at;
 	struct hd_msg refuse = { .kind = HD_MSG_REFUSE, .refuse = { .code = 2, .nwhy = 3, .why = "bad" } };
@@ -31,22 +31,22 @@ static void a_worker_joins_and_learns(void **state)
 	assert_int_equal(hd_member_create(&w->m, &at_work_config, NULL), HD_OK);
 	IS(COORDINATOR_UP(), ">co JOIN@0 -1 at 0");
 	IS(HEAR(ADMIT, .admit = { 5, 8 }), "");
-	IS(HEAR(ADMIT, .admit = { 5, 7 }), "ADMITTED 5; WARM");
+	IS(HEAR(ADMIT, .admit = { 5, 7 }), "ADMITTED 5; WARM_UP");
 	IS(HEAR(ADMIT, .admit = { 6, 7 }), "");
 	assert_int_equal(hd_member_worker(w->m), 5);
-	IS(EVENT(LEARNED, AT(3)), "");
-	IS(EVENT(WARMED), ">co WARM@0 0");
-	IS(EVENT(UNLEARNED), "");
-	IS(HEAR(LEARN, .learn = { 0, 4 }), "LEARN 0 4");
-	IS(HEAR(LEARN, .learn = { 0, 4 }), "");
-	IS(EVENT(LEARNED, AT(3)), ">co LEARNED@0 0 4");
-	IS(EVENT(LEARNED, AT(4)), "");
-	IS(HEAR(LEARN, .learn = { 0, 4 }), ">co LEARNED@0 0 4");
-	IS(HEAR(LEARN, .learn = { 0, 5 }), "LEARN 0 5");
-	IS(HEAR(LEARN, .learn = { 1, 5 }), "LEARN 1 5");
-	EVENT(LEARNED, AT(4));
-	IS(EVENT(UNLEARNED), ">co WARM@0 0");
-	IS(EVENT(LEARNED, AT(5)), "");
+	IS(EVENT(SYNCED, AT(3)), "");
+	IS(EVENT(WARMED_UP), ">co READY_TO_SYNC@0 0");
+	IS(EVENT(SYNC_LOST), "");
+	IS(HEAR(SYNC, .sync = { 0, 4 }), "SYNC 0 4");
+	IS(HEAR(SYNC, .sync = { 0, 4 }), "");
+	IS(EVENT(SYNCED, AT(3)), ">co SYNCED@0 0 4");
+	IS(EVENT(SYNCED, AT(4)), "");
+	IS(HEAR(SYNC, .sync = { 0, 4 }), ">co SYNCED@0 0 4");
+	IS(HEAR(SYNC, .sync = { 0, 5 }), "SYNC 0 5");
+	IS(HEAR(SYNC, .sync = { 1, 5 }), "SYNC 1 5");
+	EVENT(SYNCED, AT(4));
+	IS(EVENT(SYNC_LOST), ">co READY_TO_SYNC@0 0");
+	IS(EVENT(SYNCED, AT(5)), "");
 	at_work_end(w);
 
 	at_work_begin(w, &at_work_config);
@@ -55,9 +55,9 @@ static void a_worker_joins_and_learns(void **state)
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 0, 2);
-	IS(HEAR(LEARN, .learn = { 1, 4 }), "");
-	IS(EVENT(LEARNED, AT(3)), "");
-	IS(EVENT(UNLEARNED), "");
+	IS(HEAR(SYNC, .sync = { 1, 4 }), "");
+	IS(EVENT(SYNCED, AT(3)), "");
+	IS(EVENT(SYNC_LOST), "");
 	IS(HEAR(STALE, .epoch = 0), "FENCED the job went on without this worker");
 	at_work_end(w);
 	at_work_member(w, &at_work_config, 0, 2);
@@ -73,7 +73,7 @@ static void a_coordinator_of_an_earlier_term_is_not_heard(void **state)
 	(void)state;
 	at_work_member(w, &at_work_config, 0, 2);
 	w->term = 3;
-	IS(HEAR(DONATE, .donate = { 2, true }), "DONATE 2");
+	IS(HEAR(SEND_STATE, .send_state = { 2, true }), "SEND_STATE 2");
 	w->term = 2;
 	IS(FENCE(2), "");
 	IS(HEAR(RELEASE, .release = { 0 }), "");
@@ -81,25 +81,25 @@ static void a_coordinator_of_an_earlier_term_is_not_heard(void **state)
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member begun [0+2]");
 	at_work_end(w);
 
-	for (int learned = 0; learned < 2; learned++) {
+	for (int synced = 0; synced < 2; synced++) {
 		at_work_begin(w, &at_work_config);
 		HEAR(ADMIT, .admit = { 2, 7 });
-		EVENT(WARMED);
+		EVENT(WARMED_UP);
 		w->term = 2;
 		IS(HEAR(ENTERED), "");          /* it learns nothing */
-		HEAR(LEARN, .learn = { 0, 4 });
+		HEAR(SYNC, .sync = { 0, 4 });
 		IS(HEAR(ENTERED), "");          /* the same */
-		if (learned)
-			EVENT(LEARNED, AT(6));
+		if (synced)
+			EVENT(SYNCED, AT(6));
 		w->term = 3;
-		IS(HEAR(ENTERED), learned ? "" : ">co WARM@0 0");
+		IS(HEAR(ENTERED), synced ? "" : ">co READY_TO_SYNC@0 0");
 		IS(HEAR(ENTERED), "");
 		at_work_end(w);
 	}
 	at_work_begin(w, &at_work_config);
 	HEAR(ADMIT, .admit = { 2, 7 });
-	EVENT(WARMED);
-	HEAR(LEARN, .learn = { HD_NOBODY, 4 });
+	EVENT(WARMED_UP);
+	HEAR(SYNC, .sync = { HD_NOBODY, 4 });
 	w->term = 2;
 	IS(HEAR(ENTERED), "");                  /* what is on disk, any coordinator knows */
 	at_work_end(w);
@@ -118,14 +118,14 @@ static void all_that_awaits_an_answer_is_said_again(void **state)
 	COORDINATOR_LOST();
 	IS(COORDINATOR_UP(), ">co JOIN@0 2 at 0");
 	COORDINATOR_LOST();
-	IS(EVENT(WARMED), "");
-	IS(COORDINATOR_UP(), ">co JOIN@0 2 at 0; >co WARM@0 0");
-	HEAR(LEARN, .learn = { 0, 4 });
+	IS(EVENT(WARMED_UP), "");
+	IS(COORDINATOR_UP(), ">co JOIN@0 2 at 0; >co READY_TO_SYNC@0 0");
+	HEAR(SYNC, .sync = { 0, 4 });
 	COORDINATOR_LOST();
 	IS(COORDINATOR_UP(), ">co JOIN@0 2 at 0");
 	COORDINATOR_LOST();
-	IS(EVENT(LEARNED, AT(6)), "");
-	IS(COORDINATOR_UP(), ">co JOIN@0 2 at 6; >co LEARNED@0 0 4");
+	IS(EVENT(SYNCED, AT(6)), "");
+	IS(COORDINATOR_UP(), ">co JOIN@0 2 at 6; >co SYNCED@0 0 4");
 	COORDINATOR_LOST();
 	IS(EVENT(DRAIN, .code = 75, .text = "notice"), "EXIT 75 notice");
 	at_work_end(w);
@@ -222,7 +222,7 @@ static void whoever_came_later_calls(void **state)
 	at_work_end(w);
 
 	/* again and again: members, those to come, and whom it teaches */
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	IS(LOST(0, HD_CLOSED), "");
 	IS(tick_at(w, T), "CONNECT 0 a");
 	LOST(1, HD_CLOSED);
@@ -230,9 +230,9 @@ static void whoever_came_later_calls(void **state)
 	IS(hear_view(w, 1, (const uint32_t[]){ 1, 2 }, 2, (struct hd_msg_view){ .halt = HD_NO_STEP }),
 		"ADOPT 1 of 2; >co SUSPECT@1 1 closed; BOUNDARY 0");
 	IS(tick_at(w, 2 * T), ">co PROGRESS@1 0 4 9 busy; CONNECT 1 b");
-	HEAR(DONATE, .donate = { 0, true });
+	HEAR(SEND_STATE, .send_state = { 0, true });
 	IS(tick_at(w, 3 * T), ">co PROGRESS@1 0 4 9 busy; CONNECT 0 a; CONNECT 1 b");
-	HEAR(DONATE, .donate = { 0, false });
+	HEAR(SEND_STATE, .send_state = { 0, false });
 	IS(tick_at(w, 4 * T), ">co PROGRESS@1 0 4 9 busy; CONNECT 1 b");
 	static const uint32_t three[] = { 0, 1, 2 };
 	static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
@@ -282,7 +282,7 @@ static void a_member_without_a_coordinator_calls_and_takes_over(void **state)
 		if (id < 2)
 			at_work_member(w, &config, id, 2);
 		else
-			at_work_learned(w, &config, id);
+			at_work_synced(w, &config, id);
 		COORDINATOR_LOST();
 		int64_t lost = w->now;
 		IS(tick_at(w, lost + 1), "CALL");
@@ -325,9 +325,9 @@ static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void 
 #define MISSING "EXIT 75 no coordinator for thirty times workers.detect, and a member is missing"
 	static const struct { uint32_t me; bool first_up, lost, halted, finishing; const char *said;
 		} row[] = {
-		{ 0, true, true, false, false, "BOUNDARY 0 scribe final; " MISSING }, { 1, true, true, false, false, MISSING },
-		{ 1, false, true, false, false, "BOUNDARY 0 scribe final; " MISSING "; CONNECT 0 a" }, { 0, true, false, false, false, "" },
-		{ 0, true, false, true, false, "BOUNDARY 0 scribe final; " MISSING }, { 0, true, true, false, true, "" },
+		{ 0, true, true, false, false, "BOUNDARY 0 writer final; " MISSING }, { 1, true, true, false, false, MISSING },
+		{ 1, false, true, false, false, "BOUNDARY 0 writer final; " MISSING "; CONNECT 0 a" }, { 0, true, false, false, false, "" },
+		{ 0, true, false, true, false, "BOUNDARY 0 writer final; " MISSING }, { 0, true, true, false, true, "" },
 	};
 	struct at_work at, *w = &at;
 
@@ -349,7 +349,7 @@ static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void 
 		IS(said, row[i].said);
 		at_work_end(w);
 	}
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	COORDINATOR_LOST();
 	IS(tick_at(w, w->now + 40 * T), "CALL; EXIT 75 no coordinator for thirty times workers.detect");
 	at_work_end(w);
@@ -402,7 +402,7 @@ static void progress_is_told_by_members_a_few_times_in_t(void **state)
 	IS(tick_at(w, from + T / 4 - 1), "");
 	IS(tick_at(w, from + T / 4), ">co PROGRESS@1 0 4 9 busy");
 	at_work_end(w);
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	IS(tick_at(w, w->now + T), "");
 	at_work_end(w);
 }
@@ -422,15 +422,15 @@ static void who_wants_to_leave_goes_at_once_if_nobody_counts_on_it(void **state)
 	HEAR(ADMIT, .admit = { 2, 7 });
 	IS(feed(w, drain), ">co LEAVE@0 75 gone notice; EXIT 75 notice");
 	at_work_end(w);
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	IS(feed(w, drain), ">co LEAVE@0 75 gone notice; EXIT 75 notice");
 	at_work_end(w);
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	FENCE(1);
 	/* it may be a member of the view to come */
 	IS(feed(w, drain), ">co LEAVE@1 75 notice");
 	at_work_end(w);
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 3,
 		.member = three, .nrank = 3, .rank = ranks });
 	IS(feed(w, drain), ">co LEAVE@1 75 notice");
@@ -446,9 +446,9 @@ static void lines_of_events_go_to_a_coordinator_that_is_there(void **state)
 
 	(void)state;
 	at_work_member(w, &at_work_config, 0, 2);
-	IS(EVENT(TELL, .name = "why", .text = "{}"), ">co EVENT@1 why {}");
+	IS(EVENT(NOTE, .name = "why", .text = "{}"), ">co EVENT@1 why {}");
 	COORDINATOR_LOST();
-	IS(EVENT(TELL, .name = "why", .text = "{}"), "");
+	IS(EVENT(NOTE, .name = "why", .text = "{}"), "");
 	at_work_end(w);
 }
 
@@ -460,7 +460,7 @@ static void a_newcomer_tells_of_members_that_it_waits_for(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	IS(LOST(0, HD_SILENT), "");             /* before it prepares, it waits for nobody */
 	LOST(0, HD_HEARD);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = next,
@@ -490,11 +490,11 @@ static void members_do_not_command_each_other(void **state)
 	IS(PEER_SAYS(1, RELEASE, .term = 9), "");
 	IS(HEAR(SEAL, .epoch = 1, .seal = { .ran = true }), "");
 	at_work_end(w);
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	IS(PEER_SAYS(1, HALT, .halt = { 0 }), "");      /* it is no member */
 	IS(PEER_SAYS(1, SEAL, .seal = { .ran = true }), "");
 	FENCE(1);
-	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; BOUNDARY 0 scribe");
+	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; BOUNDARY 0 writer");
 	at_work_end(w);
 }
 
@@ -537,10 +537,10 @@ static void life(struct at_work *w, uint32_t upto, size_t budget)
 #define THEN(act) do { if (n++ == upto) { w->m->out.budget_bytes = budget; act; return; } act; } while (0)
 	THEN(COORDINATOR_UP());
 	THEN(HEAR(ADMIT, .admit = { 0, 7 }));
-	THEN(EVENT(WARMED));
-	THEN(EVENT(TELL, .name = "why", .text = "{}"));
-	THEN(HEAR(LEARN, .learn = { HD_NOBODY, 0 }));
-	THEN(EVENT(LEARNED, AT(0)));
+	THEN(EVENT(WARMED_UP));
+	THEN(EVENT(NOTE, .name = "why", .text = "{}"));
+	THEN(HEAR(SYNC, .sync = { HD_NOBODY, 0 }));
+	THEN(EVENT(SYNCED, AT(0)));
 	THEN(HEAR(PEER, .peer = { .worker = 1, .naddress = 1, .address = "b" }));
 	EVENT(UP, .worker = 2);
 	THEN(FENCE(1));
@@ -618,7 +618,7 @@ static void a_machine_that_runs_out_of_memory_leaves(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_worker_joins_and_learns),
+		cmocka_unit_test(a_worker_joins_and_syncs),
 		cmocka_unit_test(a_coordinator_of_an_earlier_term_is_not_heard),
 		cmocka_unit_test(all_that_awaits_an_answer_is_said_again),
 		cmocka_unit_test(seals_that_a_coordinator_may_lack_are_said_again),

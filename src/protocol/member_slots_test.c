@@ -15,7 +15,7 @@ static const struct hd_step_news none;
 /* Member `id` of three in step 0 of epoch 1; `has`: who has slots. */
 static void begin(struct at_work *w, uint32_t id, const struct hd_have *has)
 {
-	at_work_learned(w, &sharded, id);
+	at_work_synced(w, &sharded, id);
 	if (!(has->members >> id & 1))
 		memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
 	FENCE(1);
@@ -59,7 +59,7 @@ static void sums_go_along_the_chain_and_the_last_gives_the_parameters(void **sta
 	IS(EVENT(UPDATED_OWN, AT(0)), "");
 	IS(EVENT(UPDATED, AT(0), .news = &none),
 		">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 "
-		"scribe");
+		"writer");
 	at_work_end(w);
 
 	begin(w, 1, &all);
@@ -120,12 +120,12 @@ static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **sta
 
 	(void)state;
 	for (int halts = 0; halts < 2; halts++) {
-		at_work_learned(w, &sharded, 0);
+		at_work_synced(w, &sharded, 0);
 		FENCE(1);
 		IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
 			.have = &nobody, .nchain = 1,
 			.chain = &all),
-			"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 scribe");
+			"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 writer");
 		EVENT(COMPUTED, AT(0));
 		CAME(ROOT, 1, 0);
 		CAME(ROOT, 2, 0);
@@ -134,7 +134,7 @@ static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **sta
 		EVENT(TABLE, .epoch = 1, .worker = 1, AT(0));
 		IS(EVENT(TICK), ">co PROGRESS@1 0 0 0");
 		IS(EVENT(READY, AT(0), .halt = halts), halts ?
-			">1 HALT@1 0; >2 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final" :
+			">1 HALT@1 0; >2 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 writer final" :
 			"NORM 0.0 {12}; LEAVES 0.0");
 		at_work_end(w);
 	}
@@ -298,7 +298,7 @@ static void one_alone_brings_all_slots_on(void **state)
 
 	(void)state;
 	config.copies = 1;
-	at_work_learned(w, &config, 0);
+	at_work_synced(w, &config, 0);
 	FENCE(1);
 	VIEW(1, 1, .step = 0, .nchain = 1, .chain = &first_alone);
 	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [0+4]");
@@ -307,7 +307,7 @@ static void one_alone_brings_all_slots_on(void **state)
 	IS(EVENT(FOLDED, AT(0), .bucket = 0), "");
 	IS(EVENT(FOLDED, AT(0), .bucket = 1), "UPDATE 0");
 	IS(EVENT(UPDATED_OWN, AT(0)), "FINISH 0");
-	IS(EVENT(UPDATED, AT(0), .news = &none), ">co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+	IS(EVENT(UPDATED, AT(0), .news = &none), ">co SEAL@1 0 ran knows 1; BOUNDARY 1 writer");
 	at_work_end(w);
 }
 
@@ -319,7 +319,7 @@ static void a_sum_is_handed_on_along_the_chain(void **state)
 
 	(void)state;
 	config.copies = 3;
-	at_work_learned(w, &config, 1);
+	at_work_synced(w, &config, 1);
 	FENCE(1);
 	VIEW(1, 3, .step = 0, .nchain = 1, .chain = &all);
 	EVENT(READY, AT(0));
@@ -421,7 +421,7 @@ static void sums_of_squares_go_out_once_each(void **state)
 	(void)state;
 	config.nbuckets = 4;
 	for (int afresh = 0; afresh < 2; afresh++) {
-		at_work_learned(w, &config, 0);
+		at_work_synced(w, &config, 0);
 		FENCE(1);
 		VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
 			.have = &nobody, .nchain = 1, .chain = &all);
@@ -486,11 +486,11 @@ static void who_brings_no_slots_on_waits_as_others_do(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &sharded, 0);
+	at_work_synced(w, &sharded, 0);
 	FENCE(1);
 	IS(VIEW(1, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &nobody, .nchain = 1,
 		.chain = chain),
-		"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 scribe");
+		"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 writer");
 	EVENT(COMPUTED, AT(0));
 	CAME(TABLE, 1, 0);
 	CAME(PARM, 1, 0);
@@ -534,7 +534,7 @@ static void a_planned_change_carries_slots_over(void **state)
 
 	(void)state;
 	for (int newcomer = 0; newcomer < 2; newcomer++) {
-		at_work_learned(w, &sharded, newcomer ? 2 : 1);
+		at_work_synced(w, &sharded, newcomer ? 2 : 1);
 		if (!newcomer) {
 			FENCE(1);
 			VIEW(1, 2, .step = 0, .nchain = 1, .chain = &all);
@@ -546,7 +546,7 @@ static void a_planned_change_carries_slots_over(void **state)
 		if (newcomer) {
 			PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
 			PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
-			IS(EVENT(LEARNED, AT(6)),
+			IS(EVENT(SYNCED, AT(6)),
 				">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
 			assert_int_equal(hd_member_holders(w->m, 0, worker), 1);
 			EVENT(READY, AT(6));
@@ -589,7 +589,7 @@ static void a_status_says_what_there_is_and_no_more(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		at_work_learned(w, row[i].shards ? &sharded : &at_work_config, 0);
+		at_work_synced(w, row[i].shards ? &sharded : &at_work_config, 0);
 		FENCE(1);
 		if (row[i].member) {
 			VIEW(1, 3, .step = 0, .nchain = row[i].shards, .chain = &all);
@@ -643,8 +643,8 @@ static void who_gets_slots_says_of_which_step(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &sharded, 1);
-	EVENT(LEARNED, AT(4));
+	at_work_synced(w, &sharded, 1);
+	EVENT(SYNCED, AT(4));
 	memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
 	FENCE(1);
 	VIEW(1, 3, .step = 4, .nchain = 1, .chain = &first_alone);

@@ -214,8 +214,8 @@ void hd_member_boundary(struct hd_member *m)
 	struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
 
-	m->was_scribe = hd_view_scribe(view) == m->worker;
-	a->flag = m->was_scribe;
+	m->was_writer = hd_view_writer(view) == m->worker;
+	a->flag = m->was_writer;
 	a->final = m->halt_step == m->at;
 	m->asked_final = a->final;
 	m->asked++;
@@ -350,7 +350,7 @@ static void count_seal(struct hd_member *m, const struct hd_seal *seal)
 
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
 {
-	hd_member_told(m, from, &msg->seal);
+	hd_member_on_digests(m, from, &msg->seal);
 	if (!m->has_view && !m->next.open)
 		return;
 	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest,
@@ -368,7 +368,7 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	};
 	m->news[m->at % HD_MEMBER_NEWS] = (struct hd_member_news){ m->at + 1, seal };
 	struct hd_msg *msg = seal_msg(m, &seal);
-	hd_member_tell_all(m, msg);
+	hd_member_send_all(m, msg);
 	hd_member_say(m, msg);
 	hd_member_compare(m);
 	m->asked = 0;
@@ -406,14 +406,14 @@ static void say_halt(struct hd_member *m)
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_HALT);
 
 	msg->halt.step = m->at;
-	hd_member_tell_all(m, msg);
+	hd_member_send_all(m, msg);
 	hd_member_say(m, msg);
 }
 
 /* A scribe that was asked to stop does so where it has not begun. */
 static void stop_here(struct hd_member *m)
 {
-	if (!m->stopping || !m->ready || m->begun || !hd_member_scribe(m) || m->halt_step != HD_NO_STEP)
+	if (!m->stopping || !m->ready || m->begun || !hd_member_is_writer(m) || m->halt_step != HD_NO_STEP)
 		return;
 	m->halt_step = m->at;
 }
@@ -436,7 +436,7 @@ static void code_of_halt(struct hd_member *m)
 		return;
 	if (m->stopping)
 		m->done_code = m->stop_code;
-	else if (hd_member_scribe(m) && m->reached != m->at)
+	else if (hd_member_is_writer(m) && m->reached != m->at)
 		m->done_code = HD_MEMBER_STOPPED;
 }
 
@@ -444,7 +444,7 @@ static void halt_here(struct hd_member *m)
 {
 	bool first = m->state == HD_MEMBER;
 
-	if (first && m->was_scribe && m->at < m->config.nsteps)
+	if (first && m->was_writer && m->at < m->config.nsteps)
 		say_halt(m);
 	m->state = HD_HALTED;
 	if (m->begun)

@@ -34,9 +34,9 @@ static void a_step_goes_from_begin_to_the_gate(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	IS(FENCE(1), "EPOCH 1; >co STATUS@1 0");
-	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; BOUNDARY 0 scribe");
+	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; BOUNDARY 0 writer");
 	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [0+2]");
 	IS(EVENT(FINAL, AT(0), .bucket = 1), "ROOTS 0.0.1 >1");
 	IS(EVENT(FINAL, AT(0), .bucket = 0), "");
@@ -45,7 +45,7 @@ static void a_step_goes_from_begin_to_the_gate(void **state)
 	IS(EVENT(COMPUTED, AT(0)), "LEAVES 0.0");
 	IS(EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0)), "");
 	IS(EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0)), "FINISH 0");
-	IS(UPDATED_AT(0), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+	IS(UPDATED_AT(0), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer");
 	IS(EVENT(READY, AT(1)), "");
 	IS(SEAL_OF(1, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
 	assert_int_equal(hd_member_at(w->m), 1);
@@ -98,7 +98,7 @@ static void what_comes_twice_or_names_nothing_of_the_step_does_nothing(void **st
 	IS(EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0)), "FINISH 0");
 	IS(EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0)), "");
 	IS(UPDATED_AT(1), "");
-	IS(UPDATED_AT(0), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+	IS(UPDATED_AT(0), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer");
 	IS(UPDATED_AT(0), "");
 	IS(UPDATED_AT(1), "");
 	IS(EVENT(READY, AT(0)), "");
@@ -119,7 +119,7 @@ static void one_worker_alone_runs_through_the_same_machine(void **state)
 	IS(EVENT(COMPUTED, AT(0)), "FOLD 0.0");
 	IS(EVENT(FOLDED, AT(0), .bucket = 1), "");
 	IS(EVENT(FOLDED, AT(0), .bucket = 0), "FINISH 0");
-	IS(UPDATED_AT(0), ">co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+	IS(UPDATED_AT(0), ">co SEAL@1 0 ran knows 1; BOUNDARY 1 writer");
 	IS(EVENT(READY, AT(1)), "BEGIN 1; COMPUTE 1.0 [0+4]");
 	at_work_end(w);
 }
@@ -136,13 +136,13 @@ static void nothing_of_the_table_goes_out_before_the_boundary_is_done(void **sta
 
 	(void)state;
 	for (int halts = 0; halts < 2; halts++) {
-		at_work_learned(w, &at_work_config, 0);
+		at_work_synced(w, &at_work_config, 0);
 		FENCE(1);
-		IS(VIEW(1, 2, OPEN(0)), "ADOPT 1 of 2; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 scribe");
+		IS(VIEW(1, 2, OPEN(0)), "ADOPT 1 of 2; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 writer");
 		IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.1 >1");
 		if (halts) {
 			IS(EVENT(READY, AT(0), .halt = true),
-				">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
+				">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 writer final");
 			IS(EVENT(READY, AT(0)), ">co DONE@1 0 code 0 ");
 		} else {
 			IS(EVENT(READY, AT(0)), "LEAVES 0.0");
@@ -293,7 +293,7 @@ static void who_halts_saves_and_says_so(void **state)
 	config.nsteps = 1;
 	at_work_member(w, &config, 0, 2);
 	run_to_finish(w, 1, 0);
-	IS(UPDATED_AT(0), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe final");
+	IS(UPDATED_AT(0), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer final");
 	IS(EVENT(READY, AT(1)), ">co DONE@1 1 code 0 ");
 	IS(SEAL_OF(1, 1, 0), "");
 	assert_int_equal(hd_member_state(w->m), HD_HALTED);
@@ -303,7 +303,7 @@ static void who_halts_saves_and_says_so(void **state)
 	run_to_finish(w, 1, 0);
 	UPDATED_AT(0);
 	IS(SEAL_OF(1, 1, 0), "");
-	IS(EVENT(READY, AT(1), .halt = true), ">1 HALT@1 1; >co HALT@1 1; BOUNDARY 1 scribe final");
+	IS(EVENT(READY, AT(1), .halt = true), ">1 HALT@1 1; >co HALT@1 1; BOUNDARY 1 writer final");
 	IS(EVENT(READY, AT(1)), ">co DONE@1 1 code 0 ");
 	at_work_end(w);
 
@@ -311,7 +311,7 @@ static void who_halts_saves_and_says_so(void **state)
 	run_to_finish(w, 1, 0);
 	IS(HEAR(STOP, .stop = { .code = 75 }), "");
 	UPDATED_AT(0);
-	IS(EVENT(READY, AT(1)), ">1 HALT@1 1; >co HALT@1 1; BOUNDARY 1 scribe final");
+	IS(EVENT(READY, AT(1)), ">1 HALT@1 1; >co HALT@1 1; BOUNDARY 1 writer final");
 	IS(EVENT(READY, AT(1)), ">co DONE@1 1 code 75 ");
 	IS(SEAL_OF(1, 1, 0), "");
 	at_work_end(w);
@@ -323,7 +323,7 @@ static void who_halts_saves_and_says_so(void **state)
 }
 
 /* Who is not the scribe goes by what that one says: of its epoch, and of no step that is past. */
-static void others_halt_where_the_scribe_does(void **state)
+static void others_halt_where_the_checkpoint_writer_does(void **state)
 {
 	static const struct { uint32_t epoch; uint64_t step; bool heard; } row[] = { { 1, 1, true },
 		{ 0, 1, false }, { 2, 1, false }, { 1, 0, false } };
@@ -376,7 +376,7 @@ static void a_fold_of_a_cancelled_step_holds_no_status_back(void **state)
 			IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@1 0 code 4 nan; CANCEL 0");
 		else
 			IS(PEER_SAYS(1, HALT, .epoch = 1, .halt = { 0 }),
-				">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
+				">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 writer final");
 		IS(EVENT(FOLDED, AT(0)), "");
 		IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member halted");
 		at_work_end(w);
@@ -413,9 +413,9 @@ static void who_hears_another_digest_begins_no_step_more(void **state)
 		if (!late)
 			IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "");
 		IS(EVENT(UPDATED, AT(0), .news = &none, .sum_digest = 5, .state_digest = 7), late ?
-			 ">1 SEAL@1 0 ran knows 1 5/7; >co SEAL@1 0 ran knows 1 5/7; BOUNDARY 1 scribe" :
+			 ">1 SEAL@1 0 ran knows 1 5/7; >co SEAL@1 0 ran knows 1 5/7; BOUNDARY 1 writer" :
 			">1 SEAL@1 0 ran knows 1 5/7; >co SEAL@1 0 ran knows 1 5/7; >co SUSPECT@1 1 "
-			"corrupt; BOUNDARY 1 scribe");
+			"corrupt; BOUNDARY 1 writer");
 		if (late)
 			IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), ">co SUSPECT@1 1 corrupt");
 		IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "");
@@ -435,7 +435,7 @@ static void digests_that_are_the_same_or_of_no_such_step_say_nothing(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		at_work_member(w, &at_work_config, 0, 3);
-		hd_member_told(w->m, 2, &(struct hd_msg_seal){ .step = row[i].step, .ran = row[i].ran,
+		hd_member_on_digests(w->m, 2, &(struct hd_msg_seal){ .step = row[i].step, .ran = row[i].ran,
 			.sum_digest = row[i].sum,
 			 .state_digest = row[i].state });
 		EVENT(COMPUTED, AT(0));
@@ -528,7 +528,7 @@ static void nothing_is_finished_before_the_boundary_is_done(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	FENCE(1);
 	VIEW(1, 2, OPEN(0));
 	EVENT(COMPUTED, AT(0));
@@ -548,7 +548,7 @@ static void own_roots_are_counted_by_own_passes(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	FENCE(1);
 	VIEW(1, 2, .step = 0, .nrank = 2, .rank = uneven);
 	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [0+3]");
@@ -564,7 +564,7 @@ static void a_member_without_a_share_computes_nothing(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 1);
+	at_work_synced(w, &at_work_config, 1);
 	FENCE(1);
 	VIEW(1, 2, .step = 0, .nrank = 2, .rank = alone);
 	IS(EVENT(READY, AT(0)), "BEGIN 0");
@@ -595,19 +595,19 @@ static void where_it_halts_is_said_once(void **state)
 	IS(SEAL_OF(1, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
 	run_to_finish(w, 1, 1);
 	IS(UPDATED_AT(1),
-		">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 scribe final; >1 HALT@1 2; "
+		">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 writer final; >1 HALT@1 2; "
 		">co HALT@1 2");
 	IS(EVENT(READY, AT(2)), ">co DONE@1 2 code 75 ");
 	at_work_end(w);
 }
 
 /* What the boundary finds is the scribe's to say. */
-static void who_is_not_the_scribe_does_not_halt_by_itself(void **state)
+static void who_is_not_the_checkpoint_writer_does_not_halt_by_itself(void **state)
 {
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 1);
+	at_work_synced(w, &at_work_config, 1);
 	FENCE(1);
 	VIEW(1, 2, .step = 0);
 	IS(EVENT(READY, AT(0), .halt = true), "BEGIN 0; COMPUTE 0.0 [2+2]");
@@ -626,7 +626,7 @@ static void the_code_of_a_failure_stays(void **state)
 	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@1 0 code 4 nan; CANCEL 0");
 	FENCE(2);
 	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0 }),
-		"ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; BOUNDARY 0 scribe final");
+		"ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; BOUNDARY 0 writer final");
 	IS(EVENT(READY, AT(0)), ">co DONE@2 0 code 4 nan");
 	at_work_end(w);
 }
@@ -716,7 +716,7 @@ static void a_digest_that_is_said_again_is_not_judged_again(void **state)
 	IS(SEAL_OF(2, 1, 0, .sum_digest = 5, .state_digest = 7), ">co SUSPECT@1 2 corrupt");
 	run_to_finish(w, 1, 1);
 	IS(w->text, "FINISH 1");
-	IS(UPDATED_AT(1), ">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 scribe");
+	IS(UPDATED_AT(1), ">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 writer");
 	EVENT(READY, AT(2));
 	IS(SEAL_OF(1, 1, 1), "");
 	at_work_end(w);
@@ -781,7 +781,7 @@ static void a_step_without_memory_ends_the_worker(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 0);
+	at_work_synced(w, &at_work_config, 0);
 	FENCE(1);
 	VIEW(1, 2, .step = 0);
 	hd_alloc_arm(1);
@@ -805,7 +805,7 @@ int main(void)
 		cmocka_unit_test(who_has_sealed_the_step_publishes_and_seals_again),
 		cmocka_unit_test(a_further_pass_is_computed_and_its_roots_are_numbered_on),
 		cmocka_unit_test(who_halts_saves_and_says_so),
-		cmocka_unit_test(others_halt_where_the_scribe_does),
+		cmocka_unit_test(others_halt_where_the_checkpoint_writer_does),
 		cmocka_unit_test(a_step_that_is_halted_after_it_began_is_cancelled),
 		cmocka_unit_test(a_fold_of_a_cancelled_step_holds_no_status_back),
 		cmocka_unit_test(a_number_that_is_not_finite_ends_the_step),
@@ -819,7 +819,7 @@ int main(void)
 		cmocka_unit_test(own_roots_are_counted_by_own_passes),
 		cmocka_unit_test(a_member_without_a_share_computes_nothing),
 		cmocka_unit_test(where_it_halts_is_said_once),
-		cmocka_unit_test(who_is_not_the_scribe_does_not_halt_by_itself),
+		cmocka_unit_test(who_is_not_the_checkpoint_writer_does_not_halt_by_itself),
 		cmocka_unit_test(the_code_of_a_failure_stays),
 		cmocka_unit_test(a_finish_under_way_is_not_cancelled),
 		cmocka_unit_test(a_failure_answers_no_fence_twice_nor_early),

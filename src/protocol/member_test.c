@@ -65,9 +65,9 @@ static void set_up(struct at_work *w, uint32_t copies)
 	assert_int_equal(hd_member_create(&w->m, &config, NULL), HD_OK);
 	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = HD_COORDINATOR });
 	hear(w, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { 0, 7 } });
-	feed(w, (struct hd_member_event){ .kind = HD_IN_WARMED });
-	hear(w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { copies ? 1 : HD_NOBODY, 0 } });
-	feed(w, (struct hd_member_event){ .kind = HD_IN_LEARNED, .step = 0 });
+	feed(w, (struct hd_member_event){ .kind = HD_IN_WARMED_UP });
+	hear(w, (struct hd_msg){ .kind = HD_MSG_SYNC, .sync = { copies ? 1 : HD_NOBODY, 0 } });
+	feed(w, (struct hd_member_event){ .kind = HD_IN_SYNCED, .step = 0 });
 	hear(w, (struct hd_msg){ .kind = HD_MSG_PEER, .peer = { .worker = 1, .naddress = 1,
 		.address = "1" } });
 	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = 1 });
@@ -138,13 +138,13 @@ static void slots_that_come_after_a_status_are_told(void **state)
 static uint64_t given_up_in(struct hd_member_actions done)
 {
 	for (size_t i = 0; i < done.n; i++)
-		if (done.at[i].kind == HD_DO_SEND && done.at[i].msg->kind == HD_MSG_WARM)
-			return done.at[i].msg->warm.given_up;
+		if (done.at[i].kind == HD_DO_SEND && done.at[i].msg->kind == HD_MSG_READY_TO_SYNC)
+			return done.at[i].msg->ready_to_sync.given_up;
 	return UINT64_MAX;
 }
 
 /* Also to a coordinator that comes back; not once it learns anew. */
-static void the_lesson_that_its_donor_gave_up_is_named(void **state)
+static void the_transfer_that_its_source_gave_up_is_named(void **state)
 {
 	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9,
 		.detect_ns = 1000000000, .ndevices = 1, .nonce = 7 };
@@ -157,14 +157,14 @@ static void the_lesson_that_its_donor_gave_up_is_named(void **state)
 	assert_int_equal(hd_member_create(&w.m, &config, NULL), HD_OK);
 	feed(&w, up);
 	hear(&w, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { 5, 7 } });
-	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_WARMED })), 0);
-	hear(&w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { 0, 12 } });
-	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_UNLEARNED,
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_WARMED_UP })), 0);
+	hear(&w, (struct hd_msg){ .kind = HD_MSG_SYNC, .sync = { 0, 12 } });
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_SYNC_LOST,
 		.slow = true })), 12);
 	feed(&w, lost);
 	assert_int_equal(given_up_in(feed(&w, up)), 12);
-	hear(&w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { 0, 13 } });
-	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_UNLEARNED })), 0);
+	hear(&w, (struct hd_msg){ .kind = HD_MSG_SYNC, .sync = { 0, 13 } });
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_SYNC_LOST })), 0);
 	hd_member_destroy(w.m);
 }
 
@@ -243,7 +243,7 @@ int main(void)
 		cmocka_unit_test(slots_that_come_after_a_status_are_told),
 		cmocka_unit_test(who_never_met_a_coordinator_takes_over_too),
 		cmocka_unit_test(a_halt_whose_reason_is_not_known_is_no_success),
-		cmocka_unit_test(the_lesson_that_its_donor_gave_up_is_named),
+		cmocka_unit_test(the_transfer_that_its_source_gave_up_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

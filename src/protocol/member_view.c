@@ -35,7 +35,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	const struct hd_msg_prepare *p = &msg->prepare;
 	bool pending = m->next.open && m->next.decided && p->next != m->next.view.epoch;
 
-	if (pending || p->next <= m->epoch || m->held || !m->learned)
+	if (pending || p->next <= m->epoch || m->held || !m->synced)
 		return;
 	hd_member_entered(m, msg->epoch);
 	if (m->next.open && m->next.view.epoch >= p->next) {
@@ -55,7 +55,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 		/* the coordinator is told nothing: T later it plans without this worker */
 		return;
 	m->next.prepared = m->next.said = m->next.decided = false;
-	if (m->state == HD_LEARNING) {
+	if (m->state == HD_SYNCING) {
 		uint64_t unknown[HD_MAX_MEMBERS];
 		for (uint32_t i = 0; i < p->nold; i++)
 			unknown[i] = HD_SEAL_UNKNOWN;
@@ -104,7 +104,7 @@ static void carry_slots(struct hd_member *m)
 }
 
 /* A learner has no part in the steps before; its seal says that it holds X_{s0+2}. */
-static void seal_as_learner(struct hd_member *m)
+static void seal_as_joiner(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
 	uint32_t committed = 0;
@@ -125,9 +125,9 @@ static void seal_as_learner(struct hd_member *m)
 /* At switch_step. The scribe of the boundary before is that of the new view: it may be a newcomer. */
 bool hd_member_switch(struct hd_member *m)
 {
-	assert(m->next.open && (m->state == HD_LEARNING || m->state == HD_MEMBER));
-	if (m->state == HD_LEARNING && !m->joined_step)
-		seal_as_learner(m);
+	assert(m->next.open && (m->state == HD_SYNCING || m->state == HD_MEMBER));
+	if (m->state == HD_SYNCING && !m->joined_step)
+		seal_as_joiner(m);
 	if (!m->ready || !hd_seals_gate(&m->seals, m->at))
 		return false;
 	for (uint32_t i = 0; i < m->next.view.nmembers; i++)
@@ -145,13 +145,13 @@ bool hd_member_switch(struct hd_member *m)
 	return true;
 }
 
-void hd_member_learned(struct hd_member *m, uint64_t step)
+void hd_member_synced(struct hd_member *m, uint64_t step)
 {
-	if (m->state != HD_LEARNING || !m->learning)
+	if (m->state != HD_SYNCING || !m->syncing)
 		return;
-	bool first = !m->learned;
-	m->learned = true;
-	memset(m->mine, m->from.donor == HD_NOBODY ? 0xff : 0, m->own.words * sizeof *m->mine);
+	bool first = !m->synced;
+	m->synced = true;
+	memset(m->mine, m->from.source == HD_NOBODY ? 0xff : 0, m->own.words * sizeof *m->mine);
 	/* the members went on without this worker: the view it prepared for is void */
 	if (m->joined_step && step > m->at) {
 		m->joined_step = m->next.open = false;
@@ -161,7 +161,7 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 		m->asked = 0;                             /* the boundary of a view that is void */
 	m->at = step;
 	if (first)
-		hd_member_say_learned(m);
+		hd_member_say_synced(m);
 }
 
 /* ---- an unplanned change: FENCE, STATUS, VIEW ---- */
@@ -212,7 +212,7 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->seals.epoch = msg->epoch;
 		/* who entered a view that is not heard of here may have its VIEW first, and seal */
 		m->seals.also = msg->epoch;
-		m->held = m->learned;
+		m->held = m->synced;
 		m->status_said = false;
 		hd_member_act(m, HD_DO_EPOCH);
 	}
@@ -279,7 +279,7 @@ static void reseal(struct hd_member *m, uint64_t step)
 		return;
 	msg->seal = news->seal;
 	msg->seal.knows = m->epoch;
-	hd_member_tell_all(m, msg);
+	hd_member_send_all(m, msg);
 	hd_member_say(m, msg);
 	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ m->epoch, m->worker, step, msg->seal.sum_digest,
 		msg->seal.state_digest, m->epoch },
@@ -321,10 +321,10 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 		if (member)
 			hd_member_fenced(m, "the job went on without this worker");
 		else if (m->cut)
-			hd_member_unlearn(m);
+			hd_member_sync_lost(m);
 		return;
 	}
-	bool was_scribe = m->was_scribe;
+	bool was_writer = m->was_writer;
 	if (m->at != v->step && m->at != v->step + 1) {
 		hd_member_fenced(m, "the job is at another step");
 		return;
@@ -350,7 +350,7 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	reseal(m, v->step);
 	/* with a holder of the table the former scribe had contributed, so its boundary was done */
 	bool due = m->at == v->step + 1 || (!m->finishing && !v->table);
-	if (!member || (hd_member_scribe(m) && !was_scribe && due)) {
+	if (!member || (hd_member_is_writer(m) && !was_writer && due)) {
 		m->asked = member ? m->asked : 0;
 		hd_member_boundary(m);
 	}

@@ -58,14 +58,14 @@ static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	IS(PREPARE(1, 2), "EPOCH 1; PREPARE 2 of 3");
 	IS(SEAL_OF(0, 1, 4, 2), "");
 	IS(SEAL_OF(1, 1, 4, 1), "");
 	IS(SEAL_OF(1, 1, 5, 2), "DECIDED 2");
 	assert_int_equal(w->m->switch_step, 7);
-	IS(EVENT(LEARNED, AT(6)), "");
-	IS(EVENT(LEARNED, AT(7)),
+	IS(EVENT(SYNCED, AT(6)), "");
+	IS(EVENT(SYNCED, AT(7)),
 		">0 SEAL@2 6 knows 2; >1 SEAL@2 6 knows 2; >co SEAL@2 6 knows 2; BOUNDARY 7");
 	IS(SEAL_OF(0, 1, 6, 2), "");
 	IS(SEAL_OF(1, 1, 6, 2), "");
@@ -117,8 +117,8 @@ static void a_preparation_that_is_not_for_now_is_not_made(void **state)
 	IS(PREPARE(1, 2), "");                  /* outside */
 	HEAR(ADMIT, .admit = { 2, 7 });
 	IS(PREPARE(1, 2), "");                  /* admitted */
-	EVENT(WARMED);
-	HEAR(LEARN, .learn = { 0, 4 });
+	EVENT(WARMED_UP);
+	HEAR(SYNC, .sync = { 0, 4 });
 	IS(PREPARE(1, 2), "");                  /* has learned nothing yet */
 	at_work_end(w);
 
@@ -188,31 +188,31 @@ static void what_a_newcomer_announced_it_keeps(void **state)
 
 	(void)state;
 	for (int row = 0; row < 4; row++) {
-		at_work_learned(w, &at_work_config, 2);
+		at_work_synced(w, &at_work_config, 2);
 		PREPARE(1, 2);
 		EVENT(PREPARED, .epoch = 2);
 		SEAL_OF(0, 1, 4, 2);
 		SEAL_OF(1, 1, 4, 2);
-		IS(EVENT(LEARNED, AT(6)),
+		IS(EVENT(SYNCED, AT(6)),
 			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
 		IS(EVENT(READY, AT(6)), "");
 		switch (row) {
 		case 0:                          /* whole: it becomes a member */
-			IS(EVENT(UNLEARNED, .whole = true), "");
+			IS(EVENT(SYNC_LOST, .whole = true), "");
 			SEAL_OF(0, 1, 5, 2);
 			IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
 			break;
 		case 1:                          /* not whole: what it announced is not there */
-			IS(EVENT(UNLEARNED), ">co WARM@1 0");
+			IS(EVENT(SYNC_LOST), ">co READY_TO_SYNC@1 0");
 			IS(HEAR(ENTERED, .epoch = 2), "EPOCH 2");
 			break;
 		case 2:                          /* the members went on without it */
-			EVENT(UNLEARNED, .whole = true);
+			EVENT(SYNC_LOST, .whole = true);
 			IS(HEAR(ENTERED, .epoch = 1), "");
-			IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3; >co WARM@3 0");
+			IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3; >co READY_TO_SYNC@3 0");
 			break;
 		case 3:                          /* so they did, and it follows on */
-			IS(EVENT(LEARNED, AT(7)), "");
+			IS(EVENT(SYNCED, AT(7)), "");
 			assert_false(w->m->next.open);
 			IS(EVENT(READY, AT(6)), "");
 			IS(EVENT(READY, AT(7)), "");
@@ -259,12 +259,12 @@ static void who_has_no_state_answers_and_waits_for_no_view(void **state)
 	(void)state;
 	at_work_begin(w, &at_work_config);
 	HEAR(ADMIT, .admit = { 2, 7 });
-	EVENT(WARMED);
+	EVENT(WARMED_UP);
 	IS(FENCE(3), "EPOCH 3");
 	IS(VIEW(3, 2, .step = 0), "");
-	HEAR(LEARN, .learn = { 0, 4 });
+	HEAR(SYNC, .sync = { 0, 4 });
 	IS(FENCE(4), "EPOCH 4");
-	EVENT(LEARNED, AT(5));
+	EVENT(SYNCED, AT(5));
 	IS(FENCE(5), "EPOCH 5; >co STATUS@5 5");
 	IS(VIEW(5, 2, .step = 5), "");
 	IS(FENCE(6), "EPOCH 6; >co STATUS@6 5");
@@ -293,7 +293,7 @@ static void a_view_without_this_worker_or_at_another_step_fences_it(void **state
 
 /* Who becomes the scribe has a boundary before it contributes; unless somebody holds the table: then the
  * one before had contributed. */
-static void who_becomes_the_scribe_has_its_boundary_again(void **state)
+static void who_becomes_the_checkpoint_writer_has_its_boundary_again(void **state)
 {
 	static const struct hd_pass pass[] = { { 1, 0, 0, 2 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
@@ -312,7 +312,7 @@ static void who_becomes_the_scribe_has_its_boundary_again(void **state)
 			.nhave = 1, .have = &nobody, .table = (uint64_t)table, .nrank = 1, .rank = alone }),
 			table ?
 			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1" :
-			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1; BOUNDARY 0 scribe");
+			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1; BOUNDARY 0 writer");
 		at_work_end(w);
 	}
 	/* it has all, so the one before had contributed */
@@ -332,7 +332,7 @@ static void who_becomes_the_scribe_has_its_boundary_again(void **state)
 	FENCE(2);
 	IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nrank = 1,
 		.rank = alone }),
-		"ADOPT 2 of 1; >co SEAL@2 0 ran knows 2; BOUNDARY 1 scribe");
+		"ADOPT 2 of 1; >co SEAL@2 0 ran knows 2; BOUNDARY 1 writer");
 	at_work_end(w);
 }
 
@@ -357,7 +357,7 @@ static void a_view_says_where_to_hold_to_halt_and_to_begin_afresh(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
 	IS(hear_view(w, 2, two, 2, (struct hd_msg_view){ .step = 0, .halt = 0 }),
-		"ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; CANCEL 0; BOUNDARY 0 scribe final");
+		"ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; CANCEL 0; BOUNDARY 0 writer final");
 	IS(EVENT(READY, AT(0)), ">co DONE@2 0 code 75 ");
 	FENCE(3);
 	/* it is said again, to whoever decided this view */
@@ -422,7 +422,7 @@ static void a_preparation_that_cannot_be_leaves_none_open(void **state)
 	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
 	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
 	IS(EVENT(UPDATED, AT(0), .news = &none),
-		">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+		">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer");
 	at_work_end(w);
 }
 
@@ -430,10 +430,10 @@ static void a_preparation_that_cannot_be_leaves_none_open(void **state)
 static void a_seal_says_what_is_decided(void **state)
 {
 	static const struct { bool prepared, decided, void_; const char *said; } row[] = {
-		{ false, false, false, ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe" },
-		{ true, false, false, ">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe" },
-		{ true, true, false, ">1 SEAL@1 0 ran knows 2; >2 SEAL@1 0 ran knows 2; >co SEAL@1 0 ran knows 2; BOUNDARY 1 scribe" },
-		{ true, true, true, ">1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BOUNDARY 1 scribe" },
+		{ false, false, false, ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer" },
+		{ true, false, false, ">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 writer" },
+		{ true, true, false, ">1 SEAL@1 0 ran knows 2; >2 SEAL@1 0 ran knows 2; >co SEAL@1 0 ran knows 2; BOUNDARY 1 writer" },
+		{ true, true, true, ">1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BOUNDARY 1 writer" },
 	};
 	struct at_work at, *w = &at;
 
@@ -523,7 +523,7 @@ static void the_step_of_the_switch_is_found_once(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	SEAL_OF(0, 1, 3, 2);
 	IS(SEAL_OF(1, 1, 5, 2), "DECIDED 2");
@@ -531,7 +531,7 @@ static void the_step_of_the_switch_is_found_once(void **state)
 	assert_int_equal(w->m->switch_step, 7);
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0");
 	w->m->has_view = true;                  /* as if it had been a member: then it hears of seals */
@@ -544,7 +544,7 @@ static void the_step_of_the_switch_is_found_once(void **state)
 /* ---- guards of a newcomer ---- */
 
 /* What it has learned again as it was changes nothing that it announced; what is later makes it void. */
-static void what_is_learned_again_changes_nothing(void **state)
+static void what_is_synced_again_changes_nothing(void **state)
 {
 	static const struct hd_msg_prepare later = { .next = 4, .nold = 2, .old = two, .nmember = 3,
 		.member = three, .nrank = 3, .rank = ranks };
@@ -552,27 +552,27 @@ static void what_is_learned_again_changes_nothing(void **state)
 
 	(void)state;
 	for (int again = 0; again < 2; again++) {
-		at_work_learned(w, &at_work_config, 2);
+		at_work_synced(w, &at_work_config, 2);
 		PREPARE(1, 2);
 		EVENT(PREPARED, .epoch = 2);
 		SEAL_OF(0, 1, 4, 2);
 		SEAL_OF(1, 1, 4, 2);
-		EVENT(LEARNED, AT(6));
+		EVENT(SYNCED, AT(6));
 		if (again) {
-			IS(EVENT(LEARNED, AT(6)), "");
+			IS(EVENT(SYNCED, AT(6)), "");
 			EVENT(READY, AT(6));
 			SEAL_OF(0, 1, 5, 2);
 			IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
-			IS(EVENT(LEARNED, AT(9)), "");  /* it is a member */
+			IS(EVENT(SYNCED, AT(9)), "");  /* it is a member */
 			assert_int_equal(hd_member_at(w->m), 6);
 		} else {
-			IS(EVENT(LEARNED, AT(7)), "");
+			IS(EVENT(SYNCED, AT(7)), "");
 			IS(hear(w, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = 3, .prepare = later }),
 				"EPOCH 3; PREPARE 4 of 3");
 			EVENT(PREPARED, .epoch = 4);
 			SEAL_OF(0, 3, 6, 4);
 			SEAL_OF(1, 3, 6, 4);
-			IS(EVENT(LEARNED, AT(8)),
+			IS(EVENT(SYNCED, AT(8)),
 				">0 SEAL@4 7 knows 4; >1 SEAL@4 7 knows 4; >co SEAL@4 7 knows 4; BOUNDARY 8");
 			SEAL_OF(0, 3, 7, 4);
 			IS(SEAL_OF(1, 3, 7, 4), "");
@@ -585,23 +585,23 @@ static void what_is_learned_again_changes_nothing(void **state)
 /* The donor's end: whole or not, announced or not yet. */
 static void what_is_cut_was_announced(void **state)
 {
-	static const struct { uint64_t learned; bool whole; const char *said; } row[] = {
-		{ 6, true, "" }, { 6, false, ">co WARM@1 0" }, { 5, true, ">co WARM@1 0" },
+	static const struct { uint64_t synced; bool whole; const char *said; } row[] = {
+		{ 6, true, "" }, { 6, false, ">co READY_TO_SYNC@1 0" }, { 5, true, ">co READY_TO_SYNC@1 0" },
 	};
 	struct at_work at, *w = &at;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		at_work_learned(w, &at_work_config, 2);
+		at_work_synced(w, &at_work_config, 2);
 		PREPARE(1, 2);
 		EVENT(PREPARED, .epoch = 2);
 		SEAL_OF(0, 1, 4, 2);
 		SEAL_OF(1, 1, 4, 2);
-		EVENT(LEARNED, .step = row[i].learned);
-		const char *said = EVENT(UNLEARNED, .whole = row[i].whole);
+		EVENT(SYNCED, .step = row[i].synced);
+		const char *said = EVENT(SYNC_LOST, .whole = row[i].whole);
 		IS(said, row[i].said);
 		if (*said)
-			IS(EVENT(UNLEARNED, .whole = true), ">co WARM@1 0");
+			IS(EVENT(SYNC_LOST, .whole = true), ">co READY_TO_SYNC@1 0");
 		at_work_end(w);
 	}
 }
@@ -617,13 +617,13 @@ static void a_newcomer_whose_view_is_void_does_nothing(void **state)
 	(void)state;
 	for (uint64_t nsteps = 9; nsteps >= 6; nsteps -= 3) {
 		config.nsteps = nsteps;
-		at_work_learned(w, &config, 2);
+		at_work_synced(w, &config, 2);
 		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 4,
 			.member = four, .nrank = 4, .rank = rank });
 		EVENT(PREPARED, .epoch = 2);
 		SEAL_OF(0, 1, 4, 2);
 		SEAL_OF(1, 1, 4, 2);
-		IS(EVENT(LEARNED, AT(6)), nsteps == 6 ?
+		IS(EVENT(SYNCED, AT(6)), nsteps == 6 ?
 			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows "
 			"2; BOUNDARY 6 final" :
 			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows "
@@ -669,20 +669,20 @@ static void who_hears_that_others_have_entered(void **state)
 	IS(HEAR(ENTERED, .epoch = 2), "");
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 4, .nold = 2, .old = two, .nmember = 2,
 		.member = others, .nrank = 2, .rank = rank });
 	IS(HEAR(ENTERED, .epoch = 3), "");      /* it prepares for a later one */
-	HEAR(LEARN, .learn = { 0, 8 });
+	HEAR(SYNC, .sync = { 0, 8 });
 	IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");        /* it does not any more */
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
 		.member = others, .nrank = 2, .rank = rank });
 	/* it is no member, and is to be none: it goes on learning */
 	IS(HEAR(ENTERED, .epoch = 2), "EPOCH 2");
-	assert_int_equal(hd_member_state(w->m), HD_LEARNING);
+	assert_int_equal(hd_member_state(w->m), HD_SYNCING);
 	at_work_end(w);
 }
 
@@ -702,14 +702,14 @@ static void a_view_is_for_who_has_answered(void **state)
 	IS(EVENT(FOLDED, AT(0), .bucket = 1), ">co STATUS@2 0 member begun table [0+4] sum 3");
 	at_work_end(w);
 
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0");
 	IS(VIEW(3, 2, .step = 0), "");          /* it is held for another one */
 	at_work_end(w);
 
 	at_work_begin(w, &at_work_config);
 	HEAR(ADMIT, .admit = { 2, 7 });
-	EVENT(WARMED);
+	EVENT(WARMED_UP);
 	IS(VIEW(3, 2, .step = 0), "EPOCH 3");
 	at_work_end(w);
 
@@ -742,7 +742,7 @@ static void who_knows_more_than_the_view_goes_on(void **state)
 
 /* Who becomes the scribe after it has sealed has the boundary of the next step, whoever holds the table of
  * the one before. */
-static void who_becomes_the_scribe_after_its_seal_has_its_boundary(void **state)
+static void who_becomes_the_checkpoint_writer_after_its_seal_has_its_boundary(void **state)
 {
 	static const uint32_t rest[] = { 1, 2 };
 	static const struct hd_vrank rank[] = { { 1, 2 }, { 2, 2 } };
@@ -758,7 +758,7 @@ static void who_becomes_the_scribe_after_its_seal_has_its_boundary(void **state)
 		.have = &mine, .table = 1, .nrank = 2, .rank = rank,
 		.nat = 2, .at = ahead }),
 		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; >2 SEAL@2 0 ran "
-		"knows 2; >co SEAL@2 0 ran knows 2; BOUNDARY 1 scribe");
+		"knows 2; >co SEAL@2 0 ran knows 2; BOUNDARY 1 writer");
 	at_work_end(w);
 }
 
@@ -784,13 +784,13 @@ static void a_status_names_the_step_before_if_it_is_whole(void **state)
 	at_work_end(w);
 
 	/* it came with X_1 into a view that still runs step 0 */
-	at_work_learned(w, &at_work_config, 0);
-	EVENT(LEARNED, AT(1));
+	at_work_synced(w, &at_work_config, 0);
+	EVENT(SYNCED, AT(1));
 	FENCE(1);
 	IS(VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
 		.have = &nobody, .nat = 2,
 		.at = (const uint64_t[]){ 1, 0 }),
-		"ADOPT 1 of 2; AGAIN 0; BOUNDARY 1 scribe");
+		"ADOPT 1 of 2; AGAIN 0; BOUNDARY 1 writer");
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member");
 	at_work_end(w);
 }
@@ -820,7 +820,7 @@ static void a_newcomer_hears_seals_in_any_skew(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	SEAL_OF(0, 1, 4, 1);
 	SEAL_OF(1, 1, 4, 1);
@@ -837,12 +837,12 @@ static void a_newcomer_announces_to_each_view(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	SEAL_OF(0, 1, 4, 2);
 	SEAL_OF(1, 1, 4, 2);
-	EVENT(LEARNED, AT(6));
+	EVENT(SYNCED, AT(6));
 	EVENT(READY, AT(6));
 	IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");
 	IS(PREPARE(3, 4), "PREPARE 4 of 3");
@@ -853,12 +853,12 @@ static void a_newcomer_announces_to_each_view(void **state)
 	at_work_end(w);
 
 	/* the boundary of the view that is void is not awaited under the next */
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	SEAL_OF(0, 1, 4, 2);
 	SEAL_OF(1, 1, 4, 2);
-	EVENT(LEARNED, AT(6));
+	EVENT(SYNCED, AT(6));
 	IS(FENCE(3), "EPOCH 3; >co STATUS@3 6");
 	assert_int_equal(w->m->switch_step, HD_NO_STEP);
 	IS(VIEW(3, 3, .step = 6), "ADOPT 3 of 3; BOUNDARY 6");
@@ -866,25 +866,25 @@ static void a_newcomer_announces_to_each_view(void **state)
 	at_work_end(w);
 
 	/* cut, and not in the view that comes */
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	SEAL_OF(0, 1, 4, 2);
 	SEAL_OF(1, 1, 4, 2);
-	EVENT(LEARNED, AT(6));
-	IS(EVENT(UNLEARNED, .whole = true), "");
+	EVENT(SYNCED, AT(6));
+	IS(EVENT(SYNC_LOST, .whole = true), "");
 	FENCE(3);
-	IS(VIEW(3, 2, .step = 6), ">co WARM@3 0");
+	IS(VIEW(3, 2, .step = 6), ">co READY_TO_SYNC@3 0");
 	at_work_end(w);
 
 	/* later than what it announced: nothing is announced of it */
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	SEAL_OF(0, 1, 4, 2);
 	SEAL_OF(1, 1, 4, 2);
-	EVENT(LEARNED, AT(6));
-	EVENT(LEARNED, AT(7));
+	EVENT(SYNCED, AT(6));
+	EVENT(SYNCED, AT(7));
 	assert_int_equal(w->m->switch_step, HD_NO_STEP);
 	at_work_end(w);
 }
@@ -895,12 +895,12 @@ static void after_the_switch_all_new_members_count(void **state)
 	struct at_work at, *w = &at;
 
 	(void)state;
-	at_work_learned(w, &at_work_config, 2);
+	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	EVENT(PREPARED, .epoch = 2);
 	SEAL_OF(0, 1, 4, 2);
 	SEAL_OF(1, 1, 4, 2);
-	EVENT(LEARNED, AT(6));
+	EVENT(SYNCED, AT(6));
 	EVENT(READY, AT(6));
 	SEAL_OF(0, 1, 5, 2);
 	IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
@@ -989,7 +989,7 @@ int main(void)
 		cmocka_unit_test(a_fence_of_an_epoch_that_is_past_changes_nothing),
 		cmocka_unit_test(who_has_no_state_answers_and_waits_for_no_view),
 		cmocka_unit_test(a_view_without_this_worker_or_at_another_step_fences_it),
-		cmocka_unit_test(who_becomes_the_scribe_has_its_boundary_again),
+		cmocka_unit_test(who_becomes_the_checkpoint_writer_has_its_boundary_again),
 		cmocka_unit_test(a_view_says_where_to_hold_to_halt_and_to_begin_afresh),
 		cmocka_unit_test(prepared_is_said_of_the_view_that_is_open),
 		cmocka_unit_test(a_preparation_that_cannot_be_leaves_none_open),
@@ -997,13 +997,13 @@ int main(void)
 		cmocka_unit_test(a_preparation_forgets_no_seal),
 		cmocka_unit_test(the_switch_waits_for_who_leaves),
 		cmocka_unit_test(the_step_of_the_switch_is_found_once),
-		cmocka_unit_test(what_is_learned_again_changes_nothing),
+		cmocka_unit_test(what_is_synced_again_changes_nothing),
 		cmocka_unit_test(what_is_cut_was_announced),
 		cmocka_unit_test(a_newcomer_whose_view_is_void_does_nothing),
 		cmocka_unit_test(who_hears_that_others_have_entered),
 		cmocka_unit_test(a_view_is_for_who_has_answered),
 		cmocka_unit_test(who_knows_more_than_the_view_goes_on),
-		cmocka_unit_test(who_becomes_the_scribe_after_its_seal_has_its_boundary),
+		cmocka_unit_test(who_becomes_the_checkpoint_writer_after_its_seal_has_its_boundary),
 		cmocka_unit_test(a_status_names_the_step_before_if_it_is_whole),
 		cmocka_unit_test(prepared_is_who_reaches_those_who_leave),
 		cmocka_unit_test(a_newcomer_hears_seals_in_any_skew),

@@ -131,7 +131,8 @@ enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 
 #define F(type, name) put_##type(w, m->name);
 #define A(type, name, cap) put_u32(w, m->n##name); w->fits &= m->n##name <= (cap);
 #define X(fields) static void head_##fields(struct writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
-#define HD_KINDS_OF_FIELDS(X) X(none) X(warm) X(join) X(admit) X(refuse) X(peer) X(learn) X(donate) X(learned) X(prepare) X(decided) X(seal) X(suspect) \
+#define HD_KINDS_OF_FIELDS(X) X(none) X(ready_to_sync) X(join) X(admit) \
+	X(refuse) X(peer) X(sync) X(send_state) X(synced) X(prepare) X(decided) X(seal) X(suspect) \
 	X(fence) X(status) X(view) X(leave) X(release) X(stop) X(halt) X(done) X(event) X(progress) X(offer)
 HD_KINDS_OF_FIELDS(X)
 #undef X

@@ -39,37 +39,37 @@ enum {
 	HD_MSG_MAX = 1 << 20,             /* bytes of a message; = HD_TELL_MAX of wire */
 };
 
-/* C: coordinator, M: member, L: learner (admitted, not a member yet), W: any worker.
+/* C: coordinator, M: member, L: joiner (admitted, not a member yet), W: any worker.
  *        id        no  fields    who      says                                                             */
-#define HD_MSGS(X)                                                                                                  \
-	X(JOIN,     16, join,     "W>C", "I want to take part; or: I am connected again")                          \
-	X(ADMIT,    17, admit,    "C>W", "you have this id: connect under it")                                     \
-	X(REFUSE,   18, refuse,   "C>W", "you cannot take part, and why")                                          \
-	X(PEER,     19, peer,     "C>W", "that worker listens at that address")                                    \
-	X(WARM,     46, warm,     "L>C", "I can begin to learn")                                                   \
-	X(LEARN,    21, learn,    "C>L", "take the state from that donor, or from disk")                           \
-	X(DONATE,   22, donate,   "C>M", "give your state to that learner, or stop it")                            \
-	X(LEARNED,  23, learned,  "L>C", "I hold the state, from that donor, and follow it")                                               \
-	X(PREPARE,  24, prepare,  "C>W", "prepare for this view")                                                  \
-	X(PREPARED, 25, decided,  "W>C", "I am prepared for it")                                                   \
-	X(DECIDE,   26, decided,  "C>W", "it is decided: adopt it by the rule of the switch")                      \
-	X(SEAL,     27, seal,     "M>MC", "I hold the complete result of this step")                               \
-	X(SUSPECT,  28, suspect,  "M>C", "I lost that worker, or hear it again")                                   \
-	X(FENCE,    29, fence,    "C>W", "a new epoch: drop the exchange, tell your status")                       \
-	X(STATUS,   43, status,   "W>C", "what I have of the step that I have not sealed")                         \
-	X(VIEW,     44, view,     "C>W", "who goes on, with what, and how the open step is finished")              \
-	X(STALE,    32, none,     ">W",  "you are not in this epoch any more")                                     \
-	X(LEAVE,    33, leave,    "W>C", "I want to go; gone: I went")                                              \
-	X(RELEASE,  34, release,  "C>W", "go, with this exit code")                                                \
-	X(STOP,     35, stop,     "C>M", "halt at the next boundary, if you are the scribe")                       \
-	X(HALT,     36, halt,     "M>MC", "this step must not be run; I have not contributed to it")               \
-	X(DONE,     37, done,     "M>C", "I have stopped before this step, or failed in it")                       \
-	X(EVENT,    38, event,    "W>C", "a line for events.ndjson")                                               \
-	X(PROGRESS, 39, progress, "M>C", "how far I am: a heart that beats does not say that hands move")          \
-	X(ENTERED,  40, none,     "C>L", "the members are in this epoch now")                                      \
-	X(ASK,      41, none,     "W>C", "which job is this?")                                                     \
-	X(OFFER,    42, offer,    "C>W", "this one")                                                                \
-	X(SLOTTED,  45, halt,     "M>M", "the slots that I lacked for this step are here")
+#define HD_MSGS(X) \
+	X(JOIN,          16, join,          "W>C",  "I want to take part; or: I am connected again") \
+	X(ADMIT,         17, admit,         "C>W",  "you have this id: connect under it") \
+	X(REFUSE,        18, refuse,        "C>W",  "you cannot take part, and why") \
+	X(PEER,          19, peer,          "C>W",  "that worker listens at that address") \
+	X(READY_TO_SYNC, 46, ready_to_sync, "L>C",  "I am warmed up: name me a source") \
+	X(SYNC,          21, sync,          "C>L",  "take the state from that source, or from disk") \
+	X(SEND_STATE,    22, send_state,    "C>M",  "send your state to that joiner, or stop") \
+	X(SYNCED,        23, synced,        "L>C",  "I hold the state of that source, and follow it") \
+	X(PREPARE,       24, prepare,       "C>W",  "prepare for this view") \
+	X(PREPARED,      25, decided,       "W>C",  "I am prepared for it") \
+	X(DECIDE,        26, decided,       "C>W",  "it is decided: adopt it by the rule of the switch") \
+	X(SEAL,          27, seal,          "M>MC", "I hold the complete result of this step") \
+	X(SUSPECT,       28, suspect,       "M>C",  "I lost that worker, or hear it again") \
+	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, tell your status") \
+	X(STATUS,        43, status,        "W>C",  "what I have of the step that I have not sealed") \
+	X(VIEW,          44, view,          "C>W",  "who goes on, with what, and how the open step is finished") \
+	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
+	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
+	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
+	X(STOP,          35, stop,          "C>M",  "halt at the next boundary, if you are the checkpoint writer") \
+	X(HALT,          36, halt,          "M>MC", "this step must not be run; I have not contributed to it") \
+	X(DONE,          37, done,          "M>C",  "I have stopped before this step, or failed in it") \
+	X(EVENT,         38, event,         "W>C",  "a line for events.ndjson") \
+	X(PROGRESS,      39, progress,      "M>C",  "my progress: a heartbeat does not say that steps are computed") \
+	X(ENTERED,       40, none,          "C>L",  "the members are in this epoch now") \
+	X(ASK,           41, none,          "W>C",  "which job is this?") \
+	X(OFFER,         42, offer,         "C>W",  "this one") \
+	X(SLOTTED,       45, halt,          "M>M",  "the slots that I lacked for this step are here")
 
 enum hd_msg_kind {
 #define X(id, no, fields, who, text) HD_MSG_##id = (no),
@@ -104,12 +104,12 @@ struct hd_step_news {
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
 /* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another
- * one means anew. LEARNED names it */
-#define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, lesson)
+ * one means anew. SYNCED names it */
+#define HD_FIELDS_sync(F, A) F(u32, source) F(u64, transfer)
 /* given_up: the lesson whose donor gave up, because this learner was too slow; 0: none */
-#define HD_FIELDS_warm(F, A) F(u64, given_up)
-#define HD_FIELDS_donate(F, A) F(u32, learner) F(flag, on)
-#define HD_FIELDS_learned(F, A) F(u32, donor) F(u64, lesson)
+#define HD_FIELDS_ready_to_sync(F, A) F(u64, given_up)
+#define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
+#define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
 /* old: members of the view in force, whose seals tell when to switch */
 #define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
@@ -160,14 +160,14 @@ struct hd_step_news {
 #define F(type, name) HD_MSG_C_##type name;
 #define A(type, name, cap) uint32_t n##name; const HD_MSG_C_##type *name;
 struct hd_msg_none { uint32_t nothing; };
-struct hd_msg_warm { HD_FIELDS_warm(F, A) };
+struct hd_msg_ready_to_sync { HD_FIELDS_ready_to_sync(F, A) };
 struct hd_msg_join { HD_FIELDS_join(F, A) };
 struct hd_msg_admit { HD_FIELDS_admit(F, A) };
 struct hd_msg_refuse { HD_FIELDS_refuse(F, A) };
 struct hd_msg_peer { HD_FIELDS_peer(F, A) };
-struct hd_msg_learn { HD_FIELDS_learn(F, A) };
-struct hd_msg_donate { HD_FIELDS_donate(F, A) };
-struct hd_msg_learned { HD_FIELDS_learned(F, A) };
+struct hd_msg_sync { HD_FIELDS_sync(F, A) };
+struct hd_msg_send_state { HD_FIELDS_send_state(F, A) };
+struct hd_msg_synced { HD_FIELDS_synced(F, A) };
 struct hd_msg_prepare { HD_FIELDS_prepare(F, A) };
 struct hd_msg_decided { HD_FIELDS_decided(F, A) };
 struct hd_msg_seal { HD_FIELDS_seal(F, A) };
@@ -191,14 +191,14 @@ struct hd_msg {
 	uint32_t term, epoch;
 	union {
 		struct hd_msg_none none;
-		struct hd_msg_warm warm;
+		struct hd_msg_ready_to_sync ready_to_sync;
 		struct hd_msg_join join;
 		struct hd_msg_admit admit;
 		struct hd_msg_refuse refuse;
 		struct hd_msg_peer peer;
-		struct hd_msg_learn learn;
-		struct hd_msg_donate donate;
-		struct hd_msg_learned learned;
+		struct hd_msg_sync sync;
+		struct hd_msg_send_state send_state;
+		struct hd_msg_synced synced;
 		struct hd_msg_prepare prepare;
 		struct hd_msg_decided decided;
 		struct hd_msg_seal seal;

@@ -152,7 +152,7 @@ void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet
 		.link = l->life, .packet = copy });
 }
 
-void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
+void sim_send_msg(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
 {
 	size_t len = 0, cap = hd_msg_len(msg);
 	uint8_t *bytes = hd_arena_take(&s->arena, cap, 1);
@@ -165,7 +165,7 @@ void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *ms
 		sim_bad(s, "message", "%s cannot be written", hd_msg_name(msg->kind));
 		return;
 	}
-	sim_send(s, from, to, &(struct sim_packet){ .kind = SIM_TELL, .epoch = msg->epoch,
+	sim_send(s, from, to, &(struct sim_packet){ .kind = SIM_SEND, .epoch = msg->epoch,
 		.from = from == SIM_CO ? HD_COORDINATOR : s->proc[from].id,
 		.msg_kind = msg->kind, .bytes = bytes, .len = (uint32_t)len });
 }
@@ -183,7 +183,7 @@ void sim_connect(struct sim *s, uint32_t a, uint32_t b)
 		.link = l->life });
 }
 
-static void tell_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
+static void report_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
 	uint32_t life)
 {
 	struct sim_link *l = link_of(s, end, other);
@@ -215,15 +215,15 @@ void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 	if (after_sent && l->last[dir] > heard)
 		heard = l->last[dir];
 	if (after_sent && s->now >= l->mute_until[dir]) {
-		tell_lost(s, a, b, s->now, HD_CLOSED, l->life);
+		report_lost(s, a, b, s->now, HD_CLOSED, l->life);
 		sim_push(s, (struct sim_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a,
 			.link = l->life });
 		return;
 	}
 	l->up = false;
 	l->life++;
-	tell_lost(s, a, b, s->now, HD_CLOSED, l->life);
-	tell_lost(s, b, a, heard < l->mute_until[dir] ? l->mute_until[dir] : heard, HD_CLOSED, l->life);
+	report_lost(s, a, b, s->now, HD_CLOSED, l->life);
+	report_lost(s, b, a, heard < l->mute_until[dir] ? l->mute_until[dir] : heard, HD_CLOSED, l->life);
 }
 
 /* ---- processes ---- */
@@ -270,7 +270,7 @@ static void start(struct sim *s, bool unasked)
 	p->id = HD_NOBODY;
 	p->nonce = sim_rnd(s, UINT64_MAX);
 	p->began_ns = s->now;
-	p->learns_from = HD_NOBODY - 1;
+	p->synced_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
@@ -500,7 +500,7 @@ static void check_slots_lost(struct sim *s)
 }
 
 /* As of all that is on disk: the newest sound one counts. */
-static void distrust(struct sim *s, uint64_t step)
+static void invalidate(struct sim *s, uint64_t step)
 {
 	if (!s->spoiled)
 		sim_bad(s, "corrupt", "what was saved after X_%llu is distrusted, and all of it is right",
@@ -552,7 +552,7 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 	switch (a->kind) {
 	case HD_CO_DO_SEND:
 		sim_check_said(s, a->msg);
-		sim_tell(s, SIM_CO, end_of_guest(s, a->worker), a->msg);
+		sim_send_msg(s, SIM_CO, end_of_guest(s, a->worker), a->msg);
 		break;
 	case HD_CO_DO_DROP:   sim_close(s, SIM_CO, end_of_guest(s, a->worker), true); break;
 	case HD_CO_DO_STORE:
@@ -580,7 +580,7 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 			.kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
 			.gen = s->co_gen });
 		break;
-	case HD_CO_DO_DISTRUST: distrust(s, a->step); break;
+	case HD_CO_DO_INVALIDATE: invalidate(s, a->step); break;
 	case HD_CO_DO_COMMIT: commit(s, a); break;
 	case HD_CO_DO_NOTE:
 		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all who held", 12) && !s->gave_up) {
@@ -673,12 +673,12 @@ static void mute(struct sim *s, uint32_t from, uint32_t to, int64_t length)
 	if (!l->up)
 		return;
 	if (length > SIM_T)
-		tell_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
+		report_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
 	if (length > 8 * SIM_T)
 		sim_push(s, (struct sim_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
 			.other = from, .link = l->life });
 	else if (length > SIM_T)
-		tell_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
+		report_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
 }
 
 static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
@@ -751,15 +751,15 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 	}
 }
 
-static void relieve(struct sim *s, bool really)
+static void replace(struct sim *s, bool really)
 {
 	uint32_t slot = any_worker(s);
 
 	if (slot == SIM_PROCS)
 		return;
 	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be relieved" : "to stay");
-	s->result->relieved += really && s->co;
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = s->proc[slot].id,
+	s->result->being_replaced += really && s->co;
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = s->proc[slot].id,
 		.ok = really });
 }
 
@@ -852,9 +852,9 @@ static void closed(struct sim *s, const struct sim_event *ev)
 		return;
 	l->up = false;
 	l->life++;
-	tell_lost(s, ev->end, ev->other, s->now, HD_CLOSED, l->life);
+	report_lost(s, ev->end, ev->other, s->now, HD_CLOSED, l->life);
 	if (end_alive(s, ev->other))
-		tell_lost(s, ev->other, ev->end, s->now, HD_CLOSED, l->life);
+		report_lost(s, ev->other, ev->end, s->now, HD_CLOSED, l->life);
 }
 
 static void tick(struct sim *s, const struct sim_event *ev)
@@ -866,7 +866,7 @@ static void tick(struct sim *s, const struct sim_event *ev)
 	sim_ask_again(s, ev->end);
 	if (!p->alive || p->gen != ev->gen)
 		return;
-	sim_teach_standing(s, ev->end);
+	sim_send_state_standing(s, ev->end);
 	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq,
 		.longest_ns = (uint64_t)s->step_ns, .busy = true });
 	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end,
@@ -908,7 +908,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 		s->nstarting--;
 		start(s, false);
 		break;
-	case EV_RELIEVE:  relieve(s, ev->what != 0); break;
+	case EV_REPLACE:  replace(s, ev->what != 0); break;
 	case EV_CORRUPT:  corrupt(s); break;
 	case EV_ASK:      ask_again(s); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
@@ -967,8 +967,8 @@ static void draw(struct sim *s, uint32_t only)
 		sim_push(s, (struct sim_event){ .at = at, .kind = EV_FAULT, .what = kinds[sim_rnd(s, n)] });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
-	for (uint64_t i = s->seed & HD_SIM_RELIEVED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
-		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_RELIEVE,
+	for (uint64_t i = s->seed & HD_SIM_REPLACED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
+		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_REPLACE,
 			.what = sim_rnd(s, 4) != 0 });
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
@@ -982,7 +982,7 @@ static void draw(struct sim *s, uint32_t only)
 		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
 	}
 	if (s->seed & HD_SIM_GIVING_UP) {
-		s->patience = 2u << sim_rnd(s, 4);
+		s->gives_up_in = 2u << sim_rnd(s, 4);
 		/* some are long enough to see it end well */
 		s->nsteps += sim_rnd(s, 8) ? 0 : 400;
 		int64_t until = between(s, 0, span);
@@ -997,7 +997,7 @@ static void check_grown(struct sim *s)
 	struct hd_co_status status;
 	int64_t since = s->quiet_ns > s->small_ns ? s->quiet_ns : s->small_ns;
 
-	if (!s->co || !s->patience)
+	if (!s->co || !s->gives_up_in)
 		return;
 	hd_coordinator_status(s->co, &status);
 	if (status.halting || status.nmembers >= status.target)

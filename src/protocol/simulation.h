@@ -65,7 +65,7 @@ struct hd_sim_result {
 	bool ok;
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
-	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, relieved;
+	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
 	/* learners whose donor gave up; those of them that were members later */
 	uint32_t unheard, heeded;
 	uint32_t halted;                  /* runs that were asked to stop, and did */
@@ -77,7 +77,7 @@ struct hd_sim_result {
 /* Of a seed: state is sharded, two or three copies. */
 #define HD_SIM_SHARDED (UINT64_C(1) << 32)
 /* Of a seed: others are asked for in the place of workers, and some of these are to stay after all. */
-#define HD_SIM_RELIEVED (UINT64_C(1) << 33)
+#define HD_SIM_REPLACED (UINT64_C(1) << 33)
 
 /* Of a seed: bits of a worker's state flip once, if state is not sharded. */
 #define HD_SIM_CORRUPT (UINT64_C(1) << 34)

@@ -32,19 +32,19 @@ struct sim_root { bool here; struct sim_val val; };
 struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
 
 /* What the wire carries beside control messages. */
-enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER,
+enum sim_kind { SIM_SEND, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER,
 	SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
-	uint32_t lesson;                  /* of WANT; of SNAP and OVER: of the WANT that they answer */
+	uint32_t transfer;                  /* of WANT; of SNAP and OVER: of the WANT that they answer */
 	uint64_t step;
 	struct sim_val val;
 	uint32_t msg_kind, len;                           /* of TELL */
 	const uint8_t *bytes;
 };
 
-enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT,
+enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_REPLACE, EV_CORRUPT,
 	EV_ASK,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
 struct sim_event {
@@ -91,12 +91,12 @@ struct sim_proc {
 	/* for an epoch or a step that is not here yet, in order */
 	const struct sim_packet *waiting[SIM_WAITING];
 	uint32_t nwaiting;
-	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
+	uint32_t source_for[SIM_PROCS], nsource_for;        /* worker ids */
 	uint32_t asked[SIM_PROCS];        /* for which lesson the process of that place asked last */
 	uint32_t over[SIM_PROCS];         /* the lesson of that place that this donor gave up */
 	bool unheard;                     /* its donor gave up, and it was no member since */
 	/* lesson: its last one; boundaries of before are not its own any more */
-	uint32_t learns_from, lesson;
+	uint32_t synced_from, transfer;
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -125,12 +125,12 @@ struct sim {
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
-	uint32_t patience;                /* a donor gives up at one of so many boundaries; 0: never */
+	uint32_t gives_up_in;                /* a donor gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
 	struct hd_coordinator *co;
 	/* lessons: of all, so that each has its number */
-	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;
+	uint32_t co_gen, guest, guest_of[SIM_PROCS], transfers;
 	/* somebody: when a process of a worker of this machine was there, or about to be, the last time */
 	int64_t co_killed_ns, somebody_ns;
 	uint32_t nstarting;
@@ -176,7 +176,7 @@ __attribute__((format(printf, 3, 4))) void sim_bad(struct sim *s, const char *in
 	...);
 __attribute__((format(printf, 2, 3))) void sim_say(struct sim *s, const char *fmt, ...);
 void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet *packet);
-void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
+void sim_send_msg(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
 void sim_connect(struct sim *s, uint32_t a, uint32_t b);
 void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent);
 bool sim_up(struct sim *s, uint32_t a, uint32_t b);
@@ -201,7 +201,7 @@ void sim_check_empty(struct sim *s);
 /* simulation_worker.c */
 void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);
 void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev);
-void sim_teach_standing(struct sim *s, uint32_t slot);            /* now and then, as the runtime does */
+void sim_send_state_standing(struct sim *s, uint32_t slot);            /* now and then, as the runtime does */
 void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
 void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other);
 void sim_ask_again(struct sim *s, uint32_t slot);

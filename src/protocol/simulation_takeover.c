@@ -20,7 +20,7 @@ static bool is_outside(const struct sim *s, uint32_t worker)
 	uint32_t slot = sim_slot(s, worker);
 	const struct hd_member *m = slot < SIM_PROCS ? s->proc[slot].m : NULL;
 
-	return m && hd_member_state(m) == HD_LEARNING && hd_member_epoch(m) > s->newest.epoch;
+	return m && hd_member_state(m) == HD_SYNCING && hd_member_epoch(m) > s->newest.epoch;
 }
 
 /* Whoever takes over asks those whom the record names, and nobody else. */
@@ -138,8 +138,8 @@ static void check_id(struct sim *s, const struct hd_msg_admit *msg)
 
 void sim_check_said(struct sim *s, const struct hd_msg *msg)
 {
-	static const bool decides[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = true, [HD_MSG_LEARN] = true,
-		[HD_MSG_DONATE] = true, [HD_MSG_PREPARE] = true,
+	static const bool decides[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = true, [HD_MSG_SYNC] = true,
+		[HD_MSG_SEND_STATE] = true, [HD_MSG_PREPARE] = true,
 		[HD_MSG_DECIDE] = true, [HD_MSG_FENCE] = true, [HD_MSG_VIEW] = true };
 
 	if (decides[msg->kind] && msg->term > s->store.term)

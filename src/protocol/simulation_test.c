@@ -71,20 +71,20 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 }
 
 /* So do workers in whose place others come. */
-static void no_seed_of_relieved_workers_violates_an_invariant(void **state)
+static void no_seed_of_being_replaced_workers_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, relieved = 0, joins = 0;
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, being_replaced = 0, joins = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
-		run(seed | HD_SIM_RELIEVED | (seed % 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
-		relieved += r.relieved;
+		run(seed | HD_SIM_REPLACED | (seed % 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		being_replaced += r.being_replaced;
 		joins += r.joins;
 	}
-	assert_true(asked || (relieved > n && joins > n));
+	assert_true(asked || (being_replaced > n && joins > n));
 }
 
 static void a_seed_that_ever_failed_is_run_for_ever(void **state)
@@ -119,7 +119,7 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
-		run(seed | HD_SIM_CORRUPT | (seed % 2 ? HD_SIM_RELIEVED : 0), seed % 4 ? UINT32_MAX : 0, &r);
+		run(seed | HD_SIM_CORRUPT | (seed % 2 ? HD_SIM_REPLACED : 0), seed % 4 ? UINT32_MAX : 0, &r);
 		corrupted += r.corrupted;
 		expelled += r.expelled;
 		undecided += r.undecided;
@@ -130,7 +130,7 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 }
 
 /* Whoever was given up learns from another, or anew. */
-static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
+static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, unheard = 0, heeded = 0;
@@ -139,7 +139,7 @@ static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
-		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ?
+		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_REPLACED : 0) | (seed % 4 < 2 ?
 			HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		unheard += r.unheard;
 		heeded += r.heeded;
@@ -158,7 +158,7 @@ static void no_seed_of_coordinators_killed_while_they_store_violates_an_invarian
 	(void)state;
 	for (uint64_t seed = 1; seed <= n; seed++) {
 		struct hd_sim_result r;
-		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ?
+		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_REPLACED : 0) | (seed % 4 < 2 ?
 			HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		takeovers += r.takeovers;
 		restores += r.restores;
@@ -203,9 +203,9 @@ int main(void)
 		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
-		cmocka_unit_test(no_seed_of_relieved_workers_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_being_replaced_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
-		cmocka_unit_test(no_seed_of_donors_that_give_up_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_sources_that_give_up_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_coordinators_killed_while_they_store_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 /* The runtime's twin of one worker: carries out what its member machine asks for, with integers for
  * gradients. */
 
-enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
+enum task { TASK_WARM_UP, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
 	TASK_LOADED, TASK_FEED, TASK_UPDATE };
 
 static uint64_t mix(uint64_t x)
@@ -261,7 +261,7 @@ static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_act
 /* As in the runtime: at a boundary, and for the rest of that lesson. */
 static bool gives_up(struct sim *s, struct sim_proc *p, uint32_t to)
 {
-	if (!s->patience || !p->asked[to] || s->now > s->quiet_ns || sim_rnd(s, s->patience))
+	if (!s->gives_up_in || !p->asked[to] || s->now > s->quiet_ns || sim_rnd(s, s->gives_up_in))
 		return false;
 	sim_say(s, "worker %u gives up teaching worker %u", p->id, s->proc[to].id);
 	p->over[to] = p->asked[to];
@@ -274,18 +274,18 @@ static void feed(struct sim *s, uint32_t slot, bool boundary)
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
 
-	for (uint32_t i = 0; i < p->ndonor_for; i++) {
-		uint32_t to = sim_slot(s, p->donor_for[i]);
-		if (to >= SIM_PROCS || (view && hd_view_has(view, p->donor_for[i])) ||
+	for (uint32_t i = 0; i < p->nsource_for; i++) {
+		uint32_t to = sim_slot(s, p->source_for[i]);
+		if (to >= SIM_PROCS || (view && hd_view_has(view, p->source_for[i])) ||
 			(p->over[to] && p->over[to] == p->asked[to]))
 			continue;
 		enum sim_kind kind = boundary && gives_up(s, p, to) ? SIM_OVER : SIM_SNAP;
 		sim_send(s, slot, to, &(struct sim_packet){ .kind = kind, .from = p->id, .step = p->version,
-			.lesson = p->asked[to], .val = { 0, p->tag } });
+			.transfer = p->asked[to], .val = { 0, p->tag } });
 	}
 }
 
-void sim_teach_standing(struct sim *s, uint32_t slot)
+void sim_send_state_standing(struct sim *s, uint32_t slot)
 {
 	if (hd_member_holds(s->proc[slot].m))
 		feed(s, slot, false);
@@ -463,18 +463,18 @@ static void finish(struct sim *s, uint32_t slot, uint64_t step)
 static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
-	bool scribe = ev->pass, last = ev->bucket;
+	bool writer = ev->pass, last = ev->bucket;
 
-	if ((p->version != ev->step && hd_member_state(p->m) == HD_LEARNING) || ev->number != p->lesson)
+	if ((p->version != ev->step && hd_member_state(p->m) == HD_SYNCING) || ev->number != p->transfer)
 		return;                                           /* the job went on without this newcomer */
 	if (p->version != ev->step)
 		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id,
 			(unsigned long long)ev->step,
 			(unsigned long long)p->version);
-	if (scribe && p->remote)
+	if (writer && p->remote)
 		sim_bad(s, "remote", "worker %u is to save X_%llu, and cannot reach the disk", p->id,
 			(unsigned long long)ev->step);
-	bool saves = scribe && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
+	bool saves = writer && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
 	p->save = *ev;
 	if (saves && s->copies)
 		want_slots(s, slot, ev->step, true);
@@ -486,19 +486,19 @@ static void saved(struct sim *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct sim_event ev = p->save;
-	bool scribe = ev.pass, last = ev.bucket;
+	bool writer = ev.pass, last = ev.bucket;
 
-	if (scribe && (last || ev.step % 5 == 0) && p->known_tag && p->tag != p->known_tag) {
+	if (writer && (last || ev.step % 5 == 0) && p->known_tag && p->tag != p->known_tag) {
 		sim_say(s, "worker %u is to save another state than it sealed", p->id);
 		sim_end(s, slot, true);
 		return;
 	}
-	if (scribe && (last || ev.step % 5 == 0) && ev.step > s->ckpt) {
+	if (writer && (last || ev.step % 5 == 0) && ev.step > s->ckpt) {
 		s->ckpt = ev.step;
 		s->saved_tag[ev.step] = p->tag;
 	}
 	feed(s, slot, true);
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = scribe &&
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = writer &&
 		ev.step == s->halt_at });
 }
 
@@ -560,23 +560,23 @@ static void begin(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	memset(p->own_roots, 1, sizeof p->own_roots);
 }
 
-static void donate(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_t learner, bool on)
+static void send_state(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_t joiner, bool on)
 {
 	uint32_t i = 0;
 
-	while (i < p->ndonor_for && p->donor_for[i] != learner)
+	while (i < p->nsource_for && p->source_for[i] != joiner)
 		i++;
 	if (!on) {
-		if (i < p->ndonor_for)
-			p->donor_for[i] = p->donor_for[--p->ndonor_for];
+		if (i < p->nsource_for)
+			p->source_for[i] = p->source_for[--p->nsource_for];
 		return;
 	}
 	if (i == SIM_PROCS)
 		/* of a coordinator before */
-		memmove(p->donor_for, p->donor_for + 1, --i * sizeof *p->donor_for);
-	p->donor_for[i] = learner;
-	p->ndonor_for = i < p->ndonor_for ? p->ndonor_for : i + 1;
-	if (!sim_up(s, slot, sim_slot(s, learner)))
+		memmove(p->source_for, p->source_for + 1, --i * sizeof *p->source_for);
+	p->source_for[i] = joiner;
+	p->nsource_for = i < p->nsource_for ? p->nsource_for : i + 1;
+	if (!sim_up(s, slot, sim_slot(s, joiner)))
 		return;
 	task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
 }
@@ -586,19 +586,19 @@ static void want(struct sim *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	sim_send(s, slot, sim_slot(s, p->learns_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id,
-		.lesson = p->lesson });
+	sim_send(s, slot, sim_slot(s, p->synced_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id,
+		.transfer = p->transfer });
 }
 
-static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void sync(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 
 	p->has_state = p->saving = false;
 	/* as in the runtime: the state comes from elsewhere */
 	p->want = 0;
-	p->learns_from = a->worker;
-	p->lesson = ++s->lessons;
+	p->synced_from = a->worker;
+	p->transfer = ++s->transfers;
 	if (a->worker == HD_NOBODY && p->remote)
 		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id,
 			(unsigned long long)a->step);
@@ -617,7 +617,8 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 			hd_member_action_name(a->kind),
 			(unsigned long long)a->step, (unsigned long long)hd_member_exchange(p->m)->step);
 	switch (a->kind) {
-	case HD_DO_SEND:      sim_tell(s, slot, a->worker == HD_COORDINATOR ? SIM_CO : sim_slot(s, a->worker),
+	case HD_DO_SEND:      sim_send_msg(s, slot, a->worker == HD_COORDINATOR ? SIM_CO :
+		sim_slot(s, a->worker),
 		a->msg); break;
 	case HD_DO_CONNECT:   sim_connect(s, slot, sim_slot(s, a->worker)); break;
 	case HD_DO_CALL:      sim_connect(s, slot, SIM_CO); break;
@@ -630,10 +631,10 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 		p->id = a->worker;
 		sim_close(s, slot, SIM_CO, true);
 		break;
-	case HD_DO_WARM:      task(s, slot, TASK_WARM, ms(s, 10, 1500), true,
+	case HD_DO_WARM_UP:      task(s, slot, TASK_WARM_UP, ms(s, 10, 1500), true,
 		(struct sim_event){ .step = 0 }); break;
-	case HD_DO_LEARN:     learn(s, slot, a); break;
-	case HD_DO_DONATE:    donate(s, p, slot, a->worker, a->flag); break;
+	case HD_DO_SYNC:     sync(s, slot, a); break;
+	case HD_DO_SEND_STATE:    send_state(s, p, slot, a->worker, a->flag); break;
 	case HD_DO_PREPARE:   task(s, slot, TASK_PREPARE, ms(s, 1, 300), false,
 		(struct sim_event){ .number = a->view->epoch }); break;
 	case HD_DO_DECIDED:   p->decided = a->epoch; break;
@@ -667,7 +668,7 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_BOUNDARY:
 		task(s, slot, TASK_BOUNDARY, a->flag && a->step % 5 == 0 ? ms(s, 10, 100) : ms(s, 0, 1), true,
 			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
-			.number = p->lesson });
+			.number = p->transfer });
 		break;
 	case HD_DO_CANCEL:    p->run++; break;
 	case HD_DO_EXIT:
@@ -708,7 +709,7 @@ void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *even
 				hd_member_action_name(a->kind), a->worker,
 				(unsigned long long)a->step,
 				a->pass, a->bucket, a->epoch,
-				a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_DONATE &&
+				a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_SEND_STATE &&
 				!a->flag ? "no more" : "");
 		perform(s, slot, a);
 	}
@@ -724,8 +725,8 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 	if (!p->alive || p->gen != ev->gen || (of_step && p->run != ev->run))
 		return;
 	switch ((enum task)ev->what) {
-	case TASK_WARM:
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_WARMED });
+	case TASK_WARM_UP:
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_WARMED_UP });
 		break;
 	case TASK_FINAL:
 		if (p->version != ev->step)
@@ -757,7 +758,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 			.epoch = (uint32_t)ev->number });
 		break;
 	case TASK_LOADED:
-		if (p->learns_from != HD_NOBODY || hd_member_state(p->m) != HD_LEARNING)
+		if (p->synced_from != HD_NOBODY || hd_member_state(p->m) != HD_SYNCING)
 			break;
 		p->has_state = true;
 		p->version = ev->step;
@@ -769,7 +770,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		p->known_tag = p->tag;
 		for (uint32_t b = 0; b < s->nbuckets; b++)
 			p->slot[b] = ev->step + 1;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = ev->step });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = ev->step });
 		break;
 	}
 }
@@ -782,7 +783,7 @@ static int admit(const struct sim_proc *p, const struct sim_packet *k)
 	if (k->kind == SIM_SNAP || k->kind == SIM_OVER || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT ||
 		k->kind == SIM_SLOT)
 		return 1;
-	if (k->kind == SIM_TELL)
+	if (k->kind == SIM_SEND)
 		return k->epoch <= p->epoch || k->epoch == p->decided;
 	if (k->epoch < p->epoch)
 		return -1;
@@ -800,7 +801,7 @@ static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (p->learns_from != k->from || p->lesson != k->lesson || hd_member_state(p->m) != HD_LEARNING ||
+	if (p->synced_from != k->from || p->transfer != k->transfer || hd_member_state(p->m) != HD_SYNCING ||
 		(p->has_state && k->step <= p->version))
 		return;
 	if (p->has_state && k->step > p->version + 1) {
@@ -814,7 +815,7 @@ static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 	p->tag = p->known_tag = k->val.tag;
 	if (!is_tag(s, p->tag, p->version))
 		sim_bad(s, "state", "learner %u has another X_%llu", p->id, (unsigned long long)p->version);
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = p->version });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = p->version });
 }
 
 /* The piece that says so may change the state, for all that the runtime knows when it comes: it is not
@@ -823,12 +824,12 @@ static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (p->learns_from != k->from || p->lesson != k->lesson || hd_member_state(p->m) != HD_LEARNING)
+	if (p->synced_from != k->from || p->transfer != k->transfer || hd_member_state(p->m) != HD_SYNCING)
 		return;
-	p->learns_from = HD_NOBODY - 1;
+	p->synced_from = HD_NOBODY - 1;
 	s->result->unheard += !p->unheard;
 	p->unheard = true;
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .slow = true });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNC_LOST, .slow = true });
 }
 
 static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
@@ -839,7 +840,7 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 	struct hd_msg msg;
 
 	switch (k->kind) {
-	case SIM_TELL:
+	case SIM_SEND:
 		hd_arena_reset(&s->scratch);
 		if (hd_msg_decode(&msg, k->msg_kind, k->bytes, k->len, &s->scratch, NULL)) {
 			sim_bad(s, "message", "%s cannot be read",
@@ -902,7 +903,7 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 		over(s, slot, k);
 		return;
 	case SIM_WANT:
-		p->asked[from_slot] = k->lesson;
+		p->asked[from_slot] = k->transfer;
 		task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
 		return;
 	}
@@ -949,8 +950,8 @@ void sim_ask_again(struct sim *s, uint32_t slot)
 {
 	const struct sim_proc *p = &s->proc[slot];
 
-	if (p->alive && p->m && s->copies && p->learns_from < HD_NOBODY - 1 &&
-		hd_member_state(p->m) == HD_LEARNING && !p->has_state)
+	if (p->alive && p->m && s->copies && p->synced_from < HD_NOBODY - 1 &&
+		hd_member_state(p->m) == HD_SYNCING && !p->has_state)
 		want(s, slot);
 	ask_slots(s, slot);
 }
@@ -959,7 +960,7 @@ void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (p->learns_from == s->proc[other].id && hd_member_state(p->m) == HD_LEARNING && !p->has_state)
+	if (p->synced_from == s->proc[other].id && hd_member_state(p->m) == HD_SYNCING && !p->has_state)
 		want(s, slot);
 }
 
@@ -974,9 +975,9 @@ void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 		if (p->waiting[i]->from != worker)
 			p->waiting[kept++] = p->waiting[i];
 	p->nwaiting = kept;
-	if (p->m && p->learns_from == worker && hd_member_state(p->m) == HD_LEARNING) {
-		p->learns_from = HD_NOBODY - 1;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED,
+	if (p->m && p->synced_from == worker && hd_member_state(p->m) == HD_SYNCING) {
+		p->synced_from = HD_NOBODY - 1;
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNC_LOST,
 			.whole = p->has_state });
 	}
 }

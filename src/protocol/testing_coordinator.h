@@ -95,8 +95,9 @@ static inline void co_put_msg(struct co_at_work *c, const struct hd_msg *msg)
 	case HD_MSG_REFUSE:  co_put(c, " %u", msg->refuse.code); break;
 	case HD_MSG_PEER:    co_put(c, " %u %.*s", msg->peer.worker, (int)msg->peer.naddress,
 		msg->peer.address); break;
-	case HD_MSG_LEARN:   co_put(c, " %d %" PRIx64, (int)msg->learn.donor, msg->learn.lesson); break;
-	case HD_MSG_DONATE:  co_put(c, " %u%s", msg->donate.learner, msg->donate.on ? "" : " no more"); break;
+	case HD_MSG_SYNC:   co_put(c, " %d %" PRIx64, (int)msg->sync.source, msg->sync.transfer); break;
+	case HD_MSG_SEND_STATE:  co_put(c, " %u%s", msg->send_state.joiner, msg->send_state.on ? "" : " no "
+		"more"); break;
 	case HD_MSG_PREPARE:
 		co_put(c, " %u", msg->prepare.next);
 		co_put_all(c, "after", msg->prepare.old, msg->prepare.nold);
@@ -118,8 +119,8 @@ static inline void co_put_record(struct co_at_work *c, const struct hd_co_record
 	co_put_all(c, "of", r->member, r->nmembers);
 	co_put(c, "%s%s", r->started ? "" : " not started", r->halting ? " halting" : "");
 	co_put_all(c, "going", r->going, r->ngoing);
-	if (r->disputes)
-		co_put(c, " disputes %u to %" PRIu64, r->disputes, r->disputed);
+	if (r->mismatches)
+		co_put(c, " mismatches %u to %" PRIu64, r->mismatches, r->mismatched);
 }
 
 static inline void co_put_action(struct co_at_work *c, const struct hd_co_action *a)
@@ -137,7 +138,7 @@ static inline void co_put_action(struct co_at_work *c, const struct hd_co_action
 	case HD_CO_DO_SPAWN:   co_put(c, "SPAWN %u", a->n); break;
 	case HD_CO_DO_END:     co_put(c, "END %u", a->worker); break;
 	case HD_CO_DO_RESTORE: co_put(c, "RESTORE"); break;
-	case HD_CO_DO_DISTRUST: co_put(c, "DISTRUST %" PRIu64, a->step); break;
+	case HD_CO_DO_INVALIDATE: co_put(c, "INVALIDATE %" PRIu64, a->step); break;
 	case HD_CO_DO_COMMIT:  co_put(c, "COMMIT %" PRIu64 "@%u%s", a->step, a->epoch,
 		a->news ? "" : " lost"); break;
 	case HD_CO_DO_NOTE:
@@ -226,13 +227,14 @@ static inline void co_admit(struct co_at_work *c, uint32_t id)
 	co_return(c, id, 10 + id, false);
 }
 
-static inline const char *co_warm(struct co_at_work *c, uint32_t id) { return FROM(id, WARM, .warm = { 0 }); }
+static inline const char *co_ready_to_sync(struct co_at_work *c,
+	uint32_t id) { return FROM(id, READY_TO_SYNC, .ready_to_sync = { 0 }); }
 
-static inline const char *co_learned(struct co_at_work *c, uint32_t id)
+static inline const char *co_synced(struct co_at_work *c, uint32_t id)
 {
 	const struct hd_co_worker *w = hd_co_find(c->co, id);
 
-	return FROM(id, LEARNED, .learned = { w->donor, w->lesson });
+	return FROM(id, SYNCED, .synced = { w->source, w->transfer });
 }
 
 static inline const char *co_seal(struct co_at_work *c, uint32_t id, uint32_t epoch, uint64_t step)
@@ -249,8 +251,8 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 	co_begin(c, &with);
 	for (uint32_t i = 0; i < n; i++) {
 		co_admit(c, i);
-		co_warm(c, i);
-		co_learned(c, i);
+		co_ready_to_sync(c, i);
+		co_synced(c, i);
 	}
 	STORED();                         /* of the fence */
 	for (uint32_t i = 0; i < n; i++)
@@ -307,8 +309,8 @@ static inline void co_one_more(struct co_at_work *c, uint32_t id)
 {
 	CO(SCALE, .n = id + 1);
 	co_admit(c, id);
-	co_warm(c, id);
-	co_learned(c, id);
+	co_ready_to_sync(c, id);
+	co_synced(c, id);
 }
 
 #endif

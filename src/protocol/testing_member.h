@@ -84,8 +84,8 @@ static inline void at_work_msg(struct at_work *w, const struct hd_msg *msg)
 		at_work_put(w, " %d%s at %" PRIu64, (int)msg->join.worker, msg->join.member ? " member" : "",
 			msg->join.at);
 		break;
-	case HD_MSG_WARM:     at_work_put(w, " %" PRIu64, msg->warm.given_up); break;
-	case HD_MSG_LEARNED:  at_work_put(w, " %d %" PRIu64, (int)msg->learned.donor, msg->learned.lesson);
+	case HD_MSG_READY_TO_SYNC:     at_work_put(w, " %" PRIu64, msg->ready_to_sync.given_up); break;
+	case HD_MSG_SYNCED:  at_work_put(w, " %d %" PRIu64, (int)msg->synced.source, msg->synced.transfer);
 		break;
 	case HD_MSG_PREPARED: at_work_put(w, " %u", msg->decided.next); break;
 	case HD_MSG_SEAL:     at_work_seal(w, &msg->seal); break;
@@ -138,8 +138,8 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 	switch ((int)a->kind) {
 	case HD_DO_CONNECT:  at_work_put(w, " %u %s", a->worker, a->text); break;
 	case HD_DO_ADMITTED: at_work_put(w, " %u", a->worker); break;
-	case HD_DO_LEARN:    at_work_put(w, " %d %" PRIu64, (int)a->worker, a->step); break;
-	case HD_DO_DONATE:   at_work_put(w, " %u%s", a->worker, a->flag ? "" : " no more"); break;
+	case HD_DO_SYNC:    at_work_put(w, " %d %" PRIu64, (int)a->worker, a->step); break;
+	case HD_DO_SEND_STATE:   at_work_put(w, " %u%s", a->worker, a->flag ? "" : " no more"); break;
 	case HD_DO_PREPARE:
 	case HD_DO_ADOPT:    at_work_put(w, " %u of %u", a->view->epoch, a->view->nmembers); break;
 	case HD_DO_DECIDED:
@@ -170,7 +170,7 @@ static inline void at_work_action(struct at_work *w, const struct hd_member_acti
 		at_work_put(w, " %" PRIu64, a->step);
 		at_work_mask(w, a->mask);
 		break;
-	case HD_DO_BOUNDARY: at_work_put(w, " %" PRIu64 "%s%s", a->step, a->flag ? " scribe" : "",
+	case HD_DO_BOUNDARY: at_work_put(w, " %" PRIu64 "%s%s", a->step, a->flag ? " writer" : "",
 		a->final ? " final" : ""); break;
 	case HD_DO_EXIT:     at_work_put(w, " %u %s", a->code, a->text); break;
 	case HD_DO_FENCED:   at_work_put(w, " %s", a->text); break;
@@ -255,13 +255,13 @@ static inline void at_work_begin(struct at_work *w, const struct hd_member_confi
 static inline void at_work_end(struct at_work *w) { hd_member_destroy(w->m); }
 
 /* Worker `id`, who has loaded X_0. */
-static inline void at_work_learned(struct at_work *w, const struct hd_member_config *config, uint32_t id)
+static inline void at_work_synced(struct at_work *w, const struct hd_member_config *config, uint32_t id)
 {
 	at_work_begin(w, config);
 	HEAR(ADMIT, .admit = { id, config->nonce });
-	EVENT(WARMED);
-	HEAR(LEARN, .learn = { HD_NOBODY, 0 });
-	EVENT(LEARNED, .step = 0);
+	EVENT(WARMED_UP);
+	HEAR(SYNC, .sync = { HD_NOBODY, 0 });
+	EVENT(SYNCED, .step = 0);
 	for (uint32_t peer = 0; peer < 3; peer++)
 		if (peer != id) {
 			HEAR(PEER, .peer = { .worker = peer, .naddress = 1, .address = &"abc"[peer] });
@@ -273,7 +273,7 @@ static inline void at_work_learned(struct at_work *w, const struct hd_member_con
 static inline void at_work_member(struct at_work *w, const struct hd_member_config *config, uint32_t id,
 	uint32_t n)
 {
-	at_work_learned(w, config, id);
+	at_work_synced(w, config, id);
 	FENCE(1);
 	VIEW(1, n, .step = 0);
 	EVENT(READY, .step = 0);

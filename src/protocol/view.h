@@ -72,7 +72,7 @@ uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);
 static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
 /* Who evaluates and saves: the member of the lowest id, if it reaches the folder; HD_NOBODY: all are
  * remote. */
-static inline uint32_t hd_view_scribe(const struct hd_view *view)
+static inline uint32_t hd_view_writer(const struct hd_view *view)
 {
 	return view->nmembers && !hd_is_remote(view->member[0]) ? view->member[0] : HD_NOBODY;
 }

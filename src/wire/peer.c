@@ -212,7 +212,7 @@ static void come_up(struct hd_peer *peer, const struct hd_greeting_payload *hell
 	if (peers->epoch)
 		hd_stream_epoch(peer->stream, peers->epoch, peers->plan);
 	peer->role = (enum hd_role)hello->role;
-	uint32_t mine = peers->config.detect_ms, longest = HD_PATIENCE_NS(OTHERS_T, mine),
+	uint32_t mine = peers->config.detect_ms, longest = HD_TIMEOUT_NS(OTHERS_T, mine),
 		larger = hello->detect_ms > mine ? hello->detect_ms : mine;
 	peer->detect_ms = larger < longest ? larger : longest;
 	peer->heard_ns = peer->sent_ns = now_ns(peer);
@@ -448,7 +448,7 @@ static void go_on(struct hd_peer *peer)
 			return;
 		}
 		set_state(peer, HD_PEER_GREETING);
-		peer->deadline_ns = peer->began_ns + HD_PATIENCE_NS(GREETING, hd_peer_t_ns(peer));
+		peer->deadline_ns = peer->began_ns + HD_TIMEOUT_NS(GREETING, hd_peer_t_ns(peer));
 		if (peer->outgoing)
 			put_greeting(peer, HD_FRAME_HELLO, VERSION_LEAST, VERSION_GREATEST);
 	}
@@ -487,7 +487,7 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 	uint32_t epoch;
 	enum hd_held held = hd_stream_held(peer->stream, &epoch);
 
-	if (now - peer->sent_ns >= HD_PATIENCE_NS(HEARTBEAT, t)) {
+	if (now - peer->sent_ns >= HD_TIMEOUT_NS(HEARTBEAT, t)) {
 		hd_stream_ping(peer->stream);
 		/* asked for: the next one in T/4, whether the path takes it or not */
 		peer->sent_ns = now;
@@ -499,19 +499,19 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 		peer->held_ns = 0;
 		peer->asked = false;
 	}
-	if (held == HD_HELD_AHEAD && !peer->asked && now - peer->held_ns >= HD_PATIENCE_NS(HEARTBEAT, t)) {
+	if (held == HD_HELD_AHEAD && !peer->asked && now - peer->held_ns >= HD_TIMEOUT_NS(HEARTBEAT, t)) {
 		peer->asked = true;
 		peers->events.ahead(peers->events.self, peer->worker, epoch);
 		assert(peer->state >= HD_PEER_UP);
 	}
-	if (held == HD_HELD_AHEAD && now - peer->held_ns >= t + HD_PATIENCE_NS(HEARTBEAT, t))
+	if (held == HD_HELD_AHEAD && now - peer->held_ns >= t + HD_TIMEOUT_NS(HEARTBEAT, t))
 		fail(peer, HD_CLOSE_EPOCH, NULL);
-	else if (held == HD_HELD_POST && now - peer->held_ns >= HD_PATIENCE_NS(ABANDONED, t))
+	else if (held == HD_HELD_POST && now - peer->held_ns >= HD_TIMEOUT_NS(ABANDONED, t))
 		fail(peer, HD_CLOSE_DROPPED,
 			&(struct hd_diag){ "a slot was promised, and no buffer posted for it" });
 	else if (now - peer->heard_ns >= t && hd_stream_inside(peer->stream))
 		fail(peer, HD_CLOSE_STALLED, NULL);
-	else if (now - peer->heard_ns >= HD_PATIENCE_NS(ABANDONED, t))
+	else if (now - peer->heard_ns >= HD_TIMEOUT_NS(ABANDONED, t))
 		fail(peer, HD_CLOSE_SILENT, NULL);
 	else if (now - peer->heard_ns >= t && !peer->suspected) {
 		peer->suspected = true;
@@ -536,7 +536,7 @@ static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t hd_peer_due_ns(const struct hd_peer *peer)
 {
-	int64_t t = hd_peer_t_ns(peer), beat = HD_PATIENCE_NS(HEARTBEAT, t);
+	int64_t t = hd_peer_t_ns(peer), beat = HD_TIMEOUT_NS(HEARTBEAT, t);
 	uint32_t epoch;
 
 	if (peer->state == HD_PEER_DOWN)
@@ -548,10 +548,10 @@ int64_t hd_peer_due_ns(const struct hd_peer *peer)
 	if (held && !peer->held_ns)
 		return peer->heard_ns;            /* at once: to note since when */
 	if (held)
-		return sooner(due, peer->held_ns + (held == HD_HELD_POST ? HD_PATIENCE_NS(ABANDONED, t) :
+		return sooner(due, peer->held_ns + (held == HD_HELD_POST ? HD_TIMEOUT_NS(ABANDONED, t) :
 			peer->asked ? t + beat : beat));
 	if (peer->suspected)
-		return sooner(due, peer->heard_ns + HD_PATIENCE_NS(ABANDONED, t));
+		return sooner(due, peer->heard_ns + HD_TIMEOUT_NS(ABANDONED, t));
 	return sooner(due, peer->heard_ns + t);
 }
 
@@ -571,7 +571,7 @@ static void begin(struct hd_peer *peer, const struct hd_transport *transport, st
 		.key_len = peer->peers->config.key_len, .realm = &peer->peers->realm } };
 	made.began_ns = now_ns(peer);
 	/* A connect takes T at most; an accepted connection has 5 T for its greeting. */
-	made.deadline_ns = made.began_ns + (outgoing ? hd_peer_t_ns(&made) : HD_PATIENCE_NS(GREETING,
+	made.deadline_ns = made.began_ns + (outgoing ? hd_peer_t_ns(&made) : HD_TIMEOUT_NS(GREETING,
 		hd_peer_t_ns(&made)));
 	*peer = made;
 	set_state(peer, HD_PEER_CONNECTING);

@@ -8,7 +8,7 @@
 #include "sys/failpoint.h"
 
 enum { HD_RECORD_SNAP = 1, HD_RECORD_SUM, HD_RECORD_STEP, HD_RECORD_REST, HD_RECORD_EVEN, HD_RECORD_PROBE };
-enum { HD_PIECE_MORE = 1, HD_PIECE_OVER };
+enum { HD_CHUNK_MORE = 1, HD_CHUNK_OVER };
 
 static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
 {
@@ -17,20 +17,21 @@ static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
 
 /* ---- the teacher ---- */
 
-void hd_teacher_init(struct hd_teacher *t, struct hd_worker *worker, const struct hd_layout *layout)
+void hd_catchup_source_init(struct hd_catchup_source *t, struct hd_worker *worker,
+	const struct hd_layout *layout)
 {
-	*t = (struct hd_teacher){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
+	*t = (struct hd_catchup_source){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
 		.nbuckets = hd_layout_nbuckets(layout) };
 	hd_lock_init(&t->lock);
 	hd_cond_init(&t->less);
 }
 
-void hd_teacher_free(struct hd_handout *piece) { hd_free(piece); }
+void hd_catchup_chunk_free(struct hd_catchup_chunk *chunk) { hd_free(chunk); }
 
-static void drop_all(struct hd_teacher *t)
+static void drop_all(struct hd_catchup_source *t)
 {
 	while (t->first) {
-		struct hd_handout *next = t->first->next;
+		struct hd_catchup_chunk *next = t->first->next;
 		hd_free(t->first);
 		t->first = next;
 	}
@@ -38,23 +39,23 @@ static void drop_all(struct hd_teacher *t)
 	t->queued = 0;
 }
 
-void hd_teacher_finish(struct hd_teacher *t)
+void hd_catchup_source_finish(struct hd_catchup_source *t)
 {
 	if (!t->worker)
 		return;
 	drop_all(t);
 	hd_cond_finish(&t->less);
 	hd_lock_finish(&t->lock);
-	*t = (struct hd_teacher){ 0 };
+	*t = (struct hd_catchup_source){ 0 };
 }
 
-static struct hd_handout *piece(struct hd_teacher *t, uint8_t kind)
+static struct hd_catchup_chunk *chunk(struct hd_catchup_source *t, uint8_t kind)
 {
-	struct hd_handout *p = hd_alloc(sizeof *p + HD_TEACH_PIECE);
+	struct hd_catchup_chunk *p = hd_alloc(sizeof *p + HD_CATCHUP_CHUNK);
 
 	if (!p)
 		return NULL;
-	*p = (struct hd_handout){ .number = t->next++, .len = 1 };
+	*p = (struct hd_catchup_chunk){ .number = t->next++, .len = 1 };
 	p->bytes[0] = kind;
 	t->queued += p->len;
 	*(t->last ? &t->last->next : &t->first) = p;
@@ -62,21 +63,22 @@ static struct hd_handout *piece(struct hd_teacher *t, uint8_t kind)
 }
 
 /* Pieces are cut where they are full, records are not aligned to them. NULL: no memory. */
-static uint8_t *room_for(struct hd_teacher *t, size_t *len)
+static uint8_t *room_for(struct hd_catchup_source *t, size_t *len)
 {
-	struct hd_handout *p = t->last && t->last->len < HD_TEACH_PIECE ? t->last : piece(t, HD_PIECE_MORE);
+	struct hd_catchup_chunk *p = t->last && t->last->len < HD_CATCHUP_CHUNK ? t->last :
+		chunk(t, HD_CHUNK_MORE);
 
 	if (!p)
 		return NULL;
-	if (*len > HD_TEACH_PIECE - p->len)
-		*len = HD_TEACH_PIECE - p->len;
+	if (*len > HD_CATCHUP_CHUNK - p->len)
+		*len = HD_CATCHUP_CHUNK - p->len;
 	uint8_t *at = p->bytes + p->len;
 	p->len += *len;
 	t->queued += *len;
 	return at;
 }
 
-static void put(struct hd_teacher *t, const void *bytes, size_t len)
+static void put(struct hd_catchup_source *t, const void *bytes, size_t len)
 {
 	const uint8_t *from = bytes;
 
@@ -93,9 +95,9 @@ static void put(struct hd_teacher *t, const void *bytes, size_t len)
 	}
 }
 
-static void put_head(struct hd_teacher *t, uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
+static void put_head(struct hd_catchup_source *t, uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
 {
-	uint8_t head[HD_TEACH_HEAD];
+	uint8_t head[HD_CATCHUP_HEAD];
 
 	hd_put32(head, kind);
 	hd_put32(head + 4, index);
@@ -104,7 +106,7 @@ static void put_head(struct hd_teacher *t, uint32_t kind, uint32_t index, uint64
 	put(t, head, sizeof head);
 }
 
-static void put_rest(struct hd_teacher *t, uint32_t kind, uint64_t step)
+static void put_rest(struct hd_catchup_source *t, uint32_t kind, uint64_t step)
 {
 	uint64_t n = hd_share_rest_bytes(t->worker);
 	uint8_t scalars[HD_SHARE_SCALARS_BYTES], *rest = hd_alloc(n);
@@ -124,7 +126,7 @@ static void put_rest(struct hd_teacher *t, uint32_t kind, uint64_t step)
 }
 
 /* Its bytes. */
-static uint64_t put_snap(struct hd_teacher *t, uint32_t snap, uint64_t step)
+static uint64_t put_snap(struct hd_catchup_source *t, uint32_t snap, uint64_t step)
 {
 	uint64_t n = hd_share_snap_bytes(t->worker, snap);
 	uint8_t *bytes = hd_alloc(n);
@@ -141,7 +143,7 @@ static uint64_t put_snap(struct hd_teacher *t, uint32_t snap, uint64_t step)
 }
 
 /* What was handed over before follows the step. */
-static void follow_step(struct hd_teacher *t, uint64_t step)
+static void follow_step(struct hd_catchup_source *t, uint64_t step)
 {
 	uint32_t follow = t->given < t->nbuckets ? t->given : t->nbuckets;
 
@@ -153,11 +155,11 @@ static void follow_step(struct hd_teacher *t, uint64_t step)
 }
 
 /* More is handed over. */
-static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
+static void add(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 {
 	uint64_t spent = 0;
 
-	while (t->given < t->nsnaps && !t->over && t->queued < HD_TEACH_QUEUE &&
+	while (t->given < t->nsnaps && !t->over && t->queued < HD_CATCHUP_QUEUE &&
 		(spent == 0 || spent < budget)) {
 		uint32_t end = hd_share_snap_end(t->worker, t->given);
 		for (; t->given < end; t->given++)
@@ -168,7 +170,7 @@ static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
 }
 
 /* All is handed over for the first time. Computed while the wire may take what is queued. */
-static void prove(struct hd_teacher *t, uint64_t step)
+static void prove(struct hd_catchup_source *t, uint64_t step)
 {
 	uint32_t vn = hd_share_probed(t->worker, step);
 	struct hd_hash bits;
@@ -184,7 +186,7 @@ static void prove(struct hd_teacher *t, uint64_t step)
 	hd_lock_give(&t->lock);
 }
 
-void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
+void hd_catchup_source_boundary(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 {
 	bool again = t->begun && step == t->at;
 
@@ -194,9 +196,9 @@ void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
 	t->at = step;
 	hd_lock_take(&t->lock);
 	bool was_over = t->over;
-	if (!was_over && !again && t->queued < HD_TEACH_MOST)
+	if (!was_over && !again && t->queued < HD_CATCHUP_QUEUE_MOST)
 		follow_step(t, step);
-	if (!was_over && t->queued < HD_TEACH_MOST)
+	if (!was_over && t->queued < HD_CATCHUP_QUEUE_MOST)
 		add(t, step, budget);
 	else if (!again)
 		t->over = true;
@@ -208,18 +210,18 @@ void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
 		prove(t, step);
 }
 
-bool hd_teacher_wait(struct hd_teacher *t, int64_t until_ns)
+bool hd_catchup_source_wait(struct hd_catchup_source *t, int64_t until_ns)
 {
 	bool in_time = true;
 
 	hd_lock_take(&t->lock);
-	while (in_time && t->queued >= HD_TEACH_QUEUE)
+	while (in_time && t->queued >= HD_CATCHUP_QUEUE)
 		in_time = hd_cond_wait(&t->less, &t->lock, until_ns);
 	hd_lock_give(&t->lock);
 	return in_time;
 }
 
-void hd_teacher_leave(struct hd_teacher *t)
+void hd_catchup_source_cancel(struct hd_catchup_source *t)
 {
 	hd_lock_take(&t->lock);
 	t->over = true;
@@ -228,12 +230,12 @@ void hd_teacher_leave(struct hd_teacher *t)
 	hd_lock_give(&t->lock);
 }
 
-struct hd_handout *hd_teacher_take(struct hd_teacher *t)
+struct hd_catchup_chunk *hd_catchup_source_take(struct hd_catchup_source *t)
 {
 	hd_lock_take(&t->lock);
-	if (t->over && !t->told)          /* without memory: when it is asked for again */
-		t->told = piece(t, HD_PIECE_OVER) != NULL;
-	struct hd_handout *p = t->first;
+	if (t->over && !t->said_over)          /* without memory: when it is asked for again */
+		t->said_over = chunk(t, HD_CHUNK_OVER) != NULL;
+	struct hd_catchup_chunk *p = t->first;
 	if (p) {
 		t->first = p->next;
 		t->queued -= p->len;
@@ -248,10 +250,11 @@ struct hd_handout *hd_teacher_take(struct hd_teacher *t)
 
 /* ---- the pupil ---- */
 
-enum hd_err hd_pupil_init(struct hd_pupil *p, struct hd_worker *worker, const struct hd_layout *layout,
+enum hd_err hd_catchup_sink_init(struct hd_catchup_sink *p, struct hd_worker *worker,
+	const struct hd_layout *layout,
 	struct hd_diag *diag)
 {
-	*p = (struct hd_pupil){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
+	*p = (struct hd_catchup_sink){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
 		.nbuckets = hd_layout_nbuckets(layout) };
 	p->has = hd_alloc(p->nsnaps);
 	p->sum = p->has ? hd_alloc(p->nbuckets * sizeof *p->sum) : NULL;
@@ -261,23 +264,23 @@ enum hd_err hd_pupil_init(struct hd_pupil *p, struct hd_worker *worker, const st
 	return HD_OK;
 }
 
-void hd_pupil_finish(struct hd_pupil *p)
+void hd_catchup_sink_finish(struct hd_catchup_sink *p)
 {
 	hd_free(p->has);
 	hd_free(p->sum);
 	hd_free(p->room);
-	*p = (struct hd_pupil){ 0 };
+	*p = (struct hd_catchup_sink){ 0 };
 }
 
 struct record { uint32_t kind, index; uint64_t step, len; };
 
-static struct record record_of(const struct hd_pupil *p)
+static struct record record_of(const struct hd_catchup_sink *p)
 {
 	return (struct record){ hd_get32(p->head), hd_get32(p->head + 4), hd_get64(p->head + 8),
 		hd_get64(p->head + 16) };
 }
 
-static bool has_all(const struct hd_pupil *p)
+static bool has_all(const struct hd_catchup_sink *p)
 {
 	uint32_t n = 0;
 
@@ -287,7 +290,7 @@ static bool has_all(const struct hd_pupil *p)
 }
 
 /* What a record must be like, known from its head; so nothing is ever received into too little room. */
-static bool expected(const struct hd_pupil *p, const struct record *r)
+static bool expected(const struct hd_catchup_sink *p, const struct record *r)
 {
 	switch (r->kind) {
 	case HD_RECORD_SNAP:
@@ -315,7 +318,7 @@ static bool expected(const struct hd_pupil *p, const struct record *r)
 	}
 }
 
-static enum hd_err take_step(struct hd_pupil *p, struct hd_diag *diag)
+static enum hd_err take_step(struct hd_catchup_sink *p, struct hd_diag *diag)
 {
 	uint32_t follow = 0;
 
@@ -334,7 +337,7 @@ static enum hd_err take_step(struct hd_pupil *p, struct hd_diag *diag)
 }
 
 /* The same virtual node, from what was learned. */
-static enum hd_err compare(struct hd_pupil *p, const struct record *r, struct hd_diag *diag)
+static enum hd_err compare(struct hd_catchup_sink *p, const struct record *r, struct hd_diag *diag)
 {
 	struct hd_hash theirs, mine;
 	struct hd_diag why = { "" };
@@ -357,7 +360,7 @@ static enum hd_err compare(struct hd_pupil *p, const struct record *r, struct hd
 		"have the machine looked at", r->index, (unsigned long long)p->step);
 }
 
-static enum hd_err take(struct hd_pupil *p, const struct record *r, bool *even, struct hd_diag *diag)
+static enum hd_err take(struct hd_catchup_sink *p, const struct record *r, bool *even, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -388,7 +391,8 @@ static enum hd_err take(struct hd_pupil *p, const struct record *r, bool *even, 
 }
 
 /* Sums go where an update reads them, all else through the room. */
-static enum hd_err where(struct hd_pupil *p, const struct record *r, uint8_t **at, struct hd_diag *diag)
+static enum hd_err where(struct hd_catchup_sink *p, const struct record *r, uint8_t **at,
+	struct hd_diag *diag)
 {
 	if (r->kind == HD_RECORD_SUM) {
 		*at = (uint8_t *)hd_share_sum_at(p->worker, r->index);
@@ -406,24 +410,24 @@ static enum hd_err where(struct hd_pupil *p, const struct record *r, uint8_t **a
 	return HD_OK;
 }
 
-enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len, bool *even,
+enum hd_err hd_catchup_sink_feed(struct hd_catchup_sink *p, const uint8_t *bytes, size_t len, bool *even,
 	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
 	*even = false;
 	while (!err) {                    /* until bytes are missing */
-		if (p->got < HD_TEACH_HEAD) {
-			size_t n = len < HD_TEACH_HEAD - p->got ? len : HD_TEACH_HEAD - (size_t)p->got;
+		if (p->got < HD_CATCHUP_HEAD) {
+			size_t n = len < HD_CATCHUP_HEAD - p->got ? len : HD_CATCHUP_HEAD - (size_t)p->got;
 			memcpy(p->head + p->got, bytes, n);
 			p->got += n;
 			bytes += n;
 			len -= n;
-			if (p->got < HD_TEACH_HEAD)
+			if (p->got < HD_CATCHUP_HEAD)
 				break;
 		}
 		const struct record r = record_of(p);
-		uint64_t in = p->got - HD_TEACH_HEAD;
+		uint64_t in = p->got - HD_CATCHUP_HEAD;
 		uint8_t *at = NULL;
 		if (!expected(p, &r))
 			return hd_fail(diag, HD_E_PROTOCOL,
@@ -440,7 +444,7 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 		p->got += n;
 		bytes += n;
 		len -= n;
-		if (p->got - HD_TEACH_HEAD < r.len)
+		if (p->got - HD_CATCHUP_HEAD < r.len)
 			break;
 		p->got = 0;
 		err = take(p, &r, even, diag);
@@ -448,16 +452,16 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 	return err;
 }
 
-enum hd_err hd_pupil_take(struct hd_pupil *p, const uint8_t *piece, size_t len, bool *even,
+enum hd_err hd_catchup_sink_take(struct hd_catchup_sink *p, const uint8_t *chunk, size_t len, bool *even,
 	struct hd_diag *diag)
 {
 	*even = false;
-	p->over |= len == 1 && piece[0] == HD_PIECE_OVER;
+	p->over |= len == 1 && chunk[0] == HD_CHUNK_OVER;
 	if (p->over)
 		return HD_OK;
-	if (len < 2 || piece[0] != HD_PIECE_MORE)
+	if (len < 2 || chunk[0] != HD_CHUNK_MORE)
 		return hd_fail(diag, HD_E_PROTOCOL,
 			"what is taught came in a piece of %zu bytes that begins with no word known here",
 			len);
-	return hd_pupil_learn(p, piece + 1, len - 1, even, diag);
+	return hd_catchup_sink_feed(p, chunk + 1, len - 1, even, diag);
 }

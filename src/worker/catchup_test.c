@@ -22,8 +22,8 @@ static const char adamw[] = "optim: {kind: adamw, lr: 1e-2}";
 
 struct school {
 	struct hd_rig a, b;
-	struct hd_teacher teacher;
-	struct hd_pupil pupil;
+	struct hd_catchup_source source;
+	struct hd_catchup_sink sink;
 	uint32_t evens;
 };
 
@@ -34,17 +34,18 @@ static void open_school(struct school *s, const char *model, const char *optim)
 	memset(s, 0, sizeof *s);
 	hd_rig_open(&s->a, model, 24, 8, optim, 2);
 	hd_rig_open(&s->b, model, 24, 8, optim, 1);
-	hd_teacher_init(&s->teacher, s->a.worker, &s->a.task->layout);
+	hd_catchup_source_init(&s->source, s->a.worker, &s->a.task->layout);
 	CHECK(hd_share_prepare(s->b.worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY },
 		&diag) == HD_OK, "%s", diag.text);
 	hd_share_adopt(s->b.worker);
-	CHECK(hd_pupil_init(&s->pupil, s->b.worker, &s->b.task->layout, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_catchup_sink_init(&s->sink, s->b.worker, &s->b.task->layout, &diag) == HD_OK, "%s",
+		diag.text);
 }
 
 static void close_school(struct school *s)
 {
-	hd_teacher_finish(&s->teacher);
-	hd_pupil_finish(&s->pupil);
+	hd_catchup_source_finish(&s->source);
+	hd_catchup_sink_finish(&s->sink);
 	hd_rig_close(&s->a);
 	hd_rig_close(&s->b);
 }
@@ -52,44 +53,46 @@ static void close_school(struct school *s)
 static void check_even(struct school *s, bool even)
 {
 	s->evens += even;
-	if (even && s->pupil.step == hd_worker_at(s->a.worker))
+	if (even && s->sink.step == hd_worker_at(s->a.worker))
 		CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)),
 			"step %llu: what was learned differs",
-			(unsigned long long)s->pupil.step);
+			(unsigned long long)s->sink.step);
 }
 
-static bool learn_one(struct school *s)
+static bool feed_one(struct school *s)
 {
-	struct hd_handout *piece = hd_teacher_take(&s->teacher);
+	struct hd_catchup_chunk *chunk = hd_catchup_source_take(&s->source);
 	struct hd_diag diag = { "" };
 	bool even = false;
 
-	if (!piece)
+	if (!chunk)
 		return false;
-	CHECK(hd_pupil_take(&s->pupil, piece->bytes, piece->len, &even, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_catchup_sink_take(&s->sink, chunk->bytes, chunk->len, &even, &diag) == HD_OK, "%s",
+		diag.text);
 	check_even(s, even);
-	hd_teacher_free(piece);
+	hd_catchup_chunk_free(chunk);
 	return true;
 }
 
 /* All that is queued, in parts of any size; each time all is there the states are compared, if the donor
  * stands there still. */
-static void learn_all(struct school *s)
+static void feed_all(struct school *s)
 {
-	struct hd_handout *piece;
+	struct hd_catchup_chunk *chunk;
 	struct hd_diag diag = { "" };
 
-	while ((piece = hd_teacher_take(&s->teacher))) {
-		for (size_t at = 1; at < piece->len;) {
+	while ((chunk = hd_catchup_source_take(&s->source))) {
+		for (size_t at = 1; at < chunk->len;) {
 			size_t n = 1 + draw(draw(2) ? 40 : 300000);
 			bool even = false;
-			n = n < piece->len - at ? n : piece->len - at;
-			CHECK(hd_pupil_learn(&s->pupil, piece->bytes + at, n, &even, &diag) == HD_OK, "%s",
+			n = n < chunk->len - at ? n : chunk->len - at;
+			CHECK(hd_catchup_sink_feed(&s->sink, chunk->bytes + at, n, &even, &diag) == HD_OK,
+				"%s",
 				diag.text);
 			at += n;
 			check_even(s, even);
 		}
-		hd_teacher_free(piece);
+		hd_catchup_chunk_free(chunk);
 	}
 }
 
@@ -99,10 +102,10 @@ static void step(struct school *s, uint64_t budget)
 	struct hd_diag diag = { "" };
 
 	CHECK(hd_worker_step(s->a.worker, false, &record, &diag) == HD_OK, "%s", diag.text);
-	hd_teacher_boundary(&s->teacher, hd_worker_at(s->a.worker), budget);
+	hd_catchup_source_boundary(&s->source, hd_worker_at(s->a.worker), budget);
 }
 
-static void a_pupil_comes_to_the_state_and_follows(void **state)
+static void a_joiner_comes_to_the_state_and_follows(void **state)
 {
 	static const char *const optim[] = { "optim: {kind: adamw, lr: 1e-2}",
 		"optim: {kind: sgd, lr: 1e-2, clip: 0.1}", "optim: {kind: lamb, lr: 1e-2}" };
@@ -114,18 +117,18 @@ static void a_pupil_comes_to_the_state_and_follows(void **state)
 		open_school(&s, model[round % 3], optim[round / 3]);
 		step(&s, 0);
 		/* comes again: adds nothing */
-		hd_teacher_boundary(&s.teacher, hd_worker_at(s.a.worker), 0);
+		hd_catchup_source_boundary(&s.source, hd_worker_at(s.a.worker), 0);
 		for (uint32_t k = 0; k < 12; k++) {
 			if (draw(3))
-				learn_all(&s);
+				feed_all(&s);
 			step(&s, draw(1 << 20));
 		}
-		learn_all(&s);
+		feed_all(&s);
 		assert_true(s.evens > 0);
-		assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+		assert_int_equal(s.sink.step, hd_worker_at(s.a.worker));
 		uint32_t before = s.evens;
 		step(&s, 0);
-		learn_all(&s);
+		feed_all(&s);
 		/* it hears so at each boundary: a newcomer seals the step before its first */
 		assert_int_equal(s.evens, before + 1);
 		close_school(&s);
@@ -133,23 +136,23 @@ static void a_pupil_comes_to_the_state_and_follows(void **state)
 }
 
 /* Members that wait for a newcomer make no step: it learns all there is from the one they stand at. */
-static void a_teacher_that_stands_hands_over_the_rest(void **state)
+static void a_source_that_stands_hands_over_the_rest(void **state)
 {
 	struct school s;
 
 	(void)state;
 	open_school(&s, two_buckets, adamw);
 	step(&s, 1);
-	learn_all(&s);
+	feed_all(&s);
 	assert_int_equal(s.evens, 0);
 	for (uint32_t k = 0; k < 3; k++)
-		hd_teacher_boundary(&s.teacher, hd_worker_at(s.a.worker), UINT64_MAX);
-	learn_all(&s);
+		hd_catchup_source_boundary(&s.source, hd_worker_at(s.a.worker), UINT64_MAX);
+	feed_all(&s);
 	assert_int_equal(s.evens, 1);
-	assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+	assert_int_equal(s.sink.step, hd_worker_at(s.a.worker));
 	step(&s, 0);                                      /* and follows when they go on */
-	learn_all(&s);
-	assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+	feed_all(&s);
+	assert_int_equal(s.sink.step, hd_worker_at(s.a.worker));
 	close_school(&s);
 }
 
@@ -162,21 +165,21 @@ static void a_stream_that_was_tampered_with_is_refused(void **state)
 	(void)state;
 	open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
 	step(&s, 1 << 24);
-	struct hd_handout *piece = hd_teacher_take(&s.teacher);
-	for (uint32_t byte = 0; byte < 1 + HD_TEACH_HEAD; byte++) {
-		struct hd_pupil pupil;
+	struct hd_catchup_chunk *chunk = hd_catchup_source_take(&s.source);
+	for (uint32_t byte = 0; byte < 1 + HD_CATCHUP_HEAD; byte++) {
+		struct hd_catchup_sink sink;
 		struct hd_diag diag = { "" };
 		bool even;
-		assert_int_equal(hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL), HD_OK);
-		piece->bytes[byte] ^= 0x40;
-		enum hd_err err = hd_pupil_take(&pupil, piece->bytes, piece->len, &even, &diag);
+		assert_int_equal(hd_catchup_sink_init(&sink, s.b.worker, &s.b.task->layout, NULL), HD_OK);
+		chunk->bytes[byte] ^= 0x40;
+		enum hd_err err = hd_catchup_sink_take(&sink, chunk->bytes, chunk->len, &even, &diag);
 		refused += err == HD_E_PROTOCOL;
-		piece->bytes[byte] ^= 0x40;
-		hd_pupil_finish(&pupil);
+		chunk->bytes[byte] ^= 0x40;
+		hd_catchup_sink_finish(&sink);
 	}
 	/* also another step: what follows is not of it */
-	assert_int_equal(refused, 1 + HD_TEACH_HEAD);
-	hd_teacher_free(piece);
+	assert_int_equal(refused, 1 + HD_CATCHUP_HEAD);
+	hd_catchup_chunk_free(chunk);
 	close_school(&s);
 }
 
@@ -234,20 +237,20 @@ static void put_record_head(uint8_t *at, uint32_t kind, uint32_t index, uint64_t
 static uint8_t *whole_stream(struct school *s, size_t *len)
 {
 	uint8_t *all = NULL;
-	struct hd_handout *piece;
+	struct hd_catchup_chunk *chunk;
 
 	*len = 0;
-	hd_teacher_boundary(&s->teacher, hd_worker_at(s->a.worker), 1);
-	for (uint32_t k = 0; k < 40 && !s->teacher.even; k++)
+	hd_catchup_source_boundary(&s->source, hd_worker_at(s->a.worker), 1);
+	for (uint32_t k = 0; k < 40 && !s->source.even; k++)
 		step(s, 1);
 	step(s, 1);
 	step(s, 1);
-	assert_true(s->teacher.even);
-	while ((piece = hd_teacher_take(&s->teacher))) {
-		all = realloc(all, *len + piece->len);
-		memcpy(all + *len, piece->bytes + 1, piece->len - 1);
-		*len += piece->len - 1;
-		hd_teacher_free(piece);
+	assert_true(s->source.even);
+	while ((chunk = hd_catchup_source_take(&s->source))) {
+		all = realloc(all, *len + chunk->len);
+		memcpy(all + *len, chunk->bytes + 1, chunk->len - 1);
+		*len += chunk->len - 1;
+		hd_catchup_chunk_free(chunk);
 	}
 	return all;
 }
@@ -282,13 +285,14 @@ static void nothing_but_the_next_record_is_taken(void **state)
 			for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
 				for (size_t t = 0; t < sizeof steps / sizeof *steps; t++)
 					for (size_t l = 0; l < sizeof lens / sizeof *lens; l++) {
-						uint8_t head[HD_TEACH_HEAD];
+						uint8_t head[HD_CATCHUP_HEAD];
 						bool even;
 						if (is_next(&x, s.b.worker, &s.b.task->layout, k, indices[i],
 							steps[t], lens[l]))
 							continue;
 						put_record_head(head, k, indices[i], steps[t], lens[l]);
-						enum hd_err err = hd_pupil_learn(&s.pupil, head, sizeof head,
+						enum hd_err err = hd_catchup_sink_feed(&s.sink, head,
+							sizeof head,
 							&even, &diag);
 						CHECK(err == HD_E_PROTOCOL,
 							"at byte %zu: kind %u, index %u, step %llu, %llu "
@@ -296,19 +300,20 @@ static void nothing_but_the_next_record_is_taken(void **state)
 							(unsigned long long)steps[t],
 							(unsigned long long)lens[l], err);
 						/* a pupil that goes on in spite of it */
-						s.pupil.got = 0;
+						s.sink.got = 0;
 						refused++;
 					}
 		CHECK(is_next(&x, s.b.worker, &s.b.task->layout, kind, index, step, bytes),
 			"kind %u, index %u", kind, index);
 		bool even = false;
-		CHECK(hd_pupil_learn(&s.pupil, all + at, HD_TEACH_HEAD + bytes, &even, &diag) == HD_OK, "%s",
+		CHECK(hd_catchup_sink_feed(&s.sink, all + at, HD_CATCHUP_HEAD + bytes, &even,
+			&diag) == HD_OK, "%s",
 			diag.text);
 		/* with its last byte, not with the next record */
 		CHECK(even == (kind == EVEN), "kind %u", kind);
 		evens += even;
 		note(&x, kind, index, step);
-		at += HD_TEACH_HEAD + bytes;
+		at += HD_CATCHUP_HEAD + bytes;
 	}
 	assert_true(refused > 10000 && evens == 3);
 	assert_true(hd_hash_same(hd_worker_digest(s.a.worker), hd_worker_digest(s.b.worker)));
@@ -321,7 +326,7 @@ static void a_probe_after_a_sum_is_refused(void **state)
 {
 	struct school s;
 	struct hd_diag diag = { "" };
-	uint8_t head[HD_TEACH_HEAD];
+	uint8_t head[HD_CATCHUP_HEAD];
 	size_t len, at = 0;
 	enum hd_err err = HD_OK;
 	bool even, skip = false;
@@ -329,17 +334,17 @@ static void a_probe_after_a_sum_is_refused(void **state)
 	(void)state;
 	open_school(&s, two_buckets, adamw);
 	uint8_t *all = whole_stream(&s, &len);
-	while (!err && at < len && !(skip && s.pupil.nsums)) {
+	while (!err && at < len && !(skip && s.sink.nsums)) {
 		uint32_t kind = hd_get32(all + at);
-		size_t record = HD_TEACH_HEAD + (size_t)hd_get64(all + at + 16);
+		size_t record = HD_CATCHUP_HEAD + (size_t)hd_get64(all + at + 16);
 		skip |= kind == PROBE;
 		if (kind != PROBE && kind != EVEN)
-			err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
+			err = hd_catchup_sink_feed(&s.sink, all + at, record, &even, &diag);
 		at += record;
 	}
-	CHECK(err == HD_OK && s.pupil.nsums == 1, "%s", diag.text);
-	put_record_head(head, PROBE, hd_share_probed(s.b.worker, s.pupil.step), s.pupil.step, 0);
-	assert_int_equal(hd_pupil_learn(&s.pupil, head, sizeof head, &even, &diag), HD_E_PROTOCOL);
+	CHECK(err == HD_OK && s.sink.nsums == 1, "%s", diag.text);
+	put_record_head(head, PROBE, hd_share_probed(s.b.worker, s.sink.step), s.sink.step, 0);
+	assert_int_equal(hd_catchup_sink_feed(&s.sink, head, sizeof head, &even, &diag), HD_E_PROTOCOL);
 	free(all);
 	close_school(&s);
 }
@@ -358,11 +363,11 @@ static void a_step_that_is_not_whole_is_refused(void **state)
 		uint8_t *all = whole_stream(&s, &len);
 		while (!err && at < len) {
 			uint32_t kind = hd_get32(all + at);
-			size_t record = HD_TEACH_HEAD + (size_t)hd_get64(all + at + 16);
+			size_t record = HD_CATCHUP_HEAD + (size_t)hd_get64(all + at + 16);
 			if (wrong && kind == STEP)
-				memset(all + at + HD_TEACH_HEAD, 0xff, 4);
+				memset(all + at + HD_CATCHUP_HEAD, 0xff, 4);
 			if (wrong || kind != SUM || hd_get32(all + at + 4) != 0)
-				err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
+				err = hd_catchup_sink_feed(&s.sink, all + at, record, &even, &diag);
 			at += record;
 		}
 		assert_int_equal(err, HD_E_PROTOCOL);
@@ -372,7 +377,7 @@ static void a_step_that_is_not_whole_is_refused(void **state)
 	}
 }
 
-static void a_piece_is_more_or_the_end(void **state)
+static void a_chunk_is_more_or_the_end(void **state)
 {
 	static const struct { uint8_t bytes[3]; size_t len; enum hd_err err; bool over; } cases[] = {
 		{ { 2 }, 1, HD_OK, true }, { { 2, 0 }, 2, HD_E_PROTOCOL, false }, { { 1 }, 1, HD_E_PROTOCOL, false }, { { 3 }, 1, HD_E_PROTOCOL, false },
@@ -383,12 +388,13 @@ static void a_piece_is_more_or_the_end(void **state)
 	(void)state;
 	open_school(&s, hd_rig_mlp, "optim: {kind: sgd, lr: 1e-2}");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct hd_pupil pupil;
+		struct hd_catchup_sink sink;
 		bool even;
-		assert_int_equal(hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL), HD_OK);
-		CHECK(hd_pupil_take(&pupil, cases[i].bytes, cases[i].len, &even, NULL) == cases[i].err &&
-			pupil.over == cases[i].over, "case %zu", i);
-		hd_pupil_finish(&pupil);
+		assert_int_equal(hd_catchup_sink_init(&sink, s.b.worker, &s.b.task->layout, NULL), HD_OK);
+		CHECK(hd_catchup_sink_take(&sink, cases[i].bytes, cases[i].len, &even,
+			NULL) == cases[i].err &&
+			sink.over == cases[i].over, "case %zu", i);
+		hd_catchup_sink_finish(&sink);
 	}
 	close_school(&s);
 }
@@ -397,65 +403,67 @@ static void a_piece_is_more_or_the_end(void **state)
 static void a_boundary_adds_what_its_limits_allow(void **state)
 {
 	struct school s;
-	struct hd_teacher *t = &s.teacher;
+	struct hd_catchup_source *t = &s.source;
 
 	(void)state;
 	open_school(&s, two_buckets, adamw);
 	uint64_t at = hd_worker_at(s.a.worker), queued;
 	assert_int_equal(at, 0);
 	/* the first, of step 0: REST and one group */
-	hd_teacher_boundary(t, 0, 1);
+	hd_catchup_source_boundary(t, 0, 1);
 	assert_true(t->begun && t->given == 1 && !t->even);
 	queued = t->queued;
-	hd_teacher_boundary(t, 0, 0);
+	hd_catchup_source_boundary(t, 0, 0);
 	assert_true(t->given == 1 && t->queued == queued);
-	t->queued = HD_TEACH_MOST;                                /* it stands: no reason to give up */
-	hd_teacher_boundary(t, 0, UINT64_MAX);
+	/* it stands: no reason to give up */
+	t->queued = HD_CATCHUP_QUEUE_MOST;
+	hd_catchup_source_boundary(t, 0, UINT64_MAX);
 	assert_true(t->given == 1 && !t->over);
-	t->queued = HD_TEACH_QUEUE;
-	hd_teacher_boundary(t, 0, UINT64_MAX);
-	assert_true(t->given == 1 && !t->over && t->queued == HD_TEACH_QUEUE);
+	t->queued = HD_CATCHUP_QUEUE;
+	hd_catchup_source_boundary(t, 0, UINT64_MAX);
+	assert_true(t->given == 1 && !t->over && t->queued == HD_CATCHUP_QUEUE);
 	t->queued = queued;
-	hd_teacher_boundary(t, 0, UINT64_MAX);                    /* all at once */
+	hd_catchup_source_boundary(t, 0, UINT64_MAX);                    /* all at once */
 	assert_true(t->given == t->nsnaps && t->even);
 	queued = t->queued;
-	hd_teacher_boundary(t, 0, UINT64_MAX);                    /* all is said */
+	hd_catchup_source_boundary(t, 0, UINT64_MAX);                    /* all is said */
 	assert_int_equal(t->queued, queued);
-	t->queued = HD_TEACH_MOST;
+	t->queued = HD_CATCHUP_QUEUE_MOST;
 	hd_alloc_arm(0);
-	hd_teacher_boundary(t, 1, UINT64_MAX);                    /* nothing is copied for who lags so far */
+	/* nothing is copied for who lags so far */
+	hd_catchup_source_boundary(t, 1, UINT64_MAX);
 	assert_true(t->over && t->queued == 0 && !t->first);
 	assert_int_equal(hd_alloc_count(), 0);
-	hd_teacher_boundary(t, 2, UINT64_MAX);
+	hd_catchup_source_boundary(t, 2, UINT64_MAX);
 	assert_int_equal(hd_alloc_count(), 0);
-	hd_teacher_finish(t);
+	hd_catchup_source_finish(t);
 	assert_true(!t->worker && !t->first);
-	hd_teacher_finish(t);                                     /* takes finished ones */
-	hd_teacher_init(t, s.a.worker, &s.a.task->layout);
+	hd_catchup_source_finish(t);                                     /* takes finished ones */
+	hd_catchup_source_init(t, s.a.worker, &s.a.task->layout);
 	close_school(&s);
 }
 
 /* A piece is taken while others wait: what is added goes behind those. */
-static void pieces_stay_in_order_when_one_is_taken(void **state)
+static void chunks_stay_in_order_when_one_is_taken(void **state)
 {
 	struct school s;
 
 	(void)state;
 	open_school(&s, two_buckets, adamw);
 	step(&s, 1 << 24);
-	assert_true(learn_one(&s));
-	assert_non_null(s.teacher.first);
+	assert_true(feed_one(&s));
+	assert_non_null(s.source.first);
 	step(&s, 1 << 24);
-	while (learn_one(&s))
+	while (feed_one(&s))
 		;
-	assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+	assert_int_equal(s.sink.step, hd_worker_at(s.a.worker));
 	assert_true(hd_hash_same(hd_worker_digest(s.a.worker), hd_worker_digest(s.b.worker)));
 	close_school(&s);
 }
 
 /* Each request for memory fails in turn: the teacher gives up at once, holds nothing, and does not call
  * itself even; the pupil says so. */
-static void without_memory_nobody_teaches_and_nobody_learns(void **state)
+static void without_memory_nobody_teaches_and_nobody_syncs(void **state)
 {
 	struct school s;
 	uint64_t n = 0;
@@ -464,56 +472,56 @@ static void without_memory_nobody_teaches_and_nobody_learns(void **state)
 	(void)state;
 	open_school(&s, more_buckets, adamw);
 	while (over) {
-		hd_teacher_finish(&s.teacher);
-		hd_teacher_init(&s.teacher, s.a.worker, &s.a.task->layout);
+		hd_catchup_source_finish(&s.source);
+		hd_catchup_source_init(&s.source, s.a.worker, &s.a.task->layout);
 		hd_alloc_arm(++n);
-		hd_teacher_boundary(&s.teacher, 0, UINT64_MAX);
+		hd_catchup_source_boundary(&s.source, 0, UINT64_MAX);
 		uint64_t asked = hd_alloc_count();
 		hd_alloc_arm(0);
-		over = s.teacher.over;
+		over = s.source.over;
 		if (over)
-			CHECK(!s.teacher.even && !s.teacher.first && s.teacher.queued == 0 && asked <= n + 3,
+			CHECK(!s.source.even && !s.source.first && s.source.queued == 0 && asked <= n + 3,
 				"request %llu of %llu", (unsigned long long)n,
 				(unsigned long long)asked);
 	}
-	assert_true(n > 5 && s.teacher.even);
-	struct hd_handout *piece = hd_teacher_take(&s.teacher);
+	assert_true(n > 5 && s.source.even);
+	struct hd_catchup_chunk *chunk = hd_catchup_source_take(&s.source);
 	enum hd_err err = HD_E_NOMEM;
 	for (n = 1; err == HD_E_NOMEM; n++) {
-		struct hd_pupil pupil;
+		struct hd_catchup_sink sink;
 		hd_alloc_arm(n);
-		err = hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL);
+		err = hd_catchup_sink_init(&sink, s.b.worker, &s.b.task->layout, NULL);
 		if (!err)
-			err = hd_pupil_take(&pupil, piece->bytes, piece->len, &even, NULL);
+			err = hd_catchup_sink_take(&sink, chunk->bytes, chunk->len, &even, NULL);
 		hd_alloc_arm(0);
-		hd_pupil_finish(&pupil);
+		hd_catchup_sink_finish(&sink);
 	}
 	assert_int_equal(err, HD_OK);
 	assert_true(n > 3);
-	hd_teacher_free(piece);
+	hd_catchup_chunk_free(chunk);
 	close_school(&s);
 }
 
 /* A bit of some weights on their way: the pupil computes other bits than its teacher. */
-static void a_pupil_of_other_bits_is_refused(void **state)
+static void a_joiner_of_other_bits_is_refused(void **state)
 {
 	struct school s;
 	enum hd_err err = HD_OK;
 	struct hd_diag diag = { "" };
-	struct hd_handout *piece;
+	struct hd_catchup_chunk *chunk;
 	bool even = false, first = true;
 
 	(void)state;
 	open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
 	step(&s, 1 << 24);
-	while (!err && (piece = hd_teacher_take(&s.teacher))) {
-		size_t snap = 1 + HD_TEACH_HEAD + (size_t)hd_share_rest_bytes(s.a.worker) + HD_TEACH_HEAD;
+	while (!err && (chunk = hd_catchup_source_take(&s.source))) {
+		size_t snap = 1 + HD_CATCHUP_HEAD + (size_t)hd_share_rest_bytes(s.a.worker) + HD_CATCHUP_HEAD;
 		/* of several units: one may be off for all samples */
 		for (uint32_t i = 0; i < 10000 && first; i += 100)
-			piece->bytes[snap + 4 * i + 2] ^= 0x40;
+			chunk->bytes[snap + 4 * i + 2] ^= 0x40;
 		first = false;
-		err = hd_pupil_take(&s.pupil, piece->bytes, piece->len, &even, &diag);
-		hd_teacher_free(piece);
+		err = hd_catchup_sink_take(&s.sink, chunk->bytes, chunk->len, &even, &diag);
+		hd_catchup_chunk_free(chunk);
 	}
 	assert_int_equal(err, HD_E_INTEGRITY);
 	assert_false(even);
@@ -532,9 +540,9 @@ static void without_room_for_a_probe_it_is_said(void **state)
 		if (who)                          /* what a test may do to have it refused */
 			(who == 1 ? s.a : s.b).worker->spec.memory_limit_bytes = 1;
 		step(&s, 1 << 24);
-		learn_all(&s);
+		feed_all(&s);
 		assert_int_equal(s.evens, 1);
-		assert_int_equal(s.pupil.unprobed, who > 0);
+		assert_int_equal(s.sink.unprobed, who > 0);
 		close_school(&s);
 	}
 }
@@ -550,16 +558,16 @@ static void without_memory_for_a_probe_it_is_said(void **state)
 	open_school(&s, two_buckets, adamw);
 	uint8_t *all = whole_stream(&s, &len);
 	while (at < len) {
-		size_t record = HD_TEACH_HEAD + (size_t)hd_get64(all + at + 16);
+		size_t record = HD_CATCHUP_HEAD + (size_t)hd_get64(all + at + 16);
 		bool even, probe = hd_get32(all + at) == PROBE;
 		hd_alloc_arm(probe);
-		enum hd_err err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
-		CHECK(err == HD_OK && (!probe || (hd_alloc_count() > 0 && s.pupil.unprobed)), "%s",
+		enum hd_err err = hd_catchup_sink_feed(&s.sink, all + at, record, &even, &diag);
+		CHECK(err == HD_OK && (!probe || (hd_alloc_count() > 0 && s.sink.unprobed)), "%s",
 			diag.text);
 		hd_alloc_arm(0);
 		at += record;
 	}
-	assert_true(s.pupil.asked && s.pupil.unprobed);
+	assert_true(s.sink.asked && s.sink.unprobed);
 	assert_true(hd_hash_same(hd_worker_digest(s.a.worker), hd_worker_digest(s.b.worker)));
 	free(all);
 	close_school(&s);
@@ -569,7 +577,7 @@ static const char wide[] =
 	"model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
 
 /* The pupil is in the middle of a record when it is told. */
-static void a_teacher_that_nobody_hears_gives_up(void **state)
+static void a_source_that_nobody_hears_gives_up(void **state)
 {
 	struct school s;
 	uint64_t queued = 0;
@@ -577,18 +585,18 @@ static void a_teacher_that_nobody_hears_gives_up(void **state)
 	(void)state;
 	open_school(&s, wide, "optim: {kind: sgd, lr: 1e-2}");
 	step(&s, 1 << 24);
-	assert_true(learn_one(&s));
-	assert_true(s.pupil.got > 0);
-	for (uint32_t k = 0; k < 60 && !s.teacher.over; k++) {
+	assert_true(feed_one(&s));
+	assert_true(s.sink.got > 0);
+	for (uint32_t k = 0; k < 60 && !s.source.over; k++) {
 		step(&s, 1 << 24);
-		queued = s.teacher.queued > queued ? s.teacher.queued : queued;
+		queued = s.source.queued > queued ? s.source.queued : queued;
 	}
-	assert_true(s.teacher.over);
-	assert_true(queued < 2 * (uint64_t)HD_TEACH_MOST);
-	assert_true(learn_one(&s));
-	assert_true(s.pupil.over);
+	assert_true(s.source.over);
+	assert_true(queued < 2 * (uint64_t)HD_CATCHUP_QUEUE_MOST);
+	assert_true(feed_one(&s));
+	assert_true(s.sink.over);
 	step(&s, 1 << 24);
-	assert_false(learn_one(&s));
+	assert_false(feed_one(&s));
 	close_school(&s);
 }
 
@@ -604,11 +612,11 @@ static void a_while(void)
 static void take_all(void *user)
 {
 	struct school *s = user;
-	struct hd_handout *piece;
+	struct hd_catchup_chunk *chunk;
 
 	a_while();
-	while ((piece = hd_teacher_take(&s->teacher)))
-		hd_teacher_free(piece);
+	while ((chunk = hd_catchup_source_take(&s->source)))
+		hd_catchup_chunk_free(chunk);
 }
 
 static void leave(void *user)
@@ -616,7 +624,7 @@ static void leave(void *user)
 	struct school *s = user;
 
 	a_while();
-	hd_teacher_leave(&s->teacher);
+	hd_catchup_source_cancel(&s->source);
 }
 
 /* Of a learner that has taken nothing, until the other thread does that; a minute is too long. */
@@ -628,22 +636,22 @@ static void wait_until(void (*does)(void *user), struct school *s)
 
 	hd_clock_real(&clock);
 	open_school(s, wide, "optim: {kind: sgd, lr: 1e-2}");
-	assert_true(hd_teacher_wait(&s->teacher, 0));
-	while (s->teacher.queued < HD_TEACH_QUEUE)
+	assert_true(hd_catchup_source_wait(&s->source, 0));
+	while (s->source.queued < HD_CATCHUP_QUEUE)
 		step(s, 1 << 24);
-	assert_false(hd_teacher_wait(&s->teacher, 0));
+	assert_false(hd_catchup_source_wait(&s->source, 0));
 	CHECK(hd_thread_start(&thread, "pupil", -1, does, s, &diag) == HD_OK, "%s", diag.text);
-	assert_true(hd_teacher_wait(&s->teacher, hd_clock_now_ns(&clock) + INT64_C(60000000000)));
+	assert_true(hd_catchup_source_wait(&s->source, hd_clock_now_ns(&clock) + INT64_C(60000000000)));
 	hd_thread_join(&thread);
 }
 
-static void a_teacher_waits_for_who_lags(void **state)
+static void a_source_waits_for_who_lags(void **state)
 {
 	struct school s;
 
 	(void)state;
 	wait_until(take_all, &s);
-	assert_false(s.teacher.over);
+	assert_false(s.source.over);
 	close_school(&s);
 }
 
@@ -655,7 +663,7 @@ static void nobody_waits_for_who_is_gone(void **state)
 	(void)state;
 	wait_until(leave, &s);
 	step(&s, 1 << 24);
-	assert_true(s.teacher.over && s.teacher.queued == 0);
+	assert_true(s.source.over && s.source.queued == 0);
 	close_school(&s);
 }
 
@@ -665,18 +673,18 @@ int main(void)
 		cmocka_unit_test(nothing_but_the_next_record_is_taken),
 		cmocka_unit_test(a_step_that_is_not_whole_is_refused),
 		cmocka_unit_test(a_probe_after_a_sum_is_refused),
-		cmocka_unit_test(a_piece_is_more_or_the_end),
+		cmocka_unit_test(a_chunk_is_more_or_the_end),
 		cmocka_unit_test(a_boundary_adds_what_its_limits_allow),
-		cmocka_unit_test(pieces_stay_in_order_when_one_is_taken),
-		cmocka_unit_test(without_memory_nobody_teaches_and_nobody_learns),
+		cmocka_unit_test(chunks_stay_in_order_when_one_is_taken),
+		cmocka_unit_test(without_memory_nobody_teaches_and_nobody_syncs),
 		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
-		cmocka_unit_test(a_pupil_comes_to_the_state_and_follows),
-		cmocka_unit_test(a_teacher_that_stands_hands_over_the_rest),
-		cmocka_unit_test(a_pupil_of_other_bits_is_refused),
+		cmocka_unit_test(a_joiner_comes_to_the_state_and_follows),
+		cmocka_unit_test(a_source_that_stands_hands_over_the_rest),
+		cmocka_unit_test(a_joiner_of_other_bits_is_refused),
 		cmocka_unit_test(without_room_for_a_probe_it_is_said),
 		cmocka_unit_test(without_memory_for_a_probe_it_is_said),
-		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
-		cmocka_unit_test(a_teacher_waits_for_who_lags),
+		cmocka_unit_test(a_source_that_nobody_hears_gives_up),
+		cmocka_unit_test(a_source_waits_for_who_lags),
 		cmocka_unit_test(nobody_waits_for_who_is_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

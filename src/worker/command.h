@@ -7,7 +7,7 @@
  *
  * 1. Duties are done in the order given. Neighbouring folds, and neighbouring sums that arrived, are handed
  *    to the hand as one run, so that the devices share them.
- * 2. Neither end waits for the other: giving fails with HD_E_AGAIN only when HD_DUTIES are open, which is
+ * 2. Neither end waits for the other: giving fails with HD_E_AGAIN only when HD_COMMANDS are open, which is
  *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (catchup.h, rule
  *    2).
  * 3. A result is put before the wire's thread is woken (`wake`).
@@ -28,67 +28,67 @@
 #include "engine/worker.h"
 
 /*        id         reads                  the hand */
-#define HD_DUTIES_TABLE(X)                                                                                        \
-	X(PREPARE,   "view",                "prepares its share of a coming view")                            \
-	X(BEGIN,     "step, view",          "adopts the view if it is another one, and begins the step")      \
-	X(COMPUTE,   "step, pass, range, round, flag", "computes a pass; flag: nobody has a sum of the step yet")                                                \
-	X(FOLD,      "bucket, operand",     "joins the roots of a bucket")                                    \
-	X(ARRIVED,   "bucket",              "takes note of a sum that was received")                          \
-	X(UPDATE,    "step, own",           "sharded state: brings the own buckets on")                       \
-	X(FINISH,    "step",                "updates; sharded state: takes up the new parameters")                                                        \
-	X(BOUNDARY,  "step, flag, final",   "teaches, evaluates, saves")                                      \
-	X(CANCEL,    "step",                "leaves the step as it was before it began")                      \
-	X(RESTORE,   "step",                "takes the state from disk, or the initial one")                  \
-	X(TEACH,     "worker, flag",        "begins or ends to teach a learner")                              \
-	X(LESSON,    "number",              "takes a piece of what is taught")                                \
-	X(RECORD,    "view",                "writes the plan of a view that is in force into the run's folder") \
-	X(QUIT,      "",                    "returns")
+#define HD_COMMANDS_TABLE(X) \
+	X(PREPARE,  "view",                           "prepares its share of a coming view") \
+	X(BEGIN,    "step, view",                     "adopts the view if it is another one, and begins the step") \
+	X(COMPUTE,  "step, pass, range, round, flag", "computes a pass; flag: nobody has a sum of the step yet") \
+	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
+	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
+	X(UPDATE,   "step, own",                      "sharded state: brings the own buckets on") \
+	X(FINISH,   "step",                           "updates; sharded state: takes up the new parameters") \
+	X(BOUNDARY, "step, flag, final",              "teaches, evaluates, saves") \
+	X(CANCEL,   "step",                           "leaves the step as it was before it began") \
+	X(RESTORE,  "step",                           "takes the state from disk, or the initial one") \
+	X(TRANSFER, "worker, flag",                   "begins or ends to teach a learner") \
+	X(CHUNK,    "number",                         "takes a piece of what is taught") \
+	X(RECORD,   "view",                           "writes the plan of a view that is in force into the run's folder") \
+	X(QUIT,     "",                               "returns")
 
-enum hd_duty_kind {
-#define X(id, reads, text) HD_DUTY_##id,
-	HD_DUTIES_TABLE(X)
+enum hd_command_kind {
+#define X(id, reads, text) HD_COMMAND_##id,
+	HD_COMMANDS_TABLE(X)
 #undef X
-	HD_DUTY_NKINDS
+	HD_COMMAND_NKINDS
 };
 
-struct hd_duty {
-	enum hd_duty_kind kind;
+struct hd_command {
+	enum hd_command_kind kind;
 	uint64_t step;
 	uint32_t pass, bucket, worker, number, nranges;
 	/* a byte for each bucket. UPDATE: to bring on; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
-	const void *bytes;                /* LESSON */
+	const void *bytes;                /* CHUNK */
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
 	const struct hd_vrange *range;    /* COMPUTE */
-	const struct hd_view *view;       /* PREPARE, BEGIN, RECORD, TEACH of nobody */
+	const struct hd_view *view;       /* PREPARE, BEGIN, RECORD, TRANSFER of nobody */
 };
 
 /* What came of one: the duty, and what it says. */
-struct hd_duty_done {
-	struct hd_duty duty;
+struct hd_command_done {
+	struct hd_command command;
 	enum hd_err err;
 	bool halt;                        /* BOUNDARY: the target is reached */
 	/* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
 	bool lacks;
-	bool learned;                     /* LESSON: all of X_step is here */
-	bool over;                        /* LESSON: its teacher gave up */
+	bool synced;                     /* CHUNK: all of X_step is here */
+	bool over;                        /* CHUNK: its teacher gave up */
 	bool for_all;                     /* FINISH, UPDATE: nobody can finish the step */
-	uint64_t step;                    /* LESSON, RESTORE: of the state */
+	uint64_t step;                    /* CHUNK, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */
 	struct hd_step_record record;     /* FINISH */
 	struct hd_diag diag;
 };
 
-enum { HD_DUTIES = 1 << 15, HD_DUTIES_RUN = 8 };
+enum { HD_COMMANDS = 1 << 15, HD_COMMANDS_RUN = 8 };
 
-struct hd_duties {
+struct hd_commands {
 	struct hd_lock lock;
 	struct hd_cond given;
-	struct hd_duty *duty;             /* owned: a ring of HD_DUTIES */
-	struct hd_duty_done *done;        /* owned: a ring of HD_DUTIES_RESULTS */
+	struct hd_command *command;             /* owned: a ring of HD_COMMANDS */
+	struct hd_command_done *done;        /* owned: a ring of HD_COMMANDS_RESULTS */
 	uint64_t first, end, first_done, end_done;
 	struct hd_clock clock;
 	void (*wake)(void *user);
@@ -96,20 +96,20 @@ struct hd_duties {
 	_Atomic uint64_t progress;        /* duties, and instructions of devices, done */
 	_Atomic bool busy;
 };
-enum { HD_DUTIES_RESULTS = 1 << 12 };
+enum { HD_COMMANDS_RESULTS = 1 << 12 };
 
-HD_MUST_USE enum hd_err hd_duties_init(struct hd_duties *duties, void (*wake)(void *user), void *user,
+HD_MUST_USE enum hd_err hd_commands_init(struct hd_commands *commands, void (*wake)(void *user), void *user,
 	struct hd_diag *diag);
-void hd_duties_finish(struct hd_duties *duties);          /* takes zeroed ones; nobody waits */
+void hd_commands_finish(struct hd_commands *commands);          /* takes zeroed ones; nobody waits */
 
-HD_MUST_USE enum hd_err hd_duties_give(struct hd_duties *duties, const struct hd_duty *duty,
+HD_MUST_USE enum hd_err hd_commands_give(struct hd_commands *commands, const struct hd_command *command,
 	struct hd_diag *diag);
 /* The oldest result; false: none. */
-bool hd_duties_result(struct hd_duties *duties, struct hd_duty_done *done);
+bool hd_commands_result(struct hd_commands *commands, struct hd_command_done *done);
 
 /* Waits for duties: one, or a run of FOLD, or of ARRIVED, of at most `cap`. How many. */
-uint32_t hd_duties_take(struct hd_duties *duties, struct hd_duty *duty, uint32_t cap);
-/* Of each that was taken, in order. Waits while HD_DUTIES_RESULTS are not fetched. */
-void hd_duties_done(struct hd_duties *duties, const struct hd_duty_done *done);
+uint32_t hd_commands_take(struct hd_commands *commands, struct hd_command *command, uint32_t cap);
+/* Of each that was taken, in order. Waits while HD_COMMANDS_RESULTS are not fetched. */
+void hd_commands_done(struct hd_commands *commands, const struct hd_command_done *done);
 
 #endif

@@ -24,13 +24,13 @@ enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[H
 }
 
 /* A Unix path may hold a semicolon itself: it stands last, and is not searched. */
-const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR])
+const char *hd_elastic_reach(const char *addresses, bool remote, char one[HD_ELASTIC_ADDR])
 {
-	const char *end = strchr(told, ';'), *path = strstr(told, "unix:");
+	const char *end = strchr(addresses, ';'), *path = strstr(addresses, "unix:");
 	bool two = end && (!path || end < path);
 
-	snprintf(one, HD_ELASTIC_ADDR, "%.*s", two && remote ? (int)(end - told) : HD_MSG_ADDR, two &&
-		!remote ? end + 1 : told);
+	snprintf(one, HD_ELASTIC_ADDR, "%.*s", two && remote ? (int)(end - addresses) : HD_MSG_ADDR, two &&
+		!remote ? end + 1 : addresses);
 	return one;
 }
 
@@ -151,7 +151,7 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 		.plaintext = e->spec->plaintext, .key = e->spec->key, .key_len = e->spec->key_len,
 	};
 	char transport[16], addr[HD_ADDR_CAP];
-	struct hd_text told;
+	struct hd_text addresses;
 
 	events.self = e;
 	hd_net_real(&e->net);
@@ -159,14 +159,14 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 	enum hd_err err = hd_loop_init(&e->loop, e->spec->clock, diag);
 	if (!err)
 		err = hd_hub_init(&e->hub, &config, &events, &e->loop, &e->net, diag);
-	hd_text_fixed(&told, e->address, sizeof e->address);
+	hd_text_fixed(&addresses, e->address, sizeof e->address);
 	for (size_t i = 0; i < HD_ELASTIC_LISTENS && e->spec->listen[i] && !err; i++) {
 		err = hd_elastic_address(e->spec->listen[i], transport, addr, diag);
 		if (!err)
 			err = hd_hub_listen(&e->hub, transport, addr, diag);
-		hd_text_addf(&told, "%s%s %s", i ? ";" : "", transport, addr);
+		hd_text_addf(&addresses, "%s%s %s", i ? ";" : "", transport, addr);
 	}
-	return err || !told.full ? err : hd_fail(diag, HD_E_REFUSED,
+	return err || !addresses.full ? err : hd_fail(diag, HD_E_REFUSED,
 		"the addresses of this worker, %s, are too long to be told", e->address);
 }
 
@@ -174,9 +174,9 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 {
 	e->room = hd_alloc(HD_TELL_MAX);
 	bool all = e->room != NULL;
-	for (uint32_t i = 0; i < HD_ELASTIC_LESSONS; i++) {
-		e->lesson[i].bytes = hd_alloc(HD_TEACH_PIECE);
-		all &= e->lesson[i].bytes != NULL;
+	for (uint32_t i = 0; i < HD_ELASTIC_CHUNKS; i++) {
+		e->chunk[i].bytes = hd_alloc(HD_CATCHUP_CHUNK);
+		all &= e->chunk[i].bytes != NULL;
 	}
 	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
@@ -194,16 +194,16 @@ static void give_back(struct hd_elastic *e)
 	hd_member_destroy(e->member);
 	hd_relay_finish(&e->relay);
 	hd_elastic_slots_finish(e);
-	hd_pupil_finish(&e->pupil);
-	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++) {
-		hd_teacher_finish(&e->taught[i].teacher);
+	hd_catchup_sink_finish(&e->sink);
+	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++) {
+		hd_catchup_source_finish(&e->transfer[i].source);
 		for (uint32_t k = 0; k < HD_ELASTIC_ASKED; k++)
-			hd_teacher_free(e->taught[i].out[k].piece);
+			hd_catchup_chunk_free(e->transfer[i].out[k].chunk);
 	}
-	for (uint32_t i = 0; i < HD_ELASTIC_LESSONS; i++)
-		hd_free(e->lesson[i].bytes);
+	for (uint32_t i = 0; i < HD_ELASTIC_CHUNKS; i++)
+		hd_free(e->chunk[i].bytes);
 	hd_free(e->room);
-	hd_duties_finish(&e->duties);
+	hd_commands_finish(&e->commands);
 	hd_finals_finish(&e->finals);
 	hd_arena_finish(&e->messages);
 	hd_arena_finish(&e->plan_arena[0]);
@@ -216,8 +216,8 @@ static void give_back(struct hd_elastic *e)
 static enum hd_err verdict(const struct hd_elastic *e, bool *fenced, struct hd_diag *diag)
 {
 	*fenced = e->fenced;
-	if (e->wire_err)
-		return hd_fail(diag, e->wire_err, "%s", e->wire_diag.text);
+	if (e->io_err)
+		return hd_fail(diag, e->io_err, "%s", e->io_diag.text);
 	if (e->fenced || e->exit_code == 0)
 		return HD_OK;
 	return hd_fail(diag, hd_err_of_exit((int)e->exit_code), "%s",
@@ -232,18 +232,18 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
 	*e = (struct hd_elastic){ .spec = spec, .run = spec->run, .worker = hd_run_worker(spec->run),
 		.task = hd_run_task(spec->run),
-		.self = HD_NOBODY, .readmit = HD_NOBODY, .donor = HD_NOBODY, .between = true };
+		.self = HD_NOBODY, .readmit = HD_NOBODY, .source = HD_NOBODY, .between = true };
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
 	e->copies = hd_job_copies(e->task->job);
 	e->detect_ns = hd_job_int(e->task->job, HD_JOB_DETECT);
 	e->pace_ns = hd_job_int(e->task->job, HD_JOB_PACE);
-	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
-		e->taught[i].worker = HD_NOBODY;
+	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
+		e->transfer[i].worker = HD_NOBODY;
 	hd_lock_init(&e->notes_lock);
 	hd_arena_init(&e->messages, 0);
 	hd_arena_init(&e->plan_arena[0], 0);
 	hd_arena_init(&e->plan_arena[1], 0);
-	enum hd_err err = hd_duties_init(&e->duties, wake, e, diag);
+	enum hd_err err = hd_commands_init(&e->commands, wake, e, diag);
 	if (!err)
 		err = hd_finals_init(&e->finals, e->nbuckets, wake, e, diag);
 	if (!err)
@@ -263,10 +263,10 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS *
 			1e3);
 		e->ntook = 1;
-		err = hd_thread_start(&e->wire, "wire", -1, hd_elastic_wire, e, diag);
+		err = hd_thread_start(&e->wire, "wire", -1, hd_elastic_io, e, diag);
 	}
 	if (!err) {
-		hd_elastic_hand(e);
+		hd_elastic_compute(e);
 		hd_thread_join(&e->wire);
 		err = verdict(e, fenced, diag);
 	}

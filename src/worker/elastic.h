@@ -65,7 +65,7 @@ HD_MUST_USE enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bo
 HD_MUST_USE enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],
 	struct hd_diag *diag);
 /* Of what a worker tells of itself: the address for who is remote, or here. One alone is everybody's. */
-const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR]);
+const char *hd_elastic_reach(const char *addresses, bool remote, char one[HD_ELASTIC_ADDR]);
 struct hd_hash hd_elastic_realm(struct hd_hash realm, struct hd_hash job);        /* zeros: the job's */
 
 #endif

@@ -15,17 +15,17 @@ enum { HD_FOLD_LOOK_NS = 200000 };
 
 void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag)
 {
-	if (!e->wire_err) {
-		e->wire_err = err;
-		e->wire_diag = *diag;
+	if (!e->io_err) {
+		e->io_err = err;
+		e->io_diag = *diag;
 	}
 	e->leaving = true;
 }
 
-static void give(struct hd_elastic *e, const struct hd_duty *duty)
+static void give(struct hd_elastic *e, const struct hd_command *command)
 {
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_duties_give(&e->duties, duty, &diag);
+	enum hd_err err = hd_commands_give(&e->commands, command, &diag);
 
 	if (err)
 		hd_elastic_fail(e, err, &diag);
@@ -58,7 +58,7 @@ static uint32_t link_of(uint32_t worker) { return worker == HD_COORDINATOR ? HD_
 /* Deaths before a message, by its kind. */
 static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BEFORE,
 	[HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
-	[HD_MSG_LEARNED] = 1 + HD_FP_LEARN_DONE };
+	[HD_MSG_SYNCED] = 1 + HD_FP_LEARN_DONE };
 
 ACT(send)
 {
@@ -128,26 +128,26 @@ ACT(admitted)
 	hd_hub_drop(&e->hub, HD_COORDINATOR_LINK, HD_CLOSE_DONE, "calling again under my id");
 }
 
-ACT(warm)
+ACT(warm_up)
 {
 	(void)a;
 	/* hd_worker_create() has warmed all there is */
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_WARMED });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_WARMED_UP });
 }
 
-ACT(learn)
+ACT(sync)
 {
 	hd_elastic_slots_forget(e);
-	hd_elastic_learn(e, a->worker, a->step);
+	hd_elastic_sync(e, a->worker, a->step);
 }
-ACT(donate) { hd_elastic_teach(e, a->worker, a->flag); }
+ACT(send_state) { hd_elastic_send_state(e, a->worker, a->flag); }
 
 ACT(prepare)
 {
 	struct hd_view *view = copy_of(e, a->view);
 
 	if (view)
-		give(e, &(struct hd_duty){ .kind = HD_DUTY_PREPARE, .view = view });
+		give(e, &(struct hd_command){ .kind = HD_COMMAND_PREPARE, .view = view });
 }
 
 ACT(decided) { hd_hub_decided(&e->hub, a->epoch); }
@@ -169,11 +169,11 @@ ACT(adopt)
 	uint32_t self = hd_member_worker(e->member);
 
 	hd_relay_view(&e->relay, a->view, self);
-	if (!e->spec->dir || hd_view_scribe(a->view) != self)
+	if (!e->spec->dir || hd_view_writer(a->view) != self)
 		return;
 	struct hd_view *view = copy_of(e, a->view);
 	if (view)
-		give(e, &(struct hd_duty){ .kind = HD_DUTY_RECORD, .view = view });
+		give(e, &(struct hd_command){ .kind = HD_COMMAND_RECORD, .view = view });
 }
 
 static void open_exchange(struct hd_elastic *e)
@@ -191,10 +191,10 @@ ACT(begin)
 	struct hd_view *view = copy_of(e, now);
 
 	(void)HD_FAILPOINT(GATE_PASSED);
-	hd_elastic_graduate(e);
+	hd_elastic_promoted(e);
 	hd_elastic_slots_void(e);
 	if (view)
-		give(e, &(struct hd_duty){ .kind = HD_DUTY_BEGIN, .step = a->step, .view = view });
+		give(e, &(struct hd_command){ .kind = HD_COMMAND_BEGIN, .step = a->step, .view = view });
 	e->begins_open++;
 	e->open_pending |= !e->opened.epoch || !hd_view_same_map(&e->opened, now);
 	e->opened = *now;
@@ -218,7 +218,8 @@ ACT(again)
 	}
 	if (e->folds_open)
 		hd_elastic_fail(e, HD_E_BUG, &(struct hd_diag){ "a fold did not end within a minute" });
-	else if (!pending)                        /* else by the result of BEGIN, which may have been one of these */
+	/* else by the result of BEGIN, which may have been one of these */
+	else if (!pending)
 		open_exchange(e);
 }
 
@@ -231,7 +232,8 @@ ACT(compute)
 		return;
 	}
 	memcpy(range, a->range, a->nranges * sizeof *range);
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range,
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_COMPUTE, .step = a->step, .pass = a->pass,
+		.range = range,
 		.nranges = a->nranges,
 		.round = e->round, .flag = !hd_exchange_any_sum(hd_member_exchange(e->member)) });
 }
@@ -254,12 +256,12 @@ ACT(leaves)
 
 /* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from
  * its peers. */
-bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold)
+bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_share_fold *fold)
 {
 	struct hd_diag diag = { "" };
 	bool taken = false;
 
-	if (e->begins_open || e->nqueued > HD_ELASTIC_ASIDE)
+	if (e->begins_open || e->nqueued > HD_ELASTIC_BUSY_QUEUE)
 		return false;
 	judge(e, hd_share_aside(e->worker, e->relay.root, e->relay.nroots, fold, &taken, &diag), &diag);
 	return taken;
@@ -269,12 +271,12 @@ ACT(fold)
 {
 	const struct hd_share_fold fold = { a->bucket, hd_relay_operands(&e->relay, a->bucket) };
 
-	if (hd_elastic_aside(e, &fold)) {
+	if (hd_elastic_background_reduce(e, &fold)) {
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = a->step,
 			.bucket = a->bucket });
 		return;
 	}
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_FOLD, .step = a->step, .bucket = a->bucket,
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_FOLD, .step = a->step, .bucket = a->bucket,
 		.operand = fold.operand });
 	e->folds_open++;
 }
@@ -310,7 +312,7 @@ ACT(update)
 
 	for (uint32_t b = 0; b < e->nbuckets; b++)
 		e->slots.own[b] = hd_exchange_chained(x, b);
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_UPDATE, .step = a->step, .own = e->slots.own });
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_UPDATE, .step = a->step, .own = e->slots.own });
 }
 
 ACT(parm)
@@ -321,8 +323,8 @@ ACT(parm)
 	judge(e, hd_relay_parm(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 
-ACT(finish) { give(e, &(struct hd_duty){ .kind = HD_DUTY_FINISH, .step = a->step }); }
-ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->step, .flag = a->flag,
+ACT(finish) { give(e, &(struct hd_command){ .kind = HD_COMMAND_FINISH, .step = a->step }); }
+ACT(boundary) { give(e, &(struct hd_command){ .kind = HD_COMMAND_BOUNDARY, .step = a->step, .flag = a->flag,
 	.final = a->final }); }
 
 ACT(cancel)
@@ -331,7 +333,7 @@ ACT(cancel)
 	/* a BEGIN that is still with the hand opens nothing any more; the next one does */
 	e->open_pending = false;
 	e->opened.epoch = 0;
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_CANCEL, .step = a->step });
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_CANCEL, .step = a->step });
 }
 
 ACT(exit)
@@ -350,8 +352,8 @@ ACT(fenced)
 static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_member_action *a) = {
 	[HD_DO_SEND] = do_send, [HD_DO_CONNECT] = do_connect, [HD_DO_CALL] = do_call,
 		[HD_DO_TAKE_OVER] = do_take_over,
-	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM] = do_warm, [HD_DO_LEARN] = do_learn,
-	[HD_DO_DONATE] = do_donate, [HD_DO_PREPARE] = do_prepare,
+	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM_UP] = do_warm_up, [HD_DO_SYNC] = do_sync,
+	[HD_DO_SEND_STATE] = do_send_state, [HD_DO_PREPARE] = do_prepare,
 	[HD_DO_DECIDED] = do_decided, [HD_DO_EPOCH] = do_epoch, [HD_DO_ADOPT] = do_adopt,
 	[HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
 	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves,
@@ -391,7 +393,7 @@ void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 
 /* ---- what the hand has done ---- */
 
-static struct hd_step_news news_of(const struct hd_duty_done *done)
+static struct hd_step_news news_of(const struct hd_command_done *done)
 {
 	const struct hd_step_record *r = &done->record;
 
@@ -399,18 +401,19 @@ static struct hd_step_news news_of(const struct hd_duty_done *done)
 		.gnorm = r->gnorm, .lr = (double)r->lr,
 		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns,
 		.wait_ns = done->waited_ns,
-		.compute_ns = done->computed_ns, .redone = done->duty.number,
+		.compute_ns = done->computed_ns, .redone = done->command.number,
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
 
 /* What a step could not be finished for is every worker's failure; all else is this process's own. */
-static void failed(struct hd_elastic *e, const struct hd_duty_done *done)
+static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 {
-	bool step = done->duty.kind == HD_DUTY_FINISH || done->duty.kind == HD_DUTY_UPDATE;
+	bool step = done->command.kind == HD_COMMAND_FINISH || done->command.kind == HD_COMMAND_UPDATE;
 
 	if (step && (done->err == HD_E_DIVERGED || done->for_all)) {
 		snprintf(e->text, sizeof e->text, "%s", done->diag.text);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED, .step = done->duty.step,
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED,
+			.step = done->command.step,
 			.code = (uint32_t)hd_err_exit(done->err),
 			.text = e->text });
 		return;
@@ -418,36 +421,36 @@ static void failed(struct hd_elastic *e, const struct hd_duty_done *done)
 	hd_elastic_fail(e, done->err, &done->diag);
 }
 
-static void became(struct hd_elastic *e, const struct hd_duty_done *done)
+static void became(struct hd_elastic *e, const struct hd_command_done *done)
 {
-	const struct hd_duty *d = &done->duty;
+	const struct hd_command *d = &done->command;
 	struct hd_step_news *news;
 
 	switch (d->kind) {
-	case HD_DUTY_PREPARE:
+	case HD_COMMAND_PREPARE:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
 			.epoch = d->view->epoch });
 		break;
-	case HD_DUTY_COMPUTE:
+	case HD_COMMAND_COMPUTE:
 		if (d->round == e->round)
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step,
 				.pass = d->pass });
 		break;
-	case HD_DUTY_FOLD:
+	case HD_COMMAND_FOLD:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step,
 			.bucket = d->bucket });
 		break;
-	case HD_DUTY_FINISH:
+	case HD_COMMAND_FINISH:
 		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
 		*news = news_of(done);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,
 			.news = news, .sum_digest = done->sum_digest,
 			.state_digest = done->state_digest });
 		break;
-	case HD_DUTY_UPDATE:
+	case HD_COMMAND_UPDATE:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = d->step });
 		break;
-	case HD_DUTY_BOUNDARY:
+	case HD_COMMAND_BOUNDARY:
 		if (done->lacks) {
 			hd_elastic_slots_gather(e, d);
 			break;
@@ -458,16 +461,16 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step,
 			.halt = done->halt });
 		break;
-	case HD_DUTY_RESTORE:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = done->step });
+	case HD_COMMAND_RESTORE:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = done->step });
 		break;
-	case HD_DUTY_LESSON:
-		hd_elastic_learned(e, done);
+	case HD_COMMAND_CHUNK:
+		hd_elastic_chunk_done(e, done);
 		break;
-	case HD_DUTY_TEACH:
-		hd_elastic_taught(e, done);
+	case HD_COMMAND_TRANSFER:
+		hd_elastic_transfer_done(e, done);
 		break;
-	case HD_DUTY_BEGIN:
+	case HD_COMMAND_BEGIN:
 		e->begins_open--;
 		/* of several the last has the view in force */
 		if (e->open_pending && !e->begins_open) {
@@ -475,7 +478,8 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 			open_exchange(e);
 		}
 		break;
-	case HD_DUTY_ARRIVED: case HD_DUTY_CANCEL: case HD_DUTY_RECORD: case HD_DUTY_QUIT: case HD_DUTY_NKINDS:
+	case HD_COMMAND_ARRIVED: case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD: case HD_COMMAND_QUIT:
+		case HD_COMMAND_NKINDS:
 		break;                    /* what follows them stands in the queue behind them */
 	}
 }
@@ -496,16 +500,16 @@ static void finals(struct hd_elastic *e)
 
 void hd_elastic_results(struct hd_elastic *e)
 {
-	struct hd_duty_done done;
+	struct hd_command_done done;
 
-	while (hd_duties_result(&e->duties, &done)) {
-		e->folds_open -= done.duty.kind == HD_DUTY_FOLD;
-		if (done.err && done.duty.kind != HD_DUTY_LESSON)
+	while (hd_commands_result(&e->commands, &done)) {
+		e->folds_open -= done.command.kind == HD_COMMAND_FOLD;
+		if (done.err && done.command.kind != HD_COMMAND_CHUNK)
 			failed(e, &done);
 		else
 			became(e, &done);
-		hd_free((void *)(uintptr_t)done.duty.view);
-		hd_free((void *)(uintptr_t)done.duty.range);
+		hd_free((void *)(uintptr_t)done.command.view);
+		hd_free((void *)(uintptr_t)done.command.range);
 	}
 	finals(e);
 }

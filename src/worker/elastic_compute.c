@@ -11,11 +11,11 @@
 /* The hand: the thread that owns the worker, doing one duty after the other. */
 
 /* a boundary copies for a learner what takes about 1/32 of a step ... */
-enum { HD_TEACH_SHARE = 32,
+enum { HD_COPY_FRACTION = 32,
        HD_COPY_BYTES_PER_US = 4000,       /* ... at this rate */
-       HD_TEACH_LEAST = 1 << 20 };
+       HD_COPY_LEAST = 1 << 20 };
 
-#define DUTY(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag)
+#define COMMAND(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_command *d, struct hd_command_done *done, struct hd_diag *diag)
 
 /* The plan of a view, in the place that is not in use. */
 static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share,
@@ -48,7 +48,7 @@ static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, str
 	return err;
 }
 
-DUTY(prepare)
+COMMAND(prepare)
 {
 	(void)done;
 	(void)HD_FAILPOINT(CHANGE_PREPARE);
@@ -56,7 +56,7 @@ DUTY(prepare)
 }
 
 /* A folder that takes nothing loses the plan, with one warning, and nothing else. */
-DUTY(record)
+COMMAND(record)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
 	struct hd_diag why = { "" };
@@ -94,18 +94,18 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 	e->plan_now = !e->plan_now;
 	e->adopted = *view;
 	e->prepared.epoch = 0;
-	if (!e->memory_told)
+	if (!e->memory_reported)
 		hd_run_tell_memory(e->run);
-	e->memory_told = true;
+	e->memory_reported = true;
 	return HD_OK;
 }
 
-DUTY(begin)
+COMMAND(begin)
 {
-	enum hd_err err = e->learnt ? hd_share_learned(e->worker, diag) : HD_OK;
+	enum hd_err err = e->synced ? hd_share_learned(e->worker, diag) : HD_OK;
 
 	(void)done;
-	e->learnt = false;
+	e->synced = false;
 	if (!err)
 		err = adopt(e, d->view, diag);
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
@@ -121,7 +121,7 @@ DUTY(begin)
 /* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. So is
  * that share when there are sums already: they may come at any time, to a buffer that the pass would use
  * (adopt.c). */
-static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
+static bool is_own_share(const struct hd_elastic *e, const struct hd_command *d)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
 	uint32_t n = hd_view_ranges(&e->adopted, atomic_load(&e->self), range);
@@ -129,7 +129,7 @@ static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
 	return d->flag && !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
 }
 
-static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
+static enum hd_err compute_again(struct hd_elastic *e, const struct hd_command *d, struct hd_diag *diag)
 {
 	uint32_t *vn = hd_alloc(e->task->job->nvns * sizeof *vn), n = 0, pass;
 
@@ -145,7 +145,7 @@ static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, 
 	return err;
 }
 
-DUTY(compute)
+COMMAND(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
 	bool own = is_own_share(e, d);
@@ -181,7 +181,7 @@ DUTY(compute)
 }
 
 /* Buckets that nobody had to join: a step of one root, whose maker this is. */
-static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
+static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, struct hd_diag *diag)
 {
 	const struct hd_relay_root *of = e->relay.of;
 	enum hd_err err = HD_OK;
@@ -203,7 +203,7 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, stru
 
 /* Before the state changes: what was computed of files that were written to went to the others, too.
  * Hashing them takes its time. */
-static enum hd_err look_at_data(struct hd_elastic *e, struct hd_duty_done *done, struct hd_diag *diag)
+static enum hd_err look_at_data(struct hd_elastic *e, struct hd_command_done *done, struct hd_diag *diag)
 {
 	atomic_store(&e->moving, false);
 	enum hd_err err = hd_run_look(e->run, false, diag);
@@ -213,7 +213,7 @@ static enum hd_err look_at_data(struct hd_elastic *e, struct hd_duty_done *done,
 }
 
 /* Alone, a worker updates when it finishes. */
-DUTY(update)
+COMMAND(update)
 {
 	enum hd_err err = hd_share_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
 
@@ -230,7 +230,7 @@ DUTY(update)
 	return err;
 }
 
-DUTY(finish)
+COMMAND(finish)
 {
 	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
 	enum hd_err err = sharded ? HD_OK : look_at_data(e, done, diag);
@@ -257,43 +257,44 @@ DUTY(finish)
 	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->began_ns);
 	done->waited_ns = (uint64_t)e->idle_ns;
 	done->computed_ns = (uint64_t)e->computed_ns;
-	done->duty.number = e->redone;
+	done->command.number = e->redone;
 	e->step_ns = done->took_ns;
 	e->redone = 0;
 	return HD_OK;
 }
 
-static uint64_t teaching_budget(const struct hd_elastic *e)
+static uint64_t copy_budget(const struct hd_elastic *e)
 {
-	uint64_t bytes = e->step_ns / 1000 / HD_TEACH_SHARE * HD_COPY_BYTES_PER_US;
+	uint64_t bytes = e->step_ns / 1000 / HD_COPY_FRACTION * HD_COPY_BYTES_PER_US;
 
-	return bytes > HD_TEACH_LEAST ? bytes : HD_TEACH_LEAST;
+	return bytes > HD_COPY_LEAST ? bytes : HD_COPY_LEAST;
 }
 
-static bool learns(const struct hd_taught *t, const struct hd_view *view) { return t->teacher.worker &&
-	!hd_view_has(view, t->learner); }
+static bool is_syncing(const struct hd_transfer_out *t,
+	const struct hd_view *view) { return t->source.worker &&
+	!hd_view_has(view, t->joiner); }
 
 /* A learner that has become a member makes its own steps. */
-static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
+static void copy_to_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
 {
-	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
-		if (learns(&e->taught[i], view))
-			hd_teacher_boundary(&e->taught[i].teacher, step, budget);
+	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
+		if (is_syncing(&e->transfer[i], view))
+			hd_catchup_source_boundary(&e->transfer[i].source, step, budget);
 }
 
 /* For those who have not taken what the boundaries before this one put in: one wait for all of them. */
-static void wait_for_laggards(struct hd_elastic *e, const struct hd_view *view)
+static void wait_for_slow_joiners(struct hd_elastic *e, const struct hd_view *view)
 {
-	int64_t most_ns = HD_PATIENCE_NS(LAGGARD, e->detect_ns);
+	int64_t most_ns = HD_TIMEOUT_NS(SLOW_JOINER, e->detect_ns);
 	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->computed_ns > most_ns ? e->computed_ns :
 		most_ns);
 
-	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
-		if (learns(&e->taught[i], view))
-			(void)hd_teacher_wait(&e->taught[i].teacher, until_ns);
+	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
+		if (is_syncing(&e->transfer[i], view))
+			(void)hd_catchup_source_wait(&e->transfer[i].source, until_ns);
 }
 
-DUTY(boundary)
+COMMAND(boundary)
 {
 	if (!d->gathered)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
@@ -305,8 +306,8 @@ DUTY(boundary)
 	/* whoever becomes the scribe in a step has its boundary again, in the midst of it */
 	if (e->between) {
 		if (!d->final)            /* what is left is to be saved before the machine goes */
-			wait_for_laggards(e, &e->adopted);
-		teach_all(e, &e->adopted, d->step, teaching_budget(e));
+			wait_for_slow_joiners(e, &e->adopted);
+		copy_to_all(e, &e->adopted, d->step, copy_budget(e));
 	}
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
@@ -314,7 +315,7 @@ DUTY(boundary)
 	return err;
 }
 
-DUTY(cancel)
+COMMAND(cancel)
 {
 	(void)d;
 	(void)done;
@@ -325,7 +326,7 @@ DUTY(cancel)
 }
 
 /* X_0 is what a run begins with; any other step is a checkpoint's. */
-DUTY(restore)
+COMMAND(restore)
 {
 	struct hd_ckpt_info info;
 
@@ -345,34 +346,34 @@ DUTY(restore)
 
 /* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. The view in
  * force may not have been adopted here: that comes with its first step. */
-DUTY(teach)
+COMMAND(transfer)
 {
-	struct hd_taught *t = &e->taught[d->number];
+	struct hd_transfer_out *t = &e->transfer[d->number];
 
 	(void)done;
 	(void)diag;
 	if (d->worker == HD_NOBODY) {
 		if (e->between)
-			teach_all(e, d->view, hd_worker_at(e->worker), UINT64_MAX);
+			copy_to_all(e, d->view, hd_worker_at(e->worker), UINT64_MAX);
 		return HD_OK;
 	}
 	(void)HD_FAILPOINT(TEACH_BEGIN);
-	t->learner = d->worker;
+	t->joiner = d->worker;
 	if (d->flag)
-		hd_teacher_init(&t->teacher, e->worker, &e->task->layout);
+		hd_catchup_source_init(&t->source, e->worker, &e->task->layout);
 	else
-		hd_teacher_finish(&t->teacher);
+		hd_catchup_source_finish(&t->source);
 	return HD_OK;
 }
 
 /* Piece 0 begins anew, whatever was learned before. */
-DUTY(lesson)
+COMMAND(chunk)
 {
 	enum hd_err err = HD_OK;
 
 	(void)HD_FAILPOINT(LEARN_PIECE);
 	if (d->step == 0) {
-		hd_pupil_finish(&e->pupil);
+		hd_catchup_sink_finish(&e->sink);
 		hd_share_own(e->worker, NULL);            /* slots come when it is a member */
 		hd_share_drop_slots(e->worker, NULL);
 		e->adopted.epoch = e->prepared.epoch = 0;
@@ -380,30 +381,31 @@ DUTY(lesson)
 		if (!err)
 			hd_share_adopt(e->worker);
 		if (!err)
-			err = hd_pupil_init(&e->pupil, e->worker, &e->task->layout, diag);
+			err = hd_catchup_sink_init(&e->sink, e->worker, &e->task->layout, diag);
 	}
 	e->touched = true;
 	if (!err)
-		err = hd_pupil_take(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
-	done->over = !err && e->pupil.over;
+		err = hd_catchup_sink_take(&e->sink, d->bytes, (size_t)d->len, &done->synced, diag);
+	done->over = !err && e->sink.over;
 	if (done->over)
 		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow",
 			d->worker);
-	if (!err && done->learned && e->pupil.unprobed)
+	if (!err && done->synced && e->sink.unprobed)
 		hd_elastic_note(e, "unprobed",
 			"there was no memory to compute a virtual node here and at the teacher: nobody "
 			"compared the bits of this "
 			"worker");
-	done->step = e->pupil.step;
-	e->learnt = done->learned;
+	done->step = e->sink.step;
+	e->synced = done->synced;
 	return err;
 }
 
 /* ---- runs of them ---- */
 
-static enum hd_err fold_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
+static enum hd_err fold_run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
+	struct hd_diag *diag)
 {
-	struct hd_share_fold fold[HD_DUTIES_RUN];
+	struct hd_share_fold fold[HD_COMMANDS_RUN];
 	(void)HD_FAILPOINT(FOLD_BEFORE);
 	enum hd_err err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
 
@@ -415,36 +417,37 @@ static enum hd_err fold_run(struct hd_elastic *e, const struct hd_duty *d, uint3
 	return err;
 }
 
-static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	struct hd_diag *diag)
 {
-	uint32_t bucket[HD_DUTIES_RUN];
+	uint32_t bucket[HD_COMMANDS_RUN];
 
 	for (uint32_t i = 0; i < n; i++)
 		bucket[i] = d[i].bucket;
 	return hd_share_arrived(e->worker, bucket, n, diag);
 }
 
-static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
-	enum hd_err (*act)(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+static void run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
+	enum hd_err (*act)(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	struct hd_diag *diag))
 {
-	struct hd_duty_done done = { .duty = *d };
+	struct hd_command_done done = { .command = *d };
 
 	done.err = act(e, d, n, &done.diag);
 	for (uint32_t i = 0; i < n; i++) {
-		done.duty = d[i];
-		hd_duties_done(&e->duties, &done);
+		done.command = d[i];
+		hd_commands_done(&e->commands, &done);
 	}
 }
 
-static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d,
-	struct hd_duty_done *done, struct hd_diag *diag) = {
-	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute,
-		[HD_DUTY_UPDATE] = do_update, [HD_DUTY_FINISH] = do_finish,
-	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore,
-	[HD_DUTY_TEACH] = do_teach,
-	[HD_DUTY_LESSON] = do_lesson, [HD_DUTY_RECORD] = do_record,
+static enum hd_err (*const one[HD_COMMAND_NKINDS])(struct hd_elastic *e, const struct hd_command *d,
+	struct hd_command_done *done, struct hd_diag *diag) = {
+	[HD_COMMAND_PREPARE] = do_prepare, [HD_COMMAND_BEGIN] = do_begin, [HD_COMMAND_COMPUTE] = do_compute,
+		[HD_COMMAND_UPDATE] = do_update, [HD_COMMAND_FINISH] = do_finish,
+	[HD_COMMAND_BOUNDARY] = do_boundary, [HD_COMMAND_CANCEL] = do_cancel,
+	[HD_COMMAND_RESTORE] = do_restore,
+	[HD_COMMAND_TRANSFER] = do_transfer,
+	[HD_COMMAND_CHUNK] = do_chunk, [HD_COMMAND_RECORD] = do_record,
 };
 
 /* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is
@@ -461,35 +464,35 @@ static void remember(struct hd_elastic *e)
 
 /* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation)
  * standing still means nothing. */
-static bool moves(enum hd_duty_kind kind)
+static bool moves(enum hd_command_kind kind)
 {
-	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED ||
-		kind == HD_DUTY_UPDATE || kind == HD_DUTY_FINISH;
+	return kind == HD_COMMAND_COMPUTE || kind == HD_COMMAND_FOLD || kind == HD_COMMAND_ARRIVED ||
+		kind == HD_COMMAND_UPDATE || kind == HD_COMMAND_FINISH;
 }
 
-void hd_elastic_hand(struct hd_elastic *e)
+void hd_elastic_compute(struct hd_elastic *e)
 {
-	struct hd_duty d[HD_DUTIES_RUN];
+	struct hd_command d[HD_COMMANDS_RUN];
 
 	for (;;) {
 		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
 		atomic_store(&e->moving, false);
-		uint32_t n = hd_duties_take(&e->duties, d, HD_DUTIES_RUN);
+		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);
 		e->idle_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
-		if (d[0].kind == HD_DUTY_QUIT)
+		if (d[0].kind == HD_COMMAND_QUIT)
 			return;
 		atomic_store(&e->moving, moves(d[0].kind));
-		if (d[0].kind == HD_DUTY_FOLD) {
+		if (d[0].kind == HD_COMMAND_FOLD) {
 			run(e, d, n, fold_run);
-		} else if (d[0].kind == HD_DUTY_ARRIVED) {
+		} else if (d[0].kind == HD_COMMAND_ARRIVED) {
 			run(e, d, n, arrived_run);
 		} else {
-			struct hd_duty_done done = { .duty = d[0] };
+			struct hd_command_done done = { .command = d[0] };
 			done.err = one[d[0].kind](e, &d[0], &done, &done.diag);
-			if (d[0].kind == HD_DUTY_FINISH)
+			if (d[0].kind == HD_COMMAND_FINISH)
 				remember(e);
 			atomic_store(&e->moving, false);
-			hd_duties_done(&e->duties, &done);
+			hd_commands_done(&e->commands, &done);
 		}
 	}
 }

@@ -18,12 +18,12 @@ enum {
 	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,
 	HD_ELASTIC_SLOTS = 8,             /* buckets' slots asked for at a time */
 	HD_SLOTS_LATER = 64,              /* questions of others that wait for a step */
-	HD_ELASTIC_PUPILS = 4,            /* taught at a time */
+	HD_ELASTIC_TRANSFERS = 4,            /* taught at a time */
 	HD_ELASTIC_ASKED = 2,             /* pieces asked for at a time */
-	HD_ELASTIC_LESSONS = 8,           /* buffers for them: those of earlier donors may be open */
+	HD_ELASTIC_CHUNKS = 8,           /* buffers for them: those of earlier donors may be open */
 	HD_ELASTIC_EVENTS = 1024,         /* of the machine, waiting */
 	HD_ELASTIC_NOTES = 64, HD_ELASTIC_TOOK = 64, HD_ELASTIC_SLOW_MFLOPS = 500,
-	HD_ELASTIC_ASIDE = 64,            /* more wait than this: the wire sums no buckets */
+	HD_ELASTIC_BUSY_QUEUE = 64,            /* more wait than this: the wire sums no buckets */
 	HD_ELASTIC_NEWS = 4,              /* of steps: a member is at most one ahead */
 };
 
@@ -31,23 +31,24 @@ struct hd_note { char kind[32], json[1500]; };
 
 /* A piece under way to a pupil: number n lies in slot n mod HD_ELASTIC_ASKED until n + HD_ELASTIC_ASKED is
  * asked for, which says that n came. */
-struct hd_lesson_out { struct hd_handout *piece; uint64_t number, request; bool asked, sending; };
+struct hd_chunk_out { struct hd_catchup_chunk *chunk; uint64_t number, request; bool asked, sending; };
 
-struct hd_taught {                        /* a learner of ours */
+struct hd_transfer_out {                        /* a learner of ours */
 	uint32_t worker;                  /* HD_NOBODY: free */
 	/* the hand has made the teacher; the wire wants no more; the hand has done away with it */
 	bool made, ended, let_go;
 	/* the hand's to init and finish, as is learner; the wire takes from it between made and ended */
-	struct hd_teacher teacher;
-	uint32_t learner;
+	struct hd_catchup_source source;
+	uint32_t joiner;
 	uint64_t taken;                   /* number of the next piece to take */
-	struct hd_lesson_out out[HD_ELASTIC_ASKED];
+	struct hd_chunk_out out[HD_ELASTIC_ASKED];
 };
 
 /* A buffer of the pupil: expected from `worker` (open), filled (here), with the hand (learning), or free. One
  * that is still open when the donor changes stays so until it is filled or that link is lost. */
-struct hd_lesson { uint8_t *bytes; uint32_t worker, lessons; uint64_t number, request, len; int64_t asked_ns;
-	bool open, here, learning; };
+struct hd_chunk_in { uint8_t *bytes; uint32_t worker, transfer_round; uint64_t number, request,
+	len; int64_t asked_ns;
+	bool open, here, applying; };
 
 /* Slots of sharded state that are got from others. An ask of an earlier round stays open until its answer
  * comes or its link is lost. */
@@ -72,14 +73,14 @@ struct hd_slots {
 	uint8_t *keep;
 	/* owned: [nbuckets] those that the UPDATE given last brings on; the hand's until its FINISH */
 	uint8_t *own;
-	struct hd_duty boundary;
+	struct hd_command boundary;
 	struct hd_slots_ask ask[HD_ELASTIC_SLOTS];    /* bytes owned */
 	struct hd_slots_out *out;         /* owned: being sent */
 	struct hd_slots_later later[HD_SLOTS_LATER];
 	uint32_t nlater;
 	/* answers that went out whole, the last ones */
-	struct hd_slots_told { uint64_t request; uint32_t worker; } told[HD_SLOTS_LATER];
-	uint32_t ntold;
+	struct hd_slots_answered { uint64_t request; uint32_t worker; } answered[HD_SLOTS_LATER];
+	uint32_t nanswered;
 };
 
 struct hd_elastic {
@@ -120,33 +121,34 @@ struct hd_elastic {
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
 	char address[HD_ELASTIC_ADDR];
-	struct hd_taught taught[HD_ELASTIC_PUPILS];
+	struct hd_transfer_out transfer[HD_ELASTIC_TRANSFERS];
 	/* whom the coordinator named, the oldest first: taught whenever they ask */
-	uint32_t pupil_to_be[HD_MAX_MEMBERS], npupils_to_be;
-	bool teaching;                    /* TEACH of nobody is with the hand */
-	uint32_t donor;                   /* from whom we learn; HD_NOBODY */
-	uint64_t next_piece, next_lesson; /* to ask for; for the hand to learn */
-	struct hd_lesson lesson[HD_ELASTIC_LESSONS];  /* bytes owned */
+	uint32_t named[HD_MAX_MEMBERS], nnamed;
+	bool standing_open;                    /* TRANSFER of nobody is with the hand */
+	uint32_t source;                   /* from whom we learn; HD_NOBODY */
+	uint64_t next_piece, next_chunk; /* to ask for; for the hand to learn */
+	struct hd_chunk_in chunk[HD_ELASTIC_CHUNKS];  /* bytes owned */
 	uint64_t next_request;
 	struct hd_slots slots;
 	/* the last piece made X_step whole, and none is with the hand that may change it */
 	bool whole;
-	uint32_t lessons;                 /* counts donors; results of an earlier one's pieces are void */
-	enum hd_err wire_err;
-	struct hd_diag wire_diag;
+	/* counts donors; results of an earlier one's pieces are void */
+	uint32_t transfer_round;
+	enum hd_err io_err;
+	struct hd_diag io_diag;
 
 	/* the hand's */
-	struct hd_duties duties;
+	struct hd_commands commands;
 	struct hd_finals finals;          /* of the pass it computes; devices note, the wire fetches */
 	struct hd_arena plan_arena[2];
 	struct hd_plan plan[2];
 	uint32_t plan_now;                /* of the two, the one in use */
 	struct hd_view adopted, prepared; /* epoch 0: none */
-	struct hd_pupil pupil;
-	bool memory_told;                 /* what the first share takes */
+	struct hd_catchup_sink sink;
+	bool memory_reported;                 /* what the first share takes */
 	bool unkept;                      /* a plan could not be written, and that was told */
 	bool touched;                     /* the state is not that of the run's beginning any more */
-	bool learnt;                      /* the state came from a donor: the reader must go there */
+	bool synced;                      /* the state came from a donor: the reader must go there */
 	const uint8_t *owns;              /* of the last UPDATE */
 	bool computed;                    /* pass 0 of the share, in this step */
 	bool between;                     /* no step is begun: the state is X_at and nobody writes it */
@@ -164,31 +166,32 @@ struct hd_elastic {
 
 extern const struct hd_wire_events hd_elastic_events;         /* elastic_io.c; `self` is the elastic */
 /* elastic_compute.c: duties until QUIT. */
-void hd_elastic_hand(struct hd_elastic *e);
+void hd_elastic_compute(struct hd_elastic *e);
 /* elastic_io.c: the wire's thread. */
-void hd_elastic_wire(void *elastic);
+void hd_elastic_io(void *elastic);
 /* elastic_act.c: one event into the machine, its actions carried out; others that come of it follow. */
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event);
 void hd_elastic_call(struct hd_elastic *e);           /* tries to reach the coordinator */
 /* the wire's: this process must go */
 void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);
 /* A bucket summed here because the hand computes; false: it is the hand's. */
-bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold);
+bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_share_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* what the hand has done becomes events */
 /* elastic_catchup.c: both ends of teaching, the wire's part. */
-void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on);
-void hd_elastic_teach_standing(struct hd_elastic *e);         /* now and then */
-void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done);       /* TEACH is done */
-void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len);
+void hd_elastic_send_state(struct hd_elastic *e, uint32_t joiner, bool on);
+void hd_elastic_send_state_standing(struct hd_elastic *e);         /* now and then */
+/* TRANSFER is done */
+void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done *done);
+void hd_elastic_asked(struct hd_elastic *e, uint32_t joiner, const uint8_t *bytes, uint32_t len);
 void hd_elastic_answer(struct hd_elastic *e);         /* pieces that are there go to who asked */
-void hd_elastic_piece_sent(struct hd_elastic *e, const struct hd_sent *sent);
-void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step);
-void hd_elastic_graduate(struct hd_elastic *e);       /* it is a member now */
+void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent);
+void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step);
+void hd_elastic_promoted(struct hd_elastic *e);       /* it is a member now */
 void hd_elastic_ask(struct hd_elastic *e);            /* for what is missing; also again, now and then */
-void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival);
+void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arrival);
 /* an event; on the hand */
 void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);
-void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done);      /* LESSON is done */
+void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done);      /* CHUNK is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
 /* elastic_slots.c: slots of sharded state, from who holds to who lacks them; the wire's. */
 HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag);
@@ -196,7 +199,7 @@ void hd_elastic_slots_finish(struct hd_elastic *e);
 /* of the own chains; then FETCHED */
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step);
 /* all; then the duty again */
-void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary);
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary);
 void hd_elastic_slots_saved(struct hd_elastic *e);    /* that duty is done */
 void hd_elastic_slots_void(struct hd_elastic *e);      /* no fetch any more */
 void hd_elastic_slots_forget(struct hd_elastic *e);    /* nothing any more: the state comes from elsewhere */

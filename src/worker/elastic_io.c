@@ -9,7 +9,7 @@
 /* The wire's thread: what comes from outside becomes events of the member machine. */
 
 /* what was said goes out before this process leaves, at most so long */
-#define HD_WIRE_LAST_NS INT64_C(500000000)
+#define HD_LAST_FLUSH_NS INT64_C(500000000)
 
 static uint32_t worker_of(uint32_t link) { return link == HD_COORDINATOR_LINK ? HD_COORDINATOR : link; }
 
@@ -113,9 +113,9 @@ static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, con
 {
 	struct hd_diag diag = { "" };
 
-	if (hd_elastic_aside(e, &(struct hd_share_fold){ .bucket = news->bucket }))
+	if (hd_elastic_background_reduce(e, &(struct hd_share_fold){ .bucket = news->bucket }))
 		return;
-	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_ARRIVED, .step = a->step,
+	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_ARRIVED, .step = a->step,
 		.bucket = news->bucket }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
@@ -128,7 +128,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 
 	if (a->kind == HD_KIND_BULK) {
 		if (!hd_elastic_slots_here(e, a))
-			hd_elastic_piece_here(e, a);
+			hd_elastic_chunk_here(e, a);
 		return;
 	}
 	enum hd_err err = hd_relay_arrived(&e->relay, a, &news, &diag);
@@ -154,7 +154,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 static void on_sent(void *self, const struct hd_sent *sent)
 {
 	if (!hd_elastic_slots_sent(self, sent))
-		hd_elastic_piece_sent(self, sent);
+		hd_elastic_chunk_sent(self, sent);
 }
 
 /* The coordinator says what became of us. */
@@ -181,7 +181,7 @@ const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, 
 	.message = on_message, .arrived = on_arrived,
 	.sent = on_sent, .stale = on_stale, .ahead = on_ahead, .probed = on_probed };
 
-static void tell_notes(struct hd_elastic *e)
+static void send_notes(struct hd_elastic *e)
 {
 	for (;;) {
 		struct hd_note note;
@@ -194,7 +194,7 @@ static void tell_notes(struct hd_elastic *e)
 		hd_lock_give(&e->notes_lock);
 		if (!some)
 			return;
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TELL, .name = note.kind,
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_NOTE, .name = note.kind,
 			.text = note.json });
 	}
 }
@@ -215,33 +215,34 @@ static void tick(struct hd_elastic *e)
 	hd_failpoint_look();
 	hd_elastic_ask(e);
 	hd_elastic_slots_ask(e);
-	hd_elastic_teach_standing(e);
+	hd_elastic_send_state_standing(e);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK,
-		.done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
+		.done = atomic_load(&e->commands.progress) + hd_worker_pulse(e->worker),
 		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
 }
 
 /* The last words: a few turns of the hub, as long as something goes out. */
 static void say_last_words(struct hd_elastic *e)
 {
-	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS;
+	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_LAST_FLUSH_NS;
 	struct hd_hub_stats before, after;
 	struct hd_loop_event other[4];
 	size_t n;
 
 	do {
 		hd_hub_stats(&e->hub, &before);
-		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS / 20, other, 4, &n,
+		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_LAST_FLUSH_NS / 20, other, 4,
+			&n,
 			NULL))
 			return;
 		hd_hub_stats(&e->hub, &after);
 	} while (after.bytes_sent != before.bytes_sent && hd_clock_now_ns(e->spec->clock) < until);
 }
 
-void hd_elastic_wire(void *elastic)
+void hd_elastic_io(void *elastic)
 {
 	struct hd_elastic *e = elastic;
-	int64_t every = HD_PATIENCE_NS(HEARTBEAT, e->detect_ns), next = hd_clock_now_ns(e->spec->clock);
+	int64_t every = HD_TIMEOUT_NS(HEARTBEAT, e->detect_ns), next = hd_clock_now_ns(e->spec->clock);
 	struct hd_loop_event other[4];
 	struct hd_diag diag = { "" };
 	size_t n;
@@ -253,7 +254,7 @@ void hd_elastic_wire(void *elastic)
 			hd_elastic_fail(e, err, &diag);
 		hd_elastic_results(e);
 		hd_elastic_slots_later(e);
-		tell_notes(e);
+		send_notes(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
 			look_at_stop(e);
 			tick(e);
@@ -261,6 +262,6 @@ void hd_elastic_wire(void *elastic)
 		}
 	}
 	say_last_words(e);
-	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_QUIT }, &diag))
+	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_QUIT }, &diag))
 		fprintf(stderr, "%s\n", diag.text);
 }

@@ -97,12 +97,12 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 
 /* An answer that went out whole came there whole, or its asker has taken another number; a second one
  * would answer nobody. */
-static bool was_told(const struct hd_slots *s, const struct hd_slots_later *asked)
+static bool was_answered(const struct hd_slots *s, const struct hd_slots_later *asked)
 {
-	uint32_t n = s->ntold < HD_SLOTS_LATER ? s->ntold : HD_SLOTS_LATER;
+	uint32_t n = s->nanswered < HD_SLOTS_LATER ? s->nanswered : HD_SLOTS_LATER;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (s->told[i].worker == asked->worker && s->told[i].request == asked->request)
+		if (s->answered[i].worker == asked->worker && s->answered[i].request == asked->request)
 			return true;
 	return false;
 }
@@ -123,7 +123,7 @@ void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t
 		return;
 	const struct hd_slots_later asked = { hd_get64(bytes), hd_get64(bytes + 8), worker,
 		hd_get32(bytes + 16) };
-	if (was_told(s, &asked))
+	if (was_answered(s, &asked))
 		return;
 	if (asked.step <= hd_member_at(e->member) || (s->nlater == HD_SLOTS_LATER && !waits(s, &asked)))
 		answer(e, &asked);
@@ -151,8 +151,8 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 			struct hd_slots_out *out = *at;
 			*at = out->next;
 			if (!sent->err)
-				e->slots.told[e->slots.ntold++ % HD_SLOTS_LATER] =
-					(struct hd_slots_told){ out->request, out->worker };
+				e->slots.answered[e->slots.nanswered++ % HD_SLOTS_LATER] =
+					(struct hd_slots_answered){ out->request, out->worker };
 			hd_free(out);
 			return true;
 		}
@@ -257,14 +257,14 @@ static void want(struct hd_elastic *e, uint64_t step)
 static void save(struct hd_elastic *e)
 {
 	struct hd_slots *s = &e->slots;
-	struct hd_duty boundary = s->boundary;
+	struct hd_command boundary = s->boundary;
 	struct hd_diag diag = { "" };
 
 	(void)HD_FAILPOINT(SLOTS_SAVE);
 	s->now = HD_SLOTS_SAVE;
 	boundary.gathered = true;
 	boundary.own = s->keep;
-	if (hd_duties_give(&e->duties, &boundary, &diag))
+	if (hd_commands_give(&e->commands, &boundary, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
@@ -311,7 +311,7 @@ void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step)
 	go_on(e);
 }
 
-void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary)
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary)
 {
 	if (boundary->step != hd_member_at(e->member))
 		/* all began again from disk meanwhile: that boundary is of no step any more */

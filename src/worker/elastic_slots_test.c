@@ -63,10 +63,10 @@ enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t bucket, const u
 /* ---- the hub */
 static bool down[16];
 static enum hd_err tell_err, expect_err, answer_err;
-static struct { uint32_t worker, bucket; uint64_t step, request; } told[LOG];
+static struct { uint32_t worker, bucket; uint64_t step, request; } asked[LOG];
 static struct { uint32_t worker; uint64_t request, cap; uint8_t *buffer; } expected[LOG];
 static struct { uint32_t worker; uint64_t request, len, token; uint8_t first; } answered[LOG];
-static uint32_t ntold, nexpected, nanswered;
+static uint32_t nasked, nexpected, nanswered;
 
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker) { (void)hub; return !down[worker]; }
 
@@ -76,13 +76,13 @@ enum hd_err hd_hub_tell(struct hd_hub *hub, uint32_t worker, uint32_t id, uint64
 	const uint8_t *b = bytes;
 
 	assert_true(hub == &e.hub && id == HD_ASK_SLOTS_ID && len == 20 && hd_get64(b) == step &&
-		ntold < LOG);
+		nasked < LOG);
 	if (tell_err)
 		return hd_fail(diag, tell_err, "played");
-	told[ntold].worker = worker;
-	told[ntold].step = step;
-	told[ntold].request = hd_get64(b + 8);
-	told[ntold++].bucket = hd_get32(b + 16);
+	asked[nasked].worker = worker;
+	asked[nasked].step = step;
+	asked[nasked].request = hd_get64(b + 8);
+	asked[nasked++].bucket = hd_get32(b + 16);
 	return HD_OK;
 }
 
@@ -118,7 +118,7 @@ enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_a
 /* ---- the machine and the hand */
 static enum hd_err give_err, failed;
 static struct hd_member_event fed[LOG];
-static struct hd_duty given[LOG];
+static struct hd_command given[LOG];
 static uint32_t nfed, ngiven;
 
 void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event) { assert_true(of == &e &&
@@ -126,12 +126,13 @@ void hd_elastic_feed(struct hd_elastic *of, const struct hd_member_event *event)
 void hd_elastic_fail(struct hd_elastic *of, enum hd_err err,
 	const struct hd_diag *diag) { assert_true(of == &e && diag->text[0]); failed = err; }
 
-enum hd_err hd_duties_give(struct hd_duties *duties, const struct hd_duty *duty, struct hd_diag *diag)
+enum hd_err hd_commands_give(struct hd_commands *commands, const struct hd_command *command,
+	struct hd_diag *diag)
 {
-	assert_true(duties == &e.duties && ngiven < LOG);
+	assert_true(commands == &e.commands && ngiven < LOG);
 	if (give_err)
 		return hd_fail(diag, give_err, "played");
-	given[ngiven++] = *duty;
+	given[ngiven++] = *command;
 	return HD_OK;
 }
 
@@ -157,7 +158,7 @@ static int begin(void **state)
 	holds[0] = 4;
 	nholds = 1;
 	put_err = tell_err = expect_err = answer_err = give_err = failed = HD_OK;
-	ntold = nexpected = nanswered = nfed = ngiven = nput = 0;
+	nasked = nexpected = nanswered = nfed = ngiven = nput = 0;
 	return hd_elastic_slots_init(&e, NULL);
 }
 
@@ -337,9 +338,10 @@ static void a_fetch_asks_for_what_the_chain_lacks(void **state)
 	chain[4] = ~(UINT64_C(1) << exchange.me);          /* others' */
 	has[2] = true;
 	hd_elastic_slots_fetch(&e, 7);
-	assert_int_equal(ntold, 2);
-	assert_true(told[0].worker == 4 && told[0].step == 7 && told[0].bucket == 1 && told[1].bucket == 5);
-	assert_true(told[0].request == expected[0].request && told[1].request != told[0].request);
+	assert_int_equal(nasked, 2);
+	assert_true(asked[0].worker == 4 && asked[0].step == 7 && asked[0].bucket == 1 &&
+		asked[1].bucket == 5);
+	assert_true(asked[0].request == expected[0].request && asked[1].request != asked[0].request);
 	assert_true(expected[0].cap == 9 && expected[1].cap == 13 &&
 		expected[0].buffer != expected[1].buffer);
 	assert_true(comes(1));
@@ -352,14 +354,14 @@ static void a_fetch_asks_for_what_the_chain_lacks(void **state)
 	assert_true(fed[0].kind == HD_IN_FETCHED && fed[0].epoch == EPOCH && fed[0].step == 7);
 	assert_int_equal(e.slots.now, HD_SLOTS_IDLE);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 2);
+	assert_int_equal(nasked, 2);
 }
 
 static void a_fetch_of_nothing_ends_at_once(void **state)
 {
 	(void)state;
 	hd_elastic_slots_fetch(&e, 9);
-	assert_int_equal(ntold, 0);
+	assert_int_equal(nasked, 0);
 	assert_int_equal(nfed, 1);
 	assert_true(fed[0].step == 9 && fed[0].epoch == EPOCH);
 }
@@ -393,10 +395,10 @@ static void what_did_not_come_is_asked_for_again(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_true(comes_as(i, cases[i].len, cases[i].err));
 		assert_int_equal(nput, 0);
-		assert_int_equal(ntold, i + 1);
+		assert_int_equal(nasked, i + 1);
 		hd_elastic_slots_ask(&e);
-		assert_int_equal(ntold, i + 2);
-		assert_true(told[i + 1].bucket == 1 && told[i + 1].request != told[i].request);
+		assert_int_equal(nasked, i + 2);
+		assert_true(asked[i + 1].bucket == 1 && asked[i + 1].request != asked[i].request);
 	}
 	assert_true(comes(2));
 	assert_int_equal(nfed, 1);
@@ -412,22 +414,22 @@ static void many_are_asked_for_some_at_a_time(void **state)
 		chained(b);
 	hd_elastic_slots_fetch(&e, 7);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, HD_ELASTIC_SLOTS);
+	assert_int_equal(nasked, HD_ELASTIC_SLOTS);
 	for (uint32_t i = 0; i < B - 1; i++) {
 		assert_true(comes(i));
-		CHECK(ntold == (i + 1 + HD_ELASTIC_SLOTS < B - 1 ? i + 1 + HD_ELASTIC_SLOTS : B - 1),
-			"%u: %u", i, ntold);
+		CHECK(nasked == (i + 1 + HD_ELASTIC_SLOTS < B - 1 ? i + 1 + HD_ELASTIC_SLOTS : B - 1),
+			"%u: %u", i, nasked);
 	}
 	for (uint32_t i = 0; i < B - 1; i++) {
-		assert_false(seen[told[i].bucket]);
-		seen[told[i].bucket] = true;
+		assert_false(seen[asked[i].bucket]);
+		seen[asked[i].bucket] = true;
 	}
 	assert_int_equal(nfed, 1);
 }
 
 static void holders_take_turns_and_those_that_are_away_none(void **state)
 {
-	uint32_t asked[16] = { 0 };
+	uint32_t times[16] = { 0 };
 
 	(void)state;
 	nholds = 4;
@@ -436,10 +438,10 @@ static void holders_take_turns_and_those_that_are_away_none(void **state)
 	for (uint32_t b = 0; b < 8; b++)
 		chained(b);
 	hd_elastic_slots_fetch(&e, 7);
-	assert_int_equal(ntold, 8);
-	for (uint32_t i = 0; i < ntold; i++)
-		asked[told[i].worker]++;
-	assert_true(asked[4] && asked[6] && asked[4] + asked[6] == 8);
+	assert_int_equal(nasked, 8);
+	for (uint32_t i = 0; i < nasked; i++)
+		times[asked[i].worker]++;
+	assert_true(times[4] && times[6] && times[4] + times[6] == 8);
 }
 
 static void who_holds_them_may_come_later(void **state)
@@ -452,14 +454,14 @@ static void who_holds_them_may_come_later(void **state)
 	down[4] = false;
 	expect_err = HD_E_PEERLOST;
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 0);
+	assert_int_equal(nasked, 0);
 	expect_err = HD_OK;
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 1);
+	assert_int_equal(nasked, 1);
 	nholds = 0;
 	hd_elastic_slots_lost(&e, 4);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 1);
+	assert_int_equal(nasked, 1);
 	assert_int_equal(nfed, 0);
 }
 
@@ -471,23 +473,23 @@ static void a_question_is_repeated(void **state)
 	hd_elastic_slots_fetch(&e, 7);
 	hd_clock_sim_advance(&sim, T - 1);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 1);
+	assert_int_equal(nasked, 1);
 	hd_clock_sim_advance(&sim, 1);
 	down[4] = true;
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 1);
+	assert_int_equal(nasked, 1);
 	down[4] = false;
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 2);
-	assert_true(told[1].request == told[0].request && told[1].bucket == 1);
+	assert_int_equal(nasked, 2);
+	assert_true(asked[1].request == asked[0].request && asked[1].bucket == 1);
 	assert_int_equal(nexpected, 1);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 2);                        /* T counts from then */
+	assert_int_equal(nasked, 2);                        /* T counts from then */
 	assert_true(comes(0));
 	hd_clock_sim_advance(&sim, 2 * T);
 	hd_elastic_slots_ask(&e);
 	hd_elastic_slots_again(&e, 4);
-	assert_int_equal(ntold, 2);
+	assert_int_equal(nasked, 2);
 }
 
 static void a_question_that_did_not_go_out_is_asked_with_the_next_look(void **state)
@@ -499,7 +501,7 @@ static void a_question_that_did_not_go_out_is_asked_with_the_next_look(void **st
 	assert_int_equal(nexpected, 1);
 	tell_err = HD_OK;
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 1);
+	assert_int_equal(nasked, 1);
 	assert_int_equal(nexpected, 1);
 }
 
@@ -511,18 +513,18 @@ static void who_dropped_it_is_asked_again(void **state)
 	holds[1] = 5;
 	chained(1); chained(2); chained(3);
 	hd_elastic_slots_fetch(&e, 7);
-	assert_int_equal(ntold, 3);
+	assert_int_equal(nasked, 3);
 	uint32_t of_four = 0;
 	for (uint32_t i = 0; i < 3; i++)
-		of_four += told[i].worker == 4;
+		of_four += asked[i].worker == 4;
 	assert_true(of_four > 0 && of_four < 3);
 	hd_elastic_slots_again(&e, 4);
-	assert_int_equal(ntold, 3 + of_four);
-	for (uint32_t i = 3; i < ntold; i++)
-		assert_int_equal(told[i].worker, 4);
+	assert_int_equal(nasked, 3 + of_four);
+	for (uint32_t i = 3; i < nasked; i++)
+		assert_int_equal(asked[i].worker, 4);
 	hd_elastic_slots_void(&e);
 	hd_elastic_slots_again(&e, 4);                     /* of a round that is over */
-	assert_int_equal(ntold, 3 + of_four);
+	assert_int_equal(nasked, 3 + of_four);
 }
 
 /* What was asked for a step that began again is not taken for this one's; its place is free when it came,
@@ -539,7 +541,7 @@ static void an_earlier_round_is_void(void **state)
 	hd_elastic_slots_fetch(&e, 7);
 	hd_elastic_slots_void(&e);
 	hd_elastic_slots_fetch(&e, 7);
-	assert_int_equal(ntold, 3);                        /* again, beside the one that is open */
+	assert_int_equal(nasked, 3);                        /* again, beside the one that is open */
 	assert_true(comes(1));
 	assert_int_equal(nput, 0);
 	assert_true(comes(2));
@@ -555,16 +557,16 @@ static void places_of_earlier_rounds_are_used_again_when_they_are_free(void **st
 	hd_elastic_slots_fetch(&e, 7);
 	hd_elastic_slots_void(&e);
 	hd_elastic_slots_fetch(&e, 7);
-	assert_int_equal(ntold, HD_ELASTIC_SLOTS);
+	assert_int_equal(nasked, HD_ELASTIC_SLOTS);
 	assert_true(comes(3));
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, HD_ELASTIC_SLOTS + 1);
+	assert_int_equal(nasked, HD_ELASTIC_SLOTS + 1);
 	hd_elastic_slots_lost(&e, 5);                      /* nothing of it */
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, HD_ELASTIC_SLOTS + 1);
+	assert_int_equal(nasked, HD_ELASTIC_SLOTS + 1);
 	hd_elastic_slots_lost(&e, 4);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 2 * HD_ELASTIC_SLOTS + 1);
+	assert_int_equal(nasked, 2 * HD_ELASTIC_SLOTS + 1);
 }
 
 static void slots_that_do_not_fit_end_this_worker(void **state)
@@ -580,29 +582,30 @@ static void slots_that_do_not_fit_end_this_worker(void **state)
 
 /* ---- a scribe's */
 
-static struct hd_duty boundary(uint64_t step) { return (struct hd_duty){ .kind = HD_DUTY_BOUNDARY,
+static struct hd_command boundary(uint64_t step) { return (struct hd_command){ .kind = HD_COMMAND_BOUNDARY,
 	.step = step, .number = 11 }; }
 
 /* All, of whosever chain; then the duty again, with what was here before. */
-static void a_gathering_gets_all_and_gives_the_duty_again(void **state)
+static void a_gathering_gets_all_and_gives_the_command_again(void **state)
 {
-	const struct hd_duty duty = boundary(7), old = boundary(6);
+	const struct hd_command command = boundary(7), old = boundary(6);
 
 	(void)state;
 	hd_elastic_slots_gather(&e, &old);                 /* all began again meanwhile */
-	assert_int_equal(ntold, 0);
+	assert_int_equal(nasked, 0);
 	for (uint32_t b = 0; b < B; b++)
 		has[b] = b > 1 && b != 5;
 	chained(5);
-	hd_elastic_slots_gather(&e, &duty);
-	assert_int_equal(ntold, 3);
-	assert_true(told[0].bucket == 0 && told[1].bucket == 1 && told[2].bucket == 5 && told[0].step == 7);
+	hd_elastic_slots_gather(&e, &command);
+	assert_int_equal(nasked, 3);
+	assert_true(asked[0].bucket == 0 && asked[1].bucket == 1 && asked[2].bucket == 5 &&
+		asked[0].step == 7);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(ngiven, 0);
 		assert_true(comes(i));
 	}
 	assert_int_equal(ngiven, 1);
-	assert_true(given[0].kind == HD_DUTY_BOUNDARY && given[0].number == 11 && given[0].gathered &&
+	assert_true(given[0].kind == HD_COMMAND_BOUNDARY && given[0].number == 11 && given[0].gathered &&
 		given[0].own == e.slots.keep);
 	for (uint32_t b = 0; b < B; b++)
 		assert_int_equal(given[0].own[b], has[b]);
@@ -610,8 +613,8 @@ static void a_gathering_gets_all_and_gives_the_duty_again(void **state)
 	hd_elastic_slots_fetch(&e, 8);                     /* waits until that is saved */
 	assert_int_equal(nfed, 0);
 	hd_elastic_slots_saved(&e);
-	assert_int_equal(ntold, 4);                        /* what was gathered is not kept */
-	assert_true(told[3].bucket == 5 && told[3].step == 8);
+	assert_int_equal(nasked, 4);                        /* what was gathered is not kept */
+	assert_true(asked[3].bucket == 5 && asked[3].step == 8);
 	assert_true(comes(3));
 	assert_int_equal(nfed, 1);
 	assert_int_equal(fed[0].step, 8);
@@ -621,33 +624,33 @@ static void a_gathering_gets_all_and_gives_the_duty_again(void **state)
 
 static void a_fetch_and_a_gathering_take_turns(void **state)
 {
-	const struct hd_duty duty = boundary(7);
+	const struct hd_command command = boundary(7);
 
 	(void)state;
 	for (uint32_t b = 0; b < B; b++)
 		has[b] = b > 1;
 	chained(1);
 	hd_elastic_slots_fetch(&e, 7);
-	hd_elastic_slots_gather(&e, &duty);
-	assert_int_equal(ntold, 1);
+	hd_elastic_slots_gather(&e, &command);
+	assert_int_equal(nasked, 1);
 	assert_true(comes(0));
 	has[1] = true;
 	assert_int_equal(nfed, 1);
-	assert_int_equal(ntold, 3);                        /* 1 was not here by what the member knows */
+	assert_int_equal(nasked, 3);                        /* 1 was not here by what the member knows */
 	assert_true(comes(1) && comes(2));
 	assert_int_equal(ngiven, 1);
 	assert_int_equal(e.slots.now, HD_SLOTS_SAVE);
 }
 
 /* The hand does not take it: this worker must go. */
-static void a_duty_that_is_not_taken_ends_this_worker(void **state)
+static void a_command_that_is_not_taken_ends_this_worker(void **state)
 {
-	const struct hd_duty duty = boundary(7);
+	const struct hd_command command = boundary(7);
 
 	(void)state;
 	memset(has, true, sizeof has);
 	give_err = HD_E_NOSPACE;
-	hd_elastic_slots_gather(&e, &duty);
+	hd_elastic_slots_gather(&e, &command);
 	assert_int_equal(failed, HD_E_BUG);
 }
 
@@ -655,13 +658,13 @@ static void a_duty_that_is_not_taken_ends_this_worker(void **state)
  * comes from elsewhere. */
 static void what_is_void_does_not_come(void **state)
 {
-	const struct hd_duty duty = boundary(7);
+	const struct hd_command command = boundary(7);
 
 	(void)state;
 	for (uint32_t b = 0; b < B; b++)
 		has[b] = b > 0;
-	hd_elastic_slots_gather(&e, &duty);
-	assert_int_equal(ntold, 1);
+	hd_elastic_slots_gather(&e, &command);
+	assert_int_equal(nasked, 1);
 	hd_elastic_slots_fetch(&e, 7);
 	hd_elastic_slots_void(&e);
 	assert_true(comes(0));
@@ -671,8 +674,8 @@ static void what_is_void_does_not_come(void **state)
 	hd_elastic_slots_saved(&e);
 	assert_int_equal(nfed, 0);                         /* and the fetch was forgotten */
 
-	hd_elastic_slots_gather(&e, &duty);
-	assert_int_equal(ntold, 2);
+	hd_elastic_slots_gather(&e, &command);
+	assert_int_equal(nasked, 2);
 	hd_elastic_slots_forget(&e);
 	assert_int_equal(e.slots.now, HD_SLOTS_IDLE);
 	assert_true(comes(1));
@@ -681,11 +684,11 @@ static void what_is_void_does_not_come(void **state)
 
 	chained(0);
 	hd_elastic_slots_fetch(&e, 7);
-	hd_elastic_slots_gather(&e, &duty);                /* due */
+	hd_elastic_slots_gather(&e, &command);                /* due */
 	hd_elastic_slots_forget(&e);
 	assert_int_equal(e.slots.now, HD_SLOTS_IDLE);
 	hd_elastic_slots_ask(&e);
-	assert_int_equal(ntold, 3);
+	assert_int_equal(nasked, 3);
 	assert_int_equal(ngiven, 1);
 	assert_int_equal(nfed, 0);
 }
@@ -693,17 +696,17 @@ static void what_is_void_does_not_come(void **state)
 /* A fetch that was void has room for the gathering that waited. */
 static void a_gathering_that_waited_begins_when_the_fetch_is_void(void **state)
 {
-	const struct hd_duty duty = boundary(7);
+	const struct hd_command command = boundary(7);
 
 	(void)state;
 	for (uint32_t b = 0; b < B; b++)
 		has[b] = b > 0;
 	chained(0);
 	hd_elastic_slots_fetch(&e, 7);
-	hd_elastic_slots_gather(&e, &duty);
+	hd_elastic_slots_gather(&e, &command);
 	hd_elastic_slots_void(&e);
 	assert_int_equal(e.slots.now, HD_SLOTS_GATHER);
-	assert_int_equal(ntold, 2);
+	assert_int_equal(nasked, 2);
 	assert_true(comes(1));
 	assert_int_equal(ngiven, 1);
 	assert_int_equal(nfed, 0);
@@ -752,8 +755,8 @@ int main(void)
 		T_(who_dropped_it_is_asked_again), T_(an_earlier_round_is_void),
 		T_(places_of_earlier_rounds_are_used_again_when_they_are_free),
 		T_(slots_that_do_not_fit_end_this_worker),
-		T_(a_gathering_gets_all_and_gives_the_duty_again), T_(a_fetch_and_a_gathering_take_turns),
-		T_(a_duty_that_is_not_taken_ends_this_worker), T_(what_is_void_does_not_come),
+		T_(a_gathering_gets_all_and_gives_the_command_again), T_(a_fetch_and_a_gathering_take_turns),
+		T_(a_command_that_is_not_taken_ends_this_worker), T_(what_is_void_does_not_come),
 		T_(a_gathering_that_waited_begins_when_the_fetch_is_void), T_(memory_that_ends_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

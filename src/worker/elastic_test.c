@@ -6,7 +6,7 @@
 
 static void who_calls_takes_the_address_that_it_can_reach(void **state)
 {
-	static const struct { const char *told, *here, *remote; } cases[] = {
+	static const struct { const char *answered, *here, *remote; } cases[] = {
 		{ "shm unix:/run/x/w1.sock", "shm unix:/run/x/w1.sock", "shm unix:/run/x/w1.sock" },
 		{ "tls tcp:10.0.0.1:7000", "tls tcp:10.0.0.1:7000", "tls tcp:10.0.0.1:7000" },
 		{ "tls tcp:10.0.0.1:7000;shm unix:/run/x/w1.sock", "shm unix:/run/x/w1.sock", "tls tcp:10.0.0.1:7000" },
@@ -17,8 +17,8 @@ static void who_calls_takes_the_address_that_it_can_reach(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		assert_string_equal(hd_elastic_reach(cases[i].told, false, one), cases[i].here);
-		assert_string_equal(hd_elastic_reach(cases[i].told, true, one), cases[i].remote);
+		assert_string_equal(hd_elastic_reach(cases[i].answered, false, one), cases[i].here);
+		assert_string_equal(hd_elastic_reach(cases[i].answered, true, one), cases[i].remote);
 	}
 }
 

@@ -52,7 +52,7 @@ struct r_node {
 	struct hd_task task;
 	struct hd_net_host host;
 	struct r_world *world;
-	struct hd_duty computing;         /* of the pass at hand */
+	struct hd_command computing;         /* of the pass at hand */
 	/* its number in share.h; the bucket that becomes final next; turns that its hand waits, on average */
 	uint32_t number, next, slowness;
 	struct hd_view adopted;
@@ -272,22 +272,22 @@ enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[H
 }
 const char *hd_elastic_reach(const char *addrs, bool remote, char one[HD_ELASTIC_ADDR]) { (void)remote;
 	(void)one; return addrs; }
-void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on) { (void)e; (void)learner; (void)on; }
-void hd_elastic_teach_standing(struct hd_elastic *e) { (void)e; }
-void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done) { (void)e; (void)done; }
+void hd_elastic_send_state(struct hd_elastic *e, uint32_t learner, bool on) { (void)e; (void)learner; (void)on; }
+void hd_elastic_send_state_standing(struct hd_elastic *e) { (void)e; }
+void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done *done) { (void)e; (void)done; }
 void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len) { (void)e;
 	(void)learner; (void)bytes; (void)len; }
 void hd_elastic_answer(struct hd_elastic *e) { (void)e; }
-void hd_elastic_piece_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent; }
-void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step) { (void)e; (void)donor; (void)step;
+void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent; }
+void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step) { (void)e; (void)source; (void)step;
 	}
-void hd_elastic_graduate(struct hd_elastic *e) { (void)e; }
+void hd_elastic_promoted(struct hd_elastic *e) { (void)e; }
 void hd_elastic_ask(struct hd_elastic *e) { (void)e; }
-void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival; }
-void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done) { (void)e; (void)done; }
+void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival; }
+void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done) { (void)e; (void)done; }
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step) { (void)e; (void)step; }
-void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary) { (void)e; (void)boundary;
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_command *boundary) { (void)e; (void)boundary;
 	}
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_saved(struct hd_elastic *e) { (void)e; }
@@ -304,7 +304,7 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent) { (
 
 /* ---- the hand ---- */
 
-static inline void r_compute_begin(struct r_node *n, const struct hd_duty *d)
+static inline void r_compute_begin(struct r_node *n, const struct hd_command *d)
 {
 	struct hd_worker *w = &n->w;
 	struct hd_vrange range[HD_VIEW_RANKS];
@@ -349,7 +349,7 @@ static inline bool r_compute_on(struct r_node *n)
 	return true;
 }
 
-static inline void r_begin(struct r_node *n, const struct hd_duty *d)
+static inline void r_begin(struct r_node *n, const struct hd_command *d)
 {
 	struct hd_worker *w = &n->w;
 
@@ -395,12 +395,12 @@ static inline void r_finish(struct r_node *n)
 }
 
 static inline bool r_has_work(const struct r_node *n) { return n->w.computing ||
-	n->e.duties.first != n->e.duties.end; }
+	n->e.commands.first != n->e.commands.end; }
 
 static inline void r_hand(struct r_node *n)
 {
-	struct hd_duty_done done = { .err = HD_OK };
-	struct hd_duty d;
+	struct hd_command_done done = { .err = HD_OK };
+	struct hd_command d;
 
 	if (n->w.computing) {
 		if (r_compute_on(n))
@@ -408,26 +408,26 @@ static inline void r_hand(struct r_node *n)
 		n->w.computing = false;
 		n->w.pass[n->number].computed = true;
 		hd_relay_own_metrics(&n->e.relay, n->computing.pass);
-		done.duty = n->computing;
-		hd_duties_done(&n->e.duties, &done);
+		done.command = n->computing;
+		hd_commands_done(&n->e.commands, &done);
 		return;
 	}
-	if (!r_has_work(n) || hd_duties_take(&n->e.duties, &d, 1) != 1)
+	if (!r_has_work(n) || hd_commands_take(&n->e.commands, &d, 1) != 1)
 		return;
-	done.duty = d;
+	done.command = d;
 	switch ((int)d.kind) {
-	case HD_DUTY_BEGIN:   r_begin(n, &d); break;
-	case HD_DUTY_COMPUTE: r_compute_begin(n, &d); return;
-	case HD_DUTY_FOLD:    r_fold(&n->w, &n->e.relay, d.bucket, d.operand); break;
-	case HD_DUTY_ARRIVED:
+	case HD_COMMAND_BEGIN:   r_begin(n, &d); break;
+	case HD_COMMAND_COMPUTE: r_compute_begin(n, &d); return;
+	case HD_COMMAND_FOLD:    r_fold(&n->w, &n->e.relay, d.bucket, d.operand); break;
+	case HD_COMMAND_ARRIVED:
 		r_verify(&n->w, "a sum that came", d.bucket, hd_share_sum_at(&n->w, d.bucket), 0, R_VNS);
 		n->w.summed[d.bucket] = true;
 		break;
-	case HD_DUTY_FINISH:  r_finish(n); break;
-	case HD_DUTY_CANCEL:  n->w.begun = false; break;
+	case HD_COMMAND_FINISH:  r_finish(n); break;
+	case HD_COMMAND_CANCEL:  n->w.begun = false; break;
 	default: break;
 	}
-	hd_duties_done(&n->e.duties, &done);
+	hd_commands_done(&n->e.commands, &done);
 }
 
 /* ---- links ---- */
@@ -515,7 +515,7 @@ static inline void r_node_open(struct r_world *w, uint32_t id)
 	n->e.worker = &n->w;
 	n->e.nbuckets = R_BUCKETS;
 	n->e.detect_ns = config.detect_ns;
-	n->e.readmit = n->e.donor = HD_NOBODY;
+	n->e.readmit = n->e.source = HD_NOBODY;
 	atomic_store(&n->e.self, id);
 	n->e.room = malloc(HD_TELL_MAX);
 	assert_non_null(n->e.room);
@@ -529,37 +529,37 @@ static inline void r_node_open(struct r_world *w, uint32_t id)
 		diag.text);
 	snprintf(w->addr[id], sizeof w->addr[id], "unix:/%u", id);
 	CHECK(hd_hub_listen(&n->e.hub, "sim", w->addr[id], &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(hd_duties_init(&n->e.duties, r_nothing, NULL, &diag), HD_OK);
+	assert_int_equal(hd_commands_init(&n->e.commands, r_nothing, NULL, &diag), HD_OK);
 	assert_int_equal(hd_finals_init(&n->e.finals, R_BUCKETS, r_nothing, NULL, &diag), HD_OK);
 	assert_int_equal(hd_relay_init(&n->e.relay, &n->e.hub, &n->w, &n->task.layout, R_VNS, &diag), HD_OK);
 	assert_int_equal(hd_member_create(&n->e.member, &config, &diag), HD_OK);
 	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_UP, .worker = HD_COORDINATOR });
 	r_tell(n, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { id, 7 } });
 	n->e.readmit = HD_NOBODY;
-	r_tell(n, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { HD_NOBODY, 0 } });
-	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = 0 });
+	r_tell(n, (struct hd_msg){ .kind = HD_MSG_SYNC, .sync = { HD_NOBODY, 0 } });
+	hd_elastic_feed(&n->e, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = 0 });
 }
 
 static inline void r_node_close(struct r_node *n)
 {
-	struct hd_duty d;
-	struct hd_duty_done done;
+	struct hd_command d;
+	struct hd_command_done done;
 
 	if (n->w.computing)
 		hd_free((void *)(uintptr_t)n->computing.range);
-	while (n->e.duties.first != n->e.duties.end && hd_duties_take(&n->e.duties, &d, 1)) {
+	while (n->e.commands.first != n->e.commands.end && hd_commands_take(&n->e.commands, &d, 1)) {
 		hd_free((void *)(uintptr_t)d.view);
 		hd_free((void *)(uintptr_t)d.range);
 	}
-	while (hd_duties_result(&n->e.duties, &done)) {
-		hd_free((void *)(uintptr_t)done.duty.view);
-		hd_free((void *)(uintptr_t)done.duty.range);
+	while (hd_commands_result(&n->e.commands, &done)) {
+		hd_free((void *)(uintptr_t)done.command.view);
+		hd_free((void *)(uintptr_t)done.command.range);
 	}
 	hd_hub_finish(&n->e.hub);
 	hd_loop_finish(&n->e.loop);
 	hd_member_destroy(n->e.member);
 	hd_relay_finish(&n->e.relay);
-	hd_duties_finish(&n->e.duties);
+	hd_commands_finish(&n->e.commands);
 	hd_finals_finish(&n->e.finals);
 	hd_arena_finish(&n->e.messages);
 	free(n->e.room);
@@ -809,7 +809,7 @@ static inline void r_poll(struct r_node *n)
 		diag.text);
 	hd_elastic_results(&n->e);
 	CHECK(!n->e.leaving, "%s; turn %u: worker %u leaves: %s%s", n->world->what, n->world->turn, n->w.id,
-		n->e.wire_diag.text, n->e.exit_text);
+		n->e.io_diag.text, n->e.exit_text);
 }
 
 /* Nothing can move: time goes on to whatever is due first. */
@@ -846,7 +846,7 @@ static inline bool r_moves(struct r_world *w)
 		return true;
 	}
 	if (hd_hub_due_ns(&n->e.hub) <= now || hd_loop_sim_next_ns(&n->e.loop) <= now ||
-		n->e.duties.first_done != n->e.duties.end_done || n->e.finals.some) {
+		n->e.commands.first_done != n->e.commands.end_done || n->e.finals.some) {
 		r_poll(n);
 		return true;
 	}
