@@ -22,14 +22,13 @@ const char *hd_co_worker_state_name(enum hd_co_worker_state state)
 
 struct hd_co_action *hd_co_act(struct hd_coordinator *co, enum hd_co_action_kind kind)
 {
-	static struct hd_co_action nowhere;               /* written when memory is out, never read */
-
+	assert(kind < HD_CO_DO_NKINDS && co->nact <= co->act_cap);
 	if (co->nact == co->act_cap) {
 		size_t cap = co->act_cap ? 2 * co->act_cap : 64;
 		struct hd_co_action *more = hd_arena_take(&co->out, cap, sizeof *more);
 		if (!more) {
 			co->broken = true;
-			return &nowhere;
+			return &co->no_action;
 		}
 		if (co->nact)
 			memcpy(more, co->act, co->nact * sizeof *more);
@@ -44,6 +43,7 @@ struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind)
 {
 	struct hd_msg *msg = hd_arena_take(&co->out, 1, sizeof *msg);
 
+	assert(hd_msg_name(kind));
 	if (!msg) {
 		co->broken = true;
 		return NULL;
@@ -73,6 +73,7 @@ void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, co
 	char *text = hd_arena_take(&co->out, HD_MSG_TEXT, 1);
 	va_list args;
 
+	assert(name && *name);
 	if (!text) {
 		co->broken = true;
 		return;
@@ -101,6 +102,7 @@ static uint64_t put_record(struct hd_coordinator *co)
 
 uint64_t hd_co_store(struct hd_coordinator *co)
 {
+	assert(co->record.serial < UINT64_MAX && co->record.nmembers <= HD_MAX_WORKERS);
 	co->record.serial++;
 	return put_record(co);
 }
@@ -111,6 +113,7 @@ void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint
 
 	if (!msg)
 		return;
+	assert(hd_co_is_here(w));
 	msg->release = (struct hd_msg_release){ .code = code, .nwhy = (uint32_t)strlen(why), .why = why };
 	hd_co_send(co, w, msg);
 }
@@ -140,6 +143,7 @@ static void end_if_all_left(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->now_ns < co->end_ns; i++)
 		if (co->worker[i].up)
 			return;
+	assert(co->phase == HD_CO_ENDING);
 	co->phase = HD_CO_OVER;
 	hd_co_invalidate(co);
 	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_EXIT);
@@ -202,6 +206,8 @@ static void admit(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_ADMIT);
 
+	/* rule 1: the id is in a stored record */
+	assert(w->state != HD_W_FREE && w->guest != HD_NOBODY && w->id_serial <= co->stored);
 	if (msg)
 		msg->admit = (struct hd_msg_admit){ w->worker, w->nonce };
 	send_to(co, w->guest, msg);
@@ -278,6 +284,7 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		refuse(co, guest, 10, "the job takes no more workers");
 		return;
 	}
+	assert(co->record.next_worker < HD_REMOTE_WORKER);
 	w->state = HD_W_ADMITTED;
 	w->worker = co->record.next_worker++ + (remote ? HD_REMOTE_WORKER : 0);
 	take_facts(w, join);
@@ -292,6 +299,7 @@ static void introduce(struct hd_coordinator *co, const struct hd_co_worker *to,
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PEER);
 
+	assert(to != about);
 	if (msg)
 		msg->peer = (struct hd_msg_peer){ .worker = about->worker,
 			.naddress = (uint32_t)strlen(about->address), .address = about->address };
@@ -355,6 +363,7 @@ static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker 
 {
 	uint64_t bit = (uint64_t)(w - co->worker);
 
+	assert(bit < HD_MAX_WORKERS);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 		co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
@@ -493,6 +502,7 @@ static void expel(struct hd_coordinator *co)
 		if (n > most || (n == most && w->worker > worst->worker))
 			worst = w;
 	}
+	assert(!due || worst);
 	if (due)
 		hd_co_dead(co, worst, "its peers do not hear it");
 }
@@ -536,6 +546,7 @@ static void on_progress(struct hd_coordinator *co, struct hd_co_worker *w, const
 /* Its donor was gone as it was let into a view: it never entered that, and learns anew. */
 static void lose_synced_state(struct hd_coordinator *co, struct hd_co_worker *w)
 {
+	assert(w->state == HD_W_MEMBER);
 	hd_co_note(co, "lost", w->worker, "what it had learned was of one who left: it learns again");
 	w->state = HD_W_STANDBY;
 	w->asked = false;
@@ -695,6 +706,7 @@ static void on_stored(struct hd_coordinator *co, const struct hd_co_event *event
 		co->store_failed = true;
 		return;
 	}
+	assert(event->serial <= co->record.serial);       /* only what STORE asked for */
 	if (event->serial > co->stored)
 		co->stored = event->serial;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
@@ -741,6 +753,33 @@ static void on_tick(struct hd_coordinator *co)
 	hd_co_view_tick(co);
 }
 
+/* Does the phase wait for a record to be stored? */
+static bool waits_for_store(enum hd_co_phase phase)
+{
+	return phase == HD_CO_NUMBERING || phase == HD_CO_DECIDING || phase == HD_CO_FENCING ||
+		phase == HD_CO_VIEWING;
+}
+
+/* What coordinator_int.h promises of the fields, between two events. */
+static void check(const struct hd_coordinator *co)
+{
+	bool planned = co->phase >= HD_CO_NUMBERING && co->phase <= HD_CO_DECIDED;
+
+	assert(co->stored <= co->record.serial && co->phase_serial <= co->record.serial);
+	assert(!waits_for_store(co->phase) || co->phase_serial);
+	assert(!co->has_view || co->view.epoch <= co->record.epoch);
+	assert(!planned || (co->has_view && co->next.epoch > co->view.epoch &&
+		co->next.epoch <= co->record.epoch));
+	assert(co->phase != HD_CO_IDLE || co->has_view);
+	assert(!co->holding || co->has_view);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		assert(w->source == HD_NOBODY || w->state == HD_W_SYNCING || w->state == HD_W_READY);
+		assert(!w->being_replaced || !hd_is_remote(w->worker));
+		assert(!w->silent || w->up);
+	}
+}
+
 static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 {
 	struct hd_co_worker *w = NULL;
@@ -768,8 +807,8 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct hd_co_event *event,
 	int64_t now_ns)
 {
-	static struct hd_co_action out_of_memory = { .kind = HD_CO_DO_EXIT, .worker = HD_NOBODY, .code = 11,
-		.text = "out of memory" };
+	static const struct hd_co_action out_of_memory = { .kind = HD_CO_DO_EXIT, .worker = HD_NOBODY,
+		.code = 11, .text = "out of memory" };
 
 	assert(now_ns >= co->now_ns);
 	co->now_ns = now_ns;
@@ -785,6 +824,8 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 		hd_co_plan(co);
 	}
 	end_if_all_left(co);
+	if (!co->broken)
+		check(co);
 	if (co->broken) {
 		co->phase = HD_CO_OVER;
 		return (struct hd_co_actions){ &out_of_memory, 1 };

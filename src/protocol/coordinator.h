@@ -172,7 +172,7 @@ struct hd_co_action {
 	const struct hd_step_news *news;  /* NULL: the record of the step was lost with its senders */
 	const char *name, *text;
 };
-struct hd_co_actions { struct hd_co_action *at; size_t n; };
+struct hd_co_actions { const struct hd_co_action *at; size_t n; };
 
 struct hd_coordinator;
 

@@ -165,6 +165,7 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 {
 	const struct hd_co_digests best = *v->best;
 
+	assert(best.next == step + 1 && 2 * v->most > v->n);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		const struct hd_co_digests *t = report_of(w, step);
@@ -205,6 +206,7 @@ void hd_co_judge(struct hd_coordinator *co)
 	if (!co->mismatched || !open || !all_sealed(co, step))
 		return;
 	count(co, step, &v);
+	assert(v.most <= v.n);
 	/* stored with the epoch that comes of it */
 	co->record.mismatches = co->verified > co->record.mismatched ? 1 : co->record.mismatches + 1;
 	co->record.mismatched = step > co->record.mismatched ? step : co->record.mismatched;

@@ -1,4 +1,14 @@
-/* coordinator_int.h -- the inside of the coordinator; coordinator.h says what it promises. */
+/* coordinator_int.h -- the inside of the coordinator; coordinator.h says what it promises.
+ *
+ * Between two events of a coordinator that is not broken these hold (check() in coordinator.c asserts
+ * them):
+ *
+ * 1. No serial is beyond that of the record. A phase that waits for the store has a serial to wait for.
+ * 2. A view's epoch is at most that of the record. The next view of a planned change has a later epoch than
+ *    the view in force, and there is one.
+ * 3. IDLE and holding imply a view.
+ * 4. Only workers that sync, or are ready, have a source. Only local workers are being replaced. What is
+ *    silent has a link. */
 #ifndef HD_PROTOCOL_COORDINATOR_INT_H
 #define HD_PROTOCOL_COORDINATOR_INT_H
 
@@ -117,6 +127,8 @@ struct hd_coordinator {
 
 	int64_t now_ns;
 	struct hd_arena out;
+	/* written instead when memory is out, never carried out: `broken` is set */
+	struct hd_co_action no_action;
 	struct hd_co_action *act;
 	size_t nact, act_cap;
 	bool broken;

@@ -1,5 +1,6 @@
 #include "protocol/coordinator_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Who is asked to leave: a worker (DRAIN), or all of them (HALT). Both are in the record: rule 14. */
@@ -21,6 +22,7 @@ void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker)
 	for (uint32_t i = 0; i < r->ngoing; i++)
 		if (r->going[i] != worker)
 			r->going[n++] = r->going[i];
+	assert(n <= r->ngoing);
 	r->ngoing = n;
 }
 
@@ -35,6 +37,7 @@ void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker)
 	w->draining = true;
 	if (r->ngoing == HD_MAX_WORKERS)
 		memmove(r->going, r->going + 1, --r->ngoing * sizeof *r->going);
+	assert(r->ngoing < HD_MAX_WORKERS && !hd_co_is_going(co, worker));
 	r->going[r->ngoing++] = worker;
 	hd_co_store(co);
 }
@@ -45,6 +48,7 @@ void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why)
 
 	if (co->halting)
 		return;
+	assert(co->phase != HD_CO_OVER);
 	co->halting = true;
 	co->halt_code = code;
 	memcpy(co->halt_why, why, n);

@@ -38,6 +38,7 @@ void hd_co_void(struct hd_coordinator *co)
 	if (co->phase < HD_CO_NUMBERING || co->phase > HD_CO_DECIDED)
 		return;
 	hd_co_note(co, "void", HD_NOBODY, "the change to epoch %u", co->next.epoch);
+	assert(co->has_view);
 	co->phase = HD_CO_IDLE;
 	co->phase_serial = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
@@ -86,6 +87,7 @@ static void say_send_state(struct hd_coordinator *co, uint32_t source, uint32_t 
 
 	if (!msg)
 		return;
+	assert(source != joiner);
 	msg->send_state = (struct hd_msg_send_state){ joiner, on };
 	hd_co_send(co, w, msg);
 }
@@ -99,6 +101,7 @@ void hd_co_transfer_ended(struct hd_coordinator *co, struct hd_co_worker *w)
 void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_transfer_ended(co, w);
+	assert(w->state != HD_W_FREE && w->source == HD_NOBODY);
 	w->state = w->ready_to_sync ? HD_W_STANDBY : HD_W_ADMITTED;
 	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) &&
 		hd_view_has(&co->next, w->worker))
@@ -114,6 +117,7 @@ static void start_transfer(struct hd_coordinator *co, struct hd_co_worker *w)
 
 	if (co->record.started && !source)
 		return;
+	assert(w->state == HD_W_STANDBY && w->source == HD_NOBODY && w->up);
 	w->state = HD_W_SYNCING;
 	w->source = source ? source->worker : HD_NOBODY;
 	w->transfer = source ? (uint64_t)co->record.term << 32 | ++co->transfers : co->config.step;
@@ -127,6 +131,7 @@ void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w)
 	int64_t pause = HD_TIMEOUT_NS(BACKOFF, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ?
 		w->given_up : HD_CO_PAUSES);
 
+	assert(w->source == HD_NOBODY);
 	w->given_up++;
 	w->state = HD_W_BACKOFF;
 	w->retry_at_ns = co->now_ns + pause;
@@ -186,6 +191,7 @@ static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PREPARE);
 
+	assert(co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED);     /* the epoch is stored */
 	if (msg)
 		msg->prepare = (struct hd_msg_prepare){ co->next.epoch, co->view.nmembers, co->view.member,
 			co->next.nmembers, co->next.member,
@@ -197,6 +203,7 @@ static void say_decide(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_DECIDE);
 
+	assert(co->phase == HD_CO_DECIDED);               /* the decision is stored */
 	if (msg)
 		msg->decided.next = co->next.epoch;
 	hd_co_send(co, w, msg);
@@ -211,6 +218,7 @@ static void add_member(struct hd_view *view, uint32_t worker)
 {
 	uint32_t at = view->nmembers++;
 
+	assert(at < HD_MAX_MEMBERS && worker != HD_NOBODY);
 	for (; at > 0 && view->member[at - 1] > worker; at--)
 		view->member[at] = view->member[at - 1];
 	view->member[at] = worker;
@@ -307,6 +315,7 @@ static void open_change(struct hd_coordinator *co)
 	co->replan = false;
 	if (hd_view_same_map(&next, &co->view))           /* who is to go may not, for its slots */
 		return;
+	assert(co->phase == HD_CO_IDLE && next.epoch > co->view.epoch);
 	co->next = next;
 	co->record.epoch = next.epoch;
 	co->phase = HD_CO_NUMBERING;
@@ -329,6 +338,7 @@ void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32
 	for (uint32_t i = 0; i < co->next.nmembers; i++)
 		if (!hd_view_has(&co->view, co->next.member[i]))
 			co->record.member[co->record.nmembers++] = co->next.member[i];
+	assert(co->record.nmembers <= HD_MAX_WORKERS);
 	co->phase = HD_CO_DECIDING;
 	co->phase_serial = hd_co_store(co);
 }
@@ -394,6 +404,7 @@ static void prepare_tick(struct hd_coordinator *co)
 
 void hd_co_commit(struct hd_coordinator *co)
 {
+	assert(co->has_view);
 	for (; co->committed < co->seals.committed && (!co->mismatched || co->committed + 1 < co->mismatched);
 		co->committed++) {
 		const struct hd_co_news *news = &co->news[co->committed % HD_CO_NEWS];
@@ -409,6 +420,7 @@ void hd_co_switched(struct hd_coordinator *co)
 {
 	uint64_t next[HD_MAX_MEMBERS];
 
+	assert(co->phase == HD_CO_DECIDED && co->has_view);
 	for (uint32_t i = 0; i < co->next.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->next.member[i]);
 		assert(w && hd_co_is_here(w));            /* else the change was void */
@@ -517,6 +529,7 @@ static void plan_start(struct hd_coordinator *co)
 static void plan_hold(struct hd_coordinator *co)
 {
 	uint32_t ready = count_ready(co, false);
+	assert(co->has_view && co->holding);
 	bool saves = hd_view_writer(&co->view) != HD_NOBODY || count_ready(co, true);
 
 	if (saves && co->view.nmembers + ready >= co->config.min &&
@@ -553,6 +566,7 @@ static void spawn(struct hd_coordinator *co)
 	/* of the oldest: one that never comes must not be waited for as long as others do */
 	if (!co->spawned)
 		co->spawn_ns = co->now_ns;
+	assert(here < co->record.target);
 	hd_co_act(co, HD_CO_DO_SPAWN)->n = co->record.target - here - co->spawned;
 	co->spawned = co->record.target - here;
 }

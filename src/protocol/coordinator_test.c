@@ -258,6 +258,7 @@ static void a_joiner_that_is_too_slow_is_put_in_backoff(void **state)
 				co->now_ns);
 		} else {
 			co->next = co->view;
+			co->phase = HD_CO_DECIDED;
 			hd_co_switched(co);
 			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns);
 		}

@@ -22,6 +22,7 @@ static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_
 		co->broken = true;
 		return;
 	}
+	assert(epoch && epoch <= co->record.epoch);
 	msg->epoch = epoch;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].state == HD_W_OUT && co->has_view &&
@@ -61,6 +62,7 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 
 	if (!msg)
 		return;
+	assert(co->has_view);
 	msg->epoch = co->view_epoch;
 	msg->view = co->open;
 	hd_co_send(co, w, msg);
@@ -96,6 +98,7 @@ static void sort_in(struct verdict *v, struct hd_co_worker *w)
 		return;
 	for (; i && v->member[i - 1]->worker > w->worker; i--)
 		v->member[i] = v->member[i - 1];
+	assert(!i || v->member[i - 1]->worker < w->worker);
 	v->member[i] = w;
 	v->n++;
 }
@@ -178,6 +181,7 @@ static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds 
 {
 	bool whole = true;
 
+	assert(v->n && v->n <= HD_MAX_MEMBERS);
 	*n = 0;
 	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
 		uint64_t members = 0;
@@ -254,6 +258,7 @@ static bool deal(struct hd_coordinator *co, const struct verdict *v)
 		load[nhelpers] = leaves_in(&w->answer.passes);
 		ps[nhelpers++] = w->vn_ps;
 	}
+	assert(nhelpers);                 /* `step` is the least of theirs */
 	hd_view_deal(load, ps, nhelpers, total, share);
 	for (uint32_t i = 0; i < nhelpers; i++) {
 		uint32_t k = cut(missing, n, &at, share[i], run), pass = helper[i]->answer.passes.npasses;
@@ -406,6 +411,7 @@ static void decide(struct hd_coordinator *co)
 	struct verdict v;
 	bool fresh;
 
+	assert(co->phase == HD_CO_ASKING);
 	judge(co, &v);
 	fresh = v.n == 0;
 	if (fresh && co->record.started) {
@@ -469,6 +475,7 @@ static void in_force(struct hd_coordinator *co)
 {
 	struct hd_msg_view *o = &co->open;
 
+	assert(co->phase == HD_CO_VIEWING && co->record.started && co->next.nmembers);
 	co->view = co->next;
 	co->has_view = true;
 	co->view_epoch = co->view.epoch;

@@ -90,6 +90,7 @@ void hd_member_destroy(struct hd_member *m)
 
 struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_action_kind kind)
 {
+	assert(kind < HD_DO_NKINDS && m->nact <= m->act_cap);
 	if (m->nact == m->act_cap) {
 		size_t cap = m->act_cap ? 2 * m->act_cap : 64;
 		struct hd_member_action *more = hd_arena_take(&m->out, cap, sizeof *more);
@@ -111,6 +112,7 @@ struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind)
 {
 	struct hd_msg *msg = hd_arena_take(&m->out, 1, sizeof *msg);
 
+	assert(hd_msg_name(kind));
 	if (!msg) {
 		hd_member_break(m, 11, "no memory for a message");
 		msg = &m->no_msg;
@@ -125,6 +127,7 @@ void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg)
 {
 	struct hd_member_action *a = hd_member_act(m, HD_DO_SEND);
 
+	assert(to != HD_NOBODY && to != m->worker);
 	a->worker = to;
 	a->msg = msg;
 }
@@ -150,6 +153,7 @@ void hd_member_send_all(struct hd_member *m, const struct hd_msg *msg)
 
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why)
 {
+	assert(code && why);
 	if (m->broken)
 		return;
 	m->broken = true;
@@ -163,6 +167,7 @@ void hd_member_exit(struct hd_member *m, uint32_t code, const char *why)
 {
 	struct hd_member_action *a = hd_member_act(m, HD_DO_EXIT);
 
+	assert(m->state != HD_GONE && why);
 	a->code = code;
 	a->text = why;
 	m->state = HD_GONE;
@@ -170,6 +175,7 @@ void hd_member_exit(struct hd_member *m, uint32_t code, const char *why)
 
 void hd_member_fenced(struct hd_member *m, const char *why)
 {
+	assert(m->state != HD_GONE && why);
 	hd_member_act(m, HD_DO_FENCED)->text = why;
 	m->state = HD_GONE;
 }
@@ -197,6 +203,7 @@ static void connect(struct hd_member *m, const struct hd_member_peer *peer)
 {
 	if (peer->up || peer->worker > m->worker || !*peer->address)
 		return;
+	assert(peer->worker != m->worker);
 	struct hd_member_action *a = hd_member_act(m, HD_DO_CONNECT);
 	a->worker = peer->worker;
 	a->text = peer->address;
@@ -207,6 +214,7 @@ static struct hd_member_peer *peer_add(struct hd_member *m, uint32_t worker)
 {
 	struct hd_member_peer *peer = peer_of(m, worker);
 
+	assert(m->npeers <= HD_MEMBER_PEERS);
 	for (uint32_t i = 0; !peer && m->npeers == HD_MEMBER_PEERS && i < m->npeers; i++)
 		if (!m->peer[i].up && !hd_member_is_in(m, m->peer[i].worker))
 			peer = &m->peer[i];
@@ -238,6 +246,7 @@ static void say_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion 
 
 void hd_member_diverged(struct hd_member *m, uint64_t next)
 {
+	assert(next > 0);                 /* it names step next - 1 */
 	m->diverged = m->diverged && m->diverged < next ? m->diverged : next;
 }
 
@@ -307,6 +316,7 @@ void hd_member_say_synced(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SYNCED);
 
+	assert(m->syncing && m->synced);
 	msg->synced.source = m->from.source;
 	msg->synced.transfer = m->from.transfer;
 	hd_member_say(m, msg);
@@ -316,6 +326,7 @@ void hd_member_leave(struct hd_member *m, bool gone)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEAVE);
 
+	assert(m->state != HD_GONE);
 	msg->leave.code = m->drain_code;
 	msg->leave.gone = gone;
 	msg->leave.nwhy = (uint32_t)strlen(m->drain_why);
@@ -445,6 +456,7 @@ static void on_admit(struct hd_member *m, const struct hd_msg_admit *msg)
 {
 	if (m->state != HD_OUTSIDE || msg->nonce != m->config.nonce)
 		return;
+	assert(m->worker == HD_NOBODY && !m->has_view);
 	m->worker = msg->worker;
 	m->state = HD_ADMITTED;
 	hd_member_act(m, HD_DO_ADMITTED)->worker = msg->worker;
@@ -460,6 +472,7 @@ static void on_sync(struct hd_member *m, const struct hd_msg_sync *msg)
 			hd_member_say_synced(m);
 		return;
 	}
+	assert(!m->has_view && !m->begun);
 	m->state = HD_SYNCING;
 	m->syncing = true;
 	m->synced = m->held = m->next.open = m->joined_step = m->cut = false;
@@ -495,6 +508,7 @@ void hd_member_entered(struct hd_member *m, uint32_t epoch)
 	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch ||
 		(m->next.open && m->next.view.epoch > epoch))
 		return;
+	assert(!m->begun);                                /* only members compute */
 	m->next.open = false;                             /* an earlier one, that came to nothing */
 	m->switch_step = HD_NO_STEP;
 	m->epoch = epoch;
@@ -621,6 +635,7 @@ static void no_coordinator(struct hd_member *m)
 	if (!m->peer_lost && !m->held && m->state != HD_HALTED)
 		return;
 	uint32_t i = 0;
+	assert(hd_member_is_in(m, m->worker));
 	while (!hd_member_is_up(m, m->view.member[i]))    /* it is up itself */
 		i++;
 	uint32_t first = m->view.member[i];
@@ -697,12 +712,14 @@ static void on_note(struct hd_member *m, const struct hd_member_event *event)
 
 static void on_warmed_up(struct hd_member *m)
 {
+	assert(m->worker != HD_NOBODY);
 	m->warmed_up = true;
 	say_ready_to_sync(m);
 }
 
 void hd_member_sync_lost(struct hd_member *m)
 {
+	assert(m->state == HD_SYNCING && !m->begun);
 	m->syncing = m->synced = m->held = m->next.open = m->cut = false;
 	m->switch_step = HD_NO_STEP;
 	say_ready_to_sync(m);         /* ready to learn, from somebody else */
@@ -723,12 +740,32 @@ static void on_ready(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (event->step != m->at || !m->asked)
 		return;
+	assert(!m->ready);                /* READY answers a BOUNDARY that is open */
 	m->ready = --m->asked == 0;
 	if (!event->halt || !m->was_writer)
 		return;
 	m->reached = m->at;
 	if (m->halt_step == HD_NO_STEP)
 		m->halt_step = m->at;
+}
+
+/* What member_int.h promises of the fields, between two events. */
+static void check(const struct hd_member *m)
+{
+	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
+
+	assert((m->worker == HD_NOBODY) == (m->state == HD_OUTSIDE));
+	assert(member == m->has_view && (!member || hd_member_is_in(m, m->worker)));
+	assert(!m->has_view || m->view.epoch <= m->epoch);
+	assert(!m->next.open || m->next.view.epoch > m->epoch);
+	assert(m->switch_step == HD_NO_STEP || (m->next.open && m->next.decided));
+	assert(!m->held || m->synced);
+	assert(!m->synced || m->syncing);
+	assert(!m->begun || (member && m->x.step == m->at));
+	assert(!m->finishing || m->begun);
+	assert(!m->folding || m->begun);
+	assert(!m->ready || !m->asked);
+	assert(!m->cut || m->state == HD_SYNCING);
 }
 
 static void dispatch(struct hd_member *m, const struct hd_member_event *event)
@@ -765,8 +802,8 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 struct hd_member_actions hd_member_step(struct hd_member *m, const struct hd_member_event *event,
 	int64_t now_ns)
 {
-	static struct hd_member_action out_of_memory = { .kind = HD_DO_EXIT, .worker = HD_NOBODY, .code = 11,
-		.text = "out of memory" };
+	static const struct hd_member_action out_of_memory = { .kind = HD_DO_EXIT, .worker = HD_NOBODY,
+		.code = 11, .text = "out of memory" };
 
 	assert(now_ns >= m->now_ns);
 	m->now_ns = now_ns;
@@ -783,6 +820,8 @@ struct hd_member_actions hd_member_step(struct hd_member *m, const struct hd_mem
 	dispatch(m, event);
 	if (m->state != HD_GONE && !m->broken)
 		hd_member_progress(m);
+	if (m->state != HD_GONE && !m->broken)
+		check(m);
 	if (m->broken) {
 		m->nact = 0;
 		hd_member_exit(m, m->broken_code, m->broken_why);

@@ -166,7 +166,7 @@ struct hd_member_action {
 	bool flag, final;
 };
 
-struct hd_member_actions { struct hd_member_action *at; size_t n; };
+struct hd_member_actions { const struct hd_member_action *at; size_t n; };
 
 enum hd_member_state { HD_OUTSIDE, HD_ADMITTED, HD_SYNCING, HD_MEMBER, HD_HALTED, HD_GONE };
 

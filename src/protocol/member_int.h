@@ -1,4 +1,16 @@
-/* member_int.h -- the inside of a member machine; member.h says what it promises. */
+/* member_int.h -- the inside of a member machine; member.h says what it promises.
+ *
+ * Between two events of a machine that is neither GONE nor broken these hold (check() in member.c asserts
+ * them):
+ *
+ * 1. It has an id if and only if it is not OUTSIDE. It has a view, with itself as a member, if and only if
+ *    it is MEMBER or HALTED; the view's epoch is at most its own.
+ * 2. A next view that is open has a later epoch than its own. The step of the switch is known only of a
+ *    next view that is open and decided.
+ * 3. held implies synced; synced implies syncing: only a worker with the state answers FENCE.
+ * 4. A step is begun only by a member, and is that of the exchange. Only in a begun step are there folds,
+ *    or FINISH.
+ * 5. It is ready if no BOUNDARY is open. `cut` is of a joiner. */
 #ifndef HD_PROTOCOL_MEMBER_INT_H
 #define HD_PROTOCOL_MEMBER_INT_H
 

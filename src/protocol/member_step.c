@@ -22,6 +22,7 @@ static void fold_if_ready(struct hd_member *m, uint32_t bucket)
 {
 	if (!hd_exchange_fold(&m->x, bucket))
 		return;
+	assert(m->begun && !m->held);
 	hd_member_act(m, HD_DO_FOLD)->bucket = bucket;
 	m->folding++;
 }
@@ -32,6 +33,7 @@ static void publish(struct hd_member *m, uint32_t bucket)
 
 	if (!to)
 		return;
+	assert(!(to >> m->x.me & 1));             /* never to itself */
 	struct hd_member_action *a = hd_member_act(m, HD_DO_PUBLISH);
 	a->step = m->x.step;
 	a->bucket = bucket;
@@ -45,6 +47,7 @@ static void hand_out(struct hd_member *m, uint32_t bucket)
 
 	if (!to || !hd_exchange_fresh(&m->x, bucket) || hd_exchange_parm_source(&m->x, bucket) != m->x.me)
 		return;
+	assert(!(to >> m->x.me & 1));
 	struct hd_member_action *a = hd_member_act(m, HD_DO_PARM);
 	a->step = m->x.step;
 	a->bucket = bucket;
@@ -63,6 +66,7 @@ static void send_norm(struct hd_member *m, uint32_t bucket)
 	m->norms_due |= !may;
 	if (!may)
 		return;
+	assert(!(to >> m->x.me & 1));
 	hd_exchange_norm(&m->x, bucket);
 	struct hd_member_action *a = to ? hd_member_act(m, HD_DO_NORM) : NULL;
 	if (a) {
@@ -75,6 +79,7 @@ static void send_norm(struct hd_member *m, uint32_t bucket)
 /* How many roots each own pass has: ordinals run through the passes. */
 static void ordinals(const struct hd_member *m, uint32_t pass, uint32_t *first, uint32_t *n)
 {
+	assert(m->x.step == m->at);
 	*first = *n = 0;
 	for (uint32_t i = 0; i < m->x.passes.npasses; i++) {
 		const struct hd_pass *p = &m->x.passes.pass[i];
@@ -101,6 +106,7 @@ static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
 		fold_if_ready(m, bucket);
 		return;
 	}
+	assert(owner < m->view.nmembers);
 	struct hd_member_action *a = hd_member_act(m, HD_DO_ROOTS);
 	a->pass = pass;
 	a->bucket = bucket;
@@ -113,6 +119,7 @@ static void send_leaves(struct hd_member *m)
 	for (uint32_t p = 0; p < m->own.passes.npasses && m->ready; p++) {
 		if (!m->own.computed[p] || m->own.sent[p])
 			continue;
+		assert(p < HD_MAX_PASSES);
 		m->own.sent[p] = true;
 		hd_exchange_leaves(&m->x, m->worker, p);
 		if (m->x.nmembers > 1 && hd_exchange_table_source(&m->x) == HD_NOBODY)
@@ -122,6 +129,7 @@ static void send_leaves(struct hd_member *m)
 
 void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 {
+	assert(m->begun && first_pass <= m->own.passes.npasses && m->own.passes.npasses <= HD_MAX_PASSES);
 	for (uint32_t p = first_pass; p < m->own.passes.npasses; p++) {
 		struct hd_member_action *a = hd_member_act(m, HD_DO_COMPUTE);
 		a->pass = p;
@@ -135,6 +143,7 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 /* What was lacking for the chains of this view comes in its first step. */
 static void begin_slots(struct hd_member *m)
 {
+	assert(m->begun && !m->finishing);
 	m->updating = m->updated = m->fetched = m->norms_due = false;
 	if (m->x.fetchers >> m->x.me & 1)
 		hd_member_act(m, HD_DO_FETCH);
@@ -165,6 +174,7 @@ static void updated_own(struct hd_member *m)
 {
 	if (!hd_member_in_update(m))
 		return;
+	assert(m->config.copies && m->begun);
 	m->updated = true;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		if (!hd_exchange_chained(&m->x, b))
@@ -190,6 +200,7 @@ static void begin(struct hd_member *m)
 	struct hd_passes passes;
 	struct hd_diag diag = { "" };
 
+	assert(m->has_view && m->ready && !m->begun && !m->held);
 	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at,
 		&passes, m->slots, &diag)) {
 		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");
@@ -214,6 +225,7 @@ void hd_member_boundary(struct hd_member *m)
 	struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
 
+	assert(m->has_view || m->at == m->switch_step);
 	m->was_writer = hd_view_writer(view) == m->worker;
 	a->flag = m->was_writer;
 	a->final = m->halt_step == m->at;
@@ -224,6 +236,7 @@ void hd_member_boundary(struct hd_member *m)
 
 void hd_member_offer_all(struct hd_member *m)
 {
+	assert(m->has_view && m->x.step <= m->at);
 	m->norms_due = true;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		publish(m, b);
@@ -249,6 +262,7 @@ static void on_final(struct hd_member *m, uint32_t pass, uint32_t bucket)
 {
 	if (pass >= m->own.passes.npasses || bucket >= m->x.nbuckets || is_final(&m->own, pass, bucket))
 		return;
+	assert(m->begun && m->x.step == m->at);
 	set_final(&m->own, pass, bucket);
 	if (!m->held)
 		offer(m, pass, bucket);
@@ -335,6 +349,7 @@ static void find_switch(struct hd_member *m)
 	if (!m->next.decided)
 		hd_member_act(m, HD_DO_DECIDED)->epoch = m->next.view.epoch;
 	m->next.decided = true;
+	assert(m->next.view.epoch > m->epoch);
 }
 
 static void count_seal(struct hd_member *m, const struct hd_seal *seal)
@@ -361,6 +376,7 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (event->step != m->at || !m->finishing)
 		return;
+	assert(m->begun && !m->folding && hd_exchange_complete(&m->x));
 	struct hd_msg_seal seal = {
 		.step = m->at, .knows = m->next.open && m->next.decided ? m->next.view.epoch : m->view.epoch,
 			.ran = true,
@@ -395,6 +411,7 @@ void hd_member_done(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_DONE);
 
+	assert(m->state == HD_HALTED);
 	msg->done = (struct hd_msg_done){ .step = m->at, .code = m->done_code,
 		.nwhy = (uint32_t)strlen(m->done_why), .why = m->done_why };
 	m->done = true;
@@ -405,6 +422,7 @@ static void say_halt(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_HALT);
 
+	assert(m->was_writer && m->halt_step == m->at);
 	msg->halt.step = m->at;
 	hd_member_send_all(m, msg);
 	hd_member_say(m, msg);
@@ -421,6 +439,7 @@ static void stop_here(struct hd_member *m)
 /* What was computed has nothing more to say. */
 void hd_member_cancel(struct hd_member *m)
 {
+	assert(m->begun);
 	hd_member_act(m, HD_DO_CANCEL);
 	m->begun = false;
 	m->folding = 0;
@@ -444,6 +463,7 @@ static void halt_here(struct hd_member *m)
 {
 	bool first = m->state == HD_MEMBER;
 
+	assert(m->halt_step == m->at && !m->finishing && !m->updating);
 	if (first && m->was_writer && m->at < m->config.nsteps)
 		say_halt(m);
 	m->state = HD_HALTED;
@@ -510,6 +530,7 @@ void hd_member_progress(struct hd_member *m)
 	update(m);
 	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) &&
 		(m->updated || !m->config.copies)) {
+		assert(!m->folding && !m->held);
 		m->finishing = true;
 		hd_member_act(m, HD_DO_FINISH);
 	}

@@ -16,6 +16,7 @@ void hd_member_say_prepared(struct hd_member *m)
 		up = hd_member_is_up(m, m->next.view.member[i]);
 	if (!up)
 		return;
+	assert(m->next.view.epoch > m->epoch);
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_PREPARED);
 	msg->decided.next = m->next.view.epoch;
 	hd_member_say(m, msg);
@@ -79,6 +80,7 @@ void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg)
 
 static void adopt(struct hd_member *m, const struct hd_view *view)
 {
+	assert(view->epoch == m->epoch && hd_view_has(view, m->worker) && !m->folding);
 	m->view = *view;
 	m->has_view = true;
 	m->next.open = false;
@@ -92,6 +94,7 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 /* The last step before was run by the old view, begun under it: its chains hold the slots. */
 static void carry_slots(struct hd_member *m)
 {
+	assert(m->next.open && m->next.nold >= 1);
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		uint64_t chain = hd_bucket_chain(b, m->x.nbuckets, m->next.nold, m->config.copies);
 		m->slots[b] = 0;
@@ -109,6 +112,7 @@ static void seal_as_joiner(struct hd_member *m)
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
 	uint32_t committed = 0;
 
+	assert(m->state == HD_SYNCING && m->at == m->switch_step && m->at > 0);
 	m->joined_step = true;
 	carry_slots(m);                                   /* it may have to save them all */
 	msg->epoch = m->next.view.epoch;
@@ -125,7 +129,8 @@ static void seal_as_joiner(struct hd_member *m)
 /* At switch_step. The scribe of the boundary before is that of the new view: it may be a newcomer. */
 bool hd_member_switch(struct hd_member *m)
 {
-	assert(m->next.open && (m->state == HD_SYNCING || m->state == HD_MEMBER));
+	assert(m->next.open && m->at == m->switch_step && !m->begun && !m->held);
+	assert(m->state == HD_SYNCING || m->state == HD_MEMBER);
 	if (m->state == HD_SYNCING && !m->joined_step)
 		seal_as_joiner(m);
 	if (!m->ready || !hd_seals_gate(&m->seals, m->at))
@@ -172,6 +177,7 @@ void hd_member_status(struct hd_member *m)
 	/* a member, and its step is not begun */
 	bool prev = m->at == m->x.step + 1 && hd_exchange_complete(&m->x);
 
+	assert(m->held && !m->folding && !hd_member_in_update(m));
 	m->status_said = true;
 	msg->status = (struct hd_msg_status){ .at = m->at, .member = m->state == HD_MEMBER ||
 		m->state == HD_HALTED, .begun = m->begun,
@@ -225,6 +231,7 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 {
 	uint32_t had = m->own.passes.npasses;
 
+	assert(m->begun && m->x.step == m->at);
 	for (uint32_t i = 0; i < all->npasses; i++) {
 		const struct hd_pass *p = &all->pass[i];
 		if (p->worker == m->worker && p->pass >= had &&
@@ -242,6 +249,7 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	struct hd_diag diag = { "" };
 	bool anew = m->at == v->step && !m->begun;
 
+	assert(!m->held && m->view.epoch == m->epoch);
 	/* none where every sum is there: then there may be no array either */
 	for (uint32_t i = 0; i < v->npass; i++)
 		passes.pass[i] = v->pass[i];
@@ -329,6 +337,7 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 		hd_member_fenced(m, "the job is at another step");
 		return;
 	}
+	assert(!m->next.open && m->switch_step == HD_NO_STEP);
 	adopt(m, &view);
 	m->done = false;                                  /* it is said again, to whoever decided this view */
 	m->hold = v->hold;

@@ -534,7 +534,10 @@ static void the_step_of_the_switch_is_found_once(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	PREPARE(1, 2);
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0");
-	w->m->has_view = true;                  /* as if it had been a member: then it hears of seals */
+	/* as if it had been a member: then it counts seals */
+	w->m->has_view = true;
+	w->m->view = (struct hd_view){ .epoch = 1, .nmembers = 1, .member = { 2 } };
+	w->m->state = HD_MEMBER;
 	SEAL_OF(0, 2, 3, 2);
 	IS(SEAL_OF(1, 2, 3, 2), "");
 	assert_int_equal(w->m->switch_step, HD_NO_STEP);

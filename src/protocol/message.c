@@ -1,5 +1,6 @@
 #include "protocol/message.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/le.h"
@@ -271,6 +272,7 @@ static struct writer write_all(const struct hd_msg *msg, uint8_t *at)
 {
 	struct writer w = { .at = at, .fits = true };
 
+	assert(row_of(msg->kind));
 	put_u32(&w, msg->term);
 	put_u32(&w, msg->epoch);
 	rows[msg->kind].put(&w, msg);
@@ -291,8 +293,8 @@ enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, 
 	if (w.len > cap)
 		return hd_fail(diag, HD_E_NOSPACE, "a message %s takes %zu bytes, there is room for %zu",
 			rows[msg->kind].name, w.len, cap);
-	write_all(msg, bytes);
-	*len = w.len;
+	*len = write_all(msg, bytes).len;
+	assert(*len == w.len);            /* both walks of the fields agree */
 	return HD_OK;
 }
 

@@ -7,6 +7,7 @@ static uint64_t slowest(const struct hd_seals *seals)
 {
 	uint64_t least = UINT64_MAX;
 
+	assert(seals->nmembers >= 1 && seals->nmembers <= seals->n && seals->n <= HD_MAX_SEALERS);
 	for (uint32_t i = 0; i < seals->nmembers; i++) {
 		uint64_t next = seals->by[i].next == HD_SEAL_UNKNOWN ? 0 : seals->by[i].next;
 		least = next < least ? next : least;
@@ -49,6 +50,7 @@ static struct hd_sealer *find(const struct hd_seals *seals, uint32_t worker)
 
 void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, uint32_t n)
 {
+	assert(n <= HD_MAX_MEMBERS && seals->nmembers <= HD_MAX_MEMBERS);
 	seals->also = epoch;
 	seals->n = seals->nmembers;
 	for (uint32_t i = 0; i < seals->n; i++)
@@ -77,6 +79,7 @@ static uint32_t advance(struct hd_seals *seals)
 	uint64_t to = slowest(seals);
 	uint32_t n = 0;
 
+	assert(to != HD_SEAL_UNKNOWN);
 	/* a place became known: nothing before is asked for */
 	if (to > seals->committed + 2)
 		seals->committed = to - 2;

@@ -1,5 +1,6 @@
 #include "protocol/view.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/le.h"
@@ -17,6 +18,7 @@ uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, 
 	uint32_t owner = hd_bucket_owner(bucket, nbuckets, nmembers);
 	uint64_t chain = 0;
 
+	assert(nmembers >= 1 && nmembers <= HD_MAX_MEMBERS && bucket < nbuckets && owner < nmembers);
 	for (uint32_t i = 0; i < copies && i < nmembers; i++)
 		chain |= UINT64_C(1) << (owner + i) % nmembers;
 	return chain;
@@ -52,6 +54,7 @@ enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_
 void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
 	uint32_t n, uint32_t nvns)
 {
+	assert(n >= 1 && n <= HD_MAX_MEMBERS);
 	*view = (struct hd_view){ .epoch = epoch, .nmembers = n };
 	for (uint32_t i = 0; i < n; i++) {
 		view->member[i] = member[i];
@@ -103,6 +106,7 @@ uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_v
 {
 	uint32_t n = hd_view_devices(view, worker, out), kept = 0;
 
+	assert(n <= HD_VIEW_RANKS);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!out[i].n)
 			continue;
@@ -132,6 +136,7 @@ enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pa
 	passes->pass[i] = (struct hd_pass){ worker, pass, at, nranges };
 	passes->npasses++;
 	passes->nranges += nranges;
+	assert(passes->npasses <= HD_VIEW_PASSES && passes->nranges <= HD_VIEW_RANGES);
 	for (i++; i < passes->npasses; i++)
 		passes->pass[i].first_range += nranges;
 	return HD_OK;
@@ -235,6 +240,7 @@ static enum hd_err descend(struct root_walk *walk, struct hd_tnode node)
 	if (here == end - first) {
 		if (walk->n == walk->cap)
 			return HD_E_NOSPACE;
+		assert(first < end && end <= walk->nvns);
 		walk->out[walk->n++] = hd_tree_name(walk->nvns, node);
 		return HD_OK;
 	}
@@ -283,6 +289,7 @@ enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint3
  * jobs. */
 void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share)
 {
+	assert(n || !missing);
 	memset(share, 0, n * sizeof *share);
 	for (; missing; missing--) {
 		uint32_t best = 0;

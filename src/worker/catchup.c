@@ -20,6 +20,7 @@ static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
 void hd_catchup_source_init(struct hd_catchup_source *t, struct hd_worker *worker,
 	const struct hd_layout *layout)
 {
+	assert(worker && layout);
 	*t = (struct hd_catchup_source){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
 		.nbuckets = hd_layout_nbuckets(layout) };
 	hd_lock_init(&t->lock);
@@ -172,6 +173,7 @@ static void add(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 /* All is handed over for the first time. Computed while the wire may take what is queued. */
 static void prove(struct hd_catchup_source *t, uint64_t step)
 {
+	assert(t->given == t->nsnaps && !t->even);
 	uint32_t vn = hd_share_probed(t->worker, step);
 	struct hd_hash bits;
 
@@ -192,6 +194,7 @@ void hd_catchup_source_boundary(struct hd_catchup_source *t, uint64_t step, uint
 
 	if (again && (t->even || !budget))
 		return;
+	assert(!t->begun || step >= t->at);
 	t->begun = true;
 	t->at = step;
 	hd_lock_take(&t->lock);
@@ -236,7 +239,9 @@ struct hd_catchup_chunk *hd_catchup_source_take(struct hd_catchup_source *t)
 	if (t->over && !t->said_over)          /* without memory: when it is asked for again */
 		t->said_over = chunk(t, HD_CHUNK_OVER) != NULL;
 	struct hd_catchup_chunk *p = t->first;
+	assert((p != NULL) == (t->queued > 0) && (p != NULL) == (t->last != NULL));
 	if (p) {
+		assert(p->len >= 1 && p->len <= HD_CATCHUP_CHUNK && t->queued >= p->len);
 		t->first = p->next;
 		t->queued -= p->len;
 		if (t->last == p)
@@ -426,6 +431,7 @@ enum hd_err hd_catchup_sink_feed(struct hd_catchup_sink *p, const uint8_t *bytes
 			if (p->got < HD_CATCHUP_HEAD)
 				break;
 		}
+		assert(p->got >= HD_CATCHUP_HEAD);
 		const struct record r = record_of(p);
 		uint64_t in = p->got - HD_CATCHUP_HEAD;
 		uint8_t *at = NULL;

@@ -1,5 +1,7 @@
 #include "worker/command.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 
 /* a wake-up is sent; the look is only the bound that every wait has */
@@ -37,6 +39,8 @@ void hd_commands_finish(struct hd_commands *d)
 enum hd_err hd_commands_give(struct hd_commands *d, const struct hd_command *command, struct hd_diag *diag)
 {
 	hd_lock_take(&d->lock);
+	assert(command->kind < HD_COMMAND_NKINDS && d->first <= d->end &&
+		d->end - d->first <= HD_COMMANDS);
 	bool full = d->end - d->first == HD_COMMANDS, idle = d->end == d->first;
 	if (!full)
 		d->command[d->end++ % HD_COMMANDS] = *command;
@@ -50,6 +54,7 @@ enum hd_err hd_commands_give(struct hd_commands *d, const struct hd_command *com
 bool hd_commands_result(struct hd_commands *d, struct hd_command_done *done)
 {
 	hd_lock_take(&d->lock);
+	assert(d->first_done <= d->end_done && d->end_done <= d->first);  /* results are of commands taken */
 	bool some = d->end_done > d->first_done;
 	if (some) {
 		*done = d->done[d->first_done++ % HD_COMMANDS_RESULTS];
@@ -64,6 +69,7 @@ uint32_t hd_commands_take(struct hd_commands *d, struct hd_command *command, uin
 {
 	uint32_t n = 0;
 
+	assert(cap > 0);
 	hd_lock_take(&d->lock);
 	atomic_store(&d->busy, d->first < d->end);
 	while (d->first == d->end)
@@ -82,6 +88,7 @@ void hd_commands_done(struct hd_commands *d, const struct hd_command_done *done)
 	hd_lock_take(&d->lock);
 	while (d->end_done - d->first_done == HD_COMMANDS_RESULTS)
 		hd_cond_wait(&d->given, &d->lock, hd_clock_now_ns(&d->clock) + HD_COMMAND_LOOK_NS);
+	assert(d->end_done < d->first);   /* one result a command, none before it was taken */
 	d->done[d->end_done++ % HD_COMMANDS_RESULTS] = *done;
 	hd_lock_give(&d->lock);
 	atomic_fetch_add(&d->progress, 1);

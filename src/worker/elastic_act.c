@@ -122,6 +122,7 @@ ACT(take_over)
 
 ACT(admitted)
 {
+	assert(a->worker != HD_NOBODY && e->readmit == HD_NOBODY);
 	e->readmit = a->worker;
 	if (e->spec->admitted)
 		e->spec->admitted(e->spec->user, a->worker);
@@ -180,6 +181,7 @@ static void open_exchange(struct hd_elastic *e)
 {
 	struct hd_diag diag = { "" };
 
+	assert(!e->open_pending);
 	judge(e, hd_relay_open(&e->relay, hd_member_exchange(e->member), &diag), &diag);
 }
 
@@ -471,6 +473,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 		hd_elastic_transfer_done(e, done);
 		break;
 	case HD_COMMAND_BEGIN:
+		assert(e->begins_open > 0);
 		e->begins_open--;
 		/* of several the last has the view in force */
 		if (e->open_pending && !e->begins_open) {
@@ -503,6 +506,7 @@ void hd_elastic_results(struct hd_elastic *e)
 	struct hd_command_done done;
 
 	while (hd_commands_result(&e->commands, &done)) {
+		assert(e->folds_open || done.command.kind != HD_COMMAND_FOLD);
 		e->folds_open -= done.command.kind == HD_COMMAND_FOLD;
 		if (done.err && done.command.kind != HD_COMMAND_CHUNK)
 			failed(e, &done);

@@ -1,5 +1,6 @@
 #include "worker/elastic_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -47,6 +48,7 @@ static void end(struct hd_elastic *e, struct hd_transfer_out *t)
 {
 	if (t->made && !t->ended)
 		hd_catchup_source_cancel(&t->source);
+	assert(!t->ended);
 	t->ended = true;
 	for (uint32_t k = 0; k < HD_ELASTIC_ASKED; k++) {
 		t->out[k].asked = false;
@@ -98,6 +100,7 @@ static void name(struct hd_elastic *e, uint32_t joiner, bool on)
 			at[n++] = at[i];
 	if (on)
 		at[n++] = joiner;
+	assert(n <= HD_MAX_MEMBERS);
 	e->nnamed = n;
 }
 
@@ -121,6 +124,7 @@ void hd_elastic_send_state_standing(struct hd_elastic *e)
 
 	if (!view)
 		return;                   /* without memory: the next time */
+	assert(!e->standing_open);
 	*view = *hd_member_view(e->member);
 	e->standing_open = true;
 	if (hd_commands_give(&e->commands,
@@ -133,6 +137,8 @@ void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done
 {
 	struct hd_transfer_out *t = &e->transfer[done->command.number];
 
+	assert(done->command.worker == HD_NOBODY ? e->standing_open : done->command.flag ? !t->made :
+		t->ended);
 	if (done->command.worker == HD_NOBODY)
 		e->standing_open = false;
 	else if (done->command.flag)
@@ -312,6 +318,7 @@ static void apply_next(struct hd_elastic *e)
 
 	if (!l || !l->here)
 		return;
+	assert(!l->open && !l->applying && l->number == e->next_chunk);
 	l->here = false;
 	l->applying = true;
 	e->whole = false;
@@ -327,6 +334,7 @@ void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *a)
 		struct hd_chunk_in *l = &e->chunk[i];
 		if (!l->open || l->request != a->request || l->worker != a->worker)
 			continue;
+		assert(!l->here && !l->applying && a->len <= HD_CATCHUP_CHUNK);
 		l->open = false;
 		l->here = !a->err && l->transfer_round == e->transfer_round;
 		l->len = a->len;
@@ -347,6 +355,7 @@ static void refused(struct hd_elastic *e, const struct hd_diag *diag)
 
 void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *done)
 {
+	assert(e->chunk[done->command.number].applying);
 	e->chunk[done->command.number].applying = false;
 	if (done->command.pass == e->transfer_round) {      /* else of an earlier donor */
 		if (done->err == HD_E_INTEGRITY) {

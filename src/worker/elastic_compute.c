@@ -1,5 +1,6 @@
 #include "worker/elastic_int.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ COMMAND(begin)
 		err = adopt(e, d->view, diag);
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
 	e->idle_ns = e->computed_ns = 0;
+	assert(e->between);               /* FINISH or CANCEL ended the step before */
 	e->computed = e->between = false;
 	if (!err && hd_worker_at(e->worker) != d->step)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu",
@@ -154,6 +156,7 @@ COMMAND(compute)
 	enum hd_err err;
 
 	(void)done;
+	assert(!e->between && d->pass < HD_MAX_PASSES);
 	/* roots go out while the pass is computed: the number that it will have is known before */
 	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
@@ -215,6 +218,7 @@ static enum hd_err look_at_data(struct hd_elastic *e, struct hd_command_done *do
 /* Alone, a worker updates when it finishes. */
 COMMAND(update)
 {
+	assert(!e->between);
 	enum hd_err err = hd_share_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
 
 	if (!err && hd_share_sharded(e->worker))
@@ -232,6 +236,7 @@ COMMAND(update)
 
 COMMAND(finish)
 {
+	assert(!e->between);
 	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
 	enum hd_err err = sharded ? HD_OK : look_at_data(e, done, diag);
 
@@ -348,6 +353,7 @@ COMMAND(restore)
  * force may not have been adopted here: that comes with its first step. */
 COMMAND(transfer)
 {
+	assert(d->number < HD_ELASTIC_TRANSFERS);
 	struct hd_transfer_out *t = &e->transfer[d->number];
 
 	(void)done;
@@ -371,6 +377,7 @@ COMMAND(chunk)
 {
 	enum hd_err err = HD_OK;
 
+	assert(d->bytes && d->len <= HD_CATCHUP_CHUNK);
 	(void)HD_FAILPOINT(LEARN_PIECE);
 	if (d->step == 0) {
 		hd_catchup_sink_finish(&e->sink);

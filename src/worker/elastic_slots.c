@@ -232,6 +232,7 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_share_slot_bytes(e->worker, b),
 			NULL))
 			continue;
+		assert(s->want[b] && !a->open);
 		a->open = true;
 		ask(e, a, now);
 	}
@@ -242,6 +243,7 @@ static void want(struct hd_elastic *e, uint64_t step)
 	struct hd_slots *s = &e->slots;
 	const struct hd_exchange *x = hd_member_exchange(e->member);
 
+	assert(s->now == HD_SLOTS_FETCH || s->now == HD_SLOTS_GATHER);
 	s->round++;
 	s->left = 0;
 	s->step = step;
@@ -260,6 +262,7 @@ static void save(struct hd_elastic *e)
 	struct hd_command boundary = s->boundary;
 	struct hd_diag diag = { "" };
 
+	assert(s->now == HD_SLOTS_GATHER && !s->left);
 	(void)HD_FAILPOINT(SLOTS_SAVE);
 	s->now = HD_SLOTS_SAVE;
 	boundary.gathered = true;

@@ -1,5 +1,6 @@
 #include "worker/finals.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -43,6 +44,7 @@ void hd_finals_begin(struct hd_finals *f, const struct hd_finals_pass *pass)
 void hd_finals_note(struct hd_finals *f, uint32_t bucket)
 {
 	hd_lock_take(&f->lock);
+	assert(bucket / 64 < f->words);
 	bool first = !f->some;
 	f->some = true;
 	f->bit[bucket / 64] |= UINT64_C(1) << bucket % 64;
