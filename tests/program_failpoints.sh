@@ -57,7 +57,7 @@ run=$!
 reach wide 10
 HD_FAIL=learn.piece:delay=400 "$HEDDLE_BIN" worker --join wide --devices 1 -q 2>slow.log &
 here() { heddle status wide | grep -Eq "$1"; }
-await here ' (standby|learning) ' || failed "the slow learner did not come"
+await here ' (standby|learning) ' || failed "the slow joiner did not come"
 expect 0 heddle scale wide 2
 twice() { [ "$(grep -c '"kind":"aside"' wide/events.ndjson)" -ge 2 ]; }
 await twice || failed "no event says that it is too slow"

@@ -29,7 +29,7 @@ says 'chmod 0600'
 expect 2 heddle worker --join 127.0.0.1:9
 says 'needs the run'
 expect 75 heddle worker --join 127.0.0.1:9 --key key
-says 'nobody answers at 127.0.0.1:9'
+says 'no answer from 127.0.0.1:9'
 expect 2 heddle worker --join there:9 --key key
 expect 2 heddle run long.yaml --workers 1 --listen 127.0.0.1:0
 says 'there is no key'

@@ -314,14 +314,14 @@ static void stale(struct hd_coordinator *co, uint32_t worker)
 	a->text = "not in this epoch any more";
 }
 
-/* Connected under its id: for the first time, or again. What was on a closed link is said anew. */
+/* Connected under its id, for the first time or again. Messages lost on a closed link are sent again. */
 static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 {
 	struct hd_co_worker *w = hd_co_find(co, join->worker);
 	uint32_t number = join->worker % HD_REMOTE_WORKER;
 
 	if (!w && co->record.started && !join->member && number < co->record.next_worker && (w = place(co))) {
-		w->state = HD_W_ADMITTED;                         /* a learner of the coordinator before */
+		w->state = HD_W_ADMITTED;                         /* a joiner of the previous coordinator */
 		w->worker = join->worker;
 		w->draining = hd_co_is_going(co, w->worker);
 	}
@@ -330,8 +330,8 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 		stale(co, join->worker);
 		return;
 	}
-	/* what it said of its links while this one was closed is lost: one that closed and came back would
-	 * be missed by nobody */
+	/* its reports on its links while this one was closed are lost: a link that closed and came back
+	 * would go unnoticed */
 	co->mend |= !w->up && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
 	w->guest = HD_NOBODY;
 	w->up = true;
@@ -358,7 +358,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 
 static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
 
-/* What it reported of others: nobody takes it back any more. */
+/* Its reports on others: it will not take them back. */
 static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	uint64_t bit = (uint64_t)(w - co->worker);
@@ -399,7 +399,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 		if (other->source != w->worker)
 			continue;
 		if (other->state == HD_W_READY && other->decided)
-			/* it may have entered, and be the only one who holds the state: it is asked */
+			/* it may have entered, and be the only holder of the state: it is asked */
 			other->source = HD_NOBODY;
 		else
 			hd_co_sync_lost(co, other);
@@ -425,14 +425,14 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		hd_co_suspect_digest(co, by, msg->worker);
 		return;
 	}
-	/* of a newcomer: what it lacks is said again in a new epoch alone */
+	/* of a joiner: messages that it lacks are repeated only in a new epoch */
 	if (by->state != HD_W_MEMBER) {
 		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING ||
 			co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
 		return;
 	}
-	/* it left, but not everybody has what it said last: those who have not entered the next view would
-	 * wait for ever */
+	/* it left, and some members may lack its last messages: those that have not entered the next
+	 * view would wait for ever */
 	if (!w || !hd_co_is_here(w)) {
 		co->mend |= msg->why != HD_HEARD && (hd_view_has(&co->view, msg->worker) ||
 			by->spoke < co->view.epoch);
@@ -453,7 +453,8 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		hd_co_dead(co, w, "its links are closed here and at a peer");
 }
 
-/* Who was told its id closes the link to call again under it, at once. Who does not is gone. */
+/* A worker that got its id closes the link and calls again under the id at once. If it does not, it is
+ * gone. */
 static void on_guest_lost(struct hd_coordinator *co, uint32_t guest)
 {
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
@@ -543,11 +544,11 @@ static void on_progress(struct hd_coordinator *co, struct hd_co_worker *w, const
 	w->busy = msg->busy;
 }
 
-/* Its donor was gone as it was let into a view: it never entered that, and learns anew. */
+/* Its source was gone when it was let into a view: it never entered that view, and syncs again. */
 static void lose_synced_state(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	assert(w->state == HD_W_MEMBER);
-	hd_co_note(co, "lost", w->worker, "what it had learned was of one who left: it learns again");
+	hd_co_note(co, "lost", w->worker, "its source left before the transfer was complete: it syncs again");
 	w->state = HD_W_STANDBY;
 	w->asked = false;
 	hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
@@ -576,7 +577,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 {
 	if (!w->draining)
 		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
-	/* who was decided into a view may be a member there */
+	/* a worker decided into a view may be a member there */
 	if (msg->gone || (w->state != HD_W_MEMBER && !w->decided)) {
 		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) &&
 			hd_view_has(&co->next, w->worker))
@@ -626,7 +627,7 @@ static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, co
 	a->text = text ? text : "";
 }
 
-/* Of another lesson it tells what is past, or what the coordinator before arranged. */
+/* SYNCED of another transfer is out of date, or was arranged by the previous coordinator. */
 static void on_synced(struct hd_co_worker *w, const struct hd_msg_synced *msg)
 {
 	if (w->state == HD_W_SYNCING && msg->source == w->source && msg->transfer == w->transfer)
@@ -651,7 +652,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 			stale(co, from);
 		return;
 	}
-	/* whoever speaks in an epoch has adopted it; a learner's seal only announces it */
+	/* a worker that sends in an epoch has adopted it; a joiner's seal only announces it */
 	bool announces = msg->kind == HD_MSG_SEAL && !msg->seal.ran;
 	if (msg->epoch > w->spoke && !announces)
 		w->spoke = msg->epoch;
@@ -685,7 +686,7 @@ static void on_scale(struct hd_coordinator *co, uint32_t n)
 	co->noted_target = 0;
 }
 
-/* Who asked for them did, or a remote one came or goes. */
+/* The number changed: on request, or a remote worker came or left. */
 static void note_wanted(struct hd_coordinator *co)
 {
 	uint32_t n = hd_co_wanted(co), remotes = n - (co->record.target < n ? co->record.target : n);
@@ -835,7 +836,7 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 
 /* ---- birth and death ---- */
 
-/* Found in the store: its members hold the state. They are asked as after a failure in which nobody died. */
+/* Found in the store: its members hold the state. They are asked as after a failure without a death. */
 static void take_over(struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < co->record.nmembers; i++) {

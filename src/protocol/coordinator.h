@@ -1,55 +1,55 @@
-/* coordinator.h -- who takes part in one job: the machine that decides views.
+/* coordinator.h -- the machine that decides which workers take part in one job: its views.
  *
- * Not in the path of a step: members go on without it. It admits workers, names donors, plans changes,
- * decides what a loss means, counts commits and writes the one record of what was decided.
+ * It is not in the path of a step: members go on without it. It admits workers, picks sources for state
+ * transfer, plans changes, judges losses, counts commits, and writes the one record of its decisions.
  *
- * 1. Only what is stored is decided: every epoch number and every id is in a stored record before anybody
- *    hears of it, and is never used again. Only one process at a time has the store; its term is the stored
- *    one plus 1; workers ignore earlier terms.
- * 2. One planned change is open at a time: PREPARE to all of the old and the new view; all PREPARED;
- *    DECIDE; in force when the first SEAL of its epoch comes. Requests meanwhile are coalesced to the
- *    newest.
- * 3. A failure pre-empts it: FENCE under a new epoch to all who may have part in the open step; all STATUS;
- *    VIEW. Silent for T: dead too, and again with a higher epoch. The same way goes for the start (nobody
- *    is dead, all hold X_step), for a coordinator that takes over, and for a link that closed and came back
- *    (what was lost on it is repeated).
- * 4. A planned change that is open when a failure comes is void; its joiners stay learners.
- * 5. One knob, T. A worker whose link is closed is dead at once if a peer lost it too or its process ended,
- *    else after T; silent for T: the same. Suspected by peers but heard here: after T the one whom most
- *    reports name goes, ties: the higher id. Hung: no progress for max(2 T, 8 x its longest instruction).
- * 6. Fewer than `min` members: the open step is finished, then all hold; after min_wait: RELEASE with exit
- *    code 10, the scribe having saved.
- * 7. No member is left: RESTORE asks the caller which step is on disk, and all who are there begin from it.
- * 8. Remote workers (they come from where the run's folder is not, and have ids from HD_REMOTE_WORKER on)
- *    are wanted beyond those that were asked for: the record has what was asked for, of local workers;
- *    wanted are those and the remote ones that are here, up to max. Of too many local ones the youngest go,
- *    whatever remote ones there are; one place is kept from these while no local one has it. They learn
- *    from members alone, so they never begin a run, and a view of them alone holds until somebody is there
- *    who can save; the open step waits too, if the scribe might have halted before it (nobody holds the
- *    table).
- * 9. Sharded state: of those who hold a bucket's slots fewer than `copies` go in one planned change, the
- *    others in the next ones. If nobody is left who holds them, the job begins again from disk, as in 7;
- *    the members are dead to it and come anew.
- * 10. Who is to be relieved counts as if it were not there when workers are asked for and taught, and stays
- *     a member until as many others as are wanted are ready. Not stored: another coordinator finds the
- *     other worker standing by, and is told again.
- * 11. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a
+ * 1. Only what is stored is decided. Every epoch number and every id is in a stored record before it is
+ *    sent, and is never used again. One process at a time has the store. Its term is the stored term plus
+ *    1; workers ignore earlier terms.
+ * 2. One planned change at a time: PREPARE to the old and the new view; all PREPARED; DECIDE; in force with
+ *    the first SEAL of its epoch. Requests that come meanwhile are merged into the newest.
+ * 3. A failure pre-empts it: FENCE under a new epoch to all that may have part in the open step; all
+ *    STATUS; VIEW. A worker that is silent for T counts as dead too, and FENCE is repeated with a higher
+ *    epoch. The same exchange serves the start (all hold X_step), a takeover, and a link that closed and
+ *    came back (messages lost on it are repeated).
+ * 4. A planned change that is open when a failure comes is void; its joiners keep syncing.
+ * 5. One setting, T. A worker whose link closed is dead at once if a peer lost it too or its process ended,
+ *    else after T. The same if it is silent for T. If peers suspect a worker that is heard here: after T
+ *    the one with most reports is expelled; ties: the higher id. Hung: no progress for max(2 T, 8 x its
+ *    longest instruction).
+ * 6. Fewer than `min` members: the open step is finished, then all hold. After min_wait: RELEASE with exit
+ *    code 10, after a checkpoint.
+ * 7. No member is left: RESTORE asks the caller for the newest step on disk, and all workers present start
+ *    from it.
+ * 8. Remote workers (without access to the run's folder; ids from HD_REMOTE_WORKER on) come on top of the
+ *    number that was asked for. The record has that number, of local workers; wanted are those and the
+ *    remote ones present, up to max. Of too many local workers the youngest leave, whatever remote ones
+ *    there are; one seat is kept from remote ones while no local worker has it. Remote workers sync from
+ *    members only. So they never begin a run, and a view of remote workers alone holds until a worker is
+ *    there that can save. The open step waits too if the checkpoint writer might have halted before it (no
+ *    member holds the table).
+ * 9. Sharded state: of the holders of a bucket's slots fewer than `copies` leave in one planned change, the
+ *    others in later ones. If no holder is left, the job restarts from disk, as in rule 7; the members are
+ *    dead to it and join again.
+ * 10. A worker that is being replaced does not count when workers are requested and synced. It stays a
+ *     member until as many others as are wanted are ready. Not stored: after a takeover the substitute is a
+ *     standby, and the request comes again.
+ * 11. A step is committed when all members of the view that ran it have sealed it. COMMIT comes once a
  *     step, in order.
- * 12. Digests of a step that differ (of seals; or a member heard one: SUSPECT, corrupt) mean that its sums,
- *     and all that came of them, may be wrong: nothing of it is committed. When all members have sealed it,
- *     who told another digest than more than half of those who told one goes, with exit code 5; all others
- *     begin again from disk, as in 7, INVALIDATE being said before: from the newest step whose state was
- *     the same at all (*verified*), or one before. Without such a half the job ends, with exit code 5; so
- *     it does at the third time without a verified state that is newer than all that were disputed,
- *     whichever coordinators counted: so it ends whatever a bad memory does. That who resumes the run
- *     counts anew is the caller's. INVALIDATE is said too when nobody is left, or the job ends, before it
- *     could be told who goes.
- * 13. A learner whose donor gave up (catchup.h) is put aside for 2 T, twice as long each further time, at
- *     most 1,024 T; and is wanted again at once with the next view, whose steps may be slower, and when a
- *     number is asked for. Others are taught meanwhile. Not stored.
- * 14. HALT and DRAIN are in the record; a stop that only the scribe knows of any more counts as well. A job
- *     that is halted ends with the code that was asked for, whichever coordinators saw to it; with 0 only
- *     if the scribe has saved X_nsteps, or stopped by itself (its target) and nobody asked for anything.
+ * 12. Digest mismatch. Digests of a step that differ (in seals, or reported by a member: SUSPECT, corrupt)
+ *     mean that its sums, and all that followed, may be wrong. None of it is committed. When all members
+ *     have sealed the step, each worker outside the strict majority of the reports is expelled with exit
+ *     code 5. The others restart from disk, as in rule 7, after INVALIDATE: from the newest step whose
+ *     state was the same at all (*verified*), or an earlier one. Without a majority the job ends with exit
+ *     code 5. So it does at the third mismatch without a verified state newer than all mismatched ones,
+ *     across coordinators. A resumed run counts from zero: that is the caller's. INVALIDATE is also sent
+ *     when no worker is left, or the job ends, before a worker could be expelled.
+ * 13. A joiner whose source gave up (catchup.h) is in BACKOFF for 2 T, twice as long each further time, at
+ *     most 1,024 T. A new view (its steps may be slower) or a new number of workers ends all backoffs.
+ *     Others are synced meanwhile. Not stored.
+ * 14. HALT and DRAIN are in the record. A stop that only the checkpoint writer still knows of counts as
+ *     well. A halted job ends with the code that was asked for, across coordinators; with 0 only if
+ *     X_nsteps was saved, or the writer reached its target and no stop was asked for.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call.
  * create/destroy; one thread. */
@@ -65,10 +65,10 @@
 #include "protocol/view.h"
 
 enum {
-	/* of one job at a time: members, learners, standbys, those leaving */
+	/* of one job at a time: members, joiners, standbys, those leaving */
 	HD_MAX_WORKERS = 128,
 	HD_CO_NEWS = 512,                 /* steps whose record waits for their commit */
-	/* a joiner learns, a change is prepared, decided and in force: each at a boundary */
+	/* a joiner syncs, a change is prepared, decided, in force: each at a boundary */
 	HD_CO_STEPS_TO_JOIN = 4,
 };
 
@@ -82,17 +82,17 @@ struct hd_co_record {
 	uint64_t serial;                  /* rises with every store */
 	uint32_t term, epoch, next_worker;        /* greatest used; next_worker: the next id */
 	uint32_t target, nmembers;        /* target: local workers */
-	/* who may hold the state: of the newest view, and of the one decided but not in force */
+	/* possible holders of the state: of the newest view, and of one decided but not in force */
 	uint32_t member[HD_MAX_WORKERS];
-	bool started;                     /* there was a view: `member` hold the state */
+	bool started;                     /* there was a view: the members hold the state */
 	bool halting;
-	/* with halting: with which workers leave and the job ends, and why */
+	/* with halting: exit code of the workers and the job, and why */
 	uint32_t halt_code;
 	char halt_why[HD_MSG_TEXT + 1];
-	uint32_t ngoing, going[HD_MAX_WORKERS];   /* who was asked to leave by DRAIN and is still here */
-	/* rule 12: in a row, with no state verified that was newer than all that were disputed */
+	uint32_t ngoing, going[HD_MAX_WORKERS];   /* asked to leave by DRAIN, still here */
+	/* rule 12: mismatches in a row without a newer verified state */
 	uint32_t mismatches;
-	uint64_t mismatched;                /* the newest step that ever was; 0: none, or that one */
+	uint64_t mismatched;                /* the newest mismatched step ever; 0: none, or step 0 */
 };
 
 struct hd_co_config {
@@ -100,11 +100,10 @@ struct hd_co_config {
 	/* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	uint32_t nvns, nbuckets, copies, min, max, target;
 	int64_t detect_ns, min_wait_ns;
-	/* of the job: who has run them all is done, whatever was asked for meanwhile; 0: not known */
+	/* of the job: after them it is done, whatever stop was asked for; 0: not known */
 	uint64_t nsteps;
 	uint64_t step;                    /* first step, if nothing is stored: that of the checkpoint, or 0 */
-	/* of a run that is taken over: the newest X_verified that is known to have been the same at all;
-	 * or 0 */
+	/* of a run that is taken over: the newest X_verified known; or 0 */
 	uint64_t verified;
 	/* as it was found; all 0: a new run. The caller holds the store's lock */
 	struct hd_co_record record;
@@ -117,8 +116,8 @@ struct hd_co_config {
 	X(MESSAGE,   "worker, msg, remote", "a message came; JOIN of a worker without id from its guest number") \
 	X(LOST,      "worker, why",         "its link closed (HD_CLOSED), is silent for T (HD_SILENT), is heard again; its process ended (HD_EXITED)") \
 	X(SCALE,     "n",                   "that many local workers are wanted") \
-	X(DRAIN,     "worker, code",        "that worker shall leave the job") \
-	X(REPLACE,   "worker, ok",          "another local worker shall take its place, then it goes; not ok: it stays") \
+	X(DRAIN,     "worker, code",        "that worker is to leave the job") \
+	X(REPLACE,   "worker, ok",          "another local worker takes its place, then it leaves; not ok: it stays") \
 	X(HALT,      "code, text",          "stop at the next boundary; workers leave with this code") \
 	X(REPLAN,    "",                    "ask the planner again") \
 	X(UNSPAWNED, "n",                   "so many of the workers that SPAWN asked for ended before they joined") \
@@ -187,12 +186,12 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 #define HD_CO_STATES(X)                                                                                          \
 	X(FREE,      "free")                                                                                     \
 	X(ADMITTED,  "admitted")          /* has an id, builds */                                                \
-	X(STANDBY,   "standby")           /* could learn, is not wanted yet */                                   \
+	X(STANDBY,   "standby")           /* could sync, is not wanted yet */                                   \
 	X(SYNCING,   "learning")                                                                                 \
 	X(READY,     "ready")             /* holds the state, follows */                                         \
 	X(MEMBER,    "member")                                                                                   \
 	X(BACKOFF,   "aside")             /* its transfer was too slow: rule 13 */                               \
-	X(LEFT,      "left")              /* said that it goes, or was told to */                                \
+	X(LEFT,      "left")              /* said that it leaves, or was released */                                \
 	X(OUT,       "out")               /* dead to the job */
 
 enum hd_co_worker_state {

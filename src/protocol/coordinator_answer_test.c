@@ -1,7 +1,7 @@
 #include "protocol/testing_coordinator.h"
 
-/* Who is asked, what its answer means, and what view comes of it (rules 3, 6, 7 and 9): each guard by
- * itself. */
+/* Which workers are asked, what their answers mean, and what view follows (rules 3, 6, 7 and 9): each
+ * guard by itself. */
 
 static const uint64_t first = 1, both = 3;
 static const struct hd_pass own[] = { { 0, 0, 0, 1 } };
@@ -12,7 +12,7 @@ static const struct hd_vrange low[] = { { 0, 2 } }, high[] = { { 2, 2 } };
 #define BEGUN(range_) .begun = true, PASS(range_)
 #define GONE(w) FROM(w, LEAVE, .leave = { .gone = true })
 
-/* All of `n` members are asked in epoch 2; nobody is dead. */
+/* All of `n` members are asked in epoch 2; none is dead. */
 static void ask_all(struct co_at_work *c, const struct hd_co_config *config, uint32_t n)
 {
 	co_run(c, config, n);
@@ -38,9 +38,9 @@ static void ask_with_ready(struct co_at_work *c, bool decided)
 	assert_true(c->co->phase == HD_CO_ASKING && c->co->record.epoch == 3);
 }
 
-/* ---- who is asked ---- */
+/* ---- which workers are asked ---- */
 
-/* FENCE names the dead of the view, to all who are here. */
+/* FENCE names the dead of the view, to all that are here. */
 static void a_fence_names_the_dead_of_the_view_to_those_who_are_here(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -56,7 +56,7 @@ static void a_fence_names_the_dead_of_the_view_to_those_who_are_here(void **stat
 	IS(STORED(), ">0 FENCE@2 dead 2; >1 FENCE@2 dead 2; >3 FENCE@2 dead 2");
 	co_end(c);
 
-	co_run(c, &co_config, 1);                /* of a view that is no more nobody is dead */
+	co_run(c, &co_config, 1);                /* without a view none of it is dead */
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	CO(RESTORED, .step = 0);
@@ -67,8 +67,8 @@ static void a_fence_names_the_dead_of_the_view_to_those_who_are_here(void **stat
 	co_end(c);
 }
 
-/* Whoever may have entered is asked though its link is down; of others who are ready only those who can
- * answer. */
+/* A worker that may have entered is asked though its link is down; of other ready ones only those with a
+ * link. */
 static void who_may_hold_the_state_is_waited_for(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -94,7 +94,7 @@ static void who_may_hold_the_state_is_waited_for(void **state)
 		CHECK(decided ? !*said : strstr(said, ">1 VIEW@3 0 of 1 2;") != NULL, "%s", said);
 		co_end(c);
 	}
-	/* nobody knows what became of a first view that was being stored: nobody has a word of it */
+	/* it is unknown what became of a first view that was being stored: no worker got it */
 	co_begin(c, &co_config);
 	for (uint32_t i = 0; i < 2; i++) {
 		co_admit(c, i);
@@ -126,14 +126,14 @@ static void the_dead_of_an_end_are_not_asked_for(void **state)
 	STORED();
 	IS(NEWCOMER_AT(2, 4, 0), "STORE 11 e 4 next 3 not started; NOTE restore; RESTORE; SPAWN 2");
 	assert_int_equal(c->co->phase, HD_CO_RESTORING);
-	/* nor is it decided again by one who forgets what it learned */
+	/* nor is it decided again by a worker that drops its state */
 	IS(FROM(2, READY_TO_SYNC, .epoch = 4), "");
 	IS(co_tick_at(c, c->now + 2 * CO_T), "");
 	IS(CO(LOST, .worker = 2, .why = HD_EXITED), "NOTE lost 2; END 2; SPAWN 1");
 	co_end(c);
 }
 
-/* Who comes back hears FENCE and VIEW again where it may not have heard them, and there alone. */
+/* A worker that comes back gets FENCE and VIEW again where it may have missed them, and only there. */
 static void a_view_is_said_again_where_it_came_of_a_failure(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -163,9 +163,9 @@ static void a_view_is_said_again_where_it_came_of_a_failure(void **state)
 	co_end(c);
 }
 
-/* ---- who is of the view ---- */
+/* ---- members of the view ---- */
 
-/* Answers are of those who were asked, in their time. */
+/* Answers count from workers that were asked, in time. */
 static void who_was_not_asked_has_no_say(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -177,7 +177,7 @@ static void who_was_not_asked_has_no_say(void **state)
 	CO(LOST, .worker = 2, .why = HD_EXITED);
 	STORED();
 	int64_t asked = c->now;
-	IS(MEMBER_AT(3, 2, 0), "");              /* a learner */
+	IS(MEMBER_AT(3, 2, 0), "");              /* a joiner */
 	IS(FROM(3, READY_TO_SYNC, .epoch = 2), ">1 SEND_STATE@1 3 no more; >3 SYNC@1 1 100000002; >1 "
 		"SEND_STATE@1 3");
 	MEMBER_AT(0, 2, 0);
@@ -200,7 +200,7 @@ static void who_was_not_asked_has_no_say(void **state)
 	co_end(c);
 }
 
-/* At a boundary those come in who hold it, are to stay, and for whom there is room. */
+/* At a boundary workers come in that hold the state, are to stay, and fit. */
 static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -286,8 +286,7 @@ static void no_view_has_more_members_than_there_may_be(void **state)
 	co_end(c);
 }
 
-/* A start that comes to nothing is begun anew: who holds another step loads this one, whoever holds it
- * stays as it is. */
+/* A failed start is begun again: holders of another step load this one, the others keep it. */
 static void a_start_of_which_nobody_is_left_begins_anew(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -348,7 +347,7 @@ static void what_was_not_begun_holds_nothing(void **state)
 		">0 VIEW@2 0 of 0+1 1 sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 sums 0:1 table 1; NOTE view");
 	co_end(c);
 
-	ask_all(c, &co_config, 2);               /* passes of who has sealed it are of the next one */
+	ask_all(c, &co_config, 2);               /* passes of a member that sealed it are of the next one */
 	STATUS_OF(0, 2, .at = 1, .prev = true, PASS(low));
 	IS(STATUS_OF(1, 2, .at = 0, BEGUN(high)),
 		">0 VIEW@2 0 of 0+1 1 passes 1.0[2+2] sums 0:1 table 1; >1 VIEW@2 0 of 0+1 1 passes "
@@ -356,7 +355,7 @@ static void what_was_not_begun_holds_nothing(void **state)
 	co_end(c);
 }
 
-/* Rule 9. Who has sealed a step has all new parameters, and the sums of its chains alone. */
+/* Rule 9. A member that sealed a step has all new parameters, and the sums of its chains alone. */
 static void who_has_sealed_holds_the_sums_of_its_chains(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -454,7 +453,7 @@ static void the_time_to_hold_counts_from_its_beginning(void **state)
 	co_end(c);
 }
 
-/* A view is followed by those alone who learn from one of its members. */
+/* Only workers that sync from a member of the view follow it. */
 static void who_synced_from_the_disk_syncs_anew_from_a_member(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -478,7 +477,7 @@ static void who_synced_from_the_disk_syncs_anew_from_a_member(void **state)
 		"100000001; >1 SEND_STATE@1 2");
 	co_end(c);
 
-	co_run(c, &co_config, 3);                /* from one who is of no view any more */
+	co_run(c, &co_config, 3);                /* from a worker that is in no view any more */
 	CO(SCALE, .n = 4);
 	co_admit(c, 3);
 	co_ready_to_sync(c, 3);
@@ -492,8 +491,8 @@ static void who_synced_from_the_disk_syncs_anew_from_a_member(void **state)
 	co_end(c);
 }
 
-/* Let go: who is behind what its whole view must have sealed. RELEASE is its last word, and its donor's
- * too. */
+/* Released: a member behind what its whole view must have sealed. RELEASE is its last message, and its
+ * transfer ends. */
 static void who_is_let_go_hears_why(void **state)
 {
 	struct co_at_work at, *c = &at;

@@ -16,7 +16,7 @@ static void a_change_is_prepared_by_all_decided_and_in_force_with_a_word_of_its_
 	co_ready_to_sync(c, 2);
 	IS(co_synced(c, 2), "STORE 7 e 2 next 3 of 0 1");
 	IS(CO(STORED, .serial = 6, .ok = true), "");    /* an earlier one */
-	IS(PREPARED(0, 2), "");                 /* nobody can have heard of it */
+	IS(PREPARED(0, 2), "");                 /* no worker can know of it */
 	IS(STORED(),
 		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after "
 		"0 1 of 0 1 2");
@@ -25,7 +25,7 @@ static void a_change_is_prepared_by_all_decided_and_in_force_with_a_word_of_its_
 	IS(PREPARED(0, 2), "");
 	IS(PREPARED(2, 2), "");
 	IS(PREPARED(1, 2), "STORE 8 e 2 next 3 of 0 1 2");
-	IS(co_seal(c, 0, 2, 0), "");            /* nobody can be in it yet */
+	IS(co_seal(c, 0, 2, 0), "");            /* no worker can be in it yet */
 	IS(STORED(), ">0 DECIDE@1 2; >1 DECIDE@1 2; >2 DECIDE@1 2");
 	IS(co_seal(c, 0, 1, 0), "");
 	IS(FROM(2, SEAL, .epoch = 2, .seal = { .step = 0 }), "");        /* it announces only */
@@ -120,7 +120,7 @@ static void a_change_is_void_when_somebody_of_it_is_lost(void **state)
 		}
 }
 
-/* So it is when a newcomer leaves, or its donor does, before it is decided; after that it may have
+/* So it is when a joiner leaves, or its source does, before it is decided; after that it may have
  * entered. */
 static void a_newcomer_that_goes_takes_its_change_along(void **state)
 {
@@ -157,7 +157,7 @@ static void a_newcomer_that_goes_takes_its_change_along(void **state)
 	}
 }
 
-/* Who comes back while a change is open hears of it again, as far as it is. */
+/* A worker that comes back during a change gets its messages again, as far as it is. */
 static void who_comes_back_hears_of_the_change_again(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -320,7 +320,7 @@ static void a_run_ends_when_the_checkpoint_writer_has_saved_and_all_are_there(vo
 	(void)state;
 	co_run(c, &co_config, 2);
 	co_seal(c, 0, 1, 0);
-	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 1 }), "");       /* not the scribe */
+	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 1 }), "");       /* not the checkpoint writer */
 	/* it overtook the seal of the other one */
 	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 1 }), "NOTE done 0");
 	IS(co_seal(c, 1, 1, 0), "COMMIT 0@1; >0 RELEASE@1 0; >1 RELEASE@1 0");
@@ -334,7 +334,7 @@ static void a_run_ends_when_the_checkpoint_writer_has_saved_and_all_are_there(vo
 	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 4, .nwhy = 3, .why = "nan" }),
 		"NOTE done 1; >0 RELEASE@1 4; >1 RELEASE@1 4");
 	int64_t from = c->now;
-	/* who comes back hears of it */
+	/* a worker that comes back gets it */
 	IS(co_return(c, 1, 11, true), ">1 PEER@1 0 a; >0 PEER@1 1 b; >1 RELEASE@1 4");
 	IS(co_tick_at(c, from + 4 * CO_T - 1), "");
 	IS(co_tick_at(c, from + 4 * CO_T), "EXIT 4 nan");
@@ -352,7 +352,7 @@ static void a_stop_is_said_once_to_each_and_again_to_who_comes(void **state)
 	IS(CO(HALT, .code = 76, .text = "again"), "");
 	IS(co_return(c, 1, 11, true),
 		">1 PEER@1 0 a; >0 PEER@1 1 b; >1 STOP@1 75 asked; >1 FENCE@1; >1 VIEW@1 0 of 0 1");
-	/* nobody is asked for any more */
+	/* no worker is requested any more */
 	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 2 of 0 1 halting; NOTE scale");
 	co_end(c);
 

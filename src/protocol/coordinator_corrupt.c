@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rule 12 of coordinator.h. Digests are kept by worker and step, whatever the epoch: X_{s+1} is a function of
- * the job, so two that differ mean that somebody's memory, or what somebody computed, is not what it should
- * be. Whose part in the sums of that step was wrong cannot be told from them: everybody's state is in
- * doubt, and the minority is whom nobody should compute with again. */
+/* Rule 12 of coordinator.h. Digests are kept by worker and step, whatever the epoch: X_{s+1} is a
+ * function of the job, so two different digests mean that some memory or some computation is wrong. They
+ * do not tell whose part of the sums was wrong, so every state is suspect, and the minority is expelled. */
 
 /* without a later state that was the same at all: it is no accident then */
 enum { TRIES = 2 };
@@ -26,7 +25,8 @@ static void mismatch(struct hd_coordinator *co, uint64_t step)
 {
 	if (!co->mismatched || step + 1 < co->mismatched)
 		co->mismatched = step + 1;
-	if (co->verified > step)                  /* by those who were left, before one of them said so */
+	/* verified by the remaining members before one of them reported it */
+	if (co->verified > step)
 		co->verified = co->verified_before <= step ? co->verified_before : 0;
 }
 
@@ -44,7 +44,7 @@ void hd_co_on_digests(struct hd_coordinator *co, struct hd_co_worker *w, const s
 	}
 }
 
-/* What the other one told may have been heard by that member alone. */
+/* The other worker's digest may have reached that member alone. */
 void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker)
 {
 	uint64_t next = by->reported[0].next > by->reported[1].next ? by->reported[0].next :
@@ -57,10 +57,10 @@ void hd_co_suspect_digest(struct hd_coordinator *co, const struct hd_co_worker *
 	if (w)
 		w->suspect_digest = next;
 	else
-		co->unknown_sender = next;              /* of a coordinator before: gone since */
+		co->unknown_sender = next;              /* of a previous coordinator's worker, gone since */
 }
 
-/* All members told a digest of the state after it; the same one, since nothing that is disputed is
+/* All members reported a digest of the state after it: equal ones, since no mismatched step is
  * committed. */
 void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 {
@@ -75,7 +75,7 @@ void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 	co->verified = step + 1;
 }
 
-/* Members that have not sealed it yet do, or are dead in a while. */
+/* Members that have not sealed it yet will, or die. */
 static bool all_sealed(struct hd_coordinator *co, uint64_t step)
 {
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
@@ -129,7 +129,7 @@ static void forget(struct hd_coordinator *co)
 	}
 }
 
-/* Nobody is left to tell more of what is disputed: what was saved of it is not to be begun from, nor
+/* No worker is left to report on the mismatch: what was saved of it must be neither restored nor
  * resumed. */
 void hd_co_invalidate(struct hd_coordinator *co)
 {
@@ -142,25 +142,26 @@ void hd_co_invalidate(struct hd_coordinator *co)
 
 static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes *v, const char *why)
 {
-	char who[80] = "", text[HD_MSG_TEXT + 1];
+	char pair[80] = "", text[HD_MSG_TEXT + 1];
 
 	if (v->of[0] && v->of[1])
-		snprintf(who, sizeof who, "workers %u and %u", v->of[0]->worker, v->of[1]->worker);
+		snprintf(pair, sizeof pair, "workers %u and %u", v->of[0]->worker, v->of[1]->worker);
 	snprintf(text, sizeof text,
 		"step %llu: %s hold different states, and %s: a memory or a processor gives wrong bits. "
 		"Checkpoints up to step %llu are"
 		" sound, later ones were removed: have the machines looked at, and resume the run on others",
 		(unsigned long long)step,
-		*who ? who : "workers", why, (unsigned long long)co->verified);
+		*pair ? pair : "workers", why, (unsigned long long)co->verified);
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
 	invalidate(co);
-	/* `disputed` stays: seals may come yet, and commit nothing */
+	/* `mismatched` stays: seals may still come, and commit nothing */
 	co->invalidates = true;
 	hd_co_store(co);
 	hd_co_end(co, 5, text);
 }
 
-/* Everybody who may hold what came of that step. Those who learned from them learn anew by themselves. */
+/* Ends every worker that may hold results of that step. Workers that synced from them sync again by
+ * themselves. */
 static void begin_again(struct hd_coordinator *co, uint64_t step, const struct votes *v)
 {
 	const struct hd_co_digests best = *v->best;

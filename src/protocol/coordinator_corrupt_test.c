@@ -28,7 +28,7 @@ static void what_is_the_same_at_all_is_committed_and_verified(void **state)
 	IS(DIGESTS(1, 1, 2, B, NO), "");
 	IS(DIGESTS(2, 1, 2, B, NO), "COMMIT 2@1");
 	assert_int_equal(c->co->verified, 2);
-	IS(DIGESTS(0, 1, 3, A, A), "");           /* one told it of another step in the meantime */
+	IS(DIGESTS(0, 1, 3, A, A), "");           /* one reported another step in the meantime */
 	IS(DIGESTS(1, 1, 3, A, A), "");
 	IS(DIGESTS(1, 1, 5, A, A), "");
 	IS(DIGESTS(2, 1, 3, A, A), "COMMIT 3@1");
@@ -57,7 +57,7 @@ static void who_told_another_digest_than_most_goes(void **state)
 		assert_string_equal(co_note_text(c, "corrupt"),
 			"worker 2 held another state after step 0 than 2 of 3 workers: its memory or its "
 			"processor gives wrong bits");
-		/* said again when nobody is left who may be saving */
+		/* repeated when no possible writer is left */
 		IS(STORED(),
 			"STORE 9 e 4 next 3 not started mismatches 1 to 0; NOTE restore; INVALIDATE 0; "
 			"RESTORE; "
@@ -66,8 +66,8 @@ static void who_told_another_digest_than_most_goes(void **state)
 	}
 }
 
-/* Nothing of the step, or later, is committed; nobody goes before all have told. What was told first is
- * the first to be judged. */
+/* Nothing of the step, or later, is committed; no worker is expelled before all have reported. The first
+ * mismatch is judged first. */
 static void a_mismatch_waits_until_all_have_sealed_the_step(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -76,7 +76,7 @@ static void a_mismatch_waits_until_all_have_sealed_the_step(void **state)
 	co_run(c, &co_config, 3);
 	DIGESTS(0, 1, 4, A, A);
 	DIGESTS(0, 1, 5, A, A);
-	IS(DIGESTS(1, 1, 5, A, B), "");           /* a later one is disputed first */
+	IS(DIGESTS(1, 1, 5, A, B), "");           /* a later one is mismatched first */
 	IS(DIGESTS(1, 1, 4, A, A), "");
 	IS(DIGESTS(2, 1, 3, NO, NO), "COMMIT 0@1 lost; COMMIT 1@1 lost; COMMIT 2@1 lost; COMMIT 3@1");
 	IS(DIGESTS(2, 1, 4, B, A),
@@ -108,7 +108,7 @@ static void what_is_told_late_or_twice_counts_once(void **state)
 	(void)state;
 	co_run(c, &co_config, 3);
 	DIGESTS(0, 1, 2, A, A);
-	IS(DIGESTS(0, 1, 0, A, A), "");           /* late: what it told since stays */
+	IS(DIGESTS(0, 1, 0, A, A), "");           /* late: what it reported since stays */
 	DIGESTS(1, 1, 2, A, B);
 	IS(DIGESTS(2, 1, 2, NO, NO),
 		"COMMIT 0@1; COMMIT 1@1 lost; NOTE integrity; INVALIDATE 0; STORE 6 e 1 next 3 of 0 1 2 "
@@ -123,7 +123,7 @@ static void what_is_told_late_or_twice_counts_once(void **state)
 	IS(DIGESTS(2, 1, 0, A, A), "COMMIT 0@1");
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* a learner's seal only announces */
+	co_run(c, &co_config, 2);                /* a joiner's seal only announces */
 	co_one_more(c, 2);
 	IS(FROM(2, SEAL, .epoch = 1, .seal = { .step = 0, .state_digest = B }), "");
 	DIGESTS(0, 1, 0, A, A);
@@ -131,16 +131,15 @@ static void what_is_told_late_or_twice_counts_once(void **state)
 	co_end(c);
 }
 
-/* Rule 12: "without such a half the job ends". A sentence names two who differ. */
+/* Rule 12: without a majority the job ends. The message names two that differ. */
 static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 {
-	/* of what each member tells of step 0, in the order of members; doubted: bits of those whom
-	 * another member heard tell otherwise */
+	/* digests of step 0 by member; suspect: bits of the members with a suspect digest */
 	static const struct { uint64_t digests[5]; uint32_t n, suspect_digest; const char *says; } row[] = {
 		{ { A, B }, 2, 0, "workers 0 and 1 hold" },
 		{ { A, B, C }, 3, 0, "workers 0 and 1 hold" },
 		{ { A, A, B, B }, 4, 0, "workers 0 and 2 hold" },
-		{ { A, A, B, B }, 4, 1 << 1, "workers 0 and 2 hold" },         /* here it told the same */
+		{ { A, A, B, B }, 4, 1 << 1, "workers 0 and 2 hold" },         /* here it reported the same */
 		{ { A, NO }, 2, 1 << 1, "workers 0 and 1 hold" },
 		{ { A, NO, NO }, 3, 1 << 1 | 1 << 2, "workers 0 and 1 hold" },
 		{ { A, B, NO }, 3, 1 << 2, "workers 0 and 1 hold" },
@@ -177,7 +176,7 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 		"RELEASE@1 5");
 	IS(DIGESTS(0, 1, 0, B, B), "");           /* it is over: nothing is committed */
 	IS(CO(LOST, .worker = 0, .why = HD_CLOSED), "");
-	/* a scribe may have saved until it went */
+	/* a checkpoint writer may have saved until it went */
 	IS(CO(LOST, .worker = 1, .why = HD_CLOSED),
 		"INVALIDATE 0; "
 		"EXIT 5 step 0: workers 0 and 1 hold different states, and no majority says which is right: "
@@ -186,7 +185,7 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 		"looked at, and resume the run on others");
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* nobody who told it says so any more */
+	co_run(c, &co_config, 2);                /* no worker that reported it is left */
 	DIGESTS(0, 1, 0, A, A);
 	SUSPECTS_DIGEST(0, 1);
 	DIGESTS(0, 1, 1, A, A);
@@ -199,17 +198,17 @@ static void without_a_majority_the_job_ends_and_two_are_named(void **state)
 	co_end(c);
 }
 
-/* "Or a member heard one": what the other one told need not have come here. */
+/* A digest reported by SUSPECT need not have come here. */
 static void what_a_member_heard_of_another_counts(void **state)
 {
-	/* who of members told what, whom member 0 doubts then, and what is answered to the last of it */
+	/* reports of the members, the sender that member 0 suspects then, and the actions of the last */
 	static const struct { uint64_t digests[4]; uint32_t n, sender; const char *says; } row[] = {
 		{ { A }, 1, 77, "NOTE integrity; INVALIDATE 0; STORE 4 e 1 next 1 of 0 mismatches 1 to 0; >0 RELEASE@1 5" },         /* gone since */
 		{ { A, A }, 2, 77, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 mismatches 1 to 0; "
 			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 mismatches 1 to "
 			"0; "
 			"INVALIDATE 0" },
-		/* it told here what most do: nobody is known to be wrong */
+		/* its report here is that of most: none is known to be wrong */
 		{ { A, A }, 2, 1, "NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 5 e 2 next 2 of 0 1 mismatches 1 to 0; "
 			"NOTE lost 1; >1 STALE@1; DROP 1; END 1; STORE 6 e 3 next 2 of 0 1 mismatches 1 to "
 			"0; "
@@ -220,7 +219,7 @@ static void what_a_member_heard_of_another_counts(void **state)
 			"STORE 7 e 3 next 3 of 0 1 2 mismatches 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; END "
 			"1; "
 			"STORE 8 e 4 next 3 of 0 1 2 mismatches 1 to 0; INVALIDATE 0" },
-		/* who told nothing is no part of it */
+		/* a member without a report is no part of it */
 		{ { A, A, B, NO }, 4, 77, "NOTE integrity; INVALIDATE 0; STORE 7 e 1 next 4 of 0 1 2 3 mismatches 1 to 0; "
 			">0 RELEASE@1 5; >1 RELEASE@1 5; >2 RELEASE@1 5; >3 RELEASE@1 5" },
 		{ { A, A, B, NO }, 4, 2, "NOTE corrupt 2; >2 RELEASE@1 5; NOTE lost 2; >2 STALE@1; DROP 2; END 2; "
@@ -247,7 +246,7 @@ static void what_a_member_heard_of_another_counts(void **state)
 		CHECK(!strcmp(c->text, row[i].says), "row %zu: %s", i, c->text);
 		co_end(c);
 	}
-	/* it is of the newest step that the member told of */
+	/* it is of the newest step that the member reported */
 	for (uint64_t step = 0; step < 2; step++) {
 		co_run(c, &co_config, 2);
 		for (uint64_t s = 0; s < step + 2; s++)
@@ -259,7 +258,7 @@ static void what_a_member_heard_of_another_counts(void **state)
 			"step %d: %s", (int)step, said);
 		co_end(c);
 	}
-	co_run(c, &co_config, 3);                /* who told of none can mean none */
+	co_run(c, &co_config, 3);                /* without a report there is no step to suspect */
 	DIGESTS(0, 1, 0, A, A);
 	DIGESTS(1, 1, 0, A, B);
 	IS(SUSPECTS_DIGEST(2, 0), "");
@@ -270,7 +269,7 @@ static void what_a_member_heard_of_another_counts(void **state)
 	co_end(c);
 }
 
-/* A left member says nothing more, and is not waited for; what it told counts. */
+/* A member that left is not waited for; its report counts. */
 static void who_is_gone_is_not_waited_for(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -297,13 +296,13 @@ static void who_is_gone_is_not_waited_for(void **state)
 		">1 STALE@1; DROP 1; END 1; STORE 8 e 4 next 3 of 0 1 2 mismatches 1 to 0; INVALIDATE 0");
 	co_end(c);
 
-	co_run(c, &co_config, 1);                /* nobody is left, and nothing is disputed */
+	co_run(c, &co_config, 1);                /* no worker is left, and nothing mismatches */
 	IS(FROM(0, LEAVE, .epoch = 1, .leave = { .gone = true }),
 		"NOTE leave 0; SPAWN 1; NOTE halt; STORE 4 e 1 next 1 of 0 halting");
 	co_end(c);
 }
 
-/* While it is asked who is there nobody is judged: the new view has the answer. So before there is one. */
+/* During FENCE none is judged: the new view has the answer. So before there is one. */
 static void nobody_is_judged_without_a_view(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -330,7 +329,7 @@ static void nobody_is_judged_without_a_view(void **state)
 	co_end(c);
 }
 
-/* A newcomer that may have entered holds what came of it; one that only learns does not take part. */
+/* A joiner that may have entered holds what came of it; one that only syncs does not take part. */
 static void who_was_decided_into_a_view_begins_again_too(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -367,7 +366,7 @@ static void who_was_decided_into_a_view_begins_again_too(void **state)
 }
 
 /* "From the newest step whose state was the same at all, or one before": a step that was verified may be
- * disputed after all. */
+ * mismatched after all. */
 static void what_is_mismatched_after_all_is_verified_no_more(void **state)
 {
 	static const struct { uint64_t step; const char *invalidate; } row[] = { { 1, "INVALIDATE 0" },
@@ -396,7 +395,7 @@ static void what_is_mismatched_after_all_is_verified_no_more(void **state)
 	}
 }
 
-/* Nobody is left before it could be judged: the same holds for what they saved. */
+/* No worker is left before it could be judged: the same holds for what they saved. */
 static void a_mismatch_that_nobody_outlives_is_invalidated_too(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -420,7 +419,7 @@ static void a_mismatch_that_nobody_outlives_is_invalidated_too(void **state)
 	IS(STORED(), ">3 VIEW@5 0 of 3 4 5; >4 VIEW@5 0 of 3 4 5; >5 VIEW@5 0 of 3 4 5; NOTE view");
 	DIGESTS(3, 5, 0, A, B);
 	DIGESTS(4, 5, 0, A, B);
-	IS(DIGESTS(5, 5, 0, A, B), "COMMIT 0@5");          /* what those before told is forgotten */
+	IS(DIGESTS(5, 5, 0, A, B), "COMMIT 0@5");          /* earlier reports are forgotten */
 	co_end(c);
 
 	/* the job ends before it could be judged, for another reason */
@@ -433,7 +432,7 @@ static void a_mismatch_that_nobody_outlives_is_invalidated_too(void **state)
 	IS(CO(LOST, .worker = 2, .why = HD_CLOSED), "INVALIDATE 0; EXIT 4 nan");
 	co_end(c);
 
-	/* what was not disputed is not: the same job has the same states */
+	/* what was not mismatched is not: the same job has the same states */
 	co_run(c, &co_config, 1);
 	DIGESTS(0, 1, 0, A, A);
 	CO(LOST, .worker = 0, .why = HD_EXITED);
@@ -450,7 +449,7 @@ static void a_mismatch_that_nobody_outlives_is_invalidated_too(void **state)
 	co_end(c);
 }
 
-/* The place of one who is gone may be somebody else's by now: it told nothing, and is not waited for. */
+/* The slot of a gone worker may have another worker by now: it reported nothing, and is not waited for. */
 static void a_place_given_away_says_nothing_of_who_had_it(void **state)
 {
 	struct co_at_work at, *c = &at;

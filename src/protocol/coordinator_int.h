@@ -24,7 +24,7 @@ struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 	uint64_t *sum, *parm, *slot;      /* owned by the coordinator: [words] each */
 };
 
-/* What it told of step next - 1; next 0: nothing. */
+/* Its digest report of step next - 1; next 0: none. */
 struct hd_co_digests { uint64_t next, sum, state; };
 
 struct hd_co_worker {
@@ -33,24 +33,25 @@ struct hd_co_worker {
 	uint32_t worker, guest;
 	bool up, silent, ready_to_sync, draining, mend;    /* mend: a link of it closed and is there again */
 	bool being_replaced;                    /* another is to take its place */
-	bool decided;                     /* into a view that it may have entered without our hearing of it */
+	bool decided;                     /* into a view that it may have entered without our knowing */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, source;
-	uint64_t transfer;                  /* what it learns, as SYNC names it */
-	uint32_t given_up;                /* lessons of the present members that their donors gave up */
-	int64_t retry_at_ns;                 /* ASIDE: until then */
+	/* number of its state transfer, or the step on disk, as in SYNC */
+	uint64_t transfer;
+	uint32_t given_up;                /* transfers of the present members that were aborted as too slow */
+	int64_t retry_at_ns;                 /* BACKOFF: until then */
 	uint64_t sealed;
 	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t lost_ns, suspect_ns, joined_ns;
-	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by whom, bits of table indices: now */
-	uint64_t closed[HD_MAX_WORKERS / 64];         /* by whom as closed */
+	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by these workers (bits of table indices), now */
+	uint64_t closed[HD_MAX_WORKERS / 64];         /* by these workers, as closed */
 	bool asked, prepared;
 	uint64_t done, longest_ns;
 	bool busy;
 	int64_t done_ns;
 	struct hd_co_digests reported[2];        /* of its last digest steps, by parity */
-	/* a member heard another digest of step doubted - 1 from it; 0: none */
+	/* a member received a mismatching digest of step suspect_digest - 1 from it; 0: none */
 	uint64_t suspect_digest;
 	struct hd_co_worker_answer answer;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
@@ -58,7 +59,7 @@ struct hd_co_worker {
 
 /*        id          what is under way                                                          */
 #define HD_CO_PHASES(X)                                                                           \
-	X(START,      "nobody has the state: workers load it")                                    \
+	X(START,      "no worker has the state: workers load it")                                    \
 	X(IDLE,       "a view is in force")                                                       \
 	X(NUMBERING,  "the epoch of a planned change is being stored")                            \
 	X(PREPARING,  "PREPARE went out")                                                         \
@@ -88,7 +89,7 @@ struct hd_coordinator {
 
 	enum hd_co_phase phase;
 	struct hd_co_worker worker[HD_MAX_WORKERS];
-	uint32_t transfers;                 /* given by donors in this term */
+	uint32_t transfers;                 /* transfers started in this term */
 	uint64_t *sums;                   /* owned: bitmaps of all answers */
 	uint32_t words;
 
@@ -96,20 +97,22 @@ struct hd_coordinator {
 	struct hd_view view, next;        /* in force; planned or to come */
 	struct hd_seals seals;
 	uint64_t committed;
-	/* X_verified was the same at all who had it; so was one before it */
+	/* X_verified had equal digests at all its holders; so had one before it */
 	uint64_t verified, verified_before;
-	/* what was saved later may be wrong: said again when all who may be saving are gone */
+	/* checkpoints after X_verified may be wrong: INVALIDATE is repeated when all possible writers
+	 * are gone */
 	bool invalidates;
-	/* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
+	/* digests of step mismatched - 1 differ; unknown_sender: the same of a worker not in the table;
+	 * 0: none */
 	uint64_t mismatched, unknown_sender;
 	struct hd_co_news news[HD_CO_NEWS];
 
 	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */
 	int64_t prepare_ns, hold_ns, start_ns, refence_ns, end_ns, plan_ns;
-	bool mend;                        /* a new epoch is due though nobody is dead */
+	bool mend;                        /* a new epoch is due without a death */
 	bool replan;
 
-	/* the VIEW of the present epoch: repeated to who did not hear it */
+	/* the VIEW of the present epoch: repeated to workers that did not receive it */
 	struct hd_msg_view open;
 	struct hd_passes open_passes;
 	uint64_t open_at[HD_MAX_MEMBERS];
@@ -117,12 +120,12 @@ struct hd_coordinator {
 	uint32_t view_epoch;              /* of which it is; 0: none yet */
 
 	bool halting, done;
-	uint64_t done_step;               /* with `done`: the scribe has saved X_done_step */
+	uint64_t done_step;               /* with `done`: X_done_step is saved */
 	uint32_t halt_code;
 	char halt_why[HD_MSG_TEXT + 1];
 	uint32_t end_code;
 	uint32_t spawned;                 /* asked for and not there yet */
-	uint32_t noted_target;                    /* workers that are wanted, as it was noted last */
+	uint32_t noted_target;                    /* number of wanted workers in the last note */
 	int64_t spawn_ns;
 
 	int64_t now_ns;
@@ -144,10 +147,10 @@ struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
 uint64_t hd_co_store(struct hd_coordinator *co);          /* the record as it is now; its serial */
 bool hd_co_is_here(const struct hd_co_worker *w);         /* admitted, not out */
 uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and to stay */
-uint32_t hd_co_wanted(const struct hd_coordinator *co);   /* those that were asked for, and the remote ones */
-/* May one more be of those who are wanted, beside so many? */
+uint32_t hd_co_wanted(const struct hd_coordinator *co);   /* the requested ones and the remote ones */
+/* Is there room for one more wanted worker beside so many? */
 bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes);
-void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it goes, and has a say no more */
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it leaves, and no longer counts */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why);
 /* RELEASE to all, then EXIT */
@@ -158,7 +161,7 @@ void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns);
 /* FENCE or VIEW again, if it is due */
 void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w);
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
-void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* no STATUS will come of it */
+void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* it will not send STATUS */
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
 
@@ -169,7 +172,7 @@ void hd_co_on_halt(struct hd_coordinator *co, uint32_t code, const char *why);  
 /* ends, X_step being on disk, with the code of rule 14 */
 void hd_co_end_halted(struct hd_coordinator *co, uint64_t step);
 void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);
-/* it was asked to, by this coordinator or one before */
+/* by this coordinator or an earlier one */
 bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);
 void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 
@@ -182,7 +185,7 @@ void hd_co_invalidate(struct hd_coordinator *co);
 void hd_co_judge(struct hd_coordinator *co);
 
 /* coordinator_plan.c */
-/* opens what is wanted and possible: learning, a change, a start, an end */
+/* starts what is wanted and possible: a transfer, a change, a start, an end */
 void hd_co_plan(struct hd_coordinator *co);
 /* PREPARE, DECIDE, SYNC, SEND_STATE repeated to one that came back */
 void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w);
@@ -193,10 +196,10 @@ void hd_co_switched(struct hd_coordinator *co);           /* the decided view is
 void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
 void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* ranks of the members it has */
-void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
-void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w);     /* its donor gave up */
-void hd_co_end_backoff(struct hd_coordinator *co);             /* whoever is aside */
-/* it learns no more: its donor, if it has one, may forget it */
+void hd_co_sync_lost(struct hd_coordinator *co, struct hd_co_worker *w);   /* its source is gone */
+void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w);     /* its source gave up */
+void hd_co_end_backoff(struct hd_coordinator *co);             /* all workers in BACKOFF */
+/* its transfer ended; its source, if it has one, may stop */
 void hd_co_transfer_ended(struct hd_coordinator *co, struct hd_co_worker *w);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include "base/alloc.h"
 
-/* Who is taken in, and what a worker may say before it takes part. */
+/* Admission, and what a worker may send before it takes part. */
 
-/* Rule 1: nobody hears of a number before the record that has it is stored. */
+/* Rule 1: no id is sent before the record that has it is stored. */
 static void a_number_is_told_when_it_is_stored(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -22,7 +22,7 @@ static void a_number_is_told_when_it_is_stored(void **state)
 	IS(co_join(c, 4, 10), ">g4 ADMIT@0 0 for 10");              /* it has not heard it */
 	IS(CO(STORED, .serial = 2, .ok = true), ">g1 ADMIT@0 1 for 11");
 	IS(co_return(c, 0, 10, false), ">0 PEER@0 1 b");
-	/* it came back: who says so now is another one */
+	/* it came back: this is another one */
 	IS(co_join(c, 5, 10), "STORE 3 e 0 next 3 not started; NOTE join 2");
 	IS(CO(STORED, .serial = 3, .ok = true), ">g5 ADMIT@0 2 for 10");
 	co_end(c);
@@ -57,8 +57,8 @@ static void who_cannot_take_part_is_refused(void **state)
 	co_end(c);
 }
 
-/* The table has places for HD_MAX_WORKERS; of those who are gone the first one's is given away, unless its
- * link is still there. */
+/* The table has HD_MAX_WORKERS slots; of gone workers the slot of the lowest id is reused, unless its
+ * link is up. */
 static void places_are_given_to_others_when_workers_are_gone(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -100,7 +100,7 @@ static void who_comes_back_under_a_number_that_is_not_its_own_is_sent_away(void 
 	co_end(c);
 }
 
-/* What the coordinator before knew of learners is lost: they begin anew. */
+/* What the previous coordinator knew of joiners is lost: they start over. */
 static void a_joiner_of_the_coordinator_before_is_taken_in_again(void **state)
 {
 	struct hd_co_config config = co_config;
@@ -120,7 +120,7 @@ static void a_joiner_of_the_coordinator_before_is_taken_in_again(void **state)
 	IS(STORED(), ">0 FENCE@5; >3 FENCE@5");
 	IS(co_return(c, 1, 11, true),
 		">1 PEER@0 0 a; >0 PEER@0 1 b; >1 PEER@0 3 d; >3 PEER@0 1 b; >1 FENCE@5");
-	IS(FROM(3, SYNCED, .synced = { 0, 77 }), "");         /* of a lesson of the one before */
+	IS(FROM(3, SYNCED, .synced = { 0, 77 }), "");         /* of a transfer of the one before */
 	assert_int_equal(hd_co_find(c->co, 3)->state, HD_W_STANDBY);
 	IS(FROM(0, STATUS, .epoch = 5, .status = { .at = 7, .member = true }), "");
 	IS(FROM(1, STATUS, .epoch = 5, .status = { .at = 7, .member = true }),
@@ -135,7 +135,7 @@ static void a_joiner_of_the_coordinator_before_is_taken_in_again(void **state)
 	config.record.nmembers = 0;
 	config.step = 20;
 	co_begin(c, &config);
-	/* nobody learned: all begin from the disk */
+	/* none synced: all begin from the disk */
 	IS(co_return(c, 3, 13, false), ">3 STALE@0; DROP 3; SPAWN 3");
 	co_end(c);
 }
@@ -162,8 +162,8 @@ static void who_is_not_here_is_not_heard(void **state)
 	co_end(c);
 }
 
-/* Learning: from the disk while nobody has the state, else from the member that teaches fewest, of equal
- * ones the youngest. */
+/* SYNC: from the disk while no member has the state, else from the member with fewest transfers, of
+ * equal ones the highest id. */
 static void who_is_wanted_is_synced(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -193,7 +193,7 @@ static void who_is_wanted_is_synced(void **state)
 	IS(co_ready_to_sync(c, 5), "");                  /* more than are wanted: it stands by */
 	IS(CO(SCALE, .n = 4), "STORE 10 e 1 next 6 of 0 1; NOTE scale");
 	IS(FROM(3, LEAVE, .leave = { .gone = true }), "NOTE leave 3; >0 SEND_STATE@1 3 no more");
-	/* its donor's stream ended */
+	/* its source's stream ended */
 	IS(FROM(2, READY_TO_SYNC, .ready_to_sync = { 0 }), ">1 SEND_STATE@1 2 no more; >2 SYNC@1 0 "
 		"100000004; >0 SEND_STATE@1 2");
 	/* the one that stood by, and not from one that goes */
@@ -225,7 +225,7 @@ static void who_teaches_is_told_again_when_it_comes_back(void **state)
 	co_end(c);
 }
 
-/* A learner that is to read the disk is one that can. */
+/* A joiner that is to read the disk is one that can. */
 static void workers_of_other_machines_sync_from_members_alone(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -263,7 +263,7 @@ static void workers_that_are_missing_are_asked_for(void **state)
 	IS(CO(UNSPAWNED, .n = 9), "SPAWN 2");
 	co_join(c, 0, 10);
 	IS(STORED(), ">g0 ADMIT@0 0 for 10");
-	IS(co_tick_at(c, 30 * CO_T - 1), "");   /* what does not come is asked for anew */
+	IS(co_tick_at(c, 30 * CO_T - 1), "");   /* what does not come is requested again */
 	IS(co_tick_at(c, 30 * CO_T + 9), "NOTE lost 0; END 0; SPAWN 2");
 	co_end(c);
 
@@ -299,8 +299,8 @@ static void whoever_does_not_come_is_given_up(void **state)
 	co_end(c);
 }
 
-/* Whose place is taken by another: a free one first, then of those who are gone, whose links are gone too,
- * the first one's. */
+/* Whose slot is reused: a free one first, then that of a gone worker without a link, the lowest id
+ * first. */
 static void a_place_is_nobodys_before_it_is_anothers(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -327,7 +327,7 @@ static void a_place_is_nobodys_before_it_is_anothers(void **state)
 	co_end(c);
 }
 
-/* Of somebody who is not there nothing is known, whatever number it has. */
+/* Nothing is known of a worker that is not there, whatever its id. */
 static void a_free_place_is_no_worker(void **state)
 {
 	struct hd_co_config config = co_config;
@@ -343,7 +343,7 @@ static void a_free_place_is_no_worker(void **state)
 	/* no member of the record: nor is there a place for it now */
 	IS(co_return(c, 2, 12, true), ">2 STALE@5; DROP 2");
 	assert_null(hd_co_find(c->co, 2));
-	/* a learner of the coordinator before */
+	/* a joiner of the coordinator before */
 	IS(co_return(c, 0, 20, false), ">0 PEER@5 1 b; >1 PEER@5 0 a; >0 ENTERED@5");
 	co_end(c);
 }
@@ -359,7 +359,7 @@ static void a_number_is_not_told_to_one_who_is_dead_or_knows_it(void **state)
 	co_join(c, 0, 10);
 	co_join(c, 1, 11);
 	CO(LOST, .worker = CO_GUEST, .why = HD_CLOSED);
-	IS(co_return(c, 1, 11, false), ">1 PEER@0 0 a");      /* it knows, whoever told it */
+	IS(co_return(c, 1, 11, false), ">1 PEER@0 0 a");      /* it knows, from any source */
 	IS(co_tick_at(c, 2 * CO_T), "NOTE lost 0; END 0; SPAWN 1");
 	IS(STORED(), "");                       /* that their numbers are stored is heard late */
 	IS(co_join(c, 2, 10), "STORE 3 e 0 next 3 not started; NOTE join 2");
@@ -373,7 +373,7 @@ static void a_number_is_not_told_to_one_who_is_dead_or_knows_it(void **state)
 	co_end(c);
 }
 
-/* Who leaves or is lost is no peer to tell of; nor do guests count each for the others. */
+/* A worker that left or is lost is not announced as a peer; nor are guests to one another. */
 static void who_is_gone_is_told_of_no_more(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -416,7 +416,7 @@ static void remote_workers_come_beside_those_that_were_asked_for(void **state)
 	IS(co_ready_to_sync(c, HD_REMOTE_WORKER + 2), ">1000002 SYNC@1 1 100000001; >1 SEND_STATE@1 1000002");
 	co_admit_remote(c, 3);
 	IS(co_ready_to_sync(c, HD_REMOTE_WORKER + 3), "");
-	IS(CO(REPLACE, .worker = HD_REMOTE_WORKER + 2, .ok = true), "");   /* nobody here can start another */
+	IS(CO(REPLACE, .worker = HD_REMOTE_WORKER + 2, .ok = true), "");   /* none can be started here */
 	IS(CO(SCALE, .n = 3),
 		/* as many as there may be, with the remote one */
 		"STORE 7 e 1 next 4 of 0 1; NOTE scale; SPAWN 1");
@@ -439,7 +439,7 @@ static void remote_workers_come_beside_those_that_were_asked_for(void **state)
 	co_end(c);
 }
 
-/* Who comes from elsewhere was not started here; nor one that nobody was asked for. */
+/* A remote worker was not started here; nor one that was not requested. */
 static void only_local_workers_answer_what_was_asked_for(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -466,8 +466,7 @@ static void only_local_workers_answer_what_was_asked_for(void **state)
 	co_end(c);
 }
 
-/* For `status`: all who have a place, as many as the caller has room for, with what they compute in the
- * view that is in force. */
+/* For `status`: all workers of the table, as many as fit, with what they compute in the view. */
 static void status_names_those_who_are_there(void **state)
 {
 	struct co_at_work at, *c = &at;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Who is asked to leave: a worker (DRAIN), or all of them (HALT). Both are in the record: rule 14. */
+/* Requests to leave: for one worker (DRAIN), or all of them (HALT). Both are in the record: rule 14. */
 
 bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker)
 {
@@ -13,7 +13,7 @@ bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker)
 	return false;
 }
 
-/* It is not here any more: stored with whatever is stored next, since its id is not used again. */
+/* It is gone: stored with the next record, since its id is not used again. */
 void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker)
 {
 	struct hd_co_record *r = &co->record;
@@ -26,7 +26,8 @@ void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker)
 	r->ngoing = n;
 }
 
-/* Who leaves by itself says so again to whoever coordinates next; who was asked to, here, does not know. */
+/* A worker that leaves on its own says so to each coordinator; one that was asked to, here, does not
+ * know. */
 void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker)
 {
 	struct hd_co_worker *w = hd_co_find(co, worker);

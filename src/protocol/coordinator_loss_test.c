@@ -1,8 +1,9 @@
 #include "protocol/testing_coordinator.h"
 
-/* Who is missed, dead or gone, and what is heard of whom (rules 3, 4, 5 and 14): each guard by itself. */
+/* Suspected, dead and gone workers, and the reports on them (rules 3, 4, 5 and 14): each guard by
+ * itself. */
 
-#define SUSPECTS(by, whom, why_) FROM(by, SUSPECT, .epoch = 1, .suspect = { whom, why_ })
+#define SUSPECTS(by, suspect_, why_) FROM(by, SUSPECT, .epoch = 1, .suspect = { suspect_, why_ })
 #define GONE(w) FROM(w, LEAVE, .leave = { .gone = true })
 #define FIRST_AT(w) MEMBER_AT(w, 2, 0)
 
@@ -37,7 +38,7 @@ static void ask_with_2(struct co_at_work *c)
 
 /* ---- rule 5 ---- */
 
-/* Reports are of members, and count by those who make them, wherever these stand in the table. */
+/* Reports are of members, and count by reporter, wherever it is in the table. */
 static void reports_count_by_who_makes_them(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -165,8 +166,8 @@ static void only_a_member_that_is_busy_can_be_hung(void **state)
 	co_end(c);
 }
 
-/* Whose link is gone for T is dead before those who have not answered for T: these may, when they are
- * asked anew. */
+/* A worker whose link is down for T is dead before those that have not answered for T: these may answer
+ * when they are asked again. */
 static void a_lost_link_is_judged_before_a_missing_answer(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -183,7 +184,8 @@ static void a_lost_link_is_judged_before_a_missing_answer(void **state)
 
 /* ---- deaths ---- */
 
-/* Of those who take no part nothing is void and nobody is asked; of those who may have entered all are. */
+/* The loss of a worker that takes no part voids nothing and asks no one; of one that may have entered it
+ * does. */
 static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -204,7 +206,7 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 			(phase > HD_CO_PREPARING), "%d: %s", phase, said);
 		co_end(c);
 	}
-	/* who is asked and goes, or dies, or is not there any more */
+	/* a worker that is asked and leaves, or dies, or is not there any more */
 	ask_with_2(c);
 	IS(GONE(2),
 		"NOTE leave 2; NOTE lost 2; >1 SEND_STATE@1 2 no more; >2 STALE@1; DROP 2; END 2; STORE 11 "
@@ -225,8 +227,8 @@ static void a_death_undoes_what_it_is_part_of_and_no_more(void **state)
 	co_end(c);
 }
 
-/* A learner whose donor dies learns anew; one that may have entered is asked, for it may be the only one
- * who holds the state. */
+/* A joiner whose source dies syncs again; one that may have entered is asked, as it may be the only
+ * holder of the state. */
 static void joiners_of_the_dead_sync_anew(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -258,7 +260,7 @@ static void joiners_of_the_dead_sync_anew(void **state)
 	co_end(c);
 }
 
-/* Nobody teaches a member: whoever came in with a view after a loss is no learner of its donor any more. */
+/* A member has no source: a worker that came in with a view after a loss is no joiner any more. */
 static void a_member_has_no_source(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -278,7 +280,7 @@ static void a_member_has_no_source(void **state)
 	co_end(c);
 }
 
-/* Rule 7: all who are there begin from what is on disk, whatever they were learning. */
+/* Rule 7: all present workers begin from the disk, whatever they were syncing. */
 static void who_was_syncing_begins_from_the_disk(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -306,7 +308,7 @@ static void who_was_syncing_begins_from_the_disk(void **state)
 	co_end(c);
 }
 
-/* ---- what is heard of whom ---- */
+/* ---- messages and their senders ---- */
 
 static void a_report_of_one_who_left_is_mended_while_it_matters(void **state)
 {
@@ -330,7 +332,7 @@ static void a_report_of_one_who_left_is_mended_while_it_matters(void **state)
 			entered, said);
 		co_end(c);
 	}
-	change_with_2(c, HD_CO_DECIDED);         /* of newcomers that are not decided nothing is mended */
+	change_with_2(c, HD_CO_DECIDED);         /* of joiners that are not decided nothing is mended */
 	IS(SUSPECTS(3, 0, HD_CLOSED), "");
 	IS(SUSPECTS(2, 0, HD_CLOSED), "NOTE void; STORE 10 e 3 next 4 of 0 1 2");
 	co_end(c);
@@ -351,7 +353,7 @@ static void what_only_members_may_say_others_may_not(void **state)
 	IS(FROM(1, DONE, .epoch = 1, .done = { .step = 0, .code = 75, .nwhy = 1, .why = "t" }), "");
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* a lesson that is past makes no newcomer of a member */
+	co_run(c, &co_config, 2);                /* a transfer that is past makes no joiner of a member */
 	IS(FROM(0, SYNCED, .synced = { HD_NOBODY, 0 }), "");
 	assert_int_equal(hd_co_find(c->co, 0)->state, HD_W_MEMBER);
 	co_admit(c, 2);
@@ -361,7 +363,7 @@ static void what_only_members_may_say_others_may_not(void **state)
 	IS(FROM(2, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	co_end(c);
 
-	change_with_2(c, HD_CO_DECIDED);         /* what a learner announces is no word of the view */
+	change_with_2(c, HD_CO_DECIDED);         /* what a joiner announces is no word of the view */
 	FROM(0, PROGRESS, .epoch = 2);
 	FROM(1, PROGRESS, .epoch = 2);
 	FROM(2, SEAL, .epoch = 2, .seal = { .step = 0 });
@@ -396,13 +398,13 @@ static void who_gives_up_syncing_holds_nothing(void **state)
 	IS(MEMBER_AT(1, 3, 0), ">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; >3 VIEW@3 0 of 1; NOTE view");
 	co_end(c);
 
-	co_begin(c, &co_config);                 /* nobody taught it, and nobody gave up */
+	co_begin(c, &co_config);                 /* it had no source, and none gave up */
 	co_admit(c, 0);
 	co_ready_to_sync(c, 0);
 	IS(co_ready_to_sync(c, 0), ">0 SYNC@0 -1 0");
 	co_end(c);
 
-	/* it had caught up; its donor gave up before it was a member */
+	/* it had caught up; its source gave up before it was a member */
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	IS(FROM(2, READY_TO_SYNC, .epoch = 1, .ready_to_sync = { hd_co_find(c->co, 2)->transfer }),
@@ -427,7 +429,7 @@ static void what_ends_has_ended(void **state)
 	IS(FROM(0, DONE, .epoch = 1, .done = { .step = 0, .code = 5, .nwhy = 3, .why = "inf" }),
 		"NOTE done 0");
 	CO(LOST, .worker = 1, .why = HD_SILENT);
-	IS(co_tick_at(c, c->now + 2 * CO_T), "");        /* who does not speak any more may have gone */
+	IS(co_tick_at(c, c->now + 2 * CO_T), "");        /* a worker that sends nothing may be gone */
 	IS(CO(SCALE, .n = 3), "STORE 6 e 1 next 3 of 0 1");
 	CO(LOST, .worker = 0, .why = HD_CLOSED);
 	CO(LOST, .worker = 1, .why = HD_CLOSED);

@@ -5,9 +5,9 @@
 
 #include "base/timeouts.h"
 
-/* What is wanted is a function of the record (target, who drains) and of who is there; each event that
- * changes either calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are
- * coalesced by themselves. */
+/* What is wanted is a function of the record (target, draining workers) and of the workers present. Each
+ * event that changes either calls hd_co_plan(), which starts what is missing. Nothing is queued, so
+ * requests are coalesced. */
 
 void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
 {
@@ -45,7 +45,7 @@ void hd_co_void(struct hd_coordinator *co)
 		co->worker[i].prepared = false;
 }
 
-/* ---- learning ---- */
+/* ---- state transfer ---- */
 
 static struct hd_co_worker *source_for(struct hd_coordinator *co)
 {
@@ -58,11 +58,11 @@ static struct hd_co_worker *source_for(struct hd_coordinator *co)
 		uint32_t n = 0;
 		if (!w || w->state != HD_W_MEMBER || !w->up)
 			continue;
-		/* one that goes: only if there is no other */
+		/* one that leaves: only if there is no other */
 		n += w->draining || w->being_replaced ? HD_MAX_WORKERS : 0;
 		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
-			n += co->worker[k].source == w->worker;    /* whoever is gone has none */
-		/* ties: the higher id, to spare the scribe */
+			n += co->worker[k].source == w->worker;    /* workers that are gone have none */
+		/* ties: the higher id, to spare the checkpoint writer */
 		if (n <= fewest) {
 			fewest = n;
 			best = w;
@@ -136,10 +136,9 @@ void hd_co_back_off(struct hd_coordinator *co, struct hd_co_worker *w)
 	w->state = HD_W_BACKOFF;
 	w->retry_at_ns = co->now_ns + pause;
 	hd_co_note(co, "aside", w->worker,
-		"it learns more slowly than steps are made, and its donor gave up, %u times now: it is to "
-		"learn again "
-		"in %.1f s, or with the next view, or when a number of workers is asked for. Its link or "
-		"its machine is too slow", w->given_up,
+		"state transfer: training is faster than this joiner, and its source gave up (%u times now). "
+		"It is retried in %.1f s, with the next view, or when a number of workers is asked for. "
+		"Its link or its machine is too slow", w->given_up,
 		(double)pause / 1e9);
 }
 
@@ -163,13 +162,13 @@ static bool is_or_will_be(const struct hd_co_worker *w)
 		w->state == HD_W_SYNCING);
 }
 
-static void teach_all(struct hd_coordinator *co)
+static void start_transfers(struct hd_coordinator *co)
 {
 	uint32_t n[2] = { 0 };                            /* local, remote */
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		n[hd_is_remote(co->worker[i].worker)] += is_or_will_be(&co->worker[i]);
-	n[0] = n[0] < co->record.target ? n[0] : co->record.target;       /* the others will be no members */
+	n[0] = n[0] < co->record.target ? n[0] : co->record.target;       /* the others will not be members */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		bool remote = hd_is_remote(w->worker);
@@ -177,7 +176,7 @@ static void teach_all(struct hd_coordinator *co)
 			recall(w);
 		if (w->state == HD_W_STANDBY && w->up && !w->draining &&
 			hd_co_has_room(co, w->worker, n[0], n[1]) &&
-		    /* what is on disk is not remote ones' to read */
+		    /* remote workers cannot read the disk */
 		    (co->record.started || !remote)) {
 			start_transfer(co, w);
 			n[remote]++;
@@ -224,8 +223,8 @@ static void add_member(struct hd_view *view, uint32_t worker)
 	view->member[at] = worker;
 }
 
-/* Sharded state: each of a bucket's holders but one may go at a time. Of those who are to go the oldest
- * stay for now. */
+/* Sharded state: all holders of a bucket but one may leave at a time. Of those that are to leave, the
+ * oldest stay for now. */
 static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 {
 	uint32_t copies = co->config.copies < co->view.nmembers ? co->config.copies : co->view.nmembers,
@@ -256,8 +255,8 @@ static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *nex
 	}
 }
 
-/* Members that stay, then those who are ready, then those who wait for another, as long as there is room;
- * of too many the youngest go. */
+/* Members that stay, then ready workers, then members being replaced, as long as there is room; of too
+ * many the youngest leave. */
 static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 {
 	uint32_t n[2] = { 0 };                            /* local, remote */
@@ -276,15 +275,15 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 		if (!first)
 			break;
 		n[hd_is_remote(first->worker)]++;
-		add_member(next, first->worker);          /* who was admitted earlier may be ready later */
+		add_member(next, first->worker);          /* an earlier id may be ready later */
 	}
 	add_members_that_stay(co, next, true, n);
 	return next->nmembers != co->view.nmembers || memcmp(next->member, co->view.member,
 		next->nmembers * sizeof *next->member) != 0;
 }
 
-/* Before the next change everybody must have entered the view of the last: one who has not would take the
- * one for the other. */
+/* Before the next change all must have entered the last view: a worker that has not would take one
+ * change for the other. */
 static bool all_entered(struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
@@ -306,14 +305,14 @@ static void open_change(struct hd_coordinator *co)
 		return;
 	}
 	if (next.nmembers < co->config.min || hd_view_writer(&next) == HD_NOBODY)
-		return;                                   /* leavers wait for whom takes their place */
+		return;                                   /* leavers wait for their substitutes */
 	if (!other && !co->replan)
 		return;
 	keep_holders(co, &next);
 	next.epoch = co->record.epoch + 1;
 	hd_co_fill_map(co, &next);
 	co->replan = false;
-	if (hd_view_same_map(&next, &co->view))           /* who is to go may not, for its slots */
+	if (hd_view_same_map(&next, &co->view))           /* the leaver must stay for its slots */
 		return;
 	assert(co->phase == HD_CO_IDLE && next.epoch > co->view.epoch);
 	co->next = next;
@@ -388,8 +387,7 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 	hd_co_send(co, w, msg);
 }
 
-/* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is
- * silent. */
+/* A worker that has not prepared in time counts as silent, joiner or member. */
 static void prepare_tick(struct hd_coordinator *co)
 {
 	bool late = co->now_ns - co->prepare_ns >= HD_TIMEOUT_NS(PREPARE, co->config.detect_ns);
@@ -450,7 +448,7 @@ void hd_co_switched(struct hd_coordinator *co)
 		struct hd_co_worker *w = &co->worker[i];
 		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)
 			continue;
-		/* also to who leaves, which may lack a word of those who left before */
+		/* also to leavers, which may lack a message of those that left before */
 		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));
 		if (w->source != HD_NOBODY && !hd_view_has(&co->view, w->source))
 			hd_co_sync_lost(co, w);
@@ -474,18 +472,19 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 		return;
 	if (s->step + 1 > w->sealed)
 		w->sealed = s->step + 1;
-	/* of who is no member nothing more is taken: what it sealed counts when its view is in force */
-	/* it was a learner's: the view that it announced is in force */
+	/* nothing more is taken from a worker that is no member: what it sealed counts when its view is
+	 * in force */
+	/* from a joiner: the view that it announced is in force */
 	if (!s->ran) {
 		hd_seals_reach(&co->seals, w->worker, s->step + 1);
 		hd_co_commit(co);
 		return;
 	}
-	/* said before an epoch that it has entered since: it holds the step all the same */
+	/* sent before an epoch that it has entered since: it holds the step all the same */
 	struct hd_seal seal = { co->view.epoch, w->worker, s->step, s->sum_digest, s->state_digest,
 		s->knows };
 	enum hd_err err = hd_seals_add(&co->seals, &seal, &n, &diag);
-	/* one told a digest, the other none: no digests to compare */
+	/* one reported a digest, the other none: nothing to compare */
 	if (err == HD_E_INTEGRITY && !co->mismatched) {
 		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
 		hd_co_end(co, 5, diag.text);
@@ -496,8 +495,8 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 /* ---- what to open next ---- */
 
-/* Who can be asked to begin: one whose link is down comes back, or is dead in a while. Without it an epoch
- * would have nobody. */
+/* Workers that can be asked to begin. One whose link is down comes back or dies; without it an epoch
+ * would be empty. */
 static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 {
 	uint32_t n = 0;
@@ -511,7 +510,7 @@ static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 
 static void plan_start(struct hd_coordinator *co)
 {
-	/* those come in when there is somebody to learn from */
+	/* remote ones join when there is a member to sync from */
 	uint32_t ready = count_ready(co, false), later = hd_co_remotes(co);
 	int64_t waited = co->now_ns - co->start_ns;
 	bool late = waited > co->config.min_wait_ns;
@@ -537,17 +536,17 @@ static void plan_hold(struct hd_coordinator *co)
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_TIMEOUT_NS(SILENT, co->config.detect_ns));
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns) {
-		hd_co_halt(co, 10, "too few workers");    /* not stored: another coordinator waits anew */
+		hd_co_halt(co, 10, "too few workers");    /* not stored: another coordinator waits again */
 	}
 }
 
-/* Even to stop, somebody must save what remote workers hold. */
+/* Even to stop, a worker must save what remote workers hold. */
 static bool needs_more(const struct hd_coordinator *co)
 {
 	return !co->halting || (co->holding && hd_view_writer(&co->view) == HD_NOBODY);
 }
 
-/* Local launchers are asked for what is missing; what does not come in 30 T is asked for anew. */
+/* Local launchers are asked for the missing workers, and again for those that do not come in 30 T. */
 static void spawn(struct hd_coordinator *co)
 {
 	uint32_t here = 0;
@@ -571,7 +570,7 @@ static void spawn(struct hd_coordinator *co)
 	co->spawned = co->record.target - here;
 }
 
-/* The scribe has saved, and every member is there: DONE may overtake the seals of others. */
+/* The final state is saved and every member is there: DONE may overtake the seals of others. */
 static void end_if_done(struct hd_coordinator *co)
 {
 	if (co->done && co->committed >= co->done_step)
@@ -591,7 +590,7 @@ void hd_co_plan(struct hd_coordinator *co)
 	spawn(co);
 	prepare_tick(co);
 	if (co->phase == HD_CO_START || (co->has_view && needs_more(co)))
-		teach_all(co);
+		start_transfers(co);
 	if (co->phase == HD_CO_START)
 		plan_start(co);
 	else if (co->phase <= HD_CO_DECIDED && co->mend)

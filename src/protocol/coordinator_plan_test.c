@@ -1,8 +1,8 @@
 #include "protocol/testing_coordinator.h"
 
-/* What is wanted and what is opened next: who is taught (rules 8, 10 and 13), each guard of a planned change
- * (rules 2, 4 and 9), of a commit (rule 11), of the start, of holding (rules 6 and 8) and of asking for
- * workers. */
+/* What is wanted and what is started next: transfers (rules 8, 10 and 13), each guard of a planned
+ * change (rules 2, 4 and 9), of a commit (rule 11), of the start, of holding (rules 6 and 8) and of
+ * requests for workers. */
 
 #define PREPARED(w, n) FROM(w, PREPARED, .epoch = 1, .decided = { n })
 #define FAR(id) (HD_REMOTE_WORKER + (id))
@@ -54,7 +54,7 @@ static void a_planners_map_of_others_is_not_taken(void **state)
 	}
 }
 
-/* ---- who is taught, and by whom ---- */
+/* ---- transfers and their sources ---- */
 
 static void a_source_is_here_and_stays(void **state)
 {
@@ -97,7 +97,7 @@ static void a_source_is_here_and_stays(void **state)
 	co_end(c);
 }
 
-/* Who goes, or is told to, needs no lesson; who is away hears none. Whoever will be a member counts. */
+/* A worker that leaves needs no transfer; one without a link gets no message. Future members count. */
 static void as_many_as_are_wanted_are_synced(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -136,7 +136,7 @@ static void as_many_as_are_wanted_are_synced(void **state)
 	co_end(c);
 }
 
-/* A learner that loses what it learned undoes what it is part of, and no more. */
+/* A joiner that loses what it synced undoes what it is part of, and no more. */
 static void who_syncs_anew_voids_its_own_change_alone(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -178,7 +178,7 @@ static void who_syncs_anew_voids_its_own_change_alone(void **state)
 	co_end(c);
 }
 
-/* Memory that is out ends the job: nobody is told half of what is decided. */
+/* Out of memory ends the job: half a decision is never sent. */
 static void without_memory_nothing_is_opened(void **state)
 {
 	static const char *const is[] = {
@@ -224,7 +224,7 @@ static void without_memory_nothing_is_opened(void **state)
 /* ---- a planned change ---- */
 
 /* Rule 2: PREPARE to all of the old and the new view, and all PREPARED: the one that is to go too, and
- * nobody else. */
+ * no others. */
 static void all_of_both_views_prepare_and_nobody_else(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -264,7 +264,7 @@ static void all_of_both_views_prepare_and_nobody_else(void **state)
 		">1 PREPARE@1 2 after 0 1 2 of 0 2; >1 DECIDE@1 2; >1 STOP@1 75 t; >2 SEND_STATE@1 3; >2 "
 		"PREPARE@1 2 after 0 1 2 of 0 2; "
 		">2 DECIDE@1 2; >2 STOP@1 75 t; >3 DECIDE@1 2");
-	/* in force: who is to go has left; the record names who stays; STOP is said to those who are new */
+	/* in force: leavers have left; the record names the others; STOP goes to new members */
 	IS(FROM(0, PROGRESS, .epoch = 2),
 		"STORE 12 e 2 next 5 of 0 2 halting; NOTE view; >1 ENTERED@2; >3 ENTERED@2; >4 ENTERED@2; "
 		">0 STOP@2 75 t; >2 SEND_STATE@2 3; "
@@ -274,7 +274,7 @@ static void all_of_both_views_prepare_and_nobody_else(void **state)
 	co_end(c);
 }
 
-/* One who left before the change, or whose place is another's, is neither asked nor waited for. */
+/* A worker that left before the change, or whose slot is reused, is neither asked nor waited for. */
 static void who_left_takes_no_part_in_a_change(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -312,7 +312,7 @@ static void who_left_takes_no_part_in_a_change(void **state)
 	}
 }
 
-/* Not in time: those who take part, one after the other, and those who only stand by are none of them. */
+/* Not in time: workers that take part, one after the other; standbys are none of them. */
 static void only_who_is_asked_to_prepare_can_be_late(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -360,8 +360,8 @@ static void only_who_is_asked_to_prepare_can_be_late(void **state)
 	co_end(c);
 }
 
-/* Of those who are ready the oldest come first, whichever place they have; who is away or goes is none of
- * them. */
+/* Of the ready workers the lowest ids come first, whatever their slots; those away or leaving do not
+ * count. */
 static void of_those_who_are_ready_the_oldest_come_first(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -416,8 +416,8 @@ static void of_those_who_are_ready_the_oldest_come_first(void **state)
 	co_end(c);
 }
 
-/* A change waits until all who are here have spoken in the view: who left need not, nor who has no place
- * any more. */
+/* A change waits until all present members have sent something in the view; leavers need not, nor
+ * workers without a slot. */
 static void a_change_waits_until_all_who_are_here_have_entered(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -445,7 +445,7 @@ static void a_change_waits_until_all_who_are_here_have_entered(void **state)
 	co_end(c);
 }
 
-/* Rule 8: who cannot save is not left alone; rule 6: nor are fewer than `min`. */
+/* Rule 8: workers that cannot save are not left alone; rule 6: nor fewer than `min`. */
 static void who_goes_waits_for_one_who_can_save(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -473,7 +473,7 @@ static void who_goes_waits_for_one_who_can_save(void **state)
 	co_end(c);
 }
 
-/* Rule 9. Of those who are to go the oldest stay for now; who left holds nothing. */
+/* Rule 9. Of the leavers the oldest stay for now; a worker that left holds nothing. */
 static void of_holders_of_slots_the_oldest_stay(void **state)
 {
 	static const char *const is[] = { "", "", ">0 PREPARE@1 2 after 0 1 2 3 of 0 1 2",
@@ -492,7 +492,7 @@ static void of_holders_of_slots_the_oldest_stay(void **state)
 		co_end(c);
 	}
 	config.copies = 2;
-	co_run(c, &config, 4);                   /* nobody can be kept */
+	co_run(c, &config, 4);                   /* none can be kept */
 	hd_co_find(c->co, 0)->spoke = 0;
 	CO(SCALE, .n = 2);
 	FROM(1, LEAVE, .leave = { .gone = true });
@@ -550,8 +550,7 @@ static void no_more_members_are_kept_than_there_may_be(void **state)
 	co_end(c);
 }
 
-/* What comes into force: learners whose donor goes learn anew, of all others nothing is changed; who is
- * dead hears nothing. */
+/* In force: joiners whose source left sync again; all others are unchanged; dead workers get no message. */
 static void a_change_in_force_leaves_the_others_as_they_are(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -608,7 +607,7 @@ static void seals_count_in_the_view_that_is_in_force(void **state)
 	struct co_at_work at, *c = &at;
 
 	(void)state;
-	/* what a learner announces is no record, and no seal of its step before it is a member */
+	/* what a joiner announces is no record, and no seal of its step before it is a member */
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	STORED();
@@ -715,7 +714,7 @@ static void a_start_waits_for_those_who_can_begin(void **state)
 	co_end(c);
 }
 
-/* Nobody is taught what is on disk while it is asked who has it, nor anybody in a run that stops. */
+/* No transfer from disk starts during FENCE, nor in a run that stops. */
 static void a_newcomer_is_not_synced_out_of_turn(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -740,7 +739,7 @@ static void a_newcomer_is_not_synced_out_of_turn(void **state)
 	CO(SCALE, .n = 3);
 	co_admit(c, 2);
 	IS(co_ready_to_sync(c, 2), "");
-	IS(CO(SCALE, .n = 1), "STORE 8 e 1 next 3 of 0 1 halting; NOTE scale");         /* and nobody goes */
+	IS(CO(SCALE, .n = 1), "STORE 8 e 1 next 3 of 0 1 halting; NOTE scale");         /* and none leaves */
 	co_end(c);
 }
 
@@ -778,7 +777,7 @@ static void while_all_are_asked_nothing_else_is_opened(void **state)
 	co_end(c);
 }
 
-/* Rules 6 and 8: who holds goes on when there are enough, and one of them can save. */
+/* Rules 6 and 8: holding ends when there are enough workers, one of which can save. */
 static void who_holds_waits_for_enough_of_whom_one_can_save(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -841,7 +840,7 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 	IS(co_tick_at(c, 30 * CO_T + 2), "SPAWN 2");
 	co_end(c);
 
-	/* too few have waited in vain: nobody is asked for any more */
+	/* too few waited in vain: no more requests */
 	config.min = 2;
 	co_run(c, &config, 2);
 	CO(LOST, .worker = 1, .why = HD_EXITED);
@@ -851,7 +850,7 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 	IS(CO(UNSPAWNED, .n = 1), "");
 	co_end(c);
 
-	for (int halts = 0; halts < 2; halts++) {        /* rule 8: a stop too needs somebody who can save */
+	for (int halts = 0; halts < 2; halts++) {        /* rule 8: a stop too needs a worker that can save */
 		config = co_config;
 		config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4,
 			.target = 1, .nmembers = 2,
@@ -869,12 +868,12 @@ static void workers_are_asked_for_while_somebody_needs_them(void **state)
 			"NOTE lost 1000001; END 1000001; STORE 12 e 7 next 4 of 1000001; NOTE scale");
 		IS(STORED(), halts ? "STORE 14 e 7 next 4 not started halting; NOTE restore; RESTORE" :
 			"STORE 13 e 7 next 4 not started; NOTE restore; RESTORE");
-		/* nobody is left: what is on disk is the end */
+		/* no worker is left: the disk has the end */
 		IS(CO(UNSPAWNED, .n = 1), halts ? "" : "SPAWN 1");
 		co_end(c);
 	}
 
-	/* it ends with the view that comes of a loss: nobody is asked for */
+	/* it ends with the view after a loss: no more requests */
 	co_run(c, &co_config, 2);
 	co_seal(c, 0, 1, 0);
 	FROM(0, DONE, .epoch = 1, .done = { .step = 1 });

@@ -97,7 +97,7 @@ static void a_place_is_kept_for_one_who_can_save(void **state)
 }
 
 /* Whoever loaded the state and cannot be asked just now is waited for: an epoch opened without it would
- * have nobody, and so would the next. */
+ * be empty, and so would the next. */
 static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 {
 	const uint32_t member[] = { 7 };
@@ -111,7 +111,7 @@ static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 	co->worker[0].lost_ns = 1;
 	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK },
 		2);
-	/* what is stored is told at once, as the runtime does */
+	/* STORED comes at once, as in the runtime */
 	for (uint32_t i = 0; i < 20 && done.n; i++)
 		done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED,
 			.serial = co->record.serial, .ok = true }, 2);
@@ -168,7 +168,7 @@ static void who_is_being_replaced_goes_when_another_is_ready(void **state)
 	struct hd_coordinator *co = at_rest(8, 2, member, 3);
 
 	(void)state;
-	for (int again = 0; again < 2; again++) {         /* the scribe; it may be said twice */
+	for (int again = 0; again < 2; again++) {         /* the checkpoint writer; it may be said twice */
 		struct hd_co_actions done = hd_coordinator_step(co,
 			&(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = 0, .ok = true }, 2);
 		assert_int_equal(was_asked_for(done, 1), !again);
@@ -176,7 +176,7 @@ static void who_is_being_replaced_goes_when_another_is_ready(void **state)
 	}
 	struct hd_co_actions guest = hd_coordinator_step(co,
 		&(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = GUEST + 2, .ok = true }, 2);
-	CHECK(!was_asked_for(guest, 1), "nobody here can start one on another machine");
+	CHECK(!was_asked_for(guest, 1), "none can be started on another machine");
 	co->worker[9] = co->worker[1];
 	co->worker[9].state = HD_W_READY;
 	co->worker[9].worker = 5;
@@ -210,7 +210,7 @@ static struct hd_co_actions hear(struct hd_coordinator *co, uint32_t from, struc
 		.msg = &msg }, co->now_ns + 1);
 }
 
-/* T is a second; a standby is taught as soon as it may be. */
+/* T is a second; a standby syncs as soon as it may. */
 static void a_joiner_that_is_too_slow_is_put_in_backoff(void **state)
 {
 	const uint32_t member[] = { 0 };
@@ -228,23 +228,23 @@ static void a_joiner_that_is_too_slow_is_put_in_backoff(void **state)
 		const int64_t pause = INT64_C(2000000000) << (i < 9 ? i : 9);
 		assert_int_equal(w->state, HD_W_SYNCING);
 		uint64_t transfer = w->transfer;
-		/* its donor is gone, or any other reason */
+		/* its source is gone, or any other reason */
 		struct hd_co_actions done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC });
 		CHECK(w->state == HD_W_SYNCING && w->transfer != transfer && !*note_of(done, "aside"),
-			"it learns anew at once");
-		/* of the lesson before */
+			"it syncs again at once");
+		/* of the transfer before */
 		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
 			.ready_to_sync = { transfer } });
 		CHECK(w->state == HD_W_SYNCING && !*note_of(done, "aside"), "what is past is past");
 		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
 			.ready_to_sync = { w->transfer } });
 		assert_int_equal(w->state, HD_W_BACKOFF);
-		CHECK(strstr(note_of(done, "aside"), "slowly"), "%s", note_of(done, "aside"));
+		CHECK(strstr(note_of(done, "aside"), "too slow"), "%s", note_of(done, "aside"));
 		int64_t until = co->now_ns + pause;
-		/* told again: its link was down */
+		/* repeated: its link was down */
 		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_READY_TO_SYNC,
 			.ready_to_sync = { w->transfer } });
-		CHECK(w->state == HD_W_BACKOFF && !*note_of(done, "aside"), "it is aside once");
+		CHECK(w->state == HD_W_BACKOFF && !*note_of(done, "aside"), "it backs off once");
 		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until - 1);
 		CHECK(w->state == HD_W_BACKOFF, "pause %u ended early", i);
 		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until);
@@ -268,7 +268,7 @@ static void a_joiner_that_is_too_slow_is_put_in_backoff(void **state)
 	hd_coordinator_destroy(co);
 }
 
-/* One who is aside takes nobody's place. */
+/* A worker in BACKOFF takes up no room. */
 static void another_one_is_synced_while_one_is_in_backoff(void **state)
 {
 	const uint32_t member[] = { 0 };
@@ -289,8 +289,8 @@ static void another_one_is_synced_while_one_is_in_backoff(void **state)
 	hd_coordinator_destroy(co);
 }
 
-/* One heard that the step is begun afresh, and shares it out anew; the other still holds what it computed
- * before. */
+/* One got the word that the step is begun afresh, and splits it again; the other still holds what it
+ * computed before. */
 static void what_was_computed_twice_is_begun_afresh(void **state)
 {
 	const uint32_t member[] = { 0, 1 };
@@ -332,8 +332,8 @@ static struct hd_co_actions mismatch(struct hd_coordinator *co, uint64_t verifie
 	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns + 1);
 }
 
-/* A memory that gives wrong bits at any step, in a run that never comes as far as its first checkpoint. The
- * step disputed last is not what is to be passed: 32 is beyond 20, and 45 was disputed before. */
+/* A memory that gives wrong bits at any step, in a run that never comes as far as its first checkpoint.
+ * The step mismatched last is not what is to be passed: 32 is beyond 20, and 45 was mismatched before. */
 static void it_is_no_accident_when_nothing_newer_was_the_same_at_all(void **state)
 {
 	static const struct { uint64_t verified, step; bool ends; } row[] = { { 16, 30, false },
@@ -409,8 +409,8 @@ static struct hd_coordinator *after(const struct hd_co_record *record, const uin
 	return co;
 }
 
-/* It was told to stop and died when that was on the disk: whoever follows knows what for. Who has run all
- * steps is done all the same. */
+/* It stopped on request and died when that was stored: the next coordinator knows the reason. With all
+ * steps run the job is done all the same. */
 static void a_stop_keeps_its_code_whichever_coordinators_see_to_it(void **state)
 {
 	static const struct { uint64_t step; uint32_t said, ends; } row[] = { { 5, 75, 75 }, { 5, 0, 75 },
@@ -451,8 +451,8 @@ static void a_stop_before_the_first_view_is_kept_too(void **state)
 	hd_coordinator_destroy(co);
 }
 
-/* The record of the stop was lost with the store; members have heard it. Only the scribe saves: the word
- * of another one ends nothing. */
+/* The record of the stop was lost with the store; members have heard it. Only the checkpoint writer
+ * saves: the word of another one ends nothing. */
 static void a_stop_that_only_members_know_of_is_believed(void **state)
 {
 	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 2 };

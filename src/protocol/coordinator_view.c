@@ -3,15 +3,16 @@
 #include <assert.h>
 #include <string.h>
 
-/* An unplanned change: FENCE, STATUS of all who may have part in the open step, VIEW. What the answers mean:
+/* An unplanned change: FENCE, then STATUS of all that may have part in the open step, then VIEW. The answers:
  *
- *	k = least `at` of the members. Those at k have not sealed k, those at k + 1 have and hold all its sums.
- *	Nobody began k and nobody is beyond: the new view simply begins with k.
- *	Else step k is finished: a sum or the table that anybody holds is published by holders; if a bucket or the
- *	table is held by nobody, what no survivor computes or computed is dealt out as further passes.
+ *	k = least `at` of the members. Members at k have not sealed k; those at k + 1 have, and hold all its sums.
+ *	If no member began k or is beyond it, the new view begins with k.
+ *	Else step k is finished: holders publish each sum and the table. If a bucket or the table has no holder,
+ *	what no survivor computed is dealt out as further passes.
  *
- * Whoever is behind what a member could only do with everybody of its view is of no view any more: it was to leave, and lacks a last word.
- * Passes of survivors never overlap: they come from one view, or from one VIEW that covered what was missing then. */
+ * A member behind a step that its whole view must have finished is of no view any more: it was to leave, and
+ * lacks a last message. Passes of survivors never overlap: they come from one view, or from one VIEW that
+ * covered what was missing then. */
 
 static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t epoch)
 {
@@ -74,8 +75,8 @@ void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
 		ask(co, w, co->record.epoch);
 	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch &&
 		hd_view_has(&co->view, w->worker)) {
-		/* who has not heard it is held: it answers, and gets the view. A planned change that was
-		 * void has taken a later number */
+		/* a member that did not receive it is held: it answers, and gets the view. A planned
+		 * change that was void has taken a later number */
 		ask(co, w, co->view_epoch);
 		view_say(co, w);
 	}
@@ -83,14 +84,14 @@ void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
 
 /* ---- from the answers to a view ---- */
 
-struct verdict {
+struct view_verdict {
 	struct hd_co_worker *member[HD_MAX_MEMBERS];
 	uint32_t n;
 	uint64_t step, halt;
-	bool open;                                        /* somebody began the step, or sealed it */
+	bool open;                                        /* a member began the step, or sealed it */
 };
 
-static void sort_in(struct verdict *v, struct hd_co_worker *w)
+static void sort_in(struct view_verdict *v, struct hd_co_worker *w)
 {
 	uint32_t i = v->n;
 
@@ -108,7 +109,8 @@ static bool answers_as_member(const struct hd_co_worker *w)
 	return hd_co_is_here(w) && w->answer.said && w->answer.member;
 }
 
-/* Who begins s knows that its whole view has sealed s - 1; so does who has sealed s, which it began. */
+/* A member that begins s knows that its whole view sealed s - 1; so does one that sealed s, which it
+ * began. */
 static void let_go(struct hd_coordinator *co)
 {
 	uint64_t least = 0;
@@ -128,9 +130,9 @@ static void let_go(struct hd_coordinator *co)
 	}
 }
 
-static void judge(struct hd_coordinator *co, struct verdict *v)
+static void judge(struct hd_coordinator *co, struct view_verdict *v)
 {
-	*v = (struct verdict){ .step = UINT64_MAX, .halt = HD_NO_STEP };
+	*v = (struct view_verdict){ .step = UINT64_MAX, .halt = HD_NO_STEP };
 	let_go(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
@@ -147,7 +149,7 @@ static void judge(struct hd_coordinator *co, struct verdict *v)
 
 static bool bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
 
-/* Who has sealed the step has all sums; where state is sharded those of its chains, and all new
+/* A member that sealed the step has all sums; with sharded state those of its chains, and all new
  * parameters. */
 static bool has_sum(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step,
 	uint32_t bucket)
@@ -175,8 +177,9 @@ static bool has_slot(const struct hd_coordinator *co, const struct hd_co_worker 
 typedef bool holds(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step,
 	uint32_t bucket);
 
-/* Holders of each bucket in runs; false: a bucket is held by nobody. */
-static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds *has, struct hd_have *run,
+/* Holders of each bucket in runs; false: a bucket has no holder. */
+static bool find_runs(struct hd_coordinator *co, const struct view_verdict *v, holds *has,
+	struct hd_have *run,
 	uint32_t *n)
 {
 	bool whole = true;
@@ -194,8 +197,8 @@ static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds 
 	return whole;
 }
 
-/* False: the sum of a bucket, or the table, is held by nobody. */
-static bool find_holders(struct hd_coordinator *co, const struct verdict *v)
+/* False: the sum of a bucket, or the table, has no holder. */
+static bool find_holders(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	bool whole = find_runs(co, v, has_sum, co->have, &co->open.nhave);
 
@@ -238,8 +241,9 @@ static uint32_t cut(struct hd_vrange *from, uint32_t nfrom, uint32_t *at, uint32
 	return k;
 }
 
-/* What is missing goes to those who still have X_k. false: it does not fit; the step is begun afresh. */
-static bool deal(struct hd_coordinator *co, const struct verdict *v)
+/* Deals what is missing to members that still have X_k. false: it does not fit; the step is begun
+ * afresh. */
+static bool deal(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	struct hd_vrange missing[HD_VIEW_RANGES], run[HD_VIEW_RANGES];
 	uint32_t n = 0, at = 0, total = 0, nhelpers = 0, load[HD_MAX_MEMBERS], share[HD_MAX_MEMBERS];
@@ -273,7 +277,7 @@ static bool deal(struct hd_coordinator *co, const struct verdict *v)
 	return true;
 }
 
-/* Not so if who had not heard that the step is begun afresh still holds passes of before. */
+/* Not so if a member that did not know that the step is begun afresh still holds earlier passes. */
 static bool computed_once(const struct hd_coordinator *co)
 {
 	uint32_t vn = 0;
@@ -282,7 +286,7 @@ static bool computed_once(const struct hd_coordinator *co)
 }
 
 /* Roots of one worker must fit their ordinals. */
-static bool fits(const struct hd_coordinator *co, const struct verdict *v)
+static bool fits(const struct hd_coordinator *co, const struct view_verdict *v)
 {
 	struct hd_tnode root[HD_VIEW_ROOTS];
 	uint32_t first[HD_MAX_PASSES + 1], n;
@@ -294,7 +298,7 @@ static bool fits(const struct hd_coordinator *co, const struct verdict *v)
 	return true;
 }
 
-static bool collect(struct hd_coordinator *co, const struct verdict *v)
+static bool collect(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	co->open_passes.npasses = co->open_passes.nranges = 0;
 	for (uint32_t i = 0; i < v->n; i++) {
@@ -307,14 +311,14 @@ static bool collect(struct hd_coordinator *co, const struct verdict *v)
 	return true;
 }
 
-/* Who holds the table has heard the scribe: it did not halt. Else the next one says so, and remote workers
- * cannot. */
-static bool may_be_run(const struct hd_coordinator *co, const struct verdict *v)
+/* A holder of the table heard from the checkpoint writer that it did not halt. Else the next writer says
+ * so, and remote workers cannot be it. */
+static bool may_be_run(const struct hd_coordinator *co, const struct view_verdict *v)
 {
 	return co->open.table || !hd_is_remote(v->member[0]->worker);
 }
 
-static void finish_open(struct hd_coordinator *co, const struct verdict *v)
+static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
@@ -331,8 +335,8 @@ static void finish_open(struct hd_coordinator *co, const struct verdict *v)
 	}
 }
 
-/* At a boundary those who have learned the state may come in at once. */
-static void let_in(struct hd_coordinator *co, struct verdict *v)
+/* At a boundary workers that have synced may come in at once. */
+static void let_in(struct hd_coordinator *co, struct view_verdict *v)
 {
 	uint32_t n[2] = { 0 };                            /* local, remote */
 
@@ -356,7 +360,7 @@ static void start_over(struct hd_coordinator *co)
 	hd_co_end_backoff(co);
 	if (!co->record.started) {
 		co->phase = HD_CO_START;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* who holds another step loads this one */
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* holders of another step load this one */
 			if (co->worker[i].answer.said && co->worker[i].answer.at != co->config.step)
 				hd_co_sync_lost(co, &co->worker[i]);
 		return;
@@ -364,7 +368,7 @@ static void start_over(struct hd_coordinator *co)
 	co->record.started = false;
 	co->record.nmembers = 0;
 	co->phase = HD_CO_RESTORING;
-	/* to be members they were chosen, but never heard it */
+	/* chosen as members, but never notified */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].state == HD_W_MEMBER) {
 			co->worker[i].state = HD_W_STANDBY;
@@ -376,10 +380,10 @@ static void start_over(struct hd_coordinator *co)
 	hd_co_act(co, HD_CO_DO_RESTORE);
 }
 
-/* Sharded state. A bucket's slots are gone: nobody has them; or somebody has new parameters, which say that
- * others may have brought theirs on, but none of those who have slots can be given the sum. So are those
- * of a step that is begun again by some who cannot go back. */
-static bool slots_are_lost(struct hd_coordinator *co, const struct verdict *v)
+/* Sharded state. Are the slots of a bucket lost? No member has them; or one has new parameters, so that
+ * others may have updated their slots, while no holder of slots can get the sum; or the step is begun
+ * again and some cannot go back. */
+static bool slots_are_lost(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	bool lost = !find_runs(co, v, has_slot, co->chain, &co->open.nchain);
 
@@ -397,18 +401,18 @@ static bool slots_are_lost(struct hd_coordinator *co, const struct verdict *v)
 	return lost;
 }
 
-/* What they hold is not a state: they are dead to the job, and whoever comes begins from disk. */
-static void give_up(struct hd_coordinator *co, struct verdict *v)
+/* What they hold is not a state: they are dead to the job, and new workers begin from disk. */
+static void give_up(struct hd_coordinator *co, struct view_verdict *v)
 {
 	for (uint32_t i = 0; i < v->n; i++)
-		hd_co_dead(co, v->member[i], "all who held some of the optimizer's slots are gone");
+		hd_co_dead(co, v->member[i], "all holders of some of the optimizer's slots are gone");
 }
 
 static void in_force(struct hd_coordinator *co);
 
 static void decide(struct hd_coordinator *co)
 {
-	struct verdict v;
+	struct view_verdict v;
 	bool fresh;
 
 	assert(co->phase == HD_CO_ASKING);
@@ -449,19 +453,19 @@ static void decide(struct hd_coordinator *co)
 	memcpy(co->record.member, co->next.member, v.n * sizeof *co->next.member);
 	co->phase = HD_CO_VIEWING;
 	if (news)
-		co->phase_serial = hd_co_store(co);       /* before anybody runs a step under it */
+		co->phase_serial = hd_co_store(co);       /* before any worker runs a step under it */
 	else
 		in_force(co);
 }
 
-/* What each has sealed: as it said in its status, or since. */
+/* What each has sealed: by its status, or since. */
 static void count_from(struct hd_coordinator *co)
 {
 	uint64_t next[HD_MAX_MEMBERS];
 
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		assert(w && hd_co_is_here(w));            /* else all were asked anew */
+		assert(w && hd_co_is_here(w));            /* else all were asked again */
 		next[i] = co->open_at[i];
 		if (w->sealed == co->open.step + 1 && next[i] == co->open.step)
 			next[i]++;
@@ -505,7 +509,7 @@ static void in_force(struct hd_coordinator *co)
 			w->done_ns = co->now_ns;
 		}
 		if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
-			/* chosen before a takeover, it never heard it: it has what is on disk */
+			/* chosen before a takeover, it never knew: it has what is on disk */
 			w->state = HD_W_READY;
 			w->ready_to_sync = true;
 		}
@@ -513,15 +517,15 @@ static void in_force(struct hd_coordinator *co)
 		w->asked = w->decided = false;
 		view_say(co, w);
 		if (skipped)
-			/* who donated may have taken it for a member, and sent it no step since */
+			/* its source may have taken it for a member, and sent no step since */
 			hd_co_sync_lost(co, w);
 		if (!hd_view_has(&co->view, w->source) && (w->state == HD_W_SYNCING ||
 			w->state == HD_W_READY))
-			/* what came from disk, or from who is no member and has no boundaries, is not
-			 * followed by anything */
+			/* what came from disk, or from a worker that is no member and has no boundaries,
+			 * is not followed by anything */
 			hd_co_sync_lost(co, w);
 		if (co->halting)
-			hd_co_change_again(co, w);        /* STOP, to those who are new */
+			hd_co_change_again(co, w);        /* STOP, to new members */
 	}
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers,
 		(unsigned long long)o->step,
@@ -602,7 +606,7 @@ void hd_co_view_tick(struct hd_coordinator *co)
 {
 	if (co->phase != HD_CO_ASKING || co->now_ns - co->fence_ns < co->fence_for_ns)
 		return;
-	bool silent[HD_MAX_WORKERS];                      /* the first death asks everybody anew */
+	bool silent[HD_MAX_WORKERS];                      /* the first death asks all again */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		silent[i] = co->worker[i].asked && !co->worker[i].answer.said;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)

@@ -1,7 +1,7 @@
 #include "protocol/testing_coordinator.h"
 
-/* Failures: who is suspected and when (rule 5), FENCE, STATUS, VIEW (rule 3), too few (rule 6), nobody
- * (rule 7), slots (rule 9). */
+/* Failures: suspicion (rule 5), FENCE, STATUS, VIEW (rule 3), too few (rule 6), none left (rule 7),
+ * slots (rule 9). */
 
 static const struct hd_pass own[] = { { 0, 0, 0, 1 } };
 static const struct hd_vrange of_four[][1] = { { { 0, 2 } }, { { 2, 1 } }, { { 3, 1 } } },
@@ -9,7 +9,7 @@ static const struct hd_vrange of_four[][1] = { { { 0, 2 } }, { { 2, 1 } }, { { 3
 
 #define STATUS_OF(w, e, ...) FROM(w, STATUS, .epoch = (e), .status = { .member = true, __VA_ARGS__ })
 #define BEGUN(range_) .begun = true, .npass = 1, .pass = own, .nrange = 1, .range = (range_)
-#define SUSPECTS(by, whom, why_) FROM(by, SUSPECT, .epoch = 1, .suspect = { whom, why_ })
+#define SUSPECTS(by, suspect_, why_) FROM(by, SUSPECT, .epoch = 1, .suspect = { suspect_, why_ })
 
 /* Rule 3: each word after its record. */
 static void a_loss_is_fenced_asked_and_decided(void **state)
@@ -19,7 +19,7 @@ static void a_loss_is_fenced_asked_and_decided(void **state)
 	(void)state;
 	co_run(c, &co_config, 3);
 	IS(CO(LOST, .worker = 2, .why = HD_EXITED), "NOTE lost 2; END 2; STORE 6 e 2 next 3 of 0 1 2");
-	IS(STATUS_OF(0, 2, .at = 0), "");       /* nobody can have heard of it */
+	IS(STATUS_OF(0, 2, .at = 0), "");       /* no worker can know of it */
 	IS(STORED(), ">0 FENCE@2 dead 2; >1 FENCE@2 dead 2");
 	IS(STATUS_OF(0, 1, .at = 0), "");
 	IS(STATUS_OF(0, 2, .at = 0, BEGUN(of_four[0])), "");
@@ -34,7 +34,7 @@ static void a_loss_is_fenced_asked_and_decided(void **state)
 	co_end(c);
 }
 
-/* What there is of the open step: sums and tables of holders; what nobody has is dealt out. */
+/* What there is of the open step: sums and tables of holders; the rest is dealt out. */
 static void the_open_step_is_finished_with_what_there_is(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -76,7 +76,7 @@ static void the_open_step_is_finished_with_what_there_is(void **state)
 		"1.0[2+2] sums 0:1 table 1; NOTE view");
 	co_end(c);
 
-	co_run(c, &co_config, 2);                /* or not any more: those who are there compute it */
+	co_run(c, &co_config, 2);                /* or not any more: the present ones compute it */
 	CO(LOST, .worker = 1, .why = HD_CLOSED);
 	co_return(c, 1, 11, true);
 	STORED();
@@ -158,7 +158,7 @@ static void who_is_missed_here_and_by_a_peer_is_dead_at_once(void **state)
 	IS(SUSPECTS(0, 2, HD_SILENT), "NOTE lost 2; >2 STALE@1; DROP 2; END 2; STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
 
-	co_run(c, &co_config, 3);                /* who is heard again was not lost */
+	co_run(c, &co_config, 3);                /* a worker that is heard again was not lost */
 	CO(LOST, .worker = 2, .why = HD_SILENT);
 	IS(CO(LOST, .worker = 2, .why = HD_HEARD), "");
 	IS(SUSPECTS(0, 2, HD_SILENT), "");
@@ -187,7 +187,7 @@ static void who_is_missed_here_and_by_a_peer_is_dead_at_once(void **state)
 /* Suspected by peers but heard here. */
 static void whom_most_reports_name_goes_and_of_equals_the_higher(void **state)
 {
-	static const struct { struct { uint32_t by, whom; } report[4]; uint32_t n, goes; } row[] = {
+	static const struct { struct { uint32_t by, suspect_; } report[4]; uint32_t n, goes; } row[] = {
 		{ { { 0, 2 } }, 1, 2 }, { { { 2, 0 }, { 0, 2 } }, 2, 2 }, { { { 2, 1 }, { 0, 1 }, { 1, 2 } }, 3, 1 }, { { { 2, 1 }, { 3, 1 },
 			{ 1, 3 } }, 3, 1 },
 		{ { { 2, 1 }, { 2, 1 }, { 1, 2 } }, 3, 2 },
@@ -198,7 +198,7 @@ static void whom_most_reports_name_goes_and_of_equals_the_higher(void **state)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		co_run(c, &co_config, 4);
 		for (uint32_t k = 0; k < row[i].n; k++)
-			IS(SUSPECTS(row[i].report[k].by, row[i].report[k].whom, HD_SILENT), "");
+			IS(SUSPECTS(row[i].report[k].by, row[i].report[k].suspect_, HD_SILENT), "");
 		int64_t last = c->now;
 		IS(co_tick_at(c, last + CO_T - 9), "");
 		co_tick_at(c, last + CO_T);
@@ -207,7 +207,7 @@ static void whom_most_reports_name_goes_and_of_equals_the_higher(void **state)
 				"row %zu: worker %u: %s", i, w, c->text);
 		co_end(c);
 	}
-	/* what a dead one reported nobody takes back: it does not count */
+	/* reports of a dead worker do not count */
 	co_run(c, &co_config, 3);
 	SUSPECTS(2, 1, HD_SILENT);
 	CO(LOST, .worker = 2, .why = HD_EXITED);
@@ -251,7 +251,7 @@ static void who_makes_no_progress_is_hung(void **state)
 	co_end(c);
 }
 
-/* Of who left or is to come: what they lack is said again in a new epoch alone. */
+/* Of leavers and joiners: what they lack is sent again only in a new epoch. */
 static void a_member_that_misses_the_last_word_of_one_who_left_gets_a_new_epoch(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -267,10 +267,10 @@ static void a_member_that_misses_the_last_word_of_one_who_left_gets_a_new_epoch(
 		"NOTE leave 1; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
 	co_end(c);
 	co_run(c, &co_config, 2);
-	IS(SUSPECTS(0, 77, HD_CLOSED), "");     /* a stranger */
+	IS(SUSPECTS(0, 77, HD_CLOSED), "");     /* a worker unknown here */
 	co_end(c);
 
-	/* a newcomer that was decided lost one of those it waits for */
+	/* a joiner that was decided lost one of those it waits for */
 	co_run(c, &co_config, 2);
 	co_one_more(c, 2);
 	IS(SUSPECTS(2, 0, HD_CLOSED), "");
@@ -305,7 +305,7 @@ static void too_few_finish_the_step_and_hold(void **state)
 			co_admit(c, 2);
 			IS(co_ready_to_sync(c, 2), ">2 SYNC@2 0 100000001; >0 SEND_STATE@2 2");
 			IS(co_synced(c, 2), "");
-			/* it has learned: a view with it */
+			/* it has synced: a view with it */
 			IS(co_tick_at(c, CO_T), "STORE 7 e 3 next 3 of 0");
 			STORED();
 			STATUS_OF(0, 3, .at = 1);
@@ -350,7 +350,7 @@ static void all_begin_from_the_disk_when_no_member_is_left(void **state)
 	co_end(c);
 }
 
-/* At the start all who are wanted are waited for; then those begin who are enough. */
+/* The start waits for all wanted workers; after that enough are enough. */
 static void a_start_waits_for_all_and_then_for_enough(void **state)
 {
 	struct hd_co_config config = co_config;
@@ -374,7 +374,7 @@ static void a_start_waits_for_all_and_then_for_enough(void **state)
 	}
 }
 
-/* Without somebody who can save nobody goes on; and the open step waits, if a halt before it may be lost. */
+/* Without a worker that can save all hold; and the open step waits if a halt before it may be lost. */
 static void remote_workers_alone_hold(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -404,7 +404,7 @@ static void remote_workers_alone_hold(void **state)
 	}
 }
 
-/* Rule 9: slots are lost when nobody has them, or only who cannot be given the sum that they want. */
+/* Rule 9: slots are lost without a holder, or if the holders cannot get the sum that they need. */
 static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 {
 	static const uint64_t none = 0, first = 1, both = 3;
@@ -440,7 +440,7 @@ static void a_job_whose_slots_are_lost_begins_again_from_the_disk(void **state)
 	co_end(c);
 }
 
-/* Who held no state answers nothing any more: it is not waited for. */
+/* A worker that held no state answers nothing any more: it is not waited for. */
 static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **state)
 {
 	struct co_at_work at, *c = &at;
@@ -462,7 +462,7 @@ static void who_forgets_its_state_while_it_is_asked_is_not_waited_for(void **sta
 	CO(LOST, .worker = 0, .why = HD_EXITED);
 	STORED();
 	FROM(2, STATUS, .epoch = 3, .status = { .at = 4 });
-	/* it has learned another step: it is let in later */
+	/* it has synced another step: it is let in later */
 	IS(STATUS_OF(1, 3, .at = 0),
 		">1 VIEW@3 0 of 1; >2 VIEW@3 0 of 1; NOTE view; SPAWN 1; STORE 9 e 4 next 3 of 1");
 	co_end(c);

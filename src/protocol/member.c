@@ -198,7 +198,7 @@ static struct hd_member_peer *peer_of(struct hd_member *m, uint32_t worker)
 	return NULL;
 }
 
-/* Whoever came later calls: the one of the higher id. */
+/* The later worker connects: the one with the higher id. */
 static void connect(struct hd_member *m, const struct hd_member_peer *peer)
 {
 	if (peer->up || peer->worker > m->worker || !*peer->address)
@@ -288,7 +288,7 @@ void hd_member_watch(struct hd_member *m)
 	for (uint32_t i = 0; i < m->view.nmembers; i++) {
 		struct hd_member_peer *peer = m->view.member[i] == m->worker ? NULL : peer_add(m,
 			m->view.member[i]);
-		/* said again: what a newcomer reports is not kept */
+		/* repeated: reports of a joiner are not kept */
 		if (peer && !peer->up) {
 			peer->suspicion = HD_CLOSED;
 			m->peer_lost = true;
@@ -392,8 +392,8 @@ static void on_up(struct hd_member *m, uint32_t worker)
 	hd_member_say_prepared(m);
 }
 
-/* Members in their order, then the others: there may be none yet. Whoever has no id never heard of any,
- * and the run may not have begun. */
+/* Members in their order, then the others: there may be none yet. A worker without an id never heard of
+ * any, and the run may not have begun. */
 static int64_t take_over_at(const struct hd_member *m)
 {
 	uint32_t place = hd_member_is_in(m, m->worker) ? hd_view_index(&m->view, m->worker)
@@ -416,10 +416,10 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 	m->take_over_ns = take_over_at(m);
 }
 
-/* A newcomer needs what all members say until it switches; of who then leaves it needs no more. */
+/* A joiner needs the messages of all members until it switches, and those of leavers no longer after. */
 static bool is_awaited(const struct hd_member *m, uint32_t worker)
 {
-	/* nobody has sealed all below HD_NO_STEP */
+	/* no member has sealed all below HD_NO_STEP */
 	bool known = hd_seals_has(&m->seals, worker, m->switch_step);
 
 	for (uint32_t i = 0; m->next.open && !known && i < m->seals.nmembers; i++)
@@ -530,7 +530,7 @@ static void on_stop(struct hd_member *m, const struct hd_msg_stop *msg)
 	m->stop_code = msg->code;
 }
 
-/* Whom it was to learn from, and whether that one was told, only the coordinator before knew. */
+/* Only the previous coordinator knew this joiner's source, and whether the source was notified. */
 static void on_other_coordinator(struct hd_member *m)
 {
 	if (m->synced || !m->syncing || m->from.source == HD_NOBODY)
@@ -636,7 +636,7 @@ static void no_coordinator(struct hd_member *m)
 		return;
 	uint32_t i = 0;
 	assert(hd_member_is_in(m, m->worker));
-	while (!hd_member_is_up(m, m->view.member[i]))    /* it is up itself */
+	while (!hd_member_is_up(m, m->view.member[i]))    /* it is up itself, so the loop ends */
 		i++;
 	uint32_t first = m->view.member[i];
 	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m) && !m->diverged) {
@@ -664,7 +664,7 @@ static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 			connect(m, &m->peer[i]);
 }
 
-/* ---- this worker's own wishes ---- */
+/* ---- requests of this process ---- */
 
 static void on_drain(struct hd_member *m, const struct hd_member_event *event)
 {
@@ -722,10 +722,10 @@ void hd_member_sync_lost(struct hd_member *m)
 	assert(m->state == HD_SYNCING && !m->begun);
 	m->syncing = m->synced = m->held = m->next.open = m->cut = false;
 	m->switch_step = HD_NO_STEP;
-	say_ready_to_sync(m);         /* ready to learn, from somebody else */
+	say_ready_to_sync(m);         /* ready to sync from another source */
 }
 
-/* What was announced others count on: rule 2. */
+/* Others count on what was announced: rule 2. */
 static void on_sync_lost(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (m->state != HD_SYNCING)

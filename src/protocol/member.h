@@ -1,41 +1,50 @@
-/* member.h -- one worker's part in a job with others: what it computes, sends, seals and when, as a pure machine.
+/* member.h -- one worker's part in a job: what it computes, sends, seals, and when. A pure state machine.
  *
- * Events in, actions out. The runtime carries out the actions (wire, devices, disk) and reports; the
- * simulation does the same with integers. One worker alone runs through the same machine.
+ * Events in, actions out. The runtime carries out the actions (wire, devices, disk) and reports events; the
+ * simulation does the same with integers. A job of one worker runs through the same machine.
  *
  *	outside --JOIN, ADMIT--> admitted --WARM_UP, SYNC--> syncing --FENCE/VIEW or DECIDE+switch--> member
- *	member --switch without it--> out      any --STALE, VIEW without it--> fenced (join anew under a new id)
+ *	member --switch without it--> out      any --STALE, VIEW without it--> fenced (joins under a new id)
  *
- * A member in step s: BEGIN, COMPUTE pass 0; FINAL buckets: ROOTS to their owners; COMPUTED: LEAVES to all; an owner that has
- * all roots: FOLD, PUBLISH; all sums and the table here: FINISH; UPDATED: SEAL to all, BOUNDARY; READY and the gate: the next.
+ * A member in step s. BEGIN, COMPUTE pass 0. Each final bucket: ROOTS to its owner. COMPUTED: LEAVES to
+ * all. The owner with all roots of a bucket: FOLD, PUBLISH. All sums and the table here: FINISH. UPDATED:
+ * SEAL to all, BOUNDARY. READY and an open gate: the next step.
  *
- *  1. The gate: BEGIN(s + 1) comes after SEAL(s) of every member that ran s, and in a new view's first step also of its new members.
- *     Until then gradient buffers keep the sums of s and the table.
- *  2. The switch: s0 is the first step all of whose SEALs know of a decided view; steps >= s0 + 2 run under it. A newcomer that has
- *     announced X_{s0 + 2} keeps it though its donor goes; if it is not to be a member after all, it says WARM.
- *  3. FENCE ends an epoch: EPOCH, no BEGIN until its VIEW; what computes goes on; passes that were begun count.
- *     An event of an earlier epoch (`epoch` of the event) changes nothing. Work is named by (step, worker, pass), not by epoch.
- *  4. Nothing is sent of the table before READY of the step's boundary: so a scribe that halts has not contributed.
- *  5. The scribe is the member of the lowest id; remote workers have higher ids and are never it. One that becomes it in a VIEW gets
- *     BOUNDARY again, before it contributes.
- *  6. Whoever never met a coordinator is as one that lost it: it may have died before anybody joined. A member that lost the coordinator
- *     goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members (others after them), TAKE_OVER each 2 T if it may. If a
- *     member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
- *  7. Sharded state (config.copies above 0): an owner that has folded sends the sums of squares (NORM) to all and the sum along the chain
- *     (exchange.h); who has all of the former, the table and the sums of its own chains: UPDATE; UPDATED_OWN: the last of a chain sends the new
- *     parameters (PARM); all parameters here: FINISH. In the first step of a view a member that lacks slots of its chains does FETCH;
- *     nobody does UPDATE before all of them said SLOTTED: until then slots are those of X_s, wherever they are. NORM waits as the table does
- *     (rule 4), so slots stand still while a scribe works at a boundary.
- *  8. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again; to another
- *     coordinator than the one that named its donor, a learner that has nothing yet says WARM. Links
- *     between members are mended by the coordinator's new epoch. A member calls the members, those to come, and whom it teaches.
- *  9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM name the step that hd_member_exchange() is of while they are carried out: no
- *     call asks for anything of a step and begins the next.
- * 10. Who hears another digest of a step than its own begins no step more, saves nothing by itself, and says so of its sender (SUSPECT, corrupt):
- *    that is the coordinator's to judge.
+ * 1. The gate. BEGIN(s + 1) needs SEAL(s) of every member that ran s; in the first step of a new view also
+ *    of its new members. Until then gradient buffers keep the sums of s and the table.
+ * 2. The switch. s0 is the first step whose SEALs all know of a decided view; steps from s0 + 2 on run
+ *    under that view. A joiner that announced X_{s0 + 2} keeps it even if its source leaves. If it does not
+ *    become a member after all, it says READY_TO_SYNC.
+ * 3. FENCE ends an epoch: EPOCH, and no BEGIN until the VIEW. Running computation goes on; passes that were
+ *    begun count. An event of an earlier epoch (its field `epoch`) changes nothing. Work is named by (step,
+ *    worker, pass), not by epoch.
+ * 4. Table entries are sent only after READY of the step's boundary. So a checkpoint writer that halts at
+ *    the boundary has not contributed to the step.
+ * 5. The checkpoint writer is the member with the lowest id. Remote workers have higher ids and are never
+ *    the writer. A member that becomes the writer in a VIEW gets BOUNDARY again before it contributes.
+ * 6. No coordinator. A worker that never met a coordinator acts as one that lost it. A member goes on
+ *    training. It CALLs each T/4. If it may take over: TAKE_OVER after 2 T plus T/8 per rank among the
+ *    members (other workers after them), then each 2 T. If a member is lost meanwhile, all hold; after 30 T
+ *    the lowest id gets a final BOUNDARY, and all EXIT.
+ * 7. Sharded state (config.copies above 0). An owner that folded a bucket sends its sums of squares (NORM)
+ *    to all, and the sum along the bucket's chain (exchange.h). With all NORMs, the table and the sums of
+ *    its own chains a member gets UPDATE. After UPDATED_OWN the last of each chain sends the new parameters
+ *    (PARM). With all parameters: FINISH. In the first step of a view, a member that lacks slots of its
+ *    chains gets FETCH. No member gets UPDATE before all of them said SLOTTED, so until then slots are
+ *    those of X_s, wherever they are. NORM waits as the table does (rule 4), so slots do not change while a
+ *    writer works at a boundary.
+ * 8. A link that closed lost what was on it. When the coordinator is back, every message that awaits an
+ *    answer is sent again. If another coordinator comes, a joiner that has received nothing yet says
+ *    READY_TO_SYNC. Links between members are repaired by a new epoch. A member connects to the members,
+ *    those of the next view, and its joiners.
+ * 9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM refer to the step of hd_member_exchange() at
+ *    the time when they are carried out: no call asks for work of one step and begins another.
+ * 10. A member that receives a digest other than its own for a step begins no further step, saves nothing
+ *     by itself, and reports the sender (SUSPECT, corrupt). The coordinator decides.
  *
- * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One thread; it never blocks; memory
- * is taken when a view or a redone step needs more, never otherwise. Time is an argument, in ns, never going back. */
+ * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One
+ * thread; never blocks. Memory is taken only when a view or a redone step needs more. Time is an
+ * argument, in ns, and never goes back. */
 #ifndef HD_PROTOCOL_MEMBER_H
 #define HD_PROTOCOL_MEMBER_H
 
@@ -49,7 +58,7 @@
 #include "protocol/view.h"
 
 enum { HD_MEMBER_NEWS = 256 };            /* steps whose record is kept for a coordinator that comes back */
-#define HD_COORDINATOR (UINT32_MAX - 1)   /* in place of a worker's id: the coordinator */
+#define HD_COORDINATOR (UINT32_MAX - 1)   /* the coordinator, in place of a worker id */
 
 struct hd_member_config {
 	uint32_t nvns, nbuckets;
@@ -60,14 +69,14 @@ struct hd_member_config {
 	uint32_t ndevices;
 	uint64_t memory, vn_ps, nonce;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
-	bool takes_over;                  /* it can open the run's store */
+	bool takes_over;                  /* it can open the run's store, so it may take over */
 };
 
 /*        id        payload                         what happened */
 #define HD_MEMBER_EVENTS(X) \
 	X(MESSAGE,     "worker (HD_COORDINATOR), msg",   "a message came") \
 	X(UP,          "worker",                         "a link to a peer, or to the coordinator, is up") \
-	X(LOST,        "worker, why, text",              "it is lost (HD_CLOSED), or silent for T (HD_SILENT), or heard again") \
+	X(LOST,        "worker, why, text",              "the link closed (HD_CLOSED), is silent for T (HD_SILENT), or is heard again") \
 	X(WARMED_UP,   "",                               "WARM_UP is done") \
 	X(SYNCED,      "step",                           "X_step is here, and is being followed") \
 	X(SYNC_LOST,   "whole, slow",                    "the source's stream ended; whole: X_step of the last SYNCED is untouched; slow: the source gave up") \
@@ -86,7 +95,7 @@ struct hd_member_config {
 	X(READY,       "step, halt",                     "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)") \
 	X(PREPARED,    "epoch",                          "PREPARE of that view is done") \
 	X(FAILED,      "code, text",                     "the step cannot be finished, anywhere: a number that is not finite") \
-	X(DRAIN,       "code, text",                     "this worker shall go (a signal, a notice)") \
+	X(DRAIN,       "code, text",                     "this worker is to leave (a signal, a notice)") \
 	X(NOTE,        "kind, text",                     "a line for events.ndjson; without a coordinator it is dropped") \
 	X(TICK,        "done, longest_ns, busy",         "time went by; at least each T/4")
 
@@ -135,7 +144,7 @@ struct hd_member_event {
 	X(PUBLISH,    "step, bucket, mask",         "send the sum to those members (bits of indices)") \
 	X(TABLE,      "step, mask",                 "send the whole table to those members") \
 	X(NORM,       "step, bucket, mask",         "send its sums of squares to those members") \
-	X(FETCH,      "step",                       "get the slots of the own chains that are not here from who has them; then FETCHED") \
+	X(FETCH,      "step",                       "fetch the missing slots of the own chains from their holders; then FETCHED") \
 	X(UPDATE,     "step",                       "scalars; slots and new parameters of the own chains, beside the old ones; then UPDATED_OWN") \
 	X(PARM,       "step, bucket, mask",         "send its new parameters to those members") \
 	X(FINISH,     "step",                       "scalars, update in place (sharded: take up the new parameters); then UPDATED") \
@@ -186,13 +195,13 @@ uint32_t hd_member_epoch(const struct hd_member *member);
 /* first step not sealed: the state is X_at, unless FINISH is under way */
 uint64_t hd_member_at(const struct hd_member *member);
 bool hd_member_is_writer(const struct hd_member *member);
-/* between steps, told to begin none until there are more of them */
+/* between steps, and to begin none until there are more members */
 bool hd_member_holds(const struct hd_member *member);
 /* in force; NULL: not a member */
 const struct hd_view *hd_member_view(const struct hd_member *member);
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
-/* Sharded state: who holds a bucket's slots, of the view in force or of the one to come; how many. Is this
- * one of them, and do they stand still, as X_at has them? */
+/* Sharded state: the holders of a bucket's slots, in the view in force or the next one; returns how many. Is
+ * this worker one of them, and are its slots those of X_at? */
 uint32_t hd_member_holders(const struct hd_member *member, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS]);
 bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket);
 

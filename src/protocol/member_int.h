@@ -17,11 +17,11 @@
 #include "protocol/member.h"
 #include "protocol/seal.h"
 
-/* STOPPED: exit code of who was asked to leave */
+/* STOPPED: exit code of a worker that was asked to leave */
 enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED = 75 };
 
-/* slotted: it has its slots for the step before, in that epoch; told: digests of step told - 1 (0: none),
- * others than here if it is corrupt */
+/* slotted: it has its slots for the step before, in that epoch; reported: digests of step reported - 1
+ * (0: none), mismatching if it is corrupt; is_joiner: this worker sends it the state */
 struct hd_member_peer {
 	uint32_t worker, slotted_epoch;
 	uint64_t slotted, reported, reported_sum, reported_state;
@@ -52,7 +52,7 @@ struct hd_member {
 	enum hd_member_state state;
 	uint32_t worker, term, epoch;
 
-	/* its link; silent: it may be gone, what is said may still reach it */
+	/* its link; silent: it may be gone, but may still receive */
 	bool co_up, co_silent;
 	bool awake;                       /* the clock was seen */
 	int64_t co_lost_ns, call_ns, take_over_ns, progress_ns;
@@ -60,10 +60,11 @@ struct hd_member {
 	uint32_t npeers;
 	bool peer_lost;                   /* a member was lost since the coordinator was */
 
-	bool warmed_up, syncing, synced;   /* learning: a donor's stream is there */
+	/* syncing: a source's stream, or the disk's state, is expected or here */
+	bool warmed_up, syncing, synced;
 	bool cut;                         /* not any more, but X_at is, and was announced */
 	struct hd_msg_sync from;
-	uint64_t given_up;                /* the lesson whose donor gave up; 0: none */
+	uint64_t given_up;                /* the transfer that its source aborted; 0: none */
 
 	bool has_view, held, status_said;
 	bool hold;                        /* too few members: no step is begun in this view */
@@ -77,14 +78,14 @@ struct hd_member {
 	uint64_t at;                      /* first step not sealed */
 	bool begun, finishing, ready;
 	uint32_t asked;                   /* BOUNDARY(at) under way */
-	bool asked_final;                 /* the last of them said so */
+	bool asked_final;                 /* the last of them was final */
 	bool was_writer;                  /* at the last BOUNDARY */
 	uint64_t halt_step;               /* HD_NO_STEP: none */
 	uint64_t reached;                 /* READY said here that it must not be run; HD_NO_STEP: of none */
 	bool stopping, done;              /* STOP was asked; DONE was said */
 	uint32_t stop_code, done_code;
 	char done_why[HD_MSG_TEXT + 1];
-	bool joined_step;                 /* sealed s0 + 1 as a learner */
+	bool joined_step;                 /* sealed s0 + 1 as a joiner */
 	uint32_t folding;                 /* folds under way */
 	bool updating, updated, fetched;  /* sharded state, of step `at` */
 	bool norms_due;                   /* sums of squares wait to go out */
@@ -101,7 +102,7 @@ struct hd_member {
 
 	int64_t now_ns;
 	struct hd_arena out;              /* of the actions of one call */
-	/* written in place of those that memory is out for, carried out never: the machine is broken then */
+	/* written when memory is out, never carried out: the machine is broken then */
 	struct hd_member_action no_action;
 	struct hd_msg no_msg;
 	struct hd_member_action *act;
@@ -124,15 +125,15 @@ void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
 /* a view came in force: members that are not connected are suspected */
 void hd_member_watch(struct hd_member *m);
 void hd_member_say_synced(struct hd_member *m);
-/* the members are in it; for who is none, or will be none */
+/* the members are in it; for a worker that is or will be none */
 void hd_member_entered(struct hd_member *m, uint32_t epoch);
 void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
-void hd_member_sync_lost(struct hd_member *m);              /* says WARM */
-/* it has no part in the next view, and all is done for the present one */
+void hd_member_sync_lost(struct hd_member *m);              /* says READY_TO_SYNC */
+/* it has no part in the next view, and is done with the present one */
 void hd_member_left(struct hd_member *m);
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
-/* all who fetch in this step have what they lacked */
+/* all that fetch slots in this step have them */
 bool hd_member_all_slotted(const struct hd_member *m);
 
 /* member_step.c */
@@ -140,7 +141,7 @@ bool hd_member_all_slotted(const struct hd_member *m);
 void hd_member_progress(struct hd_member *m);
 void hd_member_boundary(struct hd_member *m);             /* BOUNDARY(at) */
 void hd_member_cancel(struct hd_member *m);               /* the open step: what there is of it is void */
-/* after AGAIN: everything that is here goes out anew */
+/* after AGAIN: sends again all that is here */
 void hd_member_offer_all(struct hd_member *m);
 void hd_member_compute(struct hd_member *m, uint32_t first_pass);
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);

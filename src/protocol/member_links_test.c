@@ -22,7 +22,7 @@ static const char *tick_at(struct at_work *w, int64_t now)
 
 /* ---- peers ---- */
 
-/* Who is known stays known while there is room, and is itself when there is none. */
+/* A known peer stays known while there is room; without room only itself. */
 static void nobody_is_forgotten_while_there_is_room(void **state)
 {
 	struct at_work at, *w = &at;
@@ -59,8 +59,8 @@ static void an_address_is_taken_as_it_is(void **state)
 	at_work_end(w);
 }
 
-/* Of those who are to come it is told as of members, until that is void; then that one is heard again is
- * still said. */
+/* Losses of future members are reported as of members, until that view is void; then only that it is
+ * heard again. */
 static void who_is_to_come_matters_until_it_is_not_to_come(void **state)
 {
 	struct at_work at, *w = &at;
@@ -78,7 +78,7 @@ static void who_is_to_come_matters_until_it_is_not_to_come(void **state)
 	at_work_end(w);
 }
 
-/* A newcomer waits for the members that it has to hear of, while it prepares. */
+/* A joiner waits for the members that it has to hear of, while it prepares. */
 static void a_newcomer_waits_for_who_seals(void **state)
 {
 	static const uint32_t one[] = { 1 }, next[] = { 1, 2 };
@@ -100,7 +100,7 @@ static void a_newcomer_waits_for_who_seals(void **state)
 	at_work_end(w);
 }
 
-/* What it calls again: not those of a view that is void, nor who is of neither. */
+/* Peers that it calls again: none of a void view, nor of no view. */
 static void only_who_takes_part_is_called_again(void **state)
 {
 	static const uint32_t old[] = { 1, 2 }, next[] = { 1, 2, 3 };
@@ -128,7 +128,7 @@ static void only_who_takes_part_is_called_again(void **state)
 
 /* ---- the coordinator's words ---- */
 
-/* The same lesson is begun anew once its stream has ended. */
+/* The same transfer starts over once its stream has ended. */
 static void a_transfer_is_begun_again_after_it_ended(void **state)
 {
 	struct at_work at, *w = &at;
@@ -140,7 +140,7 @@ static void a_transfer_is_begun_again_after_it_ended(void **state)
 	HEAR(SYNC, .sync = { 0, 4 });
 	EVENT(SYNC_LOST);
 	w->term = 2;
-	/* another coordinator: that nothing is learned was said when it came up */
+	/* another coordinator: that nothing is synced was said when it came up */
 	IS(HEAR(ENTERED), "");
 	IS(HEAR(SYNC, .sync = { 0, 4 }), "SYNC 0 4");
 	at_work_end(w);
@@ -156,7 +156,7 @@ static void teaching_nobody_ends_without_having_begun(void **state)
 	at_work_end(w);
 }
 
-/* Who halted is a member: it says so, and how far it is. */
+/* A halted worker is a member: it says so, and how far it is. */
 static void who_halted_is_a_member(void **state)
 {
 	struct at_work at, *w = &at;
@@ -186,7 +186,7 @@ static void a_status_that_is_not_due_is_not_said_again(void **state)
 	at_work_end(w);
 }
 
-/* A newcomer that was never held has no status to say when its step fails, sharded or not. */
+/* A joiner that was never held has no status to say when its step fails, sharded or not. */
 static void who_is_not_held_says_no_status(void **state)
 {
 	struct hd_member_config config = at_work_config;
@@ -236,7 +236,7 @@ static void a_coordinator_is_lost_once(void **state)
 	IS(EVENT(NOTE, .name = "why", .text = "{}"), "");       /* a link that closed is not there */
 	IS(tick_at(w, lost + 2 * T), "CALL; TAKE_OVER");
 	COORDINATOR_UP();
-	IS(tick_at(w, lost + 2 * T + 9), ">co PROGRESS@1 0 4 9 busy");     /* nothing was told meanwhile */
+	IS(tick_at(w, lost + 2 * T + 9), ">co PROGRESS@1 0 4 9 busy");     /* nothing was sent meanwhile */
 	at_work_end(w);
 }
 
@@ -274,7 +274,7 @@ static void who_saves_when_no_coordinator_comes(void **state)
 
 /* ---- what is asked of it ---- */
 
-/* Held between steps: with a view, its boundary done, nothing begun, and told so. */
+/* Holding between steps: with a view, its boundary done, nothing begun, on request. */
 static void who_holds_and_who_is_the_checkpoint_writer(void **state)
 {
 	struct at_work at, *w = &at;
@@ -301,7 +301,7 @@ static void who_holds_and_who_is_the_checkpoint_writer(void **state)
 	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
 	EVENT(UPDATED, AT(0), .news = &(struct hd_step_news){ 0 });
 	IS(EVENT(READY, AT(1)), "");
-	assert_false(hd_member_holds(w->m));                    /* at the gate, but told nothing */
+	assert_false(hd_member_holds(w->m));                    /* at the gate, without a request */
 	at_work_end(w);
 }
 
@@ -331,7 +331,7 @@ static void a_machine_of_no_virtual_nodes_is_not_made(void **state)
 
 /* ---- what is forgotten, and what is not ---- */
 
-/* Another lesson is another life: what the one before heard of steps may come another way. */
+/* Another transfer is another life: what the one before heard of steps may come another way. */
 static void a_new_transfer_forgets_the_one_before(void **state)
 {
 	struct at_work at, *w = &at;
@@ -360,7 +360,7 @@ static void a_new_transfer_forgets_the_one_before(void **state)
 	w->term = 2;
 	IS(HEAR(ENTERED), ">co READY_TO_SYNC@0 0");
 	w->term = 3;
-	IS(HEAR(ENTERED), "");                  /* it learns nothing any more */
+	IS(HEAR(ENTERED), "");                  /* it syncs nothing any more */
 	at_work_end(w);
 }
 
@@ -400,7 +400,7 @@ static void who_is_not_there_when_its_view_comes_is_lost(void **state)
 	VIEW(1, 2, .step = 0);
 	COORDINATOR_LOST();
 	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 0; >co SUSPECT@1 1 closed");
-	/* it knows of that one: since it is there again, nobody was lost */
+	/* it knows of that one: since it is there again, none was lost */
 	COORDINATOR_LOST();
 	IS(tick_at(w, w->now + 40 * T), "CALL");
 	at_work_end(w);

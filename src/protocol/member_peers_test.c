@@ -65,7 +65,7 @@ static void a_worker_joins_and_syncs(void **state)
 	at_work_end(w);
 }
 
-/* A word of an earlier term is ignored; another coordinator has to be told what only the one before knew. */
+/* A message of an earlier term is ignored; a new coordinator gets what only the previous one knew. */
 static void a_coordinator_of_an_earlier_term_is_not_heard(void **state)
 {
 	struct at_work at, *w = &at;
@@ -86,7 +86,7 @@ static void a_coordinator_of_an_earlier_term_is_not_heard(void **state)
 		HEAR(ADMIT, .admit = { 2, 7 });
 		EVENT(WARMED_UP);
 		w->term = 2;
-		IS(HEAR(ENTERED), "");          /* it learns nothing */
+		IS(HEAR(ENTERED), "");          /* it syncs nothing */
 		HEAR(SYNC, .sync = { 0, 4 });
 		IS(HEAR(ENTERED), "");          /* the same */
 		if (synced)
@@ -204,7 +204,7 @@ static void links_to_members_that_close_are_told(void **state)
 	at_work_end(w);
 }
 
-/* Who comes called: the one of the higher id calls. */
+/* The worker with the higher id connects. */
 static void whoever_came_later_calls(void **state)
 {
 	struct at_work at, *w = &at;
@@ -221,7 +221,7 @@ static void whoever_came_later_calls(void **state)
 	IS(HEAR(PEER, .peer = { .worker = 0, .naddress = 1, .address = "xyz" }), "");
 	at_work_end(w);
 
-	/* again and again: members, those to come, and whom it teaches */
+	/* again and again: members, those to come, and its joiners */
 	at_work_synced(w, &at_work_config, 2);
 	IS(LOST(0, HD_CLOSED), "");
 	IS(tick_at(w, T), "CONNECT 0 a");
@@ -245,7 +245,8 @@ static void whoever_came_later_calls(void **state)
 	at_work_end(w);
 }
 
-/* The table of peers has room for all who take part: whoever is down and takes no part is forgotten first. */
+/* The table of peers has room for all that take part: a peer that is down and takes no part is dropped
+ * first. */
 static void room_for_a_peer_is_made_of_one_who_takes_no_part(void **state)
 {
 	struct at_work at, *w = &at;
@@ -355,8 +356,8 @@ static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void 
 	at_work_end(w);
 }
 
-/* What may not be saved: of a step that others hold another way, of sharded state a part, by who cannot
- * reach the folder; what is saved already. */
+/* What may not be saved: a step with a digest mismatch, a part of sharded state, or by a worker that
+ * cannot reach the folder; what is saved already. */
 static void nobody_saves_what_is_not_the_state(void **state)
 {
 	struct at_work at, *w = &at;
@@ -452,7 +453,7 @@ static void lines_of_events_go_to_a_coordinator_that_is_there(void **state)
 	at_work_end(w);
 }
 
-/* A newcomer that lost one of those whose seals it waits for says so: it cannot know when to switch. */
+/* A joiner that lost one of those whose seals it waits for says so: it cannot know when to switch. */
 static void a_newcomer_tells_of_members_that_it_waits_for(void **state)
 {
 	static const uint32_t two[] = { 0, 1 }, next[] = { 1, 2 };
@@ -461,7 +462,7 @@ static void a_newcomer_tells_of_members_that_it_waits_for(void **state)
 
 	(void)state;
 	at_work_synced(w, &at_work_config, 2);
-	IS(LOST(0, HD_SILENT), "");             /* before it prepares, it waits for nobody */
+	IS(LOST(0, HD_SILENT), "");             /* before it prepares, it waits for no one */
 	LOST(0, HD_HEARD);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = next,
 		.nrank = 2, .rank = ranks });

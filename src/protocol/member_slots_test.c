@@ -6,13 +6,13 @@
 
 static const struct hd_member_config sharded = { .nvns = 4, .nbuckets = 2, .copies = 2, .nsteps = 9,
 	.detect_ns = AT_WORK_T, .ndevices = 1, .nonce = 7 };
-static const struct hd_have all = { 0, 7 }, first_alone = { 0, 1 }, nobody = { 0, 0 };
+static const struct hd_have all = { 0, 7 }, first_alone = { 0, 1 }, no_holder = { 0, 0 };
 static const struct hd_step_news none;
 
 #define AT(step_) .step = (step_)
 #define CAME(id, from, b) EVENT(id, .epoch = 1, .worker = (from), .bucket = (b), AT(0))
 
-/* Member `id` of three in step 0 of epoch 1; `has`: who has slots. */
+/* Member `id` of three in step 0 of epoch 1; `has`: the holders of slots. */
 static void begin(struct at_work *w, uint32_t id, const struct hd_have *has)
 {
 	at_work_synced(w, &sharded, id);
@@ -111,7 +111,8 @@ static void slots_are_brought_on_when_all_is_here(void **state)
 	at_work_end(w);
 }
 
-/* Rule 4 for what all need before slots are brought on: a scribe that still saves them has not said it. */
+/* Rule 4 for what all need before slots are brought on: a checkpoint writer that still saves them has
+ * not said it. */
 static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
@@ -123,7 +124,7 @@ static void nothing_of_the_norms_goes_out_before_the_boundary_is_done(void **sta
 		at_work_synced(w, &sharded, 0);
 		FENCE(1);
 		IS(VIEW(1, 3, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
-			.have = &nobody, .nchain = 1,
+			.have = &no_holder, .nchain = 1,
 			.chain = &all),
 			"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 writer");
 		EVENT(COMPUTED, AT(0));
@@ -232,8 +233,8 @@ static void a_fence_is_answered_when_slots_stand_still(void **state)
 	at_work_end(w);
 }
 
-/* Parameters of the own chains go to those who lack them; sums to the rest of the chain, sums of squares
- * to those who have not sealed it. */
+/* Parameters of the own chains go to members that lack them; sums to the rest of the chain, sums of
+ * squares to those that have not sealed it. */
 static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 0, 2, 1 } };
@@ -262,7 +263,7 @@ static void a_sharded_step_that_is_taken_up_again_hands_on_what_is_here(void **s
 	at_work_end(w);
 }
 
-/* Who has sealed the step gives its sums, and all parameters. */
+/* A member that sealed the step sends its sums, and all parameters. */
 static void who_has_sealed_a_sharded_step_says_what_it_holds_of_it(void **state)
 {
 	struct at_work at, *w = &at;
@@ -290,7 +291,7 @@ static const struct hd_pass own_pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 }, { 2, 
 static const struct hd_vrange own_range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
 #define OPEN .step = 0, .npass = 3, .pass = own_pass, .nrange = 3, .range = own_range
 
-/* One alone tells nobody. */
+/* A lone member sends nothing. */
 static void one_alone_brings_all_slots_on(void **state)
 {
 	struct hd_member_config config = sharded;
@@ -328,7 +329,7 @@ static void a_sum_is_handed_on_along_the_chain(void **state)
 	at_work_end(w);
 }
 
-/* New parameters are told by the last of the chain, when they are here, and once. */
+/* New parameters are sent by the last of the chain, when they are here, and once. */
 static void parameters_are_told_when_they_are_here(void **state)
 {
 	static const struct hd_have sums[] = { { 0, 3 }, { 1, 2 } }, chain[] = { { 0, 3 }, { 1, 6 } },
@@ -385,8 +386,8 @@ static void seal_it(struct at_work *w)
 	EVENT(UPDATED, AT(0), .news = &none);
 }
 
-/* Who has sealed the step has contributed to it: rule 4 holds back nothing of it. Its roots are over, and
- * nothing is brought on twice. */
+/* A member that sealed the step has contributed to it: rule 4 holds back nothing of it. Its roots are
+ * over, and nothing is updated twice. */
 static void who_has_sealed_the_step_gives_its_sums_of_squares(void **state)
 {
 	static const uint64_t ahead[] = { 1, 0, 0 };
@@ -410,7 +411,7 @@ static void who_has_sealed_the_step_gives_its_sums_of_squares(void **state)
 	}
 }
 
-/* Two members, who own two buckets each. */
+/* Two members that own two buckets each. */
 static void sums_of_squares_go_out_once_each(void **state)
 {
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
@@ -424,7 +425,7 @@ static void sums_of_squares_go_out_once_each(void **state)
 		at_work_synced(w, &config, 0);
 		FENCE(1);
 		VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
-			.have = &nobody, .nchain = 1, .chain = &all);
+			.have = &no_holder, .nchain = 1, .chain = &all);
 		IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.2 >1; ROOTS 0.0.3 >1");
 		IS(CAME(ROOT, 1, 0), "FOLD 0.0");
 		IS(CAME(ROOT, 1, 1), "FOLD 0.1");
@@ -488,7 +489,7 @@ static void who_brings_no_slots_on_waits_as_others_do(void **state)
 	(void)state;
 	at_work_synced(w, &sharded, 0);
 	FENCE(1);
-	IS(VIEW(1, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &nobody, .nchain = 1,
+	IS(VIEW(1, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &no_holder, .nchain = 1,
 		.chain = chain),
 		"ADOPT 1 of 3; BEGIN 0; COMPUTE 0.0 [0+2]; BOUNDARY 0 writer");
 	EVENT(COMPUTED, AT(0));
@@ -524,7 +525,7 @@ static void slots_that_were_brought_on_are_not_the_state(void **state)
 	at_work_end(w);
 }
 
-/* Slots go with those who go on: of a chain of 0 and 1, which leaves with 0, 1 has them all. */
+/* Slots go with the remaining members: of a chain of 0 and 1, which leaves with 0, 1 has them all. */
 static void a_planned_change_carries_slots_over(void **state)
 {
 	static const uint32_t two[] = { 0, 1 }, next[] = { 1, 2 };

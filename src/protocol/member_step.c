@@ -3,10 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* The life of a step. Three conditions guard its ends: a step begins when everybody has sealed the one before
- * (gate) and its boundary is done (ready); its table entries leave when its boundary is done; it is finished
- *        when
- * all is here. */
+/* The life of a step. A step begins when all members have sealed the one before (gate) and its boundary
+ * is done (ready). Its table entries are sent when its boundary is done. It is finished when all is
+ * here. */
 
 static bool is_final(const struct hd_member_own *own, uint32_t pass, uint32_t bucket)
 {
@@ -40,7 +39,7 @@ static void publish(struct hd_member *m, uint32_t bucket)
 	a->mask = to;
 }
 
-/* New parameters, to who does not make them. */
+/* New parameters, to the members that do not make them. */
 static void hand_out(struct hd_member *m, uint32_t bucket)
 {
 	uint64_t to = hd_exchange_parm_to(&m->x, bucket);
@@ -54,8 +53,8 @@ static void hand_out(struct hd_member *m, uint32_t bucket)
 	a->mask = to;
 }
 
-/* Rule 4 of member.h for the sums of squares, which all need before they bring slots on. Who has sealed
- * the step has contributed. */
+/* Rule 4 of member.h, for the sums of squares, which all need before they update slots. A member that
+ * sealed the step has contributed. */
 static void send_norm(struct hd_member *m, uint32_t bucket)
 {
 	bool may = m->x.step < m->at || (m->ready && m->halt_step != m->at);
@@ -113,7 +112,7 @@ static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
 	a->worker = m->view.member[owner];
 }
 
-/* Rule 4 of member.h: entries of the table are this member's word that the step is run. */
+/* Rule 4 of member.h: by its entries of the table a member says that the step is run. */
 static void send_leaves(struct hd_member *m)
 {
 	for (uint32_t p = 0; p < m->own.passes.npasses && m->ready; p++) {
@@ -140,7 +139,7 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 	}
 }
 
-/* What was lacking for the chains of this view comes in its first step. */
+/* Slots missing for the chains of this view are fetched in its first step. */
 static void begin_slots(struct hd_member *m)
 {
 	assert(m->begun && !m->finishing);
@@ -159,7 +158,7 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
 	m->fetched = true;
-	/* what was said is less than there is: nobody need go back to the disk for it */
+	/* the status said less than there is: no need to go back to the disk for it */
 	if (m->held && m->status_said)
 		hd_member_status(m);
 	for (uint32_t i = 0; msg && i < m->view.nmembers; i++) {
@@ -169,7 +168,7 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 	}
 }
 
-/* Slots and parameters of the own chains are of the next step; the last of each chain tells. */
+/* Slots and parameters of the own chains are of the next step; the last of each chain sends them. */
 static void updated_own(struct hd_member *m)
 {
 	if (!hd_member_in_update(m))
@@ -183,7 +182,7 @@ static void updated_own(struct hd_member *m)
 		if (!m->held)
 			hand_out(m, b);
 	}
-	if (m->held)                                      /* none was said while this was under way */
+	if (m->held)                                      /* no status was sent meanwhile */
 		hd_member_status(m);
 }
 
@@ -256,7 +255,7 @@ void hd_member_offer_all(struct hd_member *m)
 	memset(m->own.sent, 0, sizeof m->own.sent);
 }
 
-/* ---- what the devices and the wire report ---- */
+/* ---- reports of devices and the wire ---- */
 
 static void on_final(struct hd_member *m, uint32_t pass, uint32_t bucket)
 {
@@ -292,7 +291,7 @@ static void on_folded(struct hd_member *m, uint32_t bucket)
 	}
 }
 
-/* One of the chain hands it on. */
+/* A member of the chain passes it on. */
 static void on_sum(struct hd_member *m, uint32_t bucket)
 {
 	if (hd_exchange_sum(&m->x, bucket))
@@ -337,8 +336,8 @@ static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *se
 	return msg;
 }
 
-/* The first step all of whose seals know of a decided view is s0; from s0 + 2 on it is in force. Only who was
- * told that it is decided says so: a newcomer need not have heard it itself. */
+/* The first step whose seals all know of a decided view is s0; from s0 + 2 on it is in force. Only a
+ * member that got DECIDE says so: a joiner need not have received it itself. */
 static void find_switch(struct hd_member *m)
 {
 	uint64_t s0 = hd_seals_known_since(&m->seals);
@@ -396,8 +395,8 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_boundary(m);
 }
 
-/* All of them: which ones a coordinator that died since had counted nobody knows, nor whether it had
- * written them down. */
+/* All of them: it is not known which ones a dead coordinator had counted, nor whether it had written
+ * them down. */
 void hd_member_resay_seals(struct hd_member *m)
 {
 	for (uint64_t s = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0; s < m->at; s++)
@@ -428,7 +427,7 @@ static void say_halt(struct hd_member *m)
 	hd_member_say(m, msg);
 }
 
-/* A scribe that was asked to stop does so where it has not begun. */
+/* A checkpoint writer that was asked to stop does so where it has not begun. */
 static void stop_here(struct hd_member *m)
 {
 	if (!m->stopping || !m->ready || m->begun || !hd_member_is_writer(m) || m->halt_step != HD_NO_STEP)
@@ -436,7 +435,7 @@ static void stop_here(struct hd_member *m)
 	m->halt_step = m->at;
 }
 
-/* What was computed has nothing more to say. */
+/* What was computed is void. */
 void hd_member_cancel(struct hd_member *m)
 {
 	assert(m->begun);
@@ -446,9 +445,9 @@ void hd_member_cancel(struct hd_member *m)
 	m->own.passes.npasses = m->own.passes.nranges = 0;
 }
 
-/* The scribe that stopped here may be gone, and the coordinator that asked for it. Whoever says of neither a
- * request nor a target that it knows of it has not heard the request: what is stopped too early must never
- * be taken for done. */
+/* The checkpoint writer that stopped here may be gone, and the coordinator that asked for it. Without a
+ * request or a target known here, the stop must not look like the end: what stopped too early is never
+ * taken for done. */
 static void code_of_halt(struct hd_member *m)
 {
 	if (m->at >= m->config.nsteps || m->done_code)
@@ -470,7 +469,7 @@ static void halt_here(struct hd_member *m)
 	if (m->begun)
 		hd_member_cancel(m);
 	if (first && !m->asked_final)
-		/* that nothing follows was not known when it was asked for last */
+		/* the last BOUNDARY did not say that nothing follows */
 		hd_member_boundary(m);
 	if (m->ready && !m->done) {
 		code_of_halt(m);
@@ -493,16 +492,16 @@ static void send_norms(struct hd_member *m)
 		send_norm(m, b);
 }
 
-/* Sharded state: with all that it takes the own buckets are brought on. */
+/* Sharded state: updates the own buckets once all inputs are here. */
 static void update(struct hd_member *m)
 {
 	if (!m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) ||
 		!hd_member_all_slotted(m))
 		return;
-	/* whoever folds a bucket says its sums of squares */
+	/* a fold sends the bucket's sums of squares */
 	assert(!m->folding);
 	m->updating = true;
-	/* others would stay behind, and their chains have theirs */
+	/* slots of other chains would fall behind; those chains have them */
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		if (!hd_exchange_chained(&m->x, b))
 			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
@@ -519,7 +518,7 @@ void hd_member_progress(struct hd_member *m)
 		return;
 	stop_here(m);
 	send_norms(m);
-	/* what failed elsewhere fails here as well, in a moment */
+	/* what failed elsewhere will fail here as well */
 	if (m->halt_step == m->at && !m->finishing && !m->updating) {
 		halt_here(m);
 		return;

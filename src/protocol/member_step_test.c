@@ -108,7 +108,7 @@ static void what_comes_twice_or_names_nothing_of_the_step_does_nothing(void **st
 	at_work_end(w);
 }
 
-/* One who owns both buckets folds alone, and is its own gate. */
+/* The owner of both buckets folds alone, and is its own gate. */
 static void one_worker_alone_runs_through_the_same_machine(void **state)
 {
 	struct at_work at, *w = &at;
@@ -126,10 +126,10 @@ static void one_worker_alone_runs_through_the_same_machine(void **state)
 
 static const struct hd_pass both[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
 static const struct hd_vrange halves[] = { { 0, 2 }, { 2, 2 } };
-static const struct hd_have nobody = { 0, 0 };
-#define OPEN(s) .step = (s), .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, .have = &nobody
+static const struct hd_have no_holder = { 0, 0 };
+#define OPEN(s) .step = (s), .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, .have = &no_holder
 
-/* Rule 4: the entries of the table are the scribe's word that the step is run. */
+/* Rule 4: the entries of the table are the checkpoint writer's word that the step is run. */
 static void nothing_of_the_table_goes_out_before_the_boundary_is_done(void **state)
 {
 	struct at_work at, *w = &at;
@@ -176,7 +176,7 @@ static void a_step_that_is_taken_up_again_sends_what_is_there_once(void **state)
 	at_work_end(w);
 }
 
-/* Its sums stay; while a fold is under way the status waits for it, and the sum is told. */
+/* Its sums stay; the status waits for a running fold, and has its sum. */
 static void a_fold_under_way_is_awaited_before_the_status(void **state)
 {
 	struct at_work at, *w = &at;
@@ -198,8 +198,8 @@ static void a_fold_under_way_is_awaited_before_the_status(void **state)
 	at_work_end(w);
 }
 
-/* Sums and the table go to those who lack them; roots of a bucket that somebody has the sum of go to
- * nobody. */
+/* Sums and the table go to members that lack them; roots of a bucket whose sum has a holder are not
+ * sent. */
 static void holders_publish_what_others_lack(void **state)
 {
 	struct at_work at, *w = &at;
@@ -224,7 +224,7 @@ static void holders_publish_what_others_lack(void **state)
 	at_work_end(w);
 }
 
-/* Who has sealed it gives what it has, as a publisher; what is over for all is not taken up again. */
+/* A member that sealed it sends what it has, as a publisher; what is over for all is not resumed. */
 static void who_has_sealed_the_step_publishes_and_seals_again(void **state)
 {
 	struct at_work at, *w = &at;
@@ -270,7 +270,7 @@ static void a_further_pass_is_computed_and_its_roots_are_numbered_on(void **stat
 	EVENT(COMPUTED, AT(0));
 	FENCE(2);
 	IS(VIEW(2, 1, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = halves, .nhave = 1,
-		.have = &nobody),
+		.have = &no_holder),
 		"ADOPT 2 of 1; AGAIN 0; COMPUTE 0.1 [2+2]");
 	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) &&
 		!hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
@@ -322,7 +322,7 @@ static void who_halts_saves_and_says_so(void **state)
 	at_work_end(w);
 }
 
-/* Who is not the scribe goes by what that one says: of its epoch, and of no step that is past. */
+/* A member that is not the writer follows the writer's HALT: of its epoch, and of no past step. */
 static void others_halt_where_the_checkpoint_writer_does(void **state)
 {
 	static const struct { uint32_t epoch; uint64_t step; bool heard; } row[] = { { 1, 1, true },
@@ -348,7 +348,7 @@ static void others_halt_where_the_checkpoint_writer_does(void **state)
 	}
 }
 
-/* It was begun before the scribe's word of it came. */
+/* It was begun before the checkpoint writer's word of it came. */
 static void a_step_that_is_halted_after_it_began_is_cancelled(void **state)
 {
 	struct at_work at, *w = &at;
@@ -490,7 +490,7 @@ static void what_comes_before_the_step_is_begun_counts_for_nothing(void **state)
 	at_work_end(w);
 }
 
-/* Rule 3: who is held hears nothing of the exchange, and says nothing of it. */
+/* Rule 3: a held member ignores the exchange, and sends nothing of it. */
 static void nothing_is_exchanged_between_fence_and_view(void **state)
 {
 	struct at_work at, *w = &at;
@@ -509,7 +509,7 @@ static void nothing_is_exchanged_between_fence_and_view(void **state)
 	at_work_end(w);
 }
 
-/* READY that nobody asked for takes nothing back. */
+/* READY without a BOUNDARY changes nothing. */
 static void a_boundary_is_done_once(void **state)
 {
 	struct at_work at, *w = &at;
@@ -522,7 +522,7 @@ static void a_boundary_is_done_once(void **state)
 	at_work_end(w);
 }
 
-/* Rule 4, of who has all and is not done at the boundary. */
+/* Rule 4, of a member that has all and is not done at the boundary. */
 static void nothing_is_finished_before_the_boundary_is_done(void **state)
 {
 	struct at_work at, *w = &at;
@@ -601,7 +601,7 @@ static void where_it_halts_is_said_once(void **state)
 	at_work_end(w);
 }
 
-/* What the boundary finds is the scribe's to say. */
+/* What the boundary finds is the checkpoint writer's to say. */
 static void who_is_not_the_checkpoint_writer_does_not_halt_by_itself(void **state)
 {
 	struct at_work at, *w = &at;
@@ -756,7 +756,7 @@ static void roots_of_a_further_pass_are_named(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
 	IS(VIEW(2, 2, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1,
-		.have = &nobody),
+		.have = &no_holder),
 		"ADOPT 2 of 2; AGAIN 0; COMPUTE 0.1 [2+1]");
 	IS(EVENT(FINAL, AT(0), .pass = 1, .bucket = 1), "ROOTS 0.1.1 >1");
 	IS(EVENT(COMPUTED, AT(0), .pass = 1), "LEAVES 0.1");

@@ -6,12 +6,12 @@
 
 /* Events that come too late, which the simulation's worker holds back as the runtime does: the machine needs
  * neither. Worker 0 of 0 and 1, which own nothing but one bucket (0 does) and two virtual nodes. */
-struct at_work { struct hd_member *m; struct hd_view view; int64_t now; };
+struct member_rig { struct hd_member *m; struct hd_view view; int64_t now; };
 
-static struct hd_member_actions feed(struct at_work *w,
+static struct hd_member_actions feed(struct member_rig *w,
 	struct hd_member_event event) { return hd_member_step(w->m, &event, ++w->now); }
 
-static struct hd_member_actions hear(struct at_work *w, struct hd_msg msg)
+static struct hd_member_actions hear(struct member_rig *w, struct hd_msg msg)
 {
 	msg.term = 1;
 	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR,
@@ -28,12 +28,13 @@ static uint32_t count(struct hd_member_actions done, enum hd_member_action_kind 
 }
 
 /* FENCE, and the view of all `n` from step 0 on, in which nothing is there yet. */
-static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_t n, bool again, bool afresh)
+static struct hd_member_actions enter(struct member_rig *w, uint32_t epoch, uint32_t n, bool again,
+	bool afresh)
 {
 	static const uint32_t member[] = { 0, 1 }, ndevices[] = { 1, 1 };
 	static const uint64_t at[] = { 0, 0 };
 	struct hd_passes passes = { 0 };
-	const struct hd_have nobody = { 0, 0 }, other = { 0, 2 };
+	const struct hd_have no_holder = { 0, 0 }, other = { 0, 2 };
 
 	hd_view_even(&w->view, epoch, member, ndevices, n, 2);
 	assert_int_equal(hd_passes_of_view(&passes, &w->view), HD_OK);
@@ -48,13 +49,13 @@ static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_
 		msg.view.nrange = passes.nranges;
 		msg.view.range = passes.range;
 		msg.view.nhave = 1;
-		msg.view.have = &nobody;
+		msg.view.have = &no_holder;
 	}
 	return hear(w, msg);
 }
 
 /* Both have begun step 0 in epoch 1. Sharded state: worker 1 alone has slots. */
-static void set_up(struct at_work *w, uint32_t copies)
+static void set_up(struct member_rig *w, uint32_t copies)
 {
 	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .copies = copies, .nsteps = 9,
 		.detect_ns = 1000000000, .ndevices = 1,
@@ -78,7 +79,7 @@ static void set_up(struct at_work *w, uint32_t copies)
 
 static void a_root_of_an_earlier_epoch_counts_for_nothing(void **state)
 {
-	struct at_work w;
+	struct member_rig w;
 
 	(void)state;
 	set_up(&w, 0);
@@ -94,7 +95,7 @@ static void a_root_of_an_earlier_epoch_counts_for_nothing(void **state)
 
 static void what_was_computed_for_a_cancelled_step_counts_for_nothing(void **state)
 {
-	struct at_work w;
+	struct member_rig w;
 
 	(void)state;
 	set_up(&w, 0);
@@ -120,7 +121,7 @@ static const struct hd_msg_status *status_in(struct hd_member_actions done)
 /* Else the coordinator takes them for lost, and everybody begins again from the disk. */
 static void slots_that_come_after_a_status_are_told(void **state)
 {
-	struct at_work w;
+	struct member_rig w;
 
 	(void)state;
 	set_up(&w, 2);
@@ -143,7 +144,7 @@ static uint64_t given_up_in(struct hd_member_actions done)
 	return UINT64_MAX;
 }
 
-/* Also to a coordinator that comes back; not once it learns anew. */
+/* Also to a coordinator that comes back; not once it syncs again. */
 static void the_transfer_that_its_source_gave_up_is_named(void **state)
 {
 	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9,
@@ -151,7 +152,7 @@ static void the_transfer_that_its_source_gave_up_is_named(void **state)
 	const struct hd_member_event up = { .kind = HD_IN_UP, .worker = HD_COORDINATOR },
 		lost = { .kind = HD_IN_LOST, .worker = HD_COORDINATOR,
 		.why = HD_CLOSED, .text = "" };
-	struct at_work w = { 0 };
+	struct member_rig w = { 0 };
 
 	(void)state;
 	assert_int_equal(hd_member_create(&w.m, &config, NULL), HD_OK);
@@ -176,8 +177,8 @@ static const struct hd_msg_done *done_in(struct hd_member_actions done)
 	return NULL;
 }
 
-/* Worker 1 said that step 0 must not be run, and why the scribe does not know: it was asked to stop, or X_0
- * is what was wanted, which the scribe sees as well. */
+/* Worker 1 said that step 0 must not be run, and why the checkpoint writer does not know: it was asked
+ * to stop, or X_0 is what was wanted, which the checkpoint writer sees as well. */
 static void a_halt_whose_reason_is_not_known_is_no_success(void **state)
 {
 	static const struct { bool stop, target; uint32_t code; } row[] = { { false, false, 75 },
@@ -186,7 +187,7 @@ static void a_halt_whose_reason_is_not_known_is_no_success(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct at_work w;
+		struct member_rig w;
 		set_up(&w, 0);
 		if (row[i].stop)
 			hear(&w, (struct hd_msg){ .kind = HD_MSG_STOP, .stop = { .code = 130 } });
@@ -209,7 +210,7 @@ static void who_never_met_a_coordinator_takes_over_too(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		struct at_work w = { .now = 5 };
+		struct member_rig w = { .now = 5 };
 		config.takes_over = i != 3;               /* a remote one cannot */
 		config.nonce = 3 + 16 * (uint64_t)i;
 		assert_int_equal(hd_member_create(&w.m, &config, NULL), HD_OK);

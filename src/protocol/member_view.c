@@ -5,7 +5,7 @@
 
 /* ---- a planned change: PREPARE, DECIDE, the switch ---- */
 
-/* Prepared is who is connected with all members, old and new: no seal may miss anybody. */
+/* A worker is prepared when it is connected with all members, old and new: none may miss a seal. */
 void hd_member_say_prepared(struct hd_member *m)
 {
 	bool up = m->next.open && m->next.prepared && !m->next.said;
@@ -53,7 +53,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	memcpy(view->member, p->member, p->nmember * sizeof *p->member);
 	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
 	if (hd_view_verify(view, m->config.nvns, NULL) || !p->nold)
-		/* the coordinator is told nothing: T later it plans without this worker */
+		/* the coordinator gets no answer: T later it plans without this worker */
 		return;
 	m->next.prepared = m->next.said = m->next.decided = false;
 	if (m->state == HD_SYNCING) {
@@ -106,7 +106,7 @@ static void carry_slots(struct hd_member *m)
 	}
 }
 
-/* A learner has no part in the steps before; its seal says that it holds X_{s0+2}. */
+/* A joiner has no part in earlier steps; its seal says that it holds X_{s0+2}. */
 static void seal_as_joiner(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
@@ -114,7 +114,7 @@ static void seal_as_joiner(struct hd_member *m)
 
 	assert(m->state == HD_SYNCING && m->at == m->switch_step && m->at > 0);
 	m->joined_step = true;
-	carry_slots(m);                                   /* it may have to save them all */
+	carry_slots(m);                                   /* it may have to save all of them */
 	msg->epoch = m->next.view.epoch;
 	msg->seal = (struct hd_msg_seal){ .step = m->at - 1, .knows = m->next.view.epoch };
 	for (uint32_t i = 0; i < m->seals.n; i++)
@@ -126,7 +126,8 @@ static void seal_as_joiner(struct hd_member *m)
 	hd_member_boundary(m);
 }
 
-/* At switch_step. The scribe of the boundary before is that of the new view: it may be a newcomer. */
+/* At switch_step. The checkpoint writer of the boundary before is that of the new view: it may be a
+ * joiner. */
 bool hd_member_switch(struct hd_member *m)
 {
 	assert(m->next.open && m->at == m->switch_step && !m->begun && !m->held);
@@ -216,7 +217,7 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->next.open = false;
 		m->switch_step = HD_NO_STEP;
 		m->seals.epoch = msg->epoch;
-		/* who entered a view that is not heard of here may have its VIEW first, and seal */
+		/* a member may enter a view, and seal, before its VIEW comes here */
 		m->seals.also = msg->epoch;
 		m->held = m->synced;
 		m->status_said = false;
@@ -242,12 +243,12 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 	hd_member_compute(m, had);
 }
 
-/* The open step is taken up again: by those who have not sealed it, and by those who have as publishers. */
+/* The open step is resumed: by members that have not sealed it, and by those that have, as publishers. */
 static void again(struct hd_member *m, const struct hd_msg_view *v)
 {
 	struct hd_passes passes = { .npasses = v->npass, .nranges = v->nrange };
 	struct hd_diag diag = { "" };
-	bool anew = m->at == v->step && !m->begun;
+	bool fresh = m->at == v->step && !m->begun;
 
 	assert(!m->held && m->view.epoch == m->epoch);
 	/* none where every sum is there: then there may be no array either */
@@ -255,21 +256,21 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 		passes.pass[i] = v->pass[i];
 	for (uint32_t i = 0; i < v->nrange; i++)
 		passes.range[i] = v->range[i];
-	if (anew)
+	if (fresh)
 		m->own.passes.npasses = m->own.passes.nranges = 0;
 	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain,
 		.nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
-		.table = v->table, .afresh = anew };
+		.table = v->table, .afresh = fresh };
 	for (uint32_t i = 0; i < v->nmember; i++)
 		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
-	if (anew)
+	if (fresh)
 		m->updating = m->updated = m->fetched = false;
 	if (hd_exchange_again(&m->x, &m->view, m->worker, v->step, &passes, &past, &diag)) {
 		hd_member_break(m, 1, diag.text);
 		return;
 	}
-	assert(!m->folding);                              /* the status was said */
-	hd_member_act(m, anew ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
+	assert(!m->folding);                              /* the status was sent */
+	hd_member_act(m, fresh ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
 	if (m->at == v->step) {
 		m->begun = true;
 		take_passes(m, &passes);
@@ -294,7 +295,7 @@ static void reseal(struct hd_member *m, uint64_t step)
 		&committed, NULL);
 }
 
-/* What each has sealed: as it told the coordinator, or since, to us. */
+/* What each has sealed: as it reported to the coordinator, or since, to us. */
 static void count_from(struct hd_member *m, const struct hd_msg_view *v)
 {
 	uint64_t next[HD_MAX_MEMBERS];
@@ -339,7 +340,8 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	}
 	assert(!m->next.open && m->switch_step == HD_NO_STEP);
 	adopt(m, &view);
-	m->done = false;                                  /* it is said again, to whoever decided this view */
+	/* DONE is sent again, to the coordinator of this view */
+	m->done = false;
 	m->hold = v->hold;
 	hd_have_spread(m->slots, m->x.nbuckets, v->chain, v->nchain);
 	m->joined_step = false;
@@ -350,14 +352,14 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 		hd_member_cancel(m);
 		m->updating = m->updated = false;
 	}
-	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the
-	 * next in this very call */
+	/* a member that knows that all have sealed it has nothing more to give, and may begin the next
+	 * step in this very call */
 	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);
-	/* the step is open: runs of its holders there are, if only of nobody */
+	/* the step is open: `have` has runs, if only of no holder */
 	if (v->nhave && !over)
 		again(m, v);
 	reseal(m, v->step);
-	/* with a holder of the table the former scribe had contributed, so its boundary was done */
+	/* if the table has a holder the former writer had contributed, so its boundary was done */
 	bool due = m->at == v->step + 1 || (!m->finishing && !v->table);
 	if (!member || (hd_member_is_writer(m) && !was_writer && due)) {
 		m->asked = member ? m->asked : 0;

@@ -52,7 +52,7 @@ static void a_decided_view_is_in_force_two_steps_after_all_know(void **state)
 	at_work_end(w);
 }
 
-/* Who was not told that it is decided learns it from all seals that know. */
+/* A member without DECIDE finds out from all seals that know. */
 static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 {
 	struct at_work at, *w = &at;
@@ -74,7 +74,7 @@ static void that_it_is_decided_may_be_known_from_seals_alone(void **state)
 	at_work_end(w);
 }
 
-/* Prepared is who has all links: also to those who are to come. */
+/* Prepared: all links are up, also to those that are to come. */
 static void prepared_is_who_is_connected_with_all(void **state)
 {
 	struct at_work at, *w = &at;
@@ -119,7 +119,7 @@ static void a_preparation_that_is_not_for_now_is_not_made(void **state)
 	IS(PREPARE(1, 2), "");                  /* admitted */
 	EVENT(WARMED_UP);
 	HEAR(SYNC, .sync = { 0, 4 });
-	IS(PREPARE(1, 2), "");                  /* has learned nothing yet */
+	IS(PREPARE(1, 2), "");                  /* has synced nothing yet */
 	at_work_end(w);
 
 	at_work_member(w, &at_work_config, 0, 2);
@@ -149,7 +149,7 @@ static void a_preparation_that_is_not_for_now_is_not_made(void **state)
 	at_work_end(w);
 }
 
-/* Who has no part in the next view goes when its steps are done and all who are to come have them. */
+/* A member without a part in the next view leaves when its steps are done and all new members have them. */
 static void who_is_not_of_the_next_view_leaves_at_the_switch(void **state)
 {
 	struct at_work at, *w = &at;
@@ -180,7 +180,7 @@ static void who_is_not_of_the_next_view_leaves_at_the_switch(void **state)
 	}
 }
 
-/* A newcomer keeps what it announced though its donor goes, and gives it back when it is to be no member
+/* A joiner keeps what it announced though its source goes, and gives it back when it is to be no member
  * after all. */
 static void what_a_newcomer_announced_it_keeps(void **state)
 {
@@ -251,7 +251,7 @@ static void a_fence_of_an_epoch_that_is_past_changes_nothing(void **state)
 	at_work_end(w);
 }
 
-/* Who is warm and holds nothing says so when it is asked, and is not held. */
+/* A worker that is warmed up and holds nothing says so on FENCE, and is not held. */
 static void who_has_no_state_answers_and_waits_for_no_view(void **state)
 {
 	struct at_work at, *w = &at;
@@ -291,13 +291,13 @@ static void a_view_without_this_worker_or_at_another_step_fences_it(void **state
 	}
 }
 
-/* Who becomes the scribe has a boundary before it contributes; unless somebody holds the table: then the
- * one before had contributed. */
+/* A new writer has a boundary before it contributes; unless the table has a holder: then the writer
+ * before had contributed. */
 static void who_becomes_the_checkpoint_writer_has_its_boundary_again(void **state)
 {
 	static const struct hd_pass pass[] = { { 1, 0, 0, 2 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
-	static const struct hd_have nobody = { 0, 0 };
+	static const struct hd_have no_holder = { 0, 0 };
 	static const uint32_t rest[] = { 1 };
 	static const struct hd_vrank alone[] = { { 1, 4 } };
 	struct at_work at, *w = &at;
@@ -309,7 +309,8 @@ static void who_becomes_the_checkpoint_writer_has_its_boundary_again(void **stat
 		FENCE(2);
 		IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .npass = 1,
 			.pass = pass, .nrange = 2, .range = range,
-			.nhave = 1, .have = &nobody, .table = (uint64_t)table, .nrank = 1, .rank = alone }),
+			.nhave = 1, .have = &no_holder, .table = (uint64_t)table, .nrank = 1,
+			.rank = alone }),
 			table ?
 			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1" :
 			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1; BOUNDARY 0 writer");
@@ -336,7 +337,7 @@ static void who_becomes_the_checkpoint_writer_has_its_boundary_again(void **stat
 	at_work_end(w);
 }
 
-/* Too few: nobody begins; what was begun is forgotten where it is to be begun afresh; a halt that others
+/* Too few: none begins; what was begun is dropped where it is to be begun afresh; a halt that others
  * know of is known. */
 static void a_view_says_where_to_hold_to_halt_and_to_begin_afresh(void **state)
 {
@@ -426,7 +427,7 @@ static void a_preparation_that_cannot_be_leaves_none_open(void **state)
 	at_work_end(w);
 }
 
-/* A seal goes also to those who are to come, once to each; what it knows of is decided, and not void. */
+/* A seal goes also to future members, once to each; what it knows of is decided, and not void. */
 static void a_seal_says_what_is_decided(void **state)
 {
 	static const struct { bool prepared, decided, void_; const char *said; } row[] = {
@@ -475,7 +476,7 @@ static void a_preparation_forgets_no_seal(void **state)
 	at_work_end(w);
 }
 
-/* The switch waits for all who are to be members, and for those who leave to have sealed what is before. */
+/* The switch waits for all future members, and for leavers to have sealed what is before. */
 static void the_switch_waits_for_who_leaves(void **state)
 {
 	static const uint32_t rest[] = { 0, 2 };
@@ -544,9 +545,9 @@ static void the_step_of_the_switch_is_found_once(void **state)
 	at_work_end(w);
 }
 
-/* ---- guards of a newcomer ---- */
+/* ---- guards of a joiner ---- */
 
-/* What it has learned again as it was changes nothing that it announced; what is later makes it void. */
+/* What it has synced again as it was changes nothing that it announced; what is later makes it void. */
 static void what_is_synced_again_changes_nothing(void **state)
 {
 	static const struct hd_msg_prepare later = { .next = 4, .nold = 2, .old = two, .nmember = 3,
@@ -585,7 +586,7 @@ static void what_is_synced_again_changes_nothing(void **state)
 	}
 }
 
-/* The donor's end: whole or not, announced or not yet. */
+/* The source's end: whole or not, announced or not yet. */
 static void what_is_cut_was_announced(void **state)
 {
 	static const struct { uint64_t synced; bool whole; const char *said; } row[] = {
@@ -643,8 +644,8 @@ static void a_newcomer_whose_view_is_void_does_nothing(void **state)
 	}
 }
 
-/* ENTERED is for who is no member, of an epoch that is ahead of this one and of what it prepares for; and
- * for who is to be none. */
+/* ENTERED is for a worker that is no member, of an epoch ahead of its own and of what it prepares for;
+ * and for one that is to be none. */
 static void who_hears_that_others_have_entered(void **state)
 {
 	static const uint32_t others[] = { 0, 1 };
@@ -683,7 +684,7 @@ static void who_hears_that_others_have_entered(void **state)
 	at_work_synced(w, &at_work_config, 2);
 	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2,
 		.member = others, .nrank = 2, .rank = rank });
-	/* it is no member, and is to be none: it goes on learning */
+	/* it is no member, and is to be none: it goes on syncing */
 	IS(HEAR(ENTERED, .epoch = 2), "EPOCH 2");
 	assert_int_equal(hd_member_state(w->m), HD_SYNCING);
 	at_work_end(w);
@@ -691,7 +692,7 @@ static void who_hears_that_others_have_entered(void **state)
 
 /* ---- guards of a view ---- */
 
-/* VIEW is for who was asked and has answered; who was not asked learns from it which epoch it is. */
+/* VIEW is for a worker that was asked and has answered; another one gets the epoch from it. */
 static void a_view_is_for_who_has_answered(void **state)
 {
 	struct at_work at, *w = &at;
@@ -725,7 +726,7 @@ static void a_view_is_for_who_has_answered(void **state)
 }
 
 /* What a member has heard of the others since it answered counts; what it has begun on that is not taken
- * back by who is behind. */
+ * back by a member that is behind. */
 static void who_knows_more_than_the_view_goes_on(void **state)
 {
 	static const uint64_t ahead[] = { 1, 0 };
@@ -743,7 +744,7 @@ static void who_knows_more_than_the_view_goes_on(void **state)
 	at_work_end(w);
 }
 
-/* Who becomes the scribe after it has sealed has the boundary of the next step, whoever holds the table of
+/* A writer that becomes it after its seal has the boundary of the next step, whoever holds the table of
  * the one before. */
 static void who_becomes_the_checkpoint_writer_after_its_seal_has_its_boundary(void **state)
 {
@@ -768,7 +769,7 @@ static void who_becomes_the_checkpoint_writer_after_its_seal_has_its_boundary(vo
 /* A status names the step before only if all of it is here, and the open one is not the one that failed. */
 static void a_status_names_the_step_before_if_it_is_whole(void **state)
 {
-	static const struct hd_have nobody = { 0, 0 };
+	static const struct hd_have no_holder = { 0, 0 };
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
 	struct at_work at, *w = &at;
@@ -791,7 +792,7 @@ static void a_status_names_the_step_before_if_it_is_whole(void **state)
 	EVENT(SYNCED, AT(1));
 	FENCE(1);
 	IS(VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
-		.have = &nobody, .nat = 2,
+		.have = &no_holder, .nat = 2,
 		.at = (const uint64_t[]){ 1, 0 }),
 		"ADOPT 1 of 2; AGAIN 0; BOUNDARY 1 writer");
 	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member");
@@ -800,7 +801,7 @@ static void a_status_names_the_step_before_if_it_is_whole(void **state)
 
 /* ---- what a change leaves behind, and what it does not ---- */
 
-/* Links to those who leave count as well: they seal until then. */
+/* Links to leavers count as well: they seal until then. */
 static void prepared_is_who_reaches_those_who_leave(void **state)
 {
 	static const uint32_t rest[] = { 0, 2 };
@@ -817,7 +818,7 @@ static void prepared_is_who_reaches_those_who_leave(void **state)
 	at_work_end(w);
 }
 
-/* A newcomer hears seals in any order of their senders; that they know makes the view decided for it. */
+/* A joiner hears seals in any order of their senders; that they know makes the view decided for it. */
 static void a_newcomer_hears_seals_in_any_skew(void **state)
 {
 	struct at_work at, *w = &at;
@@ -834,7 +835,7 @@ static void a_newcomer_hears_seals_in_any_skew(void **state)
 	at_work_end(w);
 }
 
-/* Void and prepared for anew, it announces what it holds anew. */
+/* Void and prepared for again, it announces again what it holds. */
 static void a_newcomer_announces_to_each_view(void **state)
 {
 	struct at_work at, *w = &at;
@@ -922,7 +923,7 @@ static void after_the_switch_all_new_members_count(void **state)
 	at_work_end(w);
 }
 
-/* Whoever has its VIEW before this one seals in the epoch to come: members, and those who were to come. */
+/* A member that got its VIEW first seals in the coming epoch: members, and those that were to come. */
 static void seals_of_the_epoch_to_come_count(void **state)
 {
 	static const uint64_t ahead[] = { 1, 0, 0 };
@@ -955,7 +956,7 @@ static void seals_of_the_epoch_to_come_count(void **state)
  * be ends the worker. */
 static void a_step_that_others_began_is_begun_anew(void **state)
 {
-	static const struct hd_have nobody = { 0, 0 };
+	static const struct hd_have no_holder = { 0, 0 };
 	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
 	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
 	static const uint64_t same[] = { 1, 1 };
@@ -967,7 +968,7 @@ static void a_step_that_others_began_is_begun_anew(void **state)
 	FENCE(2);
 	w->m->fetched = true;
 	IS(VIEW(2, 2, .step = 1, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1,
-		.have = &nobody, .nat = 2, .at = same),
+		.have = &no_holder, .nat = 2, .at = same),
 		"ADOPT 2 of 2; BEGIN 1; COMPUTE 1.0 [0+2]");
 	assert_false(w->m->fetched);
 	at_work_end(w);
@@ -975,7 +976,7 @@ static void a_step_that_others_began_is_begun_anew(void **state)
 	at_work_member(w, &at_work_config, 0, 2);
 	FENCE(2);
 	IS(VIEW(2, 2, .step = 0, .npass = 1, .pass = pass, .nrange = 1, .range = range, .nhave = 1,
-		.have = &nobody),
+		.have = &no_holder),
 		"EXIT 1 step 0: virtual node 2 is not computed exactly once");
 	at_work_end(w);
 }

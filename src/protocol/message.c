@@ -6,20 +6,20 @@
 #include "base/le.h"
 #include "base/utf8.h"
 
-/* One writer and one reader walk the fields; the tables of message.h make them a row per kind. Both refuse
- * what the other cannot have made: the writer counts into nothing (`at` NULL) to learn a length. */
+/* One writer and one reader walk the fields; the tables of message.h make them a row per kind. Both
+ * refuse what the other cannot have made. The writer counts into nothing (`at` NULL) to find a length. */
 
-struct writer { uint8_t *at; size_t len; bool fits; };          /* at NULL: only counts */
-struct reader { const uint8_t *at; size_t left; bool bad, full; struct hd_arena *arena; };
+struct msg_writer { uint8_t *at; size_t len; bool fits; };          /* at NULL: only counts */
+struct msg_reader { const uint8_t *at; size_t left; bool bad, full; struct hd_arena *arena; };
 
-static void put(struct writer *w, uint64_t v, size_t n)
+static void put(struct msg_writer *w, uint64_t v, size_t n)
 {
 	for (size_t i = 0; i < n && w->at; i++)
 		w->at[w->len + i] = (uint8_t)(v >> 8 * i);
 	w->len += n;
 }
 
-static uint64_t take(struct reader *r, size_t n)
+static uint64_t take(struct msg_reader *r, size_t n)
 {
 	uint64_t v = 0;
 
@@ -37,24 +37,24 @@ static uint64_t take(struct reader *r, size_t n)
 static uint64_t bits_of(double x) { uint64_t v; memcpy(&v, &x, sizeof v); return v; }
 static double f64_of(uint64_t v) { double x; memcpy(&x, &v, sizeof x); return x; }
 
-static void put_u8(struct writer *w, uint8_t v) { put(w, v, 1); }
-static void put_flag(struct writer *w, bool v) { put(w, v, 1); }
-static void put_u32(struct writer *w, uint32_t v) { put(w, v, 4); }
-static void put_u64(struct writer *w, uint64_t v) { put(w, v, 8); }
-static void put_text(struct writer *w, char c) { put(w, (uint8_t)c, 1); }
-static void put_vrank(struct writer *w, struct hd_vrank v) { put(w, v.worker, 4); put(w, v.nvns, 4); }
-static void put_vrange(struct writer *w, struct hd_vrange v) { put(w, v.first, 4); put(w, v.n, 4); }
-static void put_pass(struct writer *w, struct hd_pass v) { put(w, v.worker, 4); put(w, v.pass, 4);
+static void put_u8(struct msg_writer *w, uint8_t v) { put(w, v, 1); }
+static void put_flag(struct msg_writer *w, bool v) { put(w, v, 1); }
+static void put_u32(struct msg_writer *w, uint32_t v) { put(w, v, 4); }
+static void put_u64(struct msg_writer *w, uint64_t v) { put(w, v, 8); }
+static void put_text(struct msg_writer *w, char c) { put(w, (uint8_t)c, 1); }
+static void put_vrank(struct msg_writer *w, struct hd_vrank v) { put(w, v.worker, 4); put(w, v.nvns, 4); }
+static void put_vrange(struct msg_writer *w, struct hd_vrange v) { put(w, v.first, 4); put(w, v.n, 4); }
+static void put_pass(struct msg_writer *w, struct hd_pass v) { put(w, v.worker, 4); put(w, v.pass, 4);
 	put(w, v.nranges, 4); }
-static void put_have(struct writer *w, struct hd_have v) { put(w, v.first, 4); put(w, v.members, 8); }
+static void put_have(struct msg_writer *w, struct hd_have v) { put(w, v.first, 4); put(w, v.members, 8); }
 
-static void put_hash(struct writer *w, struct hd_hash v)
+static void put_hash(struct msg_writer *w, struct hd_hash v)
 {
 	for (size_t i = 0; i < sizeof v.byte; i++)
 		put(w, v.byte[i], 1);
 }
 
-static void put_news(struct writer *w, struct hd_step_news v)
+static void put_news(struct msg_writer *w, struct hd_step_news v)
 {
 	const double sums[] = { v.loss_sum, v.weight, v.correct, v.gnorm, v.lr };
 	const uint64_t counts[] = { v.samples, v.data_epoch, v.step_ns, v.wait_ns, v.compute_ns };
@@ -70,18 +70,18 @@ static void put_news(struct writer *w, struct hd_step_news v)
 	put_hash(w, v.digest);
 }
 
-static uint8_t take_u8(struct reader *r) { return (uint8_t)take(r, 1); }
-static uint32_t take_u32(struct reader *r) { return (uint32_t)take(r, 4); }
-static uint64_t take_u64(struct reader *r) { return take(r, 8); }
-static char take_text(struct reader *r) { return (char)take(r, 1); }
-static struct hd_vrank take_vrank(struct reader *r) { uint32_t a = take_u32(r);
+static uint8_t take_u8(struct msg_reader *r) { return (uint8_t)take(r, 1); }
+static uint32_t take_u32(struct msg_reader *r) { return (uint32_t)take(r, 4); }
+static uint64_t take_u64(struct msg_reader *r) { return take(r, 8); }
+static char take_text(struct msg_reader *r) { return (char)take(r, 1); }
+static struct hd_vrank take_vrank(struct msg_reader *r) { uint32_t a = take_u32(r);
 	return (struct hd_vrank){ a, take_u32(r) }; }
-static struct hd_vrange take_vrange(struct reader *r) { uint32_t a = take_u32(r);
+static struct hd_vrange take_vrange(struct msg_reader *r) { uint32_t a = take_u32(r);
 	return (struct hd_vrange){ a, take_u32(r) }; }
-static struct hd_have take_have(struct reader *r) { uint32_t a = take_u32(r);
+static struct hd_have take_have(struct msg_reader *r) { uint32_t a = take_u32(r);
 	return (struct hd_have){ a, take(r, 8) }; }
 
-static struct hd_pass take_pass(struct reader *r)
+static struct hd_pass take_pass(struct msg_reader *r)
 {
 	struct hd_pass p = { .worker = take_u32(r) };
 
@@ -90,7 +90,7 @@ static struct hd_pass take_pass(struct reader *r)
 	return p;
 }
 
-static bool take_flag(struct reader *r)
+static bool take_flag(struct msg_reader *r)
 {
 	uint64_t v = take(r, 1);
 
@@ -98,7 +98,7 @@ static bool take_flag(struct reader *r)
 	return v == 1;
 }
 
-static struct hd_hash take_hash(struct reader *r)
+static struct hd_hash take_hash(struct msg_reader *r)
 {
 	struct hd_hash v = { { 0 } };
 
@@ -107,7 +107,7 @@ static struct hd_hash take_hash(struct reader *r)
 	return v;
 }
 
-static struct hd_step_news take_news(struct reader *r)
+static struct hd_step_news take_news(struct msg_reader *r)
 {
 	struct hd_step_news v = { 0 };
 	double *sums[] = { &v.loss_sum, &v.weight, &v.correct, &v.gnorm, &v.lr };
@@ -131,7 +131,7 @@ enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 
 
 #define F(type, name) put_##type(w, m->name);
 #define A(type, name, cap) put_u32(w, m->n##name); w->fits &= m->n##name <= (cap);
-#define X(fields) static void head_##fields(struct writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void head_##fields(struct msg_writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
 #define HD_KINDS_OF_FIELDS(X) X(none) X(ready_to_sync) X(join) X(admit) \
 	X(refuse) X(peer) X(sync) X(send_state) X(synced) X(prepare) X(decided) X(seal) X(suspect) \
 	X(fence) X(status) X(view) X(leave) X(release) X(stop) X(halt) X(done) X(event) X(progress) X(offer)
@@ -142,7 +142,7 @@ HD_KINDS_OF_FIELDS(X)
 
 #define F(type, name)
 #define A(type, name, cap) for (uint32_t i = 0; w->fits && i < m->n##name; i++) put_##type(w, m->name[i]);
-#define X(fields) static void arrays_##fields(struct writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void arrays_##fields(struct msg_writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -150,7 +150,7 @@ HD_KINDS_OF_FIELDS(X)
 
 #define F(type, name) m->name = take_##type(r);
 #define A(type, name, cap) m->n##name = take_u32(r); r->bad |= m->n##name > (cap);
-#define X(fields) static void take_head_##fields(struct reader *r, struct hd_msg_##fields *m) { (void)r; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void take_head_##fields(struct msg_reader *r, struct hd_msg_##fields *m) { (void)r; (void)m; HD_FIELDS_##fields(F, A) }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -166,7 +166,7 @@ HD_KINDS_OF_FIELDS(X)
 			to[i] = take_##type(r);                                                                     \
 		m->name = to;                                                                                       \
 	}
-#define X(fields) static void take_arrays_##fields(struct reader *r, struct hd_msg_##fields *m) { (void)r; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void take_arrays_##fields(struct msg_reader *r, struct hd_msg_##fields *m) { (void)r; (void)m; HD_FIELDS_##fields(F, A) }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -238,39 +238,47 @@ static bool sound(const struct hd_msg *msg)
 		link_passes((struct hd_pass *)(uintptr_t)v->pass, v->npass, v->nrange);
 }
 
-struct row {
+struct msg_row {
 	const char *name;
-	void (*put)(struct writer *w, const struct hd_msg *msg);
-	void (*take)(struct reader *r, struct hd_msg *msg);
+	void (*put)(struct msg_writer *w, const struct hd_msg *msg);
+	void (*take)(struct msg_reader *r, struct hd_msg *msg);
 	bool (*texts)(const struct hd_msg *msg);
 };
 
 #define X(fields)                                                                                                       \
-	static void put_all_##fields(struct writer *w, const struct hd_msg *msg) { head_##fields(w, &msg->fields); arrays_##fields(w, &msg->fields); } \
-	static void take_all_##fields(struct reader *r, struct hd_msg *msg) { take_head_##fields(r, &msg->fields); take_arrays_##fields(r, &msg->fields); } \
+	static void put_all_##fields(struct msg_writer *w, const struct hd_msg *msg) \
+	{ \
+		head_##fields(w, &msg->fields); \
+		arrays_##fields(w, &msg->fields); \
+	} \
+	static void take_all_##fields(struct msg_reader *r, struct hd_msg *msg) \
+	{ \
+		take_head_##fields(r, &msg->fields); \
+		take_arrays_##fields(r, &msg->fields); \
+	} \
 	static bool text_all_##fields(const struct hd_msg *msg) { return texts_##fields(&msg->fields); }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 
-static const struct row rows[HD_MSG_NKINDS] = {
-#define X(id, no, fields, who, text) [no] = { #id, put_all_##fields, take_all_##fields, text_all_##fields },
+static const struct msg_row rows[HD_MSG_NKINDS] = {
+#define X(id, no, fields, route, text) [no] = { #id, put_all_##fields, take_all_##fields, text_all_##fields },
 	HD_MSGS(X)
 #undef X
 };
 
-static const struct row *row_of(uint32_t kind) { return kind < HD_MSG_NKINDS &&
+static const struct msg_row *row_of(uint32_t kind) { return kind < HD_MSG_NKINDS &&
 	rows[kind].name ? &rows[kind] : NULL; }
 
 const char *hd_msg_name(enum hd_msg_kind kind)
 {
-	const struct row *row = row_of(kind);
+	const struct msg_row *row = row_of(kind);
 
 	return row ? row->name : NULL;
 }
 
-static struct writer write_all(const struct hd_msg *msg, uint8_t *at)
+static struct msg_writer write_all(const struct hd_msg *msg, uint8_t *at)
 {
-	struct writer w = { .at = at, .fits = true };
+	struct msg_writer w = { .at = at, .fits = true };
 
 	assert(row_of(msg->kind));
 	put_u32(&w, msg->term);
@@ -286,7 +294,7 @@ enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, 
 {
 	if (!row_of(msg->kind))
 		return hd_fail(diag, HD_E_INVAL, "no message has the number %u", (unsigned)msg->kind);
-	struct writer w = write_all(msg, NULL);
+	struct msg_writer w = write_all(msg, NULL);
 	if (!w.fits)
 		return hd_fail(diag, HD_E_INVAL, "a message %s has an array beyond its limit",
 			rows[msg->kind].name);
@@ -301,8 +309,8 @@ enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, 
 enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct row *row = row_of(kind);
-	struct reader r = { .at = bytes, .left = len, .arena = arena };
+	const struct msg_row *row = row_of(kind);
+	struct msg_reader r = { .at = bytes, .left = len, .arena = arena };
 	struct hd_msg got = { 0 };
 
 	if (!row)

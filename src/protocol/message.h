@@ -1,21 +1,23 @@
-/* message.h -- what members and the coordinator say to each other: one table of kinds, one of fields each.
+/* message.h -- the messages between members and the coordinator: one table of kinds, one of fields each.
  *
- * A message is a control message of wire (hd_hub_tell): its id is the kind, its bytes are these,
- * little end first:
+ * A message is a control message of wire (hd_hub_tell): its id is the kind, its bytes are these, little
+ * endian:
  *
  *	 0      4       8
  *	 | term | epoch | fields of the kind in the order below | elements of its arrays, one array after the other |
  *
- * An array's field is its count (u32). `term` counts coordinators: messages of an earlier one are ignored;
- * `epoch` is the membership epoch in which it is said (of FENCE and VIEW: the new one).
+ * An array's field is its count (u32). `term` counts coordinators: messages of an earlier one are ignored.
+ * `epoch` is the sender's membership epoch (of FENCE and VIEW: the new one).
  *
- * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or 1, text without
- *    control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
- * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW, both without sharded state.
- * 3. Whether a message makes sense in the receiver's state is the machines' to judge (member.h, protocol/coordinator.h); an unexpected
- *    one is ignored there.
+ * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or
+ *    1, text without control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
+ * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW,
+ *    both without sharded state.
+ * 3. Whether a message makes sense in the receiver's state is judged by the machines (member.h,
+ *    coordinator.h); an unexpected one is ignored there.
  *
- * Arrays of a decoded message lie in the arena given; of one to encode, they are the caller's. Pure. */
+ * Arrays of a decoded message lie in the arena given; those of a message to encode are the caller's.
+ * Pure. */
 #ifndef HD_PROTOCOL_MESSAGE_H
 #define HD_PROTOCOL_MESSAGE_H
 
@@ -40,7 +42,7 @@ enum {
 };
 
 /* C: coordinator, M: member, L: joiner (admitted, not a member yet), W: any worker.
- *        id        no  fields    who      says                                                             */
+ *        id        no  fields    route    says                                                             */
 #define HD_MSGS(X) \
 	X(JOIN,          16, join,          "W>C",  "I want to take part; or: I am connected again") \
 	X(ADMIT,         17, admit,         "C>W",  "you have this id: connect under it") \
@@ -55,9 +57,9 @@ enum {
 	X(DECIDE,        26, decided,       "C>W",  "it is decided: adopt it by the rule of the switch") \
 	X(SEAL,          27, seal,          "M>MC", "I hold the complete result of this step") \
 	X(SUSPECT,       28, suspect,       "M>C",  "I lost that worker, or hear it again") \
-	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, tell your status") \
+	X(FENCE,         29, fence,         "C>W",  "a new epoch: drop the exchange, send your status") \
 	X(STATUS,        43, status,        "W>C",  "what I have of the step that I have not sealed") \
-	X(VIEW,          44, view,          "C>W",  "who goes on, with what, and how the open step is finished") \
+	X(VIEW,          44, view,          "C>W",  "the members, their parts, and how the open step is finished") \
 	X(STALE,         32, none,          ">W",   "you are not in this epoch any more") \
 	X(LEAVE,         33, leave,         "W>C",  "I want to go; gone: I went") \
 	X(RELEASE,       34, release,       "C>W",  "go, with this exit code") \
@@ -72,7 +74,7 @@ enum {
 	X(SLOTTED,       45, halt,          "M>M",  "the slots that I lacked for this step are here")
 
 enum hd_msg_kind {
-#define X(id, no, fields, who, text) HD_MSG_##id = (no),
+#define X(id, no, fields, route, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
 	HD_MSG_NKINDS = 47
@@ -82,7 +84,7 @@ enum hd_msg_kind {
  * does not. */
 enum hd_suspicion { HD_HEARD, HD_SILENT, HD_CLOSED, HD_EXITED, HD_HUNG, HD_CORRUPT, HD_NSUSPICIONS };
 
-/* What a step said, for metrics.ndjson. Equal in all members' seals but for the times. */
+/* A step's record for metrics.ndjson. Equal in all members' seals but for the times. */
 struct hd_step_news {
 	double loss_sum, weight, correct, gnorm, lr;
 	uint64_t samples, data_epoch;
@@ -97,39 +99,39 @@ struct hd_step_news {
  * u8, u32, u64, f64, hash, news; of elements also text (bytes), vrank, vrange, pass (a worker, a number,
  * how many ranges), have. */
 #define HD_FIELDS_none(F, A)
-/* member: it takes itself for a member, of the epoch in the head */
+/* member: the sender is a member, of the epoch in the head */
 #define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) F(u64, vn_ps) \
 	F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) A(text, host, HD_MSG_KIND_NAME)
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
-/* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another
- * one means anew. SYNCED names it */
+/* transfer: without a source (HD_NOBODY) the step on disk; else the number of the state transfer. The same
+ * number again changes nothing, another one starts over. SYNCED repeats it */
 #define HD_FIELDS_sync(F, A) F(u32, source) F(u64, transfer)
-/* given_up: the lesson whose donor gave up, because this learner was too slow; 0: none */
+/* given_up: the transfer that its source aborted because this joiner was too slow; 0: none */
 #define HD_FIELDS_ready_to_sync(F, A) F(u64, given_up)
 #define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
 #define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
 /* old: members of the view in force, whose seals tell when to switch */
 #define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
-/* ran: it took part in the step: `news` holds. A learner's says only that it has X_{step+1} */
+/* ran: the sender took part in the step, `news` is valid. A joiner's only says that it has X_{step+1} */
 #define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) F(news, news)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
-/* member: it is one (else it has learned X_at); begun: it passed the gate of `at`; halted: `at` must not be
- * run; passes: done or running, of `at`, numbered from 0, with their ranges; sum: a bit for each bucket whose
- * sum of step `at` it holds; prev: it still holds all sums and the table of at - 1 (sharded: `sum` says which
- * of them, and it holds all parameters); sharded state: parm: buckets of step `at` whose new parameters it
- * holds; slot: those whose slots of X_at are here; updated: its own are those of X_{at+1}, and cannot go
- * back */
+/* member: the sender is one (else it synced X_at); begun: it passed the gate of `at`; halted: `at` must
+ * not be run; passes: of `at`, done or running, numbered from 0, with their ranges; sum: a bit for each
+ * bucket whose sum of step `at` it holds; prev: it still holds all sums and the table of at - 1
+ * (sharded: `sum` says which of them, and it holds all parameters). Sharded state: parm: buckets whose
+ * new parameters of step `at` it holds; slot: buckets whose slots of X_at it holds; updated: its own
+ * slots are those of X_{at+1}, and it cannot go back */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
 	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
 	A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
-/* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: begin
- * no step; halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks
- * count from k on); table: holders of k's table; sharded state: parm: holders of new parameters; chain: of
- * slots */
+/* step: k; at: per member, the first step it has not sealed; afresh: all passes of k are dropped; hold:
+ * begin no step; halt: that step must not be run (HD_NO_STEP: none); passes of k (none: k was not begun,
+ * ranks count from k on); table: holders of k's table. Sharded state: parm: holders of new parameters;
+ * chain: of slots */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
 	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)

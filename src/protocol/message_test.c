@@ -186,7 +186,7 @@ static void what_breaks_a_rule_is_refused(void **state)
 	hd_arena_finish(&arena);
 }
 
-/* Rule 1: behind the last byte lies a page that nobody may read. */
+/* Rule 1: behind the last byte lies a page that may not be read. */
 static void nothing_is_read_behind_a_message(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

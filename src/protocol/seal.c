@@ -31,7 +31,7 @@ void hd_seals_init(struct hd_seals *seals, uint32_t epoch, uint32_t nmembers, ui
 	hd_seals_of(seals, epoch, NULL, NULL, step, nmembers);
 }
 
-/* Is it known where every member is? Before, nobody can be too far ahead. */
+/* Is the progress of every member known? Before, none can be too far ahead. */
 static bool all_placed(const struct hd_seals *seals)
 {
 	for (uint32_t i = 0; i < seals->nmembers; i++)

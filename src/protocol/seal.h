@@ -1,21 +1,21 @@
 /* seal.h -- when a step counts: sealed by a member, committed by all.
  *
- * X_s is all state before step s; X_{s+1} = F(job, X_s, s) is a pure function, so
- * nobody has to agree on a value: commit only says how many copies exist. A member
- * that holds every sum of step s *seals* it; when all members of the view have sealed s with
- * equal digests, s is *committed*, and only then may anybody begin s + 1. One worker is a view
- * of one member and passes through the same code; so do members and the coordinator.
+ * X_s is all state before step s. X_{s+1} = F(job, X_s, s) is a pure function, so there is nothing to agree
+ * on: a commit only says how many copies exist. A member that holds every sum of step s *seals* it. When
+ * all members of the view have sealed s with equal digests, s is *committed*; only then may a member begin
+ * s + 1. One worker is a view of one member and runs the same code. Members and the coordinator use the
+ * same machine.
  *
  * Pure state machine: messages in, verdicts out; no clock, no I/O.
- * 1. Members may be at most one step apart (the gate).
- * 2. A seal is counted once per (member, step); one of another epoch is refused.
- * 3. Seals of one step must carry equal digests; the first that differs is named. It is not counted, but says
- *    that its sender has sealed all before.
- * 4. Workers that shall be members of a decided view may be expected beside the members: their seals are
- *    taken under its epoch, they are asked for (hd_seals_has) and gate nothing here.
- * 5. An observer (`observes`: the coordinator, whose links are not those of the gate) may hear seals in any
- *    skew; it compares digests of steps that it hears of together.
- * 6. A worker whose place is not known yet (HD_SEAL_UNKNOWN) is where its first seal says; till then
+ * 1. Members are at most one step apart (the gate).
+ * 2. A seal counts once per (member, step); one of another epoch is refused.
+ * 3. Seals of one step carry equal digests; the first that differs is named. It does not count, but shows
+ *    that its sender has sealed all steps before.
+ * 4. Members of a decided view may be expected beside the members: their seals are taken under its epoch,
+ *    hd_seals_has() knows them, and they gate nothing here.
+ * 5. An observer (`observes`: the coordinator, whose links are not those of the gate) takes seals in any
+ *    order of members; it compares the digests of steps that it hears of together.
+ * 6. A worker whose progress is unknown (HD_SEAL_UNKNOWN) is where its first seal says; until then
  *    nothing commits. */
 #ifndef HD_PROTOCOL_SEAL_H
 #define HD_PROTOCOL_SEAL_H
@@ -55,7 +55,7 @@ void hd_seals_init(struct hd_seals *seals, uint32_t epoch, uint32_t nmembers, ui
 /* Members by worker id and what each has sealed: next[i], or HD_SEAL_UNKNOWN; next NULL: `step` for all. */
 void hd_seals_of(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, const uint64_t *next,
 	uint64_t step, uint32_t nmembers);
-/* The members of decided view `epoch`: those who are not members now are expected (rule 4). */
+/* The members of decided view `epoch`: those that are not members now are expected (rule 4). */
 void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, uint32_t n);
 
 /* HD_OK; HD_E_STALE: other epoch, or it was counted already (drop it); HD_E_INTEGRITY: digests
@@ -67,8 +67,8 @@ HD_MUST_USE enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_sea
 void hd_seals_reach(struct hd_seals *seals, uint32_t member, uint64_t next);
 /* May a member begin `step`? Only when every member has sealed step - 1. */
 bool hd_seals_gate(const struct hd_seals *seals, uint64_t step);
-/* The first step all of whose seals know of the view expected; HD_SEAL_UNKNOWN: there is none yet. Who knows
- * goes on knowing, so it is the same wherever all seals are heard, in whatever order. */
+/* The first step all of whose seals know of the view expected; HD_SEAL_UNKNOWN: there is none yet. A
+ * member that knows goes on knowing, so it is the same wherever all seals are heard, in whatever order. */
 uint64_t hd_seals_known_since(const struct hd_seals *seals);
 /* Has that worker sealed all steps below `step`? */
 bool hd_seals_has(const struct hd_seals *seals, uint32_t worker, uint64_t step);

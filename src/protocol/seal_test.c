@@ -114,7 +114,7 @@ static void refusals_name_what_is_wrong_and_change_nothing(void **state)
 	}
 }
 
-/* Two members and a learner; the decided view 4 has members 1 and 7. */
+/* Two members and a joiner; the decided view 4 has members 1 and 7. */
 static void newcomers_are_expected_and_gate_nothing(void **state)
 {
 	struct hd_seals seals;
@@ -141,23 +141,23 @@ static void newcomers_are_expected_and_gate_nothing(void **state)
 	assert_int_equal(hd_seals_known_since(&seals), 5);
 }
 
-/* Two members, heard by a newcomer in any skew: member 2 knows from step 1000001 on, member 9 from
+/* Two members, heard by a joiner in any skew: member 2 knows from step 1000001 on, member 9 from
  * 1000002. */
 static void the_first_step_that_all_know_of_is_found_in_any_skew(void **state)
 {
-	static const struct { uint32_t who; uint64_t step; uint32_t knows; } said[] = {
+	static const struct { uint32_t worker; uint64_t step; uint32_t knows; } said[] = {
 		{ 2, 1000000, 3 }, { 2, 1000001, 8 }, { 2, 1000002, 8 }, { 2, 1000003, 8 }, { 9, 1000000, 3 }, { 9, 1000001, 3 }, { 9, 1000002, 8 },
 	};
 	struct hd_seals seals;
-	uint32_t who[] = { 2, 9 }, n = 9;
+	uint32_t worker[] = { 2, 9 }, n = 9;
 	uint64_t unknown[] = { HD_SEAL_UNKNOWN, HD_SEAL_UNKNOWN };
 
 	(void)state;
-	hd_seals_of(&seals, 3, who, unknown, 0, 2);
-	hd_seals_expect(&seals, 8, who, 2);
+	hd_seals_of(&seals, 3, worker, unknown, 0, 2);
+	hd_seals_expect(&seals, 8, worker, 2);
 	seals.observes = true;
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
-		struct hd_seal seal = { 3, said[i].who, said[i].step, 1, 1, said[i].knows };
+		struct hd_seal seal = { 3, said[i].worker, said[i].step, 1, 1, said[i].knows };
 		CHECK(hd_seals_known_since(&seals) == HD_SEAL_UNKNOWN, "seal %zu", i);
 		assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
 	}
@@ -166,9 +166,9 @@ static void the_first_step_that_all_know_of_is_found_in_any_skew(void **state)
 }
 
 /* One after another to the same seals: member, step, digest of the sums, the verdict, what it completes. */
-struct heard { uint32_t member; uint64_t step, digest; enum hd_err err; uint32_t commits; };
+struct seal_case { uint32_t member; uint64_t step, digest; enum hd_err err; uint32_t commits; };
 
-static void hear_all(struct hd_seals *seals, const struct heard *heard, size_t n)
+static void hear_all(struct hd_seals *seals, const struct seal_case *heard, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct hd_seal seal = seal_of(heard[i].member, heard[i].step, heard[i].digest);
@@ -183,7 +183,7 @@ static void hear_all(struct hd_seals *seals, const struct heard *heard, size_t n
  * later. */
 static void an_observer_compares_the_newest_step_of_a_place(void **state)
 {
-	static const struct heard heard[] = {
+	static const struct seal_case heard[] = {
 		{ 0, 5, 1, HD_OK, 0 }, { 0, 6, 2, HD_OK, 0 }, { 0, 7, 3, HD_OK, 0 },
 		{ 1, 5, 9, HD_OK, 1 },                            /* 5 is not there any more: nothing to compare with */
 		{ 1, 6, 2, HD_OK, 1 }, { 1, 7, 4, HD_E_INTEGRITY, 0 },
@@ -197,11 +197,11 @@ static void an_observer_compares_the_newest_step_of_a_place(void **state)
 	assert_int_equal(seals.committed, 7);
 }
 
-/* Rules 1 and 6: as long as nobody knows where member 9 is, nobody is too far ahead and nothing commits;
- * then the gate holds again. */
+/* Rules 1 and 6: as long as the progress of member 9 is unknown, none is too far ahead and nothing
+ * commits; then the gate holds again. */
 static void a_member_whose_place_is_unknown_is_where_its_first_seal_says(void **state)
 {
-	static const struct heard heard[] = {
+	static const struct seal_case heard[] = {
 		{ 2, 5, 1, HD_OK, 0 }, { 2, 6, 2, HD_OK, 0 }, { 2, 7, 3, HD_OK, 0 },
 		{ 9, 6, 2, HD_OK, 2 }, { 2, 9, 5, HD_E_PROTOCOL, 0 }, { 2, 8, 4, HD_OK, 0 },
 	};
@@ -216,10 +216,10 @@ static void a_member_whose_place_is_unknown_is_where_its_first_seal_says(void **
 	assert_int_equal(seals.committed, 7);
 }
 
-/* Rule 2: what is heard again moves nobody back, neither when it is the same nor when it differs. */
+/* Rule 2: a repeated seal moves no member back, neither when it is the same nor when it differs. */
 static void a_repeated_seal_takes_nothing_back(void **state)
 {
-	static const struct heard heard[] = {
+	static const struct seal_case heard[] = {
 		{ 1, 5, 1, HD_OK, 0 }, { 1, 6, 2, HD_OK, 0 }, { 1, 5, 1, HD_OK, 0 }, { 1, 5, 8, HD_E_INTEGRITY, 0 },
 	};
 	struct hd_seals seals;
@@ -235,7 +235,7 @@ static void a_repeated_seal_takes_nothing_back(void **state)
 /* Rule 3, of a member nothing was heard of before. */
 static void a_seal_that_differs_says_where_its_sender_is(void **state)
 {
-	static const struct heard heard[] = { { 2, 6, 1, HD_OK, 0 }, { 9, 6, 2, HD_E_INTEGRITY, 0 } };
+	static const struct seal_case heard[] = { { 2, 6, 1, HD_OK, 0 }, { 9, 6, 2, HD_E_INTEGRITY, 0 } };
 	struct hd_seals seals;
 
 	(void)state;
@@ -245,10 +245,10 @@ static void a_seal_that_differs_says_where_its_sender_is(void **state)
 	assert_int_equal(seals.committed, 6);
 }
 
-/* Rule 4: who is expected may be behind or far ahead at its first seal; it counts once like others. */
+/* Rule 4: an expected member may be behind or far ahead at its first seal; it counts once like others. */
 static void who_is_expected_may_be_anywhere(void **state)
 {
-	static const struct { uint32_t who; uint64_t step; enum hd_err err; } said[] = {
+	static const struct { uint32_t worker; uint64_t step; enum hd_err err; } said[] = {
 		{ 7, 3, HD_OK }, { 7, 4, HD_OK }, { 7, 3, HD_E_STALE }, { 8, 9, HD_OK },
 	};
 	struct hd_seals seals;
@@ -259,7 +259,7 @@ static void who_is_expected_may_be_anywhere(void **state)
 	hd_seals_expect(&seals, 4, (uint32_t[]){ 1, 7, 8, 7 }, 4);
 	assert_int_equal(seals.n, 4);                             /* 0, 1, 7, 8: each once */
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
-		struct hd_seal seal = { 4, said[i].who, said[i].step, 0, 0, 4 };
+		struct hd_seal seal = { 4, said[i].worker, said[i].step, 0, 0, 4 };
 		CHECK(hd_seals_add(&seals, &seal, &n, NULL) == said[i].err, "seal %zu", i);
 	}
 	assert_true(hd_seals_has(&seals, 7, 5) && !hd_seals_has(&seals, 7, 6) && hd_seals_has(&seals, 8, 10));
@@ -272,7 +272,7 @@ static void a_place_known_otherwise_only_moves_forward(void **state)
 
 	(void)state;
 	hd_seals_of(&seals, 3, (uint32_t[]){ 2, 9 }, (uint64_t[]){ 7, HD_SEAL_UNKNOWN }, 0, 2);
-	hd_seals_reach(&seals, 4, 9);                             /* nobody's */
+	hd_seals_reach(&seals, 4, 9);                             /* of no member */
 	assert_true(!hd_seals_has(&seals, 4, 0) && seals.committed == 0);
 	hd_seals_reach(&seals, 9, 6);
 	assert_true(hd_seals_has(&seals, 9, 6) && seals.committed == 6);

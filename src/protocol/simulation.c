@@ -18,7 +18,7 @@ const char *hd_sim_fault_name(enum hd_sim_fault fault)
 }
 
 /* splitmix64: one generator for everything that a seed decides. */
-uint64_t sim_rnd(struct sim *s, uint64_t n)
+uint64_t sim_rnd(struct sim_world *s, uint64_t n)
 {
 	uint64_t z = s->rng += UINT64_C(0x9e3779b97f4a7c15);
 
@@ -27,10 +27,10 @@ uint64_t sim_rnd(struct sim *s, uint64_t n)
 	return n ? (z ^ z >> 31) % n : 0;
 }
 
-static int64_t between(struct sim *s, int64_t from, int64_t to) { return from + (int64_t)sim_rnd(s,
+static int64_t between(struct sim_world *s, int64_t from, int64_t to) { return from + (int64_t)sim_rnd(s,
 	(uint64_t)(to - from) + 1); }
 
-void sim_say(struct sim *s, const char *fmt, ...)
+void sim_say(struct sim_world *s, const char *fmt, ...)
 {
 	char line[512];
 	va_list args;
@@ -43,7 +43,7 @@ void sim_say(struct sim *s, const char *fmt, ...)
 	s->line(s->self, s->now, line);
 }
 
-void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...)
+void sim_bad(struct sim_world *s, const char *invariant, const char *fmt, ...)
 {
 	va_list args;
 
@@ -60,20 +60,20 @@ void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...)
 
 /* ---- the queue: by time, then by when it was due, then by order of entry ---- */
 
-static bool earlier(const struct sim_event *a, const struct sim_event *b)
+static bool earlier(const struct sim_world_event *a, const struct sim_world_event *b)
 {
 	if (a->at != b->at)
 		return a->at < b->at;
 	return a->due != b->due ? a->due < b->due : a->seq < b->seq;
 }
 
-void sim_push(struct sim *s, struct sim_event event)
+void sim_push(struct sim_world *s, struct sim_world_event event)
 {
 	event.seq = s->seq++;
 	event.due = event.due ? event.due : event.at;
 	if (s->nheap == s->heap_cap) {
 		size_t cap = s->heap_cap ? 2 * s->heap_cap : 1024;
-		struct sim_event *more = hd_alloc(cap * sizeof *more);
+		struct sim_world_event *more = hd_alloc(cap * sizeof *more);
 		if (!more) {
 			s->no_memory = true;
 			return;
@@ -90,9 +90,9 @@ void sim_push(struct sim *s, struct sim_event event)
 	s->heap[i] = event;
 }
 
-static struct sim_event pop(struct sim *s)
+static struct sim_world_event pop(struct sim_world *s)
 {
-	struct sim_event top = s->heap[0], last = s->heap[--s->nheap];
+	struct sim_world_event top = s->heap[0], last = s->heap[--s->nheap];
 	size_t i = 0;
 
 	for (size_t child; (child = 2 * i + 1) < s->nheap; i = child) {
@@ -108,15 +108,15 @@ static struct sim_event pop(struct sim *s)
 
 /* ---- links: ordered both ways while they live; what is on one that closes is lost ---- */
 
-static struct sim_link *link_of(struct sim *s, uint32_t a, uint32_t b) { return a < b ? &s->link[a][b] :
+static struct sim_link *link_of(struct sim_world *s, uint32_t a, uint32_t b) { return a < b ? &s->link[a][b] :
 	&s->link[b][a]; }
-static bool end_alive(const struct sim *s, uint32_t end) { return end == SIM_CO ? s->co != NULL :
+static bool end_alive(const struct sim_world *s, uint32_t end) { return end == SIM_CO ? s->co != NULL :
 	s->proc[end].alive; }
 
-bool sim_up(struct sim *s, uint32_t a, uint32_t b) { return a < SIM_ENDS && b < SIM_ENDS && a != b &&
+bool sim_up(struct sim_world *s, uint32_t a, uint32_t b) { return a < SIM_ENDS && b < SIM_ENDS && a != b &&
 	link_of(s, a, b)->up; }
 
-uint32_t sim_slot(const struct sim *s, uint32_t worker)
+uint32_t sim_slot(const struct sim_world *s, uint32_t worker)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
 		if (s->proc[i].alive && s->proc[i].id == worker && worker != HD_NOBODY)
@@ -124,7 +124,7 @@ uint32_t sim_slot(const struct sim *s, uint32_t worker)
 	return SIM_ENDS;
 }
 
-static int64_t delay(struct sim *s)
+static int64_t delay(struct sim_world *s)
 {
 	int64_t d = between(s, SIM_MS / 20, 2 * SIM_MS);
 
@@ -133,7 +133,7 @@ static int64_t delay(struct sim *s)
 	return s->now < s->slow_until ? d * 10 : d;
 }
 
-void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet *packet)
+void sim_send(struct sim_world *s, uint32_t from, uint32_t to, const struct sim_packet *packet)
 {
 	if (to >= SIM_ENDS || from == to || !sim_up(s, from, to))
 		return;
@@ -148,11 +148,11 @@ void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet
 	int64_t at = s->now + delay(s);
 	at = at < l->mute_until[dir] ? l->mute_until[dir] + SIM_MS : at;
 	l->last[dir] = at > l->last[dir] ? at : l->last[dir];
-	sim_push(s, (struct sim_event){ .at = l->last[dir], .kind = EV_PACKET, .end = to, .other = from,
+	sim_push(s, (struct sim_world_event){ .at = l->last[dir], .kind = EV_PACKET, .end = to, .other = from,
 		.link = l->life, .packet = copy });
 }
 
-void sim_send_msg(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
+void sim_send_msg(struct sim_world *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
 {
 	size_t len = 0, cap = hd_msg_len(msg);
 	uint8_t *bytes = hd_arena_take(&s->arena, cap, 1);
@@ -170,7 +170,7 @@ void sim_send_msg(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg
 		.msg_kind = msg->kind, .bytes = bytes, .len = (uint32_t)len });
 }
 
-void sim_connect(struct sim *s, uint32_t a, uint32_t b)
+void sim_connect(struct sim_world *s, uint32_t a, uint32_t b)
 {
 	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
 		return;
@@ -179,11 +179,11 @@ void sim_connect(struct sim *s, uint32_t a, uint32_t b)
 		return;
 	l->opening = true;
 	l->life++;
-	sim_push(s, (struct sim_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b,
+	sim_push(s, (struct sim_world_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b,
 		.link = l->life });
 }
 
-static void report_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
+static void report_lost(struct sim_world *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why,
 	uint32_t life)
 {
 	struct sim_link *l = link_of(s, end, other);
@@ -194,14 +194,15 @@ static void report_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at,
 		l->closing_worker[end > other] = worker;
 		l->closing_life[end > other] = life;
 	}
-	sim_push(s, (struct sim_event){ .at = at, .kind = EV_LOST, .end = end, .other = other, .why = why,
+	sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_LOST, .end = end, .other = other,
+		.why = why,
 		.link = life, .number = worker,
 		.gen = end == SIM_CO ? s->co_gen : s->proc[end].gen });
 }
 
 /* after_sent: what was sent arrives before the end is heard (a good-bye, or what a dead process's kernel
  * still sends). */
-void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
+void sim_close(struct sim_world *s, uint32_t a, uint32_t b, bool after_sent)
 {
 	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
 		return;
@@ -216,7 +217,7 @@ void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 		heard = l->last[dir];
 	if (after_sent && s->now >= l->mute_until[dir]) {
 		report_lost(s, a, b, s->now, HD_CLOSED, l->life);
-		sim_push(s, (struct sim_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a,
+		sim_push(s, (struct sim_world_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a,
 			.link = l->life });
 		return;
 	}
@@ -228,16 +229,16 @@ void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 
 /* ---- processes ---- */
 
-void sim_start(struct sim *s, int64_t in_ns)
+void sim_start(struct sim_world *s, int64_t in_ns)
 {
 	s->nstarting++;
-	sim_push(s, (struct sim_event){ .at = s->now + in_ns, .kind = EV_START });
+	sim_push(s, (struct sim_world_event){ .at = s->now + in_ns, .kind = EV_START });
 }
 
-static void lost(struct sim *s, const struct sim_event *ev);
+static void lost(struct sim_world *s, const struct sim_world_event *ev);
 
-/* Of those who come unasked, half are of other machines. */
-static void start(struct sim *s, bool unasked)
+/* Of workers that come unasked, half are of other machines. */
+static void start(struct sim_world *s, bool unasked)
 {
 	uint32_t slot = 0;
 
@@ -256,7 +257,7 @@ static void start(struct sim *s, bool unasked)
 			l->closing_worker[i > slot] = p->id;
 		}
 		if (l && l->closing[i > slot])
-			lost(s, &(struct sim_event){ .end = i, .other = slot, .why = HD_CLOSED,
+			lost(s, &(struct sim_world_event){ .end = i, .other = slot, .why = HD_CLOSED,
 				.link = l->closing_life[i > slot],
 				.number = l->closing_worker[i > slot],
 				.gen = i == SIM_CO ? s->co_gen : s->proc[i].gen });
@@ -285,18 +286,19 @@ static void start(struct sim *s, bool unasked)
 	s->result->joins++;
 	sim_say(s, "process %u starts", slot);
 	sim_connect(s, slot, SIM_CO);
-	sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, SIM_T / 4), .kind = EV_TICK, .end = slot,
+	sim_push(s, (struct sim_world_event){ .at = s->now + between(s, 0, SIM_T / 4), .kind = EV_TICK,
+		.end = slot,
 		.gen = gen });
 }
 
-void sim_end(struct sim *s, uint32_t slot, bool kindly)
+void sim_end(struct sim_world *s, uint32_t slot, bool kindly)
 {
 	struct sim_proc *p = &s->proc[slot];
 
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		sim_close(s, slot, i, kindly || sim_rnd(s, 2));
 	if (s->co && s->reaper && !p->remote)
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS),
+		sim_push(s, (struct sim_world_event){ .at = s->now + between(s, 0, 50 * SIM_MS),
 			.kind = EV_CO_EVENT, .what = 2, .end = slot, .run = p->gen,
 			.gen = s->co_gen });
 	p->alive = p->paused = false;
@@ -305,7 +307,7 @@ void sim_end(struct sim *s, uint32_t slot, bool kindly)
 	p->m = NULL;
 }
 
-static void kill_worker(struct sim *s, uint32_t slot)
+static void kill_worker(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -316,9 +318,9 @@ static void kill_worker(struct sim *s, uint32_t slot)
 
 /* ---- the coordinator's process ---- */
 
-static void perform(struct sim *s, const struct hd_co_action *a);
+static void perform(struct sim_world *s, const struct hd_co_action *a);
 
-static void co_step(struct sim *s, const struct hd_co_event *event)
+static void co_step(struct sim_world *s, const struct hd_co_event *event)
 {
 	uint32_t gen = s->co_gen;
 
@@ -334,7 +336,7 @@ static void co_step(struct sim *s, const struct hd_co_event *event)
 		s->co_epoch = view->epoch;
 }
 
-static void co_start(struct sim *s, bool by_member)
+static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
 		.copies = s->copies, .min = s->min, .max = s->max,
@@ -344,7 +346,7 @@ static void co_start(struct sim *s, bool by_member)
 	if (s->co || s->over)
 		return;
 	if (!s->store.started && s->ckpt > s->committed)
-		/* nobody is left to tell of the steps before */
+		/* no worker is left that could report the steps before */
 		s->committed = s->ckpt;
 	if (hd_coordinator_create(&s->co, &config, s->now, NULL)) {
 		s->no_memory = true;
@@ -356,10 +358,10 @@ static void co_start(struct sim *s, bool by_member)
 	s->result->takeovers += s->co_gen > 1;
 	sim_check_takeover(s);
 	sim_say(s, "a coordinator starts%s", by_member ? ", by a member" : "");
-	sim_push(s, (struct sim_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
+	sim_push(s, (struct sim_world_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
 }
 
-static void co_kill(struct sim *s)
+static void co_kill(struct sim_world *s)
 {
 	if (!s->co)
 		return;
@@ -372,14 +374,15 @@ static void co_kill(struct sim *s)
 	s->co_killed_ns = s->now;
 	/* else workers have time to take over, if there are any */
 	bool soon = !s->takers || sim_rnd(s, 2);
-	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T),
+	sim_push(s, (struct sim_world_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) :
+		9 * SIM_T),
 		.kind = EV_CO_START });
 }
 
-static bool is_well(struct sim *s, uint32_t i);
+static bool is_well(struct sim_world *s, uint32_t i);
 
 /* Somebody knows: the coordinator, or a member whose word of it has had its time. */
-static bool is_known(struct sim *s)
+static bool is_known(struct sim_world *s)
 {
 	bool known = s->co_heard.torn_ns != 0;
 
@@ -389,7 +392,7 @@ static bool is_known(struct sim *s)
 	return known;
 }
 
-static void check_digest(struct sim *s, const struct hd_co_action *a)
+static void check_digest(struct sim_world *s, const struct hd_co_action *a)
 {
 	uint64_t tag;
 
@@ -406,7 +409,7 @@ static void check_digest(struct sim *s, const struct hd_co_action *a)
 }
 
 /* Of a step that a member has run which is there: it keeps the records of more steps than these runs have. */
-static void check_record(struct sim *s, uint64_t step)
+static void check_record(struct sim_world *s, uint64_t step)
 {
 	for (uint32_t i = 0; i < SIM_PROCS && s->nsteps < HD_MEMBER_NEWS && s->committed <= step; i++)
 		if (is_well(s, i) && s->proc[i].ran && s->proc[i].ran <= step + 1)
@@ -414,7 +417,7 @@ static void check_record(struct sim *s, uint64_t step)
 				(unsigned long long)step, s->proc[i].id);
 }
 
-static void commit(struct sim *s, const struct hd_co_action *a)
+static void commit(struct sim_world *s, const struct hd_co_action *a)
 {
 	const struct hd_view *view = hd_coordinator_view(s->co);
 
@@ -441,7 +444,7 @@ static void commit(struct sim *s, const struct hd_co_action *a)
 	s->commit_ns = s->now;
 }
 
-static bool is_well(struct sim *s, uint32_t i)
+static bool is_well(struct sim_world *s, uint32_t i)
 {
 	const struct sim_proc *p = &s->proc[i];
 
@@ -453,7 +456,7 @@ static bool is_well(struct sim *s, uint32_t i)
 }
 
 /* A member that another one does not hear, or did not a while ago: one of them has to go. */
-static bool is_missed(struct sim *s, uint32_t i)
+static bool is_missed(struct sim_world *s, uint32_t i)
 {
 	for (uint32_t k = 0; k < SIM_PROCS; k++) {
 		const struct sim_link *l = k == i ? NULL : link_of(s, i, k);
@@ -466,9 +469,9 @@ static bool is_missed(struct sim *s, uint32_t i)
 	return false;
 }
 
-/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin
- * from disk. */
-static void check_lost(struct sim *s)
+/* A member that lives and was never cut off, nor by delays beyond T, holds the state: no worker may
+ * begin without it. */
+static void check_lost(struct sim_world *s)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
 		if (is_well(s, i) && s->now - s->slow_until > 2 * SIM_T)
@@ -477,9 +480,9 @@ static void check_lost(struct sim *s)
 				(unsigned long long)s->proc[i].version);
 }
 
-/* Slots may be called lost when those of some bucket are with nobody who is well (and has had them for longer
- * than its word of it may be under way), or the sum that they want is not. */
-static void check_slots_lost(struct sim *s)
+/* Slots may be called lost when no healthy holder of some bucket is left that has had them for longer
+ * than a message takes. */
+static void check_slots_lost(struct sim_world *s)
 {
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool slots = false, sum = false, parm = false;
@@ -500,7 +503,7 @@ static void check_slots_lost(struct sim *s)
 }
 
 /* As of all that is on disk: the newest sound one counts. */
-static void invalidate(struct sim *s, uint64_t step)
+static void invalidate(struct sim_world *s, uint64_t step)
 {
 	if (!s->spoiled)
 		sim_bad(s, "corrupt", "what was saved after X_%llu is distrusted, and all of it is right",
@@ -512,7 +515,7 @@ static void invalidate(struct sim *s, uint64_t step)
 	s->gave_up = true;
 }
 
-static uint32_t end_of_guest(const struct sim *s, uint32_t worker)
+static uint32_t end_of_guest(const struct sim_world *s, uint32_t worker)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
 		if (s->proc[i].alive && s->guest_of[i] && s->guest_of[i] == worker)
@@ -520,7 +523,7 @@ static uint32_t end_of_guest(const struct sim *s, uint32_t worker)
 	return sim_slot(s, worker);
 }
 
-static void over(struct sim *s, const struct hd_co_action *a)
+static void over(struct sim_world *s, const struct hd_co_action *a)
 {
 	sim_say(s, "the run is over with %u: %s", a->code, a->text);
 	s->over = true;
@@ -540,7 +543,7 @@ static void over(struct sim *s, const struct hd_co_action *a)
 		sim_bad(s, "end", "the run ends well after %llu steps", (unsigned long long)s->committed);
 }
 
-static void perform(struct sim *s, const struct hd_co_action *a)
+static void perform(struct sim_world *s, const struct hd_co_action *a)
 {
 	uint32_t slot;
 
@@ -576,14 +579,14 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		s->gave_up = false;
 		s->result->restores++;
 		s->committed = s->committed > s->ckpt ? s->committed : s->ckpt;
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS),
+		sim_push(s, (struct sim_world_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS),
 			.kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
 			.gen = s->co_gen });
 		break;
 	case HD_CO_DO_INVALIDATE: invalidate(s, a->step); break;
 	case HD_CO_DO_COMMIT: commit(s, a); break;
 	case HD_CO_DO_NOTE:
-		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all who held", 12) && !s->gave_up) {
+		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all holders", 11) && !s->gave_up) {
 			s->gave_up = true;
 			s->result->given_up++;
 			check_slots_lost(s);
@@ -596,7 +599,7 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 }
 
 /* To the coordinator. */
-static bool is_here(struct sim *s, uint32_t worker)
+static bool is_here(struct sim_world *s, uint32_t worker)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = s->co ? hd_coordinator_workers(s->co, w, HD_MAX_WORKERS) : 0;
@@ -607,7 +610,7 @@ static bool is_here(struct sim *s, uint32_t worker)
 	return false;
 }
 
-static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
+static void co_packet(struct sim_world *s, uint32_t from, const struct sim_packet *k)
 {
 	struct hd_msg msg;
 	struct sim_proc *p = &s->proc[from];
@@ -634,7 +637,7 @@ static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
 
 /* A process of that place has ended: of a worker by what it said of itself, as in the runtime; else it had
  * not joined yet, for all that is known. */
-static void reap(struct sim *s, uint32_t slot, uint32_t gen)
+static void reap(struct sim_world *s, uint32_t slot, uint32_t gen)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = hd_coordinator_workers(s->co, w, HD_MAX_WORKERS);
@@ -652,7 +655,7 @@ static void reap(struct sim *s, uint32_t slot, uint32_t gen)
 
 /* ---- what befalls them ---- */
 
-static uint32_t any_worker(struct sim *s)
+static uint32_t any_worker(struct sim_world *s)
 {
 	uint32_t from = (uint32_t)sim_rnd(s, SIM_PROCS);
 
@@ -663,7 +666,7 @@ static uint32_t any_worker(struct sim *s)
 }
 
 /* Nothing of `from` reaches `to` for a while: heard as silence after T, closed after 8 T, or late. */
-static void mute(struct sim *s, uint32_t from, uint32_t to, int64_t length)
+static void mute(struct sim_world *s, uint32_t from, uint32_t to, int64_t length)
 {
 	struct sim_link *l = link_of(s, from, to);
 	uint32_t dir = from > to;
@@ -675,13 +678,13 @@ static void mute(struct sim *s, uint32_t from, uint32_t to, int64_t length)
 	if (length > SIM_T)
 		report_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
 	if (length > 8 * SIM_T)
-		sim_push(s, (struct sim_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
+		sim_push(s, (struct sim_world_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to,
 			.other = from, .link = l->life });
 	else if (length > SIM_T)
 		report_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
 }
 
-static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
+static void pause_worker(struct sim_world *s, uint32_t slot, int64_t length)
 {
 	struct sim_proc *p = &s->proc[slot];
 	int64_t from = p->paused_until > s->now ? p->paused_until : s->now, more = s->now + length - from;
@@ -697,10 +700,10 @@ static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
 			mute(s, slot, i, length);
 }
 
-static void ask_again(struct sim *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE,
+static void ask_again(struct sim_world *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE,
 	.n = s->target }); }
 
-static void fault(struct sim *s, enum hd_sim_fault kind)
+static void fault(struct sim_world *s, enum hd_sim_fault kind)
 {
 	/* ms, around the limits T and 8 T */
 	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };
@@ -751,7 +754,7 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 	}
 }
 
-static void replace(struct sim *s, bool really)
+static void replace(struct sim_world *s, bool really)
 {
 	uint32_t slot = any_worker(s);
 
@@ -763,8 +766,8 @@ static void replace(struct sim *s, bool really)
 		.ok = really });
 }
 
-/* Mostly where a majority can tell. */
-static void corrupt(struct sim *s)
+/* Mostly where a majority can decide. */
+static void corrupt(struct sim_world *s)
 {
 	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
 	uint32_t slot = view ? sim_slot(s, view->member[sim_rnd(s, view->nmembers)]) : SIM_ENDS;
@@ -779,9 +782,9 @@ static void corrupt(struct sim *s)
 
 /* ---- one event ---- */
 
-static void lost(struct sim *s, const struct sim_event *ev);
+static void lost(struct sim_world *s, const struct sim_world_event *ev);
 
-static void up(struct sim *s, const struct sim_event *ev)
+static void up(struct sim_world *s, const struct sim_world_event *ev)
 {
 	struct sim_link *l = link_of(s, ev->end, ev->other);
 
@@ -794,7 +797,8 @@ static void up(struct sim *s, const struct sim_event *ev)
 	/* that it closed is heard before that it is there again */
 	for (int i = 0; i < 2; i++)
 		if (l->closing[ends[i] > ends[1 - i]])
-			lost(s, &(struct sim_event){ .end = ends[i], .other = ends[1 - i], .why = HD_CLOSED,
+			lost(s, &(struct sim_world_event){ .end = ends[i], .other = ends[1 - i],
+			.why = HD_CLOSED,
 				.link = l->closing_life[ends[i] > ends[1 - i]],
 				.number = l->closing_worker[ends[i] > ends[1 - i]],
 				.gen = ends[i] == SIM_CO ? s->co_gen : s->proc[ends[i]].gen });
@@ -812,7 +816,7 @@ static void up(struct sim *s, const struct sim_event *ev)
 				.worker = ends[1 - i] == SIM_CO ? HD_COORDINATOR : s->proc[ends[1 - i]].id });
 }
 
-static void lost(struct sim *s, const struct sim_event *ev)
+static void lost(struct sim_world *s, const struct sim_world_event *ev)
 {
 	struct sim_link *l = link_of(s, ev->end, ev->other);
 
@@ -844,7 +848,7 @@ static void lost(struct sim *s, const struct sim_event *ev)
 }
 
 /* The far end of a link whose near end is gone already, or silence for 8 T. */
-static void closed(struct sim *s, const struct sim_event *ev)
+static void closed(struct sim_world *s, const struct sim_world_event *ev)
 {
 	struct sim_link *l = link_of(s, ev->end, ev->other);
 
@@ -857,7 +861,7 @@ static void closed(struct sim *s, const struct sim_event *ev)
 		report_lost(s, ev->other, ev->end, s->now, HD_CLOSED, l->life);
 }
 
-static void tick(struct sim *s, const struct sim_event *ev)
+static void tick(struct sim_world *s, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[ev->end];
 
@@ -869,11 +873,11 @@ static void tick(struct sim *s, const struct sim_event *ev)
 	sim_send_state_standing(s, ev->end);
 	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq,
 		.longest_ns = (uint64_t)s->step_ns, .busy = true });
-	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end,
+	sim_push(s, (struct sim_world_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end,
 		.gen = ev->gen });
 }
 
-static void handle(struct sim *s, struct sim_event *ev)
+static void handle(struct sim_world *s, struct sim_world_event *ev)
 {
 	bool of_proc = ev->kind == EV_PACKET || ev->kind == EV_UP || ev->kind == EV_LOST ||
 		ev->kind == EV_TASK || ev->kind == EV_TICK;
@@ -923,7 +927,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_CO_TICK:
 		if (s->co && ev->gen == s->co_gen) {
 			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
-			sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_CO_TICK,
+			sim_push(s, (struct sim_world_event){ .at = s->now + SIM_T / 4, .kind = EV_CO_TICK,
 				.gen = ev->gen });
 		}
 		break;
@@ -938,7 +942,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 
 /* ---- a run ---- */
 
-static void draw(struct sim *s, uint32_t only)
+static void draw(struct sim_world *s, uint32_t only)
 {
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
 	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
@@ -964,17 +968,18 @@ static void draw(struct sim *s, uint32_t only)
 		/* close to the one before: failures during the reaction */
 		if (i && sim_rnd(s, 3) == 0)
 			at = s->quiet_ns + between(s, 0, 100 * SIM_MS);
-		sim_push(s, (struct sim_event){ .at = at, .kind = EV_FAULT, .what = kinds[sim_rnd(s, n)] });
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FAULT,
+			.what = kinds[sim_rnd(s, n)] });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
 	for (uint64_t i = s->seed & HD_SIM_REPLACED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
-		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_REPLACE,
+		sim_push(s, (struct sim_world_event){ .at = between(s, 0, span), .kind = EV_REPLACE,
 			.what = sim_rnd(s, 4) != 0 });
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
 		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
 		int64_t at = between(s, 2 * SIM_T, span);
-		sim_push(s, (struct sim_event){ .at = at, .kind = EV_CORRUPT });
+		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_CORRUPT });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
 	if (s->seed & HD_SIM_UNHEARD) {
@@ -987,12 +992,12 @@ static void draw(struct sim *s, uint32_t only)
 		s->nsteps += sim_rnd(s, 8) ? 0 : 400;
 		int64_t until = between(s, 0, span);
 		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
-		sim_push(s, (struct sim_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
+		sim_push(s, (struct sim_world_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
 	}
 }
 
-/* Who could learn has learned: nobody gives up any more. */
-static void check_grown(struct sim *s)
+/* All workers that could sync have: no source gives up any more. */
+static void check_grown(struct sim_world *s)
 {
 	struct hd_co_status status;
 	int64_t since = s->quiet_ns > s->small_ns ? s->quiet_ns : s->small_ns;
@@ -1007,7 +1012,7 @@ static void check_grown(struct sim *s)
 			status.nmembers, status.target, (double)since / 1e9);
 }
 
-static void check_live(struct sim *s)
+static void check_live(struct sim_world *s)
 {
 	int64_t since = s->commit_ns > s->quiet_ns + 12 * SIM_T ? s->commit_ns : s->quiet_ns + 12 * SIM_T;
 
@@ -1020,7 +1025,7 @@ static void check_live(struct sim *s)
 enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self,
 	struct hd_sim_result *result, struct hd_diag *diag)
 {
-	struct sim *s = hd_alloc(sizeof *s);
+	struct sim_world *s = hd_alloc(sizeof *s);
 
 	if (!s)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a simulation");
@@ -1035,7 +1040,7 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 	draw(s, only);
 	co_start(s, false);
 	while (result->ok && !s->over && !s->no_memory) {
-		struct sim_event ev = pop(s);
+		struct sim_world_event ev = pop(s);
 		s->now = ev.at > s->now ? ev.at : s->now;
 		result->events++;
 		handle(s, &ev);

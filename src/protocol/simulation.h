@@ -1,32 +1,36 @@
-/* simulation.h -- the control plane of one job in one thread: the same member machines and coordinator as in the
- * runtime, between a simulated network, disk and devices, everything drawn from one seed.
+/* simulation.h -- the control plane of one job in one thread: the runtime's own member machines and
+ * coordinator, with a simulated network, disk and devices. All randomness comes from one seed.
  *
- * Devices compute tagged integers in place of gradients: leaf v of step s is one unit in digit v, tagged with
- * the state it was computed from; so what was added, once, in which step, is checked exactly. After each event these hold:
+ * Devices compute tagged integers in place of gradients: leaf v of step s is one unit in digit v, tagged
+ * with the state it was computed from. So it is checked exactly what was added, once, and in which step.
+ * These invariants hold after each event:
  *
- *	epoch      epochs rise, at every worker and at the coordinator; all who adopt an epoch adopt the same view; each is of one term, and
- *	           of a failure or of a planned change
- *	stored     what a coordinator says (terms, epochs, numbers of workers, who may hold the state) is in a record that it knows to be
- *	           stored: of others a kill leaves any first ones; whoever takes over begins with what is there, and names a new term
+ *	epoch      epochs rise, at every worker and at the coordinator; equal epochs mean equal views; each
+ *	           belongs to one term, and to a failure or a planned change
+ *	stored     what a coordinator sends (terms, epochs, worker ids, holders of the state) is in a record
+ *	           known to be stored; a kill loses any number of the newest others; a takeover starts from what is
+ *	           stored, under a new term
  *	once       a sum has every virtual node once, all computed from X_s; so has the table
  *	state      X_{s+1} is the same wherever it is made
  *	commit     steps are committed in order, when every member of the view holds X_{s+1}
- *	gate       nobody begins s + 1 while a member of its view still needs sums of s
+ *	gate       no worker begins s + 1 while a member of its view still needs sums of s
  *	lost       no committed step is lost while a member lives that was not cut off
- *	redo       no virtual node of a step is computed again whose maker is still a member
+ *	redo       no virtual node is computed again while the member that computed it is still one
  *	roots      nothing is sent or added that is not there
- *	slots      sharded state: what brings a bucket on are slots of that step, and whoever needs or saves them gets such; they are
- *	           called lost only when they are
+ *	slots      sharded state: a bucket is updated with slots of that step; workers that need or save slots
+ *	           get them; slots are called lost only when they are
  *	remote     workers of other machines neither save nor load
- *	target     what the record wants is what was asked for, whoever came and went
- *	corrupt    while somebody who is there has heard two digests of a step, it is not committed with wrong bits, and no wrong state is loaded
- *	taken      a worker that may take over, of a view or not, does so within 7 T
- *	record     a step is committed without its record only if nobody is there who ran it
- *	empty      for 10 T there is somebody here, or about to come, where the coordinator sees that processes end
- *	grown      donors that gave up: when faults have stopped, as many workers as are wanted are members within 45 T, or the run is over
- *	end        the run ends with 0 only after all its steps, or at its target; stopped, with 75, before
- *	live       when faults stop, a step is committed within 30 T, and the run ends (with 5 alone when
- *	           a state was corrupted and no majority could say whose)
+ *	target     the record's target is the requested one, whichever workers came and went
+ *	corrupt    while a present worker has heard two digests of a step, the step is not committed with
+ *	           wrong bits, and no wrong state is loaded
+ *	taken      a worker that may take over, member or not, does so within 7 T
+ *	record     a step is committed without its record only if no worker that ran it is present
+ *	empty      for 10 T a worker is present or about to come, where the coordinator sees processes end
+ *	grown      sources that gave up: 45 T after the last fault all wanted workers are members,
+ *	           or the run is over
+ *	end        the run ends with 0 only after all its steps or at its target; stopped, with 75, before
+ *	live       after the last fault a step is committed within 30 T, and the run ends (with 5 only if a
+ *	           state was corrupted and no majority could tell which)
  *
  * Pure: no clock, no I/O but the memory it takes. Equal seeds, equal runs. */
 #ifndef HD_PROTOCOL_SIMULATION_H
@@ -66,28 +70,26 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
-	/* learners whose donor gave up; those of them that were members later */
+	/* joiners whose source gave up; those of them that became members later */
 	uint32_t unheard, heeded;
 	uint32_t halted;                  /* runs that were asked to stop, and did */
-	/* states; workers for it; runs that ended for it; runs in which nobody could know */
+	/* states; workers expelled; runs ended for it; runs without enough digests to notice */
 	uint32_t corrupted, expelled, undecided, escaped;
 	int64_t end_ns;
 };
 
 /* Of a seed: state is sharded, two or three copies. */
 #define HD_SIM_SHARDED (UINT64_C(1) << 32)
-/* Of a seed: others are asked for in the place of workers, and some of these are to stay after all. */
+/* Of a seed: workers are replaced on request; some requests are taken back. */
 #define HD_SIM_REPLACED (UINT64_C(1) << 33)
 
 /* Of a seed: bits of a worker's state flip once, if state is not sharded. */
 #define HD_SIM_CORRUPT (UINT64_C(1) << 34)
 
-/* Of a seed: until faults stop donors give up teaching now and then, as they do of learners that are too
- * slow. */
+/* Of a seed: until faults stop, sources abort transfers now and then, as for joiners that are too slow. */
 #define HD_SIM_GIVING_UP (UINT64_C(1) << 35)
 
-/* Of a seed: until faults stop the coordinator is killed now and then while a record of it is being
- * stored. */
+/* Of a seed: until faults stop, the coordinator is killed now and then while its record is being stored. */
 #define HD_SIM_UNHEARD (UINT64_C(1) << 36)
 
 /* One line per event and action, for --trace; NULL: silent. */

@@ -31,7 +31,7 @@ struct sim_root { bool here; struct sim_val val; };
  * not. */
 struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
 
-/* What the wire carries beside control messages. */
+/* Kinds of packets beside control messages. */
 enum sim_kind { SIM_SEND, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER,
 	SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
@@ -40,14 +40,14 @@ struct sim_packet {
 	uint32_t transfer;                  /* of WANT; of SNAP and OVER: of the WANT that they answer */
 	uint64_t step;
 	struct sim_val val;
-	uint32_t msg_kind, len;                           /* of TELL */
+	uint32_t msg_kind, len;                           /* of SEND */
 	const uint8_t *bytes;
 };
 
 enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_REPLACE, EV_CORRUPT,
 	EV_ASK,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
-struct sim_event {
+struct sim_world_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
 	uint64_t seq;
 	enum sim_event_kind kind;
@@ -66,7 +66,7 @@ struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2
 
 struct sim_proc {
 	bool alive, paused, exited, remote;
-	bool cut_off;                     /* the coordinator called it dead, and had reason to */
+	bool cut_off;                     /* the coordinator called it dead, with reason */
 	/* run: counts CANCEL; tasks of an earlier one report nothing */
 	uint32_t gen, id, epoch, decided, run, code;
 	uint64_t ran;                     /* the first step that it ran, and 1; 0: none */
@@ -92,10 +92,10 @@ struct sim_proc {
 	const struct sim_packet *waiting[SIM_WAITING];
 	uint32_t nwaiting;
 	uint32_t source_for[SIM_PROCS], nsource_for;        /* worker ids */
-	uint32_t asked[SIM_PROCS];        /* for which lesson the process of that place asked last */
-	uint32_t over[SIM_PROCS];         /* the lesson of that place that this donor gave up */
-	bool unheard;                     /* its donor gave up, and it was no member since */
-	/* lesson: its last one; boundaries of before are not its own any more */
+	uint32_t asked[SIM_PROCS];        /* the transfer that the process of that slot requested last */
+	uint32_t over[SIM_PROCS];         /* the transfer of that slot that this source aborted */
+	bool unheard;                     /* its source gave up, and it was no member since */
+	/* transfer: its last one; earlier boundaries are not its own any more */
 	uint32_t synced_from, transfer;
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
@@ -107,14 +107,14 @@ struct sim_proc {
 	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
 	uint64_t want_step;
 	bool saving;                      /* for `save`, at its boundary; else for a step */
-	struct sim_event save;
+	struct sim_world_event save;
 };
 
-struct sim {
+struct sim_world {
 	uint64_t seed, rng;
 	int64_t now;
 	uint64_t seq;
-	struct sim_event *heap;
+	struct sim_world_event *heap;
 	size_t nheap, heap_cap;
 	struct hd_arena arena;            /* packets of the run */
 	struct hd_arena scratch;          /* of a message that is read */
@@ -125,11 +125,11 @@ struct sim {
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
-	uint32_t gives_up_in;                /* a donor gives up at one of so many boundaries; 0: never */
+	uint32_t gives_up_in;                /* a source gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
 	struct hd_coordinator *co;
-	/* lessons: of all, so that each has its number */
+	/* transfers: of all, so that each has its number */
 	uint32_t co_gen, guest, guest_of[SIM_PROCS], transfers;
 	/* somebody: when a process of a worker of this machine was there, or about to be, the last time */
 	int64_t co_killed_ns, somebody_ns;
@@ -142,23 +142,23 @@ struct sim {
 	uint32_t nstoring;
 	struct hd_view newest;            /* of the views that anybody adopted */
 	struct { uint32_t epoch, n, member[HD_MAX_MEMBERS]; } planned;    /* as PREPARE named it last */
-	/* by whom an epoch was said, and for what */
+	/* the term that used an epoch, and for what */
 	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];
-	uint64_t nonce_of[SIM_IDS];       /* to whom a number was given */
+	uint64_t nonce_of[SIM_IDS];       /* the worker that got an id */
 	uint64_t ckpt;                    /* newest step on disk */
 	uint32_t co_epoch;
 
 	uint64_t tag[SIM_STEPS + 1];      /* of X_s, once made; 0: not yet */
 	uint64_t saved_tag[SIM_STEPS + 1];        /* of the checkpoint of that step; 0: none */
 	uint64_t digest_every;            /* steps */
-	/* a state was corrupted; a coordinator heard of it; nobody could know, and it went on */
+	/* a state was corrupted; a coordinator heard of it; no worker could notice, and the run went on */
 	bool spoiled, known, escaped;
 	struct sim_heard co_heard;
 	uint64_t verified;                /* the newest step that was committed with a digest */
 	uint64_t committed, commit_mark;
 	int64_t commit_ns, small_ns;      /* small: when as many were members as are wanted, the last time */
 	struct { uint32_t epoch; struct hd_hash hash; } views[256];
-	/* who computed that leaf of `making` last */
+	/* the worker that computed that leaf of `making` last */
 	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];
 	uint64_t making;
 	bool over, asked_to_halt, gave_up;
@@ -170,41 +170,44 @@ struct sim {
 	bool no_memory;
 };
 
-void sim_push(struct sim *s, struct sim_event event);
-uint64_t sim_rnd(struct sim *s, uint64_t n);                      /* 0 .. n - 1 */
-__attribute__((format(printf, 3, 4))) void sim_bad(struct sim *s, const char *invariant, const char *fmt,
+void sim_push(struct sim_world *s, struct sim_world_event event);
+uint64_t sim_rnd(struct sim_world *s, uint64_t n);                      /* 0 .. n - 1 */
+__attribute__((format(printf, 3, 4))) void sim_bad(struct sim_world *s, const char *invariant,
+	const char *fmt,
 	...);
-__attribute__((format(printf, 2, 3))) void sim_say(struct sim *s, const char *fmt, ...);
-void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet *packet);
-void sim_send_msg(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
-void sim_connect(struct sim *s, uint32_t a, uint32_t b);
-void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent);
-bool sim_up(struct sim *s, uint32_t a, uint32_t b);
-uint32_t sim_slot(const struct sim *s, uint32_t worker);          /* or SIM_ENDS */
-void sim_end(struct sim *s, uint32_t slot, bool kindly);
-void sim_start(struct sim *s, int64_t in_ns);
+__attribute__((format(printf, 2, 3))) void sim_say(struct sim_world *s, const char *fmt, ...);
+void sim_send(struct sim_world *s, uint32_t from, uint32_t to, const struct sim_packet *packet);
+void sim_send_msg(struct sim_world *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
+void sim_connect(struct sim_world *s, uint32_t a, uint32_t b);
+void sim_close(struct sim_world *s, uint32_t a, uint32_t b, bool after_sent);
+bool sim_up(struct sim_world *s, uint32_t a, uint32_t b);
+uint32_t sim_slot(const struct sim_world *s, uint32_t worker);          /* or SIM_ENDS */
+void sim_end(struct sim_world *s, uint32_t slot, bool kindly);
+void sim_start(struct sim_world *s, int64_t in_ns);
 
-uint64_t sim_tag(struct sim *s, uint64_t step);                   /* of X_step, undisturbed */
-void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg);
+uint64_t sim_tag(struct sim_world *s, uint64_t step);                   /* of X_step, undisturbed */
+void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg);
 
 /* simulation_takeover.c */
 /* It is handed over, known to be stored, if it is, in that time. */
-void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_t in_ns);
+void sim_store(struct sim_world *s, const struct hd_co_record *record, bool ok, int64_t in_ns);
 /* the coordinator hears of the oldest that was handed over */
-void sim_stored(struct sim *s);
-void sim_store_cut(struct sim *s);                                /* it is killed, and hears of none */
-void sim_check_said(struct sim *s, const struct hd_msg *msg);     /* what the coordinator says is stored */
-void sim_check_takeover(struct sim *s);                           /* the one that was just made */
-void sim_check_taken_over(struct sim *s);                         /* whoever may and is there has */
-void sim_check_empty(struct sim *s);
+void sim_stored(struct sim_world *s);
+void sim_store_cut(struct sim_world *s);                                /* it is killed, and hears of none */
+/* what the coordinator says is stored */
+void sim_check_said(struct sim_world *s, const struct hd_msg *msg);
+void sim_check_takeover(struct sim_world *s);                           /* the one that was just made */
+void sim_check_taken_over(struct sim_world *s);                         /* whoever may and is there has */
+void sim_check_empty(struct sim_world *s);
 
 /* simulation_worker.c */
-void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);
-void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev);
-void sim_send_state_standing(struct sim *s, uint32_t slot);            /* now and then, as the runtime does */
-void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
-void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other);
-void sim_ask_again(struct sim *s, uint32_t slot);
-void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker);
+void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event *event);
+void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev);
+/* now and then, as the runtime does */
+void sim_send_state_standing(struct sim_world *s, uint32_t slot);
+void sim_packet_in(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
+void sim_peer_up(struct sim_world *s, uint32_t slot, uint32_t other);
+void sim_ask_again(struct sim_world *s, uint32_t slot);
+void sim_peer_lost(struct sim_world *s, uint32_t slot, uint32_t worker);
 
 #endif

@@ -15,7 +15,7 @@ static bool has(const struct hd_co_record *record, uint32_t worker)
 
 /* Of the newest view, which it has not entered and will not: it has adopted a later epoch, and may have
  * said so. */
-static bool is_outside(const struct sim *s, uint32_t worker)
+static bool is_outside(const struct sim_world *s, uint32_t worker)
 {
 	uint32_t slot = sim_slot(s, worker);
 	const struct hd_member *m = slot < SIM_PROCS ? s->proc[slot].m : NULL;
@@ -23,8 +23,8 @@ static bool is_outside(const struct sim *s, uint32_t worker)
 	return m && hd_member_state(m) == HD_SYNCING && hd_member_epoch(m) > s->newest.epoch;
 }
 
-/* Whoever takes over asks those whom the record names, and nobody else. */
-static void check_members(struct sim *s)
+/* A new coordinator asks the workers that the record names, and no others. */
+static void check_members(struct sim_world *s)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = s->co ? hd_coordinator_workers(s->co, w, HD_MAX_WORKERS) : 0;
@@ -38,7 +38,7 @@ static void check_members(struct sim *s)
 				w[i].worker, s->newest.epoch);
 }
 
-static void durable(struct sim *s, const struct hd_co_record *record)
+static void durable(struct sim_world *s, const struct hd_co_record *record)
 {
 	if (record->term < s->store.term || record->serial < s->store.serial ||
 		record->epoch < s->store.epoch ||
@@ -48,7 +48,7 @@ static void durable(struct sim *s, const struct hd_co_record *record)
 	check_members(s);
 }
 
-void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_t in_ns)
+void sim_store(struct sim_world *s, const struct hd_co_record *record, bool ok, int64_t in_ns)
 {
 	struct hd_co_record *copy = hd_arena_take(&s->arena, 1, sizeof *copy);
 	uint32_t before = s->nstoring ? s->storing[s->nstoring - 1].record->target : s->store.target;
@@ -68,15 +68,15 @@ void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_
 	s->storing[s->nstoring].record = copy;
 	s->storing[s->nstoring++].ok = ok;
 	s->store_ns = s->now + in_ns > s->store_ns ? s->now + in_ns : s->store_ns;
-	sim_push(s, (struct sim_event){ .at = s->store_ns, .kind = EV_STORED, .gen = s->co_gen,
+	sim_push(s, (struct sim_world_event){ .at = s->store_ns, .kind = EV_STORED, .gen = s->co_gen,
 		.number = record->serial, .step = ok });
 	if (s->seed & HD_SIM_UNHEARD && s->now < s->quiet_ns && sim_rnd(s, 8) == 0)
-		sim_push(s, (struct sim_event){ .at = s->now + (int64_t)sim_rnd(s,
+		sim_push(s, (struct sim_world_event){ .at = s->now + (int64_t)sim_rnd(s,
 			(uint64_t)(s->store_ns - s->now)), .kind = EV_FAULT,
 			.what = HD_SIM_CO_CRASH });
 }
 
-void sim_stored(struct sim *s)
+void sim_stored(struct sim_world *s)
 {
 	if (s->storing[0].ok)
 		durable(s, s->storing[0].record);
@@ -84,7 +84,7 @@ void sim_stored(struct sim *s)
 }
 
 /* Some of what it handed over may be on the disk all the same, up to any of it. */
-void sim_store_cut(struct sim *s)
+void sim_store_cut(struct sim_world *s)
 {
 	for (uint32_t i = 0; i < s->nstoring; i++) {
 		if (__builtin_parityll(s->seed + s->storing[i].record->serial))
@@ -98,7 +98,7 @@ void sim_store_cut(struct sim *s)
 /* ---- what is said ---- */
 
 /* An epoch is of one term, and either of a failure or of a planned change. */
-static void check_number(struct sim *s, const struct hd_msg *msg, uint32_t epoch, bool planned)
+static void check_number(struct sim_world *s, const struct hd_msg *msg, uint32_t epoch, bool planned)
 {
 	uint32_t i = epoch % SIM_EPOCHS;
 
@@ -115,7 +115,7 @@ static void check_number(struct sim *s, const struct hd_msg *msg, uint32_t epoch
 	s->numbered[i].planned = planned;
 }
 
-static void check_holders(struct sim *s, const struct hd_msg *msg, const uint32_t *member, uint32_t n)
+static void check_holders(struct sim_world *s, const struct hd_msg *msg, const uint32_t *member, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!s->store.started || !has(&s->store, member[i]))
@@ -123,7 +123,7 @@ static void check_holders(struct sim *s, const struct hd_msg *msg, const uint32_
 				hd_msg_name(msg->kind), member[i]);
 }
 
-static void check_id(struct sim *s, const struct hd_msg_admit *msg)
+static void check_id(struct sim_world *s, const struct hd_msg_admit *msg)
 {
 	uint32_t id = msg->worker % HD_REMOTE_WORKER;
 
@@ -136,7 +136,7 @@ static void check_id(struct sim *s, const struct hd_msg_admit *msg)
 		s->nonce_of[id] = msg->nonce;
 }
 
-void sim_check_said(struct sim *s, const struct hd_msg *msg)
+void sim_check_said(struct sim_world *s, const struct hd_msg *msg)
 {
 	static const bool decides[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = true, [HD_MSG_SYNC] = true,
 		[HD_MSG_SEND_STATE] = true, [HD_MSG_PREPARE] = true,
@@ -159,7 +159,7 @@ void sim_check_said(struct sim *s, const struct hd_msg *msg)
 	case HD_MSG_DECIDE:
 		check_number(s, msg, msg->decided.next, true);
 		if (s->planned.epoch != msg->decided.next)
-			sim_bad(s, "stored", "DECIDE of epoch %u, for which nobody was prepared",
+			sim_bad(s, "stored", "DECIDE of epoch %u without a PREPARE",
 				msg->decided.next);
 		check_holders(s, msg, s->planned.member, s->planned.n);
 		break;
@@ -175,7 +175,7 @@ void sim_check_said(struct sim *s, const struct hd_msg *msg)
 	}
 }
 
-void sim_check_takeover(struct sim *s)
+void sim_check_takeover(struct sim_world *s)
 {
 	struct hd_co_status status;
 
@@ -194,7 +194,7 @@ void sim_check_takeover(struct sim *s)
 
 /* Since when it could have noticed: it was there, and did not stand still, and heard that its link had
  * closed. */
-static int64_t noticed_ns(const struct sim *s, uint32_t slot)
+static int64_t noticed_ns(const struct sim_world *s, uint32_t slot)
 {
 	const struct sim_proc *p = &s->proc[slot];
 	const struct sim_link *l = &s->link[slot][SIM_CO];
@@ -205,7 +205,7 @@ static int64_t noticed_ns(const struct sim *s, uint32_t slot)
 	return l->mute_until[1] > since ? l->mute_until[1] : since;
 }
 
-void sim_check_taken_over(struct sim *s)
+void sim_check_taken_over(struct sim_world *s)
 {
 	for (uint32_t i = 0; i < SIM_PROCS && !s->co && s->takers && !s->over; i++)
 		if (s->proc[i].alive && !s->proc[i].paused && !s->proc[i].remote &&
@@ -217,7 +217,7 @@ void sim_check_taken_over(struct sim *s)
 }
 
 /* A coordinator that sees its children end and has a disk starts others. */
-void sim_check_empty(struct sim *s)
+void sim_check_empty(struct sim_world *s)
 {
 	bool some = !s->co || !s->reaper || s->nstarting || s->over || s->now < s->store_bad_until + SIM_T;
 

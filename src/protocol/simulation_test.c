@@ -7,11 +7,12 @@
 
 #include "tests/check.h"
 
-/* HD_SIM_SEEDS names another number; how often what befell them is counted for the usual one alone. */
+/* HD_SIM_SEEDS: another number of seeds; how often faults took effect is checked for the usual number
+ * alone. */
 enum { SLICE = DRAWS(5000) };
 
-/* Half of a slice is the same for ever. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run
- * gives the commit), so that each change meets seeds that none before it met. */
+/* Half of a slice is fixed. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives
+ * the commit), so that each change meets new seeds. */
 static uint64_t seed_of(uint64_t i, uint64_t n)
 {
 	const char *fresh = getenv("HD_FRESH");
@@ -45,7 +46,7 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 		takeovers += r.takeovers;
 		halted += r.halted;
 	}
-	/* something befell them */
+	/* faults took effect */
 	assert_true(asked || (crashes > n / 10 && redone > n / 10 && restores > n / 100 &&
 		takeovers > n / 100 && halted > n / 100));
 }
@@ -108,7 +109,7 @@ static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 	assert_true(n > 20);
 }
 
-/* A majority of those who told digests is right: nothing of the others is committed or begun from. */
+/* A majority of the digest reports is right: nothing of the others is committed or restored. */
 static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
@@ -129,7 +130,7 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 		alone < corrupted / 4));
 }
 
-/* Whoever was given up learns from another, or anew. */
+/* A joiner whose source gave up syncs from another, or again. */
 static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
@@ -145,11 +146,11 @@ static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 		heeded += r.heeded;
 	}
 	CHECK(asked || (unheard > n / 10 && heeded > unheard / 4),
-		"%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard,
+		"%" PRIu64 " joiners were given up, %" PRIu64 " of them were members later", unheard,
 		heeded);
 }
 
-/* Nor does one whose record was stored, or not, and who never heard which. */
+/* Nor does a coordinator that never knew whether its record was stored. */
 static void no_seed_of_coordinators_killed_while_they_store_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");

@@ -18,7 +18,7 @@ static uint64_t mix(uint64_t x)
 }
 
 /* X_s of this job: a chain, so that a state of another step or of a skipped one has another tag. */
-uint64_t sim_tag(struct sim *s, uint64_t step)
+uint64_t sim_tag(struct sim_world *s, uint64_t step)
 {
 	if (!s->tag[0])
 		s->tag[0] = mix(s->seed + 1) | 1;
@@ -33,10 +33,11 @@ uint64_t sim_tag(struct sim *s, uint64_t step)
 }
 
 /* A state that was corrupted is not what it should be; that others see it is what is checked then. */
-static bool is_tag(struct sim *s, uint64_t tag, uint64_t step) { return s->spoiled || tag == sim_tag(s, step);
+static bool is_tag(struct sim_world *s, uint64_t tag, uint64_t step) { return s->spoiled ||
+	tag == sim_tag(s, step);
 	}
 
-void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg)
+void sim_hear(struct sim_world *s, struct sim_heard *heard, const struct hd_msg *msg)
 {
 	uint64_t next = msg->seal.step + 1, tag = msg->seal.state_digest;
 
@@ -60,7 +61,7 @@ static uint64_t units_of(const struct hd_vrange *range, uint32_t n)
 	return units;
 }
 
-static uint64_t units_of_root(const struct sim *s, struct hd_tnode node)
+static uint64_t units_of_root(const struct sim_world *s, struct hd_tnode node)
 {
 	uint32_t first, end;
 
@@ -68,8 +69,8 @@ static uint64_t units_of_root(const struct sim *s, struct hd_tnode node)
 	return units_of(&(struct hd_vrange){ first, end - first }, 1);
 }
 
-static void task(struct sim *s, uint32_t slot, enum task kind, int64_t in_ns, bool serial,
-	struct sim_event ev)
+static void task(struct sim_world *s, uint32_t slot, enum task kind, int64_t in_ns, bool serial,
+	struct sim_world_event ev)
 {
 	struct sim_proc *p = &s->proc[slot];
 	int64_t from = serial && p->busy_until > s->now ? p->busy_until : s->now;
@@ -85,11 +86,11 @@ static void task(struct sim *s, uint32_t slot, enum task kind, int64_t in_ns, bo
 	sim_push(s, ev);
 }
 
-static int64_t ms(struct sim *s, uint32_t from, uint32_t to) { return (int64_t)(from * 1000 + sim_rnd(s,
+static int64_t ms(struct sim_world *s, uint32_t from, uint32_t to) { return (int64_t)(from * 1000 + sim_rnd(s,
 	(to - from) * 1000 + 1)) * 1000; }
 
 /* Roots of all own passes, in ordinal order. */
-static uint32_t roots_of(struct sim *s, const struct hd_passes *passes, uint32_t worker,
+static uint32_t roots_of(struct sim_world *s, const struct hd_passes *passes, uint32_t worker,
 	struct hd_tnode *root, uint32_t *first)
 {
 	uint32_t n = 0;
@@ -99,7 +100,7 @@ static uint32_t roots_of(struct sim *s, const struct hd_passes *passes, uint32_t
 	return n;
 }
 
-static void compute(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void compute(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 	int64_t length = s->step_ns / 2 + (int64_t)sim_rnd(s, (uint64_t)s->step_ns);
@@ -133,11 +134,12 @@ static void compute(struct sim *s, uint32_t slot, const struct hd_member_action 
 		if (sim_rnd(s, 4))
 			task(s, slot, TASK_FINAL, from - s->now + length *
 				(int64_t)(s->nbuckets - b) / (int64_t)(s->nbuckets + 1), false,
-				(struct sim_event){ .pass = a->pass, .bucket = b, .step = a->step });
-	task(s, slot, TASK_COMPUTED, length, true, (struct sim_event){ .pass = a->pass, .step = a->step });
+				(struct sim_world_event){ .pass = a->pass, .bucket = b, .step = a->step });
+	task(s, slot, TASK_COMPUTED, length, true,
+		(struct sim_world_event){ .pass = a->pass, .step = a->step });
 }
 
-static void final(struct sim *s, struct sim_proc *p, uint32_t pass, uint32_t bucket)
+static void final(struct sim_world *s, struct sim_proc *p, uint32_t pass, uint32_t bucket)
 {
 	(void)s;
 	if (p->own_here[pass][bucket])
@@ -146,7 +148,7 @@ static void final(struct sim *s, struct sim_proc *p, uint32_t pass, uint32_t buc
 	p->own[pass][bucket] = (struct sim_val){ p->pass_units[pass], p->tag };
 }
 
-static void send_roots(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void send_roots(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 	struct hd_tnode root[HD_VIEW_ROOTS];
@@ -164,7 +166,7 @@ static void send_roots(struct sim *s, uint32_t slot, const struct hd_member_acti
 			p->own[a->pass][a->bucket].tag } });
 }
 
-static void check_sum(struct sim *s, const struct sim_proc *p, uint64_t step, uint32_t bucket,
+static void check_sum(struct sim_world *s, const struct sim_proc *p, uint64_t step, uint32_t bucket,
 	struct sim_val val)
 {
 	if (val.units != s->full || !is_tag(s, val.tag, step))
@@ -176,9 +178,9 @@ static void check_sum(struct sim *s, const struct sim_proc *p, uint64_t step, ui
 }
 
 /* Of several states, a sum is of another than all: the same wherever and in whatever parts it is added. */
-struct sum { struct sim_val val; uint64_t mixed; bool several; };
+struct sim_total { struct sim_val val; uint64_t mixed; bool several; };
 
-static void add(struct sim *s, const struct sim_proc *p, struct sum *sum, struct sim_val val)
+static void add(struct sim_world *s, const struct sim_proc *p, struct sim_total *sum, struct sim_val val)
 {
 	sum->val.units += val.units;
 	sum->mixed += mix(val.tag) * (uint64_t)__builtin_popcountll(val.units);
@@ -189,11 +191,11 @@ static void add(struct sim *s, const struct sim_proc *p, struct sum *sum, struct
 }
 
 /* Every root by name: own ones are kept per pass, others as they came. */
-static void fold(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void fold(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_exchange *x = hd_member_exchange(p->m);
-	struct sum sum = { { 0, 0 }, 0, false };
+	struct sim_total sum = { { 0, 0 }, 0, false };
 
 	for (uint32_t i = 0; i < x->passes.npasses; i++) {
 		const struct hd_pass *pass = &x->passes.pass[i];
@@ -211,7 +213,7 @@ static void fold(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 		sum.val.tag = mix(sum.mixed) | 1;
 	check_sum(s, p, a->step, a->bucket, sum.val);
 	p->sum[a->bucket] = sum.val;
-	task(s, slot, TASK_FOLDED, ms(s, 0, 2), false, (struct sim_event){ .bucket = a->bucket,
+	task(s, slot, TASK_FOLDED, ms(s, 0, 2), false, (struct sim_world_event){ .bucket = a->bucket,
 		.step = a->step });
 }
 
@@ -226,7 +228,7 @@ static uint64_t own_table(const struct sim_proc *p)
 	return units;
 }
 
-static void publish(struct sim *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind)
+static void publish(struct sim_world *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
@@ -245,7 +247,7 @@ static void publish(struct sim *s, uint32_t slot, const struct hd_member_action 
 				(struct sim_val){ s->full, 0 } });
 }
 
-static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void send_leaves(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
@@ -258,18 +260,18 @@ static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_act
 				.step = a->step, .val = { p->pass_units[a->pass], p->tag } });
 }
 
-/* As in the runtime: at a boundary, and for the rest of that lesson. */
-static bool gives_up(struct sim *s, struct sim_proc *p, uint32_t to)
+/* As in the runtime: at a boundary, and for the rest of that transfer. */
+static bool gives_up(struct sim_world *s, struct sim_proc *p, uint32_t to)
 {
 	if (!s->gives_up_in || !p->asked[to] || s->now > s->quiet_ns || sim_rnd(s, s->gives_up_in))
 		return false;
-	sim_say(s, "worker %u gives up teaching worker %u", p->id, s->proc[to].id);
+	sim_say(s, "worker %u aborts the transfer to worker %u", p->id, s->proc[to].id);
 	p->over[to] = p->asked[to];
 	return true;
 }
 
-/* As in the runtime, a learner that has become a member makes its own steps. */
-static void feed(struct sim *s, uint32_t slot, bool boundary)
+/* As in the runtime, a joiner that became a member makes its own steps. */
+static void feed(struct sim_world *s, uint32_t slot, bool boundary)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
@@ -285,7 +287,7 @@ static void feed(struct sim *s, uint32_t slot, bool boundary)
 	}
 }
 
-void sim_send_state_standing(struct sim *s, uint32_t slot)
+void sim_send_state_standing(struct sim_world *s, uint32_t slot)
 {
 	if (hd_member_holds(s->proc[slot].m))
 		feed(s, slot, false);
@@ -293,7 +295,8 @@ void sim_send_state_standing(struct sim *s, uint32_t slot)
 
 /* ---- sharded state ---- */
 
-static void send_part(struct sim *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind)
+static void send_part(struct sim_world *s, uint32_t slot, const struct hd_member_action *a,
+	enum sim_kind kind)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
@@ -309,7 +312,7 @@ static void send_part(struct sim *s, uint32_t slot, const struct hd_member_actio
 				.val = { s->full, sim_tag(s, a->step) } });
 }
 
-static void ask_slots(struct sim *s, uint32_t slot)
+static void ask_slots(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t worker[HD_MAX_MEMBERS];
@@ -325,7 +328,7 @@ static void ask_slots(struct sim *s, uint32_t slot)
 	}
 }
 
-static void want_slots(struct sim *s, uint32_t slot, uint64_t step, bool all)
+static void want_slots(struct sim_world *s, uint32_t slot, uint64_t step, bool all)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -342,7 +345,7 @@ static void want_slots(struct sim *s, uint32_t slot, uint64_t step, bool all)
 	ask_slots(s, slot);
 }
 
-static void give_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
+static void give_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t to = sim_slot(s, k->from);
@@ -357,9 +360,9 @@ static void give_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
 		.step = k->step });
 }
 
-static void saved(struct sim *s, uint32_t slot);
+static void saved(struct sim_world *s, uint32_t slot);
 
-static void take_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
+static void take_slot(struct sim_world *s, uint32_t slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot], *from = &s->proc[sim_slot(s, k->from) % SIM_PROCS];
 
@@ -384,7 +387,7 @@ static void take_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
 			.epoch = p->want_epoch });
 }
 
-static void update(struct sim *s, uint32_t slot, uint64_t step)
+static void update(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_exchange *x = hd_member_exchange(p->m);
@@ -412,7 +415,7 @@ static void update(struct sim *s, uint32_t slot, uint64_t step)
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = step });
 }
 
-static void finish_sharded(struct sim *s, struct sim_proc *p, uint64_t step)
+static void finish_sharded(struct sim_world *s, struct sim_proc *p, uint64_t step)
 {
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool chained = hd_exchange_chained(hd_member_exchange(p->m), b);
@@ -424,7 +427,7 @@ static void finish_sharded(struct sim *s, struct sim_proc *p, uint64_t step)
 	}
 }
 
-static void finish(struct sim *s, uint32_t slot, uint64_t step)
+static void finish(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
 	struct hd_step_news news = { .loss_sum = (double)step,
@@ -460,13 +463,13 @@ static void finish(struct sim *s, uint32_t slot, uint64_t step)
 		.state_digest = p->known_tag });
 }
 
-static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
+static void boundary(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
 	bool writer = ev->pass, last = ev->bucket;
 
 	if ((p->version != ev->step && hd_member_state(p->m) == HD_SYNCING) || ev->number != p->transfer)
-		return;                                           /* the job went on without this newcomer */
+		return;                                           /* the job went on without this joiner */
 	if (p->version != ev->step)
 		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id,
 			(unsigned long long)ev->step,
@@ -482,10 +485,10 @@ static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		saved(s, slot);
 }
 
-static void saved(struct sim *s, uint32_t slot)
+static void saved(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
-	const struct sim_event ev = p->save;
+	const struct sim_world_event ev = p->save;
 	bool writer = ev.pass, last = ev.bucket;
 
 	if (writer && (last || ev.step % 5 == 0) && p->known_tag && p->tag != p->known_tag) {
@@ -502,8 +505,8 @@ static void saved(struct sim *s, uint32_t slot)
 		ev.step == s->halt_at });
 }
 
-/* Two members of one epoch: nobody overwrites the sums that the other still needs. */
-static void check_gate(struct sim *s, const struct sim_proc *p, uint64_t step)
+/* Two members of one epoch: neither overwrites sums that the other still needs. */
+static void check_gate(struct sim_world *s, const struct sim_proc *p, uint64_t step)
 {
 	const struct hd_view *view = hd_member_view(p->m);
 
@@ -518,7 +521,7 @@ static void check_gate(struct sim *s, const struct sim_proc *p, uint64_t step)
 	}
 }
 
-static void adopt(struct sim *s, const struct sim_proc *p, const struct hd_view *view)
+static void adopt(struct sim_world *s, const struct sim_proc *p, const struct hd_view *view)
 {
 	struct hd_hash hash = hd_view_hash(view);
 	uint32_t i = view->epoch % 256;
@@ -533,9 +536,9 @@ static void adopt(struct sim *s, const struct sim_proc *p, const struct hd_view 
 	s->views[i].hash = hash;
 }
 
-static void release_waiting(struct sim *s, uint32_t slot);
+static void release_waiting(struct sim_world *s, uint32_t slot);
 
-static void begin(struct sim *s, uint32_t slot, const struct hd_member_action *a, bool again)
+static void begin(struct sim_world *s, uint32_t slot, const struct hd_member_action *a, bool again)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -560,7 +563,7 @@ static void begin(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	memset(p->own_roots, 1, sizeof p->own_roots);
 }
 
-static void send_state(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_t joiner, bool on)
+static void send_state(struct sim_world *s, struct sim_proc *p, uint32_t slot, uint32_t joiner, bool on)
 {
 	uint32_t i = 0;
 
@@ -578,11 +581,11 @@ static void send_state(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_
 	p->nsource_for = i < p->nsource_for ? p->nsource_for : i + 1;
 	if (!sim_up(s, slot, sim_slot(s, joiner)))
 		return;
-	task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
+	task(s, slot, TASK_FEED, 0, true, (struct sim_world_event){ .step = 0 });
 }
 
-/* A learner asks its donor, when it is told to and when they meet; asked, the donor begins anew. */
-static void want(struct sim *s, uint32_t slot)
+/* A joiner asks its source when SYNC comes and when they connect; the source then starts over. */
+static void want(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -590,7 +593,7 @@ static void want(struct sim *s, uint32_t slot)
 		.transfer = p->transfer });
 }
 
-static void sync(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void sync(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -603,12 +606,12 @@ static void sync(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id,
 			(unsigned long long)a->step);
 	if (a->worker == HD_NOBODY)
-		task(s, slot, TASK_LOADED, ms(s, 5, 300), true, (struct sim_event){ .step = a->step });
+		task(s, slot, TASK_LOADED, ms(s, 5, 300), true, (struct sim_world_event){ .step = a->step });
 	else
 		want(s, slot);
 }
 
-static void perform(struct sim *s, uint32_t slot, const struct hd_member_action *a)
+static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -624,7 +627,8 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_CALL:      sim_connect(s, slot, SIM_CO); break;
 	case HD_DO_TAKE_OVER:
 		if (!s->co)
-			sim_push(s, (struct sim_event){ .at = s->now + ms(s, 10, 200), .kind = EV_CO_START,
+			sim_push(s, (struct sim_world_event){ .at = s->now + ms(s, 10, 200),
+			.kind = EV_CO_START,
 				.number = 1 });
 		break;
 	case HD_DO_ADMITTED:
@@ -632,11 +636,11 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 		sim_close(s, slot, SIM_CO, true);
 		break;
 	case HD_DO_WARM_UP:      task(s, slot, TASK_WARM_UP, ms(s, 10, 1500), true,
-		(struct sim_event){ .step = 0 }); break;
+		(struct sim_world_event){ .step = 0 }); break;
 	case HD_DO_SYNC:     sync(s, slot, a); break;
 	case HD_DO_SEND_STATE:    send_state(s, p, slot, a->worker, a->flag); break;
 	case HD_DO_PREPARE:   task(s, slot, TASK_PREPARE, ms(s, 1, 300), false,
-		(struct sim_event){ .number = a->view->epoch }); break;
+		(struct sim_world_event){ .number = a->view->epoch }); break;
 	case HD_DO_DECIDED:   p->decided = a->epoch; break;
 	case HD_DO_EPOCH:
 		if (a->epoch <= p->epoch)
@@ -662,12 +666,12 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_PARM:      send_part(s, slot, a, SIM_PARM); break;
 	case HD_DO_FETCH:     want_slots(s, slot, a->step, false); break;
 	case HD_DO_UPDATE:    task(s, slot, TASK_UPDATE, ms(s, 0, 10), true,
-		(struct sim_event){ .step = a->step }); break;
+		(struct sim_world_event){ .step = a->step }); break;
 	case HD_DO_FINISH:    task(s, slot, TASK_FINISH, ms(s, 1, 20), true,
-		(struct sim_event){ .step = a->step }); break;
+		(struct sim_world_event){ .step = a->step }); break;
 	case HD_DO_BOUNDARY:
 		task(s, slot, TASK_BOUNDARY, a->flag && a->step % 5 == 0 ? ms(s, 10, 100) : ms(s, 0, 1), true,
-			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
+			(struct sim_world_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
 			.number = p->transfer });
 		break;
 	case HD_DO_CANCEL:    p->run++; break;
@@ -685,7 +689,7 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	}
 }
 
-void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event)
+void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event *event)
 {
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t gen = p->gen;
@@ -717,7 +721,7 @@ void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *even
 		release_waiting(s, slot);
 }
 
-void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
+void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
 	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_COMPUTED || ev->what == TASK_FOLDED;
@@ -777,7 +781,8 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 
 /* ---- what the wire brings ---- */
 
-/* The wire's rules: of an earlier epoch nothing; of a later one, or for a step not begun, it waits. */
+/* The rules of the wire: nothing of an earlier epoch; what is of a later one, or of a step not begun,
+ * waits. */
 static int admit(const struct sim_proc *p, const struct sim_packet *k)
 {
 	if (k->kind == SIM_SNAP || k->kind == SIM_OVER || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT ||
@@ -795,9 +800,9 @@ static int admit(const struct sim_proc *p, const struct sim_packet *k)
 	return p->posted && p->posted_epoch == k->epoch && p->posted_step == k->step;
 }
 
-/* Of the stream that it asked for, in order. What goes on further on is of a donor that was told to begin
- * anew: in the runtime the pieces that are asked for tell, and the donor closes the link. */
-static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
+/* Of the requested stream, in order. What is further on is of a source that started over: in the runtime
+ * the numbers of chunks show it, and the source closes the link. */
+static void snap(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -814,13 +819,13 @@ static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 	p->version = k->step;
 	p->tag = p->known_tag = k->val.tag;
 	if (!is_tag(s, p->tag, p->version))
-		sim_bad(s, "state", "learner %u has another X_%llu", p->id, (unsigned long long)p->version);
+		sim_bad(s, "state", "joiner %u has another X_%llu", p->id, (unsigned long long)p->version);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = p->version });
 }
 
 /* The piece that says so may change the state, for all that the runtime knows when it comes: it is not
  * whole. */
-static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
+static void over(struct sim_world *s, uint32_t slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -832,7 +837,7 @@ static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNC_LOST, .slow = true });
 }
 
-static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
+static void take(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 	struct hd_member_event ev = { .epoch = k->epoch, .worker = k->from, .step = k->step, .pass = k->pass,
@@ -904,13 +909,13 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 		return;
 	case SIM_WANT:
 		p->asked[from_slot] = k->transfer;
-		task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
+		task(s, slot, TASK_FEED, 0, true, (struct sim_world_event){ .step = 0 });
 		return;
 	}
 	sim_member(s, slot, &ev);
 }
 
-static void release_waiting(struct sim *s, uint32_t slot)
+static void release_waiting(struct sim_world *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t gen = p->gen;
@@ -930,7 +935,7 @@ static void release_waiting(struct sim *s, uint32_t slot)
 	}
 }
 
-void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
+void sim_packet_in(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -946,7 +951,7 @@ void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struc
 }
 
 /* Now and then, as the runtime does: what is still wanted. */
-void sim_ask_again(struct sim *s, uint32_t slot)
+void sim_ask_again(struct sim_world *s, uint32_t slot)
 {
 	const struct sim_proc *p = &s->proc[slot];
 
@@ -956,7 +961,7 @@ void sim_ask_again(struct sim *s, uint32_t slot)
 	ask_slots(s, slot);
 }
 
-void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)
+void sim_peer_up(struct sim_world *s, uint32_t slot, uint32_t other)
 {
 	struct sim_proc *p = &s->proc[slot];
 
@@ -964,9 +969,9 @@ void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)
 		want(s, slot);
 }
 
-/* What waits from a peer whose link closed is gone with it; so is a donor's stream, until it is asked for
- * again. */
-void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
+/* What waits from a peer whose link closed is gone with it; so is a source's stream, until it is
+ * requested again. */
+void sim_peer_lost(struct sim_world *s, uint32_t slot, uint32_t worker)
 {
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t kept = 0;

@@ -1,4 +1,5 @@
-/* testing_coordinator.h -- a coordinator with workers made by hand, and what it does in words: included by *_test.c only.
+/* testing_coordinator.h -- a coordinator with workers made by hand, and what it does in words: included by
+ * *_test.c only.
  *
  * Every event gives one line of text: its actions in order, parted by "; ".
  *
@@ -265,7 +266,7 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 		FROM(i, PROGRESS, .epoch = 1);
 }
 
-/* A member's STATUS, and a newcomer's: before step `at`, of which it began nothing. */
+/* A member's STATUS, and a joiner's: before step `at`, of which it began nothing. */
 #define MEMBER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .member = true, .at = (at_) })
 #define NEWCOMER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .at = (at_) })
 
@@ -304,7 +305,7 @@ static inline void co_crowd(struct co_at_work *c)
 		co_admit(c, c->co->record.next_worker);
 }
 
-/* One more has learned and is prepared for, up to that all are asked. */
+/* One more has synced and is prepared for, up to that all are asked. */
 static inline void co_one_more(struct co_at_work *c, uint32_t id)
 {
 	CO(SCALE, .n = id + 1);

@@ -1,7 +1,8 @@
 /* testing_member.h -- a member machine at work, and what it asks for in words: included by *_test.c only.
  *
- * Every event gives one line of text: its actions in order, parted by "; ". What a rule forbids is then a line that
- * lacks it, and what it asks for one that has it and nothing else. Worker ids are numbers, the coordinator is `co`.
+ * Every event gives one line of text: its actions in order, parted by "; ". What a rule forbids is then a
+ * line that lacks it, and what it asks for one that has it and nothing else. Worker ids are numbers, the
+ * coordinator is `co`.
  *
  *	>1 SEAL@2 3 ran knows 2            a message to worker 1, of epoch 2; then its fields
  *	COMPUTE 3.0 [0+2 6+2]              step 3, pass 0, virtual nodes 0, 1, 6, 7
@@ -254,7 +255,7 @@ static inline void at_work_begin(struct at_work *w, const struct hd_member_confi
 
 static inline void at_work_end(struct at_work *w) { hd_member_destroy(w->m); }
 
-/* Worker `id`, who has loaded X_0. */
+/* Worker `id`, with X_0 loaded. */
 static inline void at_work_synced(struct at_work *w, const struct hd_member_config *config, uint32_t id)
 {
 	at_work_begin(w, config);

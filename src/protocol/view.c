@@ -285,8 +285,8 @@ enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint3
 	return HD_OK;
 }
 
-/* One at a time to who would be done first with one more: the classical greedy, optimal for identical
- * jobs. */
+/* One at a time, to the member that would finish first with one more: the classical greedy, optimal for
+ * identical jobs. */
 void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share)
 {
 	assert(n || !missing);

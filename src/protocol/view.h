@@ -1,20 +1,21 @@
-/* view.h -- who takes part in a job and which virtual nodes each computes: a value, and what follows from it.
+/* view.h -- which workers take part in a job and which virtual nodes each computes: a value, and what
+ * follows from it.
  *
- * Members, the coordinator, the runtime and the simulation derive everything that they must agree
- * on from a view by the functions below; nobody negotiates.
+ * Members, the coordinator, the runtime and the simulation derive all that they must agree on from a view,
+ * by the functions below, without further messages.
  *
  * 1. `member` rises strictly; `worker` of a rank is a member; the ranks' nvns add up to V. hd_view_verify()
  *    checks it.
  * 2. Ranks stand in the order of the map: rank r computes the nvns virtual nodes after those of the ranks
- *    before it. A worker may have several ranks (its devices), next to one another or not, and ranks of 0.
- * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: a function of the job. Its owner
- *    adds the roots: member floor(bucket * n / nbuckets), in the order of ids.
- * 4. A *pass* is a set of leaves that one worker computes in one step. Pass 0 is its share of the view under
+ *    before it. A worker may have several ranks (its devices), adjacent or not, and ranks of 0.
+ * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: a function of the job. Its
+ *    owner adds the roots: member floor(bucket * n / nbuckets), in the order of ids.
+ * 4. A *pass* is a set of leaves that one worker computes in one step. Pass 0 is its part under the view in
  *    which it began the step; later ones repair a loss. The roots of a pass are hd_tree_roots() of its set.
- *    All roots that a worker has in a step are numbered through its passes in order: the *ordinal*.
+ *    All roots of a worker in a step are numbered through its passes in order: the *ordinal*.
  * 5. Equal values have equal hashes; the epoch is part of the value.
  *
- * Plain values, no pointers. Pure: nothing allocates, no clock. */
+ * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
 #define HD_PROTOCOL_VIEW_H
 
@@ -70,8 +71,8 @@ bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);        
 /* among the members; HD_NOBODY */
 uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);
 static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
-/* Who evaluates and saves: the member of the lowest id, if it reaches the folder; HD_NOBODY: all are
- * remote. */
+/* The checkpoint writer, which also evaluates: the member of the lowest id, if it reaches the run's folder;
+ * HD_NOBODY: all are remote. */
 static inline uint32_t hd_view_writer(const struct hd_view *view)
 {
 	return view->nmembers && !hd_is_remote(view->member[0]) ? view->member[0] : HD_NOBODY;

@@ -15,14 +15,14 @@ static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
 	return hd_layout_bucket(layout, bucket).len * sizeof(float);
 }
 
-/* ---- the teacher ---- */
+/* ---- the source ---- */
 
 void hd_catchup_source_init(struct hd_catchup_source *t, struct hd_worker *worker,
 	const struct hd_layout *layout)
 {
 	assert(worker && layout);
-	*t = (struct hd_catchup_source){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
-		.nbuckets = hd_layout_nbuckets(layout) };
+	*t = (struct hd_catchup_source){ .worker = worker, .layout = layout,
+		.nsnaps = hd_share_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
 	hd_lock_init(&t->lock);
 	hd_cond_init(&t->less);
 }
@@ -63,7 +63,7 @@ static struct hd_catchup_chunk *chunk(struct hd_catchup_source *t, uint8_t kind)
 	return t->last = p;
 }
 
-/* Pieces are cut where they are full, records are not aligned to them. NULL: no memory. */
+/* Chunks are cut where they are full; records are not aligned to them. NULL: no memory. */
 static uint8_t *room_for(struct hd_catchup_source *t, size_t *len)
 {
 	struct hd_catchup_chunk *p = t->last && t->last->len < HD_CATCHUP_CHUNK ? t->last :
@@ -126,7 +126,7 @@ static void put_rest(struct hd_catchup_source *t, uint32_t kind, uint64_t step)
 	hd_free(rest);
 }
 
-/* Its bytes. */
+/* Returns its bytes. */
 static uint64_t put_snap(struct hd_catchup_source *t, uint32_t snap, uint64_t step)
 {
 	uint64_t n = hd_share_snap_bytes(t->worker, snap);
@@ -143,7 +143,7 @@ static uint64_t put_snap(struct hd_catchup_source *t, uint32_t snap, uint64_t st
 	return n;
 }
 
-/* What was handed over before follows the step. */
+/* Sends the sums of the step for all buckets sent before. */
 static void follow_step(struct hd_catchup_source *t, uint64_t step)
 {
 	uint32_t follow = t->given < t->nbuckets ? t->given : t->nbuckets;
@@ -155,7 +155,7 @@ static void follow_step(struct hd_catchup_source *t, uint64_t step)
 	put_rest(t, t->given ? HD_RECORD_STEP : HD_RECORD_REST, t->given ? step - 1 : step);
 }
 
-/* More is handed over. */
+/* Sends more snaps. */
 static void add(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 {
 	uint64_t spent = 0;
@@ -170,7 +170,7 @@ static void add(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 		put_head(t, HD_RECORD_EVEN, 0, step, 0);
 }
 
-/* All is handed over for the first time. Computed while the wire may take what is queued. */
+/* All is sent for the first time. Computed while the I/O thread may take what is queued. */
 static void prove(struct hd_catchup_source *t, uint64_t step)
 {
 	assert(t->given == t->nsnaps && !t->even);
@@ -205,7 +205,7 @@ void hd_catchup_source_boundary(struct hd_catchup_source *t, uint64_t step, uint
 		add(t, step, budget);
 	else if (!again)
 		t->over = true;
-	if (t->over)                      /* a half record is of no use */
+	if (t->over)                      /* a half record is useless */
 		drop_all(t);
 	bool whole = t->given == t->nsnaps && !t->even && !t->over;
 	hd_lock_give(&t->lock);
@@ -236,7 +236,7 @@ void hd_catchup_source_cancel(struct hd_catchup_source *t)
 struct hd_catchup_chunk *hd_catchup_source_take(struct hd_catchup_source *t)
 {
 	hd_lock_take(&t->lock);
-	if (t->over && !t->said_over)          /* without memory: when it is asked for again */
+	if (t->over && !t->said_over)          /* without memory: at the next request */
 		t->said_over = chunk(t, HD_CHUNK_OVER) != NULL;
 	struct hd_catchup_chunk *p = t->first;
 	assert((p != NULL) == (t->queued > 0) && (p != NULL) == (t->last != NULL));
@@ -253,7 +253,7 @@ struct hd_catchup_chunk *hd_catchup_source_take(struct hd_catchup_source *t)
 	return p;
 }
 
-/* ---- the pupil ---- */
+/* ---- the sink ---- */
 
 enum hd_err hd_catchup_sink_init(struct hd_catchup_sink *p, struct hd_worker *worker,
 	const struct hd_layout *layout,
@@ -264,7 +264,7 @@ enum hd_err hd_catchup_sink_init(struct hd_catchup_sink *p, struct hd_worker *wo
 	p->has = hd_alloc(p->nsnaps);
 	p->sum = p->has ? hd_alloc(p->nbuckets * sizeof *p->sum) : NULL;
 	if (!p->sum)
-		return hd_fail(diag, HD_E_NOMEM, "no memory to learn %u snaps", p->nsnaps);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a state transfer of %u snaps", p->nsnaps);
 	memset(p->has, 0, p->nsnaps);
 	return HD_OK;
 }
@@ -277,11 +277,11 @@ void hd_catchup_sink_finish(struct hd_catchup_sink *p)
 	*p = (struct hd_catchup_sink){ 0 };
 }
 
-struct record { uint32_t kind, index; uint64_t step, len; };
+struct catchup_record { uint32_t kind, index; uint64_t step, len; };
 
-static struct record record_of(const struct hd_catchup_sink *p)
+static struct catchup_record record_of(const struct hd_catchup_sink *p)
 {
-	return (struct record){ hd_get32(p->head), hd_get32(p->head + 4), hd_get64(p->head + 8),
+	return (struct catchup_record){ hd_get32(p->head), hd_get32(p->head + 4), hd_get64(p->head + 8),
 		hd_get64(p->head + 16) };
 }
 
@@ -294,8 +294,8 @@ static bool has_all(const struct hd_catchup_sink *p)
 	return n == p->nsnaps;
 }
 
-/* What a record must be like, known from its head; so nothing is ever received into too little room. */
-static bool expected(const struct hd_catchup_sink *p, const struct record *r)
+/* What a record must be, known from its head; so the buffer is never too small. */
+static bool expected(const struct hd_catchup_sink *p, const struct catchup_record *r)
 {
 	switch (r->kind) {
 	case HD_RECORD_SNAP:
@@ -303,7 +303,7 @@ static bool expected(const struct hd_catchup_sink *p, const struct record *r)
 			!p->has[r->index]
 			&& r->len == hd_share_snap_bytes(p->worker, r->index);
 	case HD_RECORD_SUM:
-		/* so it has begun */
+		/* so the transfer has begun */
 		return r->step == p->step && r->index < p->nbuckets && p->has[r->index]
 			&& (p->nsums == 0 || p->sum[p->nsums - 1] < r->index) &&
 				r->len == sum_bytes(p->layout, r->index);
@@ -341,8 +341,8 @@ static enum hd_err take_step(struct hd_catchup_sink *p, struct hd_diag *diag)
 	return err;
 }
 
-/* The same virtual node, from what was learned. */
-static enum hd_err compare(struct hd_catchup_sink *p, const struct record *r, struct hd_diag *diag)
+/* The same virtual node, from the received state. */
+static enum hd_err compare(struct hd_catchup_sink *p, const struct catchup_record *r, struct hd_diag *diag)
 {
 	struct hd_hash theirs, mine;
 	struct hd_diag why = { "" };
@@ -360,12 +360,13 @@ static enum hd_err compare(struct hd_catchup_sink *p, const struct record *r, st
 	(void)HD_FAILPOINT_BYTES(LEARN_PROBE, &mine, &len);
 	return hd_hash_same(mine, theirs) ? HD_OK : hd_fail(diag, HD_E_INTEGRITY,
 		"virtual node %u of step %llu has other bits here than at the member "
-		"that this worker learned from, with the same state: its memory or its processor gives "
+		"that sent it the state, with the same state: its memory or its processor gives "
 		"wrong bits, or its data are others. It is refused; "
 		"have the machine looked at", r->index, (unsigned long long)p->step);
 }
 
-static enum hd_err take(struct hd_catchup_sink *p, const struct record *r, bool *even, struct hd_diag *diag)
+static enum hd_err take(struct hd_catchup_sink *p, const struct catchup_record *r, bool *even,
+	struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
@@ -395,8 +396,8 @@ static enum hd_err take(struct hd_catchup_sink *p, const struct record *r, bool 
 	return err;
 }
 
-/* Sums go where an update reads them, all else through the room. */
-static enum hd_err where(struct hd_catchup_sink *p, const struct record *r, uint8_t **at,
+/* Sums go where an update reads them, all else through the buffer. */
+static enum hd_err where(struct hd_catchup_sink *p, const struct catchup_record *r, uint8_t **at,
 	struct hd_diag *diag)
 {
 	if (r->kind == HD_RECORD_SUM) {
@@ -432,12 +433,12 @@ enum hd_err hd_catchup_sink_feed(struct hd_catchup_sink *p, const uint8_t *bytes
 				break;
 		}
 		assert(p->got >= HD_CATCHUP_HEAD);
-		const struct record r = record_of(p);
+		const struct catchup_record r = record_of(p);
 		uint64_t in = p->got - HD_CATCHUP_HEAD;
 		uint8_t *at = NULL;
 		if (!expected(p, &r))
 			return hd_fail(diag, HD_E_PROTOCOL,
-				"what is taught is out of order: record %u, %u of step %llu with %llu "
+				"state transfer: unexpected record of kind %u, index %u, step %llu, %llu "
 				"bytes, at step %llu", r.kind,
 				r.index, (unsigned long long)r.step, (unsigned long long)r.len,
 				(unsigned long long)p->step);
@@ -445,7 +446,7 @@ enum hd_err hd_catchup_sink_feed(struct hd_catchup_sink *p, const uint8_t *bytes
 		if (err)
 			break;
 		size_t n = r.len - in < len ? (size_t)(r.len - in) : len;
-		/* the room is there since the first record, which is never empty */
+		/* the buffer is there since the first record, which is never empty */
 		memcpy(at + in, bytes, n);
 		p->got += n;
 		bytes += n;
@@ -467,7 +468,7 @@ enum hd_err hd_catchup_sink_take(struct hd_catchup_sink *p, const uint8_t *chunk
 		return HD_OK;
 	if (len < 2 || chunk[0] != HD_CHUNK_MORE)
 		return hd_fail(diag, HD_E_PROTOCOL,
-			"what is taught came in a piece of %zu bytes that begins with no word known here",
+			"state transfer: unknown record type in a chunk of %zu bytes",
 			len);
 	return hd_catchup_sink_feed(p, chunk + 1, len - 1, even, diag);
 }

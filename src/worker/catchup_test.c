@@ -4,8 +4,8 @@
 #include "base/le.h"
 #include "engine/testing.h"
 
-/* A member steps and teaches; a second worker learns from its pieces, cut anywhere, at its own pace. Whenever
- * the stream says that all is there, both states are equal bit for bit. */
+/* A member steps and sends state; a second worker syncs from its chunks, cut anywhere, at its own pace.
+ * Whenever the stream says that all is there, both states are equal bit for bit. */
 
 static uint64_t seed = 7;
 static uint32_t draw(uint32_t n)
@@ -55,7 +55,7 @@ static void check_even(struct school *s, bool even)
 	s->evens += even;
 	if (even && s->sink.step == hd_worker_at(s->a.worker))
 		CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)),
-			"step %llu: what was learned differs",
+			"step %llu: the transferred state differs",
 			(unsigned long long)s->sink.step);
 }
 
@@ -74,8 +74,8 @@ static bool feed_one(struct school *s)
 	return true;
 }
 
-/* All that is queued, in parts of any size; each time all is there the states are compared, if the donor
- * stands there still. */
+/* All that is queued, in parts of any size; each time all is there the states are compared, if the
+ * source stands there still. */
 static void feed_all(struct school *s)
 {
 	struct hd_catchup_chunk *chunk;
@@ -129,13 +129,13 @@ static void a_joiner_comes_to_the_state_and_follows(void **state)
 		uint32_t before = s.evens;
 		step(&s, 0);
 		feed_all(&s);
-		/* it hears so at each boundary: a newcomer seals the step before its first */
+		/* it hears so at each boundary: a joiner seals the step before its first */
 		assert_int_equal(s.evens, before + 1);
 		close_school(&s);
 	}
 }
 
-/* Members that wait for a newcomer make no step: it learns all there is from the one they stand at. */
+/* Members that wait for a joiner make no step: it syncs all there is from the one they stand at. */
 static void a_source_that_stands_hands_over_the_rest(void **state)
 {
 	struct school s;
@@ -183,7 +183,7 @@ static void a_stream_that_was_tampered_with_is_refused(void **state)
 	close_school(&s);
 }
 
-/* ---- what a pupil expects, judged by a model of the header's rules ---- */
+/* ---- what a sink expects, judged by a model of the header's rules ---- */
 
 enum { SNAP = 1, SUM, STEP, REST, EVEN, PROBE };
 enum { MOST_SNAPS = 64 };
@@ -232,7 +232,7 @@ static void put_record_head(uint8_t *at, uint32_t kind, uint32_t index, uint64_t
 	hd_put64(at + 16, len);
 }
 
-/* The stream of a lesson without the first bytes of its pieces: pupils that come at once, step by step,
+/* The stream of a transfer without the first bytes of its chunks: sinks that come at once, step by step,
  * and stand at the end. */
 static uint8_t *whole_stream(struct school *s, size_t *len)
 {
@@ -255,8 +255,8 @@ static uint8_t *whole_stream(struct school *s, size_t *len)
 	return all;
 }
 
-/* At each record of a lesson every other head there could be is refused, and only what the rules allow is
- * taken. */
+/* At each record of a transfer every other head there could be is refused, and only what the rules allow
+ * is taken. */
 static void nothing_but_the_next_record_is_taken(void **state)
 {
 	struct school s;
@@ -299,7 +299,7 @@ static void nothing_but_the_next_record_is_taken(void **state)
 							"bytes: %d", at, k, indices[i],
 							(unsigned long long)steps[t],
 							(unsigned long long)lens[l], err);
-						/* a pupil that goes on in spite of it */
+						/* a sink that goes on in spite of it */
 						s.sink.got = 0;
 						refused++;
 					}
@@ -430,7 +430,7 @@ static void a_boundary_adds_what_its_limits_allow(void **state)
 	assert_int_equal(t->queued, queued);
 	t->queued = HD_CATCHUP_QUEUE_MOST;
 	hd_alloc_arm(0);
-	/* nothing is copied for who lags so far */
+	/* nothing is copied for a joiner so far behind */
 	hd_catchup_source_boundary(t, 1, UINT64_MAX);
 	assert_true(t->over && t->queued == 0 && !t->first);
 	assert_int_equal(hd_alloc_count(), 0);
@@ -443,7 +443,7 @@ static void a_boundary_adds_what_its_limits_allow(void **state)
 	close_school(&s);
 }
 
-/* A piece is taken while others wait: what is added goes behind those. */
+/* A chunk is taken while others wait: what is added goes behind those. */
 static void chunks_stay_in_order_when_one_is_taken(void **state)
 {
 	struct school s;
@@ -461,8 +461,8 @@ static void chunks_stay_in_order_when_one_is_taken(void **state)
 	close_school(&s);
 }
 
-/* Each request for memory fails in turn: the teacher gives up at once, holds nothing, and does not call
- * itself even; the pupil says so. */
+/* Each request for memory fails in turn: the source gives up at once, holds nothing, and does not call
+ * itself even; the sink says so. */
 static void without_memory_nobody_teaches_and_nobody_syncs(void **state)
 {
 	struct school s;
@@ -502,7 +502,7 @@ static void without_memory_nobody_teaches_and_nobody_syncs(void **state)
 	close_school(&s);
 }
 
-/* A bit of some weights on their way: the pupil computes other bits than its teacher. */
+/* A bit of some weights on their way: the sink computes other bits than its source. */
 static void a_joiner_of_other_bits_is_refused(void **state)
 {
 	struct school s;
@@ -529,20 +529,20 @@ static void a_joiner_of_other_bits_is_refused(void **state)
 	close_school(&s);
 }
 
-/* Without room nobody is refused, but it is said. */
+/* Without memory for PROBE the joiner is accepted, with a note. */
 static void without_room_for_a_probe_it_is_said(void **state)
 {
 	struct school s;
 
 	(void)state;
-	for (uint32_t who = 0; who < 3; who++) {
+	for (uint32_t lacks = 0; lacks < 3; lacks++) {
 		open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
-		if (who)                          /* what a test may do to have it refused */
-			(who == 1 ? s.a : s.b).worker->spec.memory_limit_bytes = 1;
+		if (lacks)                          /* what a test may do to have it refused */
+			(lacks == 1 ? s.a : s.b).worker->spec.memory_limit_bytes = 1;
 		step(&s, 1 << 24);
 		feed_all(&s);
 		assert_int_equal(s.evens, 1);
-		assert_int_equal(s.sink.unprobed, who > 0);
+		assert_int_equal(s.sink.unprobed, lacks > 0);
 		close_school(&s);
 	}
 }
@@ -576,7 +576,7 @@ static void without_memory_for_a_probe_it_is_said(void **state)
 static const char wide[] =
 	"model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
 
-/* The pupil is in the middle of a record when it is told. */
+/* The sink is in the middle of a record when the source gives up. */
 static void a_source_that_nobody_hears_gives_up(void **state)
 {
 	struct school s;
@@ -627,7 +627,7 @@ static void leave(void *user)
 	hd_catchup_source_cancel(&s->source);
 }
 
-/* Of a learner that has taken nothing, until the other thread does that; a minute is too long. */
+/* Of a joiner that has taken nothing, until the other thread does that; a minute is too long. */
 static void wait_until(void (*does)(void *user), struct school *s)
 {
 	struct hd_thread thread;
@@ -640,7 +640,7 @@ static void wait_until(void (*does)(void *user), struct school *s)
 	while (s->source.queued < HD_CATCHUP_QUEUE)
 		step(s, 1 << 24);
 	assert_false(hd_catchup_source_wait(&s->source, 0));
-	CHECK(hd_thread_start(&thread, "pupil", -1, does, s, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_thread_start(&thread, "sink", -1, does, s, &diag) == HD_OK, "%s", diag.text);
 	assert_true(hd_catchup_source_wait(&s->source, hd_clock_now_ns(&clock) + INT64_C(60000000000)));
 	hd_thread_join(&thread);
 }
@@ -655,7 +655,7 @@ static void a_source_waits_for_who_lags(void **state)
 	close_school(&s);
 }
 
-/* Its link was lost, or it is a learner no more: members go on at once, and nothing is put in for it. */
+/* Its link was lost, or it is a joiner no more: members go on at once, and nothing is put in for it. */
 static void nobody_waits_for_who_is_gone(void **state)
 {
 	struct school s;

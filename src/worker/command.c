@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 
-/* a wake-up is sent; the look is only the bound that every wait has */
+/* a wake-up is sent; the timeout only bounds every wait */
 enum { HD_COMMAND_LOOK_NS = 1000000000 };
 
 enum hd_err hd_commands_init(struct hd_commands *d, void (*wake)(void *user), void *user,
@@ -17,7 +17,7 @@ enum hd_err hd_commands_init(struct hd_commands *d, void (*wake)(void *user), vo
 		hd_free(d->command);
 		hd_free(d->done);
 		*d = (struct hd_commands){ 0 };
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the duties of a worker");
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the commands of a worker");
 	}
 	hd_clock_real(&d->clock);
 	hd_lock_init(&d->lock);
@@ -46,9 +46,9 @@ enum hd_err hd_commands_give(struct hd_commands *d, const struct hd_command *com
 		d->command[d->end++ % HD_COMMANDS] = *command;
 	hd_lock_give(&d->lock);
 	if (idle)
-		/* with the lock given back: who is woken needs it at once */
+		/* with the lock released: the woken thread needs it at once */
 		hd_cond_wake(&d->given);
-	return full ? hd_fail(diag, HD_E_AGAIN, "%d duties are open", HD_COMMANDS) : HD_OK;
+	return full ? hd_fail(diag, HD_E_AGAIN, "%d commands are open", HD_COMMANDS) : HD_OK;
 }
 
 bool hd_commands_result(struct hd_commands *d, struct hd_command_done *done)

@@ -1,19 +1,19 @@
-/* command.h -- what the thread that talks to others asks of the thread that owns the worker, and what came of
- * it.
+/* command.h -- commands from the I/O thread to the compute thread, and their results.
  *
- * A process that shares a job has two threads besides its devices': the *wire's* owns the hub and the member
- * machine and never computes; the *hand* owns the worker (share.h) and never talks. Duties go one way,
- * results the other, in order.
+ * A worker process has two threads besides its devices'. The *I/O thread* owns the hub and the member
+ * machine, and never computes. The *compute thread* owns the worker (share.h), and never talks. Commands go
+ * one way, results the other, in order.
  *
- * 1. Duties are done in the order given. Neighbouring folds, and neighbouring sums that arrived, are handed
- *    to the hand as one run, so that the devices share them.
- * 2. Neither end waits for the other: giving fails with HD_E_AGAIN only when HD_COMMANDS are open, which is
- *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (catchup.h, rule
+ * 1. Commands are done in the order given. Adjacent FOLDs, and adjacent ARRIVEDs, are taken as one run, so
+ *    that the devices share them.
+ * 2. Neither thread waits for the other: give() fails with HD_E_AGAIN only when HD_COMMANDS are open, more
+ *    than a step can have. Only at a BOUNDARY may the compute thread wait, for a joiner (catchup.h, rule
  *    2).
- * 3. A result is put before the wire's thread is woken (`wake`).
+ * 3. A result is stored before the I/O thread is woken (`wake`). Each command taken has one result, but
+ *    QUIT.
  *
- * Ownership: plain values are copied; what a duty points to is the giver's until its result.
- * Threads: give, results: the wire's. take, done: the hand's. progress: any. */
+ * Ownership: plain values are copied; what a command points to is the giver's until its result.
+ * Threads: give(), result(): I/O thread. take(), done(): compute thread. progress: any. */
 #ifndef HD_WORKER_COMMAND_H
 #define HD_WORKER_COMMAND_H
 
@@ -27,20 +27,20 @@
 #include "protocol/view.h"
 #include "engine/worker.h"
 
-/*        id         reads                  the hand */
+/*        id         reads                  the compute thread */
 #define HD_COMMANDS_TABLE(X) \
-	X(PREPARE,  "view",                           "prepares its share of a coming view") \
+	X(PREPARE,  "view",                           "prepares its part of a coming view") \
 	X(BEGIN,    "step, view",                     "adopts the view if it is another one, and begins the step") \
-	X(COMPUTE,  "step, pass, range, round, flag", "computes a pass; flag: nobody has a sum of the step yet") \
+	X(COMPUTE,  "step, pass, range, round, flag", "computes a pass; flag: no sum of the step is here yet") \
 	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
 	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
-	X(UPDATE,   "step, own",                      "sharded state: brings the own buckets on") \
+	X(UPDATE,   "step, own",                      "sharded state: updates the own buckets") \
 	X(FINISH,   "step",                           "updates; sharded state: takes up the new parameters") \
-	X(BOUNDARY, "step, flag, final",              "teaches, evaluates, saves") \
+	X(BOUNDARY, "step, flag, final",              "sends state, evaluates, saves") \
 	X(CANCEL,   "step",                           "leaves the step as it was before it began") \
 	X(RESTORE,  "step",                           "takes the state from disk, or the initial one") \
-	X(TRANSFER, "worker, flag",                   "begins or ends to teach a learner") \
-	X(CHUNK,    "number",                         "takes a piece of what is taught") \
+	X(TRANSFER, "worker, flag",                   "begins or ends a state transfer to a joiner") \
+	X(CHUNK,    "number",                         "applies a chunk of a state transfer") \
 	X(RECORD,   "view",                           "writes the plan of a view that is in force into the run's folder") \
 	X(QUIT,     "",                               "returns")
 
@@ -55,7 +55,7 @@ struct hd_command {
 	enum hd_command_kind kind;
 	uint64_t step;
 	uint32_t pass, bucket, worker, number, nranges;
-	/* a byte for each bucket. UPDATE: to bring on; BOUNDARY, gathered: whose slots stay */
+	/* a byte for each bucket. UPDATE: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
@@ -63,19 +63,19 @@ struct hd_command {
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
 	const struct hd_vrange *range;    /* COMPUTE */
-	const struct hd_view *view;       /* PREPARE, BEGIN, RECORD, TRANSFER of nobody */
+	const struct hd_view *view;       /* PREPARE, BEGIN, RECORD, TRANSFER to HD_NOBODY */
 };
 
-/* What came of one: the duty, and what it says. */
+/* The result of one: the command, and what came of it. */
 struct hd_command_done {
 	struct hd_command command;
 	enum hd_err err;
 	bool halt;                        /* BOUNDARY: the target is reached */
-	/* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
+	/* BOUNDARY: slots for the checkpoint are at other members; the command is given again */
 	bool lacks;
 	bool synced;                     /* CHUNK: all of X_step is here */
-	bool over;                        /* CHUNK: its teacher gave up */
-	bool for_all;                     /* FINISH, UPDATE: nobody can finish the step */
+	bool over;                        /* CHUNK: its source gave up */
+	bool for_all;                     /* FINISH, UPDATE: no worker can finish the step */
 	uint64_t step;                    /* CHUNK, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */
 	struct hd_step_record record;     /* FINISH */
@@ -93,21 +93,21 @@ struct hd_commands {
 	struct hd_clock clock;
 	void (*wake)(void *user);
 	void *user;
-	_Atomic uint64_t progress;        /* duties, and instructions of devices, done */
+	_Atomic uint64_t progress;        /* commands, and instructions of devices, done */
 	_Atomic bool busy;
 };
 enum { HD_COMMANDS_RESULTS = 1 << 12 };
 
 HD_MUST_USE enum hd_err hd_commands_init(struct hd_commands *commands, void (*wake)(void *user), void *user,
 	struct hd_diag *diag);
-void hd_commands_finish(struct hd_commands *commands);          /* takes zeroed ones; nobody waits */
+void hd_commands_finish(struct hd_commands *commands);          /* takes zeroed ones; no thread waits */
 
 HD_MUST_USE enum hd_err hd_commands_give(struct hd_commands *commands, const struct hd_command *command,
 	struct hd_diag *diag);
 /* The oldest result; false: none. */
 bool hd_commands_result(struct hd_commands *commands, struct hd_command_done *done);
 
-/* Waits for duties: one, or a run of FOLD, or of ARRIVED, of at most `cap`. How many. */
+/* Waits for commands: one, or a run of FOLD, or of ARRIVED, of at most `cap`. How many. */
 uint32_t hd_commands_take(struct hd_commands *commands, struct hd_command *command, uint32_t cap);
 /* Of each that was taken, in order. Waits while HD_COMMANDS_RESULTS are not fetched. */
 void hd_commands_done(struct hd_commands *commands, const struct hd_command_done *done);

@@ -46,11 +46,12 @@ static void wake(void *user) { hd_hub_wake(&((struct hd_elastic *)user)->hub); }
 /* On a device's thread, in the midst of a pass. */
 static void on_final(void *user, uint32_t pass, uint32_t bucket)
 {
-	(void)pass;                       /* the one that the hand has begun */
+	(void)pass;                       /* the pass that the compute thread has begun */
 	hd_finals_note(user, bucket);
 }
 
-/* Notes of the run (checkpoints, evaluations, warnings) travel to the coordinator, who writes them down. */
+/* Notes of the run (checkpoints, evaluations, warnings) travel to the coordinator, which writes them
+ * down. */
 static void keep_note(struct hd_elastic *e, const char *kind, const char *json)
 {
 	hd_lock_take(&e->notes_lock);
@@ -101,7 +102,7 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 		keep_note(user, "eval", room);
 }
 
-static void who(char *host, size_t cap)
+static void own_name(char *host, size_t cap)
 {
 	struct hd_proc_self self;
 
@@ -135,7 +136,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 	config.memory = memory.limit_bytes;
 	config.vn_ps = e->spec->vn_ps;
 	snprintf(config.address, sizeof config.address, "%s", e->address);
-	who(config.host, sizeof config.host);
+	own_name(config.host, sizeof config.host);
 	return hd_member_create(&e->member, &config, diag);
 }
 
@@ -167,7 +168,7 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 		hd_text_addf(&addresses, "%s%s %s", i ? ";" : "", transport, addr);
 	}
 	return err || !addresses.full ? err : hd_fail(diag, HD_E_REFUSED,
-		"the addresses of this worker, %s, are too long to be told", e->address);
+		"the addresses of this worker, %s, are too long for a message", e->address);
 }
 
 static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
@@ -212,7 +213,7 @@ static void give_back(struct hd_elastic *e)
 	hd_free(e);
 }
 
-/* How it ended, for who called. A code that is no error of ours is told as it came. */
+/* How it ended, for the caller. An exit code that is no error of ours is passed on. */
 static enum hd_err verdict(const struct hd_elastic *e, bool *fenced, struct hd_diag *diag)
 {
 	*fenced = e->fenced;

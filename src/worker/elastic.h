@@ -1,21 +1,22 @@
-/* elastic.h -- a process as one worker of a job: joins, learns, computes its part, goes, whatever happens to
- * the others.
+/* elastic.h -- a process as one worker of a job: joins, syncs, computes its part, leaves, whatever happens
+ * to the others.
  *
- * Three machines meet here and nothing else is decided: the member machine says what to do (member.h), the
- * share computes (share.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *hand*,
- * which owns the worker; a second one, the *wire*'s, owns hub and machine (command.h). Neither ever waits for
- * the other without a bound.
+ * Three machines meet here, and nothing else is decided: the member machine says what to do (member.h), the
+ * share computes (share.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *compute
+ * thread*, which owns the worker; a second one, the *I/O thread*, owns hub and machine (command.h). Neither
+ * waits for the other without a bound.
  *
- * 1. attend() returns when the job is over for this worker: done, released, failed, asked to go, or *fenced*:
- *    the others went on without it. A fenced one joins again as a new worker: attend() with a run made anew.
- * 2. State that counts is written by the scribe alone, into the run's folder. A *remote* worker cannot reach
- *    that folder: it is never the scribe, starts no coordinator, and learns its state from a member.
+ * 1. attend() returns when the job is over for this worker: done, released, failed, asked to stop, or
+ *    *fenced*: the others went on without it. A fenced worker joins again as a new one: attend() with a new
+ *    run.
+ * 2. State that counts is written by the checkpoint writer alone, into the run's folder. A *remote* worker
+ *    cannot reach that folder: it is never the writer, starts no coordinator, and syncs from a member.
  * 3. What this process cannot do (data gone, memory) ends it with an error; to the others it is lost.
  *
  * An address is "TRANSPORT ADDRESS": a row of wire/transport.h and what it understands: "shm
- * unix:runs/x/w12.sock", "tls tcp:127.0.0.1:7000". What a worker tells of itself may be two, parted by a
- * semicolon, the one that other machines can call first: who calls takes the last that it can reach, so
- * members of one machine keep to memory. */
+ * unix:runs/x/w12.sock", "tls tcp:127.0.0.1:7000". A worker may announce two, separated by a semicolon,
+ * first the one for other machines. A caller takes the last that it can reach, so members of one machine
+ * use shared memory. */
 #ifndef HD_WORKER_ELASTIC_H
 #define HD_WORKER_ELASTIC_H
 
@@ -23,9 +24,9 @@
 #include "protocol/message.h"
 #include "run/run.h"
 
-#define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)           /* as the hub knows the coordinator: an id that no worker gets */
+#define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)  /* the coordinator's id in the hub; no worker has it */
 
-#define HD_NOTE_EVALUATING "evaluating"   /* what a member tells before it evaluates; a note "eval" follows */
+#define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
 
@@ -35,9 +36,9 @@ struct hd_elastic_spec {
 	struct hd_clock *clock;
 	const char *dir;                  /* of the run; NULL: remote */
 	const char *coordinator;          /* its address */
-	/* own addresses, as they are told; a port 0 is chosen; NULL: no more */
+	/* own addresses, as announced; port 0: any; NULL: no more */
 	const char *listen[HD_ELASTIC_LISTENS];
-	struct hd_hash realm;             /* what the wire takes for the job's id; zeros: its hash */
+	struct hd_hash realm;             /* the job's id on the wire; zeros: its hash */
 	const void *key;                  /* of the job; NULL: none */
 	size_t key_len;
 	uint64_t stop_at;                 /* no step from this one on is run; 0: the job says */
@@ -46,12 +47,11 @@ struct hd_elastic_spec {
 	/* time of one virtual node on a device, picoseconds; 0: not known */
 	uint64_t vn_ps;
 	bool plaintext;                   /* TCP without a key: the user was warned */
-	/* Starts a coordinator in place of one that is gone (it may find that there is one). NULL: this
-	 * worker cannot. A remote one cannot. */
-	/* HD_E_NOTFOUND: the run is gone, so this worker goes too; else it is tried again */
+	/* Starts a coordinator after the old one is gone (it may find that there is one). NULL, or a remote
+	 * worker: cannot. HD_E_NOTFOUND: the run is gone, this worker leaves; other errors: tried again */
 	enum hd_err (*take_over)(void *user, struct hd_diag *diag);
-	void (*admitted)(void *user, uint32_t worker);      /* as which worker; or NULL. The wire's thread */
-	/* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker shall go. Any thread */
+	void (*admitted)(void *user, uint32_t worker);      /* its id; or NULL. I/O thread */
+	/* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker is to leave. Any thread */
 	enum hd_err (*stop)(void *user);
 	void *user;
 };
@@ -64,7 +64,7 @@ HD_MUST_USE enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bo
 /* "TRANSPORT ADDRESS" in its two parts. HD_E_INVAL: it is not of that form. */
 HD_MUST_USE enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],
 	struct hd_diag *diag);
-/* Of what a worker tells of itself: the address for who is remote, or here. One alone is everybody's. */
+/* Of the addresses that a worker announced: the one for a remote caller, or for one on this machine. */
 const char *hd_elastic_reach(const char *addresses, bool remote, char one[HD_ELASTIC_ADDR]);
 struct hd_hash hd_elastic_realm(struct hd_hash realm, struct hd_hash job);        /* zeros: the job's */
 

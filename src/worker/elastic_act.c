@@ -54,7 +54,7 @@ static uint32_t link_of(uint32_t worker) { return worker == HD_COORDINATOR ? HD_
 
 #define ACT(name) static void do_##name(struct hd_elastic *e, const struct hd_member_action *a)
 
-/* A link that is not up drops it: the machine asks again for what it needs. */
+/* A message on a link that is not up is dropped: the machine asks again for what it needs. */
 /* Deaths before a message, by its kind. */
 static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BEFORE,
 	[HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
@@ -73,7 +73,7 @@ ACT(send)
 		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind,
 			a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len,
 			&diag);
-	if (err == HD_E_AGAIN)            /* it does not read what it is told */
+	if (err == HD_E_AGAIN)            /* it does not read its messages */
 		hd_hub_drop(&e->hub, link_of(a->worker), HD_CLOSE_DROPPED, "its queue is full");
 	else if (err != HD_E_PEERLOST)
 		judge(e, err, &diag);
@@ -163,8 +163,8 @@ ACT(epoch)
 	hd_relay_epoch(&e->relay, a->epoch);
 }
 
-/* A plan lies in the run's folder before a step of its view can commit: the scribe's part of it stands
- * behind RECORD. */
+/* A plan is in the run's folder before a step of its view can commit: the checkpoint writer's part of
+ * the step is queued behind RECORD. */
 ACT(adopt)
 {
 	uint32_t self = hd_member_worker(e->member);
@@ -185,8 +185,8 @@ static void open_exchange(struct hd_elastic *e)
 	judge(e, hd_relay_open(&e->relay, hd_member_exchange(e->member), &diag), &diag);
 }
 
-/* Where sums and roots lie is known once the hand has adopted the view: of another map the exchange opens
- * then. */
+/* Where sums and roots lie is known once the compute thread has adopted the view. If the map changes,
+ * the exchange opens then. */
 ACT(begin)
 {
 	const struct hd_view *now = hd_member_view(e->member);
@@ -204,8 +204,8 @@ ACT(begin)
 		open_exchange(e);
 }
 
-/* The hand may be folding from the addresses that are about to change: folds are short and stand before
- * anything long. */
+/* The compute thread may be folding from the addresses that are about to change. Folds are short and
+ * queued before anything long. */
 ACT(again)
 {
 	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_FOLDS_MOST_NS;
@@ -220,7 +220,7 @@ ACT(again)
 	}
 	if (e->folds_open)
 		hd_elastic_fail(e, HD_E_BUG, &(struct hd_diag){ "a fold did not end within a minute" });
-	/* else by the result of BEGIN, which may have been one of these */
+	/* else the result of BEGIN opens it, which may have been one of these */
 	else if (!pending)
 		open_exchange(e);
 }
@@ -256,8 +256,8 @@ ACT(leaves)
 	judge(e, hd_relay_metrics(&e->relay, a->pass, &diag), &diag);
 }
 
-/* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from
- * its peers. */
+/* Summing a few buckets costs the I/O thread little, and a core may be idle. Many at once would keep it
+ * from its peers. */
 bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_share_fold *fold)
 {
 	struct hd_diag diag = { "" };
@@ -332,7 +332,7 @@ ACT(boundary) { give(e, &(struct hd_command){ .kind = HD_COMMAND_BOUNDARY, .step
 ACT(cancel)
 {
 	e->round++;
-	/* a BEGIN that is still with the hand opens nothing any more; the next one does */
+	/* a BEGIN that is still with the compute thread opens nothing any more; the next one does */
 	e->open_pending = false;
 	e->opened.epoch = 0;
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_CANCEL, .step = a->step });
@@ -393,7 +393,7 @@ void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 	e->stepping = false;
 }
 
-/* ---- what the hand has done ---- */
+/* ---- results of the compute thread ---- */
 
 static struct hd_step_news news_of(const struct hd_command_done *done)
 {
@@ -407,7 +407,7 @@ static struct hd_step_news news_of(const struct hd_command_done *done)
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
 
-/* What a step could not be finished for is every worker's failure; all else is this process's own. */
+/* What stops a step is every worker's failure; all else is this process's own. */
 static void failed(struct hd_elastic *e, const struct hd_command_done *done)
 {
 	bool step = done->command.kind == HD_COMMAND_FINISH || done->command.kind == HD_COMMAND_UPDATE;
@@ -483,11 +483,11 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 		break;
 	case HD_COMMAND_ARRIVED: case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD: case HD_COMMAND_QUIT:
 		case HD_COMMAND_NKINDS:
-		break;                    /* what follows them stands in the queue behind them */
+		break;                    /* what follows is queued behind them */
 	}
 }
 
-/* Roots that are final while devices still compute. The exchange must be open, and the machine at leisure:
+/* Roots that are final while devices still compute. Only with the exchange open and the machine idle:
  * all else comes first. */
 static void finals(struct hd_elastic *e)
 {

@@ -7,15 +7,16 @@
 #include "base/le.h"
 #include "sys/failpoint.h"
 
-/* Teaching, the wire's part. A pupil asks for piece after piece, two at a time, and asks again while one
- * does not come: the end of an epoch may cut off a piece, or drop the question. A coordinator that came
- * later, or back, says SEND_STATE again: the teaching goes on. That the link to a pupil closed may be
- * heard after SEND_STATE: who was named is taught when it asks. Whether the pupil goes on, its questions
- * say: piece 0 begins anew, and one beyond what was taught is of a teaching that has ended. */
+/* State transfer, the part of the I/O thread. A joiner requests chunk after chunk, two at a time, and
+ * requests again while one does not come: the end of an epoch may cut off a chunk or drop a request. A
+ * new or returned coordinator repeats SEND_STATE: the transfer goes on. The loss of the link to a joiner
+ * may be noticed after SEND_STATE, so a named joiner is served whenever it asks. Its requests say
+ * whether it goes on: chunk 0 starts over; a number beyond what was sent belongs to a transfer that has
+ * ended. */
 
-enum { HD_ASK_BYTES = 16 };               /* u64 number of the piece, u64 request to answer */
+enum { HD_ASK_BYTES = 16 };               /* u64 number of the chunk, u64 request to answer */
 
-/* ---- the member that teaches ---- */
+/* ---- the source ---- */
 
 static struct hd_transfer_out *transfer_to(struct hd_elastic *e, uint32_t worker)
 {
@@ -57,7 +58,7 @@ static void end(struct hd_elastic *e, struct hd_transfer_out *t)
 	give_transfer(e, t, false);
 }
 
-/* A place is free once the hand has let go of it and nothing of it is being sent. */
+/* An entry is free once the compute thread has released it and nothing of it is being sent. */
 static bool is_free(const struct hd_transfer_out *t)
 {
 	for (uint32_t k = 0; k < HD_ELASTIC_ASKED; k++)
@@ -78,7 +79,7 @@ static void begin(struct hd_elastic *e, uint32_t joiner)
 		give_transfer(e, t, true);
 		return;
 	}
-	/* all places are taken: it asks again, and one becomes free */
+	/* all entries are in use: the joiner asks again, and one becomes free */
 }
 
 static bool is_named(const struct hd_elastic *e, uint32_t joiner)
@@ -89,7 +90,7 @@ static bool is_named(const struct hd_elastic *e, uint32_t joiner)
 	return false;
 }
 
-/* More of them than a job has members are of coordinators before: the oldest is forgotten. */
+/* More than a job has members are of previous coordinators: the oldest is forgotten. */
 static void name(struct hd_elastic *e, uint32_t joiner, bool on)
 {
 	uint32_t *at = e->named, n = 0;
@@ -115,7 +116,7 @@ void hd_elastic_send_state(struct hd_elastic *e, uint32_t joiner, bool on)
 		begin(e, joiner);
 }
 
-/* Members that stand have no boundaries; whoever they wait for may have to learn from them. */
+/* Members that hold have no boundaries; the workers they wait for may have to sync from them. */
 void hd_elastic_send_state_standing(struct hd_elastic *e)
 {
 	struct hd_diag diag = { "" };
@@ -123,7 +124,7 @@ void hd_elastic_send_state_standing(struct hd_elastic *e)
 		hd_alloc(sizeof *view);
 
 	if (!view)
-		return;                   /* without memory: the next time */
+		return;                   /* without memory: next time */
 	assert(!e->standing_open);
 	*view = *hd_member_view(e->member);
 	e->standing_open = true;
@@ -161,7 +162,7 @@ static void answer(struct hd_elastic *e, struct hd_transfer_out *t, struct hd_ch
 		.len = out->chunk->len,
 		.token = (uint64_t)(uintptr_t)out };
 	if (hd_hub_answer(&e->hub, t->worker, &a, NULL))
-		return;                   /* it is gone, or will ask again */
+		return;                   /* the joiner is gone, or will ask again */
 	out->asked = false;
 	out->sending = true;
 }
@@ -192,7 +193,7 @@ void hd_elastic_asked(struct hd_elastic *e, uint32_t joiner, const uint8_t *byte
 	}
 	struct hd_chunk_out *out = &t->out[number % HD_ELASTIC_ASKED];
 	if (number > t->taken + 1) {
-		hd_hub_drop(&e->hub, joiner, HD_CLOSE_DROPPED, "it goes on with a teaching that has ended");
+		hd_hub_drop(&e->hub, joiner, HD_CLOSE_DROPPED, "it continues a transfer that has ended");
 		return;
 	}
 	if (number == 0 && t->taken && !(out->chunk && out->number == 0)) {
@@ -225,9 +226,9 @@ void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent)
 		}
 }
 
-/* ---- the learner ---- */
+/* ---- the joiner ---- */
 
-/* The buffer of a piece of the present lessons, or a free one to become it. */
+/* The buffer of a chunk of the present transfer, or a free one for it. */
 static struct hd_chunk_in *buffer_of(struct hd_elastic *e, uint64_t number)
 {
 	struct hd_chunk_in *free = NULL;
@@ -293,7 +294,7 @@ void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step)
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
-/* A member makes its own steps: what is still taught is void. */
+/* A member makes its own steps: the rest of the transfer is void. */
 void hd_elastic_promoted(struct hd_elastic *e)
 {
 	if (e->source == HD_NOBODY)
@@ -310,7 +311,7 @@ static void sync_lost(struct hd_elastic *e, bool slow)
 		.slow = slow });
 }
 
-/* The next piece in order, if it is here, to the hand. */
+/* Gives the next chunk in order, if it is here, to the compute thread. */
 static void apply_next(struct hd_elastic *e)
 {
 	struct hd_chunk_in *l = buffer_of(e, e->next_chunk);
@@ -344,7 +345,7 @@ void hd_elastic_chunk_here(struct hd_elastic *e, const struct hd_arrival *a)
 	}
 }
 
-/* It says why it goes, if it may go at once; whoever was decided into a view cannot wait for that. */
+/* Leaves with the reason if it may leave at once; a worker decided into a view cannot wait for that. */
 static void refused(struct hd_elastic *e, const struct hd_diag *diag)
 {
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN,
@@ -357,7 +358,7 @@ void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *d
 {
 	assert(e->chunk[done->command.number].applying);
 	e->chunk[done->command.number].applying = false;
-	if (done->command.pass == e->transfer_round) {      /* else of an earlier donor */
+	if (done->command.pass == e->transfer_round) {      /* else of an earlier source */
 		if (done->err == HD_E_INTEGRITY) {
 			refused(e, &done->diag);
 			return;

@@ -9,16 +9,16 @@
 #include "sys/failpoint.h"
 #include "run/kept_plan.h"
 
-/* The hand: the thread that owns the worker, doing one duty after the other. */
+/* The compute thread owns the worker and does one command after the other. */
 
-/* a boundary copies for a learner what takes about 1/32 of a step ... */
+/* a boundary copies for a joiner what takes about 1/32 of a step ... */
 enum { HD_COPY_FRACTION = 32,
        HD_COPY_BYTES_PER_US = 4000,       /* ... at this rate */
        HD_COPY_LEAST = 1 << 20 };
 
 #define COMMAND(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_command *d, struct hd_command_done *done, struct hd_diag *diag)
 
-/* The plan of a view, in the place that is not in use. */
+/* The plan of a view, in the buffer that is not in use. */
 static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share,
 	struct hd_diag *diag)
 {
@@ -120,9 +120,9 @@ COMMAND(begin)
 	return err ? err : hd_share_begin(e->worker, hd_run_digest_due(e->run), diag);
 }
 
-/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. So is
- * that share when there are sums already: they may come at any time, to a buffer that the pass would use
- * (adopt.c). */
+/* Is it this worker's part under the adopted view? Then buffers and waves are made; all else is a
+ * repair. So is that part if there are sums already: they may come at any time, to a buffer that the
+ * pass would use (adopt.c). */
 static bool is_own_share(const struct hd_elastic *e, const struct hd_command *d)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
@@ -157,7 +157,7 @@ COMMAND(compute)
 
 	(void)done;
 	assert(!e->between && d->pass < HD_MAX_PASSES);
-	/* roots go out while the pass is computed: the number that it will have is known before */
+	/* roots are sent while the pass is computed: its number is known before */
 	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	(void)HD_FAILPOINT(COMPUTE_BEFORE);
@@ -183,7 +183,7 @@ COMMAND(compute)
 	return HD_OK;
 }
 
-/* Buckets that nobody had to join: a step of one root, whose maker this is. */
+/* Buckets without a fold: a step of one root, made by this worker. */
 static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, struct hd_diag *diag)
 {
 	const struct hd_relay_root *of = e->relay.of;
@@ -204,8 +204,8 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, s
 	return err;
 }
 
-/* Before the state changes: what was computed of files that were written to went to the others, too.
- * Hashing them takes its time. */
+/* Before the state changes: results computed from files that were changed went to the others, too.
+ * Hashing takes its time. */
 static enum hd_err look_at_data(struct hd_elastic *e, struct hd_command_done *done, struct hd_diag *diag)
 {
 	atomic_store(&e->moving, false);
@@ -246,8 +246,8 @@ COMMAND(finish)
 		hd_relay_take_digests(&e->relay, e->owns);
 	if (!err && !sharded)
 		err = fold_rest(e, d, diag);
-	/* of sharded state nobody has all sums; who is alone says no more than those before it did, or it
-	 * would be taken for corrupt */
+	/* with sharded state no member has all sums; a lone worker reports no more than before, or it
+	 * would look corrupt */
 	if (!err && digest && !e->copies)
 		done->sum_digest = hd_share_sums_digest(e->worker);
 	if (!err)
@@ -279,7 +279,7 @@ static bool is_syncing(const struct hd_transfer_out *t,
 	const struct hd_view *view) { return t->source.worker &&
 	!hd_view_has(view, t->joiner); }
 
-/* A learner that has become a member makes its own steps. */
+/* A joiner that became a member makes its own steps. */
 static void copy_to_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
 {
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
@@ -287,7 +287,7 @@ static void copy_to_all(struct hd_elastic *e, const struct hd_view *view, uint64
 			hd_catchup_source_boundary(&e->transfer[i].source, step, budget);
 }
 
-/* For those who have not taken what the boundaries before this one put in: one wait for all of them. */
+/* Waits for joiners that have not taken what earlier boundaries queued: one wait for all of them. */
 static void wait_for_slow_joiners(struct hd_elastic *e, const struct hd_view *view)
 {
 	int64_t most_ns = HD_TIMEOUT_NS(SLOW_JOINER, e->detect_ns);
@@ -308,9 +308,9 @@ COMMAND(boundary)
 		done->lacks = true;
 		return HD_OK;
 	}
-	/* whoever becomes the scribe in a step has its boundary again, in the midst of it */
+	/* a worker that becomes the writer within a step gets its boundary again */
 	if (e->between) {
-		if (!d->final)            /* what is left is to be saved before the machine goes */
+		if (!d->final)            /* the machine is about to go: saving comes first */
 			wait_for_slow_joiners(e, &e->adopted);
 		copy_to_all(e, &e->adopted, d->step, copy_budget(e));
 	}
@@ -341,16 +341,16 @@ COMMAND(restore)
 	e->touched = true;
 	if (d->step == 0)
 		return hd_fail(diag, HD_E_PEERLOST,
-			"all members are gone before the first checkpoint: this worker begins anew");
+			"all members are gone before the first checkpoint: this worker joins again");
 	if (!e->spec->dir)
 		return hd_fail(diag, HD_E_PEERLOST,
-			"no member is left to learn from: this worker begins anew");
+			"no member is left to sync from: this worker joins again");
 	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
 	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
 }
 
-/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. The view in
- * force may not have been adopted here: that comes with its first step. */
+/* To HD_NOBODY: all members hold, so there is no step to slow down, and no boundary will come. The view
+ * in force may not have been adopted here: that comes with its first step. */
 COMMAND(transfer)
 {
 	assert(d->number < HD_ELASTIC_TRANSFERS);
@@ -372,7 +372,7 @@ COMMAND(transfer)
 	return HD_OK;
 }
 
-/* Piece 0 begins anew, whatever was learned before. */
+/* Chunk 0 starts over, whatever was received before. */
 COMMAND(chunk)
 {
 	enum hd_err err = HD_OK;
@@ -395,11 +395,11 @@ COMMAND(chunk)
 		err = hd_catchup_sink_take(&e->sink, d->bytes, (size_t)d->len, &done->synced, diag);
 	done->over = !err && e->sink.over;
 	if (done->over)
-		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow",
+		err = hd_fail(diag, HD_E_PEERLOST, "state transfer: worker %u gave up, this one is too slow",
 			d->worker);
 	if (!err && done->synced && e->sink.unprobed)
 		hd_elastic_note(e, "unprobed",
-			"there was no memory to compute a virtual node here and at the teacher: nobody "
+			"there was no memory to compute a virtual node here and at the source: nothing "
 			"compared the bits of this "
 			"worker");
 	done->step = e->sink.step;
@@ -457,8 +457,8 @@ static enum hd_err (*const one[HD_COMMAND_NKINDS])(struct hd_elastic *e, const s
 	[HD_COMMAND_CHUNK] = do_chunk, [HD_COMMAND_RECORD] = do_record,
 };
 
-/* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is
- * one, what the operations of a virtual node would take on a slow core. */
+/* The longest instruction of the last steps, from which the coordinator judges whether this worker
+ * hangs. Before there is one: what a virtual node would take on a slow core. */
 static void remember(struct hd_elastic *e)
 {
 	uint64_t most = 0;
@@ -469,8 +469,8 @@ static void remember(struct hd_elastic *e)
 	atomic_store(&e->longest_ns, most);
 }
 
-/* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation)
- * standing still means nothing. */
+/* Commands in which instructions or kernels run one after the other; in all others (a disk, an
+ * evaluation) standing still means nothing. */
 static bool moves(enum hd_command_kind kind)
 {
 	return kind == HD_COMMAND_COMPUTE || kind == HD_COMMAND_FOLD || kind == HD_COMMAND_ARRIVED ||

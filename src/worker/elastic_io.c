@@ -6,9 +6,9 @@
 #include "base/timeouts.h"
 #include "sys/failpoint.h"
 
-/* The wire's thread: what comes from outside becomes events of the member machine. */
+/* The I/O thread: what comes from outside becomes events of the member machine. */
 
-/* what was said goes out before this process leaves, at most so long */
+/* messages are flushed before this process leaves, for at most so long */
 #define HD_LAST_FLUSH_NS INT64_C(500000000)
 
 static uint32_t worker_of(uint32_t link) { return link == HD_COORDINATOR_LINK ? HD_COORDINATOR : link; }
@@ -48,7 +48,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 		e->readmit = HD_NOBODY;
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
 			.why = HD_CLOSED, .text = "" });
-		/* at once, not at the next tick: T/4 would be a good part of a start */
+		/* at once, not at the next tick: T/4 is a good part of a start */
 		hd_elastic_call(e);
 		return;
 	}
@@ -157,7 +157,7 @@ static void on_sent(void *self, const struct hd_sent *sent)
 		hd_elastic_chunk_sent(self, sent);
 }
 
-/* The coordinator says what became of us. */
+/* The coordinator will say what this worker is. */
 static void on_stale(void *self, uint32_t worker, uint32_t epoch)
 {
 	(void)epoch;
@@ -221,7 +221,7 @@ static void tick(struct hd_elastic *e)
 		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
 }
 
-/* The last words: a few turns of the hub, as long as something goes out. */
+/* A few turns of the hub, as long as something is sent. */
 static void say_last_words(struct hd_elastic *e)
 {
 	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_LAST_FLUSH_NS;

@@ -7,15 +7,11 @@
 #include "base/le.h"
 #include "sys/failpoint.h"
 
-/* Slots of sharded state, from who holds them to who lacks them: for the chains of another view (a fetch),
- * and for a scribe that saves them all (a gathering). The one who lacks them asks bucket by bucket, a few at
- * a time, and asks again while one does not come. Slots stand still meanwhile (member.h, rule 7), so both
- * ends copy on the wire's thread. Who is a step behind answers when it is there. An answer of one byte says:
- * not here, not of that step.
- *
- * A member that becomes the scribe in a view that repairs a step may have fetched for that step already. So
- * the two take turns, and what the hand drops when it has saved is what was gathered, nothing that this
- * member is to keep. */
+/* Slots of sharded state, from their holders to members that lack them: for the chains of another view
+ * (a fetch), and for a checkpoint writer that saves them all (a gathering). The member that lacks them
+ * requests bucket by bucket, a few at a time, and again while one does not come. Slots do not change
+ * meanwhile (member.h, rule 7), so both ends copy on the I/O thread. A holder that is a step behind
+ * answers when it gets there. An answer of one byte says: not here, not of that step. */
 
 enum { HD_ASK_SLOTS_BYTES = 20 };         /* u64 step, u64 request, u32 bucket */
 
@@ -58,7 +54,7 @@ void hd_elastic_slots_finish(struct hd_elastic *e)
 	hd_free(e->slots.keep);
 }
 
-/* ---- who holds them ---- */
+/* ---- the holder ---- */
 
 static struct hd_slots_out **sending(struct hd_elastic *e, uint32_t worker, uint64_t request)
 {
@@ -95,8 +91,8 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 		e->slots.out = out;
 }
 
-/* An answer that went out whole came there whole, or its asker has taken another number; a second one
- * would answer nobody. */
+/* An answer that was sent whole has arrived whole, or its receiver uses another number by now; a second
+ * one would have no receiver. */
 static bool was_answered(const struct hd_slots *s, const struct hd_slots_later *asked)
 {
 	uint32_t n = s->nanswered < HD_SLOTS_LATER ? s->nanswered : HD_SLOTS_LATER;
@@ -159,7 +155,7 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 	return false;
 }
 
-/* ---- who lacks them ---- */
+/* ---- the member that lacks them ---- */
 
 static bool is_asked(const struct hd_elastic *e, uint32_t bucket)
 {
@@ -271,7 +267,7 @@ static void save(struct hd_elastic *e)
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
-/* What is due begins, and what is complete ends; telling so may make something due. */
+/* Starts what is due and ends what is complete; the event may make something due. */
 static void go_on(struct hd_elastic *e)
 {
 	struct hd_slots *s = &e->slots;
@@ -330,7 +326,7 @@ void hd_elastic_slots_saved(struct hd_elastic *e)
 	go_on(e);
 }
 
-/* A step begins, or begins again: who is to fetch for it is told so after this. */
+/* A step begins, or begins again: FETCH for it comes after this. */
 void hd_elastic_slots_void(struct hd_elastic *e)
 {
 	e->slots.fetch_due = false;

@@ -1,8 +1,7 @@
-/* Slots of sharded state between workers: who holds answers once, who lacks asks until they are here.
- *
- * What the file under test calls is played by this one (it is linked in the place of the library's): the
- * state of a member, what a hub is told to do, slots of so many bytes. Each test sets that, calls, and
- * looks at what was done. */
+/* Slots of sharded state between workers: a holder answers once; a member that lacks them asks until
+ * they are here. This file plays what the file under test calls (it is linked in place of the
+ * library's): the state of a member, the calls of a hub, slots of so many bytes. Each test sets that,
+ * calls, and looks at what was done. */
 #include "worker/elastic_int.h"
 
 #include <string.h>
@@ -115,7 +114,7 @@ enum hd_err hd_hub_answer(struct hd_hub *hub, uint32_t worker, const struct hd_a
 	return HD_OK;
 }
 
-/* ---- the machine and the hand */
+/* ---- the machine and the compute thread */
 static enum hd_err give_err, failed;
 static struct hd_member_event fed[LOG];
 static struct hd_command given[LOG];
@@ -169,7 +168,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* ---- who holds them */
+/* ---- the holder */
 
 static void ask_len(uint32_t worker, uint64_t step, uint64_t request, uint32_t bucket, uint32_t len)
 {
@@ -300,7 +299,7 @@ static void who_is_ahead_waits_until_this_one_is_there(void **state)
 	assert_int_equal(answered[3].worker, 7);
 }
 
-/* Who finds no place to wait is told at once that they are not here; who has one keeps it. */
+/* A request that finds no place to wait is refused at once; one that has a place keeps it. */
 static void as_many_wait_as_there_are_places(void **state)
 {
 	(void)state;
@@ -316,7 +315,7 @@ static void as_many_wait_as_there_are_places(void **state)
 	assert_int_equal(e.slots.nlater, HD_SLOTS_LATER);
 }
 
-/* ---- who lacks them */
+/* ---- the member that lacks them */
 
 static void chained(uint32_t bucket) { chain[bucket] |= 1u << exchange.me; }
 
@@ -465,7 +464,7 @@ static void who_holds_them_may_come_later(void **state)
 	assert_int_equal(nfed, 0);
 }
 
-/* After T again, the same question; not where the link is down, and not to who answered. */
+/* After T the same request again; not where the link is down, nor to a worker that answered. */
 static void a_question_is_repeated(void **state)
 {
 	(void)state;
@@ -580,12 +579,12 @@ static void slots_that_do_not_fit_end_this_worker(void **state)
 	assert_int_equal(nfed, 0);
 }
 
-/* ---- a scribe's */
+/* ---- a checkpoint writer's */
 
 static struct hd_command boundary(uint64_t step) { return (struct hd_command){ .kind = HD_COMMAND_BOUNDARY,
 	.step = step, .number = 11 }; }
 
-/* All, of whosever chain; then the duty again, with what was here before. */
+/* All, of whosever chain; then the command again, with what was here before. */
 static void a_gathering_gets_all_and_gives_the_command_again(void **state)
 {
 	const struct hd_command command = boundary(7), old = boundary(6);
@@ -642,7 +641,7 @@ static void a_fetch_and_a_gathering_take_turns(void **state)
 	assert_int_equal(e.slots.now, HD_SLOTS_SAVE);
 }
 
-/* The hand does not take it: this worker must go. */
+/* The compute thread does not take it: this worker must go. */
 static void a_command_that_is_not_taken_ends_this_worker(void **state)
 {
 	const struct hd_command command = boundary(7);

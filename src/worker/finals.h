@@ -1,16 +1,16 @@
-/* finals.h -- buckets whose roots are final, from the threads of the devices to the wire's, while a pass is
+/* finals.h -- buckets whose roots are final, from device threads to the I/O thread, while a pass is
  * computed.
  *
- * A device that has made the last gradient of a bucket notes it (hd_share_watch) and goes on; the wire's
- * thread fetches what was noted and lets the roots go out. A pass that is over needs no notes: its result
- * says that all its buckets are final. So there is room for one pass.
+ * A device that made the last gradient of a bucket notes it (hd_share_watch) and goes on. The I/O thread
+ * fetches the notes and sends the roots. A finished pass needs no notes: its result says that all its
+ * buckets are final. So there is space for one pass.
  *
- * 1. What was noted of an earlier pass, and not fetched, is forgotten when the next one begins.
- * 2. `wake` comes when something is noted and nothing waited, not for each note.
- * 3. A pass has the number of its round: of one that was cancelled meanwhile nothing is fetched.
+ * 1. Notes of an earlier pass that were not fetched are dropped when the next pass begins.
+ * 2. `wake` is called when a note comes and none waited, not for each note.
+ * 3. A pass has the number of its round: notes of a pass that was cancelled meanwhile are not fetched.
  *
- * Ownership: init/finish. Threads: begin is the hand's, note any device's between begin and the end of the
- * pass, fetch the wire's. */
+ * Ownership: init/finish. Threads: begin() compute thread; note() any device between begin() and the end
+ * of the pass; fetch() I/O thread. */
 #ifndef HD_WORKER_FINALS_H
 #define HD_WORKER_FINALS_H
 
@@ -28,7 +28,7 @@ struct hd_finals {
 	bool some;
 	uint32_t words;
 	uint64_t *bit;                    /* owned: [words] noted, not fetched */
-	uint64_t *fetched;                /* owned: [words] the wire's */
+	uint64_t *fetched;                /* owned: [words] the I/O thread's */
 	void (*wake)(void *user);
 	void *user;
 };
@@ -39,8 +39,8 @@ void hd_finals_finish(struct hd_finals *finals);          /* takes zeroed ones *
 
 void hd_finals_begin(struct hd_finals *finals, const struct hd_finals_pass *pass);
 void hd_finals_note(struct hd_finals *finals, uint32_t bucket);
-/* What was noted since, as bits of buckets that hold until the next fetch; NULL: nothing, or nothing of
- * this round. */
+/* Notes since the last fetch, as bits of buckets, valid until the next fetch; NULL: none, or none of this
+ * round. */
 const uint64_t *hd_finals_fetch(struct hd_finals *finals, uint32_t round, struct hd_finals_pass *pass);
 
 #endif

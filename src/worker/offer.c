@@ -55,7 +55,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 			hd_close_text(why)));
 	else
 		fail(a, hd_fail(&a->diag, HD_E_PEERLOST,
-			"nobody answers at %s: %s; is the run there, and started with --listen?", a->where,
+			"no answer from %s: %s; is the run there, and started with --listen?", a->where,
 			text && *text ? text : hd_close_text(why)));
 }
 

@@ -1,11 +1,10 @@
-/* offer.h -- which job it is that one may join: asked of its coordinator by who knows no more than its
- * address and key.
+/* offer.h -- which job a worker would join, asked of a coordinator of which only address and key are known.
  *
- * A connection for this alone: it asks, hears one OFFER and ends. What comes is as good as the key: it was
- * proven by both ends (or, over plaintext, by nobody, and the user was warned). The text is a resolved job,
- * to be parsed and judged like any other.
+ * One connection for this alone: it asks, receives one OFFER, and ends. The answer is as good as the key,
+ * which both ends have proven (over plaintext there is no proof, and the user was warned). The text is a
+ * resolved job, to be parsed and judged like any other.
  *
- * One attempt, bounded: 6 seconds to be connected and greeted, 5 to be answered. Threads: one; blocks. */
+ * One attempt, bounded: 6 seconds to connect and greet, 5 to be answered. Threads: one; blocks. */
 #ifndef HD_WORKER_OFFER_H
 #define HD_WORKER_OFFER_H
 
@@ -30,8 +29,8 @@ struct hd_offer {
 	size_t len;
 };
 
-/* HD_E_PEERLOST: nobody is there. HD_E_INVAL: it does not take this key, or speaks another version; the
- * sentence says which. */
+/* HD_E_PEERLOST: no answer. HD_E_INVAL: it refuses this key, or speaks another version; the message says
+ * which. */
 HD_MUST_USE enum hd_err hd_offer_ask(const struct hd_offer_spec *spec, struct hd_arena *arena,
 	struct hd_offer *offer, struct hd_diag *diag);
 
