@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "engine/part_int.h"
 
 /* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by
  * both: their steps do not overlap, and pools only grow. */
@@ -26,7 +27,7 @@ static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_v
 	if (n && n != w->spec.ndevices)
 		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n,
 			w->spec.ndevices);
-	if (plan && !*alone && hd_lockstep_needed(&w->lockstep))
+	if (plan && !*alone && hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_REFUSED,
 			"norms over the global batch (model.bn: global) meet at every norm, and several "
 			"workers have no "
@@ -43,33 +44,36 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 		struct hd_rank_need *need = &w->rank[r].need;
 		need->nbuffers = more(need->nbuffers, more(s->nbuffers, 1));
 		need->ntemps = more(need->ntemps, s->ntemps);
-		need->narenas = more(need->narenas, hd_lockstep_needed(&w->lockstep) ? s->nvns_here : 0);
+		need->narenas = more(need->narenas, hd_lockstep_needed(&w->stage->lockstep) ? s->nvns_here :
+			0);
 	}
 }
 
 /* What the shares at hand need; before they are taken. */
-static void set_needs(struct hd_worker *w, const struct hd_share *coming)
+static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
-	w->need_places = w->need_received = w->need_links = 0;
-	w->need_sum = w->need_moments = false;
+	w->parts->need_places = w->parts->need_received = w->parts->need_links = 0;
+	w->parts->need_sum = w->parts->need_moments = false;
 	for (size_t i = 0; i < 2; i++) {
-		const struct hd_share *s = i ? coming : w->share;
+		const struct hd_worker_part *s = i ? coming : w->parts->part;
 		if (!s)
 			continue;
 		need_of(w, &s->work);
-		w->need_places = s->nplaces > w->need_places ? s->nplaces : w->need_places;
-		w->need_links = s->nlinks > w->need_links ? s->nlinks : w->need_links;
-		w->need_received = s->nreceived > w->need_received ? s->nreceived : w->need_received;
-		w->need_sum |= s->needs_sum || s->needs_parm;
-		w->need_moments |= !s->alone;
+		w->parts->need_places = s->nplaces > w->parts->need_places ? s->nplaces :
+			w->parts->need_places;
+		w->parts->need_links = s->nlinks > w->parts->need_links ? s->nlinks : w->parts->need_links;
+		w->parts->need_received = s->nreceived > w->parts->need_received ? s->nreceived :
+			w->parts->need_received;
+		w->parts->need_sum |= s->needs_sum || s->needs_parm;
+		w->parts->need_moments |= !s->alone;
 	}
 }
 
 /* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are
  * here, else as even as can be. */
-static enum hd_err own_chunks(const struct hd_worker *w, struct hd_share *s, const uint32_t *rank,
+static enum hd_err own_chunks(const struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
 	struct hd_diag *diag)
 {
 	const uint32_t nchunks = w->task->layout.nchunks;
@@ -88,7 +92,7 @@ static enum hd_err own_chunks(const struct hd_worker *w, struct hd_share *s, con
 
 /* Sums of several workers need a flat vector that is no root's: a gradient buffer that the roots leave free
  * when the pass is computed, if there is one. */
-static enum hd_err find_sum(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+static enum hd_err find_sum(struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
 {
 	struct hd_device *first = w->rank[0].device;
 
@@ -97,34 +101,34 @@ static enum hd_err find_sum(struct hd_worker *w, struct hd_share *s, struct hd_d
 		for (uint32_t i = 0; i < more(1, s->work.rank[r].script.nbuffers) && !s->sum; i++) {
 			bool is_root = false;
 			for (uint32_t k = 0; k < s->work.nroots; k++)
-				is_root |= s->work.item[s->work.root[k].item] == w->rank[r].buffer[i];
-			s->sum = is_root ? NULL : w->rank[r].buffer[i];
+				is_root |= s->work.item[s->work.root[k].item] == w->rank[r].pool->buffer[i];
+			s->sum = is_root ? NULL : w->rank[r].pool->buffer[i];
 		}
 	assert(!s->needs_sum == !!s->sum);
 	if (s->sum)
 		return HD_OK;
-	enum hd_err err = w->sum ? HD_OK : first->ops->take(first, w->flat_bytes, (void **)&w->sum, diag);
-	s->sum = w->sum;
+	enum hd_err err = hd_stage_take_sum(w->stage, first, diag);
+	s->sum = w->stage->sum;
 	return err;
 }
 
 /* New parameters of sharded state: whoever gets them has no more use for the root. Without one, a vector
  * that is not that of the sums. */
-static enum hd_err find_parm(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+static enum hd_err find_parm(struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
 {
 	struct hd_device *first = w->rank[0].device;
 
 	s->parm = s->work.nroots ? s->work.item[s->work.root[0].item] : NULL;
 	if (!s->needs_parm)
 		return HD_OK;
-	assert(s->sum != w->sum || !w->sum);
-	enum hd_err err = w->sum ? HD_OK : first->ops->take(first, w->flat_bytes, (void **)&w->sum, diag);
-	s->parm = w->sum;
+	assert(s->sum != w->stage->sum || !w->stage->sum);
+	enum hd_err err = hd_stage_take_sum(w->stage, first, diag);
+	s->parm = w->stage->sum;
 	return err;
 }
 
 /* Are all gradient buffers roots' in the end? */
-static enum hd_err count_spare(const struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+static enum hd_err count_spare(const struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
 {
 	uint32_t nvns = w->task->job->nvns, nbuffers = 0, nroots = 0;
 	struct hd_tnode *root = hd_arena_take(&s->arena, nvns, sizeof *root);
@@ -136,12 +140,12 @@ static enum hd_err count_spare(const struct hd_worker *w, struct hd_share *s, st
 	enum hd_err err = hd_tree_roots(nvns, s->work.has, root, nvns, &nroots);
 	assert(!err);
 	s->needs_sum = !s->alone && nroots == nbuffers;
-	s->needs_parm = w->sharded && s->plan && !s->alone && nroots == 0;
+	s->needs_parm = w->parts->sharded && s->plan && !s->alone && nroots == 0;
 	return err;
 }
 
 /* At least as many as all workers have roots: a run of a worker's neighbours has HD_MAX_ROOTS at most. */
-static uint32_t nroots_of_all(const struct hd_share *s)
+static uint32_t nroots_of_all(const struct hd_worker_part *s)
 {
 	const struct hd_plan *plan = s->plan;
 	uint32_t n = 0, end;
@@ -155,7 +159,7 @@ static uint32_t nroots_of_all(const struct hd_share *s)
 	return n;
 }
 
-static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint32_t *rank,
+static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
 	struct hd_diag *diag)
 {
 	enum hd_err err = hd_worker_fits(w, diag);
@@ -175,7 +179,7 @@ static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint3
 		err = hd_moments_apart(w, diag);
 	if (!err && !s->alone && s->plan)
 		err = hd_operands_cap(w, nroots_of_all(s), diag);
-	if (!err && s->nplaces > w->nplaces)
+	if (!err && s->nplaces > w->parts->nreceive)
 		err = hd_share_places(w, s->nplaces, diag);
 	return err;
 }
@@ -191,7 +195,7 @@ static uint64_t links_of(const struct hd_plan *plan)
 }
 
 /* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
-static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s,
+static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_worker_part *s,
 	uint32_t **ranks, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(w);
@@ -221,8 +225,9 @@ static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, s
 	return HD_OK;
 }
 
-static struct hd_share *unused(struct hd_worker *w) { return w->share == &w->shares[0] ? &w->shares[1] :
-	&w->shares[0]; }
+static struct hd_worker_part *unused(struct hd_worker *w) { return w->parts->part == &w->parts->of[0] ?
+	&w->parts->of[1] :
+	&w->parts->of[0]; }
 
 enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *view,
 	struct hd_memory_terms *terms, struct hd_diag *diag)
@@ -240,39 +245,38 @@ enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *vie
 
 enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *view, struct hd_diag *diag)
 {
-	struct hd_share *s = unused(w);
+	struct hd_worker_part *s = unused(w);
 	uint32_t *rank;
 	enum hd_err err = make(w, view, s, &rank, diag);
 
 	if (err)
 		return err;
 	err = take_all(w, s, rank, diag);
-	if (!err && !w->prefetch)
+	if (!err && !hd_reading_any(w))
 		err = hd_worker_reread(w, diag);
 	if (err)
 		set_needs(w, NULL);
 	else
-		w->next = s;
+		w->parts->next = s;
 	return err;
 }
 
-bool hd_share_prepared(const struct hd_worker *w) { return w->next != NULL; }
+bool hd_share_prepared(const struct hd_worker *w) { return w->parts->next != NULL; }
 
 void hd_share_forget(struct hd_worker *w)
 {
-	w->next = NULL;
+	w->parts->next = NULL;
 	set_needs(w, NULL);
 }
 
 void hd_share_adopt(struct hd_worker *w)
 {
-	assert(w->next && !w->begun);
-	w->share = w->next;
-	w->next = NULL;
+	assert(w->parts->next && !w->step->begun);
+	w->parts->part = w->parts->next;
+	w->parts->next = NULL;
 	set_needs(w, NULL);
-	hd_step_work(w, &w->share->work);
-	if (w->prefetch)
-		hd_prefetch_want(w->prefetch, (uint64_t)w->step, w->share->work.has);
+	hd_step_work(w, &w->parts->part->work);
+	hd_reading_want(w, w->parts->part->work.has);
 }
 
 enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,
@@ -289,7 +293,7 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 		HD_SHARE_NOBODY };
 	enum hd_err err = hd_share_prepare(w, &view, diag);
 
-	if (!err && !w->next->alone)
+	if (!err && !w->parts->next->alone)
 		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u",
 			plan->nranks, w->spec.ndevices);
 	if (err) {
@@ -300,40 +304,13 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 	return HD_OK;
 }
 
-struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
-{
-	static const uint8_t none[HD_MAX_VNS];
-	const bool ahead = w->spare_core || !w->task->data->at_hand;
-
-	return (struct hd_prefetch_spec){
-		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
-		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
-		.wanted = w->share ? w->share->work.has : none,
-		.first_step = (uint64_t)w->step, .memory_bytes = HD_PREFETCH_BYTES,
-		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1, .named = w->took != NULL,
-	};
-}
-
-enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
-{
-	const struct hd_prefetch_spec spec = hd_worker_reading(w);
-
-	w->again = true;                  /* until there is a reader */
-	hd_prefetch_destroy(w->prefetch);
-	w->prefetch = NULL;
-	hd_seals_init(&w->seals, 0, 1, (uint64_t)w->step);
-	enum hd_err err = hd_prefetch_create(&w->prefetch, &spec, diag);
-	w->again = err;
-	return err;
-}
-
 enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 {
-	atomic_store(&w->torn, false);
-	w->told_at = 0;
-	hd_param_store_set_version(w->store, (uint64_t)w->updates);
-	memset(w->slot_here, 1, w->nbuckets);     /* they may take memory */
-	memset(w->own, 1, w->nbuckets);
+	atomic_store(&w->step->torn, false);
+	hd_digest_forget(w);
+	hd_param_store_set_version(w->store, (uint64_t)w->count.updates);
+	memset(w->parts->slot_here, 1, w->stage->nbuckets);     /* they may take memory */
+	memset(w->parts->own, 1, w->stage->nbuckets);
 	hd_digest_frozen(w);
 	return hd_worker_reread(w, diag);
 }

@@ -26,16 +26,18 @@ static double vn_seconds(const struct hd_program *program, uint32_t nthreads)
  * device are faster than devices. */
 static double wave_seconds(const struct hd_worker *w, uint32_t nthreads)
 {
-	double meetings = nthreads > 1 ? (double)w->train.norder[HD_RUN_F] +
-		(double)w->train.norder[HD_RUN_B] : 0;
+	double meetings = nthreads > 1 ? (double)w->stage->train.norder[HD_RUN_F] +
+		(double)w->stage->train.norder[HD_RUN_B] : 0;
 
-	return 3.0 * (double)w->flat_bytes * second_per_byte / nthreads + meetings * second_per_meeting;
+	return 3.0 * (double)w->stage->flat_bytes * second_per_byte / nthreads +
+		meetings * second_per_meeting;
 }
 
 /* Update: parameters, gradients and slots once; joins: three passes for each root but one. */
 static double end_seconds(const struct hd_worker *w, uint32_t nroots, uint32_t ncores)
 {
-	double flat = (double)w->flat_bytes, passes = 3.0 + 2.0 * hd_optims[w->task->optim.kind].nslots +
+	double flat = (double)w->stage->flat_bytes,
+		passes = 3.0 + 2.0 * hd_optims[w->task->optim.kind].nslots +
 		3.0 * (nroots - 1.0);
 
 	return flat * passes * second_per_byte / ncores;
@@ -59,7 +61,7 @@ static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32
 		(uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), wave_of,
 		&w->arena, diag);
 	rank->need = (struct hd_rank_need){ script.nbuffers, script.ntemps,
-		hd_lockstep_needed(&w->lockstep) ? n : 0 };
+		hd_lockstep_needed(&w->stage->lockstep) ? n : 0 };
 	*nroots += script.nroots;
 	return err;
 }
@@ -74,28 +76,33 @@ static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, 
 
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to sketch a worker");
-	*w = (struct hd_worker){ .task = task, .flat_bytes = task->layout.elems * sizeof(float),
-		.spec = { .kind = "cpu", .ndevices = d, .nthreads = choice->nthreads, .wave = choice->wave },
-		.spare_core = (uint64_t)d * choice->nthreads < ncores };
-	hd_arena_init(&w->arena, 0);
+	*w = (struct hd_worker){ .task = task,
+		.spec = { .kind = "cpu", .ndevices = d, .nthreads = choice->nthreads,
+		.wave = choice->wave } };
+	err = hd_worker_begin(w, diag);
+	if (err)
+		goto out;
+	hd_reading_spare(w, (uint64_t)d * choice->nthreads < ncores);
 	err = hd_worker_programs(w, diag);
-	choice->wave = w->train.max_parts;
+	choice->wave = w->stage->train.max_parts;
 	w->rank = hd_arena_take(&w->arena, d, sizeof *w->rank);
 	if (!err && !w->rank)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory to sketch %u devices", d);
 	for (uint32_t r = 0; r < d && !err; r++) {
 		uint32_t n = nvns / d + (r < nvns % d);
+		w->rank[r].pool = &w->stage->pool[r];
 		err = sketch_rank(w, &w->rank[r], first, n, choice->wave, &nroots, diag);
 		first += n;
 	}
 	if (!err) {
 		hd_worker_memory(w, &choice->memory);
 		uint32_t most = (nvns + d - 1) / d, nwaves = (most + choice->wave - 1) / choice->wave;
-		choice->step_s = vn_seconds(&w->train, choice->nthreads) * most + wave_seconds(w,
+		choice->step_s = vn_seconds(&w->stage->train, choice->nthreads) * most + wave_seconds(w,
 			choice->nthreads) * nwaves
 			+ end_seconds(w, nroots, ncores);
 	}
-	hd_arena_finish(&w->arena);
+out:
+	hd_worker_end(w);
 	hd_free(w);
 	return err;
 }

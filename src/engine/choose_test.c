@@ -133,18 +133,19 @@ static void times_are_those_of_the_header(void **state)
 	const struct hd_choices *choices = choices_of(&rig, 2, 0, 0);
 	struct hd_worker *w = rig.worker;
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
-		for (uint32_t i = 0; i < w->train.norder[phase]; i++) {
-			const struct hd_node *node = &w->train.graph->node[w->train.order[phase][i]];
-			struct hd_cost cost = hd_ops[node->op].cost(w->train.graph, node, 32);
+		for (uint32_t i = 0; i < w->stage->train.norder[phase]; i++) {
+			const uint32_t inode = w->stage->train.order[phase][i];
+			const struct hd_node *node = &w->stage->train.graph->node[inode];
+			struct hd_cost cost = hd_ops[node->op].cost(w->stage->train.graph, node, 32);
 			nodes += cost.flops * 1e-11 > cost.bytes * 5e-11 ? cost.flops * 1e-11 :
 				cost.bytes * 5e-11;
 		}
-	flat = (double)w->flat_bytes * 5e-11;
+	flat = (double)w->stage->flat_bytes * 5e-11;
 	/* parameters, gradient and two slots read, three written; a join of the second device's root:
 	 * read, read, written */
 	double two = 4 * nodes + 3 * flat + (7 + 3) * flat / 2, threads = 8 * nodes * 1.03 / 2
-		+ 3 * flat / 2 + 4e-6 * (w->train.norder[HD_RUN_F] + w->train.norder[HD_RUN_B]) + 7 *
-			flat / 2;
+		+ 3 * flat / 2 + 7 * flat / 2
+		+ 4e-6 * (w->stage->train.norder[HD_RUN_F] + w->stage->train.norder[HD_RUN_B]);
 	CHECK(choices->at[0].wave >= 4 && choices->at[1].wave == 8, "waves %u and %u", choices->at[0].wave,
 		choices->at[1].wave);
 	CHECK(fabs(choices->at[0].step_s - two) < 1e-9 * two, "2 x 1: %g s, by hand %g",

@@ -1,10 +1,43 @@
-#include "engine/worker_int.h"
+#include "engine/digest_int.h"
 
 #include <assert.h>
+#include <string.h>
+
+#include "base/le.h"
+#include "engine/part_int.h"
+#include "engine/worker_int.h"
 
 /* The state digest, taken where the memory is warm: each rank hashes the segments
  * of the chunks it has just updated; joining the segments' digests to those of
  * tensors and of the table costs nothing. Equal to hd_state_digest() by its law. */
+
+enum hd_err hd_digest_make(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &w->task->layout;
+	struct hd_digests *d = hd_arena_take(&w->arena, 1, sizeof *d);
+	bool all = d;
+
+	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS && all; k++) {
+		d->segment[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *d->segment[k]);
+		all = d->segment[k];
+	}
+	if (all) {
+		d->tensor = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *d->tensor);
+		d->frozen = hd_arena_take(&w->arena, layout->nparams + 1, sizeof *d->frozen);
+		d->bucket = hd_arena_take(&w->arena, w->stage->nbuckets, sizeof *d->bucket);
+	}
+	w->digests = d;
+	return all && d->tensor && d->frozen && d->bucket ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for the digests of %u segments", layout->nsegments);
+}
+
+void hd_digest_segment(struct hd_worker *w, enum hd_vector vector, uint32_t isegment, const float *at)
+{
+	const struct hd_segment *s = &w->task->layout.segment[isegment];
+
+	w->digests->segment[vector - HD_VEC_PARAMS][isegment] = at ? hd_hash(at, s->len * sizeof *at) :
+		hd_param_store_hash(w->store, vector, s->at, s->len);
+}
 
 void hd_digest_segments(struct hd_rank *rank)
 {
@@ -14,22 +47,21 @@ void hd_digest_segments(struct hd_rank *rank)
 
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
 		const struct hd_segment *s = &layout->segment[i];
-		if (w->share->owner[s->chunk] != rank->id)
+		if (w->parts->part->owner[s->chunk] != rank->id)
 			continue;
 		for (uint32_t k = 0; k < nflat; k++)
-			w->segment_digest[k][i] = hd_param_store_hash(w->store,
-				(enum hd_vector)(HD_VEC_PARAMS + k), s->at, s->len);
+			hd_digest_segment(w, (enum hd_vector)(HD_VEC_PARAMS + k), i, NULL);
 	}
 }
 
-/* Nobody writes a frozen parameter during a run: its digest is taken when the state came from outside. */
+/* No step writes a frozen parameter: its digest is taken when the state came from outside. */
 void hd_digest_frozen(struct hd_worker *w)
 {
 	const struct hd_layout *layout = &w->task->layout;
 
 	for (uint32_t p = 0; p < layout->nparams; p++)
 		if (w->task->train.param[p].frozen)
-			w->frozen_digest[p] = hd_state_tensor_digest(&(struct hd_state_entry){
+			w->digests->frozen[p] = hd_state_tensor_digest(&(struct hd_state_entry){
 				.dtype = HD_F32, .len_bytes = layout->len[p] * sizeof(float),
 				.at = hd_param_store_at(w->store, HD_VEC_PARAMS, layout->at[p],
 					layout->len[p]) });
@@ -50,23 +82,81 @@ static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_s
 	/* an entry of the table lies in a vector of the store or is a counter */
 	assert(found && vector < HD_VEC_BUFFERS && p < layout->nparams);
 	if (w->task->train.param[p].frozen)
-		return w->frozen_digest[p];
+		return w->digests->frozen[p];
 	uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
-	return hd_hash(w->segment_digest[vector - HD_VEC_PARAMS] + first, n * sizeof(struct hd_hash));
+	return hd_hash(w->digests->segment[vector - HD_VEC_PARAMS] + first, n * sizeof(struct hd_hash));
 }
 
 struct hd_hash hd_digest_join(struct hd_worker *w)
 {
-	struct hd_hash *tensor = w->tensor_digest;
+	struct hd_hash *tensor = w->digests->tensor;
 
 	for (uint32_t i = 0; i < w->state.nentries; i++)
 		tensor[i] = tensor_digest(w, &w->state.entry[i]);
 	return hd_state_digest_of(&w->state, tensor);
 }
 
+struct hd_hash hd_digest_report(struct hd_worker *w)
+{
+	w->digests->reported_at = (uint64_t)w->count.step;
+	return w->digests->reported = hd_digest_join(w);
+}
+
+void hd_digest_forget(struct hd_worker *w) { w->digests->reported_at = 0; }
+
 struct hd_hash hd_worker_digest(struct hd_worker *worker) { return hd_state_digest(&worker->state); }
 
-bool hd_worker_is_as_told(struct hd_worker *w)
+bool hd_worker_as_reported(struct hd_worker *w)
 {
-	return !w->told_at || w->told_at != (uint64_t)w->step || hd_hash_same(w->told, hd_worker_digest(w));
+	return !w->digests->reported_at || w->digests->reported_at != (uint64_t)w->count.step ||
+		hd_hash_same(w->digests->reported, hd_worker_digest(w));
+}
+
+uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t bucket)
+{
+	return (uint64_t)hd_param_store_nslots(w->store) * hd_layout_bucket(&w->task->layout,
+		bucket).nsegments * sizeof(struct hd_hash);
+}
+
+void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+
+	for (uint32_t k = 0; k < hd_param_store_nslots(w->store); k++)
+		memcpy(bytes + k * run.nsegments * sizeof(struct hd_hash),
+			w->digests->segment[1 + k] + run.first_segment,
+			run.nsegments * sizeof(struct hd_hash));
+}
+
+void hd_share_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes)
+{
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+
+	for (uint32_t k = 0; k < hd_param_store_nslots(w->store); k++)
+		memcpy(w->digests->segment[1 + k] + run.first_segment,
+			bytes + k * run.nsegments * sizeof(struct hd_hash),
+			run.nsegments * sizeof(struct hd_hash));
+}
+
+static void digest_buckets(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+
+	for (uint32_t b = rank->id; b < w->stage->nbuckets; b += w->spec.ndevices) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
+		uint8_t bytes[8];
+		hd_put64(bytes, hd_hash64((hd_share_sharded(w) ? w->parts->part->parm :
+			w->parts->part->sum) + run.at,
+			run.len * sizeof(float)));
+		memcpy(&w->digests->bucket[b], bytes, sizeof bytes);
+	}
+}
+
+uint64_t hd_share_sums_digest(struct hd_worker *w)
+{
+	enum hd_err err = hd_worker_all(w, digest_buckets, NULL);
+
+	assert(!err && (w->step->nsummed == w->stage->nbuckets || hd_share_sharded(w)));
+	(void)err;
+	return hd_hash64(w->digests->bucket, w->stage->nbuckets * sizeof *w->digests->bucket);
 }

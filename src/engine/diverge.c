@@ -40,7 +40,7 @@ static const char *param_of(const struct hd_graph *g, const struct hd_node *node
 
 static void name_op(struct search *s, const struct hd_node *node, float value)
 {
-	const struct hd_graph *g = s->worker->train.graph;
+	const struct hd_graph *g = s->worker->stage->train.graph;
 	const char *param = param_of(g, node);
 
 	snprintf(s->cause, sizeof s->cause, "first %s made by op %s%s%s%s (%s), virtual node %u",
@@ -51,11 +51,11 @@ static void name_op(struct search *s, const struct hd_node *node, float value)
 
 static void look_at_node(struct search *s, const struct hd_bind *bind, uint32_t inode)
 {
-	const struct hd_graph *g = s->worker->train.graph;
+	const struct hd_graph *g = s->worker->stage->train.graph;
 	const struct hd_node *node = &g->node[inode];
 
 	for (uint32_t v = node->out; v < node->out + node->nout && !*s->cause; v++) {
-		const void *at = hd_program_value(&s->worker->train, bind, v);
+		const void *at = hd_program_value(&s->worker->stage->train, bind, v);
 		uint64_t n = hd_value_elems(&g->value[v], bind->rows),
 			i = at ? first_bad(at, g->value[v].dtype, n) : n;
 		if (i < n)
@@ -68,7 +68,7 @@ static void look_at_node(struct search *s, const struct hd_bind *bind, uint32_t 
 static enum hd_err walk(struct search *s, enum hd_run_phase phase, const struct hd_bind *bind,
 	struct hd_diag *diag)
 {
-	struct hd_program *p = &s->worker->train;
+	struct hd_program *p = &s->worker->stage->train;
 	const struct hd_device_ops *ops = s->rank->device->ops;
 	uint32_t *order = p->order[phase], n = p->norder[phase];
 	enum hd_err err = HD_OK;
@@ -98,14 +98,15 @@ static enum hd_err read_rows(struct search *s, struct hd_diag *diag)
 		s->rank->work->loaded[0].field[f] = s->rank->eval_input[f];
 	for (uint64_t i = 0; i < s->rank->work->loaded[0].rows && !err && !*s->cause; i++) {
 		const struct hd_sampler *sampler = &s->worker->task->sampler;
-		uint64_t step = (uint64_t)s->worker->step, row = s->rank->work->loaded[0].first_row + i,
+		uint64_t step = (uint64_t)s->worker->count.step, row = s->rank->work->loaded[0].first_row + i,
 			sample = hd_sampler_at(sampler, step, row);
 		for (uint32_t f = 0; f < data->nfields; f++)
 			out[f] = s->rank->eval_input[f] + i * data->field[f].sample_bytes;
 		err = hd_dataset_read(data, 0, sample, hd_sampler_epoch_at(sampler, step, row), out, diag);
 		for (uint32_t f = 0; f < data->nfields && !err && !*s->cause; f++) {
 			uint64_t n =
-				data->field[f].sample_bytes / hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
+				data->field[f].sample_bytes /
+				hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
 			if (first_bad(out[f], data->field[f].dtype, n) < n)
 				snprintf(s->cause, sizeof s->cause,
 					"\"%s\" of training sample %" PRIu64 " is not finite (virtual node "
@@ -122,7 +123,7 @@ static enum hd_err search_vn(struct search *s, struct hd_diag *diag)
 	struct hd_bind bind;
 	uint64_t end;
 
-	hd_vn_rows(w->task->job->per_vn, w->step_rows, s->vn, &s->rank->work->loaded[0].first_row, &end);
+	hd_vn_rows(w->task->job->per_vn, w->step->rows, s->vn, &s->rank->work->loaded[0].first_row, &end);
 	s->rank->work->loaded[0].rows = end - s->rank->work->loaded[0].first_row;
 	enum hd_err err = read_rows(s, diag);
 	for (uint32_t q = 0; q < s->rank->work->script.nslices && !err && !*s->cause; q++) {
@@ -143,12 +144,12 @@ void hd_diverge_explain(struct hd_worker *w, struct hd_diag *diag)
 	enum hd_err err = HD_OK;
 
 	for (s.vn = 0; s.vn < w->task->job->nvns && !err && !*s.cause; s.vn++)
-		if (w->share->work.has[s.vn])
+		if (hd_worker_work(w)->has[s.vn])
 			err = search_vn(&s, &reading);
 	if (err || !diag)
 		return;
 	if (!*s.cause)
-		snprintf(s.cause, sizeof s.cause, "%s", w->share->alone ?
+		snprintf(s.cause, sizeof s.cause, "%s", hd_worker_alone(w) ?
 			"every virtual node is finite, their sum is not" :
 			"every virtual node of this worker is finite; another one's is not, or their sum");
 	size_t len = strlen(diag->text);

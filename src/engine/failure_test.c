@@ -118,11 +118,11 @@ static void a_plan_that_could_not_be_adopted_changes_nothing(void **state)
 		if (!err)
 			break;
 		failed++;
-		assert_ptr_equal(rig.worker->share->plan, &rig.plan);
+		assert_ptr_equal(rig.worker->parts->part->plan, &rig.plan);
 		assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
 	}
 	assert_true(failed > 0);
-	assert_ptr_equal(rig.worker->share->plan, &other);
+	assert_ptr_equal(rig.worker->parts->part->plan, &other);
 	assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
 	hd_rig_close(&whole);
 	hd_rig_close(&rig);

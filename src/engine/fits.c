@@ -12,7 +12,7 @@
 
 static uint64_t buffers_of(const struct hd_rank *rank)
 {
-	uint32_t n = rank->need.nbuffers > rank->buffer_cap ? rank->need.nbuffers : rank->buffer_cap;
+	uint32_t n = rank->need.nbuffers > rank->pool->cap ? rank->need.nbuffers : rank->pool->cap;
 
 	return n ? n : 1;
 }
@@ -23,23 +23,12 @@ static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
 {
 	uint32_t d = w->spec.ndevices, vns = w->task->job->nvns, even = vns / d + (rank < vns % d);
 
-	if (!hd_lockstep_needed(&w->lockstep))
+	if (!hd_lockstep_needed(&w->stage->lockstep))
 		return 0;
 	if (!w->rank || !w->rank[rank].need.nbuffers)
 		return even;
 	return w->rank[rank].need.narenas > w->rank[rank].narenas ? w->rank[rank].need.narenas :
 		w->rank[rank].narenas;
-}
-
-/* What a step of several workers adds: a flat vector for sums, places for the roots of others, moments
- * folded apart. */
-static uint64_t exchange_of(const struct hd_worker *w)
-{
-	uint64_t places = w->need_places > w->nplaces ? w->need_places : w->nplaces;
-
-	return (w->sum || w->need_sum ? w->flat_bytes : 0) + (places + w->need_received) * HD_BUCKET_BYTES
-		+ (w->need_moments || w->moments.sum != w->moments.leaf ? hd_moments_bytes(&w->task->train,
-			w->task->job->nvns) : 0);
 }
 
 /* What the store takes, whether there is one yet or not. */
@@ -71,31 +60,33 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	const uint64_t params_bytes = params_bytes_of(w), slots_bytes = slots_bytes_of(w);
 	const uint64_t shared = params_bytes + slots_bytes
 		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) +
-			exchange_of(w);
+			hd_parts_bytes(w);
 	for (uint32_t r = 0; r < d; r++) {
-		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) +
+		uint64_t own = w->stage->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) +
 			hd_worker_activation_bytes(w)
-			+ w->train.memory.len_bytes * arenas_of(w, r) + sample_bytes * w->task->job->per_vn
-			+ (w->rank ? w->rank[r].need.ntemps * w->train.temp_elems * sizeof(float) : 0);
+			+ w->stage->train.memory.len_bytes * arenas_of(w,
+				r) + sample_bytes * w->task->job->per_vn
+			+ (w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
 		buffers += w->rank ? buffers_of(&w->rank[r]) : 1;
 		arenas += arenas_of(w, r);
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
-		temps += w->rank ? w->rank[r].need.ntemps * w->train.temp_elems * sizeof(float) : 0;
+		temps += w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0;
 	}
-	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), wanted = hd_worker_reading(w).depth,
+	uint64_t fit = hd_worker_reading(w).memory_bytes / (batch * sample_bytes + 1),
+		wanted = hd_worker_reading(w).depth,
 		depth = fit < wanted ? fit : wanted;
 	*t = (struct hd_memory_terms){
 		.params = params_bytes,
 		.slots = slots_bytes,
-		.gradients = w->flat_bytes * buffers + temps + exchange_of(w),
-		.arenas = hd_worker_activation_bytes(w) * d + w->train.memory.len_bytes * arenas +
+		.gradients = w->stage->flat_bytes * buffers + temps + hd_parts_bytes(w),
+		.arenas = hd_worker_activation_bytes(w) * d + w->stage->train.memory.len_bytes * arenas +
 		hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
 		.kept = data->kept_bytes,
-		.own = w->table_bytes + scratch + w->need_links * HD_LINK_BYTES,
+		.own = w->stage->table_bytes + scratch + hd_parts_link_bytes(w),
 		.device = device,
 	};
 	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;
@@ -105,7 +96,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room *room, uint32_t ndevices,
 	struct hd_diag *diag)
 {
-	const struct { uint64_t need, have; const char *who, *advice; } bounds[] = {
+	const struct { uint64_t need, have; const char *bound, *advice; } bounds[] = {
 		{ t->held, room->devices_bytes ? room->devices_bytes : UINT64_MAX, "workers.memory gives", "a larger workers.memory" },
 		{ t->total, room->limit_bytes, "this process may use", "a larger machine" },
 		{ t->total, room->free_bytes < UINT64_MAX - room->used_bytes ? room->free_bytes + room->used_bytes : UINT64_MAX,
@@ -124,7 +115,7 @@ enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room
 				(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib,
 				bounds[i].need > t->held ? ", and what the process itself takes" : "",
 				ndevices, ndevices == 1 ? "" : "s",
-				bounds[i].who, (double)bounds[i].have / mib, bounds[i].advice);
+				bounds[i].bound, (double)bounds[i].have / mib, bounds[i].advice);
 	return HD_OK;
 }
 

@@ -56,19 +56,19 @@ static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state
 	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
 	struct hd_plan_job job = hd_plan_job_whole(32, rig.task->layout.nchunks);
 	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
-	uint32_t had = rig.worker->rank[0].buffer_cap;
+	uint32_t had = rig.worker->rank[0].pool->cap;
 	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_E_REFUSED);
 	CHECK(strstr(diag.text, "the job needs") && strstr(diag.text, "workers.memory"), "%s", diag.text);
-	assert_int_equal(rig.worker->rank[0].buffer_cap, had);
+	assert_int_equal(rig.worker->rank[0].pool->cap, had);
 	hd_rig_step(&rig);                /* under the plan that it had */
 	hd_rig_close(&rig);
-	/* without the limit: what is told is what was taken */
+	/* without the limit: what is predicted is what was taken */
 	spec.memory_limit_bytes = 0;
 	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
 	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
 	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_OK);
 	hd_worker_memory(rig.worker, &terms);
-	assert_true(terms.gradients == (rig.worker->rank[0].buffer_cap + rig.worker->rank[1].buffer_cap) *
+	assert_true(terms.gradients == (rig.worker->rank[0].pool->cap + rig.worker->rank[1].pool->cap) *
 		terms.params);
 	assert_true(terms.gradients > even.gradients);
 	hd_rig_close(&rig);
@@ -88,13 +88,13 @@ static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **
 	hd_cores_usable(&cores);
 	for (uint32_t n = 1; n <= 3; n++) {
 		hd_rig_open(&rig, hd_rig_mlp, 12, 6, NULL, n);
-		CHECK(rig.worker->spare_core == (n < cores.n), "%u devices on %u cores", n, cores.n);
+		CHECK(rig.worker->reading->spare_core == (n < cores.n), "%u devices on %u cores", n, cores.n);
 		hd_rig_close(&rig);
 	}
 	hd_rig_open(&rig, hd_rig_mlp, 12, 6, NULL, 1);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_memory_terms terms;
-		rig.worker->spare_core = cases[i].spare_core;
+		rig.worker->reading->spare_core = cases[i].spare_core;
 		rig.task->data->at_hand = cases[i].at_hand;
 		const struct hd_prefetch_spec spec = hd_worker_reading(rig.worker);
 		CHECK(spec.nthreads == cases[i].nthreads && spec.depth == cases[i].depth,

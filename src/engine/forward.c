@@ -7,6 +7,12 @@
 #include "data/augment.h"
 #include "engine/worker_int.h"
 
+struct hd_forward_pass {
+	const struct hd_forward_job *job;
+	atomic_uint next_block;
+	struct hd_leaf *block;            /* [blocks] */
+};
+
 static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *job, uint64_t first,
 	uint64_t n)
 {
@@ -28,24 +34,25 @@ static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint
 	struct hd_worker *w = rank->worker;
 	uint64_t token = 0;
 
-	for (uint32_t i = 0; i < w->infer.graph->ninputs; i++)
-		rank->input[i] = field[w->infer_field[i]];
+	for (uint32_t i = 0; i < w->stage->infer.graph->ninputs; i++)
+		rank->input[i] = field[w->stage->infer_field[i]];
 	*bind = (struct hd_bind){ .rows = rows, .input = rank->input, .arena = rank->activations };
 	hd_param_store_bind(w->store, bind);
-	enum hd_err err = rank->device->ops->run(rank->device, &w->infer, HD_RUN_F, bind, &token,
+	enum hd_err err = rank->device->ops->run(rank->device, &w->stage->infer, HD_RUN_F, bind, &token,
 		&rank->diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 }
 
 static double readout(struct hd_rank *rank, const struct hd_bind *bind, uint32_t value)
 {
-	return value == HD_NONE ? 0 : *(const double *)hd_program_value(&rank->worker->infer, bind, value);
+	return value == HD_NONE ? 0 : *(const double *)hd_program_value(&rank->worker->stage->infer, bind,
+		value);
 }
 
 static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_forward_job *job = w->forward;
+	const struct hd_forward_job *job = w->forward->job;
 	uint64_t b = w->task->job->per_vn, at = iblock * b, n = job->count - at < b ? job->count - at : b;
 	struct hd_bind bind;
 	enum hd_err err = read_rows(rank, job, job->first + at, n);
@@ -54,24 +61,25 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 		err = run_rows(rank, (const void *const *)rank->eval_input, n, &bind);
 	if (err)
 		return err;
-	w->block[iblock] = (struct hd_leaf){
-		readout(rank, &bind, w->infer_out.loss), readout(rank, &bind, w->infer_out.weight),
-			readout(rank, &bind, w->infer_out.correct),
+	w->forward->block[iblock] = (struct hd_leaf){
+		readout(rank, &bind, w->stage->infer_out.loss), readout(rank, &bind,
+			w->stage->infer_out.weight),
+			readout(rank, &bind, w->stage->infer_out.correct),
 	};
 	if (job->logits)
-		job->logits(job->user, job->first + at, n, hd_program_value(&w->infer, &bind,
-			w->infer_out.logits));
+		job->logits(job->user, job->first + at, n, hd_program_value(&w->stage->infer, &bind,
+			w->stage->infer_out.logits));
 	return HD_OK;
 }
 
-/* Blocks are handed out by a counter: who computes a block changes no bit of it. */
+/* Blocks are handed out by a counter: which rank computes a block changes no bit of it. */
 static void blocks(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
-	uint64_t b = w->task->job->per_vn, nblocks = (w->forward->count + b - 1) / b;
+	uint64_t b = w->task->job->per_vn, nblocks = (w->forward->job->count + b - 1) / b;
 	uint32_t i;
 
-	while (!hd_rank_idle(rank) && (i = atomic_fetch_add(&w->next_block, 1)) < nblocks) {
+	while (!hd_rank_idle(rank) && (i = atomic_fetch_add(&w->forward->next_block, 1)) < nblocks) {
 		enum hd_err err = one_block(rank, i);
 		if (err)
 			hd_rank_fail(rank, err);
@@ -93,29 +101,29 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 	struct hd_arena arena;
 	enum hd_err err;
 
-	if (job->logits && w->infer_out.logits == HD_NONE)
+	if (job->logits && w->stage->infer_out.logits == HD_NONE)
 		return hd_fail(diag, HD_E_INVAL, "the graph has no output \"logits\": nothing to predict");
 	hd_arena_init(&arena, 0);
-	w->block = hd_arena_take(&arena, nblocks + 1, sizeof *w->block);
+	struct hd_forward_pass pass = { .job = job, .block = hd_arena_take(&arena, nblocks + 1,
+		sizeof *pass.block) };
 	double *at = hd_arena_take(&arena, nblocks + 1, sizeof *at);
-	if (!w->block || !at) {
+	if (!pass.block || !at) {
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for the sums of %llu blocks",
 			(unsigned long long)nblocks);
 		goto out;
 	}
-	w->forward = job;
-	atomic_store(&w->next_block, 0);
+	w->forward = &pass;
 	err = hd_worker_all(w, blocks, diag);
 	if (!err)
 		*metrics = (struct hd_metrics){
-			fold(at, w->block, nblocks, offsetof(struct hd_leaf, loss)),
-			fold(at, w->block, nblocks, offsetof(struct hd_leaf, weight)),
-			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
-			w->infer_out.correct != HD_NONE,
+			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, loss)),
+			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, weight)),
+			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
+			w->stage->infer_out.correct != HD_NONE,
 		};
 out:
 	hd_arena_finish(&arena);
-	w->block = NULL;
+	w->forward = NULL;
 	return err;
 }
 
@@ -139,13 +147,13 @@ enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field
 	struct hd_bind bind;
 	enum hd_err err;
 
-	if (w->infer_out.logits == HD_NONE)
+	if (w->stage->infer_out.logits == HD_NONE)
 		return hd_fail(diag, HD_E_INVAL,
 			"the graph has no output \"logits\": nothing to sample from");
 	rank->diag.text[0] = 0;
 	err = run_rows(rank, field, rows, &bind);
 	if (err)
 		return hd_fail(diag, err, "%s", rank->diag.text);
-	*logits = hd_program_value(&w->infer, &bind, w->infer_out.logits);
+	*logits = hd_program_value(&w->stage->infer, &bind, w->stage->infer_out.logits);
 	return HD_OK;
 }

@@ -17,7 +17,7 @@ static void begin_wave(struct hd_rank *rank, uint32_t vn)
 	while (s->vn[rank->first_ivn] != vn)
 		rank->first_ivn++;
 	rank->nloaded = rank->nforward = rank->nback = 0;
-	if (hd_lockstep_needed(&rank->worker->lockstep)) {
+	if (hd_lockstep_needed(&rank->worker->stage->lockstep)) {
 		rank->nwave = s->nvns_here;
 		return;
 	}
@@ -36,21 +36,15 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] ==
 		ins->vn);
 	struct hd_loaded *loaded = &rank->work->loaded[rank->nloaded++];
-	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &loaded->first_row, &end);
+	hd_vn_rows(w->task->job->per_vn, w->step->rows, ins->vn, &loaded->first_row, &end);
 	loaded->rows = end - loaded->first_row;
 	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
-	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, loaded->field, &nrows,
-		diag);
+	enum hd_err err = hd_reading_take(w, ins->vn, loaded->field, &nrows, diag);
 	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
 	rank->wait_data_ns += waited_ns;
 	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
 	assert(err || nrows == loaded->rows);
-	if (w->took && !err) {
-		w->ntook[ins->vn] = nrows;
-		memcpy(w->took + ins->vn * w->task->job->per_vn,
-			hd_prefetch_names(w->prefetch, (uint64_t)w->step, ins->vn), nrows * sizeof *w->took);
-	}
 	return err;
 }
 
@@ -80,20 +74,20 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 	const struct hd_loaded *loaded = &rank->work->loaded[ipart];
 	uint64_t first, end;
 
-	hd_task_slice(w->task, w->step_rows, vn, slice, &first, &end);
-	for (uint32_t i = 0; i < w->train.graph->ninputs; i++) {
-		uint32_t f = w->input_field[i];
+	hd_task_slice(w->task, w->step->rows, vn, slice, &first, &end);
+	for (uint32_t i = 0; i < w->stage->train.graph->ninputs; i++) {
+		uint32_t f = w->stage->input_field[i];
 		rank->input[i] = (const uint8_t *)loaded->field[f] + (first - loaded->first_row) *
 			w->task->data->field[f].sample_bytes;
 	}
 	*bind = (struct hd_bind){
 		.rows   = end - first,
 		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
-		.step = (uint64_t)w->step, .vn = vn,
+		.step = (uint64_t)w->count.step, .vn = vn,
 			    .row0 = first - loaded->first_row },
 		.input  = rank->input,
 		.arena  = rank->activations,
-		.temp   = rank->temp,
+		.temp   = rank->pool->temp,
 	};
 	hd_param_store_bind(w->store, bind);
 }
@@ -107,11 +101,11 @@ static double read_f64(const struct hd_program *program, const struct hd_bind *b
 void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart)
 {
 	struct hd_worker *w = rank->worker;
-	struct hd_leaf *leaf = &w->leaf[vn];
+	struct hd_leaf *leaf = &w->step->leaf[vn];
 
-	leaf->loss    += read_f64(&w->train, bind, w->train_out.loss, ipart);
-	leaf->weight  += read_f64(&w->train, bind, w->train_out.weight, ipart);
-	leaf->correct += read_f64(&w->train, bind, w->train_out.correct, ipart);
+	leaf->loss    += read_f64(&w->stage->train, bind, w->stage->train_out.loss, ipart);
+	leaf->weight  += read_f64(&w->stage->train, bind, w->stage->train_out.weight, ipart);
+	leaf->correct += read_f64(&w->stage->train, bind, w->stage->train_out.correct, ipart);
 	hd_moments_take(rank, vn, ipart, bind);
 }
 
@@ -119,7 +113,8 @@ static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const stru
 	struct hd_diag *diag)
 {
 	uint64_t token = 0;
-	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, bind, &token,
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->stage->train, phase, bind,
+		&token,
 		diag);
 
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
@@ -144,7 +139,7 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 	struct hd_part part[HD_MAX_WAVE];
 	struct hd_bind bind;
 
-	rank->worker->leaf[ins->vn] = (struct hd_leaf){ 0 };
+	rank->worker->step->leaf[ins->vn] = (struct hd_leaf){ 0 };
 	hd_moments_clear(rank->worker, ins->vn);
 	if (++rank->nforward < rank->nwave || rank->work->script.nslices > 1)
 		return HD_OK;
@@ -170,7 +165,7 @@ static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_di
 	for (uint32_t i = 0; i < n && !err; i++)
 		for (uint64_t at = 0; at < elems && !err; at += HD_ZEROS_ELEMS) {
 			uint64_t len = elems - at < HD_ZEROS_ELEMS ? elems - at : HD_ZEROS_ELEMS;
-			const float *src = fold[i].src ? fold[i].src + at : w->zeros;
+			const float *src = fold[i].src ? fold[i].src + at : w->stage->zeros;
 			float *dst = fold[i].dst + at;
 			err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token, diag)
 					  : ops->write(rank->device, dst, src, len * sizeof *dst, &token);
@@ -181,7 +176,8 @@ static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_di
 /* The rank's last leaf: what is folded now is final. */
 static void watch_folds(struct hd_rank *rank, bool last, struct hd_bind *bind)
 {
-	if (rank->worker->early && last && rank->first_ivn + rank->nwave == rank->work->script.nvns_here) {
+	if (rank->worker->step->early && last &&
+		rank->first_ivn + rank->nwave == rank->work->script.nvns_here) {
 		bind->folded = hd_final_folded;
 		bind->folded_user = rank;
 	}
@@ -228,7 +224,7 @@ static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, stru
 	for (uint32_t q = 0; q < rank->work->script.nslices && rank->work->script.nslices > 1 && !err; q++)
 		err = backward_slice(rank, ins->vn, q, diag);
 	for (uint32_t i = 0; i < rank->nwave && !err; i++)
-		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->work->script.vn[rank->first_ivn + i]);
+		hd_reading_done(w, rank->work->script.vn[rank->first_ivn + i]);
 	rank->nwave = 0;
 	return err;
 }
@@ -249,8 +245,8 @@ static enum hd_err reduce(struct hd_rank *rank, const struct hd_ins *ins, struct
 {
 	(void)ins;
 	(void)diag;
-	hd_barrier_wait(&rank->worker->barrier);
-	if (!hd_rank_idle(rank) && rank->worker->section == HD_SECTION_ALL)
+	hd_ranks_meet(rank->worker);
+	if (!hd_rank_idle(rank) && rank->worker->step->section == HD_SECTION_ALL)
 		hd_moments_fold(rank);
 	if (!hd_rank_idle(rank))
 		hd_reduce_chunks(rank);
@@ -261,10 +257,10 @@ static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct h
 {
 	(void)ins;
 	(void)diag;
-	hd_barrier_wait(&rank->worker->barrier);
+	hd_ranks_meet(rank->worker);
 	if (!hd_rank_idle(rank))
 		hd_scalars_make(rank);
-	hd_barrier_wait(&rank->worker->barrier);
+	hd_ranks_meet(rank->worker);
 	return HD_OK;
 }
 
@@ -293,16 +289,17 @@ static const struct {
 static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	const struct hd_worker *w = rank->worker;
-	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train,
+	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->stage->train,
 		rank->work->loaded[0].rows) : HD_NONE;
 
-	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
+	return variant == HD_NONE ? 0 : w->stage->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F :
+		HD_RUN_B][variant];
 }
 
 /* Rank 0 alone; others may look at the pulse. */
 static void count(struct hd_worker *w, uint8_t op, uint64_t took_ns)
 {
-	w->record.ins_ns[op] += took_ns;
+	w->step->record.ins_ns[op] += took_ns;
 	atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
 	if (took_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
 		atomic_store_explicit(&w->longest_ns, took_ns, memory_order_relaxed);
@@ -312,7 +309,7 @@ void hd_interp_run(struct hd_rank *rank)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	const struct hd_ilist *list = rank->work->list;
-	const enum hd_section section = rank->worker->section;
+	const enum hd_section section = rank->worker->step->section;
 
 	rank->first_ivn = rank->nwave = 0;
 	if (section == HD_SECTION_FINISH)
@@ -335,6 +332,6 @@ void hd_interp_run(struct hd_rank *rank)
 			hd_rank_fail(rank, err);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
 	}
-	if (section != HD_SECTION_COMPUTE && rank->worker->want_digest && !hd_rank_idle(rank))
+	if (section != HD_SECTION_COMPUTE && rank->worker->step->want_digest && !hd_rank_idle(rank))
 		hd_digest_segments(rank);
 }

@@ -9,7 +9,8 @@
 
 enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = 3 };
 
-static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS + w->moments.elems) *
+static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS +
+	w->step->moments.elems) *
 	sizeof(double); }
 
 uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { return HEAD + n * entry_bytes(w); }
@@ -34,13 +35,13 @@ static double get_f64(const uint8_t *at)
 
 static void put_entry(const struct hd_worker *w, uint32_t v, uint8_t *at)
 {
-	const struct hd_leaf *leaf = &w->leaf[v];
-	const double *moments = w->moments.leaf + v * w->moments.elems;
+	const struct hd_leaf *leaf = &w->step->leaf[v];
+	const double *moments = w->step->moments.leaf + v * w->step->moments.elems;
 
 	hd_put32(at, v);
 	hd_put32(at + 4, 0);
 	at = put_f64(put_f64(put_f64(at + ENTRY_HEAD, leaf->loss), leaf->weight), leaf->correct);
-	for (uint64_t i = 0; i < w->moments.elems; i++)
+	for (uint64_t i = 0; i < w->step->moments.elems; i++)
 		at = put_f64(at, moments[i]);
 }
 
@@ -60,7 +61,7 @@ static void put_leaves(const struct hd_worker *w, const uint8_t *has, uint32_t n
 
 void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
 {
-	const struct hd_work *work = pass ? &w->repair[pass - 1] : &w->share->work;
+	const struct hd_work *work = pass ? &w->step->repair[pass - 1] : hd_worker_work(w);
 
 	assert(work->computed);
 	put_leaves(w, work->has, work->nleaves, bytes);
@@ -81,34 +82,36 @@ static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int
 	if (v >= w->task->job->nvns || (int64_t)v <= last || hd_get32(at + 4))
 		return hd_fail(diag, HD_E_PROTOCOL,
 			"step %lld: entries of leaves must ascend below %u: %u after %lld",
-			(long long)w->step,
+			(long long)w->count.step,
 			w->task->job->nvns, v, (long long)last);
-	if (!w->known[v])
+	if (!w->step->known[v])
 		return HD_OK;
 	bool same = true;
-	const double *known = &w->leaf[v].loss, *moments = w->moments.leaf + v * w->moments.elems;
-	for (uint64_t i = 0; i < FIELDS + w->moments.elems; i++) {
+	const double *known = &w->step->leaf[v].loss, *moments = w->step->moments.leaf +
+		v * w->step->moments.elems;
+	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++) {
 		uint8_t bytes[8];
 		put_f64(bytes, i < FIELDS ? known[i] : moments[i - FIELDS]);
 		same &= memcmp(bytes, at + ENTRY_HEAD + i * 8, 8) == 0;
 	}
 	return same ? HD_OK : hd_fail(diag, HD_E_INTEGRITY,
-		"step %lld: virtual node %u was computed twice, with different results", (long long)w->step,
+		"step %lld: virtual node %u was computed twice, with different results",
+		(long long)w->count.step,
 		v);
 }
 
 static void take_entry(struct hd_worker *w, const uint8_t *at)
 {
 	uint32_t v = hd_get32(at);
-	double *moments = w->moments.leaf + v * w->moments.elems;
+	double *moments = w->step->moments.leaf + v * w->step->moments.elems;
 
 	at += ENTRY_HEAD;
-	w->leaf[v] = (struct hd_leaf){ .loss = get_f64(at), .weight = get_f64(at + 8),
+	w->step->leaf[v] = (struct hd_leaf){ .loss = get_f64(at), .weight = get_f64(at + 8),
 		.correct = get_f64(at + 16) };
-	for (uint64_t i = 0; i < w->moments.elems; i++)
+	for (uint64_t i = 0; i < w->step->moments.elems; i++)
 		moments[i] = get_f64(at + (FIELDS + i) * 8);
-	w->nknown += !w->known[v];
-	w->known[v] = 1;
+	w->step->nknown += !w->step->known[v];
+	w->step->known[v] = 1;
 }
 
 enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
@@ -117,11 +120,12 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 	int64_t last = -1;
 	enum hd_err err = HD_OK;
 
-	assert(w->begun);
+	assert(w->step->begun);
 	if (len < HEAD || hd_get32(bytes) != VERSION || n > w->task->job->nvns ||
 		len != hd_share_leaves_bytes(w, n))
 		return hd_fail(diag, HD_E_PROTOCOL,
-			"step %lld: %llu bytes are no entries of leaves of this job", (long long)w->step,
+			"step %lld: %llu bytes are no entries of leaves of this job",
+			(long long)w->count.step,
 			(unsigned long long)len);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const uint8_t *at = bytes + HEAD + i * entry_bytes(w);
@@ -133,4 +137,4 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 	return err;
 }
 
-uint32_t hd_share_leaves_missing(const struct hd_worker *w) { return w->task->job->nvns - w->nknown; }
+uint32_t hd_share_leaves_missing(const struct hd_worker *w) { return w->task->job->nvns - w->step->nknown; }

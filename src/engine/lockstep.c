@@ -20,8 +20,9 @@ uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns)
 
 static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, struct hd_diag *diag)
 {
-	const struct hd_graph *graph = w->train.graph;
-	const uint32_t *order = w->train.order[phase], n = w->train.norder[phase], nvns = w->task->job->nvns;
+	const struct hd_graph *graph = w->stage->train.graph;
+	const uint32_t *order = w->stage->train.order[phase], n = w->stage->train.norder[phase],
+		nvns = w->task->job->nvns;
 	struct hd_sync *sync = hd_arena_take(&w->arena, n + 1, sizeof *sync);
 	uint32_t nsyncs = 0;
 
@@ -36,8 +37,8 @@ static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, stru
 	}
 	if (!sync)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the moments of %u virtual nodes", nvns);
-	w->lockstep.sync[phase] = sync;
-	w->lockstep.nsyncs[phase] = nsyncs;
+	w->stage->lockstep.sync[phase] = sync;
+	w->stage->lockstep.nsyncs[phase] = nsyncs;
 	return HD_OK;
 }
 
@@ -63,7 +64,7 @@ enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag
 		arena[i] = rank->arena[i];
 	rank->arena = arena;
 	while (rank->narenas < need && !err) {
-		err = d->ops->take(d, w->train.memory.len_bytes, (void **)&arena[rank->narenas], diag);
+		err = d->ops->take(d, w->stage->train.memory.len_bytes, (void **)&arena[rank->narenas], diag);
 		rank->narenas += !err;
 	}
 	return err;
@@ -72,7 +73,8 @@ enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag
 void hd_lockstep_give(struct hd_rank *rank)
 {
 	for (uint32_t i = 0; i < rank->narenas; i++)
-		rank->device->ops->give(rank->device, rank->arena[i], rank->worker->train.memory.len_bytes);
+		rank->device->ops->give(rank->device, rank->arena[i],
+			rank->worker->stage->train.memory.len_bytes);
 }
 
 static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from,
@@ -91,7 +93,8 @@ static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase p
 	bind.to = to;
 	if (phase == HD_RUN_B)
 		part.nfolds = hd_rank_moves(rank, i, 0, rank->fold[0]);
-	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, &bind, &token,
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->stage->train, phase, &bind,
+		&token,
 		diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
@@ -108,12 +111,13 @@ static void run_all(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from
 
 static double *value_of(const struct hd_rank *rank, uint32_t i, uint32_t value)
 {
-	return hd_program_value(&rank->worker->train, &(struct hd_bind){ .arena = rank->arena[i] }, value);
+	return hd_program_value(&rank->worker->stage->train, &(struct hd_bind){ .arena = rank->arena[i] },
+		value);
 }
 
 static void bring(struct hd_rank *rank, const struct hd_sync *s)
 {
-	const struct hd_node *node = &rank->worker->train.graph->node[s->node];
+	const struct hd_node *node = &rank->worker->stage->train.graph->node[s->node];
 
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
 		double *leaf = s->leaf + rank->work->script.vn[i] * s->elems;
@@ -128,7 +132,7 @@ static void sum(const struct hd_worker *w, const struct hd_sync *s)
 {
 	const uint32_t nvns = w->task->job->nvns;
 
-	if (w->train.graph->node[s->node].attr.i[0]) {
+	if (w->stage->train.graph->node[s->node].attr.i[0]) {
 		hd_moments_tree(s->leaf, nvns, s->elems, s->elems / 3);
 		return;
 	}
@@ -140,7 +144,7 @@ static void sum(const struct hd_worker *w, const struct hd_sync *s)
 
 static void take(struct hd_rank *rank, const struct hd_sync *s)
 {
-	const struct hd_node *node = &rank->worker->train.graph->node[s->node];
+	const struct hd_node *node = &rank->worker->stage->train.graph->node[s->node];
 
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
 		if (rank->work->loaded[i].rows)
@@ -153,10 +157,10 @@ static void meet(struct hd_rank *rank, const struct hd_sync *s, uint32_t k)
 
 	if (!hd_rank_idle(rank))
 		bring(rank, s);
-	hd_barrier_wait(&w->barrier);
+	hd_ranks_meet(w);
 	if (!hd_rank_idle(rank) && k % w->spec.ndevices == rank->id)
 		sum(w, s);
-	hd_barrier_wait(&w->barrier);
+	hd_ranks_meet(w);
 	if (!hd_rank_idle(rank))
 		take(rank, s);
 }
@@ -164,7 +168,7 @@ static void meet(struct hd_rank *rank, const struct hd_sync *s, uint32_t k)
 static void begin(struct hd_rank *rank)
 {
 	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
-		rank->worker->leaf[rank->work->script.vn[i]] = (struct hd_leaf){ 0 };
+		rank->worker->step->leaf[rank->work->script.vn[i]] = (struct hd_leaf){ 0 };
 		hd_moments_clear(rank->worker, rank->work->script.vn[i]);
 	}
 }
@@ -181,22 +185,22 @@ enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struc
 {
 	struct hd_worker *w = rank->worker;
 	uint32_t from = 0;
-	(void)diag;                       /* failures are told where they happen: the others still meet */
+	(void)diag;                       /* failures are reported where they happen: the others still meet */
 
 	if (phase == HD_RUN_F && !hd_rank_idle(rank))
 		begin(rank);
-	for (uint32_t k = 0; k < w->lockstep.nsyncs[phase]; k++) {
-		const struct hd_sync *s = &w->lockstep.sync[phase][k];
+	for (uint32_t k = 0; k < w->stage->lockstep.nsyncs[phase]; k++) {
+		const struct hd_sync *s = &w->stage->lockstep.sync[phase][k];
 		run_all(rank, phase, from, s->place);
 		meet(rank, s, k);
 		from = s->place + 1;
 	}
-	run_all(rank, phase, from, w->train.norder[phase]);
+	run_all(rank, phase, from, w->stage->train.norder[phase]);
 	if (hd_rank_idle(rank))
 		return HD_OK;
 	if (phase == HD_RUN_F)
 		read_all(rank);
 	for (uint32_t i = 0; i < rank->work->script.nvns_here && phase == HD_RUN_B; i++)
-		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->work->script.vn[i]);
+		hd_reading_done(w, rank->work->script.vn[i]);
 	return HD_OK;
 }

@@ -28,7 +28,10 @@ struct hd_sync { uint32_t node, place; uint64_t elems; double *leaf; };     /* l
 /* by HD_RUN_F, HD_RUN_B; none: no lockstep */
 struct hd_lockstep { struct hd_sync *sync[2]; uint32_t nsyncs[2]; };
 
-static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep) { return lockstep->nsyncs[HD_RUN_F] > 0; }
+static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep)
+{
+	return lockstep->nsyncs[HD_RUN_F] > 0;
+}
 
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns);     /* of the leaves */
 HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_diag *diag);

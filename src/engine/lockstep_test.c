@@ -147,7 +147,7 @@ static void memory_counts_an_arena_for_every_virtual_node(void **state)
 	open_rig(&b, ", bn: global", 13, NULL, 3);
 	hd_worker_memory(a.worker, &ghost);
 	hd_worker_memory(b.worker, &global);
-	uint64_t arenas = b.worker->train.memory.len_bytes * 13;
+	uint64_t arenas = b.worker->stage->train.memory.len_bytes * 13;
 	for (uint32_t r = 0, n = 0; r < 3; r++) {
 		assert_int_equal(b.worker->rank[r].narenas, b.worker->rank[r].work->script.nvns_here);
 		n += b.worker->rank[r].narenas;

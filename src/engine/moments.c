@@ -70,13 +70,13 @@ enum hd_err hd_moments_make(struct hd_worker *w, struct hd_diag *diag)
 	for (uint32_t k = 0; k < graph->nrunning; k++)
 		m.at[k + 1] = m.at[k] + KINDS * channels_of(graph, k);
 	m.sum = m.leaf;
-	w->moments = m;
+	w->step->moments = m;
 	return HD_OK;
 }
 
 enum hd_err hd_moments_apart(struct hd_worker *w, struct hd_diag *diag)
 {
-	struct hd_moments *m = &w->moments;
+	struct hd_moments *m = &w->step->moments;
 
 	if (m->elems == 0 || m->sum != m->leaf)
 		return HD_OK;
@@ -87,20 +87,20 @@ enum hd_err hd_moments_apart(struct hd_worker *w, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static double *leaf_of(const struct hd_worker *w, uint32_t vn) { return w->moments.leaf + vn *
-	w->moments.elems; }
+static double *leaf_of(const struct hd_worker *w, uint32_t vn) { return w->step->moments.leaf + vn *
+	w->step->moments.elems; }
 
 void hd_moments_clear(struct hd_worker *w, uint32_t vn) { memset(leaf_of(w, vn), 0,
-	w->moments.elems * sizeof(double)); }
+	w->step->moments.elems * sizeof(double)); }
 
 void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_graph *graph = w->train.graph;
+	const struct hd_graph *graph = w->stage->train.graph;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++)
-		hd_moments_merge(leaf_of(w, vn) + w->moments.at[k],
-			hd_program_part(&w->train, bind, graph->running[k].moments, ipart),
+		hd_moments_merge(leaf_of(w, vn) + w->step->moments.at[k],
+			hd_program_part(&w->stage->train, bind, graph->running[k].moments, ipart),
 			channels_of(graph, k));
 }
 
@@ -118,12 +118,13 @@ static void set_apart(const struct hd_moments *m, uint32_t record)
 void hd_moments_fold(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_graph *graph = w->train.graph;
+	const struct hd_graph *graph = w->stage->train.graph;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++)
 		if (mine(rank, k)) {
-			set_apart(&w->moments, k);
-			hd_moments_tree(w->moments.sum + w->moments.at[k], w->moments.nvns, w->moments.elems,
+			set_apart(&w->step->moments, k);
+			hd_moments_tree(w->step->moments.sum + w->step->moments.at[k],
+				w->step->moments.nvns, w->step->moments.elems,
 				channels_of(graph, k));
 		}
 }
@@ -131,15 +132,15 @@ void hd_moments_fold(struct hd_rank *rank)
 /* The pair of buffers that a record moves. */
 static uint64_t buffer_of(const struct hd_worker *w, uint32_t value)
 {
-	return w->task->layout.buffer_at[w->train.graph->value[value].data];
+	return w->task->layout.buffer_at[w->stage->train.graph->value[value].data];
 }
 
 /* One channel of the pair after this step. */
 static void next(const struct hd_worker *w, uint32_t record, uint64_t channel, float *mean, float *var)
 {
-	const struct hd_running *r = &w->train.graph->running[record];
-	const double *sum = w->moments.sum + w->moments.at[record];
-	uint64_t c = channels_of(w->train.graph, record);
+	const struct hd_running *r = &w->stage->train.graph->running[record];
+	const double *sum = w->step->moments.sum + w->step->moments.at[record];
+	uint64_t c = channels_of(w->stage->train.graph, record);
 
 	hd_param_store_read(w->store, HD_VEC_BUFFERS, buffer_of(w, r->mean) + channel, 1, mean);
 	hd_param_store_read(w->store, HD_VEC_BUFFERS, buffer_of(w, r->variance) + channel, 1, var);
@@ -148,7 +149,7 @@ static void next(const struct hd_worker *w, uint32_t record, uint64_t channel, f
 
 bool hd_moments_finite(const struct hd_worker *w)
 {
-	const struct hd_graph *graph = w->train.graph;
+	const struct hd_graph *graph = w->stage->train.graph;
 	bool finite = true;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++) {
@@ -165,7 +166,7 @@ bool hd_moments_finite(const struct hd_worker *w)
 void hd_moments_move(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_graph *graph = w->train.graph;
+	const struct hd_graph *graph = w->stage->train.graph;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++) {
 		const struct hd_running *r = &graph->running[k];

@@ -12,7 +12,7 @@
  * 2. Buffers move once per committed step: mean by m, variance by M/(n-1), so that it
  *    is that of the whole global batch; n < 2 moves nothing, nor does an empty or
  *    skipped step.
- * 3. The contributions of a step are no state: each step writes them anew.
+ * 3. The contributions of a step are no state: each step writes them again.
  *
  * Threads: take() writes the leaf of its virtual node; fold() and move() the records of
  * its rank (record mod ranks); between them ranks meet. */

@@ -119,7 +119,7 @@ static void buffers_move_by_the_unbiased_variance_and_only_where_there_is_one(vo
 static void whole_batch(struct hd_rig *one, double *sum)
 {
 	hd_rig_step(one);
-	memcpy(sum, one->worker->moments.leaf, one->worker->moments.elems * sizeof *sum);
+	memcpy(sum, one->worker->step->moments.leaf, one->worker->step->moments.elems * sizeof *sum);
 }
 
 /* The first norm reads the images' convolution, which no other norm stands before: its values do not
@@ -138,7 +138,7 @@ static void moments_of_any_virtual_nodes_and_slices_are_those_of_the_whole_batch
 		struct hd_rig rig;
 		hd_rig_open_sliced(&rig, hd_rig_bn(), 26, rows[i].vns, rows[i].slices, 2);
 		hd_rig_step(&rig);
-		got = rig.worker->moments.leaf;
+		got = rig.worker->step->moments.leaf;
 		for (uint32_t k = 0; k < 18; k++)
 			CHECK(fabs(got[k] - want[k]) <= 1e-12 * fabs(want[k]),
 				"V %u, moment %u: %.17g, not %.17g", rows[i].vns, k, got[k], want[k]);

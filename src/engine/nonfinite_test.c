@@ -290,7 +290,7 @@ static void a_mean_over_tokens_does_not_depend_on_how_rows_are_dealt(void **stat
 		assert_true(a.weight == b.weight && a.weight > 0 && a.correct == b.correct);
 		CHECK(fabs(a.loss_sum - b.loss_sum) <= 1e-5 * fabs(a.loss_sum), "loss %.9g, %.9g", a.loss_sum,
 			b.loss_sum);
-		const float *x = whole.worker->share->sum, *y = parts.worker->share->sum;
+		const float *x = whole.worker->parts->part->sum, *y = parts.worker->parts->part->sum;
 		double diff = 0, size = 0;
 		for (uint64_t i = 0; i < whole.task->layout.elems; i++) {
 			diff += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);

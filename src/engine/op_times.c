@@ -27,14 +27,14 @@ static bool alike(const struct hd_program *p, uint32_t a, uint32_t b)
 static struct hd_op_time *seen(const struct timing *k, uint32_t inode)
 {
 	for (uint32_t i = 0; i < k->times->n; i++)
-		if (alike(&k->walk.worker->train, k->first_node[i], inode))
+		if (alike(&k->walk.worker->stage->train, k->first_node[i], inode))
 			return &k->times->at[i];
 	return NULL;
 }
 
 static struct hd_op_time *begin(struct timing *k, uint32_t inode)
 {
-	const struct hd_program *p = &k->walk.worker->train;
+	const struct hd_program *p = &k->walk.worker->stage->train;
 	const struct hd_node *node = &p->graph->node[inode];
 	uint32_t nparts = k->walk.rank->nwave, wide = p->together[inode] ? nparts : 1;
 	struct hd_cost one = hd_ops[node->op].cost(p->graph, node, p->part_rows),
@@ -65,7 +65,7 @@ static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t
 
 static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_diag *diag)
 {
-	const struct hd_program *p = &k->walk.worker->train;
+	const struct hd_program *p = &k->walk.worker->stage->train;
 	uint32_t inode = p->order[phase][place], nslices = k->walk.rank->work->script.nslices;
 	bool shared = is_shared(p, inode);
 	enum hd_err err;
@@ -86,7 +86,7 @@ static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t plac
 enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_arena *arena,
 	struct hd_op_times *times, struct hd_diag *diag)
 {
-	uint32_t nnodes = w->train.graph->nnodes;
+	uint32_t nnodes = w->stage->train.graph->nnodes;
 	struct timing k = { .repeat = repeat, .times = times };
 	enum hd_err err = hd_walk_open(&k.walk, w, 0, diag);
 
@@ -99,7 +99,7 @@ enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_a
 		k.nwaves = k.walk.rank->work->wave[k.walk.rank->work->script.nvns_here - 1] + 1;
 	}
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B && !err; phase++)
-		for (uint32_t i = 0; i < w->train.norder[phase] && !err; i++)
+		for (uint32_t i = 0; i < w->stage->train.norder[phase] && !err; i++)
 			err = node(&k, (enum hd_run_phase)phase, i, diag);
 	hd_walk_close(&k.walk);
 	return err;
@@ -115,14 +115,14 @@ enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	if (!w->share || !w->share->plan)
+	if (!hd_worker_planned(w))
 		return hd_fail(diag, HD_E_INVAL, "folds are timed under a plan, and the worker has none");
 	for (uint32_t i = 0; i < script->first_move[script->nvns_here * script->nslices]; i++)
 		made.nadds += script->move[i].add;
 	for (uint64_t i = 0; i < repeat && !err; i++) {
 		int64_t began = hd_clock_now_ns(&w->clock);
-		err = ops->add(rank->device, rank->buffer[0], rank->buffer[0],
-			rank->buffer[rank->buffer_cap - 1], w->task->layout.elems, &token,
+		err = ops->add(rank->device, rank->pool->buffer[0], rank->pool->buffer[0],
+			rank->pool->buffer[rank->pool->cap - 1], w->task->layout.elems, &token,
 			diag);
 		if (!err)
 			err = ops->wait(rank->device, token, diag);

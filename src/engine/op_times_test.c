@@ -54,8 +54,8 @@ static void the_work_of_all_ops_is_that_of_the_step(void **state)
 			hd_rig_open_on(&rig, models[m], BATCH, VNS, NULL, &spec);
 			times_of(&rig, &times);
 			for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
-				want += VNS * hd_program_cost(&rig.worker->train, (enum hd_run_phase)phase,
-					BATCH / VNS).flops;
+				want += VNS * hd_program_cost(&rig.worker->stage->train,
+					(enum hd_run_phase)phase, BATCH / VNS).flops;
 			for (uint32_t t = 0; t < times.n; t++) {
 				flops += (double)times.at[t].count * times.at[t].flops;
 				CHECK(times.at[t].best_s >= 0, "row %u was not timed", t);

@@ -4,46 +4,47 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "engine/reading_int.h"
 
 /* Passes over leaves: the share's, repairs after a loss, and a probe, which belongs to no step. */
 
 static bool computed_here(const struct hd_worker *w, uint32_t vn)
 {
-	bool is = w->share->work.computed && w->share->work.has[vn];
+	bool is = hd_worker_work(w)->computed && hd_worker_work(w)->has[vn];
 
-	for (uint32_t i = 0; i < w->nrepairs; i++)
-		is |= w->repair[i].has[vn];
+	for (uint32_t i = 0; i < w->step->nrepairs; i++)
+		is |= w->step->repair[i].has[vn];
 	return is;
 }
 
 static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_diag *diag)
 {
 	hd_step_work(w, work);
-	w->section = HD_SECTION_COMPUTE;
+	w->step->section = HD_SECTION_COMPUTE;
 	hd_final_begin(w, work);
-	hd_aside_computing(w, true);
+	hd_background_computing(w, true);
 	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
 	for (uint32_t v = 0; v < w->task->job->nvns && !err; v++)
 		if (work->has[v]) {
-			w->nknown += !w->known[v];
-			w->known[v] = 1;
+			w->step->nknown += !w->step->known[v];
+			w->step->known[v] = 1;
 		}
 	work->computed = !err;
 	if (!err)
 		hd_final_end(w, work);
-	hd_aside_computing(w, false);
+	hd_background_computing(w, false);
 	return err;
 }
 
 enum hd_err hd_share_compute(struct hd_worker *w, struct hd_diag *diag)
 {
-	assert(w->begun && !w->share->work.computed);
+	assert(w->step->begun && !hd_worker_work(w)->computed);
 	for (uint32_t v = 0; v < w->task->job->nvns; v++)
-		if (w->share->work.has[v] && computed_here(w, v))
+		if (hd_worker_work(w)->has[v] && computed_here(w, v))
 			return hd_fail(diag, HD_E_INVAL,
 				"step %lld: virtual node %u was computed already, as a repair",
-				(long long)w->step, v);
-	return compute(w, &w->share->work, diag);
+				(long long)w->count.step, v);
+	return compute(w, hd_worker_work(w), diag);
 }
 
 /* As a plan of the devices and of one more, which stands for everybody else. */
@@ -73,10 +74,11 @@ static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, uint32_
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		struct hd_rank_need *need = &w->rank[r].need;
-		first[r] = w->share->work.rank[r].script.nbuffers ? w->share->work.rank[r].script.nbuffers :
+		first[r] = hd_worker_work(w)->rank[r].script.nbuffers ?
+			hd_worker_work(w)->rank[r].script.nbuffers :
 			1;
 		for (uint32_t i = 0; i < nrepairs; i++)
-			first[r] += w->repair[i].rank[r].script.nbuffers;
+			first[r] += w->step->repair[i].rank[r].script.nbuffers;
 		uint32_t end = first[r] + work->rank[r].script.nbuffers;
 		need->nbuffers = end > need->nbuffers ? end : need->nbuffers;
 		need->ntemps = work->rank[r].script.ntemps > need->ntemps ? work->rank[r].script.ntemps :
@@ -110,36 +112,36 @@ static enum hd_err check_repair(const struct hd_worker *w, const uint32_t *vn, u
 {
 	uint32_t nvns = w->task->job->nvns;
 
-	if (w->share->work.whole || hd_lockstep_needed(&w->lockstep))
+	if (hd_worker_work(w)->whole || hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_INVAL, "step %lld: one worker alone has nothing to repair",
-			(long long)w->step);
-	if (w->nrepairs + 1 == HD_SHARE_PASSES)
+			(long long)w->count.step);
+	if (w->step->nrepairs + 1 == HD_SHARE_PASSES)
 		return hd_fail(diag, HD_E_REFUSED, "step %lld: %u passes are the most in one step",
-			(long long)w->step, HD_SHARE_PASSES);
+			(long long)w->count.step, HD_SHARE_PASSES);
 	for (uint32_t i = 0; i < n; i++)
 		if (vn[i] >= nvns || (i && vn[i] <= vn[i - 1]) || computed_here(w, vn[i]))
 			return hd_fail(diag, HD_E_INVAL,
 				"step %lld: virtual node %u cannot be repaired here: there are %u, they "
 				"ascend, and none is "
-				"computed twice", (long long)w->step, vn[i], nvns);
+				"computed twice", (long long)w->count.step, vn[i], nvns);
 	return HD_OK;
 }
 
 enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n, uint32_t *pass,
 	struct hd_diag *diag)
 {
-	struct hd_work *work = &w->repair[w->nrepairs];
+	struct hd_work *work = &w->step->repair[w->step->nrepairs];
 
-	assert(w->begun);
+	assert(w->step->begun);
 	enum hd_err err = check_repair(w, vn, n, diag);
 	if (!err)
-		err = make_pass(w, work, vn, n, w->nrepairs, &w->repair_arena, diag);
+		err = make_pass(w, work, vn, n, w->step->nrepairs, &w->step->repair_arena, diag);
 	if (err)
 		return err;
-	uint32_t number = atomic_fetch_add(&w->nrepairs, 1) + 1;
+	uint32_t number = atomic_fetch_add(&w->step->nrepairs, 1) + 1;
 	err = compute(w, work, diag);
 	if (err)
-		atomic_fetch_sub(&w->nrepairs, 1);
+		atomic_fetch_sub(&w->step->nrepairs, 1);
 	else
 		*pass = number;
 	return err;
@@ -149,18 +151,18 @@ enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n,
 
 /* What a pass writes besides its buffers, and what it reads that is of the step at hand: others may still ask
  * for the table of the step that was finished, and the reader is ahead with the share's virtual nodes. */
-struct aside { struct hd_prefetch *prefetch; struct hd_sample *took; struct hd_recorder *recorder;
+struct lent { struct hd_prefetch *prefetch; struct hd_sample *took; struct hd_recorder *recorder;
 	struct hd_step_record record; uint64_t step_rows;
 	struct hd_leaf leaf; double *moments; };
 
-static enum hd_err lay_aside(struct hd_worker *w, uint32_t vn, struct aside *a, struct hd_arena *arena,
+static enum hd_err lend(struct hd_worker *w, uint32_t vn, struct lent *a, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_prefetch_spec spec = hd_worker_reading(w);
 	uint8_t *wanted = hd_arena_take(arena, w->task->job->nvns, 1);
 	struct hd_prefetch *reader;
 
-	a->moments = hd_arena_take(arena, w->moments.elems + 1, sizeof *a->moments);
+	a->moments = hd_arena_take(arena, w->step->moments.elems + 1, sizeof *a->moments);
 	if (!wanted || !a->moments)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a probe");
 	wanted[vn] = 1;
@@ -171,31 +173,31 @@ static enum hd_err lay_aside(struct hd_worker *w, uint32_t vn, struct aside *a, 
 	enum hd_err err = hd_prefetch_create(&reader, &spec, diag);
 	if (err)
 		return err;
-	*a = (struct aside){ w->prefetch, w->took, w->spec.recorder, w->record, w->step_rows, w->leaf[vn],
-		a->moments };
-	if (w->moments.elems)
-		memcpy(a->moments, w->moments.leaf + vn * w->moments.elems,
-			w->moments.elems * sizeof *a->moments);
-	w->prefetch = reader;
-	w->took = NULL;
+	*a = (struct lent){ w->reading->prefetch, w->reading->took, w->spec.recorder, w->step->record,
+		w->step->rows, w->step->leaf[vn], a->moments };
+	if (w->step->moments.elems)
+		memcpy(a->moments, w->step->moments.leaf + vn * w->step->moments.elems,
+			w->step->moments.elems * sizeof *a->moments);
+	w->reading->prefetch = reader;
+	w->reading->took = NULL;
 	w->spec.recorder = NULL;
-	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
+	w->step->rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->count.step);
 	return HD_OK;
 }
 
-static void put_back(struct hd_worker *w, uint32_t vn, const struct aside *a)
+static void put_back(struct hd_worker *w, uint32_t vn, const struct lent *a)
 {
-	hd_prefetch_destroy(w->prefetch);
-	w->prefetch = a->prefetch;
-	w->took = a->took;
+	hd_prefetch_destroy(w->reading->prefetch);
+	w->reading->prefetch = a->prefetch;
+	w->reading->took = a->took;
 	w->spec.recorder = a->recorder;
-	w->record = a->record;
-	w->step_rows = a->step_rows;
-	w->leaf[vn] = a->leaf;
-	if (w->moments.elems)
-		memcpy(w->moments.leaf + vn * w->moments.elems, a->moments,
-			w->moments.elems * sizeof *a->moments);
-	hd_step_work(w, &w->share->work);
+	w->step->record = a->record;
+	w->step->rows = a->step_rows;
+	w->step->leaf[vn] = a->leaf;
+	if (w->step->moments.elems)
+		memcpy(w->step->moments.leaf + vn * w->step->moments.elems, a->moments,
+			w->step->moments.elems * sizeof *a->moments);
+	hd_step_work(w, hd_worker_work(w));
 }
 
 static struct hd_hash bits_of(const struct hd_worker *w, const struct hd_work *work, uint32_t vn)
@@ -203,13 +205,13 @@ static struct hd_hash bits_of(const struct hd_worker *w, const struct hd_work *w
 	struct hd_hasher hasher;
 
 	hd_hasher_init(&hasher);
-	for (uint32_t i = 0; i < w->task->layout.nsegments; i++) {        /* nobody writes the pads */
+	for (uint32_t i = 0; i < w->task->layout.nsegments; i++) {        /* pads are never written */
 		const struct hd_segment *s = &w->task->layout.segment[i];
 		hd_hasher_add(&hasher, work->item[work->root[0].item] + s->at, s->len * sizeof(float));
 	}
-	hd_hasher_add(&hasher, &w->leaf[vn], sizeof w->leaf[vn]);
-	hd_hasher_add(&hasher, w->moments.leaf + vn * w->moments.elems,
-		w->moments.elems * sizeof *w->moments.leaf);
+	hd_hasher_add(&hasher, &w->step->leaf[vn], sizeof w->step->leaf[vn]);
+	hd_hasher_add(&hasher, w->step->moments.leaf + vn * w->step->moments.elems,
+		w->step->moments.elems * sizeof *w->step->moments.leaf);
 	return hd_hasher_end(&hasher);
 }
 
@@ -225,27 +227,27 @@ enum hd_err hd_share_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bit
 {
 	struct hd_arena arena;
 	struct hd_work work;
-	struct aside aside = { 0 };
+	struct lent lent = { 0 };
 
-	assert(w->share && vn < w->task->job->nvns);
-	if (w->begun)
+	assert(hd_worker_work(w) && vn < w->task->job->nvns);
+	if (w->step->begun)
 		return hd_fail(diag, HD_E_REFUSED,
 			"step %lld is under way: its gradients are where a probe would be computed",
-			(long long)w->step);
-	if (hd_lockstep_needed(&w->lockstep))
+			(long long)w->count.step);
+	if (hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_REFUSED,
 			"virtual nodes of this job meet in a step: none can be computed alone");
 	hd_arena_init(&arena, 0);
 	enum hd_err err = make_pass(w, &work, &vn, 1, 0, &arena, diag);
 	if (!err)
-		err = lay_aside(w, vn, &aside, &arena, diag);
+		err = lend(w, vn, &lent, &arena, diag);
 	if (!err) {
 		hd_step_work(w, &work);
-		w->section = HD_SECTION_COMPUTE;
+		w->step->section = HD_SECTION_COMPUTE;
 		err = hd_worker_all(w, hd_interp_run, diag);
 		if (!err)
 			*bits = bits_of(w, &work, vn);
-		put_back(w, vn, &aside);
+		put_back(w, vn, &lent);
 	}
 	hd_arena_finish(&arena);
 	return err;

@@ -36,7 +36,7 @@ static enum hd_err take(struct record *r, struct hd_arena *arena, struct hd_diag
 
 static enum hd_err pass(struct record *r, struct hd_walk *walk, struct hd_diag *diag)
 {
-	const struct hd_program *p = &walk->worker->train;
+	const struct hd_program *p = &walk->worker->stage->train;
 	enum hd_err err = HD_OK;
 
 	memset(r->pass, 0, (size_t)r->nnodes * NPARTS * sizeof *r->pass);
@@ -180,7 +180,7 @@ enum hd_err hd_worker_profile(struct hd_worker *w, uint64_t samples, struct hd_a
 	struct hd_walk walk;
 	struct hd_profile made;
 	struct hd_arena scratch;
-	struct record r = { .graph = w->train.graph, .cap = samples ? samples : HD_PROFILE_MOST };
+	struct record r = { .graph = w->stage->train.graph, .cap = samples ? samples : HD_PROFILE_MOST };
 	uint32_t *home = NULL;
 	enum hd_err err = hd_walk_open(&walk, w, 1, diag);
 

@@ -44,7 +44,7 @@ static void nodes_with_work_in_a_phase_have_times_in_it(void **state)
 		uint32_t *home;
 		hd_rig_open(&rig, models[m], BATCH, VNS, NULL, 1);
 		measure(&rig, 7, &p);
-		const struct hd_graph *g = rig.worker->train.graph;
+		const struct hd_graph *g = rig.worker->stage->train.graph;
 		struct hd_profile_ask ask = { .rows = BATCH / VNS, .nslots = 2, .tensor_shards = 1 };
 		CHECK(hd_profile_of_graph(&bare, &home, g, &ask, &rig.arena, &diag) == HD_OK, "%s",
 			diag.text);
@@ -120,7 +120,7 @@ static void what_is_saved_has_a_place_in_the_memory_plan(void **state)
 		struct hd_rig rig;
 		hd_rig_open(&rig, models[m], BATCH, VNS, NULL, 1);
 		measure(&rig, 1, &p);
-		const struct hd_program *program = &rig.worker->train;
+		const struct hd_program *program = &rig.worker->stage->train;
 		const struct hd_graph *g = program->graph;
 		bool *kept = hd_arena_take(&rig.arena, g->nvalues, sizeof *kept);
 		uint8_t *taken = hd_arena_take(&rig.arena, program->memory.len_bytes + 1, 1);

@@ -1,11 +1,13 @@
 #include "engine/worker_int.h"
 
+#include "engine/part_int.h"
+
 /* The next run of chunks that a rank owns, from chunk *next on, as one chunk: one call of the device for all
  * of it, so that its threads share the whole. false: there is none. */
 bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *run)
 {
 	const struct hd_layout *layout = &rank->worker->task->layout;
-	const uint32_t *owner = rank->worker->share->owner;
+	const uint32_t *owner = rank->worker->parts->part->owner;
 	uint32_t c = *next;
 
 	while (c < layout->nchunks && owner[c] != rank->id)
@@ -38,7 +40,7 @@ static void finish(struct hd_rank *rank, enum hd_err err, uint64_t token)
 void hd_reduce_chunks(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_work *work = w->work;
+	const struct hd_work *work = w->step->work;
 	struct hd_chunk run;
 	uint64_t token = 0;
 	uint32_t next = 0;
@@ -48,9 +50,9 @@ void hd_reduce_chunks(struct hd_rank *rank)
 		return;
 	while (!err && hd_rank_owned(rank, &next, &run)) {
 		const struct hd_reduction reduction = {
-			.join = work->join, .njoins = work->njoins, .flat = w->share->sum,
+			.join = work->join, .njoins = work->njoins, .flat = hd_worker_sum(w),
 			.segment = w->task->layout.segment + run.first_segment, .nsegments = run.nsegments,
-			.partial = work->whole ? w->segment_sumsq + run.first_segment : NULL,
+			.partial = work->whole ? w->stage->segment_sumsq + run.first_segment : NULL,
 		};
 		err = rank->device->ops->reduce(rank->device, &reduction, &token, &rank->diag);
 	}
@@ -61,7 +63,7 @@ void hd_reduce_chunks(struct hd_rank *rank)
  * bucket's sum. */
 static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_share_fold *fold, float *sum)
 {
-	const struct hd_operands *o = &rank->worker->operands;
+	const struct hd_operands *o = &rank->worker->step->operands;
 	struct hd_flat_join *join = o->flat_join + (size_t)rank->id * o->cap;
 	float **item = o->item + (size_t)rank->id * 2 * o->cap;
 
@@ -82,16 +84,17 @@ static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struc
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
-	float *sum = w->share->sum + run.at;
+	float *sum = hd_worker_sum(w) + run.at;
 	const struct hd_device_ops *ops = rank->device->ops;
 	struct hd_reduction reduction = {
-		.flat = sum, .segment = w->bucket_segment + run.first_segment, .nsegments = run.nsegments,
-		.partial = w->segment_sumsq + run.first_segment,
+		.flat = sum, .segment = w->stage->bucket_segment + run.first_segment,
+			.nsegments = run.nsegments,
+		.partial = w->stage->segment_sumsq + run.first_segment,
 	};
 
 	if (fold) {
 		reduction.join = joins_of(rank, fold, sum);
-		reduction.njoins = w->operands.njoins;
+		reduction.njoins = w->step->operands.njoins;
 	}
 	if (fold && reduction.njoins == 0 && fold->operand[0] != sum) {
 		enum hd_err err = ops->write(rank->device, sum, fold->operand[0], run.len * sizeof *sum,
@@ -120,8 +123,8 @@ void hd_sum_buckets(struct hd_rank *rank)
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = rank->id; i < w->nfolds && !err; i += w->spec.ndevices)
-		err = sum_bucket(rank, w->fold ? w->fold[i].bucket : w->arrived[i],
-			w->fold ? &w->fold[i] : NULL, &token);
+	for (uint32_t i = rank->id; i < w->step->nfolds && !err; i += w->spec.ndevices)
+		err = sum_bucket(rank, w->step->fold ? w->step->fold[i].bucket : w->step->arrived[i],
+			w->step->fold ? &w->step->fold[i] : NULL, &token);
 	finish(rank, err, token);
 }

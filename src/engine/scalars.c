@@ -19,7 +19,7 @@ static double leaf_sum(const struct hd_worker *w, size_t field)
 
 	/* the canonical tree by a binary counter: after v leaves, one partial per set bit of v */
 	for (uint32_t v = 0; v < w->task->job->nvns; v++) {
-		double x = *(const double *)((const char *)&w->leaf[v] + field);
+		double x = *(const double *)((const char *)&w->step->leaf[v] + field);
 		for (uint32_t bit = v; bit & 1; bit >>= 1)
 			x = at[--n] + x;
 		at[n++] = x;
@@ -39,11 +39,11 @@ static enum hd_err diverged(struct hd_rank *rank, bool skips)
 	if (skips)
 		return hd_fail(&rank->diag, HD_E_DIVERGED,
 			"step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
-			(long long)w->step, HD_MAX_SKIPS);
+			(long long)w->count.step, HD_MAX_SKIPS);
 	return hd_fail(&rank->diag, HD_E_DIVERGED,
 		"step %lld: loss, gradient or a running statistic is not finite; lower optim.lr, set "
 		"optim.clip, or set "
-		"optim.on_nonfinite: skip", (long long)w->step);
+		"optim.on_nonfinite: skip", (long long)w->count.step);
 }
 
 /* All sums are here: this member holds the complete step. A view of one commits at once;
@@ -51,11 +51,11 @@ static enum hd_err diverged(struct hd_rank *rank, bool skips)
 static enum hd_err seal(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
-	struct hd_seal seal = { .epoch = w->seals.epoch, .member = 0, .step = (uint64_t)w->step };
+	struct hd_seal seal = { .epoch = w->step->seals.epoch, .member = 0, .step = (uint64_t)w->count.step };
 	uint32_t committed = 0;
 	int error = HD_FAILPOINT(STEP_SEAL);
 	enum hd_err err = error ? hd_fail_errno(&rank->diag, error, "seal", "a step") :
-		hd_seals_add(&w->seals, &seal, &committed, &rank->diag);
+		hd_seals_add(&w->step->seals, &seal, &committed, &rank->diag);
 
 	error = err ? 0 : HD_FAILPOINT(STEP_COMMIT);
 	if (error)
@@ -73,36 +73,37 @@ void hd_scalars_make(struct hd_rank *rank)
 	double correct = leaf_sum(w, offsetof(struct hd_leaf, correct));
 	bool empty = weight == 0, finite = isfinite(loss) && isfinite(weight);
 	double scale = empty ? 0 : 1.0 / weight, max_norm = hd_job_num(job, HD_JOB_CLIP);
-	double norm = (double)(float)scale * sqrt(hd_tree_sum(w->segment_sumsq, w->task->layout.nsegments));
+	double norm = (double)(float)scale * sqrt(hd_tree_sum(w->stage->segment_sumsq,
+		w->task->layout.nsegments));
 	bool bad = !empty && (!finite || !isfinite(norm) || !isfinite(scale) || !hd_moments_finite(w));
 	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
 	bool skip_bad = hd_job_int(job, HD_JOB_ON_NONFINITE) == HD_NONFINITE_SKIP;
 
 	rank->scalars = (struct hd_step_scalars){
 		.optim = w->task->optim,
-		.lr    = hd_lr_at(job, (uint64_t)w->step, w->task->nsteps),
+		.lr    = hd_lr_at(job, (uint64_t)w->count.step, w->task->nsteps),
 		.scale = (float)scale,
 		.clip  = factor < 1 ? (float)factor : 1.0f,
 		.skip  = empty || bad,
 	};
-	hd_optim_corrections(&rank->scalars, (uint64_t)w->updates + 1);
+	hd_optim_corrections(&rank->scalars, (uint64_t)w->count.updates + 1);
 	enum hd_err err = HD_OK;
-	if (bad && (!skip_bad || w->skips + 1 >= HD_MAX_SKIPS))
+	if (bad && (!skip_bad || w->count.skips + 1 >= HD_MAX_SKIPS))
 		err = diverged(rank, skip_bad);
 	else if (rank->id == 0)
 		err = seal(rank);
 	if (err)
 		hd_rank_fail(rank, err);
 	if (rank->id == 0) {
-		w->scalars = rank->scalars;
-		w->scalars_step = (uint64_t)w->step;
-		w->scalars_updates = (uint64_t)w->updates;
-		w->record.loss_sum = loss;
-		w->record.weight   = weight;
-		w->record.correct  = correct;
-		w->record.gnorm    = empty ? 0 : norm;
-		w->record.lr       = rank->scalars.lr;
-		w->record.empty    = empty;
-		w->record.skipped  = bad;
+		w->step->scalars = rank->scalars;
+		w->step->scalars_step = (uint64_t)w->count.step;
+		w->step->scalars_updates = (uint64_t)w->count.updates;
+		w->step->record.loss_sum = loss;
+		w->step->record.weight   = weight;
+		w->step->record.correct  = correct;
+		w->step->record.gnorm    = empty ? 0 : norm;
+		w->step->record.lr       = rank->scalars.lr;
+		w->step->record.empty    = empty;
+		w->step->record.skipped  = bad;
 	}
 }

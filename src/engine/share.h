@@ -1,10 +1,11 @@
-/* share.h -- a step that several workers run together: what this one computes of it, folds, holds, and hands over.
+/* share.h -- a step that several workers run together: what this one computes of it, folds, holds, and hands
+ * over.
  *
  * The plan of a view names the ranks of all workers; a worker runs its own. The words:
  *
  *   bucket    HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: what one message holds (layout.h)
- *   pass      a set of leaves that one worker computes in a step: number 0 is its share of the view, later ones are
- *             repairs after a loss
+ *   pass      a set of leaves that one worker computes in a step: number 0 is its share of the view, later
+ *             ones are repairs after a loss
  *   roots     of a pass: what its leaves fold to in the canonical tree; each is a name and a flat vector
  *   sum       of a bucket: value(H,0), the roots of all workers joined in the order of the tree
  *
@@ -14,32 +15,40 @@
  *	      -> owner: operands, fold    others: sum put at hd_share_sum_at(), arrived
  *	      -> finish: NORM, seal, STEP, counters
  *
- * and between two steps adopt() of a share that prepare() has made, snaps for who learns, and what worker.h allows.
- * hd_worker_step() is begin, compute and finish in one go, for a view of one worker: the same rows of the same table.
+ * and between two steps adopt() of a share that prepare() has made, state ranges for a joining worker, and
+ * what worker.h allows. hd_worker_step() is begin, compute and finish in one go, for a view of one worker:
+ * the same rows of the same table.
  *
  * 1. Bits are those of one worker on one device, whatever the shares, repairs and the order of arrival.
- * 2. Per bucket a worker holds its own roots or the sum, never neither: roots stay whole until fold() or arrived()
- *    says that the sum is there. What is half received at hd_share_sum_at() spoils nothing.
- * 3. Sums stay until the next compute() or repair(): between finish() and begin() of the next step they can be given
- *    to others. hd_share_summed() speaks of the step that was begun last.
+ * 2. Per bucket a worker holds its own roots or the sum, never neither: roots stay whole until fold() or
+ *    arrived() says that the sum is there. What is half received at hd_share_sum_at() spoils nothing.
+ * 3. Sums stay until the next compute() or repair(): between finish() and begin() of the next step they can
+ *    be given to others. hd_share_summed() speaks of the step that was begun last.
  * 4. No parameter changes before finish(). What fails before leaves the state of the step's beginning.
- * 5. Nothing is allocated between adopt() and the next prepare(), but by repair(), operands() beyond those of the view,
- *    and hd_share_places().
- * 6. A worker that no rank of the plan names, or that has no share at all, learns or only folds: it has no roots.
+ * 5. Nothing is allocated between adopt() and the next prepare(), but by repair(), operands() beyond those
+ *    of the view, and hd_share_places().
+ * 6. A worker that no rank of the plan names, or that has no share at all, learns or only folds: it has no
+ *    roots.
  *
- * Sharded state (comm.sync: sharded): a worker brings only some buckets on, its own, and gets the new parameters of the others:
+ * Sharded state (comm.sync: sharded): a worker brings only some buckets on, its own, and gets the new
+ * parameters of the others:
  *
- *	... owner: operands, fold    others of a bucket's chain: sum put, arrived      sums of squares of all buckets put at hd_share_norm_at()
- *	-> update: NORM, slots and new parameters of the own buckets, at hd_share_parm_at()     those of the others put there
+ *	... owner: operands, fold    others of a bucket's chain: sum put, arrived
+ *	                             sums of squares of all buckets put at hd_share_norm_at()
+ *	-> update: NORM, slots and new parameters of the own buckets, at hd_share_parm_at()
+ *	           those of the others put there
  *	-> finish: seal, parameters taken up, counters
  *
- *  7. New parameters may be put at hd_share_parm_at() once somebody has them: then roots of that bucket are not needed any more, which lie there.
+ *  7. New parameters may be put at hd_share_parm_at() once somebody has them: then roots of that bucket are
+ *     not needed any more, which lie there.
  *
- * Norms over the global batch (model.bn: global) meet at every norm: a view of several workers is HD_E_REFUSED.
+ * Norms over the global batch (model.bn: global) meet at every norm: a view of several workers is
+ * HD_E_REFUSED.
  *
- * Ownership: everything is the worker's; addresses of roots, sums and places hold until adopt().
- * Threads: the worker's caller. While it is inside compute(), others may use addresses that it handed out, and read or
- * write there what the rules above leave to them. prepare() takes no part in a step: call it wherever the caller waits. */
+ * Ownership: everything is the worker's; addresses of roots, sums and places hold until adopt(). Threads:
+ * the worker's caller. While it is inside compute(), others may use addresses that it handed out, and read
+ * or write there what the rules above leave to them. prepare() takes no part in a step: call it wherever the
+ * caller waits. */
 #ifndef HD_ENGINE_SHARE_H
 #define HD_ENGINE_SHARE_H
 
@@ -52,8 +61,9 @@ enum { HD_SHARE_NOBODY = UINT16_MAX };
 struct hd_share_view {
 	/* borrowed until another one was adopted; NULL: none yet (a learner) */
 	const struct hd_plan *plan;
-	uint16_t worker;                  /* whose ranks of the plan (plan.worker[]) are this worker's devices, in their order;
-	                                     NOBODY: nobody's */
+	/* whose ranks of the plan (plan.worker[]) are this worker's devices, in their order;
+	 * HD_SHARE_NOBODY: of no worker */
+	uint16_t worker;
 	uint64_t nplaces;                 /* see hd_share_places() */
 	/* buckets' worth of memory that the caller itself takes for roots of others (relay.h): counted
 	 * with the worker's */
@@ -122,7 +132,7 @@ const float *hd_share_root_at(const struct hd_worker *worker, uint32_t pass, uin
 /* While devices are at the last leaf of a pass, the roots of a bucket may be final already, and go out.
  * `watch` hears of each bucket of each pass once, on the thread of a device, inside compute() or repair(): it
  * only notes, wakes, and returns. Where the roots of several devices are joined, all buckets are final
- * together at the end. NULL: nobody is told, and nothing is spent. */
+ * together at the end. NULL: nothing is said, and nothing is spent. */
 typedef void hd_share_watcher(void *user, uint32_t pass, uint32_t bucket);
 void hd_share_watch(struct hd_worker *worker, hd_share_watcher *watch, void *user);
 /* Any thread, from begin() of the step on: are the roots of the bucket final? Then hd_share_root_at() may
@@ -143,7 +153,7 @@ HD_MUST_USE enum hd_err hd_share_fold(struct hd_worker *worker, const struct hd_
 
 /* While the worker's caller is inside compute() or repair(), one other thread may sum buckets: by operands()
  * and fold(), or, with operand NULL, by arrived(). Roots of all own passes of that bucket must be final, or
- * its sum must have been put there, which nobody can make without them. *taken false: the caller is not
+ * its sum must have been put there, which cannot be made without them. *taken false: the caller is not
  * inside, nothing was done. open() makes the device for it, once. */
 HD_MUST_USE enum hd_err hd_share_aside_open(struct hd_worker *worker, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_share_aside(struct hd_worker *worker, const struct hd_tnode *root, uint32_t nroots,
@@ -159,7 +169,8 @@ bool hd_share_summed(const struct hd_worker *worker, uint32_t bucket);
 uint32_t hd_share_unsummed(const struct hd_worker *worker);             /* how many are missing */
 
 /* What leaves say besides gradients (loss, weight, hits, moments), as bytes, for a pass of n leaves:
- *	u32 version, u32 n, n x { u32 leaf, u32 0, f64 x k }   little endian, leaves ascending, k of the job */
+ *	u32 version, u32 n, n x { u32 leaf, u32 0, f64 x k }   little endian, leaves ascending, k of the
+ *job */
 uint64_t hd_share_leaves_bytes(const struct hd_worker *worker, uint32_t n);
 /* a pass that was computed */
 void hd_share_leaves_get(const struct hd_worker *worker, uint32_t pass, uint8_t *bytes);
@@ -209,7 +220,7 @@ HD_MUST_USE enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t buc
 /* but those of the buckets with a byte; NULL: all */
 void hd_share_drop_slots(struct hd_worker *worker, const uint8_t *keep);
 
-/* ---- the state, handed to who learns; between two steps ---- */
+/* ---- state transfer to a joining worker; between two steps ---- */
 
 /* Snaps are numbered: those of the buckets (parameters, and slots unless they are sharded), then those of
  * the frozen parameters, which no step changes. */

@@ -281,7 +281,7 @@ static void exchange_leaves(const struct cluster *c)
 }
 
 /* All compute one virtual node of the next step, whoever has it in his share, on one device or several: equal
- * bits. What the finished step left is still there for who asks. */
+ * bits. What the finished step left can still be asked for. */
 static void probe_all(const struct cluster *c, const char *what)
 {
 	uint32_t vn = draw(c->job->nvns), other = hd_share_probed(c->one, (uint64_t)hd_worker_at(c->one));
@@ -396,7 +396,7 @@ static void workers_give_the_bits_of_one_device(void **state)
 		}
 }
 
-/* Deals leaves that nobody knows to the members, in runs. */
+/* Deals leaves that no member knows to the members, in runs. */
 static void repair(const struct cluster *c)
 {
 	uint32_t lost[64], nlost = 0;
@@ -408,7 +408,7 @@ static void repair(const struct cluster *c)
 			for (uint32_t p = 0; p < hd_share_npasses(c->at[m].worker); p++) {
 				const struct hd_worker *w = c->at[m].worker;
 				has |= hd_share_nroots(w, p) > 0 &&
-					(p ? &w->repair[p - 1] : &w->share->work)->has[v];
+					(p ? &w->step->repair[p - 1] : &w->parts->part->work)->has[v];
 			}
 		if (!has)
 			lost[nlost++] = v;
@@ -592,7 +592,7 @@ struct watched {
 	struct cluster *c;
 	struct hd_worker *worker;
 	struct hd_tnode root[16];
-	uint32_t nroots, told[MOST_BUCKETS], pass;
+	uint32_t nroots, said[MOST_BUCKETS], pass;
 	atomic_uint nfirst;                       /* buckets said before the pass was computed */
 	bool waits;                               /* when the first was said another one was not final */
 	float *copy[16];
@@ -605,8 +605,8 @@ static void see(void *user, uint32_t pass, uint32_t bucket)
 
 	assert_int_equal(pass, seen->pass);
 	assert_true(hd_share_final(seen->worker, pass, bucket));
-	seen->told[bucket]++;
-	if (seen->worker->early && atomic_fetch_add(&seen->nfirst, 1) == 0)
+	seen->said[bucket]++;
+	if (seen->worker->step->early && atomic_fetch_add(&seen->nfirst, 1) == 0)
 		for (uint32_t b = 0; b < seen->c->nbuckets; b++)
 			seen->waits |= !hd_share_final(seen->worker, pass, b);
 	for (uint32_t i = 0; i < seen->nroots; i++)
@@ -618,7 +618,7 @@ static void check_seen(struct watched *seen, const char *what)
 {
 	assert_int_equal(seen->nroots, hd_share_nroots(seen->worker, seen->pass));
 	for (uint32_t b = 0; b < seen->c->nbuckets; b++) {
-		CHECK(seen->told[b] == 1, "%s: bucket %u was said %u times", what, b, seen->told[b]);
+		CHECK(seen->said[b] == 1, "%s: bucket %u was said %u times", what, b, seen->said[b]);
 		for (uint32_t i = 0; i < seen->nroots; i++)
 			CHECK(memcmp(seen->copy[i] + hd_layout_bucket(&seen->c->task->layout, b).at,
 				hd_share_root_at(seen->worker, seen->pass, i, b),
@@ -652,7 +652,7 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				memset(&seen[m], 0, sizeof *seen);
 				seen[m].c = &c;
 				seen[m].worker = w;
-				assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has,
+				assert_int_equal(hd_share_roots_of(w->parts->part->plan, c.at[m].id, has,
 					seen[m].root, 16, &seen[m].nroots), HD_OK);
 				for (uint32_t i = 0; i < seen[m].nroots; i++)
 					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems,
@@ -663,7 +663,8 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				snprintf(what, sizeof what, "round %u, step %u, member %u", round, s, m);
 				check_seen(&seen[m], what);
 				nearly += seen[m].waits;
-				bool must = c.nbuckets > 1 && w->share->work.nleaves && c.at[m].ndevices == 1;
+				bool must = c.nbuckets > 1 && w->parts->part->work.nleaves &&
+					c.at[m].ndevices == 1;
 				CHECK(!must || (seen[m].waits && seen[m].nfirst),
 					"%s: nothing was said before the end", what);
 				hd_share_watch(w, NULL, NULL);
@@ -710,9 +711,9 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 		free((void *)(uintptr_t)operand[i]);
 	if (bucket % 2) {
 		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++)
-			one->segment_sumsq[i] = -1;
-		one->summed[bucket] = 0;
-		one->nsummed--;
+			one->stage->segment_sumsq[i] = -1;
+		one->step->summed[bucket] = 0;
+		one->step->nsummed--;
 		fold.operand = NULL;
 		CHECK(hd_share_aside(one, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s", diag.text);
 	}
@@ -747,7 +748,8 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 			snprintf(what, sizeof what, "round %u, step %u", round, s);
 			begin(&c);
 			compute(&c.at[0]);
-			assert_int_equal(hd_share_roots_of(one->share->plan, c.at[1].id, has, beside.own, 16,
+			assert_int_equal(hd_share_roots_of(one->parts->part->plan, c.at[1].id, has,
+				beside.own, 16,
 				&beside.nown), HD_OK);
 			hd_share_watch(one, sum_beside, &beside);
 			compute(&c.at[1]);
@@ -888,17 +890,17 @@ static void a_step_that_is_not_finished_leaves_the_state_of_its_beginning(void *
 	/* a scribe may save before a step that was begun and given up */
 	for (uint32_t m = 0; m < 2; m++) {
 		float *first = hd_worker_state(c.at[m].worker)->entry[0].at, was = *first;
-		CHECK(hd_worker_is_as_told(c.at[m].worker), "member %u, in the step", m);
+		CHECK(hd_worker_as_reported(c.at[m].worker), "member %u, in the step", m);
 		hd_share_abandon(c.at[m].worker);
-		CHECK(hd_worker_is_as_told(c.at[m].worker), "member %u, after it", m);
+		CHECK(hd_worker_as_reported(c.at[m].worker), "member %u, after it", m);
 		*first += 1;
-		CHECK(!hd_worker_is_as_told(c.at[m].worker), "member %u, a bit flipped", m);
+		CHECK(!hd_worker_as_reported(c.at[m].worker), "member %u, a bit flipped", m);
 		*first = was;
 	}
 	close_cluster(&c);
 }
 
-/* Each worker ends the step alike; only who computed the leaf can name the op. */
+/* Each worker ends the step alike; only the one that computed the leaf can name the op. */
 static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 {
 	struct cluster c;
@@ -942,14 +944,14 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 {
 	struct cluster c;
-	struct hd_memory_terms had, has, told;
+	struct hd_memory_terms had, has, said;
 	struct hd_step_record r;
 	struct hd_diag diag = { "" };
 
 	(void)state;
 	open_two(&c, wide, optims[0]);
 	struct hd_worker *a = c.at[0].worker;
-	const struct hd_plan *plan = a->share->plan;
+	const struct hd_plan *plan = a->parts->part->plan;
 	hd_share_abandon(a);
 	hd_share_abandon(c.at[1].worker);
 
@@ -970,27 +972,29 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 
 	/* places are counted before they are taken */
 	hd_worker_memory(a, &had);
-	assert_int_equal(a->need_links, 2);       /* to the other, and to the coordinator */
+	assert_int_equal(a->parts->need_links, 2);       /* to the other, and to the coordinator */
 	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
 	/* those that the caller takes, too, and as long as the share is there */
 	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &told, &diag),
+	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &said, &diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &told, &diag),
+	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &said, &diag),
 		HD_OK);
 	assert_false(hd_share_prepared(a));
 	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &diag),
 		HD_OK);
 	hd_worker_memory(a, &has);
-	assert_true(has.total == told.total && has.own == told.own);
+	assert_true(has.total == said.total && has.own == said.own);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
 		has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_share_forget(a);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11, 0 },
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id,
+		a->parts->nreceive + 11, 0 },
 		&diag), HD_E_REFUSED);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 10, 0 },
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id,
+		a->parts->nreceive + 10, 0 },
 		&diag), HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
@@ -1043,12 +1047,14 @@ static void roots_follow_from_the_plan(void **state)
 			const struct hd_worker *w = c.at[m].worker;
 			assert_int_equal(hd_share_nroots(w, 0), 0);
 			compute(&c.at[m]);
-			assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has, root, 16, &n),
+			assert_int_equal(hd_share_roots_of(w->parts->part->plan, c.at[m].id, has, root, 16,
+				&n),
 				HD_OK);
 			assert_int_equal(hd_share_nroots(w, 0), n);
 			for (uint32_t i = 0; i < n; i++)
 				assert_true(hd_tnode_same(hd_share_root(w, 0, i), root[i]));
-			assert_true(n < 2 || hd_share_roots_of(w->share->plan, c.at[m].id, has, root, n - 1,
+			assert_true(n < 2 || hd_share_roots_of(w->parts->part->plan, c.at[m].id, has, root,
+				n - 1,
 				&n) == HD_E_NOSPACE);
 			hd_share_abandon(c.at[m].worker);
 		}

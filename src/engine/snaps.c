@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "engine/part_int.h"
 
-/* The state in pieces, for a worker that learns it while others go on. Floats are copied as they lie:
+/* The state in pieces, for a joining worker, while others go on. Floats are copied as they lie:
  * little end, as in files. */
 
 enum { PIECE_ELEMS = HD_BUCKET_BYTES / sizeof(float), REST_VERSION = 1, REST_HEAD = 8, SCALARS_VERSION = 1 };
@@ -16,27 +17,27 @@ static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->op
 static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit ==
 	HD_UNIT_TENSOR; }
 
-uint32_t hd_share_nsnaps(const struct hd_worker *w) { return w->nbuckets +
+uint32_t hd_share_nsnaps(const struct hd_worker *w) { return w->stage->nbuckets +
 	(uint32_t)((frozen_elems(w) + PIECE_ELEMS - 1) / PIECE_ELEMS); }
 
 /* Where a snap lies in the flat vectors; those of frozen parameters have no slots. */
 static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 {
 	assert(snap < hd_share_nsnaps(w));
-	if (snap < w->nbuckets)
+	if (snap < w->stage->nbuckets)
 		return hd_layout_bucket(&w->task->layout, snap);
-	uint64_t from = (uint64_t)(snap - w->nbuckets) * PIECE_ELEMS, left = frozen_elems(w) - from;
+	uint64_t from = (uint64_t)(snap - w->stage->nbuckets) * PIECE_ELEMS, left = frozen_elems(w) - from;
 	return (struct hd_chunk){ .at = w->task->layout.elems + from,
 		.len = left < PIECE_ELEMS ? left : PIECE_ELEMS };
 }
 
-static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->nbuckets &&
-	!w->sharded ? nslots(w) : 0); }
+static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->stage->nbuckets &&
+	!w->parts->sharded ? nslots(w) : 0); }
 
 uint64_t hd_share_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w,
 	snap).len * sizeof(float) * nflat(w, snap); }
 uint32_t hd_share_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) &&
-	snap < w->nbuckets ? w->nbuckets : snap + 1; }
+	snap < w->stage->nbuckets ? w->stage->nbuckets : snap + 1; }
 
 void hd_share_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 {
@@ -125,12 +126,12 @@ static float get_f32(const uint8_t *at)
 
 void hd_share_scalars_get(const struct hd_worker *w, uint8_t bytes[HD_SHARE_SCALARS_BYTES])
 {
-	const struct hd_step_scalars *s = &w->scalars;
+	const struct hd_step_scalars *s = &w->step->scalars;
 
 	hd_put32(bytes, SCALARS_VERSION);
 	hd_put32(bytes + 4, s->skip);
-	hd_put64(bytes + 8, w->scalars_step);
-	hd_put64(bytes + 16, w->scalars_updates);
+	hd_put64(bytes + 8, w->step->scalars_step);
+	hd_put64(bytes + 16, w->step->scalars_updates);
 	put_f32(bytes + 24, s->lr);
 	put_f32(bytes + 28, s->scale);
 	put_f32(bytes + 32, s->clip);
@@ -151,28 +152,28 @@ static enum hd_err check_buckets(struct hd_worker *w, const uint32_t *bucket, ui
 {
 	uint32_t ndistinct = 0;
 
-	memset(w->summed, 0, w->nbuckets);
+	memset(w->step->summed, 0, w->stage->nbuckets);
 	for (uint32_t i = 0; i < n; i++) {
-		if (bucket[i] >= w->nbuckets || w->summed[bucket[i]])
+		if (bucket[i] >= w->stage->nbuckets || w->step->summed[bucket[i]])
 			return hd_fail(diag, HD_E_INVAL, "bucket %u of %u comes twice, or does not exist",
-				bucket[i], w->nbuckets);
+				bucket[i], w->stage->nbuckets);
 		ndistinct++;
-		w->summed[bucket[i]] = 1;
+		w->step->summed[bucket[i]] = 1;
 	}
-	if (by_tensor(w) && ndistinct != w->nbuckets)
+	if (by_tensor(w) && ndistinct != w->stage->nbuckets)
 		return hd_fail(diag, HD_E_INVAL,
 			"optimizer %s changes whole tensors: all %u buckets are updated together, not %u of "
 			"them",
-			hd_optims[w->task->optim.kind].name, w->nbuckets, ndistinct);
+			hd_optims[w->task->optim.kind].name, w->stage->nbuckets, ndistinct);
 	return HD_OK;
 }
 
-/* Of sharded state the teacher gives parameters in place of sums. */
+/* Of sharded state the source gives parameters in place of sums. */
 static enum hd_err take_params(struct hd_worker *w)
 {
-	for (uint32_t i = 0; i < w->nfolds; i++) {
-		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->arrived[i]);
-		hd_param_store_write(w->store, HD_VEC_PARAMS, run.at, run.len, w->share->sum + run.at);
+	for (uint32_t i = 0; i < w->step->nfolds; i++) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->step->arrived[i]);
+		hd_param_store_write(w->store, HD_VEC_PARAMS, run.at, run.len, w->parts->part->sum + run.at);
 	}
 	return HD_OK;
 }
@@ -183,7 +184,7 @@ enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t
 {
 	uint64_t step;
 
-	assert(!w->begun && w->share);
+	assert(!w->step->begun && w->parts->part);
 	enum hd_err err = hd_share_scalars_step(scalars, &step, diag);
 	if (!err)
 		err = n ? check_buckets(w, bucket, n, diag) : HD_OK;
@@ -197,20 +198,20 @@ enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t
 		return HD_OK;
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].scalars = s;
-	w->arrived = bucket;
-	w->nfolds = n;
-	err = w->sharded ? take_params(w) : hd_worker_all(w, hd_update_buckets, diag);
-	w->arrived = NULL;
+	w->step->arrived = bucket;
+	w->step->nfolds = n;
+	err = w->parts->sharded ? take_params(w) : hd_worker_all(w, hd_update_buckets, diag);
+	w->step->arrived = NULL;
 	if (err)
-		atomic_store(&w->torn, true);
+		atomic_store(&w->step->torn, true);
 	return err;
 }
 
 enum hd_err hd_share_learned(struct hd_worker *w, struct hd_diag *diag)
 {
-	assert(!w->begun);
+	assert(!w->step->begun);
 	enum hd_err err = hd_worker_rewind(w, diag);
-	if (w->sharded)                   /* no slots were taught */
+	if (w->parts->sharded)                   /* no slots were transferred */
 		hd_share_own(w, NULL);
 	return err;
 }

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/le.h"
 #include "sys/failpoint.h"
 #include "engine/diverge.h"
 
@@ -12,46 +11,18 @@
 
 enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 {
-	const struct hd_layout *layout = &w->task->layout;
 	uint32_t nvns = w->task->job->nvns;
 
-	w->nbuckets = hd_layout_nbuckets(layout);
-	w->summed = hd_arena_take(&w->arena, w->nbuckets, 1);
-	w->own = hd_arena_take(&w->arena, w->nbuckets, 1);
-	w->slot_here = hd_arena_take(&w->arena, w->nbuckets, 1);
-	w->sharded = hd_job_int(w->task->job, HD_JOB_SYNC) == HD_SYNC_SHARDED;
-	w->bucket_digest = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_digest);
-	w->bucket_params = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_params);
-	w->bucket_segment = hd_arena_take(&w->arena, layout->nsegments, sizeof *w->bucket_segment);
-	w->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->leaf);
-	w->known = hd_arena_take(&w->arena, nvns, 1);
-	bool named = hd_job_int(w->task->job, HD_JOB_SAMPLES) != 0;
-	w->took = named ? hd_arena_take(&w->arena, nvns * w->task->job->per_vn, sizeof *w->took) : NULL;
-	w->ntook = named ? hd_arena_take(&w->arena, nvns, sizeof *w->ntook) : NULL;
-	if (!w->summed || !w->own || !w->slot_here || !w->bucket_digest || !w->bucket_params ||
-		!w->bucket_segment || !w->leaf || !w->known ||
-		(named && (!w->took || !w->ntook)))
-		return hd_fail(diag, HD_E_NOMEM,
-			"no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
-	memset(w->own, 1, w->nbuckets);
-	if (named)
-		memset(w->ntook, 0, nvns * sizeof *w->ntook);
-	memset(w->slot_here, 1, w->nbuckets);
-	for (uint32_t b = 0; b < w->nbuckets; b++) {
-		const struct hd_chunk run = hd_layout_bucket(layout, b);
-		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
-			w->bucket_segment[i] = layout->segment[i];
-			w->bucket_segment[i].at -= run.at;
-			w->bucket_params[b] += i == run.first_segment ||
-				layout->segment[i].param != layout->segment[i - 1].param;
-		}
-	}
-	return HD_OK;
+	w->step->summed = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
+	w->step->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->step->leaf);
+	w->step->known = hd_arena_take(&w->arena, nvns, 1);
+	return w->step->summed && w->step->leaf && w->step->known ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for the tables of %u buckets and %u virtual nodes", w->stage->nbuckets, nvns);
 }
 
 void hd_step_work(struct hd_worker *w, struct hd_work *work)
 {
-	w->work = work;
+	w->step->work = work;
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].work = &work->rank[r];
 }
@@ -60,84 +31,81 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 {
 	int error = HD_FAILPOINT(STEP_BEGIN);
 
-	assert(!w->begun);
+	assert(!w->step->begun);
 	if (error)
 		return hd_fail_errno(diag, error, "begin", "a step");
-	if (atomic_load(&w->torn))
+	if (atomic_load(&w->step->torn))
 		return hd_fail(diag, HD_E_INTEGRITY,
 			"step %lld: an earlier update failed half-way: resume from the newest checkpoint",
-			(long long)w->step);
-	if (!w->share || !w->share->plan)
+			(long long)w->count.step);
+	if (!hd_worker_planned(w))
 		return hd_fail(diag, HD_E_INVAL,
 			"step %lld: the worker has no plan: none was adopted, or the last one could not be",
-			(long long)w->step);
-	enum hd_err err = w->again ? hd_worker_reread(w, diag) : HD_OK;
+			(long long)w->count.step);
+	enum hd_err err = w->step->again ? hd_worker_reread(w, diag) : HD_OK;
 	if (err)
 		return err;
-	w->begun = w->again = true;
-	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
-	w->want_digest = digest;
-	w->record = (struct hd_step_record){ .step = (uint64_t)w->step,
-		.epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
+	w->step->begun = w->step->again = true;
+	w->step->rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->count.step);
+	w->step->want_digest = digest;
+	w->step->record = (struct hd_step_record){ .step = (uint64_t)w->count.step,
+		.epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->count.step) };
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].wait_data_ns = 0;
-	memset(w->summed, 0, w->nbuckets);
-	memset(w->known, 0, w->task->job->nvns);
-	if (w->took)
-		memset(w->ntook, 0, w->task->job->nvns * sizeof *w->ntook);
-	w->nsummed = w->nknown = 0;
-	if (w->nrepairs)
-		hd_arena_reset(&w->repair_arena);
-	atomic_store(&w->nrepairs, 0);
-	w->share->work.computed = false;
-	for (uint32_t b = 0; b < w->nbuckets && !w->share->work.whole; b++)
-		atomic_store_explicit(&w->share->work.left[b], 1, memory_order_relaxed);
-	hd_step_work(w, &w->share->work);
-	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->step);
+	memset(w->step->summed, 0, w->stage->nbuckets);
+	memset(w->step->known, 0, w->task->job->nvns);
+	hd_reading_begin(w);
+	w->step->nsummed = w->step->nknown = 0;
+	if (w->step->nrepairs)
+		hd_arena_reset(&w->step->repair_arena);
+	atomic_store(&w->step->nrepairs, 0);
+	hd_worker_work(w)->computed = false;
+	for (uint32_t b = 0; b < w->stage->nbuckets && !hd_worker_work(w)->whole; b++)
+		atomic_store_explicit(&hd_worker_work(w)->left[b], 1, memory_order_relaxed);
+	hd_step_work(w, hd_worker_work(w));
+	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->count.step);
 	return HD_OK;
 }
 
-/* Counters follow the commit; a new data epoch begins its sums anew. */
+/* Counters follow the commit; a new data epoch begins its sums again. */
 static void count_step(struct hd_worker *w)
 {
-	struct hd_step_record *r = &w->record;
-	uint64_t next_epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step + 1);
+	struct hd_step_record *r = &w->step->record;
+	uint64_t next_epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->count.step + 1);
 
 	if (!r->skipped && !r->empty) {   /* nothing that is not finite reaches the state */
-		w->epoch_loss += r->loss_sum;
-		w->epoch_weight += r->weight;
-		w->epoch_correct += r->correct;
+		w->count.epoch_loss += r->loss_sum;
+		w->count.epoch_weight += r->weight;
+		w->count.epoch_correct += r->correct;
 	}
 	if (next_epoch != r->epoch)
-		w->epoch_loss = w->epoch_weight = w->epoch_correct = 0;
-	w->updates += !r->empty && !r->skipped;
-	w->skips = r->skipped ? w->skips + 1 : r->empty ? w->skips : 0;
-	w->samples += (int64_t)w->step_rows;
-	w->step++;
+		w->count.epoch_loss = w->count.epoch_weight = w->count.epoch_correct = 0;
+	w->count.updates += !r->empty && !r->skipped;
+	w->count.skips = r->skipped ? w->count.skips + 1 : r->empty ? w->count.skips : 0;
+	w->count.samples += (int64_t)w->step->rows;
+	w->count.step++;
 	hd_state_table_stamp(w);
-	r->samples = (uint64_t)w->samples;
+	r->samples = (uint64_t)w->count.samples;
 }
 
 enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_record *record,
 	struct hd_diag *diag)
 {
-	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, !err);
-	w->begun = false;
-	w->again = err;
+	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, !err);
+	w->step->begun = false;
+	w->step->again = err;
 	if (err == HD_E_DIVERGED)
 		hd_diverge_explain(w, diag);
 	if (err)
 		return err;
 	count_step(w);
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		if (w->rank[r].wait_data_ns > w->record.wait_data_ns)
-			w->record.wait_data_ns = w->rank[r].wait_data_ns;
-	w->record.has_digest = w->want_digest;
-	if (w->want_digest) {
-		w->told = w->record.digest = hd_digest_join(w);
-		w->told_at = (uint64_t)w->step;
-	}
-	*record = w->record;
+		if (w->rank[r].wait_data_ns > w->step->record.wait_data_ns)
+			w->step->record.wait_data_ns = w->rank[r].wait_data_ns;
+	w->step->record.has_digest = w->step->want_digest;
+	if (w->step->want_digest)
+		w->step->record.digest = hd_digest_report(w);
+	*record = w->step->record;
 	return HD_OK;
 }
 
@@ -146,20 +114,20 @@ enum hd_err hd_share_begin(struct hd_worker *w, bool digest,
 
 void hd_share_abandon(struct hd_worker *w)
 {
-	if (w->begun)
-		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, false);
-	w->begun = false;
+	if (w->step->begun)
+		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, false);
+	w->step->begun = false;
 }
 
 /* ---- roots ---- */
 
 static const struct hd_work *work_of(const struct hd_worker *w, uint32_t pass)
 {
-	assert(pass <= w->nrepairs);
-	return pass ? &w->repair[pass - 1] : &w->share->work;
+	assert(pass <= w->step->nrepairs);
+	return pass ? &w->step->repair[pass - 1] : hd_worker_work(w);
 }
 
-uint32_t hd_share_npasses(const struct hd_worker *w) { return w->nrepairs + 1; }
+uint32_t hd_share_npasses(const struct hd_worker *w) { return w->step->nrepairs + 1; }
 uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->nleaves; }
 uint32_t hd_share_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ?
 	work_of(w, pass)->nroots : 0; }
@@ -181,7 +149,7 @@ enum hd_err hd_operands_cap(struct hd_worker *w, uint32_t n, struct hd_diag *dia
 {
 	struct hd_operands o = { .cap = n };
 
-	if (n <= w->operands.cap)
+	if (n <= w->step->operands.cap)
 		return HD_OK;
 	o.root = hd_arena_take(&w->arena, n, sizeof *o.root);
 	o.join = hd_arena_take(&w->arena, n, sizeof *o.join);
@@ -189,14 +157,14 @@ enum hd_err hd_operands_cap(struct hd_worker *w, uint32_t n, struct hd_diag *dia
 	o.item = hd_arena_take(&w->arena, (size_t)2 * n * w->spec.ndevices, sizeof *o.item);
 	if (!o.root || !o.join || !o.flat_join || !o.item)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the joins of %u roots", n);
-	w->operands = o;
+	w->step->operands = o;
 	return HD_OK;
 }
 
 enum hd_err hd_share_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n,
 	struct hd_diag *diag)
 {
-	struct hd_operands *o = &w->operands;
+	struct hd_operands *o = &w->step->operands;
 	bool same = n == o->n;
 
 	for (uint32_t i = 0; i < n && same; i++)
@@ -222,7 +190,7 @@ static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_ra
 {
 	struct hd_rank *first = &w->rank[0];
 
-	if (w->nfolds > 1)
+	if (w->step->nfolds > 1)
 		return hd_worker_all(w, activity, diag);
 	first->err = HD_OK;
 	first->diag.text[0] = 0;
@@ -233,103 +201,57 @@ static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_ra
 
 void hd_step_mark(struct hd_worker *w, uint32_t bucket)
 {
-	w->nsummed += !w->summed[bucket];
-	w->summed[bucket] = 1;
+	w->step->nsummed += !w->step->summed[bucket];
+	w->step->summed[bucket] = 1;
 }
 
 enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold, uint32_t n,
 	struct hd_diag *diag)
 {
-	assert(w->begun && w->operands.n);
-	w->fold = fold;
-	w->nfolds = n;
+	assert(w->step->begun && w->step->operands.n);
+	w->step->fold = fold;
+	w->step->nfolds = n;
 	enum hd_err err = n ? on_buckets(w, hd_sum_buckets, diag) : HD_OK;
 	for (uint32_t i = 0; i < n && !err; i++)
 		hd_step_mark(w, fold[i].bucket);
-	w->fold = NULL;
+	w->step->fold = NULL;
 	return err;
 }
 
-float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return w->share->sum +
+float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return hd_worker_sum(w) +
 	w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at; }
 
 enum hd_err hd_share_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
 {
-	assert(w->begun);
-	w->arrived = bucket;
-	w->nfolds = n;
+	assert(w->step->begun);
+	w->step->arrived = bucket;
+	w->step->nfolds = n;
 	enum hd_err err = n ? on_buckets(w, hd_sum_buckets, diag) : HD_OK;
 	for (uint32_t i = 0; i < n && !err; i++)
 		hd_step_mark(w, bucket[i]);
-	w->arrived = NULL;
+	w->step->arrived = NULL;
 	return err;
 }
 
-bool hd_share_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }
-uint32_t hd_share_unsummed(const struct hd_worker *w) { return w->nbuckets - w->nsummed; }
-
-static void digest_buckets(struct hd_rank *rank)
-{
-	struct hd_worker *w = rank->worker;
-
-	for (uint32_t b = rank->id; b < w->nbuckets; b += w->spec.ndevices) {
-		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
-		uint8_t bytes[8];
-		hd_put64(bytes, hd_hash64((hd_share_sharded(w) ? w->share->parm : w->share->sum) + run.at,
-			run.len * sizeof(float)));
-		memcpy(&w->bucket_digest[b], bytes, sizeof bytes);
-	}
-}
-
-uint64_t hd_share_sums_digest(struct hd_worker *w)
-{
-	enum hd_err err = hd_worker_all(w, digest_buckets, NULL);
-
-	assert(!err && (w->nsummed == w->nbuckets || hd_share_sharded(w)));
-	(void)err;
-	return hd_hash64(w->bucket_digest, w->nbuckets * sizeof *w->bucket_digest);
-}
+bool hd_share_summed(const struct hd_worker *w, uint32_t bucket) { return w->step->summed[bucket]; }
+uint32_t hd_share_unsummed(const struct hd_worker *w) { return w->stage->nbuckets - w->step->nsummed; }
 
 enum hd_err hd_share_finish(struct hd_worker *w, struct hd_step_record *record, struct hd_diag *diag)
 {
-	struct hd_work *work = &w->share->work;
+	struct hd_work *work = hd_worker_work(w);
 	const bool untaken = !work->computed && work->nleaves, sharded = hd_share_sharded(w);
 
-	assert(w->begun);
+	assert(w->step->begun);
 	if ((!sharded && hd_share_unsummed(w)) || hd_share_leaves_missing(w))
 		return hd_fail(diag, HD_E_INVAL,
 			"step %lld: %u buckets have no sum, %u virtual nodes have said nothing",
-			(long long)w->step,
+			(long long)w->count.step,
 			hd_share_unsummed(w), hd_share_leaves_missing(w));
 	hd_step_work(w, work);
-	w->section = HD_SECTION_FINISH;
+	w->step->section = HD_SECTION_FINISH;
 	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w,
 		hd_interp_run, diag), record, diag);
 	if (!err && untaken)              /* others computed it: its rows were not taken */
-		hd_prefetch_want(w->prefetch, (uint64_t)w->step, work->has);
+		hd_reading_want(w, work->has);
 	return err;
-}
-
-/* ---- memory for what others send ---- */
-
-enum hd_err hd_share_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag)
-{
-	struct hd_device *first = w->rank[0].device;
-	float *places;
-
-	if (n <= w->nplaces)
-		return HD_OK;
-	enum hd_err err = first->ops->take(first, n * HD_BUCKET_BYTES, (void **)&places, diag);
-	if (err)
-		return err;
-	first->ops->give(first, w->places, w->nplaces * HD_BUCKET_BYTES);
-	w->places = places;
-	w->nplaces = n;
-	return HD_OK;
-}
-
-float *hd_share_place(const struct hd_worker *w, uint64_t i)
-{
-	assert(i < w->nplaces);
-	return w->places + i * (HD_BUCKET_BYTES / sizeof(float));
 }

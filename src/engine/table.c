@@ -70,7 +70,8 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	if (!err)                                                                                                  \
 		err = hd_state_add(&w->state, &(struct hd_state_entry){                                            \
 			.name = (text), .dtype = HD_##type, .rank = 1, .dim = { 1 }, .key = HD_KEY_JOB,            \
-			.merge = HD_MERGE_##how, .group = HD_STATE_RUN, .at = &w->field, .len_bytes = 8 }, diag);
+			.merge = HD_MERGE_##how, .group = HD_STATE_RUN, .at = &w->count.field,                     \
+			.len_bytes = 8 }, diag);
 	COUNTERS(X)
 #undef X
 	return err;
@@ -78,7 +79,7 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 
 void hd_state_table_stamp(struct hd_worker *w)
 {
-	hd_param_store_set_version(w->store, (uint64_t)w->updates);
+	hd_param_store_set_version(w->store, (uint64_t)w->count.updates);
 	for (uint32_t i = 0; i < w->state.nentries; i++)
-		w->state.entry[i].version = (uint64_t)w->updates;
+		w->state.entry[i].version = (uint64_t)w->count.updates;
 }

@@ -310,7 +310,7 @@ static enum hd_err field_fits(const struct hd_graph *g, uint32_t input, const st
 	while (f < data->nfields && strcmp(data->field[f].name, name) != 0)
 		f++;
 	if (f == data->nfields)
-		return HD_OK;                     /* told where inputs are mapped */
+		return HD_OK;                     /* refused where inputs are mapped */
 	take_extents(&has, (enum hd_dtype)data->field[f].dtype, data->field[f].rank, data->field[f].dim);
 	take_extents(&reads, (enum hd_dtype)v->dtype, v->rank ? v->rank - 1u : 0, v->dim + 1);
 	if (v->rank && v->dim[0] == -1 && reads.dtype == has.dtype && reads.rank == has.rank &&

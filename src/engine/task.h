@@ -8,7 +8,7 @@
  *    parameters.
  * 2. The set of slice sizes that can occur is known here (`rows`), so that every
  *    kernel is prepared before the first step.
- * 3. Who the job is (job_hash) includes the content of its graph file and of its weights:
+ * 3. The identity of the job (job_hash) includes the content of its graph file and of its weights:
  *    the path alone would let an edited one resume another's checkpoint.
  *
  * Ownership: create/destroy; everything lies in the task's own arena. */

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/part_int.h"
+#include "engine/forward.h"
+#include "engine/reading_int.h"
 #include "engine/worker_int.h"
 #include "tests/check.h"
 
@@ -123,8 +126,8 @@ static inline void hd_rig_close(struct hd_rig *rig)
  * and the next hd_worker_rewind(), which a step that follows a failed one does by itself. */
 static inline void hd_rig_hush(struct hd_rig *rig)
 {
-	hd_prefetch_destroy(rig->worker->prefetch);
-	rig->worker->prefetch = NULL;
+	hd_prefetch_destroy(rig->worker->reading->prefetch);
+	rig->worker->reading->prefetch = NULL;
 }
 
 static inline struct hd_step_record hd_rig_step(struct hd_rig *rig)

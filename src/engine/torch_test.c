@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/safetensors.h"
+#include "engine/part_int.h"
 #include "tests/check.h"
 
 /* PyTorch as the oracle: parameters, data, first gradient and ten losses were written by
@@ -84,12 +85,12 @@ static void check_gradients(const char *name, const struct hd_worker *w, const s
 
 	for (uint32_t p = 0; p < g->nparams; p++) {
 		char want[HD_MAX_NAME + 8];
-		double diff = 0, size = 0, scale = 1.0 / w->record.weight;
+		double diff = 0, size = 0, scale = 1.0 / w->step->record.weight;
 		snprintf(want, sizeof want, "grad.%s", hd_graph_text_of(g, g->value[g->param[p].value].name));
 		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
 		CHECK(t && t->len_bytes == 4 * w->task->layout.len[p], "%s: PyTorch has no %s of this size",
 			name, want);
-		const float *ours = w->share->sum + w->task->layout.at[p], *theirs = t->at;
+		const float *ours = w->parts->part->sum + w->task->layout.at[p], *theirs = t->at;
 		for (uint64_t i = 0; i < w->task->layout.len[p]; i++) {
 			double d = (double)ours[i] * scale - (double)theirs[i];
 			diff += d * d;

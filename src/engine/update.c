@@ -12,7 +12,8 @@ static struct hd_update span_of(struct hd_rank *rank, const struct hd_step_scala
 	uint64_t len)
 {
 	struct hd_worker *w = rank->worker;
-	struct hd_update u = { .kind = w->task->optim.kind, .grad = w->share->sum + at, .scalars = scalars };
+	struct hd_update u = { .kind = w->task->optim.kind, .grad = hd_worker_sum(w) + at,
+		.scalars = scalars };
 
 	hd_param_store_span(w->store, at, len, &u);
 	return u;
@@ -35,7 +36,7 @@ static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run,
 	uint32_t first = run->first_segment;
 
 	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, run->nsegments,
-		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token, diag);
+		w->stage->unit_sumsq[0] + first, w->stage->unit_sumsq[1] + first, token, diag);
 }
 
 static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
@@ -49,7 +50,8 @@ static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *r
 	for (uint32_t i = 0; i < run->nsegments && !err; i++) {
 		const struct hd_segment *s = &layout->segment[run->first_segment + i];
 		uint32_t first = layout->first_segment[s->param];
-		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first,
+		scalars.ratio = hd_optim_ratio(w->stage->unit_sumsq[0] + first, w->stage->unit_sumsq[1] +
+			first,
 			layout->first_segment[s->param + 1] - first);
 		err = update_span(rank, &scalars, s->at, s->len, token, diag);
 	}
@@ -88,7 +90,7 @@ static enum hd_err update_owned(struct hd_rank *rank, struct hd_diag *diag)
 	if (tensors && !idle)
 		err = for_runs(rank, measure_run, diag);
 	if (tensors)
-		hd_barrier_wait(&w->barrier);
+		hd_ranks_meet(w);
 	if (!idle && !err)
 		err = for_runs(rank, tensors ? update_tensors : update_elements, diag);
 	return err;
@@ -108,7 +110,7 @@ enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
 	if (!err && error)
 		err = hd_fail_errno(diag, error, "finish updating", "the parameters");
 	if (err)
-		atomic_store(&w->torn, true);
+		atomic_store(&w->step->torn, true);
 	return err;
 }
 
@@ -121,8 +123,8 @@ void hd_update_buckets(struct hd_rank *rank)
 	if (hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR) {
 		err = update_owned(rank, &rank->diag);
 	} else {
-		for (uint32_t i = rank->id; i < w->nfolds && !err; i += w->spec.ndevices) {
-			const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->arrived[i]);
+		for (uint32_t i = rank->id; i < w->step->nfolds && !err; i += w->spec.ndevices) {
+			const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->step->arrived[i]);
 			err = update_span(rank, &rank->scalars, run.at, run.len, &token, &rank->diag);
 		}
 		err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);

@@ -5,11 +5,11 @@ static enum hd_err refuse(const struct hd_worker *w, struct hd_diag *diag)
 	if (w->spec.ndevices != 1)
 		return hd_fail(diag, HD_E_REFUSED,
 			"ops are timed on one device, the worker has %u: --devices 1", w->spec.ndevices);
-	if (hd_lockstep_needed(&w->lockstep))
+	if (hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_REFUSED,
 			"ops are timed wave by wave; norms over the global batch (model.bn) run all virtual "
 			"nodes in lockstep");
-	if (!w->share || !w->share->plan)
+	if (!hd_worker_planned(w))
 		return hd_fail(diag, HD_E_INVAL, "ops are timed under a plan, and the worker has none");
 	return HD_OK;
 }
@@ -22,19 +22,20 @@ static enum hd_err load(struct hd_walk *k, uint32_t nparts, struct hd_diag *diag
 	uint64_t end, nrows;
 	enum hd_err err = HD_OK;
 
-	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
+	w->step->rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->count.step);
 	rank->first_ivn = 0;
 	for (rank->nwave = 1; rank->nwave < rank->work->script.nvns_here &&
 		rank->work->wave[rank->nwave] == rank->work->wave[0]; rank->nwave++)
 		;
 	if (nparts && nparts < rank->nwave)
 		rank->nwave = nparts;
-	w->again = true;                  /* the rows taken here are the next step's: its reader goes back */
+	/* the rows taken here are the next step's: its reader goes back */
+	w->step->again = true;
 	for (uint32_t i = 0; i < rank->nwave && !err; i++) {
 		struct hd_loaded *loaded = &rank->work->loaded[i];
-		hd_vn_rows(w->task->job->per_vn, w->step_rows, i, &loaded->first_row, &end);
+		hd_vn_rows(w->task->job->per_vn, w->step->rows, i, &loaded->first_row, &end);
 		loaded->rows = end - loaded->first_row;
-		err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, i, loaded->field, &nrows, diag);
+		err = hd_reading_take(w, i, loaded->field, &nrows, diag);
 		k->ntaken += !err;
 	}
 	return err;
@@ -58,7 +59,7 @@ enum hd_err hd_walk_open(struct hd_walk *k, struct hd_worker *w, uint32_t nparts
 	*k = (struct hd_walk){ .worker = w, .rank = &w->rank[0] };
 	enum hd_err err = refuse(w, diag);
 
-	if (!err && w->again)
+	if (!err && w->step->again)
 		err = hd_worker_reread(w, diag);
 	if (!err)
 		err = load(k, nparts, diag);
@@ -70,7 +71,7 @@ enum hd_err hd_walk_open(struct hd_walk *k, struct hd_worker *w, uint32_t nparts
 void hd_walk_close(struct hd_walk *k)
 {
 	for (uint32_t i = 0; i < k->ntaken; i++)
-		hd_prefetch_done(k->worker->prefetch, (uint64_t)k->worker->step, i);
+		hd_reading_done(k->worker, i);
 	k->ntaken = 0;
 	k->rank->nwave = 0;
 }
@@ -82,6 +83,6 @@ enum hd_err hd_walk_run(struct hd_walk *k, enum hd_run_phase phase, uint32_t pla
 
 	k->bind.from = place;
 	k->bind.to = place + 1;
-	enum hd_err err = device->ops->run(device, &k->worker->train, phase, &k->bind, &token, diag);
+	enum hd_err err = device->ops->run(device, &k->worker->stage->train, phase, &k->bind, &token, diag);
 	return err ? err : device->ops->wait(device, token, diag);
 }

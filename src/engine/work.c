@@ -11,7 +11,7 @@ static enum hd_err find_waves(const struct hd_worker *w, struct hd_rank_work *ra
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_ilist *list = rank->list;
-	const bool each = hd_lockstep_needed(&w->lockstep);      /* folds alone */
+	const bool each = hd_lockstep_needed(&w->stage->lockstep);      /* folds alone */
 	uint32_t wave = 0, nopen = 0, nback = 0, ivn = 0;
 
 	rank->wave = hd_arena_take(arena, n + 1, sizeof *rank->wave);
@@ -84,54 +84,14 @@ enum hd_err hd_work_make(struct hd_worker *w, struct hd_work *work, const struct
 
 	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank),
 		.has = hd_arena_take(arena, w->task->job->nvns, 1) };
-	work->left = hd_arena_take(arena, w->nbuckets, sizeof *work->left);
+	work->left = hd_arena_take(arena, w->stage->nbuckets, sizeof *work->left);
 	if (!work->rank || !work->has || !work->left)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
-	for (uint32_t b = 0; b < w->nbuckets; b++)
+	for (uint32_t b = 0; b < w->stage->nbuckets; b++)
 		atomic_init(&work->left[b], 1);
 	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
 		err = work_of(w, work, &work->rank[r], plan, rank ? rank[r] : HD_NONE, arena, diag);
 	return err;
-}
-
-static enum hd_err give_buffers(struct hd_worker *w, struct hd_rank *rank, struct hd_diag *diag)
-{
-	struct hd_device *d = rank->device;
-	uint32_t need = rank->need.nbuffers;
-	enum hd_err err = HD_OK;
-
-	if (need <= rank->buffer_cap)
-		return HD_OK;
-	float **buffer = hd_arena_take(&w->arena, need, sizeof *buffer);
-	if (!buffer)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for %u gradient buffers", need);
-	for (uint32_t i = 0; i < rank->buffer_cap; i++)
-		buffer[i] = rank->buffer[i];
-	rank->buffer = buffer;
-	while (rank->buffer_cap < need && !err) {
-		err = d->ops->take(d, w->flat_bytes, (void **)&buffer[rank->buffer_cap], diag);
-		rank->buffer_cap += !err;
-	}
-	return err;
-}
-
-/* The old one stays when a larger one cannot be had: the work at hand points to the rank's, not to the
- * memory. */
-static enum hd_err give_temps(struct hd_worker *w, struct hd_rank *rank, struct hd_diag *diag)
-{
-	uint64_t need = rank->need.ntemps * w->train.temp_elems * sizeof(float);
-	struct hd_device *d = rank->device;
-	float *temp;
-
-	if (need <= rank->temp_bytes)
-		return HD_OK;
-	enum hd_err err = d->ops->take(d, need, (void **)&temp, diag);
-	if (err)
-		return err;
-	d->ops->give(d, rank->temp, rank->temp_bytes);
-	rank->temp = temp;
-	rank->temp_bytes = need;
-	return HD_OK;
 }
 
 enum hd_err hd_work_take(struct hd_worker *w, struct hd_diag *diag)
@@ -139,9 +99,12 @@ enum hd_err hd_work_take(struct hd_worker *w, struct hd_diag *diag)
 	enum hd_err err = HD_OK;
 
 	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++) {
-		err = give_buffers(w, &w->rank[r], diag);
+		struct hd_rank *rank = &w->rank[r];
+		const uint64_t temp_bytes = rank->need.ntemps * w->stage->train.temp_elems * sizeof(float);
+		err = hd_pool_grow(rank->pool, w->stage->flat_bytes, rank->need.nbuffers, rank->device,
+			&w->arena, diag);
 		if (!err)
-			err = give_temps(w, &w->rank[r], diag);
+			err = hd_pool_grow_temp(rank->pool, temp_bytes, rank->device, diag);
 		if (!err)
 			err = hd_lockstep_take(&w->rank[r], w->rank[r].need.narenas, diag);
 	}
@@ -188,7 +151,7 @@ enum hd_err hd_work_place(struct hd_worker *w, struct hd_work *work, const uint3
 			return hd_fail(diag, HD_E_NOMEM, "no memory for %u gradient buffers",
 				rank->script.nbuffers);
 		for (uint32_t i = 0; i < rank->script.nbuffers; i++)
-			rank->buffer[i] = w->rank[r].buffer[(first ? first[r] : 0) + i];
+			rank->buffer[i] = w->rank[r].pool->buffer[(first ? first[r] : 0) + i];
 	}
 	return join_locally(w, work, arena, diag);
 }

@@ -1,74 +1,8 @@
 #include "engine/worker_int.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-
-/* a wake-up is sent; the look is only the bound that every wait has */
-enum { HD_LAUNCH_LOOK_NS = 1000000000 };
-
-void hd_rank_fail(struct hd_rank *rank, enum hd_err err)
-{
-	if (!rank->err)
-		rank->err = err;
-	atomic_store(&rank->worker->failed, true);
-}
-
-/* The barrier counts all ranks, so none may come to it before all exist: a thread that could
- * not be started would leave the others waiting for ever. False: the launch was called off. */
-static bool await_launch(struct hd_worker *w)
-{
-	hd_lock_take(&w->launch_lock);
-	while (!w->launched)
-		hd_cond_wait(&w->launch_cond, &w->launch_lock,
-			hd_clock_now_ns(&w->clock) + HD_LAUNCH_LOOK_NS);
-	hd_lock_give(&w->launch_lock);
-	return !w->stopping;
-}
-
-static void launch(struct hd_worker *w, bool go)
-{
-	hd_lock_take(&w->launch_lock);
-	w->launched = true;
-	w->stopping = !go;
-	hd_cond_wake(&w->launch_cond);
-	hd_lock_give(&w->launch_lock);
-}
-
-static void rank_main(void *user)
-{
-	struct hd_rank *rank = user;
-	struct hd_worker *w = rank->worker;
-
-	if (!await_launch(w))
-		return;
-	for (;;) {
-		hd_barrier_wait(&w->barrier);
-		if (w->stopping)
-			return;
-		w->activity(rank);
-		hd_barrier_wait(&w->barrier);
-	}
-}
-
-enum hd_err hd_worker_all(struct hd_worker *w, void (*activity)(struct hd_rank *rank), struct hd_diag *diag)
-{
-	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
-		w->rank[r].err = HD_OK;
-		w->rank[r].diag.text[0] = 0;
-	}
-	atomic_store(&w->failed, false);
-	w->activity = activity;
-	hd_barrier_wait(&w->barrier);
-	activity(&w->rank[0]);
-	hd_barrier_wait(&w->barrier);
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		if (w->rank[r].err)
-			return hd_fail(diag, w->rank[r].err, "%s",
-				w->rank[r].diag.text[0] ? w->rank[r].diag.text : hd_err_text(w->rank[r].err));
-	return HD_OK;
-}
 
 static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uint32_t **map,
 	struct hd_diag *diag)
@@ -133,29 +67,32 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_task *task = w->task;
 	uint64_t b = task->job->per_vn, rows[2 + HD_MAX_SPLITS] = { b };
+	uint64_t used = w->arena.used_bytes;
 	uint32_t n = 1;
-	enum hd_err err = hd_program_make_waves(&w->train, &task->train, &task->layout, true, task->rows,
+	enum hd_err err = hd_program_make_waves(&w->stage->train, &task->train, &task->layout, true,
+		task->rows,
 		task->nrows, choose_wave(w), &w->arena, diag);
 
 	for (uint32_t s = 0; s < task->data->nsplits; s++)
 		rows[n++] = task->data->split[s].count % b;
 	rows[n++] = 1;
 	if (!err)
-		err = hd_program_make(&w->infer, &task->infer, &task->layout, false, rows, n, &w->arena,
+		err = hd_program_make(&w->stage->infer, &task->infer, &task->layout, false, rows, n,
+			&w->arena,
 			diag);
 	if (!err)
 		err = hd_lockstep_make(w, diag);
 	if (!err)
-		err = map_fields(w, &task->train, &w->input_field, diag);
+		err = map_fields(w, &task->train, &w->stage->input_field, diag);
 	if (!err)
-		err = map_fields(w, &task->infer, &w->infer_field, diag);
-	for (uint32_t v = 0; v < w->train.nvariants; v++)
+		err = map_fields(w, &task->infer, &w->stage->infer_field, diag);
+	for (uint32_t v = 0; v < w->stage->train.nvariants; v++)
 		for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
-			w->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->train,
-				(enum hd_run_phase)phase, w->train.rows[v]).bytes;
-	w->table_bytes = w->arena.used_bytes;
-	w->train_out = readouts(&task->train);
-	w->infer_out = readouts(&task->infer);
+			w->stage->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->stage->train,
+				(enum hd_run_phase)phase, w->stage->train.rows[v]).bytes;
+	w->stage->table_bytes = w->arena.used_bytes - used;
+	w->stage->train_out = readouts(&task->train);
+	w->stage->infer_out = readouts(&task->infer);
 	return err;
 }
 
@@ -182,9 +119,9 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		return hd_fail(diag, HD_E_INVAL,
 			"devices of kind %s have memory of their own; this build runs plans on host memory "
 			"only", ops->name);
-	err = ops->load(rank->device, &w->train, diag);
+	err = ops->load(rank->device, &w->stage->train, diag);
 	if (!err)
-		err = ops->load(rank->device, &w->infer, diag);
+		err = ops->load(rank->device, &w->stage->infer, diag);
 	if (!err)
 		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations,
 			diag);
@@ -205,49 +142,35 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 	if (!err)
 		err = hd_moments_make(w, diag);
 	if (!err)
-		err = first->ops->take(first, HD_ZEROS_ELEMS * sizeof(float), (void **)&w->zeros, diag);
+		err = hd_stage_take(w->stage, layout, first, &w->arena, diag);
 	if (!err)
 		err = hd_step_tables(w, diag);
+	if (!err)
+		err = hd_parts_tables(w, diag);
+	if (!err)
+		err = hd_reading_make(w, diag);
+	if (!err)
+		err = hd_state_table_make(w, diag);
+	return err ? err : hd_digest_make(w, diag);
+}
+
+/* The parts, empty; what they hold is taken later. Each is of the worker's arena. */
+enum hd_err hd_worker_begin(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &w->task->layout;
+
+	hd_arena_init(&w->arena, 0);
+	w->stage = hd_arena_take(&w->arena, 1, sizeof *w->stage);
+	w->step = hd_arena_take(&w->arena, 1, sizeof *w->step);
+	enum hd_err err = hd_parts_make(w, diag);
+	if (!err)
+		err = hd_reading_open(w, diag);
+	if (!err && (!w->stage || !w->step))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
 	if (err)
 		return err;
-	w->segment_sumsq = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *w->segment_sumsq);
-	for (uint32_t k = 0; k < 2; k++)
-		w->unit_sumsq[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->unit_sumsq);
-	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
-		w->segment_digest[k] = hd_arena_take(&w->arena, layout->nsegments + 1,
-			sizeof **w->segment_digest);
-	err = hd_state_table_make(w, diag);
-	w->tensor_digest = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *w->tensor_digest);
-	w->frozen_digest = hd_arena_take(&w->arena, layout->nparams + 1, sizeof *w->frozen_digest);
-	if (!err && (!w->segment_sumsq || !w->unit_sumsq[1] || !w->segment_digest[HD_MAX_SLOTS] ||
-		!w->tensor_digest || !w->frozen_digest))
-		err = hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u segments", layout->nsegments);
-	return err;
-}
-
-/* What a library keeps per thread is taken now, not in the first step. */
-static void warm_up(struct hd_rank *rank)
-{
-	const struct hd_bind nothing = { .rows = 0 };
-	uint64_t token = 0;
-	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, HD_RUN_F, &nothing,
-		&token, &rank->diag);
-
-	if (err)
-		hd_rank_fail(rank, err);
-}
-
-static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
-{
-	enum hd_err err = HD_OK;
-	char name[16];
-
-	for (uint32_t r = 1; r < w->spec.ndevices && !err; r++) {
-		snprintf(name, sizeof name, "dev %u", r);
-		err = hd_thread_start(&w->rank[r].thread, name, -1, rank_main, &w->rank[r], diag);
-	}
-	launch(w, !err);
-	return err ? err : hd_worker_all(w, warm_up, diag);
+	hd_arena_init(&w->step->repair_arena, 0);
+	return hd_stage_make(w->stage, 0, layout, 0, layout->nchunks, w->spec.ndevices, &w->arena, diag);
 }
 
 enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task,
@@ -259,21 +182,20 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
-	*w = (struct hd_worker){ .task = task, .spec = *spec,
-		.flat_bytes = task->layout.elems * sizeof(float) };
-	hd_arena_init(&w->arena, 0);
-	for (size_t i = 0; i < 2; i++)
-		hd_arena_init(&w->shares[i].arena, 0);
-	hd_arena_init(&w->repair_arena, 0);
+	*w = (struct hd_worker){ .task = task, .spec = *spec };
 	hd_clock_real(&w->clock);
-	hd_lock_init(&w->launch_lock);
-	hd_lock_init(&w->aside_lock);
-	hd_cond_init(&w->launch_cond);
 	hd_cores_usable(&cores);
-	w->spare_core = (uint64_t)spec->ndevices * spec->nthreads < cores.n;
 	hd_memory_look(&w->before);
 	hd_thread_arith_set();
-	err = hd_worker_programs(w, diag);
+	err = hd_worker_begin(w, diag);
+	if (!err)
+		err = hd_threads_make(w, diag);
+	if (!err)
+		err = hd_background_make(w, diag);
+	if (!err)
+		hd_reading_spare(w, (uint64_t)spec->ndevices * spec->nthreads < cores.n);
+	if (!err)
+		err = hd_worker_programs(w, diag);
 	if (!err)
 		err = hd_worker_fits(w, diag);
 	w->rank = hd_arena_take(&w->arena, spec->ndevices, sizeof *w->rank);
@@ -282,20 +204,19 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	for (uint32_t r = 0; r < spec->ndevices && !err; r++) {
 		w->rank[r].worker = w;
 		w->rank[r].id = r;
+		w->rank[r].pool = &w->stage->pool[r];
 		err = open_rank(w, &w->rank[r], &cores, diag);
 	}
 	if (!err)
 		err = take_shared(w, diag);
 	if (!err)
-		err = hd_device_fingerprint(w->rank[0].device, &w->train, &w->fingerprint, diag);
+		err = hd_device_fingerprint(w->rank[0].device, &w->stage->train, &w->fingerprint, diag);
 	if (!err) {
-		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin &&
-			spec->ndevices * spec->nthreads <= cores.n);
 		hd_task_init_params(task, hd_param_store_at(w->store, HD_VEC_PARAMS, 0, 0));
 		hd_task_init_buffers(task, hd_param_store_at(w->store, HD_VEC_BUFFERS, 0, 0));
 		hd_digest_frozen(w);
-		hd_seals_init(&w->seals, 0, 1, 0);
-		err = start_ranks(w, diag);
+		hd_seals_init(&w->step->seals, 0, 1, 0);
+		err = hd_threads_start(w, spec->spin && spec->ndevices * spec->nthreads <= cores.n, diag);
 	}
 	if (err)
 		hd_worker_destroy(w);
@@ -304,15 +225,13 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	return err;
 }
 
-static void stop_ranks(struct hd_worker *w)
+void hd_worker_end(struct hd_worker *w)
 {
-	bool meeting = w->launched && !w->stopping && w->spec.ndevices > 1;
-
-	w->stopping = true;
-	if (meeting)
-		hd_barrier_wait(&w->barrier);
-	for (uint32_t r = 1; r < w->spec.ndevices && w->rank; r++)
-		hd_thread_join(&w->rank[r].thread);
+	if (w->parts)
+		hd_parts_finish(w);
+	if (w->step)
+		hd_arena_finish(&w->step->repair_arena);
+	hd_arena_finish(&w->arena);
 }
 
 static void close_rank(struct hd_worker *w, struct hd_rank *rank)
@@ -320,9 +239,7 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 	struct hd_device *d = rank->device;
 
 	if (d) {
-		for (uint32_t i = 0; i < rank->buffer_cap; i++)
-			d->ops->give(d, rank->buffer[i], w->flat_bytes);
-		d->ops->give(d, rank->temp, rank->temp_bytes);
+		hd_pool_give(rank->pool, w->stage->flat_bytes, d);
 		hd_lockstep_give(rank);
 		for (uint32_t f = 0; f < w->task->data->nfields; f++)
 			d->ops->give(d, rank->eval_input[f],
@@ -335,40 +252,36 @@ void hd_worker_destroy(struct hd_worker *w)
 {
 	if (!w)
 		return;
-	stop_ranks(w);
-	hd_prefetch_destroy(w->prefetch);
+	if (w->threads)
+		hd_threads_stop(w);
+	if (w->reading)
+		hd_reading_close(w);
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
 		close_rank(w, &w->rank[r]);
 	struct hd_device *first = w->rank ? w->rank[0].device : NULL;
 	if (first) {
 		hd_param_store_destroy(w->store);
-		first->ops->give(first, w->zeros, HD_ZEROS_ELEMS * sizeof(float));
-		first->ops->give(first, w->sum, w->flat_bytes);
-		first->ops->give(first, w->places, w->nplaces * HD_BUCKET_BYTES);
+		hd_stage_give(w->stage, first);
+		hd_parts_give(w, first);
 	}
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
 		hd_device_destroy(w->rank[r].device);
-	hd_cond_finish(&w->launch_cond);
-	hd_lock_finish(&w->launch_lock);
-	hd_lock_finish(&w->aside_lock);
-	hd_device_destroy(w->aside.device);
-	for (size_t i = 0; i < 2; i++)
-		hd_arena_finish(&w->shares[i].arena);
-	hd_arena_finish(&w->repair_arena);
-	hd_arena_finish(&w->arena);
+	if (w->threads)
+		hd_threads_finish(w);
+	if (w->background)
+		hd_background_finish(w);
+	hd_worker_end(w);
 	hd_free(w);
 }
 
-uint64_t hd_worker_pulse(const struct hd_worker *w) { return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed); }
-uint64_t hd_worker_longest_ns(struct hd_worker *w) { return atomic_exchange(&w->longest_ns, 0); }
-
-const struct hd_sample *hd_worker_took(const struct hd_worker *w, uint32_t vn, uint64_t *n)
+uint64_t hd_worker_pulse(const struct hd_worker *w)
 {
-	*n = w->took ? w->ntook[vn] : 0;
-	return w->took ? w->took + vn * w->task->job->per_vn : NULL;
+	return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed);
 }
 
-bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
+uint64_t hd_worker_longest_ns(struct hd_worker *w) { return atomic_exchange(&w->longest_ns, 0); }
+
+bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->stage->lockstep); }
 
 struct hd_plan_job hd_worker_plan_job(const struct hd_worker *w)
 {
@@ -379,11 +292,15 @@ struct hd_plan_job hd_worker_plan_job(const struct hd_worker *w)
 	return job;
 }
 
-uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
-uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
+uint32_t hd_worker_wave(const struct hd_worker *w) { return w->stage->train.max_parts; }
+uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->count.step; }
 struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fingerprint; }
-bool hd_worker_computes(const struct hd_worker *w) { return !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT); }
+bool hd_worker_computes(const struct hd_worker *w)
+{
+	return !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT);
+}
+
 const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device->path; }
 
 enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record,
@@ -391,13 +308,13 @@ enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_reco
 {
 	enum hd_err err = hd_step_begin(w, digest, diag);
 
-	if (!err && !w->share->work.whole) {
+	if (!err && !hd_worker_work(w)->whole) {
 		hd_share_abandon(w);
 		err = hd_fail(diag, HD_E_INVAL, "step %lld: the plan has ranks of other workers",
-			(long long)w->step);
+			(long long)w->count.step);
 	}
 	if (err)
 		return err;
-	w->section = HD_SECTION_ALL;
+	w->step->section = HD_SECTION_ALL;
 	return hd_step_end(w, hd_worker_all(w, hd_interp_run, diag), record, diag);
 }

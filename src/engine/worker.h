@@ -92,9 +92,9 @@ struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: betw
 /* After the state was overwritten (resume): takes the step number from it and restarts the reader there. */
 HD_MUST_USE enum hd_err hd_worker_rewind(struct hd_worker *worker, struct hd_diag *diag);
 struct hd_hash hd_worker_digest(struct hd_worker *worker);
-/* False: the state is not the one any more whose digest its step told. Nothing is known of a step that
- * told none. */
-bool hd_worker_is_as_told(struct hd_worker *worker);
+/* False: the state is not the one any more whose digest its step reported. True of a step that reported
+ * none. */
+bool hd_worker_as_reported(struct hd_worker *worker);
 
 /* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is
  * taken, and printed before the first step. Without a plan one gradient buffer per device is counted, the

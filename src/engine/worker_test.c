@@ -193,7 +193,7 @@ static void any_map_gives_the_bits_of_one(void **state)
 		}
 }
 
-/* What is drawn for a sample is keyed by the sample, so nobody's place in a plan reaches it. */
+/* What is drawn for a sample is keyed by the sample, so no place in a plan reaches it. */
 static void transformed_samples_give_the_bits_of_one_device(void **state)
 {
 	static const char moved[] = "model: {use: builtin:mlp, args: {hidden: [33, 17]}}\n"

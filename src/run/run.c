@@ -436,7 +436,7 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 	if (!err)
 		err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent,
 			sizeof parent, diag);
-	run->torn = !hd_worker_is_as_told(run->worker);
+	run->torn = !hd_worker_as_reported(run->worker);
 	if (!err && run->torn)
 		err = hd_fail(diag, HD_E_INTEGRITY,
 			"the state before step %llu is not the one that its digest was taken of a moment "

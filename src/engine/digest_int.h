@@ -1,0 +1,17 @@
+/* digest_int.h -- digests of the state by segment and by tensor, made where the memory is warm, and the
+ * digest report of the last step that made one. */
+#ifndef HD_ENGINE_DIGEST_INT_H
+#define HD_ENGINE_DIGEST_INT_H
+
+#include "base/hash.h"
+#include "engine/store.h"
+
+struct hd_digests {
+	struct hd_hash *segment[1 + HD_MAX_SLOTS];        /* [nsegments] of parameters and slots */
+	struct hd_hash *tensor, *frozen;  /* [entries of the table], [nparams] */
+	uint64_t *bucket;                 /* [nbuckets] of sums */
+	struct hd_hash reported;          /* by the step before reported_at; 0: by none */
+	uint64_t reported_at;
+};
+
+#endif

@@ -1,0 +1,89 @@
+#include "engine/part_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/worker_int.h"
+
+/* The part of a plan that is in use, and the memory of what other workers send. */
+
+enum hd_err hd_parts_make(struct hd_worker *w, struct hd_diag *diag)
+{
+	w->parts = hd_arena_take(&w->arena, 1, sizeof *w->parts);
+	if (!w->parts)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
+	for (size_t i = 0; i < 2; i++)
+		hd_arena_init(&w->parts->of[i].arena, 0);
+	return HD_OK;
+}
+
+enum hd_err hd_parts_tables(struct hd_worker *w, struct hd_diag *diag)
+{
+	const uint32_t n = w->stage->nbuckets;
+	struct hd_worker_parts *x = w->parts;
+
+	x->own = hd_arena_take(&w->arena, n, 1);
+	x->slot_here = hd_arena_take(&w->arena, n, 1);
+	x->sharded = hd_job_int(w->task->job, HD_JOB_SYNC) == HD_SYNC_SHARDED;
+	if (!x->own || !x->slot_here)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets", n);
+	memset(x->own, 1, n);
+	memset(x->slot_here, 1, n);
+	return HD_OK;
+}
+
+void hd_parts_give(struct hd_worker *w, struct hd_device *first)
+{
+	first->ops->give(first, w->parts->receive, w->parts->nreceive * HD_BUCKET_BYTES);
+}
+
+void hd_parts_finish(struct hd_worker *w)
+{
+	for (size_t i = 0; i < 2; i++)
+		hd_arena_finish(&w->parts->of[i].arena);
+}
+
+struct hd_work *hd_worker_work(const struct hd_worker *w)
+{
+	return w->parts->part ? &w->parts->part->work : NULL;
+}
+
+bool hd_worker_planned(const struct hd_worker *w) { return w->parts->part && w->parts->part->plan; }
+bool hd_worker_alone(const struct hd_worker *w) { return w->parts->part->alone; }
+float *hd_worker_sum(const struct hd_worker *w) { return w->parts->part->sum; }
+
+/* A flat vector for sums, receive buffers for the roots of others, moments folded apart. */
+uint64_t hd_parts_bytes(const struct hd_worker *w)
+{
+	const struct hd_worker_parts *x = w->parts;
+	const uint64_t places = x->need_places > x->nreceive ? x->need_places : x->nreceive;
+	const bool moments = x->need_moments || w->step->moments.sum != w->step->moments.leaf;
+
+	return (w->stage->sum || x->need_sum ? w->stage->flat_bytes : 0) +
+		(places + x->need_received) * HD_BUCKET_BYTES +
+		(moments ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0);
+}
+
+uint64_t hd_parts_link_bytes(const struct hd_worker *w) { return w->parts->need_links * HD_LINK_BYTES; }
+
+enum hd_err hd_share_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag)
+{
+	struct hd_device *first = w->rank[0].device;
+	float *places;
+
+	if (n <= w->parts->nreceive)
+		return HD_OK;
+	enum hd_err err = first->ops->take(first, n * HD_BUCKET_BYTES, (void **)&places, diag);
+	if (err)
+		return err;
+	first->ops->give(first, w->parts->receive, w->parts->nreceive * HD_BUCKET_BYTES);
+	w->parts->receive = places;
+	w->parts->nreceive = n;
+	return HD_OK;
+}
+
+float *hd_share_place(const struct hd_worker *w, uint64_t i)
+{
+	assert(i < w->parts->nreceive);
+	return w->parts->receive + i * (HD_BUCKET_BYTES / sizeof(float));
+}

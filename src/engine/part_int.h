@@ -1,0 +1,40 @@
+/* part_int.h -- a worker's part of a plan of several workers, and the memory of what they send.
+ *
+ * `part` is in use, `next` was prepared and not adopted; both are among of[]. Ownership: arrays lie in the
+ * arena of each part, receive buffers are of the first device. */
+#ifndef HD_ENGINE_PART_INT_H
+#define HD_ENGINE_PART_INT_H
+
+#include "engine/work.h"
+
+/* What a link of the hub takes once it is used: places of what it sends and of what it is sent, each in a
+ * page of 2 MiB. */
+#define HD_LINK_BYTES (UINT64_C(4) << 20)
+
+/* What a worker needs to take part under a view: made by hd_share_prepare(), immutable after. */
+struct hd_worker_part {
+	struct hd_arena arena;
+	const struct hd_plan *plan;       /* borrowed; NULL: none */
+	struct hd_work work;              /* number 0 */
+	uint32_t *owner;                  /* [nchunks] the device that joins, updates and hashes it */
+	/* flat: where sums come to lie. The root itself when the pass is whole */
+	float *sum;
+	/* flat: where new parameters come to lie, of sharded state; a root's buffer */
+	float *parm;
+	bool alone;                       /* no rank of another worker */
+	bool needs_parm;                  /* there is no root for them */
+	bool needs_sum;                   /* no gradient buffer is free for sums */
+	uint64_t nplaces, nreceived, nlinks;
+};
+
+struct hd_worker_parts {
+	struct hd_worker_part of[2];
+	struct hd_worker_part *part, *next;     /* NULL: none */
+	bool sharded;                     /* the job's state */
+	uint8_t *own, *slot_here;         /* [nbuckets] slots that are updated here; that take memory */
+	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
+	/* by the parts at hand */
+	uint64_t need_places, need_received, need_links; bool need_sum, need_moments;
+};
+
+#endif

@@ -1,0 +1,103 @@
+#include "engine/reading_int.h"
+
+#include <string.h>
+
+#include "engine/worker_int.h"
+
+/* Rows of the step at hand: the reader that is ahead, taking from it, names of what was taken. */
+
+enum hd_err hd_reading_open(struct hd_worker *w, struct hd_diag *diag)
+{
+	w->reading = hd_arena_take(&w->arena, 1, sizeof *w->reading);
+	return w->reading ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a reader");
+}
+
+void hd_reading_spare(struct hd_worker *w, bool spare_core) { w->reading->spare_core = spare_core; }
+
+enum hd_err hd_reading_make(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_job *job = w->task->job;
+	bool named = hd_job_int(job, HD_JOB_SAMPLES) != 0;
+	struct hd_reading *r = w->reading;
+
+	r->took = named ? hd_arena_take(&w->arena, job->nvns * job->per_vn, sizeof *r->took) : NULL;
+	r->ntook = named ? hd_arena_take(&w->arena, job->nvns, sizeof *r->ntook) : NULL;
+	if (named && (!r->took || !r->ntook))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the names of the rows of %u virtual nodes",
+			job->nvns);
+	return HD_OK;
+}
+
+bool hd_reading_any(const struct hd_worker *w) { return w->reading->prefetch != NULL; }
+
+void hd_reading_want(struct hd_worker *w, const uint8_t *has)
+{
+	if (w->reading->prefetch)
+		hd_prefetch_want(w->reading->prefetch, (uint64_t)w->count.step, has);
+}
+
+void hd_reading_begin(struct hd_worker *w)
+{
+	if (w->reading->took)
+		memset(w->reading->ntook, 0, w->task->job->nvns * sizeof *w->reading->ntook);
+}
+
+void hd_reading_close(struct hd_worker *w)
+{
+	hd_prefetch_destroy(w->reading->prefetch);
+	w->reading->prefetch = NULL;
+}
+
+struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
+{
+	static const uint8_t none[HD_MAX_VNS];
+	const bool ahead = w->reading->spare_core || !w->task->data->at_hand;
+
+	return (struct hd_prefetch_spec){
+		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
+		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
+		.wanted = hd_worker_work(w) ? hd_worker_work(w)->has : none,
+		.first_step = (uint64_t)w->count.step, .memory_bytes = HD_PREFETCH_BYTES,
+		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1, .named = w->reading->took != NULL,
+	};
+}
+
+enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_prefetch_spec spec = hd_worker_reading(w);
+
+	w->step->again = true;                  /* until there is a reader */
+	hd_prefetch_destroy(w->reading->prefetch);
+	w->reading->prefetch = NULL;
+	hd_seals_init(&w->step->seals, 0, 1, (uint64_t)w->count.step);
+	enum hd_err err = hd_prefetch_create(&w->reading->prefetch, &spec, diag);
+	w->step->again = err;
+	return err;
+}
+
+enum hd_err hd_reading_take(struct hd_worker *w, uint32_t vn, const void *field[HD_MAX_FIELDS],
+	uint64_t *nrows,
+	struct hd_diag *diag)
+{
+	const uint64_t step = (uint64_t)w->count.step;
+	struct hd_reading *r = w->reading;
+	enum hd_err err = hd_prefetch_take(r->prefetch, step, vn, field, nrows, diag);
+
+	if (r->took && !err) {
+		r->ntook[vn] = *nrows;
+		memcpy(r->took + vn * w->task->job->per_vn, hd_prefetch_names(r->prefetch, step, vn),
+			*nrows * sizeof *r->took);
+	}
+	return err;
+}
+
+void hd_reading_done(struct hd_worker *w, uint32_t vn)
+{
+	hd_prefetch_done(w->reading->prefetch, (uint64_t)w->count.step, vn);
+}
+
+const struct hd_sample *hd_worker_took(const struct hd_worker *w, uint32_t vn, uint64_t *n)
+{
+	*n = w->reading->took ? w->reading->ntook[vn] : 0;
+	return w->reading->took ? w->reading->took + vn * w->task->job->per_vn : NULL;
+}

@@ -1,0 +1,21 @@
+/* reading_int.h -- the rows of the step at hand: a reader that is ahead, and their names.
+ *
+ * The reader stands at the step of the state, or the next step begins with another one (step.h, `again`). */
+#ifndef HD_ENGINE_READING_INT_H
+#define HD_ENGINE_READING_INT_H
+
+#include "data/prefetch.h"
+
+enum { HD_PREFETCH_STEPS = 3,             /* read ahead: cheap; more helps only uneven disks */
+       HD_PREFETCH_BYTES = 256 << 20 };   /* at most this much of them */
+
+struct hd_reading {
+	struct hd_prefetch *prefetch;     /* NULL: none yet, or the last one could not be made */
+	/* [nvns][per_vn] names of the rows that were loaded for the step at hand; NULL: the job does not ask
+	 * (trace.samples) */
+	struct hd_sample *took;
+	uint64_t *ntook;                  /* [nvns] */
+	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
+};
+
+#endif
