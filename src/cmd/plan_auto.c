@@ -7,7 +7,7 @@
 
 enum { RANKS_IN_JSON = 4096 };
 
-struct given {
+struct plan_ask {
 	struct hd_profile profile;
 	struct hd_cuts cuts;
 	struct hd_cut_sums sums;
@@ -28,7 +28,7 @@ static enum hd_err read_file(struct hd_cmd *cmd, enum hd_opt opt, const char *wh
 	return err;
 }
 
-static enum hd_err read_model(struct hd_cmd *cmd, struct given *g)
+static enum hd_err read_model(struct hd_cmd *cmd, struct plan_ask *g)
 {
 	const char *text = NULL, *path = cmd->args.text[HD_OPT_PROFILE];
 	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
@@ -49,7 +49,7 @@ static enum hd_err read_model(struct hd_cmd *cmd, struct given *g)
 	return err ? err : hd_cut_sums_make(&g->sums, &g->profile, &g->cuts, &cmd->arena, &cmd->diag);
 }
 
-static enum hd_err read_cluster(struct hd_cmd *cmd, struct given *g)
+static enum hd_err read_cluster(struct hd_cmd *cmd, struct plan_ask *g)
 {
 	const char *text = NULL;
 	size_t len = 0;
@@ -94,7 +94,7 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_auto_ask *ask)
 	return err;
 }
 
-static enum hd_err write_plan(struct hd_cmd *cmd, const struct given *g, const struct hd_auto *a)
+static enum hd_err write_plan(struct hd_cmd *cmd, const struct plan_ask *g, const struct hd_auto *a)
 {
 	struct hd_text text;
 
@@ -136,7 +136,7 @@ static void put_shape(struct hd_cmd *cmd, struct hd_json_writer *w, const struct
 	hd_json_put_i64(w, "peak_bytes", p->peak);
 }
 
-static void put_stages(struct hd_json_writer *w, const struct given *g, const struct hd_auto_plan *p)
+static void put_stages(struct hd_json_writer *w, const struct plan_ask *g, const struct hd_auto_plan *p)
 {
 	hd_json_open_array(w, "stages");
 	for (uint32_t s = 0; s < p->nstages; s++) {
@@ -187,7 +187,7 @@ static void put_left(struct hd_json_writer *w, const struct hd_auto *a)
 	hd_json_close(w);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct given *g, const struct hd_auto *a, const char *why)
+static void print_json(struct hd_cmd *cmd, const struct plan_ask *g, const struct hd_auto *a, const char *why)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -218,7 +218,7 @@ static void print_json(struct hd_cmd *cmd, const struct given *g, const struct h
 
 enum hd_err hd_cmd_plan_auto(struct hd_cmd *cmd)
 {
-	struct given g;
+	struct plan_ask g;
 	struct hd_auto a;
 	struct hd_text why;
 	enum hd_err err = read_ask(cmd, &g.ask);

@@ -11,17 +11,19 @@
  * unit, none is. */
 enum { BUCKET_MOST = 64 << 20 };
 
-struct told {
+struct buckets_summary {
 	const struct hd_bucket_problem *problem;
 	uint32_t *order;
 	/* declared, one bucket a gradient and one for all: in the declared order */
 	struct hd_bucketing best, declared, each, one;
 };
 
-static double units(const struct told *t, int64_t ticks) { return (double)ticks / t->problem->graph.unit; }
-static const char *name(const struct told *t, uint32_t op) { return t->problem->graph.op[op].name; }
+static double units(const struct buckets_summary *t,
+	int64_t ticks) { return (double)ticks / t->problem->graph.unit; }
+static const char *name(const struct buckets_summary *t, uint32_t op) { return t->problem->graph.op[op].name;
+	}
 
-static void print_text(const struct told *t, const char *unit)
+static void print_text(const struct buckets_summary *t, const char *unit)
 {
 	const struct hd_bucketing *b = &t->best;
 
@@ -42,7 +44,7 @@ static void print_text(const struct told *t, const char *unit)
 	}
 }
 
-static void put_bucket(struct hd_json_writer *w, const struct told *t, const struct hd_bucket *x)
+static void put_bucket(struct hd_json_writer *w, const struct buckets_summary *t, const struct hd_bucket *x)
 {
 	hd_json_open_object(w, NULL);
 	hd_json_put_i64(w, "bytes", x->bytes);
@@ -56,7 +58,7 @@ static void put_bucket(struct hd_json_writer *w, const struct told *t, const str
 	hd_json_close(w);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct told *t, const char *unit)
+static void print_json(struct hd_cmd *cmd, const struct buckets_summary *t, const char *unit)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -84,7 +86,7 @@ static void print_json(struct hd_cmd *cmd, const struct told *t, const char *uni
 static enum hd_err tell(struct hd_cmd *cmd, const struct hd_bucket_problem *p, int64_t most)
 {
 	const char *unit = p->graph.unit == HD_ORDER_TICKS ? "" : " s";
-	struct told t = { .problem = p };
+	struct buckets_summary t = { .problem = p };
 	uint32_t *declared = NULL;
 	uint64_t bytes = 0;
 	enum hd_err err = HD_OK;

@@ -7,9 +7,9 @@
 #include "cmd/stages.h"
 
 /* The layouts of a file: one plan, or one or more schedules. */
-struct side { const char *path; const char **heading; struct hd_plan_layout *at; uint32_t len; };
+struct plan_side { const char *path; const char **heading; struct hd_plan_layout *at; uint32_t len; };
 
-static enum hd_err read_schedules(struct hd_cmd *cmd, const char *text, size_t len, struct side *out)
+static enum hd_err read_schedules(struct hd_cmd *cmd, const char *text, size_t len, struct plan_side *out)
 {
 	struct hd_schedules all = { 0 };
 	enum hd_err err = hd_schedules_parse(&all, text, len, out->path, &cmd->arena, &cmd->diag);
@@ -27,7 +27,7 @@ static enum hd_err read_schedules(struct hd_cmd *cmd, const char *text, size_t l
 	return err;
 }
 
-static enum hd_err read_plan(struct hd_cmd *cmd, const char *text, size_t len, struct side *out)
+static enum hd_err read_plan(struct hd_cmd *cmd, const char *text, size_t len, struct plan_side *out)
 {
 	struct hd_plan *plan = hd_arena_take(&cmd->arena, 1, sizeof *plan);
 
@@ -42,12 +42,12 @@ static enum hd_err read_plan(struct hd_cmd *cmd, const char *text, size_t len, s
 }
 
 /* As in `ckpt diff`: 5 is kept for "both read, and they differ". */
-static enum hd_err read_side(struct hd_cmd *cmd, const char *path, struct side *out)
+static enum hd_err read_side(struct hd_cmd *cmd, const char *path, struct plan_side *out)
 {
 	uint8_t *bytes;
 	size_t len;
 
-	*out = (struct side){ .path = path };
+	*out = (struct plan_side){ .path = path };
 	if (hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag))
 		return HD_E_INPUT;
 	return (hd_cmd_is_plan((const char *)bytes) ? read_plan : read_schedules)(cmd, (const char *)bytes,
@@ -242,7 +242,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_plan_diff *d)
 
 enum hd_err hd_cmd_plan_diff(struct hd_cmd *cmd)
 {
-	struct side a, b;
+	struct plan_side a, b;
 	uint32_t differ = 0;
 	enum hd_err err = read_side(cmd, cmd->args.pos[0], &a);
 

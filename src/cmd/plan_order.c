@@ -7,23 +7,24 @@
 #include "cmd/plan_job.h"
 #include "cmd/schedule.h"
 
-struct told { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS]; enum hd_order_mode mode;
+struct order_summary { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS];
+	enum hd_order_mode mode;
 	struct hd_order_bounds bounds; };
 
-static double units(const struct told *t, int64_t ticks) { return (double)ticks / t->graph->unit; }
+static double units(const struct order_summary *t, int64_t ticks) { return (double)ticks / t->graph->unit; }
 
 /* 1: as short as can be; 0: nothing overlaps. */
-static double efficiency(const struct told *t)
+static double efficiency(const struct order_summary *t)
 {
 	int64_t span = t->bounds.upper - t->bounds.lower;
 
 	return span ? (double)(t->bounds.upper - t->order[t->mode].makespan) / (double)span : 1;
 }
 
-static double gain(const struct told *t) { return t->bounds.lower ?
+static double gain(const struct order_summary *t) { return t->bounds.lower ?
 	(double)(t->bounds.upper - t->bounds.lower) / (double)t->bounds.lower : 0; }
 
-static void print_text(const struct told *t, const char *unit)
+static void print_text(const struct order_summary *t, const char *unit)
 {
 	const struct hd_order *o = &t->order[t->mode];
 
@@ -42,7 +43,7 @@ static void print_text(const struct told *t, const char *unit)
 	printf("\n");
 }
 
-static void print_json(struct hd_cmd *cmd, const struct told *t, const char *unit)
+static void print_json(struct hd_cmd *cmd, const struct order_summary *t, const char *unit)
 {
 	const struct hd_order *o = &t->order[t->mode];
 	struct hd_json_line line;
@@ -74,7 +75,8 @@ static void print_json(struct hd_cmd *cmd, const struct told *t, const char *uni
 
 static enum hd_err tell(struct hd_cmd *cmd, const struct hd_order_graph *graph)
 {
-	struct told t = { .graph = graph, .mode = hd_order_auto(graph), .bounds = hd_order_bounds(graph) };
+	struct order_summary t = { .graph = graph, .mode = hd_order_auto(graph),
+		.bounds = hd_order_bounds(graph) };
 	const char *name = cmd->args.text[HD_OPT_ORDER], *unit = graph->unit == HD_ORDER_TICKS ? "" : " s";
 	enum hd_err err = HD_OK;
 

@@ -233,10 +233,10 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 
 /* ---- the page ---- */
 
-struct page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
+struct simulated_page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
 
 /* The run at hand will be on the page. */
-static enum hd_err watch(struct hd_cmd *cmd, struct page *page, struct hd_sched_sim_setting *set,
+static enum hd_err watch(struct hd_cmd *cmd, struct simulated_page *page, struct hd_sched_sim_setting *set,
 	const char *policy)
 {
 	struct hd_sched_story *story;
@@ -256,14 +256,14 @@ static enum hd_err watch(struct hd_cmd *cmd, struct page *page, struct hd_sched_
 }
 
 /* What became of it. */
-static void note_result(const struct page *page, const struct hd_sched_sim_result *result)
+static void note_result(const struct simulated_page *page, const struct hd_sched_sim_result *result)
 {
 	if (page->nruns)
 		*(struct hd_sched_sim_result *)page->run[page->nruns - 1].result = *result;
 }
 
 static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set,
-	const struct page *page)
+	const struct simulated_page *page)
 {
 	const char *path = cmd->args.text[HD_OPT_HTML];
 	struct hd_text text;
@@ -284,7 +284,7 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 	struct hd_sched_sim_result result;
 	struct hd_text log, out;
 	struct hd_json_writer w;
-	struct page page = { .nruns = 0 };
+	struct simulated_page page = { .nruns = 0 };
 	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
 	enum hd_err err = name ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL,
 		"which policy? --policy NAME");
@@ -350,7 +350,7 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 	bool json = cmd->args.has[HD_OPT_JSON];
 	struct hd_text out;
 	struct hd_json_writer w;
-	struct page page = { .nruns = 0 };
+	struct simulated_page page = { .nruns = 0 };
 	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL,
 		"which policies? --policy A,B,C");
 	char *at = err ? NULL : hd_arena_text(&cmd->arena, names, strlen(names)), *next;

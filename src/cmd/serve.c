@@ -133,12 +133,12 @@ static void say(void *user, const char *kind, uint64_t job, const char *text)
 		fprintf(stderr, ">> %s  %s\n", kind, text);
 }
 
-struct told { struct hd_cmd *cmd; const char *dir; };
+struct serve_notes { struct hd_cmd *cmd; const char *dir; };
 
 /* What listens is told, --quiet or not. */
 static void tell_port(void *user, const char *url)
 {
-	const struct told *told = user;
+	const struct serve_notes *told = user;
 	const char *dir = told->dir, *port = strrchr(url, ':');
 
 	if (port)
@@ -188,7 +188,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
-	struct told told = { cmd, dir };
+	struct serve_notes told = { cmd, dir };
 	http->dir = dir;
 	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
 	http->opened = tell_port;

@@ -31,7 +31,7 @@ static void shuffle(uint32_t *at, uint32_t n)
 
 static uint32_t slices = 1;               /* of the next cluster's job */
 
-struct member { struct hd_worker *worker; uint16_t id; uint32_t ndevices; };
+struct share_member { struct hd_worker *worker; uint16_t id; uint32_t ndevices; };
 
 struct cluster {
 	struct hd_arena arena;
@@ -40,7 +40,7 @@ struct cluster {
 	struct hd_task *task;
 	struct hd_worker *one;                    /* the oracle */
 	struct hd_step_record want;
-	struct member at[MOST];                   /* the view, ascending ids */
+	struct share_member at[MOST];                   /* the view, ascending ids */
 	uint32_t n, nbuckets;
 	uint16_t next_id;
 };
@@ -92,11 +92,12 @@ static void close_cluster(struct cluster *c)
 	hd_arena_finish(&c->arena);
 }
 
-static struct member *add_member(struct cluster *c, uint32_t ndevices)
+static struct share_member *add_member(struct cluster *c, uint32_t ndevices)
 {
-	struct member *m = &c->at[c->n++];
+	struct share_member *m = &c->at[c->n++];
 
-	*m = (struct member){ worker_of(c, ndevices, 1 + (draw(4) == 0), draw(4)), c->next_id++, ndevices };
+	*m = (struct share_member){ worker_of(c, ndevices, 1 + (draw(4) == 0), draw(4)), c->next_id++,
+		ndevices };
 	return m;
 }
 
@@ -155,7 +156,7 @@ static void begin(struct cluster *c)
 		CHECK(hd_share_begin(c->at[m].worker, true, &diag) == HD_OK, "%s", diag.text);
 }
 
-static void compute(const struct member *m)
+static void compute(const struct share_member *m)
 {
 	struct hd_diag diag = { "" };
 
@@ -578,7 +579,7 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		CHECK(hd_hash_same(hd_worker_digest(l.worker), c.want.digest), "%s: what was learned differs",
 			what);
 		assert_int_equal(hd_share_learned(l.worker, &diag), HD_OK);
-		c.at[c.n++] = (struct member){ l.worker, c.next_id++, 1 + round % 2 };
+		c.at[c.n++] = (struct share_member){ l.worker, c.next_id++, 1 + round % 2 };
 		prepare(&c, plan_of(&c));
 		adopt(&c);
 		for (uint32_t s = 0; s < 3; s++)

@@ -3,20 +3,20 @@
 /* A layout of what the store looks at: 40 learned elements, 24 frozen ones behind them, 16 of statistics. */
 static const struct hd_layout layout = { .elems = 40, .held_elems = 64, .buffer_elems = 16 };
 
-struct held { struct hd_device *device; struct hd_param_store *store; };
+struct kept_values { struct hd_device *device; struct hd_param_store *store; };
 
-static struct held open_store(const struct hd_layout *of, uint32_t nslots)
+static struct kept_values open_store(const struct hd_layout *of, uint32_t nslots)
 {
 	const struct hd_device_spec spec = { .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
 	struct hd_diag diag = { "" };
-	struct held h;
+	struct kept_values h;
 
 	CHECK(hd_device_create(&h.device, "cpu", &spec, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_param_store_create(&h.store, of, nslots, h.device, &diag) == HD_OK, "%s", diag.text);
 	return h;
 }
 
-static void close_store(struct held *h)
+static void close_store(struct kept_values *h)
 {
 	hd_param_store_destroy(h->store);
 	hd_device_destroy(h->device);
@@ -31,7 +31,7 @@ static void a_range_ends_where_its_vector_ends(void **state)
 	};
 
 	for (uint32_t nslots = 0; nslots <= HD_MAX_SLOTS; nslots++) {
-		struct held h = open_store(&layout, nslots);
+		struct kept_values h = open_store(&layout, nslots);
 		assert_int_equal(hd_param_store_nslots(h.store), nslots);
 		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 			const enum hd_vector v = rows[i].vector;
@@ -57,7 +57,7 @@ static void a_range_ends_where_its_vector_ends(void **state)
 static void what_is_written_is_read_and_nothing_beside_it(void **state)
 {
 	(void)state;
-	struct held h = open_store(&layout, 2);
+	struct kept_values h = open_store(&layout, 2);
 
 	for (int v = 0; v < HD_VECS; v++) {
 		const uint64_t n = hd_param_store_elems(h.store, (enum hd_vector)v);
@@ -98,7 +98,7 @@ static void kernels_get_the_addresses_of_what_is_read(void **state)
 	static const float x[2] = { 4, 5 };
 
 	for (uint32_t nslots = 0; nslots <= HD_MAX_SLOTS; nslots++) {
-		struct held h = open_store(&layout, nslots);
+		struct kept_values h = open_store(&layout, nslots);
 		struct hd_bind bind = { .rows = 3 };
 		float *old = (float *)(uintptr_t)x;
 		struct hd_update u = { .kind = 1, .grad = x, .slot = { old, old } };
@@ -122,7 +122,7 @@ static void kernels_get_the_addresses_of_what_is_read(void **state)
 static void an_address_is_found_in_its_vector_alone(void **state)
 {
 	(void)state;
-	struct held h = open_store(&layout, 2);
+	struct kept_values h = open_store(&layout, 2);
 	enum hd_vector vector;
 	uint64_t at;
 
@@ -147,7 +147,7 @@ static void dropped_pages_read_as_zero_and_neighbours_stay(void **state)
 	(void)state;
 	enum { N = 1 << 16, FROM = 1 << 13, LEN = 1 << 15 };
 	const struct hd_layout large = { .elems = N, .held_elems = N, .buffer_elems = 16 };
-	struct held h = open_store(&large, 1);
+	struct kept_values h = open_store(&large, 1);
 	const float x = 3;
 	float y;
 

@@ -7,7 +7,7 @@
 
 enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL };
 
-static const struct block { enum hd_xfer_kind kind; enum subject of; bool sharded; } blocks[] = {
+static const struct transfer_block { enum hd_xfer_kind kind; enum subject of; bool sharded; } blocks[] = {
 	{ HD_XFER_PARTIAL,    OF_MEMBER, false },
 	{ HD_XFER_SUM,        OF_BUCKET, false },
 	{ HD_XFER_NORM,       OF_BUCKET, true },
@@ -21,7 +21,7 @@ _Static_assert(sizeof blocks / sizeof *blocks == HD_TRANSFER_BLOCKS, "a block is
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* How many values the first index of a block has. */
-static uint32_t subjects(const struct hd_transfers_spec *spec, const struct block *block)
+static uint32_t subjects(const struct hd_transfers_spec *spec, const struct transfer_block *block)
 {
 	switch (block->of) {
 	case OF_MEMBER: return spec->nmembers;
@@ -33,7 +33,7 @@ static uint32_t subjects(const struct hd_transfers_spec *spec, const struct bloc
 }
 
 /* Rows of one value of the first index. */
-static uint32_t stride(const struct hd_transfers *t, const struct block *block)
+static uint32_t stride(const struct hd_transfers *t, const struct transfer_block *block)
 {
 	return block->of == OF_MEMBER ? t->ordinals * t->spec.nbuckets : t->spec.nmembers * t->spec.nmembers;
 }

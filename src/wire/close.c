@@ -2,14 +2,14 @@
 
 #include <stddef.h>
 
-static const struct row { uint32_t number; const char *name, *text; enum hd_blame blame; } rows[] = {
+static const struct close_row { uint32_t number; const char *name, *text; enum hd_blame blame; } rows[] = {
 #define X(id, no, blame, text) { no, #id, text, HD_BLAME_##blame },
 	HD_CLOSES(X)
 #undef X
 };
 
 /* Unknown numbers read as the last row. */
-static const struct row *row_of(uint32_t number)
+static const struct close_row *row_of(uint32_t number)
 {
 	size_t i = 0;
 
