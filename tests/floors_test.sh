@@ -57,6 +57,25 @@ expect src/engine/a.c      '#include "engine/testing.h"'    'is for tests'
 expect src/engine/a.h      '#include "graph/testing.h"'   'is for tests'
 expect src/graph/testing.h '#include "engine/fold.h"'     'lies above room graph'
 
+# a struct tag is defined once; a test may have its own
+mkdir -p "$work/src/plan" "$work/src/engine"
+tags()          # FILE, text of the complaint, the second definition
+{
+	echo 'struct walk { int at; };' >"$work/src/plan/a.c"
+	echo "$3" >"$work/$1"
+	if output=$(check); then status=0; else status=1; fi
+	rm -f "$work/$1" "$work/src/plan/a.c"
+	[ $status -eq $([ -z "$2" ] && echo 0 || echo 1) ] && [[ $output == *"$2"* ]] && return
+	echo "a second struct in $1: expected '${2:-no complaint}', exit $status, got: $output"
+	exit 1
+}
+tags src/plan/b.c       'src/plan/b.c:1: struct walk is defined in src/plan/a.c' 'static const struct walk {'
+tags src/plan/b.h       'struct walk is defined in src/plan/a.c, too' 'struct walk {'
+tags src/plan/b_test.c  '' 'struct walk {'
+tags src/plan/testing.h '' 'struct walk {'
+tags src/plan/b.c       '' 'struct walk *walk;'
+tags src/plan/b.c       '' 'struct walked {'
+
 # a folder that a row opens, to the rooms it names and to no other
 echo 'open device/cpu engine' >>"$work/tools/floors"
 expect src/engine/a.c      '#include "device/cpu/gemm.h"' ''

@@ -1,7 +1,8 @@
 #!/bin/bash
 # floors.sh [ROOT]: checks every #include of ROOT/src, tests and fuzz against ROOT/tools/floors.
 # src/ROOM/testing.h (testing_WHAT.h) is what the tests of a room share: it may include what tests include,
-# and only tests may include it. Prints one line per violation; exit 1 if there is any.
+# and only tests may include it. A struct tag has one definition in src, tests apart.
+# Prints one line per violation; exit 1 if there is any.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
 
@@ -51,6 +52,11 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		path = FILENAME; sub(/^src\//, "", path)
 		room = path; sub(/\/.*/, "", room)
 		if (!outside && !(room in floor)) bad("room " room " stands on no floor")
+	}
+	!test && /^(static )?(const )?struct [a-z_0-9]+ \{/ {
+		tag = $0; sub(/^(static )?(const )?struct /, "", tag); sub(/ .*/, "", tag)
+		if (tag in defined) bad("struct " tag " is defined in " defined[tag] ", too")
+		else defined[tag] = FILENAME
 	}
 	!/^[ \t]*#[ \t]*include[ \t]*[<"]/ { next }
 	{
