@@ -140,7 +140,7 @@ static const struct hd_straggler_worker *choose_old(const struct hd_straggler *s
 
 const struct hd_straggler_rule hd_straggler_rules[] = {
 	{ "ours", "another in the place of a slow worker, if that saves more than it takes to boot", choose_ours },
-	{ "ae-2020", "replace whoever has less than 0.8 of the median throughput", choose_old },
+	{ "ae-2020", "replace a worker below 0.8 of the median throughput", choose_old },
 	{ 0 },
 };
 

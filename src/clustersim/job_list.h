@@ -103,7 +103,7 @@ HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *na
  *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, State where they
  *	          are there
  * `columns` may name others for all of them: user=Account, weight=Priority. Rows that cannot be read are left
- * out and counted, and the first are told of. HD_E_INPUT: a needed column is missing, or no job is left. */
+ * out and counted, and the first are reported. HD_E_INPUT: a needed column is missing, or no job is left. */
 HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes,
 	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);

@@ -11,7 +11,7 @@
  *	                                    answered
  *	{"at":s,"round":[...],"off":[...]}  the jobs that start, are resized or move on which devices, and
  *	those that lost them; "offer" between boundaries;
- *	                                    no line where everybody goes on
+ *	                                    no line where all go on
  *	{"at":s,"end":{...}}                the last: what became of it
  *
  * 1. A log needs no other file. Lines that begin with {"at": are decisions, all others are given.

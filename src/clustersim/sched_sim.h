@@ -1,5 +1,5 @@
 /* sched_sim.h -- a cluster that does not exist: jobs come, a policy and the rounds decide, time passes, and
- * what became of everyone.
+ * the fate of each job.
  *
  * `heddle sched simulate`, `compare` and `replay` run it. Policies and rounds are those of the live
  * scheduler; only the clock and the work are made up.
@@ -12,8 +12,8 @@
  *	1. Boundaries are multiples of the round from the first arrival on. Devices that become free in
  *	   between are offered at once.
  *	2. A run starts to compute after its switching cost: start, resize (the job's own, if it is elastic
- *	   and knows it) or move; devices that somebody was put off serve nobody for `preempt` seconds, those
- *	   that a job gave up by a resize for that resize. Devices are busy and paid meanwhile.
+ *	   and knows it) or move; devices of a preempted job are idle for `preempt` seconds, devices that
+ *	   a resize freed for the time of that resize. Devices are busy and paid meanwhile.
  *	3. Steps are not whole. A job that loses a device stops, and does its last `lost_s` seconds again.
  *	4. Revocations are exponential per device with the type's rate, or come from a log; a device is away
  *	   for `away_s`. Failures are exponential per device held and cost `lost_s`. Draws are keyed by (seed,
@@ -41,7 +41,7 @@
 #include "clustersim/prices.h"
 
 struct hd_switch_costs { double start_s, resize_s, move_s, preempt_s; };
-#define HD_SWITCH_COSTS ((struct hd_switch_costs){ 30, 1, 20, 5 })        /* until somebody measured */
+#define HD_SWITCH_COSTS ((struct hd_switch_costs){ 30, 1, 20, 5 })        /* until measured */
 
 /* Observes the passing of time, for charts. A job was on its part of devices of a type: half of them, if two
  * jobs were. Parts of one stay may come one by one. */

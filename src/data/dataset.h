@@ -92,7 +92,7 @@ struct hd_dataset {
 	uint64_t kept_bytes;
 	/* read() copies or draws: it does not wait for a disk, as far as can be known */
 	bool     at_hand;
-	/* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
+	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */
 	const struct hd_augment *augment;
 	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 	char     about[128];

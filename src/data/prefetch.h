@@ -1,4 +1,4 @@
-/* prefetch.h -- the input rows of steps: read ahead by threads of their own, or by whoever takes them.
+/* prefetch.h -- the input rows of steps: read ahead by threads of their own, or by the caller.
  *
  * exec makes one for a training run. Device threads take the rows of (step, virtual
  * node), compute on them where they lie, and give the place back. It is a cache

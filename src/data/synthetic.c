@@ -39,7 +39,7 @@ struct synthetic {
 	uint64_t nkept;
 };
 
-/* of a sample that may be kept: whoever fills it makes it KEPT */
+/* of a sample that may be kept: the thread that fills it makes it KEPT */
 enum { EMPTY, FILLING, KEPT };
 
 /* Standard normals of one purpose: element i is half of a pair, four to a draw. */

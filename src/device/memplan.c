@@ -106,7 +106,7 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 			if (err)
 				return err;
 		}
-	/* Whoever asked for an output, or folds moments, may read them as late as after the last node. */
+	/* Outputs and folded moments may be read as late as after the last node. */
 	for (uint32_t i = 0; i < graph->noutputs + graph->nrunning; i++) {
 		uint32_t kept = i < graph->noutputs ? graph->output[i].value :
 			graph->running[i - graph->noutputs].moments;

@@ -45,7 +45,7 @@ HD_MUST_USE enum hd_err hd_team_scratch(struct hd_team *team, size_t bytes, stru
 size_t hd_team_scratch_bytes(const struct hd_team *team);      /* of all threads */
 
 /* tile(user, i, scratch of the thread) for every i < ntiles. `alone`: too little work to wake
- * anybody; the leader does all. false: a thread's arithmetic was changed (rule 4). */
+ * a helper; the leader does all. false: a thread's arithmetic was changed (rule 4). */
 HD_MUST_USE bool hd_team_run(struct hd_team *team, uint32_t ntiles, bool alone,
 	void (*tile)(const void *user, uint32_t i, void *scratch), const void *user);
 

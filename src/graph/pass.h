@@ -1,6 +1,6 @@
 /* pass.h -- rewriting a forward graph into an equal, cheaper one.
  *
- * Whoever makes a graph to run calls hd_graph_optimize() once, between building (or
+ * The maker of a graph to run calls hd_graph_optimize() once, between building (or
  * cutting) and autodiff, so that gradients are made by the rules of the fused ops.
  *
  * 1. No pass changes a bit of any output or gradient: fused ops compute what their

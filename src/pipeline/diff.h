@@ -1,6 +1,6 @@
 /* diff.h -- what moves between two plans, or two schedules.
  *
- * Read by whoever replaces one plan by another (`heddle plan diff`): what has to travel before the next step.
+ * Input for replacing one plan by another (`heddle plan diff`): what has to travel before the next step.
  *
  * 1. Where virtual node v of stage s runs is a layout: of a plan by its map, of a schedule by the rank of its
  *    forward. A stage whose holders differ moves; of stages that keep their holders, virtual nodes may move.

@@ -12,7 +12,7 @@
  *
  * Hence any map of virtual nodes to devices and any order of arrival gives the
  * same bits: a device folds what lies wholly within its leaves, and what is left
- * (the *roots* of its set) is added by whoever owns the chunk, in the tree's order.
+ * (the *roots* of its set) is added by the owner of the chunk, in the tree's order.
  *
  * Pure; nothing allocates. */
 #ifndef HD_PLAN_TREE_H

@@ -70,7 +70,7 @@ HD_MUST_USE enum hd_err hd_job_plan_make(struct hd_job_plan *plan, const struct 
 	const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* The same work on the same devices in the same order, whoever made it and whatever it is called. */
+/* The same work on the same devices in the same order, whatever its planner and name. */
 bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b);
 
 /* A schedule file with remarks: planner, stages, devices of the ranks. `heddle plan check` takes it. */

@@ -1,9 +1,9 @@
 /* ending.h -- the state of a run by its folder alone, when no process of it is left.
  *
- * Whoever runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped, of how
- * many steps, with which exit code and why. A run in one process that leaves at once (sys/signal.h) has that
- * ready at each step: it says so, too. Steps and loss are those of the last line of metrics.ndjson, which a
- * death may leave behind the last checkpoint.
+ * The process that runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped,
+ * of how many steps, with which exit code and why. A run in one process that leaves at once (sys/signal.h)
+ * has that ready at each step: it says so, too. Steps and loss are those of the last line of metrics.ndjson,
+ * which a death may leave behind the last checkpoint.
  *
  * Threads: any. Reads the ends of two files. */
 #ifndef HD_RUN_ENDING_H

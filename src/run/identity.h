@@ -1,6 +1,6 @@
 /* identity.h -- what a run is, as it lies in its folder: the hash of its job, and its data, file by file.
  *
- * Written when a run begins; whoever goes on with it (another process that resumes it, a worker of this
+ * Written when a run begins; a process that continues it (another process that resumes it, a worker of this
  * machine that joins, a coordinator that takes over) has opened the job and the data again and proves that
  * they are those of the beginning. Workers of other machines get the same two hashes from the coordinator
  * (offer.h).

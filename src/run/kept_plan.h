@@ -2,10 +2,11 @@
  * has of each step.
  *
  * A run in one process numbers them by itself: a resumed one goes on with the newest plan if that is its own,
- * else with the next number. With several workers the number is the epoch of the view, whoever decided it;
- * the scribe writes it when the view is in force, before a step of it can commit. Where all members are
- * remote they reach no folder, and the coordinator writes it when it knows the view, before a line of
- * metrics.ndjson names it; in which waves they compute it does not know: one virtual node after the other.
+ * else with the next number. With several workers the number is the epoch of the view, whichever process
+ * decided it; the scribe writes it when the view is in force, before a step of it can commit. Where all
+ * members are remote they reach no folder, and the coordinator writes it when it knows the view, before a
+ * line of metrics.ndjson names it; in which waves they compute it does not know: one virtual node after the
+ * other.
  *
  * 1. A file appears whole or not at all; the disk is not waited for. One that cannot be written stops
  *    nothing.

@@ -708,7 +708,7 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 	bool last = at == run->task->nsteps || run->target_reached, due = every && at % every == 0;
 	enum hd_err err = HD_OK;
 
-	/* whoever ends in the place of another one finds out by itself whether that is for a target */
+	/* a process that ends in the place of another finds out by itself whether the target was reached */
 	if (end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due)
 		err = evaluate(run, diag);
 	*reached = run->target_reached;

@@ -109,7 +109,7 @@ static void read_holder(const char *text, bool locked, struct hd_held *held)
 		held->hold = !strcmp(word, hold_word[i]) ? (enum hd_hold)i : held->hold;
 }
 
-/* The lock, not the text, says whether anybody holds it: a run that ends leaves the text as it is. */
+/* The lock, not the text, says whether a process holds it: a run that ends leaves the text as it is. */
 enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held, struct hd_diag *diag)
 {
 	char name[HD_PATH_CAP], text[HD_HOLD_TEXT] = "";

@@ -50,7 +50,7 @@ HD_MUST_USE enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs,
 	const char *path, struct hd_diag *diag);
 void hd_rundir_close(struct hd_rundir *dir);
 
-/* As what a run is held: whoever looks on knows how to speak to its holder. */
+/* As what a run is held: an observer knows how to speak to its holder. */
 enum hd_hold {
 	HD_HOLD_NONE,                     /* by no process */
 	HD_HOLD_BEGINS,                   /* it has not said yet, or is going */

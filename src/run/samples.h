@@ -1,5 +1,5 @@
-/* samples.h -- which samples the virtual nodes of each step took, written down by whoever computed them; and
- * the proof that follows.
+/* samples.h -- which samples the virtual nodes of each step took, written down by the worker that computed
+ * them; and the proof that follows.
  *
  * With `trace.samples` each process of a run appends to a file of its own, DIR/samples/WORKER.ndjson, a line
  * for each virtual node that it computed:
@@ -11,8 +11,8 @@
  *
  * 1. What is written are the names that the reader noted when it asked the data set (prefetch.h), not what
  *    the sampler would say now.
- * 2. A line is in the file before anybody hears that the virtual node is computed. So every virtual node of a
- *    step that counts has one, however its worker ended; what was computed for nothing may have one too.
+ * 2. A line is in the file before it is announced that the virtual node is computed. So every virtual node of
+ *    a step that counts has one, however its worker ended; what was computed for nothing may have one too.
  * 3. A virtual node that was computed twice (after a loss, after a resume) has several lines; all must say
  *    the same, and count once.
  * 4. Steps below that of the newest checkpoint count. In them every data epoch has each sample once; one that

@@ -127,16 +127,16 @@ struct hd_dispatch_lease {
 };
 
 /*        id         payload                         what happened */
-#define HD_DISPATCH_EVENTS(X) \
-	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")                  \
-	X(CANCEL,   "job",                         "somebody wants it to end")                                         \
-	X(WEIGHT,   "job, value",                  "another priority")                                                 \
-	X(DEVICE,   "device, ok",                  "it may be used, or not")                                           \
-	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part")         \
+#define HD_DISPATCH_EVENTS(X)                                                                                \
+	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")        \
+	X(CANCEL,   "job",                         "its user wants it to end")                               \
+	X(WEIGHT,   "job, value",                  "another priority")                                       \
+	X(DEVICE,   "device, ok",                  "it may be used, or not")                                 \
+	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part") \
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
-	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                         \
-	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now")     \
-	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people")           \
+	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                \
+	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now") \
+	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people") \
 	X(TICK,     "",                            "time went by; before the first one nothing is decided")
 
 enum hd_dispatch_event_kind {
@@ -158,15 +158,15 @@ struct hd_dispatch_event {
 };
 
 /*        id         name        payload           what the caller does */
-#define HD_DISPATCH_OUTS(X) \
-	X(JOB,      "job",      "row",            "record: the job is so now")                                       \
-	X(LEASE,    "lease",    "held",           "record: its lease is so now")                                     \
-	X(NOTE,     "note",     "job, name, text", "record: an event for people")                                    \
-	X(START,    "start",    "job, lease, n",  "order: its run is to go on, or begin, for so many workers")       \
+#define HD_DISPATCH_OUTS(X)                                                                         \
+	X(JOB,      "job",      "row",            "record: the job is so now")                      \
+	X(LEASE,    "lease",    "held",           "record: its lease is so now")                    \
+	X(NOTE,     "note",     "job, name, text", "record: an event for people")                   \
+	X(START,    "start",    "job, lease, n",  "order: its run is to go on, or begin, for so many workers") \
 	X(WORKER,   "worker",   "job, device",    "order: a worker of it on this device; then PROCESS, whatever came of it") \
-	X(SCALE,    "scale",    "job, n",         "order: tell its run how many workers are meant")                  \
-	X(LEAVE,    "leave",    "job, device",    "order: the worker on this device is to leave")                    \
-	X(STOP,     "stop",     "job",            "order: commit, and leave with all workers")                       \
+	X(SCALE,    "scale",    "job, n",         "order: tell its run how many workers are meant") \
+	X(LEAVE,    "leave",    "job, device",    "order: the worker on this device is to leave")   \
+	X(STOP,     "stop",     "job",            "order: commit, and leave with all workers")      \
 	X(KILL,     "kill",     "job",            "order: end all of it at once")
 
 enum hd_dispatch_out_kind {

@@ -14,7 +14,7 @@
  *    them. The shapes of a job sum to 1 at most, and what the shapes need of a type to its devices at most:
  *    checked after every call of every build, to 1e-9 (HD_E_BUG); what the tolerance of a solver left above
  *    (1e-7 at most) is taken off before. Shares below 1e-9 are 0 and shapes with share 0 are not listed;
- *    whoever fills idle devices looks at the state.
+ *    code that fills idle devices looks at the state.
  * 2. Order of shapes: single jobs by job, then by needs; then pairs by (a, b), then by type.
  * 3. Fidelity `gavel` does what the published code does, its faults included; `exact` (the default) keeps a
  *    promise that is unique: the objective, then the second promise of the policy, then fewest and cheapest
@@ -63,7 +63,7 @@ struct hd_shares {
 	const double *l;
 	/* [njobs] steps/s missing for the deadline; NULL: policy knows none */
 	const double *short_by;
-	bool work_conserving;                     /* idle devices may be filled with whoever waits */
+	bool work_conserving;                     /* idle devices may be filled with waiting jobs */
 	bool kept;                                /* rule 5 */
 	const char *kept_why;                     /* of kept shares: what the solver said */
 	bool cut;                                 /* turns ran out while something might still have helped */

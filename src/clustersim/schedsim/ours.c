@@ -340,7 +340,7 @@ static double resize_cost(const struct sched_sim *sim)
 		sim->set->costs.resize_s;
 }
 
-/* Until whoever had the device has let go of it: one that goes on with fewer resizes, all others commit
+/* Until the job that had the device has released it: one that goes on with fewer resizes, all others commit
  * and leave. */
 static double let_go(const struct events *e, uint32_t owner)
 {

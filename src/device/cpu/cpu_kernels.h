@@ -53,7 +53,7 @@ struct hd_cpu_vector {
 const char *hd_cpu_path(const char *wanted);
 
 /* [HD_NOPS], by enum hd_op; `path` as hd_cpu_path() gave it. HD_KERNELS_LIBRARY in a build
- * without the library gives our rows: whoever was asked for it by name asks
+ * without the library gives our rows: a caller that was asked for it by name asks
  * hd_cpu_has_library() first. */
 const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path);
 bool hd_cpu_has_library(void);

@@ -1,6 +1,6 @@
 /* queue.h -- what happens next in a simulation: a heap by (time, kind, number).
  *
- * An entry whose serial is not its owner's any more is out of date; whoever takes it drops it. */
+ * An entry whose serial is not its owner's any more is out of date; its reader drops it. */
 #ifndef HD_PIPELINE_SIM_QUEUE_H
 #define HD_PIPELINE_SIM_QUEUE_H
 

@@ -286,7 +286,7 @@ static bool has_credit(const struct plan_sim *x, struct sim_rank *r, const struc
 	return false;
 }
 
-/* Both sides have to stand at it; whoever comes second starts it. */
+/* Both sides have to stand at it; the second to come starts it. */
 static void stand_at(struct plan_sim *x, const struct hd_ins *ins)
 {
 	struct sim_token *t = sim_moved(x, ins);

@@ -4,7 +4,7 @@
 
 /* No queue of events: with fixed hops the start of an instruction depends only on the ends of what it
  * needs, so any order that respects needs computes the same times. A rank runs until something is
- * missing, leaves its number there, and is continued by whoever makes it: each instruction is looked
+ * missing, leaves its number there, and is continued by the producer: each instruction is looked
  * at once, plus once for each wait. */
 
 struct ready_token { int64_t end; uint16_t rank, waiter; uint32_t unused; };       /* waiter: rank + 1 */

@@ -277,7 +277,7 @@ static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_
 		if (d->now_s < v->asked_s + again_s(v) || (!goes && !comes))
 			continue;
 		v->asked_s = d->now_s;
-		if (comes) {                      /* it counts as there until somebody says that it is not */
+		if (comes) {                      /* it counts as there until its absence is reported */
 			err = tell_failing(d, j, j->lease.device[i]);
 			v->starts++;
 			v->there = true;
@@ -343,7 +343,7 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 		return HD_OK;
 	if (!kept && missing && count_free(d, j) < missing) {
 		if (!is_blocked(d, j))
-			return HD_OK;             /* whoever is there leaves by itself */
+			return HD_OK;             /* present workers leave by themselves */
 		drain(d, j, HD_LEASE_ON_LEAVE);
 		j->again = true;
 		return dispatch_note(d, j->row.id, "move", "by a checkpoint, to %s",

@@ -385,14 +385,14 @@ static uint32_t count_here(const struct hd_dispatch *d)
 }
 
 /* The next multiple of the round after now; without jobs: none. */
-static void set_boundary(struct hd_dispatch *d, bool anybody)
+static void set_boundary(struct hd_dispatch *d, bool any)
 {
 	double k = floor((d->now_s - d->began_s) / d->set.round_s);
 
-	if (anybody && d->boundary_s > d->now_s && isfinite(d->boundary_s))
+	if (any && d->boundary_s > d->now_s && isfinite(d->boundary_s))
 		return;
 	do                                        /* the quotient may be rounded down */
-		d->boundary_s = anybody ? d->began_s + ++k * d->set.round_s : INFINITY;
+		d->boundary_s = any ? d->began_s + ++k * d->set.round_s : INFINITY;
 	while (d->boundary_s <= d->now_s);
 }
 
@@ -415,14 +415,14 @@ static void leave_what_is_out_of_service(struct hd_dispatch *d)
 
 enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	bool anybody = count_here(d) > 0;
+	bool any = count_here(d) > 0;
 	struct hd_round round;
 	enum hd_err err = HD_OK;
 
-	if (anybody && d->began_s < 0)
+	if (any && d->began_s < 0)
 		d->began_s = d->now_s;
 	/* after an empty cluster, and at the start: decide now */
-	if (anybody && !isfinite(d->boundary_s))
+	if (any && !isfinite(d->boundary_s))
 		d->boundary_s = d->now_s;
 	bool answered = d->asked.answered, boundary = d->now_s >= d->boundary_s;
 	if (boundary || answered) {
@@ -439,25 +439,25 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 		d->asked.waits |= d->asked.open && !d->shared;
 		if (d->asked.waits) {
 			leave_what_is_out_of_service(d);
-			set_boundary(d, anybody);
+			set_boundary(d, any);
 			return err;
 		}
 		if (!err)
 			err = hd_rounds_next(d->rounds, &round, diag);
-	} else if (d->asked.waits && anybody) {
+	} else if (d->asked.waits && any) {
 		leave_what_is_out_of_service(d);
 		return HD_OK;
-	} else if ((d->came || d->freed) && anybody) {
+	} else if ((d->came || d->freed) && any) {
 		dispatch_charge(d, d->now_s);
 		err = hd_rounds_offer(d->rounds, &round, diag);
 	} else {
 		d->came = d->freed = false;
-		if (!anybody)
+		if (!any)
 			d->boundary_s = INFINITY;
 		return HD_OK;
 	}
 	if (!err)
 		err = adopt(d, &round, diag);
-	set_boundary(d, anybody);
+	set_boundary(d, any);
 	return err;
 }

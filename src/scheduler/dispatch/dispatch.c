@@ -379,7 +379,7 @@ enum hd_err hd_dispatch_step(struct hd_dispatch *d, const struct hd_dispatch_eve
 	extend(d);
 	if (!err && d->open)
 		err = dispatch_carry(d, diag);
-	/* somebody ended on the way: what it had is offered in the same call */
+	/* a job ended on the way: its devices are offered in the same call */
 	if (!err && d->open && d->freed) {
 		err = dispatch_decide(d, diag);
 		if (!err)

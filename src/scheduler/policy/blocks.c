@@ -492,7 +492,7 @@ static bool open_some(struct blocks *b, uint32_t least, double near, double step
 	near = fmax(near, sorted[least < b->n ? least : b->n - 1]);
 	for (uint32_t i = 0; i < b->n; i++) {
 		stays(b, i, &low, &high);
-		/* whoever bounds the level by what it can have at most must be there to do so */
+		/* a job that bounds the level by its maximum must be there to do so */
 		bool leaves = b->block[i].g > 0 && (low > b->c * (1 - step) || high < b->c * (1 + step));
 		b->block[i].open |= b->block[i].margin <= near || leaves;
 	}

@@ -5,7 +5,7 @@
  *	max  sum log x_k + sum log (1 - time_i) + sum log (N_j - used_j) + sum v log (e_i - lo_i) + log
  *	(worth - least)
  *
- * (the analytic centre). A simplex method ends in a corner, where whoever does not hold the objective down
+ * (the analytic centre). A simplex method ends in a corner, where a job that does not hold the objective down
  * has no more than it must, all on one type: replays end up to a sixth later in the mean. `lo` and `least`
  * are a little below what is promised, so that there is an inside.
  *

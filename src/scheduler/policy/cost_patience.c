@@ -7,7 +7,7 @@
 
 struct aged { uint64_t id; double age_s; };
 
-/* Seconds since the last call, and everybody's age for the next. */
+/* Seconds since the last call, and all ages for the next. */
 static enum hd_err passed(struct hd_patience *p, const struct hd_sched_state *s, double *seconds)
 {
 	*seconds = 0;

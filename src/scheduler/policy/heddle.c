@@ -430,7 +430,7 @@ struct steps {
 	struct plan_step *at;
 	uint32_t n, cap;
 	double objective;                       /* of parts: without the end of all */
-	/* of parts: how long somebody runs in the last interval, and devices of each type, in units of it */
+	/* of parts: how long any job runs in the last interval, and devices of each type, in units of it */
 	double last, used[HD_SCHED_TYPES];
 };
 

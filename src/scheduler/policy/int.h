@@ -20,7 +20,7 @@ struct hd_policy {
 	struct hd_policy **parts;                 /* owned: [npops], of POP; NULL otherwise */
 };
 
-/* Somebody does not wait for the answer any more. */
+/* The answer is no longer awaited. */
 static inline bool hd_policy_is_stopped(const struct hd_policy_setting *set) { return set->stop &&
 	atomic_load(set->stop); }
 
@@ -256,7 +256,7 @@ void *hd_ledger_find(const struct hd_ledger *ledger, uint64_t id);
 /* zeroed but for the id; there already: that; NULL: no memory */
 void *hd_ledger_add(struct hd_ledger *ledger, uint64_t id);
 void hd_ledger_drop(struct hd_ledger *ledger, uint64_t id);           /* nothing if it is not there */
-/* drops whoever is not in the state */
+/* drops jobs that are not in the state */
 void hd_ledger_keep(struct hd_ledger *ledger, const struct hd_sched_state *state);
 void hd_ledger_finish(struct hd_ledger *ledger);
 

@@ -1,4 +1,4 @@
-/* Everyone 1/n of every type: what fairness is measured against. */
+/* Every job gets 1/n of every type: what fairness is measured against. */
 #include <math.h>
 
 #include "scheduler/policy/int.h"

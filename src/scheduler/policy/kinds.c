@@ -8,7 +8,7 @@
  *	one
  *
  * Back to pairs: gavel as published, x_ik = x_i,b x_k,a / S with S the time that b has beside a, and of one
- * kind everybody with everybody alike. exact: jobs by id, the first of a beside the first of b until one of
+ * kind all pairs alike. exact: jobs by id, the first of a beside the first of b until one of
  * them has had its time, and of one kind neighbours in a ring: as few pairs as there are jobs, with the same
  * time for each.
  *

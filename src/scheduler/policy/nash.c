@@ -459,7 +459,7 @@ static enum hd_err as_solved(struct nash *n, const double *x, const double *f, s
 	return err ? no_memory(n) : HD_OK;
 }
 
-/* Fewest and cheapest devices that give everyone z, then f of them: the discount must hit what the optimum
+/* Fewest and cheapest devices that give every job z, then f of them: the discount must hit what the optimum
  * gives, or a lie could pay. */
 static enum hd_err settled(struct nash *n, const struct hd_policy *policy, const double *z, const double *f,
 	struct hd_shares *out)
