@@ -113,7 +113,7 @@ static const struct hd_straggler_worker *choose_ours(const struct hd_straggler *
 	double saves_s = (double)(now_ps - well_ps) * 1e-12 * (double)now->left;
 	if (saves_s <= seconds(s->boot_ns))
 		return NULL;
-	answer(action, HD_STRAGGLER_RELIEVE, worst->worker,
+	answer(action, HD_STRAGGLER_REPLACE, worst->worker,
 		"worker %u takes %.2f of the others' time for a virtual node: another in its place saves "
 		"%.1f s of "
 		"the %llu steps left, and boots in %.1f s", worst->worker, worst->of_others, saves_s,
@@ -128,7 +128,7 @@ static const struct hd_straggler_worker *choose_old(const struct hd_straggler *s
 	for (uint32_t i = 1; i < s->n; i++) {                     /* the first is exempt */
 		const struct hd_straggler_worker *w = &s->worker[i];
 		if (w->nsamples && w->of_all < old_low) {
-			answer(action, HD_STRAGGLER_RELIEVE, w->worker,
+			answer(action, HD_STRAGGLER_REPLACE, w->worker,
 				"worker %u has %.2f of the median throughput, below %.1f", w->worker,
 				w->of_all,
 				old_low);
@@ -194,7 +194,7 @@ static void wait_for_the_other(struct hd_straggler *s, const struct hd_straggler
 		s->came = s->n && s->worker[s->n - 1].worker > s->newest;
 		s->newcomer = s->came ? first_after(s, s->newest) : 0;
 		s->boot_ns = s->came ? waited : s->boot_ns;
-		answer(action, HD_STRAGGLER_RELIEVED, s->asked_for,
+		answer(action, HD_STRAGGLER_REPLACED, s->asked_for,
 			"worker %u %s %.1f s after another was asked for", s->asked_for,
 			s->came ? "was replaced" : "is gone", seconds(waited));
 	} else {

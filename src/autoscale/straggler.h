@@ -12,9 +12,9 @@
  *	          the first value; replaced below 0.8. The first worker is exempt. ("Resource Elasticity in
  *	          Distributed Deep Learning", MLSys 2020)
  *
- * 1. RELIEVE: request a new worker. The slow one leaves once the new one is a member, not before. One
+ * 1. REPLACE: request a new worker. The slow one leaves once the new one is a member, not before. One
  *    replacement at a time, 100 steps apart.
- * 2. The slow one left: RELIEVED. The new one did not arrive in time: KEEP, and no more are requested.
+ * 2. The slow one left: REPLACED. The new one did not arrive in time: KEEP, and no more are requested.
  * 3. A replacement is itself slow: the cause is not the worker. OVER: no more are requested.
  * 4. A worker without a sample in a step (it has no virtual node) counts as slow as it was.
  *
@@ -30,7 +30,7 @@
 
 enum { HD_STRAGGLER_WORKERS = 128, HD_STRAGGLER_WHY = 240 };
 
-enum hd_straggler_act { HD_STRAGGLER_NONE, HD_STRAGGLER_RELIEVE, HD_STRAGGLER_RELIEVED, HD_STRAGGLER_KEEP,
+enum hd_straggler_act { HD_STRAGGLER_NONE, HD_STRAGGLER_REPLACE, HD_STRAGGLER_REPLACED, HD_STRAGGLER_KEEP,
 	HD_STRAGGLER_OVER };
 struct hd_straggler_action { enum hd_straggler_act act; uint32_t worker; char why[HD_STRAGGLER_WHY]; };
 

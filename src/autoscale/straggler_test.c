@@ -82,7 +82,7 @@ static struct seen play(struct stage *g, uint64_t steps)
 		if (!action.act)
 			continue;
 		assert_true(action.why[0]);
-		if (action.act == HD_STRAGGLER_RELIEVE && g->comes)
+		if (action.act == HD_STRAGGLER_REPLACE && g->comes)
 			g->comes_at = g->step + BOOT;
 		seen.first[action.act] = seen.n[action.act]++ ? seen.first[action.act] : g->step;
 		g->last = action;
@@ -107,14 +107,14 @@ static void a_slow_worker_goes_when_another_has_come(void **state)
 			struct stage g;
 			open_stage(&g, "ours", slow, speeds[i]);
 			struct seen seen = play(&g, 2000);
-			CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 &&
-				seen.first[HD_STRAGGLER_RELIEVE] >= 100 + 16 - 1 &&
-				seen.first[HD_STRAGGLER_RELIEVE] < 125,
+			CHECK(seen.n[HD_STRAGGLER_REPLACE] == 1 &&
+				seen.first[HD_STRAGGLER_REPLACE] >= 100 + 16 - 1 &&
+				seen.first[HD_STRAGGLER_REPLACE] < 125,
 				"row %zu, worker %u: %u times, at step %llu", i, slow,
-				seen.n[HD_STRAGGLER_RELIEVE],
-				(unsigned long long)seen.first[HD_STRAGGLER_RELIEVE]);
-			CHECK(seen.n[HD_STRAGGLER_RELIEVED] == 1 &&
-				seen.first[HD_STRAGGLER_RELIEVED] == seen.first[HD_STRAGGLER_RELIEVE] +
+				seen.n[HD_STRAGGLER_REPLACE],
+				(unsigned long long)seen.first[HD_STRAGGLER_REPLACE]);
+			CHECK(seen.n[HD_STRAGGLER_REPLACED] == 1 &&
+				seen.first[HD_STRAGGLER_REPLACED] == seen.first[HD_STRAGGLER_REPLACE] +
 				BOOT &&
 				g.last.worker == slow && strstr(g.last.why, "was replaced 0.1 s after"), "%s",
 				g.last.why);
@@ -147,7 +147,7 @@ static void another_is_asked_for_only_if_that_pays(void **state)
 		open_stage(&g, "ours", 3, quarter);
 		g.left = rows[i].left;
 		struct seen seen = play(&g, 250);
-		CHECK(seen.n[HD_STRAGGLER_RELIEVE] == rows[i].asked, "%llu left: %s",
+		CHECK(seen.n[HD_STRAGGLER_REPLACE] == rows[i].asked, "%llu left: %s",
 			(unsigned long long)rows[i].left, g.last.why);
 	}
 }
@@ -160,25 +160,25 @@ static void who_comes_and_is_as_slow_is_the_last(void **state)
 	open_stage(&g, "ours", 1, half);
 	g.well = false;
 	struct seen seen = play(&g, 5000);
-	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && seen.n[HD_STRAGGLER_OVER] == 1, "asked %u times: %s",
-		seen.n[HD_STRAGGLER_RELIEVE], g.last.why);
+	CHECK(seen.n[HD_STRAGGLER_REPLACE] == 1 && seen.n[HD_STRAGGLER_OVER] == 1, "asked %u times: %s",
+		seen.n[HD_STRAGGLER_REPLACE], g.last.why);
 	CHECK(g.last.worker == W && strstr(g.last.why, "it is not the worker"), "%s", g.last.why);
 }
 
 /* The replacement is healthy; much later another worker is slow, which is no replacement. */
-static void a_later_slow_worker_is_relieved_as_well(void **state)
+static void a_later_slow_worker_is_replaced_as_well(void **state)
 {
 	struct stage g;
 	(void)state;
 
 	open_stage(&g, "ours", 1, half);
 	play(&g, 1000);
-	assert_int_equal(g.last.act, HD_STRAGGLER_RELIEVED);
+	assert_int_equal(g.last.act, HD_STRAGGLER_REPLACED);
 	/* the one that came is gone, and a user's worker is there */
 	g.worker[W - 1] = g.next++;
 	g.slow = g.worker[W - 1];
 	struct seen seen = play(&g, 1000);
-	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && !seen.n[HD_STRAGGLER_OVER], "%s", g.last.why);
+	CHECK(seen.n[HD_STRAGGLER_REPLACE] == 1 && !seen.n[HD_STRAGGLER_OVER], "%s", g.last.why);
 }
 
 static void who_has_no_other_stays(void **state)
@@ -189,8 +189,8 @@ static void who_has_no_other_stays(void **state)
 	open_stage(&g, "ours", 1, half);
 	g.comes = false;
 	struct seen seen = play(&g, 5000);
-	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && seen.n[HD_STRAGGLER_KEEP] == 1 &&
-		seen.first[HD_STRAGGLER_KEEP] == seen.first[HD_STRAGGLER_RELIEVE] + 1001, "%s", g.last.why);
+	CHECK(seen.n[HD_STRAGGLER_REPLACE] == 1 && seen.n[HD_STRAGGLER_KEEP] == 1 &&
+		seen.first[HD_STRAGGLER_KEEP] == seen.first[HD_STRAGGLER_REPLACE] + 1001, "%s", g.last.why);
 }
 
 static void flapping_does_not_oscillate(void **state)
@@ -201,7 +201,7 @@ static void flapping_does_not_oscillate(void **state)
 	open_stage(&g, "ours", 0, flaps);
 	g.well = false;
 	struct seen seen = play(&g, 2000);
-	assert_true(seen.n[HD_STRAGGLER_RELIEVE] <= 1 && seen.n[HD_STRAGGLER_OVER] <= 1);
+	assert_true(seen.n[HD_STRAGGLER_REPLACE] <= 1 && seen.n[HD_STRAGGLER_OVER] <= 1);
 }
 
 /* s + (1 - s) 0.9^n after n slow steps, the first of which is step 100: below 0.8 with n = 3, 5 and 16. */
@@ -215,9 +215,9 @@ static void the_rule_of_2020_replaces_below_0_8_of_the_median_and_spares_the_fir
 		struct stage g;
 		open_stage(&g, "ae-2020", 1, rows[i].speed);
 		struct seen seen = play(&g, 300);
-		CHECK(seen.first[HD_STRAGGLER_RELIEVE] == rows[i].at &&
-			seen.n[HD_STRAGGLER_RELIEVE] == (rows[i].at > 0), "row %zu: at step %llu: %s", i,
-			(unsigned long long)seen.first[HD_STRAGGLER_RELIEVE], g.last.why);
+		CHECK(seen.first[HD_STRAGGLER_REPLACE] == rows[i].at &&
+			seen.n[HD_STRAGGLER_REPLACE] == (rows[i].at > 0), "row %zu: at step %llu: %s", i,
+			(unsigned long long)seen.first[HD_STRAGGLER_REPLACE], g.last.why);
 		open_stage(&g, "ae-2020", 0, quarter);
 		play(&g, 300);
 		CHECK(!g.last.act, "%s", g.last.why);
@@ -245,7 +245,7 @@ int main(void)
 		cmocka_unit_test(who_is_hardly_slow_or_only_for_moments_stays),
 		cmocka_unit_test(another_is_asked_for_only_if_that_pays),
 		cmocka_unit_test(who_comes_and_is_as_slow_is_the_last),
-		cmocka_unit_test(a_later_slow_worker_is_relieved_as_well),
+		cmocka_unit_test(a_later_slow_worker_is_replaced_as_well),
 		cmocka_unit_test(who_has_no_other_stays),
 		cmocka_unit_test(flapping_does_not_oscillate),
 		cmocka_unit_test(the_rule_of_2020_replaces_below_0_8_of_the_median_and_spares_the_first),

@@ -218,9 +218,9 @@ static void replace_straggler(struct driver *c, uint64_t step)
 	if (!action.act)
 		return;
 	driver_note(c, "straggler", action.worker, action.why);
-	if (action.act == HD_STRAGGLER_RELIEVE || action.act == HD_STRAGGLER_KEEP)
+	if (action.act == HD_STRAGGLER_REPLACE || action.act == HD_STRAGGLER_KEEP)
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = action.worker,
-			.ok = action.act == HD_STRAGGLER_RELIEVE });
+			.ok = action.act == HD_STRAGGLER_REPLACE });
 }
 
 /* Local members, and local workers that have loaded the job: a policy may count on them. */

@@ -56,7 +56,7 @@ static void a_local_worker_slower_than_another_is_relieved(void **state)
 	(void)state;
 	open_run(2, 4, 2);
 	struct hd_straggler_action action = run(100);
-	CHECK(action.act == HD_STRAGGLER_RELIEVE && action.worker == 2 &&
+	CHECK(action.act == HD_STRAGGLER_REPLACE && action.worker == 2 &&
 		strstr(action.why, "takes 2.00 of the others' time"), "%s", action.why);
 	run(100);
 	assert_true(straggler.waiting && straggler.asked_for == 2);

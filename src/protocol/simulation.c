@@ -760,7 +760,7 @@ static void replace(struct sim_world *s, bool really)
 
 	if (slot == SIM_PROCS)
 		return;
-	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be relieved" : "to stay");
+	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be replaced" : "to stay");
 	s->result->being_replaced += really && s->co;
 	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_REPLACE, .worker = s->proc[slot].id,
 		.ok = really });
