@@ -19,7 +19,7 @@
 enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT, HD_TAKES_WORD };
 
 /*  id            letter  name            kind    value      meaning; for words: "a|b: meaning" */
-#define HD_OPTIONS(X)                                                                                              \
+#define HD_OPTIONS(X) \
 	/* common to all verbs */                                                                                  \
 	X(HELP,        0,   "help",          FLAG,   "",        "what this verb does and takes")                   \
 	X(JSON,        0,   "json",          FLAG,   "",        "one JSON object, or one a line, on stdout")       \

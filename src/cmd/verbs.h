@@ -56,7 +56,8 @@ void hd_help_verb(const struct hd_verb *verb, FILE *to);
 void hd_help_manual(const struct hd_verb *verb, FILE *to);    /* its page for man(1) */
 
 /* One function a verb: */
-#define HD_VERB_FUNCTIONS(X) X(run) X(resume) X(chaos_run) X(chaos_kill) X(chaos_pause) X(chaos_slow) X(chaos_net) X(chaos_disk) \
+#define HD_VERB_FUNCTIONS(X) X(run) X(resume) X(chaos_run) X(chaos_kill) X(chaos_pause) X(chaos_slow) \
+	X(chaos_net) X(chaos_disk) \
 	X(worker) X(serve) X(scale) X(stop) X(status) X(top) X(submit) X(jobs) X(explain) X(cancel) X(prio) \
 	X(eval) X(predict) X(ckpt_ls) X(ckpt_show) X(ckpt_verify) X(ckpt_diff) X(ckpt_digest) \
 	X(ckpt_export) X(ckpt_gc) X(data_show) X(data_verify) X(data_order) X(data_cat) X(model_ls) X(model_show) X(model_import) X(model_export) X(config_check)      \

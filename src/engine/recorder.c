@@ -73,7 +73,8 @@ static void describe(const struct hd_recorder_spec *spec, uint32_t nrings, struc
 
 static void intern_names(struct hd_recorder *r)
 {
-#define X(id, number, text, fields, about) r->name[number] = hd_names_intern(&r->flight.names, text, strlen(text));
+#define X(id, number, text, fields, about) \
+	r->name[number] = hd_names_intern(&r->flight.names, text, strlen(text));
 	HD_INS(X)
 #undef X
 }

@@ -66,11 +66,11 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	}
 	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
 		err = add_buffer(w, b, diag);
-#define X(text, field, type, how)                                                                                  \
-	if (!err)                                                                                                  \
-		err = hd_state_add(&w->state, &(struct hd_state_entry){                                            \
-			.name = (text), .dtype = HD_##type, .rank = 1, .dim = { 1 }, .key = HD_KEY_JOB,            \
-			.merge = HD_MERGE_##how, .group = HD_STATE_RUN, .at = &w->count.field,                     \
+#define X(text, field, type, how) \
+	if (!err) \
+		err = hd_state_add(&w->state, &(struct hd_state_entry){ \
+			.name = (text), .dtype = HD_##type, .rank = 1, .dim = { 1 }, .key = HD_KEY_JOB, \
+			.merge = HD_MERGE_##how, .group = HD_STATE_RUN, .at = &w->count.field, \
 			.len_bytes = 8 }, diag);
 	COUNTERS(X)
 #undef X

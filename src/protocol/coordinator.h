@@ -183,7 +183,7 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 
 /* For status and top. */
 /*        id        text */
-#define HD_CO_STATES(X)                                                                                          \
+#define HD_CO_STATES(X) \
 	X(FREE,      "free")                                                                                     \
 	X(ADMITTED,  "admitted")          /* has an id, builds */                                                \
 	X(STANDBY,   "standby")           /* could sync, is not wanted yet */                                   \

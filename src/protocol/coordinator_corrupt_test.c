@@ -6,7 +6,8 @@ enum { NO = 0, A = 7, B = 8, C = 9 };
 
 /* Worker w has sealed step s of epoch e and tells these digests of its sums and of its state. */
 #define DIGESTS(w, e, s, sum_, state_) \
-	FROM(w, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, .knows = (e), .sum_digest = (sum_), .state_digest = (state_) })
+	FROM(w, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, .knows = (e), .sum_digest = (sum_), \
+		.state_digest = (state_) })
 #define SUSPECTS_DIGEST(by, sender) FROM(by, SUSPECT, .epoch = 1, .suspect = { sender, HD_CORRUPT })
 
 /* Digests that are the same, or of which there is none, are committed. */

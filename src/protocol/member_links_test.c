@@ -11,7 +11,8 @@ static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
 #define COORDINATOR_LOST() LOST(HD_COORDINATOR, HD_CLOSED)
 #define COORDINATOR_UP() EVENT(UP, .worker = HD_COORDINATOR)
 #define PREPARE(in, n) \
-	HEAR(PREPARE, .epoch = (in), .prepare = { .next = (n), .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks })
+	HEAR(PREPARE, .epoch = (in), .prepare = { .next = (n), .nold = 2, .old = two, .nmember = 3, \
+		.member = three, .nrank = 3, .rank = ranks })
 #define MISSING "EXIT 75 no coordinator for thirty times workers.detect, and a member is missing"
 
 static const char *tick_at(struct at_work *w, int64_t now)

@@ -9,7 +9,8 @@ static const struct hd_step_news none;
 
 #define AT(step_) .step = (step_)
 #define UPDATED_AT(s) EVENT(UPDATED, .step = (s), .news = &none)
-#define SEAL_OF(from, e, s, ...) PEER_SAYS(from, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, __VA_ARGS__ })
+#define SEAL_OF(from, e, s, ...) PEER_SAYS(from, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, \
+	__VA_ARGS__ })
 
 /* All of step s but FINISH's answer: the last thing that comes is the table. */
 static void run_to_finish(struct at_work *w, uint32_t epoch, uint64_t s)
@@ -127,7 +128,8 @@ static void one_worker_alone_runs_through_the_same_machine(void **state)
 static const struct hd_pass both[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
 static const struct hd_vrange halves[] = { { 0, 2 }, { 2, 2 } };
 static const struct hd_have no_holder = { 0, 0 };
-#define OPEN(s) .step = (s), .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, .have = &no_holder
+#define OPEN(s) .step = (s), .npass = 2, .pass = both, .nrange = 2, .range = halves, .nhave = 1, \
+	.have = &no_holder
 
 /* Rule 4: the entries of the table are the checkpoint writer's word that the step is run. */
 static void nothing_of_the_table_goes_out_before_the_boundary_is_done(void **state)

@@ -8,8 +8,10 @@ static const uint32_t two[] = { 0, 1 }, three[] = { 0, 1, 2 };
 static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
 
 #define AT(step_) .step = (step_)
-#define SEAL_OF(from, e, s, k, ...) PEER_SAYS(from, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, .knows = (k), __VA_ARGS__ })
-#define PREPARE(in, n) HEAR(PREPARE, .epoch = (in), .prepare = { .next = (n), .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks })
+#define SEAL_OF(from, e, s, k, ...) PEER_SAYS(from, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, \
+	.knows = (k), __VA_ARGS__ })
+#define PREPARE(in, n) HEAR(PREPARE, .epoch = (in), .prepare = { .next = (n), .nold = 2, .old = two, \
+	.nmember = 3, .member = three, .nrank = 3, .rank = ranks })
 #define DECIDE(n) HEAR(DECIDE, .epoch = 1, .decided = { n })
 
 /* Of 0 and 1 whichever this is seals step s of epoch e, and its boundary is done. */

@@ -131,7 +131,8 @@ enum { SIZE_text = 1, SIZE_u32 = 4, SIZE_u64 = 8, SIZE_vrank = 8, SIZE_vrange = 
 
 #define F(type, name) put_##type(w, m->name);
 #define A(type, name, cap) put_u32(w, m->n##name); w->fits &= m->n##name <= (cap);
-#define X(fields) static void head_##fields(struct msg_writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void head_##fields(struct msg_writer *w, const struct hd_msg_##fields *m) { \
+	(void)w; (void)m; HD_FIELDS_##fields(F, A) }
 #define HD_KINDS_OF_FIELDS(X) X(none) X(ready_to_sync) X(join) X(admit) \
 	X(refuse) X(peer) X(sync) X(send_state) X(synced) X(prepare) X(decided) X(seal) X(suspect) \
 	X(fence) X(status) X(view) X(leave) X(release) X(stop) X(halt) X(done) X(event) X(progress) X(offer)
@@ -142,7 +143,8 @@ HD_KINDS_OF_FIELDS(X)
 
 #define F(type, name)
 #define A(type, name, cap) for (uint32_t i = 0; w->fits && i < m->n##name; i++) put_##type(w, m->name[i]);
-#define X(fields) static void arrays_##fields(struct msg_writer *w, const struct hd_msg_##fields *m) { (void)w; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void arrays_##fields(struct msg_writer *w, const struct hd_msg_##fields *m) { \
+	(void)w; (void)m; HD_FIELDS_##fields(F, A) }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -150,23 +152,25 @@ HD_KINDS_OF_FIELDS(X)
 
 #define F(type, name) m->name = take_##type(r);
 #define A(type, name, cap) m->n##name = take_u32(r); r->bad |= m->n##name > (cap);
-#define X(fields) static void take_head_##fields(struct msg_reader *r, struct hd_msg_##fields *m) { (void)r; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void take_head_##fields(struct msg_reader *r, struct hd_msg_##fields *m) { (void)r; \
+	(void)m; HD_FIELDS_##fields(F, A) }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
 #undef A
 
 #define F(type, name)
-#define A(type, name, cap)                                                                                         \
-	r->bad |= (size_t)m->n##name * SIZE_##type > r->left;                                                       \
-	if (!r->bad && !r->full) {                                                                                  \
-		HD_MSG_C_##type *to = hd_arena_take(r->arena, m->n##name + (size_t)1, sizeof *to);                  \
-		r->full = !to;                                                                                      \
-		for (uint32_t i = 0; to && i < m->n##name; i++)                                                     \
-			to[i] = take_##type(r);                                                                     \
-		m->name = to;                                                                                       \
+#define A(type, name, cap) \
+	r->bad |= (size_t)m->n##name * SIZE_##type > r->left; \
+	if (!r->bad && !r->full) { \
+		HD_MSG_C_##type *to = hd_arena_take(r->arena, m->n##name + (size_t)1, sizeof *to); \
+		r->full = !to; \
+		for (uint32_t i = 0; to && i < m->n##name; i++) \
+			to[i] = take_##type(r); \
+		m->name = to; \
 	}
-#define X(fields) static void take_arrays_##fields(struct msg_reader *r, struct hd_msg_##fields *m) { (void)r; (void)m; HD_FIELDS_##fields(F, A) }
+#define X(fields) static void take_arrays_##fields(struct msg_reader *r, struct hd_msg_##fields *m) { \
+	(void)r; (void)m; HD_FIELDS_##fields(F, A) }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -207,7 +211,8 @@ static bool link_passes(struct hd_pass *pass, uint32_t npasses, uint32_t nranges
 #define TEXT_pass(at, n)
 #define TEXT_have(at, n)
 #define A(type, name, cap) TEXT_##type(m->name, m->n##name)
-#define X(fields) static bool texts_##fields(const struct hd_msg_##fields *m) { (void)m; return true HD_FIELDS_##fields(F, A); }
+#define X(fields) static bool texts_##fields(const struct hd_msg_##fields *m) { (void)m; return true \
+	HD_FIELDS_##fields(F, A); }
 HD_KINDS_OF_FIELDS(X)
 #undef X
 #undef F
@@ -245,7 +250,7 @@ struct msg_row {
 	bool (*texts)(const struct hd_msg *msg);
 };
 
-#define X(fields)                                                                                                       \
+#define X(fields) \
 	static void put_all_##fields(struct msg_writer *w, const struct hd_msg *msg) \
 	{ \
 		head_##fields(w, &msg->fields); \

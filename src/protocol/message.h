@@ -100,8 +100,10 @@ struct hd_step_news {
  * how many ranges), have. */
 #define HD_FIELDS_none(F, A)
 /* member: the sender is a member, of the epoch in the head */
-#define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) F(u64, vn_ps) \
-	F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) A(text, host, HD_MSG_KIND_NAME)
+#define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) \
+	F(u64, vn_ps) \
+	F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) \
+		A(text, host, HD_MSG_KIND_NAME)
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
@@ -113,10 +115,12 @@ struct hd_step_news {
 #define HD_FIELDS_send_state(F, A) F(u32, joiner) F(flag, on)
 #define HD_FIELDS_synced(F, A) F(u32, source) F(u64, transfer)
 /* old: members of the view in force, whose seals tell when to switch */
-#define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
+#define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) \
+	A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
 /* ran: the sender took part in the step, `news` is valid. A joiner's only says that it has X_{step+1} */
-#define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) F(news, news)
+#define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) \
+	F(news, news)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
 /* member: the sender is one (else it synced X_at); begun: it passed the gate of `at`; halted: `at` must
@@ -126,15 +130,18 @@ struct hd_step_news {
  * new parameters of step `at` it holds; slot: buckets whose slots of X_at it holds; updated: its own
  * slots are those of X_{at+1}, and it cannot go back */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
-	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
+	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) \
+		A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
 	A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
 /* step: k; at: per member, the first step it has not sealed; afresh: all passes of k are dropped; hold:
  * begin no step; halt: that step must not be run (HD_NO_STEP: none); passes of k (none: k was not begun,
  * ranks count from k on); table: holders of k's table. Sharded state: parm: holders of new parameters;
  * chain: of slots */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
-	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
-	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
+	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) \
+		A(pass, pass, HD_VIEW_PASSES) \
+	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) \
+		A(have, chain, HD_MSG_RUNS)
 #define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
@@ -144,7 +151,8 @@ struct hd_step_news {
 #define HD_FIELDS_progress(F, A) F(u64, step) F(u64, done) F(u64, longest_ns) F(flag, busy)
 /* job: the task's hash; data: of the content; text: the resolved job; folder: where its relative paths
  * begin, there */
-#define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) A(text, folder, HD_MSG_PATH)
+#define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) \
+	A(text, folder, HD_MSG_PATH)
 
 /* C types of those words. */
 #define HD_MSG_C_u8 uint8_t

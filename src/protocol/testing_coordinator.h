@@ -185,7 +185,8 @@ static inline const char *co_hear(struct co_at_work *c, uint32_t from, bool remo
 #define IS(said, text_) \
 	do { \
 		const char *said_ = (said); \
-		if (strcmp(said_, text_)) { print_error("%s\n is \"%s\"\n not \"%s\"\n", #said, said_, text_); fail_msg("another answer"); } \
+		if (strcmp(said_, text_)) { print_error("%s\n is \"%s\"\n not \"%s\"\n", #said, said_, \
+			text_); fail_msg("another answer"); } \
 	} while (0)
 
 static inline const char *co_tick_at(struct co_at_work *c, int64_t now)
@@ -267,7 +268,8 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 }
 
 /* A member's STATUS, and a joiner's: before step `at`, of which it began nothing. */
-#define MEMBER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .member = true, .at = (at_) })
+#define MEMBER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .member = true, .at = (at_) \
+	})
 #define NEWCOMER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .at = (at_) })
 
 /* Worker `id` of another machine, likewise. */

@@ -210,7 +210,8 @@ static inline const char *hear_of(struct at_work *w, uint32_t from, struct hd_ms
 #define IS(said, text_) \
 	do { \
 		const char *said_ = (said); \
-		if (strcmp(said_, text_)) { print_error("%s\n is \"%s\"\n not \"%s\"\n", #said, said_, text_); fail_msg("another answer"); } \
+		if (strcmp(said_, text_)) { print_error("%s\n is \"%s\"\n not \"%s\"\n", #said, said_, \
+			text_); fail_msg("another answer"); } \
 	} while (0)
 
 /* FENCE, and VIEW of the epoch: its fields are the caller's; ranks are even, unless it names some. */
@@ -237,7 +238,8 @@ static inline const char *hear_view(struct at_work *w, uint32_t epoch, const uin
 	return hear(w, (struct hd_msg){ .kind = HD_MSG_VIEW, .epoch = epoch, .view = v });
 }
 
-#define VIEW(epoch, n, ...) hear_view(w, epoch, (const uint32_t[]){ 0, 1, 2, 3 }, n, (struct hd_msg_view){ .halt = HD_NO_STEP, __VA_ARGS__ })
+#define VIEW(epoch, n, ...) hear_view(w, epoch, (const uint32_t[]){ 0, 1, 2, 3 }, n, (struct hd_msg_view){ \
+	.halt = HD_NO_STEP, __VA_ARGS__ })
 #define FENCE(epoch_) HEAR(FENCE, .epoch = (epoch_))
 
 static const struct hd_member_config at_work_config = { .nvns = 4, .nbuckets = 2, .nsteps = 9,

@@ -16,7 +16,8 @@ enum { HD_COPY_FRACTION = 32,
        HD_COPY_BYTES_PER_US = 4000,       /* ... at this rate */
        HD_COPY_LEAST = 1 << 20 };
 
-#define COMMAND(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_command *d, struct hd_command_done *done, struct hd_diag *diag)
+#define COMMAND(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_command *d, struct \
+	hd_command_done *done, struct hd_diag *diag)
 
 /* The plan of a view, in the buffer that is not in use. */
 static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share,
