@@ -152,6 +152,9 @@ cp "$dir/runs/3-tiny/end.json" before.json
 # ordered two.
 expect 1 timeout 300 "$HEDDLE_BIN" serve --job "$dir/runs/3-tiny" --workers 1 -q
 says 'lease 1 has ended'
+# nor does a worker that comes then, and finds none to join: it leaves
+expect 11 timeout 300 "$HEDDLE_BIN" worker --join "$dir/runs/3-tiny" --devices 1 -q
+says 'no worker is wanted until'
 cmp -s before.json "$dir/runs/3-tiny/end.json" ||
 	failed "lease 1 ended twice: $(cat "$dir/runs/3-tiny/end.json")"
 same "$(starts 3)" 1 "runs of job 3, ordered twice"

@@ -53,9 +53,8 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct
 }
 
 /* The lease is the one that there is when the lock is held: a driver that comes late, with an older one,
- * drives nothing. Nor does it begin one again that has ended: a scheduler that died, or did not see the end,
- * may have ordered the start twice. Taking one over is another thing: the record says what the run was asked
- * to do. */
+ * drives nothing. Nor does it drive one again that has ended: a scheduler that died, or did not see the end,
+ * may have ordered a driver twice, or a worker that came late and found none. */
 static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir,
 	const struct hd_run_held *held, struct hd_file *lock)
 {
@@ -71,8 +70,7 @@ static enum hd_err take_pid_lock(struct hd_cmd *cmd, const struct hd_rundir *dir
 	if (!err && (now.job != held->job || now.lease != held->lease))
 		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path,
 			held->lease, now.lease);
-	if (!err && cmd->args.has[HD_OPT_WORKERS] && !hd_run_end_get(&cmd->fs, dir->path, &end, NULL) &&
-		end.lease == held->lease)
+	if (!err && !hd_run_end_get(&cmd->fs, dir->path, &end, NULL) && end.lease == held->lease)
 		err = hd_fail(&cmd->diag, HD_E_AGAIN,
 			"%s: lease %u has ended with exit code %d at step %llu; the scheduler gives the next",
 			dir->path, end.lease, end.exit, (unsigned long long)end.step);

@@ -48,6 +48,15 @@ static void judge_coordinator(struct post *p, int code)
 			"why; it goes on trying\n", p->nfailed, code, p->dir);
 }
 
+/* A run of a scheduler that is over, until the next lease: a worker that came late finds none to join. */
+static bool has_ended(const struct post *p, struct hd_run_end *end)
+{
+	struct hd_run_held held;
+
+	return !hd_run_lease(&p->cmd->fs, p->dir, &held, NULL) &&
+		!hd_run_end_get(&p->cmd->fs, p->dir, end, NULL) && end->lease == held.lease;
+}
+
 /* What it says goes into a log of the run's folder; it outlives this worker. */
 static enum hd_err take_over(void *user, struct hd_diag *diag)
 {
@@ -55,6 +64,7 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	const char *argv[16] = { "/proc/self/exe", "serve", "--job", p->dir, "-q" };
 	char path[HD_PATH_CAP], threads[32], steps[32];
 	struct hd_file log = { 0 };
+	struct hd_run_end end;
 	struct hd_stat stat;
 	uint32_t n = 5;
 	int code;
@@ -64,6 +74,11 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_NOTFOUND,
 			"the run's folder %s is gone and so is its coordinator: nothing that is computed "
 			"could be kept", p->dir);
+	if (has_ended(p, &end))
+		return hd_fail(diag, HD_E_NOTFOUND,
+			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until the "
+			"scheduler gives the next", p->dir, end.lease, end.exit,
+			(unsigned long long)end.step);
 
 	/* one that has not written down yet what is wanted has started nobody, and has its own time for it */
 	snprintf(path, sizeof path, "%s/" HD_DRIVER_STORE, p->dir);
