@@ -1,6 +1,6 @@
 /* crc32c.h -- the checksum of frames: CRC-32C (Castagnoli, polynomial 0x1EDC6F41, reflected, ends inverted).
  *
- * Finds what a path does to bytes by accident; it is no defence against anybody.
+ * Finds what a path does to bytes by accident; it is no defence against an attacker.
  *
  * 1. Pieces: hd_crc32c(hd_crc32c(0, a), b) is that of a and b joined; 0 begins. "123456789" gives 0xE3069283.
  * 2. Rows with equal answers: 64 bytes folded at a time, the processor's instruction in three lanes, tables;

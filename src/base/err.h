@@ -1,7 +1,7 @@
 /* err.h -- the one error type of the tree (floor 0).
  *
  * A function that can fail returns enum hd_err and nothing else. Results leave
- * through out-parameters, which are set only on success. Whoever first knows that
+ * through out-parameters, which are set only on success. The first to know that
  * something failed calls hd_fail() with the facts a user needs (what, where, what
  * to do now); everyone above passes the code on, or handles it.
  *

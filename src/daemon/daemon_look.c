@@ -132,7 +132,7 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 	daemon_pid_lock_path(d, v, path);
 	bool held = hd_pid_lock_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND;
 	if (held && holder.pid) {
-		s->job = holder.job;              /* whoever started it, and died before it was limited */
+		s->job = holder.job;              /* also if its daemon died before it was limited */
 		if (holder.pid != s->limited && hd_pools_limit(d->spec->pools, v, holder.pid, &diag))
 			daemon_log(d, "warning", holder.job, diag.text);
 		s->limited = holder.pid;
@@ -168,7 +168,7 @@ static void over(struct hd_daemon *d, struct watch *w, const struct hd_run_end *
 double daemon_lease_s(const struct hd_daemon *d) { return fmax(HD_DAEMON_ALONE_S,
 	HD_DAEMON_ROUNDS * hd_dispatch_round_s(d->dispatch)); }
 
-/* Of a run that somebody coordinates: how far it is, and how many take part. To be asked is to have its
+/* Of a run with a coordinator: how far it is, and how many take part. To be asked is to have its
  * lease for another while. */
 static bool ask(struct hd_daemon *d, struct watch *w, uint32_t *n)
 {

@@ -479,7 +479,7 @@ static void only_this_machine_is_served(void **state)
 	}
 	/* without a token */
 	assert_int_equal(hd_http_open(&other, "tcp:127.0.0.1:0", &loop, &net, NULL), HD_E_INVAL);
-	/* everybody enters /tmp */
+	/* all users can enter /tmp */
 	assert_int_equal(hd_http_open(&other, "unix:/tmp/hd_http_open.sock", &loop, &net, NULL),
 		HD_E_REFUSED);
 }

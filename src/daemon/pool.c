@@ -210,7 +210,7 @@ enum hd_err hd_pools_limit(const struct hd_pools *p, uint32_t device, int pid, s
 	group_of(p, device, path);
 	snprintf(text, sizeof text, "%d", pid);
 	enum hd_err err = put(p, path, "cgroup.procs", text);
-	if (err) {                                /* somebody took an empty group away */
+	if (err) {                                /* an empty group was removed meanwhile */
 		(void)!folder(p, p->group);
 		err = set_quota(p, device);
 		if (!err)

@@ -253,7 +253,7 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 
 /* ---- its folder ---- */
 
-/* Somebody ran there: a folder of a submission that died before it was stored has neither a lease nor a
+/* A process ran there: a folder of a submission that died before it was stored has neither a lease nor a
  * checkpoint. */
 static bool is_run(struct hd_daemon *d, const char *run)
 {

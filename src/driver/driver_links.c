@@ -94,7 +94,7 @@ static void tell_job(struct driver *c, uint32_t worker)
 
 	if (!err)
 		err = hd_hub_tell(&c->hub, worker, HD_MSG_OFFER, 0, c->buf, len, &diag);
-	if (err && err != HD_E_PEERLOST)          /* whoever asks can ask again; the run goes on */
+	if (err && err != HD_E_PEERLOST)          /* the worker can ask again; the run goes on */
 		hd_hub_drop(&c->hub, worker, HD_CLOSE_DROPPED, diag.text);
 }
 

@@ -141,7 +141,7 @@ static enum hd_err keep_beginning(struct driver *c, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* The zero of "t" is the beginning of the run, whoever coordinates it. */
+/* The zero of "t" is the beginning of the run, whichever driver writes. */
 static enum hd_err set_began(struct driver *c, struct hd_diag *diag)
 {
 	int64_t wall = hd_clock_wall_ns(c->spec->clock), age = 0;

@@ -65,7 +65,7 @@ static void who_sits_is_seen_until_it_ends_whichever_way(void **state)
 	close(ready[1]);
 }
 
-/* The lock says that somebody is there; a text of somebody else must not be taken for it. */
+/* The lock shows that a process is alive; the text of another process must not be taken for its own. */
 static void a_number_that_another_process_has_now_is_nobodys(void **state)
 {
 	struct hd_pid_lock_holder holder = { 0 };

@@ -205,7 +205,7 @@ static void one_process_holds_it_until_it_dies(void **state)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	assert_int_equal(hd_store_open(&s, path, &diag), HD_E_AGAIN);
 	assert_non_null(strstr(diag.text, "another coordinator"));
-	/* Somebody ends it while we wait, as a killed process ends that was writing. */
+	/* The transaction ends while we wait, as when a writing process is killed. */
 	pid_t killer = fork();
 	if (killer == 0) {
 		(void)poll(NULL, 0, 300);

@@ -1,6 +1,6 @@
 /* crypto.h -- SHA-256 and random bytes: the only use of OpenSSL.
  *
- * Checkpoint manifests and data sets carry SHA-256 sums, so that anybody can check them
+ * Checkpoint manifests and data sets carry SHA-256 sums, so that any tool can check them
  * with sha256sum; equality inside the program is XXH3 (base/hash.h), which is faster.
  *
  * Ownership: a stream that was begun is ended or finished. Threads: one per stream. */

@@ -57,7 +57,7 @@ HD_MUST_USE enum hd_err hd_tls_read(struct hd_tls *tls, void *bytes, size_t len,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_tls_write(struct hd_tls *tls, const void *bytes, size_t len, size_t *put,
 	struct hd_diag *diag);
-/* The secret of an identity; whoever calls this wipes it. False: OpenSSL has no HKDF. */
+/* The secret of an identity; the caller wipes it. False: OpenSSL has no HKDF. */
 bool hd_tls_secret(const struct hd_tls_config *config, const char *identity, uint8_t secret[HD_TLS_SECRET]);
 unsigned hd_tls_wants(const struct hd_tls *tls);          /* HD_LOOP_READ or HD_LOOP_WRITE after HD_E_AGAIN */
 

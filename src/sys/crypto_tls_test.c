@@ -152,7 +152,7 @@ static void an_orderly_end_reads_as_the_end(void **state)
 	assert_int_equal(hd_tls_read(&e.tls[1], &byte, 1, &n, &e.diag), HD_OK);
 	assert_int_equal(n, 0);
 	leave(&e);
-	/* The socket's end without a word is not orderly: somebody may have cut it. */
+	/* The socket's end without a word is not orderly: it may have been cut. */
 	enter(&e);
 	make(&e, &connects, &listens);
 	shake(&e, got);

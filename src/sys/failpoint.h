@@ -65,7 +65,7 @@
 	X(EXCHANGE_SUM,         "exchange.sum",          false, WORKER,      EXCHANGE,    "before the sum of a bucket goes to the others") \
 	X(EXCHANGE_SUM_HERE,    "exchange.sum.here",     false, WORKER,      EXCHANGE,    "when the sum of a bucket came") \
 	X(FOLD_BEFORE,          "fold.before",           false, WORKER,      FOLD,        "before the roots of buckets are joined") \
-	X(FOLD_AFTER,           "fold.after",            false, WORKER,      FOLD,        "after they are joined, before anybody hears of it") \
+	X(FOLD_AFTER,           "fold.after",            false, WORKER,      FOLD,        "after they are joined, before any message of it") \
 	X(SEAL_BEFORE,          "seal.before",           false, WORKER,      SEAL,        "before a seal is sent to a member") \
 	X(SEAL_HERE,            "seal.here",             false, WORKER,      SEAL,        "when the seal of another member came") \
 	X(UPDATE_DONE,          "update.done",           false, WORKER,      UPDATE,      "when the state is that of the next step, before it is sealed") \
@@ -82,7 +82,7 @@
 	X(LEARN_PROBE,          "learn.probe",           true,  WORKER,      TEACH,       "when a learner has computed the virtual node that it is asked for; holds the digest of its bits") \
 	X(LEARN_DONE,           "learn.done",            false, WORKER,      TEACH,       "when a learner holds the state, before it says so") \
 	X(STORE_BEFORE,         "store.before",          false, COORDINATOR, COORDINATOR, "before the coordinator writes down a decision; an error is that of the write") \
-	X(STORE_AFTER,          "store.after",           false, COORDINATOR, COORDINATOR, "when it is written, before anybody hears of it") \
+	X(STORE_AFTER,          "store.after",           false, COORDINATOR, COORDINATOR, "when it is written, before any message of it") \
 	X(CO_ADMIT,             "co.admit",              false, COORDINATOR, COORDINATOR, "before a worker gets its id") \
 	X(CO_LEARN,             "co.learn",              false, COORDINATOR, COORDINATOR, "before a joiner gets its source") \
 	X(CO_PREPARE,           "co.prepare",            false, COORDINATOR, COORDINATOR, "before a worker gets a coming view") \
@@ -105,7 +105,7 @@
 	X(DAEMON_TAKE,          "daemon.take",           false, SCHEDULER,   COORDINATOR, "when a new job has its run's folder, before it is stored") \
 	X(DAEMON_SOLVE,         "daemon.solve",          false, SCHEDULER,   COORDINATOR, "before a policy is asked for shares, where that is done") \
 	X(JOBS_COMMIT_BEFORE,   "jobs.commit.before",    false, SCHEDULER,   COORDINATOR, "before what the scheduler decided is committed; an error is that of the commit") \
-	X(JOBS_COMMIT_AFTER,    "jobs.commit.after",     false, SCHEDULER,   COORDINATOR, "when it is on the disk, before anybody hears of it") \
+	X(JOBS_COMMIT_AFTER,    "jobs.commit.after",     false, SCHEDULER,   COORDINATOR, "when it is on the disk, before any message of it") \
 	X(DAEMON_ORDER,         "daemon.order",          false, SCHEDULER,   COORDINATOR, "before an order of a decision is carried out") \
 	X(DAEMON_SPAWN_BEFORE,  "daemon.spawn.before",   false, SCHEDULER,   COORDINATOR, "before the scheduler starts a coordinator or a worker") \
 	X(DAEMON_SPAWN_AFTER,   "daemon.spawn.after",    false, SCHEDULER,   COORDINATOR, "when it was started, before anything else is known of it") \

@@ -208,7 +208,7 @@ static void an_order_is_taken_changed_and_withdrawn(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Processes that come by, at `place` of their own, while the orders to anybody are `orders`: one of them
+/* Processes that reach a place, `place` of their own, while the orders in `any` are `orders`: one of them
  * dies, and its name says which process and where. */
 static void kill_one_of(const char *orders, const enum hd_failpoint place[3])
 {

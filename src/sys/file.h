@@ -125,7 +125,7 @@ HD_MUST_USE enum hd_err hd_file_truncate(const struct hd_file *file, int64_t siz
 /* Until close; HD_E_AGAIN: another open file holds it. On shared file systems (NFS) the file must be open
  * for writing. */
 HD_MUST_USE enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag);
-/* The same, but any number may hold it so: for looking whether somebody has the one above. Open for
+/* The same, but any number may hold it so: for looking whether the one above is held. Open for
  * reading is enough. */
 HD_MUST_USE enum hd_err hd_file_lock_shared(const struct hd_file *file, struct hd_diag *diag);
 /* takes zeroed and closed ones */

@@ -32,7 +32,7 @@ static void say(const char *text)
 static void on_bus(int number, siginfo_t *info, void *context)
 {
 	uintptr_t where = (uintptr_t)info->si_addr;
-	/* else somebody sent it: there is no address, and nothing to repeat */
+	/* else it was sent by a process: there is no address, and nothing to repeat */
 	bool access = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
 
 	(void)context;
@@ -66,7 +66,7 @@ static void find_name(int id, char name[NAME])
 		snprintf(name, NAME, "a mapped file");
 }
 
-/* Once, and again where somebody took the signal over since. Without it the signal is what it was. */
+/* Once, and again where another handler was set since. Without it the signal is what it was. */
 static void install(void)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO }, now;

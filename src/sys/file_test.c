@@ -14,10 +14,10 @@
 #include "sys/thread.h"
 #include "tests/check.h"
 
-struct test_place { struct hd_fs *fs; struct hd_fs real; struct hd_fs_sim sim; char root[64];
+struct file_place { struct hd_fs *fs; struct hd_fs real; struct hd_fs_sim sim; char root[64];
 	struct hd_arena arena; struct hd_diag diag; };
 
-static void enter(struct test_place *place, bool sim)
+static void enter(struct file_place *place, bool sim)
 {
 	memset(place, 0, sizeof *place);
 	hd_arena_init(&place->arena, 0);
@@ -34,7 +34,7 @@ static void enter(struct test_place *place, bool sim)
 	}
 }
 
-static void leave(struct test_place *place, bool sim)
+static void leave(struct file_place *place, bool sim)
 {
 	CHECK(!hd_fs_remove_tree(place->fs, place->root, &place->diag), "%s", place->diag.text);
 	if (sim)
@@ -42,20 +42,20 @@ static void leave(struct test_place *place, bool sim)
 	hd_arena_finish(&place->arena);
 }
 
-static const char *in(struct test_place *place, const char *name)
+static const char *in(struct file_place *place, const char *name)
 {
 	char path[256];
 	int len = snprintf(path, sizeof path, "%s/%s", place->root, name);
 	return hd_arena_text(&place->arena, path, (size_t)len);
 }
 
-static void put(struct test_place *place, const char *name, const char *text)
+static void put(struct file_place *place, const char *name, const char *text)
 {
 	CHECK(!hd_file_write_atomic(place->fs, in(place, name), text, strlen(text), &place->diag), "%s",
 		place->diag.text);
 }
 
-static const char *get(struct test_place *place, const char *name)
+static const char *get(struct file_place *place, const char *name)
 {
 	uint8_t *bytes;
 	size_t len;
@@ -65,7 +65,7 @@ static const char *get(struct test_place *place, const char *name)
 	return (char *)bytes;
 }
 
-static void what_is_written_is_read(struct test_place *at)
+static void what_is_written_is_read(struct file_place *at)
 {
 	struct hd_file file = { 0 };
 	char back[32];
@@ -93,7 +93,7 @@ static void what_is_written_is_read(struct test_place *at)
 	assert_string_equal(get(at, "a"), "Jello");
 }
 
-static void appending_goes_to_the_end(struct test_place *at)
+static void appending_goes_to_the_end(struct file_place *at)
 {
 	for (int i = 0; i < 3; i++) {
 		struct hd_file file = { 0 };
@@ -105,7 +105,7 @@ static void appending_goes_to_the_end(struct test_place *at)
 	assert_string_equal(get(at, "log"), "x\nx\nx\n");
 }
 
-static void codes_and_words_fit_what_happened(struct test_place *at)
+static void codes_and_words_fit_what_happened(struct file_place *at)
 {
 	struct hd_file file = { 0 };
 	struct hd_stat stat;
@@ -130,7 +130,7 @@ static void codes_and_words_fit_what_happened(struct test_place *at)
 	assert_int_equal(hd_file_open(at->fs, in(at, "here"), HD_OPEN_FOLDER, &file, NULL), HD_E_NOTFOUND);
 }
 
-static void folders_are_made_listed_and_removed(struct test_place *at)
+static void folders_are_made_listed_and_removed(struct file_place *at)
 {
 	struct hd_stat stat;
 	char **names;
@@ -158,7 +158,7 @@ static void folders_are_made_listed_and_removed(struct test_place *at)
 	assert_int_equal(hd_fs_sync_folder(at->fs, at->root, &at->diag), HD_OK);
 }
 
-static void an_atomic_write_replaces_and_leaves_nothing_else(struct test_place *at)
+static void an_atomic_write_replaces_and_leaves_nothing_else(struct file_place *at)
 {
 	char **names;
 	size_t n;
@@ -170,7 +170,7 @@ static void an_atomic_write_replaces_and_leaves_nothing_else(struct test_place *
 	assert_int_equal(n, 1);
 }
 
-static void what_lies_under_a_path_is_known_by_its_inode_and_its_time(struct test_place *at)
+static void what_lies_under_a_path_is_known_by_its_inode_and_its_time(struct file_place *at)
 {
 	struct hd_stat first, again, written, replaced;
 	struct hd_file file = { 0 };
@@ -193,7 +193,7 @@ static void what_lies_under_a_path_is_known_by_its_inode_and_its_time(struct tes
 	CHECK(replaced.inode != first.inode, "replaced");
 }
 
-static void a_map_outlives_its_file_and_empty_ones_are_empty(struct test_place *at)
+static void a_map_outlives_its_file_and_empty_ones_are_empty(struct file_place *at)
 {
 	struct hd_file file = { 0 };
 	struct hd_map map = { 0 };
@@ -213,7 +213,7 @@ static void a_map_outlives_its_file_and_empty_ones_are_empty(struct test_place *
 	assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
 }
 
-static void a_lock_is_held_by_one(struct test_place *at)
+static void a_lock_is_held_by_one(struct file_place *at)
 {
 	struct hd_file a = { 0 }, b = { 0 };
 
@@ -228,7 +228,7 @@ static void a_lock_is_held_by_one(struct test_place *at)
 	assert_int_equal(hd_file_close(&b, NULL), HD_OK);
 }
 
-static void a_shared_lock_is_held_by_many_and_by_none_beside_an_owner(struct test_place *at)
+static void a_shared_lock_is_held_by_many_and_by_none_beside_an_owner(struct file_place *at)
 {
 	struct hd_file owner = { 0 }, a = { 0 }, b = { 0 };
 
@@ -249,7 +249,7 @@ static void a_shared_lock_is_held_by_many_and_by_none_beside_an_owner(struct tes
 	assert_int_equal(hd_file_close(&owner, NULL), HD_OK);
 }
 
-static void names_from_data_stay_in_their_folder(struct test_place *at)
+static void names_from_data_stay_in_their_folder(struct file_place *at)
 {
 	static const char *const wild[] = { "", "/etc/passwd", "..", "../x", "a/../../x", "./x", "a//b", "a/",
 		".", "a/.." };
@@ -269,7 +269,7 @@ static void names_from_data_stay_in_their_folder(struct test_place *at)
 	assert_int_equal(hd_file_open_beneath(at->fs, in(at, "nobox"), "a", 0, &file, NULL), HD_E_NOTFOUND);
 }
 
-static void offsets_that_cannot_be_are_refused(struct test_place *at)
+static void offsets_that_cannot_be_are_refused(struct file_place *at)
 {
 	struct hd_file file = { 0 };
 	size_t got;
@@ -284,7 +284,7 @@ static void offsets_that_cannot_be_are_refused(struct test_place *at)
 	assert_int_equal(hd_file_close(&file, NULL), HD_OK);
 }
 
-static void (*const suite[])(struct test_place *) = {
+static void (*const suite[])(struct file_place *) = {
 	what_is_written_is_read, appending_goes_to_the_end, codes_and_words_fit_what_happened,
 		folders_are_made_listed_and_removed,
 	an_atomic_write_replaces_and_leaves_nothing_else, a_map_outlives_its_file_and_empty_ones_are_empty,
@@ -297,7 +297,7 @@ static void (*const suite[])(struct test_place *) = {
 static void run(bool sim)
 {
 	for (size_t i = 0; i < sizeof suite / sizeof *suite; i++) {
-		struct test_place place;
+		struct file_place place;
 		enter(&place, sim);
 		suite[i](&place);
 		place.diag.text[0] = 0;
@@ -310,7 +310,7 @@ static void the_files_in_memory_keep_the_contract(void **state) { (void)state; r
 
 static void links_out_of_the_folder_are_not_followed(void **state)
 {
-	struct test_place at;
+	struct file_place at;
 	struct hd_file file = { 0 };
 
 	(void)state;
@@ -334,7 +334,7 @@ static void links_out_of_the_folder_are_not_followed(void **state)
 static void too_many_open_files_say_so(void **state)
 {
 	struct rlimit before, few;
-	struct test_place at;
+	struct file_place at;
 	struct hd_file files[64] = { 0 };
 	enum hd_err err = HD_OK;
 	size_t n = 0;
@@ -374,7 +374,7 @@ static void a_full_disk_says_so(void **state)
 static void long_paths_end_in_the_message_and_fail_cleanly(void **state)
 {
 	char path[HD_PATH_CAP + 10];
-	struct test_place at;
+	struct file_place at;
 	struct hd_file file = { 0 };
 
 	(void)state;
@@ -459,7 +459,7 @@ static void a_mapped_file_that_is_cut_is_named(void **state)
 {
 	static uint8_t bytes[LOST_LEN];
 	char path[100], text[4000];
-	struct test_place place;
+	struct file_place place;
 	(void)state;
 
 	enter(&place, false);
@@ -483,7 +483,7 @@ static void a_sent_sigbus_still_ends_the_process(void **state)
 {
 	static uint8_t bytes[LOST_LEN];
 	char path[100];
-	struct test_place place;
+	struct file_place place;
 	int status = 0;
 	(void)state;
 

@@ -71,7 +71,7 @@ HD_MUST_USE enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spaw
 HD_MUST_USE enum hd_err hd_proc_wait(struct hd_proc *proc, int64_t timeout_ns, int *code,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_proc_signal(struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag);
-/* A process that somebody else started, of this user: HD_E_NOTFOUND if it is gone. The caller knows that
+/* A process that is no child of this one, of this user: HD_E_NOTFOUND if it is gone. The caller knows that
  * the number is still its. */
 HD_MUST_USE enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what);
 /* When a process began, in ticks of this boot; 0: there is none of that number. With it a number means one

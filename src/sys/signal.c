@@ -30,7 +30,7 @@ enum { N_STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
 static atomic_int asked;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch only lock-free atomics");
 
-/* Whoever says the word puts `said` in its place: one thread does, and the word stays as it is. */
+/* The thread that writes the word puts `said` in its place: one thread only, and the word stays as it is. */
 static const struct hd_signal_word said;
 static _Atomic(const struct hd_signal_word *) last_word;
 _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2, "as above");

@@ -160,7 +160,7 @@ static void the_last_word_is_said_before_it_leaves(void **state)
 	assert_int_equal(rmdir(root), 0);
 }
 
-/* Two threads: what a signal has taken is not taken back; whoever tries waits for the end. */
+/* Two threads: what a signal has taken is not taken back; a thread that tries waits for the end. */
 static void *take_back(void *user)
 {
 	(void)user;

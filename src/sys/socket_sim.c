@@ -26,7 +26,7 @@ enum state {
 struct hd_net_end {
 	enum state state;
 	int peer, listener;
-	bool taken;                       /* somebody holds a hd_sock of it */
+	bool taken;                       /* a hd_sock of it exists */
 	bool mute;                        /* what it writes is lost, without an error */
 	const struct hd_net_host *host;   /* whose socket it is */
 	int64_t born_ns;                  /* before, a connect is under way */

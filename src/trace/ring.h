@@ -14,7 +14,7 @@
  * 2. The writer stores the slot, its extension, then head. A reader takes head (h1), copies,
  *    takes head again (h2), and keeps slots from h2 - nslots + 2 on: two may be in the making.
  * 3. A reader never sees half a slot: every word is stored with release and loaded with
- *    acquire, so whoever sees a word of slot i sees a head of at least i - 1.
+ *    acquire, so a reader that sees a word of slot i sees a head of at least i - 1.
  * 4. What is kept begins with a base slot after a loss: an extension alone is dropped.
  * 5. A reader trusts nothing in the ring: any bytes give some slots, never a wild access.
  *

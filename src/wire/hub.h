@@ -190,7 +190,7 @@ void hd_hub_want(struct hd_hub *hub, uint32_t worker, uint32_t transfer);
 
 /* ---- turning ---- */
 
-/* Moves bytes and calls back until something was done, somebody woke the loop, an event that is not the hub's
+/* Moves bytes and calls back until something was done, the loop was woken, an event that is not the hub's
  * came, or until_ns by the loop's clock. Events and timers whose tag is below HD_HUB_TAG are the owner's:
  * they are put into other[0..cap), cap >= 1. */
 #define HD_HUB_TAG (UINT64_C(1) << 56)

@@ -72,7 +72,7 @@ static void a_row_that_is_open_to_others_needs_a_word(void **state)
 	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], NULL), HD_OK);
 	for (int i = 0; i < 2 * HD_HUB_LISTENERS; i++) {
 		memcpy(addr, w->addr[0], sizeof addr);
-		/* somebody listens there */
+		/* a process listens there */
 		assert_int_not_equal(hd_hub_listen(&w->hubs[1], "sim", addr, NULL), HD_OK);
 	}
 	snprintf(addr, sizeof addr, "unix:%s/free", w->folder);

@@ -266,7 +266,7 @@ static void no_more_than_sixty_four_strangers_are_kept(void **state)
 	leave(w);
 }
 
-/* Whoever reaches the port can connect and keep silent; workers of this machine come by sockets that only
+/* Any client of the port can connect and keep silent; workers of this machine come by sockets that only
  * their user can open. */
 static void strangers_at_an_open_port_keep_nobody_of_this_machine_out(void **state)
 {

@@ -219,7 +219,7 @@ static size_t conversation(struct mutated_bytes m[MOST])
 	return n;
 }
 
-/* One field of the header, or of the payload, gets a value that somebody may find interesting. */
+/* One field of the header, or of the payload, gets a value at a limit. */
 static void mutate(struct mutated_world *w, struct mutated_bytes *m)
 {
 	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 77, 127, 128, 255, 256, 300, 301,

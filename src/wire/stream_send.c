@@ -684,7 +684,7 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t space, int64_t
 	if (class == HD_CLASS_BULK)
 		s->credit[class] -= piece;
 	if (s->last_chunk_of != NONE32 && s->last_chunk_of != at) {
-		/* whoever ends it forgets it here */
+		/* its end forgets it here */
 		assert(s->jobs[s->last_chunk_of].state == JOB_READY);
 		s->jobs[s->last_chunk_of].sent.preempted++;
 	}

@@ -412,7 +412,7 @@ static void a_grant_serves_one_transfer(void **state)
 	pair_run(p);
 	assert_int_equal(p->closed[0] | p->closed[1], 0);
 	assert_int_equal(p->heard[1].n_arrivals, 2);
-	hd_stream_cancel(p->stream[0], 3);                /* it waits: its end gives no grant to anybody */
+	hd_stream_cancel(p->stream[0], 3);                /* it waits: its end gives no grant away */
 	pair_run(p);
 	assert_int_equal(p->heard[0].n_sents, 3);
 	assert_int_equal(send(p, 0, 1, 0, 4, bytes, 100, 4), HD_OK);

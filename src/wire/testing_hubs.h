@@ -90,7 +90,7 @@ static inline void leave(struct hubs_world *w)
 	free(w);
 }
 
-/* One turn of whoever is due first (simulated), or of each (real). False: nothing more can happen before
+/* One turn of the hub that is due first (simulated), or of each (real). False: nothing more can happen before
  * until_ns. */
 static inline bool turn(struct hubs_world *w, int64_t until_ns)
 {
