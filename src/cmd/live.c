@@ -117,71 +117,11 @@ bool hd_live_missed(struct hd_live_misses *misses, enum hd_err err)
 	return misses->in_a_row == 1;
 }
 
-static enum hd_err read_worker(const struct hd_json *item, struct hd_live_worker *w, struct hd_diag *diag)
-{
-	const struct { const char *key; int64_t *at; } number[] = { { "id", &w->id }, { "pid", &w->pid },
-		{ "devices", &w->devices },
-		{ "virtual_nodes", &w->virtual_nodes }, { "redone_vn", &w->redone } };
-	const struct { const char *key; double *at; } real[] = { { "step_ms", &w->step_ms },
-		{ "wait_ms", &w->wait_ms }, { "compute_ms", &w->compute_ms },
-		{ "vn_ms", &w->vn_ms }, { "speed", &w->speed } };
-	enum hd_err err = HD_OK;
-
-	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
-		err = hd_json_get_i64(item, number[i].key, 0, INT64_MAX, number[i].at, diag);
-	if (!err)
-		err = hd_json_get_text(item, "state", &w->state, diag);
-	if (!err)
-		err = hd_json_get_text(item, "address", &w->address, diag);
-	for (size_t i = 0; i < sizeof real / sizeof *real && !err; i++)
-		err = hd_json_get_f64(item, real[i].key, real[i].at, diag);
-	return err;
-}
-
-enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag)
-{
-	const struct { const char *key; int64_t *at; } number[] = { { "step", &live->step },
-		{ "steps", &live->steps }, { "membership", &live->epoch },
-		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "asked", &live->asked },
-		{ "target", &live->target },
-		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded }, { "copies", &live->copies },
-		{ "given_up", &live->given_up } };
-	const struct { const char *key; const char **at; } text[] = { { "name", &live->name },
-		{ "state", &live->state }, { "why", &live->why },
-		{ "plan_why", &live->plan_why }, { "autoscale", &live->autoscale }, { "autoscale_why", &live->autoscale_why } };
-	const struct { const char *key; double *at; } real[] = { { "loss", &live->loss },
-		{ "step_ms", &live->step_ms }, { "wait_ms", &live->wait_ms },
-		{ "predicted_ms", &live->predicted_ms }, { "detect_ms", &live->detect_ms } };
-	const struct hd_json *workers = NULL;
-	enum hd_err err = HD_OK;
-
-	*live = (struct hd_live){ .goes_on = true, .exit = -1 };
-	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
-		err = hd_json_get_i64(answer, number[i].key, 0, INT64_MAX, number[i].at, diag);
-	for (size_t i = 0; i < sizeof text / sizeof *text && !err; i++)
-		err = hd_json_get_text(answer, text[i].key, text[i].at, diag);
-	for (size_t i = 0; i < sizeof real / sizeof *real && !err; i++)
-		err = hd_json_get_f64(answer, real[i].key, real[i].at, diag);
-	if (!err)
-		err = hd_json_get(answer, "workers", HD_JSON_ARRAY, &workers, diag);
-	for (size_t i = 0; !err && i < hd_json_count(workers) && live->nworkers < HD_LIVE_WORKERS; i++)
-		err = read_worker(hd_json_item(workers, i), &live->worker[live->nworkers++], diag);
-	return err;
-}
-
 int hd_live_alone(struct hd_cmd *cmd, const char *run)
 {
 	struct hd_standing s;
 
 	return !hd_standing_look(&cmd->fs, run, &s, NULL) && is_alone(s.held.hold) ? s.held.pid : 0;
-}
-
-static const char *state_of(const struct hd_ending *e)
-{
-	bool asked = e->exit == hd_err_exit(HD_E_PREEMPTED) || e->exit == hd_err_exit(HD_E_INTERRUPT);
-
-	return !e->began ? "new" : !e->ended ? "died" : e->exit < 0 ? "ended" : e->exit == 0 ? "done" :
-		asked ? "stopped" : "failed";
 }
 
 static const char *kept(struct hd_cmd *cmd, const char *text)
@@ -230,73 +170,72 @@ enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *li
 		.step = (int64_t)e.step, .steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN,
 		.name = kept(cmd, e.name),
 		.state = s.held.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : away &&
-		e.began && !e.ended ? "unknown" : state_of(&e),
+		e.began && !e.ended ? "unknown" : hd_ending_state(&e),
 		.why = kept(cmd, why_of(&s, &e, room)), .plan_why = "", .autoscale = "off",
-		.autoscale_why = "" };
+		.autoscale_why = "", .listen = "" };
 	return HD_OK;
 }
 
-/* One line: there is nobody to be listed. */
-static void print_alone(const struct hd_live *l, const char *loss, FILE *to)
+/* One line: no worker can be listed. */
+static void print_alone(const struct hd_live *l, struct hd_text *text)
 {
-	fprintf(to, "%s  %s  step %lld", l->name, l->state, (long long)l->step);
-	if (l->steps)
-		fprintf(to, "/%lld", (long long)l->steps);
-	fprintf(to, "  loss %s", loss);
+	const struct hd_fields *f = &hd_live_fields;
+
+	hd_fields_say(f, l, l->steps ? "{name}  {state}  step {step}/{steps}  loss {loss}" :
+		"{name}  {state}  step {step}  loss {loss}", text);
 	if (l->exit >= 0)
-		fprintf(to, "  exit code %lld", (long long)l->exit);
+		hd_fields_say(f, l, "  exit code {exit}", text);
 	if (l->alone)
-		fprintf(to, "  process %lld", (long long)l->alone);
-	fprintf(to, "%s%s\n", *l->why ? "  " : "", l->why);
+		hd_text_addf(text, "  process %lld", (long long)l->alone);
+	hd_text_addf(text, "%s%s\n", *l->why ? "  " : "", l->why);
 	if (!strcmp(l->state, "unknown"))
-		fprintf(to,
-			"whether it goes on there cannot be seen from this machine: ask there; if it has "
-			"ended, `heddle resume` goes on with it\n");
+		hd_text_add(text, "whether it goes on there cannot be seen from this machine: ask there; "
+			"if it has ended, `heddle resume` goes on with it\n");
 	if (!strcmp(l->state, "died"))
-		fprintf(to,
-			"its processes are gone, and did not say why: what they said last is in its log "
-			"folder; `heddle resume` goes on with it\n");
+		hd_text_add(text, "its processes are gone, and did not say why: what they said last is in "
+			"its log folder; `heddle resume` goes on with it\n");
+}
+
+static void print_run(const struct hd_live *l, struct hd_text *text)
+{
+	const struct hd_fields *f = &hd_live_fields;
+
+	hd_fields_say(f, l, "{name}  {state}  step {step}/{steps}  loss {loss}  "
+		"{members} of {target} workers  {virtual_nodes} virtual nodes  "
+		"membership {membership}  plan {plan}  step {step_ms} ms",
+		text);
+	hd_text_addf(text, "%s%s\n", *l->why ? "  " : "", l->why);
+	if (l->copies)
+		hd_text_addf(text, "state sharded: each part of the optimizer's slots lies on %lld of the "
+			"workers\n", (long long)(l->copies < l->members ? l->copies : l->members));
+	if (l->unrecorded)
+		hd_fields_say(f, l, "{unrecorded} steps have no line in metrics.ndjson: nobody coordinated "
+			"them\n", text);
+	if (l->given_up)
+		hd_fields_say(f, l, "{given_up} workers were given up for lost and lived: this machine is "
+			"busier than workers.detect ({detect_ms} ms) allows for; a larger one waits "
+			"longer\n", text);
+	if (strcmp(l->autoscale, "off") != 0)
+		hd_text_addf(text, "autoscale %s: %s\n", l->autoscale,
+			*l->autoscale_why ? l->autoscale_why : "measures");
+	if (*l->plan_why)
+		hd_text_addf(text, "map: %.*s\n", (int)strcspn(l->plan_why, "\n"), l->plan_why);
+	hd_fields_head(&hd_live_worker_fields, text);
+	for (uint32_t i = 0; i < l->nworkers; i++)
+		hd_fields_line(&hd_live_worker_fields, &l->worker[i], text);
 }
 
 void hd_live_print(const struct hd_live *l, FILE *to)
 {
-	char loss[32] = "-";
+	struct hd_arena arena;
+	struct hd_text text;
 
-	if (isfinite(l->loss))
-		snprintf(loss, sizeof loss, "%.4f", l->loss);
-	if (!l->goes_on || l->alone || l->away) {
-		print_alone(l, loss, to);
-		return;
-	}
-	fprintf(to, "%s  %s  step %lld/%lld  loss %s  %lld of %lld workers  %lld virtual nodes  "
-		"membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
-		(long long)l->step, (long long)l->steps, loss, (long long)l->members, (long long)l->target,
-		(long long)l->virtual_nodes,
-		(long long)l->epoch, (long long)l->plan, l->step_ms, *l->why ? "  " : "", l->why);
-	if (l->copies)
-		fprintf(to, "state sharded: each part of the optimizer's slots lies on %lld of the workers\n",
-			(long long)(l->copies < l->members ? l->copies : l->members));
-	if (l->unrecorded)
-		fprintf(to, "%lld steps have no line in metrics.ndjson: nobody coordinated them\n",
-			(long long)l->unrecorded);
-	if (l->given_up)
-		fprintf(to,
-			"%lld workers were given up for lost and lived: this machine is busier than "
-			"workers.detect (%.4g ms) allows for; a larger "
-			"one waits longer\n", (long long)l->given_up, l->detect_ms);
-	if (strcmp(l->autoscale, "off") != 0)
-		fprintf(to, "autoscale %s: %s\n", l->autoscale,
-			*l->autoscale_why ? l->autoscale_why : "measures");
-	if (*l->plan_why)
-		fprintf(to, "map: %.*s\n", (int)strcspn(l->plan_why, "\n"), l->plan_why);
-	fprintf(to, "%6s  %-9s %8s %8s %9s %9s %9s %7s %7s %9s  %s\n", "worker", "state", "devices", "vnodes",
-		"step ms", "wait ms", "vn ms", "speed",
-		"redone", "pid", "address");
-	for (uint32_t i = 0; i < l->nworkers; i++) {
-		const struct hd_live_worker *w = &l->worker[i];
-		fprintf(to, "%6lld  %-9s %8lld %8lld %9.4g %9.4g %9.4g %7.2f %7lld %9lld  %s\n",
-			(long long)w->id, w->state, (long long)w->devices,
-			(long long)w->virtual_nodes, w->step_ms, w->wait_ms, w->vn_ms, w->speed,
-			(long long)w->redone, (long long)w->pid, w->address);
-	}
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	if (!l->goes_on || l->alone || l->away)
+		print_alone(l, &text);
+	else
+		print_run(l, &text);
+	fputs(text.full ? "no memory for the status\n" : text.at, to);
+	hd_arena_finish(&arena);
 }

@@ -7,6 +7,7 @@
 #define HD_CMD_LIVE_H
 
 #include "driver/control.h"
+#include "driver/live.h"
 #include "cmd/verbs.h"
 
 /* `ask`: a JSON object with the member "do". The answer lies in the arena of the call.
@@ -15,34 +16,8 @@
 HD_MUST_USE enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask,
 	const struct hd_json **answer);
 
-/* Where a run stands, as its coordinator tells it; texts lie in the answer. */
-enum { HD_LIVE_WORKERS = 128 };
-struct hd_live_worker {
-	int64_t id, pid, devices, virtual_nodes, redone;
-	const char *state, *address;
-	/* its own last step; of one virtual node; 1: as the median worker */
-	double step_ms, wait_ms, compute_ms, vn_ms, speed;
-};
-struct hd_live {
-	/* state: starting, running, evaluating, waiting, stopping; plan_why: why the map is as it is */
-	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;
-	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies, given_up;
-	int64_t asked, target;                           /* local workers; with those of other machines */
-	/* false: nobody is there, `state` says how it ended: done, stopped, failed, died, new; */
-	/* unknown: on a machine whose locks are not seen here */
-	bool goes_on;
-	bool away;                                       /* on another machine: only its folder was read */
-	/* exit code of one that ended, -1: not known; process of one without workers, 0: none */
-	int64_t exit, alone;
-	/* predicted: 0, the map was not made by a prediction */
-	double loss, step_ms, wait_ms, detect_ms, predicted_ms;
-	uint32_t nworkers;
-	struct hd_live_worker worker[HD_LIVE_WORKERS];
-};
-HD_MUST_USE enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live,
-	struct hd_diag *diag);
-/* The same of a run whose coordinator need not be there: what its folder says, where nobody answers. Texts
- * lie in the arena of the call. */
+/* Where a run stands (driver/live.h), whose coordinator need not be there: what its folder says, where no
+ * one answers. Texts lie in the arena of the call. */
 HD_MUST_USE enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *live);
 /* The process of a run that was started without workers and goes on; 0: there is none, or not on this
  * machine. */
@@ -51,7 +26,7 @@ int hd_live_alone(struct hd_cmd *cmd, const char *run);
  * yet; the next question finds another one, or none. Two in a row are. */
 struct hd_live_misses { uint32_t in_a_row; };
 bool hd_live_missed(struct hd_live_misses *misses, enum hd_err err);
-/* The table of `status` and `top`. */
+/* As `status` and `top` print it. */
 void hd_live_print(const struct hd_live *live, FILE *to);
 
 #endif

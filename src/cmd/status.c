@@ -2,69 +2,18 @@
 
 #include "base/num.h"
 #include "sys/signal.h"
+#include "cmd/json_line.h"
 #include "cmd/live.h"
 #include "cmd/scheduler.h"
 
 enum { HD_STATUS_EVERY_NS = 1000000000 };
 
-static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
+static void print_json(struct hd_cmd *cmd, const struct hd_live *live)
 {
-	struct hd_json_writer w;
-	struct hd_text text;
+	struct hd_json_line line;
 
-	hd_text_init(&text, &cmd->arena);
-	hd_json_writer_init(&w, &text);
-	hd_json_open_object(&w, NULL);
-	hd_json_put_text(&w, "name", l->name);
-	hd_json_put_text(&w, "state", l->state);
-	hd_json_put_text(&w, "why", l->why);
-	if (l->exit >= 0)
-		hd_json_put_i64(&w, "exit", l->exit);
-	else
-		hd_json_put_null(&w, "exit");
-	if (l->alone)
-		hd_json_put_i64(&w, "pid", l->alone);
-	hd_json_put_i64(&w, "step", l->step);
-	hd_json_put_i64(&w, "steps", l->steps);
-	hd_json_put_f64(&w, "loss", l->loss);
-	hd_json_put_f64(&w, "step_ms", l->step_ms);
-	hd_json_put_f64(&w, "wait_ms", l->wait_ms);
-	hd_json_put_i64(&w, "membership", l->epoch);
-	hd_json_put_i64(&w, "term", l->term);
-	hd_json_put_i64(&w, "plan", l->plan);
-	hd_json_put_i64(&w, "members", l->members);
-	hd_json_put_i64(&w, "target", l->target);
-	hd_json_put_i64(&w, "asked", l->asked);
-	hd_json_put_i64(&w, "virtual_nodes", l->virtual_nodes);
-	hd_json_put_text(&w, "autoscale", l->autoscale);
-	hd_json_put_text(&w, "autoscale_why", l->autoscale_why);
-	hd_json_put_text(&w, "plan_why", l->plan_why);
-	hd_json_put_f64(&w, "predicted_ms", l->predicted_ms);
-	hd_json_put_i64(&w, "unrecorded", l->unrecorded);
-	hd_json_put_i64(&w, "copies", l->copies);
-	hd_json_put_i64(&w, "given_up", l->given_up);
-	hd_json_open_array(&w, "workers");
-	for (uint32_t i = 0; i < l->nworkers; i++) {
-		const struct hd_live_worker *p = &l->worker[i];
-		hd_json_open_object(&w, NULL);
-		hd_json_put_i64(&w, "id", p->id);
-		hd_json_put_i64(&w, "worker", p->id);     /* as events call it */
-		hd_json_put_text(&w, "state", p->state);
-		hd_json_put_i64(&w, "pid", p->pid);
-		hd_json_put_i64(&w, "devices", p->devices);
-		hd_json_put_i64(&w, "virtual_nodes", p->virtual_nodes);
-		hd_json_put_f64(&w, "step_ms", p->step_ms);
-		hd_json_put_f64(&w, "wait_ms", p->wait_ms);
-		hd_json_put_f64(&w, "compute_ms", p->compute_ms);
-		hd_json_put_f64(&w, "vn_ms", p->vn_ms);
-		hd_json_put_f64(&w, "speed", p->speed);
-		hd_json_put_i64(&w, "redone_vn", p->redone);
-		hd_json_put_text(&w, "address", p->address);
-		hd_json_close(&w);
-	}
-	hd_json_close(&w);
-	hd_json_close(&w);
-	printf("%s\n", text.at);
+	hd_live_put(live, HD_LIVE_JSON, hd_json_line_open(cmd, &line));
+	hd_json_line_print(&line);
 	fflush(stdout);
 }
 

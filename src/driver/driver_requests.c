@@ -1,7 +1,10 @@
 #include "driver/driver_int.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "driver/live.h"
 
 static enum hd_err turn_auto(struct driver *c, const struct hd_json *ask, const struct hd_co_status *status,
 	struct hd_json_writer *w,
@@ -66,103 +69,98 @@ static const char *state_of(const struct driver *c, const struct hd_co_status *s
 }
 
 /* A worker's own times of its last step; 0 before it has sealed one. */
-static void put_pace(const struct driver *c, uint32_t worker, struct hd_json_writer *w)
+static void fill_pace(const struct driver *c, struct hd_live_worker *to)
 {
 	static const struct hd_pace_worker none;
+	uint32_t worker = (uint32_t)to->id;
 	const struct hd_pace_worker *p = hd_pace_of(&c->reshape.pace, worker);
 
 	p = p ? p : &none;
 	const struct hd_pace_step *s = hd_pace_last(p);
-	hd_json_put_f64(w, "step_ms", (double)s->step_ns * 1e-6);
-	hd_json_put_f64(w, "wait_ms", (double)s->wait_ns * 1e-6);
-	hd_json_put_f64(w, "compute_ms", (double)s->compute_ns * 1e-6);
-	hd_json_put_f64(w, "vn_ms", (double)p->vn_ps * 1e-9);
-	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->reshape.pace, worker,
-		hd_coordinator_view(c->machine)) : 0);
-	hd_json_put_i64(w, "redone_vn", (int64_t)p->redone);
+	to->step_ms = (double)s->step_ns * 1e-6;
+	to->wait_ms = (double)s->wait_ns * 1e-6;
+	to->compute_ms = (double)s->compute_ns * 1e-6;
+	to->vn_ms = (double)p->vn_ps * 1e-9;
+	to->speed = c->machine ? hd_pace_speed(&c->reshape.pace, worker, hd_coordinator_view(c->machine)) : 0;
+	to->redone = (int64_t)p->redone;
+}
+
+static void fill_workers(const struct driver *c, struct hd_live *live)
+{
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+
+	static_assert((int)HD_LIVE_WORKERS >= (int)HD_MAX_WORKERS, "an answer has room for all workers");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hd_co_worker_status *p = &worker[i];
+		if (p->state == HD_W_FREE || p->state == HD_W_OUT)
+			continue;
+		struct hd_live_worker *to = &live->worker[live->nworkers++];
+		*to = (struct hd_live_worker){ .id = p->worker, .worker = p->worker,
+			.remote = hd_is_remote(p->worker), .state = hd_co_worker_state_name(p->state),
+			.pid = driver_pid(p), .devices = p->ndevices, .virtual_nodes = p->nvns,
+			.address = p->address ? p->address : "" };
+		fill_pace(c, to);
+	}
 }
 
 /* Connections that ended by a fault of the other side, by reason. */
-static void put_refusals(struct driver *c, struct hd_json_writer *w)
+static struct hd_fields_counts refusals(struct driver *c, struct hd_fields_count count[HD_CLOSE_COUNT])
 {
+	struct hd_fields_counts refused = { .at = count };
 	struct hd_hub_stats stats;
 
 	hd_hub_stats(&c->hub, &stats);
-	hd_json_open_object(w, "refused");
 	for (uint32_t why = 1; why < HD_CLOSE_COUNT; why++)
 		if (stats.closed[why] && hd_close_blame((enum hd_close)why) == HD_BLAME_PEER)
-			hd_json_put_i64(w, hd_close_name((enum hd_close)why), (int64_t)stats.closed[why]);
-	hd_json_close(w);
+			count[refused.n++] = (struct hd_fields_count){ hd_close_name((enum hd_close)why),
+				(int64_t)stats.closed[why] };
+	return refused;
+}
+
+/* Its scheduler asks: the lease holds for so long from now. */
+static enum hd_err renew_lease(struct driver *c, const struct hd_json *ask, struct hd_diag *diag)
+{
+	double for_s = 0;
+	enum hd_err err = hd_json_get_f64(ask, "for_s", &for_s, diag);
+
+	if (!err && !(for_s > 0 && for_s < 1e9))
+		err = hd_fail(diag, HD_E_INVAL, "for_s is %g: seconds, above 0", for_s);
+	if (!err)
+		c->until_ns = c->spec->lease_ns ? hd_clock_now_ns(c->spec->clock) + (int64_t)(for_s * 1e9) :
+			0;
+	return err;
 }
 
 static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
-	struct hd_co_worker_status worker[HD_MAX_WORKERS];
 	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target };
+	struct hd_fields_count count[HD_CLOSE_COUNT];
 	struct hd_proc_self self;
-	double for_s = 0;
-	uint32_t n = 0;
+	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
-	/* its scheduler asks: the lease holds for so long from now */
-	if (hd_json_find(ask, "for_s")) {
-		enum hd_err err = hd_json_get_f64(ask, "for_s", &for_s, diag);
-		if (!err && !(for_s > 0 && for_s < 1e9))
-			err = hd_fail(diag, HD_E_INVAL, "for_s is %g: seconds, above 0", for_s);
-		if (err)
-			return err;
-		c->until_ns = c->spec->lease_ns ? hd_clock_now_ns(c->spec->clock) + (int64_t)(for_s * 1e9) :
-			0;
-	}
-	if (c->machine) {
+	if (err)
+		return err;
+	if (c->machine)
 		hd_coordinator_status(c->machine, &s);
-		n = hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS);
-	}
 	hd_proc_self(&self);
-	hd_json_put_i64(w, "pid", self.pid);
-	hd_json_put_text(w, "name", hd_job_text(c->spec->task->job, HD_JOB_NAME));
-	hd_json_put_text(w, "state", state_of(c, &s));
-	hd_json_put_text(w, "why", s.holding ? "fewer workers than workers.min" : s.changing ?
-		"membership is changing" : "");
-	hd_json_put_i64(w, "step", (int64_t)c->end.step);
-	hd_json_put_i64(w, "steps", (int64_t)c->spec->task->nsteps);
-	hd_json_put_f64(w, "loss", c->loss);
-	hd_json_put_f64(w, "step_ms", c->step_ms);
-	hd_json_put_f64(w, "wait_ms", c->wait_ms);
-	hd_json_put_i64(w, "membership", s.epoch);
-	hd_json_put_i64(w, "term", s.term);
-	hd_json_put_i64(w, "plan", s.epoch);
-	hd_json_put_i64(w, "members", s.nmembers);
-	hd_json_put_i64(w, "target", s.target);
-	hd_json_put_i64(w, "asked", s.asked);
-	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
-	hd_json_put_i64(w, "copies", c->config.copies);
-	hd_json_put_text(w, "autoscale", c->scaler.policy ? c->scaler.policy : "off");
-	hd_json_put_text(w, "autoscale_why", c->scaler.why);
-	hd_json_put_text(w, "plan_why", c->reshape.used.why);
-	hd_json_put_f64(w, "predicted_ms", (double)c->reshape.used.predicted_ps * 1e-9);
-	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
-	hd_json_put_i64(w, "given_up", c->end.given_up);
-	hd_json_put_f64(w, "detect_ms", (double)c->detect_ns * 1e-6);
-	hd_json_put_text(w, "listen", c->address);
-	put_refusals(c, w);
-	hd_json_open_array(w, "workers");
-	for (uint32_t i = 0; i < n; i++) {
-		const struct hd_co_worker_status *p = &worker[i];
-		if (p->state == HD_W_FREE || p->state == HD_W_OUT)
-			continue;
-		hd_json_open_object(w, NULL);
-		hd_json_put_i64(w, "id", p->worker);
-		hd_json_put_bool(w, "remote", hd_is_remote(p->worker));
-		hd_json_put_text(w, "state", hd_co_worker_state_name(p->state));
-		hd_json_put_i64(w, "pid", driver_pid(p));
-		hd_json_put_i64(w, "devices", p->ndevices);
-		hd_json_put_i64(w, "virtual_nodes", p->nvns);
-		put_pace(c, p->worker, w);
-		hd_json_put_text(w, "address", p->address ? p->address : "");
-		hd_json_close(w);
-	}
-	hd_json_close(w);
+	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
+		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
+		.why = s.holding ? "fewer workers than workers.min" :
+			s.changing ? "membership is changing" : "",
+		.step = (int64_t)c->end.step, .steps = (int64_t)c->spec->task->nsteps, .loss = c->loss,
+		.step_ms = c->step_ms, .wait_ms = c->wait_ms, .epoch = s.epoch, .term = s.term,
+		.plan = s.epoch, .members = s.nmembers, .target = s.target, .asked = s.asked,
+		.virtual_nodes = c->spec->task->job->nvns, .copies = c->config.copies,
+		.autoscale = c->scaler.policy ? c->scaler.policy : "off", .autoscale_why = c->scaler.why,
+		.plan_why = c->reshape.used.why,
+		.predicted_ms = (double)c->reshape.used.predicted_ps * 1e-9,
+		.unrecorded = (int64_t)(c->end.unrecorded + c->unrecorded), .given_up = c->end.given_up,
+		.detect_ms = (double)c->detect_ns * 1e-6, .listen = c->address,
+		.refused = refusals(c, count) };
+	fill_workers(c, &live);
+	hd_live_put(&live, HD_LIVE_SOCKET, w);
 	return HD_OK;
 }
 

@@ -181,3 +181,11 @@ enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *
 	hd_arena_finish(&l.arena);
 	return HD_OK;
 }
+
+const char *hd_ending_state(const struct hd_ending *e)
+{
+	bool asked = e->exit == hd_err_exit(HD_E_PREEMPTED) || e->exit == hd_err_exit(HD_E_INTERRUPT);
+
+	return !e->began ? "new" : !e->ended ? "died" : e->exit < 0 ? "ended" : e->exit == 0 ? "done" :
+		asked ? "stopped" : "failed";
+}

@@ -28,6 +28,10 @@ struct hd_ending {
 HD_MUST_USE enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *ending,
 	struct hd_diag *diag);
 
+/* Of a run that no process holds: new, died, done, stopped (it was asked to), failed, ended (not known
+ * how). */
+const char *hd_ending_state(const struct hd_ending *ending);
+
 /* Written by the run's holder. */
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);
 void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err,
