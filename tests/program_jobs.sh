@@ -145,7 +145,7 @@ passed "an order without an answer is sent once more, as the same one"
 
 expect 0 heddle jobs --dir d
 [ "$(grep -c '^ *[1-6] ' out)" = 6 ] || failed "not three pages of two jobs"
-says 'job4             ann        queued               3/10        1   0/2   -'
+says 'job4             ann        queued               3/10        1     0/2  -'
 expect 0 heddle jobs --dir d --json
 json_ok
 [ "$(wc -l <out)" = 6 ] || failed "not an object a job"
@@ -164,7 +164,7 @@ says 'job 7 has priority 3'
 expect 0 heddle status --dir d
 says 'policy las  rounds of 60 s  next in 2.5 s'
 says 'jobs:  queued 30  running 1'
-says 'fast                4      2      2      0        1          2.5'
+says 'fast                4      2      2      0          2.5        1'
 says 'others are before it'
 says 'and 29 more that wait'
 expect 0 heddle status --dir d --json

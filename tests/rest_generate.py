@@ -38,8 +38,8 @@ def misfit(schema, v, at="answer"):
         for name in schema.get("required", []):
             if name not in v: return "%s lacks %s" % (at, name)
         for name, item in v.items():
-            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
-            if inner is False: return "%s has %s" % (at, name)
+            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", not schema.get("properties")))
+            if inner is False: return "%s has %s, which the schema does not name" % (at, name)
             if inner is not True and (why := misfit(inner, item, at + "." + name)): return why
     if isinstance(v, list) and "items" in schema:
         for i, item in enumerate(v):

@@ -157,10 +157,10 @@ static enum hd_err send_order(struct hd_cmd *cmd, const char *text, const struct
 enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 {
 	struct order *o = hd_arena_take(&cmd->arena, 1, sizeof *o);
-	const char *name = "", *run = "", *state = "", *why = "", *dir = hd_scheduler_dir(cmd);
+	const char *dir = hd_scheduler_dir(cmd);
+	struct hd_answer_submitted job = { 0 };
 	const struct hd_json *answer;
 	struct hd_text text;
-	int64_t id = 0;
 	enum hd_err err = o ? read_order(cmd, o) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
 
 	if (!err)
@@ -170,25 +170,18 @@ enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		return hd_scheduler_print(cmd, answer);
 	if (!err)
-		err = hd_json_get_i64(answer, "id", 0, INT64_MAX, &id, &cmd->diag);
-	if (!err)
-		err = hd_json_get_text(answer, "name", &name, &cmd->diag);
-	if (!err)
-		err = hd_json_get_text(answer, "run", &run, &cmd->diag);
-	if (!err)
-		err = hd_json_get_text(answer, "state", &state, &cmd->diag);
-	if (!err && hd_json_find(answer, "why"))  /* a scheduler of an older build does not say it */
-		err = hd_json_get_text(answer, "why", &why, &cmd->diag);
+		err = hd_fields_read(&hd_answer_submitted_fields, 0, answer, &job, &cmd->diag);
 	if (err)
 		return err;
-	printf("%lld\n", (long long)id);
-	if (*why)
-		fprintf(stderr, "heddle: job %lld waits as long as it is so. %s\n", (long long)id, why);
+	long long id = job.id;
+	printf("%lld\n", id);
+	if (*job.why)
+		fprintf(stderr, "heddle: job %lld waits as long as it is so. %s\n", id, job.why);
 	if (!cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr,
 			">> job %lld (%s) is %s; its run is %s\n>> `heddle explain %lld --dir %s` says why "
 			"it waits, `heddle status --dir %s` "
-			"what goes on\n", (long long)id, name, state, run, (long long)id, dir, dir);
+			"what goes on\n", id, job.name, job.state, job.run, id, dir, dir);
 	return HD_OK;
 }
 
@@ -196,11 +189,11 @@ enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 
 static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, int64_t *last)
 {
-	struct hd_scheduled job;
+	struct hd_answer_job job = { 0 };
 	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; i < hd_json_count(list) && !err; i++) {
-		err = hd_scheduled_read(hd_json_item(list, i), &job, &cmd->diag);
+		err = hd_fields_read(&hd_answer_job_fields, 0, hd_json_item(list, i), &job, &cmd->diag);
 		if (err)
 			break;
 		if (job.id <= *last)
@@ -211,7 +204,7 @@ static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, in
 		if (cmd->args.has[HD_OPT_JSON])
 			err = hd_scheduler_print(cmd, hd_json_item(list, i));
 		else
-			hd_scheduled_print(&job, stdout);
+			hd_scheduler_line(cmd, &hd_answer_job_fields, &job);
 	}
 	return err;
 }
@@ -236,7 +229,7 @@ enum hd_err hd_cmd_jobs(struct hd_cmd *cmd)
 		if (err)
 			break;
 		if (first && !cmd->args.has[HD_OPT_JSON])
-			hd_scheduled_head(stdout);
+			hd_scheduler_head(cmd, &hd_answer_job_fields);
 		err = print_page(cmd, list, &last);
 		more = more && hd_json_count(list);
 		hd_arena_reset(&cmd->arena);
@@ -246,29 +239,18 @@ enum hd_err hd_cmd_jobs(struct hd_cmd *cmd)
 
 /* ---- explain ---- */
 
-static enum hd_err print_types(const struct hd_json *types, struct hd_diag *diag)
+static enum hd_err print_types(struct hd_cmd *cmd, const struct hd_json *types)
 {
+	struct hd_answer_job_type type = { 0 };
 	enum hd_err err = HD_OK;
 
 	if (hd_json_count(types))
-		printf("%-12s %8s %6s %12s %8s %12s %10s %10s\n", "type", "devices", "free", "steps/s",
-			"share", "received s", "due s", "priority");
+		hd_scheduler_head(cmd, &hd_answer_job_type_fields);
 	for (size_t i = 0; i < hd_json_count(types) && !err; i++) {
-		const struct hd_json *t = hd_json_item(types, i);
-		const char *name = "";
-		int64_t n[2] = { 0 };
-		double v[5] = { 0 };
-		const char *const reals[] = { "steps_s", "share", "received_s", "due_s", "priority" };
-		err = hd_json_get_text(t, "type", &name, diag);
+		err = hd_fields_read(&hd_answer_job_type_fields, 0, hd_json_item(types, i), &type,
+			&cmd->diag);
 		if (!err)
-			err = hd_json_get_i64(t, "devices", 0, INT64_MAX, &n[0], diag);
-		if (!err)
-			err = hd_json_get_i64(t, "free", 0, INT64_MAX, &n[1], diag);
-		for (int k = 0; k < 5 && !err; k++)
-			err = hd_json_get_f64(t, reals[k], &v[k], diag);
-		if (!err)
-			printf("%-12s %8lld %6lld %12.5g %8.4f %12.5g %10.5g %10.4g\n", name, (long long)n[0],
-				(long long)n[1], v[0], v[1], v[2], v[3], v[4]);
+			hd_scheduler_line(cmd, &hd_answer_job_type_fields, &type);
 	}
 	return err;
 }
@@ -276,27 +258,26 @@ static enum hd_err print_types(const struct hd_json *types, struct hd_diag *diag
 static enum hd_err print_why(struct hd_cmd *cmd, const struct hd_json *a)
 {
 	const struct hd_json *more = NULL, *types = NULL;
-	const char *name = "", *state = "", *code = "", *text = "", *line;
-	int64_t id = 0;
-	const struct { const char *key; const char **at; } texts[] = { { "name", &name }, { "state", &state },
-		{ "code", &code }, { "text", &text } };
-	enum hd_err err = hd_json_get_i64(a, "id", 0, INT64_MAX, &id, &cmd->diag);
+	struct hd_answer_why why = { 0 };
+	const char *line;
+	struct hd_text text;
+	enum hd_err err = hd_fields_read(&hd_answer_why_fields, 0, a, &why, &cmd->diag);
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts && !err; i++)
-		err = hd_json_get_text(a, texts[i].key, texts[i].at, &cmd->diag);
 	if (!err)
 		err = hd_json_get(a, "more", HD_JSON_ARRAY, &more, &cmd->diag);
 	if (!err)
 		err = hd_json_get(a, "types", HD_JSON_ARRAY, &types, &cmd->diag);
 	if (err)
 		return err;
-	printf("job %lld (%s) is %s: %s\n%s\n", (long long)id, name, state, code, text);
+	hd_text_init(&text, &cmd->arena);
+	hd_fields_say(&hd_answer_why_fields, &why, "job {id} ({name}) is {state}: {code}\n{text}\n", &text);
+	fputs(text.at, stdout);
 	for (size_t i = 0; i < hd_json_count(more) && !err; i++) {
 		err = hd_json_as_text(hd_json_item(more, i), &line, &cmd->diag);
 		if (!err)
 			printf("%s\n", line);
 	}
-	return err ? err : print_types(types, &cmd->diag);
+	return err ? err : print_types(cmd, types);
 }
 
 enum hd_err hd_cmd_explain(struct hd_cmd *cmd)

@@ -29,43 +29,22 @@ enum hd_err hd_scheduler_target(struct hd_cmd *cmd, const char *job, const char 
 	return HD_OK;
 }
 
-enum hd_err hd_scheduled_read(const struct hd_json *item, struct hd_scheduled *j, struct hd_diag *diag)
+void hd_scheduler_head(struct hd_cmd *cmd, const struct hd_fields *fields)
 {
-	const struct { const char *key; int64_t *at; } number[] = { { "id", &j->id }, { "step", &j->step },
-		{ "steps", &j->steps }, { "scale", &j->scale },
-		{ "devices_n", &j->devices }, { "exit", &j->exit } };
-	const struct { const char *key; const char **at; } text[] = { { "name", &j->name },
-		{ "user", &j->user }, { "state", &j->state }, { "type", &j->type },
-		{ "why", &j->why } };
-	const struct { const char *key; double *at; } real[] = { { "priority", &j->priority },
-		{ "rate", &j->rate }, { "submitted_s", &j->submitted_s },
-		{ "started_s", &j->started_s }, { "ended_s", &j->ended_s }, { "deadline_s", &j->deadline_s } };
-	enum hd_err err = HD_OK;
+	struct hd_text text;
 
-	*j = (struct hd_scheduled){ 0 };
-	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
-		err = hd_json_get_i64(item, number[i].key, INT64_MIN, INT64_MAX, number[i].at, diag);
-	for (size_t i = 0; i < sizeof text / sizeof *text && !err; i++)
-		err = hd_json_get_text(item, text[i].key, text[i].at, diag);
-	for (size_t i = 0; i < sizeof real / sizeof *real && !err; i++)
-		err = hd_json_get_f64(item, real[i].key, real[i].at, diag);
-	return err;
+	hd_text_init(&text, &cmd->arena);
+	hd_fields_head(fields, &text);
+	fputs(text.at, stdout);
 }
 
-void hd_scheduled_head(FILE *to)
+void hd_scheduler_line(struct hd_cmd *cmd, const struct hd_fields *fields, const void *from)
 {
-	fprintf(to, "%6s  %-16s %-10s %-9s %15s %8s %7s %-10s  %s\n", "job", "name", "user", "state", "step",
-		"priority", "devices", "type", "why");
-}
+	struct hd_text text;
 
-void hd_scheduled_print(const struct hd_scheduled *j, FILE *to)
-{
-	char step[48];
-
-	snprintf(step, sizeof step, "%lld/%lld", (long long)j->step, (long long)j->steps);
-	fprintf(to, "%6lld  %-16s %-10s %-9s %15s %8.4g %3lld/%-3lld %-10s  %s\n", (long long)j->id, j->name,
-		*j->user ? j->user : "-", j->state, step,
-		j->priority, (long long)j->devices, (long long)j->scale, *j->type ? j->type : "-", j->why);
+	hd_text_init(&text, &cmd->arena);
+	hd_fields_line(fields, from, &text);
+	fputs(text.at, stdout);
 }
 
 static void copy(struct hd_json_writer *w, const char *key, const struct hd_json *json)

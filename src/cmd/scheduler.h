@@ -1,5 +1,4 @@
-/* scheduler.h -- what the verbs that speak to a scheduler share: asking it, reading what it says of jobs,
- * telling it.
+/* scheduler.h -- what the verbs that speak to a scheduler share: asking it, and showing what it answers.
  *
  * A scheduler is `heddle serve --dir DIR`; --dir names it, else it is that of the current folder. It is
  * asked by daemon/http_client.h. */
@@ -8,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "daemon/answers.h"
 #include "cmd/verbs.h"
 
 const char *hd_scheduler_dir(const struct hd_cmd *cmd);
@@ -18,16 +18,9 @@ HD_MUST_USE enum hd_err hd_scheduler_ask(struct hd_cmd *cmd, const char *method,
 HD_MUST_USE enum hd_err hd_scheduler_target(struct hd_cmd *cmd, const char *job, const char *rest,
 	char target[200]);
 
-/* A job as lists show it; texts lie in the answer. */
-struct hd_scheduled {
-	int64_t id, step, steps, scale, devices, exit;
-	const char *name, *user, *state, *type, *why;
-	double priority, rate, submitted_s, started_s, ended_s, deadline_s;
-};
-HD_MUST_USE enum hd_err hd_scheduled_read(const struct hd_json *item, struct hd_scheduled *job,
-	struct hd_diag *diag);
-void hd_scheduled_head(FILE *to);
-void hd_scheduled_print(const struct hd_scheduled *job, FILE *to);
+/* Objects of an answer (daemon/answers.h) as a table: the line of heads, lines of values. */
+void hd_scheduler_head(struct hd_cmd *cmd, const struct hd_fields *fields);
+void hd_scheduler_line(struct hd_cmd *cmd, const struct hd_fields *fields, const void *from);
 
 /* An answer as it came, on a line. */
 HD_MUST_USE enum hd_err hd_scheduler_print(struct hd_cmd *cmd, const struct hd_json *json);

@@ -18,102 +18,84 @@ static enum hd_err look(struct hd_cmd *cmd, struct view *v)
 	return err ? err : hd_scheduler_ask(cmd, "GET", target, NULL, &v->waiting);
 }
 
-static enum hd_err print_head(const struct hd_json *s, int64_t *queued, struct hd_diag *diag)
+static enum hd_err print_head(struct hd_cmd *cmd, const struct hd_json *s, int64_t *queued)
 {
 	const struct hd_json *counts = NULL;
-	const char *policy = "", *dir = "", *late = "";
-	double now = 0, boundary = 0, round = 0;
-	const struct { const char *key; double *at; } real[] = { { "now_s", &now },
-		{ "boundary_s", &boundary }, { "round_s", &round } };
-	enum hd_err err = hd_json_get_text(s, "policy", &policy, diag);
+	struct hd_answer_status status = { 0 };
+	struct hd_text text;
+	enum hd_err err = hd_fields_read(&hd_answer_status_fields, 0, s, &status, &cmd->diag);
 
 	if (!err)
-		err = hd_json_get_text(s, "dir", &dir, diag);
-	for (size_t i = 0; i < sizeof real / sizeof *real && !err; i++)
-		err = hd_json_get_f64(s, real[i].key, real[i].at, diag);
-	if (!err)
-		err = hd_json_get(s, "counts", HD_JSON_OBJECT, &counts, diag);
+		err = hd_json_get(s, "counts", HD_JSON_OBJECT, &counts, &cmd->diag);
 	if (err)
 		return err;
-	printf("%s  policy %s  rounds of %g s  next in %.1f s\njobs:", dir, policy, round,
-		boundary > now ? boundary - now : 0);
+	hd_text_init(&text, &cmd->arena);
+	hd_fields_say(&hd_answer_status_fields, &status, "{dir}  policy {policy}  rounds of {round_s} s",
+		&text);
+	hd_text_addf(&text, "  next in %.1f s\njobs:", status.boundary_s > status.now_s ?
+		status.boundary_s - status.now_s : 0);
 	*queued = 0;
 	for (size_t i = 0; i < hd_json_count(counts) && !err; i++) {
 		int64_t n = 0;
-		err = hd_json_as_i64(hd_json_item(counts, i), 0, INT64_MAX, &n, diag);
+		err = hd_json_as_i64(hd_json_item(counts, i), 0, INT64_MAX, &n, &cmd->diag);
 		if (!strcmp(hd_json_key(counts, i), "queued"))
 			*queued = n;
-		printf("  %s %lld", hd_json_key(counts, i), (long long)n);
+		hd_text_addf(&text, "  %s %lld", hd_json_key(counts, i), (long long)n);
 	}
-	printf("\n");
-	if (!err && hd_json_find(s, "late"))      /* a scheduler of an older build does not say it */
-		err = hd_json_get_text(s, "late", &late, diag);
-	if (*late)
-		printf("%s\n", late);
+	printf("%s\n", text.at);
+	if (*status.late)
+		printf("%s\n", status.late);
 	return err;
 }
 
-static enum hd_err print_devices(const struct hd_json *s, struct hd_diag *diag)
+static enum hd_err print_devices(struct hd_cmd *cmd, const struct hd_json *s)
 {
-	static const char *const numbers[] = { "devices", "busy", "free", "lost" };
 	const struct hd_json *types = NULL;
-	enum hd_err err = hd_json_get(s, "types", HD_JSON_ARRAY, &types, diag);
+	struct hd_answer_type type = { 0 };
+	enum hd_err err = hd_json_get(s, "types", HD_JSON_ARRAY, &types, &cmd->diag);
 
 	if (!err)
-		printf("%-12s %8s %6s %6s %6s %8s %12s\n", "type", "devices", "busy", "free", "lost", "speed",
-			"price $/h");
+		hd_scheduler_head(cmd, &hd_answer_type_fields);
 	for (size_t i = 0; !err && i < hd_json_count(types); i++) {
-		const struct hd_json *t = hd_json_item(types, i);
-		const char *name = "";
-		int64_t n[4] = { 0 };
-		double speed = 0, price = 0;
-		err = hd_json_get_text(t, "type", &name, diag);
-		for (int k = 0; k < 4 && !err; k++)
-			err = hd_json_get_i64(t, numbers[k], 0, INT64_MAX, &n[k], diag);
+		err = hd_fields_read(&hd_answer_type_fields, 0, hd_json_item(types, i), &type, &cmd->diag);
 		if (!err)
-			err = hd_json_get_f64(t, "speed", &speed, diag);
-		if (!err)
-			err = hd_json_get_f64(t, "price_usd_h", &price, diag);
-		if (!err)
-			printf("%-12s %8lld %6lld %6lld %6lld %8.3g %12.4g\n", name, (long long)n[0],
-				(long long)n[1], (long long)n[2], (long long)n[3],
-				speed, price);
+			hd_scheduler_line(cmd, &hd_answer_type_fields, &type);
 	}
 	return err;
 }
 
-static enum hd_err print_jobs(const struct hd_json *in, const char *key, bool *headed, size_t *n,
-	struct hd_diag *diag)
+static enum hd_err print_jobs(struct hd_cmd *cmd, const struct hd_json *in, const char *key, bool *headed,
+	size_t *n)
 {
 	const struct hd_json *list = NULL;
-	struct hd_scheduled job;
-	enum hd_err err = hd_json_get(in, key, HD_JSON_ARRAY, &list, diag);
+	struct hd_answer_job job = { 0 };
+	enum hd_err err = hd_json_get(in, key, HD_JSON_ARRAY, &list, &cmd->diag);
 
 	*n = err ? 0 : hd_json_count(list);
 	if (*n && !*headed)
-		hd_scheduled_head(stdout);
+		hd_scheduler_head(cmd, &hd_answer_job_fields);
 	*headed |= *n > 0;
 	for (size_t i = 0; i < *n && !err; i++) {
-		err = hd_scheduled_read(hd_json_item(list, i), &job, diag);
+		err = hd_fields_read(&hd_answer_job_fields, 0, hd_json_item(list, i), &job, &cmd->diag);
 		if (!err)
-			hd_scheduled_print(&job, stdout);
+			hd_scheduler_line(cmd, &hd_answer_job_fields, &job);
 	}
 	return err;
 }
 
-static enum hd_err print(const struct view *v, struct hd_diag *diag)
+static enum hd_err print(struct hd_cmd *cmd, const struct view *v)
 {
 	int64_t queued = 0;
 	bool headed = false;
 	size_t n = 0;
-	enum hd_err err = print_head(v->status, &queued, diag);
+	enum hd_err err = print_head(cmd, v->status, &queued);
 
 	if (!err)
-		err = print_devices(v->status, diag);
+		err = print_devices(cmd, v->status);
 	if (!err)
-		err = print_jobs(v->status, "running", &headed, &n, diag);
+		err = print_jobs(cmd, v->status, "running", &headed, &n);
 	if (!err)
-		err = print_jobs(v->waiting, "jobs", &headed, &n, diag);
+		err = print_jobs(cmd, v->waiting, "jobs", &headed, &n);
 	if (!err && queued > (int64_t)n)
 		printf("and %lld more that wait: `heddle jobs --state queued` lists them\n",
 			(long long)(queued - (int64_t)n));
@@ -132,7 +114,7 @@ static enum hd_err once(struct hd_cmd *cmd, bool clear)
 	else {
 		if (clear && cmd->rewrite)
 			printf("\033[H\033[2J");
-		err = print(&v, &cmd->diag);
+		err = print(cmd, &v);
 	}
 	fflush(stdout);
 	return err;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "sys/failpoint.h"
+#include "daemon/answers.h"
 #include "daemon/daemon_int.h"
 
 /* What users ask, one function a question (frontend.h). */
@@ -33,36 +34,37 @@ static const struct watch *watched(const struct hd_daemon *d, uint64_t job)
 	return NULL;
 }
 
-static void put_types(const struct hd_daemon *d, const struct hd_dispatch_lease *lease,
-	struct hd_json_writer *w)
+/* Texts that an answer of a job borrows. */
+struct job_texts { char type[HD_DISPATCH_TYPES * 65], why[HD_DISPATCH_WHY]; };
+
+static const char *types_of(const struct hd_daemon *d, const struct hd_dispatch_lease *lease,
+	struct job_texts *texts)
 {
-	char text[HD_DISPATCH_TYPES * 65] = "";
 	uint32_t last = UINT32_MAX;
 	struct hd_text types;
 
-	hd_text_fixed(&types, text, sizeof text);
+	texts->type[0] = '\0';
+	hd_text_fixed(&types, texts->type, sizeof texts->type);
 	for (uint32_t i = 0; i < lease->n; i++) {
 		uint32_t t = hd_pools_type(d->spec->pools, lease->device[i]);
 		if (t != last)
 			hd_text_addf(&types, "%s%s", last == UINT32_MAX ? "" : "+", d->spec->pools->name[t]);
 		last = t;
 	}
-	hd_json_put_text(w, "type", text);
+	return texts->type;
 }
 
 /* What is on the disk, but for a job that waits in vain. */
-static void put_why(const struct hd_daemon *d, const struct hd_dispatch_job *row,
-	const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
+static const char *why_of(const struct hd_daemon *d, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease, struct job_texts *texts)
 {
-	char text[HD_DISPATCH_WHY];
 	bool waits = row->state == HD_DISPATCH_OPEN && lease->state == HD_LEASE_RELEASED;
 
-	hd_json_put_text(w, "why", waits && hd_dispatch_unrunnable(d->dispatch, row, text) ? text : row->why);
+	return waits && hd_dispatch_unrunnable(d->dispatch, row, texts->why) ? texts->why : row->why;
 }
 
-static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *card,
-	const struct hd_dispatch_job *row,
-	const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
+static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease, struct job_texts *texts)
 {
 	const struct hd_dispatch_job *now = hd_dispatch_job(d->dispatch, row->id);
 	const struct watch *seen = watched(d, row->id);
@@ -70,23 +72,15 @@ static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *ca
 
 	if (seen && lease->state != HD_LEASE_RELEASED && seen->lease == lease->number && seen->step > step)
 		step = seen->step;
-	hd_json_put_i64(w, "id", (int64_t)card->id);
-	hd_json_put_text(w, "name", card->name);
-	hd_json_put_text(w, "user", card->user);
-	hd_json_put_text(w, "state", state_of(row, lease));
-	hd_json_put_i64(w, "step", (int64_t)step);
-	hd_json_put_i64(w, "steps", (int64_t)row->steps);
-	hd_json_put_f64(w, "priority", row->weight);
-	hd_json_put_i64(w, "scale", row->scale);
-	hd_json_put_i64(w, "devices_n", lease->state == HD_LEASE_RELEASED ? 0 : lease->n);
-	put_types(d, lease, w);
-	hd_json_put_f64(w, "rate", hd_dispatch_rate_now(d->dispatch, row->id));
-	hd_json_put_f64(w, "submitted_s", row->submitted_s);
-	hd_json_put_f64(w, "started_s", row->started_s);
-	hd_json_put_f64(w, "ended_s", row->ended_s);
-	hd_json_put_f64(w, "deadline_s", isfinite(row->deadline_s) ? row->deadline_s : -1);
-	hd_json_put_i64(w, "exit", row->state == HD_DISPATCH_OPEN ? -1 : row->exit);
-	put_why(d, row, lease, w);
+	return (struct hd_answer_job){ .id = (int64_t)card->id, .name = card->name, .user = card->user,
+		.state = state_of(row, lease), .step = (int64_t)step, .steps = (int64_t)row->steps,
+		.priority = row->weight, .scale = row->scale,
+		.devices_n = lease->state == HD_LEASE_RELEASED ? 0 : lease->n,
+		.type = types_of(d, lease, texts), .rate = hd_dispatch_rate_now(d->dispatch, row->id),
+		.submitted_s = row->submitted_s, .started_s = row->started_s, .ended_s = row->ended_s,
+		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s : -1,
+		.exit = row->state == HD_DISPATCH_OPEN ? -1 : row->exit,
+		.why = why_of(d, row, lease, texts) };
 }
 
 enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id,
@@ -135,15 +129,14 @@ static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_jso
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
+	struct job_texts texts;
 	enum hd_err err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 
 	if (err)
 		return err;
-	hd_json_put_i64(w, "id", (int64_t)id);
-	hd_json_put_text(w, "name", card.name);
-	hd_json_put_text(w, "run", card.run);
-	hd_json_put_text(w, "state", state_of(&row, &lease));
-	put_why(d, &row, &lease, w);
+	hd_fields_put(&hd_answer_submitted_fields, 0, &(struct hd_answer_submitted){ .id = (int64_t)id,
+		.name = card.name, .run = card.run, .state = state_of(&row, &lease),
+		.why = why_of(d, &row, &lease, &texts) }, w);
 	return HD_OK;
 }
 
@@ -172,7 +165,16 @@ ANSWER(submit)
 	return err ? err : put_submitted(d, card.id, w, diag);
 }
 
-struct listing { struct hd_daemon *d; struct hd_json_writer *w; const char *state; int64_t left; bool more; };
+/* Jobs that are written one at a time, as they come from the store. */
+struct listing {
+	struct hd_daemon *d;
+	struct hd_json_writer *w;
+	const char *state;                        /* only these; NULL: all */
+	int64_t after, left;
+	struct hd_answer_jobs page;               /* `more` is known behind the list */
+	struct hd_diag *diag;
+	enum hd_err err;                          /* of fill_... */
+};
 
 static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
 	const struct hd_dispatch_lease *lease,
@@ -184,41 +186,54 @@ static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const s
 	if (l->state && strcmp(l->state, state_of(row, lease)) != 0)
 		return HD_OK;
 	if (!l->left) {
-		l->more = true;
+		l->page.more = true;
 		return HD_E_NOSPACE;              /* enough */
 	}
 	l->left--;
-	hd_json_open_object(l->w, NULL);
-	put_summary(l->d, card, row, lease, l->w);
-	hd_json_close(l->w);
+	struct job_texts texts;
+	struct hd_answer_job job = job_of(l->d, card, row, lease, &texts);
+	hd_fields_put_object(&hd_answer_job_fields, 0, &job, NULL, l->w);
 	return HD_OK;
+}
+
+static int state_number(const char *state)        /* NSTATES: none */
+{
+	int of = 0;
+
+	while (of < NSTATES && strcmp(states[of], state) != 0)
+		of++;
+	return of;
+}
+
+static void fill_jobs(void *user, struct hd_json_writer *w)
+{
+	struct listing *l = user;
+
+	l->w = w;
+	l->err = hd_jobs_list(l->d->jobs, !l->state ? NULL : state_number(l->state) < 4 ? "live" : l->state,
+		(uint64_t)l->after, UINT32_MAX, list_one, l, l->diag);
+	if (l->err == HD_E_NOSPACE)
+		l->err = HD_OK;
 }
 
 ANSWER(jobs)
 {
-	struct listing l = { d, w, NULL, HD_ANSWER_STANDARD, false };
-	int64_t after = 0;
-	int of = 0;
+	struct listing l = { .d = d, .left = HD_ANSWER_STANDARD, .diag = diag };
 	enum hd_err err = hd_json_find(ask, "state") ? hd_json_get_text(ask, "state", &l.state, diag) : HD_OK;
 
-	while (!err && l.state && of < NSTATES && strcmp(states[of], l.state) != 0)
-		of++;
-	if (!err && of == NSTATES)
+	if (!err && l.state && state_number(l.state) == NSTATES)
 		err = hd_fail(diag, HD_E_INVAL,
 			"state \"%.40s\": queued, starting, running, draining, done, failed or cancelled",
 			l.state);
 	if (!err)
-		err = read_count(ask, "after", 0, INT64_MAX, &after, diag);
+		err = read_count(ask, "after", 0, INT64_MAX, &l.after, diag);
 	if (!err)
 		err = read_count(ask, "limit", 1, HD_ANSWER_LIMIT, &l.left, diag);
 	if (err)
 		return err;
-	hd_json_open_array(w, "jobs");
-	err = hd_jobs_list(d->jobs, !l.state ? NULL : of < 4 ? "live" : l.state, (uint64_t)after, UINT32_MAX,
-		list_one, &l, diag);
-	hd_json_close(w);
-	hd_json_put_bool(w, "more", l.more);
-	return err == HD_E_NOSPACE ? HD_OK : err;
+	l.page.jobs = (struct hd_fields_list){ .fill = fill_jobs, .user = &l };
+	hd_fields_put(&hd_answer_jobs_fields, 0, &l.page, w);
+	return l.err;
 }
 
 ANSWER(job)
@@ -226,9 +241,13 @@ ANSWER(job)
 	static const char *const from[] = { [HD_RATE_GUESSED] = "guessed", [HD_RATE_ASKED] = "asked",
 		[HD_RATE_MEASURED] = "measured" };
 	const struct hd_pools *pools = d->spec->pools;
+	struct hd_answer_rate rate[HD_DISPATCH_TYPES];
+	char name[HD_DISPATCH_SET][96];
+	const char *names[HD_DISPATCH_SET];
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
+	struct job_texts texts;
 	uint64_t id = 0;
 	enum hd_err err = daemon_find_job(d, ask, "job", &id, diag);
 
@@ -236,29 +255,27 @@ ANSWER(job)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 	if (err)
 		return err;
-	put_summary(d, &card, &row, &lease, w);
-	hd_json_open_array(w, "devices");
+	struct hd_answer_job_whole whole = { .job = job_of(d, &card, &row, &lease, &texts),
+		.devices.at = names, .lease = hd_lease_name(lease.state),
+		.rates = { .at = rate, .n = pools->ntypes }, .failures = row.failures, .leases = row.leases,
+		.run = card.run, .digest = card.digest };
 	for (uint32_t i = 0; i < lease.n && lease.state != HD_LEASE_RELEASED; i++) {
-		char name[96];
-		hd_pools_device(pools, lease.device[i], name);
-		hd_json_put_text(w, NULL, name);
+		hd_pools_device(pools, lease.device[i], name[i]);
+		names[whole.devices.n++] = name[i];
 	}
-	hd_json_close(w);
-	hd_json_put_text(w, "lease", hd_lease_name(lease.state));
-	hd_json_open_array(w, "rates");
-	for (uint32_t t = 0; t < pools->ntypes; t++) {
-		hd_json_open_object(w, NULL);
-		hd_json_put_text(w, "type", pools->name[t]);
-		hd_json_put_f64(w, "steps_s", row.rate[t].steps_s);
-		hd_json_put_text(w, "from", from[row.rate[t].from]);
-		hd_json_close(w);
-	}
-	hd_json_close(w);
-	hd_json_put_i64(w, "failures", row.failures);
-	hd_json_put_i64(w, "leases", row.leases);
-	hd_json_put_text(w, "run", card.run);
-	hd_json_put_text(w, "digest", card.digest);
+	for (uint32_t t = 0; t < pools->ntypes; t++)
+		rate[t] = (struct hd_answer_rate){ pools->name[t], row.rate[t].steps_s,
+			from[row.rate[t].from] };
+	hd_fields_put(&hd_answer_job_whole_fields, 0, &whole, w);
 	return HD_OK;
+}
+
+/* -1: there is no next round. */
+static double boundary_s(const struct hd_daemon *d)
+{
+	double at_s = hd_dispatch_boundary_s(d->dispatch);
+
+	return isfinite(at_s) ? at_s : -1;
 }
 
 ANSWER(explain)
@@ -289,34 +306,22 @@ ANSWER(explain)
 			*row.why ? ": " : "", row.why);
 	if (err)
 		return err;
-	hd_json_put_i64(w, "id", (int64_t)id);
-	hd_json_put_text(w, "name", card.name);
-	hd_json_put_text(w, "state", state_of(&row, &lease));
-	hd_json_put_text(w, "code", why.code);
-	hd_json_put_text(w, "text", why.text);
-	hd_json_open_array(w, "more");
+	const char *more[2];
+	struct hd_answer_job_type type[HD_DISPATCH_TYPES];
+	struct hd_answer_why answer = { .id = (int64_t)id, .name = card.name, .state = state_of(&row, &lease),
+		.code = why.code, .text = why.text, .more.at = more, .boundary_s = boundary_s(d),
+		.types = { .at = type, .n = why.ntypes } };
 	if (*why.more)
-		hd_json_put_text(w, NULL, why.more);
+		more[answer.more.n++] = why.more;
 	if (*row.why && row.state == HD_DISPATCH_OPEN)
-		hd_json_put_text(w, NULL, row.why);
-	hd_json_close(w);
-	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ?
-		hd_dispatch_boundary_s(d->dispatch) : -1);
-	hd_json_open_array(w, "types");
+		more[answer.more.n++] = row.why;
 	for (uint32_t t = 0; t < why.ntypes; t++) {
 		const struct hd_dispatch_why_type *of = &why.type[t];
-		hd_json_open_object(w, NULL);
-		hd_json_put_text(w, "type", pools->name[of->type]);
-		hd_json_put_i64(w, "devices", of->devices);
-		hd_json_put_i64(w, "free", of->free);
-		hd_json_put_f64(w, "steps_s", of->steps_s);
-		hd_json_put_f64(w, "share", of->share);
-		hd_json_put_f64(w, "received_s", of->received_s);
-		hd_json_put_f64(w, "due_s", of->due_s);
-		hd_json_put_f64(w, "priority", of->priority);
-		hd_json_close(w);
+		type[t] = (struct hd_answer_job_type){ .type = pools->name[of->type], .devices = of->devices,
+			.free = of->free, .steps_s = of->steps_s, .share = of->share,
+			.received_s = of->received_s, .due_s = of->due_s, .priority = of->priority };
 	}
-	hd_json_close(w);
+	hd_fields_put(&hd_answer_why_fields, 0, &answer, w);
 	return HD_OK;
 }
 
@@ -347,8 +352,8 @@ ANSWER(cancel)
 		err = feed_job(d, &event, &card, &row, &lease, diag);
 	if (err)
 		return err;
-	hd_json_put_i64(w, "id", (int64_t)event.job);
-	hd_json_put_text(w, "state", state_of(&row, &lease));
+	hd_fields_put(&hd_answer_state_fields, 0, &(struct hd_answer_state){ .id = (int64_t)event.job,
+		.state = state_of(&row, &lease) }, w);
 	return HD_OK;
 }
 
@@ -366,16 +371,63 @@ ANSWER(prio)
 		err = feed_job(d, &event, &card, &row, &lease, diag);
 	if (err)
 		return err;
-	hd_json_put_i64(w, "id", (int64_t)event.job);
-	hd_json_put_f64(w, "priority", row.weight);
+	hd_fields_put(&hd_answer_priority_fields, 0, &(struct hd_answer_priority){ .id = (int64_t)event.job,
+		.priority = row.weight }, w);
 	return HD_OK;
+}
+
+/* Jobs by what a user calls their state. */
+static void count_states(const uint64_t n[HD_DISPATCH_NSTATES], const uint64_t leased[HD_LEASE_NSTATES],
+	struct hd_fields_count count[NSTATES])
+{
+	uint64_t queued = n[HD_DISPATCH_OPEN];
+
+	for (int k = 0; k < HD_LEASE_RELEASED; k++)
+		queued -= leased[k];
+	const uint64_t of[NSTATES] = { queued, leased[HD_LEASE_OFFERED],
+		leased[HD_LEASE_HELD] + leased[HD_LEASE_RESIZE],
+		leased[HD_LEASE_DRAIN] + leased[HD_LEASE_EXPIRED] + leased[HD_LEASE_KILLED],
+		n[HD_DISPATCH_DONE], n[HD_DISPATCH_FAILED], n[HD_DISPATCH_CANCELLED] };
+	for (int k = 0; k < NSTATES; k++)
+		count[k] = (struct hd_fields_count){ states[k], (int64_t)of[k] };
+}
+
+static struct hd_answer_type type_of(const struct hd_daemon *d, uint32_t t)
+{
+	const struct hd_pools *pools = d->spec->pools;
+	struct hd_answer_type type = { .type = pools->name[t], .devices = pools->type[t].n,
+		.price_usd_h = pools->type[t].price_usd_h, .speed = pools->type[t].speed };
+
+	for (uint32_t v = pools->first_device[t]; v < pools->first_device[t + 1]; v++) {
+		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
+		type.busy += dev.job || dev.there;
+		type.lost += !dev.usable && !dev.job && !dev.there;
+	}
+	type.free = type.devices - type.busy - type.lost;
+	return type;
+}
+
+static void fill_running(void *user, struct hd_json_writer *w)
+{
+	struct listing *l = user;
+
+	l->w = w;
+	for (uint32_t i = 0; i < l->d->nwatches && !l->err && l->left; i++) {
+		struct hd_jobs_card card;
+		struct hd_dispatch_job row;
+		struct hd_dispatch_lease lease;
+		l->err = hd_jobs_get(l->d->jobs, l->d->watch[i].job, &card, &row, &lease, l->diag);
+		if (!l->err)
+			l->err = list_one(l, &card, &row, &lease, l->diag);
+	}
 }
 
 ANSWER(status)
 {
-	const struct hd_pools *pools = d->spec->pools;
-	struct listing running = { d, w, "running", HD_ANSWER_STANDARD, false };
-	uint64_t n[HD_DISPATCH_NSTATES], leased[HD_LEASE_NSTATES], of[NSTATES] = { 0 };
+	struct listing running = { .d = d, .state = "running", .left = HD_ANSWER_STANDARD, .diag = diag };
+	uint64_t n[HD_DISPATCH_NSTATES], leased[HD_LEASE_NSTATES];
+	struct hd_answer_type type[HD_DISPATCH_TYPES];
+	struct hd_fields_count count[NSTATES];
 	struct hd_proc_self self;
 	char late[HD_DAEMON_LATE];
 	enum hd_err err = hd_jobs_count(d->jobs, n, leased, diag);
@@ -384,95 +436,53 @@ ANSWER(status)
 	if (err)
 		return err;
 	hd_proc_self(&self);
-	hd_json_put_i64(w, "pid", self.pid);
-	hd_json_put_text(w, "dir", d->spec->dir);
-	hd_json_put_text(w, "policy", d->policy);
-	hd_json_put_f64(w, "asked_s", daemon_asked_s(d));
 	daemon_late_text(d, late);
-	hd_json_put_text(w, "late", late);
-	hd_json_put_f64(w, "round_s", hd_dispatch_round_s(d->dispatch));
-	hd_json_put_f64(w, "now_s", daemon_now_s(d));
-	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ?
-		hd_dispatch_boundary_s(d->dispatch) : -1);
-	hd_json_put_f64(w, "since_s", d->since_s);
-	of[0] = n[HD_DISPATCH_OPEN];
-	for (int k = 0; k < HD_LEASE_RELEASED; k++)
-		of[0] -= leased[k];
-	of[1] = leased[HD_LEASE_OFFERED];
-	of[2] = leased[HD_LEASE_HELD] + leased[HD_LEASE_RESIZE];
-	of[3] = leased[HD_LEASE_DRAIN] + leased[HD_LEASE_EXPIRED] + leased[HD_LEASE_KILLED];
-	of[4] = n[HD_DISPATCH_DONE];
-	of[5] = n[HD_DISPATCH_FAILED];
-	of[6] = n[HD_DISPATCH_CANCELLED];
-	hd_json_open_object(w, "counts");
-	for (int k = 0; k < NSTATES; k++)
-		hd_json_put_i64(w, states[k], (int64_t)of[k]);
-	hd_json_close(w);
-	hd_json_open_array(w, "types");
-	for (uint32_t t = 0; t < pools->ntypes; t++) {
-		uint32_t busy = 0, lost = 0;
-		for (uint32_t v = pools->first_device[t]; v < pools->first_device[t + 1]; v++) {
-			struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
-			busy += dev.job || dev.there;
-			lost += !dev.usable && !dev.job && !dev.there;
-		}
-		hd_json_open_object(w, NULL);
-		hd_json_put_text(w, "type", pools->name[t]);
-		hd_json_put_i64(w, "devices", pools->type[t].n);
-		hd_json_put_i64(w, "busy", busy);
-		hd_json_put_i64(w, "free", pools->type[t].n - busy - lost);
-		hd_json_put_i64(w, "lost", lost);
-		hd_json_put_f64(w, "price_usd_h", pools->type[t].price_usd_h);
-		hd_json_put_f64(w, "speed", pools->type[t].speed);
-		hd_json_close(w);
+	count_states(n, leased, count);
+	for (uint32_t t = 0; t < d->spec->pools->ntypes; t++)
+		type[t] = type_of(d, t);
+	hd_fields_put(&hd_answer_status_fields, 0, &(struct hd_answer_status){ .pid = self.pid,
+		.dir = d->spec->dir, .policy = d->policy, .asked_s = daemon_asked_s(d), .late = late,
+		.round_s = hd_dispatch_round_s(d->dispatch), .now_s = daemon_now_s(d),
+		.boundary_s = boundary_s(d), .since_s = d->since_s, .counts = { count, NSTATES },
+		.types = { .at = type, .n = d->spec->pools->ntypes },
+		.running = { .fill = fill_running, .user = &running } }, w);
+	return running.err;
+}
+
+static void fill_pools(void *user, struct hd_json_writer *w)
+{
+	const struct hd_pools *pools = user;
+
+	for (uint32_t t = 0; t < pools->ntypes; t++)
+		hd_fields_put_object(&hd_answer_pool_fields, 0, &(struct hd_answer_pool){
+			.type = pools->name[t], .devices = pools->type[t].n, .speed = pools->type[t].speed,
+			.price_usd_h = pools->type[t].price_usd_h,
+			.means = hd_pool_means_text(pools->means) }, NULL, w);
+}
+
+static void fill_devices(void *user, struct hd_json_writer *w)
+{
+	const struct hd_daemon *d = user;
+
+	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++) {
+		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
+		char name[96];
+		hd_pools_device(d->spec->pools, v, name);
+		hd_fields_put_object(&hd_answer_device_fields, 0, &(struct hd_answer_device){ .id = v,
+			.name = name, .type = d->spec->pools->name[dev.type],
+			.state = dev.leaving || (dev.there && !dev.job) ? "leaving" :
+				dev.job ? dev.there ? "busy" : "starting" : dev.usable ? "free" : "out",
+			.job = (int64_t)dev.job }, NULL, w);
 	}
-	hd_json_close(w);
-	hd_json_open_array(w, "running");
-	for (uint32_t i = 0; i < d->nwatches && !err && running.left; i++) {
-		struct hd_jobs_card card;
-		struct hd_dispatch_job row;
-		struct hd_dispatch_lease lease;
-		err = hd_jobs_get(d->jobs, d->watch[i].job, &card, &row, &lease, diag);
-		if (!err)
-			err = list_one(&running, &card, &row, &lease, diag);
-	}
-	hd_json_close(w);
-	return err;
 }
 
 ANSWER(pools)
 {
-	const struct hd_pools *pools = d->spec->pools;
-
 	(void)ask;
 	(void)diag;
-	hd_json_open_array(w, "pools");
-	for (uint32_t t = 0; t < pools->ntypes; t++) {
-		hd_json_open_object(w, NULL);
-		hd_json_put_text(w, "type", pools->name[t]);
-		hd_json_put_i64(w, "devices", pools->type[t].n);
-		hd_json_put_f64(w, "speed", pools->type[t].speed);
-		hd_json_put_f64(w, "price_usd_h", pools->type[t].price_usd_h);
-		hd_json_put_text(w, "means", hd_pool_means_text(pools->means));
-		hd_json_close(w);
-	}
-	hd_json_close(w);
-	hd_json_open_array(w, "devices");
-	for (uint32_t v = 0; v < pools->ndevices; v++) {
-		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
-		char name[96];
-		hd_pools_device(pools, v, name);
-		hd_json_open_object(w, NULL);
-		hd_json_put_i64(w, "id", v);
-		hd_json_put_text(w, "name", name);
-		hd_json_put_text(w, "type", pools->name[dev.type]);
-		hd_json_put_text(w, "state", dev.leaving ||
-			(dev.there && !dev.job) ? "leaving" : dev.job ? dev.there ? "busy" : "starting"
-			: dev.usable ? "free" : "out");
-		hd_json_put_i64(w, "job", (int64_t)dev.job);
-		hd_json_close(w);
-	}
-	hd_json_close(w);
+	hd_fields_put(&hd_answer_pools_fields, 0, &(struct hd_answer_pools){
+		.pools = { .fill = fill_pools, .user = (void *)d->spec->pools },
+		.devices = { .fill = fill_devices, .user = d } }, w);
 	return HD_OK;
 }
 
@@ -507,8 +517,8 @@ ANSWER(policy)
 		daemon_take_out(d);
 		daemon_look(d, true);
 	}
-	hd_json_put_text(w, "policy", d->policy);
-	hd_json_put_f64(w, "round_s", hd_dispatch_round_s(d->dispatch));
+	hd_fields_put(&hd_answer_policy_fields, 0, &(struct hd_answer_policy){ .policy = d->policy,
+		.round_s = hd_dispatch_round_s(d->dispatch) }, w);
 	return err;
 }
 
@@ -536,8 +546,8 @@ ANSWER(device)
 		err = daemon_feed(d, &event, NULL, NULL, diag);
 	if (err)
 		return err;
-	hd_json_put_text(w, "device", name);
-	hd_json_put_bool(w, "usable", event.ok);
+	hd_fields_put(&hd_answer_usable_fields, 0, &(struct hd_answer_usable){ .device = name,
+		.usable = event.ok }, w);
 	return HD_OK;
 }
 
@@ -561,34 +571,38 @@ static enum hd_err put_event(void *user, const struct hd_jobs_event *e, struct h
 	struct hd_json_writer *w = user;
 
 	(void)diag;
-	hd_json_open_object(w, NULL);
-	hd_json_put_i64(w, "number", (int64_t)e->number);
-	hd_json_put_f64(w, "at_s", e->at_s);
-	hd_json_put_f64(w, "t", (double)e->t_ms * 1e-3);
-	hd_json_put_text(w, "kind", e->kind);
-	hd_json_put_i64(w, "job", (int64_t)e->job);
-	hd_json_put_text(w, "text", e->text);
-	hd_json_close(w);
+	hd_fields_put_object(&hd_answer_event_fields, 0, &(struct hd_answer_event){
+		.number = (int64_t)e->number, .at_s = e->at_s, .t = (double)e->t_ms * 1e-3, .kind = e->kind, .job = (int64_t)e->job,
+		.text = e->text }, NULL, w);
 	return HD_OK;
+}
+
+struct event_page { struct hd_daemon *d; int64_t after, limit; uint64_t job; struct hd_diag *diag;
+	enum hd_err err; };
+
+static void fill_events(void *user, struct hd_json_writer *w)
+{
+	struct event_page *p = user;
+
+	p->err = hd_jobs_events(p->d->jobs, (uint64_t)p->after, (uint32_t)p->limit, p->job, put_event, w,
+		p->diag);
 }
 
 ANSWER(events)
 {
-	int64_t after = 0, limit = HD_ANSWER_STANDARD;
-	uint64_t job = 0;
-	enum hd_err err = read_count(ask, "after", 0, INT64_MAX, &after, diag);
+	struct event_page page = { .d = d, .limit = HD_ANSWER_STANDARD, .diag = diag };
+	enum hd_err err = read_count(ask, "after", 0, INT64_MAX, &page.after, diag);
 
 	if (!err)
-		err = read_count(ask, "limit", 1, HD_ANSWER_LIMIT, &limit, diag);
+		err = read_count(ask, "limit", 1, HD_ANSWER_LIMIT, &page.limit, diag);
 	if (!err && hd_json_find(ask, "job"))
-		err = daemon_find_job(d, ask, "job", &job, diag);
+		err = daemon_find_job(d, ask, "job", &page.job, diag);
 	if (err)
 		return err;
-	hd_json_open_array(w, "events");
-	err = hd_jobs_events(d->jobs, (uint64_t)after, (uint32_t)limit, job, put_event, w, diag);
-	hd_json_close(w);
-	hd_json_put_i64(w, "last", (int64_t)hd_jobs_last_event(d->jobs));
-	return err;
+	hd_fields_put(&hd_answer_events_fields, 0, &(struct hd_answer_events){
+		.events = { .fill = fill_events, .user = &page },
+		.last = (int64_t)hd_jobs_last_event(d->jobs) }, w);
+	return page.err;
 }
 
 enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,

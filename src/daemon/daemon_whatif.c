@@ -2,6 +2,7 @@
 
 #include "base/near.h"
 #include "scheduler/sched_why.h"
+#include "daemon/answers.h"
 #include "daemon/daemon_int.h"
 
 /* What would be if something were different: a snapshot of the cluster as it is, asked about twice. In the
@@ -120,26 +121,25 @@ static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask,
 static double left_s(const struct hd_sched_job *job, double rate) { return rate > 0 ? job->steps_left / rate :
 	-1; }
 
-static enum hd_err put_row(struct hd_daemon *d, const struct hd_sched_job *job, const struct hd_what_if *row,
-	struct hd_json_writer *w,
-	struct hd_diag *diag)
-{
-	struct hd_jobs_card card;
-	enum hd_err err = hd_jobs_get(d->jobs, job->id, &card, NULL, NULL, diag);
+struct affected { struct hd_daemon *d; const struct question *q; const struct hd_what_if *row; uint32_t n;
+	struct hd_diag *diag; enum hd_err err; };
 
-	if (err)
-		return err;
-	hd_json_open_object(w, NULL);
-	hd_json_put_i64(w, "id", (int64_t)job->id);
-	hd_json_put_text(w, "name", card.name);
-	hd_json_put_f64(w, "share", row->share[0]);
-	hd_json_put_f64(w, "share_then", row->share[1]);
-	hd_json_put_f64(w, "steps_s", row->rate[0]);
-	hd_json_put_f64(w, "steps_s_then", row->rate[1]);
-	hd_json_put_f64(w, "left_s", left_s(job, row->rate[0]));
-	hd_json_put_f64(w, "left_s_then", left_s(job, row->rate[1]));
-	hd_json_close(w);
-	return HD_OK;
+static void fill_affected(void *user, struct hd_json_writer *w)
+{
+	struct affected *a = user;
+
+	for (uint32_t i = 0; i < a->n && !a->err; i++) {
+		const struct hd_what_if *row = &a->row[i];
+		const struct hd_sched_job *job = &a->q->state.jobs[row->job];
+		struct hd_jobs_card card;
+		a->err = hd_jobs_get(a->d->jobs, job->id, &card, NULL, NULL, a->diag);
+		if (!a->err)
+			hd_fields_put_object(&hd_answer_affected_fields, 0, &(struct hd_answer_affected){
+				.id = (int64_t)job->id, .name = card.name, .share = row->share[0],
+				.share_then = row->share[1], .steps_s = row->rate[0],
+				.steps_s_then = row->rate[1], .left_s = left_s(job, row->rate[0]),
+				.left_s_then = left_s(job, row->rate[1]) }, NULL, w);
+	}
 }
 
 enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
@@ -164,13 +164,11 @@ enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 		}
 	}
 	if (!err) {
-		hd_json_put_text(w, "policy", d->policy);
-		hd_json_put_text(w, "policy_then", q.policy ? q.policy : d->policy);
-		hd_json_put_i64(w, "jobs", q.state.njobs);
-		hd_json_open_array(w, "affected");
-		for (uint32_t i = 0; i < n && !err; i++)
-			err = put_row(d, &q.state.jobs[rows[i].job], &rows[i], w, diag);
-		hd_json_close(w);
+		struct affected affected = { .d = d, .q = &q, .row = rows, .n = n, .diag = diag };
+		hd_fields_put(&hd_answer_whatif_fields, 0, &(struct hd_answer_whatif){ .policy = d->policy,
+			.policy_then = q.policy ? q.policy : d->policy, .jobs = q.state.njobs,
+			.affected = { .fill = fill_affected, .user = &affected } }, w);
+		err = affected.err;
 	}
 	hd_arena_finish(&q.arena);
 	return err;

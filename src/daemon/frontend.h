@@ -7,56 +7,32 @@
  * 2. A frontend watches descriptors with tags of its own range only (an epoll descriptor of a library is one
  *    descriptor).
  *
- * Requests and, after ->, their answers. A request is an object; members marked ? may be left out. A job is
- * named by its id (a number) or by its name (a text: the youngest of that name). Unknown members are ignored.
- * Times
- * *_s are seconds of the daemon's clock, which starts at 0 with DIR and goes on over restarts; `t` are
- * seconds since 1970.
+ * What can be asked. `ask` is an object; members marked ? may be left out. What is answered has the table of
+ * that name (answers.h). A job is named by its id (a number) or by its name (a text: the youngest of that
+ * name). Unknown members are ignored. Times *_s are seconds of the daemon's clock, which starts at 0 with DIR
+ * and goes on over restarts; `t` are seconds since 1970.
  *
- *	submit   job: text of a job file, folder: absolute, where its relative paths start,
- *	         set?: [texts "key=value"], name?, priority?: > 0 (default: job.priority),
- *	         deadline_s?: from now (default: job.deadline), scale?: devices at once (1),
- *	         min?, max?: devices of an elastic policy (1, virtual nodes),
- *	         rates?: {TYPE: steps/s on `scale` devices; 0: never there}, user?,
- *	         key?: a text of at most 64 bytes; the same order with the same key is answered with the
- *	         job of the first one, another order is HD_E_EXISTS
- *	         -> id, name, run (folder), state, why
- *	jobs     state?, after?: id (0), limit?: 1..1000 (100)
- *	         -> jobs: [SUMMARY], more: bool
- *	job      job
- *	         -> SUMMARY, and: devices: [names], lease, failures, run, digest (text, "" before the end),
- *	         rates: [{type, steps_s, from: "asked" | "measured" | "guessed"}], why, exit
- *	explain  job, policy?: false leaves out the what-if
- *	         -> id, name, state, code (scheduler/sched_why.h and dispatch.h), text: a sentence,
- *	         more: [sentences], boundary_s,
- *	         types: [{type, devices, free, steps_s, share, received_s, due_s, priority}]
- *	cancel   job
- *	         -> id, state
- *	prio     job, priority: > 0
- *	         -> id, priority
- *	status   -> pid, dir, policy, asked_s (since when the policy computes; -1: it does not),
- *	         late ("" or: it does not answer), round_s, now_s, boundary_s, since_s,
- *	         counts: {STATE: n}, running: [SUMMARY, at most 100],
- *	         types: [{type, devices, busy, free, lost, price_usd_h, speed}]
- *	pools    -> pools: [{type, devices, speed, price_usd_h, means}],
- *	         devices: [{id, name, type, state, job}]
- *	policy   policy?: a name of `sched policies`
- *	         -> policy, round_s
- *	whatif   job?, priority?, scale?: of that job, without?: a job, add?: {TYPE: devices more},
- *	         price?: {TYPE: per hour}, policy?: a name; changes nothing
- *	         -> policy, policy_then, jobs: how many were asked about,
- *	         affected: [{id, name, share, share_then, steps_s, steps_s_then, left_s, left_s_then: to the
- *	         end at that rate; -1: never}], losers first
- *	device   device: name, usable: bool; takes it out of service, or back
- *	         -> device, usable
- *	stop     drain?: bool (false)
- *	         -> nothing; the daemon ends after the answer
- *	events   after?: number (0), limit?: 1..1000 (100), job?: id
- *	         -> events: [{number, at_s, t, kind, job, text}], last
- *
- *	SUMMARY  id, name, user, state, step, steps, priority, scale, devices_n, type ("" or, of several,
- *	         "a+b"), rate (steps/s now, 0), submitted_s, started_s, ended_s (-1: not yet),
- *	         deadline_s (-1: none; a point in time), exit (-1: not over), why
+ *	do       answer     ask
+ *	submit   submitted  job: text of a job file, folder: absolute, where its relative paths begin,
+ *	                    set?: [texts "key=value"], name?, priority?: > 0 (default: job.priority),
+ *	                    deadline_s?: from now (default: job.deadline), scale?: devices at once (1),
+ *	                    min?, max?: devices of an elastic policy (1, virtual nodes),
+ *	                    rates?: {TYPE: steps/s on `scale` devices; 0: never there}, user?,
+ *	                    key?: a text of at most 64 bytes; the same order with the same key again is
+ *	                    answered with the first one's job, another order is HD_E_EXISTS
+ *	jobs     jobs       state?, after?: id (0), limit?: 1..1000 (100)
+ *	job      job_whole  job
+ *	explain  why        job, policy?: false leaves out the what-if
+ *	cancel   state      job
+ *	prio     priority   job, priority: > 0
+ *	status   status
+ *	pools    pools
+ *	policy   policy     policy?: a name of `sched policies`
+ *	whatif   whatif     job?, priority?, scale?: of that job, without?: a job, add?: {TYPE: devices
+ *	                    more}, price?: {TYPE: per hour}, policy?: a name; changes nothing
+ *	device   usable     device: name, usable: bool; takes it out of service, or back
+ *	stop     nothing    drain?: bool (false); the daemon ends after the answer
+ *	events   events     after?: number (0), limit?: 1..1000 (100), job?: id
  *
  *	STATE    queued starting running draining done failed cancelled
  *

@@ -31,11 +31,8 @@ void hd_rest_refuse(struct hd_rest_response *r, int status, enum hd_err err, con
 
 	hd_text_init(&text, arena);
 	hd_json_writer_init(&w, &text);
-	hd_json_open_object(&w, NULL);
-	hd_json_put_text(&w, "error", sentence);
-	hd_json_put_i64(&w, "code", err);
-	hd_json_put_i64(&w, "exit", hd_err_exit(err));
-	hd_json_close(&w);
+	hd_fields_put_object(&hd_answer_error_fields, 0, &(struct hd_answer_error){ .error = sentence,
+		.code = err, .exit = hd_err_exit(err) }, NULL, &w);
 	*r = (struct hd_rest_response){ status, "application/json", NULL, text.full ? "{}" : text.at,
 		text.full ? 2 : text.len, err };
 }
@@ -492,8 +489,6 @@ static bool put_member(struct hd_json_writer *w, const struct hd_rest_field *f, 
 		return put_texts(w, f, value);
 	case HD_REST_NUMBERS:
 		return put_numbers(w, f, value);
-	case HD_REST_LIST:
-		break;
 	}
 	return false;
 }
@@ -546,28 +541,30 @@ static enum hd_err make_ask(const struct hd_rest_way *way, const char *body, siz
 		"question", text.at, text.len, ask, diag);
 }
 
-static void put_policies(struct hd_json_writer *w)
+static void fill_policies(void *user, struct hd_json_writer *w)
 {
-	static const char *const variants[] = {
+	static const char *const names[] = {
 #define X(id, name) name,
 		HD_VARIANTS(X)
 #undef X
 	};
-	hd_json_open_array(w, "policies");
+	(void)user;
 	for (const struct hd_sched_policy *row = hd_sched_policies; row->name; row++) {
-		hd_json_open_object(w, NULL);
-		hd_json_put_text(w, "name", row->name);
-		hd_json_put_text(w, "about", row->about);
-		hd_json_put_text(w, "measure", row->measure);
-		hd_json_put_bool(w, "built", !(row->powers & HD_POLICY_LP) || hd_policy_has_lp());
-		hd_json_open_array(w, "variants");
+		const char *variant[HD_NVARIANTS];
+		struct hd_answer_built built = { .name = row->name, .about = row->about,
+			.measure = row->measure, .variants.at = variant,
+			.built = !(row->powers & HD_POLICY_LP) || hd_policy_has_lp() };
 		for (int v = 0; v < HD_NVARIANTS; v++)
 			if (row->variants & 1u << v)
-				hd_json_put_text(w, NULL, variants[v]);
-		hd_json_close(w);
-		hd_json_close(w);
+				variant[built.variants.n++] = names[v];
+		hd_fields_put_object(&hd_answer_built_fields, 0, &built, NULL, w);
 	}
-	hd_json_close(w);
+}
+
+static void put_policies(struct hd_json_writer *w)
+{
+	hd_fields_put(&hd_answer_policies_fields, 0,
+		&(struct hd_answer_policies){ .policies.fill = fill_policies }, w);
 }
 
 static enum hd_err make_answer(const struct hd_handler *handler, const struct hd_rest_way *way,

@@ -28,6 +28,7 @@
 #define HD_DAEMON_REST_H
 
 #include "sys/crypto_key.h"
+#include "daemon/answers.h"
 #include "daemon/frontend.h"
 
 enum {
@@ -40,7 +41,7 @@ enum {
 	HD_REST_ARGUMENTS = 8,                    /* of a query */
 };
 
-/* What a member of a request or an answer is. */
+/* What a member of a request is; those of answers: answers.h. */
 /*        id        words for messages              type in the schema */
 #define HD_REST_KINDS(X) \
 	X(INT,     "an integer",                 "\"type\":\"integer\"")                                                        \
@@ -49,8 +50,7 @@ enum {
 	X(BOOL,    "true or false",              "\"type\":\"boolean\"")                                                        \
 	X(JOB,     "the id or name of a job",    "\"type\":[\"integer\",\"string\"]")                                           \
 	X(TEXTS,   "a list of texts",            "\"type\":\"array\",\"items\":{\"type\":\"string\"}")                          \
-	X(NUMBERS, "an object of numbers",       "\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}")          \
-	X(LIST,    "a list of objects",          "\"type\":\"array\"")
+	X(NUMBERS, "an object of numbers",       "\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}")
 
 enum hd_rest_kind {
 #define X(id, words, type) HD_REST_##id,
@@ -61,11 +61,10 @@ enum hd_rest_kind {
 struct hd_rest_field {
 	const char *name;                         /* NULL ends a list */
 	enum hd_rest_kind kind;
-	bool needed;                              /* of a request: must be there; of an answer: always is */
+	bool needed;                              /* must be there */
 	/* of numbers, of each of NUMBERS; of a text its longest in `max`. 0 and 0: any */
 	double min, max;
 	const char *about;
-	const struct hd_rest_field *of;           /* LIST: its objects */
 };
 
 enum hd_rest_how {
@@ -82,7 +81,8 @@ struct hd_rest_route {
 	const char *what;
 	bool changes;                             /* leaves a line in the audit log */
 	const char *about;
-	const struct hd_rest_field *ask, *answer; /* members of path, query or body; of the answer */
+	const struct hd_rest_field *ask;          /* members of path, query or body */
+	const struct hd_fields *answer;           /* of the answer, of each event of a stream */
 };
 extern const struct hd_rest_route hd_rest_routes[];       /* ends with method == NULL */
 

@@ -4,18 +4,6 @@
 
 #include "daemon/rest.h"
 
-static void put_raw(struct hd_json_writer *w, const char *members)
-{
-	assert(w->depth && w->close[w->depth - 1] == '}');
-	if (w->follows)
-		hd_text_add(w->text, ",");
-	hd_text_add(w->text, members);
-	w->follows = true;
-}
-
-static void put_object(struct hd_json_writer *w, const struct hd_rest_field *list, const char *without,
-	bool closed);
-
 static void put_members(struct hd_json_writer *w, const struct hd_rest_field *f)
 {
 	static const char *const types[] = {
@@ -26,13 +14,8 @@ static void put_members(struct hd_json_writer *w, const struct hd_rest_field *f)
 	bool bounded = f->min != 0 || f->max != 0;
 
 	if (f->kind != HD_REST_NUMBERS || !bounded)
-		put_raw(w, types[f->kind]);
+		hd_fields_put_members(w, types[f->kind]);
 	hd_json_put_text(w, "description", f->about);
-	if (f->kind == HD_REST_LIST) {
-		hd_json_open_object(w, "items");
-		put_object(w, f->of, NULL, false);
-		hd_json_close(w);
-	}
 	if (!bounded)
 		return;
 	if (f->kind == HD_REST_TEXT || f->kind == HD_REST_JOB) {
@@ -62,14 +45,13 @@ static bool stands_in(const char *path, const char *name)
 	return false;
 }
 
-/* The members but those in the path `without`. */
-static void put_object(struct hd_json_writer *w, const struct hd_rest_field *list, const char *without,
-	bool closed)
+/* The members of a request but those in its path. */
+static void put_request(struct hd_json_writer *w, const struct hd_rest_route *route)
 {
 	hd_json_put_text(w, "type", "object");
 	hd_json_open_object(w, "properties");
-	for (const struct hd_rest_field *f = list; f->name; f++) {
-		if (stands_in(without, f->name))
+	for (const struct hd_rest_field *f = route->ask; f->name; f++) {
+		if (stands_in(route->path, f->name))
 			continue;
 		hd_json_open_object(w, f->name);
 		put_members(w, f);
@@ -77,21 +59,24 @@ static void put_object(struct hd_json_writer *w, const struct hd_rest_field *lis
 	}
 	hd_json_close(w);
 	hd_json_open_array(w, "required");
-	for (const struct hd_rest_field *f = list; f->name; f++)
-		if (f->needed && !stands_in(without, f->name))
+	for (const struct hd_rest_field *f = route->ask; f->name; f++)
+		if (f->needed && !stands_in(route->path, f->name))
 			hd_json_put_text(w, NULL, f->name);
 	hd_json_close(w);
-	if (closed)
-		hd_json_put_bool(w, "additionalProperties", false);
+	hd_json_put_bool(w, "additionalProperties", false);
 }
 
-static void put_content(struct hd_json_writer *w, const char *type, const struct hd_rest_field *list,
-	const char *without, bool closed)
+/* A content of `type`: of the request, or with these members. */
+static void put_content(struct hd_json_writer *w, const char *type, const struct hd_rest_route *request,
+	const struct hd_fields *answer)
 {
 	hd_json_open_object(w, "content");
 	hd_json_open_object(w, type);
 	hd_json_open_object(w, "schema");
-	put_object(w, list, without, closed);
+	if (answer)
+		hd_fields_schema(answer, 0, w);
+	else
+		put_request(w, request);
 	hd_json_close(w);
 	hd_json_close(w);
 	hd_json_close(w);
@@ -118,13 +103,6 @@ static void put_parameters(struct hd_json_writer *w, const struct hd_rest_route 
 	hd_json_close(w);
 }
 
-static const struct hd_rest_field error_members[] = {
-	{ "error", HD_REST_TEXT, true, 0, 0, "what is wrong, and what to do", NULL },
-	{ "code", HD_REST_INT, true, 0, 0, "of src/base/err.h", NULL },
-	{ "exit", HD_REST_INT, true, 0, 0, "what the program would exit with", NULL },
-	{ 0 },
-};
-
 static void put_route(struct hd_json_writer *w, const struct hd_rest_route *route)
 {
 	bool get = !strcmp(route->method, "GET");
@@ -134,18 +112,18 @@ static void put_route(struct hd_json_writer *w, const struct hd_rest_route *rout
 	put_parameters(w, route);
 	if (!get) {
 		hd_json_open_object(w, "requestBody");
-		put_content(w, "application/json", route->ask, route->path, true);
+		put_content(w, "application/json", route, NULL);
 		hd_json_close(w);
 	}
 	hd_json_open_object(w, "responses");
 	hd_json_open_object(w, "200");
 	hd_json_put_text(w, "description", route->about);
-	put_content(w, route->how == HD_REST_STREAM ? "text/event-stream" : "application/json", route->answer,
-		NULL, false);
+	put_content(w, route->how == HD_REST_STREAM ? "text/event-stream" : "application/json", route,
+		route->answer);
 	hd_json_close(w);
 	hd_json_open_object(w, "default");
 	hd_json_put_text(w, "description", "refused, or not possible");
-	put_content(w, "application/json", error_members, NULL, false);
+	put_content(w, "application/json", route, &hd_answer_error_fields);
 	hd_json_close(w);
 	hd_json_close(w);
 	hd_json_close(w);

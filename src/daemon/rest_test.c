@@ -300,11 +300,10 @@ static void the_schema_has_every_route_and_member(void **state)
 		at = hd_json_find(paths, r->path);
 		CHECK(at && hd_json_find(at, r->method[0] == 'G' ? "get" : "post"), "%s %s", r->method,
 			r->path);
-		for (int k = 0; k < 2; k++)
-			for (const struct hd_rest_field *f = k ? r->answer : r->ask; f->name; f++) {
-				snprintf(needle, sizeof needle, "\"description\":\"%.60s", f->about);
-				CHECK(strstr(text.at, needle), "%s %s: %s", r->method, r->path, f->name);
-			}
+		for (const struct hd_rest_field *f = r->ask; f->name; f++) {
+			snprintf(needle, sizeof needle, "\"description\":\"%.60s", f->about);
+			CHECK(strstr(text.at, needle), "%s %s: %s", r->method, r->path, f->name);
+		}
 	}
 	hd_arena_finish(&arena);
 }

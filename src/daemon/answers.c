@@ -1,0 +1,57 @@
+#include "daemon/answers.h"
+
+/* a macro cannot define another: the struct of each list of rows */
+#define JOB(...) HD_FIELDS_ROW(struct hd_answer_job, __VA_ARGS__)
+#define RATE(...) HD_FIELDS_ROW(struct hd_answer_rate, __VA_ARGS__)
+#define JOB_WHOLE(...) HD_FIELDS_ROW(struct hd_answer_job_whole, __VA_ARGS__)
+#define JOBS(...) HD_FIELDS_ROW(struct hd_answer_jobs, __VA_ARGS__)
+#define SUBMITTED(...) HD_FIELDS_ROW(struct hd_answer_submitted, __VA_ARGS__)
+#define JOB_TYPE(...) HD_FIELDS_ROW(struct hd_answer_job_type, __VA_ARGS__)
+#define WHY(...) HD_FIELDS_ROW(struct hd_answer_why, __VA_ARGS__)
+#define STATE(...) HD_FIELDS_ROW(struct hd_answer_state, __VA_ARGS__)
+#define PRIORITY(...) HD_FIELDS_ROW(struct hd_answer_priority, __VA_ARGS__)
+#define TYPE(...) HD_FIELDS_ROW(struct hd_answer_type, __VA_ARGS__)
+#define STATUS(...) HD_FIELDS_ROW(struct hd_answer_status, __VA_ARGS__)
+#define POOL(...) HD_FIELDS_ROW(struct hd_answer_pool, __VA_ARGS__)
+#define DEVICE(...) HD_FIELDS_ROW(struct hd_answer_device, __VA_ARGS__)
+#define POOLS(...) HD_FIELDS_ROW(struct hd_answer_pools, __VA_ARGS__)
+#define USABLE(...) HD_FIELDS_ROW(struct hd_answer_usable, __VA_ARGS__)
+#define POLICY(...) HD_FIELDS_ROW(struct hd_answer_policy, __VA_ARGS__)
+#define BUILT(...) HD_FIELDS_ROW(struct hd_answer_built, __VA_ARGS__)
+#define POLICIES(...) HD_FIELDS_ROW(struct hd_answer_policies, __VA_ARGS__)
+#define AFFECTED(...) HD_FIELDS_ROW(struct hd_answer_affected, __VA_ARGS__)
+#define WHATIF(...) HD_FIELDS_ROW(struct hd_answer_whatif, __VA_ARGS__)
+#define EVENT(...) HD_FIELDS_ROW(struct hd_answer_event, __VA_ARGS__)
+#define EVENTS(...) HD_FIELDS_ROW(struct hd_answer_events, __VA_ARGS__)
+#define ERROR(...) HD_FIELDS_ROW(struct hd_answer_error, __VA_ARGS__)
+
+static const struct hd_fields_row job_rows[] = { HD_ANSWER_JOB(JOB) };
+static const struct hd_fields_row rate_rows[] = { HD_ANSWER_RATE(RATE) };
+static const struct hd_fields_row job_whole_rows[] = { HD_ANSWER_JOB_WHOLE(JOB_WHOLE) };
+static const struct hd_fields_row jobs_rows[] = { HD_ANSWER_JOBS(JOBS) };
+static const struct hd_fields_row submitted_rows[] = { HD_ANSWER_SUBMITTED(SUBMITTED) };
+static const struct hd_fields_row job_type_rows[] = { HD_ANSWER_JOB_TYPE(JOB_TYPE) };
+static const struct hd_fields_row why_rows[] = { HD_ANSWER_WHY(WHY) };
+static const struct hd_fields_row state_rows[] = { HD_ANSWER_STATE(STATE) };
+static const struct hd_fields_row priority_rows[] = { HD_ANSWER_PRIORITY(PRIORITY) };
+static const struct hd_fields_row type_rows[] = { HD_ANSWER_TYPE(TYPE) };
+static const struct hd_fields_row status_rows[] = { HD_ANSWER_STATUS(STATUS) };
+static const struct hd_fields_row pool_rows[] = { HD_ANSWER_POOL(POOL) };
+static const struct hd_fields_row device_rows[] = { HD_ANSWER_DEVICE(DEVICE) };
+static const struct hd_fields_row pools_rows[] = { HD_ANSWER_POOLS(POOLS) };
+static const struct hd_fields_row usable_rows[] = { HD_ANSWER_USABLE(USABLE) };
+static const struct hd_fields_row policy_rows[] = { HD_ANSWER_POLICY(POLICY) };
+static const struct hd_fields_row built_rows[] = { HD_ANSWER_BUILT(BUILT) };
+static const struct hd_fields_row policies_rows[] = { HD_ANSWER_POLICIES(POLICIES) };
+static const struct hd_fields_row affected_rows[] = { HD_ANSWER_AFFECTED(AFFECTED) };
+static const struct hd_fields_row whatif_rows[] = { HD_ANSWER_WHATIF(WHATIF) };
+static const struct hd_fields_row event_rows[] = { HD_ANSWER_EVENT(EVENT) };
+static const struct hd_fields_row events_rows[] = { HD_ANSWER_EVENTS(EVENTS) };
+static const struct hd_fields_row error_rows[] = { HD_ANSWER_ERROR(ERROR) };
+
+#define X(name, rows, about) \
+	const struct hd_fields hd_answer_##name##_fields = HD_FIELDS(#name, about, struct hd_answer_##name, \
+		name##_rows);
+HD_ANSWERS(X)
+#undef X
+const struct hd_fields hd_answer_nothing_fields = { .name = "nothing", .about = "no members" };

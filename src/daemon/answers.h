@@ -1,0 +1,237 @@
+/* answers.h -- what a scheduler answers: a struct and a table of fields for each answer.
+ *
+ * The daemon fills the structs (daemon_answer.c), the routes have the tables (rest_routes.c), so that
+ * GET /v1/schema names every member; the verbs read and print by the same rows. A field is a row below and
+ * the line that fills it. docs/fields.md has them all.
+ *
+ * Times *_s are seconds of the daemon's clock, which starts at 0 with its folder and goes on over restarts.
+ *
+ * Ownership: texts and lists are borrowed. */
+#ifndef HD_DAEMON_ANSWERS_H
+#define HD_DAEMON_ANSWERS_H
+
+#include "base/fields.h"
+
+/* A job as lists show it. */
+#define HD_ANSWER_JOB(X)                                                                                    \
+	X(int64_t, id, .about = "its number; later jobs have larger ones", .head = "job", .width = 6)       \
+	X(const char *, name, .about = "job.name of its file, or as asked", .head = "name", .width = 16)    \
+	X(const char *, user, .about = "the user that submitted it; empty: not said",                     \
+		.head = "user", .width = 10)                                                                \
+	X(const char *, state,                                                                              \
+		.about = "queued, starting, running, draining, done, failed or cancelled",                  \
+		.head = "state", .width = 9)                                                                \
+	X(int64_t, step, .about = "steps that are committed", .head = "step", .width = 15,                  \
+		.total = "steps")                                                                           \
+	X(int64_t, steps, .about = "of the whole job")                                                      \
+	X(double, priority, .about = "its weight: twice as much, twice the share", .head = "priority",      \
+		.width = 8)                                                                                 \
+	X(int64_t, scale, .about = "devices it wants at once")                                              \
+	X(int64_t, devices_n, .about = "devices it has now", .head = "devices", .width = 7,                 \
+		.total = "scale")                                                                           \
+	X(const char *, type, .about = "of these devices; a+b: several; empty: none", .head = "type",       \
+		.width = 10)                                                                                \
+	X(double, rate, .about = "steps/s now; 0: none measured", .unit = "1/s")                            \
+	X(double, submitted_s, .about = "when it came, seconds of the daemon's clock", .unit = "s")         \
+	X(double, started_s, .about = "when it first ran; -1: not yet", .unit = "s")                        \
+	X(double, ended_s, .about = "when it was over; -1: not yet", .unit = "s")                           \
+	X(double, deadline_s, .about = "when it should be over; -1: none", .unit = "s")                     \
+	X(int64_t, exit, .negative = true, .about = "exit code of the job; -1: not over")                   \
+	X(const char *, why, .about = "why it is in that state, a sentence; may be empty", .head = "why")
+
+#define HD_ANSWER_RATE(X)                                                                                   \
+	X(const char *, type, .about = "of devices")                                                        \
+	X(double, steps_s, .about = "steps/s of the job on `scale` of them", .unit = "1/s")                 \
+	X(const char *, from, .about = "asked, measured or guessed")
+
+#define HD_ANSWER_JOB_WHOLE(X)                                                                              \
+	X(struct hd_answer_job, job, .of = &hd_answer_job_fields)                                           \
+	X(struct hd_fields_texts, devices, .about = "names of those it has")                                \
+	X(const char *, lease, .about = "state of its lease: released, offered, held, resize, ...")         \
+	X(struct hd_fields_list, rates, .of = &hd_answer_rate_fields, .about = "its speeds")                \
+	X(int64_t, failures, .about = "runs in a row without a step")                                       \
+	X(int64_t, leases, .about = "leases it has had")                                                    \
+	X(const char *, run, .about = "its run directory")                                                  \
+	X(const char *, digest, .about = "of its state; empty before the end")
+
+#define HD_ANSWER_JOBS(X)                                                                                   \
+	X(struct hd_fields_list, jobs, .of = &hd_answer_job_fields, .about = "the page")                    \
+	X(bool, more, .about = "whether another page follows")
+
+#define HD_ANSWER_SUBMITTED(X)                                                                              \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(const char *, name, .about = "its name")                                                          \
+	X(const char *, run, .about = "its run directory")                                                  \
+	X(const char *, state, .about = "as of a job")                                                      \
+	X(const char *, why, .may_lack = true,                                                              \
+		.about = "why it cannot run as things are; empty: it can")
+
+/* A job against a type of device. */
+#define HD_ANSWER_JOB_TYPE(X)                                                                               \
+	X(const char *, type, .about = "of devices", .head = "type", .width = 12)                           \
+	X(int64_t, devices, .about = "of that type", .head = "devices", .width = 8)                         \
+	X(int64_t, free, .about = "of these, held by no job", .head = "free", .width = 6)                      \
+	X(double, steps_s, .about = "of the job there; 0: cannot run there", .unit = "1/s",                 \
+		.head = "steps/s", .width = 12)                                                             \
+	X(double, share, .about = "part of the time that the policy gives it there", .head = "share",       \
+		.width = 8, .fixed = true)                                                                  \
+	X(double, received_s, .about = "seconds it had there since the last reset", .unit = "s",            \
+		.head = "received s", .width = 12)                                                          \
+	X(double, due_s, .about = "seconds that its share comes to", .unit = "s", .head = "due s",          \
+		.width = 10)                                                                                \
+	X(double, priority, .about = "in the walk of the next round", .head = "priority", .width = 10)
+
+#define HD_ANSWER_WHY(X)                                                                                    \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(const char *, name, .about = "its name")                                                          \
+	X(const char *, state, .about = "as of a job")                                                      \
+	X(const char *, code, .about = "the leading reason, a word")                                        \
+	X(const char *, text, .about = "it as a sentence with its numbers")                                 \
+	X(struct hd_fields_texts, more, .about = "what else is to be said")                                 \
+	X(double, boundary_s, .about = "when the next round begins", .unit = "s")                           \
+	X(struct hd_fields_list, types, .of = &hd_answer_job_type_fields,                                   \
+		.about = "the job against each type")
+
+#define HD_ANSWER_STATE(X)                                                                                  \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(const char *, state, .about = "as of a job")
+
+#define HD_ANSWER_PRIORITY(X)                                                                               \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(double, priority, .about = "its weight now")
+
+#define HD_ANSWER_TYPE(X)                                                                                   \
+	X(const char *, type, .about = "of devices", .head = "type", .width = 12)                           \
+	X(int64_t, devices, .about = "of that type", .head = "devices", .width = 8)                         \
+	X(int64_t, busy, .about = "held by jobs", .head = "busy", .width = 6)                               \
+	X(int64_t, free, .about = "held by no job", .head = "free", .width = 6)                             \
+	X(int64_t, lost, .about = "out of service", .head = "lost", .width = 6)                             \
+	X(double, price_usd_h, .about = "of one device and hour", .unit = "USD", .head = "price $/h",       \
+		.width = 12)                                                                                \
+	X(double, speed, .about = "against the others, while nothing is measured", .head = "speed",         \
+		.width = 8, .digits = 3)
+
+#define HD_ANSWER_STATUS(X)                                                                                 \
+	X(int64_t, pid, .about = "the daemon's process")                                                    \
+	X(const char *, dir, .about = "its folder")                                                         \
+	X(const char *, policy, .about = "the policy that decides")                                                     \
+	X(double, asked_s, .may_lack = true, .unit = "s",                                                   \
+		.about = "since when the policy is asked; -1: it has answered")                             \
+	X(const char *, late, .may_lack = true,                                                             \
+		.about = "the policy does not answer, and what to do; empty: it does")                      \
+	X(double, round_s, .about = "how long a round lasts", .unit = "s", .digits = 6)                     \
+	X(double, now_s, .about = "the daemon's clock", .unit = "s")                                        \
+	X(double, boundary_s, .about = "when the next round begins", .unit = "s")                           \
+	X(double, since_s, .about = "when this daemon started", .unit = "s")                                \
+	X(struct hd_fields_counts, counts, .about = "jobs by state")                                        \
+	X(struct hd_fields_list, types, .of = &hd_answer_type_fields, .about = "devices by type")           \
+	X(struct hd_fields_list, running, .of = &hd_answer_job_fields,                                      \
+		.about = "jobs with devices, 100 at most")
+
+#define HD_ANSWER_POOL(X)                                                                                   \
+	X(const char *, type, .about = "of devices")                                                        \
+	X(int64_t, devices, .about = "of that type")                                                        \
+	X(double, speed, .about = "against the others, while nothing is measured")                          \
+	X(double, price_usd_h, .about = "of one device and hour", .unit = "USD")                            \
+	X(const char *, means, .about = "what a device of it is")
+
+#define HD_ANSWER_DEVICE(X)                                                                                 \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(const char *, name, .about = "its name")                                                          \
+	X(const char *, type, .about = "its type")                                                          \
+	X(const char *, state, .about = "what it does")                                                     \
+	X(int64_t, job, .about = "the job that has it; 0: none")
+
+#define HD_ANSWER_POOLS(X)                                                                                  \
+	X(struct hd_fields_list, pools, .of = &hd_answer_pool_fields, .about = "by type")                   \
+	X(struct hd_fields_list, devices, .of = &hd_answer_device_fields, .about = "each")
+
+#define HD_ANSWER_USABLE(X)                                                                                 \
+	X(const char *, device, .about = "its name")                                                        \
+	X(bool, usable, .about = "as it is now")
+
+#define HD_ANSWER_POLICY(X)                                                                                 \
+	X(const char *, policy, .about = "its name")                                                        \
+	X(double, round_s, .about = "how long a round lasts", .unit = "s")
+
+/* A policy of this build. */
+#define HD_ANSWER_BUILT(X)                                                                                  \
+	X(const char *, name,                                                                               \
+		.about = "to name it by; with -plain, -packed or -kinds where it has that variant")         \
+	X(const char *, about, .about = "what it does")                                                     \
+	X(const char *, measure, .about = "what its objective is, with its unit; empty: none")              \
+	X(bool, built, .about = "whether this build has what it needs")                                     \
+	X(struct hd_fields_texts, variants, .about = "that it has")
+
+#define HD_ANSWER_POLICIES(X)                                                                               \
+	X(struct hd_fields_list, policies, .of = &hd_answer_built_fields, .about = "one each")
+
+#define HD_ANSWER_AFFECTED(X)                                                                               \
+	X(int64_t, id, .about = "of the job")                                                               \
+	X(const char *, name, .about = "of the job")                                                        \
+	X(double, share, .about = "part of the time that the policy gives it")                              \
+	X(double, share_then, .about = "and would give it")                                                 \
+	X(double, steps_s, .about = "what that comes to", .unit = "1/s")                                    \
+	X(double, steps_s_then, .about = "and would come to", .unit = "1/s")                                \
+	X(double, left_s, .about = "seconds to its end at that rate; -1: it has none", .unit = "s")         \
+	X(double, left_s_then, .about = "and would have", .unit = "s")
+
+#define HD_ANSWER_WHATIF(X)                                                                                 \
+	X(const char *, policy, .about = "the policy that decides")                                                     \
+	X(const char *, policy_then, .about = "the one that would")                                                  \
+	X(int64_t, jobs, .about = "that were asked about")                                                  \
+	X(struct hd_fields_list, affected, .of = &hd_answer_affected_fields,                                \
+		.about = "whose share or rate differs, those that lose first")
+
+#define HD_ANSWER_EVENT(X)                                                                                  \
+	X(int64_t, number, .about = "of the event; later ones have larger ones")                            \
+	X(double, at_s, .about = "seconds of the daemon's clock", .unit = "s")                              \
+	X(double, t, .about = "seconds since 1970", .unit = "s")                                            \
+	X(const char *, kind, .about = "what happened, a word")                                             \
+	X(int64_t, job, .about = "to which job; 0: none")                                                   \
+	X(const char *, text, .about = "a sentence")
+
+#define HD_ANSWER_EVENTS(X)                                                                                 \
+	X(struct hd_fields_list, events, .of = &hd_answer_event_fields, .about = "the page")                \
+	X(int64_t, last, .about = "number of the newest event there is")
+
+/* Of a request that was refused. */
+#define HD_ANSWER_ERROR(X)                                                                                  \
+	X(const char *, error, .about = "what is wrong, and what to do")                                    \
+	X(int64_t, code, .negative = true, .about = "of src/base/err.h")                                    \
+	X(int64_t, exit, .about = "what the program would exit with")
+
+/*        struct, table        rows                  what it is */
+#define HD_ANSWERS(X)                                                                                       \
+	X(job,                 HD_ANSWER_JOB,        "a job as lists show it")                              \
+	X(rate,                HD_ANSWER_RATE,       "speed of a job on a type of device")                  \
+	X(job_whole,           HD_ANSWER_JOB_WHOLE,  "a job")                                               \
+	X(jobs,                HD_ANSWER_JOBS,       "a page of jobs")                                      \
+	X(submitted,           HD_ANSWER_SUBMITTED,  "a job that was taken")                                \
+	X(job_type,            HD_ANSWER_JOB_TYPE,   "a job against a type of device")                      \
+	X(why,                 HD_ANSWER_WHY,        "why a job waits, or runs where it runs")              \
+	X(state,               HD_ANSWER_STATE,      "a job's state")                                       \
+	X(priority,            HD_ANSWER_PRIORITY,   "a job's weight")                                      \
+	X(type,                HD_ANSWER_TYPE,       "devices of a type")                                   \
+	X(status,              HD_ANSWER_STATUS,     "the cluster at a glance")                             \
+	X(pool,                HD_ANSWER_POOL,       "a pool")                                              \
+	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \
+	X(pools,               HD_ANSWER_POOLS,      "pools and devices")                                   \
+	X(usable,              HD_ANSWER_USABLE,     "whether a device is in service")                      \
+	X(policy,              HD_ANSWER_POLICY,     "the policy that decides")                             \
+	X(built,               HD_ANSWER_BUILT,      "a policy of this build")                              \
+	X(policies,            HD_ANSWER_POLICIES,   "policies of this build")                              \
+	X(affected,            HD_ANSWER_AFFECTED,   "a job that a change would reach")                     \
+	X(whatif,              HD_ANSWER_WHATIF,     "what a change would do")                              \
+	X(event,               HD_ANSWER_EVENT,      "an event")                                            \
+	X(events,              HD_ANSWER_EVENTS,     "a page of events")                                    \
+	X(error,               HD_ANSWER_ERROR,      "why a request is refused")
+
+#define X(name, rows, about) \
+	struct hd_answer_##name { HD_FIELDS_MEMBERS(rows) }; \
+	extern const struct hd_fields hd_answer_##name##_fields;
+HD_ANSWERS(X)
+#undef X
+extern const struct hd_fields hd_answer_nothing_fields;      /* no members */
+
+#endif
