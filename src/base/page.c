@@ -7,9 +7,11 @@ enum { ROW = 14 };                                /* height of a row */
 static const char style[] =
 	":root{color-scheme:light "
 	"dark;--ink:#1b1f24;--soft:#5c6670;--paper:#fff;--card:#f6f7f9;--rule:#dfe3e8;"
-	"--line:#1f6feb;--dot:#d9480f}"
+	"--line:#1f6feb;--dot:#d9480f;"
+	"--good:#1a7f37;--bad:#cf222e}"
 	"@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;"
-	"--soft:#98a2ad;--paper:#14171b;--card:#1c2026;--rule:#303740;--line:#6cb0ff;--dot:#ff9e64}}"
+	"--soft:#98a2ad;--paper:#14171b;--card:#1c2026;--rule:#303740;--line:#6cb0ff;--dot:#ff9e64;"
+	"--good:#57c46c;--bad:#ff7b72}}"
 	"body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);"
 	"max-width:920px;margin:2rem auto;padding:0 1rem}"
 	"h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 "
@@ -38,7 +40,14 @@ static const char style[] =
 	"th,td.k{white-space:nowrap}"
 	"dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}"
 	"dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
-	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}";
+	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}"
+	".point{fill:var(--line)}.good{color:var(--good)}.bad{color:var(--bad)}"
+	"svg path{vector-effect:non-scaling-stroke}"
+	/* a narrow screen: the drawing shrinks with it, so its letters grow; rows of a Gantt chart scroll */
+	"@media(max-width:600px){body{margin:.6rem auto;padding:0 .6rem}section{padding:.7rem;margin:.7rem 0}"
+	"svg{min-width:0;overflow:visible;padding-left:.9rem;box-sizing:border-box}svg text{font-size:23px}"
+	"svg.rows{min-width:34rem;overflow:hidden;padding:0}svg.rows text{font-size:12px}"
+	"dl{grid-template-columns:1fr}dt{margin-top:.35rem}dd{padding-left:.6rem}}";
 
 void hd_page_text(struct hd_text *page, const char *text)
 {
@@ -158,8 +167,8 @@ void hd_plot_open(struct hd_text *page, const struct hd_plot *p)
 	hd_page_text(page, p->title);
 	hd_text_add(page, " <small>");
 	hd_page_text(page, p->unit);
-	hd_text_addf(page, "</small></h2><svg viewBox=\"0 0 %d %u\" role=\"img\" aria-label=\"",
-		HD_PLOT_WIDTH, height);
+	hd_text_addf(page, "</small></h2><svg%s viewBox=\"0 0 %d %u\" role=\"img\" aria-label=\"",
+		p->rows ? " class=\"rows\"" : "", HD_PLOT_WIDTH, height);
 	hd_page_text(page, p->title);
 	hd_text_add(page, " over ");
 	hd_page_text(page, p->x_name);

@@ -75,6 +75,23 @@ static void a_run_says_how_it_ended(void **state)
 }
 
 /* The lines that are ready, as a signal would write them: nothing before, and then the whole of one. */
+static void each_end_has_a_word(void **state)
+{
+	static const struct { struct hd_ending ending; const char *word; } rows[] = {
+		{ { .exit = -1 }, "new" },
+		{ { .began = true, .exit = -1 }, "died" },
+		{ { .began = true, .ended = true, .exit = -1 }, "ended" },
+		{ { .began = true, .ended = true, .exit = 0 }, "done" },
+		{ { .began = true, .ended = true, .exit = 75 }, "stopped" },
+		{ { .began = true, .ended = true, .exit = 130 }, "stopped" },
+		{ { .began = true, .ended = true, .exit = 4 }, "failed" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_string_equal(hd_ending_state(&rows[i].ending), rows[i].word);
+}
+
 static void a_run_that_leaves_at_once_says_so(void **state)
 {
 	static const enum hd_stop stops[] = { HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
@@ -154,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_run_says_how_it_ended, fresh, gone),
+		cmocka_unit_test(each_end_has_a_word),
 		cmocka_unit_test_setup_teardown(a_run_that_leaves_at_once_says_so, fresh, gone),
 		cmocka_unit_test_setup_teardown(what_is_not_there_is_not_guessed, fresh, gone),
 	};

@@ -1,34 +1,47 @@
 #include "run/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/page.h"
+#include "run/kept_plan.h"
 #include "run/report_int.h"
 
-enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, MAX_EVENTS = 200, MAX_DOTS = 500, EVENT_TEXT = 320,
-	JOB_BYTES = 1 << 20, PAGE_BYTES = 16 << 20 };
+enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, JOB_BYTES = 1 << 20, PLAN_BYTES = 16 << 20,
+	PAGE_BYTES = 16 << 20 };
 
-struct event_row { double t; uint64_t step; char kind[32], text[EVENT_TEXT]; };
-
-/* All of a run that the page shows; of fixed size, whatever the length of the run. */
-struct run_story {
-	struct hd_curve loss, step_ms;
-	struct hd_dot dot[MAX_DOTS];
-	struct event_row event[MAX_EVENTS];       /* a ring: the last ones */
-	uint64_t nevents, ndots, unreadable, records, last_step;
-	double first_loss, last_loss;
-	char digest[40];
-	uint64_t digest_step;
-};
-
-static void take_metrics(struct run_story *s, const struct hd_json *line)
+static void take_time(struct hd_story_time *time, double t_s)
 {
+	if (t_s < time->last_s)
+		time->sum_s += time->last_s;
+	time->last_s = t_s;
+}
+
+static void cut(struct hd_story *s, uint64_t step)
+{
+	struct hd_curve *const curves[] = { &s->loss, &s->lr, &s->gnorm, &s->step_ms };
+
+	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+		hd_curve_cut(curves[i], step);
+}
+
+static void take_workers(struct hd_story *s, uint32_t n)
+{
+	s->workers_least = !s->workers_least || n < s->workers_least ? n : s->workers_least;
+	s->workers_most = n > s->workers_most ? n : s->workers_most;
+	s->workers_last = n;
+}
+
+static void take_metrics(struct hd_story *s, const struct hd_json *line)
+{
+	const struct { const char *key; struct hd_curve *curve; } curves[] = { { "lr", &s->lr },
+		{ "gnorm", &s->gnorm }, { "step_ms", &s->step_ms } };
 	const struct hd_json *digest = hd_json_find(line, "digest");
-	uint64_t step;
-	double loss, ms;
+	uint64_t step, workers;
+	double loss, value;
 	const char *hex;
 
 	if (hd_json_get_u64(line, "step", INT64_MAX, &step, NULL) ||
@@ -36,17 +49,20 @@ static void take_metrics(struct run_story *s, const struct hd_json *line)
 		s->unreadable++;
 		return;
 	}
-	if (s->records && step <= s->last_step) {
-		hd_curve_cut(&s->loss, step);
-		hd_curve_cut(&s->step_ms, step);
-	}
+	if (s->records && step <= s->last_step)
+		cut(s, step);
 	if (s->records++ == 0 || step == 0)
 		s->first_loss = loss;
 	s->last_step = step;
 	s->last_loss = loss;
 	hd_curve_add(&s->loss, step, loss);
-	if (!hd_json_get_f64(line, "step_ms", &ms, NULL))
-		hd_curve_add(&s->step_ms, step, ms);
+	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+		if (!hd_json_get_f64(line, curves[i].key, &value, NULL))
+			hd_curve_add(curves[i].curve, step, value);
+	if (!hd_json_get_f64(line, "t", &value, NULL))
+		take_time(&s->by_steps, value);
+	if (!hd_json_get_u64(line, "workers", UINT32_MAX, &workers, NULL))
+		take_workers(s, (uint32_t)workers);
 	if (digest && !hd_json_as_text(digest, &hex, NULL)) {
 		snprintf(s->digest, sizeof s->digest, "%.39s", hex);
 		s->digest_step = step;
@@ -59,7 +75,7 @@ static void event_text(const struct hd_json *line, char *out)
 	static const char *const common[] = { "v", "t", "kind", "step", "membership" };
 	struct hd_text text;
 
-	hd_text_fixed(&text, out, EVENT_TEXT);
+	hd_text_fixed(&text, out, HD_STORY_TEXT);
 	for (size_t i = 0; i < hd_json_count(line); i++) {
 		const struct hd_json *item = hd_json_item(line, i);
 		const char *key = hd_json_key(line, i), *string;
@@ -78,24 +94,58 @@ static void event_text(const struct hd_json *line, char *out)
 	}
 }
 
-static void take_event(struct run_story *s, const struct hd_json *line)
+static void add_dot(struct hd_story_dots *dots, uint64_t step, double value)
 {
-	struct event_row *row = &s->event[s->nevents % MAX_EVENTS];
+	/* what was undone by a restart is evaluated once more */
+	while (dots->n && dots->dot[(dots->n - 1) % HD_STORY_DOTS].step > step)
+		dots->n--;
+	if (isfinite(value))
+		dots->dot[dots->n++ % HD_STORY_DOTS] = (struct hd_dot){ step, value };
+}
+
+static void take_eval(struct hd_story *s, const struct hd_json *line, uint64_t step)
+{
+	const char *split = "";
+	double loss, accuracy = 0, perplexity = 0;
+
+	if (hd_json_get_f64(line, "loss", &loss, NULL))
+		return;
+	s->nevals++;
+	add_dot(&s->eval_loss, step, loss);
+	s->eval.step = step;
+	s->eval.loss = loss;
+	s->eval.has_accuracy = !hd_json_get_f64(line, "accuracy", &accuracy, NULL);
+	(void)!hd_json_get_f64(line, "perplexity", &perplexity, NULL);
+	(void)!hd_json_get_text(line, "split", &split, NULL);
+	s->eval.accuracy = accuracy;
+	s->eval.perplexity = perplexity;
+	snprintf(s->eval.split, sizeof s->eval.split, "%.15s", split);
+	if (!s->eval.has_accuracy)
+		return;
+	hd_curve_cut(&s->accuracy, step);
+	hd_curve_add(&s->accuracy, step, 100 * accuracy);
+	add_dot(&s->eval_accuracy, step, 100 * accuracy);
+}
+
+static void take_event(struct hd_story *s, const struct hd_json *line)
+{
+	struct hd_story_event *row = &s->event[s->nevents % HD_STORY_EVENTS];
 	const char *kind;
 	uint64_t step;
-	double t, loss;
+	double t_s;
 
 	if (hd_json_get_text(line, "kind", &kind, NULL) || hd_json_get_u64(line, "step", INT64_MAX, &step,
-		NULL) || hd_json_get_f64(line, "t", &t, NULL)) {
+		NULL) || hd_json_get_f64(line, "t", &t_s, NULL)) {
 		s->unreadable++;
 		return;
 	}
-	*row = (struct event_row){ .t = t, .step = step };
+	*row = (struct hd_story_event){ .t_s = t_s, .step = step };
 	snprintf(row->kind, sizeof row->kind, "%.31s", kind);
 	event_text(line, row->text);
 	s->nevents++;
-	if (!strcmp(kind, "eval") && !hd_json_get_f64(line, "loss", &loss, NULL))
-		s->dot[s->ndots++ % MAX_DOTS] = (struct hd_dot){ step, loss };
+	take_time(&s->by_events, t_s);
+	if (!strcmp(kind, "eval"))
+		take_eval(s, line, step);
 }
 
 struct report_lines {
@@ -103,8 +153,8 @@ struct report_lines {
 	size_t len;
 	bool too_long;
 	struct hd_arena arena;                    /* of the line */
-	struct run_story *story;
-	void (*take)(struct run_story *, const struct hd_json *);
+	struct hd_story *story;
+	void (*take)(struct hd_story *, const struct hd_json *);
 };
 
 static void end_line(struct report_lines *l)
@@ -133,8 +183,8 @@ static void feed(struct report_lines *l, const char *bytes, size_t len)
 }
 
 /* A file that is not there has no lines. */
-static enum hd_err read_lines(const struct hd_rundir *dir, const char *name, struct run_story *story,
-	void (*take)(struct run_story *, const struct hd_json *), struct hd_diag *diag)
+static enum hd_err read_lines(const struct hd_rundir *dir, const char *name, struct hd_story *story,
+	void (*take)(struct hd_story *, const struct hd_json *), struct hd_diag *diag)
 {
 	struct report_lines *l = hd_alloc(sizeof *l);
 	char path[HD_PATH_CAP], chunk[CHUNK_BYTES];
@@ -170,59 +220,6 @@ out:
 }
 
 /* ---- the page */
-
-static void print_head(struct hd_text *page, const struct hd_rundir *dir, const struct run_story *s)
-{
-	const char *slash = strrchr(dir->path, '/');
-
-	hd_page_open(page, slash ? slash + 1 : dir->path);
-	if (s->unreadable)
-		hd_text_addf(page,
-			"<section class=\"warn\">%llu line%s of metrics or events could not be read and %s "
-			"left out.</section>\n",
-			(unsigned long long)s->unreadable, s->unreadable == 1 ? "" : "s",
-			s->unreadable == 1 ? "is" : "are");
-	if (!s->records) {
-		hd_text_add(page, "<section class=\"empty\">no steps recorded yet</section>\n");
-		return;
-	}
-	hd_text_addf(page,
-		"<section><dl><dt>steps recorded to</dt><dd>%llu</dd><dt>loss, first to last</dt><dd>%.5g "
-		"&rarr; %.5g</dd>",
-		(unsigned long long)s->last_step, s->first_loss, s->last_loss);
-	if (*s->digest) {
-		hd_text_add(page, "<dt>last recorded state digest</dt><dd><code>");
-		hd_page_text(page, s->digest);
-		hd_text_addf(page, "</code> <small>after step %llu</small></dd>",
-			(unsigned long long)s->digest_step);
-	}
-	hd_text_add(page, "</dl></section>\n");
-}
-
-static void print_events(struct hd_text *page, const struct run_story *s)
-{
-	uint64_t shown = s->nevents < MAX_EVENTS ? s->nevents : MAX_EVENTS;
-
-	hd_text_add(page, "<section><h2>Events");
-	if (shown < s->nevents)
-		hd_text_addf(page, " <small>the last %llu of %llu</small>", (unsigned long long)shown,
-			(unsigned long long)s->nevents);
-	hd_text_add(page, "</h2>");
-	if (!shown)
-		hd_text_add(page, "<p class=\"empty\">no events recorded</p>");
-	else
-		hd_text_add(page, "<table><tr><th>time, s</th><th>step</th><th>kind</th><th></th></tr>");
-	for (uint64_t i = s->nevents - shown; i < s->nevents; i++) {
-		const struct event_row *e = &s->event[i % MAX_EVENTS];
-		hd_text_addf(page, "<tr><td class=\"n\">%.1f</td><td class=\"n\">%llu</td><td class=\"k\">",
-			e->t, (unsigned long long)e->step);
-		hd_page_text(page, e->kind);
-		hd_text_add(page, "</td><td>");
-		hd_page_text(page, e->text);
-		hd_text_add(page, "</td></tr>\n");
-	}
-	hd_text_add(page, shown ? "</table></section>\n" : "</section>\n");
-}
 
 static void print_value(struct hd_text *page, const struct hd_json *json)
 {
@@ -283,14 +280,47 @@ static void print_job(struct hd_text *page, const struct hd_rundir *dir, struct 
 		hd_text_add(page, "<p class=\"empty\">job.resolved.json cannot be read</p></section>\n");
 		return;
 	}
-	hd_text_add(page, "<table>");
+	hd_text_add(page, "<div class=\"wide\"><table>");
 	print_members(page, json, "");
-	hd_text_add(page, "</table></section>\n");
+	hd_text_add(page, "</table></div></section>\n");
+}
+
+static uint32_t devices_of(const struct hd_rundir *dir)
+{
+	char path[HD_PATH_CAP];
+	struct hd_plan plan;
+	struct hd_arena arena;
+	uint32_t number, n = 0;
+	uint8_t *bytes;
+	size_t len;
+
+	if (hd_plan_newest(&number, dir->fs, dir->path, NULL))
+		return 0;
+	hd_arena_init(&arena, 0);
+	snprintf(path, sizeof path, "%s/" HD_PLAN_FOLDER "/%04u.plan", dir->path, number);
+	if (!hd_file_read_all(dir->fs, path, &arena, PLAN_BYTES, &bytes, &len, NULL) &&
+		!hd_plan_parse(&plan, (const char *)bytes, len, path, &arena, NULL))
+		n = plan.nranks;
+	hd_arena_finish(&arena);
+	return n;
+}
+
+static void print_page(const struct hd_story *s, const struct hd_rundir *dir, struct hd_arena *arena,
+	struct hd_text *page)
+{
+	const char *slash = strrchr(dir->path, '/');
+
+	hd_story_print_head(s, slash ? slash + 1 : dir->path, page);
+	if (s->records)
+		hd_story_print_charts(s, page);
+	hd_story_print_events(s, page);
+	print_job(page, dir, arena);
+	hd_page_close(page);
 }
 
 enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 {
-	struct run_story *s = hd_alloc(sizeof *s);
+	struct hd_story *s = hd_alloc(sizeof *s);
 	struct hd_arena arena;
 	struct hd_text page;
 	char path[HD_PATH_CAP];
@@ -305,16 +335,10 @@ enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 		err = read_lines(dir, "events.ndjson", s, take_event, diag);
 	if (err)
 		goto out;
-	print_head(&page, dir, s);
-	if (s->records) {
-		uint32_t ndots = (uint32_t)(s->ndots < MAX_DOTS ? s->ndots : MAX_DOTS);
-		hd_chart_print(&(struct hd_chart){ "Loss", "per sample or token", "evaluations", &s->loss,
-			s->dot, ndots }, &page);
-		hd_chart_print(&(struct hd_chart){ "Step time", "ms", "", &s->step_ms, NULL, 0 }, &page);
-	}
-	print_events(&page, s);
-	print_job(&page, dir, &arena);
-	hd_page_close(&page);
+	if (hd_ending_look(dir->fs, dir->path, &s->ending, NULL))       /* no job.yaml: not said */
+		s->ending = (struct hd_ending){ .exit = -1, .began = s->records > 0 };
+	s->devices = devices_of(dir);
+	print_page(s, dir, &arena, &page);
 	hd_rundir_path(dir, "report.html", path, sizeof path);
 	err = page.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the report %s", path)
 		: hd_file_write_atomic(dir->fs, path, page.at, page.len, diag);

@@ -1,9 +1,11 @@
 /* report.h -- report.html: what happened in a run, in one file that needs nothing.
  *
- * Made from metrics.ndjson, events.ndjson and job.resolved.json alone, so it can be
- * made again at any time, of a run that died too. Inline SVG, no script, no network;
- * opens from file://. A run without steps and lines that cannot be read have their
- * own words. Of a step recorded twice (after a restart) the last record counts. */
+ * Made from metrics.ndjson, events.ndjson, job.resolved.json and the newest plan alone, so
+ * it can be made again at any time, of a run that died too. Its head has the end and its
+ * cause, the final metric, steps, time and devices; below are curves, events and the job.
+ * Inline SVG, no script, no network; opens from file://, at any width. A run without steps,
+ * evaluations or an end, and lines that cannot be read have their own words. Of a step
+ * recorded twice (after a restart) the last record counts. */
 #ifndef HD_RUN_REPORT_H
 #define HD_RUN_REPORT_H
 

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/page.h"
@@ -97,22 +98,63 @@ static void print_curve(struct hd_text *page, const struct hd_plot *p, const str
 	hd_text_add(page, "\"/>");
 }
 
+/* A path of one point draws nothing. */
+static void print_point(struct hd_text *page, const struct hd_plot *p, const struct hd_curve *c)
+{
+	uint32_t used = 0, at = 0;
+
+	for (uint32_t i = 0; i < c->nbins; i++)
+		if (c->bin[i].used) {
+			used++;
+			at = i;
+		}
+	if (used == 1)
+		hd_text_addf(page, "<circle class=\"point\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>",
+			hd_plot_x(p, (double)at * (double)c->width), hd_plot_y(p, c->bin[at].high));
+}
+
+static void add_note(struct hd_text *note, const char *text)
+{
+	hd_text_addf(note, "%s%s", note->len ? "; " : "", text);
+}
+
+static void add_nonfinite(struct hd_text *note, uint64_t n)
+{
+	char text[80];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof text, "%llu value%s not finite and %s not drawn", (unsigned long long)n,
+		n == 1 ? " was" : "s were", n == 1 ? "is" : "are");
+	add_note(note, text);
+}
+
+static void print_empty(const struct hd_chart *chart, struct hd_text *page)
+{
+	char room[100];
+	struct hd_text note;
+
+	hd_text_fixed(&note, room, sizeof room);
+	add_note(&note, "no value that can be drawn");
+	add_nonfinite(&note, chart->curve->nonfinite);
+	hd_text_addf(page, "<section><h2>%s <small>%s</small></h2><p class=\"empty\">%s</p></section>\n",
+		chart->title, chart->unit, room);
+}
+
 void hd_chart_print(const struct hd_chart *chart, struct hd_text *page)
 {
 	double low = 0, high = 0;
-	char room[400];
+	char room[400], text[120];
 	struct hd_text note;
 
 	if (!hd_curve_range(chart->curve, &low, &high)) {
-		hd_text_addf(page,
-			"<section><h2>%s <small>%s</small></h2><p class=\"empty\">no value that can be "
-			"drawn</p></section>\n", chart->title,
-			chart->unit);
+		print_empty(chart, page);
 		return;
 	}
 	struct hd_plot p = fit(chart, low, high);
 	hd_plot_open(page, &p);
 	print_curve(page, &p, chart->curve);
+	print_point(page, &p, chart->curve);
 	for (uint32_t i = 0; i < chart->ndots; i++)
 		hd_text_addf(page,
 			"<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>step %llu: "
@@ -121,17 +163,17 @@ void hd_chart_print(const struct hd_chart *chart, struct hd_text *page)
 			(unsigned long long)chart->dot[i].step,
 			chart->dot[i].value);
 	hd_text_fixed(&note, room, sizeof room);
-	hd_text_addf(&note, "%s%s", chart->ndots ? "line: training; dots: " : "",
-		chart->ndots ? chart->dots_name : "");
-	if (chart->curve->width > 1)
-		hd_text_addf(&note, "%seach mark spans the least and greatest of %llu steps",
-			chart->ndots ? "; " : "",
+	if (chart->ndots) {
+		snprintf(text, sizeof text, "line: %s; dots: %s", chart->line, chart->dots);
+		add_note(&note, text);
+	}
+	if (chart->curve->width > 1) {
+		snprintf(text, sizeof text, "each mark spans the least and greatest of %llu steps",
 			(unsigned long long)chart->curve->width);
+		add_note(&note, text);
+	}
 	if (p.log)
-		hd_text_addf(&note, "%slogarithmic axis", chart->ndots ||
-			chart->curve->width > 1 ? "; " : "");
-	if (chart->curve->nonfinite)
-		hd_text_addf(&note, "; %llu values were not finite and are not drawn",
-			(unsigned long long)chart->curve->nonfinite);
+		add_note(&note, "logarithmic axis");
+	add_nonfinite(&note, chart->curve->nonfinite);
 	hd_plot_close(page, &p, note.at);
 }

@@ -1,4 +1,4 @@
-/* report_int.h -- curves of a run, thinned to what a page can show.
+/* report_int.h -- a run as a page shows it: its curves thinned, its end, its last events.
  *
  * The reader of metrics.ndjson feeds it record by record; memory is bounded however
  * long the run was.
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "run/ending.h"
 
 enum { HD_CURVE_BINS = 1000 };
 
@@ -30,9 +31,39 @@ bool hd_curve_range(const struct hd_curve *curve, double *low, double *high);   
 
 struct hd_dot { uint64_t step; double value; };
 
-/* One chart as inline SVG. `dots` (may be none) lie on the same axes. */
-struct hd_chart { const char *title, *unit, *dots_name; const struct hd_curve *curve;
+/* One chart as inline SVG. `dots` (may be none) lie on the same axes; `line` and `dots` say what they are. */
+struct hd_chart { const char *title, *unit, *line, *dots; const struct hd_curve *curve;
 	const struct hd_dot *dot; uint32_t ndots; };
 void hd_chart_print(const struct hd_chart *chart, struct hd_text *page);
+
+/* ---- a run, as the page shows it; of fixed size, whatever the length of the run ---- */
+
+enum { HD_STORY_EVENTS = 200, HD_STORY_DOTS = 500, HD_STORY_TEXT = 320 };
+
+struct hd_story_event { double t_s; uint64_t step; char kind[32], text[HD_STORY_TEXT]; };
+struct hd_story_dots { struct hd_dot dot[HD_STORY_DOTS]; uint64_t n; };     /* a ring: the last ones */
+/* Seconds of a run: t starts at 0 with each process that holds it. */
+struct hd_story_time { double sum_s, last_s; };
+
+struct hd_story {
+	struct hd_curve loss, accuracy, lr, gnorm, step_ms;
+	struct hd_story_dots eval_loss, eval_accuracy;
+	struct hd_story_event event[HD_STORY_EVENTS];     /* a ring: the last ones */
+	uint64_t nevents, nevals, unreadable, records, last_step;
+	double first_loss, last_loss;
+	uint32_t workers_least, workers_most, workers_last;       /* 0: not recorded */
+	struct hd_story_time by_steps, by_events;
+	/* of the last evaluation */
+	struct { uint64_t step; char split[16]; bool has_accuracy; double loss, accuracy, perplexity; } eval;
+	char digest[40];
+	uint64_t digest_step;
+	uint32_t devices;                         /* of the newest plan; 0: not known */
+	struct hd_ending ending;
+};
+
+/* The page but for the job's values; `name` is the run's. */
+void hd_story_print_head(const struct hd_story *story, const char *name, struct hd_text *page);
+void hd_story_print_charts(const struct hd_story *story, struct hd_text *page);
+void hd_story_print_events(const struct hd_story *story, struct hd_text *page);
 
 #endif

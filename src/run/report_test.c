@@ -17,7 +17,44 @@ static void put(struct hd_fs *fs, const char *name, const char *text)
 	assert_int_equal(hd_file_write_atomic(fs, path, text, strlen(text), NULL), HD_OK);
 }
 
-/* The page made of these three files (NULL: absent). */
+/* Elements are closed in the order they were opened, attributes are quoted, ampersands begin an entity. */
+static void check_well_formed(const char *page)
+{
+	static char open[64][16];
+	uint32_t depth = 0;
+
+	for (const char *at = strchr(page, '\n'); *at; at++) {         /* behind the doctype */
+		if (*at == '&') {
+			size_t len = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz");
+			CHECK(len && at[1 + len] == ';', "a bare ampersand: %.40s", at);
+		}
+		CHECK(*at != '>', "a bare '>': %.40s", at - 20);
+		if (*at != '<')
+			continue;
+		bool closes = at[1] == '/';
+		const char *name = at + 1 + closes;
+		size_t len = strcspn(name, " />");
+		for (at = name + len; *at && *at != '>'; at++)
+			if (*at == '"') {
+				CHECK(at[-1] == '=', "a quote: %.40s", at);
+				at += 1 + strcspn(at + 1, "\"<");
+				CHECK(*at == '"', "an attribute without its end: %.40s", name);
+			}
+		CHECK(*at == '>' && len < sizeof open[0], "a tag without its end: %.40s", name);
+		if (closes) {
+			CHECK(depth && strlen(open[depth - 1]) == len &&
+				!memcmp(open[depth - 1], name, len), "%.*s is closed inside %s", (int)len,
+				name, depth ? open[depth - 1] : "nothing");
+			depth--;
+		} else if (at[-1] != '/' && strncmp(name, "meta", len) != 0) {
+			CHECK(depth < 64, "too deep");
+			snprintf(open[depth++], sizeof open[0], "%.*s", (int)len, name);
+		}
+	}
+	CHECK(depth == 0, "%s is not closed", open[depth ? depth - 1 : 0]);
+}
+
+/* The page made of these three files (NULL: absent), which is well-formed, whatever they are. */
 static const char *page_of(const char *metrics, const char *events, const char *job)
 {
 	struct hd_rundir dir = { .path = "/run" };
@@ -29,6 +66,7 @@ static const char *page_of(const char *metrics, const char *events, const char *
 	hd_fs_sim_init(&sim);
 	dir.fs = &sim.fs;
 	assert_int_equal(hd_fs_mkdir(&sim.fs, "/run", NULL), HD_OK);
+	put(&sim.fs, "job.yaml", "model: {}\n");
 	if (metrics)
 		put(&sim.fs, "metrics.ndjson", metrics);
 	if (events)
@@ -39,6 +77,7 @@ static const char *page_of(const char *metrics, const char *events, const char *
 	assert_int_equal(hd_file_read_all(&sim.fs, "/run/report.html", &arena, 1 << 24, &page, &len, NULL),
 		HD_OK);
 	hd_fs_sim_finish(&sim);
+	check_well_formed((const char *)page);
 	return (const char *)page;
 }
 
@@ -95,8 +134,112 @@ static void values_that_are_not_finite_are_counted(void **unused)
 {
 	(void)unused;
 	const char *page = page_of("{\"step\":0,\"loss\":4}\n{\"step\":1,\"loss\":\"nan\"}\n", NULL, NULL);
-	assert_non_null(strstr(page, "1 values were not finite"));
-	assert_null(strstr(page, "nan\"/>"));
+	assert_non_null(strstr(page, "1 value was not finite and is not drawn"));
+	assert_non_null(strstr(page, "4 &rarr; not finite"));
+	assert_null(strstr(page, "nan"));
+	page = page_of("{\"step\":0,\"loss\":\"nan\"}\n{\"step\":1,\"loss\":\"inf\"}\n",
+		"{\"kind\":\"eval\",\"t\":1,\"step\":1,\"loss\":\"nan\"}\n", NULL);
+	assert_non_null(strstr(page, "no value that can be drawn; 2 values were not finite"));
+	assert_non_null(strstr(page, "loss not finite on split unnamed"));
+	assert_true(strstr(page, "nan") > strstr(page, "<h2>Events"));
+}
+
+#define START "{\"v\":1,\"t\":0.5,\"kind\":\"job_start\",\"step\":0,\"membership\":0,\"steps\":40}\n"
+#define END(exit, text) "{\"v\":1,\"t\":75,\"kind\":\"job_end\",\"step\":2,\"membership\":0,\"steps\":40," \
+	"\"exit\":" exit ",\"text\":\"" text "\"}\n"
+#define EVAL "{\"v\":1,\"t\":2,\"kind\":\"eval\",\"step\":2,\"membership\":0,\"split\":\"valid\"," \
+	"\"loss\":0.5,\"accuracy\":0.625,\"perplexity\":1.6,\"rows\":8}\n"
+#define STEP(n, loss) "{\"step\":" n ",\"t\":1,\"loss\":" loss ",\"lr\":0.25,\"gnorm\":3,\"workers\":1," \
+	"\"step_ms\":5}\n"
+
+static void the_head_says_how_it_ended(void **unused)
+{
+	static const struct { const char *events, *said; } rows[] = {
+		{ "", "<b class=\"bad\">died</b> (interrupted, no end is recorded" },
+		{ START, "<b class=\"bad\">died</b> (interrupted, no end is recorded" },
+		{ START END("0", ""), "<b class=\"good\">done</b> (all steps are done), exit code 0<" },
+		{ START END("75", "somebody asked"), "<b class=\"\">stopped</b> (it was asked to; "
+			"<code>heddle resume</code> goes on), exit code 75: somebody asked<" },
+		{ START END("130", "stop"), "<b class=\"\">stopped</b>" },
+		{ START END("4", "loss is <nan> after step 1"), "<b class=\"bad\">failed</b> "
+			"(an error ended it), exit code 4: loss is &lt;nan&gt; after step 1<" },
+		{ START END("75", "") START, "<b class=\"bad\">died</b>" },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const char *page = page_of(STEP("0", "4") STEP("1", "2"), rows[i].events, NULL);
+		CHECK(strstr(page, rows[i].said), "row %zu: no %s in %.400s", i, rows[i].said,
+			strstr(page, "<dl>"));
+	}
+	assert_non_null(strstr(page_of(NULL, NULL, NULL), "<b class=\"\">new</b> (no step was begun)"));
+}
+
+static void the_head_has_metric_steps_time_and_devices(void **unused)
+{
+	(void)unused;
+	const char *page = page_of(STEP("0", "4") STEP("1", "2"), START EVAL END("0", ""), NULL);
+	assert_non_null(strstr(page, "<dt>final metric</dt><dd>accuracy 62.5 %, loss 0.5 on split valid "
+		"after step 2</dd>"));
+	assert_non_null(strstr(page, "<dt>steps</dt><dd>2 of 40</dd>"));
+	assert_non_null(strstr(page, "<dt>time</dt><dd>1 min 15 s</dd>"));
+	assert_non_null(strstr(page, "<dt>devices</dt><dd>not recorded, 1 worker</dd>"));
+	page = page_of(STEP("0", "4"), START, NULL);
+	assert_non_null(strstr(page, "training loss 4; no evaluation recorded"));
+	assert_non_null(strstr(page, "<dt>steps</dt><dd>1 of 40</dd>"));
+	/* t starts at 0 with each process: 75 s and 75 s */
+	page = page_of(STEP("0", "4"), START END("75", "") START END("0", ""), NULL);
+	assert_non_null(strstr(page, "<dt>time</dt><dd>2 min 30 s</dd>"));
+	page = page_of("{\"step\":0,\"loss\":4,\"workers\":3}\n{\"step\":1,\"loss\":4,\"workers\":5}\n"
+		"{\"step\":2,\"loss\":4,\"workers\":2}\n", NULL, NULL);
+	assert_non_null(strstr(page, "2 workers at the end (from 2 to 5)"));
+}
+
+static void there_is_a_curve_of_each_thing_that_is_recorded(void **unused)
+{
+	static const char *const titles[] = { "Loss", "Accuracy", "Learning rate", "Gradient norm",
+		"Step time" };
+
+	(void)unused;
+	const char *page = page_of(STEP("0", "4") STEP("1", "2"), START EVAL, NULL), *at = page;
+	for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
+		char heading[40];
+		snprintf(heading, sizeof heading, "<h2>%s <small>", titles[i]);
+		at = strstr(at, heading);
+		CHECK(at, "%s", titles[i]);
+		CHECK(strstr(at, "<svg") && strstr(at, "<svg") < strstr(at, "</section>"), "%s", titles[i]);
+	}
+	assert_non_null(strstr(page, "<title>step 2: 62.5</title>"));
+	assert_non_null(strstr(page, "line: evaluations in order; dots: evaluations"));
+	page = page_of(STEP("0", "4"), START, NULL);
+	assert_non_null(strstr(page, "<h2>Accuracy</h2><p class=\"empty\">no evaluation recorded"));
+	page = page_of(STEP("0", "4"), START "{\"kind\":\"eval\",\"t\":1,\"step\":1,\"loss\":2}\n", NULL);
+	assert_non_null(strstr(page, "evaluations have no accuracy"));
+}
+
+static void a_single_step_can_be_seen(void **unused)
+{
+	(void)unused;
+	assert_non_null(strstr(page_of(STEP("0", "4"), START, NULL), "<circle class=\"point\""));
+	assert_null(strstr(page_of(STEP("0", "4") STEP("1", "2"), START, NULL), "<circle class=\"point\""));
+}
+
+/* Nothing is wider than a telephone: drawings shrink, tables scroll in their own box. */
+static void a_narrow_screen_is_provided_for(void **unused)
+{
+	(void)unused;
+	const char *page = page_of(STEP("0", "4"), START, "{\"job\":{\"name\":\"x\"}}");
+	const char *narrow = strstr(page, "@media(max-width:600px){");
+	assert_non_null(strstr(page, "<meta name=\"viewport\" "
+		"content=\"width=device-width,initial-scale=1\">"));
+	assert_non_null(narrow);
+	assert_non_null(strstr(narrow, "svg{min-width:0"));
+	assert_non_null(strstr(narrow, "dl{grid-template-columns:1fr}"));
+	assert_non_null(strstr(page, "prefers-color-scheme:dark"));
+	for (const char *at = page; (at = strstr(at, "<table>")); at++)
+		CHECK(!memcmp(at - 18, "<div class=\"wide\">", 18), "a table without a box: %.60s", at);
+	for (const char *at = page; (at = strstr(at, "<svg")); at++)
+		CHECK(!memcmp(at, "<svg viewBox=", 13), "a drawing of fixed width: %.60s", at);
 }
 
 /* Against a plain loop over all values: no spike is lost, however far the curve was thinned. */
@@ -142,6 +285,11 @@ int main(void)
 		cmocka_unit_test(the_last_record_of_a_step_counts),
 		cmocka_unit_test(evaluations_are_dots),
 		cmocka_unit_test(values_that_are_not_finite_are_counted),
+		cmocka_unit_test(the_head_says_how_it_ended),
+		cmocka_unit_test(the_head_has_metric_steps_time_and_devices),
+		cmocka_unit_test(there_is_a_curve_of_each_thing_that_is_recorded),
+		cmocka_unit_test(a_single_step_can_be_seen),
+		cmocka_unit_test(a_narrow_screen_is_provided_for),
 		cmocka_unit_test(a_long_curve_keeps_its_spikes),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
