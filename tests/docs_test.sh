@@ -36,4 +36,21 @@ expect '```sh\ntrue\n```\n'                '' 1
 expect '```sh\necho x >made\ntest -f dev && cat made\n```\n' '' 1
 [ ! -e "$work/made" ] || { echo "the commands of a document write into the tree"; exit 1; }
 expect '```sh\nfalse\n```\n'               'README.md: failed: false' 1
-echo "wrong verbs, paths, links, names and commands are named"
+demo()          # DIGEST DIGEST KERNELS
+{
+	printf '<!-- demo x -->\\n  state    %s   (1)\\n  state    %s   (2)   IDENTICAL\\n(%s)\\n' "$@"
+	printf '<!-- /demo x -->\\n'
+}
+one=0123456789abcdef0123456789abcdef two=1123456789abcdef0123456789abcdef
+expect "$(demo $one $one "kernels: library on avx2, fingerprint $two")" ''
+expect "$(demo $one $two "kernels: library on avx2, fingerprint $two")" 'demo x does not show one digest'
+expect "$(demo $one $one "kernels: library on avx2")" 'README.md: demo x does not say which kernels'
+mkdir "$work/bench"
+for word in true false; do
+	printf '#!/bin/sh\n[ "$*" = "--check train" ] && %s\n' $word >"$work/bench/proof.sh"
+	chmod +x "$work/bench/proof.sh"
+	shown=$(demo $one $one "kernels: library on avx2, fingerprint $two" | sed 's/demo x/demo train/g')
+	complaint=$([ $word = true ] || echo 'the digest of demo train is another one here')
+	expect "$shown" "$complaint" 1
+done
+echo "wrong verbs, paths, links, names, commands and digests of demos are named"

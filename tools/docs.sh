@@ -9,6 +9,9 @@
 #  3. every function, struct or macro in back-ticks (`hd_...`, `HD_...`) occurs in the sources;
 #  4. the commands of a block that begins with ```sh exit 0 when HD_DOCS_RUN=1; they run in a
 #     new folder with links to what the tree holds.
+#  5. between `<!-- demo NAME -->` and `<!-- /demo NAME -->` stands one digest, on two lines, and which
+#     kernels gave it; when HD_DOCS_RUN=1 that of the demo `train` is what the demo gives here, where this
+#     machine has these kernels (bench/proof.sh --check).
 # Architecture decision records name rejected ways too: of them only links are checked.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -88,5 +91,24 @@ for document in ${documents[@]+"${documents[@]}"}; do
 	done < <(awk '/^```sh/ { sh = 1; next } /^```/ { sh = 0 } sh && NF && !/^#/' "$document")
 	rm -rf "$scratch"
 done
+check_demo()            # NAME
+{
+	local block digests
+	block=$(sed -n "/^<!-- demo $1 -->\$/,/^<!-- \/demo $1 -->\$/p" README.md)
+	digests=$(grep -oE '^  state +[0-9a-f]{32} ' <<<"$block" | sed 's/ *$//; s/.* //')
+	[ "$(wc -w <<<"$digests")" = 2 ] && [ "$(sort -u <<<"$digests" | wc -w)" = 1 ] &&
+		grep -q 'IDENTICAL$' <<<"$block" ||
+		complain "README.md: demo $1 does not show one digest twice"
+	grep -qE 'kernels: [a-z]+ on [a-z0-9]+, fingerprint [0-9a-f]{32}' <<<"$block" ||
+		complain "README.md: demo $1 does not say which kernels gave its digest, by their fingerprint"
+}
+for name in $(sed -nE 's/^<!-- demo ([a-z]+) -->$/\1/p' README.md); do
+	check_demo "$name"
+done
+if [ "${HD_DOCS_RUN:-0}" = 1 ] && [ -x bench/proof.sh ] &&
+	grep -q '^<!-- demo train -->$' README.md; then
+	bench/proof.sh --check train || complain "README.md: the digest of demo train is another one here"
+fi
+
 [ $failed -eq 0 ] && echo "${#documents[@]} documents checked"
 exit $failed
