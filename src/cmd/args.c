@@ -165,7 +165,8 @@ enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int 
 	for (int i = 0; i < argc && !err; i++) {
 		if (!ended && !strcmp(argv[i], "--"))
 			ended = true;
-		else if (!ended && argv[i][0] == '-' && argv[i][1] && !isdigit((unsigned char)argv[i][1]))      /* -3: less three */
+		/* -3: less three */
+		else if (!ended && argv[i][0] == '-' && argv[i][1] && !isdigit((unsigned char)argv[i][1]))
 			err = one_option(args, verb, argc, argv, &i, diag);
 		else if (args->npos == HD_MAX_POSITIONALS)
 			err = hd_fail(diag, HD_E_INVAL, "more than %d arguments", HD_MAX_POSITIONALS);

@@ -175,7 +175,8 @@ static enum hd_err verify_run(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_samples_verify(task, &cmd->fs, dir, info.step, &found, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_JSON])
-		printf("{\"ok\":true,\"steps\":%llu,\"epochs\":%llu,\"samples\":%llu,\"rest\":%llu,\"again\":%llu,\"torn\":%llu}\n",
+		printf("{\"ok\":true,\"steps\":%llu,\"epochs\":%llu,\"samples\":%llu,"
+			"\"rest\":%llu,\"again\":%llu,\"torn\":%llu}\n",
 			(unsigned long long)info.step, (unsigned long long)found.epochs,
 			(unsigned long long)found.epoch, (unsigned long long)found.rest,
 			(unsigned long long)found.again, (unsigned long long)found.torn);

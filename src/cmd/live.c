@@ -8,7 +8,8 @@
 #include "driver/standing.h"
 
 #define HD_LIVE_WAIT_NS INT64_C(5000000000)     /* for an answer */
-#define HD_LIVE_NEXT_NS INT64_C(60000000000)    /* for the next coordinator, while somebody is there who can be or start it */
+/* for the next coordinator, while there is a process that can be or start it */
+#define HD_LIVE_NEXT_NS INT64_C(60000000000)
 #define HD_LIVE_TELL_NS INT64_C(5000000000)
 #define HD_LIVE_FIRST_NS INT64_C(50000000)      /* each pause is twice as long as the one before */
 #define HD_LIVE_PAUSE_NS INT64_C(1000000000)

@@ -76,8 +76,8 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 			"could be kept", p->dir);
 	if (has_ended(p, &end))
 		return hd_fail(diag, HD_E_NOTFOUND,
-			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until the "
-			"scheduler gives the next", p->dir, end.lease, end.exit,
+			"%s: lease %u has ended with exit code %d at step %llu: no worker is wanted until "
+			"the scheduler gives the next", p->dir, end.lease, end.exit,
 			(unsigned long long)end.step);
 
 	/* one that has not written down yet what is wanted has started nobody, and has its own time for it */

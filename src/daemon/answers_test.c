@@ -112,7 +112,8 @@ static void events_and_errors_are_written_as_before(void **state)
 	CHECK_ANSWER(events, "{\"events\":[{\"number\":2,\"at_s\":2.9916150110000004,\"t\":1795551140.697,"
 		"\"kind\":\"start\",\"job\":1,\"text\":\"on fast-0\"}],\"last\":5}",
 		.events = { .at = events, .n = 1 }, .last = 5);
-	CHECK_ANSWER(error, "{\"error\":\"there is no job with the name \\\"nope\\\"\",\"code\":-103,\"exit\":3}",
+	CHECK_ANSWER(error,
+		"{\"error\":\"there is no job with the name \\\"nope\\\"\",\"code\":-103,\"exit\":3}",
 		.error = "there is no job with the name \"nope\"", .code = -103, .exit = 3);
 }
 

@@ -96,8 +96,8 @@ HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives
 struct hd_run_held { uint64_t job; uint32_t lease; double for_s; };
 HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held,
 	struct hd_diag *diag);
-/* How a run ended, for the scheduler that gave the lease. steps: with fewer it is not done, whatever it exits with;
- * 0: it had a target, or did not say. */
+/* How a run ended, for the scheduler that gave the lease. steps: with fewer it is not done, whatever it exits
+ * with; 0: it had a target, or did not say. */
 struct hd_run_end { uint32_t lease; int exit; uint64_t step, steps; char digest[40], error[200]; };
 HD_MUST_USE enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end,
 	struct hd_diag *diag);

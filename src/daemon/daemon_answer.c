@@ -572,7 +572,8 @@ static enum hd_err put_event(void *user, const struct hd_jobs_event *e, struct h
 
 	(void)diag;
 	hd_fields_put_object(&hd_answer_event_fields, 0, &(struct hd_answer_event){
-		.number = (int64_t)e->number, .at_s = e->at_s, .t = (double)e->t_ms * 1e-3, .kind = e->kind, .job = (int64_t)e->job,
+		.number = (int64_t)e->number, .at_s = e->at_s, .t = (double)e->t_ms * 1e-3, .kind = e->kind,
+		.job = (int64_t)e->job,
 		.text = e->text }, NULL, w);
 	return HD_OK;
 }

@@ -121,7 +121,8 @@ static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask,
 static double left_s(const struct hd_sched_job *job, double rate) { return rate > 0 ? job->steps_left / rate :
 	-1; }
 
-struct affected { struct hd_daemon *d; const struct question *q; const struct hd_what_if *row; uint32_t n;
+struct affected { struct hd_daemon *d; const struct whatif_question *q; const struct hd_what_if *row;
+	uint32_t n;
 	struct hd_diag *diag; enum hd_err err; };
 
 static void fill_affected(void *user, struct hd_json_writer *w)
