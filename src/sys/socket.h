@@ -163,8 +163,8 @@ struct hd_net_sim {
 	struct hd_net_end *ends;          /* owned: HD_NET_SIM_SOCKS */
 };
 
-/* `host` does not move while it has sockets. Loops of several hosts share the sim's clock; the caller that moves
- * them polls the one whose next event is earliest (hd_loop_sim_next_ns). */
+/* `host` does not move while it has sockets. Loops of several hosts share the sim's clock; the caller
+ * that moves them polls the one whose next event is earliest (hd_loop_sim_next_ns). */
 void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_loop *loop, struct hd_net_host *host);
 HD_MUST_USE enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop,
 	struct hd_diag *diag);
