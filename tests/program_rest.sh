@@ -101,7 +101,7 @@ before = len(jobs())
 for change in ({"scale": 2}, {"rates": {"fast": 1, "slow": 2}}, {"rates": None}, {"set": ["job.seed=4"]}, {"set": []}, {"name": "n"}, {"priority": 1},
                {"user": "ann"}, {"folder": "/"}, {"job": order["job"] + "\n# another\n"}):
     status, answer = submit(change)
-    assert status == 409 and answer["exit"] == 2 and "ordered otherwise" in answer["error"] and "job %d " % first["id"] in answer["error"], (change, status, answer)
+    assert status == 409 and answer["exit"] == 2 and "has another order" in answer["error"] and "job %d " % first["id"] in answer["error"], (change, status, answer)
 assert len(jobs()) == before
 status, other = submit({"key": "k2"})
 assert status == 200 and other["id"] != first["id"], other
