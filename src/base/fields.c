@@ -214,7 +214,7 @@ static void add_value(const struct hd_fields_row *row, const void *from, struct 
 	case HD_FIELDS_TEXTS:
 	case HD_FIELDS_COUNTS:
 	case HD_FIELDS_LIST:
-	case HD_FIELDS_PART: assert(!"a list is no cell"); return;
+	case HD_FIELDS_PART: assert(0 && "a list is no cell"); return;
 	}
 }
 
