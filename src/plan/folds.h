@@ -44,6 +44,12 @@ HD_MUST_USE enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script,
 	const uint32_t *vn, uint32_t nhere,
 	uint32_t nslices, const uint32_t *wave, struct hd_arena *arena, struct hd_diag *diag);
 
+/* For leaves that are complete in the order of `vn`, whatever it is (the lists of a pipeline's stage). A node
+ * joins its sibling as soon as both are here, whichever comes first: an addition has the same bits either way
+ * round. No temporary buffers; root i, in ascending order of cover, ends in buffer i. script->vn is `vn`. */
+HD_MUST_USE enum hd_err hd_fold_script_make_any(struct hd_fold_script *script, uint32_t nvns,
+	const uint32_t *vn, uint32_t nhere, struct hd_arena *arena, struct hd_diag *diag);
+
 /* The other half: roots of all members of a step, joined to value(H,0). A merge list for one chunk:
  * the operands in the order of the tree; association is fixed, arrival order is free. */
 /* item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given */
