@@ -90,7 +90,7 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_auto_ask *ask)
 			ask->recompute = (enum hd_auto_recompute)r;
 	for (int u = 0; u < HD_NUPDATES && cmd->args.has[HD_OPT_UPDATE]; u++)
 		if (!strcmp(cmd->args.text[HD_OPT_UPDATE], hd_update_names[u]))
-			ask->update = (enum hd_update)u;
+			ask->update = (enum hd_update_mode)u;
 	return err;
 }
 

@@ -25,7 +25,7 @@ enum { HD_DIFF_CELLS = 1 << 22 };
 
 struct hd_plan_layout {
 	uint32_t nranks, nvns, nstages, nchunks;
-	enum hd_update update;
+	enum hd_update_mode update;
 	uint32_t *rank;                           /* [stages * vns], or HD_NO_RANK */
 	const uint32_t *owner;                    /* [chunks] */
 	const uint16_t *worker;                   /* [ranks], or NULL */

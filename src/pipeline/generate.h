@@ -39,7 +39,7 @@ struct hd_schedule_ask {
 
 struct hd_schedule_kind {
 	const char *name, *other;                 /* other: a second name, or NULL */
-	enum hd_update update;
+	enum hd_update_mode update;
 	uint32_t vmin, vmax;
 	const char *about, *limits;               /* limits: "" where there are none */
 	const struct hd_schedule_maker *maker;    /* src/pipeline/schedule/kind.h */

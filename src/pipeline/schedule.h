@@ -20,7 +20,7 @@
 #include "plan/plan.h"
 
 #define HD_NO_RANK UINT32_MAX
-enum { HD_MAX_STAGES = 65535 };
+enum { HD_SCHEDULE_STAGES = 65535 };
 
 /* Whose gradients an update waits for (a matter of the job; the order need only suit it).
  *        id      name     */
@@ -30,7 +30,7 @@ enum { HD_MAX_STAGES = 65535 };
 	X(VSYNC, "vsync")        /* the same, one version on all stages */   \
 	X(2BW,   "2bw")          /* all of the step, one update late */
 
-enum hd_update {
+enum hd_update_mode {
 #define X(id, name) HD_UPDATE_##id,
 	HD_UPDATES(X)
 #undef X
@@ -43,7 +43,7 @@ struct hd_schedule {
 	uint32_t nranks, nvns, nstages;   /* p, m, S */
 	uint32_t *place;                  /* [nstages] rank, or HD_NO_RANK where no F appears */
 	struct hd_ilist *list;            /* [nranks] */
-	enum hd_update update;
+	enum hd_update_mode update;
 	struct hd_ilist *prologue, *epilogue;     /* [nranks], or NULL: one section */
 };
 

@@ -62,7 +62,7 @@ enum hd_auto_place {
 enum hd_auto_recompute { HD_AUTO_IF_NEEDED, HD_AUTO_NEVER, HD_AUTO_ALWAYS };
 
 /* Every virtual node updates by itself: one straight pipeline, and its stages are part of the job. */
-static inline bool hd_auto_of_each(enum hd_update update) { return update == HD_UPDATE_STASH ||
+static inline bool hd_auto_of_each(enum hd_update_mode update) { return update == HD_UPDATE_STASH ||
 	update == HD_UPDATE_VSYNC; }
 
 /* 0 and NULL: the planner chooses; what is set is kept. */
@@ -72,7 +72,7 @@ struct hd_auto_ask {
 	/* model.sequence_shards: a tensor group shares what lies between its products, too */
 	bool sequence;
 	/* of stash and vsync, d is 1 and the stages chosen become part of the job */
-	enum hd_update update;
+	enum hd_update_mode update;
 	uint32_t t, p, d, v;
 	const char *schedule;                     /* name of a row of generate.h */
 	enum hd_auto_recompute recompute;

@@ -25,7 +25,7 @@ struct hd_lists {
 	const struct hd_schedule_job *job;        /* or NULL */
 	const struct hd_stage_rule *rule;         /* [stages] settled */
 	uint32_t *holders;                        /* [stages] ranks with a forward of it */
-	enum hd_update update;                    /* of the schedule as it was given, */
+	enum hd_update_mode update;                    /* of the schedule as it was given, */
 	uint32_t step_vns;                        /* and its m */
 	struct hd_report *report;
 	struct hd_arena *arena;

@@ -83,9 +83,9 @@ static enum hd_err check_ask(const struct hd_schedule_kind *k, struct hd_emit *e
 			"%s has %u to %u model chunks a rank, not %u; the nearest that works: --chunks %u",
 			ask->name,
 				k->vmin, k->vmax, e->v, e->v < k->vmin ? k->vmin : k->vmax);
-	if ((uint64_t)e->p * e->v > HD_MAX_STAGES)
+	if ((uint64_t)e->p * e->v > HD_SCHEDULE_STAGES)
 		return hd_fail(e->diag, HD_E_INVAL, "%s: %u ranks of %u chunks are more than %d stages",
-			ask->name, e->p, e->v, HD_MAX_STAGES);
+			ask->name, e->p, e->v, HD_SCHEDULE_STAGES);
 	nins = (uint64_t)e->m * e->v * (k->maker->place == HD_PLACE_REPLICAS &&
 		!ask->replicas ? 1 : e->p) * (k->maker->split ? 3 : 2);
 	if (nins > HD_MAX_INS)

@@ -106,7 +106,7 @@ static enum hd_err read_p(struct schedule_reader *r)
 
 static enum hd_err read_m(struct schedule_reader *r) { return read_number(r, INT32_MAX, &r->said_m); }
 
-static enum hd_err read_stages(struct schedule_reader *r) { return read_number(r, HD_MAX_STAGES,
+static enum hd_err read_stages(struct schedule_reader *r) { return read_number(r, HD_SCHEDULE_STAGES,
 	&r->said_stages); }
 
 /* Compared with the lists when these are known; "mod" and "v" are spelled out then. */
@@ -120,21 +120,21 @@ static enum hd_err read_place(struct schedule_reader *r)
 		return hd_scan_refuse(&r->scan, word, "mod, v or the rank of each stage belongs here");
 	bool mod = len == 3 && !memcmp(word, "mod", 3), v = len == 1 && *word == 'v';
 	r->any_place = mod || v;
-	r->said_place = hd_arena_take(r->arena, HD_MAX_STAGES, sizeof *r->said_place);
+	r->said_place = hd_arena_take(r->arena, HD_SCHEDULE_STAGES, sizeof *r->said_place);
 	if (!r->said_place)
 		return no_memory(r);
 	if (mod || v) {
-		for (uint32_t s = 0; s < HD_MAX_STAGES && r->cap; s++)
+		for (uint32_t s = 0; s < HD_SCHEDULE_STAGES && r->cap; s++)
 			r->said_place[s] = mod ? s % r->cap : s < r->cap ? s : s < 2 * r->cap ?
 				2 * r->cap - 1 - s : HD_NO_RANK;
-		r->nplace = HD_MAX_STAGES;
+		r->nplace = HD_SCHEDULE_STAGES;
 		return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word,
 			"the line ends here") : HD_OK;
 	}
 	enum hd_err err;
 	do {
-		if (r->nplace == HD_MAX_STAGES)
-			return hd_scan_refuse(&r->scan, word, "more than %d stages", HD_MAX_STAGES);
+		if (r->nplace == HD_SCHEDULE_STAGES)
+			return hd_scan_refuse(&r->scan, word, "more than %d stages", HD_SCHEDULE_STAGES);
 		err = hd_scan_number(&r->scan, word, len, HD_MAX_RANKS - 1, &rank);
 		r->said_place[r->nplace++] = (uint32_t)rank;
 	} while (!err && hd_scan_word(&r->scan, &word, &len));
@@ -182,14 +182,15 @@ static enum hd_err read_update(struct schedule_reader *r)
 		u = HD_NUPDATES;
 	if (u == HD_NUPDATES)
 		return hd_scan_refuse(&r->scan, word, "flush, stash, vsync or 2bw belongs here");
-	r->now.update = (enum hd_update)u;
+	r->now.update = (enum hd_update_mode)u;
 	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word, "the line ends here") :
 		HD_OK;
 }
 
 static const struct { const char *word; bool anywhere; enum hd_err (*read)(struct schedule_reader *r);
 	} directives[] = {
-	{ "p", false, read_p }, { "m", false, read_m }, { "stages", false, read_stages }, { "place", false, read_place },
+	{ "p", false, read_p }, { "m", false, read_m }, { "stages", false, read_stages }, { "place", false,
+		read_place },
 	{ "update", false, read_update }, { "section", true, read_section },
 };
 enum { NDIRECTIVES = sizeof directives / sizeof directives[0] };

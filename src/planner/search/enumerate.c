@@ -278,7 +278,7 @@ enum hd_err hd_auto_enumerate(struct hd_auto_search *s)
 
 /* ---- one device, and copies of the whole model */
 
-static const struct hd_auto_row *row_of(enum hd_update update)
+static const struct hd_auto_row *row_of(enum hd_update_mode update)
 {
 	const struct hd_auto_row *row = hd_auto_rows;
 

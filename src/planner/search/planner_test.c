@@ -85,7 +85,7 @@ static bool in_order(const struct hd_auto_plan *a, const struct hd_auto_plan *b)
 
 static void never_slower_than_one_device_or_data_parallel_and_the_checker_accepts_it(void **state)
 {
-	static const enum hd_update updates[] = { HD_UPDATE_FLUSH, HD_UPDATE_FLUSH, HD_UPDATE_FLUSH,
+	static const enum hd_update_mode updates[] = { HD_UPDATE_FLUSH, HD_UPDATE_FLUSH, HD_UPDATE_FLUSH,
 		HD_UPDATE_2BW, HD_UPDATE_STASH, HD_UPDATE_VSYNC };
 	uint32_t pipelines = 0, plain = 0, replicas = 0, refused = 0;
 
@@ -500,7 +500,7 @@ static int64_t steady_step(const struct model *m, const struct machines *c, cons
 /* Updates of every virtual node: all places of one boundary or two simulated, for as many stages. */
 static void of_stages_with_versions_the_best_places_are_found(void **state)
 {
-	static const struct { enum hd_update update; const char *schedule;
+	static const struct { enum hd_update_mode update; const char *schedule;
 		} kinds[] = { { HD_UPDATE_STASH, "stash" }, { HD_UPDATE_VSYNC, "vsync" } };
 
 	(void)state;

@@ -16,7 +16,7 @@
 /* What a schedule is to the planner; the rest is a row of generate.h. */
 struct hd_auto_row {
 	const char *schedule;
-	enum hd_update update;
+	enum hd_update_mode update;
 	uint32_t vmin, vmax;
 	bool v_placed, alone;                     /* stages placed like a V; alone: for p = 1 */
 	/* every backward whole, that of a rank's first stage last */
