@@ -136,6 +136,9 @@ struct hd_device_ops {
 	/* Prepares kernels for every (op, shape) of the program. May be slow; the program must outlive the
 	 * device's use of it. */
 	enum hd_err (*load)(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
+	/* A program that was loaded, or half, is run no more. Others are not touched; takes one that was
+	 * never loaded. */
+	void (*unload)(struct hd_device *device, const struct hd_program *program);
 	/* Runs a phase of one slice. Asynchronous. B also applies bind->fold to each complete gradient.
 	 * A thread's first call may allocate what kernels keep per thread, one of 0 rows too. */
 	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program,

@@ -177,7 +177,7 @@ enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *prog
 	return HD_OK;
 }
 
-static void unload(struct hd_grid_program *loaded)
+static void release(struct hd_grid_program *loaded)
 {
 	const struct hd_program *program = loaded->of;
 
@@ -188,6 +188,19 @@ static void unload(struct hd_grid_program *loaded)
 				slot->row->release(slot->prepared);
 		}
 	hd_free(loaded);
+}
+
+void hd_grid_unload(struct hd_device *device, const struct hd_program *program)
+{
+	struct hd_grid_program **at = &hd_grid_of(device)->program;
+
+	while (*at && (*at)->of != program)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	struct hd_grid_program *loaded = *at;
+	*at = loaded->next;
+	release(loaded);
 }
 
 enum hd_err hd_grid_wait(struct hd_device *device, uint64_t token, struct hd_diag *diag)
@@ -207,7 +220,7 @@ void hd_grid_close(struct hd_device *device)
 	while (grid->program) {
 		struct hd_grid_program *loaded = grid->program;
 		grid->program = loaded->next;
-		unload(loaded);
+		release(loaded);
 	}
 	while (grid->block)
 		hd_grid_give(device, grid->block->memory.at, grid->block->len_bytes);

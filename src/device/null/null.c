@@ -91,7 +91,8 @@ const struct hd_device_ops hd_device_null = {
 	.name = "null", .about = "computes nothing: results are zeros, costs come from the op table",
 	.powers = HD_DEVICE_HOST_MEMORY | HD_DEVICE_NO_RESULT,
 	.size = sizeof(struct hd_grid), .open = null_open, .take = hd_grid_take, .give = hd_grid_give,
-	.write = hd_grid_move, .read = hd_grid_move, .load = null_load, .run = null_run, .add = null_add,
+	.write = hd_grid_move, .read = hd_grid_move, .load = null_load, .unload = hd_grid_unload,
+	.run = null_run, .add = null_add,
 	.reduce = null_reduce, .measure = null_measure, .update = null_update, .wait = hd_grid_wait,
 	.close = hd_grid_close,
 };
