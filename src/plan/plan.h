@@ -31,7 +31,9 @@ struct hd_plan {
 	uint32_t number;                  /* order of adoption within a run */
 	uint32_t nranks, nstages, nvns;
 	uint16_t *worker;                 /* [nranks] whose device it is */
-	uint32_t *map;                    /* [nvns] rank */
+	uint32_t *map;                    /* [nvns] rank; of several stages the one that runs stage 0 */
+	/* [nstages] forward node of the graph that a stage begins with (graph/stages.h); NULL: one stage */
+	uint32_t *first;
 	uint32_t nchunks, *owner;         /* [nchunks] rank */
 	struct hd_ilist *list;            /* [nranks] */
 	struct hd_xfers xfers;
@@ -49,7 +51,8 @@ struct hd_plan_job {
 
 /* Stages of a plan whose ranks each hold the whole model. */
 enum { HD_WHOLE_MODEL = 1 };
-/* The job of such a plan; other fields may be set afterwards. No other place says how many stages there are. */
+/* The job of such a plan; other fields may be set afterwards. No other place says how many stages there
+ * are. */
 static inline struct hd_plan_job hd_plan_job_whole(uint32_t nvns, uint32_t nchunks)
 {
 	return (struct hd_plan_job){ .nvns = nvns, .nchunks = nchunks, .nstages = HD_WHOLE_MODEL };

@@ -8,6 +8,7 @@
  *	plan 3
  *	cause "2 workers joined"
  *	stages 1
+ *	cuts 0 17 33                   of several stages: the first forward node of each
  *	workers 0-1:0 2:1              rank or ranks : worker
  *	map 0-7:0 8-15:1               virtual nodes : rank
  *	owner 0-41:0 42:1              chunks : rank
@@ -18,7 +19,8 @@
  * Directives stand in any order before the lists; the printed order is the one above.
  * Comments begin with '#'. One plan has one printed form, and that parses back to it. */
 
-enum { MAX_CHUNKS = 1 << 22, MAX_XFERS = 1 << 20, MAX_CAUSE = 512 };
+enum { MAX_CHUNKS = 1 << 22, MAX_XFERS = 1 << 20, MAX_CAUSE = 512,
+       HD_MAX_CUT = 1 << 20 };
 
 static uint32_t worker_of(const struct hd_plan *plan, uint32_t i) { return plan->worker[i]; }
 
@@ -85,6 +87,12 @@ static void print_cause(struct hd_text *text, const char *cause)
 static void print_body(const struct hd_plan *plan, struct hd_text *text)
 {
 	hd_text_addf(text, "stages %u\n", plan->nstages);
+	if (plan->first) {
+		hd_text_add(text, "cuts");
+		for (uint32_t i = 0; i < plan->nstages; i++)
+			hd_text_addf(text, " %u", plan->first[i]);
+		hd_text_add(text, "\n");
+	}
 	print_runs(text, "workers", plan, plan->nranks, worker_of);
 	print_runs(text, "map", plan, plan->nvns, rank_of);
 	print_runs(text, "owner", plan, plan->nchunks, owner_of);
@@ -153,6 +161,33 @@ static enum hd_err one_number(struct plan_reader *r, uint64_t max, uint32_t *out
 static enum hd_err read_number(struct plan_reader *r) { return one_number(r, UINT32_MAX, &r->plan.number); }
 
 static enum hd_err read_stages(struct plan_reader *r) { return one_number(r, UINT16_MAX, &r->plan.nstages); }
+
+/* One number a stage; the line stages stands before it. */
+static enum hd_err read_cuts(struct plan_reader *r)
+{
+	const char *word;
+	size_t len;
+	uint64_t v = 0;
+	uint32_t n = 0;
+
+	if (r->plan.nstages < 2)
+		return hd_scan_refuse(&r->scan, r->scan.line,
+			"the line cuts stands after a line stages of 2 or more");
+	r->plan.first = hd_arena_take(r->arena, r->plan.nstages, sizeof *r->plan.first);
+	if (!r->plan.first)
+		return no_memory(r);
+	while (hd_scan_word(&r->scan, &word, &len)) {
+		if (n == r->plan.nstages)
+			return hd_scan_refuse(&r->scan, word, "there are %u stages: one number each",
+				r->plan.nstages);
+		enum hd_err err = hd_scan_number(&r->scan, word, len, HD_MAX_CUT, &v);
+		if (err)
+			return err;
+		r->plan.first[n++] = (uint32_t)v;
+	}
+	return n == r->plan.nstages ? HD_OK : hd_scan_refuse(&r->scan, r->scan.line_end,
+		"there are %u stages: one number each, here are %u", r->plan.nstages, n);
+}
 
 static enum hd_err read_cause(struct plan_reader *r)
 {
@@ -306,8 +341,10 @@ static enum hd_err read_xfer(struct plan_reader *r)
 	size_t len, k = 0;
 	uint64_t v[11] = { 0 };
 	static const struct { const char *name; char between; uint64_t max; int pair; } field[] = {
-		{ "", '>', UINT32_MAX, 1 }, { "class=", 0, HD_XFER_BULK, 0 }, { "prio=", 0, UINT32_MAX, 0 }, { "bucket=", 0, UINT32_MAX, 0 },
-		{ "chunks=", '+', UINT32_MAX, 1 }, { "bytes=", 0, INT64_MAX, 0 }, { "ns=", 0, INT64_MAX, 0 }, { "via=", 0, UINT8_MAX, 0 },
+		{ "", '>', UINT32_MAX, 1 }, { "class=", 0, HD_XFER_BULK, 0 }, { "prio=", 0, UINT32_MAX, 0 },
+			{ "bucket=", 0, UINT32_MAX, 0 },
+		{ "chunks=", '+', UINT32_MAX, 1 }, { "bytes=", 0, INT64_MAX, 0 }, { "ns=", 0, INT64_MAX, 0 },
+		{ "via=", 0, UINT8_MAX, 0 },
 	};
 	enum { FROM, TO, CLASS, PRIO, BUCKET, FIRST, N, BYTES, NS, VIA };
 	enum hd_err err = grow_xfers(r);
@@ -341,6 +378,7 @@ static const struct { const char *word; bool needed, many; enum hd_err (*read)(s
 	{ "plan",    true,  false, read_number },
 	{ "cause",   false, false, read_cause },
 	{ "stages",  true,  false, read_stages },
+	{ "cuts",    false, false, read_cuts },
 	{ "workers", true,  false, read_workers },
 	{ "map",     true,  false, read_map },
 	{ "owner",   true,  false, read_owner },

@@ -9,6 +9,7 @@ static const char golden[] =
 	"plan 3\n"
 	"cause \"2 workers \\\"joined\\\" \\\\\"\n"
 	"stages 2\n"
+	"cuts 0 17\n"
 	"workers 0-1:0 2:7\n"
 	"map 0-3:0 4:2 5:1\n"
 	"owner 0-41:0 42:2 43-50:1\n"
@@ -28,6 +29,7 @@ static void a_plan_prints_as_it_was_written(void **state)
 	CHECK(hd_plan_parse(&p, golden, sizeof golden - 1, "p", &arena, &diag) == HD_OK, "%s", diag.text);
 	assert_true(p.number == 3 && p.nstages == 2 && p.nranks == 3 && p.nvns == 6 && p.nchunks == 51);
 	assert_string_equal(p.cause, "2 workers \"joined\" \\");
+	assert_true(p.first[0] == 0 && p.first[1] == 17);
 	assert_true(p.worker[1] == 0 && p.worker[2] == 7 && p.map[4] == 2 && p.map[5] == 1 &&
 		p.owner[50] == 1);
 	assert_int_equal(p.xfers.len, 2);
@@ -94,6 +96,9 @@ static void every_error_has_its_place(void **state)
 		{ "", "p: the line plan is missing" }, { HEAD "0: NORM\n", "p: rank 1 has no list" },
 		{ "plan 1\nplan 2\n", "p:2:1: a second plan" }, { "plan x\n", "p:1:6: \"x\" is not a plain number up to 4294967295" },
 		{ "plan 1 2\n", "p:1:8: one number belongs here" }, { "plan\n", "p:1:5: \"\" is not a plain number" },
+		{ "stages 1\ncuts 0\n", "p:2:1: the line cuts stands after a line stages of 2 or more" },
+		{ "stages 2\ncuts 0 1 2\n", "p:2:10: there are 2 stages: one number each" },
+		{ "stages 2\ncuts 0\n", "p:2:7: there are 2 stages: one number each, here are 1" },
 		{ "plans 1\n", "p:1:1: there is no directive \"plans\"" }, { "0: NORM\n", "p:1:1: the line workers stands before" },
 		{ "workers\n", "p:1:1: a plan has at least one rank" }, { "workers 1:0\n", "p:1:9: 0 comes next: indices ascend without a hole" },
 		{ "workers 0-2:0 4:1\n", "p:1:15: 3 comes next" }, { "map 3-1:0\n", "p:1:5: 0 comes next" }, { "map 0-x:0\n", "p:1:7: \"x\" is not" },
