@@ -1,0 +1,231 @@
+#include "pipeline/staged.h"
+
+#include <string.h>
+
+#include "pipeline/passes.h"
+#include "pipeline/plan_schedule.h"
+
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM,
+	"no memory for a plan"); }
+
+static enum hd_err check_pipelines(const struct hd_plan_job *job, const struct hd_schedule *pipeline,
+	uint32_t d,
+	struct hd_diag *diag)
+{
+	uint64_t nvns = 0;
+
+	if (d == 0 || (uint64_t)d * pipeline[0].nranks > HD_MAX_RANKS)
+		return hd_fail(diag, HD_E_INVAL, "%u pipelines of %u ranks: a plan has 1 to %d ranks", d,
+			d ? pipeline[0].nranks : 0, HD_MAX_RANKS);
+	if (pipeline[0].nstages < 2)
+		return hd_fail(diag, HD_E_INVAL,
+			"a pipeline of one stage is no pipeline: ranks that have the whole model are a "
+			"data-parallel plan");
+	for (uint32_t k = 0; k < d; k++) {
+		if (pipeline[k].nranks != pipeline[0].nranks || pipeline[k].nstages != pipeline[0].nstages)
+			return hd_fail(diag, HD_E_INVAL,
+				"pipeline %u has %u ranks and %u stages, pipeline 0 has %u and %u", k,
+				pipeline[k].nranks, pipeline[k].nstages, pipeline[0].nranks,
+				pipeline[0].nstages);
+		if (pipeline[k].update != HD_UPDATE_FLUSH || pipeline[k].prologue)
+			return hd_fail(diag, HD_E_BADPLAN,
+				"pipeline %u delays updates (%s): this build runs flush", k,
+				hd_update_names[pipeline[k].update]);
+		nvns += pipeline[k].nvns;
+	}
+	if (nvns != job->nvns)
+		return hd_fail(diag, HD_E_INVAL, "the pipelines have %llu virtual nodes, the job has %u",
+			(unsigned long long)nvns, job->nvns);
+	return HD_OK;
+}
+
+/* The list of a rank of one pipeline as that of the whole plan. */
+static enum hd_err copy_list(struct hd_ilist *to, const struct hd_ilist *from, uint32_t first_vn,
+	uint32_t first_rank, struct hd_arena *arena, struct hd_diag *diag)
+{
+	*to = (struct hd_ilist){ hd_arena_take(arena, from->len + 1, sizeof *to->at), from->len,
+		from->len + 1 };
+	if (!to->at)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < from->len; i++) {
+		struct hd_ins *ins = &to->at[i];
+		*ins = from->at[i];
+		if (hd_ins_uses(ins->op, 'v'))
+			ins->vn += first_vn;
+		if (hd_ins_uses(ins->op, '>') || hd_ins_uses(ins->op, '<'))
+			ins->peer = (uint16_t)(ins->peer + first_rank);
+	}
+	return HD_OK;
+}
+
+static enum hd_err side_by_side(struct hd_schedule *all, const struct hd_plan_job *job,
+	const struct hd_schedule *pipeline, uint32_t d, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t p = pipeline[0].nranks;
+	struct hd_schedule s = { .heading = pipeline[0].heading, .nranks = p * d, .nvns = job->nvns,
+		.nstages = pipeline[0].nstages, .update = HD_UPDATE_FLUSH,
+		.place = hd_arena_take(arena, pipeline[0].nstages, sizeof *s.place),
+		.list = hd_arena_take(arena, (size_t)p * d, sizeof *s.list) };
+	enum hd_err err = s.place && s.list ? HD_OK : no_memory(diag);
+
+	for (uint32_t k = 0, vn = 0; k < d && !err; vn += pipeline[k++].nvns)
+		for (uint32_t r = 0; r < p && !err; r++)
+			err = copy_list(&s.list[k * p + r], &pipeline[k].list[r], vn, k * p, arena, diag);
+	if (!err)
+		memcpy(s.place, pipeline[0].place, s.nstages * sizeof *s.place);
+	*all = s;
+	return err;
+}
+
+static enum hd_err complete(struct hd_schedule *out, const struct hd_schedule *all, bool recompute,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_schedule_job job = { .clips = true };
+	bool *stages = hd_arena_take(arena, all->nstages, sizeof *stages);
+	const struct hd_pass_options passes = { .recompute = recompute ? stages : NULL, .job = &job };
+
+	if (!stages)
+		return no_memory(diag);
+	memset(stages, 1, all->nstages * sizeof *stages);
+	return hd_schedule_complete(out, all, &passes, arena, diag);
+}
+
+static enum hd_err fill(struct hd_plan *plan, const struct hd_schedule *s, const uint32_t *first,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	plan->worker = hd_arena_take(arena, plan->nranks, sizeof *plan->worker);
+	plan->map = hd_arena_take(arena, plan->nvns, sizeof *plan->map);
+	plan->owner = hd_arena_take(arena, (size_t)plan->nchunks + 1, sizeof *plan->owner);
+	plan->first = hd_arena_take(arena, plan->nstages, sizeof *plan->first);
+	plan->list = s->list;
+	if (!plan->worker || !plan->map || !plan->owner || !plan->first)
+		return no_memory(diag);
+	memcpy(plan->first, first, plan->nstages * sizeof *first);
+	for (uint32_t c = 0; c < plan->nchunks; c++)
+		plan->owner[c] = (uint32_t)((uint64_t)c * plan->nranks / plan->nchunks);
+	for (uint32_t r = 0; r < s->nranks; r++)
+		for (uint32_t i = 0; i < s->list[r].len; i++) {
+			const struct hd_ins *ins = &s->list[r].at[i];
+			if (ins->op == HD_INS_F && ins->stage == 0 && ins->vn < plan->nvns)
+				plan->map[ins->vn] = r;
+		}
+	return HD_OK;
+}
+
+enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_plan_job *job,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, bool recompute,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_schedule all, whole;
+	enum hd_err err = check_pipelines(job, pipeline, d, diag);
+
+	err = err ? err : side_by_side(&all, job, pipeline, d, arena, diag);
+	err = err ? err : complete(&whole, &all, recompute, arena, diag);
+	if (err)
+		return err;
+	struct hd_plan made = { .nranks = whole.nranks, .nstages = whole.nstages, .nvns = job->nvns,
+		.nchunks = job->nchunks, .cause = "" };
+	err = fill(&made, &whole, first, arena, diag);
+	err = err ? err : hd_plan_staged_check(&made, job, NULL, diag);
+	if (!err)
+		*plan = made;
+	return err;
+}
+
+/* ---- the proof ---- */
+
+/* Of flush updates on devices that have one memory; what else there is, is refused by name. */
+static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_I, HD_INS_W, HD_INS_R, HD_INS_SA,
+	HD_INS_SG,
+	HD_INS_RA, HD_INS_RG, HD_INS_RED, HD_INS_NORM, HD_INS_STEP, HD_INS_PIN, HD_INS_REL };
+
+static enum hd_err check_runs(const struct hd_plan *plan, struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			if (!memchr(runs, ins->op, sizeof runs) ||
+				(ins->flags & (HD_INS_EAGER | HD_INS_SHADOW)))
+				return hd_fail(diag, HD_E_BADPLAN,
+					"plan: rank %u, #%u: this build has no runtime for %s of several "
+					"stages", r,
+					i, hd_ins_row(ins->op) ? hd_ins_row(ins->op)->text : "?");
+		}
+	return HD_OK;
+}
+
+static enum hd_err check_shape(const struct hd_plan *plan, const struct hd_plan_job *job,
+	struct hd_diag *diag)
+{
+	if (plan->nvns != job->nvns || plan->nchunks != job->nchunks)
+		return hd_fail(diag, HD_E_BADPLAN,
+			"plan: it is for %u virtual nodes and %u chunks, the job has %u and %u", plan->nvns,
+			plan->nchunks, job->nvns, job->nchunks);
+	if (job->lockstep)
+		return hd_fail(diag, HD_E_REFUSED,
+			"norms over the global batch (model.bn: global) wait for all virtual nodes at every "
+			"norm; stages of a pipeline run them one after the other: model.bn: ghost, or "
+			"parallel.mode: data");
+	if (!plan->first || plan->nranks == 0 || plan->nranks > HD_MAX_RANKS)
+		return hd_fail(diag, HD_E_BADPLAN, "plan: %u stages, and no line cuts says where they begin",
+			plan->nstages);
+	for (uint32_t c = 0; c < plan->nchunks; c++)
+		if (plan->owner[c] >= plan->nranks)
+			return hd_fail(diag, HD_E_BADPLAN, "plan: chunk %u is owned by rank %u, there are %u",
+			c,
+				plan->owner[c], plan->nranks);
+	return HD_OK;
+}
+
+/* Rule 2; where RED belongs, the checker of schedules knows. */
+static enum hd_err check_norms(const struct hd_plan *plan, struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++) {
+		uint32_t n = 0;
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			n += plan->list[r].at[i].op == HD_INS_NORM;
+		if (n != 1)
+			return hd_fail(diag, HD_E_BADPLAN,
+				"plan: rank %u has NORM %u times: every rank seals the step once", r, n);
+	}
+	return HD_OK;
+}
+
+static enum hd_err check_map(const struct hd_plan *plan, const struct hd_schedule *s, struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < s->nranks; r++)
+		for (uint32_t i = 0; i < s->list[r].len; i++) {
+			const struct hd_ins *ins = &s->list[r].at[i];
+			if (ins->op == HD_INS_F && ins->stage == 0 && plan->map[ins->vn] != r)
+				return hd_fail(diag, HD_E_BADPLAN,
+					"plan: rank %u, #%u F0.%u: virtual node %u is mapped to rank %u", r,
+					i,
+					ins->vn, ins->vn, plan->map[ins->vn]);
+		}
+	return HD_OK;
+}
+
+enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
+	struct hd_report *report, struct hd_diag *diag)
+{
+	const struct hd_schedule_job asked = { .clips = true, .whole = true };
+	const struct hd_schedule_rules rules = { .transport = HD_TRANSPORT_BUFFERED };
+	struct hd_arena arena;
+	struct hd_schedule s;
+	struct hd_report own;
+
+	if (!report)
+		report = &own;
+	*report = (struct hd_report){ 0 };
+	enum hd_err err = check_shape(plan, job, diag);
+	err = err ? err : check_runs(plan, diag);
+	if (err)
+		return err;
+	hd_arena_init(&arena, 0);
+	err = hd_schedule_of_plan(&s, plan, &arena, diag);
+	err = err ? err : hd_schedule_check_job(&s, &asked, &rules, report, diag);
+	err = err ? err : check_map(plan, &s, diag);
+	err = err ? err : check_norms(plan, diag);
+	hd_arena_finish(&arena);
+	return err;
+}

@@ -1,0 +1,30 @@
+/* staged.h -- plans whose ranks hold stages: made of a schedule, and proved before they run.
+ *
+ * A plan (plan/plan.h) is one value, whatever its stages: lists of every rank with virtual nodes of the job.
+ * One of several stages is a schedule whose stages may have several holders, d pipelines side by side; its
+ * rules are those of schedules (schedule_check.h), held against what a run does.
+ *
+ * 1. Pipeline k of d has ranks k p .. k p + p - 1 and a run of neighbouring virtual nodes, larger ones first.
+ * 2. Every list has NORM once: it seals the step. Where a stage has several holders, RED stands before it.
+ * 3. map[v] is the rank that runs stage 0 of v.
+ * 4. A plan that hd_plan_staged_check() accepts computes every (stage, virtual node) once each way, never
+ *    waits in a circle with the credits given, and has instructions that this build runs.
+ *
+ * Everything lies in the arena; lists of skeletons are copied. Pure. */
+#ifndef HD_PIPELINE_STAGED_H
+#define HD_PIPELINE_STAGED_H
+
+#include "pipeline/schedule_check.h"
+
+/* `pipeline`: d schedules of one step with the same ranks, stages and places, skeletons or complete, of flush
+ * updates; their virtual nodes are the job's in all. `first`: [stages] first forward node of each
+ * (graph/stages.h). HD_E_INVAL, HD_E_BADPLAN: they are not. */
+HD_MUST_USE enum hd_err hd_plan_staged(struct hd_plan *plan, const struct hd_plan_job *job,
+	const struct hd_schedule *pipeline, uint32_t d, const uint32_t *first, bool recompute,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+/* HD_E_BADPLAN with the first finding in diag and all of them in report, which may be NULL. */
+HD_MUST_USE enum hd_err hd_plan_staged_check(const struct hd_plan *plan, const struct hd_plan_job *job,
+	struct hd_report *report, struct hd_diag *diag);
+
+#endif
