@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "pipeline/staged.h"
 #include "engine/part_int.h"
+#include "engine/pipe.h"
 
 /* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by
  * both: their steps do not overlap, and pools only grow. */
@@ -42,6 +44,12 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
 		const struct hd_fold_script *s = &work->rank[r].script;
 		struct hd_rank_need *need = &w->rank[r].need;
+		if (work->pipe) {
+			need->staged = true;
+			need->nbuffers = more(need->nbuffers, hd_pipe_flats_of(work->pipe, r));
+			need->pipe_bytes += hd_pipe_bytes(work->pipe, r);
+			continue;
+		}
 		need->nbuffers = more(need->nbuffers, more(s->nbuffers, 1));
 		need->ntemps = more(need->ntemps, s->ntemps);
 		need->narenas = more(need->narenas, hd_lockstep_needed(&w->stage->lockstep) ? s->nvns_here :
@@ -159,11 +167,27 @@ static uint32_t nroots_of_all(const struct hd_worker_part *s)
 	return n;
 }
 
-static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
+/* Sums of all stages come to lie in one flat vector. */
+static enum hd_err take_pipe(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
 	struct hd_diag *diag)
 {
 	enum hd_err err = hd_worker_fits(w, diag);
 
+	err = err ? err : hd_work_take(w, diag);
+	err = err ? err : hd_pipe_take(s->work.pipe, w, &s->arena, diag);
+	if (err)
+		return err;
+	s->work.whole = true;
+	s->sum = s->parm = s->work.pipe->flat[0];
+	return own_chunks(w, s, rank, diag);
+}
+
+static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const uint32_t *rank,
+	struct hd_diag *diag)
+{
+	if (s->work.pipe)
+		return take_pipe(w, s, rank, diag);
+	enum hd_err err = hd_worker_fits(w, diag);
 	if (!err)
 		err = hd_work_take(w, diag);
 	if (!err)
@@ -194,6 +218,20 @@ static uint64_t links_of(const struct hd_plan *plan)
 	return n;
 }
 
+static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, struct hd_diag *diag)
+{
+	s->needs_sum = s->needs_parm = false;
+	if (!s->alone)
+		return hd_fail(diag, HD_E_REFUSED,
+			"a plan of %u stages runs on the devices of one worker in this build: --devices %u "
+			"instead of --workers, or parallel.mode: data", s->plan->nstages, s->plan->nranks);
+	if (hd_job_int(w->task->job, HD_JOB_SLICES) > 1)
+		return hd_fail(diag, HD_E_REFUSED,
+			"batch.slices cuts a virtual node, and stages take it whole: batch.slices: 1, or "
+			"more batch.virtual_nodes");
+	return hd_pipe_work(w, &s->work, s->plan, &s->arena, diag);
+}
+
 /* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
 static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_worker_part *s,
 	uint32_t **ranks, struct hd_diag *diag)
@@ -202,11 +240,15 @@ static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, s
 	bool mine = false, alone = false;
 
 	hd_share_forget(w);
+	hd_pipe_give(s->work.pipe, w);
+	s->work.pipe = NULL;
 	hd_arena_reset(&s->arena);
 	uint32_t *rank = hd_arena_take(&s->arena, w->spec.ndevices, sizeof *rank);
 	if (!rank)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the ranks of %u devices", w->spec.ndevices);
-	enum hd_err err = view->plan ? hd_plan_check(view->plan, &job, NULL, diag) : HD_OK;
+	const bool staged = view->plan && view->plan->nstages != HD_WHOLE_MODEL;
+	enum hd_err err = !view->plan ? HD_OK : staged ? hd_plan_staged_check(view->plan, &job, NULL, diag) :
+		hd_plan_check(view->plan, &job, NULL, diag);
 	if (!err)
 		err = find_ranks(w, view, rank, &mine, &alone, diag);
 	s->plan = view->plan;
@@ -214,9 +256,11 @@ static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, s
 	s->nplaces = view->nplaces;
 	s->nreceived = view->nreceived;
 	s->nlinks = alone ? 0 : links_of(view->plan);
-	if (!err)
+	if (!err && staged)
+		err = make_staged(w, s, diag);
+	else if (!err)
 		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
-	if (!err)
+	if (!err && !staged)
 		err = count_spare(w, s, diag);
 	if (err)
 		return err;

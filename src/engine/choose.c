@@ -60,8 +60,8 @@ static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32
 	enum hd_err err = hd_fold_script_make_waves(&script, w->task->job->nvns, vn, n,
 		(uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), wave_of,
 		&w->arena, diag);
-	rank->need = (struct hd_rank_need){ script.nbuffers, script.ntemps,
-		hd_lockstep_needed(&w->stage->lockstep) ? n : 0 };
+	rank->need = (struct hd_rank_need){ .nbuffers = script.nbuffers, .ntemps = script.ntemps,
+		.narenas = hd_lockstep_needed(&w->stage->lockstep) ? n : 0 };
 	*nroots += script.nroots;
 	return err;
 }

@@ -14,7 +14,7 @@ static uint64_t buffers_of(const struct hd_rank *rank)
 {
 	uint32_t n = rank->need.nbuffers > rank->pool->cap ? rank->need.nbuffers : rank->pool->cap;
 
-	return n ? n : 1;
+	return n || rank->need.staged ? n : 1;
 }
 
 /* In lockstep every virtual node of a rank keeps its activations; without a plan they are counted as
@@ -48,10 +48,19 @@ static uint64_t slots_bytes_of(const struct hd_worker *w)
 	return bytes_of(w, HD_VEC_SLOT0) + bytes_of(w, HD_VEC_SLOT1);
 }
 
+/* A device of a pipeline has the activations of its stages; those of the whole model are a forward pass's. */
+static uint64_t activations_of(const struct hd_worker *w, uint32_t rank)
+{
+	if (!w->rank || !w->rank[rank].need.staged)
+		return hd_worker_activation_bytes(w);
+	return w->stage->infer.memory.len_bytes + w->rank[rank].need.pipe_bytes;
+}
+
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
-	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, scratch = 0,
+	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, activations = 0,
+		scratch = 0,
 		d = w->spec.ndevices;
 	uint64_t batch = w->task->job->nvns * w->task->job->per_vn;
 
@@ -63,12 +72,13 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 			hd_parts_bytes(w);
 	for (uint32_t r = 0; r < d; r++) {
 		uint64_t own = w->stage->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) +
-			hd_worker_activation_bytes(w)
+			activations_of(w, r)
 			+ w->stage->train.memory.len_bytes * arenas_of(w,
 				r) + sample_bytes * w->task->job->per_vn
 			+ (w->rank ? w->rank[r].need.ntemps * w->stage->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
+		activations += activations_of(w, r);
 		buffers += w->rank ? buffers_of(&w->rank[r]) : 1;
 		arenas += arenas_of(w, r);
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
@@ -81,7 +91,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		.params = params_bytes,
 		.slots = slots_bytes,
 		.gradients = w->stage->flat_bytes * buffers + temps + hd_parts_bytes(w),
-		.arenas = hd_worker_activation_bytes(w) * d + w->stage->train.memory.len_bytes * arenas +
+		.arenas = activations + w->stage->train.memory.len_bytes * arenas +
 		hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
@@ -97,9 +107,11 @@ enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room
 	struct hd_diag *diag)
 {
 	const struct { uint64_t need, have; const char *bound, *advice; } bounds[] = {
-		{ t->held, room->devices_bytes ? room->devices_bytes : UINT64_MAX, "workers.memory gives", "a larger workers.memory" },
+		{ t->held, room->devices_bytes ? room->devices_bytes : UINT64_MAX, "workers.memory gives",
+			"a larger workers.memory" },
 		{ t->total, room->limit_bytes, "this process may use", "a larger machine" },
-		{ t->total, room->free_bytes < UINT64_MAX - room->used_bytes ? room->free_bytes + room->used_bytes : UINT64_MAX,
+		{ t->total, room->free_bytes < UINT64_MAX - room->used_bytes ?
+		room->free_bytes + room->used_bytes : UINT64_MAX,
 			"what is free now would let it have", "fewer other programs" },
 	};
 	const double mib = 1 << 20;

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/pipe.h"
+
 /* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
  * a step it runs in two sections, with their exchange between them.
  * Each row says what one instruction does to a rank. Rows with `meets` take part
@@ -270,11 +272,7 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 	return hd_update_chunks(rank, diag);
 }
 
-static const struct {
-	enum hd_err (*run)(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag);
-	bool meets;
-	enum hd_section section;
-} rows[HD_INS_END] = {
+static const struct hd_ins_runner whole_runners[HD_INS_END] = {
 	[HD_INS_LD]   = { load,     false, HD_SECTION_COMPUTE },
 	[HD_INS_F]    = { forward,  false, HD_SECTION_COMPUTE },
 	[HD_INS_B]    = { backward, false, HD_SECTION_COMPUTE },
@@ -289,7 +287,8 @@ static const struct {
 static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	const struct hd_worker *w = rank->worker;
-	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->stage->train,
+	uint32_t variant = !rank->work->loaded || w->step->work->pipe ? HD_NONE : ins->op == HD_INS_F ||
+		ins->op == HD_INS_B ? hd_program_variant(&w->stage->train,
 		rank->work->loaded[0].rows) : HD_NONE;
 
 	return variant == HD_NONE ? 0 : w->stage->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F :
@@ -310,6 +309,8 @@ void hd_interp_run(struct hd_rank *rank)
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	const struct hd_ilist *list = rank->work->list;
 	const enum hd_section section = rank->worker->step->section;
+	struct hd_pipe *pipe = rank->worker->step->work->pipe;
+	const struct hd_ins_runner *rows = pipe ? hd_pipe_runners : whole_runners;
 
 	rank->first_ivn = rank->nwave = 0;
 	if (section == HD_SECTION_FINISH)
@@ -330,6 +331,8 @@ void hd_interp_run(struct hd_rank *rank)
 				began_ns));
 		if (err)
 			hd_rank_fail(rank, err);
+		if (err && pipe)
+			hd_pipe_fence(pipe);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
 	}
 	if (section != HD_SECTION_COMPUTE && rank->worker->step->want_digest && !hd_rank_idle(rank))

@@ -104,6 +104,12 @@ void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const st
 			channels_of(graph, k));
 }
 
+void hd_moments_join(struct hd_worker *w, uint32_t vn, uint32_t record, const double *moments)
+{
+	hd_moments_merge(leaf_of(w, vn) + w->step->moments.at[record], moments,
+		channels_of(w->stage->train.graph, record));
+}
+
 static bool mine(const struct hd_rank *rank, uint32_t record) { return record % rank->worker->spec.ndevices ==
 	rank->id; }
 

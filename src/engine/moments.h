@@ -51,6 +51,8 @@ HD_MUST_USE enum hd_err hd_moments_apart(struct hd_worker *worker, struct hd_dia
 void hd_moments_clear(struct hd_worker *worker, uint32_t vn);
 /* After F of virtual node vn (or of a slice of it), which is part `ipart` of what ran. */
 void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const struct hd_bind *bind);
+/* The same of one record: `moments` [3,C] join what virtual node vn has said. */
+void hd_moments_join(struct hd_worker *worker, uint32_t vn, uint32_t record, const double *moments);
 void hd_moments_fold(struct hd_rank *rank);                                              /* RED */
 /* NORM: would the buffers stay finite? */
 bool hd_moments_finite(const struct hd_worker *worker);

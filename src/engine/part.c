@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/pipe.h"
 #include "engine/worker_int.h"
 
 /* The part of a plan that is in use, and the memory of what other workers send. */
@@ -35,6 +36,8 @@ enum hd_err hd_parts_tables(struct hd_worker *w, struct hd_diag *diag)
 void hd_parts_give(struct hd_worker *w, struct hd_device *first)
 {
 	first->ops->give(first, w->parts->receive, w->parts->nreceive * HD_BUCKET_BYTES);
+	for (size_t i = 0; i < 2; i++)
+		hd_pipe_give(w->parts->of[i].work.pipe, w);
 }
 
 void hd_parts_finish(struct hd_worker *w)

@@ -2,6 +2,12 @@
 
 /* The range and the memory of a stage. */
 
+struct hd_readout hd_stage_readouts(const struct hd_graph *g)
+{
+	return (struct hd_readout){ hd_graph_find_output(g, "loss"), hd_graph_find_output(g, "weight"),
+		hd_graph_find_output(g, "correct"), hd_graph_find_output(g, "logits") };
+}
+
 static enum hd_err find_range(struct hd_engine_stage *s, const struct hd_layout *layout, uint32_t first,
 	uint32_t n,
 	struct hd_diag *diag)
@@ -96,7 +102,8 @@ enum hd_err hd_pool_grow(struct hd_grad_pool *pool, uint64_t flat_bytes, uint32_
 	return err;
 }
 
-/* The old one stays when a larger one cannot be had: the work at hand points to the pool, not to the memory. */
+/* The old one stays when a larger one cannot be had: the work at hand points to the pool, not to the
+ * memory. */
 enum hd_err hd_pool_grow_temp(struct hd_grad_pool *pool, uint64_t bytes, struct hd_device *device,
 	struct hd_diag *diag)
 {

@@ -25,6 +25,7 @@ enum { HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
 
 /* Outputs of a program that the worker reads; HD_NONE where the graph has none. */
 struct hd_readout { uint32_t loss, weight, correct, logits; };
+struct hd_readout hd_stage_readouts(const struct hd_graph *graph);
 
 /* What one device has of the gradients. */
 struct hd_grad_pool {
@@ -52,7 +53,8 @@ struct hd_engine_stage {
 	struct hd_grad_pool *pool;        /* [devices] */
 	uint32_t npools;
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */
-	/* a flat vector of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
+	/* a flat vector of its own for sums, when every gradient buffer is a root's; NULL: never needed
+	 * yet */
 	float *sum;
 	double *segment_sumsq;            /* [nsegments] of the gradient */
 	/* [nsegments] of parameters and of directions: optimizers of unit TENSOR */

@@ -5,6 +5,7 @@
 
 #include "sys/failpoint.h"
 #include "engine/diverge.h"
+#include "engine/pipe.h"
 
 /* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of
  * several computes, has its buckets summed, and finishes: the same lists in two sections. */
@@ -63,6 +64,8 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	for (uint32_t b = 0; b < w->stage->nbuckets && !hd_worker_work(w)->whole; b++)
 		atomic_store_explicit(&hd_worker_work(w)->left[b], 1, memory_order_relaxed);
 	hd_step_work(w, hd_worker_work(w));
+	if (w->step->work->pipe)
+		hd_pipe_begin(w->step->work->pipe);
 	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->count.step);
 	return HD_OK;
 }

@@ -5,6 +5,9 @@ static enum hd_err refuse(const struct hd_worker *w, struct hd_diag *diag)
 	if (w->spec.ndevices != 1)
 		return hd_fail(diag, HD_E_REFUSED,
 			"ops are timed on one device, the worker has %u: --devices 1", w->spec.ndevices);
+	if (hd_worker_planned(w) && hd_worker_work(w)->pipe)
+		return hd_fail(diag, HD_E_REFUSED,
+			"ops are timed under a plan whose ranks have the whole model: parallel.mode: data");
 	if (hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_REFUSED,
 			"ops are timed wave by wave; norms over the global batch (model.bn) run all virtual "

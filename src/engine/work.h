@@ -17,6 +17,8 @@
 #include "plan/folds.h"
 #include "plan/plan.h"
 
+struct hd_pipe;
+
 struct hd_loaded { uint64_t rows, first_row; const void *field[HD_MAX_FIELDS]; };
 
 /* What one rank runs of a pass. */
@@ -42,6 +44,7 @@ struct hd_work {
 	/* [nbuckets] gradients still to be folded into it before its roots are final (final.c); 0: they
 	 * are */
 	atomic_uint *left;
+	struct hd_pipe *pipe;             /* the plan has several stages (pipe.h); NULL: one */
 	/* RED makes the sum: its one root is value(H,0), and no other worker takes part */
 	bool whole;
 	bool computed;

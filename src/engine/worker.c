@@ -4,15 +4,15 @@
 
 #include "base/alloc.h"
 
-static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uint32_t **map,
-	struct hd_diag *diag)
+enum hd_err hd_worker_fields(const struct hd_worker *w, const struct hd_graph *g, uint32_t n, uint32_t **map,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_dataset *data = w->task->data;
 
-	*map = hd_arena_take(&w->arena, g->ninputs + 1, sizeof **map);
+	*map = hd_arena_take(arena, n + 1, sizeof **map);
 	if (!*map)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the inputs of the graph");
-	for (uint32_t i = 0; i < g->ninputs; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const char *name = hd_graph_text_of(g, g->value[g->input[i]].name);
 		uint32_t f = 0;
 		while (f < data->nfields && strcmp(data->field[f].name, name) != 0)
@@ -24,12 +24,6 @@ static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uin
 		(*map)[i] = f;
 	}
 	return HD_OK;
-}
-
-static struct hd_readout readouts(const struct hd_graph *g)
-{
-	return (struct hd_readout){ hd_graph_find_output(g, "loss"), hd_graph_find_output(g, "weight"),
-		hd_graph_find_output(g, "correct"), hd_graph_find_output(g, "logits") };
 }
 
 enum { HD_WAVE_BYTES = 1 << 20 };         /* half of a second-level cache of this day */
@@ -83,16 +77,20 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 	if (!err)
 		err = hd_lockstep_make(w, diag);
 	if (!err)
-		err = map_fields(w, &task->train, &w->stage->input_field, diag);
+		err = hd_worker_fields(w, &task->train, task->train.ninputs, &w->stage->input_field,
+		&w->arena,
+			diag);
 	if (!err)
-		err = map_fields(w, &task->infer, &w->stage->infer_field, diag);
+		err = hd_worker_fields(w, &task->infer, task->infer.ninputs, &w->stage->infer_field,
+		&w->arena,
+			diag);
 	for (uint32_t v = 0; v < w->stage->train.nvariants; v++)
 		for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 			w->stage->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->stage->train,
 				(enum hd_run_phase)phase, w->stage->train.rows[v]).bytes;
 	w->stage->table_bytes = w->arena.used_bytes - used;
-	w->stage->train_out = readouts(&task->train);
-	w->stage->infer_out = readouts(&task->infer);
+	w->stage->train_out = hd_stage_readouts(&task->train);
+	w->stage->infer_out = hd_stage_readouts(&task->infer);
 	return err;
 }
 

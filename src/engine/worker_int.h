@@ -139,6 +139,10 @@ HD_MUST_USE enum hd_err hd_step_end(struct hd_worker *worker, enum hd_err err, s
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *worker);
 /* A reader at the step of the state, which stays as it is: a torn one stays torn. */
 HD_MUST_USE enum hd_err hd_worker_reread(struct hd_worker *worker, struct hd_diag *diag);
+/* worker.c. Which field of the data each of the first n inputs of a graph is. */
+HD_MUST_USE enum hd_err hd_worker_fields(const struct hd_worker *worker, const struct hd_graph *graph,
+	uint32_t n,
+	uint32_t **map, struct hd_arena *arena, struct hd_diag *diag);
 /* worker.c; needs task, spec and arena */
 HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_diag *diag);
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */

@@ -1,0 +1,116 @@
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sys/clock.h"
+#include "pipeline/schedule_check.h"
+#include "engine/pipe.h"
+
+/* Tensors between ranks: a buffer of the receiver, filled by the sender, under the receiver's lock. */
+
+enum { LOOK_NS =
+	1000000000 };            /* a wake-up is sent; the look is only the bound that every wait has */
+
+static int64_t in_a_while(void)
+{
+	struct hd_clock clock;
+
+	hd_clock_real(&clock);
+	return hd_clock_now_ns(&clock) + LOOK_NS;
+}
+
+static struct hd_mailbox *box_of(struct hd_pipe *pipe, const struct hd_cell *cell)
+{
+	return &pipe->box[cell->seat->rank];
+}
+
+/* Whoever fences has failed before: that is seen, too. */
+static bool is_fenced(struct hd_pipe *pipe) { return atomic_load_explicit(&pipe->fenced,
+	memory_order_acquire); }
+
+uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from)
+{
+	struct hd_seat *seat = cell->seat;
+	struct hd_mailbox *box = box_of(pipe, cell);
+	const bool own = from == seat->rank;
+
+	uint8_t *place = NULL;
+
+	hd_lock_take(&box->lock);
+	while (!own && seat->unused[kind][from] == HD_CREDITS && !is_fenced(pipe))
+		hd_cond_wait(&box->cond, &box->lock, in_a_while());
+	if (!is_fenced(pipe)) {
+		struct hd_mail_pool *pool = &seat->mail[kind];
+		assert(pool->nfree);              /* rule 2 */
+		assert(!cell->mail[kind]);
+		cell->mail[kind] = place = pool->free[--pool->nfree];
+		cell->from[kind] = (uint16_t)from;
+		seat->unused[kind][from] = (uint8_t)(seat->unused[kind][from] + !own);
+	}
+	hd_lock_give(&box->lock);
+	return place;
+}
+
+void hd_mail_put(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
+{
+	struct hd_mailbox *box = box_of(pipe, cell);
+
+	hd_lock_take(&box->lock);
+	cell->here[kind] = true;
+	if (cell->from[kind] == cell->seat->rank)
+		cell->taken[kind] = cell->mail[kind];     /* nothing waits for it */
+	hd_cond_wake(&box->cond);
+	hd_lock_give(&box->lock);
+}
+
+bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
+{
+	struct hd_mailbox *box = box_of(pipe, cell);
+
+	hd_lock_take(&box->lock);
+	while (!cell->here[kind] && !is_fenced(pipe))
+		hd_cond_wait(&box->cond, &box->lock, in_a_while());
+	bool here = cell->here[kind];
+	cell->taken[kind] = here ? cell->mail[kind] : NULL;
+	hd_lock_give(&box->lock);
+	return here;
+}
+
+void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
+{
+	struct hd_mailbox *box = box_of(pipe, cell);
+	struct hd_seat *seat = cell->seat;
+
+	if (!cell->taken[kind] || cell->from[kind] == seat->rank)
+		return;
+	hd_lock_take(&box->lock);
+	assert(seat->unused[kind][cell->from[kind]]);
+	seat->unused[kind][cell->from[kind]]--;
+	hd_cond_wake(&box->cond);
+	hd_lock_give(&box->lock);
+}
+
+void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind)
+{
+	struct hd_mailbox *box = box_of(pipe, cell);
+	struct hd_mail_pool *pool = &cell->seat->mail[kind];
+
+	if (!cell->taken[kind])
+		return;
+	hd_lock_take(&box->lock);
+	assert(pool->nfree < pool->cap);
+	pool->free[pool->nfree++] = cell->mail[kind];
+	cell->mail[kind] = NULL;
+	cell->taken[kind] = NULL;
+	hd_lock_give(&box->lock);
+}
+
+void hd_pipe_fence(struct hd_pipe *pipe)
+{
+	atomic_store(&pipe->fenced, true);
+	for (uint32_t r = 0; r < pipe->nranks; r++) {
+		hd_lock_take(&pipe->box[r].lock);
+		hd_cond_wake(&pipe->box[r].cond);
+		hd_lock_give(&pipe->box[r].lock);
+	}
+}

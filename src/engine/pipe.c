@@ -1,0 +1,448 @@
+#include "engine/pipe.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "engine/worker_int.h"
+
+/* What each instruction of a plan of several stages does to a rank. */
+
+static struct hd_pipe *pipe_of(const struct hd_rank *rank) { return rank->worker->step->work->pipe; }
+
+static struct hd_cell *cell_of(const struct hd_rank *rank, const struct hd_ins *ins)
+{
+	return hd_cell_of(pipe_of(rank), ins->stage, ins->vn);
+}
+
+/* ---- rows ---- */
+
+static enum hd_err rows_of(struct hd_rank *rank, uint32_t vn, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_pipe *pipe = pipe_of(rank);
+	struct hd_loaded *loaded = &pipe->rows[vn];
+	enum hd_err err = HD_OK;
+	uint64_t end, nrows = 0;
+
+	hd_lock_take(&pipe->rows_lock);
+	if (!pipe->loaded[vn]) {
+		hd_vn_rows(w->task->job->per_vn, w->step->rows, vn, &loaded->first_row, &end);
+		loaded->rows = end - loaded->first_row;
+		int64_t began_ns = hd_clock_now_ns(&w->clock);
+		err = hd_reading_take(w, vn, loaded->field, &nrows, diag);
+		rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+		assert(err || nrows == loaded->rows);
+		pipe->loaded[vn] = !err;
+	}
+	hd_lock_give(&pipe->rows_lock);
+	return err;
+}
+
+static void rows_done(struct hd_rank *rank, uint32_t vn)
+{
+	struct hd_pipe *pipe = pipe_of(rank);
+
+	hd_lock_take(&pipe->rows_lock);
+	assert(pipe->left[vn]);
+	bool last = --pipe->left[vn] == 0;
+	hd_lock_give(&pipe->rows_lock);
+	if (last)
+		hd_reading_done(rank->worker, vn);
+}
+
+static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	return rows_of(rank, ins->vn, diag);
+}
+
+/* ---- what a phase runs on ---- */
+
+static void bind_cell(struct hd_rank *rank, const struct hd_ins *ins, struct hd_bind *bind)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_pipe_stage *stage = &pipe->stage[ins->stage];
+	const struct hd_cell *cell = cell_of(rank, ins);
+	const struct hd_loaded *loaded = &pipe->rows[ins->vn];
+	const struct hd_letter *letter[HD_MAILS] = { &stage->act, &stage->grad };
+	const void **input = &pipe->input[(size_t)rank->id * HD_MAX_ENDS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < stage->cut->ndata; i++)
+		input[n++] = loaded->field[stage->field[i]];
+	for (int kind = 0; kind < HD_MAILS; kind++)
+		for (uint32_t i = 0; i < letter[kind]->n; i++)
+			input[n++] = cell->taken[kind] ? cell->taken[kind] + letter[kind]->at[i] : NULL;
+	*bind = (struct hd_bind){
+		.rows = loaded->rows,
+		.draw = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED),
+			.step = (uint64_t)w->count.step, .vn = ins->vn },
+		.input = input,
+		.arena = cell->arena,
+		.temp = rank->pool->temp,
+	};
+	hd_param_store_bind(w->store, bind);
+}
+
+static enum hd_err run(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
+	const struct hd_bind *bind, struct hd_diag *diag)
+{
+	const struct hd_program *program = &pipe_of(rank)->stage[ins->stage].program;
+	uint64_t token = 0;
+	enum hd_err err = rank->device->ops->run(rank->device, program, phase, bind, &token, diag);
+
+	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+}
+
+static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
+{
+	return value == HD_NONE ? 0 : *(const double *)hd_program_value(program, bind, value);
+}
+
+static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_bind *bind)
+{
+	const struct hd_pipe_stage *stage = &pipe_of(rank)->stage[ins->stage];
+	struct hd_leaf *leaf = &rank->worker->step->leaf[ins->vn];
+
+	leaf->loss    += read_f64(&stage->program, bind, stage->out.loss);
+	leaf->weight  += read_f64(&stage->program, bind, stage->out.weight);
+	leaf->correct += read_f64(&stage->program, bind, stage->out.correct);
+	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++)
+		hd_moments_join(rank->worker, ins->vn, stage->cut->running[k],
+			hd_program_value(&stage->program, bind, stage->cut->graph.running[k].moments));
+}
+
+/* ---- mail ---- */
+
+/* Copies what crosses into a buffer of the cell that reads it. */
+static enum hd_err deliver(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+{
+	struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_pipe_stage *stage = &pipe->stage[ins->stage];
+	const uint32_t to = kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u;
+	const struct hd_letter *letter = kind == HD_MAIL_ACT ? &pipe->stage[to].act : &pipe->stage[to].grad;
+	const uint32_t *out = kind == HD_MAIL_ACT ? stage->cut->act_out : stage->cut->grad_out;
+	struct hd_cell *cell = hd_cell_of(pipe, to, ins->vn);
+	struct hd_bind bind;
+
+	uint8_t *buffer = hd_mail_place(pipe, cell, kind, rank->id);
+	if (!buffer)
+		return HD_OK;             /* fenced: the rank that failed has said why */
+	bind_cell(rank, ins, &bind);
+	for (uint32_t i = 0; i < letter->n && bind.rows; i++)
+		memcpy(buffer + letter->at[i], hd_program_value(&stage->program, &bind, out[i]),
+			hd_value_bytes(&stage->cut->graph.value[out[i]], bind.rows));
+	hd_mail_put(pipe, cell, kind);
+	return HD_OK;
+}
+
+/* To a neighbour stage of the same rank no transfer stands in the list. */
+static enum hd_err deliver_here(struct hd_rank *rank, const struct hd_ins *ins, enum hd_mail kind)
+{
+	const struct hd_pipe *pipe = pipe_of(rank);
+	const bool none = kind == HD_MAIL_ACT ? ins->stage + 1u == pipe->nstages : ins->stage == 0;
+
+	if (none || hd_cell_of(pipe, kind == HD_MAIL_ACT ? ins->stage + 1u : ins->stage - 1u,
+		ins->vn)->seat->rank != rank->id)
+		return HD_OK;
+	return deliver(rank, ins, kind);
+}
+
+static bool sends_by_list(const struct hd_rank *rank, const struct hd_ins *ins)
+{
+	const struct hd_pipe *pipe = pipe_of(rank);
+
+	return ins->stage + 1u < pipe->nstages &&
+		hd_cell_of(pipe, ins->stage + 1u, ins->vn)->seat->rank != rank->id;
+}
+
+static void take_arena(struct hd_cell *cell)
+{
+	struct hd_mail_pool *pool = &cell->seat->arena;
+
+	assert(pool->nfree && !cell->arena);
+	cell->arena = pool->free[--pool->nfree];
+}
+
+static void give_arena(struct hd_cell *cell)
+{
+	struct hd_mail_pool *pool = &cell->seat->arena;
+
+	assert(cell->arena && pool->nfree < pool->cap);
+	pool->free[pool->nfree++] = cell->arena;
+	cell->arena = NULL;
+}
+
+/* The last reader of what the cell holds is done. */
+static void end_of(struct hd_rank *rank, const struct hd_ins *ins)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+
+	assert(cell->left);
+	if (--cell->left)
+		return;
+	give_arena(cell);
+	hd_mail_give(pipe_of(rank), cell, HD_MAIL_ACT);
+	hd_mail_give(pipe_of(rank), cell, HD_MAIL_GRAD);
+	rows_done(rank, ins->vn);
+}
+
+static enum hd_err send_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	enum hd_err err = deliver(rank, ins, HD_MAIL_ACT);
+
+	(void)diag;
+	if (cell->light)
+		give_arena(cell);
+	return err;
+}
+
+static enum hd_err send_grad(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	enum hd_err err = deliver(rank, ins, HD_MAIL_GRAD);
+
+	(void)diag;
+	end_of(rank, ins);
+	return err;
+}
+
+static enum hd_err take_act(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)diag;
+	(void)hd_mail_wait(pipe_of(rank), cell_of(rank, ins), HD_MAIL_ACT);
+	return HD_OK;
+}
+
+static enum hd_err take_grad(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)diag;
+	(void)hd_mail_wait(pipe_of(rank), cell_of(rank, ins), HD_MAIL_GRAD);
+	return HD_OK;
+}
+
+/* ---- compute ---- */
+
+static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	struct hd_worker *w = rank->worker;
+	struct hd_bind bind;
+	enum hd_err err = rows_of(rank, ins->vn, diag);
+
+	if (err)
+		return err;
+	if (ins->stage == 0) {
+		w->step->leaf[ins->vn] = (struct hd_leaf){ 0 };
+		hd_moments_clear(w, ins->vn);
+	}
+	take_arena(cell);
+	cell->light = ins->flags & HD_INS_CHECKPOINT;
+	bind_cell(rank, ins, &bind);
+	err = bind.rows ? run(rank, ins, HD_RUN_F, &bind, diag) : HD_OK;
+	if (err)
+		return err;
+	if (bind.rows)
+		read_out(rank, ins, &bind);
+	hd_mail_used(pipe_of(rank), cell, HD_MAIL_ACT);
+	err = deliver_here(rank, ins, HD_MAIL_ACT);
+	if (cell->light && !sends_by_list(rank, ins))
+		give_arena(cell);
+	return err;
+}
+
+/* What it says besides was read the first time. */
+static enum hd_err recompute(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	struct hd_bind bind;
+
+	take_arena(cell);
+	bind_cell(rank, ins, &bind);
+	return bind.rows ? run(rank, ins, HD_RUN_F, &bind, diag) : HD_OK;
+}
+
+static uint32_t moves_of(const struct hd_cell *cell, struct hd_fold fold[HD_MAX_FOLDS])
+{
+	const struct hd_fold_script *s = &cell->seat->script;
+	uint32_t n = 0;
+
+	for (uint32_t i = s->first_move[cell->leaf]; i < s->first_move[cell->leaf + 1]; i++)
+		fold[n++] = (struct hd_fold){ .dst = cell->seat->flat[s->move[i].dst],
+			.src = s->move[i].src == HD_LEAF ? NULL : cell->seat->flat[s->move[i].src],
+			.add = s->move[i].add };
+	return n;
+}
+
+/* The leaf of an empty virtual node is +0.0, for what the stage learns. */
+static enum hd_err fold_zeros(struct hd_rank *rank, const struct hd_ins *ins, const struct hd_fold *fold,
+	uint32_t n, struct hd_diag *diag)
+{
+	const struct hd_pipe_stage *stage = &pipe_of(rank)->stage[ins->stage];
+	const struct hd_device_ops *ops = rank->device->ops;
+	const float *zeros = rank->worker->stage->zeros;
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		for (uint32_t k = 0; k < stage->nruns && !err; k++) {
+			const uint64_t end = stage->run[k].at + stage->run[k].len;
+			for (uint64_t at = stage->run[k].at; at < end && !err; at += HD_ZEROS_ELEMS) {
+				uint64_t len = end - at < HD_ZEROS_ELEMS ? end - at : HD_ZEROS_ELEMS;
+				const float *src = fold[i].src ? fold[i].src + at : zeros;
+				float *dst = fold[i].dst + at;
+				err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token, diag) :
+					ops->write(rank->device, dst, src, len * sizeof *dst, &token);
+			}
+		}
+	return err ? err : ops->wait(rank->device, token, diag);
+}
+
+static enum hd_err back(struct hd_rank *rank, const struct hd_ins *ins, enum hd_run_phase phase,
+	struct hd_diag *diag)
+{
+	struct hd_cell *cell = cell_of(rank, ins);
+	struct hd_fold fold[HD_MAX_FOLDS];
+	struct hd_bind bind;
+	enum hd_err err = HD_OK;
+
+	bind_cell(rank, ins, &bind);
+	if (phase != HD_RUN_I) {
+		bind.nfolds = moves_of(cell, fold);
+		bind.fold = fold;
+	}
+	if (bind.rows)
+		err = run(rank, ins, phase, &bind, diag);
+	else if (phase != HD_RUN_I)
+		err = fold_zeros(rank, ins, fold, bind.nfolds, diag);
+	if (err)
+		return err;
+	if (phase != HD_RUN_W) {
+		hd_mail_used(pipe_of(rank), cell, HD_MAIL_GRAD);
+		err = deliver_here(rank, ins, HD_MAIL_GRAD);
+	}
+	return err;
+}
+
+static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	enum hd_err err = back(rank, ins, HD_RUN_B, diag);
+
+	if (!err)
+		end_of(rank, ins);
+	return err;
+}
+
+static enum hd_err backward_input(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	return back(rank, ins, HD_RUN_I, diag);
+}
+
+static enum hd_err backward_weights(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	enum hd_err err = back(rank, ins, HD_RUN_W, diag);
+
+	if (!err)
+		end_of(rank, ins);
+	return err;
+}
+
+/* ---- the end of a step ---- */
+
+/* Versions of flush updates are one, sums are made at NORM, where all ranks meet. */
+static enum hd_err nothing(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)rank;
+	(void)ins;
+	(void)diag;
+	return HD_OK;
+}
+
+static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	(void)diag;
+	hd_ranks_meet(rank->worker);
+	if (!hd_rank_idle(rank)) {
+		hd_moments_fold(rank);
+		hd_pipe_reduce(rank);
+	}
+	hd_ranks_meet(rank->worker);
+	if (!hd_rank_idle(rank))
+		hd_scalars_make(rank);
+	hd_ranks_meet(rank->worker);
+	return HD_OK;
+}
+
+/* A rank updates the chunks that it owns, of any stage, once. */
+static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	bool *updated = &pipe_of(rank)->updated[rank->id];
+
+	(void)ins;
+	if (*updated)
+		return HD_OK;
+	*updated = true;
+	return hd_update_chunks(rank, diag);
+}
+
+static uint32_t stage_of(const struct hd_pipe *pipe, const struct hd_segment *segment)
+{
+	return pipe->cuts.of_param[segment->param];
+}
+
+/* Segments [i, *end) of a run of chunks that one stage learns. */
+static enum hd_err reduce_run(struct hd_rank *rank, uint32_t i, uint32_t end, uint64_t *token)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_segment *segment = w->task->layout.segment;
+	const struct hd_pipe_stage *stage = &pipe->stage[stage_of(pipe, &segment[i])];
+	const struct hd_reduction reduction = {
+		.join = stage->join, .njoins = stage->njoins, .flat = pipe->flat[0],
+		.segment = segment + i, .nsegments = end - i, .partial = w->stage->segment_sumsq + i,
+	};
+
+	return rank->device->ops->reduce(rank->device, &reduction, token, &rank->diag);
+}
+
+void hd_pipe_reduce(struct hd_rank *rank)
+{
+	const struct hd_pipe *pipe = pipe_of(rank);
+	const struct hd_segment *segment = rank->worker->task->layout.segment;
+	struct hd_chunk owned;
+	uint64_t token = 0;
+	uint32_t next = 0, end;
+	enum hd_err err = HD_OK;
+
+	while (!err && hd_rank_owned(rank, &next, &owned)) {
+		const uint32_t last = owned.first_segment + owned.nsegments;
+		for (uint32_t i = owned.first_segment; i < last && !err; i = end) {
+			for (end = i + 1; end < last && stage_of(pipe, &segment[end]) == stage_of(pipe,
+				&segment[i]); end++)
+				;
+			err = reduce_run(rank, i, end, &token);
+		}
+	}
+	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	if (err)
+		hd_rank_fail(rank, err);
+}
+
+const struct hd_ins_runner hd_pipe_runners[HD_INS_END] = {
+	[HD_INS_LD]   = { load,             false, HD_SECTION_ALL },
+	[HD_INS_F]    = { forward,          false, HD_SECTION_ALL },
+	[HD_INS_B]    = { backward,         false, HD_SECTION_ALL },
+	[HD_INS_I]    = { backward_input,   false, HD_SECTION_ALL },
+	[HD_INS_W]    = { backward_weights, false, HD_SECTION_ALL },
+	[HD_INS_R]    = { recompute,        false, HD_SECTION_ALL },
+	[HD_INS_SA]   = { send_act,         false, HD_SECTION_ALL },
+	[HD_INS_SG]   = { send_grad,        false, HD_SECTION_ALL },
+	[HD_INS_RA]   = { take_act,         false, HD_SECTION_ALL },
+	[HD_INS_RG]   = { take_grad,        false, HD_SECTION_ALL },
+	[HD_INS_RED]  = { nothing,          false, HD_SECTION_ALL },
+	[HD_INS_PIN]  = { nothing,          false, HD_SECTION_ALL },
+	[HD_INS_REL]  = { nothing,          false, HD_SECTION_ALL },
+	[HD_INS_NORM] = { norm,             true,  HD_SECTION_ALL },
+	[HD_INS_STEP] = { update,           true,  HD_SECTION_ALL },
+};

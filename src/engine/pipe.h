@@ -1,0 +1,151 @@
+/* pipe.h -- the stages of a pipeline on the devices of one worker. Private to the room.
+ *
+ * A plan of several stages (pipeline/staged.h) gives each rank a list over (stage, virtual node). Here each
+ * stage is a graph and a program of its own (graph/stages.h), and a rank has a *seat* for each stage that it
+ * runs: memory for what lives between its instructions. Tensors go from seat to seat by mail: the sender
+ * copies them into a buffer of the receiver's.
+ *
+ * 1. A cell is one (stage, virtual node). One seat runs it. Its activations live in an arena of the seat from
+ * F
+ * to B or W (after `Fc` only until they are sent, and again from R on); what came from a neighbour lives in
+ *    a buffer until then, too.
+ * 2. How many arenas and buffers a seat needs is counted from its list before anything is taken. A sender has
+ * at most HD_CREDITS tensors of a channel at a seat that no F, B or I has used; the seat has buffers for all
+ * senders' credits besides what it keeps. So a list that the checker accepts under `buffered` never waits for
+ *    ever (pipeline/schedule_check.h, K8).
+ * 3. Gradients fold along the canonical tree into flat vectors of gradients. Seats of one stage have
+ * flat vectors of their own, seats of different stages share them, since their parameters are apart. Vector 0
+ * is where
+ *    the sums of all stages come to lie.
+ * 4. Nothing here is state: each step begins with everything empty (hd_pipe_begin).
+ * 5. A rank that fails fences the mail: every wait ends at once, and the step ends without a change of state.
+ *
+ * Ownership: tables lie in the arena given, memory is taken from devices and given back by hd_pipe_give().
+ * Threads: a rank writes its own seats and, under the lock of the receiver, what it sends. */
+#ifndef HD_ENGINE_PIPE_H
+#define HD_ENGINE_PIPE_H
+
+#include "sys/lock.h"
+#include "graph/stages.h"
+#include "engine/rank.h"
+#include "engine/step.h"
+
+/* What arrives at a stage from one side, as one buffer. */
+struct hd_letter {
+	uint32_t n;
+	uint64_t *at;                     /* [n] bytes from the buffer's beginning, of full virtual nodes */
+	uint64_t bytes;
+};
+
+struct hd_flat_run { uint64_t at, len; };         /* elements of the flat vector */
+
+struct hd_pipe_stage {
+	const struct hd_graph_stage *cut;
+	struct hd_program program;
+	struct hd_readout out;
+	uint32_t *field;                  /* [cut->ndata] field of the data */
+	struct hd_letter act, grad;       /* what comes from the stage before, from the one after */
+	struct hd_flat_run *run; uint32_t nruns;          /* what it learns */
+	struct hd_flat_join *join; uint32_t njoins;       /* the roots of its seats, to flat vector 0 */
+};
+
+/* Buffers of one kind at a seat: free ones are a stack. */
+struct hd_mail_pool { uint8_t **free; uint32_t nfree, cap; uint64_t bytes; };
+
+enum hd_mail { HD_MAIL_ACT, HD_MAIL_GRAD, HD_MAILS };
+
+struct hd_seat {
+	uint32_t rank, stage;
+	struct hd_fold_script script;     /* in the order in which its list completes gradients */
+	float **flat;                     /* [script.nbuffers] */
+	struct hd_mail_pool arena;        /* the rank's own: without a lock */
+	struct hd_mail_pool mail[HD_MAILS];               /* under the rank's lock */
+	/* [ranks] tensors of a sender that are not used yet; under the lock */
+	uint8_t *unused[HD_MAILS];
+	uint8_t **memory; uint32_t nmemory; uint64_t *memory_bytes;      /* all of it, to be given back */
+};
+
+struct hd_cell {
+	struct hd_seat *seat;
+	uint32_t leaf;                    /* place in seat->script */
+	uint8_t *arena;
+	/* under the lock of the seat's rank: the buffer, once a sender has it; filled; by which rank */
+	uint8_t *mail[HD_MAILS];
+	bool here[HD_MAILS];
+	uint16_t from[HD_MAILS];
+	/* what the seat's rank has taken, and reads without the lock; NULL: not yet */
+	const uint8_t *taken[HD_MAILS];
+	bool light;                       /* F kept its input alone */
+	/* what the cell's memory is kept for: its weights' gradient, and SG where the list sends one; `left`:
+	 * of them, in the step at hand */
+	uint8_t ends, left;
+};
+
+struct hd_mailbox { struct hd_lock lock; struct hd_cond cond; };
+
+struct hd_pipe {
+	struct hd_graph_stages cuts;
+	uint32_t nranks, nstages, nvns;
+	struct hd_pipe_stage *stage;      /* [nstages] */
+	struct hd_seat *seat; uint32_t nseats;
+	struct hd_cell *cell;             /* [nstages][nvns] */
+	struct hd_mailbox *box;           /* [nranks] */
+	_Atomic bool fenced;
+	bool *updated;                    /* [nranks] the rank has updated in this step */
+	float **flat; uint32_t nflats;
+	/* rows of the step's virtual nodes: loaded by the first rank that asks */
+	struct hd_lock rows_lock;
+	struct hd_loaded *rows;           /* [nvns] */
+	bool *loaded;
+	uint32_t *left;                   /* [nvns] stages that still read them; under rows_lock */
+	const void **input;               /* [nranks][HD_MAX_ENDS] */
+	bool taken;
+};
+
+static inline struct hd_cell *hd_cell_of(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn)
+{
+	return &pipe->cell[(size_t)stage * pipe->nvns + vn];
+}
+
+/* Counts what the lists of `plan` need, which has been checked; rank r is device r of the worker. Nothing of
+ * a device is taken. */
+HD_MUST_USE enum hd_err hd_pipe_make(struct hd_pipe **pipe, struct hd_worker *worker,
+	const struct hd_plan *plan,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* The same as a pass that this worker computes alone. */
+HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *work,
+	const struct hd_plan *plan,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Bytes of device r's arenas and mail. */
+uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device);
+uint32_t hd_pipe_flats_of(const struct hd_pipe *pipe, uint32_t device);      /* of its pool */
+/* Programs are loaded, memory is taken; flat vectors are of the ranks' pools, which are large enough by
+ * now. */
+HD_MUST_USE enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *worker, struct hd_arena *arena,
+	struct hd_diag *diag);
+void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *worker);           /* takes NULL */
+
+void hd_pipe_begin(struct hd_pipe *pipe);          /* of a step: everything is empty */
+void hd_pipe_fence(struct hd_pipe *pipe);          /* any thread: all waits end */
+
+/* mail.c. A buffer of the cell's seat for what rank `from` sends it; NULL: fenced. `own`: the seat's rank
+ * itself sends it, and never waits. */
+uint8_t *hd_mail_place(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind, uint32_t from);
+void hd_mail_put(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);      /* it is filled */
+bool hd_mail_wait(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);     /* false: fenced */
+/* what came was read by an instruction: its sender may send another; given back: it is needed no more */
+void hd_mail_used(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
+void hd_mail_give(struct hd_pipe *pipe, struct hd_cell *cell, enum hd_mail kind);
+
+/* RED and the sums of squares for the chunks that a rank owns. */
+void hd_pipe_reduce(struct hd_rank *rank);
+
+/* How instructions of such a plan run: by op (interp.c). */
+struct hd_ins_runner {
+	enum hd_err (*run)(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag);
+	bool meets;
+	enum hd_section section;
+};
+extern const struct hd_ins_runner hd_pipe_runners[HD_INS_END];
+
+#endif

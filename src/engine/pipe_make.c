@@ -1,0 +1,483 @@
+#include <assert.h>
+#include <string.h>
+
+#include "pipeline/schedule_check.h"
+#include "engine/pipe.h"
+#include "engine/worker_int.h"
+
+/* What a plan of several stages needs, counted from its lists; then taken. */
+
+enum { ALIGN = 64 };
+
+static enum hd_err no_memory(struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory for the stages of a pipeline");
+}
+
+static uint64_t line_up(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* ---- stages ---- */
+
+/* Inputs [first, first + n) of a stage's graph as one buffer, of full virtual nodes. */
+static enum hd_err make_letter(struct hd_letter *letter, const struct hd_graph *graph, uint32_t first,
+	uint32_t n,
+	uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+{
+	*letter = (struct hd_letter){ .n = n, .at = hd_arena_take(arena, n + 1, sizeof *letter->at) };
+	if (!letter->at)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < n; i++) {
+		letter->at[i] = letter->bytes;
+		letter->bytes += line_up(hd_value_bytes(&graph->value[graph->input[first + i]], rows));
+	}
+	return HD_OK;
+}
+
+static enum hd_err find_runs(struct hd_pipe_stage *stage, const struct hd_layout *layout,
+	struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	stage->run = hd_arena_take(arena, layout->nparams + 1, sizeof *stage->run);
+	if (!stage->run)
+		return no_memory(diag);
+	for (uint32_t p = 0; p < layout->nparams; p++)
+		if (stage->cut->learns[p])
+			stage->run[stage->nruns++] = (struct hd_flat_run){ layout->at[p], layout->len[p] };
+	return HD_OK;
+}
+
+static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_t s, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_task *task = w->task;
+	struct hd_pipe_stage *stage = &pipe->stage[s];
+	const struct hd_graph_stage *cut = stage->cut = &pipe->cuts.stage[s];
+	enum hd_err err = hd_program_make(&stage->program, &cut->graph, &task->layout, true, task->rows,
+		task->nrows, arena, diag);
+
+	if (err)
+		return err;
+	stage->out = hd_stage_readouts(&cut->graph);
+	const uint64_t rows = stage->program.part_rows;
+	err = hd_worker_fields(w, &cut->graph, cut->ndata, &stage->field, arena, diag);
+	err = err ? err : make_letter(&stage->act, &cut->graph, cut->ndata, cut->nact_in, rows, arena, diag);
+	err = err ? err : make_letter(&stage->grad, &cut->graph, cut->ndata + cut->nact_in, cut->ngrad_in,
+		rows,
+		arena, diag);
+	return err ? err : find_runs(stage, &task->layout, arena, diag);
+}
+
+/* ---- seats ---- */
+
+static struct hd_seat *seat_at(struct hd_pipe *pipe, uint32_t rank, uint32_t stage)
+{
+	for (uint32_t i = 0; i < pipe->nseats; i++)
+		if (pipe->seat[i].rank == rank && pipe->seat[i].stage == stage)
+			return &pipe->seat[i];
+	pipe->seat[pipe->nseats] = (struct hd_seat){ .rank = rank, .stage = stage };
+	return &pipe->seat[pipe->nseats++];
+}
+
+static bool ends_weights(const struct hd_ins *ins) { return ins->op == HD_INS_B || ins->op == HD_INS_W; }
+
+/* The seat of each cell, and how long a cell is kept. */
+static void find_seats(struct hd_pipe *pipe, const struct hd_plan *plan)
+{
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++) {
+			const struct hd_ins *ins = &plan->list[r].at[i];
+			struct hd_cell *cell = hd_ins_uses(ins->op, 'v') ? hd_cell_of(pipe, ins->stage,
+				ins->vn) : NULL;
+			if (ins->op == HD_INS_F) {
+				cell->seat = seat_at(pipe, r, ins->stage);
+				cell->light = ins->flags & HD_INS_CHECKPOINT;
+			}
+			if (cell)
+				cell->ends = (uint8_t)(cell->ends + (ends_weights(ins) ||
+				ins->op == HD_INS_SG));
+		}
+}
+
+static enum hd_err make_script(struct hd_pipe *pipe, struct hd_seat *seat, const struct hd_ilist *list,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t *vn = hd_arena_take(arena, pipe->nvns, sizeof *vn), n = 0;
+
+	if (!vn)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < list->len; i++)
+		if (ends_weights(&list->at[i]) && list->at[i].stage == seat->stage) {
+			hd_cell_of(pipe, seat->stage, list->at[i].vn)->leaf = n;
+			vn[n++] = list->at[i].vn;
+		}
+	return hd_fold_script_make_any(&seat->script, pipe->nvns, vn, n, arena, diag);
+}
+
+/* ---- how much is held at once ---- */
+
+struct pipe_held { uint32_t arenas, mail[HD_MAILS]; };
+struct pipe_count { struct pipe_held now, most; };
+
+static void more(uint32_t *now, uint32_t *most)
+{
+	++*now;
+	*most = *now > *most ? *now : *most;
+}
+
+static bool is_on(const struct hd_pipe *pipe, uint32_t stage, uint32_t vn, uint32_t rank)
+{
+	return hd_cell_of(pipe, stage, vn)->seat->rank == rank;
+}
+
+static struct pipe_count *count_of(const struct hd_pipe *pipe, struct pipe_count *counts, uint32_t stage,
+	uint32_t vn)
+{
+	return &counts[hd_cell_of(pipe, stage, vn)->seat - pipe->seat];
+}
+
+/* As pipe.c does it. */
+static void count_ins(const struct hd_pipe *pipe, struct pipe_count *counts, uint32_t r,
+	const struct hd_ins *ins)
+{
+	const uint32_t s = ins->stage, v = ins->vn, last = pipe->nstages - 1;
+	struct pipe_count *c = count_of(pipe, counts, s, v);
+	struct hd_cell *cell = hd_cell_of(pipe, s, v);
+	bool sends = s < last && !is_on(pipe, s + 1, v, r), ends = false;
+
+	switch (ins->op) {
+	case HD_INS_F:
+		more(&c->now.arenas, &c->most.arenas);
+		if (s < last && !sends) {
+			struct pipe_count *next = count_of(pipe, counts, s + 1, v);
+			more(&next->now.mail[HD_MAIL_ACT], &next->most.mail[HD_MAIL_ACT]);
+		}
+		c->now.arenas -= cell->light && !sends;
+		break;
+	case HD_INS_SA: c->now.arenas -= cell->light; break;
+	case HD_INS_R:  more(&c->now.arenas, &c->most.arenas); break;
+	case HD_INS_RA: more(&c->now.mail[HD_MAIL_ACT], &c->most.mail[HD_MAIL_ACT]); break;
+	case HD_INS_RG: more(&c->now.mail[HD_MAIL_GRAD], &c->most.mail[HD_MAIL_GRAD]); break;
+	case HD_INS_B: case HD_INS_I:
+		if (s && is_on(pipe, s - 1, v, r)) {
+			struct pipe_count *before = count_of(pipe, counts, s - 1, v);
+			more(&before->now.mail[HD_MAIL_GRAD], &before->most.mail[HD_MAIL_GRAD]);
+		}
+		ends = ins->op == HD_INS_B;
+		break;
+	case HD_INS_W: case HD_INS_SG: ends = true; break;
+	default: break;
+	}
+	if (ends && --cell->left == 0) {
+		c->now.arenas--;
+		c->now.mail[HD_MAIL_ACT] -= s > 0;
+		c->now.mail[HD_MAIL_GRAD] -= s < last;
+	}
+}
+
+/* Other ranks that send to a seat. */
+static uint32_t senders(const struct hd_pipe *pipe, const struct hd_seat *seat, enum hd_mail kind)
+{
+	const uint32_t other = kind == HD_MAIL_ACT ? seat->stage - 1 : seat->stage + 1;
+	uint64_t seen[HD_MAX_RANKS / 64] = { 0 };
+	uint32_t n = 0;
+
+	if (kind == HD_MAIL_ACT ? seat->stage == 0 : other == pipe->nstages)
+		return 0;
+	for (uint32_t v = 0; v < pipe->nvns; v++) {
+		uint32_t r = hd_cell_of(pipe, other, v)->seat->rank;
+		if (hd_cell_of(pipe, seat->stage, v)->seat != seat || r == seat->rank ||
+			seen[r / 64] >> r % 64 & 1)
+			continue;
+		seen[r / 64] |= UINT64_C(1) << r % 64;
+		n++;
+	}
+	return n;
+}
+
+static enum hd_err count_needs(struct hd_pipe *pipe, const struct hd_plan *plan, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct pipe_count *counts = hd_arena_take(arena, pipe->nseats, sizeof *counts);
+
+	if (!counts)
+		return no_memory(diag);
+	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++)
+		pipe->cell[i].left = pipe->cell[i].ends;
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < plan->list[r].len; i++)
+			if (hd_ins_uses(plan->list[r].at[i].op, 'v'))
+				count_ins(pipe, counts, r, &plan->list[r].at[i]);
+	for (uint32_t i = 0; i < pipe->nseats; i++) {
+		struct hd_seat *seat = &pipe->seat[i];
+		const struct hd_pipe_stage *stage = &pipe->stage[seat->stage];
+		seat->arena.cap = counts[i].most.arenas;
+		seat->arena.bytes = line_up(stage->program.memory.len_bytes);
+		for (int kind = 0; kind < HD_MAILS; kind++) {
+			seat->mail[kind].cap = counts[i].most.mail[kind] +
+				HD_CREDITS * senders(pipe, seat, (enum hd_mail)kind);
+			seat->mail[kind].bytes = kind == HD_MAIL_ACT ? stage->act.bytes : stage->grad.bytes;
+		}
+	}
+	return HD_OK;
+}
+
+/* Seats of one stage have vectors of their own: first the one that runs virtual node 0, whose first root is
+ * the leftmost of the tree. */
+static uint32_t count_flats(const struct hd_pipe *pipe)
+{
+	uint32_t most = 1;
+
+	for (uint32_t s = 0; s < pipe->nstages; s++) {
+		uint32_t n = 0;
+		for (uint32_t i = 0; i < pipe->nseats; i++)
+			n += pipe->seat[i].stage == s ? pipe->seat[i].script.nbuffers : 0;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static enum hd_err take_tables(struct hd_pipe *pipe, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const size_t cells = (size_t)pipe->nstages * pipe->nvns;
+
+	pipe->stage = hd_arena_take(arena, pipe->nstages, sizeof *pipe->stage);
+	pipe->cell = hd_arena_take(arena, cells, sizeof *pipe->cell);
+	pipe->seat = hd_arena_take(arena, cells < (size_t)pipe->nstages * pipe->nranks ? cells :
+		(size_t)pipe->nstages * pipe->nranks, sizeof *pipe->seat);
+	pipe->box = hd_arena_take(arena, pipe->nranks, sizeof *pipe->box);
+	pipe->updated = hd_arena_take(arena, pipe->nranks, sizeof *pipe->updated);
+	pipe->rows = hd_arena_take(arena, pipe->nvns, sizeof *pipe->rows);
+	pipe->loaded = hd_arena_take(arena, pipe->nvns, sizeof *pipe->loaded);
+	pipe->left = hd_arena_take(arena, pipe->nvns, sizeof *pipe->left);
+	pipe->input = hd_arena_take(arena, (size_t)pipe->nranks * HD_MAX_ENDS, sizeof *pipe->input);
+	return pipe->stage && pipe->cell && pipe->seat && pipe->box && pipe->updated && pipe->rows &&
+		pipe->loaded && pipe->left && pipe->input ? HD_OK : no_memory(diag);
+}
+
+enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct hd_plan *plan,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_pipe *pipe = hd_arena_take(arena, 1, sizeof *pipe);
+
+	if (!pipe)
+		return no_memory(diag);
+	*pipe = (struct hd_pipe){ .nranks = plan->nranks, .nstages = plan->nstages, .nvns = plan->nvns };
+	enum hd_err err = take_tables(pipe, arena, diag);
+	err = err ? err : hd_graph_stages_make(&pipe->cuts, &w->task->train, plan->first, plan->nstages,
+		arena,
+		diag);
+	for (uint32_t s = 0; s < plan->nstages && !err; s++)
+		err = make_stage(pipe, w, s, arena, diag);
+	if (err)
+		return err;
+	find_seats(pipe, plan);
+	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
+		err = make_script(pipe, &pipe->seat[i], &plan->list[pipe->seat[i].rank], arena, diag);
+	err = err ? err : count_needs(pipe, plan, arena, diag);
+	if (err)
+		return err;
+	pipe->nflats = count_flats(pipe);
+	*out = pipe;
+	return HD_OK;
+}
+
+enum hd_err hd_pipe_work(struct hd_worker *w, struct hd_work *work, const struct hd_plan *plan,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	*work = (struct hd_work){ .rank = hd_arena_take(arena, plan->nranks, sizeof *work->rank),
+		.has = hd_arena_take(arena, plan->nvns, 1), .nleaves = plan->nvns };
+	work->left = hd_arena_take(arena, w->stage->nbuckets + 1, sizeof *work->left);
+	if (!work->rank || !work->has || !work->left)
+		return no_memory(diag);
+	memset(work->has, 1, plan->nvns);
+	for (uint32_t r = 0; r < plan->nranks; r++) {
+		work->rank[r] = (struct hd_rank_work){ .list = &plan->list[r], .script.nslices = 1,
+			/* the search for a cause runs the whole model (diverge.c) */
+			.loaded = hd_arena_take(arena, 1, sizeof *work->rank[r].loaded) };
+		if (!work->rank[r].loaded)
+			return no_memory(diag);
+	}
+	return hd_pipe_make(&work->pipe, w, plan, arena, diag);
+}
+
+static uint64_t pool_bytes(const struct hd_mail_pool *pool) { return pool->cap * pool->bytes; }
+
+uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < pipe->nseats; i++)
+		if (pipe->seat[i].rank == device)
+			bytes += pool_bytes(&pipe->seat[i].arena) +
+			pool_bytes(&pipe->seat[i].mail[HD_MAIL_ACT]) +
+				pool_bytes(&pipe->seat[i].mail[HD_MAIL_GRAD]);
+	return bytes;
+}
+
+/* Flat vectors are dealt to the pools of the ranks in turn. */
+uint32_t hd_pipe_flats_of(const struct hd_pipe *pipe, uint32_t device)
+{
+	return pipe->nflats / pipe->nranks + (device < pipe->nflats % pipe->nranks);
+}
+
+/* ---- taken ---- */
+
+static enum hd_err take_pool(struct hd_seat *seat, struct hd_mail_pool *pool, struct hd_device *device,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	pool->free = hd_arena_take(arena, pool->cap + 1, sizeof *pool->free);
+	if (!pool->free)
+		return no_memory(diag);
+	for (pool->nfree = 0; pool->nfree < pool->cap; pool->nfree++) {
+		/* a stage may be sent nothing: a place of its own all the same */
+		const uint64_t bytes = pool->bytes ? pool->bytes : ALIGN;
+		void *at;
+		enum hd_err err = device->ops->take(device, bytes, &at, diag);
+		if (err)
+			return err;
+		pool->free[pool->nfree] = seat->memory[seat->nmemory] = at;
+		seat->memory_bytes[seat->nmemory++] = bytes;
+	}
+	return HD_OK;
+}
+
+static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct hd_worker *w,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_device *device = w->rank[seat->rank].device;
+	const uint32_t n = seat->arena.cap + seat->mail[HD_MAIL_ACT].cap + seat->mail[HD_MAIL_GRAD].cap;
+
+	seat->memory = hd_arena_take(arena, n + 1, sizeof *seat->memory);
+	seat->memory_bytes = hd_arena_take(arena, n + 1, sizeof *seat->memory_bytes);
+	seat->flat = hd_arena_take(arena, seat->script.nbuffers + 1, sizeof *seat->flat);
+	for (int kind = 0; kind < HD_MAILS; kind++)
+		seat->unused[kind] = hd_arena_take(arena, pipe->nranks, 1);
+	if (!seat->memory || !seat->memory_bytes || !seat->flat || !seat->unused[0] || !seat->unused[1])
+		return no_memory(diag);
+	enum hd_err err = device->ops->load(device, &pipe->stage[seat->stage].program, diag);
+	err = err ? err : take_pool(seat, &seat->arena, device, arena, diag);
+	for (int kind = 0; kind < HD_MAILS && !err; kind++)
+		err = take_pool(seat, &seat->mail[kind], device, arena, diag);
+	return err;
+}
+
+/* Seats of a stage in the order of their flat vectors: the one with virtual node 0 is the first. */
+static void give_flats(struct hd_pipe *pipe)
+{
+	for (uint32_t s = 0; s < pipe->nstages; s++) {
+		struct hd_seat *first = hd_cell_of(pipe, s, 0)->seat;
+		uint32_t n = 0;
+		for (uint32_t b = 0; b < first->script.nbuffers; b++)
+			first->flat[b] = pipe->flat[n++];
+		for (uint32_t i = 0; i < pipe->nseats; i++)
+			for (uint32_t b = 0; pipe->seat[i].stage == s && &pipe->seat[i] != first &&
+				b < pipe->seat[i].script.nbuffers; b++)
+				pipe->seat[i].flat[b] = pipe->flat[n++];
+	}
+}
+
+/* The roots of all seats of a stage, joined in place of their left operands: to flat vector 0. */
+static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_pipe_stage *stage = &pipe->stage[s];
+	uint32_t nroots = 0, n = 0, result;
+
+	for (uint32_t i = 0; i < pipe->nseats; i++)
+		nroots += pipe->seat[i].stage == s ? pipe->seat[i].script.nroots : 0;
+	struct hd_tnode *root = hd_arena_take(arena, nroots + 1, sizeof *root);
+	struct hd_join *join = hd_arena_take(arena, nroots + 1, sizeof *join);
+	float **item = hd_arena_take(arena, 2 * nroots + 1, sizeof *item);
+	stage->join = hd_arena_take(arena, nroots + 1, sizeof *stage->join);
+	if (!root || !join || !item || !stage->join)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < pipe->nseats; i++)
+		for (uint32_t k = 0; pipe->seat[i].stage == s && k < pipe->seat[i].script.nroots; k++) {
+			root[n] = pipe->seat[i].script.root[k];
+			item[n++] = pipe->seat[i].flat[pipe->seat[i].script.root_buffer[k]];
+		}
+	enum hd_err err = hd_join_make(pipe->nvns, root, nroots, join, nroots, &stage->njoins, &result, diag);
+	for (uint32_t j = 0; j < stage->njoins && !err; j++) {
+		item[join[j].dst] = item[join[j].a];
+		stage->join[j] = (struct hd_flat_join){ item[join[j].dst], item[join[j].a], item[join[j].b] };
+	}
+	assert(err || item[result] == pipe->flat[0]);
+	return err;
+}
+
+enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t r = 0; r < pipe->nranks; r++) {
+		hd_lock_init(&pipe->box[r].lock);
+		hd_cond_init(&pipe->box[r].cond);
+	}
+	hd_lock_init(&pipe->rows_lock);
+	pipe->taken = true;
+	pipe->flat = hd_arena_take(arena, pipe->nflats, sizeof *pipe->flat);
+	if (!pipe->flat)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < pipe->nflats; i++)
+		pipe->flat[i] = w->rank[i % pipe->nranks].pool->buffer[i / pipe->nranks];
+	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
+		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
+	if (!err)
+		give_flats(pipe);
+	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
+		err = make_joins(pipe, s, arena, diag);
+	return err;
+}
+
+void hd_pipe_give(struct hd_pipe *pipe, struct hd_worker *w)
+{
+	if (!pipe || !pipe->taken)
+		return;
+	for (uint32_t i = 0; i < pipe->nseats; i++) {
+		struct hd_seat *seat = &pipe->seat[i];
+		struct hd_device *device = w->rank[seat->rank].device;
+		for (uint32_t k = 0; k < seat->nmemory; k++)
+			device->ops->give(device, seat->memory[k], seat->memory_bytes[k]);
+		device->ops->unload(device, &pipe->stage[seat->stage].program);
+	}
+	for (uint32_t r = 0; r < pipe->nranks; r++) {
+		hd_cond_finish(&pipe->box[r].cond);
+		hd_lock_finish(&pipe->box[r].lock);
+	}
+	hd_lock_finish(&pipe->rows_lock);
+	pipe->taken = false;
+}
+
+/* ---- a step ---- */
+
+static void refill(struct hd_seat *seat, struct hd_mail_pool *pool, uint32_t *next)
+{
+	for (pool->nfree = 0; pool->nfree < pool->cap; pool->nfree++)
+		pool->free[pool->nfree] = seat->memory[(*next)++];
+}
+
+/* Also after one that failed anywhere. */
+void hd_pipe_begin(struct hd_pipe *pipe)
+{
+	atomic_store(&pipe->fenced, false);
+	for (size_t i = 0; i < (size_t)pipe->nstages * pipe->nvns; i++) {
+		struct hd_cell *cell = &pipe->cell[i];
+		cell->arena = cell->mail[HD_MAIL_ACT] = cell->mail[HD_MAIL_GRAD] = NULL;
+		cell->taken[HD_MAIL_ACT] = cell->taken[HD_MAIL_GRAD] = NULL;
+		cell->here[HD_MAIL_ACT] = cell->here[HD_MAIL_GRAD] = false;
+		cell->left = cell->ends;
+	}
+	for (uint32_t i = 0; i < pipe->nseats; i++) {
+		struct hd_seat *seat = &pipe->seat[i];
+		uint32_t next = 0;
+		refill(seat, &seat->arena, &next);
+		for (int kind = 0; kind < HD_MAILS; kind++) {
+			refill(seat, &seat->mail[kind], &next);
+			memset(seat->unused[kind], 0, pipe->nranks);
+		}
+	}
+	memset(pipe->updated, 0, pipe->nranks * sizeof *pipe->updated);
+	memset(pipe->loaded, 0, pipe->nvns * sizeof *pipe->loaded);
+	for (uint32_t v = 0; v < pipe->nvns; v++)
+		pipe->left[v] = pipe->nstages;
+}

@@ -1,0 +1,303 @@
+#include "engine/pipe.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "sys/failpoint.h"
+#include "graph/stages.h"
+#include "pipeline/generate.h"
+#include "pipeline/staged.h"
+#include "engine/testing.h"
+
+/* Plans of several stages give the bits of one device: state digests, norms, what each virtual node said. */
+
+enum { STEPS = 3, MAX_VNS = 16 };
+
+struct said { struct hd_hash digest[STEPS]; double gnorm[STEPS]; struct hd_leaf leaf[STEPS][MAX_VNS]; };
+
+static void run_steps(struct hd_rig *rig, struct said *said)
+{
+	memset(said, 0, sizeof *said);
+	for (int i = 0; i < STEPS; i++) {
+		struct hd_step_record r = hd_rig_step(rig);
+		said->digest[i] = r.digest;
+		said->gnorm[i] = r.gnorm;
+		memcpy(said->leaf[i], rig->worker->step->leaf, rig->job->nvns * sizeof **said->leaf);
+	}
+}
+
+/* ---- a plan ---- */
+
+struct kind { const char *name; uint32_t p, v, d; bool recompute; };
+
+static enum hd_err staged_plan(struct hd_rig *rig, const struct kind *k, struct hd_plan *plan,
+	struct hd_diag *diag)
+{
+	const struct hd_plan_job job = hd_worker_plan_job(rig->worker);
+	struct hd_schedule *pipeline = hd_arena_take(&rig->arena, k->d, sizeof *pipeline);
+	uint32_t first[64];
+
+	for (uint32_t i = 0; i < k->d; i++) {
+		const struct hd_schedule_ask ask = { .name = k->name, .p = k->p, .v = k->v,
+			.m = job.nvns / k->d + (i < job.nvns % k->d) };
+		enum hd_err err = hd_schedule_make(&pipeline[i], &ask, &rig->arena, diag);
+		if (err)
+			return err;
+	}
+	assert_in_range(pipeline[0].nstages, 1, 64);
+	enum hd_err err = hd_graph_stages_balance(first, pipeline[0].nstages, &rig->task->train,
+		rig->job->per_vn, &rig->arena, diag);
+	return err ? err : hd_plan_staged(plan, &job, pipeline, k->d, first, k->recompute, &rig->arena, diag);
+}
+
+static void open_pipe(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more,
+	const struct kind *k)
+{
+	struct hd_diag diag = { "" };
+	struct hd_plan plan;
+
+	hd_rig_open(rig, model, batch, vns, more, k->p * k->d);
+	CHECK(staged_plan(rig, k, &plan, &diag) == HD_OK, "%s p %u v %u d %u: %s", k->name, k->p, k->v, k->d,
+		diag.text);
+	rig->plan = plan;
+	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s: %s", k->name, diag.text);
+}
+
+static void compare(const char *model, uint32_t batch, uint32_t vns, const char *more,
+	const struct kind *kinds,
+	size_t n)
+{
+	struct said one, many;
+	struct hd_rig rig;
+
+	hd_rig_open(&rig, model, batch, vns, more, 1);
+	run_steps(&rig, &one);
+	hd_rig_close(&rig);
+	for (size_t i = 0; i < n; i++) {
+		open_pipe(&rig, model, batch, vns, more, &kinds[i]);
+		run_steps(&rig, &many);
+		CHECK(memcmp(&one, &many, sizeof one) == 0, "%.40s V=%u: %s p %u v %u d %u%s", model, vns,
+			kinds[i].name, kinds[i].p, kinds[i].v, kinds[i].d,
+			kinds[i].recompute ? " recompute" : "");
+		hd_rig_close(&rig);
+	}
+}
+
+static const struct kind kinds[] = {
+	{ "gpipe", 2, 1, 1, false }, { "gpipe", 4, 1, 1, true }, { "1f1b", 2, 1, 1, false },
+	{ "1f1b", 3, 1, 1, true }, { "1f1b", 2, 1, 2, false },
+	{ "interleaved", 2, 2, 1, false }, { "interleaved", 2, 2, 1, true }, { "zb-h1", 3, 1, 1, false },
+	{ "zb-h2", 2, 1, 2, false }, { "zb-v", 2, 2, 1, false }, { "v-half", 2, 2, 1, false },
+	{ "v-min", 2, 2, 1, true }, { "dualpipev", 2, 2, 1, false }, { "zb-auto", 3, 1, 1, false },
+};
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
+static const char gpt[] =
+	"model: {use: builtin:gpt, args: {layers: 3, width: 16, heads: 2, context: 8, dropout: 0.1}}\n"
+	"data: {kind: synthetic, count: 61}\n";
+
+static void a_transformer_with_a_tied_table_and_dropout(void **state)
+{
+	(void)state;
+	compare(gpt, 16, 8, "optim: {kind: adamw, clip: 0.5}\n", kinds, NKINDS);
+}
+
+static void virtual_nodes_that_are_no_power_of_two(void **state)
+{
+	(void)state;
+	compare(gpt, 13, 13, NULL, kinds, NKINDS);
+}
+
+/* 61 samples in batches of 26: the third step has 9 rows, most virtual nodes have none. */
+static void ragged_and_empty_virtual_nodes(void **state)
+{
+	(void)state;
+	compare(hd_rig_lenet, 26, 13, "optim: {kind: sgd, momentum: 0.9}\n", kinds, NKINDS);
+	compare(gpt, 26, 7, NULL, kinds, NKINDS);
+}
+
+static void ghost_norms_move_their_running_statistics(void **state)
+{
+	(void)state;
+	compare(hd_rig_bn(), 16, 8, NULL, kinds, NKINDS);
+}
+
+static void optimizers_of_whole_tensors(void **state)
+{
+	(void)state;
+	compare(hd_rig_mlp, 16, 8, "optim: {kind: lamb}\n", kinds, 4);
+}
+
+/* Stages with copies inside of one pipeline. */
+static void a_stage_may_have_copies(void **state)
+{
+	static const uint32_t replicas[] = { 2, 1 };
+	struct said one, many;
+	struct hd_rig rig;
+	struct hd_diag diag = { "" };
+	struct hd_schedule s;
+	uint32_t first[2];
+
+	(void)state;
+	hd_rig_open(&rig, gpt, 16, 8, NULL, 1);
+	run_steps(&rig, &one);
+	hd_rig_close(&rig);
+	hd_rig_open(&rig, gpt, 16, 8, NULL, 3);
+	const struct hd_plan_job job = hd_worker_plan_job(rig.worker);
+	const struct hd_schedule_ask ask = { .name = "1f1b-rr", .p = 3, .m = 8, .replicas = replicas,
+		.nreplicas = 2 };
+	CHECK(hd_schedule_make(&s, &ask, &rig.arena, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_graph_stages_balance(first, 2, &rig.task->train, 2, &rig.arena, &diag), HD_OK);
+	CHECK(hd_plan_staged(&rig.plan, &job, &s, 1, first, false, &rig.arena, &diag) == HD_OK, "%s",
+		diag.text);
+	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	run_steps(&rig, &many);
+	assert_memory_equal(&one, &many, sizeof one);
+	hd_rig_close(&rig);
+}
+
+/* Between any two steps, to another schedule and back to the whole model. */
+static void plans_change_between_steps(void **state)
+{
+	struct hd_rig rig, still;
+	struct hd_plan plan[NKINDS], whole;
+	struct hd_diag diag = { "" };
+	uint32_t n = 0;
+
+	(void)state;
+	hd_rig_open(&still, gpt, 16, 8, NULL, 1);
+	hd_rig_open(&rig, gpt, 16, 8, NULL, 2);
+	whole = rig.plan;
+	for (size_t k = 0; k < NKINDS; k++)
+		if (kinds[k].p * kinds[k].d == 2)
+			CHECK(staged_plan(&rig, &kinds[k], &plan[n++], &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		CHECK(hd_worker_adopt(rig.worker, i % 3 == 2 ? &whole : &plan[i % n], &diag) == HD_OK, "%s",
+			diag.text);
+		struct hd_step_record a = hd_rig_step(&rig), b = hd_rig_step(&still);
+		CHECK(hd_hash_same(a.digest, b.digest), "step %u", i);
+	}
+	hd_rig_close(&still);
+	hd_rig_close(&rig);
+}
+
+/* ---- faults ---- */
+
+/* A reader that fails, or answers what is no number, at some sample. */
+static struct { const struct hd_reader_ops *under; uint64_t at; bool number; } faulty;
+
+static enum hd_err faulty_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
+{
+	enum hd_err err = faulty.under->read(set, split, index, out, diag);
+
+	if (err || split != 0 || index % 4 != faulty.at)
+		return err;
+	if (!faulty.number)
+		return hd_fail(diag, HD_E_IO, "sample %llu cannot be read", (unsigned long long)index);
+	*(float *)out[0] = NAN;
+	return HD_OK;
+}
+
+static void faulty_destroy(struct hd_dataset *set) { faulty.under->destroy(set); }
+
+/* A rank that fails ends the others' waits; the state is that of the beginning, and the step can be tried
+ * again. */
+static void a_failed_step_ends_and_leaves_the_state(void **state)
+{
+	static const struct hd_reader_ops ops = { .name = "faulty", .about = "another reader, with faults",
+		.read = faulty_read, .destroy = faulty_destroy };
+	struct said one, many;
+
+	(void)state;
+	for (size_t k = 0; k < NKINDS; k++)
+		for (int number = 0; number < 2; number++) {
+			struct hd_step_record record;
+			struct hd_diag diag = { "" };
+			struct hd_rig rig;
+			hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 1);
+			run_steps(&rig, &one);
+			hd_rig_close(&rig);
+			open_pipe(&rig, hd_rig_mlp, 26, 13, NULL, &kinds[k]);
+			hd_rig_hush(&rig);
+			faulty.under = rig.task->data->ops;
+			faulty.at = k % 4;
+			faulty.number = number;
+			rig.task->data->ops = &ops;
+			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+			struct hd_hash before = hd_worker_digest(rig.worker);
+			assert_int_equal(hd_worker_step(rig.worker, true, &record, &diag), number ?
+				HD_E_DIVERGED :
+				HD_E_IO);
+			assert_true(hd_hash_same(before, hd_worker_digest(rig.worker)));
+			hd_rig_hush(&rig);
+			rig.task->data->ops = faulty.under;
+			assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+			run_steps(&rig, &many);
+			CHECK(memcmp(&one, &many, sizeof one) == 0, "%s: other bits after a failed step",
+				kinds[k].name);
+			hd_rig_close(&rig);
+		}
+}
+
+static void a_step_that_fails_in_its_update_is_torn(void **state)
+{
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	if (!hd_failpoint_built())
+		SKIP("this build has no failpoints");
+	open_pipe(&rig, hd_rig_mlp, 26, 13, NULL, &kinds[2]);
+	assert_int_equal(hd_failpoint_arm("step.update.after:err=EIO@1", 1, &diag), HD_OK);
+	assert_int_not_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_OK);
+	assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
+	assert_int_equal(hd_worker_step(rig.worker, true, &record, &diag), HD_E_INTEGRITY);
+	hd_rig_close(&rig);
+}
+
+/* Whatever request for memory fails, the plan that is there stays and trains on. */
+static void a_plan_that_finds_no_memory_changes_nothing(void **state)
+{
+	struct hd_rig rig, whole;
+	struct hd_plan plan;
+	struct hd_diag diag = { "" };
+	uint32_t failed = 0;
+
+	(void)state;
+	hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
+	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 2);
+	CHECK(staged_plan(&rig, &kinds[2], &plan, &diag) == HD_OK, "%s", diag.text);
+	for (uint64_t n = 1; n < 2000; n += 1 + n / 8) {
+		hd_alloc_arm(n);
+		enum hd_err err = hd_worker_adopt(rig.worker, &plan, &diag);
+		hd_alloc_arm(0);
+		if (!err)
+			break;
+		failed++;
+		assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
+	}
+	assert_true(failed > 0);
+	assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
+	hd_rig_close(&whole);
+	hd_rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_transformer_with_a_tied_table_and_dropout),
+		cmocka_unit_test(virtual_nodes_that_are_no_power_of_two),
+		cmocka_unit_test(ragged_and_empty_virtual_nodes),
+		cmocka_unit_test(ghost_norms_move_their_running_statistics),
+		cmocka_unit_test(optimizers_of_whole_tensors),
+		cmocka_unit_test(a_stage_may_have_copies),
+		cmocka_unit_test(plans_change_between_steps),
+		cmocka_unit_test(a_failed_step_ends_and_leaves_the_state),
+		cmocka_unit_test(a_step_that_fails_in_its_update_is_torn),
+		cmocka_unit_test(a_plan_that_finds_no_memory_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
