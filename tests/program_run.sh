@@ -153,9 +153,9 @@ passed "plan check and run refuse a plan for the same reason"
 
 expect 0 heddle run mlp.yaml --devices 2 -s parallel.mode=explicit -s parallel.plan=uneven.plan --out by-key
 says '(13 vn: 9/4)'
-expect 2 heddle run mlp.yaml -s parallel.mode=pipeline --out piped
-says 'parallel.mode pipeline can be planned and not yet run: `heddle plan mlp.yaml` predicts it'
+expect 2 heddle run mlp.yaml -s parallel.planner=ptdp --out piped
+says 'parallel.planner: ptdp can be planned and not yet run: `heddle plan mlp.yaml` predicts it'
 [ ! -e piped ] || failed "a run that was refused left a folder"
-expect 2 heddle bench step mlp.yaml -s parallel.stages=2
+expect 2 heddle bench step mlp.yaml -s parallel.planner=ptdp
 says 'to train now, leave it out'
 passed "a plan may be the job's; what can only be planned is refused by its key"

@@ -39,6 +39,8 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
 	enum hd_err err = hd_job_trains(job, &cmd->diag);
 
+	if (!err && cmd->args.has[HD_OPT_WORKERS])
+		err = hd_job_spreads(job, &cmd->diag);
 	if (err)
 		return err;
 	if (!job->value[HD_JOB_NET_LISTEN].is_none && !cmd->args.has[HD_OPT_WORKERS])

@@ -45,10 +45,15 @@ void hd_ui_say(struct hd_ui *ui, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* "4/4/4/4": virtual nodes of each device, for as many devices as fit. */
+/* "4/4/4/4": virtual nodes of each device, for as many devices as fit; of a pipeline its stages. */
 static void split_text(const struct hd_plan *plan, char *text, size_t cap)
 {
 	size_t at = 0;
+
+	if (plan->first) {
+		snprintf(text, cap, "%u stages", plan->nstages);
+		return;
+	}
 
 	for (uint32_t r = 0; r < plan->nranks && at + 12 < cap; r++) {
 		uint32_t n = 0;
@@ -113,7 +118,8 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 
 /* kind of an event -> the mark its line begins with; others are not shown */
 static const struct { const char *kind, *mark; } marks[] = {
-	{ "choice", "  " }, { "plan", ">>" }, { "warning", "!!" }, { "checkpoint_bad", "!!" }, { "checkpoint_done", "ck" },
+	{ "choice", "  " }, { "plan", ">>" }, { "warning", "!!" }, { "checkpoint_bad", "!!" },
+		{ "checkpoint_done", "ck" },
 	{ "listening", ">>" }, { "failing", "!!" },
 };
 

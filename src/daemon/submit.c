@@ -87,6 +87,8 @@ static enum hd_err read_job(const struct hd_json *ask, const char *folder, struc
 		err = hd_job_parse(job, "job", text, strlen(text), set, n, arena, diag, &warnings);
 	if (!err)
 		err = hd_job_trains(job, diag);
+	if (!err)
+		err = hd_job_spreads(job, diag);
 	if (!err && !job->value[HD_JOB_NET_LISTEN].is_none)
 		err = hd_fail(diag, HD_E_INVAL,
 			"net.listen is %s, but the workers of a scheduler's jobs are on its machine: leave "

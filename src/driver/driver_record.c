@@ -283,8 +283,9 @@ enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *
 enum hd_err hd_driver_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag)
 {
 	uint32_t min, max;
-	enum hd_err err = hd_driver_bounds(job, &min, &max, diag);
+	enum hd_err err = hd_job_spreads(job, diag);
 
+	err = err ? err : hd_driver_bounds(job, &min, &max, diag);
 	return err || (nworkers >= min && nworkers <= max) ? err
 		: hd_fail(diag, HD_E_INVAL,
 			"%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a "

@@ -46,7 +46,7 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 		struct hd_rank_need *need = &w->rank[r].need;
 		if (work->pipe) {
 			need->staged = true;
-			need->nbuffers = more(need->nbuffers, hd_pipe_flats_of(work->pipe, r));
+			need->nbuffers = more(need->nbuffers, hd_pipe_vectors_of(work->pipe, r));
 			need->pipe_bytes += hd_pipe_bytes(work->pipe, r);
 			continue;
 		}
@@ -178,7 +178,7 @@ static enum hd_err take_pipe(struct hd_worker *w, struct hd_worker_part *s, cons
 	if (err)
 		return err;
 	s->work.whole = true;
-	s->sum = s->parm = s->work.pipe->flat[0];
+	s->sum = s->parm = s->work.pipe->vector[0];
 	return own_chunks(w, s, rank, diag);
 }
 

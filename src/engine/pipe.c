@@ -268,8 +268,8 @@ static uint32_t moves_of(const struct hd_cell *cell, struct hd_fold fold[HD_MAX_
 	uint32_t n = 0;
 
 	for (uint32_t i = s->first_move[cell->leaf]; i < s->first_move[cell->leaf + 1]; i++)
-		fold[n++] = (struct hd_fold){ .dst = cell->seat->flat[s->move[i].dst],
-			.src = s->move[i].src == HD_LEAF ? NULL : cell->seat->flat[s->move[i].src],
+		fold[n++] = (struct hd_fold){ .dst = cell->seat->vector[s->move[i].dst],
+			.src = s->move[i].src == HD_LEAF ? NULL : cell->seat->vector[s->move[i].src],
 			.add = s->move[i].add };
 	return n;
 }
@@ -399,7 +399,7 @@ static enum hd_err reduce_run(struct hd_rank *rank, uint32_t i, uint32_t end, ui
 	const struct hd_segment *segment = w->task->layout.segment;
 	const struct hd_pipe_stage *stage = &pipe->stage[stage_of(pipe, &segment[i])];
 	const struct hd_reduction reduction = {
-		.join = stage->join, .njoins = stage->njoins, .flat = pipe->flat[0],
+		.join = stage->join, .njoins = stage->njoins, .flat = pipe->vector[0],
 		.segment = segment + i, .nsegments = end - i, .partial = w->stage->segment_sumsq + i,
 	};
 

@@ -57,7 +57,7 @@ enum hd_mail { HD_MAIL_ACT, HD_MAIL_GRAD, HD_MAILS };
 struct hd_seat {
 	uint32_t rank, stage;
 	struct hd_fold_script script;     /* in the order in which its list completes gradients */
-	float **flat;                     /* [script.nbuffers] */
+	float **vector;                     /* [script.nbuffers] */
 	struct hd_mail_pool arena;        /* the rank's own: without a lock */
 	struct hd_mail_pool mail[HD_MAILS];               /* under the rank's lock */
 	/* [ranks] tensors of a sender that are not used yet; under the lock */
@@ -92,7 +92,7 @@ struct hd_pipe {
 	struct hd_mailbox *box;           /* [nranks] */
 	_Atomic bool fenced;
 	bool *updated;                    /* [nranks] the rank has updated in this step */
-	float **flat; uint32_t nflats;
+	float **vector; uint32_t nvectors;
 	/* rows of the step's virtual nodes: loaded by the first rank that asks */
 	struct hd_lock rows_lock;
 	struct hd_loaded *rows;           /* [nvns] */
@@ -118,7 +118,7 @@ HD_MUST_USE enum hd_err hd_pipe_work(struct hd_worker *worker, struct hd_work *w
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Bytes of device r's arenas and mail. */
 uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device);
-uint32_t hd_pipe_flats_of(const struct hd_pipe *pipe, uint32_t device);      /* of its pool */
+uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device);      /* of its pool */
 /* Programs are loaded, memory is taken; flat vectors are of the ranks' pools, which are large enough by
  * now. */
 HD_MUST_USE enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *worker, struct hd_arena *arena,

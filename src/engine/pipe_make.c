@@ -223,7 +223,7 @@ static enum hd_err count_needs(struct hd_pipe *pipe, const struct hd_plan *plan,
 
 /* Seats of one stage have vectors of their own: first the one that runs virtual node 0, whose first root is
  * the leftmost of the tree. */
-static uint32_t count_flats(const struct hd_pipe *pipe)
+static uint32_t count_vectors(const struct hd_pipe *pipe)
 {
 	uint32_t most = 1;
 
@@ -276,7 +276,7 @@ enum hd_err hd_pipe_make(struct hd_pipe **out, struct hd_worker *w, const struct
 	err = err ? err : count_needs(pipe, plan, arena, diag);
 	if (err)
 		return err;
-	pipe->nflats = count_flats(pipe);
+	pipe->nvectors = count_vectors(pipe);
 	*out = pipe;
 	return HD_OK;
 }
@@ -315,9 +315,9 @@ uint64_t hd_pipe_bytes(const struct hd_pipe *pipe, uint32_t device)
 }
 
 /* Flat vectors are dealt to the pools of the ranks in turn. */
-uint32_t hd_pipe_flats_of(const struct hd_pipe *pipe, uint32_t device)
+uint32_t hd_pipe_vectors_of(const struct hd_pipe *pipe, uint32_t device)
 {
-	return pipe->nflats / pipe->nranks + (device < pipe->nflats % pipe->nranks);
+	return pipe->nvectors / pipe->nranks + (device < pipe->nvectors % pipe->nranks);
 }
 
 /* ---- taken ---- */
@@ -349,10 +349,10 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 
 	seat->memory = hd_arena_take(arena, n + 1, sizeof *seat->memory);
 	seat->memory_bytes = hd_arena_take(arena, n + 1, sizeof *seat->memory_bytes);
-	seat->flat = hd_arena_take(arena, seat->script.nbuffers + 1, sizeof *seat->flat);
+	seat->vector = hd_arena_take(arena, seat->script.nbuffers + 1, sizeof *seat->vector);
 	for (int kind = 0; kind < HD_MAILS; kind++)
 		seat->unused[kind] = hd_arena_take(arena, pipe->nranks, 1);
-	if (!seat->memory || !seat->memory_bytes || !seat->flat || !seat->unused[0] || !seat->unused[1])
+	if (!seat->memory || !seat->memory_bytes || !seat->vector || !seat->unused[0] || !seat->unused[1])
 		return no_memory(diag);
 	enum hd_err err = device->ops->load(device, &pipe->stage[seat->stage].program, diag);
 	err = err ? err : take_pool(seat, &seat->arena, device, arena, diag);
@@ -362,17 +362,17 @@ static enum hd_err take_seat(struct hd_pipe *pipe, struct hd_seat *seat, struct 
 }
 
 /* Seats of a stage in the order of their flat vectors: the one with virtual node 0 is the first. */
-static void give_flats(struct hd_pipe *pipe)
+static void give_vectors(struct hd_pipe *pipe)
 {
 	for (uint32_t s = 0; s < pipe->nstages; s++) {
 		struct hd_seat *first = hd_cell_of(pipe, s, 0)->seat;
 		uint32_t n = 0;
 		for (uint32_t b = 0; b < first->script.nbuffers; b++)
-			first->flat[b] = pipe->flat[n++];
+			first->vector[b] = pipe->vector[n++];
 		for (uint32_t i = 0; i < pipe->nseats; i++)
 			for (uint32_t b = 0; pipe->seat[i].stage == s && &pipe->seat[i] != first &&
 				b < pipe->seat[i].script.nbuffers; b++)
-				pipe->seat[i].flat[b] = pipe->flat[n++];
+				pipe->seat[i].vector[b] = pipe->vector[n++];
 	}
 }
 
@@ -393,14 +393,14 @@ static enum hd_err make_joins(struct hd_pipe *pipe, uint32_t s, struct hd_arena 
 	for (uint32_t i = 0; i < pipe->nseats; i++)
 		for (uint32_t k = 0; pipe->seat[i].stage == s && k < pipe->seat[i].script.nroots; k++) {
 			root[n] = pipe->seat[i].script.root[k];
-			item[n++] = pipe->seat[i].flat[pipe->seat[i].script.root_buffer[k]];
+			item[n++] = pipe->seat[i].vector[pipe->seat[i].script.root_buffer[k]];
 		}
 	enum hd_err err = hd_join_make(pipe->nvns, root, nroots, join, nroots, &stage->njoins, &result, diag);
 	for (uint32_t j = 0; j < stage->njoins && !err; j++) {
 		item[join[j].dst] = item[join[j].a];
 		stage->join[j] = (struct hd_flat_join){ item[join[j].dst], item[join[j].a], item[join[j].b] };
 	}
-	assert(err || item[result] == pipe->flat[0]);
+	assert(err || item[result] == pipe->vector[0]);
 	return err;
 }
 
@@ -415,15 +415,15 @@ enum hd_err hd_pipe_take(struct hd_pipe *pipe, struct hd_worker *w, struct hd_ar
 	}
 	hd_lock_init(&pipe->rows_lock);
 	pipe->taken = true;
-	pipe->flat = hd_arena_take(arena, pipe->nflats, sizeof *pipe->flat);
-	if (!pipe->flat)
+	pipe->vector = hd_arena_take(arena, pipe->nvectors, sizeof *pipe->vector);
+	if (!pipe->vector)
 		return no_memory(diag);
-	for (uint32_t i = 0; i < pipe->nflats; i++)
-		pipe->flat[i] = w->rank[i % pipe->nranks].pool->buffer[i / pipe->nranks];
+	for (uint32_t i = 0; i < pipe->nvectors; i++)
+		pipe->vector[i] = w->rank[i % pipe->nranks].pool->buffer[i / pipe->nranks];
 	for (uint32_t i = 0; i < pipe->nseats && !err; i++)
 		err = take_seat(pipe, &pipe->seat[i], w, arena, diag);
 	if (!err)
-		give_flats(pipe);
+		give_vectors(pipe);
 	for (uint32_t s = 0; s < pipe->nstages && !err; s++)
 		err = make_joins(pipe, s, arena, diag);
 	return err;

@@ -134,6 +134,10 @@ void hd_job_template(struct hd_text *text);
 /* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do.
  * Verbs that train ask. */
 HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag);
+/* Does it ask for stages of a pipeline? */
+bool hd_job_has_stages(const struct hd_job *job);
+/* What of it runs in one process alone, where several workers are to train: HD_E_INVAL, with the place. */
+HD_MUST_USE enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag);
 
 static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) { return job->value[key].i; }
 /* Of sharded state, of each part of the optimizer's slots; 0: every worker has all. */

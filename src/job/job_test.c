@@ -711,12 +711,9 @@ static void what_is_only_planned_is_not_trained(void **state)
 		{ SMALLEST, NULL },
 		{ SMALLEST "parallel: {mode: data, stages: 1, chunks: 1, recompute: none}\n", NULL },
 		{ SMALLEST "parallel: {mode: explicit, plan: a.plan}\n", NULL },
-		{ SMALLEST "parallel: {mode: pipeline}\n", "tiny.yaml:5:18: parallel.mode pipeline can be planned and not yet run: `heddle plan tiny.yaml` predicts it; "
-			"to train now, write mode: data" },
-		{ SMALLEST "parallel: {stages: 2}\n", "tiny.yaml:5:20: parallel.stages: 2 asks for more than data parallelism" },
-		{ SMALLEST "parallel: {schedule: zb-h1}\n", "tiny.yaml:5:22: parallel.schedule: zb-h1 asks" },
-		{ SMALLEST "parallel: {recompute: stage}\n", "tiny.yaml:5:23: parallel.recompute: stage asks" },
-		{ SMALLEST "parallel: {planner: ptdp}\n", "tiny.yaml:5:21: parallel.planner: ptdp asks" },
+		{ SMALLEST "parallel: {mode: pipeline, stages: 2, replicas: 3}\n", NULL },
+		{ SMALLEST "parallel: {schedule: zb-h1}\n", NULL },
+		{ SMALLEST "parallel: {planner: ptdp}\n", "tiny.yaml:5:21: parallel.planner: ptdp can be planned" },
 	};
 
 	(void)state;
@@ -726,6 +723,28 @@ static void what_is_only_planned_is_not_trained(void **state)
 		enum hd_err err = hd_job_trains(&job, &why);
 		CHECK(err == (cases[i].says ? HD_E_INVAL : HD_OK) &&
 			(!cases[i].says || strstr(why.text, cases[i].says)), "case %zu: %s", i, why.text);
+	}
+}
+
+/* Stages run in one process: several workers are refused such a job, and others are not. */
+static void stages_are_for_one_process(void **state)
+{
+	static const struct { const char *text; bool stages; } cases[] = {
+		{ SMALLEST, false },
+		{ SMALLEST "parallel: {mode: data}\n", false },
+		{ SMALLEST "parallel: {stages: 1, recompute: none}\n", false },
+		{ SMALLEST "parallel: {mode: pipeline}\n", true },
+		{ SMALLEST "parallel: {stages: 2}\n", true },
+		{ SMALLEST "parallel: {recompute: stage}\n", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag why = { "" };
+		must(cases[i].text);
+		CHECK(hd_job_has_stages(&job) == cases[i].stages, "case %zu", i);
+		assert_int_equal(hd_job_spreads(&job, &why), cases[i].stages ? HD_E_INVAL : HD_OK);
+		CHECK(!cases[i].stages || strstr(why.text, "--devices N"), "%s", why.text);
 	}
 }
 
@@ -843,6 +862,7 @@ int main(void)
 		cmocka_unit_test(the_split_has_a_key_of_its_own_and_old_runs_keep_theirs),
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
 		cmocka_unit_test(what_is_only_planned_is_not_trained),
+		cmocka_unit_test(stages_are_for_one_process),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
 		cmocka_unit_test(the_hash_says_that_there_are_weights_and_not_where),
 		cmocka_unit_test(a_printed_job_parses_to_the_same_job),

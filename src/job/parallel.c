@@ -13,6 +13,7 @@ static const struct { enum hd_job_key key; const char *modes; } needs[] = {
 	{ HD_JOB_PAR_SCHEDULE,  "auto|pipeline" },
 	{ HD_JOB_PAR_CHUNKS,    "auto|pipeline" },
 	{ HD_JOB_PAR_TENSOR,    "auto|pipeline|tensor" },
+	{ HD_JOB_PAR_REPLICAS,  "auto|pipeline" },
 	{ HD_JOB_PAR_RECOMPUTE, "auto|pipeline|tensor" },
 	{ HD_JOB_PAR_PLANNER,   "auto|pipeline|tensor" },
 };
@@ -122,30 +123,51 @@ enum hd_err hd_job_check_parallel(struct hd_job_reader *reader)
 	return err ? err : check_extents(reader);
 }
 
-enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
+bool hd_job_has_stages(const struct hd_job *job)
 {
 	static const enum hd_job_key keys[] = { HD_JOB_PAR_STAGES, HD_JOB_PAR_SCHEDULE, HD_JOB_PAR_CHUNKS,
-		HD_JOB_PAR_TENSOR, HD_JOB_PAR_RECOMPUTE,
-		HD_JOB_PAR_PLANNER };
+		HD_JOB_PAR_RECOMPUTE };
 	int64_t mode = hd_job_int(job, HD_JOB_PAR_MODE);
+	bool any = mode == HD_PAR_PIPELINE;
+
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		any |= mode == HD_PAR_AUTO && asks(job, keys[i]);
+	return any;
+}
+
+enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag)
+{
+	static const enum hd_job_key keys[] = { HD_JOB_PAR_TENSOR, HD_JOB_PAR_PLANNER };
 	struct hd_job copy = *job;
 	struct hd_job_reader reader = { .job = &copy, .diag = diag };
 	char dotted[HD_DOTTED_CAP];
 
 	hd_job_at(&reader, HD_JOB_PAR_MODE);
-	if (mode == HD_PAR_PIPELINE || mode == HD_PAR_TENSOR)
+	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR)
 		return hd_job_refuse(&reader,
-			"parallel.mode %s can be planned and not yet run: `heddle plan %s` predicts it; to "
-			"train now, write mode: data",
-			mode_name(job), job->file);
+			"parallel.mode tensor can be planned and not yet run: `heddle plan %s` predicts it; "
+			"to train now, write mode: data or pipeline", job->file);
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
 		hd_job_at(&reader, keys[i]);
 		if (asks(job, keys[i]))
 			return hd_job_refuse(&reader,
-				"%s: %s asks for more than data parallelism, which can be planned and not "
-				"yet run: `heddle plan %s` "
-				"predicts it; to train now, leave it out", hd_job_dotted(keys[i], dotted),
+				"%s: %s can be planned and not yet run: `heddle plan %s` predicts it; to "
+				"train now, leave it out", hd_job_dotted(keys[i], dotted),
 				job->value[keys[i]].text, job->file);
 	}
 	return HD_OK;
+}
+
+enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
+{
+	struct hd_job copy = *job;
+	struct hd_job_reader reader = { .job = &copy, .diag = diag };
+
+	hd_job_at(&reader, HD_JOB_PAR_MODE);
+	if (!hd_job_has_stages(job))
+		return HD_OK;
+	return hd_job_refuse(&reader,
+		"the job asks for stages of a pipeline, which run on the devices of one process: `heddle run "
+		"%s --devices N` without --workers; workers of their own take parallel.mode: data",
+		job->file);
 }

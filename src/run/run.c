@@ -10,12 +10,14 @@
 #include "sys/thread.h"
 #include "plan/check.h"
 #include "plan/plan.h"
+#include "pipeline/staged.h"
 #include "engine/choose.h"
 #include "engine/share.h"
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/kept_plan.h"
 #include "run/samples.h"
+#include "run/stages.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
@@ -39,6 +41,7 @@ struct hd_run {
 	struct hd_recorder *recorder;     /* NULL: off */
 	struct hd_arena arena;            /* of the adopted plan */
 	struct hd_plan plan;
+	struct hd_run_stages stages;      /* p 0: the job asks for none */
 	struct hd_times times;
 	uint32_t lineage;
 	uint64_t digest_every, last_ckpt_step;
@@ -118,7 +121,10 @@ static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, 
 	if (!err)
 		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena,
 			diag);
-	return err ? err : hd_plan_check(&run->plan, job, NULL, diag);
+	if (err)
+		return err;
+	return run->plan.first ? hd_plan_staged_check(&run->plan, job, NULL, diag) :
+		hd_plan_check(&run->plan, job, NULL, diag);
 }
 
 static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
@@ -129,14 +135,24 @@ static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
 	return err ? err : hd_plan_keep(&run->plan, run->fs, run->dir->path, diag);
 }
 
+/* A plan file, stages that the job asks for, or the even plan. */
+static enum hd_err make_plan(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
+{
+	if (run->options.map)
+		return read_plan(run, job, diag);
+	if (run->stages.p)
+		return hd_run_stages_plan(&run->plan, &run->stages, run->worker, run->task, &run->arena,
+		diag);
+	return hd_plan_data(&run->plan, job, run->options.worker.ndevices, NULL, &run->arena, diag);
+}
+
 static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(run->worker);
 	const struct hd_worker_spec *spec = &run->options.worker;
 	enum hd_err err;
 
-	err = run->options.map ? read_plan(run, &job, diag) : hd_plan_data(&run->plan, &job, spec->ndevices,
-		NULL, &run->arena, diag);
+	err = make_plan(run, &job, diag);
 	if (!err && (!run->plan.cause || !*run->plan.cause))
 		run->plan.cause = "start of the run";
 	if (!err)
@@ -144,9 +160,10 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 	if (!err)
 		err = keep_plan(run, diag);
 	if (!err)
-		note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s", run->job->nvns,
+		note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s%s%s", run->job->nvns,
 			spec->ndevices, spec->ndevices == 1 ? "" : "s",
-			spec->nthreads, spec->nthreads == 1 ? "" : "s");
+			spec->nthreads, spec->nthreads == 1 ? "" : "s",
+			run->stages.p ? ", " : "", run->stages.p ? run->plan.cause : "");
 	return err;
 }
 
@@ -332,6 +349,20 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
+/* How many devices the stages have is settled before devices are chosen; threads are shared out as always. */
+static enum hd_err find_stages(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_worker_spec *spec = &run->options.worker;
+	struct hd_cores cores;
+
+	hd_cores_usable(&cores);
+	enum hd_err err = hd_run_stages(&run->stages, run->job, spec->ndevices,
+		run->options.auto_cores ? run->options.auto_cores : cores.n, diag);
+	if (!err)
+		spec->ndevices = run->stages.p * run->stages.d;
+	return err;
+}
+
 enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs,
 	struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
@@ -350,6 +381,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 	if (!err && run->dir)
 		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) :
 			hd_identity_keep(dir, run->task, diag);
+	if (!err && hd_job_has_stages(job) && !options->map)
+		err = find_stages(run, diag);
 	if (!err && !strcmp(run->options.worker.kind, "cpu"))
 		err = choose(run, diag);
 	if (!err)

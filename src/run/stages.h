@@ -1,0 +1,34 @@
+/* stages.h -- the plan of a run in one process whose job asks for stages (`parallel:` in the job file).
+ *
+ * What the keys leave open is filled in: one pipeline, 1f1b (interleaved where a device has several chunks),
+ * a stage a device and chunk, cuts that balance the FLOPs of the stages. No bit of the result depends on it.
+ *
+ * 1. ndevices = p d: d pipelines (`replicas`) of p devices, each with v chunks of the model (`chunks`); a
+ *    pipeline has p v stages (`stages`).
+ * 2. A plan of stages over several workers is refused before a run begins (hd_driver_takes()).
+ *
+ * Pure but for what it reads of the worker. */
+#ifndef HD_RUN_STAGES_H
+#define HD_RUN_STAGES_H
+
+#include "engine/worker.h"
+
+struct hd_run_stages {
+	const char *schedule;             /* of a row of hd_schedule_kinds */
+	uint32_t p, v, d;
+	bool recompute;                   /* all stages keep their input alone */
+};
+
+/* `ndevices` 0: not said; `ncores` then bounds how many there are. HD_E_INVAL: numbers that do not go
+ * together, with what would. */
+HD_MUST_USE enum hd_err hd_run_stages(struct hd_run_stages *stages, const struct hd_job *job,
+	uint32_t ndevices,
+	uint32_t ncores, struct hd_diag *diag);
+
+/* The checked plan of a worker with p d devices; cause says which, and what part of the FLOPs each stage
+ * has. */
+HD_MUST_USE enum hd_err hd_run_stages_plan(struct hd_plan *plan, const struct hd_run_stages *stages,
+	const struct hd_worker *worker, const struct hd_task *task, struct hd_arena *arena,
+	struct hd_diag *diag);
+
+#endif
