@@ -25,6 +25,11 @@ export NO_COLOR=1
 
 heddle() { "$HEDDLE_BIN" "$@"; }
 
+# A script with the line `needs_failpoints` is no test of a build without them (cmake/tests.cmake); a part of
+# one asks has_failpoints and is left out there.
+has_failpoints() { HD_FAIL=step.begin:delay=0 "$HEDDLE_BIN" version >/dev/null 2>&1; }
+needs_failpoints() { has_failpoints || { echo "skip: this build has no failpoints"; exit 77; }; }
+
 # What stands still for ever is cut by whoever runs the tests; a little before, it says where it stands. The
 # watch ends with the test.
 stands_still()

@@ -2,10 +2,7 @@
 # A worker whose memory gives wrong bits: others notice in the same step, it goes, and the result is that of a
 # run without it.
 . "$(dirname "$0")/program.sh"
-HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || {
-	echo "skip: this build has no failpoints"
-	exit 77
-}
+needs_failpoints
 
 cat >job.yaml <<END
 job: {name: corrupt, seed: 3, steps: 400}

@@ -2,10 +2,7 @@
 # Killed at each named place, then resumed: the state is that of an undisturbed run.
 . "$(dirname "$0")/program.sh"
 write_jobs 6
-HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || {
-	echo "skip: this build has no failpoints"
-	exit 77
-}
+needs_failpoints
 # those that a run of one process comes by; program_chaos.sh has the others
 names=$(sed -n 's/^\tX([A-Z_]*, *"\([a-z.]*\)", *[a-z]*, *ANY,.*/\1/p' "$SOURCE_DIR/src/sys/failpoint.h")
 [ "$(echo "$names" | wc -l)" -ge 17 ] || failed "the names of failpoint.h were not found"

@@ -6,10 +6,7 @@
 # tools/daemon_chaos.sh asks for many. The test waits for events; how fast anything goes decides nothing.
 . "$(dirname "$0")/program.sh"
 command -v curl >/dev/null || { echo "skip: no curl, which speaks to the scheduler's socket"; exit 77; }
-HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || {
-	echo "skip: this build has no failpoints"
-	exit 77
-}
+needs_failpoints
 kills=${HD_SERVE_KILLS:-12} RANDOM=${HD_SERVE_SEED:-1} dir=$work/D pid= submitted=0
 points=($(sed -n 's/^\tX([A-Z_]*, *"\([a-z.]*\)", *[a-z]*, *SCHEDULER,.*/\1/p' "$SOURCE_DIR/src/sys/failpoint.h"))
 [ ${#points[@]} -ge 10 ] || failed "the names of failpoint.h were not found"

@@ -2,10 +2,7 @@
 # Coordinators and workers that die when it matters: whoever follows goes on with what was decided, and says
 # how it ended.
 . "$(dirname "$0")/program.sh"
-HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || {
-	echo "skip: this build has no failpoints"
-	exit 77
-}
+needs_failpoints
 cat >endless.yaml <<END
 job: {name: endless, seed: 3, steps: 10000000}
 model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
