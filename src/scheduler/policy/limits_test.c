@@ -57,6 +57,10 @@ static void a_solver_that_gives_up_empties_no_cluster(void **state)
 					diag.text);
 				tried++;
 				kept += after.kept;
+				CHECK(!after.kept || (after.kept_why && *after.kept_why &&
+						isnan(after.objective)),
+					"%s, seed %u, how %u: gave up without a reason, or with an objective",
+					programs[p], seed, how);
 				/* all is in proportion to what it was, the newcomer has a part as well */
 				double scale = 0;
 				for (uint32_t i = 0; after.kept && i < 8 && !policy->parts; i++) {

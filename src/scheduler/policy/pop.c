@@ -265,11 +265,15 @@ enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_stat
 			break;
 		out->objective = joined(policy->set.policy, out->objective, shares.objective);
 		out->work_conserving &= shares.work_conserving;
+		if (shares.kept && !out->kept)
+			out->kept_why = shares.kept_why;
 		out->kept |= shares.kept;
 		out->cut |= shares.cut;
 		out->nlps += shares.nlps;
 		out->iterations += shares.iterations;
 		out->gap = fmax(out->gap, shares.gap);
 	}
+	if (out->kept)
+		out->objective = NAN;             /* some parts have none: no joining is that of all */
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
 }
