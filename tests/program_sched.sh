@@ -179,3 +179,29 @@ says 'no type of that name'
 expect 2 heddle sched whatif 3 --state one.json --policy las --weight 0
 says 'that can be tried'
 passed "what changes when a weight, a size, a number of devices or a price does"
+
+# A solver that gives up: equal parts are shown as such, with exit 1 and a way out; whatif shows nothing.
+for policy in las sum ftf makespan pop:2:las; do
+	expect 1 heddle sched solve --state one.json --policy $policy --lp-iterations 1
+	[[ $(head -n 1 out) == "the policy gave up: equal parts"*", no answer of it" ]] ||
+		failed "first words of $policy: $(head -n 1 out)"
+	says "policy $policy gave up (a program of"
+	says 'the limit of iterations or time was reached): the shares above are equal parts'
+	says "another policy"
+	if grep -qE 'is worth|^[a-z].*: [0-9]' out; then failed "a price or an objective of no answer"; fi
+	expect 1 heddle sched solve --state one.json --policy $policy --lp-iterations 1 --json
+	json_ok
+	says '"objective":null'
+	says '"duals":null'
+	says '"kept":true,"kept_why":"a program of'
+	expect 1 heddle sched whatif --state one.json --policy $policy --add v100:1 --lp-iterations 1
+	says 'the policy gave up: a program of'
+	[ ! -s out ] || failed "whatif answers for a policy that has not: $(cat out)"
+	expect 0 heddle sched solve --state one.json --policy $policy --lp-iterations 1000 --json
+	says '"kept":false'
+done
+for n in 0 4294967296; do
+	expect 2 heddle sched solve --state one.json --policy las --lp-iterations $n
+	says '--lp-iterations is from 1'
+done
+passed "a solver that gives up is reported, and nothing is shown as its answer"

@@ -59,7 +59,15 @@ if ! heddle sched policies --json | grep -q '"built":false'; then
 	one packed --policy las-packed --throughputs rates.json
 	one estimated --policy las-packed --throughputs rates.json --estimate q=0.5,r=1
 	one hierarchy --policy hierarchy --throughputs rates.json --entities a:1,b:2 --entity-kind fifo
-	passed "also with policies that solve programs"
+	one limited --policy las --throughputs rates.json --lp-iterations 1
+	expect 0 heddle sched simulate --trace jobs.trace --cluster v100:2,k80:3 --policy las \
+		--throughputs rates.json --lp-iterations 1
+	says 'jobs kept the shares they had, new ones got an equal part'
+	expect 0 heddle sched compare --trace jobs.trace --cluster v100:2,k80:3 --policy fifo,las \
+		--throughputs rates.json --lp-iterations 1
+	says '  las gave up '
+	if grep -q 'fifo gave up' out; then failed "a queue solves nothing"; fi
+	passed "also with policies that solve programs, or whose solver gives up"
 fi
 
 # ---- what differs is found

@@ -148,6 +148,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(STATE_SET,   0,   "set",           TEXT,   "NAME",    "which state, where the file holds several")       \
 	X(SCHED_POLICY, 0,  "policy",        TEXT,   "NAME",    "which job gets which devices: a policy of `heddle sched policies`, or its published name") \
 	X(FAITHFUL,    0,   "faithful",      FLAG,   "",        "do what the published code does, its faults included") \
+	X(LP_ITERATIONS, 0, "lp-iterations", COUNT,  "N",       "give a linear program up after so many iterations (default 1000000)") \
 	X(JOBS,        0,   "trace",         TEXT,   "FILE",    "jobs: a trace of 10 or 7 columns, a table (CSV), or sacct --parsable") \
 	X(GENERATE,    0,   "generate",      TEXT,   "K=X,...", "the published generator: rate, seed, jobs or first and end; multi, priorities, slo") \
 	X(THROUGHPUTS, 0,   "throughputs",   TEXT,   "FILE",    "measured rates by kind of job and type (JSON); kinds of a table's jobs are drawn from it") \

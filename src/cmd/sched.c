@@ -5,6 +5,7 @@
 #include "scheduler/sched_policy.h"
 #include "scheduler/sched_why.h"
 #include "cmd/json_line.h"
+#include "cmd/sched_input.h"
 
 /* Sentences about jobs that wait. A way out of one asks the policy up to 25 times again: where it solves
  * programs, of so many jobs that the states asked about have HD_WAYS_OUT jobs together. */
@@ -91,6 +92,8 @@ static enum hd_err solve(struct hd_cmd *cmd, struct solved *to)
 	to->set.fidelity = cmd->args.has[HD_OPT_FAITHFUL] ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
 	to->set.seed = (uint32_t)cmd->args.count[HD_OPT_SEED];
 	to->set.deadlines |= !to->set.published;
+	if (!err)
+		err = hd_sched_lp_limit(cmd, &to->set);
 	if (!err)
 		err = hd_policy_create(&policy, &to->set, &cmd->diag);
 	if (!err)
@@ -333,6 +336,9 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 	const struct hd_shares *out = &to->shares;
 	char key[64];
 
+	if (out->kept)
+		printf("the policy gave up: equal parts%s, no answer of it\n",
+			to->set.npops > 1 ? " in one of its problems or more" : "");
 	if (!isnan(out->objective))
 		printf("%s: %.9g\n", to->set.policy->measure, out->objective);
 	printf("%-16s %-16s %8s %12s\n", "job", "devices", "share", "steps/s");
@@ -368,11 +374,13 @@ enum hd_err hd_cmd_sched_solve(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	err = cmd->args.has[HD_OPT_JSON] ? print_json(cmd, &to) : print_text(cmd, &to);
+	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
+	bool dealt = to.set.npops > 1;
 	if (!err && to.shares.kept)
 		err = hd_fail(&cmd->diag, HD_E_AGAIN,
-			"policy %s gave up (%s): the shares above are equal parts, no answer of it; another "
-			"policy or "
-			"pop:2:%s may have one", cmd->args.text[HD_OPT_SCHED_POLICY], to.shares.kept_why,
-			cmd->args.text[HD_OPT_SCHED_POLICY]);
+			"policy %s gave up (%s): the shares above are equal parts%s, no answer of it; "
+			"another policy%s%s may have one", name, to.shares.kept_why,
+			dealt ? " in one of its problems or more" : "", dealt ? "" : " or pop:2:",
+			dealt ? "" : name);
 	return err;
 }

@@ -544,6 +544,18 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	return HD_OK;
 }
 
+enum hd_err hd_sched_lp_limit(struct hd_cmd *cmd, struct hd_policy_setting *set)
+{
+	uint64_t n = cmd->args.count[HD_OPT_LP_ITERATIONS];
+
+	if (!has(cmd, HD_OPT_LP_ITERATIONS))
+		return HD_OK;
+	if (!n || n > INT32_MAX)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--lp-iterations is from 1 to %d", INT32_MAX);
+	set->lp_iterations = (uint32_t)n;
+	return HD_OK;
+}
+
 enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name)
 {
 	/* names that are ours and the published ones, and mean another variant there */
@@ -552,7 +564,8 @@ enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in,
 	enum hd_err err;
 
 	in->policy = in->tuned;
-	if ((err = hd_policy_parse(&in->policy, name, &cmd->diag)))
+	if ((err = hd_policy_parse(&in->policy, name, &cmd->diag)) ||
+		(err = hd_sched_lp_limit(cmd, &in->policy)))
 		return err;
 	if (in->setting.elastic && !in->compares && !(in->policy.policy->powers & HD_POLICY_ELASTIC))
 		return hd_fail(&cmd->diag, HD_E_INVAL,

@@ -43,6 +43,8 @@ HD_MUST_USE enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input
 /* Chooses the policy, by a name of ours or a published one, and starts the jobs from the beginning. */
 HD_MUST_USE enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *input,
 	const char *name);
+/* --lp-iterations, where it is there, into the setting of a policy. */
+HD_MUST_USE enum hd_err hd_sched_lp_limit(struct hd_cmd *cmd, struct hd_policy_setting *set);
 /* Jobs of --trace or --generate alone. */
 HD_MUST_USE enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *input);
 

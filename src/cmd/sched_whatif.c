@@ -99,6 +99,8 @@ static enum hd_err read_question(struct hd_cmd *cmd, struct question *q)
 	q->set.fidelity = cmd->args.has[HD_OPT_FAITHFUL] ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
 	q->set.deadlines |= !q->set.published;
 	if (!err)
+		err = hd_sched_lp_limit(cmd, &q->set);
+	if (!err)
 		err = hd_sched_json(cmd, path, &json);
 	if (!err)
 		err = hd_sched_read(&q->state, json, cmd->args.text[HD_OPT_STATE_SET], &cmd->arena,

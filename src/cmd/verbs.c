@@ -25,7 +25,7 @@ static const char run_more[] =
 #define SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, HD_OPT_PRICE, \
 	HD_OPT_SPEED, HD_OPT_REVOKE, \
 	HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED, \
-		HD_OPT_NODES, \
+		HD_OPT_NODES, HD_OPT_LP_ITERATIONS, \
 	HD_OPT_PRICES, HD_OPT_ZONES, HD_OPT_PRICE_AS, HD_OPT_PRICES_FROM, HD_OPT_SPOT, HD_OPT_ELASTIC, \
 		HD_OPT_ENTITIES, HD_OPT_ENTITY_KIND, \
 	HD_OPT_DEADLINE_FACTOR, HD_OPT_TUNE, HD_OPT_ESTIMATE
@@ -457,22 +457,25 @@ const struct hd_verb hd_verbs[] = {
 	  "by type; deadline_s, elastic), cluster (devices by type), and pairs, prices_per_hour, entities "
 	  "as they are needed. --json: objective, allocation, prices of devices and promises (duals), and "
 	  "of jobs that wait why, the first 20. A policy that needs a solver which this build lacks: exit "
-	  "2.",
-	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_SEED),
-	  hd_cmd_sched_solve, "program_sched.sh" },
+	  "2. Its solver gives up: exit 1; what is printed are equal parts, and says so.",
+	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_LP_ITERATIONS,
+	  HD_OPT_SEED), hd_cmd_sched_solve, "program_sched.sh" },
 	{ "sched whatif", "[JOB]", 0, 1, "the same state with something changed: whose share differs, and by how much",
 	  "The policy is asked twice. --weight X and --scale N are of JOB (steps/s are taken to grow with "
 	  "its devices); --add TYPE:N brings devices,\n"
-	  "--price TYPE:X changes what one costs. Jobs that lose stand first.",
-	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_WEIGHT,
-	  HD_OPT_SCALE, HD_OPT_ADD, HD_OPT_PRICE),
+	  "--price TYPE:X changes what one costs. Jobs that lose stand first.\n"
+	  "The solver gives up on either: exit 1, nothing is printed.",
+	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_LP_ITERATIONS,
+	  HD_OPT_WEIGHT, HD_OPT_SCALE, HD_OPT_ADD, HD_OPT_PRICE),
 	  hd_cmd_sched_whatif, "program_sched.sh" },
 	{ "sched simulate", "", 0, 0, "run a cluster's jobs under a policy, without the cluster",
 	  "Jobs come from --trace or --generate; a table of another cluster's jobs needs --map where its "
 	  "columns have other names. Rounds, leases and switching costs are those of the live scheduler; "
 	  "with --faithful the published scheduler is repeated to its digits.\n"
 	  "Policies that resize jobs (heddle, wfs, wfs-2020) take a job's number of devices for what it "
-	  "wants; --elastic says how fast fewer are.",
+	  "wants; --elastic says how fast fewer are.\n"
+	  "Where the solver of a policy gives up, jobs keep the shares they had and new ones get an equal "
+	  "part: the summary counts how often (gave_up).",
 	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML), hd_cmd_sched_simulate,
 	  "program_sched_sim.sh" },
 	{ "sched compare", "", 0, 0, "the same jobs under several policies, one line each",

@@ -26,7 +26,9 @@ const struct log_field log_policy_fields[] = {
 	{ "patience", LOG_F64, offsetof(struct hd_policy_setting, patience), true }, POLICY(delay_usd_h, LOG_F64),
 	POLICY(alpha, LOG_F64), POLICY(published, LOG_BOOL), POLICY(deadlines, LOG_BOOL),
 	POLICY(slo_factor, LOG_F64), POLICY(backfill, LOG_BOOL),
-	POLICY(preempt, LOG_BOOL), POLICY(entity_kind, LOG_INT), { NULL, LOG_F64, 0, false },
+	POLICY(preempt, LOG_BOOL), POLICY(entity_kind, LOG_INT),
+	{ "lp_iterations", LOG_U32, offsetof(struct hd_policy_setting, lp_iterations), true },
+	{ NULL, LOG_F64, 0, false },
 };
 
 #define ELASTIC(name, kind) { #name, kind, offsetof(struct hd_sched_elastic, name), false }
