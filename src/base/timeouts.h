@@ -5,7 +5,7 @@
  * that follows the work instead says so where it stands: a worker may be busy for 8 times its longest
  * instruction.
  *
- * Source: reliability.md's failure catalogue; the values were chosen so that a notice takes at most 2 T. */
+ * The values were chosen so that a notice takes at most 2 T. */
 #ifndef HD_BASE_TIMEOUTS_H
 #define HD_BASE_TIMEOUTS_H
 

@@ -1,4 +1,4 @@
-/* cluster.h -- the devices that a plan may use: their kinds, and how far they are from one another.
+/* topology.h -- the devices that a plan may use: their kinds, and how far they are from one another.
  *
  * Read from a cluster file (YAML) or made of counts; the planner places ranks on it, the full
  * simulator takes speeds, memory and links from it.

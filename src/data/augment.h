@@ -3,7 +3,7 @@
  *
  * A job gives each by name and numbers; `engine` adds them one by one and hangs the list on
  * the data set; hd_dataset_read() applies it to "x". A transform is a row of
- * hd_transforms[]; adding one touches augment.c alone.
+ * HD_TRANSFORMS below; adding one touches that table and augment.c.
  *
  * 1. Randomness is Philox, domain augment (base/philox.h): draw 0, op = place in the list,
  *    sample index in its split, data epoch of the row. So a sample looks the same whatever

@@ -1,6 +1,6 @@
 /* prefetch.h -- the input rows of steps: read ahead by threads of their own, or by the caller.
  *
- * exec makes one for a training run. Device threads take the rows of (step, virtual
+ * engine makes one for a training run. Device threads take the rows of (step, virtual
  * node), compute on them where they lie, and give the place back. It is a cache
  * without authority: what a place holds is a function of the data set, the sampler and
  * (step, virtual node); neither depth nor threads nor timing can change a byte.

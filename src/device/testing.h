@@ -1,4 +1,4 @@
-/* testing.h -- a model on a device with everything that exec would hand it, for tests of
+/* testing.h -- a model on a device with everything that engine would hand it, for tests of
  * this room: included by *_test.c only.
  *
  * Parameters and inputs are drawn from Philox; labels and tokens lie in their range and

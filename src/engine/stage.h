@@ -1,8 +1,8 @@
 /* stage.h -- one stage of one chunk of the model, as the devices of a worker run it: its program, the range
  * of the parameters it reads and updates, and the memory of its gradients. Private to the room.
  *
- * Today a worker has one stage, which is the whole model (hd_stage_range()); nothing here assumes that it
- * is.
+ * Today a worker has one stage, which is the whole model (hd_worker_create() makes it); nothing here
+ * assumes that it is.
  *
  * 1. Elements [at, at + len) of the store's parameters and slots are those that the stage learns: whole
  *    chunks. Buckets [first_bucket, first_bucket + nbuckets) tile them. Frozen parameters are in no range.

@@ -23,7 +23,7 @@ struct hd_loaded { uint64_t rows, first_row; const void *field[HD_MAX_FIELDS]; }
 
 /* What one rank runs of a pass. */
 struct hd_rank_work {
-	const struct hd_ilist *list;      /* borrowed from the plan, or hd_ends_list */
+	const struct hd_ilist *list;      /* borrowed from the plan, or the list of ends (work.c) */
 	struct hd_fold_script script;
 	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
 	float  **buffer;                  /* [script.nbuffers] of the rank's pool */

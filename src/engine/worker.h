@@ -123,6 +123,4 @@ bool hd_worker_computes(const struct hd_worker *worker);
 const char *hd_worker_path(const struct hd_worker *worker);
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);
 
-/* A forward pass of rows of any split on the same devices; used by evaluation and prediction (eval.h). */
-
 #endif

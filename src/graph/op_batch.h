@@ -11,7 +11,7 @@
  *
  * Over the global batch (model.bn: global, hd_graph_globalize()) the op falls into pieces, so that the parts
  * may be summed between them: moments, sync, apply; backward: sums, sync, apply_dx. A device's sync is a
- * copy, which is the answer where one part is the whole batch; exec puts the sum of all parts there
+ * copy, which is the answer where one part is the whole batch; engine puts the sum of all parts there
  * otherwise.
  *
  * Variance divides by n (Ioffe and Szegedy, "Batch normalization", 2015). */

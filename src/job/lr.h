@@ -11,7 +11,7 @@
  * 2. f64 with our own cosine and power (the libm of two hosts may differ in the last
  *    bit), rounded once to f32.
  *
- * Used by the step scalars of exec and by reports. Pure. */
+ * Used by the step scalars of engine and by reports. Pure. */
 #ifndef HD_JOB_LR_H
 #define HD_JOB_LR_H
 

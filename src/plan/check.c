@@ -21,7 +21,7 @@ static const char *const rule_names[] = {
 #undef X
 };
 
-/* What exec interprets; everything else is refused by name. */
+/* What engine interprets; everything else is refused by name. */
 static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_FL, HD_INS_BL, HD_INS_RED, HD_INS_NORM,
 	HD_INS_STEP };
 

@@ -1,8 +1,7 @@
 /* plan.h -- where and when a job computes: a value without pointers to code.
  *
- * Made by pure functions (vmap.h, later partitioners and schedules), proved by
- * the checker (check.h), run by exec, priced by the simulator, printed and parsed
- * back byte for byte (text.h of this room).
+ * Made by pure functions (below, planner, pipeline), accepted or refused by the checker (check.h), run by
+ * engine, costed by the simulator (pipeline/simulate.h), printed and parsed back byte for byte.
  *
  * 1. Ranks are numbered 0..nranks-1; a rank is one device of one worker. `list[r]`
  *    is what rank r does in one step, in order.

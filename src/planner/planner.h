@@ -25,7 +25,7 @@
  *    makespan, devices used, worst peak memory, place in the enumeration. One device and the best data
  *    parallel (all devices, and fewer by their estimates) are among them: the best is never slower than
  *    these. What takes more than the simulator counts (2^62 ps, 53 days) is left out and counted; so is a t
- *    whose sums alone take that. A second round takes every shape that no bound (planner/bound.h) puts above
+ *    whose sums alone take that. A second round takes every shape that no bound (search/bound.h) puts above
  *    the best, and moves its boundaries too: so no shape that is asked for by itself is faster than the free
  *    choice, as long as `nleft` is 0. It is bounded in instructions: what it did not come to, or whose
  *    boundaries it did not move to the end, is counted in nleft, and the first are named in `left`.

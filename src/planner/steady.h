@@ -41,7 +41,7 @@ enum { HD_STEADY_CUTS = 256, HD_STEADY_SITES = 32 };
 struct hd_steady_table {
 	const struct hd_cut_sums *sums;
 	uint32_t n, *cut;                         /* [n] ascending */
-	struct hd_stage_cost *range;              /* [n (n + 1) / 2]: hd_steady_range() */
+	struct hd_stage_cost *range;              /* [n (n + 1) / 2]: by hd_steady_at() */
 	bool *may;                                /* ... can be a stage */
 };
 

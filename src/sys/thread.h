@@ -1,6 +1,6 @@
 /* thread.h -- threads, the cores they may use, a barrier, and the arithmetic they start with.
  *
- * exec starts its device threads here; device/cpu shares tiles out between barriers.
+ * engine starts its device threads here; device/cpu shares tiles out between barriers.
  *
  * 1. A thread started here has the arithmetic of invariant 4, a name, and every signal
  *    blocked but those of its own faults (SIGBUS, SIGSEGV, ...): signals go to the main thread.

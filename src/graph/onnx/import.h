@@ -35,7 +35,7 @@ struct hd_onnx_val {
 	uint32_t maker, nuses;
 	/* owners.c: what keeps it, how many copies have names; signature.c: 1 + its entry, 0: none */
 	uint32_t first, copies, said;
-	/* loss.c: the values [rows..] this scalar sums or averages, else HD_NONE */
+	/* norm.c: the values [rows..] this scalar sums or averages, else HD_NONE */
 	uint32_t sum_of, mean_of;
 	struct hd_host_tensor *host;
 	const struct hd_onnx_init *init;

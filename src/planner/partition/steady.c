@@ -93,7 +93,7 @@ static uint32_t partials(uint32_t n)
 	return p;
 }
 
-/* Sizes of one virtual node are below 2^53 (profile.h); what is more than devices can have (cluster.h) is
+/* Sizes of one virtual node are below 2^53 (profile.h); what is more than devices can have (topology.h) is
  * all the same. */
 int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every,
 	bool recompute)

@@ -155,7 +155,7 @@ static bool was_asked(const struct hd_dispatch *d, const struct live *j)
 	return asked;
 }
 
-/* Exit codes by what the job's owner could do about them (product.md). */
+/* Exit codes by what the job's owner could do about them. */
 enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e)
 {
 	const char *text = e->text ? e->text : "";

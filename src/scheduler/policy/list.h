@@ -1,8 +1,8 @@
 /* list.h -- the policies that there are, in the order of messages.
  *
  * A row: NAME, for which a file of this folder defines hd_NAME_init(), hd_NAME_allocate() and
- * hd_NAME_finish(), and the fields of struct hd_sched_policy (scheduler/policy.h) but for these three; their
- * short names are in policy.c. Adding a policy is such a file and a row. */
+ * hd_NAME_finish(), and the fields of struct hd_sched_policy (scheduler/sched_policy.h) but for these three;
+ * their short names are in policy.c. Adding a policy is such a file and a row. */
 #ifndef HD_SCHEDULER_POLICY_LIST_H
 #define HD_SCHEDULER_POLICY_LIST_H
 
