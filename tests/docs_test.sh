@@ -53,4 +53,20 @@ for word in true false; do
 	complaint=$([ $word = true ] || echo 'the digest of demo train is another one here')
 	expect "$shown" "$complaint" 1
 done
-echo "wrong verbs, paths, links, names, commands and digests of demos are named"
+rm -r "$work/bench"
+comment() { printf '%s\nint x;         /* so says base/hash.h: hd_hash() */\n' "$1" >"$work/src/base/x.h"; }
+for good in '/* see hash.h, base/hash.h, <some.h>, hd_reader_NAME */' \
+	'/* x.h has "/*", hd_<name>_put() and hd_hash_ */'; do
+	comment "$good"
+	expect 'text\n' ''
+done
+comment '/* the way of
+ * hsah.h */'
+expect 'text\n' 'src/base/x.h:2: no such file: hsah.h'
+comment '/* as base/x.h, room/x.h. */'
+expect 'text\n' 'src/base/x.h:1: no such file: room/x.h'
+comment 'int y; /* hd_hash() */ int z; /* hd_hsah() */'
+expect 'text\n' 'src/base/x.h:1: nothing is called hd_hsah'
+comment 'const char *y = "HD_SET"; /* HD_SET, HD_UNSET */'
+expect 'text\n' 'src/base/x.h:1: nothing is called HD_UNSET'
+echo "wrong verbs, paths, links, names, commands, digests of demos and comments of what is gone are named"

@@ -12,6 +12,9 @@
 #  5. between `<!-- demo NAME -->` and `<!-- /demo NAME -->` stands one digest, on two lines, and which
 #     kernels gave it; when HD_DOCS_RUN=1 that of the demo `train` is what the demo gives here, where this
 #     machine has these kernels (bench/proof.sh --check).
+#  6. every header or source file, and every function or macro (`hd_...`, `HD_...`), that a comment in src
+#     names exists; words of a pattern stand in capitals (hd_reader_NAME), files of others in <angle
+#     brackets>.
 # Architecture decision records name rejected ways too: of them only links are checked.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -109,6 +112,62 @@ if [ "${HD_DOCS_RUN:-0}" = 1 ] && [ -x bench/proof.sh ] &&
 	grep -q '^<!-- demo train -->$' README.md; then
 	bench/proof.sh --check train || complain "README.md: the digest of demo train is another one here"
 fi
+
+check_comments()        # twice over the sources: what their code names, then what their comments do
+{
+	local files
+	mapfile -t files < <(find src -name '*.[ch]' | LC_ALL=C sort)
+	{ find src tests tools fuzz bench \( -name '*.[ch]' -o -name '*.sh' \) 2>/dev/null || true; } |
+		awk '
+		function both_ends(line,    at) {       # sets code and comment
+			code = comment = ""
+			gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+			while (line != "") {
+				at = index(line, inside ? "*/" : "/*")
+				if (inside) comment = comment " " (at ? substr(line, 1, at - 1) : line)
+				else code = code " " (at ? substr(line, 1, at - 1) : line)
+				if (!at) break
+				line = substr(line, at + 2)
+				inside = !inside
+			}
+		}
+		FILENAME == "-" {                       # a/b/c.h is known as c.h, b/c.h and a/b/c.h
+			n = split($0, part, "/")
+			for (tail = part[i = n]; i; tail = part[--i] "/" tail) file[tail]
+			next
+		}
+		FNR == 1 { inside = 0; if (FILENAME == ARGV[2]) turn++ }
+		{ both_ends($0) }
+		turn == 1 {
+			if ($0 ~ /^#/) code = $0        # names of settings stand in texts, too
+			else if ($0 ~ /"/) { code = $0; sub(/\/\*.*/, "", code) }
+			while (match(code, /(hd|HD)_[A-Za-z0-9_]+/)) {
+				name[substr(code, RSTART, RLENGTH)]
+				code = substr(code, RSTART + RLENGTH)
+			}
+			next
+		}
+		comment != "" {
+			rest = comment
+			while (match(rest, /(^|[ (])[a-z0-9_][a-z0-9_\/]*\.[hc]([^a-z0-9_.\/]|$|\.$|\. )/)) {
+				word = substr(rest, RSTART, RLENGTH)
+				rest = substr(rest, RSTART + RLENGTH - 1)
+				gsub(/^[ (]|[^a-z]*$/, "", word)
+				if (word == "llm.c" || word in file) continue           # llm.c is a project
+				print FILENAME ":" FNR ": no such file: " word
+				failed = 1
+			}
+			while (match(comment, /(hd|HD)_[A-Za-z0-9_]+/)) {
+				word = substr(comment, RSTART, RLENGTH)
+				comment = substr(comment, RSTART + RLENGTH)
+				if (word ~ /_$|^hd_.*[A-Z]/ || word in name || comment ~ /^[<*]/) continue
+				print FILENAME ":" FNR ": nothing is called " word
+				failed = 1
+			}
+		}
+		END { exit failed }' - "${files[@]}" "${files[@]}"
+}
+check_comments || failed=1
 
 [ $failed -eq 0 ] && echo "${#documents[@]} documents checked"
 exit $failed
