@@ -8,18 +8,18 @@
 #include "engine/part_int.h"
 #include "engine/pipe.h"
 
-/* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by
- * both: their steps do not overlap, and pools only grow. */
+/* A part of a view is made beside the one in use and taken up between two steps. The pools of buffers are
+ * shared by both: their steps do not overlap, and pools only grow. */
 
 /* The ranks of the plan that are this worker's devices; *mine: there are such. */
-static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_view *view, uint32_t *rank,
+static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_dist_view *view, uint32_t *rank,
 	bool *mine, bool *alone, struct hd_diag *diag)
 {
 	const struct hd_plan *plan = view->plan;
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; plan && r < plan->nranks; r++)
-		if (view->worker != HD_SHARE_NOBODY && plan->worker[r] == view->worker) {
+		if (view->worker != HD_DIST_NOBODY && plan->worker[r] == view->worker) {
 			if (n < w->spec.ndevices)
 				rank[n] = r;
 			n++;
@@ -57,7 +57,7 @@ static void need_of(struct hd_worker *w, const struct hd_work *work)
 	}
 }
 
-/* What the shares at hand need; before they are taken. */
+/* What the parts at hand need; before they are taken. */
 static void set_needs(struct hd_worker *w, const struct hd_worker_part *coming)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
@@ -204,7 +204,7 @@ static enum hd_err take_all(struct hd_worker *w, struct hd_worker_part *s, const
 	if (!err && !s->alone && s->plan)
 		err = hd_operands_cap(w, nroots_of_all(s), diag);
 	if (!err && s->nplaces > w->parts->nreceive)
-		err = hd_share_places(w, s->nplaces, diag);
+		err = hd_dist_places(w, s->nplaces, diag);
 	return err;
 }
 
@@ -232,14 +232,14 @@ static enum hd_err make_staged(struct hd_worker *w, struct hd_worker_part *s, st
 	return hd_pipe_work(w, &s->work, s->plan, &s->arena, diag);
 }
 
-/* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
-static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_worker_part *s,
+/* What is to be computed and what it needs; nothing is taken. *rank: of the part's arena. */
+static enum hd_err make(struct hd_worker *w, const struct hd_dist_view *view, struct hd_worker_part *s,
 	uint32_t **ranks, struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(w);
 	bool mine = false, alone = false;
 
-	hd_share_forget(w);
+	hd_dist_forget(w);
 	hd_pipe_give(s->work.pipe, w);
 	s->work.pipe = NULL;
 	hd_arena_reset(&s->arena);
@@ -273,7 +273,7 @@ static struct hd_worker_part *unused(struct hd_worker *w) { return w->parts->par
 	&w->parts->of[1] :
 	&w->parts->of[0]; }
 
-enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *view,
+enum hd_err hd_dist_memory(struct hd_worker *w, const struct hd_dist_view *view,
 	struct hd_memory_terms *terms, struct hd_diag *diag)
 {
 	uint32_t *rank;
@@ -287,7 +287,7 @@ enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *vie
 	return err;
 }
 
-enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *view, struct hd_diag *diag)
+enum hd_err hd_dist_prepare(struct hd_worker *w, const struct hd_dist_view *view, struct hd_diag *diag)
 {
 	struct hd_worker_part *s = unused(w);
 	uint32_t *rank;
@@ -305,15 +305,15 @@ enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *vi
 	return err;
 }
 
-bool hd_share_prepared(const struct hd_worker *w) { return w->parts->next != NULL; }
+bool hd_dist_prepared(const struct hd_worker *w) { return w->parts->next != NULL; }
 
-void hd_share_forget(struct hd_worker *w)
+void hd_dist_forget(struct hd_worker *w)
 {
 	w->parts->next = NULL;
 	set_needs(w, NULL);
 }
 
-void hd_share_adopt(struct hd_worker *w)
+void hd_dist_adopt(struct hd_worker *w)
 {
 	assert(w->parts->next && !w->step->begun);
 	w->parts->part = w->parts->next;
@@ -323,7 +323,7 @@ void hd_share_adopt(struct hd_worker *w)
 	hd_reading_want(w, w->parts->part->work.has);
 }
 
-enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,
+enum hd_err hd_dist_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has,
 	struct hd_tnode *root, uint32_t cap, uint32_t *nroots)
 {
 	for (uint32_t v = 0; v < plan->nvns; v++)
@@ -333,18 +333,18 @@ enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8
 
 enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, struct hd_diag *diag)
 {
-	const struct hd_share_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] :
-		HD_SHARE_NOBODY };
-	enum hd_err err = hd_share_prepare(w, &view, diag);
+	const struct hd_dist_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] :
+		HD_DIST_NOBODY };
+	enum hd_err err = hd_dist_prepare(w, &view, diag);
 
 	if (!err && !w->parts->next->alone)
 		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u",
 			plan->nranks, w->spec.ndevices);
 	if (err) {
-		hd_share_forget(w);
+		hd_dist_forget(w);
 		return err;
 	}
-	hd_share_adopt(w);
+	hd_dist_adopt(w);
 	return HD_OK;
 }
 

@@ -112,13 +112,13 @@ bool hd_worker_as_reported(struct hd_worker *w)
 		hd_hash_same(w->digests->reported, hd_worker_digest(w));
 }
 
-uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t bucket)
+uint64_t hd_dist_digest_bytes(const struct hd_worker *w, uint32_t bucket)
 {
 	return (uint64_t)hd_param_store_nslots(w->store) * hd_layout_bucket(&w->task->layout,
 		bucket).nsegments * sizeof(struct hd_hash);
 }
 
-void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
+void hd_dist_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
@@ -128,7 +128,7 @@ void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *by
 			run.nsegments * sizeof(struct hd_hash));
 }
 
-void hd_share_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes)
+void hd_dist_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
@@ -145,18 +145,18 @@ static void digest_buckets(struct hd_rank *rank)
 	for (uint32_t b = rank->id; b < w->stage->nbuckets; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
 		uint8_t bytes[8];
-		hd_put64(bytes, hd_hash64((hd_share_sharded(w) ? w->parts->part->parm :
+		hd_put64(bytes, hd_hash64((hd_dist_sharded(w) ? w->parts->part->parm :
 			w->parts->part->sum) + run.at,
 			run.len * sizeof(float)));
 		memcpy(&w->digests->bucket[b], bytes, sizeof bytes);
 	}
 }
 
-uint64_t hd_share_sums_digest(struct hd_worker *w)
+uint64_t hd_dist_sums_digest(struct hd_worker *w)
 {
 	enum hd_err err = hd_worker_all(w, digest_buckets, NULL);
 
-	assert(!err && (w->step->nsummed == w->stage->nbuckets || hd_share_sharded(w)));
+	assert(!err && (w->step->nsummed == w->stage->nbuckets || hd_dist_sharded(w)));
 	(void)err;
 	return hd_hash64(w->digests->bucket, w->stage->nbuckets * sizeof *w->digests->bucket);
 }

@@ -4,13 +4,13 @@
  * parameters that lie in it; a device in its last wave counts down as it has folded each. The one that comes
  * to 0 has seen what all others wrote. */
 
-void hd_share_watch(struct hd_worker *w, hd_share_watcher *watch, void *user)
+void hd_dist_watch(struct hd_worker *w, hd_dist_watcher *watch, void *user)
 {
 	w->step->watch = watch;
 	w->step->watch_user = user;
 }
 
-bool hd_share_final(const struct hd_worker *w, uint32_t pass, uint32_t bucket)
+bool hd_dist_final(const struct hd_worker *w, uint32_t pass, uint32_t bucket)
 {
 	const struct hd_work *work = pass ? &w->step->repair[pass - 1] : hd_worker_work(w);
 

@@ -5,7 +5,7 @@
 
 #include "base/le.h"
 
-/* What leaves say besides gradients, as bytes of little end (share.h draws them). */
+/* What leaves say besides gradients, as bytes of little end (dist.h draws them). */
 
 enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = 3 };
 
@@ -13,7 +13,7 @@ static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FI
 	w->step->moments.elems) *
 	sizeof(double); }
 
-uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { return HEAD + n * entry_bytes(w); }
+uint64_t hd_dist_leaves_bytes(const struct hd_worker *w, uint32_t n) { return HEAD + n * entry_bytes(w); }
 
 static uint8_t *put_f64(uint8_t *at, double x)
 {
@@ -56,10 +56,10 @@ static void put_leaves(const struct hd_worker *w, const uint8_t *has, uint32_t n
 			put_entry(w, v, at);
 			at += entry_bytes(w);
 		}
-	assert(at == bytes + hd_share_leaves_bytes(w, n));
+	assert(at == bytes + hd_dist_leaves_bytes(w, n));
 }
 
-void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
+void hd_dist_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
 {
 	const struct hd_work *work = pass ? &w->step->repair[pass - 1] : hd_worker_work(w);
 
@@ -67,9 +67,9 @@ void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *byte
 	put_leaves(w, work->has, work->nleaves, bytes);
 }
 
-void hd_share_table_get(const struct hd_worker *w, uint8_t *bytes)
+void hd_dist_table_get(const struct hd_worker *w, uint8_t *bytes)
 {
-	assert(hd_share_leaves_missing(w) == 0);
+	assert(hd_dist_leaves_missing(w) == 0);
 	put_leaves(w, NULL, w->task->job->nvns, bytes);
 }
 
@@ -114,7 +114,7 @@ static void take_entry(struct hd_worker *w, const uint8_t *at)
 	w->step->known[v] = 1;
 }
 
-enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
 {
 	uint32_t n = len < HEAD ? 0 : hd_get32(bytes + 4);
 	int64_t last = -1;
@@ -122,7 +122,7 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 
 	assert(w->step->begun);
 	if (len < HEAD || hd_get32(bytes) != VERSION || n > w->task->job->nvns ||
-		len != hd_share_leaves_bytes(w, n))
+		len != hd_dist_leaves_bytes(w, n))
 		return hd_fail(diag, HD_E_PROTOCOL,
 			"step %lld: %llu bytes are no entries of leaves of this job",
 			(long long)w->count.step,
@@ -137,4 +137,4 @@ enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint6
 	return err;
 }
 
-uint32_t hd_share_leaves_missing(const struct hd_worker *w) { return w->task->job->nvns - w->step->nknown; }
+uint32_t hd_dist_leaves_missing(const struct hd_worker *w) { return w->task->job->nvns - w->step->nknown; }

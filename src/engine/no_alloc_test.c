@@ -106,35 +106,35 @@ static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *l
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < 2 && !err; k++)
-		err = hd_share_begin(w[k], true, diag);
+		err = hd_dist_begin(w[k], true, diag);
 	for (uint32_t k = 0; k < 2 && !err; k++)
-		err = hd_share_compute(w[k], diag);
+		err = hd_dist_compute(w[k], diag);
 	for (uint32_t k = 0; k < 2 && !err; k++) {
-		hd_share_leaves_get(w[k], 0, bytes);
-		err = hd_share_leaves_put(w[!k], bytes, hd_share_leaves_bytes(w[k],
-			hd_share_nleaves(w[k], 0)), diag);
-		for (uint32_t i = 0; i < hd_share_nroots(w[k], 0); i++)
-			root[n++] = hd_share_root(w[k], 0, i);
+		hd_dist_leaves_get(w[k], 0, bytes);
+		err = hd_dist_leaves_put(w[!k], bytes, hd_dist_leaves_bytes(w[k],
+			hd_dist_nleaves(w[k], 0)), diag);
+		for (uint32_t i = 0; i < hd_dist_nroots(w[k], 0); i++)
+			root[n++] = hd_dist_root(w[k], 0, i);
 	}
 	if (!err)
-		err = hd_share_operands(w[0], root, n, diag);
+		err = hd_dist_operands(w[0], root, n, diag);
 	for (uint32_t b = 0; b < hd_layout_nbuckets(layout) && !err; b++) {
 		uint64_t len = hd_layout_bucket(layout, b).len * sizeof(float);
 		const float *operand[MOST_ROOTS];
-		uint32_t own = hd_share_nroots(w[0], 0);
+		uint32_t own = hd_dist_nroots(w[0], 0);
 		for (uint32_t i = 0; i < n; i++) {
-			operand[i] = i < own ? hd_share_root_at(w[0], 0, i, b) : hd_share_place(w[0], i);
+			operand[i] = i < own ? hd_dist_root_at(w[0], 0, i, b) : hd_dist_place(w[0], i);
 			if (i >= own)
-				memcpy(hd_share_place(w[0], i), hd_share_root_at(w[1], 0, i - own, b), len);
+				memcpy(hd_dist_place(w[0], i), hd_dist_root_at(w[1], 0, i - own, b), len);
 		}
-		err = hd_share_fold(w[0], &(struct hd_share_fold){ b, operand }, 1, diag);
-		memcpy(hd_share_sum_at(w[1], b), hd_share_sum_at(w[0], b), len);
+		err = hd_dist_fold(w[0], &(struct hd_dist_fold){ b, operand }, 1, diag);
+		memcpy(hd_dist_sum_at(w[1], b), hd_dist_sum_at(w[0], b), len);
 		if (!err)
-			err = hd_share_arrived(w[1], &b, 1, diag);
+			err = hd_dist_arrived(w[1], &b, 1, diag);
 	}
 	for (uint32_t k = 0; k < 2 && !err; k++) {
-		(void)hd_share_sums_digest(w[k]);
-		err = hd_share_finish(w[k], &record, diag);
+		(void)hd_dist_sums_digest(w[k]);
+		err = hd_dist_finish(w[k], &record, diag);
 	}
 	return err;
 }
@@ -157,19 +157,19 @@ static void no_step_of_two_workers_allocates(void **state)
 		w[0] = rig.worker;
 		assert_int_equal(hd_worker_create(&w[1], rig.task, &spec, &diag), HD_OK);
 		struct hd_plan_job pj = hd_worker_plan_job(w[0]);
-		uint8_t *bytes = hd_arena_take(&rig.arena, hd_share_leaves_bytes(w[0], 13), 1);
+		uint8_t *bytes = hd_arena_take(&rig.arena, hd_dist_leaves_bytes(w[0], 13), 1);
 		for (uint32_t i = 0; i < 2; i++) {
 			plan[i] = hd_arena_take(&rig.arena, 1, sizeof **plan);
 			CHECK(hd_plan_data(plan[i], &pj, 4, counts[i], &rig.arena, &diag) == HD_OK, "%s",
 				diag.text);
 			plan[i]->worker[2] = plan[i]->worker[3] = 1;
 			for (uint16_t k = 0; k < 2; k++)
-				CHECK(hd_share_prepare(w[k],
-					&(struct hd_share_view){ plan[i], k, MOST_ROOTS, 0 }, &diag) == HD_OK,
+				CHECK(hd_dist_prepare(w[k],
+					&(struct hd_dist_view){ plan[i], k, MOST_ROOTS, 0 }, &diag) == HD_OK,
 					"%s", diag.text);
 			hd_guard_arm();
-			hd_share_adopt(w[0]);
-			hd_share_adopt(w[1]);
+			hd_dist_adopt(w[0]);
+			hd_dist_adopt(w[1]);
 			for (int s = 0; s < NSTEPS && !err; s++)
 				err = step_of_two(w, &rig.task->layout, bytes, &diag);
 			uint64_t n = hd_guard_disarm();

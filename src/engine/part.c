@@ -69,7 +69,7 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 
 uint64_t hd_parts_link_bytes(const struct hd_worker *w) { return w->parts->need_links * HD_LINK_BYTES; }
 
-enum hd_err hd_share_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag)
+enum hd_err hd_dist_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag)
 {
 	struct hd_device *first = w->rank[0].device;
 	float *places;
@@ -85,7 +85,7 @@ enum hd_err hd_share_places(struct hd_worker *w, uint64_t n, struct hd_diag *dia
 	return HD_OK;
 }
 
-float *hd_share_place(const struct hd_worker *w, uint64_t i)
+float *hd_dist_place(const struct hd_worker *w, uint64_t i)
 {
 	assert(i < w->parts->nreceive);
 	return w->parts->receive + i * (HD_BUCKET_BYTES / sizeof(float));

@@ -11,7 +11,7 @@
  * page of 2 MiB. */
 #define HD_LINK_BYTES (UINT64_C(4) << 20)
 
-/* What a worker needs to take part under a view: made by hd_share_prepare(), immutable after. */
+/* What a worker needs to take part under a view: made by hd_dist_prepare(), immutable after. */
 struct hd_worker_part {
 	struct hd_arena arena;
 	const struct hd_plan *plan;       /* borrowed; NULL: none */

@@ -6,7 +6,7 @@
 #include "plan/check.h"
 #include "engine/reading_int.h"
 
-/* Passes over leaves: the share's, repairs after a loss, and a probe, which belongs to no step. */
+/* Passes over leaves: the part's, repairs after a loss, and a probe, which belongs to no step. */
 
 static bool computed_here(const struct hd_worker *w, uint32_t vn)
 {
@@ -36,7 +36,7 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 	return err;
 }
 
-enum hd_err hd_share_compute(struct hd_worker *w, struct hd_diag *diag)
+enum hd_err hd_dist_compute(struct hd_worker *w, struct hd_diag *diag)
 {
 	assert(w->step->begun && !hd_worker_work(w)->computed);
 	for (uint32_t v = 0; v < w->task->job->nvns; v++)
@@ -64,7 +64,7 @@ static enum hd_err plan_pass(struct hd_worker *w, struct hd_plan *plan, const ui
 	return hd_plan_of_map(plan, &job, d + 1, map, arena, diag);
 }
 
-/* Behind the buffers of the share and of the first `nrepairs` repairs. */
+/* Behind the buffers of the part and of the first `nrepairs` repairs. */
 static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, uint32_t nrepairs,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -115,9 +115,9 @@ static enum hd_err check_repair(const struct hd_worker *w, const uint32_t *vn, u
 	if (hd_worker_work(w)->whole || hd_lockstep_needed(&w->stage->lockstep))
 		return hd_fail(diag, HD_E_INVAL, "step %lld: one worker alone has nothing to repair",
 			(long long)w->count.step);
-	if (w->step->nrepairs + 1 == HD_SHARE_PASSES)
+	if (w->step->nrepairs + 1 == HD_DIST_PASSES)
 		return hd_fail(diag, HD_E_REFUSED, "step %lld: %u passes are the most in one step",
-			(long long)w->count.step, HD_SHARE_PASSES);
+			(long long)w->count.step, HD_DIST_PASSES);
 	for (uint32_t i = 0; i < n; i++)
 		if (vn[i] >= nvns || (i && vn[i] <= vn[i - 1]) || computed_here(w, vn[i]))
 			return hd_fail(diag, HD_E_INVAL,
@@ -127,7 +127,7 @@ static enum hd_err check_repair(const struct hd_worker *w, const uint32_t *vn, u
 	return HD_OK;
 }
 
-enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n, uint32_t *pass,
+enum hd_err hd_dist_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n, uint32_t *pass,
 	struct hd_diag *diag)
 {
 	struct hd_work *work = &w->step->repair[w->step->nrepairs];
@@ -150,7 +150,7 @@ enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n,
 /* ---- a probe ---- */
 
 /* What a pass writes besides its buffers, and what it reads that is of the step at hand: others may still ask
- * for the table of the step that was finished, and the reader is ahead with the share's virtual nodes. */
+ * for the table of the step that was finished, and the reader is ahead with the part's virtual nodes. */
 struct lent { struct hd_prefetch *prefetch; struct hd_sample *took; struct hd_recorder *recorder;
 	struct hd_step_record record; uint64_t step_rows;
 	struct hd_leaf leaf; double *moments; };
@@ -215,7 +215,7 @@ static struct hd_hash bits_of(const struct hd_worker *w, const struct hd_work *w
 	return hd_hasher_end(&hasher);
 }
 
-uint32_t hd_share_probed(const struct hd_worker *w, uint64_t step)
+uint32_t hd_dist_probed(const struct hd_worker *w, uint64_t step)
 {
 	uint64_t rows = hd_sampler_rows(&w->task->sampler, step), per_vn = w->task->job->per_vn,
 		full = (rows + per_vn - 1) / per_vn;
@@ -223,7 +223,7 @@ uint32_t hd_share_probed(const struct hd_worker *w, uint64_t step)
 	return full ? (uint32_t)(step % full) : 0;        /* the first ones have them */
 }
 
-enum hd_err hd_share_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits, struct hd_diag *diag)
+enum hd_err hd_dist_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bits, struct hd_diag *diag)
 {
 	struct hd_arena arena;
 	struct hd_work work;

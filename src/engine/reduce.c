@@ -61,7 +61,7 @@ void hd_reduce_chunks(struct hd_rank *rank)
 
 /* The joins of a bucket as addresses: a sum takes the place of its left operand, the last one that of the
  * bucket's sum. */
-static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_share_fold *fold, float *sum)
+static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_dist_fold *fold, float *sum)
 {
 	const struct hd_operands *o = &rank->worker->step->operands;
 	struct hd_flat_join *join = o->flat_join + (size_t)rank->id * o->cap;
@@ -79,7 +79,7 @@ static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd
 
 /* One bucket, by the same pass of the device as RED: joins (none where the sum came from its owner), then
  * the sums of squares. */
-static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold,
+static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_dist_fold *fold,
 	uint64_t *token)
 {
 	struct hd_worker *w = rank->worker;
@@ -105,7 +105,7 @@ static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struc
 	return ops->reduce(rank->device, &reduction, token, &rank->diag);
 }
 
-enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold,
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_dist_fold *fold,
 	struct hd_diag *diag)
 {
 	uint64_t token = 0;

@@ -25,28 +25,28 @@ static void drop(struct hd_worker *w, uint32_t bucket)
 	w->parts->slot_here[bucket] = 0;
 }
 
-void hd_share_own(struct hd_worker *w, const uint8_t *own)
+void hd_dist_own(struct hd_worker *w, const uint8_t *own)
 {
 	for (uint32_t b = 0; b < w->stage->nbuckets; b++)
 		w->parts->own[b] = own ? own[b] : 0;
 }
 
-bool hd_share_whole(const struct hd_worker *w) { return !nslots(w) || !memchr(w->parts->own, 0,
+bool hd_dist_whole(const struct hd_worker *w) { return !nslots(w) || !memchr(w->parts->own, 0,
 	w->stage->nbuckets); }
 
-void hd_share_drop_slots(struct hd_worker *w, const uint8_t *keep)
+void hd_dist_drop_slots(struct hd_worker *w, const uint8_t *keep)
 {
 	for (uint32_t b = 0; b < w->stage->nbuckets && w->parts->sharded; b++)
 		if (!keep || !keep[b])
 			drop(w, b);
 }
 
-uint64_t hd_share_slot_bytes(const struct hd_worker *w, uint32_t bucket)
+uint64_t hd_dist_slot_bytes(const struct hd_worker *w, uint32_t bucket)
 {
 	return hd_layout_bucket(&w->task->layout, bucket).len * sizeof(float) * nslots(w);
 }
 
-void hd_share_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
+void hd_dist_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
@@ -55,10 +55,10 @@ void hd_share_slot_get(const struct hd_worker *w, uint32_t bucket, uint8_t *byte
 			bytes + k * run.len * sizeof(float));
 }
 
-enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes, uint64_t len,
+enum hd_err hd_dist_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes, uint64_t len,
 	struct hd_diag *diag)
 {
-	if (bucket >= w->stage->nbuckets || len != hd_share_slot_bytes(w, bucket))
+	if (bucket >= w->stage->nbuckets || len != hd_dist_slot_bytes(w, bucket))
 		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not the slots of bucket %u",
 			(unsigned long long)len, bucket);
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
@@ -71,23 +71,23 @@ enum hd_err hd_share_slot_put(struct hd_worker *w, uint32_t bucket, const uint8_
 
 /* ---- what goes with the parameters ---- */
 
-float *hd_share_parm_at(const struct hd_worker *w, uint32_t bucket) { return w->parts->part->parm +
+float *hd_dist_parm_at(const struct hd_worker *w, uint32_t bucket) { return w->parts->part->parm +
 	hd_layout_bucket(&w->task->layout, bucket).at; }
 
-float *hd_share_follow_at(const struct hd_worker *w, uint32_t bucket)
+float *hd_dist_follow_at(const struct hd_worker *w, uint32_t bucket)
 {
 	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 
 	return w->parts->sharded ? hd_param_store_at(w->store, HD_VEC_PARAMS, run.at, run.len) :
-		hd_share_sum_at(w, bucket);
+		hd_dist_sum_at(w, bucket);
 }
 
-uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t bucket)
+uint64_t hd_dist_norm_bytes(const struct hd_worker *w, uint32_t bucket)
 {
 	return hd_layout_bucket(&w->task->layout, bucket).nsegments * sizeof(double);
 }
 
-double *hd_share_norm_at(const struct hd_worker *w, uint32_t bucket)
+double *hd_dist_norm_at(const struct hd_worker *w, uint32_t bucket)
 {
 	return w->stage->segment_sumsq + hd_layout_bucket(&w->task->layout, bucket).first_segment;
 }
@@ -148,19 +148,19 @@ static void update_own(struct hd_rank *rank)
 	}
 }
 
-enum hd_err hd_share_update(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
+enum hd_err hd_dist_update(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
 {
 	assert(w->step->begun);
-	hd_share_own(w, own);
+	hd_dist_own(w, own);
 	if (!sharded_now(w))
 		return HD_OK;
 	for (uint32_t b = 0; b < w->stage->nbuckets; b++)
 		if (own[b] && !w->step->summed[b])
 			return hd_fail(diag, HD_E_INVAL, "step %lld: bucket %u of the own ones has no sum",
 				(long long)w->count.step, b);
-	if (hd_share_leaves_missing(w))
+	if (hd_dist_leaves_missing(w))
 		return hd_fail(diag, HD_E_INVAL, "step %lld: %u virtual nodes have said nothing",
-			(long long)w->count.step, hd_share_leaves_missing(w));
+			(long long)w->count.step, hd_dist_leaves_missing(w));
 	hd_step_work(w, &w->parts->part->work);
 	return hd_worker_all(w, update_own, diag);
 }
@@ -190,13 +190,13 @@ static void take_up(struct hd_rank *rank)
 	}
 }
 
-bool hd_share_sharded(const struct hd_worker *w) { return sharded_now(w); }
+bool hd_dist_sharded(const struct hd_worker *w) { return sharded_now(w); }
 
 enum hd_err hd_sharded_finish(struct hd_worker *w, struct hd_diag *diag)
 {
 	enum hd_err err = hd_worker_all(w, take_up, diag);
 
 	if (!err)
-		hd_share_drop_slots(w, w->parts->own);
+		hd_dist_drop_slots(w, w->parts->own);
 	return err;
 }

@@ -17,13 +17,13 @@ static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->op
 static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit ==
 	HD_UNIT_TENSOR; }
 
-uint32_t hd_share_nsnaps(const struct hd_worker *w) { return w->stage->nbuckets +
+uint32_t hd_dist_nsnaps(const struct hd_worker *w) { return w->stage->nbuckets +
 	(uint32_t)((frozen_elems(w) + PIECE_ELEMS - 1) / PIECE_ELEMS); }
 
 /* Where a snap lies in the flat vectors; those of frozen parameters have no slots. */
 static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 {
-	assert(snap < hd_share_nsnaps(w));
+	assert(snap < hd_dist_nsnaps(w));
 	if (snap < w->stage->nbuckets)
 		return hd_layout_bucket(&w->task->layout, snap);
 	uint64_t from = (uint64_t)(snap - w->stage->nbuckets) * PIECE_ELEMS, left = frozen_elems(w) - from;
@@ -34,12 +34,12 @@ static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->stage->nbuckets &&
 	!w->parts->sharded ? nslots(w) : 0); }
 
-uint64_t hd_share_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w,
+uint64_t hd_dist_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w,
 	snap).len * sizeof(float) * nflat(w, snap); }
-uint32_t hd_share_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) &&
+uint32_t hd_dist_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) &&
 	snap < w->stage->nbuckets ? w->stage->nbuckets : snap + 1; }
 
-void hd_share_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
+void hd_dist_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 {
 	const struct hd_chunk run = run_of(w, snap);
 
@@ -48,10 +48,10 @@ void hd_share_snap_get(const struct hd_worker *w, uint32_t snap, uint8_t *bytes)
 			bytes + k * run.len * sizeof(float));
 }
 
-enum hd_err hd_share_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t *bytes, uint64_t len,
+enum hd_err hd_dist_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t *bytes, uint64_t len,
 	struct hd_diag *diag)
 {
-	if (snap >= hd_share_nsnaps(w) || len != hd_share_snap_bytes(w, snap))
+	if (snap >= hd_dist_nsnaps(w) || len != hd_dist_snap_bytes(w, snap))
 		return hd_fail(diag, HD_E_PROTOCOL, "%llu bytes are not snap %u of this job's state",
 			(unsigned long long)len, snap);
 	const struct hd_chunk run = run_of(w, snap);
@@ -63,7 +63,7 @@ enum hd_err hd_share_snap_put(struct hd_worker *w, uint32_t snap, const uint8_t 
 
 static bool is_rest(const struct hd_state_entry *e) { return e->key != HD_KEY_CHUNK; }
 
-uint64_t hd_share_rest_bytes(const struct hd_worker *w)
+uint64_t hd_dist_rest_bytes(const struct hd_worker *w)
 {
 	uint64_t len = REST_HEAD;
 
@@ -72,7 +72,7 @@ uint64_t hd_share_rest_bytes(const struct hd_worker *w)
 	return len;
 }
 
-void hd_share_rest_get(const struct hd_worker *w, uint8_t *bytes)
+void hd_dist_rest_get(const struct hd_worker *w, uint8_t *bytes)
 {
 	uint8_t *at = bytes + REST_HEAD;
 
@@ -87,9 +87,9 @@ void hd_share_rest_get(const struct hd_worker *w, uint8_t *bytes)
 	}
 }
 
-enum hd_err hd_share_rest_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_rest_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
 {
-	if (len != hd_share_rest_bytes(w) || hd_get32(bytes) != REST_VERSION ||
+	if (len != hd_dist_rest_bytes(w) || hd_get32(bytes) != REST_VERSION ||
 		hd_get32(bytes + 4) != w->state.nentries)
 		return hd_fail(diag, HD_E_PROTOCOL,
 			"%llu bytes are not the counters and statistics of this job's state",
@@ -124,7 +124,7 @@ static float get_f32(const uint8_t *at)
 	return x;
 }
 
-void hd_share_scalars_get(const struct hd_worker *w, uint8_t bytes[HD_SHARE_SCALARS_BYTES])
+void hd_dist_scalars_get(const struct hd_worker *w, uint8_t bytes[HD_DIST_SCALARS_BYTES])
 {
 	const struct hd_step_scalars *s = &w->step->scalars;
 
@@ -138,7 +138,7 @@ void hd_share_scalars_get(const struct hd_worker *w, uint8_t bytes[HD_SHARE_SCAL
 	hd_put32(bytes + 36, 0);
 }
 
-enum hd_err hd_share_scalars_step(const uint8_t bytes[HD_SHARE_SCALARS_BYTES], uint64_t *step,
+enum hd_err hd_dist_scalars_step(const uint8_t bytes[HD_DIST_SCALARS_BYTES], uint64_t *step,
 	struct hd_diag *diag)
 {
 	if (hd_get32(bytes) != SCALARS_VERSION || hd_get32(bytes + 4) > 1 || hd_get32(bytes + 36))
@@ -178,14 +178,14 @@ static enum hd_err take_params(struct hd_worker *w)
 	return HD_OK;
 }
 
-enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t n,
-	const uint8_t scalars[HD_SHARE_SCALARS_BYTES],
+enum hd_err hd_dist_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t n,
+	const uint8_t scalars[HD_DIST_SCALARS_BYTES],
 	struct hd_diag *diag)
 {
 	uint64_t step;
 
 	assert(!w->step->begun && w->parts->part);
-	enum hd_err err = hd_share_scalars_step(scalars, &step, diag);
+	enum hd_err err = hd_dist_scalars_step(scalars, &step, diag);
 	if (!err)
 		err = n ? check_buckets(w, bucket, n, diag) : HD_OK;
 	if (err || !n)
@@ -207,11 +207,11 @@ enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t
 	return err;
 }
 
-enum hd_err hd_share_learned(struct hd_worker *w, struct hd_diag *diag)
+enum hd_err hd_dist_learned(struct hd_worker *w, struct hd_diag *diag)
 {
 	assert(!w->step->begun);
 	enum hd_err err = hd_worker_rewind(w, diag);
 	if (w->parts->sharded)                   /* no slots were transferred */
-		hd_share_own(w, NULL);
+		hd_dist_own(w, NULL);
 	return err;
 }

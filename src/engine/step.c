@@ -112,10 +112,10 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 	return HD_OK;
 }
 
-enum hd_err hd_share_begin(struct hd_worker *w, bool digest,
+enum hd_err hd_dist_begin(struct hd_worker *w, bool digest,
 	struct hd_diag *diag) { return hd_step_begin(w, digest, diag); }
 
-void hd_share_abandon(struct hd_worker *w)
+void hd_dist_abandon(struct hd_worker *w)
 {
 	if (w->step->begun)
 		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->count.step, false);
@@ -130,14 +130,14 @@ static const struct hd_work *work_of(const struct hd_worker *w, uint32_t pass)
 	return pass ? &w->step->repair[pass - 1] : hd_worker_work(w);
 }
 
-uint32_t hd_share_npasses(const struct hd_worker *w) { return w->step->nrepairs + 1; }
-uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->nleaves; }
-uint32_t hd_share_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ?
+uint32_t hd_dist_npasses(const struct hd_worker *w) { return w->step->nrepairs + 1; }
+uint32_t hd_dist_nleaves(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->nleaves; }
+uint32_t hd_dist_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ?
 	work_of(w, pass)->nroots : 0; }
-struct hd_tnode hd_share_root(const struct hd_worker *w, uint32_t pass,
+struct hd_tnode hd_dist_root(const struct hd_worker *w, uint32_t pass,
 	uint32_t i) { return work_of(w, pass)->root[i].node; }
 
-const float *hd_share_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
+const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {
 	const struct hd_work *work = work_of(w, pass);
 
@@ -164,7 +164,7 @@ enum hd_err hd_operands_cap(struct hd_worker *w, uint32_t n, struct hd_diag *dia
 	return HD_OK;
 }
 
-enum hd_err hd_share_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n,
+enum hd_err hd_dist_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n,
 	struct hd_diag *diag)
 {
 	struct hd_operands *o = &w->step->operands;
@@ -208,7 +208,7 @@ void hd_step_mark(struct hd_worker *w, uint32_t bucket)
 	w->step->summed[bucket] = 1;
 }
 
-enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold, uint32_t n,
+enum hd_err hd_dist_fold(struct hd_worker *w, const struct hd_dist_fold *fold, uint32_t n,
 	struct hd_diag *diag)
 {
 	assert(w->step->begun && w->step->operands.n);
@@ -221,10 +221,10 @@ enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold,
 	return err;
 }
 
-float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return hd_worker_sum(w) +
+float *hd_dist_sum_at(const struct hd_worker *w, uint32_t bucket) { return hd_worker_sum(w) +
 	w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at; }
 
-enum hd_err hd_share_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
+enum hd_err hd_dist_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
 {
 	assert(w->step->begun);
 	w->step->arrived = bucket;
@@ -236,20 +236,20 @@ enum hd_err hd_share_arrived(struct hd_worker *w, const uint32_t *bucket, uint32
 	return err;
 }
 
-bool hd_share_summed(const struct hd_worker *w, uint32_t bucket) { return w->step->summed[bucket]; }
-uint32_t hd_share_unsummed(const struct hd_worker *w) { return w->stage->nbuckets - w->step->nsummed; }
+bool hd_dist_summed(const struct hd_worker *w, uint32_t bucket) { return w->step->summed[bucket]; }
+uint32_t hd_dist_unsummed(const struct hd_worker *w) { return w->stage->nbuckets - w->step->nsummed; }
 
-enum hd_err hd_share_finish(struct hd_worker *w, struct hd_step_record *record, struct hd_diag *diag)
+enum hd_err hd_dist_finish(struct hd_worker *w, struct hd_step_record *record, struct hd_diag *diag)
 {
 	struct hd_work *work = hd_worker_work(w);
-	const bool untaken = !work->computed && work->nleaves, sharded = hd_share_sharded(w);
+	const bool untaken = !work->computed && work->nleaves, sharded = hd_dist_sharded(w);
 
 	assert(w->step->begun);
-	if ((!sharded && hd_share_unsummed(w)) || hd_share_leaves_missing(w))
+	if ((!sharded && hd_dist_unsummed(w)) || hd_dist_leaves_missing(w))
 		return hd_fail(diag, HD_E_INVAL,
 			"step %lld: %u buckets have no sum, %u virtual nodes have said nothing",
 			(long long)w->count.step,
-			hd_share_unsummed(w), hd_share_leaves_missing(w));
+			hd_dist_unsummed(w), hd_dist_leaves_missing(w));
 	hd_step_work(w, work);
 	w->step->section = HD_SECTION_FINISH;
 	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w,

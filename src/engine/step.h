@@ -14,7 +14,7 @@
 
 #include "protocol/seal.h"
 #include "engine/moments.h"
-#include "engine/share.h"
+#include "engine/dist.h"
 #include "engine/work.h"
 
 /* in a row: then the job has diverged, whatever on_nonfinite says */
@@ -23,7 +23,7 @@ enum { HD_MAX_SKIPS = 25 };
 /* What one virtual node contributes besides its gradient. */
 struct hd_leaf { double loss, weight, correct; };
 
-/* The roots of all workers, as hd_share_operands() was given. */
+/* The roots of all workers, as hd_dist_operands() was given. */
 struct hd_operands {
 	struct hd_tnode *root; uint32_t n, cap;
 	struct hd_join *join; uint32_t njoins, result;
@@ -38,15 +38,15 @@ struct hd_open_step {
 	bool begun;
 	struct hd_work *work;             /* being computed: the part's, or the last of repair[] */
 	struct hd_arena repair_arena;
-	struct hd_work repair[HD_SHARE_PASSES - 1];
+	struct hd_work repair[HD_DIST_PASSES - 1];
 	atomic_uint nrepairs;             /* begun; others read it while the next one is made */
 	/* NULL: nothing is said before a pass is computed */
-	hd_share_watcher *watch; void *watch_user;
+	hd_dist_watcher *watch; void *watch_user;
 	bool early;                       /* the pass at hand is watched, and its roots need no joins */
 	struct hd_operands operands;
 	uint8_t *summed; uint32_t nsummed;        /* [nbuckets] */
 	/* while ranks work on them */
-	const struct hd_share_fold *fold; const uint32_t *arrived; uint32_t nfolds;
+	const struct hd_dist_fold *fold; const uint32_t *arrived; uint32_t nfolds;
 	struct hd_step_scalars scalars;   /* of the step finished last */
 	uint64_t scalars_step, scalars_updates;
 

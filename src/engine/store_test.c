@@ -209,8 +209,8 @@ static void the_version_is_the_number_of_updates(void **state)
 	(void)hd_rig_step(&rig);
 	assert_int_equal(hd_param_store_version(store), 1);
 	hd_rig_copy(&rig, &bytes, &arena);
-	assert_int_equal(hd_share_begin(rig.worker, false, NULL), HD_OK);
-	hd_share_abandon(rig.worker);
+	assert_int_equal(hd_dist_begin(rig.worker, false, NULL), HD_OK);
+	hd_dist_abandon(rig.worker);
 	assert_int_equal(hd_param_store_version(store), 1);
 	(void)hd_rig_step(&rig);
 	(void)hd_rig_step(&rig);

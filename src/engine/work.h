@@ -30,7 +30,7 @@ struct hd_rank_work {
 	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank in lockstep */
 };
 
-/* A pass of a step (share.h) for the devices: which leaves each runs, and what becomes of them. */
+/* A pass of a step (dist.h) for the devices: which leaves each runs, and what becomes of them. */
 struct hd_work {
 	struct hd_rank_work *rank;        /* [ndevices] */
 	uint8_t *has;                     /* [nvns] is it a leaf of this pass? */

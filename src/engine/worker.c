@@ -307,7 +307,7 @@ enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_reco
 	enum hd_err err = hd_step_begin(w, digest, diag);
 
 	if (!err && !hd_worker_work(w)->whole) {
-		hd_share_abandon(w);
+		hd_dist_abandon(w);
 		err = hd_fail(diag, HD_E_INVAL, "step %lld: the plan has ranks of other workers",
 			(long long)w->count.step);
 	}

@@ -61,7 +61,7 @@ void hd_worker_destroy(struct hd_worker *worker);           /* stops the ranks; 
 
 /* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first; one that
  * is refused, or that finds no memory, changes nothing. The state stays as it is: what invariant 3 refuses is
- * refused under a new plan too. A worker that is one of several adopts shares of a plan instead (share.h). */
+ * refused under a new plan too. A worker that is one of several adopts parts of a plan instead (dist.h). */
 HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan,
 	struct hd_diag *diag);
 

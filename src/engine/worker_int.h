@@ -166,7 +166,7 @@ void hd_update_buckets(struct hd_rank *rank);
 /* sharded.c: new parameters are taken up */
 HD_MUST_USE enum hd_err hd_sharded_finish(struct hd_worker *worker, struct hd_diag *diag);
 /* reduce.c: one, whole */
-enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold,
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_dist_fold *fold,
 	struct hd_diag *diag);
 void hd_step_mark(struct hd_worker *worker, uint32_t bucket);      /* step.c: it is summed */
 /* final.c: which buckets' roots are final while a pass is computed. */

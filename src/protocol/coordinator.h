@@ -74,7 +74,7 @@ enum {
 
 /* What a planner may know of a member. */
 struct hd_member_info { uint32_t worker, ndevices; uint64_t vn_ps, memory; const char *host; };
-/* Fills view->rank and nranks (member and nmembers are set). false: keep to even shares. Pure. */
+/* Fills view->rank and nranks (member and nmembers are set). false: keep to an even map. Pure. */
 typedef bool hd_plan_view(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);
 
 /* All that outlives a coordinator. One record; the newest stored counts. */
@@ -107,7 +107,7 @@ struct hd_co_config {
 	uint64_t verified;
 	/* as it was found; all 0: a new run. The caller holds the store's lock */
 	struct hd_co_record record;
-	hd_plan_view *plan;               /* NULL: even shares */
+	hd_plan_view *plan;               /* NULL: an even map */
 	void *plan_self;
 };
 

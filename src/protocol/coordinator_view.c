@@ -246,7 +246,7 @@ static uint32_t cut(struct hd_vrange *from, uint32_t nfrom, uint32_t *at, uint32
 static bool deal(struct hd_coordinator *co, const struct view_verdict *v)
 {
 	struct hd_vrange missing[HD_VIEW_RANGES], run[HD_VIEW_RANGES];
-	uint32_t n = 0, at = 0, total = 0, nhelpers = 0, load[HD_MAX_MEMBERS], share[HD_MAX_MEMBERS];
+	uint32_t n = 0, at = 0, total = 0, nhelpers = 0, load[HD_MAX_MEMBERS], extra[HD_MAX_MEMBERS];
 	struct hd_co_worker *helper[HD_MAX_MEMBERS];
 	uint64_t ps[HD_MAX_MEMBERS];
 
@@ -263,9 +263,9 @@ static bool deal(struct hd_coordinator *co, const struct view_verdict *v)
 		ps[nhelpers++] = w->vn_ps;
 	}
 	assert(nhelpers);                 /* `step` is the least of theirs */
-	hd_view_deal(load, ps, nhelpers, total, share);
+	hd_view_deal(load, ps, nhelpers, total, extra);
 	for (uint32_t i = 0; i < nhelpers; i++) {
-		uint32_t k = cut(missing, n, &at, share[i], run), pass = helper[i]->answer.passes.npasses;
+		uint32_t k = cut(missing, n, &at, extra[i], run), pass = helper[i]->answer.passes.npasses;
 		if (k && (pass == HD_MAX_PASSES ||
 			hd_passes_add(&co->open_passes, helper[i]->worker, pass, run,
 			k)))

@@ -88,7 +88,7 @@ enum hd_suspicion { HD_HEARD, HD_SILENT, HD_CLOSED, HD_EXITED, HD_HUNG, HD_CORRU
 struct hd_step_news {
 	double loss_sum, weight, correct, gnorm, lr;
 	uint64_t samples, data_epoch;
-	/* the sender's: of the step; of that waiting; of that computing its share, 0: it had none */
+	/* the sender's: of the step; of that waiting; of that computing its part, 0: it had none */
 	uint64_t step_ns, wait_ns, compute_ns;
 	uint32_t redone;                  /* virtual nodes that it computed for lost workers */
 	bool empty, skipped, has_digest;

@@ -287,23 +287,23 @@ enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint3
 
 /* One at a time, to the member that would finish first with one more: the classical greedy, optimal for
  * identical jobs. */
-void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share)
+void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *extra)
 {
 	assert(n || !missing);
-	memset(share, 0, n * sizeof *share);
+	memset(extra, 0, n * sizeof *extra);
 	for (; missing; missing--) {
 		uint32_t best = 0;
 		uint64_t least = UINT64_MAX;
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t one = vn_ps[i] ? vn_ps[i] : 1, done;
-			if (__builtin_mul_overflow(one, (uint64_t)load[i] + share[i] + 1, &done))
+			if (__builtin_mul_overflow(one, (uint64_t)load[i] + extra[i] + 1, &done))
 				done = UINT64_MAX - 1;
 			if (done < least) {
 				least = done;
 				best = i;
 			}
 		}
-		share[best]++;
+		extra[best]++;
 	}
 }
 

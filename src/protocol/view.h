@@ -61,7 +61,7 @@ struct hd_passes {
 
 /* What is wrong, in a sentence; HD_E_BADPLAN. */
 HD_MUST_USE enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag);
-/* As even as possible over all devices, larger shares first; members get their devices in the order of
+/* As even as possible over all devices, larger numbers first; members get their devices in the order of
  * ids. `member` rises. */
 void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
 	uint32_t n, uint32_t nvns);
@@ -131,7 +131,7 @@ HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t wo
 
 /* Deals missing virtual nodes to members so that the latest predicted finish is least: `load[i]` virtual
  * nodes of member i are still to be computed, each takes vn_ps[i]. Ascending runs, members in the order of
- * ids; ties: the lower id. share[i] gets its number. */
-void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share);
+ * ids; ties: the lower id. extra[i] gets its number. */
+void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *extra);
 
 #endif

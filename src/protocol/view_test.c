@@ -269,14 +269,14 @@ static void work_is_dealt_so_that_the_last_finishes_first(void **state)
 
 	(void)state;
 	for (uint32_t turn = 0; turn < 300; turn++) {
-		uint32_t load[3], share[3], missing = rnd(&seed) % 9;
+		uint32_t load[3], extra[3], missing = rnd(&seed) % 9;
 		uint64_t ps[3], best = UINT64_MAX, mine = 0;
 		for (int i = 0; i < 3; i++) {
 			load[i] = rnd(&seed) % 5;
 			ps[i] = 1 + rnd(&seed) % 7;
 		}
-		hd_view_deal(load, ps, 3, missing, share);
-		assert_int_equal(share[0] + share[1] + share[2], missing);
+		hd_view_deal(load, ps, 3, missing, extra);
+		assert_int_equal(extra[0] + extra[1] + extra[2], missing);
 		for (uint32_t a = 0; a <= missing; a++)
 			for (uint32_t b = 0; a + b <= missing; b++) {
 				uint32_t s[3] = { a, b, missing - a - b };
@@ -287,8 +287,8 @@ static void work_is_dealt_so_that_the_last_finishes_first(void **state)
 				best = worst < best ? worst : best;
 			}
 		for (int i = 0; i < 3; i++)
-			if (share[i] && (load[i] + share[i]) * ps[i] > mine)
-				mine = (load[i] + share[i]) * ps[i];
+			if (extra[i] && (load[i] + extra[i]) * ps[i] > mine)
+				mine = (load[i] + extra[i]) * ps[i];
 		CHECK(mine == best, "turn %u", turn);
 	}
 }

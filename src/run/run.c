@@ -12,7 +12,7 @@
 #include "plan/plan.h"
 #include "pipeline/staged.h"
 #include "engine/choose.h"
-#include "engine/share.h"
+#include "engine/dist.h"
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/kept_plan.h"
@@ -216,16 +216,16 @@ static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, cons
 	uint32_t worker, uint64_t *sum,
 	struct hd_diag *diag)
 {
-	struct hd_share_view share = { .plan = plan, .worker = (uint16_t)worker };
+	struct hd_dist_view dist = { .plan = plan, .worker = (uint16_t)worker };
 	const struct hd_worker_spec *spec = &run->options.worker;
 	uint32_t nbuckets = hd_layout_nbuckets(&run->task->layout), nvns = 0;
 	struct hd_memory_terms t;
 	struct hd_diag why = { "" };
 	char prefix[32];
 
-	enum hd_err err = hd_view_received(view, worker, run->job->nvns, nbuckets, &share.nreceived);
+	enum hd_err err = hd_view_received(view, worker, run->job->nvns, nbuckets, &dist.nreceived);
 	if (!err)
-		err = hd_share_memory(run->worker, &share, &t, &why);
+		err = hd_dist_memory(run->worker, &dist, &t, &why);
 	if (err)
 		return hd_fail(diag, err, "worker %u: %s", worker, why.text[0] ? why.text : "too many roots");
 	for (uint32_t r = 0; r < view->nranks; r++)
@@ -285,7 +285,7 @@ static void tell_choices(struct hd_run *run)
 	else
 		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
 			kernels_of(run));
-	if (!run->options.shared)         /* else its share says how much */
+	if (!run->options.shared)         /* else its part says how much */
 		hd_run_tell_memory(run);
 }
 

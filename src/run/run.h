@@ -54,7 +54,7 @@ struct hd_run_options {
 	/* stop with a checkpoint once this many steps are committed; 0: the job's */
 	uint64_t stop_at;
 	bool     quiet_disk;              /* no run directory: bench, tests */
-	/* one worker of several: plans are adopted through share.h, and what is noted goes to `watch`
+	/* one worker of several: plans are adopted through dist.h, and what is noted goes to `watch`
 	 * alone */
 	bool     shared;
 	const char *map;                  /* plan text file instead of the even map; NULL */
@@ -74,7 +74,7 @@ HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_fold
 /* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */
 HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
 /* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due.
- * *reached: so is the target. hd_run_train() calls it; a caller that steps by share.h calls it where the run
+ * *reached: so is the target. hd_run_train() calls it; a caller that steps by dist.h calls it where the run
  * is one of several and this worker its scribe. */
 HD_MUST_USE enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag);
 /* in place of the one it was made with */
@@ -86,12 +86,12 @@ bool hd_run_saves(struct hd_run *run, bool end);
 /* steps; 0: none has a digest. Since hd_run_begin() */
 uint64_t hd_run_digest_every(const struct hd_run *run);
 /* With trace.samples: what these virtual nodes took in `step`, the step at hand or the last one, goes to the
- * record of `worker` (samples.h). A caller that steps by share.h calls it when a pass is computed, before any
+ * record of `worker` (samples.h). A caller that steps by dist.h calls it when a pass is computed, before any
  * process hears of it. A record that cannot be kept is a warning, once; it is then found to be incomplete. */
 void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range,
 	uint32_t nranges);
 /* Are the data what they were? A call of the system for each file, rarely enough to cost nothing unless it
- * `must` be: a caller that steps by share.h asks before a step is sealed. */
+ * `must` be: a caller that steps by dist.h asks before a step is sealed. */
 HD_MUST_USE enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag);
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics,
@@ -103,9 +103,9 @@ const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it c
 const struct hd_task *hd_run_task(const struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */
 
-/* What the worker is predicted to take, under the plan or share that it has: a note of kind "choice". */
+/* What the worker is predicted to take, under the plan or part that it has: a note of kind "choice". */
 void hd_run_tell_memory(struct hd_run *run);
-/* Of `n` workers like this one (options.shared, no share yet) in a view of their own: devices, virtual nodes,
+/* Of `n` workers like this one (options.shared, no part yet) in a view of their own: devices, virtual nodes,
  * and what each is predicted to take, in the words of tell_memory(). Nothing is taken. HD_E_REFUSED: one
  * of them does not fit; HD_E_INVAL: a run has not so many. */
 HD_MUST_USE enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag);

@@ -22,7 +22,7 @@ void hd_catchup_source_init(struct hd_catchup_source *t, struct hd_worker *worke
 {
 	assert(worker && layout);
 	*t = (struct hd_catchup_source){ .worker = worker, .layout = layout,
-		.nsnaps = hd_share_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
+		.nsnaps = hd_dist_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
 	hd_lock_init(&t->lock);
 	hd_cond_init(&t->less);
 }
@@ -109,8 +109,8 @@ static void put_head(struct hd_catchup_source *t, uint32_t kind, uint32_t index,
 
 static void put_rest(struct hd_catchup_source *t, uint32_t kind, uint64_t step)
 {
-	uint64_t n = hd_share_rest_bytes(t->worker);
-	uint8_t scalars[HD_SHARE_SCALARS_BYTES], *rest = hd_alloc(n);
+	uint64_t n = hd_dist_rest_bytes(t->worker);
+	uint8_t scalars[HD_DIST_SCALARS_BYTES], *rest = hd_alloc(n);
 
 	if (!rest) {
 		t->over = true;
@@ -118,10 +118,10 @@ static void put_rest(struct hd_catchup_source *t, uint32_t kind, uint64_t step)
 	}
 	put_head(t, kind, 0, step, n + (kind == HD_RECORD_STEP ? sizeof scalars : 0));
 	if (kind == HD_RECORD_STEP) {
-		hd_share_scalars_get(t->worker, scalars);
+		hd_dist_scalars_get(t->worker, scalars);
 		put(t, scalars, sizeof scalars);
 	}
-	hd_share_rest_get(t->worker, rest);
+	hd_dist_rest_get(t->worker, rest);
 	put(t, rest, n);
 	hd_free(rest);
 }
@@ -129,14 +129,14 @@ static void put_rest(struct hd_catchup_source *t, uint32_t kind, uint64_t step)
 /* Returns its bytes. */
 static uint64_t put_snap(struct hd_catchup_source *t, uint32_t snap, uint64_t step)
 {
-	uint64_t n = hd_share_snap_bytes(t->worker, snap);
+	uint64_t n = hd_dist_snap_bytes(t->worker, snap);
 	uint8_t *bytes = hd_alloc(n);
 
 	if (!bytes) {
 		t->over = true;
 		return n;
 	}
-	hd_share_snap_get(t->worker, snap, bytes);
+	hd_dist_snap_get(t->worker, snap, bytes);
 	put_head(t, HD_RECORD_SNAP, snap, step, n);
 	put(t, bytes, n);
 	hd_free(bytes);
@@ -150,7 +150,7 @@ static void follow_step(struct hd_catchup_source *t, uint64_t step)
 
 	for (uint32_t b = 0; b < follow; b++) {
 		put_head(t, HD_RECORD_SUM, b, step - 1, sum_bytes(t->layout, b));
-		put(t, hd_share_follow_at(t->worker, b), sum_bytes(t->layout, b));
+		put(t, hd_dist_follow_at(t->worker, b), sum_bytes(t->layout, b));
 	}
 	put_rest(t, t->given ? HD_RECORD_STEP : HD_RECORD_REST, t->given ? step - 1 : step);
 }
@@ -162,7 +162,7 @@ static void add(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 
 	while (t->given < t->nsnaps && !t->over && t->queued < HD_CATCHUP_QUEUE &&
 		(spent == 0 || spent < budget)) {
-		uint32_t end = hd_share_snap_end(t->worker, t->given);
+		uint32_t end = hd_dist_snap_end(t->worker, t->given);
 		for (; t->given < end; t->given++)
 			spent += put_snap(t, t->given, step);
 	}
@@ -174,10 +174,10 @@ static void add(struct hd_catchup_source *t, uint64_t step, uint64_t budget)
 static void prove(struct hd_catchup_source *t, uint64_t step)
 {
 	assert(t->given == t->nsnaps && !t->even);
-	uint32_t vn = hd_share_probed(t->worker, step);
+	uint32_t vn = hd_dist_probed(t->worker, step);
 	struct hd_hash bits;
 
-	t->unprobed = hd_share_probe(t->worker, vn, &bits, NULL);
+	t->unprobed = hd_dist_probe(t->worker, vn, &bits, NULL);
 	hd_lock_take(&t->lock);
 	put_head(t, HD_RECORD_PROBE, vn, step, t->unprobed ? 0 : sizeof bits);
 	put(t, &bits, t->unprobed ? 0 : sizeof bits);
@@ -259,7 +259,7 @@ enum hd_err hd_catchup_sink_init(struct hd_catchup_sink *p, struct hd_worker *wo
 	const struct hd_layout *layout,
 	struct hd_diag *diag)
 {
-	*p = (struct hd_catchup_sink){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker),
+	*p = (struct hd_catchup_sink){ .worker = worker, .layout = layout, .nsnaps = hd_dist_nsnaps(worker),
 		.nbuckets = hd_layout_nbuckets(layout) };
 	p->has = hd_alloc(p->nsnaps);
 	p->sum = p->has ? hd_alloc(p->nbuckets * sizeof *p->sum) : NULL;
@@ -301,7 +301,7 @@ static bool expected(const struct hd_catchup_sink *p, const struct catchup_recor
 	case HD_RECORD_SNAP:
 		return p->begun && r->step == p->step && p->nsums == 0 && r->index < p->nsnaps &&
 			!p->has[r->index]
-			&& r->len == hd_share_snap_bytes(p->worker, r->index);
+			&& r->len == hd_dist_snap_bytes(p->worker, r->index);
 	case HD_RECORD_SUM:
 		/* so the transfer has begun */
 		return r->step == p->step && r->index < p->nbuckets && p->has[r->index]
@@ -309,12 +309,12 @@ static bool expected(const struct hd_catchup_sink *p, const struct catchup_recor
 				r->len == sum_bytes(p->layout, r->index);
 	case HD_RECORD_STEP:
 		return p->begun && r->step == p->step && r->index == 0 &&
-			r->len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(p->worker);
+			r->len == HD_DIST_SCALARS_BYTES + hd_dist_rest_bytes(p->worker);
 	case HD_RECORD_REST:
-		return !p->begun && r->index == 0 && r->len == hd_share_rest_bytes(p->worker);
+		return !p->begun && r->index == 0 && r->len == hd_dist_rest_bytes(p->worker);
 	case HD_RECORD_PROBE:
 		return r->step == p->step && p->nsums == 0 && !p->asked &&
-			r->index == hd_share_probed(p->worker, p->step)
+			r->index == hd_dist_probed(p->worker, p->step)
 			&& (r->len == 0 || r->len == sizeof(struct hd_hash)) && has_all(p);
 	case HD_RECORD_EVEN:
 		return p->asked && r->step == p->step && p->nsums == 0 && r->index == 0 && r->len == 0;
@@ -332,10 +332,10 @@ static enum hd_err take_step(struct hd_catchup_sink *p, struct hd_diag *diag)
 	if (p->nsums != follow)
 		return hd_fail(diag, HD_E_PROTOCOL, "step %llu came with %u of %u sums",
 			(unsigned long long)p->step, p->nsums, follow);
-	enum hd_err err = hd_share_apply(p->worker, p->sum, p->nsums, p->room, diag);
+	enum hd_err err = hd_dist_apply(p->worker, p->sum, p->nsums, p->room, diag);
 	if (!err)
-		err = hd_share_rest_put(p->worker, p->room + HD_SHARE_SCALARS_BYTES,
-			hd_share_rest_bytes(p->worker), diag);
+		err = hd_dist_rest_put(p->worker, p->room + HD_DIST_SCALARS_BYTES,
+			hd_dist_rest_bytes(p->worker), diag);
 	p->nsums = 0;
 	p->step++;
 	return err;
@@ -353,7 +353,7 @@ static enum hd_err compare(struct hd_catchup_sink *p, const struct catchup_recor
 	if (p->unprobed)
 		return HD_OK;
 	memcpy(&theirs, p->room, sizeof theirs);
-	enum hd_err err = hd_share_probe(p->worker, r->index, &mine, &why);
+	enum hd_err err = hd_dist_probe(p->worker, r->index, &mine, &why);
 	p->unprobed = err == HD_E_REFUSED || err == HD_E_NOMEM;
 	if (err)
 		return p->unprobed ? HD_OK : hd_fail(diag, err, "%s", why.text);
@@ -372,7 +372,7 @@ static enum hd_err take(struct hd_catchup_sink *p, const struct catchup_record *
 
 	switch (r->kind) {
 	case HD_RECORD_SNAP:
-		err = hd_share_snap_put(p->worker, r->index, p->room, r->len, diag);
+		err = hd_dist_snap_put(p->worker, r->index, p->room, r->len, diag);
 		p->has[r->index] = 1;
 		break;
 	case HD_RECORD_SUM:
@@ -386,7 +386,7 @@ static enum hd_err take(struct hd_catchup_sink *p, const struct catchup_record *
 		err = compare(p, r, diag);
 		break;
 	case HD_RECORD_REST:
-		err = hd_share_rest_put(p->worker, p->room, r->len, diag);
+		err = hd_dist_rest_put(p->worker, p->room, r->len, diag);
 		p->step = r->step;
 		p->begun = true;
 		break;
@@ -401,7 +401,7 @@ static enum hd_err where(struct hd_catchup_sink *p, const struct catchup_record 
 	struct hd_diag *diag)
 {
 	if (r->kind == HD_RECORD_SUM) {
-		*at = (uint8_t *)hd_share_sum_at(p->worker, r->index);
+		*at = (uint8_t *)hd_dist_sum_at(p->worker, r->index);
 		return HD_OK;
 	}
 	if (r->len > p->room_cap) {

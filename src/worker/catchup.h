@@ -39,7 +39,7 @@
 #define HD_WORKER_CATCHUP_H
 
 #include "sys/lock.h"
-#include "engine/share.h"
+#include "engine/dist.h"
 
 enum { HD_CATCHUP_CHUNK = 1 << 20, HD_CATCHUP_QUEUE = 64 << 20, HD_CATCHUP_QUEUE_MOST = 256 << 20,
 	HD_CATCHUP_HEAD = 24 };
@@ -93,7 +93,7 @@ struct hd_catchup_sink {
 HD_MUST_USE enum hd_err hd_catchup_sink_init(struct hd_catchup_sink *sink, struct hd_worker *worker,
 	const struct hd_layout *layout, struct hd_diag *diag);
 void hd_catchup_sink_finish(struct hd_catchup_sink *sink);             /* takes zeroed ones */
-/* The next chunk. *even: all of X_step is here (sink->step); call hd_share_learned() before the worker steps.
+/* The next chunk. *even: all of X_step is here (sink->step); call hd_dist_learned() before the worker steps.
  * sink->over: the source gave up. */
 HD_MUST_USE enum hd_err hd_catchup_sink_take(struct hd_catchup_sink *sink, const uint8_t *chunk,
 	size_t len, bool *even,

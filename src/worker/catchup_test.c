@@ -35,9 +35,9 @@ static void open_school(struct school *s, const char *model, const char *optim)
 	hd_rig_open(&s->a, model, 24, 8, optim, 2);
 	hd_rig_open(&s->b, model, 24, 8, optim, 1);
 	hd_catchup_source_init(&s->source, s->a.worker, &s->a.task->layout);
-	CHECK(hd_share_prepare(s->b.worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY },
+	CHECK(hd_dist_prepare(s->b.worker, &(struct hd_dist_view){ .worker = HD_DIST_NOBODY },
 		&diag) == HD_OK, "%s", diag.text);
-	hd_share_adopt(s->b.worker);
+	hd_dist_adopt(s->b.worker);
 	CHECK(hd_catchup_sink_init(&s->sink, s->b.worker, &s->b.task->layout, &diag) == HD_OK, "%s",
 		diag.text);
 }
@@ -194,18 +194,18 @@ struct expects { bool begun, asked, has[MOST_SNAPS]; uint64_t step; uint32_t nha
 static bool is_next(const struct expects *x, struct hd_worker *w, const struct hd_layout *layout,
 	uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
 {
-	uint32_t n = hd_share_nsnaps(w);
+	uint32_t n = hd_dist_nsnaps(w);
 
 	if (kind == REST)
-		return !x->begun && index == 0 && len == hd_share_rest_bytes(w);
+		return !x->begun && index == 0 && len == hd_dist_rest_bytes(w);
 	if (!x->begun || step != x->step)
 		return false;
 	switch (kind) {
-	case SNAP:  return !x->nsums && index < n && !x->has[index] && len == hd_share_snap_bytes(w, index);
+	case SNAP:  return !x->nsums && index < n && !x->has[index] && len == hd_dist_snap_bytes(w, index);
 	case SUM:   return index < n && x->has[index] && (!x->nsums || index > x->last) &&
 		len == hd_layout_bucket(layout, index).len * sizeof(float);
-	case STEP:  return index == 0 && len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(w);
-	case PROBE: return !x->nsums && x->nhas == n && !x->asked && index == hd_share_probed(w, step) &&
+	case STEP:  return index == 0 && len == HD_DIST_SCALARS_BYTES + hd_dist_rest_bytes(w);
+	case PROBE: return !x->nsums && x->nhas == n && !x->asked && index == hd_dist_probed(w, step) &&
 		(len == 0 || len == 16);
 	case EVEN:  return !x->nsums && x->asked && index == 0 && len == 0;
 	default:    return false;
@@ -267,18 +267,18 @@ static void nothing_but_the_next_record_is_taken(void **state)
 
 	(void)state;
 	open_school(&s, more_buckets, adamw);
-	uint32_t n = hd_share_nsnaps(s.b.worker);
+	uint32_t n = hd_dist_nsnaps(s.b.worker);
 	assert_in_range(n, 3, MOST_SNAPS);
 	uint8_t *all = whole_stream(&s, &len);
 	while (at < len) {
 		uint32_t kind = hd_get32(all + at), index = hd_get32(all + at + 4);
 		uint64_t step = hd_get64(all + at + 8), bytes = hd_get64(all + at + 16);
 		const uint32_t indices[] = { 0, 1, index, x.last, n - 1, n, UINT32_MAX,
-			hd_share_probed(s.b.worker, x.step) };
+			hd_dist_probed(s.b.worker, x.step) };
 		const uint64_t steps[] = { x.step, x.step + 1, x.step - 1, 0 };
-		const uint64_t lens[] = { bytes, 0, 16, 17, hd_share_rest_bytes(s.b.worker),
-			HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(s.b.worker),
-			hd_share_snap_bytes(s.b.worker, 0), hd_share_snap_bytes(s.b.worker, n - 1),
+		const uint64_t lens[] = { bytes, 0, 16, 17, hd_dist_rest_bytes(s.b.worker),
+			HD_DIST_SCALARS_BYTES + hd_dist_rest_bytes(s.b.worker),
+			hd_dist_snap_bytes(s.b.worker, 0), hd_dist_snap_bytes(s.b.worker, n - 1),
 			hd_layout_bucket(&s.b.task->layout, 0).len * sizeof(float),
 			hd_layout_bucket(&s.b.task->layout, n - 1).len * sizeof(float) };
 		for (uint32_t k = 0; k < 8; k++)
@@ -343,7 +343,7 @@ static void a_probe_after_a_sum_is_refused(void **state)
 		at += record;
 	}
 	CHECK(err == HD_OK && s.sink.nsums == 1, "%s", diag.text);
-	put_record_head(head, PROBE, hd_share_probed(s.b.worker, s.sink.step), s.sink.step, 0);
+	put_record_head(head, PROBE, hd_dist_probed(s.b.worker, s.sink.step), s.sink.step, 0);
 	assert_int_equal(hd_catchup_sink_feed(&s.sink, head, sizeof head, &even, &diag), HD_E_PROTOCOL);
 	free(all);
 	close_school(&s);
@@ -515,7 +515,7 @@ static void a_joiner_of_other_bits_is_refused(void **state)
 	open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
 	step(&s, 1 << 24);
 	while (!err && (chunk = hd_catchup_source_take(&s.source))) {
-		size_t snap = 1 + HD_CATCHUP_HEAD + (size_t)hd_share_rest_bytes(s.a.worker) + HD_CATCHUP_HEAD;
+		size_t snap = 1 + HD_CATCHUP_HEAD + (size_t)hd_dist_rest_bytes(s.a.worker) + HD_CATCHUP_HEAD;
 		/* of several units: one may be off for all samples */
 		for (uint32_t i = 0; i < 10000 && first; i += 100)
 			chunk->bytes[snap + 4 * i + 2] ^= 0x40;

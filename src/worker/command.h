@@ -1,7 +1,7 @@
 /* command.h -- commands from the I/O thread to the compute thread, and their results.
  *
  * A worker process has two threads besides its devices'. The *I/O thread* owns the hub and the member
- * machine, and never computes. The *compute thread* owns the worker (share.h), and never talks. Commands go
+ * machine, and never computes. The *compute thread* owns the worker (dist.h), and never talks. Commands go
  * one way, results the other, in order.
  *
  * 1. Commands are done in the order given. Adjacent FOLDs, and adjacent ARRIVEDs, are taken as one run, so

@@ -189,7 +189,7 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 static void give_back(struct hd_elastic *e)
 {
 	hd_run_watch(e->run, &(struct hd_run_watch){ 0 });
-	hd_share_watch(e->worker, NULL, NULL);
+	hd_dist_watch(e->worker, NULL, NULL);
 	hd_hub_finish(&e->hub);
 	hd_loop_finish(&e->loop);
 	hd_member_destroy(e->member);
@@ -254,11 +254,11 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!err)
 		err = take_rooms(e, diag);
 	if (!err)
-		err = hd_share_aside_open(e->worker, diag);
+		err = hd_dist_aside_open(e->worker, diag);
 	if (!err) {
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval,
 			.evaluating = on_evaluating });
-		hd_share_watch(e->worker, on_final, &e->finals);
+		hd_dist_watch(e->worker, on_final, &e->finals);
 		hd_run_begin(e->run);
 		e->relay.digest_every = hd_run_digest_every(e->run);
 		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS *

@@ -2,7 +2,7 @@
  * to the others.
  *
  * Three machines meet here, and nothing else is decided: the member machine says what to do (member.h), the
- * share computes (share.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *compute
+ * engine computes (dist.h), the hub talks (wire/hub.h). The thread that calls attend() becomes the *compute
  * thread*, which owns the worker; a second one, the *I/O thread*, owns hub and machine (command.h). Neither
  * waits for the other without a bound.
  *

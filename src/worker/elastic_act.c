@@ -258,20 +258,20 @@ ACT(leaves)
 
 /* Summing a few buckets costs the I/O thread little, and a core may be idle. Many at once would keep it
  * from its peers. */
-bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_share_fold *fold)
+bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_dist_fold *fold)
 {
 	struct hd_diag diag = { "" };
 	bool taken = false;
 
 	if (e->begins_open || e->nqueued > HD_ELASTIC_BUSY_QUEUE)
 		return false;
-	judge(e, hd_share_aside(e->worker, e->relay.root, e->relay.nroots, fold, &taken, &diag), &diag);
+	judge(e, hd_dist_aside(e->worker, e->relay.root, e->relay.nroots, fold, &taken, &diag), &diag);
 	return taken;
 }
 
 ACT(fold)
 {
-	const struct hd_share_fold fold = { a->bucket, hd_relay_operands(&e->relay, a->bucket) };
+	const struct hd_dist_fold fold = { a->bucket, hd_relay_operands(&e->relay, a->bucket) };
 
 	if (hd_elastic_background_reduce(e, &fold)) {
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = a->step,

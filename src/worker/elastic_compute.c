@@ -20,7 +20,7 @@ enum { HD_COPY_FRACTION = 32,
 	hd_command_done *done, struct hd_diag *diag)
 
 /* The plan of a view, in the buffer that is not in use. */
-static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share,
+static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_dist_view *dist,
 	struct hd_diag *diag)
 {
 	const struct hd_plan_job job = hd_worker_plan_job(e->worker);
@@ -30,21 +30,21 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 
 	hd_arena_reset(arena);
 	enum hd_err err = hd_plan_of_view(plan, view, &job, arena, diag);
-	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY :
+	*dist = (struct hd_dist_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_DIST_NOBODY :
 		(uint16_t)me };
 	if (!err)
-		err = hd_view_received(view, atomic_load(&e->self), job.nvns, e->nbuckets, &share->nreceived);
+		err = hd_view_received(view, atomic_load(&e->self), job.nvns, e->nbuckets, &dist->nreceived);
 	return err;
 }
 
 static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
 {
-	struct hd_share_view share;
+	struct hd_dist_view dist;
 
 	e->prepared.epoch = 0;
-	enum hd_err err = plan_of(e, view, &share, diag);
+	enum hd_err err = plan_of(e, view, &dist, diag);
 	if (!err)
-		err = hd_share_prepare(e->worker, &share, diag);
+		err = hd_dist_prepare(e->worker, &dist, diag);
 	if (!err)
 		e->prepared = *view;
 	return err;
@@ -92,7 +92,7 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 		err = prepare(e, view, diag);
 	if (err)
 		return err;
-	hd_share_adopt(e->worker);
+	hd_dist_adopt(e->worker);
 	e->plan_now = !e->plan_now;
 	e->adopted = *view;
 	e->prepared.epoch = 0;
@@ -104,7 +104,7 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 
 COMMAND(begin)
 {
-	enum hd_err err = e->synced ? hd_share_learned(e->worker, diag) : HD_OK;
+	enum hd_err err = e->synced ? hd_dist_learned(e->worker, diag) : HD_OK;
 
 	(void)done;
 	e->synced = false;
@@ -118,13 +118,13 @@ COMMAND(begin)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu",
 			(unsigned long long)d->step,
 			(unsigned long long)hd_worker_at(e->worker));
-	return err ? err : hd_share_begin(e->worker, hd_run_digest_due(e->run), diag);
+	return err ? err : hd_dist_begin(e->worker, hd_run_digest_due(e->run), diag);
 }
 
 /* Is it this worker's part under the adopted view? Then buffers and waves are made; all else is a
  * repair. So is that part if there are sums already: they may come at any time, to a buffer that the
  * pass would use (adopt.c). */
-static bool is_own_share(const struct hd_elastic *e, const struct hd_command *d)
+static bool is_own_part(const struct hd_elastic *e, const struct hd_command *d)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
 	uint32_t n = hd_view_ranges(&e->adopted, atomic_load(&e->self), range);
@@ -142,7 +142,7 @@ static enum hd_err compute_again(struct hd_elastic *e, const struct hd_command *
 	for (uint32_t i = 0; i < d->nranges; i++)
 		for (uint32_t v = 0; v < d->range[i].n; v++)
 			vn[n++] = d->range[i].first + v;
-	enum hd_err err = hd_share_repair(e->worker, vn, n, &pass, diag);
+	enum hd_err err = hd_dist_repair(e->worker, vn, n, &pass, diag);
 	e->redone += n;
 	hd_free(vn);
 	return err;
@@ -151,7 +151,7 @@ static enum hd_err compute_again(struct hd_elastic *e, const struct hd_command *
 COMMAND(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
-	bool own = is_own_share(e, d);
+	bool own = is_own_part(e, d);
 	const struct hd_state_entry *param = &hd_worker_state(e->worker)->entry[0];
 	size_t len = param->len_bytes;
 	enum hd_err err;
@@ -159,13 +159,13 @@ COMMAND(compute)
 	(void)done;
 	assert(!e->between && d->pass < HD_MAX_PASSES);
 	/* roots are sent while the pass is computed: its number is known before */
-	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
+	e->relay.engine_pass[d->pass] = own ? 0 : hd_dist_npasses(e->worker);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	(void)HD_FAILPOINT(COMPUTE_BEFORE);
 	(void)HD_FAILPOINT_KEY_BYTES(STATE_PARAMS, atomic_load(&e->self), param->at, &len);
 	if (own) {
 		e->computed = true;
-		err = hd_share_compute(e->worker, diag);
+		err = hd_dist_compute(e->worker, diag);
 	} else {
 		err = compute_again(e, d, diag);
 	}
@@ -190,17 +190,17 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_command *d, s
 	const struct hd_relay_root *of = e->relay.of;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t b = 0; b < e->nbuckets && !err && hd_share_unsummed(e->worker); b++) {
-		if (hd_share_summed(e->worker, b))
+	for (uint32_t b = 0; b < e->nbuckets && !err && hd_dist_unsummed(e->worker); b++) {
+		if (hd_dist_summed(e->worker, b))
 			continue;
 		if (e->relay.nroots != 1 || of->worker != e->relay.self)
 			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum",
 				(unsigned long long)d->step, b);
-		const float *own = hd_share_root_at(e->worker, e->relay.share_pass[of->pass], 0, b);
-		const struct hd_share_fold fold = { b, &own };
-		err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+		const float *own = hd_dist_root_at(e->worker, e->relay.engine_pass[of->pass], 0, b);
+		const struct hd_dist_fold fold = { b, &own };
+		err = hd_dist_operands(e->worker, e->relay.root, e->relay.nroots, diag);
 		if (!err)
-			err = hd_share_fold(e->worker, &fold, 1, diag);
+			err = hd_dist_fold(e->worker, &fold, 1, diag);
 	}
 	return err;
 }
@@ -220,16 +220,16 @@ static enum hd_err look_at_data(struct hd_elastic *e, struct hd_command_done *do
 COMMAND(update)
 {
 	assert(!e->between);
-	enum hd_err err = hd_share_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
+	enum hd_err err = hd_dist_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
 
-	if (!err && hd_share_sharded(e->worker))
+	if (!err && hd_dist_sharded(e->worker))
 		err = hd_relay_take(&e->relay, diag);
 	if (err)
 		return err;
-	if (hd_share_sharded(e->worker))
+	if (hd_dist_sharded(e->worker))
 		hd_relay_take_norms(&e->relay);
-	err = hd_share_update(e->worker, d->own, diag);
-	if (!err && hd_share_sharded(e->worker))
+	err = hd_dist_update(e->worker, d->own, diag);
+	if (!err && hd_dist_sharded(e->worker))
 		hd_relay_own_digests(&e->relay, d->own);
 	e->owns = d->own;
 	return err;
@@ -238,7 +238,7 @@ COMMAND(update)
 COMMAND(finish)
 {
 	assert(!e->between);
-	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
+	bool digest = hd_run_digest_due(e->run), sharded = hd_dist_sharded(e->worker);
 	enum hd_err err = sharded ? HD_OK : look_at_data(e, done, diag);
 
 	if (!err && !sharded)
@@ -250,9 +250,9 @@ COMMAND(finish)
 	/* with sharded state no member has all sums; a lone worker reports no more than before, or it
 	 * would look corrupt */
 	if (!err && digest && !e->copies)
-		done->sum_digest = hd_share_sums_digest(e->worker);
+		done->sum_digest = hd_dist_sums_digest(e->worker);
 	if (!err)
-		err = hd_share_finish(e->worker, &done->record, diag);
+		err = hd_dist_finish(e->worker, &done->record, diag);
 	if (err)
 		return err;
 	(void)HD_FAILPOINT(UPDATE_DONE);
@@ -304,7 +304,7 @@ COMMAND(boundary)
 {
 	if (!d->gathered)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
-	if (e->copies && d->flag && !d->gathered && !hd_share_whole(e->worker) &&
+	if (e->copies && d->flag && !d->gathered && !hd_dist_whole(e->worker) &&
 		hd_run_saves(e->run, d->final)) {
 		done->lacks = true;
 		return HD_OK;
@@ -317,7 +317,7 @@ COMMAND(boundary)
 	}
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
-		hd_share_drop_slots(e->worker, d->own);
+		hd_dist_drop_slots(e->worker, d->own);
 	return err;
 }
 
@@ -326,7 +326,7 @@ COMMAND(cancel)
 	(void)d;
 	(void)done;
 	(void)diag;
-	hd_share_abandon(e->worker);
+	hd_dist_abandon(e->worker);
 	e->between = true;
 	return HD_OK;
 }
@@ -382,12 +382,12 @@ COMMAND(chunk)
 	(void)HD_FAILPOINT(LEARN_PIECE);
 	if (d->step == 0) {
 		hd_catchup_sink_finish(&e->sink);
-		hd_share_own(e->worker, NULL);            /* slots come when it is a member */
-		hd_share_drop_slots(e->worker, NULL);
+		hd_dist_own(e->worker, NULL);            /* slots come when it is a member */
+		hd_dist_drop_slots(e->worker, NULL);
 		e->adopted.epoch = e->prepared.epoch = 0;
-		err = hd_share_prepare(e->worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, diag);
+		err = hd_dist_prepare(e->worker, &(struct hd_dist_view){ .worker = HD_DIST_NOBODY }, diag);
 		if (!err)
-			hd_share_adopt(e->worker);
+			hd_dist_adopt(e->worker);
 		if (!err)
 			err = hd_catchup_sink_init(&e->sink, e->worker, &e->task->layout, diag);
 	}
@@ -413,14 +413,14 @@ COMMAND(chunk)
 static enum hd_err fold_run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,
 	struct hd_diag *diag)
 {
-	struct hd_share_fold fold[HD_COMMANDS_RUN];
+	struct hd_dist_fold fold[HD_COMMANDS_RUN];
 	(void)HD_FAILPOINT(FOLD_BEFORE);
-	enum hd_err err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, e->relay.nroots, diag);
 
 	for (uint32_t i = 0; i < n; i++)
-		fold[i] = (struct hd_share_fold){ d[i].bucket, d[i].operand };
+		fold[i] = (struct hd_dist_fold){ d[i].bucket, d[i].operand };
 	if (!err)
-		err = hd_share_fold(e->worker, fold, n, diag);
+		err = hd_dist_fold(e->worker, fold, n, diag);
 	(void)HD_FAILPOINT(FOLD_AFTER);
 	return err;
 }
@@ -432,7 +432,7 @@ static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_command *d,
 
 	for (uint32_t i = 0; i < n; i++)
 		bucket[i] = d[i].bucket;
-	return hd_share_arrived(e->worker, bucket, n, diag);
+	return hd_dist_arrived(e->worker, bucket, n, diag);
 }
 
 static void run(struct hd_elastic *e, const struct hd_command *d, uint32_t n,

@@ -152,9 +152,9 @@ struct hd_elastic {
 	bool touched;                     /* the state is not the initial one any more */
 	bool synced;                      /* the state came from a source: the reader must go there */
 	const uint8_t *owns;              /* of the last UPDATE */
-	bool computed;                    /* pass 0 of the share, in this step */
+	bool computed;                    /* pass 0 of the part, in this step */
 	bool between;                     /* no step is begun: the state is X_at and does not change */
-	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the share */
+	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the part */
 	uint32_t redone;                  /* virtual nodes computed again in this step */
 	uint64_t step_ns;                 /* of the last step */
 	uint64_t took[HD_ELASTIC_TOOK];   /* longest instructions of the last steps */
@@ -177,7 +177,7 @@ void hd_elastic_call(struct hd_elastic *e);           /* tries to reach the coor
 /* of the I/O thread */
 void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);
 /* A bucket summed on the I/O thread while the compute thread computes; false: the compute thread has to. */
-bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_share_fold *fold);
+bool hd_elastic_background_reduce(struct hd_elastic *e, const struct hd_dist_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* results of the compute thread become events */
 /* elastic_catchup.c: both ends of a state transfer; I/O thread. */
 void hd_elastic_send_state(struct hd_elastic *e, uint32_t joiner, bool on);

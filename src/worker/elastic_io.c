@@ -113,7 +113,7 @@ static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, con
 {
 	struct hd_diag diag = { "" };
 
-	if (hd_elastic_background_reduce(e, &(struct hd_share_fold){ .bucket = news->bucket }))
+	if (hd_elastic_background_reduce(e, &(struct hd_dist_fold){ .bucket = news->bucket }))
 		return;
 	if (hd_commands_give(&e->commands, &(struct hd_command){ .kind = HD_COMMAND_ARRIVED, .step = a->step,
 		.bucket = news->bucket }, &diag))

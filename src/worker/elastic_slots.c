@@ -20,7 +20,7 @@ static uint64_t most_bytes(const struct hd_elastic *e)
 	uint64_t most = 1;
 
 	for (uint32_t b = 0; b < e->nbuckets; b++)
-		most = hd_share_slot_bytes(e->worker, b) > most ? hd_share_slot_bytes(e->worker, b) : most;
+		most = hd_dist_slot_bytes(e->worker, b) > most ? hd_dist_slot_bytes(e->worker, b) : most;
 	return most;
 }
 
@@ -69,7 +69,7 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 {
 	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step &&
 		hd_member_has_slots(e->member, asked->bucket);
-	uint64_t n = here ? hd_share_slot_bytes(e->worker, asked->bucket) : 0;
+	uint64_t n = here ? hd_dist_slot_bytes(e->worker, asked->bucket) : 0;
 
 	(void)HD_FAILPOINT(SLOTS_ANSWER);
 	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL :
@@ -80,7 +80,7 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = asked->worker,
 		.request = asked->request };
 	if (n)
-		hd_share_slot_get(e->worker, asked->bucket, out->bytes);
+		hd_dist_slot_get(e->worker, asked->bucket, out->bytes);
 	else
 		out->bytes[0] = 0;
 	const struct hd_answer a = { .request = asked->request, .bytes = out->bytes, .len = n ? n : 1,
@@ -225,7 +225,7 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 			continue;
 		*a = (struct hd_slots_ask){ .bytes = a->bytes, .worker = from, .bucket = b, .round = s->round,
 			.request = ++e->next_request };
-		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_share_slot_bytes(e->worker, b),
+		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_dist_slot_bytes(e->worker, b),
 			NULL))
 			continue;
 		assert(s->want[b] && !a->open);
@@ -245,7 +245,7 @@ static void want(struct hd_elastic *e, uint64_t step)
 	s->step = step;
 	for (uint32_t b = 0; b < e->nbuckets; b++) {
 		s->keep[b] = hd_member_has_slots(e->member, b);
-		s->want[b] = hd_share_slot_bytes(e->worker, b) &&
+		s->want[b] = hd_dist_slot_bytes(e->worker, b) &&
 			(s->now == HD_SLOTS_GATHER || hd_exchange_chained(x, b)) && !s->keep[b];
 		s->left += s->want[b];
 	}
@@ -356,7 +356,7 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		/* a bucket is asked for once at a time in a round */
 		assert(s->left && s->want[a->bucket]);
 		(void)HD_FAILPOINT(SLOTS_HERE);
-		if (hd_share_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
+		if (hd_dist_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
 			hd_elastic_fail(e, HD_E_BUG, &diag);
 			return true;
 		}

@@ -43,13 +43,13 @@ static uint8_t slots[B][8 + B];
 static enum hd_err put_err;
 static uint32_t nput;
 
-uint64_t hd_share_slot_bytes(const struct hd_worker *worker, uint32_t bucket) { (void)worker;
+uint64_t hd_dist_slot_bytes(const struct hd_worker *worker, uint32_t bucket) { (void)worker;
 	return bucket == B - 1 ? 0 : 8 + bucket; }
 
-void hd_share_slot_get(const struct hd_worker *worker, uint32_t bucket,
-	uint8_t *bytes) { memcpy(bytes, slots[bucket], hd_share_slot_bytes(worker, bucket)); }
+void hd_dist_slot_get(const struct hd_worker *worker, uint32_t bucket,
+	uint8_t *bytes) { memcpy(bytes, slots[bucket], hd_dist_slot_bytes(worker, bucket)); }
 
-enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len,
+enum hd_err hd_dist_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len,
 	struct hd_diag *diag)
 {
 	(void)worker;

@@ -1,7 +1,7 @@
 /* finals.h -- buckets whose roots are final, from device threads to the I/O thread, while a pass is
  * computed.
  *
- * A device that made the last gradient of a bucket notes it (hd_share_watch) and goes on. The I/O thread
+ * A device that made the last gradient of a bucket notes it (hd_dist_watch) and goes on. The I/O thread
  * fetches the notes and sends the roots. A finished pass needs no notes: its result says that all its
  * buckets are final. So there is space for one pass.
  *

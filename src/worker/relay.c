@@ -20,7 +20,7 @@ void *hd_relay_grown(void *old, uint64_t *cap, uint64_t need, size_t size)
 /* Bytes of one segment's digests. */
 static uint64_t digest_bytes(const struct hd_relay *r)
 {
-	return r->nbuckets ? hd_share_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout, 0).nsegments :
+	return r->nbuckets ? hd_dist_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout, 0).nsegments :
 		0;
 }
 
@@ -32,7 +32,7 @@ uint64_t hd_relay_digest_at(const struct hd_relay *r, uint32_t bucket)
 
 bool hd_relay_has_digest(const struct hd_relay *r, uint32_t b)
 {
-	return r->digest_every && (r->x->step + 1) % r->digest_every == 0 && hd_share_digest_bytes(r->worker,
+	return r->digest_every && (r->x->step + 1) % r->digest_every == 0 && hd_dist_digest_bytes(r->worker,
 		b);
 }
 
@@ -40,11 +40,11 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 	const struct hd_layout *layout, uint32_t nvns, struct hd_diag *diag)
 {
 	*r = (struct hd_relay){ .hub = hub, .worker = worker, .layout = layout, .nvns = nvns,
-		.nbuckets = hd_layout_nbuckets(layout), .metrics_len = hd_share_leaves_bytes(worker, 1) };
+		.nbuckets = hd_layout_nbuckets(layout), .metrics_len = hd_dist_leaves_bytes(worker, 1) };
 	const struct { uint8_t **at; uint64_t bytes; } taken[] = {
 		{ &r->metrics, nvns * r->metrics_len },
-		{ &r->table, hd_share_leaves_bytes(worker, nvns) },
-		{ &r->own, hd_share_leaves_bytes(worker, nvns) },
+		{ &r->table, hd_dist_leaves_bytes(worker, nvns) },
+		{ &r->own, hd_dist_leaves_bytes(worker, nvns) },
 		{ &r->metrics_here, nvns },
 		{ &r->digest, hd_relay_digest_at(r, r->nbuckets) + 1 },
 		{ &r->parts, r->nbuckets },
@@ -96,7 +96,7 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 	hd_transfers_init(&r->rows, &(struct hd_transfers_spec){ .nmembers = r->view.nmembers,
 		.nvns = r->nvns,
 		.nbuckets = r->nbuckets, .copies = x->copies, .member = r->view.member, .layout = r->layout,
-		.metrics_bytes = r->metrics_len, .table_bytes = hd_share_leaves_bytes(r->worker, r->nvns),
+		.metrics_bytes = r->metrics_len, .table_bytes = hd_dist_leaves_bytes(r->worker, r->nvns),
 		.digest_bytes = digest_bytes(r) });
 }
 
@@ -163,7 +163,7 @@ const float *const *hd_relay_operands(struct hd_relay *r, uint32_t bucket)
 	assert(bucket - r->first_owned < r->nowned);
 	for (uint32_t i = 0; i < r->nroots; i++)
 		if (r->of[i].worker == r->self)
-			row[i] = hd_share_root_at(r->worker, r->share_pass[r->of[i].pass], r->of[i].index,
+			row[i] = hd_dist_root_at(r->worker, r->engine_pass[r->of[i].pass], r->of[i].index,
 			bucket);
 	return row;
 }

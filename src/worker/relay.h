@@ -2,7 +2,7 @@
  * back.
  *
  * The member machine says what goes where (protocol/member.h), the exchange what is here
- * (protocol/exchange.h), the transfer table which row that is (protocol/transfers.h), share.h where bytes
+ * (protocol/exchange.h), the transfer table which row that is (protocol/transfers.h), dist.h where bytes
  * lie; the hub moves them (wire/hub.h). Here they meet: which buffer is posted for a row, which bytes are
  * sent for it, which addresses a fold joins.
  *
@@ -35,7 +35,7 @@
 #include "protocol/exchange.h"
 #include "protocol/transfers.h"
 #include "protocol/view.h"
-#include "engine/share.h"
+#include "engine/dist.h"
 
 /* A root of the step's tree: the partial sum of one pass of one worker. `index`: among those of its pass. */
 struct hd_relay_root { uint32_t worker, ordinal, pass, index; };
@@ -70,8 +70,8 @@ struct hd_relay {
 	const float **operand;            /* owned: [nowned][nroots] */
 	uint64_t operand_cap, received_cap;
 	float *received;                  /* owned: receive buffers of partial sums */
-	/* share.h's number of each own pass; set by the compute thread */
-	uint32_t share_pass[HD_MAX_PASSES];
+	/* dist.h's number of each own pass; set by the compute thread */
+	uint32_t engine_pass[HD_MAX_PASSES];
 	struct hd_transfer *channel;      /* owned: rows of the channel that is being opened */
 	uint32_t *id;                     /* owned: their ids */
 	uint64_t channel_cap, id_cap;

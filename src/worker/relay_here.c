@@ -102,11 +102,11 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 
 void hd_relay_own_metrics(struct hd_relay *r, uint32_t pass)
 {
-	uint32_t n = hd_share_nleaves(r->worker, r->share_pass[pass]);
+	uint32_t n = hd_dist_nleaves(r->worker, r->engine_pass[pass]);
 	uint64_t entry = r->metrics_len - HD_RELAY_HEAD;
 	uint8_t *all = r->own;
 
-	hd_share_leaves_get(r->worker, r->share_pass[pass], all);
+	hd_dist_leaves_get(r->worker, r->engine_pass[pass], all);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *from = all + HD_RELAY_HEAD + i * entry;
 		uint8_t *to = r->metrics + hd_get32(from) * r->metrics_len;
@@ -122,7 +122,7 @@ enum hd_err hd_relay_take(struct hd_relay *r, struct hd_diag *diag)
 
 	for (uint32_t v = 0; v < r->nvns && !err; v++)
 		if (r->metrics_here[v])
-			err = hd_share_leaves_put(r->worker, r->metrics + v * r->metrics_len, r->metrics_len,
+			err = hd_dist_leaves_put(r->worker, r->metrics + v * r->metrics_len, r->metrics_len,
 			diag);
 	return err;
 }
@@ -130,22 +130,22 @@ enum hd_err hd_relay_take(struct hd_relay *r, struct hd_diag *diag)
 void hd_relay_take_norms(struct hd_relay *r)
 {
 	for (uint32_t b = 0; b < r->nbuckets; b++)
-		if (!hd_share_summed(r->worker, b))
-			memcpy(hd_share_norm_at(r->worker, b),
+		if (!hd_dist_summed(r->worker, b))
+			memcpy(hd_dist_norm_at(r->worker, b),
 				r->norm + hd_layout_bucket(r->layout, b).first_segment,
-				hd_share_norm_bytes(r->worker, b));
+				hd_dist_norm_bytes(r->worker, b));
 }
 
 void hd_relay_own_digests(struct hd_relay *r, const uint8_t *own)
 {
 	for (uint32_t b = 0; b < r->nbuckets; b++)
 		if (own[b] && hd_relay_has_digest(r, b))
-			hd_share_digest_get(r->worker, b, r->digest + hd_relay_digest_at(r, b));
+			hd_dist_digest_get(r->worker, b, r->digest + hd_relay_digest_at(r, b));
 }
 
 void hd_relay_take_digests(struct hd_relay *r, const uint8_t *own)
 {
 	for (uint32_t b = 0; b < r->nbuckets; b++)
 		if (!own[b] && hd_relay_has_digest(r, b))
-			hd_share_digest_put(r->worker, b, r->digest + hd_relay_digest_at(r, b));
+			hd_dist_digest_put(r->worker, b, r->digest + hd_relay_digest_at(r, b));
 }

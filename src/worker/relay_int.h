@@ -5,7 +5,7 @@
 
 #include "worker/relay.h"
 
-enum { HD_RELAY_HEAD = 8 };               /* version and count, before the metrics of a message (share.h) */
+enum { HD_RELAY_HEAD = 8 };               /* version and count, before the metrics of a message (dist.h) */
 
 /* `old` or more: room for `need` of that size. NULL: no memory, and `old` stays. What was in it is lost. */
 void *hd_relay_grown(void *old, uint64_t *cap, uint64_t need, size_t size);

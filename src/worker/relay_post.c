@@ -64,9 +64,9 @@ void *hd_relay_buffer(const struct hd_relay *r, const struct hd_xfer_name *name)
 		return NULL;
 	switch (name->kind) {
 	case HD_XFER_PARTIAL:    return partial_buffer(r, name);
-	case HD_XFER_SUM:        return hd_share_sum_at(r->worker, number);
+	case HD_XFER_SUM:        return hd_dist_sum_at(r->worker, number);
 	case HD_XFER_NORM:       return r->norm + hd_layout_bucket(r->layout, number).first_segment;
-	case HD_XFER_PARAMETERS: return hd_share_parm_at(r->worker, number);
+	case HD_XFER_PARAMETERS: return hd_dist_parm_at(r->worker, number);
 	case HD_XFER_DIGEST:     return r->digest + hd_relay_digest_at(r, number);
 	case HD_XFER_METRICS:    return r->metrics + number * r->metrics_len;
 	case HD_XFER_TABLE:      return r->table;

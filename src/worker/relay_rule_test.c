@@ -328,7 +328,7 @@ static bool tells_of(uint32_t m, uint32_t v)
 	return tells;
 }
 
-/* Rule 1: of the entries those of the sender's share of the view, and of the step at hand; the table
+/* Rule 1: of the entries those of the sender's part of the view, and of the step at hand; the table
  * whoever needs it. */
 static void entries_come_from_those_who_compute_them(void **state)
 {
@@ -493,7 +493,7 @@ static void what_is_of_no_place_of_the_step_at_hand_is_refused(void **state)
 	bad.transfer = row_of(HD_XFER_SUM, 0, 1, first, 0);
 	refuses(o, bad, HD_E_INTEGRITY, "a row of another kind");
 	bad.transfer = row_of(HD_XFER_SUM, 0, 2, first, 0);
-	bad.buffer = hd_share_sum_at(&o->w, first);
+	bad.buffer = hd_dist_sum_at(&o->w, first);
 	refuses(o, bad, HD_E_INTEGRITY, "a row to another member");
 	const struct hd_transfers t = all_rows();
 	for (uint32_t beyond = 0; beyond < 2; beyond++) {

@@ -40,7 +40,7 @@ enum hd_err hd_relay_partial(struct hd_relay *r, uint32_t pass, uint32_t bucket,
 		if (r->of[i].worker != r->self || r->of[i].pass != pass)
 			continue;
 		name.ordinal = r->of[i].ordinal;
-		err = send(r, name, hd_share_root_at(r->worker, r->share_pass[pass], r->of[i].index, bucket),
+		err = send(r, name, hd_dist_root_at(r->worker, r->engine_pass[pass], r->of[i].index, bucket),
 			diag);
 	}
 	return err;
@@ -48,17 +48,17 @@ enum hd_err hd_relay_partial(struct hd_relay *r, uint32_t pass, uint32_t bucket,
 
 enum hd_err hd_relay_sum(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
-	return send_each(r, HD_XFER_SUM, bucket, members, hd_share_sum_at(r->worker, bucket), diag);
+	return send_each(r, HD_XFER_SUM, bucket, members, hd_dist_sum_at(r->worker, bucket), diag);
 }
 
 enum hd_err hd_relay_norm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
-	return send_each(r, HD_XFER_NORM, bucket, members, hd_share_norm_at(r->worker, bucket), diag);
+	return send_each(r, HD_XFER_NORM, bucket, members, hd_dist_norm_at(r->worker, bucket), diag);
 }
 
 enum hd_err hd_relay_parm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
 {
-	enum hd_err err = send_each(r, HD_XFER_PARAMETERS, bucket, members, hd_share_parm_at(r->worker,
+	enum hd_err err = send_each(r, HD_XFER_PARAMETERS, bucket, members, hd_dist_parm_at(r->worker,
 		bucket), diag);
 
 	return err || !hd_relay_has_digest(r, bucket) ? err : send_each(r, HD_XFER_DIGEST, bucket, members,

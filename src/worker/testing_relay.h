@@ -34,13 +34,13 @@ enum {
 struct r_pass { bool computed; struct hd_vrange range[R_VNS]; uint32_t nranges, nroots;
 	struct hd_tnode root[R_VNS]; float flat[R_VNS][R_FLAT]; };
 
-/* The worker that the relay asks for addresses: share.h with nothing behind it. */
+/* The worker that the relay asks for addresses: dist.h with nothing behind it. */
 struct hd_worker {
 	uint64_t at;
 	bool begun, computing, computed;
 	uint32_t id, map, npasses;        /* map: which of the two vectors of sums; another with each map */
 	float sum[2][R_FLAT];
-	struct r_pass pass[HD_SHARE_PASSES];
+	struct r_pass pass[HD_DIST_PASSES];
 	bool summed[R_BUCKETS], known[R_VNS];
 };
 
@@ -53,7 +53,7 @@ struct r_node {
 	struct hd_net_host host;
 	struct r_world *world;
 	struct hd_command computing;         /* of the pass at hand */
-	/* its number in share.h; the bucket that becomes final next; turns that its hand waits, on average */
+	/* its number in dist.h; the bucket that becomes final next; turns that its hand waits, on average */
 	uint32_t number, next, slowness;
 	struct hd_view adopted;
 	bool alive;
@@ -148,25 +148,25 @@ static inline void r_verify(const struct hd_worker *w, const char *what, uint32_
 			r_origin(at[i], bucket * R_BUCKET + i, text));
 }
 
-/* ---- share.h ---- */
+/* ---- dist.h ---- */
 
-uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w;
+uint64_t hd_dist_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w;
 	return R_HEAD + (uint64_t)n * R_ENTRY; }
-uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 0;
+uint64_t hd_dist_digest_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 0;
 	}
-uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 8; }
-void hd_share_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes) { (void)w; (void)bucket;
+uint64_t hd_dist_norm_bytes(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return 8; }
+void hd_dist_digest_get(const struct hd_worker *w, uint32_t bucket, uint8_t *bytes) { (void)w; (void)bucket;
 	(void)bytes; }
-void hd_share_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes) { (void)w; (void)bucket;
+void hd_dist_digest_put(struct hd_worker *w, uint32_t bucket, const uint8_t *bytes) { (void)w; (void)bucket;
 	(void)bytes; }
-double *hd_share_norm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
-float *hd_share_parm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
-bool hd_share_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }
-float *hd_share_sum_at(const struct hd_worker *w,
+double *hd_dist_norm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
+float *hd_dist_parm_at(const struct hd_worker *w, uint32_t bucket) { (void)w; (void)bucket; return NULL; }
+bool hd_dist_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }
+float *hd_dist_sum_at(const struct hd_worker *w,
 	uint32_t bucket) { return (float *)(uintptr_t)&w->sum[w->map][bucket * R_BUCKET]; }
 uint64_t hd_worker_pulse(const struct hd_worker *w) { (void)w; return 0; }
 
-const float *hd_share_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
+const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {
 	CHECK(pass < w->npasses && i < w->pass[pass].nroots, "%s: worker %u has no root %u of pass %u",
 		r_now->what, w->id, i, pass);
@@ -181,7 +181,7 @@ static inline bool r_in(const struct r_pass *p, uint32_t vn)
 	return false;
 }
 
-uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass)
+uint32_t hd_dist_nleaves(const struct hd_worker *w, uint32_t pass)
 {
 	uint32_t n = 0;
 
@@ -190,7 +190,7 @@ uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass)
 	return n;
 }
 
-void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
+void hd_dist_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
 {
 	uint32_t n = 0;
 
@@ -205,7 +205,7 @@ void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *byte
 	hd_put32(bytes + 4, n);
 }
 
-enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
 {
 	uint32_t v = hd_get32(bytes + R_HEAD);
 
@@ -228,7 +228,7 @@ static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_
 		r_verify(w, r->of[i].worker == w->id ? "an own root" : "a root that came", bucket, operand[i],
 			first, end);
 	}
-	float *sum = hd_share_sum_at(w, bucket);
+	float *sum = hd_dist_sum_at(w, bucket);
 	for (uint32_t k = 0; k < R_BUCKET; k++) {
 		sum[k] = 0;
 		for (uint32_t i = 0; i < r->nroots; i++)
@@ -243,8 +243,8 @@ static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_
 
 static inline struct r_node *r_node_of(const struct hd_worker *w) { return r_now->node[w->id]; }
 
-enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots,
-	const struct hd_share_fold *fold, bool *taken,
+enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, uint32_t nroots,
+	const struct hd_dist_fold *fold, bool *taken,
 	struct hd_diag *diag)
 {
 	(void)root;
@@ -254,7 +254,7 @@ enum hd_err hd_share_aside(struct hd_worker *w, const struct hd_tnode *root, uin
 	if (*taken && fold->operand)
 		r_fold(w, &r_node_of(w)->e.relay, fold->bucket, fold->operand);
 	else if (*taken)
-		r_verify(w, "a sum that came", fold->bucket, hd_share_sum_at(w, fold->bucket), 0, R_VNS);
+		r_verify(w, "a sum that came", fold->bucket, hd_dist_sum_at(w, fold->bucket), 0, R_VNS);
 	if (*taken)
 		w->summed[fold->bucket] = true;
 	return HD_OK;
@@ -314,7 +314,7 @@ static inline void r_compute_begin(struct r_node *n, const struct hd_command *d)
 
 	CHECK(w->begun && w->at == d->step, "%s: worker %u computes step %llu", r_now->what, w->id,
 		(unsigned long long)d->step);
-	n->number = n->e.relay.share_pass[d->pass] = own ? 0 : w->npasses++;
+	n->number = n->e.relay.engine_pass[d->pass] = own ? 0 : w->npasses++;
 	hd_finals_begin(&n->e.finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	struct r_pass *p = &w->pass[n->number];
 	w->computed |= own;
@@ -388,7 +388,7 @@ static inline void r_finish(struct r_node *n)
 		CHECK(w->summed[b], "%s; turn %u: worker %u finishes step %llu without the sum of bucket %u",
 			r_now->what, r_now->turn, w->id,
 			(unsigned long long)w->at, b);
-		r_verify(w, "a sum of a step that ends", b, hd_share_sum_at(w, b), 0, R_VNS);
+		r_verify(w, "a sum of a step that ends", b, hd_dist_sum_at(w, b), 0, R_VNS);
 	}
 	w->at++;
 	w->begun = false;
@@ -420,7 +420,7 @@ static inline void r_hand(struct r_node *n)
 	case HD_COMMAND_COMPUTE: r_compute_begin(n, &d); return;
 	case HD_COMMAND_FOLD:    r_fold(&n->w, &n->e.relay, d.bucket, d.operand); break;
 	case HD_COMMAND_ARRIVED:
-		r_verify(&n->w, "a sum that came", d.bucket, hd_share_sum_at(&n->w, d.bucket), 0, R_VNS);
+		r_verify(&n->w, "a sum that came", d.bucket, hd_dist_sum_at(&n->w, d.bucket), 0, R_VNS);
 		n->w.summed[d.bucket] = true;
 		break;
 	case HD_COMMAND_FINISH:  r_finish(n); break;

@@ -1,5 +1,5 @@
 /* testing_relays.h -- relays of all members over a net of the test's own, which has nothing but the four
- * calls that a relay makes, with a worker in the place of share.h (for the room's tests; one test file a
+ * calls that a relay makes, with a worker in the place of dist.h (for the room's tests; one test file a
  * program).
  *
  * enter() makes the members of a view; begin() has each of them begin a step, or take one up again as a scene
@@ -21,7 +21,7 @@ enum { VNS = 8, NB = 5, CHUNK = 4, CHUNKS = NB * HD_BUCKET_CHUNKS - 1, FLAT = CH
 	BUCKET = CHUNK * HD_BUCKET_CHUNKS, MOST = 6, PASSES = 3,
 	HEAD = 8, ENTRY = 16, DIGEST = 4, POSTS = 512, ROWS = 1024, EVERY = 2 };
 
-/* ---- share.h ---- */
+/* ---- dist.h ---- */
 
 struct hd_worker {
 	uint64_t step;
@@ -36,8 +36,8 @@ struct hd_worker {
 
 static inline uint32_t nsegments(uint32_t bucket) { return bucket == NB - 1 ? HD_BUCKET_CHUNKS - 1 :
 	HD_BUCKET_CHUNKS; }
-/* numbers of share.h are its own */
-static inline uint32_t share_pass(uint32_t pass) { return 2 * pass + 1; }
+/* numbers of dist.h are its own */
+static inline uint32_t engine_pass(uint32_t pass) { return 2 * pass + 1; }
 static inline float leaf_value(uint64_t step, uint32_t vn, uint32_t at) { return (float)(step * 100000 +
 	(vn + 1) * (at + 3) + vn * vn); }
 static inline float sum_value(uint64_t step, uint32_t first, uint32_t end, uint32_t at)
@@ -53,29 +53,29 @@ static inline double norm_value(uint64_t step, uint32_t segment) { return (doubl
 	0.25; }
 static inline uint8_t digest_value(uint64_t step, uint32_t at) { return (uint8_t)(step * 31 + at * 7 + 1); }
 
-uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w;
+uint64_t hd_dist_leaves_bytes(const struct hd_worker *w, uint32_t n) { (void)w;
 	return HEAD + (uint64_t)n * ENTRY; }
-uint64_t hd_share_digest_bytes(const struct hd_worker *w, uint32_t b) { return w->digests ?
+uint64_t hd_dist_digest_bytes(const struct hd_worker *w, uint32_t b) { return w->digests ?
 	(uint64_t)nsegments(b) * DIGEST : 0; }
-uint64_t hd_share_norm_bytes(const struct hd_worker *w, uint32_t b) { (void)w;
+uint64_t hd_dist_norm_bytes(const struct hd_worker *w, uint32_t b) { (void)w;
 	return nsegments(b) * sizeof(double); }
-double *hd_share_norm_at(const struct hd_worker *w, uint32_t b) { return (double *)(uintptr_t)w->norm + b *
+double *hd_dist_norm_at(const struct hd_worker *w, uint32_t b) { return (double *)(uintptr_t)w->norm + b *
 	HD_BUCKET_CHUNKS; }
-float *hd_share_parm_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->parm + b *
+float *hd_dist_parm_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->parm + b *
 	BUCKET; }
-float *hd_share_sum_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->sum + b *
+float *hd_dist_sum_at(const struct hd_worker *w, uint32_t b) { return (float *)(uintptr_t)w->sum + b *
 	BUCKET; }
-bool hd_share_summed(const struct hd_worker *w, uint32_t b) { return w->summed[b]; }
-void hd_share_digest_get(const struct hd_worker *w, uint32_t b, uint8_t *bytes)
+bool hd_dist_summed(const struct hd_worker *w, uint32_t b) { return w->summed[b]; }
+void hd_dist_digest_get(const struct hd_worker *w, uint32_t b, uint8_t *bytes)
 {
 	assert_true(w->digests && (w->step + 1) % EVERY == 0);     /* in other steps there are none */
 	memcpy(bytes, w->digest + b * HD_BUCKET_CHUNKS * DIGEST, nsegments(b) * DIGEST);
 }
-void hd_share_digest_put(struct hd_worker *w, uint32_t b, const uint8_t *bytes)
+void hd_dist_digest_put(struct hd_worker *w, uint32_t b, const uint8_t *bytes)
 {
 	memcpy(w->taken + b * HD_BUCKET_CHUNKS * DIGEST, bytes, nsegments(b) * DIGEST);
 }
-const float *hd_share_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
+const float *hd_dist_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
 {
 	assert_true(pass % 2 && pass / 2 < PASSES && i < VNS);
 	return w->root[pass / 2][i] + bucket * BUCKET;
@@ -87,7 +87,7 @@ static inline bool holds(const struct hd_worker *w, const struct hd_pass *p, uin
 			return true;
 	return false;
 }
-uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass)
+uint32_t hd_dist_nleaves(const struct hd_worker *w, uint32_t pass)
 {
 	uint32_t n = 0;
 
@@ -95,12 +95,12 @@ uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass)
 		n += holds(w, w->pass[pass / 2], v);
 	return n;
 }
-void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
+void hd_dist_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
 {
 	uint32_t n = 0;
 
 	hd_put32(bytes, 1);
-	hd_put32(bytes + 4, hd_share_nleaves(w, pass));
+	hd_put32(bytes + 4, hd_dist_nleaves(w, pass));
 	for (uint32_t v = 0; v < VNS; v++)
 		if (holds(w, w->pass[pass / 2], v)) {
 			uint8_t *at = bytes + HEAD + n++ * ENTRY;
@@ -109,7 +109,7 @@ void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *byte
 			hd_put64(at + 8, w->step * 100 + v);
 		}
 }
-enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+enum hd_err hd_dist_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
 {
 	uint32_t v = hd_get32(bytes + HEAD);
 
@@ -301,7 +301,7 @@ static inline void enter(uint32_t n, uint32_t copies, bool digests)
 		assert_int_equal(hd_exchange_init(&o->x, VNS, NB, copies, NULL), HD_OK);
 		o->r.digest_every = copies ? EVERY : 0;
 		for (uint32_t p = 0; p < PASSES; p++)
-			o->r.share_pass[p] = share_pass(p);
+			o->r.engine_pass[p] = engine_pass(p);
 		hd_relay_epoch(&o->r, 5);
 		hd_relay_view(&o->r, &world->view, id_of_member(m));
 	}
@@ -331,7 +331,7 @@ static inline void begin(const struct scene *s, uint64_t step)
 
 	assert_int_equal(hd_passes_of_view(&world->passes, &world->view), HD_OK);
 	whole = world->passes;
-	/* the last member's share was computed by others: by the first in two more passes, by the second
+	/* the last member's part was computed by others: by the first in two more passes, by the second
 	 * in one */
 	if (s->repaired) {
 		const struct hd_vrange all[] = { { 0, 1 }, { 3, 1 }, { 1, 2 }, { 4, 1 }, { 5, 3 } };

@@ -1,4 +1,4 @@
-#include "engine/share.h"
+#include "engine/dist.h"
 
 #include <math.h>
 
@@ -31,7 +31,7 @@ static void shuffle(uint32_t *at, uint32_t n)
 
 static uint32_t slices = 1;               /* of the next cluster's job */
 
-struct share_member { struct hd_worker *worker; uint16_t id; uint32_t ndevices; };
+struct dist_member { struct hd_worker *worker; uint16_t id; uint32_t ndevices; };
 
 struct cluster {
 	struct hd_arena arena;
@@ -40,7 +40,7 @@ struct cluster {
 	struct hd_task *task;
 	struct hd_worker *one;                    /* the oracle */
 	struct hd_step_record want;
-	struct share_member at[MOST];                   /* the view, ascending ids */
+	struct dist_member at[MOST];                   /* the view, ascending ids */
 	uint32_t n, nbuckets;
 	uint16_t next_id;
 };
@@ -92,11 +92,11 @@ static void close_cluster(struct cluster *c)
 	hd_arena_finish(&c->arena);
 }
 
-static struct share_member *add_member(struct cluster *c, uint32_t ndevices)
+static struct dist_member *add_member(struct cluster *c, uint32_t ndevices)
 {
-	struct share_member *m = &c->at[c->n++];
+	struct dist_member *m = &c->at[c->n++];
 
-	*m = (struct share_member){ worker_of(c, ndevices, 1 + (draw(4) == 0), draw(4)), c->next_id++,
+	*m = (struct dist_member){ worker_of(c, ndevices, 1 + (draw(4) == 0), draw(4)), c->next_id++,
 		ndevices };
 	return m;
 }
@@ -133,17 +133,17 @@ static const struct hd_plan *plan_of(struct cluster *c)
 static void prepare(const struct cluster *c, const struct hd_plan *plan)
 {
 	for (uint32_t m = 0; m < c->n; m++) {
-		struct hd_share_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS, 0 };
+		struct hd_dist_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS, 0 };
 		struct hd_diag diag = { "" };
-		CHECK(hd_share_prepare(c->at[m].worker, &view, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_prepare(c->at[m].worker, &view, &diag) == HD_OK, "%s", diag.text);
 	}
 }
 
 static void adopt(const struct cluster *c)
 {
 	for (uint32_t m = 0; m < c->n; m++) {
-		assert_true(hd_share_prepared(c->at[m].worker));
-		hd_share_adopt(c->at[m].worker);
+		assert_true(hd_dist_prepared(c->at[m].worker));
+		hd_dist_adopt(c->at[m].worker);
 	}
 }
 
@@ -153,14 +153,14 @@ static void begin(struct cluster *c)
 
 	CHECK(hd_worker_step(c->one, true, &c->want, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t m = 0; m < c->n; m++)
-		CHECK(hd_share_begin(c->at[m].worker, true, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_begin(c->at[m].worker, true, &diag) == HD_OK, "%s", diag.text);
 }
 
-static void compute(const struct share_member *m)
+static void compute(const struct dist_member *m)
 {
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_share_compute(m->worker, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_compute(m->worker, &diag) == HD_OK, "%s", diag.text);
 }
 
 static struct roots roots_of(const struct cluster *c)
@@ -168,10 +168,10 @@ static struct roots roots_of(const struct cluster *c)
 	struct roots r = { .n = 0 };
 
 	for (uint32_t m = 0; m < c->n; m++)
-		for (uint32_t p = 0; p < hd_share_npasses(c->at[m].worker); p++)
-			for (uint32_t i = 0; i < hd_share_nroots(c->at[m].worker, p); i++) {
+		for (uint32_t p = 0; p < hd_dist_npasses(c->at[m].worker); p++)
+			for (uint32_t i = 0; i < hd_dist_nroots(c->at[m].worker, p); i++) {
 				assert_true(r.n < MOST_ROOTS);
-				r.name[r.n] = hd_share_root(c->at[m].worker, p, i);
+				r.name[r.n] = hd_dist_root(c->at[m].worker, p, i);
 				r.at[r.n] = (struct root){ m, p, i, r.name[r.n] };
 				r.n++;
 			}
@@ -195,24 +195,24 @@ static void fold(const struct cluster *c, uint32_t m, const uint32_t *bucket, ui
 	const struct roots r = roots_of(c);
 	struct hd_worker *w = c->at[m].worker;
 	const float *operand[BATCH][MOST_ROOTS];
-	struct hd_share_fold job[BATCH];
+	struct hd_dist_fold job[BATCH];
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_share_operands(w, r.name, r.n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_operands(w, r.name, r.n, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t k = 0; k < n; k++) {
 		for (uint32_t i = 0; i < r.n; i++) {
-			const float *from = hd_share_root_at(c->at[r.at[i].member].worker, r.at[i].pass,
+			const float *from = hd_dist_root_at(c->at[r.at[i].member].worker, r.at[i].pass,
 				r.at[i].i, bucket[k]);
 			operand[k][i] = from;
 			if (r.at[i].member != m) {
-				float *place = hd_share_place(w, k * MOST_ROOTS + i);
+				float *place = hd_dist_place(w, k * MOST_ROOTS + i);
 				memcpy(place, from, bytes_of(c, bucket[k]));
 				operand[k][i] = place;
 			}
 		}
-		job[k] = (struct hd_share_fold){ bucket[k], operand[k] };
+		job[k] = (struct hd_dist_fold){ bucket[k], operand[k] };
 	}
-	CHECK(hd_share_fold(w, job, n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_fold(w, job, n, &diag) == HD_OK, "%s", diag.text);
 }
 
 /* The sum goes from one member to another, which may have it already (a sum that is sent again). */
@@ -221,12 +221,12 @@ static void send_sums(const struct cluster *c, uint32_t from, uint32_t to, const
 	struct hd_diag diag = { "" };
 
 	for (uint32_t k = 0; k < n; k++) {
-		assert_true(hd_share_summed(c->at[from].worker, bucket[k]));
+		assert_true(hd_dist_summed(c->at[from].worker, bucket[k]));
 		if (from != to)
-			memcpy(hd_share_sum_at(c->at[to].worker, bucket[k]),
-				hd_share_sum_at(c->at[from].worker, bucket[k]), bytes_of(c, bucket[k]));
+			memcpy(hd_dist_sum_at(c->at[to].worker, bucket[k]),
+				hd_dist_sum_at(c->at[from].worker, bucket[k]), bytes_of(c, bucket[k]));
 	}
-	CHECK(hd_share_arrived(c->at[to].worker, bucket, n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_arrived(c->at[to].worker, bucket, n, &diag) == HD_OK, "%s", diag.text);
 }
 
 /* What is half received is no sum: rubbish at the place of an unsummed bucket must not matter. */
@@ -234,8 +234,8 @@ static void spoil(const struct cluster *c)
 {
 	for (uint32_t m = 0; m < c->n; m++)
 		for (uint32_t b = 0; b < c->nbuckets; b++)
-			if (c->n > 1 && !hd_share_summed(c->at[m].worker, b))
-				memset(hd_share_sum_at(c->at[m].worker, b), 0xab, bytes_of(c, b) / 2);
+			if (c->n > 1 && !hd_dist_summed(c->at[m].worker, b))
+				memset(hd_dist_sum_at(c->at[m].worker, b), 0xab, bytes_of(c, b) / 2);
 }
 
 /* Owners sum their buckets in any order and publish them, one by one or several at a time; at most `limit`
@@ -265,46 +265,46 @@ static void exchange_leaves(const struct cluster *c)
 
 	for (uint32_t k = 0; k < 2; k++)          /* twice: what comes again changes nothing */
 		for (uint32_t m = 0; m < c->n; m++)
-			for (uint32_t p = 0; p < hd_share_npasses(c->at[m].worker); p++) {
+			for (uint32_t p = 0; p < hd_dist_npasses(c->at[m].worker); p++) {
 				struct hd_worker *w = c->at[m].worker;
-				uint64_t len = hd_share_leaves_bytes(w, hd_share_nleaves(w, p));
+				uint64_t len = hd_dist_leaves_bytes(w, hd_dist_nleaves(w, p));
 				uint8_t *bytes = malloc(len);
-				if (hd_share_nroots(w, p) == 0) {
+				if (hd_dist_nroots(w, p) == 0) {
 					free(bytes);
 					continue;
 				}
-				hd_share_leaves_get(w, p, bytes);
+				hd_dist_leaves_get(w, p, bytes);
 				for (uint32_t to = 0; to < c->n; to++)
-					CHECK(hd_share_leaves_put(c->at[to].worker, bytes, len,
+					CHECK(hd_dist_leaves_put(c->at[to].worker, bytes, len,
 						&diag) == HD_OK, "%s", diag.text);
 				free(bytes);
 			}
 }
 
-/* All compute one virtual node of the next step, whoever has it in his share, on one device or several: equal
+/* All compute one virtual node of the next step, whoever has it in its part, on one device or several: equal
  * bits. What the finished step left can still be asked for. */
 static void probe_all(const struct cluster *c, const char *what)
 {
-	uint32_t vn = draw(c->job->nvns), other = hd_share_probed(c->one, (uint64_t)hd_worker_at(c->one));
-	uint64_t table_bytes = hd_share_leaves_bytes(c->one, c->job->nvns);
+	uint32_t vn = draw(c->job->nvns), other = hd_dist_probed(c->one, (uint64_t)hd_worker_at(c->one));
+	uint64_t table_bytes = hd_dist_leaves_bytes(c->one, c->job->nvns);
 	uint8_t *table = malloc(2 * table_bytes);
 	struct hd_hash want, bits;
 	struct hd_diag diag = { "" };
 
 	assert_non_null(table);
-	CHECK(hd_share_probe(c->one, vn, &want, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_share_probe(c->one, other, &bits, &diag) == HD_OK &&
+	CHECK(hd_dist_probe(c->one, vn, &want, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_dist_probe(c->one, other, &bits, &diag) == HD_OK &&
 		hd_hash_same(bits, want) == (other == vn),
 		"%s: virtual nodes %u and %u", what, vn, other);
 	for (uint32_t m = 0; m < c->n; m++) {
 		struct hd_worker *w = c->at[m].worker;
-		uint64_t sums = hd_share_sums_digest(w);
-		hd_share_table_get(w, table);
-		CHECK(hd_share_probe(w, vn, &bits, &diag) == HD_OK, "%s", diag.text);
+		uint64_t sums = hd_dist_sums_digest(w);
+		hd_dist_table_get(w, table);
+		CHECK(hd_dist_probe(w, vn, &bits, &diag) == HD_OK, "%s", diag.text);
 		CHECK(hd_hash_same(bits, want), "%s: member %u computes virtual node %u with other bits",
 			what, m, vn);
-		hd_share_table_get(w, table + table_bytes);
-		CHECK(sums == hd_share_sums_digest(w) && !memcmp(table, table + table_bytes, table_bytes),
+		hd_dist_table_get(w, table + table_bytes);
+		CHECK(sums == hd_dist_sums_digest(w) && !memcmp(table, table + table_bytes, table_bytes),
 			"%s: a probe changed what the step left", what);
 	}
 	free(table);
@@ -319,11 +319,11 @@ static void finish(const struct cluster *c, const char *what)
 	for (uint32_t m = 0; m < c->n; m++) {
 		struct hd_worker *w = c->at[m].worker;
 		struct hd_step_record r;
-		uint64_t mine = hd_share_sums_digest(w);
+		uint64_t mine = hd_dist_sums_digest(w);
 		CHECK(m == 0 || mine == sums, "%s, step %llu: members hold different sums", what,
 			(unsigned long long)want->step);
 		sums = mine;
-		CHECK(hd_share_finish(w, &r, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_finish(w, &r, &diag) == HD_OK, "%s", diag.text);
 		CHECK(memcmp(&r.loss_sum, &want->loss_sum, 8) == 0 &&
 			memcmp(&r.weight, &want->weight, 8) == 0 &&
 			memcmp(&r.correct, &want->correct, 8) == 0,
@@ -406,22 +406,22 @@ static void repair(const struct cluster *c)
 	for (uint32_t v = 0; v < c->job->nvns; v++) {
 		bool has = false;
 		for (uint32_t m = 0; m < c->n; m++)
-			for (uint32_t p = 0; p < hd_share_npasses(c->at[m].worker); p++) {
+			for (uint32_t p = 0; p < hd_dist_npasses(c->at[m].worker); p++) {
 				const struct hd_worker *w = c->at[m].worker;
-				has |= hd_share_nroots(w, p) > 0 &&
+				has |= hd_dist_nroots(w, p) > 0 &&
 					(p ? &w->step->repair[p - 1] : &w->parts->part->work)->has[v];
 			}
 		if (!has)
 			lost[nlost++] = v;
 	}
 	for (uint32_t m = 0, at = 0, n; m < c->n; m++, at += n) {
-		uint32_t before = hd_share_npasses(c->at[m].worker), pass;
+		uint32_t before = hd_dist_npasses(c->at[m].worker), pass;
 		n = m + 1 == c->n ? nlost - at : draw(nlost - at + 1);
 		if (n == 0)
 			continue;
-		CHECK(hd_share_repair(c->at[m].worker, lost + at, n, &pass, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_repair(c->at[m].worker, lost + at, n, &pass, &diag) == HD_OK, "%s", diag.text);
 		assert_int_equal(pass, before);
-		assert_int_equal(hd_share_nleaves(c->at[m].worker, pass), n);
+		assert_int_equal(hd_dist_nleaves(c->at[m].worker, pass), n);
 	}
 }
 
@@ -431,12 +431,12 @@ static void exchange_again(const struct cluster *c)
 	spoil(c);
 	for (uint32_t b = 0; b < c->nbuckets; b++) {
 		uint32_t holder = 0;
-		while (holder < c->n && !hd_share_summed(c->at[holder].worker, b))
+		while (holder < c->n && !hd_dist_summed(c->at[holder].worker, b))
 			holder++;
 		if (holder == c->n)
 			fold(c, holder = draw(c->n), &b, 1);
 		for (uint32_t m = 0; m < c->n; m++)
-			if (!hd_share_summed(c->at[m].worker, b) || draw(2))
+			if (!hd_dist_summed(c->at[m].worker, b) || draw(2))
 				send_sums(c, holder, m, &b, 1);
 	}
 }
@@ -492,19 +492,19 @@ struct learner { struct hd_worker *worker; bool has[MOST_BUCKETS]; uint32_t nfro
 
 static void follow(const struct cluster *c, struct learner *l, const struct hd_worker *donor)
 {
-	uint8_t scalars[HD_SHARE_SCALARS_BYTES], *bytes = malloc(hd_share_rest_bytes(donor));
+	uint8_t scalars[HD_DIST_SCALARS_BYTES], *bytes = malloc(hd_dist_rest_bytes(donor));
 	uint32_t bucket[MOST_BUCKETS], n = 0;
 	struct hd_diag diag = { "" };
 
-	hd_share_scalars_get(donor, scalars);
+	hd_dist_scalars_get(donor, scalars);
 	for (uint32_t b = 0; b < c->nbuckets; b++)
 		if (l->has[b]) {
-			memcpy(hd_share_sum_at(l->worker, b), hd_share_sum_at(donor, b), bytes_of(c, b));
+			memcpy(hd_dist_sum_at(l->worker, b), hd_dist_sum_at(donor, b), bytes_of(c, b));
 			bucket[n++] = b;
 		}
-	CHECK(hd_share_apply(l->worker, bucket, n, scalars, &diag) == HD_OK, "%s", diag.text);
-	hd_share_rest_get(donor, bytes);
-	CHECK(hd_share_rest_put(l->worker, bytes, hd_share_rest_bytes(donor), &diag) == HD_OK, "%s",
+	CHECK(hd_dist_apply(l->worker, bucket, n, scalars, &diag) == HD_OK, "%s", diag.text);
+	hd_dist_rest_get(donor, bytes);
+	CHECK(hd_dist_rest_put(l->worker, bytes, hd_dist_rest_bytes(donor), &diag) == HD_OK, "%s",
 		diag.text);
 	free(bytes);
 }
@@ -512,7 +512,7 @@ static void follow(const struct cluster *c, struct learner *l, const struct hd_w
 /* Some snaps at this boundary; true: all are there. */
 static bool learn(const struct cluster *c, struct learner *l, const struct hd_worker *donor)
 {
-	uint32_t order[MOST_BUCKETS + 8], n = hd_share_nsnaps(donor), left = 0;
+	uint32_t order[MOST_BUCKETS + 8], n = hd_dist_nsnaps(donor), left = 0;
 	struct hd_diag diag = { "" };
 
 	assert_true(n <= MOST_BUCKETS + 8);
@@ -526,16 +526,16 @@ static bool learn(const struct cluster *c, struct learner *l, const struct hd_wo
 			continue;
 		}
 		for (uint32_t first = 0; first <= s; first = end) {
-			end = hd_share_snap_end(donor, first);
+			end = hd_dist_snap_end(donor, first);
 			if (s < end) {
 				s = first;
 				break;
 			}
 		}
 		for (; s < end; s++) {
-			uint8_t *bytes = malloc(hd_share_snap_bytes(donor, s));
-			hd_share_snap_get(donor, s, bytes);
-			CHECK(hd_share_snap_put(l->worker, s, bytes, hd_share_snap_bytes(donor, s),
+			uint8_t *bytes = malloc(hd_dist_snap_bytes(donor, s));
+			hd_dist_snap_get(donor, s, bytes);
+			CHECK(hd_dist_snap_put(l->worker, s, bytes, hd_dist_snap_bytes(donor, s),
 				&diag) == HD_OK, "%s", diag.text);
 			if (s < c->nbuckets)
 				l->has[s] = true;
@@ -566,9 +566,9 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		step(&c, what);
 		step(&c, what);
 		l.worker = worker_of(&c, 1 + round % 2, 1, 0);
-		CHECK(hd_share_prepare(l.worker, &(struct hd_share_view){ NULL, HD_SHARE_NOBODY, 0, 0 },
+		CHECK(hd_dist_prepare(l.worker, &(struct hd_dist_view){ NULL, HD_DIST_NOBODY, 0, 0 },
 			&diag) == HD_OK, "%s", diag.text);
-		hd_share_adopt(l.worker);
+		hd_dist_adopt(l.worker);
 		while (!learn(&c, &l, c.at[0].worker)) {
 			step(&c, what);
 			follow(&c, &l, c.at[0].worker);
@@ -578,8 +578,8 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		assert_int_equal(hd_worker_at(l.worker), hd_worker_at(c.at[0].worker));
 		CHECK(hd_hash_same(hd_worker_digest(l.worker), c.want.digest), "%s: what was learned differs",
 			what);
-		assert_int_equal(hd_share_learned(l.worker, &diag), HD_OK);
-		c.at[c.n++] = (struct share_member){ l.worker, c.next_id++, 1 + round % 2 };
+		assert_int_equal(hd_dist_learned(l.worker, &diag), HD_OK);
+		c.at[c.n++] = (struct dist_member){ l.worker, c.next_id++, 1 + round % 2 };
 		prepare(&c, plan_of(&c));
 		adopt(&c);
 		for (uint32_t s = 0; s < 3; s++)
@@ -605,24 +605,24 @@ static void see(void *user, uint32_t pass, uint32_t bucket)
 	const struct hd_chunk run = hd_layout_bucket(&seen->c->task->layout, bucket);
 
 	assert_int_equal(pass, seen->pass);
-	assert_true(hd_share_final(seen->worker, pass, bucket));
+	assert_true(hd_dist_final(seen->worker, pass, bucket));
 	seen->said[bucket]++;
 	if (seen->worker->step->early && atomic_fetch_add(&seen->nfirst, 1) == 0)
 		for (uint32_t b = 0; b < seen->c->nbuckets; b++)
-			seen->waits |= !hd_share_final(seen->worker, pass, b);
+			seen->waits |= !hd_dist_final(seen->worker, pass, b);
 	for (uint32_t i = 0; i < seen->nroots; i++)
-		memcpy(seen->copy[i] + run.at, hd_share_root_at(seen->worker, pass, i, bucket),
+		memcpy(seen->copy[i] + run.at, hd_dist_root_at(seen->worker, pass, i, bucket),
 			run.len * sizeof(float));
 }
 
 static void check_seen(struct watched *seen, const char *what)
 {
-	assert_int_equal(seen->nroots, hd_share_nroots(seen->worker, seen->pass));
+	assert_int_equal(seen->nroots, hd_dist_nroots(seen->worker, seen->pass));
 	for (uint32_t b = 0; b < seen->c->nbuckets; b++) {
 		CHECK(seen->said[b] == 1, "%s: bucket %u was said %u times", what, b, seen->said[b]);
 		for (uint32_t i = 0; i < seen->nroots; i++)
 			CHECK(memcmp(seen->copy[i] + hd_layout_bucket(&seen->c->task->layout, b).at,
-				hd_share_root_at(seen->worker, seen->pass, i, b),
+				hd_dist_root_at(seen->worker, seen->pass, i, b),
 				bytes_of(seen->c, b)) == 0, "%s: root %u of bucket %u was not final", what, i,
 				b);
 	}
@@ -653,13 +653,13 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 				memset(&seen[m], 0, sizeof *seen);
 				seen[m].c = &c;
 				seen[m].worker = w;
-				assert_int_equal(hd_share_roots_of(w->parts->part->plan, c.at[m].id, has,
+				assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, has,
 					seen[m].root, 16, &seen[m].nroots), HD_OK);
 				for (uint32_t i = 0; i < seen[m].nroots; i++)
 					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems,
 						sizeof(float));
-				assert_false(hd_share_final(w, 0, 0));
-				hd_share_watch(w, see, &seen[m]);
+				assert_false(hd_dist_final(w, 0, 0));
+				hd_dist_watch(w, see, &seen[m]);
 				compute(&c.at[m]);
 				snprintf(what, sizeof what, "round %u, step %u, member %u", round, s, m);
 				check_seen(&seen[m], what);
@@ -668,7 +668,7 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 					c.at[m].ndevices == 1;
 				CHECK(!must || (seen[m].waits && seen[m].nfirst),
 					"%s: nothing was said before the end", what);
-				hd_share_watch(w, NULL, NULL);
+				hd_dist_watch(w, NULL, NULL);
 			}
 			exchange_leaves(&c);
 			exchange_sums(&c, UINT32_MAX);
@@ -692,22 +692,22 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 	struct hd_tnode name[MOST_ROOTS];
 	const float *operand[MOST_ROOTS];
 	struct hd_diag diag = { "" };
-	uint32_t n = hd_share_nroots(zero, 0);
+	uint32_t n = hd_dist_nroots(zero, 0);
 	bool taken;
 
 	for (uint32_t i = 0; i < n; i++) {
-		name[i] = hd_share_root(zero, 0, i);
+		name[i] = hd_dist_root(zero, 0, i);
 		float *copy = malloc(len);
-		memcpy(copy, hd_share_root_at(zero, 0, i, bucket), len);
+		memcpy(copy, hd_dist_root_at(zero, 0, i, bucket), len);
 		operand[i] = copy;
 	}
 	for (uint32_t i = 0; i < beside->nown; i++) {
 		name[n + i] = beside->own[i];
-		operand[n + i] = hd_share_root_at(one, pass, i, bucket);
+		operand[n + i] = hd_dist_root_at(one, pass, i, bucket);
 	}
-	struct hd_share_fold fold = { bucket, operand };
-	CHECK(hd_share_aside(one, name, n + beside->nown, &fold, &taken, &diag) == HD_OK, "%s", diag.text);
-	assert_true(taken && hd_share_summed(one, bucket));
+	struct hd_dist_fold fold = { bucket, operand };
+	CHECK(hd_dist_aside(one, name, n + beside->nown, &fold, &taken, &diag) == HD_OK, "%s", diag.text);
+	assert_true(taken && hd_dist_summed(one, bucket));
 	for (uint32_t i = 0; i < n; i++)
 		free((void *)(uintptr_t)operand[i]);
 	if (bucket % 2) {
@@ -716,11 +716,11 @@ static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
 		one->step->summed[bucket] = 0;
 		one->step->nsummed--;
 		fold.operand = NULL;
-		CHECK(hd_share_aside(one, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s", diag.text);
+		CHECK(hd_dist_aside(one, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s", diag.text);
 	}
-	assert_int_equal(hd_share_aside(zero, NULL, 0, &(struct hd_share_fold){ bucket, NULL }, &taken,
+	assert_int_equal(hd_dist_aside(zero, NULL, 0, &(struct hd_dist_fold){ bucket, NULL }, &taken,
 		&diag), HD_OK);
-	assert_false(taken || hd_share_summed(zero, bucket));     /* it is in no pass */
+	assert_false(taken || hd_dist_summed(zero, bucket));     /* it is in no pass */
 	atomic_fetch_add(&beside->taken, 1);
 }
 
@@ -739,8 +739,8 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 		open_cluster(&c, models[round % 3], 46, 16, optims[round % 4], 800 + round);
 		add_member(&c, 1);
 		add_member(&c, 1 + round / 6);
-		CHECK(hd_share_aside_open(c.at[0].worker, &diag) == HD_OK &&
-			hd_share_aside_open(c.at[1].worker, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_dist_aside_open(c.at[0].worker, &diag) == HD_OK &&
+			hd_dist_aside_open(c.at[1].worker, &diag) == HD_OK, "%s", diag.text);
 		prepare(&c, plan_of(&c));
 		adopt(&c);
 		for (uint32_t s = 0; s < 3; s++) {
@@ -749,15 +749,15 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 			snprintf(what, sizeof what, "round %u, step %u", round, s);
 			begin(&c);
 			compute(&c.at[0]);
-			assert_int_equal(hd_share_roots_of(one->parts->part->plan, c.at[1].id, has,
+			assert_int_equal(hd_dist_roots_of(one->parts->part->plan, c.at[1].id, has,
 				beside.own, 16,
 				&beside.nown), HD_OK);
-			hd_share_watch(one, sum_beside, &beside);
+			hd_dist_watch(one, sum_beside, &beside);
 			compute(&c.at[1]);
-			hd_share_watch(one, NULL, NULL);
+			hd_dist_watch(one, NULL, NULL);
 			assert_int_equal(atomic_load(&beside.taken), c.nbuckets);
-			assert_int_equal(hd_share_unsummed(one), 0);
-			assert_int_equal(hd_share_aside(one, NULL, 0, &(struct hd_share_fold){ 0, NULL },
+			assert_int_equal(hd_dist_unsummed(one), 0);
+			assert_int_equal(hd_dist_aside(one, NULL, 0, &(struct hd_dist_fold){ 0, NULL },
 				&taken, &diag), HD_OK);
 			assert_false(taken);                              /* its pass is over */
 			exchange_leaves(&c);
@@ -780,7 +780,7 @@ static void open_two(struct cluster *c, const char *model, const char *more)
 	do {
 		prepare(c, plan_of(c));
 		adopt(c);
-	} while (hd_share_nleaves(c->at[0].worker, 0) != 4);
+	} while (hd_dist_nleaves(c->at[0].worker, 0) != 4);
 	begin(c);
 	compute(&c->at[0]);
 	compute(&c->at[1]);
@@ -794,11 +794,11 @@ static void entries_that_are_no_leaves_are_refused_and_change_nothing(void **sta
 	(void)state;
 	open_two(&c, hd_rig_bn(), optims[0]);
 	struct hd_worker *a = c.at[0].worker, *b = c.at[1].worker;
-	uint64_t len = hd_share_leaves_bytes(a, 4), entry = (len - 8) / 4;
+	uint64_t len = hd_dist_leaves_bytes(a, 4), entry = (len - 8) / 4;
 	uint8_t *bytes = malloc(len + 8);
 	for (uint32_t how = 0; how < 8; how++) {
 		uint64_t said = len;
-		hd_share_leaves_get(a, 0, bytes);
+		hd_dist_leaves_get(a, 0, bytes);
 		switch (how) {
 		case 0: said = len - 1; break;
 		case 1: said = len + 8; break;
@@ -810,21 +810,21 @@ static void entries_that_are_no_leaves_are_refused_and_change_nothing(void **sta
 		default: bytes[8 + 2 * entry + 4] = 1; break;     /* what must be 0 */
 		}
 		diag.text[0] = 0;
-		CHECK(hd_share_leaves_put(b, bytes, said, &diag) == HD_E_PROTOCOL, "case %u: %s", how,
+		CHECK(hd_dist_leaves_put(b, bytes, said, &diag) == HD_E_PROTOCOL, "case %u: %s", how,
 			diag.text);
-		assert_int_equal(hd_share_leaves_missing(b), 4);
+		assert_int_equal(hd_dist_leaves_missing(b), 4);
 	}
-	hd_share_leaves_get(a, 0, bytes);
-	assert_int_equal(hd_share_leaves_put(b, bytes, len, &diag), HD_OK);
-	assert_int_equal(hd_share_leaves_missing(b), 0);
+	hd_dist_leaves_get(a, 0, bytes);
+	assert_int_equal(hd_dist_leaves_put(b, bytes, len, &diag), HD_OK);
+	assert_int_equal(hd_dist_leaves_missing(b), 0);
 	for (uint64_t at = 16; at < entry; at += 8) {     /* any number of an entry that is known already */
 		bytes[8 + at] ^= 1;
-		assert_int_equal(hd_share_leaves_put(b, bytes, len, &diag), HD_E_INTEGRITY);
+		assert_int_equal(hd_dist_leaves_put(b, bytes, len, &diag), HD_E_INTEGRITY);
 		bytes[8 + at] ^= 1;
 	}
 	free(bytes);
-	hd_share_abandon(a);
-	hd_share_abandon(b);
+	hd_dist_abandon(a);
+	hd_dist_abandon(b);
 	close_cluster(&c);
 }
 
@@ -838,19 +838,19 @@ static void what_a_step_summed_can_be_told_after_it(void **state)
 	(void)state;
 	open_two(&c, resnet, optims[0]);
 	struct hd_worker *a = c.at[0].worker, *b = c.at[1].worker;
-	uint64_t len = hd_share_leaves_bytes(a, 4), all = hd_share_leaves_bytes(a, 8);
+	uint64_t len = hd_dist_leaves_bytes(a, 4), all = hd_dist_leaves_bytes(a, 8);
 	uint8_t *bytes = malloc(all);
-	hd_share_leaves_get(b, 0, bytes);
-	assert_int_equal(hd_share_leaves_put(a, bytes, len, &diag), HD_OK);
+	hd_dist_leaves_get(b, 0, bytes);
+	assert_int_equal(hd_dist_leaves_put(a, bytes, len, &diag), HD_OK);
 	for (uint32_t k = 0; k < c.nbuckets; k++)
 		fold(&c, 0, &k, 1);
-	assert_int_equal(hd_share_finish(a, &r, &diag), HD_OK);
+	assert_int_equal(hd_dist_finish(a, &r, &diag), HD_OK);
 	assert_true(hd_hash_same(r.digest, c.want.digest));
-	hd_share_table_get(a, bytes);
-	assert_int_equal(hd_share_leaves_put(b, bytes, all, &diag), HD_OK);
+	hd_dist_table_get(a, bytes);
+	assert_int_equal(hd_dist_leaves_put(b, bytes, all, &diag), HD_OK);
 	for (uint32_t k = 0; k < c.nbuckets; k++)
 		send_sums(&c, 0, 1, &k, 1);
-	assert_int_equal(hd_share_finish(b, &r, &diag), HD_OK);
+	assert_int_equal(hd_dist_finish(b, &r, &diag), HD_OK);
 	assert_true(hd_hash_same(r.digest, c.want.digest));
 	free(bytes);
 	step(&c, "after it");
@@ -868,31 +868,31 @@ static void a_step_that_is_not_finished_leaves_the_state_of_its_beginning(void *
 	open_two(&c, wide, optims[0]);
 	struct hd_hash before = hd_worker_digest(c.at[0].worker);
 	exchange_leaves(&c);
-	assert_int_equal(hd_share_finish(c.at[0].worker, &r, &diag), HD_E_INVAL);
+	assert_int_equal(hd_dist_finish(c.at[0].worker, &r, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "buckets have no sum, 0 virtual nodes"), "%s", diag.text);
 	exchange_sums(&c, 1);
 	for (uint32_t m = 0; m < 2; m++) {
-		hd_share_abandon(c.at[m].worker);
+		hd_dist_abandon(c.at[m].worker);
 		assert_true(hd_hash_same(hd_worker_digest(c.at[m].worker), before));
-		assert_int_equal(hd_share_begin(c.at[m].worker, true, &diag), HD_OK);
-		assert_int_equal(hd_share_unsummed(c.at[m].worker), c.nbuckets);
-		assert_int_equal(hd_share_leaves_missing(c.at[m].worker), 8);
+		assert_int_equal(hd_dist_begin(c.at[m].worker, true, &diag), HD_OK);
+		assert_int_equal(hd_dist_unsummed(c.at[m].worker), c.nbuckets);
+		assert_int_equal(hd_dist_leaves_missing(c.at[m].worker), 8);
 		compute(&c.at[m]);
 	}
 	exchange_sums(&c, UINT32_MAX);
 	diag.text[0] = 0;
-	assert_int_equal(hd_share_finish(c.at[0].worker, &r, &diag), HD_E_INVAL);
+	assert_int_equal(hd_dist_finish(c.at[0].worker, &r, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "0 buckets have no sum, 4 virtual nodes"), "%s", diag.text);
 	exchange_leaves(&c);
 	finish(&c, "begun again");
 	begin(&c);
 	struct hd_hash bits;
-	assert_int_equal(hd_share_probe(c.at[0].worker, 0, &bits, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_dist_probe(c.at[0].worker, 0, &bits, &diag), HD_E_REFUSED);
 	/* a scribe may save before a step that was begun and given up */
 	for (uint32_t m = 0; m < 2; m++) {
 		float *first = hd_worker_state(c.at[m].worker)->entry[0].at, was = *first;
 		CHECK(hd_worker_as_reported(c.at[m].worker), "member %u, in the step", m);
-		hd_share_abandon(c.at[m].worker);
+		hd_dist_abandon(c.at[m].worker);
 		CHECK(hd_worker_as_reported(c.at[m].worker), "member %u, after it", m);
 		*first += 1;
 		CHECK(!hd_worker_as_reported(c.at[m].worker), "member %u, a bit flipped", m);
@@ -923,14 +923,14 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 		struct hd_diag diag = { "" };
 		hd_param_store_at(c.at[m].worker->store, HD_VEC_PARAMS, 0, 1)[0] = INFINITY;
 		before[m] = hd_worker_digest(c.at[m].worker);
-		assert_int_equal(hd_share_begin(c.at[m].worker, true, &diag), HD_OK);
+		assert_int_equal(hd_dist_begin(c.at[m].worker, true, &diag), HD_OK);
 		compute(&c.at[m]);
 	}
 	exchange_leaves(&c);
 	exchange_sums(&c, UINT32_MAX);
 	for (uint32_t m = 0; m < 2; m++) {
 		struct hd_diag diag = { "" };
-		assert_int_equal(hd_share_finish(c.at[m].worker, &r, &diag), HD_E_DIVERGED);
+		assert_int_equal(hd_dist_finish(c.at[m].worker, &r, &diag), HD_E_DIVERGED);
 		named += strstr(diag.text, "made by op") != NULL;
 		CHECK(m == 0 ||
 			strstr(diag.text,
@@ -953,8 +953,8 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	open_two(&c, wide, optims[0]);
 	struct hd_worker *a = c.at[0].worker;
 	const struct hd_plan *plan = a->parts->part->plan;
-	hd_share_abandon(a);
-	hd_share_abandon(c.at[1].worker);
+	hd_dist_abandon(a);
+	hd_dist_abandon(c.at[1].worker);
 
 	/* a plan with ranks of others is no plan for a worker alone */
 	assert_int_equal(hd_worker_adopt(a, plan, &diag), HD_E_BADPLAN);
@@ -965,42 +965,42 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	/* other devices than it has */
 	plan->worker[1] = c.at[0].id;
 	diag.text[0] = 0;
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 0 }, &diag),
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 0 }, &diag),
 		HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "the plan is for 2 devices, the worker has 1"), "%s", diag.text);
 	plan->worker[1] = c.at[1].id;
-	assert_false(hd_share_prepared(a));
+	assert_false(hd_dist_prepared(a));
 
 	/* places are counted before they are taken */
 	hd_worker_memory(a, &had);
 	assert_int_equal(a->parts->need_links, 2);       /* to the other, and to the coordinator */
 	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
-	/* those that the caller takes, too, and as long as the share is there */
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &diag),
+	/* those that the caller takes, too, and as long as the part is there */
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 11 }, &diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &said, &diag),
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 11 }, &said, &diag),
 		HD_E_REFUSED);
-	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &said, &diag),
+	assert_int_equal(hd_dist_memory(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 10 }, &said, &diag),
 		HD_OK);
-	assert_false(hd_share_prepared(a));
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &diag),
+	assert_false(hd_dist_prepared(a));
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id, 0, 10 }, &diag),
 		HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.total == said.total && has.own == said.own);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
 		has.held == had.held + 10 * HD_BUCKET_BYTES);
-	hd_share_forget(a);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id,
+	hd_dist_forget(a);
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id,
 		a->parts->nreceive + 11, 0 },
 		&diag), HD_E_REFUSED);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id,
+	assert_int_equal(hd_dist_prepare(a, &(struct hd_dist_view){ plan, c.at[0].id,
 		a->parts->nreceive + 10, 0 },
 		&diag), HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES &&
 		has.held == had.held + 10 * HD_BUCKET_BYTES);
-	hd_share_forget(a);
+	hd_dist_forget(a);
 	close_cluster(&c);
 }
 
@@ -1022,7 +1022,7 @@ static void norms_over_the_global_batch_want_one_worker(void **state)
 	pj.lockstep = true;
 	assert_int_equal(hd_plan_data(plan, &pj, 2, NULL, &c.arena, NULL), HD_OK);
 	plan->worker[1] = 1;
-	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0, 0 }, &diag),
+	assert_int_equal(hd_dist_prepare(c.at[0].worker, &(struct hd_dist_view){ plan, 0, 0, 0 }, &diag),
 		HD_E_REFUSED);
 	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
 	close_cluster(&c);
@@ -1046,18 +1046,18 @@ static void roots_follow_from_the_plan(void **state)
 		begin(&c);
 		for (uint32_t m = 0; m < 3; m++) {
 			const struct hd_worker *w = c.at[m].worker;
-			assert_int_equal(hd_share_nroots(w, 0), 0);
+			assert_int_equal(hd_dist_nroots(w, 0), 0);
 			compute(&c.at[m]);
-			assert_int_equal(hd_share_roots_of(w->parts->part->plan, c.at[m].id, has, root, 16,
+			assert_int_equal(hd_dist_roots_of(w->parts->part->plan, c.at[m].id, has, root, 16,
 				&n),
 				HD_OK);
-			assert_int_equal(hd_share_nroots(w, 0), n);
+			assert_int_equal(hd_dist_nroots(w, 0), n);
 			for (uint32_t i = 0; i < n; i++)
-				assert_true(hd_tnode_same(hd_share_root(w, 0, i), root[i]));
-			assert_true(n < 2 || hd_share_roots_of(w->parts->part->plan, c.at[m].id, has, root,
+				assert_true(hd_tnode_same(hd_dist_root(w, 0, i), root[i]));
+			assert_true(n < 2 || hd_dist_roots_of(w->parts->part->plan, c.at[m].id, has, root,
 				n - 1,
 				&n) == HD_E_NOSPACE);
-			hd_share_abandon(c.at[m].worker);
+			hd_dist_abandon(c.at[m].worker);
 		}
 		close_cluster(&c);
 	}
@@ -1067,7 +1067,7 @@ static void state_that_is_not_this_jobs_is_refused(void **state)
 {
 	struct cluster c;
 	struct hd_diag diag = { "" };
-	uint8_t scalars[HD_SHARE_SCALARS_BYTES], *bytes;
+	uint8_t scalars[HD_DIST_SCALARS_BYTES], *bytes;
 	uint64_t at;
 
 	(void)state;
@@ -1077,23 +1077,23 @@ static void state_that_is_not_this_jobs_is_refused(void **state)
 	finish(&c, "before it");
 	struct hd_worker *a = c.at[0].worker;
 	struct hd_hash before = hd_worker_digest(a);
-	bytes = malloc(hd_share_snap_bytes(a, 0) + hd_share_rest_bytes(a));
-	hd_share_snap_get(a, 0, bytes);
-	assert_int_equal(hd_share_snap_put(a, 0, bytes, hd_share_snap_bytes(a, 0) - 4, &diag), HD_E_PROTOCOL);
-	assert_int_equal(hd_share_snap_put(a, hd_share_nsnaps(a), bytes, 4, &diag), HD_E_PROTOCOL);
-	hd_share_rest_get(a, bytes);
-	assert_int_equal(hd_share_rest_put(a, bytes, hd_share_rest_bytes(a) + 8, &diag), HD_E_PROTOCOL);
+	bytes = malloc(hd_dist_snap_bytes(a, 0) + hd_dist_rest_bytes(a));
+	hd_dist_snap_get(a, 0, bytes);
+	assert_int_equal(hd_dist_snap_put(a, 0, bytes, hd_dist_snap_bytes(a, 0) - 4, &diag), HD_E_PROTOCOL);
+	assert_int_equal(hd_dist_snap_put(a, hd_dist_nsnaps(a), bytes, 4, &diag), HD_E_PROTOCOL);
+	hd_dist_rest_get(a, bytes);
+	assert_int_equal(hd_dist_rest_put(a, bytes, hd_dist_rest_bytes(a) + 8, &diag), HD_E_PROTOCOL);
 	bytes[0]++;
-	assert_int_equal(hd_share_rest_put(a, bytes, hd_share_rest_bytes(a), &diag), HD_E_PROTOCOL);
-	hd_share_scalars_get(a, scalars);
-	assert_int_equal(hd_share_scalars_step(scalars, &at, &diag), HD_OK);
+	assert_int_equal(hd_dist_rest_put(a, bytes, hd_dist_rest_bytes(a), &diag), HD_E_PROTOCOL);
+	hd_dist_scalars_get(a, scalars);
+	assert_int_equal(hd_dist_scalars_step(scalars, &at, &diag), HD_OK);
 	assert_int_equal(at, 0);
 	diag.text[0] = 0;
-	assert_int_equal(hd_share_apply(a, (uint32_t[]){ 0 }, 1, scalars, &diag), HD_E_INVAL);
+	assert_int_equal(hd_dist_apply(a, (uint32_t[]){ 0 }, 1, scalars, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "optimizer lamb changes whole tensors"), "%s", diag.text);
-	assert_int_equal(hd_share_apply(a, (uint32_t[]){ 0, 0 }, 2, scalars, &diag), HD_E_INVAL);
+	assert_int_equal(hd_dist_apply(a, (uint32_t[]){ 0, 0 }, 2, scalars, &diag), HD_E_INVAL);
 	scalars[0]++;
-	assert_int_equal(hd_share_scalars_step(scalars, &at, &diag), HD_E_PROTOCOL);
+	assert_int_equal(hd_dist_scalars_step(scalars, &at, &diag), HD_E_PROTOCOL);
 	assert_true(hd_hash_same(hd_worker_digest(a), before));
 	free(bytes);
 	close_cluster(&c);
