@@ -2,8 +2,12 @@
  * convolution. One source for all paths.
  *
  * After Goto and van de Geijn ("Anatomy of high-performance matrix multiplication",
- * 2008) and BLIS: blocks of both operands are packed into panels that the innermost
- * loop reads in order; a tile of HEIGHT x 2 vectors of results stays in registers.
+ * 2008) and BLIS: a tile of HEIGHT x 2 vectors of results stays in registers; a panel of b
+ * is packed, then all rows of a pass over it. Where we depart: a is read where it lies, by
+ * rows, since a broadcast needs no order of its rows (turned ones are packed); and while
+ * products are made, lines of the next panel of b and of the next results are fetched, one
+ * every few terms: in a step operands are cold, and rows that lie apart are nothing that a
+ * processor guesses.
  *
  * 1. Every element of the result is one chain c = fma(a[m,k], b[k,n], c), k
  *    ascending, from +0 (or from the old c when `more`). Blocks of k continue the
@@ -18,6 +22,7 @@
 #define HD_DEVICE_CPU_GEMM_INC_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "device/cpu/vec.h"
 
@@ -28,22 +33,40 @@ enum {
 	GEMM_VECS = 2,
 	GEMM_WIDTH = GEMM_VECS * HD_WIDTH,
 	GEMM_HEIGHT = HD_HEIGHT,
-	GEMM_DEPTH = 256,                 /* of a block: the panel of b fits the first-level cache */
-	GEMM_ROWS = 168,                  /* of a block: a multiple of every height */
+	GEMM_DEPTH = 384,                 /* of a block: a panel of b stays near the first-level cache */
+	GEMM_ROWS = 336,                  /* of a block: a multiple of every height */
 	GEMM_COLS = 512,
+	GEMM_CLASH = 2048,                /* bytes: rows so far apart fall into few sets of the cache */
+	GEMM_LINE = 64,
 };
 
 HD_INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 HD_INLINE int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 HD_INLINE int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
 
+/* `whole` in equal parts of at most `most`, multiples of `unit`. */
+HD_INLINE int64_t share(int64_t whole, int64_t most, int64_t unit)
+{
+	return min64(whole, round_up(div_up(whole, div_up(whole, most)), unit));
+}
+
+/* Terms of a block: equal ones, so that none is too short to pay for reading c again. */
+HD_INLINE int64_t gemm_depth(int64_t k) { return k > 0 ? share(k, GEMM_DEPTH, 4) : 0; }
+/* From a row to the next of a block of a that is copied. */
+HD_INLINE int64_t gemm_pitch(int64_t depth) { return round_up(depth, HD_UNIT) + HD_UNIT; }
+/* Floats of a block of a, packed or copied. */
+HD_INLINE int64_t gemm_room_a(int64_t m, int64_t depth)
+{
+	return (round_up(min64(m, GEMM_ROWS), GEMM_HEIGHT) + GEMM_HEIGHT) * gemm_pitch(depth) + HD_UNIT;
+}
+
 /* Bytes that gemm() needs for results of at most m x n with k terms. */
 static inline size_t gemm_scratch(int64_t m, int64_t n, int64_t k)
 {
-	int64_t depth = min64(k, GEMM_DEPTH);
-	int64_t a = round_up(min64(m, GEMM_ROWS), GEMM_HEIGHT) + GEMM_HEIGHT;
-	int64_t b = round_up(min64(n, GEMM_COLS), GEMM_WIDTH);
-	return (size_t)(round_up(a * depth + HD_WIDTH, HD_UNIT) + b * depth + HD_UNIT) * sizeof(float);
+	int64_t depth = gemm_depth(k);
+
+	(void)n;
+	return (size_t)(gemm_room_a(m, depth) + GEMM_WIDTH * depth + HD_UNIT) * sizeof(float);
 }
 
 /* Packing writes to[k*pitch + i] = element (i, k) for k < depth, zero for i in n .. pitch.
@@ -93,15 +116,54 @@ struct gemm_out { float *at; int64_t step; int64_t m, n; bool more; };
 struct gemm_add { const float *at; int64_t step; };
 struct gemm_adds { uint32_t n; struct gemm_add of[24]; };
 
-/* The innermost loop: h x v registers of results. h and v are constants after inlining. `step`: from
- * one k to the next in a; a packed panel has its height there. */
-HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, const float *b, int64_t depth,
-	const struct gemm_out *c,
-	const struct gemm_adds *adds)
+/* Memory to fetch while products are made, a line every few terms: `lines` cache lines in each of `rows` rows. */
+struct ahead_of { const char *at; int64_t step, rows, lines, row, line; };
+/* First results soon needed, into the first level; then what is packed next, into the second. */
+struct ahead { uint32_t i, n; struct ahead_of soon[26], later; };
+
+/* `floats` of each of `rows` rows, `step` floats apart. */
+HD_INLINE struct ahead_of ahead_of(const float *at, int64_t step, int64_t rows, int64_t floats)
+{
+	int64_t first = (int64_t)((uintptr_t)at % GEMM_LINE), bytes = floats * (int64_t)sizeof *at;
+
+	return (struct ahead_of){ (const char *)at - first, step * (int64_t)sizeof *at, rows,
+		div_up(first + bytes, GEMM_LINE), 0, 0 };
+}
+
+/* Where the next line begins; what is left says whether there is one. */
+HD_INLINE const char *ahead_line(struct ahead_of *of)
+{
+	const char *at = of->at + of->row * of->step + of->line * GEMM_LINE;
+
+	if (++of->line == of->lines) {
+		of->line = 0;
+		of->row++;
+	}
+	return at;
+}
+
+HD_INLINE void ahead_fetch(struct ahead *w)
+{
+	if (w->i < w->n) {
+		struct ahead_of *of = &w->soon[w->i];
+		__builtin_prefetch(ahead_line(of), 0, 3);
+		w->i += of->row == of->rows;
+	} else if (w->later.row < w->later.rows) {
+		__builtin_prefetch(ahead_line(&w->later), 0, 2);
+	}
+}
+
+/* The innermost loop: h x v registers of results. h, v and `rows` are constants after inlining. Element (i,
+ * k) of a at a[k*step + i], a packed panel has its height there; by rows at a[i*step + k]. */
+HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, int64_t step, const float *b,
+	int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead)
 {
 	part acc[GEMM_HEIGHT][GEMM_VECS];
+	/* by rows: every third has a pointer, the others are one and two steps behind it */
+	const float *third[(GEMM_HEIGHT + 2) / 3];
 	/* every loop over acc is unrolled, or it would live in memory */
 	bool whole = c->m >= h && c->n >= v * HD_WIDTH;
+	int64_t k = 0;
 
 #define EACH_ROW _Pragma("GCC unroll 14") for (int i = 0; i < h; i++)
 #define EACH_PART _Pragma("GCC unroll 2") for (int j = 0; j < v; j++)
@@ -115,18 +177,45 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 		EACH_ROW EACH_PART acc[i][j] = i < c->m && j * HD_WIDTH < c->n ? part_load_n(PART_AT,
 			PART_LEN) : part_set(0.0f);
 	}
-	for (int64_t k = 0; k < depth; k++, a += step, b += v * HD_WIDTH) {
-		part bk[GEMM_VECS];
-		EACH_PART bk[j] = part_load(b + j * HD_WIDTH);
-		EACH_ROW {
-			part ai = part_set(a[i]);
-			EACH_PART acc[i][j] = part_fma(ai, bk[j], acc[i][j]);
-		}
+	if (rows) {
+		_Pragma("GCC unroll 5") for (int i = 0; i < (h + 2) / 3; i++) third[i] = a + 3 * i * step;
+	}
+#define A_AT(u) (rows ? third[i / 3][i % 3 * step + (u)] : a[(u) * step + i])
+#define TERM(u) \
+	do { \
+		part bk[GEMM_VECS]; \
+		EACH_PART bk[j] = part_load(b + ((u) * v + j) * HD_WIDTH); \
+		EACH_ROW { \
+			part ai = part_set(A_AT(u)); \
+			EACH_PART acc[i][j] = part_fma(ai, bk[j], acc[i][j]); \
+		} \
+	} while (0)
+#define NEXT(n) \
+	do { \
+		b += (n) * v * HD_WIDTH; \
+		if (rows) { \
+			_Pragma("GCC unroll 5") for (int i = 0; i < (h + 2) / 3; i++) third[i] += (n); \
+		} else { \
+			a += (n) * step; \
+		} \
+	} while (0)
+	for (; k + 4 <= depth; k += 4) {
+		TERM(0);
+		TERM(1);
+		TERM(2);
+		TERM(3);
+		NEXT(4);
+		if (ahead)
+			ahead_fetch(ahead);
+	}
+	for (; k < depth; k++) {
+		TERM(0);
+		NEXT(1);
 	}
 	if (whole) {
-		for (uint32_t k = 0; adds && k < adds->n; k++) {
-			const float *from = adds->of[k].at;
-			EACH_ROW EACH_PART acc[i][j] = part_load(from + i * adds->of[k].step + j * HD_WIDTH) +
+		for (uint32_t n = 0; adds && n < adds->n; n++) {
+			const float *from = adds->of[n].at;
+			EACH_ROW EACH_PART acc[i][j] = part_load(from + i * adds->of[n].step + j * HD_WIDTH) +
 				acc[i][j];
 		}
 		EACH_ROW EACH_PART part_store(PART_AT, acc[i][j]);
@@ -134,8 +223,8 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 		EACH_ROW EACH_PART {
 			if (i >= c->m || j * HD_WIDTH >= c->n)
 				continue;
-			for (uint32_t k = 0; adds && k < adds->n; k++)
-				acc[i][j] = part_load_n(adds->of[k].at + i * adds->of[k].step + j * HD_WIDTH,
+			for (uint32_t n = 0; adds && n < adds->n; n++)
+				acc[i][j] = part_load_n(adds->of[n].at + i * adds->of[n].step + j * HD_WIDTH,
 					PART_LEN) + acc[i][j];
 			part_store_n(PART_AT, acc[i][j], PART_LEN);
 		}
@@ -144,18 +233,25 @@ HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, con
 #undef EACH_PART
 #undef PART_AT
 #undef PART_LEN
+#undef A_AT
+#undef TERM
+#undef NEXT
 }
-typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c);
+typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
+	struct ahead *ahead);
 typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
-	const struct gemm_adds *adds);
+	const struct gemm_adds *adds, struct ahead *ahead);
 
 #define MICRO(h, v)                                  \
 	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c)            \
-	{ micro(h, v, a, step, b, depth, c, NULL); } \
+		const struct gemm_out *c, struct ahead *ahead) \
+	{ micro(h, v, false, a, step, b, depth, c, NULL, ahead); } \
+	static inline void micro_rows_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
+		const struct gemm_out *c, struct ahead *ahead) \
+	{ micro(h, v, true, a, step, b, depth, c, NULL, ahead); } \
 	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct gemm_adds *adds) \
-	{ micro(h, v, a, h, b, depth, c, adds); }
+		const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead) \
+	{ micro(h, v, false, a, h, b, depth, c, adds, ahead); }
 #define X(h) MICRO(h, 1) MICRO(h, 2)
 HD_HEIGHTS(X)
 #undef X
@@ -164,6 +260,9 @@ HD_HEIGHTS(X)
 /* By height / 2 - 1 and registers - 1. */
 #define X(h) { micro_##h##x1, micro_##h##x2 },
 static micro_fn *const micros[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS(X) };
+#undef X
+#define X(h) { micro_rows_##h##x1, micro_rows_##h##x2 },
+static micro_fn *const micros_rows[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS(X) };
 #undef X
 #define X(h) { micro_add_##h##x1, micro_add_##h##x2 },
 static micro_add_fn *const micro_adds[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS(X) };
@@ -211,7 +310,7 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 			int64_t h = round_up(min64(height, c->m - i), 2);
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out);
+			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out, NULL);
 		}
 	}
 }
@@ -231,7 +330,7 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
 			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH,
-				depth - from, &out);
+				depth - from, &out, NULL);
 		}
 	}
 }
@@ -241,27 +340,99 @@ HD_INLINE int64_t packed_b(int64_t n, int64_t depth) { return round_up(n, GEMM_W
 HD_INLINE int64_t packed_a(int64_t m, int64_t depth) { return round_up((round_up(m,
 	GEMM_HEIGHT) + GEMM_HEIGHT) * depth + HD_WIDTH, HD_UNIT); }
 
-/* c = a b over `depth` terms, or c continued when c.more. No terms: zeros. */
+/* A block of a as the innermost loop reads it: packed panels, or rows `step` apart. `spare`: a row behind
+ * the last may be read. */
+struct gemm_left { const float *at; int64_t step; bool packed, spare; };
+
+/* Rows that lie are read where they lie, unless they would push each other out of the cache: those are
+ * copied. */
+static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, int64_t k0, int64_t depth,
+	float *scratch)
+{
+	const float *at = a.at + m0 * a.step + k0;
+
+	if (a.turned) {
+		gemm_pack_a(scratch, a, m0, m, k0, depth);
+		return (struct gemm_left){ scratch, 0, true, true };
+	}
+	if (a.step * (int64_t)sizeof *at % GEMM_CLASH != 0)
+		return (struct gemm_left){ at, a.step, false, false };
+	for (int64_t i = 0; i < m; i++)
+		memcpy(scratch + i * gemm_pitch(depth), at + i * a.step, (size_t)depth * sizeof *at);
+	memset(scratch + m * gemm_pitch(depth), 0, (size_t)depth * sizeof *at);
+	return (struct gemm_left){ scratch, gemm_pitch(depth), false, true };
+}
+
+/* Rows from i on times a packed panel of b. Panels have even heights: a last row without a partner is packed
+ * with its panel, into `odd`. */
+static inline void gemm_panel(const struct gemm_left *a, int64_t i, const float *b, int64_t depth,
+	const struct gemm_out *c, float *odd, struct ahead *ahead)
+{
+	int64_t h = round_up(c->m, 2), v = panel_width(c->n) / HD_WIDTH;
+
+	if (a->packed) {
+		micros[h / 2 - 1][v - 1](a->at + i * depth, h, b, depth, c, ahead);
+	} else if (c->m == h || a->spare) {
+		micros_rows[h / 2 - 1][v - 1](a->at + i * a->step, a->step, b, depth, c, ahead);
+	} else {
+		gemm_pack_a(odd, (struct mat){ a->at, a->step, false }, i, c->m, 0, depth);
+		micros[h / 2 - 1][v - 1](odd, h, b, depth, c, ahead);
+	}
+}
+
+/* Columns from j on of a block of b, to be packed next. */
+HD_INLINE struct ahead_of ahead_of_b(struct mat b, int64_t j, int64_t n, int64_t k0, int64_t depth)
+{
+	int64_t width = min64(GEMM_WIDTH, n - j);
+
+	if (width <= 0)
+		return (struct ahead_of){ 0 };
+	return b.turned ? ahead_of(b.at + j * b.step + k0, b.step, width, depth) :
+		ahead_of(b.at + k0 * b.step + j, b.step, depth, width);
+}
+
+/* All rows of a block of a times the panel of b at column j, and the lines that come next. */
+static inline void gemm_column(const struct gemm_left *a, const float *b, int64_t depth, int64_t j,
+	const struct gemm_out *c, float *odd, struct ahead_of later)
+{
+	int64_t height = panel_height(c->m), width = min64(GEMM_WIDTH, c->n - j);
+	struct ahead ahead = { .later = later };
+
+	for (int64_t i = 0; i < c->m; i += height) {
+		struct gemm_out out = { c->at + i * c->step + j, c->step, min64(height, c->m - i), c->n - j,
+			c->more };
+		int64_t next = i + height;
+		ahead.i = 0;
+		ahead.n = 1;
+		if (next < c->m)
+			ahead.soon[0] = ahead_of(c->at + next * c->step + j, c->step,
+				min64(height, c->m - next), width);
+		else if (j + GEMM_WIDTH < c->n)
+			ahead.soon[0] = ahead_of(c->at + j + GEMM_WIDTH, c->step, min64(height, c->m),
+				min64(GEMM_WIDTH, c->n - j - GEMM_WIDTH));
+		else
+			ahead.n = 0;
+		gemm_panel(a, i, b, depth, &out, odd, &ahead);
+	}
+}
+
+/* c = a b over `depth` terms, or c continued when c.more. No terms: c stays. */
 static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t depth, float *scratch)
 {
-	int64_t block = min64(depth, GEMM_DEPTH);
-	float *pa = scratch, *pb = scratch + round_up(
-		(round_up(min64(c.m, GEMM_ROWS), GEMM_HEIGHT) + GEMM_HEIGHT) * block + HD_WIDTH, HD_UNIT);
+	int64_t block = gemm_depth(depth);
+	float *pb = scratch + gemm_room_a(c.m, block);
 
-	for (int64_t k = 0; k < depth; k += block) {
-		int64_t len = min64(block, depth - k);
-		for (int64_t j = 0; j < c.n; j += GEMM_COLS) {
-			int64_t n = min64(GEMM_COLS, c.n - j);
-			gemm_pack_b(pb, b, j, n, k, len);
-			for (int64_t i = 0; i < c.m; i += GEMM_ROWS) {
-				int64_t m = min64(GEMM_ROWS, c.m - i);
-				struct gemm_out out = { c.at + i * c.step + j, c.step, m, n, c.more ||
-					k > 0 };
-				gemm_pack_a(pa, a, i, m, k, len);
-				gemm_block(pa, pb, len, len, &out);
+	for (int64_t i = 0; i < c.m; i += GEMM_ROWS)
+		for (int64_t k = 0; k < depth; k += block) {
+			int64_t len = min64(block, depth - k), m = min64(GEMM_ROWS, c.m - i);
+			struct gemm_out out = { c.at + i * c.step, c.step, m, c.n, c.more || k > 0 };
+			struct gemm_left left = gemm_left(a, i, m, k, len, scratch);
+			for (int64_t j = 0; j < c.n; j += GEMM_WIDTH) {
+				gemm_pack_b(pb, b, j, min64(GEMM_WIDTH, c.n - j), k, len);
+				gemm_column(&left, pb, len, j, &out, scratch,
+					ahead_of_b(b, j + GEMM_WIDTH, c.n, k, len));
 			}
 		}
-	}
 }
 
 #endif

@@ -94,11 +94,31 @@ static void shapes_beyond_every_block_are_the_same_chain(void **state)
 	static const struct gemm_case shape[] = {
 		{ 169, 513, 257, 0, 0 }, { 337, 65, 520, 0, 1 }, { 85, 600, 100, 1, 0 }, { 200, 200, 300, 1, 1 }, { 1, 700, 700, 0, 0 }, { 700, 1, 90, 1, 0 },
 		{ 64, 10, 1024, 0, 0 }, { 14, 32, 2048, 0, 1 },
+		/* rows of a 2 KiB apart, and one without a partner in its panel */
+		{ 29, 70, 512, 0, 0 }, { 43, 33, 1024, 0, 1 }, { 351, 40, 512, 0, 0 },
+		/* blocks of k are equal: 385 = 196 + 189, 770 = 3 x 260 */
+		{ 30, 50, 385, 0, 0 }, { 31, 97, 770, 1, 0 }, { 350, 31, 386, 1, 1 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
 		check(&shape[i], true);
+}
+
+/* Drawn with a fixed seed: odd edges of every block, whatever their sizes are. */
+static void drawn_shapes_are_the_same_chain(void **state)
+{
+	uint32_t seed = 7;
+
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		int64_t dim[3];
+		for (int d = 0; d < 3; d++) {
+			seed = seed * 1664525u + 1013904223u;
+			dim[d] = 1 + (int64_t)(seed >> 12) % (d == 2 ? 900 : 190);
+		}
+		check(&(struct gemm_case){ dim[0], dim[1], dim[2], i & 1, i >> 1 & 1 }, i % 4 == 0);
+	}
 }
 
 static void rows_do_not_depend_on_how_many_there_are(void **state)
@@ -121,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_small_shape_is_the_chain_of_its_definition),
 		cmocka_unit_test(shapes_beyond_every_block_are_the_same_chain),
+		cmocka_unit_test(drawn_shapes_are_the_same_chain),
 		cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,12 +14,6 @@
 
 struct matmul { int64_t m, n, k, rows, cols, ntall, nwide; };      /* rows x cols: a panel */
 
-/* `whole` in equal parts of at most `most`, multiples of `unit`. */
-HD_INLINE int64_t share(int64_t whole, int64_t most, int64_t unit)
-{
-	return min64(whole, round_up(div_up(whole, div_up(whole, most)), unit));
-}
-
 static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k)
 {
 	static const struct { int64_t rows, cols; } panel[] = {
@@ -176,7 +170,7 @@ static inline void fold_packed(const struct fold_tile *t, uint32_t first, uint32
 					here.of[k] = (struct gemm_add){ adds[p].of[k].at + i *
 						adds[p].of[k].step + j, adds[p].of[k].step };
 				micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth,
-					t->s.b + before * wide + j * depth, depth, &out, &here);
+					t->s.b + before * wide + j * depth, depth, &out, &here, NULL);
 				before += depth;
 			}
 		}
