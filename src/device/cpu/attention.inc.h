@@ -5,7 +5,8 @@
  * nothing of size T x T is kept, as in FlashAttention (Dao et al. 2022). Where we
  * depart: with T of some thousands a row of scores fits the cache, so the exact
  * maximum is taken first and nothing is rescaled. The backward pass computes the
- * probabilities again from lse. Keys and values are packed once per tile.
+ * probabilities again from lse. Keys and values are packed once per tile; queries and
+ * scores are read where they lie.
  *
  * 1. Forward: a tile is one head of one sample, at most ATT_TILE of its queries.
  *    Backward: one head of keys of one sample and all heads of queries that read it, these and
@@ -95,8 +96,8 @@ static inline struct head head_of(const struct hd_call *call, const struct att *
 HD_INLINE struct mat mat_of(struct head_rows x, int64_t row, bool turned) { return (struct mat){ x.at + row *
 	x.step, x.step, turned }; }
 
-/* Rows of scores start on whole vectors. */
-HD_INLINE int64_t score_step(int64_t t) { return round_up(t, HD_UNIT); }
+/* Rows of scores start on whole vectors, and not in the same few sets of the cache. */
+HD_INLINE int64_t score_step(int64_t t) { return gemm_pitch(t); }
 
 /* Keys that the queries [at, at + rows) may see, and those that query `i` of them may. */
 HD_INLINE int64_t keys_of(const struct head *h, int64_t at,
@@ -112,8 +113,7 @@ HD_INLINE void against_keys(struct head_rows x, int64_t at, int64_t rows, const 
 {
 	struct gemm_out out = { to, pitch, rows, min64(round_up(keys, GEMM_WIDTH), packed_keys), false };
 
-	gemm_pack_a(work, mat_of(x, at, false), 0, rows, 0, d);
-	gemm_block(work, b, d, d, &out);
+	gemm_lines(mat_of(x, at, false), b, d, d, &out, work);
 }
 
 static inline void hide_padding(const struct head *h, float *s, int64_t keys)
@@ -156,7 +156,7 @@ HD_INLINE void divide_row(float *x, size_t n, float by)
 struct attend_room { float *kt, *v, *s, *work; };
 
 HD_INLINE int64_t scores_room(int64_t t, int64_t rows) { return rows * score_step(t) + HD_UNIT; }
-HD_INLINE int64_t work_room(int64_t t, int64_t d) { return packed_a(ATT_ROWS, d > t ? d : t); }
+HD_INLINE int64_t work_room(int64_t t, int64_t d) { return gemm_room_a(ATT_ROWS, d > t ? d : t); }
 
 static inline size_t attend_bytes(int64_t t, int64_t d)
 {
@@ -191,8 +191,7 @@ static inline void attend_block(const struct head *h, int64_t at, int64_t rows, 
 			hide_padding(h, s, seen_by(h, at, i));
 		h->lse[at + i] = soften(s, (size_t)seen_by(h, at, i), (size_t)keys, h->scale, &sum[i]);
 	}
-	gemm_pack_a(room->work, (struct mat){ room->s, pitch, false }, 0, rows, 0, keys);
-	gemm_block(room->work, room->v, packed_keys, keys, &y);
+	gemm_lines((struct mat){ room->s, pitch, false }, room->v, packed_keys, keys, &y, room->work);
 	for (int64_t i = 0; i < rows; i++)
 		divide_row(y.at + i * y.step, (size_t)h->d, sum[i]);
 }
@@ -281,8 +280,7 @@ static inline void attend_dx_rows(const struct head *h, const struct grads *g, i
 		soften_dx(s + i * pitch, ds + i * pitch, (size_t)seen_by(h, at, i), (size_t)keys, h->scale,
 			h->lse[at + i], along);
 	}
-	gemm_pack_a(room->work, (struct mat){ ds, pitch, false }, 0, rows, 0, keys);
-	gemm_block(room->work, room->k, h->t, keys, &dq);
+	gemm_lines((struct mat){ ds, pitch, false }, room->k, h->t, keys, &dq, room->work);
 }
 
 /* What the queries [at, at + rows), whose p and ds lie in scratch, add to the rows of dk and dv that they

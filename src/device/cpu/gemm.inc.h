@@ -36,7 +36,7 @@ enum {
 	GEMM_DEPTH = 384,                 /* of a block: a panel of b stays near the first-level cache */
 	GEMM_ROWS = 336,                  /* of a block: a multiple of every height */
 	GEMM_COLS = 512,
-	GEMM_CLASH = 2048,                /* bytes: rows so far apart fall into few sets of the cache */
+	GEMM_CLASH = 4096,                /* bytes: rows so far apart fall into few sets of the cache */
 	GEMM_LINE = 64,
 };
 
@@ -116,54 +116,37 @@ struct gemm_out { float *at; int64_t step; int64_t m, n; bool more; };
 struct gemm_add { const float *at; int64_t step; };
 struct gemm_adds { uint32_t n; struct gemm_add of[24]; };
 
-/* Memory to fetch while products are made, a line every few terms: `lines` cache lines in each of `rows` rows. */
-struct ahead_of { const char *at; int64_t step, rows, lines, row, line; };
-/* First results soon needed, into the first level; then what is packed next, into the second. */
-struct ahead { uint32_t i, n; struct ahead_of soon[26], later; };
+/* Memory to fetch while products are made: pairs of cache lines, `n` of them `step` bytes apart, a pair every
+ * few terms, into the second level: the first is full. */
+struct ahead_of { const char *at; int64_t step, n; };
+/* One after the other; the last is endless and costs nothing, a line that is near. */
+enum { AHEAD_MOST = 8 };
+struct ahead { uint32_t n; struct ahead_of of[AHEAD_MOST + 1]; };
 
-/* `floats` of each of `rows` rows, `step` floats apart. */
-HD_INLINE struct ahead_of ahead_of(const float *at, int64_t step, int64_t rows, int64_t floats)
+HD_INLINE void ahead_add(struct ahead *w, const float *at, int64_t step, int64_t n)
 {
-	int64_t first = (int64_t)((uintptr_t)at % GEMM_LINE), bytes = floats * (int64_t)sizeof *at;
-
-	return (struct ahead_of){ (const char *)at - first, step * (int64_t)sizeof *at, rows,
-		div_up(first + bytes, GEMM_LINE), 0, 0 };
+	if (n > 0 && w->n < AHEAD_MOST)
+		w->of[w->n++] = (struct ahead_of){ (const char *)at, step * (int64_t)sizeof *at, n };
 }
 
-/* Where the next line begins; what is left says whether there is one. */
-HD_INLINE const char *ahead_line(struct ahead_of *of)
+HD_INLINE const struct ahead_of *ahead_end(struct ahead *w)
 {
-	const char *at = of->at + of->row * of->step + of->line * GEMM_LINE;
-
-	if (++of->line == of->lines) {
-		of->line = 0;
-		of->row++;
-	}
-	return at;
-}
-
-HD_INLINE void ahead_fetch(struct ahead *w)
-{
-	if (w->i < w->n) {
-		struct ahead_of *of = &w->soon[w->i];
-		__builtin_prefetch(ahead_line(of), 0, 3);
-		w->i += of->row == of->rows;
-	} else if (w->later.row < w->later.rows) {
-		__builtin_prefetch(ahead_line(&w->later), 0, 2);
-	}
+	w->of[w->n] = (struct ahead_of){ (const char *)w, 0, INT64_MAX };
+	return w->of;
 }
 
 /* The innermost loop: h x v registers of results. h, v and `rows` are constants after inlining. Element (i,
  * k) of a at a[k*step + i], a packed panel has its height there; by rows at a[i*step + k]. */
 HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, int64_t step, const float *b,
-	int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead)
+	int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds, const struct ahead_of *ahead)
 {
 	part acc[GEMM_HEIGHT][GEMM_VECS];
 	/* by rows: every third has a pointer, the others are one and two steps behind it */
 	const float *third[(GEMM_HEIGHT + 2) / 3];
 	/* every loop over acc is unrolled, or it would live in memory */
 	bool whole = c->m >= h && c->n >= v * HD_WIDTH;
-	int64_t k = 0;
+	const char *fetch = ahead->at;
+	int64_t left = ahead->n, k = 0;
 
 #define EACH_ROW _Pragma("GCC unroll 14") for (int i = 0; i < h; i++)
 #define EACH_PART _Pragma("GCC unroll 2") for (int j = 0; j < v; j++)
@@ -180,38 +163,44 @@ HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, 
 	if (rows) {
 		_Pragma("GCC unroll 5") for (int i = 0; i < (h + 2) / 3; i++) third[i] = a + 3 * i * step;
 	}
-#define A_AT(u) (rows ? third[i / 3][i % 3 * step + (u)] : a[(u) * step + i])
-#define TERM(u) \
+/* Pointers move from term to term, and the compiler does not see by how much: it would keep a register for
+ * each sum of a pointer and an offset, and has too few. Nor may it load for the next term before this one is
+ * done: all registers hold results. */
+#define TERM \
 	do { \
 		part bk[GEMM_VECS]; \
-		EACH_PART bk[j] = part_load(b + ((u) * v + j) * HD_WIDTH); \
+		EACH_PART bk[j] = part_load(b + j * HD_WIDTH); \
 		EACH_ROW { \
-			part ai = part_set(A_AT(u)); \
+			part ai = part_set(rows ? third[i / 3][i % 3 * step] : a[i]); \
 			EACH_PART acc[i][j] = part_fma(ai, bk[j], acc[i][j]); \
 		} \
-	} while (0)
-#define NEXT(n) \
-	do { \
-		b += (n) * v * HD_WIDTH; \
-		if (rows) { \
-			_Pragma("GCC unroll 5") for (int i = 0; i < (h + 2) / 3; i++) third[i] += (n); \
+		b += v * HD_WIDTH; \
+		if (!rows) { \
+			a += step; \
 		} else { \
-			a += (n) * step; \
+			_Pragma("GCC unroll 5") for (int i = 0; i < (h + 2) / 3; i++) { \
+				third[i]++; \
+				__asm__("" : "+r"(third[i])); \
+			} \
 		} \
+		__asm__ volatile("" ::: "memory"); \
 	} while (0)
 	for (; k + 4 <= depth; k += 4) {
-		TERM(0);
-		TERM(1);
-		TERM(2);
-		TERM(3);
-		NEXT(4);
-		if (ahead)
-			ahead_fetch(ahead);
+		TERM;
+		TERM;
+		TERM;
+		TERM;
+		__builtin_prefetch(fetch, 0, 2);
+		__builtin_prefetch(fetch + GEMM_LINE, 0, 2);
+		fetch += ahead->step;
+		if (__builtin_expect(--left == 0, 0)) {
+			ahead++;
+			fetch = ahead->at;
+			left = ahead->n;
+		}
 	}
-	for (; k < depth; k++) {
-		TERM(0);
-		NEXT(1);
-	}
+	for (; k < depth; k++)
+		TERM;
 	if (whole) {
 		for (uint32_t n = 0; adds && n < adds->n; n++) {
 			const float *from = adds->of[n].at;
@@ -233,24 +222,22 @@ HD_INLINE void micro(const int h, const int v, const bool rows, const float *a, 
 #undef EACH_PART
 #undef PART_AT
 #undef PART_LEN
-#undef A_AT
 #undef TERM
-#undef NEXT
 }
 typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
-	struct ahead *ahead);
+	const struct ahead_of *ahead);
 typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c,
-	const struct gemm_adds *adds, struct ahead *ahead);
+	const struct gemm_adds *adds, const struct ahead_of *ahead);
 
 #define MICRO(h, v)                                  \
 	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, struct ahead *ahead) \
+		const struct gemm_out *c, const struct ahead_of *ahead) \
 	{ micro(h, v, false, a, step, b, depth, c, NULL, ahead); } \
 	static inline void micro_rows_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, \
-		const struct gemm_out *c, struct ahead *ahead) \
+		const struct gemm_out *c, const struct ahead_of *ahead) \
 	{ micro(h, v, true, a, step, b, depth, c, NULL, ahead); } \
 	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, \
-		const struct gemm_out *c, const struct gemm_adds *adds, struct ahead *ahead) \
+		const struct gemm_out *c, const struct gemm_adds *adds, const struct ahead_of *ahead) \
 	{ micro(h, v, false, a, h, b, depth, c, adds, ahead); }
 #define X(h) MICRO(h, 1) MICRO(h, 2)
 HD_HEIGHTS(X)
@@ -303,6 +290,8 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 	const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
+	struct ahead none = { 0 };
+	const struct ahead_of *nothing = ahead_end(&none);
 
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
@@ -310,7 +299,7 @@ static inline void gemm_block(const float *a, const float *b, int64_t packed, in
 			int64_t h = round_up(min64(height, c->m - i), 2);
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out, NULL);
+			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out, nothing);
 		}
 	}
 }
@@ -322,6 +311,8 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 	int64_t depth, const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
+	struct ahead none = { 0 };
+	const struct ahead_of *nothing = ahead_end(&none);
 
 	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
 		int64_t v = panel_width(c->n - j) / HD_WIDTH;
@@ -330,7 +321,7 @@ static inline void gemm_turned(const float *a, int64_t step, const float *b, int
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i),
 				c->n - j, c->more };
 			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH,
-				depth - from, &out, NULL);
+				depth - from, &out, nothing);
 		}
 	}
 }
@@ -366,7 +357,7 @@ static inline struct gemm_left gemm_left(struct mat a, int64_t m0, int64_t m, in
 /* Rows from i on times a packed panel of b. Panels have even heights: a last row without a partner is packed
  * with its panel, into `odd`. */
 static inline void gemm_panel(const struct gemm_left *a, int64_t i, const float *b, int64_t depth,
-	const struct gemm_out *c, float *odd, struct ahead *ahead)
+	const struct gemm_out *c, float *odd, const struct ahead_of *ahead)
 {
 	int64_t h = round_up(c->m, 2), v = panel_width(c->n) / HD_WIDTH;
 
@@ -380,44 +371,68 @@ static inline void gemm_panel(const struct gemm_left *a, int64_t i, const float 
 	}
 }
 
-/* Columns from j on of a block of b, to be packed next. */
-HD_INLINE struct ahead_of ahead_of_b(struct mat b, int64_t j, int64_t n, int64_t k0, int64_t depth)
+/* c = a times a packed block of b, its panels of `packed` >= depth terms. `work`: gemm_room_a(c->m, depth)
+ * floats. */
+static inline void gemm_lines(struct mat a, const float *b, int64_t packed, int64_t depth,
+	const struct gemm_out *c, float *work)
 {
-	int64_t width = min64(GEMM_WIDTH, n - j);
+	struct gemm_left left = gemm_left(a, 0, c->m, 0, depth, work);
+	int64_t height = panel_height(c->m);
+	struct ahead none = { 0 };
+	const struct ahead_of *nothing = ahead_end(&none);
 
-	if (width <= 0)
-		return (struct ahead_of){ 0 };
-	return b.turned ? ahead_of(b.at + j * b.step + k0, b.step, width, depth) :
-		ahead_of(b.at + k0 * b.step + j, b.step, depth, width);
+	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH)
+		for (int64_t i = 0; i < c->m; i += height) {
+			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(height, c->m - i),
+				c->n - j, c->more };
+			gemm_panel(&left, i, b + j * packed, depth, &out, work, nothing);
+		}
 }
 
-/* All rows of a block of a times the panel of b at column j, and the lines that come next. */
-static inline void gemm_column(const struct gemm_left *a, const float *b, int64_t depth, int64_t j,
-	const struct gemm_out *c, float *odd, struct ahead_of later)
-{
-	int64_t height = panel_height(c->m), width = min64(GEMM_WIDTH, c->n - j);
-	struct ahead ahead = { .later = later };
+/* Columns from j on of a block of b, to be packed next: the part of them that call `i` of `ncalls` fetches. */
+struct ahead_b { struct mat b; int64_t j, n, k0, depth, ncalls; };
 
+HD_INLINE void ahead_of_b(struct ahead *w, const struct ahead_b *next, int64_t i)
+{
+	const struct mat *b = &next->b;
+	int64_t width = min64(GEMM_WIDTH, next->n - next->j), lines = b->turned ? width : next->depth,
+		per = div_up(lines, next->ncalls), end = min64(lines, (i + 1) * per);
+
+	if (width <= 0)
+		return;
+	if (!b->turned)
+		ahead_add(w, b->at + (next->k0 + i * per) * b->step + next->j, b->step, end - i * per);
+	for (int64_t j = i * per; b->turned && j < end; j++)
+		ahead_add(w, b->at + (next->j + j) * b->step + next->k0,
+			2 * GEMM_LINE / (int64_t)sizeof(float),
+			div_up(next->depth * (int64_t)sizeof(float), 2 * GEMM_LINE));
+}
+
+/* All rows of a block of a times the panel of b at column j; `later` is packed after it. */
+static inline void gemm_column(const struct gemm_left *a, const float *b, int64_t depth, int64_t j,
+	const struct gemm_out *c, float *odd, struct ahead_b *later)
+{
+	int64_t height = panel_height(c->m);
+
+	later->ncalls = div_up(c->m, height);
 	for (int64_t i = 0; i < c->m; i += height) {
 		struct gemm_out out = { c->at + i * c->step + j, c->step, min64(height, c->m - i), c->n - j,
 			c->more };
+		struct ahead ahead = { 0 };
 		int64_t next = i + height;
-		ahead.i = 0;
-		ahead.n = 1;
 		if (next < c->m)
-			ahead.soon[0] = ahead_of(c->at + next * c->step + j, c->step,
-				min64(height, c->m - next), width);
+			ahead_add(&ahead, c->at + next * c->step + j, c->step, min64(height, c->m - next));
 		else if (j + GEMM_WIDTH < c->n)
-			ahead.soon[0] = ahead_of(c->at + j + GEMM_WIDTH, c->step, min64(height, c->m),
-				min64(GEMM_WIDTH, c->n - j - GEMM_WIDTH));
-		else
-			ahead.n = 0;
-		gemm_panel(a, i, b, depth, &out, odd, &ahead);
+			ahead_add(&ahead, c->at + j + GEMM_WIDTH, c->step, min64(height, c->m));
+		ahead_of_b(&ahead, later, i / height);
+		gemm_panel(a, i, b, depth, &out, odd, ahead_end(&ahead));
 	}
 }
 
-/* c = a b over `depth` terms, or c continued when c.more. No terms: c stays. */
-static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t depth, float *scratch)
+/* c = a b over `depth` terms, or c continued when c.more. No terms: c stays. `beyond` columns of b behind
+ * those of c are likely to be asked for next. */
+static inline void gemm_then(struct mat a, struct mat b, struct gemm_out c, int64_t depth, int64_t beyond,
+	float *scratch)
 {
 	int64_t block = gemm_depth(depth);
 	float *pb = scratch + gemm_room_a(c.m, block);
@@ -428,11 +443,16 @@ static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t d
 			struct gemm_out out = { c.at + i * c.step, c.step, m, c.n, c.more || k > 0 };
 			struct gemm_left left = gemm_left(a, i, m, k, len, scratch);
 			for (int64_t j = 0; j < c.n; j += GEMM_WIDTH) {
+				struct ahead_b later = { b, j + GEMM_WIDTH, c.n + beyond, k, len, 0 };
 				gemm_pack_b(pb, b, j, min64(GEMM_WIDTH, c.n - j), k, len);
-				gemm_column(&left, pb, len, j, &out, scratch,
-					ahead_of_b(b, j + GEMM_WIDTH, c.n, k, len));
+				gemm_column(&left, pb, len, j, &out, scratch, &later);
 			}
 		}
+}
+
+static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t depth, float *scratch)
+{
+	gemm_then(a, b, c, depth, 0, scratch);
 }
 
 #endif

@@ -136,12 +136,40 @@ static void rows_do_not_depend_on_how_many_there_are(void **state)
 	free(a), free(b), free(c), free(d);
 }
 
+/* So that a device of 8 threads has work for each, whichever operand is turned. */
+static void products_of_256_rows_are_at_least_eight_tiles(void **state)
+{
+	static const struct gemm_case shape[] = {
+		{ 256, 1536, 384, 0, 0 }, { 256, 384, 1536, 0, 1 }, { 256, 1152, 384, 0, 0 },
+		{ 256, 384, 384, 0, 1 }, { 256, 256, 384, 0, 1 }, { 256, 384, 256, 0, 0 },
+		{ 256, 384, 50257, 0, 0 }, { 256, 50257, 384, 0, 1 }, { 2048, 384, 384, 0, 0 },
+		{ 256, 384, 1024, 0, 0 }, { 384, 1536, 256, 1, 0 }, { 384, 384, 256, 1, 0 },
+	};
+	const struct hd_cpu_isa *isa = hd_cpu_isa_of(hd_cpu_path(NULL));
+
+	(void)state;
+	for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+		const struct gemm_case *p = &shape[i];
+		struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2,
+			.nout = 1 };
+		const struct hd_kernel *kernel = &isa->rows[HD_OP_MATMUL].kernel;
+		call.in[0] = p->ta ? operand(NULL, p->k, p->m) : operand(NULL, p->m, p->k);
+		call.in[1] = p->tb ? operand(NULL, p->n, p->k) : operand(NULL, p->k, p->n);
+		call.out[0] = operand(NULL, p->m, p->n);
+		CHECK(kernel->ntiles(&call) >= 8, "[%lld,%lld] x [%lld,%lld]: %u tiles", (long long)p->m,
+			(long long)p->k, (long long)p->k, (long long)p->n, kernel->ntiles(&call));
+		CHECK(!p->ta || kernel->fold->ntiles(&call) >= 8, "fold %zu: %u tiles", i,
+			kernel->fold->ntiles(&call));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_small_shape_is_the_chain_of_its_definition),
 		cmocka_unit_test(shapes_beyond_every_block_are_the_same_chain),
 		cmocka_unit_test(drawn_shapes_are_the_same_chain),
+		cmocka_unit_test(products_of_256_rows_are_at_least_eight_tiles),
 		cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,11 +61,38 @@ bool hd_library_matmul_takes(const struct hd_call *call)
 	return call->attr.i[0] == 0 && hd_rows(&call->in[0]) >= LIBRARY_ROWS;
 }
 
-uint32_t hd_library_matmul_ntiles(const struct hd_call *call) { return matmul_ntiles(call); }
+/* Both operands are packed inside each of the library's calls, so its panels stay large; and its bits are
+ * those of a panel's shape. */
+static struct matmul library_grid(const struct hd_call *call)
+{
+	static const struct { int64_t rows, cols; } panel[] = {
+		{ 336, 512 }, { 336, 256 }, { 168, 256 }, { 84, 256 }, { 84, 128 }, { 84, 64 },
+	};
+	const int64_t enough = 2, least = 1 << 20;     /* panels; multiply-adds of one */
+	struct matmul g = matmul_of(call);
+
+	g.ntall = g.nwide = 0;
+	for (size_t i = 0; i < sizeof panel / sizeof panel[0]; i++) {
+		int64_t rows = share(g.m, panel[i].rows, 14), cols = share(g.n, panel[i].cols, 32);
+		if (i > 0 && (g.ntall * g.nwide >= enough || rows * cols * g.k < least))
+			break;
+		g.rows = rows;
+		g.cols = cols;
+		g.ntall = div_up(g.m, rows);
+		g.nwide = div_up(g.n, cols);
+	}
+	return g;
+}
+
+uint32_t hd_library_matmul_ntiles(const struct hd_call *call)
+{
+	struct matmul g = library_grid(call);
+	return (uint32_t)(g.ntall * g.nwide);
+}
 
 enum hd_err hd_library_matmul_prepare(const struct hd_call *call, void **prepared, struct hd_diag *diag)
 {
-	struct matmul g = matmul_of(call);
+	struct matmul g = library_grid(call);
 	bool ta = call->attr.i[0] != 0, tb = call->attr.i[1] != 0;
 	struct prepared *p = NULL;
 	enum hd_err err = prepared_take(&p, diag);
@@ -84,7 +111,7 @@ enum hd_err hd_library_matmul_prepare(const struct hd_call *call, void **prepare
 void hd_library_matmul_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const struct prepared *p = call->prepared;
-	struct matmul g = matmul_of(call);
+	struct matmul g = library_grid(call);
 	int64_t row = tile % g.ntall, col = tile / g.ntall, i = row * g.rows, j = col * g.cols;
 	const float *a = (const float *)call->in[0].at + (call->attr.i[0] ? i : i * g.k);
 	const float *b = (const float *)call->in[1].at + (call->attr.i[1] ? j * g.k : j);

@@ -1,10 +1,9 @@
 /* matmul.inc.h -- the op matmul: a grid of panels over its result. One source for all paths.
  *
- * 1. The grid is a function of the shape alone. Panels are large where the result
- *    is large, since both operands are packed again for each, and smaller until there are two of
- *    them or a panel would be less work than sharing it is worth.
- *    Tiles go down a column of panels first: the block of b, the larger one, is
- *    then still in the second-level cache.
+ * 1. The grid is a function of the shape alone. Panels shrink until there are MATMUL_ENOUGH of them, which
+ *    keeps as many threads busy, or until one would be less work than sharing it is worth. What is read
+ *    where it lies costs nothing to read again: they become narrow, and b is packed once. Where a is
+ *    packed or copied for each, they stay wide.
  * 2. Sums are those of gemm.inc.h, whatever the panel. */
 #ifndef HD_DEVICE_CPU_MATMUL_INC_H
 #define HD_DEVICE_CPU_MATMUL_INC_H
@@ -14,17 +13,29 @@
 
 struct matmul { int64_t m, n, k, rows, cols, ntall, nwide; };      /* rows x cols: a panel */
 
-static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k)
+enum { MATMUL_ENOUGH = 8, MATMUL_LEAST = 1 << 20 };        /* panels; multiply-adds of one */
+
+/* Is a block of a, turned or not, packed or copied (gemm_left)? */
+HD_INLINE bool matmul_lays_a(int64_t m, int64_t k, bool turned)
 {
-	static const struct { int64_t rows, cols; } panel[] = {
-		{ 2 * GEMM_ROWS, GEMM_COLS }, { 2 * GEMM_ROWS, 256 }, { GEMM_ROWS, 256 }, { 84, 256 }, { 84, 128 }, { 84, 64 },
-	};
-	const int64_t enough = 2, least = 1 << 20;     /* panels; multiply-adds of one */
+	return turned || (m > 1 && k * (int64_t)sizeof(float) % GEMM_CLASH == 0);
+}
+
+static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k, bool turned)
+{
+	static const struct { int64_t rows, cols; } panel[2][8] = { {
+		{ GEMM_ROWS, 512 }, { GEMM_ROWS, 256 }, { GEMM_ROWS, 192 }, { GEMM_ROWS, 128 },
+		{ GEMM_ROWS, 96 }, { GEMM_ROWS, 64 }, { GEMM_ROWS, 32 }, { 84, 32 },
+	}, {
+		{ GEMM_ROWS, 512 }, { GEMM_ROWS, 256 }, { GEMM_ROWS / 2, 256 }, { GEMM_ROWS / 2, 192 },
+		{ GEMM_ROWS / 2, 128 }, { GEMM_ROWS / 2, 96 }, { 84, 96 }, { 84, 64 },
+	} };
+	bool lays = matmul_lays_a(m, k, turned);
 	struct matmul g = { m, n, k, 0, 0, 0, 0 };
 
-	for (size_t i = 0; i < sizeof panel / sizeof panel[0]; i++) {
-		int64_t rows = share(m, panel[i].rows, 14), cols = share(n, panel[i].cols, 32);
-		if (i > 0 && (g.ntall * g.nwide >= enough || rows * cols * k < least))
+	for (int i = 0; i < 8; i++) {
+		int64_t rows = share(m, panel[lays][i].rows, 14), cols = share(n, panel[lays][i].cols, 32);
+		if (i > 0 && (g.ntall * g.nwide >= MATMUL_ENOUGH || rows * cols * k < MATMUL_LEAST))
 			break;
 		g.rows = rows;
 		g.cols = cols;
@@ -40,7 +51,7 @@ static inline struct matmul matmul_of(const struct hd_call *call)
 	bool ta = call->attr.i[0] != 0, tb = call->attr.i[1] != 0;
 
 	return matmul_grid(ta ? hd_cols(a) : hd_rows(a), tb ? hd_rows(b) : hd_cols(b),
-		ta ? hd_rows(a) : hd_cols(a));
+		ta ? hd_rows(a) : hd_cols(a), ta);
 }
 
 static inline uint32_t matmul_ntiles(const struct hd_call *call)
@@ -66,31 +77,34 @@ static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *
 	struct gemm_out out = { (float *)call->out[0].at + i * g.n + j, g.n, min64(g.rows, g.m - i),
 		min64(g.cols, g.n - j), false };
 
-	gemm(left, right, out, g.k, scratch);
+	gemm_then(left, right, out, g.k, i + g.rows < g.m ? 0 : g.n - j - out.n, scratch);
 }
 
 /* The gradient of a weight over the parts of a wave: a part's rows are its terms. For a micro-tile of the
  * result the leaves of several parts are made one after the other in registers and folded at once, so that
- * the pending sums stay in the first-level cache and the gradient goes through memory once per wave. Parts
- * with more terms than a packed block holds make their leaf in a rectangle of their own. */
-enum { FOLD_ROWS = 112, FOLD_COLS = 256, FOLD_ENOUGH = 8 };
+ * the pending sums stay in the first-level cache and the gradient goes through memory once per wave. Those
+ * of the next micro-tile are fetched meanwhile. Where one block holds the terms of all parts, a pending sum
+ * is as small as a micro-tile and has one place for all of them. Parts with more terms than a block holds
+ * make their leaf in a rectangle of their own. */
+enum { FOLD_ROWS = 336, FOLD_COLS = 512, FOLD_ENOUGH = 8, FOLD_TERMS = 512 };       /* terms: of a block */
 
 static inline bool matmul_fold_takes(const struct hd_call *call) { return call->attr.i[0] != 0 &&
 	call->attr.i[1] == 0; }
 
+/* Panels of both operands are packed for each tile, so tiles are large and nearly square. */
 static inline struct matmul matmul_fold_grid(const struct hd_call *call)
 {
 	int64_t m = hd_cols(&call->in[0]), n = hd_cols(&call->in[1]), most[2] = { FOLD_ROWS, FOLD_COLS };
 	struct matmul g = { m, n, hd_rows(&call->in[0]), 0, 0, 0, 0 };
 
-	for (int halving = 0; halving < 3; halving++) {
+	for (int halving = 0; halving < 5; halving++) {
 		g.rows = share(m, most[0], GEMM_HEIGHT);
 		g.cols = share(n, most[1], 32);
 		g.ntall = div_up(m, g.rows);
 		g.nwide = div_up(n, g.cols);
 		if (g.ntall * g.nwide >= FOLD_ENOUGH)
 			break;
-		most[halving == 0] /= 2;
+		most[g.cols > g.rows] /= 2;
 	}
 	return g;
 }
@@ -101,28 +115,31 @@ static inline uint32_t matmul_fold_ntiles(const struct hd_call *call)
 	return (uint32_t)(g.ntall * g.nwide);
 }
 
-struct fold_scratch { float *a, *b, *gemm, *leaf, *temp; int64_t len; };       /* len: of a rectangle */
+/* `len`: floats from a pending sum to the next, those of a micro-tile or of a whole tile. */
+struct fold_scratch { float *a, *b, *temp, *leaf, *gemm; int64_t len; };
 
-/* Panels are written in whole registers: each has the room of one more behind it. */
-static inline size_t fold_place(const struct matmul *g, int64_t ntemps, float *from, struct fold_scratch *s)
+/* Panels are written in whole registers: each has the room of one more behind it. `small`: pending sums are
+ * those of a micro-tile, and no part makes its leaf apart. */
+static inline size_t fold_place(const struct matmul *g, bool small, int64_t ntemps, float *from,
+	struct fold_scratch *s)
 {
-	int64_t a = round_up((round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT) * GEMM_DEPTH + HD_UNIT, HD_UNIT);
-	int64_t b = round_up(round_up(g->cols, GEMM_WIDTH) * GEMM_DEPTH + HD_UNIT, HD_UNIT),
-		len = round_up(g->rows * g->cols, HD_UNIT);
-
-	int64_t block = round_up((int64_t)(gemm_scratch(g->rows, g->cols, GEMM_DEPTH) / sizeof(float)),
+	int64_t a = round_up((round_up(g->rows, GEMM_HEIGHT) + GEMM_HEIGHT) * FOLD_TERMS + HD_UNIT, HD_UNIT);
+	int64_t b = GEMM_WIDTH * FOLD_TERMS + HD_UNIT,
+		len = small ? GEMM_HEIGHT * GEMM_WIDTH : round_up(g->rows * g->cols, HD_UNIT),
+		leaf = small ? 0 : len;
+	int64_t block = small ? 0 : round_up((int64_t)(gemm_scratch(g->rows, g->cols, g->k) / sizeof(float)),
 		HD_UNIT);
 
 	if (s)
-		*s = (struct fold_scratch){ from, from + a, from + a + b, from + a + b + block,
-			from + a + b + block + len, len };
-	return (size_t)(a + b + block + len * (1 + ntemps)) * sizeof(float);
+		*s = (struct fold_scratch){ .a = from, .b = from + a, .gemm = from + a + b,
+			.leaf = from + a + b + block, .temp = from + a + b + block + leaf, .len = len };
+	return (size_t)(a + b + block + leaf + len * ntemps) * sizeof(float);
 }
 
 static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t max_parts)
 {
 	struct matmul g = matmul_fold_grid(call);
-	return fold_place(&g, fold_temps(max_parts), NULL, NULL);
+	return fold_place(&g, g.k * max_parts <= FOLD_TERMS, fold_temps(max_parts), NULL, NULL);
 }
 
 struct fold_tile {
@@ -132,6 +149,7 @@ struct fold_tile {
 	struct fold_scratch s;
 	struct fold_site site;
 	int64_t i, j, m, n;
+	bool small;                       /* pending sums are of a micro-tile */
 };
 
 static inline int64_t part_terms(const struct fold_tile *t, uint32_t p)
@@ -147,33 +165,87 @@ static inline struct mat part_operand(const struct fold_tile *t, uint32_t p, int
 	return which ? (struct mat){ at + t->j, t->g.n, false } : (struct mat){ at + t->i, t->g.m, true };
 }
 
-/* Parts [first, end), packed: leaves and folds of every micro-tile in turn. */
-static inline void fold_packed(const struct fold_tile *t, uint32_t first, uint32_t end)
+/* The moves of a part for the micro-tile at (i, j). */
+static inline struct rect fold_moves(const struct fold_tile *t, uint32_t p, int64_t i, int64_t j,
+	struct gemm_adds *adds)
 {
-	int64_t height = panel_height(t->m), tall = div_up(t->m, height) * height,
-		wide = round_up(t->n, GEMM_WIDTH);
-	struct gemm_adds adds[HD_MAX_WAVE], here;
-	struct rect to[HD_MAX_WAVE];
+	struct fold_site here = t->site;
+
+	here.at += i * here.step + j;
+	here.temp += t->small ? 0 : i * here.temp_step + j;
+	return fold_chain(&here, &t->job->part[p], adds);
+}
+
+/* What the micro-tile at (i, j) of parts [first, end) finds in memory: every sum but the pending ones. */
+static inline void fold_ahead(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t i, int64_t j,
+	int64_t height, struct ahead *ahead)
+{
+	int64_t at = t->site.at + i * t->site.step + j;
 
 	for (uint32_t p = first; p < end; p++)
-		to[p] = fold_chain(&t->site, &t->job->part[p], &adds[p]);
-	for (int64_t j = 0; j < t->n; j += GEMM_WIDTH)
-		for (int64_t i = 0; i < t->m; i += height) {
-			int64_t h = round_up(min64(height, t->m - i), 2),
-				v = panel_width(t->n - j) / HD_WIDTH, before = 0;
-			for (uint32_t p = first; p < end; p++) {
-				int64_t depth = part_terms(t, p);
-				struct gemm_out out = { to[p].at + i * to[p].step + j, to[p].step,
-					min64(h, t->m - i), t->n - j, false };
-				here.n = adds[p].n;
-				for (uint32_t k = 0; k < here.n; k++)
-					here.of[k] = (struct gemm_add){ adds[p].of[k].at + i *
-						adds[p].of[k].step + j, adds[p].of[k].step };
-				micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth,
-					t->s.b + before * wide + j * depth, depth, &out, &here, NULL);
-				before += depth;
-			}
+		for (uint32_t k = 0; k < t->job->part[p].nfolds; k++)
+			if (!t->job->part[p].fold[k].dst_temp)
+				ahead_add(ahead, t->job->part[p].fold[k].dst + at, t->site.step,
+					min64(height, t->m - i));
+}
+
+/* The micro-tile at (i, j): leaves and folds of parts [first, end). */
+static inline void fold_micro(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t i, int64_t j,
+	const struct ahead_of *ahead)
+{
+	int64_t height = panel_height(t->m), tall = div_up(t->m, height) * height,
+		h = round_up(min64(height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH, before = 0;
+	struct ahead none = { 0 };
+	const struct ahead_of *nothing = ahead_end(&none);
+	struct gemm_adds adds;
+
+	for (uint32_t p = first; p < end; p++) {
+		int64_t depth = part_terms(t, p);
+		struct rect to = fold_moves(t, p, i, j, &adds);
+		struct gemm_out out = { to.at, to.step, min64(h, t->m - i), t->n - j, false };
+		micro_adds[h / 2 - 1][v - 1](t->s.a + before * tall + i * depth, t->s.b + before * GEMM_WIDTH,
+			depth, &out, &adds, p == first ? ahead : nothing);
+		before += depth;
+	}
+}
+
+/* Panel j of parts [first, end), and what comes after it. */
+static inline void fold_panel(const struct fold_tile *t, uint32_t first, uint32_t end, int64_t j,
+	struct ahead_b *later)
+{
+	int64_t height = panel_height(t->m);
+
+	later->ncalls = div_up(t->m, height);
+	for (int64_t i = 0; i < t->m; i += height) {
+		struct ahead ahead = { 0 };
+		if (i + height < t->m)
+			fold_ahead(t, first, end, i + height, j, height, &ahead);
+		else if (j + GEMM_WIDTH < t->n)
+			fold_ahead(t, first, end, 0, j + GEMM_WIDTH, height, &ahead);
+		ahead_of_b(&ahead, later, i / height);
+		fold_micro(t, first, end, i, j, ahead_end(&ahead));
+	}
+}
+
+/* Parts [first, end), whose terms fit a block: one panel of b after the other. */
+static inline void fold_parts(const struct fold_tile *t, uint32_t first, uint32_t end)
+{
+	int64_t tall = div_up(t->m, panel_height(t->m)) * panel_height(t->m), terms = 0;
+
+	for (uint32_t p = first; p < end; p++) {
+		gemm_pack_a(t->s.a + terms * tall, part_operand(t, p, 0), 0, t->m, 0, part_terms(t, p));
+		terms += part_terms(t, p);
+	}
+	for (int64_t j = 0; j < t->n; j += GEMM_WIDTH) {
+		struct ahead_b later = { part_operand(t, first, 1), j + GEMM_WIDTH, t->n, 0, terms, 0 };
+		int64_t before = 0;
+		for (uint32_t p = first; p < end; p++) {
+			gemm_pack_b(t->s.b + before * GEMM_WIDTH, part_operand(t, p, 1), j,
+				min64(GEMM_WIDTH, t->n - j), 0, part_terms(t, p));
+			before += part_terms(t, p);
 		}
+		fold_panel(t, first, end, j, &later);
+	}
 }
 
 /* A leaf that was made in a rectangle of its own. */
@@ -192,32 +264,35 @@ static inline void fold_leaf(const struct fold_tile *t, uint32_t p)
 		}
 }
 
+/* Parts from `first` on whose terms fit a block, `first` itself if it alone does not. */
+static inline uint32_t fold_group(const struct fold_tile *t, uint32_t first)
+{
+	int64_t terms = 0;
+	uint32_t end = first;
+
+	while (end < t->job->nparts && terms + part_terms(t, end) <= FOLD_TERMS)
+		terms += part_terms(t, end++);
+	return end;
+}
+
 static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_fold_job *job, uint32_t tile,
 	void *scratch)
 {
 	struct fold_tile t = { .call = call, .job = job, .g = matmul_fold_grid(call) };
-	int64_t tall, wide;
 	uint32_t end;
 
 	t.i = tile % t.g.ntall * t.g.rows;
 	t.j = tile / t.g.ntall * t.g.cols;
 	t.m = min64(t.g.rows, t.g.m - t.i);
 	t.n = min64(t.g.cols, t.g.n - t.j);
-	fold_place(&t.g, 0, scratch, &t.s);
+	t.small = fold_group(&t, 0) == job->nparts;
+	fold_place(&t.g, t.small, 0, scratch, &t.s);
 	t.site = (struct fold_site){ (int64_t)job->at + t.i * t.g.n + t.j, t.g.n, t.s.temp, t.s.len,
-		t.g.cols };
-	tall = div_up(t.m, panel_height(t.m)) * panel_height(t.m);
-	wide = round_up(t.n, GEMM_WIDTH);
+		t.small ? GEMM_WIDTH : t.g.cols };
 	for (uint32_t p = 0; p < job->nparts; p = end) {
-		int64_t terms = 0;
-		for (end = p; end < job->nparts && terms + part_terms(&t, end) <= GEMM_DEPTH; end++) {
-			int64_t depth = part_terms(&t, end);
-			gemm_pack_a(t.s.a + terms * tall, part_operand(&t, end, 0), 0, t.m, 0, depth);
-			gemm_pack_b(t.s.b + terms * wide, part_operand(&t, end, 1), 0, t.n, 0, depth);
-			terms += depth;
-		}
+		end = fold_group(&t, p);
 		if (end > p) {
-			fold_packed(&t, p, end);
+			fold_parts(&t, p, end);
 			continue;
 		}
 		struct gemm_out out = { t.s.leaf, t.g.cols, t.m, t.n, false };

@@ -274,7 +274,7 @@ static inline struct matmul contract_of(const struct hd_call *call)
 {
 	const struct hd_operand *a = &call->in[0], *out = &call->out[0];
 	return matmul_grid(out->dim[out->rank - 2], out->dim[out->rank - 1],
-		a->dim[a->rank - (call->attr.i[0] ? 2 : 1)]);
+		a->dim[a->rank - (call->attr.i[0] ? 2 : 1)], call->attr.i[0] != 0);
 }
 
 static inline uint32_t contract_ntiles(const struct hd_call *call)
