@@ -14,10 +14,14 @@ same "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "$digest" "what is timed i
 expect 0 heddle bench step mlp.yaml --devices 1 --threads 1 --repeat 5 --json
 json_ok
 for name in forward_ms backward_ms joins_ms update_ms wait_data_ms other_ms virtual_nodes_ms virtual_node_alone_ms virtual_nodes_excess \
-	memory_predicted_mib memory_peak_growth_mib memory_files_mib; do
+	ops_cold_ms explained floor_ms memory_predicted_mib memory_peak_growth_mib memory_files_mib; do
 	[ -n "$(number $name)" ] || failed "no $name"
 done
 same "$(number digest)" "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "one device and two"
+awk -v floor="$(number floor_ms)" -v f="$(number flops_per_step)" -v p="$(number peak_flops_per_s)" \
+	'BEGIN { d = f / p * 1e3 / floor - 1; exit !(d < 1e-6 && d > -1e-6) }' || failed "floor_ms"
+awk -v ops="$(number ops_cold_ms)" -v e="$(number explained)" -v step="$(number step_ms_min)" \
+	'BEGIN { exit !(ops > 0 && e * step >= ops) }' || failed "explained"
 awk -v all="$(number virtual_nodes_ms)" -v one="$(number virtual_node_alone_ms)" -v rest="$(number joins_and_update_ms)" -v folds="$(number folds_ms)" -v e="$(number virtual_nodes_excess)" \
 	'BEGIN { d = all / (13 * one + folds + rest) - 1 - e; exit !(d < 1e-6 && d > -1e-6 && one > 0 && rest > 0) }' || failed "the excess is not that of its terms"
 awk -v f="$(number forward_ms)" -v b="$(number backward_ms)" 'BEGIN { exit !(f > 0 && b > 0) }' ||
@@ -79,6 +83,10 @@ for job in mlp lenet resnet18 gpt lstm; do
 	[ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "$job: sums"
 	[ ! -x "$python" ] || grep -q '^portable' sums || failed "$job: no portable kernels"
 done
+expect 0 heddle bench op mlp.yaml --repeat 2 --cold --json
+json_ok
+grep -q '"cold":true' out || failed "--json does not say that operands were cold"
+[ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "cold: sums"
 expect 0 heddle bench op mlp.yaml --repeat 1
 says 'of the step are its ops'
 expect 2 heddle bench op mlp.yaml --repeat 0

@@ -50,6 +50,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SEEDS,       0,   "seeds",         COUNT,  "M",       "so many seeds, from --seed on (default 1)")        \
 	X(SAVE,        0,   "save",          TEXT,   "FILE",    "write what is timed as safetensors: initial parameters and the rows of each step") \
 	X(REPEAT,      0,   "repeat",        COUNT,  "N",       "timed repetitions")                               \
+	X(COLD,        0,   "cold",          FLAG,   "",        "time ops in the order of the step, operands where it leaves them") \
 	X(ULP,         0,   "ulp",           COUNT,  "N",       "count elements within N units in the last place as equal") \
 	X(REL,         0,   "rel",           TEXT,   "X",       "count elements within a relative distance as equal") \
 	X(SHOW,        0,   "show",          FLAG,   "",        "print the job file of the demonstration, start nothing") \

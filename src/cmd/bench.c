@@ -78,9 +78,13 @@ static void on_step(void *user, const struct hd_progress *p)
 
 enum { MAX_ROUNDS = 101 };
 
+/* How much of the least step its ops, alone and cold, and its joins and update explain; 0: not measured. */
+struct explained { double ops_ms, update_ms, share; };
+
 struct memory { double predicted_mib, peak_growth_mib, files_mib; };
 
-static void print_text(const struct bench *b, const struct overhead *o, const struct memory *m, uint32_t nvns)
+static void print_text(const struct bench *b, const struct overhead *o, const struct explained *e,
+	const struct memory *m, uint32_t nvns)
 {
 	printf("phases   ");
 	for (int i = 0; i < NPHASES; i++)
@@ -94,13 +98,18 @@ static void print_text(const struct bench *b, const struct overhead *o, const st
 			nvns * o->one_ms + o->folds_ms + o->rest_ms, o->excess * 100);
 	else
 		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
+	if (e->share > 0)
+		printf("explained %.1f %% of the least step: ops alone, cold %.3f + joins and update "
+			"%.3f ms\n", e->share * 100, e->ops_ms, e->update_ms);
+	else
+		printf("explained not measured: ops are timed on one device, without lockstep\n");
 	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak, %.1f MiB of it "
 		"pages of programs and files\n",
 		m->predicted_mib, m->peak_growth_mib, m->files_mib);
 }
 
 static void print_members(struct hd_json_writer *w, const struct bench *b, const struct overhead *o,
-	const struct memory *m)
+	const struct explained *e, const struct memory *m)
 {
 	for (int i = 0; i < NPHASES; i++)
 		hd_json_put_f64(w, phases[i].name, hd_times_quantile(&b->phase[i], 0.5));
@@ -111,13 +120,17 @@ static void print_members(struct hd_json_writer *w, const struct bench *b, const
 		hd_json_put_f64(w, "joins_and_update_ms", o->rest_ms);
 		hd_json_put_f64(w, "virtual_nodes_excess", o->excess);
 	}
+	if (e->share > 0) {
+		hd_json_put_f64(w, "ops_cold_ms", e->ops_ms);
+		hd_json_put_f64(w, "explained", e->share);
+	}
 	hd_json_put_f64(w, "memory_predicted_mib", m->predicted_mib);
 	hd_json_put_f64(w, "memory_peak_growth_mib", m->peak_growth_mib);
 	hd_json_put_f64(w, "memory_files_mib", m->files_mib);
 }
 
 static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run, const struct overhead *o,
-	const struct memory *m, double peak)
+	const struct explained *e, const struct memory *m, double peak)
 {
 	const struct hd_worker_spec *spec = hd_run_spec(run);
 	double flops = hd_task_flops(hd_run_task(run)), median = hd_times_quantile(&b->times, 0.5),
@@ -131,10 +144,11 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 		printf("work      %.3f GFLOP a step, %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s these cores "
 			"reach\n", flops * 1e-9, rate * 1e-9,
 			rate / peak * 100, peak * 1e-9);
+		printf("floor     %.3f ms: all of it at that peak\n", flops / peak * 1e3);
 		printf("devices   %u x %u threads, %s\nloss      %.6f first, %.6f last\nstate     %s\n",
 			spec->ndevices, spec->nthreads,
 			hd_worker_path(hd_run_worker(run)), b->first, b->last, b->digest);
-		print_text(b, o, m, hd_run_task(run)->job->nvns);
+		print_text(b, o, e, m, hd_run_task(run)->job->nvns);
 		return;
 	}
 	struct hd_text text;
@@ -150,6 +164,7 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	hd_json_put_f64(&w, "flops_per_s", rate);
 	hd_json_put_f64(&w, "peak_flops_per_s", peak);
 	hd_json_put_f64(&w, "fraction_of_peak", rate / peak);
+	hd_json_put_f64(&w, "floor_ms", flops / peak * 1e3);
 	hd_json_put_f64(&w, "loss_first", b->first);
 	hd_json_put_f64(&w, "loss_last", b->last);
 	if (b->loss) {
@@ -163,7 +178,7 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	hd_json_put_text(&w, "kernels", hd_worker_path(hd_run_worker(run)));
 	hd_json_put_text(&w, "digest", b->digest);
 	hd_json_put_i64(&w, "virtual_nodes", hd_run_task(run)->job->nvns);
-	print_members(&w, b, o, m);
+	print_members(&w, b, o, e, m);
 	hd_json_close(&w);
 	printf("%s\n", text.at);
 }
@@ -296,6 +311,27 @@ static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, s
 	return err;
 }
 
+static enum hd_err explain(struct hd_cmd *cmd, struct hd_run *run, const struct bench *b, uint32_t nrounds,
+	struct explained *e)
+{
+	struct hd_worker *worker = hd_run_worker(run);
+	struct hd_op_times times;
+	struct hd_diag unused = { "" };
+	enum hd_err err = hd_worker_op_times(worker, nrounds, true, &cmd->arena, &times, &unused);
+
+	if (err == HD_E_REFUSED)
+		return HD_OK;
+	if (err) {
+		cmd->diag = unused;
+		return err;
+	}
+	e->ops_ms = hd_op_times_sum(&times) * 1e3;
+	e->update_ms = hd_times_quantile(&b->phase[PHASE_JOINS], 0) +
+		hd_times_quantile(&b->phase[PHASE_UPDATE], 0);
+	e->share = (e->ops_ms + e->update_ms) / hd_times_quantile(&b->times, 0);
+	return HD_OK;
+}
+
 static void look_at_memory(struct hd_run *run, struct memory *m)
 {
 	struct hd_worker *worker = hd_run_worker(run);
@@ -325,6 +361,7 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	struct hd_run_options options = { .quiet_disk = true, .watch = { .user = b, .step = on_step } };
 	struct hd_run *run = NULL;
 	struct overhead overhead = { 0 };
+	struct explained explained = { 0 };
 	struct memory memory = { 0 };
 	double peak = 1;
 	enum hd_err err;
@@ -352,11 +389,12 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), b->digest);
 		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)),
 			&cmd->clock) * cores_used(hd_run_spec(run));
-		if (hd_run_spec(run)->ndevices == 1)
+		err = explain(cmd, run, b, nrounds, &explained);
+		if (!err && hd_run_spec(run)->ndevices == 1)
 			err = find_overhead(cmd, job, run, nrounds, &overhead);
 	}
 	if (!err)
-		print(cmd, b, run, &overhead, &memory, peak);
+		print(cmd, b, run, &overhead, &explained, &memory, peak);
 	hd_run_destroy(run);
 	return err;
 }

@@ -15,6 +15,7 @@ struct measure {
 	struct hd_times step, update;     /* ms; update: joins, norm and optimizer */
 	double peak, bandwidth;           /* FLOP/s and bytes/s of a core */
 	double ops_s;                     /* of a step */
+	bool cold;
 	uint64_t nsteps;
 };
 
@@ -109,8 +110,9 @@ static void print_text(const struct measure *m, const struct hd_run *run, const 
 		sum = m->ops_s * 1e3 + update;
 
 	printf("# %s kernels on %s, one thread: %.1f GFLOP/s and %.1f GB/s at most; %u virtual nodes in "
-		"waves of %u\n", m->kernels, path,
-		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave);
+		"waves of %u%s\n", m->kernels, path,
+		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave,
+		m->cold ? "; operands cold" : "");
 	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB",
 		"best ms", "GFLOP/s", "GB/s", "share", "bound");
 	for (uint32_t i = 0; i < m->ops.n; i++)
@@ -130,6 +132,7 @@ static void put_json(struct hd_json_writer *w, const struct measure *m, const st
 	hd_json_open_object(w, NULL);
 	hd_json_put_text(w, "set", m->kernels);
 	hd_json_put_text(w, "kernels", path);
+	hd_json_put_bool(w, "cold", m->cold);
 	hd_json_put_f64(w, "peak_flops_per_s", m->peak);
 	hd_json_put_f64(w, "peak_bytes_per_s", m->bandwidth);
 	hd_json_put_i64(w, "virtual_nodes", hd_run_task(run)->job->nvns);
@@ -154,12 +157,12 @@ static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *
 	enum hd_err err = hd_run_train(run, &cmd->diag);
 
 	if (!err)
-		err = hd_worker_op_times(worker, hd_bench_repeat(cmd), &cmd->arena, &m->ops, &cmd->diag);
+		err = hd_worker_op_times(worker, hd_bench_repeat(cmd), m->cold, &cmd->arena, &m->ops,
+			&cmd->diag);
 	if (err)
 		return err;
 	qsort(m->ops.at, m->ops.n, sizeof *m->ops.at, by_share_of_step);
-	for (uint32_t i = 0; i < m->ops.n; i++)
-		m->ops_s += (double)m->ops.at[i].count * m->ops.at[i].best_s;
+	m->ops_s = hd_op_times_sum(&m->ops);
 	m->peak = hd_core_peak(hd_worker_path(worker), &cmd->clock);
 	m->bandwidth = hd_core_bandwidth(&cmd->clock);
 	return m->bandwidth > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM,
@@ -177,7 +180,8 @@ static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd
 
 	if (!m)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
-	*m = (struct measure){ .kernels = kernels == HD_KERNELS_LIBRARY ? "library" : "portable" };
+	*m = (struct measure){ .kernels = kernels == HD_KERNELS_LIBRARY ? "library" : "portable",
+		.cold = cmd->args.has[HD_OPT_COLD] };
 	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
 	hd_bench_take_steps(job, options.stop_at);
 	err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);

@@ -222,6 +222,9 @@ const struct hd_verb hd_verbs[] = {
 	  "Memory: what is predicted before the first step, how far the process's resident bytes rose "
 	  "above what they were before there was a worker, and how much of that are pages of programs and "
 	  "files: no prediction counts those.\n"
+	  "Explained: how much of the step are its ops, timed cold (bench op --cold), and its joins and "
+	  "update; on one device. Floor: every operation of the step at the measured peak of fused "
+	  "multiply-adds, on all its cores.\n"
 	  "Nothing of the run is kept.\n"
 	  "--save FILE.safetensors: the same problem for another program: parameters before the first step "
 	  "by the names of `model export`, the rows of step 0, 1, ... as step0.x, step0.y, ..., the job as "
@@ -236,8 +239,11 @@ const struct hd_verb hd_verbs[] = {
 	  "time. Gradients of parameters include their folds. MB: what the op reads and writes if nothing "
 	  "is cached, so GB/s may exceed the memory's. Share: time at the measured peak (compute) or "
 	  "copying speed (memory) of a core, whichever is longer, over the best time.\n"
-	  "Last: the sum over a step + the update, and the measured step.",
-	  OPTS(HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_op, "program_bench.sh" },
+	  "Last: the sum over a step + the update, and the measured step.\n"
+	  "A repeated op finds in the caches what fits them. --cold: --repeat passes over the whole step "
+	  "instead, each op once a pass, so that operands are as far away as the step leaves them; best of "
+	  "the passes, mean over the ops of a row.",
+	  OPTS(HD_OPT_COLD, HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_op, "program_bench.sh" },
 	{ "bench allreduce", "", 0, 0, "time the sum of a vector over processes of this machine",
 	  "Each process has a vector of floats; afterwards all have the sum, added in one fixed order, by "
 	  "the exchange that training uses: buckets of 1 MiB go to their owners, sums come back. The time "

@@ -7,7 +7,9 @@ struct timing {
 	struct hd_walk walk;
 	uint32_t nwaves;
 	uint64_t repeat;
+	bool cold;
 	uint32_t *first_node;             /* [n] of each row of times */
+	double *node_s;                   /* [nnodes], cold: best of the passes so far; < 0: none */
 	struct hd_op_times *times;
 };
 
@@ -47,57 +49,125 @@ static struct hd_op_time *begin(struct timing *k, uint32_t inode)
 	return t;
 }
 
+/* Of one run, into *best_s if it is less. */
+static enum hd_err time_once(struct timing *k, enum hd_run_phase phase, uint32_t place, uint32_t nparts,
+	double *best_s, struct hd_diag *diag)
+{
+	struct hd_clock *clock = &k->walk.worker->clock;
+	int64_t began_ns = hd_clock_now_ns(clock);
+	enum hd_err err = hd_walk_run(&k->walk, phase, place, diag);
+	double took_s = (double)(hd_clock_now_ns(clock) - began_ns) * 1e-9 / nparts;
+
+	if (*best_s < 0 || took_s < *best_s)
+		*best_s = took_s;
+	return err;
+}
+
 static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_op_time *t,
 	uint32_t nparts, struct hd_diag *diag)
 {
-	struct hd_clock *clock = &k->walk.worker->clock;
 	enum hd_err err = HD_OK;
 
-	for (uint64_t i = 0; i < k->repeat && !err; i++) {
-		int64_t began_ns = hd_clock_now_ns(clock);
-		err = hd_walk_run(&k->walk, phase, place, diag);
-		double took_s = (double)(hd_clock_now_ns(clock) - began_ns) * 1e-9 / nparts;
-		if (t->best_s < 0 || took_s < t->best_s)
-			t->best_s = took_s;
-	}
+	for (uint64_t i = 0; i < k->repeat && !err; i++)
+		err = time_once(k, phase, place, nparts, &t->best_s, diag);
 	return err;
+}
+
+static bool is_view(const struct hd_program *p, uint32_t inode)
+{
+	return hd_ops[p->graph->node[inode].op].class == HD_OP_VIEW;
+}
+
+static uint32_t parts_of(const struct timing *k, uint32_t inode)
+{
+	return is_shared(&k->walk.worker->stage->train, inode) ? 1 : k->walk.rank->nwave;
+}
+
+/* A pass over both phases; the times of the first are not kept. */
+static enum hd_err pass(struct timing *k, bool kept, struct hd_diag *diag)
+{
+	const struct hd_program *p = &k->walk.worker->stage->train;
+	enum hd_err err = HD_OK;
+
+	for (int phase = HD_RUN_F; phase <= HD_RUN_B && !err; phase++)
+		for (uint32_t i = 0; i < p->norder[phase] && !err; i++) {
+			uint32_t inode = p->order[phase][i];
+			double unkept_s = -1;
+			err = time_once(k, (enum hd_run_phase)phase, i, parts_of(k, inode),
+				kept ? &k->node_s[inode] : &unkept_s, diag);
+		}
+	return err;
+}
+
+static enum hd_err passes(struct timing *k, struct hd_diag *diag)
+{
+	enum hd_err err = pass(k, false, diag);
+
+	for (uint32_t i = 0; i < k->walk.worker->stage->train.graph->nnodes; i++)
+		k->node_s[i] = -1;
+	for (uint64_t i = 0; i < k->repeat && !err; i++)
+		err = pass(k, true, diag);
+	return err;
+}
+
+/* Weighs a node's time by how often it counts: best_s is the mean of all nodes of the row. */
+static void add_node(struct hd_op_time *t, double node_s, uint64_t count)
+{
+	double before_s = t->count ? t->best_s * (double)t->count : 0;
+
+	t->best_s = (before_s + node_s * (double)count) / (double)(t->count + count);
 }
 
 static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_diag *diag)
 {
 	const struct hd_program *p = &k->walk.worker->stage->train;
 	uint32_t inode = p->order[phase][place], nslices = k->walk.rank->work->script.nslices;
-	bool shared = is_shared(p, inode);
-	enum hd_err err;
+	uint64_t ncalls = is_shared(p, inode) ? k->nwaves : k->walk.worker->task->job->nvns,
+		count = ncalls * nslices;
+	enum hd_err err = HD_OK;
 
-	if (hd_ops[p->graph->node[inode].op].class == HD_OP_VIEW)
-		return hd_walk_run(&k->walk, phase, place, diag);
+	if (is_view(p, inode))
+		return k->cold ? HD_OK : hd_walk_run(&k->walk, phase, place, diag);
 	struct hd_op_time *t = seen(k, inode);
-	if (t) {
+	bool first = !t;
+	t = t ? t : begin(k, inode);
+	if (k->cold)
+		add_node(t, k->node_s[inode], count);
+	else if (first)
+		err = time_node(k, phase, place, t, parts_of(k, inode), diag);
+	else
 		err = hd_walk_run(&k->walk, phase, place, diag);
-	} else {
-		t = begin(k, inode);
-		err = time_node(k, phase, place, t, shared ? 1 : k->walk.rank->nwave, diag);
-	}
-	t->count += (shared ? k->nwaves : k->walk.worker->task->job->nvns) * nslices;
+	t->count += count;
 	return err;
 }
 
-enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_arena *arena,
+double hd_op_times_sum(const struct hd_op_times *times)
+{
+	double sum_s = 0;
+
+	for (uint32_t i = 0; i < times->n; i++)
+		sum_s += (double)times->at[i].count * times->at[i].best_s;
+	return sum_s;
+}
+
+enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, bool cold, struct hd_arena *arena,
 	struct hd_op_times *times, struct hd_diag *diag)
 {
 	uint32_t nnodes = w->stage->train.graph->nnodes;
-	struct timing k = { .repeat = repeat, .times = times };
+	struct timing k = { .repeat = repeat, .cold = cold, .times = times };
 	enum hd_err err = hd_walk_open(&k.walk, w, 0, diag);
 
 	*times = (struct hd_op_times){ .at = hd_arena_take(arena, nnodes + 1, sizeof *times->at) };
 	k.first_node = hd_arena_take(arena, nnodes + 1, sizeof *k.first_node);
-	if (!err && (!times->at || !k.first_node))
+	k.node_s = hd_arena_take(arena, nnodes + 1, sizeof *k.node_s);
+	if (!err && (!times->at || !k.first_node || !k.node_s))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for the times of %u ops", nnodes);
 	if (!err) {
 		times->wave = k.walk.rank->nwave;
 		k.nwaves = k.walk.rank->work->wave[k.walk.rank->work->script.nvns_here - 1] + 1;
 	}
+	if (!err && cold)
+		err = passes(&k, diag);
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B && !err; phase++)
 		for (uint32_t i = 0; i < w->stage->train.norder[phase] && !err; i++)
 			err = node(&k, (enum hd_run_phase)phase, i, diag);

@@ -8,8 +8,10 @@
  * 1. Figures are those of one virtual node: a call that takes the rows of W is counted W
  *    times at 1/W of its time. What depends on parameters alone runs once a wave.
  * 2. The time of a parameter's gradient includes its folds; their bytes are not counted.
- * 3. Repeated at once, an op finds its operands in the caches if they fit: the sum
- *    over a step is a bound from below of the step's time.
+ * 3. Repeated at once (warm), an op finds its operands in the caches if they fit: the sum
+ *    over a step is a bound from below of the step's time. Cold: whole passes in the order of the step, each
+ *    node once a pass, so that every op finds its operands where the step leaves them; best of the passes
+ *    per node, mean over the nodes of a row.
  * 4. No parameter, slot or counter changes; gradient buffers do, and the next step clears them.
  *
  * Workers of one device without lockstep only (HD_E_REFUSED). Threads: the worker's caller. */
@@ -27,10 +29,11 @@ struct hd_op_time {
 /* `at` lies in the arena given; wave: W */
 struct hd_op_times { struct hd_op_time *at; uint32_t n, wave; };
 
-/* `repeat` >= 1 runs of each. */
-HD_MUST_USE enum hd_err hd_worker_op_times(struct hd_worker *worker, uint64_t repeat, struct hd_arena *arena,
-	struct hd_op_times *times,
-	struct hd_diag *diag);
+/* `repeat` >= 1 runs of each; cold: as many passes, and one that is not timed before them. */
+HD_MUST_USE enum hd_err hd_worker_op_times(struct hd_worker *worker, uint64_t repeat, bool cold,
+	struct hd_arena *arena, struct hd_op_times *times, struct hd_diag *diag);
+/* Seconds of a step: every row as often as it counts. */
+double hd_op_times_sum(const struct hd_op_times *times);
 
 /* What the folds of device 0 would cost as passes of their own: additions of whole gradients in a step, and
  * the least time of one, of `repeat` >= 1. A bound from above: kernels that fold by themselves save some
