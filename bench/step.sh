@@ -8,12 +8,17 @@
 # relative difference); beyond 1e-3, and three times what the peer differs from itself (torch_step.py, norms),
 # it says LOSSES DIFFER and exits 1. Sides take turns, ours, peer, ours, peer: of each the best round counts.
 # `ratio` is of medians, `ratio_min` of least times: neighbours on the machine disturb the one more than the
-# other.
+# other. `floor_ms`: every operation of our step at the peak of fused multiply-adds of the cores used;
+# `floor`: what ratio_min would be then. Convolutions by windows do fewer operations and may pass it.
+# The first line names the vendor of the CPU: a ratio of one vendor's says nothing of another's, where the
+# peer's library multiplies at another speed.
 #
-# HD_TORCH_PYTHON a Python with PyTorch and safetensors; without it the peer's columns say "not measured"
+# HD_TORCH_PYTHON a Python with PyTorch and safetensors (default: python3 if it has them); without one the
+#	peer's columns say "not measured"
 #	HD_BENCH_JOBS     names of bench/jobs (default: all five)
 #	HD_BENCH_STEPS    timed steps of a round (default 30)
 #	HD_BENCH_DEVICES  numbers of devices (default: 1 and all cores)
+#	HD_BENCH_KERNELS  portable, library or auto (default: what the job says)
 #	HD_TORCH_TRIES, HD_TORCH_LIMIT_S   see torch_step.py
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,6 +27,9 @@ heddle=${HEDDLE_BIN:-build/release/heddle}
 steps=${HD_BENCH_STEPS:-30} jobs=${HD_BENCH_JOBS:-"mlp lenet resnet18 gpt-byte gpt-50k"} cores=$(nproc) \
 	status=0
 devices=${HD_BENCH_DEVICES:-$([ "$cores" = 1 ] && echo 1 || echo "1 $cores")}
+if [ -z "${HD_TORCH_PYTHON:-}" ] && python3 -c 'import torch, safetensors' 2>/dev/null; then
+	HD_TORCH_PYTHON=python3
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -32,7 +40,8 @@ least() { printf '%s\n' "$@" | sort -g | head -n 1; }
 ours()
 {
 	"$heddle" bench step "bench/jobs/$1.yaml" --devices "$([ "$2" = "$cores" ] && [ "$2" != 1 ] &&
-		echo auto || echo "$2")" --repeat "$steps" --json -q --save "$work/problem.safetensors" >"$3"
+		echo auto || echo "$2")" --repeat "$steps" --json -q --save "$work/problem.safetensors" \
+		${HD_BENCH_KERNELS:+-s "job.kernels=$HD_BENCH_KERNELS"} >"$3"
 }
 peer()
 {
@@ -44,16 +53,18 @@ peer()
 }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' \
-	/proc/cpuinfo | head -n 1), $cores cores; $steps steps a round, 2 rounds"
-format='%-10s %7s %10s %10s %6s %10s %10s %9s %8s %9s %9s %10s  %s\n'
+cpu() { sed -n "s/^$1[^:]*: //p" /proc/cpuinfo | head -n 1; }
+machine="$(uname -m) $(cpu vendor_id) $(cpu 'model name'), $cores cores"
+echo "# $(date -u +%F) $(git rev-parse --short HEAD) $machine; ${HD_BENCH_KERNELS:-auto} kernels; \
+$steps steps a round, 2 rounds"
+format='%-10s %7s %10s %10s %6s %10s %10s %9s %9s %6s %8s %9s %9s %10s  %s\n'
 # shellcheck disable=SC2059
-printf "$format" job devices ours_ms peer_ms ratio ours_min peer_min ratio_min of_peak our_loss peer_loss \
-	loss_diff peer
+printf "$format" job devices ours_ms peer_ms ratio ours_min peer_min ratio_min floor_ms floor of_peak \
+	our_loss peer_loss loss_diff peer
 for job in $jobs; do
 	for n in $devices; do
 		ours "$job" "$n" "$work/ours1"
-		peer_ms=- peer_min=- r=- rm=- peer_loss=- diff=- \
+		peer_ms=- peer_min=- r=- rm=- floor=- peer_loss=- diff=- \
 			peer='not measured (HD_TORCH_PYTHON is not set)'
 		[ -z "${HD_TORCH_PYTHON:-}" ] || peer "$work/ours1" "$n" "$work/peer1" ""
 		ours "$job" "$n" "$work/ours2"
@@ -66,6 +77,7 @@ for job in $jobs; do
 				"$(member step_ms_median "$work/peer2")")
 			peer_min=$(least "$(member step_ms_min "$work/peer1")" \
 				"$(member step_ms_min "$work/peer2")")
+			floor=$(ratio "$(member floor_ms "$work/ours1")" "$peer_min")
 			r=$(ratio "$ms" "$peer_ms") rm=$(ratio "$min" "$peer_min") \
 				diff=$(member loss_diff "$work/peer1") \
 				peer_loss=$(member loss_last "$work/peer1")
@@ -75,7 +87,9 @@ for job in $jobs; do
 		fi
 		# shellcheck disable=SC2059
 		printf "$format" "$job" "$n" "$(printf %.3f "$ms")" "$([ "$peer_ms" = - ] && echo - || printf %.3f "$peer_ms")" "$r" "$(printf %.3f "$min")" \
-			"$([ "$peer_min" = - ] && echo - || printf %.3f "$peer_min")" "$rm" "$(awk -v p="$(member fraction_of_peak "$work/ours1")" 'BEGIN { printf "%.0f%%", p * 100 }')" \
+			"$([ "$peer_min" = - ] && echo - || printf %.3f "$peer_min")" "$rm" \
+			"$(printf %.3f "$(member floor_ms "$work/ours1")")" "$floor" \
+			"$(awk -v p="$(member fraction_of_peak "$work/ours1")" 'BEGIN { printf "%.0f%%", p * 100 }')" \
 			"$(printf %.4f "$(member loss_last "$work/ours1")")" "$([ "$peer_loss" = - ] && echo - || printf %.4f "$peer_loss")" \
 			"$([ "$diff" = - ] && echo - || printf %.1e "$diff")" "$peer"
 		if [ "$diff" != - ] && ! awk -v d="$diff" -v own="$(member self_diff "$work/peer1")" \
