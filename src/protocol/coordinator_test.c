@@ -154,6 +154,29 @@ static void who_comes_back_is_asked_in_the_epoch_of_its_view(void **state)
 	hd_coordinator_destroy(co);
 }
 
+/* After a planned change there is no view to repeat, and its number says so by 0: an answer of epoch 0, in
+ * which no coordinator asks, means no view. */
+static void an_answer_of_epoch_0_is_sent_no_view(void **state)
+{
+	static const struct { uint32_t view, answer; bool sent; } cases[] = {
+		{ 1, 1, true }, { 1, 0, false }, { 0, 0, false }, { 0, 1, false }, { 1, 2, false } };
+	const uint32_t member[] = { 0, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_coordinator *co = at_rest(4, 2, member, 2);
+		const struct hd_msg answer = { .kind = HD_MSG_STATUS, .epoch = cases[i].answer,
+			.status = { .member = true } };
+		co->view_epoch = cases[i].view;
+		struct hd_co_actions done = hd_coordinator_step(co,
+			&(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = 1, .msg = &answer }, 2);
+		CHECK(!said_in(done, HD_MSG_VIEW, 1) == !cases[i].sent,
+			"an answer of epoch %u while the view is of epoch %u (0: none)", cases[i].answer,
+			cases[i].view);
+		hd_coordinator_destroy(co);
+	}
+}
+
 static bool was_asked_for(struct hd_co_actions done, uint32_t n)
 {
 	for (size_t i = 0; i < done.n; i++)
@@ -556,6 +579,7 @@ int main(void)
 		cmocka_unit_test(a_place_is_kept_for_one_who_can_save),
 		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
 		cmocka_unit_test(who_comes_back_is_asked_in_the_epoch_of_its_view),
+		cmocka_unit_test(an_answer_of_epoch_0_is_sent_no_view),
 		cmocka_unit_test(who_is_being_replaced_goes_when_another_is_ready),
 		cmocka_unit_test(who_is_to_stay_after_all_stays),
 		cmocka_unit_test(a_joiner_that_is_too_slow_is_put_in_backoff),

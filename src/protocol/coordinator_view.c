@@ -69,12 +69,18 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 	hd_co_send(co, w, msg);
 }
 
+/* A view to repeat; after a planned change there is none, and `view_epoch` is 0. */
+static bool may_repeat(const struct hd_coordinator *co, uint32_t worker)
+{
+	return co->phase == HD_CO_IDLE && co->view_epoch && co->view_epoch == co->view.epoch &&
+		hd_view_has(&co->view, worker);
+}
+
 void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	if (co->phase == HD_CO_ASKING) {
 		ask(co, w, co->record.epoch);
-	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch &&
-		hd_view_has(&co->view, w->worker)) {
+	} else if (may_repeat(co, w->worker)) {
 		/* a member that did not receive it is held: it answers, and gets the view. A planned
 		 * change that was void has taken a later number */
 		ask(co, w, co->view_epoch);
@@ -564,7 +570,7 @@ void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const st
 	const struct hd_msg_status *s = &msg->status;
 	struct hd_co_worker_answer *a = &w->answer;
 
-	if (co->phase == HD_CO_IDLE && co->view_epoch == msg->epoch && hd_view_has(&co->view, w->worker)) {
+	if (may_repeat(co, w->worker) && msg->epoch == co->view_epoch) {
 		view_say(co, w);
 		return;
 	}
