@@ -4,16 +4,17 @@
  * Members, the coordinator, the runtime and the simulation derive all that they must agree on from a view,
  * by the functions below, without further messages.
  *
- * 1. `member` rises strictly; `worker` of a rank is a member; the ranks' nvns add up to V. hd_view_verify()
- *    checks it.
- * 2. Ranks stand in the order of the map: rank r computes the nvns virtual nodes after those of the ranks
- *    before it. A worker may have several ranks (its devices), adjacent or not, and ranks of 0.
- * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient: a function of the job. Its
- *    owner adds the roots: member floor(bucket * n / nbuckets), in the order of ids.
- * 4. A *pass* is a set of leaves that one worker computes in one step. Pass 0 is its part under the view in
- *    which it began the step; later ones repair a loss. The roots of a pass are hd_tree_roots() of its set.
- *    All roots of a worker in a step are numbered through its passes in order: the *ordinal*.
- * 5. Equal values have equal hashes; the epoch is part of the value.
+ * 1. Worker ids in `member` are strictly ascending; each rank's `worker` is a member; the ranks' nvns add up
+ *    to V, the number of virtual nodes of the job. hd_view_verify() checks it.
+ * 2. Ranks divide the virtual nodes 0..V-1 in order: rank 0 computes the first nvns of them, rank 1 the next
+ *    ones, and so on. One worker may have several ranks (one per device), adjacent or not. nvns may be 0.
+ * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient. The job alone fixes the
+ *    buckets. The owner of a bucket reduces it; of n members it is number floor(bucket * n / nbuckets).
+ * 4. A *pass* is a set of virtual nodes that one worker computes in one step. Pass 0 is its part of the view
+ *    in which it began the step; later passes recompute what a lost worker had. The *roots* of a pass are
+ *    the partial sums that it yields: the largest nodes of the canonical tree (plan/tree.h) whose leaves all
+ *    lie in the pass. The roots of a worker are numbered through all its passes of a step: the *ordinal*.
+ * 5. Equal views have equal hashes; the epoch is part of the view.
  *
  * Plain values, no pointers. Pure: no allocation, no clock. */
 #ifndef HD_PROTOCOL_VIEW_H
@@ -31,7 +32,7 @@
 enum {
 	HD_VIEW_RANKS = 256,              /* devices of all members */
 	HD_MAX_BUCKETS = 65536,           /* 64 GiB of gradient */
-	/* of one worker in one step; a loss beyond begins the step afresh */
+	/* of one worker in one step; if another worker is lost then, the step starts over */
 	HD_MAX_PASSES = 16,
 	HD_VIEW_PASSES = 256,             /* of all workers in one step */
 	HD_VIEW_RANGES = 1024,            /* of all those passes */
@@ -39,7 +40,8 @@ enum {
 };
 
 #define HD_NOBODY UINT32_MAX              /* no worker */
-#define HD_REMOTE_WORKER UINT32_C(1000000)        /* ids from here on: of workers that cannot reach the run's folder */
+/* Workers that cannot reach the run's folder have ids from here on. */
+#define HD_REMOTE_WORKER UINT32_C(1000000)
 #define HD_NO_STEP UINT64_MAX
 
 struct hd_vrank { uint32_t worker, nvns; };
@@ -61,14 +63,14 @@ struct hd_passes {
 
 /* What is wrong, in a sentence; HD_E_BADPLAN. */
 HD_MUST_USE enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag);
-/* As even as possible over all devices, larger numbers first; members get their devices in the order of
- * ids. `member` rises. */
+/* Makes the most even view: each of the D devices gets floor(V / D) virtual nodes, the first V mod D devices
+ * one more. Devices are numbered member by member. `member` [n] and `ndevices` [n]: ids ascending. */
 void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices,
 	uint32_t n, uint32_t nvns);
 struct hd_hash hd_view_hash(const struct hd_view *view);
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);         /* all but the epoch */
 
-/* among the members; HD_NOBODY */
+/* The index of a worker among the members; HD_NOBODY: it is none. */
 uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);
 static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
 /* The checkpoint writer, which also evaluates: the member of the lowest id, if it reaches the run's folder;
@@ -77,38 +79,42 @@ static inline uint32_t hd_view_writer(const struct hd_view *view)
 {
 	return view->nmembers && !hd_is_remote(view->member[0]) ? view->member[0] : HD_NOBODY;
 }
-static inline bool hd_view_has(const struct hd_view *view, uint32_t worker) { return hd_view_index(view,
-	worker) != HD_NOBODY; }
-/* A worker's leaves: ascending ranges, joined where they touch. `out` has room for HD_VIEW_RANKS. */
+static inline bool hd_view_has(const struct hd_view *view, uint32_t worker)
+{
+	return hd_view_index(view, worker) != HD_NOBODY;
+}
+/* The virtual nodes of a worker: ascending ranges, merged where they are adjacent. Returns their number.
+ * `out` has room for HD_VIEW_RANKS. */
 uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
-/* Its own map: where each of its devices begins and how many virtual nodes it runs, in the order of the
- * ranks. */
+/* The same, one range per device of the worker, in the order of its ranks; ranges may be empty. */
 uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);
 
-static inline uint32_t hd_bucket_count(uint32_t nchunks) { return (nchunks + HD_BUCKET_CHUNKS -
-	1) / HD_BUCKET_CHUNKS; }
+static inline uint32_t hd_bucket_count(uint32_t nchunks)
+{
+	return (nchunks + HD_BUCKET_CHUNKS - 1) / HD_BUCKET_CHUNKS;
+}
 static inline uint32_t hd_bucket_owner(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers)
 {
 	return (uint32_t)((uint64_t)bucket * nmembers / nbuckets);
 }
-/* First bucket of that member; of member n: nbuckets. */
+/* The first bucket that the member with this index owns; for index nmembers: nbuckets. */
 static inline uint32_t hd_bucket_first(uint32_t member, uint32_t nbuckets, uint32_t nmembers)
 {
 	return (uint32_t)(((uint64_t)member * nbuckets + nmembers - 1) / nmembers);
 }
-/* Sharded state: where a bucket's optimizer slots lie: at its owner and the `copies` - 1 members after it,
- * round. Bits of indices. */
+/* Sharded state: the members that hold the optimizer slots of a bucket, as a bit mask of member indices: its
+ * owner and the next `copies` - 1 members, modulo nmembers. */
 uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies);
 
-/* Pass 0 of all members under the view. Members without leaves have none. HD_E_NOSPACE: more than
- * HD_VIEW_RANGES. */
+/* Pass 0 of each member under the view; none for members without virtual nodes. HD_E_NOSPACE: more than
+ * HD_VIEW_RANGES ranges. */
 HD_MUST_USE enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view);
-/* Adds a pass at its place. HD_E_NOSPACE: of passes or ranges. */
+/* Inserts a pass in the order of `passes`. HD_E_NOSPACE: too many passes or ranges. */
 HD_MUST_USE enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass,
 	const struct hd_vrange *range, uint32_t nranges);
 /* or NULL */
 const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t worker, uint32_t pass);
-/* Every virtual node once? Else one that is not, in *vn. */
+/* Do the passes partition 0..nvns-1? If not, *vn is a virtual node that is missing or occurs twice. */
 bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn);
 /* The complement of all passes: ascending ranges. HD_E_NOSPACE. */
 HD_MUST_USE enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns,
@@ -124,14 +130,14 @@ HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t
 	struct hd_tnode *out, uint32_t cap,
 	uint32_t *first, uint32_t *npasses);
 
-/* How many buckets of roots come to `worker` from others in a step without a loss: the roots of their passes
- * times the buckets that it owns. 0: it is no member. HD_E_NOSPACE: more roots than HD_VIEW_ROOTS. */
+/* How many partial sums (of one bucket each) `worker` receives in a step without a loss: roots of the other
+ * members times the buckets that it owns. 0: it is no member. HD_E_NOSPACE: more than HD_VIEW_ROOTS roots. */
 HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
 	uint32_t nbuckets, uint64_t *n);
 
-/* Deals missing virtual nodes to members so that the latest predicted finish is least: `load[i]` virtual
- * nodes of member i are still to be computed, each takes vn_ps[i]. Ascending runs, members in the order of
- * ids; ties: the lower id. extra[i] gets its number. */
+/* Distributes `missing` virtual nodes over n members so that the latest predicted finish is as early as
+ * possible. Member i has load[i] virtual nodes still to compute, each of which takes vn_ps[i] picoseconds.
+ * Sets extra[i] to the number that member i gets in addition. Ties go to the lower index. */
 void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *extra);
 
 #endif
