@@ -1,42 +1,57 @@
-/* member.h -- one worker's part in a job: what it computes, sends, seals, and when. A pure state machine.
+/* member.h -- one worker's part in the protocol of a job: when it computes, sends, seals and updates. A pure
+ * state machine.
  *
  * Events in, actions out. The runtime carries out the actions (wire, devices, disk) and reports events; the
  * simulation does the same with integers. A job of one worker runs through the same machine.
  *
+ * Words: X_s is the state before step s (parameters, optimizer slots, counters). A *root* is a partial sum
+ * of a bucket, a *sum* its total over all workers (view.h). The *table* has the metrics of every virtual
+ * node (exchange.h). The *boundary* of step s lies between its update and step s + 1.
+ *
  *	outside --JOIN, ADMIT--> admitted --WARM_UP, SYNC--> syncing --FENCE/VIEW or DECIDE+switch--> member
- *	member --switch without it--> out      any --STALE, VIEW without it--> fenced (joins under a new id)
+ *	member --a switch to a view without it--> out
+ *	any state --STALE, or a VIEW without it--> fenced: it joins again under a new id
  *
- * A member in step s. BEGIN, COMPUTE pass 0. Each final bucket: ROOTS to its owner. COMPUTED: LEAVES to
- * all. The owner with all roots of a bucket: FOLD, PUBLISH. All sums and the table here: FINISH. UPDATED:
- * SEAL to all, BOUNDARY. READY and an open gate: the next step.
+ * A step s of a member, in actions and events (tables below):
  *
- * 1. The gate. BEGIN(s + 1) needs SEAL(s) of every member that ran s; in the first step of a new view also
- *    of its new members. Until then gradient buffers keep the sums of s and the table.
- * 2. The switch. s0 is the first step whose SEALs all know of a decided view; steps from s0 + 2 on run
- *    under that view. A joiner that announced X_{s0 + 2} keeps it even if its source leaves. If it does not
- *    become a member after all, it says READY_TO_SYNC.
- * 3. FENCE ends an epoch: EPOCH, and no BEGIN until the VIEW. Running computation goes on; passes that were
- *    begun count. An event of an earlier epoch (its field `epoch`) changes nothing. Work is named by (step,
- *    worker, pass), not by epoch.
+ *	BEGIN, COMPUTE pass 0
+ *	a bucket of the pass is FINAL     -> ROOTS to its owner
+ *	the pass is COMPUTED              -> LEAVES (its entries of the table) to all
+ *	an owner has all roots of a bucket-> FOLD, then PUBLISH the sum to all
+ *	all sums and the table are here   -> FINISH (the update)
+ *	UPDATED                           -> SEAL to all, BOUNDARY
+ *	READY, and the gate is open       -> the next step
+ *
+ * 1. The gate. BEGIN(s + 1) waits for SEAL(s) of every member that ran s; in the first step of a new view
+ *    also for those of its new members. Until then the sums and the table of s stay in memory.
+ * 2. The switch. A decided view takes force two steps after s0, the first step whose SEALs all say that
+ *    their senders know of the decision. A joiner that announced X_{s0 + 2} keeps it even if its source
+ *    leaves. If the joiner does not become a member after all, it says READY_TO_SYNC.
+ * 3. FENCE ends an epoch: the member acts EPOCH and begins no step until the VIEW comes. Computation that
+ *    runs goes on, and passes that were begun count in the new epoch, since work is named by (step, worker,
+ *    pass) and not by epoch. An event of an earlier epoch (its field `epoch`) changes nothing.
  * 4. Table entries are sent only after READY of the step's boundary. So a checkpoint writer that halts at
  *    the boundary has not contributed to the step.
  * 5. The checkpoint writer is the member with the lowest id. Remote workers have higher ids and are never
  *    the writer. A member that becomes the writer in a VIEW gets BOUNDARY again before it contributes.
- * 6. No coordinator. A worker that never met a coordinator acts as one that lost it. A member goes on
- *    training. It CALLs each T/4. If it may take over: TAKE_OVER after 2 T plus T/8 per rank among the
- *    members (other workers after them), then each 2 T. If a member is lost meanwhile, all hold; after 30 T
- *    the lowest id gets a final BOUNDARY, and all EXIT.
- * 7. Sharded state (config.copies above 0). An owner that folded a bucket sends its sums of squares (NORM)
- *    to all, and the sum along the bucket's chain (exchange.h). With all NORMs, the table and the sums of
- *    its own chains a member gets UPDATE. After UPDATED_OWN the last of each chain sends the new parameters
- *    (PARM). With all parameters: FINISH. In the first step of a view, a member that lacks slots of its
- *    chains gets FETCH. No member gets UPDATE before all of them said SLOTTED, so until then slots are
- *    those of X_s, wherever they are. NORM waits as the table does (rule 4), so slots do not change while a
- *    writer works at a boundary.
- * 8. A link that closed lost what was on it. When the coordinator is back, every message that awaits an
+ * 6. Without a coordinator (it is gone, or was never met) a member goes on training and acts CALL each T/4.
+ *    If it may take over, it acts TAKE_OVER after 2 T, plus T/8 for each member of a lower id, then each
+ *    2 T; workers that are no members wait longer than all members. If a member is lost meanwhile, all hold:
+ *    they begin no step. After 30 T the lowest id gets a final BOUNDARY, and all EXIT.
+ * 7. Sharded state (config.copies above 0): the optimizer slots of a bucket lie at the members of its
+ *    *chain* only (exchange.h). The step then ends as follows.
+ *	an owner has folded a bucket      -> NORM (sums of squares) to all, the sum along the chain
+ *	all NORMs, the table and the sums
+ *	of the own chains are here        -> UPDATE (the own slots, and new parameters of these buckets)
+ *	UPDATED_OWN                       -> PARM: the last of each chain sends the new parameters to all
+ *	all parameters are here           -> FINISH
+ *    In the first step of a view, a member that lacks slots of its chains acts FETCH. None gets UPDATE
+ *    before all have said SLOTTED: until then every holder has the slots of X_s. NORM waits as table entries
+ *    do (rule 4), so slots do not change while a checkpoint writer works at a boundary.
+ * 8. A link that closes loses what was in flight. When the coordinator is back, every message that awaits an
  *    answer is sent again. If another coordinator comes, a joiner that has received nothing yet says
- *    READY_TO_SYNC. Links between members are repaired by a new epoch. A member connects to the members,
- *    those of the next view, and its joiners.
+ *    READY_TO_SYNC. Lost links between members are repaired by a new epoch. A member connects to the
+ *    members of its view, to those of the next view, and to the joiners that it sends state to.
  * 9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM refer to the step of hd_member_exchange() at
  *    the time when they are carried out: no call asks for work of one step and begins another.
  * 10. A member that receives a digest other than its own for a step begins no further step, saves nothing
@@ -44,7 +59,7 @@
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One
  * thread; never blocks. Memory is taken only when a view or a redone step needs more. Time is an
- * argument, in ns, and never goes back. */
+ * argument, in ns, and never decreases. T is config.detect_ns. */
 #ifndef HD_PROTOCOL_MEMBER_H
 #define HD_PROTOCOL_MEMBER_H
 
@@ -62,9 +77,9 @@ enum { HD_MEMBER_NEWS = 256 };            /* steps whose record is kept for a co
 
 struct hd_member_config {
 	uint32_t nvns, nbuckets;
-	uint32_t copies;                  /* of a bucket's slots; 0: all members hold all of the state */
+	uint32_t copies;                  /* holders of each bucket's slots; 0: all members hold all state */
 	uint64_t nsteps;                  /* step nsteps is not run */
-	int64_t detect_ns;                /* T */
+	int64_t detect_ns;                /* T: after so much silence a peer is suspected */
 	struct hd_hash job, kernels;      /* as in JOIN */
 	uint32_t ndevices;
 	uint64_t memory, vn_ps, nonce;
@@ -192,17 +207,17 @@ struct hd_member_actions hd_member_step(struct hd_member *member, const struct h
 enum hd_member_state hd_member_state(const struct hd_member *member);
 uint32_t hd_member_worker(const struct hd_member *member);        /* own id; HD_NOBODY */
 uint32_t hd_member_epoch(const struct hd_member *member);
-/* first step not sealed: the state is X_at, unless FINISH is under way */
+/* the first step that this worker has not sealed: the state is X_at, unless FINISH is under way */
 uint64_t hd_member_at(const struct hd_member *member);
 bool hd_member_is_writer(const struct hd_member *member);
-/* between steps, and to begin none until there are more members */
+/* Is it between steps, and waits for more members before it begins another one? */
 bool hd_member_holds(const struct hd_member *member);
 /* in force; NULL: not a member */
 const struct hd_view *hd_member_view(const struct hd_member *member);
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
-/* Sharded state: the holders of a bucket's slots, in the view in force or the next one; returns how many. Is
- * this worker one of them, and are its slots those of X_at? */
+/* Sharded state: the holders of a bucket's slots, in the view in force or the next one; returns how many. */
 uint32_t hd_member_holders(const struct hd_member *member, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS]);
+/* Is this worker one of them, and are its slots those of X_at? */
 bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket);
 
 const char *hd_member_event_name(enum hd_member_event_kind kind);
