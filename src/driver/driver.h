@@ -9,14 +9,14 @@
  *    and changes nothing.
  * 2. Write-ahead: a decision is in the store before any message about it leaves. The number of wanted workers
  *    is stored before the first one starts, so that any later driver can go on with the folder.
- * 3. metrics.ndjson gets a line for each committed step, events.ndjson one for each change. The loop never
- *    waits for either. Steps without a record (no coordinator was there) are counted and reported. "t" counts
- *    from the start of the run, whichever driver writes.
+ * 3. metrics.ndjson gets a line for each committed step, events.ndjson one for each change of the run. The
+ *    loop never waits for either file. Steps that were committed while no coordinator ran have no line; they
+ *    are counted and reported. Times "t" count from the start of the run, whichever driver writes.
  * 4. Workers connect over Unix sockets in the run's folder. Other addresses are opened only on request; a
  *    worker that connects there is remote: it asks for the job and joins a run that has begun.
  * 5. The first worker that joins fixes the kernels of the job; they are stored.
- * 6. HD_LOCAL_ALIKE local workers in a row that fail with the same code before they took part make one event
- *    with the last line of the log. With no other worker left, the run ends with their exit code.
+ * 6. If HD_LOCAL_ALIKE local workers in a row exit with the same code before they became members, one event
+ *    says so, with the last line of their log. If no other worker is left, the run ends with that exit code.
  *
  * Threads: one; returns when the job is over. */
 #ifndef HD_DRIVER_DRIVER_H
@@ -30,7 +30,7 @@ enum { HD_DRIVER_LISTENS = 3 };
 #define HD_DRIVER_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
 #define HD_DRIVER_STORE "store.sqlite"   /* log of decisions (store.h) */
 
-/* Callbacks of a frontend; slots may be NULL. Called between turns of the loop. */
+/* Callbacks of a frontend; each may be NULL. Called on the driver's thread, between turns of its loop. */
 struct hd_driver_watch {
 	void *user;
 	void (*step)(void *user, const struct hd_step_news *news, uint64_t step, const struct hd_view *view);
@@ -42,16 +42,16 @@ struct hd_driver_spec {
 	struct hd_fs *fs;
 	struct hd_clock *clock;
 	struct hd_rundir *dir;            /* held */
-	uint32_t target;                  /* workers wanted; 0: as stored, HD_E_AGAIN if nothing is */
-	/* that a new store begins with: of the checkpoint to resume from, or 0; without target: of the
-	 * newest */
+	uint32_t target;                  /* workers wanted; 0: as stored, HD_E_AGAIN if nothing is stored */
+	/* The first step of a run whose store is new: that of the checkpoint to resume from, else 0. With
+	 * target 0: that of the newest checkpoint. */
 	uint64_t step;
-	/* Lease: without a request that carries "for_s" for so long the run halts as preempted; 0: no lease.
-	 * */
+	/* Lease: if no request that carries "for_s" comes for so long, the run halts as preempted. 0: no
+	 * lease. */
 	int64_t lease_ns;
-	/* of a worker on this machine, ends with NULL; NULL: none is started here */
+	/* command line of a local worker, ends with NULL; NULL: none is started here */
 	const char *const *worker_argv;
-	/* addresses (worker/elastic.h), the first is the folder's own; NULL: no more */
+	/* addresses to listen on (worker/elastic.h): first that in the run's folder; NULL: no more */
 	const char *listen[HD_DRIVER_LISTENS];
 	/* for remote workers: the resolved job, and the folder of its relative paths */
 	const char *job_text, *job_folder;
@@ -68,24 +68,25 @@ struct hd_driver_end {
 	bool has_digest;
 	struct hd_hash digest;            /* of the last step that had one */
 	uint32_t commits, epochs, term;
-	uint64_t redone;                  /* virtual nodes computed again */
+	uint64_t redone;                  /* virtual nodes recomputed after losses */
 	/* false positives: local workers declared lost that were alive; workers.detect is too small */
 	uint32_t given_up;
 	uint64_t unrecorded;              /* steps without a line in metrics.ndjson */
 };
 
-/* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: another process drives this run. */
+/* Blocks until the run ends. HD_OK: the job is done; else the error that ended the run. HD_E_AGAIN: another
+ * process drives this run. */
 HD_MUST_USE enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_end *end,
 	struct hd_diag *diag);
 
-/* From how many workers to how many a job takes. HD_E_INVAL: from more than to. */
+/* The least and the greatest number of workers that a job allows. HD_E_INVAL: least > greatest. */
 HD_MUST_USE enum hd_err hd_driver_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max,
 	struct hd_diag *diag);
-/* HD_E_INVAL: it does not take so many. */
+/* May the job run on so many workers? HD_E_INVAL: it may not. */
 HD_MUST_USE enum hd_err hd_driver_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag);
 
-/* "unix unix:DIR/members.sock" or, where that is too long, another place: where the run's workers call;
- * "shm" to one another. */
+/* Writes "TRANSPORT unix:DIR/NAME", the address of a socket in the run's folder `dir` (at another path if
+ * that one is too long for a socket). `transport`: "unix" to the driver, "shm" between members. */
 HD_MUST_USE enum hd_err hd_driver_address(const char *transport, const char *dir, const char *name,
 	char address[HD_MSG_ADDR + 1], struct hd_diag *diag);
 
