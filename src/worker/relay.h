@@ -52,7 +52,7 @@ struct hd_relay {
 	uint8_t *metrics_here;            /* owned: [nvns] 1: received from another member in this step */
 	/* owned, of sharded state: [nsegments] sums of squares as received */
 	double *norm;
-	/* owned: digests of slots, bucket by bucket; [nbuckets] bit masks of kinds received in this step */
+	/* owned: digests of slots, bucket by bucket; [nbuckets] bits of the kinds received */
 	uint8_t *digest, *parts;
 	bool has_view;
 	uint64_t step;                    /* the step that was opened last; valid if `x` is set */
